@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package event
+
+import "fmt"
+
+// Kind says what an event is. The zero Kind is no event. New kinds may be added: consumers skip those they do not know.
+type Kind uint8
+
+// The kinds, with the fields each one uses besides Choice, Off, End and Tokens.
+const (
+	// Start opens a response. Usage, when present, holds what is known before the first output token
+	// (prompt and cached tokens).
+	Start Kind = iota + 1
+	// Reasoning adds Data to the reasoning of Part.
+	Reasoning
+	// Signature adds Data to the opaque signature of the reasoning in Part.
+	Signature
+	// Text adds Data to the visible text of Part.
+	Text
+	// Refusal adds Data to the refusal text of Part.
+	Refusal
+	// ToolStart opens Call with the tool's final name in Data and, if the producer knows one, the call's id in ID.
+	ToolStart
+	// ToolArgs adds Data to the arguments of Call. The concatenation of all ToolArgs is the exact argument text:
+	// JSON, or free text when the call has the Custom flag.
+	ToolArgs
+	// ToolEnd completes Call. It always carries Complete.
+	ToolEnd
+	// ToolAbort ends Call without completing it; Why says why and Data holds the name if it is known. A call that
+	// failed before its ToolStart has an ordinal of its own.
+	ToolAbort
+	// ToolResult is the result, in Data, of the server-side call with the id in ID.
+	ToolResult
+	// Annotation attaches Data, a JSON object in the form of the API it came from, to the text of Part.
+	Annotation
+	// Logprobs carries Data, a JSON array of token log probabilities in OpenAI form.
+	Logprobs
+	// Usage carries cumulative token counts in Usage. The last one wins.
+	Usage
+	// Finish ends Choice. Why is the reason; for StopSequence, Data is the sequence.
+	Finish
+	// Error ends the whole response. Why is the class, Data the public message.
+	Error
+	// Opaque is an output item this version does not model, in Data as raw JSON. ID holds its type.
+	Opaque
+)
+
+var kindNames = [...]string{
+	Start: "start", Reasoning: "reasoning", Signature: "signature", Text: "text", Refusal: "refusal",
+	ToolStart: "tool_start", ToolArgs: "tool_args", ToolEnd: "tool_end", ToolAbort: "tool_abort",
+	ToolResult: "tool_result", Annotation: "annotation", Logprobs: "logprobs", Usage: "usage",
+	Finish: "finish", Error: "error", Opaque: "opaque",
+}
+
+// String returns the kind in snake case, as traces and goldens spell it.
+func (k Kind) String() string {
+	if int(k) < len(kindNames) && kindNames[k] != "" {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("kind(%d)", uint8(k))
+}
+
+// Flags qualify an event. They combine.
+type Flags uint16
+
+const (
+	// Complete marks the ToolEnd of a call whose arguments are whole. Only such a call may be dispatched.
+	Complete Flags = 1 << iota
+	// Recovered marks output that the producer accepted although its markup was damaged (a missing wrapper, say).
+	Recovered
+	// InReasoning marks a call that the model wrote inside its reasoning. It is not dispatched unless asked.
+	InReasoning
+	// Custom marks a call whose arguments are free text and not JSON.
+	Custom
+	// Server marks a call or result of a tool that the serving side runs itself.
+	Server
+)
+
+// Has reports whether all flags of g are set in f.
+func (f Flags) Has(g Flags) bool { return f&g == g }
+
+// Why is an enumerated cause: of a finish, of an aborted call, or of an error. Values may be added.
+type Why uint8
+
+const (
+	// None is no cause.
+	None Why = iota
+
+	// Stop is a finish at the model's own end of turn.
+	Stop
+	// StopSequence is a finish at a stop sequence of the request, which is in Data.
+	StopSequence
+	// Length is a finish at the output token limit.
+	Length
+	// ContextFull is a finish at the end of the model's context window.
+	ContextFull
+	// ToolCalls is a finish at the end of a turn that made at least one complete call.
+	ToolCalls
+	// ContentFilter is a finish forced by a content filter.
+	ContentFilter
+	// Refused is a finish at a refusal of the model.
+	Refused
+	// Paused is a finish of a server-side tool loop that the caller may resume.
+	Paused
+
+	// Truncated aborts a call that the end of the stream cut.
+	Truncated
+	// BadName aborts a call without a usable tool name.
+	BadName
+	// BadArguments aborts a call whose arguments cannot be read.
+	BadArguments
+	// BadStructure aborts a call whose markup cannot be read.
+	BadStructure
+	// UnknownTool aborts a call to a tool that the request did not declare, where the policy refuses those.
+	UnknownTool
+	// NotAllowed aborts a call that tool_choice or parallel_tool_calls forbids.
+	NotAllowed
+	// LimitExceeded aborts a call that passed a limit.
+	LimitExceeded
+	// Duplicate aborts a call that repeats an argument after it was streamed.
+	Duplicate
+
+	// Invalid is an error in the request.
+	Invalid
+	// NotFound is an error about a model or resource that does not exist.
+	NotFound
+	// Overloaded is an error of a serving side that is too busy.
+	Overloaded
+	// EngineFailed is an error of the engine behind the serving side, before or during the stream.
+	EngineFailed
+	// Canceled is an error of a request that its caller gave up.
+	Canceled
+	// Internal is an error of the serving side itself.
+	Internal
+)
+
+var whyNames = [...]string{
+	None: "", Stop: "stop", StopSequence: "stop_sequence", Length: "length", ContextFull: "context_full",
+	ToolCalls: "tool_calls", ContentFilter: "content_filter", Refused: "refusal", Paused: "paused",
+	Truncated: "truncated", BadName: "bad_name", BadArguments: "bad_arguments", BadStructure: "bad_structure",
+	UnknownTool: "unknown_tool", NotAllowed: "not_allowed", LimitExceeded: "limit", Duplicate: "duplicate_argument",
+	Invalid: "invalid", NotFound: "not_found", Overloaded: "overloaded", EngineFailed: "engine_failed",
+	Canceled: "canceled", Internal: "internal",
+}
+
+// String returns the cause in snake case; None is the empty string.
+func (w Why) String() string {
+	if int(w) < len(whyNames) {
+		return whyNames[w]
+	}
+	return fmt.Sprintf("why(%d)", uint8(w))
+}
+
+// Event is one step of a response. It is a flat value: a slice of events is reused from call to call.
+//
+// Which fields have meaning depends on Kind; the others are zero.
+type Event struct {
+	Kind   Kind
+	Why    Why
+	Flags  Flags
+	Choice int32 // which of n answers, from 0
+	Part   int32 // output block within the choice, from 0; changes when a new block opens
+	Call   int32 // tool call within the choice, from 0; -1 on events outside a call, as a parser emits them
+	Tokens int32 // output tokens that ended in this event; 0 when the producer was not given token ids
+
+	// Off and End delimit the source bytes [Off, End) of the event, in bytes since the start of the choice's model
+	// output; 0, 0 when there is no such source. The spans of one choice never overlap and never go back; the bytes
+	// between them are markers and structural blanks.
+	Off, End int64
+
+	Data  []byte  // payload; valid until the next call on the producer
+	ID    []byte  // ToolStart, ToolResult: call id; Opaque: type; same lifetime as Data
+	Usage *Tokens // Start, Usage; owned by the producer, same lifetime as Data
+}
+
+// Tokens counts the tokens of one response, cumulatively.
+type Tokens struct {
+	Prompt     int64 // input tokens, cached ones included
+	Cached     int64 // of Prompt: read from a prefix cache
+	CacheWrite int64 // of Prompt: written to a prefix cache
+	Output     int64 // output tokens, reasoning included
+	Reasoning  int64 // of Output: spent on reasoning
+
+	CachedEstimated    bool // Cached was predicted, not reported by the engine
+	ReasoningEstimated bool // Reasoning was derived from byte counts, not from token ids
+}
+
+// Clone returns e with its own copies of Data, ID and Usage.
+func (e Event) Clone() Event {
+	if e.Data != nil {
+		e.Data = append([]byte(nil), e.Data...)
+	}
+	if e.ID != nil {
+		e.ID = append([]byte(nil), e.ID...)
+	}
+	if e.Usage != nil {
+		u := *e.Usage
+		e.Usage = &u
+	}
+	return e
+}
+
+// String renders e for logs and test failures, for example `tool_args call=0 "{\"x\":"`.
+func (e Event) String() string {
+	s := e.Kind.String()
+	switch e.Kind {
+	case ToolStart, ToolArgs, ToolEnd, ToolAbort:
+		s += fmt.Sprintf(" call=%d", e.Call)
+	}
+	if e.Data != nil {
+		s += fmt.Sprintf(" %q", e.Data)
+	}
+	if len(e.ID) > 0 {
+		s += fmt.Sprintf(" id=%q", e.ID)
+	}
+	if e.Why != None {
+		s += " why=" + e.Why.String()
+	}
+	return s
+}

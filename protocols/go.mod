@@ -1,0 +1,3 @@
+module github.com/weft-go/weft/protocols
+
+go 1.26.0
