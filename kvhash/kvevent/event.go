@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kvevent
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Kind says what happened. The zero Kind is no event. New kinds may be added: consumers skip those they do not know.
+type Kind uint8
+
+// The kinds of events.
+const (
+	// Stored says that the blocks are now in the tier. They follow each other, and Parent if there is one.
+	Stored Kind = iota + 1
+	// Removed says that the blocks are no longer in the tier.
+	Removed
+	// Cleared says that the rank's cache is empty: the tier's, or every tier's if none is given.
+	Cleared
+)
+
+// String returns the kind in lower case.
+func (k Kind) String() string {
+	switch k {
+	case Stored:
+		return "stored"
+	case Removed:
+		return "removed"
+	case Cleared:
+		return "cleared"
+	}
+	return fmt.Sprintf("kind(%d)", uint8(k))
+}
+
+// Tier is where a block lies. Faster tiers have lower numbers.
+type Tier uint8
+
+// The tiers. The zero Tier is what an engine says that does not speak of tiers: the device for Stored and Removed, every tier for
+// Cleared.
+const (
+	AnyTier Tier = iota
+	Device       // the accelerator's memory
+	Host         // main memory of the machine
+	Disk         // local storage
+	Remote       // storage reached over the network, shared or not
+
+	// NumTiers is the number of real tiers. Tier t has the index t-1 in arrays by tier.
+	NumTiers = 4
+)
+
+var tierNames = [...]string{"", "device", "host", "disk", "remote"}
+
+// String returns the tier in lower case, "" for AnyTier.
+func (t Tier) String() string {
+	if int(t) < len(tierNames) {
+		return tierNames[t]
+	}
+	return fmt.Sprintf("tier(%d)", uint8(t))
+}
+
+// Attention is the kind of attention a group of caches serves.
+type Attention uint8
+
+// The kinds of attention. Only blocks of full attention say how long a cached prefix is: the others forget its beginning.
+const (
+	FullAttention Attention = iota
+	SlidingWindow
+	StateSpace // Mamba and other recurrent state
+	OtherAttention
+)
+
+// Event is one change of a rank's cache. Which fields are used depends on Kind.
+//
+// Slices belong to whoever made the event; a consumer copies what it keeps. [Event.Clone] makes a deep copy.
+type Event struct {
+	Kind Kind
+	// Tier is where the change happened; see [AnyTier] for the zero value.
+	Tier Tier
+	// Attention and Group say which of the model's caches it was. Models with one cache leave both zero.
+	Attention Attention
+	Group     int32
+	// BlockSize is the number of tokens in a block (Stored). 0 means the size the consumer expects.
+	BlockSize int32
+
+	// BlockHashes are the engine hashes of the blocks, in order of the prompt for Stored (Stored, Removed).
+	BlockHashes []uint64
+	// Parent is the engine hash of the block before the first one, if HasParent (Stored). Without, the first block is
+	// the beginning of a prompt.
+	Parent    uint64
+	HasParent bool
+
+	// TokenIDs are the tokens of the blocks, BlockSize for each hash (Stored). Engines leave them out when they copy a block they
+	// announced before to another tier.
+	TokenIDs []uint32
+	// LocalHashes, one for each block, take the place of TokenIDs where the publisher hashed the tokens itself, as Dynamo's
+	// does: see package kvhash. LoRA, Namespace and Objects are in them already.
+	LocalHashes []uint64
+	// Objects holds, for each block, the hashes of the images it overlaps. Blocks beyond its length have none (Stored).
+	Objects [][]uint64
+	// LoRA is the adapter's name, "" for the base model (Stored).
+	LoRA string
+	// Namespace is the cache salt of the request, "" for none (Stored).
+	Namespace string
+}
+
+// Clone returns a deep copy of e.
+func (e *Event) Clone() Event {
+	c := *e
+	c.BlockHashes = slices.Clone(e.BlockHashes)
+	c.TokenIDs = slices.Clone(e.TokenIDs)
+	c.LocalHashes = slices.Clone(e.LocalHashes)
+	c.Objects = slices.Clone(e.Objects)
+	for i, o := range c.Objects {
+		c.Objects[i] = slices.Clone(o)
+	}
+	return c
+}
+
+// Batch is what a rank publishes at once.
+type Batch struct {
+	// Seq counts the batches of one life of the rank's publisher, from 0.
+	Seq uint64
+	// Time is when the engine made the batch, by its clock. The zero Time means unknown.
+	Time time.Time
+	// DPRank is the data-parallel rank, 0 in an engine without.
+	DPRank uint32
+	// Events are in the order in which they happened.
+	Events []Event
+}
+
+// Clone returns a deep copy of b.
+func (b *Batch) Clone() Batch {
+	c := *b
+	c.Events = make([]Event, len(b.Events))
+	for i := range b.Events {
+		c.Events[i] = b.Events[i].Clone()
+	}
+	return c
+}
