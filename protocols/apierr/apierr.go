@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apierr
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weft-go/weft/protocols/event"
+)
+
+// Codes of [Error.Code] that the constructors set. Other values are passed on as they are.
+const (
+	CodeModelNotFound  = "model_not_found"         // no such model
+	CodeRouteNotFound  = "unknown_url"             // no such method and path
+	CodeInvalidJSON    = "invalid_json"            // the body cannot be read
+	CodeTooLarge       = "request_too_large"       // the body is too big
+	CodeContextLength  = "context_length_exceeded" // the prompt does not fit the model
+	CodeUnauthorized   = "invalid_api_key"         // no or unknown credentials
+	CodeForbidden      = "permission_denied"       // known caller, not allowed
+	CodeRateLimited    = "rate_limit_exceeded"     // this caller asks too often
+	CodeOverloaded     = "server_overloaded"       // everybody asks too often
+	CodeTimeout        = "timeout"                 // the answer took too long
+	CodeUnsupported    = "unsupported_parameter"   // a feature that is not served
+	CodeMethodNotAllow = "method_not_allowed"      // the path exists, the method does not
+)
+
+// Error is an error in API-neutral terms. Why and Message are required; the rest may be zero.
+type Error struct {
+	Why        event.Why     // class: Invalid, NotFound, Overloaded, EngineFailed, Canceled or Internal; others count as Internal
+	Message    string        // what the caller is told; never internals, never secrets
+	Code       string        // machine-readable code, in OpenAI's spelling
+	Param      string        // the request field at fault, as a JSON path such as messages[3].content
+	Status     int           // HTTP status; 0 means by class and code, see [Error.HTTPStatus]
+	RetryAfter time.Duration // how long to wait before another try; 0 means not said
+
+	// Prompt and Max are the token counts of a context_length_exceeded error; each API words them its own way.
+	Prompt, Max int64
+
+	// Cause is what happened behind the scenes. It is for logs: it is unwrapped but never printed to a client.
+	Cause error
+}
+
+// New returns an Error of class why.
+func New(why event.Why, message string) *Error { return &Error{Why: why, Message: message} }
+
+// Invalid returns an error in field param of the request; param may be empty.
+func Invalid(param, format string, args ...any) *Error {
+	return &Error{Why: event.Invalid, Param: param, Message: fmt.Sprintf(format, args...)}
+}
+
+// ModelNotFound says that there is no such model.
+func ModelNotFound(model string) *Error {
+	return &Error{
+		Why: event.NotFound, Code: CodeModelNotFound, Param: "model",
+		Message: fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", model),
+	}
+}
+
+// RouteNotFound says that there is nothing at this method and path.
+func RouteNotFound(method, path string) *Error {
+	return &Error{Why: event.NotFound, Code: CodeRouteNotFound, Message: fmt.Sprintf("Invalid URL (%s %s)", method, path)}
+}
+
+// InvalidJSON says that the body cannot be read at byte offset, inside the value at path; path may be empty.
+func InvalidJSON(path string, offset int64, reason string) *Error {
+	at := ""
+	if path != "" {
+		at = " in " + path
+	}
+	return &Error{
+		Why: event.Invalid, Code: CodeInvalidJSON, Param: path,
+		Message: fmt.Sprintf("The body of your request cannot be read: %s%s at byte %d.", reason, at, offset),
+	}
+}
+
+// TooLarge says that the body is bigger than max bytes.
+func TooLarge(max int64) *Error {
+	return &Error{
+		Why: event.Invalid, Code: CodeTooLarge,
+		Message: fmt.Sprintf("The body of your request exceeds the maximum of %d bytes.", max),
+	}
+}
+
+// ContextLength says that a prompt of so many tokens does not fit a model that takes max.
+func ContextLength(prompt, max int64) *Error {
+	return &Error{Why: event.Invalid, Code: CodeContextLength, Param: "messages", Prompt: prompt, Max: max}
+}
+
+// Overloaded says that the serving side is too busy; after is a hint for the next try, 0 for none.
+func Overloaded(after time.Duration) *Error {
+	return &Error{
+		Why: event.Overloaded, Code: CodeOverloaded, RetryAfter: after,
+		Message: "The server is overloaded. Please try again later.",
+	}
+}
+
+// EngineFailed says that the engine failed. The message names no internals; cause is kept for logs.
+func EngineFailed(cause error) *Error {
+	return &Error{Why: event.EngineFailed, Message: "The engine failed while it was answering.", Cause: cause}
+}
+
+// Error returns the message with its class, for logs.
+func (e *Error) Error() string {
+	s := e.Why.String() + ": " + e.text(OpenAI)
+	if e.Cause != nil {
+		s += ": " + e.Cause.Error()
+	}
+	return s
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// text is the public message in the words of one API.
+func (e *Error) text(s Style) string {
+	if e.Code == CodeContextLength && e.Message == "" && e.Max > 0 {
+		if s == Anthropic {
+			return fmt.Sprintf("prompt is too long: %d tokens > %d maximum", e.Prompt, e.Max)
+		}
+		return fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. Please reduce the length of the messages.", e.Max, e.Prompt)
+	}
+	if e.Message == "" {
+		return "The request failed."
+	}
+	return e.Message
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/internal/callid"
+	"github.com/weft-go/weft/protocols/internal/jsonw"
+)
+
+// AppendResponse appends the whole answer, for a request that did not ask for a stream. Call it when every choice of
+// c has finished and c.Err is None. It says what a client would have put together from the [Stream] of the same
+// events, with the same ids; only aborted calls, which a stream cannot take back, are left out. The options that
+// concern chunks have no effect.
+func AppendResponse(dst []byte, c *event.Collector, opt StreamOptions) []byte {
+	suffix := callid.Suffix(opt.ID)
+	dst = appendEnvelope(dst, &opt, "chat.completion")
+	dst = append(dst, `,"choices":[`...)
+	for i := range c.Answers {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"index":`...)
+		dst = strconv.AppendInt(dst, int64(i), 10)
+		dst = append(dst, `,"message":`...)
+		dst = appendMessage(dst, &c.Answers[i], int32(i), &opt, suffix)
+	}
+	dst = append(dst, `],"usage":`...)
+	dst = appendUsage(dst, &c.Usage)
+	return append(dst, '}')
+}
+
+// appendMessage appends the message of one choice and the members of the choice that follow it.
+func appendMessage(dst []byte, a *event.Answer, choice int32, opt *StreamOptions, suffix string) []byte {
+	calls := wireCalls(a, choice, opt, suffix)
+	refused := slices.ContainsFunc(a.Blocks, func(b event.Block) bool { return b.Kind == event.Refusal && len(b.Data) > 0 })
+	has := func(k event.Kind) bool {
+		return slices.ContainsFunc(a.Blocks, func(b event.Block) bool { return b.Kind == k && len(b.Data) > 0 })
+	}
+
+	dst = append(dst, `{"role":"assistant","content":`...)
+	if !has(event.Text) && (len(calls) > 0 || refused) {
+		dst = append(dst, "null"...)
+	} else {
+		dst = appendJoined(dst, a, event.Text)
+	}
+	dst = append(dst, `,"refusal":`...)
+	if refused {
+		dst = appendJoined(dst, a, event.Refusal)
+	} else {
+		dst = append(dst, "null"...)
+	}
+	if has(event.Reasoning) {
+		if opt.Reasoning == ReasoningContent || opt.Reasoning == ReasoningBoth {
+			dst = append(dst, `,"reasoning_content":`...)
+			dst = appendJoined(dst, a, event.Reasoning)
+		}
+		if opt.Reasoning == ReasoningPlain || opt.Reasoning == ReasoningBoth {
+			dst = append(dst, `,"reasoning":`...)
+			dst = appendJoined(dst, a, event.Reasoning)
+		}
+	}
+	dst = appendAnnotations(dst, a)
+	if len(calls) > 0 {
+		dst = append(dst, `,"tool_calls":[`...)
+		for i, b := range calls {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(dst, '{')
+			dst = appendCallHead(dst, b.id, b.Name, b.Flags.Has(event.Custom))
+			dst = jsonw.AppendLoose(dst, b.Data)
+			dst = append(dst, `"}}`...)
+		}
+		dst = append(dst, ']')
+	}
+	dst = append(dst, `},"logprobs":`...)
+	dst = appendLogprobs(dst, a)
+	dst = append(dst, `,"finish_reason":"`...)
+	dst = append(dst, finishReason(a.Finish, len(calls) > 0, refused)...)
+	return append(dst, `"}`...)
+}
+
+// wireCall is a call as it is sent.
+type wireCall struct {
+	*event.Block
+	id string
+}
+
+// wireCalls returns the complete calls of a that are sent, with the ids that the stream would have given them.
+func wireCalls(a *event.Answer, choice int32, opt *StreamOptions, suffix string) (calls []wireCall) {
+	var ids callid.Set
+	for i := range a.Blocks {
+		b := &a.Blocks[i]
+		if b.Kind != event.ToolStart && b.Kind != event.ToolAbort {
+			continue
+		}
+		id := ids.Assign("call_", suffix, choice, b.Call, b.ID)
+		if b.Kind == event.ToolStart && b.Flags.Has(event.Complete) && !opt.left(b.Flags) {
+			calls = append(calls, wireCall{b, id})
+		}
+	}
+	return calls
+}
+
+// appendJoined appends the blocks of one kind as one string.
+func appendJoined(dst []byte, a *event.Answer, k event.Kind) []byte {
+	dst = append(dst, '"')
+	for i := range a.Blocks {
+		if a.Blocks[i].Kind == k {
+			dst = jsonw.AppendLoose(dst, a.Blocks[i].Data)
+		}
+	}
+	return append(dst, '"')
+}
+
+func appendAnnotations(dst []byte, a *event.Answer) []byte {
+	open := false
+	for i := range a.Blocks {
+		for _, n := range a.Blocks[i].Annotations {
+			if !jsonw.IsObject(n) {
+				continue
+			}
+			if !open {
+				dst = append(dst, `,"annotations":[`...)
+				open = true
+			} else {
+				dst = append(dst, ',')
+			}
+			dst = jsonw.AppendRaw(dst, n)
+		}
+	}
+	if open {
+		dst = append(dst, ']')
+	}
+	return dst
+}
+
+func appendLogprobs(dst []byte, a *event.Answer) []byte {
+	if !slices.ContainsFunc(a.Logprobs, jsonw.IsArray) {
+		return append(dst, "null"...)
+	}
+	dst = append(dst, `{"content":[`...)
+	for _, l := range a.Logprobs {
+		if jsonw.IsArray(l) {
+			dst = jsonw.AppendElements(dst, l)
+		}
+	}
+	return append(dst, `],"refusal":null}`...)
+}
+
+// appendUsage appends a usage object. Cached tokens are part of the prompt and are never more.
+func appendUsage(dst []byte, u *event.Tokens) []byte {
+	dst = append(dst, `{"prompt_tokens":`...)
+	dst = strconv.AppendInt(dst, u.Prompt, 10)
+	dst = append(dst, `,"completion_tokens":`...)
+	dst = strconv.AppendInt(dst, u.Output, 10)
+	dst = append(dst, `,"total_tokens":`...)
+	dst = strconv.AppendInt(dst, u.Prompt+u.Output, 10)
+	dst = append(dst, `,"prompt_tokens_details":{"cached_tokens":`...)
+	dst = strconv.AppendInt(dst, min(u.Cached, u.Prompt), 10)
+	if u.CacheWrite > 0 {
+		dst = append(dst, `,"cache_write_tokens":`...)
+		dst = strconv.AppendInt(dst, u.CacheWrite, 10)
+	}
+	dst = append(dst, `},"completion_tokens_details":{"reasoning_tokens":`...)
+	dst = strconv.AppendInt(dst, min(u.Reasoning, u.Output), 10)
+	return append(dst, `}}`...)
+}

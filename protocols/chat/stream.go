@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"strconv"
+
+	"github.com/weft-go/weft/protocols/apierr"
+	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/internal/callid"
+	"github.com/weft-go/weft/protocols/internal/jsonw"
+	"github.com/weft-go/weft/protocols/sse"
+)
+
+// This file is structured as follows: options, the Stream and its entry points, then one method per group of event
+// kinds, then the bytes of a chunk. Only the methods that Append, Close and Fail call change a Stream.
+
+// ReasoningField says under which name reasoning goes to the client. The API has no official one.
+type ReasoningField uint8
+
+const (
+	// ReasoningContent is the field reasoning_content (DeepSeek, SGLang, Dynamo; most clients read it).
+	ReasoningContent ReasoningField = iota
+	// ReasoningPlain is the field reasoning (vLLM, OpenRouter).
+	ReasoningPlain
+	// ReasoningBoth writes both fields with the same text.
+	ReasoningBoth
+	// ReasoningNone drops reasoning.
+	ReasoningNone
+)
+
+// StreamOptions configures a [Stream] and [AppendResponse]. ID and Model are required.
+type StreamOptions struct {
+	ID      string // response id, by custom "chatcmpl-…"; minted ids of calls are derived from it
+	Model   string // model name as the client shall see it
+	Created int64  // Unix time in seconds
+
+	IncludeUsage    bool // stream_options.include_usage: a last chunk with usage, and usage:null in all others
+	ContinuousUsage bool // vLLM's stream_options.continuous_usage_stats: the counts so far in every chunk
+
+	Reasoning         ReasoningField
+	SystemFingerprint string // left out when empty
+	ServiceTier       string // left out when empty
+
+	// WholeCalls holds a call back until it is complete and sends it in one piece. An aborted call is then never
+	// seen by the client; a long one comes later. 0 argument bytes are streamed.
+	WholeCalls bool
+	// DispatchInReasoning sends calls that the model wrote inside its reasoning like any other. By default they are
+	// left out: the model was thinking aloud.
+	DispatchInReasoning bool
+	// ToolDispatch adds Dynamo's event "tool_call_dispatch" with the whole call at the moment it completes. It is
+	// for clients that know it: others take the event for a chunk.
+	ToolDispatch bool
+}
+
+// Stream encodes events as the server-sent events of a streamed chat completion. Create one with [NewStream] for
+// each response. One goroutine at a time.
+type Stream struct {
+	opt     StreamOptions
+	suffix  string
+	head    []byte // `data: {"id":…,"choices":[{"index":`
+	tail    []byte // after the choices: `,"usage":null}` and the blank line, as the options have it
+	choices []choiceState
+	usage   event.Tokens
+	dropped int
+	done    bool
+}
+
+// choiceState is the state of one of n answers.
+type choiceState struct {
+	head     []byte // head, index and `,"delta":{`
+	started  bool   // the role was sent
+	finished bool
+	refused  bool // refusal text was sent
+	kind     event.Kind
+	part     int32
+	carry    jsonw.Carry
+	ids      callid.Set
+	calls    []callState
+	sent     int32 // calls that have an index on the wire
+	complete int32 // of them: complete
+}
+
+// callState is a call from its ToolStart on.
+type callState struct {
+	call    int32 // ordinal of the producer
+	index   int32 // on the wire; -1 while it has none
+	skip    bool  // left out
+	ended   bool
+	custom  bool
+	name    string
+	id      string
+	args    []byte // kept only for WholeCalls and ToolDispatch
+	carry   jsonw.Carry
+	balance jsonw.Balance
+}
+
+// NewStream returns a Stream. It prebuilds the bytes that all chunks share.
+func NewStream(opt StreamOptions) *Stream {
+	s := &Stream{opt: opt, suffix: callid.Suffix(opt.ID)}
+	s.head = append(s.head, "data: "...)
+	s.head = appendEnvelope(s.head, &opt, "chat.completion.chunk")
+	s.head = append(s.head, `,"choices":[`...)
+	if opt.IncludeUsage && !opt.ContinuousUsage {
+		s.tail = append(s.tail, `,"usage":null`...)
+	}
+	s.tail = append(s.tail, "}\n\n"...)
+	return s
+}
+
+// appendEnvelope appends the fields before choices, opening brace included.
+func appendEnvelope(dst []byte, opt *StreamOptions, object string) []byte {
+	dst = append(dst, `{"id":`...)
+	dst = jsonw.AppendString(dst, opt.ID)
+	dst = append(dst, `,"object":"`...)
+	dst = append(dst, object...)
+	dst = append(dst, `","created":`...)
+	dst = strconv.AppendInt(dst, opt.Created, 10)
+	dst = append(dst, `,"model":`...)
+	dst = jsonw.AppendString(dst, opt.Model)
+	if opt.SystemFingerprint != "" {
+		dst = append(dst, `,"system_fingerprint":`...)
+		dst = jsonw.AppendString(dst, opt.SystemFingerprint)
+	}
+	if opt.ServiceTier != "" {
+		dst = append(dst, `,"service_tier":`...)
+		dst = jsonw.AppendString(dst, opt.ServiceTier)
+	}
+	return dst
+}
+
+// Append appends what the client gets for the events, ready to be written, to dst. Events that this API cannot
+// express are skipped and counted, see [Stream.Dropped]. After the end of the stream it appends nothing. It keeps no
+// reference to the events. A text delta costs no allocation once dst has room.
+func (s *Stream) Append(dst []byte, events ...event.Event) []byte {
+	for i := range events {
+		dst = s.add(dst, &events[i])
+	}
+	return dst
+}
+
+// Close ends the stream: it appends the usage chunk, if the client asked for it, and [DONE]. If a choice has not
+// finished, the stream was cut, and Close appends the error that [Stream.Fail] would: a client that saw no finish
+// reason must not take the answer for a whole one.
+func (s *Stream) Close(dst []byte) []byte {
+	if s.done {
+		return dst
+	}
+	if !s.finished() {
+		return s.Fail(dst, apierr.New(event.EngineFailed, "The engine ended before the answer was finished."))
+	}
+	s.done = true
+	if s.opt.IncludeUsage {
+		dst = append(dst, s.head...)
+		dst = append(dst, `],"usage":`...)
+		dst = appendUsage(dst, &s.usage)
+		dst = append(dst, "}\n\n"...)
+	}
+	return append(dst, "data: [DONE]\n\n"...)
+}
+
+func (s *Stream) finished() bool {
+	for i := range s.choices {
+		if s.choices[i].started && !s.choices[i].finished {
+			return false
+		}
+	}
+	return len(s.choices) > 0
+}
+
+// Fail ends the stream with an error line. No [DONE] follows it: OpenAI sends none, and official clients stop at
+// the error.
+func (s *Stream) Fail(dst []byte, e *apierr.Error) []byte {
+	if s.done {
+		return dst
+	}
+	s.done = true
+	return AppendStreamError(dst, e)
+}
+
+// KeepAlive appends a comment, which every client skips. Write it when nothing was sent for some seconds.
+func (s *Stream) KeepAlive(dst []byte) []byte { return sse.AppendComment(dst, "keep-alive") }
+
+// Dropped returns the number of events so far that had no form in this API: results and calls of server-side tools,
+// opaque items, calls inside reasoning, reasoning when it is turned off.
+func (s *Stream) Dropped() int { return s.dropped }
+
+func (s *Stream) add(dst []byte, e *event.Event) []byte {
+	if s.done {
+		return dst
+	}
+	switch e.Kind {
+	case event.Usage:
+		if e.Usage != nil {
+			s.usage = *e.Usage
+		}
+		return dst
+	case event.Error:
+		return s.Fail(dst, apierr.New(e.Why, string(e.Data)))
+	}
+	c := s.choice(e.Choice)
+	if c == nil || c.finished {
+		s.dropped++
+		return dst
+	}
+	switch e.Kind {
+	case event.Start:
+		if e.Usage != nil {
+			s.usage = *e.Usage
+		}
+		return s.start(dst, c)
+	case event.Reasoning, event.Text, event.Refusal:
+		return s.delta(dst, c, e)
+	case event.Annotation:
+		if c.kind != event.Text || !jsonw.IsObject(e.Data) {
+			s.dropped++
+			return dst
+		}
+		dst = append(s.open(dst, c), `"annotations":[`...)
+		return s.close(append(jsonw.AppendRaw(dst, e.Data), ']'))
+	case event.Logprobs:
+		if !jsonw.IsArray(e.Data) {
+			s.dropped++
+			return dst
+		}
+		dst = append(s.open(dst, c), `},"logprobs":{"content":`...)
+		dst = jsonw.AppendRaw(dst, e.Data)
+		return s.tailed(append(dst, `,"refusal":null},"finish_reason":null}]`...))
+	case event.ToolStart:
+		return s.toolStart(dst, c, e)
+	case event.ToolArgs:
+		return s.toolArgs(dst, c, e)
+	case event.ToolEnd:
+		return s.toolEnd(dst, c, e, e.Flags.Has(event.Complete))
+	case event.ToolAbort:
+		return s.toolEnd(dst, c, e, false)
+	case event.Finish:
+		return s.finish(dst, c, e.Why)
+	}
+	s.dropped++
+	return s.turn(dst, c, e.Kind, e.Part)
+}
+
+// maxChoices bounds what a stray Choice can make a Stream allocate. OpenAI's own limit is 128.
+const maxChoices = 1024
+
+func (s *Stream) choice(n int32) *choiceState {
+	if n < 0 || n >= maxChoices {
+		return nil
+	}
+	for int(n) >= len(s.choices) {
+		c := choiceState{head: append([]byte(nil), s.head...)}
+		c.head = append(c.head, `{"index":`...)
+		c.head = strconv.AppendInt(c.head, int64(len(s.choices)), 10)
+		c.head = append(c.head, `,"delta":{`...)
+		s.choices = append(s.choices, c)
+	}
+	return &s.choices[n]
+}
+
+// start sends the role, once per choice.
+func (s *Stream) start(dst []byte, c *choiceState) []byte {
+	if c.started {
+		return dst
+	}
+	c.started = true
+	dst = append(dst, c.head...)
+	return s.close(append(dst, `"role":"assistant","content":""`...))
+}
+
+// open begins a chunk, after the role chunk if that is still to come. The members of delta follow, then close.
+func (s *Stream) open(dst []byte, c *choiceState) []byte {
+	return append(s.start(dst, c), c.head...)
+}
+
+// close ends a chunk in which only delta says something.
+func (s *Stream) close(dst []byte) []byte {
+	return s.tailed(append(dst, `},"logprobs":null,"finish_reason":null}]`...))
+}
+
+func (s *Stream) tailed(dst []byte) []byte {
+	if s.opt.ContinuousUsage {
+		dst = append(dst, `,"usage":`...)
+		dst = appendUsage(dst, &s.usage)
+	}
+	return append(dst, s.tail...)
+}
+
+// turn moves to another run of output and writes what the one before held back.
+func (s *Stream) turn(dst []byte, c *choiceState, kind event.Kind, part int32) []byte {
+	if c.kind == kind && c.part == part {
+		return dst
+	}
+	if rest := c.carry.Flush(); len(rest) > 0 {
+		dst = s.text(dst, c, rest)
+	}
+	c.kind, c.part = kind, part
+	return dst
+}
+
+func (s *Stream) delta(dst []byte, c *choiceState, e *event.Event) []byte {
+	dst = s.turn(dst, c, e.Kind, e.Part)
+	if e.Kind == event.Reasoning && s.opt.Reasoning == ReasoningNone {
+		s.dropped++
+		return dst
+	}
+	text := c.carry.Next(e.Data)
+	if len(text) == 0 {
+		return dst
+	}
+	return s.text(dst, c, text)
+}
+
+// text sends a delta of the current kind; text is valid UTF-8.
+func (s *Stream) text(dst []byte, c *choiceState, text []byte) []byte {
+	dst = s.open(dst, c)
+	switch c.kind {
+	case event.Reasoning:
+		dst = appendReasoning(dst, s.opt.Reasoning, text)
+	case event.Refusal:
+		c.refused = true
+		dst = append(dst, `"refusal":"`...)
+		dst = append(jsonw.AppendText(dst, text), '"')
+	default:
+		dst = append(dst, `"content":"`...)
+		dst = append(jsonw.AppendText(dst, text), '"')
+	}
+	return s.close(dst)
+}
+
+func appendReasoning(dst []byte, f ReasoningField, text []byte) []byte {
+	if f == ReasoningContent || f == ReasoningBoth {
+		dst = append(dst, `"reasoning_content":"`...)
+		dst = append(jsonw.AppendText(dst, text), '"')
+	}
+	if f == ReasoningBoth {
+		dst = append(dst, ',')
+	}
+	if f == ReasoningPlain || f == ReasoningBoth {
+		dst = append(dst, `"reasoning":"`...)
+		dst = append(jsonw.AppendText(dst, text), '"')
+	}
+	return dst
+}
+
+func (s *Stream) finish(dst []byte, c *choiceState, why event.Why) []byte {
+	dst = s.turn(dst, c, event.Finish, -1)
+	for i := range c.calls {
+		if t := &c.calls[i]; !t.ended {
+			dst = s.end(dst, c, t, false)
+		}
+	}
+	c.finished = true
+	dst = s.open(dst, c)
+	dst = append(dst, `},"logprobs":null,"finish_reason":"`...)
+	dst = append(dst, finishReason(why, c.complete > 0, c.refused)...)
+	return s.tailed(append(dst, `"}]`...))
+}
+
+// finishReason maps the cause of a finish. An answer with a complete call that ended by itself is tool_calls,
+// whatever the engine said, and one without is never: aborted calls do not count.
+func finishReason(why event.Why, calls, refused bool) string {
+	switch why {
+	case event.Length, event.ContextFull:
+		return "length"
+	case event.ContentFilter:
+		return "content_filter"
+	case event.Refused:
+		if !refused {
+			return "content_filter" // no refusal text tells the client, so the reason must
+		}
+		return "stop"
+	}
+	if calls {
+		return "tool_calls"
+	}
+	return "stop"
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/internal/jsonw"
+)
+
+// left reports whether a call is left out of the answer.
+func (o *StreamOptions) left(f event.Flags) bool {
+	return f.Has(event.Server) || f.Has(event.InReasoning) && !o.DispatchInReasoning
+}
+
+func (s *Stream) toolStart(dst []byte, c *choiceState, e *event.Event) []byte {
+	dst = s.turn(dst, c, event.ToolStart, e.Part)
+	c.calls = append(c.calls, callState{
+		call: e.Call, index: -1, skip: s.opt.left(e.Flags), custom: e.Flags.Has(event.Custom), name: string(e.Data),
+		id: c.ids.Assign("call_", s.suffix, e.Choice, e.Call, string(e.ID)),
+	})
+	t := &c.calls[len(c.calls)-1]
+	if t.skip {
+		s.dropped++
+		return dst
+	}
+	if s.opt.WholeCalls {
+		return dst
+	}
+	dst = s.openCall(dst, c, t)
+	return s.close(append(dst, `"}}]`...))
+}
+
+// openCall begins the chunk that introduces t, up to the opening quote of the arguments.
+func (s *Stream) openCall(dst []byte, c *choiceState, t *callState) []byte {
+	t.index = c.sent
+	c.sent++
+	dst = append(s.open(dst, c), `"tool_calls":[{"index":`...)
+	dst = strconv.AppendInt(dst, int64(t.index), 10)
+	dst = append(dst, ',')
+	return appendCallHead(dst, t.id, t.name, t.custom)
+}
+
+// appendCallHead appends id, type and name of a call, and all up to the opening quote of its arguments.
+func appendCallHead(dst []byte, id, name string, custom bool) []byte {
+	dst = append(dst, `"id":`...)
+	dst = jsonw.AppendString(dst, id)
+	if custom {
+		dst = append(dst, `,"type":"custom","custom":{"name":`...)
+		dst = jsonw.AppendString(dst, name)
+		return append(dst, `,"input":"`...)
+	}
+	dst = append(dst, `,"type":"function","function":{"name":`...)
+	dst = jsonw.AppendString(dst, name)
+	return append(dst, `,"arguments":"`...)
+}
+
+func (s *Stream) toolArgs(dst []byte, c *choiceState, e *event.Event) []byte {
+	t := c.call(e.Call)
+	if t == nil || t.skip {
+		s.dropped++
+		return dst
+	}
+	return s.args(dst, c, t, t.carry.Next(e.Data))
+}
+
+// call finds the open call with the producer's ordinal.
+func (c *choiceState) call(n int32) *callState {
+	for i := len(c.calls) - 1; i >= 0; i-- {
+		if t := &c.calls[i]; t.call == n && !t.ended {
+			return t
+		}
+	}
+	return nil
+}
+
+// args sends a delta of arguments; text is valid UTF-8.
+func (s *Stream) args(dst []byte, c *choiceState, t *callState, text []byte) []byte {
+	if len(text) == 0 {
+		return dst
+	}
+	if !t.custom {
+		t.balance.Feed(text)
+	}
+	if s.opt.WholeCalls || s.opt.ToolDispatch {
+		t.args = append(t.args, text...)
+	}
+	if s.opt.WholeCalls {
+		return dst
+	}
+	dst = append(s.open(dst, c), `"tool_calls":[{"index":`...)
+	dst = strconv.AppendInt(dst, int64(t.index), 10)
+	if t.custom {
+		dst = append(dst, `,"custom":{"input":"`...)
+	} else {
+		dst = append(dst, `,"function":{"arguments":"`...)
+	}
+	dst = jsonw.AppendText(dst, text)
+	return s.close(append(dst, `"}}]`...))
+}
+
+// toolEnd ends the call of e. A call that ends before it started was never seen by the client and never will be.
+func (s *Stream) toolEnd(dst []byte, c *choiceState, e *event.Event, complete bool) []byte {
+	if t := c.call(e.Call); t != nil {
+		return s.end(dst, c, t, complete)
+	}
+	s.dropped++
+	return s.turn(dst, c, e.Kind, e.Part)
+}
+
+func (s *Stream) end(dst []byte, c *choiceState, t *callState, complete bool) []byte {
+	t.ended = true
+	if t.skip {
+		return dst
+	}
+	dst = s.args(dst, c, t, t.carry.Flush())
+	if !complete {
+		// The API cannot take a call back. Arguments that happen to read as JSON, or no arguments at all, would be
+		// executed by clients that do not look at the finish reason, so they are made unreadable.
+		if !s.opt.WholeCalls && !t.custom && !t.balance.Open() {
+			dst = s.args(dst, c, t, []byte("{"))
+		}
+		return dst
+	}
+	c.complete++
+	if s.opt.WholeCalls {
+		dst = s.openCall(dst, c, t)
+		dst = jsonw.AppendText(dst, t.args)
+		dst = s.close(append(dst, `"}}]`...))
+	}
+	if s.opt.ToolDispatch && (t.custom || json.Valid(t.args)) {
+		dst = s.dispatch(dst, c, t)
+	}
+	t.args = nil
+	return dst
+}
+
+// dispatch appends Dynamo's early notice of a complete call.
+func (s *Stream) dispatch(dst []byte, c *choiceState, t *callState) []byte {
+	choice := int64(0)
+	for i := range s.choices {
+		if &s.choices[i] == c {
+			choice = int64(i)
+		}
+	}
+	dst = append(dst, "event: tool_call_dispatch\ndata: "+`{"choice_index":`...)
+	dst = strconv.AppendInt(dst, choice, 10)
+	dst = append(dst, `,"tool_call":{"index":`...)
+	dst = strconv.AppendInt(dst, int64(t.index), 10)
+	dst = append(dst, ',')
+	dst = appendCallHead(dst, t.id, t.name, t.custom)
+	dst = jsonw.AppendText(dst, t.args)
+	return append(dst, `"}}}`+"\n\n"...)
+}

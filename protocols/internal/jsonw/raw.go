@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jsonw
+
+import (
+	"bytes"
+	"encoding/json"
+	"unicode/utf8"
+)
+
+// IsObject reports whether raw is one valid JSON object. It bounds nesting at 10,000 levels.
+func IsObject(raw []byte) bool {
+	raw = bytes.TrimLeft(raw, " \t\r\n")
+	return len(raw) > 0 && raw[0] == '{' && json.Valid(raw)
+}
+
+// IsArray reports whether raw is one valid JSON array.
+func IsArray(raw []byte) bool {
+	raw = bytes.TrimLeft(raw, " \t\r\n")
+	return len(raw) > 0 && raw[0] == '[' && json.Valid(raw)
+}
+
+// AppendRaw appends raw, which must be valid JSON, on one line: line breaks between its tokens become spaces and
+// ill-formed UTF-8 becomes U+FFFD. All else, number spelling and key order included, stays as it is.
+func AppendRaw(dst, raw []byte) []byte {
+	n := len(dst)
+	if utf8.Valid(raw) {
+		dst = append(dst, raw...)
+	} else {
+		dst = AppendValid(dst, raw)
+	}
+	for i := n; i < len(dst); i++ {
+		if dst[i] == '\n' || dst[i] == '\r' {
+			dst[i] = ' '
+		}
+	}
+	return dst
+}
+
+// AppendElements appends the elements of raw, which must be a valid JSON array, without the brackets, with a comma
+// before them if dst does not end in an opening bracket. It is how several arrays become one.
+func AppendElements(dst, raw []byte) []byte {
+	raw = bytes.TrimSpace(raw)
+	raw = bytes.TrimSpace(raw[1 : len(raw)-1])
+	if len(raw) == 0 {
+		return dst
+	}
+	if len(dst) > 0 && dst[len(dst)-1] != '[' {
+		dst = append(dst, ',')
+	}
+	return AppendRaw(dst, raw)
+}
+
+// Members calls yield with the key, still quoted and escaped, and the value of each member of raw, which should be a
+// valid JSON object, until yield returns false. It reads only the outermost level. On text that is not an object it
+// stops where it loses its way; it never panics. One pass, no allocation.
+func Members(raw []byte, yield func(key, value []byte) bool) {
+	i := blank(raw, 0)
+	if i >= len(raw) || raw[i] != '{' {
+		return
+	}
+	i++
+	for {
+		i = blank(raw, i)
+		if i >= len(raw) || raw[i] != '"' {
+			return
+		}
+		k := i
+		i = skipValue(raw, i)
+		key := raw[k:i]
+		i = blank(raw, i)
+		if i >= len(raw) || raw[i] != ':' {
+			return
+		}
+		v := blank(raw, i+1)
+		i = skipValue(raw, v)
+		if i == v || !yield(key, raw[v:i]) {
+			return
+		}
+		i = blank(raw, i)
+		if i >= len(raw) || raw[i] != ',' {
+			return
+		}
+		i++
+	}
+}
+
+func blank(raw []byte, i int) int {
+	for i < len(raw) && (raw[i] == ' ' || raw[i] == '\t' || raw[i] == '\n' || raw[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+// skipValue returns the end of the value that starts at raw[i].
+func skipValue(raw []byte, i int) int {
+	depth := 0
+	for i < len(raw) {
+		switch c := raw[i]; c {
+		case '"':
+			i++
+			for i < len(raw) && raw[i] != '"' {
+				if raw[i] == '\\' {
+					i++
+				}
+				i++
+			}
+			i++
+		case '{', '[':
+			depth++
+			i++
+			continue
+		case '}', ']':
+			if depth == 0 {
+				return i
+			}
+			depth--
+			i++
+		default:
+			if depth == 0 {
+				for i < len(raw) && !isEnd(raw[i]) {
+					i++
+				}
+				return i
+			}
+			i++
+			continue
+		}
+		if depth == 0 {
+			return min(i, len(raw))
+		}
+	}
+	return len(raw)
+}
+
+func isEnd(c byte) bool {
+	switch c {
+	case ',', '}', ']', ':', ' ', '\t', '\n', '\r':
+		return true
+	}
+	return false
+}
+
+// Balance follows the nesting of JSON text that arrives in pieces. The zero value is at the start.
+type Balance struct {
+	depth    int
+	str, esc bool
+}
+
+// Feed reads the next piece.
+func (b *Balance) Feed(p []byte) {
+	for _, c := range p {
+		switch {
+		case b.esc:
+			b.esc = false
+		case b.str:
+			switch c {
+			case '\\':
+				b.esc = true
+			case '"':
+				b.str = false
+			}
+		case c == '"':
+			b.str = true
+		case c == '{' || c == '[':
+			b.depth++
+		case c == '}' || c == ']':
+			b.depth--
+		}
+	}
+}
+
+// Open reports whether the text read so far is inside a string, an object or an array, so that it cannot be a
+// complete JSON value.
+func (b *Balance) Open() bool { return b.str || b.depth > 0 }

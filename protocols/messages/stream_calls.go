@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package messages
+
+import (
+	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/internal/callid"
+	"github.com/weft-go/weft/protocols/internal/jsonw"
+)
+
+// outCall is the call whose block is open, or would be if calls were not held until they are whole.
+type outCall struct {
+	open    bool
+	ordinal int32
+	custom  bool
+	server  bool
+	id      string
+	name    string
+	args    []byte // held back for WholeCalls: JSON text
+	carry   jsonw.Carry
+	balance jsonw.Balance
+}
+
+// owns reports whether e continues or ends the call.
+func (c *outCall) owns(e *event.Event) bool {
+	switch e.Kind {
+	case event.ToolArgs, event.ToolEnd, event.ToolAbort:
+		return e.Call == c.ordinal
+	}
+	return false
+}
+
+// left reports whether a call is left out of the answer.
+func (o *StreamOptions) left(f event.Flags) bool {
+	return f.Has(event.InReasoning) && !o.DispatchInReasoning
+}
+
+func (s *Stream) toolStart(dst []byte, e *event.Event) []byte {
+	dst = s.turn(dst, 0, 0)
+	id := assignCallID(&s.ids, s.suffix, e.Call, e.Flags, string(e.ID))
+	if s.opt.left(e.Flags) {
+		s.dropped++
+		return dst
+	}
+	s.call = outCall{
+		open: true, ordinal: e.Call, custom: e.Flags.Has(event.Custom), server: e.Flags.Has(event.Server),
+		id: id, name: string(e.Data), args: s.call.args[:0],
+	}
+	if !s.opt.WholeCalls {
+		dst = s.openCall(dst)
+	}
+	if s.call.custom {
+		return s.input(dst, []byte(`{"input":"`))
+	}
+	return dst
+}
+
+// assignCallID gives a call its id. Anthropic allows only letters, digits, '_' and '-'; other ids are escaped, and
+// [CallID] finds the original.
+func assignCallID(ids *callid.Set, suffix string, ordinal int32, f event.Flags, given string) string {
+	prefix := "toolu_"
+	if f.Has(event.Server) {
+		prefix = "srvtoolu_"
+	}
+	return string(callid.AppendEscaped(nil, []byte(ids.Assign(prefix, suffix, 0, ordinal, given))))
+}
+
+// CallID returns the id that the model or engine gave to a call, for the id that a client sends back. Ids with bytes
+// that this API forbids, such as Kimi K2's functions.get:0, go out escaped; all others are returned as they are.
+func CallID(id string) string { return callid.Unescape(id) }
+
+// openCall sends the start of the call's block.
+func (s *Stream) openCall(dst []byte) []byte {
+	dst = appendBlockStart(dst, s.index)
+	dst = appendToolUseHead(dst, &s.call)
+	s.head = appendDeltaHead(s.head[:0], s.index, `"input_json_delta","partial_json":"`)
+	return append(dst, "{}}}\n\n"...)
+}
+
+// appendToolUseHead appends a tool_use block up to the value of its input.
+func appendToolUseHead(dst []byte, c *outCall) []byte {
+	if c.server {
+		dst = append(dst, `{"type":"server_tool_use","id":`...)
+	} else {
+		dst = append(dst, `{"type":"tool_use","id":`...)
+	}
+	dst = jsonw.AppendString(dst, c.id)
+	dst = append(dst, `,"name":`...)
+	dst = jsonw.AppendString(dst, c.name)
+	return append(dst, `,"input":`...)
+}
+
+func (s *Stream) toolArgs(dst []byte, e *event.Event) []byte {
+	if !s.call.open {
+		s.dropped++
+		return dst
+	}
+	return s.args(dst, s.call.carry.Next(e.Data))
+}
+
+// args takes in arguments; text is valid UTF-8.
+func (s *Stream) args(dst, text []byte) []byte {
+	if s.call.custom {
+		s.scratch = jsonw.AppendText(s.scratch[:0], text)
+		return s.input(dst, s.scratch)
+	}
+	return s.input(dst, text)
+}
+
+// input sends a delta of JSON text.
+func (s *Stream) input(dst, text []byte) []byte {
+	if len(text) == 0 {
+		return dst
+	}
+	s.call.balance.Feed(text)
+	if s.opt.WholeCalls {
+		s.call.args = append(s.call.args, text...)
+		return dst
+	}
+	dst = append(dst, s.head...)
+	dst = jsonw.AppendText(dst, text)
+	return append(dst, "\"}}\n\n"...)
+}
+
+// toolEnd ends the call of e. A call that ends before it started was never seen by the client and never will be.
+func (s *Stream) toolEnd(dst []byte, e *event.Event, complete bool) []byte {
+	if !s.call.open {
+		s.dropped++
+		return s.turn(dst, 0, 0)
+	}
+	return s.endCall(dst, complete)
+}
+
+// endCall ends the open call and lets in what waited for it.
+func (s *Stream) endCall(dst []byte, complete bool) []byte {
+	c := &s.call
+	dst = s.args(dst, c.carry.Flush())
+	switch {
+	case complete:
+		if c.custom {
+			dst = s.input(dst, []byte(`"}`))
+		}
+		if s.opt.WholeCalls {
+			dst = s.openCall(dst)
+			if len(c.args) > 0 {
+				dst = append(dst, s.head...)
+				dst = jsonw.AppendText(dst, c.args)
+				dst = append(dst, "\"}}\n\n"...)
+			}
+		}
+		dst = s.stopBlock(dst)
+		if !c.server {
+			s.calls++
+		}
+	case !s.opt.WholeCalls:
+		// The API cannot take a call back, so its block is closed. Input that happens to read as JSON, or none at
+		// all, would be executed by clients that do not look at the stop reason, so it is made unreadable.
+		if !c.balance.Open() {
+			dst = s.input(dst, []byte("{"))
+		}
+		dst = s.stopBlock(dst)
+	}
+	c.open = false
+	waiting := s.waiting
+	s.waiting = nil
+	for i := range waiting {
+		dst = s.add(dst, &waiting[i], true)
+	}
+	return dst
+}

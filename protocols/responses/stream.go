@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package responses
+
+import (
+	"strconv"
+
+	"github.com/weft-go/weft/protocols/apierr"
+	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/internal/callid"
+	"github.com/weft-go/weft/protocols/internal/jsonw"
+	"github.com/weft-go/weft/protocols/sse"
+)
+
+// This file is structured as follows: options, the Stream and its entry points, then text runs. Calls are in
+// stream_calls.go, the JSON of items in item.go, the response object in response.go. Only the methods that Append,
+// Close and Fail call change a Stream.
+
+// Reasoning says how reasoning goes to the client.
+type Reasoning uint8
+
+const (
+	// ReasoningSummary sends it as the summary of reasoning items. All clients show summaries.
+	ReasoningSummary Reasoning = iota
+	// ReasoningRaw sends it as the reasoning_text content of reasoning items.
+	ReasoningRaw
+	// ReasoningNone sends no reasoning. A reasoning item remains where there is a signature, which it carries as
+	// encrypted_content.
+	ReasoningNone
+)
+
+// StreamOptions configures a [Stream] and [AppendResponse]. ID and Model are required.
+type StreamOptions struct {
+	ID      string // response id, by custom "resp_…"; item and call ids are derived from it
+	Model   string // model name as the client shall see it
+	Created int64  // Unix time in seconds
+
+	// CompletedAt is the Unix time at which the answer was complete; 0 means unknown and goes out as null. A stream
+	// learns it from [Stream.SetCompletedAt].
+	CompletedAt int64
+
+	// Echo is a JSON object whose members the response object repeats: the body of the request will do. Of its members
+	// those that a response object has are used (instructions, tools, tool_choice, temperature, …); for the others,
+	// and for those that are null, the API's defaults are sent. It must have been validated; it is not kept.
+	Echo []byte
+
+	Reasoning Reasoning
+
+	// WholeCalls holds a call back until it is complete and sends its arguments in one delta. An aborted call is then
+	// never seen by the client; a long one comes later.
+	WholeCalls bool
+	// DispatchInReasoning sends calls that the model wrote inside its reasoning like any other. By default they are
+	// left out: the model was thinking aloud.
+	DispatchInReasoning bool
+	// Namespace splits the name that the model used for a tool into the namespace and the name that the client
+	// declared. Nil means that there are no namespaces.
+	Namespace func(tool string) (namespace, name string)
+}
+
+// Stream encodes events as the server-sent events of a streamed response. Create one with [NewStream] for each
+// response. One goroutine at a time.
+//
+// The API has one answer: events of a Choice above 0 are skipped and counted by [Stream.Dropped].
+type Stream struct {
+	opt     StreamOptions
+	echo    outEcho
+	suffix  string
+	ids     callid.Set
+	usage   event.Tokens
+	seq     int64
+	dropped int
+
+	started bool
+	done    bool
+	why     event.Why // of Finish; None before it
+
+	output   [][]byte // JSON of the items by output_index; nil while one is open
+	count    idCounter
+	run      outRun
+	logprobs []byte // elements for the next text delta
+	calls    []outCall
+
+	head    []byte // of a delta of the open run, from after the sequence number
+	scratch []byte
+}
+
+// outRun is the run of reasoning, text or refusal that is being written. It is an item of its own.
+type outRun struct {
+	kind  event.Kind // 0 outside one
+	part  int32
+	wired bool // its output_item.added was sent
+	item  outItem
+	carry jsonw.Carry
+}
+
+// NewStream returns a Stream. It reads opt.Echo once and copies what it needs.
+func NewStream(opt StreamOptions) *Stream {
+	s := &Stream{opt: opt, suffix: callid.Suffix(opt.ID)}
+	s.echo.read(opt.Echo)
+	s.opt.Echo = nil
+	return s
+}
+
+// SetCompletedAt tells the time, in Unix seconds, at which the answer was complete. Call it before Close; the Stream has
+// no clock of its own.
+func (s *Stream) SetCompletedAt(unix int64) { s.opt.CompletedAt = unix }
+
+// Append appends what the client gets for the events, ready to be written, to dst. Events that this API cannot
+// express are skipped and counted, see [Stream.Dropped]. After the end of the stream it appends nothing. It keeps no
+// reference to the events. A text delta costs no allocation once dst has room, except that the text of the open item
+// is collected for the events that repeat it.
+func (s *Stream) Append(dst []byte, events ...event.Event) []byte {
+	for i := range events {
+		dst = s.add(dst, &events[i])
+	}
+	return dst
+}
+
+// Close ends the stream with response.completed or response.incomplete, which carry all items. If there was no
+// event.Finish, the stream was cut, and Close ends it as [Stream.Fail] would.
+func (s *Stream) Close(dst []byte) []byte {
+	if s.done {
+		return dst
+	}
+	if s.why == event.None {
+		return s.Fail(dst, apierr.New(event.EngineFailed, "The engine ended before the answer was finished."))
+	}
+	s.done = true
+	status := finishStatus(s.why)
+	dst = s.begin(dst, "response."+status)
+	dst = append(dst, `,"response":`...)
+	dst = s.appendResponse(dst, status, nil)
+	return append(dst, "}\n\n"...)
+}
+
+// Fail ends the stream with response.failed, preceded by response.created if that was not sent. The response holds the
+// items that were done. No other event follows, and no [DONE].
+func (s *Stream) Fail(dst []byte, e *apierr.Error) []byte {
+	if s.done {
+		return dst
+	}
+	dst = s.start(dst)
+	s.done = true
+	dst = s.begin(dst, "response.failed")
+	dst = append(dst, `,"response":`...)
+	dst = s.appendResponse(dst, "failed", e)
+	return append(dst, "}\n\n"...)
+}
+
+// KeepAlive appends a comment. Write it when nothing was sent for some seconds. It is no event because official clients
+// throw on event types they do not know.
+func (s *Stream) KeepAlive(dst []byte) []byte { return sse.AppendComment(dst, "keep-alive") }
+
+// Dropped returns the number of events so far that were not sent: those of other choices, calls of server-side tools,
+// calls inside reasoning, reasoning when it is turned off, and results and opaque items whose Data is not an output
+// item.
+func (s *Stream) Dropped() int { return s.dropped }
+
+func (s *Stream) add(dst []byte, e *event.Event) []byte {
+	if s.done {
+		return dst
+	}
+	switch e.Kind {
+	case event.Usage:
+		if e.Usage != nil {
+			s.usage = *e.Usage
+		}
+		return dst
+	case event.Error:
+		return s.Fail(dst, apierr.New(e.Why, string(e.Data)))
+	}
+	if e.Choice != 0 || s.why != event.None {
+		s.dropped++
+		return dst
+	}
+	dst = s.start(dst)
+	switch e.Kind {
+	case event.Start:
+		if e.Usage != nil {
+			s.usage = *e.Usage
+		}
+		return dst
+	case event.Reasoning, event.Text, event.Refusal:
+		return s.delta(dst, e)
+	case event.Signature:
+		dst = s.turn(dst, event.Reasoning, e.Part)
+		s.run.item.sig = append(s.run.item.sig, e.Data...)
+		return dst
+	case event.Annotation:
+		if s.run.kind == event.Text && jsonw.IsObject(e.Data) {
+			return s.annotation(dst, e.Data)
+		}
+	case event.Logprobs:
+		if jsonw.IsArray(e.Data) {
+			s.logprobs = jsonw.AppendElements(s.logprobs, e.Data)
+			return dst
+		}
+	case event.ToolStart:
+		return s.toolStart(dst, e)
+	case event.ToolArgs:
+		return s.toolArgs(dst, e)
+	case event.ToolEnd:
+		return s.toolEnd(dst, e, e.Flags.Has(event.Complete))
+	case event.ToolAbort:
+		return s.toolEnd(dst, e, false)
+	case event.ToolResult, event.Opaque:
+		dst = s.turn(dst, 0, 0)
+		if jsonw.IsObject(e.Data) {
+			return s.opaque(dst, e.Data)
+		}
+	case event.Finish:
+		return s.finish(dst, e)
+	}
+	s.dropped++
+	return dst
+}
+
+// begin appends an event up to and with its sequence number.
+func (s *Stream) begin(dst []byte, typ string) []byte {
+	dst = append(dst, "event: "...)
+	dst = append(dst, typ...)
+	dst = append(dst, "\ndata: {\"type\":\""...)
+	dst = append(dst, typ...)
+	dst = append(dst, `","sequence_number":`...)
+	dst = strconv.AppendInt(dst, s.seq, 10)
+	s.seq++
+	return dst
+}
+
+// start sends response.created and response.in_progress, once.
+func (s *Stream) start(dst []byte) []byte {
+	if s.started {
+		return dst
+	}
+	s.started = true
+	for _, typ := range [...]string{"response.created", "response.in_progress"} {
+		dst = s.begin(dst, typ)
+		dst = append(dst, `,"response":`...)
+		dst = s.appendResponse(dst, "in_progress", nil)
+		dst = append(dst, "}\n\n"...)
+	}
+	return dst
+}
+
+// turn moves to another run of output, kind 0 for none, and completes the item of the one before.
+func (s *Stream) turn(dst []byte, kind event.Kind, part int32) []byte {
+	if s.run.kind == kind && s.run.part == part && kind != 0 {
+		return dst
+	}
+	return s.next(dst, kind, part, "completed")
+}
+
+// next ends the current run, its item with the given status, and begins another.
+func (s *Stream) next(dst []byte, kind event.Kind, part int32, status string) []byte {
+	r := &s.run
+	if rest := r.carry.Flush(); len(rest) > 0 {
+		dst = s.text(dst, rest)
+	}
+	if r.kind == event.Reasoning && len(r.item.sig) > 0 {
+		dst = s.openRun(dst, formSealed) // if there was no text
+	}
+	if r.wired {
+		dst = s.closeRun(dst, status)
+	}
+	r.kind, r.part, r.wired = kind, part, false
+	r.item.reset()
+	return dst
+}
+
+func (s *Stream) delta(dst []byte, e *event.Event) []byte {
+	dst = s.turn(dst, e.Kind, e.Part)
+	if e.Kind == event.Reasoning && s.opt.Reasoning == ReasoningNone {
+		s.dropped++
+		return dst
+	}
+	text := s.run.carry.Next(e.Data)
+	if len(text) == 0 {
+		return dst
+	}
+	return s.text(dst, text)
+}
+
+// text sends a delta of the current run; text is valid UTF-8.
+func (s *Stream) text(dst, text []byte) []byte {
+	r := &s.run
+	dst = s.openRun(dst, runForm(r.kind, s.opt.Reasoning))
+	r.item.text = append(r.item.text, text...)
+	dst = s.begin(dst, partNames[r.item.form].delta)
+	dst = append(dst, s.head...)
+	dst = append(dst, `,"delta":"`...)
+	dst = jsonw.AppendText(dst, text)
+	if r.item.form != formText {
+		return append(dst, "\"}\n\n"...)
+	}
+	dst = append(dst, `","logprobs":[`...)
+	if len(s.logprobs) > 0 {
+		dst = append(dst, s.logprobs...)
+		r.item.addLogprobs(s.logprobs)
+		s.logprobs = s.logprobs[:0]
+	}
+	return append(dst, "]}\n\n"...)
+}
+
+// openRun sends what introduces the current run's item, once.
+func (s *Stream) openRun(dst []byte, f outForm) []byte {
+	r := &s.run
+	if r.wired {
+		return dst
+	}
+	r.wired = true
+	r.item.form = f
+	r.item.index = s.nextIndex()
+	r.item.id = s.count.appendID(r.item.id[:0], &r.item, s.suffix)
+	s.head = appendPlace(s.head[:0], &r.item)
+	if p := &partNames[r.item.form]; p.index != "" {
+		s.head = append(s.head, p.index...)
+	}
+	dst = s.itemEvent(dst, "response.output_item.added", &r.item, "in_progress")
+	if p := &partNames[r.item.form]; p.added != "" {
+		dst = s.begin(dst, p.added)
+		dst = append(dst, s.head...)
+		dst = append(dst, `,"part":`...)
+		dst = r.item.appendPart(dst, false)
+		dst = append(dst, "}\n\n"...)
+	}
+	return dst
+}
+
+// closeRun sends what completes the current run's item.
+func (s *Stream) closeRun(dst []byte, status string) []byte {
+	it := &s.run.item
+	if it.form == formText && len(s.logprobs) > 0 { // they came after the last delta
+		it.addLogprobs(s.logprobs)
+		s.logprobs = s.logprobs[:0]
+	}
+	if p := &partNames[it.form]; p.added != "" {
+		dst = s.begin(dst, p.done)
+		dst = append(dst, s.head...)
+		dst = append(dst, p.text...)
+		dst = append(jsonw.AppendText(dst, it.text), '"')
+		if it.form == formText {
+			dst = append(dst, `,"logprobs":[`...)
+			dst = append(append(dst, it.logprobs...), ']')
+		}
+		dst = append(dst, "}\n\n"...)
+		dst = s.begin(dst, p.closed)
+		dst = append(dst, s.head...)
+		dst = append(dst, `,"part":`...)
+		dst = it.appendPart(dst, true)
+		dst = append(dst, "}\n\n"...)
+	}
+	return s.itemDone(dst, it, status)
+}
+
+// nextIndex opens the next place in the output.
+func (s *Stream) nextIndex() int {
+	s.output = append(s.output, nil)
+	return len(s.output) - 1
+}
+
+// itemEvent sends an event that carries the whole item.
+func (s *Stream) itemEvent(dst []byte, typ string, it *outItem, status string) []byte {
+	dst = s.begin(dst, typ)
+	dst = append(dst, `,"output_index":`...)
+	dst = strconv.AppendInt(dst, int64(it.index), 10)
+	dst = append(dst, `,"item":`...)
+	dst = it.append(dst, status)
+	return append(dst, "}\n\n"...)
+}
+
+// itemDone sends output_item.done and keeps the item for the final response.
+func (s *Stream) itemDone(dst []byte, it *outItem, status string) []byte {
+	s.output[it.index] = it.append(nil, status)
+	return s.itemEvent(dst, "response.output_item.done", it, status)
+}
+
+func (s *Stream) annotation(dst, data []byte) []byte {
+	dst = s.openRun(dst, formText)
+	it := &s.run.item
+	dst = s.begin(dst, "response.output_text.annotation.added")
+	dst = append(dst, s.head...)
+	dst = append(dst, `,"annotation_index":`...)
+	dst = strconv.AppendInt(dst, int64(it.noted), 10)
+	dst = append(dst, `,"annotation":`...)
+	dst = jsonw.AppendRaw(dst, data)
+	it.annotate(data)
+	return append(dst, "}\n\n"...)
+}
+
+// opaque sends an item as the producer wrote it.
+func (s *Stream) opaque(dst, data []byte) []byte {
+	n := s.nextIndex()
+	s.output[n] = jsonw.AppendRaw(nil, data)
+	for _, typ := range [...]string{"response.output_item.added", "response.output_item.done"} {
+		dst = s.begin(dst, typ)
+		dst = append(dst, `,"output_index":`...)
+		dst = strconv.AppendInt(dst, int64(n), 10)
+		dst = append(dst, `,"item":`...)
+		dst = append(dst, s.output[n]...)
+		dst = append(dst, "}\n\n"...)
+	}
+	return dst
+}
+
+func (s *Stream) finish(dst []byte, e *event.Event) []byte {
+	s.why = e.Why
+	if s.why == event.None {
+		s.why = event.Stop
+	}
+	dst = s.next(dst, 0, 0, finishStatus(s.why))
+	for i := range s.calls {
+		if c := &s.calls[i]; !c.ended {
+			dst = s.endCall(dst, c, false)
+		}
+	}
+	return dst
+}
+
+// finishStatus maps the cause of a finish to the status of the response, and of the item that was open.
+func finishStatus(why event.Why) string {
+	switch why {
+	case event.Length, event.ContextFull, event.ContentFilter, event.Paused:
+		return "incomplete"
+	}
+	return "completed"
+}
