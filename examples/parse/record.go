@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/weft-go/weft/parsers"
+	"github.com/weft-go/weft/protocols/event"
+)
+
+type config struct {
+	family, policy, split string
+
+	size int // of the pieces that -split asks for: 0 as recorded, -1 whole
+}
+
+func (c *config) check() error {
+	switch c.split {
+	case "":
+	case "whole":
+		c.size = -1
+	case "bytes":
+		c.size = 1
+	default:
+		n, err := strconv.Atoi(c.split)
+		if err != nil || n < 1 {
+			return fmt.Errorf("-split %q: want whole, bytes or a number of bytes", c.split)
+		}
+		c.size = n
+	}
+	if c.policy != "default" {
+		return fmt.Errorf("-policy %q: the only profile so far is default", c.policy)
+	}
+	return nil
+}
+
+// record is one line of input.
+type record struct {
+	ID        json.RawMessage `json:"id"`
+	Family    string          `json:"family"`
+	Text      *string         `json:"text"`
+	Chunks    []string        `json:"chunks"`
+	ChunksB64 [][]byte        `json:"chunks_b64"`
+	Tools     []struct {
+		Function struct {
+			Name       string          `json:"name"`
+			Parameters json.RawMessage `json:"parameters"`
+		} `json:"function"`
+	} `json:"tools"`
+	ToolChoice json.RawMessage `json:"tool_choice"`
+	Init       struct {
+		Start  string `json:"start"`
+		Output string `json:"output"`
+		Tool   string `json:"tool"`
+	} `json:"init"`
+	Channels string `json:"channels"`
+}
+
+// answer is one line of output. A line has either Error or the rest.
+type answer struct {
+	ID        json.RawMessage `json:"id"`
+	Error     string          `json:"error,omitempty"`
+	Content   *string         `json:"content,omitempty"`
+	Reasoning *string         `json:"reasoning,omitempty"`
+	Calls     *[]call         `json:"calls,omitempty"`
+	Aborted   *[]aborted      `json:"aborted,omitempty"`
+	Events    *[][]string     `json:"events,omitempty"`
+}
+
+type call struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+	ID        string `json:"id"`
+}
+
+type aborted struct {
+	Name string `json:"name"`
+	Why  string `json:"why"`
+}
+
+// job is a record ready to run.
+type job struct {
+	parser *parsers.Parser
+	chunks [][]byte
+	bytes  int
+}
+
+// record runs one line. The job is nil if it cannot be run.
+func (c *config) record(line []byte) (*job, answer) {
+	var r record
+	r.ID = json.RawMessage("null")
+	if err := json.Unmarshal(line, &r); err != nil {
+		return nil, answer{ID: r.ID, Error: err.Error()}
+	}
+	j, err := c.prepare(&r)
+	if err != nil {
+		return nil, answer{ID: r.ID, Error: err.Error()}
+	}
+	var all event.Collector
+	var evs []event.Event
+	for _, chunk := range j.chunks {
+		evs, err = j.parser.Feed(evs[:0], chunk)
+		all.Add(evs...)
+		if err != nil {
+			break
+		}
+	}
+	if err == nil {
+		evs, err = j.parser.Close(evs[:0])
+		all.Add(evs...)
+	}
+	if err != nil {
+		return nil, answer{ID: r.ID, Error: err.Error()}
+	}
+	return j, render(r.ID, &all)
+}
+
+func (c *config) prepare(r *record) (*job, error) {
+	opt := parsers.Options{Tool: r.Init.Tool}
+	for _, t := range r.Tools {
+		opt.Tools = append(opt.Tools, parsers.Tool{Name: t.Function.Name, Schema: t.Function.Parameters})
+	}
+	switch r.Init.Start {
+	case "", "none":
+	case "reasoning":
+		opt.Start = parsers.StartReasoning
+	case "response":
+		opt.Start = parsers.StartResponse
+	default:
+		return nil, fmt.Errorf("init.start %q: want none, reasoning or response", r.Init.Start)
+	}
+	switch r.Init.Output {
+	case "", "native":
+	case "guided_required":
+		opt.Output = parsers.GuidedRequired
+	case "guided_named":
+		opt.Output = parsers.GuidedNamed
+	default:
+		return nil, fmt.Errorf("init.output %q: want native, guided_required or guided_named", r.Init.Output)
+	}
+	switch r.Channels {
+	case "", "both":
+	case "tools":
+		opt.Channels = parsers.OnlyTools
+	case "reasoning":
+		opt.Channels = parsers.OnlyReasoning
+	default:
+		return nil, fmt.Errorf("channels %q: want both, tools or reasoning", r.Channels)
+	}
+	opt.NoCalls = string(r.ToolChoice) == `"none"`
+
+	j := &job{}
+	switch {
+	case r.Text != nil:
+		j.chunks = [][]byte{[]byte(*r.Text)}
+	case r.ChunksB64 != nil:
+		j.chunks = r.ChunksB64
+	case r.Chunks != nil:
+		for _, s := range r.Chunks {
+			j.chunks = append(j.chunks, []byte(s))
+		}
+	default:
+		return nil, fmt.Errorf("no text, chunks or chunks_b64")
+	}
+	for _, ch := range j.chunks {
+		j.bytes += len(ch)
+	}
+	if c.size != 0 {
+		j.chunks = cut(j.chunks, c.size)
+	}
+	name := r.Family
+	if name == "" {
+		name = c.family
+	}
+	if name == "" {
+		return nil, fmt.Errorf("no family: name one in the record or with -family")
+	}
+	var err error
+	j.parser, err = parsers.New(name, &opt)
+	return j, err
+}
+
+// cut joins chunks and cuts them into pieces of size bytes; -1 leaves one piece.
+func cut(chunks [][]byte, size int) [][]byte {
+	var all []byte
+	for _, c := range chunks {
+		all = append(all, c...)
+	}
+	if size < 0 {
+		return [][]byte{all}
+	}
+	var out [][]byte
+	for len(all) > size {
+		out = append(out, all[:size])
+		all = all[size:]
+	}
+	return append(out, all)
+}
+
+// render lists what was collected.
+func render(id json.RawMessage, all *event.Collector) answer {
+	content, reasoning := "", ""
+	calls, aborts, events := []call{}, []aborted{}, [][]string{}
+	add := func(kind, text string) {
+		if n := len(events); n > 0 && events[n-1][0] == kind {
+			events[n-1][1] += text
+			return
+		}
+		events = append(events, []string{kind, text})
+	}
+	for _, a := range all.Answers {
+		for _, b := range a.Blocks {
+			data := string(b.Data)
+			switch b.Kind {
+			case event.Reasoning:
+				reasoning += data
+				add("reason", data)
+			case event.Text:
+				content += data
+				add("text", data)
+			case event.ToolStart:
+				calls = append(calls, call{b.Name, data, b.ID})
+				events = append(events, []string{"call", b.Name, data})
+			case event.ToolAbort:
+				aborts = append(aborts, aborted{b.Name, b.Why.String()})
+				events = append(events, []string{"abort", b.Name, b.Why.String()})
+			}
+		}
+	}
+	return answer{ID: id, Content: &content, Reasoning: &reasoning, Calls: &calls, Aborted: &aborts, Events: &events}
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/weft-go/weft/protocols/event"
+)
+
+// stats are the figures of -stats. Times cover the parser alone.
+type stats struct {
+	Bytes          int     `json:"bytes"`
+	Chunks         int     `json:"chunks"`
+	NsPerChunk     float64 `json:"ns_per_chunk"`
+	MBPerS         float64 `json:"mb_per_s"`
+	AllocsPerChunk float64 `json:"allocs_per_chunk"`
+}
+
+type bencher struct{ jobs []*job }
+
+func (b *bencher) add(j *job) { b.jobs = append(b.jobs, j) }
+
+// pass parses every record once.
+func (b *bencher) pass(evs []event.Event) []event.Event {
+	for _, j := range b.jobs {
+		j.parser.Reset()
+		for _, c := range j.chunks {
+			evs, _ = j.parser.Feed(evs[:0], c) // it ran without error before
+		}
+		evs, _ = j.parser.Close(evs[:0])
+	}
+	return evs
+}
+
+// measure repeats passes for about a second and reports the fastest, which noise disturbs least.
+func (b *bencher) measure() stats {
+	var s stats
+	for _, j := range b.jobs {
+		s.Bytes += j.bytes
+		s.Chunks += len(j.chunks)
+	}
+	if s.Chunks == 0 {
+		return s
+	}
+	evs := b.pass(nil) // warm
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	evs = b.pass(evs)
+	runtime.ReadMemStats(&after)
+	s.AllocsPerChunk = float64(after.Mallocs-before.Mallocs) / float64(s.Chunks)
+	best := time.Duration(1<<63 - 1)
+	for begin := time.Now(); time.Since(begin) < time.Second; {
+		t := time.Now()
+		evs = b.pass(evs)
+		best = min(best, time.Since(t))
+	}
+	s.NsPerChunk = float64(best.Nanoseconds()) / float64(s.Chunks)
+	s.MBPerS = float64(s.Bytes) / best.Seconds() / 1e6
+	return s
+}

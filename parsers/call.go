@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package parsers
+
+import (
+	"github.com/weft-go/weft/parsers/internal/args"
+	"github.com/weft-go/weft/protocols/event"
+)
+
+// callState is the life of one call: opened by beginCall, announced by startCall, ended by endCall or abort.
+type callState struct {
+	open    bool // begun and not ended
+	started bool // ToolStart was emitted
+	muted   event.Why
+	flags   event.Flags
+	no      int32
+	name    []byte
+	from    int64 // stream offset up to which the call is accounted for
+	size    int64 // argument bytes emitted
+	schema  *args.Schema
+}
+
+// beginCall opens a call whose markup begins at window position from. It reports false when a limit is reached.
+func (p *Parser) beginCall(from int) bool {
+	if p.calls >= p.lim.Calls {
+		p.err = &LimitError{Limit: "calls", Max: int64(p.lim.Calls), Offset: p.off(from), Call: -1}
+		return false
+	}
+	name := p.call.name[:0]
+	p.call = callState{open: true, no: p.calls, name: name, from: p.off(from)}
+	if p.reasoning {
+		p.call.flags = event.InReasoning
+	}
+	p.calls++
+	return true
+}
+
+// startCall announces the open call: its name, in call.name, is final. Everything before window position to is
+// accounted for.
+func (p *Parser) startCall(to int) {
+	c := &p.call
+	c.started = true
+	known := false
+	for i := range p.opt.Tools {
+		t := &p.opt.Tools[i]
+		if t.Name == string(c.name) {
+			if t.compiled == nil {
+				t.compiled = args.Compile(t.Schema)
+			}
+			c.schema, known = t.compiled, true
+			break
+		}
+	}
+	switch {
+	case p.opt.NoCalls, p.opt.SingleCall && p.complete > 0 && !c.flags.Has(event.InReasoning):
+		c.muted = event.NotAllowed
+	case !known && p.opt.Policy.RejectUnknownTools:
+		c.muted = event.UnknownTool
+	}
+	p.endBlock()
+	p.block(event.ToolStart)
+	if c.muted == event.None {
+		p.tool(event.ToolStart, c.name, to)
+	}
+}
+
+// arguments emits data as the next piece of the arguments, made from the source up to window position to. It reports
+// false when the call passed its limit and was aborted.
+func (p *Parser) arguments(data []byte, to int) bool {
+	c := &p.call
+	if c.size += int64(len(data)); c.size > p.lim.ArgumentBytes {
+		p.abort(event.LimitExceeded, to)
+		return false
+	}
+	if c.muted == event.None && len(data) > 0 {
+		p.tool(event.ToolArgs, data, to)
+	}
+	return true
+}
+
+// verbatim emits win[start:to] as arguments and moves start.
+func (p *Parser) verbatim(to int) bool {
+	if p.start >= to {
+		return true
+	}
+	ok := p.arguments(p.win[p.start:to:to], to)
+	p.start = to
+	return ok
+}
+
+// endCall completes the open call, whose markup ends at window position to.
+func (p *Parser) endCall(to int, flags event.Flags) {
+	c := &p.call
+	if c.muted != event.None {
+		p.abort(c.muted, to)
+		return
+	}
+	c.flags |= event.Complete | flags
+	p.tool(event.ToolEnd, nil, to)
+	if !c.flags.Has(event.InReasoning) {
+		p.complete++
+	}
+	c.open = false
+	p.endBlock()
+	p.lastCall = true
+}
+
+// abort ends the open call without completing it.
+func (p *Parser) abort(why event.Why, to int) {
+	c := &p.call
+	if !c.open {
+		return
+	}
+	if !c.started {
+		p.endBlock()
+		p.block(event.ToolStart)
+	}
+	if c.muted != event.None {
+		why = c.muted
+	}
+	c.flags &^= event.Complete
+	e := event.Event{Kind: event.ToolAbort, Why: why, Flags: c.flags, Call: c.no}
+	if len(c.name) > 0 {
+		e.Data = p.made(c.name)
+	}
+	p.emitCall(e, to)
+	c.open = false
+	p.endBlock()
+	p.lastCall = true
+}
+
+// tool emits one event of the open call.
+func (p *Parser) tool(k event.Kind, data []byte, to int) {
+	if k == event.ToolStart {
+		data = p.made(data)
+	}
+	p.emitCall(event.Event{Kind: k, Flags: p.call.flags, Call: p.call.no, Data: data}, to)
+}
+
+func (p *Parser) emitCall(e event.Event, to int) {
+	e.Choice, e.Part = p.opt.Choice, p.part
+	e.Off, e.End = p.call.from, max(p.off(to), p.call.from)
+	p.call.from = e.End
+	if len(p.tokEnds) > 0 {
+		e.Tokens = p.countTokens(e.End)
+	}
+	p.wroteAny = true
+	p.evs = append(p.evs, e)
+}
+
+// made copies data into memory that lives as long as the events of this call to Feed.
+func (p *Parser) made(data []byte) []byte {
+	n := len(p.out)
+	p.out = append(p.out, data...)
+	return p.out[n:len(p.out):len(p.out)]
+}

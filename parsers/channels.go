@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package parsers
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/weft-go/weft/parsers/grammar"
+	"github.com/weft-go/weft/parsers/internal/scan"
+	"github.com/weft-go/weft/protocols/event"
+)
+
+// headerState is the header of the current message in layout grammar.Channels.
+type headerState struct {
+	body      bool // inside a message; text outside any is loose
+	field     grammar.Field
+	channel   []byte
+	recipient []byte
+	ctype     []byte
+	typed     bool // the content type has a section of its own
+}
+
+func (h *headerState) reset() {
+	*h = headerState{channel: h.channel[:0], recipient: h.recipient[:0], ctype: h.ctype[:0]}
+}
+
+// firstHeader tells whether the output goes on with the header that the prompt began: a recipient may come first.
+func (p *Parser) firstHeader() bool {
+	for p.lit == 0 && p.pos < len(p.win) && blank(p.win[p.pos]) && p.pos < maxBetween {
+		p.pos++
+	}
+	st, pos := scan.Match(p.win, p.pos, p.c.g.Channels.Recipient, &p.lit)
+	if st == scan.More && !p.final {
+		p.pos = pos
+		return false
+	}
+	p.lit, p.pos = 0, p.start
+	if st == scan.Yes {
+		p.header.field, p.from, p.state = grammar.Role, p.start, stHeader
+		return true
+	}
+	p.state = stText
+	return true
+}
+
+// channelMarker handles the marker that ended a run in layout grammar.Channels.
+func (p *Parser) channelMarker(m marker) {
+	switch m.role {
+	case roleSection:
+		p.endMessage()
+		p.beginHeader(m.field)
+	case roleBody:
+		p.strip() // a body without a header goes on as what it is
+	case roleEnd:
+		if !p.header.body { // an end without a message
+			p.strip()
+			return
+		}
+		p.endMessage()
+		p.start = p.pos
+		p.newRun()
+	}
+}
+
+// endMessage ends the run and the message it is in, before the marker at mark.
+func (p *Parser) endMessage() {
+	p.settle()
+	if p.reasoning {
+		p.reasoning = false
+		p.joinable = p.partKind == event.Reasoning
+	} else if p.header.body {
+		p.endBlock()
+	}
+	p.header.body = false
+}
+
+func (p *Parser) beginHeader(f grammar.Field) {
+	p.start = p.pos
+	p.header.reset()
+	p.header.field = f
+	p.header.typed = f == grammar.Type
+	p.from, p.node = p.pos, 0
+	p.state = stHeader
+}
+
+// headerText reads a section of a header up to the next marker.
+func (p *Parser) headerText() bool {
+	s := p.c.text[0]
+	m := p.find(s)
+	h := &p.header
+	if m < 0 {
+		if p.free(s)-p.from > maxName || p.final { // no header is that long: the rest is body
+			p.mark = p.free(s)
+			if p.final {
+				p.mark = len(p.win)
+			}
+			return p.malformed(p.mark)
+		}
+		return false
+	}
+	text := p.win[p.from:p.mark]
+	switch mk := s.markers[m]; mk.role {
+	case roleSection:
+		p.section(text)
+		h.field = mk.field
+		h.typed = h.typed || mk.field == grammar.Type
+		p.start, p.from = p.pos, p.pos
+		return true
+	case roleBody:
+		p.section(text)
+		p.start = p.pos
+		p.route()
+		return true
+	}
+	// The message ends inside its header: what follows the channel's name is its body.
+	end := p.pos
+	p.malformed(p.mark)
+	p.pos, p.node = end, 0
+	p.endMessage()
+	p.start = p.pos
+	p.newRun()
+	return true
+}
+
+// malformed takes a header without a body marker: the channel's name routes what stands behind it, up to window
+// position to. A directed message without a body is no call.
+func (p *Parser) malformed(to int) bool {
+	h := &p.header
+	text := p.win[p.from:to]
+	n := 0
+	for n < len(text) && blank(text[n]) {
+		n++
+	}
+	word := n
+	for word < len(text) && !blank(text[word]) {
+		word++
+	}
+	if h.field == grammar.Channel {
+		h.channel = append(h.channel[:0], text[n:word]...)
+		n = word
+		for n < len(text) && blank(text[n]) {
+			n++
+		}
+	}
+	p.start = p.from + n
+	p.header.body = true
+	p.newRun()
+	p.state = stText
+	if len(h.recipient) > 0 || h.field == grammar.Type || bytes.HasPrefix(text[n:], []byte(p.c.g.Channels.Recipient)) {
+		if p.beginCall(p.start) {
+			p.abort(event.BadStructure, to)
+		}
+		p.start = to
+		p.newRun()
+		return true
+	}
+	p.reasoning = slices.Contains(p.c.g.Channels.Reasoning, string(h.channel))
+	p.flush(to, true)
+	return true
+}
+
+// section notes what the text of the current header section says.
+func (p *Parser) section(text []byte) {
+	h := &p.header
+	first := true
+	for _, w := range bytes.Fields(text) {
+		if r, ok := bytes.CutPrefix(w, []byte(p.c.g.Channels.Recipient)); ok {
+			h.recipient = append(h.recipient[:0], r...)
+			continue
+		}
+		switch {
+		case h.field == grammar.Channel && first:
+			h.channel = append(h.channel[:0], w...)
+		case h.field == grammar.Type, h.field == grammar.Channel:
+			h.ctype = append(h.ctype[:0], w...)
+		}
+		first = false
+	}
+}
+
+// route opens the body of a message: a recipient makes it a call, else the channel decides.
+func (p *Parser) route() {
+	h := &p.header
+	c := p.c.g.Channels
+	h.body = true
+	p.newRun()
+	p.node = 0
+	switch to := string(h.recipient); {
+	case to != "" && to != "user" && to != "assistant" && to != "all":
+		if !p.beginCall(p.start) {
+			return
+		}
+		name, declared := bytes.CutPrefix(h.recipient, []byte(c.ToolPrefix))
+		p.call.name = append(p.call.name, name...)
+		if len(name) == 0 {
+			p.broken(event.BadName)
+			return
+		}
+		p.lex.Reset()
+		p.state = stArgs
+		if !declared && !(len(h.ctype) > 0 && string(h.ctype) == "json") {
+			p.call.flags |= event.Custom
+		}
+		p.startCall(p.start)
+		if p.call.flags.Has(event.Custom) {
+			p.state = stRaw
+		}
+	case h.typed && string(h.ctype) == "json" && !slices.Contains(c.Reasoning, string(h.channel)):
+		// Arguments without a recipient: a call to nobody.
+		if p.beginCall(p.start) {
+			p.broken(event.BadName)
+		}
+	default:
+		p.reasoning = slices.Contains(c.Reasoning, string(h.channel))
+		p.state = stText
+	}
+}
+
+// noObject handles a body of arguments that does not begin with an object: an end marker means none.
+func (p *Parser) noObject(byte) bool {
+	p.node = 0
+	m, st := p.expect(p.c.ends)
+	if st == scan.More && !p.final {
+		return false
+	}
+	if st != scan.Yes {
+		return p.broken(event.BadArguments)
+	}
+	if !p.arguments(p.made([]byte("{}")), p.mark) {
+		p.state = stSkip
+		return true
+	}
+	p.call.flags |= event.Recovered
+	p.messageEnd(p.c.ends.markers[m])
+	return true
+}
+
+// endOfMessage waits, behind complete arguments, for the marker that ends the call.
+func (p *Parser) endOfMessage() bool {
+	if p.c.g.Elements != nil {
+		return p.elementCall()
+	}
+	m, st := p.expect(p.c.ends)
+	if st == scan.More {
+		if p.final && p.terse {
+			p.endCall(len(p.win), 0)
+			p.start = len(p.win)
+			return false
+		}
+		if p.anchor-p.start > maxBlank {
+			p.start = p.anchor
+		}
+		return false
+	}
+	if st == scan.No {
+		return p.broken(event.BadArguments)
+	}
+	p.messageEnd(p.c.ends.markers[m])
+	return true
+}
+
+// messageEnd completes the call whose message the marker before pos ends. A new header ends it too.
+func (p *Parser) messageEnd(m marker) {
+	p.header.body = false
+	p.state = stText
+	if m.role == roleSection {
+		p.endCall(p.mark, event.Recovered)
+		p.beginHeader(m.field)
+		return
+	}
+	p.endCall(p.pos, 0)
+	p.start = p.pos
+	p.newRun()
+}
+
+// rawText forwards arguments that are free text, up to the end of the message.
+func (p *Parser) rawText() bool {
+	s := p.c.ends
+	m := p.find(s)
+	to := p.mark
+	if m < 0 {
+		to = p.whole(p.start, p.free(s))
+	}
+	if !p.verbatim(to) {
+		p.state, p.node = stSkip, 0
+		return true
+	}
+	if m < 0 {
+		if p.final && p.terse {
+			p.verbatim(len(p.win))
+			p.endCall(len(p.win), 0)
+		}
+		return false
+	}
+	p.messageEnd(s.markers[m])
+	return true
+}
+
+// skipMessage drops the rest of a message whose call was aborted.
+func (p *Parser) skipMessage() bool {
+	if p.c.g.Elements != nil {
+		return p.skipElement()
+	}
+	s := p.c.ends
+	m := p.find(s)
+	if m < 0 {
+		p.start = p.free(s)
+		return false
+	}
+	p.header.body = false
+	p.start = p.pos
+	p.newRun()
+	p.state = stText
+	if s.markers[m].role == roleSection {
+		p.beginHeader(s.markers[m].field)
+	}
+	return true
+}

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package parsers
+
+import (
+	"bytes"
+
+	"github.com/weft-go/weft/parsers/internal/args"
+	"github.com/weft-go/weft/parsers/internal/scan"
+	"github.com/weft-go/weft/protocols/event"
+)
+
+// elem is the element that the machine is in, in layout grammar.Elements. Tools and calls interrupt reasoning, which
+// goes on behind them.
+type elem uint8
+
+const (
+	elemNone elem = iota
+	elemText
+	elemReasoning
+)
+
+// elementMarker handles the marker that ended a run.
+func (p *Parser) elementMarker(r role) {
+	switch r {
+	case roleOpen:
+		p.holdTag(stOpen)
+	case roleClose:
+		p.holdTag(stClose)
+	case roleTurn:
+		p.endElement()
+		p.start = p.pos
+		p.newRun()
+	default:
+		p.strip()
+	}
+}
+
+// holdTag begins to read a tag whose first marker was just found.
+func (p *Parser) holdTag(s state) {
+	if p.runOpen || !p.allBlank(p.mark) {
+		p.flush(p.mark, true)
+		p.start = max(p.start, p.mark)
+	}
+	p.openAt = p.mark
+	p.from, p.node = p.pos, 0
+	p.state = s
+}
+
+// tag reads up to the marker that ends a tag. It reports whether that is the separator; done is false while more is
+// needed. The text of the tag is win[from:mark].
+func (p *Parser) tag() (sep, done bool) {
+	s := p.c.elements
+	m := p.find(s)
+	if m >= 0 {
+		return s.markers[m].role == roleSep, true
+	}
+	if end := p.free(s); end-p.from > maxName || p.final {
+		if p.final {
+			end = len(p.win)
+		}
+		p.mark, p.pos, p.node = end, end, 0
+		return false, true
+	}
+	return false, false
+}
+
+// elementOpen reads an opening tag and enters its element.
+func (p *Parser) elementOpen() bool {
+	sep, done := p.tag()
+	if !done {
+		return false
+	}
+	e := p.c.g.Elements
+	name, attrs := cutName(p.win[p.from:p.mark])
+	tagEnd := p.pos
+	if !sep { // not a tag: the marker goes, the text stays
+		p.settleAt(p.openAt)
+		p.start, p.pos = p.from, p.mark
+		p.state = stText
+		if p.mark == len(p.win) && p.final {
+			return p.text()
+		}
+		return true
+	}
+	switch string(name) {
+	case e.Reasoning, e.Text:
+		if p.in.elem == elemReasoning && p.echoable && !p.runOpen && string(name) == e.Reasoning {
+			p.start, p.echoable = tagEnd, false // the prompt opened it already
+			p.newRun()
+			p.state = stText
+			return true
+		}
+		p.settleAt(p.openAt)
+		p.endElement()
+		p.start = tagEnd
+		p.newRun()
+		p.in.elem = elemText
+		if string(name) == e.Reasoning {
+			p.in.elem, p.reasoning = elemReasoning, true
+		}
+		p.state = stText
+	case e.Call:
+		p.settleAt(p.openAt)
+		if !p.beginCall(p.openAt) {
+			return false
+		}
+		p.start = tagEnd
+		p.param.reset()
+		p.call.name = append(p.call.name, attr(attrs, e.ToolAttr)...)
+		if len(p.call.name) == 0 {
+			return p.broken(event.BadName)
+		}
+		p.startCall(tagEnd)
+		p.state = stCall
+	default: // tools, and elements that mean nothing here
+		p.settleAt(p.openAt)
+		p.start = tagEnd
+		p.newRun()
+		p.state = stText
+	}
+	return true
+}
+
+// settleAt is settle with the marker at window position at.
+func (p *Parser) settleAt(at int) {
+	p.mark = at
+	p.settle()
+}
+
+// endElement leaves the element of text or reasoning.
+func (p *Parser) endElement() {
+	p.settleAt(p.mark)
+	p.reasoning = false
+	p.in.elem = elemNone
+	p.endBlock()
+}
+
+// elementClose reads a closing tag. Its separator gets lost at times; the name of the open element is enough then.
+func (p *Parser) elementClose() bool {
+	sep, done := p.tag()
+	if !done {
+		return false
+	}
+	e := p.c.g.Elements
+	text := p.win[p.from:p.mark]
+	open := ""
+	switch p.in.elem {
+	case elemText:
+		open = e.Text
+	case elemReasoning:
+		open = e.Reasoning
+	}
+	trimmed := bytes.TrimLeft(text, " \n\t\r")
+	next := p.pos
+	if !sep {
+		next = p.from // an orphan: the marker goes, the text stays
+		if open != "" && bytes.HasPrefix(trimmed, []byte(open)) {
+			next = p.mark - len(trimmed) + len(open)
+		}
+	}
+	p.mark = p.openAt
+	if open != "" && (sep && string(bytes.TrimSpace(text)) == open || !sep && next > p.from) {
+		p.endElement()
+	} else if sep && string(bytes.TrimSpace(text)) == e.Turn {
+		p.endElement()
+	} else {
+		p.flush(p.mark, true)
+	}
+	p.start, p.pos, p.node = next, next, 0
+	if p.in.elem == elemNone {
+		p.newRun()
+	}
+	p.state = stText
+	if p.final && p.pos == len(p.win) {
+		return p.text()
+	}
+	return true
+}
+
+// elementCall reads inside a call, between its arguments. What is not a tag there is dropped.
+func (p *Parser) elementCall() bool {
+	s := p.c.elements
+	e := p.c.g.Elements
+	if p.openAt < p.start || p.state == stEnd { // no tag is open
+		p.state = stCall
+		m := p.find(s)
+		if m < 0 {
+			p.start = p.free(s)
+			return false
+		}
+		p.start = p.mark
+		switch s.markers[m].role {
+		case roleOpen, roleClose:
+			p.openAt, p.from = p.mark, p.pos
+			p.shut = s.markers[m].role == roleClose
+		case roleTurn:
+			return p.endElementCall(p.mark, event.Recovered)
+		default:
+			p.start = p.pos
+			p.openAt = -1
+			return true
+		}
+	}
+	sep, done := p.tag()
+	if !done {
+		return false
+	}
+	name, attrs := cutName(p.win[p.from:p.mark])
+	at, tagEnd := p.openAt, p.pos
+	p.openAt = -1
+	if !sep {
+		p.start, p.pos = p.mark, p.mark
+		return p.mark < len(p.win)
+	}
+	p.start = tagEnd
+	if p.shut {
+		switch string(name) {
+		case e.Call:
+			return p.endElementCall(tagEnd, 0)
+		case e.Tools, e.Turn, e.Reasoning, e.Text: // the call's own closing tag is missing
+			return p.endElementCall(at, event.Recovered)
+		}
+		return true
+	}
+	switch string(name) {
+	case e.Argument:
+		key := attr(attrs, e.KeyAttr)
+		types := args.Any &^ args.String
+		switch t := attr(attrs, e.TypeAttr); {
+		case string(t) == e.StringType:
+			types = args.String
+		case t == nil:
+			types = p.call.schema.Of(key)
+		}
+		return p.beginValue(key, types, false)
+	case e.Object:
+		if len(p.param.ends) > 0 {
+			return p.broken(event.Duplicate)
+		}
+		p.param.ends = append(p.param.ends, -1) // the object is all there is
+		p.lex.Reset()
+		p.state = stArgs
+		return true
+	default: // another call or frame begins
+		return p.endElementCall(at, event.Recovered)
+	}
+}
+
+// endElementCall completes the call; its markup ends at window position to, where reading goes on.
+func (p *Parser) endElementCall(to int, flags event.Flags) bool {
+	end := "}"
+	switch n := len(p.param.ends); {
+	case n == 0:
+		end = "{}"
+	case p.param.ends[0] < 0:
+		end = ""
+	}
+	p.start, p.pos, p.node = to, to, 0
+	p.openAt = -1
+	if !p.arguments(p.made([]byte(end)), to) {
+		p.state = stSkip
+		return true
+	}
+	p.endCall(to, flags)
+	p.newRun()
+	p.state = stText
+	return true
+}
+
+// The steps of a confirmation: <close> argument <sep> and then <open> argument or <close> call.
+const (
+	atName uint8 = iota
+	atSep
+	atNext
+	atNextName
+)
+
+// confirmElement decides, behind a closing marker inside a value, whether the value ends there.
+func (p *Parser) confirmElement() bool {
+	e := p.c.g.Elements
+	want := e.Argument
+	for {
+		if p.step != atNext && p.lit == 0 || p.step == atNext && p.node == 0 {
+			for p.pos < len(p.win) && blank(p.win[p.pos]) && p.pos-p.closeAt < maxName {
+				p.pos++
+			}
+		}
+		st := scan.More
+		switch p.step {
+		case atName, atSep, atNextName:
+			switch {
+			case p.step == atSep:
+				want = e.Sep.Text
+			case p.step == atNextName && p.shut:
+				want = e.Call
+			default:
+				want = e.Argument
+			}
+			st, p.pos = scan.Match(p.win, p.pos, want, &p.lit)
+		case atNext:
+			var m int
+			if m, st = p.expect(p.c.elemNext); st == scan.Yes {
+				p.shut = p.c.elemNext.markers[m].role == roleClose
+			}
+		}
+		switch st {
+		case scan.More:
+			if p.final && p.step >= atNext {
+				// Nothing follows. The value is whole, the call is not.
+				p.endValue()
+			}
+			return false
+		case scan.No:
+			p.step, p.lit, p.node = 0, 0, 0
+			p.pos = p.closeEnd
+			p.state = stValue
+			return true
+		}
+		p.lit, p.node = 0, 0
+		switch p.step {
+		case atSep:
+			p.nextAt = p.pos
+		case atNextName:
+			p.closeEnd = p.nextAt
+			if p.endValue() {
+				p.openAt = -1
+				p.state = stCall
+			}
+			return true
+		}
+		p.step++
+	}
+}
+
+// skipElement drops the rest of a call that was aborted, up to the end of its element or block or the next call.
+func (p *Parser) skipElement() bool {
+	s := p.c.elements
+	e := p.c.g.Elements
+	if p.openAt < p.start {
+		m := p.find(s)
+		if m < 0 {
+			p.start = p.free(s)
+			return false
+		}
+		p.start = p.mark
+		switch s.markers[m].role {
+		case roleOpen, roleClose:
+			p.openAt, p.from = p.mark, p.pos
+			p.shut = s.markers[m].role == roleClose
+		default:
+			p.start, p.openAt = p.pos, -1
+			return true
+		}
+	}
+	sep, done := p.tag()
+	if !done {
+		return false
+	}
+	name, _ := cutName(p.win[p.from:p.mark])
+	at := p.openAt
+	p.openAt = -1
+	if !sep {
+		p.start, p.pos = p.mark, p.mark
+		return p.mark < len(p.win)
+	}
+	p.start = p.pos
+	n := string(name)
+	switch {
+	case p.shut && (n == e.Call || n == e.Tools):
+		p.newRun()
+		p.state = stText
+	case p.shut && n == e.Turn, !p.shut && (n == e.Call || n == e.Reasoning || n == e.Text || n == e.Tools):
+		p.start, p.pos, p.node = at, at, 0
+		p.newRun()
+		p.state = stText
+	}
+	return true
+}
+
+// cutName splits the text of a tag into the element's name and its attributes.
+func cutName(text []byte) (name, attrs []byte) {
+	text = bytes.TrimSpace(text)
+	for i, c := range text {
+		if blank(c) {
+			return text[:i], text[i:]
+		}
+	}
+	return text, nil
+}
+
+// attr returns the value of attribute key, with &quot; and &amp; decoded, or nil.
+func attr(attrs []byte, key string) []byte {
+	for len(attrs) > 0 {
+		attrs = bytes.TrimLeft(attrs, " \n\t\r")
+		eq := bytes.IndexByte(attrs, '=')
+		if eq < 0 {
+			return nil
+		}
+		k := bytes.TrimSpace(attrs[:eq])
+		attrs = bytes.TrimLeft(attrs[eq+1:], " \n\t\r")
+		if len(attrs) == 0 || attrs[0] != '"' {
+			return nil
+		}
+		end := bytes.IndexByte(attrs[1:], '"')
+		if end < 0 {
+			return nil
+		}
+		v := attrs[1 : 1+end]
+		attrs = attrs[2+end:]
+		if string(k) == key {
+			if bytes.IndexByte(v, '&') >= 0 {
+				v = bytes.ReplaceAll(bytes.ReplaceAll(v, []byte("&quot;"), []byte(`"`)), []byte("&amp;"), []byte("&"))
+			}
+			return append([]byte{}, v...)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package parsers
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// LimitError reports that the output passed a limit. The events before it have been delivered.
+type LimitError struct {
+	Limit  string // which, such as "calls"
+	Max    int64
+	Offset int64 // bytes since Reset of what went beyond
+	Call   int   // ordinal of the call, -1 outside one
+}
+
+func (e *LimitError) Error() string {
+	s := fmt.Sprintf("parsers: %s exceed %d", e.Limit, e.Max)
+	if e.Call >= 0 {
+		s += fmt.Sprintf(" in call %d", e.Call)
+	}
+	return s + fmt.Sprintf(" at offset %d", e.Offset)
+}
+
+// UnknownFamilyError reports a family name that is in no registry.
+type UnknownFamilyError struct {
+	Name string
+	Near []string // known names that look like it, best first
+}
+
+func (e *UnknownFamilyError) Error() string {
+	s := fmt.Sprintf("parsers: unknown family %q", e.Name)
+	if len(e.Near) > 0 {
+		s += "; did you mean " + strings.Join(e.Near, ", ") + "?"
+	}
+	return s
+}
+
+var errClosed = errors.New("parsers: Feed after Close; call Reset first")

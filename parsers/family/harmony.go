@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package family
+
+import "github.com/weft-go/weft/parsers/grammar"
+
+// Harmony returns the grammar of gpt-oss:
+//
+//	<|channel|>analysis<|message|>reasoning<|end|>
+//	<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"x":1}<|call|>
+//	<|start|>assistant<|channel|>final<|message|>text<|return|>
+//
+// The prompt ends with <|start|>assistant, so the first header arrives without it. The recipient may stand behind the
+// role as well as behind the channel and decides alone that a message is a call, also on the analysis channel; the
+// content type may be a bare word. A commentary message without recipient is a preamble for the user.
+//
+// Sources: openai/harmony (src/encoding.rs and its test data), vLLM's openai parser.
+func Harmony() *grammar.Grammar {
+	return &grammar.Grammar{
+		Name:    "harmony",
+		Aliases: []string{"gpt_oss", "gptoss", "openai", "openai_gptoss", "harmony_text"},
+		Channels: &grammar.Channels{
+			Sections: []grammar.Section{
+				{Marker: grammar.Tok("<|start|>"), Field: grammar.Role},
+				{Marker: grammar.Tok("<|channel|>"), Field: grammar.Channel},
+				{Marker: grammar.Tok("<|constrain|>"), Field: grammar.Type},
+			},
+			Body:       grammar.Tok("<|message|>"),
+			Ends:       []grammar.Marker{grammar.Tok("<|end|>"), grammar.Tok("<|call|>"), grammar.Tok("<|return|>")},
+			Recipient:  "to=",
+			ToolPrefix: "functions.",
+			Reasoning:  []string{"analysis"},
+			Text:       []string{"final", "commentary"},
+			Join:       "\n",
+		},
+		MaxHold: 256,
+	}
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package family
+
+import "github.com/weft-go/weft/parsers/grammar"
+
+// KimiK3 returns the grammar of Kimi K3 (XTML), which frames visible text too:
+//
+//	<|open|>think<|sep|>reasoning<|close|>think<|sep|>
+//	<|open|>response<|sep|>text<|close|>response<|sep|>
+//	<|open|>tools<|sep|><|open|>call tool="f" index="1"<|sep|>
+//	<|open|>argument key="x" type="number"<|sep|>1<|close|>argument<|sep|>
+//	<|close|>call<|sep|><|close|>tools<|sep|><|close|>message<|sep|><|end_of_msg|>
+//
+// (one line in reality). Instead of arguments a call may hold one JSON object, in a json element. Values are not
+// escaped; in attributes &quot; and &amp; are. Blanks may stand beside an element's name, and the <|sep|> behind the
+// close of think gets lost at times. The wire has no call ids.
+//
+// Sources: the XTML description in moonshotai/Kimi-K3; the kimi_k3 parsers of vLLM and SGLang.
+func KimiK3() *grammar.Grammar {
+	return &grammar.Grammar{
+		Name:    "kimi_k3",
+		Aliases: []string{"kimik3"},
+		Elements: &grammar.Elements{
+			Open: grammar.Tok("<|open|>"), Sep: grammar.Tok("<|sep|>"), Close: grammar.Tok("<|close|>"),
+			EndOfTurn: []grammar.Marker{grammar.Tok("<|end_of_msg|>")},
+			Reasoning: "think", Text: "response", Tools: "tools", Call: "call", Argument: "argument", Object: "json",
+			Turn:     "message",
+			ToolAttr: "tool", KeyAttr: "key", TypeAttr: "type", StringType: "string",
+		},
+		MaxHold: 256,
+	}
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package family
+
+import "github.com/weft-go/weft/parsers/grammar"
+
+// Qwen3Coder returns the grammar of Qwen3-Coder, Qwen3.5 to 3.8 and Nemotron 3 Nano:
+//
+//	<tool_call>
+//	<function=f>
+//	<parameter=x>
+//	1
+//	</parameter>
+//	</function>
+//	</tool_call>
+//
+// Values are raw text, entities included; the tool's schema types them. Models leave out the <tool_call> tags at times
+// (ollama/ollama#16686, #17353), so the wrapper is optional.
+//
+// Sources: the chat templates of Qwen/Qwen3-Coder and Qwen/Qwen3.5; vLLM's qwen3_coder parser.
+func Qwen3Coder() *grammar.Grammar {
+	return &grammar.Grammar{
+		Name:    "qwen3_coder",
+		Aliases: []string{"qwen3_xml", "qwen_xml", "qwen35", "nemotron_nano"},
+		Tagged: &grammar.Tagged{
+			Reasoning: think(),
+			Wrapper: &grammar.Wrapper{
+				Open: grammar.Tok("<tool_call>"), Close: grammar.Tok("</tool_call>"), Optional: true,
+			},
+			Open:    grammar.Lit("<function="),
+			NameEnd: ">",
+			Close:   grammar.Lit("</function>"),
+			Body: grammar.Body{Params: &grammar.Params{
+				Open: "<parameter=", KeyEnd: ">", Close: "</parameter>", Newline: true,
+			}},
+		},
+		MaxHold: 256,
+	}
+}

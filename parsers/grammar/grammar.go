@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grammar
+
+import "fmt"
+
+// Grammar is everything weft knows about how one family of models writes reasoning, text and tool calls. It is
+// immutable once it is in use: the parser, the special-token list and the leak detector all read the same value.
+//
+// Exactly one of Tagged, Channels and Elements is set; it selects the layout of the output.
+type Grammar struct {
+	// Name is the canonical name, in snake case.
+	Name string
+	// Aliases are other names of the same grammar. Lookup folds case, '-', '_' and '.'.
+	Aliases []string
+
+	// Tagged is the layout of families that mark reasoning and calls with tags inside plain text.
+	Tagged *Tagged
+	// Channels is the layout of families that write messages with a header that routes the body.
+	Channels *Channels
+	// Elements is the layout of families that frame everything, text included, in named elements.
+	Elements *Elements
+
+	// MaxHold bounds, in bytes, what the parser may hold back of text and of string arguments while it waits for a
+	// marker to resolve. Arguments that are not strings are held until they close, under the argument limit.
+	MaxHold int
+}
+
+// Marker is one control string of a grammar.
+type Marker struct {
+	// Text is the exact spelling.
+	Text string
+	// Token says that vocabularies of the family hold Text as one added token. When the caller feeds token ids, such
+	// a marker counts only as that token: the same characters spelled by other tokens are data.
+	Token bool
+}
+
+// Tok returns the marker of an added token.
+func Tok(text string) Marker { return Marker{Text: text, Token: true} }
+
+// Lit returns a marker that is ordinary text in the vocabulary.
+func Lit(text string) Marker { return Marker{Text: text} }
+
+// Reasoning describes reasoning between two tags.
+type Reasoning struct {
+	Open, Close Marker
+	// Lead is white space after Open that belongs to the markup; any prefix of it is dropped.
+	Lead string
+	// Tail is white space before Close that belongs to the markup; at most one occurrence is dropped.
+	Tail string
+	// After is white space after Close that belongs to the markup; any prefix of it is dropped.
+	After string
+	// Join separates two spans of reasoning with nothing between them.
+	Join string
+}
+
+// Tagged is text in which tags mark reasoning and calls:
+//
+//	output = { text | Reasoning.Open reasoning Reasoning.Close | block }
+//	block  = Wrapper.Open { call } Wrapper.Close | call
+//	call   = Open [ name NameEnd ] body Close
+type Tagged struct {
+	Reasoning *Reasoning
+	// Wrapper encloses calls; nil when a call is its own block.
+	Wrapper *Wrapper
+	// Open and Close delimit one call.
+	Open, Close Marker
+	// NameEnd ends the name that follows Open. It is empty when the name is inside the body.
+	NameEnd string
+	// Body reads what is between.
+	Body Body
+}
+
+// Wrapper is the pair of tags around the calls of one block.
+type Wrapper struct {
+	Open, Close Marker
+	// Optional says that models write calls without it.
+	Optional bool
+}
+
+// Body selects the codec that reads a call: exactly one field is set.
+type Body struct {
+	// Call is one JSON object that holds name and arguments.
+	Call *JSONCall
+	// Params is a list of tagged parameters, typed by the tool's schema.
+	Params *Params
+}
+
+// JSONCall is a call written as one JSON object, such as {"name": "f", "arguments": {…}}.
+type JSONCall struct {
+	// Name and Arguments list the accepted keys, the canonical one first.
+	Name, Arguments []string
+}
+
+// Params is a list of parameters in tags, such as <parameter=key>value</parameter>. Values are raw text.
+//
+// A value ends at the first Close that is followed, after optional white space, by the next parameter or the end of
+// the call; any other Close is data. A call whose last Close is missing ends at its own closing tag.
+type Params struct {
+	Open    string // before the key
+	KeyEnd  string // between key and value
+	Close   string // after the value
+	Newline bool   // one newline at each end of a value belongs to the markup
+}
+
+// Channels is a sequence of messages, each with a header of sections that routes its body:
+//
+//	output  = { message | text }
+//	message = section { section } Body body End
+//	section = marker text
+//
+// The first header arrives without its beginning, because the prompt ends inside it.
+type Channels struct {
+	// Sections are the markers that may open a part of a header, in their usual order.
+	Sections []Section
+	// Body ends the header.
+	Body Marker
+	// Ends are the markers that end a body. An engine may swallow the last one of a turn.
+	Ends []Marker
+	// Recipient is the text before a recipient inside any section, such as "to=".
+	Recipient string
+	// ToolPrefix is what a recipient that is a declared tool starts with; it is not part of the name.
+	ToolPrefix string
+	// Reasoning and Text name the channels whose bodies are reasoning and visible text. A message of another
+	// channel, or of none, is text too. A message with a recipient is a call whatever its channel.
+	Reasoning, Text []string
+	// Join separates two reasoning messages with nothing between them.
+	Join string
+}
+
+// Section is one part of a message header.
+type Section struct {
+	Marker Marker
+	Field  Field
+}
+
+// Field says what the text of a header section means.
+type Field uint8
+
+// The fields of a header.
+const (
+	Role    Field = iota + 1 // the author
+	Channel                  // the channel that routes the body
+	Type                     // the content type of the body
+)
+
+// Elements frames everything in named elements with attributes:
+//
+//	element = Open name { attr } Sep body Close name Sep
+//
+// Bodies are not escaped: an argument ends at the first closing tag that is followed by the next argument or the end
+// of the call.
+type Elements struct {
+	Open, Sep, Close Marker
+	// EndOfTurn are markers that end the turn and carry nothing.
+	EndOfTurn []Marker
+	// Names of the elements.
+	Reasoning, Text, Tools, Call, Argument, Object, Turn string
+	// Names of the attributes: the tool's name, the argument's key and its JSON type.
+	ToolAttr, KeyAttr, TypeAttr string
+	// StringType is the value of TypeAttr for raw text; other types hold JSON.
+	StringType string
+}
+
+// Markers returns every control string of g, each once, in order of declaration. A leak detector looks for these in
+// visible text; an engine must be told to keep those that are tokens when it turns ids into text.
+func (g *Grammar) Markers() []Marker {
+	var out []Marker
+	add := func(ms ...Marker) {
+		for _, m := range ms {
+			if m.Text == "" {
+				continue
+			}
+			dup := false
+			for _, o := range out {
+				dup = dup || o.Text == m.Text
+			}
+			if !dup {
+				out = append(out, m)
+			}
+		}
+	}
+	if t := g.Tagged; t != nil {
+		if r := t.Reasoning; r != nil {
+			add(r.Open, r.Close)
+		}
+		if w := t.Wrapper; w != nil {
+			add(w.Open, w.Close)
+		}
+		add(t.Open, t.Close)
+		if p := t.Body.Params; p != nil {
+			add(Lit(p.Open), Lit(p.Close))
+		}
+	}
+	if c := g.Channels; c != nil {
+		for _, s := range c.Sections {
+			add(s.Marker)
+		}
+		add(c.Body)
+		add(c.Ends...)
+	}
+	if e := g.Elements; e != nil {
+		add(e.Open, e.Sep, e.Close)
+		add(e.EndOfTurn...)
+	}
+	return out
+}
+
+// Validate reports the first reason why g cannot drive a parser.
+func (g *Grammar) Validate() error {
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("grammar %s: %s", g.Name, fmt.Sprintf(format, args...))
+	}
+	if g.Name == "" {
+		return fail("no name")
+	}
+	n := 0
+	if t := g.Tagged; t != nil {
+		n++
+		if t.Open.Text == "" || t.Close.Text == "" {
+			return fail("a call needs an opening and a closing marker")
+		}
+		if (t.Body.Call == nil) == (t.Body.Params == nil) {
+			return fail("exactly one body codec is needed")
+		}
+		if p := t.Body.Params; p != nil && (p.Open == "" || p.KeyEnd == "" || p.Close == "" || t.NameEnd == "") {
+			return fail("parameters need markers for key, value and name")
+		}
+		if c := t.Body.Call; c != nil && (len(c.Name) == 0 || len(c.Arguments) == 0) {
+			return fail("a JSON call needs keys for name and arguments")
+		}
+	}
+	if c := g.Channels; c != nil {
+		n++
+		if len(c.Sections) == 0 || c.Body.Text == "" || len(c.Ends) == 0 || c.Recipient == "" {
+			return fail("channels need sections, a body marker, end markers and a recipient prefix")
+		}
+	}
+	if e := g.Elements; e != nil {
+		n++
+		if e.Open.Text == "" || e.Sep.Text == "" || e.Close.Text == "" {
+			return fail("elements need three markers")
+		}
+	}
+	if n != 1 {
+		return fail("exactly one layout is needed, not %d", n)
+	}
+	ms := g.Markers()
+	for i, a := range ms {
+		for j, b := range ms {
+			if i != j && len(a.Text) > len(b.Text) && contains(a.Text[1:], b.Text) {
+				return fail("marker %q hides %q", a.Text, b.Text)
+			}
+		}
+	}
+	if g.MaxHold <= 0 {
+		return fail("MaxHold is not declared")
+	}
+	return nil
+}
+
+func contains(s, sub string) bool {
+	for i := 0; i+len(sub) <= len(s); i++ {
+		if s[i:i+len(sub)] == sub {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package parsers
+
+import (
+	"slices"
+
+	"github.com/weft-go/weft/parsers/internal/jsontext"
+	"github.com/weft-go/weft/protocols/event"
+)
+
+// beginGuided enters a guided document if one begins at the start of a run. It reports false while it cannot tell or
+// when the run begins with something else, which is then parsed as usual.
+func (p *Parser) beginGuided() bool {
+	i := max(p.from, p.start)
+	for i < len(p.win) && blank(p.win[i]) {
+		i++
+	}
+	if i == len(p.win) || p.pos > i {
+		return false
+	}
+	switch c := p.win[i]; {
+	case p.opt.Output == GuidedNamed && c == '{':
+		p.mark = i
+		p.settle()
+		if !p.beginCall(i) {
+			return true
+		}
+		p.call.name = append(p.call.name, p.opt.Tool...)
+		p.startCall(i)
+		p.start, p.pos, p.node = i, i, 0
+		p.lex.Reset()
+		p.want, p.state = false, stNamed
+		return true
+	case p.opt.Output == GuidedRequired && (c == '{' || c == '['):
+		p.openAt, p.pos, p.node = i, i, 0
+		p.lex.Reset()
+		p.want, p.state = false, stGuided
+		return true
+	}
+	return false
+}
+
+// guided holds a document of calls until it is complete, then emits all of its calls. A document that is cut, is not
+// JSON or holds anything but calls is text: half of an invalid document must not be executed.
+func (p *Parser) guided() bool {
+	n, st := p.lex.Scan(p.win[p.pos:])
+	p.pos += n
+	if st == jsontext.Open && !p.final && p.pos-p.openAt <= p.lim.HeldBytes {
+		return false
+	}
+	if st == jsontext.Done {
+		if calls, ok := p.guidedCalls(p.win[p.openAt:p.pos]); ok {
+			end := p.pos
+			p.mark = p.openAt
+			p.settle()
+			for i, c := range calls {
+				to := p.openAt + c.to
+				if i == len(calls)-1 {
+					to = end
+				}
+				if !p.beginCall(p.openAt + c.from) {
+					return true
+				}
+				p.call.name = append(p.call.name, c.name...)
+				p.startCall(to)
+				if p.arguments(p.made(c.args), to) {
+					p.endCall(to, 0)
+				}
+			}
+			p.pos = end
+			p.afterBlock()
+			return true
+		}
+	}
+	p.state = stText
+	p.put(event.Text, p.pos)
+	return true
+}
+
+type guidedCall struct {
+	name, args []byte
+	from, to   int // within the document
+}
+
+// guidedCalls reads one call object or an array of them. The keys are those of OpenAI's tool calls, whatever the family.
+func (p *Parser) guidedCalls(doc []byte) (calls []guidedCall, ok bool) {
+	ok = true
+	one := func(obj []byte) bool {
+		c := guidedCall{from: cap(doc) - cap(obj), args: []byte("{}")}
+		c.to = c.from + len(obj)
+		ok = ok && obj[0] == '{'
+		if !ok {
+			return false
+		}
+		n := 0
+		jsontext.Members(obj, func(key, value []byte) bool {
+			switch k := string(key[1 : len(key)-1]); {
+			case k == "name":
+				if ok = ok && value[0] == '"' && c.name == nil; ok {
+					c.name = jsontext.AppendUnquoted(nil, value)
+				}
+			case slices.Contains([]string{"arguments", "parameters"}, k):
+				n++
+				ok = ok && value[0] == '{'
+				c.args = value
+			}
+			return ok
+		})
+		ok = ok && len(c.name) > 0 && n <= 1
+		calls = append(calls, c)
+		return ok && len(calls) <= int(p.lim.Calls)
+	}
+	if doc[0] == '[' {
+		jsontext.Elements(doc, one)
+	} else {
+		one(doc)
+	}
+	return calls, ok && len(calls) > 0
+}
+
+// rawJSON forwards arguments that are one bare JSON object, up to its end.
+func (p *Parser) rawJSON() bool {
+	if !p.lex.Started() {
+		for p.pos < len(p.win) && blank(p.win[p.pos]) {
+			p.pos++
+		}
+		p.start = p.pos
+		if p.pos == len(p.win) {
+			return false
+		}
+		if c := p.win[p.pos]; c != '{' && p.state == stArgs {
+			return p.noObject(c)
+		}
+	}
+	n, st := p.lex.Scan(p.win[p.pos:])
+	p.pos += n
+	to := p.pos
+	if st == jsontext.Open {
+		to = p.whole(p.start, to)
+	}
+	if !p.verbatim(to) {
+		p.state, p.node = stSkip, 0
+		return true
+	}
+	switch st {
+	case jsontext.Open:
+		return false
+	case jsontext.Bad:
+		return p.broken(event.BadArguments)
+	case jsontext.Deep:
+		return p.broken(event.LimitExceeded)
+	}
+	if p.state == stNamed {
+		p.endCall(p.pos, 0)
+		p.afterBlock()
+		return true
+	}
+	p.state, p.node = stEnd, 0
+	return true
+}

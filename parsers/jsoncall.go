@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package parsers
+
+import (
+	"slices"
+
+	"github.com/weft-go/weft/parsers/internal/jsontext"
+	"github.com/weft-go/weft/parsers/internal/scan"
+	"github.com/weft-go/weft/protocols/event"
+)
+
+// jsonCall is the state of the codec grammar.JSONCall: one JSON object with the tool's name and its arguments.
+type jsonCall struct {
+	at     jsonAt
+	field  jsonField
+	named  bool   // the name is known
+	begun  bool   // arguments were seen
+	stream bool   // arguments are being forwarded
+	args   []byte // arguments that came before the name
+	lit    int    // of a closing tag that comes too early
+}
+
+type jsonAt uint8
+
+const (
+	jsonOpen   jsonAt = iota // before '{'
+	jsonKey                  // before a key
+	jsonInKey                // in a key
+	jsonColon                // before ':'
+	jsonBefore               // before a value
+	jsonValue                // in a value
+	jsonAfter                // behind a value
+)
+
+type jsonField uint8
+
+const (
+	otherField jsonField = iota
+	nameField
+	argsField
+)
+
+func (p *Parser) beginJSON() {
+	p.json = jsonCall{args: p.json.args[:0]}
+	p.lex.Reset()
+	p.node = 0
+	p.state = stJSON
+}
+
+// jsonBody reads on in the object. Argument bytes are forwarded as they come, once the name is known.
+func (p *Parser) jsonBody() bool {
+	j := &p.json
+	for p.pos < len(p.win) {
+		c := p.win[p.pos]
+		switch j.at {
+		case jsonInKey, jsonValue:
+			// below
+		default:
+			if blank(c) {
+				p.pos++
+				continue
+			}
+		}
+		switch j.at {
+		case jsonOpen:
+			p.pos++ // the caller saw '{'
+			j.at = jsonKey
+		case jsonKey:
+			if c == '}' && !j.named && !j.begun {
+				return p.endJSON()
+			}
+			if c != '"' {
+				return p.broken(event.BadArguments)
+			}
+			p.start = p.pos
+			p.lex.Reset()
+			j.at = jsonInKey
+		case jsonInKey:
+			if p.tooLong(p.start, 4*maxName) && p.pos-p.start > 4*maxName {
+				return p.broken(event.BadArguments)
+			}
+			n, st := p.lex.Scan(p.win[p.pos:])
+			p.pos += n
+			if st == jsontext.Open {
+				return false
+			}
+			if st != jsontext.Done {
+				return p.broken(event.BadArguments)
+			}
+			j.field = p.fieldOf(p.win[p.start:p.pos])
+			p.start = p.pos
+			j.at = jsonColon
+		case jsonColon:
+			if c != ':' {
+				return p.broken(event.BadArguments)
+			}
+			p.pos++
+			j.at = jsonBefore
+		case jsonBefore:
+			p.start = p.pos
+			p.lex.Reset()
+			if j.field == argsField {
+				if j.begun {
+					return p.broken(event.Duplicate)
+				}
+				if c != '{' && c != '"' && c != 'n' {
+					return p.broken(event.BadArguments)
+				}
+				j.begun = true
+				if j.stream = c == '{' && j.named; j.stream {
+					p.startCall(p.pos)
+				}
+			}
+			if j.field == nameField && (c != '"' || j.named) {
+				return p.broken(event.BadName)
+			}
+			j.at = jsonValue
+		case jsonValue:
+			if !p.jsonMember() {
+				return p.state != stJSON
+			}
+		case jsonAfter:
+			switch {
+			case c == ',':
+				p.pos++
+				j.at = jsonKey
+			case c == '}':
+				p.pos++
+				return p.endJSON()
+			case c == p.c.g.Tagged.Close.Text[0] && j.begun:
+				// The outer brace is missing. The closing tag is the delimiter that makes the arguments whole.
+				st, _ := scan.Match(p.win, p.pos, p.c.g.Tagged.Close.Text, &j.lit)
+				if st == scan.More {
+					j.lit = 0
+					return false
+				}
+				j.lit = 0
+				if st == scan.No {
+					return p.broken(event.BadArguments)
+				}
+				return p.endJSON()
+			default:
+				return p.broken(event.BadArguments)
+			}
+			p.start = p.pos
+		}
+	}
+	if j.at != jsonInKey && j.at != jsonValue {
+		p.start = p.pos
+	}
+	return false
+}
+
+// jsonMember reads on in a value and reports whether it is complete.
+func (p *Parser) jsonMember() bool {
+	j := &p.json
+	n, st := p.lex.Scan(p.win[p.pos:])
+	p.pos += n
+	if st == jsontext.Bad || st == jsontext.Deep {
+		why := event.BadArguments
+		if st == jsontext.Deep {
+			why = event.LimitExceeded
+		}
+		p.broken(why)
+		return false
+	}
+	switch {
+	case j.field == otherField:
+		p.start = p.pos
+	case j.stream:
+		to := p.pos
+		if st == jsontext.Open {
+			to = p.whole(p.start, to)
+		}
+		if !p.verbatim(to) {
+			p.state = stSkip
+			return false
+		}
+	case st == jsontext.Open && p.pos-p.start > p.lim.HeldBytes:
+		p.broken(event.LimitExceeded)
+		return false
+	}
+	if st == jsontext.Open {
+		return false
+	}
+	raw := p.win[p.start:p.pos]
+	switch {
+	case j.field == nameField:
+		p.call.name = jsontext.AppendUnquoted(p.call.name[:0], raw)
+		if len(p.call.name) == 0 {
+			p.broken(event.BadName)
+			return false
+		}
+		j.named = true
+		if j.begun && !p.heldArguments(j.args) {
+			return false
+		}
+	case j.field == argsField && !j.stream:
+		if j.args = append(j.args[:0], raw...); j.named && !p.heldArguments(j.args) {
+			return false
+		}
+	}
+	p.start = p.pos
+	j.at = jsonAfter
+	return true
+}
+
+// heldArguments starts the call and emits arguments that could not stream: they came before the name, as a JSON string
+// that holds the object, or as null.
+func (p *Parser) heldArguments(raw []byte) bool {
+	switch raw[0] {
+	case 'n':
+		raw = []byte("{}")
+		p.call.flags |= event.Recovered
+	case '"':
+		raw = jsontext.AppendUnquoted(nil, raw)
+		if len(raw) == 0 || raw[0] != '{' || !jsontext.Valid(raw) {
+			p.broken(event.BadArguments)
+			return false
+		}
+	}
+	p.startCall(p.pos)
+	if !p.arguments(p.made(raw), p.pos) {
+		p.state = stSkip
+		return false
+	}
+	return true
+}
+
+// endJSON completes the call at the end of its object, which is the sign to dispatch it: the closing tag adds nothing.
+func (p *Parser) endJSON() bool {
+	j := &p.json
+	if !j.named {
+		return p.broken(event.BadName)
+	}
+	var flags event.Flags
+	if !j.begun {
+		p.startCall(p.pos)
+		p.arguments(p.made([]byte("{}")), p.pos)
+		flags = event.Recovered
+	}
+	p.endCall(p.pos, flags)
+	p.start = p.pos
+	p.state = stClosing
+	return true
+}
+
+func (p *Parser) fieldOf(quoted []byte) jsonField {
+	c := p.c.g.Tagged.Body.Call
+	key := string(quoted[1 : len(quoted)-1])
+	if slices.Contains(c.Name, key) {
+		return nameField
+	}
+	if slices.Contains(c.Arguments, key) {
+		return argsField
+	}
+	return otherField
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package parsers
+
+import (
+	"bytes"
+
+	"github.com/weft-go/weft/parsers/internal/args"
+	"github.com/weft-go/weft/parsers/internal/jsontext"
+	"github.com/weft-go/weft/parsers/internal/scan"
+	"github.com/weft-go/weft/protocols/event"
+)
+
+// paramState is the state of arguments that are written one by one as raw text, in tags or elements, and typed by
+// the tool's schema. Strings stream as JSON string fragments; other values are held until they close.
+type paramState struct {
+	bare   bool // the call has no wrapper and may still be prose
+	lead   bool // the structural newline before the value may follow
+	opened bool // of a string: its opening quote was emitted
+	closer uint8
+	types  args.Types
+	key    []byte
+	seen   []byte // keys of this call, one behind the other
+	ends   []int  // where each key in seen ends
+}
+
+func (s *paramState) reset() {
+	*s = paramState{key: s.key[:0], seen: s.seen[:0], ends: s.ends[:0]}
+}
+
+// maxBetween bounds white space between the closer of a value and what confirms it, in bytes.
+const maxBetween = 64
+
+// params reads up to the next parameter or the end of the call. Anything else there is markup and dropped.
+func (p *Parser) params() bool {
+	s := p.c.between
+	var m int
+	if p.param.bare {
+		var st scan.Prefix
+		m, st = p.expect(s)
+		if st == scan.More && !p.final {
+			return false
+		}
+		if st != scan.Yes {
+			p.state, p.pos, p.node = stSuspect, p.from, 0
+			return true
+		}
+		p.param.bare = false
+		name := append([]byte(nil), p.call.name...)
+		end := p.pos
+		if !p.commit() {
+			return false
+		}
+		p.call.name = append(p.call.name, name...)
+		p.startCall(end)
+		p.pos = end
+	} else if m = p.find(s); m < 0 {
+		p.start = p.free(s)
+		return false
+	}
+	p.start = p.pos
+	switch s.markers[m].role {
+	case roleParamOpen:
+		p.state, p.from = stKey, p.pos
+	case roleCallClose:
+		p.endParams(p.pos, 0)
+	default:
+		// The block ends or another begins: every value was closed, only the call's own tag is missing.
+		p.pos, p.start = p.mark, p.mark
+		p.endParams(p.mark, event.Recovered)
+	}
+	return true
+}
+
+// endParams completes a call whose markup ends at window position to.
+func (p *Parser) endParams(to int, flags event.Flags) {
+	end := "}"
+	if len(p.param.ends) == 0 {
+		end = "{}"
+	}
+	if !p.arguments(p.made([]byte(end)), to) {
+		p.state = stSkip
+		return
+	}
+	p.endCall(to, flags)
+	p.node = 0
+	if p.in.wrapper {
+		p.state = stClosing
+		return
+	}
+	p.newRun()
+	p.state = stText
+}
+
+// paramKey reads the key of a parameter.
+func (p *Parser) paramKey() bool {
+	end := p.c.g.Tagged.Body.Params.KeyEnd
+	for i := max(p.from, p.pos-len(end)+1); ; i++ {
+		if i+len(end) > len(p.win) {
+			p.pos = len(p.win)
+			return false
+		}
+		if string(p.win[i:i+len(end)]) == end {
+			key := bytes.TrimSpace(p.win[p.from:i])
+			p.pos = i + len(end)
+			return p.beginValue(key, p.call.schema.Of(key), p.c.g.Tagged.Body.Params.Newline)
+		}
+		if c := p.win[i]; c == '<' || c == '\n' || i-p.from > maxName {
+			p.pos = i
+			return p.broken(event.BadStructure)
+		}
+	}
+}
+
+// beginValue opens the value of key behind window position pos.
+func (p *Parser) beginValue(key []byte, types args.Types, newline bool) bool {
+	v := &p.param
+	from := 0
+	for _, end := range v.ends {
+		if bytes.Equal(v.seen[from:end], key) {
+			return p.broken(event.Duplicate)
+		}
+		from = end
+	}
+	if len(v.ends) >= p.lim.Parameters {
+		return p.broken(event.LimitExceeded)
+	}
+	v.key = append(v.key[:0], key...)
+	v.seen = append(v.seen, key...)
+	v.ends = append(v.ends, len(v.seen))
+	v.types, v.lead, v.opened = types, newline, false
+	p.start, p.node = p.pos, 0
+	p.state = stValue
+	return true
+}
+
+// value reads on in a value.
+func (p *Parser) value() bool {
+	v := &p.param
+	if v.lead {
+		if p.start == len(p.win) {
+			return false
+		}
+		if v.lead = false; p.win[p.start] == '\n' {
+			p.start++
+			p.pos = max(p.pos, p.start)
+		}
+	}
+	s := p.valueSet()
+	m := p.find(s)
+	if m < 0 {
+		return p.growValue(p.free(s))
+	}
+	if !p.growValue(p.mark) && p.state != stValue {
+		return true
+	}
+	p.closeAt, p.closeEnd = p.mark, p.pos
+	v.closer = 0
+	if m > 0 {
+		v.closer = 1
+	}
+	p.step, p.lit, p.node = 0, 0, 0
+	p.state = stConfirm
+	return true
+}
+
+func (p *Parser) valueSet() *markerSet {
+	if p.c.elemClose != nil {
+		return p.c.elemClose
+	}
+	return p.c.value
+}
+
+// growValue passes on what of the value cannot belong to its end, or checks what is held. It always reports false.
+func (p *Parser) growValue(to int) bool {
+	v := &p.param
+	if v.types != args.String {
+		if to-p.start > p.lim.HeldBytes || int64(to-p.start) > p.lim.ArgumentBytes {
+			p.broken(event.LimitExceeded)
+		}
+		return false
+	}
+	if p.newlines() && to > p.start && p.win[to-1] == '\n' {
+		to--
+	}
+	if to = p.whole(p.start, to); to > p.start {
+		p.stringPart(to)
+	}
+	return false
+}
+
+func (p *Parser) newlines() bool {
+	t := p.c.g.Tagged
+	return t != nil && t.Body.Params != nil && t.Body.Params.Newline
+}
+
+// stringPart emits win[start:to] as part of a JSON string.
+func (p *Parser) stringPart(to int) {
+	n := len(p.out)
+	if !p.param.opened {
+		p.param.opened = true
+		p.member()
+		p.out = append(p.out, '"')
+	}
+	p.out = jsontext.AppendEscaped(p.out, p.win[p.start:to])
+	p.start = to
+	if !p.arguments(p.out[n:len(p.out):len(p.out)], to) {
+		p.state, p.node = stSkip, 0
+	}
+}
+
+// member appends to out what comes before the value of key.
+func (p *Parser) member() {
+	c := byte('{')
+	if len(p.param.ends) > 1 {
+		c = ','
+	}
+	p.out = append(p.out, c)
+	p.out = append(jsontext.AppendQuoted(p.out, p.param.key), ':')
+}
+
+// endValue emits the rest of a value that ends at closeAt and goes on behind its closer, at closeEnd. It reports false
+// when the call was aborted.
+func (p *Parser) endValue() bool {
+	v := &p.param
+	to := p.closeAt
+	if p.newlines() && to > p.start && p.win[to-1] == '\n' {
+		to--
+	}
+	n := len(p.out)
+	if v.types == args.String {
+		if !v.opened {
+			p.member()
+			p.out = append(p.out, '"')
+		}
+		p.out = append(jsontext.AppendEscaped(p.out, p.win[p.start:to]), '"')
+	} else {
+		p.member()
+		p.out = args.AppendValue(p.out, p.win[p.start:to], v.types)
+	}
+	p.start, p.pos, p.node = p.closeEnd, p.closeEnd, 0
+	if !p.arguments(p.out[n:len(p.out):len(p.out)], p.closeEnd) {
+		p.state = stSkip
+		return false
+	}
+	return true
+}
+
+// confirmParam decides, behind what looks like the end of a value, whether it is: the next parameter or the end of the
+// call must follow.
+func (p *Parser) confirmParam() bool {
+	v := &p.param
+	s := p.c.behind[v.closer]
+	_, st := p.expect(s)
+	if st == scan.More && p.final && v.closer == 1 {
+		st = scan.Yes // nothing follows the call's closing tag: it delimits the value
+	}
+	if st == scan.More {
+		if p.pos-p.closeEnd <= maxBetween+s.longest {
+			return false
+		}
+		st = scan.No
+	}
+	if st == scan.Yes && p.anchor-p.closeEnd > maxBetween {
+		st = scan.No
+	}
+	p.node = 0
+	if st == scan.No {
+		p.pos = p.closeEnd
+		p.state = stValue
+		return true
+	}
+	if !p.endValue() {
+		return true
+	}
+	p.state = stParams
+	if v.closer == 1 {
+		p.endParams(p.closeEnd, event.Recovered)
+	}
+	return true
+}

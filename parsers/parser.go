@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package parsers
+
+import (
+	"github.com/weft-go/weft/parsers/grammar"
+	"github.com/weft-go/weft/parsers/internal/args"
+	"github.com/weft-go/weft/parsers/internal/jsontext"
+	"github.com/weft-go/weft/parsers/internal/scan"
+	"github.com/weft-go/weft/protocols/event"
+)
+
+// Parser turns the output of a model into events, for one choice of one response.
+//
+// The machine is a set of small states, one function each. A state looks at the window, which is what was held back
+// before plus the new chunk, and either makes progress or asks for more. Files:
+//
+//	window.go               the window: what is held, what was examined, how events are emitted
+//	text.go                 visible text and reasoning, in every layout
+//	call.go                 the life of one tool call: start, arguments, end, abort
+//	tagged.go               layout grammar.Tagged
+//	channels.go             layout grammar.Channels
+//	elements.go             layout grammar.Elements
+//	jsoncall.go params.go   argument codecs of grammar.Body
+//	guided.go               output constrained to JSON by the engine
+//
+// Only state functions change the state; only window.go moves start.
+//
+// A Parser serves one stream at a time and is not safe for concurrent use. It keeps its memory over Reset.
+type Parser struct {
+	c   *compiled
+	opt Options
+	lim Limits
+
+	// The window. Invariant between calls: 0 ≤ start ≤ anchor, pos ≤ len(win).
+	win    []byte
+	start  int   // first byte that is not accounted for
+	pos    int   // first byte that was not examined
+	anchor int   // where an expected marker or a confirmation began
+	mark   int   // where the last marker found begins
+	from   int   // where the current name, tag, header section or blank run begins or was examined to
+	openAt int   // where the markup of a tag begins that may still be prose; -1 for none
+	// Around what may be the closing marker of a value, and where the markup behind it begins.
+	closeAt, closeEnd, nextAt int
+	own    bool  // win is buf, not the caller's chunk
+	base   int64 // offset of win[0] in the stream
+	buf    []byte
+	out    []byte // text made up by the parser in this call, such as escaped arguments
+	evs    []event.Event
+	final  bool // nothing follows the window
+	ended  bool // Close was called
+	terse  bool // the engine swallowed the last terminator
+	err    error
+
+	tokens   bool // FeedTokens is in use: markers that are tokens count only as such
+	ids      map[uint32]string
+	tokEnds  []int64   // ends of tokens that no event has counted yet
+	tokMarks []tokMark // tokens that are markers, not yet behind start
+
+	state state
+	node  scan.Node
+	step  uint8 // of a confirmation
+	lit   int   // bytes of a literal that were matched
+	shut  bool  // the tag being read is a closing one
+
+	// Runs of text and reasoning.
+	reasoning bool   // reasoning is open; a call inside it returns to it
+	runOpen   bool   // the current run has emitted something
+	trim      string // structural white space that may still follow
+	part      int32
+	partKind  event.Kind
+	joinable  bool // the last block is reasoning that was closed, with nothing behind it
+	wroteAny  bool // any event was emitted
+	lastCall  bool // the last block was a call
+	echoable  bool // an echoed reasoning opener may still come
+
+	call callState
+	in   struct { // nesting of calls
+		wrapper bool // inside the wrapper of a tagged block
+		elem    elem // current element
+	}
+	calls    int32 // ordinals given out
+	complete int32 // complete calls
+
+	lex    jsontext.Lexer
+	json   jsonCall
+	param  paramState
+	header headerState
+	want   bool // a guided document is still expected
+
+	textMarkers, reasonMarkers *markerSet
+}
+
+type tokMark struct {
+	off, end int64
+	id       uint32
+}
+
+// state names what the machine is doing; the functions are in (*Parser).run.
+type state uint8
+
+const (
+	// all layouts
+	stText    state = iota // visible text or reasoning
+	stGuided               // a guided document, held
+	stNamed                // a guided document, streamed
+	stSkip                 // markup that cannot be read, until the next marker
+	stOpened               // behind the opener of a tagged block: is it one?
+	stSuspect              // it is not; is it prose or a broken call?
+	stClosing              // behind a call inside a tagged block
+	stName                 // the name of a tagged call
+	stJSON                 // the body of a tagged call: one JSON object
+	stParams               // between parameters
+	stKey                  // the key of a parameter
+	stValue                // the value of a parameter
+	stConfirm              // behind the closer of a value: is it one?
+	stFirst                // the implied first header of channels
+	stHeader               // a header of channels
+	stArgs                 // the body of a call: raw JSON
+	stRaw                  // the body of a call: free text
+	stEnd                  // behind the arguments, before the end marker
+	stOpen                 // the header of an element
+	stClose                // the closing tag of an element
+	stCall                 // inside a call element, between arguments
+)
+
+// Feed parses the next chunk of output and appends the events it brings to dst. A chunk may be cut anywhere, also
+// inside a marker or a UTF-8 sequence. The chunk is not retained. The events' Data is valid until the next call on p.
+//
+// Malformed output is never an error. An error is a *LimitError, or a use of p after Close; events appended before
+// it are valid, and every later call returns the same error until Reset.
+//
+// Cost: each byte is examined at most twice on average; plain text allocates nothing beyond what dst grows.
+func (p *Parser) Feed(dst []event.Event, chunk []byte) ([]event.Event, error) {
+	return p.feed(dst, chunk, nil)
+}
+
+// Token is one token of model output: its id and where its bytes end in the chunk it came with.
+type Token struct {
+	ID  uint32
+	End int // exclusive, in bytes of the chunk; never decreasing
+}
+
+// FeedTokens is Feed for output whose token ids are known. A marker that the vocabulary holds as one token, as
+// Options.TokenID says, then counts only where that very token stands: the same characters spelled by other tokens
+// are data. Events count the tokens that ended in them; tokens of a marker count in the event behind it.
+func (p *Parser) FeedTokens(dst []event.Event, chunk []byte, tokens []Token) ([]event.Event, error) {
+	p.tokens = true
+	return p.feed(dst, chunk, tokens)
+}
+
+func (p *Parser) feed(dst []event.Event, chunk []byte, tokens []Token) ([]event.Event, error) {
+	if p.err == nil && p.ended {
+		p.err = errClosed
+	}
+	if p.err != nil {
+		return dst, p.err
+	}
+	if len(chunk) == 0 {
+		return dst, nil
+	}
+	p.evs = dst
+	p.open(chunk, tokens)
+	p.run()
+	dst, p.evs = p.evs, nil
+	p.keep()
+	return dst, p.err
+}
+
+// Close ends the stream: it flushes what was held back and appends the last events to dst. A call that the end of the
+// stream cut is aborted. Calling Close again returns dst unchanged.
+func (p *Parser) Close(dst []event.Event) ([]event.Event, error) { return p.close(dst, false) }
+
+// CloseStopped is Close for a stream that the engine ended at a stop token without passing the token on, which is what
+// engines do by default. A message whose terminator is that token (gpt-oss: <|call|>) then counts as terminated.
+func (p *Parser) CloseStopped(dst []event.Event) ([]event.Event, error) { return p.close(dst, true) }
+
+func (p *Parser) close(dst []event.Event, stopped bool) ([]event.Event, error) {
+	if p.err != nil || p.ended {
+		return dst, p.err
+	}
+	p.evs = dst
+	p.open(nil, nil)
+	p.final, p.ended, p.terse = true, true, stopped
+	p.run()
+	p.finish()
+	dst, p.evs = p.evs, nil
+	return dst, p.err
+}
+
+// Reset makes p ready for the next response with the same options, also after an error.
+func (p *Parser) Reset() {
+	*p = Parser{
+		c: p.c, opt: p.opt, lim: p.lim, ids: p.ids,
+		buf: p.buf[:0], out: p.out[:0], tokEnds: p.tokEnds[:0], tokMarks: p.tokMarks[:0],
+		call:   callState{name: p.call.name[:0]},
+		json:   jsonCall{args: p.json.args[:0]},
+		param:  paramState{key: p.param.key[:0], seen: p.param.seen[:0], ends: p.param.ends[:0]},
+		header: headerState{channel: p.header.channel[:0], recipient: p.header.recipient[:0], ctype: p.header.ctype[:0]},
+		part:   -1,
+		openAt: -1,
+	}
+	p.textMarkers, p.reasonMarkers = p.c.sets(&p.opt)
+	p.begin()
+}
+
+// begin enters the state in which generation starts.
+func (p *Parser) begin() {
+	p.want = p.opt.Output != Native
+	g := p.c.g
+	switch p.opt.Start {
+	case StartReasoning:
+		p.reasoning = p.c.hasReasoning
+		p.echoable = true
+		if g.Tagged != nil && g.Tagged.Reasoning != nil {
+			p.trim = g.Tagged.Reasoning.Lead
+		}
+		if g.Elements != nil && p.reasoning {
+			p.in.elem = elemReasoning
+		}
+		if g.Channels != nil && p.reasoning {
+			p.header.body = true
+		}
+	case StartResponse:
+		if g.Elements != nil {
+			p.in.elem = elemText
+		}
+		if g.Channels != nil {
+			p.header.body = true
+		}
+	default:
+		if g.Channels != nil {
+			p.state = stFirst
+		}
+	}
+}
+
+// run drives the state functions until they ask for more.
+func (p *Parser) run() {
+	for p.err == nil && p.advance() {
+	}
+}
+
+// advance runs the current state once and reports whether it may run again.
+func (p *Parser) advance() bool {
+	switch p.state {
+	case stText:
+		return p.text()
+	case stGuided:
+		return p.guided()
+	case stNamed, stArgs:
+		return p.rawJSON()
+	case stSkip:
+		return p.skip()
+	case stOpened:
+		return p.opened()
+	case stSuspect:
+		return p.suspect()
+	case stClosing:
+		return p.closing()
+	case stName:
+		return p.callName()
+	case stJSON:
+		return p.jsonBody()
+	case stParams:
+		return p.params()
+	case stKey:
+		return p.paramKey()
+	case stValue:
+		return p.value()
+	case stConfirm:
+		if p.c.g.Elements != nil {
+			return p.confirmElement()
+		}
+		return p.confirmParam()
+	case stFirst:
+		return p.firstHeader()
+	case stHeader:
+		return p.headerText()
+	case stRaw:
+		return p.rawText()
+	case stEnd:
+		return p.endOfMessage()
+	case stOpen:
+		return p.elementOpen()
+	case stClose:
+		return p.elementClose()
+	case stCall:
+		return p.elementCall()
+	}
+	return false
+}
+
+// finish settles what is open at the end of the stream. Text has been flushed by the states themselves.
+func (p *Parser) finish() {
+	if p.err == nil && p.call.open {
+		p.abort(event.Truncated, len(p.win))
+	}
+	p.start = len(p.win)
+}
+
+// Options configures a Parser. The zero value parses everything the family can write.
+type Options struct {
+	// Tools are the tools of the request; they type the arguments of families that write them as raw text.
+	Tools []Tool
+	// Start says where generation begins. The zero value waits for the family's own opener.
+	Start Start
+	// Output says whether the engine constrains the output to JSON.
+	Output Output
+	// Tool is the tool that a GuidedNamed document calls.
+	Tool string
+	// Channels limits what is parsed; the zero value is both.
+	Channels Channels
+	// SingleCall allows one call: later ones abort with event.NotAllowed (parallel_tool_calls: false).
+	SingleCall bool
+	// NoCalls forbids calls (tool_choice: none). Tagged families then keep tool markup as text, since the model was
+	// not asked to call; families that frame everything abort the call with event.NotAllowed.
+	NoCalls bool
+	// Policy decides contested rules; nil is Default.
+	Policy *Policy
+	// Limits bounds what hostile output can cost; zero fields have the defaults of Limits.
+	Limits Limits
+	// TokenID returns the id of a marker that the vocabulary holds as one added token. It is needed for FeedTokens
+	// only, and called once per marker.
+	TokenID func(marker string) (uint32, bool)
+	// Choice is copied into every event.
+	Choice int32
+}
+
+// Tool is one tool of a request.
+type Tool struct {
+	Name   string
+	Schema []byte // JSON Schema of the arguments object; may be nil
+
+	compiled *args.Schema
+}
+
+// Start is where generation begins.
+type Start uint8
+
+// The places where generation may begin. A chat template that writes the reasoning opener into the prompt makes it
+// StartReasoning; one that opens the answer makes it StartResponse.
+const (
+	StartNone      Start = iota // before any marker
+	StartReasoning              // inside reasoning
+	StartResponse               // inside the answer: reasoning markers are ordinary text
+)
+
+// Output is the form that the engine enforces.
+type Output uint8
+
+// The forms of output.
+const (
+	Native         Output = iota // the family's own
+	GuidedRequired               // one call object or an array of them; held until complete, all or nothing
+	GuidedNamed                  // the bare arguments object of Options.Tool; streamed
+)
+
+// Channels says which structure is parsed; the rest stays text.
+type Channels uint8
+
+// The choices of channels.
+const (
+	Both          Channels = iota // reasoning and calls
+	OnlyTools                     // calls; reasoning markers are text
+	OnlyReasoning                 // reasoning; tool markup is text
+)
+
+// Policy decides what peers disagree about. The zero value is the default policy.
+type Policy struct {
+	// KeepBlanks makes white space between blocks text. By default a run of text that is only white space is
+	// structure when a call or reasoning stands beside it; an answer that is only white space is text anyway.
+	KeepBlanks bool
+	// KeepOrphans leaves closing markers without an opener in the text. By default those that are tokens are dropped.
+	KeepOrphans bool
+	// QuoteInReasoning treats tool markup inside reasoning as text. By default the call is parsed, with
+	// event.InReasoning set, and the thought goes on behind it.
+	QuoteInReasoning bool
+	// RejectUnknownTools aborts calls to tools that Options.Tools does not list. By default they are forwarded:
+	// parsing is not validation.
+	RejectUnknownTools bool
+}
+
+// Limits bounds what a stream may make the parser hold or produce.
+type Limits struct {
+	// ArgumentBytes bounds the arguments of one call; 0 means 16 MiB. A call beyond it aborts.
+	ArgumentBytes int64
+	// HeldBytes bounds what is held back while arguments that cannot stream are incomplete; 0 means 4 MiB.
+	HeldBytes int
+	// Calls bounds the calls of one response, aborted ones included; 0 means 4096. Beyond it Feed returns a *LimitError.
+	Calls int32
+	// Parameters bounds the parameters of one call in families that tag them; 0 means 1024. A call beyond it aborts.
+	Parameters int
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.ArgumentBytes <= 0 {
+		l.ArgumentBytes = 16 << 20
+	}
+	if l.HeldBytes <= 0 {
+		l.HeldBytes = 4 << 20
+	}
+	if l.Calls <= 0 {
+		l.Calls = 4096
+	}
+	if l.Parameters <= 0 {
+		l.Parameters = 1024
+	}
+	return l
+}
+
+// For returns a parser of grammar g, which must be valid and must not change any more. Nil options are defaults.
+func For(g *grammar.Grammar, opt *Options) (*Parser, error) {
+	c, err := compile(g)
+	if err != nil {
+		return nil, err
+	}
+	return newParser(c, opt), nil
+}
+
+func newParser(c *compiled, opt *Options) *Parser {
+	p := &Parser{c: c}
+	if opt != nil {
+		p.opt = *opt
+	}
+	if p.opt.Policy == nil {
+		p.opt.Policy = &Policy{}
+	}
+	p.lim = p.opt.Limits.withDefaults()
+	p.opt.Tools = append([]Tool(nil), p.opt.Tools...)
+	if f := p.opt.TokenID; f != nil {
+		p.ids = map[uint32]string{}
+		for _, m := range c.g.Markers() {
+			if id, ok := f(m.Text); ok && m.Token {
+				p.ids[id] = m.Text
+			}
+		}
+	}
+	p.Reset()
+	return p
+}
+
+// Grammar returns the grammar that p runs. The caller must not change it.
+func (p *Parser) Grammar() *grammar.Grammar { return p.c.g }

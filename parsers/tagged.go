@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package parsers
+
+import (
+	"bytes"
+
+	"github.com/weft-go/weft/parsers/internal/scan"
+	"github.com/weft-go/weft/protocols/event"
+)
+
+const (
+	// maxSuspect bounds, in bytes, how far the parser looks behind an opening tag for what makes it a call.
+	maxSuspect = 256
+	// maxName bounds the name of a tool, of a parameter, and a section of a header.
+	maxName = 256
+)
+
+// taggedMarker handles the marker of role r that ended a run of text or reasoning in layout grammar.Tagged.
+// A marker that is data needs nothing: pos is behind it and start before it.
+func (p *Parser) taggedMarker(r role) {
+	t := p.c.g.Tagged
+	switch r {
+	case roleReasonOpen:
+		switch {
+		case !p.reasoning:
+			p.settle()
+			p.openReasoning(t.Reasoning.Lead)
+		case p.echoable && !p.runOpen:
+			p.start, p.echoable, p.trim = p.pos, false, t.Reasoning.Lead
+		}
+	case roleReasonClose:
+		switch {
+		case p.reasoning:
+			p.closeReasoning(t.Reasoning.After)
+		case !p.opt.Policy.KeepOrphans:
+			p.strip()
+		}
+	case roleWrapClose, roleCallClose:
+		if !p.opt.Policy.KeepOrphans {
+			p.strip()
+		}
+	case roleWrapOpen, roleCallOpen:
+		if p.runOpen || !p.allBlank(p.mark) {
+			p.flush(p.mark, true)
+		}
+		p.openAt = p.mark
+		p.in.wrapper = r == roleWrapOpen
+		p.state = stOpened
+		if r == roleCallOpen && t.NameEnd != "" {
+			p.state, p.from = stName, p.pos
+		}
+	}
+}
+
+// allBlank reports whether the window from start to to is only white space.
+func (p *Parser) allBlank(to int) bool {
+	for _, c := range p.win[p.start:to] {
+		if !blank(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// commit accepts the markup at openAt as a call: the run before it ends. It reports false at the call limit.
+func (p *Parser) commit() bool {
+	p.mark = p.openAt
+	p.settle()
+	return p.beginCall(p.openAt)
+}
+
+// opened decides, behind an opening tag, whether a call follows. Until it knows, the tag may be prose.
+func (p *Parser) opened() bool {
+	m, st := -1, scan.No
+	if p.c.g.Tagged.Body.Call != nil {
+		for p.pos < len(p.win) && blank(p.win[p.pos]) {
+			p.pos++
+		}
+		if p.pos == len(p.win) {
+			st = scan.More
+		} else if p.win[p.pos] == '{' {
+			st = scan.Yes
+		}
+	} else {
+		m, st = p.expect(p.c.callOpen)
+	}
+	if st == scan.More && !p.final && p.pos-p.openAt > maxSuspect {
+		p.node, st = 0, scan.No
+	}
+	switch st {
+	case scan.More:
+		if p.final { // the stream ends in or behind the opening tag
+			if p.commit() {
+				p.abort(event.Truncated, len(p.win))
+				p.start = len(p.win)
+			}
+		}
+		return false
+	case scan.No:
+		p.state, p.in.wrapper = stSuspect, false
+		return true
+	}
+	if !p.commit() {
+		return false
+	}
+	p.start = p.pos
+	if m < 0 {
+		p.beginJSON()
+	} else {
+		p.state, p.from = stName, p.pos
+	}
+	return true
+}
+
+// suspect looks on behind an opening tag that no call follows. If its closing tag comes soon it was a broken call,
+// whose markup nobody should see; otherwise it was prose.
+func (p *Parser) suspect() bool {
+	s := p.textSet()
+	m := p.find(s)
+	if m >= 0 && (s.markers[m].role == roleCallClose || s.markers[m].role == roleWrapClose) {
+		end := p.pos
+		if !p.commit() {
+			return false
+		}
+		p.abort(event.BadStructure, end)
+		p.afterBlock()
+		return true
+	}
+	if m >= 0 || p.final || p.pos-p.openAt > maxSuspect {
+		if m >= 0 {
+			p.pos = p.mark
+		}
+		p.state = stText
+		return true
+	}
+	return false
+}
+
+// afterBlock goes back to the run that a block interrupted: text, or reasoning if the call stood inside it.
+func (p *Parser) afterBlock() {
+	p.start = p.pos
+	p.in.wrapper = false
+	p.newRun()
+	p.state = stText
+}
+
+// closing reads on behind a call until its block ends or another call begins. A block that is not closed ends at the
+// first thing that cannot belong to it, so that no text is lost.
+func (p *Parser) closing() bool {
+	if p.c.g.Tagged.Body.Call != nil && p.node == 0 {
+		for p.pos < len(p.win) && (blank(p.win[p.pos]) || p.win[p.pos] == ',' || p.win[p.pos] == '}') {
+			p.pos++
+		}
+		if p.pos < len(p.win) && p.win[p.pos] == '{' {
+			p.start = p.pos
+			if !p.beginCall(p.pos) {
+				return false
+			}
+			p.beginJSON()
+			return true
+		}
+	}
+	s := p.c.closing
+	m, st := p.expect(s)
+	switch st {
+	case scan.More:
+		if p.final {
+			p.start = len(p.win)
+			return false
+		}
+		// White space is structure as long as nothing else comes; what is held is at most the longest marker.
+		if p.anchor > p.start+maxBlank {
+			p.start = p.anchor
+		}
+		return false
+	case scan.No:
+		p.in.wrapper = false
+		p.newRun()
+		p.state = stText
+		return true
+	}
+	if s.markers[m].role == roleCallOpen {
+		if !p.beginCall(p.mark) {
+			return false
+		}
+		p.start = p.pos
+		p.state, p.from = stName, p.pos
+		return true
+	}
+	p.afterBlock()
+	return true
+}
+
+// skip drops markup that cannot be read, up to where a call or block ends or the next one begins.
+func (p *Parser) skip() bool {
+	if p.c.g.Tagged == nil {
+		return p.skipMessage()
+	}
+	s := p.c.resync
+	m := p.find(s)
+	if m < 0 {
+		p.start = p.free(s)
+		if p.final {
+			p.start = len(p.win)
+		}
+		return false
+	}
+	p.start = p.mark
+	p.newRun()
+	p.openAt = p.mark
+	switch s.markers[m].role {
+	case roleCallClose:
+		p.start = p.pos
+		if p.in.wrapper {
+			p.state = stClosing
+		} else {
+			p.afterBlock()
+		}
+	case roleWrapClose:
+		p.afterBlock()
+	case roleWrapOpen:
+		p.in.wrapper = true
+		p.state = stOpened
+	case roleCallOpen:
+		if p.c.g.Tagged.NameEnd == "" {
+			p.state = stOpened
+			break
+		}
+		if p.in.wrapper {
+			if !p.beginCall(p.mark) {
+				return false
+			}
+			p.start = p.pos
+		}
+		p.state, p.from = stName, p.pos
+	}
+	return true
+}
+
+// broken aborts the open call and looks for the next place to go on from.
+func (p *Parser) broken(why event.Why) bool {
+	p.abort(why, max(p.start, p.pos))
+	p.start = max(p.start, p.pos)
+	p.node = 0
+	p.state = stSkip
+	return true
+}
+
+// callName reads the name behind the opening tag of a call. Without a wrapper the tag may still be prose.
+func (p *Parser) callName() bool {
+	end := p.c.g.Tagged.NameEnd
+	for i := max(p.from, p.pos-len(end)+1); ; i++ {
+		if i+len(end) > len(p.win) {
+			p.pos = len(p.win)
+			if p.final && !p.call.open { // a bare tag at the end of the stream
+				p.state, p.pos, p.node = stSuspect, p.from, 0
+				return true
+			}
+			return false
+		}
+		if string(p.win[i:i+len(end)]) == end {
+			name := bytes.TrimSpace(p.win[p.from:i])
+			p.pos = i + len(end)
+			if len(name) == 0 {
+				return p.badName()
+			}
+			p.call.name = append(p.call.name[:0], name...)
+			p.param.reset()
+			p.state = stParams
+			if p.call.open {
+				p.startCall(p.pos)
+				p.start = p.pos
+			} else {
+				p.param.bare = true
+			}
+			return true
+		}
+		if c := p.win[i]; c == '<' || c == '\n' || i-p.from > maxName {
+			p.pos = i
+			return p.badName()
+		}
+	}
+}
+
+func (p *Parser) badName() bool {
+	if p.call.open {
+		return p.broken(event.BadName)
+	}
+	p.state, p.pos, p.node = stSuspect, p.from, 0
+	return true
+}

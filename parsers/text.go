@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package parsers
+
+import "github.com/weft-go/weft/protocols/event"
+
+// maxBlank bounds the white space that is held back at the beginning of a run, in bytes.
+const maxBlank = 256
+
+// text passes on visible text and reasoning up to the next marker, and lets the layout decide what the marker means.
+func (p *Parser) text() bool {
+	if p.want && !p.reasoning && !p.runOpen && p.beginGuided() {
+		return true
+	}
+	s := p.textSet()
+	m := p.find(s)
+	if m < 0 {
+		if p.final {
+			p.flush(len(p.win), false)
+			p.lastBlanks()
+		} else {
+			p.flush(p.free(s), false)
+		}
+		return false
+	}
+	switch {
+	case p.c.g.Tagged != nil:
+		p.taggedMarker(s.markers[m].role)
+	case p.c.g.Channels != nil:
+		p.channelMarker(s.markers[m])
+	default:
+		p.elementMarker(s.markers[m].role)
+	}
+	return true
+}
+
+// flush emits the run up to window position to. Unless closing, when a marker follows at to, it holds back what may
+// still turn out to be structure or half a character.
+func (p *Parser) flush(to int, closing bool) {
+	for p.trim != "" && p.start < to {
+		if p.win[p.start] != p.trim[0] {
+			p.trim = ""
+			break
+		}
+		p.trim = p.trim[1:]
+		p.start++
+	}
+	if p.start >= to {
+		return
+	}
+	kind := event.Text
+	if p.reasoning {
+		kind = event.Reasoning
+	} else if !p.runOpen && !closing && p.blankRun(to) {
+		return
+	}
+	if !closing && !p.final {
+		if p.reasoning && p.c.tail != 0 && p.win[to-1] == p.c.tail {
+			to--
+		}
+		to = p.whole(p.start, to)
+	}
+	p.put(kind, to)
+}
+
+// put emits win[start:to] as kind and moves start.
+func (p *Parser) put(kind event.Kind, to int) {
+	if p.start >= to {
+		return
+	}
+	if !p.runOpen && kind == event.Reasoning && p.joinable && p.partKind == event.Reasoning && p.c.join != "" {
+		p.emit(event.Event{Kind: kind, Call: -1, Data: []byte(p.c.join)}, p.start, p.start)
+	}
+	p.block(kind)
+	p.runOpen, p.echoable = true, false
+	p.emit(event.Event{Kind: kind, Call: -1, Data: p.win[p.start:to:to]}, p.start, to)
+	p.start = to
+}
+
+// blankRun reports whether the run, which has emitted nothing, is still only white space up to to, and few of it.
+func (p *Parser) blankRun(to int) bool {
+	if p.opt.Policy.KeepBlanks {
+		return false
+	}
+	p.from = max(p.from, p.start)
+	for p.from < to && blank(p.win[p.from]) {
+		p.from++
+	}
+	return p.from >= to && to-p.start <= maxBlank
+}
+
+// settle ends the run before a block whose marker is at mark: it emits what is left of the run, or drops it if it is
+// only white space. It moves start to mark.
+func (p *Parser) settle() {
+	p.dropBlanks(p.mark)
+	p.flush(p.mark, true)
+	p.start = max(p.start, p.mark)
+	p.newRun()
+}
+
+// strip drops the marker just found, an orphan, from the run it is in.
+func (p *Parser) strip() {
+	p.flush(p.mark, true)
+	p.start = p.pos
+}
+
+// newRun begins a run of text or reasoning at start.
+func (p *Parser) newRun() {
+	p.runOpen, p.trim, p.from = false, "", p.start
+}
+
+// dropBlanks drops the run before window position to if it is white space that has not been emitted.
+func (p *Parser) dropBlanks(to int) {
+	if p.reasoning || p.runOpen || p.opt.Policy.KeepBlanks {
+		return
+	}
+	i := p.start
+	for i < to && blank(p.win[i]) {
+		i++
+	}
+	if i == to {
+		p.start = to
+	}
+}
+
+// lastBlanks settles white space at the end of the stream: behind a call it is structure, otherwise it is the answer.
+func (p *Parser) lastBlanks() {
+	if p.reasoning || p.start >= len(p.win) {
+		return
+	}
+	if !p.runOpen && p.lastCall && !p.opt.Policy.KeepBlanks {
+		p.start = len(p.win)
+		return
+	}
+	p.put(event.Text, len(p.win))
+}
+
+// openReasoning begins a span of reasoning behind a marker.
+func (p *Parser) openReasoning(lead string) {
+	p.start = p.pos
+	p.newRun()
+	p.reasoning, p.trim = true, lead
+}
+
+// closeReasoning ends the span of reasoning at mark, less the structural newline before it.
+func (p *Parser) closeReasoning(after string) {
+	to := p.mark
+	if to > p.start && p.c.tail != 0 && p.win[to-1] == p.c.tail {
+		to--
+	}
+	p.flush(to, true)
+	wrote := p.partKind == event.Reasoning
+	p.start = p.pos
+	p.reasoning = false
+	p.newRun()
+	p.trim = after
+	p.joinable = wrote && p.c.join != ""
+	if !p.joinable {
+		p.endBlock()
+	}
+}
+
+// textSet returns the markers that matter in the current run.
+func (p *Parser) textSet() *markerSet {
+	if p.reasoning {
+		return p.reasonMarkers
+	}
+	return p.textMarkers
+}

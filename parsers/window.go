@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package parsers
+
+import (
+	"unicode/utf8"
+
+	"github.com/weft-go/weft/parsers/internal/scan"
+	"github.com/weft-go/weft/protocols/event"
+)
+
+// open makes the window: what was held back, then chunk. Without held bytes the window is the chunk itself.
+func (p *Parser) open(chunk []byte, tokens []Token) {
+	p.out = p.out[:0]
+	held := p.win[p.start:]
+	p.rebase()
+	if len(tokens) > 0 {
+		p.note(tokens, len(held), len(chunk))
+	}
+	if len(held) == 0 {
+		p.win, p.pos, p.own = chunk, 0, false
+		return
+	}
+	n := copy(p.buf, held) // keep has put them into buf already; this closes the gap before them
+	p.buf = append(p.buf[:n], chunk...)
+	p.win, p.own = p.buf, true
+}
+
+// keep takes the bytes that are still held out of the caller's chunk. Events of this call may point into buf, so what
+// is in buf already stays where it is until the next open.
+func (p *Parser) keep() {
+	if p.start < len(p.win) && p.own {
+		return
+	}
+	held := p.win[p.start:]
+	p.rebase()
+	p.buf = append(p.buf[:0], held...)
+	p.win = p.buf
+}
+
+// rebase makes start the first position of the window.
+func (p *Parser) rebase() {
+	if n := p.start; n > 0 {
+		p.base += int64(n)
+		p.start = 0
+		p.pos -= n
+		for _, i := range [...]*int{&p.anchor, &p.mark, &p.from, &p.openAt, &p.closeAt, &p.closeEnd, &p.nextAt} {
+			*i = max(*i-n, -1)
+		}
+	}
+}
+
+// note queues the tokens of a chunk that follows held bytes.
+func (p *Parser) note(tokens []Token, held, size int) {
+	off := p.base + int64(held)
+	at := off
+	for _, t := range tokens {
+		end := at + int64(min(max(t.End, 0), size))
+		if _, ok := p.ids[t.ID]; ok {
+			p.tokMarks = append(p.tokMarks, tokMark{off, end, t.ID})
+		}
+		p.tokEnds = append(p.tokEnds, end)
+		off = end
+	}
+}
+
+// off returns the stream offset of window position i.
+func (p *Parser) off(i int) int64 { return p.base + int64(i) }
+
+// emit appends e with the source span that begins where the last one ended, or at from, and ends at window position to.
+func (p *Parser) emit(e event.Event, from, to int) {
+	e.Choice, e.Part = p.opt.Choice, p.part
+	e.Off, e.End = p.off(from), p.off(to)
+	if len(p.tokEnds) > 0 {
+		e.Tokens = p.countTokens(e.End)
+	}
+	p.wroteAny = true
+	p.evs = append(p.evs, e)
+}
+
+// countTokens takes the tokens that end at or before end out of the queue.
+func (p *Parser) countTokens(end int64) int32 {
+	n := 0
+	for n < len(p.tokEnds) && p.tokEnds[n] <= end {
+		n++
+	}
+	p.tokEnds = p.tokEnds[:copy(p.tokEnds, p.tokEnds[n:])]
+	return int32(n)
+}
+
+// block opens a new output block unless one of kind k that may go on is open.
+func (p *Parser) block(k event.Kind) {
+	if p.partKind != k {
+		p.part++
+		p.partKind = k
+	}
+	p.joinable, p.lastCall = false, false
+}
+
+// endBlock makes the next event open a new block.
+func (p *Parser) endBlock() { p.partKind = 0 }
+
+// is reports whether the marker at window positions [from, to) counts. With token ids, a marker that is a token counts
+// only where that token stands.
+func (p *Parser) is(m marker, from, to int) bool {
+	if !p.tokens || !m.token {
+		return true
+	}
+	known := false
+	for id, text := range p.ids {
+		if text == m.text {
+			known = true
+			a, b := p.off(from), p.off(to)
+			for i := range p.tokMarks {
+				if t := &p.tokMarks[i]; t.id == id && t.off == a && t.end == b {
+					p.dropMarks(a)
+					return true
+				}
+			}
+		}
+	}
+	return !known // the vocabulary spells it with ordinary tokens
+}
+
+// dropMarks forgets marker tokens before offset off.
+func (p *Parser) dropMarks(off int64) {
+	n := 0
+	for n < len(p.tokMarks) && p.tokMarks[n].end <= off {
+		n++
+	}
+	p.tokMarks = p.tokMarks[:copy(p.tokMarks, p.tokMarks[n:])]
+}
+
+// find scans from pos for a marker of s. It returns the marker's number with mark and pos around it, or -1 with pos at
+// the end of the window.
+func (p *Parser) find(s *markerSet) int {
+	for {
+		m, end := s.set.Find(p.win, p.pos, &p.node, p.final)
+		p.pos = end
+		if m < 0 {
+			return -1
+		}
+		p.mark = end - len(s.markers[m].text)
+		if p.is(s.markers[m], p.mark, end) {
+			return m
+		}
+		p.pos = p.mark + 1
+	}
+}
+
+// free returns the window position up to which nothing can belong to a half-seen marker of s.
+func (p *Parser) free(s *markerSet) int { return p.pos - s.set.Held(p.node) }
+
+// expect tells whether the window goes on, behind blanks, with a marker of s. On Yes, mark and pos are around it. On No,
+// pos is at the first byte that is not blank.
+func (p *Parser) expect(s *markerSet) (int, scan.Prefix) {
+	if p.node == 0 {
+		for p.pos < len(p.win) && blank(p.win[p.pos]) {
+			p.pos++
+		}
+		p.anchor = p.pos
+		if p.pos == len(p.win) {
+			return -1, scan.More
+		}
+	}
+	w := p.win[:min(len(p.win), p.anchor+s.longest)]
+	m, end := s.set.Find(w, p.pos, &p.node, p.final || len(w) < len(p.win))
+	if m >= 0 {
+		if p.mark = end - len(s.markers[m].text); p.mark == p.anchor && p.is(s.markers[m], p.mark, end) {
+			p.pos = end
+			return m, scan.Yes
+		}
+	} else if s.set.Held(p.node) == len(w)-p.anchor && len(w) == len(p.win) {
+		p.pos = end
+		return -1, scan.More
+	}
+	p.node, p.pos = 0, p.anchor
+	return -1, scan.No
+}
+
+// whole returns to shortened so that win[:to] does not end inside a UTF-8 sequence; from bounds it below.
+func (p *Parser) whole(from, to int) int {
+	if to == from || p.win[to-1] < utf8.RuneSelf {
+		return to
+	}
+	for i := to - 1; i >= from && i >= to-3; i-- {
+		if c := p.win[i]; utf8.RuneStart(c) {
+			if !utf8.FullRune(p.win[i:to]) {
+				return i
+			}
+			return to
+		}
+	}
+	return to
+}
+
+func blank(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
+
+// tooLong reports whether more than n bytes are held from window position from on.
+func (p *Parser) tooLong(from, n int) bool { return len(p.win)-from > n }
