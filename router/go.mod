@@ -7,6 +7,12 @@ require (
 	github.com/weft-go/weft/protocols v0.1.0
 )
 
+require (
+	github.com/klauspost/cpuid/v2 v2.2.10 // indirect
+	github.com/zeebo/xxh3 v1.1.0 // indirect
+	golang.org/x/sys v0.30.0 // indirect
+)
+
 replace (
 	github.com/weft-go/weft/kvhash => ../kvhash
 	github.com/weft-go/weft/protocols => ../protocols

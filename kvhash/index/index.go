@@ -173,6 +173,7 @@ func (x *Index) SetTrust(id WorkerID, t kvevent.Trust, why string) {
 
 // State is what the index knows about a worker as a whole.
 type State struct {
+	Worker  WorkerID
 	Key     Key
 	Trust   kvevent.Trust
 	Why     string // why Trust is not Exact, "" if it is
@@ -188,8 +189,24 @@ func (x *Index) State(id WorkerID) (State, bool) {
 	if w == nil {
 		return State{}, false
 	}
+	return w.report(id), true
+}
+
+// AppendStates appends the state of every worker to dst, in ascending order of numbers, and returns it. No allocation if dst has room.
+func (x *Index) AppendStates(dst []State) []State {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for i := range x.workers {
+		if w := &x.workers[i]; w.live {
+			dst = append(dst, w.report(WorkerID(i)))
+		}
+	}
+	return dst
+}
+
+func (w *worker) report(id WorkerID) State {
 	t, why := w.state()
-	return State{Key: w.key, Trust: t, Why: why, Blocks: w.held, Orphans: w.orphans.blocks}, true
+	return State{Worker: id, Key: w.key, Trust: t, Why: why, Blocks: w.held, Orphans: w.orphans.blocks}
 }
 
 // Len returns the number of distinct blocks that any worker holds.

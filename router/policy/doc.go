@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package policy decides which worker gets a request. It is pure: everything a decision depends on is passed in, so a simulator, a
+// test and a gateway get the same answer from the same arguments.
+//
+// # Terminology
+//
+//   - view: what is known about all workers at one moment, for one request.
+//   - barred: not to be considered, for a reason a person can read: down, draining, wrong role, excluded by the request.
+//   - term: one part of a worker's cost, in milliseconds until and around the first token. The cost is their sum; the lowest wins.
+//   - cached tokens: what the index believes the worker holds of the prompt. It is an estimate until the engine reports its own count.
+//
+// # Cost in milliseconds
+//
+// [KVAware] is the default. For each worker
+//
+//	wait      predicted time until the worker begins with a new prompt
+//	new       tokens it must compute, times its ms/token
+//	load      tokens it holds in a slower tier, times that tier's ms/token, never more than computing them
+//	decode    ms by which the KV blocks already active there slow this request down
+//	move      share of what later turns will pay if the prompt is computed anew here and not where it is cheapest
+//	affinity  credit of the worker that served the session's last request, unless its wait is too long
+//	cost      = wait + new + load + decode + move - affinity
+//
+// The terms without move and affinity predict time to first token; move makes two requests with one prefix go together even while the
+// first is still being computed, and copies a prefix to another worker once the wait is longer than that is worth.
+//
+// # Writing a policy
+//
+// Implement [Policy]. Skip workers for which [Worker.Barred] gives a reason. Do not keep the view: it is used again.
+package policy

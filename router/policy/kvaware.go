@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/weft-go/weft/kvhash/kvevent"
+)
+
+// KVAware chooses the worker with the lowest cost in milliseconds; see the package comment. The zero value has the defaults. A
+// negative field switches its term off.
+type KVAware struct {
+	// Beta is the milliseconds by which each active KV block slows a request down; 0 means 0.02.
+	Beta float64
+	// Gamma is the share of the extra work at a worker, against the cheapest one, that counts as cost for the sake of later turns;
+	// 0 means 0.5. It is (expected further turns) x (chance that they come back) x (chance that they would stay).
+	Gamma float64
+	// Affinity is the credit in milliseconds of the worker that served the session's last request; 0 means 10.
+	Affinity float64
+	// AffinityWait is the wait beyond which there is no such credit; 0 means one second.
+	AffinityWait time.Duration
+	// Degraded and Unknown weigh cached tokens of workers with such trust; 0 means 0.8 and 0.5. Those of Exact ones weigh 1, and
+	// so do predicted ones.
+	Degraded, Unknown float64
+}
+
+// Name returns "cost_ms".
+func (KVAware) Name() string { return "cost_ms" }
+
+// Decide implements [Policy]. Of workers with equal cost it takes two at random and then the one that holds fewer blocks, which
+// spreads prefixes over the fleet; without rnd the first of those that hold fewest. O(workers); it allocates the scores and the
+// Why line.
+func (p KVAware) Decide(v *View, r *Request, rnd *rand.Rand, now time.Time) (Decision, error) {
+	beta, gamma := setting(p.Beta, 0.02), setting(p.Gamma, 0.5)
+	affinity, affinityWait := setting(p.Affinity, 10), cmp.Or(p.AffinityWait, time.Second)
+	c := newChoice(v, r)
+	least := math.Inf(1)
+	for i := range v.Workers {
+		w, s := &v.Workers[i], &c.scores[i]
+		if s.Barred != "" {
+			continue
+		}
+		e := w.Estimate(r, v.BlockSize, p.weight(w.Cache.Trust))
+		s.Terms = Terms{Wait: ms(w.Load.Wait), New: e.New, Load: e.Load, Decode: beta * float64(w.Load.Blocks)}
+		if w.Session && w.Load.Wait <= affinityWait {
+			s.Terms.Affinity = affinity
+		}
+		least = min(least, e.New+e.Load)
+	}
+	for i := range c.scores {
+		if s := &c.scores[i]; s.Barred == "" {
+			s.Terms.Move = gamma * (s.Terms.New + s.Terms.Load - least)
+			s.Cost = s.Terms.Sum()
+		}
+	}
+	return c.lowest(p.Name(), rnd)
+}
+
+func (p KVAware) weight(t kvevent.Trust) float64 {
+	switch t {
+	case kvevent.Exact:
+		return 1
+	case kvevent.Degraded:
+		return min(setting(p.Degraded, 0.8), 1)
+	}
+	return min(setting(p.Unknown, 0.5), 1)
+}
+
+// setting returns x, or def if x is zero, or 0 if x is negative.
+func setting(x, def float64) float64 { return max(0, cmp.Or(x, def)) }
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// choice is a decision in the making.
+type choice struct {
+	v      *View
+	r      *Request
+	scores []Score
+}
+
+// newChoice returns a choice with a score for each worker, in which only the identity, the estimate and the bar are filled in.
+func newChoice(v *View, r *Request) choice {
+	c := choice{v: v, r: r, scores: make([]Score, len(v.Workers))}
+	for i := range v.Workers {
+		w := &v.Workers[i]
+		s := &c.scores[i]
+		s.Worker, s.Key = w.ID, w.Key
+		if s.Barred = w.Barred(r); s.Barred == "" {
+			s.CachedEstimate = w.Estimate(r, v.BlockSize, 1).Cached
+			s.Trust = w.Cache.Trust
+		}
+	}
+	return c
+}
+
+// fail returns the error for the case that no worker is left.
+func (c *choice) fail() error {
+	if len(c.scores) == 0 {
+		return &Error{Err: ErrNoWorkers}
+	}
+	return &Error{Err: ErrAllBarred, Scores: c.scores}
+}
+
+// lowest decides for the worker with the lowest cost.
+func (c *choice) lowest(name string, rnd *rand.Rand) (Decision, error) {
+	best, second, ties := -1, -1, 0
+	for i := range c.scores {
+		s := &c.scores[i]
+		switch {
+		case s.Barred != "":
+			continue
+		case best < 0 || s.Cost < c.scores[best].Cost:
+			second, best, ties = best, i, 1
+			continue
+		case s.Cost == c.scores[best].Cost:
+			ties++
+		}
+		if second < 0 || s.Cost < c.scores[second].Cost {
+			second = i
+		}
+	}
+	if best < 0 {
+		return Decision{}, c.fail()
+	}
+	why := ""
+	if ties > 1 {
+		best, second = c.tie(best, ties, rnd)
+		why = fmt.Sprintf(", equal on %d workers", ties)
+	} else if second >= 0 {
+		why = fmt.Sprintf("; next %s %.1f ms", c.scores[second].Key, c.scores[second].Cost)
+	}
+	d := c.decision(name, best)
+	d.Why = fmt.Sprintf("%s: %.1f ms = %s; %s%s", d.Key, c.scores[best].Cost, c.scores[best].Terms, c.cached(d), why)
+	return d, nil
+}
+
+// tie chooses among the workers that cost as much as the one at first.
+func (c *choice) tie(first, n int, rnd *rand.Rand) (best, other int) {
+	equal := make([]int, 0, n)
+	for i := range c.scores {
+		if s := &c.scores[i]; s.Barred == "" && s.Cost == c.scores[first].Cost {
+			equal = append(equal, i)
+		}
+	}
+	if rnd != nil { // two of them, each pair equally likely
+		i, j := rnd.IntN(n), rnd.IntN(n-1)
+		if j >= i {
+			j++
+		}
+		equal[0], equal[1] = equal[min(i, j)], equal[max(i, j)]
+		equal = equal[:2]
+	}
+	best, other = equal[0], equal[1]
+	for _, i := range equal[1:] {
+		if c.v.Workers[i].Cache.Held < c.v.Workers[best].Cache.Held {
+			best, other = i, best
+		}
+	}
+	return best, other
+}
+
+// decision returns the decision for the worker at index i, without Why.
+func (c *choice) decision(name string, i int) Decision {
+	w := &c.v.Workers[i]
+	e := w.Estimate(c.r, c.v.BlockSize, 1)
+	return Decision{
+		Worker: w.ID, Key: w.Key, Policy: name, CachedEstimate: e.Cached, PredictedTokens: e.Predicted,
+		Trust: w.Cache.Trust, Scores: c.scores,
+	}
+}
+
+// cached describes the estimate of cached tokens.
+func (c *choice) cached(d Decision) string {
+	s := fmt.Sprintf("%d of %d tokens cached (estimate, %s", d.CachedEstimate, c.r.Tokens, d.Trust)
+	if d.PredictedTokens > 0 {
+		s += fmt.Sprintf(", %d of them predicted", d.PredictedTokens)
+	}
+	return s + ")"
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// RoundRobin takes the workers in turn. It knows nothing of load or caches.
+type RoundRobin struct{}
+
+// Name returns "round_robin".
+func (RoundRobin) Name() string { return "round_robin" }
+
+// Decide implements [Policy]: the turn of the view, modulo the workers that are not barred.
+func (p RoundRobin) Decide(v *View, r *Request, _ *rand.Rand, _ time.Time) (Decision, error) {
+	c := newChoice(v, r)
+	var open uint64
+	for i := range c.scores {
+		if c.scores[i].Barred == "" {
+			open++
+		}
+	}
+	if open == 0 {
+		return Decision{}, c.fail()
+	}
+	turn := v.Turn % open
+	for i := range c.scores {
+		if c.scores[i].Barred != "" {
+			continue
+		}
+		if turn > 0 {
+			turn--
+			continue
+		}
+		d := c.decision(p.Name(), i)
+		d.Why = fmt.Sprintf("%s: its turn among %d workers; %s", d.Key, open, c.cached(d))
+		return d, nil
+	}
+	panic("unreachable")
+}
+
+// LeastLoaded takes the worker with the shortest wait, counting the blocks of running requests at Beta milliseconds each. It knows
+// nothing of caches.
+type LeastLoaded struct {
+	// Beta is as in [KVAware].
+	Beta float64
+}
+
+// Name returns "least_loaded".
+func (LeastLoaded) Name() string { return "least_loaded" }
+
+// Decide implements [Policy]. Ties are broken as by [KVAware].
+func (p LeastLoaded) Decide(v *View, r *Request, rnd *rand.Rand, _ time.Time) (Decision, error) {
+	c := newChoice(v, r)
+	for i := range c.scores {
+		if s := &c.scores[i]; s.Barred == "" {
+			s.Terms = Terms{Wait: ms(v.Workers[i].Load.Wait), Decode: setting(p.Beta, 0.02) * float64(v.Workers[i].Load.Blocks)}
+			s.Cost = s.Terms.Sum()
+		}
+	}
+	return c.lowest(p.Name(), rnd)
+}
