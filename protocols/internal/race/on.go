@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build race
+
+package race
+
+// Enabled reports whether the race detector is on. It allocates, so allocation tests are skipped under it.
+const Enabled = true
