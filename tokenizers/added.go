@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenizers
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/weft-go/weft/tokenizers/internal/unidata"
+)
+
+// AddedToken is a string that becomes one id wherever it stands in the text.
+type AddedToken struct {
+	ID      uint32
+	Content string
+	Special bool // left out of decoded text on request
+	// Normalized tokens are looked for after the normalizer has run, the others before.
+	Normalized bool
+	LStrip     bool // takes the white space before it along
+	RStrip     bool // takes the white space after it along
+	SingleWord bool // only where no word character touches it
+}
+
+// matcher finds added tokens: the leftmost, and of those the longest. It is immutable.
+type matcher struct {
+	tokens []AddedToken
+	nodes  []trieNode
+	root   [256]uint32 // first byte -> node, 0 if none
+	only   int         // the one first byte all tokens share, -1 if there are several
+}
+
+// trieNode is the end of a path of bytes. Its children form a list.
+type trieNode struct {
+	child, sibling uint32 // 0 is none: node 0 is not used
+	token          int32  // index in tokens, -1 if no token ends here
+	b              byte
+}
+
+// newMatcher builds the matcher of tokens, where text[i] is what stands for tokens[i]. Of equal texts the
+// first counts.
+func newMatcher(tokens []AddedToken, text []string) *matcher {
+	m := &matcher{tokens: tokens, nodes: make([]trieNode, 1), only: -1}
+	firsts := 0
+	for i, s := range text {
+		if s == "" {
+			continue
+		}
+		at := &m.root[s[0]]
+		if *at == 0 {
+			firsts++
+			m.only = int(s[0])
+		}
+		var n uint32
+		for k := 0; k < len(s); k++ {
+			for n = *at; n != 0 && m.nodes[n].b != s[k]; n = *at {
+				at = &m.nodes[n].sibling
+			}
+			if n == 0 {
+				n = uint32(len(m.nodes))
+				*at = n
+				m.nodes = append(m.nodes, trieNode{token: -1, b: s[k]})
+			}
+			at = &m.nodes[n].child
+		}
+		if m.nodes[n].token < 0 {
+			m.nodes[n].token = int32(i)
+		}
+	}
+	if firsts != 1 {
+		m.only = -1
+	}
+	return m
+}
+
+// find returns the first match in s at or after i that ends within limit. token is -1 if there is none.
+func (m *matcher) find(s string, i, limit int) (start, end, token int) {
+	s = s[:limit]
+	for ; i < len(s); i++ {
+		if m.only >= 0 {
+			k := strings.IndexByte(s[i:], byte(m.only))
+			if k < 0 {
+				break
+			}
+			i += k
+		}
+		n := m.root[s[i]]
+		best := int32(-1)
+		for k := i; n != 0; {
+			node := &m.nodes[n]
+			if node.b != s[k] {
+				n = node.sibling
+				continue
+			}
+			k++
+			if node.token >= 0 {
+				best, end = node.token, k
+			}
+			if k == len(s) {
+				break
+			}
+			n = node.child
+		}
+		if best >= 0 {
+			return i, end, int(best)
+		}
+	}
+	return len(s), len(s), -1
+}
+
+// cuts splits a text at its added tokens, following find_matches in Hugging Face tokenizers
+// (tokenizer/added_vocabulary.rs), including what it does with overlapping strips.
+type cuts struct {
+	m     *matcher
+	s     string
+	trust trust
+
+	search, from int
+	pending      bool
+
+	// The current piece: a token if token >= 0, else text.
+	start, end, token int
+
+	nextStart, nextEnd, nextToken int
+}
+
+// next steps to the next piece.
+func (c *cuts) next() bool {
+	if c.pending {
+		c.pending = false
+		c.start, c.end, c.token = c.nextStart, c.nextEnd, c.nextToken
+		return true
+	}
+	for {
+		start, end, token := c.find()
+		if token < 0 {
+			break
+		}
+		c.search = end
+		t := &c.m.tokens[token]
+		if t.SingleWord && !aloneAt(c.s, start, end) {
+			continue
+		}
+		if t.LStrip {
+			start = max(spaceBefore(c.s, start), c.from)
+		}
+		if t.RStrip {
+			end = spaceAfter(c.s, end)
+		}
+		from := c.from
+		c.from = end
+		if from < start {
+			c.start, c.end, c.token = from, start, -1
+			c.nextStart, c.nextEnd, c.nextToken = start, end, token
+			c.pending = true
+			return true
+		}
+		c.start, c.end, c.token = start, end, token
+		return true
+	}
+	if c.from < len(c.s) {
+		c.start, c.end, c.token = c.from, len(c.s), -1
+		c.from = len(c.s)
+		return true
+	}
+	return false
+}
+
+// find looks for the next match inside trusted text.
+func (c *cuts) find() (start, end, token int) {
+	if c.trust.all {
+		return c.m.find(c.s, c.search, len(c.s))
+	}
+	for _, r := range c.trust.ranges {
+		lo, hi := max(r.start-c.trust.base, c.search), min(r.end-c.trust.base, len(c.s))
+		if lo >= hi {
+			continue
+		}
+		if start, end, token = c.m.find(c.s, lo, hi); token >= 0 {
+			return start, end, token
+		}
+	}
+	return 0, 0, -1
+}
+
+// trust says where a text may hold added tokens.
+type trust struct {
+	all    bool
+	base   int         // offset of the text in what the ranges count from
+	ranges []byteRange // sorted, disjoint, not adjacent
+}
+
+type byteRange struct{ start, end int }
+
+// at returns the trust of the part that starts at offset i.
+func (t trust) at(i int) trust {
+	t.base += i
+	return t
+}
+
+// whole reports whether a text of n bytes is trusted from end to end.
+func (t trust) whole(n int) bool {
+	if t.all {
+		return true
+	}
+	for _, r := range t.ranges {
+		if r.start <= t.base && t.base+n <= r.end {
+			return true
+		}
+	}
+	return false
+}
+
+func aloneAt(s string, start, end int) bool {
+	if start > 0 {
+		if r, _ := utf8.DecodeLastRuneInString(s[:start]); unidata.IsWord(r) {
+			return false
+		}
+	}
+	if end < len(s) {
+		if r, _ := utf8.DecodeRuneInString(s[end:]); unidata.IsWord(r) {
+			return false
+		}
+	}
+	return true
+}
+
+func spaceBefore(s string, i int) int {
+	for i > 0 {
+		r, n := utf8.DecodeLastRuneInString(s[:i])
+		if unidata.Class(r)&unidata.Space == 0 {
+			break
+		}
+		i -= n
+	}
+	return i
+}
+
+func spaceAfter(s string, i int) int {
+	for i < len(s) {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if unidata.Class(r)&unidata.Space == 0 {
+			break
+		}
+		i += n
+	}
+	return i
+}

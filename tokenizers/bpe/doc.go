@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package bpe turns pre-tokens into token ids by byte-pair encoding over bytes.
+//
+// # Terms
+//
+// A word is one pre-token: a byte string inside which merges happen. A [Vocab] maps token ids to bytes and
+// back. A merge joins two neighbouring tokens into one; its rank is its place in the model's list. The
+// result for a word is defined by the reference (Hugging Face tokenizers 0.23, models/bpe): start from
+// single bytes; as long as some neighbours have a merge, apply the merge of lowest rank, at equal rank the
+// leftmost.
+//
+// # Layout
+//
+//	Vocab   arena   |the| a|ing|...      bytes of all tokens, in id order
+//	        off     0 3 5 8 ...          len(off) == Len()+1
+//	        index   open addressing, hash(bytes) -> id
+//	Model   bytePair[a<<8|b] -> rank     merges of two single bytes
+//	        pairs   open addressing, one uint64 a(21) b(21) rank(22) per merge
+//	        to[rank] -> id
+//	State   words   two-way cache of words up to 15 bytes -> up to 4 ids, 32 bytes an entry
+//
+// No table holds pointers, so the garbage collector does not scan them.
+//
+// # Guarantees and cost
+//
+// A Model is immutable and safe for concurrent use; a [State] belongs to one goroutine at a time. A word
+// found in the cache costs one probe. A word of n bytes that is not costs O(n²) steps of a few nanoseconds
+// up to 64 bytes and O(n log n) beyond, so one word of a megabyte is no danger. [Model.Append] allocates
+// only to grow dst and the State.
+package bpe

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bpe
+
+// This file holds the merge loops. Both give the same result; short words take the simple one.
+
+// maxScan is the longest word, in bytes, for which looking at all ranks for each merge is faster than a
+// heap.
+const maxScan = 64
+
+// merge appends the encoding of w, at least one byte, without looking at caches.
+func (m *Model) merge(dst []uint32, w string, st *State) []uint32 {
+	if len(w) <= maxScan {
+		return m.mergeScan(dst, w)
+	}
+	return m.mergeHeap(dst, w, st)
+}
+
+// mergeScan keeps ids and the ranks of neighbours in two arrays and closes the gap after each merge.
+func (m *Model) mergeScan(dst []uint32, w string) []uint32 {
+	var id, rank [maxScan]uint32
+	n := len(w)
+	id[0] = m.byteID[w[0]]
+	best, at := noID, 0
+	for i := 1; i < n; i++ {
+		id[i] = m.byteID[w[i]]
+		r := m.bytePair[int(w[i-1])<<8|int(w[i])]
+		rank[i-1] = r
+		if r < best {
+			best, at = r, i-1
+		}
+	}
+	for best != noID {
+		// at and at+1 become one.
+		id[at] = m.to[best]
+		n--
+		copy(id[at+1:n], id[at+2:n+1])
+		copy(rank[at:n-1], rank[at+1:n])
+		if at > 0 {
+			rank[at-1] = m.rank(id[at-1], id[at])
+		}
+		if at < n-1 {
+			rank[at] = m.rank(id[at], id[at+1])
+		}
+		best = noID
+		for i, r := range rank[:n-1] {
+			if r < best {
+				best, at = r, i
+			}
+		}
+	}
+	return append(dst, id[:n]...)
+}
+
+// mergeHeap keeps the tokens of a long word in a doubly linked list and the merges in a heap ordered by
+// rank, then position.
+func (m *Model) mergeHeap(dst []uint32, w string, st *State) []uint32 {
+	n := len(w)
+	if cap(st.nodes) < n {
+		st.nodes = make([]node, n)
+		st.heap = make([]entry, 0, n)
+	}
+	nodes := st.nodes[:n]
+	h := st.heap[:0]
+	for i := range nodes {
+		nodes[i] = node{id: m.byteID[w[i]], prev: int32(i - 1), next: int32(i + 1)}
+		if i > 0 {
+			if r := m.bytePair[int(w[i-1])<<8|int(w[i])]; r != noID {
+				h = append(h, entry{rank: r, pos: int32(i - 1)})
+			}
+		}
+	}
+	nodes[n-1].next = -1
+	heapify(h)
+	for len(h) > 0 {
+		var e entry
+		e, h = pop(h)
+		// An entry is stale if its left token is gone or has another right neighbour by now. The rank
+		// decides: it belongs to one pair of ids, and the same pair at the same place is the same merge.
+		a := &nodes[e.pos]
+		if a.id == noID || a.next < 0 {
+			continue
+		}
+		b := &nodes[a.next]
+		if m.rank(a.id, b.id) != e.rank {
+			continue
+		}
+		a.id = m.to[e.rank]
+		b.id = noID
+		a.next = b.next
+		if a.next >= 0 {
+			c := &nodes[a.next]
+			c.prev = e.pos
+			if r := m.rank(a.id, c.id); r != noID {
+				h = push(h, entry{rank: r, pos: e.pos})
+			}
+		}
+		if a.prev >= 0 {
+			if r := m.rank(nodes[a.prev].id, a.id); r != noID {
+				h = push(h, entry{rank: r, pos: a.prev})
+			}
+		}
+	}
+	st.heap = h[:0]
+	for i := int32(0); i >= 0; i = nodes[i].next {
+		dst = append(dst, nodes[i].id)
+	}
+	st.trim()
+	return dst
+}
+
+// node is a token of a word; prev and next are indexes, -1 at the ends.
+type node struct {
+	id         uint32
+	prev, next int32
+}
+
+// entry is a merge that was possible when it was made.
+type entry struct {
+	rank uint32
+	pos  int32
+}
+
+func (e entry) less(f entry) bool {
+	return uint64(e.rank)<<32|uint64(e.pos) < uint64(f.rank)<<32|uint64(f.pos)
+}
+
+// The heap has four children a node: fewer levels, and siblings share a cache line.
+
+func heapify(h []entry) {
+	for i := len(h) / 4; i >= 0 && len(h) > 1; i-- {
+		down(h, i)
+	}
+}
+
+func down(h []entry, i int) {
+	e := h[i]
+	for {
+		c := 4*i + 1
+		if c >= len(h) {
+			break
+		}
+		best := c
+		for k := c + 1; k < min(c+4, len(h)); k++ {
+			if h[k].less(h[best]) {
+				best = k
+			}
+		}
+		if !h[best].less(e) {
+			break
+		}
+		h[i] = h[best]
+		i = best
+	}
+	h[i] = e
+}
+
+func push(h []entry, e entry) []entry {
+	h = append(h, e)
+	i := len(h) - 1
+	for i > 0 {
+		p := (i - 1) / 4
+		if !e.less(h[p]) {
+			break
+		}
+		h[i] = h[p]
+		i = p
+	}
+	h[i] = e
+	return h
+}
+
+func pop(h []entry) (entry, []entry) {
+	top := h[0]
+	n := len(h) - 1
+	h[0] = h[n]
+	h = h[:n]
+	if n > 1 {
+		down(h, 0)
+	}
+	return top, h
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bpe
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// MaxID is the largest token id a [Vocab] accepts. It bounds the memory a hostile file can ask for.
+const MaxID = 1<<21 - 1
+
+// noID marks an empty slot in tables of ids.
+const noID = ^uint32(0)
+
+// Vocab is an immutable table between token ids and the bytes they stand for. It is safe for concurrent
+// use. Make one with a [VocabBuilder].
+type Vocab struct {
+	arena []byte
+	off   []uint32 // 0 == off[0] <= off[1] <= ... <= off[n] == len(arena)
+	index []uint32 // id+1, 0 is free; len is a power of two above 4/3 of the tokens
+	shift uint8    // 64 - log2(len(index))
+	count int
+}
+
+// Len returns one more than the largest id.
+func (v *Vocab) Len() int { return len(v.off) - 1 }
+
+// Count returns the number of tokens that can be looked up by their bytes.
+func (v *Vocab) Count() int { return v.count }
+
+// Bytes returns the bytes of token id, nil for an id that is not used. The caller must not change them.
+func (v *Vocab) Bytes(id uint32) []byte {
+	if int64(id) >= int64(len(v.off)-1) {
+		return nil
+	}
+	return v.arena[v.off[id]:v.off[id+1]:v.off[id+1]]
+}
+
+// Lookup returns the id whose bytes are s. It does not allocate.
+func (v *Vocab) Lookup(s string) (id uint32, ok bool) {
+	if len(v.index) == 0 {
+		return 0, false
+	}
+	mask := uint32(len(v.index) - 1)
+	for i := uint32(hash(s) >> v.shift); ; i++ {
+		e := v.index[i&mask]
+		if e == 0 {
+			return 0, false
+		}
+		if string(v.arena[v.off[e-1]:v.off[e]]) == s {
+			return e - 1, true
+		}
+	}
+}
+
+// hash mixes the bytes of s. Only tables inside one process use it, so it may change.
+func hash(s string) uint64 {
+	h := uint64(len(s)) * 0x9E3779B97F4A7C15
+	for len(s) >= 8 {
+		h = mix(h^load64(s), 0xA0761D6478BD642F)
+		s = s[8:]
+	}
+	var x uint64
+	for i := 0; i < len(s); i++ {
+		x |= uint64(s[i]) << (8 * i)
+	}
+	return mix(h^x, 0xE7037ED1A0B428DB)
+}
+
+func mix(a, b uint64) uint64 {
+	hi, lo := bits.Mul64(a, b)
+	return hi ^ lo
+}
+
+func load64(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+// VocabBuilder collects tokens in any order of ids. The zero value is ready to use.
+type VocabBuilder struct {
+	arena []byte
+	span  []span // by id
+	hide  []uint32
+}
+
+type span struct{ start, end uint32 } // end == 0: not used
+
+// Grow makes room for tokens of size bytes in all.
+func (b *VocabBuilder) Grow(tokens, size int) {
+	if cap(b.span) == 0 {
+		b.arena = make([]byte, 0, size)
+		b.span = make([]span, 0, tokens)
+	}
+}
+
+// Scratch returns an empty slice at the end of the builder's storage. The bytes of the next token are
+// appended to it and handed to [VocabBuilder.Add], which then need not copy them.
+func (b *VocabBuilder) Scratch() []byte { return b.arena[len(b.arena):] }
+
+// Add gives token id the bytes tok. A token that is not lookup can be decoded but not found by its bytes.
+// Errors: an id above [MaxID], an id used before, more than 4 GiB of bytes.
+func (b *VocabBuilder) Add(id uint32, tok []byte, lookup bool) error {
+	if id > MaxID {
+		return fmt.Errorf("bpe: token id %d is above the limit %d", id, MaxID)
+	}
+	for uint32(len(b.span)) <= id {
+		b.span = append(b.span, span{})
+	}
+	if b.span[id] != (span{}) {
+		return fmt.Errorf("bpe: token id %d appears twice", id)
+	}
+	start := len(b.arena)
+	b.arena = append(b.arena, tok...)
+	if uint64(len(b.arena)) >= 1<<32-1 {
+		return fmt.Errorf("bpe: tokens are longer than 4 GiB in all")
+	}
+	// One is added to both ends so that an empty token differs from an unused id.
+	b.span[id] = span{uint32(start) + 1, uint32(len(b.arena)) + 1}
+	if !lookup {
+		b.hide = append(b.hide, id)
+	}
+	return nil
+}
+
+// Build returns the table. Two tokens with the same bytes are an error. The builder is empty afterwards.
+func (b *VocabBuilder) Build() (*Vocab, error) {
+	v := &Vocab{arena: b.arena, off: make([]uint32, len(b.span)+1)}
+	ordered := true
+	at := uint32(1)
+	for _, s := range b.span {
+		if s != (span{}) {
+			ordered = ordered && s.start == at
+			at = s.end
+		}
+	}
+	if !ordered {
+		v.arena = make([]byte, 0, len(b.arena))
+		for _, s := range b.span {
+			if s != (span{}) {
+				v.arena = append(v.arena, b.arena[s.start-1:s.end-1]...)
+			}
+		}
+	}
+	n := uint32(0)
+	used := 0
+	for id, s := range b.span {
+		if s != (span{}) {
+			n += s.end - s.start
+			used++
+		}
+		v.off[id+1] = n
+	}
+	log := bits.Len(uint(used + used/3 + 1))
+	v.index = make([]uint32, 1<<log)
+	v.shift = uint8(64 - log)
+	hidden := make(map[uint32]bool, len(b.hide))
+	for _, id := range b.hide {
+		hidden[id] = true
+	}
+	mask := uint32(len(v.index) - 1)
+	for id, s := range b.span {
+		if s == (span{}) || s.start == s.end || len(hidden) > 0 && hidden[uint32(id)] {
+			continue
+		}
+		tok := v.arena[v.off[id]:v.off[id+1]]
+		i := uint32(hash(string(tok)) >> v.shift)
+		for ; v.index[i&mask] != 0; i++ {
+			e := v.index[i&mask]
+			if string(v.arena[v.off[e-1]:v.off[e]]) == string(tok) {
+				return nil, fmt.Errorf("bpe: tokens %d and %d have the same bytes %q", e-1, id, tok)
+			}
+		}
+		v.index[i&mask] = uint32(id) + 1
+		v.count++
+	}
+	*b = VocabBuilder{}
+	return v, nil
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenizers
+
+import (
+	"slices"
+
+	"github.com/weft-go/weft/tokenizers/bpe"
+	"github.com/weft-go/weft/tokenizers/internal/bytelevel"
+	"github.com/weft-go/weft/tokenizers/pretok"
+)
+
+// Tokenizer converts between text and token ids. It is immutable and safe for concurrent use.
+// Make one with [Load] or [LoadFS].
+type Tokenizer struct {
+	vocab  *bpe.Vocab
+	model  *bpe.Model
+	spell  spelling
+	nfc    bool
+	steps  []pretok.Func
+	raw    *matcher // added tokens looked for before the normalizer, nil if there are none
+	normal *matcher // after it
+	before []uint32 // the frame
+	after  []uint32
+
+	added   []AddedToken // in id order
+	addedAt map[string]int32
+	idAt    map[uint32]int32
+	isAdded []uint64 // bit set by id
+	plain   [][]byte // what added[i] decodes to
+	// A special token that merges of ordinary text could produce; such ids are replaced in untrusted text.
+	reachable bool
+
+	config Config
+	pool   pool
+}
+
+// spelling holds the few vocabulary entries that are not spelled in byte-level characters. Merges never
+// make them.
+type spelling struct {
+	ids  map[string]uint32
+	text map[uint32]string
+}
+
+// VocabSize returns the number of ids: one more than the largest.
+func (t *Tokenizer) VocabSize() int {
+	n := t.vocab.Len()
+	if len(t.added) > 0 {
+		n = max(n, int(t.added[len(t.added)-1].ID)+1)
+	}
+	return n
+}
+
+// TokenID returns the id of a token by its spelling in the file: added tokens as they are, the others in
+// byte-level characters ("Ġthe" is the word " the").
+func (t *Tokenizer) TokenID(token string) (uint32, bool) {
+	if i, ok := t.addedAt[token]; ok {
+		return t.added[i].ID, true
+	}
+	return t.modelID(token)
+}
+
+// modelID is TokenID for the model's own vocabulary.
+func (t *Tokenizer) modelID(token string) (uint32, bool) {
+	if id, ok := t.spell.ids[token]; ok {
+		return id, true
+	}
+	var buf [64]byte
+	if b, ok := bytelevel.Decode(buf[:0], []byte(token)); ok {
+		return t.vocab.Lookup(string(b))
+	}
+	return 0, false
+}
+
+// Token returns the spelling of id in the file, the counterpart of [Tokenizer.TokenID].
+func (t *Tokenizer) Token(id uint32) (string, bool) {
+	if a := t.addedToken(id); a != nil {
+		return a.Content, true
+	}
+	if s, ok := t.spell.text[id]; ok {
+		return s, true
+	}
+	b := t.vocab.Bytes(id)
+	if len(b) == 0 {
+		return "", false
+	}
+	return string(bytelevel.Encode(nil, b)), true
+}
+
+// TokenBytes appends the bytes that id decodes to, which may be part of a character, to dst. For an unused
+// id it appends nothing.
+func (t *Tokenizer) TokenBytes(dst []byte, id uint32) []byte { return append(dst, t.bytes(id)...) }
+
+// AddedTokens returns the added tokens in id order.
+func (t *Tokenizer) AddedTokens() []AddedToken { return slices.Clone(t.added) }
+
+// IsSpecial reports whether id is a special added token.
+func (t *Tokenizer) IsSpecial(id uint32) bool {
+	a := t.addedToken(id)
+	return a != nil && a.Special
+}
+
+// EOS returns the ids that end a generation: those of generation_config.json if that file is there, else
+// the eos_token of tokenizer_config.json, else none.
+func (t *Tokenizer) EOS() []uint32 { return slices.Clone(t.config.EOS) }
+
+// Config returns what the files beside tokenizer.json say.
+func (t *Tokenizer) Config() Config {
+	c := t.config
+	c.EOS = slices.Clone(c.EOS)
+	return c
+}
+
+func (t *Tokenizer) addedToken(id uint32) *AddedToken {
+	if i := int(id >> 6); i < len(t.isAdded) && t.isAdded[i]>>(id&63)&1 != 0 {
+		return &t.added[t.idAt[id]]
+	}
+	return nil
+}
+
+// bytes returns what id decodes to. The caller must not change it.
+func (t *Tokenizer) bytes(id uint32) []byte {
+	if i := int(id >> 6); i < len(t.isAdded) && t.isAdded[i]>>(id&63)&1 != 0 {
+		return t.plain[t.idAt[id]]
+	}
+	return t.vocab.Bytes(id)
+}
