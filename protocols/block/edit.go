@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package block
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+)
+
+// This file is structured as follows. Every exported method finds the place it was given in the view, has the dialect
+// record the change of the body, and then either changes the view in the same way (the change is exact) or marks it as
+// old. Slices of the view are replaced, never written, so that a caller may edit while ranging over them.
+
+// Set replaces the block at a place by b. Only what differs is written: a changed text replaces that string and leaves
+// the block's other fields, known or not, as they are. Where the API has no such field, or the kind differs, the whole
+// block is written anew and its unknown fields are lost.
+func (r *Request) Set(at Ref, b Block) error {
+	p, err := r.find(at)
+	if err != nil {
+		return err
+	}
+	old := p.list[p.i]
+	b.At = old.At
+	exact := true
+	if r.doc != nil {
+		if exact, err = r.dialect.Set(r.editor(), p.turn, &old, &b); err != nil {
+			return err
+		}
+	}
+	if exact {
+		list := slices.Clone(p.list)
+		list[p.i] = b
+		r.put(p, list)
+	}
+	r.changed(exact)
+	return nil
+}
+
+// SetText replaces the text of the block at a place and nothing else.
+func (r *Request) SetText(at Ref, text string) error {
+	p, err := r.find(at)
+	if err != nil {
+		return err
+	}
+	b := p.list[p.i]
+	b.Text = text
+	return r.Set(at, b)
+}
+
+// Insert adds blocks in front of the block at a place.
+func (r *Request) Insert(at Ref, list ...Block) error {
+	p, err := r.find(at)
+	if err != nil {
+		return err
+	}
+	return r.insert(p, list)
+}
+
+// Append adds blocks at the end of turn number turn.
+func (r *Request) Append(turn int, list ...Block) error {
+	r.fresh()
+	if turn < 0 || turn >= len(r.view.Turns) {
+		return noTurn(turn)
+	}
+	t := &r.view.Turns[turn]
+	return r.insert(spot{turn: t, ti: turn, list: t.Blocks, i: len(t.Blocks)}, list)
+}
+
+func (r *Request) insert(p spot, list []Block) error {
+	if len(list) == 0 {
+		return nil
+	}
+	if r.doc != nil {
+		err := r.dialect.Insert(r.editor(), p.turn, p.holder, p.i, list)
+		if err == nil {
+			r.changed(false)
+		}
+		return err
+	}
+	r.put(p, slices.Insert(slices.Clone(p.list), p.i, r.own(list)...))
+	r.changed(true)
+	return nil
+}
+
+// Delete removes the block at a place. In the Chat and Responses APIs a message or item that consists of the block goes
+// with it.
+func (r *Request) Delete(at Ref) error {
+	p, err := r.find(at)
+	if err != nil {
+		return err
+	}
+	exact := true
+	if r.doc != nil {
+		if exact, err = r.dialect.Delete(r.editor(), p.turn, p.holder, p.i); err != nil {
+			return err
+		}
+	}
+	if exact {
+		r.put(p, slices.Delete(slices.Clone(p.list), p.i, p.i+1))
+	}
+	r.changed(exact)
+	return nil
+}
+
+// InsertTurn adds a turn in front of turn number i; at the end if i is the number of turns.
+func (r *Request) InsertTurn(i int, t Turn) error {
+	r.fresh()
+	if i < 0 || i > len(r.view.Turns) {
+		return noTurn(i)
+	}
+	if r.doc != nil {
+		err := r.dialect.InsertTurn(r.editor(), r.view.Turns, i, &t)
+		if err == nil {
+			r.changed(false)
+		}
+		return err
+	}
+	t.Blocks = r.own(t.Blocks)
+	t.At = r.newRef()
+	r.view.Turns = slices.Insert(slices.Clone(r.view.Turns), i, t)
+	r.changed(true)
+	return nil
+}
+
+// AppendTurn adds a turn at the end.
+func (r *Request) AppendTurn(t Turn) error { return r.InsertTurn(len(r.Turns()), t) }
+
+// DeleteTurn removes turn number i.
+func (r *Request) DeleteTurn(i int) error {
+	r.fresh()
+	if i < 0 || i >= len(r.view.Turns) {
+		return noTurn(i)
+	}
+	if r.doc != nil {
+		err := r.dialect.DeleteTurn(r.editor(), &r.view.Turns[i])
+		if err == nil {
+			r.changed(false)
+		}
+		return err
+	}
+	r.view.Turns = slices.Delete(slices.Clone(r.view.Turns), i, i+1)
+	r.changed(true)
+	return nil
+}
+
+// InsertTool adds a tool in front of tool number i; at the end if i is the number of tools.
+func (r *Request) InsertTool(i int, t Tool) error {
+	r.fresh()
+	if i < 0 || i > len(r.view.Tools) {
+		return noTool(i)
+	}
+	if r.doc == nil {
+		t.At = r.newRef()
+		r.view.Tools = slices.Insert(slices.Clone(r.view.Tools), i, t)
+		r.changed(true)
+		return nil
+	}
+	raw, err := r.tool(&t)
+	if err != nil {
+		return err
+	}
+	e, root := r.editor(), r.doc.Root()
+	list := root.Get("tools")
+	if list.Kind() != jsonscan.Array {
+		e.SetMember(root, "tools", slices.Concat([]byte{'['}, raw, []byte{']'}))
+	} else {
+		var before jsonscan.Value
+		if i < len(r.view.Tools) {
+			before = ValueOf(r.view.Tools[i].At)
+			list = before.Parent() // tools, or the list of a namespace
+		}
+		e.Insert(list, before, raw)
+	}
+	r.changed(false)
+	return nil
+}
+
+// AppendTool adds a tool at the end.
+func (r *Request) AppendTool(t Tool) error { return r.InsertTool(len(r.Tools()), t) }
+
+// DeleteTool removes tool number i.
+func (r *Request) DeleteTool(i int) error {
+	r.fresh()
+	if i < 0 || i >= len(r.view.Tools) {
+		return noTool(i)
+	}
+	if r.doc != nil {
+		v := ValueOf(r.view.Tools[i].At)
+		r.editor().Delete(v.Parent(), v)
+		r.changed(false)
+		return nil
+	}
+	r.view.Tools = slices.Delete(slices.Clone(r.view.Tools), i, i+1)
+	r.changed(true)
+	return nil
+}
+
+// tool writes a tool's declaration.
+func (r *Request) tool(t *Tool) ([]byte, error) {
+	var loss *Error
+	raw := r.dialect.AppendTool(nil, t, func(path, why string) {
+		loss = &Error{Kind: Unsupported, Path: path, Offset: -1, Msg: why}
+	})
+	if len(raw) == 0 && loss != nil {
+		return nil, loss
+	}
+	return raw, nil
+}
+
+// SetModel changes the model.
+func (r *Request) SetModel(model string) error {
+	p := r.Params()
+	p.Model = model
+	return r.SetParams(p)
+}
+
+// SetParams changes the parameters. Only members that say something else than before are written. A parameter that the
+// API cannot express is an error of kind Unsupported.
+func (r *Request) SetParams(p Params) error {
+	r.fresh()
+	if r.doc != nil {
+		before, after := map[string]bool{}, (*Error)(nil)
+		old := r.dialect.Members(&r.view.Params, r.view.Tools, func(_, why string) { before[why] = true })
+		members := r.dialect.Members(&p, r.view.Tools, func(path, why string) {
+			if !before[why] && after == nil {
+				after = &Error{Kind: Unsupported, Path: path, Offset: -1, Msg: why}
+			}
+		})
+		if after != nil {
+			return after
+		}
+		e, root := r.editor(), r.doc.Root()
+		for _, m := range old {
+			if !slices.ContainsFunc(members, func(n Member) bool { return n.Key == m.Key }) {
+				e.DeleteMember(root, m.Key)
+				if m.Also != "" {
+					e.DeleteMember(root, m.Also)
+				}
+			}
+		}
+		for _, m := range members {
+			i := slices.IndexFunc(old, func(o Member) bool { return o.Key == m.Key })
+			if i >= 0 && string(old[i].Value) == string(m.Value) {
+				continue
+			}
+			key := m.Key
+			if m.Also != "" && root.Get(m.Also).Exists() {
+				key = m.Also
+			}
+			e.SetMember(root, key, m.Value)
+		}
+	}
+	r.view.Params = p
+	return nil
+}
+
+// spot is a place in the view: list[i], where list is the turn's blocks or the holder's content.
+type spot struct {
+	turn   *Turn
+	ti     int
+	holder *Block
+	list   []Block
+	i      int
+}
+
+// find looks a place up.
+func (r *Request) find(at Ref) (spot, error) {
+	if !at.IsZero() && at.doc == r.doc {
+		for ti := range r.view.Turns {
+			t := &r.view.Turns[ti]
+			if p, ok := findIn(spot{turn: t, ti: ti, list: t.Blocks}, at); ok {
+				return p, nil
+			}
+		}
+	}
+	return spot{}, &Error{Kind: Stale, Offset: -1, Msg: "no block of this request stands there"}
+}
+
+func findIn(p spot, at Ref) (spot, bool) {
+	for i := range p.list {
+		if p.list[i].At == at {
+			p.i = i
+			return p, true
+		}
+	}
+	for i := range p.list {
+		if len(p.list[i].Content) > 0 {
+			in := p
+			in.holder, in.list = &p.list[i], p.list[i].Content
+			if q, ok := findIn(in, at); ok {
+				return q, true
+			}
+		}
+	}
+	return p, false
+}
+
+// put stores the new list of a spot in the view, copying what holds it.
+func (r *Request) put(p spot, list []Block) {
+	turns := slices.Clone(r.view.Turns)
+	t := &turns[p.ti]
+	if p.holder == nil {
+		t.Blocks = list
+	} else {
+		t.Blocks = replaceContent(t.Blocks, p.holder.At, list)
+	}
+	r.view.Turns = turns
+}
+
+// replaceContent returns a copy of list in which the block at a place has other content.
+func replaceContent(list []Block, at Ref, content []Block) []Block {
+	out := slices.Clone(list)
+	for i := range out {
+		if out[i].At == at {
+			out[i].Content = content
+		} else if len(out[i].Content) > 0 {
+			out[i].Content = replaceContent(out[i].Content, at, content)
+		}
+	}
+	return out
+}
+
+// changed is called behind every edit of turns or tools.
+func (r *Request) changed(exact bool) {
+	if !exact {
+		r.dirty = true
+	}
+	if !r.dirty {
+		r.settle()
+	}
+}
+
+func (r *Request) editor() *jsonscan.Edits {
+	if r.edits == nil {
+		r.edits = jsonscan.NewEdits(r.doc)
+	}
+	return r.edits
+}
+
+// own returns a copy of blocks with places of this built request.
+func (r *Request) own(list []Block) []Block {
+	out := slices.Clone(list)
+	for i := range out {
+		out[i].At = r.newRef()
+		out[i].Content = r.own(out[i].Content)
+	}
+	return out
+}
+
+func (r *Request) newRef() Ref {
+	r.ids++
+	return Ref{node: r.ids}
+}
+
+func noTurn(i int) error {
+	return &Error{Kind: Stale, Offset: -1, Msg: fmt.Sprintf("there is no turn %d", i)}
+}
+
+func noTool(i int) error {
+	return &Error{Kind: Stale, Offset: -1, Msg: fmt.Sprintf("there is no tool %d", i)}
+}

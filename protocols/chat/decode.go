@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+	"github.com/weft-go/weft/protocols/internal/wire"
+)
+
+// Decode checks and reads a Chat Completions request. The request owns body from here on; nil limits are the defaults.
+// Errors are *[block.Error].
+//
+// Content parts, fields and tools that are not modelled are kept: they stand in the body. Cost: one pass, about one
+// allocation per message.
+func Decode(body []byte, lim *block.Limits) (*block.Request, error) {
+	return block.Open(body, reqDialect{}, lim)
+}
+
+// reqDialect is the Chat API's way to say requests. It has no state.
+type reqDialect struct{}
+
+// API returns block.Chat.
+func (reqDialect) API() block.API { return block.Chat }
+
+// Read reads the fields of a checked body.
+func (reqDialect) Read(root jsonscan.Value, lim block.Limits) (block.View, error) {
+	r := reqReader{wire.NewReader(root, lim)}
+	var v block.View
+	r.params(root, &v.Params)
+	r.tools(root.Get("tools"), &v)
+	r.turns(root, &v)
+	return v, r.Err()
+}
+
+type reqReader struct{ *wire.Reader }
+
+func (r reqReader) params(root jsonscan.Value, p *block.Params) {
+	p.Model = r.Str(root.Get("model"))
+	p.Stream = r.Bool(root.Get("stream"))
+	p.StreamUsage = r.Bool(r.Object(root.Get("stream_options")).Get("include_usage"))
+	if p.MaxTokens = r.Int(root.Get("max_completion_tokens")); p.MaxTokens == nil {
+		p.MaxTokens = r.Int(root.Get("max_tokens"))
+	}
+	s := &p.Sampling
+	s.Temperature, s.TopP, s.MinP = r.Float(root.Get("temperature")), r.Float(root.Get("top_p")), r.Float(root.Get("min_p"))
+	s.TopK, s.Seed, s.N = r.Int(root.Get("top_k")), r.Int(root.Get("seed")), r.Int(root.Get("n"))
+	s.FrequencyPenalty, s.PresencePenalty = r.Float(root.Get("frequency_penalty")), r.Float(root.Get("presence_penalty"))
+	s.RepetitionPenalty = r.Float(root.Get("repetition_penalty"))
+	stop := root.Get("stop")
+	s.Stop = r.Strs(stop)
+	s.StopTokens = r.ints(stop, nil) // the list may hold token ids
+	s.StopTokens = r.ints(r.List(root.Get("stop_token_ids")), s.StopTokens)
+	s.IgnoreEOS = r.Bool(root.Get("ignore_eos"))
+	s.Logprobs, s.TopLogprobs = r.Bool(root.Get("logprobs")), r.Int(root.Get("top_logprobs"))
+	p.Thinking.Effort = r.Str(root.Get("reasoning_effort"))
+	switch th := root.Get("thinking"); {
+	case th.Kind() != jsonscan.Object:
+	case r.Str(th.Get("type")) == "enabled":
+		p.Thinking.Mode = block.ThinkingOn
+	case r.Str(th.Get("type")) == "disabled":
+		p.Thinking.Mode = block.ThinkingOff
+	case r.Str(th.Get("type")) == "adaptive":
+		p.Thinking.Mode = block.ThinkingAdaptive
+	}
+	f := r.Object(root.Get("response_format"))
+	p.Format.Type = r.Str(f.Get("type"))
+	js := r.Object(f.Get("json_schema"))
+	p.Format.Name, p.Format.Schema, p.Format.Strict = r.Str(js.Get("name")), r.Raw(js.Get("schema")), r.BoolPtr(js.Get("strict"))
+	p.Verbosity = r.Str(root.Get("verbosity"))
+	p.User = r.Str(root.Get("user"))
+	p.CacheKey = r.Str(root.Get("prompt_cache_key"))
+	p.ServiceTier = r.Str(root.Get("service_tier"))
+	r.choice(root, &p.ToolChoice)
+}
+
+func (r reqReader) ints(list jsonscan.Value, dst []int64) []int64 {
+	if list.Kind() == jsonscan.Array {
+		for e := list.First(); e.Exists(); e = list.Next(e) {
+			if n, ok := e.Int(); ok {
+				dst = append(dst, n)
+			}
+		}
+	}
+	return dst
+}
+
+func (r reqReader) choice(root jsonscan.Value, c *block.ToolChoice) {
+	if p := r.BoolPtr(root.Get("parallel_tool_calls")); p != nil {
+		c.Serial = !*p
+	}
+	tc := root.Get("tool_choice")
+	word := ""
+	switch tc.Kind() {
+	case jsonscan.Absent, jsonscan.Null:
+		return
+	case jsonscan.String:
+		word = r.Str(tc)
+	case jsonscan.Object:
+		word = r.Str(tc.Get("type"))
+	default:
+		r.Want(tc, "a string or an object")
+	}
+	switch word {
+	case "auto":
+		c.Mode = block.Auto
+	case "none":
+		c.Mode = block.NoTools
+	case "required", "any":
+		c.Mode = block.Required
+	case "function", "custom":
+		c.Mode, c.Name = block.Named, r.Str(r.Object(tc.Get(word)).Get("name"))
+	case "allowed_tools":
+		c.Mode = block.Allowed
+		a := r.Object(tc.Get("allowed_tools"))
+		c.Must = r.Str(a.Get("mode")) == "required"
+		for e, list := a.Get("tools").First(), a.Get("tools"); e.Exists(); e = list.Next(e) {
+			c.Allow = append(c.Allow, r.Str(e.Get(r.Str(e.Get("type"))).Get("name")))
+		}
+	}
+}
+
+func (r reqReader) tools(list jsonscan.Value, v *block.View) {
+	list = r.List(list)
+	if !list.Exists() {
+		return
+	}
+	tools := r.Tools(list, list.Len())
+	for e := list.First(); e.Exists() && r.Err() == nil; e = list.Next(e) {
+		if e.Kind() != jsonscan.Object {
+			r.Want(e, "an object")
+			return
+		}
+		t := block.Tool{Type: r.Str(e.Get("type")), Deferred: r.Bool(e.Get("defer_loading")), Cache: r.Cache(e), At: wire.At(e)}
+		f := r.Object(e.Get("function"))
+		switch {
+		case t.Type == "custom":
+			f = r.Object(e.Get("custom"))
+			t.Kind, t.Format = block.CustomTool, r.Raw(f.Get("format"))
+		case !f.Exists():
+			t.Kind = block.Hosted
+		}
+		t.Name, t.Description = r.Str(f.Get("name")), r.Str(f.Get("description"))
+		t.Schema, t.Strict = r.Raw(f.Get("parameters")), r.BoolPtr(f.Get("strict"))
+		if t.Kind != block.Hosted && t.Name == "" {
+			r.Missing(e, "function", "a name")
+		}
+		tools = append(tools, t)
+	}
+	v.Tools = tools
+}
+
+func (r reqReader) turns(root jsonscan.Value, v *block.View) {
+	list := root.Get("messages")
+	if list.Kind() != jsonscan.Array {
+		if list.IsNull() {
+			r.Missing(root, "messages", "an array")
+		}
+		r.Want(list, "an array")
+		return
+	}
+	v.Turns = make([]block.Turn, 0, list.Len())
+	for m := list.First(); m.Exists() && r.Err() == nil; m = list.Next(m) {
+		if m.Kind() != jsonscan.Object {
+			r.Want(m, "an object")
+			return
+		}
+		t := block.Turn{Name: r.Str(m.Get("name")), At: wire.At(m)}
+		switch r.Str(m.Get("role")) {
+		case "system":
+			t.Role = block.RoleSystem
+		case "developer":
+			t.Role = block.RoleDeveloper
+		case "user":
+			t.Role = block.RoleUser
+		case "assistant":
+			t.Role = block.RoleAssistant
+		case "tool", "function":
+			t.Role = block.RoleTool
+		case "":
+			r.Missing(m, "role", "a string")
+		}
+		switch t.Role {
+		case block.RoleTool:
+			list := r.Blocks(m, 1)
+			t.Blocks = append(list, block.Block{
+				Kind: block.ToolResult, CallID: r.Str(m.Get("tool_call_id")), Name: t.Name,
+				Content: r.Content(m.Get("content"), r.part), At: wire.At(m),
+			})
+			t.Name = ""
+		case block.RoleAssistant:
+			t.Blocks = r.assistant(m)
+		default:
+			t.Blocks = r.Content(m.Get("content"), r.part)
+		}
+		v.Turns = append(v.Turns, t)
+	}
+}
+
+// reasoningOf returns the member of an assistant message that holds past reasoning.
+func reasoningOf(m jsonscan.Value) jsonscan.Value {
+	v := m.Get("reasoning_content")
+	if v.IsNull() {
+		v = m.Get("reasoning")
+	}
+	return v
+}
+
+// assistant reads the blocks of an assistant message in the order in which the model wrote them, as far as the API tells:
+// reasoning, content, refusal, calls. A list of reasoning has one entry in front of every call and one behind the last.
+func (r reqReader) assistant(m jsonscan.Value) []block.Block {
+	reasoning, calls := reasoningOf(m), r.List(m.Get("tool_calls"))
+	content := r.Content(m.Get("content"), r.part)
+	refusal := m.Get("refusal")
+	n := len(content) + calls.Len() + 2
+	if reasoning.Kind() == jsonscan.Array {
+		n += reasoning.Len()
+	}
+	out := r.Blocks(m, n)
+	var segment jsonscan.Value
+	think := func(v jsonscan.Value) {
+		if s := r.Str(v); s != "" {
+			out = append(out, block.Block{Kind: block.Reasoning, Text: s, At: wire.At(v)})
+		}
+	}
+	switch reasoning.Kind() {
+	case jsonscan.Absent, jsonscan.Null:
+	case jsonscan.Array:
+		if segment = reasoning.First(); segment.Exists() {
+			think(segment)
+			segment = reasoning.Next(segment)
+		}
+	case jsonscan.String:
+		think(reasoning)
+	default:
+		r.Want(reasoning, "a string or an array of strings")
+	}
+	out = append(out, content...)
+	if s := r.Str(refusal); s != "" {
+		out = append(out, block.Block{Kind: block.Refusal, Text: s, At: wire.At(refusal)})
+	}
+	for c := calls.First(); c.Exists(); c = calls.Next(c) {
+		if c.Kind() != jsonscan.Object {
+			r.Want(c, "an object")
+			break
+		}
+		out = append(out, r.call(c))
+		if segment.Exists() {
+			think(segment)
+			segment = reasoning.Next(segment)
+		}
+	}
+	if fc := r.Object(m.Get("function_call")); fc.Exists() { // the API's form before tool_calls
+		out = append(out, block.Block{
+			Kind: block.ToolCall, Name: r.Str(fc.Get("name")), Args: r.Str(fc.Get("arguments")), At: wire.At(fc),
+		})
+	}
+	return out
+}
+
+func (r reqReader) call(c jsonscan.Value) block.Block {
+	b := block.Block{Kind: block.ToolCall, Type: r.Str(c.Get("type")), CallID: r.Str(c.Get("id")), At: wire.At(c)}
+	if cu := r.Object(c.Get("custom")); cu.Exists() {
+		b.Custom, b.Name, b.Args = true, r.Str(cu.Get("name")), r.Str(cu.Get("input"))
+		return b
+	}
+	f := r.Object(c.Get("function"))
+	b.Name = r.Str(f.Get("name"))
+	switch a := f.Get("arguments"); a.Kind() {
+	case jsonscan.Object: // some clients send the object itself
+		b.Args = a.RawStr()
+	default:
+		b.Args = r.Str(a)
+	}
+	return b
+}
+
+func (r reqReader) part(v jsonscan.Value) block.Block {
+	b := block.Block{Type: r.Str(v.Get("type")), Cache: r.Cache(v), At: wire.At(v)}
+	switch b.Type {
+	case "text", "input_text", "output_text":
+		b.Kind, b.Text = block.Text, r.Str(v.Get("text"))
+	case "refusal":
+		b.Kind, b.Text = block.Refusal, r.Str(v.Get("refusal"))
+	case "image_url", "video_url", "audio_url":
+		b.Kind = map[string]block.Kind{"image_url": block.Image, "video_url": block.Video, "audio_url": block.Audio}[b.Type]
+		u := v.Get(b.Type)
+		if u.Kind() == jsonscan.String { // seen from lenient clients
+			b.Media = wire.MediaURL(r.Str(u))
+			break
+		}
+		u = r.Object(u)
+		b.Media = wire.MediaURL(r.Str(u.Get("url")))
+		b.Media.Detail = r.Str(u.Get("detail"))
+	case "input_audio":
+		a := r.Object(v.Get("input_audio"))
+		b.Kind, b.Media = block.Audio, &block.Media{Data: r.Str(a.Get("data"))}
+		if f := r.Str(a.Get("format")); f != "" {
+			b.Media.MIME = "audio/" + f
+		}
+	case "file":
+		f := r.Object(v.Get("file"))
+		b.Kind = block.File
+		b.Media = &block.Media{FileID: r.Str(f.Get("file_id"))}
+		if d := r.Str(f.Get("file_data")); d != "" {
+			if mime, data, ok := wire.Inline(d); ok {
+				b.Media.MIME, b.Media.Data = mime, data
+			} else {
+				b.Media.Data = d
+			}
+		}
+		b.Media.Name = r.Str(f.Get("filename"))
+	}
+	return b
+}

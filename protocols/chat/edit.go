@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"strings"
+
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+	"github.com/weft-go/weft/protocols/internal/wire"
+)
+
+// This file is structured as follows. A block of the Chat API stands in one of five kinds of places: content that is a
+// string, an element of content, a member of its own (reasoning, refusal), an element of tool_calls, or, as a tool
+// result, the whole message. Every edit begins by telling these apart.
+
+// Set writes what differs between old and b, or the whole element anew.
+func (d reqDialect) Set(e *jsonscan.Edits, t *block.Turn, old, b *block.Block) (bool, error) {
+	v := block.ValueOf(old.At)
+	if err := wire.Guard(e, v); err != nil {
+		return false, err
+	}
+	if v.Kind() == jsonscan.String {
+		if b.Kind == old.Kind && b.Cache == nil {
+			e.Replace(v, wire.Str(b.Text))
+			return true, nil
+		}
+		if !v.KeyIs("content") {
+			return false, wire.Unsupported("a " + b.Kind.String() + " cannot stand in place of a " + old.Kind.String())
+		}
+		raw, err := d.one(b)
+		if err != nil {
+			return false, err
+		}
+		e.Replace(v, wire.Array([][]byte{raw}))
+		return false, nil
+	}
+	if old.Kind == b.Kind && !e.Replaced(v) {
+		patches, ok, err := d.patches(v, old, b)
+		if err != nil {
+			return false, err
+		}
+		if ok && wire.Apply(e, v, patches) {
+			return true, nil
+		}
+	}
+	if old.Kind == block.ToolCall != (b.Kind == block.ToolCall) || old.Kind == block.ToolResult != (b.Kind == block.ToolResult) {
+		return false, wire.Unsupported("a " + b.Kind.String() + " cannot stand in place of a " + old.Kind.String())
+	}
+	raw, err := d.one(b)
+	if err != nil {
+		return false, err
+	}
+	e.Replace(v, raw)
+	return false, nil
+}
+
+func (d reqDialect) patches(v jsonscan.Value, old, b *block.Block) (list []wire.Patch, ok bool, err error) {
+	put := func(key string, raw []byte) { list = append(list, wire.Patch{Key: key, Raw: raw}) }
+	in := "function."
+	args := "function.arguments"
+	if old.Custom {
+		in, args = "custom.", "custom.input"
+	}
+	if v.KeyIs("function_call") {
+		in, args = "", "arguments"
+	}
+	for _, f := range wire.Diff(old, b) {
+		switch {
+		case f == wire.FText && b.Kind == block.Text:
+			put("text", wire.Str(b.Text))
+		case f == wire.FText && b.Kind == block.Refusal:
+			put("refusal", wire.Str(b.Text))
+		case f == wire.FCallID && b.Kind == block.ToolCall && in != "":
+			put("id", wire.Str(b.CallID))
+		case f == wire.FName && b.Kind == block.ToolCall:
+			put(in+"name", wire.Str(b.Name))
+		case f == wire.FArgs && b.Kind == block.ToolCall:
+			put(args, wire.Str(b.Args))
+		case f == wire.FCallID && b.Kind == block.ToolResult:
+			put("tool_call_id", wire.Str(b.CallID))
+		case f == wire.FContent && b.Kind == block.ToolResult:
+			w := reqWriter{strict: true}
+			raw := w.content(nil, b.Content)
+			if w.err != nil {
+				return nil, false, w.err
+			}
+			put("content", raw)
+		case f == wire.FIsError:
+			return nil, false, wire.Unsupported("the Chat API has no mark for failed tools")
+		default:
+			return nil, false, nil
+		}
+	}
+	return list, true, nil
+}
+
+// one writes an element: a content part, a call, or a message with a tool result.
+func (reqDialect) one(b *block.Block) ([]byte, error) {
+	w := reqWriter{strict: true}
+	var raw []byte
+	switch b.Kind {
+	case block.ToolCall:
+		raw = w.call(nil, b)
+	case block.ToolResult:
+		raw = w.result(nil, b)
+	default:
+		raw = w.part(nil, b)
+	}
+	return raw, w.err
+}
+
+// Insert adds parts, calls or reasoning to a message, or parts to a tool result.
+func (d reqDialect) Insert(e *jsonscan.Edits, t *block.Turn, holder *block.Block, at int, list []block.Block) error {
+	msg := block.ValueOf(t.At)
+	if err := wire.Guard(e, msg); err != nil {
+		return err
+	}
+	siblings := t.Blocks
+	if holder != nil {
+		siblings = holder.Content
+	} else if t.Role == block.RoleTool {
+		return wire.Unsupported("a tool message holds one result: insert a turn, or insert into the result")
+	}
+	var parts, calls [][]byte
+	for i := range list {
+		b := &list[i]
+		switch {
+		case b.Kind == block.ToolResult, b.Kind == block.ToolCall && (t.Role != block.RoleAssistant || holder != nil):
+			return wire.Unsupported("a " + b.Kind.String() + " cannot stand in this message")
+		case b.Kind == block.Reasoning:
+			if t.Role != block.RoleAssistant || !reasoningOf(msg).IsNull() {
+				return wire.Unsupported("a message has one run of reasoning, in front")
+			}
+			e.SetMember(msg, "reasoning_content", wire.Str(b.Text))
+		default:
+			raw, err := d.one(b)
+			if err != nil {
+				return err
+			}
+			if b.Kind == block.ToolCall {
+				calls = append(calls, raw)
+			} else {
+				parts = append(parts, raw)
+			}
+		}
+	}
+	// The element in front of which the new ones go: the first sibling from here on that stands in the same list.
+	next := func(call bool) jsonscan.Value {
+		for _, s := range siblings[min(at, len(siblings)):] {
+			v := block.ValueOf(s.At)
+			if (s.Kind == block.ToolCall) == call && s.Kind != block.Reasoning && !v.KeyIs("refusal") {
+				return v
+			}
+		}
+		return jsonscan.Value{}
+	}
+	text := func(raw []byte) []byte { return append(append([]byte(`{"type":"text","text":`), raw...), '}') }
+	if len(parts) > 0 {
+		if err := wire.InsertContent(e, msg, "content", next(false), parts, text); err != nil {
+			return err
+		}
+	}
+	if len(calls) > 0 {
+		return wire.InsertContent(e, msg, "tool_calls", next(true), calls, text)
+	}
+	return nil
+}
+
+// Delete removes a block with what holds nothing else: a tool result with its message, the last call with tool_calls.
+func (reqDialect) Delete(e *jsonscan.Edits, t *block.Turn, holder *block.Block, at int) (bool, error) {
+	list := t.Blocks
+	if holder != nil {
+		list = holder.Content
+	}
+	b := &list[at]
+	v := block.ValueOf(b.At)
+	if err := wire.Guard(e, v); err != nil {
+		return false, err
+	}
+	parent := v.Parent()
+	switch {
+	case b.Kind == block.ToolResult:
+		e.Delete(parent, v)
+		return false, nil
+	case v.KeyIs("content"):
+		if t.Role == block.RoleAssistant && len(t.Blocks) > 1 {
+			e.Replace(v, []byte("null"))
+		} else {
+			e.Replace(v, []byte(`""`))
+		}
+		return false, nil
+	case v.KeyIs("refusal"), v.KeyIs("function_call"), parent.Kind() == jsonscan.Object:
+		e.Delete(parent, v)
+		return true, nil
+	case b.Kind == block.ToolCall:
+		left := 0
+		for c := parent.First(); c.Exists(); c = parent.Next(c) {
+			if !e.Replaced(c) || c == v {
+				left++
+			}
+		}
+		if left <= 1 { // an empty list of calls is an error at some servers
+			e.Delete(parent.Parent(), parent)
+			return true, nil
+		}
+	case b.Kind == block.Reasoning: // one of several segments, which are counted
+		e.Replace(v, []byte(`""`))
+		return true, nil
+	}
+	e.Delete(parent, v)
+	return true, nil
+}
+
+// InsertTurn adds the messages of a turn in front of turn number at.
+func (reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t *block.Turn) error {
+	var before jsonscan.Value
+	if at < len(turns) {
+		before = block.ValueOf(turns[at].At)
+	}
+	w := reqWriter{strict: true}
+	raw := w.turn(nil, t)
+	if w.err != nil {
+		return w.err
+	}
+	if len(raw) == 0 {
+		return wire.Unsupported("a turn without blocks")
+	}
+	e.Insert(e.Doc().Root().Get("messages"), before, raw)
+	return nil
+}
+
+// DeleteTurn removes a message.
+func (reqDialect) DeleteTurn(e *jsonscan.Edits, t *block.Turn) error {
+	e.Delete(e.Doc().Root().Get("messages"), block.ValueOf(t.At))
+	return nil
+}
+
+// joinNonEmpty joins the strings that are not empty.
+func joinNonEmpty(sep string, list ...string) string {
+	var b strings.Builder
+	for _, s := range list {
+		if s != "" {
+			if b.Len() > 0 {
+				b.WriteString(sep)
+			}
+			b.WriteString(s)
+		}
+	}
+	return b.String()
+}

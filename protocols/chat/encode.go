@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+	"github.com/weft-go/weft/protocols/internal/wire"
+)
+
+// Encode appends r as a Chat Completions request to dst. A Chat request comes out as it came in, edits applied, without
+// losses. Any other is written anew, and what the API cannot express is in the losses; with opt.Strict the first loss is
+// an error.
+//
+// Past reasoning becomes reasoning_content, results become messages with role tool in front of what else their turn says.
+func Encode(dst []byte, r *block.Request, opt *block.EncodeOptions) ([]byte, []block.Loss, error) {
+	return block.Convert(dst, r, reqDialect{}, opt, appendRequest)
+}
+
+func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
+	d := reqDialect{}
+	o := wire.Open(dst)
+	for _, m := range d.Members(&v.Params, v.Tools, lose) {
+		o.Raw(m.Key, m.Value)
+	}
+	if len(v.Tools) > 0 {
+		o.Key("tools")
+		o.Buf = append(o.Buf, '[')
+		n := 0
+		for i := range v.Tools {
+			if raw := d.AppendTool(nil, &v.Tools[i], lose); len(raw) > 0 {
+				if n++; n > 1 {
+					o.Buf = append(o.Buf, ',')
+				}
+				o.Buf = append(o.Buf, raw...)
+			}
+		}
+		o.Buf = append(o.Buf, ']')
+	}
+	o.Key("messages")
+	o.Buf = append(o.Buf, '[')
+	w := reqWriter{lose: lose}
+	n := 0
+	for i := range v.Turns {
+		if raw := w.turn(nil, &v.Turns[i]); len(raw) > 0 {
+			if n++; n > 1 {
+				o.Buf = append(o.Buf, ',')
+			}
+			o.Buf = append(o.Buf, raw...)
+		}
+	}
+	o.Buf = append(o.Buf, ']')
+	return o.Close()
+}
+
+// Members returns the top-level members for the parameters.
+func (reqDialect) Members(p *block.Params, tools []block.Tool, lose block.Lose) []block.Member {
+	var m wire.Members
+	m.Add("model", "", wire.Str(p.Model))
+	m.Int("max_completion_tokens", "max_tokens", p.MaxTokens)
+	m.True("stream", p.Stream)
+	if p.StreamUsage {
+		m.Add("stream_options", "", []byte(`{"include_usage":true}`))
+	}
+	s := &p.Sampling
+	m.Float("temperature", s.Temperature)
+	m.Float("top_p", s.TopP)
+	m.Float("min_p", s.MinP)
+	m.Int("top_k", "", s.TopK)
+	m.Int("seed", "", s.Seed)
+	m.Int("n", "", s.N)
+	m.Float("frequency_penalty", s.FrequencyPenalty)
+	m.Float("presence_penalty", s.PresencePenalty)
+	m.Float("repetition_penalty", s.RepetitionPenalty)
+	m.Strs("stop", s.Stop)
+	if len(s.StopTokens) > 0 {
+		raws := make([][]byte, len(s.StopTokens))
+		for i, id := range s.StopTokens {
+			raws[i] = strconv.AppendInt(nil, id, 10)
+		}
+		m.Add("stop_token_ids", "", wire.Array(raws))
+	}
+	m.True("ignore_eos", s.IgnoreEOS)
+	m.True("logprobs", s.Logprobs)
+	m.Int("top_logprobs", "", s.TopLogprobs)
+	m.Str("reasoning_effort", p.Thinking.Effort)
+	switch p.Thinking.Mode {
+	case block.ThinkingOn:
+		m.Add("thinking", "", []byte(`{"type":"enabled"}`))
+	case block.ThinkingOff:
+		m.Add("thinking", "", []byte(`{"type":"disabled"}`))
+	case block.ThinkingAdaptive:
+		m.Add("thinking", "", []byte(`{"type":"adaptive"}`))
+	}
+	if p.Format.Type != "" {
+		o := wire.Open(nil)
+		o.Str("type", p.Format.Type)
+		if p.Format.Type == "json_schema" {
+			js := wire.Open(nil)
+			js.Str("name", cmpOr(p.Format.Name, "answer"))
+			js.OptRaw("schema", p.Format.Schema)
+			if p.Format.Strict != nil {
+				js.Bool("strict", *p.Format.Strict)
+			}
+			o.Raw("json_schema", js.Close())
+		}
+		m.Add("response_format", "", o.Close())
+	}
+	m.Str("verbosity", p.Verbosity)
+	m.Str("user", p.User)
+	m.Str("prompt_cache_key", p.CacheKey)
+	m.Str("service_tier", p.ServiceTier)
+	wire.LoseAll(lose, "no field in the Chat API",
+		wire.Opt{Set: p.Thinking.Budget != nil, Name: "thinking.budget_tokens"},
+		wire.Opt{Set: p.Thinking.Summary != "", Name: "reasoning.summary"},
+	)
+	reqChoice(&m, &p.ToolChoice, tools)
+	return m
+}
+
+func cmpOr(s, def string) string {
+	if s == "" {
+		return def
+	}
+	return s
+}
+
+// reqChoice writes tool_choice and parallel_tool_calls.
+func reqChoice(m *wire.Members, c *block.ToolChoice, tools []block.Tool) {
+	named := func(name string) []byte {
+		kind := "function"
+		for i := range tools {
+			if tools[i].Name == name && tools[i].Kind == block.CustomTool {
+				kind = "custom"
+			}
+		}
+		in, o := wire.Open(nil), wire.Open(nil)
+		in.Str("name", name)
+		o.Str("type", kind)
+		o.Raw(kind, in.Close())
+		return o.Close()
+	}
+	switch c.Mode {
+	case block.Auto:
+		m.Str("tool_choice", "auto")
+	case block.NoTools:
+		m.Str("tool_choice", "none")
+	case block.Required:
+		m.Str("tool_choice", "required")
+	case block.Named:
+		m.Add("tool_choice", "", named(c.Name))
+	case block.Allowed:
+		var list [][]byte
+		for _, n := range c.Allow {
+			list = append(list, named(n))
+		}
+		in, o := wire.Open(nil), wire.Open(nil)
+		mode := "auto"
+		if c.Must {
+			mode = "required"
+		}
+		in.Str("mode", mode)
+		in.Raw("tools", wire.Array(list))
+		o.Str("type", "allowed_tools")
+		o.Raw("allowed_tools", in.Close())
+		m.Add("tool_choice", "", o.Close())
+	}
+	if c.Serial {
+		m.Add("parallel_tool_calls", "", []byte("false"))
+	}
+}
+
+// AppendTool appends the declaration of a tool.
+func (reqDialect) AppendTool(dst []byte, t *block.Tool, lose block.Lose) []byte {
+	if t.Kind == block.Hosted {
+		lose(t.At.Path(), "a tool that another API runs: "+t.Type)
+		return dst
+	}
+	if t.Namespace != "" {
+		lose(t.At.Path(), "the tool's namespace")
+	}
+	if t.Cache != nil {
+		lose(t.At.Path(), "a cache breakpoint on a tool")
+	}
+	in := wire.Open(nil)
+	in.Str("name", cmpOr(t.ModelName, t.Name))
+	in.OptStr("description", t.Description)
+	kind := "function"
+	if t.Kind == block.CustomTool {
+		kind = "custom"
+		in.OptRaw("format", reqFormat(t.Format))
+	} else {
+		in.OptRaw("parameters", t.Schema)
+		if t.Strict != nil {
+			in.Bool("strict", *t.Strict)
+		}
+	}
+	o := wire.Open(dst)
+	o.Str("type", kind)
+	o.Raw(kind, in.Close())
+	if t.Deferred {
+		o.Bool("defer_loading", true)
+	}
+	return o.Close()
+}
+
+// reqFormat returns a custom tool's format in the nested form of this API; the Responses API has it flat.
+func reqFormat(raw []byte) []byte {
+	d, err := jsonscan.Scan(raw, jsonscan.Limits{Bytes: 1 << 30, Depth: 64, Values: 1 << 16})
+	if err != nil {
+		return raw
+	}
+	v := d.Root()
+	if kind, _ := v.Get("type").Str(nil); kind != "grammar" || v.Get("grammar").Exists() {
+		return raw
+	}
+	in, o := wire.Open(nil), wire.Open(nil)
+	in.OptRaw("syntax", v.Get("syntax").Raw())
+	in.OptRaw("definition", v.Get("definition").Raw())
+	o.Str("type", "grammar")
+	o.Raw("grammar", in.Close())
+	return o.Close()
+}
+
+// reqWriter writes messages. In strict mode the first thing that cannot be said is in err, else it is lost.
+type reqWriter struct {
+	strict bool
+	lose   block.Lose
+	err    error
+}
+
+func (w *reqWriter) cannot(b *block.Block, why string) {
+	if w.lose != nil {
+		w.lose(b.At.Path(), why)
+		return
+	}
+	if w.err == nil {
+		w.err = wire.Unsupported(why)
+	}
+}
+
+// turn writes the messages of a turn, with commas between them; nothing for a turn that has none.
+func (w *reqWriter) turn(dst []byte, t *block.Turn) []byte {
+	from := len(dst)
+	var rest []block.Block
+	switch t.Role {
+	case block.RoleUnknown:
+		w.cannot(&block.Block{At: t.At}, "a turn of an unknown role")
+		return dst
+	case block.RoleAssistant:
+		return w.assistant(dst, t)
+	}
+	for i := range t.Blocks {
+		b := &t.Blocks[i]
+		if b.Kind != block.ToolResult {
+			rest = append(rest, *b)
+			continue
+		}
+		if len(rest) > 0 {
+			w.cannot(b, "the order of text in front of a tool result")
+		}
+		if len(dst) > from {
+			dst = append(dst, ',')
+		}
+		dst = w.result(dst, b)
+	}
+	if len(rest) == 0 {
+		return dst
+	}
+	if len(dst) > from {
+		dst = append(dst, ',')
+	}
+	o := wire.Open(dst)
+	role := t.Role
+	if role == block.RoleTool {
+		role = block.RoleUser
+	}
+	o.Str("role", role.String())
+	o.OptStr("name", t.Name)
+	o.Key("content")
+	o.Buf = w.content(o.Buf, rest)
+	return o.Close()
+}
+
+func (w *reqWriter) result(dst []byte, b *block.Block) []byte {
+	if b.IsError {
+		w.soft(b, "the mark of a failed tool")
+	}
+	o := wire.Open(dst)
+	o.Str("role", "tool")
+	o.Str("tool_call_id", b.CallID)
+	o.Key("content")
+	o.Buf = w.content(o.Buf, b.Content)
+	return o.Close()
+}
+
+// soft is a loss, but no reason to refuse an edit.
+func (w *reqWriter) soft(b *block.Block, why string) {
+	if w.lose != nil {
+		w.lose(b.At.Path(), why)
+	}
+}
+
+// assistant writes one message: reasoning, content, refusal, calls.
+func (w *reqWriter) assistant(dst []byte, t *block.Turn) []byte {
+	var content []block.Block
+	var calls [][]byte
+	var reasoning []string
+	refusal := ""
+	for i := range t.Blocks {
+		b := &t.Blocks[i]
+		switch b.Kind {
+		case block.Reasoning:
+			if len(content) > 0 || len(calls) > 0 {
+				w.cannot(b, "the order of reasoning behind text or calls")
+			}
+			if b.Signature != "" || b.Encrypted != "" {
+				w.soft(b, "the signature or encrypted form of reasoning")
+			}
+			reasoning = append(reasoning, b.Text)
+		case block.ToolCall:
+			if b.Server {
+				w.cannot(b, "a call of a tool that another API runs")
+				continue
+			}
+			calls = append(calls, w.call(nil, b))
+		case block.Refusal:
+			refusal = joinNonEmpty("\n", refusal, b.Text)
+		default:
+			if len(calls) > 0 {
+				w.cannot(b, "the order of text behind calls")
+			}
+			content = append(content, *b)
+		}
+	}
+	o := wire.Open(dst)
+	o.Str("role", "assistant")
+	o.OptStr("name", t.Name)
+	if len(content) > 0 {
+		o.Key("content")
+		o.Buf = w.content(o.Buf, content)
+	} else if len(calls) > 0 || refusal != "" {
+		o.Raw("content", []byte("null"))
+	} else {
+		o.Str("content", "")
+	}
+	o.OptStr("reasoning_content", joinNonEmpty("\n", reasoning...))
+	o.OptStr("refusal", refusal)
+	if len(calls) > 0 {
+		o.Raw("tool_calls", wire.Array(calls))
+	}
+	return o.Close()
+}
+
+func (w *reqWriter) call(dst []byte, b *block.Block) []byte {
+	if b.Namespace != "" {
+		w.soft(b, "the namespace of a call")
+	}
+	in, o := wire.Open(nil), wire.Open(dst)
+	in.Str("name", b.Name)
+	kind := "function"
+	if b.Custom {
+		kind = "custom"
+		in.Str("input", b.Args)
+	} else {
+		in.Str("arguments", b.Args)
+	}
+	o.Str("id", b.CallID)
+	o.Str("type", kind)
+	o.Raw(kind, in.Close())
+	return o.Close()
+}
+
+// content writes one plain text as a string and anything else as a list.
+func (w *reqWriter) content(dst []byte, list []block.Block) []byte {
+	if len(list) == 0 {
+		return append(dst, `""`...)
+	}
+	if len(list) == 1 && list[0].Kind == block.Text && list[0].Cache == nil {
+		return jsonscan.AppendString(dst, list[0].Text)
+	}
+	dst = append(dst, '[')
+	n := 0
+	for i := range list {
+		if raw := w.part(nil, &list[i]); len(raw) > 0 {
+			if n++; n > 1 {
+				dst = append(dst, ',')
+			}
+			dst = append(dst, raw...)
+		}
+	}
+	return append(dst, ']')
+}
+
+// part writes a content part; nothing if the API has none for it.
+func (w *reqWriter) part(dst []byte, b *block.Block) []byte {
+	o := wire.Open(dst)
+	switch b.Kind {
+	case block.Text:
+		o.Str("type", "text")
+		o.Str("text", b.Text)
+	case block.Refusal:
+		o.Str("type", "refusal")
+		o.Str("refusal", b.Text)
+	case block.Image, block.Video:
+		u := ""
+		if b.Media != nil {
+			u = wire.URLOf(b.Media)
+		}
+		if u == "" {
+			w.cannot(b, "an image or film by file id")
+			return dst
+		}
+		key := "image_url"
+		if b.Kind == block.Video {
+			key = "video_url"
+		}
+		in := wire.Open(nil)
+		in.Str("url", u)
+		in.OptStr("detail", b.Media.Detail)
+		o.Str("type", key)
+		o.Raw(key, in.Close())
+	case block.Audio:
+		if b.Media == nil || b.Media.Data == "" {
+			w.cannot(b, "audio that is not inline")
+			return dst
+		}
+		in := wire.Open(nil)
+		in.Str("data", b.Media.Data)
+		in.OptStr("format", strings.TrimPrefix(b.Media.MIME, "audio/"))
+		o.Str("type", "input_audio")
+		o.Raw("input_audio", in.Close())
+	case block.File, block.Document:
+		return w.file(dst, b)
+	case block.Compaction, block.Citation:
+		text := joinNonEmpty("\n", b.Name, b.Text, block.JoinText(b.Content, "\n"))
+		w.cannot(b, "a "+b.Kind.String()+" became text")
+		o.Str("type", "text")
+		o.Str("text", text)
+	default:
+		if raw := b.Raw(); w.strict && len(raw) > 0 { // the part of another Chat request, as it was
+			return append(dst, raw...)
+		}
+		w.cannot(b, "a block of another API: "+cmpOr(b.Type, b.Kind.String()))
+		return dst
+	}
+	if b.Cache != nil {
+		w.soft(b, "a cache breakpoint")
+	}
+	return o.Close()
+}
+
+func (w *reqWriter) file(dst []byte, b *block.Block) []byte {
+	o := wire.Open(dst)
+	m := b.Media
+	if m == nil {
+		m = &block.Media{}
+	}
+	text := ""
+	if m.MIME == "text/plain" {
+		text = m.Data
+	} else if m.Data == "" {
+		text = block.JoinText(b.Content, "\n")
+	}
+	switch {
+	case text != "":
+		w.soft(b, "a document became text")
+		o.Str("type", "text")
+		o.Str("text", joinNonEmpty("\n", m.Name, text))
+	case m.Data != "" || m.FileID != "":
+		in := wire.Open(nil)
+		in.OptStr("filename", m.Name)
+		in.OptStr("file_id", m.FileID)
+		if m.Data != "" {
+			in.Str("file_data", wire.URLOf(m))
+		}
+		o.Str("type", "file")
+		o.Raw("file", in.Close())
+	default:
+		w.cannot(b, "a file by address")
+		return dst
+	}
+	return o.Close()
+}

@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"slices"
+
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+	"github.com/weft-go/weft/protocols/internal/wire"
+)
+
+// ReminderMode says where reminders of a harness go that follow tool results.
+type ReminderMode uint8
+
+// The modes for reminders.
+const (
+	// RemindInResult appends a reminder to the last tool result. A user message there would make templates believe that
+	// a new question was asked and drop the reasoning of the work in hand.
+	RemindInResult ReminderMode = iota
+	// RemindAsUser keeps a reminder as a user message.
+	RemindAsUser
+)
+
+// SystemMode says what becomes of system text behind the first other turn, which many templates refuse.
+type SystemMode uint8
+
+// The modes for late system text.
+const (
+	SystemKeep   SystemMode = iota // stays a system message
+	SystemAsUser                   // becomes a user message in <system-reminder> tags
+	SystemMerge                    // moves to the end of the first system message; the prompt then changes in front
+)
+
+// RenderOptions says in which shape a chat template wants its messages. nil is all defaults.
+type RenderOptions struct {
+	// Join stands between the text blocks of one message. "" means a newline, as vLLM and Dynamo join.
+	Join string
+	// ReasoningField names the member for past reasoning. "" means reasoning_content.
+	ReasoningField string
+	// ReasoningSegments writes reasoning that lies between calls as a list: one entry in front of every call and one
+	// behind the last. Else all reasoning of a turn is one string.
+	ReasoningSegments bool
+	// DropReasoning leaves past reasoning out.
+	DropReasoning bool
+	// KeepDeveloper keeps the role developer. Else it becomes system.
+	KeepDeveloper bool
+	// ObjectArguments writes call arguments that are a JSON object as such, byte for byte. Else, and if they are not,
+	// they are a string.
+	ObjectArguments bool
+	Reminders       ReminderMode
+	System          SystemMode
+}
+
+// AppendMessages appends the conversation of r, of any API, as the ordered JSON list of messages that chat templates
+// read, with a list of what it leaves out.
+//
+// The shape: role, content, then reasoning_content and tool_calls of the assistant, or tool_call_id and name of a tool.
+// Text-only content is one string; with media it is a list of parts. One assistant turn is one message. Arguments are
+// strings with the bytes of the request. Results stand directly behind the assistant message that made the calls, in the
+// order of the calls. Members of Chat messages that this package does not know are kept behind the others.
+func AppendMessages(dst []byte, r *block.Request, opt *RenderOptions) ([]byte, []block.Loss) {
+	w := renderer{r: r, dst: append(dst, '[')}
+	if opt != nil {
+		w.opt = *opt
+	}
+	if w.opt.Join == "" {
+		w.opt.Join = "\n"
+	}
+	if w.opt.ReasoningField == "" {
+		w.opt.ReasoningField = "reasoning_content"
+	}
+	turns := r.Turns()
+	for i := 0; i < len(turns); {
+		switch turns[i].Role {
+		case block.RoleAssistant:
+			w.assistant(&turns[i])
+			i++
+		case block.RoleSystem, block.RoleDeveloper:
+			w.system(turns, i)
+			i++
+		case block.RoleUser, block.RoleTool:
+			n := 1
+			if turns[i].Kind == block.ToolContinuation {
+				for i+n < len(turns) && turns[i+n].Kind == block.ToolContinuation {
+					n++
+				}
+			}
+			w.users(turns[i : i+n])
+			i += n
+		default:
+			w.lose(turns[i].At, "a turn of an unknown role")
+			i++
+		}
+	}
+	return append(w.dst, ']'), w.losses
+}
+
+// renderer writes messages for templates.
+type renderer struct {
+	r      *block.Request
+	opt    RenderOptions
+	dst    []byte
+	n      int           // messages written
+	others bool          // a message of another role than system was written
+	calls  []block.Block // of the last assistant message
+	losses []block.Loss
+}
+
+func (w *renderer) lose(at block.Ref, why string) {
+	w.losses = append(w.losses, block.Loss{Path: at.Path(), Why: why})
+}
+
+// open starts a message.
+func (w *renderer) open(role string) wire.Obj {
+	if w.n > 0 {
+		w.dst = append(w.dst, ',')
+	}
+	w.n++
+	o := wire.Open(w.dst)
+	o.Str("role", role)
+	return o
+}
+
+func (w *renderer) system(turns []block.Turn, i int) {
+	t := &turns[i]
+	role := "system"
+	if t.Role == block.RoleDeveloper && w.opt.KeepDeveloper {
+		role = "developer"
+	}
+	if w.others && role == "system" && w.opt.System == SystemMerge {
+		w.lose(t.At, "the place of system text, moved to the front")
+		return // the first system message has it
+	}
+	list := t.Blocks
+	switch {
+	case w.others && role == "system" && w.opt.System == SystemAsUser:
+		o := w.open("user")
+		o.Str("content", "<system-reminder>\n"+w.text(list, true)+"\n</system-reminder>")
+		w.dst = o.Close()
+		return
+	case w.n == 0 && w.opt.System == SystemMerge:
+		list = slices.Clone(list)
+		for k := range turns[i+1:] {
+			if late := &turns[i+1+k]; late.Role == block.RoleSystem || late.Role == block.RoleDeveloper && !w.opt.KeepDeveloper {
+				if slices.ContainsFunc(turns[i+1:i+1+k], notSystem) {
+					list = append(list, late.Blocks...)
+				}
+			}
+		}
+	}
+	o := w.open(role)
+	o.Key("content")
+	o.Buf = w.content(o.Buf, list)
+	w.extra(&o, t)
+	w.dst = o.Close()
+}
+
+func notSystem(t block.Turn) bool { return t.Role != block.RoleSystem && t.Role != block.RoleDeveloper }
+
+// users writes one user turn, or a run of turns that continue after calls.
+func (w *renderer) users(turns []block.Turn) {
+	w.others = true
+	var results []*block.Block
+	var reminders []string
+	rest := make([][]block.Block, len(turns))
+	for i := range turns {
+		for k := range turns[i].Blocks {
+			b := &turns[i].Blocks[k]
+			switch {
+			case b.Kind == block.ToolResult:
+				results = append(results, b)
+			case b.Kind == block.Text && w.opt.Reminders == RemindInResult && len(turns)+len(results) > 0 &&
+				turns[i].Kind == block.ToolContinuation && block.IsReminder(b.Text):
+				reminders = append(reminders, b.Text)
+			default:
+				rest[i] = append(rest[i], *b)
+			}
+		}
+	}
+	slices.SortStableFunc(results, func(a, b *block.Block) int { return w.order(a) - w.order(b) })
+	for i, b := range results {
+		content := b.Content
+		if i == len(results)-1 {
+			for _, s := range reminders {
+				content = append(slices.Clip(content), block.Block{Kind: block.Text, Text: s})
+			}
+			reminders = nil
+		}
+		w.result(b, content)
+	}
+	for _, s := range reminders { // nothing to put them into
+		o := w.open("user")
+		o.Str("content", s)
+		w.dst = o.Close()
+	}
+	for i, list := range rest {
+		if len(list) == 0 && (len(turns[i].Blocks) > 0 || len(turns) > 1) {
+			continue
+		}
+		o := w.open("user")
+		o.Key("content")
+		o.Buf = w.content(o.Buf, list)
+		w.extra(&o, &turns[i])
+		w.dst = o.Close()
+	}
+	w.calls = nil
+}
+
+// order returns the ordinal of the call that a result answers, behind all calls if there is none.
+func (w *renderer) order(b *block.Block) int {
+	for i := range w.calls {
+		if w.calls[i].CallID == b.CallID {
+			return i
+		}
+	}
+	return len(w.calls)
+}
+
+func (w *renderer) result(b *block.Block, content []block.Block) {
+	if b.IsError {
+		w.lose(b.At, "the mark of a failed tool")
+	}
+	name := b.Name
+	if i := w.order(b); i < len(w.calls) {
+		name = w.r.ModelName(w.calls[i].Namespace, w.calls[i].Name)
+	} else {
+		w.lose(b.At, "a tool result without its call right before it")
+	}
+	o := w.open("tool")
+	o.Str("tool_call_id", b.CallID)
+	o.OptStr("name", name)
+	o.Key("content")
+	o.Buf = w.content(o.Buf, content)
+	w.dst = o.Close()
+}
+
+func (w *renderer) assistant(t *block.Turn) {
+	w.others = true
+	w.calls = w.calls[:0]
+	var content []block.Block
+	var reasoning []string
+	segments := []string{""}
+	for i := range t.Blocks {
+		b := &t.Blocks[i]
+		switch b.Kind {
+		case block.Reasoning:
+			if b.Text == "" {
+				w.lose(b.At, "reasoning that only its origin can read")
+				continue
+			}
+			if w.opt.DropReasoning {
+				continue
+			}
+			if len(content)+len(w.calls) > 0 && !w.opt.ReasoningSegments {
+				w.lose(b.At, "the order of reasoning behind text or calls")
+			}
+			reasoning = append(reasoning, b.Text)
+			last := &segments[len(segments)-1]
+			*last = joinNonEmpty(w.opt.Join, *last, b.Text)
+		case block.ToolCall:
+			w.calls = append(w.calls, *b)
+			segments = append(segments, "")
+		default:
+			if len(w.calls) > 0 {
+				w.lose(b.At, "the order of text behind calls")
+			}
+			content = append(content, *b)
+		}
+	}
+	o := w.open("assistant")
+	o.Key("content")
+	o.Buf = w.content(o.Buf, content)
+	interleaved := slices.ContainsFunc(segments[1:], func(s string) bool { return s != "" })
+	switch {
+	case len(reasoning) == 0:
+	case w.opt.ReasoningSegments && interleaved:
+		raws := make([][]byte, len(segments))
+		for i, s := range segments {
+			raws[i] = wire.Str(s)
+		}
+		o.Raw(w.opt.ReasoningField, wire.Array(raws))
+	default:
+		o.Str(w.opt.ReasoningField, joinNonEmpty(w.opt.Join, reasoning...))
+	}
+	if len(w.calls) > 0 {
+		o.Key("tool_calls")
+		o.Buf = append(o.Buf, '[')
+		for i := range w.calls {
+			if i > 0 {
+				o.Buf = append(o.Buf, ',')
+			}
+			o.Buf = w.call(o.Buf, &w.calls[i])
+		}
+		o.Buf = append(o.Buf, ']')
+	}
+	w.extra(&o, t)
+	w.dst = o.Close()
+}
+
+func (w *renderer) call(dst []byte, b *block.Block) []byte {
+	in, o := wire.Open(nil), wire.Open(dst)
+	in.Str("name", w.r.ModelName(b.Namespace, b.Name))
+	args := b.Args
+	if b.Custom {
+		c := wire.Open(nil)
+		c.Str("input", b.Args)
+		args = string(c.Close())
+	}
+	if w.opt.ObjectArguments && wire.IsObject(args) {
+		in.Raw("arguments", []byte(args))
+	} else {
+		in.Str("arguments", args)
+	}
+	o.OptStr("id", b.CallID)
+	o.Str("type", "function")
+	o.Raw("function", in.Close())
+	return o.Close()
+}
+
+// content writes text as one string, and a list of parts only where media is among it.
+func (w *renderer) content(dst []byte, list []block.Block) []byte {
+	media := slices.ContainsFunc(list, func(b block.Block) bool {
+		switch b.Kind {
+		case block.Image, block.Audio, block.Video:
+			return true
+		case block.File, block.Document:
+			return b.Media != nil && b.Media.Data != "" && b.Media.MIME != "text/plain"
+		}
+		return false
+	})
+	if !media {
+		return jsonscan.AppendString(dst, w.text(list, true))
+	}
+	dst = append(dst, '[')
+	n := 0
+	p := reqWriter{lose: func(path, why string) { w.losses = append(w.losses, block.Loss{Path: path, Why: why}) }}
+	for i := range list {
+		if raw := p.part(nil, &list[i]); len(raw) > 0 {
+			if n++; n > 1 {
+				dst = append(dst, ',')
+			}
+			dst = append(dst, raw...)
+		}
+	}
+	return append(dst, ']')
+}
+
+// text joins what can be read as text. Losses are noted if note is set.
+func (w *renderer) text(list []block.Block, note bool) string {
+	if len(list) == 1 && list[0].Kind == block.Text {
+		return list[0].Text
+	}
+	parts := make([]string, 0, len(list))
+	for i := range list {
+		b := &list[i]
+		switch b.Kind {
+		case block.Text, block.Refusal:
+			parts = append(parts, b.Text)
+		case block.Compaction, block.Citation, block.Document, block.File:
+			s := joinNonEmpty("\n", b.Name, b.Text, block.JoinText(b.Content, "\n"))
+			if b.Media != nil && b.Media.MIME == "text/plain" {
+				s = joinNonEmpty("\n", b.Media.Name, s, b.Media.Data)
+			}
+			parts = append(parts, s)
+			if note && s == "" {
+				w.lose(b.At, "a "+b.Kind.String()+" without text")
+			}
+		case block.ToolReference:
+			parts = append(parts, "Tool "+b.Name+" is available now.")
+		default:
+			if note {
+				w.lose(b.At, "a block that templates do not know: "+cmpOr(b.Type, b.Kind.String()))
+			}
+		}
+	}
+	return joinNonEmpty(w.opt.Join, parts...)
+}
+
+// extra copies the members of a Chat message that are unknown here: name, partial, a list of tools and the like.
+func (w *renderer) extra(o *wire.Obj, t *block.Turn) {
+	if w.r.API() != block.Chat {
+		o.OptStr("name", t.Name)
+		return
+	}
+	msg := block.ValueOf(t.At)
+	for m := msg.First(); m.Exists(); m = msg.Next(m) {
+		switch key := m.Key(); key {
+		case "role", "content", "reasoning_content", "reasoning", "reasoning_details", "tool_calls", "function_call",
+			"tool_call_id", "refusal", "annotations", "audio", "cache_control", "prompt_cache_breakpoint", "id":
+		default:
+			if !m.IsNull() {
+				o.Raw(string(jsonscan.AppendStringBody(nil, key)), m.Raw())
+			}
+		}
+	}
+}
+
+// AppendTools appends the tools of r, of any API, as the ordered JSON list that chat templates read, with a list of what
+// it leaves out. It appends [] if there are none.
+//
+// Function tools of a Chat request are copied byte for byte. A tool with free text becomes a function with one string
+// argument called input. Tools that another API runs are left out. A deferred tool is left out until a tool reference in
+// the conversation names it; those that are named stand behind the others, in the order of the references, so that the
+// prompt in front of them stays as it was.
+func AppendTools(dst []byte, r *block.Request) ([]byte, []block.Loss) {
+	var losses []block.Loss
+	dst = append(dst, '[')
+	n := 0
+	write := func(t *block.Tool) {
+		if t.Kind == block.Hosted {
+			losses = append(losses, block.Loss{Path: t.At.Path(), Why: "a tool that another API runs: " + t.Type})
+			return
+		}
+		if n++; n > 1 {
+			dst = append(dst, ',')
+		}
+		if r.API() == block.Chat && t.Kind == block.Function && !t.Deferred && t.Cache == nil {
+			dst = append(dst, t.Raw()...)
+			return
+		}
+		dst = renderTool(dst, t)
+	}
+	tools := r.Tools()
+	for i := range tools {
+		if !tools[i].Deferred {
+			write(&tools[i])
+		}
+	}
+	named := map[string]bool{}
+	visit := func(list []block.Block) {
+		for i := range list {
+			if b := &list[i]; b.Kind == block.ToolReference && !named[b.Name] {
+				named[b.Name] = true
+				for k := range tools {
+					if tools[k].Deferred && tools[k].Name == b.Name {
+						write(&tools[k])
+					}
+				}
+			}
+		}
+	}
+	for i := range r.Turns() {
+		list := r.Turns()[i].Blocks
+		for k := range list {
+			visit(list[k].Content)
+		}
+		visit(list)
+	}
+	return append(dst, ']'), losses
+}
+
+// customSchema is what the model sees of a tool with free text.
+const customSchema = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`
+
+func renderTool(dst []byte, t *block.Tool) []byte {
+	in, o := wire.Open(nil), wire.Open(dst)
+	in.Str("name", cmpOr(t.ModelName, t.Name))
+	in.OptStr("description", t.Description)
+	switch {
+	case t.Kind == block.CustomTool:
+		in.Raw("parameters", []byte(customSchema))
+	default:
+		in.OptRaw("parameters", t.Schema)
+	}
+	if t.Strict != nil {
+		in.Bool("strict", *t.Strict)
+	}
+	o.Str("type", "function")
+	o.Raw("function", in.Close())
+	return o.Close()
+}

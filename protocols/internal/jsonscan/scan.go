@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jsonscan
+
+import "math"
+
+// Kind is the JSON type of a value.
+type Kind uint8
+
+// The JSON types. Absent is the kind of the zero [Value].
+const (
+	Absent Kind = iota
+	Null
+	False
+	True
+	Number
+	String
+	Array
+	Object
+)
+
+// String returns the name of the type as messages spell it.
+func (k Kind) String() string {
+	switch k {
+	case Null:
+		return "null"
+	case False, True:
+		return "a boolean"
+	case Number:
+		return "a number"
+	case String:
+		return "a string"
+	case Array:
+		return "an array"
+	case Object:
+		return "an object"
+	}
+	return "nothing"
+}
+
+// node is one value of a document. 0 <= keyOff <= keyEnd < off < end <= len(body); next > the node's own index.
+type node struct {
+	off, end       int32 // the value
+	keyOff, keyEnd int32 // the member name without its quotes; 0, 0 outside objects
+	next           int32 // the first node behind this one's subtree
+	kind           Kind
+	flags          uint8
+}
+
+const (
+	flagEscaped    = 1 << iota // the string has a backslash
+	flagKeyEscaped             // the member name has one
+	flagMember                 // the node is a member of an object
+	flagOpaque                 // the object or array has no nodes for what is inside
+)
+
+// Doc is a checked document. It is safe for concurrent use: nothing changes it.
+type Doc struct {
+	body    []byte
+	nodes   []node
+	escaped int // bytes inside string values that have a backslash
+}
+
+// Body returns the bytes of the document. They must not be changed.
+func (d *Doc) Body() []byte { return d.body }
+
+// Escaped returns how many bytes the unescaped text of all string values with escapes needs at most.
+func (d *Doc) Escaped() int { return d.escaped }
+
+// Values returns the number of values outside opaque ones.
+func (d *Doc) Values() int { return len(d.nodes) }
+
+// Root returns the document's value.
+func (d *Doc) Root() Value { return Value{d, 0} }
+
+// Limits bounds a pass. All must be positive.
+type Limits struct {
+	Bytes  int // of the body; capped at 2 GiB - 1
+	Depth  int // of nesting: 1 is a flat object
+	Values int // outside opaque values
+	// Opaque says whether the object or array that is the member key, depth levels deep, stays without an inner
+	// index. nil: none does.
+	Opaque func(key []byte, depth int) bool
+}
+
+// frame is an object or array that is still open.
+type frame struct {
+	node  int32 // its node, -1 inside an opaque value
+	keys  int32 // objects: where its names start in scanner.keys
+	index int32 // arrays: of the element being read
+	obj   bool
+	set   map[string]struct{} // objects with many names
+}
+
+// keyRef is a name of an open object.
+type keyRef struct {
+	off, end int32
+	esc      bool // the span lies in scanner.unesc
+}
+
+// manyKeys is the number of names from which an object gets a hash set.
+const manyKeys = 24
+
+type scanner struct {
+	body   []byte
+	frames []frame
+	keys   []keyRef
+	unesc  []byte
+}
+
+// Scan checks body and returns its index. The document keeps body, which must not change any more.
+// Errors are *[Error].
+func Scan(body []byte, lim Limits) (*Doc, error) {
+	if maxBytes := min(lim.Bytes, math.MaxInt32); len(body) > maxBytes {
+		return nil, &Error{Kind: Limit, Offset: maxBytes, Msg: "the body is too large", Limit: "body bytes", Max: int64(maxBytes)}
+	}
+	s := scanner{body: body, frames: make([]frame, 0, 16), keys: make([]keyRef, 0, 64)}
+	d := &Doc{body: body, nodes: make([]node, 0, 16+len(body)/64)}
+	if err := s.run(d, lim); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// run is the pass. It alternates between three places: before a value, behind a value, before a member name.
+func (s *scanner) run(d *Doc, lim Limits) error {
+	var (
+		b       = s.body
+		i       = 0
+		top     *frame // the innermost open one
+		opaque  = 0    // depth of the opaque value that is open, 0: none
+		cur     node   // name of the member whose value comes next
+		n       int
+		esc     bool
+		bad     strFault
+		isClose bool
+	)
+
+value:
+	i = skipSpace(b, i)
+	if i >= len(b) {
+		return s.fail(Syntax, i, "unexpected end of JSON")
+	}
+	switch c := b[i]; {
+	case c == '"':
+		n, esc, bad = scanString(b, i+1)
+		if bad != strOK {
+			return s.failString(n, bad)
+		}
+		cur.kind = String
+		if esc {
+			cur.flags |= flagEscaped
+			if opaque == 0 {
+				d.escaped += n - i - 1
+			}
+		}
+		n++
+	case c == '{' || c == '[':
+		if len(s.frames) >= lim.Depth {
+			return s.failLimit(i, "the nesting is too deep", "depth", lim.Depth)
+		}
+		f := frame{node: -1, keys: int32(len(s.keys)), obj: c == '{'}
+		if opaque == 0 {
+			if len(d.nodes) >= lim.Values {
+				return s.failLimit(i, "too many values", "values", lim.Values)
+			}
+			f.node = int32(len(d.nodes))
+			cur.off, cur.kind = int32(i), Array
+			if f.obj {
+				cur.kind = Object
+			}
+			if lim.Opaque != nil && cur.flags&flagMember != 0 && lim.Opaque(b[cur.keyOff:cur.keyEnd], len(s.frames)) {
+				opaque = len(s.frames) + 1
+				cur.flags |= flagOpaque
+			}
+			d.nodes = append(d.nodes, cur)
+		}
+		s.frames = append(s.frames, f)
+		top = &s.frames[len(s.frames)-1]
+		i = skipSpace(b, i+1)
+		if i < len(b) && b[i] == c+2 { // the closer of '[' and of '{' is two behind
+			isClose = true
+			goto behind
+		}
+		if top.obj {
+			goto name
+		}
+		cur = node{}
+		goto value
+	case c == '-' || c >= '0' && c <= '9':
+		var ok bool
+		if n, ok = scanNumber(b, i); !ok {
+			if n >= len(b) {
+				return s.fail(Syntax, n, "unexpected end of JSON")
+			}
+			return s.fail(Syntax, n, "malformed number")
+		}
+		cur.kind = Number
+	default:
+		cur.kind, n = scanLiteral(b, i)
+		if cur.kind == Absent {
+			if n >= len(b) {
+				return s.fail(Syntax, n, "unexpected end of JSON")
+			}
+			return s.fail(Syntax, n, "a value was expected")
+		}
+	}
+	if opaque == 0 {
+		if len(d.nodes) >= lim.Values {
+			return s.failLimit(i, "too many values", "values", lim.Values)
+		}
+		cur.off, cur.end, cur.next = int32(i), int32(n), int32(len(d.nodes)+1)
+		d.nodes = append(d.nodes, cur)
+	}
+	i = n
+	isClose = false
+
+behind:
+	if top == nil {
+		if i = skipSpace(b, i); i < len(b) {
+			return s.fail(Syntax, i, "more text behind the JSON value")
+		}
+		return nil
+	}
+	if !isClose {
+		i = skipSpace(b, i)
+		if i >= len(b) {
+			return s.fail(Syntax, i, "unexpected end of JSON")
+		}
+		switch c := b[i]; {
+		case c == ',':
+			i++
+			if top.obj {
+				i = skipSpace(b, i)
+				goto name
+			}
+			top.index++
+			cur = node{}
+			goto value
+		case c == '}' && top.obj, c == ']' && !top.obj:
+		case top.obj:
+			return s.fail(Syntax, i, "a comma or the end of the object was expected")
+		default:
+			return s.fail(Syntax, i, "a comma or the end of the array was expected")
+		}
+	}
+	i++
+	isClose = false
+	if top.node >= 0 {
+		d.nodes[top.node].end = int32(i)
+		d.nodes[top.node].next = int32(len(d.nodes))
+	}
+	s.keys = s.keys[:top.keys]
+	if len(s.frames) == opaque {
+		opaque = 0
+	}
+	top.set = nil
+	s.frames = s.frames[:len(s.frames)-1]
+	top = nil
+	if k := len(s.frames); k > 0 {
+		top = &s.frames[k-1]
+	}
+	goto behind
+
+name:
+	if i >= len(b) {
+		return s.fail(Syntax, i, "unexpected end of JSON")
+	}
+	if b[i] != '"' {
+		return s.fail(Syntax, i, "a member name was expected")
+	}
+	n, esc, bad = scanString(b, i+1)
+	if bad != strOK {
+		return s.failString(n, bad)
+	}
+	cur = node{keyOff: int32(i + 1), keyEnd: int32(n), flags: flagMember}
+	if esc {
+		cur.flags |= flagKeyEscaped
+	}
+	if !s.addKey(top, i+1, n, esc) {
+		return s.fail(Duplicate, i, "the member name occurs twice")
+	}
+	i = skipSpace(b, n+1)
+	if i >= len(b) {
+		return s.fail(Syntax, i, "unexpected end of JSON")
+	}
+	if b[i] != ':' {
+		return s.fail(Syntax, i, "a colon was expected")
+	}
+	i++
+	goto value
+}
+
+// addKey adds a name to the open object and reports whether it is new there.
+func (s *scanner) addKey(f *frame, off, end int, esc bool) bool {
+	k := keyRef{off: int32(off), end: int32(end)}
+	if esc {
+		k.off, k.esc = int32(len(s.unesc)), true
+		s.unesc = AppendUnescaped(s.unesc, s.body[off:end])
+		k.end = int32(len(s.unesc))
+	}
+	name := s.key(k)
+	own := s.keys[f.keys:]
+	if f.set == nil && len(own) >= manyKeys {
+		f.set = make(map[string]struct{}, 4*manyKeys)
+		for _, o := range own {
+			f.set[view(s.key(o))] = struct{}{}
+		}
+	}
+	fresh := true
+	if f.set != nil {
+		before := len(f.set)
+		f.set[view(name)] = struct{}{} // names stay where they are as long as the pass runs
+		fresh = len(f.set) > before
+	} else {
+		for _, o := range own {
+			if o.end-o.off == k.end-k.off && string(s.key(o)) == string(name) {
+				fresh = false
+				break
+			}
+		}
+	}
+	s.keys = append(s.keys, k)
+	return fresh
+}
+
+func (s *scanner) key(k keyRef) []byte {
+	if k.esc {
+		return s.unesc[k.off:k.end]
+	}
+	return s.body[k.off:k.end]
+}
+
+func skipSpace(b []byte, i int) int {
+	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\r' || b[i] == '\t') {
+		i++
+	}
+	return i
+}
+
+// scanNumber returns the end of the number at b[i], or the index of the fault.
+func scanNumber(b []byte, i int) (int, bool) {
+	if b[i] == '-' {
+		i++
+	}
+	digits := func() bool {
+		from := i
+		for i < len(b) && b[i]-'0' <= 9 {
+			i++
+		}
+		return i > from
+	}
+	if i < len(b) && b[i] == '0' {
+		i++
+		if i < len(b) && b[i]-'0' <= 9 {
+			return i, false
+		}
+	} else if !digits() {
+		return i, false
+	}
+	if i < len(b) && b[i] == '.' {
+		i++
+		if !digits() {
+			return i, false
+		}
+	}
+	if i < len(b) && b[i]|0x20 == 'e' {
+		i++
+		if i < len(b) && (b[i] == '+' || b[i] == '-') {
+			i++
+		}
+		if !digits() {
+			return i, false
+		}
+	}
+	return i, true
+}
+
+// scanLiteral returns the kind and the end of the literal at b[i], or Absent and the index of the fault.
+func scanLiteral(b []byte, i int) (Kind, int) {
+	word, kind := "", Absent
+	switch b[i] {
+	case 't':
+		word, kind = "true", True
+	case 'f':
+		word, kind = "false", False
+	case 'n':
+		word, kind = "null", Null
+	}
+	for k := 0; k < len(word); k++ {
+		if i+k >= len(b) || b[i+k] != word[k] {
+			return Absent, i + k
+		}
+	}
+	return kind, i + len(word)
+}
+
+// fail builds the error for a fault at offset off, with the path of the innermost open value.
+func (s *scanner) fail(kind ErrorKind, off int, msg string) error {
+	var path []byte
+	for _, f := range s.frames {
+		switch {
+		case !f.obj:
+			path = AppendPathIndex(path, int(f.index))
+		default:
+			// The last name of the object is the open one: inner objects' names start behind it.
+			if last := s.lastKey(f); last >= 0 {
+				path = AppendPathKey(path, s.key(s.keys[last]))
+			}
+		}
+	}
+	return &Error{Kind: kind, Path: string(path), Offset: off, Msg: msg}
+}
+
+// lastKey returns the index of the newest name of the open object f, -1 when it has none.
+func (s *scanner) lastKey(f frame) int {
+	end := len(s.keys)
+	for _, g := range s.frames {
+		if g.obj && g.keys > f.keys {
+			end = min(end, int(g.keys))
+		}
+	}
+	if end <= int(f.keys) {
+		return -1
+	}
+	return end - 1
+}
+
+func (s *scanner) failString(off int, f strFault) error {
+	switch f {
+	case strCut:
+		return s.fail(Syntax, off, "unexpected end of JSON inside a string")
+	case strControl:
+		return s.fail(Syntax, off, "control character inside a string")
+	case strEscape:
+		return s.fail(Syntax, off, "malformed escape inside a string")
+	default:
+		return s.fail(Encoding, off, "invalid UTF-8 inside a string")
+	}
+}
+
+func (s *scanner) failLimit(off int, msg, limit string, maximum int) error {
+	err := s.fail(Limit, off, msg).(*Error)
+	err.Limit, err.Max = limit, int64(maximum)
+	return err
+}

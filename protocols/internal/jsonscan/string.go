@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jsonscan
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"unicode/utf8"
+	"unsafe"
+)
+
+// strFault says why a string is not one.
+type strFault uint8
+
+const (
+	strOK strFault = iota
+	strCut
+	strControl
+	strEscape
+	strUTF8
+)
+
+const (
+	ones  = 0x0101010101010101
+	highs = 0x8080808080808080
+)
+
+// scanString checks the string whose first byte behind the quote is b[i]. It returns the index of the closing quote and
+// whether a backslash occurs; or, with a fault, the index of the fault.
+func scanString(b []byte, i int) (end int, escaped bool, fault strFault) {
+	for {
+		// Eight bytes at a time over plain ASCII. A byte of m is marked where w holds a quote, a backslash, a control
+		// or a byte above 0x7f. Borrows can mark bytes behind a true mark only, and just the first mark is used.
+		for i+8 <= len(b) {
+			w := binary.LittleEndian.Uint64(b[i:])
+			q := w ^ ones*'"'
+			s := w ^ ones*'\\'
+			m := ((w-ones*0x20)|(q-ones)|(s-ones))&^w | w
+			// (q-ones)&^w differs from the textbook (q-ones)&^q only in bytes above 0x7f, which are marked anyway.
+			if m &= highs; m != 0 {
+				i += bits.TrailingZeros64(m) >> 3
+				break
+			}
+			i += 8
+		}
+		if i >= len(b) {
+			return i, escaped, strCut
+		}
+		switch c := b[i]; {
+		case c == '"':
+			return i, escaped, strOK
+		case c == '\\':
+			escaped = true
+			if i+1 >= len(b) {
+				return len(b), escaped, strCut
+			}
+			switch b[i+1] {
+			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+				i += 2
+			case 'u':
+				for k := i + 2; k < i+6; k++ {
+					if k >= len(b) {
+						return len(b), escaped, strCut
+					}
+					if hexVal(b[k]) < 0 {
+						return k, escaped, strEscape
+					}
+				}
+				i += 6
+			default:
+				return i + 1, escaped, strEscape
+			}
+		case c < 0x20:
+			return i, escaped, strControl
+		case c < utf8.RuneSelf:
+			i++
+		default:
+			// A run of non-ASCII text, rune by rune.
+			for i < len(b) && b[i] >= utf8.RuneSelf {
+				r, n := utf8.DecodeRune(b[i:])
+				if r == utf8.RuneError && n <= 1 {
+					return i, escaped, strUTF8
+				}
+				i += n
+			}
+		}
+	}
+}
+
+func hexVal(c byte) int {
+	switch {
+	case c >= '0' && c <= '9':
+		return int(c - '0')
+	case c >= 'a' && c <= 'f':
+		return int(c-'a') + 10
+	case c >= 'A' && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
+}
+
+func hex4(b []byte) rune {
+	return rune(hexVal(b[0])<<12 | hexVal(b[1])<<8 | hexVal(b[2])<<4 | hexVal(b[3]))
+}
+
+// AppendUnescaped appends the text that raw, the checked inside of a JSON string, stands for. A lone surrogate becomes
+// U+FFFD. dst never grows by more than len(raw).
+func AppendUnescaped(dst, raw []byte) []byte {
+	for len(raw) > 0 {
+		n := 0
+		for n < len(raw) && raw[n] != '\\' {
+			n++
+		}
+		dst = append(dst, raw[:n]...)
+		if n == len(raw) {
+			break
+		}
+		raw = raw[n:]
+		switch c := raw[1]; c {
+		case 'u':
+			r := hex4(raw[2:])
+			raw = raw[6:]
+			if r >= 0xd800 && r < 0xe000 {
+				lone := true
+				if r < 0xdc00 && len(raw) >= 6 && raw[0] == '\\' && raw[1] == 'u' {
+					if lo := hex4(raw[2:]); lo >= 0xdc00 && lo < 0xe000 {
+						r = (r-0xd800)<<10 | (lo - 0xdc00) + 0x10000
+						raw = raw[6:]
+						lone = false
+					}
+				}
+				if lone {
+					r = utf8.RuneError
+				}
+			}
+			dst = utf8.AppendRune(dst, r)
+			continue
+		case 'b':
+			dst = append(dst, '\b')
+		case 'f':
+			dst = append(dst, '\f')
+		case 'n':
+			dst = append(dst, '\n')
+		case 'r':
+			dst = append(dst, '\r')
+		case 't':
+			dst = append(dst, '\t')
+		default: // quote, backslash, slash
+			dst = append(dst, c)
+		}
+		raw = raw[2:]
+	}
+	return dst
+}
+
+// Arena is memory for unescaped strings: strings handed out stay valid as long as anyone holds them. The zero Arena
+// is ready; one goroutine at a time.
+type Arena struct {
+	buf []byte
+	ask int
+}
+
+// Reserve says how many bytes the strings to come need in all.
+func (a *Arena) Reserve(n int) { a.ask = n }
+
+func (a *Arena) unescape(raw []byte) string {
+	if cap(a.buf)-len(a.buf) < len(raw) {
+		a.buf = make([]byte, 0, max(len(raw), a.ask, 512))
+		a.ask = 0
+	}
+	from := len(a.buf)
+	a.buf = AppendUnescaped(a.buf, raw)
+	return view(a.buf[from:])
+}
+
+// view returns b as a string without a copy. The callers' b is never written again: it is a document's body or the
+// used part of an arena.
+func view(b []byte) string {
+	if len(b) == 0 {
+		return ""
+	}
+	return unsafe.String(&b[0], len(b))
+}

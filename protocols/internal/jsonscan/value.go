@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jsonscan
+
+import (
+	"math"
+	"strconv"
+)
+
+// Value is a cursor: one value of one document. The zero Value is absent; all its methods give zero results.
+type Value struct {
+	d *Doc
+	i int32
+}
+
+// Exists reports whether there is a value. A JSON null exists.
+func (v Value) Exists() bool { return v.d != nil }
+
+// Doc returns the value's document, nil for an absent value.
+func (v Value) Doc() *Doc { return v.d }
+
+// Index returns the value's place in its document's index.
+func (v Value) Index() int { return int(v.i) }
+
+// At returns the value at index i of the document's index.
+func (d *Doc) At(i int) Value { return Value{d, int32(i)} }
+
+// Kind returns the JSON type.
+func (v Value) Kind() Kind {
+	if v.d == nil {
+		return Absent
+	}
+	return v.d.nodes[v.i].kind
+}
+
+// IsNull reports whether the value is absent or null.
+func (v Value) IsNull() bool { return v.Kind() <= Null }
+
+// Span returns the bytes [off, end) of the value.
+func (v Value) Span() (off, end int) {
+	if v.d == nil {
+		return 0, 0
+	}
+	n := &v.d.nodes[v.i]
+	return int(n.off), int(n.end)
+}
+
+// outer is Span with the member name.
+func (v Value) outer() (off, end int) {
+	n := &v.d.nodes[v.i]
+	if n.flags&flagMember != 0 {
+		return int(n.keyOff) - 1, int(n.end)
+	}
+	return int(n.off), int(n.end)
+}
+
+// Raw returns the bytes of the value as they stand in the document.
+func (v Value) Raw() []byte {
+	if v.d == nil {
+		return nil
+	}
+	n := &v.d.nodes[v.i]
+	return v.d.body[n.off:n.end:n.end]
+}
+
+// First returns the first element or member of an array or object that is not opaque.
+func (v Value) First() Value {
+	if v.d == nil || v.d.nodes[v.i].next == v.i+1 || v.d.nodes[v.i].kind < Array {
+		return Value{}
+	}
+	return Value{v.d, v.i + 1}
+}
+
+// Next returns what follows child in v.
+func (v Value) Next(child Value) Value {
+	n := v.d.nodes[child.i].next
+	if n >= v.d.nodes[v.i].next {
+		return Value{}
+	}
+	return Value{v.d, n}
+}
+
+// Len counts the elements or members.
+func (v Value) Len() int {
+	n := 0
+	for c := v.First(); c.Exists(); c = v.Next(c) {
+		n++
+	}
+	return n
+}
+
+// KeyIs reports whether the value is the member name of an object.
+func (v Value) KeyIs(name string) bool {
+	n := &v.d.nodes[v.i]
+	if n.flags&flagMember == 0 {
+		return false
+	}
+	raw := v.d.body[n.keyOff:n.keyEnd]
+	if n.flags&flagKeyEscaped == 0 {
+		return string(raw) == name
+	}
+	return string(AppendUnescaped(nil, raw)) == name
+}
+
+// Key returns the member name of the value, "" for elements.
+func (v Value) Key() string {
+	if v.d == nil {
+		return ""
+	}
+	n := &v.d.nodes[v.i]
+	raw := v.d.body[n.keyOff:n.keyEnd]
+	if n.flags&flagKeyEscaped == 0 {
+		return view(raw)
+	}
+	return string(AppendUnescaped(nil, raw))
+}
+
+// Get returns the member called name of an object, absent if there is none. It looks at the members in order.
+func (v Value) Get(name string) Value {
+	if v.Kind() != Object {
+		return Value{}
+	}
+	nodes := v.d.nodes
+	for i, end := v.i+1, nodes[v.i].next; i < end; i = nodes[i].next {
+		n := &nodes[i]
+		if n.flags&flagKeyEscaped == 0 {
+			if int(n.keyEnd-n.keyOff) == len(name) && string(v.d.body[n.keyOff:n.keyEnd]) == name {
+				return Value{v.d, i}
+			}
+		} else if (Value{v.d, i}).KeyIs(name) {
+			return Value{v.d, i}
+		}
+	}
+	return Value{}
+}
+
+// Str returns the text of a string. Without escapes it is a view of the document, otherwise memory of a, or, with a
+// nil arena, of its own.
+func (v Value) Str(a *Arena) (string, bool) {
+	if v.Kind() != String {
+		return "", false
+	}
+	n := &v.d.nodes[v.i]
+	raw := v.d.body[n.off+1 : n.end-1]
+	switch {
+	case n.flags&flagEscaped == 0:
+		return view(raw), true
+	case a == nil:
+		return view(AppendUnescaped(make([]byte, 0, len(raw)), raw)), true
+	}
+	return a.unescape(raw), true
+}
+
+// RawStr returns the bytes of the value as a string, without a copy.
+func (v Value) RawStr() string { return view(v.Raw()) }
+
+// Bool returns the value of a boolean.
+func (v Value) Bool() (b, ok bool) {
+	k := v.Kind()
+	return k == True, k == True || k == False
+}
+
+// Int returns the value of a number that is an integer of 64 bits; 1e3 and 2.0 are.
+func (v Value) Int() (int64, bool) {
+	if v.Kind() != Number {
+		return 0, false
+	}
+	s := v.RawStr()
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return n, true
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || f != math.Trunc(f) || f < -1<<53 || f > 1<<53 {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// Float returns the value of a number that a float64 can hold.
+func (v Value) Float() (float64, bool) {
+	if v.Kind() != Number {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(v.RawStr(), 64)
+	return f, err == nil
+}
+
+// Path returns the place of the value, for example messages[3].content[1]. It walks down from the root.
+func (v Value) Path() string {
+	if v.d == nil {
+		return ""
+	}
+	var path []byte
+	for p := (Value{v.d, 0}); p.i != v.i; {
+		index := 0
+		c := p.First()
+		for c.Exists() && v.d.nodes[c.i].next <= v.i {
+			c = p.Next(c)
+			index++
+		}
+		if !c.Exists() {
+			break
+		}
+		if p.Kind() == Array {
+			path = AppendPathIndex(path, index)
+		} else {
+			path = AppendPathKey(path, []byte(c.Key()))
+		}
+		p = c
+	}
+	return string(path)
+}
+
+// Parent returns the array or object that holds the value, absent for the root. It walks down from the root.
+func (v Value) Parent() Value {
+	if v.d == nil || v.i == 0 {
+		return Value{}
+	}
+	p := Value{v.d, 0}
+	for {
+		c := p.First()
+		for c.Exists() && v.d.nodes[c.i].next <= v.i {
+			c = p.Next(c)
+		}
+		if !c.Exists() || c.i == v.i {
+			return p
+		}
+		p = c
+	}
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+)
+
+// Field is a field of a block that an API may hold in a member of its own.
+type Field uint8
+
+// The fields that are patched one by one. FOther stands for all others.
+const (
+	FText Field = iota
+	FSignature
+	FEncrypted
+	FCallID
+	FName
+	FNamespace
+	FArgs
+	FIsError
+	FContent
+	FOther
+)
+
+// Diff returns the fields in which two blocks of the same kind differ.
+func Diff(a, b *block.Block) []Field {
+	var out []Field
+	add := func(differs bool, f Field) {
+		if differs {
+			out = append(out, f)
+		}
+	}
+	add(a.Text != b.Text, FText)
+	add(a.Signature != b.Signature, FSignature)
+	add(a.Encrypted != b.Encrypted, FEncrypted)
+	add(a.CallID != b.CallID, FCallID)
+	add(a.Name != b.Name, FName)
+	add(a.Namespace != b.Namespace, FNamespace)
+	add(a.Args != b.Args, FArgs)
+	add(a.IsError != b.IsError, FIsError)
+	add(!slices.EqualFunc(a.Content, b.Content, block.Block.Equal), FContent)
+	x, y := *a, *b
+	for _, p := range []*block.Block{&x, &y} {
+		p.Text, p.Signature, p.Encrypted, p.CallID, p.Name, p.Namespace, p.Args, p.IsError, p.Content =
+			"", "", "", "", "", "", "", false, nil
+	}
+	add(!x.Equal(y), FOther)
+	return out
+}
+
+// Patch is one member to set: a name, or two with a dot between, and its JSON.
+type Patch struct {
+	Key string
+	Raw []byte
+}
+
+// Apply sets members of the object v. It reports false, and does nothing, if the path of one leads through something
+// that is no object.
+func Apply(e *jsonscan.Edits, v jsonscan.Value, list []Patch) bool {
+	for _, p := range list {
+		if head, _, ok := strings.Cut(p.Key, "."); ok && v.Get(head).Kind() != jsonscan.Object {
+			return false
+		}
+	}
+	for _, p := range list {
+		at, key := v, p.Key
+		if head, tail, ok := strings.Cut(p.Key, "."); ok {
+			at, key = v.Get(head), tail
+		}
+		e.SetMember(at, key, p.Raw)
+	}
+	return true
+}
+
+// Guard reports an edit of something that an earlier edit took away.
+func Guard(e *jsonscan.Edits, v jsonscan.Value) error {
+	if e.Lost(v) {
+		return Stale(v)
+	}
+	return nil
+}
+
+// Stale is the error for a place that an earlier edit changed.
+func Stale(v jsonscan.Value) error {
+	return &block.Error{
+		Kind: block.Stale, Path: v.Path(), Offset: -1, Msg: "an earlier edit rewrote this place; read the turns again",
+	}
+}
+
+// Unsupported is the error for what an API cannot express.
+func Unsupported(msg string) error {
+	return &block.Error{Kind: block.Unsupported, Offset: -1, Msg: msg}
+}
+
+// InsertContent adds the JSON of blocks to content that is a list, in front of the element before (at the end if
+// absent). Content that is a string becomes a list with text(raw string) as one element; content that is absent or null
+// becomes the member name of obj.
+func InsertContent(e *jsonscan.Edits, obj jsonscan.Value, name string, before jsonscan.Value, list [][]byte,
+	text func(raw []byte) []byte) error {
+	c := obj.Get(name)
+	switch {
+	case c.Kind() == jsonscan.Array:
+		if e.Replaced(c) {
+			return Stale(c)
+		}
+		if before.Exists() && before.Parent() != c {
+			before = jsonscan.Value{}
+		}
+		for _, raw := range list {
+			e.Insert(c, before, raw)
+		}
+	case c.Kind() == jsonscan.String:
+		if e.Replaced(c) {
+			return Stale(c)
+		}
+		old := text(c.Raw())
+		if before.Exists() {
+			list = append(slices.Clone(list), old)
+		} else {
+			list = slices.Insert(slices.Clone(list), 0, old)
+		}
+		e.Replace(c, Array(list))
+	default:
+		if c.Exists() && e.Replaced(c) {
+			return Stale(c)
+		}
+		e.SetMember(obj, name, Array(list))
+	}
+	return nil
+}
+
+// Array returns a JSON array of values.
+func Array(list [][]byte) []byte {
+	out := []byte{'['}
+	for i, raw := range list {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, raw...)
+	}
+	return append(out, ']')
+}
+
+// Str returns s as JSON.
+func Str(s string) []byte { return jsonscan.AppendString(nil, s) }
+
+// Bool returns b as JSON.
+func Bool(b bool) []byte { return jsonscan.AppendBool(nil, b) }

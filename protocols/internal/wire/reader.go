@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package wire holds what the request dialects of chat, responses and messages share: a reader of checked JSON with one
+// sticky error, inline media, the difference between two blocks, and the splicing of content that may be a string or a
+// list.
+package wire
+
+import (
+	"strings"
+
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+)
+
+// Reader reads fields of a request. The first fault sticks; all methods go on harmlessly after it, and Err reports it.
+// Absent and null are the same and no fault.
+type Reader struct {
+	arena  jsonscan.Arena
+	lim    block.Limits
+	blocks int
+	slab   []block.Block
+	err    *block.Error
+}
+
+// NewReader returns a reader for the document of root.
+func NewReader(root jsonscan.Value, lim block.Limits) *Reader {
+	r := &Reader{lim: lim}
+	r.arena.Reserve(root.Doc().Escaped())
+	if root.Kind() != jsonscan.Object {
+		r.Want(root, "an object")
+	}
+	return r
+}
+
+// Err returns the first fault.
+func (r *Reader) Err() error {
+	if r.err == nil {
+		return nil
+	}
+	return r.err
+}
+
+// Want records that v should be something else.
+func (r *Reader) Want(v jsonscan.Value, what string) {
+	if r.err == nil {
+		off, _ := v.Span()
+		r.err = &block.Error{
+			Kind: block.WrongType, Path: v.Path(), Offset: int64(off), Msg: what + " was expected, not " + v.Kind().String(),
+		}
+	}
+}
+
+// Missing records that obj lacks the member name.
+func (r *Reader) Missing(obj jsonscan.Value, name, what string) {
+	if r.err == nil {
+		off, _ := obj.Span()
+		path := jsonscan.AppendPathKey([]byte(obj.Path()), []byte(name))
+		r.err = &block.Error{Kind: block.WrongType, Path: string(path), Offset: int64(off), Msg: what + " is required"}
+	}
+}
+
+// Str returns a string.
+func (r *Reader) Str(v jsonscan.Value) string {
+	s, ok := v.Str(&r.arena)
+	if !ok && !v.IsNull() {
+		r.Want(v, "a string")
+	}
+	return s
+}
+
+// Bool returns a boolean.
+func (r *Reader) Bool(v jsonscan.Value) bool {
+	b, ok := v.Bool()
+	if !ok && !v.IsNull() {
+		r.Want(v, "a boolean")
+	}
+	return b
+}
+
+// BoolPtr returns a boolean, nil if absent.
+func (r *Reader) BoolPtr(v jsonscan.Value) *bool {
+	if v.IsNull() {
+		return nil
+	}
+	b := r.Bool(v)
+	return &b
+}
+
+// Int returns an integer, nil if absent.
+func (r *Reader) Int(v jsonscan.Value) *int64 {
+	if v.IsNull() {
+		return nil
+	}
+	n, ok := v.Int()
+	if !ok {
+		r.Want(v, "an integer")
+	}
+	return &n
+}
+
+// Float returns a number, nil if absent.
+func (r *Reader) Float(v jsonscan.Value) *float64 {
+	if v.IsNull() {
+		return nil
+	}
+	f, ok := v.Float()
+	if !ok {
+		r.Want(v, "a number")
+	}
+	return &f
+}
+
+// Object returns v if it is an object; absent otherwise.
+func (r *Reader) Object(v jsonscan.Value) jsonscan.Value {
+	return r.only(v, jsonscan.Object, "an object")
+}
+
+// List returns v if it is an array; absent otherwise.
+func (r *Reader) List(v jsonscan.Value) jsonscan.Value {
+	return r.only(v, jsonscan.Array, "an array")
+}
+
+func (r *Reader) only(v jsonscan.Value, k jsonscan.Kind, what string) jsonscan.Value {
+	if v.Kind() == k {
+		return v
+	}
+	if !v.IsNull() {
+		r.Want(v, what)
+	}
+	return jsonscan.Value{}
+}
+
+// Strs returns a string or a list of strings as a list. Elements of other types are left out.
+func (r *Reader) Strs(v jsonscan.Value) []string {
+	switch v.Kind() {
+	case jsonscan.Absent, jsonscan.Null:
+		return nil
+	case jsonscan.String:
+		return []string{r.Str(v)}
+	case jsonscan.Array:
+		list := make([]string, 0, v.Len())
+		for e := v.First(); e.Exists(); e = v.Next(e) {
+			if e.Kind() == jsonscan.String {
+				list = append(list, r.Str(e))
+			}
+		}
+		return list
+	}
+	r.Want(v, "a string or an array of strings")
+	return nil
+}
+
+// Raw returns the JSON of v, nil if absent or null.
+func (r *Reader) Raw(v jsonscan.Value) []byte {
+	if v.IsNull() {
+		return nil
+	}
+	return v.Raw()
+}
+
+// Blocks returns room for n blocks, counted against the limit.
+func (r *Reader) Blocks(v jsonscan.Value, n int) []block.Block {
+	if r.blocks += n; r.blocks > r.lim.Blocks {
+		r.limit(v, "too many blocks", "blocks", r.lim.Blocks)
+		return nil
+	}
+	if len(r.slab) < n {
+		r.slab = make([]block.Block, max(n, min(64, 4+r.blocks)))
+	}
+	room := r.slab[:0:n]
+	r.slab = r.slab[n:]
+	return room
+}
+
+// Tools returns room for the tools of a list.
+func (r *Reader) Tools(v jsonscan.Value, n int) []block.Tool {
+	if n > r.lim.Tools {
+		r.limit(v, "too many tools", "tools", r.lim.Tools)
+		return nil
+	}
+	return make([]block.Tool, 0, n)
+}
+
+func (r *Reader) limit(v jsonscan.Value, msg, limit string, maximum int) {
+	if r.err == nil {
+		off, _ := v.Span()
+		r.err = &block.Error{
+			Kind: block.LimitPassed, Path: v.Path(), Offset: int64(off), Msg: msg, Limit: limit, Max: int64(maximum),
+		}
+	}
+}
+
+// Content reads content that is a string, a list of blocks, or absent: one reads one block.
+func (r *Reader) Content(v jsonscan.Value, one func(jsonscan.Value) block.Block) []block.Block {
+	switch v.Kind() {
+	case jsonscan.Absent, jsonscan.Null:
+		return nil
+	case jsonscan.String:
+		list := r.Blocks(v, 1)
+		return append(list, block.Block{Kind: block.Text, Text: r.Str(v), At: At(v)})
+	case jsonscan.Array:
+		list := r.Blocks(v, v.Len())
+		for e := v.First(); e.Exists() && r.err == nil; e = v.Next(e) {
+			if e.Kind() == jsonscan.String { // seen from lenient clients
+				list = append(list, block.Block{Kind: block.Text, Text: r.Str(e), At: At(e)})
+				continue
+			}
+			if e.Kind() != jsonscan.Object {
+				r.Want(e, "an object")
+				break
+			}
+			list = append(list, one(e))
+		}
+		return list
+	}
+	r.Want(v, "a string or an array")
+	return nil
+}
+
+// Cache reads a cache breakpoint: cache_control or prompt_cache_breakpoint.
+func (r *Reader) Cache(v jsonscan.Value) *block.Cache {
+	c := r.cacheMember(v)
+	if !c.Exists() {
+		return nil
+	}
+	out := &block.Cache{Type: r.Str(c.Get("type")), TTL: r.Str(c.Get("ttl"))}
+	if m := c.Get("mode"); m.Exists() {
+		out.Type = r.Str(m)
+	}
+	return out
+}
+
+func (r *Reader) cacheMember(v jsonscan.Value) jsonscan.Value {
+	c := v.Get("cache_control")
+	if c.IsNull() {
+		c = v.Get("prompt_cache_breakpoint")
+	}
+	return r.Object(c)
+}
+
+// At returns the place of a value.
+func At(v jsonscan.Value) block.Ref { return block.RefOf(v, v) }
+
+// Inline splits a data: URL into its type and base64 text. ok is false for other URLs and for data that is not base64.
+func Inline(url string) (mime, data string, ok bool) {
+	rest, ok := strings.CutPrefix(url, "data:")
+	if !ok {
+		return "", "", false
+	}
+	head, data, ok := strings.Cut(rest, ",")
+	if !ok {
+		return "", "", false
+	}
+	mime, ok = strings.CutSuffix(head, ";base64")
+	if i := strings.IndexByte(mime, ';'); i >= 0 {
+		mime = mime[:i]
+	}
+	return mime, data, ok
+}
+
+// MediaURL returns media for an address that may be a data: URL.
+func MediaURL(url string) *block.Media {
+	if mime, data, ok := Inline(url); ok {
+		return &block.Media{MIME: mime, Data: data}
+	}
+	return &block.Media{URL: url}
+}
+
+// URLOf returns the address of media, inline data as a data: URL; "" if it has neither.
+func URLOf(m *block.Media) string {
+	if m.Data == "" {
+		return m.URL
+	}
+	mime := m.MIME
+	if mime == "" {
+		mime = "application/octet-stream"
+	}
+	return "data:" + mime + ";base64," + m.Data
+}

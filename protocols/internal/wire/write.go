@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"strconv"
+
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+)
+
+// Obj appends members to an object. It writes the commas; the zero Obj is ready for Open.
+type Obj struct {
+	Buf   []byte
+	comma bool
+}
+
+// Open starts an object behind dst.
+func Open(dst []byte) Obj { return Obj{Buf: append(dst, '{')} }
+
+// Close ends the object and returns the buffer.
+func (o *Obj) Close() []byte { return append(o.Buf, '}') }
+
+// Key starts a member; its value is appended to Buf by the caller. The name is plain.
+func (o *Obj) Key(name string) {
+	if o.comma {
+		o.Buf = append(o.Buf, ',')
+	}
+	o.comma = true
+	o.Buf = append(o.Buf, '"')
+	o.Buf = append(o.Buf, name...)
+	o.Buf = append(o.Buf, '"', ':')
+}
+
+// Str adds a string.
+func (o *Obj) Str(name, s string) {
+	o.Key(name)
+	o.Buf = jsonscan.AppendString(o.Buf, s)
+}
+
+// OptStr adds a string that is not empty.
+func (o *Obj) OptStr(name, s string) {
+	if s != "" {
+		o.Str(name, s)
+	}
+}
+
+// Raw adds a JSON value.
+func (o *Obj) Raw(name string, raw []byte) {
+	o.Key(name)
+	o.Buf = append(o.Buf, raw...)
+}
+
+// OptRaw adds a JSON value that is not empty.
+func (o *Obj) OptRaw(name string, raw []byte) {
+	if len(raw) > 0 {
+		o.Raw(name, raw)
+	}
+}
+
+// Bool adds a boolean.
+func (o *Obj) Bool(name string, b bool) {
+	o.Key(name)
+	o.Buf = jsonscan.AppendBool(o.Buf, b)
+}
+
+// Members collects top-level members.
+type Members []block.Member
+
+// Add appends a member with raw JSON.
+func (m *Members) Add(key, also string, raw []byte) {
+	*m = append(*m, block.Member{Key: key, Also: also, Value: raw})
+}
+
+// Str appends a string that is not empty.
+func (m *Members) Str(key, s string) {
+	if s != "" {
+		m.Add(key, "", Str(s))
+	}
+}
+
+// Int appends an integer that is there.
+func (m *Members) Int(key, also string, n *int64) {
+	if n != nil {
+		m.Add(key, also, strconv.AppendInt(nil, *n, 10))
+	}
+}
+
+// Float appends a number that is there.
+func (m *Members) Float(key string, f *float64) {
+	if f != nil {
+		m.Add(key, "", jsonscan.AppendFloat(nil, *f))
+	}
+}
+
+// True appends a true.
+func (m *Members) True(key string, b bool) {
+	if b {
+		m.Add(key, "", []byte("true"))
+	}
+}
+
+// Strs appends a list of strings that is not empty.
+func (m *Members) Strs(key string, list []string) {
+	if len(list) > 0 {
+		raws := make([][]byte, len(list))
+		for i, s := range list {
+			raws[i] = Str(s)
+		}
+		m.Add(key, "", Array(raws))
+	}
+}
+
+// Opt reports each parameter of a list that is set and that the API lacks.
+type Opt struct {
+	Set  bool
+	Name string
+}
+
+// LoseAll records the options that are set.
+func LoseAll(lose block.Lose, why string, list ...Opt) {
+	for _, o := range list {
+		if o.Set {
+			lose(o.Name, why+": "+o.Name)
+		}
+	}
+}
+
+// IsObject reports whether text is one valid JSON object, checked with the default limits of depth.
+func IsObject(text string) bool {
+	d, err := jsonscan.Scan([]byte(text), jsonscan.Limits{Bytes: 1 << 30, Depth: 128, Values: 1 << 20})
+	return err == nil && d.Root().Kind() == jsonscan.Object
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package messages
+
+import (
+	"strings"
+
+	blk "github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+	"github.com/weft-go/weft/protocols/internal/wire"
+)
+
+// Decode checks and reads a Messages request. The request owns body from here on; nil limits are the defaults. Errors
+// are *[blk.Error].
+//
+// Blocks and fields that are not modelled are kept: they stand in the body. Cost: one pass, about one allocation per
+// turn.
+func Decode(body []byte, lim *blk.Limits) (*blk.Request, error) {
+	return blk.Open(body, reqDialect{}, lim)
+}
+
+// reqDialect is the Messages API's way to say requests. It has no state.
+type reqDialect struct{}
+
+// API returns blk.Messages.
+func (reqDialect) API() blk.API { return blk.Messages }
+
+// Read reads the fields of a checked body.
+func (reqDialect) Read(root jsonscan.Value, lim blk.Limits) (blk.View, error) {
+	r := reqReader{wire.NewReader(root, lim)}
+	var v blk.View
+	r.params(root, &v.Params)
+	r.tools(root.Get("tools"), &v)
+	r.turns(root, &v)
+	return v, r.Err()
+}
+
+type reqReader struct{ *wire.Reader }
+
+func (r reqReader) params(root jsonscan.Value, p *blk.Params) {
+	p.Model = r.Str(root.Get("model"))
+	p.Stream = r.Bool(root.Get("stream"))
+	p.MaxTokens = r.Int(root.Get("max_tokens"))
+	p.Sampling.Temperature = r.Float(root.Get("temperature"))
+	p.Sampling.TopP = r.Float(root.Get("top_p"))
+	p.Sampling.TopK = r.Int(root.Get("top_k"))
+	p.Sampling.Stop = r.Strs(root.Get("stop_sequences"))
+	p.ServiceTier = r.Str(root.Get("service_tier"))
+	p.User = r.Str(r.Object(root.Get("metadata")).Get("user_id"))
+
+	th := r.Object(root.Get("thinking"))
+	switch r.Str(th.Get("type")) {
+	case "enabled":
+		p.Thinking.Mode = blk.ThinkingOn
+	case "disabled":
+		p.Thinking.Mode = blk.ThinkingOff
+	case "adaptive":
+		p.Thinking.Mode = blk.ThinkingAdaptive
+	}
+	p.Thinking.Budget = r.Int(th.Get("budget_tokens"))
+	out := r.Object(root.Get("output_config"))
+	p.Thinking.Effort = r.Str(out.Get("effort"))
+	format := r.Object(out.Get("format"))
+	p.Format.Type = r.Str(format.Get("type"))
+	p.Format.Schema = r.Raw(format.Get("schema"))
+
+	tc := r.Object(root.Get("tool_choice"))
+	switch r.Str(tc.Get("type")) {
+	case "auto":
+		p.ToolChoice.Mode = blk.Auto
+	case "any":
+		p.ToolChoice.Mode = blk.Required
+	case "none":
+		p.ToolChoice.Mode = blk.NoTools
+	case "tool":
+		p.ToolChoice.Mode = blk.Named
+	}
+	p.ToolChoice.Name = r.Str(tc.Get("name"))
+	p.ToolChoice.Serial = r.Bool(tc.Get("disable_parallel_tool_use"))
+}
+
+func (r reqReader) tools(list jsonscan.Value, v *blk.View) {
+	list = r.List(list)
+	if !list.Exists() {
+		return
+	}
+	tools := r.Tools(list, list.Len())
+	for e := list.First(); e.Exists() && r.Err() == nil; e = list.Next(e) {
+		if e.Kind() != jsonscan.Object {
+			r.Want(e, "an object")
+			return
+		}
+		t := blk.Tool{
+			Type: r.Str(e.Get("type")), Name: r.Str(e.Get("name")), Description: r.Str(e.Get("description")),
+			Schema: r.Raw(e.Get("input_schema")), Strict: r.BoolPtr(e.Get("strict")),
+			Deferred: r.Bool(e.Get("defer_loading")), Cache: r.Cache(e), At: wire.At(e),
+		}
+		if t.Type != "" && t.Type != "custom" {
+			t.Kind = blk.Hosted
+		} else if t.Name == "" {
+			r.Missing(e, "name", "a string")
+		}
+		tools = append(tools, t)
+	}
+	v.Tools = tools
+}
+
+func (r reqReader) turns(root jsonscan.Value, v *blk.View) {
+	list := root.Get("messages")
+	if list.Kind() != jsonscan.Array {
+		if list.IsNull() {
+			r.Missing(root, "messages", "an array")
+		}
+		r.Want(list, "an array")
+		return
+	}
+	v.Turns = make([]blk.Turn, 0, list.Len()+1)
+	if sys := root.Get("system"); !sys.IsNull() {
+		v.Turns = append(v.Turns, blk.Turn{Role: blk.RoleSystem, Blocks: r.Content(sys, r.block), At: wire.At(sys)})
+	}
+	for m := list.First(); m.Exists() && r.Err() == nil; m = list.Next(m) {
+		if m.Kind() != jsonscan.Object {
+			r.Want(m, "an object")
+			return
+		}
+		t := blk.Turn{At: wire.At(m)}
+		role := m.Get("role")
+		switch r.Str(role) {
+		case "user":
+			t.Role = blk.RoleUser
+		case "assistant":
+			t.Role = blk.RoleAssistant
+		case "system":
+			t.Role = blk.RoleSystem
+		case "":
+			r.Missing(m, "role", "a string")
+		}
+		t.Blocks = r.Content(m.Get("content"), r.block)
+		v.Turns = append(v.Turns, t)
+	}
+}
+
+func (r reqReader) block(v jsonscan.Value) blk.Block { return r.nested(v, 0) }
+
+// nested reads a block that lies depth levels inside another one.
+func (r reqReader) nested(v jsonscan.Value, depth int) blk.Block {
+	b := blk.Block{Type: r.Str(v.Get("type")), Cache: r.Cache(v), At: wire.At(v)}
+	inner := func(c jsonscan.Value) []blk.Block {
+		if depth >= 2 {
+			return nil
+		}
+		return r.Content(c, func(e jsonscan.Value) blk.Block { return r.nested(e, depth+1) })
+	}
+	switch b.Type {
+	case "text":
+		b.Kind, b.Text = blk.Text, r.Str(v.Get("text"))
+	case "thinking":
+		b.Kind, b.Text, b.Signature = blk.Reasoning, r.Str(v.Get("thinking")), r.Str(v.Get("signature"))
+	case "redacted_thinking":
+		b.Kind, b.Redacted, b.Encrypted = blk.Reasoning, true, r.Str(v.Get("data"))
+	case "tool_use", "server_tool_use", "mcp_tool_use":
+		b.Kind, b.Server = blk.ToolCall, b.Type != "tool_use"
+		b.CallID, b.Name = r.Str(v.Get("id")), r.Str(v.Get("name"))
+		if in := v.Get("input"); in.IsNull() {
+			b.Args = "{}"
+		} else {
+			b.Args = in.RawStr()
+		}
+	case "tool_result", "mcp_tool_result":
+		b.Kind, b.Server = blk.ToolResult, b.Type != "tool_result"
+		b.CallID, b.IsError = r.Str(v.Get("tool_use_id")), r.Bool(v.Get("is_error"))
+		b.Content = inner(v.Get("content"))
+	case "image":
+		b.Kind, b.Media = blk.Image, r.source(v)
+	case "document":
+		b.Kind, b.Media = blk.Document, r.source(v)
+		b.Media.Name = r.Str(v.Get("title"))
+		if c := v.Get("source").Get("content"); !c.IsNull() {
+			b.Content = inner(c)
+		}
+	case "search_result":
+		b.Kind, b.Name = blk.Citation, r.Str(v.Get("title"))
+		b.Media = &blk.Media{URL: r.Str(v.Get("source"))}
+		b.Content = inner(v.Get("content"))
+	case "tool_reference":
+		b.Kind, b.Name = blk.ToolReference, r.Str(v.Get("tool_name"))
+	case "container_upload":
+		b.Kind, b.Media = blk.File, &blk.Media{FileID: r.Str(v.Get("file_id"))}
+	case "compaction":
+		b.Kind, b.Text = blk.Compaction, r.Str(v.Get("content"))
+	default:
+		if strings.HasSuffix(b.Type, "_tool_result") {
+			b.Kind, b.Server, b.CallID = blk.ServerItem, true, r.Str(v.Get("tool_use_id"))
+		}
+	}
+	return b
+}
+
+func (r reqReader) source(v jsonscan.Value) *blk.Media {
+	s := r.Object(v.Get("source"))
+	m := &blk.Media{
+		MIME: r.Str(s.Get("media_type")), Data: r.Str(s.Get("data")), FileID: r.Str(s.Get("file_id")),
+	}
+	if u := r.Str(s.Get("url")); u != "" {
+		if in := wire.MediaURL(u); in.Data != "" {
+			m.MIME, m.Data = in.MIME, in.Data
+		} else {
+			m.URL = u
+		}
+	}
+	return m
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package messages
+
+import (
+	blk "github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+	"github.com/weft-go/weft/protocols/internal/wire"
+)
+
+// Set writes what differs between old and b into the members of the block's object, or the whole block anew.
+func (d reqDialect) Set(e *jsonscan.Edits, _ *blk.Turn, old, b *blk.Block) (bool, error) {
+	v := blk.ValueOf(old.At)
+	if err := wire.Guard(e, v); err != nil {
+		return false, err
+	}
+	if v.Kind() == jsonscan.String { // content that is a string
+		if b.Kind == blk.Text && b.Cache == nil {
+			e.Replace(v, wire.Str(b.Text))
+			return true, nil
+		}
+		raw, err := d.one(b)
+		if err != nil {
+			return false, err
+		}
+		e.Replace(v, wire.Array([][]byte{raw}))
+		return false, nil
+	}
+	if old.Kind == b.Kind && !e.Replaced(v) {
+		patches, ok, err := d.patches(old, b)
+		if err != nil {
+			return false, err
+		}
+		if ok && wire.Apply(e, v, patches) {
+			return true, nil
+		}
+	}
+	raw, err := d.one(b)
+	if err != nil {
+		return false, err
+	}
+	e.Replace(v, raw)
+	return false, nil
+}
+
+// patches returns the members that turn old into b. ok is false when that takes more.
+func (d reqDialect) patches(old, b *blk.Block) (list []wire.Patch, ok bool, err error) {
+	put := func(key string, raw []byte) { list = append(list, wire.Patch{Key: key, Raw: raw}) }
+	for _, f := range wire.Diff(old, b) {
+		switch {
+		case f == wire.FText && b.Kind == blk.Text:
+			put("text", wire.Str(b.Text))
+		case f == wire.FText && b.Kind == blk.Reasoning && !old.Redacted:
+			put("thinking", wire.Str(b.Text))
+		case f == wire.FSignature && b.Kind == blk.Reasoning && !old.Redacted:
+			put("signature", wire.Str(b.Signature))
+		case f == wire.FEncrypted && old.Redacted:
+			put("data", wire.Str(b.Encrypted))
+		case f == wire.FName && b.Kind == blk.ToolCall:
+			put("name", wire.Str(b.Name))
+		case f == wire.FCallID && b.Kind == blk.ToolCall:
+			put("id", wire.Str(b.CallID))
+		case f == wire.FArgs && b.Kind == blk.ToolCall:
+			if !wire.IsObject(b.Args) {
+				return nil, false, wire.Unsupported("the input of a tool call must be a JSON object")
+			}
+			put("input", []byte(b.Args))
+		case f == wire.FCallID && b.Kind == blk.ToolResult:
+			put("tool_use_id", wire.Str(b.CallID))
+		case f == wire.FIsError && b.Kind == blk.ToolResult:
+			put("is_error", wire.Bool(b.IsError))
+		case f == wire.FContent && b.Kind == blk.ToolResult:
+			w := reqWriter{}
+			put("content", w.content(nil, b.Content))
+			if w.err != nil {
+				return nil, false, w.err
+			}
+		default:
+			return nil, false, nil
+		}
+	}
+	return list, true, nil
+}
+
+// one writes a block that the API must be able to express.
+func (d reqDialect) one(b *blk.Block) ([]byte, error) {
+	w := reqWriter{strict: true}
+	raw := w.block(nil, b)
+	if w.err != nil {
+		return nil, w.err
+	}
+	return raw, nil
+}
+
+// Insert adds blocks to the content of a message, of the system text, or of a tool result.
+func (d reqDialect) Insert(e *jsonscan.Edits, t *blk.Turn, holder *blk.Block, at int, list []blk.Block) error {
+	obj, name, siblings := d.holder(t, holder)
+	if err := wire.Guard(e, obj); err != nil {
+		return err
+	}
+	raws := make([][]byte, len(list))
+	for i := range list {
+		raw, err := d.one(&list[i])
+		if err != nil {
+			return err
+		}
+		raws[i] = raw
+	}
+	var before jsonscan.Value
+	if at < len(siblings) {
+		before = blk.ValueOf(siblings[at].At)
+	}
+	return wire.InsertContent(e, obj, name, before, raws, func(raw []byte) []byte {
+		return append(append([]byte(`{"type":"text","text":`), raw...), '}')
+	})
+}
+
+// holder returns the object and the member that hold a turn's or a block's content.
+func (reqDialect) holder(t *blk.Turn, holder *blk.Block) (obj jsonscan.Value, name string, list []blk.Block) {
+	if holder != nil {
+		v := blk.ValueOf(holder.At)
+		if holder.Kind == blk.Document {
+			v = v.Get("source")
+		}
+		return v, "content", holder.Content
+	}
+	v := blk.ValueOf(t.At)
+	if v.KeyIs("system") { // the only turn whose place is a member
+		return v.Doc().Root(), "system", t.Blocks
+	}
+	return v, "content", t.Blocks
+}
+
+// Delete removes a block from a list; content that is a string becomes the empty string, system text goes as a whole.
+func (d reqDialect) Delete(e *jsonscan.Edits, t *blk.Turn, holder *blk.Block, at int) (bool, error) {
+	obj, name, list := d.holder(t, holder)
+	v := blk.ValueOf(list[at].At)
+	if err := wire.Guard(e, v); err != nil {
+		return false, err
+	}
+	c := obj.Get(name)
+	if c != v { // an element
+		e.Delete(c, v)
+		return true, nil
+	}
+	if name == "system" {
+		e.Delete(obj, v)
+	} else {
+		e.Replace(v, []byte(`""`))
+	}
+	return false, nil
+}
+
+// InsertTurn adds a message in front of turn number at. System text in front of everything becomes system blocks.
+func (d reqDialect) InsertTurn(e *jsonscan.Edits, turns []blk.Turn, at int, t *blk.Turn) error {
+	root := e.Doc().Root()
+	hasSystem := len(turns) > 0 && blk.ValueOf(turns[0].At).KeyIs("system")
+	w := reqWriter{strict: true}
+	if (t.Role == blk.RoleSystem || t.Role == blk.RoleDeveloper) && at == 0 {
+		if hasSystem {
+			return d.Insert(e, &turns[0], nil, 0, t.Blocks)
+		}
+		e.SetMember(root, "system", w.content(nil, t.Blocks))
+		return w.err
+	}
+	if at == 0 && hasSystem {
+		return wire.Unsupported("only system text can stand in front of the system text")
+	}
+	raw := w.message(nil, t)
+	if w.err != nil {
+		return w.err
+	}
+	var before jsonscan.Value
+	if at < len(turns) {
+		before = blk.ValueOf(turns[at].At)
+	}
+	e.Insert(root.Get("messages"), before, raw)
+	return nil
+}
+
+// DeleteTurn removes a message, or all system text.
+func (reqDialect) DeleteTurn(e *jsonscan.Edits, t *blk.Turn) error {
+	v := blk.ValueOf(t.At)
+	if v.KeyIs("system") {
+		e.Delete(v.Doc().Root(), v)
+		return nil
+	}
+	e.Delete(v.Doc().Root().Get("messages"), v)
+	return nil
+}

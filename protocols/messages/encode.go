@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package messages
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	blk "github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+	"github.com/weft-go/weft/protocols/internal/wire"
+)
+
+// DefaultMaxTokens is the max_tokens of a converted request that has none: the Messages API demands one.
+const DefaultMaxTokens = 8192
+
+// Encode appends r as a Messages request to dst. A Messages request comes out as it came in, edits applied, without
+// losses. Any other is written anew, and what the API cannot express is in the losses; with opt.Strict the first loss is
+// an error.
+//
+// Leading system and developer text becomes the system field, later one a message with role system. Consecutive turns
+// of tool results become one user message.
+func Encode(dst []byte, r *blk.Request, opt *blk.EncodeOptions) ([]byte, []blk.Loss, error) {
+	return blk.Convert(dst, r, reqDialect{}, opt, appendRequest)
+}
+
+func appendRequest(dst []byte, v *blk.View, lose blk.Lose) []byte {
+	d := reqDialect{}
+	o := wire.Open(dst)
+	for _, m := range d.Members(&v.Params, v.Tools, lose) {
+		o.Raw(m.Key, m.Value)
+	}
+	if v.Params.MaxTokens == nil {
+		lose("max_tokens", "the Messages API demands max_tokens; the default was set")
+		o.Raw("max_tokens", strconv.AppendInt(nil, DefaultMaxTokens, 10))
+	}
+	if len(v.Tools) > 0 {
+		o.Key("tools")
+		o.Buf = append(o.Buf, '[')
+		n := 0
+		for i := range v.Tools {
+			if raw := d.AppendTool(nil, &v.Tools[i], lose); len(raw) > 0 {
+				if n++; n > 1 {
+					o.Buf = append(o.Buf, ',')
+				}
+				o.Buf = append(o.Buf, raw...)
+			}
+		}
+		o.Buf = append(o.Buf, ']')
+	}
+	w := reqWriter{lose: lose}
+	turns := v.Turns
+	var system []blk.Block
+	for len(turns) > 0 && (turns[0].Role == blk.RoleSystem || turns[0].Role == blk.RoleDeveloper) {
+		if turns[0].Role == blk.RoleDeveloper {
+			lose(turns[0].At.Path(), "the developer role became system")
+		}
+		system = append(system, turns[0].Blocks...)
+		turns = turns[1:]
+	}
+	if len(system) > 0 {
+		o.Key("system")
+		o.Buf = w.content(o.Buf, system)
+	}
+	o.Key("messages")
+	o.Buf = append(o.Buf, '[')
+	n := 0
+	for i := 0; i < len(turns); i++ {
+		t := turns[i]
+		for t.Role == blk.RoleTool && i+1 < len(turns) && turns[i+1].Role == blk.RoleTool {
+			i++
+			t.Blocks = slices.Concat(t.Blocks, turns[i].Blocks)
+		}
+		if t.Role == blk.RoleUnknown {
+			lose(t.At.Path(), "a turn of an unknown role")
+			continue
+		}
+		if n++; n > 1 {
+			o.Buf = append(o.Buf, ',')
+		}
+		o.Buf = w.message(o.Buf, &t)
+	}
+	o.Buf = append(o.Buf, ']')
+	return o.Close()
+}
+
+// Members returns the top-level members for the parameters.
+func (reqDialect) Members(p *blk.Params, _ []blk.Tool, lose blk.Lose) []blk.Member {
+	var m wire.Members
+	m.Add("model", "", wire.Str(p.Model))
+	m.Int("max_tokens", "", p.MaxTokens)
+	m.True("stream", p.Stream)
+	s := &p.Sampling
+	m.Float("temperature", s.Temperature)
+	m.Float("top_p", s.TopP)
+	m.Int("top_k", "", s.TopK)
+	m.Strs("stop_sequences", s.Stop)
+	wire.LoseAll(lose, "no field in the Messages API",
+		wire.Opt{Set: s.N != nil && *s.N > 1, Name: "n"},
+		wire.Opt{Set: s.Seed != nil, Name: "seed"},
+		wire.Opt{Set: s.MinP != nil, Name: "min_p"},
+		wire.Opt{Set: s.FrequencyPenalty != nil && *s.FrequencyPenalty != 0, Name: "frequency_penalty"},
+		wire.Opt{Set: s.PresencePenalty != nil && *s.PresencePenalty != 0, Name: "presence_penalty"},
+		wire.Opt{Set: s.RepetitionPenalty != nil, Name: "repetition_penalty"},
+		wire.Opt{Set: len(s.StopTokens) > 0, Name: "stop_token_ids"},
+		wire.Opt{Set: s.IgnoreEOS, Name: "ignore_eos"},
+		wire.Opt{Set: s.Logprobs || s.TopLogprobs != nil, Name: "logprobs"},
+		wire.Opt{Set: p.Verbosity != "", Name: "verbosity"},
+		wire.Opt{Set: p.CacheKey != "", Name: "prompt_cache_key"},
+		wire.Opt{Set: p.Thinking.Summary != "", Name: "reasoning.summary"},
+		wire.Opt{Set: p.Format.Type == "json_object", Name: "response_format json_object"},
+	)
+	if p.User != "" {
+		o := wire.Open(nil)
+		o.Str("user_id", p.User)
+		m.Add("metadata", "", o.Close())
+	}
+	m.Str("service_tier", p.ServiceTier)
+	reqThinking(&m, p)
+	reqChoice(&m, &p.ToolChoice, lose)
+	return m
+}
+
+func reqThinking(m *wire.Members, p *blk.Params) {
+	th := &p.Thinking
+	kind := map[blk.ThinkingMode]string{
+		blk.ThinkingOn: "enabled", blk.ThinkingOff: "disabled", blk.ThinkingAdaptive: "adaptive",
+	}[th.Mode]
+	if kind != "" {
+		o := wire.Open(nil)
+		o.Str("type", kind)
+		if th.Budget != nil {
+			o.Raw("budget_tokens", strconv.AppendInt(nil, *th.Budget, 10))
+		}
+		m.Add("thinking", "", o.Close())
+	}
+	if th.Effort == "" && p.Format.Type != "json_schema" {
+		return
+	}
+	o := wire.Open(nil)
+	o.OptStr("effort", th.Effort)
+	if p.Format.Type == "json_schema" {
+		f := wire.Open(nil)
+		f.Str("type", "json_schema")
+		f.OptRaw("schema", p.Format.Schema)
+		o.Raw("format", f.Close())
+	}
+	m.Add("output_config", "", o.Close())
+}
+
+func reqChoice(m *wire.Members, c *blk.ToolChoice, lose blk.Lose) {
+	kind := map[blk.ChoiceMode]string{
+		blk.Auto: "auto", blk.Required: "any", blk.NoTools: "none", blk.Named: "tool",
+	}[c.Mode]
+	if c.Mode == blk.Allowed {
+		lose("tool_choice", "the Messages API has no list of allowed tools")
+		kind = "auto"
+		if c.Must {
+			kind = "any"
+		}
+	}
+	if kind == "" && c.Serial {
+		kind = "auto"
+	}
+	if kind == "" {
+		return
+	}
+	o := wire.Open(nil)
+	o.Str("type", kind)
+	if c.Mode == blk.Named {
+		o.Str("name", c.Name)
+	}
+	if c.Serial {
+		o.Bool("disable_parallel_tool_use", true)
+	}
+	m.Add("tool_choice", "", o.Close())
+}
+
+// customSchema is the schema that a tool with free text gets where only JSON arguments exist.
+const customSchema = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`
+
+// AppendTool appends the declaration of a tool.
+func (reqDialect) AppendTool(dst []byte, t *blk.Tool, lose blk.Lose) []byte {
+	o := wire.Open(dst)
+	name := t.ModelName
+	if name == "" {
+		name = t.Name
+	}
+	o.Str("name", name)
+	o.OptStr("description", t.Description)
+	switch {
+	case t.Kind == blk.Hosted:
+		lose(t.At.Path(), "a tool that another API runs: "+t.Type)
+		return dst
+	case t.Kind == blk.CustomTool:
+		lose(t.At.Path(), "a tool with free text became one with a string argument")
+		o.Raw("input_schema", []byte(customSchema))
+	case len(t.Schema) > 0:
+		o.Raw("input_schema", t.Schema)
+	default:
+		o.Raw("input_schema", []byte(`{"type":"object","properties":{}}`))
+	}
+	if t.Namespace != "" {
+		lose(t.At.Path(), "the tool's namespace")
+	}
+	if t.Strict != nil && *t.Strict {
+		o.Bool("strict", true)
+	}
+	if t.Deferred {
+		o.Bool("defer_loading", true)
+	}
+	if t.Cache != nil {
+		o.Key("cache_control")
+		o.Buf = reqCache(o.Buf, t.Cache)
+	}
+	return o.Close()
+}
+
+func reqCache(dst []byte, c *blk.Cache) []byte {
+	o := wire.Open(dst)
+	o.Str("type", "ephemeral")
+	o.OptStr("ttl", c.TTL)
+	return o.Close()
+}
+
+// reqWriter writes messages and blocks. In strict mode the first thing that cannot be said is in err, else it is lost.
+type reqWriter struct {
+	strict bool
+	lose   blk.Lose
+	err    error
+}
+
+func (w *reqWriter) cannot(b *blk.Block, why string) {
+	if w.lose != nil {
+		w.lose(b.At.Path(), why)
+		return
+	}
+	if w.err == nil {
+		w.err = wire.Unsupported(why)
+	}
+}
+
+func (w *reqWriter) message(dst []byte, t *blk.Turn) []byte {
+	role := "user"
+	switch t.Role {
+	case blk.RoleAssistant:
+		role = "assistant"
+	case blk.RoleSystem, blk.RoleDeveloper:
+		role = "system"
+	}
+	o := wire.Open(dst)
+	o.Str("role", role)
+	o.Key("content")
+	o.Buf = w.content(o.Buf, t.Blocks)
+	return o.Close()
+}
+
+// content writes one plain text as a string and anything else as a list.
+func (w *reqWriter) content(dst []byte, list []blk.Block) []byte {
+	if len(list) == 1 && list[0].Kind == blk.Text && list[0].Cache == nil {
+		return jsonscan.AppendString(dst, list[0].Text)
+	}
+	dst = append(dst, '[')
+	n := 0
+	for i := range list {
+		if raw := w.block(nil, &list[i]); len(raw) > 0 {
+			if n++; n > 1 {
+				dst = append(dst, ',')
+			}
+			dst = append(dst, raw...)
+		}
+	}
+	return append(dst, ']')
+}
+
+func (w *reqWriter) block(dst []byte, b *blk.Block) []byte {
+	o := wire.Open(dst)
+	switch b.Kind {
+	case blk.Text:
+		o.Str("type", "text")
+		o.Str("text", b.Text)
+	case blk.Refusal:
+		w.cannot(b, "a refusal became text")
+		o.Str("type", "text")
+		o.Str("text", b.Text)
+	case blk.Reasoning:
+		switch {
+		case b.Redacted:
+			o.Str("type", "redacted_thinking")
+			o.Str("data", b.Encrypted)
+		default:
+			if b.Encrypted != "" {
+				w.cannot(b, "the encrypted form of reasoning")
+			}
+			if b.Text == "" && b.Signature == "" && b.Encrypted != "" {
+				return dst
+			}
+			o.Str("type", "thinking")
+			o.Str("thinking", b.Text)
+			o.Str("signature", b.Signature)
+		}
+	case blk.ToolCall:
+		o.Str("type", "tool_use")
+		o.Str("id", reqCallID(b.CallID))
+		o.Str("name", b.Name)
+		switch {
+		case b.Custom:
+			in := wire.Open(nil)
+			in.Str("input", b.Args)
+			o.Raw("input", in.Close())
+		case wire.IsObject(b.Args):
+			o.Raw("input", []byte(b.Args))
+		case strings.TrimSpace(b.Args) == "":
+			o.Raw("input", []byte("{}"))
+		default:
+			w.cannot(b, "arguments that are no JSON object became empty")
+			o.Raw("input", []byte("{}"))
+		}
+	case blk.ToolResult:
+		o.Str("type", "tool_result")
+		o.Str("tool_use_id", reqCallID(b.CallID))
+		o.Key("content")
+		o.Buf = w.content(o.Buf, b.Content)
+		if b.IsError {
+			o.Bool("is_error", true)
+		}
+	case blk.ToolReference:
+		o.Str("type", "tool_reference")
+		o.Str("tool_name", b.Name)
+	case blk.Image, blk.Document, blk.File:
+		if !w.media(&o, b) {
+			w.cannot(b, "media that the Messages API cannot carry: "+b.Kind.String())
+			return dst
+		}
+	case blk.Citation:
+		o.Str("type", "search_result")
+		if b.Media != nil {
+			o.Str("source", b.Media.URL)
+		}
+		o.Str("title", b.Name)
+		o.Key("content")
+		o.Buf = w.content(o.Buf, b.Content)
+	case blk.Compaction:
+		if b.Text == "" {
+			w.cannot(b, "compacted history that only its origin can read")
+			return dst
+		}
+		o.Str("type", "compaction")
+		o.Str("content", b.Text)
+	default:
+		if raw := b.Raw(); w.strict && len(raw) > 0 { // the block of another Messages request, as it was
+			return append(dst, raw...)
+		}
+		w.cannot(b, "a block of another API: "+b.Type)
+		return dst
+	}
+	if b.Cache != nil {
+		o.Key("cache_control")
+		o.Buf = reqCache(o.Buf, b.Cache)
+	}
+	return o.Close()
+}
+
+// media writes type and source.
+func (w *reqWriter) media(o *wire.Obj, b *blk.Block) bool {
+	m := b.Media
+	if m == nil {
+		return false
+	}
+	kind := "document"
+	if b.Kind == blk.Image {
+		kind = "image"
+	} else if b.Kind == blk.File && m.MIME != "" && m.MIME != "application/pdf" && m.MIME != "text/plain" {
+		return false
+	}
+	s := wire.Open(nil)
+	switch {
+	case m.Data != "" && m.MIME == "text/plain" && b.Kind == blk.Document:
+		s.Str("type", "text")
+		s.Str("media_type", m.MIME)
+		s.Str("data", m.Data)
+	case m.Data != "":
+		s.Str("type", "base64")
+		s.Str("media_type", m.MIME)
+		s.Str("data", m.Data)
+	case m.URL != "":
+		s.Str("type", "url")
+		s.Str("url", m.URL)
+	case m.FileID != "":
+		s.Str("type", "file")
+		s.Str("file_id", m.FileID)
+	case len(b.Content) > 0:
+		s.Str("type", "content")
+		s.Key("content")
+		s.Buf = w.content(s.Buf, b.Content)
+	default:
+		return false
+	}
+	o.Str("type", kind)
+	o.Raw("source", s.Close())
+	if kind == "document" {
+		o.OptStr("title", m.Name)
+	}
+	return true
+}
+
+// reqCallID makes a call id from another API acceptable: the Messages API takes letters, digits, _ and -. Other bytes
+// become _ and two hex digits, so that different ids stay different; the rule is the same for calls and results.
+func reqCallID(id string) string {
+	ok := func(c byte) bool {
+		return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '-'
+	}
+	clean := true
+	for i := 0; i < len(id) && clean; i++ {
+		clean = ok(id[i])
+	}
+	if clean {
+		return id
+	}
+	var out []byte
+	for i := 0; i < len(id); i++ {
+		if ok(id[i]) {
+			out = append(out, id[i])
+			continue
+		}
+		out = append(out, '_', "0123456789abcdef"[id[i]>>4], "0123456789abcdef"[id[i]&15])
+	}
+	return string(out)
+}

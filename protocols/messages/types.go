@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package messages
+
+import blk "github.com/weft-go/weft/protocols/block"
+
+// Fields reads what only the Messages API has. Every method looks into the body when it is called.
+type Fields struct{ r *blk.Request }
+
+// Of returns the fields of r that only this API has. On a request of another API all of them are empty.
+func Of(r *blk.Request) Fields {
+	if r.API() != blk.Messages {
+		return Fields{blk.New()}
+	}
+	return Fields{r}
+}
+
+// ContextManagement returns context_management as raw JSON, nil if absent.
+func (f Fields) ContextManagement() []byte { return f.r.Field("context_management") }
+
+// MCPServers returns mcp_servers as raw JSON, nil if absent.
+func (f Fields) MCPServers() []byte { return f.r.Field("mcp_servers") }
+
+// Container returns container, a string or an object, as raw JSON, nil if absent.
+func (f Fields) Container() []byte { return f.r.Field("container") }
+
+// CacheControl returns the request's own cache_control, nil if absent.
+func (f Fields) CacheControl() *blk.Cache {
+	v := f.r.Value("cache_control")
+	kind, ok := v.Get("type").Str(nil)
+	if !ok {
+		return nil
+	}
+	ttl, _ := v.Get("ttl").Str(nil)
+	return &blk.Cache{Type: kind, TTL: ttl}
+}
+
+// ThinkingDisplay returns thinking.display: summarized, omitted, updates; "" if absent.
+func (f Fields) ThinkingDisplay() string {
+	s, _ := f.r.Value("thinking", "display").Str(nil)
+	return s
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package responses
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+	"github.com/weft-go/weft/protocols/internal/wire"
+)
+
+// Decode checks and reads a Responses request. The request owns body from here on; nil limits are the defaults. Errors
+// are *[block.Error].
+//
+// It takes what clients send and not only what the specification allows: messages without type, items without id or
+// status, null where a list belongs. Items, parts and fields that are not modelled are kept: they stand in the body.
+// Cost: one pass, about one allocation per item.
+func Decode(body []byte, lim *block.Limits) (*block.Request, error) {
+	return block.Open(body, reqDialect{}, lim)
+}
+
+// reqDialect is the Responses API's way to say requests. It has no state.
+type reqDialect struct{}
+
+// API returns block.Responses.
+func (reqDialect) API() block.API { return block.Responses }
+
+// Read reads the fields of a checked body.
+func (reqDialect) Read(root jsonscan.Value, lim block.Limits) (block.View, error) {
+	r := reqReader{wire.NewReader(root, lim)}
+	var v block.View
+	r.params(root, &v.Params)
+	if list := r.List(root.Get("tools")); list.Exists() {
+		v.Tools = r.tools(list, "", r.Tools(list, list.Len()))
+	}
+	r.turns(root, &v)
+	return v, r.Err()
+}
+
+type reqReader struct{ *wire.Reader }
+
+func (r reqReader) params(root jsonscan.Value, p *block.Params) {
+	p.Model = r.Str(root.Get("model"))
+	p.Stream = r.Bool(root.Get("stream"))
+	if p.MaxTokens = r.Int(root.Get("max_output_tokens")); p.MaxTokens == nil {
+		p.MaxTokens = r.Int(root.Get("max_tokens")) // Dynamo takes this too
+	}
+	s := &p.Sampling
+	s.Temperature, s.TopP = r.Float(root.Get("temperature")), r.Float(root.Get("top_p"))
+	s.TopLogprobs = r.Int(root.Get("top_logprobs"))
+	th := r.Object(root.Get("reasoning"))
+	p.Thinking.Effort, p.Thinking.Summary = r.Str(th.Get("effort")), r.Str(th.Get("summary"))
+	text := r.Object(root.Get("text"))
+	p.Verbosity = r.Str(text.Get("verbosity"))
+	f := r.Object(text.Get("format"))
+	p.Format.Type, p.Format.Name = r.Str(f.Get("type")), r.Str(f.Get("name"))
+	p.Format.Schema, p.Format.Strict = r.Raw(f.Get("schema")), r.BoolPtr(f.Get("strict"))
+	p.User = r.Str(root.Get("user"))
+	p.CacheKey = r.Str(root.Get("prompt_cache_key"))
+	p.ServiceTier = r.Str(root.Get("service_tier"))
+
+	c := &p.ToolChoice
+	if b := r.BoolPtr(root.Get("parallel_tool_calls")); b != nil {
+		c.Serial = !*b
+	}
+	tc := root.Get("tool_choice")
+	word := ""
+	switch tc.Kind() {
+	case jsonscan.Absent, jsonscan.Null:
+		return
+	case jsonscan.String:
+		word = r.Str(tc)
+	case jsonscan.Object:
+		word = r.Str(tc.Get("type"))
+		c.Serial = c.Serial || r.Bool(tc.Get("disable_parallel_tool_use")) // seen from converters
+	default:
+		r.Want(tc, "a string or an object")
+	}
+	switch word {
+	case "auto":
+		c.Mode = block.Auto
+	case "none":
+		c.Mode = block.NoTools
+	case "required", "any":
+		c.Mode = block.Required
+	case "function", "custom":
+		c.Mode, c.Name = block.Named, r.Str(tc.Get("name"))
+	case "allowed_tools":
+		c.Mode, c.Must = block.Allowed, r.Str(tc.Get("mode")) == "required"
+		for e, list := tc.Get("tools").First(), tc.Get("tools"); e.Exists(); e = list.Next(e) {
+			c.Allow = append(c.Allow, r.Str(e.Get("name")))
+		}
+	}
+}
+
+// tools reads a list of tools; a namespace is read as the tools in it.
+func (r reqReader) tools(list jsonscan.Value, namespace string, out []block.Tool) []block.Tool {
+	for e := list.First(); e.Exists() && r.Err() == nil; e = list.Next(e) {
+		if e.Kind() != jsonscan.Object {
+			r.Want(e, "an object")
+			break
+		}
+		t := block.Tool{
+			Type: r.Str(e.Get("type")), Name: r.Str(e.Get("name")), Namespace: namespace,
+			Description: r.Str(e.Get("description")), Schema: r.Raw(e.Get("parameters")),
+			Strict: r.BoolPtr(e.Get("strict")), Deferred: r.Bool(e.Get("defer_loading")), At: wire.At(e),
+		}
+		switch t.Type {
+		case "function":
+		case "custom":
+			t.Kind, t.Format = block.CustomTool, r.Raw(e.Get("format"))
+		case "namespace":
+			if inner := r.List(e.Get("tools")); inner.Exists() && namespace == "" {
+				r.Tools(inner, len(out)+inner.Len()) // counts against the limit
+				out = r.tools(inner, t.Name, out)
+				continue
+			}
+			t.Kind = block.Hosted
+		default:
+			t.Kind = block.Hosted
+		}
+		if t.Kind != block.Hosted && t.Name == "" {
+			r.Missing(e, "name", "a string")
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+func (r reqReader) turns(root jsonscan.Value, v *block.View) {
+	if in := root.Get("instructions"); !in.IsNull() {
+		v.Turns = append(v.Turns, block.Turn{Role: block.RoleSystem, Blocks: r.Content(in, r.part), At: wire.At(in)})
+	}
+	list := root.Get("input")
+	switch list.Kind() {
+	case jsonscan.Absent, jsonscan.Null:
+		return
+	case jsonscan.String:
+		v.Turns = append(v.Turns, block.Turn{Role: block.RoleUser, Blocks: r.Content(list, r.part), At: wire.At(list)})
+		return
+	case jsonscan.Array:
+	default:
+		r.Want(list, "a string or an array")
+		return
+	}
+	v.Turns = slices.Grow(v.Turns, min(list.Len(), 256))
+	open := false // the last turn is a run that an item of the same role continues
+	for it := list.First(); it.Exists() && r.Err() == nil; it = list.Next(it) {
+		if it.Kind() != jsonscan.Object {
+			r.Want(it, "an object")
+			return
+		}
+		role, blocks, runs := r.item(it)
+		if n := len(v.Turns); open && runs && v.Turns[n-1].Role == role {
+			t := &v.Turns[n-1]
+			t.Blocks = append(t.Blocks, blocks...)
+			t.At = block.RefOf(block.ValueOf(t.At), it)
+			continue
+		}
+		t := block.Turn{Role: role, Blocks: blocks, At: wire.At(it)}
+		if !runs {
+			t.ID = r.Str(it.Get("id"))
+		}
+		v.Turns = append(v.Turns, t)
+		open = runs
+	}
+}
+
+// item reads one input item. runs reports that items of the same role in a row are one turn.
+func (r reqReader) item(it jsonscan.Value) (role block.Role, blocks []block.Block, runs bool) {
+	kind := r.Str(it.Get("type"))
+	b := block.Block{Type: kind, ID: r.Str(it.Get("id")), At: wire.At(it)}
+	one := func() []block.Block { return append(r.Blocks(it, 1), b) }
+	switch kind {
+	case "", "message":
+		switch r.Str(it.Get("role")) {
+		case "user":
+			role = block.RoleUser
+		case "assistant":
+			role = block.RoleAssistant
+		case "system":
+			role = block.RoleSystem
+		case "developer":
+			role = block.RoleDeveloper
+		case "":
+			if kind == "" {
+				if id := it.Get("id"); id.Exists() { // an item reference may come without type
+					return block.RoleUnknown, one(), false
+				}
+			}
+			r.Missing(it, "role", "a string")
+		}
+		return role, r.Content(it.Get("content"), r.part), role == block.RoleAssistant
+	case "reasoning":
+		r.reasoning(it, &b)
+		return block.RoleAssistant, one(), true
+	case "function_call":
+		b.Kind, b.CallID, b.Name = block.ToolCall, r.Str(it.Get("call_id")), r.Str(it.Get("name"))
+		b.Namespace, b.Args = r.Str(it.Get("namespace")), r.Str(it.Get("arguments"))
+		return block.RoleAssistant, one(), true
+	case "custom_tool_call":
+		b.Kind, b.Custom, b.CallID, b.Name = block.ToolCall, true, r.Str(it.Get("call_id")), r.Str(it.Get("name"))
+		b.Namespace, b.Args = r.Str(it.Get("namespace")), r.Str(it.Get("input"))
+		return block.RoleAssistant, one(), true
+	case "function_call_output", "custom_tool_call_output":
+		b.Kind, b.Custom, b.CallID = block.ToolResult, kind == "custom_tool_call_output", r.Str(it.Get("call_id"))
+		if out := it.Get("output"); out.Kind() == jsonscan.Object { // seen: one part without its list
+			b.Content = append(r.Blocks(out, 1), r.part(out))
+		} else {
+			b.Content = r.Content(out, r.part)
+		}
+		return block.RoleTool, one(), true
+	case "compaction", "compaction_summary":
+		b.Kind, b.Encrypted = block.Compaction, r.Str(it.Get("encrypted_content"))
+		return block.RoleAssistant, one(), true
+	case "agent_message":
+		return block.RoleUser, r.Content(it.Get("content"), r.part), false
+	}
+	if b.CallID, _ = it.Get("call_id").Str(nil); strings.HasSuffix(kind, "_output") {
+		b.Kind, b.Server = block.ServerItem, true
+		return block.RoleTool, one(), true
+	}
+	if strings.HasSuffix(kind, "_call") {
+		b.Kind, b.Server = block.ServerItem, true
+		return block.RoleAssistant, one(), true
+	}
+	return block.RoleUnknown, one(), false
+}
+
+// reasoning reads the text of a reasoning item: its content, or if there is none, its summary.
+func (r reqReader) reasoning(it jsonscan.Value, b *block.Block) {
+	b.Kind, b.Encrypted = block.Reasoning, r.Str(it.Get("encrypted_content"))
+	b.Text = r.joined(it.Get("content"))
+	if b.Text == "" {
+		b.Text = r.joined(it.Get("summary"))
+		b.Summary = b.Text != ""
+	}
+}
+
+// joined returns the texts of a list of parts with blank lines between them.
+func (r reqReader) joined(list jsonscan.Value) string {
+	if list.Kind() == jsonscan.String {
+		return r.Str(list)
+	}
+	list = r.List(list)
+	text := ""
+	for p := list.First(); p.Exists(); p = list.Next(p) {
+		if s := r.Str(p.Get("text")); text == "" {
+			text = s
+		} else if s != "" {
+			text += "\n\n" + s
+		}
+	}
+	return text
+}
+
+func (r reqReader) part(v jsonscan.Value) block.Block {
+	b := block.Block{Type: r.Str(v.Get("type")), Cache: r.Cache(v), At: wire.At(v)}
+	switch b.Type {
+	case "input_text", "output_text", "text":
+		b.Kind, b.Text = block.Text, r.Str(v.Get("text"))
+	case "refusal":
+		b.Kind, b.Text = block.Refusal, r.Str(v.Get("refusal"))
+	case "input_image":
+		b.Kind, b.Media = block.Image, wire.MediaURL(r.Str(v.Get("image_url")))
+		b.Media.FileID, b.Media.Detail = r.Str(v.Get("file_id")), r.Str(v.Get("detail"))
+	case "input_audio":
+		a := r.Object(v.Get("input_audio"))
+		b.Kind, b.Media = block.Audio, &block.Media{Data: r.Str(a.Get("data"))}
+		if f := r.Str(a.Get("format")); f != "" {
+			b.Media.MIME = "audio/" + f
+		}
+	case "input_file":
+		b.Kind, b.Media = block.File, wire.MediaURL(r.Str(v.Get("file_url")))
+		if d := r.Str(v.Get("file_data")); d != "" {
+			if mime, data, ok := wire.Inline(d); ok {
+				b.Media.MIME, b.Media.Data = mime, data
+			} else {
+				b.Media.Data = d
+			}
+		}
+		b.Media.FileID, b.Media.Name = r.Str(v.Get("file_id")), r.Str(v.Get("filename"))
+	}
+	return b
+}

@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package responses
+
+import (
+	"strings"
+
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+	"github.com/weft-go/weft/protocols/internal/wire"
+)
+
+// Encode appends r as a Responses request to dst. A Responses request comes out as it came in, edits applied, without
+// losses. Any other is written anew, and what the API cannot express is in the losses; with opt.Strict the first loss is
+// an error.
+//
+// System text becomes messages with role system, reasoning, calls and results become items in the order of the blocks.
+func Encode(dst []byte, r *block.Request, opt *block.EncodeOptions) ([]byte, []block.Loss, error) {
+	return block.Convert(dst, r, reqDialect{}, opt, appendRequest)
+}
+
+func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
+	d := reqDialect{}
+	o := wire.Open(dst)
+	for _, m := range d.Members(&v.Params, v.Tools, lose) {
+		o.Raw(m.Key, m.Value)
+	}
+	if len(v.Tools) > 0 {
+		var tools [][]byte
+		for i := range v.Tools {
+			if raw := d.AppendTool(nil, &v.Tools[i], lose); len(raw) > 0 {
+				tools = append(tools, raw)
+			}
+		}
+		o.Raw("tools", wire.Array(tools))
+	}
+	w := reqWriter{lose: lose, custom: map[string]bool{}}
+	o.Key("input")
+	o.Buf = append(o.Buf, '[')
+	n := 0
+	for i := range v.Turns {
+		for _, raw := range w.turn(&v.Turns[i]) {
+			if n++; n > 1 {
+				o.Buf = append(o.Buf, ',')
+			}
+			o.Buf = append(o.Buf, raw...)
+		}
+	}
+	o.Buf = append(o.Buf, ']')
+	return o.Close()
+}
+
+// Members returns the top-level members for the parameters.
+func (reqDialect) Members(p *block.Params, tools []block.Tool, lose block.Lose) []block.Member {
+	var m wire.Members
+	m.Add("model", "", wire.Str(p.Model))
+	m.Int("max_output_tokens", "max_tokens", p.MaxTokens)
+	m.True("stream", p.Stream)
+	s := &p.Sampling
+	m.Float("temperature", s.Temperature)
+	m.Float("top_p", s.TopP)
+	m.Int("top_logprobs", "", s.TopLogprobs)
+	wire.LoseAll(lose, "no field in the Responses API",
+		wire.Opt{Set: s.N != nil && *s.N > 1, Name: "n"},
+		wire.Opt{Set: s.Seed != nil, Name: "seed"},
+		wire.Opt{Set: len(s.Stop) > 0, Name: "stop"},
+		wire.Opt{Set: s.MinP != nil, Name: "min_p"},
+		wire.Opt{Set: s.TopK != nil, Name: "top_k"},
+		wire.Opt{Set: s.FrequencyPenalty != nil && *s.FrequencyPenalty != 0, Name: "frequency_penalty"},
+		wire.Opt{Set: s.PresencePenalty != nil && *s.PresencePenalty != 0, Name: "presence_penalty"},
+		wire.Opt{Set: s.RepetitionPenalty != nil, Name: "repetition_penalty"},
+		wire.Opt{Set: len(s.StopTokens) > 0, Name: "stop_token_ids"},
+		wire.Opt{Set: s.IgnoreEOS, Name: "ignore_eos"},
+		wire.Opt{Set: s.Logprobs && s.TopLogprobs == nil, Name: "logprobs"},
+		wire.Opt{Set: p.Thinking.Budget != nil, Name: "thinking.budget_tokens"},
+		wire.Opt{Set: p.Thinking.Mode != block.ThinkingDefault, Name: "thinking.type"},
+	)
+	if p.Thinking.Effort != "" || p.Thinking.Summary != "" {
+		o := wire.Open(nil)
+		o.OptStr("effort", p.Thinking.Effort)
+		o.OptStr("summary", p.Thinking.Summary)
+		m.Add("reasoning", "", o.Close())
+	}
+	if p.Format.Type != "" || p.Verbosity != "" {
+		o := wire.Open(nil)
+		if p.Format.Type != "" {
+			f := wire.Open(nil)
+			f.Str("type", p.Format.Type)
+			if p.Format.Type == "json_schema" {
+				name := p.Format.Name
+				if name == "" {
+					name = "answer"
+				}
+				f.Str("name", name)
+				f.OptRaw("schema", p.Format.Schema)
+				if p.Format.Strict != nil {
+					f.Bool("strict", *p.Format.Strict)
+				}
+			}
+			o.Raw("format", f.Close())
+		}
+		o.OptStr("verbosity", p.Verbosity)
+		m.Add("text", "", o.Close())
+	}
+	m.Str("user", p.User)
+	m.Str("prompt_cache_key", p.CacheKey)
+	m.Str("service_tier", p.ServiceTier)
+	reqChoice(&m, &p.ToolChoice, tools)
+	return m
+}
+
+// reqChoice writes tool_choice and parallel_tool_calls.
+func reqChoice(m *wire.Members, c *block.ToolChoice, tools []block.Tool) {
+	named := func(name string) []byte {
+		kind := "function"
+		for i := range tools {
+			if tools[i].Name == name && tools[i].Kind == block.CustomTool {
+				kind = "custom"
+			}
+		}
+		o := wire.Open(nil)
+		o.Str("type", kind)
+		o.Str("name", name)
+		return o.Close()
+	}
+	switch c.Mode {
+	case block.Auto:
+		m.Str("tool_choice", "auto")
+	case block.NoTools:
+		m.Str("tool_choice", "none")
+	case block.Required:
+		m.Str("tool_choice", "required")
+	case block.Named:
+		m.Add("tool_choice", "", named(c.Name))
+	case block.Allowed:
+		var list [][]byte
+		for _, n := range c.Allow {
+			list = append(list, named(n))
+		}
+		o := wire.Open(nil)
+		o.Str("type", "allowed_tools")
+		if c.Must {
+			o.Str("mode", "required")
+		} else {
+			o.Str("mode", "auto")
+		}
+		o.Raw("tools", wire.Array(list))
+		m.Add("tool_choice", "", o.Close())
+	}
+	if c.Serial {
+		m.Add("parallel_tool_calls", "", []byte("false"))
+	}
+}
+
+// AppendTool appends the declaration of a tool.
+func (reqDialect) AppendTool(dst []byte, t *block.Tool, lose block.Lose) []byte {
+	if t.Kind == block.Hosted {
+		lose(t.At.Path(), "a tool that another API runs: "+t.Type)
+		return dst
+	}
+	if t.Cache != nil {
+		lose(t.At.Path(), "a cache breakpoint on a tool")
+	}
+	o := wire.Open(dst)
+	if t.Kind == block.CustomTool {
+		o.Str("type", "custom")
+		o.Str("name", t.Name)
+		o.OptStr("description", t.Description)
+		o.OptRaw("format", reqFormat(t.Format))
+	} else {
+		o.Str("type", "function")
+		o.Str("name", t.Name)
+		o.OptStr("description", t.Description)
+		if len(t.Schema) > 0 {
+			o.Raw("parameters", t.Schema)
+		} else {
+			o.Raw("parameters", []byte(`{"type":"object","properties":{}}`))
+		}
+		o.Bool("strict", t.Strict != nil && *t.Strict)
+	}
+	if t.Deferred {
+		o.Bool("defer_loading", true)
+	}
+	return o.Close()
+}
+
+// reqFormat returns a custom tool's format in the flat form of this API; the Chat API has it nested.
+func reqFormat(raw []byte) []byte {
+	d, err := jsonscan.Scan(raw, jsonscan.Limits{Bytes: 1 << 30, Depth: 64, Values: 1 << 16})
+	if err != nil {
+		return raw
+	}
+	g := d.Root().Get("grammar")
+	if g.Kind() != jsonscan.Object {
+		return raw
+	}
+	o := wire.Open(nil)
+	o.Str("type", "grammar")
+	o.OptRaw("syntax", g.Get("syntax").Raw())
+	o.OptRaw("definition", g.Get("definition").Raw())
+	return o.Close()
+}
+
+// reqWriter writes items and parts. In strict mode the first thing that cannot be said is in err, else it is lost.
+type reqWriter struct {
+	strict bool
+	lose   block.Lose
+	err    error
+	custom map[string]bool // call ids of custom tools
+}
+
+func (w *reqWriter) cannot(b *block.Block, why string) {
+	if w.lose != nil {
+		w.lose(b.At.Path(), why)
+		return
+	}
+	if w.err == nil {
+		w.err = wire.Unsupported(why)
+	}
+}
+
+// soft is a loss, but no reason to refuse an edit.
+func (w *reqWriter) soft(b *block.Block, why string) {
+	if w.lose != nil {
+		w.lose(b.At.Path(), why)
+	}
+}
+
+// turn writes the items of a turn: runs of parts as messages, everything else as items, in order.
+func (w *reqWriter) turn(t *block.Turn) (items [][]byte) {
+	if t.Role == block.RoleUnknown {
+		w.cannot(&block.Block{At: t.At}, "a turn of an unknown role")
+		return nil
+	}
+	if t.Name != "" {
+		w.soft(&block.Block{At: t.At}, "the name of a participant")
+	}
+	for i := 0; i < len(t.Blocks); {
+		if isItem(&t.Blocks[i]) {
+			if raw := w.item(nil, &t.Blocks[i]); len(raw) > 0 {
+				items = append(items, raw)
+			}
+			i++
+			continue
+		}
+		n := 1
+		for i+n < len(t.Blocks) && !isItem(&t.Blocks[i+n]) {
+			n++
+		}
+		items = append(items, w.message(nil, t.Role, t.ID, t.Blocks[i:i+n]))
+		i += n
+	}
+	return items
+}
+
+func (w *reqWriter) message(dst []byte, role block.Role, id string, list []block.Block) []byte {
+	if role == block.RoleTool {
+		role = block.RoleUser
+	}
+	o := wire.Open(dst)
+	o.Str("type", "message")
+	o.OptStr("id", id)
+	o.Str("role", role.String())
+	o.Key("content")
+	o.Buf = w.parts(o.Buf, list, role)
+	return o.Close()
+}
+
+func (w *reqWriter) parts(dst []byte, list []block.Block, role block.Role) []byte {
+	dst = append(dst, '[')
+	n := 0
+	for i := range list {
+		if raw := w.part(nil, &list[i], role); len(raw) > 0 {
+			if n++; n > 1 {
+				dst = append(dst, ',')
+			}
+			dst = append(dst, raw...)
+		}
+	}
+	return append(dst, ']')
+}
+
+// output writes the content of a result: one text as a string and anything else as a list.
+func (w *reqWriter) output(dst []byte, list []block.Block) []byte {
+	if len(list) == 0 {
+		return append(dst, `""`...)
+	}
+	if len(list) == 1 && list[0].Kind == block.Text {
+		return jsonscan.AppendString(dst, list[0].Text)
+	}
+	return w.parts(dst, list, block.RoleUser)
+}
+
+func (w *reqWriter) item(dst []byte, b *block.Block) []byte {
+	o := wire.Open(dst)
+	switch b.Kind {
+	case block.Reasoning:
+		if b.Redacted {
+			w.cannot(b, "reasoning that only its origin can read")
+			return dst
+		}
+		if b.Signature != "" {
+			w.soft(b, "the signature of reasoning")
+		}
+		o.Str("type", "reasoning")
+		o.OptStr("id", b.ID)
+		if b.Summary {
+			o.Raw("summary", textPart("summary_text", b.Text))
+		} else {
+			o.Raw("summary", []byte("[]"))
+			if b.Text != "" {
+				o.Raw("content", textPart("reasoning_text", b.Text))
+			}
+		}
+		o.OptStr("encrypted_content", b.Encrypted)
+	case block.ToolCall:
+		if b.Server {
+			w.cannot(b, "a call of a tool that another API runs")
+			return dst
+		}
+		kind, args := "function_call", "arguments"
+		if b.Custom {
+			kind, args = "custom_tool_call", "input"
+			if w.custom != nil {
+				w.custom[b.CallID] = true
+			}
+		}
+		o.Str("type", kind)
+		o.OptStr("id", b.ID)
+		o.Str("call_id", b.CallID)
+		o.Str("name", b.Name)
+		o.OptStr("namespace", b.Namespace)
+		o.Str(args, b.Args)
+	case block.ToolResult:
+		if b.IsError {
+			w.soft(b, "the mark of a failed tool")
+		}
+		kind := "function_call_output"
+		if b.Custom || w.custom[b.CallID] {
+			kind = "custom_tool_call_output"
+		}
+		o.Str("type", kind)
+		o.OptStr("id", b.ID)
+		o.Str("call_id", b.CallID)
+		o.Key("output")
+		o.Buf = w.output(o.Buf, b.Content)
+	case block.Compaction:
+		if b.Encrypted == "" {
+			w.cannot(b, "compacted history became a message")
+			return w.message(dst, block.RoleAssistant, "", []block.Block{{Kind: block.Text, Text: b.Text}})
+		}
+		o.Str("type", "compaction")
+		o.Str("encrypted_content", b.Encrypted)
+	default:
+		if raw := b.Raw(); w.strict && len(raw) > 0 { // the item of another Responses request, as it was
+			return append(dst, raw...)
+		}
+		w.cannot(b, "a block of another API: "+b.Type)
+		return dst
+	}
+	return o.Close()
+}
+
+// textPart writes a list with one part of text.
+func textPart(kind, text string) []byte {
+	o := wire.Open([]byte{'['})
+	o.Str("type", kind)
+	o.Str("text", text)
+	return append(o.Close(), ']')
+}
+
+// textType is the type of text in a message of the role.
+func textType(role block.Role) string {
+	if role == block.RoleAssistant {
+		return "output_text"
+	}
+	return "input_text"
+}
+
+// part writes a content part; nothing if the API has none for it.
+func (w *reqWriter) part(dst []byte, b *block.Block, role block.Role) []byte {
+	o := wire.Open(dst)
+	switch b.Kind {
+	case block.Text:
+		o.Str("type", textType(role))
+		o.Str("text", b.Text)
+	case block.Refusal:
+		o.Str("type", "refusal")
+		o.Str("refusal", b.Text)
+	case block.Image:
+		o.Str("type", "input_image")
+		switch {
+		case b.Media != nil && b.Media.FileID != "":
+			o.Str("file_id", b.Media.FileID)
+		case b.Media != nil && wire.URLOf(b.Media) != "":
+			o.Str("image_url", wire.URLOf(b.Media))
+		default:
+			w.cannot(b, "an image without data")
+			return dst
+		}
+		if b.Media.Detail != "" {
+			o.Str("detail", b.Media.Detail)
+		}
+	case block.Audio:
+		if b.Media == nil || b.Media.Data == "" {
+			w.cannot(b, "audio that is not inline")
+			return dst
+		}
+		in := wire.Open(nil)
+		in.Str("data", b.Media.Data)
+		in.OptStr("format", strings.TrimPrefix(b.Media.MIME, "audio/"))
+		o.Str("type", "input_audio")
+		o.Raw("input_audio", in.Close())
+	case block.File, block.Document:
+		return w.file(dst, b, role)
+	case block.Citation, block.ToolReference:
+		w.cannot(b, "a "+b.Kind.String()+" became text")
+		o.Str("type", textType(role))
+		o.Str("text", strings.Trim(b.Name+"\n"+block.JoinText(b.Content, "\n"), "\n"))
+	default:
+		if raw := b.Raw(); w.strict && len(raw) > 0 { // the part of another Responses request, as it was
+			return append(dst, raw...)
+		}
+		w.cannot(b, "a block of another API: "+b.Type)
+		return dst
+	}
+	if b.Cache != nil {
+		w.soft(b, "a cache breakpoint")
+	}
+	return o.Close()
+}
+
+func (w *reqWriter) file(dst []byte, b *block.Block, role block.Role) []byte {
+	o := wire.Open(dst)
+	m := b.Media
+	if m == nil {
+		m = &block.Media{}
+	}
+	text := ""
+	if m.MIME == "text/plain" {
+		text = m.Data
+	} else if m.Data == "" {
+		text = block.JoinText(b.Content, "\n")
+	}
+	switch {
+	case text != "":
+		w.soft(b, "a document became text")
+		o.Str("type", textType(role))
+		o.Str("text", strings.Trim(m.Name+"\n"+text, "\n"))
+	case m.Data != "" || m.FileID != "" || m.URL != "":
+		o.Str("type", "input_file")
+		o.OptStr("filename", m.Name)
+		o.OptStr("file_id", m.FileID)
+		if m.Data != "" {
+			o.Str("file_data", wire.URLOf(m))
+		} else {
+			o.OptStr("file_url", m.URL)
+		}
+	default:
+		w.cannot(b, "a file without data")
+		return dst
+	}
+	return o.Close()
+}

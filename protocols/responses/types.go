@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package responses
+
+import "github.com/weft-go/weft/protocols/block"
+
+// Fields reads what only the Responses API has. Every method looks into the body when it is called.
+type Fields struct{ r *block.Request }
+
+// Of returns the fields of r that only this API has. On a request of another API all of them are empty.
+func Of(r *block.Request) Fields {
+	if r.API() != block.Responses {
+		return Fields{block.New()}
+	}
+	return Fields{r}
+}
+
+// PreviousResponseID returns the stored response that this request continues, "" if none.
+func (f Fields) PreviousResponseID() string {
+	s, _ := f.r.Value("previous_response_id").Str(nil)
+	return s
+}
+
+// Include returns the extra output that is wanted, for example reasoning.encrypted_content.
+func (f Fields) Include() []string {
+	var list []string
+	v := f.r.Value("include")
+	for e := v.First(); e.Exists(); e = v.Next(e) {
+		if s, ok := e.Str(nil); ok {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// Store reports whether the response is to be kept; true if the request is silent.
+func (f Fields) Store() bool {
+	b, ok := f.r.Value("store").Bool()
+	return b || !ok
+}
+
+// Background reports whether the response is to be made in the background.
+func (f Fields) Background() bool {
+	b, _ := f.r.Value("background").Bool()
+	return b
+}
+
+// ReasoningContext returns reasoning.context: which past reasoning stays (auto, current_turn, all_turns); "" if absent.
+func (f Fields) ReasoningContext() string {
+	s, _ := f.r.Value("reasoning", "context").Str(nil)
+	return s
+}
+
+// Metadata returns metadata as raw JSON, nil if absent.
+func (f Fields) Metadata() []byte { return f.r.Field("metadata") }
+
+// ClientMetadata returns Codex's client_metadata as raw JSON, nil if absent.
+func (f Fields) ClientMetadata() []byte { return f.r.Field("client_metadata") }
