@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vllm
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+)
+
+// A cache is the prefix cache: full blocks of tokens under chained hashes, bounded, least recently used out first.
+//
+// A block is pinned while a lease holds it and waits in the free list otherwise. Invariants:
+//
+//	len(blocks) <= capacity
+//	a block is in the free list exactly when refs == 0
+//	the parent of a cached block is cached, and stands behind it in the free list if both are free
+//
+// The last one holds because a lease pins a prefix from its first block on and unpins it from its last: whoever touches
+// a block touches its ancestors later. One goroutine at a time.
+type cache struct {
+	size     int // tokens per block
+	capacity int // blocks
+	blocks   map[uint64]*node
+	free     node // ring of unpinned blocks; free.next is the first to go
+	freeLen  int
+
+	changes []change // since the last call of take
+}
+
+// A node is one cached block.
+type node struct {
+	hash, parent uint64
+	root         bool // no parent
+	tokens       []uint32
+	refs         int
+	prev, next   *node // in the free list, nil outside it
+}
+
+// A change is a run of blocks that entered or left the cache.
+type change struct {
+	removed bool
+	hashes  []uint64
+	parent  uint64 // of the first stored block
+	root    bool   // the first stored block has no parent
+	tokens  []uint32
+}
+
+func newCache(size, capacity int) *cache {
+	c := &cache{size: size, capacity: capacity, blocks: make(map[uint64]*node)}
+	c.free.prev, c.free.next = &c.free, &c.free
+	return c
+}
+
+// hashBlock returns the hash of a block behind parent: the last 8 bytes of SHA-256(parent, tokens), little-endian inside.
+func hashBlock(scratch []byte, parent uint64, root bool, tokens []uint32) (uint64, []byte) {
+	scratch = scratch[:0]
+	if !root {
+		scratch = binary.LittleEndian.AppendUint64(scratch, parent)
+	}
+	for _, t := range tokens {
+		scratch = binary.LittleEndian.AppendUint32(scratch, t)
+	}
+	sum := sha256.Sum256(scratch)
+	return binary.BigEndian.Uint64(sum[24:]), scratch
+}
+
+// A lease is the part of one sequence that the cache holds for it, pinned.
+type lease struct {
+	c       *cache
+	nodes   []*node // nodes[i] holds tokens [i*size, (i+1)*size)
+	full    bool    // the cache had no room: nothing more of this sequence is stored
+	scratch []byte
+}
+
+// acquire pins the longest cached prefix of tokens, at least one token short of all of them.
+func (c *cache) acquire(tokens []uint32) *lease {
+	l := &lease{c: c}
+	l.extend(tokens[:max(len(tokens)-1, 0)])
+	return l
+}
+
+// extend pins the blocks of tokens that the cache holds behind the lease's last one.
+func (l *lease) extend(tokens []uint32) {
+	for (len(l.nodes)+1)*l.c.size <= len(tokens) {
+		hash, part := l.next(tokens)
+		n := l.c.blocks[hash]
+		if n == nil || !slices.Equal(n.tokens, part) {
+			return
+		}
+		l.c.pin(n)
+		l.nodes = append(l.nodes, n)
+	}
+}
+
+// cached returns how many tokens the lease holds.
+func (l *lease) cached() int { return len(l.nodes) * l.c.size }
+
+// store makes the cache hold every full block of tokens, of which the lease's blocks are a prefix.
+func (l *lease) store(tokens []uint32) {
+	c := l.c
+	if l.full {
+		return
+	}
+	l.extend(tokens) // what other requests computed meanwhile; all blocks behind it are new, for parents outlive children
+	first := len(l.nodes)
+	count := c.makeRoom(len(tokens)/c.size - first)
+	l.full = count < len(tokens)/c.size-first
+	if count == 0 {
+		return
+	}
+	run := change{root: first == 0, tokens: slices.Clone(tokens[first*c.size : (first+count)*c.size])}
+	if first > 0 {
+		run.parent = l.nodes[first-1].hash
+	}
+	for i := range count {
+		hash, _ := l.next(tokens)
+		if c.blocks[hash] != nil { // two prefixes under one hash
+			l.full = true
+			run.tokens = run.tokens[:i*c.size]
+			break
+		}
+		n := &node{hash: hash, root: first+i == 0, tokens: run.tokens[i*c.size : (i+1)*c.size], refs: 1}
+		if !n.root {
+			n.parent = l.nodes[first+i-1].hash
+		}
+		c.blocks[hash] = n
+		run.hashes = append(run.hashes, hash)
+		l.nodes = append(l.nodes, n)
+	}
+	if len(run.hashes) > 0 {
+		c.changes = append(c.changes, run)
+	}
+}
+
+// next returns the hash and the tokens of the block behind the lease.
+func (l *lease) next(tokens []uint32) (uint64, []uint32) {
+	i := len(l.nodes)
+	part := tokens[i*l.c.size : (i+1)*l.c.size]
+	var parent uint64
+	if i > 0 {
+		parent = l.nodes[i-1].hash
+	}
+	var hash uint64
+	hash, l.scratch = hashBlock(l.scratch, parent, i == 0, part)
+	return hash, part
+}
+
+// release unpins the blocks, the last one first, so that it is also the first to be evicted.
+func (l *lease) release() {
+	for _, n := range slices.Backward(l.nodes) {
+		if n.refs--; n.refs == 0 {
+			l.c.link(n)
+		}
+	}
+	l.nodes, l.full = nil, true
+}
+
+// makeRoom makes room for n blocks, as far as unpinned blocks allow, and returns for how many there is room.
+func (c *cache) makeRoom(n int) int {
+	var removed []uint64
+	for c.capacity-len(c.blocks) < n && c.free.next != &c.free {
+		old := c.free.next
+		c.unlink(old)
+		delete(c.blocks, old.hash)
+		removed = append(removed, old.hash)
+	}
+	if removed != nil {
+		c.changes = append(c.changes, change{removed: true, hashes: removed})
+	}
+	return max(0, min(n, c.capacity-len(c.blocks)))
+}
+
+func (c *cache) pin(n *node) {
+	if n.refs++; n.refs == 1 {
+		c.unlink(n)
+	}
+}
+
+func (c *cache) link(n *node) {
+	n.prev, n.next = c.free.prev, &c.free
+	n.prev.next, n.next.prev = n, n
+	c.freeLen++
+}
+
+func (c *cache) unlink(n *node) {
+	n.prev.next, n.next.prev = n.next, n.prev
+	n.prev, n.next = nil, nil
+	c.freeLen--
+}
+
+// take returns the changes since the last call.
+func (c *cache) take() []change {
+	out := c.changes
+	c.changes = nil
+	return out
+}
+
+// snapshot returns what the cache holds as stored runs of one block each, parents before children.
+func (c *cache) snapshot() []change {
+	out := make([]change, 0, len(c.blocks))
+	seen := make(map[uint64]bool, len(c.blocks))
+	var path []*node
+	for _, n := range c.blocks {
+		for !seen[n.hash] {
+			path, seen[n.hash] = append(path, n), true
+			if n.root {
+				break
+			}
+			n = c.blocks[n.parent]
+		}
+		for ; len(path) > 0; path = path[:len(path)-1] {
+			p := path[len(path)-1]
+			out = append(out, change{hashes: []uint64{p.hash}, parent: p.parent, root: p.root, tokens: p.tokens})
+		}
+	}
+	return out
+}

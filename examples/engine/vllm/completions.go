@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vllm
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weft-go/weft/tokenizers"
+)
+
+// completionRequest is the part of vLLM's request that the engine reads. Other fields are ignored.
+type completionRequest struct {
+	Model         string          `json:"model"`
+	Prompt        json.RawMessage `json:"prompt"`
+	MaxTokens     *int            `json:"max_tokens"`
+	N             *int            `json:"n"`
+	Stream        bool            `json:"stream"`
+	StreamOptions *struct {
+		IncludeUsage         bool `json:"include_usage"`
+		ContinuousUsageStats bool `json:"continuous_usage_stats"`
+	} `json:"stream_options"`
+	Stop              json.RawMessage `json:"stop"`
+	StopTokenIDs      []uint32        `json:"stop_token_ids"`
+	IncludeStop       bool            `json:"include_stop_str_in_output"`
+	IgnoreEOS         bool            `json:"ignore_eos"`
+	SkipSpecialTokens *bool           `json:"skip_special_tokens"`
+	ReturnTokenIDs    bool            `json:"return_token_ids"`
+}
+
+type usage struct {
+	Prompt        int `json:"prompt_tokens"`
+	Total         int `json:"total_tokens"`
+	Completion    int `json:"completion_tokens"`
+	PromptDetails *struct {
+		Cached int `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+}
+
+type completionChoice struct {
+	Index        int      `json:"index"`
+	Text         string   `json:"text"`
+	Logprobs     *int     `json:"logprobs"` // always null
+	FinishReason *string  `json:"finish_reason"`
+	StopReason   any      `json:"stop_reason"` // string, token id or null
+	PromptIDs    []uint32 `json:"prompt_token_ids,omitempty"`
+	IDs          []uint32 `json:"token_ids,omitempty"`
+}
+
+type completionBody struct {
+	ID      string             `json:"id"`
+	Object  string             `json:"object"`
+	Created int64              `json:"created"`
+	Model   string             `json:"model"`
+	Choices []completionChoice `json:"choices"`
+	Usage   *usage             `json:"usage,omitempty"`
+}
+
+// A completion is one /v1/completions request being answered.
+type completion struct {
+	e    *Engine
+	req  completionRequest
+	job  job
+	body completionBody // of the next chunk, or of the whole answer
+
+	eos     []uint32
+	decode  *tokenizers.Stream
+	stops   stopper
+	pending []byte // text of the chunk being built
+	w       http.ResponseWriter
+	flush   func() error
+	started bool
+}
+
+func (e *Engine) completions(w http.ResponseWriter, r *http.Request) {
+	c, bad := e.newCompletion(w, r)
+	if bad == nil {
+		bad = e.admit(r.Context())
+	}
+	if bad != nil {
+		bad.write(w)
+		return
+	}
+	defer e.leave()
+	if c.job.fail.Mode == Refuse {
+		(&apiError{http.StatusInternalServerError, "InternalServerError", "", "injected failure"}).write(w)
+		return
+	}
+	err := e.run(r.Context(), &c.job, c.token)
+	switch {
+	case err == nil:
+		c.end()
+	case errors.Is(err, errInjected) && c.job.fail.Mode == ErrorLine || errors.Is(err, errClosed) && !c.started:
+		ae := &apiError{http.StatusInternalServerError, "InternalServerError", "", err.Error()}
+		if !c.started {
+			ae.write(w)
+			return
+		}
+		fmt.Fprintf(w, "data: %s\n\ndata: [DONE]\n\n", ae.body())
+	default: // the client went away, or is to see a broken connection
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// newCompletion reads and checks the request.
+func (e *Engine) newCompletion(w http.ResponseWriter, r *http.Request) (*completion, *apiError) {
+	c := &completion{e: e, w: w, flush: http.NewResponseController(w).Flush}
+	data, err := io.ReadAll(r.Body)
+	if tooBig, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, &apiError{http.StatusRequestEntityTooLarge, "BadRequestError", "", fmt.Sprintf("the body is larger than %d bytes", tooBig.Limit)}
+	}
+	if err != nil {
+		return nil, badRequest("", "reading the body: %v", err)
+	}
+	req := &c.req
+	if err := json.Unmarshal(data, req); err != nil {
+		return nil, badRequest("", "%v", err)
+	}
+	if req.Model != "" && req.Model != e.opt.Model {
+		return nil, &apiError{http.StatusNotFound, "NotFoundError", "model", "The model `" + req.Model + "` does not exist."}
+	}
+	if req.N != nil && *req.N != 1 {
+		return nil, badRequest("n", "the embedded engine answers with one choice, not %d", *req.N)
+	}
+	if c.stops.stops, err = oneOrMany(req.Stop); err != nil {
+		return nil, badRequest("stop", "stop must be a string or a list of strings")
+	}
+	c.stops.include = req.IncludeStop
+	prompt, bad := e.prompt(req.Prompt)
+	if bad != nil {
+		return nil, bad
+	}
+	maxTokens := 16 // as vLLM's, when absent
+	if req.MaxTokens != nil {
+		maxTokens = *req.MaxTokens
+	}
+	if maxTokens < 1 {
+		return nil, badRequest("max_tokens", "max_tokens must be at least 1, got %d.", maxTokens)
+	}
+	if len(prompt)+maxTokens > e.opt.MaxModelLen {
+		return nil, badRequest("", "This model's maximum context length is %d tokens. However, you requested %d tokens (%d in the messages, "+
+			"%d in the completion). Please reduce the length of the messages or completion.",
+			e.opt.MaxModelLen, len(prompt)+maxTokens, len(prompt), maxTokens)
+	}
+
+	id := r.Header.Get("X-Request-Id")
+	if id == "" {
+		e.locked(func() { e.ids++; id = strconv.FormatUint(e.ids, 16) })
+	}
+	reply := e.opt.Script(Prompt{Text: string(e.tok.AppendDecode(nil, prompt, false)), IDs: prompt, Model: e.opt.Model, RequestID: id})
+	output := e.tok.AppendEncode(nil, reply.Text)
+	if !req.IgnoreEOS {
+		if c.eos = e.tok.EOS(); len(c.eos) > 0 {
+			output = append(output, c.eos[0])
+		}
+	}
+	c.job = job{id: id, prompt: prompt, output: output, maxTokens: maxTokens, fail: reply.Fail}
+	c.decode = e.tok.NewStream(req.SkipSpecialTokens == nil || *req.SkipSpecialTokens)
+	c.body = completionBody{
+		ID: "cmpl-" + id, Object: "text_completion", Created: time.Now().Unix(), Model: e.opt.Model,
+		Choices: []completionChoice{{}},
+	}
+	if req.ReturnTokenIDs {
+		c.body.Choices[0].PromptIDs = prompt
+	}
+	return c, nil
+}
+
+// prompt reads a prompt: text, token ids, or a list with one of either.
+func (e *Engine) prompt(raw json.RawMessage) ([]uint32, *apiError) {
+	var text string
+	var ids []uint32
+	var texts []string
+	var lists [][]uint32
+	switch {
+	case json.Unmarshal(raw, &text) == nil:
+		ids = e.tok.AppendEncode(nil, text)
+	case json.Unmarshal(raw, &ids) == nil:
+	case json.Unmarshal(raw, &texts) == nil && len(texts) == 1:
+		ids = e.tok.AppendEncode(nil, texts[0])
+	case json.Unmarshal(raw, &lists) == nil && len(lists) == 1:
+		ids = lists[0]
+	default:
+		return nil, badRequest("prompt", "prompt must be one text or one list of token ids")
+	}
+	if len(ids) == 0 {
+		return nil, badRequest("prompt", "The prompt is empty.")
+	}
+	for _, id := range ids {
+		if int64(id) >= int64(e.tok.VocabSize()) {
+			return nil, badRequest("prompt", "Token id %d is out of vocabulary", id)
+		}
+	}
+	return ids, nil
+}
+
+// token takes one output token: it ends up as text in a chunk of its own, or in the whole answer.
+func (c *completion) token(id uint32) (stop bool, err error) {
+	ch := &c.body.Choices[0]
+	if c.req.ReturnTokenIDs {
+		ch.IDs = append(ch.IDs, id)
+	}
+	for _, s := range c.eos { // the model's own end: not part of the text, no stop_reason
+		stop = stop || id == s
+	}
+	for _, s := range c.req.StopTokenIDs {
+		if id == s && !stop {
+			stop, ch.StopReason = true, s
+		}
+	}
+	if !stop || c.req.IncludeStop {
+		text := c.decode.Append(nil, id)
+		var hit string
+		if c.pending, hit = c.stops.feed(c.pending, text); hit != "" {
+			stop, ch.StopReason = true, hit
+		}
+	}
+	if c.req.Stream && !stop { // the last chunk carries the finish reason: end writes it
+		return false, c.chunk()
+	}
+	return stop, nil
+}
+
+// chunk writes the chunk built so far and starts the next.
+func (c *completion) chunk() error {
+	if !c.started {
+		c.started = true
+		h := c.w.Header()
+		h.Set("Content-Type", "text/event-stream; charset=utf-8")
+		h.Set("Cache-Control", "no-cache")
+	}
+	ch := &c.body.Choices[0]
+	ch.Text, c.pending = strings.ToValidUTF8(string(c.pending), "\uFFFD"), c.pending[:0]
+	if so := c.req.StreamOptions; so != nil && so.ContinuousUsageStats {
+		c.body.Usage = c.usage()
+	}
+	if err := c.write(); err != nil {
+		return err
+	}
+	c.body.Choices = []completionChoice{{}}
+	return nil
+}
+
+func (c *completion) write() error {
+	var b bytes.Buffer
+	b.WriteString("data: ")
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(&c.body); err != nil {
+		return err
+	}
+	b.WriteByte('\n')
+	if _, err := c.w.Write(b.Bytes()); err != nil {
+		return err
+	}
+	return c.flush()
+}
+
+// end writes what remains when the output ended.
+func (c *completion) end() {
+	rep := &c.job.report
+	ch := &c.body.Choices[0]
+	ch.FinishReason = &rep.Finish
+	if _, hit := ch.StopReason.(string); !hit {
+		c.pending, _ = c.stops.feed(c.pending, c.decode.Finish(nil))
+		c.pending = c.stops.finish(c.pending)
+	}
+	if !c.req.Stream {
+		ch.Text = strings.ToValidUTF8(string(c.pending), "\uFFFD")
+		c.body.Usage = c.usage()
+		writeJSON(c.w, &c.body)
+		return
+	}
+	if c.chunk() != nil {
+		return
+	}
+	if so := c.req.StreamOptions; so != nil && so.IncludeUsage {
+		c.body.Choices, c.body.Usage = []completionChoice{}, c.usage()
+		if c.write() != nil {
+			return
+		}
+	}
+	io.WriteString(c.w, "data: [DONE]\n\n")
+}
+
+func (c *completion) usage() *usage {
+	rep := &c.job.report
+	u := &usage{Prompt: rep.PromptTokens, Completion: rep.OutputTokens, Total: rep.PromptTokens + rep.OutputTokens}
+	u.PromptDetails = &struct {
+		Cached int `json:"cached_tokens"`
+	}{rep.CachedTokens}
+	return u
+}
+
+// oneOrMany reads a string, a list of strings, or nothing.
+func oneOrMany(raw json.RawMessage) ([]string, error) {
+	var one string
+	var many []string
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, nil
+	}
+	if json.Unmarshal(raw, &one) == nil {
+		many = []string{one}
+	} else if err := json.Unmarshal(raw, &many); err != nil {
+		return nil, err
+	}
+	for _, s := range many {
+		if s == "" {
+			return nil, errors.New("empty stop string")
+		}
+	}
+	return many, nil
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vllm
+
+import (
+	"context"
+	"math"
+	"time"
+)
+
+// Timing says what the work of a model costs. All durations are modelled time.
+type Timing struct {
+	Base             time.Duration // per request, before the prefill; 0 means none
+	PrefillPerSecond float64       // uncached prompt tokens per second; 0 means 8000
+	DecodePerToken   time.Duration // 0 means 20 ms
+}
+
+func (t Timing) withDefaults() Timing {
+	if t.PrefillPerSecond <= 0 {
+		t.PrefillPerSecond = 8000
+	}
+	if t.DecodePerToken <= 0 {
+		t.DecodePerToken = 20 * time.Millisecond
+	}
+	return t
+}
+
+// Prefill returns the modelled time from the start of the prefill to the first token for a prompt of which uncached
+// tokens must be computed.
+func (t Timing) Prefill(uncached int) time.Duration {
+	t = t.withDefaults()
+	return t.Base + time.Duration(float64(uncached)/t.PrefillPerSecond*float64(time.Second))
+}
+
+// Decode returns the modelled time of n output tokens.
+func (t Timing) Decode(n int) time.Duration {
+	return time.Duration(n) * t.withDefaults().DecodePerToken
+}
+
+// A pace turns modelled time into waiting. It follows the schedule, not the single steps: a late wake-up is made up for.
+type pace struct {
+	speed   float64
+	start   time.Time
+	elapsed time.Duration // modelled
+}
+
+func newPace(speed float64) *pace { return &pace{speed: speed, start: time.Now()} }
+
+// real returns how long d modelled takes.
+func real(d time.Duration, speed float64) time.Duration {
+	if math.IsInf(speed, 1) {
+		return 0
+	}
+	return time.Duration(float64(d) / speed)
+}
+
+// modelled returns the modelled length of d real time.
+func modelled(d time.Duration, speed float64) time.Duration {
+	if math.IsInf(speed, 1) {
+		return 0
+	}
+	return time.Duration(float64(d) * speed)
+}
+
+// wait lets d of modelled time pass, or returns the cause when ctx ends first.
+func (p *pace) wait(ctx context.Context, d time.Duration) error {
+	p.elapsed += d
+	left := time.Until(p.start.Add(real(p.elapsed, p.speed)))
+	if left <= 0 {
+		return context.Cause(ctx)
+	}
+	t := time.NewTimer(left)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
