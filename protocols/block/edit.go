@@ -84,8 +84,7 @@ func (r *Request) insert(p spot, list []Block) error {
 	return nil
 }
 
-// Delete removes the block at a place. In the Chat and Responses APIs a message or item that consists of the block goes
-// with it.
+// Delete removes the block at a place. A message or item that consists of this block only goes with it.
 func (r *Request) Delete(at Ref) error {
 	p, err := r.find(at)
 	if err != nil {

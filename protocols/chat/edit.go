@@ -167,8 +167,8 @@ func (d reqDialect) Insert(e *jsonscan.Edits, t *block.Turn, holder *block.Block
 	return nil
 }
 
-// Delete removes a block with what holds nothing else: a tool result with its message, the last call with tool_calls.
-func (reqDialect) Delete(e *jsonscan.Edits, t *block.Turn, holder *block.Block, at int) (bool, error) {
+// Delete removes a block with what holds nothing else: the only block with its message, the last call with tool_calls.
+func (d reqDialect) Delete(e *jsonscan.Edits, t *block.Turn, holder *block.Block, at int) (bool, error) {
 	list := t.Blocks
 	if holder != nil {
 		list = holder.Content
@@ -180,15 +180,13 @@ func (reqDialect) Delete(e *jsonscan.Edits, t *block.Turn, holder *block.Block, 
 	}
 	parent := v.Parent()
 	switch {
-	case b.Kind == block.ToolResult:
-		e.Delete(parent, v)
-		return false, nil
+	case holder == nil && len(t.Blocks) == 1:
+		return false, d.DeleteTurn(e, t)
+	case v.KeyIs("content") && holder == nil: // beside calls
+		e.Replace(v, []byte("null"))
+		return true, nil
 	case v.KeyIs("content"):
-		if t.Role == block.RoleAssistant && len(t.Blocks) > 1 {
-			e.Replace(v, []byte("null"))
-		} else {
-			e.Replace(v, []byte(`""`))
-		}
+		e.Replace(v, []byte(`""`))
 		return false, nil
 	case v.KeyIs("refusal"), v.KeyIs("function_call"), parent.Kind() == jsonscan.Object:
 		e.Delete(parent, v)

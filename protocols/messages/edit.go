@@ -131,7 +131,7 @@ func (reqDialect) holder(t *blk.Turn, holder *blk.Block) (obj jsonscan.Value, na
 	return v, "content", t.Blocks
 }
 
-// Delete removes a block from a list; content that is a string becomes the empty string, system text goes as a whole.
+// Delete removes a block, and the message or the system text with its last one.
 func (d reqDialect) Delete(e *jsonscan.Edits, t *blk.Turn, holder *blk.Block, at int) (bool, error) {
 	obj, name, list := d.holder(t, holder)
 	v := blk.ValueOf(list[at].At)
@@ -139,16 +139,15 @@ func (d reqDialect) Delete(e *jsonscan.Edits, t *blk.Turn, holder *blk.Block, at
 		return false, err
 	}
 	c := obj.Get(name)
-	if c != v { // an element
-		e.Delete(c, v)
-		return true, nil
-	}
-	if name == "system" {
-		e.Delete(obj, v)
-	} else {
+	switch {
+	case holder == nil && len(list) == 1:
+		return false, d.DeleteTurn(e, t)
+	case c == v: // a result that is a string
 		e.Replace(v, []byte(`""`))
+		return false, nil
 	}
-	return false, nil
+	e.Delete(c, v)
+	return true, nil
 }
 
 // InsertTurn adds a message in front of turn number at. System text in front of everything becomes system blocks.

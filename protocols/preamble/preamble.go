@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preamble
+
+import (
+	"strings"
+
+	"github.com/weft-go/weft/protocols/block"
+)
+
+// header opens the billing block. The comparison minds case, as the harness writes it.
+const header = "x-anthropic-billing-header:"
+
+// maxRemovals bounds how many headers in a row one call removes.
+const maxRemovals = 64
+
+// Removal is one piece of text that [Strip] removed.
+type Removal struct {
+	// Text is what is gone, unescaped.
+	Text string
+	// Path is the block it stood in, for example system[0]; "" in a built request.
+	Path string
+	// Offset is the byte of the body where the text, or the block that went with it, began; -1 in a built request.
+	Offset int64
+	// Block reports that the whole block is gone.
+	Block bool
+}
+
+// Report says what [Strip] removed, in order.
+type Report struct{ Removed []Removal }
+
+// Bytes returns how many bytes of text are gone.
+func (r Report) Bytes() int {
+	n := 0
+	for _, x := range r.Removed {
+		n += len(x.Text)
+	}
+	return n
+}
+
+// Strip removes the billing header, or several in a row, from the start of the request's system text. It returns what it
+// removed, and the request's error if an edit failed.
+//
+// Cost: a look at the first system block. With a header, one edit.
+func Strip(r *block.Request) (Report, error) {
+	var rep Report
+	for len(rep.Removed) < maxRemovals {
+		b, ok := first(r.Turns())
+		if !ok {
+			break
+		}
+		n := Len(b.Text)
+		if n == 0 {
+			break
+		}
+		x := Removal{Text: b.Text[:n], Path: b.At.Path(), Offset: -1, Block: n == len(b.Text)}
+		if off, end := b.At.Span(); end > 0 {
+			x.Offset = int64(off)
+		}
+		var err error
+		if x.Block {
+			err = r.Delete(b.At)
+		} else {
+			err = r.SetText(b.At, b.Text[n:])
+		}
+		if err != nil {
+			return rep, err
+		}
+		rep.Removed = append(rep.Removed, x)
+	}
+	return rep, nil
+}
+
+// first returns the first block of the system text, if the conversation begins with one that is text.
+func first(turns []block.Turn) (block.Block, bool) {
+	for i := range turns {
+		t := &turns[i]
+		if t.Role != block.RoleSystem && t.Role != block.RoleDeveloper {
+			break
+		}
+		if len(t.Blocks) > 0 {
+			return t.Blocks[0], t.Blocks[0].Kind == block.Text
+		}
+	}
+	return block.Block{}, false
+}
+
+// Len returns how many bytes at the start of system text are the billing header, 0 if there is none.
+func Len(text string) int {
+	if !strings.HasPrefix(text, header) {
+		return 0
+	}
+	line, rest, found := strings.Cut(text, "\n")
+	n := pairs(line)
+	switch {
+	case n == len(line) && !found, n == len(line) && strings.TrimSpace(rest) == "":
+		return len(text)
+	case n == len(line):
+		return n + 1
+	case n > len(header):
+		return n // glued to the text behind it
+	}
+	// No pairs at all: the header of another day. The line goes if it is one.
+	if found {
+		return len(line) + 1
+	}
+	return len(text)
+}
+
+// pairs returns how far the header reaches in its line: through the last of the key=value; pairs and the blanks behind
+// it, or the whole line if that holds nothing else.
+func pairs(line string) int {
+	i := len(header)
+	for {
+		k := i
+		for k < len(line) && line[k] == ' ' {
+			k++
+		}
+		key := k
+		for k < len(line) && isKey(line[k]) {
+			k++
+		}
+		if k == key || k >= len(line) || line[k] != '=' {
+			break
+		}
+		for k++; k < len(line) && line[k] != ';' && line[k] != ' '; k++ {
+		}
+		if k == len(line) { // the last pair may lack its semicolon
+			return k
+		}
+		if line[k] != ';' {
+			break
+		}
+		i = k + 1
+	}
+	if strings.TrimRight(line[i:], " \t\r") == "" {
+		return len(line)
+	}
+	return i
+}
+
+func isKey(c byte) bool {
+	return c == '_' || c == '-' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9'
+}

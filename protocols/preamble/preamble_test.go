@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preamble_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/chat"
+	"github.com/weft-go/weft/protocols/messages"
+	"github.com/weft-go/weft/protocols/preamble"
+	"github.com/weft-go/weft/protocols/responses"
+)
+
+const head = "x-anthropic-billing-header: cc_version=2.1.330.1ad; cc_entrypoint=sdk-cli;"
+
+func TestLen(t *testing.T) {
+	tests := []struct {
+		name, text, rest string
+	}{
+		{"the block as sent", head, ""},
+		{"with a trailing newline", head + "\n", ""},
+		{"unknown keys", "x-anthropic-billing-header: cc_future=1; x=y;", ""},
+		{"an agent's, with a space behind", head + " cc_is_subagent=true; ", ""},
+		{"no semicolon at the end", "x-anthropic-billing-header: a=1; b=2", ""},
+		{"a line before text", head + "\nYou are an agent.", "You are an agent."},
+		{"glued to text", head + "You are an agent.\nBe kind.", "You are an agent.\nBe kind."},
+		{"glued with a blank", head + " You are an agent.", " You are an agent."},
+		{"no pairs", "x-anthropic-billing-header: on\nYou are", "You are"},
+		{"not at the start", " " + head, " " + head},
+		{"another header", "x-billing: a=1;", "x-billing: a=1;"},
+		{"other case", strings.ToUpper(head), strings.ToUpper(head)},
+		{"no text", "", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.rest, tt.text[preamble.Len(tt.text):]); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestStrip(t *testing.T) {
+	type decode = func([]byte, *block.Limits) (*block.Request, error)
+	h := strings.ReplaceAll(head, "1ad", `1\u0061d`) // spelled with an escape
+	tests := []struct {
+		name       string
+		decode     decode
+		body, want string
+		off        int64
+	}{
+		{
+			"R1 own block", messages.Decode,
+			`{"system":[ {"type":"text","text":"` + h + `"} , {"type":"text", "text":"You"}],"messages":[]}`,
+			`{"system":[ {"type":"text", "text":"You"}],"messages":[]}`, 12,
+		},
+		{
+			"R1 the only block", messages.Decode,
+			`{"system":[{"type":"text","text":"` + h + `"}],"messages":[]}`, `{"messages":[]}`, 11,
+		},
+		{
+			"R2 line, breakpoint kept", messages.Decode,
+			`{"system":[{"text":"` + h + `\nYou \u0061re","type":"text","cache_control":{"type":"ephemeral"}}],"messages":[]}`,
+			`{"system":[{"text":"You are","type":"text","cache_control":{"type":"ephemeral"}}],"messages":[]}`, 11,
+		},
+		{
+			"R3 string", messages.Decode,
+			`{"messages":[], "system":"` + h + `\nYou", "x":1}`, `{"messages":[], "system":"You", "x":1}`, 25,
+		},
+		{
+			"R3 string, nothing else", messages.Decode,
+			`{"system":"` + h + `", "messages":[]}`, `{"messages":[]}`, 10,
+		},
+		{
+			"R3 role system", messages.Decode,
+			`{"messages":[{"role":"system","content":"` + h + `\nYou"},{"role":"user","content":"` + h + `"}]}`,
+			`{"messages":[{"role":"system","content":"You"},{"role":"user","content":"` + h + `"}]}`, 40,
+		},
+		{
+			"R4 chat system", chat.Decode,
+			`{"messages":[{"role":"system","content":"` + h + `\nYou"},{"role":"user","content":"hi"}]}`,
+			`{"messages":[{"role":"system","content":"You"},{"role":"user","content":"hi"}]}`, 40,
+		},
+		{
+			"R4 chat, own message", chat.Decode,
+			`{"messages":[{"role":"developer","content":"` + h + `"},{"role":"user","content":"hi"}]}`,
+			`{"messages":[{"role":"user","content":"hi"}]}`, 43,
+		},
+		{
+			"R4 responses instructions", responses.Decode,
+			`{"instructions":"` + h + `\nYou","input":"hi"}`, `{"instructions":"You","input":"hi"}`, 16,
+		},
+		{
+			"R4 responses developer message", responses.Decode,
+			`{"input":[{"role":"developer","content":[{"type":"input_text","text":"` + h + `"},{"type":"input_text","text":"You"}]}]}`,
+			`{"input":[{"role":"developer","content":[{"type":"input_text","text":"You"}]}]}`, 41,
+		},
+		{
+			"user text stays", messages.Decode,
+			`{"messages":[{"role":"user","content":"` + h + `"}]}`, `{"messages":[{"role":"user","content":"` + h + `"}]}`, -1,
+		},
+		{
+			"tool text stays", chat.Decode,
+			`{"messages":[{"role":"tool","tool_call_id":"c","content":"` + h + `"}]}`,
+			`{"messages":[{"role":"tool","tool_call_id":"c","content":"` + h + `"}]}`, -1,
+		},
+		{
+			"system text behind the start stays", messages.Decode,
+			`{"system":"You","messages":[{"role":"user","content":"hi"},{"role":"system","content":"` + h + `"}]}`,
+			`{"system":"You","messages":[{"role":"user","content":"hi"},{"role":"system","content":"` + h + `"}]}`, -1,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r, err := tt.decode([]byte(tt.body), nil)
+			require.NoError(t, err)
+			rep, err := preamble.Strip(r)
+			require.NoError(t, err)
+			if tt.off < 0 {
+				require.Empty(t, rep.Removed)
+			} else {
+				require.Len(t, rep.Removed, 1)
+				require.Equal(t, tt.off, rep.Removed[0].Offset)
+				require.True(t, strings.HasPrefix(rep.Removed[0].Text, head))
+			}
+			out, err := r.Encode(nil)
+			require.NoError(t, err)
+			if diff := cmp.Diff(tt.want, string(out)); diff != "" {
+				t.Error(diff)
+			}
+			again, err := preamble.Strip(r)
+			require.NoError(t, err)
+			require.Empty(t, again.Removed, "not idempotent")
+		})
+	}
+}
+
+func TestStripSeveral(t *testing.T) {
+	r := block.New()
+	require.NoError(t, r.AppendTurn(block.Turn{Role: block.RoleSystem, Blocks: []block.Block{
+		{Kind: block.Text, Text: head}, {Kind: block.Text, Text: head + "\n" + head + "\nYou"},
+	}}))
+	rep, err := preamble.Strip(r)
+	require.NoError(t, err)
+	require.Len(t, rep.Removed, 3)
+	require.Equal(t, "You", r.Turns()[0].Text(""))
+}
+
+// TestCaptures strips recorded requests of Claude Code: what goes is the first system block, and two sessions that differ
+// by it alone agree.
+func TestCaptures(t *testing.T) {
+	dir := os.Getenv("WEFT_SHARED")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "..", "shared")
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, "captures", "claude-code", "*.json"))
+	if len(files) == 0 {
+		t.Skip("no captures: set WEFT_SHARED to the folder of shared test data")
+	}
+	for _, f := range files {
+		raw, err := os.ReadFile(f)
+		require.NoError(t, err)
+		var c struct{ Body json.RawMessage }
+		require.NoError(t, json.Unmarshal(raw, &c))
+		var body bytes.Buffer
+		require.NoError(t, json.Compact(&body, c.Body))
+		r, err := messages.Decode(bytes.Clone(body.Bytes()), nil)
+		require.NoError(t, err)
+		rep, err := preamble.Strip(r)
+		require.NoError(t, err)
+		require.Len(t, rep.Removed, 1)
+		x := rep.Removed[0]
+		require.True(t, x.Block)
+		require.Equal(t, "system[0]", x.Path)
+		out, err := r.Encode(nil)
+		require.NoError(t, err)
+		gone := body.Len() - len(out)
+		want := append(bytes.Clone(body.Bytes()[:x.Offset]), body.Bytes()[int(x.Offset)+gone:]...)
+		require.True(t, bytes.Equal(want, out), "bytes outside the block changed")
+		require.NotContains(t, string(out[:x.Offset+200]), "x-anthropic-billing-header")
+	}
+}
+
+func ExampleStrip() {
+	r, err := messages.Decode([]byte(`{"system":[`+
+		`{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1.330.1ad; cch=97bd6;"},`+
+		`{"type":"text","text":"You are an agent."}],"messages":[]}`), nil)
+	if err != nil {
+		panic(err)
+	}
+	report, err := preamble.Strip(r)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(report.Removed[0].Path, report.Removed[0].Offset)
+	body, _ := r.Encode(nil)
+	fmt.Println(string(body))
+	// Output:
+	// system[0] 11
+	// {"system":[{"type":"text","text":"You are an agent."}],"messages":[]}
+}
