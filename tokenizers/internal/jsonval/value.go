@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package jsonval holds JSON values as Python's json module sees them: objects keep the order of their
+// keys, numbers are integers of any size or doubles, and printing spells everything as json.dumps with
+// ensure_ascii=False does. Chat templates depend on each of these.
+package jsonval
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/weft-go/weft/tokenizers/internal/jsonr"
+)
+
+// Kind is the type of a [Value].
+type Kind uint8
+
+// The kinds. Undefined is the zero Value: a key that is not there.
+const (
+	Undefined Kind = iota
+	Null
+	Bool
+	Int
+	Float
+	String
+	Array
+	Object
+)
+
+// Value is a JSON value. Do not change what it shares.
+type Value struct {
+	Kind Kind
+	Bool bool
+	Str  string   // String: the text; Int, Float: the number as Python prints it
+	List []Value  // Array: elements; Object: values
+	Keys []string // Object: keys, len(Keys) == len(List)
+}
+
+// Parse reads data, which must be one value. name is the root of paths in errors, which are *jsonr.Error.
+func Parse(data []byte, name string) (Value, error) {
+	r := jsonr.New(jsonr.Span{Data: data}, name)
+	v := read(r)
+	if err := r.End(); err != nil {
+		return Value{}, err
+	}
+	return v, nil
+}
+
+func read(r *jsonr.Reader) Value {
+	switch r.Peek() {
+	case '"':
+		return Value{Kind: String, Str: string(r.String(nil))}
+	case '[':
+		v := Value{Kind: Array}
+		for r.Array(); r.Next(); {
+			v.List = append(v.List, read(r))
+		}
+		return v
+	case '{':
+		v := Value{Kind: Object}
+		var key []byte
+		var at map[string]int
+		for r.Object(); r.Key(&key); {
+			k := string(key)
+			x := read(r)
+			if len(v.Keys) == 8 {
+				at = make(map[string]int)
+				for i, k := range v.Keys {
+					at[k] = i
+				}
+			}
+			// As in Python's dict, a second value takes the place of the first.
+			if i := v.index(k, at); i >= 0 {
+				v.List[i] = x
+				continue
+			}
+			if at != nil {
+				at[k] = len(v.Keys)
+			}
+			v.Keys = append(v.Keys, k)
+			v.List = append(v.List, x)
+		}
+		return v
+	}
+	switch s := string(r.Raw().Data); s {
+	case "null":
+		return Value{Kind: Null}
+	case "true", "false":
+		return Value{Kind: Bool, Bool: s == "true"}
+	default:
+		return number(s)
+	}
+}
+
+func (v Value) index(key string, at map[string]int) int {
+	if at != nil {
+		if i, ok := at[key]; ok {
+			return i
+		}
+		return -1
+	}
+	for i, k := range v.Keys {
+		if k == key {
+			return i
+		}
+	}
+	return -1
+}
+
+func number(s string) Value {
+	if strings.ContainsAny(s, ".eE") {
+		f, _ := strconv.ParseFloat(s, 64) // out of range gives an infinity, as in Python
+		return Value{Kind: Float, Str: float(f)}
+	}
+	if s == "-0" {
+		s = "0"
+	}
+	return Value{Kind: Int, Str: s}
+}
+
+// float spells f as Python's repr does, infinities as its json module does.
+func float(f float64) string {
+	switch {
+	case math.IsInf(f, 1):
+		return "Infinity"
+	case math.IsInf(f, -1):
+		return "-Infinity"
+	}
+	if a := math.Abs(f); a != 0 && (a < 1e-4 || a >= 1e16) {
+		return strconv.FormatFloat(f, 'e', -1, 64)
+	}
+	s := strconv.FormatFloat(f, 'f', -1, 64)
+	if !strings.Contains(s, ".") {
+		s += ".0"
+	}
+	return s
+}
+
+// Get returns the value of a key, Undefined if v is no object or has no such key.
+func (v Value) Get(key string) Value {
+	if v.Kind == Object {
+		if i := v.index(key, nil); i >= 0 {
+			return v.List[i]
+		}
+	}
+	return Value{}
+}
+
+// True reports whether Python counts v as true.
+func (v Value) True() bool {
+	switch v.Kind {
+	case Bool:
+		return v.Bool
+	case Int:
+		return v.Str != "0"
+	case Float:
+		return v.Str != "0.0" && v.Str != "-0.0"
+	case String:
+		return v.Str != ""
+	case Array, Object:
+		return len(v.List) > 0
+	}
+	return false
+}
+
+// AppendJSON appends v as json.dumps(v, ensure_ascii=False) prints it.
+func (v Value) AppendJSON(dst []byte) []byte {
+	switch v.Kind {
+	case Bool:
+		return strconv.AppendBool(dst, v.Bool)
+	case Int, Float:
+		return append(dst, v.Str...)
+	case String:
+		return appendQuoted(dst, v.Str)
+	case Array:
+		dst = append(dst, '[')
+		for i, x := range v.List {
+			if i > 0 {
+				dst = append(dst, ", "...)
+			}
+			dst = x.AppendJSON(dst)
+		}
+		return append(dst, ']')
+	case Object:
+		dst = append(dst, '{')
+		for i, x := range v.List {
+			if i > 0 {
+				dst = append(dst, ", "...)
+			}
+			dst = appendQuoted(dst, v.Keys[i])
+			dst = append(dst, ": "...)
+			dst = x.AppendJSON(dst)
+		}
+		return append(dst, '}')
+	}
+	return append(dst, "null"...)
+}
+
+func appendQuoted(dst []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	dst = append(dst, '"')
+	from := 0
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c >= 0x20 && c != '"' && c != '\\' {
+			continue
+		}
+		dst = append(dst, s[from:i]...)
+		from = i + 1
+		switch c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\n':
+			dst = append(dst, '\\', 'n')
+		case '\r':
+			dst = append(dst, '\\', 'r')
+		case '\t':
+			dst = append(dst, '\\', 't')
+		case '\b':
+			dst = append(dst, '\\', 'b')
+		case '\f':
+			dst = append(dst, '\\', 'f')
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+	}
+	dst = append(dst, s[from:]...)
+	return append(dst, '"')
+}
+
+// Text returns v as Python's str prints it, for scalars; containers are printed as JSON.
+func (v Value) Text() string {
+	switch v.Kind {
+	case Undefined:
+		return ""
+	case Null:
+		return "None"
+	case Bool:
+		if v.Bool {
+			return "True"
+		}
+		return "False"
+	case Int, String:
+		return v.Str
+	case Float:
+		return strings.Replace(v.Str, "Infinity", "inf", 1)
+	}
+	return string(v.AppendJSON(nil))
+}
