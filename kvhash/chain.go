@@ -88,7 +88,8 @@ func (c *Chain) Reset() {
 }
 
 // Truncate keeps the first n blocks and drops the rest with the tail, for a prompt that took back what followed. Nothing is
-// hashed. It panics if n is negative or more than the chain has.
+// hashed. With Eagle, the last block's hash covers the token after it too: append that token again, or truncate one block more. It
+// panics if n is negative or more than the chain has.
 func (c *Chain) Truncate(n int) {
 	if n < 0 || n > len(c.seq) {
 		panic("kvhash: Truncate beyond the chain")

@@ -45,13 +45,15 @@ func (x *Index) Match(dst []Match, hashes []uint64) []Match {
 	}
 	var first, active [inline]uint64
 	var rank [inline]int32
-	s := search{dst: dst, first: first[:], active: active[:], rank: rank[:]}
+	s := search{first: first[:], active: active[:], rank: rank[:]}
 	if w := x.nodes.words; w > inline {
 		s.first, s.active, s.rank = make([]uint64, w), make([]uint64, w), make([]int32, w)
 	}
-	s.open(x, n)
+	base := len(dst)
+	dst = s.open(dst, x, n)
+	found := dst[base:]
 	depth := int32(0)
-	for s.step(&x.nodes, n, depth) {
+	for s.step(found, &x.nodes, n, depth) {
 		if depth++; int(depth) == len(hashes) {
 			break
 		}
@@ -59,39 +61,41 @@ func (x *Index) Match(dst []Match, hashes []uint64) []Match {
 			break
 		}
 	}
-	s.close(depth)
-	return s.dst
+	s.close(found, depth)
+	return dst
 }
 
-// search is one lookup on its way down. A worker's entry in dst is found by its rank among the bits of first.
+// search is one lookup on its way down. A worker's entry among those found is at its rank among the bits of first. The entries are
+// passed beside it: were they a field, the compiler would move the whole search to the heap.
 type search struct {
-	dst    []Match
 	first  []uint64 // workers that hold the first block
 	active []uint64 // those that hold all blocks so far
-	rank   []int32  // index in dst of the first worker of each word
+	rank   []int32  // number of workers in the words before
 }
 
 // open adds an entry for each worker that holds the first block.
-func (s *search) open(x *Index, n uint32) {
+func (s *search) open(dst []Match, x *Index, n uint32) []Match {
+	base := len(dst)
 	words := x.nodes.plane(n, planeAny)
 	s.first, s.active = s.first[:len(words)], s.active[:len(words)]
 	for i, word := range words {
-		s.first[i], s.active[i], s.rank[i] = word, word, int32(len(s.dst))
+		s.first[i], s.active[i], s.rank[i] = word, word, int32(len(dst)-base)
 		for ; word != 0; word &= word - 1 {
 			id := WorkerID(i*64 + bits.TrailingZeros64(word))
 			t, why := x.workers[id].state()
-			s.dst = append(s.dst, Match{Worker: id, Trust: t, Why: why})
+			dst = append(dst, Match{Worker: id, Trust: t, Why: why})
 		}
 	}
+	return dst
 }
 
 // entry returns the entry of the worker of one bit.
-func (s *search) entry(i int, bit int) *Match {
-	return &s.dst[s.rank[i]+int32(bits.OnesCount64(s.first[i]&(1<<bit-1)))]
+func (s *search) entry(found []Match, i int, bit int) *Match {
+	return &found[s.rank[i]+int32(bits.OnesCount64(s.first[i]&(1<<bit-1)))]
 }
 
 // step visits block number depth. It reports whether any worker has all blocks up to this one.
-func (s *search) step(ns *nodes, n uint32, depth int32) bool {
+func (s *search) step(found []Match, ns *nodes, n uint32, depth int32) bool {
 	held, device := ns.plane(n, planeAny), ns.plane(n, int(kvevent.Device))
 	var left uint64
 	for i, a := range s.active {
@@ -99,14 +103,14 @@ func (s *search) step(ns *nodes, n uint32, depth int32) bool {
 			continue
 		}
 		for dead := a &^ held[i]; dead != 0; dead &= dead - 1 {
-			s.entry(i, bits.TrailingZeros64(dead)).end(depth)
+			s.entry(found, i, bits.TrailingZeros64(dead)).end(depth)
 		}
 		a &= held[i]
 		s.active[i] = a
 		left |= a
 		for slow := a &^ device[i]; slow != 0; slow &= slow - 1 {
 			b := bits.TrailingZeros64(slow)
-			m := s.entry(i, b)
+			m := s.entry(found, i, b)
 			m.Predicted++
 			for t := kvevent.Host; t <= kvevent.NumTiers; t++ {
 				if ns.plane(n, int(t))[i]>>b&1 != 0 {
@@ -121,10 +125,10 @@ func (s *search) step(ns *nodes, n uint32, depth int32) bool {
 }
 
 // close ends the search for the workers that are left after depth blocks.
-func (s *search) close(depth int32) {
+func (s *search) close(found []Match, depth int32) {
 	for i, a := range s.active {
 		for ; a != 0; a &= a - 1 {
-			s.entry(i, bits.TrailingZeros64(a)).end(depth)
+			s.entry(found, i, bits.TrailingZeros64(a)).end(depth)
 		}
 	}
 }

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/weft-go/weft/kvhash"
+	"github.com/weft-go/weft/kvhash/index"
+	"github.com/weft-go/weft/kvhash/kvevent"
+)
+
+func randomTokens(seed uint64, n int) []uint32 {
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	t := make([]uint32, n)
+	for i := range t {
+		t[i] = rnd.Uint32N(150000)
+	}
+	return t
+}
+
+// BenchmarkMatch looks up a prompt of which every worker holds a part.
+func BenchmarkMatch(b *testing.B) {
+	for _, blocks := range []int{16, 1024, 4096} {
+		for _, workers := range []int{1, 16, 64, 1024} {
+			for _, hit := range []float64{0, 0.5, 1} {
+				b.Run(fmt.Sprintf("blocks=%d/workers=%d/hit=%v", blocks, workers, hit), func(b *testing.B) {
+					x := index.New(16, nil)
+					tokens := randomTokens(1, 16*blocks)
+					h := kvhash.Scheme{}.AppendBlocks(nil, tokens, 16)
+					n := int(hit * float64(blocks))
+					for i := range workers {
+						id := x.AddWorker(index.Key{Instance: "e", DPRank: uint32(i)})
+						x.Apply(id, &kvevent.Event{Kind: kvevent.Stored, TokenIDs: tokens[:16*n], BlockHashes: h[:n]})
+					}
+					dst := make([]index.Match, 0, workers)
+					b.ReportAllocs()
+					for b.Loop() {
+						dst = x.Match(dst[:0], h)
+					}
+					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(max(n, 1)), "ns/block")
+				})
+			}
+		}
+	}
+}
+
+// BenchmarkApply stores and removes prompts of 4096 tokens that share their first half.
+func BenchmarkApply(b *testing.B) {
+	const blocks = 256
+	x := index.New(16, nil)
+	id := x.AddWorker(index.Key{Instance: "e"})
+	tokens := randomTokens(1, 16*blocks)
+	var evs [64]kvevent.Event
+	for i := range evs {
+		own := append(tokens[:8*blocks:8*blocks], randomTokens(uint64(i)+2, 8*blocks)...)
+		evs[i] = kvevent.Event{Kind: kvevent.Stored, TokenIDs: own, BlockHashes: kvhash.Scheme{}.AppendBlocks(nil, own, 16)}
+	}
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		e := evs[i%len(evs)]
+		x.Apply(id, &e)
+		e.Kind = kvevent.Removed
+		x.Apply(id, &e)
+		i++
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(2*blocks), "ns/block")
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index_test
+
+import (
+	"fmt"
+
+	"github.com/weft-go/weft/kvhash"
+	"github.com/weft-go/weft/kvhash/index"
+	"github.com/weft-go/weft/kvhash/kvevent"
+)
+
+func ExampleIndex() {
+	x := index.New(4, nil)
+	a := x.AddWorker(index.Key{Instance: "engine-a"})
+
+	// The engine names its blocks as it likes; the index goes by their tokens.
+	x.Apply(a, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{77, 78}, TokenIDs: []uint32{0, 1, 2, 3, 4, 5, 6, 7}})
+
+	prompt := kvhash.NewChain(4, kvhash.Scheme{})
+	prompt.Append(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
+	for _, m := range x.Match(nil, prompt.Blocks()) {
+		fmt.Println("worker", m.Worker, "holds", m.Depth, "of", len(prompt.Blocks()), "blocks,", m.Trust)
+	}
+
+	x.Apply(a, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{77}})
+	fmt.Println(len(x.Match(nil, prompt.Blocks())), "workers after the first block is gone")
+	// Output:
+	// worker 0 holds 2 of 3 blocks, exact
+	// 0 workers after the first block is gone
+}

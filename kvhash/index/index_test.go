@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/kvhash"
+	"github.com/weft-go/weft/kvhash/index"
+	"github.com/weft-go/weft/kvhash/kvevent"
+)
+
+// stored returns the event for the blocks of path from skip on; see the model for paths. The engine hash of a block is its sequence
+// hash plus variant.
+func stored(path string, skip int, variant uint64) *kvevent.Event {
+	h := modelHashes(path)
+	for i := range h {
+		h[i] += variant
+	}
+	ev := &kvevent.Event{Kind: kvevent.Stored, BlockHashes: h[skip:], TokenIDs: modelTokens(path[skip:]), LoRA: modelLoRA(path)}
+	if skip > 0 {
+		ev.Parent, ev.HasParent = h[skip-1], true
+	}
+	return ev
+}
+
+// removed returns the event that removes the last n blocks of path.
+func removed(path string, n int, variant uint64) *kvevent.Event {
+	ev := stored(path, len(path)-n, variant)
+	return &kvevent.Event{Kind: kvevent.Removed, BlockHashes: ev.BlockHashes}
+}
+
+func on(tier kvevent.Tier, ev *kvevent.Event) *kvevent.Event {
+	ev.Tier = tier
+	return ev
+}
+
+// depths returns worker:depth of a lookup.
+func depths(x *index.Index, path string) string {
+	var s []string
+	for _, m := range x.Match(nil, modelHashes(path)) {
+		s = append(s, fmt.Sprintf("%d:%d", m.Worker, m.Depth))
+	}
+	return strings.Join(s, " ")
+}
+
+func fleet(n int) *index.Index {
+	x := index.New(modelBlock, nil)
+	for i := range n {
+		x.AddWorker(index.Key{Instance: "e", DPRank: uint32(i)})
+	}
+	return x
+}
+
+func TestSemantics(t *testing.T) {
+	type step struct {
+		worker index.WorkerID
+		ev     *kvevent.Event
+		want   index.Result
+	}
+	clear := &kvevent.Event{Kind: kvevent.Cleared}
+	tests := []struct {
+		name  string
+		steps []step
+		look  map[string]string // path -> worker:depth
+	}{
+		{
+			name:  "prefixes of two workers",
+			steps: []step{{0, stored("abab", 0, 0), index.Result{Stored: 4}}, {1, stored("abb", 0, 0), index.Result{Stored: 3}}},
+			look:  map[string]string{"abab": "0:4 1:2", "abb": "0:2 1:3", "a": "0:1 1:1", "b": "", "": "", "ababbbbb": "0:4 1:2", "bbab": ""},
+		},
+		{
+			name:  "stored again",
+			steps: []step{{0, stored("ab", 0, 0), index.Result{Stored: 2}}, {0, stored("abb", 0, 0), index.Result{Known: 2, Stored: 1}}, {0, removed("ab", 1, 0), index.Result{Removed: 1}}},
+			look:  map[string]string{"abb": "0:1"},
+		},
+		{
+			name: "two engine hashes for one block",
+			steps: []step{
+				{0, stored("ab", 0, 0), index.Result{Stored: 2}},
+				{0, stored("ab", 0, 7), index.Result{Stored: 2}},
+				{0, removed("ab", 1, 0), index.Result{Removed: 1}},
+			},
+			look: map[string]string{"ab": "0:2"},
+		},
+		{
+			name: "a hole hides what follows",
+			steps: []step{
+				{0, stored("abab", 0, 0), index.Result{Stored: 4}},
+				{0, removed("ab", 1, 0), index.Result{Removed: 1}},
+			},
+			look: map[string]string{"abab": "0:1"},
+		},
+		{
+			name: "filled again it shows",
+			steps: []step{
+				{0, stored("abab", 0, 0), index.Result{Stored: 4}},
+				{0, removed("ab", 1, 0), index.Result{Removed: 1}},
+				{0, stored("ab", 1, 0), index.Result{Stored: 1}},
+			},
+			look: map[string]string{"abab": "0:4"},
+		},
+		{
+			name: "parent removed before child",
+			steps: []step{
+				{0, stored("a", 0, 0), index.Result{Stored: 1}},
+				{0, stored("ab", 1, 0), index.Result{Stored: 1}},
+				{0, removed("a", 1, 0), index.Result{Removed: 1}},
+				{0, removed("ab", 1, 0), index.Result{Removed: 1}},
+				{0, removed("ab", 1, 0), index.Result{Ignored: 1}},
+			},
+			look: map[string]string{"ab": ""},
+		},
+		{
+			name: "orphans wait for their parent, in a chain",
+			steps: []step{
+				{0, stored("abab", 3, 0), index.Result{Parked: 1}},
+				{0, stored("ab", 1, 0), index.Result{Parked: 1}},
+				{0, stored("aba", 2, 0), index.Result{Parked: 1}},
+				{0, stored("a", 0, 0), index.Result{Stored: 4}},
+			},
+			look: map[string]string{"abab": "0:4"},
+		},
+		{
+			name: "an orphan removed while it waits leaves a hole",
+			steps: []step{
+				{0, stored("abab", 1, 0), index.Result{Parked: 3}},
+				{0, removed("aba", 1, 0), index.Result{Removed: 1}},
+				{0, stored("a", 0, 0), index.Result{Stored: 3}},
+			},
+			look: map[string]string{"abab": "0:2"},
+		},
+		{
+			name:  "its own parent",
+			steps: []step{{0, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{5}, Parent: 5, HasParent: true, TokenIDs: []uint32{1, 2}}, index.Result{Ignored: 1}}},
+		},
+		{
+			name: "clear touches one rank",
+			steps: []step{
+				{0, stored("ab", 0, 0), index.Result{Stored: 2}}, {1, stored("ab", 0, 0), index.Result{Stored: 2}}, {0, clear, index.Result{}},
+			},
+			look: map[string]string{"ab": "1:2"},
+		},
+		{
+			name:  "adapters share nothing",
+			steps: []step{{0, stored("ab", 0, 0), index.Result{Stored: 2}}, {1, stored("AB", 0, 0), index.Result{Stored: 2}}},
+			look:  map[string]string{"ab": "0:2", "AB": "1:2"},
+		},
+		{
+			name: "a copy in another tier is named by hash alone",
+			steps: []step{
+				{0, stored("ab", 0, 0), index.Result{Stored: 2}},
+				{0, on(kvevent.Host, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: modelHashes("ab")}), index.Result{Stored: 2}},
+				{0, removed("ab", 2, 0), index.Result{Removed: 2}},
+			},
+			look: map[string]string{"ab": "0:2"},
+		},
+		{
+			name:  "partial blocks are no blocks",
+			steps: []step{{0, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1, 2}, TokenIDs: []uint32{9, 9, 9}}, index.Result{Stored: 1, Ignored: 1}}},
+		},
+		{
+			name:  "unknown kind",
+			steps: []step{{0, &kvevent.Event{Kind: 77, BlockHashes: []uint64{1, 2}}, index.Result{Ignored: 2}}},
+		},
+		{
+			name:  "unknown worker",
+			steps: []step{{99, stored("ab", 0, 0), index.Result{Ignored: 2}}},
+		},
+		{
+			name: "unknown tier",
+			steps: []step{
+				{0, on(99, stored("ab", 0, 0)), index.Result{Ignored: 2}}, {0, on(99, removed("ab", 1, 0)), index.Result{Ignored: 1}},
+				{0, on(99, &kvevent.Event{Kind: kvevent.Cleared}), index.Result{}},
+			},
+		},
+		{
+			name: "only the first group with full attention counts",
+			steps: []step{
+				{0, &kvevent.Event{Kind: kvevent.Stored, Group: 1, Attention: kvevent.SlidingWindow, BlockHashes: []uint64{1}, TokenIDs: []uint32{1, 1}}, index.Result{Ignored: 1}},
+				{0, &kvevent.Event{Kind: kvevent.Stored, Group: 2, BlockHashes: []uint64{1}, TokenIDs: []uint32{97, 97 * 7}}, index.Result{Stored: 1}},
+				{0, &kvevent.Event{Kind: kvevent.Removed, Group: 1, BlockHashes: []uint64{1}}, index.Result{Ignored: 1}},
+			},
+			look: map[string]string{"a": "0:1"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			x := fleet(2)
+			for i, s := range tt.steps {
+				if d := cmp.Diff(s.want, x.Apply(s.worker, s.ev)); d != "" {
+					t.Errorf("step %d (-want +got):\n%s", i, d)
+				}
+				require.NoError(t, x.Check())
+			}
+			for path, want := range tt.look {
+				require.Equal(t, want, depths(x, path), path)
+			}
+			x.Clear(0)
+			x.RemoveWorker(1)
+			require.NoError(t, x.Check())
+			require.Zero(t, x.Len())
+		})
+	}
+}
+
+func TestTiersAndPredictions(t *testing.T) {
+	x, now := fleet(1), time.Unix(100, 0)
+	x.Apply(0, stored("a", 0, 0))
+	x.Apply(0, on(kvevent.Host, stored("ab", 0, 0)))
+	x.Apply(0, on(kvevent.Disk, stored("aba", 2, 0)))
+	x.Predict(0, modelHashes("abab"), now.Add(time.Second))
+	want := []index.Match{{Depth: 4, Tiers: [4]int32{1, 1, 1, 0}, Predicted: 1, Trust: kvevent.Exact}}
+	if d := cmp.Diff(want, x.Match(nil, modelHashes("abab"))); d != "" {
+		t.Errorf("before (-want +got):\n%s", d)
+	}
+	x.Expire(now)
+	require.Equal(t, "0:4", depths(x, "abab"))
+	x.Expire(now.Add(time.Second))
+	require.Equal(t, "0:3", depths(x, "abab"))
+	x.Apply(0, &kvevent.Event{Kind: kvevent.Cleared, Tier: kvevent.Host})
+	require.Equal(t, "0:1", depths(x, "abab"))
+
+	// A confirmed prediction does not expire.
+	x.Predict(0, modelHashes("bb"), now.Add(2*time.Second))
+	x.Apply(0, stored("b", 0, 0))
+	x.Expire(now.Add(time.Hour))
+	require.Equal(t, "0:1", depths(x, "bb"))
+	require.NoError(t, x.Check())
+}
+
+func TestTrust(t *testing.T) {
+	x := index.New(modelBlock, &index.Options{MaxOrphans: 2})
+	id := x.AddWorker(index.Key{Instance: "e"})
+	require.Equal(t, id, x.AddWorker(index.Key{Instance: "e"}))
+	state := func() string {
+		s, ok := x.State(id)
+		require.True(t, ok)
+		require.Equal(t, []index.State{s}, x.AppendStates(nil))
+		return s.Trust.String() + " " + s.Why
+	}
+	require.Equal(t, "unknown no events yet", state())
+	x.Apply(id, stored("a", 0, 0))
+	require.Equal(t, "exact ", state())
+	x.Apply(id, stored("bab", 2, 0))
+	require.Equal(t, "degraded stored blocks whose parent is unknown", state())
+	x.Apply(id, stored("ba", 0, 0))
+	require.Equal(t, "exact ", state())
+	x.Apply(id, stored("bbaaa", 2, 0)) // more than may be parked
+	require.Equal(t, "degraded stored blocks that could not be placed", state())
+	m := x.Match(nil, modelHashes("a"))
+	require.Equal(t, kvevent.Degraded, m[0].Trust)
+	require.Equal(t, "stored blocks that could not be placed", m[0].Why)
+	x.Apply(id, &kvevent.Event{Kind: kvevent.Cleared})
+	require.Equal(t, "exact ", state())
+	x.Apply(id, &kvevent.Event{Kind: kvevent.Stored, BlockSize: 64, BlockHashes: []uint64{1}, TokenIDs: make([]uint32, 64)})
+	require.Equal(t, "degraded stored blocks of another size", state())
+	x.Clear(id)
+	x.SetTrust(id, kvevent.Degraded, "batches were lost")
+	require.Equal(t, "degraded batches were lost", state())
+	x.SetTrust(id, kvevent.Exact, "")
+	require.Equal(t, "exact ", state())
+	x.RemoveWorker(id)
+	_, ok := x.State(id)
+	require.False(t, ok)
+	_, ok = x.Worker(index.Key{Instance: "e"})
+	require.False(t, ok)
+}
+
+// Workers beyond one word of bits, and beyond what a lookup keeps on its stack.
+func TestManyWorkers(t *testing.T) {
+	x := fleet(3)
+	x.Apply(1, stored("aaa", 0, 0))
+	for i := 3; i < 5000; i++ {
+		id := x.AddWorker(index.Key{Instance: "e", DPRank: uint32(i)})
+		if i%1000 == 0 || i == 64 {
+			x.Apply(id, stored("aaaa"[:1+i/1000%4], 0, 0))
+		}
+	}
+	require.Equal(t, "1:3 64:1 1000:2 2000:3 3000:4 4000:1", depths(x, "aaaa"))
+	for i := range 5000 {
+		x.RemoveWorker(index.WorkerID(i))
+	}
+	require.NoError(t, x.Check())
+	require.Zero(t, x.Len())
+	require.Equal(t, index.WorkerID(0), x.AddWorker(index.Key{Instance: "new"}))
+}
+
+func TestKeys(t *testing.T) {
+	require.Equal(t, "a", index.Key{Instance: "a"}.String())
+	require.Equal(t, "a/3", index.Key{Instance: "a", DPRank: 3}.String())
+	require.Panics(t, func() { index.New(0, nil) })
+}
+
+// TestConcurrent reads while several ranks write. Under -race it shows that lookups need no lock of the caller's. A reader never sees
+// half an event.
+func TestConcurrent(t *testing.T) {
+	x := fleet(4)
+	long, rounds := strings.Repeat("ab", 20), 100
+	if raceEnabled {
+		rounds = 10
+	}
+	var writers, readers sync.WaitGroup
+	stop := make(chan struct{})
+	for id := range index.WorkerID(4) {
+		writers.Go(func() {
+			for range rounds {
+				x.Apply(id, stored(long, 0, uint64(id)))
+				x.Predict(id, modelHashes(long+"b"), time.Unix(1, 0))
+				x.Expire(time.Unix(2, 0))
+				x.Apply(id, removed(long, 40, uint64(id)))
+			}
+		})
+		readers.Go(func() {
+			var buf []index.Match
+			h := modelHashes(long)
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				buf = x.Match(buf[:0], h)
+				for _, m := range buf {
+					if m.Depth != 40 {
+						t.Errorf("half an event: %+v", m)
+						return
+					}
+				}
+				x.AppendStates(nil)
+			}
+		})
+	}
+	writers.Wait()
+	close(stop)
+	readers.Wait()
+	require.NoError(t, x.Check())
+	require.Zero(t, x.Len())
+}
+
+func TestAllocs(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	x := index.New(16, nil)
+	tokens := make([]uint32, 16*256)
+	ev := &kvevent.Event{Kind: kvevent.Stored, TokenIDs: tokens, BlockHashes: kvhash.Scheme{}.AppendBlocks(nil, tokens, 16)}
+	for i := range 16 {
+		id := x.AddWorker(index.Key{Instance: "e", DPRank: uint32(i)})
+		x.Apply(id, ev)
+	}
+	x.Apply(3, removed("a", 1, 0))
+	dst := make([]index.Match, 0, 16)
+	require.Zero(t, testing.AllocsPerRun(100, func() { dst = x.Match(dst[:0], ev.BlockHashes) }), "Match")
+	require.Len(t, dst, 16)
+	states := make([]index.State, 0, 16)
+	require.Zero(t, testing.AllocsPerRun(100, func() { states = x.AppendStates(states[:0]) }), "AppendStates")
+	require.Zero(t, testing.AllocsPerRun(100, func() { x.Expire(time.Unix(0, 0)) }), "Expire")
+	require.Zero(t, testing.AllocsPerRun(100, func() { x.Apply(1, ev) }), "Apply of known blocks")
+}
