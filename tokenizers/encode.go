@@ -64,9 +64,7 @@ func (t *Tokenizer) AppendEncodeSegments(dst []uint32, segs []Segment) []uint32 
 		}
 		sc.rope = append(sc.rope, s.Text...)
 	}
-	start := len(dst)
 	dst = t.encode(dst, view(sc.rope), trust{ranges: sc.ranges}, sc)
-	_ = start
 	t.pool.put(sc)
 	return dst
 }
@@ -200,6 +198,17 @@ func (p *pool) put(sc *scratch) {
 	for i := range p.slots {
 		if p.slots[i].CompareAndSwap(nil, sc) {
 			return
+		}
+	}
+}
+
+// ResetCache forgets the words that were encoded before, as if the tokenizer had just been loaded. It is
+// meant for measurements. Encodings that run at the same time keep theirs.
+func (t *Tokenizer) ResetCache() {
+	for i := range t.pool.slots {
+		if sc := t.pool.slots[i].Load(); sc != nil && t.pool.slots[i].CompareAndSwap(sc, nil) {
+			sc.bpe.Reset()
+			t.pool.put(sc)
 		}
 	}
 }

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command tokenize turns text into token ids and back: JSON lines in, JSON lines out.
+//
+//	go run ./examples/tokenize -model DIR [-special] [-stats] [FILE ...]
+//	go run ./examples/tokenize -model DIR -decode [-skip-special] [FILE ...]
+//
+// DIR holds a tokenizer.json; the name mini is the small tokenizer that comes with the module. A record is
+// {"id","text"} and gives {"id","ids"}; with -decode it is {"id","ids"} and gives {"id","text","deltas"}, where
+// deltas are what a stream shows after each id and at the end. Other members are ignored. A record that cannot be
+// run gives {"id","error"}. With -stats a last line says how fast it was, measured in this process on the texts read.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/weft-go/weft/tokenizers"
+	"github.com/weft-go/weft/tokenizers/mini"
+)
+
+func main() {
+	err := run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "tokenize:", err)
+		os.Exit(1)
+	}
+}
+
+// command is one run of the program.
+type command struct {
+	tok         *tokenizers.Tokenizer
+	decode      bool
+	special     bool
+	skipSpecial bool
+	stats       *stats // nil if not asked for
+}
+
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("tokenize", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	var c command
+	model := flags.String("model", "", "folder with tokenizer.json, or mini")
+	flags.BoolVar(&c.decode, "decode", false, "read ids, write text")
+	flags.BoolVar(&c.special, "special", false, "add the ids that the model puts around a text")
+	flags.BoolVar(&c.skipSpecial, "skip-special", false, "with -decode: leave special tokens out")
+	withStats := flags.Bool("stats", false, "add a last line with times")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *model == "" {
+		return errors.New("which model? Give -model DIR or -model mini")
+	}
+	start := time.Now()
+	var err error
+	if *model == "mini" {
+		c.tok, err = tokenizers.LoadFS(mini.FS())
+	} else {
+		c.tok, err = tokenizers.Load(*model)
+	}
+	if err != nil {
+		return err
+	}
+	if *withStats {
+		c.stats = &stats{load: time.Since(start)}
+	}
+	out := bufio.NewWriter(stdout)
+	defer out.Flush()
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	if flags.NArg() == 0 {
+		if err := c.lines(stdin, enc); err != nil {
+			return err
+		}
+	}
+	for _, name := range flags.Args() {
+		f, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		err = c.lines(f, enc)
+		f.Close()
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if c.stats != nil {
+		if err := enc.Encode(map[string]any{"stats": c.stats.measure(c.tok, c.special)}); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+// lines answers each line of r.
+func (c *command) lines(r io.Reader, enc *json.Encoder) error {
+	in := bufio.NewReaderSize(r, 1<<16)
+	for {
+		line, err := in.ReadBytes('\n')
+		if len(line) > 1 {
+			if err := enc.Encode(c.record(line)); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// answer is one line of output. The pointers tell an empty result from none.
+type answer struct {
+	ID     json.RawMessage `json:"id"`
+	IDs    *[]uint32       `json:"ids,omitempty"`
+	Text   *string         `json:"text,omitempty"`
+	Deltas *[]string       `json:"deltas,omitempty"`
+	Error  string          `json:"error,omitempty"`
+}
+
+func (c *command) record(line []byte) answer {
+	var rec struct {
+		ID   json.RawMessage
+		Text *string
+		IDs  *[]uint32
+	}
+	err := json.Unmarshal(line, &rec)
+	ans := answer{ID: rec.ID}
+	switch {
+	case err != nil:
+		ans.Error = err.Error()
+	case c.decode && rec.IDs == nil:
+		ans.Error = "no ids"
+	case c.decode:
+		c.decodeRecord(*rec.IDs, &ans)
+	case rec.Text == nil:
+		ans.Error = "no text"
+	default:
+		ids := []uint32{}
+		if c.special {
+			ids = c.tok.AppendEncodeFramed(ids, *rec.Text)
+		} else {
+			ids = c.tok.AppendEncode(ids, *rec.Text)
+		}
+		ans.IDs = &ids
+		if c.stats != nil {
+			c.stats.texts = append(c.stats.texts, *rec.Text)
+		}
+	}
+	return ans
+}
+
+func (c *command) decodeRecord(ids []uint32, ans *answer) {
+	for _, id := range ids {
+		if _, ok := c.tok.Token(id); !ok {
+			ans.Error = fmt.Sprintf("no token has the id %d", id)
+			return
+		}
+	}
+	text := string(c.tok.AppendDecode(nil, ids, c.skipSpecial))
+	deltas := make([]string, 0, len(ids)+1)
+	s := c.tok.NewStream(c.skipSpecial)
+	var buf []byte
+	for _, id := range ids {
+		buf = s.Append(buf[:0], id)
+		deltas = append(deltas, string(buf))
+	}
+	if buf = s.Finish(buf[:0]); len(buf) > 0 {
+		deltas = append(deltas, string(buf))
+	}
+	ans.Text, ans.Deltas = &text, &deltas
+}
