@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+)
+
+// config is what the gateway is told, in the file of -config and by flags. Flags win.
+//
+//	listen: 127.0.0.1:8080
+//	model: m
+//	aliases: [claude-sonnet-4-5, gpt-5]
+//	model_dir: /models/qwen3
+//	tool_call_parser: hermes
+//	strip_preamble: true
+//	engines:
+//	  - {kind: vllm, url: "http://gpu1:8000"}
+//	  - {kind: embedded, url: local, name: spare}
+type config struct {
+	Listen          string         `yaml:"listen"`
+	Model           string         `yaml:"model"`
+	Aliases         []string       `yaml:"aliases"`   // other names clients may use for the model
+	ModelDir        string         `yaml:"model_dir"` // folder with tokenizer.json; "" is the small tokenizer of this repository
+	ToolCallParser  string         `yaml:"tool_call_parser"`
+	ReasoningParser string         `yaml:"reasoning_parser"`
+	Engines         []engineConfig `yaml:"engines"`
+	MaxModelLen     int            `yaml:"max_model_len"` // tokens; 0 is 131072
+	BlockSize       int            `yaml:"block_size"`    // tokens per cache block of the engines; 0 is 16
+	StripPreamble   bool           `yaml:"strip_preamble"`
+	ToolDispatch    bool           `yaml:"tool_dispatch"`
+	KeepAlive       float64        `yaml:"keep_alive"` // seconds; 0 is 10
+}
+
+type engineConfig struct {
+	Kind string `yaml:"kind"`
+	URL  string `yaml:"url"`
+	Name string `yaml:"name"`
+}
+
+// parse reads the arguments and the file they name.
+func parse(args []string) (*config, error) {
+	c := &config{Listen: "127.0.0.1:8080", ToolCallParser: "hermes"}
+	var engines []engineConfig
+	var aliases []string
+	fs := flag.NewFlagSet("gateway", flag.ContinueOnError)
+	file := fs.String("config", "", "YAML `file` with the same settings; flags win")
+	fs.StringVar(&c.Listen, "listen", c.Listen, "`address` to listen on")
+	fs.StringVar(&c.Model, "model", "", "`name` of the model, as clients and engines call it")
+	fs.StringVar(&c.ModelDir, "model-dir", "", "`folder` with tokenizer.json; empty: the small tokenizer of this repository")
+	fs.StringVar(&c.ToolCallParser, "tool-call-parser", c.ToolCallParser, "`family` of the model's tool calls")
+	fs.StringVar(&c.ReasoningParser, "reasoning-parser", "", "`family` of the model's reasoning, if it is another")
+	fs.IntVar(&c.MaxModelLen, "max-model-len", 0, "prompt and output `tokens` per request (default 131072)")
+	fs.IntVar(&c.BlockSize, "block-size", 0, "`tokens` per cache block of the engines (default 16)")
+	fs.Float64Var(&c.KeepAlive, "keep-alive", 0, "`seconds` without output before a keep-alive (default 10)")
+	fs.Func("alias", "another `name` for the model; repeatable", func(s string) error {
+		aliases = append(aliases, s)
+		return nil
+	})
+	fs.Func("engine", "`kind=url` of an engine; kinds: vllm, embedded; repeatable", func(s string) error {
+		kind, url, ok := strings.Cut(s, "=")
+		if !ok || url == "" {
+			return errors.New("want kind=url")
+		}
+		engines = append(engines, engineConfig{Kind: kind, URL: url})
+		return nil
+	})
+	for _, name := range []string{"strip-preamble", "strip-anthropic-preamble"} {
+		fs.BoolVar(&c.StripPreamble, name, false, "drop the billing header that harnesses put before the system text")
+	}
+	for _, name := range []string{"tool-dispatch", "enable-streaming-tool-dispatch"} {
+		fs.BoolVar(&c.ToolDispatch, name, false, "offer tool_call_dispatch events to chat clients that ask for them")
+	}
+	fs.Bool("enable-anthropic-api", true, "accepted for Dynamo's sake: the messages API is always on")
+	if err := fs.Parse(args); err != nil {
+		return nil, err
+	}
+	if fs.NArg() > 0 {
+		return nil, fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	}
+	if *file != "" {
+		data, err := os.ReadFile(*file)
+		if err != nil {
+			return nil, err
+		}
+		*file = "" // the second pass below is over the flags only
+		if err := yaml.UnmarshalWithOptions(data, c, yaml.Strict()); err != nil {
+			return nil, fmt.Errorf("config: %w", err)
+		}
+		engines, aliases = nil, nil
+		if err := fs.Parse(args); err != nil {
+			return nil, err
+		}
+	}
+	if engines != nil {
+		c.Engines = engines
+	}
+	if aliases != nil {
+		c.Aliases = aliases
+	}
+	switch {
+	case c.Model == "":
+		return nil, errors.New("no model: give -model")
+	case len(c.Engines) == 0:
+		return nil, errors.New("no engine: give -engine kind=url")
+	}
+	return c, nil
+}

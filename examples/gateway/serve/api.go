@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"time"
+
+	"github.com/weft-go/weft/protocols/apierr"
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/chat"
+	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/messages"
+	"github.com/weft-go/weft/protocols/responses"
+)
+
+// An api is what differs between the three APIs on the way of a request.
+type api struct {
+	api    block.API
+	path   string
+	prefix string // of response ids
+	style  apierr.Style
+	decode func(body []byte, l *block.Limits) (*block.Request, error)
+	stream func(c *call) encoder
+	whole  func(c *call, dst []byte) []byte
+}
+
+// An encoder turns events into the stream of one API.
+type encoder interface {
+	Append(dst []byte, events ...event.Event) []byte
+	Close(dst []byte) []byte
+	Fail(dst []byte, e *apierr.Error) []byte
+	KeepAlive(dst []byte) []byte
+}
+
+var (
+	chatAPI = &api{
+		api: block.Chat, path: "/v1/chat/completions", prefix: "chatcmpl-", style: apierr.OpenAI, decode: chat.Decode,
+		stream: func(c *call) encoder { return chat.NewStream(c.chatOptions()) },
+		whole:  func(c *call, dst []byte) []byte { return chat.AppendResponse(dst, &c.whole, c.chatOptions()) },
+	}
+	responsesAPI = &api{
+		api: block.Responses, path: "/v1/responses", prefix: "resp_", style: apierr.OpenAI, decode: responses.Decode,
+		stream: func(c *call) encoder { return responses.NewStream(c.responsesOptions()) },
+		whole:  func(c *call, dst []byte) []byte { return responses.AppendResponse(dst, &c.whole, c.responsesOptions()) },
+	}
+	messagesAPI = &api{
+		api: block.Messages, path: "/v1/messages", prefix: "msg_", style: apierr.Anthropic, decode: messages.Decode,
+		stream: func(c *call) encoder { return messages.NewStream(c.messagesOptions()) },
+		whole:  func(c *call, dst []byte) []byte { return messages.AppendResponse(dst, &c.whole, c.messagesOptions()) },
+	}
+	apis = []*api{chatAPI, responsesAPI, messagesAPI}
+)
+
+func (c *call) chatOptions() chat.StreamOptions {
+	return chat.StreamOptions{
+		ID: c.api.prefix + c.id, Model: c.req.Model(), Created: c.begun.Unix(),
+		IncludeUsage: c.req.StreamUsage(), ToolDispatch: c.dispatch,
+	}
+}
+
+func (c *call) responsesOptions() responses.StreamOptions {
+	return responses.StreamOptions{
+		ID: c.api.prefix + c.id, Model: c.req.Model(), Created: c.begun.Unix(), CompletedAt: time.Now().Unix(), Echo: c.req.Body(),
+		Namespace: func(tool string) (namespace, name string) {
+			if t, ok := c.req.Tool(tool); ok {
+				return t.Namespace, t.Name
+			}
+			return "", tool
+		},
+	}
+}
+
+func (c *call) messagesOptions() messages.StreamOptions {
+	return messages.StreamOptions{ID: c.api.prefix + c.id, Model: c.req.Model()}
+}

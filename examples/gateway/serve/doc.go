@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package serve is a gateway: an http.Handler that serves the chat, responses and messages APIs in front of engines that
+// speak vLLM's /v1/completions. It is the shell around the libraries; path.go shows the whole way of a request, top to
+// bottom, and is meant to be copied from.
+//
+// # Terminology
+//
+//   - engine: one server behind the gateway. It gets prompts as token ids, which the gateway made.
+//   - worker: an engine as the router knows it.
+//   - dispatch: telling somebody that a tool call is complete and may be run, while the model still writes.
+//
+// # Endpoints
+//
+//	POST /v1/chat/completions   POST /v1/responses   POST /v1/messages   POST /v1/messages/count_tokens
+//	GET  /v1/models             GET  /v1/models/{id}                     GET  /health       HEAD /
+//
+// GET /v1/responses with an upgrade to WebSocket is answered 426, which makes Codex fall back to HTTP at once. Unknown
+// query parameters (?beta=true) and unknown headers are ignored.
+//
+// # Request headers
+//
+//   - X-Request-Id names the request in logs, in the answer and at the engine; without it the gateway makes a name.
+//   - X-Weft-Tool-Dispatch: 1 asks for tool_call_dispatch events in a chat stream, if Options.ToolDispatch allows them.
+//   - X-Weft-Tool-Call-Parser: NAME reads this one answer as that family writes it.
+//
+// # Guarantees
+//
+// A request that fails gets the error form of its own API: as an HTTP status while nothing was sent, as the stream's error
+// event afterwards; a stream never just ends. When the client goes away, the engine's request is canceled and the router is
+// told. Prompts always carry max_tokens. Bodies, and all that is held per request, are bounded.
+package serve

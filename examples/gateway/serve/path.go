@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"time"
+
+	"github.com/weft-go/weft/parsers"
+	"github.com/weft-go/weft/protocols/apierr"
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/chat"
+	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/preamble"
+	"github.com/weft-go/weft/router"
+	"github.com/weft-go/weft/tokenizers"
+	tchat "github.com/weft-go/weft/tokenizers/chat"
+)
+
+// This file is the way of a request, top to bottom. Nothing goes back up.
+//
+//	answer   -> read      decode, drop the preamble, render, encode
+//	         -> place     hash, look up, choose an engine
+//	         -> relay     ask the engine; detokenise, parse, encode, write
+//	         -> settle    tell the router and whoever listens
+
+// A call is one request on its way.
+type call struct {
+	g     *Gateway
+	api   *api
+	id    string
+	begun time.Time
+	rec   Record
+
+	req      *block.Request
+	parser   *parsers.Parser
+	dispatch bool     // the client wants tool_call_dispatch events
+	prompt   []uint32 // token ids
+	route    router.Request
+	place    *placement
+
+	detok  *tokenizers.Stream
+	events []event.Event
+	text   []byte
+	tokens []parsers.Token
+	whole  event.Collector // of a request without stream, or when somebody waits for calls
+	usage  event.Tokens
+	spent  [2]int64 // output bytes in all, and of reasoning, for an estimate when there are no token counts
+}
+
+// answer takes a request from its body to the end of its answer.
+func (g *Gateway) answer(w http.ResponseWriter, r *http.Request, a *api) {
+	c := &call{g: g, api: a, id: g.requestID(w, r, a), begun: time.Now()}
+	c.rec = Record{RequestID: c.id, API: a.api.String()}
+	if err := c.read(w, r); err != nil {
+		g.refuse(w, r, a, err)
+		return
+	}
+	c.route.Intent = intentOf(r.Header)
+	if err := c.choose(); err != nil {
+		g.refuse(w, r, a, err)
+		return
+	}
+	err := c.relay(w, r)
+	c.settle(r.Context(), err)
+}
+
+// read decodes the request and turns it into token ids.
+func (c *call) read(w http.ResponseWriter, r *http.Request) error {
+	g := c.g
+	body, err := readBody(w, r, g.opt.MaxBody)
+	if err != nil {
+		return err
+	}
+	if c.req, err = c.api.decode(body, &block.Limits{Body: int(g.opt.MaxBody)}); err != nil {
+		return err
+	}
+	if !g.knows(c.req.Model()) {
+		return apierr.ModelNotFound(c.req.Model())
+	}
+	if n := c.req.Sampling().N; n != nil && *n != 1 {
+		return &apierr.Error{Why: event.Invalid, Param: "n", Code: apierr.CodeUnsupported, Message: "Only one answer per request is offered."}
+	}
+	fam, err := g.families.get(r.Header.Get("X-Weft-Tool-Call-Parser"))
+	if err != nil {
+		return &apierr.Error{Why: event.Invalid, Message: err.Error(), Cause: err}
+	}
+	if c.parser, err = fam.parser(c.req); err != nil {
+		return err
+	}
+	c.dispatch = g.opt.ToolDispatch && r.Header.Get("X-Weft-Tool-Dispatch") == "1"
+
+	if g.opt.StripPreamble {
+		report, err := preamble.Strip(c.req)
+		if err != nil {
+			return err
+		}
+		c.rec.Stripped = report.Bytes()
+	}
+	conversation, lost := chat.AppendMessages(nil, c.req, nil)
+	tools, lostTools := chat.AppendTools(nil, c.req)
+	for _, l := range append(lost, lostTools...) {
+		g.opt.Logger.Info("not rendered", "request", c.id, "path", l.Path, "why", l.Why)
+	}
+	prompt, err := fam.template.Render(tchat.Request{
+		Messages: conversation, Tools: tools, AddGenerationPrompt: true, Kwargs: c.kwargs(),
+	})
+	if err != nil {
+		return &apierr.Error{Why: event.Invalid, Message: "The conversation cannot be rendered: " + err.Error(), Cause: err}
+	}
+	c.prompt = g.opt.Tokenizer.AppendEncodeSegments(nil, prompt.AppendSegments(nil))
+	if len(c.prompt) >= g.opt.MaxModelLen {
+		return apierr.ContextLength(int64(len(c.prompt)), int64(g.opt.MaxModelLen))
+	}
+	return nil
+}
+
+// kwargs returns the arguments of the chat template: what the client gave, else whether it wants reasoning.
+func (c *call) kwargs() []byte {
+	if k := c.req.Field("chat_template_kwargs"); k != nil {
+		return k
+	}
+	if c.req.Thinking().Mode == block.ThinkingOff {
+		return []byte(`{"enable_thinking":false}`)
+	}
+	return nil
+}
+
+// maxTokens returns how many tokens the engine may write: what was asked for, as far as the model's window allows.
+func (c *call) maxTokens() int64 {
+	room := int64(c.g.opt.MaxModelLen - len(c.prompt))
+	if n, ok := c.req.MaxTokens(); ok && n > 0 {
+		return min(n, room)
+	}
+	return room
+}
+
+// choose places the request on an engine that has not failed it.
+func (c *call) choose() error {
+	p, err := c.g.fleet.place(c.route, c.prompt)
+	if err != nil {
+		return err
+	}
+	c.place = p
+	c.rec.Worker, c.rec.Why, c.rec.Matched = p.engine.name, p.why, p.matched
+	return nil
+}
+
+// ask hands the prompt to the chosen engine. As long as an engine refuses or cannot be reached, it asks another one.
+func (c *call) ask(ctx context.Context) (iter.Seq2[step, error], error) {
+	req := newCompletionRequest(c.g.opt.Model, c.prompt, c.maxTokens(), c.req.Sampling())
+	for {
+		e := c.place.engine
+		steps, err := e.complete(ctx, c.id, req)
+		if err == nil || ctx.Err() != nil || apierr.From(err).Why == event.Invalid {
+			return steps, err
+		}
+		if errors.Is(err, errUnreachable) {
+			c.g.fleet.unreachable(e, err)
+		}
+		failed := c.place.ticket
+		c.route.Exclude = append(c.route.Exclude, e.id)
+		if c.choose() != nil {
+			return nil, err // nobody is left: the last engine's error says more
+		}
+		failed.Fail(time.Now())
+		c.g.opt.Logger.Warn("asking another engine", "request", c.id, "failed", e.name, "next", c.rec.Worker, "err", err)
+	}
+}
+
+// relay asks the engine and hands its answer to the client, errors included.
+func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel() // ends the engine's request however we leave
+	c.usage = event.Tokens{Prompt: int64(len(c.prompt)), Cached: int64(c.place.matched), CachedEstimated: true}
+	start := event.Event{Kind: event.Start, Call: -1, Usage: &c.usage}
+	c.detok = c.g.opt.Tokenizer.NewStream(false)
+
+	if !c.req.Stream() {
+		c.whole.Add(start)
+		if err := c.pump(ctx, func(events ...event.Event) error { c.whole.Add(events...); return nil }); err != nil {
+			c.g.refuse(w, r, c.api, err)
+			return err
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if _, err := w.Write(c.api.whole(c, nil)); err != nil {
+			return fmt.Errorf("%w: %w", errClientGone, err)
+		}
+		return nil
+	}
+
+	enc := c.api.stream(c)
+	out := newStreamWriter(w, enc.Append(nil, start), enc.KeepAlive(nil), c.g.opt.KeepAlive)
+	var frames []byte
+	err := c.pump(ctx, func(events ...event.Event) error {
+		frames = enc.Append(frames[:0], events...)
+		return out.write(frames)
+	})
+	if err == nil {
+		err = out.write(enc.Close(frames[:0]))
+		out.close(nil)
+		return err
+	}
+	if sent := out.close(enc.Fail(frames[:0], public(ctx, err))); !sent {
+		c.g.refuse(w, r, c.api, err)
+	}
+	return err
+}
+
+// pump runs the engine's output through detokenizer and parser and sends the events.
+func (c *call) pump(ctx context.Context, send func(...event.Event) error) error {
+	steps, err := c.ask(ctx)
+	if err != nil {
+		return err
+	}
+	finish := event.Event{Kind: event.Finish, Call: -1}
+	for st, err := range steps {
+		switch {
+		case err != nil && finish.Why == event.None:
+			return err
+		case err != nil: // the answer is whole, only its usage is missing
+			c.g.opt.Logger.Warn("engine failed after its answer", "request", c.id, "err", err)
+			continue
+		}
+		if c.rec.FirstByte == 0 && (st.text != "" || len(st.ids) > 0) {
+			c.rec.FirstByte = time.Since(c.begun)
+			c.place.ticket.FirstToken(time.Now())
+		}
+		if err := c.parse(&st); err != nil {
+			return err
+		}
+		if err := c.deliver(ctx, send); err != nil {
+			return err
+		}
+		if st.finish != event.None {
+			finish.Why, finish.Data = st.finish, []byte(st.stop)
+		}
+		if u := st.usage; u != nil {
+			c.usage.Output = u.Output
+			if !u.CachedEstimated {
+				c.usage.Cached, c.usage.CachedEstimated = u.Cached, false
+			}
+		}
+	}
+	if err := c.flush(finish.Why); err != nil {
+		return err
+	}
+	if err := c.deliver(ctx, send); err != nil {
+		return err
+	}
+	if c.usage.Reasoning == 0 && c.spent[1] > 0 { // no token counts: by share of bytes
+		c.usage.Reasoning, c.usage.ReasoningEstimated = c.usage.Output*c.spent[1]/c.spent[0], true
+	}
+	c.rec.Finish, c.rec.Usage = finish.Why.String(), c.usage
+	return send(event.Event{Kind: event.Usage, Call: -1, Usage: &c.usage}, finish)
+}
+
+// parse turns a step into events. With token ids the gateway makes the text itself: only so is it known which token a
+// piece of text came from.
+func (c *call) parse(st *step) (err error) {
+	c.text, c.tokens = append(c.text[:0], st.text...), c.tokens[:0]
+	if len(st.ids) == 0 {
+		c.events, err = c.parser.Feed(c.events[:0], c.text)
+		return err
+	}
+	c.text = c.text[:0]
+	for _, id := range st.ids {
+		c.usage.Output++
+		if !c.g.isEOS(id) {
+			c.text = c.detok.Append(c.text, id)
+			c.tokens = append(c.tokens, parsers.Token{ID: id, End: len(c.text)})
+		}
+	}
+	c.events, err = c.parser.FeedTokens(c.events[:0], c.text, c.tokens)
+	return err
+}
+
+// flush ends detokenizer and parser.
+func (c *call) flush(why event.Why) (err error) {
+	if c.text = c.detok.Finish(c.text[:0]); len(c.text) > 0 {
+		c.events, err = c.parser.Feed(c.events[:0], c.text)
+	} else {
+		c.events = c.events[:0]
+	}
+	switch {
+	case err != nil:
+	case why == event.Stop:
+		c.events, err = c.parser.CloseStopped(c.events)
+	default:
+		c.events, err = c.parser.Close(c.events)
+	}
+	return err
+}
+
+// deliver counts reasoning, names calls, sends the events, and tells of calls that are complete.
+func (c *call) deliver(ctx context.Context, send func(...event.Event) error) error {
+	if len(c.events) == 0 {
+		return nil
+	}
+	tell := c.g.opt.OnToolCall != nil
+	for i := range c.events {
+		ev := &c.events[i]
+		c.spent[0] += int64(len(ev.Data))
+		if ev.Kind == event.Reasoning {
+			c.spent[1] += int64(len(ev.Data))
+			c.usage.Reasoning += int64(ev.Tokens)
+		}
+		if ev.Kind == event.ToolStart && len(ev.ID) == 0 {
+			// Client and OnToolCall must hear the same id, so it is given here and not by the encoder.
+			ev.ID = fmt.Appendf(nil, "call_%s_%d", c.id, ev.Call)
+		}
+	}
+	if err := send(c.events...); err != nil || !tell {
+		return err
+	}
+	if c.req.Stream() {
+		c.whole.Add(c.events...)
+	}
+	for i := range c.events {
+		ev := &c.events[i]
+		if ev.Kind != event.ToolEnd || !ev.Flags.Has(event.Complete) || ev.Flags.Has(event.InReasoning) {
+			continue
+		}
+		for _, b := range c.whole.Answers[0].Calls() {
+			if b.Call == ev.Call {
+				c.g.opt.OnToolCall(ctx, ToolCall{RequestID: c.id, ID: b.ID, Name: b.Name, Arguments: string(b.Data)})
+			}
+		}
+	}
+	return nil
+}
+
+// settle tells the router and OnDone how it ended.
+func (c *call) settle(ctx context.Context, err error) {
+	now, t := time.Now(), c.place.ticket
+	c.rec.Total = now.Sub(c.begun)
+	switch {
+	case err == nil:
+		u := router.Usage{Cached: -1, Output: int(c.usage.Output)}
+		if !c.usage.CachedEstimated {
+			u.Cached = int(c.usage.Cached)
+		}
+		t.Finish(now, u)
+	case ctx.Err() != nil || errors.Is(err, errClientGone):
+		c.rec.Finish = event.Canceled.String()
+		t.Cancel(now)
+	default:
+		c.rec.Finish = public(ctx, err).Why.String()
+		t.Fail(now)
+	}
+	c.g.opt.Logger.Info("request", "request", c.id, "api", c.rec.API, "worker", c.rec.Worker, "why", c.rec.Why, "prompt", len(c.prompt),
+		"cached", c.usage.Cached, "output", c.usage.Output, "finish", c.rec.Finish, "ms", c.rec.Total.Milliseconds(), "err", err)
+	if c.g.opt.OnDone != nil {
+		c.g.opt.OnDone(c.rec)
+	}
+}
+
+func readBody(w http.ResponseWriter, r *http.Request, max int64) ([]byte, error) {
+	if r.ContentLength > max {
+		return nil, apierr.TooLarge(max)
+	}
+	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
+		return nil, &apierr.Error{Why: event.Invalid, Status: http.StatusUnsupportedMediaType, Message: "Compressed bodies are not offered."}
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, max))
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, apierr.TooLarge(max)
+	}
+	if err != nil {
+		return nil, &apierr.Error{Why: event.Invalid, Message: "The body of your request cannot be read.", Cause: err}
+	}
+	return body, nil
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weft-go/weft/kvhash/kvevent"
+	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/tokenizers"
+	tchat "github.com/weft-go/weft/tokenizers/chat"
+)
+
+// Options configure a Gateway. Model, Tokenizer and at least one engine are required.
+type Options struct {
+	Model     string   // name of the model, for clients and engines
+	Aliases   []string // other names that clients may use for it
+	Tokenizer *tokenizers.Tokenizer
+	Template  tchat.Template // nil means ChatML, with calls written as the family writes them
+	Engines   []Engine
+
+	ToolParser      string // family that reads the model's output; "" means hermes
+	ReasoningParser string // family of its reasoning, if another; "" means the same
+
+	MaxModelLen int   // prompt and output tokens of one request; 0 means 131072
+	BlockSize   int   // tokens per cache block of the engines; 0 means 16
+	MaxBody     int64 // bytes of a request body; 0 means 64 MiB
+
+	StripPreamble bool // drop the billing header that harnesses put before the system text
+	// ToolDispatch offers tool_call_dispatch events in chat streams to clients that ask for them by header.
+	ToolDispatch bool
+	// OnToolCall is told of every complete call that may be run, the moment its last argument byte has been read, whether
+	// the client streams or not. It is called from the request's goroutine, between two pieces of output: return soon.
+	OnToolCall func(ctx context.Context, c ToolCall)
+	// OnDone is told of every request that was placed, when it has ended. It is called from the request's goroutine.
+	OnDone func(Record)
+
+	KeepAlive time.Duration // of silence before a stream gets a keep-alive; 0 means 10 s
+	Logger    *slog.Logger  // nil means silent
+}
+
+// Engine is a server behind the gateway.
+type Engine struct {
+	Name   string // unique; "" means the URL
+	URL    string // base address, without /v1
+	APIKey string // sent as a bearer token; "" means none
+	// PrefillPerSecond is how many prompt tokens the engine computes in a second, for the router; 0 means 70,000.
+	PrefillPerSecond float64
+	// Events subscribes to what the engine's cache holds and returns how to stop; see the embedded engine. Without it the
+	// router predicts what the cache holds from what was sent to the engine.
+	Events func(func(kvevent.Batch)) (cancel func())
+}
+
+// ToolCall is a complete tool call of the model.
+type ToolCall struct {
+	RequestID string
+	ID        string // as the client sees it
+	Name      string
+	Arguments string // JSON, exactly as the model wrote it
+}
+
+// Record is what became of one request.
+type Record struct {
+	RequestID string
+	API       string // chat, responses, messages
+	Worker    string // name of the engine
+	Why       string // why that one
+	Matched   int    // prompt tokens that the router expected in its cache
+	Usage     event.Tokens
+	Finish    string // why the answer ended, or the class of the error
+	Stripped  int    // bytes of volatile preamble that were dropped
+	FirstByte time.Duration
+	Total     time.Duration
+}
+
+// Gateway serves the three APIs. Make one with New; Close it at the end. It is safe for concurrent use.
+type Gateway struct {
+	opt      Options
+	mux      *http.ServeMux
+	fleet    *fleet
+	families *families
+	ctx      context.Context // ends at Close
+	cancel   context.CancelCauseFunc
+
+	eos  []uint32
+	born string // tells the request names of one gateway from another's
+
+	mu   sync.Mutex
+	ids  uint64
+	done bool
+	busy sync.WaitGroup // requests that run; Add under mu, not after done
+}
+
+var errClosed = errors.New("serve: the gateway is closed")
+
+// New returns a gateway. Unknown families and engines without an address are errors.
+func New(o *Options) (*Gateway, error) {
+	g := &Gateway{opt: *o}
+	opt := &g.opt
+	opt.ToolParser = cmp.Or(opt.ToolParser, "hermes")
+	opt.MaxModelLen = cmp.Or(opt.MaxModelLen, 131072)
+	opt.BlockSize = cmp.Or(opt.BlockSize, 16)
+	opt.MaxBody = cmp.Or(opt.MaxBody, 64<<20)
+	opt.KeepAlive = cmp.Or(opt.KeepAlive, 10*time.Second)
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	switch {
+	case opt.Model == "":
+		return nil, errors.New("serve: no model name")
+	case opt.Tokenizer == nil:
+		return nil, errors.New("serve: no tokenizer")
+	case len(opt.Engines) == 0:
+		return nil, errors.New("serve: no engine")
+	}
+	var err error
+	if g.families, err = newFamilies(opt); err != nil {
+		return nil, fmt.Errorf("serve: %w", err)
+	}
+	if g.fleet, err = newFleet(opt); err != nil {
+		return nil, fmt.Errorf("serve: %w", err)
+	}
+	g.eos = opt.Tokenizer.EOS()
+	g.born = strconv.FormatInt(time.Now().UnixNano(), 36)
+	g.ctx, g.cancel = context.WithCancelCause(context.Background())
+	g.mux = g.routes()
+	return g, nil
+}
+
+// Close ends all requests with an error, waits until they are gone and lets go of the engines. Requests after it are
+// refused.
+func (g *Gateway) Close() {
+	g.mu.Lock()
+	first := !g.done
+	g.done = true
+	g.mu.Unlock()
+	g.cancel(errClosed)
+	g.busy.Wait()
+	if first {
+		g.fleet.close()
+	}
+}
+
+// ServeHTTP answers one request.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g.mu.Lock()
+	if g.done {
+		g.mu.Unlock()
+		http.Error(w, "the gateway is closed", http.StatusServiceUnavailable)
+		return
+	}
+	g.busy.Add(1)
+	g.mu.Unlock()
+	defer g.busy.Done()
+
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(g.ctx, func() { cancel(errClosed) })()
+	g.mux.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// requestID returns the caller's name for the request if it is fit to be one, or a new one, and puts it into the answer's header.
+func (g *Gateway) requestID(w http.ResponseWriter, r *http.Request, a *api) string {
+	id := r.Header.Get("X-Request-Id")
+	if id == "" || len(id) > 128 || strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		g.mu.Lock()
+		g.ids++
+		id = g.born + "-" + strconv.FormatUint(g.ids, 36)
+		g.mu.Unlock()
+	}
+	w.Header().Set("X-Request-Id", id)
+	if a == messagesAPI {
+		w.Header().Set("Request-Id", id)
+	}
+	return id
+}
+
+// isEOS reports whether id ends the model's turn.
+func (g *Gateway) isEOS(id uint32) bool { return slices.Contains(g.eos, id) }
+
+func (g *Gateway) knows(model string) bool {
+	return model == g.opt.Model || slices.Contains(g.opt.Aliases, model)
+}

@@ -1,0 +1,566 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/examples/engine/vllm"
+	"github.com/weft-go/weft/examples/gateway/serve"
+)
+
+func TestStreams(t *testing.T) {
+	r := start(t, 1, say(answer), nil)
+	for i, a := range apiCases {
+		t.Run(a.name, func(t *testing.T) {
+			status, h, body := send(t, r.url+a.path+"?beta=true", a.body("Look around.", true))
+			require.Equal(t, 200, status, body)
+			require.Equal(t, "text/event-stream", h.Get("Content-Type"))
+			require.NotEmpty(t, h.Get("X-Request-Id"))
+			got := a.gather(t, body)
+			want := whatCame{
+				Reasoning: "I need two looks.", Text: "Looking.\n",
+				Calls:  []string{`read({"path": "a.go"})`, `grep({"pattern": "x+"})`},
+				Finish: []string{"tool_calls", "completed", "tool_use"}[i],
+				Output: len(tok().AppendEncode(nil, answer)) + 1,
+				Prompt: len(r.prompts[0].IDs),
+				Cached: got.Cached,
+			}
+			require.Empty(t, cmp.Diff(want, got))
+			if i > 0 { // all three render to the same prompt, so the second finds the first's blocks
+				require.Equal(t, r.prompts[0].Text, r.prompts[i].Text)
+				require.Equal(t, (want.Prompt-1)/16*16, got.Cached)
+			}
+			rec := r.done(t, i+1)[i]
+			require.Equal(t, a.name, rec.API)
+			require.Equal(t, "e0", rec.Worker)
+			require.NotEmpty(t, rec.Why)
+			require.Equal(t, got.Cached, rec.Matched, "the router knew what the engine had")
+			require.Positive(t, rec.Usage.Reasoning)
+			require.False(t, rec.Usage.ReasoningEstimated)
+		})
+	}
+}
+
+func TestWholeAnswers(t *testing.T) {
+	r := start(t, 1, say(answer), nil)
+	for _, a := range apiCases {
+		t.Run(a.name, func(t *testing.T) {
+			status, h, body := send(t, r.url+a.path, a.body("Look around.", false))
+			require.Equal(t, 200, status, body)
+			require.Equal(t, "application/json", h.Get("Content-Type"))
+			for _, part := range []string{`I need two looks.`, `Looking.`, `a.go`, `x+`, `"grep"`} {
+				require.Contains(t, body, part)
+			}
+			require.True(t, json.Valid([]byte(body)))
+			require.NotContains(t, body, "<tool_call>")
+		})
+	}
+}
+
+// TestEngineRequest looks at what an engine that is not ours gets, and answers without ids and cached tokens.
+func TestEngineRequest(t *testing.T) {
+	var mu sync.Mutex
+	var got []map[string]any
+	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body map[string]any
+		if json.NewDecoder(r.Body).Decode(&body) != nil || r.URL.Path != "/v1/completions" || r.Header.Get("Authorization") != "Bearer key" {
+			w.WriteHeader(400)
+			return
+		}
+		mu.Lock()
+		got = append(got, body)
+		mu.Unlock()
+		for _, c := range []string{
+			`{"choices":[{"index":0,"text":"<think>\nhm"}]}`, `{"choices":[{"index":0,"text":"\n</thi"}]}`,
+			`{"choices":[{"index":0,"text":"nk>\n\nyes"}]}`, `{"choices":[{"index":0,"text":"","finish_reason":"stop","stop_reason":"END"}]}`,
+			`{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":7}}`, `[DONE]`,
+		} {
+			fmt.Fprintf(w, ": a comment\n\ndata: %s\n\n", c)
+		}
+	}))
+	defer engine.Close()
+	r := start(t, 0, nil, func(o *serve.Options) {
+		o.MaxModelLen = 5000
+		o.Engines = []serve.Engine{{URL: engine.URL + "/v1/", APIKey: "key"}}
+	})
+	for _, a := range apiCases {
+		body := a.body("Hm?", true)
+		delete(body, "max_tokens")
+		if a.name == "messages" {
+			body["max_tokens"], body["stop_sequences"], body["top_k"] = 100000, []string{"END"}, 7
+		} else if a.name == "chat" {
+			body["stop"], body["temperature"], body["seed"] = "END", 0.5, 3
+		}
+		_, _, text := send(t, r.url+a.path, body)
+		w := a.gather(t, text)
+		require.Equal(t, "hm", w.Reasoning)
+		require.Equal(t, "yes", w.Text)
+		require.Equal(t, 7, w.Output)
+		require.Empty(t, w.Error)
+	}
+	for i, req := range got {
+		ids := req["prompt"].([]any)
+		require.Greater(t, len(ids), 20)
+		require.IsType(t, 1.0, ids[0], "prompts go out as token ids")
+		require.EqualValues(t, 5000-len(ids), req["max_tokens"], "always given, never beyond the window")
+		require.Equal(t, false, req["skip_special_tokens"])
+		require.Equal(t, "m", req["model"])
+		require.Equal(t, i == 1, req["return_token_ids"], "not with stop strings")
+	}
+	require.Equal(t, []any{"END"}, got[0]["stop"])
+	require.EqualValues(t, 0.5, got[0]["temperature"])
+	require.EqualValues(t, 7, got[2]["top_k"])
+	rec := r.done(t, 3)
+	require.True(t, rec[0].Usage.ReasoningEstimated)
+	require.True(t, rec[0].Usage.CachedEstimated)
+}
+
+func TestRefusedRequests(t *testing.T) {
+	r := start(t, 1, say("fine"), func(o *serve.Options) { o.MaxBody, o.MaxModelLen = 20000, 600 })
+	for _, a := range apiCases {
+		t.Run(a.name, func(t *testing.T) {
+			with := func(key string, v any) object { b := a.body("x", true); b[key] = v; return b }
+			invalid := "invalid_request_error"
+			notFound, tooLarge := invalid, invalid
+			if a.anthropic {
+				notFound, tooLarge = "not_found_error", "request_too_large"
+			}
+			tooLong := "maximum context length is 600 tokens"
+			if a.anthropic {
+				tooLong = "prompt is too long: "
+			}
+			for _, tt := range []struct {
+				name    string
+				body    any
+				header  []string
+				status  int
+				typ     string
+				message string
+			}{
+				{"malformed JSON", `{"model":"m",`, nil, 400, invalid, "at byte"},
+				{"not an object", `[1]`, nil, 400, invalid, ""},
+				{"duplicate key", `{"model":"m","model":"m"}`, nil, 400, invalid, "model"},
+				{"unknown model", with("model", "gpt-7"), nil, 404, notFound, "gpt-7"},
+				{"unknown family", a.body("x", true), []string{"X-Weft-Tool-Call-Parser", "klingon"}, 400, invalid, "klingon"},
+				{"body too large", with("model", strings.Repeat("m", 30000)), nil, 413, tooLarge, "20000"},
+				{"compressed", a.body("x", true), []string{"Content-Encoding", "zstd"}, 415, invalid, "ompressed"},
+				{"prompt too long", a.body(strings.Repeat("one two three ", 500), true), nil, 400, invalid, tooLong},
+			} {
+				t.Run(tt.name, func(t *testing.T) {
+					status, _, body := send(t, r.url+a.path, tt.body, tt.header...)
+					a.wantError(t, status, body, tt.status, tt.typ, tt.message)
+				})
+			}
+			resp, err := http.Get(r.url + a.path)
+			require.NoError(t, err)
+			resp.Body.Close()
+			require.Equal(t, 405, resp.StatusCode)
+
+			_, _, body := send(t, r.url+a.path, a.body("x", true))
+			require.Equal(t, "fine", a.gather(t, body).Text, "the gateway goes on")
+		})
+	}
+	status, _, body := send(t, r.url+"/v1/chat/completions", func() object { b := apiCases[0].body("x", true); b["n"] = 2; return b }())
+	apiCases[0].wantError(t, status, body, 400, "invalid_request_error", "one answer")
+	status, _, body = send(t, r.url+"/v1/embeddings", "{}")
+	apiCases[0].wantError(t, status, body, 404, "invalid_request_error", "/v1/embeddings")
+	status, _, body = send(t, r.url+"/v1/messages/batches", "{}")
+	apiCases[2].wantError(t, status, body, 404, "not_found_error", "/v1/messages/batches")
+}
+
+// TestEngineFailures lets engines fail in every way, before and during the answer.
+func TestEngineFailures(t *testing.T) {
+	r := start(t, 1, func(p vllm.Prompt) vllm.Reply {
+		rep := vllm.Reply{Text: answer, Fail: vllm.Failure{AfterTokens: 12}}
+		for word, mode := range map[string]vllm.FailureMode{"REFUSE": vllm.Refuse, "CUT": vllm.Cut, "LINE": vllm.ErrorLine} {
+			if strings.Contains(p.Text, word) {
+				rep.Fail.Mode = mode
+			}
+		}
+		if strings.Contains(p.Text, "ATONCE") {
+			rep.Fail.AfterTokens = 0
+		}
+		return rep
+	}, nil)
+	asked := 0
+	for _, a := range apiCases {
+		httpStatus, httpType := 502, "server_error"
+		if a.anthropic {
+			httpStatus, httpType = 500, "api_error"
+		}
+		for _, stream := range []bool{true, false} {
+			for _, fail := range []string{"REFUSE", "CUT", "LINE", "CUT ATONCE", "LINE ATONCE"} {
+				t.Run(fmt.Sprint(a.name, "/", fail, "/", stream), func(t *testing.T) {
+					status, _, body := send(t, r.url+a.path, a.body(fail, stream))
+					asked++
+					require.Equal(t, "engine_failed", r.done(t, asked)[asked-1].Finish)
+					if !stream || fail == "REFUSE" || strings.Contains(fail, "ATONCE") {
+						a.wantError(t, status, body, httpStatus, httpType, "engine")
+						return
+					}
+					require.Equal(t, 200, status)
+					w := a.gather(t, body)
+					require.NotEmpty(t, w.Error)
+					require.NotEmpty(t, w.Reasoning, "what came before stands")
+					require.NotContains(t, body, "[DONE]")
+					require.NotContains(t, body, "message_stop")
+					require.NotContains(t, body, "injected", "no internals for clients")
+				})
+			}
+		}
+		_, _, body := send(t, r.url+a.path, a.body("work", true))
+		asked++
+		require.Len(t, a.gather(t, body).Calls, 2, "the gateway goes on")
+	}
+}
+
+// TestFailover takes another engine when one refuses or is not there at all.
+func TestFailover(t *testing.T) {
+	dead := httptest.NewServer(nil)
+	dead.Close()
+	refuse := true
+	r := start(t, 2, func(p vllm.Prompt) vllm.Reply {
+		if refuse {
+			refuse = false
+			return vllm.Reply{Fail: vllm.Failure{Mode: vllm.Refuse}}
+		}
+		return vllm.Reply{Text: "hello"}
+	}, func(o *serve.Options) {
+		o.Engines = append([]serve.Engine{{Name: "dead", URL: dead.URL}}, o.Engines...)
+	})
+	_, _, body := send(t, r.url+"/v1/messages", apiCases[2].body("hi", true))
+	require.Equal(t, "hello", apiCases[2].gather(t, body).Text)
+	require.NotEqual(t, "dead", r.done(t, 1)[0].Worker)
+
+	gone := start(t, 0, nil, func(o *serve.Options) { o.Engines = []serve.Engine{{URL: dead.URL}} })
+	for range 2 { // also while the engine is believed dead
+		for _, a := range apiCases {
+			status, _, body := send(t, gone.url+a.path, a.body("hi", true))
+			if a.anthropic {
+				a.wantError(t, status, body, 500, "api_error", "engine")
+			} else {
+				a.wantError(t, status, body, 502, "server_error", "engine")
+			}
+		}
+	}
+}
+
+// TestClientLeaves sees a client's departure reach the engine and the router.
+func TestClientLeaves(t *testing.T) {
+	ended := make(chan vllm.Report, 10)
+	for _, a := range apiCases {
+		t.Run(a.name, func(t *testing.T) {
+			e := vllm.New(tok(), &vllm.Options{Model: "m", Timing: vllm.Timing{PrefillPerSecond: 1e9, DecodePerToken: time.Millisecond},
+				Script: func(vllm.Prompt) vllm.Reply {
+					return vllm.Reply{Text: "one two three four five", Fail: vllm.Failure{Mode: vllm.Stall, AfterTokens: 2}}
+				}, OnFinish: func(r vllm.Report) { ended <- r }})
+			s := httptest.NewServer(e)
+			defer func() { e.Close(); s.Close() }()
+			r := start(t, 0, nil, func(o *serve.Options) { o.Engines = []serve.Engine{{URL: s.URL, Events: e.Subscribe}} })
+			for _, stream := range []bool{true, false} {
+				ctx, cancel := context.WithCancel(t.Context())
+				b, err := json.Marshal(a.body("go", stream))
+				require.NoError(t, err)
+				req, err := http.NewRequestWithContext(ctx, "POST", r.url+a.path, strings.NewReader(string(b)))
+				require.NoError(t, err)
+				if stream {
+					resp, err := http.DefaultClient.Do(req)
+					require.NoError(t, err)
+					_, err = io.ReadFull(resp.Body, make([]byte, 50))
+					require.NoError(t, err)
+					cancel()
+					resp.Body.Close()
+				} else {
+					go func() { // leaves once the engine has begun
+						for !strings.Contains(metrics(s.URL), `num_requests_running{model_name="m"} 1`) {
+							time.Sleep(time.Millisecond)
+						}
+						cancel()
+					}()
+					_, err := http.DefaultClient.Do(req)
+					require.ErrorIs(t, err, context.Canceled)
+				}
+				require.Equal(t, "abort", (<-ended).Finish)
+			}
+			for _, rec := range r.done(t, 2) {
+				require.Equal(t, "canceled", rec.Finish)
+			}
+		})
+	}
+}
+
+func metrics(url string) string {
+	resp, err := http.Get(url + "/metrics")
+	if err != nil {
+		return ""
+	}
+	defer resp.Body.Close()
+	b, _ := io.ReadAll(resp.Body)
+	return string(b)
+}
+
+// TestKeepAlive waits for signs of life while the engine is silent, before and after its first token, then closes the gateway.
+func TestKeepAlive(t *testing.T) {
+	for _, a := range apiCases {
+		for _, after := range []int{0, 2} {
+			t.Run(fmt.Sprint(a.name, after), func(t *testing.T) {
+				r := start(t, 1, func(vllm.Prompt) vllm.Reply {
+					return vllm.Reply{Text: "one two three", Fail: vllm.Failure{Mode: vllm.Stall, AfterTokens: after}}
+				}, func(o *serve.Options) { o.KeepAlive = 5 * time.Millisecond })
+				b, err := json.Marshal(a.body("go", true))
+				require.NoError(t, err)
+				resp, err := http.Post(r.url+a.path, "application/json", strings.NewReader(string(b)))
+				require.NoError(t, err)
+				defer resp.Body.Close()
+				var seen []byte
+				mark := ": keep-alive"
+				if a.anthropic {
+					mark = "event: ping"
+				}
+				for {
+					_, silent, begun := strings.Cut(string(seen), `"one`)
+					if !begun {
+						silent = string(seen)
+					}
+					if begun == (after > 0) && strings.Count(silent, mark) >= 3 {
+						break
+					}
+					p := make([]byte, 500)
+					n, err := resp.Body.Read(p)
+					require.NoError(t, err)
+					seen = append(seen, p[:n]...)
+				}
+				r.gateway.Close()
+				rest, err := io.ReadAll(resp.Body)
+				require.NoError(t, err, "the stream ends in order")
+				w := a.gather(t, string(seen)+string(rest))
+				require.NotEmpty(t, w.Error)
+				require.Equal(t, after > 0, w.Text != "")
+			})
+		}
+	}
+}
+
+func TestToolDispatch(t *testing.T) {
+	var mu sync.Mutex
+	var told []serve.ToolCall
+	r := start(t, 1, say(answer), func(o *serve.Options) {
+		o.ToolDispatch = true
+		o.OnToolCall = func(_ context.Context, c serve.ToolCall) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, c)
+		}
+	})
+	chat := apiCases[0]
+	_, _, body := send(t, r.url+chat.path, chat.body("go", true), "X-Weft-Tool-Dispatch", "1", "X-Request-Id", "r1")
+	var got, deltas []string
+	for _, f := range frames(t, body) {
+		if f.typ == "tool_call_dispatch" {
+			got = append(got, f.text)
+			require.Len(t, deltas, len(got), "right when its own call is complete, before the next one begins")
+			continue
+		}
+		if strings.Contains(f.text, `"tool_calls"`) && strings.Contains(f.text, `"id":"call_`) {
+			deltas = append(deltas, f.text)
+		}
+	}
+	require.Equal(t, []string{
+		`{"choice_index":0,"tool_call":{"index":0,"id":"call_r1_0","type":"function","function":{"name":"read","arguments":"{\"path\": \"a.go\"}"}}}`,
+		`{"choice_index":0,"tool_call":{"index":1,"id":"call_r1_1","type":"function","function":{"name":"grep","arguments":"{\"pattern\": \"x+\"}"}}}`,
+	}, got)
+
+	_, _, body = send(t, r.url+chat.path, chat.body("go", true))
+	require.NotContains(t, body, "tool_call_dispatch", "only for those who ask")
+	for _, a := range apiCases {
+		for _, stream := range []bool{true, false} {
+			mu.Lock()
+			told = nil
+			mu.Unlock()
+			_, _, body := send(t, r.url+a.path, a.body("go", stream), "X-Request-Id", "r2")
+			require.Empty(t, cmp.Diff([]serve.ToolCall{
+				{RequestID: "r2", ID: "call_r2_0", Name: "read", Arguments: `{"path": "a.go"}`},
+				{RequestID: "r2", ID: "call_r2_1", Name: "grep", Arguments: `{"pattern": "x+"}`},
+			}, told))
+			require.Contains(t, body, "call_r2_1", "the client knows the call by the same id")
+		}
+	}
+}
+
+func TestFamilyPerRequest(t *testing.T) {
+	r := start(t, 1, say("<tool_call>\n<function=read>\n<parameter=path>\na.go\n</parameter>\n</function>\n</tool_call>"), nil)
+	for _, a := range apiCases {
+		_, _, body := send(t, r.url+a.path, a.body("go", true), "X-Weft-Tool-Call-Parser", "qwen3_coder")
+		require.Equal(t, []string{`read({"path":"a.go"})`}, a.gather(t, body).Calls)
+	}
+}
+
+func TestToolChoiceNone(t *testing.T) {
+	r := start(t, 1, say(answer), nil)
+	body := apiCases[0].body("go", true)
+	body["tool_choice"] = "none"
+	_, _, text := send(t, r.url+apiCases[0].path, body)
+	require.Empty(t, apiCases[0].gather(t, text).Calls)
+}
+
+func TestSmallEndpoints(t *testing.T) {
+	r := start(t, 1, say("x"), func(o *serve.Options) { o.Aliases = []string{"claude-x", "org/name"} })
+	do := func(method, path string, header ...string) (int, string) {
+		req, err := http.NewRequestWithContext(t.Context(), method, r.url+path, nil)
+		require.NoError(t, err)
+		for i := 0; i < len(header); i += 2 {
+			req.Header.Set(header[i], header[i+1])
+		}
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		return resp.StatusCode, string(b)
+	}
+	status, _ := do("HEAD", "/")
+	require.Equal(t, 200, status)
+	status, _ = do("GET", "/health")
+	require.Equal(t, 200, status)
+	status, body := do("GET", "/v1/responses", "Connection", "Upgrade", "Upgrade", "websocket")
+	require.Equal(t, 426, status, body)
+	_, body = do("GET", "/v1/models")
+	require.JSONEq(t, `{"object":"list","data":[{"id":"m","object":"model","created":0,"owned_by":"weft"},
+		{"id":"claude-x","object":"model","created":0,"owned_by":"weft"},{"id":"org/name","object":"model","created":0,"owned_by":"weft"}]}`, body)
+	_, body = do("GET", "/v1/models?limit=10", "Anthropic-Version", "2023-06-01")
+	require.Contains(t, body, `"display_name":"claude-x"`)
+	status, body = do("GET", "/v1/models/org/name")
+	require.Equal(t, 200, status, body)
+	status, body = do("GET", "/v1/models/nobody")
+	apiCases[0].wantError(t, status, body, 404, "invalid_request_error", "nobody")
+
+	ask := apiCases[2].body("How long?", true)
+	ask["model"] = "claude-x"
+	_, _, body = send(t, r.url+"/v1/messages/count_tokens", ask)
+	var count struct {
+		Input int `json:"input_tokens"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(body), &count))
+	_, _, body = send(t, r.url+"/v1/messages", ask)
+	require.Equal(t, apiCases[2].gather(t, body).Prompt, count.Input)
+	require.Contains(t, body, `"model":"claude-x"`, "the client's own name for the model")
+	status, _, body = send(t, r.url+"/v1/messages/count_tokens", "{")
+	apiCases[2].wantError(t, status, body, 400, "invalid_request_error", "")
+}
+
+func TestBadOptions(t *testing.T) {
+	good := serve.Options{Model: "m", Tokenizer: tok(), Engines: []serve.Engine{{URL: "http://127.0.0.1:1"}}}
+	for has, change := range map[string]func(*serve.Options){
+		"klingon":        func(o *serve.Options) { o.ToolParser = "klingon" },
+		"vulcan":         func(o *serve.Options) { o.ReasoningParser = "vulcan" },
+		"combined":       func(o *serve.Options) { o.ReasoningParser = "harmony" },
+		"no model":       func(o *serve.Options) { o.Model = "" },
+		"no tokenizer":   func(o *serve.Options) { o.Tokenizer = nil },
+		"no engine":      func(o *serve.Options) { o.Engines = nil },
+		"does not begin": func(o *serve.Options) { o.Engines = []serve.Engine{{URL: "gpu1:8000"}} },
+		"registered":     func(o *serve.Options) { o.Engines = append(o.Engines, o.Engines[0]) },
+	} {
+		o := good
+		change(&o)
+		_, err := serve.New(&o)
+		require.ErrorContains(t, err, has)
+	}
+	o := good
+	o.ReasoningParser = "qwen3_coder"
+	g, err := serve.New(&o)
+	require.NoError(t, err)
+	g.Close()
+	g.Close()
+	w := httptest.NewRecorder()
+	g.ServeHTTP(w, httptest.NewRequest("GET", "/health", nil))
+	require.Equal(t, 503, w.Code)
+}
+
+// TestParallel runs conversations of two turns side by side; every second turn must find its first one's blocks.
+func TestParallel(t *testing.T) {
+	r := start(t, 3, say("Certainly, here is what I think about that question of yours."), func(o *serve.Options) { o.StripPreamble = true })
+	var wg sync.WaitGroup
+	for i := range 24 {
+		wg.Go(func() {
+			a := apiCases[i%3]
+			question := fmt.Sprint("Conversation number ", i, ": ", strings.Repeat("tell me more ", 20))
+			for range 2 {
+				_, _, text := send(t, r.url+a.path, a.body(question, i%2 == 0), "X-Session-Id", fmt.Sprint("s", i))
+				if !strings.Contains(text, "question of yours.") && i%2 != 0 {
+					t.Errorf("answer %q", text)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	cached := 0
+	for _, rec := range r.done(t, 48) {
+		require.Equal(t, "stop", rec.Finish)
+		if rec.Usage.Cached > rec.Usage.Prompt-32 {
+			cached++
+		}
+	}
+	require.GreaterOrEqual(t, cached, 24)
+}
+
+// TestCaptures sends what real harnesses sent, two turns of a session in a row where there are two.
+func TestCaptures(t *testing.T) {
+	dir := os.Getenv("WEFT_SHARED")
+	if dir == "" {
+		dir = "../../../../shared"
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "captures", "*", "*.json"))
+	require.NoError(t, err)
+	if len(files) == 0 {
+		t.Skip("no captures in " + dir)
+	}
+	r := start(t, 2, say(answer), func(o *serve.Options) { o.Aliases, o.StripPreamble = []string{"mock-model"}, true })
+	for i, file := range files {
+		name := filepath.Join(filepath.Base(filepath.Dir(file)), filepath.Base(file))
+		t.Run(name, func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			require.NoError(t, err)
+			var c struct {
+				Path, Query string
+				Headers     [][2]string
+				Body        json.RawMessage
+			}
+			require.NoError(t, json.Unmarshal(data, &c))
+			var header []string
+			for _, h := range c.Headers {
+				switch strings.ToLower(h[0]) {
+				case "content-length", "connection", "host", "accept-encoding":
+				default:
+					header = append(header, h[0], h[1])
+				}
+			}
+			status, _, body := send(t, r.url+c.Path+"?"+c.Query, string(c.Body), header...)
+			require.Equal(t, 200, status, body)
+			for _, a := range apiCases {
+				if a.path == c.Path {
+					w := a.gather(t, body)
+					require.Len(t, w.Calls, 2)
+					require.Equal(t, "Looking.\n", w.Text)
+				}
+			}
+			rec := r.done(t, i+1)[i]
+			t.Logf("%s: %d prompt tokens, %d cached, %s", rec.Worker, rec.Usage.Prompt, rec.Usage.Cached, rec.Why)
+			require.Equal(t, "stop", rec.Finish)
+		})
+	}
+}
