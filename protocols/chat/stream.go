@@ -43,7 +43,7 @@ type StreamOptions struct {
 	ServiceTier       string // left out when empty
 
 	// WholeCalls holds a call back until it is complete and sends it in one piece. An aborted call is then never
-	// seen by the client; a long one comes later. 0 argument bytes are streamed.
+	// seen by the client; a long one comes later. Calls that overlap go out in the order in which they end.
 	WholeCalls bool
 	// DispatchInReasoning sends calls that the model wrote inside its reasoning like any other. By default they are
 	// left out: the model was thinking aloud.

@@ -107,7 +107,10 @@ func (s *Stream) toolEnd(dst []byte, c *choiceState, e *event.Event, complete bo
 		return s.end(dst, c, t, complete)
 	}
 	s.dropped++
-	return s.turn(dst, c, e.Kind, e.Part)
+	if e.Kind == event.ToolAbort {
+		return s.turn(dst, c, e.Kind, e.Part)
+	}
+	return dst
 }
 
 func (s *Stream) end(dst []byte, c *choiceState, t *callState, complete bool) []byte {

@@ -65,6 +65,8 @@ type Stream struct {
 	call  outCall
 	calls int // complete ones on the wire
 
+	skipped []int32 // ordinals of the calls that were left out
+
 	waiting []event.Event // for the open call to end; copies
 	head    []byte        // of a delta of the open block
 	scratch []byte

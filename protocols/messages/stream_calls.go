@@ -3,6 +3,8 @@
 package messages
 
 import (
+	"slices"
+
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/internal/callid"
 	"github.com/weft-go/weft/protocols/internal/jsonw"
@@ -39,6 +41,7 @@ func (s *Stream) toolStart(dst []byte, e *event.Event) []byte {
 	dst = s.turn(dst, 0, 0)
 	id := assignCallID(&s.ids, s.suffix, e.Call, e.Flags, string(e.ID))
 	if s.opt.left(e.Flags) {
+		s.skipped = append(s.skipped, e.Call)
 		s.dropped++
 		return dst
 	}
@@ -124,11 +127,14 @@ func (s *Stream) input(dst, text []byte) []byte {
 
 // toolEnd ends the call of e. A call that ends before it started was never seen by the client and never will be.
 func (s *Stream) toolEnd(dst []byte, e *event.Event, complete bool) []byte {
-	if !s.call.open {
-		s.dropped++
+	if s.call.open {
+		return s.endCall(dst, complete)
+	}
+	s.dropped++
+	if e.Kind == event.ToolAbort && !slices.Contains(s.skipped, e.Call) {
 		return s.turn(dst, 0, 0)
 	}
-	return s.endCall(dst, complete)
+	return dst
 }
 
 // endCall ends the open call and lets in what waited for it.

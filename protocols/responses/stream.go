@@ -47,7 +47,7 @@ type StreamOptions struct {
 	Reasoning Reasoning
 
 	// WholeCalls holds a call back until it is complete and sends its arguments in one delta. An aborted call is then
-	// never seen by the client; a long one comes later.
+	// never seen by the client; a long one comes later. Calls that overlap go out in the order in which they end.
 	WholeCalls bool
 	// DispatchInReasoning sends calls that the model wrote inside its reasoning like any other. By default they are
 	// left out: the model was thinking aloud.

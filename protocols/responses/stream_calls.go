@@ -107,7 +107,10 @@ func (s *Stream) toolEnd(dst []byte, e *event.Event, complete bool) []byte {
 		return s.endCall(dst, c, complete)
 	}
 	s.dropped++
-	return s.turn(dst, 0, 0)
+	if e.Kind == event.ToolAbort {
+		return s.turn(dst, 0, 0)
+	}
+	return dst
 }
 
 func (s *Stream) endCall(dst []byte, c *outCall, complete bool) []byte {

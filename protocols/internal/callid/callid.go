@@ -25,7 +25,7 @@ var prefixes = [...]string{"chatcmpl-", "cmpl-", "resp_", "msg_"}
 func Suffix(response string) string {
 	s := response
 	for _, p := range prefixes {
-		if t, ok := strings.CutPrefix(s, p); ok && t != "" {
+		if t, ok := strings.CutPrefix(s, p); ok {
 			s = t
 			break
 		}

@@ -39,11 +39,12 @@ var finishes = []event.Why{
 	event.Paused,
 }
 
-// Events draws a well-formed response of n choices, interleaved at random, from Start to Finish.
-func Events(t *rapid.T, n int) []event.Event {
+// Events draws a well-formed response of n choices, interleaved at random, from Start to Finish. With overlap it also
+// draws calls that are open at the same time.
+func Events(t *rapid.T, n int, overlap bool) []event.Event {
 	choices := make([][]event.Event, n)
 	for i := range choices {
-		choices[i] = choice(t, int32(i))
+		choices[i] = choice(t, int32(i), overlap)
 	}
 	prompt := rapid.Int64Range(0, 1000).Draw(t, "prompt")
 	start := &event.Tokens{Prompt: prompt, Cached: rapid.Int64Range(0, 1200).Draw(t, "cached")}
@@ -78,7 +79,7 @@ type drawn struct {
 	out   []event.Event
 }
 
-func choice(t *rapid.T, c int32) []event.Event {
+func choice(t *rapid.T, c int32, overlap bool) []event.Event {
 	d := &drawn{t: t, c: c, part: -1}
 	for range rapid.IntRange(0, 6).Draw(t, "parts") {
 		d.part++
@@ -92,7 +93,9 @@ func choice(t *rapid.T, c int32) []event.Event {
 		case 6, 7:
 			d.out = append(d.out, d.call()...)
 		case 8:
-			d.parallel()
+			if overlap {
+				d.parallel()
+			}
 		case 9:
 			d.add(event.Event{Kind: event.ToolAbort, Call: d.calls, Why: event.BadName})
 			d.calls++

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package callid
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestAppend(t *testing.T) {
+	for _, c := range []struct {
+		response  string
+		choice, n int32
+		want      string
+	}{
+		{"chatcmpl-abc", 0, 0, "call_abc_0"},
+		{"resp_0197-f", 0, 12, "call_0197-f_12"},
+		{"msg_x", 2, 1, "call_x_2x1"},
+		{"resp_", 0, 0, "call__ed35af2c050afbc_0"},
+		{"", 0, 0, "call__cbf29ce484222325_0"},
+		{"a/b", 0, 0, "call_a_b_e620c3190468cf61_0"},
+	} {
+		got := string(Append(nil, "call_", Suffix(c.response), c.choice, c.n))
+		require.Equal(t, c.want, got)
+	}
+}
+
+func TestProperties(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		a, b := rapid.String().Draw(rt, "a"), rapid.String().Draw(rt, "b")
+		sa, sb := Suffix("resp_"+a), Suffix("resp_"+b)
+		id := Append(nil, "srvtoolu_", sa, 127, 4095)
+		require.True(t, Legal(id), "%s", id)
+		require.LessOrEqual(t, len(id), 64)
+		require.Equal(t, a == b, sa == sb)
+
+		esc := AppendEscaped(nil, []byte(a))
+		require.True(t, Legal(esc), "%s", esc)
+		require.Equal(t, a, Unescape(string(esc)))
+		if Legal(a) && !strings.HasPrefix(a, escaped) {
+			require.Equal(t, a, string(esc))
+		}
+	})
+	require.Equal(t, "tc_xnot base32", Unescape("tc_xnot base32"))
+}
+
+func TestSet(t *testing.T) {
+	var s Set
+	require.Equal(t, "x", s.Assign("call_", "r", 0, 0, "x"))
+	require.Equal(t, "call_r_1", s.Assign("call_", "r", 0, 1, "x"), "a repeated id is replaced")
+	require.Equal(t, "call_r_2", s.Assign("call_", "r", 0, 2, ""))
+	require.Equal(t, "y", s.Assign("call_", "r", 0, 3, "y"))
+}
