@@ -51,7 +51,7 @@ func (c *Collector) add(e *Event) {
 		if e.Usage != nil {
 			c.Usage = *e.Usage
 		}
-		if e.Kind == Start {
+		if e.Kind == Start && e.Choice >= 0 && e.Choice < maxChoices {
 			c.answer(e.Choice)
 		}
 		return
@@ -59,7 +59,7 @@ func (c *Collector) add(e *Event) {
 		c.Err, c.Message = e.Why, string(e.Data)
 		return
 	}
-	if e.Choice < 0 {
+	if e.Choice < 0 || e.Choice >= maxChoices {
 		return
 	}
 	a := c.answer(e.Choice)
@@ -111,9 +111,6 @@ func (c *Collector) add(e *Event) {
 const maxChoices = 1024
 
 func (c *Collector) answer(choice int32) *Answer {
-	if choice >= maxChoices || choice < 0 {
-		choice = 0
-	}
 	for int(choice) >= len(c.Answers) {
 		c.Answers = append(c.Answers, Answer{})
 	}
@@ -132,10 +129,11 @@ func (a *Answer) open(b Block) *Block {
 	return a.last()
 }
 
-// call finds an open or ended call by its ordinal, the newest first: parallel calls may interleave their arguments.
+// call finds an open call by its ordinal: parallel calls may interleave their arguments. A complete call is closed, as it
+// may have been dispatched.
 func (a *Answer) call(n int32) *Block {
 	for i := len(a.Blocks) - 1; i >= 0; i-- {
-		if b := &a.Blocks[i]; b.Kind == ToolStart && b.Call == n {
+		if b := &a.Blocks[i]; b.Kind == ToolStart && b.Call == n && !b.Flags.Has(Complete) {
 			return b
 		}
 	}
