@@ -31,7 +31,8 @@ type cache struct {
 // A node is one cached block.
 type node struct {
 	hash, parent uint64
-	root         bool // no parent
+	root         bool   // no parent
+	salt         string // of the sequence: other salts have other hashes
 	tokens       []uint32
 	refs         int
 	prev, next   *node // in the free list, nil outside it
@@ -43,6 +44,7 @@ type change struct {
 	hashes  []uint64
 	parent  uint64 // of the first stored block
 	root    bool   // the first stored block has no parent
+	salt    string
 	tokens  []uint32
 }
 
@@ -52,10 +54,13 @@ func newCache(size, capacity int) *cache {
 	return c
 }
 
-// hashBlock returns the hash of a block behind parent: the last 8 bytes of SHA-256(parent, tokens), little-endian inside.
-func hashBlock(scratch []byte, parent uint64, root bool, tokens []uint32) (uint64, []byte) {
+// hashBlock returns the hash of a block behind parent: the last 8 bytes of SHA-256(parent, tokens), little-endian inside. For
+// the first block the salt takes the parent's place.
+func hashBlock(scratch []byte, parent uint64, root bool, salt string, tokens []uint32) (uint64, []byte) {
 	scratch = scratch[:0]
-	if !root {
+	if root {
+		scratch = append(scratch, salt...)
+	} else {
 		scratch = binary.LittleEndian.AppendUint64(scratch, parent)
 	}
 	for _, t := range tokens {
@@ -68,14 +73,15 @@ func hashBlock(scratch []byte, parent uint64, root bool, tokens []uint32) (uint6
 // A lease is the part of one sequence that the cache holds for it, pinned.
 type lease struct {
 	c       *cache
+	salt    string
 	nodes   []*node // nodes[i] holds tokens [i*size, (i+1)*size)
 	full    bool    // the cache had no room: nothing more of this sequence is stored
 	scratch []byte
 }
 
-// acquire pins the longest cached prefix of tokens, at least one token short of all of them.
-func (c *cache) acquire(tokens []uint32) *lease {
-	l := &lease{c: c}
+// acquire pins the longest prefix of tokens that is cached under salt, at least one token short of all of them.
+func (c *cache) acquire(salt string, tokens []uint32) *lease {
+	l := &lease{c: c, salt: salt}
 	l.extend(tokens[:max(len(tokens)-1, 0)])
 	return l
 }
@@ -85,7 +91,7 @@ func (l *lease) extend(tokens []uint32) {
 	for (len(l.nodes)+1)*l.c.size <= len(tokens) {
 		hash, part := l.next(tokens)
 		n := l.c.blocks[hash]
-		if n == nil || !slices.Equal(n.tokens, part) {
+		if n == nil || n.salt != l.salt || !slices.Equal(n.tokens, part) {
 			return
 		}
 		l.c.pin(n)
@@ -109,7 +115,7 @@ func (l *lease) store(tokens []uint32) {
 	if count == 0 {
 		return
 	}
-	run := change{root: first == 0, tokens: slices.Clone(tokens[first*c.size : (first+count)*c.size])}
+	run := change{root: first == 0, salt: l.salt, tokens: slices.Clone(tokens[first*c.size : (first+count)*c.size])}
 	if first > 0 {
 		run.parent = l.nodes[first-1].hash
 	}
@@ -120,7 +126,7 @@ func (l *lease) store(tokens []uint32) {
 			run.tokens = run.tokens[:i*c.size]
 			break
 		}
-		n := &node{hash: hash, root: first+i == 0, tokens: run.tokens[i*c.size : (i+1)*c.size], refs: 1}
+		n := &node{hash: hash, root: first+i == 0, salt: l.salt, tokens: run.tokens[i*c.size : (i+1)*c.size], refs: 1}
 		if !n.root {
 			n.parent = l.nodes[first+i-1].hash
 		}
@@ -142,7 +148,7 @@ func (l *lease) next(tokens []uint32) (uint64, []uint32) {
 		parent = l.nodes[i-1].hash
 	}
 	var hash uint64
-	hash, l.scratch = hashBlock(l.scratch, parent, i == 0, part)
+	hash, l.scratch = hashBlock(l.scratch, parent, i == 0, l.salt, part)
 	return hash, part
 }
 
@@ -211,7 +217,7 @@ func (c *cache) snapshot() []change {
 		}
 		for ; len(path) > 0; path = path[:len(path)-1] {
 			p := path[len(path)-1]
-			out = append(out, change{hashes: []uint64{p.hash}, parent: p.parent, root: p.root, tokens: p.tokens})
+			out = append(out, change{hashes: []uint64{p.hash}, parent: p.parent, root: p.root, salt: p.salt, tokens: p.tokens})
 		}
 	}
 	return out

@@ -33,6 +33,7 @@ type completionRequest struct {
 	IgnoreEOS         bool            `json:"ignore_eos"`
 	SkipSpecialTokens *bool           `json:"skip_special_tokens"`
 	ReturnTokenIDs    bool            `json:"return_token_ids"`
+	CacheSalt         string          `json:"cache_salt"`
 }
 
 type usage struct {
@@ -161,7 +162,7 @@ func (e *Engine) newCompletion(w http.ResponseWriter, r *http.Request) (*complet
 			output = append(output, c.eos[0])
 		}
 	}
-	c.job = job{id: id, prompt: prompt, output: output, maxTokens: maxTokens, fail: reply.Fail}
+	c.job = job{id: id, prompt: prompt, salt: req.CacheSalt, output: output, maxTokens: maxTokens, fail: reply.Fail}
 	c.decode = e.tok.NewStream(req.SkipSpecialTokens == nil || *req.SkipSpecialTokens)
 	c.body = completionBody{
 		ID: "cmpl-" + id, Object: "text_completion", Created: time.Now().Unix(), Model: e.opt.Model,

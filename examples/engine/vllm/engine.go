@@ -149,6 +149,7 @@ func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type job struct {
 	id        string
 	prompt    []uint32
+	salt      string
 	output    []uint32 // what the model will say, end-of-turn token included if there is one
 	maxTokens int
 	fail      Failure
@@ -230,7 +231,7 @@ func (e *Engine) run(ctx context.Context, j *job, emit func(token uint32) (stop 
 	}
 	rep.Queued = modelled(time.Since(arrived), e.opt.Speed)
 	e.locked(func() {
-		l = e.cache.acquire(j.prompt)
+		l = e.cache.acquire(j.salt, j.prompt)
 		rep.CachedTokens = l.cached()
 	})
 	j.pace = newPace(e.opt.Speed)

@@ -32,6 +32,7 @@ type completionRequest struct {
 	// With the ids a marker is known from text that only looks like one.
 	ReturnTokenIDs bool `json:"return_token_ids"`
 
+	CacheSalt         string   `json:"cache_salt,omitempty"`
 	Temperature       *float64 `json:"temperature,omitempty"`
 	TopP              *float64 `json:"top_p,omitempty"`
 	MinP              *float64 `json:"min_p,omitempty"`

@@ -15,7 +15,6 @@ import (
 	"github.com/weft-go/weft/kvhash/index"
 	"github.com/weft-go/weft/kvhash/kvevent"
 	"github.com/weft-go/weft/protocols/apierr"
-	"github.com/weft-go/weft/protocols/intent"
 	"github.com/weft-go/weft/router"
 	"github.com/weft-go/weft/router/policy"
 )
@@ -93,7 +92,8 @@ type placement struct {
 
 // place chooses an engine for a prompt. Engines in tried have failed it already.
 func (f *fleet) place(req router.Request, prompt []uint32) (*placement, error) {
-	req.Hashes = kvhash.Scheme{}.AppendBlocks(nil, prompt, f.block)
+	scheme := kvhash.Dynamo(&kvhash.DynamoOptions{Namespace: req.Intent.Salt})
+	req.Hashes = scheme.AppendBlocks(nil, prompt, f.block)
 	req.Tokens = len(prompt)
 	now := time.Now()
 	for _, e := range f.engines {
@@ -132,19 +132,6 @@ func rates(perSecond float64) (r router.Rates) {
 		r.Prefill = 1000 / perSecond
 	}
 	return r
-}
-
-// intentOf reads the session a request belongs to, from the headers that harnesses send.
-func intentOf(h http.Header) (in intent.Intent) {
-	for _, name := range []string{"X-Dynamo-Session-Id", "X-Claude-Code-Session-Id", "Thread-Id", "Session-Id", "X-Session-Id"} {
-		if id := h.Get(name); id != "" && in.Session.ID == "" {
-			in.Session.ID = id
-		}
-	}
-	if agent := h.Get("X-Claude-Code-Agent-Id"); agent != "" && in.Session.ID != "" { // a sub-agent shares its session's name
-		in.Session = intent.Session{ID: in.Session.ID + "/" + agent, Parent: in.Session.ID}
-	}
-	return in
 }
 
 // unreachable keeps requests away from an engine for a while.

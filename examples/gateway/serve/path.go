@@ -16,6 +16,7 @@ import (
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/chat"
 	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/intent"
 	"github.com/weft-go/weft/protocols/preamble"
 	"github.com/weft-go/weft/router"
 	"github.com/weft-go/weft/tokenizers"
@@ -61,7 +62,8 @@ func (g *Gateway) answer(w http.ResponseWriter, r *http.Request, a *api) {
 		g.refuse(w, r, a, err)
 		return
 	}
-	c.route.Intent = intentOf(r.Header)
+	c.route.Intent = intent.FromHeaders(r.Header.Get)
+	c.route.Intent.Priority = min(c.route.Intent.Priority, 0) // nobody pushes ahead of others
 	if err := c.choose(); err != nil {
 		g.refuse(w, r, a, err)
 		return
@@ -154,6 +156,7 @@ func (c *call) choose() error {
 // ask hands the prompt to the chosen engine. As long as an engine refuses or cannot be reached, it asks another one.
 func (c *call) ask(ctx context.Context) (iter.Seq2[step, error], error) {
 	req := newCompletionRequest(c.g.opt.Model, c.prompt, c.maxTokens(), c.req.Sampling())
+	req.CacheSalt = c.route.Intent.Salt
 	for {
 		e := c.place.engine
 		steps, err := e.complete(ctx, c.id, req)

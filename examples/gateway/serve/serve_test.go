@@ -402,6 +402,17 @@ func TestToolDispatch(t *testing.T) {
 	}
 }
 
+// TestTenants sees two tenants with one prompt not share a cache, and each find its own again.
+func TestTenants(t *testing.T) {
+	r := start(t, 1, say("x"), nil)
+	for i, tenant := range []string{"a", "b", "a", "b", ""} {
+		send(t, r.url+apiCases[0].path, apiCases[0].body("same", true), "X-Tenant-Id", tenant)
+		rec := r.done(t, i+1)[i]
+		require.Equal(t, i == 2 || i == 3, rec.Usage.Cached > 0)
+		require.EqualValues(t, rec.Usage.Cached, rec.Matched)
+	}
+}
+
 func TestFamilyPerRequest(t *testing.T) {
 	r := start(t, 1, say("<tool_call>\n<function=read>\n<parameter=path>\na.go\n</parameter>\n</function>\n</tool_call>"), nil)
 	for _, a := range apiCases {
