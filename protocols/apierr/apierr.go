@@ -11,18 +11,22 @@ import (
 
 // Codes of [Error.Code] that the constructors set. Other values are passed on as they are.
 const (
-	CodeModelNotFound  = "model_not_found"         // no such model
-	CodeRouteNotFound  = "unknown_url"             // no such method and path
-	CodeInvalidJSON    = "invalid_json"            // the body cannot be read
-	CodeTooLarge       = "request_too_large"       // the body is too big
-	CodeContextLength  = "context_length_exceeded" // the prompt does not fit the model
-	CodeUnauthorized   = "invalid_api_key"         // no or unknown credentials
-	CodeForbidden      = "permission_denied"       // known caller, not allowed
-	CodeRateLimited    = "rate_limit_exceeded"     // this caller asks too often
-	CodeOverloaded     = "server_overloaded"       // everybody asks too often
-	CodeTimeout        = "timeout"                 // the answer took too long
-	CodeUnsupported    = "unsupported_parameter"   // a feature that is not served
-	CodeMethodNotAllow = "method_not_allowed"      // the path exists, the method does not
+	CodeModelNotFound    = "model_not_found"         // no such model
+	CodeRouteNotFound    = "unknown_url"             // no such method and path
+	CodeMethodNotAllowed = "method_not_allowed"      // the path exists, the method does not
+	CodeInvalidJSON      = "invalid_json"            // the body cannot be read
+	CodeTooLarge         = "request_too_large"       // the body is too big
+	CodeUnsupported      = "unsupported_parameter"   // a feature that is not served
+	CodeContextLength    = "context_length_exceeded" // the prompt does not fit the model
+	CodeUnauthorized     = "invalid_api_key"         // no or unknown credentials
+	CodeForbidden        = "permission_denied"       // known caller, not allowed
+	CodeRateLimited      = "rate_limit_exceeded"     // this caller asks too often
+	CodeQuota            = "insufficient_quota"      // this caller has used up what it may
+	CodeOverloaded       = "server_overloaded"       // everybody asks too often
+	CodeTimeout          = "timeout"                 // the answer took too long
+
+	// CodeMethodNotAllow is an old name of CodeMethodNotAllowed.
+	CodeMethodNotAllow = CodeMethodNotAllowed
 )
 
 // Error is an error in API-neutral terms. Why and Message are required; the rest may be zero.

@@ -38,11 +38,11 @@ func (e *Error) HTTPStatus(s Style) int {
 		return 401
 	case CodeForbidden:
 		return 403
-	case CodeRateLimited:
+	case CodeRateLimited, CodeQuota:
 		return 429
 	case CodeTimeout:
 		return 504
-	case CodeMethodNotAllow:
+	case CodeMethodNotAllowed:
 		return 405
 	}
 	switch e.Why {
@@ -165,7 +165,7 @@ func (e *Error) AppendResponseError(dst []byte) []byte {
 // ResponseCode returns the error code of a failed response of the responses API.
 func (e *Error) ResponseCode() string {
 	switch {
-	case e.Code == CodeContextLength || e.Code == "insufficient_quota":
+	case e.Code == CodeContextLength || e.Code == CodeQuota:
 		return e.Code
 	case e.Code == CodeRateLimited || e.Why == event.Overloaded:
 		return CodeRateLimited
