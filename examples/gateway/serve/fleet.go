@@ -84,10 +84,8 @@ func (f *fleet) close() {
 
 // A placement is a request at its engine.
 type placement struct {
-	engine  *engine
-	ticket  *router.Ticket
-	why     string
-	matched int // prompt tokens that the router believes are cached there
+	engine *engine
+	ticket *router.Ticket
 }
 
 // place chooses an engine for a prompt. Engines in tried have failed it already.
@@ -117,8 +115,7 @@ func (f *fleet) place(req router.Request, prompt []uint32) (*placement, error) {
 		e.Cause = err
 		return nil, e
 	}
-	d := t.Decision()
-	return &placement{engine: f.engines[d.Worker], ticket: t, why: d.Why, matched: d.CachedEstimate}, nil
+	return &placement{engine: f.engines[t.Worker()], ticket: t}, nil
 }
 
 // revive lets the router use the engine again; e.mu is held.

@@ -149,7 +149,7 @@ func (c *call) choose() error {
 		return err
 	}
 	c.place = p
-	c.rec.Worker, c.rec.Why, c.rec.Matched = p.engine.name, p.why, p.matched
+	c.rec.Worker, c.rec.Decision = p.engine.name, *p.ticket.Decision()
 	return nil
 }
 
@@ -180,7 +180,7 @@ func (c *call) ask(ctx context.Context) (iter.Seq2[step, error], error) {
 func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel() // ends the engine's request however we leave
-	c.usage = event.Tokens{Prompt: int64(len(c.prompt)), Cached: int64(c.place.matched), CachedEstimated: true}
+	c.usage = event.Tokens{Prompt: int64(len(c.prompt)), Cached: int64(c.rec.Decision.CachedEstimate), CachedEstimated: true}
 	start := event.Event{Kind: event.Start, Call: -1, Usage: &c.usage}
 	c.detok = c.g.opt.Tokenizer.NewStream(false)
 
@@ -356,7 +356,7 @@ func (c *call) settle(ctx context.Context, err error) {
 		c.rec.Finish = public(ctx, err).Why.String()
 		t.Fail(now)
 	}
-	c.g.opt.Logger.Info("request", "request", c.id, "api", c.rec.API, "worker", c.rec.Worker, "why", c.rec.Why, "prompt", len(c.prompt),
+	c.g.opt.Logger.Info("request", "request", c.id, "api", c.rec.API, "worker", c.rec.Worker, "why", c.rec.Decision.Why, "prompt", len(c.prompt),
 		"cached", c.usage.Cached, "output", c.usage.Output, "finish", c.rec.Finish, "ms", c.rec.Total.Milliseconds(), "err", err)
 	if c.g.opt.OnDone != nil {
 		c.g.opt.OnDone(c.rec)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weft-go/weft/kvhash/kvevent"
 	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/router"
 	"github.com/weft-go/weft/tokenizers"
 	tchat "github.com/weft-go/weft/tokenizers/chat"
 )
@@ -72,10 +73,9 @@ type ToolCall struct {
 // Record is what became of one request.
 type Record struct {
 	RequestID string
-	API       string // chat, responses, messages
-	Worker    string // name of the engine
-	Why       string // why that one
-	Matched   int    // prompt tokens that the router expected in its cache
+	API       string          // chat, responses, messages
+	Worker    string          // name of the engine
+	Decision  router.Decision // why that one, with the terms of each engine
 	Usage     event.Tokens
 	Finish    string // why the answer ended, or the class of the error
 	Stripped  int    // bytes of volatile preamble that were dropped

@@ -48,8 +48,8 @@ func TestStreams(t *testing.T) {
 			rec := r.done(t, i+1)[i]
 			require.Equal(t, a.name, rec.API)
 			require.Equal(t, "e0", rec.Worker)
-			require.NotEmpty(t, rec.Why)
-			require.Equal(t, got.Cached, rec.Matched, "the router knew what the engine had")
+			require.NotEmpty(t, rec.Decision.Why)
+			require.Equal(t, got.Cached, rec.Decision.CachedEstimate, "the router knew what the engine had")
 			require.Positive(t, rec.Usage.Reasoning)
 			require.False(t, rec.Usage.ReasoningEstimated)
 		})
@@ -409,7 +409,7 @@ func TestTenants(t *testing.T) {
 		send(t, r.url+apiCases[0].path, apiCases[0].body("same", true), "X-Tenant-Id", tenant)
 		rec := r.done(t, i+1)[i]
 		require.Equal(t, i == 2 || i == 3, rec.Usage.Cached > 0)
-		require.EqualValues(t, rec.Usage.Cached, rec.Matched)
+		require.EqualValues(t, rec.Usage.Cached, rec.Decision.CachedEstimate)
 	}
 }
 
@@ -570,7 +570,7 @@ func TestCaptures(t *testing.T) {
 				}
 			}
 			rec := r.done(t, i+1)[i]
-			t.Logf("%s: %d prompt tokens, %d cached, %s", rec.Worker, rec.Usage.Prompt, rec.Usage.Cached, rec.Why)
+			t.Logf("%s: %d prompt tokens, %d cached, %s", rec.Worker, rec.Usage.Prompt, rec.Usage.Cached, rec.Decision.Why)
 			require.Equal(t, "stop", rec.Finish)
 		})
 	}
