@@ -108,7 +108,7 @@ func (m *matcher) find(s string, i, limit int) (start, end, token int) {
 }
 
 // cuts splits a text at its added tokens, following find_matches in Hugging Face tokenizers
-// (tokenizer/added_vocabulary.rs), including what it does with overlapping strips.
+// (tokenizer/added_vocabulary.rs).
 type cuts struct {
 	m     *matcher
 	s     string
@@ -144,7 +144,9 @@ func (c *cuts) next() bool {
 			start = max(spaceBefore(c.s, start), c.from)
 		}
 		if t.RStrip {
+			// Tokens that begin in this space are not looked for; the reference panics on them.
 			end = spaceAfter(c.s, end)
+			c.search = end
 		}
 		from := c.from
 		c.from = end

@@ -13,7 +13,7 @@ import (
 func (t *Tokenizer) AppendDecode(dst []byte, ids []uint32, skipSpecial bool) []byte {
 	start := len(dst)
 	for _, id := range ids {
-		if skipSpecial && t.IsSpecial(id) {
+		if skipSpecial && t.hidden(id) {
 			continue
 		}
 		dst = append(dst, t.bytes(id)...)
@@ -46,7 +46,7 @@ func (t *Tokenizer) NewStream(skipSpecial bool) *Stream {
 
 // Append appends the text that id completes to dst.
 func (s *Stream) Append(dst []byte, id uint32) []byte {
-	if s.skip && s.t.IsSpecial(id) {
+	if s.skip && s.t.hidden(id) {
 		return dst
 	}
 	return s.a.feed(dst, s.t.bytes(id))

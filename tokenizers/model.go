@@ -116,7 +116,7 @@ func (t *Tokenizer) readVocab(p part) error {
 func (t *Tokenizer) readMerges(p part) ([]bpe.Merge, error) {
 	merges := make([]bpe.Merge, 0, len(p.span.Data)/12)
 	r := jsonr.New(p.span, p.place)
-	var text, joined []byte
+	var text, joined, scratch []byte
 	for r.Array(); r.Next(); {
 		if len(merges) == bpe.MaxMerges {
 			return nil, p.fail(ErrLimit, "more than %d merges", bpe.MaxMerges)
@@ -153,19 +153,16 @@ func (t *Tokenizer) readMerges(p part) ([]bpe.Merge, error) {
 			joined = append(append(joined[:0], text[:cut]...), text[cut+1:]...)
 			text = joined
 		}
-		var g bpe.Merge
-		for _, x := range []struct {
-			s  []byte
-			id *uint32
-		}{{text[:cut], &g.A}, {text[cut:], &g.B}, {joined, &g.To}} {
-			id, ok := t.spelled(x.s)
+		var ids [3]uint32
+		for k, part := range [3][]byte{text[:cut], text[cut:], joined} {
+			id, ok := t.spelled(part, &scratch)
 			if !ok {
-				r.Fail("names %q, which is not in the vocabulary", x.s)
+				r.Fail("names %q, which is not in the vocabulary", part)
 				break
 			}
-			*x.id = id
+			ids[k] = id
 		}
-		merges = append(merges, g)
+		merges = append(merges, bpe.Merge{A: ids[0], B: ids[1], To: ids[2]})
 	}
 	if err := r.End(); err != nil {
 		return nil, malformed(err)
@@ -173,10 +170,11 @@ func (t *Tokenizer) readMerges(p part) ([]bpe.Merge, error) {
 	return merges, nil
 }
 
-// spelled is modelID without a string.
-func (t *Tokenizer) spelled(s []byte) (uint32, bool) {
-	var buf [128]byte
-	if b, ok := bytelevel.Decode(buf[:0], s); ok && len(b) > 0 {
+// spelled is modelID without a string. It uses *scratch.
+func (t *Tokenizer) spelled(s []byte, scratch *[]byte) (uint32, bool) {
+	b, ok := bytelevel.Decode((*scratch)[:0], s)
+	*scratch = b
+	if ok && len(b) > 0 {
 		return t.vocab.Lookup(view(b))
 	}
 	id, ok := t.spell.ids[string(s)]
@@ -256,6 +254,7 @@ func (t *Tokenizer) indexAdded(p part) error {
 		t.isAdded = make([]uint64, t.added[n-1].ID>>6+1)
 	}
 	t.plain = make([][]byte, len(t.added))
+	t.shown = make([]string, len(t.added))
 	for i, a := range t.added {
 		if _, twice := t.idAt[a.ID]; twice {
 			return p.fail(ErrUnsupported, "two added tokens with id %d", a.ID)
@@ -263,9 +262,10 @@ func (t *Tokenizer) indexAdded(p part) error {
 		t.addedAt[a.Content] = int32(i)
 		t.idAt[a.ID] = int32(i)
 		t.isAdded[a.ID>>6] |= 1 << (a.ID & 63)
-		b, ok := bytelevel.Decode(nil, []byte(a.Content))
+		t.shown[i] = t.normalized(a)
+		b, ok := bytelevel.Decode(nil, []byte(t.shown[i]))
 		if !ok {
-			b = []byte(a.Content)
+			b = []byte(t.shown[i])
 		}
 		t.plain[i] = b
 		if a.Special && int64(a.ID) < int64(t.vocab.Len()) && t.model.Reaches(a.ID) {
@@ -273,6 +273,15 @@ func (t *Tokenizer) indexAdded(p part) error {
 		}
 	}
 	return nil
+}
+
+// normalized returns the text that is looked for and that the id stands for when ids become text again.
+func (t *Tokenizer) normalized(a AddedToken) string {
+	if !a.Normalized || !t.nfc {
+		return a.Content
+	}
+	var buf nfc.Buffer
+	return string(nfc.Append(nil, a.Content, &buf))
 }
 
 // buildMatchers sorts the added tokens by when they are looked for. The reference lists special ones
@@ -296,11 +305,7 @@ func (t *Tokenizer) buildMatchers() {
 		}
 		text := make([]string, len(tokens))
 		for i, a := range tokens {
-			text[i] = a.Content
-			if k == 1 && t.nfc {
-				var buf nfc.Buffer
-				text[i] = string(nfc.Append(nil, a.Content, &buf))
-			}
+			text[i] = t.normalized(a)
 		}
 		m := newMatcher(tokens, text)
 		if k == 0 {

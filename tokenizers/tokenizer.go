@@ -27,6 +27,7 @@ type Tokenizer struct {
 	addedAt map[string]int32
 	idAt    map[uint32]int32
 	isAdded []uint64 // bit set by id
+	shown   []string // added[i].Content, normalized where the token is
 	plain   [][]byte // what added[i] decodes to
 	// A special token that merges of ordinary text could produce; such ids are replaced in untrusted text.
 	reachable bool
@@ -72,10 +73,11 @@ func (t *Tokenizer) modelID(token string) (uint32, bool) {
 	return 0, false
 }
 
-// Token returns the spelling of id in the file, the counterpart of [Tokenizer.TokenID].
+// Token returns the spelling of id, the counterpart of [Tokenizer.TokenID]. That of a normalized added token
+// is normalized, as in the reference.
 func (t *Tokenizer) Token(id uint32) (string, bool) {
-	if a := t.addedToken(id); a != nil {
-		return a.Content, true
+	if t.addedToken(id) != nil {
+		return t.shown[t.idAt[id]], true
 	}
 	if s, ok := t.spell.text[id]; ok {
 		return s, true
@@ -98,6 +100,13 @@ func (t *Tokenizer) AddedTokens() []AddedToken { return slices.Clone(t.added) }
 func (t *Tokenizer) IsSpecial(id uint32) bool {
 	a := t.addedToken(id)
 	return a != nil && a.Special
+}
+
+// hidden reports whether skipSpecial leaves id out. The reference looks special tokens up by their spelling,
+// so it shows one whose spelling the normalizer changes.
+func (t *Tokenizer) hidden(id uint32) bool {
+	a := t.addedToken(id)
+	return a != nil && a.Special && t.shown[t.idAt[id]] == a.Content
 }
 
 // EOS returns the ids that end a generation: those of generation_config.json if that file is there, else

@@ -140,11 +140,11 @@ func (m *Model) findSelf() {
 			continue
 		}
 		if m.ignore {
-			if got, ok := v.Lookup(string(tok)); !ok || got != id {
+			if got, ok := v.Lookup(view(tok)); !ok || got != id {
 				continue
 			}
 		} else {
-			buf = m.merge(buf[:0], string(tok), &st)
+			buf = m.merge(buf[:0], view(tok), &st)
 			if len(buf) != 1 || buf[0] != id {
 				continue
 			}

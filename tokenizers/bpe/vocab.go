@@ -5,6 +5,7 @@ package bpe
 import (
 	"fmt"
 	"math/bits"
+	"unsafe"
 )
 
 // MaxID is the largest token id a [Vocab] accepts. It bounds the memory a hostile file can ask for.
@@ -78,6 +79,9 @@ func load64(s string) uint64 {
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
 		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
+
+// view returns b as a string without copying. b must not change while the string is in use.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // VocabBuilder collects tokens in any order of ids. The zero value is ready to use.
 type VocabBuilder struct {
@@ -166,7 +170,7 @@ func (b *VocabBuilder) Build() (*Vocab, error) {
 			continue
 		}
 		tok := v.arena[v.off[id]:v.off[id+1]]
-		i := uint32(hash(string(tok)) >> v.shift)
+		i := uint32(hash(view(tok)) >> v.shift)
 		for ; v.index[i&mask] != 0; i++ {
 			e := v.index[i&mask]
 			if string(v.arena[v.off[e-1]:v.off[e]]) == string(tok) {

@@ -5,7 +5,7 @@
 // A [Reader] walks one value. Its methods consume values in document order; the first error sticks and is
 // returned by all later calls, with its offset and the path of keys and indexes that lead to it. Strings
 // must be valid UTF-8 with paired surrogates. Depth is limited to [MaxDepth]. A Reader allocates nothing
-// for what it skips; one goroutine at a time.
+// for what it skips; one goroutine at a time. What [Reader.Raw] returns has not been checked inside.
 //
 //	r := jsonr.New(data, "model")
 //	for r.Object(); r.Key(&key); {
@@ -325,10 +325,55 @@ func (r *Reader) Uint32() uint32 {
 // Skip reads the next value whatever it is.
 func (r *Reader) Skip() { r.Raw() }
 
-// Raw reads the next value and returns where it stands.
+// Raw reads the next value and returns where it stands. Of an object or array it only looks at brackets and
+// quotes: its content is checked by whoever reads it.
 func (r *Reader) Raw() Span {
-	r.Peek()
+	c := r.Peek()
 	start := r.i
+	switch {
+	case r.err != nil:
+	case c == '{' || c == '[':
+		if !r.skipNested() {
+			r.i = start
+			r.explain()
+		}
+	case c == '"':
+		r.skipString()
+	default:
+		r.scalar()
+	}
+	if r.err != nil {
+		return Span{}
+	}
+	return Span{r.b[start:r.i:r.i], r.base + int64(start)}
+}
+
+// skipNested moves past the object or array at r.i. It reports false if the document ends inside.
+func (r *Reader) skipNested() bool {
+	b := r.b
+	depth := 0
+	for i := r.i; i < len(b); i++ {
+		switch b[i] {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				r.i = i + 1
+				return true
+			}
+		case '"':
+			for i++; i < len(b) && b[i] != '"'; i++ {
+				if b[i] == '\\' {
+					i++
+				}
+			}
+		}
+	}
+	return false
+}
+
+// explain walks the broken value at r.i with all checks, to say where it breaks.
+func (r *Reader) explain() {
 	depth := len(r.stack)
 	for r.err == nil {
 		switch c := r.Peek(); {
@@ -345,13 +390,9 @@ func (r *Reader) Raw() Span {
 		}
 		r.closeAll(depth)
 		if len(r.stack) == depth {
-			break
+			r.Fail("has brackets that do not match")
 		}
 	}
-	if r.err != nil {
-		return Span{}
-	}
-	return Span{r.b[start:r.i:r.i], r.base + int64(start)}
 }
 
 // closeAll leaves finished containers above depth and steps to the next value of the innermost one.

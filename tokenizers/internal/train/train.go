@@ -43,13 +43,19 @@ func train(text string, size int) (vocab []string, merges []merge) {
 	for _, v := range vocab {
 		seen[v] = true
 	}
-	for len(vocab) < size {
-		pairs := map[merge]int{}
-		for _, p := range pieces {
-			for k := 1; k < len(p.ids); k++ {
-				pairs[merge{p.ids[k-1], p.ids[k]}] += p.count
+	pairs := map[merge]int{}
+	count := func(p *piece, sign int) {
+		for k := 1; k < len(p.ids); k++ {
+			m := merge{p.ids[k-1], p.ids[k]}
+			if pairs[m] += sign * p.count; pairs[m] == 0 {
+				delete(pairs, m)
 			}
 		}
+	}
+	for i := range pieces {
+		count(&pieces[i], 1)
+	}
+	for len(vocab) < size {
 		best, most := merge{}, 1
 		for m, n := range pairs {
 			if n > most || n == most && most > 1 && compare(m, best) < 0 {
@@ -70,10 +76,23 @@ func train(text string, size int) (vocab []string, merges []merge) {
 		}
 		merges = append(merges, best)
 		for i := range pieces {
-			pieces[i].ids = apply(pieces[i].ids, best, id)
+			if p := &pieces[i]; p.has(best) {
+				count(p, -1)
+				p.ids = apply(p.ids, best, id)
+				count(p, 1)
+			}
 		}
 	}
 	return vocab, merges
+}
+
+func (p *piece) has(m merge) bool {
+	for k := 1; k < len(p.ids); k++ {
+		if p.ids[k-1] == m.a && p.ids[k] == m.b {
+			return true
+		}
+	}
+	return false
 }
 
 func compare(x, y merge) int {
