@@ -71,8 +71,13 @@ func appendMessage(dst []byte, a *event.Answer, choice int32, opt *StreamOptions
 				dst = append(dst, ',')
 			}
 			dst = append(dst, '{')
-			dst = appendCallHead(dst, b.id, b.Name, b.Flags.Has(event.Custom))
-			dst = jsonw.AppendLoose(dst, b.Data)
+			args, wrapped := b.Data, opt.wrapped(b.Flags, b.Name)
+			if wrapped {
+				var u jsonw.Unwrap
+				args = u.Close(u.Next(nil, jsonw.AppendValid(nil, args)))
+			}
+			dst = appendCallHead(dst, b.id, b.Name, wrapped || b.Flags.Has(event.Custom))
+			dst = jsonw.AppendLoose(dst, args)
 			dst = append(dst, `"}}`...)
 		}
 		dst = append(dst, ']')

@@ -51,6 +51,10 @@ type StreamOptions struct {
 	// ToolDispatch adds Dynamo's event "tool_call_dispatch" with the whole call at the moment it completes. It is
 	// for clients that know it: others take the event for a chunk.
 	ToolDispatch bool
+	// Custom reports whether the client declared the tool as a custom one, which takes free text. A call to it that the
+	// producer read as a function call with the arguments {"input":"…"} goes out as a custom call with that text. Nil
+	// means that there are no such tools. Calls with the flag event.Custom need no help.
+	Custom func(tool string) bool
 }
 
 // Stream encodes events as the server-sent events of a streamed chat completion. Create one with [NewStream] for
@@ -62,6 +66,7 @@ type Stream struct {
 	tail    []byte // after the choices: `,"usage":null}` and the blank line, as the options have it
 	choices []choiceState
 	usage   event.Tokens
+	scratch []byte
 	dropped int
 	done    bool
 }
@@ -93,6 +98,7 @@ type callState struct {
 	args    []byte // kept only for WholeCalls and ToolDispatch
 	carry   jsonw.Carry
 	balance jsonw.Balance
+	unwrap  *jsonw.Unwrap // nil unless a function call becomes a custom one
 }
 
 // NewStream returns a Stream. It prebuilds the bytes that all chunks share.

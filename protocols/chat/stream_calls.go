@@ -15,6 +15,11 @@ func (o *StreamOptions) left(f event.Flags) bool {
 	return f.Has(event.Server) || f.Has(event.InReasoning) && !o.DispatchInReasoning
 }
 
+// wrapped reports whether the arguments of a call hold the text of a custom tool.
+func (o *StreamOptions) wrapped(f event.Flags, name string) bool {
+	return !f.Has(event.Custom) && o.Custom != nil && o.Custom(name)
+}
+
 func (s *Stream) toolStart(dst []byte, c *choiceState, e *event.Event) []byte {
 	dst = s.turn(dst, c, event.ToolStart, e.Part)
 	c.calls = append(c.calls, callState{
@@ -25,6 +30,9 @@ func (s *Stream) toolStart(dst []byte, c *choiceState, e *event.Event) []byte {
 	if t.skip {
 		s.dropped++
 		return dst
+	}
+	if s.opt.wrapped(e.Flags, t.name) {
+		t.custom, t.unwrap = true, new(jsonw.Unwrap)
 	}
 	if s.opt.WholeCalls {
 		return dst
@@ -76,8 +84,17 @@ func (c *choiceState) call(n int32) *callState {
 	return nil
 }
 
-// args sends a delta of arguments; text is valid UTF-8.
+// args takes in arguments; text is valid UTF-8.
 func (s *Stream) args(dst []byte, c *choiceState, t *callState, text []byte) []byte {
+	if t.unwrap != nil {
+		s.scratch = t.unwrap.Next(s.scratch[:0], text)
+		text = s.scratch
+	}
+	return s.input(dst, c, t, text)
+}
+
+// input sends a delta of arguments in the form in which they are sent.
+func (s *Stream) input(dst []byte, c *choiceState, t *callState, text []byte) []byte {
 	if len(text) == 0 {
 		return dst
 	}
@@ -123,9 +140,12 @@ func (s *Stream) end(dst []byte, c *choiceState, t *callState, complete bool) []
 		// The API cannot take a call back. Arguments that happen to read as JSON, or no arguments at all, would be
 		// executed by clients that do not look at the finish reason, so they are made unreadable.
 		if !s.opt.WholeCalls && !t.custom && !t.balance.Open() {
-			dst = s.args(dst, c, t, []byte("{"))
+			dst = s.input(dst, c, t, []byte("{"))
 		}
 		return dst
+	}
+	if t.unwrap != nil {
+		dst = s.input(dst, c, t, t.unwrap.Close(nil))
 	}
 	c.complete++
 	if s.opt.WholeCalls {

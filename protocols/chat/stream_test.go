@@ -457,6 +457,23 @@ func TestStreamPaths(t *testing.T) {
 		whole.Usage = r.Usage
 		require.Empty(t, cmp.Diff(r.completion, whole))
 	})
+	t.Run("custom tool", func(t *testing.T) {
+		for _, whole := range []bool{false, true} {
+			o := opt
+			o.WholeCalls, o.ToolDispatch = whole, true
+			o.Custom = func(tool string) bool { return tool == "apply_patch" }
+			events := []event.Event{
+				{Kind: event.ToolStart, Data: []byte("apply_patch")}, {Kind: event.ToolArgs, Data: []byte(`{"input":"*** Begin\`)},
+				{Kind: event.ToolArgs, Data: []byte(`n+é"}`)}, {Kind: event.ToolEnd, Flags: event.Complete}, stop,
+			}
+			r := run(o, events...)
+			require.Empty(t, cmp.Diff([]toolCall{{ID: "call_1_0", Type: "custom", Custom: &custom{Name: "apply_patch", Input: "*** Begin\n+é"}}}, r.Choices[0].ToolCalls))
+			require.Len(t, r.dispatched, 1)
+			var c event.Collector
+			c.Add(events...)
+			require.Empty(t, cmp.Diff(r.Choices, decode(t, chat.AppendResponse(nil, &c, o)).Choices))
+		}
+	})
 	t.Run("stray choices", func(t *testing.T) {
 		s := chat.NewStream(opt)
 		bad, worse := text, text

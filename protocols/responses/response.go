@@ -235,6 +235,10 @@ func (w *outWhole) appendBlock(dst []byte, b *event.Block, a *event.Answer, stat
 		}
 		it = w.opt.callItem(b.Flags, b.Call, b.Name, id)
 		it.text = jsonw.AppendValid(nil, b.Data)
+		if w.opt.wrapped(b.Flags, b.Name) {
+			var u jsonw.Unwrap
+			it.text = u.Close(u.Next(nil, it.text))
+		}
 		status = "completed"
 	case event.ToolResult, event.Opaque:
 		if !jsonw.IsObject(b.Data) {

@@ -55,6 +55,10 @@ type StreamOptions struct {
 	// Namespace splits the name that the model used for a tool into the namespace and the name that the client
 	// declared. Nil means that there are no namespaces.
 	Namespace func(tool string) (namespace, name string)
+	// Custom reports whether the client declared the tool as a custom one, which takes free text. A call to it that the
+	// producer read as a function call with the arguments {"input":"…"} goes out as a custom call with that text. Nil
+	// means that there are no such tools. Calls with the flag event.Custom need no help.
+	Custom func(tool string) bool
 }
 
 // Stream encodes events as the server-sent events of a streamed response. Create one with [NewStream] for each

@@ -18,6 +18,7 @@ type outCall struct {
 	head    []byte // of a delta, from after the sequence number
 	carry   jsonw.Carry
 	balance jsonw.Balance
+	unwrap  *jsonw.Unwrap // nil unless a function call becomes a custom one
 }
 
 // left reports whether a call is left out of the answer. A call of a server-side tool would be executed by the client
@@ -29,13 +30,18 @@ func (o *StreamOptions) left(f event.Flags) bool {
 // callItem returns the item of a call, without index and id.
 func (o *StreamOptions) callItem(f event.Flags, ordinal int32, name, callID string) outItem {
 	it := outItem{form: formFunction, ordinal: ordinal, name: name, callID: callID}
-	if f.Has(event.Custom) {
+	if f.Has(event.Custom) || o.wrapped(f, name) {
 		it.form = formCustom
 	}
 	if o.Namespace != nil {
 		it.namespace, it.name = o.Namespace(name)
 	}
 	return it
+}
+
+// wrapped reports whether the arguments of a call hold the text of a custom tool.
+func (o *StreamOptions) wrapped(f event.Flags, name string) bool {
+	return !f.Has(event.Custom) && o.Custom != nil && o.Custom(name)
 }
 
 func (s *Stream) toolStart(dst []byte, e *event.Event) []byte {
@@ -46,6 +52,9 @@ func (s *Stream) toolStart(dst []byte, e *event.Event) []byte {
 	if c.skip {
 		s.dropped++
 		return dst
+	}
+	if s.opt.wrapped(e.Flags, string(e.Data)) {
+		c.unwrap = new(jsonw.Unwrap)
 	}
 	if s.opt.WholeCalls {
 		return dst
@@ -82,6 +91,15 @@ func (s *Stream) toolArgs(dst []byte, e *event.Event) []byte {
 
 // args takes in arguments; text is valid UTF-8.
 func (s *Stream) args(dst []byte, c *outCall, text []byte) []byte {
+	if c.unwrap != nil {
+		s.scratch = c.unwrap.Next(s.scratch[:0], text)
+		text = s.scratch
+	}
+	return s.input(dst, c, text)
+}
+
+// input takes in arguments in the form in which they are sent.
+func (s *Stream) input(dst []byte, c *outCall, text []byte) []byte {
 	if len(text) == 0 {
 		return dst
 	}
@@ -119,6 +137,9 @@ func (s *Stream) endCall(dst []byte, c *outCall, complete bool) []byte {
 		return dst
 	}
 	dst = s.args(dst, c, c.carry.Flush())
+	if c.unwrap != nil && complete {
+		dst = s.input(dst, c, c.unwrap.Close(nil))
+	}
 	status := "completed"
 	if !complete {
 		if s.opt.WholeCalls {
@@ -127,7 +148,7 @@ func (s *Stream) endCall(dst []byte, c *outCall, complete bool) []byte {
 		// The API closes a call that was cut with status incomplete. Codex executes what output_item.done holds
 		// whatever its status, so arguments that happen to read as JSON are made unreadable.
 		if status = "incomplete"; c.item.form == formFunction && !c.balance.Open() {
-			dst = s.args(dst, c, []byte("{"))
+			dst = s.input(dst, c, []byte("{"))
 		}
 	}
 	if !c.wired {

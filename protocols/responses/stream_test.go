@@ -427,6 +427,27 @@ func TestStreamPaths(t *testing.T) {
 		it := r.output[0].(obj)
 		require.Equal(t, []any{"agents", "spawn"}, []any{it["namespace"], it["name"]})
 	})
+	t.Run("custom tool", func(t *testing.T) {
+		for _, whole := range []bool{false, true} {
+			o := opt
+			o.WholeCalls = whole
+			o.Custom = func(tool string) bool { return tool == "apply_patch" }
+			events := []event.Event{
+				{Kind: event.ToolStart, Data: []byte("apply_patch")}, {Kind: event.ToolArgs, Data: []byte(`{"input":"*** Begin\`)},
+				{Kind: event.ToolArgs, Data: []byte(`n+é"}`)}, {Kind: event.ToolEnd, Flags: event.Complete},
+				{Kind: event.ToolStart, Call: 1, Data: []byte("apply_patch")}, {Kind: event.ToolArgs, Call: 1, Data: []byte(`{"inp`)}, stop,
+			}
+			r := run(o, events...)
+			require.Equal(t, obj{"type": "custom_tool_call", "id": "ctc_1_0", "call_id": "call_1_0", "name": "apply_patch", "input": "*** Begin\n+é", "status": "completed"}, r.output[0])
+			if !whole {
+				require.Equal(t, "incomplete", r.output[1].(obj)["status"])
+				require.Equal(t, "", r.output[1].(obj)["input"])
+			}
+			var c event.Collector
+			c.Add(events...)
+			require.Equal(t, r.output[:1], parse[obj](t, responses.AppendResponse(nil, &c, o))["output"])
+		}
+	})
 	t.Run("logprobs", func(t *testing.T) {
 		lp := func(s string) event.Event {
 			return event.Event{Kind: event.Logprobs, Data: []byte(`[{"token":"` + s + `"}]`)}

@@ -86,7 +86,7 @@ func Members(raw []byte, yield func(key, value []byte) bool) {
 }
 
 func blank(raw []byte, i int) int {
-	for i < len(raw) && (raw[i] == ' ' || raw[i] == '\t' || raw[i] == '\n' || raw[i] == '\r') {
+	for i < len(raw) && isBlank(raw[i]) {
 		i++
 	}
 	return i
