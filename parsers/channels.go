@@ -90,12 +90,19 @@ func (p *Parser) headerText() bool {
 	m := p.find(s)
 	h := &p.header
 	if m < 0 {
-		if p.free(s)-p.from > maxName || p.final { // no header is that long: the rest is body
-			p.mark = p.free(s)
-			if p.final {
-				p.mark = len(p.win)
-			}
-			return p.malformed(p.mark)
+		p.mark = p.free(s)
+		if p.final {
+			p.mark = len(p.win)
+		}
+	}
+	if limit := p.from + maxName; p.mark > limit { // no header is that long: the rest is body
+		p.malformed(limit)
+		p.pos, p.node = limit, 0
+		return true
+	}
+	if m < 0 {
+		if p.final {
+			p.malformed(p.mark)
 		}
 		return false
 	}
@@ -125,7 +132,7 @@ func (p *Parser) headerText() bool {
 
 // malformed takes a header without a body marker: the channel's name routes what stands behind it, up to window
 // position to. A directed message without a body is no call.
-func (p *Parser) malformed(to int) bool {
+func (p *Parser) malformed(to int) {
 	h := &p.header
 	text := p.win[p.from:to]
 	n := 0
@@ -153,11 +160,10 @@ func (p *Parser) malformed(to int) bool {
 		}
 		p.start = to
 		p.newRun()
-		return true
+		return
 	}
 	p.reasoning = slices.Contains(p.c.g.Channels.Reasoning, string(h.channel))
 	p.flush(to, true)
-	return true
 }
 
 // section notes what the text of the current header section says.
@@ -217,9 +223,12 @@ func (p *Parser) route() {
 	}
 }
 
-// noObject handles a body of arguments that does not begin with an object: an end marker means none.
-func (p *Parser) noObject(byte) bool {
-	p.node = 0
+// noObject handles a body of arguments that does not begin with an object: an end marker at once means that there are
+// none.
+func (p *Parser) noObject() bool {
+	if p.c.ends == nil {
+		return p.broken(event.BadArguments)
+	}
 	m, st := p.expect(p.c.ends)
 	if st == scan.More && !p.final {
 		return false

@@ -151,7 +151,7 @@ func (c *compiled) tagged(t *grammar.Tagged) {
 		pOpen, pClose := marker{text: p.Open, role: roleParamOpen}, marker{text: p.Close, role: roleParamClose}
 		c.between = newSet(pOpen, cClose, wClose, cOpen, wOpen)
 		c.value = newSet(pClose, cClose)
-		c.behind[0] = newSet(pOpen, cClose, wClose)
+		c.behind[0] = newSet(pOpen, cClose, wClose, cOpen)
 		c.behind[1] = newSet(wClose)
 	}
 }

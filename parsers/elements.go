@@ -38,7 +38,7 @@ func (p *Parser) elementMarker(r role) {
 
 // holdTag begins to read a tag whose first marker was just found.
 func (p *Parser) holdTag(s state) {
-	if p.runOpen || !p.allBlank(p.mark) {
+	if !p.untouched() {
 		p.flush(p.mark, true)
 		p.start = max(p.start, p.mark)
 	}
@@ -52,15 +52,19 @@ func (p *Parser) holdTag(s state) {
 func (p *Parser) tag() (sep, done bool) {
 	s := p.c.elements
 	m := p.find(s)
+	if m < 0 {
+		p.mark = p.free(s)
+		if p.final {
+			p.mark = len(p.win)
+		}
+	}
+	if limit := p.from + maxName; p.mark > limit || m < 0 && p.final {
+		p.mark = min(p.mark, limit)
+		p.pos, p.node = p.mark, 0
+		return false, true
+	}
 	if m >= 0 {
 		return s.markers[m].role == roleSep, true
-	}
-	if end := p.free(s); end-p.from > maxName || p.final {
-		if p.final {
-			end = len(p.win)
-		}
-		p.mark, p.pos, p.node = end, end, 0
-		return false, true
 	}
 	return false, false
 }
@@ -75,12 +79,11 @@ func (p *Parser) elementOpen() bool {
 	name, attrs := cutName(p.win[p.from:p.mark])
 	tagEnd := p.pos
 	if !sep { // not a tag: the marker goes, the text stays
+		text, next := p.from, p.mark
 		p.settleAt(p.openAt)
-		p.start, p.pos = p.from, p.mark
+		p.runOpen = true // the text goes on
+		p.start, p.pos = text, next
 		p.state = stText
-		if p.mark == len(p.win) && p.final {
-			return p.text()
-		}
 		return true
 	}
 	switch string(name) {
@@ -172,9 +175,6 @@ func (p *Parser) elementClose() bool {
 		p.newRun()
 	}
 	p.state = stText
-	if p.final && p.pos == len(p.win) {
-		return p.text()
-	}
 	return true
 }
 

@@ -12,11 +12,12 @@ import (
 // beginGuided enters a guided document if one begins at the start of a run. It reports false while it cannot tell or
 // when the run begins with something else, which is then parsed as usual.
 func (p *Parser) beginGuided() bool {
+	p.trimLead(len(p.win))
 	i := max(p.from, p.start)
 	for i < len(p.win) && blank(p.win[i]) {
 		i++
 	}
-	if i == len(p.win) || p.pos > i {
+	if i == len(p.win) || p.pos > i || i-p.start > maxBlank {
 		return false
 	}
 	switch c := p.win[i]; {
@@ -122,6 +123,9 @@ func (p *Parser) guidedCalls(doc []byte) (calls []guidedCall, ok bool) {
 // rawJSON forwards arguments that are one bare JSON object, up to its end.
 func (p *Parser) rawJSON() bool {
 	if !p.lex.Started() {
+		if p.node != 0 { // an end marker has begun
+			return p.noObject()
+		}
 		for p.pos < len(p.win) && blank(p.win[p.pos]) {
 			p.pos++
 		}
@@ -130,7 +134,7 @@ func (p *Parser) rawJSON() bool {
 			return false
 		}
 		if c := p.win[p.pos]; c != '{' && p.state == stArgs {
-			return p.noObject(c)
+			return p.noObject()
 		}
 	}
 	n, st := p.lex.Scan(p.win[p.pos:])

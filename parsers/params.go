@@ -41,7 +41,7 @@ func (p *Parser) params() bool {
 		if st == scan.More && !p.final {
 			return false
 		}
-		if st != scan.Yes {
+		if st != scan.Yes || s.markers[m].role != roleParamOpen && s.markers[m].role != roleCallClose {
 			p.state, p.pos, p.node = stSuspect, p.from, 0
 			return true
 		}

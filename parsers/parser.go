@@ -34,23 +34,23 @@ type Parser struct {
 
 	// The window. Invariant between calls: 0 ≤ start ≤ anchor, pos ≤ len(win).
 	win    []byte
-	start  int   // first byte that is not accounted for
-	pos    int   // first byte that was not examined
-	anchor int   // where an expected marker or a confirmation began
-	mark   int   // where the last marker found begins
-	from   int   // where the current name, tag, header section or blank run begins or was examined to
-	openAt int   // where the markup of a tag begins that may still be prose; -1 for none
+	start  int // first byte that is not accounted for
+	pos    int // first byte that was not examined
+	anchor int // where an expected marker or a confirmation began
+	mark   int // where the last marker found begins
+	from   int // where the current name, tag, header section or blank run begins or was examined to
+	openAt int // where the markup of a tag begins that may still be prose; -1 for none
 	// Around what may be the closing marker of a value, and where the markup behind it begins.
 	closeAt, closeEnd, nextAt int
-	own    bool  // win is buf, not the caller's chunk
-	base   int64 // offset of win[0] in the stream
-	buf    []byte
-	out    []byte // text made up by the parser in this call, such as escaped arguments
-	evs    []event.Event
-	final  bool // nothing follows the window
-	ended  bool // Close was called
-	terse  bool // the engine swallowed the last terminator
-	err    error
+	own                       bool  // win is buf, not the caller's chunk
+	base                      int64 // offset of win[0] in the stream
+	buf                       []byte
+	out                       []byte // text made up by the parser in this call, such as escaped arguments
+	evs                       []event.Event
+	final                     bool // nothing follows the window
+	ended                     bool // Close was called
+	terse                     bool // the engine swallowed the last terminator
+	err                       error
 
 	tokens   bool // FeedTokens is in use: markers that are tokens count only as such
 	ids      map[uint32]string

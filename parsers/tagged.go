@@ -26,7 +26,7 @@ func (p *Parser) taggedMarker(r role) {
 		case !p.reasoning:
 			p.settle()
 			p.openReasoning(t.Reasoning.Lead)
-		case p.echoable && !p.runOpen:
+		case p.echoable && p.untouched():
 			p.start, p.echoable, p.trim = p.pos, false, t.Reasoning.Lead
 		}
 	case roleReasonClose:
@@ -41,7 +41,7 @@ func (p *Parser) taggedMarker(r role) {
 			p.strip()
 		}
 	case roleWrapOpen, roleCallOpen:
-		if p.runOpen || !p.allBlank(p.mark) {
+		if !p.untouched() {
 			p.flush(p.mark, true)
 		}
 		p.openAt = p.mark
@@ -53,14 +53,10 @@ func (p *Parser) taggedMarker(r role) {
 	}
 }
 
-// allBlank reports whether the window from start to to is only white space.
-func (p *Parser) allBlank(to int) bool {
-	for _, c := range p.win[p.start:to] {
-		if !blank(c) {
-			return false
-		}
-	}
-	return true
+// untouched reports whether the run before mark is empty, or white space that was not emitted.
+func (p *Parser) untouched() bool {
+	p.trimLead(p.mark)
+	return !p.runOpen && (p.start >= p.mark || p.blankRun(p.mark))
 }
 
 // commit accepts the markup at openAt as a call: the run before it ends. It reports false at the call limit.
@@ -77,7 +73,7 @@ func (p *Parser) opened() bool {
 		for p.pos < len(p.win) && blank(p.win[p.pos]) {
 			p.pos++
 		}
-		if p.pos == len(p.win) {
+		if p.anchor = p.pos; p.pos == len(p.win) {
 			st = scan.More
 		} else if p.win[p.pos] == '{' {
 			st = scan.Yes
@@ -85,8 +81,8 @@ func (p *Parser) opened() bool {
 	} else {
 		m, st = p.expect(p.c.callOpen)
 	}
-	if st == scan.More && !p.final && p.pos-p.openAt > maxSuspect {
-		p.node, st = 0, scan.No
+	if p.anchor-p.openAt > maxSuspect {
+		p.pos, p.node, st = p.anchor, 0, scan.No
 	}
 	switch st {
 	case scan.More:
@@ -118,7 +114,11 @@ func (p *Parser) opened() bool {
 func (p *Parser) suspect() bool {
 	s := p.textSet()
 	m := p.find(s)
-	if m >= 0 && (s.markers[m].role == roleCallClose || s.markers[m].role == roleWrapClose) {
+	if m < 0 {
+		p.mark = p.free(s)
+	}
+	far := p.mark-p.openAt > maxSuspect
+	if m >= 0 && !far && (s.markers[m].role == roleCallClose || s.markers[m].role == roleWrapClose) {
 		end := p.pos
 		if !p.commit() {
 			return false
@@ -127,7 +127,7 @@ func (p *Parser) suspect() bool {
 		p.afterBlock()
 		return true
 	}
-	if m >= 0 || p.final || p.pos-p.openAt > maxSuspect {
+	if m >= 0 || far || p.final {
 		if m >= 0 {
 			p.pos = p.mark
 		}
@@ -150,7 +150,9 @@ func (p *Parser) afterBlock() {
 func (p *Parser) closing() bool {
 	if p.c.g.Tagged.Body.Call != nil && p.node == 0 {
 		for p.pos < len(p.win) && (blank(p.win[p.pos]) || p.win[p.pos] == ',' || p.win[p.pos] == '}') {
-			p.pos++
+			if p.pos++; !blank(p.win[p.pos-1]) {
+				p.start = p.pos
+			}
 		}
 		if p.pos < len(p.win) && p.win[p.pos] == '{' {
 			p.start = p.pos
@@ -163,18 +165,17 @@ func (p *Parser) closing() bool {
 	}
 	s := p.c.closing
 	m, st := p.expect(s)
+	if p.anchor-p.start > maxBlank {
+		st = scan.No
+	}
 	switch st {
 	case scan.More:
-		if p.final {
-			p.start = len(p.win)
+		if !p.final {
 			return false
 		}
-		// White space is structure as long as nothing else comes; what is held is at most the longest marker.
-		if p.anchor > p.start+maxBlank {
-			p.start = p.anchor
-		}
-		return false
+		fallthrough // what is left is the beginning of a marker, or white space
 	case scan.No:
+		p.node, p.pos = 0, p.anchor
 		p.in.wrapper = false
 		p.newRun()
 		p.state = stText

@@ -37,21 +37,15 @@ func (p *Parser) text() bool {
 // flush emits the run up to window position to. Unless closing, when a marker follows at to, it holds back what may
 // still turn out to be structure or half a character.
 func (p *Parser) flush(to int, closing bool) {
-	for p.trim != "" && p.start < to {
-		if p.win[p.start] != p.trim[0] {
-			p.trim = ""
-			break
-		}
-		p.trim = p.trim[1:]
-		p.start++
-	}
+	p.trimLead(to)
 	if p.start >= to {
 		return
 	}
 	kind := event.Text
 	if p.reasoning {
 		kind = event.Reasoning
-	} else if !p.runOpen && !closing && p.blankRun(to) {
+	}
+	if !closing && !p.runOpen && (!p.reasoning || p.echoable) && p.blankRun(to) {
 		return
 	}
 	if !closing && !p.final {
@@ -61,6 +55,18 @@ func (p *Parser) flush(to int, closing bool) {
 		to = p.whole(p.start, to)
 	}
 	p.put(kind, to)
+}
+
+// trimLead drops the structural white space at the beginning of a run.
+func (p *Parser) trimLead(to int) {
+	for p.trim != "" && p.start < to {
+		if p.win[p.start] != p.trim[0] {
+			p.trim = ""
+			return
+		}
+		p.trim = p.trim[1:]
+		p.start++
+	}
 }
 
 // put emits win[start:to] as kind and moves start.
@@ -77,9 +83,10 @@ func (p *Parser) put(kind event.Kind, to int) {
 	p.start = to
 }
 
-// blankRun reports whether the run, which has emitted nothing, is still only white space up to to, and few of it.
+// blankRun reports whether the run, which has emitted nothing, is up to window position to only white space and little of
+// it.
 func (p *Parser) blankRun(to int) bool {
-	if p.opt.Policy.KeepBlanks {
+	if p.opt.Policy.KeepBlanks && !p.want {
 		return false
 	}
 	p.from = max(p.from, p.start)
@@ -111,26 +118,24 @@ func (p *Parser) newRun() {
 
 // dropBlanks drops the run before window position to if it is white space that has not been emitted.
 func (p *Parser) dropBlanks(to int) {
-	if p.reasoning || p.runOpen || p.opt.Policy.KeepBlanks {
-		return
-	}
-	i := p.start
-	for i < to && blank(p.win[i]) {
-		i++
-	}
-	if i == to {
-		p.start = to
+	if !p.reasoning && !p.runOpen && !p.opt.Policy.KeepBlanks {
+		if p.trimLead(to); p.blankRun(to) {
+			p.start = to
+		}
 	}
 }
 
 // lastBlanks settles white space at the end of the stream: behind a call it is structure, otherwise it is the answer.
 func (p *Parser) lastBlanks() {
-	if p.reasoning || p.start >= len(p.win) {
+	if p.start >= len(p.win) {
 		return
 	}
-	if !p.runOpen && p.lastCall && !p.opt.Policy.KeepBlanks {
-		p.start = len(p.win)
+	if p.reasoning {
+		p.put(event.Reasoning, len(p.win))
 		return
+	}
+	if p.lastCall {
+		p.dropBlanks(len(p.win))
 	}
 	p.put(event.Text, len(p.win))
 }

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package parsers_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/parsers"
+	"github.com/weft-go/weft/protocols/event"
+)
+
+// tools are the tools of every test in this package.
+func tools() []parsers.Tool {
+	return []parsers.Tool{
+		{Name: "get_weather", Schema: []byte(`{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer"}}}`)},
+		{Name: "put", Schema: []byte(`{"type":"object","properties":{"s":{"type":"string"},"i":{"type":"integer"},"f":{"type":"number"},
+			"b":{"type":"boolean"},"n":{"type":["null","object"]},"a":{"type":"array"},"o":{"$ref":"#/$defs/o"}},"$defs":{"o":{"type":"object"}}}`)},
+		{Name: "run", Schema: []byte(`{"type":"object","properties":{"cmd":{"type":"string"}}}`)},
+		{Name: "now", Schema: []byte(`{"type":"object","properties":{}}`)},
+	}
+}
+
+// parse feeds chunks to a new parser and returns all events, cloned.
+func parse(t testing.TB, family string, opt parsers.Options, chunks ...string) []event.Event {
+	t.Helper()
+	opt.Tools = tools()
+	p, err := parsers.New(family, &opt)
+	require.NoError(t, err)
+	return drive(t, p, chunks...)
+}
+
+func drive(t testing.TB, p *parsers.Parser, chunks ...string) []event.Event {
+	t.Helper()
+	var all, evs []event.Event
+	take := func() {
+		for _, e := range evs {
+			all = append(all, e.Clone())
+		}
+	}
+	for _, c := range chunks {
+		var err error
+		// The chunk is overwritten after the call: a parser that retains it fails the comparison.
+		buf := []byte(c)
+		evs, err = p.Feed(evs[:0], buf)
+		require.NoError(t, err, "%q", chunks)
+		take()
+		for i := range buf {
+			buf[i] = '#'
+		}
+	}
+	evs, err := p.Close(evs[:0])
+	require.NoError(t, err)
+	take()
+	return all
+}
+
+// assembled renders events with adjacent deltas of one block joined, one line each.
+func assembled(evs []event.Event) string {
+	var c event.Collector
+	c.Add(evs...)
+	var b strings.Builder
+	for _, a := range c.Answers {
+		for _, bl := range a.Blocks {
+			switch bl.Kind {
+			case event.ToolStart:
+				mark := ""
+				if !bl.Flags.Has(event.Complete) {
+					mark = " INCOMPLETE"
+				}
+				if bl.Flags.Has(event.Recovered) {
+					mark += " recovered"
+				}
+				if bl.Flags.Has(event.InReasoning) {
+					mark += " in-reasoning"
+				}
+				if bl.Flags.Has(event.Custom) {
+					mark += " custom"
+				}
+				fmt.Fprintf(&b, "call %s %s%s\n", bl.Name, bl.Data, mark)
+			case event.ToolAbort:
+				fmt.Fprintf(&b, "abort %q %s\n", bl.Name, bl.Why)
+			default:
+				fmt.Fprintf(&b, "%s %q\n", bl.Kind, bl.Data)
+			}
+		}
+	}
+	return b.String()
+}
+
+// cuts returns text cut at random places.
+func cuts(r *rand.Rand, text string) []string {
+	var out []string
+	for len(text) > 0 {
+		n := 1 + r.IntN(min(len(text), 1+r.IntN(12)))
+		out = append(out, text[:n])
+		text = text[n:]
+	}
+	return out
+}
+
+func bytewise(text string) []string {
+	out := make([]string, len(text))
+	for i := range len(text) {
+		out[i] = text[i : i+1]
+	}
+	return out
+}
+
+// goldenCase is one case of testdata/*.txt: a name, options, the output of a model and the assembled events.
+type goldenCase struct {
+	file, family, name string
+	opt                parsers.Options
+	in, want           string
+}
+
+// goldens reads testdata/FAMILY.txt. A case is
+//
+//	== name [start=reasoning|response] [guided=required|NAME] [single] [nocalls] [only=tools|reasoning] [stopped]
+//	output, with \n for a newline and a backslash before the end of a line that goes on
+//	--
+//	assembled events
+func goldens(t testing.TB) []goldenCase {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.txt")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	var out []goldenCase
+	for _, f := range files {
+		raw, err := os.ReadFile(f)
+		require.NoError(t, err)
+		_, body, _ := strings.Cut("\n"+string(raw), "\n== ")
+		for _, part := range strings.Split(body, "\n== ") {
+			head, rest, _ := strings.Cut(part, "\n")
+			in, want, ok := strings.Cut("\n"+rest, "\n--\n")
+			require.True(t, ok, "%s: %s has no --", f, head)
+			words := strings.Fields(head)
+			c := goldenCase{file: f, family: strings.TrimSuffix(filepath.Base(f), ".txt"), name: words[0]}
+			for _, w := range words[1:] {
+				key, val, _ := strings.Cut(w, "=")
+				switch key {
+				case "start":
+					c.opt.Start = map[string]parsers.Start{"reasoning": parsers.StartReasoning, "response": parsers.StartResponse}[val]
+				case "guided":
+					c.opt.Output = parsers.GuidedRequired
+					if val != "required" {
+						c.opt.Output, c.opt.Tool = parsers.GuidedNamed, val
+					}
+				case "single":
+					c.opt.SingleCall = true
+				case "nocalls":
+					c.opt.NoCalls = true
+				case "only":
+					c.opt.Channels = map[string]parsers.Channels{"tools": parsers.OnlyTools, "reasoning": parsers.OnlyReasoning}[val]
+				default:
+					t.Fatalf("%s: unknown option %q", f, w)
+				}
+			}
+			in = strings.ReplaceAll(strings.TrimPrefix(in, "\n"), "\\\n", "")
+			c.in = strings.ReplaceAll(in, `\n`, "\n")
+			c.want = strings.TrimRight(want, "\n")
+			if c.want != "" {
+				c.want += "\n"
+			}
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// sharedFile returns a file of the test data beside the repository, or skips.
+func sharedFile(t testing.TB, path ...string) string {
+	t.Helper()
+	root := os.Getenv("WEFT_SHARED")
+	if root == "" {
+		root = filepath.Join("..", "..", "shared")
+	}
+	f := filepath.Join(append([]string{root}, path...)...)
+	if _, err := os.Stat(f); err != nil {
+		t.Skipf("test data not there: %v (set WEFT_SHARED)", err)
+	}
+	return f
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package parsers_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/parsers"
+	"github.com/weft-go/weft/parsers/family"
+	"github.com/weft-go/weft/parsers/grammar"
+	"github.com/weft-go/weft/protocols/event"
+)
+
+func TestCloseStopped(t *testing.T) {
+	for _, in := range []string{
+		`<|channel|>commentary to=functions.run<|message|>{"cmd":"a"}`,
+		`<|channel|>commentary to=functions.run<|message|>{"cmd":"a"} `,
+	} {
+		p, err := parsers.New("harmony", nil)
+		require.NoError(t, err)
+		evs, err := p.Feed(nil, []byte(in))
+		require.NoError(t, err)
+		evs, err = p.CloseStopped(evs)
+		require.NoError(t, err)
+		require.Equal(t, "call run {\"cmd\":\"a\"}\n", assembled(evs))
+	}
+	// Cut arguments stay cut.
+	p, err := parsers.New("harmony", nil)
+	require.NoError(t, err)
+	_, err = p.Feed(nil, []byte(`<|channel|>commentary to=functions.run<|message|>{"cmd":"a"`))
+	require.NoError(t, err)
+	evs, err := p.CloseStopped(nil)
+	require.NoError(t, err)
+	require.Equal(t, "abort \"run\" truncated\n", assembled(evs))
+}
+
+func TestUseAfterClose(t *testing.T) {
+	p, err := parsers.New("hermes", nil)
+	require.NoError(t, err)
+	_, err = p.Close(nil)
+	require.NoError(t, err)
+	evs, err := p.Close(nil)
+	require.NoError(t, err)
+	require.Empty(t, evs)
+	_, err = p.Feed(nil, []byte("x"))
+	require.ErrorContains(t, err, "Feed after Close")
+	p.Reset()
+	evs, err = p.Feed(nil, []byte("x"))
+	require.NoError(t, err)
+	require.Len(t, evs, 1)
+}
+
+func TestReset(t *testing.T) {
+	for _, c := range goldens(t) {
+		opt := c.opt
+		opt.Tools = tools()
+		p, err := parsers.New(c.family, &opt)
+		require.NoError(t, err)
+		// A first response that stops anywhere must leave no trace.
+		_, err = p.Feed(nil, []byte(c.in[:len(c.in)/2]))
+		require.NoError(t, err)
+		p.Reset()
+		if d := cmp.Diff(c.want, assembled(drive(t, p, c.in))); d != "" {
+			t.Fatalf("%s/%s after Reset (-want +got):\n%s", c.family, c.name, d)
+		}
+	}
+}
+
+// TestArgumentsLeaveAtOnce asserts that an argument delta leaves in the call that brought its bytes, less what the
+// family declares as MaxHold, and that text does too.
+func TestArgumentsLeaveAtOnce(t *testing.T) {
+	value := strings.Repeat("lorem ipsum dolor ", 200)
+	for _, c := range []struct{ family, head, tail string }{
+		{"hermes", `<tool_call>{"name":"run","arguments":{"cmd":"`, `"}}</tool_call>`},
+		{"qwen3_coder", "<tool_call>\n<function=run>\n<parameter=cmd>\n", "\n</parameter>\n</function>\n</tool_call>"},
+		{"harmony", "<|channel|>commentary to=functions.run<|message|>{\"cmd\":\"", `"}<|call|>`},
+		{"kimi_k3", `<|open|>call tool="run"<|sep|><|open|>argument key="cmd" type="string"<|sep|>`, "<|close|>argument<|sep|><|close|>call<|sep|>"},
+		{"hermes", "", ""},
+		{"qwen3_coder", "<think>", "</think>"},
+	} {
+		g, err := parsers.Default().Lookup(c.family)
+		require.NoError(t, err)
+		p, err := parsers.New(c.family, &parsers.Options{Tools: tools()})
+		require.NoError(t, err)
+		in := c.head + value + c.tail
+		var seen int64
+		for i := range len(in) {
+			evs, err := p.Feed(nil, []byte(in[i:i+1]))
+			require.NoError(t, err)
+			for _, e := range evs {
+				seen = e.End
+			}
+			if i > len(c.head) && i < len(c.head)+len(value) {
+				require.LessOrEqual(t, int64(i+1)-seen, int64(g.MaxHold), "%s holds too much at byte %d", c.family, i)
+				require.LessOrEqual(t, int64(i+1)-seen, int64(1), "%s holds plain bytes at byte %d", c.family, i)
+			}
+		}
+	}
+}
+
+// TestToolEndComesEarly asserts that a call can be dispatched while its block is still open.
+func TestToolEndComesEarly(t *testing.T) {
+	for family, in := range map[string]string{
+		"hermes":      `<tool_call>{"name":"now","arguments":{}}`,
+		"qwen3_coder": "<tool_call>\n<function=now>\n</function>",
+		"harmony":     "<|channel|>commentary to=functions.now<|message|>{}<|call|>",
+		"kimi_k3":     `<|open|>tools<|sep|><|open|>call tool="now"<|sep|><|close|>call<|sep|>`,
+	} {
+		p, err := parsers.New(family, nil)
+		require.NoError(t, err)
+		evs, err := p.Feed(nil, []byte(in))
+		require.NoError(t, err)
+		require.NotEmpty(t, evs)
+		last := evs[len(evs)-1]
+		require.Equal(t, event.ToolEnd, last.Kind, family)
+		require.True(t, last.Flags.Has(event.Complete), family)
+	}
+}
+
+// ids is a vocabulary for tests: some markers are tokens, all else is spelled by token 1.
+var ids = map[string]uint32{"<tool_call>": 100, "</tool_call>": 101, "<think>": 102, "</think>": 103}
+
+func tokenID(m string) (uint32, bool) { id, ok := ids[m]; return id, ok }
+
+func TestFeedTokens(t *testing.T) {
+	type piece struct {
+		text string
+		id   uint32
+	}
+	for _, c := range []struct {
+		name   string
+		pieces []piece
+		want   string
+	}{
+		{"as the model writes", []piece{
+			{"<think>", 102}, {"a", 1}, {"</think>", 103}, {"\n\n", 1}, {"<tool_call>", 100}, {`{"name":"now","arguments":{}}`, 1}, {"</tool_call>", 101},
+		}, "reasoning \"a\"\ncall now {}\n"},
+		{"look-alikes are data", []piece{
+			{"Write <tool", 1}, {"_call>", 1}, {`{"name":"now","arguments":{}}`, 1}, {"</tool_call>", 1}, {" and <think>", 1},
+		}, "text \"Write <tool_call>{\\\"name\\\":\\\"now\\\",\\\"arguments\\\":{}}</tool_call> and <think>\"\n"},
+		{"look-alike, then the token", []piece{
+			{"the <tool_call> tag", 1}, {"<tool_call>", 100}, {`{"name":"now","arguments":{}}`, 1}, {"</tool_call>", 101},
+		}, "text \"the <tool_call> tag\"\ncall now {}\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var text string
+			var toks []parsers.Token
+			for _, p := range c.pieces {
+				text += p.text
+				toks = append(toks, parsers.Token{ID: p.id, End: len(text)})
+			}
+			p, err := parsers.New("hermes", &parsers.Options{Tools: tools(), TokenID: tokenID})
+			require.NoError(t, err)
+			// All in one chunk.
+			evs, err := p.FeedTokens(nil, []byte(text), toks)
+			require.NoError(t, err)
+			evs, err = p.Close(evs)
+			require.NoError(t, err)
+			require.Equal(t, c.want, assembled(evs))
+			n := int32(0)
+			for _, e := range evs {
+				n += e.Tokens
+			}
+			require.LessOrEqual(t, n, int32(len(toks)))
+			// Token by token.
+			p.Reset()
+			var all []event.Event
+			for _, pc := range c.pieces {
+				evs, err := p.FeedTokens(nil, []byte(pc.text), []parsers.Token{{ID: pc.id, End: len(pc.text)}})
+				require.NoError(t, err)
+				for _, e := range evs {
+					all = append(all, e.Clone())
+				}
+			}
+			evs, err = p.Close(nil)
+			require.NoError(t, err)
+			require.Equal(t, c.want, assembled(append(all, evs...)))
+		})
+	}
+}
+
+func TestLimits(t *testing.T) {
+	t.Run("calls", func(t *testing.T) {
+		p, err := parsers.New("hermes", &parsers.Options{Limits: parsers.Limits{Calls: 3}})
+		require.NoError(t, err)
+		evs, err := p.Feed(nil, []byte(strings.Repeat(`<tool_call>{"name":"now","arguments":{}}</tool_call>`, 5)))
+		limit, ok := errors.AsType[*parsers.LimitError](err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, "calls", limit.Limit)
+		require.EqualValues(t, 3*52, limit.Offset)
+		require.Equal(t, strings.Repeat("call now {}\n", 3), assembled(evs))
+		_, err = p.Feed(nil, []byte("x"))
+		require.ErrorIs(t, err, limit)
+	})
+	t.Run("argument bytes", func(t *testing.T) {
+		for family, in := range map[string]string{
+			"hermes":      `<tool_call>{"name":"run","arguments":{"cmd":"` + strings.Repeat("x", 500) + `"}}</tool_call>ok`,
+			"qwen3_coder": "<tool_call>\n<function=run>\n<parameter=cmd>\n" + strings.Repeat("x", 500) + "\n</parameter>\n</function>\n</tool_call>ok",
+		} {
+			p, err := parsers.New(family, &parsers.Options{Tools: tools(), Limits: parsers.Limits{ArgumentBytes: 100}})
+			require.NoError(t, err)
+			require.Equal(t, "abort \"run\" limit\ntext \"ok\"\n", assembled(drive(t, p, bytewise(in)...)), family)
+		}
+	})
+	t.Run("held bytes", func(t *testing.T) {
+		in := "<tool_call>\n<function=put>\n<parameter=o>\n" + strings.Repeat("[", 500)
+		p, err := parsers.New("qwen3_coder", &parsers.Options{Tools: tools(), Limits: parsers.Limits{HeldBytes: 100}})
+		require.NoError(t, err)
+		require.Equal(t, "abort \"put\" limit\n", assembled(drive(t, p, bytewise(in)...)))
+	})
+	t.Run("depth", func(t *testing.T) {
+		in := `<tool_call>{"name":"run","arguments":{"a":` + strings.Repeat("[", 100_000) + `</tool_call>ok`
+		require.Equal(t, "abort \"run\" limit\ntext \"ok\"\n", assembled(parse(t, "hermes", parsers.Options{}, in)))
+	})
+	t.Run("hostile streams stay small", func(t *testing.T) {
+		for _, family := range parsers.Default().Names() {
+			for _, unit := range []string{"<", "<|", " ", "</", "{", "<tool_call>", "<function=", "<|open|>", "<|channel|>", "<think>"} {
+				in := []byte(strings.Repeat(unit, 1<<20/len(unit)))
+				p, err := parsers.New(family, &parsers.Options{Tools: tools()})
+				require.NoError(t, err)
+				var evs []event.Event
+				for len(in) > 0 && err == nil {
+					n := min(len(in), 1000)
+					evs, err = p.Feed(evs[:0], in[:n])
+					in = in[n:]
+				}
+				if err == nil {
+					_, err = p.Close(evs[:0])
+				}
+				if err != nil {
+					_, ok := errors.AsType[*parsers.LimitError](err)
+					require.True(t, ok, "%s %q: %v", family, unit, err)
+				}
+			}
+		}
+	})
+}
+
+func TestUnknownFamily(t *testing.T) {
+	_, err := parsers.New("qwen3-codr", nil)
+	unknown, ok := errors.AsType[*parsers.UnknownFamilyError](err)
+	require.True(t, ok)
+	require.Equal(t, []string{"qwen3_coder"}, unknown.Near[:1])
+	require.EqualError(t, err, `parsers: unknown family "qwen3-codr"; did you mean `+strings.Join(unknown.Near, ", ")+"?")
+	for _, name := range []string{"Qwen3-Coder", "QWEN3.CODER", "qwen3coder", "gpt-oss", "kimi-k3", "qwen2.5"} {
+		_, err := parsers.New(name, nil)
+		require.NoError(t, err, name)
+	}
+}
+
+func TestRegistry(t *testing.T) {
+	own := family.Hermes()
+	own.Name, own.Aliases = "mine", []string{"hermes"}
+	own.Tagged.Open, own.Tagged.Close = grammar.Lit("<call>"), grammar.Lit("</call>")
+	r, err := parsers.NewRegistry(append(family.All(), own)...)
+	require.NoError(t, err)
+	p, err := r.New("hermes", nil) // shadowed by its alias
+	require.NoError(t, err)
+	require.Equal(t, "call f {}\n", assembled(drive(t, p, `<call>{"name":"f","arguments":{}}</call>`)))
+	require.Contains(t, r.Names(), "mine")
+
+	own.MaxHold = 0
+	_, err = parsers.NewRegistry(own)
+	require.ErrorContains(t, err, "MaxHold")
+	_, err = parsers.For(&grammar.Grammar{Name: "x", MaxHold: 1}, nil)
+	require.ErrorContains(t, err, "exactly one layout")
+}
+
+func TestFamiliesAreValid(t *testing.T) {
+	for _, g := range family.All() {
+		require.NoError(t, g.Validate())
+		require.NotEmpty(t, g.Markers())
+	}
+}
+
+func TestPolicies(t *testing.T) {
+	keep := parsers.Options{Policy: &parsers.Policy{KeepBlanks: true, KeepOrphans: true}}
+	require.Equal(t, "text \" \"\ncall now {}\ntext \"\\n</tool_call>\"\n",
+		assembled(parse(t, "hermes", keep, ` <tool_call>{"name":"now","arguments":{}}</tool_call>`+"\n</tool_call>")))
+	quote := parsers.Options{Policy: &parsers.Policy{QuoteInReasoning: true}}
+	require.Equal(t, "reasoning \"a<tool_call>b\"\ntext \"c\"\n",
+		assembled(parse(t, "hermes", quote, "<think>a<tool_call>b</think>c")))
+	strict := parsers.Options{Policy: &parsers.Policy{RejectUnknownTools: true}}
+	require.Equal(t, "abort \"other\" unknown_tool\ncall now {}\n",
+		assembled(parse(t, "hermes", strict, `<tool_call>{"name":"other","arguments":{}}</tool_call><tool_call>{"name":"now","arguments":{}}</tool_call>`)))
+}
+
+// TestPlainTextAllocatesNothing is a promise of the package documentation.
+func TestPlainTextAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("allocation counts differ under the race detector")
+	}
+	for _, c := range []struct{ family, head, body string }{
+		{"hermes", "", "plain text with a < in it, and é. "},
+		{"hermes", "<think>", "reasoning, line by line\n"},
+		{"qwen3_coder", "", "plain text "},
+		{"harmony", "<|channel|>final<|message|>", "plain text "},
+		{"kimi_k3", "<|open|>response<|sep|>", "plain text "},
+		{"hermes", `<tool_call>{"name":"run","arguments":{"cmd":"`, `argument text \n `},
+		{"qwen3_coder", "<tool_call>\n<function=run>\n<parameter=cmd>\n", "argument\ntext "},
+		{"harmony", "<|channel|>commentary to=functions.run<|message|>{\"cmd\":\"", "argument text "},
+		{"kimi_k3", `<|open|>call tool="run"<|sep|><|open|>argument key="cmd" type="string"<|sep|>`, "argument text "},
+	} {
+		p, err := parsers.New(c.family, &parsers.Options{Tools: tools()})
+		require.NoError(t, err)
+		evs, err := p.Feed(make([]event.Event, 0, 16), []byte(c.head))
+		require.NoError(t, err)
+		chunks := [][]byte{[]byte(c.body), []byte(c.body[:5]), []byte(c.body[5:])}
+		feed := func() {
+			for _, ch := range chunks {
+				evs, err = p.Feed(evs[:0], ch)
+			}
+		}
+		feed() // warm
+		if n := testing.AllocsPerRun(200, feed); n != 0 {
+			t.Errorf("%s after %q: %v allocations for 3 chunks", c.family, c.head, n)
+		}
+		require.NoError(t, err)
+	}
+}
