@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenizers
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// base is the mini tokenizer's file as a tree, to be changed by tests.
+func base(tb testing.TB) map[string]any {
+	tb.Helper()
+	data, err := os.ReadFile("mini/tokenizer.json")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var m map[string]any
+	if err := json.Unmarshal(data, &m); err != nil {
+		tb.Fatal(err)
+	}
+	return m
+}
+
+func parseTree(tb testing.TB, m map[string]any) (*Tokenizer, error) {
+	tb.Helper()
+	data, err := json.Marshal(m)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return parse(data)
+}
+
+type object = map[string]any
+
+// What is not known is refused by name and place.
+func TestRefused(t *testing.T) {
+	split := func(m object) object {
+		return m["pre_tokenizer"].(object)["pretokenizers"].([]any)[0].(object)
+	}
+	level := func(m object) object {
+		return m["pre_tokenizer"].(object)["pretokenizers"].([]any)[1].(object)
+	}
+	model := func(m object) object { return m["model"].(object) }
+	token := func(m object) object { return m["added_tokens"].([]any)[0].(object) }
+	for _, c := range []struct {
+		name   string
+		change func(m object)
+		want   string
+		kind   error
+	}{
+		{"unknown part", func(m object) { m["extra"] = 1 }, "extra: unsupported: is not known", ErrUnsupported},
+		{"truncation", func(m object) { m["truncation"] = object{"max_length": 3} }, "truncation: unsupported: only null", ErrUnsupported},
+		{"version", func(m object) { m["version"] = "2.0" }, `version: unsupported: only "1.0", not "2.0"`, ErrUnsupported},
+		{"normalizer", func(m object) { m["normalizer"] = object{"type": "NFKC"} }, `normalizer: unsupported: normalizer "NFKC"`, ErrUnsupported},
+		{"nested normalizer", func(m object) {
+			m["normalizer"] = object{"type": "Sequence", "normalizers": []any{object{"type": "NFC"}, object{"type": "Lowercase"}}}
+		}, `normalizer.normalizers[1]: unsupported: normalizer "Lowercase"`, ErrUnsupported},
+		{"normalizer field", func(m object) { m["normalizer"] = object{"type": "NFC", "strict": true} }, `normalizer: unsupported: field "strict"`, ErrUnsupported},
+		{"no pre-tokenizer", func(m object) { m["pre_tokenizer"] = nil }, "pre_tokenizer: unsupported: no pre-tokenizer", ErrUnsupported},
+		{"pattern", func(m object) { split(m)["pattern"] = object{"Regex": `\w+`} }, `pre_tokenizer.pretokenizers[0]: unsupported: Split pattern "\\w+"`, ErrUnsupported},
+		{"behavior", func(m object) { split(m)["behavior"] = "Removed" }, `pre_tokenizer.pretokenizers[0]: unsupported: Split with behavior "Removed"`, ErrUnsupported},
+		{"invert", func(m object) { split(m)["invert"] = true }, `pre_tokenizer.pretokenizers[0]: unsupported: Split with invert`, ErrUnsupported},
+		{"prefix space", func(m object) { level(m)["add_prefix_space"] = true }, `pre_tokenizer.pretokenizers[1]: unsupported: add_prefix_space`, ErrUnsupported},
+		{"unknown flag", func(m object) { level(m)["magic"] = true }, `pre_tokenizer.pretokenizers[1]: unsupported: field "magic"`, ErrUnsupported},
+		{"decoder", func(m object) { m["decoder"] = object{"type": "WordPiece"} }, `decoder: unsupported: decoder "WordPiece"`, ErrUnsupported},
+		{"post-processor", func(m object) { m["post_processor"] = object{"type": "Magic"} }, `post_processor: unsupported: post-processor "Magic"`, ErrUnsupported},
+		{"model", func(m object) { model(m)["type"] = "Unigram" }, `model.type: unsupported: model "Unigram"`, ErrUnsupported},
+		{"model field", func(m object) { model(m)["magic"] = 1 }, `model.magic: unsupported: field "magic"`, ErrUnsupported},
+		{"dropout", func(m object) { model(m)["dropout"] = 0.1 }, `model.dropout: unsupported: dropout 0.1`, ErrUnsupported},
+		{"suffix", func(m object) { model(m)["end_of_word_suffix"] = "</w>" }, `model.end_of_word_suffix: unsupported: end_of_word_suffix "\u003c/w\u003e"`, ErrUnsupported},
+		{"byte fallback", func(m object) { model(m)["byte_fallback"] = true }, `model.byte_fallback: unsupported: byte_fallback`, ErrUnsupported},
+		{"missing byte", func(m object) { delete(model(m)["vocab"].(object), "Ā"); model(m)["merges"] = []any{} }, `model: unsupported: no token for the byte 0x00`, ErrUnsupported},
+		{"large id", func(m object) { model(m)["vocab"].(object)["x y"] = 1 << 30 }, `model.vocab.x y: bpe: token id 1073741824 is above the limit 2097151`, ErrFormat},
+		{"id twice", func(m object) { model(m)["vocab"].(object)["x y"] = 5 }, ``, ErrFormat},
+		{"unknown merge", func(m object) { model(m)["merges"] = []any{[]any{"h", "ello, world"}} }, `model.merges[0]: names "ello, world", which is not in the vocabulary`, ErrFormat},
+		{"odd merge", func(m object) { model(m)["merges"] = []any{"a b", "a b c"} }, ``, ErrFormat},
+		{"added token field", func(m object) { token(m)["magic"] = 1 }, `added_tokens[0]: unsupported: field "magic"`, ErrUnsupported},
+		{"added token twice", func(m object) { m["added_tokens"] = []any{token(m), token(m)} }, `added_tokens[1]: unsupported: added token "<|endoftext|>" appears twice`, ErrUnsupported},
+		{"no model", func(m object) { delete(m, "model") }, `model: is missing`, ErrFormat},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := base(t)
+			c.change(m)
+			_, err := parseTree(t, m)
+			e, ok := errors.AsType[*Error](err)
+			if !ok || !errors.Is(err, c.kind) {
+				t.Fatalf("got %v", err)
+			}
+			got := strings.TrimPrefix(err.Error(), "tokenizers: tokenizer.json: ")
+			got = strings.TrimSuffix(got, fmt.Sprintf(" (offset %d)", e.Offset))
+			if c.want != "" && got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+			if e.File != tokenizerFile || e.Place == "" {
+				t.Errorf("no place: %+v", e)
+			}
+		})
+	}
+}
+
+// A file that ends early is an error with a place, wherever it ends.
+func TestTruncated(t *testing.T) {
+	data, err := os.ReadFile("mini/tokenizer.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := 0; n < len(data)-2; n += 1 + n/97 {
+		_, err := parse(data[:n])
+		e, ok := errors.AsType[*Error](err)
+		if !ok || !errors.Is(err, ErrFormat) || e.Offset < 0 || e.Offset > int64(n) || e.Place == "" {
+			t.Fatalf("%d bytes: %v", n, err)
+		}
+	}
+}
+
+// A hostile file cannot ask for more memory than a multiple of its size.
+func TestBoundedMemory(t *testing.T) {
+	for name, file := range map[string]string{
+		"deep":       strings.Repeat(`{"model":`, 100_000),
+		"deep array": `{"model":{"vocab":` + strings.Repeat("[", 100_000),
+		"large id":   `{"pre_tokenizer":{"type":"ByteLevel"},"decoder":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{"a":4294967295},"merges":[]}}`,
+		"gap":        `{"pre_tokenizer":{"type":"ByteLevel"},"decoder":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{"a":2097151},"merges":[]}}`,
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := parse([]byte(file))
+		runtime.ReadMemStats(&after)
+		if _, ok := errors.AsType[*Error](err); !ok {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; n > 128<<20 {
+			t.Errorf("%s: %d bytes allocated", name, n)
+		}
+	}
+}
+
+// Ids of added tokens are counted on from the vocabulary, whatever the file says.
+func TestAddedIDs(t *testing.T) {
+	m := base(t)
+	size := len(m["model"].(object)["vocab"].(object))
+	added := func(content string, id int) object {
+		return object{"id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": false}
+	}
+	m["added_tokens"] = []any{added("<first>", size+100), added("a", 3), added("<second>", 0), added("", 7)}
+	tok, err := parseTree(t, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	letter, _ := tok.modelID("a")
+	for token, want := range map[string]uint32{"<first>": uint32(size), "a": letter, "<second>": uint32(size + 1)} {
+		if id, ok := tok.TokenID(token); !ok || id != want {
+			t.Errorf("%s has id %d, want %d", token, id, want)
+		}
+	}
+	if tok.VocabSize() != size+2 {
+		t.Errorf("VocabSize() = %d, want %d", tok.VocabSize(), size+2)
+	}
+}
+
+func TestFrames(t *testing.T) {
+	template := object{
+		"type":   "TemplateProcessing",
+		"single": []any{object{"SpecialToken": object{"id": "<s>", "type_id": 0}}, object{"Sequence": object{"id": "A", "type_id": 0}}},
+		"pair":   []any{},
+		"special_tokens": object{
+			"<s>": object{"id": "<s>", "ids": []any{7, 8}, "tokens": []any{"<s>", "<t>"}},
+		},
+	}
+	for name, c := range map[string]struct {
+		post          any
+		before, after []uint32
+	}{
+		"none":     {nil, nil, nil},
+		"template": {template, []uint32{7, 8}, nil},
+		"roberta":  {object{"type": "RobertaProcessing", "sep": []any{"</s>", 2}, "cls": []any{"<s>", 1}}, []uint32{1}, []uint32{2}},
+		"sequence": {object{"type": "Sequence", "processors": []any{object{"type": "ByteLevel"}, template}}, []uint32{7, 8}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := base(t)
+			m["post_processor"] = c.post
+			tok, err := parseTree(t, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before, after := tok.Frame()
+			if !slices.Equal(before, c.before) || !slices.Equal(after, c.after) {
+				t.Errorf("frame %v %v", before, after)
+			}
+			want := slices.Concat(c.before, tok.AppendEncode(nil, "x"), c.after)
+			if got := tok.AppendEncodeFramed(nil, "x"); !slices.Equal(got, want) {
+				t.Errorf("got %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+func TestFiles(t *testing.T) {
+	data, err := os.ReadFile("mini/tokenizer.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
+	fsys := fstest.MapFS{
+		"tokenizer.json":         file(string(data)),
+		"tokenizer_config.json":  file(`{"eos_token":{"content":"<|im_end|>"},"bos_token":null,"pad_token":"<|endoftext|>","model_max_length":1000000000000000019884624838656,"chat_template":"inline"}`),
+		"generation_config.json": file(`{"eos_token_id":[5,6]}`),
+		"chat_template.jinja":    file("file"),
+	}
+	tok, err := LoadFS(fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := tok.Config()
+	if c.EOSToken != "<|im_end|>" || c.Pad != "<|endoftext|>" || c.BOS != "" || c.ChatTemplate != "file" || c.MaxLength != 0 || !slices.Equal(tok.EOS(), []uint32{5, 6}) {
+		t.Errorf("%+v", c)
+	}
+	delete(fsys, "chat_template.jinja")
+	delete(fsys, "generation_config.json")
+	if tok, err = LoadFS(fsys); err != nil {
+		t.Fatal(err)
+	}
+	end, _ := tok.TokenID("<|im_end|>")
+	if tok.Config().ChatTemplate != "inline" || !slices.Equal(tok.EOS(), []uint32{end}) {
+		t.Errorf("%+v", tok.Config())
+	}
+	fsys["tokenizer_config.json"] = file(`{"eos_token":`)
+	if _, err = LoadFS(fsys); !errors.Is(err, ErrFormat) {
+		t.Errorf("got %v", err)
+	}
+	if _, err = Load(t.TempDir()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Spellings and ids are two sides of one table.
+func TestSpellings(t *testing.T) {
+	tok := miniTokenizer(t)
+	for id := range uint32(tok.VocabSize()) {
+		s, ok := tok.Token(id)
+		if !ok {
+			t.Fatalf("no token %d", id)
+		}
+		if back, ok := tok.TokenID(s); !ok || back != id {
+			t.Fatalf("token %d is %q, which is %d", id, s, back)
+		}
+	}
+	if _, ok := tok.Token(uint32(tok.VocabSize())); ok {
+		t.Error("a token beyond the last")
+	}
+	if _, ok := tok.TokenID("no such token"); ok {
+		t.Error("found a token that is not there")
+	}
+	if s, _ := tok.Token(tok.AppendEncode(nil, " the")[0]); s != "Ġthe" {
+		t.Errorf("got %q", s)
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	f.Add([]byte(`{"pre_tokenizer":{"type":"ByteLevel"},"decoder":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{"a":0},"merges":["a a"]},"added_tokens":[{"id":1,"content":"x","normalized":false}]}`))
+	f.Add([]byte(`{"version":"1.0","normalizer":{"type":"Sequence","normalizers":[]},"post_processor":{"type":"TemplateProcessing"}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if _, err := parse(data); err != nil {
+			if _, ok := errors.AsType[*Error](err); !ok {
+				t.Fatalf("%T: %v", err, err)
+			}
+		}
+	})
+}
