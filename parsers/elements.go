@@ -279,7 +279,6 @@ const (
 // confirmElement decides, behind a closing marker inside a value, whether the value ends there.
 func (p *Parser) confirmElement() bool {
 	e := p.c.g.Elements
-	want := e.Argument
 	for {
 		if p.step != atNext && p.lit == 0 || p.step == atNext && p.node == 0 {
 			for p.pos < len(p.win) && blank(p.win[p.pos]) && p.pos-p.closeAt < maxName {
@@ -289,13 +288,12 @@ func (p *Parser) confirmElement() bool {
 		st := scan.More
 		switch p.step {
 		case atName, atSep, atNextName:
+			want := e.Argument
 			switch {
 			case p.step == atSep:
 				want = e.Sep.Text
 			case p.step == atNextName && p.shut:
 				want = e.Call
-			default:
-				want = e.Argument
 			}
 			st, p.pos = scan.Match(p.win, p.pos, want, &p.lit)
 		case atNext:

@@ -173,17 +173,3 @@ func goldens(t testing.TB) []goldenCase {
 	}
 	return out
 }
-
-// sharedFile returns a file of the test data beside the repository, or skips.
-func sharedFile(t testing.TB, path ...string) string {
-	t.Helper()
-	root := os.Getenv("WEFT_SHARED")
-	if root == "" {
-		root = filepath.Join("..", "..", "shared")
-	}
-	f := filepath.Join(append([]string{root}, path...)...)
-	if _, err := os.Stat(f); err != nil {
-		t.Skipf("test data not there: %v (set WEFT_SHARED)", err)
-	}
-	return f
-}

@@ -112,7 +112,6 @@ func (s *Set) Find(win []byte, pos int, node *Node, final bool) (marker, end int
 		if at == 0 {
 			i := s.skip(win[pos:])
 			if i < 0 {
-				pos = len(win)
 				break
 			}
 			pos += i
