@@ -398,32 +398,22 @@ func scanLiteral(b []byte, i int) (Kind, int) {
 // fail builds the error for a fault at offset off, with the path of the innermost open value.
 func (s *scanner) fail(kind ErrorKind, off int, msg string) error {
 	var path []byte
-	for _, f := range s.frames {
-		switch {
-		case !f.obj:
+	for i, f := range s.frames {
+		if !f.obj {
 			path = AppendPathIndex(path, int(f.index))
-		default:
-			// The last name of the object is the open one: inner objects' names start behind it.
-			if last := s.lastKey(f); last >= 0 {
-				path = AppendPathKey(path, s.key(s.keys[last]))
-			}
+			continue
+		}
+		// The open member is the last name of the object: it stands right before the names of the next one inside.
+		// An array has its frame's keys where the names of an object inside would start.
+		end := len(s.keys)
+		if i+1 < len(s.frames) {
+			end = int(s.frames[i+1].keys)
+		}
+		if end > int(f.keys) {
+			path = AppendPathKey(path, s.key(s.keys[end-1]))
 		}
 	}
 	return &Error{Kind: kind, Path: string(path), Offset: off, Msg: msg}
-}
-
-// lastKey returns the index of the newest name of the open object f, -1 when it has none.
-func (s *scanner) lastKey(f frame) int {
-	end := len(s.keys)
-	for _, g := range s.frames {
-		if g.obj && g.keys > f.keys {
-			end = min(end, int(g.keys))
-		}
-	}
-	if end <= int(f.keys) {
-		return -1
-	}
-	return end - 1
 }
 
 func (s *scanner) failString(off int, f strFault) error {

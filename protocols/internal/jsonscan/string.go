@@ -3,6 +3,7 @@
 package jsonscan
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 	"unicode/utf8"
@@ -107,14 +108,11 @@ func hex4(b []byte) rune {
 // U+FFFD. dst never grows by more than len(raw).
 func AppendUnescaped(dst, raw []byte) []byte {
 	for len(raw) > 0 {
-		n := 0
-		for n < len(raw) && raw[n] != '\\' {
-			n++
+		n := bytes.IndexByte(raw, '\\')
+		if n < 0 {
+			return append(dst, raw...)
 		}
 		dst = append(dst, raw[:n]...)
-		if n == len(raw) {
-			break
-		}
 		raw = raw[n:]
 		switch c := raw[1]; c {
 		case 'u':
