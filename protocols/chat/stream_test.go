@@ -155,7 +155,7 @@ type rebuilt struct {
 func rebuild(t require.TestingT, stream []byte) (r rebuilt) {
 	require.True(t, strings.HasSuffix(string(stream), "\n\n"))
 	done := false
-	for _, ev := range strings.Split(strings.TrimSuffix(string(stream), "\n\n"), "\n\n") {
+	for ev := range strings.SplitSeq(strings.TrimSuffix(string(stream), "\n\n"), "\n\n") {
 		if strings.HasPrefix(ev, ":") {
 			continue
 		}

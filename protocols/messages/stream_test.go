@@ -131,7 +131,7 @@ func rebuild(t require.TestingT, stream []byte) (r rebuilt) {
 	require.True(t, len(stream) == 0 || strings.HasSuffix(string(stream), "\n\n"))
 	var open *contentBlock
 	signed, stopped, delta := false, false, false
-	for _, ev := range strings.Split(strings.TrimSuffix(string(stream), "\n\n"), "\n\n") {
+	for ev := range strings.SplitSeq(strings.TrimSuffix(string(stream), "\n\n"), "\n\n") {
 		lines := strings.Split(ev, "\n")
 		if strings.HasPrefix(ev, ":") {
 			continue

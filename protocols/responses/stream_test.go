@@ -95,7 +95,7 @@ func rebuild(t require.TestingT, stream []byte) (r rebuilt) {
 	items := []*opened{}
 	status := ""
 	seq := 0
-	for _, ev := range strings.Split(strings.TrimSuffix(string(stream), "\n\n"), "\n\n") {
+	for ev := range strings.SplitSeq(strings.TrimSuffix(string(stream), "\n\n"), "\n\n") {
 		if strings.HasPrefix(ev, ":") {
 			continue
 		}

@@ -230,8 +230,8 @@ func (r *Reader) dispatch() (ev Event, ok bool, err error) {
 func (r *Reader) field(line []byte, at int) {
 	r.fields = true
 	name, value := line, line[len(line):]
-	if i := bytes.IndexByte(line, ':'); i >= 0 {
-		name, value = line[:i], trimSpace(line[i+1:])
+	if before, after, ok := bytes.Cut(line, []byte{':'}); ok {
+		name, value = before, trimSpace(after)
 	}
 	switch string(name) {
 	case "data":

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package chat is the Chat Completions API, POST /v1/chat/completions, as of openai-go v3.52 (2026-08) with the
+// extensions that vLLM, SGLang and Dynamo share.
+//
+// Requests come in through [Decode] and go out through [Encode]; [AppendMessages] writes the form that chat templates
+// read. Answers go out through [Stream], for stream:true, or [AppendResponse]. Both are pure: events in, bytes out.
+//
+// # Stream
+//
+// One chunk a delta, and all chunks share id, created and model:
+//
+//	Start, or the first event   delta {role, content:""}, once per choice
+//	Text                        delta {content}
+//	Reasoning                   delta {reasoning_content}, or as [ReasoningField] says
+//	Refusal                     delta {refusal}
+//	ToolStart                   delta {tool_calls:[{index, id, type, function:{name, arguments:""}}]}
+//	ToolArgs                    delta {tool_calls:[{index, function:{arguments}}]}
+//	ToolEnd                     nothing, or the event tool_call_dispatch
+//	Annotation, Logprobs        delta {annotations}; logprobs beside an empty delta
+//	Finish                      delta {} with finish_reason, once per choice
+//	Close                       usage with empty choices, if asked for, then [DONE]
+//	Fail, Error                 {"error":{…}}, and no [DONE]
+//
+// Deltas keep the order in which the model wrote them; clients that collect each field by itself lose it. The index of a
+// call is dense and in order of appearance, whatever the producer counts.
+//
+// # Decisions
+//
+//   - An aborted call. The API cannot take back what was sent. The call gets no more arguments, it does not count for
+//     finish_reason, and if its arguments would read as JSON (or are empty, which clients take for {}), one more delta
+//     "{" makes them unreadable: many clients execute calls whatever the finish reason. A call that aborts before its
+//     name is known is never sent, and [AppendResponse] leaves all of them out. StreamOptions.WholeCalls avoids the
+//     matter at the price of later deltas.
+//   - A call inside reasoning is left out unless StreamOptions.DispatchInReasoning is set. Its markup is not sent as
+//     reasoning text either: the events do not hold it.
+//   - Calls and results of server-side tools and opaque items have no form here. [Stream.Dropped] counts them.
+//   - finish_reason is tool_calls exactly if a complete call was sent and the answer ended by itself; length and
+//     content_filter win over it.
+//   - A stream that is closed before every choice has finished ends with an error. No client takes it for a whole answer.
+//   - An id is the producer's own, unless it is empty or was used before in the answer; then it is "call_", the response
+//     id without its prefix, and the ordinal. The same request gives the same ids.
+//   - Text that is not UTF-8 becomes U+FFFD. A character that is cut between two deltas is held until it is whole, at most
+//     3 bytes.
+package chat
