@@ -132,6 +132,9 @@ const (
 //
 // Cost: each byte is examined at most twice on average; plain text allocates nothing beyond what dst grows.
 func (p *Parser) Feed(dst []event.Event, chunk []byte) ([]event.Event, error) {
+	if p.plain(chunk) {
+		return p.pass(dst, chunk), nil
+	}
 	return p.feed(dst, chunk, nil)
 }
 

@@ -290,6 +290,31 @@ func TestPolicies(t *testing.T) {
 		assembled(parse(t, "hermes", strict, `<tool_call>{"name":"other","arguments":{}}</tool_call><tool_call>{"name":"now","arguments":{}}</tool_call>`)))
 }
 
+// TestPlainPath compares Feed, which passes plain chunks at once, with FeedTokens, which never does.
+func TestPlainPath(t *testing.T) {
+	for _, c := range goldens(t) {
+		opt := c.opt
+		opt.Tools = tools()
+		fast, err := parsers.New(c.family, &opt)
+		require.NoError(t, err)
+		slow, err := parsers.New(c.family, &opt)
+		require.NoError(t, err)
+		for _, size := range []int{1, 2, 3, 7} {
+			fast.Reset()
+			slow.Reset()
+			for i, chunk := range pieces(c.in, size) {
+				want, err := slow.FeedTokens(nil, chunk, nil)
+				require.NoError(t, err)
+				got, err := fast.Feed(nil, chunk)
+				require.NoError(t, err)
+				if d := cmp.Diff(want, got); d != "" {
+					t.Fatalf("%s/%s, chunk %d of %d bytes (-slow +fast):\n%s", c.family, c.name, i, size, d)
+				}
+			}
+		}
+	}
+}
+
 // TestPlainTextAllocatesNothing is a promise of the package documentation.
 func TestPlainTextAllocatesNothing(t *testing.T) {
 	if raceEnabled {

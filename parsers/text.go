@@ -2,7 +2,11 @@
 
 package parsers
 
-import "github.com/weft-go/weft/protocols/event"
+import (
+	"unicode/utf8"
+
+	"github.com/weft-go/weft/protocols/event"
+)
 
 // maxBlank bounds the white space that is held back at the beginning of a run, in bytes.
 const maxBlank = 256
@@ -32,6 +36,30 @@ func (p *Parser) text() bool {
 		p.elementMarker(s.markers[m].role)
 	}
 	return true
+}
+
+// plain reports whether chunk only continues an open run: nothing is held, no marker can begin in it, and it ends with a
+// whole character that is not structural white space. Most chunks are like that, and pass treats them at once, as text
+// and flush would. TestPlainPath compares the two.
+func (p *Parser) plain(chunk []byte) bool {
+	if p.state != stText || !p.runOpen || len(p.win) != 0 || p.trim != "" || len(p.tokEnds) != 0 || p.err != nil || p.ended || len(chunk) == 0 {
+		return false
+	}
+	kind := event.Text
+	if p.reasoning {
+		kind = event.Reasoning
+	}
+	last := chunk[len(chunk)-1]
+	return p.partKind == kind && last < utf8.RuneSelf && !(p.reasoning && last == p.c.tail) && p.textSet().set.None(chunk)
+}
+
+// pass appends the event of a plain chunk.
+func (p *Parser) pass(dst []event.Event, chunk []byte) []event.Event {
+	off := p.base
+	p.base += int64(len(chunk))
+	return append(dst, event.Event{
+		Kind: p.partKind, Call: -1, Choice: p.opt.Choice, Part: p.part, Off: off, End: p.base, Data: chunk[:len(chunk):len(chunk)],
+	})
 }
 
 // flush emits the run up to window position to. Unless closing, when a marker follows at to, it holds back what may

@@ -139,6 +139,9 @@ func (s *Set) Find(win []byte, pos int, node *Node, final bool) (marker, end int
 	return -1, len(win)
 }
 
+// None reports whether no marker begins in b.
+func (s *Set) None(b []byte) bool { return s.skip(b) < 0 }
+
 // skip returns the index of the first byte that can begin a marker, or -1.
 func (s *Set) skip(b []byte) int {
 	if len(s.first) == 1 {
