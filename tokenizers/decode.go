@@ -12,13 +12,24 @@ import (
 // are UTF-8.
 func (t *Tokenizer) AppendDecode(dst []byte, ids []uint32, skipSpecial bool) []byte {
 	start := len(dst)
+	skip := uint8(0)
+	if skipSpecial {
+		skip = flagHidden
+	}
+	whole := uint8(flagWhole)
 	for _, id := range ids {
-		if skipSpecial && t.hidden(id) {
+		f := t.flag(id)
+		if f&skip != 0 {
 			continue
 		}
-		dst = append(dst, t.bytes(id)...)
+		whole &= f
+		if f&flagAdded == 0 {
+			dst = append(dst, t.vocab.Bytes(id)...)
+		} else {
+			dst = append(dst, t.bytes(id)...)
+		}
 	}
-	if utf8.Valid(dst[start:]) {
+	if whole != 0 || utf8.Valid(dst[start:]) {
 		return dst
 	}
 	raw := append([]byte(nil), dst[start:]...)
@@ -35,19 +46,27 @@ func (t *Tokenizer) AppendDecode(dst []byte, ids []uint32, skipSpecial bool) []b
 //	out = s.Finish(out[:0])       // at the end: U+FFFD if the last character never became complete
 type Stream struct {
 	t    *Tokenizer
-	skip bool
+	skip uint8 // flags of ids to leave out
 	a    assembler
 }
 
 // NewStream returns a Stream. With skipSpecial special added tokens are left out.
 func (t *Tokenizer) NewStream(skipSpecial bool) *Stream {
-	return &Stream{t: t, skip: skipSpecial}
+	s := &Stream{t: t}
+	if skipSpecial {
+		s.skip = flagHidden
+	}
+	return s
 }
 
 // Append appends the text that id completes to dst.
 func (s *Stream) Append(dst []byte, id uint32) []byte {
-	if s.skip && s.t.hidden(id) {
+	f := s.t.flag(id)
+	if f&s.skip != 0 {
 		return dst
+	}
+	if s.a.n == 0 && f&(flagWhole|flagAdded) == flagWhole {
+		return append(dst, s.t.vocab.Bytes(id)...)
 	}
 	return s.a.feed(dst, s.t.bytes(id))
 }

@@ -188,7 +188,7 @@ func (t *Tokenizer) readAdded(s jsonr.Span) error {
 	t.addedAt = map[string]int32{}
 	t.idAt = map[uint32]int32{}
 	if p.null() {
-		return nil
+		return t.indexAdded(p)
 	}
 	size := uint32(t.vocab.Count() + len(t.spell.ids))
 	free := size
@@ -247,12 +247,14 @@ func (t *Tokenizer) readAdded(s jsonr.Span) error {
 func (t *Tokenizer) indexAdded(p part) error {
 	t.buildMatchers()
 	sort.SliceStable(t.added, func(i, j int) bool { return t.added[i].ID < t.added[j].ID })
+	size := t.vocab.Len()
 	if n := len(t.added); n > 0 {
 		if last := t.added[n-1].ID; last > bpe.MaxID {
 			return p.fail(ErrLimit, "id %d, the limit is %d", last, bpe.MaxID)
 		}
-		t.isAdded = make([]uint64, t.added[n-1].ID>>6+1)
+		size = max(size, int(t.added[n-1].ID)+1)
 	}
+	t.flags = make([]uint8, size)
 	t.plain = make([][]byte, len(t.added))
 	t.shown = make([]string, len(t.added))
 	for i, a := range t.added {
@@ -261,15 +263,25 @@ func (t *Tokenizer) indexAdded(p part) error {
 		}
 		t.addedAt[a.Content] = int32(i)
 		t.idAt[a.ID] = int32(i)
-		t.isAdded[a.ID>>6] |= 1 << (a.ID & 63)
 		t.shown[i] = t.normalized(a)
 		b, ok := bytelevel.Decode(nil, []byte(t.shown[i]))
 		if !ok {
 			b = []byte(t.shown[i])
 		}
 		t.plain[i] = b
+		t.flags[a.ID] = flagAdded
+		// The reference looks special tokens up by their spelling, so it shows one whose spelling the
+		// normalizer changes.
+		if a.Special && t.shown[i] == a.Content {
+			t.flags[a.ID] |= flagHidden
+		}
 		if a.Special && int64(a.ID) < int64(t.vocab.Len()) && t.model.Reaches(a.ID) {
 			t.reachable = true
+		}
+	}
+	for id := range t.flags {
+		if utf8.Valid(t.bytes(uint32(id))) {
+			t.flags[id] |= flagWhole
 		}
 	}
 	return nil

@@ -26,7 +26,7 @@ type Tokenizer struct {
 	added   []AddedToken // in id order
 	addedAt map[string]int32
 	idAt    map[uint32]int32
-	isAdded []uint64 // bit set by id
+	flags   []uint8  // by id, len(flags) == VocabSize()
 	shown   []string // added[i].Content, normalized where the token is
 	plain   [][]byte // what added[i] decodes to
 	// A special token that merges of ordinary text could produce; such ids are replaced in untrusted text.
@@ -36,6 +36,13 @@ type Tokenizer struct {
 	pool   pool
 }
 
+// Bits of Tokenizer.flags.
+const (
+	flagAdded  = 1 << iota
+	flagHidden // left out with skipSpecial
+	flagWhole  // decodes to whole characters
+)
+
 // spelling holds the few vocabulary entries that are not spelled in byte-level characters. Merges never
 // make them.
 type spelling struct {
@@ -44,13 +51,7 @@ type spelling struct {
 }
 
 // VocabSize returns the number of ids: one more than the largest.
-func (t *Tokenizer) VocabSize() int {
-	n := t.vocab.Len()
-	if len(t.added) > 0 {
-		n = max(n, int(t.added[len(t.added)-1].ID)+1)
-	}
-	return n
-}
+func (t *Tokenizer) VocabSize() int { return len(t.flags) }
 
 // TokenID returns the id of a token by its spelling in the file: added tokens as they are, the others in
 // byte-level characters ("Ġthe" is the word " the").
@@ -102,13 +103,6 @@ func (t *Tokenizer) IsSpecial(id uint32) bool {
 	return a != nil && a.Special
 }
 
-// hidden reports whether skipSpecial leaves id out. The reference looks special tokens up by their spelling,
-// so it shows one whose spelling the normalizer changes.
-func (t *Tokenizer) hidden(id uint32) bool {
-	a := t.addedToken(id)
-	return a != nil && a.Special && t.shown[t.idAt[id]] == a.Content
-}
-
 // EOS returns the ids that end a generation: those of generation_config.json if that file is there, else
 // the eos_token of tokenizer_config.json, else none.
 func (t *Tokenizer) EOS() []uint32 { return slices.Clone(t.config.EOS) }
@@ -120,8 +114,16 @@ func (t *Tokenizer) Config() Config {
 	return c
 }
 
+// flag returns the flags of id, 0 for one that is not used.
+func (t *Tokenizer) flag(id uint32) uint8 {
+	if uint64(id) < uint64(len(t.flags)) {
+		return t.flags[id]
+	}
+	return 0
+}
+
 func (t *Tokenizer) addedToken(id uint32) *AddedToken {
-	if i := int(id >> 6); i < len(t.isAdded) && t.isAdded[i]>>(id&63)&1 != 0 {
+	if t.flag(id)&flagAdded != 0 {
 		return &t.added[t.idAt[id]]
 	}
 	return nil
@@ -129,7 +131,7 @@ func (t *Tokenizer) addedToken(id uint32) *AddedToken {
 
 // bytes returns what id decodes to. The caller must not change it.
 func (t *Tokenizer) bytes(id uint32) []byte {
-	if i := int(id >> 6); i < len(t.isAdded) && t.isAdded[i]>>(id&63)&1 != 0 {
+	if t.flag(id)&flagAdded != 0 {
 		return t.plain[t.idAt[id]]
 	}
 	return t.vocab.Bytes(id)
