@@ -23,7 +23,7 @@ func (d reqDialect) Set(e *jsonscan.Edits, t *block.Turn, old, b *block.Block) (
 	if v.Kind() == jsonscan.String {
 		if b.Kind == old.Kind && b.Cache == nil {
 			e.Replace(v, wire.Str(b.Text))
-			return true, nil
+			return wire.OnlyText(old, b), nil
 		}
 		if !v.KeyIs("content") {
 			return false, wire.Unsupported("a " + b.Kind.String() + " cannot stand in place of a " + old.Kind.String())

@@ -17,7 +17,7 @@ func (d reqDialect) Set(e *jsonscan.Edits, _ *blk.Turn, old, b *blk.Block) (bool
 	if v.Kind() == jsonscan.String { // content that is a string
 		if b.Kind == blk.Text && b.Cache == nil {
 			e.Replace(v, wire.Str(b.Text))
-			return true, nil
+			return wire.OnlyText(old, b), nil
 		}
 		raw, err := d.one(b)
 		if err != nil {

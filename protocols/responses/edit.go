@@ -20,7 +20,7 @@ func (d reqDialect) Set(e *jsonscan.Edits, t *block.Turn, old, b *block.Block) (
 	if v.Kind() == jsonscan.String {
 		if b.Kind == block.Text && b.Cache == nil {
 			e.Replace(v, wire.Str(b.Text))
-			return true, nil
+			return wire.OnlyText(old, b), nil
 		}
 		raw, err := d.one(b, t.Role)
 		switch {

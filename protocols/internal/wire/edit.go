@@ -53,6 +53,12 @@ func Diff(a, b *block.Block) []Field {
 	return out
 }
 
+// OnlyText reports that two blocks differ in their text at most.
+func OnlyText(a, b *block.Block) bool {
+	d := Diff(a, b)
+	return a.Kind == b.Kind && (len(d) == 0 || len(d) == 1 && d[0] == FText)
+}
+
 // Patch is one member to set: a name, or two with a dot between, and its JSON.
 type Patch struct {
 	Key string
