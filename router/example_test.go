@@ -3,12 +3,16 @@
 package router_test
 
 import (
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/weft-go/weft/kvhash"
 	"github.com/weft-go/weft/kvhash/index"
 	"github.com/weft-go/weft/router"
+	"github.com/weft-go/weft/router/policy"
 )
 
 // The program of the README: two requests with one prefix go to one worker, and the second knows why.
@@ -27,4 +31,70 @@ func Example() {
 	// Output:
 	// engine-a: 57.1 ms = new 57.1; 0 of 4000 tokens cached (estimate, unknown), equal on 2 workers
 	// engine-a: 0.0 ms = new 0.0; 3999 of 4000 tokens cached (estimate, unknown, 3999 of them predicted); next engine-b 85.7 ms
+}
+
+// preferLocal is a policy of a user: a worker in the same rack if its wait is short, else what the default says.
+type preferLocal struct {
+	rack string
+	policy.KVAware
+}
+
+func (preferLocal) Name() string { return "prefer_local" }
+
+func (p preferLocal) Decide(v *router.View, r *router.Request, rnd *rand.Rand, now time.Time) (router.Decision, error) {
+	d, err := p.KVAware.Decide(v, r, rnd, now)
+	if err != nil {
+		return d, err
+	}
+	for i := range v.Workers {
+		w := &v.Workers[i]
+		if w.Barred(r) == "" && strings.HasPrefix(w.Key.Instance, p.rack) && w.Load.Wait < 100*time.Millisecond {
+			d.Worker, d.Key, d.Why = w.ID, w.Key, w.Key.String()+": in rack "+p.rack
+			d.CachedEstimate = w.Estimate(r, v.BlockSize, 1).Cached
+			break
+		}
+	}
+	d.Policy = p.Name()
+	return d, nil
+}
+
+func ExamplePolicy() {
+	now := time.Unix(0, 0)
+	r := router.New(nil, &router.Options{Policy: preferLocal{rack: "r2"}})
+	for _, name := range []string{"r1-a", "r2-a"} {
+		r.AddWorker(router.WorkerInfo{Key: index.Key{Instance: name}})
+	}
+	for range 2 {
+		t, _ := r.Place(&router.Request{Tokens: 20000}, now)
+		fmt.Println(t.Decision().Why)
+	}
+	// Output:
+	// r2-a: in rack r2
+	// r1-a: 285.7 ms = new 285.7; 0 of 20000 tokens cached (estimate, unknown); next r2-a 577.7 ms
+}
+
+func ExampleRouter_Explain() {
+	r := router.New(nil, nil)
+	a, _ := r.AddWorker(router.WorkerInfo{Key: index.Key{Instance: "engine-a"}, Rates: router.Rates{Prefill: 0.1}})
+	r.AddWorker(router.WorkerInfo{Key: index.Key{Instance: "engine-b"}, Rates: router.Rates{Prefill: 0.02}})
+	r.SetHealth(a, policy.Draining, "rolling update")
+
+	d, _ := r.Explain(&router.Request{Tokens: 1000}, time.Now())
+	for _, s := range d.Scores {
+		fmt.Printf("%s %.1f ms %s\n", s.Key, s.Cost, s.Barred)
+	}
+	// Output:
+	// engine-a 0.0 ms draining: rolling update
+	// engine-b 20.0 ms
+}
+
+func ExampleRouter_Place_error() {
+	r := router.New(nil, nil)
+	id, _ := r.AddWorker(router.WorkerInfo{Key: index.Key{Instance: "engine-a"}})
+	_, err := r.Place(&router.Request{Tokens: 10, Exclude: []index.WorkerID{id}}, time.Now())
+	fmt.Println(errors.Is(err, router.ErrAllBarred))
+	fmt.Println(err)
+	// Output:
+	// true
+	// router: all workers are barred: engine-a excluded by the request
 }

@@ -196,7 +196,7 @@ func (r *Router) look(req *Request, now time.Time) *View {
 	r.index.Expire(now)
 	r.matches = r.index.Match(r.matches[:0], req.Hashes)
 	r.states = r.index.AppendStates(r.states[:0])
-	sticky, hasSession := r.sessions.worker(req.Intent.Session.ID, now)
+	sticky, hasSession := r.sessions.worker(&req.Intent, now)
 
 	v := &r.view
 	v.BlockSize, v.Turn, v.Workers = r.index.BlockSize(), r.turn, v.Workers[:0]

@@ -14,20 +14,23 @@ import (
 type sessions struct {
 	keep           time.Duration
 	limit          int
-	byID           map[string]*session
+	byName         map[name]*session
 	newest, oldest *session // list by last use
 }
 
+// name is a session's identity. Sessions of tenants who isolate their caches do not meet, even by accident.
+type name struct{ salt, id string }
+
 type session struct {
-	id           string
+	name         name
 	worker       index.Key
 	until        time.Time
 	newer, older *session
 }
 
 // worker returns where the last request of the session went.
-func (s *sessions) worker(id string, now time.Time) (index.Key, bool) {
-	e := s.byID[id]
+func (s *sessions) worker(in *intent.Intent, now time.Time) (index.Key, bool) {
+	e := s.byName[name{in.Salt, in.Session.ID}]
 	if e == nil || !now.Before(e.until) {
 		return index.Key{}, false
 	}
@@ -35,34 +38,35 @@ func (s *sessions) worker(id string, now time.Time) (index.Key, bool) {
 }
 
 // put notes where a request of the session goes. Its final request makes it forgotten.
-func (s *sessions) put(in intent.Session, worker index.Key, now time.Time) {
-	if in.ID == "" {
+func (s *sessions) put(in *intent.Intent, worker index.Key, now time.Time) {
+	if in.Session.ID == "" {
 		return
 	}
-	if e := s.byID[in.ID]; e != nil {
+	n := name{in.Salt, in.Session.ID}
+	if e := s.byName[n]; e != nil {
 		s.drop(e)
 	}
-	if in.Final {
+	if in.Session.Final {
 		return
 	}
-	for s.oldest != nil && (len(s.byID) >= s.limit || !now.Before(s.oldest.until)) {
+	for s.oldest != nil && (len(s.byName) >= s.limit || !now.Before(s.oldest.until)) {
 		s.drop(s.oldest)
 	}
-	if s.byID == nil {
-		s.byID = make(map[string]*session)
+	if s.byName == nil {
+		s.byName = make(map[name]*session)
 	}
-	e := &session{id: in.ID, worker: worker, until: now.Add(s.keep), older: s.newest}
+	e := &session{name: n, worker: worker, until: now.Add(s.keep), older: s.newest}
 	if s.newest != nil {
 		s.newest.newer = e
 	} else {
 		s.oldest = e
 	}
 	s.newest = e
-	s.byID[in.ID] = e
+	s.byName[n] = e
 }
 
 func (s *sessions) drop(e *session) {
-	delete(s.byID, e.id)
+	delete(s.byName, e.name)
 	if e.newer != nil {
 		e.newer.older = e.older
 	} else {

@@ -52,13 +52,14 @@ func (r *Router) reserve(w *worker, pw *policy.Worker, req *Request, d Decision,
 	w.ledger.Reserve(&t.entry, now)
 	w.stats.Placed++
 	if r.opt.PredictFor > 0 {
+		// Predictions mostly follow what is confirmed. Those in between, beside a hole, keep the time they have.
 		if confirmed := pw.Cache.Depth - pw.Cache.Predicted; confirmed < len(req.Hashes) {
 			until := now.Add(pw.Load.Wait + t.entry.Prefill + r.opt.PredictFor)
-			t.hashes = slices.Clone(req.Hashes[min(pw.Cache.Depth, len(req.Hashes)):])
-			r.index.Predict(w.id, req.Hashes, until)
+			r.index.Predict(w.id, req.Hashes[confirmed:], until)
+			t.hashes = slices.Clone(req.Hashes[pw.Cache.Depth:])
 		}
 	}
-	r.sessions.put(req.Intent.Session, w.info.Key, now)
+	r.sessions.put(&req.Intent, w.info.Key, now)
 	return t
 }
 

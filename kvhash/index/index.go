@@ -3,7 +3,7 @@
 package index
 
 import (
-	"fmt"
+	"strconv"
 	"sync"
 
 	"github.com/weft-go/weft/kvhash"
@@ -25,7 +25,17 @@ func (k Key) String() string {
 	if k.DPRank == 0 {
 		return k.Instance
 	}
-	return fmt.Sprintf("%s/%d", k.Instance, k.DPRank)
+	b, _ := k.AppendText(nil)
+	return string(b)
+}
+
+// AppendText appends what [Key.String] returns. The error is nil.
+func (k Key) AppendText(b []byte) ([]byte, error) {
+	b = append(b, k.Instance...)
+	if k.DPRank != 0 {
+		b = strconv.AppendUint(append(b, '/'), uint64(k.DPRank), 10)
+	}
+	return b, nil
 }
 
 // WorkerID is the number the index gave a worker. Numbers are dense, from 0, and those of removed workers are used again: stop a

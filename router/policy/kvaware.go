@@ -4,9 +4,9 @@ package policy
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"github.com/weft-go/weft/kvhash/kvevent"
@@ -127,16 +127,29 @@ func (c *choice) lowest(name string, rnd *rand.Rand) (Decision, error) {
 	if best < 0 {
 		return Decision{}, c.fail()
 	}
-	why := ""
 	if ties > 1 {
 		best, second = c.tie(best, ties, rnd)
-		why = fmt.Sprintf(", equal on %d workers", ties)
-	} else if second >= 0 {
-		why = fmt.Sprintf("; next %s %.1f ms", c.scores[second].Key, c.scores[second].Cost)
 	}
 	d := c.decision(name, best)
-	d.Why = fmt.Sprintf("%s: %.1f ms = %s; %s%s", d.Key, c.scores[best].Cost, c.scores[best].Terms, c.cached(d), why)
+	why := c.why(best)
+	why = append(appendMS(append(why, ": "...), c.scores[best].Cost), " ms = "...)
+	why, _ = c.scores[best].Terms.AppendText(why)
+	why = c.cached(append(why, "; "...), d)
+	switch {
+	case ties > 1:
+		why = append(strconv.AppendInt(append(why, ", equal on "...), int64(ties), 10), " workers"...)
+	case second >= 0:
+		why, _ = c.scores[second].Key.AppendText(append(why, "; next "...))
+		why = append(appendMS(append(why, ' '), c.scores[second].Cost), " ms"...)
+	}
+	d.Why = string(why)
 	return d, nil
+}
+
+// why returns the beginning of a line about the worker at index i, with room for the rest.
+func (c *choice) why(i int) []byte {
+	b, _ := c.scores[i].Key.AppendText(make([]byte, 0, 256))
+	return b
 }
 
 // tie chooses among the workers that cost as much as the one at first.
@@ -174,11 +187,13 @@ func (c *choice) decision(name string, i int) Decision {
 	}
 }
 
-// cached describes the estimate of cached tokens.
-func (c *choice) cached(d Decision) string {
-	s := fmt.Sprintf("%d of %d tokens cached (estimate, %s", d.CachedEstimate, c.r.Tokens, d.Trust)
+// cached appends a description of the estimate of cached tokens.
+func (c *choice) cached(b []byte, d Decision) []byte {
+	b = append(strconv.AppendInt(b, int64(d.CachedEstimate), 10), " of "...)
+	b = append(strconv.AppendInt(b, int64(c.r.Tokens), 10), " tokens cached (estimate, "...)
+	b = append(b, d.Trust.String()...)
 	if d.PredictedTokens > 0 {
-		s += fmt.Sprintf(", %d of them predicted", d.PredictedTokens)
+		b = append(strconv.AppendInt(append(b, ", "...), int64(d.PredictedTokens), 10), " of them predicted"...)
 	}
-	return s + ")"
+	return append(b, ')')
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"time"
 
@@ -60,30 +61,30 @@ type Terms struct {
 // Sum returns the cost: all terms together, Affinity being a credit.
 func (t Terms) Sum() float64 { return t.Wait + t.New + t.Load + t.Decode + t.Move - t.Affinity }
 
-// AppendText appends the terms that are not zero, as in "wait 12.0 + new 3.4 - affinity 10.0".
+// AppendText appends the terms that are not zero, as in "wait 12.0 + new 3.4 - affinity 10.0". The error is nil.
 func (t Terms) AppendText(b []byte) ([]byte, error) {
 	n := len(b)
 	for _, p := range [...]struct {
 		name string
 		ms   float64
-	}{{"wait", t.Wait}, {"new", t.New}, {"load", t.Load}, {"decode", t.Decode}, {"move", t.Move}, {"affinity", -t.Affinity}} {
-		if p.ms == 0 {
+	}{{"wait ", t.Wait}, {"new ", t.New}, {"load ", t.Load}, {"decode ", t.Decode}, {"move ", t.Move}, {"affinity ", -t.Affinity}} {
+		switch {
+		case p.ms == 0:
 			continue
+		case p.ms < 0:
+			b = append(b, " - "...)
+		case len(b) > n:
+			b = append(b, " + "...)
 		}
-		sign := " + "
-		if p.ms < 0 {
-			sign, p.ms = " - ", -p.ms
-		}
-		if len(b) > n || sign == " - " {
-			b = append(b, sign...)
-		}
-		b = fmt.Appendf(b, "%s %.1f", p.name, p.ms)
+		b = appendMS(append(b, p.name...), max(p.ms, -p.ms))
 	}
 	if len(b) == n {
 		b = append(b, '0')
 	}
 	return b, nil
 }
+
+func appendMS(b []byte, ms float64) []byte { return strconv.AppendFloat(b, ms, 'f', 1, 64) }
 
 // String returns what [Terms.AppendText] appends.
 func (t Terms) String() string {

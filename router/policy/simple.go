@@ -3,8 +3,8 @@
 package policy
 
 import (
-	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"time"
 )
 
@@ -36,7 +36,9 @@ func (p RoundRobin) Decide(v *View, r *Request, _ *rand.Rand, _ time.Time) (Deci
 			continue
 		}
 		d := c.decision(p.Name(), i)
-		d.Why = fmt.Sprintf("%s: its turn among %d workers; %s", d.Key, open, c.cached(d))
+		why := append(c.why(i), ": its turn among "...)
+		why = append(strconv.AppendUint(why, open, 10), " workers; "...)
+		d.Why = string(c.cached(why, d))
 		return d, nil
 	}
 	panic("unreachable")

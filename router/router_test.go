@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package router_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/weft-go/weft/kvhash"
+	"github.com/weft-go/weft/kvhash/index"
+	"github.com/weft-go/weft/kvhash/kvevent"
+	"github.com/weft-go/weft/protocols/intent"
+	"github.com/weft-go/weft/router"
+	"github.com/weft-go/weft/router/load"
+	"github.com/weft-go/weft/router/policy"
+)
+
+const block = 10
+
+var start = time.Unix(1000, 0)
+
+// fleet returns a router over n workers that need a millisecond for each token.
+func fleet(t testing.TB, n int, o *router.Options) *router.Router {
+	r := router.New(index.New(block, nil), o)
+	for i := range n {
+		_, err := r.AddWorker(router.WorkerInfo{Key: index.Key{Instance: string(rune('a' + i))}, Rates: router.Rates{Prefill: 1}})
+		require.NoError(t, err)
+	}
+	return r
+}
+
+// prompt returns the tokens of a prompt that shares its beginning with every other prompt of the same name.
+func prompt(name byte, n int) []uint32 {
+	p := make([]uint32, n)
+	for i := range p {
+		p[i] = uint32(name)<<16 | uint32(i)
+	}
+	return p
+}
+
+func request(tokens []uint32) *router.Request {
+	return &router.Request{Hashes: kvhash.Scheme{}.AppendBlocks(nil, tokens, block), Tokens: len(tokens)}
+}
+
+func place(t testing.TB, r *router.Router, req *router.Request, now time.Time) *router.Ticket {
+	tk, err := r.Place(req, now)
+	require.NoError(t, err)
+	return tk
+}
+
+func loads(r *router.Router, now time.Time) (l []load.Load) {
+	for _, w := range r.Workers(now) {
+		l = append(l, w.Load)
+	}
+	return l
+}
+
+// Two requests in a row with one prefix go to one worker, before any event; another prefix goes elsewhere.
+func TestPredictedPrefix(t *testing.T) {
+	r := fleet(t, 2, nil)
+	a := place(t, r, request(prompt('x', 1000)), start)
+	b := place(t, r, request(append(prompt('x', 900), prompt('y', 50)...)), start)
+	c := place(t, r, request(prompt('z', 1000)), start)
+	require.Equal(t, "a", a.Key().Instance)
+	require.Equal(t, "a", b.Key().Instance, b.Decision().Why)
+	require.Equal(t, "b", c.Key().Instance, c.Decision().Why)
+	require.Equal(t, 900, b.Decision().CachedEstimate)
+	require.Equal(t, 900, b.Decision().PredictedTokens)
+	require.Equal(t, kvevent.Unknown, b.Decision().Trust)
+	want := []load.Load{{Wait: 1050 * time.Millisecond, Prefills: 2, PrefillTokens: 1050, Blocks: 195}, {Wait: time.Second, Prefills: 1, PrefillTokens: 1000, Blocks: 100}}
+	if d := cmp.Diff(want, loads(r, start)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+
+	// Without confirmation the expectation ends: the estimated prefill, then five seconds.
+	depth := func(now time.Time) int {
+		d, err := r.Explain(request(prompt('x', 1000)), now)
+		require.NoError(t, err)
+		return d.Scores[0].CachedEstimate
+	}
+	require.Equal(t, 999, depth(start.Add(5*time.Second)))
+	require.Equal(t, 900, depth(start.Add(6*time.Second)), "what the second one expects is left")
+	require.Equal(t, 0, depth(start.Add(7*time.Second)))
+}
+
+func TestFailTakesPredictionsBack(t *testing.T) {
+	r := fleet(t, 1, nil)
+	cached := func() int {
+		d, err := r.Explain(request(prompt('x', 100)), start)
+		require.NoError(t, err)
+		return d.CachedEstimate
+	}
+	a := place(t, r, request(prompt('x', 50)), start)
+	b := place(t, r, request(prompt('x', 100)), start)
+	b.Fail(start)
+	require.Equal(t, 50, cached(), "only its own")
+	a.FirstToken(start)
+	a.Fail(start)
+	require.Equal(t, 50, cached(), "the prompt was computed")
+	require.Equal(t, []load.Load{{}}, loads(r, start))
+	s, ok := r.Stats(a.Worker())
+	require.True(t, ok)
+	require.Equal(t, router.Stats{Placed: 2, Failed: 2}, s)
+}
+
+// Events and lookups meet: what an engine stored is where the next turn goes.
+func TestEvents(t *testing.T) {
+	r := fleet(t, 3, &router.Options{PredictFor: -1})
+	tokens := prompt('x', 100)
+	id, ok := r.Index().Worker(index.Key{Instance: "c"})
+	require.True(t, ok)
+	ev := &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1, 2, 3, 4, 5}, TokenIDs: tokens[:50]}
+	r.Index().Apply(id, ev)
+	d := place(t, r, request(tokens), start).Decision()
+	require.Equal(t, "c", d.Key.Instance, d.Why)
+	require.Equal(t, 50, d.CachedEstimate)
+	require.Equal(t, kvevent.Exact, d.Trust)
+	r.Index().Apply(id, &kvevent.Event{Kind: kvevent.Cleared})
+	require.NotEqual(t, "c", place(t, r, request(tokens), start).Key().Instance)
+}
+
+func TestSessions(t *testing.T) {
+	r := fleet(t, 4, &router.Options{PredictFor: -1, Rand: rand.New(rand.NewPCG(1, 1)), SessionFor: time.Minute, MaxSessions: 2})
+	in := func(id string) *router.Request {
+		return &router.Request{Tokens: 10, Intent: intent.Intent{Session: intent.Session{ID: id}}}
+	}
+	ask := func(req *router.Request, now time.Time) (key string, credit bool) {
+		tk := place(t, r, req, now)
+		tk.Finish(now, router.Usage{Cached: -1})
+		for _, s := range tk.Decision().Scores {
+			credit = credit || s.Terms.Affinity > 0
+		}
+		return tk.Key().Instance, credit
+	}
+	home, credit := ask(in("s"), start)
+	require.False(t, credit)
+	for range 5 {
+		again, credit := ask(in("s"), start)
+		require.Equal(t, home, again)
+		require.True(t, credit)
+	}
+	other := in("s")
+	other.Intent.Salt = "tenant"
+	_, credit = ask(other, start)
+	require.False(t, credit, "a session of another tenant")
+	_, credit = ask(in("s"), start.Add(time.Minute))
+	require.False(t, credit, "too long ago")
+	final := in("s")
+	final.Intent.Session.Final = true
+	_, credit = ask(final, start.Add(time.Minute))
+	require.True(t, credit)
+	_, credit = ask(in("s"), start.Add(time.Minute))
+	require.False(t, credit, "it was over")
+	ask(in("t"), start.Add(time.Minute))
+	ask(in("u"), start.Add(time.Minute))
+	_, credit = ask(in("s"), start.Add(time.Minute))
+	require.False(t, credit, "too many sessions")
+}
+
+func TestWorkersComeAndGo(t *testing.T) {
+	r := router.New(nil, nil)
+	require.Equal(t, 64, r.Index().BlockSize())
+	req := &router.Request{Tokens: 10}
+	_, err := r.Place(req, start)
+	require.ErrorIs(t, err, router.ErrNoWorkers)
+
+	a, err := r.AddWorker(router.WorkerInfo{Key: index.Key{Instance: "a"}})
+	require.NoError(t, err)
+	_, err = r.AddWorker(router.WorkerInfo{Key: index.Key{Instance: "a"}})
+	require.ErrorIs(t, err, router.ErrDuplicate)
+	require.EqualError(t, err, "router: worker is registered already: a")
+	tk := place(t, r, req, start)
+
+	require.True(t, r.SetHealth(a, policy.Down, "connection refused"))
+	_, err = r.Place(req, start)
+	require.ErrorIs(t, err, router.ErrAllBarred)
+	e, ok := errors.AsType[*router.Error](err)
+	require.True(t, ok)
+	require.Equal(t, "down: connection refused", e.Scores[0].Barred)
+
+	// The next worker gets the number of the removed one. An old ticket does not touch it.
+	require.True(t, r.RemoveWorker(a))
+	require.False(t, r.RemoveWorker(a))
+	require.False(t, r.SetHealth(a, policy.Healthy, ""))
+	_, ok = r.Stats(a)
+	require.False(t, ok)
+	b, err := r.AddWorker(router.WorkerInfo{Key: index.Key{Instance: "b", DPRank: 1}})
+	require.NoError(t, err)
+	require.Equal(t, a, b)
+	tk2 := place(t, r, req, start)
+	tk.Fail(start)
+	require.Equal(t, 1, loads(r, start)[0].Prefills)
+	tk2.Cancel(start)
+	s, _ := r.Stats(b)
+	require.Equal(t, router.Stats{Placed: 1, Canceled: 1}, s)
+	require.Equal(t, "b/1", r.Workers(start)[0].Key.String())
+}
+
+// A worker chosen by nobody's list.
+type wild struct{ policy.RoundRobin }
+
+func (wild) Decide(*policy.View, *policy.Request, *rand.Rand, time.Time) (policy.Decision, error) {
+	return policy.Decision{Worker: 77}, nil
+}
+
+func TestBadPolicy(t *testing.T) {
+	r := fleet(t, 1, &router.Options{Policy: wild{}})
+	_, err := r.Place(&router.Request{}, start)
+	require.ErrorIs(t, err, router.ErrBadDecision)
+	require.EqualError(t, err, "router: policy chose an unknown worker: 77 by round_robin")
+}
+
+func TestPolicies(t *testing.T) {
+	r := fleet(t, 3, &router.Options{Policy: policy.RoundRobin{}})
+	var got string
+	for range 6 {
+		got += place(t, r, request(prompt('x', 100)), start).Key().Instance
+	}
+	require.Equal(t, "abcabc", got)
+	r = fleet(t, 3, &router.Options{Policy: policy.LeastLoaded{}})
+	got = ""
+	for range 6 {
+		got += place(t, r, request(prompt('x', 100)), start).Key().Instance
+	}
+	require.Equal(t, "abc", got[:3])
+}
+
+// TestTickets ends tickets in every order, more than once, and sees that nothing is left.
+func TestTickets(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := router.New(index.New(block, nil), nil)
+		for i := range 3 {
+			r.AddWorker(router.WorkerInfo{Key: index.Key{Instance: string(rune('a' + i))}})
+		}
+		now := start
+		var all []*router.Ticket
+		t.Repeat(map[string]func(*rapid.T){
+			"place": func(t *rapid.T) {
+				n := rapid.IntRange(0, 200).Draw(t, "tokens")
+				tk, err := r.Place(request(prompt(byte(rapid.IntRange('a', 'c').Draw(t, "name")), n)), now)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if tk.Decision().CachedEstimate > max(0, n-1) {
+					t.Fatal(tk.Decision().Why)
+				}
+				all = append(all, tk)
+			},
+			"end": func(t *rapid.T) {
+				if len(all) == 0 {
+					t.Skip("no tickets")
+				}
+				tk := rapid.SampledFrom(all).Draw(t, "ticket")
+				switch rapid.IntRange(0, 3).Draw(t, "how") {
+				case 0:
+					tk.FirstToken(now)
+				case 1:
+					tk.Finish(now, router.Usage{Cached: rapid.IntRange(-1, 5).Draw(t, "cached"), Output: 3})
+				case 2:
+					tk.Fail(now)
+				case 3:
+					tk.Cancel(now)
+				}
+			},
+			"time": func(t *rapid.T) { now = now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(t, "ms")) * time.Millisecond) },
+		})
+		for _, tk := range all {
+			tk.Cancel(now)
+		}
+		var ended uint64
+		for _, w := range r.Workers(now) {
+			if d := cmp.Diff(load.Load{}, w.Load); d != "" {
+				t.Fatalf("load is left on %s:\n%s", w.Key, d)
+			}
+			s, _ := r.Stats(w.ID)
+			if s.Placed != s.Finished+s.Failed+s.Canceled {
+				t.Fatalf("%+v", s)
+			}
+			ended += s.Placed
+		}
+		if ended != uint64(len(all)) {
+			t.Fatal(ended, len(all))
+		}
+		r.Index().Expire(now.Add(time.Hour))
+		if n := r.Index().Len(); n != 0 {
+			t.Fatal(n, "blocks are left")
+		}
+	})
+}
+
+// TestFleetInTime lets clients run against the router in virtual time: prefills take as long as estimated, so the predicted wait is
+// exact, and at the end everything is back at zero.
+func TestFleetInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := fleet(t, 2, &router.Options{Rand: rand.New(rand.NewPCG(1, 1))})
+		busy := [2]chan bool{make(chan bool, 1), make(chan bool, 1)} // one prefill at a time
+		var wg sync.WaitGroup
+		for client := range 6 {
+			wg.Go(func() {
+				time.Sleep(time.Duration(client) * time.Millisecond)
+				conversation := prompt(byte('a'+client), 300)
+				for turn := range 4 {
+					tk, err := r.Place(request(conversation), time.Now())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					placed, s := time.Now(), tk.Decision().Scores[tk.Worker()]
+					busy[tk.Worker()] <- true
+					time.Sleep(time.Duration((s.Terms.New + s.Terms.Load) * float64(time.Millisecond)))
+					tk.FirstToken(time.Now())
+					<-busy[tk.Worker()]
+					if got, want := time.Since(placed), time.Duration((s.Terms.Wait+s.Terms.New+s.Terms.Load)*float64(time.Millisecond)); got.Round(time.Millisecond) != want.Round(time.Millisecond) {
+						t.Errorf("client %d turn %d: first token after %v, predicted %v", client, turn, got, want)
+					}
+					if turn > 0 && tk.Decision().CachedEstimate < 300+(turn-1)*20 {
+						t.Errorf("client %d turn %d left its cache: %s", client, turn, tk.Decision().Why)
+					}
+					time.Sleep(50 * time.Millisecond)
+					tk.Finish(time.Now(), router.Usage{Cached: tk.Decision().CachedEstimate, Output: 10})
+					conversation = append(conversation, prompt(byte('A'+client), 20)...)
+					time.Sleep(time.Second)
+				}
+			})
+		}
+		wg.Wait()
+		require.Equal(t, make([]load.Load, 2), loads(r, time.Now()))
+		for id := range index.WorkerID(2) {
+			s, _ := r.Stats(id)
+			require.Equal(t, s.CachedEstimate, s.CachedReported)
+			require.Equal(t, uint64(12), s.Finished)
+		}
+	})
+}
+
+// TestConcurrent is for the race detector: clients, events, health and membership at the same time.
+func TestConcurrent(t *testing.T) {
+	r := fleet(t, 4, &router.Options{Rand: rand.New(rand.NewPCG(1, 1))})
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			for i := range 30 {
+				tokens := prompt(byte(g), 200+i)
+				req := request(tokens)
+				req.Intent.Session.ID = fmt.Sprint(g)
+				tk, err := r.Place(req, start)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				r.Index().Apply(tk.Worker(), &kvevent.Event{Kind: kvevent.Stored, BlockHashes: req.Hashes, TokenIDs: tokens})
+				tk.FirstToken(start)
+				go tk.Cancel(start)
+				tk.Finish(start, router.Usage{Cached: -1})
+				r.SetHealth(index.WorkerID(g), policy.Draining, "")
+				r.Workers(start)
+				r.SetHealth(index.WorkerID(g), policy.Healthy, "")
+			}
+		})
+	}
+	wg.Go(func() {
+		for range 30 {
+			id, err := r.AddWorker(router.WorkerInfo{Key: index.Key{Instance: "z"}, Role: policy.Decode})
+			if err != nil {
+				t.Error(err)
+			}
+			r.RemoveWorker(id)
+		}
+	})
+	wg.Wait()
+	require.Equal(t, make([]load.Load, 4), loads(r, start))
+}
+
+func TestExplainChangesNothing(t *testing.T) {
+	r := fleet(t, 2, &router.Options{Policy: policy.RoundRobin{}, Rand: rand.New(rand.NewPCG(1, 1))})
+	for range 3 {
+		d, err := r.Explain(request(prompt('x', 100)), start)
+		require.NoError(t, err)
+		require.Equal(t, "a", d.Key.Instance)
+	}
+	require.Equal(t, make([]load.Load, 2), loads(r, start))
+	require.Zero(t, r.Index().Len())
+}
+
+// BenchmarkPlace places and finishes turns of 50,000 tokens that are cached but for the last 64.
+func BenchmarkPlace(b *testing.B) {
+	for _, workers := range []int{2, 16, 64} {
+		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
+			r := router.New(index.New(16, nil), &router.Options{Rand: rand.New(rand.NewPCG(1, 1))})
+			tokens := prompt('x', 50000)
+			h := kvhash.Scheme{}.AppendBlocks(nil, tokens, 16)
+			for i := range workers {
+				id, _ := r.AddWorker(router.WorkerInfo{Key: index.Key{Instance: "e", DPRank: uint32(i)}})
+				r.Index().Apply(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: h[:len(h)-4], TokenIDs: tokens})
+			}
+			req := &router.Request{Hashes: h, Tokens: len(tokens)}
+			now := start
+			b.ReportAllocs()
+			for b.Loop() {
+				now = now.Add(time.Millisecond)
+				t, err := r.Place(req, now)
+				if err != nil {
+					b.Fatal(err)
+				}
+				t.FirstToken(now)
+				t.Finish(now, router.Usage{Cached: -1})
+			}
+		})
+	}
+}
