@@ -114,7 +114,7 @@ func (p *Parser) put(kind event.Kind, to int) {
 // blankRun reports whether the run, which has emitted nothing, is up to window position to only white space and little of
 // it.
 func (p *Parser) blankRun(to int) bool {
-	if p.opt.Policy.KeepBlanks && !p.want {
+	if p.blanksCount() && !p.want {
 		return false
 	}
 	p.from = max(p.from, p.start)
@@ -122,6 +122,12 @@ func (p *Parser) blankRun(to int) bool {
 		p.from++
 	}
 	return p.from >= to && to-p.start <= maxBlank
+}
+
+// blanksCount reports whether a run of nothing but white space is text: by policy, or because it fills a frame that the
+// model opened for text.
+func (p *Parser) blanksCount() bool {
+	return p.opt.Policy.KeepBlanks || p.header.body || p.in.elem == elemText
 }
 
 // settle ends the run before a block whose marker is at mark: it emits what is left of the run, or drops it if it is
@@ -146,7 +152,7 @@ func (p *Parser) newRun() {
 
 // dropBlanks drops the run before window position to if it is white space that has not been emitted.
 func (p *Parser) dropBlanks(to int) {
-	if !p.reasoning && !p.runOpen && !p.opt.Policy.KeepBlanks {
+	if !p.reasoning && !p.runOpen && !p.blanksCount() {
 		if p.trimLead(to); p.blankRun(to) {
 			p.start = to
 		}

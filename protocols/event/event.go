@@ -166,7 +166,7 @@ type Event struct {
 
 	// Off and End delimit the source bytes [Off, End) of the event, in bytes since the start of the choice's model
 	// output; 0, 0 when there is no such source. The spans of one choice never overlap and never go back; the bytes
-	// between them are markers and structural blanks.
+	// between them are markers, structural white space and the rest of calls that were aborted.
 	Off, End int64
 
 	Data  []byte  // payload; valid until the next call on the producer
