@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -312,10 +313,8 @@ func oneOrMany(raw json.RawMessage) ([]string, error) {
 	} else if err := json.Unmarshal(raw, &many); err != nil {
 		return nil, err
 	}
-	for _, s := range many {
-		if s == "" {
-			return nil, errors.New("empty stop string")
-		}
+	if slices.Contains(many, "") {
+		return nil, errors.New("empty stop string")
 	}
 	return many, nil
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -133,16 +134,16 @@ func TestStreamAndWholeAgree(t *testing.T) {
 
 	chunks, done := stream(t, url, req)
 	require.True(t, done)
-	var got string
+	var got strings.Builder
 	var ids []uint32
 	for _, c := range chunks[:len(chunks)-1] {
 		require.Len(t, c.Choices, 1)
 		require.Nil(t, c.Usage)
-		got += c.Choices[0].Text
+		got.WriteString(c.Choices[0].Text)
 		ids = append(ids, c.Choices[0].TokenIDs...)
 	}
 	require.Len(t, chunks, len(want)+1, "a chunk per token, then usage")
-	require.Equal(t, text, got)
+	require.Equal(t, text, got.String())
 	require.Equal(t, want, ids)
 	require.Equal(t, tok.AppendEncode(nil, "hello there"), chunks[0].Choices[0].PromptIDs)
 	require.Equal(t, "stop", *chunks[len(chunks)-2].Choices[0].FinishReason)
@@ -196,9 +197,7 @@ func TestStopAndLength(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			req := map[string]any{"prompt": "count", "max_tokens": 500}
-			for k, v := range tt.req {
-				req[k] = v
-			}
+			maps.Copy(req, tt.req)
 			want := tt.text
 			if tt.finish == "length" {
 				n := 16
@@ -215,12 +214,12 @@ func TestStopAndLength(t *testing.T) {
 
 			chunks, done := stream(t, url, req)
 			require.True(t, done)
-			var got string
+			var got strings.Builder
 			for _, c := range chunks {
-				got += c.Choices[0].Text
+				got.WriteString(c.Choices[0].Text)
 			}
 			c = chunks[len(chunks)-1].Choices[0]
-			require.Equal(t, []any{want, tt.finish, tt.reason}, []any{got, *c.FinishReason, c.StopReason})
+			require.Equal(t, []any{want, tt.finish, tt.reason}, []any{got.String(), *c.FinishReason, c.StopReason})
 		})
 	}
 }

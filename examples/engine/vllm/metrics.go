@@ -13,7 +13,7 @@ import (
 // stats are the engine's counters, guarded by Engine.mu.
 type stats struct {
 	running, waiting         int
-	prompt, cached, output   int64 // tokens
+	prompt, output           int64 // tokens
 	prefixQueries, prefixHit int64 // prompt tokens looked up and found
 	finished                 map[string]int64
 	firstToken               histogram

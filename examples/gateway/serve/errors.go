@@ -9,24 +9,21 @@ import (
 
 	"github.com/weft-go/weft/parsers"
 	"github.com/weft-go/weft/protocols/apierr"
-	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
 )
 
+// errSilent says that an engine gave no sign of life for too long.
+var errSilent = errors.New("serve: the engine is silent")
+
 // public returns what the client is told of err.
 func public(ctx context.Context, err error) *apierr.Error {
-	if errors.Is(context.Cause(ctx), errClosed) {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errClosed):
 		return &apierr.Error{Why: event.Overloaded, Message: "The server is shutting down.", Cause: err}
-	}
-	if e, ok := errors.AsType[*block.Error](err); ok {
-		code := apierr.CodeInvalidJSON
-		switch {
-		case e.Kind == block.LimitPassed && e.Limit == "body bytes":
-			return apierr.TooLarge(e.Max)
-		case e.Kind == block.LimitPassed, e.Kind == block.WrongType:
-			code = ""
-		}
-		return &apierr.Error{Why: event.Invalid, Code: code, Param: e.Path, Message: e.Error(), Cause: err}
+	case errors.Is(cause, errSilent):
+		return &apierr.Error{Why: event.EngineFailed, Code: apierr.CodeTimeout, Message: "The engine took too long to answer.", Cause: err}
+	case cause != nil:
+		return apierr.From(cause)
 	}
 	if _, ok := errors.AsType[*parsers.LimitError](err); ok {
 		return &apierr.Error{Why: event.EngineFailed, Message: "The model's output passed a limit of this server.", Cause: err}

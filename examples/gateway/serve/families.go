@@ -5,6 +5,7 @@ package serve
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/weft-go/weft/parsers"
 	"github.com/weft-go/weft/parsers/grammar"
@@ -22,6 +23,7 @@ type families struct {
 // A family reads output and renders prompts.
 type family struct {
 	grammar  *grammar.Grammar
+	compiled *parsers.Registry // holds the grammar
 	template tchat.Template
 	tokenID  func(string) (uint32, bool)
 }
@@ -36,8 +38,12 @@ func newFamilies(o *Options) (*families, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.model, err = f.of(g)
-	return f, err
+	compiled, err := parsers.NewRegistry(g)
+	if err != nil {
+		return nil, err
+	}
+	f.model = f.of(g, compiled)
+	return f, nil
 }
 
 // get returns the family called name, or the model's own if name is "".
@@ -49,13 +55,13 @@ func (f *families) get(name string) (family, error) {
 	if err != nil {
 		return family{}, err
 	}
-	return f.of(g)
+	return f.of(g, parsers.Default()), nil
 }
 
 // of completes a family. Past calls are rendered the way the family writes them, so that a conversation's next prompt
 // begins with the last prompt and its answer.
-func (f *families) of(g *grammar.Grammar) (family, error) {
-	fam := family{grammar: g, template: f.template, tokenID: f.tokenID}
+func (f *families) of(g *grammar.Grammar, compiled *parsers.Registry) family {
+	fam := family{grammar: g, compiled: compiled, template: f.template, tokenID: f.tokenID}
 	if fam.template == nil {
 		var ml tchat.ChatMLOptions
 		if g.Tagged != nil && g.Tagged.Body.Params != nil {
@@ -63,8 +69,7 @@ func (f *families) of(g *grammar.Grammar) (family, error) {
 		}
 		fam.template = tchat.ChatML(&ml)
 	}
-	_, err := parsers.For(g, nil)
-	return fam, err
+	return fam
 }
 
 // combine returns the grammar of the family tools, with the reasoning of another one if that is not "".
@@ -91,13 +96,28 @@ func combine(tools, reasoning string) (*grammar.Grammar, error) {
 	return g, nil
 }
 
-// parser returns a parser for the answer to req.
-func (f *family) parser(req *block.Request) (*parsers.Parser, error) {
-	opt := &parsers.Options{TokenID: f.tokenID}
+// parser returns a parser for the answer to req, given the prompt the model goes on from.
+func (f *family) parser(req *block.Request, prompt string) (*parsers.Parser, error) {
+	opt := &parsers.Options{TokenID: f.tokenID, Start: f.start(prompt)}
 	for _, t := range req.Tools() {
 		opt.Tools = append(opt.Tools, parsers.Tool{Name: t.ModelName, Schema: t.Schema})
 	}
 	choice := req.ToolChoice()
 	opt.NoCalls, opt.SingleCall = choice.Mode == block.NoTools, choice.Serial
-	return parsers.For(f.grammar, opt)
+	return f.compiled.New(f.grammar.Name, opt)
+}
+
+// start says where generation begins: some templates open the reasoning in the prompt, or close it there.
+func (f *family) start(prompt string) parsers.Start {
+	if f.grammar.Tagged == nil || f.grammar.Tagged.Reasoning == nil {
+		return parsers.StartNone
+	}
+	prompt = strings.TrimRight(prompt, " \n")
+	switch r := f.grammar.Tagged.Reasoning; {
+	case strings.HasSuffix(prompt, r.Open.Text):
+		return parsers.StartReasoning
+	case strings.HasSuffix(prompt, r.Close.Text):
+		return parsers.StartResponse
+	}
+	return parsers.StartNone
 }

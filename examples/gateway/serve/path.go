@@ -45,6 +45,7 @@ type call struct {
 	route    router.Request
 	place    *placement
 
+	watch  *time.Timer // ends the engine's request when it says nothing for too long
 	detok  *tokenizers.Stream
 	events []event.Event
 	text   []byte
@@ -92,9 +93,6 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return &apierr.Error{Why: event.Invalid, Message: err.Error(), Cause: err}
 	}
-	if c.parser, err = fam.parser(c.req); err != nil {
-		return err
-	}
 	c.dispatch = g.opt.ToolDispatch && r.Header.Get("X-Weft-Tool-Dispatch") == "1"
 
 	if g.opt.StripPreamble {
@@ -116,10 +114,8 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 		return &apierr.Error{Why: event.Invalid, Message: "The conversation cannot be rendered: " + err.Error(), Cause: err}
 	}
 	c.prompt = g.opt.Tokenizer.AppendEncodeSegments(nil, prompt.AppendSegments(nil))
-	if len(c.prompt) >= g.opt.MaxModelLen {
-		return apierr.ContextLength(int64(len(c.prompt)), int64(g.opt.MaxModelLen))
-	}
-	return nil
+	c.parser, err = fam.parser(c.req, prompt.Text)
+	return err
 }
 
 // kwargs returns the arguments of the chat template: what the client gave, else whether it wants reasoning.
@@ -144,6 +140,9 @@ func (c *call) maxTokens() int64 {
 
 // choose places the request on an engine that has not failed it.
 func (c *call) choose() error {
+	if window := c.g.opt.MaxModelLen; len(c.prompt) >= window {
+		return apierr.ContextLength(int64(len(c.prompt)), int64(window))
+	}
 	p, err := c.g.fleet.place(c.route, c.prompt)
 	if err != nil {
 		return err
@@ -178,8 +177,10 @@ func (c *call) ask(ctx context.Context) (iter.Seq2[step, error], error) {
 
 // relay asks the engine and hands its answer to the client, errors included.
 func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel() // ends the engine's request however we leave
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil) // ends the engine's request however we leave
+	c.watch = time.AfterFunc(c.g.opt.EngineSilence, func() { cancel(errSilent) })
+	defer c.watch.Stop()
 	c.usage = event.Tokens{Prompt: int64(len(c.prompt)), Cached: int64(c.rec.Decision.CachedEstimate), CachedEstimated: true}
 	start := event.Event{Kind: event.Start, Call: -1, Usage: &c.usage}
 	c.detok = c.g.opt.Tokenizer.NewStream(false)
@@ -187,7 +188,7 @@ func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
 	if !c.req.Stream() {
 		c.whole.Add(start)
 		if err := c.pump(ctx, func(events ...event.Event) error { c.whole.Add(events...); return nil }); err != nil {
-			c.g.refuse(w, r, c.api, err)
+			c.g.refuse(w, r.WithContext(ctx), c.api, err)
 			return err
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -210,7 +211,7 @@ func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if sent := out.close(enc.Fail(frames[:0], public(ctx, err))); !sent {
-		c.g.refuse(w, r, c.api, err)
+		c.g.refuse(w, r.WithContext(ctx), c.api, err)
 	}
 	return err
 }
@@ -223,6 +224,7 @@ func (c *call) pump(ctx context.Context, send func(...event.Event) error) error 
 	}
 	finish := event.Event{Kind: event.Finish, Call: -1}
 	for st, err := range steps {
+		c.watch.Reset(c.g.opt.EngineSilence)
 		switch {
 		case err != nil && finish.Why == event.None:
 			return err

@@ -46,8 +46,9 @@ type Options struct {
 	// OnDone is told of every request that was placed, when it has ended. It is called from the request's goroutine.
 	OnDone func(Record)
 
-	KeepAlive time.Duration // of silence before a stream gets a keep-alive; 0 means 10 s
-	Logger    *slog.Logger  // nil means silent
+	KeepAlive     time.Duration // of silence before a stream gets a keep-alive; 0 means 10 s
+	EngineSilence time.Duration // after which an engine counts as failed; 0 means 10 min
+	Logger        *slog.Logger  // nil means silent
 }
 
 // Engine is a server behind the gateway.
@@ -112,6 +113,7 @@ func New(o *Options) (*Gateway, error) {
 	opt.BlockSize = cmp.Or(opt.BlockSize, 16)
 	opt.MaxBody = cmp.Or(opt.MaxBody, 64<<20)
 	opt.KeepAlive = cmp.Or(opt.KeepAlive, 10*time.Second)
+	opt.EngineSilence = cmp.Or(opt.EngineSilence, 10*time.Minute)
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -131,6 +133,9 @@ func New(o *Options) (*Gateway, error) {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
 	g.eos = opt.Tokenizer.EOS()
+	if opt.Template == nil && opt.Tokenizer.Config().ChatTemplate != "" {
+		opt.Logger.Warn("the model's own chat template is not read yet: ChatML as Qwen3 writes it stands in")
+	}
 	g.born = strconv.FormatInt(time.Now().UnixNano(), 36)
 	g.ctx, g.cancel = context.WithCancelCause(context.Background())
 	g.mux = g.routes()

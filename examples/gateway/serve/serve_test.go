@@ -21,6 +21,7 @@ import (
 
 	"github.com/weft-go/weft/examples/engine/vllm"
 	"github.com/weft-go/weft/examples/gateway/serve"
+	tchat "github.com/weft-go/weft/tokenizers/chat"
 )
 
 func TestStreams(t *testing.T) {
@@ -354,6 +355,54 @@ func TestKeepAlive(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestSilentEngine gives up on an engine that hangs, in the middle of its answer and before.
+func TestSilentEngine(t *testing.T) {
+	for _, a := range apiCases {
+		for _, after := range []int{0, 2} {
+			r := start(t, 1, func(vllm.Prompt) vllm.Reply {
+				return vllm.Reply{Text: "one two three", Fail: vllm.Failure{Mode: vllm.Stall, AfterTokens: after}}
+			}, func(o *serve.Options) { o.EngineSilence = 100 * time.Millisecond })
+			status, _, body := send(t, r.url+a.path, a.body("go", after > 0))
+			if status == 200 { // on a slow machine the first token may be too late as well
+				require.NotEmpty(t, a.gather(t, body).Error)
+			} else {
+				typ := "server_error"
+				if a.anthropic {
+					typ = "timeout_error"
+				}
+				a.wantError(t, status, body, 504, typ, "too long")
+			}
+			require.Equal(t, "engine_failed", r.done(t, 1)[0].Finish)
+		}
+	}
+}
+
+// opener is a template that begins the reasoning for the model.
+type opener struct{ tchat.Template }
+
+func (o opener) Render(r tchat.Request) (*tchat.Prompt, error) {
+	p, err := o.Template.Render(r)
+	if err == nil {
+		p.Text += "<think>\n"
+		p.Segments = append(p.Segments, tchat.Segment{Start: len(p.Text) - 8, End: len(p.Text), Trusted: true})
+	}
+	return p, err
+}
+
+func TestStartState(t *testing.T) {
+	r := start(t, 1, say("hm\n</think>\n\nyes"), func(o *serve.Options) { o.Template = opener{tchat.ChatML(nil)} })
+	for _, a := range apiCases {
+		_, _, body := send(t, r.url+a.path, a.body("go", true))
+		w := a.gather(t, body)
+		require.Equal(t, []string{"hm", "yes"}, []string{w.Reasoning, w.Text})
+	}
+	r = start(t, 1, say("a <think> is a tag"), nil)
+	body := apiCases[0].body("go", true)
+	body["chat_template_kwargs"] = object{"enable_thinking": false}
+	_, _, text := send(t, r.url+apiCases[0].path, body)
+	require.Equal(t, "a <think> is a tag", apiCases[0].gather(t, text).Text)
 }
 
 func TestToolDispatch(t *testing.T) {
