@@ -103,7 +103,7 @@ func wireCalls(a *event.Answer, choice int32, opt *StreamOptions, suffix string)
 		if b.Kind != event.ToolStart && b.Kind != event.ToolAbort {
 			continue
 		}
-		id := ids.Assign("call_", suffix, choice, b.Call, b.ID)
+		id, _ := ids.Assign("call_", suffix, choice, b.ID)
 		if b.Kind == event.ToolStart && b.Flags.Has(event.Complete) && !opt.left(b.Flags) {
 			calls = append(calls, wireCall{b, id})
 		}

@@ -167,7 +167,7 @@ func (s *Stream) Close(dst []byte) []byte {
 
 func (s *Stream) finished() bool {
 	for i := range s.choices {
-		if s.choices[i].started && !s.choices[i].finished {
+		if !s.choices[i].finished {
 			return false
 		}
 	}

@@ -22,9 +22,9 @@ func (o *StreamOptions) wrapped(f event.Flags, name string) bool {
 
 func (s *Stream) toolStart(dst []byte, c *choiceState, e *event.Event) []byte {
 	dst = s.turn(dst, c, event.ToolStart, e.Part)
+	id, _ := c.ids.Assign("call_", s.suffix, e.Choice, string(e.ID))
 	c.calls = append(c.calls, callState{
-		call: e.Call, index: -1, skip: s.opt.left(e.Flags), custom: e.Flags.Has(event.Custom), name: string(e.Data),
-		id: c.ids.Assign("call_", s.suffix, e.Choice, e.Call, string(e.ID)),
+		call: e.Call, index: -1, skip: s.opt.left(e.Flags), custom: e.Flags.Has(event.Custom), id: id, name: string(e.Data),
 	})
 	t := &c.calls[len(c.calls)-1]
 	if t.skip {
@@ -125,6 +125,7 @@ func (s *Stream) toolEnd(dst []byte, c *choiceState, e *event.Event, complete bo
 	}
 	s.dropped++
 	if e.Kind == event.ToolAbort {
+		c.ids.Assign("call_", s.suffix, e.Choice, "")
 		return s.turn(dst, c, e.Kind, e.Part)
 	}
 	return dst

@@ -371,6 +371,35 @@ func scrub(e event.Event) []event.Event {
 	return []event.Event{e}
 }
 
+// anySequence checks that a producer that does not keep to the grammar cannot make a malformed stream or a repeated id.
+func anySequence(rt *rapid.T) {
+	events := streamtest.Any(rt)
+	opt := chat.StreamOptions{
+		ID: "chatcmpl-r", Model: "m", WholeCalls: rapid.Bool().Draw(rt, "whole"), DispatchInReasoning: rapid.Bool().Draw(rt, "dispatch"),
+		Reasoning: chat.ReasoningField(rapid.IntRange(0, 3).Draw(rt, "reasoning")), ToolDispatch: rapid.Bool().Draw(rt, "early"), IncludeUsage: true,
+	}
+	s := chat.NewStream(opt)
+	var stream []byte
+	for _, e := range events {
+		stream = s.Append(stream, scrub(e)...)
+	}
+	r := rebuild(rt, s.Close(stream))
+	for _, c := range r.Choices {
+		ids := map[string]bool{}
+		for _, tc := range c.ToolCalls {
+			require.False(rt, ids[tc.ID], "id %s twice", tc.ID)
+			ids[tc.ID] = true
+		}
+	}
+	var c event.Collector
+	c.Add(events...)
+	require.True(rt, json.Valid(chat.AppendResponse(nil, &c, opt)))
+}
+
+func TestAnySequence(t *testing.T) { rapid.Check(t, anySequence) }
+
+func FuzzStream(f *testing.F) { f.Fuzz(rapid.MakeFuzz(anySequence)) }
+
 func TestStreamPaths(t *testing.T) {
 	opt := chat.StreamOptions{ID: "chatcmpl-1", Model: "m"}
 	text := event.Event{Kind: event.Text, Data: []byte("hi")}

@@ -13,7 +13,7 @@
 //	Text, Refusal               text block: text_delta…
 //	Annotation                  citations_delta in the open text block
 //	ToolStart … ToolEnd         tool_use block: input_json_delta…; server_tool_use with the flag event.Server
-//	ToolResult, Opaque          a block of its own, if Data is a JSON object: it is the content_block
+//	ToolResult, Opaque          a block of its own, if Data is an object with a type: it is the content_block
 //	Finish                      ends the open block
 //	Close                       message_delta with stop_reason and usage, then message_stop
 //	Fail, Error                 error, and no message_stop
@@ -26,10 +26,10 @@
 //
 //   - An aborted call. Its block is closed with content_block_stop, it does not count for stop_reason, and if its input
 //     would read as JSON (or is empty, which means {}), one more delta "{" makes it unreadable: clients execute whole
-//     tool_use blocks whatever the stop reason. Claude Code tells the model that the call could not be parsed; the Go
-//     SDK's Accumulate reports an error at its stop, as it does for the vendor's own cut calls. A call that aborts before
-//     its name is known is never sent, and [AppendResponse] leaves all of them out. StreamOptions.WholeCalls avoids the
-//     matter at the price of later deltas.
+//     tool_use blocks whatever the stop reason. Claude Code tells the model that the call could not be parsed. The Go
+//     SDK (v1.84) accumulates a cut input as {}: look at the stop reason there. A call that aborts before its name is
+//     known is never sent, and [AppendResponse] leaves all of them out. StreamOptions.WholeCalls avoids the matter at
+//     the price of later deltas.
 //   - A call inside reasoning is left out unless StreamOptions.DispatchInReasoning is set. The reasoning before and after
 //     it becomes two thinking blocks.
 //   - Every thinking block has a signature, because clients drop blocks without one. Where the producer gave none it is a

@@ -99,7 +99,7 @@ func (w *outWhole) appendBlock(dst []byte, b *event.Block) []byte {
 	case event.ToolStart, event.ToolAbort:
 		return w.appendCall(dst, b)
 	case event.ToolResult, event.Opaque:
-		if jsonw.IsObject(b.Data) {
+		if jsonw.IsTyped(b.Data) {
 			return jsonw.AppendRaw(dst, b.Data)
 		}
 	}
@@ -108,7 +108,7 @@ func (w *outWhole) appendBlock(dst []byte, b *event.Block) []byte {
 
 func (w *outWhole) appendCall(dst []byte, b *event.Block) []byte {
 	c := outCall{server: b.Flags.Has(event.Server), name: b.Name}
-	c.id = assignCallID(&w.ids, w.suffix, b.Call, b.Flags, b.ID)
+	c.id = assignCallID(&w.ids, w.suffix, b.Flags, b.ID)
 	if b.Kind != event.ToolStart || !b.Flags.Has(event.Complete) || w.opt.left(b.Flags) {
 		return dst
 	}

@@ -203,7 +203,7 @@ func (s *Stream) add(dst []byte, e *event.Event, owned bool) []byte {
 		return s.toolEnd(dst, e, false)
 	case event.ToolResult, event.Opaque:
 		dst = s.turn(dst, 0, 0)
-		if !jsonw.IsObject(e.Data) {
+		if !jsonw.IsTyped(e.Data) {
 			break
 		}
 		dst = appendBlockStart(dst, s.index)

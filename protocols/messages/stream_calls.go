@@ -39,7 +39,7 @@ func (o *StreamOptions) left(f event.Flags) bool {
 
 func (s *Stream) toolStart(dst []byte, e *event.Event) []byte {
 	dst = s.turn(dst, 0, 0)
-	id := assignCallID(&s.ids, s.suffix, e.Call, e.Flags, string(e.ID))
+	id := assignCallID(&s.ids, s.suffix, e.Flags, string(e.ID))
 	if s.opt.left(e.Flags) {
 		s.skipped = append(s.skipped, e.Call)
 		s.dropped++
@@ -60,12 +60,13 @@ func (s *Stream) toolStart(dst []byte, e *event.Event) []byte {
 
 // assignCallID gives a call its id. Anthropic allows only letters, digits, '_' and '-'; other ids are escaped, and
 // [CallID] finds the original.
-func assignCallID(ids *callid.Set, suffix string, ordinal int32, f event.Flags, given string) string {
+func assignCallID(ids *callid.Set, suffix string, f event.Flags, given string) string {
 	prefix := "toolu_"
 	if f.Has(event.Server) {
 		prefix = "srvtoolu_"
 	}
-	return string(callid.AppendEscaped(nil, []byte(ids.Assign(prefix, suffix, 0, ordinal, given))))
+	id, _ := ids.Assign(prefix, suffix, 0, given)
+	return string(callid.AppendEscaped(nil, []byte(id)))
 }
 
 // CallID returns the id that the model or engine gave to a call, for the id that a client sends back. Ids with bytes
@@ -132,6 +133,7 @@ func (s *Stream) toolEnd(dst []byte, e *event.Event, complete bool) []byte {
 	}
 	s.dropped++
 	if e.Kind == event.ToolAbort && !slices.Contains(s.skipped, e.Call) {
+		assignCallID(&s.ids, s.suffix, e.Flags, "")
 		return s.turn(dst, 0, 0)
 	}
 	return dst

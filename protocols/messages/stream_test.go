@@ -358,6 +358,35 @@ func scrub(e event.Event) []event.Event {
 	return []event.Event{e}
 }
 
+// anySequence checks that a producer that does not keep to the grammar cannot make a malformed stream or a repeated id.
+func anySequence(rt *rapid.T) {
+	events := streamtest.Any(rt)
+	opt := messages.StreamOptions{
+		ID: "msg_r", Model: "m", WholeCalls: rapid.Bool().Draw(rt, "whole"), DispatchInReasoning: rapid.Bool().Draw(rt, "dispatch"),
+		Thinking: messages.Thinking(rapid.IntRange(0, 2).Draw(rt, "thinking")),
+	}
+	s := messages.NewStream(opt)
+	var stream []byte
+	for _, e := range events {
+		stream = s.Append(stream, scrub(e)...)
+	}
+	r := rebuild(rt, s.Close(stream))
+	ids := map[string]bool{"": true}
+	for _, b := range r.Content {
+		if b.Type == "tool_use" || b.Type == "server_tool_use" {
+			require.False(rt, ids[b.ID], "id %s twice", b.ID)
+			ids[b.ID] = true
+		}
+	}
+	var c event.Collector
+	c.Add(events...)
+	require.True(rt, json.Valid(messages.AppendResponse(nil, &c, opt)))
+}
+
+func TestAnySequence(t *testing.T) { rapid.Check(t, anySequence) }
+
+func FuzzStream(f *testing.F) { f.Fuzz(rapid.MakeFuzz(anySequence)) }
+
 func TestStreamPaths(t *testing.T) {
 	opt := messages.StreamOptions{ID: "msg_1", Model: "m"}
 	text := event.Event{Kind: event.Text, Data: []byte("hi")}

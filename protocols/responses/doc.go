@@ -17,7 +17,7 @@
 //	Annotation                  output_text.annotation.added in the open text
 //	Logprobs                    logprobs of the next text delta
 //	ToolStart … ToolEnd         function_call or custom_tool_call item
-//	ToolResult, Opaque          an item, if Data is a JSON object: it is the item
+//	ToolResult, Opaque          an item, if Data is an object with a type: it is the item
 //	Finish                      ends the open items
 //	Close                       response.completed or response.incomplete
 //	Fail, Error                 response.failed

@@ -89,7 +89,7 @@ type outItem struct {
 	noted       int    // number of annotations
 	logprobs    []byte // text: JSON objects, comma between them
 
-	ordinal                 int32 // calls: of the producer
+	ordinal                 int32 // calls: in order of opening
 	callID, namespace, name string
 }
 
@@ -120,7 +120,7 @@ type idCounter struct {
 	messages, reasoning int32
 }
 
-// appendID appends the id of it: messages and reasoning are counted each, a call has the producer's ordinal. So the ids
+// appendID appends the id of it: messages and reasoning are counted each, a call has its ordinal in the answer. So the ids
 // do not depend on whether an aborted call has an item.
 func (c *idCounter) appendID(dst []byte, it *outItem, suffix string) []byte {
 	n := it.ordinal

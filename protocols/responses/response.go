@@ -229,11 +229,11 @@ func (w *outWhole) appendBlock(dst []byte, b *event.Block, a *event.Answer, stat
 			}
 		}
 	case event.ToolStart, event.ToolAbort:
-		id := w.ids.Assign("call_", w.suffix, 0, b.Call, b.ID)
+		id, n := w.ids.Assign("call_", w.suffix, 0, b.ID)
 		if b.Kind == event.ToolAbort || !b.Flags.Has(event.Complete) || w.opt.left(b.Flags) {
 			return dst
 		}
-		it = w.opt.callItem(b.Flags, b.Call, b.Name, id)
+		it = w.opt.callItem(b.Flags, n, b.Name, id)
 		it.text = jsonw.AppendValid(nil, b.Data)
 		if w.opt.wrapped(b.Flags, b.Name) {
 			var u jsonw.Unwrap
@@ -241,7 +241,7 @@ func (w *outWhole) appendBlock(dst []byte, b *event.Block, a *event.Answer, stat
 		}
 		status = "completed"
 	case event.ToolResult, event.Opaque:
-		if !jsonw.IsObject(b.Data) {
+		if !jsonw.IsTyped(b.Data) {
 			return dst
 		}
 	default:

@@ -209,7 +209,7 @@ func (s *Stream) add(dst []byte, e *event.Event) []byte {
 		return s.toolEnd(dst, e, false)
 	case event.ToolResult, event.Opaque:
 		dst = s.turn(dst, 0, 0)
-		if jsonw.IsObject(e.Data) {
+		if jsonw.IsTyped(e.Data) {
 			return s.opaque(dst, e.Data)
 		}
 	case event.Finish:

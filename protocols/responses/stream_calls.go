@@ -11,7 +11,8 @@ import (
 
 // outCall is a call from its ToolStart on. Several may be open at once.
 type outCall struct {
-	skip    bool // left out
+	call    int32 // ordinal of the producer
+	skip    bool  // left out
 	ended   bool
 	wired   bool // its output_item.added was sent
 	item    outItem
@@ -46,8 +47,10 @@ func (o *StreamOptions) wrapped(f event.Flags, name string) bool {
 
 func (s *Stream) toolStart(dst []byte, e *event.Event) []byte {
 	dst = s.turn(dst, 0, 0)
-	id := s.ids.Assign("call_", s.suffix, 0, e.Call, string(e.ID))
-	s.calls = append(s.calls, outCall{skip: s.opt.left(e.Flags), item: s.opt.callItem(e.Flags, e.Call, string(e.Data), id)})
+	id, n := s.ids.Assign("call_", s.suffix, 0, string(e.ID))
+	s.calls = append(s.calls, outCall{
+		call: e.Call, skip: s.opt.left(e.Flags), item: s.opt.callItem(e.Flags, n, string(e.Data), id),
+	})
 	c := &s.calls[len(s.calls)-1]
 	if c.skip {
 		s.dropped++
@@ -73,7 +76,7 @@ func (s *Stream) openCall(dst []byte, c *outCall) []byte {
 // call finds the open call with the producer's ordinal.
 func (s *Stream) call(n int32) *outCall {
 	for i := len(s.calls) - 1; i >= 0; i-- {
-		if c := &s.calls[i]; c.item.ordinal == n && !c.ended {
+		if c := &s.calls[i]; c.call == n && !c.ended {
 			return c
 		}
 	}
@@ -126,6 +129,7 @@ func (s *Stream) toolEnd(dst []byte, e *event.Event, complete bool) []byte {
 	}
 	s.dropped++
 	if e.Kind == event.ToolAbort {
+		s.ids.Assign("call_", s.suffix, 0, "")
 		return s.turn(dst, 0, 0)
 	}
 	return dst

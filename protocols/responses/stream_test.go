@@ -372,6 +372,37 @@ func scrub(e event.Event) []event.Event {
 	return []event.Event{e}
 }
 
+// anySequence checks that a producer that does not keep to the grammar cannot make a malformed stream or a repeated id.
+func anySequence(rt *rapid.T) {
+	events := streamtest.Any(rt)
+	opt := responses.StreamOptions{
+		ID: "resp_r", Model: "m", WholeCalls: rapid.Bool().Draw(rt, "whole"), DispatchInReasoning: rapid.Bool().Draw(rt, "dispatch"),
+		Reasoning: responses.Reasoning(rapid.IntRange(0, 2).Draw(rt, "reasoning")),
+	}
+	s := responses.NewStream(opt)
+	var stream []byte
+	for _, e := range events {
+		stream = s.Append(stream, scrub(e)...)
+	}
+	r := rebuild(rt, s.Close(stream))
+	ids := map[any]bool{nil: true}
+	for _, it := range r.output {
+		if it, ok := it.(obj); ok {
+			for _, key := range []string{"id", "call_id"} {
+				require.False(rt, it[key] != nil && ids[it[key]], "%s twice", it[key])
+				ids[it[key]] = true
+			}
+		}
+	}
+	var c event.Collector
+	c.Add(events...)
+	require.True(rt, json.Valid(responses.AppendResponse(nil, &c, opt)))
+}
+
+func TestAnySequence(t *testing.T) { rapid.Check(t, anySequence) }
+
+func FuzzStream(f *testing.F) { f.Fuzz(rapid.MakeFuzz(anySequence)) }
+
 func TestStreamPaths(t *testing.T) {
 	opt := responses.StreamOptions{ID: "resp_1", Model: "m"}
 	text := event.Event{Kind: event.Text, Data: []byte("hi")}

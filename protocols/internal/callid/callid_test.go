@@ -49,8 +49,11 @@ func TestProperties(t *testing.T) {
 
 func TestSet(t *testing.T) {
 	var s Set
-	require.Equal(t, "x", s.Assign("call_", "r", 0, 0, "x"))
-	require.Equal(t, "call_r_1", s.Assign("call_", "r", 0, 1, "x"), "a repeated id is replaced")
-	require.Equal(t, "call_r_2", s.Assign("call_", "r", 0, 2, ""))
-	require.Equal(t, "y", s.Assign("call_", "r", 0, 3, "y"))
+	for i, c := range []struct{ given, want string }{
+		{"x", "x"}, {"x", "call_r_1"}, {"", "call_r_2"}, {"y", "y"}, {"call_r_5", "call_r_5"}, {"", "call_r_5-"}, {"call_r_5-", "call_r_6"},
+	} {
+		id, n := s.Assign("call_", "r", 0, c.given)
+		require.Equal(t, c.want, id)
+		require.Equal(t, int32(i), n)
+	}
 }

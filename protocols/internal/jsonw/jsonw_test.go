@@ -158,6 +158,9 @@ func TestRaw(t *testing.T) {
 	}
 	require.Equal(t, "[1,2, 3", string(dst))
 	require.True(t, IsObject([]byte(" {}")))
+	for in, want := range map[string]bool{`{}`: false, `{"type":""}`: false, `{"type":1}`: false, `[]`: false, `{"type":"x"`: false, ` {"a":{},"type" : "x"}`: true} {
+		require.Equal(t, want, IsTyped([]byte(in)), in)
+	}
 	require.False(t, IsObject([]byte("[]")))
 	require.False(t, IsObject([]byte("{")))
 	require.False(t, IsObject(nil))

@@ -14,6 +14,23 @@ func IsObject(raw []byte) bool {
 	return len(raw) > 0 && raw[0] == '{' && json.Valid(raw)
 }
 
+// IsTyped reports whether raw is one valid JSON object with a string as its first member named type, as all output items
+// and content blocks have.
+func IsTyped(raw []byte) bool {
+	if !IsObject(raw) {
+		return false
+	}
+	typed := false
+	Members(raw, func(key, value []byte) bool {
+		if string(key) == `"type"` {
+			typed = len(value) > 2 && value[0] == '"'
+			return false
+		}
+		return true
+	})
+	return typed
+}
+
 // IsArray reports whether raw is one valid JSON array.
 func IsArray(raw []byte) bool {
 	raw = bytes.TrimLeft(raw, " \t\r\n")

@@ -70,6 +70,35 @@ func Events(t *rapid.T, n int, overlap bool) []event.Event {
 	return append(out[:at:at], append([]event.Event{usage}, out[at:]...)...)
 }
 
+// Any draws a sequence that keeps to no grammar: kinds, ordinals and parts at random, the end in the middle.
+func Any(t *rapid.T) []event.Event {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) event.Event {
+		e := event.Event{
+			Kind:   event.Kind(rapid.IntRange(0, int(event.Opaque)+1).Draw(t, "kind")),
+			Flags:  event.Flags(rapid.IntRange(0, 31).Draw(t, "flags")),
+			Choice: rapid.SampledFrom([]int32{0, 0, 0, 0, 1, -1, 1 << 30}).Draw(t, "choice"),
+			Part:   rapid.Int32Range(-1, 2).Draw(t, "part"),
+			Call:   rapid.Int32Range(-1, 2).Draw(t, "call"),
+			Data:   []byte(rapid.SampledFrom([]string{"", "a", "\xe2\x82", "\xac\"", "{}", "{\"type\":\"x_thing\"}", "[{\"token\":\"a\"}]", "[]", "{"}).Draw(t, "data")),
+			ID:     []byte(rapid.SampledFrom([]string{"", "x", "f:0", "call_r_1", "toolu_r_1"}).Draw(t, "id")),
+		}
+		switch e.Kind {
+		case event.ToolStart:
+			e.Data = []byte("get")
+		case event.Finish, event.Error:
+			e.Why = rapid.SampledFrom(append(finishes, event.None, event.EngineFailed)).Draw(t, "why")
+			if rapid.IntRange(0, 3).Draw(t, "really") > 0 {
+				e.Kind = event.ToolArgs
+			}
+		case event.Usage, event.Start:
+			if rapid.Bool().Draw(t, "counted") {
+				e.Usage = &event.Tokens{Prompt: 3, Cached: 4, Output: 1, Reasoning: 2}
+			}
+		}
+		return e
+	}), 0, 30).Draw(t, "events")
+}
+
 // drawn is a choice in the making.
 type drawn struct {
 	t     *rapid.T
