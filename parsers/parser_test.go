@@ -184,6 +184,53 @@ func TestFeedTokens(t *testing.T) {
 	}
 }
 
+// TestTokensAgreeWithText feeds every golden with ids, each marker that is a token as one: the result is that of the text.
+func TestTokensAgreeWithText(t *testing.T) {
+	for _, c := range goldens(t) {
+		g, err := parsers.Default().Lookup(c.family)
+		require.NoError(t, err)
+		vocab := map[string]uint32{}
+		for i, m := range g.Markers() {
+			if m.Token {
+				vocab[m.Text] = uint32(1000 + i)
+			}
+		}
+		opt := c.opt
+		opt.Tools = tools()
+		opt.TokenID = func(m string) (uint32, bool) { id, ok := vocab[m]; return id, ok }
+		p, err := parsers.New(c.family, &opt)
+		require.NoError(t, err)
+		var all []event.Event
+		tokens := int32(0)
+		for rest := c.in; rest != ""; {
+			n, id := 1, uint32(1)
+			for m, v := range vocab {
+				if strings.HasPrefix(rest, m) {
+					n, id = len(m), v
+				}
+			}
+			evs, err := p.FeedTokens(nil, []byte(rest[:n]), []parsers.Token{{ID: id, End: n}})
+			require.NoError(t, err)
+			for _, e := range evs {
+				all = append(all, e.Clone())
+			}
+			tokens++
+			rest = rest[n:]
+		}
+		evs, err := p.Close(nil)
+		require.NoError(t, err)
+		all = append(all, evs...)
+		if d := cmp.Diff(c.want, assembled(all)); d != "" {
+			t.Fatalf("%s/%s by token (-want +got):\n%s", c.family, c.name, d)
+		}
+		counted := int32(0)
+		for _, e := range all {
+			counted += e.Tokens
+		}
+		require.LessOrEqual(t, counted, tokens)
+	}
+}
+
 func TestLimits(t *testing.T) {
 	t.Run("calls", func(t *testing.T) {
 		p, err := parsers.New("hermes", &parsers.Options{Limits: parsers.Limits{Calls: 3}})

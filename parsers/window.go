@@ -52,6 +52,11 @@ func (p *Parser) rebase() {
 
 // note queues the tokens of a chunk that follows held bytes.
 func (p *Parser) note(tokens []Token, held, size int) {
+	n := 0
+	for n < len(p.tokMarks) && p.tokMarks[n].end <= p.base {
+		n++ // behind start: nothing looks there again
+	}
+	p.tokMarks = p.tokMarks[:copy(p.tokMarks, p.tokMarks[n:])]
 	off := p.base + int64(held)
 	at := off
 	for _, t := range tokens {
@@ -113,22 +118,12 @@ func (p *Parser) is(m marker, from, to int) bool {
 			a, b := p.off(from), p.off(to)
 			for i := range p.tokMarks {
 				if t := &p.tokMarks[i]; t.id == id && t.off == a && t.end == b {
-					p.dropMarks(a)
 					return true
 				}
 			}
 		}
 	}
 	return !known // the vocabulary spells it with ordinary tokens
-}
-
-// dropMarks forgets marker tokens before offset off.
-func (p *Parser) dropMarks(off int64) {
-	n := 0
-	for n < len(p.tokMarks) && p.tokMarks[n].end <= off {
-		n++
-	}
-	p.tokMarks = p.tokMarks[:copy(p.tokMarks, p.tokMarks[n:])]
 }
 
 // find scans from pos for a marker of s. It returns the marker's number with mark and pos around it, or -1 with pos at
