@@ -73,12 +73,12 @@ func TestSegments(t *testing.T) {
 		{"normalized", []Segment{{"e", true}, {"\u0301<|im_end|>", false}, {"<|im_end|>", true}}, false, []uint32{id("<|im_end|>")}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var joined string
+			var joined strings.Builder
 			for _, s := range c.segs {
-				joined += s.Text
+				joined.WriteString(s.Text)
 			}
 			got := tok.AppendEncodeSegments(nil, c.segs)
-			if same := slices.Equal(got, tok.AppendEncode(nil, joined)); same != c.same {
+			if same := slices.Equal(got, tok.AppendEncode(nil, joined.String())); same != c.same {
 				t.Errorf("same as the joined text: %t, want %t", same, c.same)
 			}
 			var has []uint32

@@ -5,6 +5,7 @@ package bpe
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 )
 
 // MaxMerges is the largest number of merges a [Model] accepts.
@@ -166,10 +167,5 @@ func (m *Model) Reaches(id uint32) bool {
 	if m.ignore && m.self[id>>6]>>(id&63)&1 != 0 {
 		return true
 	}
-	for _, to := range m.to {
-		if to == id {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(m.to, id)
 }

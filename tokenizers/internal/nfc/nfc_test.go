@@ -58,7 +58,7 @@ func TestReference(t *testing.T) {
 	for _, m := range []map[string]string{facts.Single, facts.Pairs} {
 		for k, want := range m {
 			var in strings.Builder
-			for _, h := range strings.Fields(k) {
+			for h := range strings.FieldsSeq(k) {
 				n, err := strconv.ParseUint(h, 16, 32)
 				if err != nil {
 					t.Fatal(err)

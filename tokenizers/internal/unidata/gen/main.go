@@ -68,7 +68,7 @@ func parseFacts() (*facts, error) {
 			continue
 		}
 		var nums []int
-		for _, s := range strings.Split(w[1], "..") {
+		for s := range strings.SplitSeq(w[1], "..") {
 			n, err := strconv.ParseInt(s, 16, 32)
 			if err != nil {
 				return nil, err
@@ -202,9 +202,10 @@ func generate(classes map[string][][2]int) ([]byte, error) {
 	writeInts(&w, "decKeys", "rune", keys)
 	writeInts(&w, "decOff", "uint16", off)
 	fmt.Fprintf(&w, "const decText = %s\n\n", quote(text))
-	var from, to []int
+	var from []uint64
+	var to []int
 	for _, p := range pairs {
-		from = append(from, p.a<<21|p.b)
+		from = append(from, uint64(p.a)<<21|uint64(p.b))
 		to = append(to, p.to)
 	}
 	writeInts(&w, "compPairs", "uint64", from)
@@ -268,7 +269,7 @@ func writeRanges(w *bytes.Buffer, name string, r [][2]int) {
 	w.WriteString("\n}\n\n")
 }
 
-func writeInts(w *bytes.Buffer, name, typ string, v []int) {
+func writeInts[T int | uint64](w *bytes.Buffer, name, typ string, v []T) {
 	fmt.Fprintf(w, "var %s = [...]%s{", name, typ)
 	for i, x := range v {
 		if i%12 == 0 {
