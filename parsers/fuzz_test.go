@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weft-go/weft/parsers"
+	"github.com/weft-go/weft/protocols/event"
 )
 
 // fragments are what random output of a family is made of: its markers, whole and cut, and what stands between them.
@@ -107,3 +108,86 @@ func FuzzHermes(f *testing.F)     { fuzz(f, "hermes") }
 func FuzzQwen3Coder(f *testing.F) { fuzz(f, "qwen3_coder") }
 func FuzzHarmony(f *testing.F)    { fuzz(f, "harmony") }
 func FuzzKimiK3(f *testing.F)     { fuzz(f, "kimi_k3") }
+
+// TestRandomTokens puts tokens together at random, markers and look-alikes of them, and compares one chunk of all with a
+// chunk per token and with chunks that cut tokens.
+func TestRandomTokens(t *testing.T) {
+	rounds := 600
+	if testing.Short() || raceEnabled {
+		rounds = 100
+	}
+	for _, family := range parsers.Default().Names() {
+		t.Run(family, func(t *testing.T) {
+			g, _ := parsers.Default().Lookup(family)
+			vocab := map[string]uint32{}
+			for i, m := range g.Markers() {
+				if m.Token {
+					vocab[m.Text] = uint32(1000 + i)
+				}
+			}
+			frags := fragments(t, family)
+			for seed := range uint64(rounds) {
+				r := rand.New(rand.NewPCG(seed, 4))
+				var pieces []string
+				var toks []parsers.Token
+				var text string
+				for range 1 + r.IntN(14) {
+					f := frags[r.IntN(len(frags))]
+					id := uint32(1)
+					if v, ok := vocab[f]; ok && r.IntN(4) > 0 {
+						id = v
+					}
+					pieces = append(pieces, f)
+					text += f
+					toks = append(toks, parsers.Token{ID: id, End: len(text)})
+				}
+				opt := parsers.Options{Tools: tools(), Start: parsers.Start(r.IntN(3)), TokenID: func(m string) (uint32, bool) {
+					id, ok := vocab[m]
+					return id, ok
+				}}
+				p, err := parsers.New(family, &opt)
+				if err != nil {
+					t.Fatal(err)
+				}
+				feed := func(chunks [][]parsers.Token) string {
+					p.Reset()
+					var all []event.Event
+					from, total := 0, int32(0)
+					for _, c := range chunks {
+						to := c[len(c)-1].End
+						var local []parsers.Token
+						for _, k := range c {
+							local = append(local, parsers.Token{ID: k.ID, End: k.End - from})
+						}
+						evs, err := p.FeedTokens(nil, []byte(text[from:to]), local)
+						if err != nil {
+							t.Fatal(err)
+						}
+						for _, e := range evs {
+							all = append(all, e.Clone())
+							total += e.Tokens
+						}
+						from = to
+					}
+					evs, err := p.Close(nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					all = append(all, evs...)
+					checkPromises(t, text, all)
+					if total > int32(len(toks)) {
+						t.Fatalf("%d of %d tokens counted", total, len(toks))
+					}
+					return assembled(all)
+				}
+				var single [][]parsers.Token
+				for i := range toks {
+					single = append(single, toks[i:i+1])
+				}
+				if d := cmp.Diff(feed([][]parsers.Token{toks}), feed(single)); d != "" {
+					t.Fatalf("%s, tokens %q %v (-at once +one by one):\n%s", family, pieces, toks, d)
+				}
+			}
+		})
+	}
+}
