@@ -271,7 +271,9 @@ func TestTickets(t *testing.T) {
 					tk.Cancel(now)
 				}
 			},
-			"time": func(t *rapid.T) { now = now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(t, "ms")) * time.Millisecond) },
+			"time": func(t *rapid.T) {
+				now = now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(t, "ms")) * time.Millisecond)
+			},
 		})
 		for _, tk := range all {
 			tk.Cancel(now)

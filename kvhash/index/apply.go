@@ -28,6 +28,10 @@ func (x *Index) Apply(id WorkerID, ev *kvevent.Event) Result {
 	if w == nil {
 		return Result{Ignored: len(ev.BlockHashes)}
 	}
+	return x.apply(id, w, ev)
+}
+
+func (x *Index) apply(id WorkerID, w *worker, ev *kvevent.Event) Result {
 	w.heard = true
 	switch ev.Kind {
 	case kvevent.Stored:

@@ -29,3 +29,31 @@ func ExampleIndex() {
 	// worker 0 holds 2 of 3 blocks, exact
 	// 0 workers after the first block is gone
 }
+
+func ExampleFeed() {
+	x := index.New(2, nil)
+	a := x.AddWorker(index.Key{Instance: "engine-a"})
+	feed := x.Feed(a, nil)
+	report := func() {
+		s, _ := x.State(a)
+		fmt.Println(s.Blocks, "blocks,", s.Trust)
+	}
+
+	first := kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, TokenIDs: []uint32{10, 11}}
+	second := kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{2}, Parent: 1, HasParent: true, TokenIDs: []uint32{12, 13}}
+	third := kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{3}, Parent: 2, HasParent: true, TokenIDs: []uint32{14, 15}}
+
+	feed.Push(kvevent.Batch{Seq: 0, Events: []kvevent.Event{first}})
+	report()
+	feed.Push(kvevent.Batch{Seq: 2, Events: []kvevent.Event{third}}) // batch 1 did not arrive
+	report()
+	if n := feed.Need(); n.Kind == kvevent.ReplayFrom {
+		feed.Replay(kvevent.Batch{Seq: n.Seq, Events: []kvevent.Event{second}}) // asked from the engine
+		feed.ReplayDone()
+	}
+	report()
+	// Output:
+	// 1 blocks, exact
+	// 1 blocks, degraded
+	// 3 blocks, exact
+}

@@ -274,6 +274,37 @@ func TestTrust(t *testing.T) {
 	require.False(t, ok)
 }
 
+func TestFeed(t *testing.T) {
+	x := fleet(1)
+	f := x.Feed(0, nil)
+	batch := func(seq uint64, ev *kvevent.Event) kvevent.Batch {
+		return kvevent.Batch{Seq: seq, Events: []kvevent.Event{*ev}}
+	}
+	look := func() string {
+		s, _ := x.State(0)
+		return fmt.Sprintf("%s %s %v", depths(x, "abab"), s.Trust, f.Need())
+	}
+	f.Push(batch(0, stored("a", 0, 0)))
+	require.Equal(t, "0:1 exact {0 0}", look())
+	f.Push(batch(4, stored("abab", 3, 0)))
+	require.Equal(t, "0:1 degraded {1 1}", look())
+	f.ReplayDone()
+	require.Equal(t, "0:1 degraded {2 1}", look())
+	f.GiveUp()
+	require.Equal(t, "0:1 degraded {0 0}", look(), "the last block is an orphan")
+	f.Push(batch(7, stored("ababb", 4, 0)))
+	f.Snapshot(6, []kvevent.Event{*stored("abab", 0, 0)})
+	require.Equal(t, "0:4 exact {0 0}", look())
+	require.Equal(t, "0:5", depths(x, "ababb"), "the held batch went on top")
+	f.Push(batch(0, stored("b", 0, 0)))
+	require.Equal(t, " exact {0 0}", look(), "the engine was restarted")
+	require.Equal(t, "0:1", depths(x, "b"))
+	x.RemoveWorker(0)
+	f.Push(batch(1, stored("ab", 0, 0)))
+	f.Snapshot(2, nil)
+	require.Zero(t, x.Len())
+}
+
 // Workers beyond one word of bits, and beyond what a lookup keeps on its stack.
 func TestManyWorkers(t *testing.T) {
 	x := fleet(3)

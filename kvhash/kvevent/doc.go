@@ -16,7 +16,7 @@
 //
 // [Event] and [Batch] are the form in memory. [Ingest] follows the sequence of one rank: it drops duplicates, notices gaps and
 // restarts, holds back what came too early, and says what to fetch ([Need]). It moves no bytes: a transport hands it batches and
-// does the fetching.
+// does the fetching. Package index has a Feed that puts what comes out into an index.
 //
 // Decoders of the forms on the wire (vLLM and SGLang over ZMQ as msgpack arrays or maps, TensorRT-LLM, Dynamo) are not part of this
 // package yet. They fill the same Event; fields that a form does not have stay zero.

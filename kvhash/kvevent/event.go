@@ -101,7 +101,8 @@ type Event struct {
 	Objects [][]uint64
 	// LoRA is the adapter's name, "" for the base model (Stored).
 	LoRA string
-	// Namespace is the cache salt of the request, "" for none (Stored).
+	// Namespace is the cache salt of the request, "" for none (Stored). It names every block: where an engine says it only with the
+	// first block of a prompt, the decoder adds it to the events that continue the prompt.
 	Namespace string
 }
 

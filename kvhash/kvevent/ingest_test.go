@@ -57,7 +57,7 @@ func TestIngest(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			in := kvevent.NewIngest(&kvevent.IngestOptions{MaxHeld: 4})
 			var out []kvevent.Batch
-			for _, word := range strings.Fields(tt.script) {
+			for word := range strings.FieldsSeq(tt.script) {
 				var n uint64
 				var at int64
 				b := kvevent.Batch{}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -185,13 +186,13 @@ func TestErrors(t *testing.T) {
 
 func TestRoundRobin(t *testing.T) {
 	v := view(cached(0), with(cached(0), func(w *policy.Worker) { w.Health = policy.Down }), cached(0))
-	var got string
+	var got strings.Builder
 	for v.Turn = range 5 {
 		d, err := policy.RoundRobin{}.Decide(v, &policy.Request{}, nil, now)
 		require.NoError(t, err)
-		got += d.Key.Instance
+		got.WriteString(d.Key.Instance)
 	}
-	require.Equal(t, "acaca", got)
+	require.Equal(t, "acaca", got.String())
 }
 
 // Among equals the two choices of a random pair go to the one that holds less, so the one that holds most is never taken, and each of the

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import "github.com/weft-go/weft/kvhash/kvevent"
+
+// Feed keeps one worker of an index up to date from the batches its engine publishes. It is a [kvevent.Ingest] whose batches go into
+// the index, and its trust with them: while batches are missing, lookups say Degraded and why.
+//
+// After each call, [Feed.Need] says what to fetch. One goroutine at a time.
+type Feed struct {
+	index  *Index
+	worker WorkerID
+	in     *kvevent.Ingest
+	ready  []kvevent.Batch
+}
+
+// Feed returns a feed of the worker, which expects batch 0. nil options mean the defaults. There must be one feed for each worker.
+func (x *Index) Feed(id WorkerID, o *kvevent.IngestOptions) *Feed {
+	return &Feed{index: x, worker: id, in: kvevent.NewIngest(o)}
+}
+
+// Push applies a batch of the live stream, or holds it while earlier ones are missing. b is not retained.
+func (f *Feed) Push(b kvevent.Batch) { f.apply(f.in.Push(f.ready[:0], b)) }
+
+// Replay applies a batch of the answer to a replay request. b is not retained.
+func (f *Feed) Replay(b kvevent.Batch) { f.apply(f.in.Replay(f.ready[:0], b)) }
+
+// ReplayDone says that the replay is over, refused or too slow.
+func (f *Feed) ReplayDone() {
+	f.in.ReplayDone()
+	f.apply(f.ready[:0])
+}
+
+// Snapshot replaces what the worker holds by what the events store, in one step that no lookup sees half of. They are the state after
+// batch seq.
+func (f *Feed) Snapshot(seq uint64, events []kvevent.Event) {
+	f.index.replace(f.worker, events)
+	f.apply(f.in.Snapshot(f.ready[:0], seq))
+}
+
+// GiveUp goes on without what is missing.
+func (f *Feed) GiveUp() { f.apply(f.in.GiveUp(f.ready[:0])) }
+
+// Need returns what is missing now.
+func (f *Feed) Need() kvevent.Need { return f.in.Need() }
+
+// apply applies batches that are ready. When one was lost, lookups learn it before they see what came after; when the gap is closed,
+// they see what closed it first.
+func (f *Feed) apply(ready []kvevent.Batch) {
+	t, why := f.in.Trust()
+	if t != kvevent.Exact {
+		f.index.SetTrust(f.worker, t, why)
+	}
+	for i := range ready {
+		f.index.ApplyBatch(f.worker, &ready[i])
+	}
+	if t == kvevent.Exact {
+		f.index.SetTrust(f.worker, t, why)
+	}
+	clear(ready) // they hold the memory of others
+	f.ready = ready[:0]
+}
+
+// replace clears the worker and applies events, under one lock.
+func (x *Index) replace(id WorkerID, events []kvevent.Event) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	w := x.worker(id)
+	if w == nil {
+		return
+	}
+	x.clear(id, w)
+	for i := range events {
+		x.apply(id, w, &events[i])
+	}
+}
