@@ -83,11 +83,8 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	if c.req, err = c.api.decode(body, &block.Limits{Body: int(g.opt.MaxBody)}); err != nil {
 		return err
 	}
-	if !g.knows(c.req.Model()) {
-		return apierr.ModelNotFound(c.req.Model())
-	}
-	if n := c.req.Sampling().N; n != nil && *n != 1 {
-		return &apierr.Error{Why: event.Invalid, Param: "n", Code: apierr.CodeUnsupported, Message: "Only one answer per request is offered."}
+	if err := g.check(c.req); err != nil {
+		return err
 	}
 	fam, err := g.families.get(r.Header.Get("X-Weft-Tool-Call-Parser"))
 	if err != nil {
@@ -118,6 +115,26 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
+// check refuses what the gateway cannot serve, beyond what decoding refuses.
+func (g *Gateway) check(r *block.Request) error {
+	invalid := func(param, code, message string) error {
+		return &apierr.Error{Why: event.Invalid, Param: param, Code: code, Message: message}
+	}
+	if !g.knows(r.Model()) {
+		return apierr.ModelNotFound(r.Model())
+	}
+	if len(r.Turns()) == 0 {
+		return invalid("messages", "", "The conversation is empty.")
+	}
+	if n, ok := r.MaxTokens(); ok && n < 1 {
+		return invalid("max_tokens", "", "The limit of output tokens must be at least 1.")
+	}
+	if n := r.Sampling().N; n != nil && *n != 1 {
+		return invalid("n", apierr.CodeUnsupported, "Only one answer per request is offered.")
+	}
+	return nil
+}
+
 // kwargs returns the arguments of the chat template: what the client gave, else whether it wants reasoning.
 func (c *call) kwargs() []byte {
 	if k := c.req.Field("chat_template_kwargs"); k != nil {
@@ -132,7 +149,7 @@ func (c *call) kwargs() []byte {
 // maxTokens returns how many tokens the engine may write: what was asked for, as far as the model's window allows.
 func (c *call) maxTokens() int64 {
 	room := int64(c.g.opt.MaxModelLen - len(c.prompt))
-	if n, ok := c.req.MaxTokens(); ok && n > 0 {
+	if n, ok := c.req.MaxTokens(); ok {
 		return min(n, room)
 	}
 	return room
@@ -270,6 +287,9 @@ func (c *call) pump(ctx context.Context, send func(...event.Event) error) error 
 func (c *call) parse(st *step) (err error) {
 	c.text, c.tokens = append(c.text[:0], st.text...), c.tokens[:0]
 	if len(st.ids) == 0 {
+		if st.text != "" {
+			c.usage.Output++ // a guess, until the engine says
+		}
 		c.events, err = c.parser.Feed(c.events[:0], c.text)
 		return err
 	}

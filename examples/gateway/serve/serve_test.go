@@ -157,6 +157,13 @@ func TestRefusedRequests(t *testing.T) {
 				{"not an object", `[1]`, nil, 400, invalid, ""},
 				{"duplicate key", `{"model":"m","model":"m"}`, nil, 400, invalid, "model"},
 				{"unknown model", with("model", "gpt-7"), nil, 404, notFound, "gpt-7"},
+				{"empty", object{"model": "m", "messages": []any{}, "input": []any{}}, nil, 400, invalid, "empty"},
+				{"nothing", object{"model": "m"}, nil, 400, invalid, ""},
+				{"no output", func() object {
+					b := a.body("x", true)
+					b["max_tokens"], b["max_output_tokens"] = 0, 0
+					return b
+				}(), nil, 400, invalid, "at least 1"},
 				{"unknown family", a.body("x", true), []string{"X-Weft-Tool-Call-Parser", "klingon"}, 400, invalid, "klingon"},
 				{"body too large", with("model", strings.Repeat("m", 30000)), nil, 413, tooLarge, "20000"},
 				{"compressed", a.body("x", true), []string{"Content-Encoding", "zstd"}, 415, invalid, "ompressed"},
