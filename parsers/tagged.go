@@ -154,7 +154,7 @@ func (p *Parser) closing() bool {
 				p.start = p.pos
 			}
 		}
-		if p.pos < len(p.win) && p.win[p.pos] == '{' {
+		if p.pos < len(p.win) && p.win[p.pos] == '{' && p.pos-p.start <= maxBlank {
 			p.start = p.pos
 			if !p.beginCall(p.pos) {
 				return false
