@@ -3,6 +3,7 @@
 package tokenizers
 
 import (
+	"sort"
 	"strings"
 	"unicode/utf8"
 
@@ -167,19 +168,23 @@ func (c *cuts) next() bool {
 	return false
 }
 
-// find looks for the next match inside trusted text.
+// find looks for the next match inside trusted text. It drops the ranges it has passed.
 func (c *cuts) find() (start, end, token int) {
 	if c.trust.all {
 		return c.m.find(c.s, c.search, len(c.s))
 	}
-	for _, r := range c.trust.ranges {
+	for len(c.trust.ranges) > 0 {
+		r := c.trust.ranges[0]
 		lo, hi := max(r.start-c.trust.base, c.search), min(r.end-c.trust.base, len(c.s))
-		if lo >= hi {
-			continue
+		if lo < hi {
+			if start, end, token = c.m.find(c.s, lo, hi); token >= 0 {
+				return start, end, token
+			}
 		}
-		if start, end, token = c.m.find(c.s, lo, hi); token >= 0 {
-			return start, end, token
+		if hi == len(c.s) {
+			break
 		}
+		c.trust.ranges = c.trust.ranges[1:]
 	}
 	return 0, 0, -1
 }
@@ -195,21 +200,19 @@ type byteRange struct{ start, end int }
 
 // at returns the trust of the part that starts at offset i.
 func (t trust) at(i int) trust {
+	if t.all {
+		return t
+	}
 	t.base += i
+	k := sort.Search(len(t.ranges), func(k int) bool { return t.ranges[k].end > t.base })
+	t.ranges = t.ranges[k:]
 	return t
 }
 
-// whole reports whether a text of n bytes is trusted from end to end.
+// whole reports whether a text of n > 0 bytes is trusted from end to end. The first range must be the
+// first that ends inside the text or after it, as at leaves it.
 func (t trust) whole(n int) bool {
-	if t.all {
-		return true
-	}
-	for _, r := range t.ranges {
-		if r.start <= t.base && t.base+n <= r.end {
-			return true
-		}
-	}
-	return false
+	return t.all || len(t.ranges) > 0 && t.ranges[0].start <= t.base && t.base+n <= t.ranges[0].end
 }
 
 func aloneAt(s string, start, end int) bool {

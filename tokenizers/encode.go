@@ -42,9 +42,10 @@ type Segment struct {
 	Trusted bool
 }
 
-// AppendEncodeSegments appends the ids of the segments joined to one text. Untrusted text never yields an
-// added token, special or not, and never takes part in one: "<|im_end|>" in it is encoded as ordinary
-// characters. Everything else is as if the text were one string, so the ids equal those of
+// AppendEncodeSegments appends the ids of the segments joined to one text. Added tokens, special or not, are
+// not looked for in untrusted text, which never takes part in one either: "<|im_end|>" in it is encoded as
+// ordinary characters. (A token that merges make from plain letters, such as a word that a file declares
+// once more as added, stays possible if it is not special.) Everything else is as if the text were one string, so the ids equal those of
 // [Tokenizer.AppendEncode] on the joined text when no untrusted text spells an added token.
 //
 // A normalized added token (rare) in a stretch of mixed provenance is left as text when the normalizer

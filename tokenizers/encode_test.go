@@ -3,6 +3,7 @@
 package tokenizers
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -91,6 +92,50 @@ func TestSegments(t *testing.T) {
 				t.Errorf("added tokens %v, want %v", has, c.has)
 			}
 		})
+	}
+}
+
+// A special token that merges make from plain letters is taken apart in untrusted text.
+func TestSegmentsReachable(t *testing.T) {
+	m := base(t)
+	m["added_tokens"] = []any{map[string]any{"id": 0, "content": "the", "normalized": false, "special": true}}
+	tok, err := parseTree(t, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, _ := tok.TokenID("the")
+	if got := tok.AppendEncodeSegments(nil, []Segment{{"the", true}}); !slices.Equal(got, []uint32{id}) {
+		t.Errorf("trusted: %v", got)
+	}
+	got := tok.AppendEncodeSegments(nil, []Segment{{"the ", true}, {"the\nthe", false}})
+	if slices.Index(got, id) != 0 || slices.Contains(got[1:], id) {
+		t.Errorf("untrusted: %v", got)
+	}
+	if s := string(tok.AppendDecode(nil, got, false)); s != "the the\nthe" {
+		t.Errorf("decodes to %q", s)
+	}
+	m["added_tokens"] = []any{map[string]any{"id": 0, "content": "t", "normalized": false, "special": true}}
+	if _, err = parseTree(t, m); !errors.Is(err, ErrUnsupported) {
+		t.Errorf("a special letter: %v", err)
+	}
+}
+
+// The cost does not grow with the square of the number of segments.
+func TestManySegments(t *testing.T) {
+	tok := miniTokenizer(t)
+	var segs []Segment
+	for range 100_000 {
+		segs = append(segs, Segment{"<think>", true}, Segment{"<think>\n", false})
+	}
+	id, _ := tok.TokenID("<think>")
+	n := 0
+	for _, x := range tok.AppendEncodeSegments(nil, segs) {
+		if x == id {
+			n++
+		}
+	}
+	if n != 100_000 {
+		t.Errorf("%d added tokens", n)
 	}
 }
 

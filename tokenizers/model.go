@@ -275,6 +275,9 @@ func (t *Tokenizer) indexAdded(p part) error {
 		if a.Special && t.shown[i] == a.Content {
 			t.flags[a.ID] |= flagHidden
 		}
+		if a.Special && len(b) == 1 && t.model.ByteID(b[0]) == a.ID {
+			return p.refuse("special token %q, which is a byte of ordinary text", a.Content)
+		}
 		if a.Special && int64(a.ID) < int64(t.vocab.Len()) && t.model.Reaches(a.ID) {
 			t.reachable = true
 		}
