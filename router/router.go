@@ -174,6 +174,7 @@ func (r *Router) Place(req *Request, now time.Time) (*Ticket, error) {
 		return nil, fmt.Errorf("router: %w: %d by %s", ErrBadDecision, d.Worker, r.opt.Policy.Name())
 	}
 	r.turn++
+	d.Key, d.Policy = r.workers[i].info.Key, cmp.Or(d.Policy, r.opt.Policy.Name())
 	return r.reserve(r.workers[i], &v.Workers[i], req, d, now), nil
 }
 

@@ -35,6 +35,6 @@
 // # Cost
 //
 // A lookup takes 5 to 50 ns for each block that any worker shares with the prompt, and does not allocate if dst has room (beyond 4,096
-// workers it allocates twice). A stored block takes some 200 to 400 ns. A block takes about 70 bytes for each 64 workers, a
-// residency about 25 bytes more. One lock serves all: readers share it, each event takes it alone.
+// workers it allocates three times). A stored or removed block takes 200 to 500 ns. A residency takes 75 to 140 bytes, less the more
+// workers share a block. One lock serves all: readers share it, each event takes it alone.
 package index

@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -28,10 +30,6 @@ func TestWorkloads(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long")
 	}
-	dir := os.Getenv("WEFT_SHARED")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared")
-	}
 	names := []string{"conv_n16_bs64", "agent_n16_bs64"} // WEFT_WORKLOADS=all for all eight
 	if os.Getenv("WEFT_WORKLOADS") == "all" {
 		names = names[:0]
@@ -41,14 +39,57 @@ func TestWorkloads(t *testing.T) {
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
-			raw, err := os.ReadFile(filepath.Join(dir, "kv", "workloads", name+".kvw"))
+			raw, err := os.ReadFile(filepath.Join(shared(), "kv", "workloads", name+".kvw"))
 			if err != nil {
 				t.Skip("no workload: set WEFT_SHARED")
 			}
-			w := newWorkload(t, raw)
-			require.Equal(t, checksums[name], w.run(t))
+			sum, x := newWorkload(t, raw).run(t)
+			require.Equal(t, checksums[name], sum)
+			for i := range x.AppendStates(nil) {
+				x.RemoveWorker(index.WorkerID(i))
+			}
+			require.Zero(t, x.Len())
 		})
 	}
+}
+
+// BenchmarkWorkload measures the small workloads. Reading the file is part of the time, a few ns for each block.
+func BenchmarkWorkload(b *testing.B) {
+	for _, name := range []string{"conv_n16_bs64", "agent_n16_bs64", "agent_n64_bs16"} {
+		b.Run(name, func(b *testing.B) {
+			raw, err := os.ReadFile(filepath.Join(shared(), "kv", "workloads", name+".kvw"))
+			if err != nil {
+				b.Skip("no workload: set WEFT_SHARED")
+			}
+			w := newWorkload(b, raw)
+			var total time.Duration
+			var heap, held int
+			for b.Loop() {
+				var before, after runtime.MemStats
+				runtime.GC()
+				runtime.ReadMemStats(&before)
+				start := time.Now()
+				_, x := w.run(b)
+				total += time.Since(start)
+				runtime.GC()
+				runtime.ReadMemStats(&after)
+				heap, held = int(after.HeapAlloc)-int(before.HeapAlloc), 0
+				for _, s := range x.AppendStates(nil) {
+					held += s.Blocks
+				}
+			}
+			b.ReportMetric(float64(w.queryTime.Nanoseconds())/1e3/float64(w.queries), "us/query")
+			b.ReportMetric(float64((total-w.queryTime).Nanoseconds())/float64(w.blocks), "ns/event-block")
+			b.ReportMetric(float64(heap)/float64(held), "B/residency")
+		})
+	}
+}
+
+func shared() string {
+	if dir := os.Getenv("WEFT_SHARED"); dir != "" {
+		return dir
+	}
+	return filepath.Join("..", "..", "..", "shared")
 }
 
 // workload plays a KVW1 file: one JSON line, then queries, stores and removals in order.
@@ -58,9 +99,12 @@ type workload struct {
 	parent         []int32 // by block id u: the id before it, -1 for none, -2 unknown
 	seq            []uint64
 	in             []byte
+	queries        int // done
+	queryTime      time.Duration
+	blocks         int // stored or removed
 }
 
-func newWorkload(t *testing.T, raw []byte) *workload {
+func newWorkload(t testing.TB, raw []byte) *workload {
 	head, ops, ok := bytes.Cut(raw, []byte("\n"))
 	require.True(t, ok)
 	var h struct {
@@ -130,8 +174,9 @@ func local(u int32) uint64 {
 	return z ^ z>>31
 }
 
-func (w *workload) run(t *testing.T) (sum int64) {
-	x := index.New(w.block, nil)
+// run plays the operations and returns the sum of depths.
+func (w *workload) run(t testing.TB) (sum int64, x *index.Index) {
+	x = index.New(w.block, nil)
 	for i := range w.workers {
 		x.AddWorker(index.Key{Instance: "engine", DPRank: uint32(i)})
 	}
@@ -144,7 +189,10 @@ func (w *workload) run(t *testing.T) (sum int64) {
 		case 0:
 			list = w.list(list[:0])
 			ev.BlockHashes = w.hashes(ev.BlockHashes[:0], list)
+			start := time.Now()
 			matches = x.Match(matches[:0], ev.BlockHashes)
+			w.queryTime += time.Since(start)
+			w.queries++
 			for _, m := range matches {
 				sum += int64(m.Depth)
 			}
@@ -162,17 +210,23 @@ func (w *workload) run(t *testing.T) (sum int64) {
 				ev.LocalHashes = append(ev.LocalHashes, local(u))
 			}
 			r := x.Apply(id, &ev)
-			require.Zero(t, r.Parked+r.Ignored)
+			if r.Parked+r.Ignored > 0 {
+				t.Fatalf("%+v", r)
+			}
+			w.blocks += len(list)
 		case 2:
 			id := index.WorkerID(w.uvarint())
 			list = w.list(list[:0])
 			ev.Kind = kvevent.Removed
 			ev.BlockHashes = w.hashes(ev.BlockHashes[:0], list)
 			r := x.Apply(id, &ev)
-			require.Equal(t, len(list), r.Removed)
+			if r.Removed != len(list) {
+				t.Fatalf("%+v", r)
+			}
+			w.blocks += len(list)
 		}
 	}
-	return sum
+	return sum, x
 }
 
 func (w *workload) hashes(dst []uint64, list []int32) []uint64 {
