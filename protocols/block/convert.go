@@ -2,6 +2,8 @@
 
 package block
 
+import "github.com/weft-go/weft/protocols/internal/jsonscan"
+
 // EncodeOptions are for encoding to a named API. nil is all defaults.
 type EncodeOptions struct {
 	// Strict makes a conversion that loses something fail with a *[LossError].
@@ -30,8 +32,8 @@ func Convert(dst []byte, r *Request, d Dialect, opt *EncodeOptions,
 	return out, losses, nil
 }
 
-// modelled names the top-level members that Params, Turns and Tools cover, per API, and those that say nothing about
-// the answer.
+// modelled names the top-level members that Params, Turns and Tools cover, per API, and those that say nothing to a
+// model.
 var modelled = [...]map[string]bool{
 	Chat: set("model", "messages", "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options",
 		"max_tokens", "max_completion_tokens", "temperature", "top_p", "min_p", "top_k", "seed", "n",
@@ -53,15 +55,63 @@ func set(names ...string) map[string]bool {
 	return m
 }
 
-// loseFields records the top-level members of a body that no conversion carries.
+// inner names the members of messages, items and blocks that the view covers or that say nothing to a model, per API.
+var inner = [...]map[string]bool{
+	Chat: set("role", "content", "name", "reasoning_content", "reasoning", "refusal", "tool_calls", "tool_call_id", "type",
+		"text", "image_url", "video_url", "audio_url", "input_audio", "file", "id", "function", "custom", "function_call",
+		"index", "cache_control", "prompt_cache_breakpoint"),
+	Responses: set("type", "id", "role", "content", "status", "text", "refusal", "image_url", "file_id", "file_url",
+		"file_data", "filename", "detail", "input_audio", "summary", "encrypted_content", "call_id", "name", "namespace",
+		"arguments", "input", "output", "logprobs", "prompt_cache_breakpoint"),
+	Messages: set("role", "content", "type", "text", "thinking", "signature", "data", "id", "name", "input", "tool_use_id",
+		"is_error", "source", "title", "cache_control", "tool_name", "file_id"),
+}
+
+// loseFields records the members of a body that no conversion carries: at the top, and inside turns and blocks.
 func (r *Request) loseFields(lose Lose) {
 	if r.doc == nil {
 		return
 	}
-	known := modelled[r.API()]
-	root := r.doc.Root()
-	for m := root.First(); m.Exists(); m = root.Next(m) {
-		if key := m.Key(); !known[key] && !m.IsNull() {
+	loseMembers(r.doc.Root(), modelled[r.API()], lose)
+	known := inner[r.API()]
+	for i := range r.view.Turns {
+		t := &r.view.Turns[i]
+		first, last := ValueOf(t.At), LastOf(t.At)
+		if first.Kind() == jsonscan.Object {
+			for v, list := first, first.Parent(); v.Exists(); v = list.Next(v) {
+				loseMembers(v, known, lose)
+				if v == last {
+					break
+				}
+			}
+		}
+		loseInner(t.Blocks, first.Index(), last.Index(), known, lose)
+	}
+}
+
+// loseInner is loseFields for blocks whose objects are not among the items first to last themselves.
+func loseInner(list []Block, first, last int, known map[string]bool, lose Lose) {
+	for i := range list {
+		b := &list[i]
+		v := ValueOf(b.At)
+		item := v.Parent().Kind() == jsonscan.Array && v.Index() >= first && v.Index() <= last && !v.Parent().KeyIs("content") &&
+			!v.Parent().KeyIs("tool_calls") && !v.Parent().KeyIs("output")
+		if b.Kind != Unknown && b.Kind != ServerItem && !item {
+			loseMembers(v, known, lose)
+		}
+		loseInner(b.Content, first, last, known, lose)
+	}
+}
+
+// loseMembers records the members of v that are not known and not empty.
+func loseMembers(v jsonscan.Value, known map[string]bool, lose Lose) {
+	for m := v.First(); m.Exists() && v.Kind() == jsonscan.Object; m = v.Next(m) {
+		if known[m.Key()] {
+			continue
+		}
+		switch string(m.Raw()) {
+		case "null", "false", `""`, "[]", "{}":
+		default:
 			lose(m.Path(), "no counterpart in the other API")
 		}
 	}

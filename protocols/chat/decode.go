@@ -212,11 +212,17 @@ func (r reqReader) assistant(m jsonscan.Value) []block.Block {
 	reasoning, calls := reasoningOf(m), r.List(m.Get("tool_calls"))
 	content := r.Content(m.Get("content"), r.part)
 	refusal := m.Get("refusal")
-	n := len(content) + calls.Len() + 2
-	if reasoning.Kind() == jsonscan.Array {
+	n := calls.Len()
+	switch {
+	case reasoning.Kind() == jsonscan.Array:
 		n += reasoning.Len()
+	case !reasoning.IsNull():
+		n++
 	}
-	out := r.Blocks(m, n)
+	if !r.Count(m, n) {
+		return nil
+	}
+	out := r.Room(len(content) + n + 1)
 	var segment jsonscan.Value
 	think := func(v jsonscan.Value) {
 		if s := r.Str(v); s != "" {

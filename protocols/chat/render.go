@@ -71,6 +71,7 @@ func AppendMessages(dst []byte, r *block.Request, opt *RenderOptions) ([]byte, [
 		w.opt.ReasoningField = "reasoning_content"
 	}
 	turns := r.Turns()
+	w.merge(turns)
 	for i := 0; i < len(turns); {
 		switch turns[i].Role {
 		case block.RoleAssistant:
@@ -101,9 +102,12 @@ type renderer struct {
 	r      *block.Request
 	opt    RenderOptions
 	dst    []byte
-	n      int           // messages written
-	others bool          // a message of another role than system was written
-	calls  []block.Block // of the last assistant message
+	n      int            // messages written
+	others bool           // a message of another role than system was written
+	late   []block.Block  // system text that moves to the front
+	lead   int            // the turn that takes it, -1: none
+	calls  []block.Block  // of the last assistant message
+	index  map[string]int // call id → ordinal, where there are many calls
 	losses []block.Loss
 }
 
@@ -122,31 +126,55 @@ func (w *renderer) open(role string) wire.Obj {
 	return o
 }
 
+// asSystem reports whether a turn prints as a system message.
+func (w *renderer) asSystem(t *block.Turn) bool {
+	return t.Role == block.RoleSystem || t.Role == block.RoleDeveloper && !w.opt.KeepDeveloper
+}
+
+// merge collects late system text if it is to move to the front, and writes it there if no system message is.
+func (w *renderer) merge(turns []block.Turn) {
+	w.lead = -1
+	if w.opt.System != SystemMerge {
+		return
+	}
+	others := false
+	for i := range turns {
+		switch t := &turns[i]; {
+		case !w.asSystem(t):
+			others = others || t.Role != block.RoleDeveloper
+		case others:
+			w.late = append(w.late, t.Blocks...)
+			w.lose(t.At, "the place of system text, moved to the front")
+		case w.lead < 0:
+			w.lead = i
+		}
+	}
+	if w.lead < 0 && len(w.late) > 0 {
+		o := w.open("system")
+		o.Key("content")
+		o.Buf = w.content(o.Buf, w.late)
+		w.dst = o.Close()
+	}
+}
+
 func (w *renderer) system(turns []block.Turn, i int) {
 	t := &turns[i]
 	role := "system"
-	if t.Role == block.RoleDeveloper && w.opt.KeepDeveloper {
+	if !w.asSystem(t) {
 		role = "developer"
 	}
-	if w.others && role == "system" && w.opt.System == SystemMerge {
-		w.lose(t.At, "the place of system text, moved to the front")
-		return // the first system message has it
-	}
 	list := t.Blocks
-	switch {
-	case w.others && role == "system" && w.opt.System == SystemAsUser:
-		o := w.open("user")
-		o.Str("content", "<system-reminder>\n"+w.text(list, true)+"\n</system-reminder>")
-		w.dst = o.Close()
-		return
-	case w.n == 0 && w.opt.System == SystemMerge:
-		list = slices.Clone(list)
-		for k := range turns[i+1:] {
-			if late := &turns[i+1+k]; late.Role == block.RoleSystem || late.Role == block.RoleDeveloper && !w.opt.KeepDeveloper {
-				if slices.ContainsFunc(turns[i+1:i+1+k], notSystem) {
-					list = append(list, late.Blocks...)
-				}
-			}
+	if role == "system" {
+		switch {
+		case i == w.lead:
+			list = slices.Concat(list, w.late)
+		case w.others && w.opt.System == SystemMerge:
+			return // it stands in front
+		case w.others && w.opt.System == SystemAsUser:
+			o := w.open("user")
+			o.Str("content", "<system-reminder>\n"+w.text(list, true)+"\n</system-reminder>")
+			w.dst = o.Close()
+			return
 		}
 	}
 	o := w.open(role)
@@ -155,8 +183,6 @@ func (w *renderer) system(turns []block.Turn, i int) {
 	w.extra(&o, t)
 	w.dst = o.Close()
 }
-
-func notSystem(t block.Turn) bool { return t.Role != block.RoleSystem && t.Role != block.RoleDeveloper }
 
 // users writes one user turn, or a run of turns that continue after calls.
 func (w *renderer) users(turns []block.Turn) {
@@ -204,11 +230,17 @@ func (w *renderer) users(turns []block.Turn) {
 		w.extra(&o, &turns[i])
 		w.dst = o.Close()
 	}
-	w.calls = nil
+	w.calls, w.index = nil, nil
 }
 
 // order returns the ordinal of the call that a result answers, behind all calls if there is none.
 func (w *renderer) order(b *block.Block) int {
+	if w.index != nil {
+		if i, ok := w.index[b.CallID]; ok {
+			return i
+		}
+		return len(w.calls)
+	}
 	for i := range w.calls {
 		if w.calls[i].CallID == b.CallID {
 			return i
@@ -237,7 +269,7 @@ func (w *renderer) result(b *block.Block, content []block.Block) {
 
 func (w *renderer) assistant(t *block.Turn) {
 	w.others = true
-	w.calls = w.calls[:0]
+	w.calls, w.index = nil, nil
 	var content []block.Block
 	var reasoning []string
 	segments := []string{""}
@@ -282,6 +314,12 @@ func (w *renderer) assistant(t *block.Turn) {
 		o.Raw(w.opt.ReasoningField, wire.Array(raws))
 	default:
 		o.Str(w.opt.ReasoningField, joinNonEmpty(w.opt.Join, reasoning...))
+	}
+	if len(w.calls) > 16 {
+		w.index = make(map[string]int, len(w.calls))
+		for i := len(w.calls) - 1; i >= 0; i-- {
+			w.index[w.calls[i].CallID] = i
+		}
 	}
 	if len(w.calls) > 0 {
 		o.Key("tool_calls")

@@ -328,7 +328,7 @@ func (w *reqWriter) block(dst []byte, b *blk.Block) []byte {
 	case blk.ToolReference:
 		o.Str("type", "tool_reference")
 		o.Str("tool_name", b.Name)
-	case blk.Image, blk.Document, blk.File:
+	case blk.Image, blk.Document, blk.File, blk.Audio, blk.Video:
 		if !w.media(&o, b) {
 			w.cannot(b, "media that the Messages API cannot carry: "+b.Kind.String())
 			return dst
@@ -365,7 +365,7 @@ func (w *reqWriter) block(dst []byte, b *blk.Block) []byte {
 // media writes type and source.
 func (w *reqWriter) media(o *wire.Obj, b *blk.Block) bool {
 	m := b.Media
-	if m == nil {
+	if m == nil || b.Kind == blk.Audio || b.Kind == blk.Video {
 		return false
 	}
 	kind := "document"

@@ -245,15 +245,19 @@ func (r reqReader) joined(list jsonscan.Value) string {
 		return r.Str(list)
 	}
 	list = r.List(list)
-	text := ""
+	if first := list.First(); first.Exists() && !list.Next(first).Exists() {
+		return r.Str(first.Get("text"))
+	}
+	var b strings.Builder
 	for p := list.First(); p.Exists(); p = list.Next(p) {
-		if s := r.Str(p.Get("text")); text == "" {
-			text = s
-		} else if s != "" {
-			text += "\n\n" + s
+		if s := r.Str(p.Get("text")); s != "" {
+			if b.Len() > 0 {
+				b.WriteString("\n\n")
+			}
+			b.WriteString(s)
 		}
 	}
-	return text
+	return b.String()
 }
 
 func (r reqReader) part(v jsonscan.Value) block.Block {

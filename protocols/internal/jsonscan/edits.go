@@ -42,14 +42,9 @@ func (e *Edits) Replaced(v Value) bool {
 
 // Lost reports whether v lies inside a value that is replaced or deleted.
 func (e *Edits) Lost(v Value) bool {
-	inside := func(i int32) bool { return i < v.i && v.i < e.doc.nodes[i].next }
-	for i := range e.replace {
-		if inside(i) {
-			return true
-		}
-	}
-	for i := range e.deleted {
-		if inside(i) {
+	for v.i != 0 {
+		v = v.Parent()
+		if e.Replaced(v) {
 			return true
 		}
 	}
@@ -84,10 +79,6 @@ func (e *Edits) Insert(parent, before Value, raw []byte) {
 // SetMember gives the member name of obj the value raw: it replaces the value or adds the member at the end.
 func (e *Edits) SetMember(obj Value, name string, raw []byte) {
 	if v := obj.Get(name); v.Exists() {
-		if _, gone := e.deleted[v.i]; !gone {
-			e.Replace(v, raw)
-			return
-		}
 		delete(e.deleted, v.i)
 		e.Replace(v, raw)
 		return

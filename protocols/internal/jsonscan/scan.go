@@ -38,11 +38,13 @@ func (k Kind) String() string {
 	return "nothing"
 }
 
-// node is one value of a document. 0 <= keyOff <= keyEnd < off < end <= len(body); next > the node's own index.
+// node is one value of a document. 0 <= off < end <= len(body); of members 0 < keyOff <= keyEnd < off.
+// parent < the node's own index < next.
 type node struct {
 	off, end       int32 // the value
-	keyOff, keyEnd int32 // the member name without its quotes; 0, 0 outside objects
+	keyOff, keyEnd int32 // members: the name without its quotes; elements: the index, and 0
 	next           int32 // the first node behind this one's subtree
+	parent         int32 // the array or object around it, 0 for the root
 	kind           Kind
 	flags          uint8
 }
@@ -166,6 +168,9 @@ value:
 			}
 			f.node = int32(len(d.nodes))
 			cur.off, cur.kind = int32(i), Array
+			if top != nil {
+				cur.parent = top.node
+			}
 			if f.obj {
 				cur.kind = Object
 			}
@@ -210,6 +215,9 @@ value:
 			return s.failLimit(i, "too many values", "values", lim.Values)
 		}
 		cur.off, cur.end, cur.next = int32(i), int32(n), int32(len(d.nodes)+1)
+		if top != nil {
+			cur.parent = top.node
+		}
 		d.nodes = append(d.nodes, cur)
 	}
 	i = n
@@ -235,7 +243,7 @@ behind:
 				goto name
 			}
 			top.index++
-			cur = node{}
+			cur = node{keyOff: top.index}
 			goto value
 		case c == '}' && top.obj, c == ']' && !top.obj:
 		case top.obj:

@@ -108,6 +108,9 @@ func (v Value) Key() string {
 		return ""
 	}
 	n := &v.d.nodes[v.i]
+	if n.flags&flagMember == 0 {
+		return ""
+	}
 	raw := v.d.body[n.keyOff:n.keyEnd]
 	if n.flags&flagKeyEscaped == 0 {
 		return view(raw)
@@ -185,46 +188,30 @@ func (v Value) Float() (float64, bool) {
 	return f, err == nil
 }
 
-// Path returns the place of the value, for example messages[3].content[1]. It walks down from the root.
+// Path returns the place of the value, for example messages[3].content[1].
 func (v Value) Path() string {
 	if v.d == nil {
 		return ""
 	}
+	var up []int32
+	for i := v.i; i != 0; i = v.d.nodes[i].parent {
+		up = append(up, i)
+	}
 	var path []byte
-	for p := (Value{v.d, 0}); p.i != v.i; {
-		index := 0
-		c := p.First()
-		for c.Exists() && v.d.nodes[c.i].next <= v.i {
-			c = p.Next(c)
-			index++
-		}
-		if !c.Exists() {
-			break
-		}
-		if p.Kind() == Array {
-			path = AppendPathIndex(path, index)
+	for k := len(up) - 1; k >= 0; k-- {
+		if n := &v.d.nodes[up[k]]; n.flags&flagMember != 0 {
+			path = AppendPathKey(path, []byte(Value{v.d, up[k]}.Key()))
 		} else {
-			path = AppendPathKey(path, []byte(c.Key()))
+			path = AppendPathIndex(path, int(n.keyOff))
 		}
-		p = c
 	}
 	return string(path)
 }
 
-// Parent returns the array or object that holds the value, absent for the root. It walks down from the root.
+// Parent returns the array or object that holds the value, absent for the root.
 func (v Value) Parent() Value {
 	if v.d == nil || v.i == 0 {
 		return Value{}
 	}
-	p := Value{v.d, 0}
-	for {
-		c := p.First()
-		for c.Exists() && v.d.nodes[c.i].next <= v.i {
-			c = p.Next(c)
-		}
-		if !c.Exists() || c.i == v.i {
-			return p
-		}
-		p = c
-	}
+	return Value{v.d, v.d.nodes[v.i].parent}
 }

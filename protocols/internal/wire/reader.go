@@ -158,12 +158,25 @@ func (r *Reader) Raw(v jsonscan.Value) []byte {
 	return v.Raw()
 }
 
-// Blocks returns room for n blocks, counted against the limit.
-func (r *Reader) Blocks(v jsonscan.Value, n int) []block.Block {
+// Count counts n blocks against the limit.
+func (r *Reader) Count(v jsonscan.Value, n int) bool {
 	if r.blocks += n; r.blocks > r.lim.Blocks {
 		r.limit(v, "too many blocks", "blocks", r.lim.Blocks)
+		return false
+	}
+	return true
+}
+
+// Blocks returns room for n blocks, counted against the limit.
+func (r *Reader) Blocks(v jsonscan.Value, n int) []block.Block {
+	if !r.Count(v, n) {
 		return nil
 	}
+	return r.Room(n)
+}
+
+// Room returns room for n blocks that are counted already.
+func (r *Reader) Room(n int) []block.Block {
 	if len(r.slab) < n {
 		r.slab = make([]block.Block, max(n, min(64, 4+r.blocks)))
 	}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package block_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/chat"
+	"github.com/weft-go/weft/protocols/messages"
+	"github.com/weft-go/weft/protocols/responses"
+)
+
+// built is a request made of everything that all three APIs can say.
+func built(t testing.TB) *block.Request {
+	r := block.New()
+	limit, temp := int64(100), 0.5
+	require.NoError(t, r.SetParams(block.Params{
+		Model: "m", Stream: true, MaxTokens: &limit, Sampling: block.Sampling{Temperature: &temp},
+		ToolChoice: block.ToolChoice{Mode: block.Named, Name: "ls", Serial: true},
+	}))
+	require.NoError(t, r.AppendTool(block.Tool{Name: "ls", Description: "List.", Schema: []byte(`{"type":"object"}`)}))
+	for _, x := range []block.Turn{
+		{Role: block.RoleSystem, Blocks: text("Be brief.")},
+		{Role: block.RoleUser, Blocks: []block.Block{
+			{Kind: block.Text, Text: "What is \"here\"?\n"}, {Kind: block.Image, Media: &block.Media{MIME: "image/png", Data: "aGk="}},
+		}},
+		{Role: block.RoleAssistant, Blocks: []block.Block{
+			{Kind: block.Reasoning, Text: "Look."}, {Kind: block.Text, Text: "A moment."},
+			{Kind: block.ToolCall, CallID: "c1", Name: "ls", Args: `{"p": 1.0}`}, {Kind: block.ToolCall, CallID: "c2", Name: "ls", Args: `{}`},
+		}},
+		{Role: block.RoleTool, Blocks: []block.Block{{Kind: block.ToolResult, CallID: "c1", Content: text("a")}}},
+		{Role: block.RoleTool, Blocks: []block.Block{{Kind: block.ToolResult, CallID: "c2", Content: text("b")}}},
+	} {
+		require.NoError(t, r.AppendTurn(x))
+	}
+	return r
+}
+
+func TestBuild(t *testing.T) {
+	want := []string{
+		`{"model":"m","max_completion_tokens":100,"stream":true,"temperature":0.5,"tool_choice":{"type":"function","function":{"name":"ls"}},"parallel_tool_calls":false,` +
+			`"tools":[{"type":"function","function":{"name":"ls","description":"List.","parameters":{"type":"object"}}}],"messages":[` +
+			`{"role":"system","content":"Be brief."},` +
+			`{"role":"user","content":[{"type":"text","text":"What is \"here\"?\n"},{"type":"image_url","image_url":{"url":"data:image/png;base64,aGk="}}]},` +
+			`{"role":"assistant","content":"A moment.","reasoning_content":"Look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"ls","arguments":"{\"p\": 1.0}"}},{"id":"c2","type":"function","function":{"name":"ls","arguments":"{}"}}]},` +
+			`{"role":"tool","tool_call_id":"c1","content":"a"},{"role":"tool","tool_call_id":"c2","content":"b"}]}`,
+		`{"model":"m","max_output_tokens":100,"stream":true,"temperature":0.5,"tool_choice":{"type":"function","name":"ls"},"parallel_tool_calls":false,` +
+			`"tools":[{"type":"function","name":"ls","description":"List.","parameters":{"type":"object"},"strict":false}],"input":[` +
+			`{"type":"message","role":"system","content":[{"type":"input_text","text":"Be brief."}]},` +
+			`{"type":"message","role":"user","content":[{"type":"input_text","text":"What is \"here\"?\n"},{"type":"input_image","image_url":"data:image/png;base64,aGk="}]},` +
+			`{"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"Look."}]},` +
+			`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"A moment."}]},` +
+			`{"type":"function_call","call_id":"c1","name":"ls","arguments":"{\"p\": 1.0}"},{"type":"function_call","call_id":"c2","name":"ls","arguments":"{}"},` +
+			`{"type":"function_call_output","call_id":"c1","output":"a"},{"type":"function_call_output","call_id":"c2","output":"b"}]}`,
+		`{"model":"m","max_tokens":100,"stream":true,"temperature":0.5,"tool_choice":{"type":"tool","name":"ls","disable_parallel_tool_use":true},` +
+			`"tools":[{"name":"ls","description":"List.","input_schema":{"type":"object"}}],"system":"Be brief.","messages":[` +
+			`{"role":"user","content":[{"type":"text","text":"What is \"here\"?\n"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGk="}}]},` +
+			`{"role":"assistant","content":[{"type":"thinking","thinking":"Look.","signature":""},{"type":"text","text":"A moment."},{"type":"tool_use","id":"c1","name":"ls","input":{"p": 1.0}},{"type":"tool_use","id":"c2","name":"ls","input":{}}]},` +
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"a"},{"type":"tool_result","tool_use_id":"c2","content":"b"}]}]}`,
+	}
+	for i, a := range apis {
+		t.Run(a.api.String(), func(t *testing.T) {
+			r := built(t)
+			_, err := r.Encode(nil)
+			require.Error(t, err, "a built request has no API")
+			out, losses, err := a.encode(nil, r, &block.EncodeOptions{Strict: true})
+			require.NoError(t, err)
+			require.Empty(t, losses)
+			if diff := cmp.Diff(want[i], string(out)); diff != "" {
+				t.Error(diff)
+			}
+			back, err := a.decode(out, nil)
+			require.NoError(t, err)
+			require.True(t, back.Params().Equal(r.Params()))
+			if a.api == block.Chat { // one message per turn of this request
+				require.True(t, back.Equal(r))
+			}
+			for _, b := range apis { // and from there to the others
+				again, _, err := b.encode(nil, back, nil)
+				require.NoError(t, err)
+				third, err := b.decode(again, nil)
+				require.NoError(t, err)
+				m1, _ := chat.AppendMessages(nil, r, nil)
+				m2, _ := chat.AppendMessages(nil, third, nil)
+				require.Equal(t, string(m1), string(m2), "%v by way of %v", b.api, a.api)
+			}
+		})
+	}
+}
+
+func TestBuiltEdits(t *testing.T) {
+	r := built(t)
+	at := r.Turns()[1].Blocks[0].At
+	require.NoError(t, r.SetText(at, "Where?"))
+	require.NoError(t, r.Insert(at, text("Hello.")...))
+	require.NoError(t, r.Delete(r.Turns()[1].Blocks[2].At))
+	require.NoError(t, r.DeleteTurn(0))
+	require.NoError(t, r.DeleteTool(0))
+	require.NoError(t, r.SetText(r.Turns()[2].Blocks[0].Content[0].At, "z"))
+	require.Equal(t, "Hello. Where?", r.Turns()[0].Text(" "))
+	require.Equal(t, block.TurnStart, r.Turns()[0].Kind)
+	require.Equal(t, "z", block.JoinText(r.Turns()[2].Blocks[0].Content, ""))
+	require.Empty(t, r.Tools())
+	require.True(t, built(t).Equal(built(t)))
+	require.False(t, r.Equal(built(t)))
+}
+
+func TestLosses(t *testing.T) {
+	tests := []struct {
+		name   string
+		from   int
+		to     int
+		body   string
+		losses []string
+	}{
+		{
+			"chat to messages", 0, 2,
+			`{"model":"m","messages":[{"role":"system","content":"s"},{"role":"assistant","tool_calls":[{"id":"functions.f:0","type":"function","function":{"name":"f","arguments":"{broken"}}]},{"role":"tool","tool_call_id":"functions.f:0","content":"r"},{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"x","format":"wav"}}]}],"n":2,"seed":1,"logit_bias":{"1":2},"max_tokens":1}`,
+			[]string{
+				"logit_bias: no counterpart in the other API", "n: no field in the Messages API: n", "seed: no field in the Messages API: seed",
+				"messages[1].tool_calls[0]: arguments that are no JSON object became empty",
+				"messages[3].content[0]: media that the Messages API cannot carry: audio",
+			},
+		},
+		{
+			"messages to chat", 2, 0,
+			`{"model":"m","max_tokens":5,"messages":[{"role":"assistant","content":[{"type":"redacted_thinking","data":"x"},{"type":"text","text":"a"},{"type":"thinking","thinking":"t","signature":"s"}]},{"role":"user","content":[{"type":"text","text":"u","cache_control":{"type":"ephemeral"}},{"type":"mystery"}]}],"context_management":{"edits":[1]},"tools":[{"type":"bash_20250124","name":"bash"}]}`,
+			[]string{
+				"context_management: no counterpart in the other API", "tools[0]: a tool that another API runs: bash_20250124",
+				"messages[0].content[0]: the signature or encrypted form of reasoning",
+				"messages[0].content[2]: the order of reasoning behind text or calls",
+				"messages[0].content[2]: the signature or encrypted form of reasoning",
+				"messages[1].content[0]: a cache breakpoint", "messages[1].content[1]: a block of another API: mystery",
+			},
+		},
+		{
+			"responses to messages", 1, 2,
+			`{"model":"m","max_output_tokens":5,"previous_response_id":"r","input":[{"type":"custom_tool_call","call_id":"c","name":"p","input":"x"},{"type":"custom_tool_call_output","call_id":"c","output":"y"},{"type":"item_reference","id":"i"},{"type":"web_search_call"}],"tools":[{"type":"custom","name":"p"}]}`,
+			[]string{
+				"previous_response_id: no counterpart in the other API",
+				"tools[0]: a tool with free text became one with a string argument",
+				"input[2]: a turn of an unknown role", "input[3]: a block of another API: web_search_call",
+			},
+		},
+		{
+			"messages to responses", 2, 1,
+			`{"model":"m","max_tokens":5,"top_k":3,"stop_sequences":["x"],"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","is_error":true,"content":[{"type":"text","text":"r","citations":[1]}]}]}]}`,
+			[]string{
+				"messages[0].content[0].content[0].citations: no counterpart in the other API",
+				"stop: no field in the Responses API: stop", "top_k: no field in the Responses API: top_k",
+				"messages[0].content[0]: the mark of a failed tool",
+			},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r, err := apis[tt.from].decode([]byte(tt.body), nil)
+			require.NoError(t, err)
+			out, losses, err := apis[tt.to].encode(nil, r, nil)
+			require.NoError(t, err)
+			var got []string
+			for _, l := range losses {
+				got = append(got, l.String())
+			}
+			if diff := cmp.Diff(tt.losses, got); diff != "" {
+				t.Error(diff)
+			}
+			_, err = apis[tt.to].decode(out, nil)
+			require.NoError(t, err)
+			_, _, err = apis[tt.to].encode(nil, r, &block.EncodeOptions{Strict: true})
+			le, ok := errors.AsType[*block.LossError](err)
+			require.True(t, ok)
+			require.Len(t, le.Losses, len(tt.losses))
+		})
+	}
+}
+
+func TestAllocs(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	body := []byte(messagesBody)
+	r, err := messages.Decode(body, nil)
+	require.NoError(t, err)
+	dst := make([]byte, 0, 2*len(body))
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		if _, err := r.Encode(dst); err != nil {
+			t.Fatal(err)
+		}
+	}), "encoding what nobody edited is one copy")
+	decodes := testing.AllocsPerRun(100, func() {
+		if _, err := messages.Decode(body, nil); err != nil {
+			t.Fatal(err)
+		}
+	})
+	require.LessOrEqual(t, decodes, 30.0)
+}
+
+// A request in one API: read, edited, written back; only the edited text changes.
+func Example() {
+	body := []byte(`{"model":"m", "messages":[ {"role":"user", "content":[{"type":"text", "text":"Hi", "x_mine":1.50}]} ], "max_tokens":9}`)
+	r, err := messages.Decode(body, nil)
+	if err != nil {
+		panic(err)
+	}
+	if err := r.SetText(r.Turns()[0].Blocks[0].At, "Hello"); err != nil {
+		panic(err)
+	}
+	out, _ := r.Encode(nil)
+	fmt.Println(string(out))
+	out, losses, _ := chat.Encode(nil, r, nil)
+	fmt.Println(string(out), losses)
+	// Output:
+	// {"model":"m", "messages":[ {"role":"user", "content":[{"type":"text", "text":"Hello", "x_mine":1.50}]} ], "max_tokens":9}
+	// {"model":"m","max_completion_tokens":9,"messages":[{"role":"user","content":"Hello"}]} [messages[0].content[0].x_mine: no counterpart in the other API]
+}
+
+func ExampleNew() {
+	r := block.New()
+	_ = r.SetModel("m")
+	_ = r.AppendTurn(block.Turn{Role: block.RoleUser, Blocks: []block.Block{{Kind: block.Text, Text: "Hi"}}})
+	for _, encode := range []func([]byte, *block.Request, *block.EncodeOptions) ([]byte, []block.Loss, error){chat.Encode, responses.Encode, messages.Encode} {
+		out, losses, _ := encode(nil, r, nil)
+		fmt.Println(string(out), losses)
+	}
+	// Output:
+	// {"model":"m","messages":[{"role":"user","content":"Hi"}]} []
+	// {"model":"m","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"Hi"}]}]} []
+	// {"model":"m","max_tokens":8192,"messages":[{"role":"user","content":"Hi"}]} [max_tokens: the Messages API demands max_tokens; the default was set]
+}
