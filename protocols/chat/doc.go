@@ -28,8 +28,8 @@
 // # Decisions
 //
 //   - An aborted call. The API cannot take back what was sent. The call gets no more arguments, it does not count for
-//     finish_reason, and if its arguments would read as JSON (or are empty, which clients take for {}), one more delta
-//     "{" makes them unreadable: many clients execute calls whatever the finish reason. A call that aborts before its
+//     finish_reason, and if its arguments would read as JSON (or are empty, which clients take for {}), one more delta, a
+//     quote or a brace, makes them unreadable: many clients execute calls whatever the finish reason. A call that aborts before its
 //     name is known is never sent, and [AppendResponse] leaves all of them out. StreamOptions.WholeCalls avoids the
 //     matter at the price of later deltas.
 //   - A call inside reasoning is left out unless StreamOptions.DispatchInReasoning is set. Its markup is not sent as

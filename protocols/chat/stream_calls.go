@@ -140,8 +140,8 @@ func (s *Stream) end(dst []byte, c *choiceState, t *callState, complete bool) []
 	if !complete {
 		// The API cannot take a call back. Arguments that happen to read as JSON, or no arguments at all, would be
 		// executed by clients that do not look at the finish reason, so they are made unreadable.
-		if !s.opt.WholeCalls && !t.custom && !t.balance.Open() {
-			dst = s.input(dst, c, t, []byte("{"))
+		if !s.opt.WholeCalls && !t.custom {
+			dst = s.input(dst, c, t, []byte(t.balance.Spoiler()))
 		}
 		return dst
 	}

@@ -25,7 +25,7 @@
 // # Decisions
 //
 //   - An aborted call. Its block is closed with content_block_stop, it does not count for stop_reason, and if its input
-//     would read as JSON (or is empty, which means {}), one more delta "{" makes it unreadable: clients execute whole
+//     would read as JSON (or is empty, which means {}), one more delta, a quote or a brace, makes it unreadable: clients execute whole
 //     tool_use blocks whatever the stop reason. Claude Code tells the model that the call could not be parsed. The Go
 //     SDK (v1.84) accumulates a cut input as {}: look at the stop reason there. A call that aborts before its name is
 //     known is never sent, and [AppendResponse] leaves all of them out. StreamOptions.WholeCalls avoids the matter at

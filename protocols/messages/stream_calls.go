@@ -163,9 +163,7 @@ func (s *Stream) endCall(dst []byte, complete bool) []byte {
 	case !s.opt.WholeCalls:
 		// The API cannot take a call back, so its block is closed. Input that happens to read as JSON, or none at
 		// all, would be executed by clients that do not look at the stop reason, so it is made unreadable.
-		if !c.balance.Open() {
-			dst = s.input(dst, []byte("{"))
-		}
+		dst = s.input(dst, []byte(c.balance.Spoiler()))
 		dst = s.stopBlock(dst)
 	}
 	c.open = false

@@ -17,7 +17,7 @@
 //	Annotation                  output_text.annotation.added in the open text
 //	Logprobs                    logprobs of the next text delta
 //	ToolStart … ToolEnd         function_call or custom_tool_call item
-//	ToolResult, Opaque          an item, if Data is an object with a type: it is the item
+//	ToolResult, Opaque          an item, if Data is an object with a type; it gets an id if it has none
 //	Finish                      ends the open items
 //	Close                       response.completed or response.incomplete
 //	Fail, Error                 response.failed
@@ -30,7 +30,7 @@
 // # Decisions
 //
 //   - An aborted call. Its item is done with status incomplete, and if its arguments would read as JSON (or are empty),
-//     one more delta "{" makes them unreadable: Codex executes the item whatever its status, and tells the model that the
+//     one more delta, a quote or a brace, makes them unreadable: Codex executes the item whatever its status, and tells the model that the
 //     arguments could not be parsed. A call that aborts before its name is known is never sent, and [AppendResponse]
 //     leaves all of them out. StreamOptions.WholeCalls avoids the matter at the price of later deltas.
 //   - A call inside reasoning is left out unless StreamOptions.DispatchInReasoning is set. Calls of server-side tools are

@@ -3,6 +3,7 @@
 package responses
 
 import (
+	"bytes"
 	"strconv"
 
 	"github.com/weft-go/weft/protocols/event"
@@ -117,7 +118,34 @@ func (it *outItem) addLogprobs(elements []byte) {
 
 // idCounter numbers the items of an answer.
 type idCounter struct {
-	messages, reasoning int32
+	messages, reasoning, others int32
+}
+
+// appendOpaque appends an item as the producer wrote it, with an id if it has none: the official JavaScript client
+// throws on items without one.
+func (c *idCounter) appendOpaque(dst, data []byte, suffix string) []byte {
+	n := c.others
+	c.others++
+	var id []byte
+	jsonw.Members(data, func(key, value []byte) bool {
+		if string(key) == `"id"` {
+			id = value
+		}
+		return id == nil
+	})
+	switch {
+	case id == nil:
+		dst = append(dst, `{"id":"`...)
+		dst = callid.Append(dst, "item_", suffix, 0, n)
+		dst = append(dst, `",`...)
+		return jsonw.AppendRaw(dst, data[bytes.IndexByte(data, '{')+1:])
+	case len(id) > 2 && id[0] == '"':
+		return jsonw.AppendRaw(dst, data)
+	}
+	at := cap(data) - cap(id) // id is a part of data
+	dst = append(jsonw.AppendRaw(dst, data[:at]), '"')
+	dst = callid.Append(dst, "item_", suffix, 0, n)
+	return jsonw.AppendRaw(append(dst, '"'), data[at+len(id):])
 }
 
 // appendID appends the id of it: messages and reasoning are counted each, a call has its ordinal in the answer. So the ids

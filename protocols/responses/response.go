@@ -252,7 +252,7 @@ func (w *outWhole) appendBlock(dst []byte, b *event.Block, a *event.Answer, stat
 	}
 	w.n++
 	if b.Kind == event.ToolResult || b.Kind == event.Opaque {
-		return jsonw.AppendRaw(dst, b.Data)
+		return w.count.appendOpaque(dst, b.Data, w.suffix)
 	}
 	it.id = w.count.appendID(nil, &it, w.suffix)
 	return it.append(dst, status)

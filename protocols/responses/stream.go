@@ -391,10 +391,10 @@ func (s *Stream) annotation(dst, data []byte) []byte {
 	return append(dst, "}\n\n"...)
 }
 
-// opaque sends an item as the producer wrote it.
+// opaque sends an item that the producer wrote.
 func (s *Stream) opaque(dst, data []byte) []byte {
 	n := s.nextIndex()
-	s.output[n] = jsonw.AppendRaw(nil, data)
+	s.output[n] = s.count.appendOpaque(nil, data, s.suffix)
 	for _, typ := range [...]string{"response.output_item.added", "response.output_item.done"} {
 		dst = s.begin(dst, typ)
 		dst = append(dst, `,"output_index":`...)

@@ -151,8 +151,8 @@ func (s *Stream) endCall(dst []byte, c *outCall, complete bool) []byte {
 		}
 		// The API closes a call that was cut with status incomplete. Codex executes what output_item.done holds
 		// whatever its status, so arguments that happen to read as JSON are made unreadable.
-		if status = "incomplete"; c.item.form == formFunction && !c.balance.Open() {
-			dst = s.input(dst, c, []byte("{"))
+		if status = "incomplete"; c.item.form == formFunction {
+			dst = s.input(dst, c, []byte(c.balance.Spoiler()))
 		}
 	}
 	if !c.wired {

@@ -479,6 +479,25 @@ func TestStreamPaths(t *testing.T) {
 			require.Equal(t, r.output[:1], parse[obj](t, responses.AppendResponse(nil, &c, o))["output"])
 		}
 	})
+	t.Run("items of other kinds get an id", func(t *testing.T) {
+		var events []event.Event
+		for _, raw := range []string{`{"type":"x_thing"}`, `{"type":"x_thing","id":"mine"}`, ` {"a":1,"id" : null,"type":"x_thing"}`, `{"id":"","type":"x_thing"}`, `{"id":"no type"}`, `[]`} {
+			events = append(events, event.Event{Kind: event.Opaque, Data: []byte(raw)})
+		}
+		events = append(events, stop)
+		r := run(opt, events...)
+		var ids []any
+		for _, it := range r.output {
+			ids = append(ids, it.(obj)["id"])
+		}
+		require.Equal(t, []any{"item_1_0", "mine", "item_1_2", "item_1_3"}, ids)
+		var c event.Collector
+		c.Add(events...)
+		whole := responses.AppendResponse(nil, &c, opt)
+		require.Equal(t, r.output, parse[obj](t, whole)["output"])
+		require.Equal(t, 4, strings.Count(string(whole), `"type":"x_thing"`))
+		require.Contains(t, string(whole), `{"a":1,"id" : "item_1_2","type":"x_thing"}`)
+	})
 	t.Run("logprobs", func(t *testing.T) {
 		lp := func(s string) event.Event {
 			return event.Event{Kind: event.Logprobs, Data: []byte(`[{"token":"` + s + `"}]`)}

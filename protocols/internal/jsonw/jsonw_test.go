@@ -106,6 +106,9 @@ func TestMembers(t *testing.T) {
 		require.Equal(t, cut > 0, b.Open(), raw[:cut])
 		b.Feed([]byte(raw[cut:]))
 		require.False(t, b.Open())
+		require.Equal(t, `"`, b.Spoiler())
+		require.False(t, json.Valid([]byte(raw+b.Spoiler())))
+		require.Equal(t, "{", (&Balance{}).Spoiler())
 		Members([]byte(raw[:cut]), func(_, _ []byte) bool { return true }) // must not panic
 	})
 }

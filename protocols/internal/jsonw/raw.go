@@ -162,11 +162,13 @@ func isEnd(c byte) bool {
 type Balance struct {
 	depth    int
 	str, esc bool
+	some     bool // something but blanks was read
 }
 
 // Feed reads the next piece.
 func (b *Balance) Feed(p []byte) {
 	for _, c := range p {
+		b.some = b.some || !isBlank(c)
 		switch {
 		case b.esc:
 			b.esc = false
@@ -190,3 +192,16 @@ func (b *Balance) Feed(p []byte) {
 // Open reports whether the text read so far is inside a string, an object or an array, so that it cannot be a
 // complete JSON value.
 func (b *Balance) Open() bool { return b.str || b.depth > 0 }
+
+// Spoiler returns what to append to the text read so far so that it cannot be read as JSON, nor as the empty arguments
+// that some clients take for {}: nothing while it is open. A quote behind a complete value is no JSON, yet the parsers of
+// incomplete JSON that official clients run over each delta ignore it, where they would throw on a brace.
+func (b *Balance) Spoiler() string {
+	switch {
+	case b.Open():
+		return ""
+	case !b.some:
+		return "{"
+	}
+	return `"`
+}
