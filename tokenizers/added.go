@@ -200,10 +200,10 @@ type byteRange struct{ start, end int }
 
 // at returns the trust of the part that starts at offset i.
 func (t trust) at(i int) trust {
+	t.base += i
 	if t.all {
 		return t
 	}
-	t.base += i
 	k := sort.Search(len(t.ranges), func(k int) bool { return t.ranges[k].end > t.base })
 	t.ranges = t.ranges[k:]
 	return t

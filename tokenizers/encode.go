@@ -52,6 +52,12 @@ type Segment struct {
 // changes that stretch.
 func (t *Tokenizer) AppendEncodeSegments(dst []uint32, segs []Segment) []uint32 {
 	sc := t.pool.get()
+	dst = t.encodeSegments(dst, segs, sc)
+	t.pool.put(sc)
+	return dst
+}
+
+func (t *Tokenizer) encodeSegments(dst []uint32, segs []Segment, sc *scratch) []uint32 {
 	sc.rope = sc.rope[:0]
 	sc.ranges = sc.ranges[:0]
 	for _, s := range segs {
@@ -65,9 +71,7 @@ func (t *Tokenizer) AppendEncodeSegments(dst []uint32, segs []Segment) []uint32 
 		}
 		sc.rope = append(sc.rope, s.Text...)
 	}
-	dst = t.encode(dst, view(sc.rope), trust{ranges: sc.ranges}, sc)
-	t.pool.put(sc)
-	return dst
+	return t.encode(dst, view(sc.rope), trust{ranges: sc.ranges}, sc)
 }
 
 // encode splits at the added tokens that are looked for before the normalizer.
@@ -78,6 +82,10 @@ func (t *Tokenizer) encode(dst []uint32, s string, tr trust, sc *scratch) []uint
 	c := cuts{m: t.raw, s: s, trust: tr}
 	for c.next() {
 		if c.token >= 0 {
+			if sc.tracks != nil {
+				sc.tracks.source(tr.base, nil)
+				sc.tracks.piece(len(dst), c.start, c.end)
+			}
 			dst = append(dst, t.raw.tokens[c.token].ID)
 		} else {
 			dst = t.encodeNormal(dst, s[c.start:c.end], tr.at(c.start), sc)
@@ -88,24 +96,39 @@ func (t *Tokenizer) encode(dst []uint32, s string, tr trust, sc *scratch) []uint
 
 // encodeNormal normalizes and splits at the normalized added tokens.
 func (t *Tokenizer) encodeNormal(dst []uint32, s string, tr trust, sc *scratch) []uint32 {
+	var runs []nfc.Run
 	if t.nfc {
 		if n := nfc.Span(s); n < len(s) {
-			sc.norm = append(sc.norm[:0], s[:n]...)
-			sc.norm = nfc.Append(sc.norm, s[n:], &sc.nfc)
-			tr = trust{all: tr.whole(len(s))}
+			if sc.tracks != nil {
+				runs = make([]nfc.Run, 0, 8)
+			}
+			sc.norm, runs = nfc.AppendRuns(sc.norm[:0], runs, s, &sc.nfc)
+			tr = trust{all: tr.whole(len(s)), base: tr.base}
 			s = view(sc.norm)
 		}
 	}
+	if sc.tracks != nil {
+		sc.tracks.source(tr.base, runs)
+	}
 	if t.normal == nil || !tr.all && len(tr.ranges) == 0 {
+		if sc.tracks != nil {
+			sc.tracks.piece(len(dst), 0, -1)
+		}
 		return t.encodeText(dst, s, tr, sc)
 	}
 	c := cuts{m: t.normal, s: s, trust: tr}
 	for c.next() {
-		if c.token >= 0 {
-			dst = append(dst, t.normal.tokens[c.token].ID)
-		} else {
+		if c.token < 0 {
+			if sc.tracks != nil {
+				sc.tracks.piece(len(dst), c.start, -1)
+			}
 			dst = t.encodeText(dst, s[c.start:c.end], tr, sc)
+			continue
 		}
+		if sc.tracks != nil {
+			sc.tracks.piece(len(dst), c.start, c.end)
+		}
+		dst = append(dst, t.normal.tokens[c.token].ID)
 	}
 	return dst
 }
@@ -169,6 +192,7 @@ type scratch struct {
 	norm   []byte
 	rope   []byte
 	ranges []byteRange
+	tracks *tracks // set while offsets are wanted
 }
 
 // maxScratch is how many bytes of text buffers a scratch keeps.

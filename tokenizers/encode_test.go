@@ -95,6 +95,44 @@ func TestSegments(t *testing.T) {
 	}
 }
 
+func TestOffsets(t *testing.T) {
+	tok := miniTokenizer(t)
+	for _, c := range []struct {
+		name string
+		segs []Segment
+		want []string // the text of each id
+	}{
+		{"plain", []Segment{{"func main", true}}, []string{"func", " main"}},
+		{"added tokens", []Segment{{"func<|im_end|> main", true}}, []string{"func", "<|im_end|>", " main"}},
+		{"segments", []Segment{{"func<|im_end|>", true}, {" ma", false}, {"in", false}}, []string{"func", "<|im_end|>", " main"}},
+		{"part of a character", []Segment{{"\U0001F9FF", false}}, []string{"\xf0\x9f", "\xa7", "\xbf"}},
+		{"normalized", []Segment{{"func\n<|im_end|>e\u0301\n", true}}, []string{"func", "\n", "<|im_end|>", "e\u0301", "\n"}},
+		{"normalized to two ids", []Segment{{"\u0958 main", true}}, []string{"\u0958", "\u0958", " main"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var joined strings.Builder
+			for _, s := range c.segs {
+				joined.WriteString(s.Text)
+			}
+			ids, offs := tok.AppendEncodeOffsets([]uint32{1}, []Offset{{}}, c.segs)
+			if want := tok.AppendEncodeSegments([]uint32{1}, c.segs); !slices.Equal(ids, want) {
+				t.Fatalf("ids %v, want %v", ids, want)
+			}
+			var got []string
+			for _, o := range offs[1:] {
+				got = append(got, joined.String()[o.Start:o.End])
+			}
+			if c.name == "normalized to two ids" {
+				got = slices.Compact(got)
+				c.want = slices.Compact(c.want)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 // A special token that merges make from plain letters is taken apart in untrusted text.
 func TestSegmentsReachable(t *testing.T) {
 	m := base(t)
@@ -276,6 +314,15 @@ func FuzzEncode(f *testing.F) {
 		ids := tok.AppendEncode(nil, s)
 		if got := tok.AppendEncode(nil, s); !slices.Equal(got, ids) {
 			t.Fatalf("%q: first %v, then %v", s, ids, got)
+		}
+		_, offs := tok.AppendEncodeOffsets(nil, nil, []Segment{{s, true}})
+		for i, o := range offs {
+			if o.Start > o.End || o.End > len(s) || i > 0 && o.Start < offs[i-1].Start {
+				t.Fatalf("%q: offsets %v", s, offs)
+			}
+		}
+		if len(offs) != len(ids) || len(offs) > 0 && (offs[0].Start != 0 || offs[len(offs)-1].End != len(s)) {
+			t.Fatalf("%q: %d ids, offsets %v", s, len(ids), offs)
 		}
 		whole := string(tok.AppendDecode(nil, ids, false))
 		if got := streamed(t, tok, ids, false); got != whole {

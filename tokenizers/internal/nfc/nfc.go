@@ -48,17 +48,32 @@ func Span(s string) int {
 
 // Append appends s in form C to dst.
 func Append(dst []byte, s string, b *Buffer) []byte {
-	for len(s) > 0 {
-		n := Span(s)
-		dst = append(dst, s[:n]...)
-		s = s[n:]
-		if s == "" {
+	dst, _ = AppendRuns(dst, nil, s, b)
+	return dst
+}
+
+// Run says that the bytes [Dst, DstEnd) appended stand for the bytes [Src, SrcEnd) of the source, in both
+// of which the same characters lie outside all runs.
+type Run struct{ Dst, DstEnd, Src, SrcEnd int }
+
+// AppendRuns is [Append] and appends to runs, if that is not nil, the stretches that changed. Their
+// offsets count from what is appended and from the start of s.
+func AppendRuns(dst []byte, runs []Run, s string, b *Buffer) ([]byte, []Run) {
+	start, at := len(dst), 0
+	for at < len(s) {
+		n := Span(s[at:])
+		dst = append(dst, s[at:at+n]...)
+		if at += n; at == len(s) {
 			break
 		}
-		dst, n = b.appendRun(dst, s)
-		s = s[n:]
+		from := len(dst)
+		dst, n = b.appendRun(dst, s[at:])
+		if runs != nil && string(dst[from:]) != s[at:at+n] {
+			runs = append(runs, Run{from - start, len(dst) - start, at, at + n})
+		}
+		at += n
 	}
-	return dst
+	return dst, runs
 }
 
 // appendRun normalizes from a starter to before the next character that cannot be changed by what
