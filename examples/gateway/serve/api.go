@@ -53,14 +53,14 @@ var (
 
 func (c *call) chatOptions() chat.StreamOptions {
 	return chat.StreamOptions{
-		ID: c.api.prefix + c.id, Model: c.req.Model(), Created: c.begun.Unix(),
+		ID: c.api.prefix + c.unique, Model: c.req.Model(), Created: c.begun.Unix(),
 		IncludeUsage: c.req.StreamUsage(), ToolDispatch: c.dispatch,
 	}
 }
 
 func (c *call) responsesOptions() responses.StreamOptions {
 	return responses.StreamOptions{
-		ID: c.api.prefix + c.id, Model: c.req.Model(), Created: c.begun.Unix(), CompletedAt: time.Now().Unix(), Echo: c.req.Body(),
+		ID: c.api.prefix + c.unique, Model: c.req.Model(), Created: c.begun.Unix(), CompletedAt: time.Now().Unix(), Echo: c.req.Body(),
 		Namespace: func(tool string) (namespace, name string) {
 			if t, ok := c.req.Tool(tool); ok {
 				return t.Namespace, t.Name
@@ -71,5 +71,5 @@ func (c *call) responsesOptions() responses.StreamOptions {
 }
 
 func (c *call) messagesOptions() messages.StreamOptions {
-	return messages.StreamOptions{ID: c.api.prefix + c.id, Model: c.req.Model()}
+	return messages.StreamOptions{ID: c.api.prefix + c.unique, Model: c.req.Model()}
 }

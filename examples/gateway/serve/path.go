@@ -26,17 +26,18 @@ import (
 // This file is the way of a request, top to bottom. Nothing goes back up.
 //
 //	answer   -> read      decode, drop the preamble, render, encode
-//	         -> place     hash, look up, choose an engine
+//	         -> choose    hash, look up, place on an engine
 //	         -> relay     ask the engine; detokenise, parse, encode, write
 //	         -> settle    tell the router and whoever listens
 
 // A call is one request on its way.
 type call struct {
-	g     *Gateway
-	api   *api
-	id    string
-	begun time.Time
-	rec   Record
+	g      *Gateway
+	api    *api
+	id     string // names the request, as its sender likes
+	unique string // names the answer and its calls: senders may repeat themselves, call ids must not
+	begun  time.Time
+	rec    Record
 
 	req      *block.Request
 	parser   *parsers.Parser
@@ -57,7 +58,7 @@ type call struct {
 
 // answer takes a request from its body to the end of its answer.
 func (g *Gateway) answer(w http.ResponseWriter, r *http.Request, a *api) {
-	c := &call{g: g, api: a, id: g.requestID(w, r, a), begun: time.Now()}
+	c := &call{g: g, api: a, id: g.requestID(w, r, a), unique: g.newID(), begun: time.Now()}
 	c.rec = Record{RequestID: c.id, API: a.api.String()}
 	if err := c.read(w, r); err != nil {
 		g.refuse(w, r, a, err)
@@ -69,6 +70,7 @@ func (g *Gateway) answer(w http.ResponseWriter, r *http.Request, a *api) {
 		g.refuse(w, r, a, err)
 		return
 	}
+	defer func() { c.place.ticket.Cancel(time.Now()) }() // nothing after settle; the reservation must not outlive a panic
 	err := c.relay(w, r)
 	c.settle(r.Context(), err)
 }
@@ -269,10 +271,7 @@ func (c *call) pump(ctx context.Context, send func(...event.Event) error) error 
 			}
 		}
 	}
-	if err := c.flush(finish.Why); err != nil {
-		return err
-	}
-	if err := c.deliver(ctx, send); err != nil {
+	if err := c.end(ctx, finish.Why, send); err != nil {
 		return err
 	}
 	if c.usage.Reasoning == 0 && c.spent[1] > 0 { // no token counts: by share of bytes
@@ -283,14 +282,14 @@ func (c *call) pump(ctx context.Context, send func(...event.Event) error) error 
 }
 
 // parse turns a step into events. With token ids the gateway makes the text itself: only so is it known which token a
-// piece of text came from.
+// piece of text came from. Tokens without text yet, inside a character, wait for the next step.
 func (c *call) parse(st *step) (err error) {
-	c.text, c.tokens = append(c.text[:0], st.text...), c.tokens[:0]
+	c.events = c.events[:0]
 	if len(st.ids) == 0 {
 		if st.text != "" {
 			c.usage.Output++ // a guess, until the engine says
 		}
-		c.events, err = c.parser.Feed(c.events[:0], c.text)
+		c.events, err = c.parser.Feed(c.events, append(c.text[:0], st.text...))
 		return err
 	}
 	c.text = c.text[:0]
@@ -301,25 +300,32 @@ func (c *call) parse(st *step) (err error) {
 			c.tokens = append(c.tokens, parsers.Token{ID: id, End: len(c.text)})
 		}
 	}
-	c.events, err = c.parser.FeedTokens(c.events[:0], c.text, c.tokens)
+	if len(c.text) > 0 {
+		c.events, err = c.parser.FeedTokens(c.events, c.text, c.tokens)
+		c.tokens = c.tokens[:0]
+	}
 	return err
 }
 
-// flush ends detokenizer and parser.
-func (c *call) flush(why event.Why) (err error) {
-	if c.text = c.detok.Finish(c.text[:0]); len(c.text) > 0 {
-		c.events, err = c.parser.Feed(c.events[:0], c.text)
+// end flushes detokenizer and parser.
+func (c *call) end(ctx context.Context, why event.Why, send func(...event.Event) error) (err error) {
+	if c.text = c.detok.Finish(c.text[:0]); len(c.text) > 0 { // half a character
+		if c.events, err = c.parser.Feed(c.events[:0], c.text); err == nil {
+			err = c.deliver(ctx, send)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if why == event.Stop {
+		c.events, err = c.parser.CloseStopped(c.events[:0])
 	} else {
-		c.events = c.events[:0]
+		c.events, err = c.parser.Close(c.events[:0])
 	}
-	switch {
-	case err != nil:
-	case why == event.Stop:
-		c.events, err = c.parser.CloseStopped(c.events)
-	default:
-		c.events, err = c.parser.Close(c.events)
+	if err != nil {
+		return err
 	}
-	return err
+	return c.deliver(ctx, send)
 }
 
 // deliver counts reasoning, names calls, sends the events, and tells of calls that are complete.
@@ -337,7 +343,7 @@ func (c *call) deliver(ctx context.Context, send func(...event.Event) error) err
 		}
 		if ev.Kind == event.ToolStart && len(ev.ID) == 0 {
 			// Client and OnToolCall must hear the same id, so it is given here and not by the encoder.
-			ev.ID = fmt.Appendf(nil, "call_%s_%d", c.id, ev.Call)
+			ev.ID = fmt.Appendf(nil, "call_%s_%d", c.unique, ev.Call)
 		}
 	}
 	if err := send(c.events...); err != nil || !tell {

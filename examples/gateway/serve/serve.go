@@ -66,7 +66,7 @@ type Engine struct {
 // ToolCall is a complete tool call of the model.
 type ToolCall struct {
 	RequestID string
-	ID        string // as the client sees it
+	ID        string // as the client sees it; the messages API escapes what it forbids in ids that the model gave
 	Name      string
 	Arguments string // JSON, exactly as the model wrote it
 }
@@ -178,16 +178,21 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (g *Gateway) requestID(w http.ResponseWriter, r *http.Request, a *api) string {
 	id := r.Header.Get("X-Request-Id")
 	if id == "" || len(id) > 128 || strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		g.mu.Lock()
-		g.ids++
-		id = g.born + "-" + strconv.FormatUint(g.ids, 36)
-		g.mu.Unlock()
+		id = g.newID()
 	}
 	w.Header().Set("X-Request-Id", id)
 	if a == messagesAPI {
 		w.Header().Set("Request-Id", id)
 	}
 	return id
+}
+
+// newID returns a name that no other request has.
+func (g *Gateway) newID() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ids++
+	return g.born + "-" + strconv.FormatUint(g.ids, 36)
 }
 
 // isEOS reports whether id ends the model's turn.

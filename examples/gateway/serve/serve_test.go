@@ -426,6 +426,8 @@ func TestToolDispatch(t *testing.T) {
 	chat := apiCases[0]
 	_, _, body := send(t, r.url+chat.path, chat.body("go", true), "X-Weft-Tool-Dispatch", "1", "X-Request-Id", "r1")
 	var got, deltas []string
+	id := strings.TrimPrefix(frames(t, body)[0].data["id"].(string), "chatcmpl-")
+	require.NotContains(t, id, "r1", "a sender may use one name twice, so no call id is made from it")
 	for _, f := range frames(t, body) {
 		if f.typ == "tool_call_dispatch" {
 			got = append(got, f.text)
@@ -437,23 +439,30 @@ func TestToolDispatch(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{
-		`{"choice_index":0,"tool_call":{"index":0,"id":"call_r1_0","type":"function","function":{"name":"read","arguments":"{\"path\": \"a.go\"}"}}}`,
-		`{"choice_index":0,"tool_call":{"index":1,"id":"call_r1_1","type":"function","function":{"name":"grep","arguments":"{\"pattern\": \"x+\"}"}}}`,
+		`{"choice_index":0,"tool_call":{"index":0,"id":"call_` + id + `_0","type":"function","function":{"name":"read","arguments":"{\"path\": \"a.go\"}"}}}`,
+		`{"choice_index":0,"tool_call":{"index":1,"id":"call_` + id + `_1","type":"function","function":{"name":"grep","arguments":"{\"pattern\": \"x+\"}"}}}`,
 	}, got)
 
 	_, _, body = send(t, r.url+chat.path, chat.body("go", true))
 	require.NotContains(t, body, "tool_call_dispatch", "only for those who ask")
+	seen := map[string]bool{}
 	for _, a := range apiCases {
 		for _, stream := range []bool{true, false} {
 			mu.Lock()
 			told = nil
 			mu.Unlock()
 			_, _, body := send(t, r.url+a.path, a.body("go", stream), "X-Request-Id", "r2")
+			require.Len(t, told, 2)
+			for _, c := range told {
+				require.Contains(t, body, `"`+c.ID+`"`, "the client knows the call by the same id")
+				require.False(t, seen[c.ID], "an id came twice")
+				seen[c.ID] = true
+			}
+			told[0].ID, told[1].ID = "", ""
 			require.Empty(t, cmp.Diff([]serve.ToolCall{
-				{RequestID: "r2", ID: "call_r2_0", Name: "read", Arguments: `{"path": "a.go"}`},
-				{RequestID: "r2", ID: "call_r2_1", Name: "grep", Arguments: `{"pattern": "x+"}`},
+				{RequestID: "r2", Name: "read", Arguments: `{"path": "a.go"}`},
+				{RequestID: "r2", Name: "grep", Arguments: `{"pattern": "x+"}`},
 			}, told))
-			require.Contains(t, body, "call_r2_1", "the client knows the call by the same id")
 		}
 	}
 }
