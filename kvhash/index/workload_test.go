@@ -27,8 +27,8 @@ var checksums = map[string]int64{
 }
 
 func TestWorkloads(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long")
+	if testing.Short() || raceEnabled {
+		t.Skip("long, and one goroutine")
 	}
 	names := []string{"conv_n16_bs64", "agent_n16_bs64"} // WEFT_WORKLOADS=all for all eight
 	if os.Getenv("WEFT_WORKLOADS") == "all" {
