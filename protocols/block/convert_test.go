@@ -181,6 +181,19 @@ func TestLosses(t *testing.T) {
 	}
 }
 
+// TestCallIDs shows that an id that the Messages API forbids survives the way there and back.
+func TestCallIDs(t *testing.T) {
+	r, err := chat.Decode([]byte(`{"messages":[{"role":"assistant","tool_calls":[{"id":"functions.f:0","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"functions.f:0","content":"r"}]}`), nil)
+	require.NoError(t, err)
+	out, _, err := messages.Encode(nil, r, nil)
+	require.NoError(t, err)
+	require.NotContains(t, string(out), "functions.f:0")
+	back, err := messages.Decode(out, nil)
+	require.NoError(t, err)
+	require.Equal(t, "functions.f:0", back.Turns()[0].Blocks[0].CallID)
+	require.Equal(t, "functions.f:0", back.Turns()[1].Blocks[0].CallID)
+}
+
 func TestAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")

@@ -5,30 +5,30 @@ package messages
 import (
 	"strings"
 
-	blk "github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
 	"github.com/weft-go/weft/protocols/internal/wire"
 )
 
 // Decode checks and reads a Messages request. The request owns body from here on; nil limits are the defaults. Errors
-// are *[blk.Error].
+// are *[block.Error].
 //
 // Blocks and fields that are not modelled are kept: they stand in the body. Cost: one pass, about one allocation per
 // turn.
-func Decode(body []byte, lim *blk.Limits) (*blk.Request, error) {
-	return blk.Open(body, reqDialect{}, lim)
+func Decode(body []byte, lim *block.Limits) (*block.Request, error) {
+	return block.Open(body, reqDialect{}, lim)
 }
 
 // reqDialect is the Messages API's way to say requests. It has no state.
 type reqDialect struct{}
 
-// API returns blk.Messages.
-func (reqDialect) API() blk.API { return blk.Messages }
+// API returns block.Messages.
+func (reqDialect) API() block.API { return block.Messages }
 
 // Read reads the fields of a checked body.
-func (reqDialect) Read(root jsonscan.Value, lim blk.Limits) (blk.View, error) {
+func (reqDialect) Read(root jsonscan.Value, lim block.Limits) (block.View, error) {
 	r := reqReader{wire.NewReader(root, lim)}
-	var v blk.View
+	var v block.View
 	r.params(root, &v.Params)
 	r.tools(root.Get("tools"), &v)
 	r.turns(root, &v)
@@ -37,7 +37,7 @@ func (reqDialect) Read(root jsonscan.Value, lim blk.Limits) (blk.View, error) {
 
 type reqReader struct{ *wire.Reader }
 
-func (r reqReader) params(root jsonscan.Value, p *blk.Params) {
+func (r reqReader) params(root jsonscan.Value, p *block.Params) {
 	p.Model = r.Str(root.Get("model"))
 	p.Stream = r.Bool(root.Get("stream"))
 	p.MaxTokens = r.Int(root.Get("max_tokens"))
@@ -51,11 +51,11 @@ func (r reqReader) params(root jsonscan.Value, p *blk.Params) {
 	th := r.Object(root.Get("thinking"))
 	switch r.Str(th.Get("type")) {
 	case "enabled":
-		p.Thinking.Mode = blk.ThinkingOn
+		p.Thinking.Mode = block.ThinkingOn
 	case "disabled":
-		p.Thinking.Mode = blk.ThinkingOff
+		p.Thinking.Mode = block.ThinkingOff
 	case "adaptive":
-		p.Thinking.Mode = blk.ThinkingAdaptive
+		p.Thinking.Mode = block.ThinkingAdaptive
 	}
 	p.Thinking.Budget = r.Int(th.Get("budget_tokens"))
 	out := r.Object(root.Get("output_config"))
@@ -67,19 +67,19 @@ func (r reqReader) params(root jsonscan.Value, p *blk.Params) {
 	tc := r.Object(root.Get("tool_choice"))
 	switch r.Str(tc.Get("type")) {
 	case "auto":
-		p.ToolChoice.Mode = blk.Auto
+		p.ToolChoice.Mode = block.Auto
 	case "any":
-		p.ToolChoice.Mode = blk.Required
+		p.ToolChoice.Mode = block.Required
 	case "none":
-		p.ToolChoice.Mode = blk.NoTools
+		p.ToolChoice.Mode = block.NoTools
 	case "tool":
-		p.ToolChoice.Mode = blk.Named
+		p.ToolChoice.Mode = block.Named
 	}
 	p.ToolChoice.Name = r.Str(tc.Get("name"))
 	p.ToolChoice.Serial = r.Bool(tc.Get("disable_parallel_tool_use"))
 }
 
-func (r reqReader) tools(list jsonscan.Value, v *blk.View) {
+func (r reqReader) tools(list jsonscan.Value, v *block.View) {
 	list = r.List(list)
 	if !list.Exists() {
 		return
@@ -90,13 +90,13 @@ func (r reqReader) tools(list jsonscan.Value, v *blk.View) {
 			r.Want(e, "an object")
 			return
 		}
-		t := blk.Tool{
+		t := block.Tool{
 			Type: r.Str(e.Get("type")), Name: r.Str(e.Get("name")), Description: r.Str(e.Get("description")),
 			Schema: r.Raw(e.Get("input_schema")), Strict: r.BoolPtr(e.Get("strict")),
 			Deferred: r.Bool(e.Get("defer_loading")), Cache: r.Cache(e), At: wire.At(e),
 		}
 		if t.Type != "" && t.Type != "custom" {
-			t.Kind = blk.Hosted
+			t.Kind = block.Hosted
 		} else if t.Name == "" {
 			r.Missing(e, "name", "a string")
 		}
@@ -105,7 +105,7 @@ func (r reqReader) tools(list jsonscan.Value, v *blk.View) {
 	v.Tools = tools
 }
 
-func (r reqReader) turns(root jsonscan.Value, v *blk.View) {
+func (r reqReader) turns(root jsonscan.Value, v *block.View) {
 	list := root.Get("messages")
 	if list.Kind() != jsonscan.Array {
 		if list.IsNull() {
@@ -114,24 +114,24 @@ func (r reqReader) turns(root jsonscan.Value, v *blk.View) {
 		r.Want(list, "an array")
 		return
 	}
-	v.Turns = make([]blk.Turn, 0, list.Len()+1)
+	v.Turns = make([]block.Turn, 0, list.Len()+1)
 	if sys := root.Get("system"); !sys.IsNull() {
-		v.Turns = append(v.Turns, blk.Turn{Role: blk.RoleSystem, Blocks: r.Content(sys, r.block), At: wire.At(sys)})
+		v.Turns = append(v.Turns, block.Turn{Role: block.RoleSystem, Blocks: r.Content(sys, r.block), At: wire.At(sys)})
 	}
 	for m := list.First(); m.Exists() && r.Err() == nil; m = list.Next(m) {
 		if m.Kind() != jsonscan.Object {
 			r.Want(m, "an object")
 			return
 		}
-		t := blk.Turn{At: wire.At(m)}
+		t := block.Turn{At: wire.At(m)}
 		role := m.Get("role")
 		switch r.Str(role) {
 		case "user":
-			t.Role = blk.RoleUser
+			t.Role = block.RoleUser
 		case "assistant":
-			t.Role = blk.RoleAssistant
+			t.Role = block.RoleAssistant
 		case "system":
-			t.Role = blk.RoleSystem
+			t.Role = block.RoleSystem
 		case "":
 			r.Missing(m, "role", "a string")
 		}
@@ -140,65 +140,65 @@ func (r reqReader) turns(root jsonscan.Value, v *blk.View) {
 	}
 }
 
-func (r reqReader) block(v jsonscan.Value) blk.Block { return r.nested(v, 0) }
+func (r reqReader) block(v jsonscan.Value) block.Block { return r.nested(v, 0) }
 
 // nested reads a block that lies depth levels inside another one.
-func (r reqReader) nested(v jsonscan.Value, depth int) blk.Block {
-	b := blk.Block{Type: r.Str(v.Get("type")), Cache: r.Cache(v), At: wire.At(v)}
-	inner := func(c jsonscan.Value) []blk.Block {
+func (r reqReader) nested(v jsonscan.Value, depth int) block.Block {
+	b := block.Block{Type: r.Str(v.Get("type")), Cache: r.Cache(v), At: wire.At(v)}
+	inner := func(c jsonscan.Value) []block.Block {
 		if depth >= 2 {
 			return nil
 		}
-		return r.Content(c, func(e jsonscan.Value) blk.Block { return r.nested(e, depth+1) })
+		return r.Content(c, func(e jsonscan.Value) block.Block { return r.nested(e, depth+1) })
 	}
 	switch b.Type {
 	case "text":
-		b.Kind, b.Text = blk.Text, r.Str(v.Get("text"))
+		b.Kind, b.Text = block.Text, r.Str(v.Get("text"))
 	case "thinking":
-		b.Kind, b.Text, b.Signature = blk.Reasoning, r.Str(v.Get("thinking")), r.Str(v.Get("signature"))
+		b.Kind, b.Text, b.Signature = block.Reasoning, r.Str(v.Get("thinking")), r.Str(v.Get("signature"))
 	case "redacted_thinking":
-		b.Kind, b.Redacted, b.Encrypted = blk.Reasoning, true, r.Str(v.Get("data"))
+		b.Kind, b.Redacted, b.Encrypted = block.Reasoning, true, r.Str(v.Get("data"))
 	case "tool_use", "server_tool_use", "mcp_tool_use":
-		b.Kind, b.Server = blk.ToolCall, b.Type != "tool_use"
-		b.CallID, b.Name = r.Str(v.Get("id")), r.Str(v.Get("name"))
+		b.Kind, b.Server = block.ToolCall, b.Type != "tool_use"
+		b.CallID, b.Name = CallID(r.Str(v.Get("id"))), r.Str(v.Get("name"))
 		if in := v.Get("input"); in.IsNull() {
 			b.Args = "{}"
 		} else {
 			b.Args = in.RawStr()
 		}
 	case "tool_result", "mcp_tool_result":
-		b.Kind, b.Server = blk.ToolResult, b.Type != "tool_result"
-		b.CallID, b.IsError = r.Str(v.Get("tool_use_id")), r.Bool(v.Get("is_error"))
+		b.Kind, b.Server = block.ToolResult, b.Type != "tool_result"
+		b.CallID, b.IsError = CallID(r.Str(v.Get("tool_use_id"))), r.Bool(v.Get("is_error"))
 		b.Content = inner(v.Get("content"))
 	case "image":
-		b.Kind, b.Media = blk.Image, r.source(v)
+		b.Kind, b.Media = block.Image, r.source(v)
 	case "document":
-		b.Kind, b.Media = blk.Document, r.source(v)
+		b.Kind, b.Media = block.Document, r.source(v)
 		b.Media.Name = r.Str(v.Get("title"))
 		if c := v.Get("source").Get("content"); !c.IsNull() {
 			b.Content = inner(c)
 		}
 	case "search_result":
-		b.Kind, b.Name = blk.Citation, r.Str(v.Get("title"))
-		b.Media = &blk.Media{URL: r.Str(v.Get("source"))}
+		b.Kind, b.Name = block.Citation, r.Str(v.Get("title"))
+		b.Media = &block.Media{URL: r.Str(v.Get("source"))}
 		b.Content = inner(v.Get("content"))
 	case "tool_reference":
-		b.Kind, b.Name = blk.ToolReference, r.Str(v.Get("tool_name"))
+		b.Kind, b.Name = block.ToolReference, r.Str(v.Get("tool_name"))
 	case "container_upload":
-		b.Kind, b.Media = blk.File, &blk.Media{FileID: r.Str(v.Get("file_id"))}
+		b.Kind, b.Media = block.File, &block.Media{FileID: r.Str(v.Get("file_id"))}
 	case "compaction":
-		b.Kind, b.Text = blk.Compaction, r.Str(v.Get("content"))
+		b.Kind, b.Text = block.Compaction, r.Str(v.Get("content"))
 	default:
 		if strings.HasSuffix(b.Type, "_tool_result") {
-			b.Kind, b.Server, b.CallID = blk.ServerItem, true, r.Str(v.Get("tool_use_id"))
+			b.Kind, b.Server, b.CallID = block.ServerItem, true, CallID(r.Str(v.Get("tool_use_id")))
 		}
 	}
 	return b
 }
 
-func (r reqReader) source(v jsonscan.Value) *blk.Media {
+func (r reqReader) source(v jsonscan.Value) *block.Media {
 	s := r.Object(v.Get("source"))
-	m := &blk.Media{
+	m := &block.Media{
 		MIME: r.Str(s.Get("media_type")), Data: r.Str(s.Get("data")), FileID: r.Str(s.Get("file_id")),
 	}
 	if u := r.Str(s.Get("url")); u != "" {

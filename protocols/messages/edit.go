@@ -3,19 +3,19 @@
 package messages
 
 import (
-	blk "github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
 	"github.com/weft-go/weft/protocols/internal/wire"
 )
 
 // Set writes what differs between old and b into the members of the block's object, or the whole block anew.
-func (d reqDialect) Set(e *jsonscan.Edits, _ *blk.Turn, old, b *blk.Block) (bool, error) {
-	v := blk.ValueOf(old.At)
+func (d reqDialect) Set(e *jsonscan.Edits, _ *block.Turn, old, b *block.Block) (bool, error) {
+	v := block.ValueOf(old.At)
 	if err := wire.Guard(e, v); err != nil {
 		return false, err
 	}
 	if v.Kind() == jsonscan.String { // content that is a string
-		if b.Kind == blk.Text && b.Cache == nil {
+		if b.Kind == block.Text && b.Cache == nil {
 			e.Replace(v, wire.Str(b.Text))
 			return wire.OnlyText(old, b), nil
 		}
@@ -44,32 +44,32 @@ func (d reqDialect) Set(e *jsonscan.Edits, _ *blk.Turn, old, b *blk.Block) (bool
 }
 
 // patches returns the members that turn old into b. ok is false when that takes more.
-func (d reqDialect) patches(old, b *blk.Block) (list []wire.Patch, ok bool, err error) {
+func (d reqDialect) patches(old, b *block.Block) (list []wire.Patch, ok bool, err error) {
 	put := func(key string, raw []byte) { list = append(list, wire.Patch{Key: key, Raw: raw}) }
 	for _, f := range wire.Diff(old, b) {
 		switch {
-		case f == wire.FText && b.Kind == blk.Text:
+		case f == wire.FText && b.Kind == block.Text:
 			put("text", wire.Str(b.Text))
-		case f == wire.FText && b.Kind == blk.Reasoning && !old.Redacted:
+		case f == wire.FText && b.Kind == block.Reasoning && !old.Redacted:
 			put("thinking", wire.Str(b.Text))
-		case f == wire.FSignature && b.Kind == blk.Reasoning && !old.Redacted:
+		case f == wire.FSignature && b.Kind == block.Reasoning && !old.Redacted:
 			put("signature", wire.Str(b.Signature))
 		case f == wire.FEncrypted && old.Redacted:
 			put("data", wire.Str(b.Encrypted))
-		case f == wire.FName && b.Kind == blk.ToolCall:
+		case f == wire.FName && b.Kind == block.ToolCall:
 			put("name", wire.Str(b.Name))
-		case f == wire.FCallID && b.Kind == blk.ToolCall:
-			put("id", wire.Str(b.CallID))
-		case f == wire.FArgs && b.Kind == blk.ToolCall:
+		case f == wire.FCallID && b.Kind == block.ToolCall:
+			put("id", wire.Str(reqCallID(b.CallID)))
+		case f == wire.FArgs && b.Kind == block.ToolCall:
 			if !wire.IsObject(b.Args) {
 				return nil, false, wire.Unsupported("the input of a tool call must be a JSON object")
 			}
 			put("input", []byte(b.Args))
-		case f == wire.FCallID && b.Kind == blk.ToolResult:
-			put("tool_use_id", wire.Str(b.CallID))
-		case f == wire.FIsError && b.Kind == blk.ToolResult:
+		case f == wire.FCallID && b.Kind == block.ToolResult:
+			put("tool_use_id", wire.Str(reqCallID(b.CallID)))
+		case f == wire.FIsError && b.Kind == block.ToolResult:
 			put("is_error", wire.Bool(b.IsError))
-		case f == wire.FContent && b.Kind == blk.ToolResult:
+		case f == wire.FContent && b.Kind == block.ToolResult:
 			w := reqWriter{}
 			put("content", w.content(nil, b.Content))
 			if w.err != nil {
@@ -83,7 +83,7 @@ func (d reqDialect) patches(old, b *blk.Block) (list []wire.Patch, ok bool, err 
 }
 
 // one writes a block that the API must be able to express.
-func (d reqDialect) one(b *blk.Block) ([]byte, error) {
+func (d reqDialect) one(b *block.Block) ([]byte, error) {
 	w := reqWriter{strict: true}
 	raw := w.block(nil, b)
 	if w.err != nil {
@@ -93,7 +93,7 @@ func (d reqDialect) one(b *blk.Block) ([]byte, error) {
 }
 
 // Insert adds blocks to the content of a message, of the system text, or of a tool result.
-func (d reqDialect) Insert(e *jsonscan.Edits, t *blk.Turn, holder *blk.Block, at int, list []blk.Block) error {
+func (d reqDialect) Insert(e *jsonscan.Edits, t *block.Turn, holder *block.Block, at int, list []block.Block) error {
 	obj, name, siblings := d.holder(t, holder)
 	if err := wire.Guard(e, obj); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (d reqDialect) Insert(e *jsonscan.Edits, t *blk.Turn, holder *blk.Block, at
 	}
 	var before jsonscan.Value
 	if at < len(siblings) {
-		before = blk.ValueOf(siblings[at].At)
+		before = block.ValueOf(siblings[at].At)
 	}
 	return wire.InsertContent(e, obj, name, before, raws, func(raw []byte) []byte {
 		return append(append([]byte(`{"type":"text","text":`), raw...), '}')
@@ -116,15 +116,15 @@ func (d reqDialect) Insert(e *jsonscan.Edits, t *blk.Turn, holder *blk.Block, at
 }
 
 // holder returns the object and the member that hold a turn's or a block's content.
-func (reqDialect) holder(t *blk.Turn, holder *blk.Block) (obj jsonscan.Value, name string, list []blk.Block) {
+func (reqDialect) holder(t *block.Turn, holder *block.Block) (obj jsonscan.Value, name string, list []block.Block) {
 	if holder != nil {
-		v := blk.ValueOf(holder.At)
-		if holder.Kind == blk.Document {
+		v := block.ValueOf(holder.At)
+		if holder.Kind == block.Document {
 			v = v.Get("source")
 		}
 		return v, "content", holder.Content
 	}
-	v := blk.ValueOf(t.At)
+	v := block.ValueOf(t.At)
 	if v.KeyIs("system") { // the only turn whose place is a member
 		return v.Doc().Root(), "system", t.Blocks
 	}
@@ -132,9 +132,9 @@ func (reqDialect) holder(t *blk.Turn, holder *blk.Block) (obj jsonscan.Value, na
 }
 
 // Delete removes a block, and the message or the system text with its last one.
-func (d reqDialect) Delete(e *jsonscan.Edits, t *blk.Turn, holder *blk.Block, at int) (bool, error) {
+func (d reqDialect) Delete(e *jsonscan.Edits, t *block.Turn, holder *block.Block, at int) (bool, error) {
 	obj, name, list := d.holder(t, holder)
-	v := blk.ValueOf(list[at].At)
+	v := block.ValueOf(list[at].At)
 	if err := wire.Guard(e, v); err != nil {
 		return false, err
 	}
@@ -151,11 +151,11 @@ func (d reqDialect) Delete(e *jsonscan.Edits, t *blk.Turn, holder *blk.Block, at
 }
 
 // InsertTurn adds a message in front of turn number at. System text in front of everything becomes system blocks.
-func (d reqDialect) InsertTurn(e *jsonscan.Edits, turns []blk.Turn, at int, t *blk.Turn) error {
+func (d reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t *block.Turn) error {
 	root := e.Doc().Root()
-	hasSystem := len(turns) > 0 && blk.ValueOf(turns[0].At).KeyIs("system")
+	hasSystem := len(turns) > 0 && block.ValueOf(turns[0].At).KeyIs("system")
 	w := reqWriter{strict: true}
-	if (t.Role == blk.RoleSystem || t.Role == blk.RoleDeveloper) && at == 0 {
+	if (t.Role == block.RoleSystem || t.Role == block.RoleDeveloper) && at == 0 {
 		if hasSystem {
 			return d.Insert(e, &turns[0], nil, 0, t.Blocks)
 		}
@@ -171,15 +171,15 @@ func (d reqDialect) InsertTurn(e *jsonscan.Edits, turns []blk.Turn, at int, t *b
 	}
 	var before jsonscan.Value
 	if at < len(turns) {
-		before = blk.ValueOf(turns[at].At)
+		before = block.ValueOf(turns[at].At)
 	}
 	e.Insert(root.Get("messages"), before, raw)
 	return nil
 }
 
 // DeleteTurn removes a message, or all system text.
-func (reqDialect) DeleteTurn(e *jsonscan.Edits, t *blk.Turn) error {
-	v := blk.ValueOf(t.At)
+func (reqDialect) DeleteTurn(e *jsonscan.Edits, t *block.Turn) error {
+	v := block.ValueOf(t.At)
 	if v.KeyIs("system") {
 		e.Delete(v.Doc().Root(), v)
 		return nil

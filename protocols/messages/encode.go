@@ -7,7 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	blk "github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/callid"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
 	"github.com/weft-go/weft/protocols/internal/wire"
 )
@@ -21,11 +22,11 @@ const DefaultMaxTokens = 8192
 //
 // Leading system and developer text becomes the system field, later one a message with role system. Consecutive turns
 // of tool results become one user message.
-func Encode(dst []byte, r *blk.Request, opt *blk.EncodeOptions) ([]byte, []blk.Loss, error) {
-	return blk.Convert(dst, r, reqDialect{}, opt, appendRequest)
+func Encode(dst []byte, r *block.Request, opt *block.EncodeOptions) ([]byte, []block.Loss, error) {
+	return block.Convert(dst, r, reqDialect{}, opt, appendRequest)
 }
 
-func appendRequest(dst []byte, v *blk.View, lose blk.Lose) []byte {
+func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
 	d := reqDialect{}
 	o := wire.Open(dst)
 	for _, m := range d.Members(&v.Params, v.Tools, lose) {
@@ -51,9 +52,9 @@ func appendRequest(dst []byte, v *blk.View, lose blk.Lose) []byte {
 	}
 	w := reqWriter{lose: lose}
 	turns := v.Turns
-	var system []blk.Block
-	for len(turns) > 0 && (turns[0].Role == blk.RoleSystem || turns[0].Role == blk.RoleDeveloper) {
-		if turns[0].Role == blk.RoleDeveloper {
+	var system []block.Block
+	for len(turns) > 0 && (turns[0].Role == block.RoleSystem || turns[0].Role == block.RoleDeveloper) {
+		if turns[0].Role == block.RoleDeveloper {
 			lose(turns[0].At.Path(), "the developer role became system")
 		}
 		system = append(system, turns[0].Blocks...)
@@ -68,11 +69,11 @@ func appendRequest(dst []byte, v *blk.View, lose blk.Lose) []byte {
 	n := 0
 	for i := 0; i < len(turns); i++ {
 		t := turns[i]
-		for t.Role == blk.RoleTool && i+1 < len(turns) && turns[i+1].Role == blk.RoleTool {
+		for t.Role == block.RoleTool && i+1 < len(turns) && turns[i+1].Role == block.RoleTool {
 			i++
 			t.Blocks = slices.Concat(t.Blocks, turns[i].Blocks)
 		}
-		if t.Role == blk.RoleUnknown {
+		if t.Role == block.RoleUnknown {
 			lose(t.At.Path(), "a turn of an unknown role")
 			continue
 		}
@@ -86,7 +87,7 @@ func appendRequest(dst []byte, v *blk.View, lose blk.Lose) []byte {
 }
 
 // Members returns the top-level members for the parameters.
-func (reqDialect) Members(p *blk.Params, _ []blk.Tool, lose blk.Lose) []blk.Member {
+func (reqDialect) Members(p *block.Params, _ []block.Tool, lose block.Lose) []block.Member {
 	var m wire.Members
 	m.Add("model", "", wire.Str(p.Model))
 	m.Int("max_tokens", "", p.MaxTokens)
@@ -122,10 +123,10 @@ func (reqDialect) Members(p *blk.Params, _ []blk.Tool, lose blk.Lose) []blk.Memb
 	return m
 }
 
-func reqThinking(m *wire.Members, p *blk.Params) {
+func reqThinking(m *wire.Members, p *block.Params) {
 	th := &p.Thinking
-	kind := map[blk.ThinkingMode]string{
-		blk.ThinkingOn: "enabled", blk.ThinkingOff: "disabled", blk.ThinkingAdaptive: "adaptive",
+	kind := map[block.ThinkingMode]string{
+		block.ThinkingOn: "enabled", block.ThinkingOff: "disabled", block.ThinkingAdaptive: "adaptive",
 	}[th.Mode]
 	if kind != "" {
 		o := wire.Open(nil)
@@ -149,11 +150,11 @@ func reqThinking(m *wire.Members, p *blk.Params) {
 	m.Add("output_config", "", o.Close())
 }
 
-func reqChoice(m *wire.Members, c *blk.ToolChoice, lose blk.Lose) {
-	kind := map[blk.ChoiceMode]string{
-		blk.Auto: "auto", blk.Required: "any", blk.NoTools: "none", blk.Named: "tool",
+func reqChoice(m *wire.Members, c *block.ToolChoice, lose block.Lose) {
+	kind := map[block.ChoiceMode]string{
+		block.Auto: "auto", block.Required: "any", block.NoTools: "none", block.Named: "tool",
 	}[c.Mode]
-	if c.Mode == blk.Allowed {
+	if c.Mode == block.Allowed {
 		lose("tool_choice", "the Messages API has no list of allowed tools")
 		kind = "auto"
 		if c.Must {
@@ -168,7 +169,7 @@ func reqChoice(m *wire.Members, c *blk.ToolChoice, lose blk.Lose) {
 	}
 	o := wire.Open(nil)
 	o.Str("type", kind)
-	if c.Mode == blk.Named {
+	if c.Mode == block.Named {
 		o.Str("name", c.Name)
 	}
 	if c.Serial {
@@ -181,7 +182,7 @@ func reqChoice(m *wire.Members, c *blk.ToolChoice, lose blk.Lose) {
 const customSchema = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`
 
 // AppendTool appends the declaration of a tool.
-func (reqDialect) AppendTool(dst []byte, t *blk.Tool, lose blk.Lose) []byte {
+func (reqDialect) AppendTool(dst []byte, t *block.Tool, lose block.Lose) []byte {
 	o := wire.Open(dst)
 	name := t.ModelName
 	if name == "" {
@@ -190,10 +191,10 @@ func (reqDialect) AppendTool(dst []byte, t *blk.Tool, lose blk.Lose) []byte {
 	o.Str("name", name)
 	o.OptStr("description", t.Description)
 	switch {
-	case t.Kind == blk.Hosted:
+	case t.Kind == block.Hosted:
 		lose(t.At.Path(), "a tool that another API runs: "+t.Type)
 		return dst
-	case t.Kind == blk.CustomTool:
+	case t.Kind == block.CustomTool:
 		lose(t.At.Path(), "a tool with free text became one with a string argument")
 		o.Raw("input_schema", []byte(customSchema))
 	case len(t.Schema) > 0:
@@ -217,7 +218,7 @@ func (reqDialect) AppendTool(dst []byte, t *blk.Tool, lose blk.Lose) []byte {
 	return o.Close()
 }
 
-func reqCache(dst []byte, c *blk.Cache) []byte {
+func reqCache(dst []byte, c *block.Cache) []byte {
 	o := wire.Open(dst)
 	o.Str("type", "ephemeral")
 	o.OptStr("ttl", c.TTL)
@@ -227,11 +228,11 @@ func reqCache(dst []byte, c *blk.Cache) []byte {
 // reqWriter writes messages and blocks. In strict mode the first thing that cannot be said is in err, else it is lost.
 type reqWriter struct {
 	strict bool
-	lose   blk.Lose
+	lose   block.Lose
 	err    error
 }
 
-func (w *reqWriter) cannot(b *blk.Block, why string) {
+func (w *reqWriter) cannot(b *block.Block, why string) {
 	if w.lose != nil {
 		w.lose(b.At.Path(), why)
 		return
@@ -241,12 +242,12 @@ func (w *reqWriter) cannot(b *blk.Block, why string) {
 	}
 }
 
-func (w *reqWriter) message(dst []byte, t *blk.Turn) []byte {
+func (w *reqWriter) message(dst []byte, t *block.Turn) []byte {
 	role := "user"
 	switch t.Role {
-	case blk.RoleAssistant:
+	case block.RoleAssistant:
 		role = "assistant"
-	case blk.RoleSystem, blk.RoleDeveloper:
+	case block.RoleSystem, block.RoleDeveloper:
 		role = "system"
 	}
 	o := wire.Open(dst)
@@ -257,8 +258,8 @@ func (w *reqWriter) message(dst []byte, t *blk.Turn) []byte {
 }
 
 // content writes one plain text as a string and anything else as a list.
-func (w *reqWriter) content(dst []byte, list []blk.Block) []byte {
-	if len(list) == 1 && list[0].Kind == blk.Text && list[0].Cache == nil {
+func (w *reqWriter) content(dst []byte, list []block.Block) []byte {
+	if len(list) == 1 && list[0].Kind == block.Text && list[0].Cache == nil {
 		return jsonscan.AppendString(dst, list[0].Text)
 	}
 	dst = append(dst, '[')
@@ -274,17 +275,17 @@ func (w *reqWriter) content(dst []byte, list []blk.Block) []byte {
 	return append(dst, ']')
 }
 
-func (w *reqWriter) block(dst []byte, b *blk.Block) []byte {
+func (w *reqWriter) block(dst []byte, b *block.Block) []byte {
 	o := wire.Open(dst)
 	switch b.Kind {
-	case blk.Text:
+	case block.Text:
 		o.Str("type", "text")
 		o.Str("text", b.Text)
-	case blk.Refusal:
+	case block.Refusal:
 		w.cannot(b, "a refusal became text")
 		o.Str("type", "text")
 		o.Str("text", b.Text)
-	case blk.Reasoning:
+	case block.Reasoning:
 		switch {
 		case b.Redacted:
 			o.Str("type", "redacted_thinking")
@@ -300,7 +301,7 @@ func (w *reqWriter) block(dst []byte, b *blk.Block) []byte {
 			o.Str("thinking", b.Text)
 			o.Str("signature", b.Signature)
 		}
-	case blk.ToolCall:
+	case block.ToolCall:
 		o.Str("type", "tool_use")
 		o.Str("id", reqCallID(b.CallID))
 		o.Str("name", b.Name)
@@ -317,7 +318,7 @@ func (w *reqWriter) block(dst []byte, b *blk.Block) []byte {
 			w.cannot(b, "arguments that are no JSON object became empty")
 			o.Raw("input", []byte("{}"))
 		}
-	case blk.ToolResult:
+	case block.ToolResult:
 		o.Str("type", "tool_result")
 		o.Str("tool_use_id", reqCallID(b.CallID))
 		o.Key("content")
@@ -325,15 +326,15 @@ func (w *reqWriter) block(dst []byte, b *blk.Block) []byte {
 		if b.IsError {
 			o.Bool("is_error", true)
 		}
-	case blk.ToolReference:
+	case block.ToolReference:
 		o.Str("type", "tool_reference")
 		o.Str("tool_name", b.Name)
-	case blk.Image, blk.Document, blk.File, blk.Audio, blk.Video:
+	case block.Image, block.Document, block.File, block.Audio, block.Video:
 		if !w.media(&o, b) {
 			w.cannot(b, "media that the Messages API cannot carry: "+b.Kind.String())
 			return dst
 		}
-	case blk.Citation:
+	case block.Citation:
 		o.Str("type", "search_result")
 		if b.Media != nil {
 			o.Str("source", b.Media.URL)
@@ -341,7 +342,7 @@ func (w *reqWriter) block(dst []byte, b *blk.Block) []byte {
 		o.Str("title", b.Name)
 		o.Key("content")
 		o.Buf = w.content(o.Buf, b.Content)
-	case blk.Compaction:
+	case block.Compaction:
 		if b.Text == "" {
 			w.cannot(b, "compacted history that only its origin can read")
 			return dst
@@ -363,20 +364,20 @@ func (w *reqWriter) block(dst []byte, b *blk.Block) []byte {
 }
 
 // media writes type and source.
-func (w *reqWriter) media(o *wire.Obj, b *blk.Block) bool {
+func (w *reqWriter) media(o *wire.Obj, b *block.Block) bool {
 	m := b.Media
-	if m == nil || b.Kind == blk.Audio || b.Kind == blk.Video {
+	if m == nil || b.Kind == block.Audio || b.Kind == block.Video {
 		return false
 	}
 	kind := "document"
-	if b.Kind == blk.Image {
+	if b.Kind == block.Image {
 		kind = "image"
-	} else if b.Kind == blk.File && m.MIME != "" && m.MIME != "application/pdf" && m.MIME != "text/plain" {
+	} else if b.Kind == block.File && m.MIME != "" && m.MIME != "application/pdf" && m.MIME != "text/plain" {
 		return false
 	}
 	s := wire.Open(nil)
 	switch {
-	case m.Data != "" && m.MIME == "text/plain" && b.Kind == blk.Document:
+	case m.Data != "" && m.MIME == "text/plain" && b.Kind == block.Document:
 		s.Str("type", "text")
 		s.Str("media_type", m.MIME)
 		s.Str("data", m.Data)
@@ -405,26 +406,5 @@ func (w *reqWriter) media(o *wire.Obj, b *blk.Block) bool {
 	return true
 }
 
-// reqCallID makes a call id from another API acceptable: the Messages API takes letters, digits, _ and -. Other bytes
-// become _ and two hex digits, so that different ids stay different; the rule is the same for calls and results.
-func reqCallID(id string) string {
-	ok := func(c byte) bool {
-		return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '-'
-	}
-	clean := true
-	for i := 0; i < len(id) && clean; i++ {
-		clean = ok(id[i])
-	}
-	if clean {
-		return id
-	}
-	var out []byte
-	for i := 0; i < len(id); i++ {
-		if ok(id[i]) {
-			out = append(out, id[i])
-			continue
-		}
-		out = append(out, '_', "0123456789abcdef"[id[i]>>4], "0123456789abcdef"[id[i]&15])
-	}
-	return string(out)
-}
+// reqCallID returns the id in the letters that this API allows; [CallID] takes it back, and decoding does.
+func reqCallID(id string) string { return string(callid.AppendEscaped(nil, []byte(id))) }

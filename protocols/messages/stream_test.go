@@ -460,6 +460,19 @@ func TestStreamPaths(t *testing.T) {
 		require.Equal(t, "a\uFFFD", r.Content[0].Text)
 		require.Equal(t, "\uFFFD", r.Content[1].Thinking)
 	})
+	t.Run("cache writes, two citations, no cause", func(t *testing.T) {
+		note := event.Event{Kind: event.Annotation, Data: []byte(`{"type":"char_location"}`)}
+		events := []event.Event{
+			{Kind: event.Start, Usage: &event.Tokens{Prompt: 9, Cached: 3, CacheWrite: 4}}, text, note, note, {Kind: event.Finish},
+		}
+		r := run(opt, events...)
+		require.Equal(t, usage{InputTokens: 2, CacheReadInputTokens: 3, CacheCreationInputTokens: 4}, r.Usage)
+		require.Len(t, r.Content[0].Citations, 2)
+		require.Equal(t, "end_turn", r.StopReason)
+		var c event.Collector
+		c.Add(events...)
+		require.Empty(t, cmp.Diff(r.message, decode(t, messages.AppendResponse(nil, &c, opt))))
+	})
 	t.Run("keep-alive", func(t *testing.T) {
 		s := messages.NewStream(opt)
 		require.Equal(t, ": keep-alive\n\n", string(s.KeepAlive(nil)))

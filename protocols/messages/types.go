@@ -2,15 +2,15 @@
 
 package messages
 
-import blk "github.com/weft-go/weft/protocols/block"
+import "github.com/weft-go/weft/protocols/block"
 
 // Fields reads what only the Messages API has. Every method looks into the body when it is called.
-type Fields struct{ r *blk.Request }
+type Fields struct{ r *block.Request }
 
 // Of returns the fields of r that only this API has. On a request of another API all of them are empty.
-func Of(r *blk.Request) Fields {
-	if r.API() != blk.Messages {
-		return Fields{blk.New()}
+func Of(r *block.Request) Fields {
+	if r.API() != block.Messages {
+		return Fields{block.New()}
 	}
 	return Fields{r}
 }
@@ -25,14 +25,14 @@ func (f Fields) MCPServers() []byte { return f.r.Field("mcp_servers") }
 func (f Fields) Container() []byte { return f.r.Field("container") }
 
 // CacheControl returns the request's own cache_control, nil if absent.
-func (f Fields) CacheControl() *blk.Cache {
+func (f Fields) CacheControl() *block.Cache {
 	v := f.r.Value("cache_control")
 	kind, ok := v.Get("type").Str(nil)
 	if !ok {
 		return nil
 	}
 	ttl, _ := v.Get("ttl").Str(nil)
-	return &blk.Cache{Type: kind, TTL: ttl}
+	return &block.Cache{Type: kind, TTL: ttl}
 }
 
 // ThinkingDisplay returns thinking.display: summarized, omitted, updates; "" if absent.
