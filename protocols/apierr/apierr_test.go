@@ -62,6 +62,11 @@ func TestRender(t *testing.T) {
 			`{"type":"error","error":{"type":"not_found_error","message":"Invalid URL (POST /v2/x)"},"request_id":"req_1"}`,
 		},
 		{
+			"canceled", apierr.New(event.Canceled, "gone"), [2]int{499, 499},
+			`{"error":{"message":"gone","type":"invalid_request_error","param":null,"code":null}}`,
+			`{"type":"error","error":{"type":"invalid_request_error","message":"gone"},"request_id":"req_1"}`,
+		},
+		{
 			"invalid", apierr.Invalid("n", "n must be %d", 1), [2]int{400, 400},
 			`{"error":{"message":"n must be 1","type":"invalid_request_error","param":"n","code":null}}`,
 			`{"type":"error","error":{"type":"invalid_request_error","message":"n must be 1"},"request_id":"req_1"}`,

@@ -519,6 +519,21 @@ func TestStreamPaths(t *testing.T) {
 		require.Equal(t, 2, strings.Count(out, `"usage":{"prompt_tokens":3,`))
 		require.Contains(t, out, `"model":"m","system_fingerprint":"fp","service_tier":"default","choices"`)
 	})
+	t.Run("cache writes, two annotations, no cause", func(t *testing.T) {
+		note := event.Event{Kind: event.Annotation, Data: []byte(`{"type":"url_citation"}`)}
+		events := []event.Event{
+			{Kind: event.Start, Usage: &event.Tokens{Prompt: 9, CacheWrite: 4}}, text, note, note, {Kind: event.Finish},
+		}
+		o := opt
+		o.IncludeUsage = true
+		r := run(o, events...)
+		require.EqualValues(t, 4, r.Usage.PromptTokensDetails["cache_write_tokens"])
+		require.Len(t, r.Choices[0].Annotations, 2)
+		require.Equal(t, "stop", r.Choices[0].FinishReason)
+		var c event.Collector
+		c.Add(events...)
+		require.Empty(t, cmp.Diff(r.completion, decode(t, chat.AppendResponse(nil, &c, o))))
+	})
 	t.Run("fail before anything", func(t *testing.T) {
 		s := chat.NewStream(opt)
 		require.Equal(t, `data: {"error":{"message":"no","type":"invalid_request_error","param":null,"code":null}}`+"\n\n",

@@ -509,6 +509,19 @@ func TestStreamPaths(t *testing.T) {
 		require.Empty(t, cmp.Diff(r.final, parse[obj](t, responses.AppendResponse(nil, &c, opt))))
 		require.Len(t, r.output[0].(obj)["content"].([]any)[0].(obj)["logprobs"], 3)
 	})
+	t.Run("cache writes, two annotations, no cause", func(t *testing.T) {
+		note := event.Event{Kind: event.Annotation, Data: []byte(`{"type":"url_citation"}`)}
+		events := []event.Event{
+			{Kind: event.Start, Usage: &event.Tokens{Prompt: 9, CacheWrite: 4}}, text, note, note, {Kind: event.Finish},
+		}
+		r := run(opt, events...)
+		require.EqualValues(t, 4, r.final["usage"].(obj)["input_tokens_details"].(obj)["cache_write_tokens"])
+		require.Len(t, r.output[0].(obj)["content"].([]any)[0].(obj)["annotations"], 2)
+		require.Equal(t, "completed", r.final["status"])
+		var c event.Collector
+		c.Add(events...)
+		require.Empty(t, cmp.Diff(r.final, parse[obj](t, responses.AppendResponse(nil, &c, opt))))
+	})
 	t.Run("completed at", func(t *testing.T) {
 		s := responses.NewStream(opt)
 		out := s.Append(nil, text, stop)

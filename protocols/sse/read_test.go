@@ -132,7 +132,7 @@ func TestRetry(t *testing.T) {
 	var r sse.Reader
 	_, ok := r.Retry()
 	require.False(t, ok)
-	r.Feed([]byte("retry: 1500\n\nretry: x\n\nretry: 99999999999999999999\n\n"))
+	r.Feed(append(sse.AppendRetry(nil, 1500*time.Millisecond), "retry: x\n\nretry: 99999999999999999999\n\n"...))
 	_, ok, _ = r.Next()
 	require.False(t, ok)
 	d, ok := r.Retry()
