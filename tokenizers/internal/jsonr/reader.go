@@ -22,7 +22,7 @@ import (
 )
 
 // MaxDepth is the deepest nesting a [Reader] accepts.
-const MaxDepth = 64
+const MaxDepth = 256
 
 // Error says where and why a document could not be read.
 type Error struct {

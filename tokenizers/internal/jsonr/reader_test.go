@@ -61,7 +61,7 @@ func TestErrors(t *testing.T) {
 		{`["\x"]`, `x[0]: has the unknown escape \x in a string at offset 4`},
 		{`["abc`, `x[0]: ends inside a string at offset 5`},
 		{`{} {}`, `x: has '{' after its end at offset 3`},
-		{strings.Repeat("[", 70), `x` + strings.Repeat("[0]", 64) + `: is nested deeper than 64 at offset 65`},
+		{strings.Repeat("[", 300), `x` + strings.Repeat("[0]", 256) + `: is nested deeper than 256 at offset 257`},
 	} {
 		r := New(Span{Data: []byte(c.in)}, "x")
 		var w bytes.Buffer
