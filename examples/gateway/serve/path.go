@@ -101,7 +101,11 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 		}
 		c.rec.Stripped = report.Bytes()
 	}
-	conversation, lost := chat.AppendMessages(nil, c.req, nil)
+	conversation, lost := chat.AppendMessages(nil, c.req, &chat.RenderOptions{
+		// This API carries arguments as an object, in the spelling of the client's JSON library. The template then prints them
+		// the way it taught the model, which is most likely how they were written in the first place.
+		ObjectArguments: c.api == messagesAPI,
+	})
 	tools, lostTools := chat.AppendTools(nil, c.req)
 	for _, l := range append(lost, lostTools...) {
 		g.opt.Logger.Info("not rendered", "request", c.id, "path", l.Path, "why", l.Why)

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/examples/engine/vllm"
+)
+
+// TestPromptsGrow plays a turn with reasoning and two calls back to the gateway, as harnesses do, and sees the second prompt begin
+// with the first one and everything the model said to it, token by token: nothing of the cache is lost on the way.
+func TestPromptsGrow(t *testing.T) {
+	families := map[string]string{
+		"hermes": "<think>\nTwo things at once.\n</think>\n\n" +
+			"<tool_call>\n{\"name\": \"read\", \"arguments\": {\"path\": \"a.go\"}}\n</tool_call>\n" +
+			"<tool_call>\n{\"name\": \"grep\", \"arguments\": {\"pattern\": \"x+ <b> \\\"é\\\"\"}}\n</tool_call>",
+		"qwen3_coder": "<think>\nTwo things at once.\n</think>\n\n" +
+			"<tool_call>\n<function=read>\n<parameter=path>\na.go\n</parameter>\n</function>\n</tool_call>\n" +
+			"<tool_call>\n<function=grep>\n<parameter=pattern>\nx+ <b> \"é\"\n</parameter>\n</function>\n</tool_call>",
+	}
+	for family, says := range families {
+		for _, a := range apiCases {
+			t.Run(family+"/"+a.name, func(t *testing.T) {
+				r := start(t, 2, func(p vllm.Prompt) vllm.Reply {
+					if strings.Contains(p.Text, "<tool_response>") {
+						return vllm.Reply{Text: "Done."}
+					}
+					return vllm.Reply{Text: says}
+				}, nil)
+				body := a.body("Look around.", false)
+				header := []string{"X-Weft-Tool-Call-Parser", family}
+				status, _, text := send(t, r.url+a.path, body, header...)
+				require.Equal(t, 200, status, text)
+
+				var ans struct {
+					Choices []struct{ Message json.RawMessage }
+					Output  []json.RawMessage
+					Content json.RawMessage
+				}
+				require.NoError(t, json.Unmarshal([]byte(text), &ans))
+				// The ids, in the order of the calls; the results go back in the other order, as Claude Code does.
+				var ids []string
+				key := map[string]string{"chat": `"id":"call_`, "responses": `"call_id":"call_`, "messages": `"id":"call_`}[a.name]
+				for _, part := range strings.Split(text, key)[1:] {
+					id, _, _ := strings.Cut(part, `"`)
+					ids = append(ids, "call_"+id)
+				}
+				require.Len(t, ids, 2, text)
+				switch a.name {
+				case "chat":
+					body["messages"] = append(body["messages"].([]any), ans.Choices[0].Message,
+						object{"role": "tool", "tool_call_id": ids[1], "content": "two"}, object{"role": "tool", "tool_call_id": ids[0], "content": "one"})
+				case "responses":
+					input := []any{object{"role": "user", "content": body["input"]}}
+					for _, item := range ans.Output {
+						input = append(input, item)
+					}
+					body["input"] = append(input, object{"type": "function_call_output", "call_id": ids[1], "output": "two"},
+						object{"type": "function_call_output", "call_id": ids[0], "output": "one"})
+				case "messages":
+					body["messages"] = append(body["messages"].([]any), object{"role": "assistant", "content": ans.Content},
+						object{"role": "user", "content": []any{
+							object{"type": "tool_result", "tool_use_id": ids[1], "content": "two"},
+							object{"type": "tool_result", "tool_use_id": ids[0], "content": "one"}}})
+				}
+				status, _, text = send(t, r.url+a.path, body, header...)
+				require.Equal(t, 200, status, text)
+				require.Contains(t, text, "Done.")
+
+				first, second := r.prompts[0], r.prompts[1]
+				require.True(t, strings.HasPrefix(second.Text, first.Text+says+"<|im_end|>\n"), "%s\n---\n%s", first.Text, second.Text)
+				said := append(first.IDs, tok().AppendEncode(nil, says)...)
+				require.Equal(t, said, second.IDs[:len(said)])
+				require.Less(t, strings.Index(second.Text, "one"), strings.Index(second.Text, "two\n"), "results stand in the order of the calls")
+				recs := r.done(t, 2)
+				require.Equal(t, recs[0].Worker, recs[1].Worker)
+				require.EqualValues(t, len(said)/16*16, recs[1].Usage.Cached, "all that the engine could keep")
+				require.Equal(t, len(said)/16*16, recs[1].Decision.CachedEstimate, "and the router knew")
+			})
+		}
+	}
+}
