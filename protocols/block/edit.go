@@ -251,6 +251,9 @@ func (r *Request) SetParams(p Params) error {
 			e.SetMember(root, key, m.Value)
 		}
 	}
+	if r.doc != nil && string(p.Format.Schema) != string(r.view.Params.Format.Schema) {
+		r.dirty = true // raw JSON of the caller's
+	}
 	r.view.Params = p
 	return nil
 }

@@ -329,6 +329,20 @@ func TestUnsupported(t *testing.T) {
 	require.Equal(t, bodies[2], encoded(t, r), "a refused edit changes nothing")
 }
 
+// TestBadRaw shows that raw JSON of a program cannot make a body that does not read.
+func TestBadRaw(t *testing.T) {
+	r := decoded(t, 2)
+	require.NoError(t, r.AppendTool(block.Tool{Name: "n", Schema: []byte(`{broken`)}))
+	_, err := r.Encode(nil)
+	require.Error(t, err)
+	r = decoded(t, 0)
+	p := r.Params()
+	p.Format = block.Format{Type: "json_schema", Schema: []byte(`{broken`)}
+	require.NoError(t, r.SetParams(p))
+	_, err = r.Encode(nil)
+	require.Error(t, err)
+}
+
 // TestEditsShow makes random edits and checks that the view shows exactly what reading the encoded body shows.
 func TestEditsShow(t *testing.T) {
 	for i, a := range apis {

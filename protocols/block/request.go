@@ -224,12 +224,14 @@ func (r *Request) Encode(dst []byte) ([]byte, error) {
 	case r.edits == nil:
 		return append(dst, r.doc.Body()...), r.err
 	}
-	r.dirty = true
-	r.fresh()
-	if r.err != nil {
+	r.fresh() // edits that the view does not show yet are checked by reading them
+	switch {
+	case r.err != nil:
 		return dst, r.err
+	case r.edits == nil:
+		return append(dst, r.doc.Body()...), nil
 	}
-	return append(dst, r.doc.Body()...), nil
+	return r.edits.Append(dst), nil
 }
 
 // Equal reports whether two requests say the same, wherever and in whichever API they say it. It compares what this

@@ -18,7 +18,7 @@ type Tool struct {
 	Name        string
 	Namespace   string // Responses: the namespace that holds the tool
 	Description string
-	// Schema is the JSON schema of the arguments, as raw JSON; nil for none.
+	// Schema is the JSON schema of the arguments, as raw and valid JSON; nil for none.
 	Schema []byte
 	// Format is the format of a custom tool's input, as raw JSON; nil for plain text.
 	Format   []byte
