@@ -144,8 +144,8 @@ func (p *printer) tables(kept, stripped, all *ledger) {
 		p.paint(green, fmt.Sprintf("%12s", secs(stripped.first/time.Duration(stripped.turns)))))
 	p.line("  %-36s %12s %12s", "time to first token, worst (modelled)", secs(kept.worst), secs(stripped.worst))
 	p.line("")
-	p.line("%s  %d calls in %d turns ran while the model still wrote: results %s earlier in all, of %s (modelled)",
-		p.paint(bold, "Early dispatch"), all.calls, all.turns, p.paint(green, secs(all.won)), secs(all.ready+all.won))
+	p.line("%s  %d calls ran as soon as each was complete, not at the end of its turn: %s of %s won (modelled)",
+		p.paint(bold, "Early dispatch"), all.calls, p.paint(green, secs(all.won)), secs(all.ready+all.won))
 }
 
 func count(n int, one, many string) string {

@@ -162,6 +162,16 @@ func TestStreamAndWholeAgree(t *testing.T) {
 	require.Equal(t, *last.Usage, *whole.Usage)
 }
 
+func TestContinuousUsage(t *testing.T) {
+	_, url := serve(t, vllm.Options{Script: say("one two three")})
+	chunks, done := stream(t, url, map[string]any{"prompt": "x", "max_tokens": 2, "stream_options": map[string]any{"continuous_usage_stats": true}})
+	require.True(t, done)
+	require.Len(t, chunks, 3, "two tokens and the end")
+	for i, want := range []int{1, 2, 2} {
+		require.Equal(t, want, chunks[i].Usage.Completion)
+	}
+}
+
 func TestSkipSpecialTokens(t *testing.T) {
 	_, url := serve(t, vllm.Options{Script: say("a<|im_start|>b<think>c")})
 	for skip, want := range map[any]string{true: "ab<think>c", false: "a<|im_start|>b<think>c", nil: "ab<think>c"} {

@@ -46,8 +46,8 @@ type pace struct {
 
 func newPace(speed float64) *pace { return &pace{speed: speed, start: time.Now()} }
 
-// real returns how long d modelled takes.
-func real(d time.Duration, speed float64) time.Duration {
+// onWall returns how long d modelled takes on the wall clock.
+func onWall(d time.Duration, speed float64) time.Duration {
 	if math.IsInf(speed, 1) {
 		return 0
 	}
@@ -65,7 +65,7 @@ func modelled(d time.Duration, speed float64) time.Duration {
 // wait lets d of modelled time pass, or returns the cause when ctx ends first.
 func (p *pace) wait(ctx context.Context, d time.Duration) error {
 	p.elapsed += d
-	left := time.Until(p.start.Add(real(p.elapsed, p.speed)))
+	left := time.Until(p.start.Add(onWall(p.elapsed, p.speed)))
 	if left <= 0 {
 		return context.Cause(ctx)
 	}
