@@ -20,6 +20,7 @@ func TestAllocations(t *testing.T) {
 	}
 	tok := miniTokenizer(t)
 	text := strings.Repeat(sample, 20)
+	long := strings.Repeat("x=", 200) + strings.Repeat(" ", 300) + strings.Repeat("ab", 200)
 	decomposed := strings.Repeat("cafe\u0301 ", 50)
 	segs := []Segment{{"<|im_start|>user\n", true}, {text, false}, {"<|im_end|>\n", true}}
 	ids := make([]uint32, 0, 1<<14)
@@ -29,6 +30,7 @@ func TestAllocations(t *testing.T) {
 	for name, f := range map[string]func(){
 		"AppendEncode":         func() { ids = tok.AppendEncode(ids[:0], text) },
 		"AppendEncode, NFC":    func() { ids = tok.AppendEncode(ids[:0], decomposed) },
+		"AppendEncode, long":   func() { ids = tok.AppendEncode(ids[:0], long) },
 		"AppendEncodeFramed":   func() { ids = tok.AppendEncodeFramed(ids[:0], text) },
 		"AppendEncodeSegments": func() { ids = tok.AppendEncodeSegments(ids[:0], segs) },
 		"AppendDecode":         func() { buf = tok.AppendDecode(buf[:0], all, true) },

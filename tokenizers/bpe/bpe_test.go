@@ -97,8 +97,8 @@ func TestMergeLoops(t *testing.T) {
 			if got := m.mergeScan(nil, w); !slices.Equal(got, want) {
 				t.Fatalf("seed %d: scan of %q is %v, want %v", seed, w, got, want)
 			}
-			if got := m.mergeHeap(nil, w, &st); !slices.Equal(got, want) {
-				t.Fatalf("seed %d: heap of %q is %v, want %v", seed, w, got, want)
+			if got := m.mergeLong(nil, w, &st); !slices.Equal(got, want) {
+				t.Fatalf("seed %d: queue on %q is %v, want %v", seed, w, got, want)
 			}
 			for range 2 { // the second time from the cache
 				if got := m.Append(nil, w, 0, len(w), &st); !slices.Equal(got, want) {
@@ -107,8 +107,8 @@ func TestMergeLoops(t *testing.T) {
 			}
 		}
 		w := randomWord(r, 700)
-		if got := m.mergeHeap(nil, w, &st); !slices.Equal(got, naive(m, w)) {
-			t.Fatalf("seed %d: heap differs on a long word", seed)
+		if got := m.mergeLong(nil, w, &st); !slices.Equal(got, naive(m, w)) {
+			t.Fatalf("seed %d: queue differs on a long word", seed)
 		}
 	}
 }

@@ -2,10 +2,12 @@
 
 package bpe
 
+import "slices"
+
 // This file holds the merge loops. Both give the same result; short words take the simple one.
 
 // maxScan is the longest word, in bytes, for which looking at all ranks for each merge is faster than a
-// heap.
+// queue.
 const maxScan = 64
 
 // merge appends the encoding of w, at least one byte, without looking at caches.
@@ -13,7 +15,7 @@ func (m *Model) merge(dst []uint32, w string, st *State) []uint32 {
 	if len(w) <= maxScan {
 		return m.mergeScan(dst, w)
 	}
-	return m.mergeHeap(dst, w, st)
+	return m.mergeLong(dst, w, st)
 }
 
 // mergeScan keeps ids and the ranks of neighbours in two arrays and closes the gap after each merge.
@@ -52,56 +54,57 @@ func (m *Model) mergeScan(dst []uint32, w string) []uint32 {
 	return append(dst, id[:n]...)
 }
 
-// mergeHeap keeps the tokens of a long word in a doubly linked list and the merges in a heap ordered by
-// rank, then position.
-func (m *Model) mergeHeap(dst []uint32, w string, st *State) []uint32 {
+// mergeLong keeps the tokens of a long word in a doubly linked list and the merges that are possible in a
+// queue ordered by rank, then position.
+func (m *Model) mergeLong(dst []uint32, w string, st *State) []uint32 {
 	n := len(w)
 	if cap(st.nodes) < n {
 		st.nodes = make([]node, n)
-		st.heap = make([]entry, 0, n)
 	}
 	nodes := st.nodes[:n]
-	h := st.heap[:0]
+	q := &st.queue
+	q.reset()
+	q.entries = slices.Grow(q.entries, n)
 	for i := range nodes {
 		nodes[i] = node{id: m.byteID[w[i]], prev: int32(i - 1), next: int32(i + 1)}
 		if i > 0 {
 			if r := m.bytePair[int(w[i-1])<<8|int(w[i])]; r != noID {
-				h = append(h, entry{rank: r, pos: int32(i - 1)})
+				q.add(r, int32(i-1))
 			}
 		}
 	}
 	nodes[n-1].next = -1
-	heapify(h)
-	for len(h) > 0 {
-		var e entry
-		e, h = pop(h)
+	for {
+		rank, pos, ok := q.next()
+		if !ok {
+			break
+		}
 		// An entry is stale if its left token is gone or has another right neighbour by now. The rank
 		// decides: it belongs to one pair of ids, and the same pair at the same place is the same merge.
-		a := &nodes[e.pos]
+		a := &nodes[pos]
 		if a.id == noID || a.next < 0 {
 			continue
 		}
 		b := &nodes[a.next]
-		if m.rank(a.id, b.id) != e.rank {
+		if m.rank(a.id, b.id) != rank {
 			continue
 		}
-		a.id = m.to[e.rank]
+		a.id = m.to[rank]
 		b.id = noID
 		a.next = b.next
 		if a.next >= 0 {
 			c := &nodes[a.next]
-			c.prev = e.pos
+			c.prev = pos
 			if r := m.rank(a.id, c.id); r != noID {
-				h = push(h, entry{rank: r, pos: e.pos})
+				q.add(r, pos)
 			}
 		}
 		if a.prev >= 0 {
 			if r := m.rank(nodes[a.prev].id, a.id); r != noID {
-				h = push(h, entry{rank: r, pos: a.prev})
+				q.add(r, a.prev)
 			}
 		}
 	}
-	st.heap = h[:0]
 	for i := int32(0); i >= 0; i = nodes[i].next {
 		dst = append(dst, nodes[i].id)
 	}
@@ -113,70 +116,4 @@ func (m *Model) mergeHeap(dst []uint32, w string, st *State) []uint32 {
 type node struct {
 	id         uint32
 	prev, next int32
-}
-
-// entry is a merge that was possible when it was made.
-type entry struct {
-	rank uint32
-	pos  int32
-}
-
-func (e entry) less(f entry) bool {
-	return uint64(e.rank)<<32|uint64(e.pos) < uint64(f.rank)<<32|uint64(f.pos)
-}
-
-// The heap has four children a node: fewer levels, and siblings share a cache line.
-
-func heapify(h []entry) {
-	for i := len(h) / 4; i >= 0 && len(h) > 1; i-- {
-		down(h, i)
-	}
-}
-
-func down(h []entry, i int) {
-	e := h[i]
-	for {
-		c := 4*i + 1
-		if c >= len(h) {
-			break
-		}
-		best := c
-		for k := c + 1; k < min(c+4, len(h)); k++ {
-			if h[k].less(h[best]) {
-				best = k
-			}
-		}
-		if !h[best].less(e) {
-			break
-		}
-		h[i] = h[best]
-		i = best
-	}
-	h[i] = e
-}
-
-func push(h []entry, e entry) []entry {
-	h = append(h, e)
-	i := len(h) - 1
-	for i > 0 {
-		p := (i - 1) / 4
-		if !e.less(h[p]) {
-			break
-		}
-		h[i] = h[p]
-		i = p
-	}
-	h[i] = e
-	return h
-}
-
-func pop(h []entry) (entry, []entry) {
-	top := h[0]
-	n := len(h) - 1
-	h[0] = h[n]
-	h = h[:n]
-	if n > 1 {
-		down(h, 0)
-	}
-	return top, h
 }

@@ -12,7 +12,7 @@ type State struct {
 	model *Model
 	words []word // 2 << cacheLog entries, allocated at first use
 	nodes []node
-	heap  []entry
+	queue queue
 }
 
 // word is a cached result. lo and hi hold up to 15 bytes and, in the top byte of hi, their number, which
@@ -32,8 +32,8 @@ const (
 const maxKept = 1 << 20
 
 func (st *State) trim() {
-	if cap(st.nodes)*12+cap(st.heap)*8 > maxKept {
-		st.nodes, st.heap = nil, nil
+	if cap(st.nodes)*12+cap(st.queue.entries)*8 > maxKept {
+		st.nodes, st.queue = nil, queue{}
 	}
 }
 
