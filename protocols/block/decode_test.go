@@ -71,7 +71,7 @@ func dump(r *block.Request) string {
 func TestTurns(t *testing.T) {
 	want := []string{
 		`developer/other: text "Be brief.";
-user/turn_start: text "List \"files\""; image {image/png  aGk=   }; unknown;
+user/turn_start: text "List \"files\""; image {image/png  aGk=   }; unknown; text "bare";
 assistant/other: reasoning "I should\nlist."; text "Sure. 😀"; tool_call #"c1" @"ls" args="{ \"p\": 1.0 }"; tool_call #"c2" @"cat" args="{broken";
 tool/tool_continuation: tool_result #"c2" [ text "no such"; ];
 tool/tool_continuation: tool_result #"c1" [ text "a.txt"; ];
@@ -82,13 +82,14 @@ user/turn_start: text "List \"files\"";
 assistant/other: reasoning "I should\nlist." enc="b3Bh" summary; text "Sure. 😀"; tool_call #"c1" @"ls" args="{ \"p\": 1.0 }"; tool_call #"c2" @"patch" args="*** Begin\n" custom; server_item server;
 tool/tool_continuation: tool_result #"c2" custom [ text "done"; image { https://x/y.png    }; ]; tool_result #"c1" [ text "a.txt"; ];
 user/tool_continuation: text "<system-reminder>be quick</system-reminder>";
+user/turn_start: text "bare";
 unknown/other: unknown;
 `,
 		`system/other: text "Be brief." cache{ephemeral 1h}; text "And kind.";
 user/turn_start: text "List \"files\""; image {image/png  aGk=   };
 system/other: text "# Environment\ncwd=/";
 assistant/other: reasoning "I should\nlist." sig="c2ln"; reasoning enc="cmVk" redacted; text "Sure. 😀"; tool_call #"c1" @"ls" args="{ \"p\": 1.0 , \"q\":\"\\u0061\"}"; tool_call #"c2" @"cat" args="{}";
-user/tool_continuation: tool_result #"c2" error [ text "no such"; tool_reference @"deep"; ]; tool_result #"c1" cache{ephemeral } [ text "a.txt"; ]; text "<system-reminder>be quick</system-reminder>"; unknown;
+user/tool_continuation: tool_result #"c2" error [ text "no such"; tool_reference @"deep"; ]; tool_result #"c1" cache{ephemeral } [ text "a.txt"; ]; text "<system-reminder>be quick</system-reminder>"; unknown; text "bare";
 assistant/other: text "Done.";
 user/turn_start: text "Thanks é";
 `,

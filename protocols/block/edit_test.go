@@ -24,7 +24,7 @@ const (
  "x_unknown" : {"b":1.50, "a":[ ]},"temperature":1.0e0,
  "messages":[
   {"role":"developer", "content":"Be \u0062rief.","x":null},
-  {"content":[ {"type":"text","text":"List \"files\"","y":1E2} , {"type":"image_url","image_url":{"url":"data:image/png;base64,aGk="}},{"type":"hologram","z":0.10}],"role":"user" },
+  {"content":[ {"type":"text","text":"List \"files\"","y":1E2} , {"type":"image_url","image_url":{"url":"data:image/png;base64,aGk="}},{"type":"hologram","z":0.10}, "bare" ],"role":"user" },
   {"role":"assistant","reasoning_content":"I should\nlist.","content":"Sure. \ud83d\ude00","tool_calls":[ {"id":"c1","type":"function","function":{"name":"ls", "arguments":"{ \"p\": 1.0 }"}},{"index":1,"id":"c2","type":"function","function":{"arguments":"{broken","name":"cat"}} ]},
   {"role":"tool","tool_call_id":"c2","content":[{"type":"text","text":"no such"} ] , "k":1},
   {"role":"tool","tool_call_id":"c1","content":"a.txt"},
@@ -43,6 +43,7 @@ const (
   {"type":"custom_tool_call_output","call_id":"c2","output":[{"type":"input_text","text":"done"},{"type":"input_image","image_url":"https://x/y.png","detail":null}]},
   {"type":"function_call_output","call_id":"c1","output":"a.txt","zz":1E2},
   {"type":"message","role":"user","content":[ {"type":"input_text","text":"<system-reminder>be quick</system-reminder>"} ]},
+  {"type":"message","role":"user","content":[ "bare" ]},
   {"type":"item_reference","id":"it_1"}
  ],"tools":[{"type":"function","name":"ls","parameters":{"type":"object"},"strict":false},{"type":"custom","name":"patch","format":{"type":"grammar","syntax":"lark","definition":"x"}},{"type":"namespace","name":"agents","tools":[{"type":"function","name":"spawn","parameters":{}},{"type":"function","name":"ls"}]},{"type":"web_search"}],
  "max_output_tokens":1000,"temperature":1.0,"stream":true,"store":false}`
@@ -54,7 +55,7 @@ const (
    {"type":"tool_use","id":"c1","name":"ls","input":{ "p": 1.0 , "q":"\u0061"},"caller":{"type":"direct"}},{"type":"tool_use","id":"c2","name":"cat","input":{}} ]},
   {"role":"user","content":[{"type":"tool_result","tool_use_id":"c2","is_error":true,"content":[{"type":"text","text":"no such"},{"type":"tool_reference","tool_name":"deep"}]},
    {"tool_use_id":"c1","type":"tool_result","content":"a.txt","is_error":false,"cache_control":{"type":"ephemeral"}},
-   {"type":"text","text":"<system-reminder>be quick</system-reminder>"},{"type":"mystery","n":0.10}]},
+   {"type":"text","text":"<system-reminder>be quick</system-reminder>"},{"type":"mystery","n":0.10},"bare"]},
   {"role":"assistant","content":"Done."},{"role":"user","content":"Thanks \u00e9"}
  ],"temperature":1.0e0,"stream":true,"stop_sequences":["END"],
  "tools":[{"name":"ls","description":"List.","input_schema":{"type":"object","properties":{"p":{"type":"number"}}}},{"name":"deep","defer_loading":true,"input_schema":{}},{"type":"bash_20250124","name":"bash"}],
@@ -267,7 +268,7 @@ func TestInsertDelete(t *testing.T) {
 		}, `{"type":"text","text":"Be \u0062rief.","cache_control":{"type":"ephemeral","ttl":"1h"}} , `, ``},
 		{"messages delete a message with its only block", 2, func(t *testing.T, r *block.Request) error {
 			return r.Delete(pick(t, r, isText("Done.")).At)
-		}, `"n":0.10}]},` + "\n  " + `{"role":"assistant","content":"Done."},`, `"n":0.10}]},`},
+		}, `"bare"]},` + "\n  " + `{"role":"assistant","content":"Done."},`, `"bare"]},`},
 		{"messages insert system block", 2, func(_ *testing.T, r *block.Request) error {
 			return r.InsertTurn(0, block.Turn{Role: block.RoleSystem, Blocks: text("Zero.")})
 		}, `[ {"type":"text","text":"Be`, `[ {"type":"text","text":"Zero."},{"type":"text","text":"Be`},

@@ -25,14 +25,17 @@ func (d reqDialect) Set(e *jsonscan.Edits, t *block.Turn, old, b *block.Block) (
 			e.Replace(v, wire.Str(b.Text))
 			return wire.OnlyText(old, b), nil
 		}
-		if !v.KeyIs("content") {
+		if old.Kind != block.Text || b.Kind == block.ToolCall || b.Kind == block.ToolResult || b.Kind == block.Reasoning {
 			return false, wire.Unsupported("a " + b.Kind.String() + " cannot stand in place of a " + old.Kind.String())
 		}
 		raw, err := d.one(b)
 		if err != nil {
 			return false, err
 		}
-		e.Replace(v, wire.Array([][]byte{raw}))
+		if v.KeyIs("content") {
+			raw = wire.Array([][]byte{raw})
+		}
+		e.Replace(v, raw)
 		return false, nil
 	}
 	if old.Kind == b.Kind && !e.Replaced(v) {

@@ -23,7 +23,10 @@ func (d reqDialect) Set(e *jsonscan.Edits, _ *block.Turn, old, b *block.Block) (
 		if err != nil {
 			return false, err
 		}
-		e.Replace(v, wire.Array([][]byte{raw}))
+		if v.KeyIs("content") || v.KeyIs("system") {
+			raw = wire.Array([][]byte{raw})
+		}
+		e.Replace(v, raw)
 		return false, nil
 	}
 	if old.Kind == b.Kind && !e.Replaced(v) {

@@ -11,8 +11,8 @@ import (
 // header opens the billing block. The comparison minds case, as the harness writes it.
 const header = "x-anthropic-billing-header:"
 
-// maxRemovals bounds how many headers in a row one call removes.
-const maxRemovals = 64
+// maxRemovals bounds how many blocks with headers in a row one call looks at. Nobody sends more than one.
+const maxRemovals = 8
 
 // Removal is one piece of text that [Strip] removed.
 type Removal struct {
@@ -85,15 +85,29 @@ func first(turns []block.Turn) (block.Block, bool) {
 	return block.Block{}, false
 }
 
-// Len returns how many bytes at the start of system text are the billing header, 0 if there is none.
+// Len returns how many bytes at the start of system text are billing headers, 0 if there is none.
 func Len(text string) int {
+	n := 0
+	for {
+		k := one(text[n:])
+		if k == 0 {
+			return n
+		}
+		n += k
+	}
+}
+
+// one returns the length of the header that text begins with.
+func one(text string) int {
 	if !strings.HasPrefix(text, header) {
 		return 0
 	}
 	line, rest, found := strings.Cut(text, "\n")
 	n := pairs(line)
 	switch {
-	case n == len(line) && !found, n == len(line) && strings.TrimSpace(rest) == "":
+	case n == len(line) && !found:
+		return len(text)
+	case n == len(line) && blank(rest):
 		return len(text)
 	case n == len(line):
 		return n + 1
@@ -106,6 +120,9 @@ func Len(text string) int {
 	}
 	return len(text)
 }
+
+// blank reports whether a block has nothing but space behind its header. It looks at a few bytes: more are text.
+func blank(s string) bool { return len(s) <= 16 && strings.TrimSpace(s) == "" }
 
 // pairs returns how far the header reaches in its line: through the last of the key=value; pairs and the blanks behind
 // it, or the whole line if that holds nothing else.

@@ -30,8 +30,10 @@ func (d reqDialect) Set(e *jsonscan.Edits, t *block.Turn, old, b *block.Block) (
 			return false, wire.Unsupported("a " + b.Kind.String() + " cannot stand in place of this text")
 		case v.KeyIs("input"):
 			e.Replace(v, wire.Array([][]byte{userItem(wire.Array([][]byte{raw}))}))
-		default:
+		case v.KeyIs("content") || v.KeyIs("output"):
 			e.Replace(v, wire.Array([][]byte{raw}))
+		default: // a string in a list
+			e.Replace(v, raw)
 		}
 		return false, nil
 	}
