@@ -330,7 +330,7 @@ func (r *Request) changed(exact bool) {
 		r.dirty = true
 	}
 	if !r.dirty {
-		r.settle()
+		r.derive()
 	}
 }
 

@@ -318,6 +318,19 @@ func TestStale(t *testing.T) {
 	require.Error(t, decoded(t, 2).Set(pick(t, decoded(t, 2), isText("Done.")).At, block.Block{}))
 }
 
+func TestSettle(t *testing.T) {
+	r := decoded(t, 2)
+	require.NoError(t, r.Settle())
+	require.NoError(t, r.SetModel("other"))
+	require.Equal(t, bodies[2], string(r.Body()))
+	require.Equal(t, `"other"`, string(r.Field("model")))
+	require.Equal(t, encoded(t, r), string(r.Body()))
+	require.False(t, r.Edited())
+	require.Equal(t, "ephemeral", r.Turns()[0].Blocks[0].Cache.Type)
+	require.Nil(t, r.Field("model", "x"))
+	require.Nil(t, block.New().Field("model"))
+}
+
 func TestUnsupported(t *testing.T) {
 	r := decoded(t, 2)
 	b := pick(t, r, is(block.ToolCall, "c1"))
@@ -336,6 +349,7 @@ func TestBadRaw(t *testing.T) {
 	require.NoError(t, r.AppendTool(block.Tool{Name: "n", Schema: []byte(`{broken`)}))
 	_, err := r.Encode(nil)
 	require.Error(t, err)
+	require.Equal(t, err, r.Settle())
 	r = decoded(t, 0)
 	p := r.Params()
 	p.Format = block.Format{Type: "json_schema", Schema: []byte(`{broken`)}

@@ -13,8 +13,8 @@ import (
 // A decoded request owns its body and never writes to it. Its fields are read through methods. Edits record what they
 // change; [Request.Encode] copies the body with these changes, so what was not edited comes out byte for byte.
 //
-// One goroutine at a time. While nobody edits, and after a reading method has returned since the last edit, any number
-// of goroutines may read.
+// One goroutine at a time. Any number of goroutines may read a request that was never edited, or not since
+// [Request.Settle].
 type Request struct {
 	dialect Dialect
 	limits  Limits
@@ -52,12 +52,12 @@ func (r *Request) load(body []byte) error {
 		return err
 	}
 	r.doc, r.edits, r.dirty, r.err, r.view = doc, nil, false, nil, view
-	r.settle()
+	r.derive()
 	return nil
 }
 
-// settle recomputes what depends on the whole view.
-func (r *Request) settle() {
+// derive recomputes what depends on the whole view.
+func (r *Request) derive() {
 	markTurns(r.view.Turns)
 	nameTools(r.view.Tools)
 }
@@ -87,6 +87,17 @@ func (r *Request) fresh() {
 	}
 }
 
+// Settle makes the edited body the body of the request, as if it had been decoded anew: places change, [Request.Body]
+// and [Request.Field] show the edits, and readers may run together. It returns an error, the one that Encode would
+// return, if raw JSON of the edits is unfit. Without edits it does nothing.
+func (r *Request) Settle() error {
+	if r.edits != nil && r.err == nil {
+		r.dirty = true
+		r.fresh()
+	}
+	return r.err
+}
+
 // API returns the API that the body is in, None for a built request.
 func (r *Request) API() API {
 	if r.dialect == nil {
@@ -110,21 +121,12 @@ func (r *Request) Field(path ...string) []byte {
 	if r.doc == nil {
 		return nil
 	}
-	if r.edits != nil {
-		r.dirty = true
-		r.fresh()
-	}
-	v := r.doc.Root()
-	for _, p := range path {
-		v = v.Get(p)
-	}
-	return v.Raw()
+	return r.Value(path...).Raw()
 }
 
 // Value returns the cursor Field goes to. For the packages of this module.
 func (r *Request) Value(path ...string) jsonscan.Value {
-	r.Field()
-	if r.doc == nil {
+	if r.doc == nil || r.Settle() != nil {
 		return jsonscan.Value{}
 	}
 	v := r.doc.Root()
