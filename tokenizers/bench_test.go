@@ -4,8 +4,10 @@ package tokenizers
 
 import (
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -59,8 +61,11 @@ func benchTexts(b *testing.B) map[string]string {
 
 func BenchmarkEncode(b *testing.B) {
 	texts := benchTexts(b)
-	for name, tok := range benchModels(b) {
-		for kind, text := range texts {
+	models := benchModels(b)
+	for _, name := range slices.Sorted(maps.Keys(models)) {
+		tok := models[name]
+		for _, kind := range []string{"code", "prose"} {
+			text := texts[kind]
 			for _, cache := range []string{"cold", "warm"} {
 				b.Run("model="+name+"/text="+kind+"/cache="+cache, func(b *testing.B) {
 					ids := tok.AppendEncode(nil, text)
@@ -93,7 +98,9 @@ func BenchmarkEncodeParallel(b *testing.B) {
 }
 
 func BenchmarkDecode(b *testing.B) {
-	for name, tok := range benchModels(b) {
+	models := benchModels(b)
+	for _, name := range slices.Sorted(maps.Keys(models)) {
+		tok := models[name]
 		ids := tok.AppendEncode(nil, benchTexts(b)["code"])
 		b.Run("model="+name+"/whole", func(b *testing.B) {
 			var buf []byte

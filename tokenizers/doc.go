@@ -30,6 +30,8 @@
 // with U+FFFD. Nothing here panics on any text, ids or file. Memory during a load is bounded by a small
 // multiple of the file's size, which is limited to [MaxFile].
 //
+// Not here yet: other model kinds, offsets after trimming, truncation and padding, a prefix cache, stop strings.
+//
 // A [Tokenizer] is immutable and safe for concurrent use. Encoding allocates nothing when dst has room and
 // the tokenizer is warm; each goroutine that encodes at the same time holds about 1 MB of cache, which the
 // tokenizer keeps, one per processor.
