@@ -2,7 +2,7 @@
 
 // Command gen writes tables.go of package unidata.
 //
-// It reads tok/_unicode/onig_classes.json below $WEFT_SHARED and hf.txt beside this file.
+// It reads tok/_unicode/onig_classes.json below $WEFT_SHARED and hf.txt beside this file, which probe.js prints.
 package main
 
 import (
