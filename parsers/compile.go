@@ -12,6 +12,7 @@ type compiled struct {
 	g            *grammar.Grammar
 	hasReasoning bool
 	tail         byte   // structural white space before the end of reasoning; 0 for none
+	before       string // structural white space between text and a block of calls
 	join         string // between adjacent spans of reasoning
 
 	text      [4]*markerSet // by variant
@@ -109,6 +110,7 @@ func compile(g *grammar.Grammar) (*compiled, error) {
 
 func (c *compiled) tagged(t *grammar.Tagged) {
 	var rOpen, rClose, wOpen, wClose marker
+	c.before = t.Before
 	if r := t.Reasoning; r != nil {
 		c.hasReasoning, c.join = true, r.Join
 		if r.Tail != "" {

@@ -42,7 +42,7 @@ func (p *Parser) taggedMarker(r role) {
 		}
 	case roleWrapOpen, roleCallOpen:
 		if !p.untouched() {
-			p.flush(p.mark, true)
+			p.flush(p.beforeBlock(p.mark), true)
 		}
 		p.openAt = p.mark
 		p.in.wrapper = r == roleWrapOpen
@@ -59,10 +59,22 @@ func (p *Parser) untouched() bool {
 	return !p.runOpen && (p.start >= p.mark || p.blankRun(p.mark))
 }
 
+// beforeBlock returns the end of the text before a block whose marker is at window position at, less the structural
+// white space between them.
+func (p *Parser) beforeBlock(at int) int {
+	if p.reasoning {
+		return at
+	}
+	return p.unpadded(at)
+}
+
 // commit accepts the markup at openAt as a call: the run before it ends. It reports false at the call limit.
 func (p *Parser) commit() bool {
 	p.mark = p.openAt
-	p.settle()
+	p.dropBlanks(p.mark)
+	p.flush(p.beforeBlock(p.mark), true)
+	p.start = max(p.start, p.mark)
+	p.newRun()
 	return p.beginCall(p.openAt)
 }
 

@@ -50,7 +50,7 @@ func (p *Parser) plain(chunk []byte) bool {
 		kind = event.Reasoning
 	}
 	last := chunk[len(chunk)-1]
-	return p.partKind == kind && last < utf8.RuneSelf && !(p.reasoning && last == p.c.tail) && p.textSet().set.None(chunk)
+	return p.partKind == kind && last < utf8.RuneSelf && !p.structural(last) && p.textSet().set.None(chunk)
 }
 
 // pass appends the event of a plain chunk.
@@ -77,9 +77,7 @@ func (p *Parser) flush(to int, closing bool) {
 		return
 	}
 	if !closing && !p.final {
-		if p.reasoning && p.c.tail != 0 && p.win[to-1] == p.c.tail {
-			to--
-		}
+		to = p.unpadded(to)
 		to = p.whole(p.start, to)
 	}
 	p.put(kind, to)
@@ -95,6 +93,29 @@ func (p *Parser) trimLead(to int) {
 		p.trim = p.trim[1:]
 		p.start++
 	}
+}
+
+// unpadded returns the window position before the white space that ends the run at to and may belong to the marker that
+// follows it.
+func (p *Parser) unpadded(to int) int {
+	if p.reasoning {
+		if to > p.start && p.structural(p.win[to-1]) {
+			to--
+		}
+		return to
+	}
+	for n := len(p.c.before); n > 0 && to > p.start && p.structural(p.win[to-1]); n-- {
+		to--
+	}
+	return to
+}
+
+// structural reports whether c may be white space that belongs to the marker behind the run.
+func (p *Parser) structural(c byte) bool {
+	if p.reasoning {
+		return c == p.c.tail && c != 0
+	}
+	return p.c.before != "" && c == p.c.before[0]
 }
 
 // put emits win[start:to] as kind and moves start.
@@ -183,11 +204,7 @@ func (p *Parser) openReasoning(lead string) {
 
 // closeReasoning ends the span of reasoning at mark, less the structural newline before it.
 func (p *Parser) closeReasoning(after string) {
-	to := p.mark
-	if to > p.start && p.c.tail != 0 && p.win[to-1] == p.c.tail {
-		to--
-	}
-	p.flush(to, true)
+	p.flush(p.unpadded(p.mark), true)
 	wrote := p.partKind == event.Reasoning
 	p.start = p.pos
 	p.reasoning = false

@@ -22,6 +22,7 @@ func Hermes() *grammar.Grammar {
 		Aliases: []string{"qwen", "qwen25", "qwen2_5", "qwen3"},
 		Tagged: &grammar.Tagged{
 			Reasoning: think(),
+			Before:    "\n",
 			Open:      grammar.Tok("<tool_call>"),
 			Close:     grammar.Tok("</tool_call>"),
 			Body: grammar.Body{Call: &grammar.JSONCall{

@@ -14,6 +14,7 @@ import "github.com/weft-go/weft/parsers/grammar"
 //	</function>
 //	</tool_call>
 //
+// Behind text the templates of Qwen3.5 and later print a blank line before the first call.
 // Values are raw text, entities included; the tool's schema types them. Models leave out the <tool_call> tags at times
 // (ollama/ollama#16686, #17353), so the wrapper is optional.
 //
@@ -24,6 +25,7 @@ func Qwen3Coder() *grammar.Grammar {
 		Aliases: []string{"qwen3_xml", "qwen_xml", "qwen35", "nemotron_nano"},
 		Tagged: &grammar.Tagged{
 			Reasoning: think(),
+			Before:    "\n\n",
 			Wrapper: &grammar.Wrapper{
 				Open: grammar.Tok("<tool_call>"), Close: grammar.Tok("</tool_call>"), Optional: true,
 			},

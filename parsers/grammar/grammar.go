@@ -2,7 +2,10 @@
 
 package grammar
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Grammar is everything weft knows about how one family of models writes reasoning, text and tool calls. It is
 // immutable once it is in use: the parser, the special-token list and the leak detector all read the same value.
@@ -46,7 +49,7 @@ type Reasoning struct {
 	Open, Close Marker
 	// Lead is white space after Open that belongs to the markup; any prefix of it is dropped.
 	Lead string
-	// Tail is white space before Close that belongs to the markup; at most one occurrence is dropped.
+	// Tail is the white space character before Close that belongs to the markup, or empty; at most one is dropped.
 	Tail string
 	// After is white space after Close that belongs to the markup; any prefix of it is dropped.
 	After string
@@ -61,6 +64,9 @@ type Reasoning struct {
 //	call   = Open [ name NameEnd ] body Close
 type Tagged struct {
 	Reasoning *Reasoning
+	// Before is the white space between text and a block that belongs to the markup, one character repeated: at most so
+	// many of it are dropped.
+	Before string
 	// Wrapper encloses calls; nil when a call is its own block.
 	Wrapper *Wrapper
 	// Open and Close delimit one call.
@@ -220,6 +226,12 @@ func (g *Grammar) Validate() error {
 		if t.Open.Text == "" || t.Close.Text == "" {
 			return fail("a call needs an opening and a closing marker")
 		}
+		if t.Reasoning != nil && len(t.Reasoning.Tail) > 1 {
+			return fail("white space before the end of reasoning is one byte at most")
+		}
+		if t.Before != "" && strings.Trim(t.Before, t.Before[:1]) != "" {
+			return fail("white space before a block must be one character repeated")
+		}
 		if (t.Body.Call == nil) == (t.Body.Params == nil) {
 			return fail("exactly one body codec is needed")
 		}
@@ -248,7 +260,7 @@ func (g *Grammar) Validate() error {
 	ms := g.Markers()
 	for i, a := range ms {
 		for j, b := range ms {
-			if i != j && len(a.Text) > len(b.Text) && contains(a.Text[1:], b.Text) {
+			if i != j && len(a.Text) > len(b.Text) && strings.Contains(a.Text[1:], b.Text) {
 				return fail("marker %q hides %q", a.Text, b.Text)
 			}
 		}
@@ -257,13 +269,4 @@ func (g *Grammar) Validate() error {
 		return fail("MaxHold is not declared")
 	}
 	return nil
-}
-
-func contains(s, sub string) bool {
-	for i := 0; i+len(sub) <= len(s); i++ {
-		if s[i:i+len(sub)] == sub {
-			return true
-		}
-	}
-	return false
 }

@@ -24,9 +24,6 @@ const (
 	CodeQuota            = "insufficient_quota"      // this caller has used up what it may
 	CodeOverloaded       = "server_overloaded"       // everybody asks too often
 	CodeTimeout          = "timeout"                 // the answer took too long
-
-	// CodeMethodNotAllow is an old name of CodeMethodNotAllowed.
-	CodeMethodNotAllow = CodeMethodNotAllowed
 )
 
 // Error is an error in API-neutral terms. Why and Message are required; the rest may be zero.

@@ -54,13 +54,13 @@ var (
 func (c *call) chatOptions() chat.StreamOptions {
 	return chat.StreamOptions{
 		ID: c.api.prefix + c.unique, Model: c.req.Model(), Created: c.begun.Unix(),
-		IncludeUsage: c.req.StreamUsage(), ToolDispatch: c.dispatch,
+		IncludeUsage: c.req.StreamUsage(), ToolDispatch: c.dispatch, Custom: c.custom,
 	}
 }
 
 func (c *call) responsesOptions() responses.StreamOptions {
 	return responses.StreamOptions{
-		ID: c.api.prefix + c.unique, Model: c.req.Model(), Created: c.begun.Unix(), CompletedAt: time.Now().Unix(), Echo: c.req.Body(),
+		ID: c.api.prefix + c.unique, Model: c.req.Model(), Created: c.begun.Unix(), CompletedAt: time.Now().Unix(), Echo: c.req.Body(), Custom: c.custom,
 		Namespace: func(tool string) (namespace, name string) {
 			if t, ok := c.req.Tool(tool); ok {
 				return t.Namespace, t.Name
@@ -68,6 +68,12 @@ func (c *call) responsesOptions() responses.StreamOptions {
 			return "", tool
 		},
 	}
+}
+
+// custom reports whether the client declared the tool that the model knows as name as one that takes free text.
+func (c *call) custom(name string) bool {
+	t, ok := c.req.Tool(name)
+	return ok && t.Kind == block.CustomTool
 }
 
 func (c *call) messagesOptions() messages.StreamOptions {

@@ -16,10 +16,10 @@ import (
 // with the first one and everything the model said to it, token by token: nothing of the cache is lost on the way.
 func TestPromptsGrow(t *testing.T) {
 	families := map[string]string{
-		"hermes": "<think>\nTwo things at once.\n</think>\n\n" +
+		"hermes": "<think>\nTwo things at once.\n</think>\n\nA look at both.\n" +
 			"<tool_call>\n{\"name\": \"read\", \"arguments\": {\"path\": \"a.go\"}}\n</tool_call>\n" +
 			"<tool_call>\n{\"name\": \"grep\", \"arguments\": {\"pattern\": \"x+ <b> \\\"é\\\"\"}}\n</tool_call>",
-		"qwen3_coder": "<think>\nTwo things at once.\n</think>\n\n" +
+		"qwen3_coder": "<think>\nTwo things at once.\n</think>\n\nA look at both.\n\n" +
 			"<tool_call>\n<function=read>\n<parameter=path>\na.go\n</parameter>\n</function>\n</tool_call>\n" +
 			"<tool_call>\n<function=grep>\n<parameter=pattern>\nx+ <b> \"é\"\n</parameter>\n</function>\n</tool_call>",
 	}

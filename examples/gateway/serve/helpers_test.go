@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -93,6 +94,7 @@ func (r *rig) done(t testing.TB, n int) []serve.Record {
 		if t.Context().Err() != nil {
 			t.Fatal("the request never ended")
 		}
+		time.Sleep(time.Millisecond)
 	}
 }
 

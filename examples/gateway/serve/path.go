@@ -18,6 +18,7 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/intent"
 	"github.com/weft-go/weft/protocols/preamble"
+	"github.com/weft-go/weft/protocols/responses"
 	"github.com/weft-go/weft/router"
 	"github.com/weft-go/weft/tokenizers"
 	tchat "github.com/weft-go/weft/tokenizers/chat"
@@ -229,6 +230,9 @@ func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
 		return out.write(frames)
 	})
 	if err == nil {
+		if r, ok := enc.(*responses.Stream); ok {
+			r.SetCompletedAt(time.Now().Unix())
+		}
 		err = out.write(enc.Close(frames[:0]))
 		out.close(nil)
 		return err

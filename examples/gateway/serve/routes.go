@@ -25,7 +25,7 @@ func (g *Gateway) routes() *http.ServeMux {
 				g.refuse(w, r, a, &apierr.Error{Why: event.Invalid, Status: http.StatusUpgradeRequired, Message: "Use POST: this server has no WebSocket."})
 			default:
 				w.Header().Set("Allow", http.MethodPost)
-				g.refuse(w, r, a, &apierr.Error{Why: event.Invalid, Code: apierr.CodeMethodNotAllow, Message: "Use POST " + a.path + "."})
+				g.refuse(w, r, a, &apierr.Error{Why: event.Invalid, Code: apierr.CodeMethodNotAllowed, Message: "Use POST " + a.path + "."})
 			}
 		})
 	}

@@ -34,7 +34,7 @@ func TestStreams(t *testing.T) {
 			require.NotEmpty(t, h.Get("X-Request-Id"))
 			got := a.gather(t, body)
 			want := whatCame{
-				Reasoning: "I need two looks.", Text: "Looking.\n",
+				Reasoning: "I need two looks.", Text: "Looking.",
 				Calls:  []string{`read({"path": "a.go"})`, `grep({"pattern": "x+"})`},
 				Finish: []string{"tool_calls", "completed", "tool_use"}[i],
 				Output: len(tok().AppendEncode(nil, answer)) + 1,
@@ -486,6 +486,20 @@ func TestFamilyPerRequest(t *testing.T) {
 	}
 }
 
+// TestCustomTool sees a tool that takes free text, which the model knows as a function of one string, called in the form the
+// client declared it in.
+func TestCustomTool(t *testing.T) {
+	r := start(t, 1, say("<tool_call>\n{\"name\": \"apply_patch\", \"arguments\": {\"input\": \"*** Begin\\n+é\"}}\n</tool_call>"), nil)
+	body := object{"model": "m", "input": "go", "stream": true, "tools": []any{object{"type": "custom", "name": "apply_patch"}}}
+	_, _, text := send(t, r.url+"/v1/responses", body)
+	require.Contains(t, text, `event: response.custom_tool_call_input.done`)
+	require.Contains(t, text, `"input":"*** Begin\n+é"`)
+	body["stream"] = false
+	_, _, text = send(t, r.url+"/v1/responses", body)
+	require.Contains(t, text, `"type":"custom_tool_call"`)
+	require.Contains(t, text, `"input":"*** Begin\n+é"`)
+}
+
 func TestToolChoiceNone(t *testing.T) {
 	r := start(t, 1, say(answer), nil)
 	body := apiCases[0].body("go", true)
@@ -631,7 +645,7 @@ func TestCaptures(t *testing.T) {
 				if a.path == c.Path {
 					w := a.gather(t, body)
 					require.Len(t, w.Calls, 2)
-					require.Equal(t, "Looking.\n", w.Text)
+					require.Equal(t, "Looking.", w.Text)
 				}
 			}
 			rec := r.done(t, i+1)[i]
