@@ -379,20 +379,7 @@ func (w *reqWriter) content(dst []byte, list []block.Block) []byte {
 	if len(list) == 0 {
 		return append(dst, `""`...)
 	}
-	if len(list) == 1 && list[0].Kind == block.Text && list[0].Cache == nil {
-		return jsonscan.AppendString(dst, list[0].Text)
-	}
-	dst = append(dst, '[')
-	n := 0
-	for i := range list {
-		if raw := w.part(nil, &list[i]); len(raw) > 0 {
-			if n++; n > 1 {
-				dst = append(dst, ',')
-			}
-			dst = append(dst, raw...)
-		}
-	}
-	return append(dst, ']')
+	return wire.AppendContent(dst, list, w.part)
 }
 
 // part writes a content part; nothing if the API has none for it.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/internal/callid"
-	"github.com/weft-go/weft/protocols/internal/jsonscan"
 	"github.com/weft-go/weft/protocols/internal/wire"
 )
 
@@ -259,20 +258,7 @@ func (w *reqWriter) message(dst []byte, t *block.Turn) []byte {
 
 // content writes one plain text as a string and anything else as a list.
 func (w *reqWriter) content(dst []byte, list []block.Block) []byte {
-	if len(list) == 1 && list[0].Kind == block.Text && list[0].Cache == nil {
-		return jsonscan.AppendString(dst, list[0].Text)
-	}
-	dst = append(dst, '[')
-	n := 0
-	for i := range list {
-		if raw := w.block(nil, &list[i]); len(raw) > 0 {
-			if n++; n > 1 {
-				dst = append(dst, ',')
-			}
-			dst = append(dst, raw...)
-		}
-	}
-	return append(dst, ']')
+	return wire.AppendContent(dst, list, w.block)
 }
 
 func (w *reqWriter) block(dst []byte, b *block.Block) []byte {

@@ -267,17 +267,7 @@ func (w *reqWriter) message(dst []byte, role block.Role, id string, list []block
 }
 
 func (w *reqWriter) parts(dst []byte, list []block.Block, role block.Role) []byte {
-	dst = append(dst, '[')
-	n := 0
-	for i := range list {
-		if raw := w.part(nil, &list[i], role); len(raw) > 0 {
-			if n++; n > 1 {
-				dst = append(dst, ',')
-			}
-			dst = append(dst, raw...)
-		}
-	}
-	return append(dst, ']')
+	return wire.AppendList(dst, list, func(dst []byte, b *block.Block) []byte { return w.part(dst, b, role) })
 }
 
 // output writes the content of a result: one text as a string and anything else as a list.

@@ -15,6 +15,30 @@ type Obj struct {
 	comma bool
 }
 
+// AppendList appends the array of what write appends for each block; blocks for which it appends nothing are left out.
+func AppendList(dst []byte, list []block.Block, write func(dst []byte, b *block.Block) []byte) []byte {
+	dst = append(dst, '[')
+	for i, first := 0, len(dst); i < len(list); i++ {
+		at := len(dst)
+		if at > first {
+			dst = append(dst, ',')
+		}
+		from := len(dst)
+		if dst = write(dst, &list[i]); len(dst) == from {
+			dst = dst[:at]
+		}
+	}
+	return append(dst, ']')
+}
+
+// AppendContent appends one plain text as a string and anything else as AppendList does.
+func AppendContent(dst []byte, list []block.Block, write func(dst []byte, b *block.Block) []byte) []byte {
+	if len(list) == 1 && list[0].Kind == block.Text && list[0].Cache == nil {
+		return jsonscan.AppendString(dst, list[0].Text)
+	}
+	return AppendList(dst, list, write)
+}
+
 // Open starts an object behind dst.
 func Open(dst []byte) Obj { return Obj{Buf: append(dst, '{')} }
 
