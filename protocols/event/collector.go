@@ -156,11 +156,12 @@ func (a *Answer) join(k Kind) string {
 	return string(s)
 }
 
-// Calls returns the complete calls of a that may be executed: those written outside reasoning.
+// Calls returns the complete calls of a that the client is to execute: those written outside reasoning, of tools that the
+// serving side does not run itself.
 func (a *Answer) Calls() []Block {
 	var out []Block
 	for _, b := range a.Blocks {
-		if b.Kind == ToolStart && b.Flags.Has(Complete) && !b.Flags.Has(InReasoning) {
+		if b.Kind == ToolStart && b.Flags.Has(Complete) && b.Flags&(InReasoning|Server) == 0 {
 			out = append(out, b)
 		}
 	}

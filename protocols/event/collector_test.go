@@ -158,11 +158,11 @@ func TestCollectorError(t *testing.T) {
 
 func TestCalls(t *testing.T) {
 	var c event.Collector
-	for i, f := range []event.Flags{0, event.InReasoning, event.Custom} {
+	for i, f := range []event.Flags{0, event.InReasoning, event.Custom, event.Server} {
 		n := int32(i)
 		c.Add(event.Event{Kind: event.ToolStart, Call: n, Flags: f, Data: data("f")}, event.Event{Kind: event.ToolEnd, Call: n, Flags: f | event.Complete})
 	}
-	c.Add(event.Event{Kind: event.ToolStart, Call: 3, Data: data("cut")})
+	c.Add(event.Event{Kind: event.ToolStart, Call: 4, Data: data("cut")})
 	calls := c.Answers[0].Calls()
 	require.Len(t, calls, 2)
 	require.Equal(t, []int32{0, 2}, []int32{calls[0].Call, calls[1].Call})
