@@ -113,7 +113,10 @@ func (in *Ingest) ReplayDone() { in.stale = in.next < in.end }
 func (in *Ingest) Snapshot(dst []Batch, seq uint64) []Batch {
 	in.seen, in.stale, in.lost = true, false, false
 	in.next = min(seq, endMarker-1) + 1
-	in.end = max(in.end, in.next)
+	if in.next > in.end {
+		// The live stream is behind the snapshot: batches that are still to come from it are no restart, whatever their time.
+		in.end, in.endTime = in.next, time.Time{}
+	}
 	in.held = slices.DeleteFunc(in.held, func(b Batch) bool { return b.Seq < in.next })
 	return in.drain(dst)
 }
@@ -121,23 +124,27 @@ func (in *Ingest) Snapshot(dst []Batch, seq uint64) []Batch {
 // GiveUp stops waiting: it appends the held batches to dst and goes on from there with trust Degraded, until a snapshot, or
 // an event that clears the whole rank.
 func (in *Ingest) GiveUp(dst []Batch) []Batch {
-	if in.next == in.end {
-		return dst
+	for _, b := range in.held {
+		in.lose(b.Seq)
+		dst = in.deliver(dst, b)
+		in.next = b.Seq + 1
+	}
+	in.lose(in.end)
+	in.stale = false
+	in.held = slices.Delete(in.held, 0, len(in.held))
+	in.next = in.end
+	return dst
+}
+
+// lose gives up the batches from next up to but not including seq, if there are any.
+func (in *Ingest) lose(seq uint64) {
+	if in.next == seq {
+		return
 	}
 	if !in.lost {
 		in.lost, in.lostFrom = true, in.next
 	}
-	in.lostTo = in.end - 1
-	if len(in.held) > 0 {
-		in.lostTo = in.held[len(in.held)-1].Seq - 1 // an upper bound: it ends before the last batch that is there
-	}
-	for i := range in.held {
-		dst = in.deliver(dst, in.held[i])
-	}
-	in.stale = false
-	in.held = in.held[:0]
-	in.next = in.end
-	return dst
+	in.lostTo = seq - 1
 }
 
 // Need returns what is missing now. It stays the same until a call brings it.
