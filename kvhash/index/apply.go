@@ -77,7 +77,7 @@ func (x *Index) store(id WorkerID, w *worker, ev *kvevent.Event) Result {
 	if ev.HasParent && slices.Contains(ev.BlockHashes, ev.Parent) {
 		return Result{Ignored: n} // its own parent
 	}
-	if ev.BlockSize != 0 && int(ev.BlockSize) != x.block {
+	if !x.fits(ev) {
 		w.refused = true
 		return Result{Ignored: n}
 	}
@@ -105,6 +105,20 @@ func (x *Index) store(id WorkerID, w *worker, ev *kvevent.Event) Result {
 	}
 	res.Ignored += n - whole
 	return res
+}
+
+// fits reports whether the event's blocks have the index's size, by what it says and by how many tokens it has. The last block may be
+// partial; with Eagle, one token of the next may follow.
+func (x *Index) fits(ev *kvevent.Event) bool {
+	if ev.BlockSize != 0 && int64(ev.BlockSize) != int64(x.block) {
+		return false
+	}
+	n, tokens := len(ev.BlockHashes), int64(len(ev.TokenIDs))
+	if n == 0 || tokens == 0 {
+		return true
+	}
+	before := int64(n-1) * int64(x.block)
+	return before < tokens && tokens <= before+int64(x.opt.Base.Window(x.block))
 }
 
 // scheme returns how blocks of the event are named.

@@ -167,6 +167,24 @@ func TestSemantics(t *testing.T) {
 			steps: []step{{0, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1, 2}, TokenIDs: []uint32{9, 9, 9}}, index.Result{Stored: 1, Ignored: 1}}},
 		},
 		{
+			name:  "too few tokens for its blocks",
+			steps: []step{{0, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1, 2, 3, 4}, TokenIDs: []uint32{97, 97 * 7, 97, 97 * 7}}, index.Result{Ignored: 4}}},
+			look:  map[string]string{"a": ""},
+		},
+		{
+			name:  "too many tokens for its blocks",
+			steps: []step{{0, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, TokenIDs: []uint32{97, 97 * 7, 97, 97 * 7}}, index.Result{Ignored: 1}}},
+			look:  map[string]string{"a": ""},
+		},
+		{
+			name: "namespaces share nothing",
+			steps: []step{
+				{0, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, TokenIDs: []uint32{97, 97 * 7}}, index.Result{Stored: 1}},
+				{1, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, TokenIDs: []uint32{97, 97 * 7}, Namespace: "tenant"}, index.Result{Stored: 1}},
+			},
+			look: map[string]string{"a": "0:1"},
+		},
+		{
 			name:  "unknown kind",
 			steps: []step{{0, &kvevent.Event{Kind: 77, BlockHashes: []uint64{1, 2}}, index.Result{Ignored: 2}}},
 		},
@@ -261,6 +279,10 @@ func TestTrust(t *testing.T) {
 	x.Apply(id, &kvevent.Event{Kind: kvevent.Cleared})
 	require.Equal(t, "exact ", state())
 	x.Apply(id, &kvevent.Event{Kind: kvevent.Stored, BlockSize: 64, BlockHashes: []uint64{1}, TokenIDs: make([]uint32, 64)})
+	require.Equal(t, "degraded stored blocks of another size", state())
+	x.Clear(id)
+	require.Equal(t, "exact ", state())
+	x.Apply(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, TokenIDs: make([]uint32, 64)}) // the size shows
 	require.Equal(t, "degraded stored blocks of another size", state())
 	x.Clear(id)
 	x.SetTrust(id, kvevent.Degraded, "batches were lost")

@@ -91,8 +91,8 @@ type Event struct {
 	Parent    uint64
 	HasParent bool
 
-	// TokenIDs are the tokens of the blocks, BlockSize for each hash (Stored). Engines leave them out when they copy a block they
-	// announced before to another tier.
+	// TokenIDs are the tokens of the blocks, BlockSize for each hash but the last, which may stand for fewer (Stored). Engines leave
+	// them out when they copy a block they announced before to another tier.
 	TokenIDs []uint32
 	// LocalHashes, one for each block, take the place of TokenIDs where the publisher hashed the tokens itself, as Dynamo's
 	// does: see package kvhash. LoRA, Namespace and Objects are in them already.
