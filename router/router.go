@@ -71,7 +71,7 @@ type Options struct {
 type WorkerInfo struct {
 	Key   index.Key
 	Role  Role
-	Rates Rates // zero fields mean the defaults of [policy.Rates]
+	Rates Rates // what is not positive means the default; see [policy.Rates]
 }
 
 // Router places requests. Safe for concurrent use.

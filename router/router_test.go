@@ -5,6 +5,7 @@ package router_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -205,6 +206,36 @@ func TestWorkersComeAndGo(t *testing.T) {
 	require.Equal(t, "b/1", r.Workers(start)[0].Key.String())
 }
 
+// What a client or a configuration says out of all measure must not make a worker look cheap.
+func TestAbsurdNumbers(t *testing.T) {
+	r := router.New(nil, nil)
+	for name, prefill := range map[string]float64{"nan": math.NaN(), "inf": math.Inf(1), "negative": -1, "slow": 1e300} {
+		_, err := r.AddWorker(router.WorkerInfo{Key: index.Key{Instance: name}, Rates: router.Rates{Prefill: prefill, Load: [4]float64{-1, prefill}}})
+		require.NoError(t, err)
+	}
+	var all []*router.Ticket
+	for i := range 40 {
+		req := &router.Request{Tokens: 100 * i, Intent: intent.Intent{ExpectedOutput: math.MaxInt}}
+		if i%2 == 0 {
+			req.Tokens = -req.Tokens
+		}
+		all = append(all, place(t, r, req, start))
+		for _, s := range all[i].Decision().Scores {
+			require.GreaterOrEqual(t, s.Cost, 0.0, all[i].Decision().Why)
+		}
+	}
+	for _, l := range loads(r, start) {
+		require.GreaterOrEqual(t, l.Wait, time.Duration(0))
+		require.GreaterOrEqual(t, l.Blocks, 0)
+		require.GreaterOrEqual(t, l.PrefillTokens, 0)
+		require.LessOrEqual(t, l.Prefills, 20, "nobody gets all")
+	}
+	for _, tk := range all {
+		tk.Finish(start, router.Usage{})
+	}
+	require.Equal(t, make([]load.Load, 4), loads(r, start))
+}
+
 // A worker chosen by nobody's list.
 type wild struct{ policy.RoundRobin }
 
@@ -402,7 +433,7 @@ func BenchmarkPlace(b *testing.B) {
 			h := kvhash.Scheme{}.AppendBlocks(nil, tokens, 16)
 			for i := range workers {
 				id, _ := r.AddWorker(router.WorkerInfo{Key: index.Key{Instance: "e", DPRank: uint32(i)}})
-				r.Index().Apply(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: h[:len(h)-4], TokenIDs: tokens})
+				r.Index().Apply(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: h[:len(h)-4], TokenIDs: tokens[:16*(len(h)-4)]})
 			}
 			req := &router.Request{Hashes: h, Tokens: len(tokens)}
 			now := start

@@ -39,15 +39,22 @@ type Stats struct {
 	Output uint64
 }
 
+// Bounds of what one request can add to a worker's account, so that sums stay far from overflow.
+const (
+	maxOutput  = 1 << 20         // expected tokens
+	maxPrefill = 24 * 3600 * 1e3 // ms
+)
+
 // reserve books the request on w and remembers it. The caller holds the lock.
 func (r *Router) reserve(w *worker, pw *policy.Worker, req *Request, d Decision, now time.Time) *Ticket {
 	block := r.index.BlockSize()
 	e := pw.Estimate(req, block, 1)
 	t := &Ticket{router: r, worker: w, decision: d}
+	tokens, output := max(0, req.Tokens), min(max(0, req.Intent.ExpectedOutput), maxOutput)
 	t.entry = load.Entry{
-		Prefill: time.Duration((e.New + e.Load) * float64(time.Millisecond)),
-		Tokens:  req.Tokens - e.Cached,
-		Blocks:  (req.Tokens + max(0, req.Intent.ExpectedOutput) + block - 1) / block,
+		Prefill: time.Duration(min(e.New+e.Load, maxPrefill) * float64(time.Millisecond)),
+		Tokens:  tokens - e.Cached,
+		Blocks:  (tokens + output + block - 1) / block,
 	}
 	w.ledger.Reserve(&t.entry, now)
 	w.stats.Placed++

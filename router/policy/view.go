@@ -3,6 +3,7 @@
 package policy
 
 import (
+	"math"
 	"slices"
 
 	"github.com/weft-go/weft/kvhash/index"
@@ -58,7 +59,7 @@ type Request struct {
 	// Hashes are the sequence hashes of the prompt's complete blocks, as [kvhash.Chain.Blocks] gives them. Without them only
 	// load decides.
 	Hashes []uint64
-	// Tokens is the length of the whole prompt.
+	// Tokens is the length of the whole prompt; below 0 counts as 0.
 	Tokens int
 	// Intent is what the caller knows: session, expected output, priority.
 	Intent intent.Intent
@@ -92,24 +93,25 @@ type Worker struct {
 	Session bool
 }
 
-// Rates say how fast a worker is, in milliseconds per token.
+// Rates say how fast a worker is, in milliseconds per token. What is not a positive number means the default.
 type Rates struct {
-	// Prefill is the time to compute one token of a prompt. 0 means 1/70, that is 70,000 tokens/s.
+	// Prefill is the time to compute one token of a prompt. The default is 1/70, that is 70,000 tokens/s.
 	Prefill float64
-	// Load is the time to bring one token's KV data from a tier to the device; tier t has the index t-1. 0 means: none for the
+	// Load is the time to bring one token's KV data from a tier to the device; tier t has the index t-1. The default is none for the
 	// device, 0.003 for host, 0.027 for disk, 0.005 for remote.
 	Load [kvevent.NumTiers]float64
 }
 
-// Defaults returns r with its zero fields filled in.
+// Defaults returns r with the defaults filled in.
 func (r Rates) Defaults() Rates {
-	if r.Prefill == 0 {
-		r.Prefill = 1.0 / 70
-	}
-	for i, d := range [kvevent.NumTiers]float64{0, 0.003, 0.027, 0.005} {
-		if r.Load[i] == 0 {
-			r.Load[i] = d
+	fill := func(rate *float64, def float64) {
+		if !(*rate > 0) || math.IsInf(*rate, 1) { // NaN is not above 0
+			*rate = def
 		}
+	}
+	fill(&r.Prefill, 1.0/70)
+	for i, def := range [kvevent.NumTiers]float64{0, 0.003, 0.027, 0.005} {
+		fill(&r.Load[i], def)
 	}
 	return r
 }
@@ -155,12 +157,13 @@ type Estimate struct {
 // Estimate returns what the prompt of r would cost on w. Cached tokens count with the given weight between 0 and 1, those only
 // predicted fully: they are the router's own news. At least the last token is always computed.
 func (w *Worker) Estimate(r *Request, blockSize int, weight float64) Estimate {
+	tokens := max(0, r.Tokens)
 	e := Estimate{
-		Cached:    max(0, min(w.Cache.Depth*blockSize, r.Tokens-1)),
+		Cached:    max(0, min(w.Cache.Depth*blockSize, tokens-1)),
 		Predicted: w.Cache.Predicted * blockSize,
 	}
 	e.Predicted = min(e.Predicted, e.Cached)
-	e.New = (float64(r.Tokens-e.Predicted) - weight*float64(e.Cached-e.Predicted)) * w.Rates.Prefill
+	e.New = (float64(tokens-e.Predicted) - weight*float64(e.Cached-e.Predicted)) * w.Rates.Prefill
 	for i, n := range w.Cache.Tiers {
 		e.Load += weight * float64(n*blockSize) * min(w.Rates.Load[i], w.Rates.Prefill)
 	}
