@@ -47,7 +47,7 @@ func (c *Chain) Append(tokens ...uint32) []uint64 {
 			c.tail = c.tail[:copy(c.tail, c.tail[c.block:])]
 		}
 	}
-	return c.seq[n:]
+	return c.seq[n:len(c.seq):len(c.seq)]
 }
 
 func (c *Chain) push(local uint64) {
@@ -59,10 +59,10 @@ func (c *Chain) push(local uint64) {
 
 // Blocks returns the sequence hashes of all complete blocks, first block first. It is a view, valid until the next call that
 // changes the chain, and not to be written to.
-func (c *Chain) Blocks() []uint64 { return c.seq }
+func (c *Chain) Blocks() []uint64 { return slices.Clip(c.seq) }
 
 // Tail returns the tokens after the last complete block. It is a view, valid until the next call that changes the chain.
-func (c *Chain) Tail() []uint32 { return c.tail }
+func (c *Chain) Tail() []uint32 { return slices.Clip(c.tail) }
 
 // Len returns the number of tokens in the chain.
 func (c *Chain) Len() int { return len(c.seq)*c.block + len(c.tail) }

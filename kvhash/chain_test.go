@@ -89,6 +89,17 @@ func TestChainMisuse(t *testing.T) {
 	require.Panics(t, func() { AppendLocal(nil, nil, -1, Seed) })
 }
 
+// Whoever appends to what a chain shows gets memory of its own.
+func TestChainViews(t *testing.T) {
+	c := NewChain(2, Scheme{})
+	for i := range uint32(9) {
+		n := c.Append(i)
+		require.Equal(t, len(n), cap(n), "Append")
+		require.Equal(t, len(c.Blocks()), cap(c.Blocks()), "Blocks")
+		require.Equal(t, len(c.Tail()), cap(c.Tail()), "Tail")
+	}
+}
+
 func TestScheme(t *testing.T) {
 	require.Equal(t, Scheme{}, Dynamo(&DynamoOptions{Seed: 1337}))
 	require.Equal(t, uint64(5), Dynamo(&DynamoOptions{Seed: 5}).Seed())

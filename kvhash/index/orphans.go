@@ -71,7 +71,9 @@ func (o *orphans) park(parent uint64, r run, limit int) (dropped bool) {
 
 // claim takes out the runs that waited for the block with engine hash parent, oldest first.
 func (o *orphans) claim(parent uint64) (runs []run) {
-	for _, n := range slices.Clone(o.byParent[parent]) {
+	list := o.byParent[parent]
+	delete(o.byParent, parent) // at once: unlink would look for each of them in the list
+	for _, n := range list {
 		o.unlink(n)
 		runs = append(runs, n.run)
 	}
