@@ -40,18 +40,13 @@ func (t *Tokenizer) readConfig(fsys fs.FS) error {
 		return err
 	}
 	var g struct {
-		EOS json.RawMessage `json:"eos_token_id"`
+		EOS tokenIDs `json:"eos_token_id"`
 	}
 	if err := readJSON(fsys, "generation_config.json", &g); err != nil {
 		return err
 	}
-	var one uint32
-	switch {
-	case json.Unmarshal(g.EOS, &one) == nil && string(g.EOS) != "null":
-		c.EOS = []uint32{one}
-	case json.Unmarshal(g.EOS, &c.EOS) == nil && len(c.EOS) > 0:
-	default:
-		if id, ok := t.TokenID(c.EOSToken); ok && c.EOSToken != "" {
+	if c.EOS = g.EOS; len(c.EOS) == 0 && c.EOSToken != "" {
+		if id, ok := t.TokenID(c.EOSToken); ok {
 			c.EOS = []uint32{id}
 		}
 	}
@@ -94,5 +89,30 @@ func (n *tokenName) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	*n = tokenName(o.Content)
+	return nil
+}
+
+// tokenIDs is an id, a list of ids, or null.
+type tokenIDs []uint32
+
+// UnmarshalJSON accepts all three forms.
+func (ids *tokenIDs) UnmarshalJSON(b []byte) error {
+	var list []*uint32
+	var one *uint32
+	if err := json.Unmarshal(b, &one); err == nil {
+		if one != nil {
+			*ids = tokenIDs{*one}
+		}
+		return nil
+	}
+	if err := json.Unmarshal(b, &list); err != nil {
+		return err
+	}
+	for _, id := range list {
+		if id == nil {
+			return errors.New("null among token ids")
+		}
+		*ids = append(*ids, *id)
+	}
 	return nil
 }

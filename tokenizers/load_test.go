@@ -222,6 +222,12 @@ func TestFiles(t *testing.T) {
 	if c.EOSToken != "<|im_end|>" || c.Pad != "<|endoftext|>" || c.BOS != "" || c.ChatTemplate != "file" || c.MaxLength != 0 || !slices.Equal(tok.EOS(), []uint32{5, 6}) {
 		t.Errorf("%+v", c)
 	}
+	for _, bad := range []string{`{"eos_token_id":[5,-2]}`, `{"eos_token_id":"<|im_end|>"}`, `{"eos_token_id":[null]}`, `{"eos_token_id":1.5}`} {
+		fsys["generation_config.json"] = file(bad)
+		if tok, err := LoadFS(fsys); !errors.Is(err, ErrFormat) {
+			t.Errorf("%s: got %v, error %v", bad, tok.EOS(), err)
+		}
+	}
 	delete(fsys, "chat_template.jinja")
 	delete(fsys, "generation_config.json")
 	if tok, err = LoadFS(fsys); err != nil {

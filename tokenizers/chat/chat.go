@@ -18,7 +18,7 @@ type Request struct {
 	// AddGenerationPrompt opens the assistant's turn at the end.
 	AddGenerationPrompt bool
 	// ContinueFinalMessage leaves the last message open, for the model to go on with it. It excludes
-	// AddGenerationPrompt.
+	// AddGenerationPrompt. A message whose text is not the end of its turn, as one with tool calls, is an error.
 	ContinueFinalMessage bool
 	// Kwargs is a JSON object of further template variables (chat_template_kwargs), or nil.
 	Kwargs []byte

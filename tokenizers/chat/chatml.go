@@ -96,7 +96,16 @@ func (t chatML) Render(req Request) (*Prompt, error) {
 		return nil, err
 	}
 	b := &builder{}
-	t.system(b, msgs, tools)
+	if req.ContinueFinalMessage {
+		last := &msgs[len(msgs)-1]
+		switch {
+		case len(last.calls) > 0:
+			return nil, &Error{Path: last.path, Offset: -1, Reason: "cannot be continued: it has tool calls"}
+		case len(msgs) == 1 && last.role == "system" && len(tools) > 0:
+			return nil, &Error{Path: last.path, Offset: -1, Reason: "cannot be continued: the tools follow it"}
+		}
+	}
+	t.system(b, msgs, tools, req.ContinueFinalMessage && len(msgs) == 1)
 	lastQuery := lastQuery(msgs)
 	for i := range msgs {
 		m := &msgs[i]
@@ -136,8 +145,8 @@ func (t chatML) Render(req Request) (*Prompt, error) {
 	return b.prompt(), nil
 }
 
-// system prints the first turn: the system text, the tools, or both.
-func (t chatML) system(b *builder, msgs []message, tools []jsonval.Value) {
+// system prints the first turn: the system text, the tools, or both. With open it leaves a turn without tools open.
+func (t chatML) system(b *builder, msgs []message, tools []jsonval.Value, open bool) {
 	first := len(msgs) > 0 && msgs[0].role == "system"
 	if len(tools) == 0 && !first && t.opt.DefaultSystem == "" {
 		return
@@ -159,7 +168,9 @@ func (t chatML) system(b *builder, msgs []message, tools []jsonval.Value) {
 		}
 		b.lit(toolsTail)
 	}
-	b.lit("<|im_end|>\n")
+	if !first || !open {
+		b.lit("<|im_end|>\n")
+	}
 }
 
 // lastQuery returns the index of the last message that the user wrote; tool results sent in a user turn

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -142,6 +143,27 @@ func TestParts(t *testing.T) {
 	want := "<|im_start|>system\na\nb<|im_end|>\n<|im_start|>user\n<|im_end|>\n"
 	if p.Text != want {
 		t.Errorf("got %q, want %q", p.Text, want)
+	}
+}
+
+// The last message can be continued whatever its role.
+func TestContinue(t *testing.T) {
+	for _, c := range []struct{ messages, tools, want string }{
+		{`[{"role":"system","content":"Be"}]`, ``, "<|im_start|>system\nBe"},
+		{`[{"role":"user","content":"Hi"},{"role":"system","content":"Be"}]`, ``, "<|im_start|>user\nHi<|im_end|>\n<|im_start|>system\nBe"},
+		{`[{"role":"user","content":"Hi"}]`, ``, "<|im_start|>user\nHi"},
+		{`[{"role":"user","content":"Hi"},{"role":"tool","content":"4"}]`, ``, "<|im_start|>user\nHi<|im_end|>\n<|im_start|>user\n<tool_response>\n4"},
+		{`[{"role":"system","content":"Be"}]`, `[{"name":"f"}]`, "chat: messages[0]: cannot be continued: the tools follow it"},
+		{`[{"role":"user","content":"Hi"},{"role":"assistant","content":"","tool_calls":[{"name":"f"}]}]`, ``, "chat: messages[1]: cannot be continued: it has tool calls"},
+	} {
+		p, err := chat.ChatML(nil).Render(chat.Request{Messages: []byte(c.messages), Tools: []byte(c.tools), ContinueFinalMessage: true})
+		got := fmt.Sprint(err)
+		if err == nil {
+			got = p.Text
+		}
+		if got != c.want {
+			t.Errorf("%s\ngot  %q\nwant %q", c.messages, got, c.want)
+		}
 	}
 }
 
