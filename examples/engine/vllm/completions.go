@@ -146,10 +146,10 @@ func (e *Engine) newCompletion(w http.ResponseWriter, r *http.Request) (*complet
 	if maxTokens < 1 {
 		return nil, badRequest("max_tokens", "max_tokens must be at least 1, got %d.", maxTokens)
 	}
-	if len(prompt)+maxTokens > e.opt.MaxModelLen {
+	if maxTokens > e.opt.MaxModelLen-len(prompt) {
 		return nil, badRequest("", "This model's maximum context length is %d tokens. However, you requested %d tokens (%d in the messages, "+
 			"%d in the completion). Please reduce the length of the messages or completion.",
-			e.opt.MaxModelLen, len(prompt)+maxTokens, len(prompt), maxTokens)
+			e.opt.MaxModelLen, uint64(len(prompt))+uint64(maxTokens), len(prompt), maxTokens)
 	}
 
 	id := r.Header.Get("X-Request-Id")
@@ -163,7 +163,7 @@ func (e *Engine) newCompletion(w http.ResponseWriter, r *http.Request) (*complet
 			output = append(output, c.eos[0])
 		}
 	}
-	c.job = job{id: id, prompt: prompt, salt: req.CacheSalt, output: output, maxTokens: maxTokens, fail: reply.Fail}
+	c.job = job{id: id, arrived: time.Now(), prompt: prompt, salt: req.CacheSalt, output: output, maxTokens: maxTokens, fail: reply.Fail}
 	c.decode = e.tok.NewStream(req.SkipSpecialTokens == nil || *req.SkipSpecialTokens)
 	c.body = completionBody{
 		ID: "cmpl-" + id, Object: "text_completion", Created: time.Now().Unix(), Model: e.opt.Model,

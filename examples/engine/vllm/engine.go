@@ -148,6 +148,7 @@ func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // A job is one completion on its way through the engine.
 type job struct {
 	id        string
+	arrived   time.Time
 	prompt    []uint32
 	salt      string
 	output    []uint32 // what the model will say, end-of-turn token included if there is one
@@ -196,7 +197,6 @@ func (e *Engine) locked(f func()) {
 // run generates j's output and hands every token to emit, which may say that the output ends there. What happened is left
 // in j.report.
 func (e *Engine) run(ctx context.Context, j *job, emit func(token uint32) (stop bool, err error)) (err error) {
-	arrived := time.Now()
 	rep := &j.report
 	rep.RequestID, rep.PromptTokens = j.id, len(j.prompt)
 	e.locked(func() { e.stats.running++ })
@@ -229,10 +229,12 @@ func (e *Engine) run(ctx context.Context, j *job, emit func(token uint32) (stop 
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	rep.Queued = modelled(time.Since(arrived), e.opt.Speed)
+	rep.Queued = modelled(time.Since(j.arrived), e.opt.Speed)
 	e.locked(func() {
 		l = e.cache.acquire(j.salt, j.prompt)
 		rep.CachedTokens = l.cached()
+		e.stats.prefixQueries += int64(rep.PromptTokens)
+		e.stats.prefixHit += int64(rep.CachedTokens)
 	})
 	j.pace = newPace(e.opt.Speed)
 	err = j.pace.wait(ctx, e.opt.Timing.Prefill(len(j.prompt)-rep.CachedTokens))
@@ -243,6 +245,7 @@ func (e *Engine) run(ctx context.Context, j *job, emit func(token uint32) (stop 
 	e.locked(func() {
 		l.store(j.prompt)
 		e.publish()
+		e.stats.prompt += int64(rep.PromptTokens)
 	})
 	rep.FirstToken = rep.Queued + j.pace.elapsed
 

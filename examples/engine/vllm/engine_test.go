@@ -313,6 +313,7 @@ func TestErrors(t *testing.T) {
 		"n":             {map[string]any{"prompt": "x", "n": 2}, 400, "BadRequestError", "one choice"},
 		"stop":          {map[string]any{"prompt": "x", "stop": 7}, 400, "BadRequestError", "stop"},
 		"too long":      {map[string]any{"prompt": "x", "max_tokens": 100}, 400, "BadRequestError", "maximum context length is 100 tokens"},
+		"far too long":  {map[string]any{"prompt": "x", "max_tokens": math.MaxInt}, 400, "BadRequestError", "maximum context length is 100 tokens"},
 		"body too big":  {map[string]any{"prompt": strings.Repeat("x", 3000)}, 413, "BadRequestError", "2000"},
 		"ignored field": {map[string]any{"prompt": "x", "frobnicate": []int{1}}, 200, "", ""},
 	}
@@ -462,6 +463,46 @@ func TestOverload(t *testing.T) {
 		require.Equal(t, []int{200, 200, 503}, codes)
 		e.Close()
 	})
+}
+
+// TestQueued has one request wait for the only slot, and another one leave before its prefill.
+func TestQueued(t *testing.T) {
+	tok := tokenizer(t)
+	for name, running := range map[string]int{"for a slot": 1, "for the prefill": 3} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var reports []vllm.Report
+				e := vllm.New(tok, &vllm.Options{MaxRunning: running, OnFinish: func(r vllm.Report) { reports = append(reports, r) },
+					Timing: vllm.Timing{Base: time.Second, PrefillPerSecond: 1e9, DecodePerToken: time.Nanosecond}})
+				ask := func(ctx context.Context) {
+					r := httptest.NewRequestWithContext(ctx, "POST", "/v1/completions", strings.NewReader(`{"prompt":[1,2,3,4,5],"max_tokens":1}`))
+					defer func() { _ = recover() }() // http.ErrAbortHandler
+					e.ServeHTTP(httptest.NewRecorder(), r)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+				defer cancel()
+				var wg sync.WaitGroup
+				for _, ctx := range []context.Context{t.Context(), t.Context(), ctx} {
+					wg.Go(func() { ask(ctx) })
+					synctest.Wait()
+				}
+				wg.Wait()
+				var first []time.Duration
+				for _, r := range reports {
+					if r.Finish == "length" {
+						first = append(first, r.FirstToken.Truncate(time.Millisecond))
+					}
+				}
+				require.Equal(t, []time.Duration{time.Second, 2 * time.Second}, first)
+				w := httptest.NewRecorder()
+				e.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+				for _, line := range []string{"prefix_cache_queries_total", "prompt_tokens_total"} {
+					require.Contains(t, w.Body.String(), "vllm:"+line+"{model_name=\"embedded\"} 10\n")
+				}
+				e.Close()
+			})
+		})
+	}
 }
 
 func TestParallel(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 // stats are the engine's counters, guarded by Engine.mu.
 type stats struct {
 	running, waiting         int
-	prompt, output           int64 // tokens
+	prompt, output           int64 // tokens computed or found, tokens generated
 	prefixQueries, prefixHit int64 // prompt tokens looked up and found
 	finished                 map[string]int64
 	firstToken               histogram
@@ -38,9 +38,6 @@ func (h *histogram) observe(d time.Duration) {
 }
 
 func (s *stats) finish(r *Report) {
-	s.prompt += int64(r.PromptTokens)
-	s.prefixQueries += int64(r.PromptTokens)
-	s.prefixHit += int64(r.CachedTokens)
 	s.output += int64(r.OutputTokens)
 	if s.finished == nil {
 		s.finished = make(map[string]int64)
