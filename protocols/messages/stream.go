@@ -9,6 +9,7 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/internal/callid"
 	"github.com/weft-go/weft/protocols/internal/jsonw"
+	"github.com/weft-go/weft/protocols/internal/seal"
 	"github.com/weft-go/weft/protocols/sse"
 )
 
@@ -79,7 +80,7 @@ type outRun struct {
 	wired bool // its content_block_start was sent
 	carry jsonw.Carry
 	sig   []byte // signature so far
-	seal  seal
+	seal  seal.Seal
 }
 
 // NewStream returns a Stream.
@@ -241,7 +242,7 @@ func (s *Stream) turn(dst []byte, kind event.Kind, part int32) []byte {
 	if rest := b.carry.Flush(); len(rest) > 0 {
 		dst = s.text(dst, rest)
 	}
-	if b.kind == event.Reasoning && s.opt.Thinking != ThinkingNone && (b.wired || len(b.sig) > 0 || b.seal.n > 0) {
+	if b.kind == event.Reasoning && s.opt.Thinking != ThinkingNone && (b.wired || len(b.sig) > 0 || b.seal.Len() > 0) {
 		dst = s.openBlock(dst)
 		dst = appendDeltaHead(dst, s.index, `"signature_delta","signature":`)
 		s.scratch = appendSignature(s.scratch[:0], b.sig, &b.seal)
@@ -251,7 +252,7 @@ func (s *Stream) turn(dst []byte, kind event.Kind, part int32) []byte {
 	if b.wired {
 		dst = s.stopBlock(dst)
 	}
-	b.kind, b.part, b.wired, b.sig, b.seal = kind, part, false, b.sig[:0], seal{}
+	b.kind, b.part, b.wired, b.sig, b.seal = kind, part, false, b.sig[:0], seal.Seal{}
 	return dst
 }
 
@@ -272,7 +273,7 @@ func (s *Stream) delta(dst []byte, e *event.Event) []byte {
 func (s *Stream) text(dst, text []byte) []byte {
 	switch s.block.kind {
 	case event.Reasoning:
-		s.block.seal.add(text)
+		s.block.seal.Add(text)
 		if s.opt.Thinking == ThinkingOmitted {
 			return dst
 		}

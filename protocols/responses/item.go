@@ -9,6 +9,7 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/internal/callid"
 	"github.com/weft-go/weft/protocols/internal/jsonw"
+	"github.com/weft-go/weft/protocols/internal/seal"
 )
 
 // outForm is the shape of an item.
@@ -98,6 +99,13 @@ type outItem struct {
 func (it *outItem) reset() {
 	*it = outItem{
 		id: it.id[:0], text: it.text[:0], sig: it.sig[:0], annotations: it.annotations[:0], logprobs: it.logprobs[:0],
+	}
+}
+
+// seal gives reasoning a signature if it has none.
+func (it *outItem) seal() {
+	if len(it.text) > 0 && len(it.sig) == 0 {
+		it.sig = seal.Append(it.sig, it.text)
 	}
 }
 

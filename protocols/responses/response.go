@@ -4,6 +4,7 @@ package responses
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/weft-go/weft/protocols/apierr"
@@ -208,7 +209,10 @@ func (w *outWhole) appendBlock(dst []byte, b *event.Block, a *event.Answer, stat
 		if it.form != formSealed {
 			it.text = jsonw.AppendValid(nil, b.Data)
 		}
-		it.sig = b.Signature
+		it.sig = slices.Clip(b.Signature)
+		if b.Kind == event.Reasoning && w.opt.Seal {
+			it.seal()
+		}
 		if len(it.text) == 0 && b.Kind == event.Reasoning {
 			it.form = formSealed
 		}

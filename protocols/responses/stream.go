@@ -45,6 +45,9 @@ type StreamOptions struct {
 	Echo []byte
 
 	Reasoning Reasoning
+	// Seal gives reasoning items without a signature an encrypted_content, although nothing is encrypted: the AI SDK, and
+	// opencode with it, sends reasoning back only with one when store is false.
+	Seal bool
 
 	// WholeCalls holds a call back until it is complete and sends its arguments in one delta. An aborted call is then
 	// never seen by the client; a long one comes later. Calls that overlap go out in the order in which they end.
@@ -259,6 +262,9 @@ func (s *Stream) next(dst []byte, kind event.Kind, part int32, status string) []
 	r := &s.run
 	if rest := r.carry.Flush(); len(rest) > 0 {
 		dst = s.text(dst, rest)
+	}
+	if r.kind == event.Reasoning && s.opt.Seal {
+		r.item.seal()
 	}
 	if r.kind == event.Reasoning && len(r.item.sig) > 0 {
 		dst = s.openRun(dst, formSealed) // if there was no text

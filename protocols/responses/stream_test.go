@@ -20,6 +20,7 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/internal/jsonw"
 	"github.com/weft-go/weft/protocols/internal/race"
+	"github.com/weft-go/weft/protocols/internal/seal"
 	"github.com/weft-go/weft/protocols/internal/streamtest"
 	"github.com/weft-go/weft/protocols/responses"
 )
@@ -263,8 +264,11 @@ func expect(a *event.Answer, started map[int32]bool, o responses.StreamOptions) 
 			case len(b.Signature) == 0:
 				continue
 			}
-			if len(b.Signature) > 0 {
+			switch {
+			case len(b.Signature) > 0:
 				it["encrypted_content"] = string(b.Signature)
+			case o.Seal:
+				it["encrypted_content"] = string(seal.Append(nil, []byte(valid(b.Data))))
 			}
 			out = append(out, it)
 		case event.Text, event.Refusal:
@@ -312,6 +316,7 @@ func TestStreamProperties(t *testing.T) {
 			Reasoning:           rapid.SampledFrom([]responses.Reasoning{responses.ReasoningSummary, responses.ReasoningRaw, responses.ReasoningNone}).Draw(rt, "reasoning"),
 			WholeCalls:          rapid.Bool().Draw(rt, "whole"),
 			DispatchInReasoning: rapid.Bool().Draw(rt, "dispatch"),
+			Seal:                rapid.Bool().Draw(rt, "seal"),
 		}
 		events := streamtest.Events(rt, 1, !opt.WholeCalls)
 		s := responses.NewStream(opt)
@@ -377,7 +382,7 @@ func anySequence(rt *rapid.T) {
 	events := streamtest.Any(rt)
 	opt := responses.StreamOptions{
 		ID: "resp_r", Model: "m", WholeCalls: rapid.Bool().Draw(rt, "whole"), DispatchInReasoning: rapid.Bool().Draw(rt, "dispatch"),
-		Reasoning: responses.Reasoning(rapid.IntRange(0, 2).Draw(rt, "reasoning")),
+		Reasoning: responses.Reasoning(rapid.IntRange(0, 2).Draw(rt, "reasoning")), Seal: rapid.Bool().Draw(rt, "seal"),
 	}
 	s := responses.NewStream(opt)
 	var stream []byte
@@ -432,6 +437,32 @@ func TestStreamPaths(t *testing.T) {
 		s := responses.NewStream(opt)
 		r := rebuild(t, s.Fail(nil, apierr.ContextLength(9, 8)))
 		require.Equal(t, "context_length_exceeded", failure(r))
+	})
+	t.Run("sealed", func(t *testing.T) {
+		for _, form := range []responses.Reasoning{responses.ReasoningSummary, responses.ReasoningRaw, responses.ReasoningNone} {
+			o := opt
+			o.Seal, o.Reasoning = true, form
+			think := event.Event{Kind: event.Reasoning, Data: []byte("hm \xff")}
+			sig := event.Event{Kind: event.Signature, Part: 1, Data: []byte("theirs")}
+			more := event.Event{Kind: event.Reasoning, Part: 1, Data: []byte("so")}
+			want := []any{"weft1.6.es3e7zila59j", "theirs"}
+			if form == responses.ReasoningNone {
+				want = want[1:] // what is not sent needs nothing to come back with
+			}
+			var c event.Collector
+			c.Add(think, more, sig, text, stop)
+			var whole obj
+			require.NoError(t, json.Unmarshal(responses.AppendResponse(nil, &c, o), &whole))
+			for _, final := range []obj{run(o, think, more, sig, text, stop).final, whole} {
+				var got []any
+				for _, item := range final["output"].([]any) {
+					if e, ok := item.(obj)["encrypted_content"]; ok {
+						got = append(got, e)
+					}
+				}
+				require.Equal(t, want, got)
+			}
+		}
 	})
 	t.Run("incomplete", func(t *testing.T) {
 		for why, reason := range map[event.Why]string{event.Length: "max_output_tokens", event.ContextFull: "max_output_tokens", event.ContentFilter: "content_filter"} {
