@@ -48,8 +48,11 @@ type RenderOptions struct {
 	// ObjectArguments writes call arguments that are a JSON object as such, byte for byte. Else, and if they are not,
 	// they are a string.
 	ObjectArguments bool
-	Reminders       ReminderMode
-	System          SystemMode
+	// RespelledArguments writes as a JSON object, byte for byte, also arguments that have no white space outside their
+	// strings, as the JSON libraries of most clients print them: they are not the model's own text any more.
+	RespelledArguments bool
+	Reminders          ReminderMode
+	System             SystemMode
 }
 
 // AppendMessages appends the conversation of r, of any API, as the ordered JSON list of messages that chat templates
@@ -345,7 +348,7 @@ func (w *renderer) call(dst []byte, b *block.Block) []byte {
 		c.Str("input", b.Args)
 		args = string(c.Close())
 	}
-	if w.opt.ObjectArguments && wire.IsObject(args) {
+	if (w.opt.ObjectArguments || w.opt.RespelledArguments && compact(args)) && wire.IsObject(args) {
 		in.Raw("arguments", []byte(args))
 	} else {
 		in.Str("arguments", args)
@@ -354,6 +357,21 @@ func (w *renderer) call(dst []byte, b *block.Block) []byte {
 	o.Str("type", "function")
 	o.Raw("function", in.Close())
 	return o.Close()
+}
+
+// compact reports whether JSON has no white space outside its strings.
+func compact(json string) bool {
+	for in, i := false, 0; i < len(json); i++ {
+		switch c := json[i]; {
+		case c == '"':
+			in = !in
+		case c == '\\' && in:
+			i++
+		case c <= ' ' && !in:
+			return false
+		}
+	}
+	return true
 }
 
 // content writes text as one string, and a list of parts only where media is among it.

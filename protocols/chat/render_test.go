@@ -58,6 +58,19 @@ func TestAppendMessages(t *testing.T) {
 			}, nil,
 		},
 		{
+			"arguments as a client's JSON library prints them", chat.Decode,
+			`{"messages":[{"role":"assistant","tool_calls":[` +
+				`{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"a\":1,\"b\":\" \\\" {\"}"}},` +
+				`{"id":"c2","type":"function","function":{"name":"f","arguments":"{\"a\": 1}"}},` +
+				`{"id":"c3","type":"function","function":{"name":"f","arguments":"{\"a\":"}}]}]}`,
+			&chat.RenderOptions{RespelledArguments: true}, []string{
+				`{"role":"assistant","content":"","tool_calls":[` +
+					`{"id":"c1","type":"function","function":{"name":"f","arguments":{"a":1,"b":" \" {"}}},` +
+					`{"id":"c2","type":"function","function":{"name":"f","arguments":"{\"a\": 1}"}},` +
+					`{"id":"c3","type":"function","function":{"name":"f","arguments":"{\"a\":"}}]}`,
+			}, nil,
+		},
+		{
 			"late system merged", messages.Decode, `{"system":"S","messages":[{"role":"user","content":"a"},{"role":"system","content":"late"}]}`,
 			&chat.RenderOptions{System: chat.SystemMerge}, []string{
 				`{"role":"system","content":"S\nlate"}`, `{"role":"user","content":"a"}`,
