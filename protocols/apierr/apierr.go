@@ -24,6 +24,10 @@ const (
 	CodeQuota            = "insufficient_quota"      // this caller has used up what it may
 	CodeOverloaded       = "server_overloaded"       // everybody asks too often
 	CodeTimeout          = "timeout"                 // the answer took too long
+
+	CodeThreadNotFound   = "thread_not_found"            // the messages API's thread to be continued is not kept here
+	CodeResponseNotFound = "previous_response_not_found" // the response to go on from is not kept here
+	CodeItemNotFound     = "item_not_found"              // the item that is referred to is not kept here
 )
 
 // Error is an error in API-neutral terms. Why and Message are required; the rest may be zero.
@@ -75,6 +79,31 @@ func InvalidJSON(path string, offset int64, reason string) *Error {
 	}
 }
 
+// ThreadNotFound says that the conversation which message id ended is not kept. Anthropic's SDKs then send the whole
+// conversation again.
+func ThreadNotFound(id string) *Error {
+	return &Error{
+		Why: event.NotFound, Code: CodeThreadNotFound, Param: "thread",
+		Message: fmt.Sprintf("No thread was found for previous_message_id %q: this server keeps none. Send the whole conversation.", id),
+	}
+}
+
+// ResponseNotFound says that the response id, to go on from, is not kept.
+func ResponseNotFound(id string) *Error {
+	return &Error{
+		Why: event.Invalid, Code: CodeResponseNotFound, Param: "previous_response_id",
+		Message: fmt.Sprintf("Previous response with id '%s' not found: this server keeps none. Send the whole conversation.", id),
+	}
+}
+
+// ItemNotFound says that the item id, which the input at path refers to, is not kept.
+func ItemNotFound(id, path string) *Error {
+	return &Error{
+		Why: event.NotFound, Code: CodeItemNotFound, Param: path,
+		Message: fmt.Sprintf("Item with id '%s' not found. This server keeps no items: set store to false, so that the client sends them whole.", id),
+	}
+}
+
 // TooLarge says that the body is bigger than max bytes.
 func TooLarge(max int64) *Error {
 	return &Error{
@@ -96,9 +125,10 @@ func Overloaded(after time.Duration) *Error {
 	}
 }
 
-// EngineFailed says that the engine failed. The message names no internals; cause is kept for logs.
+// EngineFailed says that the engine failed. The message names no internals; cause is kept for logs. Its first words are
+// those by which pi and OpenClaw know errors in the middle of a stream that are worth another try.
 func EngineFailed(cause error) *Error {
-	return &Error{Why: event.EngineFailed, Message: "The engine failed while it was answering.", Cause: cause}
+	return &Error{Why: event.EngineFailed, Message: "Server error: the engine failed while it was answering.", Cause: cause}
 }
 
 // Error returns the message with its class, for logs.

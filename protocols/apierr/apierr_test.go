@@ -53,8 +53,8 @@ func TestRender(t *testing.T) {
 		},
 		{
 			"engine failed", apierr.EngineFailed(errors.New("dial tcp 10.0.0.7:8000")), [2]int{502, 500},
-			`{"error":{"message":"The engine failed while it was answering.","type":"server_error","param":null,"code":null}}`,
-			`{"type":"error","error":{"type":"api_error","message":"The engine failed while it was answering."},"request_id":"req_1"}`,
+			`{"error":{"message":"Server error: the engine failed while it was answering.","type":"server_error","param":null,"code":null}}`,
+			`{"type":"error","error":{"type":"api_error","message":"Server error: the engine failed while it was answering."},"request_id":"req_1"}`,
 		},
 		{
 			"no such route", apierr.RouteNotFound("POST", "/v2/x"), [2]int{404, 404},
@@ -150,6 +150,16 @@ func TestFrom(t *testing.T) {
 	require.ErrorIs(t, unknown, secret)
 	require.Contains(t, unknown.Error(), "10.0.0.7", "logs see the cause")
 	require.Equal(t, unknown.Message, unknown.Text(apierr.Anthropic))
+}
+
+func TestNotKept(t *testing.T) {
+	require.Equal(t, `{"type":"error","error":{"type":"not_found_error","message":"No thread was found for previous_message_id \"msg_1\": this server keeps none. `+
+		`Send the whole conversation.","details":{"error_code":"thread_not_found"}},"request_id":"req_1"}`,
+		string(apierr.ThreadNotFound("msg_1").AppendBody(nil, apierr.Anthropic, "req_1")))
+	require.Contains(t, string(apierr.ResponseNotFound("resp_1").AppendBody(nil, apierr.OpenAI, "")),
+		`"param":"previous_response_id","code":"previous_response_not_found"`)
+	require.Contains(t, string(apierr.ItemNotFound("rs_1", "input[2]").AppendBody(nil, apierr.OpenAI, "")),
+		`"type":"invalid_request_error","param":"input[2]","code":"item_not_found"`)
 }
 
 func TestFromBlock(t *testing.T) {

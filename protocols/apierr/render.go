@@ -127,6 +127,9 @@ func (e *Error) AppendBody(dst []byte, s Style, requestID string) []byte {
 		dst = append(dst, e.Type(s)...)
 		dst = append(dst, `","message":`...)
 		dst = jsonw.AppendString(dst, e.text(s))
+		if e.Code == CodeThreadNotFound { // the SDKs look there
+			dst = append(dst, `,"details":{"error_code":"`+CodeThreadNotFound+`"}`...)
+		}
 		dst = append(dst, '}')
 		if requestID != "" {
 			dst = append(dst, `,"request_id":`...)

@@ -23,5 +23,5 @@ func ExampleStream_Fail() {
 	fmt.Printf("%s", s.Fail(nil, apierr.EngineFailed(nil)))
 	// Output:
 	// event: error
-	// data: {"type":"error","error":{"type":"api_error","message":"The engine failed while it was answering."}}
+	// data: {"type":"error","error":{"type":"api_error","message":"Server error: the engine failed while it was answering."}}
 }

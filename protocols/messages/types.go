@@ -24,6 +24,15 @@ func (f Fields) MCPServers() []byte { return f.r.Field("mcp_servers") }
 // Container returns container, a string or an object, as raw JSON, nil if absent.
 func (f Fields) Container() []byte { return f.r.Field("container") }
 
+// Thread returns what the request asks of a conversation that the server keeps: mode create or continue, and for the
+// latter the id of the message that it continues from. Both are "" if there is no thread.
+func (f Fields) Thread() (mode, previous string) {
+	v := f.r.Value("thread")
+	mode, _ = v.Get("type").Str(nil)
+	previous, _ = v.Get("previous_message_id").Str(nil)
+	return mode, previous
+}
+
 // CacheControl returns the request's own cache_control, nil if absent.
 func (f Fields) CacheControl() *block.Cache {
 	v := f.r.Value("cache_control")

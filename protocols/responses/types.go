@@ -21,6 +21,16 @@ func (f Fields) PreviousResponseID() string {
 	return s
 }
 
+// Conversation returns the stored conversation that this request belongs to, "" if none.
+func (f Fields) Conversation() string {
+	v := f.r.Value("conversation")
+	if id, ok := v.Get("id").Str(nil); ok {
+		return id
+	}
+	id, _ := v.Str(nil)
+	return id
+}
+
 // Include returns the extra output that is wanted, for example reasoning.encrypted_content.
 func (f Fields) Include() []string {
 	var list []string
