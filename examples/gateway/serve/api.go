@@ -61,6 +61,7 @@ func (c *call) chatOptions() chat.StreamOptions {
 func (c *call) responsesOptions() responses.StreamOptions {
 	return responses.StreamOptions{
 		ID: c.api.prefix + c.unique, Model: c.req.Model(), Created: c.begun.Unix(), CompletedAt: time.Now().Unix(), Echo: c.req.Body(), Custom: c.custom,
+		Seal: !responses.Of(c.req).Store(), // who keeps nothing here must get something to send back
 		Namespace: func(tool string) (namespace, name string) {
 			if t, ok := c.req.Tool(tool); ok {
 				return t.Namespace, t.Name

@@ -19,9 +19,9 @@ var errSilent = errors.New("serve: the engine is silent")
 func public(ctx context.Context, err error) *apierr.Error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errClosed):
-		return &apierr.Error{Why: event.Overloaded, Message: "The server is shutting down.", Cause: err}
+		return &apierr.Error{Why: event.Overloaded, Message: "Service unavailable: the server is shutting down.", Cause: err}
 	case errors.Is(cause, errSilent):
-		return &apierr.Error{Why: event.EngineFailed, Code: apierr.CodeTimeout, Message: "The engine took too long to answer.", Cause: err}
+		return &apierr.Error{Why: event.EngineFailed, Code: apierr.CodeTimeout, Message: "Timeout: the engine took too long to answer.", Cause: err}
 	case cause != nil:
 		return apierr.From(cause)
 	}

@@ -4,6 +4,7 @@ package serve_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,8 +25,11 @@ func TestPromptsGrow(t *testing.T) {
 			"<tool_call>\n<function=grep>\n<parameter=pattern>\nx+ <b> \"é\"\n</parameter>\n</function>\n</tool_call>",
 	}
 	for family, says := range families {
-		for _, a := range apiCases {
-			t.Run(family+"/"+a.name, func(t *testing.T) {
+		// With "compact" the client parses the arguments and prints them anew, as opencode and pi do.
+		for _, name := range []string{"chat", "chat compact", "responses", "responses compact", "messages", "messages compact"} {
+			t.Run(family+"/"+name, func(t *testing.T) {
+				api, compact, _ := strings.Cut(name, " ")
+				a := apiCases[slices.Index([]string{"chat", "responses", "messages"}, api)]
 				r := start(t, 2, func(p vllm.Prompt) vllm.Reply {
 					if strings.Contains(p.Text, "<tool_response>") {
 						return vllm.Reply{Text: "Done."}
@@ -36,6 +40,10 @@ func TestPromptsGrow(t *testing.T) {
 				header := []string{"X-Weft-Tool-Call-Parser", family}
 				status, _, text := send(t, r.url+a.path, body, header...)
 				require.Equal(t, 200, status, text)
+				if compact != "" {
+					text = strings.NewReplacer(`{\"path\": `, `{\"path\":`, `{\"pattern\": `, `{\"pattern\":`,
+						`{"path": `, `{"path":`, `{"pattern": `, `{"pattern":`).Replace(text)
+				}
 
 				var ans struct {
 					Choices []struct{ Message json.RawMessage }

@@ -106,6 +106,8 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 		// This API carries arguments as an object, in the spelling of the client's JSON library. The template then prints them
 		// the way it taught the model, which is most likely how they were written in the first place.
 		ObjectArguments: c.api == messagesAPI,
+		// The others carry them as a string, but opencode and pi parse it and print it anew.
+		RespelledArguments: true,
 	})
 	tools, lostTools := chat.AppendTools(nil, c.req)
 	for _, l := range append(lost, lostTools...) {
@@ -120,26 +122,6 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	c.prompt = g.opt.Tokenizer.AppendEncodeSegments(nil, prompt.AppendSegments(nil))
 	c.parser, err = fam.parser(c.req, prompt.Text)
 	return err
-}
-
-// check refuses what the gateway cannot serve, beyond what decoding refuses.
-func (g *Gateway) check(r *block.Request) error {
-	invalid := func(param, code, message string) error {
-		return &apierr.Error{Why: event.Invalid, Param: param, Code: code, Message: message}
-	}
-	if !g.knows(r.Model()) {
-		return apierr.ModelNotFound(r.Model())
-	}
-	if len(r.Turns()) == 0 {
-		return invalid("messages", "", "The conversation is empty.")
-	}
-	if n, ok := r.MaxTokens(); ok && n < 1 {
-		return invalid("max_tokens", "", "The limit of output tokens must be at least 1.")
-	}
-	if n := r.Sampling().N; n != nil && *n != 1 {
-		return invalid("n", apierr.CodeUnsupported, "Only one answer per request is offered.")
-	}
-	return nil
 }
 
 // kwargs returns the arguments of the chat template: what the client gave, else whether it wants reasoning.

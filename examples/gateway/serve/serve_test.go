@@ -191,6 +191,40 @@ func TestRefusedRequests(t *testing.T) {
 	apiCases[2].wantError(t, status, body, 404, "not_found_error", "/v1/messages/batches")
 }
 
+// TestNothingIsKept refuses to answer the end of a conversation whose beginning the client believes to be here.
+func TestNothingIsKept(t *testing.T) {
+	r := start(t, 1, say("fine"), nil)
+	ask := []any{object{"role": "user", "content": "And then?"}}
+	for _, tt := range []struct {
+		path, body string
+		status     int
+		has        string
+	}{
+		{"messages", `"thread":{"type":"continue","previous_message_id":"msg_1"}`, 404, `"details":{"error_code":"thread_not_found"}`},
+		{"messages", `"thread":{"type":"continue"},"messages":[]`, 404, `"type":"not_found_error"`},
+		{"messages", `"thread":{"type":"create"}`, 200, "fine"},
+		{"responses", `"previous_response_id":"resp_1"`, 400, `"code":"previous_response_not_found"`},
+		{"responses", `"conversation":"conv_1"`, 400, `"param":"conversation"`},
+		{"responses", `"conversation":{"id":"conv_1"}`, 400, `"param":"conversation"`},
+		{"responses", `"input":[{"type":"item_reference","id":"rs_1"},{"role":"user","content":"x"}]`, 404, "set store to false"},
+		{"responses", `"input":[{"id":"rs_1"},{"role":"user","content":"x"}]`, 404, `"param":"input[0]"`},
+		{"responses", `"previous_response_id":null,"conversation":null`, 200, "fine"},
+	} {
+		t.Run(tt.body, func(t *testing.T) {
+			body := object{"model": "m", "max_tokens": 50}
+			if tt.path == "messages" {
+				body["messages"] = ask
+			} else {
+				body["input"] = ask
+			}
+			require.NoError(t, json.Unmarshal([]byte("{"+tt.body+"}"), &body))
+			status, _, text := send(t, r.url+"/v1/"+tt.path, body)
+			require.Equal(t, tt.status, status, text)
+			require.Contains(t, text, tt.has)
+		})
+	}
+}
+
 // TestEngineFailures lets engines fail in every way, before and during the answer.
 func TestEngineFailures(t *testing.T) {
 	r := start(t, 1, func(p vllm.Prompt) vllm.Reply {
