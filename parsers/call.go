@@ -7,10 +7,12 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// callState is the life of one call: opened by beginCall, announced by startCall, ended by endCall or abort.
+// callState is the life of one call: opened by beginCall, announced by startCall, ended by endCall or abort. A call that
+// failed is read to its end all the same, so that nothing inside it is taken for text or for another call.
 type callState struct {
 	open    bool // begun and not ended
-	started bool // ToolStart was emitted
+	started bool // the name is known
+	failed  bool // ToolAbort was emitted; what follows is dropped
 	muted   event.Why
 	flags   event.Flags
 	no      int32
@@ -39,7 +41,9 @@ func (p *Parser) beginCall(from int) bool {
 // accounted for.
 func (p *Parser) startCall(to int) {
 	c := &p.call
-	c.started = true
+	if c.started = true; c.failed {
+		return
+	}
 	known := false
 	for i := range p.opt.Tools {
 		t := &p.opt.Tools[i]
@@ -64,34 +68,39 @@ func (p *Parser) startCall(to int) {
 	}
 }
 
-// arguments emits data as the next piece of the arguments, made from the source up to window position to. It reports
-// false when the call passed its limit and was aborted.
-func (p *Parser) arguments(data []byte, to int) bool {
+// arguments emits data as the next piece of the arguments, made from the source up to window position to. At the limit
+// the call fails.
+func (p *Parser) arguments(data []byte, to int) {
 	c := &p.call
-	if c.size += int64(len(data)); c.size > p.lim.ArgumentBytes {
-		p.abort(event.LimitExceeded, to)
-		return false
+	if c.failed {
+		return
 	}
+	room := p.lim.ArgumentBytes - c.size
+	over := int64(len(data)) > room
+	if over {
+		data = data[:room]
+	}
+	c.size += int64(len(data))
 	if c.muted == event.None && len(data) > 0 {
 		p.tool(event.ToolArgs, data, to)
 	}
-	return true
+	if over {
+		p.fail(event.LimitExceeded, to)
+	}
 }
 
 // verbatim emits win[start:to] as arguments and moves start.
-func (p *Parser) verbatim(to int) bool {
-	if p.start >= to {
-		return true
+func (p *Parser) verbatim(to int) {
+	if p.start < to {
+		p.arguments(p.win[p.start:to:to], to)
+		p.start = to
 	}
-	ok := p.arguments(p.win[p.start:to:to], to)
-	p.start = to
-	return ok
 }
 
 // endCall completes the open call, whose markup ends at window position to.
 func (p *Parser) endCall(to int, flags event.Flags) {
 	c := &p.call
-	if c.muted != event.None {
+	if c.failed || c.muted != event.None {
 		p.abort(c.muted, to)
 		return
 	}
@@ -107,10 +116,22 @@ func (p *Parser) endCall(to int, flags event.Flags) {
 
 // abort ends the open call without completing it.
 func (p *Parser) abort(why event.Why, to int) {
-	c := &p.call
-	if !c.open {
+	if !p.call.open {
 		return
 	}
+	p.fail(why, to)
+	p.call.open = false
+	p.endBlock()
+	p.lastCall = true
+}
+
+// fail aborts the open call but leaves its markup to be read to the end.
+func (p *Parser) fail(why event.Why, to int) {
+	c := &p.call
+	if c.failed {
+		return
+	}
+	c.failed = true
 	if !c.started {
 		p.endBlock()
 		p.block(event.ToolStart)
@@ -124,9 +145,6 @@ func (p *Parser) abort(why event.Why, to int) {
 		e.Data = p.made(c.name)
 	}
 	p.emitCall(e, to)
-	c.open = false
-	p.endBlock()
-	p.lastCall = true
 }
 
 // tool emits one event of the open call.
@@ -141,9 +159,7 @@ func (p *Parser) emitCall(e event.Event, to int) {
 	e.Choice, e.Part = p.opt.Choice, p.part
 	e.Off, e.End = p.call.from, max(p.off(to), p.call.from)
 	p.call.from = e.End
-	if len(p.tokEnds) > 0 {
-		e.Tokens = p.countTokens(e.End)
-	}
+	e.Tokens = p.countTokens(e.End)
 	p.wroteAny = true
 	p.evs = append(p.evs, e)
 }

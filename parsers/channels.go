@@ -124,6 +124,7 @@ func (p *Parser) headerText() bool {
 	end := p.pos
 	p.malformed(p.mark)
 	p.pos, p.node = end, 0
+	p.state = stText
 	p.endMessage()
 	p.start = p.pos
 	p.newRun()
@@ -156,10 +157,9 @@ func (p *Parser) malformed(to int) {
 	p.state = stText
 	if len(h.recipient) > 0 || h.field == grammar.Type || bytes.HasPrefix(text[n:], []byte(p.c.g.Channels.Recipient)) {
 		if p.beginCall(p.start) {
-			p.abort(event.BadStructure, to)
+			p.broken(event.BadStructure)
+			p.start = to
 		}
-		p.start = to
-		p.newRun()
 		return
 	}
 	p.reasoning = slices.Contains(p.c.g.Channels.Reasoning, string(h.channel))
@@ -212,7 +212,8 @@ func (p *Parser) route() {
 		if p.call.flags.Has(event.Custom) {
 			p.state = stRaw
 		}
-	case h.typed && string(h.ctype) == "json" && !slices.Contains(c.Reasoning, string(h.channel)):
+	case h.typed && string(h.ctype) == "json" && !p.want &&
+		!slices.Contains(c.Reasoning, string(h.channel)) && !slices.Contains(c.Text, string(h.channel)):
 		// Arguments without a recipient: a call to nobody.
 		if p.beginCall(p.start) {
 			p.broken(event.BadName)
@@ -230,17 +231,18 @@ func (p *Parser) noObject() bool {
 		return p.broken(event.BadArguments)
 	}
 	m, st := p.expect(p.c.ends)
-	if st == scan.More && !p.final {
+	switch {
+	case st == scan.More && !(p.final && p.terse):
 		return false
-	}
-	if st != scan.Yes {
+	case st == scan.No:
 		return p.broken(event.BadArguments)
 	}
-	if !p.arguments(p.made([]byte("{}")), p.mark) {
-		p.state = stSkip
-		return true
-	}
+	p.arguments(p.made([]byte("{}")), p.anchor)
 	p.call.flags |= event.Recovered
+	if st == scan.More {
+		p.endCall(len(p.win), 0)
+		return false
+	}
 	p.messageEnd(p.c.ends.markers[m])
 	return true
 }
@@ -291,10 +293,7 @@ func (p *Parser) rawText() bool {
 	if m < 0 {
 		to = p.whole(p.start, p.free(s))
 	}
-	if !p.verbatim(to) {
-		p.state, p.node = stSkip, 0
-		return true
-	}
+	p.verbatim(to)
 	if m < 0 {
 		if p.final && p.terse {
 			p.verbatim(len(p.win))

@@ -3,6 +3,8 @@
 package parsers
 
 import (
+	"slices"
+
 	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/parsers/internal/scan"
 )
@@ -19,19 +21,29 @@ type compiled struct {
 	reasoning [4]*markerSet
 
 	// grammar.Tagged
-	callOpen *markerSet // what must follow the opening tag of a wrapper
-	closing  *markerSet // what may follow a call inside its block
-	resync   *markerSet // where unreadable markup ends
-	between  *markerSet // what may stand between parameters
-	value    *markerSet // what may end a parameter
+	callOpen *markerSet    // what must follow the opening tag of a wrapper
+	closing  *markerSet    // what may follow a call inside its block
+	resync   [2]*markerSet // where unreadable markup ends: in text, in reasoning
+	between  *markerSet    // what may stand between parameters
+	value    *markerSet    // what may end a parameter
 	behind   [2]*markerSet
 
 	// grammar.Channels
 	ends *markerSet
 
 	// grammar.Elements
-	elements, elemClose, elemNext *markerSet
+	elements, elemClose *markerSet
+	behindElem          [elemCloses + 1]*markerSet // what confirms the end of an argument, by step
 }
+
+// The steps of the confirmation that an argument of an element ends.
+const (
+	elemName   uint8 = iota // the argument's name
+	elemSep                 // the separator
+	elemBehind              // the marker of the next tag
+	elemOpens               // the name of what opens
+	elemCloses              // the name of what closes
+)
 
 // A variant of a marker set: which structure is looked for.
 const (
@@ -143,7 +155,8 @@ func (c *compiled) tagged(t *grammar.Tagged) {
 		c.text[v], c.reasoning[v] = newSet(text...), newSet(reason...)
 	}
 	c.callOpen = newSet(cOpen)
-	c.resync = newSet(cClose, wClose, cOpen, wOpen)
+	c.resync[0] = newSet(cClose, wClose, cOpen, wOpen)
+	c.resync[1] = newSet(cClose, wClose, cOpen, wOpen, rClose)
 	if t.Wrapper != nil {
 		c.closing = newSet(cOpen, wClose)
 	} else {
@@ -190,7 +203,20 @@ func (c *compiled) elems(g *grammar.Elements) {
 		c.text[v], c.reasoning[v] = c.elements, c.elements
 	}
 	c.elemClose = newSet(mk(g.Close, roleClose))
-	c.elemNext = newSet(mk(g.Open, roleOpen), mk(g.Close, roleClose))
+	name := func(names ...string) *markerSet {
+		var ms []marker
+		for _, n := range names {
+			ms = append(ms, marker{text: n})
+		}
+		return newSet(ms...)
+	}
+	c.behindElem = [...]*markerSet{
+		elemName:   name(g.Argument),
+		elemSep:    newSet(mk(g.Sep, roleSep)),
+		elemBehind: newSet(slices.DeleteFunc(slices.Clone(all), func(m marker) bool { return m.role == roleSep })...),
+		elemOpens:  name(g.Argument, g.Call),
+		elemCloses: name(g.Call, g.Tools, g.Turn),
+	}
 }
 
 // sets returns the markers that matter in text and in reasoning under opt.

@@ -233,10 +233,11 @@ func (p *Parser) elementCall() bool {
 		case t == nil:
 			types = p.call.schema.Of(key)
 		}
-		return p.beginValue(key, types, false)
+		p.beginValue(key, types, false)
+		return true
 	case e.Object:
 		if len(p.param.ends) > 0 {
-			return p.broken(event.Duplicate)
+			p.fail(event.Duplicate, p.pos)
 		}
 		p.param.ends = append(p.param.ends, -1) // the object is all there is
 		p.lex.Reset()
@@ -258,76 +259,56 @@ func (p *Parser) endElementCall(to int, flags event.Flags) bool {
 	}
 	p.start, p.pos, p.node = to, to, 0
 	p.openAt = -1
-	if !p.arguments(p.made([]byte(end)), to) {
-		p.state = stSkip
-		return true
-	}
+	p.arguments(p.made([]byte(end)), to)
 	p.endCall(to, flags)
 	p.newRun()
 	p.state = stText
 	return true
 }
 
-// The steps of a confirmation: <close> argument <sep> and then <open> argument or <close> call.
-const (
-	atName uint8 = iota
-	atSep
-	atNext
-	atNextName
-)
-
-// confirmElement decides, behind a closing marker inside a value, whether the value ends there.
+// confirmElement decides, behind a closing marker inside a value, whether the value ends there: the closing tag must go
+// on with the argument's name and the separator, and behind it must stand what may follow an argument.
 func (p *Parser) confirmElement() bool {
-	e := p.c.g.Elements
 	for {
-		if p.step != atNext && p.lit == 0 || p.step == atNext && p.node == 0 {
-			for p.pos < len(p.win) && blank(p.win[p.pos]) && p.pos-p.closeAt < maxName {
-				p.pos++
-			}
-		}
-		st := scan.More
-		switch p.step {
-		case atName, atSep, atNextName:
-			want := e.Argument
-			switch {
-			case p.step == atSep:
-				want = e.Sep.Text
-			case p.step == atNextName && p.shut:
-				want = e.Call
-			}
-			st, p.pos = scan.Match(p.win, p.pos, want, &p.lit)
-		case atNext:
-			var m int
-			if m, st = p.expect(p.c.elemNext); st == scan.Yes {
-				p.shut = p.c.elemNext.markers[m].role == roleClose
-			}
+		s := p.c.behindElem[p.step]
+		m, st := p.expect(s)
+		if p.anchor-p.closeAt > maxName {
+			st = scan.No // too much white space
 		}
 		switch st {
 		case scan.More:
-			if p.final && p.step >= atNext {
-				// Nothing follows. The value is whole, the call is not.
-				p.endValue()
+			if p.final && p.step >= elemBehind {
+				p.endValue() // nothing follows: the value is whole, the call is not
 			}
 			return false
 		case scan.No:
-			p.step, p.lit, p.node = 0, 0, 0
-			p.pos = p.closeEnd
+			p.node, p.pos = 0, p.closeEnd
 			p.state = stValue
 			return true
 		}
-		p.lit, p.node = 0, 0
 		switch p.step {
-		case atSep:
+		case elemName:
+			p.step = elemSep
+			continue
+		case elemSep:
 			p.nextAt = p.pos
-		case atNextName:
-			p.closeEnd = p.nextAt
-			if p.endValue() {
-				p.openAt = -1
-				p.state = stCall
+			p.step = elemBehind
+			continue
+		case elemBehind:
+			switch s.markers[m].role {
+			case roleOpen:
+				p.step = elemOpens
+				continue
+			case roleClose:
+				p.step = elemCloses
+				continue
 			}
-			return true
 		}
-		p.step++
+		p.closeEnd = p.nextAt
+		p.endValue()
+		p.openAt = -1
+		p.state = stCall
+		return true
 	}
 }
 

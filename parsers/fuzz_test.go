@@ -35,10 +35,10 @@ func fragments(t testing.TB, family string) []string {
 			out = append(out, "<|open|>"+n+"<|sep|>", "<|close|>"+n+"<|sep|>", "<|close|>"+n+"<|sep|>")
 		}
 		out = append(out, `<|open|>call tool="run" index="1"<|sep|>`, `<|open|>argument key="cmd" type="string"<|sep|>`,
-			`<|open|>argument key="i" type="number"<|sep|>`)
+			`<|open|>argument key="i" type="number"<|sep|>`, `<|open|>json type="object"<|sep|>`)
 	}
 	if g.Tagged != nil && g.Tagged.Body.Params != nil {
-		out = append(out, "<function=run>", "<parameter=cmd>", "<parameter=i>\n", "</parameter>\n", "</function>\n</tool_call>")
+		out = append(out, "<function=run>", "<function=put>", "<parameter=o>", "<parameter=cmd>", "<parameter=i>\n", "</parameter>\n", "</function>\n</tool_call>")
 	}
 	if g.Channels != nil {
 		out = append(out, "<|start|>assistant<|channel|>commentary to=functions.run<|message|>", "<|start|>assistant<|channel|>analysis<|message|>",
@@ -61,6 +61,12 @@ func check(t testing.TB, family string, text string, seed uint64) {
 	}
 	if r.IntN(4) == 0 {
 		opt.Output = parsers.Output(1 + r.IntN(2))
+	}
+	if r.IntN(4) == 0 {
+		opt.Limits = parsers.Limits{ArgumentBytes: r.Int64N(40), HeldBytes: r.IntN(40), Parameters: r.IntN(3)}
+	}
+	if r.IntN(8) == 0 {
+		opt.Channels = parsers.Channels(r.IntN(3))
 	}
 	whole := parse(t, family, opt, text)
 	checkPromises(t, text, whole)

@@ -42,12 +42,38 @@ func (p *Parser) beginGuided() bool {
 	return false
 }
 
+// openGuided drops an opening tag that engines leave around a guided document: behind it stands what only the document
+// can begin with. It reports false when that is not so, or not known yet.
+func (p *Parser) openGuided() bool {
+	i := p.pos
+	for i < len(p.win) && blank(p.win[i]) {
+		i++
+	}
+	if p.reasoning || p.runOpen || i == len(p.win) || i-p.openAt > maxSuspect {
+		return false
+	}
+	c := p.win[i]
+	if !(p.opt.Output == GuidedRequired && c == '[' || c == '{' && p.c.g.Tagged.Body.Call == nil) {
+		return false
+	}
+	p.mark = p.openAt
+	p.settle()
+	p.start, p.pos = i, i
+	p.newRun()
+	p.state = stText
+	return true
+}
+
 // guided holds a document of calls until it is complete, then emits all of its calls. A document that is cut, is not
 // JSON or holds anything but calls is text: half of an invalid document must not be executed.
 func (p *Parser) guided() bool {
-	n, st := p.lex.Scan(p.win[p.pos:])
+	w := p.win
+	if p.tooLong(p.openAt, p.lim.HeldBytes) {
+		w = w[:p.openAt+p.lim.HeldBytes]
+	}
+	n, st := p.lex.Scan(w[p.pos:])
 	p.pos += n
-	if st == jsontext.Open && !p.final && p.pos-p.openAt <= p.lim.HeldBytes {
+	if st == jsontext.Open && !p.final && p.pos-p.openAt < p.lim.HeldBytes {
 		return false
 	}
 	if st == jsontext.Done {
@@ -65,9 +91,8 @@ func (p *Parser) guided() bool {
 				}
 				p.call.name = append(p.call.name, c.name...)
 				p.startCall(to)
-				if p.arguments(p.made(c.args), to) {
-					p.endCall(to, 0)
-				}
+				p.arguments(p.made(c.args), to)
+				p.endCall(to, 0)
 			}
 			p.pos = end
 			p.afterBlock()
@@ -130,10 +155,10 @@ func (p *Parser) rawJSON() bool {
 			p.pos++
 		}
 		p.start = p.pos
-		if p.pos == len(p.win) {
+		if p.pos == len(p.win) && !p.terse {
 			return false
 		}
-		if c := p.win[p.pos]; c != '{' && p.state == stArgs {
+		if p.state == stArgs && (p.pos == len(p.win) || p.win[p.pos] != '{') {
 			return p.noObject()
 		}
 	}
@@ -143,10 +168,7 @@ func (p *Parser) rawJSON() bool {
 	if st == jsontext.Open {
 		to = p.whole(p.start, to)
 	}
-	if !p.verbatim(to) {
-		p.state, p.node = stSkip, 0
-		return true
-	}
+	p.verbatim(to)
 	switch st {
 	case jsontext.Open:
 		return false

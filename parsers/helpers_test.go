@@ -122,7 +122,7 @@ type goldenCase struct {
 
 // goldens reads testdata/FAMILY.txt. A case is
 //
-//	== name [start=reasoning|response] [guided=required|NAME] [single] [nocalls] [only=tools|reasoning] [stopped]
+//	== name [start=reasoning|response] [guided=required|NAME] [single] [nocalls] [only=tools|reasoning]
 //	output, with \n for a newline and a backslash before the end of a line that goes on
 //	--
 //	assembled events

@@ -16,9 +16,9 @@ type jsonCall struct {
 	field  jsonField
 	named  bool   // the name is known
 	begun  bool   // arguments were seen
+	long   bool   // the key is too long to be one that matters
 	stream bool   // arguments are being forwarded
 	args   []byte // arguments that came before the name
-	lit    int    // of a closing tag that comes too early
 }
 
 type jsonAt uint8
@@ -75,20 +75,22 @@ func (p *Parser) jsonBody() bool {
 			}
 			p.start = p.pos
 			p.lex.Reset()
-			j.at = jsonInKey
+			j.at, j.long = jsonInKey, false
 		case jsonInKey:
-			if p.tooLong(p.start, 4*maxName) && p.pos-p.start > 4*maxName {
-				return p.broken(event.BadArguments)
-			}
 			n, st := p.lex.Scan(p.win[p.pos:])
 			p.pos += n
+			if p.pos-p.start > 4*maxName { // nothing that is looked for
+				j.long, p.start = true, p.pos
+			}
 			if st == jsontext.Open {
 				return false
 			}
 			if st != jsontext.Done {
 				return p.broken(event.BadArguments)
 			}
-			j.field = p.fieldOf(p.win[p.start:p.pos])
+			if j.field = otherField; !j.long {
+				j.field = p.fieldOf(p.win[p.start:p.pos])
+			}
 			p.start = p.pos
 			j.at = jsonColon
 		case jsonColon:
@@ -130,13 +132,12 @@ func (p *Parser) jsonBody() bool {
 				return p.endJSON()
 			case c == p.c.g.Tagged.Close.Text[0] && j.begun:
 				// The outer brace is missing. The closing tag is the delimiter that makes the arguments whole.
-				st, _ := scan.Match(p.win, p.pos, p.c.g.Tagged.Close.Text, &j.lit)
+				n := 0
+				st, end := scan.Match(p.win, p.pos, p.c.g.Tagged.Close.Text, &n)
 				if st == scan.More {
-					j.lit = 0
 					return false
 				}
-				j.lit = 0
-				if st == scan.No {
+				if st == scan.No || !p.is(mk(p.c.g.Tagged.Close, roleCallClose), p.pos, end) {
 					return p.broken(event.BadArguments)
 				}
 				return p.endJSON()
@@ -173,13 +174,10 @@ func (p *Parser) jsonMember() bool {
 		if st == jsontext.Open {
 			to = p.whole(p.start, to)
 		}
-		if !p.verbatim(to) {
-			p.state = stSkip
-			return false
-		}
-	case st == jsontext.Open && p.pos-p.start > p.lim.HeldBytes:
-		p.broken(event.LimitExceeded)
-		return false
+		p.verbatim(to)
+	case p.pos-p.start > p.lim.HeldBytes:
+		p.fail(event.LimitExceeded, p.pos)
+		j.field, p.start = otherField, p.pos
 	}
 	if st == jsontext.Open {
 		return false
@@ -209,6 +207,9 @@ func (p *Parser) jsonMember() bool {
 // heldArguments starts the call and emits arguments that could not stream: they came before the name, as a JSON string
 // that holds the object, or as null.
 func (p *Parser) heldArguments(raw []byte) bool {
+	if p.call.failed {
+		return true
+	}
 	switch raw[0] {
 	case 'n':
 		raw = []byte("{}")
@@ -221,17 +222,14 @@ func (p *Parser) heldArguments(raw []byte) bool {
 		}
 	}
 	p.startCall(p.pos)
-	if !p.arguments(p.made(raw), p.pos) {
-		p.state = stSkip
-		return false
-	}
+	p.arguments(p.made(raw), p.pos)
 	return true
 }
 
 // endJSON completes the call at the end of its object, which is the sign to dispatch it: the closing tag adds nothing.
 func (p *Parser) endJSON() bool {
 	j := &p.json
-	if !j.named {
+	if !j.named && !p.call.failed {
 		return p.broken(event.BadName)
 	}
 	var flags event.Flags

@@ -38,6 +38,9 @@ func (p *Parser) params() bool {
 	if p.param.bare {
 		var st scan.Prefix
 		m, st = p.expect(s)
+		if p.anchor-p.openAt > 2*maxSuspect {
+			st = scan.No
+		}
 		if st == scan.More && !p.final {
 			return false
 		}
@@ -78,10 +81,7 @@ func (p *Parser) endParams(to int, flags event.Flags) {
 	if len(p.param.ends) == 0 {
 		end = "{}"
 	}
-	if !p.arguments(p.made([]byte(end)), to) {
-		p.state = stSkip
-		return
-	}
+	p.arguments(p.made([]byte(end)), to)
 	p.endCall(to, flags)
 	p.node = 0
 	if p.in.wrapper {
@@ -103,7 +103,8 @@ func (p *Parser) paramKey() bool {
 		if string(p.win[i:i+len(end)]) == end {
 			key := bytes.TrimSpace(p.win[p.from:i])
 			p.pos = i + len(end)
-			return p.beginValue(key, p.call.schema.Of(key), p.c.g.Tagged.Body.Params.Newline)
+			p.beginValue(key, p.call.schema.Of(key), p.c.g.Tagged.Body.Params.Newline)
+			return true
 		}
 		if c := p.win[i]; c == '<' || c == '\n' || i-p.from > maxName {
 			p.pos = i
@@ -113,25 +114,33 @@ func (p *Parser) paramKey() bool {
 }
 
 // beginValue opens the value of key behind window position pos.
-func (p *Parser) beginValue(key []byte, types args.Types, newline bool) bool {
+func (p *Parser) beginValue(key []byte, types args.Types, newline bool) {
 	v := &p.param
-	from := 0
-	for _, end := range v.ends {
-		if bytes.Equal(v.seen[from:end], key) {
-			return p.broken(event.Duplicate)
-		}
-		from = end
+	switch {
+	case v.has(key):
+		p.fail(event.Duplicate, p.pos)
+	case len(v.ends) >= p.lim.Parameters:
+		p.fail(event.LimitExceeded, p.pos)
+	default:
+		v.key = append(v.key[:0], key...)
+		v.seen = append(v.seen, key...)
+		v.ends = append(v.ends, len(v.seen))
 	}
-	if len(v.ends) >= p.lim.Parameters {
-		return p.broken(event.LimitExceeded)
-	}
-	v.key = append(v.key[:0], key...)
-	v.seen = append(v.seen, key...)
-	v.ends = append(v.ends, len(v.seen))
 	v.types, v.lead, v.opened = types, newline, false
 	p.start, p.node = p.pos, 0
 	p.state = stValue
-	return true
+}
+
+// has reports whether key was seen, or the call has no separate arguments because one object holds them all.
+func (s *paramState) has(key []byte) bool {
+	from := 0
+	for _, end := range s.ends {
+		if end < 0 || bytes.Equal(s.seen[from:end], key) {
+			return true
+		}
+		from = end
+	}
+	return false
 }
 
 // value reads on in a value.
@@ -149,11 +158,10 @@ func (p *Parser) value() bool {
 	s := p.valueSet()
 	m := p.find(s)
 	if m < 0 {
-		return p.growValue(p.free(s))
+		p.growValue(p.free(s))
+		return false
 	}
-	if !p.growValue(p.mark) && p.state != stValue {
-		return true
-	}
+	p.growValue(p.mark)
 	p.closeAt, p.closeEnd = p.mark, p.pos
 	v.closer = 0
 	if m > 0 {
@@ -171,14 +179,13 @@ func (p *Parser) valueSet() *markerSet {
 	return p.c.value
 }
 
-// growValue passes on what of the value cannot belong to its end, or checks what is held. It always reports false.
-func (p *Parser) growValue(to int) bool {
-	v := &p.param
-	if v.types != args.String {
-		if to-p.start > p.lim.HeldBytes || int64(to-p.start) > p.lim.ArgumentBytes {
-			p.broken(event.LimitExceeded)
+// growValue passes on what of the value cannot belong to its end, or checks what is held.
+func (p *Parser) growValue(to int) {
+	if p.param.types != args.String && !p.call.failed {
+		if to-p.start <= p.lim.HeldBytes {
+			return
 		}
-		return false
+		p.fail(event.LimitExceeded, to)
 	}
 	if p.newlines() && to > p.start && p.win[to-1] == '\n' {
 		to--
@@ -186,7 +193,6 @@ func (p *Parser) growValue(to int) bool {
 	if to = p.whole(p.start, to); to > p.start {
 		p.stringPart(to)
 	}
-	return false
 }
 
 func (p *Parser) newlines() bool {
@@ -196,6 +202,10 @@ func (p *Parser) newlines() bool {
 
 // stringPart emits win[start:to] as part of a JSON string.
 func (p *Parser) stringPart(to int) {
+	if p.call.failed {
+		p.start = to
+		return
+	}
 	n := len(p.out)
 	if !p.param.opened {
 		p.param.opened = true
@@ -204,9 +214,7 @@ func (p *Parser) stringPart(to int) {
 	}
 	p.out = jsontext.AppendEscaped(p.out, p.win[p.start:to])
 	p.start = to
-	if !p.arguments(p.out[n:len(p.out):len(p.out)], to) {
-		p.state, p.node = stSkip, 0
-	}
+	p.arguments(p.out[n:len(p.out):len(p.out)], to)
 }
 
 // member appends to out what comes before the value of key.
@@ -219,10 +227,13 @@ func (p *Parser) member() {
 	p.out = append(jsontext.AppendQuoted(p.out, p.param.key), ':')
 }
 
-// endValue emits the rest of a value that ends at closeAt and goes on behind its closer, at closeEnd. It reports false
-// when the call was aborted.
-func (p *Parser) endValue() bool {
+// endValue emits the rest of a value that ends at closeAt and goes on behind its closer, at closeEnd.
+func (p *Parser) endValue() {
 	v := &p.param
+	if p.call.failed {
+		p.start, p.pos, p.node = p.closeEnd, p.closeEnd, 0
+		return
+	}
 	to := p.closeAt
 	if p.newlines() && to > p.start && p.win[to-1] == '\n' {
 		to--
@@ -239,11 +250,7 @@ func (p *Parser) endValue() bool {
 		p.out = args.AppendValue(p.out, p.win[p.start:to], v.types)
 	}
 	p.start, p.pos, p.node = p.closeEnd, p.closeEnd, 0
-	if !p.arguments(p.out[n:len(p.out):len(p.out)], p.closeEnd) {
-		p.state = stSkip
-		return false
-	}
-	return true
+	p.arguments(p.out[n:len(p.out):len(p.out)], p.closeEnd)
 }
 
 // confirmParam decides, behind what looks like the end of a value, whether it is: the next parameter or the end of the
@@ -270,9 +277,7 @@ func (p *Parser) confirmParam() bool {
 		p.state = stValue
 		return true
 	}
-	if !p.endValue() {
-		return true
-	}
+	p.endValue()
 	p.state = stParams
 	if v.closer == 1 {
 		p.endParams(p.closeEnd, event.Recovered)

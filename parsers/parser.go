@@ -52,9 +52,12 @@ type Parser struct {
 	terse                     bool // the engine swallowed the last terminator
 	err                       error
 
-	tokens   bool // FeedTokens is in use: markers that are tokens count only as such
-	ids      map[uint32]string
-	tokEnds  []int64   // ends of tokens that no event has counted yet
+	tokens   bool              // FeedTokens is in use: markers that are tokens count only as such
+	ids      map[string]uint32 // of markers that are tokens
+	isID     map[uint32]bool   // the same ids
+	tokEnds  []int64           // ends of tokens, from tokNext on of those that no event has counted yet
+	tokNext  int
+	tokDue   int32     // tokens before start that no event has counted yet
 	tokMarks []tokMark // tokens that are markers, not yet behind start
 
 	state state
@@ -159,7 +162,8 @@ func (p *Parser) feed(dst []event.Event, chunk []byte, tokens []Token) ([]event.
 	if p.err != nil {
 		return dst, p.err
 	}
-	if len(chunk) == 0 {
+	if len(chunk) == 0 { // tokens without bytes are counted with what follows
+		p.note(tokens, p.off(len(p.win)), 0)
 		return dst, nil
 	}
 	p.evs = dst
@@ -194,7 +198,7 @@ func (p *Parser) close(dst []event.Event, stopped bool) ([]event.Event, error) {
 // Reset makes p ready for the next response with the same options, also after an error.
 func (p *Parser) Reset() {
 	*p = Parser{
-		c: p.c, opt: p.opt, lim: p.lim, ids: p.ids,
+		c: p.c, opt: p.opt, lim: p.lim, ids: p.ids, isID: p.isID,
 		buf: p.buf[:0], out: p.out[:0], tokEnds: p.tokEnds[:0], tokMarks: p.tokMarks[:0],
 		call:   callState{name: p.call.name[:0]},
 		json:   jsonCall{args: p.json.args[:0]},
@@ -213,7 +217,7 @@ func (p *Parser) begin() {
 	g := p.c.g
 	switch p.opt.Start {
 	case StartReasoning:
-		p.reasoning = p.c.hasReasoning
+		p.reasoning = p.c.hasReasoning && (g.Tagged == nil || p.opt.Channels != OnlyTools)
 		p.echoable = true
 		if g.Tagged != nil && g.Tagged.Reasoning != nil {
 			p.trim = g.Tagged.Reasoning.Lead
@@ -319,7 +323,7 @@ type Options struct {
 	// NoCalls forbids calls (tool_choice: none). Tagged families then keep tool markup as text, since the model was
 	// not asked to call; families that frame everything abort the call with event.NotAllowed.
 	NoCalls bool
-	// Policy decides contested rules; nil is Default.
+	// Policy decides contested rules; nil is the zero Policy.
 	Policy *Policy
 	// Limits bounds what hostile output can cost; zero fields have the defaults of Limits.
 	Limits Limits
@@ -432,10 +436,10 @@ func newParser(c *compiled, opt *Options) *Parser {
 	p.lim = p.opt.Limits.withDefaults()
 	p.opt.Tools = append([]Tool(nil), p.opt.Tools...)
 	if f := p.opt.TokenID; f != nil {
-		p.ids = map[uint32]string{}
+		p.ids, p.isID = map[string]uint32{}, map[uint32]bool{}
 		for _, m := range c.g.Markers() {
 			if id, ok := f(m.Text); ok && m.Token {
-				p.ids[id] = m.Text
+				p.ids[m.Text], p.isID[id] = id, true
 			}
 		}
 	}

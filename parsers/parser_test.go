@@ -29,12 +29,22 @@ func TestCloseStopped(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "call run {\"cmd\":\"a\"}\n", assembled(evs))
 	}
-	// Cut arguments stay cut.
+	// A call without arguments has none to stream.
 	p, err := parsers.New("harmony", nil)
 	require.NoError(t, err)
+	var all event.Collector
+	evs, err := p.Feed(nil, []byte("<|channel|>commentary to=functions.now<|message|>"))
+	require.NoError(t, err)
+	all.Add(evs...)
+	evs, err = p.CloseStopped(evs[:0])
+	require.NoError(t, err)
+	all.Add(evs...)
+	require.Equal(t, "{}", string(all.Answers[0].Calls()[0].Data))
+	// Cut arguments stay cut.
+	p.Reset()
 	_, err = p.Feed(nil, []byte(`<|channel|>commentary to=functions.run<|message|>{"cmd":"a"`))
 	require.NoError(t, err)
-	evs, err := p.CloseStopped(nil)
+	evs, err = p.CloseStopped(nil)
 	require.NoError(t, err)
 	require.Equal(t, "abort \"run\" truncated\n", assembled(evs))
 }
@@ -286,6 +296,53 @@ func TestLimits(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestLimitsWhateverTheCuts asserts that a limit is met at the same byte however the output is cut, and that what an
+// aborted call held is not taken for text or for other calls.
+func TestLimitsWhateverTheCuts(t *testing.T) {
+	const value = `aaaaaaaaaaaaaaa</tool_call><function=now></function>aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa`
+	for _, c := range []struct {
+		family   string
+		opt      parsers.Options
+		in, want string
+	}{
+		{"hermes", parsers.Options{}, `<tool_call>{"name":"run","arguments":{"cmd":"` + value + `"}}</tool_call>ok`, "abort \"run\" limit\ntext \"ok\"\n"},
+		{"hermes", parsers.Options{}, `<tool_call>{"arguments":{"cmd":"` + value + `"},"name":"run"}</tool_call>ok`, "abort \"\" limit\ntext \"ok\"\n"},
+		{"hermes", parsers.Options{}, `<tool_call>{"` + strings.Repeat("k", 2000) + `":1,"name":"now"}</tool_call>ok`, "call now {} recovered\ntext \"ok\"\n"},
+		{"qwen3_coder", parsers.Options{}, "<function=run><parameter=cmd>" + value + "</parameter></function>ok", "abort \"run\" limit\ntext \"ok\"\n"},
+		{"qwen3_coder", parsers.Options{}, "<function=put><parameter=o>" + value + "</parameter></function>ok", "abort \"put\" limit\ntext \"ok\"\n"},
+		{"harmony", parsers.Options{}, `<|channel|>commentary to=functions.run<|message|>{"cmd":"` + value + `<|call|>"}<|call|>ok`, "abort \"run\" limit\ntext \"ok\"\n"},
+		{"kimi_k3", parsers.Options{}, `<|open|>call tool="put"<|sep|><|open|>argument key="o" type="object"<|sep|>` + value + `<|close|>argument<|sep|><|close|>call<|sep|>ok`, "abort \"put\" limit\ntext \"ok\"\n"},
+		{"hermes", parsers.Options{Output: parsers.GuidedRequired}, `[{"name":"run","arguments":{"cmd":"` + value + `"}}]`, "text \"[{\\\"name\\\":\\\"run\\\",\\\"arguments\\\":{\\\"cmd\\\":\\\"aaaaaaaaaaaaaaa<function=now></function>" + strings.Repeat("a", 42) + "\\\"}}]\"\n"},
+	} {
+		c.opt.Limits = parsers.Limits{ArgumentBytes: 30, HeldBytes: 40}
+		whole := parse(t, c.family, c.opt, c.in)
+		require.Equal(t, c.want, assembled(whole), "%s %q", c.family, c.in)
+		checkInvariant(t, c.family, c.opt, c.in)
+		checkPromises(t, c.in, whole)
+		args := func(evs []event.Event) (s string) {
+			for _, e := range evs {
+				if e.Kind == event.ToolArgs {
+					s += string(e.Data)
+				}
+			}
+			return s
+		}
+		require.Equal(t, args(whole), args(parse(t, c.family, c.opt, bytewise(c.in)...)))
+	}
+}
+
+// TestTokensWithoutBytes asserts that tokens are counted although the detokenizer holds their bytes back.
+func TestTokensWithoutBytes(t *testing.T) {
+	p, err := parsers.New("hermes", nil)
+	require.NoError(t, err)
+	evs, err := p.FeedTokens(nil, nil, []parsers.Token{{ID: 1}, {ID: 2}})
+	require.NoError(t, err)
+	evs, err = p.FeedTokens(evs, []byte("é"), []parsers.Token{{ID: 3, End: 2}})
+	require.NoError(t, err)
+	require.Len(t, evs, 1)
+	require.EqualValues(t, 3, evs[0].Tokens)
 }
 
 func TestUnknownFamily(t *testing.T) {

@@ -81,6 +81,9 @@ func (p *Parser) commit() bool {
 // opened decides, behind an opening tag, whether a call follows. Until it knows, the tag may be prose.
 func (p *Parser) opened() bool {
 	m, st := -1, scan.No
+	if p.want && p.node == 0 && p.openGuided() {
+		return true
+	}
 	if p.c.g.Tagged.Body.Call != nil {
 		for p.pos < len(p.win) && blank(p.win[p.pos]) {
 			p.pos++
@@ -143,6 +146,7 @@ func (p *Parser) suspect() bool {
 		if m >= 0 {
 			p.pos = p.mark
 		}
+		p.from = p.start
 		p.state = stText
 		return true
 	}
@@ -185,7 +189,11 @@ func (p *Parser) closing() bool {
 		if !p.final {
 			return false
 		}
-		fallthrough // what is left is the beginning of a marker, or white space
+		if p.node != 0 { // the beginning of a marker
+			p.start = len(p.win)
+			return false
+		}
+		fallthrough // what is left is white space
 	case scan.No:
 		p.node, p.pos = 0, p.anchor
 		p.in.wrapper = false
@@ -210,7 +218,10 @@ func (p *Parser) skip() bool {
 	if p.c.g.Tagged == nil {
 		return p.skipMessage()
 	}
-	s := p.c.resync
+	s := p.c.resync[0]
+	if p.reasoning {
+		s = p.c.resync[1]
+	}
 	m := p.find(s)
 	if m < 0 {
 		p.start = p.free(s)
@@ -223,6 +234,8 @@ func (p *Parser) skip() bool {
 	p.newRun()
 	p.openAt = p.mark
 	switch s.markers[m].role {
+	case roleReasonClose:
+		p.pos, p.state = p.mark, stText
 	case roleCallClose:
 		p.start = p.pos
 		if p.in.wrapper {

@@ -42,7 +42,7 @@ func (p *Parser) text() bool {
 // whole character that is not structural white space. Most chunks are like that, and pass treats them at once, as text
 // and flush would. TestPlainPath compares the two.
 func (p *Parser) plain(chunk []byte) bool {
-	if p.state != stText || !p.runOpen || len(p.win) != 0 || p.trim != "" || len(p.tokEnds) != 0 || p.err != nil || p.ended || len(chunk) == 0 {
+	if p.state != stText || !p.runOpen || len(p.win) != 0 || p.trim != "" || p.tokNext < len(p.tokEnds) || p.tokDue != 0 || p.err != nil || p.ended || len(chunk) == 0 {
 		return false
 	}
 	kind := event.Text
@@ -148,7 +148,7 @@ func (p *Parser) blankRun(to int) bool {
 // blanksCount reports whether a run of nothing but white space is text: by policy, or because it fills a frame that the
 // model opened for text.
 func (p *Parser) blanksCount() bool {
-	return p.opt.Policy.KeepBlanks || p.header.body || p.in.elem == elemText
+	return p.opt.Policy.KeepBlanks || (p.header.body || p.in.elem == elemText) && p.opt.Output == Native
 }
 
 // settle ends the run before a block whose marker is at mark: it emits what is left of the run, or drops it if it is
@@ -162,6 +162,7 @@ func (p *Parser) settle() {
 
 // strip drops the marker just found, an orphan, from the run it is in.
 func (p *Parser) strip() {
+	p.dropBlanks(p.mark)
 	p.flush(p.mark, true)
 	p.start = p.pos
 }

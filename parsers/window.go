@@ -3,6 +3,7 @@
 package parsers
 
 import (
+	"sort"
 	"unicode/utf8"
 
 	"github.com/weft-go/weft/parsers/internal/scan"
@@ -15,7 +16,7 @@ func (p *Parser) open(chunk []byte, tokens []Token) {
 	held := p.win[p.start:]
 	p.rebase()
 	if len(tokens) > 0 {
-		p.note(tokens, len(held), len(chunk))
+		p.note(tokens, p.off(len(held)), len(chunk))
 	}
 	if len(held) == 0 {
 		p.win, p.pos, p.own = chunk, 0, false
@@ -50,18 +51,20 @@ func (p *Parser) rebase() {
 	}
 }
 
-// note queues the tokens of a chunk that follows held bytes.
-func (p *Parser) note(tokens []Token, held, size int) {
+// note queues the tokens of a chunk of size bytes at stream offset at.
+func (p *Parser) note(tokens []Token, at int64, size int) {
 	n := 0
 	for n < len(p.tokMarks) && p.tokMarks[n].end <= p.base {
 		n++ // behind start: nothing looks there again
 	}
 	p.tokMarks = p.tokMarks[:copy(p.tokMarks, p.tokMarks[n:])]
-	off := p.base + int64(held)
-	at := off
+	p.tokDue = p.countTokens(p.base)
+	p.tokEnds = p.tokEnds[:copy(p.tokEnds, p.tokEnds[p.tokNext:])]
+	p.tokNext = 0
+	off := at
 	for _, t := range tokens {
 		end := at + int64(min(max(t.End, 0), size))
-		if _, ok := p.ids[t.ID]; ok {
+		if p.isID[t.ID] && end > off {
 			p.tokMarks = append(p.tokMarks, tokMark{off, end, t.ID})
 		}
 		p.tokEnds = append(p.tokEnds, end)
@@ -76,21 +79,20 @@ func (p *Parser) off(i int) int64 { return p.base + int64(i) }
 func (p *Parser) emit(e event.Event, from, to int) {
 	e.Choice, e.Part = p.opt.Choice, p.part
 	e.Off, e.End = p.off(from), p.off(to)
-	if len(p.tokEnds) > 0 {
-		e.Tokens = p.countTokens(e.End)
-	}
+	e.Tokens = p.countTokens(e.End)
 	p.wroteAny = true
 	p.evs = append(p.evs, e)
 }
 
 // countTokens takes the tokens that end at or before end out of the queue.
 func (p *Parser) countTokens(end int64) int32 {
-	n := 0
-	for n < len(p.tokEnds) && p.tokEnds[n] <= end {
+	n := p.tokDue
+	for p.tokNext < len(p.tokEnds) && p.tokEnds[p.tokNext] <= end {
+		p.tokNext++
 		n++
 	}
-	p.tokEnds = p.tokEnds[:copy(p.tokEnds, p.tokEnds[n:])]
-	return int32(n)
+	p.tokDue = 0
+	return n
 }
 
 // block opens a new output block unless one of kind k that may go on is open.
@@ -111,19 +113,18 @@ func (p *Parser) is(m marker, from, to int) bool {
 	if !p.tokens || !m.token {
 		return true
 	}
-	known := false
-	for id, text := range p.ids {
-		if text == m.text {
-			known = true
-			a, b := p.off(from), p.off(to)
-			for i := range p.tokMarks {
-				if t := &p.tokMarks[i]; t.id == id && t.off == a && t.end == b {
-					return true
-				}
-			}
+	id, ok := p.ids[m.text]
+	if !ok {
+		return true // the vocabulary spells it with ordinary tokens
+	}
+	a, b := p.off(from), p.off(to)
+	i := sort.Search(len(p.tokMarks), func(i int) bool { return p.tokMarks[i].end >= b })
+	for ; i < len(p.tokMarks) && p.tokMarks[i].end == b; i++ {
+		if t := &p.tokMarks[i]; t.off == a && t.id == id {
+			return true
 		}
 	}
-	return !known // the vocabulary spells it with ordinary tokens
+	return false
 }
 
 // find scans from pos for a marker of s. It returns the marker's number with mark and pos around it, or -1 with pos at

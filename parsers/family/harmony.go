@@ -30,7 +30,7 @@ func Harmony() *grammar.Grammar {
 			Recipient:  "to=",
 			ToolPrefix: "functions.",
 			Reasoning:  []string{"analysis"},
-			Text:       []string{"final", "commentary"},
+			Text:       []string{"final"},
 			Join:       "\n",
 		},
 		MaxHold: 256,

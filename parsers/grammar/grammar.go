@@ -127,8 +127,9 @@ type Channels struct {
 	Recipient string
 	// ToolPrefix is what a recipient that is a declared tool starts with; it is not part of the name.
 	ToolPrefix string
-	// Reasoning and Text name the channels whose bodies are reasoning and visible text. A message of another
-	// channel, or of none, is text too. A message with a recipient is a call whatever its channel.
+	// Reasoning and Text name the channels whose bodies are reasoning and visible text. A message with a recipient is
+	// a call whatever its channel. A message of another channel, or of none, is text too, unless its content type is
+	// JSON: that is a call whose recipient was lost.
 	Reasoning, Text []string
 	// Join separates two reasoning messages with nothing between them.
 	Join string
