@@ -130,9 +130,10 @@ func BenchmarkLoad(b *testing.B) {
 		dir = filepath.Join("..", "..", "shared")
 	}
 	for name, file := range map[string]string{
-		"mini":  filepath.Join("mini", tokenizerFile),
-		"gpt2":  filepath.Join(dir, "tok", "gpt2", tokenizerFile),
-		"qwen3": filepath.Join(dir, "tok", "qwen3", tokenizerFile),
+		"mini":    filepath.Join("mini", tokenizerFile),
+		"gpt2":    filepath.Join(dir, "tok", "gpt2", tokenizerFile),
+		"qwen3":   filepath.Join(dir, "tok", "qwen3", tokenizerFile),
+		"gpt-oss": filepath.Join(dir, "tok", "gpt-oss", tokenizerFile),
 	} {
 		b.Run("model="+name, func(b *testing.B) {
 			data, err := os.ReadFile(file)

@@ -136,9 +136,22 @@ func TestBoundedMemory(t *testing.T) {
 		if _, ok := errors.AsType[*Error](err); !ok {
 			t.Errorf("%s: %v", name, err)
 		}
-		if n := after.TotalAlloc - before.TotalAlloc; n > 128<<20 {
+		if n := after.TotalAlloc - before.TotalAlloc; n > 64<<20 {
 			t.Errorf("%s: %d bytes allocated", name, n)
 		}
+	}
+	m := base(t)
+	m["model"].(object)["vocab"].(object)["far"] = 2097151
+	data, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err = parse(data)
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; err != nil || n > 64<<20 {
+		t.Errorf("far: %d bytes allocated, error %v", n, err)
 	}
 }
 

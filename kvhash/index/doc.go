@@ -35,6 +35,6 @@
 // # Cost
 //
 // A lookup takes 5 to 50 ns for each block that any worker shares with the prompt, and does not allocate if dst has room (beyond 4,096
-// workers it allocates three times). A stored or removed block takes 200 to 500 ns. A residency takes 75 to 140 bytes, less the more
+// workers it allocates three times). A stored or removed block takes 130 to 500 ns. A residency takes 75 to 140 bytes, less the more
 // workers share a block. One lock serves all: readers share it, each event takes it alone.
 package index

@@ -110,8 +110,8 @@ func (b *VocabBuilder) Add(id uint32, tok []byte, lookup bool) error {
 	if id > MaxID {
 		return fmt.Errorf("bpe: token id %d is above the limit %d", id, MaxID)
 	}
-	for uint32(len(b.span)) <= id {
-		b.span = append(b.span, span{})
+	if n := int(id) + 1 - len(b.span); n > 0 {
+		b.span = append(b.span, make([]span, n)...)
 	}
 	if b.span[id] != (span{}) {
 		return fmt.Errorf("bpe: token id %d appears twice", id)
