@@ -51,8 +51,11 @@ type RenderOptions struct {
 	// RespelledArguments writes as a JSON object, byte for byte, also arguments that have no white space outside their
 	// strings, as the JSON libraries of most clients print them: they are not the model's own text any more.
 	RespelledArguments bool
-	Reminders          ReminderMode
-	System             SystemMode
+	// TextOnly puts a note in brackets in the place of pictures, sound and files without text, for templates that take
+	// only text. Harnesses read pictures with their tools; refusing the request would end the session.
+	TextOnly  bool
+	Reminders ReminderMode
+	System    SystemMode
 }
 
 // AppendMessages appends the conversation of r, of any API, as the ordered JSON list of messages that chat templates
@@ -385,7 +388,7 @@ func (w *renderer) content(dst []byte, list []block.Block) []byte {
 		}
 		return false
 	})
-	if !media {
+	if !media || w.opt.TextOnly {
 		return jsonscan.AppendString(dst, w.text(list, true))
 	}
 	dst = append(dst, '[')
@@ -418,19 +421,40 @@ func (w *renderer) text(list []block.Block, note bool) string {
 			if b.Media != nil && b.Media.MIME == "text/plain" {
 				s = joinNonEmpty("\n", b.Media.Name, s, b.Media.Data)
 			}
-			parts = append(parts, s)
-			if note && s == "" {
+			if s == "" && note {
 				w.lose(b.At, "a "+b.Kind.String()+" without text")
 			}
+			if s == "" && w.opt.TextOnly {
+				s = leftOut(b.Kind)
+			}
+			parts = append(parts, s)
 		case block.ToolReference:
-			parts = append(parts, "Tool "+b.Name+" is available now.")
+			parts = append(parts, w.reference(b))
 		default:
+			if w.opt.TextOnly && (b.Kind == block.Image || b.Kind == block.Audio || b.Kind == block.Video) {
+				parts = append(parts, leftOut(b.Kind))
+			}
 			if note {
 				w.lose(b.At, "a block that templates do not know: "+cmpOr(b.Type, b.Kind.String()))
 			}
 		}
 	}
 	return joinNonEmpty(w.opt.Join, parts...)
+}
+
+// leftOut is what stands in the place of media.
+func leftOut(k block.Kind) string { return "[" + k.String() + " left out: only text can be read here]" }
+
+// reference tells of a deferred tool that is available from here on, with its declaration: at the head of the prompt, it
+// would change what is in front of everything else.
+func (w *renderer) reference(b *block.Block) string {
+	s := "Tool " + b.Name + " is available now."
+	for _, t := range w.r.Tools() {
+		if t.Deferred && t.Kind != block.Hosted && t.Name == b.Name {
+			s = s[:len(s)-1] + ":\n" + string(renderTool(nil, &t))
+		}
+	}
+	return s
 }
 
 // extra copies the members of a Chat message that are unknown here: name, partial, a list of tools and the like.
@@ -450,79 +474,4 @@ func (w *renderer) extra(o *wire.Obj, t *block.Turn) {
 			}
 		}
 	}
-}
-
-// AppendTools appends the tools of r, of any API, as the ordered JSON list that chat templates read, with a list of what
-// it leaves out. It appends [] if there are none.
-//
-// Function tools of a Chat request are copied byte for byte. A tool with free text becomes a function with one string
-// argument called input. Tools that another API runs are left out. A deferred tool is left out until a tool reference in
-// the conversation names it; those that are named stand behind the others, in the order of the references, so that the
-// prompt in front of them stays as it was.
-func AppendTools(dst []byte, r *block.Request) ([]byte, []block.Loss) {
-	var losses []block.Loss
-	dst = append(dst, '[')
-	n := 0
-	write := func(t *block.Tool) {
-		if t.Kind == block.Hosted {
-			losses = append(losses, block.Loss{Path: t.At.Path(), Why: "a tool that another API runs: " + t.Type})
-			return
-		}
-		if n++; n > 1 {
-			dst = append(dst, ',')
-		}
-		if r.API() == block.Chat && t.Kind == block.Function && !t.Deferred && t.Cache == nil {
-			dst = append(dst, t.Raw()...)
-			return
-		}
-		dst = renderTool(dst, t)
-	}
-	tools := r.Tools()
-	for i := range tools {
-		if !tools[i].Deferred {
-			write(&tools[i])
-		}
-	}
-	named := map[string]bool{}
-	visit := func(list []block.Block) {
-		for i := range list {
-			if b := &list[i]; b.Kind == block.ToolReference && !named[b.Name] {
-				named[b.Name] = true
-				for k := range tools {
-					if tools[k].Deferred && tools[k].Name == b.Name {
-						write(&tools[k])
-					}
-				}
-			}
-		}
-	}
-	for i := range r.Turns() {
-		list := r.Turns()[i].Blocks
-		for k := range list {
-			visit(list[k].Content)
-		}
-		visit(list)
-	}
-	return append(dst, ']'), losses
-}
-
-// customSchema is what the model sees of a tool with free text.
-const customSchema = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`
-
-func renderTool(dst []byte, t *block.Tool) []byte {
-	in, o := wire.Open(nil), wire.Open(dst)
-	in.Str("name", cmpOr(t.ModelName, t.Name))
-	in.OptStr("description", t.Description)
-	switch {
-	case t.Kind == block.CustomTool:
-		in.Raw("parameters", []byte(customSchema))
-	default:
-		in.OptRaw("parameters", t.Schema)
-	}
-	if t.Strict != nil {
-		in.Bool("strict", *t.Strict)
-	}
-	o.Str("type", "function")
-	o.Raw("function", in.Close())
-	return o.Close()
 }

@@ -58,6 +58,27 @@ func TestAppendMessages(t *testing.T) {
 			}, nil,
 		},
 		{
+			"deferred tools are declared where they are referenced", messages.Decode,
+			`{"tools":[{"name":"b","input_schema":{},"defer_loading":true},{"name":"c","description":"d","input_schema":{"x":1},"defer_loading":true},{"name":"a","input_schema":{}}],` +
+				`"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"x","name":"a","input":{}}]},` +
+				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":[{"type":"tool_reference","tool_name":"c"},{"type":"tool_reference","tool_name":"gone"}]}]}]}`,
+			nil, []string{
+				`{"role":"assistant","content":"","tool_calls":[{"id":"x","type":"function","function":{"name":"a","arguments":"{}"}}]}`,
+				`{"role":"tool","tool_call_id":"x","name":"a","content":"Tool c is available now:\n{\"type\":\"function\",\"function\":{\"name\":\"c\",\"description\":\"d\",\"parameters\":{\"x\":1}}}\nTool gone is available now."}`,
+			}, nil,
+		},
+		{
+			"text only", messages.Decode,
+			`{"messages":[{"role":"user","content":[{"type":"text","text":"see"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aWs="}}]},` +
+				`{"role":"assistant","content":[{"type":"tool_use","id":"x","name":"a","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":[` +
+				`{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"aWs="}}]}]}]}`,
+			&chat.RenderOptions{TextOnly: true}, []string{
+				`{"role":"user","content":"see\n[image left out: only text can be read here]"}`,
+				`{"role":"assistant","content":"","tool_calls":[{"id":"x","type":"function","function":{"name":"a","arguments":"{}"}}]}`,
+				`{"role":"tool","tool_call_id":"x","name":"a","content":"[document left out: only text can be read here]"}`,
+			}, []string{"messages[0].content[1]: a block that templates do not know: image", "messages[2].content[0].content[0]: a document without text"},
+		},
+		{
 			"arguments as a client's JSON library prints them", chat.Decode,
 			`{"messages":[{"role":"assistant","tool_calls":[` +
 				`{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"a\":1,\"b\":\" \\\" {\"}"}},` +
@@ -181,10 +202,10 @@ func TestAppendTools(t *testing.T) {
 			`[{"type":"function","function":{"name":"f","description":"d","parameters":{ "z":1 },"strict":false}},{"type":"function","function":{"name":"n__f"}}]`, 1,
 		},
 		{
-			"messages: deferred tools at the end and only when referenced", messages.Decode,
+			"messages: deferred tools stand where they are referenced", messages.Decode,
 			`{"tools":[{"name":"b","input_schema":{},"defer_loading":true},{"name":"c","input_schema":{},"defer_loading":true},{"name":"a","input_schema":{}}],
 			"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":[{"type":"tool_reference","tool_name":"c"}]}]}]}`,
-			`[{"type":"function","function":{"name":"a","parameters":{}}},{"type":"function","function":{"name":"c","parameters":{}}}]`, 0,
+			`[{"type":"function","function":{"name":"a","parameters":{}}}]`, 0,
 		},
 	}
 	for _, tt := range tests {
