@@ -93,3 +93,40 @@ func TestPromptsGrow(t *testing.T) {
 		}
 	}
 }
+
+// TestPromptsGrowPastToolSearch sees a tool that is declared late, and a picture, leave the prompt in front of them alone.
+func TestPromptsGrowPastToolSearch(t *testing.T) {
+	const search = "<tool_call>\n{\"name\": \"ToolSearch\", \"arguments\": {\"query\": \"fetch\"}}\n</tool_call>"
+	r := start(t, 1, func(p vllm.Prompt) vllm.Reply {
+		if strings.Contains(p.Text, "<tool_response>") {
+			return vllm.Reply{Text: "<tool_call>\n{\"name\": \"WebFetch\", \"arguments\": {\"url\": \"x\"}}\n</tool_call>"}
+		}
+		return vllm.Reply{Text: search}
+	}, nil)
+	tool := func(name string, more ...any) object {
+		o := object{"name": name, "input_schema": object{"type": "object"}}
+		for i := 0; i < len(more); i += 2 {
+			o[more[i].(string)] = more[i+1]
+		}
+		return o
+	}
+	body := object{"model": "m", "max_tokens": 200, "messages": []any{object{"role": "user", "content": "Fetch x."}},
+		"tools": []any{tool("ToolSearch"), tool("Placeholder", "defer_loading", true), tool("Zip")}}
+	status, _, text := send(t, r.url+"/v1/messages", body)
+	require.Equal(t, 200, status, text)
+	var ans struct{ Content []object }
+	require.NoError(t, json.Unmarshal([]byte(text), &ans))
+	body["tools"] = []any{tool("ToolSearch"), tool("WebFetch", "defer_loading", true, "description", "fetches"), tool("Placeholder", "defer_loading", true), tool("Zip")}
+	body["messages"] = append(body["messages"].([]any), object{"role": "assistant", "content": ans.Content},
+		object{"role": "user", "content": []any{object{"type": "tool_result", "tool_use_id": ans.Content[0]["id"], "content": []any{
+			object{"type": "tool_reference", "tool_name": "WebFetch"},
+			object{"type": "image", "source": object{"type": "base64", "media_type": "image/png", "data": "aWs="}}}}}})
+	status, _, text = send(t, r.url+"/v1/messages", body)
+	require.Equal(t, 200, status, text)
+	require.Contains(t, text, `"name":"WebFetch"`, "a tool that was found can be called")
+	first, second := r.prompts[0].Text, r.prompts[1].Text
+	require.True(t, strings.HasPrefix(second, first+search+"<|im_end|>\n"), "%s\n---\n%s", first, second)
+	require.Contains(t, second[len(first):], `"description":"fetches"`)
+	require.Contains(t, second[len(first):], "image left out")
+	require.NotContains(t, second, "Placeholder")
+}

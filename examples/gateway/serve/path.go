@@ -108,6 +108,7 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 		ObjectArguments: c.api == messagesAPI,
 		// The others carry them as a string, but opencode and pi parse it and print it anew.
 		RespelledArguments: true,
+		TextOnly:           true, // the template takes nothing else
 	})
 	tools, lostTools := chat.AppendTools(nil, c.req)
 	for _, l := range append(lost, lostTools...) {
