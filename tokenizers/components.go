@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weft-go/weft/tokenizers/internal/jsonr"
@@ -13,7 +14,7 @@ import (
 )
 
 // This file reads the stages around the model. Every component has a struct with all the fields it may
-// have; a field that is not in it refuses the file.
+// have; a field that is not in it, or is there twice, refuses the file.
 
 // part is a component in the file.
 type part struct {
@@ -31,8 +32,50 @@ func (p part) refuse(format string, args ...any) error {
 	return p.fail(ErrUnsupported, format, args...)
 }
 
+// distinct fails if an object in p has a key twice. Case does not count: encoding/json takes either spelling
+// for a field, and the last one wins. The keys of special_tokens are no fields.
+func (p part) distinct() error {
+	r := jsonr.New(p.span, p.place)
+	distinct(r)
+	return malformed(r.End())
+}
+
+func distinct(r *jsonr.Reader) {
+	switch r.Peek() {
+	case '{':
+		var key []byte
+		var seen []string
+		for r.Object(); r.Key(&key); {
+			k := strings.ToLower(string(key))
+			switch {
+			case slices.Contains(seen, k):
+				r.Fail("appears twice")
+			case len(seen) == maxFields:
+				r.Fail("is one of more than %d fields", maxFields)
+			case k == "special_tokens":
+				r.Skip()
+			default:
+				distinct(r)
+			}
+			seen = append(seen, k)
+		}
+	case '[':
+		for r.Array(); r.Next(); {
+			distinct(r)
+		}
+	default:
+		r.Skip()
+	}
+}
+
+// maxFields is far above the number of fields of any component.
+const maxFields = 32
+
 // kind returns the type field.
 func (p part) kind() (string, error) {
+	if err := p.distinct(); err != nil {
+		return "", err
+	}
 	var v struct {
 		Type *string `json:"type"`
 	}

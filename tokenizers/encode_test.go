@@ -160,6 +160,44 @@ func TestSegmentsReachable(t *testing.T) {
 	}
 }
 
+// The flags of added tokens. Bars stand between the pieces; a piece QQ is the token.
+func TestFlags(t *testing.T) {
+	for _, c := range []struct{ flags, text, want string }{
+		{"", "a QQ b", "a |QQ| b"},
+		{"", "aQQQb", "a|QQ|Qb"},
+		{"lstrip", "a \u3000QQ b", "a|QQ| b"},
+		{"rstrip", "a QQ \n b", "a |QQ|b"},
+		{"lstrip rstrip", "a QQ QQ b", "a|QQ|QQ|b"},
+		{"single_word", "QQ, aQQ QQa (QQ) 1QQ QQ", "QQ|, aQQ QQa (|QQ|) 1QQ |QQ"},
+		{"single_word", "éQQ _QQ QQ\u0301 🚀QQ", "éQQ _QQ QQ\u0301 🚀|QQ"},
+		{"single_word lstrip", "a QQ QQb", "a|QQ| QQb"},
+		{"single_word", "QQQQ", "QQQQ"},
+	} {
+		m := base(t)
+		token := map[string]any{"id": 0, "content": "QQ", "normalized": false, "special": true}
+		for f := range strings.FieldsSeq(c.flags) {
+			token[f] = true
+		}
+		m["added_tokens"] = []any{token}
+		tok, err := parseTree(t, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, _ := tok.TokenID("QQ")
+		var want []uint32
+		for piece := range strings.SplitSeq(c.want, "|") {
+			if piece == "QQ" && c.want != c.text {
+				want = append(want, id)
+			} else {
+				want = tok.AppendEncodeSegments(want, []Segment{{Text: piece}})
+			}
+		}
+		if got := tok.AppendEncode(nil, c.text); !slices.Equal(got, want) {
+			t.Errorf("%q of %q: got %v, want %v", c.flags, c.text, got, want)
+		}
+	}
+}
+
 // The cost does not grow with the square of the number of segments.
 func TestManySegments(t *testing.T) {
 	tok := miniTokenizer(t)

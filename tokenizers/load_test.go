@@ -84,6 +84,38 @@ func TestRefused(t *testing.T) {
 		{"odd merge", func(m object) { model(m)["merges"] = []any{"a b", "a b c"} }, ``, ErrFormat},
 		{"added token field", func(m object) { token(m)["magic"] = 1 }, `added_tokens[0]: unsupported: field "magic"`, ErrUnsupported},
 		{"added token twice", func(m object) { m["added_tokens"] = []any{token(m), token(m)} }, `added_tokens[1]: unsupported: added token "<|endoftext|>" appears twice`, ErrUnsupported},
+		{"no type", func(m object) { m["normalizer"] = object{} }, "normalizer: is no object with a type", ErrFormat},
+		{"wrong type", func(m object) { level(m)["use_regex"] = 7 }, "", ErrFormat},
+		{"sequence field", func(m object) { m["normalizer"] = object{"type": "Sequence", "magic": 1} }, `normalizer.magic: unsupported: field "magic"`, ErrUnsupported},
+		{"after ByteLevel", func(m object) {
+			m["pre_tokenizer"] = object{"type": "Sequence", "pretokenizers": []any{level(m), split(m)}}
+		}, "pre_tokenizer.pretokenizers[0]: unsupported: steps after ByteLevel", ErrUnsupported},
+		{"no cut", func(m object) { m["pre_tokenizer"] = level(m) }, "pre_tokenizer: unsupported: ByteLevel without any rule that cuts", ErrUnsupported},
+		{"no ByteLevel", func(m object) { m["pre_tokenizer"] = split(m) }, "pre_tokenizer: unsupported: no ByteLevel at the end", ErrUnsupported},
+		{"string pattern", func(m object) { split(m)["pattern"] = object{"String": " "} }, "pre_tokenizer.pretokenizers[0]: unsupported: Split on a string", ErrUnsupported},
+		{"no decoder", func(m object) { m["decoder"] = nil }, "decoder: unsupported: no decoder", ErrUnsupported},
+		{"two frames", func(m object) {
+			frame := object{"type": "BertProcessing", "sep": []any{"a", 1}, "cls": []any{"b", 2}}
+			m["post_processor"] = object{"type": "Sequence", "processors": []any{frame, frame}}
+		}, "post_processor.processors[1]: unsupported: a second post-processor that adds ids", ErrUnsupported},
+		{"odd frame", func(m object) {
+			m["post_processor"] = object{"type": "BertProcessing", "sep": []any{"a"}, "cls": []any{"b", 2}}
+		}, "post_processor: cls and sep must be a token and its id", ErrFormat},
+		{"undeclared frame", func(m object) {
+			m["post_processor"] = object{"type": "TemplateProcessing", "single": []any{object{"SpecialToken": object{"id": "a", "type_id": 0}}}, "pair": []any{}, "special_tokens": object{}}
+		}, `post_processor: special token "a" is not declared`, ErrFormat},
+		{"template without text", func(m object) {
+			m["post_processor"] = object{"type": "TemplateProcessing", "single": []any{}, "pair": []any{}, "special_tokens": object{}}
+		}, "post_processor: unsupported: a template for one text without A", ErrUnsupported},
+		{"template of two texts", func(m object) {
+			m["post_processor"] = object{"type": "TemplateProcessing", "single": []any{object{"Sequence": object{"id": "B", "type_id": 0}}}, "pair": []any{}, "special_tokens": object{}}
+		}, "post_processor: unsupported: a template for one text other than special tokens around A", ErrUnsupported},
+		{"no merges and no type", func(m object) { delete(model(m), "type"); delete(model(m), "merges") }, "model: unsupported: a model without type and merges", ErrUnsupported},
+		{"no flag", func(m object) { model(m)["ignore_merges"] = 1 }, "model.ignore_merges: is neither true nor false", ErrFormat},
+		{"merge of three", func(m object) { model(m)["merges"] = []any{[]any{"a", "b", "c"}} }, "model.merges[0]: has 3 parts, not 2", ErrFormat},
+		{"added token without content", func(m object) { delete(token(m), "content") }, "added_tokens[0]: has no content or no normalized flag", ErrFormat},
+		{"key in two spellings", func(m object) { split(m)["Behavior"] = "Removed" }, `pre_tokenizer.pretokenizers[0].behavior: appears twice`, ErrFormat},
+		{"flag in two spellings", func(m object) { token(m)["SPECIAL"] = false }, "added_tokens[0].special: appears twice", ErrFormat},
 		{"no model", func(m object) { delete(m, "model") }, `model: is missing`, ErrFormat},
 	} {
 		t.Run(c.name, func(t *testing.T) {

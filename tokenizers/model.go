@@ -208,6 +208,9 @@ func (t *Tokenizer) readAdded(s jsonr.Span) error {
 			RStrip     bool
 			SingleWord bool `json:"single_word"`
 		}
+		if err := q.distinct(); err != nil {
+			return err
+		}
 		if err := q.fields(&v); err != nil {
 			return err
 		}
