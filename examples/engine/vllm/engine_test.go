@@ -471,8 +471,9 @@ func TestQueued(t *testing.T) {
 	for name, running := range map[string]int{"for a slot": 1, "for the prefill": 3} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
 				var reports []vllm.Report
-				e := vllm.New(tok, &vllm.Options{MaxRunning: running, OnFinish: func(r vllm.Report) { reports = append(reports, r) },
+				e := vllm.New(tok, &vllm.Options{MaxRunning: running, OnFinish: func(r vllm.Report) { mu.Lock(); reports = append(reports, r); mu.Unlock() },
 					Timing: vllm.Timing{Base: time.Second, PrefillPerSecond: 1e9, DecodePerToken: time.Nanosecond}})
 				ask := func(ctx context.Context) {
 					r := httptest.NewRequestWithContext(ctx, "POST", "/v1/completions", strings.NewReader(`{"prompt":[1,2,3,4,5],"max_tokens":1}`))
