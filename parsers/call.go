@@ -64,7 +64,7 @@ func (p *Parser) startCall(to int) {
 	p.endBlock()
 	p.block(event.ToolStart)
 	if c.muted == event.None {
-		p.tool(event.ToolStart, c.name, to)
+		p.tool(event.ToolStart, event.None, p.made(c.name), to)
 	}
 }
 
@@ -82,7 +82,7 @@ func (p *Parser) arguments(data []byte, to int) {
 	}
 	c.size += int64(len(data))
 	if c.muted == event.None && len(data) > 0 {
-		p.tool(event.ToolArgs, data, to)
+		p.tool(event.ToolArgs, event.None, data, to)
 	}
 	if over {
 		p.fail(event.LimitExceeded, to)
@@ -105,7 +105,7 @@ func (p *Parser) endCall(to int, flags event.Flags) {
 		return
 	}
 	c.flags |= event.Complete | flags
-	p.tool(event.ToolEnd, nil, to)
+	p.tool(event.ToolEnd, event.None, nil, to)
 	if !c.flags.Has(event.InReasoning) {
 		p.complete++
 	}
@@ -140,28 +140,22 @@ func (p *Parser) fail(why event.Why, to int) {
 		why = c.muted
 	}
 	c.flags &^= event.Complete
-	e := event.Event{Kind: event.ToolAbort, Why: why, Flags: c.flags, Call: c.no}
+	var name []byte
 	if len(c.name) > 0 {
-		e.Data = p.made(c.name)
+		name = p.made(c.name)
 	}
-	p.emitCall(e, to)
+	p.tool(event.ToolAbort, why, name, to)
 }
 
-// tool emits one event of the open call.
-func (p *Parser) tool(k event.Kind, data []byte, to int) {
-	if k == event.ToolStart {
-		data = p.made(data)
-	}
-	p.emitCall(event.Event{Kind: k, Flags: p.call.flags, Call: p.call.no, Data: data}, to)
-}
-
-func (p *Parser) emitCall(e event.Event, to int) {
-	e.Choice, e.Part = p.opt.Choice, p.part
-	e.Off, e.End = p.call.from, max(p.off(to), p.call.from)
-	p.call.from = e.End
-	e.Tokens = p.countTokens(e.End)
-	p.wroteAny = true
-	p.evs = append(p.evs, e)
+// tool emits one event of the open call, whose source ends at window position to.
+func (p *Parser) tool(k event.Kind, why event.Why, data []byte, to int) {
+	c := &p.call
+	off, end := c.from, max(p.off(to), c.from)
+	c.from = end
+	p.evs = append(p.evs, event.Event{
+		Kind: k, Why: why, Flags: c.flags, Choice: p.opt.Choice, Part: p.part, Call: c.no,
+		Tokens: p.countTokens(end), Off: off, End: end, Data: data,
+	})
 }
 
 // made copies data into memory that lives as long as the events of this call to Feed.

@@ -38,7 +38,7 @@ type compiled struct {
 
 // The steps of the confirmation that an argument of an element ends.
 const (
-	elemName   uint8 = iota // the argument's name
+	elemName   uint8 = iota // the name of the argument, or of the call if the argument's own closing tag is missing
 	elemSep                 // the separator
 	elemBehind              // the marker of the next tag
 	elemOpens               // the name of what opens
@@ -167,7 +167,7 @@ func (c *compiled) tagged(t *grammar.Tagged) {
 		c.between = newSet(pOpen, cClose, wClose, cOpen, wOpen)
 		c.value = newSet(pClose, cClose)
 		c.behind[0] = newSet(pOpen, cClose, wClose, cOpen)
-		c.behind[1] = newSet(wClose)
+		c.behind[1] = newSet(wClose, cOpen)
 	}
 }
 
@@ -211,7 +211,7 @@ func (c *compiled) elems(g *grammar.Elements) {
 		return newSet(ms...)
 	}
 	c.behindElem = [...]*markerSet{
-		elemName:   name(g.Argument),
+		elemName:   name(g.Argument, g.Call),
 		elemSep:    newSet(mk(g.Sep, roleSep)),
 		elemBehind: newSet(slices.DeleteFunc(slices.Clone(all), func(m marker) bool { return m.role == roleSep })...),
 		elemOpens:  name(g.Argument, g.Call),

@@ -266,8 +266,8 @@ func (p *Parser) endElementCall(to int, flags event.Flags) bool {
 	return true
 }
 
-// confirmElement decides, behind a closing marker inside a value, whether the value ends there: the closing tag must go
-// on with the argument's name and the separator, and behind it must stand what may follow an argument.
+// confirmElement decides, behind a closing marker inside a value, whether the value ends there: the closing tag must be
+// that of an argument, or of the call, and behind it must stand what may follow one.
 func (p *Parser) confirmElement() bool {
 	for {
 		s := p.c.behindElem[p.step]
@@ -275,12 +275,15 @@ func (p *Parser) confirmElement() bool {
 		if p.anchor-p.closeAt > maxName {
 			st = scan.No // too much white space
 		}
+		if st == scan.Yes && p.param.closer == 1 && m == 0 && p.step >= elemOpens {
+			st = scan.No // what follows an argument does not follow a call
+		}
 		switch st {
 		case scan.More:
-			if p.final && p.step >= elemBehind {
-				p.endValue() // nothing follows: the value is whole, the call is not
+			if !p.final || p.step < elemBehind {
+				return false
 			}
-			return false
+			p.step = elemBehind // nothing follows: the value is whole
 		case scan.No:
 			p.node, p.pos = 0, p.closeEnd
 			p.state = stValue
@@ -288,6 +291,7 @@ func (p *Parser) confirmElement() bool {
 		}
 		switch p.step {
 		case elemName:
+			p.param.closer = uint8(m)
 			p.step = elemSep
 			continue
 		case elemSep:
@@ -295,16 +299,20 @@ func (p *Parser) confirmElement() bool {
 			p.step = elemBehind
 			continue
 		case elemBehind:
-			switch s.markers[m].role {
-			case roleOpen:
+			if st == scan.Yes && s.markers[m].role == roleOpen {
 				p.step = elemOpens
 				continue
-			case roleClose:
+			}
+			if st == scan.Yes && s.markers[m].role == roleClose {
 				p.step = elemCloses
 				continue
 			}
 		}
 		p.closeEnd = p.nextAt
+		if p.param.closer == 1 { // the tag is read again as that of the call
+			p.closeEnd = p.closeAt
+			p.call.flags |= event.Recovered
+		}
 		p.endValue()
 		p.openAt = -1
 		p.state = stCall

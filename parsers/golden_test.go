@@ -59,13 +59,19 @@ func checkPromises(t testing.TB, in string, evs []event.Event) {
 	open := map[int32]bool{}
 	ended := map[int32]bool{}
 	part := int32(-1)
+	var first event.Event // of the part
 	for i, e := range evs {
 		require.LessOrEqual(t, at, e.Off, "event %d %v goes back", i, e)
 		require.LessOrEqual(t, e.Off, e.End, "event %d %v", i, e)
 		require.LessOrEqual(t, e.End, int64(len(in)), "event %d %v goes beyond the input", i, e)
 		at = e.End
 		require.GreaterOrEqual(t, e.Part, part, "event %d %v: parts go back", i, e)
-		part = e.Part
+		if e.Part != part {
+			require.Equal(t, part+1, e.Part, "event %d %v: a part is left out", i, e)
+			part, first = e.Part, e
+		}
+		require.Equal(t, first.Call, e.Call, "event %d %v continues the part of %v", i, e, first)
+		require.True(t, e.Call >= 0 || e.Kind == first.Kind, "event %d %v continues the part of %v", i, e, first)
 		switch e.Kind {
 		case event.Text, event.Reasoning:
 			require.NotEmpty(t, e.Data)

@@ -175,7 +175,7 @@ func (p *Parser) jsonMember() bool {
 			to = p.whole(p.start, to)
 		}
 		p.verbatim(to)
-	case p.pos-p.start > p.lim.HeldBytes:
+	case p.pos-p.start > p.lim.HeldBytes, j.field == nameField && p.pos-p.start > 4*maxName:
 		p.fail(event.LimitExceeded, p.pos)
 		j.field, p.start = otherField, p.pos
 	}

@@ -73,7 +73,6 @@ type Parser struct {
 	part      int32
 	partKind  event.Kind
 	joinable  bool // the last block is reasoning that was closed, with nothing behind it
-	wroteAny  bool // any event was emitted
 	lastCall  bool // the last block was a call
 	echoable  bool // an echoed reasoning opener may still come
 

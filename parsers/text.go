@@ -124,11 +124,11 @@ func (p *Parser) put(kind event.Kind, to int) {
 		return
 	}
 	if !p.runOpen && kind == event.Reasoning && p.joinable && p.partKind == event.Reasoning && p.c.join != "" {
-		p.emit(event.Event{Kind: kind, Call: -1, Data: []byte(p.c.join)}, p.start, p.start)
+		p.emit(kind, p.made([]byte(p.c.join)), p.start, p.start)
 	}
 	p.block(kind)
 	p.runOpen, p.echoable = true, false
-	p.emit(event.Event{Kind: kind, Call: -1, Data: p.win[p.start:to:to]}, p.start, to)
+	p.emit(kind, p.win[p.start:to:to], p.start, to)
 	p.start = to
 }
 

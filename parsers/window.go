@@ -45,9 +45,8 @@ func (p *Parser) rebase() {
 		p.base += int64(n)
 		p.start = 0
 		p.pos -= n
-		for _, i := range [...]*int{&p.anchor, &p.mark, &p.from, &p.openAt, &p.closeAt, &p.closeEnd, &p.nextAt} {
-			*i = max(*i-n, -1)
-		}
+		p.anchor, p.mark, p.from, p.openAt = max(p.anchor-n, -1), max(p.mark-n, -1), max(p.from-n, -1), max(p.openAt-n, -1)
+		p.closeAt, p.closeEnd, p.nextAt = max(p.closeAt-n, -1), max(p.closeEnd-n, -1), max(p.nextAt-n, -1)
 	}
 }
 
@@ -75,13 +74,13 @@ func (p *Parser) note(tokens []Token, at int64, size int) {
 // off returns the stream offset of window position i.
 func (p *Parser) off(i int) int64 { return p.base + int64(i) }
 
-// emit appends e with the source span that begins where the last one ended, or at from, and ends at window position to.
-func (p *Parser) emit(e event.Event, from, to int) {
-	e.Choice, e.Part = p.opt.Choice, p.part
-	e.Off, e.End = p.off(from), p.off(to)
-	e.Tokens = p.countTokens(e.End)
-	p.wroteAny = true
-	p.evs = append(p.evs, e)
+// emit appends an event of text or reasoning whose source is win[from:to].
+func (p *Parser) emit(k event.Kind, data []byte, from, to int) {
+	end := p.off(to)
+	p.evs = append(p.evs, event.Event{
+		Kind: k, Choice: p.opt.Choice, Part: p.part, Call: -1,
+		Tokens: p.countTokens(end), Off: p.off(from), End: end, Data: data,
+	})
 }
 
 // countTokens takes the tokens that end at or before end out of the queue.

@@ -65,15 +65,6 @@ type Lexer struct {
 // Reset makes l ready for the next value.
 func (l *Lexer) Reset() { *l = Lexer{} }
 
-// Depth returns the number of open arrays and objects.
-func (l *Lexer) Depth() int { return int(l.depth) }
-
-// InString reports whether the next byte is inside a string.
-func (l *Lexer) InString() bool { return l.mode >= inString && l.mode <= inHex }
-
-// InKey reports whether the next byte is inside the string of a key.
-func (l *Lexer) InKey() bool { return l.InString() && l.key }
-
 // Started reports whether any byte of the value was seen.
 func (l *Lexer) Started() bool { return l.mode != valueStart || l.depth > 0 }
 

@@ -17,7 +17,6 @@ type Set struct {
 	depth []uint16 // by node: bytes of marker seen
 	leaf  []bool   // by node: no longer marker begins with this one
 	n     int      // classes
-	lens  []int    // by marker
 	first []byte   // distinct first bytes
 	start [256]bool
 }
@@ -29,7 +28,6 @@ type Node uint16
 func New(markers ...string) *Set {
 	s := &Set{n: 1}
 	for _, m := range markers {
-		s.lens = append(s.lens, len(m))
 		for i := 0; i < len(m); i++ {
 			if s.class[m[i]] == 0 {
 				s.class[m[i]] = uint8(s.n)
@@ -92,9 +90,6 @@ func New(markers ...string) *Set {
 	}
 	return s
 }
-
-// Len returns the length of a marker in bytes.
-func (s *Set) Len(marker int) int { return s.lens[marker] }
 
 // Held returns how many bytes before the scan position belong to the half-seen marker at node.
 func (s *Set) Held(node Node) int { return int(s.depth[node]) }
