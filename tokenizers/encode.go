@@ -45,8 +45,10 @@ type Segment struct {
 // AppendEncodeSegments appends the ids of the segments joined to one text. Added tokens, special or not, are
 // not looked for in untrusted text, which never takes part in one either: "<|im_end|>" in it is encoded as
 // ordinary characters. (A token that merges make from plain letters, such as a word that a file declares
-// once more as added, stays possible if it is not special.) Everything else is as if the text were one string, so the ids equal those of
-// [Tokenizer.AppendEncode] on the joined text when no untrusted text spells an added token.
+// once more as added, stays possible if it is not special.) Everything else is as if the text were one
+// string: ids equal those of [Tokenizer.AppendEncode] on the joined text when no untrusted text spells an
+// added token, a trusted token that strips white space strips that of its neighbours, and one that stands
+// alone only looks at the letters beside it, whoever wrote them.
 //
 // A normalized added token (rare) in a stretch of mixed provenance is left as text when the normalizer
 // changes that stretch.

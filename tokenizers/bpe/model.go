@@ -93,9 +93,6 @@ func New(v *Vocab, merges []Merge, opt Options) (*Model, error) {
 	return m, nil
 }
 
-// Vocab returns the vocabulary of the model.
-func (m *Model) Vocab() *Vocab { return m.vocab }
-
 func (m *Model) setPair(a, b, rank uint32) {
 	key := uint64(a)<<idBits | uint64(b)
 	mask := uint64(len(m.pairs) - 1)

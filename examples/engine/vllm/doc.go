@@ -33,6 +33,5 @@
 //
 // # Cost
 //
-// An event is a SHA-256 over one block and a map entry; a token is one small write. A few thousand tokens a second and
-// request are far within reach of one core.
+// An event is a SHA-256 over one block and a map entry; a token is one small write.
 package vllm
