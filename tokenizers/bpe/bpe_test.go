@@ -134,7 +134,7 @@ func TestAppend(t *testing.T) {
 			pad := "<" + c.word + "> and something behind it"
 			var got []string
 			for _, id := range m.Append(nil, pad, 1, 1+len(c.word), &st) {
-				got = append(got, string(m.Vocab().Bytes(id)))
+				got = append(got, string(m.vocab.Bytes(id)))
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
@@ -177,7 +177,7 @@ func TestLongWords(t *testing.T) {
 	for _, w := range []string{strings.Repeat("a", 1<<20+1), strings.Repeat("=", 1<<20), strings.Repeat("ab=", 1<<18)} {
 		n := 0
 		for _, id := range m.Append(nil, w, 0, len(w), &st) {
-			n += len(m.Vocab().Bytes(id))
+			n += len(m.vocab.Bytes(id))
 		}
 		if n != len(w) {
 			t.Errorf("%d bytes of %d", n, len(w))
