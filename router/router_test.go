@@ -113,6 +113,28 @@ func TestFailTakesPredictionsBack(t *testing.T) {
 	require.Equal(t, router.Stats{Placed: 2, Failed: 2}, s)
 }
 
+// A request that nobody waits for any more is not computed either, unless another one needs the same blocks.
+func TestCancelTakesPredictionsBack(t *testing.T) {
+	for name, end := range map[string]func(*router.Ticket){
+		"cancel": func(tk *router.Ticket) { tk.Cancel(start) },
+		"fail":   func(tk *router.Ticket) { tk.Fail(start) },
+	} {
+		r := fleet(t, 1, nil)
+		cached := func() int {
+			d, err := r.Explain(request(prompt('x', 200)), start)
+			require.NoError(t, err)
+			return d.CachedEstimate
+		}
+		a := place(t, r, request(prompt('x', 50)), start)
+		end(a)
+		require.Equal(t, 0, cached(), name)
+		a = place(t, r, request(prompt('x', 50)), start)
+		place(t, r, request(prompt('x', 100)), start)
+		end(a)
+		require.Equal(t, 100, cached(), "%s: the second request still computes what the first began", name)
+	}
+}
+
 // Events and lookups meet: what an engine stored is where the next turn goes.
 func TestEvents(t *testing.T) {
 	r := fleet(t, 3, &router.Options{PredictFor: -1})

@@ -18,7 +18,8 @@ type Ticket struct {
 	worker   *worker
 	decision Decision
 	entry    load.Entry
-	hashes   []uint64 // predicted for this request; nil if none or taken back
+	hashes   []uint64  // predicted for this request alone; nil if none or taken back
+	until    time.Time // end of that prediction
 }
 
 // Usage is what the engine said about a finished request.
@@ -61,8 +62,8 @@ func (r *Router) reserve(w *worker, pw *policy.Worker, req *Request, d Decision,
 	if r.opt.PredictFor > 0 {
 		// Predictions mostly follow what is confirmed. Those in between, beside a hole, keep the time they have.
 		if confirmed := pw.Cache.Depth - pw.Cache.Predicted; confirmed < len(req.Hashes) {
-			until := now.Add(pw.Load.Wait + t.entry.Prefill + r.opt.PredictFor)
-			r.index.Predict(w.id, req.Hashes[confirmed:], until)
+			t.until = now.Add(pw.Load.Wait + t.entry.Prefill + r.opt.PredictFor)
+			r.index.Predict(w.id, req.Hashes[confirmed:], t.until)
 			t.hashes = slices.Clone(req.Hashes[pw.Cache.Depth:])
 		}
 	}
@@ -103,29 +104,37 @@ func (t *Ticket) Finish(now time.Time, u Usage) {
 	}
 }
 
-// Fail says that the worker could not do it. If it had not answered with a token yet, its blocks are no longer expected there. What
-// that says about the worker's health is the caller's to judge: see [Router.SetHealth].
+// Fail says that the worker could not do it. If it had not answered with a token yet, its blocks are no longer expected there, unless
+// a later request expects them too. What that says about the worker's health is the caller's to judge: see [Router.SetHealth].
 func (t *Ticket) Fail(now time.Time) {
 	t.router.mu.Lock()
 	defer t.router.mu.Unlock()
-	prefilling := t.entry.Prefilling()
-	if !t.worker.ledger.Release(&t.entry, now) {
-		return
+	if t.abandon(now) {
+		t.worker.stats.Failed++
 	}
-	t.worker.stats.Failed++
-	if i, found := t.router.find(t.worker.id); prefilling && found && t.router.workers[i] == t.worker {
-		t.router.index.Unpredict(t.worker.id, t.hashes)
-	}
-	t.hashes = nil
 }
 
-// Cancel says that nobody waits for the answer any more.
+// Cancel says that nobody waits for the answer any more. Its blocks are treated as by [Ticket.Fail].
 func (t *Ticket) Cancel(now time.Time) {
 	t.router.mu.Lock()
 	defer t.router.mu.Unlock()
-	if t.worker.ledger.Release(&t.entry, now) {
+	if t.abandon(now) {
 		t.worker.stats.Canceled++
 	}
+}
+
+// abandon ends the ticket, with its predictions if the prompt was not computed. It reports whether the ticket was open. The caller
+// holds the lock.
+func (t *Ticket) abandon(now time.Time) bool {
+	prefilling := t.entry.Prefilling()
+	if !t.worker.ledger.Release(&t.entry, now) {
+		return false
+	}
+	if i, found := t.router.find(t.worker.id); prefilling && found && t.router.workers[i] == t.worker {
+		t.router.index.Unpredict(t.worker.id, t.hashes, t.until)
+	}
+	t.hashes = nil
+	return true
 }
 
 // Stats returns the counts of the worker; false if it is not registered.

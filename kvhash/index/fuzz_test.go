@@ -61,7 +61,7 @@ func FuzzEvents(f *testing.F) {
 				now = now.Add(time.Duration(n) * time.Second)
 				x.Expire(now)
 			case 6:
-				x.Unpredict(id, ev.BlockHashes)
+				x.Unpredict(id, ev.BlockHashes, now.Add(3*time.Second))
 			default:
 				x.Apply(id, &ev)
 			}

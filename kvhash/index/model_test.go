@@ -341,9 +341,12 @@ func againstModel(t *rapid.T) {
 		},
 		"unpredict": func(t *rapid.T) {
 			id, path := worker.Draw(t, "worker"), letters.Draw(t, "path")
-			x.Unpredict(id, modelHashes(path))
+			until := now.Add(time.Duration(rapid.IntRange(1, 5).Draw(t, "until")) * time.Second)
+			x.Unpredict(id, modelHashes(path), until)
 			for i := range path {
-				delete(m.workers[id].pred, path[:i+1])
+				if !m.workers[id].pred[path[:i+1]].After(until) {
+					delete(m.workers[id].pred, path[:i+1])
+				}
 			}
 		},
 		"time": func(t *rapid.T) {

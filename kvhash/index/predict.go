@@ -68,8 +68,9 @@ func (x *Index) Predict(id WorkerID, hashes []uint64, until time.Time) {
 	x.pred.queue = slices.Insert(x.pred.queue, i, p)
 }
 
-// Unpredict takes back predictions: the prompt with these blocks will not be computed there after all.
-func (x *Index) Unpredict(id WorkerID, hashes []uint64) {
+// Unpredict takes back predictions that end at until or before: the prompt with these blocks will not be computed there after all.
+// Those that a later prompt extended beyond it stay. O(len(hashes)).
+func (x *Index) Unpredict(id WorkerID, hashes []uint64, until time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	w := x.worker(id)
@@ -77,7 +78,8 @@ func (x *Index) Unpredict(id WorkerID, hashes []uint64) {
 		return
 	}
 	for _, h := range hashes {
-		if n := x.nodes.find(h); n != noNode {
+		n := x.nodes.find(h)
+		if t, ok := x.pred.until[expected{n, id}]; ok && !t.After(until) {
 			x.unpredict(id, w, n)
 		}
 	}
