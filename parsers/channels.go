@@ -27,7 +27,7 @@ func (h *headerState) reset() {
 
 // firstHeader tells whether the output goes on with the header that the prompt began: a recipient may come first.
 func (p *Parser) firstHeader() bool {
-	for p.lit == 0 && p.pos < len(p.win) && blank(p.win[p.pos]) && p.pos < maxBetween {
+	for p.lit == 0 && p.pos < len(p.win) && blank(p.win[p.pos]) && p.pos < p.c.g.MaxHold {
 		p.pos++
 	}
 	st, pos := scan.Match(p.win, p.pos, p.c.g.Channels.Recipient, &p.lit)
@@ -95,7 +95,7 @@ func (p *Parser) headerText() bool {
 			p.mark = len(p.win)
 		}
 	}
-	if limit := p.from + maxName; p.mark > limit { // no header is that long: the rest is body
+	if limit := p.from + p.c.g.MaxHold; p.mark > limit { // no header is that long: the rest is body
 		p.malformed(limit)
 		p.pos, p.node = limit, 0
 		return true
@@ -259,7 +259,7 @@ func (p *Parser) endOfMessage() bool {
 			p.start = len(p.win)
 			return false
 		}
-		if p.anchor-p.start > maxBlank {
+		if p.anchor-p.start > p.c.g.MaxHold {
 			p.start = p.anchor
 		}
 		return false

@@ -58,7 +58,7 @@ func (p *Parser) tag() (sep, done bool) {
 			p.mark = len(p.win)
 		}
 	}
-	if limit := p.from + maxName; p.mark > limit || m < 0 && p.final {
+	if limit := p.from + p.c.g.MaxHold; p.mark > limit || m < 0 && p.final {
 		p.mark = min(p.mark, limit)
 		p.pos, p.node = p.mark, 0
 		return false, true
@@ -272,7 +272,7 @@ func (p *Parser) confirmElement() bool {
 	for {
 		s := p.c.behindElem[p.step]
 		m, st := p.expect(s)
-		if p.anchor-p.closeAt > maxName {
+		if p.anchor-p.closeAt > p.c.g.MaxHold {
 			st = scan.No // too much white space
 		}
 		if st == scan.Yes && p.param.closer == 1 && m == 0 && p.step >= elemOpens {

@@ -17,7 +17,7 @@ func (p *Parser) beginGuided() bool {
 	for i < len(p.win) && blank(p.win[i]) {
 		i++
 	}
-	if i == len(p.win) || p.pos > i || i-p.start > maxBlank {
+	if i == len(p.win) || p.pos > i || i-p.start > p.c.g.MaxHold {
 		return false
 	}
 	switch c := p.win[i]; {
@@ -49,7 +49,7 @@ func (p *Parser) openGuided() bool {
 	for i < len(p.win) && blank(p.win[i]) {
 		i++
 	}
-	if p.reasoning || p.runOpen || i == len(p.win) || i-p.openAt > maxSuspect {
+	if p.reasoning || p.runOpen || i == len(p.win) || i-p.openAt > p.c.g.MaxHold {
 		return false
 	}
 	c := p.win[i]
@@ -155,7 +155,7 @@ func (p *Parser) rawJSON() bool {
 			p.pos++
 		}
 		p.start = p.pos
-		if p.pos == len(p.win) && !p.terse {
+		if p.pos == len(p.win) && !(p.terse && p.c.ends != nil) {
 			return false
 		}
 		if p.state == stArgs && (p.pos == len(p.win) || p.win[p.pos] != '{') {

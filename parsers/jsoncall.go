@@ -79,7 +79,7 @@ func (p *Parser) jsonBody() bool {
 		case jsonInKey:
 			n, st := p.lex.Scan(p.win[p.pos:])
 			p.pos += n
-			if p.pos-p.start > 4*maxName { // nothing that is looked for
+			if p.pos-p.start > 4*p.c.g.MaxHold { // nothing that is looked for
 				j.long, p.start = true, p.pos
 			}
 			if st == jsontext.Open {
@@ -175,7 +175,7 @@ func (p *Parser) jsonMember() bool {
 			to = p.whole(p.start, to)
 		}
 		p.verbatim(to)
-	case p.pos-p.start > p.lim.HeldBytes, j.field == nameField && p.pos-p.start > 4*maxName:
+	case p.pos-p.start > p.lim.HeldBytes, j.field == nameField && p.pos-p.start > 4*p.c.g.MaxHold:
 		p.fail(event.LimitExceeded, p.pos)
 		j.field, p.start = otherField, p.pos
 	}

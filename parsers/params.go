@@ -28,9 +28,6 @@ func (s *paramState) reset() {
 	*s = paramState{key: s.key[:0], seen: s.seen[:0], ends: s.ends[:0]}
 }
 
-// maxBetween bounds white space between the closer of a value and what confirms it, in bytes.
-const maxBetween = 64
-
 // params reads up to the next parameter or the end of the call. Anything else there is markup and dropped.
 func (p *Parser) params() bool {
 	s := p.c.between
@@ -38,7 +35,7 @@ func (p *Parser) params() bool {
 	if p.param.bare {
 		var st scan.Prefix
 		m, st = p.expect(s)
-		if p.anchor-p.openAt > 2*maxSuspect {
+		if p.anchor-p.openAt > 2*p.c.g.MaxHold {
 			st = scan.No
 		}
 		if st == scan.More && !p.final {
@@ -106,7 +103,7 @@ func (p *Parser) paramKey() bool {
 			p.beginValue(key, p.call.schema.Of(key), p.c.g.Tagged.Body.Params.Newline)
 			return true
 		}
-		if c := p.win[i]; c == '<' || c == '\n' || i-p.from > maxName {
+		if c := p.win[i]; c == '<' || c == '\n' || i-p.from > p.c.g.MaxHold {
 			p.pos = i
 			return p.broken(event.BadStructure)
 		}
@@ -259,21 +256,14 @@ func (p *Parser) confirmParam() bool {
 	v := &p.param
 	s := p.c.behind[v.closer]
 	_, st := p.expect(s)
-	if st == scan.More && p.final && v.closer == 1 {
-		st = scan.Yes // nothing follows the call's closing tag: it delimits the value
+	if p.anchor-p.closeAt > p.c.g.MaxHold {
+		st = scan.No // too much white space
 	}
-	if st == scan.More {
-		if p.pos-p.closeEnd <= maxBetween+s.longest {
-			return false
-		}
-		st = scan.No
-	}
-	if st == scan.Yes && p.anchor-p.closeEnd > maxBetween {
-		st = scan.No
-	}
-	p.node = 0
-	if st == scan.No {
-		p.pos = p.closeEnd
+	switch {
+	case st == scan.More && !(p.final && v.closer == 1):
+		return false // at the end of the stream the call's closing tag is enough
+	case st == scan.No:
+		p.node, p.pos = 0, p.closeEnd
 		p.state = stValue
 		return true
 	}

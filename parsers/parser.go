@@ -130,7 +130,8 @@ const (
 // inside a marker or a UTF-8 sequence. The chunk is not retained. The events' Data is valid until the next call on p.
 //
 // Malformed output is never an error. An error is a *LimitError, or a use of p after Close; events appended before
-// it are valid, and every later call returns the same error until Reset.
+// it are valid, and every later call returns the same error until Reset. Pass dst[:0], or clone the events before the
+// next call: what dst holds from an earlier call loses its Data.
 //
 // Cost: each byte is examined at most twice on average; plain text allocates nothing beyond what dst grows.
 func (p *Parser) Feed(dst []event.Event, chunk []byte) ([]event.Event, error) {
@@ -148,7 +149,8 @@ type Token struct {
 
 // FeedTokens is Feed for output whose token ids are known. A marker that the vocabulary holds as one token, as
 // Options.TokenID says, then counts only where that very token stands: the same characters spelled by other tokens
-// are data. Events count the tokens that ended in them; tokens of a marker count in the event behind it.
+// are data. Events count the tokens that ended in them; tokens of a marker count in the event behind it, and so do tokens
+// that come with an empty chunk because the detokenizer still holds their bytes.
 func (p *Parser) FeedTokens(dst []event.Event, chunk []byte, tokens []Token) ([]event.Event, error) {
 	p.tokens = true
 	return p.feed(dst, chunk, tokens)
@@ -315,7 +317,8 @@ type Options struct {
 	Output Output
 	// Tool is the tool that a GuidedNamed document calls.
 	Tool string
-	// Channels limits what is parsed; the zero value is both.
+	// Channels limits what is parsed; the zero value is both. It matters for families with tags inside plain text;
+	// where everything stands in frames, the frames route as ever.
 	Channels Channels
 	// SingleCall allows one call: later ones abort with event.NotAllowed (parallel_tool_calls: false).
 	SingleCall bool
@@ -349,7 +352,7 @@ type Start uint8
 const (
 	StartNone      Start = iota // before any marker
 	StartReasoning              // inside reasoning
-	StartResponse               // inside the answer: reasoning markers are ordinary text
+	StartResponse               // inside the answer: reasoning tags are ordinary text; frames still route
 )
 
 // Output is the form that the engine enforces.
@@ -372,7 +375,8 @@ const (
 	OnlyReasoning                 // reasoning; tool markup is text
 )
 
-// Policy decides what peers disagree about. The zero value is the default policy.
+// Policy decides what peers disagree about. The zero value is the default policy. KeepOrphans and QuoteInReasoning are
+// about tags inside plain text; families that frame everything follow their frames.
 type Policy struct {
 	// KeepBlanks makes white space between blocks text. By default a run of text that is only white space is
 	// structure when a call or reasoning stands beside it; an answer that is only white space is text anyway.
@@ -391,7 +395,8 @@ type Policy struct {
 type Limits struct {
 	// ArgumentBytes bounds the arguments of one call; 0 means 16 MiB. A call beyond it aborts.
 	ArgumentBytes int64
-	// HeldBytes bounds what is held back while arguments that cannot stream are incomplete; 0 means 4 MiB.
+	// HeldBytes bounds what is held back while arguments that cannot stream are incomplete; 0 means 4 MiB. A call
+	// beyond it aborts; a guided document that is held is text then.
 	HeldBytes int
 	// Calls bounds the calls of one response, aborted ones included; 0 means 4096. Beyond it Feed returns a *LimitError.
 	Calls int32
@@ -415,7 +420,8 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// For returns a parser of grammar g, which must be valid and must not change any more. Nil options are defaults.
+// For returns a parser of grammar g, which must be valid and must not change any more. Nil options are defaults. It
+// compiles g: to make many parsers of one grammar, keep it in a Registry.
 func For(g *grammar.Grammar, opt *Options) (*Parser, error) {
 	c, err := compile(g)
 	if err != nil {

@@ -9,13 +9,6 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-const (
-	// maxSuspect bounds, in bytes, how far the parser looks behind an opening tag for what makes it a call.
-	maxSuspect = 256
-	// maxName bounds the name of a tool, of a parameter, and a section of a header.
-	maxName = 256
-)
-
 // taggedMarker handles the marker of role r that ended a run of text or reasoning in layout grammar.Tagged.
 // A marker that is data needs nothing: pos is behind it and start before it.
 func (p *Parser) taggedMarker(r role) {
@@ -96,7 +89,7 @@ func (p *Parser) opened() bool {
 	} else {
 		m, st = p.expect(p.c.callOpen)
 	}
-	if p.anchor-p.openAt > maxSuspect {
+	if p.anchor-p.openAt > p.c.g.MaxHold {
 		p.pos, p.node, st = p.anchor, 0, scan.No
 	}
 	switch st {
@@ -132,7 +125,7 @@ func (p *Parser) suspect() bool {
 	if m < 0 {
 		p.mark = p.free(s)
 	}
-	far := p.mark-p.openAt > maxSuspect
+	far := p.mark-p.openAt > p.c.g.MaxHold
 	if m >= 0 && !far && (s.markers[m].role == roleCallClose || s.markers[m].role == roleWrapClose) {
 		end := p.pos
 		if !p.commit() {
@@ -170,7 +163,7 @@ func (p *Parser) closing() bool {
 				p.start = p.pos
 			}
 		}
-		if p.pos < len(p.win) && p.win[p.pos] == '{' && p.pos-p.start <= maxBlank {
+		if p.pos < len(p.win) && p.win[p.pos] == '{' && p.pos-p.start <= p.c.g.MaxHold {
 			p.start = p.pos
 			if !p.beginCall(p.pos) {
 				return false
@@ -181,7 +174,7 @@ func (p *Parser) closing() bool {
 	}
 	s := p.c.closing
 	m, st := p.expect(s)
-	if p.anchor-p.start > maxBlank {
+	if p.anchor-p.start > p.c.g.MaxHold {
 		st = scan.No
 	}
 	switch st {
@@ -302,7 +295,7 @@ func (p *Parser) callName() bool {
 			}
 			return true
 		}
-		if c := p.win[i]; c == '<' || c == '\n' || i-p.from > maxName {
+		if c := p.win[i]; c == '<' || c == '\n' || i-p.from > p.c.g.MaxHold {
 			p.pos = i
 			return p.badName()
 		}

@@ -8,9 +8,6 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// maxBlank bounds the white space that is held back at the beginning of a run, in bytes.
-const maxBlank = 256
-
 // text passes on visible text and reasoning up to the next marker, and lets the layout decide what the marker means.
 func (p *Parser) text() bool {
 	if p.want && !p.reasoning && !p.runOpen && p.beginGuided() {
@@ -142,7 +139,7 @@ func (p *Parser) blankRun(to int) bool {
 	for p.from < to && blank(p.win[p.from]) {
 		p.from++
 	}
-	return p.from >= to && to-p.start <= maxBlank
+	return p.from >= to && to-p.start <= p.c.g.MaxHold
 }
 
 // blanksCount reports whether a run of nothing but white space is text: by policy, or because it fills a frame that the

@@ -24,8 +24,10 @@ type Grammar struct {
 	// Elements is the layout of families that frame everything, text included, in named elements.
 	Elements *Elements
 
-	// MaxHold bounds, in bytes, what the parser may hold back of text and of string arguments while it waits for a
-	// marker to resolve. Arguments that are not strings are held until they close, under the argument limit.
+	// MaxHold bounds, in bytes, each thing that is held back until it resolves: white space at the beginning of a run,
+	// a name, a tag or section of a header, what stands behind a tag that may be prose, and white space behind what may
+	// be the end of a string argument. In text they may meet and add up. Arguments that are not strings are held
+	// until they close, under Limits.HeldBytes.
 	MaxHold int
 }
 
@@ -266,8 +268,10 @@ func (g *Grammar) Validate() error {
 			}
 		}
 	}
-	if g.MaxHold <= 0 {
-		return fail("MaxHold is not declared")
+	for _, m := range ms {
+		if len(m.Text) > g.MaxHold {
+			return fail("MaxHold %d is less than marker %q", g.MaxHold, m.Text)
+		}
 	}
 	return nil
 }
