@@ -247,7 +247,18 @@ func (t *Tokenizer) readDecoder(s jsonr.Span) error {
 }
 
 func (t *Tokenizer) readPostProcessor(s jsonr.Span) error {
-	return t.postProcessor(part{"post_processor", s})
+	p := part{"post_processor", s}
+	if err := t.postProcessor(p); err != nil {
+		return err
+	}
+	for _, ids := range [][]uint32{t.before, t.after} {
+		for _, id := range ids {
+			if _, ok := t.Token(id); !ok {
+				return p.fail(ErrFormat, "adds the id %d, which no token has", id)
+			}
+		}
+	}
+	return nil
 }
 
 func (t *Tokenizer) postProcessor(p part) error {

@@ -18,8 +18,8 @@ import (
 type Policy interface {
 	// Name returns the policy's name in lower case with underscores.
 	Name() string
-	// Decide returns the worker for the request. It depends on nothing but its arguments; rnd may be nil, and then ties go to
-	// the lowest number. now is the time of the view. The error is an [*Error]. Decide may run on several goroutines with
+	// Decide returns the worker for the request. It depends on nothing but its arguments; rnd may be nil, and then ties are
+	// broken by the view. now is the time of the view. The error is an [*Error]. Decide may run on several goroutines with
 	// different arguments, and inside a lock of the router: it must not call the router.
 	Decide(v *View, r *Request, rnd *rand.Rand, now time.Time) (Decision, error)
 }
