@@ -111,9 +111,7 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 		TextOnly:           true, // the template takes nothing else
 	})
 	tools, lostTools := chat.AppendTools(nil, c.req)
-	for _, l := range append(lost, lostTools...) {
-		g.opt.Logger.Info("not rendered", "request", c.id, "path", l.Path, "why", l.Why)
-	}
+	c.note(append(lost, lostTools...))
 	prompt, err := fam.template.Render(tchat.Request{
 		Messages: conversation, Tools: tools, AddGenerationPrompt: true, Kwargs: c.kwargs(),
 	})
@@ -123,6 +121,20 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	c.prompt = g.opt.Tokenizer.AppendEncodeSegments(nil, prompt.AppendSegments(nil))
 	c.parser, err = fam.parser(c.req, prompt.Text)
 	return err
+}
+
+// note logs what the prompt leaves out, each kind once: a long conversation has the same things in every request.
+func (c *call) note(losses []block.Loss) {
+	times := make(map[string]int)
+	for _, l := range losses {
+		times[l.Why]++
+	}
+	for _, l := range losses {
+		if n := times[l.Why]; n > 0 {
+			c.g.opt.Logger.Info("not rendered", "request", c.id, "path", l.Path, "why", l.Why, "times", n)
+			delete(times, l.Why)
+		}
+	}
 }
 
 // kwargs returns the arguments of the chat template: what the client gave, else whether it wants reasoning.

@@ -3,10 +3,12 @@
 package serve_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -687,4 +689,20 @@ func TestCaptures(t *testing.T) {
 			require.Equal(t, "stop", rec.Finish)
 		})
 	}
+}
+
+// TestNotRenderedIsLoggedOnce sees one line for each kind of thing that a prompt leaves out, however often it occurs.
+func TestNotRenderedIsLoggedOnce(t *testing.T) {
+	var log bytes.Buffer
+	r := start(t, 1, say("fine"), func(o *serve.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	msgs := []any{object{"role": "user", "content": "go"}}
+	for _, id := range []string{"a", "b", "c"} {
+		msgs = append(msgs, object{"role": "assistant", "content": []any{object{"type": "tool_use", "id": id, "name": "f", "input": object{}}}},
+			object{"role": "user", "content": []any{object{"type": "tool_result", "tool_use_id": id, "content": "no", "is_error": true}}})
+	}
+	status, _, text := send(t, r.url+"/v1/messages", object{"model": "m", "max_tokens": 9, "messages": msgs})
+	require.Equal(t, 200, status, text)
+	r.done(t, 1)
+	require.Equal(t, 1, strings.Count(log.String(), "not rendered"), log.String())
+	require.Contains(t, log.String(), "times=3")
 }
