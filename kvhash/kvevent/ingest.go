@@ -59,8 +59,9 @@ type Ingest struct {
 	stale    bool      // the replay did not help
 	lost     bool      // batches were given up, and nothing has made up for them
 	next     uint64    // first batch not delivered
-	end      uint64    // one beyond the highest sequence number seen; next <= end
-	endTime  time.Time // time of that batch
+	end      uint64    // one beyond the highest sequence number known, from a batch or a snapshot; next <= end
+	heard    uint64    // one beyond the highest batch seen; heard <= end
+	time     time.Time // of that batch
 	held     []Batch   // ascending, next < held[i].Seq < end
 	lostFrom uint64    // valid if lost
 	lostTo   uint64
@@ -85,10 +86,6 @@ func (in *Ingest) Push(dst []Batch, b Batch) []Batch {
 		*in = Ingest{opt: in.opt}
 		dst = append(dst, Batch{DPRank: b.DPRank, Time: b.Time, Events: []Event{{Kind: Cleared}}})
 	}
-	in.seen = true
-	if b.Seq >= in.end {
-		in.end, in.endTime = b.Seq+1, b.Time
-	}
 	return in.take(dst, b)
 }
 
@@ -97,10 +94,6 @@ func (in *Ingest) Push(dst []Batch, b Batch) []Batch {
 func (in *Ingest) Replay(dst []Batch, b Batch) []Batch {
 	if b.Seq == endMarker {
 		return dst
-	}
-	in.seen = true
-	if b.Seq >= in.end {
-		in.end, in.endTime = b.Seq+1, b.Time
 	}
 	return in.take(dst, b)
 }
@@ -113,10 +106,7 @@ func (in *Ingest) ReplayDone() { in.stale = in.next < in.end }
 func (in *Ingest) Snapshot(dst []Batch, seq uint64) []Batch {
 	in.seen, in.stale, in.lost = true, false, false
 	in.next = min(seq, endMarker-1) + 1
-	if in.next > in.end {
-		// The live stream is behind the snapshot: batches that are still to come from it are no restart, whatever their time.
-		in.end, in.endTime = in.next, time.Time{}
-	}
+	in.end = max(in.end, in.next)
 	in.held = slices.DeleteFunc(in.held, func(b Batch) bool { return b.Seq < in.next })
 	return in.drain(dst)
 }
@@ -178,7 +168,8 @@ func (in *Ingest) restarted(b *Batch) bool {
 		return false
 	}
 	last := in.end - 1
-	if !b.Time.IsZero() && !in.endTime.IsZero() && b.Time.After(in.endTime) {
+	// The live stream may be behind a snapshot: what comes for the first time is no repetition, whatever its time.
+	if b.Seq < in.heard && !b.Time.IsZero() && !in.time.IsZero() && b.Time.After(in.time) {
 		return true
 	}
 	return b.Seq == 0 && last > 0 || last-b.Seq > cmp.Or(in.opt.Window, 1024)
@@ -186,6 +177,11 @@ func (in *Ingest) restarted(b *Batch) bool {
 
 // take delivers b if it is the next one, holds it if it is early, drops it if it is late.
 func (in *Ingest) take(dst []Batch, b Batch) []Batch {
+	in.seen = true
+	if b.Seq >= in.heard {
+		in.heard, in.time = b.Seq+1, b.Time
+		in.end = max(in.end, in.heard)
+	}
 	switch {
 	case b.Seq < in.next:
 		return dst

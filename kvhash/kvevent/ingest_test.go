@@ -45,6 +45,8 @@ func TestIngest(t *testing.T) {
 		{"given up: cleared and lost again", "0 3! 6 give", "0 3 6", kvevent.Need{}, "degraded batches were lost between 4 and 5"},
 		{"given up: cleared after the losses", "0 3 5! 6 give", "0 3 5 6", kvevent.Need{}, "exact "},
 		{"snapshot ahead of the live stream", "0@1 3@4 done snap6 4@5 5@6 6@7 7@8", "0 7", kvevent.Need{}, "exact "},
+		{"restart behind a snapshot ahead of the stream", "0@1 3@4 done snap6 4@5 2@9", "0 clear", kvevent.Need{Kind: kvevent.ReplayFrom}, "degraded batch 0 is missing"},
+		{"restart before the stream reached the snapshot", "0@1 3@4 done snap6 0@9 1@9", "0 clear 0 1", kvevent.Need{}, "exact "},
 		{"nothing to give up", "0 1 give done", "0 1", kvevent.Need{}, "exact "},
 		{"restart", "0 1 2 0 1", "0 1 2 clear 0 1", kvevent.Need{}, "exact "},
 		{"restart, first batches lost", "0@1 1@1 2@2 3@3 1@9", "0 1 2 3 clear", kvevent.Need{Kind: kvevent.ReplayFrom}, "degraded batch 0 is missing"},
