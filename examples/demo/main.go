@@ -122,7 +122,7 @@ func start(speed float64, strip bool) (_ *stack, err error) {
 		if err != nil {
 			return nil, err
 		}
-		opt.Engines = append(opt.Engines, serve.Engine{Name: name, URL: url, Events: e.Subscribe, PrefillPerSecond: timing.PrefillPerSecond})
+		opt.Engines = append(opt.Engines, serve.Engine{Name: name, URL: url, Events: e.Events, PrefillPerSecond: timing.PrefillPerSecond})
 	}
 	g, err := serve.New(&opt)
 	if err != nil {

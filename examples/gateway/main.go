@@ -74,7 +74,7 @@ func run(ctx context.Context, args []string, log *slog.Logger, ready func(addr s
 			}
 			defer stop()
 			defer local.Close()
-			opt.Engines = append(opt.Engines, serve.Engine{Name: name, URL: url, Events: local.Subscribe})
+			opt.Engines = append(opt.Engines, serve.Engine{Name: name, URL: url, Events: local.Events})
 		case e.Kind == "embedded":
 			opt.Engines = append(opt.Engines, serve.Engine{Name: name, URL: e.URL, Events: vllm.Follow(e.URL, log)})
 		default:

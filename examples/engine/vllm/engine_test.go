@@ -579,7 +579,7 @@ func TestFollow(t *testing.T) {
 		post(t, s.URL+"/v1/completions", map[string]any{"prompt": []uint32{1, 2, 3, 4, 5, 6}, "max_tokens": 1})
 	}
 	ask()
-	batches := make(chan kvevent.Batch, 100)
+	batches, trusts := make(chan kvevent.Batch, 100), make(chan kvevent.Trust, 100)
 	next := func(kind kvevent.Kind, blocks int) {
 		t.Helper()
 		b := <-batches
@@ -590,16 +590,22 @@ func TestFollow(t *testing.T) {
 		}
 		require.Equal(t, blocks, n)
 	}
-	cancel := vllm.Follow(s.URL, nil)(func(b kvevent.Batch) { batches <- b })
+	cancel := vllm.Follow(s.URL, nil)(func(b kvevent.Batch) { batches <- b }, func(t kvevent.Trust, _ string) { trusts <- t })
 	next(kvevent.Cleared, 0)
 	next(kvevent.Stored, 3)
+	require.Equal(t, kvevent.Unknown, <-trusts, "before the first batch")
+	require.Equal(t, kvevent.Exact, <-trusts)
 	post(t, s.URL+"/v1/completions", map[string]any{"prompt": []uint32{9, 8, 7, 6}, "max_tokens": 1})
 	next(kvevent.Stored, 2)
 	s.CloseClientConnections()
 	next(kvevent.Cleared, 0) // the connection is lost
 	next(kvevent.Cleared, 0) // and comes back
 	next(kvevent.Stored, 5)
+	require.Equal(t, kvevent.Unknown, <-trusts, "between")
+	require.Equal(t, kvevent.Exact, <-trusts)
 	cancel()
 	next(kvevent.Cleared, 0) // nobody listens any more: nothing is known
+	require.Equal(t, kvevent.Unknown, <-trusts)
 	require.Empty(t, batches)
+	require.Empty(t, trusts)
 }

@@ -13,6 +13,12 @@ type subscriber struct {
 	fn func(kvevent.Batch)
 }
 
+// Events is Subscribe for those who also want to know how far the events can be believed: inside one process they are exact.
+func (e *Engine) Events(fn func(kvevent.Batch), trust func(t kvevent.Trust, why string)) (cancel func()) {
+	trust(kvevent.Exact, "")
+	return e.Subscribe(fn)
+}
+
 // Subscribe calls fn with every change of the cache from now on. If the engine published anything before, the first batch,
 // under the number of the last one published, holds all that the cache holds. Calls are in the order of Batch.Seq, one at a
 // time, and inside the engine's lock: fn must return soon and must not call the engine. The batch and all it refers to are

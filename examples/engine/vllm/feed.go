@@ -51,14 +51,14 @@ func (e *Engine) kvEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Follow returns a function that subscribes to the events of the engine at url, as [Engine.Subscribe] does in the same process.
-// It connects again whenever the connection breaks; until then the cache counts as empty. fn is called from one goroutine; the
-// returned cancel function waits for it to end. nil log means silent.
-func Follow(url string, log *slog.Logger) func(fn func(kvevent.Batch)) (cancel func()) {
+// Follow returns a function that subscribes to the events of the engine at url, as [Engine.Events] does in the same process.
+// It connects again whenever the connection breaks; until then the cache counts as empty and trust hears that nothing is known.
+// fn and trust are called from one goroutine; the returned cancel function waits for it to end. nil log means silent.
+func Follow(url string, log *slog.Logger) func(fn func(kvevent.Batch), trust func(t kvevent.Trust, why string)) (cancel func()) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return func(fn func(kvevent.Batch)) (cancel func()) {
+	return func(fn func(kvevent.Batch), trust func(kvevent.Trust, string)) (cancel func()) {
 		ctx, stop := context.WithCancel(context.Background())
 		done := make(chan struct{})
 		go func() {
@@ -66,8 +66,10 @@ func Follow(url string, log *slog.Logger) func(fn func(kvevent.Batch)) (cancel f
 			client := &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
 			defer client.CloseIdleConnections()
 			pause := minPause
+			trust(kvevent.Unknown, "not connected to the engine's events yet")
 			for ctx.Err() == nil {
-				heard, err := follow(ctx, client, url, fn)
+				heard, err := follow(ctx, client, url, fn, trust)
+				trust(kvevent.Unknown, "the connection to the engine's events is lost")
 				if heard {
 					fn(kvevent.Batch{Events: []kvevent.Event{{Kind: kvevent.Cleared}}})
 					pause = minPause
@@ -93,7 +95,7 @@ const (
 )
 
 // follow reads one connection to its end and reports whether any batch came.
-func follow(ctx context.Context, client *http.Client, url string, fn func(kvevent.Batch)) (heard bool, err error) {
+func follow(ctx context.Context, client *http.Client, url string, fn func(kvevent.Batch), trust func(kvevent.Trust, string)) (heard bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/kv_events", nil)
 	if err != nil {
 		return false, err
@@ -112,7 +114,10 @@ func follow(ctx context.Context, client *http.Client, url string, fn func(kveven
 		if err := dec.Decode(&b); err != nil {
 			return heard, err
 		}
-		heard = true
 		fn(b)
+		if !heard { // the first batch says what the cache holds
+			heard = true
+			trust(kvevent.Exact, "")
+		}
 	}
 }

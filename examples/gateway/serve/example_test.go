@@ -27,7 +27,7 @@ func Example() {
 
 	gateway, err := serve.New(&serve.Options{
 		Model: "m", Tokenizer: tok, ToolParser: "hermes",
-		Engines:    []serve.Engine{{Name: "a", URL: upstream.URL, Events: engine.Subscribe}},
+		Engines:    []serve.Engine{{Name: "a", URL: upstream.URL, Events: engine.Events}},
 		OnToolCall: func(_ context.Context, c serve.ToolCall) { fmt.Println("run", c.Name, c.Arguments) },
 	})
 	if err != nil {

@@ -69,7 +69,8 @@ func newFleet(o *Options) (*fleet, error) {
 		f.engines[id] = &engine{id: id, name: name, url: url, apiKey: e.APIKey, client: &http.Client{Transport: transport}}
 		if e.Events != nil {
 			x := f.router.Index()
-			f.cancels = append(f.cancels, e.Events(func(b kvevent.Batch) { x.ApplyBatch(id, &b) }))
+			f.cancels = append(f.cancels, e.Events(func(b kvevent.Batch) { x.ApplyBatch(id, &b) },
+				func(t kvevent.Trust, why string) { x.SetTrust(id, t, why) }))
 		}
 	}
 	return f, nil

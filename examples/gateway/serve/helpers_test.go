@@ -64,7 +64,7 @@ func start(t testing.TB, n int, script vllm.Script, change func(*serve.Options))
 		s := httptest.NewServer(e)
 		t.Cleanup(func() { e.Close(); s.Close() })
 		r.engines, r.servers = append(r.engines, e), append(r.servers, s)
-		opt.Engines = append(opt.Engines, serve.Engine{Name: fmt.Sprint("e", i), URL: s.URL, Events: e.Subscribe})
+		opt.Engines = append(opt.Engines, serve.Engine{Name: fmt.Sprint("e", i), URL: s.URL, Events: e.Events})
 	}
 	if change != nil {
 		change(&opt)

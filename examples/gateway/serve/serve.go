@@ -58,9 +58,9 @@ type Engine struct {
 	APIKey string // sent as a bearer token; "" means none
 	// PrefillPerSecond is how many prompt tokens the engine computes in a second, for the router; 0 means 70,000.
 	PrefillPerSecond float64
-	// Events subscribes to what the engine's cache holds and returns how to stop; see the embedded engine. Without it the
-	// router predicts what the cache holds from what was sent to the engine.
-	Events func(func(kvevent.Batch)) (cancel func())
+	// Events subscribes to what the engine's cache holds and to how far that can be believed, and returns how to stop; see the
+	// embedded engine. Without it the router predicts what the cache holds from what was sent to the engine.
+	Events func(fn func(kvevent.Batch), trust func(t kvevent.Trust, why string)) (cancel func())
 }
 
 // ToolCall is a complete tool call of the model.

@@ -315,7 +315,7 @@ func TestClientLeaves(t *testing.T) {
 				}, OnFinish: func(r vllm.Report) { ended <- r }})
 			s := httptest.NewServer(e)
 			defer func() { e.Close(); s.Close() }()
-			r := start(t, 0, nil, func(o *serve.Options) { o.Engines = []serve.Engine{{URL: s.URL, Events: e.Subscribe}} })
+			r := start(t, 0, nil, func(o *serve.Options) { o.Engines = []serve.Engine{{URL: s.URL, Events: e.Events}} })
 			for _, stream := range []bool{true, false} {
 				ctx, cancel := context.WithCancel(t.Context())
 				b, err := json.Marshal(a.body("go", stream))
