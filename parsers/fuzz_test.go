@@ -70,11 +70,11 @@ func check(t testing.TB, family string, text string, seed uint64) {
 	}
 	whole := parse(t, family, opt, text)
 	checkPromises(t, text, whole)
-	want := assembled(whole)
+	want := everything(whole)
 	for _, chunks := range [][]string{bytewise(text), cuts(r, text), cuts(r, text)} {
 		evs := parse(t, family, opt, chunks...)
 		checkPromises(t, text, evs)
-		if d := cmp.Diff(want, assembled(evs)); d != "" {
+		if d := cmp.Diff(want, everything(evs)); d != "" {
 			t.Fatalf("%s, %q, %+v, cut %q (-whole +cut):\n%s", family, text, opt, chunks, d)
 		}
 	}

@@ -32,10 +32,10 @@ func TestGoldens(t *testing.T) {
 // checkInvariant compares every way of cutting with the whole text.
 func checkInvariant(t testing.TB, family string, opt parsers.Options, in string) {
 	t.Helper()
-	want := assembled(parse(t, family, opt, in))
+	want := everything(parse(t, family, opt, in))
 	same := func(how string, chunks ...string) {
 		t.Helper()
-		if d := cmp.Diff(want, assembled(parse(t, family, opt, chunks...))); d != "" {
+		if d := cmp.Diff(want, everything(parse(t, family, opt, chunks...))); d != "" {
 			t.Fatalf("%s, %q: %s changes the result (-whole +cut):\n%s", family, in, how, d)
 		}
 	}

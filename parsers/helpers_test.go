@@ -94,6 +94,21 @@ func assembled(evs []event.Event) string {
 	return b.String()
 }
 
+// everything is assembled with the arguments of aborted calls too.
+func everything(evs []event.Event) string {
+	var c event.Collector
+	c.Add(evs...)
+	s := assembled(evs)
+	for _, a := range c.Answers {
+		for _, b := range a.Blocks {
+			if b.Kind == event.ToolAbort {
+				s += fmt.Sprintf("before call %d was aborted: %q\n", b.Call, b.Data)
+			}
+		}
+	}
+	return s
+}
+
 // cuts returns text cut at random places.
 func cuts(r *rand.Rand, text string) []string {
 	var out []string

@@ -158,14 +158,6 @@ func (p *Parser) jsonMember() bool {
 	j := &p.json
 	n, st := p.lex.Scan(p.win[p.pos:])
 	p.pos += n
-	if st == jsontext.Bad || st == jsontext.Deep {
-		why := event.BadArguments
-		if st == jsontext.Deep {
-			why = event.LimitExceeded
-		}
-		p.broken(why)
-		return false
-	}
 	switch {
 	case j.field == otherField:
 		p.start = p.pos
@@ -179,7 +171,14 @@ func (p *Parser) jsonMember() bool {
 		p.fail(event.LimitExceeded, p.pos)
 		j.field, p.start = otherField, p.pos
 	}
-	if st == jsontext.Open {
+	switch st {
+	case jsontext.Open:
+		return false
+	case jsontext.Bad:
+		p.broken(event.BadArguments)
+		return false
+	case jsontext.Deep:
+		p.broken(event.LimitExceeded)
 		return false
 	}
 	raw := p.win[p.start:p.pos]

@@ -24,7 +24,7 @@ import (
 //	jsoncall.go params.go   argument codecs of grammar.Body
 //	guided.go               output constrained to JSON by the engine
 //
-// Only state functions change the state; only window.go moves start.
+// Only state functions change the state. start only moves forward: what it passes is accounted for.
 //
 // A Parser serves one stream at a time and is not safe for concurrent use. It keeps its memory over Reset.
 type Parser struct {

@@ -321,15 +321,6 @@ func TestLimitsWhateverTheCuts(t *testing.T) {
 		require.Equal(t, c.want, assembled(whole), "%s %q", c.family, c.in)
 		checkInvariant(t, c.family, c.opt, c.in)
 		checkPromises(t, c.in, whole)
-		args := func(evs []event.Event) (s string) {
-			for _, e := range evs {
-				if e.Kind == event.ToolArgs {
-					s += string(e.Data)
-				}
-			}
-			return s
-		}
-		require.Equal(t, args(whole), args(parse(t, c.family, c.opt, bytewise(c.in)...)))
 	}
 }
 
