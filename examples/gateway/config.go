@@ -35,7 +35,9 @@ type config struct {
 	BlockSize       int            `yaml:"block_size"`    // tokens per cache block of the engines; 0 is 16
 	StripPreamble   bool           `yaml:"strip_preamble"`
 	ToolDispatch    bool           `yaml:"tool_dispatch"`
-	KeepAlive       float64        `yaml:"keep_alive"` // seconds; 0 is 10
+	// CallsInReasoning also sends calls that the model wrote inside its reasoning.
+	CallsInReasoning bool    `yaml:"calls_in_reasoning"`
+	KeepAlive        float64 `yaml:"keep_alive"` // seconds; 0 is 10
 }
 
 type engineConfig struct {
@@ -77,6 +79,7 @@ func parse(args []string) (*config, error) {
 	for _, name := range []string{"tool-dispatch", "enable-streaming-tool-dispatch"} {
 		fs.BoolVar(&c.ToolDispatch, name, false, "offer tool_call_dispatch events to chat clients that ask for them")
 	}
+	fs.BoolVar(&c.CallsInReasoning, "calls-in-reasoning", false, "also send calls that the model wrote inside its reasoning")
 	fs.Bool("enable-anthropic-api", true, "accepted for Dynamo's sake: the messages API is always on")
 	if err := fs.Parse(args); err != nil {
 		return nil, err

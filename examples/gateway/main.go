@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string, log *slog.Logger, ready func(addr s
 		Model: c.Model, Aliases: c.Aliases, Tokenizer: tok,
 		ToolParser: c.ToolCallParser, ReasoningParser: c.ReasoningParser,
 		MaxModelLen: c.MaxModelLen, BlockSize: c.BlockSize,
-		StripPreamble: c.StripPreamble, ToolDispatch: c.ToolDispatch,
+		StripPreamble: c.StripPreamble, ToolDispatch: c.ToolDispatch, CallsInReasoning: c.CallsInReasoning,
 		KeepAlive: time.Duration(c.KeepAlive * float64(time.Second)), Logger: log,
 	}
 	for i, e := range c.Engines {

@@ -55,13 +55,15 @@ func (c *call) chatOptions() chat.StreamOptions {
 	return chat.StreamOptions{
 		ID: c.api.prefix + c.unique, Model: c.req.Model(), Created: c.begun.Unix(),
 		IncludeUsage: c.req.StreamUsage(), ToolDispatch: c.dispatch, Custom: c.custom,
+		DispatchInReasoning: c.g.opt.CallsInReasoning,
 	}
 }
 
 func (c *call) responsesOptions() responses.StreamOptions {
 	return responses.StreamOptions{
 		ID: c.api.prefix + c.unique, Model: c.req.Model(), Created: c.begun.Unix(), CompletedAt: time.Now().Unix(), Echo: c.req.Body(), Custom: c.custom,
-		Seal: !responses.Of(c.req).Store(), // who keeps nothing here must get something to send back
+		DispatchInReasoning: c.g.opt.CallsInReasoning,
+		Seal:                !responses.Of(c.req).Store(), // who keeps nothing here must get something to send back
 		Namespace: func(tool string) (namespace, name string) {
 			if t, ok := c.req.Tool(tool); ok {
 				return t.Namespace, t.Name
@@ -78,5 +80,5 @@ func (c *call) custom(name string) bool {
 }
 
 func (c *call) messagesOptions() messages.StreamOptions {
-	return messages.StreamOptions{ID: c.api.prefix + c.unique, Model: c.req.Model()}
+	return messages.StreamOptions{ID: c.api.prefix + c.unique, Model: c.req.Model(), DispatchInReasoning: c.g.opt.CallsInReasoning}
 }

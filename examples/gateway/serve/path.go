@@ -357,11 +357,11 @@ func (c *call) deliver(ctx context.Context, send func(...event.Event) error) err
 	}
 	for i := range c.events {
 		ev := &c.events[i]
-		if ev.Kind != event.ToolEnd || !ev.Flags.Has(event.Complete) || ev.Flags.Has(event.InReasoning) {
+		if ev.Kind != event.ToolEnd || !ev.Flags.Has(event.Complete) || ev.Flags.Has(event.InReasoning) && !c.g.opt.CallsInReasoning {
 			continue
 		}
-		for _, b := range c.whole.Answers[0].Calls() {
-			if b.Call == ev.Call {
+		for _, b := range c.whole.Answers[0].Blocks {
+			if b.Kind == event.ToolStart && b.Call == ev.Call {
 				c.g.opt.OnToolCall(ctx, ToolCall{RequestID: c.id, ID: b.ID, Name: b.Name, Arguments: string(b.Data)})
 			}
 		}

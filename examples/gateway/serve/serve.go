@@ -40,6 +40,9 @@ type Options struct {
 	StripPreamble bool // drop the billing header that harnesses put before the system text
 	// ToolDispatch offers tool_call_dispatch events in chat streams to clients that ask for them by header.
 	ToolDispatch bool
+	// CallsInReasoning sends calls that the model wrote inside its reasoning like any other. Some models leave out the end
+	// of their reasoning before a call; others draft calls there that they do not mean, so by default such calls are not sent.
+	CallsInReasoning bool
 	// OnToolCall is told of every complete call that may be run, the moment its last argument byte has been read, whether
 	// the client streams or not. It is called from the request's goroutine, between two pieces of output: return soon.
 	OnToolCall func(ctx context.Context, c ToolCall)

@@ -522,6 +522,28 @@ func TestFamilyPerRequest(t *testing.T) {
 	}
 }
 
+// TestCallsInReasoning sees a call of a model that left out the end of its reasoning sent when that was asked for, and only then.
+func TestCallsInReasoning(t *testing.T) {
+	for _, sent := range []bool{false, true} {
+		told := 0
+		r := start(t, 1, say("<think>\nI look.\n<tool_call>\n{\"name\": \"read\", \"arguments\": {\"path\": \"a.go\"}}\n</tool_call>"), func(o *serve.Options) {
+			o.CallsInReasoning = sent
+			o.OnToolCall = func(context.Context, serve.ToolCall) { told++ }
+		})
+		for i, a := range apiCases {
+			_, _, body := send(t, r.url+a.path, a.body("go", true))
+			came := a.gather(t, body)
+			if sent {
+				require.Equal(t, []string{`read({"path": "a.go"})`}, came.Calls, a.name)
+				require.Equal(t, i+1, told)
+			} else {
+				require.Empty(t, came.Calls, a.name)
+				require.Zero(t, told)
+			}
+		}
+	}
+}
+
 // TestCustomTool sees a tool that takes free text, which the model knows as a function of one string, called in the form the
 // client declared it in.
 func TestCustomTool(t *testing.T) {
