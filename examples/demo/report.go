@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -107,9 +108,9 @@ func (p *printer) reason(d *router.Decision) string {
 	var first, rest string
 	for _, s := range d.Scores {
 		if s.Worker == d.Worker {
-			first = p.paint(cyan, s.Key.String()) + p.paint(dim, fmt.Sprintf(" %.0f ms (%s)", s.Cost, s.Terms))
+			first = p.paint(cyan, s.Key.String()) + p.paint(dim, fmt.Sprintf(" %.0f ms (%s)", whole(s.Cost), s.Terms))
 		} else {
-			rest += p.paint(dim, fmt.Sprintf(", %s %.0f ms", s.Key, s.Cost))
+			rest += p.paint(dim, fmt.Sprintf(", %s %.0f ms", s.Key, whole(s.Cost)))
 		}
 	}
 	return first + rest
@@ -165,3 +166,6 @@ func clip(text string, n int) string {
 	}
 	return text
 }
+
+// whole rounds x, without the minus before nothing.
+func whole(x float64) float64 { return math.Round(x) + 0 }
