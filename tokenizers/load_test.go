@@ -102,7 +102,7 @@ func TestRefused(t *testing.T) {
 			m["post_processor"] = object{"type": "BertProcessing", "sep": []any{"a"}, "cls": []any{"b", 2}}
 		}, "post_processor: cls and sep must be a token and its id", ErrFormat},
 		{"frame beyond the vocabulary", func(m object) {
-			m["post_processor"] = object{"type": "BertProcessing", "sep": []any{"a", 1}, "cls": []any{"b", 4000000000}}
+			m["post_processor"] = object{"type": "BertProcessing", "sep": []any{"a", 1}, "cls": []any{"b", int64(4000000000)}}
 		}, "post_processor: adds the id 4000000000, which no token has", ErrFormat},
 		{"undeclared frame", func(m object) {
 			m["post_processor"] = object{"type": "TemplateProcessing", "single": []any{object{"SpecialToken": object{"id": "a", "type_id": 0}}}, "pair": []any{}, "special_tokens": object{}}
