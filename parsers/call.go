@@ -45,15 +45,11 @@ func (p *Parser) startCall(to int) {
 		return
 	}
 	known := false
-	for i := range p.opt.Tools {
-		t := &p.opt.Tools[i]
-		if t.Name == string(c.name) {
-			if t.compiled == nil {
-				t.compiled = args.Compile(t.Schema)
-			}
-			c.schema, known = t.compiled, true
-			break
+	if t := p.toolNamed(c.name); t != nil {
+		if t.compiled == nil {
+			t.compiled = args.Compile(t.Schema)
 		}
+		c.schema, known = t.compiled, true
 	}
 	switch {
 	case p.opt.NoCalls, p.opt.SingleCall && p.complete > 0 && !c.flags.Has(event.InReasoning):
@@ -163,4 +159,14 @@ func (p *Parser) made(data []byte) []byte {
 	n := len(p.out)
 	p.out = append(p.out, data...)
 	return p.out[n:len(p.out):len(p.out)]
+}
+
+// toolNamed returns the declared tool called name, or nil.
+func (p *Parser) toolNamed(name []byte) *Tool {
+	for i := range p.opt.Tools {
+		if t := &p.opt.Tools[i]; t.Name == string(name) {
+			return t
+		}
+	}
+	return nil
 }

@@ -205,7 +205,7 @@ func (p *Parser) route() {
 		}
 		p.lex.Reset()
 		p.state = stArgs
-		if !declared && !(len(h.ctype) > 0 && string(h.ctype) == "json") {
+		if !declared && p.toolNamed(name) == nil && string(h.ctype) != "json" { // a tool of the model's own
 			p.call.flags |= event.Custom
 		}
 		p.startCall(p.start)
