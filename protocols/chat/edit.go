@@ -83,10 +83,10 @@ func (d reqDialect) patches(v jsonscan.Value, old, b *block.Block) (list []wire.
 		case f == wire.FCallID && b.Kind == block.ToolResult:
 			put("tool_call_id", wire.Str(b.CallID))
 		case f == wire.FContent && b.Kind == block.ToolResult:
-			w := reqWriter{strict: true}
+			w := reqWriter{Lossy: wire.Lossy{Strict: true}}
 			raw := w.content(nil, b.Content)
-			if w.err != nil {
-				return nil, false, w.err
+			if w.Err != nil {
+				return nil, false, w.Err
 			}
 			put("content", raw)
 		case f == wire.FIsError:
@@ -100,7 +100,7 @@ func (d reqDialect) patches(v jsonscan.Value, old, b *block.Block) (list []wire.
 
 // one writes an element: a content part, a call, or a message with a tool result.
 func (reqDialect) one(b *block.Block) ([]byte, error) {
-	w := reqWriter{strict: true}
+	w := reqWriter{Lossy: wire.Lossy{Strict: true}}
 	var raw []byte
 	switch b.Kind {
 	case block.ToolCall:
@@ -110,7 +110,7 @@ func (reqDialect) one(b *block.Block) ([]byte, error) {
 	default:
 		raw = w.part(nil, b)
 	}
-	return raw, w.err
+	return raw, w.Err
 }
 
 // Insert adds parts, calls or reasoning to a message, or parts to a tool result.
@@ -219,10 +219,10 @@ func (reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t *b
 	if at < len(turns) {
 		before = block.ValueOf(turns[at].At)
 	}
-	w := reqWriter{strict: true}
+	w := reqWriter{Lossy: wire.Lossy{Strict: true}}
 	raw := w.turn(nil, t)
-	if w.err != nil {
-		return w.err
+	if w.Err != nil {
+		return w.Err
 	}
 	if len(raw) == 0 {
 		return wire.Unsupported("a turn without blocks")

@@ -42,7 +42,7 @@ func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
 	}
 	o.Key("messages")
 	o.Buf = append(o.Buf, '[')
-	w := reqWriter{lose: lose}
+	w := reqWriter{Lossy: wire.Lossy{Lose: lose}}
 	n := 0
 	for i := range v.Turns {
 		if raw := w.turn(nil, &v.Turns[i]); len(raw) > 0 {
@@ -225,21 +225,9 @@ func reqFormat(raw []byte) []byte {
 	return o.Close()
 }
 
-// reqWriter writes messages. In strict mode the first thing that cannot be said is in err, else it is lost.
+// reqWriter writes messages.
 type reqWriter struct {
-	strict bool
-	lose   block.Lose
-	err    error
-}
-
-func (w *reqWriter) cannot(b *block.Block, why string) {
-	if w.lose != nil {
-		w.lose(b.At.Path(), why)
-		return
-	}
-	if w.err == nil {
-		w.err = wire.Unsupported(why)
-	}
+	wire.Lossy
 }
 
 // turn writes the messages of a turn, with commas between them; nothing for a turn that has none.
@@ -248,7 +236,7 @@ func (w *reqWriter) turn(dst []byte, t *block.Turn) []byte {
 	var rest []block.Block
 	switch t.Role {
 	case block.RoleUnknown:
-		w.cannot(&block.Block{At: t.At}, "a turn of an unknown role")
+		w.Cannot(&block.Block{At: t.At}, "a turn of an unknown role")
 		return dst
 	case block.RoleAssistant:
 		return w.assistant(dst, t)
@@ -260,7 +248,7 @@ func (w *reqWriter) turn(dst []byte, t *block.Turn) []byte {
 			continue
 		}
 		if len(rest) > 0 {
-			w.cannot(b, "the order of text in front of a tool result")
+			w.Cannot(b, "the order of text in front of a tool result")
 		}
 		if len(dst) > from {
 			dst = append(dst, ',')
@@ -287,7 +275,7 @@ func (w *reqWriter) turn(dst []byte, t *block.Turn) []byte {
 
 func (w *reqWriter) result(dst []byte, b *block.Block) []byte {
 	if b.IsError {
-		w.soft(b, "the mark of a failed tool")
+		w.Soft(b, "the mark of a failed tool")
 	}
 	o := wire.Open(dst)
 	o.Str("role", "tool")
@@ -295,13 +283,6 @@ func (w *reqWriter) result(dst []byte, b *block.Block) []byte {
 	o.Key("content")
 	o.Buf = w.content(o.Buf, b.Content)
 	return o.Close()
-}
-
-// soft is a loss, but no reason to refuse an edit.
-func (w *reqWriter) soft(b *block.Block, why string) {
-	if w.lose != nil {
-		w.lose(b.At.Path(), why)
-	}
 }
 
 // assistant writes one message: reasoning, content, refusal, calls.
@@ -315,15 +296,15 @@ func (w *reqWriter) assistant(dst []byte, t *block.Turn) []byte {
 		switch b.Kind {
 		case block.Reasoning:
 			if len(content) > 0 || len(calls) > 0 {
-				w.cannot(b, "the order of reasoning behind text or calls")
+				w.Cannot(b, "the order of reasoning behind text or calls")
 			}
 			if b.Signature != "" || b.Encrypted != "" {
-				w.soft(b, "the signature or encrypted form of reasoning")
+				w.Soft(b, "the signature or encrypted form of reasoning")
 			}
 			reasoning = append(reasoning, b.Text)
 		case block.ToolCall:
 			if b.Server {
-				w.cannot(b, "a call of a tool that another API runs")
+				w.Cannot(b, "a call of a tool that another API runs")
 				continue
 			}
 			calls = append(calls, w.call(nil, b))
@@ -331,7 +312,7 @@ func (w *reqWriter) assistant(dst []byte, t *block.Turn) []byte {
 			refusal = joinNonEmpty("\n", refusal, b.Text)
 		default:
 			if len(calls) > 0 {
-				w.cannot(b, "the order of text behind calls")
+				w.Cannot(b, "the order of text behind calls")
 			}
 			content = append(content, *b)
 		}
@@ -357,7 +338,7 @@ func (w *reqWriter) assistant(dst []byte, t *block.Turn) []byte {
 
 func (w *reqWriter) call(dst []byte, b *block.Block) []byte {
 	if b.Namespace != "" {
-		w.soft(b, "the namespace of a call")
+		w.Soft(b, "the namespace of a call")
 	}
 	in, o := wire.Open(nil), wire.Open(dst)
 	in.Str("name", b.Name)
@@ -398,7 +379,7 @@ func (w *reqWriter) part(dst []byte, b *block.Block) []byte {
 			u = wire.URLOf(b.Media)
 		}
 		if u == "" {
-			w.cannot(b, "an image or film by file id")
+			w.Cannot(b, "an image or film by file id")
 			return dst
 		}
 		key := "image_url"
@@ -412,7 +393,7 @@ func (w *reqWriter) part(dst []byte, b *block.Block) []byte {
 		o.Raw(key, in.Close())
 	case block.Audio:
 		if b.Media == nil || b.Media.Data == "" {
-			w.cannot(b, "audio that is not inline")
+			w.Cannot(b, "audio that is not inline")
 			return dst
 		}
 		in := wire.Open(nil)
@@ -424,18 +405,18 @@ func (w *reqWriter) part(dst []byte, b *block.Block) []byte {
 		return w.file(dst, b)
 	case block.Compaction, block.Citation:
 		text := joinNonEmpty("\n", b.Name, b.Text, block.JoinText(b.Content, "\n"))
-		w.cannot(b, "a "+b.Kind.String()+" became text")
+		w.Cannot(b, "a "+b.Kind.String()+" became text")
 		o.Str("type", "text")
 		o.Str("text", text)
 	default:
-		if raw := b.Raw(); w.strict && len(raw) > 0 { // the part of another Chat request, as it was
+		if raw := b.Raw(); w.Strict && len(raw) > 0 { // the part of another Chat request, as it was
 			return append(dst, raw...)
 		}
-		w.cannot(b, "a block of another API: "+cmpOr(b.Type, b.Kind.String()))
+		w.Cannot(b, "a block of another API: "+cmpOr(b.Type, b.Kind.String()))
 		return dst
 	}
 	if b.Cache != nil {
-		w.soft(b, "a cache breakpoint")
+		w.Soft(b, "a cache breakpoint")
 	}
 	return o.Close()
 }
@@ -454,7 +435,7 @@ func (w *reqWriter) file(dst []byte, b *block.Block) []byte {
 	}
 	switch {
 	case text != "":
-		w.soft(b, "a document became text")
+		w.Soft(b, "a document became text")
 		o.Str("type", "text")
 		o.Str("text", joinNonEmpty("\n", m.Name, text))
 	case m.Data != "" || m.FileID != "":
@@ -467,7 +448,7 @@ func (w *reqWriter) file(dst []byte, b *block.Block) []byte {
 		o.Str("type", "file")
 		o.Raw("file", in.Close())
 	default:
-		w.cannot(b, "a file by address")
+		w.Cannot(b, "a file by address")
 		return dst
 	}
 	return o.Close()

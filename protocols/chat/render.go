@@ -393,7 +393,7 @@ func (w *renderer) content(dst []byte, list []block.Block) []byte {
 	}
 	dst = append(dst, '[')
 	n := 0
-	p := reqWriter{lose: func(path, why string) { w.losses = append(w.losses, block.Loss{Path: path, Why: why}) }}
+	p := reqWriter{Lossy: wire.Lossy{Lose: func(path, why string) { w.losses = append(w.losses, block.Loss{Path: path, Why: why}) }}}
 	for i := range list {
 		if raw := p.part(nil, &list[i]); len(raw) > 0 {
 			if n++; n > 1 {

@@ -75,8 +75,8 @@ func (d reqDialect) patches(old, b *block.Block) (list []wire.Patch, ok bool, er
 		case f == wire.FContent && b.Kind == block.ToolResult:
 			w := reqWriter{}
 			put("content", w.content(nil, b.Content))
-			if w.err != nil {
-				return nil, false, w.err
+			if w.Err != nil {
+				return nil, false, w.Err
 			}
 		default:
 			return nil, false, nil
@@ -87,10 +87,10 @@ func (d reqDialect) patches(old, b *block.Block) (list []wire.Patch, ok bool, er
 
 // one writes a block that the API must be able to express.
 func (d reqDialect) one(b *block.Block) ([]byte, error) {
-	w := reqWriter{strict: true}
+	w := reqWriter{Lossy: wire.Lossy{Strict: true}}
 	raw := w.block(nil, b)
-	if w.err != nil {
-		return nil, w.err
+	if w.Err != nil {
+		return nil, w.Err
 	}
 	return raw, nil
 }
@@ -157,20 +157,20 @@ func (d reqDialect) Delete(e *jsonscan.Edits, t *block.Turn, holder *block.Block
 func (d reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t *block.Turn) error {
 	root := e.Doc().Root()
 	hasSystem := len(turns) > 0 && block.ValueOf(turns[0].At).KeyIs("system")
-	w := reqWriter{strict: true}
+	w := reqWriter{Lossy: wire.Lossy{Strict: true}}
 	if (t.Role == block.RoleSystem || t.Role == block.RoleDeveloper) && at == 0 {
 		if hasSystem {
 			return d.Insert(e, &turns[0], nil, 0, t.Blocks)
 		}
 		e.SetMember(root, "system", w.content(nil, t.Blocks))
-		return w.err
+		return w.Err
 	}
 	if at == 0 && hasSystem {
 		return wire.Unsupported("only system text can stand in front of the system text")
 	}
 	raw := w.message(nil, t)
-	if w.err != nil {
-		return w.err
+	if w.Err != nil {
+		return w.Err
 	}
 	var before jsonscan.Value
 	if at < len(turns) {

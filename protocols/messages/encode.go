@@ -49,7 +49,7 @@ func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
 		}
 		o.Buf = append(o.Buf, ']')
 	}
-	w := reqWriter{lose: lose}
+	w := reqWriter{Lossy: wire.Lossy{Lose: lose}}
 	turns := v.Turns
 	var system []block.Block
 	for len(turns) > 0 && (turns[0].Role == block.RoleSystem || turns[0].Role == block.RoleDeveloper) {
@@ -224,21 +224,9 @@ func reqCache(dst []byte, c *block.Cache) []byte {
 	return o.Close()
 }
 
-// reqWriter writes messages and blocks. In strict mode the first thing that cannot be said is in err, else it is lost.
+// reqWriter writes messages and blocks.
 type reqWriter struct {
-	strict bool
-	lose   block.Lose
-	err    error
-}
-
-func (w *reqWriter) cannot(b *block.Block, why string) {
-	if w.lose != nil {
-		w.lose(b.At.Path(), why)
-		return
-	}
-	if w.err == nil {
-		w.err = wire.Unsupported(why)
-	}
+	wire.Lossy
 }
 
 func (w *reqWriter) message(dst []byte, t *block.Turn) []byte {
@@ -268,7 +256,7 @@ func (w *reqWriter) block(dst []byte, b *block.Block) []byte {
 		o.Str("type", "text")
 		o.Str("text", b.Text)
 	case block.Refusal:
-		w.cannot(b, "a refusal became text")
+		w.Cannot(b, "a refusal became text")
 		o.Str("type", "text")
 		o.Str("text", b.Text)
 	case block.Reasoning:
@@ -278,7 +266,7 @@ func (w *reqWriter) block(dst []byte, b *block.Block) []byte {
 			o.Str("data", b.Encrypted)
 		default:
 			if b.Encrypted != "" {
-				w.cannot(b, "the encrypted form of reasoning")
+				w.Cannot(b, "the encrypted form of reasoning")
 			}
 			if b.Text == "" && b.Signature == "" && b.Encrypted != "" {
 				return dst
@@ -301,7 +289,7 @@ func (w *reqWriter) block(dst []byte, b *block.Block) []byte {
 		case strings.TrimSpace(b.Args) == "":
 			o.Raw("input", []byte("{}"))
 		default:
-			w.cannot(b, "arguments that are no JSON object became empty")
+			w.Cannot(b, "arguments that are no JSON object became empty")
 			o.Raw("input", []byte("{}"))
 		}
 	case block.ToolResult:
@@ -317,7 +305,7 @@ func (w *reqWriter) block(dst []byte, b *block.Block) []byte {
 		o.Str("tool_name", b.Name)
 	case block.Image, block.Document, block.File, block.Audio, block.Video:
 		if !w.media(&o, b) {
-			w.cannot(b, "media that the Messages API cannot carry: "+b.Kind.String())
+			w.Cannot(b, "media that the Messages API cannot carry: "+b.Kind.String())
 			return dst
 		}
 	case block.Citation:
@@ -330,16 +318,16 @@ func (w *reqWriter) block(dst []byte, b *block.Block) []byte {
 		o.Buf = w.content(o.Buf, b.Content)
 	case block.Compaction:
 		if b.Text == "" {
-			w.cannot(b, "compacted history that only its origin can read")
+			w.Cannot(b, "compacted history that only its origin can read")
 			return dst
 		}
 		o.Str("type", "compaction")
 		o.Str("content", b.Text)
 	default:
-		if raw := b.Raw(); w.strict && len(raw) > 0 { // the block of another Messages request, as it was
+		if raw := b.Raw(); w.Strict && len(raw) > 0 { // the block of another Messages request, as it was
 			return append(dst, raw...)
 		}
-		w.cannot(b, "a block of another API: "+b.Type)
+		w.Cannot(b, "a block of another API: "+b.Type)
 		return dst
 	}
 	if b.Cache != nil {

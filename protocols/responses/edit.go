@@ -97,10 +97,10 @@ func (reqDialect) patch(e *jsonscan.Edits, v jsonscan.Value, old, b *block.Block
 		case f == wire.FArgs && b.Kind == block.ToolCall:
 			put(args, wire.Str(b.Args))
 		case f == wire.FContent && b.Kind == block.ToolResult:
-			w := reqWriter{strict: true}
+			w := reqWriter{Lossy: wire.Lossy{Strict: true}}
 			raw := w.output(nil, b.Content)
-			if w.err != nil {
-				return false, w.err
+			if w.Err != nil {
+				return false, w.Err
 			}
 			put("output", raw)
 		case f == wire.FIsError:
@@ -120,14 +120,14 @@ func (reqDialect) patch(e *jsonscan.Edits, v jsonscan.Value, old, b *block.Block
 
 // one writes a part for a message of the role, or an item.
 func (reqDialect) one(b *block.Block, role block.Role) ([]byte, error) {
-	w := reqWriter{strict: true}
+	w := reqWriter{Lossy: wire.Lossy{Strict: true}}
 	var raw []byte
 	if isItem(b) {
 		raw = w.item(nil, b)
 	} else {
 		raw = w.part(nil, b, role)
 	}
-	return raw, w.err
+	return raw, w.Err
 }
 
 func userItem(content []byte) []byte {
@@ -246,10 +246,10 @@ func (d reqDialect) insertItems(e *jsonscan.Edits, t *block.Turn, at int, list [
 				return err
 			}
 		default:
-			w := reqWriter{strict: true}
+			w := reqWriter{Lossy: wire.Lossy{Strict: true}}
 			e.Insert(items, before, w.message(nil, t.Role, "", list[i:i+1]))
-			if w.err != nil {
-				return w.err
+			if w.Err != nil {
+				return w.Err
 			}
 		}
 	}
@@ -296,10 +296,10 @@ func (reqDialect) Delete(e *jsonscan.Edits, t *block.Turn, holder *block.Block, 
 
 // InsertTurn adds the items of a turn in front of turn number at.
 func (d reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t *block.Turn) error {
-	w := reqWriter{strict: true}
+	w := reqWriter{Lossy: wire.Lossy{Strict: true}}
 	raws := w.turn(t)
-	if w.err != nil {
-		return w.err
+	if w.Err != nil {
+		return w.Err
 	}
 	if len(raws) == 0 {
 		return wire.Unsupported("a turn without blocks")

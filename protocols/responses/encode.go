@@ -34,7 +34,7 @@ func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
 		}
 		o.Raw("tools", wire.Array(tools))
 	}
-	w := reqWriter{lose: lose, custom: map[string]bool{}}
+	w := reqWriter{Lossy: wire.Lossy{Lose: lose}, custom: map[string]bool{}}
 	o.Key("input")
 	o.Buf = append(o.Buf, '[')
 	n := 0
@@ -201,39 +201,20 @@ func reqFormat(raw []byte) []byte {
 	return o.Close()
 }
 
-// reqWriter writes items and parts. In strict mode the first thing that cannot be said is in err, else it is lost.
+// reqWriter writes items and parts.
 type reqWriter struct {
-	strict bool
-	lose   block.Lose
-	err    error
+	wire.Lossy
 	custom map[string]bool // call ids of custom tools
-}
-
-func (w *reqWriter) cannot(b *block.Block, why string) {
-	if w.lose != nil {
-		w.lose(b.At.Path(), why)
-		return
-	}
-	if w.err == nil {
-		w.err = wire.Unsupported(why)
-	}
-}
-
-// soft is a loss, but no reason to refuse an edit.
-func (w *reqWriter) soft(b *block.Block, why string) {
-	if w.lose != nil {
-		w.lose(b.At.Path(), why)
-	}
 }
 
 // turn writes the items of a turn: runs of parts as messages, everything else as items, in order.
 func (w *reqWriter) turn(t *block.Turn) (items [][]byte) {
 	if t.Role == block.RoleUnknown {
-		w.cannot(&block.Block{At: t.At}, "a turn of an unknown role")
+		w.Cannot(&block.Block{At: t.At}, "a turn of an unknown role")
 		return nil
 	}
 	if t.Name != "" {
-		w.soft(&block.Block{At: t.At}, "the name of a participant")
+		w.Soft(&block.Block{At: t.At}, "the name of a participant")
 	}
 	for i := 0; i < len(t.Blocks); {
 		if isItem(&t.Blocks[i]) {
@@ -286,11 +267,11 @@ func (w *reqWriter) item(dst []byte, b *block.Block) []byte {
 	switch b.Kind {
 	case block.Reasoning:
 		if b.Redacted {
-			w.cannot(b, "reasoning that only its origin can read")
+			w.Cannot(b, "reasoning that only its origin can read")
 			return dst
 		}
 		if b.Signature != "" {
-			w.soft(b, "the signature of reasoning")
+			w.Soft(b, "the signature of reasoning")
 		}
 		o.Str("type", "reasoning")
 		o.OptStr("id", b.ID)
@@ -305,7 +286,7 @@ func (w *reqWriter) item(dst []byte, b *block.Block) []byte {
 		o.OptStr("encrypted_content", b.Encrypted)
 	case block.ToolCall:
 		if b.Server {
-			w.cannot(b, "a call of a tool that another API runs")
+			w.Cannot(b, "a call of a tool that another API runs")
 			return dst
 		}
 		kind, args := "function_call", "arguments"
@@ -323,7 +304,7 @@ func (w *reqWriter) item(dst []byte, b *block.Block) []byte {
 		o.Str(args, b.Args)
 	case block.ToolResult:
 		if b.IsError {
-			w.soft(b, "the mark of a failed tool")
+			w.Soft(b, "the mark of a failed tool")
 		}
 		kind := "function_call_output"
 		if b.Custom || w.custom[b.CallID] {
@@ -336,16 +317,16 @@ func (w *reqWriter) item(dst []byte, b *block.Block) []byte {
 		o.Buf = w.output(o.Buf, b.Content)
 	case block.Compaction:
 		if b.Encrypted == "" {
-			w.cannot(b, "compacted history became a message")
+			w.Cannot(b, "compacted history became a message")
 			return w.message(dst, block.RoleAssistant, "", []block.Block{{Kind: block.Text, Text: b.Text}})
 		}
 		o.Str("type", "compaction")
 		o.Str("encrypted_content", b.Encrypted)
 	default:
-		if raw := b.Raw(); w.strict && len(raw) > 0 { // the item of another Responses request, as it was
+		if raw := b.Raw(); w.Strict && len(raw) > 0 { // the item of another Responses request, as it was
 			return append(dst, raw...)
 		}
-		w.cannot(b, "a block of another API: "+b.Type)
+		w.Cannot(b, "a block of another API: "+b.Type)
 		return dst
 	}
 	return o.Close()
@@ -385,7 +366,7 @@ func (w *reqWriter) part(dst []byte, b *block.Block, role block.Role) []byte {
 		case b.Media != nil && wire.URLOf(b.Media) != "":
 			o.Str("image_url", wire.URLOf(b.Media))
 		default:
-			w.cannot(b, "an image without data")
+			w.Cannot(b, "an image without data")
 			return dst
 		}
 		if b.Media.Detail != "" {
@@ -393,7 +374,7 @@ func (w *reqWriter) part(dst []byte, b *block.Block, role block.Role) []byte {
 		}
 	case block.Audio:
 		if b.Media == nil || b.Media.Data == "" {
-			w.cannot(b, "audio that is not inline")
+			w.Cannot(b, "audio that is not inline")
 			return dst
 		}
 		in := wire.Open(nil)
@@ -404,18 +385,18 @@ func (w *reqWriter) part(dst []byte, b *block.Block, role block.Role) []byte {
 	case block.File, block.Document:
 		return w.file(dst, b, role)
 	case block.Citation, block.ToolReference:
-		w.cannot(b, "a "+b.Kind.String()+" became text")
+		w.Cannot(b, "a "+b.Kind.String()+" became text")
 		o.Str("type", textType(role))
 		o.Str("text", strings.Trim(b.Name+"\n"+block.JoinText(b.Content, "\n"), "\n"))
 	default:
-		if raw := b.Raw(); w.strict && len(raw) > 0 { // the part of another Responses request, as it was
+		if raw := b.Raw(); w.Strict && len(raw) > 0 { // the part of another Responses request, as it was
 			return append(dst, raw...)
 		}
-		w.cannot(b, "a block of another API: "+b.Type)
+		w.Cannot(b, "a block of another API: "+b.Type)
 		return dst
 	}
 	if b.Cache != nil {
-		w.soft(b, "a cache breakpoint")
+		w.Soft(b, "a cache breakpoint")
 	}
 	return o.Close()
 }
@@ -434,7 +415,7 @@ func (w *reqWriter) file(dst []byte, b *block.Block, role block.Role) []byte {
 	}
 	switch {
 	case text != "":
-		w.soft(b, "a document became text")
+		w.Soft(b, "a document became text")
 		o.Str("type", textType(role))
 		o.Str("text", strings.Trim(m.Name+"\n"+text, "\n"))
 	case m.Data != "" || m.FileID != "" || m.URL != "":
@@ -447,7 +428,7 @@ func (w *reqWriter) file(dst []byte, b *block.Block, role block.Role) []byte {
 			o.OptStr("file_url", m.URL)
 		}
 	default:
-		w.cannot(b, "a file without data")
+		w.Cannot(b, "a file without data")
 		return dst
 	}
 	return o.Close()

@@ -15,6 +15,29 @@ type Obj struct {
 	comma bool
 }
 
+// Lossy is what a request writer does about things its API cannot say. With Lose they are lost and told; without it the
+// first one that matters is in Err.
+type Lossy struct {
+	Strict bool // blocks of the writer's own API that it does not model are written as they were
+	Lose   block.Lose
+	Err    error
+}
+
+// Cannot says that b, or what why names of it, cannot be said.
+func (l *Lossy) Cannot(b *block.Block, why string) {
+	if l.Lose == nil && l.Err == nil {
+		l.Err = Unsupported(why)
+	}
+	l.Soft(b, why)
+}
+
+// Soft is Cannot for a loss that is no reason to refuse an edit.
+func (l *Lossy) Soft(b *block.Block, why string) {
+	if l.Lose != nil {
+		l.Lose(b.At.Path(), why)
+	}
+}
+
 // AppendList appends the array of what write appends for each block; blocks for which it appends nothing are left out.
 func AppendList(dst []byte, list []block.Block, write func(dst []byte, b *block.Block) []byte) []byte {
 	dst = append(dst, '[')
