@@ -178,16 +178,25 @@ func (p *Parser) elementClose() bool {
 	return true
 }
 
-// elementCall reads inside a call, between its arguments. What is not a tag there is dropped.
-func (p *Parser) elementCall() bool {
-	s := p.c.elements
-	e := p.c.g.Elements
-	if p.openAt < p.start || p.state == stEnd { // no tag is open
-		p.state = stCall
+// inner is what innerTag came to.
+type inner uint8
+
+const (
+	innerMore inner = iota // more is needed
+	innerNone              // something that is no tag was dropped
+	innerTurn              // the end of the turn, around mark and pos
+	innerRead              // a tag; shut says whether it is a closing one
+)
+
+// innerTag reads the next tag inside a call and drops what stands before it. at is where the tag begins; name and attrs
+// are views of the window.
+func (p *Parser) innerTag() (name, attrs []byte, at int, r inner) {
+	if p.openAt < p.start { // no tag is open
+		s := p.c.elements
 		m := p.find(s)
 		if m < 0 {
 			p.start = p.free(s)
-			return false
+			return nil, nil, 0, innerMore
 		}
 		p.start = p.mark
 		switch s.markers[m].role {
@@ -195,24 +204,39 @@ func (p *Parser) elementCall() bool {
 			p.openAt, p.from = p.mark, p.pos
 			p.shut = s.markers[m].role == roleClose
 		case roleTurn:
-			return p.endElementCall(p.mark, event.Recovered)
+			return nil, nil, 0, innerTurn
 		default:
-			p.start = p.pos
-			p.openAt = -1
-			return true
+			p.start, p.openAt = p.pos, -1
+			return nil, nil, 0, innerNone
 		}
 	}
 	sep, done := p.tag()
 	if !done {
-		return false
+		return nil, nil, 0, innerMore
 	}
-	name, attrs := cutName(p.win[p.from:p.mark])
-	at, tagEnd := p.openAt, p.pos
-	p.openAt = -1
+	at, p.openAt = p.openAt, -1
 	if !sep {
 		p.start, p.pos = p.mark, p.mark
-		return p.mark < len(p.win)
+		return nil, nil, 0, innerNone
 	}
+	name, attrs = cutName(p.win[p.from:p.mark])
+	return name, attrs, at, innerRead
+}
+
+// elementCall reads inside a call, between its arguments. What is not a tag there is dropped.
+func (p *Parser) elementCall() bool {
+	e := p.c.g.Elements
+	p.state = stCall
+	name, attrs, at, r := p.innerTag()
+	switch r {
+	case innerMore:
+		return false
+	case innerNone:
+		return true
+	case innerTurn:
+		return p.endElementCall(p.mark, event.Recovered)
+	}
+	tagEnd := p.pos
 	p.start = tagEnd
 	if p.shut {
 		switch string(name) {
@@ -322,34 +346,16 @@ func (p *Parser) confirmElement() bool {
 
 // skipElement drops the rest of a call that was aborted, up to the end of its element or block or the next call.
 func (p *Parser) skipElement() bool {
-	s := p.c.elements
 	e := p.c.g.Elements
-	if p.openAt < p.start {
-		m := p.find(s)
-		if m < 0 {
-			p.start = p.free(s)
-			return false
-		}
-		p.start = p.mark
-		switch s.markers[m].role {
-		case roleOpen, roleClose:
-			p.openAt, p.from = p.mark, p.pos
-			p.shut = s.markers[m].role == roleClose
-		default:
-			p.start, p.openAt = p.pos, -1
-			return true
-		}
-	}
-	sep, done := p.tag()
-	if !done {
+	name, _, at, r := p.innerTag()
+	switch r {
+	case innerMore:
 		return false
-	}
-	name, _ := cutName(p.win[p.from:p.mark])
-	at := p.openAt
-	p.openAt = -1
-	if !sep {
-		p.start, p.pos = p.mark, p.mark
-		return p.mark < len(p.win)
+	case innerNone:
+		return true
+	case innerTurn:
+		p.start = p.pos
+		return true
 	}
 	p.start = p.pos
 	n := string(name)

@@ -3,8 +3,6 @@
 package parsers
 
 import (
-	"slices"
-
 	"github.com/weft-go/weft/parsers/internal/jsontext"
 	"github.com/weft-go/weft/protocols/event"
 )
@@ -113,6 +111,7 @@ type guidedCall struct {
 func (p *Parser) guidedCalls(doc []byte) (calls []guidedCall, ok bool) {
 	ok = true
 	one := func(obj []byte) bool {
+		// obj is a slice of doc, so the difference of their capacities is where it begins.
 		c := guidedCall{from: cap(doc) - cap(obj), args: []byte("{}")}
 		c.to = c.from + len(obj)
 		ok = ok && obj[0] == '{'
@@ -126,7 +125,7 @@ func (p *Parser) guidedCalls(doc []byte) (calls []guidedCall, ok bool) {
 				if ok = ok && value[0] == '"' && c.name == nil; ok {
 					c.name = jsontext.AppendUnquoted(nil, value)
 				}
-			case slices.Contains([]string{"arguments", "parameters"}, k):
+			case k == "arguments" || k == "parameters":
 				n++
 				ok = ok && value[0] == '{'
 				c.args = value

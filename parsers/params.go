@@ -91,23 +91,16 @@ func (p *Parser) endParams(to int, flags event.Flags) {
 
 // paramKey reads the key of a parameter.
 func (p *Parser) paramKey() bool {
-	end := p.c.g.Tagged.Body.Params.KeyEnd
-	for i := max(p.from, p.pos-len(end)+1); ; i++ {
-		if i+len(end) > len(p.win) {
-			p.pos = len(p.win)
-			return false
-		}
-		if string(p.win[i:i+len(end)]) == end {
-			key := bytes.TrimSpace(p.win[p.from:i])
-			p.pos = i + len(end)
-			p.beginValue(key, p.call.schema.Of(key), p.c.g.Tagged.Body.Params.Newline)
-			return true
-		}
-		if c := p.win[i]; c == '<' || c == '\n' || i-p.from > p.c.g.MaxHold {
-			p.pos = i
-			return p.broken(event.BadStructure)
-		}
+	c := p.c.g.Tagged.Body.Params
+	key, st := p.word(c.KeyEnd)
+	switch st {
+	case scan.More:
+		return false
+	case scan.No:
+		return p.broken(event.BadStructure)
 	}
+	p.beginValue(key, p.call.schema.Of(key), c.Newline)
+	return true
 }
 
 // beginValue opens the value of key behind window position pos.
@@ -184,17 +177,17 @@ func (p *Parser) growValue(to int) {
 		}
 		p.fail(event.LimitExceeded, to)
 	}
-	if p.newlines() && to > p.start && p.win[to-1] == '\n' {
-		to--
-	}
-	if to = p.whole(p.start, to); to > p.start {
+	if to = p.whole(p.start, p.unlined(to)); to > p.start {
 		p.stringPart(to)
 	}
 }
 
-func (p *Parser) newlines() bool {
-	t := p.c.g.Tagged
-	return t != nil && t.Body.Params != nil && t.Body.Params.Newline
+// unlined returns the window position before the structural newline that ends a value at to, if the family writes one.
+func (p *Parser) unlined(to int) int {
+	if t := p.c.g.Tagged; t != nil && t.Body.Params.Newline && to > p.start && p.win[to-1] == '\n' {
+		to--
+	}
+	return to
 }
 
 // stringPart emits win[start:to] as part of a JSON string.
@@ -204,14 +197,19 @@ func (p *Parser) stringPart(to int) {
 		return
 	}
 	n := len(p.out)
+	p.openString()
+	p.out = jsontext.AppendEscaped(p.out, p.win[p.start:to])
+	p.start = to
+	p.arguments(p.out[n:len(p.out):len(p.out)], to)
+}
+
+// openString appends to out what comes before the first byte of a string value, once.
+func (p *Parser) openString() {
 	if !p.param.opened {
 		p.param.opened = true
 		p.member()
 		p.out = append(p.out, '"')
 	}
-	p.out = jsontext.AppendEscaped(p.out, p.win[p.start:to])
-	p.start = to
-	p.arguments(p.out[n:len(p.out):len(p.out)], to)
 }
 
 // member appends to out what comes before the value of key.
@@ -231,16 +229,10 @@ func (p *Parser) endValue() {
 		p.start, p.pos, p.node = p.closeEnd, p.closeEnd, 0
 		return
 	}
-	to := p.closeAt
-	if p.newlines() && to > p.start && p.win[to-1] == '\n' {
-		to--
-	}
+	to := p.unlined(p.closeAt)
 	n := len(p.out)
 	if v.types == args.String {
-		if !v.opened {
-			p.member()
-			p.out = append(p.out, '"')
-		}
+		p.openString()
 		p.out = append(jsontext.AppendEscaped(p.out, p.win[p.start:to]), '"')
 	} else {
 		p.member()

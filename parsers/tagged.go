@@ -268,38 +268,42 @@ func (p *Parser) broken(why event.Why) bool {
 
 // callName reads the name behind the opening tag of a call. Without a wrapper the tag may still be prose.
 func (p *Parser) callName() bool {
-	end := p.c.g.Tagged.NameEnd
-	for i := max(p.from, p.pos-len(end)+1); ; i++ {
-		if i+len(end) > len(p.win) {
-			p.pos = len(p.win)
-			if p.final && !p.call.open { // a bare tag at the end of the stream
-				p.state, p.pos, p.node = stSuspect, p.from, 0
-				return true
-			}
-			return false
-		}
+	name, st := p.word(p.c.g.Tagged.NameEnd)
+	switch {
+	case st == scan.More && p.final && !p.call.open: // a bare tag at the end of the stream
+		return p.badName()
+	case st == scan.More:
+		return false
+	case st == scan.No || len(name) == 0:
+		return p.badName()
+	}
+	p.call.name = append(p.call.name[:0], name...)
+	p.param.reset()
+	p.state = stParams
+	if p.call.open {
+		p.startCall(p.pos)
+		p.start = p.pos
+	} else {
+		p.param.bare = true
+	}
+	return true
+}
+
+// word reads the name or key that begins at from, up to the literal end. On Yes it is a view of the window, without blanks
+// around it, and pos is behind end; on No pos is at the byte that cannot belong to it.
+func (p *Parser) word(end string) ([]byte, scan.Prefix) {
+	for i := max(p.from, p.pos-len(end)+1); i+len(end) <= len(p.win); i++ {
 		if string(p.win[i:i+len(end)]) == end {
-			name := bytes.TrimSpace(p.win[p.from:i])
 			p.pos = i + len(end)
-			if len(name) == 0 {
-				return p.badName()
-			}
-			p.call.name = append(p.call.name[:0], name...)
-			p.param.reset()
-			p.state = stParams
-			if p.call.open {
-				p.startCall(p.pos)
-				p.start = p.pos
-			} else {
-				p.param.bare = true
-			}
-			return true
+			return bytes.TrimSpace(p.win[p.from:i]), scan.Yes
 		}
 		if c := p.win[i]; c == '<' || c == '\n' || i-p.from > p.c.g.MaxHold {
 			p.pos = i
-			return p.badName()
+			return nil, scan.No
 		}
 	}
+	p.pos = len(p.win)
+	return nil, scan.More
 }
 
 func (p *Parser) badName() bool {
