@@ -3,7 +3,7 @@
 package parsers
 
 import (
-	"github.com/weft-go/weft/parsers/internal/args"
+	"github.com/weft-go/weft/parsers/args"
 	"github.com/weft-go/weft/protocols/event"
 )
 

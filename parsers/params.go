@@ -5,7 +5,7 @@ package parsers
 import (
 	"bytes"
 
-	"github.com/weft-go/weft/parsers/internal/args"
+	"github.com/weft-go/weft/parsers/args"
 	"github.com/weft-go/weft/parsers/internal/jsontext"
 	"github.com/weft-go/weft/parsers/internal/scan"
 	"github.com/weft-go/weft/protocols/event"

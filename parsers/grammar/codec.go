@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grammar
+
+import "github.com/weft-go/weft/parsers/args"
+
+// Codec is a syntax for the arguments of a call. The package codec has those that the known families use; a value of
+// a type of your own in [Body.Codec] adds one.
+//
+// A Codec is immutable and safe for concurrent use; its decoders are not.
+type Codec interface {
+	// NewDecoder returns a decoder for one parser, which uses it for one call after the other.
+	NewDecoder() Decoder
+}
+
+// Decoder turns arguments, as a model writes them, into one JSON object, while they stream in.
+//
+// What it appends must be right for good: the concatenation of all output is the object, byte for byte. Strings should
+// leave as they come; a value whose type is not known before its end may be kept until then.
+type Decoder interface {
+	// Begin prepares for the arguments of the next call. schema is that of the tool; it knows nothing if the tool is
+	// unknown, and is never nil.
+	Begin(schema *args.Schema)
+	// Decode reads src and appends to dst what can be said of it. It returns the extended dst, the number of bytes of src
+	// that it took, and where it stands. Bytes it did not take are shown again at the beginning of the next src, with
+	// more behind them; it must take them all in the end, must not need more than the grammar's MaxHold to decide inside
+	// a string, and must examine a byte only a bounded number of times, however src is cut. final says that
+	// nothing follows src. It must not keep src or dst.
+	Decode(dst, src []byte, final bool) (out []byte, n int, st Status)
+}
+
+// Status is where a Decoder stands.
+type Status uint8
+
+// The states of a Decoder.
+const (
+	// More means that the arguments go on.
+	More Status = iota
+	// Done means that they are complete. They end behind the bytes taken, which do not include the call's Close.
+	Done
+	// Bad means that src does not follow the syntax, from the byte behind those taken on.
+	Bad
+	// Limit means that a limit was reached, such as the depth of nesting.
+	Limit
+)
