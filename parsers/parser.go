@@ -3,8 +3,8 @@
 package parsers
 
 import (
-	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/parsers/args"
+	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/parsers/internal/jsontext"
 	"github.com/weft-go/weft/parsers/internal/scan"
 	"github.com/weft-go/weft/protocols/event"
