@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"encoding/json"
+	"math/big"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/parsers"
+	"github.com/weft-go/weft/protocols/event"
+)
+
+// collect runs chunks through p from the start and returns the answer. Its memory is overwritten by the next run of c.
+func collect(t testing.TB, p *parsers.Parser, c *event.Collector, chunks ...string) event.Answer {
+	t.Helper()
+	var evs []event.Event
+	var buf []byte
+	var err error
+	c.Reset()
+	p.Reset()
+	for _, s := range chunks {
+		buf = append(buf[:0], s...)
+		evs, err = p.Feed(evs[:0], buf)
+		require.NoError(t, err)
+		c.Add(evs...)
+	}
+	evs, err = p.Close(evs[:0])
+	require.NoError(t, err)
+	c.Add(evs...)
+	if len(c.Answers) == 0 {
+		return event.Answer{}
+	}
+	return c.Answers[0]
+}
+
+// step is one assembled event: kind and text, or "call", name and decoded arguments.
+type step []any
+
+// assemble runs chunks through p and lists what came out, as the unified corpus spells it. Aborted calls are left out, and
+// so is text that is only white space unless keepBlanks.
+func assemble(t testing.TB, p *parsers.Parser, keepBlanks bool, chunks ...string) []step {
+	t.Helper()
+	var c event.Collector
+	out := []step{}
+	for _, b := range collect(t, p, &c, chunks...).Blocks {
+		s := string(b.Data)
+		switch b.Kind {
+		case event.ToolStart:
+			require.True(t, b.Flags.Has(event.Complete))
+			out = append(out, step{"call", b.Name, decoded(t, b.Data)})
+			continue
+		case event.ToolAbort:
+			continue
+		case event.Text:
+			if !keepBlanks && blank(s) {
+				continue
+			}
+		}
+		kind := b.Kind.String()
+		if n := len(out); n > 0 && out[n-1][0] == kind {
+			out[n-1][1] = out[n-1][1].(string) + s
+			continue
+		}
+		out = append(out, step{kind, s})
+	}
+	return out
+}
+
+// outcome is a response without its order, as most peers report it.
+type outcome struct {
+	Calls              []step
+	Content, Reasoning string
+	Aborts             []string // why calls were aborted; not compared with peers
+}
+
+// outcomeOf runs chunks through p.
+func outcomeOf(t testing.TB, p *parsers.Parser, c *event.Collector, chunks ...string) outcome {
+	t.Helper()
+	a := collect(t, p, c, chunks...)
+	out := outcome{Calls: []step{}, Content: a.Text(), Reasoning: a.Reasoning()}
+	for _, b := range a.Blocks {
+		switch b.Kind {
+		case event.ToolStart:
+			out.Calls = append(out.Calls, step{"call", b.Name, decoded(t, b.Data)})
+		case event.ToolAbort:
+			out.Aborts = append(out.Aborts, b.Name+" "+b.Why.String())
+		}
+	}
+	return out
+}
+
+// blank reports whether s is empty or only white space.
+func blank(s string) bool { return strings.TrimSpace(s) == "" }
+
+// decoded returns arguments as values with numbers as they are spelled.
+func decoded(t testing.TB, raw []byte) any {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(string(raw)))
+	d.UseNumber()
+	var v any
+	require.NoError(t, d.Decode(&v), "%s", raw)
+	return v
+}
+
+// byValue compares numbers by exact value, which their spelling gives.
+var byValue = cmp.Comparer(func(a, b json.Number) bool {
+	if a == b || len(a) > 40 || len(b) > 40 {
+		return a == b
+	}
+	x, ok := new(big.Rat).SetString(string(a))
+	y, ok2 := new(big.Rat).SetString(string(b))
+	return ok && ok2 && x.Cmp(y) == 0
+})
+
+func bytewise(text string) []string {
+	out := make([]string, len(text))
+	for i := range out {
+		out[i] = text[i : i+1]
+	}
+	return out
+}
+
+// cuts returns text cut at random places, in pieces of at most most bytes.
+func cuts(r *rand.Rand, text string, most int) (out []string) {
+	for text != "" {
+		n := 1 + r.IntN(min(len(text), most))
+		out = append(out, text[:n])
+		text = text[n:]
+	}
+	return out
+}
+
+// pieces returns text cut into pieces of the given lengths.
+func pieces(t testing.TB, text string, lens []int) (out []string) {
+	t.Helper()
+	at := 0
+	for _, n := range lens {
+		out = append(out, text[at:at+n])
+		at += n
+	}
+	require.Equal(t, len(text), at)
+	return out
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weft-go/weft/parsers"
+)
+
+// unified is a record of the unified corpus, which is the written policy.
+type unified struct {
+	ID, Family, Text string
+	Tools            []tool
+	Init             struct{ Start, Output, Tool string }
+	Expected         struct {
+		Spec struct{ Events []json.RawMessage }
+	}
+}
+
+func (r *unified) options() *parsers.Options {
+	return &parsers.Options{
+		Tools:  toolsOf(r.Tools),
+		Start:  startOf(r.Init.Start),
+		Output: map[string]parsers.Output{"guided_required": parsers.GuidedRequired, "guided_named": parsers.GuidedNamed}[r.Init.Output],
+		Tool:   r.Init.Tool,
+	}
+}
+
+// TestUnified runs every record of the unified corpus: whole, byte by byte, at every two-way byte split and at 50 random
+// splits.
+func TestUnified(t *testing.T) {
+	for family, list := range load(t, shared(t, "corpus", "parsers", "unified_visible.jsonl"), func(r *unified) string { return r.Family }) {
+		t.Run(family, func(t *testing.T) {
+			t.Parallel()
+			if !built(family) {
+				t.Skipf("%s is not built: %d records", family, len(list))
+			}
+			bad := 0
+			for _, r := range list {
+				if how, d := r.run(t); d != "" {
+					bad++
+					t.Errorf("%s, %s of %q (-want +got):\n%s", r.ID, how, clip(r.Text), d)
+				}
+			}
+			t.Logf("%s: %d of %d records right", family, len(list)-bad, len(list))
+		})
+	}
+}
+
+// run returns the first way of cutting the text that gives a wrong result, and the difference.
+func (r *unified) run(t *testing.T) (how, diff string) {
+	p, err := parsers.New(r.Family, r.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []step{}
+	for _, raw := range r.Expected.Spec.Events {
+		want = append(want, step(decoded(t, raw).([]any)))
+	}
+	blanks := strings.HasSuffix(r.ID, "/whitespace_only")
+	ok := func(way string, chunks ...string) bool {
+		how, diff = way, cmp.Diff(want, assemble(t, p, blanks, chunks...))
+		return diff == ""
+	}
+	if !ok("whole", r.Text) || !ok("byte by byte", bytewise(r.Text)...) {
+		return how, diff
+	}
+	for i := 1; i < len(r.Text); i++ {
+		if !ok("a two-way split", r.Text[:i], r.Text[i:]) {
+			return how, diff
+		}
+	}
+	rnd := rand.New(rand.NewPCG(uint64(len(r.Text)), 3))
+	for range 50 {
+		if !ok("a random split", cuts(rnd, r.Text, 16)...) {
+			return how, diff
+		}
+	}
+	return "", ""
+}
+
+// clip shortens text for messages.
+func clip(s string) string {
+	if len(s) > 400 {
+		return s[:300] + " … " + s[len(s)-90:]
+	}
+	return s
+}
