@@ -16,8 +16,22 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// collect runs chunks through p from the start and returns the answer. Its memory is overwritten by the next run of c.
+// collect runs chunks through p from the start, to the end of the stream, and returns the answer. Its memory is
+// overwritten by the next run of c.
 func collect(t testing.TB, p *parsers.Parser, c *event.Collector, chunks ...string) event.Answer {
+	t.Helper()
+	feed(t, p, c, chunks...)
+	evs, err := p.Close(nil)
+	require.NoError(t, err)
+	c.Add(evs...)
+	if len(c.Answers) == 0 {
+		return event.Answer{}
+	}
+	return c.Answers[0]
+}
+
+// feed runs chunks through p from the start and leaves the stream open.
+func feed(t testing.TB, p *parsers.Parser, c *event.Collector, chunks ...string) {
 	t.Helper()
 	var evs []event.Event
 	var buf []byte
@@ -30,13 +44,6 @@ func collect(t testing.TB, p *parsers.Parser, c *event.Collector, chunks ...stri
 		require.NoError(t, err)
 		c.Add(evs...)
 	}
-	evs, err = p.Close(evs[:0])
-	require.NoError(t, err)
-	c.Add(evs...)
-	if len(c.Answers) == 0 {
-		return event.Answer{}
-	}
-	return c.Answers[0]
 }
 
 // step is one assembled event: kind and text, or "call", name and decoded arguments.
@@ -82,12 +89,18 @@ type outcome struct {
 // outcomeOf runs chunks through p.
 func outcomeOf(t testing.TB, p *parsers.Parser, c *event.Collector, chunks ...string) outcome {
 	t.Helper()
-	a := collect(t, p, c, chunks...)
+	return flat(t, collect(t, p, c, chunks...))
+}
+
+func flat(t testing.TB, a event.Answer) outcome {
+	t.Helper()
 	out := outcome{Calls: []step{}, Content: a.Text(), Reasoning: a.Reasoning()}
 	for _, b := range a.Blocks {
 		switch b.Kind {
 		case event.ToolStart:
-			out.Calls = append(out.Calls, step{"call", b.Name, decoded(t, b.Data)})
+			if b.Flags.Has(event.Complete) { // it is not where the stream is still open
+				out.Calls = append(out.Calls, step{"call", b.Name, decoded(t, b.Data)})
+			}
 		case event.ToolAbort:
 			out.Aborts = append(out.Aborts, b.Name+" "+b.Why.String())
 		}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/parsers"
+	"github.com/weft-go/weft/parsers/grammar"
+	"github.com/weft-go/weft/protocols/event"
+)
+
+// sample is any text of the corpora with the options to parse it.
+type sample struct {
+	id, family, text string
+	opt              *parsers.Options
+}
+
+// samples returns every text of the corpora and workloads, by family.
+func samples(t *testing.T) map[string][]sample {
+	out := map[string][]sample{}
+	add := func(id, family, text string, opt *parsers.Options) {
+		out[family] = append(out[family], sample{id, family, text, opt})
+	}
+	for _, list := range load(t, shared(t, "corpus", "parsers", "unified_visible.jsonl"), func(r *unified) string { return r.Family }) {
+		for _, r := range list {
+			add(r.ID, r.Family, r.Text, r.options())
+		}
+	}
+	for _, list := range loadParity(t) {
+		for _, r := range list {
+			opt := r.options(nil)
+			add(r.ID, r.Family, r.Text+strings.Join(r.Chunks, ""), opt)
+			both := *opt
+			both.Channels = parsers.Both
+			add(r.ID+" both channels", r.Family, r.Text+strings.Join(r.Chunks, ""), &both)
+		}
+	}
+	for _, peer := range []string{"ollama", "smg", "harmony"} {
+		for _, list := range load(t, shared(t, "corpus", "parsers", peer+".jsonl"), func(v *vector) string { return v.Family }) {
+			for _, v := range list {
+				add(v.ID, v.Family, v.Text+strings.Join(v.Chunks, ""), v.options(peer))
+			}
+		}
+	}
+	tools := workloadTools(t)
+	for _, file := range []string{"short", "plain", "agentic", "hostile"} {
+		for _, list := range load(t, shared(t, "bench", "parsers", file+".jsonl"), func(r *workload) string { return r.Family }) {
+			for _, r := range list {
+				add(r.Name, r.Family, r.Text, r.options(tools))
+			}
+		}
+	}
+	return out
+}
+
+// TestSpans asserts that reasoning, text, call structure and markers cover every text of the corpora exactly once: the spans
+// of events are in order and apart, text and reasoning are their source, and what no event covers is structure.
+func TestSpans(t *testing.T) {
+	for family, list := range samples(t) {
+		t.Run(family, func(t *testing.T) {
+			t.Parallel()
+			g, err := parsers.Default().Lookup(family)
+			if err != nil {
+				t.Skipf("%s is not built: %d texts", family, len(list))
+			}
+			for _, s := range list {
+				for _, size := range []int{len(s.text), 5} {
+					if err := s.account(t, g, size); err != nil {
+						t.Errorf("%s, %q in chunks of %d: %v", s.id, clip(s.text), size, err)
+						break
+					}
+				}
+			}
+			t.Logf("%s: %d texts", family, len(list))
+		})
+	}
+}
+
+// account parses s in chunks of size bytes and checks the spans.
+func (s *sample) account(t *testing.T, g *grammar.Grammar, size int) error {
+	p, err := parsers.New(s.family, s.opt)
+	require.NoError(t, err)
+	var evs []event.Event
+	for at := 0; at < len(s.text); at += size {
+		n := len(evs)
+		evs, err = p.Feed(evs, []byte(s.text[at:min(at+size, len(s.text))]))
+		require.NoError(t, err)
+		for i := range evs[n:] {
+			evs[n+i] = evs[n+i].Clone()
+		}
+	}
+	n := len(evs)
+	evs, err = p.Close(evs)
+	require.NoError(t, err)
+	for i := range evs[n:] {
+		evs[n+i] = evs[n+i].Clone()
+	}
+	if s.opt.Output != parsers.Native {
+		g = nil // a guided document has no markers of its own; what it is wrapped in may have any
+	}
+	return covered(g, s.text, evs)
+}
+
+// covered returns why events do not account for text.
+func covered(g *grammar.Grammar, text string, evs []event.Event) error {
+	var at int64
+	var before event.Event
+	for i, e := range evs {
+		if e.Off < at || e.End < e.Off || e.End > int64(len(text)) {
+			return fmt.Errorf("event %d %v has span [%d,%d) behind %d of %d", i, e, e.Off, e.End, at, len(text))
+		}
+		if (e.Kind == event.Text || e.Kind == event.Reasoning) && e.Off != e.End && string(e.Data) != text[e.Off:e.End] {
+			return fmt.Errorf("event %d %v is not its source %q", i, e, text[e.Off:e.End])
+		}
+		if gap := text[at:e.Off]; gap != "" && !structure(g, gap, before, e) {
+			return fmt.Errorf("%q between %v and %v belongs to nothing", gap, before, e)
+		}
+		at, before = e.End, e
+	}
+	if gap := text[at:]; gap != "" && !structure(g, gap, before, event.Event{Call: -1}) {
+		return fmt.Errorf("%q behind %v belongs to nothing", gap, before)
+	}
+	return nil
+}
+
+// structure reports whether gap, which no event covers, is markup: inside a call; markers and white space alone; or
+// what markers give their meaning to, such as a header or the beginning of a call.
+func structure(g *grammar.Grammar, gap string, before, after event.Event) bool {
+	if blank(gap) || g == nil {
+		return true
+	}
+	if before.Kind != 0 && after.Kind != 0 && before.Call >= 0 && before.Call == after.Call {
+		return true
+	}
+	marked, rest := false, gap
+	for _, m := range markersByLength(g) {
+		if strings.Contains(rest, m) {
+			marked, rest = true, strings.ReplaceAll(rest, m, " ")
+		}
+	}
+	rest = strings.TrimSpace(rest)
+	switch {
+	case rest == "":
+		return marked
+	case before.Kind == event.ToolAbort || after.Kind == event.ToolAbort:
+		return true // what is left of a call
+	case g.Tagged == nil:
+		return marked // a header stands between markers, or before the first one
+	case after.Kind == event.ToolStart:
+		// What introduces a name is punctuation, or one of a few words.
+		for _, word := range []string{"functions.", "function", "call:"} {
+			rest = strings.TrimPrefix(rest, word)
+		}
+		return rest == "" || !unicode.IsLetter([]rune(rest)[0])
+	case before.Kind == event.ToolEnd:
+		return strings.Trim(rest, "{}[]()`;,\"' \t\r\n") == ""
+	}
+	return false
+}
+
+func markersByLength(g *grammar.Grammar) (out []string) {
+	for _, m := range g.Markers() {
+		out = append(out, m.Text)
+	}
+	slices.SortFunc(out, func(a, b string) int { return len(b) - len(a) })
+	return out
+}
