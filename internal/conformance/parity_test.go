@@ -146,7 +146,9 @@ func TestParityDynamo(t *testing.T) {
 
 // runParity runs all records and compares those for which wanted names results. Every difference must be in the table,
 // and every entry of the table must be one.
-func runParity(t *testing.T, policy func(family string) *parsers.Policy, except map[string]reason, wanted func(*parity) []peerResult) {
+func runParity(
+	t *testing.T, policy func(family string) *parsers.Policy, except map[string]reason, wanted func(*parity) []peerResult,
+) {
 	byFamily := loadParity(t)
 	unknown := map[string]bool{}
 	for id := range except {

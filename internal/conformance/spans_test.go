@@ -28,7 +28,7 @@ func samples(t *testing.T) map[string][]sample {
 	add := func(id, family, text string, opt *parsers.Options) {
 		out[family] = append(out[family], sample{id, family, text, opt})
 	}
-	for _, list := range load(t, shared(t, "corpus", "parsers", "unified_visible.jsonl"), func(r *unified) string { return r.Family }) {
+	for _, list := range loadUnified(t) {
 		for _, r := range list {
 			add(r.ID, r.Family, r.Text, r.options())
 		}

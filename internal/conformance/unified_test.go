@@ -23,19 +23,25 @@ type unified struct {
 	}
 }
 
+func loadUnified(t *testing.T) map[string][]*unified {
+	return load(t, shared(t, "corpus", "parsers", "unified_visible.jsonl"), func(r *unified) string { return r.Family })
+}
+
 func (r *unified) options() *parsers.Options {
-	return &parsers.Options{
-		Tools:  toolsOf(r.Tools),
-		Start:  startOf(r.Init.Start),
-		Output: map[string]parsers.Output{"guided_required": parsers.GuidedRequired, "guided_named": parsers.GuidedNamed}[r.Init.Output],
-		Tool:   r.Init.Tool,
+	opt := &parsers.Options{Tools: toolsOf(r.Tools), Start: startOf(r.Init.Start), Tool: r.Init.Tool}
+	switch r.Init.Output {
+	case "guided_required":
+		opt.Output = parsers.GuidedRequired
+	case "guided_named":
+		opt.Output = parsers.GuidedNamed
 	}
+	return opt
 }
 
 // TestUnified runs every record of the unified corpus: whole, byte by byte, at every two-way byte split and at 50 random
 // splits.
 func TestUnified(t *testing.T) {
-	for family, list := range load(t, shared(t, "corpus", "parsers", "unified_visible.jsonl"), func(r *unified) string { return r.Family }) {
+	for family, list := range loadUnified(t) {
 		t.Run(family, func(t *testing.T) {
 			t.Parallel()
 			if !built(family) {
