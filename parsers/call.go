@@ -17,8 +17,9 @@ type callState struct {
 	flags   event.Flags
 	no      int32
 	name    []byte
-	from    int64 // stream offset up to which the call is accounted for
-	size    int64 // argument bytes emitted
+	id      []byte // as the model wrote it
+	from    int64  // stream offset up to which the call is accounted for
+	size    int64  // argument bytes emitted
 	schema  *args.Schema
 }
 
@@ -28,12 +29,17 @@ func (p *Parser) beginCall(from int) bool {
 		p.err = &LimitError{Limit: "calls", Max: int64(p.lim.Calls), Offset: p.off(from), Call: -1}
 		return false
 	}
-	name := p.call.name[:0]
-	p.call = callState{open: true, no: p.calls, name: name, from: p.off(from)}
+	p.call = callState{open: true, no: p.calls, name: p.call.name[:0], id: p.call.id[:0], from: p.off(from)}
 	if p.reasoning {
 		p.call.flags = event.InReasoning
 	}
 	p.calls++
+	if p.restore {
+		p.restoreText(from)
+	}
+	if p.opt.Policy.Failed != DropFailed {
+		p.rawOn, p.raw, p.rawAt = true, p.raw[:0], p.off(from)
+	}
 	return true
 }
 
@@ -44,13 +50,8 @@ func (p *Parser) startCall(to int) {
 	if c.started = true; c.failed {
 		return
 	}
-	known := false
-	if t := p.toolNamed(c.name); t != nil {
-		if t.compiled == nil {
-			t.compiled = args.Compile(t.Schema)
-		}
-		c.schema, known = t.compiled, true
-	}
+	known := p.toolNamed(c.name) != nil
+	c.schema = p.schemaOf(c.name)
 	switch {
 	case p.opt.NoCalls, p.opt.SingleCall && p.complete > 0 && !c.flags.Has(event.InReasoning):
 		c.muted = event.NotAllowed
@@ -61,8 +62,25 @@ func (p *Parser) startCall(to int) {
 	p.block(event.ToolStart)
 	if c.muted == event.None {
 		p.tool(event.ToolStart, event.None, p.made(c.name), to)
+		if len(c.id) > 0 {
+			p.evs[len(p.evs)-1].ID = p.made(c.id)
+		}
 	}
 }
+
+// schemaOf returns the compiled schema of the tool called name; one that knows nothing if there is none.
+func (p *Parser) schemaOf(name []byte) *args.Schema {
+	t := p.toolNamed(name)
+	if t == nil {
+		return noSchema
+	}
+	if t.compiled == nil {
+		t.compiled = args.Compile(t.Schema)
+	}
+	return t.compiled
+}
+
+var noSchema = args.Compile(nil)
 
 // arguments emits data as the next piece of the arguments, made from the source up to window position to. At the limit
 // the call fails.
@@ -100,7 +118,13 @@ func (p *Parser) endCall(to int, flags event.Flags) {
 		p.abort(c.muted, to)
 		return
 	}
-	c.flags |= event.Complete | flags
+	c.flags |= flags
+	if c.flags.Has(event.Recovered) && p.opt.Policy.RejectRecovered {
+		p.abort(event.BadStructure, to)
+		return
+	}
+	p.rawOn = false
+	c.flags |= event.Complete
 	p.tool(event.ToolEnd, event.None, nil, to)
 	if !c.flags.Has(event.InReasoning) {
 		p.complete++
@@ -141,6 +165,35 @@ func (p *Parser) fail(why event.Why, to int) {
 		name = p.made(c.name)
 	}
 	p.tool(event.ToolAbort, why, name, to)
+	p.restore = p.rawOn && p.opt.Policy.shows(why)
+	p.rawOn = p.restore
+}
+
+// restoreText emits the source of a call that was aborted, up to window position to, as text.
+func (p *Parser) restoreText(to int) {
+	p.restore = false
+	if !p.rawOn {
+		return
+	}
+	p.rawOn = false
+	n := len(p.out)
+	p.out = append(append(p.out, p.raw...), p.win[max(0, int(p.rawAt-p.base)):to]...)
+	p.block(event.Text)
+	p.emit(event.Text, p.out[n:len(p.out):len(p.out)], to, to)
+	p.runOpen, p.last = true, '}'
+}
+
+// keepRaw keeps the first n bytes of the window, which is about to move, if they belong to a call whose source may
+// become text.
+func (p *Parser) keepRaw(n int) {
+	from := max(0, int(p.rawAt-p.base))
+	if from >= n {
+		return
+	}
+	if p.raw = append(p.raw, p.win[from:n]...); len(p.raw) > p.lim.HeldBytes {
+		p.rawOn = false
+	}
+	p.rawAt = p.base + int64(n)
 }
 
 // tool emits one event of the open call, whose source ends at window position to.

@@ -193,7 +193,14 @@ func (p *Parser) route() {
 	p.newRun()
 	p.node = 0
 	switch to := string(h.recipient); {
-	case to != "" && to != "user" && to != "assistant" && to != "all":
+	case slices.Contains(c.ToReasoning, to):
+		p.reasoning = true
+		p.state = stText
+	case to == "" || slices.Contains(c.ToText, to):
+		p.routeChannel()
+	case p.c.tag != nil:
+		p.state, p.in.block = stMessage, true
+	default:
 		if !p.beginCall(p.start) {
 			return
 		}
@@ -212,6 +219,14 @@ func (p *Parser) route() {
 		if p.call.flags.Has(event.Custom) {
 			p.state = stRaw
 		}
+	}
+}
+
+// routeChannel opens the body of a message without a recipient.
+func (p *Parser) routeChannel() {
+	h := &p.header
+	c := p.c.g.Channels
+	switch {
 	case h.typed && string(h.ctype) == "json" && !p.want &&
 		!slices.Contains(c.Reasoning, string(h.channel)) && !slices.Contains(c.Text, string(h.channel)):
 		// Arguments without a recipient: a call to nobody.
@@ -249,8 +264,14 @@ func (p *Parser) noObject() bool {
 
 // endOfMessage waits, behind complete arguments, for the marker that ends the call.
 func (p *Parser) endOfMessage() bool {
-	if p.c.g.Elements != nil {
+	switch {
+	case p.c.layout == elements:
 		return p.elementCall()
+	case p.c.tag != nil && !p.param.object():
+		return p.endOfCall()
+	case p.c.tag != nil:
+		p.state = stParams
+		return true
 	}
 	m, st := p.expect(p.c.ends)
 	if st == scan.More {
@@ -307,7 +328,7 @@ func (p *Parser) rawText() bool {
 
 // skipMessage drops the rest of a message whose call was aborted.
 func (p *Parser) skipMessage() bool {
-	if p.c.g.Elements != nil {
+	if p.c.layout == elements {
 		return p.skipElement()
 	}
 	s := p.c.ends
@@ -322,6 +343,42 @@ func (p *Parser) skipMessage() bool {
 	p.state = stText
 	if s.markers[m].role == roleSection {
 		p.beginHeader(s.markers[m].field)
+	}
+	return true
+}
+
+// messageBody opens the block of calls in a message to a tool, in families that write one there.
+func (p *Parser) messageBody() bool {
+	m, st := p.expect(p.c.body)
+	switch {
+	case st == scan.More && !p.final:
+		return false
+	case st == scan.More:
+		p.mark = p.anchor
+	}
+	at := p.mark
+	if st == scan.No {
+		at = p.pos
+	}
+	if st != scan.Yes {
+		p.in.block = false
+		p.start = at
+		if p.beginCall(at) {
+			why := event.BadStructure
+			if st == scan.More {
+				why = event.Truncated
+			}
+			p.call.name = append(p.call.name, p.header.recipient...)
+			p.abort(why, at)
+			p.state = stSkip
+		}
+		return st == scan.No
+	}
+	p.start, p.openAt = p.mark, p.mark
+	p.in.wrapper = p.c.body.markers[m].role == roleWrapOpen
+	p.state = stOpened
+	if !p.in.wrapper {
+		p.beginName()
 	}
 	return true
 }

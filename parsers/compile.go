@@ -12,6 +12,8 @@ import (
 // compiled is a grammar made ready for the machine: the marker sets of its states. It is immutable and shared.
 type compiled struct {
 	g            *grammar.Grammar
+	layout       layout
+	tag          *grammar.Tagged // of layout tagged, and of calls inside channels
 	hasReasoning bool
 	tail         byte   // structural white space before the end of reasoning; 0 for none
 	before       string // structural white space between text and a block of calls
@@ -21,15 +23,18 @@ type compiled struct {
 	reasoning [4]*markerSet
 
 	// grammar.Tagged
-	callOpen *markerSet    // what must follow the opening tag of a wrapper
-	closing  *markerSet    // what may follow a call inside its block
-	resync   [2]*markerSet // where unreadable markup ends: in text, in reasoning
-	between  *markerSet    // what may stand between parameters
-	value    *markerSet    // what may end a parameter
-	behind   [2]*markerSet
+	callOpen            *markerSet    // what must follow the opening tag of a wrapper
+	callClose           *markerSet    // the closing tag of a call
+	closing             *markerSet    // what may follow a call inside its block; nil for nothing
+	resync              [2]*markerSet // where unreadable markup ends: in text, in reasoning
+	between             *markerSet    // what may stand between parameters
+	value               *markerSet    // what may end a parameter
+	behind              [2]*markerSet
+	keyEnds, valueOpens []string
 
 	// grammar.Channels
 	ends *markerSet
+	body *markerSet // what may open a call at the beginning of a message to a tool; nil for the bare arguments
 
 	// grammar.Elements
 	elements, elemClose *markerSet
@@ -71,6 +76,16 @@ const (
 	roleSep
 	roleClose
 	roleTurn
+	roleBare  // may begin a list of calls without a tag
+	roleBreak // the beginning of a call that is not looked for, but ends reasoning
+)
+
+type layout uint8
+
+const (
+	tagged layout = iota
+	channels
+	elements
 )
 
 type marker struct {
@@ -111,63 +126,108 @@ func compile(g *grammar.Grammar) (*compiled, error) {
 	c := &compiled{g: g}
 	switch {
 	case g.Tagged != nil:
-		c.tagged(g.Tagged)
+		c.tagged(g.Tagged, nil)
 	case g.Channels != nil:
+		c.layout = channels
 		c.channels(g.Channels)
 	default:
+		c.layout = elements
 		c.elems(g.Elements)
 	}
 	return c, nil
 }
 
-func (c *compiled) tagged(t *grammar.Tagged) {
-	var rOpen, rClose, wOpen, wClose marker
+// spelled returns the markers of role r with all their spellings.
+func spelled(r role, m grammar.Marker, also []grammar.Marker) []marker {
+	if m.Text == "" {
+		return nil
+	}
+	out := []marker{mk(m, r)}
+	for _, a := range also {
+		out = append(out, mk(a, r))
+	}
+	return out
+}
+
+// tokens returns those of ms that are tokens: an inner closing tag without an opener that is ordinary text may well be prose.
+func tokens(ms []marker) []marker {
+	return slices.DeleteFunc(slices.Clone(ms), func(m marker) bool { return !m.token })
+}
+
+// tagged compiles t. around are the markers that end the message which t is in, if it is in one.
+func (c *compiled) tagged(t *grammar.Tagged, around []marker) {
+	c.tag = t
+	var rOpen, rClose, wOpen, wClose []marker
 	c.before = t.Before
-	if r := t.Reasoning; r != nil {
+	r := t.Reasoning
+	if r != nil {
 		c.hasReasoning, c.join = true, r.Join
 		if r.Tail != "" {
 			c.tail = r.Tail[0]
 		}
-		rOpen, rClose = mk(r.Open, roleReasonOpen), mk(r.Close, roleReasonClose)
+		if !r.Inline {
+			rOpen, rClose = spelled(roleReasonOpen, r.Open, r.OpenAlso), spelled(roleReasonClose, r.Close, r.CloseAlso)
+		}
 	}
 	if w := t.Wrapper; w != nil {
-		wOpen, wClose = mk(w.Open, roleWrapOpen), mk(w.Close, roleWrapClose)
+		wOpen, wClose = spelled(roleWrapOpen, w.Open, w.OpenAlso), spelled(roleWrapClose, w.Close, w.CloseAlso)
 	}
-	cOpen, cClose := mk(t.Open, roleCallOpen), mk(t.Close, roleCallClose)
-	bareOpen := cOpen
-	if t.Wrapper != nil && !t.Wrapper.Optional {
-		bareOpen = marker{}
+	cOpen, cClose := spelled(roleCallOpen, t.Open, t.OpenAlso), spelled(roleCallClose, t.Close, nil)
+	var ends, bare []marker
+	for _, e := range t.Ends {
+		ends = append(ends, mk(e, roleTurn))
 	}
-	orphan := cClose // a closing tag that is ordinary text may well be prose
-	if !orphan.token {
-		orphan = marker{}
+	if t.Bare && t.Body.Codec != nil {
+		bare = []marker{{text: "[", role: roleBare}}
+	}
+	opens := wOpen
+	if t.Wrapper == nil || t.Wrapper.Optional {
+		opens = slices.Concat(wOpen, cOpen)
+	}
+	set := func(ms ...[]marker) *markerSet { return newSet(slices.Concat(ms...)...) }
+	calls := slices.Concat(opens, wClose, cClose)
+	if t.Wrapper != nil {
+		calls = slices.Concat(opens, wClose, tokens(cClose))
 	}
 	for v := range c.text {
-		var text, reason []marker
+		text, reason := ends, ends
 		if v&withReasoning != 0 {
-			text = append(text, rOpen, rClose)
-			reason = append(reason, rOpen, rClose)
+			text = slices.Concat(text, rOpen, rClose)
+			reason = slices.Concat(reason, rOpen, rClose)
 		}
-		if v&withCalls != 0 {
-			text = append(text, wOpen, wClose, bareOpen, orphan)
-			reason = append(reason, wOpen, wClose, bareOpen, orphan)
+		switch {
+		case v&withCalls != 0:
+			text, reason = slices.Concat(text, calls, bare), slices.Concat(reason, calls)
+		case r != nil && r.CallEnds:
+			for _, m := range opens {
+				m.role = roleBreak
+				reason = append(slices.Clip(reason), m)
+			}
 		}
-		c.text[v], c.reasoning[v] = newSet(text...), newSet(reason...)
+		if around == nil {
+			c.text[v], c.reasoning[v] = newSet(text...), newSet(reason...)
+		}
 	}
-	c.callOpen = newSet(cOpen)
-	c.resync[0] = newSet(cClose, wClose, cOpen, wOpen)
-	c.resync[1] = newSet(cClose, wClose, cOpen, wOpen, rClose)
-	if t.Wrapper != nil {
-		c.closing = newSet(cOpen, wClose)
-	} else {
-		c.closing = newSet(cClose)
+	c.callOpen, c.callClose = set(cOpen), set(cClose)
+	c.resync[0] = set(cClose, wClose, cOpen, wOpen, around)
+	c.resync[1] = set(cClose, wClose, cOpen, wOpen, rClose, around)
+	switch {
+	case t.Wrapper != nil:
+		c.closing = set(cOpen, wClose)
+	case len(cClose) > 0:
+		c.closing = set(cClose)
 	}
 	if p := t.Body.Params; p != nil {
-		pOpen, pClose := marker{text: p.Open, role: roleParamOpen}, marker{text: p.Close, role: roleParamClose}
-		c.between = newSet(pOpen, cClose, wClose, cOpen, wOpen)
-		c.value = newSet(pClose, cClose)
-		c.behind[0] = newSet(pOpen, cClose, wClose, cOpen)
-		c.behind[1] = newSet(wClose, cOpen)
+		pOpen := []marker{{text: p.Open, role: roleParamOpen}}
+		pClose := []marker{{text: p.Close, role: roleParamClose}}
+		c.keyEnds, c.valueOpens = []string{p.KeyEnd}, []string{p.Value}
+		c.between = set(pOpen, cClose, wClose, cOpen, wOpen, around)
+		c.value = set(pClose, cClose)
+		c.behind[0] = set(pOpen, cClose, wClose, cOpen, around)
+		c.behind[1] = set(wClose, cOpen, around)
+	}
+	if around != nil {
+		c.body = set(opens)
 	}
 }
 
@@ -190,6 +250,9 @@ func (c *compiled) channels(g *grammar.Channels) {
 		c.text[v], c.reasoning[v] = set, set
 	}
 	c.ends = newSet(ends...)
+	if g.Calls != nil {
+		c.tagged(g.Calls, ends)
+	}
 }
 
 func (c *compiled) elems(g *grammar.Elements) {

@@ -274,16 +274,9 @@ func (p *Parser) elementCall() bool {
 
 // endElementCall completes the call; its markup ends at window position to, where reading goes on.
 func (p *Parser) endElementCall(to int, flags event.Flags) bool {
-	end := "}"
-	switch n := len(p.param.ends); {
-	case n == 0:
-		end = "{}"
-	case p.param.ends[0] < 0:
-		end = ""
-	}
 	p.start, p.pos, p.node = to, to, 0
 	p.openAt = -1
-	p.arguments(p.made([]byte(end)), to)
+	p.arguments(p.made(p.param.end()), to)
 	p.endCall(to, flags)
 	p.newRun()
 	p.state = stText

@@ -51,7 +51,7 @@ func (p *Parser) openGuided() bool {
 		return false
 	}
 	c := p.win[i]
-	if !(p.opt.Output == GuidedRequired && c == '[' || c == '{' && p.c.g.Tagged.Body.Call == nil) {
+	if !(p.opt.Output == GuidedRequired && c == '[' || c == '{' && p.c.tag.Body.Call == nil) {
 		return false
 	}
 	p.mark = p.openAt
@@ -76,24 +76,10 @@ func (p *Parser) guided() bool {
 	}
 	if st == jsontext.Done {
 		if calls, ok := p.guidedCalls(p.win[p.openAt:p.pos]); ok {
-			end := p.pos
-			p.mark = p.openAt
-			p.settle()
-			for i, c := range calls {
-				to := p.openAt + c.to
-				if i == len(calls)-1 {
-					to = end
-				}
-				if !p.beginCall(p.openAt + c.from) {
-					return true
-				}
-				p.call.name = append(p.call.name, c.name...)
-				p.startCall(to)
-				p.arguments(p.made(c.args), to)
-				p.endCall(to, 0)
+			for i := range calls {
+				calls[i].args = p.made(calls[i].args)
 			}
-			p.pos = end
-			p.afterBlock()
+			p.emitCalls(calls)
 			return true
 		}
 	}
@@ -102,17 +88,40 @@ func (p *Parser) guided() bool {
 	return true
 }
 
-type guidedCall struct {
+// heldCall is one call of a document that was held until it was whole.
+type heldCall struct {
 	name, args []byte
 	from, to   int // within the document
 }
 
+// emitCalls emits the calls of the document win[openAt:pos], whose arguments live as long as the events.
+func (p *Parser) emitCalls(calls []heldCall) {
+	end := p.pos
+	p.mark = p.openAt
+	p.settle()
+	for i, c := range calls {
+		to := p.openAt + c.to
+		if i == len(calls)-1 {
+			to = end
+		}
+		if !p.beginCall(p.openAt + c.from) {
+			return
+		}
+		p.call.name = append(p.call.name, c.name...)
+		p.startCall(to)
+		p.arguments(c.args, to)
+		p.endCall(to, 0)
+	}
+	p.pos = end
+	p.afterBlock()
+}
+
 // guidedCalls reads one call object or an array of them. The keys are those of OpenAI's tool calls, whatever the family.
-func (p *Parser) guidedCalls(doc []byte) (calls []guidedCall, ok bool) {
+func (p *Parser) guidedCalls(doc []byte) (calls []heldCall, ok bool) {
 	ok = true
 	one := func(obj []byte) bool {
 		// obj is a slice of doc, so the difference of their capacities is where it begins.
-		c := guidedCall{from: cap(doc) - cap(obj), args: []byte("{}")}
+		c := heldCall{from: cap(doc) - cap(obj), args: []byte("{}")}
 		c.to = c.from + len(obj)
 		ok = ok && obj[0] == '{'
 		if !ok {
@@ -172,6 +181,9 @@ func (p *Parser) rawJSON() bool {
 	case jsontext.Open:
 		return false
 	case jsontext.Bad:
+		if p.state == stArgs && p.beginRepair() {
+			return true
+		}
 		return p.broken(event.BadArguments)
 	case jsontext.Deep:
 		return p.broken(event.LimitExceeded)
@@ -180,6 +192,9 @@ func (p *Parser) rawJSON() bool {
 		p.endCall(p.pos, 0)
 		p.afterBlock()
 		return true
+	}
+	if p.c.tag != nil {
+		return p.argumentsDone()
 	}
 	p.state, p.node = stEnd, 0
 	return true

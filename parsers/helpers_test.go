@@ -137,7 +137,7 @@ type goldenCase struct {
 
 // goldens reads testdata/FAMILY.txt. A case is
 //
-//	== name [start=reasoning|response] [guided=required|NAME] [single] [nocalls] [only=tools|reasoning]
+//	== name [start=none|reasoning|response] [guided=required|NAME] [single] [nocalls] [only=tools|reasoning]
 //	output, with \n for a newline and a backslash before the end of a line that goes on
 //	--
 //	assembled events
@@ -161,7 +161,7 @@ func goldens(t testing.TB) []goldenCase {
 				key, val, _ := strings.Cut(w, "=")
 				switch key {
 				case "start":
-					c.opt.Start = map[string]parsers.Start{"reasoning": parsers.StartReasoning, "response": parsers.StartResponse}[val]
+					c.opt.Start = map[string]parsers.Start{"none": parsers.StartNone, "reasoning": parsers.StartReasoning, "response": parsers.StartResponse}[val]
 				case "guided":
 					c.opt.Output = parsers.GuidedRequired
 					if val != "required" {

@@ -130,14 +130,14 @@ func (p *Parser) jsonBody() bool {
 			case c == '}':
 				p.pos++
 				return p.endJSON()
-			case c == p.c.g.Tagged.Close.Text[0] && j.begun:
+			case j.begun && p.c.tag.Close.Text != "" && c == p.c.tag.Close.Text[0]:
 				// The outer brace is missing. The closing tag is the delimiter that makes the arguments whole.
 				n := 0
-				st, end := scan.Match(p.win, p.pos, p.c.g.Tagged.Close.Text, &n)
+				st, end := scan.Match(p.win, p.pos, p.c.tag.Close.Text, &n)
 				if st == scan.More {
 					return false
 				}
-				if st == scan.No || !p.is(mk(p.c.g.Tagged.Close, roleCallClose), p.pos, end) {
+				if st == scan.No || !p.is(mk(p.c.tag.Close, roleCallClose), p.pos, end) {
 					return p.broken(event.BadArguments)
 				}
 				return p.endJSON()
@@ -175,6 +175,9 @@ func (p *Parser) jsonMember() bool {
 	case jsontext.Open:
 		return false
 	case jsontext.Bad:
+		if j.stream && p.beginRepair() {
+			return false
+		}
 		p.broken(event.BadArguments)
 		return false
 	case jsontext.Deep:
@@ -237,14 +240,23 @@ func (p *Parser) endJSON() bool {
 		p.arguments(p.made([]byte("{}")), p.pos)
 		flags = event.Recovered
 	}
-	p.endCall(p.pos, flags)
-	p.start = p.pos
-	p.state = stClosing
+	p.start, p.node = p.pos, 0
+	switch {
+	case p.in.list:
+		p.call.flags |= flags
+		p.state, p.step = stList, listAfter
+	case p.c.tag.NeedClose:
+		p.call.flags |= flags
+		p.lit, p.state = 0, stEnd
+	default:
+		p.endCall(p.pos, flags)
+		p.afterCall()
+	}
 	return true
 }
 
 func (p *Parser) fieldOf(quoted []byte) jsonField {
-	c := p.c.g.Tagged.Body.Call
+	c := p.c.tag.Body.Call
 	key := string(quoted[1 : len(quoted)-1])
 	if slices.Contains(c.Name, key) {
 		return nameField

@@ -42,21 +42,23 @@ func (p *Parser) params() bool {
 			return false
 		}
 		if st != scan.Yes || s.markers[m].role != roleParamOpen && s.markers[m].role != roleCallClose {
-			p.state, p.pos, p.node = stSuspect, p.from, 0
-			return true
+			return p.doubt(p.from)
 		}
 		p.param.bare = false
-		name := append([]byte(nil), p.call.name...)
 		end := p.pos
 		if !p.commit() {
 			return false
 		}
-		p.call.name = append(p.call.name, name...)
 		p.startCall(end)
 		p.pos = end
-	} else if m = p.find(s); m < 0 {
-		p.start = p.free(s)
-		return false
+	} else {
+		if p.c.tag.Body.Params.Object && len(p.param.ends) == 0 && p.node == 0 && p.objectBegins() {
+			return true
+		}
+		if m = p.find(s); m < 0 {
+			p.start = p.free(s)
+			return false
+		}
 	}
 	p.start = p.pos
 	switch s.markers[m].role {
@@ -64,6 +66,10 @@ func (p *Parser) params() bool {
 		p.state, p.from = stKey, p.pos
 	case roleCallClose:
 		p.endParams(p.pos, 0)
+	case roleSection, roleEnd: // the message around the block ends
+		p.pos, p.start = p.mark, p.mark
+		p.endParams(p.mark, event.Recovered)
+		p.afterBlock()
 	default:
 		// The block ends or another begins: every value was closed, only the call's own tag is missing.
 		p.pos, p.start = p.mark, p.mark
@@ -72,13 +78,25 @@ func (p *Parser) params() bool {
 	return true
 }
 
+// objectBegins enters one JSON object that stands in place of the parameters.
+func (p *Parser) objectBegins() bool {
+	i := p.pos
+	for i < len(p.win) && blank(p.win[i]) {
+		i++
+	}
+	if i == len(p.win) || p.win[i] != '{' {
+		return false
+	}
+	p.start, p.pos = i, i
+	p.param.ends = append(p.param.ends, -1) // the object is all there is
+	p.lex.Reset()
+	p.state = stArgs
+	return true
+}
+
 // endParams completes a call whose markup ends at window position to.
 func (p *Parser) endParams(to int, flags event.Flags) {
-	end := "}"
-	if len(p.param.ends) == 0 {
-		end = "{}"
-	}
-	p.arguments(p.made([]byte(end)), to)
+	p.arguments(p.made(p.param.end()), to)
 	p.endCall(to, flags)
 	p.node = 0
 	if p.in.wrapper {
@@ -89,17 +107,78 @@ func (p *Parser) endParams(to int, flags event.Flags) {
 	p.state = stText
 }
 
+// object reports whether one object holds all the arguments.
+func (s *paramState) object() bool { return len(s.ends) > 0 && s.ends[0] < 0 }
+
+// end returns what ends the object of arguments.
+func (s *paramState) end() []byte {
+	switch {
+	case len(s.ends) == 0:
+		return []byte("{}")
+	case s.object():
+		return nil
+	}
+	return []byte("}")
+}
+
 // paramKey reads the key of a parameter.
 func (p *Parser) paramKey() bool {
-	c := p.c.g.Tagged.Body.Params
-	key, st := p.word(c.KeyEnd)
+	c := p.c.tag.Body.Params
+	key, st := p.word(p.c.keyEnds, "")
 	switch st {
 	case scan.More:
 		return false
 	case scan.No:
 		return p.broken(event.BadStructure)
 	}
-	p.beginValue(key, p.call.schema.Of(key), c.Newline)
+	p.param.key = append(p.param.key[:0], key...)
+	p.param.types = p.call.schema.Of(key)
+	if c.Value == "" {
+		p.beginValue(p.param.key, p.param.types, c.Newline)
+		return true
+	}
+	p.from, p.lit = p.pos, 0
+	p.state = stAttr
+	return true
+}
+
+// attribute reads what stands between the key of a parameter and its value: white space, and perhaps the attribute
+// that says whether the value is raw text.
+func (p *Parser) attribute() bool {
+	c := p.c.tag.Body.Params
+	if c.Attr == "" {
+		for p.lit == 0 && p.pos < len(p.win) && blank(p.win[p.pos]) && p.pos-p.from < p.c.g.MaxHold {
+			p.pos++
+		}
+		st, at := scan.Match(p.win, p.pos, c.Value, &p.lit)
+		p.pos = at
+		if st == scan.No {
+			return p.broken(event.BadStructure)
+		}
+		if st == scan.More {
+			return false
+		}
+		p.lit = 0
+	} else {
+		text, st := p.word(p.c.valueOpens, "")
+		if st == scan.No {
+			return p.broken(event.BadStructure)
+		}
+		if st == scan.More {
+			return false
+		}
+		switch v := attr(text, c.Attr); string(v) {
+		case "true":
+			p.param.types = args.String
+		case "false":
+			p.param.types = args.Any &^ args.String
+		default: // the model left it out
+			if !p.call.schema.Knows(p.param.key) {
+				p.param.types = args.Any
+			}
+		}
+	}
+	p.beginValue(p.param.key, p.param.types, c.Newline)
 	return true
 }
 
@@ -184,7 +263,7 @@ func (p *Parser) growValue(to int) {
 
 // unlined returns the window position before the structural newline that ends a value at to, if the family writes one.
 func (p *Parser) unlined(to int) int {
-	if t := p.c.g.Tagged; t != nil && t.Body.Params.Newline && to > p.start && p.win[to-1] == '\n' {
+	if t := p.c.tag; t != nil && t.Body.Params.Newline && to > p.start && p.win[to-1] == '\n' {
 		to--
 	}
 	return to

@@ -4,6 +4,7 @@ package parsers
 
 import (
 	"github.com/weft-go/weft/parsers/args"
+	"github.com/weft-go/weft/parsers/codec"
 	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/parsers/internal/jsontext"
 	"github.com/weft-go/weft/parsers/internal/scan"
@@ -70,6 +71,11 @@ type Parser struct {
 	reasoning bool   // reasoning is open; a call inside it returns to it
 	runOpen   bool   // the current run has emitted something
 	trim      string // structural white space that may still follow
+	label     string // of reasoning, that may still follow
+	prefix    string // of the text: an opening tag that stands in the prompt
+	last      byte   // the last byte emitted in this run
+	quoting   bool   // an opening tag was left in this run as text
+	thought   bool   // there was reasoning
 	part      int32
 	partKind  event.Kind
 	joinable  bool // the last block is reasoning that was closed, with nothing behind it
@@ -77,12 +83,27 @@ type Parser struct {
 	echoable  bool // an echoed reasoning opener may still come
 
 	call callState
-	in   struct { // nesting of calls
+
+	// The source of the open call, or of an aborted one, while it may become text.
+	rawOn, restore bool
+	raw            []byte
+	rawAt          int64 // stream offset behind raw
+
+	spare []byte   // scratch
+	in    struct { // nesting of calls
 		wrapper bool // inside the wrapper of a tagged block
+		list    bool // inside a list of calls
+		block   bool // inside a block of calls in a message
 		elem    elem // current element
 	}
 	calls    int32 // ordinals given out
 	complete int32 // complete calls
+
+	bare    bool  // calls may come without a tag, as JSON objects
+	waiting bool  // for more, to tell whether one does
+	dead    int64 // stream offset before which no list of calls begins
+	lists   codec.ListScanner
+	dec     grammar.Decoder
 
 	lex    jsontext.Lexer
 	json   jsonCall
@@ -103,27 +124,34 @@ type state uint8
 
 const (
 	// all layouts
-	stText    state = iota // visible text or reasoning
-	stGuided               // a guided document, held
-	stNamed                // a guided document, streamed
-	stSkip                 // markup that cannot be read, until the next marker
-	stOpened               // behind the opener of a tagged block: is it one?
-	stSuspect              // it is not; is it prose or a broken call?
-	stClosing              // behind a call inside a tagged block
-	stName                 // the name of a tagged call
-	stJSON                 // the body of a tagged call: one JSON object
-	stParams               // between parameters
-	stKey                  // the key of a parameter
-	stValue                // the value of a parameter
-	stConfirm              // behind the closer of a value: is it one?
-	stFirst                // the implied first header of channels
-	stHeader               // a header of channels
-	stArgs                 // the body of a call: raw JSON
-	stRaw                  // the body of a call: free text
-	stEnd                  // behind the arguments, before the end marker
-	stOpen                 // the header of an element
-	stClose                // the closing tag of an element
-	stCall                 // inside a call element, between arguments
+	stText     state = iota // visible text or reasoning
+	stGuided                // a guided document, held
+	stNamed                 // a guided document, streamed
+	stSkip                  // markup that cannot be read, until the next marker
+	stOpened                // behind the opener of a tagged block: is it one?
+	stSuspect               // it is not; is it prose or a broken call?
+	stClosing               // behind a call inside a tagged block
+	stName                  // the name of a tagged call
+	stJSON                  // the body of a tagged call: one JSON object
+	stParams                // between parameters
+	stKey                   // the key of a parameter
+	stValue                 // the value of a parameter
+	stConfirm               // behind the closer of a value: is it one?
+	stFirst                 // the implied first header of channels
+	stHeader                // a header of channels
+	stArgs                  // the body of a call: raw JSON
+	stRaw                   // the body of a call: free text
+	stEnd                   // behind the arguments, before the end marker
+	stOpen                  // the header of an element
+	stClose                 // the closing tag of an element
+	stCall                  // inside a call element, between arguments
+	stBody                  // behind the name of a tagged call, before its arguments
+	stCodec                 // in arguments that a codec reads
+	stList                  // between the call objects of a list
+	stAttr                  // between the key of a parameter and its value
+	stBareList              // in what may be a list of calls without a tag
+	stMessage               // at the beginning of a message to a tool
+	stRepair                // behind arguments that lack closing brackets
 )
 
 // Feed parses the next chunk of output and appends the events it brings to dst. A chunk may be cut anywhere, also
@@ -201,7 +229,10 @@ func (p *Parser) Reset() {
 	*p = Parser{
 		c: p.c, opt: p.opt, lim: p.lim, ids: p.ids, isID: p.isID,
 		buf: p.buf[:0], out: p.out[:0], tokEnds: p.tokEnds[:0], tokMarks: p.tokMarks[:0],
-		call:   callState{name: p.call.name[:0]},
+		call:   callState{name: p.call.name[:0], id: p.call.id[:0]},
+		spare:  p.spare[:0],
+		raw:    p.raw[:0],
+		dec:    p.dec,
 		json:   jsonCall{args: p.json.args[:0]},
 		param:  paramState{key: p.param.key[:0], seen: p.param.seen[:0], ends: p.param.ends[:0]},
 		header: headerState{channel: p.header.channel[:0], recipient: p.header.recipient[:0], ctype: p.header.ctype[:0]},
@@ -216,12 +247,25 @@ func (p *Parser) Reset() {
 func (p *Parser) begin() {
 	p.want = p.opt.Output != Native
 	g := p.c.g
-	switch p.opt.Start {
+	p.bare = p.c.layout == tagged && p.c.tag.Bare && p.c.tag.Body.Call != nil && p.calling()
+	start := p.opt.Start
+	if start == StartDefault {
+		start = StartNone
+		if t := g.Tagged; t != nil && t.Reasoning != nil && (t.Reasoning.Prompted || p.opt.Policy.ForceReasoning) {
+			start = StartReasoning
+		}
+	}
+	switch start {
 	case StartReasoning:
-		p.reasoning = p.c.hasReasoning && (g.Tagged == nil || p.opt.Channels != OnlyTools)
-		p.echoable = true
-		if g.Tagged != nil && g.Tagged.Reasoning != nil {
-			p.trim = g.Tagged.Reasoning.Lead
+		p.reasoning = p.c.hasReasoning && (p.c.layout != tagged || p.opt.Channels != OnlyTools)
+		p.echoable, p.thought = true, p.reasoning
+		if p.c.layout == tagged && p.c.hasReasoning {
+			r := g.Tagged.Reasoning
+			p.trim, p.label = r.Lead, r.Label
+			if r.Inline {
+				p.reasoning = false
+				p.prefix = r.Open.Text
+			}
 		}
 		if g.Elements != nil && p.reasoning {
 			p.in.elem = elemReasoning
@@ -242,6 +286,9 @@ func (p *Parser) begin() {
 		}
 	}
 }
+
+// calling reports whether calls are parsed at all.
+func (p *Parser) calling() bool { return p.opt.Channels != OnlyReasoning && !p.opt.NoCalls }
 
 // run drives the state functions until they ask for more.
 func (p *Parser) run() {
@@ -277,7 +324,7 @@ func (p *Parser) advance() bool {
 	case stValue:
 		return p.value()
 	case stConfirm:
-		if p.c.g.Elements != nil {
+		if p.c.layout == elements {
 			return p.confirmElement()
 		}
 		return p.confirmParam()
@@ -295,23 +342,44 @@ func (p *Parser) advance() bool {
 		return p.elementClose()
 	case stCall:
 		return p.elementCall()
+	case stBody:
+		return p.body()
+	case stCodec:
+		return p.codec()
+	case stList:
+		return p.list()
+	case stAttr:
+		return p.attribute()
+	case stBareList:
+		return p.bareList()
+	case stMessage:
+		return p.messageBody()
+	case stRepair:
+		return p.repair()
 	}
 	return false
 }
 
 // finish settles what is open at the end of the stream. Text has been flushed by the states themselves.
 func (p *Parser) finish() {
-	if p.err == nil && p.call.open {
+	if p.err == nil && p.call.open && !p.endTruncated() {
 		p.abort(event.Truncated, len(p.win))
 	}
 	p.start = len(p.win)
+	if p.restore {
+		p.restoreText(p.start)
+	}
+	if p.prefix != "" && p.err == nil {
+		p.block(event.Text)
+		p.emit(event.Text, p.made([]byte(p.prefix)), p.start, p.start)
+	}
 }
 
 // Options configures a Parser. The zero value parses everything the family can write.
 type Options struct {
 	// Tools are the tools of the request; they type the arguments of families that write them as raw text.
 	Tools []Tool
-	// Start says where generation begins. The zero value waits for the family's own opener.
+	// Start says where generation begins. The zero value is what the family says. StartOf reads it off a prompt.
 	Start Start
 	// Output says whether the engine constrains the output to JSON.
 	Output Output
@@ -350,7 +418,8 @@ type Start uint8
 // The places where generation may begin. A chat template that writes the reasoning opener into the prompt makes it
 // StartReasoning; one that opens the answer makes it StartResponse.
 const (
-	StartNone      Start = iota // before any marker
+	StartDefault   Start = iota // as the family says: before any marker, or inside reasoning if its templates open it
+	StartNone                   // before any marker
 	StartReasoning              // inside reasoning
 	StartResponse               // inside the answer: reasoning tags are ordinary text; frames still route
 )
@@ -374,22 +443,6 @@ const (
 	OnlyTools                     // calls; reasoning markers are text
 	OnlyReasoning                 // reasoning; tool markup is text
 )
-
-// Policy decides what peers disagree about. The zero value is the default policy. KeepOrphans and QuoteInReasoning are
-// about tags inside plain text; families that frame everything follow their frames.
-type Policy struct {
-	// KeepBlanks makes white space between blocks text. By default a run of text that is only white space is
-	// structure when a call or reasoning stands beside it; an answer that is only white space is text anyway.
-	KeepBlanks bool
-	// KeepOrphans leaves closing markers without an opener in the text. By default those that are tokens are dropped.
-	KeepOrphans bool
-	// QuoteInReasoning treats tool markup inside reasoning as text. By default the call is parsed, with
-	// event.InReasoning set, and the thought goes on behind it.
-	QuoteInReasoning bool
-	// RejectUnknownTools aborts calls to tools that Options.Tools does not list. By default they are forwarded:
-	// parsing is not validation.
-	RejectUnknownTools bool
-}
 
 // Limits bounds what a stream may make the parser hold or produce.
 type Limits struct {
@@ -440,6 +493,9 @@ func newParser(c *compiled, opt *Options) *Parser {
 	}
 	p.lim = p.opt.Limits.withDefaults()
 	p.opt.Tools = append([]Tool(nil), p.opt.Tools...)
+	if c.tag != nil && c.tag.Body.Codec != nil {
+		p.dec = c.tag.Body.Codec.NewDecoder()
+	}
 	if f := p.opt.TokenID; f != nil {
 		p.ids, p.isID = map[string]uint32{}, map[uint32]bool{}
 		for _, m := range c.g.Markers() {

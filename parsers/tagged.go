@@ -4,6 +4,7 @@ package parsers
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/weft-go/weft/parsers/internal/scan"
 	"github.com/weft-go/weft/protocols/event"
@@ -12,38 +13,71 @@ import (
 // taggedMarker handles the marker of role r that ended a run of text or reasoning in layout grammar.Tagged.
 // A marker that is data needs nothing: pos is behind it and start before it.
 func (p *Parser) taggedMarker(r role) {
-	t := p.c.g.Tagged
+	t := p.c.tag
 	switch r {
 	case roleReasonOpen:
 		switch {
 		case !p.reasoning:
 			p.settle()
-			p.openReasoning(t.Reasoning.Lead)
+			p.openReasoning(t.Reasoning)
 		case p.echoable && p.untouched():
-			p.start, p.echoable, p.trim = p.pos, false, t.Reasoning.Lead
+			p.start, p.echoable = p.pos, false
+			p.trim, p.label = t.Reasoning.Lead, t.Reasoning.Label
 		}
 	case roleReasonClose:
 		switch {
 		case p.reasoning:
 			p.closeReasoning(t.Reasoning.After)
-		case !p.opt.Policy.KeepOrphans:
+		case !p.opt.Policy.KeepOrphans && (p.thought || t.Reasoning.Close.Token):
 			p.strip()
 		}
+	case roleBreak:
+		p.pos = p.mark
+		p.breakOut()
+		p.newRun()
+	case roleTurn:
+		p.settle()
+		p.start = p.pos
+		p.newRun()
 	case roleWrapClose, roleCallClose:
-		if !p.opt.Policy.KeepOrphans {
+		if !p.opt.Policy.KeepOrphans && !p.closesText() {
 			p.strip()
 		}
-	case roleWrapOpen, roleCallOpen:
-		if !p.untouched() {
-			p.flush(p.beforeBlock(p.mark), true)
+	case roleBare:
+		if p.off(p.mark) < p.dead {
+			return
 		}
-		p.openAt = p.mark
+		p.holdOpener()
+		p.beginBareList()
+	case roleWrapOpen, roleCallOpen:
+		p.holdOpener()
 		p.in.wrapper = r == roleWrapOpen
 		p.state = stOpened
-		if r == roleCallOpen && t.NameEnd != "" {
-			p.state, p.from = stName, p.pos
+		if r == roleCallOpen && t.Name != nil && t.Body.Call == nil {
+			p.beginName()
 		}
 	}
+}
+
+// holdOpener holds what stands at mark, since it may begin a call.
+func (p *Parser) holdOpener() {
+	if !p.untouched() {
+		p.flush(p.beforeBlock(p.mark), true)
+	}
+	p.openAt = p.mark
+}
+
+// closesText reports whether the closing marker at mark ends something that was left as text: an opening tag that no
+// call followed, or a call whose own opening tag was lost. It stays with what it closes then.
+func (p *Parser) closesText() bool {
+	last := p.last
+	if at := p.beforeBlock(p.mark); at > p.start {
+		last = p.win[at-1]
+	}
+	if !p.reasoning && p.c.tag.Body.Call != nil && (last == '}' || last == ']') {
+		p.quoting = true
+	}
+	return p.quoting
 }
 
 // untouched reports whether the run before mark is empty, or white space that was not emitted.
@@ -63,31 +97,56 @@ func (p *Parser) beforeBlock(at int) int {
 
 // commit accepts the markup at openAt as a call: the run before it ends. It reports false at the call limit.
 func (p *Parser) commit() bool {
+	name := append(p.spare[:0], p.call.name...)
+	p.spare = name
 	p.mark = p.openAt
 	p.dropBlanks(p.mark)
 	p.flush(p.beforeBlock(p.mark), true)
+	if p.reasoning && (p.c.tag.Reasoning.CallEnds || p.opt.Policy.BreakOut) {
+		p.breakOut()
+	}
 	p.start = max(p.start, p.mark)
 	p.newRun()
-	return p.beginCall(p.openAt)
+	ok := p.beginCall(p.openAt)
+	p.call.name = append(p.call.name, name...)
+	return ok
+}
+
+// breakOut ends reasoning at mark, where a call begins instead of the closing tag.
+func (p *Parser) breakOut() {
+	at := p.pos
+	p.pos = p.mark
+	p.closeReasoning("")
+	p.pos = at
 }
 
 // opened decides, behind an opening tag, whether a call follows. Until it knows, the tag may be prose.
 func (p *Parser) opened() bool {
-	m, st := -1, scan.No
 	if p.want && p.node == 0 && p.openGuided() {
 		return true
 	}
-	if p.c.g.Tagged.Body.Call != nil {
+	t := p.c.tag
+	m, st := -1, scan.No
+	if p.in.wrapper && t.Open.Text != "" {
+		m, st = p.expect(p.c.callOpen)
+	} else {
 		for p.pos < len(p.win) && blank(p.win[p.pos]) {
 			p.pos++
 		}
-		if p.anchor = p.pos; p.pos == len(p.win) {
+		p.anchor = p.pos
+		switch {
+		case p.pos == len(p.win):
 			st = scan.More
-		} else if p.win[p.pos] == '{' {
+		case t.Body.Call != nil && (p.win[p.pos] == '{' || p.win[p.pos] == '['):
 			st = scan.Yes
+		case t.Name != nil:
+			if p.in.wrapper && p.win[p.pos] == '[' { // a list of calls without tags of their own
+				p.in.list = true
+				p.pos++
+			}
+			p.beginName()
+			return true
 		}
-	} else {
-		m, st = p.expect(p.c.callOpen)
 	}
 	if p.anchor-p.openAt > p.c.g.MaxHold {
 		p.pos, p.node, st = p.anchor, 0, scan.No
@@ -102,17 +161,45 @@ func (p *Parser) opened() bool {
 		}
 		return false
 	case scan.No:
-		p.state, p.in.wrapper = stSuspect, false
-		return true
+		return p.doubt(p.pos)
+	}
+	if m < 0 && p.c.tag.Body.Call.Strict {
+		switch p.peekCall(p.pos) {
+		case scan.More:
+			if !p.final {
+				return false
+			}
+		case scan.No:
+			return p.doubt(p.pos)
+		}
 	}
 	if !p.commit() {
 		return false
 	}
 	p.start = p.pos
-	if m < 0 {
-		p.beginJSON()
-	} else {
-		p.state, p.from = stName, p.pos
+	if m >= 0 {
+		p.beginName()
+		return true
+	}
+	if p.in.list = p.win[p.pos] == '['; p.in.list {
+		p.pos++
+		p.state, p.step = stList, listFirst
+		return true
+	}
+	p.beginJSON()
+	return true
+}
+
+// doubt looks on, from window position from, behind an opening tag that no call follows.
+func (p *Parser) doubt(from int) bool {
+	p.in.wrapper, p.in.list = false, false
+	p.call.name, p.call.id = p.call.name[:0], p.call.id[:0]
+	p.pos, p.node = from, 0
+	p.state = stSuspect
+	if p.c.tag.Quoted {
+		p.quoting = true
+		p.from = p.start
+		p.state = stText
 	}
 	return true
 }
@@ -140,6 +227,7 @@ func (p *Parser) suspect() bool {
 			p.pos = p.mark
 		}
 		p.from = p.start
+		p.quoting = true
 		p.state = stText
 		return true
 	}
@@ -149,30 +237,35 @@ func (p *Parser) suspect() bool {
 // afterBlock goes back to the run that a block interrupted: text, or reasoning if the call stood inside it.
 func (p *Parser) afterBlock() {
 	p.start = p.pos
-	p.in.wrapper = false
+	p.in.wrapper, p.in.list, p.in.block = false, false, false
 	p.newRun()
 	p.state = stText
+}
+
+// afterCall goes on behind a complete call.
+func (p *Parser) afterCall() {
+	p.start, p.node = p.pos, 0
+	p.state = stClosing
+	if p.c.closing == nil && !p.in.list && (p.c.tag.Body.Call == nil || p.c.tag.Body.Call.Sep == "") {
+		p.afterBlock()
+	}
 }
 
 // closing reads on behind a call until its block ends or another call begins. A block that is not closed ends at the
 // first thing that cannot belong to it, so that no text is lost.
 func (p *Parser) closing() bool {
-	if p.c.g.Tagged.Body.Call != nil && p.node == 0 {
-		for p.pos < len(p.win) && (blank(p.win[p.pos]) || p.win[p.pos] == ',' || p.win[p.pos] == '}') {
-			if p.pos++; !blank(p.win[p.pos-1]) {
-				p.start = p.pos
-			}
-		}
-		if p.pos < len(p.win) && p.win[p.pos] == '{' && p.pos-p.start <= p.c.g.MaxHold {
-			p.start = p.pos
-			if !p.beginCall(p.pos) {
-				return false
-			}
-			p.beginJSON()
-			return true
-		}
+	if p.node == 0 && p.nextInBlock() {
+		return p.err == nil
 	}
 	s := p.c.closing
+	if s == nil {
+		if p.pos == len(p.win) && !p.final && p.pos-p.start <= p.c.g.MaxHold {
+			return false
+		}
+		p.pos = p.start
+		p.afterBlock()
+		return true
+	}
 	m, st := p.expect(s)
 	if p.anchor-p.start > p.c.g.MaxHold {
 		st = scan.No
@@ -189,7 +282,7 @@ func (p *Parser) closing() bool {
 		fallthrough // what is left is white space
 	case scan.No:
 		p.node, p.pos = 0, p.anchor
-		p.in.wrapper = false
+		p.in.wrapper, p.in.list = false, false
 		p.newRun()
 		p.state = stText
 		return true
@@ -199,16 +292,56 @@ func (p *Parser) closing() bool {
 			return false
 		}
 		p.start = p.pos
-		p.state, p.from = stName, p.pos
+		p.beginName()
 		return true
 	}
 	p.afterBlock()
 	return true
 }
 
+// nextInBlock handles what may stand, besides tags, between calls of one block: separators, the end of a list, the
+// next call where calls have no tags. It reports whether the state has changed.
+func (p *Parser) nextInBlock() bool {
+	t := p.c.tag
+	call := t.Body.Call
+	for p.pos < len(p.win) {
+		c := p.win[p.pos]
+		switch {
+		case blank(c):
+		case p.in.list && c == ']':
+			p.in.list = false
+			p.start = p.pos + 1
+		case t.Open.Text == "" && c == ',', call != nil && t.Close.Text != "" && (c == ',' || c == '}'),
+			call != nil && call.Sep != "" && c == call.Sep[0]:
+			p.start = p.pos + 1
+		case call != nil && c == '{' && p.pos-p.start <= p.c.g.MaxHold:
+			p.start = p.pos
+			if p.beginCall(p.pos) {
+				p.beginJSON()
+			}
+			return true
+		case t.Open.Text == "" && p.in.wrapper && nameStart(c):
+			p.start = p.pos
+			if p.beginCall(p.pos) {
+				p.beginName()
+			}
+			return true
+		default:
+			return false
+		}
+		p.pos++
+	}
+	return false
+}
+
+// nameStart reports whether c can begin the name of a function.
+func nameStart(c byte) bool {
+	return c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80
+}
+
 // skip drops markup that cannot be read, up to where a call or block ends or the next one begins.
 func (p *Parser) skip() bool {
-	if p.c.g.Tagged == nil {
+	if p.c.tag == nil || p.c.layout == channels && !p.in.block {
 		return p.skipMessage()
 	}
 	s := p.c.resync[0]
@@ -242,7 +375,7 @@ func (p *Parser) skip() bool {
 		p.in.wrapper = true
 		p.state = stOpened
 	case roleCallOpen:
-		if p.c.g.Tagged.NameEnd == "" {
+		if p.c.tag.Name == nil {
 			p.state = stOpened
 			break
 		}
@@ -252,7 +385,9 @@ func (p *Parser) skip() bool {
 			}
 			p.start = p.pos
 		}
-		p.state, p.from = stName, p.pos
+		p.beginName()
+	default: // the message around the block ends
+		p.pos, p.state = p.mark, stText
 	}
 	return true
 }
@@ -266,38 +401,113 @@ func (p *Parser) broken(why event.Why) bool {
 	return true
 }
 
-// callName reads the name behind the opening tag of a call. Without a wrapper the tag may still be prose.
+// beginName begins to read the name of a call at pos.
+func (p *Parser) beginName() {
+	p.from, p.node, p.step, p.lit = p.pos, 0, 0, 0
+	p.state = stName
+}
+
+// callName reads the name of a call. Without a wrapper the tag before it may still be prose.
 func (p *Parser) callName() bool {
-	name, st := p.word(p.c.g.Tagged.NameEnd)
-	switch {
-	case st == scan.More && p.final && !p.call.open: // a bare tag at the end of the stream
-		return p.badName()
-	case st == scan.More:
+	n := p.c.tag.Name
+	if p.step == 0 { // white space and prefix
+		for p.lit == 0 && p.pos < len(p.win) && blank(p.win[p.pos]) && p.pos-p.from < p.c.g.MaxHold {
+			p.pos++
+		}
+		if p.lit == 0 {
+			p.from = p.pos
+		}
+		st, pos := scan.Match(p.win, p.pos, n.Prefix, &p.lit)
+		if p.pos = pos; st == scan.More {
+			if p.final && !p.call.open {
+				return p.badName()
+			}
+			return false
+		}
+		if st == scan.Yes {
+			p.from = p.pos
+		}
+		p.pos, p.step = p.from, 1
+	}
+	text, st := p.word(n.Ends, n.Stops)
+	if st == scan.More && (!p.final || p.call.open) {
 		return false
-	case st == scan.No || len(name) == 0:
+	}
+	if st != scan.Yes {
 		return p.badName()
 	}
-	p.call.name = append(p.call.name[:0], name...)
+	p.named(text)
+	if len(p.call.name) == 0 {
+		return p.badName()
+	}
 	p.param.reset()
-	p.state = stParams
-	if p.call.open {
+	p.lit = 0
+	switch {
+	case p.c.tag.Body.Params == nil:
+		p.state = stBody
+	case p.call.open:
 		p.startCall(p.pos)
 		p.start = p.pos
-	} else {
+		p.state = stParams
+	default:
 		p.param.bare = true
+		p.state = stParams
 	}
 	return true
 }
 
-// word reads the name or key that begins at from, up to the literal end. On Yes it is a view of the window, without blanks
-// around it, and pos is behind end; on No pos is at the byte that cannot belong to it.
-func (p *Parser) word(end string) ([]byte, scan.Prefix) {
-	for i := max(p.from, p.pos-len(end)+1); i+len(end) <= len(p.win); i++ {
-		if string(p.win[i:i+len(end)]) == end {
-			p.pos = i + len(end)
+// named takes the name and the id out of the text between the tag and the body.
+func (p *Parser) named(text []byte) {
+	n := p.c.tag.Name
+	p.call.id = p.call.id[:0]
+	if n.ID != "" {
+		if name, id, ok := bytes.Cut(text, []byte(n.ID)); ok {
+			text = bytes.TrimSpace(name)
+			p.call.id = append(p.call.id, bytes.TrimSpace(id)...)
+		}
+	}
+	if n.Number != "" {
+		if i := bytes.LastIndex(text, []byte(n.Number)); i >= 0 && digits(text[i+len(n.Number):]) {
+			p.call.id = append(append(p.call.id, n.Prefix...), text...)
+			text = bytes.TrimSpace(text[:i])
+		}
+	}
+	p.call.name = append(p.call.name[:0], text...)
+}
+
+func digits(b []byte) bool {
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return len(b) > 0
+}
+
+// word reads the name or key that begins at from, up to one of ends or a byte of stops. On Yes it is a view of the window,
+// without blanks around it, and pos is behind what ended it; on No pos is at the byte that cannot belong to it.
+func (p *Parser) word(ends []string, stops string) ([]byte, scan.Prefix) {
+	for i := max(p.from, p.pos); i < len(p.win); i++ {
+		c := p.win[i]
+		for _, end := range ends {
+			if c != end[0] {
+				continue
+			}
+			n := 0
+			switch st, at := scan.Match(p.win, i, end, &n); {
+			case st == scan.Yes:
+				p.pos = at
+				return bytes.TrimSpace(p.win[p.from:i]), scan.Yes
+			case st == scan.More && !p.final:
+				p.pos = i
+				return nil, scan.More
+			}
+		}
+		if strings.IndexByte(stops, c) >= 0 {
+			p.pos = i
 			return bytes.TrimSpace(p.win[p.from:i]), scan.Yes
 		}
-		if c := p.win[i]; c == '<' || c == '\n' || i-p.from > p.c.g.MaxHold {
+		if c == '<' || c == '\n' || i-p.from > p.c.g.MaxHold {
 			p.pos = i
 			return nil, scan.No
 		}
@@ -310,6 +520,5 @@ func (p *Parser) badName() bool {
 	if p.call.open {
 		return p.broken(event.BadName)
 	}
-	p.state, p.pos, p.node = stSuspect, p.from, 0
-	return true
+	return p.doubt(p.from)
 }

@@ -5,13 +5,27 @@ package parsers
 import (
 	"unicode/utf8"
 
+	"github.com/weft-go/weft/parsers/grammar"
+	"github.com/weft-go/weft/parsers/internal/scan"
 	"github.com/weft-go/weft/protocols/event"
 )
 
 // text passes on visible text and reasoning up to the next marker, and lets the layout decide what the marker means.
 func (p *Parser) text() bool {
-	if p.want && !p.reasoning && !p.runOpen && p.beginGuided() {
-		return true
+	if p.restore {
+		p.restoreText(p.start)
+	}
+	if !p.reasoning && !p.runOpen && p.label == "" {
+		if p.want && p.beginGuided() {
+			return true
+		}
+		if p.bare && p.bareObject() {
+			if p.waiting {
+				p.waiting = false
+				return false
+			}
+			return true
+		}
 	}
 	s := p.textSet()
 	m := p.find(s)
@@ -24,10 +38,10 @@ func (p *Parser) text() bool {
 		}
 		return false
 	}
-	switch {
-	case p.c.g.Tagged != nil:
+	switch p.c.layout {
+	case tagged:
 		p.taggedMarker(s.markers[m].role)
-	case p.c.g.Channels != nil:
+	case channels:
 		p.channelMarker(s.markers[m])
 	default:
 		p.elementMarker(s.markers[m].role)
@@ -39,7 +53,7 @@ func (p *Parser) text() bool {
 // whole character that is not structural white space. Most chunks are like that, and pass treats them at once, as text
 // and flush would. TestPlainPath compares the two.
 func (p *Parser) plain(chunk []byte) bool {
-	if p.state != stText || !p.runOpen || len(p.win) != 0 || p.trim != "" || p.tokNext < len(p.tokEnds) || p.tokDue != 0 || p.err != nil || p.ended || len(chunk) == 0 {
+	if p.state != stText || !p.runOpen || len(p.win) != 0 || p.trim != "" || p.label != "" || p.tokNext < len(p.tokEnds) || p.tokDue != 0 || p.err != nil || p.ended || len(chunk) == 0 {
 		return false
 	}
 	kind := event.Text
@@ -54,6 +68,7 @@ func (p *Parser) plain(chunk []byte) bool {
 func (p *Parser) pass(dst []event.Event, chunk []byte) []event.Event {
 	off := p.base
 	p.base += int64(len(chunk))
+	p.last = chunk[len(chunk)-1]
 	return append(dst, event.Event{
 		Kind: p.partKind, Call: -1, Choice: p.opt.Choice, Part: p.part, Off: off, End: p.base, Data: chunk[:len(chunk):len(chunk)],
 	})
@@ -63,7 +78,7 @@ func (p *Parser) pass(dst []event.Event, chunk []byte) []event.Event {
 // still turn out to be structure or half a character.
 func (p *Parser) flush(to int, closing bool) {
 	p.trimLead(to)
-	if p.start >= to {
+	if p.start >= to || p.label != "" && !closing {
 		return
 	}
 	kind := event.Text
@@ -82,6 +97,9 @@ func (p *Parser) flush(to int, closing bool) {
 
 // trimLead drops the structural white space at the beginning of a run.
 func (p *Parser) trimLead(to int) {
+	if p.label != "" && !p.trimLabel(to) {
+		return
+	}
 	for p.trim != "" && p.start < to {
 		if p.win[p.start] != p.trim[0] {
 			p.trim = ""
@@ -92,11 +110,31 @@ func (p *Parser) trimLead(to int) {
 	}
 }
 
+// trimLabel drops the label of reasoning at the beginning of a run. It reports false while the label may still follow.
+func (p *Parser) trimLabel(to int) bool {
+	n := 0
+	st, at := scan.Match(p.win[:to], p.start, p.label, &n)
+	if st == scan.More && to == len(p.win) && !p.final {
+		return false
+	}
+	if st == scan.Yes {
+		p.start = at
+	}
+	p.label = ""
+	return true
+}
+
 // unpadded returns the window position before the white space that ends the run at to and may belong to the marker that
 // follows it.
 func (p *Parser) unpadded(to int) int {
 	if p.reasoning {
 		if to > p.start && p.structural(p.win[to-1]) {
+			to--
+		}
+		return to
+	}
+	if p.opt.Policy.TrimBeforeCall && p.c.layout == tagged {
+		for to > p.start && blank(p.win[to-1]) && len(p.win)-to < p.c.g.MaxHold {
 			to--
 		}
 		return to
@@ -112,7 +150,7 @@ func (p *Parser) structural(c byte) bool {
 	if p.reasoning {
 		return c == p.c.tail && c != 0
 	}
-	return p.c.before != "" && c == p.c.before[0]
+	return p.c.before != "" && c == p.c.before[0] || p.opt.Policy.TrimBeforeCall && blank(c)
 }
 
 // put emits win[start:to] as kind and moves start.
@@ -120,12 +158,21 @@ func (p *Parser) put(kind event.Kind, to int) {
 	if p.start >= to {
 		return
 	}
+	if kind == event.Text && p.complete > 0 && p.opt.Policy.DropAfterCall && p.c.layout == tagged {
+		p.start = to
+		return
+	}
 	if !p.runOpen && kind == event.Reasoning && p.joinable && p.partKind == event.Reasoning && p.c.join != "" {
 		p.emit(kind, p.made([]byte(p.c.join)), p.start, p.start)
 	}
 	p.block(kind)
+	if p.prefix != "" {
+		p.emit(kind, p.made([]byte(p.prefix)), p.start, p.start)
+		p.prefix = ""
+	}
 	p.runOpen, p.echoable = true, false
 	p.emit(kind, p.win[p.start:to:to], p.start, to)
+	p.last = p.win[to-1]
 	p.start = to
 }
 
@@ -166,7 +213,8 @@ func (p *Parser) strip() {
 
 // newRun begins a run of text or reasoning at start.
 func (p *Parser) newRun() {
-	p.runOpen, p.trim, p.from = false, "", p.start
+	p.runOpen, p.trim, p.label, p.from = false, "", "", p.start
+	p.last, p.quoting = 0, false
 }
 
 // dropBlanks drops the run before window position to if it is white space that has not been emitted.
@@ -194,10 +242,10 @@ func (p *Parser) lastBlanks() {
 }
 
 // openReasoning begins a span of reasoning behind a marker.
-func (p *Parser) openReasoning(lead string) {
+func (p *Parser) openReasoning(r *grammar.Reasoning) {
 	p.start = p.pos
 	p.newRun()
-	p.reasoning, p.trim = true, lead
+	p.reasoning, p.thought, p.trim, p.label = true, true, r.Lead, r.Label
 }
 
 // closeReasoning ends the span of reasoning at mark, less the structural newline before it.

@@ -42,6 +42,9 @@ func (p *Parser) keep() {
 // rebase makes start the first position of the window.
 func (p *Parser) rebase() {
 	if n := p.start; n > 0 {
+		if p.rawOn {
+			p.keepRaw(n)
+		}
 		p.base += int64(n)
 		p.start = 0
 		p.pos -= n

@@ -124,7 +124,9 @@ func (c *config) prepare(r *record) (*job, error) {
 		opt.Tools = append(opt.Tools, parsers.Tool{Name: t.Function.Name, Schema: t.Function.Parameters})
 	}
 	switch r.Init.Start {
-	case "", "none":
+	case "":
+	case "none":
+		opt.Start = parsers.StartNone
 	case "reasoning":
 		opt.Start = parsers.StartReasoning
 	case "response":

@@ -9,8 +9,17 @@ import "github.com/weft-go/weft/parsers/grammar"
 
 // All returns the grammars of all families, in alphabetical order.
 func All() []*grammar.Grammar {
-	return []*grammar.Grammar{Harmony(), Hermes(), KimiK3(), Qwen3Coder()}
+	return []*grammar.Grammar{
+		DeepSeekR1(), DeepSeekV3(), DeepSeekV31(), DeepSeekV32(), DeepSeekV4(), DeepSeekV41(),
+		FunctionGemma(), Gemma4(), GLM45(), GLM47(), Granite(), Harmony(), Hermes(), Jamba(),
+		Kimi(), KimiK2(), KimiK25(), KimiK3(), Llama3JSON(),
+		MiniMaxAppendThink(), MiniMaxM2(), Ministral(), Mistral(), MistralV11(), MuseGlimmer(),
+		NemotronDeci(), NemotronNano(), Olmo3(), Phi4(), Pythonic(), Qwen25(), Qwen3(), Qwen35(), Qwen3Coder(),
+	}
 }
+
+// maxHold is the MaxHold of all families: the longest closing tag, the next opening tag and white space fit well.
+const maxHold = 256
 
 // think is the <think> tag pair as the Qwen3 templates print it: a newline inside each tag, a blank line behind.
 func think() *grammar.Reasoning {
@@ -18,4 +27,21 @@ func think() *grammar.Reasoning {
 		Open: grammar.Tok("<think>"), Close: grammar.Tok("</think>"),
 		Lead: "\n", Tail: "\n", After: "\n\n", Join: "\n",
 	}
+}
+
+// prompted is r for models whose chat template writes the opening tag.
+func prompted(r *grammar.Reasoning) *grammar.Reasoning {
+	r.Prompted = true
+	return r
+}
+
+// named returns g under another name, for families that share a grammar but not all of their habits.
+func named(g *grammar.Grammar, name string, aliases ...string) *grammar.Grammar {
+	g.Name, g.Aliases = name, aliases
+	return g
+}
+
+// callObject is the JSON object of a call with the keys that most families use.
+func callObject() *grammar.JSONCall {
+	return &grammar.JSONCall{Name: []string{"name"}, Arguments: []string{"arguments", "parameters"}}
 }

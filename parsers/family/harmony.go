@@ -29,10 +29,11 @@ func Harmony() *grammar.Grammar {
 			Ends:       []grammar.Marker{grammar.Tok("<|end|>"), grammar.Tok("<|call|>"), grammar.Tok("<|return|>")},
 			Recipient:  "to=",
 			ToolPrefix: "functions.",
+			ToText:     []string{"user", "assistant", "all"},
 			Reasoning:  []string{"analysis"},
 			Text:       []string{"final"},
 			Join:       "\n",
 		},
-		MaxHold: 256,
+		MaxHold: maxHold,
 	}
 }

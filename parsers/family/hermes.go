@@ -4,7 +4,7 @@ package family
 
 import "github.com/weft-go/weft/parsers/grammar"
 
-// Hermes returns the grammar of Hermes 2 and 3, Qwen2.5, QwQ and Qwen3:
+// Hermes returns the grammar of Hermes 2 and 3 and of models tuned on its format:
 //
 //	<think>
 //	reasoning
@@ -18,18 +18,31 @@ import "github.com/weft-go/weft/parsers/grammar"
 // "parameters" for the arguments appears in guided output and in older fine-tunes.
 func Hermes() *grammar.Grammar {
 	return &grammar.Grammar{
-		Name:    "hermes",
-		Aliases: []string{"qwen", "qwen25", "qwen2_5", "qwen3"},
+		Name: "hermes",
 		Tagged: &grammar.Tagged{
 			Reasoning: think(),
 			Before:    "\n",
 			Open:      grammar.Tok("<tool_call>"),
 			Close:     grammar.Tok("</tool_call>"),
-			Body: grammar.Body{Call: &grammar.JSONCall{
-				Name:      []string{"name"},
-				Arguments: []string{"arguments", "parameters"},
-			}},
+			Body:      grammar.Body{Call: callObject()},
 		},
-		MaxHold: 256,
+		MaxHold: maxHold,
 	}
 }
+
+// Qwen25 returns the grammar of Qwen2.5 and QwQ: that of [Hermes], but a call needs its closing tag and its arguments.
+//
+// Sources: the chat template of Qwen/Qwen2.5-7B-Instruct; the qwen25 parsers of SGLang and Dynamo, which drop a call that
+// the end of the stream cut before the tag, and leave an object without arguments in the text.
+func Qwen25() *grammar.Grammar {
+	g := named(Hermes(), "qwen25", "qwen2_5", "qwq", "qwen")
+	g.Tagged.NeedClose = true
+	g.Tagged.Body.Call.Strict = true
+	g.Tagged.Quoted = true
+	return g
+}
+
+// Qwen3 returns the grammar of Qwen3, instruct and thinking: that of [Hermes].
+//
+// Source: the chat template of Qwen/Qwen3-8B.
+func Qwen3() *grammar.Grammar { return named(Hermes(), "qwen3", "qwen3_thinking") }

@@ -28,6 +28,6 @@ func KimiK3() *grammar.Grammar {
 			Turn:     "message",
 			ToolAttr: "tool", KeyAttr: "key", TypeAttr: "type", StringType: "string",
 		},
-		MaxHold: 256,
+		MaxHold: maxHold,
 	}
 }

@@ -4,7 +4,7 @@ package family
 
 import "github.com/weft-go/weft/parsers/grammar"
 
-// Qwen3Coder returns the grammar of Qwen3-Coder, Qwen3.5 to 3.8 and Nemotron 3 Nano:
+// Qwen3Coder returns the grammar of Qwen3-Coder:
 //
 //	<tool_call>
 //	<function=f>
@@ -21,21 +21,35 @@ import "github.com/weft-go/weft/parsers/grammar"
 // Sources: the chat templates of Qwen/Qwen3-Coder and Qwen/Qwen3.5; vLLM's qwen3_coder parser.
 func Qwen3Coder() *grammar.Grammar {
 	return &grammar.Grammar{
-		Name:    "qwen3_coder",
-		Aliases: []string{"qwen3_xml", "qwen_xml", "qwen35", "nemotron_nano"},
+		Name: "qwen3_coder",
 		Tagged: &grammar.Tagged{
 			Reasoning: think(),
 			Before:    "\n\n",
 			Wrapper: &grammar.Wrapper{
 				Open: grammar.Tok("<tool_call>"), Close: grammar.Tok("</tool_call>"), Optional: true,
 			},
-			Open:    grammar.Lit("<function="),
-			NameEnd: ">",
-			Close:   grammar.Lit("</function>"),
+			Open:  grammar.Lit("<function="),
+			Name:  &grammar.Name{Ends: []string{">"}},
+			Close: grammar.Lit("</function>"),
 			Body: grammar.Body{Params: &grammar.Params{
 				Open: "<parameter=", KeyEnd: ">", Close: "</parameter>", Newline: true,
 			}},
 		},
-		MaxHold: 256,
+		MaxHold: maxHold,
 	}
+}
+
+// Qwen35 returns the grammar of Qwen3.5 to 3.8: that of [Qwen3Coder], whose templates open the reasoning in the prompt or
+// close it there; the caller says which (parsers.StartOf).
+//
+// Source: the chat template of Qwen/Qwen3.5.
+func Qwen35() *grammar.Grammar { return named(Qwen3Coder(), "qwen35") }
+
+// NemotronNano returns the grammar of Nemotron 3 Nano: that of [Qwen3Coder], starting inside reasoning.
+//
+// Sources: the chat template of nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B; Dynamo's nemotron_nano parsers.
+func NemotronNano() *grammar.Grammar {
+	g := named(Qwen3Coder(), "nemotron_nano")
+	prompted(g.Tagged.Reasoning)
+	return g
 }

@@ -49,6 +49,10 @@ func Lit(text string) Marker { return Marker{Text: text} }
 // Reasoning describes reasoning between two tags.
 type Reasoning struct {
 	Open, Close Marker
+	// OpenAlso and CloseAlso are other spellings of the tags.
+	OpenAlso, CloseAlso []Marker
+	// Label is a word behind Open that belongs to the markup, such as Gemma's "thought\n". It may be missing.
+	Label string
 	// Lead is white space after Open that belongs to the markup; any prefix of it is dropped.
 	Lead string
 	// Tail is the white space character before Close that belongs to the markup, or empty; at most one is dropped.
@@ -57,13 +61,23 @@ type Reasoning struct {
 	After string
 	// Join separates two spans of reasoning with nothing between them.
 	Join string
+	// Prompted says that the chat template writes Open into the prompt, so that generation begins inside reasoning
+	// unless the caller knows better.
+	Prompted bool
+	// CallEnds says that the beginning of a call ends reasoning: the model leaves out Close before it. Otherwise
+	// reasoning goes on behind a call that stands inside it.
+	CallEnds bool
+	// Inline leaves reasoning in the text, tags included. An opening tag that stands in the prompt is written first.
+	Inline bool
 }
 
 // Tagged is text in which tags mark reasoning and calls:
 //
 //	output = { text | Reasoning.Open reasoning Reasoning.Close | block }
 //	block  = Wrapper.Open { call } Wrapper.Close | call
-//	call   = Open [ name NameEnd ] body Close
+//	call   = Open [ name ] body Close
+//
+// A grammar without calls has only Reasoning.
 type Tagged struct {
 	Reasoning *Reasoning
 	// Before is the white space between text and a block that belongs to the markup, one character repeated: at most so
@@ -71,33 +85,78 @@ type Tagged struct {
 	Before string
 	// Wrapper encloses calls; nil when a call is its own block.
 	Wrapper *Wrapper
-	// Open and Close delimit one call.
+	// Open and Close delimit one call. Without Open, calls stand inside the wrapper one behind the other, with commas,
+	// white space or brackets around them. Without Close, a call ends with its arguments.
 	Open, Close Marker
-	// NameEnd ends the name that follows Open. It is empty when the name is inside the body.
-	NameEnd string
+	// OpenAlso are other spellings of Open.
+	OpenAlso []Marker
+	// Name is how the name stands before the body; nil when it is inside the body.
+	Name *Name
 	// Body reads what is between.
 	Body Body
+	// NeedClose says that a call counts only once Close follows. By default a call whose arguments are complete is
+	// complete.
+	NeedClose bool
+	// Quoted says that an opening tag which no call follows is text, with all that stands behind it. By default it is
+	// a broken call if a closing tag follows soon.
+	Quoted bool
+	// Bare says that models write calls without any tag: a list of Python calls anywhere in the text, which is held
+	// until it is whole, or a JSON object with the keys of Body.Call at the beginning of the text.
+	Bare bool
+	// Ends are markers that end the turn and carry nothing.
+	Ends []Marker
 }
 
 // Wrapper is the pair of tags around the calls of one block.
 type Wrapper struct {
 	Open, Close Marker
+	// OpenAlso and CloseAlso are other spellings.
+	OpenAlso, CloseAlso []Marker
 	// Optional says that models write calls without it.
 	Optional bool
 }
 
-// Body selects the codec that reads a call: exactly one field is set.
-type Body struct {
-	// Call is one JSON object that holds name and arguments.
-	Call *JSONCall
-	// Params is a list of tagged parameters, typed by the tool's schema.
-	Params *Params
+// Name is a name that stands between Open and the body.
+type Name struct {
+	// Prefix stands before the name and is not part of it. It may be missing.
+	Prefix string
+	// Ends are the strings that end the name.
+	Ends []string
+	// Stops are characters that end the name too, but belong to what follows.
+	Stops string
+	// Number stands between the name and a number, as in functions.NAME:0; the whole is the id of the call.
+	Number string
+	// ID stands between the name and an id.
+	ID string
 }
 
-// JSONCall is a call written as one JSON object, such as {"name": "f", "arguments": {…}}.
+// Body selects the codec that reads a call. Exactly one field is set, except that Call may stand beside another one for
+// families that write both.
+type Body struct {
+	// Call is one JSON object that holds name and arguments, or a list of such objects.
+	Call *JSONCall
+	// Args is one JSON object with the arguments.
+	Args *JSONArgs
+	// Params is a list of tagged parameters, typed by the tool's schema.
+	Params *Params
+	// Codec reads any other syntax.
+	Codec Codec
+}
+
+// JSONCall is a call written as one JSON object, such as {"name": "f", "arguments": {…}}. Several may stand in an array.
 type JSONCall struct {
 	// Name and Arguments list the accepted keys, the canonical one first.
 	Name, Arguments []string
+	// Sep separates calls that do not stand in an array.
+	Sep string
+	// Strict says that an object counts only if its name comes first and arguments that are an object follow.
+	Strict bool
+}
+
+// JSONArgs is a JSON object of arguments.
+type JSONArgs struct {
+	// Fence is the code fence around the object, such as "```", with an optional "json" behind the first; or empty.
+	Fence string
 }
 
 // Params is a list of parameters in tags, such as <parameter=key>value</parameter>. Values are raw text.
@@ -105,10 +164,17 @@ type JSONCall struct {
 // A value ends at the first Close that is followed, after optional white space, by the next parameter or the end of
 // the call; any other Close is data. A call whose last Close is missing ends at its own closing tag.
 type Params struct {
-	Open    string // before the key
-	KeyEnd  string // between key and value
+	Open   string // before the key
+	KeyEnd string // between key and value
+	// Value stands before the value, behind KeyEnd and optional white space; or empty.
+	Value string
+	// Attr is the attribute between KeyEnd and Value that says whether the value is a raw string ("true") or JSON
+	// ("false"); or empty. Without the attribute the schema decides.
+	Attr    string
 	Close   string // after the value
 	Newline bool   // one newline at each end of a value belongs to the markup
+	// Object says that one JSON object may stand in place of the parameters.
+	Object bool
 }
 
 // Channels is a sequence of messages, each with a header of sections that routes its body:
@@ -133,6 +199,10 @@ type Channels struct {
 	// a call whatever its channel. A message of another channel, or of none, is text too, unless its content type is
 	// JSON: that is a call whose recipient was lost.
 	Reasoning, Text []string
+	// ToReasoning and ToText name the recipients whose messages are reasoning and text; any other recipient is a tool.
+	ToReasoning, ToText []string
+	// Calls is how the body of a call is written; nil means the bare arguments as JSON.
+	Calls *Tagged
 	// Join separates two reasoning messages with nothing between them.
 	Join string
 }
@@ -189,17 +259,26 @@ func (g *Grammar) Markers() []Marker {
 			}
 		}
 	}
-	if t := g.Tagged; t != nil {
+	tagged := func(t *Tagged) {
 		if r := t.Reasoning; r != nil {
 			add(r.Open, r.Close)
+			add(r.OpenAlso...)
+			add(r.CloseAlso...)
 		}
 		if w := t.Wrapper; w != nil {
 			add(w.Open, w.Close)
+			add(w.OpenAlso...)
+			add(w.CloseAlso...)
 		}
 		add(t.Open, t.Close)
+		add(t.OpenAlso...)
+		add(t.Ends...)
 		if p := t.Body.Params; p != nil {
 			add(Lit(p.Open), Lit(p.Close))
 		}
+	}
+	if g.Tagged != nil {
+		tagged(g.Tagged)
 	}
 	if c := g.Channels; c != nil {
 		for _, s := range c.Sections {
@@ -207,6 +286,9 @@ func (g *Grammar) Markers() []Marker {
 		}
 		add(c.Body)
 		add(c.Ends...)
+		if c.Calls != nil {
+			tagged(c.Calls)
+		}
 	}
 	if e := g.Elements; e != nil {
 		add(e.Open, e.Sep, e.Close)
@@ -226,29 +308,19 @@ func (g *Grammar) Validate() error {
 	n := 0
 	if t := g.Tagged; t != nil {
 		n++
-		if t.Open.Text == "" || t.Close.Text == "" {
-			return fail("a call needs an opening and a closing marker")
-		}
-		if t.Reasoning != nil && len(t.Reasoning.Tail) > 1 {
-			return fail("white space before the end of reasoning is one byte at most")
-		}
-		if t.Before != "" && strings.Trim(t.Before, t.Before[:1]) != "" {
-			return fail("white space before a block must be one character repeated")
-		}
-		if (t.Body.Call == nil) == (t.Body.Params == nil) {
-			return fail("exactly one body codec is needed")
-		}
-		if p := t.Body.Params; p != nil && (p.Open == "" || p.KeyEnd == "" || p.Close == "" || t.NameEnd == "") {
-			return fail("parameters need markers for key, value and name")
-		}
-		if c := t.Body.Call; c != nil && (len(c.Name) == 0 || len(c.Arguments) == 0) {
-			return fail("a JSON call needs keys for name and arguments")
+		if why := t.invalid(); why != "" {
+			return fail("%s", why)
 		}
 	}
 	if c := g.Channels; c != nil {
 		n++
 		if len(c.Sections) == 0 || c.Body.Text == "" || len(c.Ends) == 0 || c.Recipient == "" {
 			return fail("channels need sections, a body marker, end markers and a recipient prefix")
+		}
+		if c.Calls != nil {
+			if why := c.Calls.invalid(); why != "" {
+				return fail("calls: %s", why)
+			}
 		}
 	}
 	if e := g.Elements; e != nil {
@@ -274,4 +346,53 @@ func (g *Grammar) Validate() error {
 		}
 	}
 	return nil
+}
+
+// invalid returns why t cannot drive a parser, or "".
+func (t *Tagged) invalid() string {
+	if r := t.Reasoning; r != nil {
+		switch {
+		case r.Open.Text == "" || r.Close.Text == "":
+			return "reasoning needs an opening and a closing marker"
+		case len(r.Tail) > 1:
+			return "white space before the end of reasoning is one byte at most"
+		}
+	}
+	if t.Before != "" && strings.Trim(t.Before, t.Before[:1]) != "" {
+		return "white space before a block must be one character repeated"
+	}
+	b := t.Body
+	n := 0
+	for _, set := range []bool{b.Args != nil, b.Params != nil, b.Codec != nil} {
+		if set {
+			n++
+		}
+	}
+	if n == 0 && b.Call == nil {
+		if t.Reasoning == nil || t.Open.Text != "" || t.Wrapper != nil {
+			return "a call needs a body"
+		}
+		return "" // reasoning only
+	}
+	switch {
+	case n > 1:
+		return "one codec besides Call is the most"
+	case (n == 1) != (t.Name != nil):
+		return "the name stands before the body or inside it"
+	case t.Open.Text == "" && t.Wrapper == nil && !t.Bare:
+		return "a call needs an opening marker"
+	case t.Open.Text == "" && t.Name == nil && !t.Bare:
+		return "calls without an opening marker need a name"
+	case t.Name != nil && len(t.Name.Ends) == 0 && t.Name.Stops == "":
+		return "nothing ends the name"
+	case t.NeedClose && t.Close.Text == "":
+		return "NeedClose without a closing marker"
+	}
+	if p := b.Params; p != nil && (p.Open == "" || p.KeyEnd == "" || p.Close == "" || t.Close.Text == "") {
+		return "parameters need markers for key and value, and a closing marker"
+	}
+	if c := b.Call; c != nil && (len(c.Name) == 0 || len(c.Arguments) == 0) {
+		return "a JSON call needs keys for name and arguments"
+	}
+	return ""
 }

@@ -75,6 +75,8 @@ const (
 	Custom
 	// Server marks a call or result of a tool that the serving side runs itself.
 	Server
+	// Repaired marks a call whose arguments the producer completed, because it was told to.
+	Repaired
 )
 
 // Has reports whether all flags of g are set in f.

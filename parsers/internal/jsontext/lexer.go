@@ -73,6 +73,28 @@ func (l *Lexer) AtNumberEnd() bool {
 	return l.mode == inNumber && l.depth == 0 && (l.num == numZero || l.num == numInt || l.num == numFrac || l.num == numExp)
 }
 
+// Closable reports whether nothing but closing brackets is missing for the value to be complete.
+func (l *Lexer) Closable() bool {
+	switch l.mode {
+	case afterValue, objectStart, arrayStart:
+		return l.depth > 0
+	}
+	return false
+}
+
+// AppendClosers appends the closing brackets that are missing.
+func (l *Lexer) AppendClosers(dst []byte) []byte {
+	for l.depth > 0 {
+		c := byte(']')
+		if l.inObject() {
+			c = '}'
+		}
+		dst = append(dst, c)
+		l.depth--
+	}
+	return dst
+}
+
 func (l *Lexer) push(object bool) bool {
 	if l.depth == MaxDepth {
 		return false

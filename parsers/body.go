@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package parsers
+
+import (
+	"github.com/weft-go/weft/parsers/grammar"
+	"github.com/weft-go/weft/parsers/internal/jsontext"
+	"github.com/weft-go/weft/parsers/internal/scan"
+	"github.com/weft-go/weft/protocols/event"
+)
+
+// body opens the arguments behind the name of a tagged call: a JSON object, perhaps in a code fence, or a codec's own
+// syntax. Until they begin the tag may be prose.
+func (p *Parser) body() bool {
+	b := &p.c.tag.Body
+	if b.Codec == nil {
+		switch p.jsonBegins(b.Args) {
+		case scan.More:
+			if p.final && !p.call.open {
+				return p.truncatedOpener()
+			}
+			return false
+		case scan.No:
+			if p.call.open {
+				return p.broken(event.BadArguments)
+			}
+			return p.doubt(p.from)
+		}
+	}
+	if !p.call.open {
+		at, id := p.pos, append([]byte(nil), p.call.id...)
+		if !p.commit() {
+			return false
+		}
+		p.pos = at
+		p.call.id = append(p.call.id, id...)
+	}
+	p.startCall(p.pos)
+	p.start, p.node = p.pos, 0
+	if b.Codec != nil {
+		p.dec.Begin(p.call.schema)
+		p.state = stCodec
+		return true
+	}
+	p.lex.Reset()
+	p.state = stArgs
+	return true
+}
+
+// truncatedOpener aborts a call that the end of the stream cut before its arguments.
+func (p *Parser) truncatedOpener() bool {
+	if p.commit() {
+		p.abort(event.Truncated, len(p.win))
+		p.start = len(p.win)
+	}
+	return false
+}
+
+// jsonBegins looks for the object of arguments. On Yes pos is at its brace.
+func (p *Parser) jsonBegins(a *grammar.JSONArgs) scan.Prefix {
+	for p.pos < len(p.win) {
+		switch c := p.win[p.pos]; {
+		case p.lit > 0 && p.lit < len(a.Fence), p.lit == 0 && a.Fence != "" && c == a.Fence[0]:
+			st, at := scan.Match(p.win, p.pos, a.Fence, &p.lit)
+			p.pos = at
+			if st != scan.Yes {
+				return st
+			}
+			continue
+		case c == '{':
+			p.lit = 0
+			return scan.Yes
+		case blank(c):
+		case p.lit >= len(a.Fence) && p.lit > 0 && p.lit < len(a.Fence)+4 && c == "json"[p.lit-len(a.Fence)]:
+			p.lit++
+		default:
+			return scan.No
+		}
+		if p.pos++; p.pos-p.from > 2*p.c.g.MaxHold {
+			return scan.No
+		}
+	}
+	return scan.More
+}
+
+// codec lets the family's codec read on in the arguments.
+func (p *Parser) codec() bool {
+	n := len(p.out)
+	out, took, st := p.dec.Decode(p.out, p.win[p.start:], p.final)
+	p.out = out
+	p.pos = p.start + took
+	p.start = p.pos
+	p.arguments(p.out[n:len(p.out):len(p.out)], p.pos)
+	switch st {
+	case grammar.More:
+		if p.tooLong(p.start, p.lim.HeldBytes) {
+			return p.broken(event.LimitExceeded)
+		}
+		return false
+	case grammar.Bad:
+		return p.broken(event.BadArguments)
+	case grammar.Limit:
+		return p.broken(event.LimitExceeded)
+	}
+	return p.argumentsDone()
+}
+
+// argumentsDone goes on behind complete arguments of a tagged call. They complete it unless the family needs the closing
+// tag.
+func (p *Parser) argumentsDone() bool {
+	p.node, p.lit = 0, 0
+	if p.c.tag.NeedClose {
+		p.state = stEnd
+		return true
+	}
+	p.endCall(p.pos, 0)
+	p.afterCall()
+	return true
+}
+
+// endOfCall waits, behind complete arguments, for the closing tag that the family needs.
+func (p *Parser) endOfCall() bool {
+	if a := p.c.tag.Body.Args; a != nil && a.Fence != "" && p.lit < len(a.Fence) && p.node == 0 {
+		for p.lit == 0 && p.pos < len(p.win) && blank(p.win[p.pos]) {
+			p.pos++
+		}
+		at, st := p.pos, scan.No
+		if st, p.pos = scan.Match(p.win, p.pos, a.Fence, &p.lit); st == scan.More {
+			return false
+		}
+		if st == scan.No {
+			p.pos = at
+		}
+		p.lit = len(a.Fence)
+	}
+	_, st := p.expect(p.c.callClose)
+	if p.anchor-p.start > p.c.g.MaxHold {
+		st = scan.No
+	}
+	switch st {
+	case scan.More:
+		return false
+	case scan.No:
+		return p.broken(event.BadStructure)
+	}
+	p.endCall(p.pos, 0)
+	if p.in.wrapper {
+		p.start = p.pos
+		p.state = stClosing
+		return true
+	}
+	p.afterBlock()
+	return true
+}
+
+// The places in a list of call objects.
+const (
+	listFirst uint8 = iota // behind '['
+	listNext               // behind ','
+	listAfter              // behind an object
+)
+
+// list reads between the objects of a list. An object is complete once a comma, the end of the list or the closing tag
+// follows it.
+func (p *Parser) list() bool {
+	for p.pos < len(p.win) && blank(p.win[p.pos]) {
+		p.pos++
+	}
+	if p.pos == len(p.win) {
+		return false
+	}
+	switch c := p.win[p.pos]; {
+	case c == '{' && p.step != listAfter:
+		if !p.call.open && !p.beginCall(p.pos) {
+			return false
+		}
+		p.start = p.pos
+		p.beginJSON()
+		return true
+	case c == ',' && p.step == listAfter:
+		p.endCall(p.pos, 0)
+		p.pos++
+		p.start, p.step = p.pos, listNext
+		return true
+	case c == ']' && p.step == listAfter:
+		p.endCall(p.pos, 0)
+		fallthrough
+	case c == ']':
+		p.pos++
+		if p.call.open {
+			p.abort(event.BadStructure, p.pos)
+		}
+		p.in.list = false
+		p.afterCall()
+		return true
+	}
+	if p.step != listAfter || len(p.c.callClose.markers) == 0 {
+		return p.broken(event.BadStructure)
+	}
+	switch _, st := p.expect(p.c.callClose); st {
+	case scan.More:
+		return false
+	case scan.No:
+		return p.broken(event.BadStructure)
+	}
+	p.endCall(p.pos, event.Recovered)
+	p.afterBlock()
+	return true
+}
+
+// beginBareList begins to hold what may be a list of calls without a tag, from the bracket at openAt on.
+func (p *Parser) beginBareList() {
+	p.pos, p.node, p.step = p.openAt, 0, 0
+	p.from = p.openAt + 1
+	p.lists.Reset()
+	p.state = stBareList
+}
+
+// bareList holds a list of calls until it is whole, since a list without a tag is text unless all of it can be read.
+func (p *Parser) bareList() bool {
+	for p.step == 0 { // is there a name and a parenthesis behind the bracket?
+		if p.from == len(p.win) {
+			if p.final {
+				return p.bareText(len(p.win))
+			}
+			return false
+		}
+		c := p.win[p.from]
+		switch {
+		case c == '(' && p.nameBefore(p.from):
+			p.step = 1
+		case blank(c), nameStart(c), c >= '0' && c <= '9', c == '.', c == '-':
+			if p.from++; p.from-p.openAt > p.c.g.MaxHold {
+				return p.bareText(p.from)
+			}
+		default:
+			return p.bareText(p.openAt + 1)
+		}
+	}
+	w := p.win
+	if p.tooLong(p.openAt, p.lim.HeldBytes) {
+		w = w[:p.openAt+p.lim.HeldBytes]
+	}
+	n, st := p.lists.Scan(w[p.pos:])
+	p.pos += n
+	switch {
+	case st == grammar.More && !p.final && p.pos-p.openAt < p.lim.HeldBytes:
+		return false
+	case st == grammar.Done:
+		if calls, ok := p.pythonCalls(p.win[p.openAt:p.pos]); ok {
+			p.emitCalls(calls)
+			return true
+		}
+	}
+	return p.bareText(p.pos)
+}
+
+func (p *Parser) nameBefore(at int) bool {
+	for at > p.openAt+1 && blank(p.win[at-1]) {
+		at--
+	}
+	return at > p.openAt+1
+}
+
+// bareText goes back to text behind what was not a list; no list begins before window position to.
+func (p *Parser) bareText(to int) bool {
+	p.dead = p.off(to)
+	p.pos, p.node = p.openAt+1, 0
+	p.from = p.start
+	p.state = stText
+	return true
+}
+
+// pythonCalls reads a whole list of calls. The arguments are in p.out.
+func (p *Parser) pythonCalls(doc []byte) (calls []heldCall, ok bool) {
+	i := 1
+	space := func() {
+		for i < len(doc) && blank(doc[i]) {
+			i++
+		}
+	}
+	for {
+		if space(); i == len(doc)-1 {
+			return calls, len(calls) > 0
+		}
+		from := i
+		for i < len(doc) && doc[i] != '(' {
+			i++
+		}
+		if i == len(doc) || len(calls) >= int(p.lim.Calls) {
+			return nil, false
+		}
+		name := trimmed(doc[from:i])
+		for j, c := range name {
+			if !nameStart(c) && (j == 0 || !(c >= '0' && c <= '9' || c == '.' || c == '-')) {
+				return nil, false
+			}
+		}
+		i++
+		p.dec.Begin(p.schemaOf(name))
+		at := len(p.out)
+		out, n, st := p.dec.Decode(p.out, doc[i:], true)
+		p.out = out
+		if st != grammar.Done || len(name) == 0 {
+			return nil, false
+		}
+		i += n
+		calls = append(calls, heldCall{name: name, args: p.out[at:len(p.out):len(p.out)], from: from, to: i})
+		if space(); i < len(doc) && doc[i] == ',' {
+			i++
+		}
+	}
+}
+
+func trimmed(b []byte) []byte {
+	for len(b) > 0 && blank(b[len(b)-1]) {
+		b = b[:len(b)-1]
+	}
+	return b
+}
+
+// bareObject looks, at the beginning of a run, for a call object without a tag. It reports whether the state changed.
+func (p *Parser) bareObject() bool {
+	i := max(p.from, p.start)
+	for i < len(p.win) && blank(p.win[i]) {
+		i++
+	}
+	if i == len(p.win) || p.win[i] != '{' || p.pos > i || i-p.start > p.c.g.MaxHold {
+		return false
+	}
+	switch p.peekCall(i) {
+	case scan.No:
+		return false
+	case scan.More:
+		if p.final {
+			return false
+		}
+		p.waiting = true
+		return true
+	}
+	p.openAt = i
+	if !p.commit() {
+		return true
+	}
+	p.start, p.pos = i, i
+	p.beginJSON()
+	return true
+}
+
+// peekCall tells whether a call object begins at window position i: a name, then arguments that are an object, with
+// nothing else before them. It looks at most MaxHold bytes ahead.
+func (p *Parser) peekCall(i int) scan.Prefix {
+	w := p.win[i:min(len(p.win), i+p.c.g.MaxHold)]
+	more := scan.More
+	if len(w) == p.c.g.MaxHold {
+		more = scan.No
+	}
+	at, named := 0, false
+	next := func() bool { // the next byte that is not blank
+		for at < len(w) && blank(w[at]) {
+			at++
+		}
+		return at < len(w)
+	}
+	str := func() ([]byte, scan.Prefix) {
+		var l jsontext.Lexer
+		n, st := l.Scan(w[at:])
+		from := at
+		at += n
+		switch st {
+		case jsontext.Open:
+			return nil, more
+		case jsontext.Done:
+			return w[from:at], scan.Yes
+		}
+		return nil, scan.No
+	}
+	if next(); at < len(w) && w[at] == '[' {
+		at++
+	}
+	for _, open := range []byte{'{', ','} {
+		if !next() {
+			return more
+		}
+		if w[at] != open {
+			return scan.No
+		}
+		at++
+		if !next() {
+			return more
+		}
+		if w[at] != '"' {
+			return scan.No
+		}
+		key, st := str()
+		if st != scan.Yes {
+			return st
+		}
+		if !next() {
+			return more
+		}
+		if w[at] != ':' {
+			return scan.No
+		}
+		at++
+		if !next() {
+			return more
+		}
+		switch p.fieldOf(key) {
+		case nameField:
+			if named || w[at] != '"' {
+				return scan.No
+			}
+			named = true
+			if _, st := str(); st != scan.Yes {
+				return st
+			}
+		case argsField:
+			if !named || w[at] != '{' {
+				return scan.No
+			}
+			return scan.Yes
+		default:
+			return scan.No
+		}
+	}
+	return scan.No
+}

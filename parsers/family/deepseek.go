@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package family
+
+import "github.com/weft-go/weft/parsers/grammar"
+
+// DeepSeekV3 returns the grammar of DeepSeek V3:
+//
+//	<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f
+//	```json
+//	{"x": 1}
+//	```<｜tool▁call▁end｜><｜tool▁calls▁end｜>
+//
+// Sources: the chat template of deepseek-ai/DeepSeek-V3-0324; the deepseek_v3 parsers of vLLM, SGLang and Dynamo. All
+// three need the closing tag of a call.
+func DeepSeekV3() *grammar.Grammar {
+	return &grammar.Grammar{
+		Name: "deepseek_v3",
+		Tagged: &grammar.Tagged{
+			Reasoning: think(),
+			Before:    "\n",
+			Wrapper: &grammar.Wrapper{
+				Open: grammar.Tok("<｜tool▁calls▁begin｜>"), Close: grammar.Tok("<｜tool▁calls▁end｜>"), Optional: true,
+			},
+			Open:      grammar.Tok("<｜tool▁call▁begin｜>"),
+			Name:      &grammar.Name{Prefix: "function<｜tool▁sep｜>", Ends: []string{"\n"}},
+			Body:      grammar.Body{Args: &grammar.JSONArgs{Fence: "```"}},
+			Close:     grammar.Tok("<｜tool▁call▁end｜>"),
+			NeedClose: true,
+		},
+		MaxHold: maxHold,
+	}
+}
+
+// DeepSeekR1 returns the grammar of DeepSeek R1: that of [DeepSeekV3], starting inside reasoning.
+//
+// Source: the chat template of deepseek-ai/DeepSeek-R1-0528.
+func DeepSeekR1() *grammar.Grammar {
+	g := named(DeepSeekV3(), "deepseek_r1")
+	prompted(g.Tagged.Reasoning)
+	return g
+}
+
+// DeepSeekV31 returns the grammar of DeepSeek V3.1 and V3.2-Exp: that of [DeepSeekV3] with a shorter call:
+//
+//	<｜tool▁call▁begin｜>f<｜tool▁sep｜>{"x": 1}<｜tool▁call▁end｜>
+//
+// Source: the chat template of deepseek-ai/DeepSeek-V3.1.
+func DeepSeekV31() *grammar.Grammar {
+	g := named(DeepSeekV3(), "deepseek_v3_1")
+	g.Tagged.Name = &grammar.Name{Ends: []string{"<｜tool▁sep｜>"}}
+	g.Tagged.Body.Args = &grammar.JSONArgs{}
+	return g
+}
+
+// dsml returns a grammar whose tags bear the word ｜DSML｜, which is one token. space stands behind it.
+func dsml(name, calls, space string) *grammar.Grammar {
+	open, shut := "<｜DSML｜"+space, "</｜DSML｜"+space
+	return &grammar.Grammar{
+		Name: name,
+		Tagged: &grammar.Tagged{
+			Reasoning: think(),
+			Before:    "\n\n",
+			Wrapper: &grammar.Wrapper{
+				Open: grammar.Lit(open + calls + ">"), Close: grammar.Lit(shut + calls + ">"), Optional: true,
+			},
+			Open:  grammar.Lit(open + `invoke name="`),
+			Name:  &grammar.Name{Ends: []string{`">`}},
+			Close: grammar.Lit(shut + "invoke>"),
+			Body: grammar.Body{Params: &grammar.Params{
+				Open: open + `parameter name="`, KeyEnd: `"`, Attr: "string", Value: ">", Close: shut + "parameter>",
+			}},
+		},
+		MaxHold: maxHold,
+	}
+}
+
+// DeepSeekV32 returns the grammar of DeepSeek V3.2:
+//
+//	<｜DSML｜function_calls>
+//	<｜DSML｜invoke name="f">
+//	<｜DSML｜parameter name="x" string="false">1</｜DSML｜parameter>
+//	</｜DSML｜invoke>
+//	</｜DSML｜function_calls>
+//
+// A value with string="true" is raw text, any other is JSON. Without the attribute the tool's schema decides.
+//
+// Sources: encoding/encoding_dsv32.py of deepseek-ai/DeepSeek-V3.2; the deepseek_v3_2 parsers of vLLM and Dynamo.
+func DeepSeekV32() *grammar.Grammar { return dsml("deepseek_v3_2", "function_calls", "") }
+
+// DeepSeekV4 returns the grammar of DeepSeek V4: that of [DeepSeekV32], in a block called tool_calls.
+//
+// Sources: the encoding of deepseek-ai/DeepSeek-V4; the deepseek_v4 parsers of vLLM and Dynamo.
+func DeepSeekV4() *grammar.Grammar { return dsml("deepseek_v4", "tool_calls", "") }
+
+// DeepSeekV41 returns the grammar of DeepSeek V4.1: that of [DeepSeekV32] with a space behind ｜DSML｜, in a block called
+// calls. One JSON object may stand in place of the parameters.
+//
+// Source: the deepseek_v41 parsers of vLLM and Dynamo.
+func DeepSeekV41() *grammar.Grammar {
+	g := dsml("deepseek_v41", "calls", " ")
+	g.Tagged.Body.Params.Object = true
+	return g
+}

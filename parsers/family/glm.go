@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package family
+
+import "github.com/weft-go/weft/parsers/grammar"
+
+// GLM47 returns the grammar of GLM-4.7 and GLM-5:
+//
+//	<think>reasoning</think>text<tool_call>f<arg_key>x</arg_key><arg_value>1</arg_value></tool_call>
+//
+// The block is the call. GLM-4.5 and 4.6 print a newline behind the name and between the tags. Values are raw text,
+// entities included; the tool's schema types them.
+//
+// Sources: the chat templates of zai-org/GLM-4.5, GLM-4.7; the glm45 and glm47 parsers of vLLM and SGLang.
+func GLM47() *grammar.Grammar {
+	return &grammar.Grammar{
+		Name: "glm47",
+		Tagged: &grammar.Tagged{
+			Reasoning: think(),
+			Before:    "\n",
+			Open:      grammar.Tok("<tool_call>"),
+			Close:     grammar.Tok("</tool_call>"),
+			Name:      &grammar.Name{Ends: []string{"\n"}, Stops: "<"},
+			Body: grammar.Body{Params: &grammar.Params{
+				Open: "<arg_key>", KeyEnd: "</arg_key>", Value: "<arg_value>", Close: "</arg_value>",
+			}},
+		},
+		MaxHold: maxHold,
+	}
+}
+
+// GLM45 returns the grammar of GLM-4.5 and GLM-4.6: that of [GLM47], which reads both layouts.
+func GLM45() *grammar.Grammar { return named(GLM47(), "glm45") }

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package family
+
+import "github.com/weft-go/weft/parsers/grammar"
+
+// NemotronDeci returns the grammar of Llama-Nemotron Super and Ultra:
+//
+//	<think>reasoning</think>text<TOOLCALL>[{"name": "f", "arguments": {"x": 1}}]</TOOLCALL>
+//
+// Sources: the chat template of nvidia/Llama-3_3-Nemotron-Super-49B-v1; Dynamo's nemotron_deci parsers.
+func NemotronDeci() *grammar.Grammar {
+	return &grammar.Grammar{
+		Name: "nemotron_deci",
+		Tagged: &grammar.Tagged{
+			Reasoning: think(),
+			Before:    "\n",
+			Open:      grammar.Lit("<TOOLCALL>"),
+			Close:     grammar.Lit("</TOOLCALL>"),
+			Body:      grammar.Body{Call: callObject()},
+		},
+		MaxHold: maxHold,
+	}
+}
+
+// Jamba returns the grammar of Jamba 1.5 to 1.7:
+//
+//	<tool_calls>[{"name": "f", "arguments": {"x": 1}}]</tool_calls>
+//
+// Sources: the chat template of ai21labs/AI21-Jamba-Mini-1.7; the jamba parsers of vLLM and Dynamo.
+func Jamba() *grammar.Grammar {
+	return &grammar.Grammar{
+		Name: "jamba",
+		Tagged: &grammar.Tagged{
+			Before: "\n",
+			Open:   grammar.Tok("<tool_calls>"),
+			Close:  grammar.Tok("</tool_calls>"),
+			Body:   grammar.Body{Call: callObject()},
+			Quoted: true,
+		},
+		MaxHold: maxHold,
+	}
+}
+
+// Phi4 returns the grammar of Phi-4-mini:
+//
+//	functools[{"name": "f", "arguments": {"x": 1}}]
+//
+// Sources: the model card of microsoft/Phi-4-mini-instruct; the phi4 parsers of vLLM and Dynamo.
+func Phi4() *grammar.Grammar {
+	return &grammar.Grammar{
+		Name: "phi4",
+		Tagged: &grammar.Tagged{
+			Open:   grammar.Lit("functools"),
+			Body:   grammar.Body{Call: callObject()},
+			Quoted: true,
+		},
+		MaxHold: maxHold,
+	}
+}
+
+// Granite returns the grammar of Granite 3:
+//
+//	Here is my thought process: reasoning Here is my response: text<|tool_call|>[{"name": "f", "arguments": {"x": 1}}]
+//
+// The phrases are ordinary text; "Here's" is written too. Granite 3.3 and later put calls in <tool_call> tags.
+//
+// Sources: the chat template of ibm-granite/granite-3.2-8b-instruct; the granite parsers of vLLM and Dynamo.
+func Granite() *grammar.Grammar {
+	return &grammar.Grammar{
+		Name: "granite",
+		Tagged: &grammar.Tagged{
+			Reasoning: &grammar.Reasoning{
+				Open: grammar.Lit("Here is my thought process:"), Close: grammar.Lit("Here is my response:"),
+				OpenAlso:  []grammar.Marker{grammar.Lit("Here's my thought process:")},
+				CloseAlso: []grammar.Marker{grammar.Lit("Here's my response:")},
+				Lead:      " ", After: " ", Join: "\n",
+			},
+			Before:   "\n",
+			Open:     grammar.Tok("<|tool_call|>"),
+			OpenAlso: []grammar.Marker{grammar.Tok("<tool_call>")},
+			Close:    grammar.Tok("</tool_call>"),
+			Body:     grammar.Body{Call: callObject()},
+		},
+		MaxHold: maxHold,
+	}
+}
+
+// Llama3JSON returns the grammar of Llama 3.1 to 3.3:
+//
+//	<|python_tag|>{"name": "f", "parameters": {"x": 1}}; {"name": "g", "parameters": {}}<|eom_id|>
+//
+// The tag is optional: an answer that begins with a call object is a call.
+//
+// Sources: the chat template of meta-llama/Llama-3.1-8B-Instruct and Meta's prompt format page; the llama3_json parsers
+// of vLLM, SGLang and Dynamo.
+func Llama3JSON() *grammar.Grammar {
+	call := callObject()
+	call.Arguments = []string{"parameters", "arguments"}
+	call.Sep = ";"
+	return &grammar.Grammar{
+		Name: "llama3_json",
+		Tagged: &grammar.Tagged{
+			Open: grammar.Tok("<|python_tag|>"),
+			Body: grammar.Body{Call: call},
+			Bare: true,
+			Ends: []grammar.Marker{grammar.Tok("<|eom_id|>"), grammar.Tok("<|eot_id|>")},
+		},
+		MaxHold: maxHold,
+	}
+}

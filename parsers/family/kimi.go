@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package family
+
+import "github.com/weft-go/weft/parsers/grammar"
+
+// KimiK2 returns the grammar of Kimi K2 and K2-Thinking:
+//
+//	<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"x": 1}<|tool_call_end|>
+//	<|tool_calls_section_end|>
+//
+// (one line in reality). The text before the arguments is the call's id, whose number counts the calls of the
+// conversation; models leave out "functions." at times. Sections in the singular spelling are seen too.
+//
+// Sources: docs/tool_call_guidance.md of moonshotai/Kimi-K2-Instruct; the kimi_k2 parsers of vLLM, SGLang and Dynamo.
+func KimiK2() *grammar.Grammar {
+	return &grammar.Grammar{
+		Name: "kimi_k2",
+		Tagged: &grammar.Tagged{
+			Reasoning: think(),
+			Wrapper: &grammar.Wrapper{
+				Open: grammar.Tok("<|tool_calls_section_begin|>"), Close: grammar.Tok("<|tool_calls_section_end|>"),
+				OpenAlso:  []grammar.Marker{grammar.Tok("<|tool_call_section_begin|>")},
+				CloseAlso: []grammar.Marker{grammar.Tok("<|tool_call_section_end|>")},
+				Optional:  true,
+			},
+			Open:      grammar.Tok("<|tool_call_begin|>"),
+			Name:      &grammar.Name{Prefix: "functions.", Ends: []string{"<|tool_call_argument_begin|>"}, Number: ":"},
+			Body:      grammar.Body{Args: &grammar.JSONArgs{}},
+			Close:     grammar.Tok("<|tool_call_end|>"),
+			NeedClose: true,
+		},
+		MaxHold: maxHold,
+	}
+}
+
+// KimiK25 returns the grammar of Kimi K2.5 to K2.7: the calls of [KimiK2]; generation starts inside reasoning, which a
+// section of calls ends too.
+//
+// Sources: the chat template of moonshotai/Kimi-K2.5; the kimi_k25 reasoning parser of Dynamo.
+func KimiK25() *grammar.Grammar {
+	g := named(KimiK2(), "kimi_k25")
+	g.Tagged.Reasoning = prompted(think())
+	g.Tagged.Reasoning.CallEnds = true
+	return g
+}
+
+// Kimi returns the grammar of the first thinking Kimi models: reasoning between ◁think▷ and ◁/think▷, the calls of
+// [KimiK2]. A closing tag alone is text.
+//
+// Source: the kimi reasoning parsers of SGLang and Dynamo.
+func Kimi() *grammar.Grammar {
+	g := named(KimiK2(), "kimi")
+	g.Tagged.Reasoning = &grammar.Reasoning{
+		Open: grammar.Lit("◁think▷"), Close: grammar.Lit("◁/think▷"), Join: "\n",
+	}
+	return g
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package family
+
+import "github.com/weft-go/weft/parsers/grammar"
+
+// MiniMaxM2 returns the grammar of MiniMax M2 to M2.7:
+//
+//	<minimax:tool_call>
+//	<invoke name="f">
+//	<parameter name="x">1</parameter>
+//	</invoke>
+//	</minimax:tool_call>
+//
+// Values are raw text; the tool's schema types them.
+//
+// Sources: docs/tool_calling_guide.md of MiniMaxAI/MiniMax-M2; the minimax_m2 parsers of vLLM, SGLang and Dynamo.
+func MiniMaxM2() *grammar.Grammar {
+	return &grammar.Grammar{
+		Name: "minimax_m2",
+		Tagged: &grammar.Tagged{
+			Reasoning: think(),
+			Before:    "\n",
+			Wrapper: &grammar.Wrapper{
+				Open: grammar.Tok("<minimax:tool_call>"), Close: grammar.Tok("</minimax:tool_call>"), Optional: true,
+			},
+			Open:  grammar.Lit(`<invoke name="`),
+			Name:  &grammar.Name{Ends: []string{`">`}},
+			Close: grammar.Lit("</invoke>"),
+			Body: grammar.Body{Params: &grammar.Params{
+				Open: `<parameter name="`, KeyEnd: `">`, Close: "</parameter>",
+			}},
+		},
+		MaxHold: maxHold,
+	}
+}
+
+// MiniMaxAppendThink returns the grammar of [MiniMaxM2] for users who want the reasoning in the visible text, tags
+// included. The template writes the opening tag into the prompt; the answer then begins with it.
+//
+// Source: the minimax_append_think reasoning parsers of vLLM, SGLang and Dynamo.
+func MiniMaxAppendThink() *grammar.Grammar {
+	g := named(MiniMaxM2(), "minimax_append_think")
+	g.Tagged.Reasoning = &grammar.Reasoning{
+		Open: grammar.Tok("<think>"), Close: grammar.Tok("</think>"), Prompted: true, Inline: true,
+	}
+	return g
+}
