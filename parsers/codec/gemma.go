@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codec
+
+import (
+	"bytes"
+
+	"github.com/weft-go/weft/parsers/args"
+	"github.com/weft-go/weft/parsers/grammar"
+	"github.com/weft-go/weft/parsers/internal/jsontext"
+)
+
+// Gemma is the argument syntax of Gemma 4 and FunctionGemma: an object with bare keys, whose strings stand between two
+// equal quotes and are raw.
+//
+//	{city:<|"|>Oslo<|"|>,days:3,opts:{metric:true},on:[1,<|"|>b<|"|>]}
+//	{"city":"Oslo","days":3,"opts":{"metric":true},"on":[1,"b"]}
+//
+// It begins at the opening brace, white space before it allowed, and is Done behind the closing one.
+//
+// Nothing is escaped inside a string, so a quote ends it only if a comma, a closing brace or bracket, or the end of the
+// stream follows, at most 64 bytes of white space away; any other is data. So are closing markers and braces.
+//
+// Besides what the chat templates write (macro format_argument), what models write instead is read:
+//
+//   - keys in quotes, or in double quotes with JSON's escapes; strings in double quotes likewise, a backslash before
+//     anything else being data;
+//   - true, false and null in any case, and none and nil for null;
+//   - white space between any two parts, and a comma behind the last;
+//   - other text without quotes. It ends at a comma or closing brace or bracket. An argument is typed by the tool's
+//     schema, other values are strings. Nothing at all behind a key is such text.
+//
+// Numbers are kept as they are spelled. Gemma is immutable and safe for concurrent use.
+type Gemma struct {
+	// Quote stands on both sides of a string: <|"|> for Gemma 4, which is also what "" means, <escape> for FunctionGemma.
+	// It must not contain white space.
+	Quote string
+}
+
+// NewDecoder implements [grammar.Codec].
+func (g Gemma) NewDecoder() grammar.Decoder {
+	quote := g.Quote
+	if quote == "" {
+		quote = `<|"|>`
+	}
+	d := &gemmaDecoder{quote: []byte(quote), border: make([]int, len(quote)+1)}
+	for m, b := 2, 0; m <= len(quote); m++ {
+		for b > 0 && quote[m-1] != quote[b] {
+			b = d.border[b]
+		}
+		if quote[m-1] == quote[b] {
+			b++
+		}
+		d.border[m] = b
+	}
+	return d
+}
+
+type gemmaState uint8
+
+const (
+	gemmaStart   gemmaState = iota // before the first brace
+	gemmaMember                    // before a key, or behind the last member
+	gemmaBareKey                   // in a key without quotes
+	gemmaColon                     // behind a key in quotes
+	gemmaValue                     // before a value, or behind the last element
+	gemmaOpen                      // in what may be an opening quote
+	gemmaString                    // between quotes
+	gemmaClose                     // behind what may be a closing quote
+	gemmaJSON                      // between double quotes
+	gemmaRaw                       // in a value without quotes
+	gemmaAfter                     // behind a value
+)
+
+// maxGap is how much white space may stand between a closing quote and what proves it to be one.
+const maxGap = 64
+
+// gemmaDecoder reads one byte after the other. len(held) <= maxHeld between calls, depth <= maxDepth.
+type gemmaDecoder struct {
+	quote  []byte
+	border []int // by bytes matched: the longest shorter match that ends there, as in Knuth, Morris and Pratt
+	schema *args.Schema
+	seen   keySet
+
+	state   gemmaState
+	end     grammar.Status
+	more    bool // something stands before in the same container
+	key     bool // what is read is a key
+	match   int  // bytes of a quote seen
+	gap     int  // bytes of white space behind it
+	gapText [maxGap]byte
+	json    jsonString
+	escaped bool // the key is written as a JSON string
+	depth   int
+	objects [maxDepth / 64]uint64 // by level: an object, not an array
+	held    []byte                // a key, or a value without quotes
+	name    []byte                // the argument that a value without quotes belongs to
+}
+
+// Begin implements [grammar.Decoder].
+func (d *gemmaDecoder) Begin(schema *args.Schema) {
+	d.schema = schema
+	d.seen.reset()
+	d.state, d.end = gemmaStart, grammar.More
+	d.more, d.key, d.match, d.gap, d.depth = false, false, 0, 0, 0
+	d.json, d.escaped = jsonString{}, false
+	d.held, d.name = d.held[:0], d.name[:0]
+}
+
+// Decode implements [grammar.Decoder]. It takes all of src but an unfinished character.
+func (d *gemmaDecoder) Decode(dst, src []byte, final bool) (out []byte, n int, st grammar.Status) {
+	src = src[:whole(src, final)]
+	i := 0
+	for i < len(src) && d.end == grammar.More {
+		c := src[i]
+		switch d.state {
+		case gemmaString:
+			dst, i = d.text(dst, src, i)
+		case gemmaClose:
+			dst, i = d.confirm(dst, c, i)
+		case gemmaOpen:
+			i = d.open(c, i)
+			if d.state == gemmaString && !d.key {
+				dst = append(dst, '"')
+			}
+		case gemmaJSON:
+			dst, i = d.quoted(dst, src, i)
+		case gemmaBareKey:
+			switch c {
+			case ':':
+				if dst = d.member(dst, bytes.TrimRight(d.held, " \n\t\r")); d.end == grammar.More {
+					i++
+				}
+			case ',', '{', '}', '[', ']':
+				d.end = grammar.Bad
+			default:
+				d.held = append(d.held, c)
+				i++
+			}
+		case gemmaRaw:
+			if c == ',' || c == '}' || c == ']' {
+				dst = d.raw(dst)
+				break
+			}
+			d.held = append(d.held, c)
+			i++
+		default:
+			if blank(c) {
+				i++
+				break
+			}
+			dst, i = d.structure(dst, c, i)
+		}
+		if len(d.held) > maxHeld && d.end == grammar.More {
+			d.end = grammar.Limit
+		}
+	}
+	if final && d.state == gemmaClose && !d.key && d.end == grammar.More {
+		d.state = gemmaAfter
+		dst = append(dst, '"')
+	}
+	return dst, i, d.end
+}
+
+// structure reads c, which is not white space, between values.
+func (d *gemmaDecoder) structure(dst []byte, c byte, i int) ([]byte, int) {
+	switch d.state {
+	case gemmaStart:
+		if c == '{' {
+			return d.push(dst, true), i + 1
+		}
+	case gemmaMember:
+		if c == '}' {
+			return d.pop(dst, c), i + 1
+		}
+		d.held, d.key, d.escaped = d.held[:0], true, false
+		return dst, d.begin(c, i, gemmaBareKey)
+	case gemmaColon:
+		if c == ':' {
+			key := d.held
+			if d.escaped {
+				d.name = jsontext.AppendUnquoted(d.name[:0], d.held)
+				key = d.name
+			}
+			if dst = d.member(dst, key); d.end == grammar.More {
+				i++
+			}
+			return dst, i
+		}
+	case gemmaValue:
+		object := d.inObject()
+		if !object && (c == ']' || c == ',') {
+			if c == ']' {
+				return d.pop(dst, c), i + 1
+			}
+			break
+		}
+		if d.more && !object {
+			dst = append(dst, ',')
+		}
+		d.more = true
+		if c == '{' || c == '[' {
+			return d.push(dst, c == '{'), i + 1
+		}
+		if c == '"' && d.quote[0] != '"' {
+			dst = append(dst, '"')
+		}
+		d.held, d.key = d.held[:0], false
+		return dst, d.begin(c, i, gemmaRaw)
+	case gemmaAfter:
+		switch {
+		case c == ',' && d.inObject():
+			d.state = gemmaMember
+			return dst, i + 1
+		case c == ',':
+			d.state = gemmaValue
+			return dst, i + 1
+		case c == '}' && d.inObject(), c == ']' && !d.inObject():
+			return d.pop(dst, c), i + 1
+		}
+	}
+	d.end = grammar.Bad
+	return dst, i
+}
+
+// begin selects how to read the key or value that begins with c; bare is how without quotes.
+func (d *gemmaDecoder) begin(c byte, i int, bare gemmaState) int {
+	switch c {
+	case d.quote[0]:
+		d.state, d.match = gemmaOpen, 0
+	case '"':
+		d.state, d.json = gemmaJSON, jsonString{}
+		if d.key {
+			d.escaped = true
+			d.held = append(d.held, '"')
+		}
+		return i + 1
+	default:
+		d.state = bare
+	}
+	return i
+}
+
+// open reads c where an opening quote may stand.
+func (d *gemmaDecoder) open(c byte, i int) int {
+	if c == d.quote[d.match] {
+		i++
+		if d.match++; d.match == len(d.quote) {
+			d.state, d.match = gemmaString, 0
+		}
+		return i
+	}
+	// Text that only begins like one.
+	d.held = append(d.held, d.quote[:d.match]...)
+	if d.state = gemmaRaw; d.key {
+		d.state = gemmaBareKey
+	}
+	return i
+}
+
+// text reads on between quotes.
+func (d *gemmaDecoder) text(dst, src []byte, i int) ([]byte, int) {
+	switch {
+	case d.match == 0:
+		run := src[i:]
+		if n := bytes.IndexByte(run, d.quote[0]); n >= 0 {
+			run = run[:n]
+		}
+		if len(run) > 0 {
+			if d.key {
+				run = run[:1] // so that the limit is reached at the same byte always
+			}
+			return d.put(dst, run), i + len(run)
+		}
+		d.match = 1
+	case src[i] == d.quote[d.match]:
+		d.match++
+	default:
+		b := d.border[d.match]
+		dst = d.put(dst, d.quote[:d.match-b])
+		d.match = b
+		return dst, i
+	}
+	if d.match == len(d.quote) {
+		d.state, d.gap = gemmaClose, 0
+	}
+	return dst, i + 1
+}
+
+// confirm reads c behind a quote and white space, and decides whether the string ends there.
+func (d *gemmaDecoder) confirm(dst []byte, c byte, i int) ([]byte, int) {
+	switch {
+	case blank(c) && d.gap < maxGap:
+		d.gapText[d.gap] = c
+		d.gap++
+		return dst, i + 1
+	case d.key && c == ':':
+		d.state = gemmaColon
+		return dst, i
+	case !d.key && (c == ',' || c == '}' || c == ']'):
+		d.state = gemmaAfter
+		return append(dst, '"'), i
+	}
+	d.state, d.match = gemmaString, 0
+	if d.gap == 0 {
+		d.match = d.border[len(d.quote)]
+	}
+	dst = d.put(dst, d.quote[:len(d.quote)-d.match])
+	return d.put(dst, d.gapText[:d.gap]), i
+}
+
+// put adds text to the string or key.
+func (d *gemmaDecoder) put(dst, text []byte) []byte {
+	if d.key {
+		d.held = append(d.held, text...)
+		return dst
+	}
+	return jsontext.AppendEscaped(dst, text)
+}
+
+// quoted reads on between double quotes.
+func (d *gemmaDecoder) quoted(dst, src []byte, i int) ([]byte, int) {
+	if !d.key {
+		dst, n, done := d.json.read(dst, src[i:])
+		if done {
+			d.state = gemmaAfter
+		}
+		return dst, i + n
+	}
+	var n int
+	var done bool
+	if d.held, n, done = d.json.read(d.held, src[i:i+1]); done {
+		d.state = gemmaColon
+	}
+	return dst, i + n
+}
+
+// member writes a key; its value follows.
+func (d *gemmaDecoder) member(dst, key []byte) []byte {
+	if d.depth == 1 {
+		if d.end = d.seen.add(key); d.end != grammar.More {
+			return dst
+		}
+		if !d.escaped {
+			d.name = append(d.name[:0], key...)
+		}
+	}
+	if d.more {
+		dst = append(dst, ',')
+	}
+	d.more, d.key, d.state = true, false, gemmaValue
+	return append(jsontext.AppendQuoted(dst, key), ':')
+}
+
+// raw writes the value without quotes that held is.
+func (d *gemmaDecoder) raw(dst []byte) []byte {
+	d.state = gemmaAfter
+	text := bytes.TrimRight(d.held, " \n\t\r")
+	d.held = d.held[:0]
+	var low [5]byte
+	if len(text) <= len(low) {
+		for i, c := range text {
+			if c >= 'A' && c <= 'Z' {
+				c |= 0x20
+			}
+			low[i] = c
+		}
+		switch string(low[:len(text)]) {
+		case "true":
+			return append(dst, "true"...)
+		case "false":
+			return append(dst, "false"...)
+		case "null", "none", "nil":
+			return append(dst, "null"...)
+		}
+	}
+	switch {
+	case isNumber(text):
+		return append(dst, text...)
+	case d.depth == 1:
+		return args.AppendValue(dst, text, d.schema.Of(d.name))
+	}
+	return jsontext.AppendQuoted(dst, text)
+}
+
+func (d *gemmaDecoder) push(dst []byte, object bool) []byte {
+	if d.depth == maxDepth {
+		d.end = grammar.Limit
+		return dst
+	}
+	w, bit := d.depth/64, uint64(1)<<(d.depth%64)
+	d.depth++
+	d.more = false
+	if object {
+		d.objects[w] |= bit
+		d.state = gemmaMember
+		return append(dst, '{')
+	}
+	d.objects[w] &^= bit
+	d.state = gemmaValue
+	return append(dst, '[')
+}
+
+func (d *gemmaDecoder) pop(dst []byte, c byte) []byte {
+	d.depth--
+	d.more, d.state = true, gemmaAfter
+	if d.depth == 0 {
+		d.end = grammar.Done
+	}
+	return append(dst, c)
+}
+
+func (d *gemmaDecoder) inObject() bool { return d.objects[(d.depth-1)/64]>>((d.depth-1)%64)&1 == 1 }
