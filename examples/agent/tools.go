@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// A tool is something the model may call. Tools of one turn run side by side: run must be safe for concurrent use and
+// return soon after ctx has ended.
+type tool struct {
+	name, about, schema string // schema is the JSON Schema of the arguments
+	run                 func(ctx context.Context, dir fs.FS, a arguments) (string, error)
+}
+
+// arguments are those of all tools; each reads its own.
+type arguments struct {
+	Path    string // clean, below the folder
+	From    int
+	Pattern string
+}
+
+// A toolbox holds the tools of an agent. It is safe for concurrent use.
+type toolbox struct {
+	tools []tool
+	dir   fs.FS         // what they work on
+	slow  time.Duration // a pause in front of their work, to stand for slow tools
+}
+
+// call runs a tool. Whatever goes wrong is the result, for the model to read.
+func (t *toolbox) call(ctx context.Context, name, args string) (result string, failed bool) {
+	result, err := t.try(ctx, name, args)
+	if err != nil {
+		return "error: " + err.Error(), true
+	}
+	if len(result) > maxResult {
+		result = strings.ToValidUTF8(result[:maxResult], "") + "\n(cut here)"
+	}
+	return result, false
+}
+
+func (t *toolbox) try(ctx context.Context, name, args string) (string, error) {
+	i := slices.IndexFunc(t.tools, func(t tool) bool { return t.name == name })
+	if i < 0 {
+		return "", fmt.Errorf("there is no tool %q", name)
+	}
+	var a arguments
+	if err := json.Unmarshal([]byte(args), &a); err != nil {
+		return "", err
+	}
+	if a.Path = path.Clean(a.Path); !fs.ValidPath(a.Path) {
+		return "", fmt.Errorf("%s is outside of the folder", a.Path)
+	}
+	select {
+	case <-time.After(t.slow):
+		return t.tools[i].run(ctx, t.dir, a)
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+const (
+	maxFile   = 1 << 20  // bytes of a file to be read
+	maxResult = 16 << 10 // bytes of a result, about 5,000 tokens; what is beyond is cut
+)
+
+// folderTools returns tools that read and change nothing. On the file system of an os.Root they cannot leave its folder, not
+// even through links.
+func folderTools() []tool {
+	return []tool{
+		{"list_files", "List a folder: files with their size, folders with a slash.",
+			`{"type":"object","properties":{"path":{"type":"string","description":"folder, . by default"}}}`, listFiles},
+		{"read_file", "Read a text file. Lines come back numbered.",
+			`{"type":"object","properties":{"path":{"type":"string"},"from":{"type":"integer",` +
+				`"description":"first line, 1 by default"}},"required":["path"]}`, readFile},
+		{"search", "Search the text files of a folder and of all in it for a regular expression (RE2).",
+			`{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string",` +
+				`"description":"folder, . by default"}},"required":["pattern"]}`, search},
+	}
+}
+
+func listFiles(_ context.Context, dir fs.FS, a arguments) (string, error) {
+	entries, err := fs.ReadDir(dir, a.Path)
+	var b strings.Builder
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+			fmt.Fprintf(&b, "%s %d bytes\n", e.Name(), info.Size())
+		} else if e.IsDir() {
+			fmt.Fprintf(&b, "%s/\n", e.Name())
+		}
+	}
+	return b.String(), err
+}
+
+func readFile(_ context.Context, dir fs.FS, a arguments) (string, error) {
+	data, err := readText(dir, a.Path)
+	var b strings.Builder
+	n := 0
+	for line := range bytes.Lines(data) {
+		if n++; n >= a.From && b.Len() <= maxResult {
+			fmt.Fprintf(&b, "%d  %s", n, line)
+		}
+	}
+	return b.String(), err
+}
+
+func search(ctx context.Context, dir fs.FS, a arguments) (string, error) {
+	re, err := regexp.Compile(a.Pattern)
+	if err != nil {
+		re = regexp.MustCompile(regexp.QuoteMeta(a.Pattern)) // it was meant as it stands
+	}
+	var b strings.Builder
+	err = fs.WalkDir(dir, a.Path, func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil && name == a.Path:
+			return err
+		case err != nil || d.IsDir() && name != a.Path && d.Name()[0] == '.': // unreadable, or hidden
+			return fs.SkipDir
+		}
+		data, err := readText(dir, name)
+		if err != nil {
+			return nil // not for us
+		}
+		n := 0
+		for line := range bytes.Lines(data) {
+			if n++; re.Match(line) && b.Len() <= maxResult {
+				fmt.Fprintf(&b, "%s:%d: %s\n", name, n, bytes.TrimSpace(line))
+			}
+		}
+		return nil
+	})
+	if err == nil && b.Len() == 0 {
+		return "no match", nil
+	}
+	return b.String(), err
+}
+
+// readText reads a regular file of text. To open anything else, such as a named pipe, could block.
+func readText(dir fs.FS, name string) ([]byte, error) {
+	switch st, err := fs.Stat(dir, name); {
+	case err != nil:
+		return nil, err
+	case !st.Mode().IsRegular() || st.Size() > maxFile:
+		return nil, fmt.Errorf("%s is not a file of at most %d bytes", name, maxFile)
+	}
+	data, err := fs.ReadFile(dir, name)
+	if err == nil && (!utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0) {
+		return nil, fmt.Errorf("%s is not a text file", name)
+	}
+	return data, err
+}
