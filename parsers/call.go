@@ -176,6 +176,9 @@ func (p *Parser) restoreText(to int) {
 		return
 	}
 	p.rawOn = false
+	if p.complete > 0 && p.opt.Policy.DropAfterCall {
+		return
+	}
 	n := len(p.out)
 	p.out = append(append(p.out, p.raw...), p.win[max(0, int(p.rawAt-p.base)):to]...)
 	p.block(event.Text)

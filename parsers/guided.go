@@ -98,6 +98,11 @@ type heldCall struct {
 func (p *Parser) emitCalls(calls []heldCall) {
 	end := p.pos
 	p.mark = p.openAt
+	if p.c.layout == tagged {
+		p.dropBlanks(p.mark)
+		p.flush(p.beforeBlock(p.mark), true)
+		p.start = max(p.start, p.mark)
+	}
 	p.settle()
 	for i, c := range calls {
 		to := p.openAt + c.to

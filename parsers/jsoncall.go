@@ -236,6 +236,9 @@ func (p *Parser) endJSON() bool {
 	}
 	var flags event.Flags
 	if !j.begun {
+		if p.opt.Policy.NeedArguments {
+			return p.broken(event.BadArguments)
+		}
 		p.startCall(p.pos)
 		p.arguments(p.made([]byte("{}")), p.pos)
 		flags = event.Recovered

@@ -71,6 +71,10 @@ func (p *Parser) params() bool {
 		p.endParams(p.mark, event.Recovered)
 		p.afterBlock()
 	default:
+		if p.c.tag.NeedClose {
+			p.pos = p.mark
+			return p.broken(event.BadStructure)
+		}
 		// The block ends or another begins: every value was closed, only the call's own tag is missing.
 		p.pos, p.start = p.mark, p.mark
 		p.endParams(p.mark, event.Recovered)

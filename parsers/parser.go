@@ -29,9 +29,10 @@ import (
 //
 // A Parser serves one stream at a time and is not safe for concurrent use. It keeps its memory over Reset.
 type Parser struct {
-	c   *compiled
-	opt Options
-	lim Limits
+	c      *compiled
+	stream Stream // the user's own; then nothing below is in use but err and ended
+	opt    Options
+	lim    Limits
 
 	// The window. Invariant between calls: 0 ≤ start ≤ anchor, pos ≤ len(win).
 	win    []byte
@@ -151,6 +152,7 @@ const (
 	stAttr                  // between the key of a parameter and its value
 	stBareList              // in what may be a list of calls without a tag
 	stMessage               // at the beginning of a message to a tool
+	stStream                // the parser is the user's own
 	stRepair                // behind arguments that lack closing brackets
 )
 
@@ -191,6 +193,9 @@ func (p *Parser) feed(dst []event.Event, chunk []byte, tokens []Token) ([]event.
 	if p.err != nil {
 		return dst, p.err
 	}
+	if p.stream != nil {
+		return p.feedStream(dst, chunk, tokens)
+	}
 	if len(chunk) == 0 { // tokens without bytes are counted with what follows
 		p.note(tokens, p.off(len(p.win)), 0)
 		return dst, nil
@@ -215,6 +220,9 @@ func (p *Parser) close(dst []event.Event, stopped bool) ([]event.Event, error) {
 	if p.err != nil || p.ended {
 		return dst, p.err
 	}
+	if p.stream != nil {
+		return p.closeStream(dst)
+	}
 	p.evs = dst
 	p.open(nil, nil)
 	p.final, p.ended, p.terse = true, true, stopped
@@ -226,6 +234,11 @@ func (p *Parser) close(dst []event.Event, stopped bool) ([]event.Event, error) {
 
 // Reset makes p ready for the next response with the same options, also after an error.
 func (p *Parser) Reset() {
+	if p.stream != nil {
+		p.stream.Reset()
+		*p = Parser{stream: p.stream, state: stStream}
+		return
+	}
 	*p = Parser{
 		c: p.c, opt: p.opt, lim: p.lim, ids: p.ids, isID: p.isID,
 		buf: p.buf[:0], out: p.out[:0], tokEnds: p.tokEnds[:0], tokMarks: p.tokMarks[:0],
@@ -508,5 +521,10 @@ func newParser(c *compiled, opt *Options) *Parser {
 	return p
 }
 
-// Grammar returns the grammar that p runs. The caller must not change it.
-func (p *Parser) Grammar() *grammar.Grammar { return p.c.g }
+// Grammar returns the grammar that p runs; nil if the parser is the user's own. The caller must not change it.
+func (p *Parser) Grammar() *grammar.Grammar {
+	if p.c == nil {
+		return nil
+	}
+	return p.c.g
+}

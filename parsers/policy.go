@@ -14,9 +14,8 @@ type Policy struct {
 	// KeepBlanks makes white space between blocks text. By default a run of text that is only white space is
 	// structure when a call or reasoning stands beside it; an answer that is only white space is text anyway.
 	KeepBlanks bool
-	// TrimBeforeCall makes all white space between text and a call structure. By default only what the family's
-	// template prints there is.
-	TrimBeforeCall bool
+	// Before says what becomes of white space between text and a call.
+	Before Before
 	// DropAfterCall drops the text behind the first complete call. By default it is kept.
 	DropAfterCall bool
 	// KeepOrphans leaves closing markers without an opener in the text. By default those that are tokens are dropped.
@@ -29,6 +28,11 @@ type Policy struct {
 	BreakOut bool
 	// ForceReasoning makes StartDefault mean inside reasoning for every family that has reasoning.
 	ForceReasoning bool
+	// DropUnframed drops text that stands before any message, in families of channels, unless a message follows it. It is
+	// held under Limits.HeldBytes until then. By default it is text: an answer without a frame is better than none.
+	DropUnframed bool
+	// NeedArguments aborts calls whose object has no arguments. By default they have none: {}.
+	NeedArguments bool
 	// RejectUnknownTools aborts calls to tools that Options.Tools does not list, with event.UnknownTool. By default they
 	// are forwarded: parsing is not validation.
 	RejectUnknownTools bool
@@ -44,6 +48,19 @@ type Policy struct {
 	// Failed says what becomes of the source of an aborted call.
 	Failed Failed
 }
+
+// Before says what becomes of white space between text and a call.
+type Before uint8
+
+// The fates of white space before a call.
+const (
+	// DropTemplate drops what the family's template prints there.
+	DropTemplate Before = iota
+	// DropBlanks drops all of it.
+	DropBlanks
+	// KeepAll keeps all of it.
+	KeepAll
+)
 
 // Failed says what becomes of the markup and arguments of an aborted call.
 type Failed uint8
@@ -84,16 +101,20 @@ func PolicyOf(profile, family string) (*Policy, error) {
 }
 
 func dynamo(family string) *Policy {
-	p := &Policy{DropAfterCall: true}
+	p := &Policy{DropAfterCall: true, Before: KeepAll}
 	switch family {
-	case "gemma4", "llama3_json", "phi4", "pythonic":
-		p.TrimBeforeCall = true
+	case "phi4":
+		p.Before, p.NeedArguments = DropBlanks, true
+	case "gemma4", "llama3_json", "pythonic":
+		p.Before = DropBlanks
 	case "nemotron_deci":
-		p.TrimBeforeCall, p.KeepOrphans = true, true
+		p.Before, p.KeepOrphans = DropBlanks, true
 	case "hermes", "qwen3":
-		p.TrimBeforeCall, p.Failed, p.Repair = true, ShowFailed, true
+		p.Before, p.Failed, p.Repair, p.NeedArguments = DropBlanks, ShowFailed, true, true
 	case "jamba", "qwen25":
-		p.TrimBeforeCall, p.Failed = true, ShowMalformed
+		p.Before, p.Failed = DropBlanks, ShowMalformed
+	case "harmony":
+		p.DropUnframed = true
 	case "mistral":
 		p.ForceReasoning, p.Failed = true, ShowMalformed
 	case "qwen3_coder", "qwen35", "nemotron_nano":

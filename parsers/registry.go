@@ -5,6 +5,7 @@ package parsers
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -14,30 +15,63 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// Registry finds grammars by name. It is immutable and safe for concurrent use.
+// Registry finds families by name. It is immutable and safe for concurrent use.
 type Registry struct {
-	byName map[string]*compiled
+	byName map[string]*entry
 	names  []string
+	both   sync.Map // folded name of a combination to *entry; at most one for each pair of families
+}
+
+// entry is one family: a grammar, or a parser of the user's own.
+type entry struct {
+	name string
+	c    *compiled
+	make func(*Options) (Stream, error)
 }
 
 // NewRegistry returns a registry of the given grammars, which must not change any more. A later grammar shadows an
 // earlier one of the same name or alias.
 func NewRegistry(grammars ...*grammar.Grammar) (*Registry, error) {
-	r := &Registry{byName: map[string]*compiled{}}
+	return (&Registry{}).Extend(grammars...)
+}
+
+// Extend returns a registry of r's families and the given grammars, which must not change any more. A new one shadows
+// what has the same name or alias. r stays as it is.
+func (r *Registry) Extend(grammars ...*grammar.Grammar) (*Registry, error) {
+	out := r.clone()
 	for _, g := range grammars {
 		c, err := compile(g)
 		if err != nil {
 			return nil, fmt.Errorf("parsers: %w", err)
 		}
-		for _, n := range append([]string{g.Name}, g.Aliases...) {
-			r.byName[fold(n)] = c
-		}
-		if !slices.Contains(r.names, g.Name) {
-			r.names = append(r.names, g.Name)
-		}
+		out.add(&entry{name: g.Name, c: c}, g.Aliases...)
 	}
-	slices.Sort(r.names)
-	return r, nil
+	return out, nil
+}
+
+// ExtendFunc returns a registry of r's families and one whose parser is the user's own: make returns one for each
+// response. It shadows what has the same name. r stays as it is.
+func (r *Registry) ExtendFunc(name string, make func(*Options) (Stream, error)) *Registry {
+	out := r.clone()
+	out.add(&entry{name: name, make: make})
+	return out
+}
+
+func (r *Registry) clone() *Registry {
+	out := &Registry{byName: maps.Clone(r.byName), names: slices.Clone(r.names)}
+	if out.byName == nil {
+		out.byName = map[string]*entry{}
+	}
+	return out
+}
+
+func (r *Registry) add(e *entry, aliases ...string) {
+	for _, n := range append([]string{e.name}, aliases...) {
+		r.byName[fold(n)] = e
+	}
+	if i, ok := slices.BinarySearch(r.names, e.name); !ok {
+		r.names = slices.Insert(r.names, i, e.name)
+	}
 }
 
 // Default returns the registry of all families that weft knows.
@@ -54,34 +88,78 @@ var builtin = sync.OnceValue(func() *Registry {
 // Names returns the canonical names, sorted.
 func (r *Registry) Names() []string { return slices.Clone(r.names) }
 
-// Lookup returns the grammar called name, ignoring case, '-', '_' and '.'. The caller must not change it. The error is
-// an *UnknownFamilyError.
+// Lookup returns the grammar called name, ignoring case, '-', '_' and '.'. The name a+b means the calls of a with the
+// reasoning of b, as [grammar.With] has it. The caller must not change it. It is nil for a family whose parser is the
+// user's own. The error is an *UnknownFamilyError, or says why two families cannot be combined.
 func (r *Registry) Lookup(name string) (*grammar.Grammar, error) {
-	c, err := r.lookup(name)
+	e, err := r.lookup(name)
+	if err != nil || e.c == nil {
+		return nil, err
+	}
+	return e.c.g, nil
+}
+
+func (r *Registry) lookup(name string) (*entry, error) {
+	key := fold(name)
+	if e := r.byName[key]; e != nil {
+		return e, nil
+	}
+	tools, reasoning, ok := strings.Cut(name, "+")
+	if !ok {
+		return nil, &UnknownFamilyError{Name: name, Near: r.near(name)}
+	}
+	if e, ok := r.both.Load(key); ok {
+		return e.(*entry), nil
+	}
+	t, err := r.lookup(tools)
 	if err != nil {
 		return nil, err
 	}
-	return c.g, nil
-}
-
-func (r *Registry) lookup(name string) (*compiled, error) {
-	if c := r.byName[fold(name)]; c != nil {
-		return c, nil
+	re, err := r.lookup(reasoning)
+	if err != nil {
+		return nil, err
 	}
-	return nil, &UnknownFamilyError{Name: name, Near: r.near(name)}
+	if t.c == nil || re.c == nil {
+		return nil, fmt.Errorf("parsers: %s: only grammars can be combined", name)
+	}
+	g, err := grammar.With(t.c.g, re.c.g)
+	if err != nil {
+		return nil, err
+	}
+	if g == t.c.g {
+		return t, nil
+	}
+	c, err := compile(g)
+	if err != nil {
+		return nil, err
+	}
+	e := &entry{name: g.Name, c: c}
+	r.both.Store(key, e)
+	return e, nil
 }
 
-// New returns a parser of the family called name. Nil options are defaults. The error is an *UnknownFamilyError.
+// New returns a parser of the family called name, as [Registry.Lookup] understands it. Nil options are defaults. The
+// error is that of Lookup, or of the user's own parser.
 func (r *Registry) New(name string, opt *Options) (*Parser, error) {
-	c, err := r.lookup(name)
+	e, err := r.lookup(name)
 	if err != nil {
 		return nil, err
 	}
-	return newParser(c, opt), nil
+	if e.c != nil {
+		return newParser(e.c, opt), nil
+	}
+	if opt == nil {
+		opt = &Options{}
+	}
+	s, err := e.make(opt)
+	if err != nil {
+		return nil, err
+	}
+	return wrap(s), nil
 }
 
 // New returns a parser of the family called name in the default registry. Nil options are defaults. The error is an
-// *UnknownFamilyError.
+// *UnknownFamilyError, or says why two families cannot be combined.
 func New(name string, opt *Options) (*Parser, error) { return Default().New(name, opt) }
 
 // near returns up to three names or aliases closest to name.
@@ -98,7 +176,7 @@ func (r *Registry) near(name string) []string {
 			d = min(d, 2)
 		}
 		if d <= max(2, len(f)/3) {
-			cands = append(cands, cand{r.byName[n].g.Name, d})
+			cands = append(cands, cand{r.byName[n].name, d})
 		}
 	}
 	slices.SortFunc(cands, func(a, b cand) int {

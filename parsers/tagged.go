@@ -28,7 +28,7 @@ func (p *Parser) taggedMarker(r role) {
 		switch {
 		case p.reasoning:
 			p.closeReasoning(t.Reasoning.After)
-		case !p.opt.Policy.KeepOrphans && (p.thought || t.Reasoning.Close.Token):
+		case p.thought, t.Reasoning.Close.Token && !p.opt.Policy.KeepOrphans:
 			p.strip()
 		}
 	case roleBreak:

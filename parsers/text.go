@@ -85,6 +85,12 @@ func (p *Parser) flush(to int, closing bool) {
 	if p.reasoning {
 		kind = event.Reasoning
 	}
+	if p.c.layout == channels && !p.header.body && p.part < 0 && !closing && p.opt.Policy.DropUnframed && !p.tooLong(p.start, p.lim.HeldBytes) {
+		if p.final {
+			p.start = to
+		}
+		return
+	}
 	if !closing && !p.runOpen && (!p.reasoning || p.echoable) && p.blankRun(to) {
 		return
 	}
@@ -133,13 +139,16 @@ func (p *Parser) unpadded(to int) int {
 		}
 		return to
 	}
-	if p.opt.Policy.TrimBeforeCall && p.c.layout == tagged {
-		for to > p.start && blank(p.win[to-1]) && len(p.win)-to < p.c.g.MaxHold {
-			to--
+	n := len(p.c.before)
+	if p.c.layout == tagged {
+		switch p.opt.Policy.Before {
+		case DropBlanks:
+			n = p.c.g.MaxHold
+		case KeepAll:
+			n = 0
 		}
-		return to
 	}
-	for n := len(p.c.before); n > 0 && to > p.start && p.structural(p.win[to-1]); n-- {
+	for ; n > 0 && to > p.start && p.structural(p.win[to-1]); n-- {
 		to--
 	}
 	return to
@@ -150,7 +159,7 @@ func (p *Parser) structural(c byte) bool {
 	if p.reasoning {
 		return c == p.c.tail && c != 0
 	}
-	return p.c.before != "" && c == p.c.before[0] || p.opt.Policy.TrimBeforeCall && blank(c)
+	return p.c.before != "" && c == p.c.before[0] || p.opt.Policy.Before == DropBlanks && blank(c)
 }
 
 // put emits win[start:to] as kind and moves start.

@@ -12,7 +12,7 @@ import "github.com/weft-go/weft/parsers/grammar"
 //	</invoke>
 //	</minimax:tool_call>
 //
-// Values are raw text; the tool's schema types them.
+// Values are raw text; the tool's schema types them. The guide's own parser needs </invoke>.
 //
 // Sources: docs/tool_calling_guide.md of MiniMaxAI/MiniMax-M2; the minimax_m2 parsers of vLLM, SGLang and Dynamo.
 func MiniMaxM2() *grammar.Grammar {
@@ -30,6 +30,7 @@ func MiniMaxM2() *grammar.Grammar {
 			Body: grammar.Body{Params: &grammar.Params{
 				Open: `<parameter name="`, KeyEnd: `">`, Close: "</parameter>",
 			}},
+			NeedClose: true,
 		},
 		MaxHold: maxHold,
 	}
