@@ -18,6 +18,7 @@ import (
 func TestGoldens(t *testing.T) {
 	for _, c := range goldens(t) {
 		t.Run(c.family+"/"+c.name, func(t *testing.T) {
+			t.Parallel()
 			whole := parse(t, c.family, c.opt, c.in)
 			if d := cmp.Diff(c.want, assembled(whole)); d != "" {
 				t.Fatalf("%s (-want +got):\n%s", c.file, d)
@@ -29,14 +30,40 @@ func TestGoldens(t *testing.T) {
 	}
 }
 
-// checkInvariant compares every way of cutting with the whole text.
+// checkInvariant compares every way of cutting with the whole text. One parser reads them all, so that nothing may
+// stay behind a Reset either.
 func checkInvariant(t testing.TB, family string, opt parsers.Options, in string) {
 	t.Helper()
+	opt.Tools = tools()
+	p, err := parsers.New(family, &opt)
+	require.NoError(t, err)
+	var c event.Collector
+	var evs []event.Event
+	result := func(chunks ...string) string {
+		p.Reset()
+		c.Reset()
+		take := func(err error) {
+			if err != nil {
+				t.Fatalf("%s, %q: %v", family, chunks, err)
+			}
+			c.Add(evs...)
+		}
+		for _, chunk := range chunks {
+			evs, err = p.Feed(evs[:0], []byte(chunk))
+			take(err)
+		}
+		evs, err = p.Close(evs[:0])
+		take(err)
+		return collected(&c, true)
+	}
 	want := everything(parse(t, family, opt, in))
 	same := func(how string, chunks ...string) {
 		t.Helper()
-		if d := cmp.Diff(want, everything(parse(t, family, opt, chunks...))); d != "" {
-			t.Fatalf("%s, %q: %s changes the result (-whole +cut):\n%s", family, in, how, d)
+		if got := result(chunks...); got != want {
+			if got = everything(parse(t, family, opt, chunks...)); got == want {
+				how += " behind a Reset"
+			}
+			t.Fatalf("%s, %q: %s changes the result (-whole +cut):\n%s", family, in, how, cmp.Diff(want, result(chunks...)))
 		}
 	}
 	same("byte by byte", bytewise(in)...)
@@ -61,39 +88,44 @@ func checkPromises(t testing.TB, in string, evs []event.Event) {
 	part := int32(-1)
 	var first event.Event // of the part
 	for i, e := range evs {
-		require.LessOrEqual(t, at, e.Off, "event %d %v goes back", i, e)
-		require.LessOrEqual(t, e.Off, e.End, "event %d %v", i, e)
-		require.LessOrEqual(t, e.End, int64(len(in)), "event %d %v goes beyond the input", i, e)
+		must := func(ok bool, what string) { // not require: that is most of the time of the tests of this package
+			if !ok {
+				t.Helper()
+				t.Fatalf("%q: event %d %v: %s", in, i, e, what)
+			}
+		}
+		must(at <= e.Off, "it goes back")
+		must(e.Off <= e.End, "it ends before it begins")
+		must(e.End <= int64(len(in)), "it goes beyond the input")
 		at = e.End
-		require.GreaterOrEqual(t, e.Part, part, "event %d %v: parts go back", i, e)
+		must(e.Part >= part, "parts go back")
 		if e.Part != part {
-			require.Equal(t, part+1, e.Part, "event %d %v: a part is left out", i, e)
+			must(e.Part == part+1, "a part is left out")
 			part, first = e.Part, e
 		}
-		require.Equal(t, first.Call, e.Call, "event %d %v continues the part of %v", i, e, first)
-		require.True(t, e.Call >= 0 || e.Kind == first.Kind, "event %d %v continues the part of %v", i, e, first)
+		must(e.Call == first.Call, "it continues the part of another call")
+		must(e.Call >= 0 || e.Kind == first.Kind, "it continues a part of another kind")
 		switch e.Kind {
 		case event.Text, event.Reasoning:
-			require.NotEmpty(t, e.Data)
-			require.Equal(t, int32(-1), e.Call)
-			if e.Off != e.End { // an inserted separator has no source
-				require.Equal(t, in[e.Off:e.End], string(e.Data), "event %d %v is not its source", i, e)
-			}
+			must(len(e.Data) > 0, "it is empty")
+			must(e.Call == -1, "it has a call")
+			// An inserted separator has no source.
+			must(e.Off == e.End || in[e.Off:e.End] == string(e.Data), "it is not its source")
 		case event.ToolStart:
-			require.False(t, open[e.Call] || ended[e.Call], "call %d opens twice", e.Call)
-			require.NotEmpty(t, e.Data)
+			must(!open[e.Call] && !ended[e.Call], "the call opens twice")
+			must(len(e.Data) > 0, "the call has no name")
 			open[e.Call] = true
 		case event.ToolArgs:
-			require.True(t, open[e.Call], "arguments outside call %d", e.Call)
+			must(open[e.Call], "arguments outside a call")
 		case event.ToolEnd:
-			require.True(t, open[e.Call] && e.Flags.Has(event.Complete), "call %d ends", e.Call)
+			must(open[e.Call] && e.Flags.Has(event.Complete), "the call ends")
 			open[e.Call], ended[e.Call] = false, true
 		case event.ToolAbort:
-			require.NotEqual(t, event.None, e.Why)
-			require.False(t, ended[e.Call], "call %d aborts after its end", e.Call)
+			must(e.Why != event.None, "no reason")
+			must(!ended[e.Call], "the call aborts after its end")
 			open[e.Call], ended[e.Call] = false, true
 		default:
-			t.Fatalf("a parser does not emit %v", e)
+			must(false, "a parser does not emit that")
 		}
 	}
 	for n, o := range open {

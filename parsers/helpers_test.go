@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -65,25 +66,42 @@ func drive(t testing.TB, p *parsers.Parser, chunks ...string) []event.Event {
 func assembled(evs []event.Event) string {
 	var c event.Collector
 	c.Add(evs...)
+	return collected(&c, false)
+}
+
+// everything is assembled with the arguments of aborted calls too.
+func everything(evs []event.Event) string {
+	var c event.Collector
+	c.Add(evs...)
+	return collected(&c, true)
+}
+
+// flagNames are the flags of a call as goldens spell them.
+var flagNames = []struct {
+	flag event.Flags
+	name string
+}{{event.Recovered, " recovered"}, {event.Repaired, " repaired"}, {event.InReasoning, " in-reasoning"}, {event.Custom, " custom"}}
+
+// collected renders what c holds; aborted says whether the arguments of aborted calls belong to it.
+func collected(c *event.Collector, aborted bool) string {
 	var b strings.Builder
 	for _, a := range c.Answers {
 		for _, bl := range a.Blocks {
 			switch bl.Kind {
 			case event.ToolStart:
-				mark := ""
+				fmt.Fprintf(&b, "call %s %s", bl.Name, bl.Data)
+				if bl.ID != "" {
+					fmt.Fprintf(&b, " id=%s", bl.ID)
+				}
 				if !bl.Flags.Has(event.Complete) {
-					mark = " INCOMPLETE"
+					b.WriteString(" INCOMPLETE")
 				}
-				if bl.Flags.Has(event.Recovered) {
-					mark += " recovered"
+				for _, f := range flagNames {
+					if bl.Flags.Has(f.flag) {
+						b.WriteString(f.name)
+					}
 				}
-				if bl.Flags.Has(event.InReasoning) {
-					mark += " in-reasoning"
-				}
-				if bl.Flags.Has(event.Custom) {
-					mark += " custom"
-				}
-				fmt.Fprintf(&b, "call %s %s%s\n", bl.Name, bl.Data, mark)
+				b.WriteByte('\n')
 			case event.ToolAbort:
 				fmt.Fprintf(&b, "abort %q %s\n", bl.Name, bl.Why)
 			default:
@@ -91,22 +109,14 @@ func assembled(evs []event.Event) string {
 			}
 		}
 	}
-	return b.String()
-}
-
-// everything is assembled with the arguments of aborted calls too.
-func everything(evs []event.Event) string {
-	var c event.Collector
-	c.Add(evs...)
-	s := assembled(evs)
 	for _, a := range c.Answers {
-		for _, b := range a.Blocks {
-			if b.Kind == event.ToolAbort {
-				s += fmt.Sprintf("before call %d was aborted: %q\n", b.Call, b.Data)
+		for _, bl := range a.Blocks {
+			if aborted && bl.Kind == event.ToolAbort {
+				fmt.Fprintf(&b, "before call %d was aborted: %q\n", bl.Call, bl.Data)
 			}
 		}
 	}
-	return s
+	return b.String()
 }
 
 // cuts returns text cut at random places.
@@ -137,10 +147,21 @@ type goldenCase struct {
 
 // goldens reads testdata/FAMILY.txt. A case is
 //
-//	== name [start=none|reasoning|response] [guided=required|NAME] [single] [nocalls] [only=tools|reasoning]
+//	== name [option]...
 //	output, with \n for a newline and a backslash before the end of a line that goes on
 //	--
 //	assembled events
+//
+// The options are
+//
+//	start=none|reasoning|response   where generation begins
+//	guided=required|NAME            guided output
+//	single, nocalls                 one call, no calls
+//	only=tools|reasoning            one channel
+//	policy=dynamo|strict            the profile, before what follows changes it
+//	NAME                            a field of Policy set true, in snake case, as keep_blanks
+//	before=drop|keep                Policy.Before: DropBlanks, KeepAll
+//	failed=malformed|all            Policy.Failed: ShowMalformed, ShowFailed
 func goldens(t testing.TB) []goldenCase {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.txt")
@@ -151,31 +172,17 @@ func goldens(t testing.TB) []goldenCase {
 		raw, err := os.ReadFile(f)
 		require.NoError(t, err)
 		_, body, _ := strings.Cut("\n"+string(raw), "\n== ")
+		seen := map[string]bool{}
 		for _, part := range strings.Split(body, "\n== ") {
 			head, rest, _ := strings.Cut(part, "\n")
 			in, want, ok := strings.Cut("\n"+rest, "\n--\n")
 			require.True(t, ok, "%s: %s has no --", f, head)
 			words := strings.Fields(head)
 			c := goldenCase{file: f, family: strings.TrimSuffix(filepath.Base(f), ".txt"), name: words[0]}
+			require.False(t, seen[c.name], "%s: two cases are called %s", f, c.name)
+			seen[c.name] = true
 			for _, w := range words[1:] {
-				key, val, _ := strings.Cut(w, "=")
-				switch key {
-				case "start":
-					c.opt.Start = map[string]parsers.Start{"none": parsers.StartNone, "reasoning": parsers.StartReasoning, "response": parsers.StartResponse}[val]
-				case "guided":
-					c.opt.Output = parsers.GuidedRequired
-					if val != "required" {
-						c.opt.Output, c.opt.Tool = parsers.GuidedNamed, val
-					}
-				case "single":
-					c.opt.SingleCall = true
-				case "nocalls":
-					c.opt.NoCalls = true
-				case "only":
-					c.opt.Channels = map[string]parsers.Channels{"tools": parsers.OnlyTools, "reasoning": parsers.OnlyReasoning}[val]
-				default:
-					t.Fatalf("%s: unknown option %q", f, w)
-				}
+				c.option(t, w)
 			}
 			in = strings.ReplaceAll(strings.TrimPrefix(in, "\n"), "\\\n", "")
 			c.in = strings.ReplaceAll(in, `\n`, "\n")
@@ -187,4 +194,49 @@ func goldens(t testing.TB) []goldenCase {
 		}
 	}
 	return out
+}
+
+// option sets what word, an option of a case, says.
+func (c *goldenCase) option(t testing.TB, word string) {
+	t.Helper()
+	key, val, _ := strings.Cut(word, "=")
+	policy := func() *parsers.Policy {
+		if c.opt.Policy == nil {
+			c.opt.Policy = &parsers.Policy{}
+		}
+		return c.opt.Policy
+	}
+	ok := true
+	switch key {
+	case "start":
+		c.opt.Start, ok = map[string]parsers.Start{"none": parsers.StartNone, "reasoning": parsers.StartReasoning, "response": parsers.StartResponse}[val]
+	case "guided":
+		c.opt.Output = parsers.GuidedRequired
+		if val != "required" {
+			c.opt.Output, c.opt.Tool = parsers.GuidedNamed, val
+		}
+	case "single":
+		c.opt.SingleCall = true
+	case "nocalls":
+		c.opt.NoCalls = true
+	case "only":
+		c.opt.Channels, ok = map[string]parsers.Channels{"tools": parsers.OnlyTools, "reasoning": parsers.OnlyReasoning}[val]
+	case "policy":
+		p, err := parsers.PolicyOf(val, c.family)
+		require.NoError(t, err)
+		require.Nil(t, c.opt.Policy, "%s: %s: the profile comes first", c.file, c.name)
+		c.opt.Policy = p
+	case "before":
+		policy().Before, ok = map[string]parsers.Before{"drop": parsers.DropBlanks, "keep": parsers.KeepAll}[val]
+	case "failed":
+		policy().Failed, ok = map[string]parsers.Failed{"malformed": parsers.ShowMalformed, "all": parsers.ShowFailed}[val]
+	default:
+		f := reflect.ValueOf(policy()).Elem().FieldByNameFunc(func(name string) bool {
+			return strings.EqualFold(name, strings.ReplaceAll(key, "_", ""))
+		})
+		if ok = f.IsValid() && f.Kind() == reflect.Bool && val == ""; ok {
+			f.SetBool(true)
+		}
+	}
+	require.True(t, ok, "%s: %s: unknown option %q", c.file, c.name, word)
 }
