@@ -108,6 +108,9 @@ func (r *Registry) lookup(name string) (*entry, error) {
 	if !ok {
 		return nil, &UnknownFamilyError{Name: name, Near: r.near(name)}
 	}
+	if strings.Contains(reasoning, "+") {
+		return nil, &UnknownFamilyError{Name: name}
+	}
 	if e, ok := r.both.Load(key); ok {
 		return e.(*entry), nil
 	}
@@ -172,10 +175,13 @@ func (r *Registry) near(name string) []string {
 	f := fold(name)
 	for n := range r.byName {
 		d := distance(f, n)
-		if strings.HasPrefix(n, f) || strings.HasPrefix(f, n) {
+		switch {
+		case strings.HasPrefix(n, f):
 			d = min(d, 2)
+		case strings.HasPrefix(f, n):
+			d = min(d, 3)
 		}
-		if d <= max(2, len(f)/3) {
+		if d <= max(3, len(f)/3) {
 			cands = append(cands, cand{r.byName[n].name, d})
 		}
 	}

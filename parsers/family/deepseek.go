@@ -15,7 +15,8 @@ import "github.com/weft-go/weft/parsers/grammar"
 // three need the closing tag of a call.
 func DeepSeekV3() *grammar.Grammar {
 	return &grammar.Grammar{
-		Name: "deepseek_v3",
+		Name:    "deepseek_v3",
+		Aliases: []string{"cogito", "deepseek"},
 		Tagged: &grammar.Tagged{
 			Reasoning: think(),
 			Before:    "\n",
@@ -47,7 +48,7 @@ func DeepSeekR1() *grammar.Grammar {
 //
 // Source: the chat template of deepseek-ai/DeepSeek-V3.1.
 func DeepSeekV31() *grammar.Grammar {
-	g := named(DeepSeekV3(), "deepseek_v3_1")
+	g := named(DeepSeekV3(), "deepseek_v3_1", "deepseek3", "deepseek31")
 	g.Tagged.Name = &grammar.Name{Ends: []string{"<｜tool▁sep｜>"}}
 	g.Tagged.Body.Args = &grammar.JSONArgs{}
 	return g
@@ -86,12 +87,20 @@ func dsml(name, calls, space string) *grammar.Grammar {
 // A value with string="true" is raw text, any other is JSON. Without the attribute the tool's schema decides.
 //
 // Sources: encoding/encoding_dsv32.py of deepseek-ai/DeepSeek-V3.2; the deepseek_v3_2 parsers of vLLM and Dynamo.
-func DeepSeekV32() *grammar.Grammar { return dsml("deepseek_v3_2", "function_calls", "") }
+func DeepSeekV32() *grammar.Grammar {
+	g := dsml("deepseek_v3_2", "function_calls", "")
+	g.Aliases = []string{"deepseek32", "deepseek_dsml32"}
+	return g
+}
 
 // DeepSeekV4 returns the grammar of DeepSeek V4: that of [DeepSeekV32], in a block called tool_calls.
 //
 // Sources: the encoding of deepseek-ai/DeepSeek-V4; the deepseek_v4 parsers of vLLM and Dynamo.
-func DeepSeekV4() *grammar.Grammar { return dsml("deepseek_v4", "tool_calls", "") }
+func DeepSeekV4() *grammar.Grammar {
+	g := dsml("deepseek_v4", "tool_calls", "")
+	g.Aliases = []string{"deepseek_dsml"}
+	return g
+}
 
 // DeepSeekV41 returns the grammar of DeepSeek V4.1: that of [DeepSeekV32] with a space behind ｜DSML｜, in a block called
 // calls. One JSON object may stand in place of the parameters.

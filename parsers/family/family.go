@@ -14,7 +14,7 @@ func All() []*grammar.Grammar {
 		FunctionGemma(), Gemma4(), GLM45(), GLM47(), Granite(), Harmony(), Hermes(), Jamba(),
 		Kimi(), KimiK2(), KimiK25(), KimiK3(), Llama3JSON(),
 		MiniMaxAppendThink(), MiniMaxM2(), Ministral(), Mistral(), MistralV11(), MuseGlimmer(),
-		NemotronDeci(), NemotronNano(), Olmo3(), Phi4(), Pythonic(), Qwen25(), Qwen3(), Qwen35(), Qwen3Coder(),
+		NemotronDeci(), NemotronNano(), Olmo3(), Olmo3Think(), Phi4(), Pythonic(), Qwen25(), Qwen3(), Qwen35(), Qwen3Coder(), Qwen3Thinking(),
 	}
 }
 

@@ -18,7 +18,8 @@ import (
 // Sources: the chat template of google/gemma-4; the gemma4 parsers of vLLM, SGLang, Dynamo and Ollama.
 func Gemma4() *grammar.Grammar {
 	return &grammar.Grammar{
-		Name: "gemma4",
+		Name:    "gemma4",
+		Aliases: []string{"gemma4_no_thinking"},
 		Tagged: &grammar.Tagged{
 			Reasoning: &grammar.Reasoning{
 				Open: grammar.Tok("<|channel>"), Close: grammar.Tok("<channel|>"), Label: "thought\n",

@@ -14,7 +14,8 @@ import "github.com/weft-go/weft/parsers/grammar"
 // Sources: the chat templates of zai-org/GLM-4.5, GLM-4.7; the glm45 and glm47 parsers of vLLM and SGLang.
 func GLM47() *grammar.Grammar {
 	return &grammar.Grammar{
-		Name: "glm47",
+		Name:    "glm47",
+		Aliases: []string{"glm47_moe"},
 		Tagged: &grammar.Tagged{
 			Reasoning: think(),
 			Before:    "\n",
@@ -30,4 +31,4 @@ func GLM47() *grammar.Grammar {
 }
 
 // GLM45 returns the grammar of GLM-4.5 and GLM-4.6: that of [GLM47], which reads both layouts.
-func GLM45() *grammar.Grammar { return named(GLM47(), "glm45") }
+func GLM45() *grammar.Grammar { return named(GLM47(), "glm45", "glm", "glm45_moe", "glm_ocr") }

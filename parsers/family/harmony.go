@@ -18,7 +18,7 @@ import "github.com/weft-go/weft/parsers/grammar"
 func Harmony() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name:    "harmony",
-		Aliases: []string{"gpt_oss", "gptoss", "openai", "openai_gptoss", "harmony_text"},
+		Aliases: []string{"gpt_oss", "harmony_text", "openai", "openai_gptoss"},
 		Channels: &grammar.Channels{
 			Sections: []grammar.Section{
 				{Marker: grammar.Tok("<|start|>"), Field: grammar.Role},

@@ -18,7 +18,8 @@ import "github.com/weft-go/weft/parsers/grammar"
 // "parameters" for the arguments appears in guided output and in older fine-tunes.
 func Hermes() *grammar.Grammar {
 	return &grammar.Grammar{
-		Name: "hermes",
+		Name:    "hermes",
+		Aliases: []string{"granite4"},
 		Tagged: &grammar.Tagged{
 			Reasoning: think(),
 			Before:    "\n",
@@ -35,7 +36,7 @@ func Hermes() *grammar.Grammar {
 // Sources: the chat template of Qwen/Qwen2.5-7B-Instruct; the qwen25 parsers of SGLang and Dynamo, which drop a call that
 // the end of the stream cut before the tag, and leave an object without arguments in the text.
 func Qwen25() *grammar.Grammar {
-	g := named(Hermes(), "qwen25", "qwen2_5", "qwq", "qwen")
+	g := named(Hermes(), "qwen25", "qwen", "qwq")
 	g.Tagged.NeedClose = true
 	g.Tagged.Body.Call.Strict = true
 	g.Tagged.Quoted = true
@@ -45,4 +46,15 @@ func Qwen25() *grammar.Grammar {
 // Qwen3 returns the grammar of Qwen3, instruct and thinking: that of [Hermes].
 //
 // Source: the chat template of Qwen/Qwen3-8B.
-func Qwen3() *grammar.Grammar { return named(Hermes(), "qwen3", "qwen3_thinking") }
+func Qwen3() *grammar.Grammar {
+	return named(Hermes(), "qwen3", "base", "basic", "qwen3_vl", "qwen3_vl_instruct")
+}
+
+// Qwen3Thinking returns the grammar of Qwen3-Thinking: that of [Qwen3], starting inside reasoning.
+//
+// Source: the chat template of Qwen/Qwen3-30B-A3B-Thinking-2507.
+func Qwen3Thinking() *grammar.Grammar {
+	g := named(Qwen3(), "qwen3_thinking", "qwen3_vl_thinking")
+	prompted(g.Tagged.Reasoning)
+	return g
+}

@@ -11,7 +11,8 @@ import "github.com/weft-go/weft/parsers/grammar"
 // Sources: the chat template of nvidia/Llama-3_3-Nemotron-Super-49B-v1; Dynamo's nemotron_deci parsers.
 func NemotronDeci() *grammar.Grammar {
 	return &grammar.Grammar{
-		Name: "nemotron_deci",
+		Name:    "nemotron_deci",
+		Aliases: []string{"llama_nemotron_json", "nemotron_json"},
 		Tagged: &grammar.Tagged{
 			Reasoning: think(),
 			Before:    "\n",
@@ -49,7 +50,8 @@ func Jamba() *grammar.Grammar {
 // Sources: the model card of microsoft/Phi-4-mini-instruct; the phi4 parsers of vLLM and Dynamo.
 func Phi4() *grammar.Grammar {
 	return &grammar.Grammar{
-		Name: "phi4",
+		Name:    "phi4",
+		Aliases: []string{"phi4_mini_json"},
 		Tagged: &grammar.Tagged{
 			Open:   grammar.Lit("functools"),
 			Body:   grammar.Body{Call: callObject()},
@@ -99,7 +101,8 @@ func Llama3JSON() *grammar.Grammar {
 	call.Arguments = []string{"parameters", "arguments"}
 	call.Sep = ";"
 	return &grammar.Grammar{
-		Name: "llama3_json",
+		Name:    "llama3_json",
+		Aliases: []string{"llama", "llama3", "llama4_json"},
 		Tagged: &grammar.Tagged{
 			Open: grammar.Tok("<|python_tag|>"),
 			Body: grammar.Body{Call: call},

@@ -39,7 +39,7 @@ func KimiK2() *grammar.Grammar {
 //
 // Sources: the chat template of moonshotai/Kimi-K2.5; the kimi_k25 reasoning parser of Dynamo.
 func KimiK25() *grammar.Grammar {
-	g := named(KimiK2(), "kimi_k25")
+	g := named(KimiK2(), "kimi_k25", "kimi_thinking")
 	g.Tagged.Reasoning = prompted(think())
 	g.Tagged.Reasoning.CallEnds = true
 	return g

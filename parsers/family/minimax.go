@@ -17,7 +17,8 @@ import "github.com/weft-go/weft/parsers/grammar"
 // Sources: docs/tool_calling_guide.md of MiniMaxAI/MiniMax-M2; the minimax_m2 parsers of vLLM, SGLang and Dynamo.
 func MiniMaxM2() *grammar.Grammar {
 	return &grammar.Grammar{
-		Name: "minimax_m2",
+		Name:    "minimax_m2",
+		Aliases: []string{"minimax"},
 		Tagged: &grammar.Tagged{
 			Reasoning: think(),
 			Before:    "\n",
@@ -41,7 +42,7 @@ func MiniMaxM2() *grammar.Grammar {
 //
 // Source: the minimax_append_think reasoning parsers of vLLM, SGLang and Dynamo.
 func MiniMaxAppendThink() *grammar.Grammar {
-	g := named(MiniMaxM2(), "minimax_append_think")
+	g := named(MiniMaxM2(), "minimax_append_think", "minimax_m2_append_think")
 	g.Tagged.Reasoning = &grammar.Reasoning{
 		Open: grammar.Tok("<think>"), Close: grammar.Tok("</think>"), Prompted: true, Inline: true,
 	}

@@ -18,7 +18,8 @@ import "github.com/weft-go/weft/parsers/grammar"
 // glimmer parser.
 func MuseGlimmer() *grammar.Grammar {
 	return &grammar.Grammar{
-		Name: "muse_glimmer",
+		Name:    "muse_glimmer",
+		Aliases: []string{"glimmer", "muse"},
 		Channels: &grammar.Channels{
 			Sections:    []grammar.Section{{Marker: grammar.Tok("<|start|>"), Field: grammar.Role}},
 			Body:        grammar.Tok("<|message|>"),

@@ -17,7 +17,8 @@ import (
 // Sources: Meta's prompt format pages for Llama 3.2 and 4; the pythonic parsers of vLLM, SGLang and Dynamo.
 func Pythonic() *grammar.Grammar {
 	return &grammar.Grammar{
-		Name: "pythonic",
+		Name:    "pythonic",
+		Aliases: []string{"llama4", "llama4_pythonic"},
 		Tagged: &grammar.Tagged{
 			Wrapper: &grammar.Wrapper{
 				Open: grammar.Tok("<|python_start|>"), Close: grammar.Tok("<|python_end|>"),
@@ -50,4 +51,13 @@ func Olmo3() *grammar.Grammar {
 		},
 		MaxHold: maxHold,
 	}
+}
+
+// Olmo3Think returns the grammar of Olmo 3 Think: that of [Olmo3], starting inside reasoning.
+//
+// Source: the chat template of allenai/Olmo-3-7B-Think.
+func Olmo3Think() *grammar.Grammar {
+	g := named(Olmo3(), "olmo3_think")
+	prompted(g.Tagged.Reasoning)
+	return g
 }

@@ -21,7 +21,8 @@ import "github.com/weft-go/weft/parsers/grammar"
 // Sources: the chat templates of Qwen/Qwen3-Coder and Qwen/Qwen3.5; vLLM's qwen3_coder parser.
 func Qwen3Coder() *grammar.Grammar {
 	return &grammar.Grammar{
-		Name: "qwen3_coder",
+		Name:    "qwen3_coder",
+		Aliases: []string{"granite_thinking_parser", "mimo", "qwen3_xml", "qwen_coder", "qwen_xml", "step3p5"},
 		Tagged: &grammar.Tagged{
 			Reasoning: think(),
 			Before:    "\n\n",
@@ -43,13 +44,13 @@ func Qwen3Coder() *grammar.Grammar {
 // close it there; the caller says which (parsers.StartOf).
 //
 // Source: the chat template of Qwen/Qwen3.5.
-func Qwen35() *grammar.Grammar { return named(Qwen3Coder(), "qwen35") }
+func Qwen35() *grammar.Grammar { return named(Qwen3Coder(), "qwen35", "ornith") }
 
 // NemotronNano returns the grammar of Nemotron 3 Nano: that of [Qwen3Coder], starting inside reasoning.
 //
 // Sources: the chat template of nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B; Dynamo's nemotron_nano parsers.
 func NemotronNano() *grammar.Grammar {
-	g := named(Qwen3Coder(), "nemotron_nano")
+	g := named(Qwen3Coder(), "nemotron_nano", "nano_v3", "nemotron", "nemotron3", "nemotron_3_5_nano", "nemotron_3_nano", "nemotron_v3")
 	prompted(g.Tagged.Reasoning)
 	return g
 }
