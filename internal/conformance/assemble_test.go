@@ -4,6 +4,7 @@ package conformance
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/big"
 	"math/rand/v2"
 	"strings"
@@ -106,6 +107,35 @@ func flat(t testing.TB, a event.Answer) outcome {
 		}
 	}
 	return out
+}
+
+// String renders o on one line.
+func (o outcome) String() string {
+	var b strings.Builder
+	for _, c := range o.Calls {
+		args, _ := json.Marshal(c[2])
+		fmt.Fprintf(&b, "%s(%s) ", c[1], args)
+	}
+	if o.Reasoning != "" {
+		fmt.Fprintf(&b, "reasoning %q ", o.Reasoning)
+	}
+	fmt.Fprintf(&b, "text %q", o.Content)
+	if len(o.Aborts) > 0 {
+		fmt.Fprintf(&b, " aborted %q", o.Aborts)
+	}
+	return b.String()
+}
+
+// differ returns both outcomes if they are not equal, once normal has been applied to both.
+func differ(want, got outcome, normal func(string) string) string {
+	a, b := want, got
+	for _, o := range []*outcome{&a, &b} {
+		o.Content, o.Reasoning, o.Aborts = normal(o.Content), normal(o.Reasoning), nil
+	}
+	if cmp.Equal(a, b, byValue) {
+		return ""
+	}
+	return fmt.Sprintf("  want %v\n  got  %v", clip(want.String()), clip(got.String()))
 }
 
 // blank reports whether s is empty or only white space.

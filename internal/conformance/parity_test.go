@@ -69,17 +69,12 @@ func (r *parity) options(policy *parsers.Policy) *parsers.Options {
 
 // parityDiff compares with a peer: white space alone, nothing and null are equal, and so are numbers of equal value.
 func parityDiff(want, got outcome) string {
-	normal := func(o outcome) outcome {
-		o.Aborts = nil
-		if blank(o.Content) {
-			o.Content = ""
+	return differ(want, got, func(s string) string {
+		if blank(s) {
+			return ""
 		}
-		if blank(o.Reasoning) {
-			o.Reasoning = ""
-		}
-		return o
-	}
-	return cmp.Diff(normal(want), normal(got), byValue)
+		return s
+	})
 }
 
 // run parses r whole, in its own chunks, byte by byte and at 20 random splits, which must all give the same, and returns it.
@@ -198,7 +193,7 @@ func runParity(
 					checkReason(t, r.ID, why)
 					excepted++
 				default:
-					t.Errorf("%s, %s%q (-want +got):\n%s", r.ID, r.Text, r.Chunks, diff)
+					t.Errorf("%s, %q:\n%s", r.ID, r.Text+strings.Join(r.Chunks, "¦"), diff)
 				}
 			}
 			t.Logf("%s: %d records, %d compared, %d right, %d excepted", family, len(list), compared, right, excepted)

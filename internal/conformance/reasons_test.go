@@ -8,49 +8,128 @@ import "testing"
 type reason string
 
 const (
-	trailingTextKept  reason = "trailingTextKept"
-	partialCall       reason = "partialCall"
-	unclosedValue     reason = "unclosedValue"
-	trimsOnlyWhole    reason = "trimsOnlyWhole"
-	needsWholeText    reason = "needsWholeText"
-	losesText         reason = "losesText"
-	repairsJSON       reason = "repairsJSON"
-	forgetsUnclosed   reason = "forgetsUnclosed"
-	rawFrames         reason = "rawFrames"
-	namelessIsDropped reason = "namelessIsDropped"
-	givesUp           reason = "givesUp"
-	trimsBlanks       reason = "trimsBlanks"
-	losesHeld         reason = "losesHeld"
-	trimsValues       reason = "trimsValues"
-	guessesTypes      reason = "guessesTypes"
+	trailingTextKept     reason = "trailingTextKept"
+	partialCall          reason = "partialCall"
+	unclosedValue        reason = "unclosedValue"
+	unframedIsShown      reason = "unframedIsShown"
+	trimsOnlyWhole       reason = "trimsOnlyWhole"
+	needsWholeText       reason = "needsWholeText"
+	losesText            reason = "losesText"
+	losesHeld            reason = "losesHeld"
+	forgetsUnclosed      reason = "forgetsUnclosed"
+	rawFrames            reason = "rawFrames"
+	namelessIsDropped    reason = "namelessIsDropped"
+	wrongCloser          reason = "wrongCloser"
+	unmarkedCall         reason = "unmarkedCall"
+	givesUp              reason = "givesUp"
+	needsCloser          reason = "needsCloser"
+	brokenArguments      reason = "brokenArguments"
+	resyncs              reason = "resyncs"
+	badName              reason = "badName"
+	nameAsWritten        reason = "nameAsWritten"
+	unknownForwarded     reason = "unknownForwarded"
+	noToolsNoCalls       reason = "noToolsNoCalls"
+	duplicateAborts      reason = "duplicateAborts"
+	closerIsData         reason = "closerIsData"
+	repairsMarkup        reason = "repairsMarkup"
+	lenientQuotes        reason = "lenientQuotes"
+	recipientDecides     reason = "recipientDecides"
+	literalMarker        reason = "literalMarker"
+	foreignMarkers       reason = "foreignMarkers"
+	echoedOpener         reason = "echoedOpener"
+	callInReasoning      reason = "callInReasoning"
+	answerHasNoReasoning reason = "answerHasNoReasoning"
+	reasoningReported    reason = "reasoningReported"
+	orphanDropped        reason = "orphanDropped"
+	trimsBlanks          reason = "trimsBlanks"
+	trimsValues          reason = "trimsValues"
+	guessesTypes         reason = "guessesTypes"
+	entitiesLiteral      reason = "entitiesLiteral"
 )
 
 // reasons is the closed set of reasons, each with what the peer does, what weft does and why.
 var reasons = map[reason]string{
-	trailingTextKept: "Peers drop text behind the first call; weft keeps it, in order (unified corpus: trailing_text_kept).",
-	partialCall: "Peers leave the markup of a cut call in the text, or emit its cut value; weft aborts the call and " +
-		"shows nothing (unified corpus: drop_partial_call).",
-	unclosedValue: "Peers drop a parameter whose closing tag is missing and emit the call without it; weft has streamed " +
-		"the value by then, and emitted bytes are never contradicted, so the call aborts.",
+	trailingTextKept: "Peers drop text behind the first call; weft keeps it, in order (unified corpus: " +
+		"trailing_text_kept).",
+	partialCall: "Peers leave the markup of a cut or broken call in the text, or emit its cut value; weft aborts " +
+		"the call and shows nothing (unified corpus: drop_partial_call).",
+	unclosedValue: "Peers drop a parameter whose closing tag is missing and emit the call without it; weft has " +
+		"streamed the value by then, and emitted bytes are never contradicted, so the call aborts.",
+	unframedIsShown: "Peers show nothing of a reply that has no frame at all; weft shows it as text, since an answer " +
+		"without a frame is better than none (Policy.DropUnframed).",
 	trimsOnlyWhole: "Dynamo trims white space when it parses a whole text and keeps it when it streams the same text; " +
 		"weft gives one result.",
-	needsWholeText: "Dynamo's result needs the whole text before anything can be shown: what was text becomes reasoning " +
-		"or a call later.",
-	losesText:       "Dynamo loses text or calls that the output plainly holds.",
-	repairsJSON:     "Dynamo adds missing braces to arguments; weft does not repair arguments in a profile.",
+	needsWholeText: "The peer's result needs the whole text before anything can be shown: what was text becomes " +
+		"reasoning or a call later, or a call text; weft streams.",
+	losesText: "The peer loses text, arguments or calls that the output plainly holds.",
+	losesHeld: "Ollama loses what it holds back when the stream ends; weft releases it (unified corpus: " +
+		"unresolved_prefix_is_text).",
 	forgetsUnclosed: "Dynamo takes an unclosed call only when it is the first one; weft takes it wherever it stands.",
 	rawFrames: "Dynamo's reasoning parser leaves all frames from the first tool message on in the text; weft's " +
 		"frames always route.",
 	namelessIsDropped: "Dynamo drops well-formed calls without a name and leaves malformed ones in the text; weft leaves " +
 		"both.",
-	givesUp:     "Ollama ends the turn with an error; weft aborts the call with a reason and goes on.",
+	wrongCloser: "The peer drops a call whose body is whole and whose closing tag is misspelled; weft takes it, as " +
+		"recovered.",
+	unmarkedCall: "The peer finds calls without their opening tag in prose; weft takes marked calls only, where the " +
+		"family's calls are marked.",
+	givesUp: "Ollama ends the turn with an error; weft aborts the call with a reason and goes on.",
+	needsCloser: "Ollama takes a call that the end of the stream cut before its closing tag, if no required " +
+		"argument is missing; weft calls a call complete at its closing tag where the next argument could " +
+		"still come.",
+	brokenArguments: "The peer reports a call whose arguments are no JSON; weft aborts it.",
+	resyncs:         "smg looks for a call inside a broken one; weft aborts the broken one as a whole.",
+	badName: "The peer returns or repairs a tool or parameter name that is empty or holds markup; weft aborts " +
+		"the call.",
+	nameAsWritten: "Ollama maps a name to a declared tool that it resembles; weft reports the name as written.",
+	unknownForwarded: "Ollama takes calls of undeclared tools as text; weft forwards them (unified corpus: " +
+		"unknown_tool_forwarded).",
+	noToolsNoCalls: "Ollama's parser looks for no calls when the request has no tools; weft does unless " +
+		"Options.NoCalls says so.",
+	duplicateAborts: "The peer lets the last of two equal parameters win; weft has streamed the first by then, so the " +
+		"call aborts.",
+	closerIsData: "The peer ends a value whose closing tag is missing at the next opening tag; to weft all is data " +
+		"up to a closing tag that the call goes on behind (unified corpus: arg_data_opaque).",
+	repairsMarkup: "Ollama repairs missing tags and quotes; weft guesses nothing and aborts, or takes a bare value " +
+		"as it is written.",
+	lenientQuotes: "Ollama drops a call with a bad escape in a JSON string; weft keeps the backslash.",
+	recipientDecides: "Ollama looks for a call in a message that is not to a tool; to weft the recipient decides, and " +
+		"the body is text.",
+	literalMarker: "Ollama takes a marker in a place where it makes no sense as text; to weft a marker is one, " +
+		"unless token ids say otherwise.",
+	foreignMarkers: "Ollama strips the markers of tool results, which only the prompt holds; weft knows what the " +
+		"family writes.",
+	echoedOpener: "Ollama's older GLM parser leaves an echoed opening tag in the reasoning and trims around tags; " +
+		"weft drops the tag (unified corpus: echoed_opener_consumed).",
+	callInReasoning: "Ollama takes calls inside reasoning as reasoning; weft reports them with event.InReasoning " +
+		"(unified corpus: tool_breaks_out_of_reasoning).",
+	answerHasNoReasoning: "Ollama drops reasoning where the prompt closed it; to weft the tags are text there (unified " +
+		"corpus: response_has_no_reasoning).",
+	reasoningReported: "Ollama drops reasoning when thinking is off; weft reports it and leaves that to the caller.",
+	orphanDropped: "Ollama leaves a closing tag without an opening one in the text; weft drops it (unified corpus: " +
+		"strip_orphan_close).",
 	trimsBlanks: "Ollama trims text beside calls and reasoning; weft keeps what the family's markup does not own.",
-	losesHeld: "Ollama loses what it holds back when the stream ends; weft releases it (unified corpus: " +
-		"unresolved_prefix_is_text).",
 	trimsValues: "smg trims white space around parameter values; weft drops only the newline at each end that the " +
 		"template writes.",
-	guessesTypes: "The peer guesses the type of a value that no schema types; weft leaves it a string (unified corpus: " +
-		"no_schema_string).",
+	guessesTypes: "The peer guesses the type of a value that no schema types; weft leaves it a string (unified " +
+		"corpus: no_schema_string).",
+	entitiesLiteral: "smg unescapes entities in values; weft keeps them (unified corpus: entities_literal).",
+}
+
+// TestReasons asserts that every reason is needed.
+func TestReasons(t *testing.T) {
+	used := map[reason]bool{givesUp: true, trimsBlanks: true} // found without a table
+	for _, table := range []map[string]reason{agreedExceptions, dynamoExceptions, explained["ollama"], explained["smg"], explained["harmony"]} {
+		for id, why := range table {
+			checkReason(t, id, why)
+			used[why] = true
+		}
+	}
+	for why := range reasons {
+		if !used[why] {
+			t.Errorf("no table needs %s", why)
+		}
+	}
 }
 
 // checkReason asserts that why is one of the closed set.

@@ -73,7 +73,7 @@ func TestSpans(t *testing.T) {
 			for _, s := range list {
 				for _, size := range []int{len(s.text), 5} {
 					if err := s.account(t, g, size); err != nil {
-						t.Errorf("%s, %q in chunks of %d: %v", s.id, clip(s.text), size, err)
+						t.Errorf("%s, %q in chunks of %d: %s", s.id, clip(s.text), size, clip(err.Error()))
 						break
 					}
 				}
@@ -168,6 +168,9 @@ func structure(g *grammar.Grammar, gap string, before, after event.Event) bool {
 func markersByLength(g *grammar.Grammar) (out []string) {
 	for _, m := range g.Markers() {
 		out = append(out, m.Text)
+	}
+	if g.Tagged != nil && g.Tagged.Reasoning != nil && !blank(g.Tagged.Reasoning.Label) {
+		out = append(out, g.Tagged.Reasoning.Label)
 	}
 	slices.SortFunc(out, func(a, b string) int { return len(b) - len(a) })
 	return out

@@ -93,8 +93,8 @@ func (r *unified) run(t *testing.T) (how, diff string) {
 
 // clip shortens text for messages.
 func clip(s string) string {
-	if len(s) > 400 {
-		return s[:300] + " … " + s[len(s)-90:]
+	if len(s) > 2000 {
+		return s[:1500] + " … " + s[len(s)-400:]
 	}
 	return s
 }

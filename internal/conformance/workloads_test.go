@@ -36,7 +36,7 @@ type workload struct {
 
 func (r *workload) options(tools []parsers.Tool) *parsers.Options {
 	opt := &parsers.Options{Tools: tools, Start: startOf("none")}
-	if r.Prefill {
+	if r.Prefill && r.Expect.Reasoning != "" { // replies of olmo3 are marked so and have none
 		opt.Start = startOf("reasoning")
 	}
 	return opt
@@ -126,12 +126,12 @@ func (r *workload) run(t *testing.T, tools []parsers.Tool) {
 			require.Contains(t, names, c[1], "%s: an invented call", r.Name)
 		}
 	} else if d := cmp.Diff(normal(want), normal(whole), byValue); d != "" {
-		t.Errorf("%s, whole (-want +got):\n%s", r.Name, d)
+		t.Errorf("%s %s, whole (-want +got):\n%s", r.Family, r.Name, clip(d))
 		return
 	}
 	for how, lens := range map[string][]int{"chunks": r.Chunks, "atomic": r.Atomic, "bytes": r.Bytes} {
 		if d := cmp.Diff(whole, outcomeOf(t, p, &c, pieces(t, r.Text, lens)...)); d != "" {
-			t.Errorf("%s, %s (-whole +cut):\n%s", r.Name, how, d)
+			t.Errorf("%s %s, %s (-whole +cut):\n%s", r.Family, r.Name, how, clip(d))
 			return
 		}
 	}
