@@ -378,7 +378,7 @@ func (d *gemmaDecoder) raw(dst []byte) []byte {
 	case isNumber(text):
 		return append(dst, text...)
 	case d.depth == 1:
-		return args.AppendValue(dst, text, d.schema.Of(d.name))
+		return d.schema.Param(d.name).AppendValue(dst, text)
 	}
 	return jsontext.AppendQuoted(dst, text)
 }

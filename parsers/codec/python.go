@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codec
+
+import (
+	"bytes"
+
+	"github.com/weft-go/weft/parsers/args"
+	"github.com/weft-go/weft/parsers/grammar"
+	"github.com/weft-go/weft/parsers/internal/jsontext"
+)
+
+// Python is the argument syntax of pythonic families (Llama 3.2 and 4, LFM2, OLMo 3): keyword arguments whose values
+// are Python literals.
+//
+//	get(city="Oslo", days=3, opts={'metric': True}, on=(1, None))
+//	    {"city":"Oslo","days":3,"opts":{"metric":true},"on":[1,null]}
+//
+// It begins behind the opening parenthesis and is Done behind the closing one. Values mean what they mean to Python:
+//
+//   - True, False and None; JSON's true, false and null are taken for them.
+//   - Numbers keep their spelling, without underscores. 0x10, 0o20 and 0b10000 become decimal, or a string if they do
+//     not fit 64 bits; 1. and .5 become 1.0 and 0.5.
+//   - Strings in single, double or triple quotes, with Python's escapes; literals beside each other are one string. r
+//     keeps backslashes; b, u and f are ignored, and so are braces in an f-string. An escape that Python does not know
+//     keeps its backslash, and so does \N{…}. Surrogates in pairs are one character, as a model that thinks in JSON
+//     means them.
+//   - Lists, tuples and sets become arrays; a parenthesis around one value without a comma is nothing.
+//   - Keys of a dict become strings the way json.dumps makes them: {1: 2, None: 3} is {"1":2,"null":3}. A key that is
+//     repeated inside a dict is written twice.
+//
+// A comma behind the last is allowed, and names may hold dots, dashes and dollar signs, which some tools use. Line
+// breaks inside one-line strings are data. All else is Bad: positional arguments, * and **, names, calls, operators,
+// comments, a keyword that comes twice.
+//
+// Strings leave as they come, except inside a parenthesis without a comma yet and in the first element of a dict or
+// set, which are kept, at most 4096 bytes, because what encloses them is not known.
+//
+// Python is immutable and safe for concurrent use.
+type Python struct{}
+
+// NewDecoder implements [grammar.Codec].
+func (Python) NewDecoder() grammar.Decoder { return &pythonDecoder{} }
+
+type pythonState uint8
+
+const (
+	pythonName     pythonState = iota // before a keyword or the end
+	pythonInName                      // in a keyword
+	pythonEquals                      // behind a keyword
+	pythonValue                       // before a value or, if shut, the end of a container
+	pythonWord                        // in a literal or a string's prefix
+	pythonNumber                      // in a number
+	pythonQuote                       // behind a quote that opens a string, perhaps with two more
+	pythonString                      // in a string
+	pythonEscape                      // behind a backslash
+	pythonRaw                         // behind a backslash of a raw string
+	pythonReturn                      // behind a backslash and a carriage return
+	pythonDigits                      // in the digits of an escape
+	pythonEndQuote                    // behind a quote that ends a string in triple quotes if two more follow
+	pythonJoin                        // behind a string: another may follow
+	pythonJoinWord                    // in the prefix of another
+	pythonAfter                       // behind a value
+)
+
+// pythonKind says what a level of nesting is. Whether ( opens a tuple and { a dict shows behind the first element.
+type pythonKind uint8
+
+const (
+	pythonCall pythonKind = iota
+	pythonList
+	pythonTuple
+	pythonDict
+	pythonSet
+	pythonParen // a tuple or nothing
+	pythonBrace // a dict or a set
+)
+
+// pythonLast says what the last complete value was.
+type pythonLast uint8
+
+const (
+	pythonWasString pythonLast = iota
+	pythonWasPlain             // a number, True, False or None
+	pythonWasContainer
+)
+
+// pythonDecoder reads one byte after the other. While a parenthesis or brace is undecided, its output is collected in
+// pend with zero bytes where brackets or quotes may have to stand.
+type pythonDecoder struct {
+	state pythonState
+	end   grammar.Status
+	comma bool // one stands before the next value
+	shut  bool // the container may end here
+	key   bool // in a dict, a key is due
+	last  pythonLast
+
+	str pythonText
+
+	depth int // of the innermost container; level 0 is the call
+	open  int // undecided levels
+	kind  [maxDepth]pythonKind
+	mark  [maxDepth]uint16 // by undecided level: its place in pend
+	pend  []byte
+	out   []byte // dst, during Decode
+
+	held []byte // a keyword, word or number
+	seen keySet
+}
+
+// Begin implements [grammar.Decoder]. Values say themselves what they are: schema is not used.
+func (d *pythonDecoder) Begin(*args.Schema) {
+	d.state, d.end = pythonName, grammar.More
+	d.comma, d.shut, d.key, d.last = false, true, false, pythonWasString
+	d.str = pythonText{}
+	d.depth, d.open = 0, 0
+	d.pend, d.held = d.pend[:0], d.held[:0]
+	d.seen.reset()
+}
+
+// Decode implements [grammar.Decoder]. It takes all of src but an unfinished character.
+func (d *pythonDecoder) Decode(dst, src []byte, final bool) (out []byte, n int, st grammar.Status) {
+	src = src[:whole(src, final)]
+	d.out = dst
+	i := 0
+	for i < len(src) && d.end == grammar.More {
+		c := src[i]
+		switch d.state {
+		case pythonString:
+			i = d.text(src, i)
+		case pythonQuote, pythonEscape, pythonRaw, pythonReturn, pythonDigits, pythonEndQuote:
+			i = d.special(c, i)
+		case pythonInName, pythonWord, pythonJoinWord, pythonNumber:
+			i = d.word(c, i)
+		default:
+			if blank(c) {
+				i++
+				break
+			}
+			if d.structure(c) {
+				i++
+			}
+		}
+		if d.end == grammar.More && (len(d.pend) > maxHeld || len(d.held) > maxHeld) {
+			d.end = grammar.Limit
+		}
+	}
+	out, d.out = d.out, nil
+	return out, i, d.end
+}
+
+// structure reads c, which is not white space, between words and strings. It reports whether it took c.
+func (d *pythonDecoder) structure(c byte) bool {
+	switch d.state {
+	case pythonName:
+		switch {
+		case c == ')':
+			return d.shutCall()
+		case nameStart(c):
+			d.state, d.held = pythonInName, d.held[:0]
+			return false
+		}
+	case pythonEquals:
+		if c == '=' {
+			return d.keyword()
+		}
+	case pythonValue:
+		return d.value(c)
+	case pythonJoin:
+		if c == '"' || c == '\'' {
+			d.quote(c, false)
+			return true
+		}
+		if nameStart(c) {
+			d.state, d.held = pythonJoinWord, d.held[:0]
+			return false
+		}
+		d.put(`"`)
+		d.state, d.last = pythonAfter, pythonWasString
+		return false
+	case pythonAfter:
+		return d.after(c)
+	}
+	d.end = grammar.Bad
+	return false
+}
+
+// keyword writes the name in held.
+func (d *pythonDecoder) keyword() bool {
+	if d.end = d.seen.add(d.held); d.end != grammar.More {
+		return false
+	}
+	c := ","
+	if len(d.seen.keys) == 1 {
+		c = "{"
+	}
+	d.put(c)
+	d.out = append(jsontext.AppendQuoted(d.out, d.held), ':')
+	d.state, d.shut = pythonValue, false
+	return true
+}
+
+func (d *pythonDecoder) shutCall() bool {
+	if len(d.seen.keys) == 0 {
+		d.put("{")
+	}
+	d.put("}")
+	d.end = grammar.Done
+	return true
+}
+
+// value reads the first byte of a value, or of what ends a container.
+func (d *pythonDecoder) value(c byte) bool {
+	dictKey := d.kind[d.depth] == pythonDict && d.key
+	switch {
+	case c == '"' || c == '\'':
+		d.before()
+		d.put(`"`)
+		d.quote(c, false)
+		return true
+	case nameStart(c):
+		d.state, d.held = pythonWord, d.held[:0]
+		return false
+	case isDigit(c) || c == '-' || c == '+' || c == '.':
+		d.state, d.held = pythonNumber, d.held[:0]
+		return false
+	case c == '[' && !dictKey:
+		return d.push(pythonList)
+	case c == '(' && !dictKey:
+		return d.push(pythonParen)
+	case c == '{' && !dictKey:
+		return d.push(pythonBrace)
+	case d.shut:
+		return d.close(c)
+	}
+	d.end = grammar.Bad
+	return false
+}
+
+// before writes the comma that is due before a value.
+func (d *pythonDecoder) before() {
+	if d.comma {
+		d.comma = false
+		d.put(",")
+	}
+}
+
+// atom writes a value of one word.
+func (d *pythonDecoder) atom(text []byte) {
+	d.before()
+	to := d.to()
+	if d.kind[d.depth] == pythonDict && d.key {
+		*to = jsontext.AppendQuoted(*to, text)
+	} else {
+		*to = append(*to, text...)
+	}
+	d.state, d.last = pythonAfter, pythonWasPlain
+}
+
+// after reads c behind a value.
+func (d *pythonDecoder) after(c byte) bool {
+	k := d.kind[d.depth]
+	switch {
+	case c == ',' && k == pythonCall:
+		d.state = pythonName
+	case c == ',' && !(k == pythonDict && d.key):
+		switch k {
+		case pythonParen:
+			d.decide(pythonTuple, '[')
+		case pythonBrace:
+			d.decide(pythonSet, '[')
+		}
+		d.state, d.comma, d.shut, d.key = pythonValue, true, true, true
+	case c == ':' && k == pythonBrace && d.last != pythonWasContainer:
+		if d.last == pythonWasPlain {
+			d.pend[d.mark[d.depth]+1] = '"'
+			d.put(`"`)
+		}
+		d.decide(pythonDict, '{')
+		d.colon()
+	case c == ':' && k == pythonDict && d.key:
+		d.colon()
+	case c == ')' && k == pythonCall:
+		return d.shutCall()
+	case k == pythonDict && d.key:
+		d.end = grammar.Bad
+		return false
+	default:
+		return d.close(c)
+	}
+	return true
+}
+
+func (d *pythonDecoder) colon() {
+	d.put(":")
+	d.state, d.shut, d.key = pythonValue, false, false
+}
+
+// push opens a container.
+func (d *pythonDecoder) push(k pythonKind) bool {
+	if d.depth == maxDepth-1 {
+		d.end = grammar.Limit
+		return false
+	}
+	d.before()
+	d.depth++
+	d.kind[d.depth] = k
+	d.state, d.shut, d.key = pythonValue, true, true
+	if k == pythonList {
+		d.put("[")
+		return true
+	}
+	d.open++
+	d.mark[d.depth] = uint16(len(d.pend))
+	d.put("\x00")
+	if k == pythonBrace {
+		d.put("\x00") // for the quote before a key that is no string
+	}
+	return true
+}
+
+// close reads the byte that ends the innermost container.
+func (d *pythonDecoder) close(c byte) bool {
+	k, empty := d.kind[d.depth], d.state == pythonValue
+	end := "]"
+	d.key = false // no container is a key of a dict
+	switch {
+	case c == ']' && k == pythonList:
+	case c == ')' && k == pythonTuple:
+	case c == ')' && k == pythonParen:
+		if !empty {
+			d.depth--
+			d.resolve()
+			return true // a value in parentheses is that value
+		}
+		d.decide(pythonTuple, '[')
+	case c == '}' && k == pythonSet:
+	case c == '}' && k == pythonDict:
+		end = "}"
+	case c == '}' && k == pythonBrace && empty:
+		d.decide(pythonDict, '{')
+		end = "}"
+	case c == '}' && k == pythonBrace:
+		d.decide(pythonSet, '[')
+	default:
+		d.end = grammar.Bad
+		return false
+	}
+	d.put(end)
+	d.depth--
+	d.state, d.comma, d.last = pythonAfter, false, pythonWasContainer
+	return true
+}
+
+// decide makes the innermost container a k, which begins with c.
+func (d *pythonDecoder) decide(k pythonKind, c byte) {
+	d.kind[d.depth] = k
+	d.pend[d.mark[d.depth]] = c
+	d.resolve()
+}
+
+// resolve notes that one level less is undecided, and writes what was kept when none is.
+func (d *pythonDecoder) resolve() {
+	if d.open--; d.open > 0 {
+		return
+	}
+	p := d.pend
+	for len(p) > 0 {
+		n := bytes.IndexByte(p, 0)
+		if n < 0 {
+			n = len(p)
+		}
+		d.out = append(d.out, p[:n]...)
+		p = p[min(n+1, len(p)):]
+	}
+	d.pend = d.pend[:0]
+}
+
+// put writes text where output goes now.
+func (d *pythonDecoder) put(text string) {
+	to := d.to()
+	*to = append(*to, text...)
+}
+
+// to returns where output goes now.
+func (d *pythonDecoder) to() *[]byte {
+	if d.open > 0 {
+		return &d.pend
+	}
+	return &d.out
+}
