@@ -3,11 +3,13 @@
 package parsers_test
 
 import (
+	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -148,7 +150,8 @@ type goldenCase struct {
 // goldens reads testdata/FAMILY.txt. A case is
 //
 //	== name [option]...
-//	output, with \n for a newline and a backslash before the end of a line that goes on
+//	output, with \n for a newline, \\ for a backslash, \xHH for a byte, and a backslash before the end of a line that
+//	goes on; any other backslash is one
 //	--
 //	assembled events
 //
@@ -184,8 +187,7 @@ func goldens(t testing.TB) []goldenCase {
 			for _, w := range words[1:] {
 				c.option(t, w)
 			}
-			in = strings.ReplaceAll(strings.TrimPrefix(in, "\n"), "\\\n", "")
-			c.in = strings.ReplaceAll(in, `\n`, "\n")
+			c.in = unescaped(strings.TrimPrefix(in, "\n"))
 			c.want = strings.TrimRight(want, "\n")
 			if c.want != "" {
 				c.want += "\n"
@@ -194,6 +196,24 @@ func goldens(t testing.TB) []goldenCase {
 		}
 	}
 	return out
+}
+
+var escapes = regexp.MustCompile(`\\(\\|n|x[0-9a-f]{2}|\n)`)
+
+// unescaped returns what the input of a case stands for.
+func unescaped(s string) string {
+	return escapes.ReplaceAllStringFunc(s, func(esc string) string {
+		switch esc[1] {
+		case '\\':
+			return `\`
+		case 'n':
+			return "\n"
+		case 'x':
+			b, _ := hex.DecodeString(esc[2:])
+			return string(b)
+		}
+		return ""
+	})
 }
 
 // option sets what word, an option of a case, says.
