@@ -169,7 +169,8 @@ func (p *Parser) fail(why event.Why, to int) {
 	p.rawOn = p.restore
 }
 
-// restoreText emits the source of a call that was aborted, up to window position to, as text.
+// restoreText emits the source of a call that was aborted, up to window position to, as text, unless it is longer than
+// what may be held.
 func (p *Parser) restoreText(to int) {
 	p.restore = false
 	if !p.rawOn {
@@ -179,8 +180,12 @@ func (p *Parser) restoreText(to int) {
 	if p.complete > 0 && p.opt.Policy.DropAfterCall {
 		return
 	}
+	rest := p.win[max(0, int(p.rawAt-p.base)):to]
+	if size := len(p.raw) + len(rest); size == 0 || size > p.lim.HeldBytes {
+		return
+	}
 	n := len(p.out)
-	p.out = append(append(p.out, p.raw...), p.win[max(0, int(p.rawAt-p.base)):to]...)
+	p.out = append(append(p.out, p.raw...), rest...)
 	p.block(event.Text)
 	p.emit(event.Text, p.out[n:len(p.out):len(p.out)], to, to)
 	p.runOpen, p.last = true, '}'
