@@ -20,6 +20,22 @@ var explained = map[string]map[string]reason{
 		"glm47/TestGLM46ToolCallParsing.wrapped/24":            repairsMarkup,
 
 		"olmo3/TestParseOlmo3FunctionCalls.wrapped": noToolsNoCalls,
+		"olmo3_think/TestOlmo3ThinkParser/8":        orphanDropped,
+		"olmo3_think/TestOlmo3ThinkParser/9":        orphanDropped,
+
+		"cogito/TestCogitoParser/7":                              foreignMarkers,
+		"cogito/TestCogitoParser/12":                             orphanDropped,
+		"cogito/TestCogitoParser/13":                             orphanDropped,
+		"cogito/TestCogitoParser_StreamingEdgeCases/2":           cutMarker,
+		"cogito/TestCogitoParser_parseToolCallContent.wrapped/4": nameAsWritten,
+		"cogito/TestCogitoParser_parseToolCallContent.wrapped/7": nameAsWritten,
+
+		"qwen3_vl/TestQwen3VLNonThinkingParserStreaming.synth/14": losesHeld,
+		"qwen3_vl/TestQwen3VLThinkingParserStreaming.synth/2":     echoedOpener,
+		"qwen3_vl/TestQwen3VLThinkingParserStreaming.synth/7":     orphanDropped,
+		"qwen3_vl/TestQwen3VLThinkingParserStreaming.synth/8":     echoedOpener,
+		"qwen3_vl/TestQwen3VLThinkingParserStreaming.synth/13":    losesHeld,
+		"qwen3_vl/TestQwenOldParserStreaming.synth/18":            losesHeld,
 
 		"deepseek_v3_1/TestDeepSeek3Parser_parseToolCallContent.wrapped/9": badName,
 		"deepseek_v3_1/TestDeepSeekParser/7":                               foreignMarkers,

@@ -25,6 +25,7 @@ type vector struct {
 	Tools                  []tool
 	Options                struct {
 		Think       *bool
+		Parser      struct{ HasThinkingSupport bool }         `json:"parser_cfg"`
 		Calls       []string                                  // smg: methods called before the text
 		LastMessage *struct{ Role, Content, Thinking string } `json:"last_message"`
 	}
@@ -245,7 +246,7 @@ var smgStartsInReasoning = map[string]bool{
 }
 
 // ollamaThinks lists the families that Ollama lets think unless told otherwise.
-var ollamaThinks = map[string]bool{"glm47": true}
+var ollamaThinks = map[string]bool{"glm47": true, "olmo3_think": true}
 
 // ollamaStart returns where the templates of Ollama let generation begin. Where thinking is on they open it, and where it
 // is off they open and close it, unless the conversation ends in an answer that is to go on.
@@ -257,8 +258,10 @@ func (v *vector) ollamaStart() parsers.Start {
 	switch think := v.Options.Think; {
 	case v.Family == "muse_glimmer": // the template ends before the first header
 		return startOf("none")
-	case think == nil && ollamaThinks[v.Family]:
+	case think == nil && (ollamaThinks[v.Family] || v.Family == "qwen3_vl" && v.Options.Parser.HasThinkingSupport):
 		return startOf("reasoning")
+	case think == nil && v.Family == "qwen3_vl":
+		return startOf("response")
 	case think == nil:
 		return startOf("none")
 	case *think:

@@ -15,6 +15,7 @@ const (
 	trimsOnlyWhole       reason = "trimsOnlyWhole"
 	needsWholeText       reason = "needsWholeText"
 	losesText            reason = "losesText"
+	cutMarker            reason = "cutMarker"
 	losesHeld            reason = "losesHeld"
 	forgetsUnclosed      reason = "forgetsUnclosed"
 	rawFrames            reason = "rawFrames"
@@ -62,6 +63,7 @@ var reasons = map[reason]string{
 	needsWholeText: "The peer's result needs the whole text before anything can be shown: what was text becomes " +
 		"reasoning or a call later, or a call text; weft streams.",
 	losesText: "The peer loses text, arguments or calls that the output plainly holds.",
+	cutMarker: "Ollama misses a marker that a chunk boundary cuts; weft gives one result for any split.",
 	losesHeld: "Ollama loses what it holds back when the stream ends; weft releases it (unified corpus: " +
 		"unresolved_prefix_is_text).",
 	forgetsUnclosed: "Dynamo takes an unclosed call only when it is the first one; weft takes it wherever it stands.",
@@ -81,7 +83,7 @@ var reasons = map[reason]string{
 	resyncs:         "smg looks for a call inside a broken one; weft aborts the broken one as a whole.",
 	badName: "The peer returns or repairs a tool or parameter name that is empty or holds markup; weft aborts " +
 		"the call.",
-	nameAsWritten: "Ollama maps a name to a declared tool that it resembles; weft reports the name as written.",
+	nameAsWritten: "Ollama drops a name that holds markup, or maps it to a declared tool; weft reports the name as written.",
 	unknownForwarded: "Ollama takes calls of undeclared tools as text; weft forwards them (unified corpus: " +
 		"unknown_tool_forwarded).",
 	noToolsNoCalls: "Ollama's parser looks for no calls when the request has no tools; weft does unless " +
@@ -99,7 +101,7 @@ var reasons = map[reason]string{
 		"unless token ids say otherwise.",
 	foreignMarkers: "Ollama strips the markers of tool results, which only the prompt holds; weft knows what the " +
 		"family writes.",
-	echoedOpener: "Ollama's older GLM parser leaves an echoed opening tag in the reasoning and trims around tags; " +
+	echoedOpener: "Some parsers of Ollama leave an echoed opening tag in the reasoning and trim around tags; " +
 		"weft drops the tag (unified corpus: echoed_opener_consumed).",
 	callInReasoning: "Ollama takes calls inside reasoning as reasoning; weft reports them with event.InReasoning " +
 		"(unified corpus: tool_breaks_out_of_reasoning).",

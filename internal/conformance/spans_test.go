@@ -175,3 +175,30 @@ func markersByLength(g *grammar.Grammar) (out []string) {
 	slices.SortFunc(out, func(a, b string) int { return len(b) - len(a) })
 	return out
 }
+
+// TestCoveredSeesLoss asserts that the check of spans notices what must not happen.
+func TestCoveredSeesLoss(t *testing.T) {
+	g, err := parsers.Default().Lookup("hermes")
+	require.NoError(t, err)
+	ev := func(kind event.Kind, call int32, off, end int64, data string) event.Event {
+		return event.Event{Kind: kind, Call: call, Off: off, End: end, Data: []byte(data)}
+	}
+	const call = `a<tool_call>{"name":"f","arguments":{}}</tool_call> b`
+	start, args, end := ev(event.ToolStart, 0, 21, 22, "f"), ev(event.ToolArgs, 0, 36, 38, "{}"), ev(event.ToolEnd, 0, 38, 38, "")
+	for name, c := range map[string]struct {
+		text string
+		evs  []event.Event
+		ok   bool
+	}{
+		"all":              {call, []event.Event{ev(event.Text, -1, 0, 1, "a"), start, args, end, ev(event.Text, -1, 51, 53, " b")}, true},
+		"text before lost": {call, []event.Event{start, args, end, ev(event.Text, -1, 51, 53, " b")}, false},
+		"text behind lost": {call, []event.Event{ev(event.Text, -1, 0, 1, "a"), start, args, end}, false},
+		"text twice":       {call, []event.Event{ev(event.Text, -1, 0, 1, "a"), ev(event.Text, -1, 0, 1, "a"), start, args, end}, false},
+		"text changed":     {"ab", []event.Event{ev(event.Text, -1, 0, 2, "aB")}, false},
+		"text lost":        {"a lost b", []event.Event{ev(event.Text, -1, 0, 1, "a"), ev(event.Text, -1, 7, 8, "b")}, false},
+		"thought lost":     {"<think>x</think>a", []event.Event{ev(event.Text, -1, 16, 17, "a")}, false},
+		"beyond the end":   {"ab", []event.Event{ev(event.Text, -1, 0, 3, "ab")}, false},
+	} {
+		require.Equal(t, c.ok, covered(g, c.text, c.evs) == nil, name)
+	}
+}
