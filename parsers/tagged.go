@@ -139,7 +139,7 @@ func (p *Parser) opened() bool {
 			st = scan.More
 		case t.Body.Call != nil && (p.win[p.pos] == '{' || p.win[p.pos] == '['):
 			st = scan.Yes
-		case t.Name != nil:
+		case t.Name != nil && p.pos-p.openAt <= p.c.g.MaxHold:
 			if p.in.wrapper && p.win[p.pos] == '[' { // a list of calls without tags of their own
 				p.in.list = true
 				p.pos++
@@ -415,6 +415,9 @@ func (p *Parser) callName() bool {
 			p.pos++
 		}
 		if p.lit == 0 {
+			if p.pos == len(p.win) && !p.final {
+				return false
+			}
 			p.from = p.pos
 		}
 		st, pos := scan.Match(p.win, p.pos, n.Prefix, &p.lit)
