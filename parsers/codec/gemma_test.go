@@ -150,7 +150,9 @@ func TestGemmaLimits(t *testing.T) {
 
 func TestGemmaWork(t *testing.T) {
 	code := strings.Repeat("if a < b { return x[i] } // <|\"| <|\"|> é\n", 2500)
-	for _, s := range []string{code, strings.Repeat("<", 100_000), strings.Repeat(q("~"), 20_000) + "x", strings.Repeat(q("~  "), 20_000) + "x"} {
+	for _, s := range []string{
+		code, strings.Repeat("<", 100_000), strings.Repeat(q("~"), 20_000) + "x", strings.Repeat(q("~  "), 20_000) + "x",
+	} {
 		requireLinear(t, codec.Gemma{}.NewDecoder(), q("{cmd:~")+s+q("~}"), grammar.Done)
 	}
 	requireLinear(t, codec.Gemma{}.NewDecoder(), `{cmd:"`+strings.Repeat(`x\u0041\"`, 10_000)+`"}`, grammar.Done)
@@ -172,8 +174,9 @@ func TestGemmaReuse(t *testing.T) {
 }
 
 var gemmaFragments = []string{
-	"{", "{", "}", "}", "[", "]", ",", ",", ":", ":", `<|"|>`, `<|"|>`, `<|"|>`, `<|"`, "<", "|>", `"`, `\`, `\u00`, `\n`, "a", "b:", "key:", "k1:",
-	" ", "\n", strings.Repeat(" ", 64), "true", "None", "nil", "12", "-1.5e3", "0x1", "é", "🗼", "\xff", "\xe6\x9d", "\x00", "<tool_call|>", "call:x{",
+	"{", "{", "}", "}", "[", "]", ",", ",", ":", ":", `<|"|>`, `<|"|>`, `<|"|>`, `<|"`, "<", "|>", `"`, `\`, `\u00`, `\n`,
+	"a", "b:", "key:", "k1:", " ", "\n", strings.Repeat(" ", 64), "true", "None", "nil", "12", "-1.5e3", "0x1",
+	"é", "🗼", "\xff", "\xe6\x9d", "\x00", "<tool_call|>", "call:x{",
 	`{k:<|"|>v<|"|>,`, `a:[1,<|"|>b<|"|>]`, `<|"|>,x:`, `<|"|>}`, strings.Repeat("9", 4000),
 }
 
@@ -181,7 +184,7 @@ func TestGemmaRandom(t *testing.T) {
 	d := codec.Gemma{}.NewDecoder()
 	schema := args.Compile([]byte(`{"properties":{"a":{"type":"integer"},"key":{}}}`))
 	done := 0
-	for seed := range uint64(3000) {
+	for seed := range rounds(3000) {
 		r := newRand(seed)
 		text := "{"
 		for range 1 + r.IntN(16) {
@@ -191,11 +194,13 @@ func TestGemmaRandom(t *testing.T) {
 			done++
 		}
 	}
-	require.Greater(t, done, 100)
+	require.Greater(t, done, int(rounds(100)))
 }
 
 func FuzzGemma(f *testing.F) {
-	for _, s := range []string{`{k:~text~,n:1,o:{x:true},a:[1,~b~]}`, "{ }", "{k:~a ~ b~ }", `{"a":"\u00e9",b:x y}`, "{~k~:None}"} {
+	for _, s := range []string{
+		`{k:~text~,n:1,o:{x:true},a:[1,~b~]}`, "{ }", "{k:~a ~ b~ }", `{"a":"\u00e9",b:x y}`, "{~k~:None}",
+	} {
 		f.Add([]byte(q(s)), uint64(1))
 	}
 	schema := args.Compile([]byte(`{"properties":{"a":{"type":"integer"},"k":{}}}`))

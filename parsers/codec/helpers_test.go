@@ -93,6 +93,14 @@ func split(text string, size func() int) (chunks []string) {
 	return chunks
 }
 
+// rounds is how often a random test runs; n in full.
+func rounds(n uint64) uint64 {
+	if testing.Short() || raceEnabled {
+		return n / 10
+	}
+	return n
+}
+
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
 
 // decodeCase is a row of a table: what the input gives, or how it fails behind how many bytes.

@@ -19,7 +19,10 @@ import (
 
 // The tests here write random values in a syntax, decode them, and expect the values.
 
-var modelText = []string{"a", "xyz", " ", "\n", "\t", `"`, "'", `\`, `\n`, "}", "]", ")", ",", ":", "é", "東京", "🗼", "\x00", "<", `<|"|`, `"""`, "'''", "call:x{"}
+var modelText = []string{
+	"a", "xyz", " ", "\n", "\t", `"`, "'", `\`, `\n`, "}", "]", ")", ",", ":", "é", "東京", "🗼", "\x00", "<", `<|"|`, `"""`,
+	"'''", "call:x{",
+}
 
 func modelString(r *rand.Rand) string {
 	var b strings.Builder
@@ -196,7 +199,7 @@ func pythonQuoted(r *rand.Rand, s string) string {
 
 func TestGemmaModel(t *testing.T) {
 	d := codec.Gemma{}.NewDecoder()
-	for seed := range uint64(1500) {
+	for seed := range rounds(1500) {
 		r := newRand(seed)
 		want := modelArgs(r)
 		requireModel(t, d, gemmaText(r, want), want, r)
@@ -205,7 +208,7 @@ func TestGemmaModel(t *testing.T) {
 
 func TestPythonModel(t *testing.T) {
 	d := codec.Python{}.NewDecoder()
-	for seed := range uint64(1500) {
+	for seed := range rounds(1500) {
 		r := newRand(seed)
 		want := modelArgs(r)
 		keys := keysOf(want)

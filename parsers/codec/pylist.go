@@ -38,8 +38,9 @@ func (s *ListScanner) Reset() { s.end, s.depth, s.in, s.word = grammar.More, 0, 
 
 // Scan reads b, which follows what was read before, and returns how many of its bytes belong to the list. The list
 // begins at the first byte. On Done it ends behind them. Bad says that the byte behind them cannot stand there: a
-// bracket of another kind, or a quote right behind a word that is no string prefix, as in "[don't". Limit says that it is
-// the 130th bracket open: a list of calls as deep as [Python] reads. A list that does not end is More for ever; the caller bounds what it keeps.
+// bracket of another kind, or a quote right behind a word that is no string prefix, as in "[don't". Limit says that it
+// is the 130th bracket open; a list of calls that [Python] reads is less deep. A list that does not end is More for
+// ever: the caller bounds what it keeps.
 func (s *ListScanner) Scan(b []byte) (n int, st grammar.Status) {
 	for i := 0; i < len(b) && s.end == grammar.More; n = i {
 		c := b[i]

@@ -125,7 +125,9 @@ d""")`, `{"a":"\"","b":"'","c":"a'b''c\"d","d":"a\"b\"\"c\nd"}`)
 }
 
 func TestPythonMore(t *testing.T) {
-	for _, in := range []string{"", " ", "a", "a=", "a=1", `a="x`, `a="x\`, `a="x\u00`, `a=""`, `a="x"`, `a=["x"`, `a=("x"`, "a={", "a=[1,", "a=1,", "a=Tru", "a=r"} {
+	for _, in := range []string{
+		"", " ", "a", "a=", "a=1", `a="x`, `a="x\`, `a="x\u00`, `a=""`, `a="x"`, `a=["x"`, `a=("x"`, "a={", "a=[1,", "a=1,", "a=Tru", "a=r",
+	} {
 		require.Equal(t, grammar.More, same(t, codec.Python{}.NewDecoder(), nil, in, newRand(1)).Status, in)
 	}
 }
@@ -202,15 +204,16 @@ func TestPythonReuse(t *testing.T) {
 }
 
 var pythonFragments = []string{
-	"(", "(", ")", ")", "[", "]", "{", "}", ",", ",", ":", "=", "a=", "b=", "k=", ", c=", `"`, `"`, "'", "'''", `"""`, `\`, `\n`, `\x4`, `\u00e9`, `\ud83d`, `\0`,
-	`"x"`, "'y'", `r"`, "rb'", "b", "f", " ", "\n", "\r", "1", "-", "0x1f", "1.", ".5", "1e", "1_0", "True", "None", "null", "x", "é", "🗼", "\xff", "\xe6\x9d",
-	"\x00", `{"k":`, "(1,", "[1,", "{2,", strings.Repeat("9", 4000), strings.Repeat("x", 2000), "*", "+", "#",
+	"(", "(", ")", ")", "[", "]", "{", "}", ",", ",", ":", "=", "a=", "b=", "k=", ", c=", `"`, `"`, "'", "'''", `"""`,
+	`\`, `\n`, `\x4`, `\u00e9`, `\ud83d`, `\0`, `"x"`, "'y'", `r"`, "rb'", "b", "f", " ", "\n", "\r",
+	"1", "-", "0x1f", "1.", ".5", "1e", "1_0", "True", "None", "null", "x", "é", "🗼", "\xff", "\xe6\x9d", "\x00",
+	`{"k":`, "(1,", "[1,", "{2,", strings.Repeat("9", 4000), strings.Repeat("x", 2000), "*", "+", "#",
 }
 
 func TestPythonRandom(t *testing.T) {
 	d := codec.Python{}.NewDecoder()
 	done := 0
-	for seed := range uint64(4000) {
+	for seed := range rounds(4000) {
 		r := newRand(seed)
 		text := ""
 		if r.IntN(4) > 0 {
@@ -226,11 +229,14 @@ func TestPythonRandom(t *testing.T) {
 			done++
 		}
 	}
-	require.Greater(t, done, 50)
+	require.Greater(t, done, int(rounds(50)))
 }
 
 func FuzzPython(f *testing.F) {
-	for _, s := range []string{`a=1, b="x", c=[1, None], d={"k": True})`, `a=('x' r"\n", {1, 2}), b=-.5e3)`, `a='''\x41\ud83d''', b={(1): ()})`, "a=0xff,b=1_0,)"} {
+	for _, s := range []string{
+		`a=1, b="x", c=[1, None], d={"k": True})`, `a=('x' r"\n", {1, 2}), b=-.5e3)`,
+		`a='''\x41\ud83d''', b={(1): ()})`, "a=0xff,b=1_0,)",
+	} {
 		f.Add([]byte(s), uint64(1))
 	}
 	f.Fuzz(func(t *testing.T, text []byte, seed uint64) {
