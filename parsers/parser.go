@@ -113,6 +113,9 @@ type Parser struct {
 	want   bool // a guided document is still expected
 
 	textMarkers, reasonMarkers *markerSet
+
+	plain *plainRun // the run that is open, if plain chunks may follow
+	runs  *plainRuns
 }
 
 type tokMark struct {
@@ -165,7 +168,7 @@ const (
 //
 // Cost: each byte is examined at most twice on average; plain text allocates nothing beyond what dst grows.
 func (p *Parser) Feed(dst []event.Event, chunk []byte) ([]event.Event, error) {
-	if p.plain(chunk) {
+	if r := p.plain; r != nil && r.takes(chunk) && (!r.args || p.fits(len(chunk))) {
 		return p.pass(dst, chunk), nil
 	}
 	return p.feed(dst, chunk, nil)
@@ -205,6 +208,7 @@ func (p *Parser) feed(dst []event.Event, chunk []byte, tokens []Token) ([]event.
 	p.run()
 	dst, p.evs = p.evs, nil
 	p.keep()
+	p.settlePlain()
 	return dst, p.err
 }
 
@@ -223,7 +227,7 @@ func (p *Parser) close(dst []event.Event, stopped bool) ([]event.Event, error) {
 	if p.stream != nil {
 		return p.closeStream(dst)
 	}
-	p.evs = dst
+	p.evs, p.plain = dst, nil
 	p.open(nil, nil)
 	p.final, p.ended, p.terse = true, true, stopped
 	p.run()
@@ -242,17 +246,19 @@ func (p *Parser) Reset() {
 	*p = Parser{
 		c: p.c, opt: p.opt, lim: p.lim, ids: p.ids, isID: p.isID,
 		buf: p.buf[:0], out: p.out[:0], tokEnds: p.tokEnds[:0], tokMarks: p.tokMarks[:0],
-		call:   callState{name: p.call.name[:0], id: p.call.id[:0]},
-		spare:  p.spare[:0],
-		raw:    p.raw[:0],
-		dec:    p.dec,
+		call:  callState{name: p.call.name[:0], id: p.call.id[:0]},
+		spare: p.spare[:0],
+		raw:   p.raw[:0],
+		dec:   p.dec,
+		runs:  p.runs,
+
+		textMarkers: p.textMarkers, reasonMarkers: p.reasonMarkers,
 		json:   jsonCall{args: p.json.args[:0]},
 		param:  paramState{key: p.param.key[:0], seen: p.param.seen[:0], ends: p.param.ends[:0]},
 		header: headerState{channel: p.header.channel[:0], recipient: p.header.recipient[:0], ctype: p.header.ctype[:0]},
 		part:   -1,
 		openAt: -1,
 	}
-	p.textMarkers, p.reasonMarkers = p.c.sets(&p.opt)
 	p.begin()
 }
 
@@ -517,6 +523,8 @@ func newParser(c *compiled, opt *Options) *Parser {
 			}
 		}
 	}
+	p.textMarkers, p.reasonMarkers = c.sets(&p.opt)
+	p.runs = p.plainRuns()
 	p.Reset()
 	return p
 }

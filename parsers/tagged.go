@@ -44,8 +44,8 @@ func (p *Parser) taggedMarker(r role) {
 			p.strip()
 		}
 	case roleBare:
-		if p.off(p.mark) < p.dead {
-			return
+		if p.off(p.mark) < p.dead || p.pos < len(p.win) && !blank(p.win[p.pos]) && !nameStart(p.win[p.pos]) {
+			return // most brackets
 		}
 		p.holdOpener()
 		p.beginBareList()

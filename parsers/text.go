@@ -3,8 +3,6 @@
 package parsers
 
 import (
-	"unicode/utf8"
-
 	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/parsers/internal/scan"
 	"github.com/weft-go/weft/protocols/event"
@@ -47,31 +45,6 @@ func (p *Parser) text() bool {
 		p.elementMarker(s.markers[m].role)
 	}
 	return true
-}
-
-// plain reports whether chunk only continues an open run: nothing is held, no marker can begin in it, and it ends with a
-// whole character that is not structural white space. Most chunks are like that, and pass treats them at once, as text
-// and flush would. TestPlainPath compares the two.
-func (p *Parser) plain(chunk []byte) bool {
-	if p.state != stText || !p.runOpen || len(p.win) != 0 || p.trim != "" || p.label != "" || p.tokNext < len(p.tokEnds) || p.tokDue != 0 || p.err != nil || p.ended || len(chunk) == 0 {
-		return false
-	}
-	kind := event.Text
-	if p.reasoning {
-		kind = event.Reasoning
-	}
-	last := chunk[len(chunk)-1]
-	return p.partKind == kind && last < utf8.RuneSelf && !p.structural(last) && p.textSet().set.None(chunk)
-}
-
-// pass appends the event of a plain chunk.
-func (p *Parser) pass(dst []event.Event, chunk []byte) []event.Event {
-	off := p.base
-	p.base += int64(len(chunk))
-	p.last = chunk[len(chunk)-1]
-	return append(dst, event.Event{
-		Kind: p.partKind, Call: -1, Choice: p.opt.Choice, Part: p.part, Off: off, End: p.base, Data: chunk[:len(chunk):len(chunk)],
-	})
 }
 
 // flush emits the run up to window position to. Unless closing, when a marker follows at to, it holds back what may
@@ -167,7 +140,7 @@ func (p *Parser) put(kind event.Kind, to int) {
 	if p.start >= to {
 		return
 	}
-	if kind == event.Text && p.complete > 0 && p.opt.Policy.DropAfterCall && p.c.layout == tagged {
+	if kind == event.Text && p.hides() {
 		p.start = to
 		return
 	}
@@ -183,6 +156,11 @@ func (p *Parser) put(kind event.Kind, to int) {
 	p.emit(kind, p.win[p.start:to:to], p.start, to)
 	p.last = p.win[to-1]
 	p.start = to
+}
+
+// hides reports whether text is dropped because it stands behind a call.
+func (p *Parser) hides() bool {
+	return p.opt.Policy.DropAfterCall && p.complete > 0 && p.c.layout == tagged
 }
 
 // blankRun reports whether the run, which has emitted nothing, is up to window position to only white space and little of

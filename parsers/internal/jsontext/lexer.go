@@ -121,6 +121,12 @@ var plain = func() (t [256]bool) {
 	return
 }()
 
+// Plain reports whether c inside a string needs no attention.
+func Plain(c byte) bool { return plain[c] }
+
+// InString reports whether the value is open inside a string, behind a whole character.
+func (l *Lexer) InString() bool { return l.mode == inString }
+
 // Scan reads b and returns how many bytes belong to the value and where it stands. White space before the value
 // counts as part of it; nothing behind it is read. A bare number ends at the first byte that cannot belong to it.
 func (l *Lexer) Scan(b []byte) (n int, st State) {

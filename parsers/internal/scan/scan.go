@@ -134,8 +134,8 @@ func (s *Set) Find(win []byte, pos int, node *Node, final bool) (marker, end int
 	return -1, len(win)
 }
 
-// None reports whether no marker begins in b.
-func (s *Set) None(b []byte) bool { return s.skip(b) < 0 }
+// Starts returns which bytes begin a marker.
+func (s *Set) Starts() [256]bool { return s.start }
 
 // skip returns the index of the first byte that can begin a marker, or -1.
 func (s *Set) skip(b []byte) int {
