@@ -141,6 +141,7 @@ func (p *Parser) put(kind event.Kind, to int) {
 		return
 	}
 	if kind == event.Text && p.hides() {
+		p.runOpen, p.last = true, p.win[to-1]
 		p.start = to
 		return
 	}
