@@ -238,6 +238,7 @@ func (p *Parser) openReasoning(r *grammar.Reasoning) {
 
 // closeReasoning ends the span of reasoning at mark, less the structural newline before it.
 func (p *Parser) closeReasoning(after string) {
+	p.trimLead(p.mark)
 	p.flush(p.unpadded(p.mark), true)
 	wrote := p.partKind == event.Reasoning
 	p.start = p.pos
