@@ -72,7 +72,7 @@ func (p *Parser) params() bool {
 		p.afterBlock()
 	default:
 		if p.c.tag.NeedClose {
-			p.pos = p.mark
+			p.pos, p.start = p.mark, p.mark
 			return p.broken(event.BadStructure)
 		}
 		// The block ends or another begins: every value was closed, only the call's own tag is missing.
