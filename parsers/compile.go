@@ -21,6 +21,7 @@ type compiled struct {
 
 	text      [4]*markerSet // by variant
 	reasoning [4]*markerSet
+	quoted    *markerSet // in reasoning whose tool markup is text
 
 	// grammar.Tagged
 	callOpen            *markerSet    // what must follow the opening tag of a wrapper
@@ -208,6 +209,7 @@ func (c *compiled) tagged(t *grammar.Tagged, around []marker) {
 			c.text[v], c.reasoning[v] = newSet(text...), newSet(reason...)
 		}
 	}
+	c.quoted = set(ends, rOpen, rClose)
 	c.callOpen, c.callClose = set(cOpen), set(cClose)
 	c.resync[0] = set(cClose, wClose, cOpen, wOpen, around)
 	c.resync[1] = set(cClose, wClose, cOpen, wOpen, rClose, around)
@@ -295,8 +297,8 @@ func (c *compiled) sets(opt *Options) (text, reasoning *markerSet) {
 	if opt.Start == StartResponse {
 		t &^= withReasoning
 	}
-	if opt.Policy.QuoteInReasoning {
-		r &^= withCalls
+	if opt.Policy.QuoteInReasoning && c.layout == tagged && r&withReasoning != 0 {
+		return c.text[t], c.quoted
 	}
 	return c.text[t], c.reasoning[r]
 }

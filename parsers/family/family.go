@@ -13,7 +13,7 @@ func All() []*grammar.Grammar {
 		DeepSeekR1(), DeepSeekV3(), DeepSeekV31(), DeepSeekV32(), DeepSeekV4(), DeepSeekV41(),
 		FunctionGemma(), Gemma4(), GLM45(), GLM47(), Granite(), Harmony(), Hermes(), Jamba(),
 		Kimi(), KimiK2(), KimiK25(), KimiK3(), Llama3JSON(),
-		MiniMaxAppendThink(), MiniMaxM2(), Ministral(), Mistral(), MistralV11(), MuseGlimmer(),
+		MiniMaxAppendThink(), MiniMaxM2(), MiniMaxM3(), Ministral(), Mistral(), MistralV11(), MuseGlimmer(),
 		NemotronDeci(), NemotronNano(), Olmo3(), Olmo3Think(), Phi4(), Pythonic(), Qwen25(), Qwen3(), Qwen35(), Qwen3Coder(), Qwen3Thinking(),
 	}
 }
