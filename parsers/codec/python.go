@@ -29,7 +29,7 @@ import (
 //
 // A comma behind the last is allowed, and names may hold dots, dashes and dollar signs, which some tools use. Line
 // breaks inside one-line strings are data. All else is Bad: positional arguments, * and **, names, calls, operators,
-// comments, a keyword that comes twice.
+// comments, a keyword that comes twice, a key in parentheses unless it is the first of its dict.
 //
 // Strings leave as they come, except inside a parenthesis without a comma yet and in the first element of a dict or
 // set, which are kept, at most 4096 bytes, because what encloses them is not known.
