@@ -121,7 +121,11 @@ var reasons = map[reason]string{
 // TestReasons asserts that every reason is needed.
 func TestReasons(t *testing.T) {
 	used := map[reason]bool{givesUp: true, trimsBlanks: true} // found without a table
-	for _, table := range []map[string]reason{agreedExceptions, dynamoExceptions, explained["ollama"], explained["smg"], explained["harmony"]} {
+	tables := []map[string]reason{agreedExceptions, dynamoExceptions}
+	for _, table := range explained {
+		tables = append(tables, table)
+	}
+	for _, table := range tables {
 		for id, why := range table {
 			checkReason(t, id, why)
 			used[why] = true

@@ -57,7 +57,7 @@ func TestWorkloads(t *testing.T) {
 	runWorkloads(t, workloadTools(t), shared(t, "bench", "parsers"), "short", "agentic", "plain", "hostile")
 }
 
-// TestSeeds does the same with workloads of other seeds, made by the generator.
+// TestSeeds does the same with workloads of other seeds, made by the generator. WEFT_SEEDS lists others.
 func TestSeeds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the generator takes seconds")
@@ -74,7 +74,11 @@ func TestSeeds(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Skipf("the generator does not build here: %v\n%s", err, out)
 	}
-	for _, seed := range []string{"7", "20261"} {
+	seeds := strings.Fields(os.Getenv("WEFT_SEEDS"))
+	if len(seeds) == 0 {
+		seeds = []string{"7", "20261"}
+	}
+	for _, seed := range seeds {
 		t.Run("seed "+seed, func(t *testing.T) {
 			dir := t.TempDir()
 			out, err := exec.Command(bin, "-out", dir, "-seed", seed).CombinedOutput()
