@@ -202,7 +202,7 @@ func (p *Parser) jsonMember() bool {
 		}
 	}
 	p.start = p.pos
-	j.at = jsonAfter
+	j.at, j.stream = jsonAfter, false
 	return true
 }
 
