@@ -17,6 +17,7 @@ type paramState struct {
 	bare   bool // the call has no wrapper and may still be prose
 	lead   bool // the structural newline before the value may follow
 	opened bool // of a string: its opening quote was emitted
+	tagged bool // something that is no object stands behind the name
 	closer uint8
 	types  args.Types
 	key    []byte
@@ -52,7 +53,7 @@ func (p *Parser) params() bool {
 		p.startCall(end)
 		p.pos = end
 	} else {
-		if p.c.tag.Body.Params.Object && len(p.param.ends) == 0 && p.node == 0 && p.objectBegins() {
+		if p.c.tag.Body.Params.Object && !p.param.tagged && len(p.param.ends) == 0 && p.node == 0 && p.objectBegins() {
 			return true
 		}
 		if m = p.find(s); m < 0 {
@@ -88,7 +89,11 @@ func (p *Parser) objectBegins() bool {
 	for i < len(p.win) && blank(p.win[i]) {
 		i++
 	}
-	if i == len(p.win) || p.win[i] != '{' {
+	if i == len(p.win) {
+		return false
+	}
+	if p.win[i] != '{' {
+		p.param.tagged = true
 		return false
 	}
 	p.start, p.pos = i, i
