@@ -186,9 +186,14 @@ func (p *Parser) restoreText(to int) {
 	}
 	n := len(p.out)
 	p.out = append(append(p.out, p.raw...), rest...)
+	source := p.out[n:len(p.out):len(p.out)]
 	p.block(event.Text)
-	p.emit(event.Text, p.out[n:len(p.out):len(p.out)], to, to)
-	p.runOpen, p.last = true, '}'
+	if p.prefix != "" {
+		p.emit(event.Text, p.made([]byte(p.prefix)), to, to)
+		p.prefix = ""
+	}
+	p.emit(event.Text, source, to, to)
+	p.runOpen, p.echoable, p.last = true, false, '}'
 }
 
 // keepRaw keeps the first n bytes of the window, which is about to move, if they belong to a call whose source may
