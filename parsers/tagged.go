@@ -308,13 +308,15 @@ func (p *Parser) nextInBlock() bool {
 		c := p.win[p.pos]
 		switch {
 		case blank(c):
+		case p.pos-p.start > p.c.g.MaxHold:
+			return false
 		case p.in.list && c == ']':
 			p.in.list = false
 			p.start = p.pos + 1
 		case t.Open.Text == "" && c == ',', call != nil && t.Close.Text != "" && (c == ',' || c == '}'),
 			call != nil && call.Sep != "" && c == call.Sep[0]:
 			p.start = p.pos + 1
-		case call != nil && c == '{' && p.pos-p.start <= p.c.g.MaxHold:
+		case call != nil && c == '{':
 			p.start = p.pos
 			if p.beginCall(p.pos) {
 				p.beginJSON()
