@@ -93,7 +93,7 @@ func (p *Parser) codec() bool {
 	p.arguments(p.out[n:len(p.out):len(p.out)], p.pos)
 	switch st {
 	case grammar.More:
-		if p.tooLong(p.start, p.lim.HeldBytes) {
+		if p.tooLong(p.start, max(p.lim.HeldBytes, p.c.g.MaxHold)) {
 			return p.broken(event.LimitExceeded)
 		}
 		return false
