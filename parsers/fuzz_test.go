@@ -3,7 +3,11 @@
 package parsers_test
 
 import (
+	"encoding/json"
+	"errors"
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -13,79 +17,252 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// fragments are what random output of a family is made of: its markers, whole and cut, and what stands between them.
+// fragments are what random output of a family is made of: its markup, whole and cut, and what stands in it.
 func fragments(t testing.TB, family string) []string {
-	g, err := parsers.Default().Lookup(family)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := dialectOf(t, family)
 	out := []string{
-		" ", "\n", "\n\n", "x", "text. ", "é", "\xff", "東京", "<", "</", "<|", ">", "{", "}", "[", "]", ",", ":", `"`, `\`, `\n`,
+		" ", "\n", "\n\n", "x", "text. ", "é", "\xff", "東京", "<", "</", "<|", ">", "{", "}", "[", "]", "(", ")", ",", ":", `"`, `'`, `\`, `\n`,
 		"null", "true", "12", "1.5e3", `{"cmd":"ls"}`, `{}`, `"name"`, `"arguments"`, `"name":"run",`, `"arguments":`, `"parameters":`,
 		`{"name": "run", "arguments": {"cmd": "a"}}`, `{"name": "now"}`, "run", "now", "get_weather", "cmd", "city", "=",
-		" to=functions.run", "to=", "functions.", "analysis", "commentary", "final", "json", "code", "assistant",
-		"think", "response", "tools", "call", "argument", "message", ` tool="run"`, ` key="cmd"`, ` type="string"`, ` type="number"`,
+		"[run(cmd='a')]", "[now(), run(", "cmd=", "```", "```json\n", ";", "; ", "}}", "]}",
 		strings.Repeat("y", 300), strings.Repeat(" ", 300),
 	}
-	for _, m := range g.Markers() {
+	for _, m := range d.g.Markers() {
 		out = append(out, m.Text, m.Text, m.Text, m.Text[:len(m.Text)/2], m.Text[1:])
 	}
-	if g.Elements != nil {
-		for _, n := range []string{"think", "response", "tools", "call", "argument", "json", "message"} {
-			out = append(out, "<|open|>"+n+"<|sep|>", "<|close|>"+n+"<|sep|>", "<|close|>"+n+"<|sep|>")
+	calls := []string{
+		d.one("run", value{"cmd", "string", "a"}), d.one("now"), d.one("other", value{"q", "object", d.object}),
+		d.one("put", value{"i", "number", "1"}, value{"s", "string", "<"}, value{"i", "number", "2"}),
+	}
+	for _, s := range append(calls,
+		d.think, d.unthink, d.say, d.unsay, d.block, d.unblock, d.call("run"), d.call("put"), d.call("now"), d.call(""), d.uncall,
+		d.param(0, "cmd", "string"), d.param(1, "s", "string"), d.param(0, "i", "number"), d.param(1, "o", "object"), d.param(0, "", "string"),
+		d.unparam("cmd", "string"), d.unparam("cmd", "string"), d.unparam("s", "string"), d.unparam("i", "number"), d.object,
+		d.head("run", "cmd", "string"), d.head("put", "i", "number"), d.head("put", "o", "object"), d.tail("cmd", "string"), d.tail("i", "number"),
+		d.block+calls[0]+calls[1]+d.unblock, d.block+calls[0]+"\n"+calls[3]+d.unblock, "["+calls[0]+", "+calls[1]+"]",
+	) {
+		if s != "" {
+			out = append(out, s)
 		}
-		out = append(out, `<|open|>call tool="run" index="1"<|sep|>`, `<|open|>argument key="cmd" type="string"<|sep|>`,
-			`<|open|>argument key="i" type="number"<|sep|>`, `<|open|>json type="object"<|sep|>`)
 	}
-	if g.Tagged != nil && g.Tagged.Body.Params != nil {
-		out = append(out, "<function=run>", "<function=put>", "<parameter=o>", "<parameter=cmd>", "<parameter=i>\n", "</parameter>\n", "</function>\n</tool_call>")
+	if c := d.g.Channels; c != nil {
+		out = append(out, " to=functions.run", c.Recipient, c.ToolPrefix, "analysis", "commentary", "final", "json", "code", "assistant", " to=self")
+		if len(c.Sections) > 1 {
+			out = append(out, "<|channel|>commentary to=functions.run <|constrain|>json<|message|>", "<|constrain|>json<|message|>")
+		}
 	}
-	if g.Channels != nil {
-		out = append(out, "<|start|>assistant<|channel|>commentary to=functions.run<|message|>", "<|start|>assistant<|channel|>analysis<|message|>",
-			"<|start|>assistant<|channel|>final<|message|>", "<|channel|>commentary to=functions.run <|constrain|>json<|message|>")
+	if d.g.Elements != nil {
+		for _, n := range []string{"think", "response", "tools", "call", "argument", "json", "message"} {
+			out = append(out, n, "<|open|>"+n+"<|sep|>", "<|close|>"+n+"<|sep|>", "<|close|>"+n+"<|sep|>")
+		}
+		out = append(out, `<|open|>json type="object"<|sep|>`, ` tool="run"`, ` key="cmd"`, ` type="string"`, ` type="number"`)
 	}
 	return out
 }
 
-// check runs the promises that hold for any output on text, cut as seed says.
-func check(t testing.TB, family string, text string, seed uint64) {
-	r := rand.New(rand.NewPCG(seed, 1))
+// randomOptions returns options for one check. Most fields are at their default most of the time.
+func randomOptions(r *rand.Rand) parsers.Options {
+	rarely := func() bool { return r.IntN(12) == 0 }
+	profile := [...]string{parsers.ProfileDefault, parsers.ProfileDynamo, parsers.ProfileStrict}[max(0, r.IntN(8)-5)]
+	families := parsers.Default().Names()
+	policy, err := parsers.PolicyOf(profile, families[r.IntN(len(families))])
+	if err != nil {
+		panic(err)
+	}
+	flip := func(b *bool) { *b = *b != rarely() }
+	flip(&policy.KeepBlanks)
+	flip(&policy.DropAfterCall)
+	flip(&policy.KeepOrphans)
+	flip(&policy.QuoteInReasoning)
+	flip(&policy.BreakOut)
+	flip(&policy.ForceReasoning)
+	flip(&policy.DropUnframed)
+	flip(&policy.NeedArguments)
+	flip(&policy.RejectUnknownTools)
+	flip(&policy.RejectRecovered)
+	flip(&policy.EmitTruncated)
+	flip(&policy.Repair)
+	if rarely() {
+		policy.Before = parsers.Before(r.IntN(3))
+	}
+	if r.IntN(6) == 0 {
+		policy.Failed = parsers.Failed(r.IntN(3))
+	}
 	opt := parsers.Options{
-		Start:      parsers.Start(r.IntN(3)),
-		SingleCall: r.IntN(8) == 0,
-		NoCalls:    r.IntN(16) == 0,
-		Policy: &parsers.Policy{
-			KeepBlanks: r.IntN(8) == 0, KeepOrphans: r.IntN(8) == 0, QuoteInReasoning: r.IntN(8) == 0, RejectUnknownTools: r.IntN(8) == 0,
-		},
-		Tool: "run",
+		Start: parsers.Start(r.IntN(4)), SingleCall: rarely(), NoCalls: rarely(), Policy: policy, Tool: "run",
 	}
 	if r.IntN(4) == 0 {
 		opt.Output = parsers.Output(1 + r.IntN(2))
 	}
 	if r.IntN(4) == 0 {
-		opt.Limits = parsers.Limits{ArgumentBytes: r.Int64N(40), HeldBytes: r.IntN(40), Parameters: r.IntN(3)}
+		opt.Limits = parsers.Limits{ArgumentBytes: r.Int64N(40), HeldBytes: r.IntN(40), Parameters: r.IntN(3), Calls: r.Int32N(4)}
 	}
 	if r.IntN(8) == 0 {
 		opt.Channels = parsers.Channels(r.IntN(3))
 	}
-	whole := parse(t, family, opt, text)
-	checkPromises(t, text, whole)
-	want := everything(whole)
-	for _, chunks := range [][]string{bytewise(text), cuts(r, text), cuts(r, text)} {
-		evs := parse(t, family, opt, chunks...)
-		checkPromises(t, text, evs)
-		if d := cmp.Diff(want, everything(evs)); d != "" {
-			t.Fatalf("%s, %q, %+v, cut %q (-whole +cut):\n%s", family, text, opt, chunks, d)
+	return opt
+}
+
+// run feeds chunks to p, from its beginning, and returns all events, cloned.
+func run(p *parsers.Parser, stopped bool, chunks []string) ([]event.Event, error) {
+	p.Reset()
+	var all, evs []event.Event
+	var err error
+	var buf []byte
+	take := func() {
+		for _, e := range evs {
+			all = append(all, e.Clone())
+		}
+		for i := range buf { // a chunk that is retained must not count
+			buf[i] = '#'
+		}
+	}
+	for _, c := range chunks {
+		buf = append(buf[:0], c...)
+		if evs, err = p.Feed(evs[:0], buf); err != nil {
+			take()
+			return all, err
+		}
+		take()
+	}
+	buf = buf[:0]
+	if stopped {
+		evs, err = p.CloseStopped(evs[:0])
+	} else {
+		evs, err = p.Close(evs[:0])
+	}
+	take()
+	return all, err
+}
+
+// outcome is all that must not depend on how output is cut.
+func outcome(evs []event.Event, err error) string {
+	s := everything(evs)
+	if err != nil {
+		s += "error: " + err.Error() + "\n"
+	}
+	return s
+}
+
+// check asserts the promises that hold for any output.
+func check(t testing.TB, c trial) {
+	t.Helper()
+	opt := c.opt
+	opt.Tools = tools()
+	p, err := parsers.New(c.family, &opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := run(p, c.stopped, []string{c.text})
+	if _, limit := errors.AsType[*parsers.LimitError](err); err != nil && !limit {
+		t.Fatal(err)
+	}
+	checkPromises(t, c.text, whole)
+	checkArguments(t, whole)
+	checkLeaks(t, p, &opt, c.text, whole)
+	want := outcome(whole, err)
+	r := rand.New(rand.NewPCG(c.seed, 1))
+	for i, chunks := range [][]string{bytewise(c.text), cuts(r, c.text), cuts(r, c.text)} {
+		evs, err := run(p, c.stopped, chunks) // the same parser again: Reset must leave no trace
+		checkPromises(t, c.text, evs)
+		if d := cmp.Diff(want, outcome(evs, err)); d != "" {
+			if i == 0 {
+				chunks = []string{"everywhere"}
+			}
+			t.Fatalf("cut %q (-whole +cut):\n%s", chunks, d)
 		}
 	}
 }
 
+// randomTrial parses text with options and cuts as seed says.
+func randomTrial(family, text string, seed uint64) trial {
+	r := rand.New(rand.NewPCG(seed, 1))
+	return trial{family: family, text: text, opt: randomOptions(r), stopped: r.IntN(4) == 0, seed: seed}
+}
+
+// checkArguments asserts that the arguments of a complete call are one JSON object.
+func checkArguments(t testing.TB, evs []event.Event) {
+	t.Helper()
+	var c event.Collector
+	c.Add(evs...)
+	for _, a := range c.Answers {
+		for _, b := range a.Blocks {
+			if b.Kind != event.ToolStart || !b.Flags.Has(event.Complete) || b.Flags.Has(event.Custom) {
+				continue
+			}
+			if !json.Valid(b.Data) || strings.TrimLeft(string(b.Data), " \t\r\n")[0] != '{' {
+				t.Errorf("call %d is complete with arguments %q", b.Call, b.Data)
+			}
+		}
+	}
+}
+
+// checkLeaks asserts that no marker stands in visible text or reasoning where that can be told without parsing: frames
+// never, tags of reasoning not in text when it is looked for.
+func checkLeaks(t testing.TB, p *parsers.Parser, opt *parsers.Options, text string, evs []event.Event) {
+	t.Helper()
+	g := p.Grammar()
+	var never []string
+	switch {
+	case opt.Output != parsers.Native || opt.Limits.HeldBytes > 0:
+		return
+	case g.Tagged == nil && g.Elements != nil:
+		for _, m := range g.Markers() {
+			never = append(never, m.Text)
+		}
+	case g.Channels != nil:
+		for _, s := range g.Channels.Sections {
+			never = append(never, s.Marker.Text)
+		}
+		never = append(never, g.Channels.Body.Text)
+		for _, m := range g.Channels.Ends {
+			never = append(never, m.Text)
+		}
+	case g.Tagged.Reasoning != nil && !g.Tagged.Reasoning.Inline && opt.Channels != parsers.OnlyTools && opt.Start != parsers.StartResponse:
+		r := g.Tagged.Reasoning
+		never = append(never, r.Open.Text)
+		if r.Close.Token && !opt.Policy.KeepOrphans {
+			never = append(never, r.Close.Text)
+		}
+	}
+	// What stands side by side in the source is looked at together.
+	for i := 0; i < len(evs); {
+		j := i + 1
+		for j < len(evs) && evs[j].Kind == evs[i].Kind && evs[j].Off == evs[j-1].End {
+			j++
+		}
+		from, to, kind := evs[i].Off, evs[j-1].End, evs[i].Kind
+		i = j
+		if kind != event.Text {
+			continue
+		}
+		for _, m := range never {
+			if strings.Contains(text[from:to], m) {
+				t.Errorf("marker %q is visible", m)
+			}
+		}
+	}
+}
+
+// roundsOf returns how many random outputs a test makes for one family: n, or what WEFT_ROUNDS says.
+func roundsOf(t testing.TB, n int) int {
+	t.Helper()
+	if s := os.Getenv("WEFT_ROUNDS"); s != "" {
+		v, err := strconv.Atoi(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	if testing.Short() || raceEnabled {
+		n = max(1, n/4)
+	}
+	return n
+}
+
 // TestRandomOutput puts fragments together at random.
 func TestRandomOutput(t *testing.T) {
-	rounds := 600
-	if testing.Short() || raceEnabled {
-		rounds = 300
-	}
+	rounds := roundsOf(t, 300)
 	for _, family := range parsers.Default().Names() {
 		t.Run(family, func(t *testing.T) {
 			frags := fragments(t, family)
@@ -95,33 +272,16 @@ func TestRandomOutput(t *testing.T) {
 				for range 1 + r.IntN(14) {
 					b.WriteString(frags[r.IntN(len(frags))])
 				}
-				check(t, family, b.String(), seed)
+				verify(t, randomTrial(family, b.String(), seed), check)
 			}
 		})
 	}
 }
 
-func fuzz(f *testing.F, family string) {
-	for _, c := range goldens(f) {
-		if c.family == family {
-			f.Add(c.in, uint64(len(c.in)))
-		}
-	}
-	f.Fuzz(func(t *testing.T, text string, seed uint64) { check(t, family, text, seed) })
-}
-
-func FuzzHermes(f *testing.F)     { fuzz(f, "hermes") }
-func FuzzQwen3Coder(f *testing.F) { fuzz(f, "qwen3_coder") }
-func FuzzHarmony(f *testing.F)    { fuzz(f, "harmony") }
-func FuzzKimiK3(f *testing.F)     { fuzz(f, "kimi_k3") }
-
 // TestRandomTokens puts tokens together at random, markers and look-alikes of them, and compares one chunk of all with a
-// chunk per token and with chunks that cut tokens.
+// chunk per token.
 func TestRandomTokens(t *testing.T) {
-	rounds := 600
-	if testing.Short() || raceEnabled {
-		rounds = 100
-	}
+	rounds := roundsOf(t, 200)
 	for _, family := range parsers.Default().Names() {
 		t.Run(family, func(t *testing.T) {
 			g, _ := parsers.Default().Lookup(family)
@@ -147,53 +307,134 @@ func TestRandomTokens(t *testing.T) {
 					text += f
 					toks = append(toks, parsers.Token{ID: id, End: len(text)})
 				}
-				opt := parsers.Options{Tools: tools(), Start: parsers.Start(r.IntN(3)), TokenID: func(m string) (uint32, bool) {
+				opt := randomOptions(r)
+				opt.Tools = tools()
+				opt.TokenID = func(m string) (uint32, bool) {
 					id, ok := vocab[m]
 					return id, ok
-				}}
+				}
 				p, err := parsers.New(family, &opt)
 				if err != nil {
 					t.Fatal(err)
-				}
-				feed := func(chunks [][]parsers.Token) string {
-					p.Reset()
-					var all []event.Event
-					from, total := 0, int32(0)
-					for _, c := range chunks {
-						to := c[len(c)-1].End
-						var local []parsers.Token
-						for _, k := range c {
-							local = append(local, parsers.Token{ID: k.ID, End: k.End - from})
-						}
-						evs, err := p.FeedTokens(nil, []byte(text[from:to]), local)
-						if err != nil {
-							t.Fatal(err)
-						}
-						for _, e := range evs {
-							all = append(all, e.Clone())
-							total += e.Tokens
-						}
-						from = to
-					}
-					evs, err := p.Close(nil)
-					if err != nil {
-						t.Fatal(err)
-					}
-					all = append(all, evs...)
-					checkPromises(t, text, all)
-					if total > int32(len(toks)) {
-						t.Fatalf("%d of %d tokens counted", total, len(toks))
-					}
-					return assembled(all)
 				}
 				var single [][]parsers.Token
 				for i := range toks {
 					single = append(single, toks[i:i+1])
 				}
-				if d := cmp.Diff(feed([][]parsers.Token{toks}), feed(single)); d != "" {
-					t.Fatalf("%s, tokens %q %v (-at once +one by one):\n%s", family, pieces, toks, d)
+				want := feedTokens(t, p, text, [][]parsers.Token{toks})
+				if d := cmp.Diff(want, feedTokens(t, p, text, single)); d != "" {
+					opt.TokenID = nil
+					t.Fatalf("tokens %q %v, %s (-at once +one by one):\n%s", pieces, toks, trial{family: family, opt: opt}, d)
 				}
 			}
 		})
+	}
+}
+
+// feedTokens feeds text in chunks of whole tokens, whose ends count from the beginning of text.
+func feedTokens(t testing.TB, p *parsers.Parser, text string, chunks [][]parsers.Token) string {
+	t.Helper()
+	p.Reset()
+	var all, evs []event.Event
+	var err error
+	from, fed, counted := 0, int32(0), int32(0)
+	for _, c := range chunks {
+		to := c[len(c)-1].End
+		var local []parsers.Token
+		for _, k := range c {
+			local = append(local, parsers.Token{ID: k.ID, End: k.End - from})
+		}
+		fed += int32(len(c))
+		evs, err = p.FeedTokens(evs[:0], []byte(text[from:to]), local)
+		for _, e := range evs {
+			all = append(all, e.Clone())
+			counted += e.Tokens
+		}
+		if err != nil {
+			break
+		}
+		from = to
+	}
+	if err == nil {
+		evs, err = p.Close(evs[:0])
+		for _, e := range evs {
+			all = append(all, e.Clone())
+			counted += e.Tokens
+		}
+	}
+	if _, limit := errors.AsType[*parsers.LimitError](err); err != nil && !limit {
+		t.Fatal(err)
+	}
+	checkPromises(t, text, all)
+	checkArguments(t, all)
+	if counted > fed {
+		t.Fatalf("%d of %d tokens counted", counted, fed)
+	}
+	return outcome(all, err)
+}
+
+// fuzz is the body of every fuzz target: the bytes of the output and a seed for the options and cuts.
+func fuzz(f *testing.F, family string) {
+	for _, c := range goldens(f) {
+		if c.family == family {
+			f.Add(c.in, uint64(len(c.in)))
+		}
+	}
+	for i, s := range fragments(f, family) {
+		f.Add(s, uint64(i))
+	}
+	d := dialectOf(f, family)
+	f.Add(d.think+"a"+d.unthink+d.say+"b"+d.unsay+d.block+d.one("run", value{"cmd", "string", "c"})+d.one("now")+d.unblock, uint64(0))
+	f.Fuzz(func(t *testing.T, text string, seed uint64) { check(t, randomTrial(family, text, seed)) })
+}
+
+func FuzzDeepSeekR1(f *testing.F)         { fuzz(f, "deepseek_r1") }
+func FuzzDeepSeekV3(f *testing.F)         { fuzz(f, "deepseek_v3") }
+func FuzzDeepSeekV31(f *testing.F)        { fuzz(f, "deepseek_v3_1") }
+func FuzzDeepSeekV32(f *testing.F)        { fuzz(f, "deepseek_v3_2") }
+func FuzzDeepSeekV4(f *testing.F)         { fuzz(f, "deepseek_v4") }
+func FuzzDeepSeekV41(f *testing.F)        { fuzz(f, "deepseek_v41") }
+func FuzzFunctionGemma(f *testing.F)      { fuzz(f, "functiongemma") }
+func FuzzGemma4(f *testing.F)             { fuzz(f, "gemma4") }
+func FuzzGLM45(f *testing.F)              { fuzz(f, "glm45") }
+func FuzzGLM47(f *testing.F)              { fuzz(f, "glm47") }
+func FuzzGranite(f *testing.F)            { fuzz(f, "granite") }
+func FuzzHarmony(f *testing.F)            { fuzz(f, "harmony") }
+func FuzzHermes(f *testing.F)             { fuzz(f, "hermes") }
+func FuzzJamba(f *testing.F)              { fuzz(f, "jamba") }
+func FuzzKimi(f *testing.F)               { fuzz(f, "kimi") }
+func FuzzKimiK2(f *testing.F)             { fuzz(f, "kimi_k2") }
+func FuzzKimiK25(f *testing.F)            { fuzz(f, "kimi_k25") }
+func FuzzKimiK3(f *testing.F)             { fuzz(f, "kimi_k3") }
+func FuzzLlama3JSON(f *testing.F)         { fuzz(f, "llama3_json") }
+func FuzzMiniMaxAppendThink(f *testing.F) { fuzz(f, "minimax_append_think") }
+func FuzzMiniMaxM2(f *testing.F)          { fuzz(f, "minimax_m2") }
+func FuzzMiniMaxM3(f *testing.F)          { fuzz(f, "minimax_m3") }
+func FuzzMinistral(f *testing.F)          { fuzz(f, "ministral") }
+func FuzzMistral(f *testing.F)            { fuzz(f, "mistral") }
+func FuzzMistralV11(f *testing.F)         { fuzz(f, "mistral_v11") }
+func FuzzMuseGlimmer(f *testing.F)        { fuzz(f, "muse_glimmer") }
+func FuzzNemotronDeci(f *testing.F)       { fuzz(f, "nemotron_deci") }
+func FuzzNemotronNano(f *testing.F)       { fuzz(f, "nemotron_nano") }
+func FuzzOlmo3(f *testing.F)              { fuzz(f, "olmo3") }
+func FuzzOlmo3Think(f *testing.F)         { fuzz(f, "olmo3_think") }
+func FuzzPhi4(f *testing.F)               { fuzz(f, "phi4") }
+func FuzzPythonic(f *testing.F)           { fuzz(f, "pythonic") }
+func FuzzQwen25(f *testing.F)             { fuzz(f, "qwen25") }
+func FuzzQwen3(f *testing.F)              { fuzz(f, "qwen3") }
+func FuzzQwen35(f *testing.F)             { fuzz(f, "qwen35") }
+func FuzzQwen3Thinking(f *testing.F)      { fuzz(f, "qwen3_thinking") }
+func FuzzQwen3Coder(f *testing.F)         { fuzz(f, "qwen3_coder") }
+
+// TestFuzzTargets asserts that every family has its fuzz target above.
+func TestFuzzTargets(t *testing.T) {
+	src, err := os.ReadFile("fuzz_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range parsers.Default().Names() {
+		if !strings.Contains(string(src), `{ fuzz(f, "`+name+`") }`) {
+			t.Errorf("no fuzz target for %s", name)
+		}
 	}
 }

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package parsers_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/parsers"
+	"github.com/weft-go/weft/parsers/codec"
+	"github.com/weft-go/weft/parsers/grammar"
+)
+
+// dialect writes output as the models of a family do, from nothing but its grammar. Tests that hold for every family
+// are written with it, so that a new family is under them at once.
+type dialect struct {
+	name           string
+	g              *grammar.Grammar
+	think, unthink string // around reasoning; "" if the family has none
+	say, unsay     string // around text
+	block, unblock string // around calls
+	call           func(tool string) string
+	uncall         string
+	param          func(nth int, key, typ string) string // before a value; typ is string, number or object
+	unparam        func(key, typ string) string
+	object         string              // an object as a value
+	quote          func(string) string // text inside a string value
+	nest           string              // what opens one more level inside a value
+	held           bool                // calls are held until they are whole
+}
+
+// dialects returns the dialects of all families, and of pythonic a second one for calls without tags.
+func dialects(t testing.TB) []*dialect {
+	t.Helper()
+	var out []*dialect
+	for _, name := range parsers.Default().Names() {
+		out = append(out, dialectOf(t, name))
+	}
+	return out
+}
+
+func same(s string) string { return s }
+
+func escaped(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s)
+}
+
+func dialectOf(t testing.TB, name string) *dialect {
+	t.Helper()
+	g, err := parsers.Default().Lookup(name)
+	require.NoError(t, err)
+	d := &dialect{name: name, g: g, object: `{"a":[1,true,null]}`, quote: same, nest: "["}
+	if g.Tagged != nil {
+		if r := g.Tagged.Reasoning; r != nil {
+			d.think, d.unthink = r.Open.Text+r.Label, r.Close.Text
+		}
+		d.tagged(t, g.Tagged)
+	}
+	if c := g.Channels; c != nil {
+		d.channels(t, c)
+	}
+	if e := g.Elements; e != nil {
+		tag := func(name string) string { return e.Open.Text + name + e.Sep.Text }
+		shut := func(name string) string { return e.Close.Text + name + e.Sep.Text }
+		d.think, d.unthink = tag(e.Reasoning), shut(e.Reasoning)
+		d.say, d.unsay = tag(e.Text), shut(e.Text)
+		d.block, d.unblock = tag(e.Tools), shut(e.Tools)
+		d.call = func(tool string) string { return tag(e.Call + " " + e.ToolAttr + `="` + tool + `"`) }
+		d.uncall = shut(e.Call)
+		d.param = func(_ int, key, typ string) string {
+			return tag(e.Argument + " " + e.KeyAttr + `="` + key + `" ` + e.TypeAttr + `="` + typ + `"`)
+		}
+		d.unparam = func(string, string) string { return shut(e.Argument) }
+	}
+	return d
+}
+
+func (d *dialect) channels(t testing.TB, c *grammar.Channels) {
+	t.Helper()
+	header := func(channel, recipient string) string {
+		s := ""
+		for _, sec := range c.Sections {
+			switch sec.Field {
+			case grammar.Role:
+				s += sec.Marker.Text + "assistant"
+			case grammar.Channel:
+				s += sec.Marker.Text + channel
+			}
+		}
+		if recipient != "" {
+			s += " " + c.Recipient + recipient
+		}
+		return s + c.Body.Text
+	}
+	end := c.Ends[0].Text
+	d.unthink, d.unsay = end, end
+	if len(c.Reasoning) > 0 {
+		d.think, d.say = header(c.Reasoning[0], ""), header(c.Text[0], "")
+	} else {
+		d.think, d.say = header("", c.ToReasoning[0]), header("", c.ToText[0])
+	}
+	if c.Calls != nil {
+		d.tagged(t, c.Calls)
+		open := d.call
+		block, unblock := d.block, d.unblock
+		d.block, d.unblock = "", ""
+		d.call = func(tool string) string { return header("", tool) + block + open(tool) }
+		d.uncall += unblock + end
+		return
+	}
+	d.call = func(tool string) string { return header("commentary", c.ToolPrefix+tool) + "{" }
+	d.uncall = "}" + c.Ends[1].Text
+	d.json()
+}
+
+func (d *dialect) json() {
+	d.quote = escaped
+	d.param = func(nth int, key, typ string) string {
+		s := `"` + key + `": `
+		if nth > 0 {
+			s = ", " + s
+		}
+		if typ == "string" {
+			s += `"`
+		}
+		return s
+	}
+	d.unparam = func(_, typ string) string {
+		if typ == "string" {
+			return `"`
+		}
+		return ""
+	}
+}
+
+func (d *dialect) tagged(t testing.TB, g *grammar.Tagged) {
+	t.Helper()
+	if w := g.Wrapper; w != nil {
+		d.block, d.unblock = w.Open.Text, w.Close.Text
+	}
+	open := func(tool string) string { return g.Open.Text }
+	if n := g.Name; n != nil {
+		end := n.Stops // belongs to the body
+		if len(n.Ends) > 0 {
+			end = n.Ends[0]
+		} else {
+			end = ""
+		}
+		if n.Number != "" {
+			end = n.Number + "0" + end
+		}
+		open = func(tool string) string { return g.Open.Text + n.Prefix + tool + end }
+	}
+	b := g.Body
+	switch {
+	case b.Args != nil:
+		before, behind := "{", "}"
+		if b.Args.Fence != "" {
+			before, behind = b.Args.Fence+"json\n{", "}\n"+b.Args.Fence
+		}
+		d.call = func(tool string) string { return open(tool) + before }
+		d.uncall = behind + g.Close.Text
+		d.json()
+	case b.Call != nil:
+		d.call = func(tool string) string {
+			return open(tool) + `{"` + b.Call.Name[0] + `": "` + tool + `", "` + b.Call.Arguments[0] + `": {`
+		}
+		d.uncall = "}}" + g.Close.Text
+		d.json()
+	case b.Params != nil:
+		d.call, d.uncall = open, g.Close.Text
+		p := b.Params
+		line := ""
+		if p.Newline {
+			line = "\n"
+		}
+		d.param = func(_ int, key, typ string) string {
+			attr := ""
+			if p.Attr != "" {
+				attr = " " + p.Attr + `="false"`
+				if typ == "string" {
+					attr = " " + p.Attr + `="true"`
+				}
+			}
+			return p.Open + key + p.KeyEnd + attr + p.Value + line
+		}
+		d.unparam = func(string, string) string { return line + p.Close }
+	default:
+		d.codec(t, g, open)
+	}
+}
+
+func (d *dialect) codec(t testing.TB, g *grammar.Tagged, open func(string) string) {
+	t.Helper()
+	quote, equals := "", "="
+	switch c := g.Body.Codec.(type) {
+	case codec.Gemma:
+		d.object = "{a:[1,true,null]}"
+		if quote = c.Quote; quote == "" {
+			quote = `<|"|>`
+		}
+		equals = ":"
+		d.call = func(tool string) string { return open(tool) + "{" }
+		d.uncall = "}" + g.Close.Text
+	case codec.Python:
+		d.object = "{'a': [1, True, None]}"
+		quote, d.quote = `"`, escaped
+		d.block += "["
+		d.unblock = "]" + d.unblock
+		d.call, d.uncall = open, ")"
+	case codec.Nested:
+		d.call, d.uncall = open, g.Close.Text
+		d.param = func(_ int, key, _ string) string { return c.Prefix + "<" + key + ">" }
+		d.unparam = func(key, _ string) string { return c.Prefix + "</" + key + ">" }
+		return
+	default:
+		t.Fatalf("%s: the dialect does not know codec %T", d.name, c)
+	}
+	d.param = func(nth int, key, typ string) string {
+		s := key + equals
+		if nth > 0 {
+			s = "," + s
+		}
+		if typ == "string" {
+			s += quote
+		}
+		return s
+	}
+	d.unparam = func(_, typ string) string {
+		if typ == "string" {
+			return quote
+		}
+		return ""
+	}
+}
+
+// value is an argument that a test writes: key and raw text of its value.
+type value struct{ key, typ, text string }
+
+// one writes a whole call; text of string values is quoted.
+func (d *dialect) one(tool string, vs ...value) string {
+	s := d.call(tool)
+	for i, v := range vs {
+		text := v.text
+		if v.typ == "string" {
+			text = d.quote(text)
+		}
+		s += d.param(i, v.key, v.typ) + text + d.unparam(v.key, v.typ)
+	}
+	return s + d.uncall
+}
+
+// head is what stands before the value of the first argument of a call of its own, and tail what stands behind it.
+func (d *dialect) head(tool, key, typ string) string {
+	return d.block + d.call(tool) + d.param(0, key, typ)
+}
+
+func (d *dialect) tail(key, typ string) string { return d.unparam(key, typ) + d.uncall + d.unblock }
+
+// TestDialects asserts that what the other tests write is what the families read.
+func TestDialects(t *testing.T) {
+	for _, d := range dialects(t) {
+		t.Run(d.name, func(t *testing.T) {
+			in := d.block + d.one("run", value{"cmd", "string", "ls \"-l\"\nrm"}) + d.unblock
+			opt := parsers.Options{Start: parsers.StartNone}
+			require.Equal(t, `call run {"cmd":"ls \"-l\"\nrm"}`+"\n", compact(assembled(parse(t, d.name, opt, in))), "%s", in)
+
+			in = d.block + d.one("put", value{"s", "string", "a"}, value{"i", "number", "12"}, value{"o", "object", d.object}) + d.unblock
+			require.Equal(t, `call put {"s":"a","i":12,"o":{"a":[1,true,null]}}`+"\n",
+				compact(assembled(parse(t, d.name, opt, in))), "%s", in)
+
+			in = ""
+			want := ""
+			if d.think != "" && !(d.g.Tagged != nil && d.g.Tagged.Reasoning.Inline) {
+				in, want = d.think+"because"+d.unthink, "reasoning \"because\"\n"
+			}
+			in += d.say + "so" + d.unsay + d.block + d.one("now") + d.unblock
+			want += "text \"so\"\ncall now {}\n"
+			require.Equal(t, want, compact(assembled(parse(t, d.name, opt, in))), "%s", in)
+		})
+	}
+}
+
+// compact removes what some families copy from the model: the blanks between members and the ids of calls.
+func compact(s string) string {
+	s = strings.NewReplacer(`": `, `":`, `, "`, `,"`).Replace(s)
+	for _, tool := range []string{"run", "put", "now"} {
+		s = strings.ReplaceAll(s, " id=functions."+tool+":0", "")
+	}
+	return s
+}
