@@ -278,7 +278,7 @@ func (p *Parser) begin() {
 	case StartReasoning:
 		p.reasoning = p.c.hasReasoning && (p.c.layout != tagged || p.opt.Channels != OnlyTools)
 		p.echoable, p.thought = true, p.reasoning
-		if p.c.layout == tagged && p.c.hasReasoning {
+		if p.c.layout == tagged && p.reasoning {
 			r := g.Tagged.Reasoning
 			p.trim, p.label = r.Lead, r.Label
 			if r.Inline {
