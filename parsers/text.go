@@ -167,7 +167,7 @@ func (p *Parser) hides() bool {
 // blankRun reports whether the run, which has emitted nothing, is up to window position to only white space and little of
 // it.
 func (p *Parser) blankRun(to int) bool {
-	if p.blanksCount() && !p.want {
+	if p.blanksCount() && !p.want && !p.bare {
 		return false
 	}
 	p.from = max(p.from, p.start)
