@@ -105,6 +105,7 @@ type Parser struct {
 	dead    int64 // stream offset before which no list of calls begins
 	lists   codec.ListScanner
 	dec     grammar.Decoder
+	passer  grammar.Passing // dec, if it is one
 
 	lex    jsontext.Lexer
 	json   jsonCall
@@ -246,11 +247,12 @@ func (p *Parser) Reset() {
 	*p = Parser{
 		c: p.c, opt: p.opt, lim: p.lim, ids: p.ids, isID: p.isID,
 		buf: p.buf[:0], out: p.out[:0], tokEnds: p.tokEnds[:0], tokMarks: p.tokMarks[:0],
-		call:  callState{name: p.call.name[:0], id: p.call.id[:0]},
-		spare: p.spare[:0],
-		raw:   p.raw[:0],
-		dec:   p.dec,
-		runs:  p.runs,
+		call:   callState{name: p.call.name[:0], id: p.call.id[:0]},
+		spare:  p.spare[:0],
+		raw:    p.raw[:0],
+		dec:    p.dec,
+		passer: p.passer,
+		runs:   p.runs,
 
 		textMarkers: p.textMarkers, reasonMarkers: p.reasonMarkers,
 		json:   jsonCall{args: p.json.args[:0]},
@@ -514,6 +516,7 @@ func newParser(c *compiled, opt *Options) *Parser {
 	p.opt.Tools = append([]Tool(nil), p.opt.Tools...)
 	if c.tag != nil && c.tag.Body.Codec != nil {
 		p.dec = c.tag.Body.Codec.NewDecoder()
+		p.passer, _ = p.dec.(grammar.Passing)
 	}
 	if f := p.opt.TokenID; f != nil {
 		p.ids, p.isID = map[string]uint32{}, map[uint32]bool{}

@@ -17,24 +17,27 @@ import (
 
 // plainRun says which chunks are plain in what is open.
 type plainRun struct {
-	special [256]bool // c may begin a marker or must be rewritten
-	last    [256]bool // c may not be the last byte
-	only    byte      // the only special byte; 0 if there are more
-	args    bool      // in arguments
+	special *[256]bool // c may begin a marker or must be rewritten
+	last    [256]bool  // c may not be the last byte
+	only    byte       // the only special byte; 0 if there are more
+	args    bool       // in arguments
 }
 
 // plainRuns are the plain runs of a parser.
 type plainRuns struct {
-	text, reasoning, json, value plainRun
+	text, reasoning, json, value, codec plainRun
 }
 
 // plainRuns compiles what is plain.
 func (p *Parser) plainRuns() *plainRuns {
 	r := new(plainRuns)
-	r.text.special, r.reasoning.special = p.textMarkers.set.Starts(), p.reasonMarkers.set.Starts()
+	var none [256]bool
+	text, reasoning, json, value := p.textMarkers.set.Starts(), p.reasonMarkers.set.Starts(), none, none
 	if s := p.valueSet(); s != nil {
-		r.value.special = s.set.Starts()
+		value = s.set.Starts()
 	}
+	r.text.special, r.reasoning.special, r.json.special, r.value.special = &text, &reasoning, &json, &value
+	r.codec.special = &none
 	for i := range 256 {
 		c := byte(i)
 		odd := c >= utf8.RuneSelf
@@ -43,13 +46,13 @@ func (p *Parser) plainRuns() *plainRuns {
 		p.reasoning = true
 		r.reasoning.last[c] = odd || p.structural(c)
 		p.reasoning = false
-		r.json.last[c] = odd
+		r.json.last[c], r.codec.last[c] = odd, odd
 		r.value.last[c] = odd || c == '\n'
 		if !jsontext.Plain(c) {
-			r.json.special[c], r.value.special[c] = true, true
+			json[c], value[c] = true, true
 		}
 	}
-	r.json.args, r.value.args = true, true
+	r.json.args, r.value.args, r.codec.args = true, true, true
 	for _, run := range []*plainRun{&r.text, &r.reasoning, &r.json, &r.value} {
 		n := 0
 		for c, s := range run.special {
@@ -93,6 +96,14 @@ func (p *Parser) settlePlain() {
 	case stValue:
 		if p.param.types == args.String && p.param.opened && !p.param.lead && p.passing() {
 			p.plain = &p.runs.value
+		}
+	case stCodec:
+		if p.passer == nil || !p.passing() {
+			return
+		}
+		if t := p.passer.Passes(); t != nil {
+			p.runs.codec.special = t
+			p.plain = &p.runs.codec
 		}
 	}
 }

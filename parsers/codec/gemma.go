@@ -43,7 +43,7 @@ func (g Gemma) NewDecoder() grammar.Decoder {
 	if quote == "" {
 		quote = `<|"|>`
 	}
-	d := &gemmaDecoder{quote: []byte(quote), border: make([]int, len(quote)+1)}
+	d := &gemmaDecoder{quote: []byte(quote), special: specials(quote[0]), border: make([]int, len(quote)+1)}
 	for m, b := 2, 0; m <= len(quote); m++ {
 		for b > 0 && quote[m-1] != quote[b] {
 			b = d.border[b]
@@ -77,10 +77,11 @@ const maxGap = 64
 
 // gemmaDecoder reads one byte after the other. len(held) <= maxHeld between calls, depth <= maxDepth.
 type gemmaDecoder struct {
-	quote  []byte
-	border []int // by bytes matched: the longest shorter match that ends there, as in Knuth, Morris and Pratt
-	schema *args.Schema
-	seen   keySet
+	quote   []byte
+	special *[256]bool // bytes of a string that are not copied
+	border  []int      // by bytes matched: the longest shorter match that ends there, as in Knuth, Morris and Pratt
+	schema  *args.Schema
+	seen    keySet
 
 	state   gemmaState
 	end     grammar.Status

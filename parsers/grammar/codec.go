@@ -29,6 +29,16 @@ type Decoder interface {
 	Decode(dst, src []byte, final bool) (out []byte, n int, st Status)
 }
 
+// Passing is a Decoder that can tell when it only copies: most chunks of a long string are then not shown to it. It is
+// optional.
+type Passing interface {
+	Decoder
+	// Passes returns nil, or, where the decoder stands inside a string with nothing untaken, which bytes it would not
+	// copy unchanged or which may end the string. A chunk that holds none of them and ends with a whole character then
+	// is output as it stands and leaves the decoder as it is. The table must not change any more.
+	Passes() *[256]bool
+}
+
 // Status is where a Decoder stands.
 type Status uint8
 

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codec
+
+import (
+	"github.com/weft-go/weft/parsers/grammar"
+	"github.com/weft-go/weft/parsers/internal/jsontext"
+)
+
+// The decoders implement [grammar.Passing]: inside a string they copy, except for the bytes in these tables.
+
+// specials returns the bytes that JSON escapes, and c.
+func specials(c byte) *[256]bool {
+	t := new([256]bool)
+	for i := range t {
+		t[i] = !jsontext.Plain(byte(i))
+	}
+	t[c] = true
+	return t
+}
+
+var pythonSpecials = specials('\'')
+
+// Passes implements [grammar.Passing].
+func (d *gemmaDecoder) Passes() *[256]bool {
+	if d.state != gemmaString || d.match != 0 || d.key || d.end != grammar.More {
+		return nil
+	}
+	return d.special
+}
+
+// Passes implements [grammar.Passing].
+func (d *pythonDecoder) Passes() *[256]bool {
+	if d.state != pythonString || d.open > 0 {
+		return nil
+	}
+	return pythonSpecials
+}
+
+// Passes implements [grammar.Passing].
+func (d *nestedDecoder) Passes() *[256]bool {
+	if d.state != nestedText || !d.stream || d.step != nestedSeek || d.end != grammar.More {
+		return nil
+	}
+	return d.special
+}
