@@ -109,6 +109,10 @@ func (p *Parser) codec() bool {
 // tag.
 func (p *Parser) argumentsDone() bool {
 	p.node, p.lit = 0, 0
+	if p.c.tag.Body.Params != nil { // an object in place of the parameters
+		p.state = stParams
+		return true
+	}
 	if p.c.tag.NeedClose {
 		p.state = stEnd
 		return true
@@ -246,6 +250,8 @@ func (p *Parser) bareList() bool {
 	switch {
 	case st == grammar.More && !p.final && p.pos-p.openAt < p.lim.HeldBytes:
 		return false
+	case p.step != 1:
+		return p.literal(st)
 	case st == grammar.Done:
 		if calls, ok := p.pythonCalls(p.win[p.openAt:p.pos]); ok {
 			p.emitCalls(calls)
@@ -319,16 +325,24 @@ func trimmed(b []byte) []byte {
 	return b
 }
 
-// bareObject looks, at the beginning of a run, for a call object without a tag. It reports whether the state changed.
+// bareObject looks, at the beginning of a run, for a call object, or a list of them, without a tag. It reports whether the state changed.
 func (p *Parser) bareObject() bool {
 	i := max(p.from, p.start)
 	for i < len(p.win) && blank(p.win[i]) {
 		i++
 	}
-	if i == len(p.win) || p.win[i] != '{' || p.pos > i || i-p.start > p.c.g.MaxHold {
+	if i == len(p.win) || p.win[i] != '{' && p.win[i] != '[' || p.pos > i || i-p.start > p.c.g.MaxHold {
 		return false
 	}
-	switch p.peekCall(i) {
+	if p.c.tag.Body.Codec != nil { // the bare calls of the family are those of the codec
+		return false
+	}
+	python := p.c.tag.Body.Call.Python
+	peek := p.peekCall
+	if python {
+		peek = p.listOfObjects
+	}
+	switch peek(i) {
 	case scan.No:
 		return false
 	case scan.More:
@@ -339,11 +353,15 @@ func (p *Parser) bareObject() bool {
 		return true
 	}
 	p.openAt = i
+	if python {
+		p.holdLiteral(literalBare)
+		return true
+	}
 	if !p.commit() {
 		return true
 	}
 	p.start, p.pos = i, i
-	p.beginJSON()
+	p.beginCalls()
 	return true
 }
 

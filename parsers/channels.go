@@ -267,11 +267,8 @@ func (p *Parser) endOfMessage() bool {
 	switch {
 	case p.c.layout == elements:
 		return p.elementCall()
-	case p.c.tag != nil && !p.param.object():
-		return p.endOfCall()
 	case p.c.tag != nil:
-		p.state = stParams
-		return true
+		return p.endOfCall()
 	}
 	m, st := p.expect(p.c.ends)
 	if st == scan.More {
