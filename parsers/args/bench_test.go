@@ -4,7 +4,8 @@ package args
 
 import "testing"
 
-const benchSchema = `{"type":"object","properties":{"path":{"type":"string","description":"the file"},"limit":{"type":"integer","minimum":1},
+const benchSchema = `{"type":"object","properties":{
+	"path":{"type":"string","description":"the file"},"limit":{"type":"integer","minimum":1},
 	"edits":{"type":"array","items":{"$ref":"#/$defs/edit"}},"mode":{"anyOf":[{"enum":["a","b"]},{"type":"null"}]}},
 	"required":["path"],"$defs":{"edit":{"type":"object","properties":{"old":{"type":"string"},"new":{"type":"string"}}}}}`
 
@@ -30,7 +31,11 @@ func BenchmarkOf(b *testing.B) {
 }
 
 func BenchmarkAppendValue(b *testing.B) {
-	for name, raw := range map[string]string{"number": "12345", "json": `{"a": [1, 2, {"b": "text"}], "c": null}`, "python": `{'a': [1, 2, {'b': 'text'}], 'c': None}`} {
+	for name, raw := range map[string]string{
+		"number": "12345",
+		"json":   `{"a": [1, 2, {"b": "text"}], "c": null}`,
+		"python": `{'a': [1, 2, {'b': 'text'}], 'c': None}`,
+	} {
 		b.Run("value="+name, func(b *testing.B) {
 			src, dst := []byte(raw), make([]byte, 0, 256)
 			b.SetBytes(int64(len(raw)))

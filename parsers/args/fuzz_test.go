@@ -12,7 +12,8 @@ import (
 func FuzzTypes(f *testing.F) {
 	for _, s := range []string{
 		`{"properties":{"x":{"type":"integer"}}}`,
-		`{"properties":{"x":{"anyOf":[{"$ref":"#/$defs/a%20b"},{"enum":["1",2,null]}],"nullable":true}},"$defs":{"a b":{"items":{"$ref":"#"}}}}`,
+		`{"properties":{"x":{"anyOf":[{"$ref":"#/$defs/a%20b"},{"enum":["1",2,null]}],"nullable":true}},
+			"$defs":{"a b":{"items":{"$ref":"#"}}}}`,
 		`{"allOf":[{"$ref":"#"},{"additionalProperties":{"prefixItems":[{"const":1.0}],"items":false}}]}`,
 		`{"oneOf":[{"properties":{"x":{"type":["string","null"]}}},{"properties":{"x":{"type":[]}}}]}`,
 	} {
@@ -48,7 +49,8 @@ func FuzzTypes(f *testing.F) {
 
 func FuzzAppendValue(f *testing.F) {
 	for _, raw := range []string{
-		"42.0", "-1e5", "null", "None", "True", `{"a": [1, 2.50]}`, `{'a': (1, {2}), "b": None}`, `['\x41\u00e9\ud83d\uddfc\0\q']`, `"q"`, "x\x00\xff", "([1])",
+		"42.0", "-1e5", "null", "None", "True", `{"a": [1, 2.50]}`, `{'a': (1, {2}), "b": None}`,
+		`['\x41\u00e9\ud83d\uddfc\0\q']`, `"q"`, "x\x00\xff", "([1])",
 	} {
 		f.Add([]byte(raw), byte(Any))
 		f.Add([]byte(raw), byte(Object|Array))

@@ -232,7 +232,8 @@ func TestHugeSchemas(t *testing.T) {
 		"deep anyOf":     `{"properties":{"x":` + strings.Repeat(`{"anyOf":[`, 4000) + `{}` + strings.Repeat("]}", 4000) + `}}`,
 		"too deep":       `{"properties":{"x":` + strings.Repeat(`{"items":`, 11000) + `{}` + strings.Repeat("}", 11000) + `}}`,
 		"long reference": `{"properties":{"x":{"$ref":"#` + strings.Repeat("/properties/x", n/10) + `"}}}`,
-		"spellings":      `{"$defs":{"aaaaaa":` + strings.Repeat(`{"items":`, 1000) + `{}` + strings.Repeat("}", 1000) + `},"allOf":[` + spellings() + `]}`,
+		"spellings": `{"$defs":{"aaaaaa":` + strings.Repeat(`{"items":`, 1000) + `{}` + strings.Repeat("}", 1000) +
+			`},"allOf":[` + spellings() + `]}`,
 		"fan": `{"properties":{"x":{"$ref":"#/d/0"}},"d":[` + func() string {
 			var b strings.Builder
 			for i := range 200 {
@@ -262,7 +263,7 @@ func TestHugeSchemas(t *testing.T) {
 	}
 	require.Equal(t, String, deep(maxNested).Of([]byte("x")))
 	require.Equal(t, Any, deep(maxNested+1).Of([]byte("x")))
-	require.Equal(t, Array, Compile([]byte(`{"properties":{"x":`+strings.Repeat(`{"items":`, 4000)+`{}`+strings.Repeat("}", 4000)+`}}`)).Of([]byte("x")))
+	require.Equal(t, Array, params(strings.Repeat(`{"items":`, 4000)+`{}`+strings.Repeat("}", 4000)).Of([]byte("x")))
 }
 
 // spellings returns references to one place in many spellings: each leads to the same node.

@@ -110,7 +110,8 @@ func TestAppendValue(t *testing.T) {
 		{"{\n 'a' :\t1\n}\n", Object, `{"a":1}`},
 		{strings.Repeat("(", 64) + "'a'," + strings.Repeat(")", 64), Array, `["a"]`},
 		{strings.Repeat("[", 64) + "None" + strings.Repeat("]", 64), Array, strings.Repeat("[", 64) + "null" + strings.Repeat("]", 64)},
-		{strings.Repeat("[", 65) + "None" + strings.Repeat("]", 65), Array, `"` + strings.Repeat("[", 65) + "None" + strings.Repeat("]", 65) + `"`},
+		{strings.Repeat("[", 65) + "None" + strings.Repeat("]", 65), Array,
+			`"` + strings.Repeat("[", 65) + "None" + strings.Repeat("]", 65) + `"`},
 		{`[,]`, Array, `"[,]"`},
 		{`[1,,]`, Array, `"[1,,]"`},
 		{`[1 2]`, Array, `"[1 2]"`},
@@ -174,7 +175,8 @@ func TestLiterals(t *testing.T) {
 func TestAppendValueDoesNotAllocate(t *testing.T) {
 	dst := make([]byte, 0, 1024)
 	for raw, types := range map[string]Types{
-		"text": String, "42.0": Integer, "1.5": numbers, "null": Null, `{"a": [1]}`: Object, `{'a': [True, None, '\x41\'']}`: Object, "x": Any,
+		"text": String, "42.0": Integer, "1.5": numbers, "null": Null, `{"a": [1]}`: Object,
+		`{'a': [True, None, '\x41\'']}`: Object, "x": Any,
 	} {
 		b := []byte(raw)
 		require.Zero(t, testing.AllocsPerRun(100, func() { dst = AppendValue(dst[:0], b, types) }), raw)

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codec
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/weft-go/weft/parsers/args"
+	"github.com/weft-go/weft/parsers/grammar"
+	"github.com/weft-go/weft/parsers/internal/jsontext"
+)
+
+// Nested is the argument syntax of MiniMax M3: each parameter, property and element stands in a tag of its own name, and
+// each tag begins with a prefix that text does not have. With ~ for the prefix ]<]minimax[>[ :
+//
+//	~<city>Oslo~</city>                                      {"city":"Oslo",
+//	~<o>~<k>v~</k>~</o>                                       "o":{"k":"v"},
+//	~<a>~<item>1~</item>~<item>2~</item>~</a>                 "a":[1,2]}
+//	~</invoke>
+//
+// The arguments begin behind the call's opening tag and are Done before its closing tag. They also end before any other
+// closing tag at this level, and before an opening tag with an attribute, as that of the next call: the closing tag of
+// the call was left out, and it is for the parser to judge.
+//
+// # Which value
+//
+// The tool's schema types what is inside a tag, at every level ([args.Node]):
+//
+//   - What is declared to be a string is text up to its closing tag; tags inside it are data.
+//   - Where the schema permits an object or array, or does not know the value, an opening tag at the beginning makes
+//     one: an array if the schema permits only that, or if the tag is item and nothing says that this is a property;
+//     else an object. Elements of an array may have any name. If its elements are objects that have a property of the
+//     first tag's name, the tags are the properties of the only element.
+//   - Anything else is text, which becomes a value by [args.Node.AppendValue]; so JSON is an object or array where one
+//     is permitted. Without any text an array, object or null is empty, if no string is permitted: the template writes
+//     them so.
+//   - A property of an object may be given again right behind itself if the schema permits an array or does not know
+//     the property: its values are the elements, ~<o>~<t>a~</t>~<t>b~</t>~</o> is {"o":{"t":["a","b"]}}. An
+//     array or object in tags of the first cannot be taken back, so it must not be given again unless the schema wants
+//     an array of objects. All other repetition is Bad, and so is that of a parameter.
+//
+// # Where it ends
+//
+// A text ends at the first closing tag of its name that is followed, behind at most 64 bytes of white space, by another
+// tag, or by the end of the stream; any other is data. If the call's closing tag stands inside a text and another tag
+// follows, the text was never closed: that is Bad. White space between tags is dropped; other text there is Bad, so that
+// no argument is lost without a word. Names have at most 128 bytes, without control characters and any of <>"= in them.
+//
+// A decoder leaves at most 2·len(Prefix)+200 bytes untaken. Tags may stand 64 deep. Besides strings, a value is kept
+// until its end, at most MaxHeld bytes, and one that may be the first of several until the next tag. Both limits and
+// that of 1024 properties in one object are Limit.
+//
+// Nested is immutable and safe for concurrent use.
+//
+// # Sources
+//
+// The template is chat_template.jinja of MiniMaxAI/MiniMax-M3 (macro to_xml): properties by name, elements as item, true
+// and false, nothing at all for null, and nothing between the tags of an empty container. Read beside it: SGLang
+// python/sglang/srt/function_call/minimax_m3.py (a078a355), vLLM rust/src/tool-parser/src/minimax_m3.rs (0b205215),
+// Dynamo lib/parsers/src/tool_calling/xml/minimax_m3_parser.rs (9c7bf0ce), smg crates/tool_parser/src/parsers/
+// minimax_m3.rs (6f08f68b; #2370 for empty containers). They agree on names, item, and repeated tags as an array.
+// Different on purpose: they gather a value before they look at its tags, and so may merge what is repeated anywhere,
+// also parameters; text beside tags is kept as $text by vLLM, Dynamo and smg, and here it is Bad; the first closing tag
+// ends a text there, whatever follows; Dynamo and smg decode entities, which the template does not write.
+type Nested struct {
+	// Prefix stands before every tag. It must not begin with white space.
+	Prefix string
+	// End is the closing tag of the call, without Prefix; "" means </invoke>.
+	End string
+	// MaxHeld limits the text of a value that is not a string, in bytes; 0 means 4 MiB.
+	MaxHeld int
+}
+
+// NewDecoder implements [grammar.Codec].
+func (c Nested) NewDecoder() grammar.Decoder {
+	if c.End == "" {
+		c.End = "</invoke>"
+	}
+	if c.MaxHeld <= 0 {
+		c.MaxHeld = 4 << 20
+	}
+	open := []byte(c.Prefix + "<")
+	return &nestedDecoder{
+		open: open, last: []byte(strings.TrimPrefix(c.End, "<")), limit: c.MaxHeld, end: grammar.Bad,
+		special: specials(open[0]),
+	}
+}
+
+const (
+	nestedDepth = 64  // tags inside each other
+	nestedName  = 128 // bytes of a name
+)
+
+type nestedState uint8
+
+const (
+	nestedTag   nestedState = iota // between tags
+	nestedFirst                    // at the beginning of what may be a container
+	nestedText                     // in a text
+)
+
+type nestedKind uint8
+
+const (
+	nestedObject nestedKind = iota
+	nestedArray
+	nestedUnknown // the first tag decides
+)
+
+// nestedList says what is known of the last property of an object when it might be an array of repeated tags.
+type nestedList uint8
+
+const (
+	nestedNone nestedList = iota
+	nestedMay             // its text is in held: it is an array if it comes again
+	nestedIs              // its elements were written, but not the end of the array
+)
+
+// nestedFrame is an open object or array. frames[0] is the arguments object.
+type nestedFrame struct {
+	kind nestedKind
+	list nestedList
+	only bool // it is the element of an array that has no tag; the array was opened with it
+	node args.Node
+	name int    // where the name of its tag begins in names
+	n    int    // elements of the array, or of the last property if that is a list
+	keys keySet // of an object
+}
+
+// nestedDecoder is a pushdown automaton over tags. Between calls, look bytes of what was not taken were examined.
+type nestedDecoder struct {
+	open    []byte // what each tag begins with
+	last    []byte // what follows in the closing tag of the call
+	limit   int
+	special *[256]bool // bytes of a string that are not copied
+
+	state  nestedState
+	end    grammar.Status
+	frames []nestedFrame // 1 ≤ len ≤ 1+nestedDepth
+	names  []byte        // of the open tags, one behind the other
+	out    []byte        // dst, during Decode
+
+	node   args.Node // of the text
+	name   int       // where the name of its tag begins in names
+	stream bool      // it is a string and leaves as it comes
+	held   []byte    // it, if not
+
+	look     int
+	step     uint8 // of nestedText; see there
+	alive    uint8
+	gap      int // bytes of white space among the look
+	closed   int // bytes of the closing tag among the look
+	examined int // bytes, for tests
+}
+
+// Begin implements [grammar.Decoder].
+func (d *nestedDecoder) Begin(schema *args.Schema) {
+	if cap(d.held) > 64<<10 {
+		d.held = nil
+	}
+	d.frames, d.names, d.held = d.frames[:0], d.names[:0], d.held[:0]
+	f := d.push()
+	f.kind, f.node = nestedObject, schema.Root()
+	d.state, d.end = nestedTag, grammar.More
+	d.look, d.step, d.gap = 0, 0, 0
+}
+
+// Decode implements [grammar.Decoder].
+func (d *nestedDecoder) Decode(dst, src []byte, final bool) (out []byte, n int, st grammar.Status) {
+	src = src[:whole(src, final)]
+	d.out = dst
+	for again := true; again && d.end == grammar.More; {
+		var took int
+		switch d.state {
+		case nestedTag:
+			took, again = d.tag(src[n:])
+		case nestedFirst:
+			again = d.first(src[n:], final)
+		case nestedText:
+			took, again = d.text(src[n:], final)
+		}
+		n += took
+	}
+	if final && d.end == grammar.More {
+		n = len(src)
+	}
+	out, d.out = d.out, nil
+	return out, n, d.end
+}
+
+// push opens a frame.
+func (d *nestedDecoder) push() *nestedFrame {
+	n := len(d.frames)
+	if n < cap(d.frames) {
+		d.frames = d.frames[:n+1]
+	} else {
+		d.frames = append(d.frames, nestedFrame{})
+	}
+	f := &d.frames[n]
+	f.keys.reset()
+	*f = nestedFrame{keys: f.keys}
+	return f
+}
+
+func (d *nestedDecoder) top() *nestedFrame { return &d.frames[len(d.frames)-1] }
+
+// tag reads white space and a tag. It takes the tag when it is complete.
+func (d *nestedDecoder) tag(src []byte) (n int, again bool) {
+	if d.look == 0 {
+		for n < len(src) && blank(src[n]) {
+			n++
+		}
+		src = src[n:]
+		d.examined += n
+	}
+	root := len(d.frames) == 1
+	for ; d.look < len(src); d.look++ {
+		c := src[d.look]
+		d.examined++
+		at := d.look - len(d.open)
+		switch {
+		case at < 0:
+			if c != d.open[d.look] {
+				d.end = grammar.Bad
+				return n, false
+			}
+		case root && (at == 0 && c == '/' || at > 0 && c == '='):
+			d.finish()
+			return n, false
+		case c == '>':
+			took := d.look + 1
+			d.look = 0
+			if name := src[len(d.open) : took-1]; at > 0 && name[0] == '/' {
+				d.closeTag(name[1:])
+			} else {
+				d.openTag(name)
+			}
+			if d.end != grammar.More {
+				took = 0
+			}
+			return n + took, true
+		case c < ' ' || c == '<' || c == '"' || c == '=' || at > nestedName:
+			d.end = grammar.Bad
+			return n, false
+		}
+	}
+	return n, false
+}
+
+// finish ends the arguments.
+func (d *nestedDecoder) finish() {
+	if len(d.frames[0].keys.keys) == 0 {
+		d.out = append(d.out, '{')
+	}
+	d.out = append(d.out, '}')
+	d.end = grammar.Done
+}
+
+// openTag begins the value in the tag name.
+func (d *nestedDecoder) openTag(name []byte) {
+	f := d.top()
+	if len(name) == 0 || len(name) > nestedName {
+		d.end = grammar.Bad
+		return
+	}
+	if len(d.frames) > nestedDepth {
+		d.end = grammar.Limit
+		return
+	}
+	if f.kind == nestedUnknown {
+		d.decide(f, name)
+	}
+	switch {
+	case f.kind == nestedArray:
+		if f.n > 0 {
+			d.out = append(d.out, ',')
+		}
+		d.node = f.node.Item(f.n)
+		f.n++
+	case f.list != nestedNone && bytes.Equal(name, f.keys.last()):
+		list := f.node.Property(name)
+		if f.list == nestedMay {
+			d.out = append(d.out, '[')
+			d.value(list.Item(0))
+			f.list, f.n = nestedIs, 1
+		}
+		d.out = append(d.out, ',')
+		d.node = list.Item(f.n)
+		f.n++
+	default:
+		d.settle(f)
+		if d.end = f.keys.add(name); d.end != grammar.More {
+			return
+		}
+		switch {
+		case len(f.keys.keys) > 1:
+			d.out = append(d.out, ',')
+		case len(d.frames) == 1:
+			d.out = append(d.out, '{')
+		}
+		d.out = append(jsontext.AppendQuoted(d.out, name), ':')
+		d.node = f.node.Property(name)
+	}
+	d.name = len(d.names)
+	d.names = append(d.names, name...)
+	d.look, d.gap = 0, 0
+	switch t := d.node.Types(); {
+	case !d.node.Declared() || t&(args.Object|args.Array) != 0:
+		d.state = nestedFirst
+	default:
+		d.beginText(t == args.String)
+	}
+}
+
+// decide says what the container f is, whose first tag is name, and opens it.
+func (d *nestedDecoder) decide(f *nestedFrame, name []byte) {
+	t := f.node.Types()
+	if !f.node.Declared() {
+		t = args.Object | args.Array
+	}
+	isItem := string(name) == "item"
+	switch {
+	case t&args.Array == 0:
+		f.kind = nestedObject
+	case t&args.Object == 0:
+		f.kind = nestedArray
+		if elem := f.node.Item(0); !isItem && elem.Property(name).Declared() {
+			d.out = append(d.out, '[')
+			f.kind, f.node, f.only = nestedObject, elem, true
+		}
+	case isItem && !f.node.Property(name).Declared():
+		f.kind = nestedArray
+	default:
+		f.kind = nestedObject
+	}
+	c := byte('{')
+	if f.kind == nestedArray {
+		c = '['
+	}
+	d.out = append(d.out, c)
+}
+
+// settle writes what is left of the last property of an object when another follows or none.
+func (d *nestedDecoder) settle(f *nestedFrame) {
+	switch f.list {
+	case nestedMay:
+		d.value(f.node.Property(f.keys.last()))
+	case nestedIs:
+		d.out = append(d.out, ']')
+	}
+	f.list = nestedNone
+}
+
+// closeTag ends the innermost container, whose name must be name.
+func (d *nestedDecoder) closeTag(name []byte) {
+	f := d.top()
+	if !bytes.Equal(name, d.names[f.name:]) {
+		d.end = grammar.Bad
+		return
+	}
+	c := byte('}')
+	if f.kind == nestedArray {
+		c = ']'
+	}
+	d.settle(f)
+	d.out = append(d.out, c)
+	d.names = d.names[:f.name]
+	only := f.only
+	d.frames = d.frames[:len(d.frames)-1]
+	if only {
+		if f = d.top(); d.mayRepeat(f) {
+			f.list, f.n = nestedIs, 1
+		} else {
+			d.out = append(d.out, ']')
+		}
+	}
+}
+
+// mayRepeat reports whether the value that ends may be given again in the object f.
+func (d *nestedDecoder) mayRepeat(f *nestedFrame) bool {
+	return f.kind == nestedObject && f.list == nestedNone && len(d.frames) > 1
+}
+
+// last returns the key that was added last.
+func (s *keySet) last() []byte {
+	n := len(s.keys)
+	if n < 2 {
+		return s.text
+	}
+	return s.text[s.keys[n-2].end:]
+}
