@@ -53,7 +53,8 @@ func (p *Parser) startCall(to int) {
 	known := p.toolNamed(c.name) != nil
 	c.schema = p.schemaOf(c.name)
 	switch {
-	case p.opt.NoCalls, p.opt.SingleCall && p.complete > 0 && !c.flags.Has(event.InReasoning):
+	case p.opt.NoCalls, p.opt.Output == Native && p.opt.Tool != "" && p.opt.Tool != string(c.name),
+		p.opt.SingleCall && p.complete > 0 && !c.flags.Has(event.InReasoning):
 		c.muted = event.NotAllowed
 	case !known && p.opt.Policy.RejectUnknownTools:
 		c.muted = event.UnknownTool

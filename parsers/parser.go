@@ -404,7 +404,8 @@ type Options struct {
 	Start Start
 	// Output says whether the engine constrains the output to JSON.
 	Output Output
-	// Tool is the tool that a GuidedNamed document calls.
+	// Tool is the tool that a GuidedNamed document calls. With Native output it is the only tool that may be called, if
+	// it is not empty (tool_choice: a named tool): calls to others abort with event.NotAllowed.
 	Tool string
 	// Channels limits what is parsed; the zero value is both. It matters for families with tags inside plain text;
 	// where everything stands in frames, the frames route as ever.

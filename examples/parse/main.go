@@ -2,7 +2,7 @@
 
 // Command parse runs the parsers over recorded model output: JSON lines in, JSON lines out.
 //
-//	go run ./examples/parse [-family NAME] [-policy default] [-stats] [-split whole|bytes|N] [FILE ...]
+//	go run ./examples/parse [-family NAME] [-policy default|dynamo|strict] [-stats] [-split whole|bytes|N] [FILE ...]
 //
 // A record holds the family, the output as "text", "chunks" (strings) or "chunks_b64" (base64, for cuts inside a
 // character), and optionally "tools" in OpenAI form, "tool_choice", "init" and "channels"; other members are ignored.
@@ -29,7 +29,7 @@ func run(args []string, stdin io.Reader, stdout io.Writer) error {
 	flags := flag.NewFlagSet("parse", flag.ContinueOnError)
 	cfg := config{}
 	flags.StringVar(&cfg.family, "family", "", "family of records that name none")
-	flags.StringVar(&cfg.policy, "policy", "default", "policy profile")
+	flags.StringVar(&cfg.policy, "policy", "default", "policy profile: default, dynamo or strict")
 	flags.StringVar(&cfg.split, "split", "", "cut the output anew: whole, bytes, or pieces of N bytes")
 	stats := flags.Bool("stats", false, "time the parser and print a last line with the figures")
 	if err := flags.Parse(args); err != nil {

@@ -31,10 +31,8 @@ func (c *config) check() error {
 		}
 		c.size = n
 	}
-	if c.policy != "default" {
-		return fmt.Errorf("-policy %q: the only profile so far is default", c.policy)
-	}
-	return nil
+	_, err := parsers.PolicyOf(c.policy, "")
+	return err
 }
 
 // record is one line of input.
@@ -153,6 +151,10 @@ func (c *config) prepare(r *record) (*job, error) {
 		return nil, fmt.Errorf("channels %q: want both, tools or reasoning", r.Channels)
 	}
 	opt.NoCalls = string(r.ToolChoice) == `"none"`
+	var named struct{ Function struct{ Name string } }
+	if opt.Tool == "" && json.Unmarshal(r.ToolChoice, &named) == nil {
+		opt.Tool = named.Function.Name
+	}
 
 	j := &job{}
 	switch {
@@ -180,7 +182,13 @@ func (c *config) prepare(r *record) (*job, error) {
 	if name == "" {
 		return nil, fmt.Errorf("no family: name one in the record or with -family")
 	}
-	var err error
+	g, err := parsers.Default().Lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	if opt.Policy, err = parsers.PolicyOf(c.policy, g.Name); err != nil {
+		return nil, err
+	}
 	j.parser, err = parsers.New(name, &opt)
 	return j, err
 }

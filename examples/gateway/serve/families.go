@@ -69,10 +69,13 @@ func (f *families) of(name string) (family, error) {
 // parser returns a parser for the answer to req, given the prompt the model goes on from.
 func (f *family) parser(req *block.Request, prompt string) (*parsers.Parser, error) {
 	opt := &parsers.Options{TokenID: f.tokenID, Start: parsers.StartOf(f.grammar, prompt)}
+	choice := req.ToolChoice()
 	for _, t := range req.Tools() {
 		opt.Tools = append(opt.Tools, parsers.Tool{Name: t.ModelName, Schema: t.Schema})
+		if choice.Mode == block.Named && choice.Name == t.Name {
+			opt.Tool = t.ModelName
+		}
 	}
-	choice := req.ToolChoice()
 	opt.NoCalls, opt.SingleCall = choice.Mode == block.NoTools, choice.Serial
 	return parsers.New(f.grammar.Name, opt)
 }
