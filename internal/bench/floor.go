@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Floor is the minimal machine: a program that passes text through as it comes and looks only for the markers of hermes,
+// with no names, no arguments, no checks. Its time is what no parser can beat by much. It measures itself on the
+// hermes lines of the workload files; other families are compared with that.
+type Floor struct {
+	program string
+	data    string
+}
+
+// NewFloor builds the minimal machine of folder shared into folder dir, where it also puts the workload files that it
+// reads and the growth files of every family.
+func NewFloor(ctx context.Context, shared, dir string) (*Floor, error) {
+	f := &Floor{program: filepath.Join(dir, "floor"), data: filepath.Join(dir, "data")}
+	gen := filepath.Join(dir, "parsegen")
+	for _, b := range []struct{ tool, out string }{{"floor", f.program}, {"parsegen", gen}} {
+		if err := run(ctx, filepath.Join(shared, "tools", b.tool), "go", "build", "-o", b.out, "."); err != nil {
+			return nil, err
+		}
+	}
+	if err := run(ctx, dir, gen, "-out", f.data); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"plain.jsonl", "agentic.jsonl"} { // the files as they are, whatever was generated
+		raw, err := os.ReadFile(filepath.Join(shared, "bench", "parsers", name))
+		if err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(filepath.Join(f.data, name), raw, 0o644); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+func run(ctx context.Context, dir, name string, args ...string) error {
+	c := exec.CommandContext(ctx, name, args...)
+	c.Dir = dir
+	c.Env = append(os.Environ(), "GOWORK=off")
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %s in %s: %w: %s", name, strings.Join(args, " "), dir, err, bytes.TrimSpace(out))
+	}
+	return nil
+}
+
+// Growth returns the file with the growth samples of a family.
+func (f *Floor) Growth(family string) string {
+	return filepath.Join(f.data, "growth-"+family+".jsonl")
+}
+
+// FloorTime is a time of the minimal machine per chunk, in nanoseconds: the median and the lowest of its rounds.
+type FloorTime struct{ NS, Min float64 }
+
+// FloorTimes are the times of the minimal machine.
+type FloorTimes struct {
+	Plain, Agentic FloorTime
+	Growth         FloorTime // at a 1 MB argument
+}
+
+// Run measures the minimal machine. It takes some seconds. raw is what it printed.
+func (f *Floor) Run(ctx context.Context) (times FloorTimes, raw []byte, err error) {
+	c := exec.CommandContext(ctx, f.program, f.data)
+	c.Stderr = os.Stderr
+	if raw, err = c.Output(); err != nil {
+		return times, raw, fmt.Errorf("the minimal machine: %w", err)
+	}
+	times, err = parseFloor(raw)
+	return times, raw, err
+}
+
+func parseFloor(raw []byte) (FloorTimes, error) {
+	var t FloorTimes
+	lines := bufio.NewScanner(bytes.NewReader(raw))
+	for lines.Scan() {
+		row, ok := strings.CutPrefix(lines.Text(), "minimal machine Feed(chunk)->events, ")
+		if !ok {
+			continue
+		}
+		what, _, _ := strings.Cut(row, "  ")
+		var ft FloorTime
+		if _, err := fmt.Sscanf(row[len(what):], "%f ns/op min %f", &ft.NS, &ft.Min); err != nil {
+			return t, fmt.Errorf("the minimal machine printed %q", lines.Text())
+		}
+		switch {
+		case strings.HasPrefix(what, "plain"):
+			t.Plain = ft
+		case strings.HasPrefix(what, "agentic"):
+			t.Agentic = ft
+		case strings.HasPrefix(what, "growth 1 MB"):
+			t.Growth = ft
+		}
+	}
+	if t.Plain.NS <= 0 || t.Agentic.NS <= 0 || t.Growth.NS <= 0 {
+		return t, fmt.Errorf("the minimal machine printed no time for plain, agentic or growth")
+	}
+	return t, nil
+}

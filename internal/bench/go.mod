@@ -1,0 +1,27 @@
+module github.com/weft-go/weft/internal/bench
+
+go 1.26.0
+
+require (
+	github.com/ollama/ollama v0.30.0
+	github.com/stretchr/testify v1.12.1
+	github.com/weft-go/weft/parsers v0.1.0
+	github.com/weft-go/weft/protocols v0.1.0
+	golang.org/x/sys v0.37.0
+)
+
+require (
+	github.com/bahlo/generic-list-go v0.2.0 // indirect
+	github.com/buger/jsonparser v1.1.1 // indirect
+	github.com/google/uuid v1.6.0 // indirect
+	github.com/mailru/easyjson v0.7.7 // indirect
+	github.com/wk8/go-ordered-map/v2 v2.1.8 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/crypto v0.43.0 // indirect
+	gopkg.in/yaml.v3 v3.0.1 // indirect
+)
+
+replace (
+	github.com/weft-go/weft/parsers => ../../parsers
+	github.com/weft-go/weft/protocols => ../../protocols
+)
