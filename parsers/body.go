@@ -167,8 +167,11 @@ const (
 // list reads between the objects of a list. An object is complete once a comma, the end of the list or the closing tag
 // follows it.
 func (p *Parser) list() bool {
-	for p.pos < len(p.win) && blank(p.win[p.pos]) {
-		p.pos++
+	if p.node == 0 {
+		for p.pos < len(p.win) && blank(p.win[p.pos]) {
+			p.pos++
+		}
+		p.start = p.pos
 	}
 	if p.pos == len(p.win) {
 		return false
