@@ -23,8 +23,8 @@ import (
 // White space around raw does not matter, except in strings. JSON nested more than 512 deep, or Python more than 64
 // deep, is a string. A conversion from Python is not marked in any way. dst and raw must not overlap.
 //
-// It follows Dynamo's rules (parsers/v2, arguments/schema) but for numbers with an exponent, which are no integers here,
-// and for Python literals, which Dynamo v1 has (tool_calling/xml/parser.rs).
+// The rules are in the main those of Dynamo's parsers/v2 (arguments/schema); its v1 has the Python literals
+// (tool_calling/xml/parser.rs).
 func AppendValue(dst, raw []byte, t Types) []byte {
 	s := trim(raw)
 	if t == String || len(s) == 0 {

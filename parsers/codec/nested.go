@@ -55,12 +55,13 @@ import (
 //
 // The template is chat_template.jinja of MiniMaxAI/MiniMax-M3 (macro to_xml): properties by name, elements as item, true
 // and false, nothing at all for null, and nothing between the tags of an empty container. Read beside it: SGLang
-// python/sglang/srt/function_call/minimax_m3.py (a078a355), vLLM rust/src/tool-parser/src/minimax_m3.rs (0b205215),
+// python/sglang/srt/function_call/minimax_m3.py (00ca197b), vLLM rust/src/tool-parser/src/minimax_m3.rs (0b205215),
 // Dynamo lib/parsers/src/tool_calling/xml/minimax_m3_parser.rs (9c7bf0ce), smg crates/tool_parser/src/parsers/
-// minimax_m3.rs (6f08f68b; #2370 for empty containers). They agree on names, item, and repeated tags as an array.
-// Different on purpose: they gather a value before they look at its tags, and so may merge what is repeated anywhere,
-// also parameters; text beside tags is kept as $text by vLLM, Dynamo and smg, and here it is Bad; the first closing tag
-// ends a text there, whatever follows; Dynamo and smg decode entities, which the template does not write.
+// minimax_m3.rs (30c04073; smg-project/smg#2370 for empty containers). They agree on names, on item, and on tags that
+// are repeated inside a value. Different on purpose: they gather a value before they look at its tags, and so can merge
+// what is repeated anywhere; text beside tags is kept as $text by vLLM, Dynamo and smg, and here it is data if it comes
+// first, else Bad; the first closing tag ends a text there, whatever follows; Dynamo and smg decode entities, which the
+// template does not write.
 type Nested struct {
 	// Prefix stands before every tag. It must not begin with white space.
 	Prefix string
