@@ -173,7 +173,7 @@ func (c *compiled) tagged(t *grammar.Tagged, around []marker) {
 	if w := t.Wrapper; w != nil {
 		wOpen, wClose = spelled(roleWrapOpen, w.Open, w.OpenAlso), spelled(roleWrapClose, w.Close, w.CloseAlso)
 	}
-	cOpen, cClose := spelled(roleCallOpen, t.Open, t.OpenAlso), spelled(roleCallClose, t.Close, nil)
+	cOpen, cClose := spelled(roleCallOpen, t.Open, t.OpenAlso), spelled(roleCallClose, t.Close, t.CloseAlso)
 	var ends, bare []marker
 	for _, e := range t.Ends {
 		ends = append(ends, mk(e, roleTurn))
@@ -215,7 +215,7 @@ func (c *compiled) tagged(t *grammar.Tagged, around []marker) {
 	c.resync[1] = set(cClose, wClose, cOpen, wOpen, rClose, around)
 	switch {
 	case t.Wrapper != nil:
-		c.closing = set(cOpen, wClose)
+		c.closing = set(cOpen, wClose, cClose[min(1, len(cClose)):])
 	case len(cClose) > 0:
 		c.closing = set(cClose)
 	}

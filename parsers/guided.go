@@ -126,27 +126,13 @@ func (p *Parser) guidedCalls(doc []byte) (calls []heldCall, ok bool) {
 	ok = true
 	one := func(obj []byte) bool {
 		// obj is a slice of doc, so the difference of their capacities is where it begins.
-		c := heldCall{from: cap(doc) - cap(obj), args: []byte("{}")}
+		c := heldCall{from: cap(doc) - cap(obj)}
 		c.to = c.from + len(obj)
 		ok = ok && obj[0] == '{'
 		if !ok {
 			return false
 		}
-		n := 0
-		jsontext.Members(obj, func(key, value []byte) bool {
-			switch k := string(key[1 : len(key)-1]); {
-			case k == "name":
-				if ok = ok && value[0] == '"' && c.name == nil; ok {
-					c.name = jsontext.AppendUnquoted(nil, value)
-				}
-			case k == "arguments" || k == "parameters":
-				n++
-				ok = ok && value[0] == '{'
-				c.args = value
-			}
-			return ok
-		})
-		ok = ok && len(c.name) > 0 && n <= 1
+		ok = c.read(obj, guidedField)
 		calls = append(calls, c)
 		return ok && len(calls) <= int(p.lim.Calls)
 	}
@@ -156,6 +142,37 @@ func (p *Parser) guidedCalls(doc []byte) (calls []heldCall, ok bool) {
 		one(doc)
 	}
 	return calls, ok && len(calls) > 0
+}
+
+// guidedField tells what a key of a guided call means.
+func guidedField(quoted []byte) jsonField {
+	switch string(quoted[1 : len(quoted)-1]) {
+	case "name":
+		return nameField
+	case "arguments", "parameters":
+		return argsField
+	}
+	return otherField
+}
+
+// read takes the name and the arguments out of the JSON object obj. It reports whether they are those of a call.
+func (c *heldCall) read(obj []byte, field func(quoted []byte) jsonField) bool {
+	ok, n := true, 0
+	c.args = []byte("{}")
+	jsontext.Members(obj, func(key, value []byte) bool {
+		switch field(key) {
+		case nameField:
+			if ok = value[0] == '"' && c.name == nil; ok {
+				c.name = jsontext.AppendUnquoted(nil, value)
+			}
+		case argsField:
+			n++
+			ok = value[0] == '{'
+			c.args = value
+		}
+		return ok
+	})
+	return ok && len(c.name) > 0 && n <= 1
 }
 
 // rawJSON forwards arguments that are one bare JSON object, up to its end.

@@ -42,6 +42,9 @@ func (p *Parser) params() bool {
 		if st == scan.More && !p.final {
 			return false
 		}
+		if st == scan.No && p.c.tag.Body.Params.Object && p.pos-p.openAt <= 2*p.c.g.MaxHold && p.win[p.pos] == '{' {
+			return p.bareCallOfObject()
+		}
 		if st != scan.Yes || s.markers[m].role != roleParamOpen && s.markers[m].role != roleCallClose {
 			return p.doubt(p.from)
 		}
@@ -101,6 +104,18 @@ func (p *Parser) objectBegins() bool {
 	p.lex.Reset()
 	p.state = stArgs
 	return true
+}
+
+// bareCallOfObject starts a call without a wrapper whose arguments are the object at pos.
+func (p *Parser) bareCallOfObject() bool {
+	at := p.pos
+	p.param.bare = false
+	if !p.commit() {
+		return false
+	}
+	p.startCall(at)
+	p.pos = at
+	return p.objectBegins()
 }
 
 // endParams completes a call whose markup ends at window position to.

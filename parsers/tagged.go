@@ -99,6 +99,14 @@ func (p *Parser) beforeBlock(at int) int {
 func (p *Parser) commit() bool {
 	name := append(p.spare[:0], p.call.name...)
 	p.spare = name
+	p.endRun()
+	ok := p.beginCall(p.openAt)
+	p.call.name = append(p.call.name, name...)
+	return ok
+}
+
+// endRun ends the run before the markup at openAt.
+func (p *Parser) endRun() {
 	p.mark = p.openAt
 	p.dropBlanks(p.mark)
 	p.flush(p.beforeBlock(p.mark), true)
@@ -107,9 +115,6 @@ func (p *Parser) commit() bool {
 	}
 	p.start = max(p.start, p.mark)
 	p.newRun()
-	ok := p.beginCall(p.openAt)
-	p.call.name = append(p.call.name, name...)
-	return ok
 }
 
 // breakOut ends reasoning at mark, where a call begins instead of the closing tag.
@@ -137,6 +142,18 @@ func (p *Parser) opened() bool {
 		switch {
 		case p.pos == len(p.win):
 			st = scan.More
+		case t.Body.Call != nil && t.Body.Call.Python:
+			if p.win[p.pos] == '[' && p.pos-p.openAt <= p.c.g.MaxHold {
+				p.openLiteral()
+				return true
+			}
+		case t.Body.Call != nil && p.win[p.pos] == '[' && t.Body.Codec != nil: // either kind of list
+			if st = p.listOfObjects(p.pos); st == scan.No {
+				p.in.list = true
+				p.pos++
+				p.beginName()
+				return true
+			}
 		case t.Body.Call != nil && (p.win[p.pos] == '{' || p.win[p.pos] == '['):
 			st = scan.Yes
 		case t.Name != nil && p.pos-p.openAt <= p.c.g.MaxHold:
@@ -181,13 +198,18 @@ func (p *Parser) opened() bool {
 		p.beginName()
 		return true
 	}
+	p.beginCalls()
+	return true
+}
+
+// beginCalls begins to read the call object, or the list of them, at pos.
+func (p *Parser) beginCalls() {
 	if p.in.list = p.win[p.pos] == '['; p.in.list {
 		p.pos++
 		p.state, p.step = stList, listFirst
-		return true
+		return
 	}
 	p.beginJSON()
-	return true
 }
 
 // doubt looks on, from window position from, behind an opening tag that no call follows.
@@ -287,15 +309,18 @@ func (p *Parser) closing() bool {
 		p.state = stText
 		return true
 	}
-	if s.markers[m].role == roleCallOpen {
+	switch {
+	case s.markers[m].role == roleCallOpen:
 		if !p.beginCall(p.mark) {
 			return false
 		}
 		p.start = p.pos
 		p.beginName()
-		return true
+	case s.markers[m].role == roleCallClose && p.in.wrapper:
+		p.start = p.pos
+	default:
+		p.afterBlock()
 	}
-	p.afterBlock()
 	return true
 }
 

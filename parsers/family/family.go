@@ -10,11 +10,12 @@ import "github.com/weft-go/weft/parsers/grammar"
 // All returns the grammars of all families, in alphabetical order.
 func All() []*grammar.Grammar {
 	return []*grammar.Grammar{
-		DeepSeekR1(), DeepSeekV3(), DeepSeekV31(), DeepSeekV32(), DeepSeekV4(), DeepSeekV41(),
-		FunctionGemma(), Gemma4(), GLM45(), GLM47(), Granite(), Harmony(), Hermes(), Jamba(),
-		Kimi(), KimiK2(), KimiK25(), KimiK3(), Llama3JSON(),
+		Cohere(), DeepSeekR1(), DeepSeekV3(), DeepSeekV31(), DeepSeekV32(), DeepSeekV4(), DeepSeekV41(),
+		FunctionGemma(), Gemma4(), GLM45(), GLM47(), Granite(), Harmony(), Hermes(), Jamba(), JSON(),
+		Kimi(), KimiK2(), KimiK25(), KimiK3(), LFM2(), Laguna(), Llama3JSON(),
 		MiniMaxAppendThink(), MiniMaxM2(), MiniMaxM3(), Ministral(), Mistral(), MistralV11(), MuseGlimmer(),
-		NemotronDeci(), NemotronNano(), Olmo3(), Olmo3Think(), Phi4(), Pythonic(), Qwen25(), Qwen3(), Qwen35(), Qwen3Coder(), Qwen3Thinking(),
+		NemotronDeci(), NemotronNano(), Olmo3(), Olmo3Think(), Passthrough(), Phi4(), Pythonic(),
+		Qwen25(), Qwen3(), Qwen35(), Qwen3Coder(), Qwen3Thinking(), Sarashina(), Step3(),
 	}
 }
 

@@ -77,7 +77,7 @@ type Reasoning struct {
 //	block  = Wrapper.Open { call } Wrapper.Close | call
 //	call   = Open [ name ] body Close
 //
-// A grammar without calls has only Reasoning.
+// A grammar without calls has only Reasoning, and one that has nothing makes all text.
 type Tagged struct {
 	Reasoning *Reasoning
 	// Before is the white space between text and a block that belongs to the markup, one character repeated: at most so
@@ -88,8 +88,8 @@ type Tagged struct {
 	// Open and Close delimit one call. Without Open, calls stand inside the wrapper one behind the other, with commas,
 	// white space or brackets around them. Without Close, a call ends with its arguments.
 	Open, Close Marker
-	// OpenAlso are other spellings of Open.
-	OpenAlso []Marker
+	// OpenAlso and CloseAlso are other spellings. Inside a wrapper CloseAlso may also stand behind Close.
+	OpenAlso, CloseAlso []Marker
 	// Name is how the name stands before the body; nil when it is inside the body.
 	Name *Name
 	// Body reads what is between.
@@ -101,7 +101,8 @@ type Tagged struct {
 	// a broken call if a closing tag follows soon.
 	Quoted bool
 	// Bare says that models write calls without any tag: a list of Python calls anywhere in the text, which is held
-	// until it is whole, or a JSON object with the keys of Body.Call at the beginning of the text.
+	// until it is whole; or, without a codec, an object with the keys of Body.Call, or a list of them, at the beginning
+	// of the text.
 	Bare bool
 	// Ends are markers that end the turn and carry nothing.
 	Ends []Marker
@@ -151,6 +152,9 @@ type JSONCall struct {
 	Sep string
 	// Strict says that an object counts only if its name comes first and arguments that are an object follow.
 	Strict bool
+	// Python says that calls are a list of dicts in the syntax of Python, such as [{'name': 'f', 'arguments': {…}}].
+	// It is held until it is whole.
+	Python bool
 }
 
 // JSONArgs is a JSON object of arguments.
@@ -272,6 +276,7 @@ func (g *Grammar) Markers() []Marker {
 		}
 		add(t.Open, t.Close)
 		add(t.OpenAlso...)
+		add(t.CloseAlso...)
 		add(t.Ends...)
 		if p := t.Body.Params; p != nil {
 			add(Lit(p.Open), Lit(p.Close))
@@ -369,10 +374,10 @@ func (t *Tagged) invalid() string {
 		}
 	}
 	if n == 0 && b.Call == nil {
-		if t.Reasoning == nil || t.Open.Text != "" || t.Wrapper != nil {
+		if t.Open.Text != "" || t.Wrapper != nil {
 			return "a call needs a body"
 		}
-		return "" // reasoning only
+		return "" // reasoning only, or nothing at all
 	}
 	switch {
 	case n > 1:

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package family
+
+import "github.com/weft-go/weft/parsers/grammar"
+
+// Cohere returns the grammar of Cohere's Command A, Command R7B and North, which frame everything:
+//
+//	<|START_THINKING|>reasoning<|END_THINKING|><|START_ACTION|>[
+//	    {"tool_call_id": "0", "tool_name": "f", "parameters": {"x": 1}}
+//	]<|END_ACTION|><|END_OF_TURN_TOKEN|>
+//
+// or <|START_RESPONSE|>text<|END_RESPONSE|>, in newer templates <|START_TEXT|>text<|END_TEXT|>, instead of the action. The
+// frames of text are only dropped: models leave them out. Templates number the calls of a conversation anew, so the id
+// that the model writes is dropped too. They open reasoning in the prompt or close it there; the caller says which
+// (parsers.StartOf).
+//
+// Sources: Cohere's own parser (cohere-ai/melody); the cohere parsers of Ollama and smg, which also takes the keys name and
+// arguments; SGLang's cohere_command4 parser.
+func Cohere() *grammar.Grammar {
+	return &grammar.Grammar{
+		Name:    "cohere",
+		Aliases: []string{"cohere_cmd", "cohere_command3", "cohere_command4"},
+		Tagged: &grammar.Tagged{
+			Reasoning: &grammar.Reasoning{
+				Open: grammar.Tok("<|START_THINKING|>"), Close: grammar.Tok("<|END_THINKING|>"), After: "\n", Join: "\n",
+			},
+			Before: "\n",
+			Open:   grammar.Tok("<|START_ACTION|>"),
+			Close:  grammar.Tok("<|END_ACTION|>"),
+			Body: grammar.Body{Call: &grammar.JSONCall{
+				Name: []string{"tool_name", "name"}, Arguments: []string{"parameters", "arguments"},
+			}},
+			Ends: []grammar.Marker{
+				grammar.Tok("<|START_TEXT|>"), grammar.Tok("<|END_TEXT|>"),
+				grammar.Tok("<|START_RESPONSE|>"), grammar.Tok("<|END_RESPONSE|>"), grammar.Tok("<|END_OF_TURN_TOKEN|>"),
+			},
+		},
+		MaxHold: maxHold,
+	}
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package family
+
+import (
+	"github.com/weft-go/weft/parsers/codec"
+	"github.com/weft-go/weft/parsers/grammar"
+)
+
+// LFM2 returns the grammar of Liquid's LFM2 and LFM2.5, which write calls as a Python list between two tokens:
+//
+//	<think>reasoning</think>text<|tool_call_start|>[f(x=1, s="a"), g()]<|tool_call_end|>
+//
+// The brackets may be missing. A model that is told to writes JSON instead: [{"name": "f", "arguments": {"x": 1}}]. Small
+// models leave out the tokens, so a bare list of Python calls is read as in [Pythonic]. The templates open no reasoning;
+// thinking models write the tag themselves.
+//
+// Sources: Ollama's lfm2 renderer, which is the chat template, and parser, whose fallback for a bare list this is; SGLang's
+// lfm2 parser for JSON.
+func LFM2() *grammar.Grammar {
+	return &grammar.Grammar{
+		Name:    "lfm2",
+		Aliases: []string{"lfm2_thinking"},
+		Tagged: &grammar.Tagged{
+			Reasoning: think(),
+			Before:    "\n",
+			Wrapper: &grammar.Wrapper{
+				Open: grammar.Tok("<|tool_call_start|>"), Close: grammar.Tok("<|tool_call_end|>"),
+			},
+			Name: &grammar.Name{Ends: []string{"("}},
+			Body: grammar.Body{Codec: codec.Python{}, Call: callObject()},
+			Bare: true,
+		},
+		MaxHold: maxHold,
+	}
+}
