@@ -251,11 +251,12 @@ func (p *Parser) elementCall() bool {
 	case e.Argument:
 		key := attr(attrs, e.KeyAttr)
 		types := args.Any &^ args.String
+		p.param.schema = false
 		switch t := attr(attrs, e.TypeAttr); {
 		case string(t) == e.StringType:
 			types = args.String
 		case t == nil:
-			types = p.call.schema.Of(key)
+			types, p.param.schema = p.call.schema.Of(key), true
 		}
 		p.beginValue(key, types, false)
 		return true

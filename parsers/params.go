@@ -20,6 +20,7 @@ type paramState struct {
 	tagged bool // something that is no object stands behind the name
 	closer uint8
 	types  args.Types
+	schema bool // types are those of the schema, which may know more
 	key    []byte
 	seen   []byte // keys of this call, one behind the other
 	ends   []int  // where each key in seen ends
@@ -156,7 +157,7 @@ func (p *Parser) paramKey() bool {
 		return p.broken(event.BadStructure)
 	}
 	p.param.key = append(p.param.key[:0], key...)
-	p.param.types = p.call.schema.Of(key)
+	p.param.types, p.param.schema = p.call.schema.Of(key), true
 	if c.Value == "" {
 		p.beginValue(p.param.key, p.param.types, c.Newline)
 		return true
@@ -175,8 +176,8 @@ func (p *Parser) attribute() bool {
 			p.pos++
 		}
 		st, at := scan.Match(p.win, p.pos, c.Value, &p.lit)
-		p.pos = at
-		if st == scan.No {
+		if p.pos = at; st == scan.No {
+			p.pos = p.from
 			return p.broken(event.BadStructure)
 		}
 		if st == scan.More {
@@ -193,12 +194,12 @@ func (p *Parser) attribute() bool {
 		}
 		switch v := attr(text, c.Attr); string(v) {
 		case "true":
-			p.param.types = args.String
+			p.param.types, p.param.schema = args.String, false
 		case "false":
-			p.param.types = args.Any &^ args.String
+			p.param.types, p.param.schema = args.Any&^args.String, false
 		default: // the model left it out
 			if !p.call.schema.Knows(p.param.key) {
-				p.param.types = args.Any
+				p.param.types, p.param.schema = args.Any, false
 			}
 		}
 	}
@@ -339,7 +340,11 @@ func (p *Parser) endValue() {
 		p.out = append(jsontext.AppendEscaped(p.out, p.win[p.start:to]), '"')
 	} else {
 		p.member()
-		p.out = args.AppendValue(p.out, p.win[p.start:to], v.types)
+		if raw := p.win[p.start:to]; v.schema {
+			p.out = p.call.schema.Param(v.key).AppendValue(p.out, raw)
+		} else {
+			p.out = args.AppendValue(p.out, raw, v.types)
+		}
 	}
 	p.start, p.pos, p.node = p.closeEnd, p.closeEnd, 0
 	p.arguments(p.out[n:len(p.out):len(p.out)], p.closeEnd)

@@ -286,6 +286,7 @@ func (p *Parser) begin() {
 			if r.Inline {
 				p.reasoning = false
 				p.prefix = r.Open.Text
+				p.label = r.Open.Text // an echo
 			}
 		}
 		if g.Elements != nil && p.reasoning {

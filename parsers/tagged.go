@@ -53,9 +53,6 @@ func (p *Parser) taggedMarker(r role) {
 		p.holdOpener()
 		p.in.wrapper = r == roleWrapOpen
 		p.state = stOpened
-		if r == roleCallOpen && t.Name != nil && t.Body.Call == nil {
-			p.beginName()
-		}
 	}
 }
 
@@ -170,15 +167,27 @@ func (p *Parser) opened() bool {
 	}
 	switch st {
 	case scan.More:
-		if p.final { // the stream ends in or behind the opening tag
-			if p.commit() {
-				p.abort(event.Truncated, len(p.win))
-				p.start = len(p.win)
-			}
+		if !p.final {
+			return false
 		}
-		return false
+		if !p.in.wrapper && !t.Open.Token && (t.Quoted || t.Name != nil) {
+			return p.doubt(p.pos)
+		}
+		return p.truncatedOpener() // the stream ends in or behind the opening tag
 	case scan.No:
 		return p.doubt(p.pos)
+	}
+	if m < 0 && t.Quoted && p.win[p.pos] == '[' { // a word that is prose too: a list of objects must follow
+		i := p.pos + 1
+		for i < len(p.win) && blank(p.win[i]) && i-p.pos < p.c.g.MaxHold {
+			i++
+		}
+		switch {
+		case i == len(p.win) && !p.final:
+			return false
+		case i == len(p.win) || p.win[i] != '{' && !(p.win[i] == ']' && t.Open.Token):
+			return p.doubt(p.pos)
+		}
 	}
 	if m < 0 && p.c.tag.Body.Call.Strict {
 		switch p.peekCall(p.pos) {
@@ -237,6 +246,15 @@ func (p *Parser) suspect() bool {
 	far := p.mark-p.openAt > p.c.g.MaxHold
 	if m >= 0 && !far && (s.markers[m].role == roleCallClose || s.markers[m].role == roleWrapClose) {
 		end := p.pos
+		if s.markers[m].role == roleWrapClose && p.mark == p.anchor { // an empty block
+			p.mark = p.openAt
+			p.dropBlanks(p.mark)
+			p.flush(p.beforeBlock(p.mark), true)
+			p.newRun()
+			p.pos = end
+			p.afterBlock()
+			return true
+		}
 		if !p.commit() {
 			return false
 		}
@@ -449,10 +467,7 @@ func (p *Parser) callName() bool {
 		}
 		st, pos := scan.Match(p.win, p.pos, n.Prefix, &p.lit)
 		if p.pos = pos; st == scan.More {
-			if p.final && !p.call.open {
-				return p.badName()
-			}
-			return false
+			return p.cutName()
 		}
 		if st == scan.Yes {
 			p.from = p.pos
@@ -460,14 +475,14 @@ func (p *Parser) callName() bool {
 		p.pos, p.step = p.from, 1
 	}
 	text, st := p.word(n.Ends, n.Stops)
-	if st == scan.More && (!p.final || p.call.open) {
-		return false
+	if st == scan.More {
+		return p.cutName()
 	}
 	if st != scan.Yes {
 		return p.badName()
 	}
 	p.named(text)
-	if len(p.call.name) == 0 {
+	if !isName(p.call.name) {
 		return p.badName()
 	}
 	p.param.reset()
@@ -484,6 +499,28 @@ func (p *Parser) callName() bool {
 		p.state = stParams
 	}
 	return true
+}
+
+// cutName handles the end of the window inside a name.
+func (p *Parser) cutName() bool {
+	switch {
+	case !p.final || p.call.open:
+		return false
+	case p.c.tag.Open.Token && !p.in.wrapper && (p.step == 0 || p.from == len(p.win) || isName(trimmed(p.win[p.from:]))):
+		return p.truncatedOpener()
+	}
+	return p.badName()
+}
+
+// isName reports whether name can be that of a function: models write anything behind an opening tag when they mean
+// none.
+func isName(name []byte) bool {
+	for _, c := range name {
+		if !nameStart(c) && !(c >= '0' && c <= '9') && strings.IndexByte(".-:/$@", c) < 0 {
+			return false
+		}
+	}
+	return len(name) > 0
 }
 
 // named takes the name and the id out of the text between the tag and the body.

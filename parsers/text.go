@@ -50,8 +50,11 @@ func (p *Parser) text() bool {
 // flush emits the run up to window position to. Unless closing, when a marker follows at to, it holds back what may
 // still turn out to be structure or half a character.
 func (p *Parser) flush(to int, closing bool) {
+	if p.label != "" && !closing && !p.trimLabel(len(p.win)) {
+		return
+	}
 	p.trimLead(to)
-	if p.start >= to || p.label != "" && !closing {
+	if p.start >= to {
 		return
 	}
 	kind := event.Text
