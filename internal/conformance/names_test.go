@@ -9,8 +9,7 @@ import (
 
 // foreign lists the families of the test data that weft does not know.
 var foreign = []string{
-	"cohere", "cohere_cmd", "inkling", "laguna", "laguna_v8", "lfm2", "sarashina", "step3",
-	"json", "passthrough", // parsers of smg that belong to no family
+	"inkling",
 }
 
 // TestNames asserts that every name of a family in the test data resolves, less those of foreign families.

@@ -246,17 +246,17 @@ var smgStartsInReasoning = map[string]bool{
 }
 
 // ollamaThinks lists the families that Ollama lets think unless told otherwise.
-var ollamaThinks = map[string]bool{"glm47": true, "olmo3_think": true}
+var ollamaThinks = map[string]bool{"cohere": true, "glm47": true, "olmo3_think": true}
 
 // ollamaStart returns where the templates of Ollama let generation begin. Where thinking is on they open it, and where it
 // is off they open and close it, unless the conversation ends in an answer that is to go on.
 func (v *vector) ollamaStart() parsers.Start {
 	last := v.Options.LastMessage
-	if last != nil && last.Role == "assistant" && last.Content != "" {
+	if last != nil && last.Role == "assistant" && last.Content != "" && v.Family != "laguna_v8" { // that begins a new turn
 		return startOf("response")
 	}
 	switch think := v.Options.Think; {
-	case v.Family == "muse_glimmer": // the template ends before the first header
+	case v.Family == "muse_glimmer", v.Family == "lfm2": // the template ends before the first header, or tag
 		return startOf("none")
 	case think == nil && (ollamaThinks[v.Family] || v.Family == "qwen3_vl" && v.Options.Parser.HasThinkingSupport):
 		return startOf("reasoning")

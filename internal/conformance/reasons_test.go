@@ -46,6 +46,10 @@ const (
 	trimsValues          reason = "trimsValues"
 	guessesTypes         reason = "guessesTypes"
 	entitiesLiteral      reason = "entitiesLiteral"
+	escapesLiteral       reason = "escapesLiteral"
+	bareCallsBegin       reason = "bareCallsBegin"
+	bareNeedsArguments   reason = "bareNeedsArguments"
+	mixedList            reason = "mixedList"
 )
 
 // reasons is the closed set of reasons, each with what the peer does, what weft does and why.
@@ -80,7 +84,7 @@ var reasons = map[reason]string{
 		"argument is missing; weft calls a call complete at its closing tag where the next argument could " +
 		"still come.",
 	brokenArguments: "The peer reports a call whose arguments are no JSON; weft aborts it.",
-	resyncs:         "smg looks for a call inside a broken one; weft aborts the broken one as a whole.",
+	resyncs:         "The peer looks for a call inside or behind a broken one; weft aborts it as a whole, up to the next tag.",
 	badName: "The peer returns or repairs a tool or parameter name that is empty or holds markup; weft aborts " +
 		"the call.",
 	nameAsWritten: "Ollama drops a name that holds markup, or maps it to a declared tool; weft reports the name as written.",
@@ -99,8 +103,8 @@ var reasons = map[reason]string{
 		"the body is text.",
 	literalMarker: "Ollama takes a marker in a place where it makes no sense as text; to weft a marker is one, " +
 		"unless token ids say otherwise.",
-	foreignMarkers: "Ollama strips the markers of tool results, which only the prompt holds; weft knows what the " +
-		"family writes.",
+	foreignMarkers: "Ollama strips the markers of tool results, or reads calls in those of the user's turn, which only " +
+		"the prompt holds; weft knows what the family writes.",
 	echoedOpener: "Some parsers of Ollama leave an echoed opening tag in the reasoning and trim around tags; " +
 		"weft drops the tag (unified corpus: echoed_opener_consumed).",
 	callInReasoning: "Ollama takes calls inside reasoning as reasoning; weft reports them with event.InReasoning " +
@@ -116,6 +120,12 @@ var reasons = map[reason]string{
 	guessesTypes: "The peer guesses the type of a value that no schema types; weft leaves it a string (unified " +
 		"corpus: no_schema_string).",
 	entitiesLiteral: "smg unescapes entities in values; weft keeps them (unified corpus: entities_literal).",
+	escapesLiteral:  "Ollama leaves the escapes of Python strings as they are written; weft reads them as Python does.",
+	bareCallsBegin: "The peer finds call objects without a tag anywhere in the text; to weft they begin it, since an object " +
+		"in prose may be an example.",
+	bareNeedsArguments: "To smg an object with a name is a call; weft takes an object without a tag only if arguments " +
+		"follow the name, since an answer may be JSON too.",
+	mixedList: "smg takes the calls out of a list that holds other things too; weft aborts at the first that is none.",
 }
 
 // TestReasons asserts that every reason is needed.
