@@ -22,24 +22,21 @@ func pieces(text string, n int) [][]byte {
 	return out
 }
 
-var benchFamilies = []struct{ name, head, tail string }{
-	{"hermes", `<tool_call>{"name":"run","arguments":{"cmd":"`, `"}}</tool_call>`},
-	{"qwen3_coder", "<tool_call>\n<function=run>\n<parameter=cmd>\n", "\n</parameter>\n</function>\n</tool_call>"},
-	{"harmony", "<|channel|>commentary to=functions.run<|message|>{\"cmd\":\"", `"}<|call|>`},
-	{"kimi_k3", `<|open|>call tool="run"<|sep|><|open|>argument key="cmd" type="string"<|sep|>`, "<|close|>argument<|sep|><|close|>call<|sep|>"},
-}
-
+// BenchmarkFeed feeds text and a call with an argument of 20 KB, for every family.
 func BenchmarkFeed(b *testing.B) {
 	prose := strings.Repeat("The quick brown fox jumps over the lazy dog; then it rests. ", 350)
-	code := strings.Repeat("if a < b { return x[i] } // next line\\n", 550)
-	for _, f := range benchFamilies {
+	code := strings.Repeat("if a < b { return x[i] } // next line\n", 550)
+	for _, d := range dialects(b) {
+		if d.mute {
+			continue
+		}
 		for _, c := range []struct{ what, text string }{
-			{"plain", prose},
-			{"arg20k", f.head + code + f.tail},
+			{"plain", d.say + prose + d.unsay},
+			{"arg20k", d.head("run", "cmd", "string") + d.quote(code) + d.tail("cmd", "string")},
 		} {
 			for _, size := range []int{4, 64} {
-				b.Run(fmt.Sprintf("family=%s/text=%s/chunk=%d", f.name, c.what, size), func(b *testing.B) {
-					p, err := parsers.New(f.name, &parsers.Options{Tools: tools()})
+				b.Run(fmt.Sprintf("family=%s/text=%s/chunk=%d", d.name, c.what, size), func(b *testing.B) {
+					p, err := parsers.New(d.name, &parsers.Options{Tools: tools(), Start: parsers.StartNone})
 					if err != nil {
 						b.Fatal(err)
 					}

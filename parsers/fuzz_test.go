@@ -388,6 +388,7 @@ func fuzz(f *testing.F, family string) {
 	f.Fuzz(func(t *testing.T, text string, seed uint64) { check(t, randomTrial(family, text, seed)) })
 }
 
+func FuzzCohere(f *testing.F)             { fuzz(f, "cohere") }
 func FuzzDeepSeekR1(f *testing.F)         { fuzz(f, "deepseek_r1") }
 func FuzzDeepSeekV3(f *testing.F)         { fuzz(f, "deepseek_v3") }
 func FuzzDeepSeekV31(f *testing.F)        { fuzz(f, "deepseek_v3_1") }
@@ -402,10 +403,13 @@ func FuzzGranite(f *testing.F)            { fuzz(f, "granite") }
 func FuzzHarmony(f *testing.F)            { fuzz(f, "harmony") }
 func FuzzHermes(f *testing.F)             { fuzz(f, "hermes") }
 func FuzzJamba(f *testing.F)              { fuzz(f, "jamba") }
+func FuzzJSON(f *testing.F)               { fuzz(f, "json") }
 func FuzzKimi(f *testing.F)               { fuzz(f, "kimi") }
 func FuzzKimiK2(f *testing.F)             { fuzz(f, "kimi_k2") }
 func FuzzKimiK25(f *testing.F)            { fuzz(f, "kimi_k25") }
 func FuzzKimiK3(f *testing.F)             { fuzz(f, "kimi_k3") }
+func FuzzLaguna(f *testing.F)             { fuzz(f, "laguna") }
+func FuzzLFM2(f *testing.F)               { fuzz(f, "lfm2") }
 func FuzzLlama3JSON(f *testing.F)         { fuzz(f, "llama3_json") }
 func FuzzMiniMaxAppendThink(f *testing.F) { fuzz(f, "minimax_append_think") }
 func FuzzMiniMaxM2(f *testing.F)          { fuzz(f, "minimax_m2") }
@@ -418,13 +422,16 @@ func FuzzNemotronDeci(f *testing.F)       { fuzz(f, "nemotron_deci") }
 func FuzzNemotronNano(f *testing.F)       { fuzz(f, "nemotron_nano") }
 func FuzzOlmo3(f *testing.F)              { fuzz(f, "olmo3") }
 func FuzzOlmo3Think(f *testing.F)         { fuzz(f, "olmo3_think") }
+func FuzzPassthrough(f *testing.F)        { fuzz(f, "passthrough") }
 func FuzzPhi4(f *testing.F)               { fuzz(f, "phi4") }
 func FuzzPythonic(f *testing.F)           { fuzz(f, "pythonic") }
 func FuzzQwen25(f *testing.F)             { fuzz(f, "qwen25") }
 func FuzzQwen3(f *testing.F)              { fuzz(f, "qwen3") }
 func FuzzQwen35(f *testing.F)             { fuzz(f, "qwen35") }
-func FuzzQwen3Thinking(f *testing.F)      { fuzz(f, "qwen3_thinking") }
 func FuzzQwen3Coder(f *testing.F)         { fuzz(f, "qwen3_coder") }
+func FuzzQwen3Thinking(f *testing.F)      { fuzz(f, "qwen3_thinking") }
+func FuzzSarashina(f *testing.F)          { fuzz(f, "sarashina") }
+func FuzzStep3(f *testing.F)              { fuzz(f, "step3") }
 
 // TestFuzzTargets asserts that every family has its fuzz target above.
 func TestFuzzTargets(t *testing.T) {

@@ -81,38 +81,6 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// TestArgumentsLeaveAtOnce asserts that an argument delta leaves in the call that brought its bytes, less what the
-// family declares as MaxHold, and that text does too.
-func TestArgumentsLeaveAtOnce(t *testing.T) {
-	value := strings.Repeat("lorem ipsum dolor ", 200)
-	for _, c := range []struct{ family, head, tail string }{
-		{"hermes", `<tool_call>{"name":"run","arguments":{"cmd":"`, `"}}</tool_call>`},
-		{"qwen3_coder", "<tool_call>\n<function=run>\n<parameter=cmd>\n", "\n</parameter>\n</function>\n</tool_call>"},
-		{"harmony", "<|channel|>commentary to=functions.run<|message|>{\"cmd\":\"", `"}<|call|>`},
-		{"kimi_k3", `<|open|>call tool="run"<|sep|><|open|>argument key="cmd" type="string"<|sep|>`, "<|close|>argument<|sep|><|close|>call<|sep|>"},
-		{"hermes", "", ""},
-		{"qwen3_coder", "<think>", "</think>"},
-	} {
-		g, err := parsers.Default().Lookup(c.family)
-		require.NoError(t, err)
-		p, err := parsers.New(c.family, &parsers.Options{Tools: tools()})
-		require.NoError(t, err)
-		in := c.head + value + c.tail
-		var seen int64
-		for i := range len(in) {
-			evs, err := p.Feed(nil, []byte(in[i:i+1]))
-			require.NoError(t, err)
-			for _, e := range evs {
-				seen = e.End
-			}
-			if i > len(c.head) && i < len(c.head)+len(value) {
-				require.LessOrEqual(t, int64(i+1)-seen, int64(g.MaxHold), "%s holds too much at byte %d", c.family, i)
-				require.LessOrEqual(t, int64(i+1)-seen, int64(1), "%s holds plain bytes at byte %d", c.family, i)
-			}
-		}
-	}
-}
-
 // TestToolEndComesEarly asserts that a call can be dispatched while its block is still open.
 func TestToolEndComesEarly(t *testing.T) {
 	for family, in := range map[string]string{
@@ -274,28 +242,6 @@ func TestLimits(t *testing.T) {
 		in := `<tool_call>{"name":"run","arguments":{"a":` + strings.Repeat("[", 100_000) + `</tool_call>ok`
 		require.Equal(t, "abort \"run\" limit\ntext \"ok\"\n", assembled(parse(t, "hermes", parsers.Options{}, in)))
 	})
-	t.Run("hostile streams stay small", func(t *testing.T) {
-		for _, family := range parsers.Default().Names() {
-			for _, unit := range []string{"<", "<|", " ", "</", "{", "<tool_call>", "<function=", "<|open|>", "<|channel|>", "<think>"} {
-				in := []byte(strings.Repeat(unit, 1<<20/len(unit)))
-				p, err := parsers.New(family, &parsers.Options{Tools: tools()})
-				require.NoError(t, err)
-				var evs []event.Event
-				for len(in) > 0 && err == nil {
-					n := min(len(in), 1000)
-					evs, err = p.Feed(evs[:0], in[:n])
-					in = in[n:]
-				}
-				if err == nil {
-					_, err = p.Close(evs[:0])
-				}
-				if err != nil {
-					_, ok := errors.AsType[*parsers.LimitError](err)
-					require.True(t, ok, "%s %q: %v", family, unit, err)
-				}
-			}
-		}
-	})
 }
 
 // TestLimitsWhateverTheCuts asserts that a limit is met at the same byte however the output is cut, and that what an
@@ -407,39 +353,5 @@ func TestPlainPath(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// TestPlainTextAllocatesNothing is a promise of the package documentation.
-func TestPlainTextAllocatesNothing(t *testing.T) {
-	if raceEnabled {
-		t.Skip("allocation counts differ under the race detector")
-	}
-	for _, c := range []struct{ family, head, body string }{
-		{"hermes", "", "plain text with a < in it, and é. "},
-		{"hermes", "<think>", "reasoning, line by line\n"},
-		{"qwen3_coder", "", "plain text "},
-		{"harmony", "<|channel|>final<|message|>", "plain text "},
-		{"kimi_k3", "<|open|>response<|sep|>", "plain text "},
-		{"hermes", `<tool_call>{"name":"run","arguments":{"cmd":"`, `argument text \n `},
-		{"qwen3_coder", "<tool_call>\n<function=run>\n<parameter=cmd>\n", "argument\ntext "},
-		{"harmony", "<|channel|>commentary to=functions.run<|message|>{\"cmd\":\"", "argument text "},
-		{"kimi_k3", `<|open|>call tool="run"<|sep|><|open|>argument key="cmd" type="string"<|sep|>`, "argument text "},
-	} {
-		p, err := parsers.New(c.family, &parsers.Options{Tools: tools()})
-		require.NoError(t, err)
-		evs, err := p.Feed(make([]event.Event, 0, 16), []byte(c.head))
-		require.NoError(t, err)
-		chunks := [][]byte{[]byte(c.body), []byte(c.body[:5]), []byte(c.body[5:])}
-		feed := func() {
-			for _, ch := range chunks {
-				evs, err = p.Feed(evs[:0], ch)
-			}
-		}
-		feed() // warm
-		if n := testing.AllocsPerRun(200, feed); n != 0 {
-			t.Errorf("%s after %q: %v allocations for 3 chunks", c.family, c.head, n)
-		}
-		require.NoError(t, err)
 	}
 }
