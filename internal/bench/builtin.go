@@ -144,8 +144,9 @@ func element(name, attrs, body string) string {
 	return "<|open|>" + name + attrs + "<|sep|>" + body + "<|close|>" + name + "<|sep|>"
 }
 
-// Builtin returns the built-in workload called work (plain, agentic, short or growth) of a family, or nil when there is
-// none. Growth has one argument of 1 KB, 10 KB, 100 KB and 1 MB. It is the same in every run.
+// Builtin returns the built-in workload called work (plain, agentic, short, growth or more) of a family, or nil when
+// there is none. Growth has one argument of 1 KB, 10 KB, 100 KB and 1 MB, more has Replies with 10 KB. It is the same in
+// every run.
 func Builtin(family, work string) []Sample {
 	f, ok := builtinFamilies()[family]
 	if !ok {
@@ -190,6 +191,12 @@ func Builtin(family, work string) []Sample {
 		var out []Sample
 		for _, n := range []int{1 << 10, 10 << 10, 100 << 10, 1 << 20} {
 			out = append(out, sample(fmt.Sprintf("growth-%d", n), 200, 100, write(n)))
+		}
+		return out
+	case "more":
+		var out []Sample
+		for i := range Replies {
+			out = append(out, sample(fmt.Sprintf("more-%d", i), 200, 100, write(10<<10)))
 		}
 		return out
 	}

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,6 +22,11 @@ type Floor struct {
 	data    string
 }
 
+// Replies is how many replies with a 10 KB argument the growth workload has besides the one of the workload files. A
+// processor learns the branches of one short reply that is parsed again and again, which makes it look cheaper, per
+// chunk, than a long one that it cannot learn; it does not learn that many.
+const Replies = 12
+
 // NewFloor builds the minimal machine of folder shared into folder dir, where it also puts the workload files that it
 // reads and the growth files of every family.
 func NewFloor(ctx context.Context, shared, dir string) (*Floor, error) {
@@ -33,6 +39,17 @@ func NewFloor(ctx context.Context, shared, dir string) (*Floor, error) {
 	}
 	if err := run(ctx, dir, gen, "-out", f.data); err != nil {
 		return nil, err
+	}
+	for seed := 1; seed <= Replies; seed++ {
+		more := filepath.Join(dir, "more")
+		if err := run(ctx, dir, gen, "-out", more, "-seed", fmt.Sprint(7919*seed)); err != nil {
+			return nil, err
+		}
+		for _, family := range Families() {
+			if err := copyLine(f.More(family.Name), filepath.Join(more, "growth-"+family.Name+".jsonl"), "growth-10240"); err != nil {
+				return nil, err
+			}
+		}
 	}
 	for _, name := range []string{"plain.jsonl", "agentic.jsonl"} { // the files as they are, whatever was generated
 		raw, err := os.ReadFile(filepath.Join(shared, "bench", "parsers", name))
@@ -54,6 +71,36 @@ func run(ctx context.Context, dir, name string, args ...string) error {
 		return fmt.Errorf("%s %s in %s: %w: %s", name, strings.Join(args, " "), dir, err, bytes.TrimSpace(out))
 	}
 	return nil
+}
+
+// copyLine appends the line of the sample called name in file from, which need not exist, to file to.
+func copyLine(to, from, name string) error {
+	in, err := os.Open(from)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	defer in.Close()
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		if !bytes.Contains(lines.Bytes()[:min(200, len(lines.Bytes()))], []byte(`"name":"`+name+`"`)) {
+			continue
+		}
+		out, err := os.OpenFile(to, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+		if err != nil {
+			return err
+		}
+		_, err = out.Write(append(lines.Bytes(), '\n'))
+		return errors.Join(err, out.Close())
+	}
+	return fmt.Errorf("%s has no %s: %w", from, name, lines.Err())
+}
+
+// More returns the file with more samples of a 10 KB argument.
+func (f *Floor) More(family string) string {
+	return filepath.Join(f.data, "more-"+family+".jsonl")
 }
 
 // Growth returns the file with the growth samples of a family.

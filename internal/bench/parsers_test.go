@@ -103,7 +103,7 @@ func TestBuiltin(t *testing.T) {
 	for _, family := range []string{"hermes", "qwen3_coder", "harmony", "kimi_k3"} {
 		f, ok := bench.FamilyNamed(family)
 		require.True(t, ok)
-		for _, work := range []string{"plain", "agentic", "short", "growth"} {
+		for _, work := range []string{"plain", "agentic", "short", "growth", "more"} {
 			samples := bench.Builtin(family, work)
 			require.NotEmpty(t, samples)
 			w, err := bench.NewWeft(f, samples[0].Prefill, tools, false)

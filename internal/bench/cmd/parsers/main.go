@@ -153,10 +153,13 @@ type source struct {
 func (s source) samples(family, work string) ([]bench.Sample, string, error) {
 	if s.shared != "" {
 		file := filepath.Join(s.shared, "bench", "parsers", work+".jsonl")
-		if work == "growth" {
+		switch work {
+		case "growth":
 			file = s.floor.Growth(family)
+		case "more":
+			file = s.floor.More(family)
 		}
-		if _, err := os.Stat(file); err == nil || work != "growth" {
+		if _, err := os.Stat(file); err == nil {
 			got, err := bench.Load(file, family)
 			if err != nil || len(got) > 0 {
 				return got, "files", err

@@ -42,7 +42,11 @@ func measure(o options, f bench.Family, s source) (*report, error) {
 		}
 		r.Source = from
 		if work == "growth" {
-			r.Rows = append(r.Rows, growth(o, weft, peer, samples)...)
+			more, _, err := s.samples(f.Name, "more")
+			if err != nil {
+				return nil, err
+			}
+			r.Rows = append(r.Rows, growth(o, weft, peer, samples, more)...)
 		} else {
 			r.Rows = append(r.Rows, one(o, work, weft, peer, samples))
 		}
@@ -104,34 +108,41 @@ func fair(r bench.Runner, samples []bench.Sample, want string) (how, why string,
 // limit is the longest that one reply of a peer may take in the growth workload.
 const limit = 3 * time.Second
 
-// growth measures the sizes of one argument, all of them in the same rounds. A peer whose time grows with the square of
-// the size is left out from where it would take too long.
-func growth(o options, weft *bench.Weft, peer *bench.Ollama, samples []bench.Sample) []*row {
+// growth measures the sizes of one argument, all of them in the same rounds, and with them more, the other replies with
+// 10 KB. A peer whose time grows with the square of the size is left out from where it would take too long.
+func growth(o options, weft *bench.Weft, peer *bench.Ollama, samples, more []bench.Sample) []*row {
 	var rows []*row
 	var jobs []*bench.Job
-	var last time.Duration
-	lastBytes := 0
-	for i := range samples {
-		ins := bench.Inputs(samples[i:i+1], o.chunks)
-		w := newRow(samples[i].Name, ins)
-		w.Right = everyWay(weft, samples[i:i+1])
+	var last, lastBytes float64 // of one reply
+	add := func(name string, group []bench.Sample) {
+		ins := bench.Inputs(group, o.chunks)
+		w := newRow(name, ins)
+		w.Right = everyWay(weft, group)
 		rows = append(rows, w)
-		jobs = append(jobs, &bench.Job{Runner: weft, Inputs: ins})
 		peerJob := &bench.Job{}
-		if peer != nil {
-			step := float64(w.Bytes) / float64(max(1, lastBytes))
-			if worst := time.Duration(float64(last) * step * step); lastBytes > 0 && worst > limit {
-				w.Ollama = &bench.Timing{Wrong: fmt.Sprintf("left out: may take %.0f s", worst.Seconds())}
-			} else if cuts, why, spent := fair(peer, samples[i:i+1], o.chunks); cuts == "" {
-				w.Ollama = &bench.Timing{Wrong: why}
-				last, lastBytes = spent, w.Bytes
-			} else {
-				w.OllamaChunks = cuts
-				peerJob = &bench.Job{Runner: peer, Inputs: bench.Inputs(samples[i:i+1], cuts)}
-				last, lastBytes = spent, w.Bytes
-			}
+		jobs = append(jobs, &bench.Job{Runner: weft, Inputs: ins}, peerJob)
+		if peer == nil {
+			return
 		}
-		jobs = append(jobs, peerJob)
+		replies := float64(len(group))
+		step := float64(w.Bytes) / replies / max(1, lastBytes)
+		if worst := time.Duration(last * step * step); lastBytes > 0 && worst > limit {
+			w.Ollama = &bench.Timing{Wrong: fmt.Sprintf("left out: may take %.0f s", worst.Seconds())}
+			return
+		}
+		cuts, why, spent := fair(peer, group, o.chunks)
+		last, lastBytes = float64(spent)/replies, float64(w.Bytes)/replies
+		if w.OllamaChunks = cuts; cuts == "" {
+			w.Ollama = &bench.Timing{Wrong: why}
+			return
+		}
+		*peerJob = bench.Job{Runner: peer, Inputs: bench.Inputs(group, cuts)}
+	}
+	for i, s := range samples {
+		add(s.Name, samples[i:i+1])
+		if s.Name == "growth-10240" && len(more) > 0 {
+			add(moreName, more)
+		}
 	}
 	t := bench.Measure(o.rounds, jobs...)
 	for i, w := range rows {
@@ -144,6 +155,9 @@ func growth(o options, weft *bench.Weft, peer *bench.Ollama, samples []bench.Sam
 	}
 	return rows
 }
+
+// moreName is the row of the replies with a 10 KB argument that growth is judged by.
+var moreName = fmt.Sprintf("growth-10240 ×%d", bench.Replies)
 
 // floors are the runs of the minimal machine. Families are compared with the mean of the run before them and the run
 // behind them.
