@@ -40,9 +40,8 @@ func (p *Parser) endTruncated() bool {
 		p.param.types != args.String {
 		return false
 	}
-	p.closeAt, p.closeEnd = len(p.win), len(p.win)
-	if p.state == stConfirm {
-		p.closeAt = p.free(p.c.value)
+	if p.closeEnd = len(p.win); p.state == stValue {
+		p.closeAt = len(p.win)
 	}
 	p.endValue()
 	p.endParams(len(p.win), event.Recovered|event.Repaired)
