@@ -25,8 +25,13 @@ func (h *headerState) reset() {
 	*h = headerState{channel: h.channel[:0], recipient: h.recipient[:0], ctype: h.ctype[:0]}
 }
 
-// firstHeader tells whether the output goes on with the header that the prompt began: a recipient may come first.
+// firstHeader tells whether the output goes on with the header that the prompt began: a recipient or an author may come
+// first.
 func (p *Parser) firstHeader() bool {
+	if len(p.c.g.Channels.Kinds) > 0 {
+		p.beginHeader(grammar.Role)
+		return true
+	}
 	for p.lit == 0 && p.pos < len(p.win) && blank(p.win[p.pos]) && p.pos < p.c.g.MaxHold {
 		p.pos++
 	}
@@ -51,6 +56,12 @@ func (p *Parser) channelMarker(m marker) {
 		p.endMessage()
 		p.beginHeader(m.field)
 	case roleBody:
+		if m.is != 0 {
+			p.endMessage()
+			p.start = p.pos
+			p.openBody(m.is)
+			return
+		}
 		p.strip() // a body without a header goes on as what it is
 	case roleEnd:
 		if !p.header.body { // an end without a message
@@ -80,8 +91,45 @@ func (p *Parser) beginHeader(f grammar.Field) {
 	p.header.reset()
 	p.header.field = f
 	p.header.typed = f == grammar.Type
-	p.from, p.node = p.pos, 0
+	p.from, p.node, p.lit = p.pos, 0, 0
 	p.state = stHeader
+}
+
+// openBody opens the body of a message behind the marker of its kind.
+func (p *Parser) openBody(is grammar.Content) {
+	p.header.body = true
+	p.newRun()
+	p.node, p.lit = 0, 0
+	p.state = stText
+	p.reasoning = is == grammar.ReasoningBody
+	if is == grammar.CallBody && p.beginCall(p.start) {
+		p.beginJSON()
+	}
+}
+
+// author reads what stands between the marker of a message and that of its kind, which is dropped if it is a name.
+// Anything else is text without a frame.
+func (p *Parser) author(m int) bool {
+	s := p.c.text[0]
+	text := p.win[p.from:p.mark]
+	ok := p.lit >= len(text) || isName(text[p.lit:])
+	p.lit = len(text)
+	switch {
+	case ok && m < 0 && !p.final && len(text) <= p.c.g.MaxHold:
+		return false
+	case ok && m >= 0 && len(text) <= p.c.g.MaxHold && s.markers[m].role != roleEnd:
+		p.start = p.pos
+		if s.markers[m].role == roleSection {
+			p.beginHeader(s.markers[m].field)
+		} else {
+			p.openBody(s.markers[m].is)
+		}
+		return true
+	}
+	p.start, p.pos, p.node, p.lit = p.from, p.from, 0, 0
+	p.newRun()
+	p.state = stText
+	return true
 }
 
 // headerText reads a section of a header up to the next marker.
@@ -94,6 +142,9 @@ func (p *Parser) headerText() bool {
 		if p.final {
 			p.mark = len(p.win)
 		}
+	}
+	if len(p.c.g.Channels.Kinds) > 0 {
+		return p.author(m)
 	}
 	if limit := p.from + p.c.g.MaxHold; p.mark > limit { // no header is that long: the rest is body
 		p.malformed(limit)
@@ -267,7 +318,7 @@ func (p *Parser) endOfMessage() bool {
 	switch {
 	case p.c.layout == elements:
 		return p.elementCall()
-	case p.c.tag != nil:
+	case p.c.ends == nil || p.in.block:
 		return p.endOfCall()
 	}
 	m, st := p.expect(p.c.ends)

@@ -94,6 +94,7 @@ type marker struct {
 	token bool
 	role  role
 	field grammar.Field
+	is    grammar.Content
 }
 
 // markerSet is a scan.Set whose markers have roles.
@@ -243,6 +244,11 @@ func (c *compiled) channels(g *grammar.Channels) {
 	}
 	ends = append(ends, all...)
 	all = append(all, mk(g.Body, roleBody))
+	for _, k := range g.Kinds {
+		m := mk(k.Marker, roleBody)
+		m.is = k.Is
+		all = append(all, m)
+	}
 	for _, e := range g.Ends {
 		all = append(all, mk(e, roleEnd))
 		ends = append(ends, mk(e, roleEnd))
@@ -254,6 +260,10 @@ func (c *compiled) channels(g *grammar.Channels) {
 	c.ends = newSet(ends...)
 	if g.Calls != nil {
 		c.tagged(g.Calls, ends)
+	}
+	if g.Object != nil { // a call ends with its message
+		c.tag = &grammar.Tagged{Close: g.Ends[0], NeedClose: true, Body: grammar.Body{Call: g.Object}}
+		c.callClose = newSet()
 	}
 }
 

@@ -80,6 +80,10 @@ func dialectOf(t testing.TB, name string) *dialect {
 
 func (d *dialect) channels(t testing.TB, c *grammar.Channels) {
 	t.Helper()
+	if len(c.Kinds) > 0 {
+		d.kinds(c)
+		return
+	}
 	header := func(channel, recipient string) string {
 		s := ""
 		for _, sec := range c.Sections {
@@ -113,6 +117,26 @@ func (d *dialect) channels(t testing.TB, c *grammar.Channels) {
 	}
 	d.call = func(tool string) string { return header("commentary", c.ToolPrefix+tool) + "{" }
 	d.uncall = "}" + c.Ends[1].Text
+	d.json()
+}
+
+// kinds is channels for families whose headers end in a marker that routes.
+func (d *dialect) kinds(c *grammar.Channels) {
+	header, end := c.Sections[0].Marker.Text, c.Ends[0].Text
+	d.unthink, d.unsay, d.uncall = end, end, "}}"+end
+	for _, k := range c.Kinds {
+		open := k.Marker.Text
+		switch {
+		case k.Is == grammar.ReasoningBody:
+			d.think = header + open
+		case k.Is == grammar.TextBody && d.say == "":
+			d.say = header + open
+		case k.Is == grammar.CallBody:
+			d.call = func(tool string) string {
+				return header + tool + open + `{"` + c.Object.Name[0] + `":"` + tool + `","` + c.Object.Arguments[0] + `":{`
+			}
+		}
+	}
 	d.json()
 }
 

@@ -64,7 +64,10 @@ func (p *Parser) jsonBody() bool {
 		}
 		switch j.at {
 		case jsonOpen:
-			p.pos++ // the caller saw '{'
+			if c != '{' {
+				return p.broken(event.BadArguments)
+			}
+			p.pos++
 			j.at = jsonKey
 		case jsonKey:
 			if c == '}' && !j.named && !j.begun {

@@ -52,6 +52,16 @@ func StartOf(g *grammar.Grammar, prompt string) Start {
 
 // startOfMessage reads the header that ends a prompt.
 func startOfMessage(c *grammar.Channels, prompt string) Start {
+	for _, k := range c.Kinds {
+		if strings.HasSuffix(prompt, k.Marker.Text) {
+			return map[grammar.Content]Start{
+				grammar.ReasoningBody: StartReasoning, grammar.TextBody: StartResponse, grammar.CallBody: StartNone,
+			}[k.Is]
+		}
+	}
+	if len(c.Kinds) > 0 {
+		return StartNone
+	}
 	header, ok := strings.CutSuffix(prompt, c.Body.Text)
 	if !ok {
 		return StartNone

@@ -11,7 +11,7 @@ import "github.com/weft-go/weft/parsers/grammar"
 func All() []*grammar.Grammar {
 	return []*grammar.Grammar{
 		Cohere(), DeepSeekR1(), DeepSeekV3(), DeepSeekV31(), DeepSeekV32(), DeepSeekV4(), DeepSeekV41(),
-		FunctionGemma(), Gemma4(), GLM45(), GLM47(), Granite(), Harmony(), Hermes(), Jamba(), JSON(),
+		FunctionGemma(), Gemma4(), GLM45(), GLM47(), Granite(), Harmony(), Hermes(), Inkling(), JSON(), Jamba(),
 		Kimi(), KimiK2(), KimiK25(), KimiK3(), LFM2(), Laguna(), Llama3JSON(),
 		MiniMaxAppendThink(), MiniMaxM2(), MiniMaxM3(), Ministral(), Mistral(), MistralV11(), MuseGlimmer(),
 		NemotronDeci(), NemotronNano(), Olmo3(), Olmo3Think(), Passthrough(), Phi4(), Pythonic(),

@@ -184,7 +184,7 @@ type Params struct {
 // Channels is a sequence of messages, each with a header of sections that routes its body:
 //
 //	output  = { message | text }
-//	message = section { section } Body body End
+//	message = section { section } ( Body | Kind ) body End
 //	section = marker text
 //
 // The first header arrives without its beginning, because the prompt ends inside it.
@@ -193,6 +193,10 @@ type Channels struct {
 	Sections []Section
 	// Body ends the header.
 	Body Marker
+	// Kinds end the header in place of Body, in families where the marker alone routes. The author before it is dropped.
+	Kinds []Kind
+	// Object is how the body of a message of kind CallBody is written.
+	Object *JSONCall
 	// Ends are the markers that end a body. An engine may swallow the last one of a turn.
 	Ends []Marker
 	// Recipient is the text before a recipient inside any section, such as "to=".
@@ -210,6 +214,22 @@ type Channels struct {
 	// Join separates two reasoning messages with nothing between them.
 	Join string
 }
+
+// Kind is a marker that ends a header and says what the body is.
+type Kind struct {
+	Marker Marker
+	Is     Content
+}
+
+// Content says what the body of a message is.
+type Content uint8
+
+// The contents of messages.
+const (
+	TextBody      Content = iota + 1 // visible text
+	ReasoningBody                    // reasoning
+	CallBody                         // one call, see Channels.Object
+)
 
 // Section is one part of a message header.
 type Section struct {
@@ -290,6 +310,9 @@ func (g *Grammar) Markers() []Marker {
 			add(s.Marker)
 		}
 		add(c.Body)
+		for _, k := range c.Kinds {
+			add(k.Marker)
+		}
 		add(c.Ends...)
 		if c.Calls != nil {
 			tagged(c.Calls)
@@ -319,8 +342,8 @@ func (g *Grammar) Validate() error {
 	}
 	if c := g.Channels; c != nil {
 		n++
-		if len(c.Sections) == 0 || c.Body.Text == "" || len(c.Ends) == 0 || c.Recipient == "" {
-			return fail("channels need sections, a body marker, end markers and a recipient prefix")
+		if why := c.invalid(); why != "" {
+			return fail("%s", why)
 		}
 		if c.Calls != nil {
 			if why := c.Calls.invalid(); why != "" {
@@ -351,6 +374,31 @@ func (g *Grammar) Validate() error {
 		}
 	}
 	return nil
+}
+
+// invalid returns why c cannot drive a parser, or "".
+func (c *Channels) invalid() string {
+	if len(c.Sections) == 0 || len(c.Ends) == 0 {
+		return "channels need sections and end markers"
+	}
+	if len(c.Kinds) == 0 {
+		if c.Body.Text == "" || c.Recipient == "" {
+			return "channels need a body marker and a recipient prefix, or kinds"
+		}
+		return ""
+	}
+	if c.Body.Text != "" || c.Recipient != "" || c.Calls != nil {
+		return "kinds leave nothing to a body marker, recipients and tagged calls"
+	}
+	for _, k := range c.Kinds {
+		switch {
+		case k.Marker.Text == "" || k.Is == 0:
+			return "a kind needs a marker and a content"
+		case k.Is == CallBody && (c.Object == nil || len(c.Object.Name) == 0 || len(c.Object.Arguments) == 0):
+			return "calls need an object with keys for name and arguments"
+		}
+	}
+	return ""
 }
 
 // invalid returns why t cannot drive a parser, or "".
