@@ -144,6 +144,7 @@ func (p *Parser) opened() bool {
 				p.openLiteral()
 				return true
 			}
+		case p.pos-p.openAt > p.c.g.MaxHold:
 		case t.Body.Call != nil && p.win[p.pos] == '[' && t.Body.Codec != nil: // either kind of list
 			if st = p.listOfObjects(p.pos); st == scan.No {
 				p.in.list = true
@@ -153,7 +154,7 @@ func (p *Parser) opened() bool {
 			}
 		case t.Body.Call != nil && (p.win[p.pos] == '{' || p.win[p.pos] == '['):
 			st = scan.Yes
-		case t.Name != nil && p.pos-p.openAt <= p.c.g.MaxHold:
+		case t.Name != nil:
 			if p.in.wrapper && p.win[p.pos] == '[' { // a list of calls without tags of their own
 				p.in.list = true
 				p.pos++
