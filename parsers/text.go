@@ -13,7 +13,7 @@ func (p *Parser) text() bool {
 	if p.restore {
 		p.restoreText(p.start)
 	}
-	if !p.reasoning && !p.runOpen && p.label == "" {
+	if !p.reasoning && !p.runOpen && (p.label == "" || p.trimLabel(len(p.win))) {
 		if p.want && p.beginGuided() {
 			return true
 		}
