@@ -6,6 +6,7 @@ import (
 	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/parsers/internal/jsontext"
 	"github.com/weft-go/weft/parsers/internal/scan"
+	"github.com/weft-go/weft/parsers/internal/work"
 	"github.com/weft-go/weft/protocols/event"
 )
 
@@ -59,6 +60,7 @@ func (p *Parser) truncatedOpener() bool {
 // jsonBegins looks for the object of arguments. On Yes pos is at its brace.
 func (p *Parser) jsonBegins(a *grammar.JSONArgs) scan.Prefix {
 	for p.pos < len(p.win) {
+		work.Add(1)
 		switch c := p.win[p.pos]; {
 		case p.lit > 0 && p.lit < len(a.Fence), p.lit == 0 && a.Fence != "" && c == a.Fence[0]:
 			st, at := scan.Match(p.win, p.pos, a.Fence, &p.lit)
@@ -125,8 +127,8 @@ func (p *Parser) argumentsDone() bool {
 // endOfCall waits, behind complete arguments, for the closing tag that the family needs.
 func (p *Parser) endOfCall() bool {
 	if a := p.c.tag.Body.Args; a != nil && a.Fence != "" && p.lit < len(a.Fence) && p.node == 0 {
-		for p.lit == 0 && p.pos < len(p.win) && blank(p.win[p.pos]) {
-			p.pos++
+		if p.lit == 0 {
+			p.skipBlanks()
 		}
 		at, st := p.pos, scan.No
 		if st, p.pos = scan.Match(p.win, p.pos, a.Fence, &p.lit); st == scan.More {
@@ -168,9 +170,7 @@ const (
 // follows it.
 func (p *Parser) list() bool {
 	if p.node == 0 {
-		for p.pos < len(p.win) && blank(p.win[p.pos]) {
-			p.pos++
-		}
+		p.skipBlanks()
 		p.start = p.pos
 	}
 	if p.pos == len(p.win) {
@@ -233,6 +233,7 @@ func (p *Parser) bareList() bool {
 			return false
 		}
 		c := p.win[p.from]
+		work.Add(1)
 		switch {
 		case c == '(' && p.nameBefore(p.from):
 			p.step = 1
@@ -332,6 +333,7 @@ func trimmed(b []byte) []byte {
 func (p *Parser) bareObject() bool {
 	i := max(p.from, p.start)
 	for i < len(p.win) && blank(p.win[i]) {
+		work.Add(1)
 		i++
 	}
 	if i == len(p.win) || p.win[i] != '{' && p.win[i] != '[' || p.pos > i || i-p.start > p.c.g.MaxHold {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/parsers/internal/scan"
+	"github.com/weft-go/weft/parsers/internal/work"
 	"github.com/weft-go/weft/protocols/event"
 )
 
@@ -187,6 +188,7 @@ func (p *Parser) headerText() bool {
 func (p *Parser) malformed(to int) {
 	h := &p.header
 	text := p.win[p.from:to]
+	work.Add(len(text))
 	n := 0
 	for n < len(text) && blank(text[n]) {
 		n++
@@ -220,6 +222,7 @@ func (p *Parser) malformed(to int) {
 // section notes what the text of the current header section says.
 func (p *Parser) section(text []byte) {
 	h := &p.header
+	work.Add(len(text))
 	first := true
 	for _, w := range bytes.Fields(text) {
 		if r, ok := bytes.CutPrefix(w, []byte(p.c.g.Channels.Recipient)); ok {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-go/weft/parsers/args"
 	"github.com/weft-go/weft/parsers/internal/scan"
+	"github.com/weft-go/weft/parsers/internal/work"
 	"github.com/weft-go/weft/protocols/event"
 )
 
@@ -367,6 +368,7 @@ func (p *Parser) skipElement() bool {
 
 // cutName splits the text of a tag into the element's name and its attributes.
 func cutName(text []byte) (name, attrs []byte) {
+	work.Add(len(text))
 	text = bytes.TrimSpace(text)
 	for i, c := range text {
 		if blank(c) {
@@ -378,6 +380,7 @@ func cutName(text []byte) (name, attrs []byte) {
 
 // attr returns the value of attribute key, with &quot; and &amp; decoded, or nil.
 func attr(attrs []byte, key string) []byte {
+	work.Add(len(attrs))
 	for len(attrs) > 0 {
 		attrs = bytes.TrimLeft(attrs, " \n\t\r")
 		eq := bytes.IndexByte(attrs, '=')

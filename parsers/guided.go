@@ -4,6 +4,7 @@ package parsers
 
 import (
 	"github.com/weft-go/weft/parsers/internal/jsontext"
+	"github.com/weft-go/weft/parsers/internal/work"
 	"github.com/weft-go/weft/protocols/event"
 )
 
@@ -13,6 +14,7 @@ func (p *Parser) beginGuided() bool {
 	p.trimLead(len(p.win))
 	i := max(p.from, p.start)
 	for i < len(p.win) && blank(p.win[i]) {
+		work.Add(1)
 		i++
 	}
 	if i == len(p.win) || p.pos > i || i-p.start > p.c.g.MaxHold {
@@ -45,6 +47,7 @@ func (p *Parser) beginGuided() bool {
 func (p *Parser) openGuided() bool {
 	i := p.pos
 	for i < len(p.win) && blank(p.win[i]) {
+		work.Add(1)
 		i++
 	}
 	if p.reasoning || p.runOpen || i == len(p.win) || i-p.openAt > p.c.g.MaxHold {
@@ -181,9 +184,7 @@ func (p *Parser) rawJSON() bool {
 		if p.node != 0 { // an end marker has begun
 			return p.noObject()
 		}
-		for p.pos < len(p.win) && blank(p.win[p.pos]) {
-			p.pos++
-		}
+		p.skipBlanks()
 		p.start = p.pos
 		if p.pos == len(p.win) && !(p.terse && p.c.ends != nil) {
 			return false

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-go/weft/parsers/internal/jsontext"
 	"github.com/weft-go/weft/parsers/internal/scan"
+	"github.com/weft-go/weft/parsers/internal/work"
 	"github.com/weft-go/weft/protocols/event"
 )
 
@@ -57,6 +58,7 @@ func (p *Parser) jsonBody() bool {
 		case jsonInKey, jsonValue:
 			// below
 		default:
+			work.Add(1)
 			if blank(c) {
 				p.pos++
 				continue

@@ -7,6 +7,7 @@ import (
 	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/parsers/internal/jsontext"
 	"github.com/weft-go/weft/parsers/internal/scan"
+	"github.com/weft-go/weft/parsers/internal/work"
 	"github.com/weft-go/weft/protocols/event"
 )
 
@@ -20,6 +21,7 @@ const (
 // ahead.
 func (p *Parser) listOfObjects(i int) scan.Prefix {
 	for j, c := range p.win[i:min(len(p.win), i+p.c.g.MaxHold)] {
+		work.Add(1)
 		switch {
 		case j == 0 && c == '[', j > 0 && blank(c):
 		case j > 0 && c == '{':
@@ -28,7 +30,7 @@ func (p *Parser) listOfObjects(i int) scan.Prefix {
 			return scan.No
 		}
 	}
-	if p.final || len(p.win)-i >= p.c.g.MaxHold {
+	if len(p.win)-i >= p.c.g.MaxHold {
 		return scan.No
 	}
 	return scan.More

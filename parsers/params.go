@@ -8,6 +8,7 @@ import (
 	"github.com/weft-go/weft/parsers/args"
 	"github.com/weft-go/weft/parsers/internal/jsontext"
 	"github.com/weft-go/weft/parsers/internal/scan"
+	"github.com/weft-go/weft/parsers/internal/work"
 	"github.com/weft-go/weft/protocols/event"
 )
 
@@ -91,6 +92,7 @@ func (p *Parser) params() bool {
 func (p *Parser) objectBegins() bool {
 	i := p.pos
 	for i < len(p.win) && blank(p.win[i]) {
+		work.Add(1)
 		i++
 	}
 	if i == len(p.win) {
@@ -173,6 +175,7 @@ func (p *Parser) attribute() bool {
 	c := p.c.tag.Body.Params
 	if c.Attr == "" {
 		for p.lit == 0 && p.pos < len(p.win) && blank(p.win[p.pos]) && p.pos-p.from < p.c.g.MaxHold {
+			work.Add(1)
 			p.pos++
 		}
 		st, at := scan.Match(p.win, p.pos, c.Value, &p.lit)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weft-go/weft/parsers/internal/scan"
+	"github.com/weft-go/weft/parsers/internal/work"
 	"github.com/weft-go/weft/protocols/event"
 )
 
@@ -132,9 +133,7 @@ func (p *Parser) opened() bool {
 	if p.in.wrapper && t.Open.Text != "" {
 		m, st = p.expect(p.c.callOpen)
 	} else {
-		for p.pos < len(p.win) && blank(p.win[p.pos]) {
-			p.pos++
-		}
+		p.skipBlanks()
 		p.anchor = p.pos
 		switch {
 		case p.pos == len(p.win):
@@ -350,6 +349,7 @@ func (p *Parser) nextInBlock() bool {
 	call := t.Body.Call
 	for p.pos < len(p.win) {
 		c := p.win[p.pos]
+		work.Add(1)
 		switch {
 		case blank(c):
 		case p.pos-p.start > p.c.g.MaxHold:
@@ -458,6 +458,7 @@ func (p *Parser) callName() bool {
 	n := p.c.tag.Name
 	if p.step == 0 { // white space and prefix
 		for p.lit == 0 && p.pos < len(p.win) && blank(p.win[p.pos]) && p.pos-p.from < p.c.g.MaxHold {
+			work.Add(1)
 			p.pos++
 		}
 		if p.lit == 0 {
@@ -527,6 +528,7 @@ func isName(name []byte) bool {
 // named takes the name and the id out of the text between the tag and the body.
 func (p *Parser) named(text []byte) {
 	n := p.c.tag.Name
+	work.Add(len(text))
 	p.call.id = p.call.id[:0]
 	if n.ID != "" {
 		if name, id, ok := bytes.Cut(text, []byte(n.ID)); ok {
@@ -557,6 +559,7 @@ func digits(b []byte) bool {
 func (p *Parser) word(ends []string, stops string) ([]byte, scan.Prefix) {
 	for i := max(p.from, p.pos); i < len(p.win); i++ {
 		c := p.win[i]
+		work.Add(1)
 		for _, end := range ends {
 			if c != end[0] {
 				continue

@@ -5,6 +5,7 @@ package parsers
 import (
 	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/parsers/internal/scan"
+	"github.com/weft-go/weft/parsers/internal/work"
 	"github.com/weft-go/weft/protocols/event"
 )
 
@@ -125,6 +126,7 @@ func (p *Parser) unpadded(to int) int {
 		}
 	}
 	for ; n > 0 && to > p.start && p.structural(p.win[to-1]); n-- {
+		work.Add(1)
 		to--
 	}
 	return to
@@ -175,6 +177,7 @@ func (p *Parser) blankRun(to int) bool {
 	}
 	p.from = max(p.from, p.start)
 	for p.from < to && blank(p.win[p.from]) {
+		work.Add(1)
 		p.from++
 	}
 	return p.from >= to && to-p.start <= p.c.g.MaxHold

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weft-go/weft/parsers/internal/scan"
+	"github.com/weft-go/weft/parsers/internal/work"
 	"github.com/weft-go/weft/protocols/event"
 )
 
@@ -153,9 +154,7 @@ func (p *Parser) free(s *markerSet) int { return p.pos - s.set.Held(p.node) }
 // pos is at the first byte that is not blank.
 func (p *Parser) expect(s *markerSet) (int, scan.Prefix) {
 	if p.node == 0 {
-		for p.pos < len(p.win) && blank(p.win[p.pos]) {
-			p.pos++
-		}
+		p.skipBlanks()
 		p.anchor = p.pos
 		if p.pos == len(p.win) {
 			return -1, scan.More
@@ -190,6 +189,14 @@ func (p *Parser) whole(from, to int) int {
 		}
 	}
 	return to
+}
+
+// skipBlanks moves pos behind white space.
+func (p *Parser) skipBlanks() {
+	for p.pos < len(p.win) && blank(p.win[p.pos]) {
+		p.pos++
+		work.Add(1)
+	}
 }
 
 func blank(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }

@@ -3,6 +3,8 @@
 // Package jsontext checks JSON text as it streams in: one byte at a time or a megabyte at once, never looking back.
 package jsontext
 
+import "github.com/weft-go/weft/parsers/internal/work"
+
 // State of a [Lexer] after Scan.
 type State uint8
 
@@ -130,6 +132,12 @@ func (l *Lexer) InString() bool { return l.mode == inString }
 // Scan reads b and returns how many bytes belong to the value and where it stands. White space before the value
 // counts as part of it; nothing behind it is read. A bare number ends at the first byte that cannot belong to it.
 func (l *Lexer) Scan(b []byte) (n int, st State) {
+	n, st = l.scan(b)
+	work.Add(n)
+	return n, st
+}
+
+func (l *Lexer) scan(b []byte) (n int, st State) {
 	i := 0
 	for i < len(b) {
 		c := b[i]

@@ -2,11 +2,14 @@
 
 package jsontext
 
+import "github.com/weft-go/weft/parsers/internal/work"
+
 const hexDigits = "0123456789abcdef"
 
 // AppendEscaped appends raw as the inside of a JSON string. Bytes ≥ 0x80 are copied; quotes, backslashes and control
 // characters are escaped, nothing else.
 func AppendEscaped[S []byte | string](dst []byte, raw S) []byte {
+	work.Add(len(raw))
 	at := 0
 	for i := 0; i < len(raw); i++ {
 		c := raw[i]
@@ -42,6 +45,7 @@ func AppendQuoted[S []byte | string](dst []byte, raw S) []byte {
 
 // AppendUnquoted appends what quoted, a valid JSON string with its quotes, stands for. A lone surrogate becomes U+FFFD.
 func AppendUnquoted(dst, quoted []byte) []byte {
+	work.Add(len(quoted))
 	s := quoted[1 : len(quoted)-1]
 	for i := 0; i < len(s); {
 		c := s[i]

@@ -7,7 +7,11 @@
 // nothing is ever searched twice.
 package scan
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/weft-go/weft/parsers/internal/work"
+)
 
 // Set is an immutable set of markers, numbered in the order given to New. Safe for concurrent use.
 type Set struct {
@@ -99,6 +103,7 @@ func (s *Set) Held(node Node) int { return int(s.depth[node]) }
 // set nothing will follow, and a marker that might have grown longer is taken as it stands.
 func (s *Set) Find(win []byte, pos int, node *Node, final bool) (marker, end int) {
 	at := uint16(*node)
+	from := pos
 	best, bestEnd := -1, 0
 	if at != 0 && s.out[at] >= 0 {
 		best, bestEnd = int(s.out[at]), pos
@@ -113,6 +118,7 @@ func (s *Set) Find(win []byte, pos int, node *Node, final bool) (marker, end int
 		}
 		to := s.next[int(at)*s.n+int(s.class[win[pos]])]
 		if best >= 0 && s.depth[to] != s.depth[at]+1 {
+			work.Add(pos + 1 - from)
 			*node = 0
 			return best, bestEnd
 		}
@@ -120,12 +126,14 @@ func (s *Set) Find(win []byte, pos int, node *Node, final bool) (marker, end int
 		at = to
 		if o := s.out[at]; o >= 0 {
 			if s.leaf[at] {
+				work.Add(pos - from)
 				*node = 0
 				return int(o), pos
 			}
 			best, bestEnd = int(o), pos
 		}
 	}
+	work.Add(len(win) - from)
 	if best >= 0 && final {
 		*node = 0
 		return best, bestEnd
@@ -166,6 +174,7 @@ func Match(win []byte, pos int, lit string, n *int) (Prefix, int) {
 		if pos == len(win) {
 			return More, pos
 		}
+		work.Add(1)
 		if win[pos] != lit[*n] {
 			return No, pos
 		}
