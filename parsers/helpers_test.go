@@ -82,7 +82,9 @@ func everything(evs []event.Event) string {
 var flagNames = []struct {
 	flag event.Flags
 	name string
-}{{event.Recovered, " recovered"}, {event.Repaired, " repaired"}, {event.InReasoning, " in-reasoning"}, {event.Custom, " custom"}}
+}{
+	{event.Recovered, " recovered"}, {event.Repaired, " repaired"}, {event.InReasoning, " in-reasoning"}, {event.Custom, " custom"},
+}
 
 // collected renders what c holds; aborted says whether the arguments of aborted calls belong to it.
 func collected(c *event.Collector, aborted bool) string {
@@ -229,7 +231,9 @@ func (c *goldenCase) option(t testing.TB, word string) {
 	ok := true
 	switch key {
 	case "start":
-		c.opt.Start, ok = map[string]parsers.Start{"none": parsers.StartNone, "reasoning": parsers.StartReasoning, "response": parsers.StartResponse}[val]
+		c.opt.Start, ok = map[string]parsers.Start{
+			"none": parsers.StartNone, "reasoning": parsers.StartReasoning, "response": parsers.StartResponse,
+		}[val]
 	case "guided":
 		c.opt.Output = parsers.GuidedRequired
 		if val != "required" {
