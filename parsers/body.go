@@ -250,6 +250,7 @@ func (p *Parser) bareList() bool {
 		w = w[:p.openAt+p.lim.HeldBytes]
 	}
 	n, st := p.lists.Scan(w[p.pos:])
+	work.Add(n)
 	p.pos += n
 	switch {
 	case st == grammar.More && !p.final && p.pos-p.openAt < p.lim.HeldBytes:
@@ -300,6 +301,7 @@ func (p *Parser) pythonCalls(doc []byte) (calls []heldCall, ok bool) {
 		if i == len(doc) || len(calls) >= int(p.lim.Calls) {
 			return nil, false
 		}
+		work.Add(i - from)
 		name := trimmed(doc[from:i])
 		for j, c := range name {
 			if !nameStart(c) && (j == 0 || !(c >= '0' && c <= '9' || c == '.' || c == '-')) {
@@ -381,6 +383,7 @@ func (p *Parser) peekCall(i int) scan.Prefix {
 	at, named := 0, false
 	next := func() bool { // the next byte that is not blank
 		for at < len(w) && blank(w[at]) {
+			work.Add(1)
 			at++
 		}
 		return at < len(w)

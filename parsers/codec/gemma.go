@@ -8,6 +8,7 @@ import (
 	"github.com/weft-go/weft/parsers/args"
 	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/parsers/internal/jsontext"
+	"github.com/weft-go/weft/parsers/internal/work"
 )
 
 // Gemma is the argument syntax of Gemma 4 and FunctionGemma: an object with bare keys, whose strings stand between two
@@ -160,6 +161,7 @@ func (d *gemmaDecoder) Decode(dst, src []byte, final bool) (out []byte, n int, s
 		d.state = gemmaAfter
 		dst = append(dst, '"')
 	}
+	work.Add(i)
 	return dst, i, d.end
 }
 

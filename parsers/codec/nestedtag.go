@@ -8,6 +8,7 @@ import (
 	"github.com/weft-go/weft/parsers/args"
 	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/parsers/internal/jsontext"
+	"github.com/weft-go/weft/parsers/internal/work"
 )
 
 // tag reads white space and a tag. It takes the tag when it is complete.
@@ -18,11 +19,13 @@ func (d *nestedDecoder) tag(src []byte) (n int, again bool) {
 		}
 		src = src[n:]
 		d.examined += n
+		work.Add(n)
 	}
 	root := len(d.frames) == 1
 	for ; d.look < len(src); d.look++ {
 		c := src[d.look]
 		d.examined++
+		work.Add(1)
 		at := d.look - len(d.open)
 		switch {
 		case at < 0:

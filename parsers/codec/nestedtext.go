@@ -9,6 +9,7 @@ import (
 	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/parsers/internal/jsontext"
 	"github.com/weft-go/weft/parsers/internal/scan"
+	"github.com/weft-go/weft/parsers/internal/work"
 )
 
 // first looks whether what may be a container begins with an opening tag. It takes nothing.
@@ -16,6 +17,7 @@ func (d *nestedDecoder) first(src []byte, final bool) (again bool) {
 	for ; d.look < len(src); d.look++ {
 		c := src[d.look]
 		d.examined++
+		work.Add(1)
 		switch at := d.look - d.gap; {
 		case at == 0 && blank(c) && d.gap < maxGap:
 			d.gap++
@@ -77,9 +79,11 @@ func (d *nestedDecoder) text(src []byte, final bool) (n int, again bool) {
 			at := bytes.IndexByte(src[i:], d.open[0])
 			if at < 0 {
 				d.examined += len(src) - i
+				work.Add(len(src) - i)
 				return d.grow(src), false
 			}
 			d.examined += at
+			work.Add(at)
 			i += at
 			d.step, d.look = nestedOpen, 0
 		}
@@ -110,6 +114,7 @@ func (d *nestedDecoder) closing(src []byte, final bool) scan.Prefix {
 	for ; d.look < len(src); d.look++ {
 		c := src[d.look]
 		d.examined++
+		work.Add(1)
 		switch d.step {
 		case nestedOpen:
 			if c != d.open[d.look] {

@@ -6,6 +6,7 @@ import (
 	"github.com/weft-go/weft/parsers/args"
 	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/parsers/internal/jsontext"
+	"github.com/weft-go/weft/parsers/internal/work"
 )
 
 // Python is the argument syntax of pythonic families (Llama 3.2 and 4, LFM2, OLMo 3): keyword arguments whose values
@@ -144,6 +145,7 @@ func (d *pythonDecoder) Decode(dst, src []byte, final bool) (out []byte, n int, 
 		}
 	}
 	out, d.out = d.out, nil
+	work.Add(i)
 	return out, i, d.end
 }
 
