@@ -59,6 +59,9 @@ func (p *Parser) channelMarker(m marker) {
 	case roleBody:
 		if m.is != 0 {
 			p.endMessage()
+			if !p.joinable {
+				p.endBlock()
+			}
 			p.start = p.pos
 			p.openBody(m.is)
 			return
@@ -96,9 +99,9 @@ func (p *Parser) beginHeader(f grammar.Field) {
 	p.state = stHeader
 }
 
-// openBody opens the body of a message behind the marker of its kind.
+// openBody opens the body of a message behind the marker of its kind. An object says itself where it ends.
 func (p *Parser) openBody(is grammar.Content) {
-	p.header.body = true
+	p.header.body = is != grammar.CallBody
 	p.newRun()
 	p.node, p.lit = 0, 0
 	p.state = stText
@@ -321,7 +324,7 @@ func (p *Parser) endOfMessage() bool {
 	switch {
 	case p.c.layout == elements:
 		return p.elementCall()
-	case p.c.ends == nil || p.in.block:
+	case p.c.tag != nil:
 		return p.endOfCall()
 	}
 	m, st := p.expect(p.c.ends)

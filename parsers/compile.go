@@ -261,8 +261,8 @@ func (c *compiled) channels(g *grammar.Channels) {
 	if g.Calls != nil {
 		c.tagged(g.Calls, ends)
 	}
-	if g.Object != nil { // a call ends with its message
-		c.tag = &grammar.Tagged{Close: g.Ends[0], NeedClose: true, Body: grammar.Body{Call: g.Object}}
+	if g.Object != nil {
+		c.tag = &grammar.Tagged{Close: g.Ends[0], Body: grammar.Body{Call: g.Object}}
 		c.callClose = newSet()
 	}
 }

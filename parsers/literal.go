@@ -73,7 +73,15 @@ func (p *Parser) literal(st grammar.Status) bool {
 	case st == grammar.More, st == grammar.Limit:
 		why = event.LimitExceeded
 	}
-	return p.beginCall(p.openAt) && p.broken(why)
+	if !p.beginCall(p.openAt) {
+		return false
+	}
+	if st == grammar.Done { // where the list ends is known
+		p.abort(why, p.pos)
+		p.afterBlock()
+		return true
+	}
+	return p.broken(why)
 }
 
 // dicts reads a whole list of dicts that are calls. The arguments are in p.out.
