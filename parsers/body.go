@@ -4,7 +4,6 @@ package parsers
 
 import (
 	"github.com/weft-go/weft/parsers/grammar"
-	"github.com/weft-go/weft/parsers/internal/jsontext"
 	"github.com/weft-go/weft/parsers/internal/scan"
 	"github.com/weft-go/weft/parsers/internal/work"
 	"github.com/weft-go/weft/protocols/event"
@@ -370,85 +369,4 @@ func (p *Parser) bareObject() bool {
 	p.start, p.pos = i, i
 	p.beginCalls()
 	return true
-}
-
-// peekCall tells whether a call object begins at window position i: a name, then arguments that are an object, with
-// nothing else before them. It looks at most MaxHold bytes ahead.
-func (p *Parser) peekCall(i int) scan.Prefix {
-	w := p.win[i:min(len(p.win), i+p.c.g.MaxHold)]
-	more := scan.More
-	if len(w) == p.c.g.MaxHold {
-		more = scan.No
-	}
-	at, named := 0, false
-	next := func() bool { // the next byte that is not blank
-		for at < len(w) && blank(w[at]) {
-			work.Add(1)
-			at++
-		}
-		return at < len(w)
-	}
-	str := func() ([]byte, scan.Prefix) {
-		var l jsontext.Lexer
-		n, st := l.Scan(w[at:])
-		from := at
-		at += n
-		switch st {
-		case jsontext.Open:
-			return nil, more
-		case jsontext.Done:
-			return w[from:at], scan.Yes
-		}
-		return nil, scan.No
-	}
-	if next(); at < len(w) && w[at] == '[' {
-		at++
-	}
-	for _, open := range []byte{'{', ','} {
-		if !next() {
-			return more
-		}
-		if w[at] != open {
-			return scan.No
-		}
-		at++
-		if !next() {
-			return more
-		}
-		if w[at] != '"' {
-			return scan.No
-		}
-		key, st := str()
-		if st != scan.Yes {
-			return st
-		}
-		if !next() {
-			return more
-		}
-		if w[at] != ':' {
-			return scan.No
-		}
-		at++
-		if !next() {
-			return more
-		}
-		switch p.fieldOf(key) {
-		case nameField:
-			if named || w[at] != '"' {
-				return scan.No
-			}
-			named = true
-			if _, st := str(); st != scan.Yes {
-				return st
-			}
-		case argsField:
-			if !named || w[at] != '{' {
-				return scan.No
-			}
-			return scan.Yes
-		default:
-			return scan.No
-		}
-	}
-	return scan.No
 }

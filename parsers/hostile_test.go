@@ -64,6 +64,8 @@ func (d *dialect) hostile() []stream {
 	if d.mute {
 		return out
 	}
+	repeat("bracket and blanks", "", d.block+"["+strings.Repeat(" ", d.g.MaxHold-2), false)
+	repeat("blanks and an object", "", strings.Repeat(" ", d.g.MaxHold-2)+"{", false)
 	opener := d.block + d.call("run")
 	repeat("opened calls", "", opener, false)
 	out[len(out)-1].size = 1_000_000 * len(opener)

@@ -6,8 +6,6 @@ import (
 	"github.com/weft-go/weft/parsers/codec"
 	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/parsers/internal/jsontext"
-	"github.com/weft-go/weft/parsers/internal/scan"
-	"github.com/weft-go/weft/parsers/internal/work"
 	"github.com/weft-go/weft/protocols/event"
 )
 
@@ -16,25 +14,6 @@ const (
 	literalBare   uint8 = iota + 2 // dicts without a tag: text if they are no calls
 	literalTagged                  // dicts behind the opening tag: a broken call then
 )
-
-// listOfObjects tells whether a list of objects or dicts begins at window position i. It looks at most MaxHold bytes
-// ahead.
-func (p *Parser) listOfObjects(i int) scan.Prefix {
-	for j, c := range p.win[i:min(len(p.win), i+p.c.g.MaxHold)] {
-		work.Add(1)
-		switch {
-		case j == 0 && c == '[', j > 0 && blank(c):
-		case j > 0 && c == '{':
-			return scan.Yes
-		default:
-			return scan.No
-		}
-	}
-	if len(p.win)-i >= p.c.g.MaxHold {
-		return scan.No
-	}
-	return scan.More
-}
 
 // openLiteral drops the opening tag at openAt, behind which the list at pos stands.
 func (p *Parser) openLiteral() {

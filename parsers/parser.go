@@ -102,6 +102,7 @@ type Parser struct {
 
 	bare    bool  // calls may come without a tag, as JSON objects
 	waiting bool  // for more, to tell whether one does
+	ahead   peekState
 	dead    int64 // stream offset before which no list of calls begins
 	lists   codec.ListScanner
 	dec     grammar.Decoder

@@ -545,6 +545,16 @@ func (p *Parser) named(text []byte) {
 	p.call.name = append(p.call.name[:0], text...)
 }
 
+// idBegins tells whether what stands between the name and the id of a call begins at window position i.
+func (p *Parser) idBegins(i int) scan.Prefix {
+	n, id := 0, p.c.tag.Name.ID
+	st, _ := scan.Match(p.win, i, id, &n)
+	if id == "" || st == scan.More && p.final {
+		return scan.No
+	}
+	return st
+}
+
 func digits(b []byte) bool {
 	for _, c := range b {
 		if c < '0' || c > '9' {
@@ -581,6 +591,12 @@ func (p *Parser) word(ends []string, stops string) ([]byte, scan.Prefix) {
 		if c == '<' || c == '\n' || i-p.from > p.c.g.MaxHold {
 			p.pos = i
 			return nil, scan.No
+		}
+		if c == '[' && p.state == stName { // not in a name
+			if st := p.idBegins(i); st != scan.Yes {
+				p.pos = i
+				return nil, st
+			}
 		}
 	}
 	p.pos = len(p.win)

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package parsers
+
+import (
+	"github.com/weft-go/weft/parsers/internal/jsontext"
+	"github.com/weft-go/weft/parsers/internal/scan"
+	"github.com/weft-go/weft/parsers/internal/work"
+)
+
+// peekState is how far peekCall or listOfObjects has looked ahead, so that no byte is looked at again when more comes.
+type peekState struct {
+	off   int64 // stream offset at which it began to look
+	calls bool  // it was peekCall
+	done  bool  // the outcome is No
+	list  bool  // a bracket came first
+	at    int   // bytes examined
+	key   int   // where the current key begins
+	step  uint8 // into callBegins
+	lex   jsontext.Lexer
+}
+
+// callBegins is how a call object begins, blanks aside: n and a are the keys of name and arguments, s is a string.
+const callBegins = `{n:s,a:{`
+
+// peek goes on to look ahead from window position i; calls tells for whom. The result is at most MaxHold bytes.
+func (p *Parser) peek(i int, calls bool) (k *peekState, w []byte) {
+	k = &p.ahead
+	if k.off != p.off(i) || k.calls != calls {
+		*k = peekState{off: p.off(i), calls: calls}
+	}
+	return k, p.win[i:min(len(p.win), i+p.c.g.MaxHold)]
+}
+
+// peekCall tells whether a call object, perhaps the first of a list, begins at window position i: a name, then arguments
+// that are an object, with nothing else before them. It looks at most MaxHold bytes ahead.
+func (p *Parser) peekCall(i int) scan.Prefix {
+	k, w := p.peek(i, true)
+	for !k.done && k.at < len(w) {
+		c := w[k.at]
+		want := callBegins[k.step]
+		if want != 'n' && want != 'a' && want != 's' || !k.lex.Started() && c != '"' {
+			work.Add(1)
+			k.at++
+			switch {
+			case blank(c):
+			case c == want:
+				if k.step++; int(k.step) == len(callBegins) {
+					k.step-- // the same again if asked again
+					k.at--
+					return scan.Yes
+				}
+			case c == '[' && k.step == 0 && !k.list:
+				k.list = true
+			default:
+				k.done = true
+			}
+			continue
+		}
+		if !k.lex.Started() {
+			k.key = k.at
+		}
+		n, st := k.lex.Scan(w[k.at:])
+		k.at += n
+		switch st {
+		case jsontext.Open:
+			continue
+		case jsontext.Done:
+			field := otherField
+			if want != 's' {
+				field = p.fieldOf(w[k.key:k.at])
+			}
+			k.done = want == 'n' && field != nameField || want == 'a' && field != argsField
+			k.lex.Reset()
+			k.step++
+		default:
+			k.done = true
+		}
+	}
+	if k.done || len(w) == p.c.g.MaxHold {
+		return scan.No
+	}
+	return scan.More
+}
+
+// listOfObjects tells whether a list of objects or dicts begins at window position i. It looks at most MaxHold bytes
+// ahead.
+func (p *Parser) listOfObjects(i int) scan.Prefix {
+	k, w := p.peek(i, false)
+	for ; !k.done && k.at < len(w); k.at++ {
+		work.Add(1)
+		switch c := w[k.at]; {
+		case k.at == 0 && c == '[', k.at > 0 && blank(c):
+		case k.at > 0 && c == '{':
+			return scan.Yes
+		default:
+			k.done = true
+		}
+	}
+	if k.done || len(w) == p.c.g.MaxHold {
+		return scan.No
+	}
+	return scan.More
+}
