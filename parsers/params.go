@@ -69,7 +69,7 @@ func (p *Parser) params() bool {
 	p.start = p.pos
 	switch s.markers[m].role {
 	case roleParamOpen:
-		p.state, p.from = stKey, p.pos
+		p.state, p.from, p.lit = stKey, p.pos, 0
 	case roleCallClose:
 		p.endParams(p.pos, 0)
 	case roleSection, roleEnd: // the message around the block ends

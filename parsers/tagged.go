@@ -474,7 +474,7 @@ func (p *Parser) callName() bool {
 		if st == scan.Yes {
 			p.from = p.pos
 		}
-		p.pos, p.step = p.from, 1
+		p.pos, p.step, p.lit = p.from, 1, 0
 	}
 	text, st := p.word(n.Ends, n.Stops)
 	if st == scan.More {
@@ -575,12 +575,17 @@ func (p *Parser) word(ends []string, stops string) ([]byte, scan.Prefix) {
 				continue
 			}
 			n := 0
-			switch st, at := scan.Match(p.win, i, end, &n); {
+			if len(ends) == 1 { // what was seen of it is not looked at again
+				n, p.lit = p.lit, 0
+			}
+			switch st, at := scan.Match(p.win, i+n, end, &n); {
 			case st == scan.Yes:
 				p.pos = at
 				return bytes.TrimSpace(p.win[p.from:i]), scan.Yes
 			case st == scan.More && !p.final:
-				p.pos = i
+				if p.pos = i; len(ends) == 1 {
+					p.lit = n
+				}
 				return nil, scan.More
 			}
 		}
