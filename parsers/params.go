@@ -23,12 +23,13 @@ type paramState struct {
 	types  args.Types
 	schema bool // types are those of the schema, which may know more
 	key    []byte
-	seen   []byte // keys of this call, one behind the other
-	ends   []int  // where each key in seen ends
+	seen   []byte   // keys of this call, one behind the other
+	ends   []int    // where each key in seen ends
+	sums   []uint32 // of each key
 }
 
 func (s *paramState) reset() {
-	*s = paramState{key: s.key[:0], seen: s.seen[:0], ends: s.ends[:0]}
+	*s = paramState{key: s.key[:0], seen: s.seen[:0], ends: s.ends[:0], sums: s.sums[:0]}
 }
 
 // params reads up to the next parameter or the end of the call. Anything else there is markup and dropped.
@@ -214,6 +215,7 @@ func (p *Parser) attribute() bool {
 func (p *Parser) beginValue(key []byte, types args.Types, newline bool) {
 	v := &p.param
 	switch {
+	case p.call.failed:
 	case v.has(key):
 		p.fail(event.Duplicate, p.pos)
 	case len(v.ends) >= p.lim.Parameters:
@@ -222,6 +224,7 @@ func (p *Parser) beginValue(key []byte, types args.Types, newline bool) {
 		v.key = append(v.key[:0], key...)
 		v.seen = append(v.seen, key...)
 		v.ends = append(v.ends, len(v.seen))
+		v.sums = append(v.sums, sum(key))
 	}
 	v.types, v.lead, v.opened = types, newline, false
 	p.start, p.node = p.pos, 0
@@ -230,14 +233,24 @@ func (p *Parser) beginValue(key []byte, types args.Types, newline bool) {
 
 // has reports whether key was seen, or the call has no separate arguments because one object holds them all.
 func (s *paramState) has(key []byte) bool {
-	from := 0
-	for _, end := range s.ends {
-		if end < 0 || bytes.Equal(s.seen[from:end], key) {
+	from, h := 0, sum(key)
+	for i, end := range s.ends {
+		if end < 0 || s.sums[i] == h && bytes.Equal(s.seen[from:end], key) {
 			return true
 		}
 		from = end
 	}
 	return false
+}
+
+// sum returns a number that tells most keys apart.
+func sum(key []byte) uint32 {
+	work.Add(len(key))
+	h := uint32(2166136261) // FNV-1a
+	for _, c := range key {
+		h = (h ^ uint32(c)) * 16777619
+	}
+	return h
 }
 
 // value reads on in a value.

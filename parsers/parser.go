@@ -100,8 +100,8 @@ type Parser struct {
 	calls    int32 // ordinals given out
 	complete int32 // complete calls
 
-	bare    bool  // calls may come without a tag, as JSON objects
-	waiting bool  // for more, to tell whether one does
+	bare    bool // calls may come without a tag, as JSON objects
+	waiting bool // for more, to tell whether one does
 	ahead   peekState
 	dead    int64 // stream offset before which no list of calls begins
 	lists   codec.ListScanner
@@ -257,7 +257,7 @@ func (p *Parser) Reset() {
 
 		textMarkers: p.textMarkers, reasonMarkers: p.reasonMarkers,
 		json:   jsonCall{args: p.json.args[:0]},
-		param:  paramState{key: p.param.key[:0], seen: p.param.seen[:0], ends: p.param.ends[:0]},
+		param:  paramState{key: p.param.key[:0], seen: p.param.seen[:0], ends: p.param.ends[:0], sums: p.param.sums[:0]},
 		header: headerState{channel: p.header.channel[:0], recipient: p.header.recipient[:0], ctype: p.header.ctype[:0]},
 		part:   -1,
 		openAt: -1,
