@@ -86,7 +86,7 @@ func (p *Parser) dicts(doc []byte) (calls []heldCall, ok bool) {
 			c.to--
 		}
 		obj := out[at:len(out):len(out)]
-		if !jsontext.Valid(obj) || !c.read(obj, p.fieldOf) {
+		if !jsontext.Valid(obj) || obj[0] != '{' || !c.read(obj, p.fieldOf) { // a set has braces too
 			return nil, false
 		}
 		calls = append(calls, c)
