@@ -21,10 +21,13 @@ func (p *Parser) body() bool {
 			}
 			return false
 		case scan.No:
-			if p.call.open {
-				return p.broken(event.BadArguments)
+			if !p.call.open && !p.c.tag.Open.Token {
+				return p.doubt(p.from)
 			}
-			return p.doubt(p.from)
+			if !p.call.open && !p.commit() { // the tag and a name are there: no prose
+				return false
+			}
+			return p.broken(event.BadArguments)
 		}
 	}
 	if !p.call.open {
@@ -176,6 +179,7 @@ func (p *Parser) list() bool {
 		return false
 	}
 	switch c := p.win[p.pos]; {
+	case p.node != 0: // in a closing tag
 	case c == '{' && p.step != listAfter:
 		if !p.call.open && !p.beginCall(p.pos) {
 			return false

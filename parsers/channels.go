@@ -15,6 +15,7 @@ import (
 // headerState is the header of the current message in layout grammar.Channels.
 type headerState struct {
 	body      bool // inside a message; text outside any is loose
+	tool      bool // to a tool: nothing in it is for the user
 	field     grammar.Field
 	channel   []byte
 	recipient []byte
@@ -256,6 +257,7 @@ func (p *Parser) route() {
 	case to == "" || slices.Contains(c.ToText, to):
 		p.routeChannel()
 	case p.c.tag != nil:
+		h.tool = true
 		p.state, p.in.block = stMessage, true
 	default:
 		if !p.beginCall(p.start) {

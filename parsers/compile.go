@@ -225,7 +225,7 @@ func (c *compiled) tagged(t *grammar.Tagged, around []marker) {
 		pClose := []marker{{text: p.Close, role: roleParamClose}}
 		c.keyEnds, c.valueOpens = []string{p.KeyEnd}, []string{p.Value}
 		c.between = set(pOpen, cClose, wClose, cOpen, wOpen, around)
-		c.value = set(pClose, cClose)
+		c.value = set(pClose, cClose, cOpen)
 		c.behind[0] = set(pOpen, cClose, wClose, cOpen, around)
 		c.behind[1] = set(wClose, cOpen, around)
 	}

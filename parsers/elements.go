@@ -79,6 +79,14 @@ func (p *Parser) elementOpen() bool {
 	e := p.c.g.Elements
 	name, attrs := cutName(p.win[p.from:p.mark])
 	tagEnd := p.pos
+	if !sep && p.final && string(name) == e.Call { // the stream ends in it
+		p.settleAt(p.openAt)
+		if p.beginCall(p.openAt) {
+			p.abort(event.Truncated, len(p.win))
+			p.start = len(p.win)
+		}
+		return false
+	}
 	if !sep { // not a tag: the marker goes, the text stays
 		text, next := p.from, p.mark
 		p.settleAt(p.openAt)

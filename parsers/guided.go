@@ -3,6 +3,8 @@
 package parsers
 
 import (
+	"bytes"
+
 	"github.com/weft-go/weft/parsers/internal/jsontext"
 	"github.com/weft-go/weft/parsers/internal/work"
 	"github.com/weft-go/weft/protocols/event"
@@ -33,7 +35,7 @@ func (p *Parser) beginGuided() bool {
 		p.lex.Reset()
 		p.want, p.state = false, stNamed
 		return true
-	case p.opt.Output == GuidedRequired && (c == '{' || c == '['):
+	case p.opt.Output == GuidedRequired && (c == '{' || c == '[') && p.off(i) >= p.native:
 		p.openAt, p.pos, p.node = i, i, 0
 		p.lex.Reset()
 		p.want, p.state = false, stGuided
@@ -87,6 +89,12 @@ func (p *Parser) guided() bool {
 		}
 	}
 	p.state = stText
+	if len(bytes.TrimSpace(p.win[p.openAt+1:p.pos])) == 0 && st == jsontext.Bad {
+		// Only the bracket was like a document: it begins a marker, or calls in the family's own form.
+		p.want, p.native = true, p.off(p.pos)
+		p.pos, p.node, p.from = p.openAt, 0, p.start
+		return true
+	}
 	p.put(event.Text, p.pos)
 	return true
 }

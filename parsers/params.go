@@ -15,17 +15,18 @@ import (
 // paramState is the state of arguments that are written one by one as raw text, in tags or elements, and typed by
 // the tool's schema. Strings stream as JSON string fragments; other values are held until they close.
 type paramState struct {
-	bare   bool // the call has no wrapper and may still be prose
-	lead   bool // the structural newline before the value may follow
-	opened bool // of a string: its opening quote was emitted
-	tagged bool // something that is no object stands behind the name
-	closer uint8
-	types  args.Types
-	schema bool // types are those of the schema, which may know more
-	key    []byte
-	seen   []byte   // keys of this call, one behind the other
-	ends   []int    // where each key in seen ends
-	sums   []uint32 // of each key
+	bare    bool // the call has no wrapper and may still be prose
+	lead    bool // the structural newline before the value may follow
+	quoting bool // the opening tag of a call was seen in the value
+	opened  bool // of a string: its opening quote was emitted
+	tagged  bool // something that is no object stands behind the name
+	closer  uint8
+	types   args.Types
+	schema  bool // types are those of the schema, which may know more
+	key     []byte
+	seen    []byte // keys of this call, one behind the other
+	ends    []int  // where each key in seen ends
+	sums    []uint32 // of each key
 }
 
 func (s *paramState) reset() {
@@ -226,7 +227,7 @@ func (p *Parser) beginValue(key []byte, types args.Types, newline bool) {
 		v.ends = append(v.ends, len(v.seen))
 		v.sums = append(v.sums, sum(key))
 	}
-	v.types, v.lead, v.opened = types, newline, false
+	v.types, v.lead, v.opened, v.quoting = types, newline, false, false
 	p.start, p.node = p.pos, 0
 	p.state = stValue
 }
@@ -270,6 +271,10 @@ func (p *Parser) value() bool {
 	if m < 0 {
 		p.growValue(p.free(s))
 		return false
+	}
+	if s.markers[m].role == roleCallOpen { // a call is quoted: its closing tags are data too
+		v.quoting = true
+		return true
 	}
 	p.growValue(p.mark)
 	p.closeAt, p.closeEnd = p.mark, p.pos
@@ -378,7 +383,7 @@ func (p *Parser) confirmParam() bool {
 	switch {
 	case st == scan.More && !(p.final && v.closer == 1):
 		return false // at the end of the stream the call's closing tag is enough
-	case st == scan.No:
+	case st == scan.No, v.closer == 1 && v.quoting:
 		p.node, p.pos = 0, p.closeEnd
 		p.state = stValue
 		return true

@@ -112,7 +112,8 @@ type Parser struct {
 	json   jsonCall
 	param  paramState
 	header headerState
-	want   bool // a guided document is still expected
+	want   bool  // a guided document is still expected
+	native int64 // stream offset before which none begins
 
 	textMarkers, reasonMarkers *markerSet
 
@@ -170,8 +171,13 @@ const (
 //
 // Cost: each byte is examined at most twice on average; plain text allocates nothing beyond what dst grows.
 func (p *Parser) Feed(dst []event.Event, chunk []byte) ([]event.Event, error) {
-	if r := p.plain; r != nil && r.takes(chunk) && (!r.args || p.fits(len(chunk))) {
-		return p.pass(dst, chunk), nil
+	if r := p.plain; r != nil && r.takes(chunk) {
+		if !r.args {
+			return p.pass(dst, chunk), nil
+		}
+		if p.fits(len(chunk)) {
+			return p.passArguments(dst, chunk), nil
+		}
 	}
 	return p.feed(dst, chunk, nil)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-go/weft/parsers/args"
 	"github.com/weft-go/weft/parsers/internal/jsontext"
+	"github.com/weft-go/weft/parsers/internal/work"
 	"github.com/weft-go/weft/protocols/event"
 )
 
@@ -15,10 +16,11 @@ import (
 // them, nothing in them needs escaping, and they end with a whole character that cannot be structure. Such a chunk
 // leaves the state as it is, so it is passed on at once, as the states would do it. TestPlainPath compares the two.
 
-// plainRun says which chunks are plain in what is open.
+// plainRun says which chunks are plain in what is open. The tables hold 1 for true, so that lookups can be joined without a
+// branch.
 type plainRun struct {
-	special *[256]bool // c may begin a marker or must be rewritten
-	last    [256]bool  // c may not be the last byte
+	special [256]uint8 // c may begin a marker or must be rewritten
+	last    [256]uint8 // c may not be the last byte
 	only    byte       // the only special byte; 0 if there are more
 	args    bool       // in arguments
 }
@@ -26,46 +28,50 @@ type plainRun struct {
 // plainRuns are the plain runs of a parser.
 type plainRuns struct {
 	text, reasoning, json, value, codec plainRun
+
+	table *[256]bool // that codec.special is a copy of
 }
 
 // plainRuns compiles what is plain.
 func (p *Parser) plainRuns() *plainRuns {
 	r := new(plainRuns)
-	var none [256]bool
-	text, reasoning, json, value := p.textMarkers.set.Starts(), p.reasonMarkers.set.Starts(), none, none
-	if s := p.valueSet(); s != nil {
-		value = s.set.Starts()
+	defer func(was bool) { p.reasoning = was }(p.reasoning)
+	p.reasoning = false
+	r.text.compile(p.textMarkers.set.Starts(), p.structural)
+	p.reasoning = true
+	r.reasoning.compile(p.reasonMarkers.set.Starts(), p.structural)
+	quoted := [256]bool{}
+	for c := range quoted {
+		quoted[c] = !jsontext.Plain(byte(c))
 	}
-	r.text.special, r.reasoning.special, r.json.special, r.value.special = &text, &reasoning, &json, &value
-	r.codec.special = &none
-	for i := range 256 {
-		c := byte(i)
-		odd := c >= utf8.RuneSelf
-		p.reasoning = false
-		r.text.last[c] = odd || p.structural(c)
-		p.reasoning = true
-		r.reasoning.last[c] = odd || p.structural(c)
-		p.reasoning = false
-		r.json.last[c], r.codec.last[c] = odd, odd
-		r.value.last[c] = odd || c == '\n'
-		if !jsontext.Plain(c) {
-			json[c], value[c] = true, true
+	r.json.compile(quoted, func(byte) bool { return false })
+	if s := p.valueSet(); s != nil {
+		for c, start := range s.set.Starts() {
+			quoted[c] = quoted[c] || start
 		}
+		r.value.compile(quoted, func(c byte) bool { return c == '\n' })
 	}
 	r.json.args, r.value.args, r.codec.args = true, true, true
-	for _, run := range []*plainRun{&r.text, &r.reasoning, &r.json, &r.value} {
-		n := 0
-		for c, s := range run.special {
-			if s {
-				n++
-				run.only = byte(c)
-			}
+	return r
+}
+
+// compile fills the tables.
+func (r *plainRun) compile(special [256]bool, structural func(byte) bool) {
+	n := 0
+	for i := range 256 {
+		c := byte(i)
+		r.special[c], r.last[c] = 0, 0
+		if special[c] {
+			r.special[c], r.only = 1, c
+			n++
 		}
-		if n != 1 {
-			run.only = 0
+		if c >= utf8.RuneSelf || structural(c) {
+			r.last[c] = 1
 		}
 	}
-	return r
+	if n != 1 {
+		r.only = 0
+	}
 }
 
 // settlePlain notes, behind a call to Feed that went through the states, whether plain chunks may follow.
@@ -102,7 +108,10 @@ func (p *Parser) settlePlain() {
 			return
 		}
 		if t := p.passer.Passes(); t != nil {
-			p.runs.codec.special = t
+			if t != p.runs.table {
+				p.runs.table = t
+				p.runs.codec.compile(*t, func(byte) bool { return false })
+			}
 			p.plain = &p.runs.codec
 		}
 	}
@@ -114,42 +123,62 @@ func (p *Parser) passing() bool { return p.call.open && !p.call.failed && p.call
 // fits reports whether the arguments may grow by n bytes.
 func (p *Parser) fits(n int) bool { return p.call.size+int64(n) <= p.lim.ArgumentBytes }
 
-// takes reports whether chunk is plain.
+// takes reports whether chunk is plain. Most chunks are tokens of a few bytes, whose lengths no branch predictor can
+// foresee: up to 8 bytes are looked up without a branch, some of them twice.
 func (r *plainRun) takes(chunk []byte) bool {
-	if len(chunk) > 16 && r.only != 0 {
-		return bytes.IndexByte(chunk, r.only) < 0 && !r.last[chunk[len(chunk)-1]]
+	work.Add(len(chunk))
+	end := len(chunk) - 1
+	if uint(end) < 8 {
+		s := &r.special
+		return s[chunk[0]]|s[chunk[min(1, end)]]|s[chunk[min(2, end)]]|s[chunk[min(3, end)]]|
+			s[chunk[min(4, end)]]|s[chunk[min(5, end)]]|s[chunk[min(6, end)]]|s[chunk[end]]|r.last[chunk[end]] == 0
+	}
+	if end < 0 || r.last[chunk[end]] != 0 {
+		return false
+	}
+	if r.only != 0 {
+		return bytes.IndexByte(chunk, r.only) < 0
 	}
 	for _, c := range chunk {
-		if r.special[c] {
+		if r.special[c] != 0 {
 			return false
 		}
 	}
-	return len(chunk) > 0 && !r.last[chunk[len(chunk)-1]]
+	return true
 }
 
-// pass appends the event of a plain chunk. The fields are set one by one, in place: a copy of the whole would cost as much as
-// the rest.
+// pass appends the event of a plain chunk of text or reasoning. The fields are set one by one, in place: a copy of the whole
+// would cost as much as the rest.
 func (p *Parser) pass(dst []event.Event, chunk []byte) []event.Event {
-	off := p.base
-	p.base += int64(len(chunk))
 	n := len(dst)
 	if n == cap(dst) {
 		dst = append(dst, event.Event{})
 	}
 	dst = dst[:n+1]
 	e := &dst[n]
-	e.Why, e.Tokens = 0, 0
-	e.Choice, e.Part = p.opt.Choice, p.part
-	e.Off, e.End = off, p.base
+	e.Kind, e.Why, e.Flags = p.partKind, 0, 0
+	e.Choice, e.Part, e.Call, e.Tokens = p.opt.Choice, p.part, -1, 0
+	e.Off = p.base
+	p.base += int64(len(chunk))
+	e.End = p.base
 	e.Data, e.ID, e.Usage = chunk[:len(chunk):len(chunk)], nil, nil
-	if !p.plain.args {
-		p.last = chunk[len(chunk)-1]
-		e.Kind, e.Flags, e.Call = p.partKind, 0, -1
-		return dst
+	p.last = chunk[len(chunk)-1]
+	return dst
+}
+
+// passArguments appends the event of a plain chunk of arguments.
+func (p *Parser) passArguments(dst []event.Event, chunk []byte) []event.Event {
+	n := len(dst)
+	if n == cap(dst) {
+		dst = append(dst, event.Event{})
 	}
-	c := &p.call
-	e.Kind, e.Flags, e.Call = event.ToolArgs, c.flags, c.no
-	e.Off = c.from
+	dst = dst[:n+1]
+	e, c := &dst[n], &p.call
+	p.base += int64(len(chunk))
+	e.Kind, e.Why, e.Flags = event.ToolArgs, 0, c.flags
+	e.Choice, e.Part, e.Call, e.Tokens = p.opt.Choice, p.part, c.no, 0
+	e.Off, e.End = c.from, p.base
+	e.Data, e.ID, e.Usage = chunk[:len(chunk):len(chunk)], nil, nil
 	c.from = p.base
 	c.size += int64(len(chunk))
 	return dst

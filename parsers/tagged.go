@@ -4,6 +4,7 @@ package parsers
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/weft-go/weft/parsers/internal/scan"
@@ -223,6 +224,9 @@ func (p *Parser) beginCalls() {
 
 // doubt looks on, from window position from, behind an opening tag that no call follows.
 func (p *Parser) doubt(from int) bool {
+	if p.in.block { // in a message to a tool nothing is prose
+		return p.commit() && p.broken(event.BadStructure)
+	}
 	p.in.wrapper, p.in.list = false, false
 	p.call.name, p.call.id = p.call.name[:0], p.call.id[:0]
 	p.pos, p.node = from, 0
@@ -421,16 +425,14 @@ func (p *Parser) skip() bool {
 		p.in.wrapper = true
 		p.state = stOpened
 	case roleCallOpen:
-		if p.c.tag.Name == nil {
+		if p.c.tag.Name == nil || !p.in.wrapper {
 			p.state = stOpened
 			break
 		}
-		if p.in.wrapper {
-			if !p.beginCall(p.mark) {
-				return false
-			}
-			p.start = p.pos
+		if !p.beginCall(p.mark) {
+			return false
 		}
+		p.start = p.pos
 		p.beginName()
 	default: // the message around the block ends
 		p.pos, p.state = p.mark, stText
@@ -508,17 +510,36 @@ func (p *Parser) cutName() bool {
 	switch {
 	case !p.final || p.call.open:
 		return false
-	case p.c.tag.Open.Token && !p.in.wrapper && (p.step == 0 || p.from == len(p.win) || isName(trimmed(p.win[p.from:]))):
+	case (p.c.tag.Open.Token && !p.in.wrapper || p.c.tag.Open.Text == "") && (p.step == 0 || p.mayBeName(p.win[p.from:])):
 		return p.truncatedOpener()
 	}
 	return p.badName()
+}
+
+// mayBeName reports whether text, which the end of the stream cut, is the beginning of a name or of what stands between
+// one and the arguments.
+func (p *Parser) mayBeName(text []byte) bool {
+	i := 0
+	for i < len(text) && nameChar(text[i]) {
+		i++
+	}
+	if i == len(text) {
+		return true
+	}
+	n := p.c.tag.Name
+	return i > 0 && (n.ID != "" && text[i] == n.ID[0] || slices.ContainsFunc(n.Ends, func(end string) bool { return text[i] == end[0] }))
+}
+
+// nameChar reports whether c can stand in the name of a function.
+func nameChar(c byte) bool {
+	return nameStart(c) || c >= '0' && c <= '9' || strings.IndexByte(".-:/$@", c) >= 0
 }
 
 // isName reports whether name can be that of a function: models write anything behind an opening tag when they mean
 // none.
 func isName(name []byte) bool {
 	for _, c := range name {
-		if !nameStart(c) && !(c >= '0' && c <= '9') && strings.IndexByte(".-:/$@", c) < 0 {
+		if !nameChar(c) {
 			return false
 		}
 	}
@@ -582,7 +603,7 @@ func (p *Parser) word(ends []string, stops string) ([]byte, scan.Prefix) {
 			case st == scan.Yes:
 				p.pos = at
 				return bytes.TrimSpace(p.win[p.from:i]), scan.Yes
-			case st == scan.More && !p.final:
+			case st == scan.More:
 				if p.pos = i; len(ends) == 1 {
 					p.lit = n
 				}

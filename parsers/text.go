@@ -164,9 +164,9 @@ func (p *Parser) put(kind event.Kind, to int) {
 	p.start = to
 }
 
-// hides reports whether text is dropped because it stands behind a call.
+// hides reports whether text is dropped because it stands behind a call, or beside one in a message to a tool.
 func (p *Parser) hides() bool {
-	return p.opt.Policy.DropAfterCall && p.complete > 0 && p.c.layout == tagged
+	return p.opt.Policy.DropAfterCall && p.complete > 0 && p.c.layout == tagged || p.header.tool && p.header.body
 }
 
 // blankRun reports whether the run, which has emitted nothing, is up to window position to only white space and little of
@@ -186,7 +186,7 @@ func (p *Parser) blankRun(to int) bool {
 // blanksCount reports whether a run of nothing but white space is text: by policy, or because it fills a frame that the
 // model opened for text.
 func (p *Parser) blanksCount() bool {
-	return p.opt.Policy.KeepBlanks || (p.header.body || p.in.elem == elemText) && p.opt.Output == Native
+	return p.opt.Policy.KeepBlanks || (p.header.body && !p.header.tool || p.in.elem == elemText) && p.opt.Output == Native
 }
 
 // settle ends the run before a block whose marker is at mark: it emits what is left of the run, or drops it if it is
