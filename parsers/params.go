@@ -24,8 +24,8 @@ type paramState struct {
 	types   args.Types
 	schema  bool // types are those of the schema, which may know more
 	key     []byte
-	seen    []byte // keys of this call, one behind the other
-	ends    []int  // where each key in seen ends
+	seen    []byte   // keys of this call, one behind the other
+	ends    []int    // where each key in seen ends
 	sums    []uint32 // of each key
 }
 

@@ -486,7 +486,7 @@ func (p *Parser) callName() bool {
 		return p.badName()
 	}
 	p.named(text)
-	if !isName(p.call.name) {
+	if !p.acceptsName() {
 		return p.badName()
 	}
 	p.param.reset()
@@ -530,13 +530,22 @@ func (p *Parser) mayBeName(text []byte) bool {
 	return i > 0 && (n.ID != "" && text[i] == n.ID[0] || slices.ContainsFunc(n.Ends, func(end string) bool { return text[i] == end[0] }))
 }
 
+// acceptsName reports whether what was read as a name is one. Between delimiters of its own a name may be anything; where
+// it ends at a newline or where the arguments begin, models write anything when they mean none.
+func (p *Parser) acceptsName() bool {
+	n := p.c.tag.Name
+	if n.Stops == "" && !slices.Contains(n.Ends, "\n") || p.toolNamed(p.call.name) != nil {
+		return len(p.call.name) > 0
+	}
+	return isName(p.call.name)
+}
+
 // nameChar reports whether c can stand in the name of a function.
 func nameChar(c byte) bool {
 	return nameStart(c) || c >= '0' && c <= '9' || strings.IndexByte(".-:/$@", c) >= 0
 }
 
-// isName reports whether name can be that of a function: models write anything behind an opening tag when they mean
-// none.
+// isName reports whether name can be that of a function.
 func isName(name []byte) bool {
 	for _, c := range name {
 		if !nameChar(c) {

@@ -103,21 +103,23 @@ func (w *Weft) Drive(in *Input) int {
 		return 0
 	}
 	at, seen := 0, 0
+	p, evs, raw := w.p, w.evs, in.Raw
 	var err error
 	for _, n := range in.Lens {
 		end := at + int(n)
-		if w.evs, err = w.p.Feed(w.evs[:0], in.Raw[at:end:end]); err != nil {
+		if evs, err = p.Feed(evs[:0], raw[at:end:end]); err != nil {
 			return seen
 		}
-		for i := range w.evs {
-			seen += len(w.evs[i].Data)
+		for i := range evs {
+			seen += len(evs[i].Data)
 		}
 		at = end
 	}
-	w.evs, _ = w.p.Close(w.evs[:0])
-	for i := range w.evs {
-		seen += len(w.evs[i].Data)
+	evs, _ = p.Close(evs[:0])
+	for i := range evs {
+		seen += len(evs[i].Data)
 	}
+	w.evs = evs
 	return seen
 }
 

@@ -27,8 +27,6 @@ var explained = map[string]map[string]reason{
 		"cogito/TestCogitoParser/12":                             orphanDropped,
 		"cogito/TestCogitoParser/13":                             orphanDropped,
 		"cogito/TestCogitoParser_StreamingEdgeCases/2":           cutMarker,
-		"cogito/TestCogitoParser_parseToolCallContent.wrapped/4": nameAsWritten,
-		"cogito/TestCogitoParser_parseToolCallContent.wrapped/7": nameAsWritten,
 
 		"qwen3_vl/TestQwen3VLNonThinkingParserStreaming.synth/14": losesHeld,
 		"qwen3_vl/TestQwen3VLThinkingParserStreaming.synth/2":     echoedOpener,
