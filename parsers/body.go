@@ -132,7 +132,7 @@ func (p *Parser) endOfCall() bool {
 		if p.lit == 0 {
 			p.skipBlanks()
 		}
-		at, st := p.pos, scan.No
+		at, st := p.pos-p.lit, scan.No
 		if st, p.pos = scan.Match(p.win, p.pos, a.Fence, &p.lit); st == scan.More {
 			return false
 		}

@@ -390,7 +390,7 @@ func fuzz(f *testing.F, family string) {
 	}
 	d := dialectOf(f, family)
 	f.Add(d.think+"a"+d.unthink+d.say+"b"+d.unsay+d.block+d.one("run", value{"cmd", "string", "c"})+d.one("now")+d.unblock, uint64(0))
-	f.Fuzz(func(t *testing.T, text string, seed uint64) { check(t, randomTrial(family, text, seed)) })
+	f.Fuzz(func(t *testing.T, text string, seed uint64) { verify(t, randomTrial(family, text, seed), check) })
 }
 
 func FuzzCohere(f *testing.F)             { fuzz(f, "cohere") }
