@@ -73,7 +73,7 @@ var modelRules = [...]struct{ model, with, name string }{
 	// of QwQ and of the Thinking models write <think> into the prompt; their cards name the deepseek_r1 reasoning parser.
 	{"qwen3coder", "", "qwen3_coder"},
 	{"qwen3.", "", "qwen35"},
-	{"qwen3", "thinking", "qwen3+deepseek_r1"},
+	{"qwen3", "thinking", "qwen3_thinking"},
 	{"qwen3", "", "qwen3"},
 	{"qwen2.5", "", "qwen25"},
 	{"qwq", "", "qwen25+deepseek_r1"},
@@ -122,6 +122,14 @@ var modelRules = [...]struct{ model, with, name string }{
 	{"llama3.2", "", "llama3_json"},
 	{"llama3.3", "", "llama3_json"},
 	{"toolace", "", "pythonic"}, // vLLM's documentation
+
+	// Families that vLLM, SGLang, smg and Ollama name after their models.
+	{"step3", "", "step3"},
+	{"lfm2*", "", "lfm2"},
+	{"commandr7b", "", "cohere"},
+	{"commanda", "", "cohere"},
+	{"laguna", "", "laguna"},
+	{"sarashina2.2", "", "sarashina"},
 
 	// Mistral. Tokenizer versions: mistral-common's list of models and model cards. Version 11 puts a call id between name
 	// and arguments, 13 does not. Magistral 2506 thinks in <think>, later ones in [THINK].

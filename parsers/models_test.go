@@ -44,9 +44,9 @@ var modelIDs = []struct{ id, name string }{
 	{"/root/.cache/huggingface/hub/models--Qwen--Qwen3-8B/snapshots/b968826d9c46dd6066d109eabc6255188de91218", "qwen3"},
 	{`C:\models\Qwen3-8B-Q4_K_M.gguf`, "qwen3"},
 	{"Qwen3-8B-DeepSeek-v3.2-Speciale-Distill-GGUF", "qwen3"},
-	{"Qwen/Qwen3-235B-A22B-Thinking-2507", "qwen3+deepseek_r1"},
-	{"qwen3:30b-a3b-thinking-2507-q8_0", "qwen3+deepseek_r1"},
-	{"Qwen/Qwen3-VL-8B-Thinking", "qwen3+deepseek_r1"},
+	{"Qwen/Qwen3-235B-A22B-Thinking-2507", "qwen3_thinking"},
+	{"qwen3:30b-a3b-thinking-2507-q8_0", "qwen3_thinking"},
+	{"Qwen/Qwen3-VL-8B-Thinking", "qwen3_thinking"},
 	{"Qwen/Qwen2.5-72B-Instruct-AWQ", "qwen25"},
 	{"Qwen/Qwen2.5-Coder-32B-Instruct", "qwen25"},
 	{"qwen2.5vl:7b", "qwen25"},
@@ -173,7 +173,7 @@ var modelIDs = []struct{ id, name string }{
 	{"Qwen/Qwen2-7B-Instruct", ""},
 	{"qwen:32b", ""},
 	{"teknium/OpenHermes-2.5-Mistral-7B", ""},
-	{"stepfun-ai/step3", ""},
+	{"stepfun-ai/step3", "step3"},
 	{"MiniMaxAI/MiniMax-M1-80k", ""},
 	{"meta-llama/Meta-Llama-3-8B-Instruct", ""},
 	{"meta-llama/Llama-Guard-4-12B", ""},
@@ -190,9 +190,12 @@ var modelIDs = []struct{ id, name string }{
 	{"Qwen/Qwen3Guard-Gen-8B", ""},
 	{"Qwen/Qwen3-8B-Base", ""},
 	{"zai-org/GLM-4.5-Base", ""},
-	{"LiquidAI/LFM2.5-8B-A1B", ""},
+	{"LiquidAI/LFM2.5-8B-A1B", "lfm2"},
 	{"ByteDance-Seed/Seed-OSS-36B-Instruct", ""},
-	{"CohereLabs/command-a-reasoning-08-2025", ""},
+	{"CohereLabs/command-a-reasoning-08-2025", "cohere"},
+	{"CohereLabs/c4ai-command-r7b-12-2024", "cohere"},
+	{"poolside/Laguna-XS", "laguna"},
+	{"sbintuitions/sarashina2.2-3b-instruct-v0.1", "sarashina"},
 	{"gpt-4o", ""},
 	{"claude-sonnet-4-5", ""},
 	{"", ""},
@@ -263,6 +266,6 @@ func ExampleModelFamily() {
 	}
 	// Output:
 	// "qwen3_coder" true
-	// "qwen3+deepseek_r1" true
+	// "qwen3_thinking" true
 	// "" false
 }
