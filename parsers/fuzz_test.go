@@ -24,11 +24,12 @@ func fragments(t testing.TB, family string) []string {
 		" ", "\n", "\n\n", "x", "text. ", "é", "\xff", "東京", "<", "</", "<|", ">", "{", "}", "[", "]", "(", ")", ",", ":", `"`, `'`, `\`, `\n`,
 		"null", "true", "12", "1.5e3", `{"cmd":"ls"}`, `{}`, `"name"`, `"arguments"`, `"name":"run",`, `"arguments":`, `"parameters":`,
 		`{"name": "run", "arguments": {"cmd": "a"}}`, `{"name": "now"}`, "run", "now", "get_weather", "cmd", "city", "=",
-		"[run(cmd='a')]", "[now(), run(", "cmd=", "```", "```json\n", ";", "; ", "}}", "]}",
+		"[run(cmd='a')]", "[now(), run(", "cmd=", "`", "```", "```json\n", ";", "; ", "}}", "]}",
 		strings.Repeat("y", 300), strings.Repeat(" ", 300),
 	}
 	for _, m := range d.g.Markers() {
-		out = append(out, m.Text, m.Text, m.Text, m.Text[:len(m.Text)/2], m.Text[1:])
+		n := len(m.Text)
+		out = append(out, m.Text, m.Text, m.Text, m.Text[:n/2], m.Text[1:], m.Text[:1], m.Text[:n-1], m.Text[n-1:])
 	}
 	calls := []string{
 		d.one("run", value{"cmd", "string", "a"}), d.one("now"), d.one("other", value{"q", "object", d.object}),
@@ -265,19 +266,59 @@ func roundsOf(t testing.TB, n int) int {
 	return n
 }
 
-// TestRandomOutput puts fragments together at random.
+// damaged returns a reply of d with random damage.
+func (d *dialect) damaged(r *rand.Rand, frags []string) string {
+	calls := ""
+	for range 1 + r.IntN(2) {
+		calls += [...]string{
+			d.one("now"), d.one("run", value{"cmd", "string", "ls -l"}),
+			d.one("put", value{"s", "string", "a b"}, value{"i", "number", "12"}, value{"o", "object", d.object}),
+		}[r.IntN(3)]
+	}
+	reply := d.block + calls + d.unblock
+	if r.IntN(2) == 0 && !d.bare {
+		reply = d.say + "Well. " + d.unsay + reply
+	}
+	if r.IntN(2) == 0 {
+		reply = d.think + "so" + d.unthink + reply
+	}
+	for range 1 + r.IntN(3) {
+		at := r.IntN(len(reply) + 1)
+		to := min(len(reply), at+r.IntN(1+r.IntN(20)))
+		switch r.IntN(4) {
+		case 0:
+			reply = reply[:at] + reply[to:]
+		case 1:
+			reply = reply[:to] + reply[at:]
+		case 2:
+			reply = reply[:at] + frags[r.IntN(len(frags))] + reply[to:]
+		default:
+			reply = reply[:at] + frags[r.IntN(len(frags))] + reply[at:]
+		}
+	}
+	if r.IntN(3) == 0 {
+		reply = reply[:r.IntN(len(reply)+1)]
+	}
+	return reply
+}
+
+// TestRandomOutput puts fragments together at random, or damages a reply.
 func TestRandomOutput(t *testing.T) {
 	rounds := roundsOf(t, 300)
-	for _, family := range parsers.Default().Names() {
-		t.Run(family, func(t *testing.T) {
-			frags := fragments(t, family)
+	for _, d := range dialects(t) {
+		t.Run(d.name, func(t *testing.T) {
+			frags := fragments(t, d.name)
 			for seed := range uint64(rounds) {
 				r := rand.New(rand.NewPCG(seed, 2))
-				var b strings.Builder
-				for range 1 + r.IntN(14) {
-					b.WriteString(frags[r.IntN(len(frags))])
+				var text string
+				if seed%2 == 0 {
+					text = d.damaged(r, frags)
+				} else {
+					for range 1 + r.IntN(14) {
+						text += frags[r.IntN(len(frags))]
+					}
 				}
-				verify(t, randomTrial(family, b.String(), seed), check)
+				verify(t, randomTrial(d.name, text, seed), check)
 			}
 		})
 	}
