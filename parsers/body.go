@@ -240,7 +240,7 @@ func (p *Parser) bareList() bool {
 		switch {
 		case c == '(' && p.nameBefore(p.from):
 			p.step = 1
-		case blank(c), nameStart(c), c >= '0' && c <= '9', c == '.', c == '-':
+		case blank(c), nameStart(c), (c >= '0' && c <= '9' || c == '.' || c == '-') && p.nameBefore(p.from):
 			if p.from++; p.from-p.openAt > p.c.g.MaxHold {
 				return p.bareText(p.from)
 			}
