@@ -3,7 +3,6 @@
 package parsers
 
 import (
-	"github.com/weft-go/weft/parsers/args"
 	"github.com/weft-go/weft/parsers/codec"
 	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/parsers/internal/jsontext"
@@ -16,14 +15,17 @@ import (
 // The machine is a set of small states, one function each. A state looks at the window, which is what was held back
 // before plus the new chunk, and either makes progress or asks for more. Files:
 //
-//	window.go               the window: what is held, what was examined, how events are emitted
-//	text.go                 visible text and reasoning, in every layout
-//	call.go                 the life of one tool call: start, arguments, end, abort
-//	tagged.go               layout grammar.Tagged
-//	channels.go             layout grammar.Channels
-//	elements.go             layout grammar.Elements
-//	jsoncall.go params.go   argument codecs of grammar.Body
-//	guided.go               output constrained to JSON by the engine
+//	options.go policy.go            what a caller may ask for
+//	compile.go                      the marker sets of a grammar
+//	window.go plain.go              the window: what is held, what was examined, how events are emitted; the short way
+//	text.go                         visible text and reasoning, in every layout
+//	call.go repair.go               the life of one tool call: start, arguments, end, abort
+//	tagged.go name.go               layout grammar.Tagged: blocks of calls, the name of one
+//	channels.go                     layout grammar.Channels
+//	elements.go                     layout grammar.Elements
+//	jsoncall.go params.go body.go   what grammar.Body selects to read the arguments
+//	peek.go literal.go              calls without a tag, and calls in a Python list of dicts
+//	guided.go                       output constrained to JSON by the engine
 //
 // Only state functions change the state. start only moves forward: what it passes is accounted for.
 //
@@ -402,105 +404,6 @@ func (p *Parser) finish() {
 		p.block(event.Text)
 		p.emit(event.Text, p.made([]byte(p.prefix)), p.start, p.start)
 	}
-}
-
-// Options configures a Parser. The zero value parses everything the family can write.
-type Options struct {
-	// Tools are the tools of the request; they type the arguments of families that write them as raw text.
-	Tools []Tool
-	// Start says where generation begins. The zero value is what the family says. StartOf reads it off a prompt.
-	Start Start
-	// Output says whether the engine constrains the output to JSON.
-	Output Output
-	// Tool is the tool that a GuidedNamed document calls. With Native output it is the only tool that may be called, if
-	// it is not empty (tool_choice: a named tool): calls to others abort with event.NotAllowed.
-	Tool string
-	// Channels limits what is parsed; the zero value is both. It matters for families with tags inside plain text;
-	// where everything stands in frames, the frames route as ever.
-	Channels Channels
-	// SingleCall allows one call: later ones abort with event.NotAllowed (parallel_tool_calls: false).
-	SingleCall bool
-	// NoCalls forbids calls (tool_choice: none). Tagged families then keep tool markup as text, since the model was
-	// not asked to call; families that frame everything abort the call with event.NotAllowed.
-	NoCalls bool
-	// Policy decides contested rules; nil is the zero Policy.
-	Policy *Policy
-	// Limits bounds what hostile output can cost; zero fields have the defaults of Limits.
-	Limits Limits
-	// TokenID returns the id of a marker that the vocabulary holds as one added token. It is needed for FeedTokens
-	// only, and called once per marker.
-	TokenID func(marker string) (uint32, bool)
-	// Choice is copied into every event.
-	Choice int32
-}
-
-// Tool is one tool of a request.
-type Tool struct {
-	Name   string
-	Schema []byte // JSON Schema of the arguments object; may be nil
-
-	compiled *args.Schema
-}
-
-// Start is where generation begins.
-type Start uint8
-
-// The places where generation may begin. A chat template that writes the reasoning opener into the prompt makes it
-// StartReasoning; one that opens the answer makes it StartResponse.
-const (
-	StartDefault   Start = iota // as the family says: before any marker, or inside reasoning if its templates open it
-	StartNone                   // before any marker
-	StartReasoning              // inside reasoning
-	StartResponse               // inside the answer: reasoning tags are ordinary text; frames still route
-)
-
-// Output is the form that the engine enforces.
-type Output uint8
-
-// The forms of output.
-const (
-	Native         Output = iota // the family's own
-	GuidedRequired               // one call object or an array of them; held until complete, all or nothing
-	GuidedNamed                  // the bare arguments object of Options.Tool; streamed
-)
-
-// Channels says which structure is parsed; the rest stays text.
-type Channels uint8
-
-// The choices of channels.
-const (
-	Both          Channels = iota // reasoning and calls
-	OnlyTools                     // calls; reasoning markers are text
-	OnlyReasoning                 // reasoning; tool markup is text
-)
-
-// Limits bounds what a stream may make the parser hold or produce.
-type Limits struct {
-	// ArgumentBytes bounds the arguments of one call; 0 means 16 MiB. A call beyond it aborts.
-	ArgumentBytes int64
-	// HeldBytes bounds what is held back while arguments that cannot stream are incomplete; 0 means 4 MiB. A call
-	// beyond it aborts; a guided document that is held is text then.
-	HeldBytes int
-	// Calls bounds the calls of one response, aborted ones included; 0 means 4096. Beyond it Feed returns a *LimitError.
-	Calls int32
-	// Parameters bounds the parameters of one call in families that tag them; 0 means 1024. A call beyond it aborts.
-	Parameters int
-}
-
-func (l Limits) withDefaults() Limits {
-	if l.ArgumentBytes <= 0 {
-		l.ArgumentBytes = 16 << 20
-	}
-	if l.HeldBytes <= 0 {
-		l.HeldBytes = 4 << 20
-	}
-	if l.Calls <= 0 {
-		l.Calls = 4096
-	}
-	if l.Parameters <= 0 {
-		l.Parameters = 1024
-	}
-	return l
 }
 
 // For returns a parser of grammar g, which must be valid and must not change any more. Nil options are defaults. It
