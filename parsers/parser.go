@@ -24,7 +24,7 @@ import (
 //	channels.go                     layout grammar.Channels
 //	elements.go                     layout grammar.Elements
 //	jsoncall.go params.go body.go   what grammar.Body selects to read the arguments
-//	peek.go literal.go              calls without a tag, and calls in a Python list of dicts
+//	bare.go peek.go literal.go      calls without a tag, and calls in a Python list of dicts
 //	guided.go                       output constrained to JSON by the engine
 //
 // Only state functions change the state. start only moves forward: what it passes is accounted for.
