@@ -405,6 +405,10 @@ func (p *Parser) skipMessage() bool {
 
 // messageBody opens the block of calls in a message to a tool, in families that write one there.
 func (p *Parser) messageBody() bool {
+	if p.want && p.node == 0 && p.beginGuided() {
+		p.in.block = false
+		return true
+	}
 	m, st := p.expect(p.c.body)
 	switch {
 	case st == scan.More && !p.final:
