@@ -2,7 +2,11 @@
 
 package parsers
 
-import "github.com/weft-go/weft/parsers/args"
+import (
+	"errors"
+
+	"github.com/weft-go/weft/parsers/args"
+)
 
 // Options configures a Parser. The zero value parses everything the family can write.
 type Options struct {
@@ -32,6 +36,14 @@ type Options struct {
 	TokenID func(marker string) (uint32, bool)
 	// Choice is copied into every event.
 	Choice int32
+}
+
+// check returns what is wrong with o, which may be nil.
+func (o *Options) check() error {
+	if o != nil && o.Output == GuidedNamed && o.Tool == "" {
+		return errors.New("parsers: GuidedNamed needs Options.Tool")
+	}
+	return nil
 }
 
 // Tool is one tool of a request.

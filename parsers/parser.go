@@ -413,6 +413,9 @@ func For(g *grammar.Grammar, opt *Options) (*Parser, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := opt.check(); err != nil {
+		return nil, err
+	}
 	return newParser(c, opt), nil
 }
 
@@ -429,6 +432,9 @@ func newParser(c *compiled, opt *Options) *Parser {
 	if c.tag != nil && c.tag.Body.Codec != nil {
 		p.dec = c.tag.Body.Codec.NewDecoder()
 		p.passer, _ = p.dec.(grammar.Passing)
+		if h, ok := p.dec.(grammar.Holding); ok {
+			h.Hold(p.lim.HeldBytes)
+		}
 	}
 	if f := p.opt.TokenID; f != nil {
 		p.ids, p.isID = map[string]uint32{}, map[uint32]bool{}

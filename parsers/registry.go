@@ -148,6 +148,9 @@ func (r *Registry) New(name string, opt *Options) (*Parser, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := opt.check(); err != nil {
+		return nil, err
+	}
 	if e.c != nil {
 		return newParser(e.c, opt), nil
 	}

@@ -91,6 +91,9 @@ const (
 	nestedName  = 128 // bytes of a name
 )
 
+// Hold implements [grammar.Holding].
+func (d *nestedDecoder) Hold(max int) { d.limit = min(d.limit, max) }
+
 type nestedState uint8
 
 const (

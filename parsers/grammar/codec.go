@@ -39,6 +39,13 @@ type Passing interface {
 	Passes() *[256]bool
 }
 
+// Holding is a Decoder that keeps a value until its end. It is optional.
+type Holding interface {
+	Decoder
+	// Hold limits what the decoder keeps, in bytes; beyond it Decode returns Limit. It is called once, before Begin.
+	Hold(max int)
+}
+
 // Status is where a Decoder stands.
 type Status uint8
 
