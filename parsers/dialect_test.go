@@ -167,11 +167,9 @@ func (d *dialect) tagged(t testing.TB, g *grammar.Tagged) {
 	}
 	open := func(tool string) string { return g.Open.Text }
 	if n := g.Name; n != nil {
-		end := n.Stops // belongs to the body
+		end := "" // Stops belong to the body
 		if len(n.Ends) > 0 {
 			end = n.Ends[0]
-		} else {
-			end = ""
 		}
 		if n.Number != "" {
 			end = n.Number + "0" + end
