@@ -173,12 +173,13 @@ const (
 //
 // Cost: each byte is examined at most twice on average; plain text allocates nothing beyond what dst grows.
 func (p *Parser) Feed(dst []event.Event, chunk []byte) ([]event.Event, error) {
-	if r := p.plain; r != nil && r.takes(chunk) {
-		if !r.args {
+	if r := p.plain; r != nil {
+		o := r.oddities(chunk)
+		if o == 0 && !r.args {
 			return p.pass(dst, chunk), nil
 		}
-		if p.fits(len(chunk)) {
-			return p.passArguments(dst, chunk), nil
+		if out, ok := p.short(dst, chunk, o); ok {
+			return out, nil
 		}
 	}
 	return p.feed(dst, chunk, nil)

@@ -13,60 +13,74 @@ import (
 )
 
 // Most chunks only continue what is open: a run of text or reasoning, or a string in the arguments. No marker can begin in
-// them, nothing in them needs escaping, and they end with a whole character that cannot be structure. Such a chunk
-// leaves the state as it is, so it is passed on at once, as the states would do it. TestPlainPath compares the two.
+// them, and they end with a whole character that cannot be structure. Such a chunk leaves the state as it is, so it is
+// passed on at once, as the states would do it. TestPlainPath compares the two.
 
-// plainRun says which chunks are plain in what is open. The tables hold 1 for true, so that lookups can be joined without a
-// branch.
+// plainRun says which chunks are plain in what is open.
 type plainRun struct {
-	special [256]uint8 // c may begin a marker or must be rewritten
-	last    [256]uint8 // c may not be the last byte
-	only    byte       // the only special byte; 0 if there are more
-	args    bool       // in arguments
+	bytes [256]odd // what a byte means wherever it stands
+	last  [256]odd // and what it means at the end of the chunk
+	args  bool     // in arguments
+	json  bool     // the text is JSON already: an escape is two bytes that belong together
+	only  byte     // the only byte with a meaning anywhere; 0 if there are more
 }
+
+// odd is what makes a byte special in a run; the values of several bytes are joined.
+type odd uint8
+
+const (
+	oddStop   odd = 1 << iota // it may begin a marker or be structure: not plain
+	oddEscape                 // it has to be escaped, or is the beginning of an escape
+	oddWide                   // it may be the end of a character, or the middle of one
+)
 
 // plainRuns are the plain runs of a parser.
 type plainRuns struct {
 	text, reasoning, json, value, codec plainRun
 
-	table *[256]bool // that codec.special is a copy of
+	table *[256]bool // that codec is compiled from
 }
 
 // plainRuns compiles what is plain.
 func (p *Parser) plainRuns() *plainRuns {
 	r := new(plainRuns)
 	defer func(was bool) { p.reasoning = was }(p.reasoning)
+	none := func(byte) bool { return false }
 	p.reasoning = false
 	r.text.compile(p.textMarkers.set.Starts(), p.structural)
 	p.reasoning = true
 	r.reasoning.compile(p.reasonMarkers.set.Starts(), p.structural)
-	quoted := [256]bool{}
-	for c := range quoted {
-		quoted[c] = !jsontext.Plain(byte(c))
-	}
-	r.json.compile(quoted, func(byte) bool { return false })
+	r.json.args, r.json.json, r.value.args, r.codec.args = true, true, true, true
+	r.json.compile([256]bool{'"': true}, none)
 	if s := p.valueSet(); s != nil {
-		for c, start := range s.set.Starts() {
-			quoted[c] = quoted[c] || start
-		}
-		r.value.compile(quoted, func(c byte) bool { return c == '\n' })
+		r.value.compile(s.set.Starts(), func(c byte) bool { return c == '\n' })
 	}
-	r.json.args, r.value.args, r.codec.args = true, true, true
 	return r
 }
 
-// compile fills the tables.
-func (r *plainRun) compile(special [256]bool, structural func(byte) bool) {
+// compile fills the tables: stops are the bytes that may begin a marker.
+func (r *plainRun) compile(stops [256]bool, structural func(byte) bool) {
 	n := 0
 	for i := range 256 {
 		c := byte(i)
-		r.special[c], r.last[c] = 0, 0
-		if special[c] {
-			r.special[c], r.only = 1, c
+		r.bytes[c], r.last[c] = 0, 0
+		switch {
+		case stops[c]:
+			r.bytes[c] = oddStop
+		case !r.args || jsontext.Plain(c):
+		case r.json && c != '\\': // a control character
+			r.bytes[c] = oddStop
+		default:
+			r.bytes[c] = oddEscape
+		}
+		if r.bytes[c] != 0 {
+			r.only = c
 			n++
 		}
-		if c >= utf8.RuneSelf || structural(c) {
-			r.last[c] = 1
+		if structural(c) {
+			r.last[c] = oddStop
+		} else if c >= utf8.RuneSelf {
+			r.last[c] = oddWide
 		}
 	}
 	if n != 1 {
@@ -120,27 +134,71 @@ func (p *Parser) settlePlain() {
 // passing reports whether arguments are emitted.
 func (p *Parser) passing() bool { return p.call.open && !p.call.failed && p.call.muted == event.None }
 
-// fits reports whether the arguments may grow by n bytes.
-func (p *Parser) fits(n int) bool { return p.call.size+int64(n) <= p.lim.ArgumentBytes }
+// short passes a plain chunk on, given its oddities. It reports false, having done nothing, if the chunk is not plain.
+func (p *Parser) short(dst []event.Event, chunk []byte, o odd) ([]event.Event, bool) {
+	r := p.plain
+	switch {
+	case o&oddStop != 0, o&oddWide != 0 && !endsWhole(chunk):
+		return dst, false
+	case !r.args:
+		return p.pass(dst, chunk), true
+	case p.call.size+6*int64(len(chunk)) > p.lim.ArgumentBytes: // near the limit the states count
+		return dst, false
+	case o&oddEscape == 0:
+		return p.passArguments(dst, chunk, chunk[:len(chunk):len(chunk)]), true
+	case r.json:
+		if !wholeEscapes(chunk) {
+			return dst, false
+		}
+		return p.passArguments(dst, chunk, chunk[:len(chunk):len(chunk)]), true
+	}
+	p.out = jsontext.AppendEscaped(p.out[:0], chunk)
+	return p.passArguments(dst, chunk, p.out[:len(p.out):len(p.out)]), true
+}
 
-// takes reports whether chunk is plain. Most chunks are tokens of a few bytes, whose lengths no branch predictor can
+// oddities returns what is special in chunk. Most chunks are tokens of a few bytes, whose lengths no branch predictor can
 // foresee: up to 8 bytes are looked up without a branch, some of them twice.
-func (r *plainRun) takes(chunk []byte) bool {
+func (r *plainRun) oddities(chunk []byte) odd {
 	work.Add(len(chunk))
 	end := len(chunk) - 1
 	if uint(end) < 8 {
-		s := &r.special
-		return s[chunk[0]]|s[chunk[min(1, end)]]|s[chunk[min(2, end)]]|s[chunk[min(3, end)]]|
-			s[chunk[min(4, end)]]|s[chunk[min(5, end)]]|s[chunk[min(6, end)]]|s[chunk[end]]|r.last[chunk[end]] == 0
+		t := &r.bytes
+		return t[chunk[0]] | t[chunk[min(1, end)]] | t[chunk[min(2, end)]] | t[chunk[min(3, end)]] |
+			t[chunk[min(4, end)]] | t[chunk[min(5, end)]] | t[chunk[min(6, end)]] | t[chunk[end]] | r.last[chunk[end]]
 	}
-	if end < 0 || r.last[chunk[end]] != 0 {
-		return false
+	if end < 0 {
+		return oddStop
 	}
+	o := r.last[chunk[end]]
 	if r.only != 0 {
-		return bytes.IndexByte(chunk, r.only) < 0
+		if bytes.IndexByte(chunk, r.only) >= 0 {
+			o |= r.bytes[r.only]
+		}
+		return o
 	}
 	for _, c := range chunk {
-		if r.special[c] != 0 {
+		o |= r.bytes[c]
+	}
+	return o
+}
+
+// endsWhole reports whether chunk ends with a whole character, or with bytes that are none.
+func endsWhole(chunk []byte) bool {
+	for i := len(chunk) - 1; i >= 0 && i >= len(chunk)-3; i-- {
+		if utf8.RuneStart(chunk[i]) {
+			return utf8.FullRune(chunk[i:])
+		}
+	}
+	return true
+}
+
+// wholeEscapes reports whether all escapes in chunk are whole and of two bytes.
+func wholeEscapes(chunk []byte) bool {
+	for i := 0; i < len(chunk); i++ {
+		if chunk[i] != '\\' {
+			continue
+		}
+		if i++; i == len(chunk) || !jsontext.Escape(chunk[i]) {
 			return false
 		}
 	}
@@ -166,8 +224,8 @@ func (p *Parser) pass(dst []event.Event, chunk []byte) []event.Event {
 	return dst
 }
 
-// passArguments appends the event of a plain chunk of arguments.
-func (p *Parser) passArguments(dst []event.Event, chunk []byte) []event.Event {
+// passArguments appends the event of a plain chunk of arguments, which are data.
+func (p *Parser) passArguments(dst []event.Event, chunk, data []byte) []event.Event {
 	n := len(dst)
 	if n == cap(dst) {
 		dst = append(dst, event.Event{})
@@ -178,8 +236,8 @@ func (p *Parser) passArguments(dst []event.Event, chunk []byte) []event.Event {
 	e.Kind, e.Why, e.Flags = event.ToolArgs, 0, c.flags
 	e.Choice, e.Part, e.Call, e.Tokens = p.opt.Choice, p.part, c.no, 0
 	e.Off, e.End = c.from, p.base
-	e.Data, e.ID, e.Usage = chunk[:len(chunk):len(chunk)], nil, nil
+	e.Data, e.ID, e.Usage = data, nil, nil
 	c.from = p.base
-	c.size += int64(len(chunk))
+	c.size += int64(len(data))
 	return dst
 }

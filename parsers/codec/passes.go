@@ -2,24 +2,20 @@
 
 package codec
 
-import (
-	"github.com/weft-go/weft/parsers/grammar"
-	"github.com/weft-go/weft/parsers/internal/jsontext"
-)
+import "github.com/weft-go/weft/parsers/grammar"
 
 // The decoders implement [grammar.Passing]: inside a string they copy, except for the bytes in these tables.
 
-// specials returns the bytes that JSON escapes, and c.
-func specials(c byte) *[256]bool {
+// specials returns a table of bytes.
+func specials(bytes ...byte) *[256]bool {
 	t := new([256]bool)
-	for i := range t {
-		t[i] = !jsontext.Plain(byte(i))
+	for _, c := range bytes {
+		t[c] = true
 	}
-	t[c] = true
 	return t
 }
 
-var pythonSpecials = specials('\'')
+var pythonSpecials = specials('\'', '"', '\\')
 
 // Passes implements [grammar.Passing].
 func (d *gemmaDecoder) Passes() *[256]bool {

@@ -33,9 +33,9 @@ type Decoder interface {
 // optional.
 type Passing interface {
 	Decoder
-	// Passes returns nil, or, where the decoder stands inside a string with nothing untaken, which bytes it would not
-	// copy unchanged or which may end the string. A chunk that holds none of them and ends with a whole character then
-	// is output as it stands and leaves the decoder as it is. The table must not change any more.
+	// Passes returns nil, or, where the decoder stands inside a string with nothing untaken, which bytes may end the
+	// string or mean something in it. A chunk that holds none of them and ends with a whole character then is output as
+	// it stands, but for what JSON escapes in a string, and leaves the decoder as it is. The table must not change any more.
 	Passes() *[256]bool
 }
 

@@ -123,6 +123,15 @@ var plain = func() (t [256]bool) {
 	return
 }()
 
+// Escape reports whether c behind a backslash makes an escape of two bytes.
+func Escape(c byte) bool {
+	switch c {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return true
+	}
+	return false
+}
+
 // Plain reports whether c inside a string needs no attention.
 func Plain(c byte) bool { return plain[c] }
 
@@ -163,10 +172,10 @@ func (l *Lexer) scan(b []byte) (n int, st State) {
 				return i, Bad
 			}
 		case inEscape:
-			switch c {
-			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+			switch {
+			case Escape(c):
 				l.mode = inString
-			case 'u':
+			case c == 'u':
 				l.mode, l.hex = inHex, 4
 			default:
 				return i, Bad
