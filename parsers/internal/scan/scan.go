@@ -18,6 +18,8 @@ type Set struct {
 	class [256]uint8
 	next  []uint16 // node*classes + class
 	out   []int16  // by node: marker that ends here, or -1
+	begun []int16  // by node: longest marker that begins the half-seen one, or is it, or -1
+	over  []uint16 // by node: bytes seen behind that
 	depth []uint16 // by node: bytes of marker seen
 	leaf  []bool   // by node: no longer marker begins with this one
 	n     int      // classes
@@ -69,13 +71,18 @@ func New(markers ...string) *Set {
 	}
 	// Failure links, breadth first, folded into the table.
 	s.next = make([]uint16, len(trie)*s.n)
+	s.begun, s.over = make([]int16, len(trie)), make([]uint16, len(trie))
 	s.leaf = make([]bool, len(trie))
 	fail := make([]uint16, len(trie))
 	queue := []uint16{0}
+	s.begun[0] = -1
 	for len(queue) > 0 {
 		at := queue[0]
 		queue = queue[1:]
 		s.leaf[at] = len(trie[at]) == 0
+		if s.out[at] >= 0 {
+			s.begun[at], s.over[at] = s.out[at], 0
+		}
 		for c := 1; c < s.n; c++ {
 			to, ok := trie[at][uint8(c)]
 			if !ok {
@@ -89,6 +96,7 @@ func New(markers ...string) *Set {
 				fail[to] = s.next[int(fail[at])*s.n+c]
 			}
 			s.next[int(at)*s.n+c] = to
+			s.begun[to], s.over[to] = s.begun[at], s.over[at]+1
 			queue = append(queue, to)
 		}
 	}
@@ -101,13 +109,13 @@ func (s *Set) Held(node Node) int { return int(s.depth[node]) }
 // Find scans win from pos, resuming at *node, for the leftmost longest marker. It returns the marker and the position
 // behind it, with *node at zero; or -1 and len(win), with *node at the half-seen marker that win ends in. If final is
 // set nothing will follow, and a marker that might have grown longer is taken as it stands.
+//
+// The half-seen marker must still be in win, before pos: when it turns out to be another one that only begins it, the
+// position behind that may be before pos.
 func (s *Set) Find(win []byte, pos int, node *Node, final bool) (marker, end int) {
 	at := uint16(*node)
 	from := pos
-	best, bestEnd := -1, 0
-	if at != 0 && s.out[at] >= 0 {
-		best, bestEnd = int(s.out[at]), pos
-	}
+	best, bestEnd := int(s.begun[at]), pos-int(s.over[at])
 	for pos < len(win) {
 		if at == 0 {
 			i := s.skip(win[pos:])

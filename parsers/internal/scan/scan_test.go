@@ -4,6 +4,7 @@ package scan
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,37 +27,98 @@ func naive(text string, markers []string) (marker, end int) {
 	return -1, len(text)
 }
 
+// check compares Find with naive on text: whole, byte by byte, and in two windows.
+func check(t *testing.T, s *Set, markers []string, text string) {
+	wantM, wantEnd := naive(text, markers)
+	try := func(ends ...int) {
+		var node Node
+		m, end := -1, 0
+		for i := 0; i < len(ends) && m < 0; i++ {
+			m, end = s.Find([]byte(text[:ends[i]]), end, &node, ends[i] == len(text) && i == len(ends)-1)
+		}
+		require.Equal(t, wantM, m, "%q in %q, windows to %d", markers, text, ends)
+		require.Equal(t, wantEnd, end, "%q in %q, windows to %d", markers, text, ends)
+	}
+	var all []int
+	for i := range len(text) + 1 {
+		all = append(all, i)
+		try(i, len(text))
+	}
+	try(len(text))
+	try(all...)
+	try(append(all, len(text))...) // the end is told later
+}
+
 func TestFindAgainstNaive(t *testing.T) {
 	for _, markers := range [][]string{
-		{"<a>", "</a>", "<ab>"}, {"ab", "abc", "abcd"}, {"<|x|>", "<|xy|>", ""}, {"]<]m[>[", "<t>"}, {"aab"}, {"◁think▷"},
+		{"<a>", "</a>", "<ab>"}, {"ab", "abc", "abcd"}, {"ab", "abcd"}, {"a", "abcde"}, {"ab", "abcacb"},
+		{"<|x|>", "<|xy|>", ""}, {"]<]m[>[", "<t>"}, {"aab"}, {"◁think▷"},
 	} {
 		s := New(markers...)
 		r := rand.New(rand.NewPCG(1, uint64(len(markers))))
 		alphabet := strings.Join(markers, "") + "z"
-		for range 5000 {
+		for range 1000 {
 			var b strings.Builder
 			for range r.IntN(20) {
 				b.WriteByte(alphabet[r.IntN(len(alphabet))])
 			}
-			text := b.String()
-			wantM, wantEnd := naive(text, markers)
-			var node Node
-			m, end := s.Find([]byte(text), 0, &node, true)
-			require.Equal(t, wantM, m, "%q in %q", markers, text)
-			if m >= 0 {
-				require.Equal(t, wantEnd, end, "%q in %q", markers, text)
-			}
-			// Byte by byte, with the window growing.
-			node, m, end = 0, -1, 0
-			for i := 0; i <= len(text) && m < 0; i++ {
-				m, end = s.Find([]byte(text[:i]), end, &node, i == len(text))
-			}
-			require.Equal(t, wantM, m, "%q in %q, byte by byte", markers, text)
-			if m >= 0 {
-				require.Equal(t, wantEnd, end)
-			}
+			check(t, s, markers, b.String())
 		}
 	}
+}
+
+// TestFindRandomMarkers draws markers of few letters, so that they begin and overlap each other.
+func TestFindRandomMarkers(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 7))
+	word := func(n int) string {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = "aabbc"[r.IntN(5)]
+		}
+		return string(b)
+	}
+	begun := 0
+	for range 3000 {
+		var markers []string
+		for range 1 + r.IntN(4) {
+			m := word(1 + r.IntN(6))
+			if len(markers) > 0 && r.IntN(3) == 0 {
+				m = markers[r.IntN(len(markers))] + m
+			}
+			inside := func(o string) bool { return strings.Contains(o[1:], m) || strings.Contains(m[1:], o) }
+			if slices.ContainsFunc(markers, inside) {
+				continue // not what New permits
+			}
+			if slices.ContainsFunc(markers, func(o string) bool { return o != m && strings.HasPrefix(m, o) }) {
+				begun++
+			}
+			markers = append(markers, m)
+		}
+		s := New(markers...)
+		for range 10 {
+			text := word(r.IntN(14))
+			if r.IntN(2) == 0 {
+				m := markers[r.IntN(len(markers))]
+				text = word(r.IntN(3)) + m[:r.IntN(len(m)+1)] + text
+			}
+			check(t, s, markers, text)
+		}
+	}
+	require.Greater(t, begun, 200)
+}
+
+// A marker that a longer one begins with is found when the window ended inside the longer one.
+func TestFindInsideLonger(t *testing.T) {
+	s := New("ab", "abcd")
+	var node Node
+	m, end := s.Find([]byte("abc"), 0, &node, false)
+	require.Equal(t, -1, m)
+	require.Equal(t, 3, end)
+	require.Equal(t, 3, s.Held(node))
+	m, end = s.Find([]byte("abcx"), end, &node, false)
+	require.Equal(t, 0, m)
+	require.Equal(t, 2, end)
+	require.Zero(t, node)
 }
 
 func TestMatch(t *testing.T) {
