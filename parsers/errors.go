@@ -26,14 +26,18 @@ func (e *LimitError) Error() string {
 
 // UnknownFamilyError reports a family name that is in no registry.
 type UnknownFamilyError struct {
-	Name string
-	Near []string // known names that look like it, best first
+	Name  string
+	Near  []string // known names that look like it, best first
+	Model string   // the family of the model that Name seems to be, as ModelFamily has it, or ""
 }
 
 func (e *UnknownFamilyError) Error() string {
 	s := fmt.Sprintf("parsers: unknown family %q", e.Name)
-	if len(e.Near) > 0 {
+	switch {
+	case len(e.Near) > 0:
 		s += "; did you mean " + strings.Join(e.Near, ", ") + "?"
+	case e.Model != "":
+		s += "; that is a model of family " + e.Model + ": see ModelFamily"
 	}
 	return s
 }

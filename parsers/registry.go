@@ -19,7 +19,7 @@ import (
 type Registry struct {
 	byName map[string]*entry
 	names  []string
-	both   sync.Map // folded name of a combination to *entry; at most one for each pair of families
+	both   sync.Map // pair to *entry; whatever the spelling, at most one for each pair of families
 }
 
 // entry is one family: a grammar, or a parser of the user's own.
@@ -28,6 +28,9 @@ type entry struct {
 	c    *compiled
 	make func(*Options) (Stream, error)
 }
+
+// pair are the families of a combination. Two may have one name: a shadowed family keeps its aliases.
+type pair struct{ tools, reasoning *entry }
 
 // NewRegistry returns a registry of the given grammars, which must not change any more. A later grammar shadows an
 // earlier one of the same name or alias.
@@ -49,8 +52,12 @@ func (r *Registry) Extend(grammars ...*grammar.Grammar) (*Registry, error) {
 	return out, nil
 }
 
-// ExtendFunc returns a registry of r's families and one whose parser is the user's own: make returns one for each
-// response. It shadows what has the same name. r stays as it is.
+// ExtendFunc returns a registry of r's families and one whose parser is the user's own. It shadows what has the same
+// name. r stays as it is.
+//
+// make is called once for each parser that New returns, from any goroutine. Its Options are never nil: the zero Options
+// if New got none. They are the caller's and must not be changed. What make cannot do it should answer with an error,
+// which New returns as it is. The Stream serves one response after the other, reset between them, and must not be nil.
 func (r *Registry) ExtendFunc(name string, make func(*Options) (Stream, error)) *Registry {
 	out := r.clone()
 	out.add(&entry{name: name, make: make})
@@ -100,19 +107,15 @@ func (r *Registry) Lookup(name string) (*grammar.Grammar, error) {
 }
 
 func (r *Registry) lookup(name string) (*entry, error) {
-	key := fold(name)
-	if e := r.byName[key]; e != nil {
+	if e := r.byName[fold(name)]; e != nil {
 		return e, nil
 	}
 	tools, reasoning, ok := strings.Cut(name, "+")
 	if !ok {
-		return nil, &UnknownFamilyError{Name: name, Near: r.near(name)}
+		return nil, r.unknown(name)
 	}
 	if strings.Contains(reasoning, "+") {
 		return nil, &UnknownFamilyError{Name: name}
-	}
-	if e, ok := r.both.Load(key); ok {
-		return e.(*entry), nil
 	}
 	t, err := r.lookup(tools)
 	if err != nil {
@@ -121,6 +124,9 @@ func (r *Registry) lookup(name string) (*entry, error) {
 	re, err := r.lookup(reasoning)
 	if err != nil {
 		return nil, err
+	}
+	if e, ok := r.both.Load(pair{t, re}); ok {
+		return e.(*entry), nil
 	}
 	if t.c == nil || re.c == nil {
 		return nil, fmt.Errorf("parsers: %s: only grammars can be combined", name)
@@ -136,9 +142,14 @@ func (r *Registry) lookup(name string) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &entry{name: g.Name, c: c}
-	r.both.Store(key, e)
-	return e, nil
+	e, _ := r.both.LoadOrStore(pair{t, re}, &entry{name: g.Name, c: c})
+	return e.(*entry), nil
+}
+
+// unknown returns the error for a name that is not in r.
+func (r *Registry) unknown(name string) error {
+	model, _ := ModelFamily(name)
+	return &UnknownFamilyError{Name: name, Near: r.near(name, model != ""), Model: model}
 }
 
 // New returns a parser of the family called name, as [Registry.Lookup] understands it. Nil options are defaults. The
@@ -161,6 +172,9 @@ func (r *Registry) New(name string, opt *Options) (*Parser, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s == nil {
+		return nil, fmt.Errorf("parsers: %s: its function returned no Stream", e.name)
+	}
 	return wrap(s), nil
 }
 
@@ -168,8 +182,8 @@ func (r *Registry) New(name string, opt *Options) (*Parser, error) {
 // *UnknownFamilyError, or says why two families cannot be combined.
 func New(name string, opt *Options) (*Parser, error) { return Default().New(name, opt) }
 
-// near returns up to three names or aliases closest to name.
-func (r *Registry) near(name string) []string {
+// near returns up to three names closest to name. For the name of a model they are those it may be misspelled from.
+func (r *Registry) near(name string, model bool) []string {
 	type cand struct {
 		name string
 		dist int
@@ -179,6 +193,8 @@ func (r *Registry) near(name string) []string {
 	for n := range r.byName {
 		d := distance(f, n)
 		switch {
+		case model && d > 2:
+			continue
 		case strings.HasPrefix(n, f):
 			d = min(d, 2)
 		case strings.HasPrefix(f, n):
