@@ -10,11 +10,14 @@ import (
 	"github.com/weft-go/weft/parsers/grammar"
 )
 
-// decode prints what each chunk gives; here every decoder takes all it is shown.
+// decode prints what each chunk gives, and how many bytes are taken. What is not is shown again.
 func decode(d grammar.Decoder, chunks ...string) {
 	d.Begin(args.Compile(nil))
+	var window []byte
 	for i, c := range chunks {
-		out, n, st := d.Decode(nil, []byte(c), i == len(chunks)-1)
+		window = append(window, c...)
+		out, n, st := d.Decode(nil, window, i == len(chunks)-1)
+		window = window[n:]
 		fmt.Printf("%-18q %-18s %d %t\n", c, out, n, st == grammar.Done)
 	}
 }
@@ -22,8 +25,8 @@ func decode(d grammar.Decoder, chunks ...string) {
 func ExampleGemma() {
 	decode(codec.Gemma{}.NewDecoder(), "{city:<", `|"|>San Fran`, `cisco <|`, `"|>,da`, `ys:3}`)
 	// Output:
-	// "{city:<"          {"city":           7 false
-	// "|\"|>San Fran"    "San Fran          12 false
+	// "{city:<"          {"city":           6 false
+	// "|\"|>San Fran"    "San Fran          13 false
 	// "cisco <|"         cisco              8 false
 	// "\"|>,da"          "                  6 false
 	// "ys:3}"            ,"days":3}         5 true

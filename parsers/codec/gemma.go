@@ -28,8 +28,11 @@ import (
 //     anything else being data;
 //   - true, false and null in any case, and none and nil for null;
 //   - white space between any two parts, and a comma behind the last;
-//   - other text without quotes. It ends at a comma or closing brace or bracket. An argument is typed by the tool's
-//     schema, other values are strings. Nothing at all behind a key is such text.
+//   - other text without quotes and without '<'. It ends at a comma or closing brace or bracket. An argument is typed by
+//     the tool's schema, other values are strings. Nothing at all behind a key is such text.
+//
+// A '<' in text without quotes is Bad, since it looks like a marker: a call whose brace is missing would take the next
+// call for its text. A decoder leaves at most what may be an opening quote untaken.
 //
 // Numbers are kept as they are spelled. Gemma is immutable and safe for concurrent use.
 type Gemma struct {
@@ -65,7 +68,7 @@ const (
 	gemmaBareKey                   // in a key without quotes
 	gemmaColon                     // behind a key in quotes
 	gemmaValue                     // before a value, or behind the last element
-	gemmaOpen                      // in what may be an opening quote
+	gemmaOpen                      // at what may be an opening quote
 	gemmaString                    // between quotes
 	gemmaClose                     // behind what may be a closing quote
 	gemmaJSON                      // between double quotes
@@ -88,7 +91,7 @@ type gemmaDecoder struct {
 	end     grammar.Status
 	more    bool // something stands before in the same container
 	key     bool // what is read is a key
-	match   int  // bytes of a quote seen
+	match   int  // bytes of a quote seen; those of an opening one are not taken
 	gap     int  // bytes of white space behind it
 	gapText [maxGap]byte
 	json    jsonString
@@ -109,7 +112,7 @@ func (d *gemmaDecoder) Begin(schema *args.Schema) {
 	d.held, d.name = d.held[:0], d.name[:0]
 }
 
-// Decode implements [grammar.Decoder]. It takes all of src but an unfinished character.
+// Decode implements [grammar.Decoder]. It takes all of src but an unfinished character or opening quote.
 func (d *gemmaDecoder) Decode(dst, src []byte, final bool) (out []byte, n int, st grammar.Status) {
 	src = src[:whole(src, final)]
 	i := 0
@@ -121,7 +124,15 @@ func (d *gemmaDecoder) Decode(dst, src []byte, final bool) (out []byte, n int, s
 		case gemmaClose:
 			dst, i = d.confirm(dst, c, i)
 		case gemmaOpen:
-			i = d.open(c, i)
+			n, again := d.open(src[i:])
+			i += n
+			if !again {
+				if final {
+					i = len(src)
+				}
+				work.Add(i)
+				return dst, i, d.end
+			}
 			if d.state == gemmaString && !d.key {
 				dst = append(dst, '"')
 			}
@@ -142,6 +153,10 @@ func (d *gemmaDecoder) Decode(dst, src []byte, final bool) (out []byte, n int, s
 		case gemmaRaw:
 			if c == ',' || c == '}' || c == ']' {
 				dst = d.raw(dst)
+				break
+			}
+			if c == '<' {
+				d.end = grammar.Bad
 				break
 			}
 			d.held = append(d.held, c)

@@ -61,11 +61,22 @@ func TestGemma(t *testing.T) {
 	add(`{"a": "b", "c": {"d": [1, null]}}`, `{"a":"b","c":{"d":[1,null]}}`)
 
 	// Text without quotes
-	add("{s:Oslo , i: 007,any:1.,x:a b\nc,y:<|\" z,o:{k:v w}}",
-		`{"s":"Oslo","i":"007","any":"1.","x":"a b\nc","y":"<|\" z","o":{"k":"v w"}}`)
+	add("{s:Oslo , i: 007,any:1.,x:a b\nc,y:|\" z,o:{k:v w}}",
+		`{"s":"Oslo","i":"007","any":"1.","x":"a b\nc","y":"|\" z","o":{"k":"v w"}}`)
 	add("{i:42.0,j:42.0}", `{"i":42.0,"j":42.0}`)
 	add("{a:,b:}", `{"a":"","b":""}`)
 	add("{a:[inf,-x]}", `{"a":["inf","-x"]}`)
+
+	// Without quotes, a marker is no text: the brace is missing.
+	fail("{i:1<tool_call|><|tool_call>call:f{j:2}<tool_call|>", 4, `{"i":`)
+	fail("{s:a b <tool_call|>}", 7, `{"s":`)
+	fail("{i:<tool_call|>}", 3, `{"i":`)
+	fail("{i:<|tool_call>}", 3, `{"i":`)
+	fail("{a:[1,<", 6, `{"a":[1,`)
+	cases[len(cases)-1].st = grammar.More // a quote that the stream cuts
+	cases[len(cases)-1].at = 7
+	fail("{a:[1,<<", 6, `{"a":[1,`)
+	add("{i:1,s:x,x:a b,<:~<~,y<z:true}", `{"i":1,"s":"x","x":"a b","<":"<","y<z":true}`)
 
 	fail("", 0, "")
 	cases[len(cases)-1].st = grammar.More

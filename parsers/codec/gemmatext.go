@@ -8,21 +8,23 @@ import (
 	"github.com/weft-go/weft/parsers/internal/jsontext"
 )
 
-// open reads c where an opening quote may stand.
-func (d *gemmaDecoder) open(c byte, i int) int {
-	if c == d.quote[d.match] {
-		i++
-		if d.match++; d.match == len(d.quote) {
-			d.state, d.match = gemmaString, 0
+// open looks whether src begins with an opening quote, and takes it when it is whole.
+func (d *gemmaDecoder) open(src []byte) (n int, again bool) {
+	for d.match < len(d.quote) {
+		if d.match == len(src) {
+			return 0, false
 		}
-		return i
+		if src[d.match] != d.quote[d.match] { // text that only begins like one
+			d.match = 0
+			if d.state = gemmaRaw; d.key {
+				d.state = gemmaBareKey
+			}
+			return 0, true
+		}
+		d.match++
 	}
-	// Text that only begins like one.
-	d.held = append(d.held, d.quote[:d.match]...)
-	if d.state = gemmaRaw; d.key {
-		d.state = gemmaBareKey
-	}
-	return i
+	d.state, d.match = gemmaString, 0
+	return len(d.quote), true
 }
 
 // text reads on between quotes.
