@@ -111,8 +111,11 @@ func (p *Parser) pythonCalls(doc []byte) (calls []heldCall, ok bool) {
 		}
 		i += n
 		calls = append(calls, heldCall{name: name, args: p.out[at:len(p.out):len(p.out)], from: from, to: i})
-		if space(); i < len(doc) && doc[i] == ',' {
+		switch space(); {
+		case i < len(doc)-1 && doc[i] == ',':
 			i++
+		case i < len(doc)-1:
+			return nil, false
 		}
 	}
 }

@@ -187,24 +187,31 @@ func (p *Parser) list() bool {
 		p.start = p.pos
 		p.beginJSON()
 		return true
+	case c == ',' && p.step == listNext: // one too many
+		p.pos++
+		return true
 	case c == ',' && p.step == listAfter:
-		p.endCall(p.pos, 0)
+		if p.call.open {
+			p.endCall(p.pos, 0)
+		}
 		p.pos++
 		p.start, p.step = p.pos, listNext
 		return true
-	case c == ']' && p.step == listAfter:
-		p.endCall(p.pos, 0)
-		fallthrough
 	case c == ']':
-		p.pos++
-		if p.call.open {
-			p.abort(event.BadStructure, p.pos)
+		switch p.pos++; {
+		case p.call.open && p.step == listAfter:
+			p.endCall(p.pos-1, 0)
+		case p.call.open: // an empty list
+			p.cancelCall()
 		}
 		p.in.list = false
 		p.afterCall()
 		return true
 	}
 	if p.step != listAfter || len(p.c.callClose.markers) == 0 {
+		if !p.call.open && !p.beginCall(p.pos) {
+			return false
+		}
 		return p.broken(event.BadStructure)
 	}
 	switch _, st := p.expect(p.c.callClose); st {
@@ -213,7 +220,9 @@ func (p *Parser) list() bool {
 	case scan.No:
 		return p.broken(event.BadStructure)
 	}
-	p.endCall(p.pos, event.Recovered)
+	if p.call.open {
+		p.endCall(p.pos, event.Recovered)
+	}
 	p.afterBlock()
 	return true
 }

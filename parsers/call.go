@@ -29,6 +29,12 @@ func (p *Parser) beginCall(from int) bool {
 		p.err = &LimitError{Limit: "calls", Max: int64(p.lim.Calls), Offset: p.off(from), Call: -1}
 		return false
 	}
+	if p.prefix != "" { // it stands in the prompt, before everything
+		p.block(event.Text)
+		p.emit(event.Text, p.made([]byte(p.prefix)), from, from)
+		p.prefix = ""
+		p.endBlock()
+	}
 	p.call = callState{open: true, no: p.calls, name: p.call.name[:0], id: p.call.id[:0], from: p.off(from)}
 	if p.reasoning {
 		p.call.flags = event.InReasoning
@@ -41,6 +47,14 @@ func (p *Parser) beginCall(from int) bool {
 		p.rawOn, p.raw, p.rawAt = true, p.raw[:0], p.off(from)
 	}
 	return true
+}
+
+// cancelCall takes back a call of which nothing was emitted: there was none.
+func (p *Parser) cancelCall() {
+	p.call.open = false
+	p.calls--
+	p.rawOn = false
+	p.lastCall = true
 }
 
 // startCall announces the open call: its name, in call.name, is final. Everything before window position to is

@@ -214,9 +214,17 @@ func (p *Parser) malformed(to int) {
 	p.state = stText
 	if len(h.recipient) > 0 || h.field == grammar.Type || bytes.HasPrefix(text[n:], []byte(p.c.g.Channels.Recipient)) {
 		if p.beginCall(p.start) {
-			p.broken(event.BadStructure)
+			why := event.BadStructure
+			if p.final {
+				why = event.Truncated
+			}
+			p.broken(why)
 			p.start = to
 		}
+		return
+	}
+	if h.field == grammar.Role && p.final { // the stream ends in the author's name
+		p.start = to
 		return
 	}
 	p.reasoning = slices.Contains(p.c.g.Channels.Reasoning, string(h.channel))
@@ -423,6 +431,11 @@ func (p *Parser) messageBody() bool {
 	if st != scan.Yes {
 		p.in.block = false
 		p.start = at
+		if p.lastCall { // there was a call: what follows is for nobody
+			p.newRun()
+			p.state = stText
+			return st == scan.No
+		}
 		if p.beginCall(at) {
 			why := event.BadStructure
 			if st == scan.More {

@@ -30,7 +30,7 @@ type compiled struct {
 	resync              [2]*markerSet // where unreadable markup ends: in text, in reasoning
 	between             *markerSet    // what may stand between parameters
 	value               *markerSet    // what may end a parameter
-	behind              [2]*markerSet
+	behind              [4]*markerSet
 	keyEnds, valueOpens []string
 
 	// grammar.Channels
@@ -224,10 +224,16 @@ func (c *compiled) tagged(t *grammar.Tagged, around []marker) {
 		pOpen := []marker{{text: p.Open, role: roleParamOpen}}
 		pClose := []marker{{text: p.Close, role: roleParamClose}}
 		c.keyEnds, c.valueOpens = []string{p.KeyEnd}, []string{p.Value}
-		c.between = set(pOpen, cClose, wClose, cOpen, wOpen, around)
-		c.value = set(pClose, cClose, cOpen)
+		c.between = set(pOpen, pClose, cClose, wClose, cOpen, wOpen, around)
+		next := pOpen
+		if !p.Newline { // where values stand on lines of their own, a parameter at the beginning of one may be the next
+			next = nil
+		}
+		c.value = set(pClose, cClose, cOpen, wClose, next)
 		c.behind[0] = set(pOpen, cClose, wClose, cOpen, around)
 		c.behind[1] = set(wClose, cOpen, around)
+		c.behind[2] = set(wOpen)
+		c.behind[3] = set(cOpen)
 	}
 	if around != nil {
 		c.body = set(opens)

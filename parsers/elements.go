@@ -87,6 +87,11 @@ func (p *Parser) elementOpen() bool {
 		}
 		return false
 	}
+	if !sep && p.final && p.isElement(name) {
+		p.settleAt(p.openAt)
+		p.start = len(p.win)
+		return false
+	}
 	if !sep { // not a tag: the marker goes, the text stays
 		text, next := p.from, p.mark
 		p.settleAt(p.openAt)
@@ -132,6 +137,17 @@ func (p *Parser) elementOpen() bool {
 		p.state = stText
 	}
 	return true
+}
+
+// isElement reports whether name is that of an element of the family.
+func (p *Parser) isElement(name []byte) bool {
+	e := p.c.g.Elements
+	for _, n := range []string{e.Reasoning, e.Text, e.Tools, e.Call, e.Argument, e.Object} {
+		if string(name) == n {
+			return true
+		}
+	}
+	return false
 }
 
 // settleAt is settle with the marker at window position at.

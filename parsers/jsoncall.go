@@ -3,6 +3,7 @@
 package parsers
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/weft-go/weft/parsers/internal/jsontext"
@@ -142,7 +143,7 @@ func (p *Parser) jsonBody() bool {
 				if st == scan.More {
 					return false
 				}
-				if st == scan.No || !p.is(mk(p.c.tag.Close, roleCallClose), p.pos, end) {
+				if st == scan.No || !p.is(p.c.tag.Close.Text, end) {
 					return p.broken(event.BadArguments)
 				}
 				return p.endJSON()
@@ -222,7 +223,7 @@ func (p *Parser) heldArguments(raw []byte) bool {
 		raw = []byte("{}")
 		p.call.flags |= event.Recovered
 	case '"':
-		raw = jsontext.AppendUnquoted(nil, raw)
+		raw = bytes.TrimSpace(jsontext.AppendUnquoted(nil, raw))
 		if len(raw) == 0 || raw[0] != '{' || !jsontext.Valid(raw) {
 			p.broken(event.BadArguments)
 			return false
@@ -237,10 +238,13 @@ func (p *Parser) heldArguments(raw []byte) bool {
 func (p *Parser) endJSON() bool {
 	j := &p.json
 	if !j.named && !p.call.failed {
-		return p.broken(event.BadName)
+		if !p.in.list {
+			return p.broken(event.BadName)
+		}
+		p.abort(event.BadName, p.pos) // the next one may be a call
 	}
 	var flags event.Flags
-	if !j.begun {
+	if !j.begun && p.call.open {
 		if p.opt.Policy.NeedArguments {
 			return p.broken(event.BadArguments)
 		}
@@ -250,6 +254,8 @@ func (p *Parser) endJSON() bool {
 	}
 	p.start, p.node = p.pos, 0
 	switch {
+	case !p.call.open:
+		p.state, p.step = stList, listAfter
 	case p.in.list:
 		p.call.flags |= flags
 		p.state, p.step = stList, listAfter

@@ -97,7 +97,7 @@ func (p *Parser) mayBeName(text []byte) bool {
 // it ends at a newline or where the arguments begin, models write anything when they mean none.
 func (p *Parser) acceptsName() bool {
 	n := p.c.tag.Name
-	if n.Stops == "" && !slices.Contains(n.Ends, "\n") || p.toolNamed(p.call.name) != nil {
+	if n.Stops == "" && !slices.Contains(n.Ends, "\n") && !slices.Contains(n.Ends, "(") || p.toolNamed(p.call.name) != nil {
 		return len(p.call.name) > 0
 	}
 	return isName(p.call.name)
@@ -172,7 +172,7 @@ func (p *Parser) word(ends []string, stops string) ([]byte, scan.Prefix) {
 				n, p.lit = p.lit, 0
 			}
 			switch st, at := scan.Match(p.win, i+n, end, &n); {
-			case st == scan.Yes:
+			case st == scan.Yes && p.is(end, at):
 				p.pos = at
 				return bytes.TrimSpace(p.win[p.from:i]), scan.Yes
 			case st == scan.More:

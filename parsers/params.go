@@ -12,11 +12,22 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
+// What may end a value, and with it the rest of what is open. The numbers are indices of compiled.behind; behind closerBlock
+// a second step follows.
+const (
+	closerOwn   uint8 = iota // the parameter's own closing tag
+	closerCall               // that of the call
+	closerBlock              // that of the block, when another block with a call begins
+	_                        // and the call in it
+	closerNext               // the next parameter
+)
+
 // paramState is the state of arguments that are written one by one as raw text, in tags or elements, and typed by
 // the tool's schema. Strings stream as JSON string fragments; other values are held until they close.
 type paramState struct {
 	bare    bool // the call has no wrapper and may still be prose
 	lead    bool // the structural newline before the value may follow
+	stray   bool // something else than parameters stands in the call
 	quoting bool // the opening tag of a call was seen in the value
 	opened  bool // of a string: its opening quote was emitted
 	tagged  bool // something that is no object stands behind the name
@@ -43,8 +54,13 @@ func (p *Parser) params() bool {
 		if p.anchor-p.openAt > 2*p.c.g.MaxHold {
 			st = scan.No
 		}
-		if st == scan.More && !p.final {
-			return false
+		if st == scan.More {
+			if !p.final {
+				return false
+			}
+			if p.c.tag.Open.Token {
+				return p.truncatedOpener()
+			}
 		}
 		if st == scan.No && p.c.tag.Body.Params.Object && p.pos-p.openAt <= 2*p.c.g.MaxHold && p.win[p.pos] == '{' {
 			return p.bareCallOfObject()
@@ -64,12 +80,19 @@ func (p *Parser) params() bool {
 			return true
 		}
 		if m = p.find(s); m < 0 {
-			p.start = p.free(s)
+			to := p.free(s)
+			p.param.stray = p.param.stray || p.stray(to)
+			p.start = to
 			return false
 		}
+		p.param.stray = p.param.stray || p.stray(p.mark)
 	}
 	p.start = p.pos
 	switch s.markers[m].role {
+	case roleParamClose: // one too many, or that of a parameter whose opening tag is lost
+		if p.param.stray {
+			return p.broken(event.BadStructure)
+		}
 	case roleParamOpen:
 		p.state, p.from, p.lit = stKey, p.pos, 0
 	case roleCallClose:
@@ -88,6 +111,17 @@ func (p *Parser) params() bool {
 		p.endParams(p.mark, event.Recovered)
 	}
 	return true
+}
+
+// stray reports whether something other than white space stands before window position to, where a parameter or the end of
+// the call is due.
+func (p *Parser) stray(to int) bool {
+	for _, c := range p.win[p.start:max(to, p.start)] {
+		if !blank(c) {
+			return true
+		}
+	}
+	return false
 }
 
 // objectBegins enters one JSON object that stands in place of the parameters.
@@ -125,6 +159,11 @@ func (p *Parser) bareCallOfObject() bool {
 
 // endParams completes a call whose markup ends at window position to.
 func (p *Parser) endParams(to int, flags event.Flags) {
+	if p.param.stray {
+		if flags |= event.Recovered; len(p.param.ends) == 0 { // perhaps the arguments, in some other form
+			p.fail(event.BadStructure, to)
+		}
+	}
 	p.arguments(p.made(p.param.end()), to)
 	p.endCall(to, flags)
 	p.node = 0
@@ -188,7 +227,10 @@ func (p *Parser) attribute() bool {
 		if st == scan.More {
 			return false
 		}
-		p.lit = 0
+		if p.lit = 0; !p.is(c.Value, at) {
+			p.pos = p.from
+			return p.broken(event.BadStructure)
+		}
 	} else {
 		text, st := p.word(p.c.valueOpens, "")
 		if st == scan.No {
@@ -272,16 +314,25 @@ func (p *Parser) value() bool {
 		p.growValue(p.free(s))
 		return false
 	}
-	if s.markers[m].role == roleCallOpen { // a call is quoted: its closing tags are data too
+	switch s.markers[m].role {
+	case roleCallOpen: // a call is quoted: its closing tags are data too
 		v.quoting = true
 		return true
+	case roleParamOpen:
+		if v.quoting || p.mark <= p.start || p.win[p.mark-1] != '\n' {
+			return true
+		}
+		v.closer = closerNext
+	case roleCallClose:
+		v.closer = closerCall
+	case roleWrapClose:
+		v.closer = closerBlock
+	default:
+		v.closer = closerOwn
 	}
 	p.growValue(p.mark)
 	p.closeAt, p.closeEnd = p.mark, p.pos
-	v.closer = 0
-	if m > 0 {
-		v.closer = 1
-	}
+	p.from = p.pos
 	p.step, p.lit, p.node = 0, 0, 0
 	p.state = stConfirm
 	return true
@@ -375,23 +426,57 @@ func (p *Parser) endValue() {
 // call must follow.
 func (p *Parser) confirmParam() bool {
 	v := &p.param
-	s := p.c.behind[v.closer]
-	_, st := p.expect(s)
+	if v.quoting && v.closer != closerOwn {
+		return p.notTheEnd()
+	}
+	if v.closer == closerNext {
+		return p.confirmNext()
+	}
+	_, st := p.expect(p.c.behind[v.closer+p.step])
 	if p.anchor-p.closeAt > p.c.g.MaxHold {
 		st = scan.No // too much white space
 	}
 	switch {
-	case st == scan.More && !(p.final && v.closer == 1):
-		return false // at the end of the stream the call's closing tag is enough
-	case st == scan.No, v.closer == 1 && v.quoting:
-		p.node, p.pos = 0, p.closeEnd
-		p.state = stValue
+	case st == scan.More && !(p.final && v.closer != closerOwn):
+		return false // at the end of the stream the closing tag of the call or block is enough
+	case st == scan.No:
+		return p.notTheEnd()
+	case st == scan.Yes && v.closer == closerBlock && p.step == 0:
+		p.step = 1
 		return true
+	}
+	if v.closer == closerBlock { // params reads the tag again
+		p.closeEnd = p.closeAt
 	}
 	p.endValue()
 	p.state = stParams
-	if v.closer == 1 {
+	if v.closer == closerCall {
 		p.endParams(p.closeEnd, event.Recovered)
 	}
+	return true
+}
+
+// notTheEnd goes on in a value behind what only looked like its end.
+func (p *Parser) notTheEnd() bool {
+	p.node, p.pos, p.lit = 0, p.closeEnd, 0
+	p.state = stValue
+	return true
+}
+
+// confirmNext decides whether the opening tag of a parameter at the beginning of a line ends a value whose own closing
+// tag is missing: its key must be one that the tool declares and the call does not have yet. vLLM's qwen3_coder parser
+// has the same rule.
+func (p *Parser) confirmNext() bool {
+	key, st := p.word(p.c.keyEnds, "")
+	switch {
+	case st == scan.More && !p.final:
+		return false
+	case st != scan.Yes || !p.call.schema.Knows(key) || p.param.has(key):
+		return p.notTheEnd()
+	}
+	p.closeEnd = p.closeAt
+	p.endValue()
+	p.call.flags |= event.Recovered
+	p.state = stParams
 	return true
 }

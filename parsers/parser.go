@@ -37,13 +37,14 @@ type Parser struct {
 	lim    Limits
 
 	// The window. Invariant between calls: 0 ≤ start ≤ anchor, pos ≤ len(win).
-	win    []byte
-	start  int // first byte that is not accounted for
-	pos    int // first byte that was not examined
-	anchor int // where an expected marker or a confirmation began
-	mark   int // where the last marker found begins
-	from   int // where the current name, tag, header section or blank run begins or was examined to
-	openAt int // where the markup of a tag begins that may still be prose; -1 for none
+	win     []byte
+	start   int // first byte that is not accounted for
+	pos     int // first byte that was not examined
+	anchor  int // where an expected marker or a confirmation began
+	mark    int // where the last marker found begins
+	from    int // where the current name, tag, header section or blank run begins or was examined to
+	openEnd int // where it ends
+	openAt  int // where the markup of a tag begins that may still be prose; -1 for none
 	// Around what may be the closing marker of a value, and where the markup behind it begins.
 	closeAt, closeEnd, nextAt int
 	own                       bool  // win is buf, not the caller's chunk
@@ -74,9 +75,12 @@ type Parser struct {
 	reasoning bool   // reasoning is open; a call inside it returns to it
 	runOpen   bool   // the current run has emitted something
 	trim      string // structural white space that may still follow
+	padSeen   int    // of Policy.Before DropBlanks: up to where the run was looked at
+	padEnd    int    // and behind its last byte that is not blank
 	label     string // of reasoning, that may still follow
 	prefix    string // of the text: an opening tag that stands in the prompt
 	last      byte   // the last byte emitted in this run
+	suspected bool   // the opening tag that no call followed is a token
 	quoting   bool   // an opening tag was left in this run as text
 	thought   bool   // there was reasoning
 	part      int32
@@ -440,7 +444,7 @@ func newParser(c *compiled, opt *Options) *Parser {
 	if f := p.opt.TokenID; f != nil {
 		p.ids, p.isID = map[string]uint32{}, map[uint32]bool{}
 		for _, m := range c.g.Markers() {
-			if id, ok := f(m.Text); ok && m.Token {
+			if id, ok := f(m.Text); ok {
 				p.ids[m.Text], p.isID[id] = id, true
 			}
 		}

@@ -3,6 +3,8 @@
 package parsers
 
 import (
+	"strings"
+
 	"github.com/weft-go/weft/parsers/internal/jsontext"
 	"github.com/weft-go/weft/parsers/internal/scan"
 	"github.com/weft-go/weft/parsers/internal/work"
@@ -20,8 +22,12 @@ type peekState struct {
 	lex   jsontext.Lexer
 }
 
-// callBegins is how a call object begins, blanks aside: n and a are the keys of name and arguments, s is a string.
-const callBegins = `{n:s,a:{`
+// callBegins is how a call object begins, blanks aside: n and a are the keys of name and arguments, s is a string. Behind
+// it stands what is skipped before the name: the value of a type, t, and a comma.
+const (
+	callBegins = `{n:s,a:{` + `:t,`
+	callKnown  = uint8(len(callBegins) - 3)
+)
 
 // peek goes on to look ahead from window position i; calls tells for whom. The result is at most MaxHold bytes.
 func (p *Parser) peek(i int, calls bool) (k *peekState, w []byte) {
@@ -39,16 +45,19 @@ func (p *Parser) peekCall(i int) scan.Prefix {
 	for !k.done && k.at < len(w) {
 		c := w[k.at]
 		want := callBegins[k.step]
-		if want != 'n' && want != 'a' && want != 's' || !k.lex.Started() && c != '"' {
+		if strings.IndexByte("nast", want) < 0 || !k.lex.Started() && c != '"' {
 			work.Add(1)
 			k.at++
 			switch {
 			case blank(c):
 			case c == want:
-				if k.step++; int(k.step) == len(callBegins) {
+				switch k.step++; k.step {
+				case callKnown:
 					k.step-- // the same again if asked again
 					k.at--
 					return scan.Yes
+				case uint8(len(callBegins)): // behind what is skipped the name is due again
+					k.step = 1
 				}
 			case c == '[' && k.step == 0 && !k.list:
 				k.list = true
@@ -66,13 +75,20 @@ func (p *Parser) peekCall(i int) scan.Prefix {
 		case jsontext.Open:
 			continue
 		case jsontext.Done:
-			field := otherField
-			if want != 's' {
-				field = p.fieldOf(w[k.key:k.at])
-			}
-			k.done = want == 'n' && field != nameField || want == 'a' && field != argsField
+			key := w[k.key:k.at]
 			k.lex.Reset()
-			k.step++
+			switch {
+			case want == 's', want == 't':
+				k.step++
+			case want == 'n' && string(key) == `"type"`: // Llama writes "type": "function" first
+				k.step = callKnown
+			case want == 'n' && p.fieldOf(key) == argsField && p.c.tag.Body.Call.Strict:
+				return scan.Yes // behind a tag, arguments are enough to tell a call
+			default:
+				f := p.fieldOf(key)
+				k.done = want == 'n' && f != nameField || want == 'a' && f != argsField
+				k.step++
+			}
 		default:
 			k.done = true
 		}

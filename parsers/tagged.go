@@ -59,7 +59,8 @@ func (p *Parser) holdOpener() {
 	if !p.untouched() {
 		p.flush(p.beforeBlock(p.mark), true)
 	}
-	p.openAt = p.mark
+	p.openAt, p.openEnd, p.lit = p.mark, p.pos, 0
+	p.call.name, p.call.id = p.call.name[:0], p.call.id[:0]
 }
 
 // closesText reports whether the closing marker at mark ends something that was left as text: an opening tag that no
@@ -132,6 +133,16 @@ func (p *Parser) opened() bool {
 	} else {
 		p.skipBlanks()
 		p.anchor = p.pos
+		if p.pos < len(p.win) && t.Open.Text != "" && t.Open.Text[0] == '[' && p.win[p.pos] == '[' { // the tag again, or a list
+			again, at := scan.Match(p.win, p.pos+p.lit, t.Open.Text, &p.lit)
+			if again == scan.More && !p.final {
+				return false
+			}
+			if p.lit = 0; again == scan.Yes && at-p.openAt <= p.c.g.MaxHold {
+				p.pos = at
+				return true
+			}
+		}
 		switch {
 		case p.pos == len(p.win):
 			st = scan.More
@@ -156,6 +167,7 @@ func (p *Parser) opened() bool {
 				p.pos++
 			}
 			p.beginName()
+			p.from = p.pos
 			return true
 		}
 	}
@@ -182,6 +194,8 @@ func (p *Parser) opened() bool {
 		switch {
 		case i == len(p.win) && !p.final:
 			return false
+		case i == len(p.win) && t.Open.Token:
+			return p.truncatedOpener()
 		case i == len(p.win) || p.win[i] != '{' && !(p.win[i] == ']' && t.Open.Token):
 			return p.doubt(p.pos)
 		}
@@ -223,6 +237,10 @@ func (p *Parser) doubt(from int) bool {
 	if p.in.block { // in a message to a tool nothing is prose
 		return p.commit() && p.broken(event.BadStructure)
 	}
+	if p.in.list {
+		from = min(from, p.anchor) // the bracket may begin something else
+	}
+	p.suspected = p.in.wrapper && p.c.tag.Wrapper.Open.Token || !p.in.wrapper && p.c.tag.Open.Token
 	p.in.wrapper, p.in.list = false, false
 	p.call.name, p.call.id = p.call.name[:0], p.call.id[:0]
 	p.pos, p.node = from, 0
@@ -244,6 +262,9 @@ func (p *Parser) suspect() bool {
 		p.mark = p.free(s)
 	}
 	far := p.mark-p.openAt > p.c.g.MaxHold
+	if m >= 0 && !far && s.markers[m].role == roleBare {
+		return true
+	}
 	if m >= 0 && !far && (s.markers[m].role == roleCallClose || s.markers[m].role == roleWrapClose) {
 		end := p.pos
 		if s.markers[m].role == roleWrapClose && p.mark == p.anchor { // an empty block
@@ -262,6 +283,12 @@ func (p *Parser) suspect() bool {
 		p.afterBlock()
 		return true
 	}
+	if r := roleNone; m >= 0 && !far {
+		if r = s.markers[m].role; (r == roleCallOpen || r == roleWrapOpen) && p.suspected && p.blankSince(p.openEnd) {
+			p.dropOpener()
+			return true
+		}
+	}
 	if m >= 0 || far || p.final {
 		if m >= 0 {
 			p.pos = p.mark
@@ -274,12 +301,37 @@ func (p *Parser) suspect() bool {
 	return false
 }
 
+// blankSince reports whether nothing but white space stands between window position from and mark.
+func (p *Parser) blankSince(from int) bool {
+	for _, c := range p.win[max(from, 0):p.mark] {
+		if !blank(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// dropOpener drops the opening tag at openAt, behind which another one follows: it was written twice.
+func (p *Parser) dropOpener() {
+	again := p.mark
+	p.mark = p.openAt
+	p.dropBlanks(p.mark)
+	p.flush(p.mark, true)
+	p.start = max(p.start, p.openEnd)
+	p.pos, p.node = again, 0
+	p.from = p.start
+	p.state = stText
+}
+
 // afterBlock goes back to the run that a block interrupted: text, or reasoning if the call stood inside it.
 func (p *Parser) afterBlock() {
 	p.start = p.pos
-	p.in.wrapper, p.in.list, p.in.block = false, false, false
+	p.in.wrapper, p.in.list = false, false
 	p.newRun()
 	p.state = stText
+	if p.in.block { // another block may follow in the message
+		p.node, p.state = 0, stMessage
+	}
 }
 
 // afterCall goes on behind a complete call.
@@ -295,7 +347,9 @@ func (p *Parser) afterCall() {
 // first thing that cannot belong to it, so that no text is lost.
 func (p *Parser) closing() bool {
 	if p.node == 0 && p.nextInBlock() {
-		return p.err == nil
+		waits := p.waiting
+		p.waiting = false
+		return p.err == nil && !waits
 	}
 	s := p.c.closing
 	if s == nil {
@@ -359,8 +413,19 @@ func (p *Parser) nextInBlock() bool {
 			p.start = p.pos + 1
 		case t.Open.Text == "" && c == ',', call != nil && t.Close.Text != "" && (c == ',' || c == '}'),
 			call != nil && call.Sep != "" && c == call.Sep[0]:
-			p.start = p.pos + 1
 		case call != nil && c == '{':
+			if t.Close.Text == "" && !p.in.list { // nothing but its beginning tells it from text
+				switch p.peekCall(p.pos) {
+				case scan.More:
+					if !p.final {
+						p.waiting = true
+						return true
+					}
+					return false
+				case scan.No:
+					return false
+				}
+			}
 			p.start = p.pos
 			if p.beginCall(p.pos) {
 				p.beginJSON()

@@ -3,6 +3,8 @@
 package parsers
 
 import (
+	"strings"
+
 	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/parsers/internal/scan"
 	"github.com/weft-go/weft/parsers/internal/work"
@@ -86,10 +88,18 @@ func (p *Parser) trimLead(to int) {
 	for p.trim != "" && p.start < to {
 		if p.win[p.start] != p.trim[0] {
 			p.trim = ""
-			return
+			break
 		}
 		p.trim = p.trim[1:]
 		p.start++
+	}
+	p.skipTo(p.start)
+}
+
+// skipTo makes at the next position to examine if that lies before it.
+func (p *Parser) skipTo(at int) {
+	if p.pos < at {
+		p.pos, p.node = at, 0
 	}
 }
 
@@ -100,10 +110,11 @@ func (p *Parser) trimLabel(to int) bool {
 	if st == scan.More && to == len(p.win) && !p.final {
 		return false
 	}
-	if st == scan.Yes {
+	if st == scan.Yes || st == scan.More && to == len(p.win) && n > 0 && n == len(strings.TrimRight(p.label, "\n")) {
 		p.start = at
 	}
 	p.label = ""
+	p.skipTo(p.start)
 	return true
 }
 
@@ -120,7 +131,7 @@ func (p *Parser) unpadded(to int) int {
 	if p.c.layout == tagged {
 		switch p.opt.Policy.Before {
 		case DropBlanks:
-			n = p.c.g.MaxHold
+			return p.unblanked(to)
 		case KeepAll:
 			n = 0
 		}
@@ -130,6 +141,24 @@ func (p *Parser) unpadded(to int) int {
 		to--
 	}
 	return to
+}
+
+// unblanked returns the window position before the white space that ends the run at to, at most MaxHold bytes of it. Each
+// byte is looked at once.
+func (p *Parser) unblanked(to int) int {
+	i := max(p.padSeen, p.start)
+	work.Add(max(0, to-i))
+	for ; i < to; i++ {
+		if !blank(p.win[i]) {
+			p.padEnd = i + 1
+		}
+	}
+	if p.padSeen = max(p.padSeen, to); p.padEnd > to { // to lies before a marker that was seen
+		for i = to; i > p.start && blank(p.win[i-1]); i-- {
+		}
+		return i
+	}
+	return max(p.padEnd, p.start, to-p.c.g.MaxHold)
 }
 
 // structural reports whether c may be white space that belongs to the marker behind the run.

@@ -50,6 +50,8 @@ func (p *Parser) rebase() {
 		p.start = 0
 		p.pos -= n
 		p.anchor, p.mark, p.from, p.openAt = max(p.anchor-n, -1), max(p.mark-n, -1), max(p.from-n, -1), max(p.openAt-n, -1)
+		p.openEnd = max(p.openEnd-n, -1)
+		p.padSeen, p.padEnd = max(p.padSeen-n, 0), max(p.padEnd-n, 0)
 		p.closeAt, p.closeEnd, p.nextAt = max(p.closeAt-n, -1), max(p.closeEnd-n, -1), max(p.nextAt-n, -1)
 	}
 }
@@ -110,20 +112,21 @@ func (p *Parser) block(k event.Kind) {
 // endBlock makes the next event open a new block.
 func (p *Parser) endBlock() { p.partKind = 0 }
 
-// is reports whether the marker at window positions [from, to) counts. With token ids, a marker that is a token counts
-// only where that token stands.
-func (p *Parser) is(m marker, from, to int) bool {
-	if !p.tokens || !m.token {
+// is reports whether the marker text that ends at window position to counts. With token ids, a marker that is a token
+// counts only where that token stands.
+func (p *Parser) is(text string, to int) bool {
+	if !p.tokens {
 		return true
 	}
-	id, ok := p.ids[m.text]
+	id, ok := p.ids[text]
 	if !ok {
 		return true // the vocabulary spells it with ordinary tokens
 	}
-	a, b := p.off(from), p.off(to)
+	// The token may begin before the marker: a detokenizer flushes with it what it held back.
+	b := p.off(to)
 	i := sort.Search(len(p.tokMarks), func(i int) bool { return p.tokMarks[i].end >= b })
 	for ; i < len(p.tokMarks) && p.tokMarks[i].end == b; i++ {
-		if t := &p.tokMarks[i]; t.off == a && t.id == id {
+		if p.tokMarks[i].id == id {
 			return true
 		}
 	}
@@ -140,7 +143,7 @@ func (p *Parser) find(s *markerSet) int {
 			return -1
 		}
 		p.mark = end - len(s.markers[m].text)
-		if p.is(s.markers[m], p.mark, end) {
+		if p.is(s.markers[m].text, end) {
 			return m
 		}
 		p.pos = p.mark + 1
@@ -163,7 +166,7 @@ func (p *Parser) expect(s *markerSet) (int, scan.Prefix) {
 	w := p.win[:min(len(p.win), p.anchor+s.longest)]
 	m, end := s.set.Find(w, p.pos, &p.node, p.final || len(w) < len(p.win))
 	if m >= 0 {
-		if p.mark = end - len(s.markers[m].text); p.mark == p.anchor && p.is(s.markers[m], p.mark, end) {
+		if p.mark = end - len(s.markers[m].text); p.mark == p.anchor && p.is(s.markers[m].text, end) {
 			p.pos = end
 			return m, scan.Yes
 		}

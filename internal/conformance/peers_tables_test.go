@@ -105,7 +105,6 @@ var explained = map[string]map[string]reason{
 		"deepseek_v3_1/tool_parser_deepseek31.test_deepseek31_streaming_single_tool": brokenArguments,
 		"json/tests.test_duplicate_keys_in_json":                                     bareNeedsArguments,
 		"json/tests.test_json_parser_empty_arguments":                                bareNeedsArguments,
-		"json/tests.test_mixed_array_tools_and_non_tools":                            mixedList,
 		"json/tool_parser_edge_cases.test_multiple_formats_in_text":                  bareCallsBegin,
 		"json/tool_parser_json.test_json_array_of_tools":                             bareCallsBegin,
 		"json/tool_parser_json.test_json_extraction_from_text":                       bareCallsBegin,

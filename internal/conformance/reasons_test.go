@@ -49,7 +49,6 @@ const (
 	escapesLiteral       reason = "escapesLiteral"
 	bareCallsBegin       reason = "bareCallsBegin"
 	bareNeedsArguments   reason = "bareNeedsArguments"
-	mixedList            reason = "mixedList"
 )
 
 // reasons is the closed set of reasons, each with what the peer does, what weft does and why.
@@ -125,7 +124,6 @@ var reasons = map[reason]string{
 		"in prose may be an example.",
 	bareNeedsArguments: "To smg an object with a name is a call; weft takes an object without a tag only if arguments " +
 		"follow the name, since an answer may be JSON too.",
-	mixedList: "smg takes the calls out of a list that holds other things too; weft aborts at the first that is none.",
 }
 
 // TestReasons asserts that every reason is needed.

@@ -29,6 +29,7 @@ func DeepSeekV3() *grammar.Grammar {
 			Close:     grammar.Tok("<｜tool▁call▁end｜>"),
 			NeedClose: true,
 		},
+		Special: []grammar.Marker{grammar.Tok("<｜tool▁sep｜>")},
 		MaxHold: maxHold,
 	}
 }
@@ -72,6 +73,7 @@ func dsml(name, calls, space string) *grammar.Grammar {
 				Open: open + `parameter name="`, KeyEnd: `"`, Attr: "string", Value: ">", Close: shut + "parameter>",
 			}},
 		},
+		Special: []grammar.Marker{grammar.Tok("｜DSML｜")},
 		MaxHold: maxHold,
 	}
 }

@@ -65,7 +65,8 @@ func Phi4() *grammar.Grammar {
 //
 //	Here is my thought process: reasoning Here is my response: text<|tool_call|>[{"name": "f", "arguments": {"x": 1}}]
 //
-// The phrases are ordinary text; "Here's" is written too. Granite 3.3 and later put calls in <tool_call> tags.
+// The phrases are ordinary text; "Here's" is written too. Granite 3.3 and later put calls in <tool_call> tags, thoughts in
+// <think> and the answer in <response>.
 //
 // Sources: the chat template of ibm-granite/granite-3.2-8b-instruct; the granite parsers of vLLM and Dynamo.
 func Granite() *grammar.Grammar {
@@ -74,8 +75,8 @@ func Granite() *grammar.Grammar {
 		Tagged: &grammar.Tagged{
 			Reasoning: &grammar.Reasoning{
 				Open: grammar.Lit("Here is my thought process:"), Close: grammar.Lit("Here is my response:"),
-				OpenAlso:  []grammar.Marker{grammar.Lit("Here's my thought process:")},
-				CloseAlso: []grammar.Marker{grammar.Lit("Here's my response:")},
+				OpenAlso:  []grammar.Marker{grammar.Lit("Here's my thought process:"), grammar.Lit("<think>")},
+				CloseAlso: []grammar.Marker{grammar.Lit("Here's my response:"), grammar.Lit("</think>")},
 				Lead:      " ", After: " ", Join: "\n",
 			},
 			Before:   "\n",
@@ -83,6 +84,7 @@ func Granite() *grammar.Grammar {
 			OpenAlso: []grammar.Marker{grammar.Tok("<tool_call>")},
 			Close:    grammar.Tok("</tool_call>"),
 			Body:     grammar.Body{Call: callObject()},
+			Ends:     []grammar.Marker{grammar.Lit("<response>"), grammar.Lit("</response>")},
 		},
 		MaxHold: maxHold,
 	}

@@ -38,6 +38,7 @@ func MiniMaxM3() *grammar.Grammar {
 			Close:     grammar.Lit(ns + "</invoke>"),
 			NeedClose: true,
 		},
+		Special: []grammar.Marker{grammar.Tok(ns)},
 		MaxHold: maxHold,
 	}
 }

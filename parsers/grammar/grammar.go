@@ -4,7 +4,9 @@ package grammar
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"unicode"
 )
 
 // Grammar is everything weft knows about how one family of models writes reasoning, text and tool calls. It is
@@ -23,6 +25,9 @@ type Grammar struct {
 	Channels *Channels
 	// Elements is the layout of families that frame everything, text included, in named elements.
 	Elements *Elements
+
+	// Special are tokens that are parts of markers, such as ｜DSML｜; an engine must keep them like markers.
+	Special []Marker
 
 	// MaxHold bounds, in bytes, each thing that is held back until it resolves: white space at the beginning of a run,
 	// a name, a tag or section of a header, what stands behind a tag that may be prose, and white space behind what may
@@ -265,8 +270,15 @@ type Elements struct {
 	StringType string
 }
 
-// Markers returns every control string of g, each once, in order of declaration. A leak detector looks for these in
-// visible text; an engine must be told to keep those that are tokens when it turns ids into text.
+// Marked is a Codec with control strings of its own.
+type Marked interface {
+	Codec
+	Markers() []Marker
+}
+
+// Markers returns every control string of g, each once, in order of declaration, those inside a call included. A leak
+// detector looks for these in visible text; an engine must be told to keep those that are tokens of its vocabulary when it
+// turns ids into text.
 func (g *Grammar) Markers() []Marker {
 	var out []Marker
 	add := func(ms ...Marker) {
@@ -298,8 +310,22 @@ func (g *Grammar) Markers() []Marker {
 		add(t.OpenAlso...)
 		add(t.CloseAlso...)
 		add(t.Ends...)
+		inner := func(texts ...string) {
+			for _, s := range texts {
+				if strings.ContainsFunc(s, unicode.IsLetter) { // what has no letter is punctuation, not a control string
+					add(Lit(s))
+				}
+			}
+		}
+		if n := t.Name; n != nil {
+			inner(n.Ends...)
+			inner(n.ID)
+		}
 		if p := t.Body.Params; p != nil {
-			add(Lit(p.Open), Lit(p.Close))
+			inner(p.Open, p.KeyEnd, p.Value, p.Close)
+		}
+		if m, ok := t.Body.Codec.(Marked); ok {
+			add(m.Markers()...)
 		}
 	}
 	if g.Tagged != nil {
@@ -322,6 +348,7 @@ func (g *Grammar) Markers() []Marker {
 		add(e.Open, e.Sep, e.Close)
 		add(e.EndOfTurn...)
 	}
+	add(g.Special...)
 	return out
 }
 
@@ -363,7 +390,7 @@ func (g *Grammar) Validate() error {
 	ms := g.Markers()
 	for i, a := range ms {
 		for j, b := range ms {
-			if i != j && len(a.Text) > len(b.Text) && strings.Contains(a.Text[1:], b.Text) {
+			if i != j && len(a.Text) > len(b.Text) && strings.Contains(a.Text[1:], b.Text) && !slices.Contains(g.Special, b) {
 				return fail("marker %q hides %q", a.Text, b.Text)
 			}
 		}
@@ -407,6 +434,8 @@ func (t *Tagged) invalid() string {
 		switch {
 		case r.Open.Text == "" || r.Close.Text == "":
 			return "reasoning needs an opening and a closing marker"
+		case r.Open.Text == r.Close.Text && !r.Inline:
+			return "reasoning needs two different markers"
 		case len(r.Tail) > 1:
 			return "white space before the end of reasoning is one byte at most"
 		}
@@ -436,16 +465,23 @@ func (t *Tagged) invalid() string {
 		return "a call needs an opening marker"
 	case t.Open.Text == "" && t.Name == nil && !t.Bare:
 		return "calls without an opening marker need a name"
-	case t.Name != nil && len(t.Name.Ends) == 0 && t.Name.Stops == "":
+	case t.Name != nil && (len(t.Name.Ends) == 0 && t.Name.Stops == "" || slices.Contains(t.Name.Ends, "")):
 		return "nothing ends the name"
+	case t.Wrapper != nil && t.Name == nil:
+		return "calls in a wrapper need a name before the body"
+	case t.Bare && b.Call == nil && b.Codec == nil:
+		return "only call objects and codecs can come without a tag"
 	case t.NeedClose && t.Close.Text == "":
 		return "NeedClose without a closing marker"
 	}
 	if p := b.Params; p != nil && (p.Open == "" || p.KeyEnd == "" || p.Close == "" || t.Close.Text == "") {
 		return "parameters need markers for key and value, and a closing marker"
 	}
-	if c := b.Call; c != nil && (len(c.Name) == 0 || len(c.Arguments) == 0) {
-		return "a JSON call needs keys for name and arguments"
+	if p := b.Params; p != nil && p.Attr != "" && p.Value == "" {
+		return "an attribute needs what stands behind it"
+	}
+	if c := b.Call; c != nil && (len(c.Name) == 0 || len(c.Arguments) == 0 || len(c.Sep) > 1) {
+		return "a JSON call needs keys for name and arguments, and a separator of one character if any"
 	}
 	return ""
 }
