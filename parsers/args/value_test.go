@@ -31,7 +31,16 @@ func TestAppendValue(t *testing.T) {
 		{"None", Null | Integer, "null"},
 		{"Null", Null, `"Null"`},
 		{"nil", Null, `"nil"`},
-		{"null", Integer, `"null"`},
+		{"null", Integer, "null"}, // no string is permitted: the value is missing
+		{"None", Integer, "null"},
+		{" None\n", numbers, "null"},
+		{"null", Boolean, "null"},
+		{"None", Object | Array, "null"},
+		{"Null", Integer, `"Null"`},
+		{"null", String | Integer, `"null"`},
+		{"None", String | Object, `"None"`},
+		{"None", Any &^ Null, `"None"`},
+		{"None", Any, "null"},
 		{"nullable", Any, `"nullable"`},
 		// booleans
 		{"true", Boolean, "true"},
@@ -162,6 +171,10 @@ func TestLiterals(t *testing.T) {
 		{`{"type":"integer","enum":["7",8]}`, "7", `7`},
 		{`{"type":"string","enum":["7"]}`, "8", `"8"`},
 		{`{"type":["string","null"]}`, "null", `null`},
+		{`{"type":["string","integer"]}`, "null", `"null"`},
+		{`{"type":"integer"}`, "None", `null`},
+		{`{"enum":[1,2]}`, "null", `null`},
+		{`{"enum":["a","b"]}`, "null", `"null"`},
 	} {
 		s := Compile([]byte(`{"properties":{"x":` + c.schema + `,"e":{"enum":["7","8"]}}}`))
 		require.Equal(t, c.want, string(s.Param([]byte("x")).AppendValue(nil, []byte(c.raw))), "%q under %s", c.raw, c.schema)

@@ -28,6 +28,7 @@ func DeepSeekV3() *grammar.Grammar {
 			Body:      grammar.Body{Args: &grammar.JSONArgs{Fence: "```"}},
 			Close:     grammar.Tok("<｜tool▁call▁end｜>"),
 			NeedClose: true,
+			Ends:      turnEnds("<｜end▁of▁sentence｜>"),
 		},
 		Special: []grammar.Marker{grammar.Tok("<｜tool▁sep｜>")},
 		MaxHold: maxHold,
@@ -72,6 +73,7 @@ func dsml(name, calls, space string) *grammar.Grammar {
 			Body: grammar.Body{Params: &grammar.Params{
 				Open: open + `parameter name="`, KeyEnd: `"`, Attr: "string", Value: ">", Close: shut + "parameter>",
 			}},
+			Ends: turnEnds("<｜end▁of▁sentence｜>"),
 		},
 		Special: []grammar.Marker{grammar.Tok("｜DSML｜")},
 		MaxHold: maxHold,

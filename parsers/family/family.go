@@ -30,6 +30,15 @@ func think() *grammar.Reasoning {
 	}
 }
 
+// turnEnds are tokens that end a turn, which engines pass on at times.
+func turnEnds(texts ...string) []grammar.Marker {
+	var out []grammar.Marker
+	for _, t := range texts {
+		out = append(out, grammar.Tok(t))
+	}
+	return out
+}
+
 // prompted is r for models whose chat template writes the opening tag.
 func prompted(r *grammar.Reasoning) *grammar.Reasoning {
 	r.Prompted = true

@@ -25,6 +25,7 @@ func GLM47() *grammar.Grammar {
 			Body: grammar.Body{Params: &grammar.Params{
 				Open: "<arg_key>", KeyEnd: "</arg_key>", Value: "<arg_value>", Close: "</arg_value>",
 			}},
+			Ends: turnEnds("<|observation|>", "<|user|>", "<|endoftext|>"),
 		},
 		MaxHold: maxHold,
 	}

@@ -26,6 +26,7 @@ func Hermes() *grammar.Grammar {
 			Open:      grammar.Tok("<tool_call>"),
 			Close:     grammar.Tok("</tool_call>"),
 			Body:      grammar.Body{Call: callObject()},
+			Ends:      turnEnds("<|im_end|>", "<|endoftext|>"),
 		},
 		MaxHold: maxHold,
 	}

@@ -29,6 +29,7 @@ func KimiK2() *grammar.Grammar {
 			Body:      grammar.Body{Args: &grammar.JSONArgs{}},
 			Close:     grammar.Tok("<|tool_call_end|>"),
 			NeedClose: true,
+			Ends:      turnEnds("<|im_end|>"),
 		},
 		MaxHold: maxHold,
 	}

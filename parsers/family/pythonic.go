@@ -26,6 +26,7 @@ func Pythonic() *grammar.Grammar {
 			Name: &grammar.Name{Ends: []string{"("}},
 			Body: grammar.Body{Codec: codec.Python{}},
 			Bare: true,
+			Ends: turnEnds("<|eot|>", "<|eom|>"),
 		},
 		MaxHold: maxHold,
 	}
@@ -48,6 +49,7 @@ func Olmo3() *grammar.Grammar {
 			},
 			Name: &grammar.Name{Ends: []string{"("}},
 			Body: grammar.Body{Codec: codec.Python{}},
+			Ends: turnEnds("<|im_end|>", "<|endoftext|>"),
 		},
 		MaxHold: maxHold,
 	}

@@ -35,6 +35,7 @@ func Qwen3Coder() *grammar.Grammar {
 			Body: grammar.Body{Params: &grammar.Params{
 				Open: "<parameter=", KeyEnd: ">", Close: "</parameter>", Newline: true,
 			}},
+			Ends: turnEnds("<|im_end|>", "<|endoftext|>"),
 		},
 		MaxHold: maxHold,
 	}
