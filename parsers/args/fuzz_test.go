@@ -78,6 +78,9 @@ func FuzzAppendValue(f *testing.F) {
 			is = Boolean
 		case 'n':
 			is = Null
+			if ty&String == 0 {
+				is = Any // what is missing, where no string is permitted
+			}
 		default:
 			is = Number | Integer
 		}

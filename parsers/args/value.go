@@ -11,7 +11,7 @@ import (
 // AppendValue appends raw as a JSON value of one of the types t. The first rule that fits decides:
 //
 //	t is String alone      a string, byte for byte
-//	Null, or not String    null, None; where neither is permitted it is still no text, and the tool's to judge
+//	Null, or not String    null, None: where null is not permitted, nor is text; a validator may judge it
 //	Boolean                true, false, True, False; no other spelling
 //	Number                 a JSON number, as it is spelled, however large
 //	Integer alone          the same if it has no exponent and no fraction but zeros, which are dropped: 42.0 is 42
@@ -24,8 +24,8 @@ import (
 // deep, is a string. A conversion from Python is not marked in any way. dst and raw must not overlap.
 //
 // The rules are in the main those of Dynamo's parsers/v2 (arguments/schema); its v1 has the Python literals
-// (tool_calling/xml/parser.rs). vLLM makes null of both words for every type but string (rust/src/tool-parser/src/
-// parameters.rs); Qwen3.5's chat template prints an argument that is None as that word.
+// (tool_calling/xml/parser.rs). That null may stand for a value of another type is vLLM's (rust/src/tool-parser/src/
+// parameters.rs); Qwen3.5's chat template prints an argument that is null as None.
 func AppendValue(dst, raw []byte, t Types) []byte {
 	s := trim(raw)
 	if t == String || len(s) == 0 {
