@@ -156,21 +156,14 @@ func (p *Parser) short(dst []event.Event, chunk []byte, o odd) ([]event.Event, b
 	return p.passArguments(dst, chunk, p.out[:len(p.out):len(p.out)]), true
 }
 
-// oddities returns what is special in chunk. Most chunks are tokens of a few bytes, whose lengths no branch predictor can
-// foresee: up to 8 bytes are looked up without a branch, some of them twice.
+// oddities returns what is special in chunk.
 func (r *plainRun) oddities(chunk []byte) odd {
 	work.Add(len(chunk))
-	end := len(chunk) - 1
-	if uint(end) < 8 {
-		t := &r.bytes
-		return t[chunk[0]] | t[chunk[min(1, end)]] | t[chunk[min(2, end)]] | t[chunk[min(3, end)]] |
-			t[chunk[min(4, end)]] | t[chunk[min(5, end)]] | t[chunk[min(6, end)]] | t[chunk[end]] | r.last[chunk[end]]
-	}
-	if end < 0 {
+	if len(chunk) == 0 {
 		return oddStop
 	}
-	o := r.last[chunk[end]]
-	if r.only != 0 {
+	o := r.last[chunk[len(chunk)-1]]
+	if len(chunk) > 16 && r.only != 0 {
 		if bytes.IndexByte(chunk, r.only) >= 0 {
 			o |= r.bytes[r.only]
 		}

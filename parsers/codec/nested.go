@@ -148,12 +148,11 @@ type nestedDecoder struct {
 	stream bool      // it is a string and leaves as it comes
 	held   []byte    // it, if not
 
-	look     int
-	step     uint8 // of nestedText; see there
-	alive    uint8
-	gap      int // bytes of white space among the look
-	closed   int // bytes of the closing tag among the look
-	examined int // bytes, for tests
+	look   int
+	step   uint8 // of nestedText; see there
+	alive  uint8
+	gap    int // bytes of white space among the look
+	closed int // bytes of the closing tag among the look
 }
 
 // Begin implements [grammar.Decoder].

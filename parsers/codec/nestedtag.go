@@ -18,13 +18,11 @@ func (d *nestedDecoder) tag(src []byte) (n int, again bool) {
 			n++
 		}
 		src = src[n:]
-		d.examined += n
 		work.Add(n)
 	}
 	root := len(d.frames) == 1
 	for ; d.look < len(src); d.look++ {
 		c := src[d.look]
-		d.examined++
 		work.Add(1)
 		at := d.look - len(d.open)
 		switch {

@@ -16,7 +16,6 @@ import (
 func (d *nestedDecoder) first(src []byte, final bool) (again bool) {
 	for ; d.look < len(src); d.look++ {
 		c := src[d.look]
-		d.examined++
 		work.Add(1)
 		switch at := d.look - d.gap; {
 		case at == 0 && blank(c) && d.gap < maxGap:
@@ -78,11 +77,9 @@ func (d *nestedDecoder) text(src []byte, final bool) (n int, again bool) {
 		if d.step == nestedSeek {
 			at := bytes.IndexByte(src[i:], d.open[0])
 			if at < 0 {
-				d.examined += len(src) - i
 				work.Add(len(src) - i)
 				return d.grow(src), false
 			}
-			d.examined += at
 			work.Add(at)
 			i += at
 			d.step, d.look = nestedOpen, 0
@@ -113,7 +110,6 @@ func (d *nestedDecoder) text(src []byte, final bool) (n int, again bool) {
 func (d *nestedDecoder) closing(src []byte, final bool) scan.Prefix {
 	for ; d.look < len(src); d.look++ {
 		c := src[d.look]
-		d.examined++
 		work.Add(1)
 		switch d.step {
 		case nestedOpen:

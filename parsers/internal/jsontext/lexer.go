@@ -366,23 +366,3 @@ func Valid(b []byte) bool {
 	}
 	return st == Done
 }
-
-// Kind returns what the first byte of a JSON value says of its type: one of "object", "array", "string", "number",
-// "boolean", "null", or "" for none.
-func Kind(first byte) string {
-	switch {
-	case first == '{':
-		return "object"
-	case first == '[':
-		return "array"
-	case first == '"':
-		return "string"
-	case first == 't' || first == 'f':
-		return "boolean"
-	case first == 'n':
-		return "null"
-	case first == '-' || first >= '0' && first <= '9':
-		return "number"
-	}
-	return ""
-}
