@@ -58,7 +58,6 @@ func TestWorkOfNested(t *testing.T) {
 				from += n
 			}
 			looks := work.Take()
-			t.Logf("%s %d: %.2f", what, size, float64(looks)/float64(len(src)))
 			require.LessOrEqual(t, looks, 4*len(src)+100, "%s in chunks of %d", what, size)
 			require.GreaterOrEqual(t, looks, len(src)-100, what)
 		}
