@@ -231,3 +231,26 @@ func TestStrings(t *testing.T) {
 	require.True(t, (event.Complete | event.Custom).Has(event.Custom))
 	require.False(t, event.Complete.Has(event.Complete|event.Custom))
 }
+
+func TestFlagsString(t *testing.T) {
+	for f, want := range map[event.Flags]string{
+		0:              "",
+		event.Complete: "complete",
+		event.InReasoning | event.Recovered | event.Complete: "complete|recovered|in_reasoning",
+		event.Custom | event.Server:                          "custom|server",
+		event.Repaired:                                       "repaired",
+		event.Repaired<<1 | event.Repaired<<3:                "flags(0x140)",
+		event.Repaired<<1 | event.Complete:                   "complete|flags(0x40)",
+		1<<16 - 1:                                            "complete|recovered|in_reasoning|custom|server|repaired|flags(0xffc0)",
+	} {
+		require.Equal(t, want, f.String())
+	}
+	for e, want := range map[*event.Event]string{
+		{Kind: event.ToolEnd, Flags: event.Complete}:                                   "tool_end call=0",
+		{Kind: event.ToolEnd, Flags: event.Complete | event.Recovered}:                 "tool_end call=0 recovered",
+		{Kind: event.ToolAbort, Call: 2, Flags: event.InReasoning, Why: event.BadName}: "tool_abort call=2 why=bad_name in_reasoning",
+		{Kind: event.ToolStart, Data: []byte("f"), Flags: event.Custom | event.Server}: `tool_start call=0 "f" custom|server`,
+	} {
+		require.Equal(t, want, e.String())
+	}
+}

@@ -2,7 +2,10 @@
 
 package event
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Kind says what an event is. The zero Kind is no event. New kinds may be added: consumers skip those they do not know.
 type Kind uint8
@@ -81,6 +84,23 @@ const (
 
 // Has reports whether all flags of g are set in f.
 func (f Flags) Has(g Flags) bool { return f&g == g }
+
+var flagNames = [...]string{"complete", "recovered", "in_reasoning", "custom", "server", "repaired"}
+
+// String returns the names of the flags in snake case with a bar between them, in the order of their declaration; no
+// flags are the empty string. Flags without a name follow as one number.
+func (f Flags) String() string {
+	var names []string
+	for i, name := range flagNames {
+		if f.Has(1 << i) {
+			names = append(names, name)
+		}
+	}
+	if rest := f >> len(flagNames) << len(flagNames); rest != 0 {
+		names = append(names, fmt.Sprintf("flags(%#x)", uint16(rest)))
+	}
+	return strings.Join(names, "|")
+}
 
 // Why is an enumerated cause: of a finish, of an aborted call, or of an error. Values may be added.
 type Why uint8
@@ -203,7 +223,8 @@ func (e Event) Clone() Event {
 	return e
 }
 
-// String renders e for logs and test failures, for example `tool_args call=0 "{\"x\":"`.
+// String renders e for logs and test failures, for example `tool_args call=0 "{\"x\":"` or `tool_end call=0 recovered`.
+// Complete goes without saying.
 func (e Event) String() string {
 	s := e.Kind.String()
 	switch e.Kind {
@@ -218,6 +239,9 @@ func (e Event) String() string {
 	}
 	if e.Why != None {
 		s += " why=" + e.Why.String()
+	}
+	if f := e.Flags &^ Complete; f != 0 {
+		s += " " + f.String()
 	}
 	return s
 }
