@@ -5,7 +5,8 @@
 //	go run ./examples/parse [-family NAME] [-policy default|dynamo|strict] [-stats] [-split whole|bytes|N] [FILE ...]
 //
 // A record holds the family, the output as "text", "chunks" (strings) or "chunks_b64" (base64, for cuts inside a
-// character), and optionally "tools" in OpenAI form, "tool_choice", "init" and "channels"; other members are ignored.
+// character), and optionally "tools" in OpenAI form, "tool_choice", "parallel_tool_calls", "init" and "channels"; other
+// members are ignored. With "parallel_tool_calls": false every call but the first is aborted.
 // The answer lists the events in order, adjacent ones of a kind merged. A record that cannot be run gives an error line.
 package main
 

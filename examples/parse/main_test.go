@@ -19,6 +19,8 @@ const input = `{"id":1,"family":"hermes","text":"<think>a</think>b<tool_call>{\"
 not json
 {"id":8,"family":"hermes","text":"<tool_call>","tool_choice":"none"}
 {"id":9,"family":"qwen3-coder","text":"{\"x\":1}","init":{"output":"guided_named","tool":"f"}}
+{"id":10,"family":"hermes","text":"<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call><tool_call>{\"name\":\"g\",\"arguments\":{}}</tool_call>","parallel_tool_calls":false}
+{"id":11,"family":"hermes","text":"<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call><tool_call>{\"name\":\"g\",\"arguments\":{}}</tool_call>","parallel_tool_calls":true}
 `
 
 func TestRun(t *testing.T) {
@@ -32,6 +34,8 @@ func TestRun(t *testing.T) {
 		`{"id":null,"error":"invalid character 'o' in literal null (expecting 'u')"}`,
 		`{"id":8,"content":"<tool_call>","reasoning":"","calls":[],"aborted":[],"events":[["text","<tool_call>"]]}`,
 		`{"id":9,"content":"","reasoning":"","calls":[{"name":"f","arguments":"{\"x\":1}","id":""}],"aborted":[],"events":[["call","f","{\"x\":1}"]]}`,
+		`{"id":10,"content":"","reasoning":"","calls":[{"name":"f","arguments":"{}","id":""}],"aborted":[{"name":"g","why":"not_allowed"}],"events":[["call","f","{}"],["abort","g","not_allowed"]]}`,
+		`{"id":11,"content":"","reasoning":"","calls":[{"name":"f","arguments":"{}","id":""},{"name":"g","arguments":"{}","id":""}],"aborted":[],"events":[["call","f","{}"],["call","g","{}"]]}`,
 	}
 	for _, split := range []string{"", "whole", "bytes", "3"} {
 		var out strings.Builder

@@ -49,6 +49,7 @@ type record struct {
 		} `json:"function"`
 	} `json:"tools"`
 	ToolChoice json.RawMessage `json:"tool_choice"`
+	Parallel   *bool           `json:"parallel_tool_calls"`
 	Init       struct {
 		Start  string `json:"start"`
 		Output string `json:"output"`
@@ -151,6 +152,7 @@ func (c *config) prepare(r *record) (*job, error) {
 		return nil, fmt.Errorf("channels %q: want both, tools or reasoning", r.Channels)
 	}
 	opt.NoCalls = string(r.ToolChoice) == `"none"`
+	opt.SingleCall = r.Parallel != nil && !*r.Parallel
 	var named struct{ Function struct{ Name string } }
 	if opt.Tool == "" && json.Unmarshal(r.ToolChoice, &named) == nil {
 		opt.Tool = named.Function.Name
