@@ -12,27 +12,36 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// The program of the README: chunks in, events out, a call ready while the rest still streams.
+// The program of the README: chunks in, events out, a call ready while the rest still streams. The tools of the request say
+// that depth is a number.
 func Example() {
-	p, err := parsers.New("qwen3_coder", nil)
+	tools := []parsers.Tool{{Name: "ls", Schema: []byte(`{"properties":{"dir":{"type":"string"},"depth":{"type":"integer"}}}`)}}
+	p, err := parsers.New("qwen3_coder", &parsers.Options{Tools: tools})
 	if err != nil {
 		panic(err)
 	}
-	chunks := []string{"<think>Look.</th", "ink>\n\n<tool_call>\n<function=ls>\n<para", "meter=dir>\n/tmp\n</parameter>\n</function>", "\n</tool_call>"}
+	chunks := []string{"<think>Look.</th", "ink>\n\n<tool_call>\n<function=ls>\n<para", "meter=dir>\n/tmp\n</parameter>\n",
+		"<parameter=depth>\n2\n</parameter>\n</function>", "\n</tool_call>"}
 	var events []event.Event
 	for _, c := range chunks {
-		events, err = p.Feed(events[:0], []byte(c))
+		if events, err = p.Feed(events[:0], []byte(c)); err != nil {
+			panic(err)
+		}
 		for _, e := range events {
 			fmt.Println(e)
 		}
 	}
+	events, err = p.Close(events[:0]) // what was held back, or the abort of a call that was cut
+	fmt.Println(events, err)
 	// Output:
 	// reasoning "Look."
 	// tool_start call=0 "ls"
 	// tool_args call=0 "{\"dir\":\"/tmp"
 	// tool_args call=0 "\""
+	// tool_args call=0 ",\"depth\":2"
 	// tool_args call=0 "}"
 	// tool_end call=0
+	// [] <nil>
 }
 
 func ExampleEvents() {
