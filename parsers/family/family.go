@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package family holds the grammar of each family of models, one file per family with its sources.
+// Package family holds the grammar of each family of models, one file per format with its sources.
 //
 // Every function returns a fresh value that the caller may change before use: that is how a variant is made.
 package family
