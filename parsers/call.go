@@ -26,7 +26,7 @@ type callState struct {
 // beginCall opens a call whose markup begins at window position from. It reports false when a limit is reached.
 func (p *Parser) beginCall(from int) bool {
 	if p.calls >= p.lim.Calls {
-		p.err = &LimitError{Limit: "calls", Max: int64(p.lim.Calls), Offset: p.off(from), Call: -1}
+		p.err = &LimitError{Limit: "calls", Max: int64(p.lim.Calls), Offset: p.off(from)}
 		return false
 	}
 	if p.prefix != "" { // it stands in the prompt, before everything

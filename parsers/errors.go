@@ -13,15 +13,10 @@ type LimitError struct {
 	Limit  string // which, such as "calls"
 	Max    int64
 	Offset int64 // bytes since Reset of what went beyond
-	Call   int   // ordinal of the call, -1 outside one
 }
 
 func (e *LimitError) Error() string {
-	s := fmt.Sprintf("parsers: %s exceed %d", e.Limit, e.Max)
-	if e.Call >= 0 {
-		s += fmt.Sprintf(" in call %d", e.Call)
-	}
-	return s + fmt.Sprintf(" at offset %d", e.Offset)
+	return fmt.Sprintf("parsers: %s exceed %d at offset %d", e.Limit, e.Max, e.Offset)
 }
 
 // UnknownFamilyError reports a family name that is in no registry.

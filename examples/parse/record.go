@@ -177,6 +177,7 @@ func (c *config) prepare(r *record) (*job, error) {
 	if c.size != 0 {
 		j.chunks = cut(j.chunks, c.size)
 	}
+	j.chunks = together(j.chunks, j.bytes)
 	name := r.Family
 	if name == "" {
 		name = c.family
@@ -193,6 +194,18 @@ func (c *config) prepare(r *record) (*job, error) {
 	}
 	j.parser, err = parsers.New(name, &opt)
 	return j, err
+}
+
+// together copies chunks of n bytes in all into one piece of memory: a chunk that has just arrived is in the cache, and
+// fetching it is no work of the parser.
+func together(chunks [][]byte, n int) [][]byte {
+	all := make([]byte, 0, n)
+	out := make([][]byte, 0, len(chunks))
+	for _, c := range chunks {
+		all = append(all, c...)
+		out = append(out, all[len(all)-len(c):len(all):len(all)])
+	}
+	return out
 }
 
 // cut joins chunks and cuts them into pieces of size bytes; -1 leaves one piece.
