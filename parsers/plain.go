@@ -18,18 +18,20 @@ import (
 
 // plainRun says which chunks are plain in what is open.
 type plainRun struct {
-	bytes [256]odd // what a byte means wherever it stands
-	last  [256]odd // and what it means at the end of the chunk
-	args  bool     // in arguments
-	json  bool     // the text is JSON already: an escape is two bytes that belong together
-	only  byte     // the only byte with a meaning anywhere; 0 if there are more
+	bytes  [256]odd  // what a byte means wherever it stands
+	last   [256]odd  // and what it means at the end of the chunk
+	second [256]bool // the byte may follow the first one of a marker
+	args   bool      // in arguments
+	json   bool      // the text is JSON already: an escape is two bytes that belong together
+	only   byte      // the only byte with a meaning anywhere; 0 if there are more
 }
 
 // odd is what makes a byte special in a run; the values of several bytes are joined.
 type odd uint8
 
 const (
-	oddStop   odd = 1 << iota // it may begin a marker or be structure: not plain
+	oddStop   odd = 1 << iota // the chunk is not plain
+	oddMark                   // it may begin a marker, if what follows it may
 	oddEscape                 // it has to be escaped, or is the beginning of an escape
 	oddWide                   // it may be the end of a character, or the middle of one
 )
@@ -45,30 +47,38 @@ type plainRuns struct {
 func (p *Parser) plainRuns() *plainRuns {
 	r := new(plainRuns)
 	defer func(was bool) { p.reasoning = was }(p.reasoning)
-	none := func(byte) bool { return false }
 	p.reasoning = false
-	r.text.compile(p.textMarkers.set.Starts(), p.structural)
+	r.text.compileSet(p.textMarkers, p.structural)
 	p.reasoning = true
-	r.reasoning.compile(p.reasonMarkers.set.Starts(), p.structural)
+	r.reasoning.compileSet(p.reasonMarkers, p.structural)
 	r.json.args, r.json.json, r.value.args, r.codec.args = true, true, true, true
-	r.json.compile([256]bool{'"': true}, none)
+	r.json.compile(nil, oddStop, nil)
 	if s := p.valueSet(); s != nil {
-		r.value.compile(s.set.Starts(), func(c byte) bool { return c == '\n' })
+		r.value.compileSet(s, func(c byte) bool { return c == '\n' })
 	}
 	return r
 }
 
-// compile fills the tables: stops are the bytes that may begin a marker.
-func (r *plainRun) compile(stops [256]bool, structural func(byte) bool) {
+// compileSet fills the tables for text in which the markers of s are looked for.
+func (r *plainRun) compileSet(s *markerSet, structural func(byte) bool) {
+	starts, mark, ok := s.set.Starts(), oddMark, false
+	if r.second, ok = s.set.Seconds(); !ok {
+		mark = oddStop
+	}
+	r.compile(&starts, mark, structural)
+}
+
+// compile fills the tables: what starts holds means mark, and what is structural may not be the last byte; both may be nil.
+func (r *plainRun) compile(starts *[256]bool, mark odd, structural func(byte) bool) {
 	n := 0
 	for i := range 256 {
 		c := byte(i)
 		r.bytes[c], r.last[c] = 0, 0
 		switch {
-		case stops[c]:
-			r.bytes[c] = oddStop
+		case starts != nil && starts[c]:
+			r.bytes[c] = mark
 		case !r.args || jsontext.Plain(c):
-		case r.json && c != '\\': // a control character
+		case r.json && c != '\\' && c != '"': // a control character
 			r.bytes[c] = oddStop
 		default:
 			r.bytes[c] = oddEscape
@@ -77,7 +87,7 @@ func (r *plainRun) compile(stops [256]bool, structural func(byte) bool) {
 			r.only = c
 			n++
 		}
-		if structural(c) {
+		if r.bytes[c] == oddMark || structural != nil && structural(c) {
 			r.last[c] = oddStop
 		} else if c >= utf8.RuneSelf {
 			r.last[c] = oddWide
@@ -106,11 +116,11 @@ func (p *Parser) settlePlain() {
 			p.plain = &p.runs.text
 		}
 	case stJSON:
-		if p.json.at == jsonValue && p.json.stream && p.lex.InString() && p.passing() {
+		if p.json.at == jsonValue && p.json.stream && p.inJSONString() && p.passing() {
 			p.plain = &p.runs.json
 		}
 	case stArgs, stNamed:
-		if p.lex.InString() && p.passing() {
+		if p.inJSONString() && p.passing() {
 			p.plain = &p.runs.json
 		}
 	case stValue:
@@ -124,12 +134,14 @@ func (p *Parser) settlePlain() {
 		if t := p.passer.Passes(); t != nil {
 			if t != p.runs.table {
 				p.runs.table = t
-				p.runs.codec.compile(*t, func(byte) bool { return false })
+				p.runs.codec.compile(t, oddStop, nil)
 			}
 			p.plain = &p.runs.codec
 		}
 	}
 }
+
+func (p *Parser) inJSONString() bool { return p.lex.InString() || p.lex.InEscape() }
 
 // passing reports whether arguments are emitted.
 func (p *Parser) passing() bool { return p.call.open && !p.call.failed && p.call.muted == event.None }
@@ -138,18 +150,20 @@ func (p *Parser) passing() bool { return p.call.open && !p.call.failed && p.call
 func (p *Parser) short(dst []event.Event, chunk []byte, o odd) ([]event.Event, bool) {
 	r := p.plain
 	switch {
-	case o&oddStop != 0, o&oddWide != 0 && !endsWhole(chunk):
+	case o&oddStop != 0, o&oddWide != 0 && !endsWhole(chunk), o&oddMark != 0 && r.marks(chunk):
 		return dst, false
 	case !r.args:
 		return p.pass(dst, chunk), true
 	case p.call.size+6*int64(len(chunk)) > p.lim.ArgumentBytes: // near the limit the states count
 		return dst, false
-	case o&oddEscape == 0:
-		return p.passArguments(dst, chunk, chunk[:len(chunk):len(chunk)]), true
-	case r.json:
-		if !wholeEscapes(chunk) {
+	case r.json && (o&oddEscape != 0 || p.lex.InEscape()):
+		escape, ok := escapes(chunk, p.lex.InEscape())
+		if !ok {
 			return dst, false
 		}
+		p.lex.SetEscape(escape)
+		return p.passArguments(dst, chunk, chunk[:len(chunk):len(chunk)]), true
+	case o&oddEscape == 0:
 		return p.passArguments(dst, chunk, chunk[:len(chunk):len(chunk)]), true
 	}
 	p.out = jsontext.AppendEscaped(p.out[:0], chunk)
@@ -185,17 +199,33 @@ func endsWhole(chunk []byte) bool {
 	return true
 }
 
-// wholeEscapes reports whether all escapes in chunk are whole and of two bytes.
-func wholeEscapes(chunk []byte) bool {
-	for i := 0; i < len(chunk); i++ {
-		if chunk[i] != '\\' {
-			continue
-		}
-		if i++; i == len(chunk) || !jsontext.Escape(chunk[i]) {
-			return false
+// marks reports whether a marker may begin in chunk, which does not end with the first byte of one.
+func (r *plainRun) marks(chunk []byte) bool {
+	for i, c := range chunk[:len(chunk)-1] {
+		if r.bytes[c] == oddMark && r.second[chunk[i+1]] {
+			return true
 		}
 	}
-	return true
+	return false
+}
+
+// escapes reads chunk as part of a JSON string, which begins behind a backslash if open is set. It reports whether it ends
+// behind one too; ok is false if it holds the end of the string or an escape of more than two bytes.
+func escapes(chunk []byte, open bool) (escape, ok bool) {
+	for _, c := range chunk {
+		switch {
+		case open:
+			if !jsontext.Escape(c) {
+				return false, false
+			}
+			open = false
+		case c == '"':
+			return false, false
+		case c == '\\':
+			open = true
+		}
+	}
+	return open, true
 }
 
 // pass appends the event of a plain chunk of text or reasoning. The fields are set one by one, in place: a copy of the whole

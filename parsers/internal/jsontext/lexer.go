@@ -138,6 +138,17 @@ func Plain(c byte) bool { return plain[c] }
 // InString reports whether the value is open inside a string, behind a whole character.
 func (l *Lexer) InString() bool { return l.mode == inString }
 
+// InEscape reports whether the value is open inside a string, behind a backslash.
+func (l *Lexer) InEscape() bool { return l.mode == inEscape }
+
+// SetEscape says whether the string that l is in goes on behind a backslash. Only a caller that has read on in the string by
+// itself may do so.
+func (l *Lexer) SetEscape(open bool) {
+	if l.mode = inString; open {
+		l.mode = inEscape
+	}
+}
+
 // Scan reads b and returns how many bytes belong to the value and where it stands. White space before the value
 // counts as part of it; nothing behind it is read. A bare number ends at the first byte that cannot belong to it.
 func (l *Lexer) Scan(b []byte) (n int, st State) {

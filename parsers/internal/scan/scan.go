@@ -153,6 +153,21 @@ func (s *Set) Find(win []byte, pos int, node *Node, final bool) (marker, end int
 // Starts returns which bytes begin a marker.
 func (s *Set) Starts() [256]bool { return s.start }
 
+// Seconds returns which bytes may follow the first one of a marker. It reports false if a marker has only one byte.
+func (s *Set) Seconds() (second [256]bool, ok bool) {
+	for _, c := range s.first {
+		at := s.next[s.class[c]]
+		if s.out[at] >= 0 {
+			return second, false
+		}
+		for d := range second {
+			to := s.next[int(at)*s.n+int(s.class[d])]
+			second[d] = second[d] || s.depth[to] == 2
+		}
+	}
+	return second, true
+}
+
 // skip returns the index of the first byte that can begin a marker, or -1.
 func (s *Set) skip(b []byte) int {
 	if len(s.first) == 1 {
