@@ -39,7 +39,7 @@ func (c *config) check() error {
 type record struct {
 	ID        json.RawMessage `json:"id"`
 	Family    string          `json:"family"`
-	Text      *string         `json:"text"`
+	Text      text            `json:"text"`
 	Chunks    []string        `json:"chunks"`
 	ChunksB64 [][]byte        `json:"chunks_b64"`
 	Tools     []struct {
@@ -56,6 +56,17 @@ type record struct {
 		Tool   string `json:"tool"`
 	} `json:"init"`
 	Channels string `json:"channels"`
+}
+
+// text is a string that may be null, which is an empty output.
+type text struct {
+	s     string
+	given bool
+}
+
+func (t *text) UnmarshalJSON(raw []byte) error {
+	t.given = true
+	return json.Unmarshal(raw, &t.s)
 }
 
 // answer is one line of output. A line has either Error or the rest.
@@ -160,8 +171,8 @@ func (c *config) prepare(r *record) (*job, error) {
 
 	j := &job{}
 	switch {
-	case r.Text != nil:
-		j.chunks = [][]byte{[]byte(*r.Text)}
+	case r.Text.given && (r.Text.s != "" || r.Chunks == nil && r.ChunksB64 == nil):
+		j.chunks = [][]byte{[]byte(r.Text.s)}
 	case r.ChunksB64 != nil:
 		j.chunks = r.ChunksB64
 	case r.Chunks != nil:
