@@ -27,7 +27,7 @@ type Options struct {
 	// NoCalls forbids calls (tool_choice: none). Tagged families then keep tool markup as text, since the model was
 	// not asked to call; families that frame everything abort the call with event.NotAllowed.
 	NoCalls bool
-	// Policy decides contested rules; nil is the zero Policy.
+	// Policy decides contested rules; nil is the zero Policy. It must not change while the parser is in use.
 	Policy *Policy
 	// Limits bounds what hostile output can cost; zero fields have the defaults of Limits.
 	Limits Limits
@@ -49,7 +49,7 @@ func (o *Options) check() error {
 // Tool is one tool of a request.
 type Tool struct {
 	Name   string
-	Schema []byte // JSON Schema of the arguments object; may be nil
+	Schema []byte // JSON Schema of the arguments object; may be nil; must not change while the parser is in use
 
 	compiled *args.Schema
 }

@@ -198,7 +198,10 @@ type Token struct {
 // FeedTokens is Feed for output whose token ids are known. A marker that the vocabulary holds as one token, as
 // Options.TokenID says, then counts only where that very token stands: the same characters spelled by other tokens
 // are data. Events count the tokens that ended in them; tokens of a marker count in the event behind it, and so do tokens
-// that come with an empty chunk because the detokenizer still holds their bytes.
+// that come with an empty chunk because the detokenizer still holds their bytes; such a token is not known as a marker
+// when its bytes come.
+//
+// From the first call on until Reset the stream is one with ids: a chunk given to Feed then holds no marker that is a token.
 func (p *Parser) FeedTokens(dst []event.Event, chunk []byte, tokens []Token) ([]event.Event, error) {
 	p.tokens = true
 	return p.feed(dst, chunk, tokens)

@@ -40,10 +40,10 @@ type Policy struct {
 	// event.Recovered.
 	RejectRecovered bool
 	// EmitTruncated completes a call whose last raw string value the end of the stream cut; it carries event.Repaired.
-	// By default it aborts, since half of a command must not run.
+	// By default it aborts, since half of a command must not run. It is for families with tagged parameters.
 	EmitTruncated bool
 	// Repair adds the closing braces and brackets that arguments lack where the call's closing tag follows a complete
-	// value. The call carries event.Repaired. By default it aborts.
+	// value, in families whose arguments are JSON between tags. The call carries event.Repaired. By default it aborts.
 	Repair bool
 	// Failed says what becomes of the source of an aborted call.
 	Failed Failed
