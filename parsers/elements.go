@@ -286,10 +286,10 @@ func (p *Parser) elementCall() bool {
 		p.beginValue(key, types, false)
 		return true
 	case e.Object:
-		if len(p.param.ends) > 0 {
+		if !p.param.empty() {
 			p.fail(event.Duplicate, p.pos)
 		}
-		p.param.ends = append(p.param.ends, -1) // the object is all there is
+		p.param.object = true
 		p.lex.Reset()
 		p.state = stArgs
 		return true

@@ -3,10 +3,9 @@
 package parsers
 
 import (
-	"bytes"
-
 	"github.com/weft-go/weft/parsers/args"
 	"github.com/weft-go/weft/parsers/internal/jsontext"
+	"github.com/weft-go/weft/parsers/internal/keys"
 	"github.com/weft-go/weft/parsers/internal/scan"
 	"github.com/weft-go/weft/parsers/internal/work"
 	"github.com/weft-go/weft/protocols/event"
@@ -35,13 +34,13 @@ type paramState struct {
 	types   args.Types
 	schema  bool // types are those of the schema, which may know more
 	key     []byte
-	seen    []byte   // keys of this call, one behind the other
-	ends    []int    // where each key in seen ends
-	sums    []uint32 // of each key
+	seen    keys.Set // keys of this call
+	object  bool     // one object holds all the arguments
 }
 
 func (s *paramState) reset() {
-	*s = paramState{key: s.key[:0], seen: s.seen[:0], ends: s.ends[:0], sums: s.sums[:0]}
+	s.seen.Reset()
+	*s = paramState{key: s.key[:0], seen: s.seen}
 }
 
 // params reads up to the next parameter or the end of the call. Anything else there is markup and dropped.
@@ -76,7 +75,7 @@ func (p *Parser) params() bool {
 		p.startCall(end)
 		p.pos = end
 	} else {
-		if p.c.tag.Body.Params.Object && !p.param.tagged && len(p.param.ends) == 0 && p.node == 0 && p.objectBegins() {
+		if p.c.tag.Body.Params.Object && !p.param.tagged && p.param.empty() && p.node == 0 && p.objectBegins() {
 			return true
 		}
 		if m = p.find(s); m < 0 {
@@ -139,7 +138,7 @@ func (p *Parser) objectBegins() bool {
 		return false
 	}
 	p.start, p.pos = i, i
-	p.param.ends = append(p.param.ends, -1) // the object is all there is
+	p.param.object = true
 	p.lex.Reset()
 	p.state = stArgs
 	return true
@@ -160,7 +159,7 @@ func (p *Parser) bareCallOfObject() bool {
 // endParams completes a call whose markup ends at window position to.
 func (p *Parser) endParams(to int, flags event.Flags) {
 	if p.param.stray {
-		if flags |= event.Recovered; len(p.param.ends) == 0 { // perhaps the arguments, in some other form
+		if flags |= event.Recovered; p.param.empty() { // perhaps the arguments, in some other form
 			p.fail(event.BadStructure, to)
 		}
 	}
@@ -175,15 +174,12 @@ func (p *Parser) endParams(to int, flags event.Flags) {
 	p.state = stText
 }
 
-// object reports whether one object holds all the arguments.
-func (s *paramState) object() bool { return len(s.ends) > 0 && s.ends[0] < 0 }
-
 // end returns what ends the object of arguments.
 func (s *paramState) end() []byte {
 	switch {
-	case len(s.ends) == 0:
+	case s.empty():
 		return []byte("{}")
-	case s.object():
+	case s.object:
 		return nil
 	}
 	return []byte("}")
@@ -259,15 +255,17 @@ func (p *Parser) beginValue(key []byte, types args.Types, newline bool) {
 	v := &p.param
 	switch {
 	case p.call.failed:
-	case v.has(key):
+	case v.object:
 		p.fail(event.Duplicate, p.pos)
-	case len(v.ends) >= p.lim.Parameters:
-		p.fail(event.LimitExceeded, p.pos)
 	default:
-		v.key = append(v.key[:0], key...)
-		v.seen = append(v.seen, key...)
-		v.ends = append(v.ends, len(v.seen))
-		v.sums = append(v.sums, sum(key))
+		switch v.seen.Add(key, p.lim.Parameters) {
+		case keys.Known:
+			p.fail(event.Duplicate, p.pos)
+		case keys.Full:
+			p.fail(event.LimitExceeded, p.pos)
+		default:
+			v.key = append(v.key[:0], key...)
+		}
 	}
 	v.types, v.lead, v.opened, v.quoting = types, newline, false, false
 	p.start, p.node = p.pos, 0
@@ -275,26 +273,10 @@ func (p *Parser) beginValue(key []byte, types args.Types, newline bool) {
 }
 
 // has reports whether key was seen, or the call has no separate arguments because one object holds them all.
-func (s *paramState) has(key []byte) bool {
-	from, h := 0, sum(key)
-	for i, end := range s.ends {
-		if end < 0 || s.sums[i] == h && bytes.Equal(s.seen[from:end], key) {
-			return true
-		}
-		from = end
-	}
-	return false
-}
+func (s *paramState) has(key []byte) bool { return s.object || s.seen.Has(key) }
 
-// sum returns a number that tells most keys apart.
-func sum(key []byte) uint32 {
-	work.Add(len(key))
-	h := uint32(2166136261) // FNV-1a
-	for _, c := range key {
-		h = (h ^ uint32(c)) * 16777619
-	}
-	return h
-}
+// empty reports whether no argument was seen.
+func (s *paramState) empty() bool { return !s.object && s.seen.Len() == 0 }
 
 // value reads on in a value.
 func (p *Parser) value() bool {
@@ -391,7 +373,7 @@ func (p *Parser) openString() {
 // member appends to out what comes before the value of key.
 func (p *Parser) member() {
 	c := byte('{')
-	if len(p.param.ends) > 1 {
+	if p.param.seen.Len() > 1 {
 		c = ','
 	}
 	p.out = append(p.out, c)

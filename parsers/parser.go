@@ -273,11 +273,12 @@ func (p *Parser) Reset() {
 
 		textMarkers: p.textMarkers, reasonMarkers: p.reasonMarkers,
 		json:   jsonCall{args: p.json.args[:0]},
-		param:  paramState{key: p.param.key[:0], seen: p.param.seen[:0], ends: p.param.ends[:0], sums: p.param.sums[:0]},
+		param:  p.param,
 		header: headerState{channel: p.header.channel[:0], recipient: p.header.recipient[:0], ctype: p.header.ctype[:0]},
 		part:   -1,
 		openAt: -1,
 	}
+	p.param.reset()
 	p.begin()
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-go/weft/parsers/args"
 	"github.com/weft-go/weft/parsers/internal/jsontext"
+	"github.com/weft-go/weft/parsers/internal/text"
 	"github.com/weft-go/weft/parsers/internal/work"
 	"github.com/weft-go/weft/protocols/event"
 )
@@ -150,7 +151,7 @@ func (p *Parser) passing() bool { return p.call.open && !p.call.failed && p.call
 func (p *Parser) short(dst []event.Event, chunk []byte, o odd) ([]event.Event, bool) {
 	r := p.plain
 	switch {
-	case o&oddStop != 0, o&oddWide != 0 && !endsWhole(chunk), o&oddMark != 0 && r.marks(chunk):
+	case o&oddStop != 0, o&oddWide != 0 && text.Whole(chunk) < len(chunk), o&oddMark != 0 && r.marks(chunk):
 		return dst, false
 	case !r.args:
 		return p.pass(dst, chunk), true
@@ -187,16 +188,6 @@ func (r *plainRun) oddities(chunk []byte) odd {
 		o |= r.bytes[c]
 	}
 	return o
-}
-
-// endsWhole reports whether chunk ends with a whole character, or with bytes that are none.
-func endsWhole(chunk []byte) bool {
-	for i := len(chunk) - 1; i >= 0 && i >= len(chunk)-3; i-- {
-		if utf8.RuneStart(chunk[i]) {
-			return utf8.FullRune(chunk[i:])
-		}
-	}
-	return true
 }
 
 // marks reports whether a marker may begin in chunk, which does not end with the first byte of one.

@@ -4,6 +4,7 @@ package parsers
 
 import (
 	"github.com/weft-go/weft/parsers/internal/scan"
+	"github.com/weft-go/weft/parsers/internal/text"
 	"github.com/weft-go/weft/parsers/internal/work"
 	"github.com/weft-go/weft/protocols/event"
 )
@@ -446,9 +447,7 @@ func (p *Parser) nextInBlock() bool {
 }
 
 // nameStart reports whether c can begin the name of a function.
-func nameStart(c byte) bool {
-	return c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80
-}
+func nameStart(c byte) bool { return text.NameStart(c) }
 
 // skip drops markup that cannot be read, up to where a call or block ends or the next one begins.
 func (p *Parser) skip() bool {

@@ -4,9 +4,9 @@ package parsers
 
 import (
 	"sort"
-	"unicode/utf8"
 
 	"github.com/weft-go/weft/parsers/internal/scan"
+	"github.com/weft-go/weft/parsers/internal/text"
 	"github.com/weft-go/weft/parsers/internal/work"
 	"github.com/weft-go/weft/protocols/event"
 )
@@ -179,20 +179,7 @@ func (p *Parser) expect(s *markerSet) (int, scan.Prefix) {
 }
 
 // whole returns to shortened so that win[:to] does not end inside a UTF-8 sequence; from bounds it below.
-func (p *Parser) whole(from, to int) int {
-	if to == from || p.win[to-1] < utf8.RuneSelf {
-		return to
-	}
-	for i := to - 1; i >= from && i >= to-3; i-- {
-		if c := p.win[i]; utf8.RuneStart(c) {
-			if !utf8.FullRune(p.win[i:to]) {
-				return i
-			}
-			return to
-		}
-	}
-	return to
-}
+func (p *Parser) whole(from, to int) int { return from + text.Whole(p.win[from:to]) }
 
 // skipBlanks moves pos behind white space.
 func (p *Parser) skipBlanks() {
@@ -202,7 +189,7 @@ func (p *Parser) skipBlanks() {
 	}
 }
 
-func blank(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
+func blank(c byte) bool { return text.Blank(c) }
 
 // tooLong reports whether more than n bytes are held from window position from on.
 func (p *Parser) tooLong(from, n int) bool { return len(p.win)-from > n }

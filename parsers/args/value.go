@@ -6,6 +6,7 @@ import (
 	"bytes"
 
 	"github.com/weft-go/weft/parsers/internal/jsontext"
+	"github.com/weft-go/weft/parsers/internal/text"
 )
 
 // AppendValue appends raw as a JSON value of one of the types t. The first rule that fits decides:
@@ -87,4 +88,4 @@ func trim(b []byte) []byte {
 	return b
 }
 
-func blank(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
+func blank(c byte) bool { return text.Blank(c) }

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-go/weft/parsers/args"
 	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/parsers/internal/jsontext"
+	"github.com/weft-go/weft/parsers/internal/keys"
 	"github.com/weft-go/weft/parsers/internal/work"
 )
 
@@ -85,7 +86,7 @@ type gemmaDecoder struct {
 	special *[256]bool // bytes of a string that are not copied
 	border  []int      // by bytes matched: the longest shorter match that ends there, as in Knuth, Morris and Pratt
 	schema  *args.Schema
-	seen    keySet
+	seen    keys.Set
 
 	state   gemmaState
 	end     grammar.Status
@@ -105,7 +106,7 @@ type gemmaDecoder struct {
 // Begin implements [grammar.Decoder].
 func (d *gemmaDecoder) Begin(schema *args.Schema) {
 	d.schema = schema
-	d.seen.reset()
+	d.seen.Reset()
 	d.state, d.end = gemmaStart, grammar.More
 	d.more, d.key, d.match, d.gap, d.depth = false, false, 0, 0, 0
 	d.json, d.escaped = jsonString{}, false
@@ -262,7 +263,7 @@ func (d *gemmaDecoder) begin(c byte, i int, bare gemmaState) int {
 // member writes a key; its value follows.
 func (d *gemmaDecoder) member(dst, key []byte) []byte {
 	if d.depth == 1 {
-		if d.end = d.seen.add(key); d.end != grammar.More {
+		if d.end = addKey(&d.seen, key); d.end != grammar.More {
 			return dst
 		}
 		if !d.escaped {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-go/weft/parsers/args"
 	"github.com/weft-go/weft/parsers/grammar"
+	"github.com/weft-go/weft/parsers/internal/keys"
 )
 
 // Nested is the argument syntax of MiniMax M3: each parameter, property and element stands in a tag of its own name, and
@@ -125,9 +126,9 @@ type nestedFrame struct {
 	list nestedList
 	only bool // it is the element of an array that has no tag; the array was opened with it
 	node args.Node
-	name int    // where the name of its tag begins in names
-	n    int    // elements of the array, or of the last property if that is a list
-	keys keySet // of an object
+	name int      // where the name of its tag begins in names
+	n    int      // elements of the array, or of the last property if that is a list
+	keys keys.Set // of an object
 }
 
 // nestedDecoder is a pushdown automaton over tags. Between calls, look bytes of what was not taken were examined.
@@ -199,7 +200,7 @@ func (d *nestedDecoder) push() *nestedFrame {
 		d.frames = append(d.frames, nestedFrame{})
 	}
 	f := &d.frames[n]
-	f.keys.reset()
+	f.keys.Reset()
 	*f = nestedFrame{keys: f.keys}
 	return f
 }

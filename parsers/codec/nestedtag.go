@@ -56,7 +56,7 @@ func (d *nestedDecoder) tag(src []byte) (n int, again bool) {
 
 // finish ends the arguments.
 func (d *nestedDecoder) finish() {
-	if len(d.frames[0].keys.keys) == 0 {
+	if d.frames[0].keys.Len() == 0 {
 		d.out = append(d.out, '{')
 	}
 	d.out = append(d.out, '}')
@@ -84,7 +84,7 @@ func (d *nestedDecoder) openTag(name []byte) {
 		}
 		d.node = f.node.Item(f.n)
 		f.n++
-	case f.list != nestedNone && bytes.Equal(name, f.keys.last()):
+	case f.list != nestedNone && bytes.Equal(name, f.keys.Last()):
 		list := f.node.Property(name)
 		if f.list == nestedMay {
 			d.out = append(d.out, '[')
@@ -96,11 +96,11 @@ func (d *nestedDecoder) openTag(name []byte) {
 		f.n++
 	default:
 		d.settle(f)
-		if d.end = f.keys.add(name); d.end != grammar.More {
+		if d.end = addKey(&f.keys, name); d.end != grammar.More {
 			return
 		}
 		switch {
-		case len(f.keys.keys) > 1:
+		case f.keys.Len() > 1:
 			d.out = append(d.out, ',')
 		case len(d.frames) == 1:
 			d.out = append(d.out, '{')
@@ -151,7 +151,7 @@ func (d *nestedDecoder) decide(f *nestedFrame, name []byte) {
 func (d *nestedDecoder) settle(f *nestedFrame) {
 	switch f.list {
 	case nestedMay:
-		d.value(f.node.Property(f.keys.last()))
+		d.value(f.node.Property(f.keys.Last()))
 	case nestedIs:
 		d.out = append(d.out, ']')
 	}
@@ -186,13 +186,4 @@ func (d *nestedDecoder) closeTag(name []byte) {
 // mayRepeat reports whether the value that ends may be given again in the object f.
 func (d *nestedDecoder) mayRepeat(f *nestedFrame) bool {
 	return f.kind == nestedObject && f.list == nestedNone && len(d.frames) > 1
-}
-
-// last returns the key that was added last.
-func (s *keySet) last() []byte {
-	n := len(s.keys)
-	if n < 2 {
-		return s.text
-	}
-	return s.text[s.keys[n-2].end:]
 }

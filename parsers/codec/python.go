@@ -6,6 +6,7 @@ import (
 	"github.com/weft-go/weft/parsers/args"
 	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/parsers/internal/jsontext"
+	"github.com/weft-go/weft/parsers/internal/keys"
 	"github.com/weft-go/weft/parsers/internal/work"
 )
 
@@ -104,7 +105,7 @@ type pythonDecoder struct {
 	out   []byte // dst, during Decode
 
 	held []byte // a keyword, word or number
-	seen keySet
+	seen keys.Set
 }
 
 // Begin implements [grammar.Decoder]. Values say themselves what they are: schema is not used.
@@ -114,7 +115,7 @@ func (d *pythonDecoder) Begin(*args.Schema) {
 	d.str = pythonText{}
 	d.depth, d.open = 0, 0
 	d.pend, d.held = d.pend[:0], d.held[:0]
-	d.seen.reset()
+	d.seen.Reset()
 }
 
 // Decode implements [grammar.Decoder]. It takes all of src but an unfinished character.
@@ -187,11 +188,11 @@ func (d *pythonDecoder) structure(c byte) bool {
 
 // keyword writes the name in held.
 func (d *pythonDecoder) keyword() bool {
-	if d.end = d.seen.add(d.held); d.end != grammar.More {
+	if d.end = addKey(&d.seen, d.held); d.end != grammar.More {
 		return false
 	}
 	c := ","
-	if len(d.seen.keys) == 1 {
+	if d.seen.Len() == 1 {
 		c = "{"
 	}
 	d.put(c)
@@ -201,7 +202,7 @@ func (d *pythonDecoder) keyword() bool {
 }
 
 func (d *pythonDecoder) shutCall() bool {
-	if len(d.seen.keys) == 0 {
+	if d.seen.Len() == 0 {
 		d.put("{")
 	}
 	d.put("}")

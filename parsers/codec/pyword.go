@@ -6,9 +6,10 @@ import (
 	"strconv"
 
 	"github.com/weft-go/weft/parsers/grammar"
+	"github.com/weft-go/weft/parsers/internal/text"
 )
 
-func nameStart(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c >= 0x80 }
+func nameStart(c byte) bool { return text.NameStart(c) }
 
 func nameByte(c byte) bool { return nameStart(c) || isDigit(c) }
 

@@ -3,11 +3,10 @@
 package codec
 
 import (
-	"bytes"
-	"unicode/utf8"
-
 	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/parsers/internal/jsontext"
+	"github.com/weft-go/weft/parsers/internal/keys"
+	"github.com/weft-go/weft/parsers/internal/text"
 )
 
 const (
@@ -18,22 +17,13 @@ const (
 
 // whole returns how many bytes of src may be read: all, unless src ends inside a UTF-8 sequence that may go on.
 func whole(src []byte, final bool) int {
-	n := len(src)
-	if final || n == 0 || src[n-1] < utf8.RuneSelf {
-		return n
+	if final {
+		return len(src)
 	}
-	for i := n - 1; i >= max(0, n-3); i-- {
-		if utf8.RuneStart(src[i]) {
-			if !utf8.FullRune(src[i:]) {
-				return i
-			}
-			break
-		}
-	}
-	return n
+	return text.Whole(src)
 }
 
-func blank(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
+func blank(c byte) bool { return text.Blank(c) }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
@@ -53,36 +43,13 @@ func isNumber(text []byte) bool {
 	return len(text) > 0 && (text[0] == '-' || isDigit(text[0])) && !blank(text[len(text)-1]) && jsontext.Valid(text)
 }
 
-// keySet is the keys of one arguments object. A look-up costs one comparison of a number per key.
-type keySet struct {
-	text []byte // the keys, one behind the other
-	keys []keyEnd
-}
-
-type keyEnd struct {
-	end  int
-	hash uint32
-}
-
-func (s *keySet) reset() { s.text, s.keys = s.text[:0], s.keys[:0] }
-
-// add notes key. It returns More if that is new, Bad if it is known, Limit if there are too many.
-func (s *keySet) add(key []byte) grammar.Status {
-	h := uint32(2166136261) // FNV-1a
-	for _, c := range key {
-		h = (h ^ uint32(c)) * 16777619
-	}
-	from := 0
-	for _, k := range s.keys {
-		if k.hash == h && bytes.Equal(s.text[from:k.end], key) {
-			return grammar.Bad
-		}
-		from = k.end
-	}
-	if len(s.keys) == maxKeys {
+// addKey notes a key of an arguments object. It returns More if that is new, Bad if it is known, Limit if there are too many.
+func addKey(s *keys.Set, key []byte) grammar.Status {
+	switch s.Add(key, maxKeys) {
+	case keys.Known:
+		return grammar.Bad
+	case keys.Full:
 		return grammar.Limit
 	}
-	s.text = append(s.text, key...)
-	s.keys = append(s.keys, keyEnd{len(s.text), h})
 	return grammar.More
 }
