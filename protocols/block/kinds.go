@@ -13,12 +13,13 @@ const (
 	Chat          // POST /v1/chat/completions
 	Responses     // POST /v1/responses
 	Messages      // POST /v1/messages
+	Completions   // POST /v1/completions
 )
 
-// String returns chat, responses, messages, or none.
+// String returns chat, responses, messages, completions, or none.
 func (a API) String() string { return name(apiNames[:], int(a), "api") }
 
-var apiNames = [...]string{"none", "chat", "responses", "messages"}
+var apiNames = [...]string{"none", "chat", "responses", "messages", "completions"}
 
 // Role says whose turn it is.
 type Role uint8
