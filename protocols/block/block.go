@@ -39,7 +39,7 @@ type Block struct {
 	Server  bool // the tool runs on the serving side
 	IsError bool // ToolResult: the tool failed
 
-	Content []Block // ToolResult, Document, Citation: nested blocks
+	Content []Block // ToolResult, Document, Citation, Instruction: nested blocks
 	Media   *Media  // Image, Audio, Video, File, Document, Citation
 	Cache   *Cache  // a cache breakpoint behind this block
 

@@ -45,6 +45,9 @@ var modelled = [...]map[string]bool{
 		"prompt_cache_key", "service_tier", "include", "store"),
 	Messages: set("model", "system", "messages", "tools", "tool_choice", "stream", "max_tokens", "temperature",
 		"top_p", "top_k", "stop_sequences", "metadata", "service_tier", "thinking", "output_config"),
+	Completions: set("model", "prompt", "stream", "stream_options", "max_tokens", "temperature", "top_p", "min_p", "top_k",
+		"seed", "n", "frequency_penalty", "presence_penalty", "repetition_penalty", "stop", "stop_token_ids", "ignore_eos",
+		"logprobs", "response_format", "user", "prompt_cache_key", "service_tier"),
 }
 
 func set(names ...string) map[string]bool {
@@ -59,12 +62,13 @@ func set(names ...string) map[string]bool {
 var inner = [...]map[string]bool{
 	Chat: set("role", "content", "name", "reasoning_content", "reasoning", "refusal", "tool_calls", "tool_call_id", "type",
 		"text", "image_url", "video_url", "audio_url", "input_audio", "file", "id", "function", "custom", "function_call",
-		"index", "cache_control", "prompt_cache_breakpoint"),
+		"index", "reasoning_details", "thinking_blocks", "summary", "data", "signature", "format", "thinking", "cache_control", "prompt_cache_breakpoint"),
 	Responses: set("type", "id", "role", "content", "status", "text", "refusal", "image_url", "file_id", "file_url",
 		"file_data", "filename", "detail", "input_audio", "summary", "encrypted_content", "call_id", "name", "namespace",
-		"arguments", "input", "output", "logprobs", "prompt_cache_breakpoint"),
+		"arguments", "input", "output", "logprobs", "prompt_cache_breakpoint", "signature", "format"),
 	Messages: set("role", "content", "type", "text", "thinking", "signature", "data", "id", "name", "input", "tool_use_id",
 		"is_error", "source", "title", "cache_control", "tool_name", "file_id"),
+	Completions: set(), // prompts are strings or token ids
 }
 
 // loseFields records the members of a body that no conversion carries: at the top, and inside turns and blocks.
@@ -73,6 +77,9 @@ func (r *Request) loseFields(lose Lose) {
 		return
 	}
 	loseMembers(r.doc.Root(), modelled[r.API()], lose)
+	if r.API() == Completions && len(r.view.Turns) > 1 {
+		lose("prompt", "each prompt asks for an answer of its own; the other API takes them for one conversation")
+	}
 	known := inner[r.API()]
 	for i := range r.view.Turns {
 		t := &r.view.Turns[i]
@@ -98,6 +105,9 @@ func loseInner(list []Block, first, last int, known map[string]bool, lose Lose) 
 			!v.Parent().KeyIs("tool_calls") && !v.Parent().KeyIs("output")
 		if b.Kind != Unknown && b.Kind != ServerItem && !item {
 			loseMembers(v, known, lose)
+		}
+		if sum := v.Get("summary"); b.Kind == Reasoning && !b.Summary && b.Text != "" && sum.First().Exists() {
+			lose(sum.Path(), "a summary beside the reasoning")
 		}
 		loseInner(b.Content, first, last, known, lose)
 	}

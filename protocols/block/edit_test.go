@@ -333,9 +333,6 @@ func TestSettle(t *testing.T) {
 
 func TestUnsupported(t *testing.T) {
 	r := decoded(t, 2)
-	b := pick(t, r, is(block.ToolCall, "c1"))
-	b.Args = "{broken"
-	require.Error(t, r.Set(b.At, b))
 	p := r.Params()
 	n := int64(3)
 	p.Sampling.Seed = &n

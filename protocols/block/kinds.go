@@ -94,6 +94,8 @@ const (
 	ToolReference
 	// ServerItem is an item of a tool that the serving side runs (a web search, a shell call), kept raw.
 	ServerItem
+	// Instruction is system text, as Content, in the middle of a turn of somebody else.
+	Instruction
 )
 
 // String returns the kind in snake case.
@@ -101,7 +103,7 @@ func (k Kind) String() string { return name(kindNames[:], int(k), "kind") }
 
 var kindNames = [...]string{
 	"unknown", "text", "reasoning", "tool_call", "tool_result", "image", "audio", "video", "file", "document",
-	"refusal", "citation", "compaction", "tool_reference", "server_item",
+	"refusal", "citation", "compaction", "tool_reference", "server_item", "instruction",
 }
 
 func name(names []string, i int, what string) string {

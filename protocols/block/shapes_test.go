@@ -19,13 +19,14 @@ var (
 		"type", "text", "content", "role", "id", "name", "input", "output", "arguments", "function", "tool_calls",
 		"tool_call_id", "tool_use_id", "call_id", "thinking", "signature", "data", "source", "url", "image_url", "summary",
 		"reasoning_content", "refusal", "is_error", "encrypted_content", "cache_control", "custom", "file", "media_type",
-		"function_call", "input_audio", "title",
+		"function_call", "input_audio", "title", "reasoning_details", "thinking_blocks", "format", "index",
 	}
 	shapeWords = []string{
 		"text", "thinking", "redacted_thinking", "tool_use", "tool_result", "image", "document", "search_result", "message",
 		"reasoning", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "input_text",
 		"output_text", "input_image", "input_file", "image_url", "file", "refusal", "user", "assistant", "system", "tool",
-		"developer", "compaction", "web_search_call", "tool_reference", "server_tool_use", "mcp_tool_result", "{}", "", "x y",
+		"developer", "compaction", "web_search_call", "tool_reference", "server_tool_use", "mcp_tool_result", "mid_conv_system",
+		"reasoning.text", "reasoning.summary", "reasoning.encrypted", "anthropic-claude-v1", "weft1c.s2.abc", "{}", "", "x y",
 		"data:image/png;base64,aGk=", "text/plain", "<system-reminder>x</system-reminder>", "\u00e9\"\\",
 	}
 )

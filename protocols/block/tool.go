@@ -72,3 +72,6 @@ func nameTools(tools []Tool) {
 		}
 	}
 }
+
+// ReferenceText is how a [ToolReference] reads where there is only text.
+func ReferenceText(name string) string { return "Tool " + name + " is available now." }

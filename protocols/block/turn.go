@@ -86,6 +86,7 @@ func markTurns(turns []Turn) {
 				switch {
 				case b.Kind == ToolResult:
 					results++
+				case b.Kind == Instruction: // neither asks nor answers
 				case b.Kind != Text || !IsReminder(b.Text):
 					others++
 				}
@@ -106,4 +107,35 @@ func markTurns(turns []Turn) {
 			t.Kind = Other
 		}
 	}
+}
+
+// SplitInstructions returns turns in which every [Instruction] is a system turn of its own, between the parts of the turn
+// that it stood in. Turns without any are the same; the slice is the given one if no turn has one.
+func SplitInstructions(turns []Turn) []Turn {
+	has := func(t Turn) bool {
+		return slices.ContainsFunc(t.Blocks, func(b Block) bool { return b.Kind == Instruction })
+	}
+	if !slices.ContainsFunc(turns, has) {
+		return turns
+	}
+	var out []Turn
+	for _, t := range turns {
+		from := 0
+		part := func(to int) {
+			if from < to || len(t.Blocks) == 0 {
+				p := t
+				p.Blocks = t.Blocks[from:to:to]
+				out = append(out, p)
+			}
+		}
+		for i := range t.Blocks {
+			if b := &t.Blocks[i]; b.Kind == Instruction {
+				part(i)
+				out = append(out, Turn{Role: RoleSystem, Blocks: b.Content, At: b.At})
+				from = i + 1
+			}
+		}
+		part(len(t.Blocks))
+	}
+	return out
 }

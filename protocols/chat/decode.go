@@ -208,12 +208,16 @@ func reasoningOf(m jsonscan.Value) jsonscan.Value {
 
 // assistant reads the blocks of an assistant message in the order in which the model wrote them, as far as the API tells:
 // reasoning, content, refusal, calls. A list of reasoning has one entry in front of every call and one behind the last.
+// Reasoning details say where each of them stood, see details.go.
 func (r reqReader) assistant(m jsonscan.Value) []block.Block {
 	reasoning, calls := reasoningOf(m), r.List(m.Get("tool_calls"))
 	content := r.Content(m.Get("content"), r.part)
 	refusal := m.Get("refusal")
+	details := detailsOf(m)
 	n := calls.Len()
 	switch {
+	case details.Exists():
+		n += details.Len()
 	case reasoning.Kind() == jsonscan.Array:
 		n += reasoning.Len()
 	case !reasoning.IsNull():
@@ -229,14 +233,14 @@ func (r reqReader) assistant(m jsonscan.Value) []block.Block {
 			out = append(out, block.Block{Kind: block.Reasoning, Text: s, At: wire.At(v)})
 		}
 	}
-	switch reasoning.Kind() {
-	case jsonscan.Absent, jsonscan.Null:
-	case jsonscan.Array:
+	switch {
+	case details.Exists() || reasoning.IsNull():
+	case reasoning.Kind() == jsonscan.Array:
 		if segment = reasoning.First(); segment.Exists() {
 			think(segment)
 			segment = reasoning.Next(segment)
 		}
-	case jsonscan.String:
+	case reasoning.Kind() == jsonscan.String:
 		think(reasoning)
 	default:
 		r.Want(reasoning, "a string or an array of strings")
@@ -260,6 +264,9 @@ func (r reqReader) assistant(m jsonscan.Value) []block.Block {
 		out = append(out, block.Block{
 			Kind: block.ToolCall, Name: r.Str(fc.Get("name")), Args: r.Str(fc.Get("arguments")), At: wire.At(fc),
 		})
+	}
+	if details.Exists() {
+		return r.details(details, out)
 	}
 	return out
 }

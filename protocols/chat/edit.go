@@ -10,15 +10,18 @@ import (
 	"github.com/weft-go/weft/protocols/internal/wire"
 )
 
-// This file is structured as follows. A block of the Chat API stands in one of five kinds of places: content that is a
-// string, an element of content, a member of its own (reasoning, refusal), an element of tool_calls, or, as a tool
-// result, the whole message. Every edit begins by telling these apart.
+// This file is structured as follows. A block of the Chat API stands in one of six kinds of places: content that is a
+// string, an element of content, a member of its own (reasoning, refusal), an element of tool_calls or of
+// reasoning_details, or, as a tool result, the whole message. Every edit begins by telling these apart.
 
 // Set writes what differs between old and b, or the whole element anew.
 func (d reqDialect) Set(e *jsonscan.Edits, t *block.Turn, old, b *block.Block) (bool, error) {
 	v := block.ValueOf(old.At)
 	if err := wire.Guard(e, v); err != nil {
 		return false, err
+	}
+	if inDetails(old) {
+		return setDetail(e, t, old, b)
 	}
 	if v.Kind() == jsonscan.String {
 		if b.Kind == old.Kind && b.Cache == nil {
@@ -132,7 +135,7 @@ func (d reqDialect) Insert(e *jsonscan.Edits, t *block.Turn, holder *block.Block
 		case b.Kind == block.ToolResult, b.Kind == block.ToolCall && (t.Role != block.RoleAssistant || holder != nil):
 			return wire.Unsupported("a " + b.Kind.String() + " cannot stand in this message")
 		case b.Kind == block.Reasoning:
-			if t.Role != block.RoleAssistant || !reasoningOf(msg).IsNull() {
+			if t.Role != block.RoleAssistant || !reasoningOf(msg).IsNull() || detailsOf(msg).Exists() {
 				return wire.Unsupported("a message has one run of reasoning, in front")
 			}
 			e.SetMember(msg, "reasoning_content", wire.Str(b.Text))
@@ -185,6 +188,9 @@ func (d reqDialect) Delete(e *jsonscan.Edits, t *block.Turn, holder *block.Block
 	switch {
 	case holder == nil && len(t.Blocks) == 1:
 		return false, d.DeleteTurn(e, t)
+	case inDetails(b):
+		deleteDetail(e, t, b)
+		return true, nil
 	case v.KeyIs("content") && holder == nil: // beside calls
 		e.Replace(v, []byte("null"))
 		return true, nil

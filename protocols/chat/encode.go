@@ -15,7 +15,9 @@ import (
 // losses. Any other is written anew, and what the API cannot express is in the losses; with opt.Strict the first loss is
 // an error.
 //
-// Past reasoning becomes reasoning_content, results become messages with role tool in front of what else their turn says.
+// Past reasoning becomes reasoning_content, and reasoning_details where that does not hold it all. Results become messages
+// with role tool in front of what else their turn says; system text inside a turn becomes a message of its own. A cache
+// breakpoint becomes a prompt_cache_breakpoint of its part.
 func Encode(dst []byte, r *block.Request, opt *block.EncodeOptions) ([]byte, []block.Loss, error) {
 	return block.Convert(dst, r, reqDialect{}, opt, appendRequest)
 }
@@ -44,8 +46,9 @@ func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
 	o.Buf = append(o.Buf, '[')
 	w := reqWriter{Lossy: wire.Lossy{Lose: lose}}
 	n := 0
-	for i := range v.Turns {
-		if raw := w.turn(nil, &v.Turns[i]); len(raw) > 0 {
+	turns := block.SplitInstructions(v.Turns)
+	for i := range turns {
+		if raw := w.turn(nil, &turns[i]); len(raw) > 0 {
 			if n++; n > 1 {
 				o.Buf = append(o.Buf, ',')
 			}
@@ -250,10 +253,14 @@ func (w *reqWriter) turn(dst []byte, t *block.Turn) []byte {
 		if len(rest) > 0 {
 			w.Cannot(b, "the order of text in front of a tool result")
 		}
-		if len(dst) > from {
+		at := len(dst)
+		if at > from {
 			dst = append(dst, ',')
 		}
-		dst = w.result(dst, b)
+		n := len(dst)
+		if dst = w.result(dst, b); len(dst) == n {
+			dst = dst[:at]
+		}
 	}
 	if len(rest) == 0 {
 		return dst
@@ -274,6 +281,10 @@ func (w *reqWriter) turn(dst []byte, t *block.Turn) []byte {
 }
 
 func (w *reqWriter) result(dst []byte, b *block.Block) []byte {
+	if b.Server {
+		w.Cannot(b, "a result of a tool that another API runs")
+		return dst
+	}
 	if b.IsError {
 		w.Soft(b, "the mark of a failed tool")
 	}
@@ -281,7 +292,7 @@ func (w *reqWriter) result(dst []byte, b *block.Block) []byte {
 	o.Str("role", "tool")
 	o.Str("tool_call_id", b.CallID)
 	o.Key("content")
-	o.Buf = w.content(o.Buf, b.Content)
+	o.Buf = w.content(o.Buf, w.Inside(b))
 	return o.Close()
 }
 
@@ -295,11 +306,8 @@ func (w *reqWriter) assistant(dst []byte, t *block.Turn) []byte {
 		b := &t.Blocks[i]
 		switch b.Kind {
 		case block.Reasoning:
-			if len(content) > 0 || len(calls) > 0 {
-				w.Cannot(b, "the order of reasoning behind text or calls")
-			}
-			if b.Signature != "" || b.Encrypted != "" {
-				w.Soft(b, "the signature or encrypted form of reasoning")
+			if b.Text == "" && b.Signature == "" && b.Encrypted == "" {
+				w.Soft(b, "reasoning that says nothing")
 			}
 			reasoning = append(reasoning, b.Text)
 		case block.ToolCall:
@@ -308,14 +316,16 @@ func (w *reqWriter) assistant(dst []byte, t *block.Turn) []byte {
 				continue
 			}
 			calls = append(calls, w.call(nil, b))
-		case block.Refusal:
-			refusal = joinNonEmpty("\n", refusal, b.Text)
 		default:
 			if len(calls) > 0 {
 				w.Cannot(b, "the order of text behind calls")
 			}
 			content = append(content, *b)
 		}
+	}
+	// The last refusal has a member of its own; others are parts.
+	if n := len(content); n > 0 && content[n-1].Kind == block.Refusal && content[n-1].Text != "" {
+		refusal, content = content[n-1].Text, content[:n-1]
 	}
 	o := wire.Open(dst)
 	o.Str("role", "assistant")
@@ -329,6 +339,10 @@ func (w *reqWriter) assistant(dst []byte, t *block.Turn) []byte {
 		o.Str("content", "")
 	}
 	o.OptStr("reasoning_content", joinNonEmpty("\n", reasoning...))
+	if needDetails(t.Blocks) {
+		o.Key("reasoning_details")
+		o.Buf = appendDetails(o.Buf, t.Blocks)
+	}
 	o.OptStr("refusal", refusal)
 	if len(calls) > 0 {
 		o.Raw("tool_calls", wire.Array(calls))
@@ -340,6 +354,7 @@ func (w *reqWriter) call(dst []byte, b *block.Block) []byte {
 	if b.Namespace != "" {
 		w.Soft(b, "the namespace of a call")
 	}
+	w.NoBreakpoint(b)
 	in, o := wire.Open(nil), wire.Open(dst)
 	in.Str("name", b.Name)
 	kind := "function"
@@ -403,8 +418,11 @@ func (w *reqWriter) part(dst []byte, b *block.Block) []byte {
 		o.Raw("input_audio", in.Close())
 	case block.File, block.Document:
 		return w.file(dst, b)
-	case block.Compaction, block.Citation:
+	case block.Compaction, block.Citation, block.ToolReference, block.Instruction:
 		text := joinNonEmpty("\n", b.Name, b.Text, block.JoinText(b.Content, "\n"))
+		if b.Kind == block.ToolReference {
+			text = block.ReferenceText(b.Name)
+		}
 		w.Cannot(b, "a "+b.Kind.String()+" became text")
 		o.Str("type", "text")
 		o.Str("text", text)
@@ -415,9 +433,7 @@ func (w *reqWriter) part(dst []byte, b *block.Block) []byte {
 		w.Cannot(b, "a block of another API: "+cmpOr(b.Type, b.Kind.String()))
 		return dst
 	}
-	if b.Cache != nil {
-		w.Soft(b, "a cache breakpoint")
-	}
+	w.Breakpoint(&o, b)
 	return o.Close()
 }
 

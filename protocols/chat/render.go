@@ -76,7 +76,7 @@ func AppendMessages(dst []byte, r *block.Request, opt *RenderOptions) ([]byte, [
 	if w.opt.ReasoningField == "" {
 		w.opt.ReasoningField = "reasoning_content"
 	}
-	turns := r.Turns()
+	turns := block.SplitInstructions(r.Turns())
 	w.merge(turns)
 	for i := 0; i < len(turns); {
 		switch turns[i].Role {
@@ -448,7 +448,7 @@ func leftOut(k block.Kind) string { return "[" + k.String() + " left out: only t
 // reference tells of a deferred tool that is available from here on, with its declaration: at the head of the prompt, it
 // would change what is in front of everything else.
 func (w *renderer) reference(b *block.Block) string {
-	s := "Tool " + b.Name + " is available now."
+	s := block.ReferenceText(b.Name)
 	for _, t := range w.r.Tools() {
 		if t.Deferred && t.Kind != block.Hosted && t.Name == b.Name {
 			s = s[:len(s)-1] + ":\n" + string(renderTool(nil, &t))
@@ -466,7 +466,7 @@ func (w *renderer) extra(o *wire.Obj, t *block.Turn) {
 	msg := block.ValueOf(t.At)
 	for m := msg.First(); m.Exists(); m = msg.Next(m) {
 		switch key := m.Key(); key {
-		case "role", "content", "reasoning_content", "reasoning", "reasoning_details", "tool_calls", "function_call",
+		case "role", "content", "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "tool_calls", "function_call",
 			"tool_call_id", "refusal", "annotations", "audio", "cache_control", "prompt_cache_breakpoint", "id":
 		default:
 			if !m.IsNull() {

@@ -27,15 +27,26 @@ func (reqDialect) API() block.API { return block.Messages }
 
 // Read reads the fields of a checked body.
 func (reqDialect) Read(root jsonscan.Value, lim block.Limits) (block.View, error) {
-	r := reqReader{wire.NewReader(root, lim)}
+	r := reqReader{Reader: wire.NewReader(root, lim)}
 	var v block.View
 	r.params(root, &v.Params)
 	r.tools(root.Get("tools"), &v)
+	for i := range v.Tools {
+		if t := &v.Tools[i]; t.Kind == block.CustomTool {
+			if r.custom == nil {
+				r.custom = make(map[string]bool)
+			}
+			r.custom[t.Name] = true
+		}
+	}
 	r.turns(root, &v)
 	return v, r.Err()
 }
 
-type reqReader struct{ *wire.Reader }
+type reqReader struct {
+	*wire.Reader
+	custom map[string]bool // tools with free text, see bridge.go
+}
 
 func (r reqReader) params(root jsonscan.Value, p *block.Params) {
 	p.Model = r.Str(root.Get("model"))
@@ -99,6 +110,8 @@ func (r reqReader) tools(list jsonscan.Value, v *block.View) {
 			t.Kind = block.Hosted
 		} else if t.Name == "" {
 			r.Missing(e, "name", "a string")
+		} else if format, ok := bridged(t.Schema); ok {
+			t.Kind, t.Schema, t.Format = block.CustomTool, nil, format
 		}
 		tools = append(tools, t)
 	}
@@ -156,16 +169,14 @@ func (r reqReader) nested(v jsonscan.Value, depth int) block.Block {
 		b.Kind, b.Text = block.Text, r.Str(v.Get("text"))
 	case "thinking":
 		b.Kind, b.Text, b.Signature = block.Reasoning, r.Str(v.Get("thinking")), r.Str(v.Get("signature"))
+		openCarrier(&b, b.Signature)
 	case "redacted_thinking":
 		b.Kind, b.Redacted, b.Encrypted = block.Reasoning, true, r.Str(v.Get("data"))
+		openCarrier(&b, b.Encrypted)
 	case "tool_use", "server_tool_use", "mcp_tool_use":
 		b.Kind, b.Server = block.ToolCall, b.Type != "tool_use"
 		b.CallID, b.Name = CallID(r.Str(v.Get("id"))), r.Str(v.Get("name"))
-		if in := v.Get("input"); in.IsNull() {
-			b.Args = "{}"
-		} else {
-			b.Args = in.RawStr()
-		}
+		r.input(v.Get("input"), &b)
 	case "tool_result", "mcp_tool_result":
 		b.Kind, b.Server = block.ToolResult, b.Type != "tool_result"
 		b.CallID, b.IsError = CallID(r.Str(v.Get("tool_use_id"))), r.Bool(v.Get("is_error"))
@@ -182,6 +193,8 @@ func (r reqReader) nested(v jsonscan.Value, depth int) block.Block {
 		b.Kind, b.Name = block.Citation, r.Str(v.Get("title"))
 		b.Media = &block.Media{URL: r.Str(v.Get("source"))}
 		b.Content = inner(v.Get("content"))
+	case "mid_conv_system":
+		b.Kind, b.Content = block.Instruction, inner(v.Get("content"))
 	case "tool_reference":
 		b.Kind, b.Name = block.ToolReference, r.Str(v.Get("tool_name"))
 	case "container_upload":

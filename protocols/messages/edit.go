@@ -53,21 +53,19 @@ func (d reqDialect) patches(old, b *block.Block) (list []wire.Patch, ok bool, er
 		switch {
 		case f == wire.FText && b.Kind == block.Text:
 			put("text", wire.Str(b.Text))
-		case f == wire.FText && b.Kind == block.Reasoning && !old.Redacted:
+		case f == wire.FText && old.Type == "thinking":
 			put("thinking", wire.Str(b.Text))
-		case f == wire.FSignature && b.Kind == block.Reasoning && !old.Redacted:
+		case f == wire.FSignature && old.Type == "thinking" && !needCarrier(old) && !needCarrier(b):
 			put("signature", wire.Str(b.Signature))
-		case f == wire.FEncrypted && old.Redacted:
+		case f == wire.FEncrypted && old.Redacted && b.Redacted:
 			put("data", wire.Str(b.Encrypted))
 		case f == wire.FName && b.Kind == block.ToolCall:
 			put("name", wire.Str(b.Name))
 		case f == wire.FCallID && b.Kind == block.ToolCall:
 			put("id", wire.Str(reqCallID(b.CallID)))
 		case f == wire.FArgs && b.Kind == block.ToolCall:
-			if !wire.IsObject(b.Args) {
-				return nil, false, wire.Unsupported("the input of a tool call must be a JSON object")
-			}
-			put("input", []byte(b.Args))
+			w := reqWriter{}
+			put("input", w.appendInput(nil, b))
 		case f == wire.FCallID && b.Kind == block.ToolResult:
 			put("tool_use_id", wire.Str(reqCallID(b.CallID)))
 		case f == wire.FIsError && b.Kind == block.ToolResult:

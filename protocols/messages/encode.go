@@ -5,7 +5,6 @@ package messages
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/internal/callid"
@@ -49,7 +48,10 @@ func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
 		}
 		o.Buf = append(o.Buf, ']')
 	}
-	w := reqWriter{Lossy: wire.Lossy{Lose: lose}}
+	w := reqWriter{Lossy: wire.Lossy{Lose: lose}, custom: map[string]bool{}}
+	for i := range v.Tools {
+		w.custom[v.Tools[i].Name] = v.Tools[i].Kind == block.CustomTool
+	}
 	turns := v.Turns
 	var system []block.Block
 	for len(turns) > 0 && (turns[0].Role == block.RoleSystem || turns[0].Role == block.RoleDeveloper) {
@@ -177,9 +179,6 @@ func reqChoice(m *wire.Members, c *block.ToolChoice, lose block.Lose) {
 	m.Add("tool_choice", "", o.Close())
 }
 
-// customSchema is the schema that a tool with free text gets where only JSON arguments exist.
-const customSchema = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`
-
 // AppendTool appends the declaration of a tool.
 func (reqDialect) AppendTool(dst []byte, t *block.Tool, lose block.Lose) []byte {
 	o := wire.Open(dst)
@@ -194,8 +193,7 @@ func (reqDialect) AppendTool(dst []byte, t *block.Tool, lose block.Lose) []byte 
 		lose(t.At.Path(), "a tool that another API runs: "+t.Type)
 		return dst
 	case t.Kind == block.CustomTool:
-		lose(t.At.Path(), "a tool with free text became one with a string argument")
-		o.Raw("input_schema", []byte(customSchema))
+		o.Raw("input_schema", appendCustomSchema(nil, t.Format))
 	case len(t.Schema) > 0:
 		o.Raw("input_schema", t.Schema)
 	default:
@@ -227,6 +225,7 @@ func reqCache(dst []byte, c *block.Cache) []byte {
 // reqWriter writes messages and blocks.
 type reqWriter struct {
 	wire.Lossy
+	custom map[string]bool // declared tools with free text
 }
 
 func (w *reqWriter) message(dst []byte, t *block.Turn) []byte {
@@ -264,13 +263,14 @@ func (w *reqWriter) block(dst []byte, b *block.Block) []byte {
 		case b.Redacted:
 			o.Str("type", "redacted_thinking")
 			o.Str("data", b.Encrypted)
+		case needCarrier(b) && b.Text == "":
+			o.Str("type", "redacted_thinking")
+			o.Str("data", carrier(b))
+		case needCarrier(b):
+			o.Str("type", "thinking")
+			o.Str("thinking", b.Text)
+			o.Str("signature", carrier(b))
 		default:
-			if b.Encrypted != "" {
-				w.Cannot(b, "the encrypted form of reasoning")
-			}
-			if b.Text == "" && b.Signature == "" && b.Encrypted != "" {
-				return dst
-			}
 			o.Str("type", "thinking")
 			o.Str("thinking", b.Text)
 			o.Str("signature", b.Signature)
@@ -279,19 +279,8 @@ func (w *reqWriter) block(dst []byte, b *block.Block) []byte {
 		o.Str("type", "tool_use")
 		o.Str("id", reqCallID(b.CallID))
 		o.Str("name", b.Name)
-		switch {
-		case b.Custom:
-			in := wire.Open(nil)
-			in.Str("input", b.Args)
-			o.Raw("input", in.Close())
-		case wire.IsObject(b.Args):
-			o.Raw("input", []byte(b.Args))
-		case strings.TrimSpace(b.Args) == "":
-			o.Raw("input", []byte("{}"))
-		default:
-			w.Cannot(b, "arguments that are no JSON object became empty")
-			o.Raw("input", []byte("{}"))
-		}
+		o.Key("input")
+		o.Buf = w.appendInput(o.Buf, b)
 	case block.ToolResult:
 		o.Str("type", "tool_result")
 		o.Str("tool_use_id", reqCallID(b.CallID))
@@ -300,6 +289,10 @@ func (w *reqWriter) block(dst []byte, b *block.Block) []byte {
 		if b.IsError {
 			o.Bool("is_error", true)
 		}
+	case block.Instruction:
+		o.Str("type", "mid_conv_system")
+		o.Key("content")
+		o.Buf = wire.AppendList(o.Buf, b.Content, w.block)
 	case block.ToolReference:
 		o.Str("type", "tool_reference")
 		o.Str("tool_name", b.Name)

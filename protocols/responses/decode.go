@@ -232,11 +232,13 @@ func (r reqReader) item(it jsonscan.Value) (role block.Role, blocks []block.Bloc
 // reasoning reads the text of a reasoning item: its content, or if there is none, its summary.
 func (r reqReader) reasoning(it jsonscan.Value, b *block.Block) {
 	b.Kind, b.Encrypted = block.Reasoning, r.Str(it.Get("encrypted_content"))
+	b.Signature = r.Str(it.Get("signature"))
 	b.Text = r.joined(it.Get("content"))
 	if b.Text == "" {
 		b.Text = r.joined(it.Get("summary"))
 		b.Summary = b.Text != ""
 	}
+	b.Redacted = b.Text == "" && b.Signature == "" && r.Str(it.Get("format")) == redactedFormat
 }
 
 // joined returns the texts of a list of parts with blank lines between them.

@@ -86,6 +86,8 @@ func (reqDialect) patch(e *jsonscan.Edits, v jsonscan.Value, old, b *block.Block
 				return false, nil
 			}
 			thought = parts.First()
+		case f == wire.FSignature:
+			put("signature", wire.Str(b.Signature))
 		case f == wire.FEncrypted:
 			put("encrypted_content", wire.Str(b.Encrypted))
 		case f == wire.FCallID:

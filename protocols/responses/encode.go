@@ -38,8 +38,9 @@ func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
 	o.Key("input")
 	o.Buf = append(o.Buf, '[')
 	n := 0
-	for i := range v.Turns {
-		for _, raw := range w.turn(&v.Turns[i]) {
+	turns := block.SplitInstructions(v.Turns)
+	for i := range turns {
+		for _, raw := range w.turn(&turns[i]) {
 			if n++; n > 1 {
 				o.Buf = append(o.Buf, ',')
 			}
@@ -256,7 +257,7 @@ func (w *reqWriter) output(dst []byte, list []block.Block) []byte {
 	if len(list) == 0 {
 		return append(dst, `""`...)
 	}
-	if len(list) == 1 && list[0].Kind == block.Text {
+	if len(list) == 1 && list[0].Kind == block.Text && list[0].Cache == nil {
 		return jsonscan.AppendString(dst, list[0].Text)
 	}
 	return w.parts(dst, list, block.RoleUser)
@@ -266,13 +267,7 @@ func (w *reqWriter) item(dst []byte, b *block.Block) []byte {
 	o := wire.Open(dst)
 	switch b.Kind {
 	case block.Reasoning:
-		if b.Redacted {
-			w.Cannot(b, "reasoning that only its origin can read")
-			return dst
-		}
-		if b.Signature != "" {
-			w.Soft(b, "the signature of reasoning")
-		}
+		w.NoBreakpoint(b)
 		o.Str("type", "reasoning")
 		o.OptStr("id", b.ID)
 		if b.Summary {
@@ -284,6 +279,10 @@ func (w *reqWriter) item(dst []byte, b *block.Block) []byte {
 			}
 		}
 		o.OptStr("encrypted_content", b.Encrypted)
+		o.OptStr("signature", b.Signature) // as OpenRouter has it
+		if b.Redacted {
+			o.Str("format", redactedFormat)
+		}
 	case block.ToolCall:
 		if b.Server {
 			w.Cannot(b, "a call of a tool that another API runs")
@@ -296,6 +295,7 @@ func (w *reqWriter) item(dst []byte, b *block.Block) []byte {
 				w.custom[b.CallID] = true
 			}
 		}
+		w.NoBreakpoint(b)
 		o.Str("type", kind)
 		o.OptStr("id", b.ID)
 		o.Str("call_id", b.CallID)
@@ -303,6 +303,10 @@ func (w *reqWriter) item(dst []byte, b *block.Block) []byte {
 		o.OptStr("namespace", b.Namespace)
 		o.Str(args, b.Args)
 	case block.ToolResult:
+		if b.Server {
+			w.Cannot(b, "a result of a tool that another API runs")
+			return dst
+		}
 		if b.IsError {
 			w.Soft(b, "the mark of a failed tool")
 		}
@@ -314,7 +318,7 @@ func (w *reqWriter) item(dst []byte, b *block.Block) []byte {
 		o.OptStr("id", b.ID)
 		o.Str("call_id", b.CallID)
 		o.Key("output")
-		o.Buf = w.output(o.Buf, b.Content)
+		o.Buf = w.output(o.Buf, w.Inside(b))
 	case block.Compaction:
 		if b.Encrypted == "" {
 			w.Cannot(b, "compacted history became a message")
@@ -331,6 +335,9 @@ func (w *reqWriter) item(dst []byte, b *block.Block) []byte {
 	}
 	return o.Close()
 }
+
+// redactedFormat is OpenRouter's name for encrypted reasoning that was withheld.
+const redactedFormat = "anthropic-claude-v1"
 
 // textPart writes a list with one part of text.
 func textPart(kind, text string) []byte {
@@ -384,10 +391,14 @@ func (w *reqWriter) part(dst []byte, b *block.Block, role block.Role) []byte {
 		o.Raw("input_audio", in.Close())
 	case block.File, block.Document:
 		return w.file(dst, b, role)
-	case block.Citation, block.ToolReference:
+	case block.Citation, block.ToolReference, block.Instruction:
+		text := strings.Trim(b.Name+"\n"+block.JoinText(b.Content, "\n"), "\n")
+		if b.Kind == block.ToolReference {
+			text = block.ReferenceText(b.Name)
+		}
 		w.Cannot(b, "a "+b.Kind.String()+" became text")
 		o.Str("type", textType(role))
-		o.Str("text", strings.Trim(b.Name+"\n"+block.JoinText(b.Content, "\n"), "\n"))
+		o.Str("text", text)
 	default:
 		if raw := b.Raw(); w.Strict && len(raw) > 0 { // the part of another Responses request, as it was
 			return append(dst, raw...)
@@ -395,9 +406,7 @@ func (w *reqWriter) part(dst []byte, b *block.Block, role block.Role) []byte {
 		w.Cannot(b, "a block of another API: "+b.Type)
 		return dst
 	}
-	if b.Cache != nil {
-		w.Soft(b, "a cache breakpoint")
-	}
+	w.Breakpoint(&o, b)
 	return o.Close()
 }
 

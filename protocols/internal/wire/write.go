@@ -3,6 +3,7 @@
 package wire
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/weft-go/weft/protocols/block"
@@ -36,6 +37,39 @@ func (l *Lossy) Soft(b *block.Block, why string) {
 	if l.Lose != nil {
 		l.Lose(b.At.Path(), why)
 	}
+}
+
+// Breakpoint writes a cache breakpoint in the form of the OpenAI APIs, which know no time to live at that place.
+func (l *Lossy) Breakpoint(o *Obj, b *block.Block) {
+	if b.Cache == nil {
+		return
+	}
+	if b.Cache.TTL != "" {
+		l.Soft(b, "the time to live of a cache breakpoint")
+	}
+	mode := Open(nil)
+	mode.Str("mode", "explicit")
+	o.Raw("prompt_cache_breakpoint", mode.Close())
+}
+
+// NoBreakpoint tells that a cache breakpoint is lost on a block that cannot have one in the OpenAI APIs.
+func (l *Lossy) NoBreakpoint(b *block.Block) {
+	if b.Cache != nil {
+		l.Soft(b, "a cache breakpoint")
+	}
+}
+
+// Inside returns the content of a result, with a cache breakpoint behind the result on its last part instead: the OpenAI
+// APIs have them on parts only.
+func (l *Lossy) Inside(b *block.Block) []block.Block {
+	if b.Cache == nil || len(b.Content) == 0 {
+		l.NoBreakpoint(b)
+		return b.Content
+	}
+	l.Soft(b, "the place of a cache breakpoint, now on the last part")
+	list := slices.Clone(b.Content)
+	list[len(list)-1].Cache = b.Cache
+	return list
 }
 
 // AppendList appends the array of what write appends for each block; blocks for which it appends nothing are left out.

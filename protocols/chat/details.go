@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"strconv"
+
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+	"github.com/weft-go/weft/protocols/internal/wire"
+)
+
+// The Chat API has one string for past reasoning. What does not fit in there (a signature, an encrypted form, several runs,
+// their place among text and calls) stands in reasoning_details beside it, a list that OpenRouter introduced and that
+// harnesses send back as it came:
+//
+//	{"type":"reasoning.text","text":"…","signature":"…","index":0}
+//	{"type":"reasoning.summary","summary":"…","index":0}
+//	{"type":"reasoning.encrypted","data":"…","index":0}
+//
+// Entries with the same index are one run. As we write it, the index is the place of the run among the blocks of its turn;
+// lists from elsewhere count from 0, which puts their runs in front. LiteLLM's thinking_blocks, in the form of the Messages
+// API, are read as well. A reader that knows neither finds the text in reasoning_content.
+
+// redacted is the format of encrypted reasoning that was withheld and not only hidden.
+const redactedFormat = "anthropic-claude-v1"
+
+// detailsOf returns the member of an assistant message that holds reasoning in detail, absent if there is none that this
+// version can read.
+func detailsOf(m jsonscan.Value) jsonscan.Value {
+	for _, name := range [...]string{"reasoning_details", "thinking_blocks"} {
+		v := m.Get(name)
+		if v.Kind() != jsonscan.Array {
+			continue
+		}
+		for e := v.First(); e.Exists(); e = v.Next(e) {
+			if detailText(e) != "" {
+				return v
+			}
+		}
+	}
+	return jsonscan.Value{}
+}
+
+// detailText returns the name of the member of an entry that holds what it says, "" for an entry of another kind.
+func detailText(e jsonscan.Value) string {
+	kind, _ := e.Get("type").Str(nil)
+	switch kind {
+	case "reasoning.text":
+		return "text"
+	case "reasoning.summary":
+		return "summary"
+	case "reasoning.encrypted", "redacted_thinking":
+		return "data"
+	case "thinking":
+		return "thinking"
+	}
+	return ""
+}
+
+// details puts the runs of reasoning of a list of details among the other blocks of their turn.
+func (r reqReader) details(list jsonscan.Value, others []block.Block) []block.Block {
+	runs := r.Room(list.Len()) // counted by the caller
+	places := make([]int64, 0, list.Len())
+	var last *int64 // the index of the entry before
+	for e := list.First(); e.Exists(); e = list.Next(e) {
+		member := detailText(e)
+		if member == "" {
+			continue
+		}
+		index, text := r.Int(e.Get("index")), r.Str(e.Get(member))
+		b := block.Block{Kind: block.Reasoning, Type: r.Str(e.Get("type")), At: wire.At(e)}
+		format := r.Str(e.Get("format"))
+		if member == "data" {
+			b.Encrypted = text
+			b.Redacted = b.Type == "redacted_thinking" || format == redactedFormat
+		} else {
+			b.Text, b.Summary, b.Signature = text, member == "summary", r.Str(e.Get("signature"))
+		}
+		n := len(runs)
+		if joins := n > 0 && index != nil && last != nil && *index == *last; joins && member == "data" && runs[n-1].Encrypted == "" {
+			runs[n-1].Encrypted = text
+			runs[n-1].At = block.RefOf(block.ValueOf(runs[n-1].At), e)
+			continue
+		}
+		if b.Text == "" && b.Encrypted == "" && b.Signature == "" {
+			continue
+		}
+		last = index
+		place := int64(n)
+		if index != nil {
+			place = *index
+		}
+		runs, places = append(runs, b), append(places, place)
+	}
+	for i := 1; i < len(places); i++ {
+		if places[i] <= places[i-1] { // no places: all of it comes first
+			return append(runs, others...)
+		}
+	}
+	out := make([]block.Block, 0, len(runs)+len(others))
+	for len(runs)+len(others) > 0 {
+		if len(runs) > 0 && (int64(len(out)) >= places[0] || len(others) == 0) {
+			out, runs, places = append(out, runs[0]), runs[1:], places[1:]
+			continue
+		}
+		out, others = append(out, others[0]), others[1:]
+	}
+	return out
+}
+
+// needDetails reports whether a turn has reasoning that one string in front does not hold.
+func needDetails(list []block.Block) bool {
+	for i := range list {
+		if b := &list[i]; b.Kind == block.Reasoning && (i > 0 || b.Signature != "" || b.Encrypted != "" || b.Summary) {
+			return true
+		}
+	}
+	return false
+}
+
+// appendDetails appends the list of details of a turn.
+func appendDetails(dst []byte, list []block.Block) []byte {
+	dst = append(dst, '[')
+	first := len(dst)
+	entry := func(kind string, index int) wire.Obj {
+		if len(dst) > first {
+			dst = append(dst, ',')
+		}
+		o := wire.Open(dst)
+		o.Str("type", kind)
+		o.Raw("index", strconv.AppendInt(nil, int64(index), 10))
+		return o
+	}
+	for i := range list {
+		b := &list[i]
+		if b.Kind != block.Reasoning {
+			continue
+		}
+		switch {
+		case b.Summary && b.Text != "":
+			o := entry("reasoning.summary", i)
+			o.Str("summary", b.Text)
+			o.OptStr("signature", b.Signature)
+			dst = o.Close()
+		case b.Text != "" || b.Signature != "":
+			o := entry("reasoning.text", i)
+			o.Str("text", b.Text)
+			o.OptStr("signature", b.Signature)
+			dst = o.Close()
+		}
+		if b.Encrypted != "" {
+			o := entry("reasoning.encrypted", i)
+			o.Str("data", b.Encrypted)
+			if b.Redacted {
+				o.Str("format", redactedFormat)
+			}
+			dst = o.Close()
+		}
+	}
+	return append(dst, ']')
+}
+
+// setDetail writes a run of reasoning that stands in a list of details, and the plain text beside the list.
+func setDetail(e *jsonscan.Edits, t *block.Turn, old, b *block.Block) (bool, error) {
+	if b.Kind != block.Reasoning || b.Summary != old.Summary || b.Redacted != old.Redacted {
+		return false, wire.Unsupported("reasoning in detail can change its text, its signature and its encrypted form")
+	}
+	list := block.ValueOf(old.At).Parent()
+	var text, data jsonscan.Value // the entries of this run
+	for v := block.ValueOf(old.At); v.Exists(); v = list.Next(v) {
+		if detailText(v) == "data" {
+			data = v
+		} else if detailText(v) != "" {
+			text = v
+		}
+		if v == block.LastOf(old.At) {
+			break
+		}
+	}
+	if b.Text != old.Text || b.Signature != old.Signature {
+		if !text.Exists() {
+			return false, wire.Unsupported("this reasoning has no text")
+		}
+		if b.Text != old.Text {
+			e.SetMember(text, detailText(text), wire.Str(b.Text))
+		}
+		if b.Signature != old.Signature {
+			e.SetMember(text, "signature", wire.Str(b.Signature))
+		}
+	}
+	if b.Encrypted != old.Encrypted {
+		if !data.Exists() {
+			return false, wire.Unsupported("this reasoning has no encrypted form")
+		}
+		e.SetMember(data, "data", wire.Str(b.Encrypted))
+	}
+	setPlain(e, t, old, b)
+	return true, nil
+}
+
+// deleteDetail removes a run of reasoning from a list of details, and its text from the plain one.
+func deleteDetail(e *jsonscan.Edits, t *block.Turn, old *block.Block) {
+	list := block.ValueOf(old.At).Parent()
+	for v := block.ValueOf(old.At); v.Exists(); v = list.Next(v) {
+		e.Delete(list, v)
+		if v == block.LastOf(old.At) {
+			break
+		}
+	}
+	setPlain(e, t, old, nil)
+}
+
+// setPlain rewrites the plain text of the reasoning of a turn in which old became b, nil for deleted.
+func setPlain(e *jsonscan.Edits, t *block.Turn, old, b *block.Block) {
+	msg := block.ValueOf(t.At)
+	plain := reasoningOf(msg)
+	if !plain.Exists() || b != nil && b.Text == old.Text {
+		return
+	}
+	var texts []string
+	for i := range t.Blocks {
+		x := &t.Blocks[i]
+		switch {
+		case x.Kind != block.Reasoning:
+		case x.At != old.At:
+			texts = append(texts, x.Text)
+		case b != nil:
+			texts = append(texts, b.Text)
+		}
+	}
+	e.Replace(plain, wire.Str(joinNonEmpty("\n", texts...)))
+}
+
+// inDetails reports whether a block stands in a list of details.
+func inDetails(b *block.Block) bool {
+	v := block.ValueOf(b.At).Parent()
+	return b.Kind == block.Reasoning && v.Kind() == jsonscan.Array && (v.KeyIs("reasoning_details") || v.KeyIs("thinking_blocks"))
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package messages
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+	"github.com/weft-go/weft/protocols/internal/wire"
+)
+
+// This file holds the bridges: how what other APIs have and this one lacks travels in fields that it has, so that decoding
+// gives it back. Each is a form that no client of this API writes by itself.
+//
+//	a tool with free text       input_schema {"type":"object","properties":{"input":{"type":"string"}},"required":["input"],
+//	                            "x-custom-format":FORMAT}; its calls have the input {"input":"…"}
+//	arguments that are no       input {"x-raw-arguments":"…"}
+//	  JSON object
+//	reasoning that is a         a signature, or the data of redacted thinking if there is no text: "weft1c.", s for a
+//	  summary or has an         summary or t for text, the length in bytes of the encrypted form, a dot, the encrypted form,
+//	  encrypted form            the signature
+
+const (
+	customSchema  = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]`
+	customFormat  = "x-custom-format"
+	rawArguments  = "x-raw-arguments"
+	carrierPrefix = "weft1c."
+)
+
+// appendCustomSchema appends the schema for a tool with free text in a format, nil for plain text.
+func appendCustomSchema(dst, format []byte) []byte {
+	dst = append(dst, customSchema+`,"`+customFormat+`":`...)
+	if format == nil {
+		return append(dst, "null}"...)
+	}
+	return append(append(dst, format...), '}')
+}
+
+// bridged reports whether a schema is one of appendCustomSchema, however it was spelled since.
+func bridged(schema []byte) (format []byte, ok bool) {
+	if !bytes.Contains(schema, []byte(customFormat)) {
+		return nil, false
+	}
+	d, err := jsonscan.Scan(schema, jsonscan.Limits{Bytes: 1 << 30, Depth: 128, Values: 1 << 16})
+	if err != nil {
+		return nil, false
+	}
+	f := d.Root().Get(customFormat)
+	if !f.IsNull() {
+		format = f.Raw()
+	}
+	return format, f.Exists() && d.Root().Get("properties").Get("input").Exists()
+}
+
+// input reads the input of a call.
+func (r reqReader) input(in jsonscan.Value, b *block.Block) {
+	if in.IsNull() {
+		b.Args = "{}"
+		return
+	}
+	b.Args = in.RawStr()
+	custom := r.custom[b.Name]
+	if !custom && !strings.Contains(b.Args, rawArguments) || in.Kind() != jsonscan.Object {
+		return
+	}
+	// The inside of an input has no index.
+	d, err := jsonscan.Scan([]byte(b.Args), jsonscan.Limits{Bytes: 1 << 30, Depth: 128, Values: 1 << 16})
+	if err != nil {
+		return
+	}
+	only := d.Root().First()
+	if text, ok := only.Str(nil); ok && !d.Root().Next(only).Exists() {
+		switch {
+		case only.KeyIs(rawArguments):
+			b.Args = text
+		case custom && only.KeyIs("input"):
+			b.Args, b.Custom = text, true
+		}
+	}
+}
+
+// appendInput appends the input for a call.
+func (w *reqWriter) appendInput(dst []byte, b *block.Block) []byte {
+	wrap := func(key string) []byte {
+		o := wire.Open(dst)
+		o.Str(key, b.Args)
+		return o.Close()
+	}
+	switch {
+	case b.Custom:
+		if !w.custom[b.Name] {
+			w.Soft(b, "free text of a tool that is not declared became an argument")
+		}
+		return wrap("input")
+	case wire.IsObject(b.Args) && b.Args[0] == '{' && b.Args[len(b.Args)-1] == '}':
+		return append(dst, b.Args...)
+	case b.Args == "":
+		w.Soft(b, "empty arguments became {}")
+		return append(dst, "{}"...)
+	}
+	return wrap(rawArguments)
+}
+
+// needCarrier reports whether reasoning has what this API has no field for.
+func needCarrier(b *block.Block) bool { return !b.Redacted && (b.Encrypted != "" || b.Summary) }
+
+// carrier returns what travels as the signature of reasoning.
+func carrier(b *block.Block) string {
+	kind := "t"
+	if b.Summary {
+		kind = "s"
+	}
+	return carrierPrefix + kind + strconv.Itoa(len(b.Encrypted)) + "." + b.Encrypted + b.Signature
+}
+
+// openCarrier gives reasoning back what s carries, if it is a carrier.
+func openCarrier(b *block.Block, s string) {
+	rest, ok := strings.CutPrefix(s, carrierPrefix)
+	if !ok {
+		return
+	}
+	size, rest, ok := strings.Cut(rest, ".")
+	if !ok || size == "" || size[0] != 's' && size[0] != 't' {
+		return
+	}
+	n, err := strconv.ParseUint(size[1:], 10, 31)
+	if err != nil || int(n) > len(rest) {
+		return
+	}
+	b.Summary, b.Redacted = size[0] == 's', false
+	b.Encrypted, b.Signature = rest[:n], rest[n:]
+}
