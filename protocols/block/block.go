@@ -43,8 +43,16 @@ type Block struct {
 	Media   *Media  // Image, Audio, Video, File, Document, Citation
 	Cache   *Cache  // a cache breakpoint behind this block
 
+	// JSON is the block itself, as valid JSON, where Kind is Unknown or ServerItem and the block was not read from a
+	// body: writers of the API that knows it copy it. [Block.Raw] is the one to read.
+	JSON []byte
+	// Form is how the content of a ToolResult was spelled.
+	Form Form
+
 	// At is the block's place in its request, zero for a block of your own.
 	At Ref
+
+	rest *residue // of a detached request
 }
 
 // Media is a picture, sound, film or file: by address, by id, or inline. At least one of URL, FileID and Data is set;
@@ -95,15 +103,16 @@ func (r Ref) Path() string {
 // IsZero reports whether r is no place.
 func (r Ref) IsZero() bool { return r == Ref{} }
 
-// Raw returns the block's JSON as it stood when it was read, nil for a block of your own. It must not be changed.
+// Raw returns the block's JSON as it stood when it was read; of a block that was not, the field JSON. It must not be
+// changed.
 func (b *Block) Raw() []byte {
 	if b.At.doc == nil {
-		return nil
+		return b.JSON
 	}
 	return b.At.doc.At(int(b.At.node)).Raw()
 }
 
-// Equal reports whether two blocks say the same. It ignores where they stand, Type and ID; unknown blocks and server
+// Equal reports whether two blocks say the same. It ignores where they stand, Type, ID and Form; unknown blocks and server
 // items are compared by their raw bytes.
 func (b Block) Equal(o Block) bool {
 	if b.Kind != o.Kind || b.Text != o.Text || b.Signature != o.Signature || b.Encrypted != o.Encrypted ||

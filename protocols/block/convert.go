@@ -10,7 +10,7 @@ type EncodeOptions struct {
 	Strict bool
 }
 
-// Convert is what chat.Encode, responses.Encode and messages.Encode call. A request of the dialect's API is copied with
+// Convert is what chat.Encode, responses.Encode, messages.Encode and completions.Encode call. A request of the dialect's API is copied with
 // its edits. Another is written by write from its view.
 func Convert(dst []byte, r *Request, d Dialect, opt *EncodeOptions,
 	write func(dst []byte, v *View, lose Lose) []byte) ([]byte, []Loss, error) {
@@ -47,7 +47,7 @@ var modelled = [...]map[string]bool{
 		"top_p", "top_k", "stop_sequences", "metadata", "service_tier", "thinking", "output_config"),
 	Completions: set("model", "prompt", "stream", "stream_options", "max_tokens", "temperature", "top_p", "min_p", "top_k",
 		"seed", "n", "frequency_penalty", "presence_penalty", "repetition_penalty", "stop", "stop_token_ids", "ignore_eos",
-		"logprobs", "response_format", "user", "prompt_cache_key", "service_tier"),
+		"logprobs", "response_format", "user"),
 }
 
 func set(names ...string) map[string]bool {
@@ -58,8 +58,8 @@ func set(names ...string) map[string]bool {
 	return m
 }
 
-// inner names the members of messages, items and blocks that the view covers or that say nothing to a model, per API.
-var inner = [...]map[string]bool{
+// members names the members of messages, items and blocks that the view covers or that say nothing to a model, per API.
+var members = [...]map[string]bool{
 	Chat: set("role", "content", "name", "reasoning_content", "reasoning", "refusal", "tool_calls", "tool_call_id", "type",
 		"text", "image_url", "video_url", "audio_url", "input_audio", "file", "id", "function", "custom", "function_call",
 		"index", "reasoning_details", "thinking_blocks", "summary", "data", "signature", "format", "thinking", "cache_control", "prompt_cache_breakpoint"),
@@ -71,16 +71,36 @@ var inner = [...]map[string]bool{
 	Completions: set(), // prompts are strings or token ids
 }
 
+// toolMembers names the members of declarations of tools that the view covers, per API.
+var toolMembers = [...]map[string]bool{
+	Chat: set("type", "function", "custom", "name", "description", "parameters", "strict", "format", "defer_loading",
+		"cache_control", "prompt_cache_breakpoint"),
+	Responses: set("type", "name", "description", "parameters", "strict", "format", "defer_loading"),
+	Messages:  set("type", "name", "description", "input_schema", "strict", "defer_loading", "cache_control"),
+}
+
 // loseFields records the members of a body that no conversion carries: at the top, and inside turns and blocks.
 func (r *Request) loseFields(lose Lose) {
 	if r.doc == nil {
+		if r.dialect != nil {
+			r.loseDetached(lose)
+		}
 		return
 	}
 	loseMembers(r.doc.Root(), modelled[r.API()], lose)
 	if r.API() == Completions && len(r.view.Turns) > 1 {
 		lose("prompt", "each prompt asks for an answer of its own; the other API takes them for one conversation")
 	}
-	known := inner[r.API()]
+	for i := range r.view.Tools {
+		if t := &r.view.Tools[i]; t.Kind != Hosted {
+			v := ValueOf(t.At)
+			loseMembers(v, toolMembers[r.API()], lose)
+			if f := v.Get(t.Type); r.API() == Chat && f.Exists() {
+				loseMembers(f, toolMembers[r.API()], lose)
+			}
+		}
+	}
+	known := members[r.API()]
 	for i := range r.view.Turns {
 		t := &r.view.Turns[i]
 		first, last := ValueOf(t.At), LastOf(t.At)

@@ -230,6 +230,24 @@ func Example() {
 	// {"model":"m","max_completion_tokens":9,"messages":[{"role":"user","content":"Hello"}]} [messages[0].content[0].x_mine: no counterpart in the other API]
 }
 
+// TestNamespaces shows that a built request has its namespaces in the Responses API.
+func TestNamespaces(t *testing.T) {
+	r := block.New()
+	require.NoError(t, r.AppendTool(block.Tool{Name: "ls", Schema: []byte(`{}`)}))
+	for _, name := range []string{"spawn", "wait"} {
+		require.NoError(t, r.AppendTool(block.Tool{Name: name, Namespace: "agents", Schema: []byte(`{}`)}))
+	}
+	out, losses, err := responses.Encode(nil, r, nil)
+	require.NoError(t, err)
+	require.Empty(t, losses)
+	back, err := responses.Decode(out, nil)
+	require.NoError(t, err)
+	require.Equal(t, []string{"", "agents", "agents"}, []string{back.Tools()[0].Namespace, back.Tools()[1].Namespace, back.Tools()[2].Namespace})
+	_, losses, err = messages.Encode(nil, back, nil)
+	require.NoError(t, err)
+	require.Contains(t, fmt.Sprint(losses), "tools[1].tools[0]: the tool's namespace")
+}
+
 func ExampleNew() {
 	r := block.New()
 	_ = r.SetModel("m")

@@ -23,6 +23,9 @@ func (r *Request) Set(at Ref, b Block) error {
 	}
 	old := p.list[p.i]
 	b.At = old.At
+	if b.Kind == old.Kind && b.rest == nil {
+		b.rest = old.rest
+	}
 	exact := true
 	if r.doc != nil {
 		if exact, err = r.dialect.Set(r.editor(), p.turn, &old, &b); err != nil {

@@ -9,11 +9,11 @@ type API uint8
 
 // The APIs. None is the API of a request that was built from nothing.
 const (
-	None      API = iota
-	Chat          // POST /v1/chat/completions
-	Responses     // POST /v1/responses
-	Messages      // POST /v1/messages
-	Completions   // POST /v1/completions
+	None        API = iota
+	Chat            // POST /v1/chat/completions
+	Responses       // POST /v1/responses
+	Messages        // POST /v1/messages
+	Completions     // POST /v1/completions
 )
 
 // String returns chat, responses, messages, completions, or none.

@@ -22,8 +22,13 @@ type Request struct {
 	edits   *jsonscan.Edits // nil: none
 	dirty   bool            // view is older than edits
 	view    View
-	ids     int32 // places given out in a built request
+	ids     int32 // places given out in a request without a body
 	err     error // why the edited body could not be read
+
+	// Of a detached request: it has a dialect and no doc.
+	rest  *residue      // of the members beside turns and tools
+	also  []string      // members that the body spelled in their other way
+	extra *jsonscan.Doc // what only rest says, as one object
 }
 
 // Open checks and reads body. It is what chat.Decode, responses.Decode and messages.Decode call. The request owns body
@@ -106,7 +111,7 @@ func (r *Request) API() API {
 	return r.dialect.API()
 }
 
-// Body returns the body as it was decoded or last read back, without pending edits; nil for a built request. It must
+// Body returns the body as it was decoded or last read back, without pending edits; nil for a built or detached request. It must
 // not be changed.
 func (r *Request) Body() []byte {
 	if r.doc == nil {
@@ -116,20 +121,25 @@ func (r *Request) Body() []byte {
 }
 
 // Field returns the raw JSON at a path of member names from the root of the body, with edits applied; nil if it is
-// absent or the request was built. Names inside tool schemas and call arguments are not found.
+// absent or the request was built. Names inside tool schemas and call arguments are not found; of a detached request, only
+// members that no field of turns, tools and parameters holds.
 func (r *Request) Field(path ...string) []byte {
-	if r.doc == nil {
-		return nil
-	}
 	return r.Value(path...).Raw()
 }
 
 // Value returns the cursor Field goes to. For the packages of this module.
 func (r *Request) Value(path ...string) jsonscan.Value {
-	if r.doc == nil || r.Settle() != nil {
+	doc := r.extra
+	if r.doc != nil {
+		if r.Settle() != nil {
+			return jsonscan.Value{}
+		}
+		doc = r.doc
+	}
+	if doc == nil {
 		return jsonscan.Value{}
 	}
-	v := r.doc.Root()
+	v := doc.Root()
 	for _, p := range path {
 		v = v.Get(p)
 	}
@@ -217,10 +227,12 @@ func (r *Request) View() View {
 // Edited reports whether the request differs from the body it was decoded from.
 func (r *Request) Edited() bool { return r.edits != nil || r.dirty }
 
-// Encode appends the request in its own API to dst: the body with the edits. Without edits this is one copy. A built
-// request has no API: encode it with the API's package.
+// Encode appends the request in its own API to dst: the body with the edits. Without edits this is one copy. A
+// detached request is written anew. A built request has no API: encode it with the API's package.
 func (r *Request) Encode(dst []byte) ([]byte, error) {
 	switch {
+	case r.doc == nil && r.dialect != nil:
+		return r.appendDetached(dst), r.err
 	case r.doc == nil:
 		return dst, &Error{Kind: Unsupported, Offset: -1, Msg: "a built request has no API of its own"}
 	case r.edits == nil:

@@ -31,12 +31,18 @@ type Tool struct {
 	// ModelName is the name the model sees: Name, or Namespace__Name where two tools share a Name. The request that
 	// holds the tool sets it.
 	ModelName string
+
+	// JSON is the declaration, as valid JSON, of a Hosted tool that was not read from a body. [Tool.Raw] is the one to
+	// read.
+	JSON []byte
+
+	rest, space *residue // of a detached request: of the tool, of the namespace that begins with it
 }
 
 // Raw returns the tool's JSON as it stood when it was read, nil for a tool of your own.
 func (t *Tool) Raw() []byte {
 	if t.At.doc == nil {
-		return nil
+		return t.JSON
 	}
 	return t.At.doc.At(int(t.At.node)).Raw()
 }

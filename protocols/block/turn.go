@@ -17,8 +17,22 @@ type Turn struct {
 	Blocks []Block
 	ID     string // of the message, Responses only
 	Name   string // of the participant, Chat only
+	Form   Form   // how it was spelled
 	At     Ref    // its place in the request, zero for a turn of your own
+
+	rest *residue // of a detached request
 }
+
+// Form is how a turn or the content of a result was spelled where the API has several ways. It combines. Writers of the
+// API that it came from keep to it; 0 leaves it to them.
+type Form uint8
+
+// The forms.
+const (
+	FormMember Form = 1 << iota // a member of its own: system, instructions, an input that is a string
+	FormString                  // the content is a string
+	FormList                    // the content is a list
+)
 
 // Text returns the text blocks of the turn, joined by sep.
 func (t *Turn) Text(sep string) string { return JoinText(t.Blocks, sep) }

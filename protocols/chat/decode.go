@@ -165,7 +165,7 @@ func (r reqReader) turns(root jsonscan.Value, v *block.View) {
 			r.Want(m, "an object")
 			return
 		}
-		t := block.Turn{Name: r.Str(m.Get("name")), At: wire.At(m)}
+		t := block.Turn{Name: r.Str(m.Get("name")), Form: wire.FormOf(m.Get("content")), At: wire.At(m)}
 		switch r.Str(m.Get("role")) {
 		case "system":
 			t.Role = block.RoleSystem
@@ -185,7 +185,7 @@ func (r reqReader) turns(root jsonscan.Value, v *block.View) {
 			list := r.Blocks(m, 1)
 			t.Blocks = append(list, block.Block{
 				Kind: block.ToolResult, CallID: r.Str(m.Get("tool_call_id")), Name: t.Name,
-				Content: r.Content(m.Get("content"), r.part), At: wire.At(m),
+				Content: r.Content(m.Get("content"), r.part), Form: t.Form, At: wire.At(m),
 			})
 			t.Name = ""
 		case block.RoleAssistant:

@@ -87,7 +87,7 @@ func (d reqDialect) patches(v jsonscan.Value, old, b *block.Block) (list []wire.
 			put("tool_call_id", wire.Str(b.CallID))
 		case f == wire.FContent && b.Kind == block.ToolResult:
 			w := reqWriter{Lossy: wire.Lossy{Strict: true}}
-			raw := w.content(nil, b.Content)
+			raw := w.content(nil, b.Content, 0)
 			if w.Err != nil {
 				return nil, false, w.Err
 			}

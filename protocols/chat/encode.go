@@ -239,8 +239,10 @@ func (w *reqWriter) turn(dst []byte, t *block.Turn) []byte {
 	var rest []block.Block
 	switch t.Role {
 	case block.RoleUnknown:
-		w.Cannot(&block.Block{At: t.At}, "a turn of an unknown role")
-		return dst
+		if !w.Strict {
+			w.Cannot(&block.Block{At: t.At}, "a turn of an unknown role")
+			return dst
+		}
 	case block.RoleAssistant:
 		return w.assistant(dst, t)
 	}
@@ -262,7 +264,7 @@ func (w *reqWriter) turn(dst []byte, t *block.Turn) []byte {
 			dst = dst[:at]
 		}
 	}
-	if len(rest) == 0 {
+	if len(rest) == 0 && (len(dst) > from || !w.Strict) {
 		return dst
 	}
 	if len(dst) > from {
@@ -276,7 +278,7 @@ func (w *reqWriter) turn(dst []byte, t *block.Turn) []byte {
 	o.Str("role", role.String())
 	o.OptStr("name", t.Name)
 	o.Key("content")
-	o.Buf = w.content(o.Buf, rest)
+	o.Buf = w.content(o.Buf, rest, t.Form)
 	return o.Close()
 }
 
@@ -285,6 +287,7 @@ func (w *reqWriter) result(dst []byte, b *block.Block) []byte {
 		w.Cannot(b, "a result of a tool that another API runs")
 		return dst
 	}
+	from := len(dst)
 	if b.IsError {
 		w.Soft(b, "the mark of a failed tool")
 	}
@@ -292,8 +295,12 @@ func (w *reqWriter) result(dst []byte, b *block.Block) []byte {
 	o.Str("role", "tool")
 	o.Str("tool_call_id", b.CallID)
 	o.Key("content")
-	o.Buf = w.content(o.Buf, w.Inside(b))
-	return o.Close()
+	o.Buf = w.content(o.Buf, w.Inside(b), b.Form)
+	dst = o.Close()
+	if w.Strict {
+		dst = b.Patch(dst, from)
+	}
+	return dst
 }
 
 // assistant writes one message: reasoning, content, refusal, calls.
@@ -332,7 +339,7 @@ func (w *reqWriter) assistant(dst []byte, t *block.Turn) []byte {
 	o.OptStr("name", t.Name)
 	if len(content) > 0 {
 		o.Key("content")
-		o.Buf = w.content(o.Buf, content)
+		o.Buf = w.content(o.Buf, content, t.Form)
 	} else if len(calls) > 0 || refusal != "" {
 		o.Raw("content", []byte("null"))
 	} else {
@@ -364,22 +371,39 @@ func (w *reqWriter) call(dst []byte, b *block.Block) []byte {
 	} else {
 		in.Str("arguments", b.Args)
 	}
+	from := len(dst)
 	o.Str("id", b.CallID)
 	o.Str("type", kind)
 	o.Raw(kind, in.Close())
-	return o.Close()
+	dst = o.Close()
+	if w.Strict {
+		dst = b.Patch(dst, from)
+	}
+	return dst
 }
 
-// content writes one plain text as a string and anything else as a list.
-func (w *reqWriter) content(dst []byte, list []block.Block) []byte {
+// content writes one plain text as a string and anything else as a list, unless this API has it in another form.
+func (w *reqWriter) content(dst []byte, list []block.Block, form block.Form) []byte {
 	if len(list) == 0 {
 		return append(dst, `""`...)
 	}
-	return wire.AppendContent(dst, list, w.part)
+	if !w.Strict {
+		form = 0
+	}
+	return wire.AppendContent(dst, list, form, w.part)
 }
 
 // part writes a content part; nothing if the API has none for it.
 func (w *reqWriter) part(dst []byte, b *block.Block) []byte {
+	from := len(dst)
+	if dst = w.fields(dst, b); w.Strict && len(dst) > from {
+		dst = b.Patch(dst, from)
+	}
+	return dst
+}
+
+// fields writes what the fields of a part say.
+func (w *reqWriter) fields(dst []byte, b *block.Block) []byte {
 	o := wire.Open(dst)
 	switch b.Kind {
 	case block.Text:
@@ -469,3 +493,29 @@ func (w *reqWriter) file(dst []byte, b *block.Block) []byte {
 	}
 	return o.Close()
 }
+
+// AppendBlock appends a part, a call, or the message of a result, of a request of this API.
+func (reqDialect) AppendBlock(dst []byte, _ *block.Turn, b *block.Block) []byte {
+	w := reqWriter{Lossy: wire.Lossy{Strict: true}}
+	switch b.Kind {
+	case block.Reasoning: // a run in reasoning_details is written with all of them
+		return dst
+	case block.ToolCall:
+		return w.call(dst, b)
+	case block.ToolResult:
+		return w.result(dst, b)
+	}
+	return w.part(dst, b)
+}
+
+// AppendTurn appends a message of a request of this API.
+func (reqDialect) AppendTurn(dst []byte, t *block.Turn) []byte {
+	w := reqWriter{Lossy: wire.Lossy{Strict: true}}
+	return w.turn(dst, t)
+}
+
+// TurnMember returns "": all turns are messages.
+func (reqDialect) TurnMember(*block.Turn) string { return "" }
+
+// ListMember returns messages.
+func (reqDialect) ListMember() string { return "messages" }

@@ -129,7 +129,9 @@ func (r reqReader) turns(root jsonscan.Value, v *block.View) {
 	}
 	v.Turns = make([]block.Turn, 0, list.Len()+1)
 	if sys := root.Get("system"); !sys.IsNull() {
-		v.Turns = append(v.Turns, block.Turn{Role: block.RoleSystem, Blocks: r.Content(sys, r.block), At: wire.At(sys)})
+		v.Turns = append(v.Turns, block.Turn{
+			Role: block.RoleSystem, Blocks: r.Content(sys, r.block), Form: block.FormMember | wire.FormOf(sys), At: wire.At(sys),
+		})
 	}
 	for m := list.First(); m.Exists() && r.Err() == nil; m = list.Next(m) {
 		if m.Kind() != jsonscan.Object {
@@ -148,7 +150,8 @@ func (r reqReader) turns(root jsonscan.Value, v *block.View) {
 		case "":
 			r.Missing(m, "role", "a string")
 		}
-		t.Blocks = r.Content(m.Get("content"), r.block)
+		c := m.Get("content")
+		t.Blocks, t.Form = r.Content(c, r.block), wire.FormOf(c)
 		v.Turns = append(v.Turns, t)
 	}
 }
@@ -180,7 +183,7 @@ func (r reqReader) nested(v jsonscan.Value, depth int) block.Block {
 	case "tool_result", "mcp_tool_result":
 		b.Kind, b.Server = block.ToolResult, b.Type != "tool_result"
 		b.CallID, b.IsError = CallID(r.Str(v.Get("tool_use_id"))), r.Bool(v.Get("is_error"))
-		b.Content = inner(v.Get("content"))
+		b.Content, b.Form = inner(v.Get("content")), wire.FormOf(v.Get("content"))
 	case "image":
 		b.Kind, b.Media = block.Image, r.source(v)
 	case "document":

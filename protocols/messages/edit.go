@@ -72,7 +72,7 @@ func (d reqDialect) patches(old, b *block.Block) (list []wire.Patch, ok bool, er
 			put("is_error", wire.Bool(b.IsError))
 		case f == wire.FContent && b.Kind == block.ToolResult:
 			w := reqWriter{}
-			put("content", w.content(nil, b.Content))
+			put("content", w.content(nil, b.Content, 0))
 			if w.Err != nil {
 				return nil, false, w.Err
 			}
@@ -160,7 +160,7 @@ func (d reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t 
 		if hasSystem {
 			return d.Insert(e, &turns[0], nil, 0, t.Blocks)
 		}
-		e.SetMember(root, "system", w.content(nil, t.Blocks))
+		e.SetMember(root, "system", w.content(nil, t.Blocks, 0))
 		return w.Err
 	}
 	if at == 0 && hasSystem {

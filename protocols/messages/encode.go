@@ -63,7 +63,7 @@ func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
 	}
 	if len(system) > 0 {
 		o.Key("system")
-		o.Buf = w.content(o.Buf, system)
+		o.Buf = w.content(o.Buf, system, 0)
 	}
 	o.Key("messages")
 	o.Buf = append(o.Buf, '[')
@@ -202,8 +202,8 @@ func (reqDialect) AppendTool(dst []byte, t *block.Tool, lose block.Lose) []byte 
 	if t.Namespace != "" {
 		lose(t.At.Path(), "the tool's namespace")
 	}
-	if t.Strict != nil && *t.Strict {
-		o.Bool("strict", true)
+	if t.Strict != nil {
+		o.Bool("strict", *t.Strict)
 	}
 	if t.Deferred {
 		o.Bool("defer_loading", true)
@@ -239,16 +239,29 @@ func (w *reqWriter) message(dst []byte, t *block.Turn) []byte {
 	o := wire.Open(dst)
 	o.Str("role", role)
 	o.Key("content")
-	o.Buf = w.content(o.Buf, t.Blocks)
+	o.Buf = w.content(o.Buf, t.Blocks, t.Form)
 	return o.Close()
 }
 
-// content writes one plain text as a string and anything else as a list.
-func (w *reqWriter) content(dst []byte, list []block.Block) []byte {
-	return wire.AppendContent(dst, list, w.block)
+// content writes one plain text as a string and anything else as a list, unless this API has it in another form.
+func (w *reqWriter) content(dst []byte, list []block.Block, form block.Form) []byte {
+	if !w.Strict {
+		form = 0
+	}
+	return wire.AppendContent(dst, list, form, w.block)
 }
 
+// block writes a block; nothing if the API has none for it.
 func (w *reqWriter) block(dst []byte, b *block.Block) []byte {
+	from := len(dst)
+	if dst = w.fields(dst, b); w.Strict && len(dst) > from {
+		dst = b.Patch(dst, from)
+	}
+	return dst
+}
+
+// fields writes what the fields of a block say.
+func (w *reqWriter) fields(dst []byte, b *block.Block) []byte {
 	o := wire.Open(dst)
 	switch b.Kind {
 	case block.Text:
@@ -285,7 +298,7 @@ func (w *reqWriter) block(dst []byte, b *block.Block) []byte {
 		o.Str("type", "tool_result")
 		o.Str("tool_use_id", reqCallID(b.CallID))
 		o.Key("content")
-		o.Buf = w.content(o.Buf, b.Content)
+		o.Buf = w.content(o.Buf, b.Content, b.Form)
 		if b.IsError {
 			o.Bool("is_error", true)
 		}
@@ -308,7 +321,7 @@ func (w *reqWriter) block(dst []byte, b *block.Block) []byte {
 		}
 		o.Str("title", b.Name)
 		o.Key("content")
-		o.Buf = w.content(o.Buf, b.Content)
+		o.Buf = w.content(o.Buf, b.Content, block.FormList)
 	case block.Compaction:
 		if b.Text == "" {
 			w.Cannot(b, "compacted history that only its origin can read")
@@ -361,7 +374,7 @@ func (w *reqWriter) media(o *wire.Obj, b *block.Block) bool {
 	case len(b.Content) > 0:
 		s.Str("type", "content")
 		s.Key("content")
-		s.Buf = w.content(s.Buf, b.Content)
+		s.Buf = w.content(s.Buf, b.Content, 0)
 	default:
 		return false
 	}
@@ -375,3 +388,29 @@ func (w *reqWriter) media(o *wire.Obj, b *block.Block) bool {
 
 // reqCallID returns the id in the letters that this API allows; [CallID] takes it back, and decoding does.
 func reqCallID(id string) string { return string(callid.AppendEscaped(nil, []byte(id))) }
+
+// AppendBlock appends a block of a request of this API.
+func (reqDialect) AppendBlock(dst []byte, _ *block.Turn, b *block.Block) []byte {
+	w := reqWriter{Lossy: wire.Lossy{Strict: true}}
+	return w.block(dst, b)
+}
+
+// AppendTurn appends a message of a request of this API, or the system text.
+func (reqDialect) AppendTurn(dst []byte, t *block.Turn) []byte {
+	w := reqWriter{Lossy: wire.Lossy{Strict: true}}
+	if t.Form&block.FormMember != 0 {
+		return w.content(dst, t.Blocks, t.Form)
+	}
+	return w.message(dst, t)
+}
+
+// TurnMember returns system for the system text.
+func (reqDialect) TurnMember(t *block.Turn) string {
+	if t.Form&block.FormMember != 0 {
+		return "system"
+	}
+	return ""
+}
+
+// ListMember returns messages.
+func (reqDialect) ListMember() string { return "messages" }

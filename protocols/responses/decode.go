@@ -131,14 +131,14 @@ func (r reqReader) tools(list jsonscan.Value, namespace string, out []block.Tool
 
 func (r reqReader) turns(root jsonscan.Value, v *block.View) {
 	if in := root.Get("instructions"); !in.IsNull() {
-		v.Turns = append(v.Turns, block.Turn{Role: block.RoleSystem, Blocks: r.Content(in, r.part), At: wire.At(in)})
+		v.Turns = append(v.Turns, block.Turn{Role: block.RoleSystem, Blocks: r.Content(in, r.part), Form: block.FormMember | wire.FormOf(in), At: wire.At(in)})
 	}
 	list := root.Get("input")
 	switch list.Kind() {
 	case jsonscan.Absent, jsonscan.Null:
 		return
 	case jsonscan.String:
-		v.Turns = append(v.Turns, block.Turn{Role: block.RoleUser, Blocks: r.Content(list, r.part), At: wire.At(list)})
+		v.Turns = append(v.Turns, block.Turn{Role: block.RoleUser, Blocks: r.Content(list, r.part), Form: block.FormMember | wire.FormOf(list), At: wire.At(list)})
 		return
 	case jsonscan.Array:
 	default:
@@ -161,7 +161,7 @@ func (r reqReader) turns(root jsonscan.Value, v *block.View) {
 		}
 		t := block.Turn{Role: role, Blocks: blocks, At: wire.At(it)}
 		if !runs {
-			t.ID = r.Str(it.Get("id"))
+			t.ID, t.Form = r.Str(it.Get("id")), wire.FormOf(it.Get("content"))
 		}
 		v.Turns = append(v.Turns, t)
 		open = runs
@@ -209,7 +209,7 @@ func (r reqReader) item(it jsonscan.Value) (role block.Role, blocks []block.Bloc
 		if out := it.Get("output"); out.Kind() == jsonscan.Object { // seen: one part without its list
 			b.Content = append(r.Blocks(out, 1), r.part(out))
 		} else {
-			b.Content = r.Content(out, r.part)
+			b.Content, b.Form = r.Content(out, r.part), wire.FormOf(out)
 		}
 		return block.RoleTool, one(), true
 	case "compaction", "compaction_summary":

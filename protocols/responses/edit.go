@@ -100,7 +100,7 @@ func (reqDialect) patch(e *jsonscan.Edits, v jsonscan.Value, old, b *block.Block
 			put(args, wire.Str(b.Args))
 		case f == wire.FContent && b.Kind == block.ToolResult:
 			w := reqWriter{Lossy: wire.Lossy{Strict: true}}
-			raw := w.output(nil, b.Content)
+			raw := w.output(nil, b.Content, 0)
 			if w.Err != nil {
 				return false, w.Err
 			}
@@ -249,7 +249,7 @@ func (d reqDialect) insertItems(e *jsonscan.Edits, t *block.Turn, at int, list [
 			}
 		default:
 			w := reqWriter{Lossy: wire.Lossy{Strict: true}}
-			e.Insert(items, before, w.message(nil, t.Role, "", list[i:i+1]))
+			e.Insert(items, before, w.message(nil, t.Role, "", list[i:i+1], 0))
 			if w.Err != nil {
 				return w.Err
 			}

@@ -27,10 +27,24 @@ func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
 	}
 	if len(v.Tools) > 0 {
 		var tools [][]byte
-		for i := range v.Tools {
-			if raw := d.AppendTool(nil, &v.Tools[i], lose); len(raw) > 0 {
-				tools = append(tools, raw)
+		for i := 0; i < len(v.Tools); {
+			var inner [][]byte // of a namespace
+			space := v.Tools[i].Namespace
+			for ; i < len(v.Tools) && v.Tools[i].Namespace == space; i++ {
+				if raw := d.AppendTool(nil, &v.Tools[i], lose); len(raw) > 0 {
+					inner = append(inner, raw)
+				}
 			}
+			if space == "" {
+				tools = append(tools, inner...)
+				continue
+			}
+			n := wire.Open(nil)
+			n.Str("type", "namespace")
+			n.Str("name", space)
+			n.Str("description", "")
+			n.Raw("tools", wire.Array(inner))
+			tools = append(tools, n.Close())
 		}
 		o.Raw("tools", wire.Array(tools))
 	}
@@ -211,8 +225,13 @@ type reqWriter struct {
 // turn writes the items of a turn: runs of parts as messages, everything else as items, in order.
 func (w *reqWriter) turn(t *block.Turn) (items [][]byte) {
 	if t.Role == block.RoleUnknown {
-		w.Cannot(&block.Block{At: t.At}, "a turn of an unknown role")
-		return nil
+		if !w.Strict {
+			w.Cannot(&block.Block{At: t.At}, "a turn of an unknown role")
+			return nil
+		}
+		if len(t.Blocks) == 1 && t.Blocks[0].Kind == block.Unknown && t.Form == 0 { // an item
+			return [][]byte{w.item(nil, &t.Blocks[0])}
+		}
 	}
 	if t.Name != "" {
 		w.Soft(&block.Block{At: t.At}, "the name of a participant")
@@ -229,13 +248,16 @@ func (w *reqWriter) turn(t *block.Turn) (items [][]byte) {
 		for i+n < len(t.Blocks) && !isItem(&t.Blocks[i+n]) {
 			n++
 		}
-		items = append(items, w.message(nil, t.Role, t.ID, t.Blocks[i:i+n]))
+		items = append(items, w.message(nil, t.Role, t.ID, t.Blocks[i:i+n], t.Form))
 		i += n
+	}
+	if len(t.Blocks) == 0 && w.Strict {
+		items = append(items, w.message(nil, t.Role, t.ID, nil, t.Form))
 	}
 	return items
 }
 
-func (w *reqWriter) message(dst []byte, role block.Role, id string, list []block.Block) []byte {
+func (w *reqWriter) message(dst []byte, role block.Role, id string, list []block.Block, form block.Form) []byte {
 	if role == block.RoleTool {
 		role = block.RoleUser
 	}
@@ -244,7 +266,11 @@ func (w *reqWriter) message(dst []byte, role block.Role, id string, list []block
 	o.OptStr("id", id)
 	o.Str("role", role.String())
 	o.Key("content")
-	o.Buf = w.parts(o.Buf, list, role)
+	if w.Strict && form&block.FormString != 0 && len(list) == 1 {
+		o.Buf = w.output(o.Buf, list, form)
+	} else {
+		o.Buf = w.parts(o.Buf, list, role)
+	}
 	return o.Close()
 }
 
@@ -252,18 +278,29 @@ func (w *reqWriter) parts(dst []byte, list []block.Block, role block.Role) []byt
 	return wire.AppendList(dst, list, func(dst []byte, b *block.Block) []byte { return w.part(dst, b, role) })
 }
 
-// output writes the content of a result: one text as a string and anything else as a list.
-func (w *reqWriter) output(dst []byte, list []block.Block) []byte {
-	if len(list) == 0 {
+// output writes the content of a result: one text as a string and anything else as a list, unless this API has it in
+// another form.
+func (w *reqWriter) output(dst []byte, list []block.Block, form block.Form) []byte {
+	if !w.Strict {
+		form = 0
+	}
+	if len(list) == 0 && form&block.FormList == 0 {
 		return append(dst, `""`...)
 	}
-	if len(list) == 1 && list[0].Kind == block.Text && list[0].Cache == nil {
-		return jsonscan.AppendString(dst, list[0].Text)
-	}
-	return w.parts(dst, list, block.RoleUser)
+	return wire.AppendContent(dst, list, form, func(dst []byte, b *block.Block) []byte { return w.part(dst, b, block.RoleUser) })
 }
 
+// item writes an item; nothing if the API has none for it.
 func (w *reqWriter) item(dst []byte, b *block.Block) []byte {
+	from := len(dst)
+	if dst = w.itemFields(dst, b); w.Strict && len(dst) > from {
+		dst = b.Patch(dst, from)
+	}
+	return dst
+}
+
+// itemFields writes what the fields of an item say.
+func (w *reqWriter) itemFields(dst []byte, b *block.Block) []byte {
 	o := wire.Open(dst)
 	switch b.Kind {
 	case block.Reasoning:
@@ -318,11 +355,11 @@ func (w *reqWriter) item(dst []byte, b *block.Block) []byte {
 		o.OptStr("id", b.ID)
 		o.Str("call_id", b.CallID)
 		o.Key("output")
-		o.Buf = w.output(o.Buf, w.Inside(b))
+		o.Buf = w.output(o.Buf, w.Inside(b), b.Form)
 	case block.Compaction:
 		if b.Encrypted == "" {
 			w.Cannot(b, "compacted history became a message")
-			return w.message(dst, block.RoleAssistant, "", []block.Block{{Kind: block.Text, Text: b.Text}})
+			return w.message(dst, block.RoleAssistant, "", []block.Block{{Kind: block.Text, Text: b.Text}}, 0)
 		}
 		o.Str("type", "compaction")
 		o.Str("encrypted_content", b.Encrypted)
@@ -357,6 +394,15 @@ func textType(role block.Role) string {
 
 // part writes a content part; nothing if the API has none for it.
 func (w *reqWriter) part(dst []byte, b *block.Block, role block.Role) []byte {
+	from := len(dst)
+	if dst = w.partFields(dst, b, role); w.Strict && len(dst) > from {
+		dst = b.Patch(dst, from)
+	}
+	return dst
+}
+
+// partFields writes what the fields of a part say.
+func (w *reqWriter) partFields(dst []byte, b *block.Block, role block.Role) []byte {
 	o := wire.Open(dst)
 	switch b.Kind {
 	case block.Text:
@@ -442,3 +488,41 @@ func (w *reqWriter) file(dst []byte, b *block.Block, role block.Role) []byte {
 	}
 	return o.Close()
 }
+
+// AppendBlock appends a part or an item of a request of this API.
+func (reqDialect) AppendBlock(dst []byte, t *block.Turn, b *block.Block) []byte {
+	w := reqWriter{Lossy: wire.Lossy{Strict: true}}
+	if isItem(b) {
+		return w.item(dst, b)
+	}
+	return w.part(dst, b, t.Role)
+}
+
+// AppendTurn appends the items of a turn of a request of this API, or a text that is a member.
+func (reqDialect) AppendTurn(dst []byte, t *block.Turn) []byte {
+	w := reqWriter{Lossy: wire.Lossy{Strict: true}}
+	if t.Form&block.FormMember != 0 {
+		return w.output(dst, t.Blocks, t.Form)
+	}
+	for i, raw := range w.turn(t) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, raw...)
+	}
+	return dst
+}
+
+// TurnMember returns instructions or input for text that is a member.
+func (reqDialect) TurnMember(t *block.Turn) string {
+	switch {
+	case t.Form&block.FormMember == 0:
+		return ""
+	case t.Role == block.RoleSystem:
+		return "instructions"
+	}
+	return "input"
+}
+
+// ListMember returns input.
+func (reqDialect) ListMember() string { return "input" }

@@ -124,6 +124,35 @@ func Scan(body []byte, lim Limits) (*Doc, error) {
 	return d, nil
 }
 
+// Scanner scans one document after the other in the same memory: a warm one allocates nothing, objects with many names
+// aside. The zero value is ready for use. One goroutine at a time.
+type Scanner struct {
+	s scanner
+	d Doc
+}
+
+// Scan is the function [Scan] with the memory of the document before, which is gone: values of it must not be used any
+// more. The new one is valid until the next call, and as long as body does not change.
+func (c *Scanner) Scan(body []byte, lim Limits) (*Doc, error) {
+	if maxBytes := min(lim.Bytes, math.MaxInt32); len(body) > maxBytes {
+		return nil, &Error{Kind: Limit, Offset: maxBytes, Msg: "the body is too large", Limit: "body bytes", Max: int64(maxBytes)}
+	}
+	c.s.body, c.s.frames, c.s.keys, c.s.unesc = body, c.s.frames[:0], c.s.keys[:0], c.s.unesc[:0]
+	c.d.body, c.d.nodes, c.d.escaped = body, c.d.nodes[:0], 0
+	if err := c.s.run(&c.d, lim); err != nil {
+		return nil, err
+	}
+	return &c.d, nil
+}
+
+// Trim gives up memory for more than values values, so that one large document does not stay in the way of many small
+// ones.
+func (c *Scanner) Trim(values int) {
+	if cap(c.d.nodes) > values {
+		*c = Scanner{}
+	}
+}
+
 // run is the pass. It alternates between three places: before a value, behind a value, before a member name.
 func (s *scanner) run(d *Doc, lim Limits) error {
 	var (

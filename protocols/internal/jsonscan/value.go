@@ -36,6 +36,9 @@ func (v Value) Kind() Kind {
 // IsNull reports whether the value is absent or null.
 func (v Value) IsNull() bool { return v.Kind() <= Null }
 
+// Opaque reports whether the value is an object or array whose inside has no index.
+func (v Value) Opaque() bool { return v.d != nil && v.d.nodes[v.i].flags&flagOpaque != 0 }
+
 // Span returns the bytes [off, end) of the value.
 func (v Value) Span() (off, end int) {
 	if v.d == nil {
@@ -152,6 +155,22 @@ func (v Value) Str(a *Arena) (string, bool) {
 		return view(AppendUnescaped(make([]byte, 0, len(raw)), raw)), true
 	}
 	return a.unescape(raw), true
+}
+
+// Text returns the text of a string, nil and false for other values. Without escapes it is a view of the document,
+// otherwise it is appended to *buf and the result is a view of that.
+func (v Value) Text(buf *[]byte) ([]byte, bool) {
+	if v.Kind() != String {
+		return nil, false
+	}
+	n := &v.d.nodes[v.i]
+	raw := v.d.body[n.off+1 : n.end-1 : n.end-1]
+	if n.flags&flagEscaped == 0 {
+		return raw, true
+	}
+	from := len(*buf)
+	*buf = AppendUnescaped(*buf, raw)
+	return (*buf)[from:len(*buf):len(*buf)], true
 }
 
 // RawStr returns the bytes of the value as a string, without a copy.

@@ -230,6 +230,17 @@ func (r *Reader) Content(v jsonscan.Value, one func(jsonscan.Value) block.Block)
 	return nil
 }
 
+// FormOf returns how content is spelled.
+func FormOf(v jsonscan.Value) block.Form {
+	switch v.Kind() {
+	case jsonscan.String:
+		return block.FormString
+	case jsonscan.Array:
+		return block.FormList
+	}
+	return 0
+}
+
 // Cache reads a cache breakpoint: cache_control or prompt_cache_breakpoint.
 func (r *Reader) Cache(v jsonscan.Value) *block.Cache {
 	c := r.cacheMember(v)

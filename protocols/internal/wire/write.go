@@ -88,9 +88,9 @@ func AppendList(dst []byte, list []block.Block, write func(dst []byte, b *block.
 	return append(dst, ']')
 }
 
-// AppendContent appends one plain text as a string and anything else as AppendList does.
-func AppendContent(dst []byte, list []block.Block, write func(dst []byte, b *block.Block) []byte) []byte {
-	if len(list) == 1 && list[0].Kind == block.Text && list[0].Cache == nil {
+// AppendContent appends one plain text as a string and anything else as AppendList does. form may ask for the list.
+func AppendContent(dst []byte, list []block.Block, form block.Form, write func(dst []byte, b *block.Block) []byte) []byte {
+	if len(list) == 1 && list[0].Kind == block.Text && list[0].Cache == nil && form&block.FormList == 0 {
 		return jsonscan.AppendString(dst, list[0].Text)
 	}
 	return AppendList(dst, list, write)

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package block
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+)
+
+// This file is structured as follows: Detach takes a request off its body, piece by piece from the inside out; then how a
+// detached request is written; then the copies.
+
+// Detach takes the request off its body: the bytes are let go, and what they said stays in turns, tools and parameters.
+// [Request.Encode] then writes the request anew, in its own API, equal to the body as JSON: unknown members and blocks
+// included, spacing, order of members and spelling of numbers and strings not. Call arguments and schemas keep their bytes.
+//
+// Use it to hold many requests without their bodies, or to bring requests into one spelling. Places change; edits go on as
+// in a built request, and what nobody edits keeps its unknown members. Cost: about three times that of decoding.
+func (r *Request) Detach() error {
+	if r.doc == nil {
+		return r.err
+	}
+	if err := r.Settle(); err != nil {
+		return err
+	}
+	own, ok := r.dialect.(OwnWriter)
+	if !ok {
+		return &Error{Kind: Unsupported, Offset: -1, Msg: "requests of this API cannot be detached"}
+	}
+	d := detacher{r: r, own: own, root: r.doc.Root()}
+	view := d.view(r.view)
+	r.also, r.rest = d.also, d.params(&view)
+	extra, err := scanOwn(r.rest.appendOwn(nil))
+	if err != nil {
+		return err
+	}
+	r.view, r.doc, r.extra = view, nil, extra
+	r.derive()
+	return nil
+}
+
+// OwnWriter is the part of a [Dialect] that writes pieces of a request of its own API.
+type OwnWriter interface {
+	// AppendBlock appends the value at the place of a block, nothing if the API has none for it.
+	AppendBlock(dst []byte, t *Turn, b *Block) []byte
+	// AppendTurn appends the messages or items of a turn with commas between them, or, with FormMember, its content.
+	AppendTurn(dst []byte, t *Turn) []byte
+	// TurnMember is the name of the member that holds a turn with FormMember, "" for all others.
+	TurnMember(t *Turn) string
+	// ListMember is the name of the list of messages or items.
+	ListMember() string
+}
+
+// detacher copies a view off a body.
+type detacher struct {
+	r    *Request
+	own  OwnWriter
+	root jsonscan.Value
+	also []string
+}
+
+func (d *detacher) view(v View) View {
+	out := View{Params: v.Params.clone()}
+	if v.Tools != nil {
+		out.Tools = make([]Tool, len(v.Tools))
+	}
+	for i := range v.Tools {
+		out.Tools[i] = d.tool(&v.Tools[i])
+	}
+	d.namespaces(v.Tools, out.Tools)
+	if v.Turns != nil {
+		out.Turns = make([]Turn, len(v.Turns))
+	}
+	for i := range v.Turns {
+		out.Turns[i] = d.turn(&v.Turns[i])
+	}
+	return out
+}
+
+func (d *detacher) tool(old *Tool) Tool {
+	t := old.clone()
+	t.At = d.r.newRef()
+	is := ValueOf(old.At)
+	if t.Kind == Hosted {
+		t.JSON = slices.Clone(is.Raw())
+		return t
+	}
+	t.rest = d.residue(appendTool(nil, d.r.dialect, &t), is)
+	return t
+}
+
+// namespaces gives the first tool of every namespace the residue of the object around its tools.
+func (d *detacher) namespaces(old, tools []Tool) {
+	for i := 0; i < len(tools); {
+		n := spaceLen(tools[i:])
+		if tools[i].Namespace != "" {
+			around := ValueOf(old[i].At).Parent().Parent()
+			tools[i].space = d.residue(appendSpace(nil, d.r.dialect, tools[i:i+n]), around)
+		}
+		i += n
+	}
+}
+
+func (d *detacher) turn(old *Turn) Turn {
+	t := old.clone()
+	t.At = d.r.newRef()
+	t.Blocks = d.blocks(&t, old.Blocks)
+	first, last := ValueOf(old.At), LastOf(old.At)
+	if t.Form&FormMember != 0 {
+		t.rest = d.residue(d.own.AppendTurn(nil, &t), first)
+		return t
+	}
+	// The items of the turn, as a list.
+	is := []byte{'['}
+	for v := first; v.Exists(); v = first.Parent().Next(v) {
+		if len(is) > 1 {
+			is = append(is, ',')
+		}
+		is = append(is, v.Raw()...)
+		if v == last {
+			break
+		}
+	}
+	doc, err := scanOwn(append(is, ']'))
+	if err == nil {
+		t.rest = d.residue(append(d.own.AppendTurn([]byte{'['}, &t), ']'), doc.Root())
+	}
+	return t
+}
+
+func (d *detacher) blocks(t *Turn, old []Block) []Block {
+	if old == nil {
+		return nil
+	}
+	list := make([]Block, len(old))
+	for i := range old {
+		b := old[i].clone()
+		b.At = d.r.newRef()
+		b.Content = d.blocks(t, old[i].Content)
+		is := ValueOf(old[i].At)
+		switch {
+		case b.Kind == Unknown || b.Kind == ServerItem:
+			b.JSON = slices.Clone(old[i].Raw())
+		case is.Kind() == jsonscan.Object && LastOf(old[i].At) == is:
+			if was := d.own.AppendBlock(nil, t, &b); len(was) > 0 {
+				b.rest = d.residue(was, is)
+			}
+		}
+		list[i] = b
+	}
+	return list
+}
+
+// residue returns the residue between what our writer wrote and what the body says.
+func (d *detacher) residue(was []byte, is jsonscan.Value) *residue {
+	doc, err := scanOwn(was)
+	if err != nil || !is.Exists() {
+		return nil
+	}
+	return diff(doc.Root(), is, nil)
+}
+
+// params returns the residue of the members beside turns and tools.
+func (d *detacher) params(v *View) *residue {
+	held := d.r.held(v)
+	was, err := scanOwn(append(d.r.appendParams([]byte{'{'}, v, func(key string) bool {
+		if d.root.Get(key).Exists() {
+			d.also = append(d.also, key)
+			return true
+		}
+		return false
+	}), '}'))
+	if err != nil {
+		return nil
+	}
+	return diffObject(was.Root(), d.root, func(key string) bool { return slices.Contains(held, key) })
+}
+
+// held lists the members that are written from turns and tools.
+func (r *Request) held(v *View) (list []string) {
+	own := r.dialect.(OwnWriter)
+	if len(v.Tools) > 0 {
+		list = append(list, "tools")
+	}
+	for i := range v.Turns {
+		name := own.TurnMember(&v.Turns[i])
+		if name == "" {
+			name = own.ListMember()
+		}
+		if !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// appendParams appends the members for the parameters. also says which of two spellings a member has.
+func (r *Request) appendParams(dst []byte, v *View, also func(key string) bool) []byte {
+	from := len(dst)
+	for _, m := range r.dialect.Members(&v.Params, v.Tools, func(string, string) {}) {
+		if len(dst) > from {
+			dst = append(dst, ',')
+		}
+		key := m.Key
+		if m.Also != "" && also(m.Also) {
+			key = m.Also
+		}
+		dst = append(jsonscan.AppendString(dst, key), ':')
+		dst = append(dst, m.Value...)
+	}
+	return dst
+}
+
+// appendDetached appends a request that has no body.
+func (r *Request) appendDetached(dst []byte) []byte {
+	own, v := r.dialect.(OwnWriter), &r.view
+	from := len(dst)
+	dst = r.appendParams(append(dst, '{'), v, func(key string) bool { return slices.Contains(r.also, key) })
+	dst = r.rest.patch(append(dst, '}'), from)
+	dst = dst[:len(dst)-1]
+	member := func(name string) {
+		if len(dst) > from+1 {
+			dst = append(dst, ',')
+		}
+		dst = append(jsonscan.AppendString(dst, name), ':')
+	}
+	if len(v.Tools) > 0 {
+		member("tools")
+		dst = append(AppendTools(append(dst, '['), r.dialect, v.Tools), ']')
+	}
+	list := false
+	for i := range v.Turns {
+		t := &v.Turns[i]
+		name := own.TurnMember(t)
+		if name == "" || list || len(v.Turns) > i+1 && own.TurnMember(&v.Turns[i+1]) == name || name == own.ListMember() && i+1 < len(v.Turns) {
+			if !list {
+				member(own.ListMember())
+				dst = append(dst, '[')
+			}
+			at := len(dst)
+			if list && dst[at-1] != '[' {
+				dst = append(dst, ',')
+			}
+			list = true
+			n := len(dst)
+			if dst = appendTurn(dst, own, t); len(dst) == n {
+				dst = dst[:at]
+			}
+			continue
+		}
+		member(name)
+		n := len(dst)
+		dst = t.rest.patch(own.AppendTurn(dst, t), n)
+	}
+	if list {
+		dst = append(dst, ']')
+	}
+	return append(dst, '}')
+}
+
+// appendTurn appends the items of a turn.
+func appendTurn(dst []byte, own OwnWriter, t *Turn) []byte {
+	if t.Form&FormMember != 0 { // what was a member is an item now, because others stand in front of it
+		as := *t
+		as.Form, as.rest = 0, nil
+		return own.AppendTurn(dst, &as)
+	}
+	if t.rest == nil {
+		return own.AppendTurn(dst, t)
+	}
+	from := len(dst)
+	dst = t.rest.patch(append(own.AppendTurn(append(dst, '['), t), ']'), from)
+	return append(dst[:from], dst[from+1:len(dst)-1]...)
+}
+
+// AppendTools appends the declarations of tools in their own API, with commas between them.
+func AppendTools(dst []byte, d Dialect, tools []Tool) []byte {
+	for i := 0; i < len(tools); {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		n := spaceLen(tools[i:])
+		if tools[i].Namespace == "" || d.API() != Responses {
+			n = 1
+			dst = appendTool(dst, d, &tools[i])
+		} else {
+			from := len(dst)
+			dst = tools[i].space.patch(appendSpace(dst, d, tools[i:i+n]), from)
+		}
+		i += n
+	}
+	return dst
+}
+
+// spaceLen returns how many tools from the first on share its namespace; 1 without one.
+func spaceLen(tools []Tool) int {
+	n := 1
+	for tools[0].Namespace != "" && n < len(tools) && tools[n].Namespace == tools[0].Namespace && tools[n].space == nil {
+		n++
+	}
+	return n
+}
+
+// appendSpace appends a namespace with its tools.
+func appendSpace(dst []byte, d Dialect, tools []Tool) []byte {
+	dst = append(dst, `{"type":"namespace","name":`...)
+	dst = jsonscan.AppendString(dst, tools[0].Namespace)
+	dst = append(dst, `,"tools":[`...)
+	for i := range tools {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendTool(dst, d, &tools[i])
+	}
+	return append(dst, "]}"...)
+}
+
+func appendTool(dst []byte, d Dialect, t *Tool) []byte {
+	if t.Kind == Hosted {
+		return append(dst, t.Raw()...)
+	}
+	from := len(dst)
+	return t.rest.patch(d.AppendTool(dst, t, func(string, string) {}), from)
+}
+
+// Patch gives dst[from:], which a writer wrote for the block, what the block's fields do not say. For the packages of this
+// module, when they write a block of their own API.
+func (b *Block) Patch(dst []byte, from int) []byte { return b.rest.patch(dst, from) }
+
+// loseDetached is loseFields for a detached request.
+func (r *Request) loseDetached(lose Lose) {
+	api := r.dialect.API()
+	r.rest.lose("", modelled[api], lose)
+	for i := range r.view.Tools {
+		r.view.Tools[i].rest.lose("tools["+strconv.Itoa(i)+"]", toolMembers[api], lose)
+	}
+	var blocks func(list []Block)
+	blocks = func(list []Block) {
+		for i := range list {
+			list[i].rest.lose("", members[api], lose)
+			blocks(list[i].Content)
+		}
+	}
+	for i := range r.view.Turns {
+		r.view.Turns[i].rest.lose("", members[api], lose)
+		blocks(r.view.Turns[i].Blocks)
+	}
+}
+
+func (p Params) clone() Params {
+	text(&p.Model, &p.Verbosity, &p.User, &p.CacheKey, &p.ServiceTier, &p.ToolChoice.Name, &p.Thinking.Effort,
+		&p.Thinking.Summary, &p.Format.Type, &p.Format.Name)
+	p.Format.Schema = slices.Clone(p.Format.Schema)
+	p.Sampling.Stop, p.ToolChoice.Allow = texts(p.Sampling.Stop), texts(p.ToolChoice.Allow)
+	return p
+}
+
+func (t Tool) clone() Tool {
+	text(&t.Name, &t.Namespace, &t.Description, &t.Type, &t.ModelName)
+	t.Schema, t.Format, t.JSON = slices.Clone(t.Schema), slices.Clone(t.Format), slices.Clone(t.JSON)
+	t.Cache = t.Cache.clone()
+	return t
+}
+
+func (t Turn) clone() Turn {
+	text(&t.ID, &t.Name)
+	return t
+}
+
+// clone copies all but Content.
+func (b Block) clone() Block {
+	text(&b.Type, &b.ID, &b.Text, &b.Signature, &b.Encrypted, &b.CallID, &b.Name, &b.Namespace, &b.Args)
+	b.JSON = slices.Clone(b.JSON)
+	if b.Media != nil {
+		m := *b.Media
+		text(&m.MIME, &m.URL, &m.Data, &m.FileID, &m.Name, &m.Detail)
+		b.Media = &m
+	}
+	b.Cache = b.Cache.clone()
+	return b
+}
+
+func (c *Cache) clone() *Cache {
+	if c == nil {
+		return nil
+	}
+	return &Cache{Type: strings.Clone(c.Type), TTL: strings.Clone(c.TTL)}
+}
+
+// text copies strings.
+func text(list ...*string) {
+	for _, s := range list {
+		*s = strings.Clone(*s)
+	}
+}
+
+func texts(list []string) []string {
+	out := slices.Clone(list)
+	for i := range out {
+		out[i] = strings.Clone(out[i])
+	}
+	return out
+}

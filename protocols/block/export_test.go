@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package block
+
+// ResidueBytes returns how many bytes of raw JSON a detached request holds beside its fields.
+func ResidueBytes(r *Request) int {
+	n := r.rest.bytes()
+	for i := range r.view.Tools {
+		n += r.view.Tools[i].rest.bytes() + r.view.Tools[i].space.bytes() + len(r.view.Tools[i].JSON)
+	}
+	var blocks func(list []Block)
+	blocks = func(list []Block) {
+		for i := range list {
+			n += list[i].rest.bytes() + len(list[i].JSON)
+			blocks(list[i].Content)
+		}
+	}
+	for i := range r.view.Turns {
+		n += r.view.Turns[i].rest.bytes()
+		blocks(r.view.Turns[i].Blocks)
+	}
+	return n
+}

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package block
+
+import (
+	"hash/maphash"
+	"strconv"
+	"strings"
+
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+)
+
+// A residue is what a piece of a body says beyond the fields that were read from it: members that nobody models, and
+// another spelling of what the fields say. Written over the JSON that the fields alone give, it gives the piece again, equal
+// as JSON. Where a field was changed since, the field wins.
+//
+// It has one of three forms: a value in place of another one; or members and elements. nil is no residue.
+type residue struct {
+	value   []byte // in place of the text that instead is the hash of
+	instead uint64
+
+	add   []extra // members that the fields do not give
+	drop  []extra // members that the fields give and the piece does not have, as they were
+	inner []inner // residues of members and elements
+	size  int     // arrays: the number of elements that inner was made for, else -1
+}
+
+// extra is a member with raw JSON, which the residue owns.
+type extra struct {
+	key   string
+	value []byte
+}
+
+// inner is the residue of the member key or of the element index.
+type inner struct {
+	key   string
+	index int
+	res   *residue
+}
+
+var residueSeed = maphash.MakeSeed()
+
+// diff returns the residue that turns the value was, which the fields give, into is. Members for which skip is true are
+// not looked at.
+func diff(was, is jsonscan.Value, skip func(key string) bool) *residue {
+	if was.Kind() == jsonscan.Object && is.Kind() == jsonscan.Object && !was.Opaque() && !is.Opaque() {
+		return diffObject(was, is, skip)
+	}
+	if same(was, is) {
+		return nil
+	}
+	if was.Kind() == jsonscan.Array && is.Kind() == jsonscan.Array && !was.Opaque() && !is.Opaque() && was.Len() == is.Len() {
+		r := &residue{size: was.Len()}
+		i, w := 0, was.First()
+		for e := is.First(); e.Exists(); e, w, i = is.Next(e), was.Next(w), i+1 {
+			if d := diff(w, e, nil); d != nil {
+				r.inner = append(r.inner, inner{index: i, res: d})
+			}
+		}
+		return r
+	}
+	return replaced(was, is)
+}
+
+func replaced(was, is jsonscan.Value) *residue {
+	return &residue{value: append([]byte(nil), is.Raw()...), instead: maphash.Bytes(residueSeed, was.Raw()), size: -1}
+}
+
+func diffObject(was, is jsonscan.Value, skip func(key string) bool) *residue {
+	r := &residue{size: -1}
+	for m := was.First(); m.Exists(); m = was.Next(m) {
+		if is.Get(m.Key()).Exists() {
+			continue
+		}
+		if !empty(m) && !m.KeyIs("type") && skip == nil {
+			return replaced(was, is) // said in another way: both together would say it twice
+		}
+		r.drop = append(r.drop, extra{string([]byte(m.Key())), append([]byte(nil), m.Raw()...)})
+	}
+	for m := is.First(); m.Exists(); m = is.Next(m) {
+		key := m.Key()
+		if skip != nil && skip(key) {
+			continue
+		}
+		w := was.Get(key)
+		if !w.Exists() {
+			r.add = append(r.add, extra{string([]byte(key)), append([]byte(nil), m.Raw()...)})
+		} else if d := diff(w, m, nil); d != nil {
+			r.inner = append(r.inner, inner{key: string([]byte(key)), res: d})
+		}
+	}
+	if len(r.drop)+len(r.add)+len(r.inner) == 0 {
+		return nil
+	}
+	return r
+}
+
+// empty reports whether a value says nothing.
+func empty(v jsonscan.Value) bool {
+	switch string(v.Raw()) {
+	case "null", "false", `""`, "[]", "{}", "0":
+		return true
+	}
+	return false
+}
+
+// same reports whether two values that are not both objects are equal as JSON. Opaque ones are compared by their bytes.
+func same(a, b jsonscan.Value) bool {
+	if string(a.Raw()) == string(b.Raw()) {
+		return true
+	}
+	if a.Kind() != b.Kind() {
+		return false
+	}
+	switch a.Kind() {
+	case jsonscan.String:
+		s, _ := a.Str(nil)
+		t, _ := b.Str(nil)
+		return s == t
+	case jsonscan.Number:
+		x, ok := a.Float()
+		y, also := b.Float()
+		// A float64 does not tell large integers apart.
+		return ok && also && x == y && (strings.ContainsAny(a.RawStr(), ".eE") || strings.ContainsAny(b.RawStr(), ".eE"))
+	case jsonscan.Array:
+		if a.Opaque() || b.Opaque() || a.Len() != b.Len() {
+			return false
+		}
+		y := b.First()
+		for x := a.First(); x.Exists(); x, y = a.Next(x), b.Next(y) {
+			if diff(x, y, nil) != nil {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// patch rewrites dst[from:], one JSON value that the fields gave, with the residue.
+func (r *residue) patch(dst []byte, from int) []byte {
+	if r == nil {
+		return dst
+	}
+	was, err := scanOwn(dst[from:])
+	if err != nil {
+		return dst // our own writers do not write such
+	}
+	out := r.append(make([]byte, 0, len(dst)-from+256), was.Root())
+	return append(dst[:from], out...)
+}
+
+// scanOwn indexes what our own writers wrote.
+func scanOwn(text []byte) (*jsonscan.Doc, error) {
+	return jsonscan.Scan(text, jsonscan.Limits{Bytes: 1<<31 - 1, Depth: 1 << 16, Values: 1 << 30, Opaque: opaque})
+}
+
+// append appends v with the residue.
+func (r *residue) append(dst []byte, v jsonscan.Value) []byte {
+	switch {
+	case r == nil:
+		return append(dst, v.Raw()...)
+	case r.value != nil:
+		if maphash.Bytes(residueSeed, v.Raw()) == r.instead {
+			return append(dst, r.value...)
+		}
+		return append(dst, v.Raw()...)
+	case v.Kind() == jsonscan.Array && v.Len() == r.size:
+		dst = append(dst, '[')
+		i, k := 0, 0
+		for e := v.First(); e.Exists(); e, i = v.Next(e), i+1 {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			var in *residue
+			if k < len(r.inner) && r.inner[k].index == i {
+				in = r.inner[k].res
+				k++
+			}
+			dst = in.append(dst, e)
+		}
+		return append(dst, ']')
+	case v.Kind() != jsonscan.Object || r.size >= 0:
+		return append(dst, v.Raw()...)
+	}
+	dst = append(dst, '{')
+	n := 0
+	key := func(k string) {
+		if n++; n > 1 {
+			dst = append(dst, ',')
+		}
+		dst = append(jsonscan.AppendString(dst, k), ':')
+	}
+	for m := v.First(); m.Exists(); m = v.Next(m) {
+		name := m.Key()
+		if r.drops(name, m.Raw()) {
+			continue
+		}
+		key(name)
+		dst = r.of(name).append(dst, m)
+	}
+	for _, x := range r.add {
+		if !v.Get(x.key).Exists() { // a field says it now
+			key(x.key)
+			dst = append(dst, x.value...)
+		}
+	}
+	return append(dst, '}')
+}
+
+func (r *residue) drops(key string, value []byte) bool {
+	for _, x := range r.drop {
+		if x.key == key {
+			return string(x.value) == string(value)
+		}
+	}
+	return false
+}
+
+func (r *residue) of(key string) *residue {
+	for i := range r.inner {
+		if r.inner[i].key == key {
+			return r.inner[i].res
+		}
+	}
+	return nil
+}
+
+// appendOwn appends, as one object, what only the residue of an object says: the members that were added at any depth.
+func (r *residue) appendOwn(dst []byte) []byte {
+	dst = append(dst, '{')
+	n := 0
+	key := func(k string) {
+		if n++; n > 1 {
+			dst = append(dst, ',')
+		}
+		dst = append(jsonscan.AppendString(dst, k), ':')
+	}
+	if r != nil {
+		for _, x := range r.add {
+			key(x.key)
+			dst = append(dst, x.value...)
+		}
+		for _, in := range r.inner {
+			key(in.key)
+			switch {
+			case in.res.value != nil:
+				dst = append(dst, in.res.value...)
+			case in.res.size >= 0:
+				dst = append(dst, "[]"...)
+			default:
+				dst = in.res.appendOwn(dst)
+			}
+		}
+	}
+	return append(dst, '}')
+}
+
+// lose records what the residue of a piece would lose on the way to another API.
+func (r *residue) lose(path string, known map[string]bool, lose Lose) {
+	if r == nil {
+		return
+	}
+	for _, x := range r.add {
+		switch string(x.value) {
+		case "null", "false", `""`, "[]", "{}":
+			continue
+		}
+		if !known[x.key] {
+			lose(path, "no counterpart in the other API: "+x.key)
+		}
+	}
+	for _, in := range r.inner {
+		at := path
+		if in.key != "" {
+			at = string(jsonscan.AppendPathKey([]byte(at), []byte(in.key)))
+		} else {
+			at += "[" + strconv.Itoa(in.index) + "]"
+		}
+		in.res.lose(at, known, lose)
+	}
+}
+
+// bytes returns the raw JSON that a residue holds.
+func (r *residue) bytes() (n int) {
+	if r == nil {
+		return 0
+	}
+	n = len(r.value)
+	for _, x := range r.add {
+		n += len(x.key) + len(x.value)
+	}
+	for _, in := range r.inner {
+		n += in.res.bytes()
+	}
+	return n
+}
