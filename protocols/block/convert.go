@@ -39,15 +39,28 @@ var modelled = [...]map[string]bool{
 		"max_tokens", "max_completion_tokens", "temperature", "top_p", "min_p", "top_k", "seed", "n",
 		"frequency_penalty", "presence_penalty", "repetition_penalty", "stop", "stop_token_ids", "ignore_eos",
 		"logprobs", "top_logprobs", "reasoning_effort", "response_format", "verbosity", "user", "prompt_cache_key",
-		"service_tier", "thinking"),
+		"service_tier", "thinking", "functions", "function_call"),
 	Responses: set("model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "stream",
 		"max_output_tokens", "temperature", "top_p", "top_logprobs", "reasoning", "text", "user",
 		"prompt_cache_key", "service_tier", "include", "store"),
 	Messages: set("model", "system", "messages", "tools", "tool_choice", "stream", "max_tokens", "temperature",
-		"top_p", "top_k", "stop_sequences", "metadata", "service_tier", "thinking", "output_config"),
+		"top_p", "top_k", "stop_sequences", "metadata", "service_tier", "thinking", "output_config", "output_format"),
 	Completions: set("model", "prompt", "stream", "stream_options", "max_tokens", "temperature", "top_p", "min_p", "top_k",
 		"seed", "n", "frequency_penalty", "presence_penalty", "repetition_penalty", "stop", "stop_token_ids", "ignore_eos",
 		"logprobs", "response_format", "user"),
+}
+
+// modelledIn names the members of top-level objects that Params covers, where the object has others too.
+var modelledIn = [...]map[string]map[string]bool{
+	Chat: {
+		"response_format": set("type", "json_schema"), "thinking": set("type"),
+		"stream_options": set("include_usage", "include_obfuscation", "continuous_usage_stats"),
+	},
+	Responses: {"reasoning": set("effort", "summary", "generate_summary"), "text": set("format", "verbosity")},
+	Messages: {
+		"metadata": set("user_id"), "thinking": set("type", "budget_tokens"), "output_config": set("effort", "format"),
+		"tool_choice": set("type", "name", "disable_parallel_tool_use"),
+	},
 }
 
 func set(names ...string) map[string]bool {
@@ -87,7 +100,15 @@ func (r *Request) loseFields(lose Lose) {
 		}
 		return
 	}
-	loseMembers(r.doc.Root(), modelled[r.API()], lose)
+	root := r.doc.Root()
+	loseMembers(root, modelled[r.API()], lose)
+	if int(r.API()) < len(modelledIn) {
+		for m := root.First(); m.Exists(); m = root.Next(m) {
+			if known := modelledIn[r.API()][m.Key()]; known != nil {
+				loseMembers(m, known, lose)
+			}
+		}
+	}
 	if r.API() == Completions && len(r.view.Turns) > 1 {
 		lose("prompt", "each prompt asks for an answer of its own; the other API takes them for one conversation")
 	}

@@ -32,7 +32,12 @@ func (r *Request) Detach() error {
 	}
 	d := detacher{r: r, own: own, root: r.doc.Root()}
 	view := d.view(r.view)
-	r.also, r.rest = d.also, d.params(&view)
+	r.toolsAs = "tools"
+	if !d.root.Get("tools").Exists() && d.root.Get("functions").Exists() {
+		r.toolsAs = "functions"
+	}
+	r.rest = d.params(&view)
+	r.also = d.also
 	extra, err := scanOwn(r.rest.appendOwn(nil))
 	if err != nil {
 		return err
@@ -183,7 +188,7 @@ func (d *detacher) params(v *View) *residue {
 func (r *Request) held(v *View) (list []string) {
 	own := r.dialect.(OwnWriter)
 	if len(v.Tools) > 0 {
-		list = append(list, "tools")
+		list = append(list, r.toolsAs)
 	}
 	for i := range v.Turns {
 		name := own.TurnMember(&v.Turns[i])
@@ -228,7 +233,7 @@ func (r *Request) appendDetached(dst []byte) []byte {
 		dst = append(jsonscan.AppendString(dst, name), ':')
 	}
 	if len(v.Tools) > 0 {
-		member("tools")
+		member(r.toolsAs)
 		dst = append(AppendTools(append(dst, '['), r.dialect, v.Tools), ']')
 	}
 	list := false
@@ -333,19 +338,27 @@ func (b *Block) Patch(dst []byte, from int) []byte { return b.rest.patch(dst, fr
 // loseDetached is loseFields for a detached request.
 func (r *Request) loseDetached(lose Lose) {
 	api := r.dialect.API()
-	r.rest.lose("", modelled[api], lose)
+	r.rest.lose("", func(path, key string) bool {
+		if path == "" {
+			return modelled[api][key]
+		}
+		return int(api) >= len(modelledIn) || modelledIn[api][path] == nil || modelledIn[api][path][key]
+	}, lose)
+	known := func(names map[string]bool) func(path, key string) bool {
+		return func(_, key string) bool { return names[key] }
+	}
 	for i := range r.view.Tools {
-		r.view.Tools[i].rest.lose("tools["+strconv.Itoa(i)+"]", toolMembers[api], lose)
+		r.view.Tools[i].rest.lose("tools["+strconv.Itoa(i)+"]", known(toolMembers[api]), lose)
 	}
 	var blocks func(list []Block)
 	blocks = func(list []Block) {
 		for i := range list {
-			list[i].rest.lose("", members[api], lose)
+			list[i].rest.lose("", known(members[api]), lose)
 			blocks(list[i].Content)
 		}
 	}
 	for i := range r.view.Turns {
-		r.view.Turns[i].rest.lose("", members[api], lose)
+		r.view.Turns[i].rest.lose("", known(members[api]), lose)
 		blocks(r.view.Turns[i].Blocks)
 	}
 }

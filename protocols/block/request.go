@@ -26,9 +26,10 @@ type Request struct {
 	err     error // why the edited body could not be read
 
 	// Of a detached request: it has a dialect and no doc.
-	rest  *residue      // of the members beside turns and tools
-	also  []string      // members that the body spelled in their other way
-	extra *jsonscan.Doc // what only rest says, as one object
+	rest    *residue      // of the members beside turns and tools
+	also    []string      // members that the body spelled in their other way
+	toolsAs string        // the member with the tools
+	extra   *jsonscan.Doc // what only rest says, as one object
 }
 
 // Open checks and reads body. It is what chat.Decode, responses.Decode and messages.Decode call. The request owns body

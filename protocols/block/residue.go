@@ -257,7 +257,7 @@ func (r *residue) appendOwn(dst []byte) []byte {
 }
 
 // lose records what the residue of a piece would lose on the way to another API.
-func (r *residue) lose(path string, known map[string]bool, lose Lose) {
+func (r *residue) lose(path string, known func(path, key string) bool, lose Lose) {
 	if r == nil {
 		return
 	}
@@ -266,7 +266,7 @@ func (r *residue) lose(path string, known map[string]bool, lose Lose) {
 		case "null", "false", `""`, "[]", "{}":
 			continue
 		}
-		if !known[x.key] {
+		if !known(path, x.key) {
 			lose(path, "no counterpart in the other API: "+x.key)
 		}
 	}

@@ -86,7 +86,8 @@ func IsReminder(text string) bool {
 	return false
 }
 
-// markTurns sets the Kind of all turns. A turn with a tool result continues. A user turn of reminders only goes with what
+// markTurns sets the Kind of all turns. A turn with a tool result continues, also if the tool is one that the API defines (a
+// shell, say) and its result is kept raw. A user turn of reminders only goes with what
 // it follows, system text in between not counted: a tool result or continuation makes it one too.
 func markTurns(turns []Turn) {
 	continues := false
@@ -106,7 +107,7 @@ func markTurns(turns []Turn) {
 				}
 			}
 			switch {
-			case results > 0:
+			case results > 0 || t.Role == RoleTool && len(t.Blocks) > 0:
 				t.Kind, continues = ToolContinuation, true
 			case others == 0 && len(t.Blocks) > 0 && continues:
 				t.Kind = ToolContinuation

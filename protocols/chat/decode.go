@@ -29,6 +29,7 @@ func (reqDialect) Read(root jsonscan.Value, lim block.Limits) (block.View, error
 	var v block.View
 	r.params(root, &v.Params)
 	r.tools(root.Get("tools"), &v)
+	r.functions(root.Get("functions"), &v)
 	r.turns(root, &v)
 	return v, r.Err()
 }
@@ -90,6 +91,12 @@ func (r reqReader) choice(root jsonscan.Value, c *block.ToolChoice) {
 		c.Serial = !*p
 	}
 	tc := root.Get("tool_choice")
+	if tc.IsNull() { // the form before tools: a word, or an object with a name
+		if tc = root.Get("function_call"); tc.Kind() == jsonscan.Object {
+			c.Mode, c.Name = block.Named, r.Str(tc.Get("name"))
+			return
+		}
+	}
 	word := ""
 	switch tc.Kind() {
 	case jsonscan.Absent, jsonscan.Null:
@@ -144,6 +151,26 @@ func (r reqReader) tools(list jsonscan.Value, v *block.View) {
 		t.Schema, t.Strict = r.Raw(f.Get("parameters")), r.BoolPtr(f.Get("strict"))
 		if t.Kind != block.Hosted && t.Name == "" {
 			r.Missing(e, "function", "a name")
+		}
+		tools = append(tools, t)
+	}
+	v.Tools = tools
+}
+
+// functions reads the API's form of tools before there were tools.
+func (r reqReader) functions(list jsonscan.Value, v *block.View) {
+	if list = r.List(list); !list.Exists() || len(v.Tools) > 0 {
+		return
+	}
+	tools := r.Tools(list, list.Len())
+	for e := list.First(); e.Exists() && r.Err() == nil; e = list.Next(e) {
+		f := r.Object(e)
+		t := block.Tool{
+			Type: "function", Name: r.Str(f.Get("name")), Description: r.Str(f.Get("description")), Schema: r.Raw(f.Get("parameters")),
+			At: wire.At(e),
+		}
+		if t.Name == "" {
+			r.Missing(e, "name", "a string")
 		}
 		tools = append(tools, t)
 	}

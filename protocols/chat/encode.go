@@ -115,7 +115,7 @@ func (reqDialect) Members(p *block.Params, tools []block.Tool, lose block.Lose) 
 	m.Str("verbosity", p.Verbosity)
 	m.Str("user", p.User)
 	m.Str("prompt_cache_key", p.CacheKey)
-	m.Str("service_tier", p.ServiceTier)
+	m.Str("service_tier", wire.OpenAITier(p.ServiceTier))
 	wire.LoseAll(lose, "no field in the Chat API",
 		wire.Opt{Set: p.Thinking.Budget != nil, Name: "thinking.budget_tokens"},
 		wire.Opt{Set: p.Thinking.Summary != "", Name: "reasoning.summary"},

@@ -72,6 +72,9 @@ func (r reqReader) params(root jsonscan.Value, p *block.Params) {
 	out := r.Object(root.Get("output_config"))
 	p.Thinking.Effort = r.Str(out.Get("effort"))
 	format := r.Object(out.Get("format"))
+	if !format.Exists() {
+		format = r.Object(root.Get("output_format")) // its name while it was in beta
+	}
 	p.Format.Type = r.Str(format.Get("type"))
 	p.Format.Schema = r.Raw(format.Get("schema"))
 

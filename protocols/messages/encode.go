@@ -118,7 +118,14 @@ func (reqDialect) Members(p *block.Params, _ []block.Tool, lose block.Lose) []bl
 		o.Str("user_id", p.User)
 		m.Add("metadata", "", o.Close())
 	}
-	m.Str("service_tier", p.ServiceTier)
+	switch p.ServiceTier {
+	case "default":
+		m.Str("service_tier", "standard_only")
+	case "flex", "priority", "scale":
+		lose("service_tier", "no such tier in the Messages API: "+p.ServiceTier)
+	default:
+		m.Str("service_tier", p.ServiceTier)
+	}
 	reqThinking(&m, p)
 	reqChoice(&m, &p.ToolChoice, lose)
 	return m

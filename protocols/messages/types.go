@@ -49,3 +49,26 @@ func (f Fields) ThinkingDisplay() string {
 	s, _ := f.r.Value("thinking", "display").Str(nil)
 	return s
 }
+
+// InferenceGeo returns inference_geo, "" if absent.
+func (f Fields) InferenceGeo() string { return f.str("inference_geo") }
+
+// Speed returns speed: standard, fast; "" if absent.
+func (f Fields) Speed() string { return f.str("speed") }
+
+// Fallbacks returns fallbacks as raw JSON, nil if absent.
+func (f Fields) Fallbacks() []byte { return f.r.Field("fallbacks") }
+
+// FallbackCreditToken returns fallback_credit_token, "" if absent.
+func (f Fields) FallbackCreditToken() string { return f.str("fallback_credit_token") }
+
+// Diagnostics returns diagnostics as raw JSON, nil if absent.
+func (f Fields) Diagnostics() []byte { return f.r.Field("diagnostics") }
+
+// NvExt returns Dynamo's nvext as raw JSON, nil if absent.
+func (f Fields) NvExt() []byte { return f.r.Field("nvext") }
+
+func (f Fields) str(path ...string) string {
+	s, _ := f.r.Value(path...).Str(nil)
+	return s
+}

@@ -52,6 +52,9 @@ func (r reqReader) params(root jsonscan.Value, p *block.Params) {
 	s.TopLogprobs = r.Int(root.Get("top_logprobs"))
 	th := r.Object(root.Get("reasoning"))
 	p.Thinking.Effort, p.Thinking.Summary = r.Str(th.Get("effort")), r.Str(th.Get("summary"))
+	if p.Thinking.Summary == "" {
+		p.Thinking.Summary = r.Str(th.Get("generate_summary")) // its name before
+	}
 	text := r.Object(root.Get("text"))
 	p.Verbosity = r.Str(text.Get("verbosity"))
 	f := r.Object(text.Get("format"))
@@ -217,6 +220,14 @@ func (r reqReader) item(it jsonscan.Value) (role block.Role, blocks []block.Bloc
 		return block.RoleAssistant, one(), true
 	case "agent_message":
 		return block.RoleUser, r.Content(it.Get("content"), r.part), false
+	}
+	switch kind {
+	case "mcp_list_tools", "mcp_approval_request", "program":
+		b.Kind, b.Server = block.ServerItem, true
+		return block.RoleAssistant, one(), true
+	case "mcp_approval_response":
+		b.Kind, b.Server = block.ServerItem, true
+		return block.RoleUser, one(), false
 	}
 	if b.CallID, _ = it.Get("call_id").Str(nil); strings.HasSuffix(kind, "_output") {
 		b.Kind, b.Server = block.ServerItem, true

@@ -119,7 +119,7 @@ func (reqDialect) Members(p *block.Params, tools []block.Tool, lose block.Lose) 
 	}
 	m.Str("user", p.User)
 	m.Str("prompt_cache_key", p.CacheKey)
-	m.Str("service_tier", p.ServiceTier)
+	m.Str("service_tier", wire.OpenAITier(p.ServiceTier))
 	reqChoice(&m, &p.ToolChoice, tools)
 	return m
 }

@@ -61,6 +61,52 @@ func (f Fields) ReasoningContext() string {
 	return s
 }
 
+// ReasoningMode returns reasoning.mode: standard, pro; "" if absent.
+func (f Fields) ReasoningMode() string { return f.str("reasoning", "mode") }
+
+// Truncation returns truncation: auto, disabled; "" if absent.
+func (f Fields) Truncation() string { return f.str("truncation") }
+
+// MaxToolCalls returns how many calls of hosted tools are allowed, nil if the request does not say.
+func (f Fields) MaxToolCalls() *int64 {
+	if n, ok := f.r.Value("max_tool_calls").Int(); ok {
+		return &n
+	}
+	return nil
+}
+
+// Prompt returns prompt, a reference to a stored one, as raw JSON, nil if absent.
+func (f Fields) Prompt() []byte { return f.r.Field("prompt") }
+
+// ContextManagement returns context_management as raw JSON, nil if absent.
+func (f Fields) ContextManagement() []byte { return f.r.Field("context_management") }
+
+// Moderation returns moderation as raw JSON, nil if absent.
+func (f Fields) Moderation() []byte { return f.r.Field("moderation") }
+
+// SafetyIdentifier returns safety_identifier, "" if absent.
+func (f Fields) SafetyIdentifier() string { return f.str("safety_identifier") }
+
+// CacheRetention returns prompt_cache_retention: in_memory, 24h; "" if absent.
+func (f Fields) CacheRetention() string { return f.str("prompt_cache_retention") }
+
+// CacheOptions returns prompt_cache_options as raw JSON, nil if absent.
+func (f Fields) CacheOptions() []byte { return f.r.Field("prompt_cache_options") }
+
+// Obfuscation reports whether the stream may be padded against traffic analysis; true if the request is silent.
+func (f Fields) Obfuscation() bool {
+	b, ok := f.r.Value("stream_options", "include_obfuscation").Bool()
+	return b || !ok
+}
+
+// NvExt returns Dynamo's nvext as raw JSON, nil if absent.
+func (f Fields) NvExt() []byte { return f.r.Field("nvext") }
+
+func (f Fields) str(path ...string) string {
+	s, _ := f.r.Value(path...).Str(nil)
+	return s
+}
+
 // Metadata returns metadata as raw JSON, nil if absent.
 func (f Fields) Metadata() []byte { return f.r.Field("metadata") }
 

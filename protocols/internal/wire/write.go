@@ -212,3 +212,11 @@ func IsObject(text string) bool {
 	d, err := jsonscan.Scan([]byte(text), jsonscan.Limits{Bytes: 1 << 30, Depth: 128, Values: 1 << 20})
 	return err == nil && d.Root().Kind() == jsonscan.Object
 }
+
+// OpenAITier returns the name that the OpenAI APIs have for a service tier.
+func OpenAITier(tier string) string {
+	if tier == "standard_only" { // Messages
+		return "default"
+	}
+	return tier
+}
