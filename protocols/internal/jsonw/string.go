@@ -2,36 +2,59 @@
 
 package jsonw
 
-import "unicode/utf8"
+import (
+	"encoding/binary"
+	"math/bits"
+	"unicode/utf8"
+	"unsafe"
+)
 
 // Replacement is U+FFFD in UTF-8.
 const Replacement = "\uFFFD"
 
 const hexDigits = "0123456789abcdef"
 
-// plain says which bytes stand for themselves inside a JSON string: ASCII from space on, without the quote and the
-// backslash. Bytes of longer sequences are looked at one by one only in text that may be ill-formed.
-var plain = func() (t [256]bool) {
-	for c := 0x20; c < 256; c++ {
-		t[c] = c != '"' && c != '\\'
+const (
+	ones  = 0x0101010101010101
+	highs = 0x8080808080808080
+)
+
+// text returns s as a string without a copy.
+func text[T ~string | ~[]byte](s T) string { return *(*string)(unsafe.Pointer(&s)) }
+
+// skipPlain returns the index from i on of the first byte of s that JSON demands to escape; with ascii, also of the first one
+// beyond ASCII. Eight bytes at a time.
+func skipPlain(s string, i int, ascii uint64) int {
+	for b := unsafe.Slice(unsafe.StringData(s), len(s)); i+8 <= len(b); i += 8 {
+		// A byte of m is marked where w holds a quote, a backslash or a control; of bytes beyond ASCII the mark is taken
+		// away. Borrows can mark bytes behind a true mark only, and just the first mark is used.
+		w := binary.LittleEndian.Uint64(b[i:])
+		q, r := w^ones*'"', w^ones*'\\'
+		m := ((w-ones*0x20)|(q-ones)|(r-ones))&^w | w&ascii
+		if m &= highs; m != 0 {
+			return i + bits.TrailingZeros64(m)>>3
+		}
 	}
-	return t
-}()
+	for ; i < len(s); i++ {
+		if c := s[i]; c < 0x20 || c == '"' || c == '\\' || c >= utf8.RuneSelf && ascii != 0 {
+			break
+		}
+	}
+	return i
+}
 
 // AppendText appends s, which must be valid UTF-8, escaped for the inside of a JSON string, without quotes. Only
 // what JSON demands is escaped: the quote, the backslash and the control characters below U+0020. One pass over s.
 func AppendText[T ~string | ~[]byte](dst []byte, s T) []byte {
-	start := 0
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if plain[c] {
-			continue
+	t := text(s)
+	for start, i := 0, 0; ; start = i {
+		if i = skipPlain(t, i, 0); i == len(t) {
+			return append(dst, t[start:]...)
 		}
-		dst = append(dst, s[start:i]...)
-		start = i + 1
-		dst = appendEscape(dst, c)
+		dst = append(dst, t[start:i]...)
+		dst = appendEscape(dst, t[i])
+		i++
 	}
-	return append(dst, s[start:]...)
 }
 
 func appendEscape(dst []byte, c byte) []byte {
@@ -61,27 +84,29 @@ func AppendString[T ~string | ~[]byte](dst []byte, s T) []byte {
 
 // AppendLoose is [AppendText] for text that may be ill-formed.
 func AppendLoose[T ~string | ~[]byte](dst []byte, s T) []byte {
+	t := text(s)
 	start := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c < utf8.RuneSelf {
-			if !plain[c] {
-				dst = append(dst, s[start:i]...)
-				start = i + 1
-				dst = appendEscape(dst, c)
-			}
+	for i := 0; ; {
+		if i = skipPlain(t, i, highs); i == len(t) {
+			return append(dst, t[start:]...)
+		}
+		if t[i] < utf8.RuneSelf {
+			dst = append(dst, t[start:i]...)
+			dst = appendEscape(dst, t[i])
 			i++
+			start = i
 			continue
 		}
-		n, ok, _ := sequence(s, i)
-		if !ok {
-			dst = append(dst, s[start:i]...)
-			dst = append(dst, Replacement...)
-			start = i + n
+		for i < len(t) && t[i] >= utf8.RuneSelf { // a run of text beyond ASCII
+			n, ok, _ := sequence(t, i)
+			if !ok {
+				dst = append(dst, t[start:i]...)
+				dst = append(dst, Replacement...)
+				start = i + n
+			}
+			i += n
 		}
-		i += n
 	}
-	return append(dst, s[start:]...)
 }
 
 // AppendValid appends s as it is, with U+FFFD for what is not UTF-8.

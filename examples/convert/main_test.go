@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func convert(t *testing.T, args []string, records ...string) (out []map[string]any) {
+	t.Helper()
+	var buf bytes.Buffer
+	require.NoError(t, run(args, strings.NewReader(strings.Join(records, "\n")), &buf))
+	lines := bufio.NewScanner(&buf)
+	lines.Buffer(nil, 1<<26)
+	for lines.Scan() {
+		var m map[string]any
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &m))
+		out = append(out, m)
+	}
+	require.Len(t, out, len(records))
+	return out
+}
+
+func TestConvert(t *testing.T) {
+	body := `{ "model":"m","max_tokens":9, "messages":[{"role":"user","content":[{"type":"text","text":"h\u0069 <&>"}]}],"x":1.0 }`
+	quoted, err := json.Marshal(body)
+	require.NoError(t, err)
+	rec := `{"id":7,"body":` + string(quoted) + `}`
+
+	got := convert(t, []string{"-from", "messages", "-to", "messages"}, rec)[0]
+	require.Equal(t, map[string]any{"id": 7.0, "body": body, "losses": []any{}}, got)
+
+	got = convert(t, []string{"-from", "messages", "-to", "chat"}, rec)[0]
+	require.Equal(t, `{"model":"m","max_completion_tokens":9,"messages":[{"role":"user","content":"hi <&>"}]}`, got["body"])
+	require.Equal(t, []any{map[string]any{"path": "x", "why": "no counterpart in the other API"}}, got["losses"])
+
+	got = convert(t, []string{"-from", "messages", "-to", "messages", "-anew"}, rec)[0]
+	require.Equal(t, `{"model":"m","max_tokens":9,"x":1.0,"messages":[{"role":"user","content":[{"type":"text","text":"hi <&>"}]}]}`, got["body"])
+
+	got = convert(t, []string{"-from", "messages", "-to", "chat", "-strict"}, rec)[0]
+	require.Equal(t, "loss", got["error"].(map[string]any)["kind"])
+
+	got = convert(t, []string{"-to", "completions"}, `{"id":"a","from":"chat","body":{"model":"m","messages":[{"role":"user","content":"hi"}]}}`)[0]
+	require.Equal(t, `{"model":"m","max_tokens":8192,"prompt":"hi"}`, got["body"], "without max_tokens, engines write 16 tokens")
+	require.Len(t, got["losses"], 1)
+}
+
+func TestErrors(t *testing.T) {
+	got := convert(t, []string{"-from", "chat", "-to", "messages"},
+		`{"id":1,"body":"{\"messages\":[{\"role\":\"user\",\"role\":\"user\"}]}"}`, `{"id":2}`, `not json`, `{"id":3,"body_b64":"eyJtIjoi/yJ9"}`,
+		`{"id":4,"from":"cobol","body":"{}"}`, `{"id":5,"body":"{\"messages\":3}"}`)
+	fault := func(i int) map[string]any { return got[i]["error"].(map[string]any) }
+	require.Equal(t, "duplicate member", fault(0)["kind"])
+	require.Equal(t, "messages[0].role", fault(0)["path"])
+	require.Equal(t, 28.0, fault(0)["offset"])
+	require.Equal(t, "record", fault(1)["kind"])
+	require.Equal(t, "record", fault(2)["kind"])
+	require.Equal(t, "invalid encoding", fault(3)["kind"])
+	require.Equal(t, "usage", fault(4)["kind"])
+	require.Equal(t, "messages", fault(5)["path"])
+	require.Error(t, run([]string{"-from", "cobol"}, strings.NewReader(""), &bytes.Buffer{}))
+	require.Error(t, run([]string{"no such file"}, strings.NewReader(""), &bytes.Buffer{}))
+}
+
+// TestCaptures sends recorded requests of real harnesses through the command: same API, same bytes; any other API, a body
+// that converts back.
+func TestCaptures(t *testing.T) {
+	dir := os.Getenv("WEFT_SHARED")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "..", "shared")
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "captures", "*", "*.json"))
+	require.NoError(t, err)
+	if len(files) == 0 {
+		t.Skip("no captures: set WEFT_SHARED to the folder of shared test data")
+	}
+	for _, f := range files {
+		raw, err := os.ReadFile(f)
+		require.NoError(t, err)
+		var c struct {
+			Path string
+			Body json.RawMessage
+		}
+		require.NoError(t, json.Unmarshal(raw, &c))
+		var body bytes.Buffer
+		require.NoError(t, json.Compact(&body, c.Body))
+		from := strings.NewReplacer("/v1/", "", "/completions", "", "?beta=true", "").Replace(c.Path)
+		quoted, err := json.Marshal(body.String())
+		require.NoError(t, err)
+		rec := `{"id":"x","body":` + string(quoted) + `}`
+		require.Equal(t, body.String(), convert(t, []string{"-from", from, "-to", from}, rec)[0]["body"])
+		for _, to := range []string{"chat", "responses", "messages", "completions"} {
+			got := convert(t, []string{"-from", from, "-to", to}, rec)[0]
+			require.Nil(t, got["error"])
+			quoted, err := json.Marshal(got["body"])
+			require.NoError(t, err)
+			back := convert(t, []string{"-from", to, "-to", from}, `{"body":`+string(quoted)+`}`)[0]
+			require.Nil(t, back["error"])
+		}
+	}
+}
