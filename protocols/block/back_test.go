@@ -36,6 +36,10 @@ func flatten(r *block.Request) (list []said) {
 			if b.Cache != nil {
 				b.Cache = &block.Cache{TTL: b.Cache.TTL}
 			}
+			if b.Media != nil && b.Media.MIME == "" && b.Media.Data != "" {
+				m := *b.Media
+				m.MIME, b.Media = "application/octet-stream", &m // a data: URL names one
+			}
 			if b.Kind == block.ToolResult {
 				b.Name, b.Custom = "", false // said by the call
 			}

@@ -100,10 +100,15 @@ func (d *detacher) tool(old *Tool) Tool {
 // namespaces gives the first tool of every namespace the residue of the object around its tools.
 func (d *detacher) namespaces(old, tools []Tool) {
 	for i := 0; i < len(tools); {
-		n := spaceLen(tools[i:])
+		n, list := 1, ValueOf(old[i].At).Parent()
+		for i+n < len(tools) && ValueOf(old[i+n].At).Parent() == list {
+			n++
+		}
 		if tools[i].Namespace != "" {
-			around := ValueOf(old[i].At).Parent().Parent()
-			tools[i].space = d.residue(appendSpace(nil, d.r.dialect, tools[i:i+n]), around)
+			tools[i].space = d.residue(appendSpace(nil, d.r.dialect, tools[i:i+n]), list.Parent())
+			if tools[i].space == nil {
+				tools[i].space = &residue{size: -1} // marks where the namespace begins
+			}
 		}
 		i += n
 	}

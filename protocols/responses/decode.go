@@ -115,7 +115,7 @@ func (r reqReader) tools(list jsonscan.Value, namespace string, out []block.Tool
 		case "custom":
 			t.Kind, t.Format = block.CustomTool, r.Raw(e.Get("format"))
 		case "namespace":
-			if inner := r.List(e.Get("tools")); inner.Exists() && namespace == "" {
+			if inner := r.List(e.Get("tools")); inner.First().Exists() && namespace == "" && t.Name != "" {
 				r.Tools(inner, len(out)+inner.Len()) // counts against the limit
 				out = r.tools(inner, t.Name, out)
 				continue
