@@ -5,6 +5,7 @@ package block_test
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,8 +110,13 @@ func checkBack(t interface {
 		got[i].Path = ""
 	}
 	// Blocks that a loss names may come back in another form, or not at all: the rest must be there, in order.
+	// Only where the way back says that it moves something, the order is not looked at.
+	moved := slices.ContainsFunc(more, func(l block.Loss) bool { return strings.HasPrefix(l.Why, "the order of") })
 	k := 0
 	for _, w := range want {
+		if moved {
+			k = 0
+		}
 		for k < len(got) && !cmp.Equal(w, got[k], cmp.AllowUnexported(block.Ref{}), cmp.Comparer(func(a, b block.Block) bool { return a.Equal(b) })) {
 			k++
 		}

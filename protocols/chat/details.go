@@ -119,10 +119,16 @@ func needDetails(list []block.Block) bool {
 	return false
 }
 
-// appendDetails appends the list of details of a turn.
-func appendDetails(dst []byte, list []block.Block) []byte {
+// appendDetails appends the list of details of a turn. others has the places in the turn of its other blocks, in the order in
+// which they will be read: content, then calls.
+func appendDetails(dst []byte, list []block.Block, others []int) []byte {
 	dst = append(dst, '[')
 	first := len(dst)
+	rank := make(map[int]int, len(others))
+	for k, i := range others {
+		rank[i] = k
+	}
+	before, runs := 0, -1 // other blocks that are read before this run, and runs
 	entry := func(kind string, index int) wire.Obj {
 		if len(dst) > first {
 			dst = append(dst, ',')
@@ -135,22 +141,29 @@ func appendDetails(dst []byte, list []block.Block) []byte {
 	for i := range list {
 		b := &list[i]
 		if b.Kind != block.Reasoning {
+			if k, ok := rank[i]; ok {
+				before = max(before, k+1)
+			}
 			continue
 		}
+		if b.Text != "" || b.Signature != "" || b.Encrypted != "" {
+			runs++
+		}
+		place := before + runs
 		switch {
 		case b.Summary && b.Text != "":
-			o := entry("reasoning.summary", i)
+			o := entry("reasoning.summary", place)
 			o.Str("summary", b.Text)
 			o.OptStr("signature", b.Signature)
 			dst = o.Close()
 		case b.Text != "" || b.Signature != "":
-			o := entry("reasoning.text", i)
+			o := entry("reasoning.text", place)
 			o.Str("text", b.Text)
 			o.OptStr("signature", b.Signature)
 			dst = o.Close()
 		}
 		if b.Encrypted != "" {
-			o := entry("reasoning.encrypted", i)
+			o := entry("reasoning.encrypted", place)
 			o.Str("data", b.Encrypted)
 			if b.Redacted {
 				o.Str("format", redactedFormat)

@@ -3,6 +3,7 @@
 package chat
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -231,6 +232,7 @@ func reqFormat(raw []byte) []byte {
 // reqWriter writes messages.
 type reqWriter struct {
 	wire.Lossy
+	wrote []bool // which parts of the last list of content there is JSON for
 }
 
 // turn writes the messages of a turn, with commas between them; nothing for a turn that has none.
@@ -303,12 +305,14 @@ func (w *reqWriter) result(dst []byte, b *block.Block) []byte {
 	return dst
 }
 
-// assistant writes one message: reasoning, content, refusal, calls.
+// assistant writes one message: content, reasoning, refusal, calls.
 func (w *reqWriter) assistant(dst []byte, t *block.Turn) []byte {
 	var content []block.Block
 	var calls [][]byte
 	var reasoning []string
 	refusal := ""
+	detailed := needDetails(t.Blocks)
+	var shown, called []int // where the blocks of content and calls stand in the turn
 	for i := range t.Blocks {
 		b := &t.Blocks[i]
 		switch b.Kind {
@@ -323,11 +327,17 @@ func (w *reqWriter) assistant(dst []byte, t *block.Turn) []byte {
 				continue
 			}
 			calls = append(calls, w.call(nil, b))
+			if detailed {
+				called = append(called, i)
+			}
 		default:
 			if len(calls) > 0 {
 				w.Cannot(b, "the order of text behind calls")
 			}
 			content = append(content, *b)
+			if detailed {
+				shown = append(shown, i)
+			}
 		}
 	}
 	// The last refusal has a member of its own; others are parts.
@@ -339,16 +349,22 @@ func (w *reqWriter) assistant(dst []byte, t *block.Turn) []byte {
 	o.OptStr("name", t.Name)
 	if len(content) > 0 {
 		o.Key("content")
+		w.wrote = w.wrote[:0]
 		o.Buf = w.content(o.Buf, content, t.Form)
+		for i := len(w.wrote) - 1; i >= 0 && detailed; i-- { // parts that the API does not have are not there
+			if !w.wrote[i] {
+				shown = slices.Delete(shown, i, i+1)
+			}
+		}
 	} else if len(calls) > 0 || refusal != "" {
 		o.Raw("content", []byte("null"))
 	} else {
 		o.Str("content", "")
 	}
 	o.OptStr("reasoning_content", joinNonEmpty("\n", reasoning...))
-	if needDetails(t.Blocks) {
+	if detailed {
 		o.Key("reasoning_details")
-		o.Buf = appendDetails(o.Buf, t.Blocks)
+		o.Buf = appendDetails(o.Buf, t.Blocks, append(shown, called...))
 	}
 	o.OptStr("refusal", refusal)
 	if len(calls) > 0 {
@@ -399,6 +415,7 @@ func (w *reqWriter) part(dst []byte, b *block.Block) []byte {
 	if dst = w.fields(dst, b); w.Strict && len(dst) > from {
 		dst = b.Patch(dst, from)
 	}
+	w.wrote = append(w.wrote, len(dst) > from)
 	return dst
 }
 
