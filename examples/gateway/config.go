@@ -32,6 +32,7 @@ type config struct {
 	ReasoningParser string         `yaml:"reasoning_parser"`
 	Engines         []engineConfig `yaml:"engines"`
 	MaxModelLen     int            `yaml:"max_model_len"` // tokens; 0 is 131072
+	MaxChoices      int            `yaml:"max_choices"`   // answers to one chat request; 0 is 16
 	BlockSize       int            `yaml:"block_size"`    // tokens per cache block of the engines; 0 is 16
 	StripPreamble   bool           `yaml:"strip_preamble"`
 	ToolDispatch    bool           `yaml:"tool_dispatch"`
@@ -59,6 +60,7 @@ func parse(args []string) (*config, error) {
 	fs.StringVar(&c.ToolCallParser, "tool-call-parser", c.ToolCallParser, "`family` of the model's tool calls")
 	fs.StringVar(&c.ReasoningParser, "reasoning-parser", "", "`family` of the model's reasoning, if it is another")
 	fs.IntVar(&c.MaxModelLen, "max-model-len", 0, "prompt and output `tokens` per request (default 131072)")
+	fs.IntVar(&c.MaxChoices, "max-choices", 0, "`answers` that one chat request may ask for (default 16)")
 	fs.IntVar(&c.BlockSize, "block-size", 0, "`tokens` per cache block of the engines (default 16)")
 	fs.Float64Var(&c.KeepAlive, "keep-alive", 0, "`seconds` without output before a keep-alive (default 10)")
 	fs.Func("alias", "another `name` for the model; repeatable", func(s string) error {

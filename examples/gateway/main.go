@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string, log *slog.Logger, ready func(addr s
 	opt := serve.Options{
 		Model: c.Model, Aliases: c.Aliases, Tokenizer: tok,
 		ToolParser: c.ToolCallParser, ReasoningParser: c.ReasoningParser,
-		MaxModelLen: c.MaxModelLen, BlockSize: c.BlockSize,
+		MaxModelLen: c.MaxModelLen, MaxChoices: c.MaxChoices, BlockSize: c.BlockSize,
 		StripPreamble: c.StripPreamble, ToolDispatch: c.ToolDispatch, CallsInReasoning: c.CallsInReasoning,
 		KeepAlive: time.Duration(c.KeepAlive * float64(time.Second)), Logger: log,
 	}

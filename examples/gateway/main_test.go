@@ -30,13 +30,14 @@ model: from-file
 aliases: [a, b]
 tool_call_parser: qwen3_coder
 tool_dispatch: true
+max_choices: 4
 keep_alive: 2.5
 engines:
   - {kind: vllm, url: "http://gpu1:8000", name: one}
   - {kind: embedded, url: local}
 `), 0o600))
 	fromFile := config{Listen: "127.0.0.1:7", Model: "from-file", Aliases: []string{"a", "b"}, ToolCallParser: "qwen3_coder", ToolDispatch: true,
-		KeepAlive: 2.5, Engines: []engineConfig{{"vllm", "http://gpu1:8000", "one"}, {"embedded", "local", ""}}}
+		MaxChoices: 4, KeepAlive: 2.5, Engines: []engineConfig{{"vllm", "http://gpu1:8000", "one"}, {"embedded", "local", ""}}}
 	won := fromFile
 	won.Model, won.Engines, won.Aliases, won.StripPreamble = "from-flag", []engineConfig{{Kind: "vllm", URL: "http://x"}}, []string{"c"}, true
 	engine := []engineConfig{{Kind: "vllm", URL: "http://x"}}

@@ -65,20 +65,29 @@ type completionBody struct {
 	Usage   *usage             `json:"usage,omitempty"`
 }
 
+// maxChoices is how many answers to one prompt may be asked for: as many as of OpenAI.
+const maxChoices = 128
+
 // A completion is one /v1/completions request being answered.
 type completion struct {
-	e    *Engine
-	req  completionRequest
-	job  job
-	body completionBody // of the next chunk, or of the whole answer
-
+	e       *Engine
+	req     completionRequest
+	job     job
+	body    completionBody // of the next chunk, or of the whole answer
+	choices []choice
 	eos     []uint32
-	decode  *tokenizers.Stream
-	stops   stopper
-	pending []byte // text of the chunk being built
+
 	w       http.ResponseWriter
 	flush   func() error
 	started bool
+}
+
+// A choice is one answer on its way to the client.
+type choice struct {
+	out     completionChoice // in the next chunk, or in the whole answer
+	decode  *tokenizers.Stream
+	stops   stopper
+	pending []byte // text of out
 }
 
 func (e *Engine) completions(w http.ResponseWriter, r *http.Request) {
@@ -91,15 +100,15 @@ func (e *Engine) completions(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer e.leave()
-	if c.job.fail.Mode == Refuse {
+	if c.job.refused() {
 		(&apiError{http.StatusInternalServerError, "InternalServerError", "", "injected failure"}).write(w)
 		return
 	}
-	err := e.run(r.Context(), &c.job, c.token)
+	err := e.run(r.Context(), &c.job, c)
 	switch {
 	case err == nil:
 		c.end()
-	case errors.Is(err, errInjected) && c.job.fail.Mode == ErrorLine || errors.Is(err, errClosed) && !c.started:
+	case errors.Is(err, errInjected) && c.job.failed == ErrorLine || errors.Is(err, errClosed) && !c.started:
 		ae := &apiError{http.StatusInternalServerError, "InternalServerError", "", err.Error()}
 		if !c.started {
 			ae.write(w)
@@ -128,13 +137,17 @@ func (e *Engine) newCompletion(w http.ResponseWriter, r *http.Request) (*complet
 	if req.Model != "" && req.Model != e.opt.Model {
 		return nil, &apiError{http.StatusNotFound, "NotFoundError", "model", "The model `" + req.Model + "` does not exist."}
 	}
-	if req.N != nil && *req.N != 1 {
-		return nil, badRequest("n", "the embedded engine answers with one choice, not %d", *req.N)
+	n := 1
+	if req.N != nil {
+		n = *req.N
 	}
-	if c.stops.stops, err = oneOrMany(req.Stop); err != nil {
+	if n < 1 || n > maxChoices {
+		return nil, badRequest("n", "n must be at least 1 and at most %d, got %d.", maxChoices, n)
+	}
+	stops, err := oneOrMany(req.Stop)
+	if err != nil {
 		return nil, badRequest("stop", "stop must be a string or a list of strings")
 	}
-	c.stops.include = req.IncludeStop
 	prompt, bad := e.prompt(req.Prompt)
 	if bad != nil {
 		return nil, bad
@@ -156,22 +169,25 @@ func (e *Engine) newCompletion(w http.ResponseWriter, r *http.Request) (*complet
 	if id == "" {
 		e.locked(func() { e.ids++; id = strconv.FormatUint(e.ids, 16) })
 	}
-	reply := e.opt.Script(Prompt{Text: string(e.tok.AppendDecode(nil, prompt, false)), IDs: prompt, Model: e.opt.Model, RequestID: id})
-	output := e.tok.AppendEncode(nil, reply.Text)
 	if !req.IgnoreEOS {
-		if c.eos = e.tok.EOS(); len(c.eos) > 0 {
+		c.eos = e.tok.EOS()
+	}
+	c.job = job{id: id, arrived: time.Now(), prompt: prompt, salt: req.CacheSalt, maxTokens: maxTokens}
+	p := Prompt{Text: string(e.tok.AppendDecode(nil, prompt, false)), IDs: prompt, Model: e.opt.Model, RequestID: id}
+	for p.Choice = range n {
+		reply := e.opt.Script(p)
+		output := e.tok.AppendEncode(nil, reply.Text)
+		if len(c.eos) > 0 {
 			output = append(output, c.eos[0])
 		}
+		c.job.sequences = append(c.job.sequences, sequence{output: output, fail: reply.Fail})
+		ch := choice{decode: e.tok.NewStream(req.SkipSpecialTokens == nil || *req.SkipSpecialTokens), stops: stopper{stops: stops, include: req.IncludeStop}}
+		if ch.out.Index = p.Choice; req.ReturnTokenIDs {
+			ch.out.PromptIDs = prompt
+		}
+		c.choices = append(c.choices, ch)
 	}
-	c.job = job{id: id, arrived: time.Now(), prompt: prompt, salt: req.CacheSalt, output: output, maxTokens: maxTokens, fail: reply.Fail}
-	c.decode = e.tok.NewStream(req.SkipSpecialTokens == nil || *req.SkipSpecialTokens)
-	c.body = completionBody{
-		ID: "cmpl-" + id, Object: "text_completion", Created: time.Now().Unix(), Model: e.opt.Model,
-		Choices: []completionChoice{{}},
-	}
-	if req.ReturnTokenIDs {
-		c.body.Choices[0].PromptIDs = prompt
-	}
+	c.body = completionBody{ID: "cmpl-" + id, Object: "text_completion", Created: time.Now().Unix(), Model: e.opt.Model}
 	return c, nil
 }
 
@@ -203,51 +219,67 @@ func (e *Engine) prompt(raw json.RawMessage) ([]uint32, *apiError) {
 	return ids, nil
 }
 
-// token takes one output token: it ends up as text in a chunk of its own, or in the whole answer.
-func (c *completion) token(id uint32) (stop bool, err error) {
-	ch := &c.body.Choices[0]
+// token takes one output token of a choice: it ends up as text in a chunk of its own, or in the whole answer.
+func (c *completion) token(i int, id uint32) (stop bool, err error) {
+	ch := &c.choices[i]
 	if c.req.ReturnTokenIDs {
-		ch.IDs = append(ch.IDs, id)
+		ch.out.IDs = append(ch.out.IDs, id)
 	}
 	for _, s := range c.eos { // the model's own end: not part of the text, no stop_reason
 		stop = stop || id == s
 	}
 	for _, s := range c.req.StopTokenIDs {
 		if id == s && !stop {
-			stop, ch.StopReason = true, s
+			stop, ch.out.StopReason = true, s
 		}
 	}
 	if !stop || c.req.IncludeStop {
-		text := c.decode.Append(nil, id)
+		text := ch.decode.Append(nil, id)
 		var hit string
-		if c.pending, hit = c.stops.feed(c.pending, text); hit != "" {
-			stop, ch.StopReason = true, hit
+		if ch.pending, hit = ch.stops.feed(ch.pending, text); hit != "" {
+			stop, ch.out.StopReason = true, hit
 		}
 	}
-	if c.req.Stream && !stop { // the last chunk carries the finish reason: end writes it
-		return false, c.chunk()
+	if c.req.Stream && !stop { // the last chunk carries the finish reason: finish writes it
+		return false, c.chunk(ch)
 	}
 	return stop, nil
 }
 
-// chunk writes the chunk built so far and starts the next.
-func (c *completion) chunk() error {
+// finish ends a choice.
+func (c *completion) finish(i int, reason string) error {
+	ch := &c.choices[i]
+	ch.out.FinishReason = &reason
+	if _, hit := ch.out.StopReason.(string); !hit {
+		ch.pending, _ = ch.stops.feed(ch.pending, ch.decode.Finish(nil))
+		ch.pending = ch.stops.finish(ch.pending)
+	}
+	if c.req.Stream {
+		return c.chunk(ch)
+	}
+	return nil
+}
+
+// settle gives the choice its text.
+func (ch *choice) settle() completionChoice {
+	ch.out.Text, ch.pending = strings.ToValidUTF8(string(ch.pending), "\uFFFD"), ch.pending[:0]
+	return ch.out
+}
+
+// chunk writes the chunk of ch that was built so far and starts the next.
+func (c *completion) chunk(ch *choice) error {
 	if !c.started {
 		c.started = true
 		h := c.w.Header()
 		h.Set("Content-Type", "text/event-stream; charset=utf-8")
 		h.Set("Cache-Control", "no-cache")
 	}
-	ch := &c.body.Choices[0]
-	ch.Text, c.pending = strings.ToValidUTF8(string(c.pending), "\uFFFD"), c.pending[:0]
+	c.body.Choices = append(c.body.Choices[:0], ch.settle())
 	if so := c.req.StreamOptions; so != nil && so.ContinuousUsageStats {
 		c.body.Usage = c.usage()
 	}
-	if err := c.write(); err != nil {
-		return err
-	}
-	c.body.Choices = []completionChoice{{}}
-	return nil
+	ch.out = completionChoice{Index: ch.out.Index}
+	return c.write()
 }
 
 func (c *completion) write() error {
@@ -265,22 +297,14 @@ func (c *completion) write() error {
 	return c.flush()
 }
 
-// end writes what remains when the output ended.
+// end writes what remains when all choices have ended.
 func (c *completion) end() {
-	rep := &c.job.report
-	ch := &c.body.Choices[0]
-	ch.FinishReason = &rep.Finish
-	if _, hit := ch.StopReason.(string); !hit {
-		c.pending, _ = c.stops.feed(c.pending, c.decode.Finish(nil))
-		c.pending = c.stops.finish(c.pending)
-	}
 	if !c.req.Stream {
-		ch.Text = strings.ToValidUTF8(string(c.pending), "\uFFFD")
+		for i := range c.choices {
+			c.body.Choices = append(c.body.Choices, c.choices[i].settle())
+		}
 		c.body.Usage = c.usage()
 		writeJSON(c.w, &c.body)
-		return
-	}
-	if c.chunk() != nil {
 		return
 	}
 	if so := c.req.StreamOptions; so != nil && so.IncludeUsage {

@@ -28,8 +28,9 @@
 //
 // /v1/completions, /v1/models, /health, /metrics, /tokenize, /detokenize, /version, and /kv_events, which vLLM has not: the
 // cache's events as JSON lines (vLLM sends them over ZMQ). Field names, defaults (max_tokens is 16 when
-// absent) and the error envelope follow vLLM 0.11 to 0.28; unknown fields are ignored. Not offered: n > 1, more than one
-// prompt per request, logprobs, echo, chat endpoints, sampling.
+// absent) and the error envelope follow vLLM 0.11 to 0.28; unknown fields are ignored. Not offered: more than one prompt per
+// request, logprobs, echo, chat endpoints, sampling. With n > 1 the script is asked once per choice; the choices share the
+// prompt's blocks and get a token each per step.
 //
 // # Cost
 //

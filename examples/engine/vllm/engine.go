@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -151,11 +152,36 @@ type job struct {
 	arrived   time.Time
 	prompt    []uint32
 	salt      string
-	output    []uint32 // what the model will say, end-of-turn token included if there is one
-	maxTokens int
-	fail      Failure
+	sequences []sequence // one per choice
+	maxTokens int        // of each
 	pace      *pace
+	failed    FailureMode // how a choice was made to fail
 	report    Report
+}
+
+// A sequence is one choice as the engine generates it.
+type sequence struct {
+	output []uint32 // what the model will say, end-of-turn token included if there is one
+	fail   Failure
+	tokens []uint32 // the prompt and what was said so far
+	lease  *lease
+	done   bool
+}
+
+// said returns how many tokens of the output were generated.
+func (s *sequence) said(j *job) int { return len(s.tokens) - len(j.prompt) }
+
+// refused reports whether a choice is to fail before any output.
+func (j *job) refused() bool {
+	return slices.ContainsFunc(j.sequences, func(s sequence) bool { return s.fail.Mode == Refuse })
+}
+
+// A sink takes what is generated.
+type sink interface {
+	// token takes a token of a choice and may say that its output ends there.
+	token(choice int, id uint32) (stop bool, err error)
+	// finish is told why a choice ended: stop or length.
+	finish(choice int, reason string) error
 }
 
 // errInjected is what run returns when Failure makes it fail.
@@ -194,18 +220,18 @@ func (e *Engine) locked(f func()) {
 	f()
 }
 
-// run generates j's output and hands every token to emit, which may say that the output ends there. What happened is left
-// in j.report.
-func (e *Engine) run(ctx context.Context, j *job, emit func(token uint32) (stop bool, err error)) (err error) {
+// run generates j's choices, a token of each at a time, and hands them to out. What happened is left in j.report.
+func (e *Engine) run(ctx context.Context, j *job, out sink) (err error) {
 	rep := &j.report
 	rep.RequestID, rep.PromptTokens = j.id, len(j.prompt)
 	e.locked(func() { e.stats.running++ })
 
-	var l *lease
 	defer func() {
 		e.locked(func() {
-			if l != nil {
-				l.release()
+			for i := range j.sequences {
+				if l := j.sequences[i].lease; l != nil {
+					l.release()
+				}
 			}
 			e.publish()
 			e.stats.running--
@@ -230,9 +256,10 @@ func (e *Engine) run(ctx context.Context, j *job, emit func(token uint32) (stop 
 		return context.Cause(ctx)
 	}
 	rep.Queued = modelled(time.Since(j.arrived), e.opt.Speed)
+	first := &j.sequences[0]
 	e.locked(func() {
-		l = e.cache.acquire(j.salt, j.prompt)
-		rep.CachedTokens = l.cached()
+		first.lease = e.cache.acquire(j.salt, j.prompt)
+		rep.CachedTokens = first.lease.cached()
 		e.stats.prefixQueries += int64(rep.PromptTokens)
 		e.stats.prefixHit += int64(rep.CachedTokens)
 	})
@@ -243,51 +270,86 @@ func (e *Engine) run(ctx context.Context, j *job, emit func(token uint32) (stop 
 		return err
 	}
 	e.locked(func() {
-		l.store(j.prompt)
+		first.lease.store(j.prompt)
+		for i := range j.sequences[1:] { // they share the prompt's blocks
+			j.sequences[i+1].lease = e.cache.acquire(j.salt, j.prompt)
+		}
 		e.publish()
 		e.stats.prompt += int64(rep.PromptTokens)
 	})
 	rep.FirstToken = rep.Queued + j.pace.elapsed
 
-	rep.Finish = "length"
-	seq := j.prompt[:len(j.prompt):len(j.prompt)]
-	for i := 0; i < min(j.maxTokens, len(j.output)); i++ {
-		if j.fail.Mode > Refuse && i >= j.fail.AfterTokens {
-			return j.failNow(ctx)
+	rep.Finish = "stop"
+	for i := range j.sequences {
+		j.sequences[i].tokens = j.prompt[:len(j.prompt):len(j.prompt)]
+	}
+	for step := 0; ; step++ {
+		running := false
+		for i := range j.sequences {
+			s := &j.sequences[i]
+			if !s.done && s.fail.Mode > Refuse && step >= s.fail.AfterTokens {
+				return j.failNow(ctx, s)
+			}
+			running = running || !s.done
 		}
-		if i > 0 { // the first token comes out of the prefill
+		if !running {
+			return nil
+		}
+		if step > 0 { // the first tokens come out of the prefill
 			if err := j.pace.wait(ctx, e.opt.Timing.DecodePerToken); err != nil {
 				return err
 			}
 		}
+		for i := range j.sequences {
+			if s := &j.sequences[i]; !s.done {
+				if err := e.step(ctx, j, i, out); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}
+
+// step generates one token of a choice.
+func (e *Engine) step(ctx context.Context, j *job, i int, out sink) (err error) {
+	s, rep := &j.sequences[i], &j.report
+	reason := "length"
+	if n := s.said(j); n < len(s.output) {
 		rep.OutputTokens++
 		rep.Total = rep.Queued + j.pace.elapsed
-		if len(seq)%e.opt.BlockSize == 0 && len(seq) > len(j.prompt) { // the token before filled a block
+		if len(s.tokens)%e.opt.BlockSize == 0 && n > 0 { // the token before filled a block
 			e.locked(func() {
-				l.store(seq)
+				s.lease.store(s.tokens)
 				e.publish()
 			})
 		}
-		seq = append(seq, j.output[i])
-		stop, err := emit(j.output[i])
+		s.tokens = append(s.tokens, s.output[n])
+		stop, err := out.token(i, s.output[n])
 		if err != nil {
 			return err
 		}
-		if stop || i == len(j.output)-1 {
-			rep.Finish = "stop"
-			break
+		switch {
+		case stop || n+1 == len(s.output):
+			reason = "stop"
+		case n+1 < j.maxTokens:
+			return nil
 		}
 	}
-	if j.fail.Mode > Refuse { // the output was shorter than AfterTokens
-		return j.failNow(ctx)
+	s.done = true
+	if s.fail.Mode > Refuse { // the output was shorter than AfterTokens
+		return j.failNow(ctx, s)
 	}
-	return nil
+	if reason == "length" {
+		rep.Finish = reason
+	}
+	return out.finish(i, reason)
 }
 
-func (j *job) failNow(ctx context.Context) error {
-	if j.fail.Mode == Stall {
+func (j *job) failNow(ctx context.Context, s *sequence) error {
+	j.failed = s.fail.Mode
+	if j.failed == Stall {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
-	return fmt.Errorf("%w after %d tokens", errInjected, j.report.OutputTokens)
+	return fmt.Errorf("%w after %d tokens", errInjected, s.said(j))
 }

@@ -77,6 +77,7 @@ func get(t testing.TB, url string) string {
 
 type answer struct {
 	Choices []struct {
+		Index        int
 		Text         string
 		FinishReason *string  `json:"finish_reason"`
 		StopReason   any      `json:"stop_reason"`
@@ -170,6 +171,83 @@ func TestContinuousUsage(t *testing.T) {
 	for i, want := range []int{1, 2, 2} {
 		require.Equal(t, want, chunks[i].Usage.Completion)
 	}
+}
+
+// TestChoices asks for several answers to one prompt: each is its own, all share the prompt, and one that fails ends all.
+func TestChoices(t *testing.T) {
+	says := []string{"one two three", "uno", "one two three", "eins zwei drei vier"}
+	var reports []vllm.Report
+	e, url := serve(t, vllm.Options{BlockSize: 2, Script: func(p vllm.Prompt) vllm.Reply {
+		r := vllm.Reply{Text: says[p.Choice]}
+		if p.Text == "fail" && p.Choice == 1 {
+			r.Fail = vllm.Failure{Mode: vllm.ErrorLine, AfterTokens: 1}
+		}
+		return r
+	}, OnFinish: func(r vllm.Report) { reports = append(reports, r) }})
+	held := map[uint64]int{}
+	defer e.Subscribe(func(b kvevent.Batch) {
+		for _, ev := range b.Events {
+			for _, h := range ev.BlockHashes {
+				held[h]++
+			}
+		}
+	})()
+	tok := tokenizer(t)
+	tokens := 0
+	for _, s := range says {
+		tokens += min(len(tok.AppendEncode(nil, s))+1, 6)
+	}
+	req := map[string]any{"prompt": "the quick brown fox jumps", "max_tokens": 6, "n": 4, "return_token_ids": true, "stream_options": map[string]any{"include_usage": true}}
+
+	chunks, done := stream(t, url, req)
+	require.True(t, done)
+	got, ids, finish := make([]string, 4), make([][]uint32, 4), make([]string, 4)
+	order := ""
+	for _, c := range chunks[:len(chunks)-1] {
+		require.Len(t, c.Choices, 1)
+		ch := c.Choices[0]
+		require.Empty(t, finish[ch.Index], "nothing follows the finish reason")
+		got[ch.Index] += ch.Text
+		ids[ch.Index] = append(ids[ch.Index], ch.TokenIDs...)
+		if order += fmt.Sprint(ch.Index); ch.FinishReason != nil {
+			finish[ch.Index] = *ch.FinishReason
+		}
+	}
+	require.Equal(t, "0123", order[:4], "a token of each at a time")
+	for i, s := range says {
+		want := append(tok.AppendEncode(nil, s), tok.EOS()[0])
+		if len(want) > 6 {
+			want = want[:6]
+			require.Equal(t, "length", finish[i])
+		} else {
+			require.Equal(t, "stop", finish[i])
+			require.Equal(t, s, got[i])
+		}
+		require.Equal(t, want, ids[i])
+	}
+	usage := *chunks[len(chunks)-1].Usage
+	require.Equal(t, tokens, usage.Completion, "of all choices")
+	require.Equal(t, len(tok.AppendEncode(nil, "the quick brown fox jumps")), usage.Prompt, "once")
+	for h, n := range held {
+		require.Equal(t, 1, n, "block %x was stored twice", h)
+	}
+	require.Equal(t, "length", reports[0].Finish)
+
+	req["stream"] = false
+	_, body := post(t, url+"/v1/completions", req)
+	var whole answer
+	require.NoError(t, json.Unmarshal([]byte(body), &whole))
+	require.Len(t, whole.Choices, 4)
+	for i, ch := range whole.Choices {
+		require.Equal(t, []any{i, got[i], finish[i], ids[i]}, []any{ch.Index, ch.Text, *ch.FinishReason, ch.TokenIDs})
+	}
+	require.Equal(t, usage.Completion, whole.Usage.Completion)
+	require.Contains(t, get(t, url+"/metrics"), "vllm:kv_cache_usage_perc{model_name=\"embedded\"} 0\n", "every pin is gone")
+
+	chunks, done = stream(t, url, map[string]any{"prompt": "fail", "n": 2})
+	require.True(t, done)
+	require.NotNil(t, chunks[len(chunks)-1].Error)
+	require.Contains(t, get(t, url+"/metrics"), "vllm:kv_cache_usage_perc{model_name=\"embedded\"} 0\n", "also of one that failed")
 }
 
 func TestSkipSpecialTokens(t *testing.T) {
@@ -310,7 +388,8 @@ func TestErrors(t *testing.T) {
 		"out of vocab":  {map[string]any{"prompt": []uint32{1 << 30}}, 400, "BadRequestError", "out of vocabulary"},
 		"negative id":   {map[string]any{"prompt": []int{-1}}, 400, "BadRequestError", "one text"},
 		"no tokens":     {map[string]any{"prompt": "x", "max_tokens": 0}, 400, "BadRequestError", "at least 1"},
-		"n":             {map[string]any{"prompt": "x", "n": 2}, 400, "BadRequestError", "one choice"},
+		"n":             {map[string]any{"prompt": "x", "n": 0}, 400, "BadRequestError", "at least 1"},
+		"too many":      {map[string]any{"prompt": "x", "n": 129}, 400, "BadRequestError", "at most 128"},
 		"stop":          {map[string]any{"prompt": "x", "stop": 7}, 400, "BadRequestError", "stop"},
 		"too long":      {map[string]any{"prompt": "x", "max_tokens": 100}, 400, "BadRequestError", "maximum context length is 100 tokens"},
 		"far too long":  {map[string]any{"prompt": "x", "max_tokens": math.MaxInt}, 400, "BadRequestError", "maximum context length is 100 tokens"},

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A Script decides what the engine says. It is called once per request, from the request's goroutine: it must be safe for
-// concurrent use and should return at once.
+// A Script decides what the engine says. It is called once for each answer that a request asks for, from the request's
+// goroutine: it must be safe for concurrent use and should return at once.
 type Script func(Prompt) Reply
 
 // Prompt is what a Script sees of a request.
@@ -16,6 +16,7 @@ type Prompt struct {
 	IDs       []uint32
 	Model     string
 	RequestID string // the caller's X-Request-Id, or one of the engine's own
+	Choice    int    // which of the n answers to the prompt is asked for, from 0
 }
 
 // Reply is what the engine says to one prompt.

@@ -3,6 +3,8 @@
 package serve
 
 import (
+	"fmt"
+
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
@@ -27,10 +29,23 @@ func (g *Gateway) check(r *block.Request) error {
 	if n, ok := r.MaxTokens(); ok && n < 1 {
 		return invalid("max_tokens", "", "The limit of output tokens must be at least 1.")
 	}
-	if n := r.Sampling().N; n != nil && *n != 1 {
-		return invalid("n", apierr.CodeUnsupported, "Only one answer per request is offered.")
+	if r.API() != block.Chat { // a field that the API has not, but whoever sends it means it
+		if n := string(r.Field("n")); n != "" && n != "1" && n != "null" {
+			return invalid("n", apierr.CodeUnsupported, "This API gives one answer to a request.")
+		}
+	}
+	if n := r.Sampling().N; n != nil && (*n < 1 || *n > int64(g.opt.MaxChoices)) {
+		return invalid("n", "", fmt.Sprintf("The number of answers must be from 1 to %d.", g.opt.MaxChoices))
 	}
 	return nil
+}
+
+// answers returns how many answers a checked request asks for.
+func answers(r *block.Request) int {
+	if n := r.Sampling().N; n != nil {
+		return int(*n)
+	}
+	return 1
 }
 
 // stateless refuses requests that go on from something the server should have kept: answering the rest of a conversation

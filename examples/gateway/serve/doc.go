@@ -28,5 +28,6 @@
 //
 // A request that fails gets the error form of its own API: as an HTTP status while nothing was sent, as the stream's error
 // event afterwards; a stream never just ends. When the client goes away, the engine's request is canceled and the router is
-// told. Prompts always carry max_tokens. Bodies, and all that is held per request, are bounded.
+// told. Prompts always carry max_tokens. Ids of calls are new in their conversation, whatever the model writes. Bodies, and all
+// that is held per request, are bounded.
 package serve

@@ -11,6 +11,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,6 +26,7 @@ type completionRequest struct {
 	Model         string         `json:"model"`
 	Prompt        []uint32       `json:"prompt"`
 	MaxTokens     int64          `json:"max_tokens"` // always: absent, vLLM takes 16
+	N             int            `json:"n"`
 	Stream        bool           `json:"stream"`
 	StreamOptions map[string]any `json:"stream_options"`
 	// The markers of calls may be special tokens; the parser needs them.
@@ -46,9 +48,9 @@ type completionRequest struct {
 	IgnoreEOS         bool     `json:"ignore_eos,omitempty"`
 }
 
-func newCompletionRequest(model string, prompt []uint32, maxTokens int64, s block.Sampling) *completionRequest {
+func newCompletionRequest(model string, prompt []uint32, maxTokens int64, choices int, s block.Sampling) *completionRequest {
 	return &completionRequest{
-		Model: model, Prompt: prompt, MaxTokens: maxTokens, Stream: true,
+		Model: model, Prompt: prompt, MaxTokens: maxTokens, N: choices, Stream: true,
 		StreamOptions:  map[string]any{"include_usage": true},
 		ReturnTokenIDs: len(s.Stop) == 0, // a stop string cuts the text but not the ids
 		Temperature:    s.Temperature, TopP: s.TopP, MinP: s.MinP, TopK: s.TopK, Seed: s.Seed,
@@ -57,18 +59,21 @@ func newCompletionRequest(model string, prompt []uint32, maxTokens int64, s bloc
 	}
 }
 
-// A step is one piece of an engine's stream.
+// A step is one piece of an engine's stream: of a choice, or the usage of all.
 type step struct {
+	choice int
 	text   string
 	ids    []uint32 // empty when the engine sends none
 	finish event.Why
 	stop   string        // the stop sequence, with finish
-	usage  *event.Tokens // only the last step has one
+	stopID int64         // the token that ended the choice, with finish; -1 if none did. It may be among ids; text never shows it
+	usage  *event.Tokens // nil but in a step that says nothing else
 }
 
 // chunk is the part of a chunk of vLLM's stream that the gateway reads.
 type chunk struct {
 	Choices []struct {
+		Index        int             `json:"index"`
 		Text         string          `json:"text"`
 		IDs          []uint32        `json:"token_ids"`
 		FinishReason string          `json:"finish_reason"`
@@ -97,8 +102,8 @@ type engineError struct {
 var errUnreachable = errors.New("serve: engine unreachable")
 
 // complete posts a completion and returns its stream. An engine that cannot be reached or refuses is an *apierr.Error.
-// The range ends with an error when the stream breaks, or ends without a finish reason. The call is over when ctx ends;
-// the range must be run, or ctx ended.
+// The range ends with an error when the stream breaks, or ends before each choice has a finish reason. The call is over when
+// ctx ends; the range must be run, or ctx ended.
 func (e *engine) complete(ctx context.Context, id string, req *completionRequest) (iter.Seq2[step, error], error) {
 	body, err := json.Marshal(req)
 	if err != nil {
@@ -119,11 +124,12 @@ func (e *engine) complete(ctx context.Context, id string, req *completionRequest
 	}
 	if resp.StatusCode != http.StatusOK {
 		defer resp.Body.Close()
-		return nil, refusal(resp)
+		return nil, refusal(resp, len(req.Prompt))
 	}
 	return func(yield func(step, error) bool) {
 		defer resp.Body.Close()
-		finished := false
+		finished := make([]bool, req.N)
+		var steps []step
 		for ev, err := range new(sse.Reader).Events(resp.Body) {
 			if err != nil {
 				yield(step{}, apierr.EngineFailed(err))
@@ -132,54 +138,66 @@ func (e *engine) complete(ctx context.Context, id string, req *completionRequest
 			if ev.Comment || ev.Done() {
 				continue
 			}
-			st, err := readStep(ev.Data)
-			finished = finished || st.finish != event.None
-			if !yield(st, err) || err != nil {
+			if steps, err = appendSteps(steps[:0], ev.Data, req.N); err != nil {
+				yield(step{}, err)
 				return
 			}
+			for _, st := range steps {
+				finished[st.choice] = finished[st.choice] || st.finish != event.None
+				if !yield(st, nil) {
+					return
+				}
+			}
 		}
-		if !finished {
+		if slices.Contains(finished, false) {
 			yield(step{}, apierr.EngineFailed(errors.New("the stream ended without a finish reason")))
 		}
 	}, nil
 }
 
-func readStep(data []byte) (st step, err error) {
+// appendSteps reads a chunk of a stream of n choices.
+func appendSteps(dst []step, data []byte, n int) ([]step, error) {
 	var c chunk
 	if err := json.Unmarshal(data, &c); err != nil {
-		return st, apierr.EngineFailed(fmt.Errorf("chunk %.100q: %w", data, err))
+		return dst, apierr.EngineFailed(fmt.Errorf("chunk %.100q: %w", data, err))
 	}
 	if c.Error != nil {
-		return st, apierr.EngineFailed(errors.New(c.Error.Message))
+		return dst, apierr.EngineFailed(errors.New(c.Error.Message))
 	}
-	if len(c.Choices) > 0 {
-		ch := &c.Choices[0]
-		st.text, st.ids = ch.Text, ch.IDs
+	for i := range c.Choices {
+		ch := &c.Choices[i]
+		if ch.Index < 0 || ch.Index >= n {
+			return dst, apierr.EngineFailed(fmt.Errorf("choice %d of %d", ch.Index, n))
+		}
+		st := step{choice: ch.Index, text: ch.Text, ids: ch.IDs, stopID: -1}
 		switch ch.FinishReason {
 		case "":
 		case "length":
 			st.finish = event.Length
 		case "abort":
-			return st, apierr.EngineFailed(errors.New("the engine aborted the request"))
+			return dst, apierr.EngineFailed(errors.New("the engine aborted the request"))
 		default:
 			st.finish = event.Stop
 			if json.Unmarshal(ch.StopReason, &st.stop) == nil && st.stop != "" {
 				st.finish = event.StopSequence
 			}
+			json.Unmarshal(ch.StopReason, &st.stopID) // no number: no token
 		}
+		dst = append(dst, st)
 	}
 	if u := c.Usage; u != nil {
-		st.usage = &event.Tokens{Prompt: u.Prompt, Output: u.Output, CachedEstimated: u.Details == nil}
+		t := &event.Tokens{Prompt: u.Prompt, Output: u.Output, CachedEstimated: u.Details == nil}
 		if u.Details != nil {
-			st.usage.Cached = u.Details.Cached
+			t.Cached = u.Details.Cached
 		}
+		dst = append(dst, step{usage: t})
 	}
-	return st, nil
+	return dst, nil
 }
 
 // refusal turns an engine's HTTP error into what the client is told. What the client did wrong is passed on; everything
 // else is the engine's failure, with details only in the log.
-func refusal(resp *http.Response) error {
+func refusal(resp *http.Response, prompt int) error {
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // what arrived is all there is to say
 	var body struct {
 		Error *engineError `json:"error"`
@@ -196,9 +214,21 @@ func refusal(resp *http.Response) error {
 		e.Cause = cause
 		return e
 	case resp.StatusCode == http.StatusBadRequest && strings.Contains(body.Error.Message, "maximum context length"):
-		return &apierr.Error{Why: event.Invalid, Code: apierr.CodeContextLength, Message: body.Error.Message, Cause: cause}
+		return tooLong(body.Error.Message, int64(prompt), cause)
 	case resp.StatusCode == http.StatusBadRequest && body.Error.Message != "":
 		return &apierr.Error{Why: event.Invalid, Message: body.Error.Message, Cause: cause}
 	}
 	return apierr.EngineFailed(cause)
+}
+
+// tooLong words an engine's complaint about the length of a prompt as the client's API does: harnesses read the numbers out of
+// it, and shorten the conversation.
+func tooLong(message string, prompt int64, cause error) error {
+	e := &apierr.Error{Why: event.Invalid, Code: apierr.CodeContextLength, Message: message, Cause: cause}
+	var window int64
+	_, rest, _ := strings.Cut(message, "maximum context length is ")
+	if n, _ := fmt.Sscanf(rest, "%d tokens", &window); n == 1 && prompt >= window {
+		e.Message, e.Prompt, e.Max = "", prompt, window
+	}
+	return e
 }

@@ -4,10 +4,12 @@ package serve
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/weft-go/weft/parsers"
 	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/chat"
 	tchat "github.com/weft-go/weft/tokenizers/chat"
 )
 
@@ -20,9 +22,10 @@ type families struct {
 
 // A family reads output and renders prompts.
 type family struct {
-	grammar  *grammar.Grammar
-	template tchat.Template
-	tokenID  func(string) (uint32, bool)
+	grammar    *grammar.Grammar
+	template   tchat.Template
+	lateSystem chat.SystemMode
+	tokenID    func(string) (uint32, bool)
 }
 
 // newFamilies looks the families up. A reasoning family other than the tools' lends its tags to theirs.
@@ -63,7 +66,20 @@ func (f *families) of(name string) (family, error) {
 		}
 		fam.template = tchat.ChatML(&ml)
 	}
+	fam.lateSystem = lateSystem(fam.template)
 	return fam, nil
+}
+
+// lateSystem finds out what a template does with system text behind the first other turn, which harnesses send: Qwen3.5's raises
+// an error. What it does not print as it stands goes into a user turn.
+func lateSystem(t tchat.Template) chat.SystemMode {
+	const late = "weft-late-system-text"
+	p, err := t.Render(tchat.Request{AddGenerationPrompt: true, Messages: []byte(
+		`[{"role":"system","content":"a"},{"role":"user","content":"b"},{"role":"system","content":"` + late + `"},{"role":"assistant","content":"c"},{"role":"user","content":"d"}]`)})
+	if err != nil || !strings.Contains(p.Text, late) {
+		return chat.SystemAsUser
+	}
+	return chat.SystemKeep
 }
 
 // parser returns a parser for the answer to req, given the prompt the model goes on from.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/weft-go/weft/parsers"
@@ -41,20 +42,28 @@ type call struct {
 	rec    Record
 
 	req      *block.Request
-	parser   *parsers.Parser
+	choices  []choice
 	dispatch bool     // the client wants tool_call_dispatch events
 	prompt   []uint32 // token ids
 	route    router.Request
 	place    *placement
 
 	watch  *time.Timer // ends the engine's request when it says nothing for too long
-	detok  *tokenizers.Stream
 	events []event.Event
 	text   []byte
-	tokens []parsers.Token
 	whole  event.Collector // of a request without stream, or when somebody waits for calls
-	usage  event.Tokens
-	spent  [2]int64 // output bytes in all, and of reasoning, for an estimate when there are no token counts
+	usage  event.Tokens    // of all choices
+	spent  [2]int64        // output bytes in all, and of reasoning, for an estimate when there are no token counts
+}
+
+// A choice is one of the answers to a request while the engine writes it.
+type choice struct {
+	index  int32
+	parser *parsers.Parser
+	detok  *tokenizers.Stream
+	tokens []parsers.Token // that have no text yet
+	ids    callIDs
+	why    event.Why // it ended; None while it is open
 }
 
 // answer takes a request from its body to the end of its answer.
@@ -109,6 +118,7 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 		// The others carry them as a string, but opencode and pi parse it and print it anew.
 		RespelledArguments: true,
 		TextOnly:           true, // the template takes nothing else
+		System:             fam.lateSystem,
 	})
 	tools, lostTools := chat.AppendTools(nil, c.req)
 	c.note(append(lost, lostTools...))
@@ -119,8 +129,17 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 		return &apierr.Error{Why: event.Invalid, Message: "The conversation cannot be rendered: " + err.Error(), Cause: err}
 	}
 	c.prompt = g.opt.Tokenizer.AppendEncodeSegments(nil, prompt.AppendSegments(nil))
-	c.parser, err = fam.parser(c.req, prompt.Text)
-	return err
+	past := pastIDs(c.req)
+	for i := range answers(c.req) {
+		p, err := fam.parser(c.req, prompt.Text)
+		if err != nil {
+			return err
+		}
+		c.choices = append(c.choices, choice{
+			index: int32(i), parser: p, detok: g.opt.Tokenizer.NewStream(false), ids: callIDs{past: past, number: numberIn(fam.grammar)},
+		})
+	}
+	return nil
 }
 
 // note logs what the prompt leaves out, each kind once: a long conversation has the same things in every request.
@@ -173,7 +192,7 @@ func (c *call) choose() error {
 
 // ask hands the prompt to the chosen engine. As long as an engine refuses or cannot be reached, it asks another one.
 func (c *call) ask(ctx context.Context) (iter.Seq2[step, error], error) {
-	req := newCompletionRequest(c.g.opt.Model, c.prompt, c.maxTokens(), c.req.Sampling())
+	req := newCompletionRequest(c.g.opt.Model, c.prompt, c.maxTokens(), len(c.choices), c.req.Sampling())
 	req.CacheSalt = c.route.Intent.Salt
 	for {
 		e := c.place.engine
@@ -202,7 +221,6 @@ func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
 	defer c.watch.Stop()
 	c.usage = event.Tokens{Prompt: int64(len(c.prompt)), Cached: int64(c.rec.Decision.CachedEstimate), CachedEstimated: true}
 	start := event.Event{Kind: event.Start, Call: -1, Usage: &c.usage}
-	c.detok = c.g.opt.Tokenizer.NewStream(false)
 
 	if !c.req.Stream() {
 		c.whole.Add(start)
@@ -244,109 +262,122 @@ func (c *call) pump(ctx context.Context, send func(...event.Event) error) error 
 	if err != nil {
 		return err
 	}
-	finish := event.Event{Kind: event.Finish, Call: -1}
 	for st, err := range steps {
 		c.watch.Reset(c.g.opt.EngineSilence)
 		switch {
-		case err != nil && finish.Why == event.None:
+		case err != nil && c.open():
 			return err
 		case err != nil: // the answer is whole, only its usage is missing
 			c.g.opt.Logger.Warn("engine failed after its answer", "request", c.id, "err", err)
-			continue
-		}
-		if c.rec.FirstByte == 0 && (st.text != "" || len(st.ids) > 0) {
-			c.rec.FirstByte = time.Since(c.begun)
-			c.place.ticket.FirstToken(time.Now())
-		}
-		if err := c.parse(&st); err != nil {
-			return err
-		}
-		if err := c.deliver(ctx, send); err != nil {
-			return err
-		}
-		if st.finish != event.None {
-			finish.Why, finish.Data = st.finish, []byte(st.stop)
-		}
-		if u := st.usage; u != nil {
-			c.usage.Output = u.Output
-			if !u.CachedEstimated {
-				c.usage.Cached, c.usage.CachedEstimated = u.Cached, false
+		case st.usage != nil:
+			c.usage.Output = st.usage.Output
+			if !st.usage.CachedEstimated {
+				c.usage.Cached, c.usage.CachedEstimated = st.usage.Cached, false
+			}
+		default:
+			if err := c.advance(ctx, &c.choices[st.choice], &st, send); err != nil {
+				return err
 			}
 		}
-	}
-	if err := c.end(ctx, finish.Why, send); err != nil {
-		return err
 	}
 	if c.usage.Reasoning == 0 && c.spent[1] > 0 { // no token counts: by share of bytes
 		c.usage.Reasoning, c.usage.ReasoningEstimated = c.usage.Output*c.spent[1]/c.spent[0], true
 	}
-	c.rec.Finish, c.rec.Usage = finish.Why.String(), c.usage
-	return send(event.Event{Kind: event.Usage, Call: -1, Usage: &c.usage}, finish)
+	c.rec.Finish, c.rec.Usage = c.choices[0].why.String(), c.usage
+	return send(event.Event{Kind: event.Usage, Call: -1, Usage: &c.usage})
+}
+
+// open reports whether the engine has still to finish a choice.
+func (c *call) open() bool {
+	return slices.ContainsFunc(c.choices, func(ch choice) bool { return ch.why == event.None })
+}
+
+// advance takes a choice one step on.
+func (c *call) advance(ctx context.Context, ch *choice, st *step, send func(...event.Event) error) error {
+	if ch.why != event.None {
+		return nil // the engine goes on behind the end
+	}
+	if c.rec.FirstByte == 0 && (st.text != "" || len(st.ids) > 0) {
+		c.rec.FirstByte = time.Since(c.begun)
+		c.place.ticket.FirstToken(time.Now())
+	}
+	if err := c.parse(ch, st); err != nil {
+		return err
+	}
+	if err := c.deliver(ctx, ch, send); err != nil || st.finish == event.None {
+		return err
+	}
+	if err := c.end(ctx, ch, st.finish, send); err != nil {
+		return err
+	}
+	return send(event.Event{Kind: event.Finish, Choice: ch.index, Call: -1, Why: ch.why, Data: []byte(st.stop)})
 }
 
 // parse turns a step into events. With token ids the gateway makes the text itself: only so is it known which token a
 // piece of text came from. Tokens without text yet, inside a character, wait for the next step.
-func (c *call) parse(st *step) (err error) {
+func (c *call) parse(ch *choice, st *step) (err error) {
 	c.events = c.events[:0]
 	if len(st.ids) == 0 {
 		if st.text != "" {
 			c.usage.Output++ // a guess, until the engine says
 		}
-		c.events, err = c.parser.Feed(c.events, append(c.text[:0], st.text...))
+		c.events, err = ch.parser.Feed(c.events, append(c.text[:0], st.text...))
 		return err
 	}
 	c.text = c.text[:0]
-	for _, id := range st.ids {
+	for i, id := range st.ids {
 		c.usage.Output++
-		if !c.g.isEOS(id) {
-			c.text = c.detok.Append(c.text, id)
-			c.tokens = append(c.tokens, parsers.Token{ID: id, End: len(c.text)})
+		if stopped := i == len(st.ids)-1 && st.stopID == int64(id); !stopped && !c.g.isEOS(id) {
+			c.text = ch.detok.Append(c.text, id)
+			ch.tokens = append(ch.tokens, parsers.Token{ID: id, End: len(c.text)})
 		}
 	}
 	if len(c.text) > 0 {
-		c.events, err = c.parser.FeedTokens(c.events, c.text, c.tokens)
-		c.tokens = c.tokens[:0]
+		c.events, err = ch.parser.FeedTokens(c.events, c.text, ch.tokens)
+		ch.tokens = ch.tokens[:0]
 	}
 	return err
 }
 
-// end flushes detokenizer and parser.
-func (c *call) end(ctx context.Context, why event.Why, send func(...event.Event) error) (err error) {
-	if c.text = c.detok.Finish(c.text[:0]); len(c.text) > 0 { // half a character
-		if c.events, err = c.parser.Feed(c.events[:0], c.text); err == nil {
-			err = c.deliver(ctx, send)
+// end closes a choice: it flushes detokenizer and parser.
+func (c *call) end(ctx context.Context, ch *choice, why event.Why, send func(...event.Event) error) (err error) {
+	ch.why = why
+	if c.text = ch.detok.Finish(c.text[:0]); len(c.text) > 0 { // half a character
+		if c.events, err = ch.parser.Feed(c.events[:0], c.text); err == nil {
+			err = c.deliver(ctx, ch, send)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if why == event.Stop {
-		c.events, err = c.parser.CloseStopped(c.events[:0])
+		c.events, err = ch.parser.CloseStopped(c.events[:0])
 	} else {
-		c.events, err = c.parser.Close(c.events[:0])
+		c.events, err = ch.parser.Close(c.events[:0])
 	}
 	if err != nil {
 		return err
 	}
-	return c.deliver(ctx, send)
+	return c.deliver(ctx, ch, send)
 }
 
 // deliver counts reasoning, names calls, sends the events, and tells of calls that are complete.
-func (c *call) deliver(ctx context.Context, send func(...event.Event) error) error {
+func (c *call) deliver(ctx context.Context, ch *choice, send func(...event.Event) error) error {
 	if len(c.events) == 0 {
 		return nil
 	}
 	tell := c.g.opt.OnToolCall != nil
 	for i := range c.events {
 		ev := &c.events[i]
+		ev.Choice = ch.index
 		c.spent[0] += int64(len(ev.Data))
 		if ev.Kind == event.Reasoning {
 			c.spent[1] += int64(len(ev.Data))
 			c.usage.Reasoning += int64(ev.Tokens)
 		}
-		if ev.Kind == event.ToolStart && len(ev.ID) == 0 {
+		if ev.Kind == event.ToolStart {
 			// Client and OnToolCall must hear the same id, so it is given here and not by the encoder.
-			ev.ID = fmt.Appendf(nil, "call_%s_%d", c.unique, ev.Call)
+			ev.ID = []byte(ch.ids.next(string(ev.ID), c.callID(ch, ev.Call)))
 		}
 	}
 	if err := send(c.events...); err != nil || !tell {
@@ -360,13 +391,21 @@ func (c *call) deliver(ctx context.Context, send func(...event.Event) error) err
 		if ev.Kind != event.ToolEnd || !ev.Flags.Has(event.Complete) || ev.Flags.Has(event.InReasoning) && !c.g.opt.CallsInReasoning {
 			continue
 		}
-		for _, b := range c.whole.Answers[0].Blocks {
+		for _, b := range c.whole.Answers[ch.index].Blocks {
 			if b.Kind == event.ToolStart && b.Call == ev.Call {
-				c.g.opt.OnToolCall(ctx, ToolCall{RequestID: c.id, ID: b.ID, Name: b.Name, Arguments: string(b.Data)})
+				c.g.opt.OnToolCall(ctx, ToolCall{RequestID: c.id, Choice: int(ch.index), ID: b.ID, Name: b.Name, Arguments: string(b.Data)})
 			}
 		}
 	}
 	return nil
+}
+
+// callID returns a name for a call that no other request's calls have.
+func (c *call) callID(ch *choice, n int32) string {
+	if ch.index > 0 {
+		return fmt.Sprintf("call_%s_%dx%d", c.unique, ch.index, n)
+	}
+	return fmt.Sprintf("call_%s_%d", c.unique, n)
 }
 
 // settle tells the router and OnDone how it ended.

@@ -34,6 +34,7 @@ type Options struct {
 	ReasoningParser string // family of its reasoning, if another; "" means the same
 
 	MaxModelLen int   // prompt and output tokens of one request; 0 means 131072
+	MaxChoices  int   // answers that one chat request may ask for; 0 means 16
 	BlockSize   int   // tokens per cache block of the engines; 0 means 16
 	MaxBody     int64 // bytes of a request body; 0 means 64 MiB
 
@@ -69,6 +70,7 @@ type Engine struct {
 // ToolCall is a complete tool call of the model.
 type ToolCall struct {
 	RequestID string
+	Choice    int    // which of the answers the request asked for, from 0
 	ID        string // as the client sees it; the messages API escapes what it forbids in ids that the model gave
 	Name      string
 	Arguments string // JSON, exactly as the model wrote it
@@ -81,7 +83,7 @@ type Record struct {
 	Worker    string          // name of the engine
 	Decision  router.Decision // why that one, with the terms of each engine
 	Usage     event.Tokens
-	Finish    string // why the answer ended, or the class of the error
+	Finish    string // why the answer ended, the first one of several, or the class of the error
 	Stripped  int    // bytes of volatile preamble that were dropped
 	FirstByte time.Duration
 	Total     time.Duration
@@ -113,6 +115,7 @@ func New(o *Options) (*Gateway, error) {
 	opt := &g.opt
 	opt.ToolParser = cmp.Or(opt.ToolParser, "hermes")
 	opt.MaxModelLen = cmp.Or(opt.MaxModelLen, 131072)
+	opt.MaxChoices = cmp.Or(opt.MaxChoices, 16)
 	opt.BlockSize = cmp.Or(opt.BlockSize, 16)
 	opt.MaxBody = cmp.Or(opt.MaxBody, 64<<20)
 	opt.KeepAlive = cmp.Or(opt.KeepAlive, 10*time.Second)

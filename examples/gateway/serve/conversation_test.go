@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/examples/engine/vllm"
+	"github.com/weft-go/weft/examples/gateway/serve"
+)
+
+// TestConversations plays whole conversations with the gateway, in the shapes of the harnesses.
+func TestConversations(t *testing.T) {
+	for _, h := range ownHarnesses() {
+		for _, family := range []string{"hermes", "qwen3_coder"} {
+			for _, mode := range []string{"stream", "whole", "by turns"} {
+				t.Run(fmt.Sprint(h.name, "/", family, "/", mode), func(t *testing.T) { play(t, h, family, mode) })
+			}
+		}
+	}
+}
+
+// TestCapturedConversations plays them from the first requests that real harnesses sent.
+func TestCapturedConversations(t *testing.T) {
+	for _, h := range capturedHarnesses(t) {
+		for _, mode := range []string{"stream", "whole"} {
+			t.Run(h.name+"/"+mode, func(t *testing.T) { play(t, h, "hermes", mode) })
+		}
+	}
+}
+
+// A line is what the model says to one prompt, and what a client must make of it.
+type line struct {
+	text  string
+	parts []part
+}
+
+// lines returns what the model says: one call; two at once; words and three at once; the end; and a word to another question.
+func lines(t testing.TB, body object, family string) []line {
+	t.Helper()
+	tools := usables(t, body)
+	gap := "\n" // what a model of the family writes between text and calls
+	if family == "qwen3_coder" {
+		gap = "\n\n"
+	}
+	make := func(reasoning, text string, values ...string) line {
+		l := line{text: "<think>\n" + reasoning + "\n</think>\n\n" + text, parts: []part{{Kind: "reasoning", Text: reasoning}}}
+		if text != "" {
+			l.parts = append(l.parts, part{Kind: "text", Text: text})
+		}
+		for i, v := range values {
+			call, p := tools[i%len(tools)].write(family, v)
+			switch {
+			case i > 0:
+				l.text += "\n"
+			case text != "":
+				l.text += gap
+			}
+			l.text += call
+			l.parts = append(l.parts, p)
+		}
+		return l
+	}
+	return []line{
+		make("First a look.", "I look around.", "ls"),
+		make("Two things at once.", "", "é <b> one", "two"),
+		make("Now three.\nAnd mind the rest.", "Almost there.", "a", "b", "ls"),
+		make("That was it.", "Done: everything is in order."),
+		make("Again?", "As I said."),
+	}
+}
+
+// play plays a conversation of three turns with calls, an end, and another question.
+func play(t *testing.T, h harness, family, mode string) {
+	body := h.first(t)
+	say := lines(t, body, family)
+	step := 0
+	r := start(t, 2, func(vllm.Prompt) vllm.Reply { return vllm.Reply{Text: say[step].text} }, func(o *serve.Options) {
+		o.Aliases, o.StripPreamble, o.ToolParser = []string{"mock-model"}, true, family
+	})
+	key := h.api.key()
+	msgs := body[key].([]any)
+	var tail []any
+	if h.tail != "" {
+		msgs, tail = slices.Clip(msgs[:len(msgs)-1]), msgs[len(msgs)-1:]
+	}
+	ids := map[string]bool{"": true}
+	for step = range say {
+		stream := mode == "stream" || mode == "by turns" && step%2 == 0
+		request := slices.Concat(msgs, tail)
+		if h.final != nil {
+			h.final(request)
+		}
+		body[key] = request
+		replies := h.api.ask(t, r.url, body, stream, h.header...)
+		require.Len(t, replies, 1)
+		got := replies[0]
+		require.Empty(t, cmp.Diff(say[step].parts, got.shown(), cmp.AllowUnexported(part{})))
+		finish := map[string][2]string{"chat": {"stop", "tool_calls"}, "responses": {"completed", "completed"}, "messages": {"end_turn", "tool_use"}}
+		require.Equal(t, finish[h.api.name][min(len(got.calls()), 1)], got.Finish)
+		for _, c := range got.calls() {
+			require.False(t, ids[c.ID], "id %q twice", c.ID)
+			ids[c.ID] = true
+		}
+
+		prompts := r.prompts
+		require.Len(t, prompts, step+1)
+		if step > 0 && step < 4 {
+			grown(t, h, prompts[step-1].Text, say[step-1], prompts[step].Text)
+		}
+		rec := r.done(t, step+1)[step]
+		require.EqualValues(t, len(prompts[step].IDs), rec.Usage.Prompt)
+		require.Equal(t, "stop", rec.Finish)
+
+		// The tools end in another order than that of the calls.
+		var done []result
+		for i, c := range got.calls() {
+			done = append(done, result{c, fmt.Sprintf("result %d of step %d", i, step)})
+		}
+		slices.Reverse(done)
+		msgs = append(msgs, h.turn(got, done)...)
+		if step == 3 {
+			question := object{"role": "user", "content": "And what did you find?"}
+			if h.api.name == "messages" {
+				question["content"] = []any{object{"type": "text", "text": "And what did you find?"}}
+			}
+			msgs = append(msgs, question)
+		}
+	}
+	last := r.prompts[4].Text
+	for i, l := range say {
+		for k := range count(l.parts) {
+			require.Contains(t, last, fmt.Sprintf("result %d of step %d", k, i), "nothing is lost")
+		}
+	}
+	require.Contains(t, last, "Done: everything is in order.")
+}
+
+// grown checks that a prompt begins with the one before and all that the model said to it, and goes on with the results in the
+// order of the calls.
+func grown(t *testing.T, h harness, before string, said line, prompt string) {
+	t.Helper()
+	answer := said.text + "<|im_end|>\n"
+	want := before + answer
+	if h.tail != "" { // it stood at the end, alone or behind the result of a tool, and has moved on
+		i := strings.LastIndex(before, h.tail)
+		require.Positive(t, i)
+		head := strings.TrimSuffix(strings.TrimSuffix(before[:i], "<|im_start|>user\n"), "\n")
+		between, _, ok := strings.Cut(strings.TrimPrefix(prompt, head), answer)
+		require.True(t, ok)
+		require.Contains(t, []string{"\n<|im_start|>assistant\n", "\n</tool_response><|im_end|>\n<|im_start|>assistant\n"}, between)
+		want = head + between + answer
+	}
+	require.True(t, strings.HasPrefix(prompt, want), "%s\n---\n%s", want, prompt)
+	rest := prompt[len(want):]
+	at := -1
+	for i := range count(said.parts) {
+		k := strings.Index(rest, fmt.Sprintf("result %d of step", i))
+		require.Greater(t, k, at, "results stand in the order of the calls: %s", rest)
+		at = k
+	}
+	require.Equal(t, count(said.parts), strings.Count(rest, "<tool_response>"))
+}
+
+// count returns how many of the parts are calls.
+func count(parts []part) (n int) {
+	for _, p := range parts {
+		if p.Kind == "call" {
+			n++
+		}
+	}
+	return n
+}

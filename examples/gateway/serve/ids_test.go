@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/examples/engine/vllm"
+	"github.com/weft-go/weft/examples/gateway/serve"
+	"github.com/weft-go/weft/protocols/messages"
+)
+
+// TestCallIDs sees no id come twice in a conversation, though every turn asks the same and the model says the same, ids of its
+// own included: Claude Code would drop the earlier result and ask without end.
+func TestCallIDs(t *testing.T) {
+	kimi := func(ids ...string) string {
+		s := "<|tool_calls_section_begin|>"
+		for _, id := range ids {
+			s += "<|tool_call_begin|>" + id + `<|tool_call_argument_begin|>{"command": "ls"}<|tool_call_end|>`
+		}
+		return s + "<|tool_calls_section_end|>"
+	}
+	hermes := strings.Repeat("<tool_call>\n{\"name\": \"TOOL\", \"arguments\": {\"command\": \"ls\"}}\n</tool_call>\n", 2)
+	models := []struct {
+		name, family string
+		says         func(turn int) string
+		form         string // of the ids, as the model or the gateway made them
+	}{
+		{"no ids", "hermes", func(int) string { return hermes }, `^call_`},
+		{"ids from 0 in each turn", "kimi_k2", func(int) string { return kimi("functions.TOOL:0", "functions.TOOL:1") }, `^functions\.TOOL:\d+$`},
+		{"one id for all", "kimi_k2", func(int) string { return kimi("functions.TOOL:7", "functions.TOOL:7") }, `^functions\.TOOL:\d+$`},
+		{"ids counted over the conversation", "kimi_k2", func(turn int) string {
+			return kimi(fmt.Sprint("functions.TOOL:", 2*turn), fmt.Sprint("functions.TOOL:", 2*turn+1))
+		}, `^functions\.TOOL:\d+$`},
+		{"ids without number", "kimi_k2", func(int) string { return kimi("functions.TOOL", "functions.TOOL") }, `.`},
+	}
+	for _, h := range ownHarnesses() {
+		for _, m := range models {
+			for _, stream := range []bool{true, false} {
+				t.Run(fmt.Sprint(h.name, "/", m.name, "/", stream), func(t *testing.T) {
+					body := h.first(t)
+					tool := usables(t, body)[0].name
+					if tool == "apply_patch" {
+						tool = usables(t, body)[1].name
+					}
+					turn := 0
+					var told []string
+					r := start(t, 1, func(vllm.Prompt) vllm.Reply {
+						return vllm.Reply{Text: strings.ReplaceAll(m.says(turn), "TOOL", tool)}
+					}, func(o *serve.Options) {
+						o.ToolParser = m.family
+						o.OnToolCall = func(_ context.Context, c serve.ToolCall) { told = append(told, c.ID) }
+					})
+					key := h.api.key()
+					question := body[key].([]any)
+					msgs := slices.Clone(question)
+					seen := map[string]bool{"": true}
+					for turn = range 4 {
+						body[key] = msgs
+						got := h.api.ask(t, r.url, body, stream, h.header...)[0].calls()
+						require.Len(t, got, 2)
+						for _, c := range got {
+							require.False(t, seen[c.ID], "id %q twice", c.ID)
+							seen[c.ID] = true
+							id := c.ID
+							if h.api.anthropic {
+								require.Regexp(t, `^[a-zA-Z0-9_-]+$`, id)
+								id = messages.CallID(id)
+							}
+							require.Regexp(t, strings.ReplaceAll(m.form, "TOOL", tool), id)
+							require.Contains(t, told, id, "who is told of calls hears the same id")
+						}
+						if m.name == "ids counted over the conversation" {
+							for i, c := range got {
+								require.Equal(t, fmt.Sprint("functions.", tool, ":", 2*turn+i), messages.CallID(c.ID), "the model's own id is kept")
+							}
+						}
+						msgs = append(msgs, h.turn(reply{Parts: got}, []result{{got[1], fmt.Sprint("second of ", turn)}, {got[0], fmt.Sprint("first of ", turn)}})...)
+						msgs = append(msgs, question[len(question)-1]) // and the same question again
+					}
+					text := r.prompts[3].Text
+					for i := range 3 {
+						a, b := strings.Index(text, fmt.Sprint("first of ", i)), strings.Index(text, fmt.Sprint("second of ", i))
+						require.Positive(t, a)
+						require.Greater(t, b, a, "results join their calls by id")
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestForgedIDs sends ids back that the gateway never made: those of another server, and those that the model is about to use.
+func TestForgedIDs(t *testing.T) {
+	r := start(t, 1, say("<|tool_call_begin|>functions.read:0<|tool_call_argument_begin|>{}<|tool_call_end|>"), func(o *serve.Options) { o.ToolParser = "kimi_k2" })
+	for _, id := range []string{"toolu_01A", "functions.read:0", "call_00000000", "functions.read:2"} {
+		for _, a := range apiCases {
+			body := a.body("x", false)
+			switch a.name {
+			case "chat":
+				body["messages"] = append(body["messages"].([]any), object{"role": "assistant", "tool_calls": []any{
+					object{"id": id, "type": "function", "function": object{"name": "read", "arguments": "{}"}}}}, object{"role": "tool", "tool_call_id": id, "content": "r"})
+			case "responses":
+				body["input"] = []any{object{"role": "user", "content": "x"}, object{"type": "function_call", "call_id": id, "name": "read", "arguments": "{}"},
+					object{"type": "function_call_output", "call_id": id, "output": "r"}}
+			case "messages":
+				body["messages"] = append(body["messages"].([]any), object{"role": "assistant", "content": []any{object{"type": "tool_use", "id": id, "name": "read", "input": object{}}}},
+					object{"role": "user", "content": []any{object{"type": "tool_result", "tool_use_id": id, "content": "r"}}})
+			}
+			got := a.ask(t, r.url, body, true)[0].calls()
+			require.Len(t, got, 1)
+			want := "functions.read:0"
+			if id == want {
+				want = "functions.read:1"
+			}
+			require.Equal(t, want, messages.CallID(got[0].ID))
+			if raw, err := json.Marshal(body); err == nil {
+				require.NotContains(t, string(raw), `"`+got[0].ID+`"`)
+			}
+		}
+	}
+}
