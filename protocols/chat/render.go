@@ -28,7 +28,7 @@ type SystemMode uint8
 // The modes for late system text.
 const (
 	SystemKeep   SystemMode = iota // stays a system message
-	SystemAsUser                   // becomes a user message in <system-reminder> tags
+	SystemAsUser                   // becomes a user message in <system-reminder> tags, or a reminder behind tool results
 	SystemMerge                    // moves to the end of the first system message; the prompt then changes in front
 )
 
@@ -89,7 +89,7 @@ func AppendMessages(dst []byte, r *block.Request, opt *RenderOptions) ([]byte, [
 		case block.RoleUser, block.RoleTool:
 			n := 1
 			if turns[i].Kind == block.ToolContinuation {
-				for i+n < len(turns) && turns[i+n].Kind == block.ToolContinuation {
+				for i+n < len(turns) && (turns[i+n].Kind == block.ToolContinuation || w.reminds(&turns[i+n])) {
 					n++
 				}
 			}
@@ -137,6 +137,17 @@ func (w *renderer) asSystem(t *block.Turn) bool {
 	return t.Role == block.RoleSystem || t.Role == block.RoleDeveloper && !w.opt.KeepDeveloper
 }
 
+// reminds reports whether a turn is system text that goes where reminders go: as a user message behind tool results it would
+// look like a new question.
+func (w *renderer) reminds(t *block.Turn) bool {
+	return w.opt.System == SystemAsUser && w.opt.Reminders == RemindInResult && w.asSystem(t)
+}
+
+// asReminder wraps system text as a reminder.
+func (w *renderer) asReminder(list []block.Block) string {
+	return "<system-reminder>\n" + w.text(list, true) + "\n</system-reminder>"
+}
+
 // merge collects late system text if it is to move to the front, and writes it there if no system message is.
 func (w *renderer) merge(turns []block.Turn) {
 	w.lead = -1
@@ -178,7 +189,7 @@ func (w *renderer) system(turns []block.Turn, i int) {
 			return // it stands in front
 		case w.others && w.opt.System == SystemAsUser:
 			o := w.open("user")
-			o.Str("content", "<system-reminder>\n"+w.text(list, true)+"\n</system-reminder>")
+			o.Str("content", w.asReminder(list))
 			w.dst = o.Close()
 			return
 		}
@@ -197,6 +208,10 @@ func (w *renderer) users(turns []block.Turn) {
 	var reminders []string
 	rest := make([][]block.Block, len(turns))
 	for i := range turns {
+		if w.reminds(&turns[i]) {
+			reminders = append(reminders, w.asReminder(turns[i].Blocks))
+			continue
+		}
 		for k := range turns[i].Blocks {
 			b := &turns[i].Blocks[k]
 			switch {

@@ -58,6 +58,17 @@ func TestAppendMessages(t *testing.T) {
 			}, nil,
 		},
 		{
+			"late system behind results", messages.Decode,
+			`{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"r"}]},` +
+				`{"role":"system","content":"env"},{"role":"system","content":[{"type":"text","text":"more"}]},{"role":"assistant","content":"a"},{"role":"system","content":"x"}]}`,
+			&chat.RenderOptions{System: chat.SystemAsUser}, []string{
+				`{"role":"assistant","content":"","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}`,
+				`{"role":"tool","tool_call_id":"c","name":"f","content":"r\n<system-reminder>\nenv\n</system-reminder>\n<system-reminder>\nmore\n</system-reminder>"}`,
+				`{"role":"assistant","content":"a"}`,
+				`{"role":"user","content":"<system-reminder>\nx\n</system-reminder>"}`,
+			}, nil,
+		},
+		{
 			"deferred tools are declared where they are referenced", messages.Decode,
 			`{"tools":[{"name":"b","input_schema":{},"defer_loading":true},{"name":"c","description":"d","input_schema":{"x":1},"defer_loading":true},{"name":"a","input_schema":{}}],` +
 				`"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"x","name":"a","input":{}}]},` +

@@ -69,6 +69,19 @@ type Stream struct {
 	scratch []byte
 	dropped int
 	done    bool
+	hot     hotRun
+}
+
+// hotRun is the frame of the deltas of one run of text or reasoning, or of one call: as long as nothing else happens, a
+// delta that needs no escaping is its frame with the text in the middle. All else goes the long way, which gives the same
+// bytes.
+type hotRun struct {
+	on         bool
+	kind       event.Kind
+	choice     int32
+	id         int32 // the part of a run, the ordinal of a call
+	call       int   // its index in calls
+	head, tail []byte
 }
 
 // choiceState is the state of one of n answers.
@@ -140,9 +153,40 @@ func appendEnvelope(dst []byte, opt *StreamOptions, object string) []byte {
 // reference to the events. A text delta costs no allocation once dst has room.
 func (s *Stream) Append(dst []byte, events ...event.Event) []byte {
 	for i := range events {
-		dst = s.add(dst, &events[i])
+		e := &events[i]
+		if h := &s.hot; h.on && e.Kind == h.kind && e.Choice == h.choice && jsonw.IsPlain(e.Data) {
+			if e.Kind == event.ToolArgs && e.Call == h.id {
+				if t := &s.choices[e.Choice].calls[h.call]; !t.custom {
+					t.balance.Feed(e.Data)
+				}
+				dst = append(append(append(dst, h.head...), e.Data...), h.tail...)
+				continue
+			}
+			if e.Kind != event.ToolArgs && e.Part == h.id {
+				dst = append(append(append(dst, h.head...), e.Data...), h.tail...)
+				continue
+			}
+		}
+		dst = s.add(dst, e)
 	}
 	return dst
+}
+
+// heat prepares the frame of the run or call that a delta was just sent for.
+func (s *Stream) heat(e *event.Event, carry *jsonw.Carry, call int, head func(dst []byte) []byte, end string) {
+	h, id := &s.hot, e.Part
+	if e.Kind == event.ToolArgs {
+		id = e.Call
+	}
+	if carry.Holds() || s.done || s.opt.ContinuousUsage {
+		return
+	}
+	if h.kind != e.Kind || h.choice != e.Choice || h.id != id {
+		h.kind, h.choice, h.id, h.call = e.Kind, e.Choice, id, call
+		h.head = head(append(h.head[:0], s.choices[e.Choice].head...))
+		h.tail = s.close(append(h.tail[:0], end...))
+	}
+	h.on = true
 }
 
 // Close ends the stream: it appends the usage chunk, if the client asked for it, and [DONE]. If a choice has not
@@ -192,6 +236,7 @@ func (s *Stream) KeepAlive(dst []byte) []byte { return sse.AppendComment(dst, "k
 func (s *Stream) Dropped() int { return s.dropped }
 
 func (s *Stream) add(dst []byte, e *event.Event) []byte {
+	s.hot.on = false
 	if s.done {
 		return dst
 	}
@@ -224,6 +269,9 @@ func (s *Stream) add(dst []byte, e *event.Event) []byte {
 		}
 		dst = append(s.open(dst, c), `"annotations":[`...)
 		return s.close(append(jsonw.AppendRaw(dst, e.Data), ']'))
+	case event.Signature:
+		s.dropped++ // the run goes on: a character may be cut around the signature
+		return dst
 	case event.Logprobs:
 		if !jsonw.IsArray(e.Data) {
 			s.dropped++
@@ -314,7 +362,24 @@ func (s *Stream) delta(dst []byte, c *choiceState, e *event.Event) []byte {
 	if len(text) == 0 {
 		return dst
 	}
-	return s.text(dst, c, text)
+	dst = s.text(dst, c, text)
+	if e.Kind != event.Reasoning || s.opt.Reasoning != ReasoningBoth {
+		s.heat(e, &c.carry, 0, func(dst []byte) []byte { return append(append(dst, s.field(e.Kind)...), `":"`...) }, `"`)
+	}
+	return dst
+}
+
+// field returns the name of the member of delta that a kind of text goes into, with its opening quote.
+func (s *Stream) field(k event.Kind) string {
+	switch {
+	case k == event.Refusal:
+		return `"refusal`
+	case k != event.Reasoning:
+		return `"content`
+	case s.opt.Reasoning == ReasoningPlain:
+		return `"reasoning`
+	}
+	return `"reasoning_content`
 }
 
 // text sends a delta of the current kind; text is valid UTF-8.

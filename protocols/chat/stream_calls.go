@@ -71,7 +71,25 @@ func (s *Stream) toolArgs(dst []byte, c *choiceState, e *event.Event) []byte {
 		s.dropped++
 		return dst
 	}
-	return s.args(dst, c, t, t.carry.Next(e.Data))
+	dst = s.args(dst, c, t, t.carry.Next(e.Data))
+	if t.unwrap == nil && !s.opt.WholeCalls && !s.opt.ToolDispatch {
+		for i := range c.calls {
+			if &c.calls[i] == t {
+				s.heat(e, &t.carry, i, t.argsHead, `"}}]`)
+			}
+		}
+	}
+	return dst
+}
+
+// argsHead appends what stands in front of a delta of arguments.
+func (t *callState) argsHead(dst []byte) []byte {
+	dst = append(dst, `"tool_calls":[{"index":`...)
+	dst = strconv.AppendInt(dst, int64(t.index), 10)
+	if t.custom {
+		return append(dst, `,"custom":{"input":"`...)
+	}
+	return append(dst, `,"function":{"arguments":"`...)
 }
 
 // call finds the open call with the producer's ordinal.
@@ -107,13 +125,7 @@ func (s *Stream) input(dst []byte, c *choiceState, t *callState, text []byte) []
 	if s.opt.WholeCalls {
 		return dst
 	}
-	dst = append(s.open(dst, c), `"tool_calls":[{"index":`...)
-	dst = strconv.AppendInt(dst, int64(t.index), 10)
-	if t.custom {
-		dst = append(dst, `,"custom":{"input":"`...)
-	} else {
-		dst = append(dst, `,"function":{"arguments":"`...)
-	}
+	dst = t.argsHead(s.open(dst, c))
 	dst = jsonw.AppendText(dst, text)
 	return s.close(append(dst, `"}}]`...))
 }
@@ -145,8 +157,11 @@ func (s *Stream) end(dst []byte, c *choiceState, t *callState, complete bool) []
 		}
 		return dst
 	}
-	if t.unwrap != nil {
+	switch {
+	case t.unwrap != nil:
 		dst = s.input(dst, c, t, t.unwrap.Close(nil))
+	case !t.custom && t.balance.Blank():
+		dst = s.input(dst, c, t, []byte("{}")) // a call without arguments: clients read JSON
 	}
 	c.complete++
 	if s.opt.WholeCalls {

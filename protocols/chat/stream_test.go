@@ -278,10 +278,14 @@ func expect(a *event.Answer, started map[int32]bool, o chat.StreamOptions) (w ch
 			if b.Flags.Has(event.Custom) {
 				tc = toolCall{Type: "custom", Custom: &custom{Name: b.Name, Input: valid(b.Data)}}
 			}
+			switch {
+			case !ok:
+				tc.Type = "aborted"
+			case tc.Function != nil && tc.Function.Arguments == "":
+				tc.Function.Arguments = "{}" // what clients can read
+			}
 			if ok {
 				complete++
-			} else {
-				tc.Type = "aborted"
 			}
 			w.ToolCalls = append(w.ToolCalls, tc)
 		}

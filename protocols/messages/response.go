@@ -118,7 +118,7 @@ func (w *outWhole) appendCall(dst []byte, b *event.Block) []byte {
 	dst = appendToolUseHead(dst, &c)
 	switch {
 	case b.Flags.Has(event.Custom):
-	case len(b.Data) == 0:
+	case jsonw.IsBlank(b.Data):
 		return append(dst, "{}}"...)
 	case jsonw.IsObject(b.Data):
 		return append(jsonw.AppendRaw(dst, b.Data), '}')

@@ -71,7 +71,16 @@ type Stream struct {
 	waiting []event.Event // for the open call to end; copies
 	head    []byte        // of a delta of the open block
 	scratch []byte
+
+	// As long as nothing else happens than deltas of this kind in this part (of calls: ordinal), one that needs no escaping
+	// is head with the text behind it. All else goes the long way, which gives the same bytes.
+	hot     bool
+	hotKind event.Kind
+	hotID   int32
 }
+
+// deltaEnd ends a delta of text, reasoning or input.
+const deltaEnd = "\"}}\n\n"
 
 // outRun is the run of reasoning, text or refusal that is being written.
 type outRun struct {
@@ -95,9 +104,27 @@ func NewStream(opt StreamOptions) *Stream {
 // The usage of an event.Start goes into message_start: give the prompt tokens there, clients plan with them.
 func (s *Stream) Append(dst []byte, events ...event.Event) []byte {
 	for i := range events {
-		dst = s.add(dst, &events[i], false)
+		e := &events[i]
+		if s.hot && e.Kind == s.hotKind && e.Choice == 0 && s.hotID == hotID(e) && jsonw.IsPlain(e.Data) {
+			switch e.Kind {
+			case event.Reasoning:
+				s.block.seal.Add(e.Data)
+			case event.ToolArgs:
+				s.call.balance.Feed(e.Data)
+			}
+			dst = append(append(append(dst, s.head...), e.Data...), deltaEnd...)
+			continue
+		}
+		dst = s.add(dst, e, false)
 	}
 	return dst
+}
+
+func hotID(e *event.Event) int32 {
+	if e.Kind == event.ToolArgs {
+		return e.Call
+	}
+	return e.Part
 }
 
 // Close ends the stream with message_delta (stop reason and usage) and message_stop. If there was no event.Finish, the
@@ -150,6 +177,7 @@ func (s *Stream) Dropped() int { return s.dropped }
 
 // add encodes one event. owned says that its memory is the Stream's own.
 func (s *Stream) add(dst []byte, e *event.Event, owned bool) []byte {
+	s.hot = false
 	if s.done {
 		return dst
 	}
@@ -266,6 +294,8 @@ func (s *Stream) delta(dst []byte, e *event.Event) []byte {
 	if len(text) == 0 {
 		return dst
 	}
+	s.hot = !s.block.carry.Holds() && (e.Kind != event.Reasoning || s.opt.Thinking == ThinkingFull)
+	s.hotKind, s.hotID = e.Kind, e.Part
 	return s.text(dst, text)
 }
 
@@ -283,7 +313,7 @@ func (s *Stream) text(dst, text []byte) []byte {
 	dst = s.openBlock(dst)
 	dst = append(dst, s.head...)
 	dst = jsonw.AppendText(dst, text)
-	return append(dst, "\"}}\n\n"...)
+	return append(dst, deltaEnd...)
 }
 
 // openBlock sends the start of the current run's block, once.

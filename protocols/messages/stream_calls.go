@@ -99,7 +99,10 @@ func (s *Stream) toolArgs(dst []byte, e *event.Event) []byte {
 		s.dropped++
 		return dst
 	}
-	return s.args(dst, s.call.carry.Next(e.Data))
+	text := s.call.carry.Next(e.Data)
+	s.hot = len(text) > 0 && !s.call.carry.Holds() && !s.call.custom && !s.opt.WholeCalls
+	s.hotKind, s.hotID = e.Kind, e.Call
+	return s.args(dst, text)
 }
 
 // args takes in arguments; text is valid UTF-8.
@@ -123,7 +126,7 @@ func (s *Stream) input(dst, text []byte) []byte {
 	}
 	dst = append(dst, s.head...)
 	dst = jsonw.AppendText(dst, text)
-	return append(dst, "\"}}\n\n"...)
+	return append(dst, deltaEnd...)
 }
 
 // toolEnd ends the call of e. A call that ends before it started was never seen by the client and never will be.
@@ -145,8 +148,11 @@ func (s *Stream) endCall(dst []byte, complete bool) []byte {
 	dst = s.args(dst, c.carry.Flush())
 	switch {
 	case complete:
-		if c.custom {
+		switch {
+		case c.custom:
 			dst = s.input(dst, []byte(`"}`))
+		case c.balance.Blank():
+			dst = s.input(dst, []byte("{}")) // a call without arguments: clients read JSON
 		}
 		if s.opt.WholeCalls {
 			dst = s.openCall(dst)

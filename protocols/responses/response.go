@@ -239,9 +239,12 @@ func (w *outWhole) appendBlock(dst []byte, b *event.Block, a *event.Answer, stat
 		}
 		it = w.opt.callItem(b.Flags, n, b.Name, id)
 		it.text = jsonw.AppendValid(nil, b.Data)
-		if w.opt.wrapped(b.Flags, b.Name) {
+		switch {
+		case w.opt.wrapped(b.Flags, b.Name):
 			var u jsonw.Unwrap
 			it.text = u.Close(u.Next(nil, it.text))
+		case it.form == formFunction && jsonw.IsBlank(it.text):
+			it.text = append(it.text, "{}"...)
 		}
 		status = "completed"
 	case event.ToolResult, event.Opaque:

@@ -89,6 +89,19 @@ type Stream struct {
 
 	head    []byte // of a delta of the open run, from after the sequence number
 	scratch []byte
+	hot     hotRun
+}
+
+// hotRun is the frame of the deltas of one run of text or reasoning, or of one call: as long as nothing else happens, a
+// delta that needs no escaping is its frame with number and text inside. All else goes the long way, which gives the same
+// bytes.
+type hotRun struct {
+	on                 bool
+	kind               event.Kind
+	id                 int32 // the part of a run, the ordinal of a call
+	call               int   // its index in calls
+	index              int   // of the item
+	before, head, tail []byte
 }
 
 // outRun is the run of reasoning, text or refusal that is being written. It is an item of its own.
@@ -118,9 +131,39 @@ func (s *Stream) SetCompletedAt(unix int64) { s.opt.CompletedAt = unix }
 // is collected for the events that repeat it.
 func (s *Stream) Append(dst []byte, events ...event.Event) []byte {
 	for i := range events {
-		dst = s.add(dst, &events[i])
+		e := &events[i]
+		if h := &s.hot; h.on && e.Kind == h.kind && e.Choice == 0 && jsonw.IsPlain(e.Data) {
+			var it *outItem
+			if e.Kind != event.ToolArgs && e.Part == h.id {
+				it = &s.run.item
+			} else if e.Kind == event.ToolArgs && e.Call == h.id {
+				c := &s.calls[h.call]
+				c.balance.Feed(e.Data)
+				it = &c.item
+			}
+			if it != nil {
+				it.text = append(it.text, e.Data...)
+				dst = strconv.AppendInt(append(dst, h.before...), s.seq, 10)
+				s.seq++
+				dst = append(append(append(dst, h.head...), e.Data...), h.tail...)
+				continue
+			}
+		}
+		dst = s.add(dst, e)
 	}
 	return dst
+}
+
+// heat prepares the frame of the item that a delta was just sent for; head is what stands behind the sequence number.
+func (s *Stream) heat(kind event.Kind, id int32, it *outItem, call int, head []byte, end string) {
+	h := &s.hot
+	if h.kind != kind || h.id != id || h.index != it.index || h.head == nil {
+		h.kind, h.id, h.index, h.call = kind, id, it.index, call
+		h.before = appendBegin(h.before[:0], partNames[it.form].delta)
+		h.head = append(append(h.head[:0], head...), `,"delta":"`...)
+		h.tail = append(h.tail[:0], end...)
+	}
+	h.on = true
 }
 
 // Close ends the stream with response.completed or response.incomplete, which carry all items. If there was no
@@ -164,6 +207,7 @@ func (s *Stream) KeepAlive(dst []byte) []byte { return sse.AppendComment(dst, "k
 func (s *Stream) Dropped() int { return s.dropped }
 
 func (s *Stream) add(dst []byte, e *event.Event) []byte {
+	s.hot.on = false
 	if s.done {
 		return dst
 	}
@@ -224,14 +268,18 @@ func (s *Stream) add(dst []byte, e *event.Event) []byte {
 
 // begin appends an event up to and with its sequence number.
 func (s *Stream) begin(dst []byte, typ string) []byte {
+	dst = strconv.AppendInt(appendBegin(dst, typ), s.seq, 10)
+	s.seq++
+	return dst
+}
+
+// appendBegin appends an event up to its sequence number.
+func appendBegin(dst []byte, typ string) []byte {
 	dst = append(dst, "event: "...)
 	dst = append(dst, typ...)
 	dst = append(dst, "\ndata: {\"type\":\""...)
 	dst = append(dst, typ...)
-	dst = append(dst, `","sequence_number":`...)
-	dst = strconv.AppendInt(dst, s.seq, 10)
-	s.seq++
-	return dst
+	return append(dst, `","sequence_number":`...)
 }
 
 // start sends response.created and response.in_progress, once.
@@ -287,7 +335,15 @@ func (s *Stream) delta(dst []byte, e *event.Event) []byte {
 	if len(text) == 0 {
 		return dst
 	}
-	return s.text(dst, text)
+	dst = s.text(dst, text)
+	if r := &s.run; !r.carry.Holds() {
+		end := "\"}\n\n"
+		if r.item.form == formText {
+			end = "\",\"logprobs\":[]}\n\n"
+		}
+		s.heat(e.Kind, e.Part, &r.item, 0, s.head, end)
+	}
+	return dst
 }
 
 // text sends a delta of the current run; text is valid UTF-8.

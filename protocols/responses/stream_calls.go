@@ -89,7 +89,16 @@ func (s *Stream) toolArgs(dst []byte, e *event.Event) []byte {
 		s.dropped++
 		return dst
 	}
-	return s.args(dst, c, c.carry.Next(e.Data))
+	text := c.carry.Next(e.Data)
+	dst = s.args(dst, c, text)
+	if len(text) > 0 && !c.carry.Holds() && c.unwrap == nil && !s.opt.WholeCalls {
+		for i := range s.calls {
+			if &s.calls[i] == c {
+				s.heat(e.Kind, e.Call, &c.item, i, c.head, "\"}\n\n")
+			}
+		}
+	}
+	return dst
 }
 
 // args takes in arguments; text is valid UTF-8.
@@ -141,8 +150,11 @@ func (s *Stream) endCall(dst []byte, c *outCall, complete bool) []byte {
 		return dst
 	}
 	dst = s.args(dst, c, c.carry.Flush())
-	if c.unwrap != nil && complete {
+	switch {
+	case c.unwrap != nil && complete:
 		dst = s.input(dst, c, c.unwrap.Close(nil))
+	case complete && c.item.form == formFunction && c.balance.Blank():
+		dst = s.input(dst, c, []byte("{}")) // a call without arguments: clients read JSON
 	}
 	status := "completed"
 	if !complete {

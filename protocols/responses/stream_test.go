@@ -294,8 +294,11 @@ func expect(a *event.Answer, started map[int32]bool, o responses.StreamOptions) 
 			if b.Flags.Has(event.Custom) {
 				it = obj{"type": "custom_tool_call", "status": "completed", "name": b.Name, "input": valid(b.Data)}
 			}
-			if !ok {
+			switch {
+			case !ok:
 				it["type"] = "aborted"
+			case it["arguments"] == "":
+				it["arguments"] = "{}" // what clients can read
 			}
 			out = append(out, it)
 		case event.ToolResult, event.Opaque:
@@ -445,7 +448,7 @@ func TestStreamPaths(t *testing.T) {
 			think := event.Event{Kind: event.Reasoning, Data: []byte("hm \xff")}
 			sig := event.Event{Kind: event.Signature, Part: 1, Data: []byte("theirs")}
 			more := event.Event{Kind: event.Reasoning, Part: 1, Data: []byte("so")}
-			want := []any{"weft1.6.es3e7zila59j", "theirs"}
+			want := []any{"weft2.6.1t10lo3", "theirs"}
 			if form == responses.ReasoningNone {
 				want = want[1:] // what is not sent needs nothing to come back with
 			}

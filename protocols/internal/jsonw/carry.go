@@ -38,6 +38,9 @@ func (c *Carry) Next(data []byte) []byte {
 	return c.out
 }
 
+// Holds reports whether an incomplete character is held.
+func (c *Carry) Holds() bool { return c.n > 0 }
+
 // Flush ends the text: it returns U+FFFD if an incomplete character was held, else nothing.
 func (c *Carry) Flush() []byte {
 	if c.n == 0 {

@@ -104,6 +104,7 @@ func TestMembers(t *testing.T) {
 		var b Balance
 		b.Feed([]byte(raw[:cut]))
 		require.Equal(t, cut > 0, b.Open(), raw[:cut])
+		require.Equal(t, cut == 0, b.Blank())
 		b.Feed([]byte(raw[cut:]))
 		require.False(t, b.Open())
 		require.Equal(t, `"`, b.Spoiler())
@@ -111,6 +112,15 @@ func TestMembers(t *testing.T) {
 		require.Equal(t, "{", (&Balance{}).Spoiler())
 		Members([]byte(raw[:cut]), func(_, _ []byte) bool { return true }) // must not panic
 	})
+}
+
+func TestBlank(t *testing.T) {
+	for raw, want := range map[string]bool{"": true, " \t\r\n": true, " {}": false, "\u00a0": false} {
+		var b Balance
+		b.Feed([]byte(raw))
+		require.Equal(t, want, b.Blank(), raw)
+		require.Equal(t, want, IsBlank([]byte(raw)), raw)
+	}
 }
 
 // object draws a JSON object without blanks before it, so that each of its prefixes is open.

@@ -167,7 +167,13 @@ type Balance struct {
 
 // Feed reads the next piece.
 func (b *Balance) Feed(p []byte) {
-	for _, c := range p {
+	for i := 0; i < len(p); i++ {
+		if b.str && !b.esc {
+			if i = skipPlain(text(p), i, 0); i == len(p) {
+				return
+			}
+		}
+		c := p[i]
 		b.some = b.some || !isBlank(c)
 		switch {
 		case b.esc:
@@ -192,6 +198,12 @@ func (b *Balance) Feed(p []byte) {
 // Open reports whether the text read so far is inside a string, an object or an array, so that it cannot be a
 // complete JSON value.
 func (b *Balance) Open() bool { return b.str || b.depth > 0 }
+
+// Blank reports whether nothing but blanks was read so far.
+func (b *Balance) Blank() bool { return !b.some }
+
+// IsBlank reports whether raw holds nothing but JSON's blanks.
+func IsBlank(raw []byte) bool { return blank(raw, 0) == len(raw) }
 
 // Spoiler returns what to append to the text read so far so that it cannot be read as JSON, nor as the empty arguments
 // that some clients take for {}: nothing while it is open. A quote behind a complete value is no JSON, yet the parsers of

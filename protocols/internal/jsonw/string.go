@@ -43,6 +43,10 @@ func skipPlain(s string, i int, ascii uint64) int {
 	return i
 }
 
+// IsPlain reports whether s is not empty and stands for itself inside a JSON string: ASCII without quotes, backslashes and
+// controls.
+func IsPlain(s []byte) bool { return len(s) > 0 && skipPlain(text(s), 0, highs) == len(s) }
+
 // AppendText appends s, which must be valid UTF-8, escaped for the inside of a JSON string, without quotes. Only
 // what JSON demands is escaped: the quote, the backslash and the control characters below U+0020. One pass over s.
 func AppendText[T ~string | ~[]byte](dst []byte, s T) []byte {

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package streamtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/weft-go/weft/protocols/event"
+)
+
+// This file is structured as follows: streams as a client's event parser sees them, then the table of deviations that
+// break clients, then the test that runs it. The cases are in provoke.go.
+
+// A Frame is what stands between two blank lines of a stream.
+type Frame struct {
+	Comment string         // of a comment, "" else
+	Type    string         // of the event line, "" without one
+	Data    string         // of the data line
+	JSON    map[string]any // what Data says, nil if it is no object
+}
+
+// Edit changes what the frame says.
+func (f *Frame) Edit(change func(o map[string]any)) {
+	change(f.JSON)
+	data, err := json.Marshal(f.JSON)
+	if err != nil {
+		panic(err)
+	}
+	f.Data = string(data)
+}
+
+// Clone returns a copy that shares nothing with f.
+func (f *Frame) Clone() Frame {
+	c := Frame{Comment: f.Comment, Type: f.Type, Data: f.Data}
+	_ = json.Unmarshal([]byte(c.Data), &c.JSON)
+	return c
+}
+
+// At returns what stands at a path of member names and list indices, nil if there is nothing.
+func (f *Frame) At(path ...any) any { return At(f.JSON, path...) }
+
+// At returns what stands at a path below v, nil if there is nothing.
+func At(v any, path ...any) any {
+	for _, p := range path {
+		switch p := p.(type) {
+		case string:
+			o, _ := v.(map[string]any)
+			v = o[p]
+		case int:
+			l, _ := v.([]any)
+			if p >= len(l) {
+				return nil
+			}
+			v = l[p]
+		}
+	}
+	return v
+}
+
+// Str returns the string at a path, "" if there is none.
+func (f *Frame) Str(path ...any) string { s, _ := f.At(path...).(string); return s }
+
+// Int returns the number at a path, -1 if there is none.
+func (f *Frame) Int(path ...any) int {
+	if n, ok := f.At(path...).(float64); ok {
+		return int(n)
+	}
+	return -1
+}
+
+// Frames splits a stream. It takes what it finds: checks judge it.
+func Frames(stream []byte) (out []Frame) {
+	text := strings.ReplaceAll(string(stream), "\r\n", "\n")
+	for part := range strings.SplitSeq(strings.TrimSuffix(text, "\n\n"), "\n\n") {
+		var f Frame
+		for line := range strings.SplitSeq(part, "\n") {
+			switch key, value, _ := strings.Cut(line, ":"); key {
+			case "":
+				f.Comment += line
+			case "event":
+				f.Type = strings.TrimPrefix(value, " ")
+			case "data":
+				f.Data += strings.TrimPrefix(value, " ")
+			}
+		}
+		_ = json.Unmarshal([]byte(f.Data), &f.JSON) // no object: JSON stays nil
+		if f.Comment != "" || f.Type != "" || f.Data != "" {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// Bytes writes frames as a stream.
+func Bytes(frames []Frame) (out []byte) {
+	for _, f := range frames {
+		if f.Comment != "" {
+			out = append(out, f.Comment+"\n"...)
+		}
+		if f.Type != "" {
+			out = append(out, "event: "+f.Type+"\n"...)
+		}
+		if f.Data != "" {
+			out = append(out, "data: "+f.Data+"\n"...)
+		}
+		out = append(out, '\n')
+	}
+	return out
+}
+
+// A Stream is a stream with the events it was made from.
+type Stream struct {
+	Raw    []byte
+	Frames []Frame // without comments
+	Events []event.Event
+	Answer event.Collector // of Events
+}
+
+// Read reads what an encoder made of events.
+func Read(raw []byte, events []event.Event) *Stream {
+	s := &Stream{Raw: raw, Events: events}
+	for _, e := range events {
+		if e.Kind == event.ToolStart {
+			e.Flags &^= event.Complete // only an end can say that
+		}
+		s.Answer.Add(e)
+	}
+	s.Frames = slices.DeleteFunc(Frames(raw), func(f Frame) bool { return f.Comment != "" })
+	return s
+}
+
+// Last returns the last frame.
+func (s *Stream) Last() *Frame {
+	if len(s.Frames) == 0 {
+		return &Frame{}
+	}
+	return &s.Frames[len(s.Frames)-1]
+}
+
+// Failed reports whether the events tell of a failure, in so many words or by the lack of an end, of an answer with any
+// number of choices or with one.
+func (s *Stream) Failed(one bool) bool {
+	seen, finished := 0, map[int32]bool{}
+	for i := range s.Events {
+		switch e := &s.Events[i]; {
+		case e.Kind == event.Error:
+			return true
+		case e.Kind == event.Usage || e.Choice < 0 || e.Choice >= 1024:
+		default:
+			seen = max(seen, int(e.Choice)+1)
+			if e.Kind == event.Finish {
+				finished[e.Choice] = true
+			}
+		}
+	}
+	if one {
+		return !finished[0]
+	}
+	return seen == 0 || len(finished) < seen
+}
+
+// Unreadable returns how many calls of a choice a client may find without arguments that can be read: those that did not
+// end well, and those whose arguments never were JSON.
+func (s *Stream) Unreadable(choice int) (n int) {
+	if choice >= len(s.Answer.Answers) {
+		return 0
+	}
+	for _, b := range s.Answer.Answers[choice].Blocks {
+		if b.Kind == event.ToolStart || b.Kind == event.ToolAbort {
+			args := bytes.TrimSpace(b.Data)
+			if b.Kind != event.ToolStart || !b.Flags.Has(event.Complete) || len(args) > 0 && !json.Valid(args) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// A Row is a deviation from an API that was seen to break a client, or at least tried on some.
+type Row struct {
+	// Name is the deviation, in words of the table it comes from.
+	Name string
+	// Check returns an error if a stream deviates in this way.
+	Check func(s *Stream) error
+	// Mutate makes a stream deviate, or leaves it as it is if it cannot. The frames are its own.
+	Mutate func(frames []Frame) []Frame
+	// Elsewhere says where the test of a row is that has nothing to do with encoders.
+	Elsewhere string
+}
+
+// Encoder makes a stream of events.
+type Encoder struct {
+	Name    string
+	Encode  func(events []event.Event) []byte
+	Choices int // an API with n answers gets up to so many
+}
+
+// Fidelity runs every row over the streams that the encoders make of the worked example, of sequences that provoke
+// deviations, and of random ones. It also breaks the streams in the way of the row and expects to be told.
+func Fidelity(t *testing.T, rows []Row, encoders ...Encoder) {
+	seen := map[string]bool{}
+	for _, row := range rows {
+		require.False(t, seen[row.Name], "row %q twice", row.Name)
+		seen[row.Name] = true
+		t.Run(row.Name, func(t *testing.T) {
+			if row.Elsewhere != "" {
+				t.Skip("tested in " + row.Elsewhere)
+			}
+			caught := 0
+			for _, enc := range encoders {
+				for _, c := range Provoking() {
+					raw := enc.Encode(c.Events)
+					require.NoError(t, row.Check(Read(raw, c.Events)), "%s, %s:\n%s", enc.Name, c.Name, raw)
+					bad := Bytes(row.Mutate(Frames(raw)))
+					if bytes.Equal(bad, raw) {
+						continue
+					}
+					require.Error(t, row.Check(Read(bad, c.Events)), "%s, %s: not noticed in\n%s", enc.Name, c.Name, bad)
+					caught++
+				}
+			}
+			require.Positive(t, caught, "the check never had to say no")
+			rapid.Check(t, func(rt *rapid.T) {
+				enc := rapid.SampledFrom(encoders).Draw(rt, "encoder")
+				var events []event.Event
+				if rapid.Bool().Draw(rt, "well-formed") {
+					events = Events(rt, rapid.IntRange(1, max(enc.Choices, 1)).Draw(rt, "n"), true)
+				} else {
+					events = Any(rt)
+				}
+				raw := enc.Encode(events)
+				require.NoError(rt, row.Check(Read(raw, events)), "%s:\n%s", enc.Name, raw)
+			})
+		})
+	}
+}
+
+// Complete checks that rows are those of the table under a heading of the notes on clients, in their order. It skips where
+// the folder of shared test data is absent.
+func Complete(t *testing.T, heading string, rows []Row) {
+	dir := os.Getenv("WEFT_SHARED")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "..", "shared")
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "research", "clients.md"))
+	if err != nil {
+		t.Skip("no notes on clients in " + dir)
+	}
+	_, table, ok := strings.Cut(string(text), "### "+heading+"\n")
+	require.True(t, ok, "no heading %q", heading)
+	table, _, _ = strings.Cut(table, "\n\n")
+	var want []string
+	for line := range strings.Lines(table) {
+		if strings.HasPrefix(line, "| ") {
+			want = append(want, strings.TrimSpace(strings.NewReplacer("**", "", "`", "").Replace(strings.Split(line, "|")[1])))
+		}
+	}
+	want = want[1:] // the names of the columns
+	for i := range want {
+		require.Less(t, i, len(rows), "no row for %q", want[i])
+		require.Contains(t, want[i], rows[i].Name)
+	}
+	require.Len(t, rows, len(want))
+}
+
+// Fail returns an error that says where a stream deviates.
+func Fail(i int, f *Frame, format string, args ...any) error {
+	return fmt.Errorf("frame %d: %s: %s", i, fmt.Sprintf(format, args...), f.Data)
+}
+
+// Unless returns the complaint if what is wanted is not so.
+func Unless(ok bool, complaint string) string {
+	if ok {
+		return ""
+	}
+	return complaint
+}
+
+// Want returns the complaint as an error if what is wanted is not so.
+func Want(ok bool, complaint string) error {
+	if ok {
+		return nil
+	}
+	return errors.New(complaint)
+}
+
+// Each makes a check of one that looks at every frame.
+func Each(check func(i int, f *Frame) string) func(*Stream) error {
+	return func(s *Stream) error {
+		for i := range s.Frames {
+			if bad := check(i, &s.Frames[i]); bad != "" {
+				return Fail(i, &s.Frames[i], "%s", bad)
+			}
+		}
+		return nil
+	}
+}
+
+// On makes a check of one that looks at the frames of a type.
+func On(typ string, check func(f *Frame) string) func(*Stream) error {
+	return Each(func(_ int, f *Frame) string {
+		if f.Type != typ {
+			return ""
+		}
+		return check(f)
+	})
+}
+
+// Count returns how many frames match.
+func Count(s *Stream, match func(f *Frame) bool) (n int) {
+	for i := range s.Frames {
+		if match(&s.Frames[i]) {
+			n++
+		}
+	}
+	return n
+}
+
+// Drop returns a mutation that leaves out the frames that match.
+func Drop(match func(f *Frame) bool) func([]Frame) []Frame {
+	return func(frames []Frame) []Frame {
+		return slices.DeleteFunc(frames, func(f Frame) bool { return match(&f) })
+	}
+}
+
+// Change returns a mutation of the frames that match.
+func Change(match func(f *Frame) bool, change func(o map[string]any)) func([]Frame) []Frame {
+	return func(frames []Frame) []Frame {
+		for i := range frames {
+			if f := &frames[i]; f.JSON != nil && match(f) {
+				f.Edit(change)
+			}
+		}
+		return frames
+	}
+}
+
+// OfType matches events of the types.
+func OfType(types ...string) func(*Frame) bool {
+	return func(f *Frame) bool { return slices.Contains(types, f.Type) }
+}
