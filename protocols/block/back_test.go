@@ -257,3 +257,55 @@ func TestInstruction(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(out), `{"type":"message","role":"system","content":[{"type":"input_text","text":"now"}]}`)
 }
+
+// TestResultsBack sends tool results with pictures, out of the order of their calls, through every API and back: they join
+// their calls by id.
+func TestResultsBack(t *testing.T) {
+	png := &block.Media{MIME: "image/png", Data: "aGk="}
+	results := []block.Block{
+		{Kind: block.ToolResult, CallID: "c2", Content: []block.Block{{Kind: block.Text, Text: "second"}, {Kind: block.Image, Media: png}}},
+		{Kind: block.ToolResult, CallID: "c1", Content: []block.Block{{Kind: block.Image, Media: png}}},
+		{Kind: block.ToolResult, CallID: "c3", Content: text("")},
+	}
+	r := block.New()
+	require.NoError(t, r.SetParams(block.Params{Model: "m", MaxTokens: new(int64)}))
+	require.NoError(t, r.AppendTool(block.Tool{Name: "see", Schema: []byte(`{}`), Strict: new(bool), Deferred: true}))
+	require.NoError(t, r.AppendTurn(block.Turn{Role: block.RoleDeveloper, Blocks: text("Look.")}))
+	require.NoError(t, r.AppendTurn(block.Turn{Role: block.RoleAssistant, Blocks: []block.Block{
+		{Kind: block.ToolCall, CallID: "c1", Name: "see", Args: "{}"}, {Kind: block.ToolCall, CallID: "c2", Name: "see", Args: "{}"},
+		{Kind: block.ToolCall, CallID: "c3", Name: "see", Args: "{}"},
+	}}))
+	require.NoError(t, r.AppendTurn(block.Turn{Role: block.RoleTool, Blocks: results}))
+	require.NoError(t, r.AppendTurn(block.Turn{Role: block.RoleSystem, Blocks: text("Hurry.")}))
+	require.NoError(t, r.AppendTurn(block.Turn{Role: block.RoleUser, Blocks: text("And?")}))
+	for i, a := range apis {
+		out, losses, err := a.encode(nil, r, nil)
+		require.NoError(t, err)
+		back, err := a.decode(out, nil)
+		require.NoError(t, err)
+		var got []block.Block
+		var system []string
+		for _, turn := range back.Turns() {
+			for _, b := range turn.Blocks {
+				if b.Kind == block.ToolResult {
+					got = append(got, b)
+				}
+			}
+			if turn.Role == block.RoleSystem || turn.Role == block.RoleDeveloper {
+				system = append(system, turn.Role.String()+" "+turn.Text(""))
+			}
+		}
+		if d := cmp.Diff(results, got, cmp.Comparer(func(a, b block.Block) bool { return a.Equal(b) })); d != "" {
+			t.Errorf("%v: %s\n%s", a.api, d, out)
+		}
+		require.True(t, back.Tools()[0].Deferred, "%v", a.api)
+		want := []string{"developer Look.", "system Hurry."}
+		if i == 2 { // the one thing that the Messages API cannot say
+			want[0] = "system Look."
+			require.Len(t, losses, 1)
+		} else {
+			require.Empty(t, losses)
+		}
+		require.Equal(t, want, system, "%v", a.api)
+	}
+}

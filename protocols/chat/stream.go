@@ -199,7 +199,7 @@ func (s *Stream) Close(dst []byte) []byte {
 	if !s.finished() {
 		return s.Fail(dst, apierr.New(event.EngineFailed, "The engine ended before the answer was finished."))
 	}
-	s.done = true
+	s.done, s.hot.on = true, false
 	if s.opt.IncludeUsage {
 		dst = append(dst, s.head...)
 		dst = append(dst, `],"usage":`...)
@@ -224,7 +224,7 @@ func (s *Stream) Fail(dst []byte, e *apierr.Error) []byte {
 	if s.done {
 		return dst
 	}
-	s.done = true
+	s.done, s.hot.on = true, false
 	return AppendStreamError(dst, e)
 }
 

@@ -136,7 +136,7 @@ func (s *Stream) Close(dst []byte) []byte {
 	if s.why == event.None {
 		return s.Fail(dst, apierr.New(event.EngineFailed, "The engine ended before the answer was finished."))
 	}
-	s.done = true
+	s.done, s.hot = true, false
 	dst = append(dst, "event: message_delta\ndata: "+`{"type":"message_delta","delta":{"stop_reason":"`...)
 	reason := stopReason(s.why, s.calls > 0, s.refused)
 	dst = append(dst, reason...)
@@ -152,7 +152,7 @@ func (s *Stream) Fail(dst []byte, e *apierr.Error) []byte {
 	if s.done {
 		return dst
 	}
-	s.done = true
+	s.done, s.hot = true, false
 	return AppendStreamError(dst, e)
 }
 

@@ -227,7 +227,7 @@ func (r reqReader) item(it jsonscan.Value) (role block.Role, blocks []block.Bloc
 		return block.RoleAssistant, one(), true
 	case "mcp_approval_response":
 		b.Kind, b.Server = block.ServerItem, true
-		return block.RoleUser, one(), false
+		return block.RoleTool, one(), true
 	}
 	if b.CallID, _ = it.Get("call_id").Str(nil); strings.HasSuffix(kind, "_output") {
 		b.Kind, b.Server = block.ServerItem, true

@@ -175,7 +175,7 @@ func (s *Stream) Close(dst []byte) []byte {
 	if s.why == event.None {
 		return s.Fail(dst, apierr.New(event.EngineFailed, "The engine ended before the answer was finished."))
 	}
-	s.done = true
+	s.done, s.hot.on = true, false
 	status := finishStatus(s.why)
 	dst = s.begin(dst, "response."+status)
 	dst = append(dst, `,"response":`...)
@@ -190,7 +190,7 @@ func (s *Stream) Fail(dst []byte, e *apierr.Error) []byte {
 		return dst
 	}
 	dst = s.start(dst)
-	s.done = true
+	s.done, s.hot.on = true, false
 	dst = s.begin(dst, "response.failed")
 	dst = append(dst, `,"response":`...)
 	dst = s.appendResponse(dst, "failed", e)

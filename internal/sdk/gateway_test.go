@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sdk_test
+
+import (
+	"math"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/openai/openai-go/v3"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/examples/engine/vllm"
+	"github.com/weft-go/weft/examples/gateway/serve"
+	"github.com/weft-go/weft/tokenizers"
+	"github.com/weft-go/weft/tokenizers/mini"
+)
+
+var tok = sync.OnceValue(func() *tokenizers.Tokenizer { return mini.Load() })
+
+// slashed is the name under which most tests ask for the model.
+const slashed = "org/demo-1"
+
+// A rig is a gateway with an embedded engine, on loopback, and clients of it.
+type rig struct {
+	openai openai.Client
+	claude anthropic.Client
+
+	mu      sync.Mutex
+	prompts []string // as the engine got them
+}
+
+// start serves a gateway whose engine follows script.
+func start(t testing.TB, script vllm.Script, change func(*serve.Options)) *rig {
+	r := &rig{}
+	e := vllm.New(tok(), &vllm.Options{Model: "m", Speed: math.Inf(1), Script: func(p vllm.Prompt) vllm.Reply {
+		r.mu.Lock()
+		r.prompts = append(r.prompts, p.Text)
+		r.mu.Unlock()
+		return script(p)
+	}})
+	engine := httptest.NewServer(e)
+	opt := serve.Options{
+		Model: "m", Aliases: []string{slashed}, Tokenizer: tok(), Engines: []serve.Engine{{Name: "e", URL: engine.URL, Events: e.Events}},
+	}
+	if change != nil {
+		change(&opt)
+	}
+	g, err := serve.New(&opt)
+	require.NoError(t, err)
+	front := httptest.NewServer(g)
+	t.Cleanup(func() {
+		g.Close()
+		front.Close()
+		e.Close()
+		engine.Close()
+	})
+	r.openai, r.claude = clients(front)
+	return r
+}
+
+func always(text string) vllm.Script {
+	return func(vllm.Prompt) vllm.Reply { return vllm.Reply{Text: text} }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sdk_test
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/messages"
+)
+
+// This file is the common form in which what an SDK heard meets what was meant; want_test.go makes the latter.
+
+// A piece is one block of an answer.
+type piece struct {
+	Kind      string // reasoning, text, refusal, call, custom, wrapped, server, other
+	Text      string // exact arguments for calls, JSON for others
+	Name      string // of the tool
+	Namespace string
+	ID        string // of the call
+	Status    string // of the item (responses)
+	Signature string
+	Notes     []string // annotations as JSON (not in chat)
+	Cut       bool     // a call that was aborted after it had begun
+}
+
+// A choice is one answer.
+type choice struct {
+	Pieces []piece
+	Finish string
+	Stop   string   // stop sequence
+	Tokens []string // of the log probabilities
+	Notes  []string // annotations as JSON (chat)
+}
+
+// heard is a response.
+type heard struct {
+	ID, Model string
+	Choices   []choice
+	Usage     event.Tokens
+}
+
+func (c *choice) last(kind string) *piece {
+	if n := len(c.Pieces); n > 0 && c.Pieces[n-1].Kind == kind {
+		return &c.Pieces[n-1]
+	}
+	return nil
+}
+
+// add appends text to the last piece if it is of the kind, else to a new one.
+func (c *choice) add(kind, text string) {
+	if text == "" {
+		return
+	}
+	if c.last(kind) == nil {
+		c.Pieces = append(c.Pieces, piece{Kind: kind})
+	}
+	c.last(kind).Text += text
+}
+
+// joined returns the text of all pieces of one kind.
+func (c *choice) joined(kind string) (s string) {
+	for _, p := range c.Pieces {
+		if p.Kind == kind {
+			s += p.Text
+		}
+	}
+	return s
+}
+
+// valid returns b with U+FFFD for what is not UTF-8, one for each maximal part of a character, as Unicode recommends.
+func valid(b []byte) string {
+	var out []byte
+	for len(b) > 0 {
+		r, n := utf8.DecodeRune(b)
+		if r != utf8.RuneError || n > 1 {
+			out = append(out, b[:n]...)
+		} else {
+			for n < len(b) && !utf8.FullRune(b[:n+1]) {
+				n++
+			}
+			out = append(out, "\uFFFD"...)
+		}
+		b = b[n:]
+	}
+	return string(out)
+}
+
+// meet compares what was heard with what was meant. got loses what cannot be foretold and was found in order: the ids
+// that we made, and how an aborted call was made unreadable.
+func meet(t require.TestingT, want, got heard) {
+	if len(want.Choices) == len(got.Choices) {
+		for i := range want.Choices {
+			w, g := &want.Choices[i], &got.Choices[i]
+			ids := map[string]bool{}
+			for k := range g.Pieces {
+				if id := g.Pieces[k].ID; id != "" {
+					require.False(t, ids[id], "call id %q was given twice", id)
+					ids[id] = true
+				}
+			}
+			if len(w.Pieces) == len(g.Pieces) {
+				for k := range w.Pieces {
+					meetPiece(t, &w.Pieces[k], &g.Pieces[k])
+				}
+			}
+		}
+	}
+	require.Empty(t, cmp.Diff(want, got), "-meant +heard")
+}
+
+// minted stands for an id that the encoder made.
+const minted = "(minted)"
+
+// sealed, with the text behind it, stands for a signature that the encoder made for that text.
+const sealed = "(sealed)"
+
+func meetPiece(t require.TestingT, w, g *piece) {
+	if text, ok := strings.CutPrefix(w.Signature, sealed); ok {
+		ours, intact := messages.CheckSignature(g.Signature, text)
+		require.True(t, ours && intact, "signature %q of %q", g.Signature, text)
+		g.Signature = w.Signature
+	}
+	if w.ID == minted {
+		require.NotEmpty(t, g.ID)
+		g.ID = minted
+	}
+	if w.Kind == "wrapped" && g.Kind == "call" { // free text in the API that has only JSON
+		g.Kind = w.Kind
+		if !w.Cut {
+			var in struct{ Input *string }
+			require.NoError(t, json.Unmarshal([]byte(g.Text), &in), "%s", g.Text)
+			require.NotNil(t, in.Input)
+			g.Text = *in.Input
+		}
+	}
+	if w.Cut {
+		switch g.Kind {
+		case "call", "server":
+			require.True(t, strings.HasPrefix(g.Text, w.Text), "%q does not go on from %q", g.Text, w.Text)
+			fallthrough
+		case "wrapped":
+			require.False(t, json.Valid([]byte(g.Text)), "an aborted call can be run with %q", g.Text)
+			g.Text = w.Text
+		}
+		g.Cut = true
+	}
+}

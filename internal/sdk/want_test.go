@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sdk_test
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/weft-go/weft/protocols/chat"
+	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/messages"
+	"github.com/weft-go/weft/protocols/responses"
+)
+
+// This file says what a client must hear, given what event.Collector holds. The rules are those of the packages' docs,
+// written down a second time.
+
+// setup is the options of an encoder that bear on what is heard.
+type setup struct {
+	field     chat.ReasoningField
+	shown     responses.Reasoning
+	seal      bool
+	thinking  messages.Thinking
+	namespace func(tool string) (namespace, name string)
+	custom    func(tool string) bool
+
+	wholeCalls       bool
+	callsInReasoning bool
+}
+
+// meaning derives what must be heard. whole is an answer that was not streamed.
+type meaning struct {
+	setup
+	api   *api
+	whole bool
+
+	seen     map[string]bool // ids of the choice's calls so far
+	complete int             // calls sent whole that the client is to run
+	refused  bool
+}
+
+func (m *meaning) of(c *event.Collector) heard {
+	h := heard{ID: m.api.id, Model: model}
+	u := c.Usage
+	h.Usage = event.Tokens{
+		Prompt: u.Prompt, Output: u.Output, Cached: min(u.Cached, u.Prompt), CacheWrite: u.CacheWrite, Reasoning: min(u.Reasoning, u.Output),
+	}
+	if m.api == messagesAPI { // which counts the three kinds of input apart
+		h.Usage.CacheWrite = min(u.CacheWrite, u.Prompt-h.Usage.Cached)
+	}
+	for i := range c.Answers {
+		if i > 0 && m.api != chatAPI {
+			break
+		}
+		h.Choices = append(h.Choices, m.choice(&c.Answers[i]))
+	}
+	return h
+}
+
+func (m *meaning) choice(a *event.Answer) (c choice) {
+	m.seen, m.complete, m.refused = map[string]bool{}, 0, false
+	var pieces []piece
+	for i := range a.Blocks {
+		b := &a.Blocks[i]
+		p, ok := m.piece(b)
+		if !ok {
+			continue
+		}
+		m.refused = m.refused || p.Kind == "refusal"
+		if m.api == responsesAPI && p.Status == "" && p.Kind != "other" {
+			p.Status = "completed"
+			if i == len(a.Blocks)-1 {
+				p.Status = m.finish(a.Finish)
+			}
+		}
+		pieces = append(pieces, p)
+	}
+	c.Finish = m.finish(a.Finish)
+	if c.Finish == "stop_sequence" {
+		c.Stop = string(a.Stop)
+	}
+	if m.api != messagesAPI {
+		for _, l := range a.Logprobs {
+			c.Tokens = append(c.Tokens, tokensOf(l)...)
+		}
+	}
+	if m.api != chatAPI {
+		c.Pieces = pieces
+		return c
+	}
+	if m.whole { // a message has one of each, and the calls
+		for _, kind := range []string{"reasoning", "text", "refusal"} {
+			c.add(kind, (&choice{Pieces: pieces}).joined(kind))
+		}
+	}
+	for _, p := range pieces {
+		c.Notes, p.Notes = append(c.Notes, p.Notes...), nil
+		switch p.Kind {
+		case "reasoning", "text", "refusal":
+			if !m.whole {
+				c.add(p.Kind, p.Text)
+			}
+		default:
+			c.Pieces = append(c.Pieces, p)
+		}
+	}
+	return c
+}
+
+// piece returns what b is to the client, if it is anything.
+func (m *meaning) piece(b *event.Block) (p piece, ok bool) {
+	p.Text = valid(b.Data)
+	for _, n := range b.Annotations {
+		p.Notes = append(p.Notes, oneLine(n))
+	}
+	switch b.Kind {
+	case event.Reasoning:
+		p.Kind = "reasoning"
+		return m.reasoning(b, p)
+	case event.Text:
+		p.Kind = "text"
+		return p, p.Text != ""
+	case event.Refusal:
+		p.Kind = "refusal"
+		if m.api == messagesAPI {
+			m.refused = m.refused || p.Text != ""
+			p.Kind = "text" // it has no other
+		}
+		return p, p.Text != ""
+	case event.ToolStart, event.ToolAbort:
+		return m.call(b, p)
+	case event.ToolResult, event.Opaque:
+		p.Kind, p.Text = "other", oneLine(b.Data)
+		return p, m.api != chatAPI
+	}
+	return p, false
+}
+
+func (m *meaning) reasoning(b *event.Block, p piece) (piece, bool) {
+	text := p.Text
+	p.Signature = string(b.Signature)
+	switch m.api {
+	case chatAPI:
+		p.Signature = ""
+		return p, text != "" && m.field != chat.ReasoningNone
+	case responsesAPI:
+		if m.shown == responses.ReasoningNone {
+			p.Text = ""
+		}
+		if m.seal && p.Text != "" && p.Signature == "" {
+			p.Signature = sealed + text
+		}
+		return p, p.Text != "" || p.Signature != ""
+	}
+	if m.thinking == messages.ThinkingOmitted {
+		p.Text = ""
+	}
+	if p.Signature == "" {
+		p.Signature = sealed + text
+	}
+	return p, m.thinking != messages.ThinkingNone && (text != "" || len(b.Signature) > 0)
+}
+
+func (m *meaning) call(b *event.Block, p piece) (piece, bool) {
+	p.Kind, p.Name, p.ID = "call", b.Name, b.ID
+	if p.ID == "" || m.seen[p.ID] {
+		p.ID = minted
+	} else {
+		m.seen[p.ID] = true
+	}
+	p.Cut = b.Kind == event.ToolAbort || !b.Flags.Has(event.Complete)
+	switch {
+	case b.Name == "", p.Cut && (m.whole || m.wholeCalls):
+		return p, false
+	case b.Flags.Has(event.Server) && m.api != messagesAPI:
+		return p, false
+	case b.Flags.Has(event.InReasoning) && !m.callsInReasoning:
+		return p, false
+	}
+	switch {
+	case b.Flags.Has(event.Server):
+		p.Kind = "server"
+	case b.Flags.Has(event.Custom) && m.api == messagesAPI:
+		p.Kind = "wrapped"
+	case b.Flags.Has(event.Custom):
+		p.Kind = "custom"
+	case m.custom != nil && m.custom(b.Name) && m.api != messagesAPI:
+		p.Kind = "custom"
+		var in struct{ Input string }
+		if json.Unmarshal(b.Data, &in) == nil {
+			p.Text = in.Input
+		}
+	}
+	if p.Text == "" && !p.Cut && (p.Kind == "call" || p.Kind == "server") {
+		p.Text = "{}" // clients read JSON
+	}
+	if m.api == responsesAPI {
+		p.Status = "completed"
+		if p.Cut {
+			p.Status = "incomplete"
+		}
+		if m.namespace != nil {
+			p.Namespace, p.Name = m.namespace(b.Name)
+		}
+	}
+	if !p.Cut && p.Kind != "server" {
+		m.complete++
+	}
+	return p, true
+}
+
+// finish returns finish_reason, status or stop_reason.
+func (m *meaning) finish(why event.Why) string {
+	if m.api == responsesAPI {
+		switch why {
+		case event.Length, event.ContextFull, event.ContentFilter, event.Paused:
+			return "incomplete"
+		}
+		return "completed"
+	}
+	forced := map[*api]map[event.Why]string{
+		chatAPI: {event.Length: "length", event.ContextFull: "length", event.ContentFilter: "content_filter", event.Refused: "content_filter"},
+		messagesAPI: {
+			event.Length: "max_tokens", event.ContextFull: "model_context_window_exceeded", event.ContentFilter: "refusal",
+			event.Refused: "refusal", event.Paused: "pause_turn",
+		},
+	}[m.api][why]
+	switch {
+	case m.api == chatAPI && why == event.Refused && m.refused:
+		return "stop" // the refusal text says it
+	case forced != "":
+		return forced
+	case m.api == chatAPI && m.complete > 0:
+		return "tool_calls"
+	case m.api == chatAPI:
+		return "stop"
+	case m.complete > 0:
+		return "tool_use"
+	case m.refused:
+		return "refusal"
+	case why == event.StopSequence:
+		return "stop_sequence"
+	}
+	return "end_turn"
+}
+
+// oneLine is how raw JSON travels in an event.
+func oneLine(raw []byte) string { return strings.ReplaceAll(string(raw), "\n", " ") }
+
+// tokensOf returns the tokens of a list of log probabilities in OpenAI form.
+func tokensOf(raw []byte) (out []string) {
+	var list []struct{ Token string }
+	if json.Unmarshal(raw, &list) == nil {
+		for _, l := range list {
+			out = append(out, l.Token)
+		}
+	}
+	return out
+}
