@@ -49,6 +49,11 @@ type Error struct {
 // New returns an Error of class why.
 func New(why event.Why, message string) *Error { return &Error{Why: why, Message: message} }
 
+// FromEvent returns the error that an event of kind event.Error tells of.
+func FromEvent(e *event.Event) *Error {
+	return &Error{Why: e.Why, Message: string(e.Data), Code: string(e.ID)}
+}
+
 // Invalid returns an error in field param of the request; param may be empty.
 func Invalid(param, format string, args ...any) *Error {
 	return &Error{Why: event.Invalid, Param: param, Message: fmt.Sprintf(format, args...)}

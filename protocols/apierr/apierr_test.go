@@ -201,3 +201,12 @@ func ExampleError_AppendBody() {
 	// 400
 	// {"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"},"request_id":"req_7"}
 }
+
+// TestFromEvent carries the code of an upstream error to the client of another API.
+func TestFromEvent(t *testing.T) {
+	e := event.Event{Kind: event.Error, Why: event.Invalid, Data: []byte("Too long."), ID: []byte(apierr.CodeContextLength)}
+	require.Equal(t, apierr.CodeContextLength, apierr.FromEvent(&e).ResponseCode())
+	var c event.Collector
+	c.Add(e)
+	require.Equal(t, apierr.CodeContextLength, c.Code)
+}

@@ -13,6 +13,8 @@
 // too long: N tokens > M maximum" to Anthropic clients, because Claude Code compacts the conversation on it, and
 // gives OpenAI clients the code context_length_exceeded.
 //
+// [Parse] is the way back: it reads the error of another server, in these and some more forms.
+//
 // Nothing here reads or writes HTTP; an Error is a value and safe for concurrent use as long as nobody changes it.
 //
 // Sources: the error pages of both vendors as of 2026-10; openai-go v3.52 and anthropic-sdk-go v1.60 for what

@@ -4,7 +4,9 @@
 // extensions that vLLM, SGLang and Dynamo share.
 //
 // Requests come in through [Decode] and go out through [Encode]; [AppendMessages] writes the form that chat templates
-// read. Answers go out through [Stream], for stream:true, or [AppendResponse]. Both are pure: events in, bytes out.
+// read. Answers go out through [Stream], for stream:true, or [AppendResponse]. Both are pure: events in, bytes out. The
+// answers of an engine that speaks this API come in through [StreamDecoder], or [Events] over an HTTP body, or
+// [DecodeResponse].
 //
 // # Stream
 //

@@ -247,7 +247,7 @@ func (s *Stream) add(dst []byte, e *event.Event) []byte {
 		}
 		return dst
 	case event.Error:
-		return s.Fail(dst, apierr.New(e.Why, string(e.Data)))
+		return s.Fail(dst, apierr.FromEvent(e))
 	}
 	c := s.choice(e.Choice)
 	if c == nil || c.finished {

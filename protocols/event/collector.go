@@ -33,6 +33,7 @@ type Collector struct {
 	Usage   Tokens   // the last counts seen
 	Err     Why      // class of the Error event, or None
 	Message string   // public message of the Error event
+	Code    string   // machine-readable code of the Error event, "" if it has none
 }
 
 // Reset forgets everything and keeps the memory for the next response; blocks handed out before are overwritten.
@@ -56,7 +57,7 @@ func (c *Collector) add(e *Event) {
 		}
 		return
 	case Error:
-		c.Err, c.Message = e.Why, string(e.Data)
+		c.Err, c.Message, c.Code = e.Why, string(e.Data), string(e.ID)
 		return
 	}
 	if e.Choice < 0 || e.Choice >= maxChoices {

@@ -43,7 +43,8 @@ const (
 	Usage
 	// Finish ends Choice. Why is the reason; for StopSequence, Data is the sequence.
 	Finish
-	// Error ends the whole response. Why is the class, Data the public message.
+	// Error ends the whole response. Why is the class, Data the public message, and ID the machine-readable code, in
+	// OpenAI's spelling, if there is one.
 	Error
 	// Opaque is an output item this version does not model, in Data as raw JSON. ID holds its type.
 	Opaque
@@ -192,7 +193,7 @@ type Event struct {
 	Off, End int64
 
 	Data  []byte  // payload; valid until the next call on the producer
-	ID    []byte  // ToolStart, ToolResult: call id; Opaque: type; same lifetime as Data
+	ID    []byte  // ToolStart, ToolResult: call id; Opaque: type; Error: code; same lifetime as Data
 	Usage *Tokens // Start, Usage; owned by the producer, same lifetime as Data
 }
 

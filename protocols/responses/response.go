@@ -175,7 +175,7 @@ func AppendResponse(dst []byte, c *event.Collector, opt StreamOptions) []byte {
 	e.read(opt.Echo)
 	o := outObject{opt: &opt, echo: &e, status: finishStatus(a.Finish), why: a.Finish, usage: &c.Usage}
 	if c.Err != event.None {
-		o.status, o.err = "failed", apierr.New(c.Err, c.Message)
+		o.status, o.err = "failed", &apierr.Error{Why: c.Err, Message: c.Message, Code: c.Code}
 	}
 	dst = o.appendHead(dst)
 	w := outWhole{opt: &opt, suffix: callid.Suffix(opt.ID)}

@@ -218,7 +218,7 @@ func (s *Stream) add(dst []byte, e *event.Event) []byte {
 		}
 		return dst
 	case event.Error:
-		return s.Fail(dst, apierr.New(e.Why, string(e.Data)))
+		return s.Fail(dst, apierr.FromEvent(e))
 	}
 	if e.Choice != 0 || s.why != event.None {
 		s.dropped++

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apierr_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/protocols/apierr"
+	"github.com/weft-go/weft/protocols/event"
+)
+
+func TestParse(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		status int
+		body   string
+		why    event.Why
+		want   string // message, code, param
+	}{
+		{"OpenAI", 429, `{"error":{"message":"slow","type":"requests","param":null,"code":"rate_limit_exceeded"}}`, event.Overloaded, "slow|rate_limit_exceeded|"},
+		{"OpenAI, context", 400, `{"error":{"message":"long","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`, event.Invalid, "long|context_length_exceeded|messages"},
+		{"OpenAI, no model", 404, `{"error":{"message":"no","type":"invalid_request_error","code":"model_not_found"}}`, event.NotFound, "no|model_not_found|"},
+		{"Anthropic", 529, `{"type":"error","error":{"type":"overloaded_error","message":"busy"},"request_id":"r"}`, event.Overloaded, "busy||"},
+		{"vLLM", 400, `{"error":{"message":"bad","type":"BadRequestError","param":null,"code":400}}`, event.Invalid, "bad||"},
+		{"vLLM, status as text", 200, `{"error":{"message":"bad","code":"404"}}`, event.NotFound, "bad||"},
+		{"vLLM, old", 404, `{"object":"error","message":"none","type":"NotFoundError","param":null,"code":404}`, event.NotFound, "none||"},
+		{"Dynamo", 503, `{"message":"no workers","type":"Service Unavailable","code":503}`, event.Overloaded, "no workers||"},
+		{"Dynamo, canceled", 499, `{"message":"gone","type":"request_cancelled","code":499}`, event.Canceled, "gone||"},
+		{"flat without code", 0, `{"message":"m","type":"server_error"}`, event.EngineFailed, "m||"},
+		{"Ollama", 404, `{"error":"model 'x' not found"}`, event.NotFound, "model 'x' not found||"},
+		{"FastAPI", 422, `{"detail":"what"}`, event.Invalid, "what||"},
+		{"FastAPI, a list", 422, `{"detail":[{"loc":["body"]}]}`, event.Invalid, "The engine reported an error without a message.||"},
+		{"the status alone", 501, `{}`, event.Invalid, "The engine answered with status 501.||"},
+		{"a page of a proxy", 502, `<html>10.0.0.7</html>`, event.EngineFailed, "The engine answered with status 502.||"},
+		{"a timeout", 408, ``, event.EngineFailed, "The engine answered with status 408.||"},
+		{"an answer", 500, `{"choices":[],"message":"m","code":1}`, event.EngineFailed, "The engine answered with status 500.||"},
+		{"error:null", 500, `{"error":null}`, event.EngineFailed, "The engine answered with status 500.||"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := apierr.Parse(c.status, []byte(c.body))
+			require.Equal(t, c.why, e.Why)
+			require.Equal(t, c.want, e.Message+"|"+e.Code+"|"+e.Param)
+		})
+	}
+	e := apierr.Parse(502, []byte(`<html>10.0.0.7</html>`))
+	require.NotContains(t, string(e.AppendBody(nil, apierr.OpenAI, "")), "10.0.0.7")
+	require.Contains(t, e.Error(), "10.0.0.7", "logs see the page")
+}
+
+// TestParseOwn reads what AppendBody wrote, in both styles. Which class it was is lost where the status is the same.
+func TestParseOwn(t *testing.T) {
+	for _, e := range []*apierr.Error{
+		apierr.Invalid("tools[1]", "no"), apierr.ModelNotFound("m"), apierr.RouteNotFound("GET", "/x"), apierr.TooLarge(5),
+		apierr.Overloaded(0), apierr.EngineFailed(nil), apierr.ContextLength(2, 1), {Code: apierr.CodeTimeout, Why: event.EngineFailed, Message: "t"},
+		apierr.ResponseNotFound("r"), apierr.ItemNotFound("i", "input[0]"),
+	} {
+		for _, s := range []apierr.Style{apierr.OpenAI, apierr.Anthropic} {
+			got := apierr.Parse(e.HTTPStatus(s), e.AppendBody(nil, s, "req_1"))
+			require.Equal(t, e.Why, got.Why, "%v", e)
+			require.Equal(t, e.Text(s), got.Message)
+			if s == apierr.OpenAI {
+				require.Equal(t, e.Code+e.Param, got.Code+got.Param)
+			}
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(200, []byte(`{"error":{"message":"m","code":400}}`))
+	f.Fuzz(func(t *testing.T, status int, body []byte) {
+		e := apierr.Parse(status, body)
+		if e.Message == "" || e.Why < event.Invalid {
+			t.Fatalf("%+v", e)
+		}
+	})
+}
+
+func ExampleParse() {
+	e := apierr.Parse(400, []byte(`{"error":{"message":"bad seed","type":"BadRequestError","param":"seed","code":400}}`))
+	fmt.Println(e.Why, e.Param, e.Message)
+	// Output: invalid seed bad seed
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package completions
+
+import (
+	"math"
+
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+	"github.com/weft-go/weft/protocols/internal/wire"
+)
+
+// Decode checks and reads a Completions request. The request owns body from here on; nil limits are the defaults. Errors
+// are *[block.Error].
+//
+// A token id of a prompt counts as a value against [block.Limits.Values], and a prompt as a block. Cost: one pass.
+func Decode(body []byte, lim *block.Limits) (*block.Request, error) {
+	return block.Open(body, reqDialect{}, lim)
+}
+
+// reqDialect is the Completions API's way to say requests. It has no state.
+type reqDialect struct{}
+
+// API returns block.Completions.
+func (reqDialect) API() block.API { return block.Completions }
+
+// Read reads the fields of a checked body.
+func (reqDialect) Read(root jsonscan.Value, lim block.Limits) (block.View, error) {
+	r := reqReader{wire.NewReader(root, lim)}
+	var v block.View
+	r.params(root, &v.Params)
+	r.prompts(root, &v)
+	return v, r.Err()
+}
+
+type reqReader struct{ *wire.Reader }
+
+func (r reqReader) params(root jsonscan.Value, p *block.Params) {
+	p.Model = r.Str(root.Get("model"))
+	p.Stream = r.Bool(root.Get("stream"))
+	p.StreamUsage = r.Bool(r.Object(root.Get("stream_options")).Get("include_usage"))
+	p.MaxTokens = r.Int(root.Get("max_tokens"))
+	s := &p.Sampling
+	s.Temperature, s.TopP, s.MinP = r.Float(root.Get("temperature")), r.Float(root.Get("top_p")), r.Float(root.Get("min_p"))
+	s.TopK, s.Seed, s.N = r.Int(root.Get("top_k")), r.Int(root.Get("seed")), r.Int(root.Get("n"))
+	s.FrequencyPenalty, s.PresencePenalty = r.Float(root.Get("frequency_penalty")), r.Float(root.Get("presence_penalty"))
+	s.RepetitionPenalty = r.Float(root.Get("repetition_penalty"))
+	stop := root.Get("stop")
+	s.Stop = r.Strs(stop)
+	s.StopTokens = r.ints(stop, nil) // the list may hold token ids
+	s.StopTokens = r.ints(r.List(root.Get("stop_token_ids")), s.StopTokens)
+	s.IgnoreEOS = r.Bool(root.Get("ignore_eos"))
+	switch l := root.Get("logprobs"); l.Kind() {
+	case jsonscan.True, jsonscan.False: // the Chat API's form, seen from clients of both
+		s.Logprobs, _ = l.Bool()
+	default:
+		s.TopLogprobs = r.Int(l)
+		s.Logprobs = s.TopLogprobs != nil
+	}
+	f := r.Object(root.Get("response_format"))
+	p.Format.Type = r.Str(f.Get("type"))
+	js := r.Object(f.Get("json_schema"))
+	p.Format.Name, p.Format.Schema, p.Format.Strict = r.Str(js.Get("name")), r.Raw(js.Get("schema")), r.BoolPtr(js.Get("strict"))
+	p.User = r.Str(root.Get("user"))
+}
+
+func (r reqReader) ints(list jsonscan.Value, dst []int64) []int64 {
+	if list.Kind() == jsonscan.Array {
+		for e := list.First(); e.Exists(); e = list.Next(e) {
+			if n, ok := e.Int(); ok {
+				dst = append(dst, n)
+			}
+		}
+	}
+	return dst
+}
+
+const wantPrompt = "a string, an array of strings, or token ids"
+
+// prompts reads each prompt as a turn.
+func (r reqReader) prompts(root jsonscan.Value, v *block.View) {
+	p := root.Get("prompt")
+	switch p.Kind() {
+	case jsonscan.Absent, jsonscan.Null:
+		if root.Get("prompt_embeds").IsNull() && root.Get("nvext").Get("token_data").IsNull() {
+			r.Missing(root, "prompt", wantPrompt)
+		}
+	case jsonscan.String:
+		v.Turns = r.prompt(nil, p, block.FormMember)
+	case jsonscan.Array:
+		if p.First().Kind() == jsonscan.Number {
+			v.Turns = r.prompt(nil, p, block.FormMember)
+			return
+		}
+		v.Turns = make([]block.Turn, 0, p.Len())
+		for e := p.First(); e.Exists() && r.Err() == nil; e = p.Next(e) {
+			v.Turns = r.prompt(v.Turns, e, 0)
+		}
+	default:
+		r.Want(p, wantPrompt)
+	}
+}
+
+// prompt reads one prompt.
+func (r reqReader) prompt(turns []block.Turn, v jsonscan.Value, form block.Form) []block.Turn {
+	b := block.Block{At: wire.At(v)}
+	switch v.Kind() {
+	case jsonscan.String:
+		b.Kind, b.Text = block.Text, r.Str(v)
+	case jsonscan.Array:
+		for e := v.First(); e.Exists(); e = v.Next(e) {
+			if n, ok := e.Int(); !ok || n < 0 || n > math.MaxUint32 {
+				r.Want(e, "a token id")
+				return turns
+			}
+		}
+		b.Kind, b.Type = block.Unknown, TokensType
+	default:
+		r.Want(v, "a string or an array of token ids")
+		return turns
+	}
+	list := r.Blocks(v, 1)
+	if r.Err() != nil {
+		return turns
+	}
+	return append(turns, block.Turn{Role: block.RoleUser, Blocks: append(list, b), Form: form, At: wire.At(v)})
+}

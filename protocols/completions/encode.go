@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package completions
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/wire"
+)
+
+// DefaultMaxTokens is the max_tokens of a converted request that has none: this API takes silence as 16.
+const DefaultMaxTokens = 8192
+
+// Encode appends r as a Completions request to dst. A Completions request comes out as it came in, edits applied, without
+// losses. Any other is written anew, and what the API cannot express is in the losses; with opt.Strict the first loss is
+// an error.
+//
+// A single user turn with one text, or with the ids of [Tokens], becomes the prompt; several turns with ids become as many
+// prompts. The text of anything more is joined by blank lines.
+func Encode(dst []byte, r *block.Request, opt *block.EncodeOptions) ([]byte, []block.Loss, error) {
+	return block.Convert(dst, r, reqDialect{}, opt, appendRequest)
+}
+
+func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
+	d := reqDialect{}
+	o := wire.Open(dst)
+	for _, m := range d.Members(&v.Params, v.Tools, lose) {
+		o.Raw(m.Key, m.Value)
+	}
+	if v.Params.MaxTokens == nil {
+		lose("max_tokens", "the Completions API takes a missing max_tokens as 16; the default was set")
+		o.Raw("max_tokens", strconv.AppendInt(nil, DefaultMaxTokens, 10))
+	}
+	for i := range v.Tools {
+		d.AppendTool(nil, &v.Tools[i], lose)
+	}
+	o.Raw("prompt", appendPrompt(v.Turns, lose))
+	return o.Close()
+}
+
+// appendPrompt returns the value of prompt.
+func appendPrompt(turns []block.Turn, lose block.Lose) []byte {
+	ids := make([][]byte, 0, len(turns))
+	for i := range turns {
+		if t := &turns[i]; t.Role == block.RoleUser && len(t.Blocks) == 1 && isTokens(&t.Blocks[0]) {
+			ids = append(ids, t.Blocks[0].Raw())
+		}
+	}
+	if len(ids) == len(turns) && len(ids) > 0 {
+		if len(ids) == 1 {
+			return ids[0]
+		}
+		return wire.Array(ids)
+	}
+	return wire.Str(flatten(turns, lose))
+}
+
+// flatten returns the text of turns.
+func flatten(turns []block.Turn, lose block.Lose) string {
+	p := flat{Lossy: wire.Lossy{Lose: lose}}
+	for i := range turns {
+		t := &turns[i]
+		if t.Role != block.RoleUser || len(turns) > 1 {
+			p.Soft(&block.Block{At: t.At}, "a completion has no roles: a turn of "+t.Role.String())
+		}
+		if t.Name != "" {
+			p.Soft(&block.Block{At: t.At}, "the name of a participant")
+		}
+		texts := 0
+		for k := range t.Blocks {
+			if t.Blocks[k].Kind == block.Text {
+				texts++
+			}
+			p.block(&t.Blocks[k])
+		}
+		if texts > 1 {
+			p.Soft(&block.Block{At: t.At}, "the bounds of the texts of a turn")
+		}
+		p.between = "\n\n"
+	}
+	return p.text.String()
+}
+
+// flat is a conversation that becomes one text.
+type flat struct {
+	wire.Lossy
+	text    strings.Builder
+	between string // what comes before the next text
+}
+
+func (p *flat) add(s string) {
+	if s == "" {
+		return
+	}
+	if p.text.Len() > 0 {
+		p.text.WriteString(p.between)
+	}
+	p.text.WriteString(s)
+	p.between = "\n"
+}
+
+func (p *flat) block(b *block.Block) {
+	switch b.Kind {
+	case block.Text:
+		p.add(b.Text)
+	case block.Refusal:
+		p.Soft(b, "a refusal became text")
+		p.add(b.Text)
+	case block.ToolResult:
+		p.Soft(b, "a tool result became text")
+		for i := range b.Content {
+			p.block(&b.Content[i])
+		}
+	case block.Citation, block.Compaction, block.Document, block.File, block.Instruction:
+		s := b.Text
+		if b.Media != nil && b.Media.MIME == "text/plain" {
+			s = b.Media.Data
+		}
+		if s == "" && len(b.Content) == 0 {
+			p.Soft(b, "media: a "+b.Kind.String())
+			return
+		}
+		p.Soft(b, "a "+b.Kind.String()+" became text")
+		p.add(b.Name)
+		p.add(s)
+		for i := range b.Content {
+			p.block(&b.Content[i])
+		}
+	case block.Image, block.Audio, block.Video:
+		p.Soft(b, "media: "+b.Kind.String())
+	default:
+		kind := b.Type
+		if kind == "" || b.Kind != block.Unknown {
+			kind = b.Kind.String()
+		}
+		p.Soft(b, "a completion has text only: "+kind)
+	}
+	if b.Cache != nil {
+		p.Soft(b, "a cache breakpoint")
+	}
+}
+
+// Members returns the top-level members for the parameters.
+func (reqDialect) Members(p *block.Params, _ []block.Tool, lose block.Lose) []block.Member {
+	var m wire.Members
+	m.Add("model", "", wire.Str(p.Model))
+	m.Int("max_tokens", "", p.MaxTokens)
+	m.True("stream", p.Stream)
+	if p.StreamUsage {
+		m.Add("stream_options", "", []byte(`{"include_usage":true}`))
+	}
+	s := &p.Sampling
+	m.Float("temperature", s.Temperature)
+	m.Float("top_p", s.TopP)
+	m.Float("min_p", s.MinP)
+	m.Int("top_k", "", s.TopK)
+	m.Int("seed", "", s.Seed)
+	m.Int("n", "", s.N)
+	m.Float("frequency_penalty", s.FrequencyPenalty)
+	m.Float("presence_penalty", s.PresencePenalty)
+	m.Float("repetition_penalty", s.RepetitionPenalty)
+	m.Strs("stop", s.Stop)
+	if len(s.StopTokens) > 0 {
+		raws := make([][]byte, len(s.StopTokens))
+		for i, id := range s.StopTokens {
+			raws[i] = strconv.AppendInt(nil, id, 10)
+		}
+		m.Add("stop_token_ids", "", wire.Array(raws))
+	}
+	m.True("ignore_eos", s.IgnoreEOS)
+	switch {
+	case s.TopLogprobs != nil:
+		m.Int("logprobs", "", s.TopLogprobs)
+	case s.Logprobs:
+		m.Add("logprobs", "", []byte("0")) // of the tokens of the answer, and no others
+	}
+	if p.Format.Type != "" {
+		o := wire.Open(nil)
+		o.Str("type", p.Format.Type)
+		if p.Format.Type == "json_schema" {
+			js := wire.Open(nil)
+			name := p.Format.Name
+			if name == "" {
+				name = "answer"
+			}
+			js.Str("name", name)
+			js.OptRaw("schema", p.Format.Schema)
+			if p.Format.Strict != nil {
+				js.Bool("strict", *p.Format.Strict)
+			}
+			o.Raw("json_schema", js.Close())
+		}
+		m.Add("response_format", "", o.Close())
+	}
+	m.Str("user", p.User)
+	wire.LoseAll(lose, "no field in the Completions API",
+		wire.Opt{Set: p.ToolChoice.Mode != block.ChoiceDefault || p.ToolChoice.Serial, Name: "tool_choice"},
+		wire.Opt{Set: p.Thinking.Mode != block.ThinkingDefault, Name: "thinking"},
+		wire.Opt{Set: p.Thinking.Effort != "", Name: "reasoning_effort"},
+		wire.Opt{Set: p.Thinking.Budget != nil, Name: "thinking.budget_tokens"},
+		wire.Opt{Set: p.Thinking.Summary != "", Name: "reasoning.summary"},
+		wire.Opt{Set: p.Verbosity != "", Name: "verbosity"},
+		wire.Opt{Set: p.CacheKey != "", Name: "prompt_cache_key"},
+		wire.Opt{Set: p.ServiceTier != "", Name: "service_tier"},
+	)
+	return m
+}
+
+// AppendTool appends nothing: the API has no tools.
+func (reqDialect) AppendTool(dst []byte, t *block.Tool, lose block.Lose) []byte {
+	lose(t.At.Path(), "a completion has no tools: "+t.Name)
+	return dst
+}
+
+// AppendBlock appends the prompt that a block of a request of this API is.
+func (reqDialect) AppendBlock(dst []byte, _ *block.Turn, b *block.Block) []byte {
+	raw, _ := prompt(b)
+	return append(dst, raw...)
+}
+
+// AppendTurn appends the prompt that a turn of a request of this API is.
+func (d reqDialect) AppendTurn(dst []byte, t *block.Turn) []byte {
+	if len(t.Blocks) == 1 {
+		if raw, err := prompt(&t.Blocks[0]); err == nil {
+			return append(dst, raw...)
+		}
+	}
+	return append(dst, wire.Str(flatten([]block.Turn{*t}, func(string, string) {}))...)
+}
+
+// TurnMember returns prompt for a prompt that is not in a list.
+func (reqDialect) TurnMember(t *block.Turn) string {
+	if t.Form&block.FormMember != 0 {
+		return "prompt"
+	}
+	return ""
+}
+
+// ListMember returns prompt.
+func (reqDialect) ListMember() string { return "prompt" }

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package completions
+
+import (
+	"strconv"
+
+	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/internal/jsonw"
+)
+
+// AppendResponse appends the whole answer, for a request that did not ask for a stream. Call it when every choice of
+// c has finished and c.Err is None. It says what a client would have put together from the [Stream] of the same events.
+// The options that concern chunks have no effect.
+func AppendResponse(dst []byte, c *event.Collector, opt StreamOptions) []byte {
+	dst = appendEnvelope(dst, &opt)
+	dst = append(dst, `,"choices":[`...)
+	for i := range c.Answers {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		a := &c.Answers[i]
+		dst = append(dst, `{"text":"`...)
+		for k := range a.Blocks {
+			if b := &a.Blocks[k]; b.Kind == event.Text || b.Kind == event.Refusal {
+				dst = jsonw.AppendLoose(dst, b.Data)
+			}
+		}
+		dst = append(dst, `","index":`...)
+		dst = strconv.AppendInt(dst, int64(i), 10)
+		dst = append(dst, `,"logprobs":`...)
+		dst = appendLogprobs(dst, a)
+		dst = append(dst, `,"finish_reason":"`...)
+		dst = append(dst, finishReason(a.Finish)...)
+		dst = append(dst, `"}`...)
+	}
+	dst = append(dst, `],"usage":`...)
+	dst = appendUsage(dst, &c.Usage)
+	return append(dst, '}')
+}
+
+func appendLogprobs(dst []byte, a *event.Answer) []byte {
+	var p, all probs
+	some := false
+	for _, l := range a.Logprobs {
+		if jsonw.IsArray(l) && p.read(l) {
+			some = true
+			all.join(&p)
+		}
+	}
+	if !some {
+		return append(dst, "null"...)
+	}
+	return all.append(dst)
+}
+
+// appendUsage appends a usage object. Cached tokens are part of the prompt and are never more.
+func appendUsage(dst []byte, u *event.Tokens) []byte {
+	dst = append(dst, `{"prompt_tokens":`...)
+	dst = strconv.AppendInt(dst, u.Prompt, 10)
+	dst = append(dst, `,"completion_tokens":`...)
+	dst = strconv.AppendInt(dst, u.Output, 10)
+	dst = append(dst, `,"total_tokens":`...)
+	dst = strconv.AppendInt(dst, u.Prompt+u.Output, 10)
+	dst = append(dst, `,"prompt_tokens_details":{"cached_tokens":`...)
+	dst = strconv.AppendInt(dst, min(u.Cached, u.Prompt), 10)
+	if u.CacheWrite > 0 {
+		dst = append(dst, `,"cache_write_tokens":`...)
+		dst = strconv.AppendInt(dst, u.CacheWrite, 10)
+	}
+	dst = append(dst, `},"completion_tokens_details":{"reasoning_tokens":`...)
+	dst = strconv.AppendInt(dst, min(u.Reasoning, u.Output), 10)
+	return append(dst, `}}`...)
+}

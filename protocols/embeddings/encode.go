@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package embeddings
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+	"github.com/weft-go/weft/protocols/internal/wire"
+)
+
+// AppendJSON appends the request to dst: a decoded one as its body with the fields that were changed, a built one anew. To
+// find out what was changed, it reads the fields of the body again.
+func (r *Request) AppendJSON(dst []byte) []byte {
+	if r.doc == nil {
+		o := wire.Open(dst)
+		r.members(&Request{}, func(name string, raw []byte) { o.Raw(string(jsonscan.AppendStringBody(nil, name)), raw) })
+		return o.Close()
+	}
+	was, err := read(r.doc, math.MaxInt)
+	if err != nil {
+		return append(dst, r.doc.Body()...) // it was read before
+	}
+	var e *jsonscan.Edits
+	root := r.doc.Root()
+	r.members(was, func(name string, raw []byte) {
+		if e == nil {
+			e = jsonscan.NewEdits(r.doc)
+		}
+		if raw == nil {
+			e.DeleteMember(root, name)
+		} else {
+			e.SetMember(root, name, raw)
+		}
+	})
+	if e == nil {
+		return append(dst, r.doc.Body()...)
+	}
+	return e.Append(dst)
+}
+
+// members calls set with each member that r says otherwise than was, nil for one that r does not say any more.
+func (r *Request) members(was *Request, set func(name string, raw []byte)) {
+	str := func(name, s, old string) {
+		switch {
+		case s == old:
+		case s == "":
+			set(name, nil)
+		default:
+			set(name, wire.Str(s))
+		}
+	}
+	if r.Model != was.Model || r.doc == nil {
+		set("model", wire.Str(r.Model))
+	}
+	switch {
+	case r.One == was.One && slices.Equal(r.Texts, was.Texts) && slices.EqualFunc(r.Tokens, was.Tokens, slices.Equal[[]uint32]) &&
+		(r.Texts == nil) == (was.Texts == nil):
+	case r.Texts == nil && r.Tokens == nil:
+		set("input", nil)
+	default:
+		set("input", r.input())
+	}
+	if string(r.Messages) != string(was.Messages) {
+		set("messages", r.Messages)
+	}
+	number := func(name string, n, old *int64) {
+		switch {
+		case n == nil && old == nil, n != nil && old != nil && *n == *old:
+		case n == nil:
+			set(name, nil)
+		default:
+			set(name, strconv.AppendInt(nil, *n, 10))
+		}
+	}
+	flag := func(name string, b, old *bool) {
+		switch {
+		case b == nil && old == nil, b != nil && old != nil && *b == *old:
+		case b == nil:
+			set(name, nil)
+		default:
+			set(name, wire.Bool(*b))
+		}
+	}
+	number("dimensions", r.Dimensions, was.Dimensions)
+	str("encoding_format", string(r.EncodingFormat), string(was.EncodingFormat))
+	str("user", r.User, was.User)
+	number("truncate_prompt_tokens", r.TruncatePromptTokens, was.TruncatePromptTokens)
+	flag("add_special_tokens", r.AddSpecialTokens, was.AddSpecialTokens)
+	flag("normalize", r.Normalize, was.Normalize)
+	number("priority", r.Priority, was.Priority)
+	for _, m := range was.Extra {
+		if !slices.ContainsFunc(r.Extra, func(n Member) bool { return n.Key == m.Key }) {
+			set(m.Key, nil)
+		}
+	}
+	for _, m := range r.Extra {
+		i := slices.IndexFunc(was.Extra, func(o Member) bool { return o.Key == m.Key })
+		if i < 0 || string(was.Extra[i].Value) != string(m.Value) {
+			set(m.Key, m.Value)
+		}
+	}
+}
+
+// input returns the value of input.
+func (r *Request) input() []byte {
+	one := r.One && len(r.Texts)+len(r.Tokens) == 1
+	raws := make([][]byte, 0, len(r.Texts)+len(r.Tokens))
+	for _, s := range r.Texts {
+		raws = append(raws, wire.Str(s))
+	}
+	for _, ids := range r.Tokens {
+		raw := make([]byte, 0, 2+6*len(ids))
+		raw = append(raw, '[')
+		for i, id := range ids {
+			if i > 0 {
+				raw = append(raw, ',')
+			}
+			raw = strconv.AppendUint(raw, uint64(id), 10)
+		}
+		raws = append(raws, append(raw, ']'))
+	}
+	if one {
+		return raws[0]
+	}
+	return wire.Array(raws)
+}

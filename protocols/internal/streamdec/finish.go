@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package streamdec
+
+import (
+	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+)
+
+// Finish returns the cause that the finish_reason of a choice names. failed says that the engine gave the answer up: then
+// why is the class of an error. Reasons that are not known are a natural end.
+func Finish(reason string) (why event.Why, failed bool) {
+	switch reason {
+	case "length", "max_tokens":
+		return event.Length, false
+	case "model_length", "model_context_window_exceeded": // Mistral; proxies of Anthropic
+		return event.ContextFull, false
+	case "tool_calls", "function_call", "tool_use":
+		return event.ToolCalls, false
+	case "content_filter":
+		return event.ContentFilter, false
+	case "refusal":
+		return event.Refused, false
+	case "stop_sequence": // TGI
+		return event.StopSequence, false
+	case "pause_turn":
+		return event.Paused, false
+	case "error", "abort": // vLLM, SGLang, OpenRouter
+		return event.EngineFailed, true
+	case "insufficient_system_resource": // DeepSeek
+		return event.Overloaded, true
+	}
+	return event.Stop, false
+}
+
+// Aborted is the message of the error for an answer that the engine gave up.
+const Aborted = "The engine gave up the answer."
+
+// StopSequence returns the stop sequence at which a choice ended: vLLM's stop_reason or SGLang's matched_stop, which may
+// also be the id of a token. Absent if there is none.
+func StopSequence(choice jsonscan.Value) jsonscan.Value {
+	for _, name := range [...]string{"stop_reason", "matched_stop"} {
+		if v := choice.Get(name); v.Kind() == jsonscan.String {
+			return v
+		}
+	}
+	return jsonscan.Value{}
+}

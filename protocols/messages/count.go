@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package messages
+
+import (
+	"strconv"
+
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+	"github.com/weft-go/weft/protocols/internal/streamdec"
+	"github.com/weft-go/weft/protocols/internal/wire"
+)
+
+// EncodeCount appends r, a request of any API, as the body of POST /v1/messages/count_tokens, which asks how many tokens
+// the prompt has. That body is a request with the members that make the prompt only; [Decode] reads it. Losses and
+// opt.Strict are those of [Encode], but sampling, limits and the like, which do not count, are no losses.
+func EncodeCount(dst []byte, r *block.Request, opt *block.EncodeOptions) ([]byte, []block.Loss, error) {
+	return wire.Count(dst, r, opt, countMember, Encode)
+}
+
+func countMember(name string) bool {
+	switch name {
+	case "model", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "cache_control",
+		"context_management", "mcp_servers":
+		return true
+	}
+	return false
+}
+
+// AppendTokenCount appends the answer to a request for a count: the prompt has n tokens.
+func AppendTokenCount(dst []byte, n int64) []byte {
+	dst = append(dst, `{"input_tokens":`...)
+	dst = strconv.AppendInt(dst, n, 10)
+	return append(dst, '}')
+}
+
+// DecodeTokenCount reads the answer to a request for a count. Errors are *[block.Error].
+func DecodeTokenCount(body []byte) (int64, error) {
+	doc, err := jsonscan.Scan(body, countLimits)
+	if err != nil {
+		return 0, streamdec.Fault(err)
+	}
+	v := doc.Root().Get("input_tokens")
+	n, ok := v.Int()
+	if !ok || n < 0 {
+		if !v.Exists() {
+			v = doc.Root()
+		}
+		return 0, streamdec.Wrong(v, "a number of input_tokens")
+	}
+	return n, nil
+}
+
+var countLimits = jsonscan.Limits{Bytes: 1 << 20, Depth: 64, Values: 1 << 16}

@@ -1,0 +1,541 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package messages
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/internal/callid"
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+	"github.com/weft-go/weft/protocols/internal/jsonw"
+	"github.com/weft-go/weft/protocols/internal/streamdec"
+)
+
+const (
+	maxOpen  = 64       // blocks that are open at the same time
+	maxHeld  = 1 << 20  // bytes that all open blocks hold
+	keepHeld = 64 << 10 // bytes of memory of a block that are kept for the next one
+)
+
+// inKind is what a block is read as.
+type inKind uint8
+
+const (
+	inText inKind = iota + 1
+	inThinking
+	inCall
+	inOther // not modelled
+)
+
+// inBlock is an open block.
+type inBlock struct {
+	kind    inKind
+	made    bool // it opened with a delta
+	server  bool // inCall
+	empty   bool // inCall: it has stopped without input
+	fed     bool // a delta brought input or content
+	json    bool // inOther: it brought input
+	over    bool // inOther: more came than is held
+	first   byte // inCall, inOther: first byte of the input that is no blank
+	part    int32
+	ordinal int32
+	index   int64
+
+	name  []byte // inCall: of the tool; inOther: type
+	held  []byte // what content_block_start has: the signature, the input, or, if inOther, the block
+	input []byte // inOther: input or content so far
+	extra []byte // inOther: encrypted content
+	args  streamdec.ArgState
+	half  streamdec.Halves
+}
+
+// index returns the index of a block, 0 if the server leaves it out.
+func (d *StreamDecoder) index(root jsonscan.Value) int64 {
+	v := root.Get("index")
+	n, ok := v.Int()
+	if !ok && !v.IsNull() {
+		d.wrong(v, "an index")
+	}
+	return n
+}
+
+// blockStart opens a block.
+func (d *StreamDecoder) blockStart(index int64, v jsonscan.Value) {
+	d.begin()
+	d.settle()
+	for i := 0; i < len(d.open); {
+		if b := &d.open[i]; b.made || b.index == index {
+			d.end(i, false)
+			continue
+		}
+		i++
+	}
+	if len(d.open) == maxOpen {
+		d.tooMany(v, "too many open blocks", "blocks", maxOpen)
+		return
+	}
+	typ := d.str(v.Get("type"))
+	switch {
+	case string(typ) == "redacted_thinking":
+		d.emit(event.Event{Kind: event.Opaque, Part: d.nextPart(), Call: -1, ID: typ, Data: v.Raw()})
+		return
+	case bytes.HasSuffix(typ, []byte("tool_result")): // web_search_tool_result, mcp_tool_result and so on
+		e := event.Event{Kind: event.ToolResult, Flags: event.Server, Part: d.nextPart(), Call: -1, Data: v.Raw()}
+		if id := d.str(v.Get("tool_use_id")); len(id) > 0 {
+			e.ID = []byte(callid.Unescape(string(id)))
+		}
+		d.emit(e)
+		return
+	}
+	b := d.push(inOther, index)
+	switch string(typ) {
+	case "text":
+		b.kind = inText
+		d.say(b, b.half.Text(&d.doc, v.Get("text")))
+		list := v.Get("citations")
+		for c := list.First(); c.Exists(); c = list.Next(c) {
+			d.cite(b, c)
+		}
+	case "thinking":
+		b.kind = inThinking
+		d.say(b, b.half.Text(&d.doc, v.Get("thinking")))
+		if sig := d.str(v.Get("signature")); d.entire || !d.room(len(sig)) {
+			d.sign(b, sig)
+		} else {
+			b.held = append(b.held, sig...)
+		}
+	case "tool_use", "server_tool_use":
+		b.kind, b.server = inCall, len(typ) > len("tool_use")
+		d.callStart(b, v)
+	default:
+		if b.name = append(b.name, typ...); d.entire || !d.room(len(v.Raw())) {
+			d.pop(len(d.open) - 1)
+			d.emit(event.Event{Kind: event.Opaque, Part: d.nextPart(), Call: -1, ID: typ, Data: v.Raw()})
+			return
+		}
+		b.held = append(b.held, v.Raw()...)
+	}
+}
+
+// room reports whether the open blocks may hold n more bytes.
+func (d *StreamDecoder) room(n int) bool {
+	for i := range d.open {
+		b := &d.open[i]
+		n += len(b.held) + len(b.input) + len(b.extra)
+	}
+	return n <= maxHeld
+}
+
+// tooMany notes that a limit was passed.
+func (d *StreamDecoder) tooMany(at jsonscan.Value, msg, limit string, maximum int64) {
+	if d.err == nil {
+		off, _ := at.Span()
+		d.err = &block.Error{
+			Kind: block.LimitPassed, Path: at.Path(), Offset: int64(off), Msg: msg, Limit: limit, Max: maximum,
+		}
+	}
+}
+
+// push adds an open block with the memory of one before.
+func (d *StreamDecoder) push(kind inKind, index int64) *inBlock {
+	n := len(d.open)
+	if n < cap(d.open) {
+		d.open = d.open[:n+1]
+	} else {
+		d.open = append(d.open, inBlock{})
+	}
+	b := &d.open[n]
+	*b = inBlock{
+		kind: kind, index: index, part: -1,
+		name: b.name[:0], held: b.held[:0], input: b.input[:0], extra: b.extra[:0],
+	}
+	return b
+}
+
+// pop takes a block out of the list, and keeps its memory.
+func (d *StreamDecoder) pop(i int) {
+	b := d.open[i]
+	if cap(b.held)+cap(b.input)+cap(b.extra) > keepHeld {
+		b.held, b.input, b.extra = nil, nil, nil
+	}
+	copy(d.open[i:], d.open[i+1:])
+	d.open[len(d.open)-1] = b
+	d.open = d.open[:len(d.open)-1]
+}
+
+func (d *StreamDecoder) nextPart() int32 {
+	d.parts++
+	return d.parts - 1
+}
+
+// begun returns the part of the events of b, which begins if it has not.
+func (d *StreamDecoder) begun(b *inBlock) int32 {
+	if b.part < 0 {
+		b.part = d.nextPart()
+	}
+	return b.part
+}
+
+// say sends text of a block.
+func (d *StreamDecoder) say(b *inBlock, text []byte) {
+	if len(text) == 0 {
+		return
+	}
+	kind := event.Text
+	if b.kind == inThinking {
+		kind = event.Reasoning
+	}
+	d.emit(event.Event{Kind: kind, Part: d.begun(b), Call: -1, Data: text})
+}
+
+// cite sends a citation. It needs a text to belong to.
+func (d *StreamDecoder) cite(b *inBlock, v jsonscan.Value) {
+	if v.Kind() != jsonscan.Object {
+		d.wrong(v, "an object")
+		return
+	}
+	if b.part < 0 {
+		d.emit(event.Event{Kind: event.Text, Part: d.begun(b), Call: -1})
+	}
+	d.emit(event.Event{Kind: event.Annotation, Part: b.part, Call: -1, Data: v.Raw()})
+}
+
+// sign sends a signature.
+func (d *StreamDecoder) sign(b *inBlock, sig []byte) {
+	if len(sig) > 0 {
+		d.emit(event.Event{Kind: event.Signature, Part: d.begun(b), Call: -1, Data: sig})
+	}
+}
+
+// blockDelta reads a content_block_delta.
+func (d *StreamDecoder) blockDelta(root jsonscan.Value) {
+	v := d.object(root, "delta")
+	if !v.Exists() {
+		return
+	}
+	index := d.index(root)
+	switch typ := d.str(v.Get("type")); string(typ) {
+	case "text_delta":
+		if b := d.find(index, inText); b != nil {
+			d.say(b, b.half.Text(&d.doc, d.want(v.Get("text"))))
+		}
+	case "thinking_delta":
+		if b := d.find(index, inThinking); b != nil {
+			d.say(b, b.half.Text(&d.doc, d.want(v.Get("thinking"))))
+		}
+	case "signature_delta":
+		if b := d.find(index, inThinking); b != nil {
+			if sig := d.str(v.Get("signature")); len(sig) > 0 {
+				b.held = b.held[:0] // the official clients let it replace the one of the start
+				d.sign(b, sig)
+			}
+		}
+	case "citations_delta":
+		if b := d.find(index, inText); b != nil {
+			d.cite(b, v.Get("citation"))
+		}
+	case "input_json_delta":
+		if b := d.find(index, inCall); b != nil {
+			d.input(b, b.half.Text(&d.doc, d.want(v.Get("partial_json"))))
+		} else if d.err == nil {
+			off, _ := root.Span()
+			d.err = &block.Error{
+				Kind: block.WrongType, Path: "index", Offset: int64(off), Msg: "no block that takes input is open with this index",
+			}
+		}
+	case "compaction_delta":
+		if b := d.find(index, inOther); b != nil {
+			d.hold(b, &b.input, d.str(v.Get("content")))
+			d.hold(b, &b.extra, d.str(v.Get("encrypted_content")))
+			b.fed = len(b.input)+len(b.extra) > 0
+		}
+	}
+}
+
+// want notes a value that is no string.
+func (d *StreamDecoder) want(v jsonscan.Value) jsonscan.Value {
+	if v.Kind() != jsonscan.String && !v.IsNull() {
+		d.wrong(v, "a string")
+	}
+	return v
+}
+
+// find returns the open block that a delta is for, nil if there is none. Text and thinking open one.
+func (d *StreamDecoder) find(index int64, kind inKind) *inBlock {
+	takes := func(b *inBlock) bool {
+		return !b.empty && (b.kind == kind || kind == inCall && b.kind == inOther)
+	}
+	for i := range d.open {
+		if b := &d.open[i]; b.index == index && takes(b) {
+			return b
+		}
+	}
+	var last *inBlock
+	n := 0
+	for i := range d.open {
+		if b := &d.open[i]; takes(b) {
+			last = b
+			n++
+		}
+	}
+	if n == 1 || n > 1 && kind != inCall { // input must not end up in another call
+		return last
+	}
+	if kind != inText && kind != inThinking || len(d.open) == maxOpen {
+		return nil
+	}
+	d.settle()
+	b := d.push(kind, index)
+	b.made = true
+	return b
+}
+
+// callStart opens a call.
+func (d *StreamDecoder) callStart(b *inBlock, v jsonscan.Value) {
+	b.name = append(b.name, d.str(v.Get("name"))...)
+	if len(b.name) > 0 {
+		d.number(b)
+		e := event.Event{Kind: event.ToolStart, Flags: b.flags(), Part: d.begun(b), Call: b.ordinal, Data: d.doc.Keep(b.name)}
+		if id := d.str(v.Get("id")); len(id) > 0 {
+			e.ID = []byte(callid.Unescape(string(id)))
+		}
+		d.emit(e)
+	}
+	in := v.Get("input")
+	var args []byte
+	switch in.Kind() {
+	case jsonscan.String: // seen for input that is text of JSON
+		args = d.doc.Text(in)
+	case jsonscan.Object:
+		if in.First().Exists() {
+			args = in.Raw()
+		}
+	case jsonscan.Absent, jsonscan.Null:
+	default:
+		args = in.Raw()
+	}
+	if d.entire || !d.room(len(args)) {
+		d.args(b, args)
+	} else {
+		b.held = append(b.held, args...)
+	}
+}
+
+// number gives a call its ordinal.
+func (d *StreamDecoder) number(b *inBlock) {
+	b.ordinal = d.ordinals
+	d.ordinals++
+}
+
+func (b *inBlock) flags() event.Flags {
+	if b.server {
+		return event.Server
+	}
+	return 0
+}
+
+// input takes in a delta of input.
+func (d *StreamDecoder) input(b *inBlock, text []byte) {
+	if len(text) == 0 {
+		return
+	}
+	b.fed = true
+	if b.kind == inCall {
+		b.held = b.held[:0]
+		d.args(b, text)
+		return
+	}
+	b.json = true
+	b.follow(text)
+	d.hold(b, &b.input, text)
+}
+
+// follow looks at input.
+func (b *inBlock) follow(text []byte) {
+	for i := 0; b.first == 0 && i < len(text); i++ {
+		if c := text[i]; c != ' ' && c != '\t' && c != '\r' && c != '\n' {
+			b.first = c
+		}
+	}
+	b.args.Feed(text)
+}
+
+// args sends input of a call.
+func (d *StreamDecoder) args(b *inBlock, text []byte) {
+	if len(text) == 0 {
+		return
+	}
+	b.follow(text)
+	if len(b.name) > 0 {
+		d.emit(event.Event{Kind: event.ToolArgs, Flags: b.flags(), Part: b.part, Call: b.ordinal, Data: text})
+	}
+}
+
+// hold keeps what a delta brought to a block that is not modelled.
+func (d *StreamDecoder) hold(b *inBlock, to *[]byte, text []byte) {
+	if !b.over && !d.room(len(text)) {
+		b.over = true
+		if d.err == nil {
+			d.err = &block.Error{
+				Kind: block.LimitPassed, Path: "delta", Msg: "a block is too large", Limit: "bytes of a block", Max: maxHeld,
+			}
+		}
+	}
+	if !b.over {
+		*to = append(*to, text...)
+	}
+}
+
+// blockStop reads a content_block_stop.
+func (d *StreamDecoder) blockStop(index int64) {
+	for i := range d.open {
+		if b := &d.open[i]; b.index == index && !b.empty {
+			d.stop(i)
+			return
+		}
+	}
+	// With a wrong index it is the block that opened last, except that a call must not end too early.
+	if n := len(d.open) - 1; n >= 0 && !d.entire {
+		if b := &d.open[n]; b.kind != inCall || b.args.Complete() {
+			d.stop(n)
+		}
+	}
+}
+
+// stop ends the block at place i, or lets it wait if it is a call without input.
+func (d *StreamDecoder) stop(i int) {
+	if b := &d.open[i]; b.bare() && len(b.name) > 0 {
+		b.empty = true
+		return
+	}
+	d.end(i, false)
+}
+
+// bare reports whether b is a call that got no input.
+func (b *inBlock) bare() bool { return b.kind == inCall && len(b.held) == 0 && b.args.Empty() }
+
+// settle ends the calls without input that have stopped: something follows them.
+func (d *StreamDecoder) settle() {
+	for i := 0; i < len(d.open); {
+		if d.open[i].empty {
+			d.end(i, false)
+			continue
+		}
+		i++
+	}
+}
+
+// closeAll ends all blocks at the end of the answer. A call without input that the answer ends with for lack of tokens was
+// cut before its input.
+func (d *StreamDecoder) closeAll() {
+	cut := d.why == event.Length || d.why == event.ContextFull
+	for len(d.open) > 0 {
+		d.end(0, cut && len(d.open) == 1 && d.open[0].bare())
+	}
+}
+
+// abort ends all blocks of an answer that was cut.
+func (d *StreamDecoder) abort() {
+	for len(d.open) > 0 {
+		d.end(0, true)
+	}
+}
+
+// end ends the block at place i; cut says that it is not whole, whatever it looks like.
+func (d *StreamDecoder) end(i int, cut bool) {
+	b := &d.open[i]
+	defer d.pop(i)
+	switch b.kind {
+	case inText:
+		d.say(b, b.half.Flush())
+	case inThinking:
+		d.say(b, b.half.Flush())
+		d.sign(b, d.doc.Keep(b.held))
+	case inCall:
+		d.endCall(b, cut)
+	default:
+		d.endOther(b, cut)
+	}
+}
+
+func (d *StreamDecoder) endCall(b *inBlock, cut bool) {
+	if len(b.held) > 0 {
+		d.args(b, d.doc.Keep(b.held))
+	}
+	if rest := b.half.Flush(); len(rest) > 0 {
+		d.args(b, rest)
+	}
+	if len(b.name) == 0 {
+		d.number(b)
+	}
+	e := event.Event{Kind: event.ToolAbort, Flags: b.flags(), Part: d.begun(b), Call: b.ordinal}
+	switch {
+	case cut:
+		e.Why = event.Truncated
+	case len(b.name) == 0:
+		e.Why = event.BadName
+	case b.args.Empty():
+		d.args(b, []byte("{}"))
+	case b.args.Broken() || b.first != '{':
+		e.Why = event.BadArguments
+	case !b.args.Complete():
+		e.Why = event.Truncated
+	}
+	if e.Why == event.None {
+		e.Kind, e.Flags = event.ToolEnd, e.Flags|event.Complete
+		if !b.server {
+			d.complete++
+		}
+	} else if len(b.name) > 0 {
+		e.Data = d.doc.Keep(b.name)
+	}
+	d.emit(e)
+}
+
+// endOther sends a block that is not modelled, with what its deltas brought.
+func (d *StreamDecoder) endOther(b *inBlock, cut bool) {
+	raw := b.held
+	switch {
+	case b.over, cut && b.fed:
+		return
+	case !b.fed:
+		raw = d.doc.Keep(raw)
+	case b.json:
+		if b.first != '{' || !b.args.Complete() {
+			return
+		}
+		raw = replaced(raw, "input", b.input)
+	default: // compaction
+		if len(b.input) > 0 {
+			raw = replaced(raw, "content", jsonw.AppendString(nil, b.input))
+		}
+		if len(b.extra) > 0 {
+			raw = replaced(raw, "encrypted_content", jsonw.AppendString(nil, b.extra))
+		}
+	}
+	d.emit(event.Event{Kind: event.Opaque, Part: d.begun(b), Call: -1, ID: d.doc.Keep(b.name), Data: raw})
+}
+
+// replaced returns the object raw with another value for a member, which is added if it is not there.
+func replaced(raw []byte, name string, value []byte) []byte {
+	from, to := -1, 0
+	jsonw.Members(raw, func(key, v []byte) bool {
+		if string(key[1:len(key)-1]) == name {
+			from = cap(raw) - cap(v) // v is a part of raw
+			to = from + len(v)
+		}
+		return from < 0
+	})
+	if from >= 0 {
+		return slices.Concat(raw[:from], value, raw[to:])
+	}
+	end := bytes.LastIndexByte(raw, '}')
+	member := slices.Concat([]byte(`"`+name+`":`), value)
+	if len(bytes.TrimSpace(raw[1:end])) > 0 {
+		member = append([]byte{','}, member...)
+	}
+	return slices.Concat(raw[:end], member, raw[end:])
+}

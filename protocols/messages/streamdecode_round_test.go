@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package messages_test
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/internal/callid"
+	"github.com/weft-go/weft/protocols/internal/jsonw"
+	"github.com/weft-go/weft/protocols/internal/seal"
+	"github.com/weft-go/weft/protocols/internal/streamtest"
+	"github.com/weft-go/weft/protocols/messages"
+)
+
+// sameAnswer compares collected answers. Part numbers are no content.
+var sameAnswer = cmp.Options{cmpopts.IgnoreUnexported(event.Block{}), cmpopts.EquateEmpty()}
+
+// said is what of the answer c the API can say: what decoding finds of it. This is the whole list of differences:
+//
+//   - text is valid UTF-8, and JSON stands on one line; a text without content is not there; a refusal is text;
+//   - reasoning always has a signature; it is left out with ThinkingNone, its text with ThinkingOmitted;
+//   - a call inside reasoning or without a ToolStart is left out, and the others are numbered anew; an aborted one is left
+//     out of a whole answer;
+//   - a call has an id, the producer's or a minted one, of its flags Server alone, and arguments: {} if there were none, free
+//     text as {"input":"…"};
+//   - an aborted call is Truncated or BadArguments, whatever it was, and its arguments are broken;
+//   - results and opaque items are what their type says, and left out if they are no blocks;
+//   - the finish has its sequence only if there was no call; Stop, ToolCalls and ContentFilter follow from the blocks;
+//   - in a whole answer that ended for lack of tokens, a last call with no arguments counts as cut;
+//   - of the prompt at most all is cached, of the output at most all is reasoning;
+//   - there are no log probabilities and one choice.
+func said(c *event.Collector, opened map[int32]bool, o messages.StreamOptions, whole bool) (w event.Collector) {
+	line := func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("\n"), []byte(" ")) }
+	a := c.Answers[0]
+	var out event.Answer
+	suffix := callid.Suffix(o.ID)
+	var ids callid.Set
+	calls, complete, refused := int32(0), 0, false
+	for _, b := range a.Blocks {
+		b.Data = jsonw.AppendValid(nil, b.Data)
+		switch b.Kind {
+		case event.Reasoning:
+			if o.Thinking == messages.ThinkingNone || len(b.Data)+len(b.Signature) == 0 {
+				continue
+			}
+			if len(b.Signature) == 0 {
+				b.Signature = seal.Append(nil, b.Data)
+			}
+			if o.Thinking == messages.ThinkingOmitted {
+				b.Data = nil
+			}
+		case event.Text, event.Refusal:
+			for i := range b.Annotations {
+				b.Annotations[i] = line(b.Annotations[i])
+			}
+			if len(b.Data)+len(b.Annotations) == 0 {
+				continue
+			}
+			refused = refused || b.Kind == event.Refusal && len(b.Data) > 0
+			b.Kind = event.Text
+		case event.ToolStart, event.ToolAbort:
+			prefix := "toolu_"
+			if b.Flags.Has(event.Server) {
+				prefix = "srvtoolu_"
+			}
+			b.ID, _ = ids.Assign(prefix, suffix, 0, b.ID)
+			if !opened[b.Call] || b.Flags.Has(event.InReasoning) && !o.DispatchInReasoning {
+				continue
+			}
+			done := b.Kind == event.ToolStart && b.Flags.Has(event.Complete)
+			custom := b.Flags.Has(event.Custom)
+			b.Flags &= event.Server
+			switch {
+			case done:
+				b.Flags |= event.Complete
+				if custom {
+					b.Data = []byte(`{"input":` + string(jsonw.AppendString(nil, b.Data)) + `}`)
+				} else if jsonw.IsBlank(b.Data) {
+					b.Data = append(b.Data, "{}"...)
+				}
+				if b.Flags == event.Complete {
+					complete++
+				}
+			case whole:
+				continue
+			default:
+				b.Kind, b.Why = event.ToolAbort, event.Truncated
+				if custom {
+					b.Data = jsonw.AppendText([]byte(`{"input":"`), b.Data)
+				}
+				var j jsonw.Balance
+				j.Feed(b.Data)
+				spoiler := j.Spoiler()
+				if spoiler == `"` {
+					b.Why = event.BadArguments
+				}
+				b.Data = append(b.Data, spoiler...)
+			}
+			b.Call = calls
+			calls++
+		case event.ToolResult, event.Opaque:
+			if !jsonw.IsTyped(b.Data) {
+				continue
+			}
+			b.Kind, b.Flags, b.Data = event.Opaque, 0, line(b.Data)
+		}
+		out.Blocks = append(out.Blocks, b)
+	}
+	out.Finish = a.Finish
+	switch a.Finish {
+	case event.Length, event.ContextFull:
+		if n := len(out.Blocks) - 1; whole && n >= 0 && out.Blocks[n].Kind == event.ToolStart && string(bytes.TrimSpace(out.Blocks[n].Data)) == "{}" {
+			b := &out.Blocks[n]
+			b.Kind, b.Why, b.Data, b.Flags = event.ToolAbort, event.Truncated, nil, b.Flags&^event.Complete
+		}
+	case event.Paused:
+	case event.ContentFilter, event.Refused:
+		out.Finish = event.Refused
+	default:
+		switch {
+		case complete > 0:
+			out.Finish = event.ToolCalls
+		case refused:
+			out.Finish = event.Refused
+		case a.Finish == event.StopSequence:
+			out.Stop = a.Stop
+		default:
+			out.Finish = event.Stop
+		}
+	}
+	w.Answers = []event.Answer{out}
+	w.Usage = c.Usage
+	w.Usage.Cached, w.Usage.Reasoning = min(w.Usage.Cached, w.Usage.Prompt), min(w.Usage.Reasoning, w.Usage.Output)
+	return w
+}
+
+func TestStreamRoundTrip(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		events := streamtest.Events(rt, 1, true)
+		opt := messages.StreamOptions{
+			ID: "msg_r", Model: "demo",
+			Thinking:            rapid.SampledFrom([]messages.Thinking{messages.ThinkingFull, messages.ThinkingOmitted, messages.ThinkingNone}).Draw(rt, "thinking"),
+			DispatchInReasoning: rapid.Bool().Draw(rt, "dispatch"),
+		}
+		var direct event.Collector
+		direct.Add(events...)
+		opened := streamtest.Started(events, 0)
+
+		s := messages.NewStream(opt)
+		decoded, errs := streamtest.Decode(rt, messages.NewStreamDecoder(nil), s.Close(s.Append(nil, events...)))
+		require.Empty(rt, errs)
+		var got event.Collector
+		got.Add(decoded...)
+		require.Empty(rt, cmp.Diff(said(&direct, opened, opt, false), got, sameAnswer))
+
+		decoded, err := messages.DecodeResponse(nil, messages.AppendResponse(nil, &direct, opt))
+		require.NoError(rt, err)
+		streamtest.CheckWhole(rt, decoded)
+		var whole event.Collector
+		whole.Add(decoded...)
+		require.Empty(rt, cmp.Diff(said(&direct, opened, opt, true), whole, sameAnswer))
+	})
+}
+
+// A stream that was decoded and encoded again is the same, byte for byte, once it has been through it.
+func TestStreamTwice(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		events := streamtest.Events(rt, 1, true)
+		encode := func(events []event.Event) []byte {
+			s := messages.NewStream(messages.StreamOptions{ID: "msg_r"})
+			return s.Close(s.Append(nil, events...))
+		}
+		aborted := false
+		stream := encode(events)
+		for i := range 2 {
+			decoded, errs := streamtest.Decode(rt, messages.NewStreamDecoder(nil), stream)
+			require.Empty(rt, errs)
+			for _, e := range decoded {
+				aborted = aborted || e.Kind == event.ToolAbort
+			}
+			again := encode(decoded)
+			if i > 0 && !aborted { // one more quote breaks arguments that are broken
+				require.Equal(rt, string(stream), string(again))
+			}
+			stream = again
+		}
+	})
+}
+
+// Blocks that this package does not model go through unchanged.
+func TestStreamTwiceOpaque(t *testing.T) {
+	for _, b := range []string{
+		`{"type":"redacted_thinking","data":"EmwKAhgBEgy3va3pzix/LafPsn4a"}`,
+		`{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[{"type":"web_search_result","url":"http://x/"}]}`,
+		`{"type":"mcp_tool_result","tool_use_id":"mcptoolu_1","is_error":true,"content":[]}`,
+		`{"type":"container_upload","file_id":"f"}`,
+	} {
+		decoded, errs := streamtest.Decode(t, messages.NewStreamDecoder(nil), frames(started, blockStart("0", b), blockStop("0"), stopFor("end_turn"), stopped))
+		require.Empty(t, errs)
+		s := messages.NewStream(messages.StreamOptions{ID: "msg_r"})
+		require.Contains(t, string(s.Close(s.Append(nil, decoded...))), "data: "+blockStart("0", b)+"\n")
+	}
+}
+
+// Wherever a stream is cut, the decoder says so.
+func TestStreamDecoderCut(t *testing.T) {
+	example, err := os.ReadFile("testdata/example.sse")
+	require.NoError(t, err)
+	streams := [][]byte{example}
+	for seed := range 4 {
+		events := rapid.Custom(func(t *rapid.T) []event.Event { return streamtest.Events(t, 1, true) }).Example(seed)
+		s := messages.NewStream(messages.StreamOptions{ID: "msg_r"})
+		streams = append(streams, s.Close(s.Append(nil, events...)))
+	}
+	for _, whole := range streams {
+		d := messages.NewStreamDecoder(nil)
+		for cut := range whole {
+			d.Reset()
+			got, _ := streamtest.Decode(t, d, whole[:cut])
+			if cut < len(whole)-len("\n\n") {
+				require.Equal(t, event.Error, got[len(got)-1].Kind, "cut at %d", cut)
+			}
+		}
+	}
+}
+
+// Servers leave out starts, stops and pings, or count wrong: text and reasoning come through.
+func TestStreamDecoderLoss(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := messages.NewStream(messages.StreamOptions{ID: "msg_r"})
+		whole := s.Close(s.Append(nil, streamtest.Events(rt, 1, true)...))
+		want, _ := streamtest.Decode(rt, messages.NewStreamDecoder(nil), whole)
+		var kept strings.Builder
+		drop := rapid.SampledFrom([]string{"message_start\n", "content_block_start\n", "content_block_stop\n", "message_delta\n", ""}).Draw(rt, "drop")
+		for ev := range strings.SplitAfterSeq(string(whole), "\n\n") {
+			if name, _, _ := strings.Cut(ev, "data:"); drop == "" || !strings.Contains(name, drop) {
+				kept.WriteString(ev)
+			}
+		}
+		stream := kept.String()
+		if drop == "" {
+			for _, n := range []string{"1", "2", "3", "4", "5", "6", "7", "8", "9"} {
+				stream = strings.ReplaceAll(stream, `"index":`+n, `"index":0`)
+			}
+		}
+		got, _ := streamtest.Decode(rt, messages.NewStreamDecoder(nil), []byte(stream))
+		var a, b event.Collector
+		a.Add(want...)
+		b.Add(got...)
+		require.Equal(rt, a.Answers[0].Text(), b.Answers[0].Text())
+		require.Equal(rt, a.Answers[0].Reasoning(), b.Answers[0].Reasoning())
+		if drop != "content_block_start\n" {
+			require.Len(rt, b.Answers[0].Calls(), len(a.Answers[0].Calls()))
+		}
+	})
+}
+
+// Events of every type in any order, with indices that fit or not, always give a well-formed response.
+func TestStreamDecoderAnything(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		pick := func(what string, from ...string) string { return rapid.SampledFrom(from).Draw(rt, what) }
+		member := func(name string, values ...string) string {
+			v := pick(name, append(values, "")...)
+			if v == "" {
+				return ""
+			}
+			return `,"` + name + `":` + v
+		}
+		var stream []string
+		for range rapid.IntRange(0, 20).Draw(rt, "events") {
+			b := `{"type":` + pick("block", `"text"`, `"thinking"`, `"tool_use"`, `"tool_use"`, `"server_tool_use"`, `"mcp_tool_use"`, `"compaction"`, `"x_tool_result"`, `"redacted_thinking"`, `null`) +
+				member("id", `"a"`, `"b"`) + member("name", `"get"`) + member("input", `{}`, `{"a":1}`, `null`, `"{}"`, `[]`) + member("text", `"a"`, `1`) + member("thinking", `"a\ud83d"`) +
+				member("signature", `"S"`) + member("citations", `[{}]`, `[1]`, `null`) + `}`
+			d := `{"type":` + pick("delta", `"text_delta"`, `"thinking_delta"`, `"signature_delta"`, `"input_json_delta"`, `"input_json_delta"`, `"citations_delta"`, `"compaction_delta"`, `"odd"`) +
+				member("text", `"a"`, `"\ud83d"`, `"\ude00"`, `1`) + member("thinking", `"a"`) + member("signature", `"S"`) + member("partial_json", `"{"`, `"}"`, `"{}"`, `" "`, `""`, `"\ud83d"`) +
+				member("citation", `{}`, `1`) + member("content", `"a"`, `null`) + member("encrypted_content", `"E"`) + `}`
+			stream = append(stream, `{"type":`+pick("type",
+				`"content_block_start"`, `"content_block_start"`, `"content_block_delta"`, `"content_block_delta"`, `"content_block_delta"`, `"content_block_stop"`, `"content_block_stop"`,
+				`"message_delta"`, `"message_start"`, `"ping"`,
+			)+member("index", `0`, `1`, `2`, `"x"`)+`,"content_block":`+b+`,"message":{"content":[`+pick("content", b, "")+`]}`+pick("which", `,"delta":`+d, `,"delta":`+d, `,"delta":{"stop_reason":"max_tokens"}`)+
+				member("usage", `{"output_tokens":1}`, `1`)+`}`)
+		}
+		if rapid.Bool().Draw(rt, "whole") {
+			stream = append(stream, stopFor(pick("end", "end_turn", "max_tokens", "tool_use")), stopped)
+		}
+		d := messages.NewStreamDecoder(nil)
+		once, _ := streamtest.Decode(rt, d, frames(stream...))
+		d.Reset()
+		again, _ := streamtest.Decode(rt, d, frames(stream...))
+		require.Empty(rt, cmp.Diff(once, again))
+	})
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package responses
+
+import (
+	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+	"github.com/weft-go/weft/protocols/internal/seal"
+	"github.com/weft-go/weft/protocols/internal/streamdec"
+)
+
+const (
+	maxHeld  = 1 << 20 // bytes of arguments that wait for the names of their calls
+	keepHeld = 4 << 10 // bytes of memory that a call keeps for them
+)
+
+// inCall is a call. It starts when its name is known.
+type inCall struct {
+	custom  bool
+	started bool
+	ended   bool
+	final   bool // the event that repeats its arguments was read
+	early   bool // held is what response.output_item.added had
+	over    bool // more arguments came than may wait, and they are lost
+	first   byte // of the arguments: the first byte that is no blank
+	part    int32
+	ordinal int32
+
+	name []byte // as the server says it, and once started as sent
+	held []byte // arguments that wait
+	text seal.Seal
+	args streamdec.ArgState
+	half streamdec.Halves
+}
+
+// addCall opens a call with the memory of one before.
+func (d *StreamDecoder) addCall(custom bool) int32 {
+	n := len(d.calls)
+	if n < cap(d.calls) {
+		d.calls = d.calls[:n+1]
+	} else {
+		d.calls = append(d.calls, inCall{})
+	}
+	c := &d.calls[n]
+	*c = inCall{custom: custom, name: c.name[:0], held: c.held[:0]}
+	return int32(n)
+}
+
+func (c *inCall) flags() event.Flags {
+	if c.custom {
+		return event.Custom
+	}
+	return 0
+}
+
+// argsOf returns the arguments in v: a string, or, as some servers have it, the JSON itself.
+func (d *StreamDecoder) argsOf(v jsonscan.Value) []byte {
+	if v.Kind() == jsonscan.Object {
+		return v.Raw()
+	}
+	return d.str(v)
+}
+
+// argsMember returns the member of an item or done event that holds the arguments.
+func (c *inCall) argsMember(v jsonscan.Value) jsonscan.Value {
+	if c.custom {
+		return v.Get("input")
+	}
+	return v.Get("arguments")
+}
+
+// sameArgs reports whether the arguments of an item are those of c. Some servers give a call a new call_id in the last
+// response.
+func (d *StreamDecoder) sameArgs(c *inCall, item jsonscan.Value) bool {
+	var s seal.Seal
+	s.Add(d.argsOf(c.argsMember(item)))
+	return s == c.text
+}
+
+// callAt returns the call that an event about arguments belongs to, nil if there are too many.
+func (d *StreamDecoder) callAt(root jsonscan.Value, kind inKind, final bool) *inCall {
+	p := d.eventPlace(root)
+	p.final = final
+	i := d.find(kind, p)
+	if i < 0 {
+		if i = d.add(kind, p, root); i < 0 {
+			return nil
+		}
+		d.begin(jsonscan.Value{})
+	}
+	return &d.calls[d.items[i].call]
+}
+
+// callAdded reads the call of a response.output_item.added.
+func (d *StreamDecoder) callAdded(c *inCall, item jsonscan.Value) {
+	if c.ended {
+		return
+	}
+	d.startCall(c, item)
+	if args := d.argsOf(c.argsMember(item)); len(args) > 0 && c.text.Len() == 0 && len(c.held) == 0 {
+		c.early = d.hold(c, args)
+	}
+}
+
+// startCall sends the ToolStart if v, an item, has the name.
+func (d *StreamDecoder) startCall(c *inCall, v jsonscan.Value) {
+	if c.started {
+		return
+	}
+	if name := d.str(v.Get("name")); len(name) > 0 {
+		c.name = append(c.name[:0], name...)
+	}
+	if len(c.name) == 0 {
+		return
+	}
+	if d.opt.ToolName != nil {
+		c.name = append(c.name[:0], d.opt.ToolName(string(d.str(v.Get("namespace"))), string(c.name))...)
+	}
+	d.openCall(c)
+	d.emit(event.Event{
+		Kind: event.ToolStart, Flags: c.flags(), Part: c.part, Call: c.ordinal, Data: c.name, ID: d.str(v.Get("call_id")),
+	})
+	if len(c.held) > 0 && !c.early {
+		d.args(c, c.held)
+		d.unhold(c)
+	}
+}
+
+// hold lets arguments wait, behind those that do, if there is room.
+func (d *StreamDecoder) hold(c *inCall, text []byte) bool {
+	if d.waiting+len(text) > maxHeld {
+		return false
+	}
+	d.waiting += len(text)
+	c.held = append(c.held, text...)
+	return true
+}
+
+// unhold forgets the arguments that wait.
+func (d *StreamDecoder) unhold(c *inCall) {
+	d.waiting -= len(c.held)
+	if c.held, c.early = c.held[:0], false; cap(c.held) > keepHeld {
+		c.held = nil
+	}
+}
+
+// openCall numbers a call.
+func (d *StreamDecoder) openCall(c *inCall) {
+	c.started, c.part, c.ordinal = true, d.nextPart(), d.ordinals
+	d.ordinals++
+}
+
+func (d *StreamDecoder) argsDelta(root jsonscan.Value, kind inKind) {
+	c := d.callAt(root, kind, false)
+	if c == nil || c.ended || c.final {
+		return
+	}
+	v := root.Get("delta")
+	if v.Kind() != jsonscan.String && !v.IsNull() {
+		d.wrong(v, "a string")
+		return
+	}
+	text := c.half.Text(&d.doc, v)
+	if len(text) == 0 {
+		return
+	}
+	if c.early { // it was the beginning, or the whole, of what comes now
+		d.unhold(c)
+	}
+	switch {
+	case c.over: // the item that is done has them, too
+	case c.started:
+		d.args(c, text)
+	case !d.hold(c, text):
+		d.unhold(c)
+		c.over = true
+	}
+}
+
+// args sends arguments.
+func (d *StreamDecoder) args(c *inCall, text []byte) {
+	if len(text) == 0 {
+		return
+	}
+	for i := 0; c.first == 0 && i < len(text); i++ {
+		if b := text[i]; b != ' ' && b != '\t' && b != '\r' && b != '\n' {
+			c.first = b
+		}
+	}
+	if !c.custom {
+		c.args.Feed(text)
+	}
+	c.text.Add(text)
+	d.emit(event.Event{Kind: event.ToolArgs, Flags: c.flags(), Part: c.part, Call: c.ordinal, Data: text})
+}
+
+// allArgs takes in the whole arguments.
+func (d *StreamDecoder) allArgs(c *inCall, text []byte) {
+	switch {
+	case len(text) == 0:
+	case !c.started:
+		d.unhold(c)
+		c.over = !d.hold(c, text)
+	default:
+		if more := rest(c.text, text); len(more) > 0 {
+			c.half.Drop()
+			d.args(c, more)
+		}
+		d.unhold(c)
+		c.over = false
+	}
+}
+
+// argsDone reads the event that repeats the arguments of a call. The call is complete only when its item is: only there
+// it says whether it was cut.
+func (d *StreamDecoder) argsDone(root jsonscan.Value, kind inKind) {
+	c := d.callAt(root, kind, true)
+	if c == nil || c.ended {
+		return
+	}
+	c.final = true
+	d.allArgs(c, d.argsOf(c.argsMember(root)))
+	if name := d.str(root.Get("name")); !c.started && len(name) > 0 {
+		c.name = append(c.name[:0], name...) // should the item never come; it would tell the call_id
+	}
+}
+
+// callDone reads a call that is complete.
+func (d *StreamDecoder) callDone(c *inCall, item jsonscan.Value) {
+	if c.ended {
+		return
+	}
+	d.startCall(c, item)
+	d.allArgs(c, d.argsOf(c.argsMember(item)))
+	status := d.str(item.Get("status"))
+	d.endCall(c, string(status) == "incomplete" || string(status) == "failed" || string(status) == "cancelled")
+}
+
+// endCall sends the end of a call. cut says that the server did not complete it.
+func (d *StreamDecoder) endCall(c *inCall, cut bool) {
+	if c.ended {
+		return
+	}
+	c.ended = true
+	if !c.started && len(c.name) > 0 {
+		d.startCall(c, jsonscan.Value{})
+	}
+	e := event.Event{Kind: event.ToolAbort, Flags: c.flags(), Call: c.ordinal, Part: c.part, Data: c.name}
+	if !c.started {
+		d.openCall(c)
+		e.Call, e.Part, e.Data = c.ordinal, c.part, nil
+		if e.Why = event.BadName; cut {
+			e.Why = event.Truncated
+		}
+		d.unhold(c)
+		d.emit(e)
+		return
+	}
+	if c.early && c.text.Len() == 0 {
+		d.args(c, c.held)
+		d.unhold(c)
+	}
+	d.args(c, c.half.Flush())
+	switch {
+	case cut:
+		e.Why = event.Truncated
+	case c.over:
+		e.Why = event.LimitExceeded
+	case c.custom || c.args.Empty():
+	case c.args.Broken() || c.first != '{':
+		e.Why = event.BadArguments
+	case !c.args.Complete():
+		e.Why = event.Truncated
+	}
+	if e.Why == event.None {
+		d.complete++
+		e.Kind, e.Flags, e.Data = event.ToolEnd, e.Flags|event.Complete, nil
+	}
+	d.emit(e)
+}
+
+// closeCalls ends the calls whose items never were complete.
+func (d *StreamDecoder) closeCalls(cut bool) {
+	for i := range d.calls {
+		d.endCall(&d.calls[i], cut)
+	}
+}

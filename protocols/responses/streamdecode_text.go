@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package responses
+
+import (
+	"slices"
+
+	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+	"github.com/weft-go/weft/protocols/internal/seal"
+)
+
+// at returns the part of form that an event is about, nil if all of its item was read. It is opened if it was not there.
+func (d *StreamDecoder) at(root jsonscan.Value, form inForm, final bool) *inPart {
+	p := d.eventPlace(root)
+	p.final = final
+	i := d.find(form.kind(), p)
+	if i < 0 {
+		i = d.add(form.kind(), p, root)
+	}
+	if i < 0 || d.items[i].done {
+		return nil
+	}
+	index := root.Get("content_index")
+	if form == inSummary {
+		index = root.Get("summary_index")
+	}
+	return d.part(i, form, d.index(index), final)
+}
+
+// eventPlace returns what an event about a part of an item says about which item it is.
+func (d *StreamDecoder) eventPlace(root jsonscan.Value) place {
+	return place{id: hash(d.str(root.Get("item_id"))), index: d.index(root.Get("output_index"))}
+}
+
+// part returns a part of an item, nil if there are too many. An index of -1 is the last one; for a delta it is a new one
+// if the last has its whole text.
+func (d *StreamDecoder) part(item int32, form inForm, index int64, final bool) *inPart {
+	next := int64(0)
+	for k := len(d.texts) - 1; k >= 0; k-- {
+		p := &d.texts[k]
+		if p.item != item || p.form != form {
+			continue
+		}
+		if p.index == index || index < 0 && (final || !p.full) {
+			return p
+		}
+		next = max(next, p.index+1)
+	}
+	if d.crowded(jsonscan.Value{}) {
+		return nil
+	}
+	if index < 0 {
+		index = next
+	}
+	d.texts = append(d.texts, inPart{item: item, form: form, part: -1, index: index})
+	return &d.texts[len(d.texts)-1]
+}
+
+func (d *StreamDecoder) textDelta(root jsonscan.Value, form inForm) {
+	p := d.at(root, form, false)
+	if p == nil || p.full {
+		return
+	}
+	if form == inText {
+		if l := root.Get("logprobs"); l.Kind() == jsonscan.Array && l.First().Exists() {
+			d.probs(p, l.Raw(), l.Len())
+		}
+	}
+	v := root.Get("delta")
+	if v.Kind() == jsonscan.Object { // in previews of the API
+		v = v.Get("text")
+	}
+	if v.Kind() != jsonscan.String && !v.IsNull() {
+		d.wrong(v, "a string")
+		return
+	}
+	d.say(p, p.half.Text(&d.doc, v))
+}
+
+// say sends text of a part.
+func (d *StreamDecoder) say(p *inPart, text []byte) {
+	it := &d.items[p.item]
+	if len(text) == 0 || it.kind == inReasoning && it.form != 0 && it.form != p.form {
+		return
+	}
+	e := event.Event{Call: -1, Data: text}
+	switch p.form {
+	case inText:
+		e.Kind = event.Text
+	case inRefusal:
+		e.Kind, d.refused = event.Refusal, true
+	default:
+		e.Kind = event.Reasoning
+		it.form = p.form
+		if it.part < 0 {
+			it.part = d.nextPart()
+		}
+		e.Part = it.part
+		if p.text.Len() == 0 && it.said {
+			d.emit(event.Event{Kind: event.Reasoning, Part: e.Part, Call: -1, Data: []byte("\n\n")})
+		}
+		it.said = true
+		p.text.Add(text)
+		d.emit(e)
+		return
+	}
+	e.Part = d.begun(p)
+	p.text.Add(text)
+	d.emit(e)
+}
+
+// begun returns the part of the events of p, which begins if it has not.
+func (d *StreamDecoder) begun(p *inPart) int32 {
+	if p.part < 0 {
+		p.part = d.nextPart()
+	}
+	return p.part
+}
+
+// rest returns what text has behind what was sent of it, nothing if it is another text.
+func rest(sent seal.Seal, text []byte) []byte {
+	n := int(sent.Len())
+	if len(text) <= n {
+		return nil
+	}
+	var s seal.Seal
+	if s.Add(text[:n]); n > 0 && s != sent {
+		return nil
+	}
+	return text[n:]
+}
+
+// fill sends what is left of the whole text of a part.
+func (d *StreamDecoder) fill(p *inPart, v jsonscan.Value) {
+	text := d.str(v)
+	if len(text) == 0 {
+		return
+	}
+	p.full = true
+	if more := rest(p.text, text); len(more) > 0 {
+		p.half.Drop()
+		d.say(p, more)
+	}
+}
+
+func (d *StreamDecoder) textDone(root jsonscan.Value, form inForm, text jsonscan.Value) {
+	p := d.at(root, form, true)
+	if p == nil {
+		return
+	}
+	if form == inText {
+		d.moreProbs(p, root.Get("logprobs"))
+	}
+	d.fill(p, text)
+}
+
+// partDone reads the event that ends a part of any form.
+func (d *StreamDecoder) partDone(root jsonscan.Value) {
+	part := d.object(root.Get("part"), root, "part")
+	form := formOf(d.str(part.Get("type")))
+	if p := d.eventPlace(root); form == inText && d.match(inMessage, p) < 0 && d.match(inReasoning, p) >= 0 {
+		form = inRaw // seen from vLLM
+	}
+	if form == 0 {
+		return // the whole item has it
+	}
+	if p := d.at(root, form, true); p != nil {
+		d.fillPart(p, part)
+	}
+}
+
+// formOf returns the form of a part of the type, 0 for one that is not modelled.
+func formOf(typ []byte) inForm {
+	switch string(typ) {
+	case "output_text", "text":
+		return inText
+	case "refusal":
+		return inRefusal
+	case "reasoning_text":
+		return inRaw
+	case "summary_text":
+		return inSummary
+	}
+	return 0
+}
+
+// fillPart sends what is left of a part that is complete.
+func (d *StreamDecoder) fillPart(p *inPart, part jsonscan.Value) {
+	if p.form == inRefusal {
+		d.fill(p, part.Get("refusal"))
+		return
+	}
+	if p.form == inText {
+		d.moreProbs(p, part.Get("logprobs"))
+	}
+	d.fill(p, part.Get("text"))
+	if p.form != inText {
+		return
+	}
+	list := part.Get("annotations")
+	n := 0
+	for v := list.First(); v.Exists(); v = list.Next(v) {
+		if n++; n > p.notes {
+			d.note(p, v)
+		}
+	}
+}
+
+func (d *StreamDecoder) annotation(root jsonscan.Value) {
+	p := d.at(root, inText, false)
+	v := d.object(root.Get("annotation"), root, "annotation")
+	if p == nil || !v.Exists() {
+		return
+	}
+	d.note(p, v)
+}
+
+// note sends an annotation. It needs a text to belong to.
+func (d *StreamDecoder) note(p *inPart, v jsonscan.Value) {
+	if v.Kind() != jsonscan.Object {
+		d.wrong(v, "an object")
+		return
+	}
+	if p.part < 0 {
+		d.emit(event.Event{Kind: event.Text, Part: d.begun(p), Call: -1})
+	}
+	p.notes++
+	d.emit(event.Event{Kind: event.Annotation, Part: p.part, Call: -1, Data: v.Raw()})
+}
+
+// moreProbs sends the log probabilities of a whole text that its deltas did not have.
+func (d *StreamDecoder) moreProbs(p *inPart, list jsonscan.Value) {
+	if list.Kind() != jsonscan.Array {
+		return
+	}
+	n := 0
+	for v := list.First(); v.Exists(); v = list.Next(v) {
+		if n++; n <= p.probs {
+			continue
+		}
+		raw := list.Raw()
+		if p.probs > 0 {
+			from, _ := v.Span()
+			_, end := list.Span()
+			raw = d.doc.Keep(slices.Concat([]byte{'['}, list.Doc().Body()[from:end]))
+		}
+		d.probs(p, raw, list.Len()-p.probs)
+		return
+	}
+}
+
+// probs sends n log probabilities.
+func (d *StreamDecoder) probs(p *inPart, raw []byte, n int) {
+	p.probs += n
+	d.emit(event.Event{Kind: event.Logprobs, Part: d.begun(p), Call: -1, Data: raw})
+}
+
+// message reads the parts of a message that is complete.
+func (d *StreamDecoder) message(i int32, item jsonscan.Value) {
+	list := item.Get("content")
+	if list.Kind() == jsonscan.String { // seen for messages with one text
+		if p := d.part(i, inText, 0, true); p != nil {
+			d.fill(p, list)
+		}
+		return
+	}
+	if list.Kind() != jsonscan.Array && !list.IsNull() {
+		d.wrong(list, "an array")
+	}
+	n, all := int64(-1), int64(list.Len())
+	for v := list.First(); v.Exists(); v = list.Next(v) {
+		n++
+		if v.Kind() != jsonscan.Object {
+			d.wrong(v, "an object")
+			continue
+		}
+		form := formOf(d.str(v.Get("type")))
+		if form != inText && form != inRefusal { // not modelled: a message of its own
+			raw := append([]byte(`{"type":"message","role":"assistant","content":[`), v.Raw()...)
+			raw = append(raw, "]}"...)
+			d.emit(event.Event{Kind: event.Opaque, Part: d.nextPart(), Call: -1, ID: []byte("message"), Data: raw})
+			continue
+		}
+		p := d.alike(i, form, n, all)
+		if p == nil {
+			return
+		}
+		d.fillPart(p, v)
+	}
+}
+
+// alike returns the part of an item that the part at index of the whole item, which has n, is: the one with that index,
+// else one with an index that the item does not have, as there are servers that count differently.
+func (d *StreamDecoder) alike(item int32, form inForm, index, n int64) *inPart {
+	var stray *inPart
+	for k := range d.texts {
+		p := &d.texts[k]
+		switch {
+		case p.item != item || p.form != form:
+		case p.index == index:
+			return p
+		case stray == nil && p.index >= n:
+			stray = p
+		}
+	}
+	if stray != nil {
+		stray.index = index
+		return stray
+	}
+	return d.part(item, form, index, true)
+}
+
+// reasoning reads a reasoning item that is complete.
+func (d *StreamDecoder) reasoning(i int32, item jsonscan.Value) {
+	it := &d.items[i]
+	content, summary := item.Get("content"), item.Get("summary")
+	if it.form == 0 {
+		if it.form = inSummary; d.hasText(content) {
+			it.form = inRaw
+		}
+	}
+	list := summary
+	if it.form == inRaw {
+		list = content
+	}
+	switch list.Kind() {
+	case jsonscan.String:
+		if p := d.part(i, it.form, 0, true); p != nil {
+			d.fill(p, list)
+		}
+	case jsonscan.Array:
+		n, all := int64(-1), int64(list.Len())
+		for v := list.First(); v.Exists(); v = list.Next(v) {
+			n++
+			if v.Kind() != jsonscan.Object {
+				d.wrong(v, "an object")
+				continue
+			}
+			p := d.alike(i, it.form, n, all)
+			if p == nil {
+				break
+			}
+			d.fill(p, v.Get("text"))
+		}
+	case jsonscan.Absent, jsonscan.Null:
+	default:
+		d.wrong(list, "an array")
+	}
+	if sig := d.str(item.Get("encrypted_content")); len(sig) > 0 && !it.signed {
+		if it.part < 0 {
+			it.part = d.nextPart()
+		}
+		it.signed = true
+		d.emit(event.Event{Kind: event.Signature, Part: it.part, Call: -1, Data: sig})
+	}
+}
+
+// hasText reports whether content of reasoning is not empty.
+func (d *StreamDecoder) hasText(list jsonscan.Value) bool {
+	if list.Kind() == jsonscan.String {
+		return len(d.doc.Text(list)) > 0
+	}
+	for v := list.First(); v.Exists(); v = list.Next(v) {
+		if t := v.Get("text"); t.Kind() == jsonscan.String && len(d.doc.Text(t)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// flush sends the halves of characters that are held for an item, -1 for all: nothing follows them.
+func (d *StreamDecoder) flush(item int32) {
+	for k := range d.texts {
+		if p := &d.texts[k]; item < 0 || p.item == item {
+			d.say(p, p.half.Flush())
+		}
+	}
+}
