@@ -47,9 +47,9 @@ type StreamDecoderOptions struct {
 //
 //   - Order is that of the chunks; within one delta it is reasoning, content, refusal, calls. A part begins with every
 //     change of kind and with every call.
-//   - The API does not say where a call ends. A call ends when its arguments are one complete JSON value and something
+//   - The API does not say where a call ends. A call ends when its arguments are one complete JSON object and something
 //     else arrives, or with the finish_reason. Then, arguments that are incomplete abort it: Truncated if the answer was
-//     cut, BadArguments if not. Free text of a custom call ends with the finish_reason only: it might go on any time.
+//     cut, BadArguments if not. Arguments that are no object abort it as soon as something else arrives. Free text of a custom call ends with the finish_reason only: it might go on any time.
 //   - ToolStart waits for the name. An id that comes with or before the name, or between it and the first arguments, is in
 //     ToolStart; one that comes later is lost. Which delta belongs to which call: see [StreamDecoder.Decode].
 //   - A finish_reason stop behind a complete call is ToolCalls, and behind a refusal Refused.

@@ -271,10 +271,10 @@ func (d *StreamDecoder) settle(dst []event.Event, c *decodedChoice, at int) []ev
 		}
 		switch {
 		case !t.started || t.custom: // no sign in free text says that it is whole
+		case t.args.Broken(), !t.args.Empty() && !t.args.Object():
+			dst = d.abort(dst, c, t, event.BadArguments)
 		case t.args.Complete():
 			dst = d.end(dst, c, t)
-		case t.args.Broken():
-			dst = d.abort(dst, c, t, event.BadArguments)
 		}
 	}
 	return dst
@@ -329,7 +329,7 @@ func (d *StreamDecoder) endCalls(dst []event.Event, c *decodedChoice, why event.
 		}
 		last := c.kind == event.ToolStart && c.part == t.part // what was cut is the last that was written
 		switch {
-		case t.started && !t.custom && t.args.Complete(), t.started && t.custom && !(cut && last), t.started && t.args.Empty() && !cut:
+		case t.started && !t.custom && t.args.Complete() && t.args.Object(), t.started && t.custom && !(cut && last), t.started && t.args.Empty() && !cut:
 			dst = d.end(dst, c, t)
 		case cut:
 			dst = d.abort(dst, c, t, event.Truncated)

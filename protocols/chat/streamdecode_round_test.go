@@ -356,7 +356,7 @@ func TestStreamDecoderMemory(t *testing.T) {
 	args := []byte(chunkOf(`"tool_calls":[{"index":0,"function":{"arguments":"` + piece + `"}}]`))
 	text := []byte(chunkOf(`"content":"` + piece + `"`))
 	d := chat.NewStreamDecoder(nil)
-	events, err := d.Decode(nil, nil, []byte(chunkOf(`"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"\""}}]`)))
+	events, err := d.Decode(nil, nil, []byte(chunkOf(`"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"a\":\""}}]`)))
 	require.NoError(t, err)
 	feed := func() {
 		for _, data := range [][]byte{args, text, args} {
@@ -367,7 +367,7 @@ func TestStreamDecoderMemory(t *testing.T) {
 	}
 	feed()
 	require.Less(t, testing.AllocsPerRun(100<<20/len(args)/3, feed), 0.1)
-	events, err = d.Decode(nil, nil, []byte(chunkOf(`"tool_calls":[{"index":0,"function":{"arguments":"\""}}]`)))
+	events, err = d.Decode(nil, nil, []byte(chunkOf(`"tool_calls":[{"index":0,"function":{"arguments":"\"}"}}]`)))
 	require.NoError(t, err)
 	require.Len(t, events, 1)
 	events, err = d.Decode(nil, nil, []byte(chunkEnd("tool_calls")))

@@ -131,13 +131,13 @@ func TestStreamDecoderServers(t *testing.T) {
 			name: "calls at the same time",
 			in: []string{
 				chunkOf(`"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":""}},{"index":1,"id":"b","function":{"name":"g","arguments":""}}]`),
-				chunkOf(`"tool_calls":[{"index":1,"function":{"arguments":"[1"}},{"index":0,"function":{"arguments":"{}"}}]`),
-				chunkOf(`"tool_calls":[{"index":1,"function":{"arguments":"]"}}]`),
+				chunkOf(`"tool_calls":[{"index":1,"function":{"arguments":"{ "}},{"index":0,"function":{"arguments":"{}"}}]`),
+				chunkOf(`"tool_calls":[{"index":1,"function":{"arguments":"}"}}]`),
 				chunkEnd("tool_calls"),
 			},
 			want: []string{
-				"0.0 start", `0.0 tool_start call=0 "f" id="a"`, `0.1 tool_start call=1 "g" id="b"`, `0.1 tool_args call=1 "[1"`,
-				`0.0 tool_args call=0 "{}"`, "0.0 tool_end call=0", `0.1 tool_args call=1 "]"`, "0.1 tool_end call=1", "0.1 finish why=tool_calls",
+				"0.0 start", `0.0 tool_start call=0 "f" id="a"`, `0.1 tool_start call=1 "g" id="b"`, `0.1 tool_args call=1 "{ "`,
+				`0.0 tool_args call=0 "{}"`, "0.0 tool_end call=0", `0.1 tool_args call=1 "}"`, "0.1 tool_end call=1", "0.1 finish why=tool_calls",
 			},
 		},
 		{
@@ -183,13 +183,13 @@ func TestStreamDecoderServers(t *testing.T) {
 			name: "calls in pieces without index, by id",
 			in: []string{
 				chunkOf(`"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{"}}]`),
-				chunkOf(`"tool_calls":[{"id":"b","function":{"name":"g","arguments":"["}}]`),
-				chunkOf(`"tool_calls":[{"id":"a","function":{"arguments":"}"}},{"id":"b","function":{"arguments":"]"}}]`),
+				chunkOf(`"tool_calls":[{"id":"b","function":{"name":"g","arguments":"{"}}]`),
+				chunkOf(`"tool_calls":[{"id":"a","function":{"arguments":"}"}},{"id":"b","function":{"arguments":"}"}}]`),
 				chunkEnd("tool_calls"),
 			},
 			want: []string{
 				"0.0 start", `0.0 tool_start call=0 "f" id="a"`, `0.0 tool_args call=0 "{"`, `0.1 tool_start call=1 "g" id="b"`,
-				`0.1 tool_args call=1 "["`, `0.0 tool_args call=0 "}"`, "0.0 tool_end call=0", `0.1 tool_args call=1 "]"`, "0.1 tool_end call=1",
+				`0.1 tool_args call=1 "{"`, `0.0 tool_args call=0 "}"`, "0.0 tool_end call=0", `0.1 tool_args call=1 "}"`, "0.1 tool_end call=1",
 				"0.1 finish why=tool_calls",
 			},
 		},
@@ -199,12 +199,12 @@ func TestStreamDecoderServers(t *testing.T) {
 				chunkOf(`"tool_calls":[{"function":{"name":"f","arguments":""}}]`),
 				chunkOf(`"tool_calls":[{"function":{"arguments":"{}"}}]`),
 				chunkOf(`"tool_calls":[{"function":{"name":"g","arguments":""}}]`),
-				chunkOf(`"tool_calls":[{"function":{"arguments":"[]"}}]`),
+				chunkOf(`"tool_calls":[{"function":{"arguments":"{}"}}]`),
 				chunkEnd("tool_calls"),
 			},
 			want: []string{
 				"0.0 start", `0.0 tool_start call=0 "f"`, `0.0 tool_args call=0 "{}"`, "0.0 tool_end call=0",
-				`0.1 tool_start call=1 "g"`, `0.1 tool_args call=1 "[]"`, "0.1 tool_end call=1", "0.1 finish why=tool_calls",
+				`0.1 tool_start call=1 "g"`, `0.1 tool_args call=1 "{}"`, "0.1 tool_end call=1", "0.1 finish why=tool_calls",
 			},
 		},
 		{
@@ -299,14 +299,14 @@ func TestStreamDecoderServers(t *testing.T) {
 			name: "characters that are cut in UTF-16",
 			in: []string{
 				chunkOf(`"reasoning":"r\ud83d"`), chunkOf(`"reasoning":"\ude00"`), chunkOf(`"content":"\ud83d"`), chunkOf(`"content":"\ude00!\ud83d"`),
-				chunkOf(`"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"\"\ud83d"}}]`),
-				chunkOf(`"tool_calls":[{"index":0,"function":{"arguments":""}}]`), chunkOf(`"tool_calls":[{"index":0,"function":{"arguments":"\ude00\""}}]`),
+				chunkOf(`"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"\ud83d"}}]`),
+				chunkOf(`"tool_calls":[{"index":0,"function":{"arguments":""}}]`), chunkOf(`"tool_calls":[{"index":0,"function":{"arguments":"\ude00\":1}"}}]`),
 				chunkOf(`"tool_calls":[{"index":1,"id":"b","type":"custom","custom":{"name":"g","input":"\ud83d"}}]`),
 				chunkEnd("stop"),
 			},
 			want: []string{
 				"0.0 start", `0.0 reasoning "r"`, `0.0 reasoning "😀"`, `0.1 text ""`, `0.1 text "😀!"`, `0.1 text "�"`, `0.2 tool_start call=0 "f" id="a"`,
-				`0.2 tool_args call=0 "\""`, `0.2 tool_args call=0 "😀\""`, "0.2 tool_end call=0", `0.3 tool_start call=1 "g" id="b" custom`,
+				`0.2 tool_args call=0 "{\""`, `0.2 tool_args call=0 "😀\":1}"`, "0.2 tool_end call=0", `0.3 tool_start call=1 "g" id="b" custom`,
 				`0.3 tool_args call=1 "�" custom`, "0.3 tool_end call=1 custom", "0.3 finish why=tool_calls",
 			},
 		},

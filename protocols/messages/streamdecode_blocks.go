@@ -39,7 +39,6 @@ type inBlock struct {
 	fed     bool // a delta brought input or content
 	json    bool // inOther: it brought input
 	over    bool // inOther: more came than is held
-	first   byte // inCall, inOther: first byte of the input that is no blank
 	part    int32
 	ordinal int32
 	index   int64
@@ -349,18 +348,8 @@ func (d *StreamDecoder) input(b *inBlock, text []byte) {
 		return
 	}
 	b.json = true
-	b.follow(text)
-	d.hold(b, &b.input, text)
-}
-
-// follow looks at input.
-func (b *inBlock) follow(text []byte) {
-	for i := 0; b.first == 0 && i < len(text); i++ {
-		if c := text[i]; c != ' ' && c != '\t' && c != '\r' && c != '\n' {
-			b.first = c
-		}
-	}
 	b.args.Feed(text)
+	d.hold(b, &b.input, text)
 }
 
 // args sends input of a call.
@@ -368,7 +357,7 @@ func (d *StreamDecoder) args(b *inBlock, text []byte) {
 	if len(text) == 0 {
 		return
 	}
-	b.follow(text)
+	b.args.Feed(text)
 	if len(b.name) > 0 {
 		d.emit(event.Event{Kind: event.ToolArgs, Flags: b.flags(), Part: b.part, Call: b.ordinal, Data: text})
 	}
@@ -479,7 +468,7 @@ func (d *StreamDecoder) endCall(b *inBlock, cut bool) {
 		e.Why = event.BadName
 	case b.args.Empty():
 		d.args(b, []byte("{}"))
-	case b.args.Broken() || b.first != '{':
+	case b.args.Broken() || !b.args.Object():
 		e.Why = event.BadArguments
 	case !b.args.Complete():
 		e.Why = event.Truncated
@@ -504,7 +493,7 @@ func (d *StreamDecoder) endOther(b *inBlock, cut bool) {
 	case !b.fed:
 		raw = d.doc.Keep(raw)
 	case b.json:
-		if b.first != '{' || !b.args.Complete() {
+		if !b.args.Object() || !b.args.Complete() {
 			return
 		}
 		raw = replaced(raw, "input", b.input)

@@ -7,9 +7,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/weft-go/weft/protocols/responses"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/internal/streamtest"
+	"github.com/weft-go/weft/protocols/responses"
 )
 
 // TestShortWay shows that deltas that take the short way give the bytes of the long one: an event that says nothing between

@@ -22,7 +22,6 @@ type inCall struct {
 	final   bool // the event that repeats its arguments was read
 	early   bool // held is what response.output_item.added had
 	over    bool // more arguments came than may wait, and they are lost
-	first   byte // of the arguments: the first byte that is no blank
 	part    int32
 	ordinal int32
 
@@ -182,11 +181,6 @@ func (d *StreamDecoder) args(c *inCall, text []byte) {
 	if len(text) == 0 {
 		return
 	}
-	for i := 0; c.first == 0 && i < len(text); i++ {
-		if b := text[i]; b != ' ' && b != '\t' && b != '\r' && b != '\n' {
-			c.first = b
-		}
-	}
 	if !c.custom {
 		c.args.Feed(text)
 	}
@@ -267,7 +261,7 @@ func (d *StreamDecoder) endCall(c *inCall, cut bool) {
 	case c.over:
 		e.Why = event.LimitExceeded
 	case c.custom || c.args.Empty():
-	case c.args.Broken() || c.first != '{':
+	case c.args.Broken() || !c.args.Object():
 		e.Why = event.BadArguments
 	case !c.args.Complete():
 		e.Why = event.Truncated

@@ -16,6 +16,7 @@ type ArgState struct {
 	state argState
 	num   numState
 	n     uint8 // of a literal or an escape: what is read
+	first byte  // of the whole value
 	depth uint16
 	word  string // the literal that is being read
 	stack [MaxDepth / 64]uint64
@@ -65,6 +66,9 @@ func (a *ArgState) Complete() bool {
 
 // Broken reports that the text cannot become a complete value any more, or is nested deeper than [MaxDepth].
 func (a *ArgState) Broken() bool { return a.state == argBroken }
+
+// Object reports that the value is an object, as far as it goes: arguments of a function are nothing else.
+func (a *ArgState) Object() bool { return a.first == '{' }
 
 // Empty reports that there was nothing but blanks.
 func (a *ArgState) Empty() bool { return a.state == argValue && a.depth == 0 }
@@ -141,6 +145,9 @@ func (a *ArgState) Feed(p []byte) {
 
 // token reads a byte between strings, numbers and words.
 func (a *ArgState) token(c byte) {
+	if a.depth == 0 && a.state == argValue {
+		a.first = c
+	}
 	switch a.state {
 	case argValue, argFirst:
 		switch {
