@@ -26,11 +26,7 @@ func (r *Request) Detach() error {
 	if err := r.Settle(); err != nil {
 		return err
 	}
-	own, ok := r.dialect.(OwnWriter)
-	if !ok {
-		return &Error{Kind: Unsupported, Offset: -1, Msg: "requests of this API cannot be detached"}
-	}
-	d := detacher{r: r, own: own, root: r.doc.Root()}
+	d := detacher{r: r, own: r.dialect, root: r.doc.Root()}
 	view := d.view(r.view)
 	r.toolsAs = "tools"
 	if !d.root.Get("tools").Exists() && d.root.Get("functions").Exists() {
@@ -47,22 +43,10 @@ func (r *Request) Detach() error {
 	return nil
 }
 
-// OwnWriter is the part of a [Dialect] that writes pieces of a request of its own API.
-type OwnWriter interface {
-	// AppendBlock appends the value at the place of a block, nothing if the API has none for it.
-	AppendBlock(dst []byte, t *Turn, b *Block) []byte
-	// AppendTurn appends the messages or items of a turn with commas between them, or, with FormMember, its content.
-	AppendTurn(dst []byte, t *Turn) []byte
-	// TurnMember is the name of the member that holds a turn with FormMember, "" for all others.
-	TurnMember(t *Turn) string
-	// ListMember is the name of the list of messages or items.
-	ListMember() string
-}
-
 // detacher copies a view off a body.
 type detacher struct {
 	r    *Request
-	own  OwnWriter
+	own  Dialect
 	root jsonscan.Value
 	also []string
 }
@@ -191,7 +175,7 @@ func (d *detacher) params(v *View) *residue {
 
 // held lists the members that are written from turns and tools.
 func (r *Request) held(v *View) (list []string) {
-	own := r.dialect.(OwnWriter)
+	own := r.dialect
 	if len(v.Tools) > 0 {
 		list = append(list, r.toolsAs)
 	}
@@ -226,7 +210,7 @@ func (r *Request) appendParams(dst []byte, v *View, also func(key string) bool) 
 
 // appendDetached appends a request that has no body.
 func (r *Request) appendDetached(dst []byte) []byte {
-	own, v := r.dialect.(OwnWriter), &r.view
+	own, v := r.dialect, &r.view
 	from := len(dst)
 	dst = r.appendParams(append(dst, '{'), v, func(key string) bool { return slices.Contains(r.also, key) })
 	dst = r.rest.patch(append(dst, '}'), from)
@@ -272,7 +256,7 @@ func (r *Request) appendDetached(dst []byte) []byte {
 }
 
 // appendTurn appends the items of a turn.
-func appendTurn(dst []byte, own OwnWriter, t *Turn) []byte {
+func appendTurn(dst []byte, own Dialect, t *Turn) []byte {
 	if t.Form&FormMember != 0 { // what was a member is an item now, because others stand in front of it
 		as := *t
 		as.Form, as.rest = 0, nil

@@ -35,6 +35,17 @@ type Dialect interface {
 	// AppendTool appends the declaration of a tool; nothing if the API has no way to say it.
 	AppendTool(dst []byte, t *Tool, lose Lose) []byte
 
+	// The next four write requests of this API that were taken off their bodies.
+
+	// AppendBlock appends the value at the place of a block, nothing if the API has none for it.
+	AppendBlock(dst []byte, t *Turn, b *Block) []byte
+	// AppendTurn appends the messages or items of a turn with commas between them, or, with FormMember, its content.
+	AppendTurn(dst []byte, t *Turn) []byte
+	// TurnMember is the name of the member that holds a turn with FormMember, "" for all others.
+	TurnMember(t *Turn) string
+	// ListMember is the name of the list of messages or items.
+	ListMember() string
+
 	Set(e *jsonscan.Edits, t *Turn, old, b *Block) (exact bool, err error)
 	// Insert adds blocks in front of t.Blocks[at], or of holder.Content[at] if there is a holder.
 	Insert(e *jsonscan.Edits, t *Turn, holder *Block, at int, list []Block) error

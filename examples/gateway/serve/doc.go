@@ -12,7 +12,8 @@
 //
 // # Endpoints
 //
-//	POST /v1/chat/completions   POST /v1/responses   POST /v1/messages   POST /v1/messages/count_tokens
+//	POST /v1/chat/completions   POST /v1/responses                 POST /v1/messages
+//	                            POST /v1/responses/input_tokens    POST /v1/messages/count_tokens
 //	GET  /v1/models             GET  /v1/models/{id}                     GET  /health       HEAD /
 //
 // GET /v1/responses with an upgrade to WebSocket is answered 426, which makes Codex fall back to HTTP at once. Unknown

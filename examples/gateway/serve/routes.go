@@ -3,13 +3,15 @@
 package serve
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/messages"
+	"github.com/weft-go/weft/protocols/models"
+	"github.com/weft-go/weft/protocols/responses"
 )
 
 // routes returns the gateway's endpoints. Methods are checked by hand, because a wrong one needs the API's own error.
@@ -29,7 +31,8 @@ func (g *Gateway) routes() *http.ServeMux {
 			}
 		})
 	}
-	m.HandleFunc("POST /v1/messages/count_tokens", g.countTokens)
+	m.HandleFunc("POST /v1/messages/count_tokens", g.count(messagesAPI, messages.AppendTokenCount))
+	m.HandleFunc("POST /v1/responses/input_tokens", g.count(responsesAPI, responses.AppendTokenCount))
 	m.HandleFunc("GET /v1/models", g.models)
 	m.HandleFunc("GET /v1/models/{id...}", g.model)
 	m.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
@@ -48,50 +51,42 @@ func apiOf(r *http.Request) *api {
 	return chatAPI
 }
 
-type modelObject map[string]any
-
-// modelObject describes the model under one of its names, in the form of the API that asks.
-func (g *Gateway) modelObject(a *api, name string) modelObject {
-	if a == messagesAPI {
-		return modelObject{"type": "model", "id": name, "display_name": name, "created_at": "1970-01-01T00:00:00Z"}
+// list describes the model under each of its names. Created is fixed: clients keep what they are told.
+func (g *Gateway) list() []models.Model {
+	var list []models.Model
+	for _, name := range append([]string{g.opt.Model}, g.opt.Aliases...) {
+		list = append(list, models.Model{ID: name, ContextWindow: int64(g.opt.MaxModelLen)})
 	}
-	return modelObject{"id": name, "object": "model", "created": 0, "owned_by": "weft"}
+	return list
 }
 
 func (g *Gateway) models(w http.ResponseWriter, r *http.Request) {
-	a := apiOf(r)
-	names := append([]string{g.opt.Model}, g.opt.Aliases...)
-	data := make([]modelObject, len(names))
-	for i, n := range names {
-		data[i] = g.modelObject(a, n)
-	}
-	if a == messagesAPI {
-		writeJSON(w, map[string]any{"data": data, "has_more": false, "first_id": names[0], "last_id": names[len(names)-1]})
-		return
-	}
-	writeJSON(w, map[string]any{"object": "list", "data": data})
+	writeBody(w, models.AppendList(nil, g.list(), models.StyleOf(r.Header.Get("Anthropic-Version"))))
 }
 
 func (g *Gateway) model(w http.ResponseWriter, r *http.Request) {
-	a, id := apiOf(r), r.PathValue("id")
-	if !g.knows(id) {
-		g.refuse(w, r, a, apierr.ModelNotFound(id))
+	id, _ := models.PathID(r.URL.Path)
+	m := models.Find(g.list(), id)
+	if m == nil {
+		g.refuse(w, r, apiOf(r), apierr.ModelNotFound(id))
 		return
 	}
-	writeJSON(w, g.modelObject(a, id))
+	writeBody(w, models.AppendModel(nil, m, models.StyleOf(r.Header.Get("Anthropic-Version"))))
 }
 
-// countTokens answers how long the prompt of a messages request is, rendered exactly as it would be sent.
-func (g *Gateway) countTokens(w http.ResponseWriter, r *http.Request) {
-	c := &call{g: g, api: messagesAPI, id: g.requestID(w, r, messagesAPI)}
-	if err := c.read(w, r); err != nil {
-		g.refuse(w, r, c.api, err)
-		return
+// count returns the handler that answers how long the prompt of a request is, rendered exactly as it would be sent.
+func (g *Gateway) count(a *api, answer func(dst []byte, n int64) []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		c := &call{g: g, api: a, id: g.requestID(w, r, a)}
+		if err := c.read(w, r); err != nil {
+			g.refuse(w, r, a, err)
+			return
+		}
+		writeBody(w, answer(nil, int64(len(c.prompt))))
 	}
-	writeJSON(w, map[string]int{"input_tokens": len(c.prompt)})
 }
 
-func writeJSON(w http.ResponseWriter, v any) {
+func writeBody(w http.ResponseWriter, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(v) // what we answer with always encodes; a broken connection has no reader
+	w.Write(body) // a broken connection has no reader
 }

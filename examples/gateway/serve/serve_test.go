@@ -586,8 +586,8 @@ func TestSmallEndpoints(t *testing.T) {
 	status, body := do("GET", "/v1/responses", "Connection", "Upgrade", "Upgrade", "websocket")
 	require.Equal(t, 426, status, body)
 	_, body = do("GET", "/v1/models")
-	require.JSONEq(t, `{"object":"list","data":[{"id":"m","object":"model","created":0,"owned_by":"weft"},
-		{"id":"claude-x","object":"model","created":0,"owned_by":"weft"},{"id":"org/name","object":"model","created":0,"owned_by":"weft"}]}`, body)
+	const rest = `,"object":"model","created":0,"owned_by":"weft","max_model_len":131072,"context_window":131072}`
+	require.JSONEq(t, `{"object":"list","data":[{"id":"m"`+rest+`,{"id":"claude-x"`+rest+`,{"id":"org/name"`+rest+`]}`, body)
 	_, body = do("GET", "/v1/models?limit=10", "Anthropic-Version", "2023-06-01")
 	require.Contains(t, body, `"display_name":"claude-x"`)
 	status, body = do("GET", "/v1/models/org/name")
@@ -605,6 +605,12 @@ func TestSmallEndpoints(t *testing.T) {
 	_, _, body = send(t, r.url+"/v1/messages", ask)
 	require.Equal(t, apiCases[2].gather(t, body).Prompt, count.Input)
 	require.Contains(t, body, `"model":"claude-x"`, "the client's own name for the model")
+	ask = apiCases[1].body("How long?", true)
+	_, _, body = send(t, r.url+"/v1/responses/input_tokens", ask)
+	require.NoError(t, json.Unmarshal([]byte(body), &count))
+	_, _, body = send(t, r.url+"/v1/responses", ask)
+	require.Equal(t, apiCases[1].gather(t, body).Prompt, count.Input)
+
 	status, _, body = send(t, r.url+"/v1/messages/count_tokens", "{")
 	apiCases[2].wantError(t, status, body, 400, "invalid_request_error", "")
 }
