@@ -17,7 +17,8 @@
 //	GET  /v1/models             GET  /v1/models/{id}                     GET  /health       HEAD /
 //
 // GET /v1/responses with an upgrade to WebSocket is answered 426, which makes Codex fall back to HTTP at once. Unknown
-// query parameters (?beta=true) and unknown headers are ignored.
+// query parameters (?beta=true) and unknown headers are ignored. Bodies may be compressed with gzip or zstd; the limit on their
+// size is that of what comes out.
 //
 // # Request headers
 //

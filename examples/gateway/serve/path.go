@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"net/http"
 	"slices"
@@ -431,21 +430,4 @@ func (c *call) settle(ctx context.Context, err error) {
 	if c.g.opt.OnDone != nil {
 		c.g.opt.OnDone(c.rec)
 	}
-}
-
-func readBody(w http.ResponseWriter, r *http.Request, max int64) ([]byte, error) {
-	if r.ContentLength > max {
-		return nil, apierr.TooLarge(max)
-	}
-	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		return nil, &apierr.Error{Why: event.Invalid, Status: http.StatusUnsupportedMediaType, Message: "Compressed bodies are not offered."}
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, max))
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, apierr.TooLarge(max)
-	}
-	if err != nil {
-		return nil, &apierr.Error{Why: event.Invalid, Message: "The body of your request cannot be read.", Cause: err}
-	}
-	return body, nil
 }

@@ -168,7 +168,9 @@ func TestRefusedRequests(t *testing.T) {
 				}(), nil, 400, invalid, "at least 1"},
 				{"unknown family", a.body("x", true), []string{"X-Weft-Tool-Call-Parser", "klingon"}, 400, invalid, "klingon"},
 				{"body too large", with("model", strings.Repeat("m", 30000)), nil, 413, tooLarge, "20000"},
-				{"compressed", a.body("x", true), []string{"Content-Encoding", "zstd"}, 415, invalid, "ompressed"},
+				{"unknown coding", a.body("x", true), []string{"Content-Encoding", "br"}, 415, invalid, "gzip, zstd or none"},
+				{"not zstd", a.body("x", true), []string{"Content-Encoding", "zstd"}, 400, invalid, "Content-Encoding says: zstd"},
+				{"not gzip", a.body("x", true), []string{"Content-Encoding", "gzip"}, 400, invalid, "Content-Encoding says: gzip"},
 				{"prompt too long", a.body(strings.Repeat("one two three ", 500), true), nil, 400, invalid, tooLong},
 			} {
 				t.Run(tt.name, func(t *testing.T) {
