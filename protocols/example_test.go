@@ -3,10 +3,13 @@
 package protocols_test
 
 import (
+	"bytes"
 	"fmt"
+	"strings"
 
 	"github.com/weft-go/weft/protocols/chat"
 	"github.com/weft-go/weft/protocols/messages"
+	"github.com/weft-go/weft/protocols/sse"
 )
 
 func Example() {
@@ -22,4 +25,35 @@ func Example() {
 	// Output:
 	// {"model":"m", "max_tokens":9, "messages":[ {"role":"user", "content":"Hi there"} ]}
 	// {"model":"m","max_completion_tokens":9,"messages":[{"role":"user","content":"Hi there"}]} []
+}
+
+// An engine that speaks the Chat API, served as the Messages API.
+func Example_serve() {
+	upstream := strings.NewReader(`data: {"id":"c1","choices":[{"index":0,"delta":{"role":"assistant","reasoning":"Hm."}}]}
+
+data: {"choices":[{"index":0,"delta":{"content":"Hello."},"finish_reason":"stop"}]}
+
+data: [DONE]
+
+`)
+	out := messages.NewStream(messages.StreamOptions{ID: "msg_1", Model: "m"})
+	var client bytes.Buffer
+	for ev, err := range chat.Events(upstream, nil) {
+		if err != nil {
+			panic(err)
+		}
+		client.Write(out.Append(nil, ev))
+	}
+	client.Write(out.Close(nil))
+
+	var sent sse.Reader
+	for ev, err := range sent.Events(&client) {
+		if err == nil && string(ev.Type) == "content_block_delta" {
+			fmt.Printf("%s\n", ev.Data)
+		}
+	}
+	// Output:
+	// {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"Hm."}}
+	// {"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"weft2.3.n3511m"}}
+	// {"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"Hello."}}
 }

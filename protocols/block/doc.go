@@ -11,6 +11,8 @@
 //   - view: the turns, tools and parameters that were read from a body. What the view does not model stays in the body.
 //   - place ([Ref]): where a block stands in the body. Edits take places.
 //   - loss: something a conversion to another API could not carry.
+//   - detached: without its body, see [Request.Detach]. What the view does not say is then kept as a residue per turn, block
+//     and tool: members that are not modelled, and other spellings.
 //
 // # Span and splice
 //
@@ -31,6 +33,10 @@
 //   - Invalid UTF-8, duplicate member names and trailing text are errors, so that no two readers of one body can see
 //     different requests.
 //   - Arguments of calls are text, byte for byte as they came; they need not be valid.
+//   - A detached request encodes to JSON equal to its body; what is not edited keeps its unknown members.
+//   - A conversion there and back keeps every block that no loss names. What the other API has no field for (signatures,
+//     the place of reasoning, free-text tools, ids and arguments that it forbids) travels in forms that decoding gives back;
+//     the packages of the APIs name them.
 //
 // # Cost
 //

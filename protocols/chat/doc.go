@@ -27,6 +27,17 @@
 // Deltas keep the order in which the model wrote them; clients that collect each field by itself lose it. The index of a
 // call is dense and in order of appearance, whatever the producer counts.
 //
+// # Past reasoning
+//
+// A request has one string for it, reasoning_content. Signatures, encrypted and withheld reasoning, several runs and their
+// place among text and calls stand in reasoning_details beside it, as OpenRouter has them:
+//
+//	"reasoning_content":"one\ntwo","reasoning_details":[
+//	 {"type":"reasoning.text","index":0,"text":"one","signature":"c2ln"},{"type":"reasoning.text","index":2,"text":"two"}]
+//
+// Here the first run comes first and the second behind one other block of the turn. thinking_blocks (LiteLLM) and a list as
+// reasoning_content (Dynamo: one entry in front of every call) are read, too.
+//
 // # Decisions
 //
 //   - An aborted call. The API cannot take back what was sent. The call gets no more arguments, it does not count for

@@ -4,7 +4,8 @@
 // (2026-07).
 //
 // Requests come in through [Decode] and go out through [Encode]. Answers go out through [Stream], for stream:true, or
-// [AppendResponse]. Both are pure: events in, bytes out.
+// [AppendResponse]. Streams and answers of another server come in through [StreamDecoder], [Events] and [DecodeResponse]. All
+// are pure: events in, bytes out, and back.
 //
 // # Stream
 //
@@ -35,6 +36,9 @@
 //   - Every thinking block has a signature, because clients drop blocks without one. Where the producer gave none it is a
 //     checksum, see [CheckSignature].
 //   - Free text of a custom call becomes the input {"input":"…"}.
+//   - What a converted request says and this API has no field for is bridged: the schema of a free-text tool has an
+//     x-custom-format, arguments that are no JSON object are the input {"x-raw-arguments":"…"}, and the encrypted form or
+//     summary mark of reasoning is its signature, behind "weft1c.". Decode gives all of it back.
 //   - stop_reason is tool_use exactly if a complete call was sent and the answer ended by itself; max_tokens,
 //     model_context_window_exceeded, refusal and pause_turn win over it.
 //   - A stream that is closed before event.Finish ends with an error event.

@@ -4,7 +4,8 @@
 // adds.
 //
 // Requests come in through [Decode] and go out through [Encode]. Answers go out through [Stream], for stream:true, or
-// [AppendResponse]. Both are pure: events in, bytes out.
+// [AppendResponse]. Streams and answers of another server come in through [StreamDecoder], [Events] and [DecodeResponse]. All
+// are pure: events in, bytes out, and back.
 //
 // # Stream
 //
