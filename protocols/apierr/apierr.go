@@ -54,6 +54,23 @@ func FromEvent(e *event.Event) *Error {
 	return &Error{Why: e.Why, Message: string(e.Data), Code: string(e.ID)}
 }
 
+// FromCollector returns the error of a collected answer, nil if the answer is whole: the error that its events told of, or, if
+// a choice has no finish or there is none, that of an engine that ended too early. Ask before an AppendResponse.
+func FromCollector(c *event.Collector) *Error {
+	if c.Err != event.None {
+		return &Error{Why: c.Err, Message: c.Message, Code: c.Code}
+	}
+	for i := range c.Answers {
+		if c.Answers[i].Finish == event.None {
+			return EngineFailed(nil)
+		}
+	}
+	if len(c.Answers) == 0 {
+		return EngineFailed(nil)
+	}
+	return nil
+}
+
 // Invalid returns an error in field param of the request; param may be empty.
 func Invalid(param, format string, args ...any) *Error {
 	return &Error{Why: event.Invalid, Param: param, Message: fmt.Sprintf(format, args...)}
@@ -117,9 +134,10 @@ func TooLarge(max int64) *Error {
 	}
 }
 
-// ContextLength says that a prompt of so many tokens does not fit a model that takes max.
-func ContextLength(prompt, max int64) *Error {
-	return &Error{Why: event.Invalid, Code: CodeContextLength, Param: "messages", Prompt: prompt, Max: max}
+// ContextLength says that a prompt of so many tokens does not fit a model that takes limit. A prompt that leaves no room for an
+// answer is told as one token too long.
+func ContextLength(prompt, limit int64) *Error {
+	return &Error{Why: event.Invalid, Code: CodeContextLength, Param: "messages", Prompt: max(prompt, limit+1), Max: limit}
 }
 
 // Overloaded says that the serving side is too busy; after is a hint for the next try, 0 for none.

@@ -14,7 +14,8 @@ import (
 //
 //   - an *Error in its chain is returned as it is;
 //   - an error with a method APIError() *Error says itself what it is;
-//   - a *block.Error is a request that cannot be read, a *block.LossError one that cannot be served as it is;
+//   - a *block.Error is a request that cannot be read, or, marked as such, an answer of the engine that cannot; a
+//     *block.LossError is a request that cannot be served as it is;
 //   - a canceled context is Canceled, a passed deadline a timeout;
 //   - anything else is Internal, with a message that gives nothing away and err as its Cause.
 //
@@ -47,6 +48,9 @@ func From(err error) *Error {
 
 // fromBlock words a fault of the request body. The text of a block.Error is meant for clients and holds path and offset.
 func fromBlock(e *block.Error, cause error) *Error {
+	if e.Answer {
+		return EngineFailed(cause)
+	}
 	out := &Error{Why: event.Invalid, Param: e.Path, Message: e.Error(), Cause: cause}
 	switch e.Kind {
 	case block.Malformed, block.InvalidEncoding, block.DuplicateKey:

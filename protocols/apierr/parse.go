@@ -3,6 +3,7 @@
 package apierr
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -160,11 +161,49 @@ func read(v jsonscan.Value, status int) *Error {
 		}
 	}
 	e.Message = orNone(e.Message)
-	e.Why = Classify(status, str("type"), e.Code)
+	typ := str("type")
+	e.Why = Classify(status, typ, e.Code)
+	if e.Code == "" {
+		e.Code = typeCodes[typ]
+	}
+	e.context()
 	if _, err := strconv.Atoi(e.Code); err == nil {
 		e.Code = "" // a status, not a code
 	}
 	return e
+}
+
+// typeCodes are the codes that say the same as Anthropic's types do.
+var typeCodes = map[string]string{
+	"rate_limit_error": CodeRateLimited, "authentication_error": CodeUnauthorized, "permission_error": CodeForbidden,
+	"request_too_large": CodeTooLarge, "timeout_error": CodeTimeout, "billing_error": CodeQuota,
+}
+
+// context finds out whether the message tells of a prompt that is too long, which harnesses act on, and takes its numbers:
+//
+//	prompt is too long: 210000 tokens > 200000 maximum                                          Anthropic
+//	This model's maximum context length is 4096 tokens. However, you requested 5000 tokens
+//	(4500 in the messages, 500 in the completion). …                                            OpenAI, vLLM
+func (e *Error) context() {
+	var prompt, limit int64
+	if n, _ := fmt.Sscanf(e.Message, "prompt is too long: %d tokens > %d maximum", &prompt, &limit); n == 2 {
+		e.Why, e.Code, e.Prompt, e.Max = event.Invalid, CodeContextLength, prompt, limit
+		return
+	}
+	_, rest, ok := strings.Cut(e.Message, "maximum context length is ")
+	if !ok {
+		return
+	}
+	e.Why, e.Code = event.Invalid, CodeContextLength
+	if n, _ := fmt.Sscanf(rest, "%d tokens", &limit); n != 1 {
+		return
+	}
+	if i := strings.Index(rest, " in the "); i > 0 { // of the prompt alone
+		fmt.Sscanf(rest[strings.LastIndexAny(rest[:i], "( ")+1:], "%d", &prompt)
+	}
+	if prompt > limit { // else it is the answer that has no room: the words say so better
+		e.Prompt, e.Max = prompt, limit
+	}
 }
 
 func orNone(message string) string {

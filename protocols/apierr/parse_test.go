@@ -3,12 +3,14 @@
 package apierr_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/weft-go/weft/protocols/apierr"
+	"github.com/weft-go/weft/protocols/chat"
 	"github.com/weft-go/weft/protocols/event"
 )
 
@@ -82,4 +84,44 @@ func ExampleParse() {
 	e := apierr.Parse(400, []byte(`{"error":{"message":"bad seed","type":"BadRequestError","param":"seed","code":400}}`))
 	fmt.Println(e.Why, e.Param, e.Message)
 	// Output: invalid seed bad seed
+}
+
+// TestParseContext finds the numbers of a prompt that is too long in the words of each engine, for the words of each API.
+func TestParseContext(t *testing.T) {
+	for _, tt := range []struct {
+		message     string
+		prompt, max int64
+	}{
+		{"prompt is too long: 210000 tokens > 200000 maximum", 210000, 200000},
+		{"This model's maximum context length is 4096 tokens. However, you requested 5500 tokens (5000 in the messages, 500 in the completion). Please reduce the length.", 5000, 4096},
+		{"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4000 in the messages, 1000 in the completion).", 0, 0},
+		{"This model's maximum context length is 4096 tokens. However, your request has 4200 input tokens.", 0, 0},
+	} {
+		body, err := json.Marshal(map[string]any{"error": map[string]any{"message": tt.message, "type": "BadRequestError", "code": 400}})
+		require.NoError(t, err)
+		e := apierr.Parse(400, body)
+		require.Equal(t, apierr.CodeContextLength, e.Code)
+		require.Equal(t, event.Invalid, e.Why)
+		require.Equal(t, [2]int64{tt.prompt, tt.max}, [2]int64{e.Prompt, e.Max}, tt.message)
+	}
+	require.Equal(t, apierr.CodeRateLimited, apierr.Parse(429, []byte(`{"type":"error","error":{"type":"rate_limit_error","message":"m"}}`)).Code)
+}
+
+// TestAnswerFaults does not blame the caller for what the engine sent.
+func TestAnswerFaults(t *testing.T) {
+	_, err := chat.NewStreamDecoder(nil).Decode(nil, nil, []byte(`{"choices":[{`))
+	require.Equal(t, event.EngineFailed, apierr.From(err).Why)
+	_, err = chat.Decode([]byte(`{"messages":[{`), nil)
+	require.Equal(t, event.Invalid, apierr.From(err).Why)
+}
+
+func TestFromCollector(t *testing.T) {
+	var c event.Collector
+	require.Equal(t, event.EngineFailed, apierr.FromCollector(&c).Why)
+	c.Add(event.Event{Kind: event.Text, Data: []byte("a")})
+	require.Equal(t, event.EngineFailed, apierr.FromCollector(&c).Why)
+	c.Add(event.Event{Kind: event.Finish, Why: event.Stop})
+	require.Nil(t, apierr.FromCollector(&c))
+	c.Add(event.Event{Kind: event.Error, Why: event.Overloaded, Data: []byte("m")})
+	require.Equal(t, event.Overloaded, apierr.FromCollector(&c).Why)
 }

@@ -32,6 +32,9 @@ func flatten(r *block.Request) (list []said) {
 				add("system", b.Content)
 				continue
 			}
+			if b.Kind == block.Text && b.Text == "" && b.Cache == nil {
+				continue // beside calls it is how many clients spell that there is none
+			}
 			inner, path := b.Content, b.At.Path()
 			b.At, b.Type, b.ID, b.Content = block.Ref{}, "", "", nil
 			if b.Cache != nil {
@@ -201,7 +204,8 @@ func TestBridges(t *testing.T) {
 		{"all of it", []int{0, 1, 2}, []block.Block{reason(block.Block{Text: "t", Signature: "s.s", Encrypted: "7.e"}), say("a")}},
 		{"redacted", []int{0, 1, 2}, []block.Block{reason(block.Block{Redacted: true, Encrypted: "x"}), reason(block.Block{Text: "t"}), say("a")}},
 		{"broken arguments", []int{0, 1, 2}, []block.Block{call("c1", "ls", `{"p": "cut`), call("c2", "ls", `[1]`), call("c3", "ls", `{"a":1,"a":2}`)}},
-		{"spaced arguments", []int{0, 1, 2}, []block.Block{call("c1", "ls", ` {"p": 1.0} `), call("c2", "ls", ` `)}},
+		{"spaced arguments", []int{0, 1, 2}, []block.Block{call("c1", "ls", `{ "p" : 1.0 }`), call("c2", "ls", ` `)}},
+		{"arguments that look like a bridge", []int{0, 1, 2}, []block.Block{call("c1", "ls", `{"x-raw-arguments":"z"}`), call("c2", "ls", `{"x-raw-arguments":"z","b":1}`)}},
 		{"ids that are no ids", []int{0, 1, 2}, []block.Block{call("functions.ls:0", "ls", "{}"), call("tc_xA", "ls", "{}"), call("\u00e9 ", "ls", "{}")}},
 		{"free text", []int{0, 1, 2}, []block.Block{{Kind: block.ToolCall, Custom: true, CallID: "c1", Name: "patch", Args: "*** Begin\n{\"}"}, call("c2", "ls", `{"input":"x"}`)}},
 	}

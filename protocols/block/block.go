@@ -43,8 +43,8 @@ type Block struct {
 	Media   *Media  // Image, Audio, Video, File, Document, Citation
 	Cache   *Cache  // a cache breakpoint behind this block
 
-	// JSON is the block itself, as valid JSON, where Kind is Unknown or ServerItem and the block was not read from a
-	// body: writers of the API that knows it copy it. [Block.Raw] is the one to read.
+	// JSON is the block itself, as valid JSON, where Kind is Unknown or ServerItem and the block is your own: writers of the
+	// API that knows it copy it. [Block.Raw] is the one to read.
 	JSON []byte
 	// Form is how the content of a ToolResult was spelled.
 	Form Form
@@ -52,7 +52,10 @@ type Block struct {
 	// At is the block's place in its request, zero for a block of your own.
 	At Ref
 
-	rest *residue // of a detached request
+	// Of a detached request.
+	rest  *residue
+	opens bool     // a message begins with this block, in a turn that has several
+	env   *residue // of that message
 }
 
 // Media is a picture, sound, film or file: by address, by id, or inline. At least one of URL, FileID and Data is set;
@@ -103,10 +106,9 @@ func (r Ref) Path() string {
 // IsZero reports whether r is no place.
 func (r Ref) IsZero() bool { return r == Ref{} }
 
-// Raw returns the block's JSON as it stood when it was read; of a block that was not, the field JSON. It must not be
-// changed.
+// Raw returns the field JSON if it is set, else the block's JSON as it stood when it was read. It must not be changed.
 func (b *Block) Raw() []byte {
-	if b.At.doc == nil {
+	if b.At.doc == nil || b.JSON != nil {
 		return b.JSON
 	}
 	return b.At.doc.At(int(b.At.node)).Raw()

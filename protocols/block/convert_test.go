@@ -95,6 +95,19 @@ func TestBuild(t *testing.T) {
 	}
 }
 
+// TestBuiltBadRaw refuses raw JSON that is none where it is handed in: nothing reads a built request back.
+func TestBuiltBadRaw(t *testing.T) {
+	r := block.New()
+	bad := []byte("{nope")
+	require.Error(t, r.AppendTool(block.Tool{Name: "f", Schema: bad}))
+	require.Error(t, r.AppendTool(block.Tool{Name: "f", Kind: block.CustomTool, Format: bad}))
+	require.Error(t, r.SetParams(block.Params{Format: block.Format{Type: "json_schema", Schema: bad}}))
+	require.Error(t, r.AppendTurn(block.Turn{Role: block.RoleUser, Blocks: []block.Block{{Kind: block.Unknown, JSON: bad}}}))
+	require.Error(t, r.AppendTurn(block.Turn{Role: block.RoleTool, Blocks: []block.Block{{Kind: block.ToolResult, Content: []block.Block{{Kind: block.Unknown, JSON: bad}}}}}))
+	require.Empty(t, r.Turns())
+	require.False(t, r.Edited())
+}
+
 func TestBuiltEdits(t *testing.T) {
 	r := built(t)
 	at := r.Turns()[1].Blocks[0].At

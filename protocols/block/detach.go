@@ -4,7 +4,6 @@ package block
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
@@ -23,15 +22,16 @@ func (r *Request) Detach() error {
 	if r.doc == nil {
 		return r.err
 	}
-	if err := r.Settle(); err != nil {
+	if err := r.settle(); err != nil {
 		return err
 	}
 	d := detacher{r: r, own: r.dialect, root: r.doc.Root()}
 	view := d.view(r.view)
 	r.toolsAs = "tools"
-	if !d.root.Get("tools").Exists() && d.root.Get("functions").Exists() {
+	if len(r.view.Tools) > 0 && ValueOf(r.view.Tools[0].At).Parent().KeyIs("functions") {
 		r.toolsAs = "functions"
 	}
+	r.loseRoot(keep(&r.lost))
 	r.rest = d.params(&view)
 	r.also = d.also
 	extra, err := scanOwn(r.rest.appendOwn(nil))
@@ -41,6 +41,11 @@ func (r *Request) Detach() error {
 	r.view, r.doc, r.extra = view, nil, extra
 	r.derive()
 	return nil
+}
+
+// keep returns a Lose that appends to a list.
+func keep(list *[]Loss) Lose {
+	return func(path, why string) { *list = append(*list, Loss{Path: path, Why: why}) }
 }
 
 // detacher copies a view off a body.
@@ -72,6 +77,7 @@ func (d *detacher) view(v View) View {
 func (d *detacher) tool(old *Tool) Tool {
 	t := old.clone()
 	t.At = d.r.newRef()
+	d.r.loseTool(old, keep(&t.lost))
 	is := ValueOf(old.At)
 	if t.Kind == Hosted {
 		t.JSON = slices.Clone(is.Raw())
@@ -101,7 +107,9 @@ func (d *detacher) namespaces(old, tools []Tool) {
 func (d *detacher) turn(old *Turn) Turn {
 	t := old.clone()
 	t.At = d.r.newRef()
+	d.r.loseTurn(old, keep(&t.lost))
 	t.Blocks = d.blocks(&t, old.Blocks)
+	d.messages(&t, old.Blocks)
 	first, last := ValueOf(old.At), LastOf(old.At)
 	if t.Form&FormMember != 0 {
 		t.rest = d.residue(d.own.AppendTurn(nil, &t), first)
@@ -124,6 +132,51 @@ func (d *detacher) turn(old *Turn) Turn {
 	}
 	return t
 }
+
+// messages marks where messages begin in a turn that has several, as the Responses API can, and gives each the residue of the
+// object around its parts.
+func (d *detacher) messages(t *Turn, old []Block) {
+	if d.r.dialect.API() != Responses || t.Form&FormMember != 0 {
+		return
+	}
+	around := func(i int) jsonscan.Value {
+		v := ValueOf(old[i].At)
+		p := v.Parent() // content, or the message for content that is a string
+		switch {
+		case v.KeyIs("content"):
+			return p
+		case p.Kind() == jsonscan.Array && p.KeyIs("content"):
+			return p.Parent()
+		}
+		return jsonscan.Value{}
+	}
+	if len(old) == 0 || t.Role != RoleAssistant {
+		return
+	}
+	for i := 0; i < len(old); {
+		msg, n := around(i), 1
+		for msg.Exists() && i+n < len(old) && around(i+n) == msg {
+			n++
+		}
+		if msg.Exists() {
+			t.Blocks[i].opens = true
+			part := *t
+			part.Blocks = t.Blocks[i : i+n]
+			if ValueOf(old[i].At).Kind() == jsonscan.String {
+				part.Form = FormString
+			}
+			t.Blocks[i].env = d.residue(d.own.AppendTurn(nil, &part), msg)
+		}
+		i += n
+	}
+}
+
+// Opens reports whether a message begins with this block although the one before could hold it. For the packages of this
+// module.
+func (b *Block) Opens() bool { return b.opens }
+
+// PatchMessage is Patch for the message that begins with this block.
+func (b *Block) PatchMessage(dst []byte, from int) []byte { return b.env.patch(dst, from) }
 
 func (d *detacher) blocks(t *Turn, old []Block) []Block {
 	if old == nil {
@@ -212,8 +265,9 @@ func (r *Request) appendParams(dst []byte, v *View, also func(key string) bool) 
 func (r *Request) appendDetached(dst []byte) []byte {
 	own, v := r.dialect, &r.view
 	from := len(dst)
+	held := r.held(v)
 	dst = r.appendParams(append(dst, '{'), v, func(key string) bool { return slices.Contains(r.also, key) })
-	dst = r.rest.patch(append(dst, '}'), from)
+	dst = r.rest.without(held).patch(append(dst, '}'), from)
 	dst = dst[:len(dst)-1]
 	member := func(name string) {
 		if len(dst) > from+1 {
@@ -223,7 +277,7 @@ func (r *Request) appendDetached(dst []byte) []byte {
 	}
 	if len(v.Tools) > 0 {
 		member(r.toolsAs)
-		dst = append(AppendTools(append(dst, '['), r.dialect, v.Tools), ']')
+		dst = append(r.appendTools(append(dst, '['), v.Tools), ']')
 	}
 	list := false
 	for i := range v.Turns {
@@ -249,8 +303,12 @@ func (r *Request) appendDetached(dst []byte) []byte {
 		n := len(dst)
 		dst = t.rest.patch(own.AppendTurn(dst, t), n)
 	}
-	if list {
+	switch {
+	case list:
 		dst = append(dst, ']')
+	case (r.API() == Chat || r.API() == Messages) && !slices.Contains(held, own.ListMember()) && !r.rest.adds(own.ListMember()):
+		member(own.ListMember()) // all turns were deleted; the API demands it
+		dst = append(dst, "[]"...)
 	}
 	return append(dst, '}')
 }
@@ -270,8 +328,9 @@ func appendTurn(dst []byte, own Dialect, t *Turn) []byte {
 	return append(dst[:from], dst[from+1:len(dst)-1]...)
 }
 
-// AppendTools appends the declarations of tools in their own API, with commas between them.
-func AppendTools(dst []byte, d Dialect, tools []Tool) []byte {
+// appendTools appends the declarations of tools, with commas between them.
+func (r *Request) appendTools(dst []byte, tools []Tool) []byte {
+	d := r.dialect
 	for i := 0; i < len(tools); {
 		if i > 0 {
 			dst = append(dst, ',')
@@ -279,7 +338,13 @@ func AppendTools(dst []byte, d Dialect, tools []Tool) []byte {
 		n := spaceLen(tools[i:])
 		if tools[i].Namespace == "" || d.API() != Responses {
 			n = 1
+			from := len(dst)
 			dst = appendTool(dst, d, &tools[i])
+			if r.toolsAs == "functions" { // added since: a function is what its declaration holds
+				if doc, err := scanOwn(dst[from:]); err == nil && doc.Root().Get("function").Exists() {
+					dst = append(dst[:from], slices.Clone(doc.Root().Get("function").Raw())...)
+				}
+			}
 		} else {
 			from := len(dst)
 			dst = tools[i].space.patch(appendSpace(dst, d, tools[i:i+n]), from)
@@ -324,37 +389,9 @@ func appendTool(dst []byte, d Dialect, t *Tool) []byte {
 // module, when they write a block of their own API.
 func (b *Block) Patch(dst []byte, from int) []byte { return b.rest.patch(dst, from) }
 
-// loseDetached is loseFields for a detached request.
-func (r *Request) loseDetached(lose Lose) {
-	api := r.dialect.API()
-	r.rest.lose("", func(path, key string) bool {
-		if path == "" {
-			return modelled[api][key]
-		}
-		return int(api) >= len(modelledIn) || modelledIn[api][path] == nil || modelledIn[api][path][key]
-	}, lose)
-	known := func(names map[string]bool) func(path, key string) bool {
-		return func(_, key string) bool { return names[key] }
-	}
-	for i := range r.view.Tools {
-		r.view.Tools[i].rest.lose("tools["+strconv.Itoa(i)+"]", known(toolMembers[api]), lose)
-	}
-	var blocks func(list []Block)
-	blocks = func(list []Block) {
-		for i := range list {
-			list[i].rest.lose("", known(members[api]), lose)
-			blocks(list[i].Content)
-		}
-	}
-	for i := range r.view.Turns {
-		r.view.Turns[i].rest.lose("", known(members[api]), lose)
-		blocks(r.view.Turns[i].Blocks)
-	}
-}
-
 func (p Params) clone() Params {
 	text(&p.Model, &p.Verbosity, &p.User, &p.CacheKey, &p.ServiceTier, &p.ToolChoice.Name, &p.Thinking.Effort,
-		&p.Thinking.Summary, &p.Format.Type, &p.Format.Name)
+		&p.Thinking.Summary, &p.Format.Type, &p.Format.Name, &p.Format.Description)
 	p.Format.Schema = slices.Clone(p.Format.Schema)
 	p.Sampling.Stop, p.ToolChoice.Allow = texts(p.Sampling.Stop), texts(p.ToolChoice.Allow)
 	return p

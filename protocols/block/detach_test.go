@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -172,5 +174,100 @@ func TestDetachEdits(t *testing.T) {
 			require.True(t, again.Equal(r), "%s", out)
 			require.Equal(t, "other", again.Model())
 		})
+	}
+}
+
+// TestDetachMore edits detached requests where residues could go astray: each keeps its own members, and nothing empty stays.
+func TestDetachMore(t *testing.T) {
+	text := func(r *block.Request, s string) block.Block { return pick(t, r, isText(s)) }
+	tests := []struct {
+		name string
+		api  int
+		body string
+		edit func(t *testing.T, r *block.Request)
+		want string
+	}{
+		{"the only block of a message", 0, `{"messages":[{"role":"user","content":"a"},{"role":"tool","tool_call_id":"x","content":"r"}]}`,
+			func(t *testing.T, r *block.Request) {
+				require.NoError(t, r.Delete(pick(t, r, is(block.ToolResult, "x")).At))
+			},
+			`{"messages":[{"role":"user","content":"a"}]}`},
+		{"the last turn", 2, `{"max_tokens":1,"messages":[{"role":"user","content":"a"}]}`,
+			func(t *testing.T, r *block.Request) { require.NoError(t, r.DeleteTurn(0)) }, `{"max_tokens":1,"messages":[]}`},
+		{"the first turn", 2, `{"messages":[]}`, func(t *testing.T, r *block.Request) {
+			require.NoError(t, r.AppendTurn(block.Turn{Role: block.RoleUser, Blocks: []block.Block{{Kind: block.Text, Text: "a"}}}))
+		}, `{"messages":[{"role":"user","content":"a"}]}`},
+		{"a message goes, a call comes", 1, `{"input":[{"type":"message","role":"assistant","phase":"commentary","id":"m","content":[{"type":"output_text","text":"a"}]},{"type":"function_call","call_id":"c1","name":"f","arguments":"{}","id":"x1"}]}`,
+			func(t *testing.T, r *block.Request) {
+				require.NoError(t, r.Delete(text(r, "a").At))
+				require.NoError(t, r.Append(0, block.Block{Kind: block.ToolCall, CallID: "c2", Name: "f", Args: "{}"}))
+			},
+			`{"input":[{"type":"function_call","call_id":"c1","name":"f","arguments":"{}","id":"x1"},{"type":"function_call","call_id":"c2","name":"f","arguments":"{}"}]}`},
+		{"only a call comes", 1, `{"input":[{"type":"message","role":"assistant","phase":"commentary","id":"m","content":[{"type":"output_text","text":"a"}]},{"type":"function_call","call_id":"c1","name":"f","arguments":"{}"}]}`,
+			func(t *testing.T, r *block.Request) {
+				require.NoError(t, r.Append(0, block.Block{Kind: block.ToolCall, CallID: "c2", Name: "f", Args: "{}"}))
+			},
+			`{"input":[{"type":"message","role":"assistant","phase":"commentary","id":"m","content":[{"type":"output_text","text":"a"}]},{"type":"function_call","call_id":"c1","name":"f","arguments":"{}"},{"type":"function_call","call_id":"c2","name":"f","arguments":"{}"}]}`},
+		{"two messages of one turn", 1, `{"input":[{"type":"message","role":"assistant","id":"m1","phase":"commentary","content":[{"type":"output_text","text":"a"}]},{"type":"message","role":"assistant","id":"m2","content":"b"}]}`,
+			func(t *testing.T, r *block.Request) { require.NoError(t, r.SetText(text(r, "a").At, "A")) },
+			`{"input":[{"type":"message","role":"assistant","id":"m1","phase":"commentary","content":[{"type":"output_text","text":"A"}]},{"type":"message","role":"assistant","id":"m2","content":"b"}]}`},
+		{"reasoning under its other name", 0, `{"messages":[{"role":"assistant","reasoning":"r","content":"a","x_unknown":1}]}`,
+			func(t *testing.T, r *block.Request) { require.NoError(t, r.SetText(text(r, "a").At, "A")) },
+			`{"messages":[{"role":"assistant","reasoning":"r","content":"A","x_unknown":1}]}`},
+		{"the first tool of a namespace", 1, `{"input":[],"tools":[{"type":"namespace","name":"n","description":"d","tools":[{"type":"function","name":"a","parameters":{}},{"type":"function","name":"b","parameters":{},"strict":true}]}]}`,
+			func(t *testing.T, r *block.Request) { require.NoError(t, r.DeleteTool(0)) },
+			`{"input":[],"tools":[{"type":"namespace","name":"n","description":"d","tools":[{"type":"function","name":"b","parameters":{},"strict":true}]}]}`},
+		{"a tool beside functions", 0, `{"messages":[],"functions":[{"name":"a","x":1}]}`,
+			func(t *testing.T, r *block.Request) {
+				require.NoError(t, r.AppendTool(block.Tool{Name: "b", Schema: []byte(`{}`)}))
+			},
+			`{"messages":[],"functions":[{"name":"a","x":1},{"name":"b","parameters":{}}]}`},
+		{"functions beside no tools", 0, `{"messages":[],"tools":[],"functions":[{"name":"a"}]}`, func(*testing.T, *block.Request) {}, `{"messages":[],"tools":[],"functions":[{"name":"a"}]}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r, err := detached(apis[tt.api], []byte(tt.body))
+			require.NoError(t, err)
+			tt.edit(t, r)
+			out, err := r.Encode(nil)
+			require.NoError(t, err)
+			same, diff := equalJSON([]byte(tt.want), out)
+			require.True(t, same, "%s\n%s", out, diff)
+			_, err = apis[tt.api].decode(out, nil)
+			require.NoError(t, err)
+		})
+	}
+}
+
+// TestDetachLosses names the same losses with the body and without it, at the same places.
+func TestDetachLosses(t *testing.T) {
+	for i, body := range append(slices.Clone(bodies), `{"messages":[{"role":"assistant","reasoning":"r","x_unknown":1}],"nvext":{"a":1}}`) {
+		a := apis[i%len(apis)]
+		plain, err := a.decode([]byte(body), nil)
+		require.NoError(t, err)
+		r, err := detached(a, []byte(body))
+		require.NoError(t, err)
+		for _, o := range apis {
+			if o.api == a.api {
+				continue
+			}
+			_, want, err := o.encode(nil, plain, nil)
+			require.NoError(t, err)
+			_, got, err := o.encode(nil, r, nil)
+			require.NoError(t, err)
+			own := func(list []block.Loss) (out []string) {
+				for _, l := range list {
+					if strings.HasPrefix(l.Why, "no counterpart") || strings.HasPrefix(l.Why, "a summary beside") {
+						out = append(out, l.String())
+					}
+				}
+				return out
+			}
+			require.Equal(t, own(want), own(got))
+			require.NotEmpty(t, own(want))
+			require.Len(t, got, len(want))
+			_, _, err = o.encode(nil, r, &block.EncodeOptions{Strict: true})
+			require.Error(t, err)
+		}
 	}
 }

@@ -27,7 +27,11 @@ func (r *Request) Set(at Ref, b Block) error {
 		b.rest = old.rest
 	}
 	exact := true
-	if r.doc != nil {
+	if r.doc == nil {
+		if err := r.checkBlocks([]Block{b}); err != nil {
+			return err
+		}
+	} else {
 		if exact, err = r.dialect.Set(r.editor(), p.turn, &old, &b); err != nil {
 			return err
 		}
@@ -41,15 +45,29 @@ func (r *Request) Set(at Ref, b Block) error {
 	return nil
 }
 
-// SetText replaces the text of the block at a place and nothing else.
+// SetText replaces the text of the block at a place and nothing else. A result has its text in its content: if that is one
+// text, it is set, and if it is empty, one is inserted. Blocks without text are an error of kind Unsupported.
 func (r *Request) SetText(at Ref, text string) error {
 	p, err := r.find(at)
 	if err != nil {
 		return err
 	}
 	b := p.list[p.i]
-	b.Text = text
-	return r.Set(at, b)
+	switch b.Kind {
+	case Text, Refusal, Reasoning, Compaction:
+		b.Text = text
+		return r.Set(at, b)
+	case ToolResult:
+		switch {
+		case len(b.Content) == 0:
+			b.Content = []Block{{Kind: Text, Text: text}}
+			return r.Set(at, b)
+		case len(b.Content) == 1 && b.Content[0].Kind == Text:
+			return r.SetText(b.Content[0].At, text)
+		}
+		return &Error{Kind: Unsupported, Path: at.Path(), Offset: -1, Msg: "the result holds more than one text: set the blocks in its content"}
+	}
+	return &Error{Kind: Unsupported, Path: at.Path(), Offset: -1, Msg: "a " + b.Kind.String() + " has no text"}
 }
 
 // Insert adds blocks in front of the block at a place.
@@ -82,6 +100,9 @@ func (r *Request) insert(p spot, list []Block) error {
 		}
 		return err
 	}
+	if err := r.checkBlocks(list); err != nil {
+		return err
+	}
 	r.put(p, slices.Insert(slices.Clone(p.list), p.i, r.own(list)...))
 	r.changed(true)
 	return nil
@@ -92,6 +113,9 @@ func (r *Request) Delete(at Ref) error {
 	p, err := r.find(at)
 	if err != nil {
 		return err
+	}
+	if r.doc == nil && p.holder == nil && len(p.list) == 1 {
+		return r.DeleteTurn(p.ti) // as with a body
 	}
 	exact := true
 	if r.doc != nil {
@@ -117,6 +141,9 @@ func (r *Request) InsertTurn(i int, t Turn) error {
 		if err == nil {
 			r.changed(false)
 		}
+		return err
+	}
+	if err := r.checkBlocks(t.Blocks); err != nil {
 		return err
 	}
 	t.Blocks = r.own(t.Blocks)
@@ -154,10 +181,18 @@ func (r *Request) InsertTool(i int, t Tool) error {
 		return noTool(i)
 	}
 	if r.doc == nil {
+		for _, raw := range [][]byte{t.Schema, t.Format, t.JSON} {
+			if err := r.checkRaw(raw); err != nil {
+				return err
+			}
+		}
 		t.At = r.newRef()
 		r.view.Tools = slices.Insert(slices.Clone(r.view.Tools), i, t)
 		r.changed(true)
 		return nil
+	}
+	if t.Namespace != "" && r.API() != Responses {
+		return &Error{Kind: Unsupported, Offset: -1, Msg: "only the Responses API has namespaces"}
 	}
 	raw, err := r.tool(&t)
 	if err != nil {
@@ -166,17 +201,35 @@ func (r *Request) InsertTool(i int, t Tool) error {
 	e, root := r.editor(), r.doc.Root()
 	list := root.Get("tools")
 	if list.Kind() != jsonscan.Array {
-		e.SetMember(root, "tools", slices.Concat([]byte{'['}, raw, []byte{']'}))
-	} else {
-		var before jsonscan.Value
-		if i < len(r.view.Tools) {
-			before = ValueOf(r.view.Tools[i].At)
-			list = before.Parent() // tools, or the list of a namespace
-		}
-		e.Insert(list, before, raw)
+		e.SetMember(root, "tools", slices.Concat([]byte{'['}, r.inSpace(t.Namespace, raw), []byte{']'}))
+		r.changed(false)
+		return nil
 	}
+	var before jsonscan.Value
+	if i < len(r.view.Tools) {
+		before = ValueOf(r.view.Tools[i].At)
+		if next := &r.view.Tools[i]; next.Namespace != "" && next.Namespace != t.Namespace {
+			before = before.Parent().Parent() // in front of the namespace
+		} else if next.Namespace != "" {
+			list = before.Parent()
+		}
+	}
+	if list == root.Get("tools") {
+		raw = r.inSpace(t.Namespace, raw)
+	}
+	e.Insert(list, before, raw)
 	r.changed(false)
 	return nil
+}
+
+// inSpace returns the declaration of a tool in a namespace of its own, if it has one.
+func (r *Request) inSpace(namespace string, raw []byte) []byte {
+	if namespace == "" || r.API() != Responses {
+		return raw
+	}
+	out := append([]byte(nil), `{"type":"namespace","name":`...)
+	out = append(jsonscan.AppendString(out, namespace), `,"description":"","tools":[`...)
+	return append(append(out, raw...), "]}"...)
 }
 
 // AppendTool adds a tool at the end.
@@ -194,8 +247,38 @@ func (r *Request) DeleteTool(i int) error {
 		r.changed(false)
 		return nil
 	}
-	r.view.Tools = slices.Delete(slices.Clone(r.view.Tools), i, i+1)
+	tools := slices.Clone(r.view.Tools)
+	if n := spaceLen(tools[i:]); n > 1 && tools[i].space != nil { // the namespace begins with the next one
+		tools[i+1].space = tools[i].space
+	}
+	r.view.Tools = slices.Delete(tools, i, i+1)
 	r.changed(true)
+	return nil
+}
+
+// checkRaw checks raw JSON of the caller's, nil for none. In a request with a body, reading the edited body does.
+func (r *Request) checkRaw(raw []byte) error {
+	if raw == nil {
+		return nil
+	}
+	l := r.limits
+	_, err := jsonscan.Scan(raw, jsonscan.Limits{Bytes: l.Body, Depth: l.Depth, Values: l.Values})
+	if err != nil {
+		return scanError(err)
+	}
+	return nil
+}
+
+// checkBlocks is checkRaw for blocks.
+func (r *Request) checkBlocks(list []Block) error {
+	for i := range list {
+		if err := r.checkRaw(list[i].JSON); err != nil {
+			return err
+		}
+		if err := r.checkBlocks(list[i].Content); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -222,6 +305,11 @@ func (r *Request) SetModel(model string) error {
 // API cannot express is an error of kind Unsupported.
 func (r *Request) SetParams(p Params) error {
 	r.fresh()
+	if r.doc == nil {
+		if err := r.checkRaw(p.Format.Schema); err != nil {
+			return err
+		}
+	}
 	if r.doc != nil {
 		before, after := map[string]bool{}, (*Error)(nil)
 		old := r.dialect.Members(&r.view.Params, r.view.Tools, func(_, why string) { before[why] = true })
@@ -233,31 +321,13 @@ func (r *Request) SetParams(p Params) error {
 		if after != nil {
 			return after
 		}
-		e, root := r.editor(), r.doc.Root()
-		for _, m := range old {
-			if !slices.ContainsFunc(members, func(n Member) bool { return n.Key == m.Key }) {
-				e.DeleteMember(root, m.Key)
-				if m.Also != "" {
-					e.DeleteMember(root, m.Also)
-				}
-			}
-		}
-		for _, m := range members {
-			i := slices.IndexFunc(old, func(o Member) bool { return o.Key == m.Key })
-			if i >= 0 && string(old[i].Value) == string(m.Value) {
-				continue
-			}
-			key := m.Key
-			if m.Also != "" && root.Get(m.Also).Exists() {
-				key = m.Also
-			}
-			e.SetMember(root, key, m.Value)
-		}
+		r.writeParams(old, members)
 	}
 	if r.doc != nil && string(p.Format.Schema) != string(r.view.Params.Format.Schema) {
 		r.dirty = true // raw JSON of the caller's
 	}
 	r.view.Params = p
+	r.edited = true
 	return nil
 }
 
@@ -329,6 +399,7 @@ func replaceContent(list []Block, at Ref, content []Block) []Block {
 
 // changed is called behind every edit of turns or tools.
 func (r *Request) changed(exact bool) {
+	r.edited = true
 	if !exact {
 		r.dirty = true
 	}

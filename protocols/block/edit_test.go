@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -325,7 +326,7 @@ func TestSettle(t *testing.T) {
 	require.Equal(t, bodies[2], string(r.Body()))
 	require.Equal(t, `"other"`, string(r.Field("model")))
 	require.Equal(t, encoded(t, r), string(r.Body()))
-	require.False(t, r.Edited())
+	require.True(t, r.Edited(), "reading it does not undo the edit")
 	require.Equal(t, "ephemeral", r.Turns()[0].Blocks[0].Cache.Type)
 	require.Nil(t, r.Field("model", "x"))
 	require.Nil(t, block.New().Field("model"))
@@ -414,4 +415,125 @@ func TestEditsShow(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestEdited asks after reads, which settle the edits inside.
+func TestEdited(t *testing.T) {
+	r := decoded(t, 0)
+	require.False(t, r.Edited())
+	require.Error(t, r.InsertTurn(99, block.Turn{}))
+	require.False(t, r.Edited(), "a refused edit is none")
+	require.NoError(t, r.DeleteTurn(0))
+	r.Turns()
+	encoded(t, r)
+	require.True(t, r.Edited())
+	require.NoError(t, r.Settle())
+	require.False(t, r.Edited())
+	d, err := detached(apis[0], []byte(bodies[0]))
+	require.NoError(t, err)
+	require.NoError(t, d.SetModel("x"))
+	require.True(t, d.Edited())
+}
+
+// TestSetTextKinds shows what has a text: results by their content, calls and pictures not at all.
+func TestSetTextKinds(t *testing.T) {
+	for i := range apis {
+		r := decoded(t, i)
+		for _, b := range blocksOf(r) {
+			before := encoded(t, r)
+			switch b.Kind {
+			case block.ToolCall, block.Image, block.Unknown:
+				err := r.SetText(b.At, "new")
+				be, ok := errors.AsType[*block.Error](err)
+				require.True(t, ok, "%v", b)
+				require.Equal(t, block.Unsupported, be.Kind)
+				require.Equal(t, before, encoded(t, r))
+			}
+		}
+		for {
+			k := slices.IndexFunc(blocksOf(r), func(b block.Block) bool {
+				return b.Kind == block.ToolResult && len(b.Content) == 1 && b.Content[0].Kind == block.Text && b.Content[0].Text != "new"
+			})
+			if k < 0 {
+				break
+			}
+			require.NoError(t, r.SetText(blocksOf(r)[k].At, "new"))
+		}
+		require.Contains(t, encoded(t, r), "new")
+	}
+}
+
+// TestSetParamsInside changes parameters that share an object, or have several spellings: what is not modelled stays, and the
+// body says what the view says.
+func TestSetParamsInside(t *testing.T) {
+	n, m := int64(9), int64(8)
+	tests := []struct {
+		name string
+		api  int
+		body string // besides messages
+		set  func(p *block.Params)
+		want string
+	}{
+		{"an effort beside others", 1, `"reasoning":{"effort":"low","context":"all_turns","mode":"pro"}`, func(p *block.Params) { p.Thinking.Effort = "high" },
+			`"reasoning":{"effort":"high","context":"all_turns","mode":"pro"}`},
+		{"no effort", 1, `"reasoning":{"effort":"low","context":"all_turns"}`, func(p *block.Params) { p.Thinking.Effort = "" }, `"reasoning":{"context":"all_turns"}`},
+		{"the first effort", 1, `"reasoning":{"context":"all_turns"}`, func(p *block.Params) { p.Thinking.Effort = "low" }, `"reasoning":{"context":"all_turns","effort":"low"}`},
+		{"an object that held nothing else", 1, `"reasoning":{"effort":"low"}`, func(p *block.Params) { p.Thinking.Effort = "" }, ``},
+		{"a display", 2, `"thinking":{"type":"adaptive","display":"omitted"}`, func(p *block.Params) { p.Thinking.Mode = block.ThinkingOff }, `"thinking":{"type":"disabled","display":"omitted"}`},
+		{"a user beside other metadata", 2, `"metadata":{"user_id":"u","x":1}`, func(p *block.Params) { p.User = "v" }, `"metadata":{"user_id":"v","x":1}`},
+		{"usage", 0, `"stream_options":{"include_usage":true,"continuous_usage_stats":true}`, func(p *block.Params) { p.StreamUsage = false }, `"stream_options":{"continuous_usage_stats":true}`},
+		{"a schema inside", 0, `"response_format":{"type":"json_schema","json_schema":{"name":"a","x":1,"schema":{"b":2}}}`, func(p *block.Params) { p.Format.Name = "c" },
+			`"response_format":{"type":"json_schema","json_schema":{"name":"c","x":1,"schema":{"b":2}}}`},
+		{"both limits", 0, `"max_completion_tokens":5,"max_tokens":7`, func(p *block.Params) { p.MaxTokens = &n }, `"max_completion_tokens":9,"max_tokens":7`},
+		{"the old limit", 0, `"max_tokens":7`, func(p *block.Params) { p.MaxTokens = &m }, `"max_tokens":8`},
+		{"a choice spelled function_call", 0, `"function_call":"none"`, func(p *block.Params) { p.ToolChoice = block.ToolChoice{} }, ``},
+		{"another choice", 0, `"function_call":"none"`, func(p *block.Params) { p.ToolChoice.Mode = block.Auto }, `"tool_choice":"auto"`},
+		{"a format spelled output_format", 2, `"output_format":{"type":"json_schema","schema":{}}`, func(p *block.Params) { p.Format = block.Format{} }, ``},
+		{"an effort beside output_format", 2, `"output_format":{"type":"json_schema","schema":{}}`, func(p *block.Params) { p.Thinking.Effort = "low" },
+			`"output_config":{"effort":"low","format":{"type":"json_schema","schema":{}}}`},
+		{"token ids in stop", 0, `"stop":[1,2,"a"]`, func(p *block.Params) { p.Sampling.Stop = []string{"b"} }, `"stop":["b"],"stop_token_ids":[1,2]`},
+		{"no token ids in stop", 0, `"stop":[1,2,"a"]`, func(p *block.Params) { p.Sampling.StopTokens = nil }, `"stop":["a"]`},
+		{"parallel calls in the choice", 1, `"tool_choice":{"type":"auto","disable_parallel_tool_use":true}`, func(p *block.Params) { p.ToolChoice.Serial = false }, `"tool_choice":{"type":"auto"}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			list := []string{"messages", "input", "messages"}[tt.api]
+			head := `{"` + list + `":[{"role":"user","content":"hi"}]`
+			join := func(s string) string {
+				if s == "" {
+					return head + "}"
+				}
+				return head + "," + s + "}"
+			}
+			r, err := apis[tt.api].decode([]byte(join(tt.body)), nil)
+			require.NoError(t, err)
+			p := r.Params()
+			tt.set(&p)
+			require.NoError(t, r.SetParams(p))
+			require.True(t, r.Params().Equal(p))
+			out := encoded(t, r)
+			same, diff := equalJSON([]byte(join(tt.want)), []byte(out))
+			require.True(t, same, "%s\n%s", out, diff)
+			again, err := apis[tt.api].decode([]byte(out), nil)
+			require.NoError(t, err)
+			require.True(t, again.Params().Equal(p), "%s", out)
+		})
+	}
+}
+
+// TestInsertToolInFront keeps tools without a namespace out of it, and gives one with a namespace its own.
+func TestInsertToolInFront(t *testing.T) {
+	const body = `{"input":[],"tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"a"}]}]}`
+	r, err := apis[1].decode([]byte(body), nil)
+	require.NoError(t, err)
+	require.NoError(t, r.InsertTool(0, block.Tool{Name: "x", Schema: []byte(`{}`)}))
+	require.NoError(t, r.AppendTool(block.Tool{Name: "y", Namespace: "m", Schema: []byte(`{}`)}))
+	require.NoError(t, r.InsertTool(1, block.Tool{Name: "z", Namespace: "n", Schema: []byte(`{}`)}))
+	var names []string
+	for _, tool := range r.Tools() {
+		names = append(names, tool.Namespace+"/"+tool.Name)
+	}
+	require.Equal(t, []string{"/x", "n/z", "n/a", "m/y"}, names)
+	c := decoded(t, 0)
+	require.Error(t, c.AppendTool(block.Tool{Name: "y", Namespace: "m"}))
 }

@@ -39,6 +39,7 @@ type Error struct {
 	Msg    string
 	Limit  string // LimitPassed: body bytes, depth, values, blocks, tools
 	Max    int64  // LimitPassed: the limit
+	Answer bool   // the fault is in the answer of another server, not in a request: who asked here is not to blame
 }
 
 // Error returns path, message and offset.

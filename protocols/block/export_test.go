@@ -11,7 +11,7 @@ func ResidueBytes(r *Request) int {
 	var blocks func(list []Block)
 	blocks = func(list []Block) {
 		for i := range list {
-			n += list[i].rest.bytes() + len(list[i].JSON)
+			n += list[i].rest.bytes() + list[i].env.bytes() + len(list[i].JSON)
 			blocks(list[i].Content)
 		}
 	}

@@ -95,6 +95,8 @@ type Format struct {
 	Name   string
 	Schema []byte // raw JSON
 	Strict *bool
+
+	Description string
 }
 
 // Equal reports whether two sets of parameters say the same.
@@ -103,7 +105,7 @@ func (p Params) Equal(o Params) bool {
 		equalPtr(p.MaxTokens, o.MaxTokens) && p.Sampling.Equal(o.Sampling) && p.ToolChoice.Equal(o.ToolChoice) &&
 		p.Thinking.Mode == o.Thinking.Mode && p.Thinking.Effort == o.Thinking.Effort &&
 		p.Thinking.Summary == o.Thinking.Summary && equalPtr(p.Thinking.Budget, o.Thinking.Budget) &&
-		p.Format.Type == o.Format.Type && p.Format.Name == o.Format.Name &&
+		p.Format.Type == o.Format.Type && p.Format.Name == o.Format.Name && p.Format.Description == o.Format.Description &&
 		string(p.Format.Schema) == string(o.Format.Schema) && equalPtr(p.Format.Strict, o.Format.Strict) &&
 		p.Verbosity == o.Verbosity && p.User == o.User && p.CacheKey == o.CacheKey && p.ServiceTier == o.ServiceTier
 }

@@ -21,12 +21,14 @@ type Request struct {
 	doc     *jsonscan.Doc
 	edits   *jsonscan.Edits // nil: none
 	dirty   bool            // view is older than edits
+	edited  bool            // an edit was made since the request was decoded or built
 	view    View
 	ids     int32 // places given out in a request without a body
 	err     error // why the edited body could not be read
 
 	// Of a detached request: it has a dialect and no doc.
 	rest    *residue      // of the members beside turns and tools
+	lost    []Loss        // what no conversion carries of them
 	also    []string      // members that the body spelled in their other way
 	toolsAs string        // the member with the tools
 	extra   *jsonscan.Doc // what only rest says, as one object
@@ -97,6 +99,15 @@ func (r *Request) fresh() {
 // and [Request.Field] show the edits, and readers may run together. It returns an error, the one that Encode would
 // return, if raw JSON of the edits is unfit. Without edits it does nothing.
 func (r *Request) Settle() error {
+	err := r.settle()
+	if err == nil {
+		r.edited = false
+	}
+	return err
+}
+
+// settle reads the edited body.
+func (r *Request) settle() error {
 	if r.edits != nil && r.err == nil {
 		r.dirty = true
 		r.fresh()
@@ -132,7 +143,7 @@ func (r *Request) Field(path ...string) []byte {
 func (r *Request) Value(path ...string) jsonscan.Value {
 	doc := r.extra
 	if r.doc != nil {
-		if r.Settle() != nil {
+		if r.settle() != nil {
 			return jsonscan.Value{}
 		}
 		doc = r.doc
@@ -225,8 +236,8 @@ func (r *Request) View() View {
 	return r.view
 }
 
-// Edited reports whether the request differs from the body it was decoded from.
-func (r *Request) Edited() bool { return r.edits != nil || r.dirty }
+// Edited reports whether an edit was made since the request was decoded, built or settled, also one that changed nothing.
+func (r *Request) Edited() bool { return r.edited }
 
 // Encode appends the request in its own API to dst: the body with the edits. Without edits this is one copy. A
 // detached request is written anew. A built request has no API: encode it with the API's package.

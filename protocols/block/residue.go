@@ -4,7 +4,7 @@ package block
 
 import (
 	"hash/maphash"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
@@ -43,21 +43,21 @@ var residueSeed = maphash.MakeSeed()
 // diff returns the residue that turns the value was, which the fields give, into is. Members for which skip is true are
 // not looked at.
 func diff(was, is jsonscan.Value, skip func(key string) bool) *residue {
-	if was.Kind() == jsonscan.Object && is.Kind() == jsonscan.Object && !was.Opaque() && !is.Opaque() {
-		return diffObject(was, is, skip)
+	if string(was.Raw()) == string(is.Raw()) {
+		return nil
+	}
+	if was.Kind() == is.Kind() && !was.Opaque() && !is.Opaque() {
+		switch was.Kind() {
+		case jsonscan.Object:
+			return diffObject(was, is, skip)
+		case jsonscan.Array:
+			if n := was.Len(); n == is.Len() {
+				return diffArray(was, is, n)
+			}
+		}
 	}
 	if same(was, is) {
 		return nil
-	}
-	if was.Kind() == jsonscan.Array && is.Kind() == jsonscan.Array && !was.Opaque() && !is.Opaque() && was.Len() == is.Len() {
-		r := &residue{size: was.Len()}
-		i, w := 0, was.First()
-		for e := is.First(); e.Exists(); e, w, i = is.Next(e), was.Next(w), i+1 {
-			if d := diff(w, e, nil); d != nil {
-				r.inner = append(r.inner, inner{index: i, res: d})
-			}
-		}
-		return r
 	}
 	return replaced(was, is)
 }
@@ -66,10 +66,27 @@ func replaced(was, is jsonscan.Value) *residue {
 	return &residue{value: append([]byte(nil), is.Raw()...), instead: maphash.Bytes(residueSeed, was.Raw()), size: -1}
 }
 
+// diffArray is diff for two arrays of n elements.
+func diffArray(was, is jsonscan.Value, n int) *residue {
+	r := &residue{size: n}
+	i, w := 0, was.First()
+	for e := is.First(); e.Exists(); e, w, i = is.Next(e), was.Next(w), i+1 {
+		if d := diff(w, e, nil); d != nil {
+			r.inner = append(r.inner, inner{index: i, res: d})
+		}
+	}
+	if len(r.inner) == 0 {
+		return nil
+	}
+	return r
+}
+
+// diffObject is diff for two objects.
 func diffObject(was, is jsonscan.Value, skip func(key string) bool) *residue {
 	r := &residue{size: -1}
+	inWas, inIs := jsonscan.NewFinder(was), jsonscan.NewFinder(is)
 	for m := was.First(); m.Exists(); m = was.Next(m) {
-		if is.Get(m.Key()).Exists() {
+		if inIs.Get(m.Key()).Exists() {
 			continue
 		}
 		if !empty(m) && !m.KeyIs("type") && skip == nil {
@@ -82,7 +99,7 @@ func diffObject(was, is jsonscan.Value, skip func(key string) bool) *residue {
 		if skip != nil && skip(key) {
 			continue
 		}
-		w := was.Get(key)
+		w := inWas.Get(key)
 		if !w.Exists() {
 			r.add = append(r.add, extra{string([]byte(key)), append([]byte(nil), m.Raw()...)})
 		} else if d := diff(w, m, nil); d != nil {
@@ -104,11 +121,8 @@ func empty(v jsonscan.Value) bool {
 	return false
 }
 
-// same reports whether two values that are not both objects are equal as JSON. Opaque ones are compared by their bytes.
+// same reports whether two strings or numbers are equal as JSON.
 func same(a, b jsonscan.Value) bool {
-	if string(a.Raw()) == string(b.Raw()) {
-		return true
-	}
 	if a.Kind() != b.Kind() {
 		return false
 	}
@@ -122,19 +136,23 @@ func same(a, b jsonscan.Value) bool {
 		y, also := b.Float()
 		// A float64 does not tell large integers apart.
 		return ok && also && x == y && (strings.ContainsAny(a.RawStr(), ".eE") || strings.ContainsAny(b.RawStr(), ".eE"))
-	case jsonscan.Array:
-		if a.Opaque() || b.Opaque() || a.Len() != b.Len() {
-			return false
-		}
-		y := b.First()
-		for x := a.First(); x.Exists(); x, y = a.Next(x), b.Next(y) {
-			if diff(x, y, nil) != nil {
-				return false
-			}
-		}
-		return true
 	}
 	return false
+}
+
+// adds reports whether the residue of an object adds a member.
+func (r *residue) adds(key string) bool {
+	return r != nil && slices.ContainsFunc(r.add, func(x extra) bool { return x.key == key })
+}
+
+// without returns the residue of an object without the members of names that it adds.
+func (r *residue) without(names []string) *residue {
+	if r == nil || !slices.ContainsFunc(r.add, func(x extra) bool { return slices.Contains(names, x.key) }) {
+		return r
+	}
+	c := *r
+	c.add = slices.DeleteFunc(slices.Clone(r.add), func(x extra) bool { return slices.Contains(names, x.key) })
+	return &c
 }
 
 // patch rewrites dst[from:], one JSON value that the fields gave, with the residue.
@@ -191,16 +209,19 @@ func (r *residue) append(dst []byte, v jsonscan.Value) []byte {
 		}
 		dst = append(jsonscan.AppendString(dst, k), ':')
 	}
+	of := parts{r: r}
 	for m := v.First(); m.Exists(); m = v.Next(m) {
 		name := m.Key()
-		if r.drops(name, m.Raw()) {
+		drop, in := of.get(name)
+		if drop != nil && string(drop) == string(m.Raw()) {
 			continue
 		}
 		key(name)
-		dst = r.of(name).append(dst, m)
+		dst = in.append(dst, m)
 	}
+	fields := jsonscan.NewFinder(v)
 	for _, x := range r.add {
-		if !v.Get(x.key).Exists() { // a field says it now
+		if !fields.Get(x.key).Exists() { // a field says it now
 			key(x.key)
 			dst = append(dst, x.value...)
 		}
@@ -208,22 +229,48 @@ func (r *residue) append(dst []byte, v jsonscan.Value) []byte {
 	return append(dst, '}')
 }
 
-func (r *residue) drops(key string, value []byte) bool {
-	for _, x := range r.drop {
-		if x.key == key {
-			return string(x.value) == string(value)
-		}
-	}
-	return false
+// manyParts is the number of members that a residue speaks of from which a map of them pays.
+const manyParts = 16
+
+// parts finds what a residue says of the members of an object.
+type parts struct {
+	r     *residue
+	asked int
+	drop  map[string][]byte
+	inner map[string]*residue
 }
 
-func (r *residue) of(key string) *residue {
-	for i := range r.inner {
-		if r.inner[i].key == key {
-			return r.inner[i].res
+// get returns the value with which a member is dropped, nil if it stays, and the residue of the member.
+func (p *parts) get(key string) (drop []byte, in *residue) {
+	if p.drop == nil {
+		if p.asked++; p.asked <= manyParts || len(p.r.drop)+len(p.r.inner) <= manyParts {
+			return p.search(key)
+		}
+		p.drop, p.inner = map[string][]byte{}, map[string]*residue{}
+		for _, x := range p.r.drop {
+			p.drop[x.key] = x.value
+		}
+		for _, x := range p.r.inner {
+			p.inner[x.key] = x.res
 		}
 	}
-	return nil
+	return p.drop[key], p.inner[key]
+}
+
+func (p *parts) search(key string) (drop []byte, in *residue) {
+	for i := range p.r.drop {
+		if p.r.drop[i].key == key {
+			drop = p.r.drop[i].value
+			break
+		}
+	}
+	for i := range p.r.inner {
+		if p.r.inner[i].key == key {
+			in = p.r.inner[i].res
+			break
+		}
+	}
+	return drop, in
 }
 
 // appendOwn appends, as one object, what only the residue of an object says: the members that were added at any depth.
@@ -254,31 +301,6 @@ func (r *residue) appendOwn(dst []byte) []byte {
 		}
 	}
 	return append(dst, '}')
-}
-
-// lose records what the residue of a piece would lose on the way to another API.
-func (r *residue) lose(path string, known func(path, key string) bool, lose Lose) {
-	if r == nil {
-		return
-	}
-	for _, x := range r.add {
-		switch string(x.value) {
-		case "null", "false", `""`, "[]", "{}":
-			continue
-		}
-		if !known(path, x.key) {
-			lose(path, "no counterpart in the other API: "+x.key)
-		}
-	}
-	for _, in := range r.inner {
-		at := path
-		if in.key != "" {
-			at = string(jsonscan.AppendPathKey([]byte(at), []byte(in.key)))
-		} else {
-			at += "[" + strconv.Itoa(in.index) + "]"
-		}
-		in.res.lose(at, known, lose)
-	}
 }
 
 // bytes returns the raw JSON that a residue holds.

@@ -37,6 +37,7 @@ type Tool struct {
 	JSON []byte
 
 	rest, space *residue // of a detached request: of the tool, of the namespace that begins with it
+	lost        []Loss   // what no conversion carries of it
 }
 
 // Raw returns the tool's JSON as it stood when it was read, nil for a tool of your own.

@@ -21,6 +21,7 @@ type Turn struct {
 	At     Ref    // its place in the request, zero for a turn of your own
 
 	rest *residue // of a detached request
+	lost []Loss   // what no conversion carries of it
 }
 
 // Form is how a turn or the content of a result was spelled where the API has several ways. It combines. Writers of the
@@ -29,9 +30,10 @@ type Form uint8
 
 // The forms.
 const (
-	FormMember Form = 1 << iota // a member of its own: system, instructions, an input that is a string
-	FormString                  // the content is a string
-	FormList                    // the content is a list
+	FormMember    Form = 1 << iota // a member of its own: system, instructions, an input that is a string
+	FormString                     // the content is a string
+	FormList                       // the content is a list
+	FormReasoning                  // Chat: past reasoning is in the member reasoning and not in reasoning_content
 )
 
 // Text returns the text blocks of the turn, joined by sep.

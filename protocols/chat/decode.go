@@ -44,15 +44,7 @@ func (r reqReader) params(root jsonscan.Value, p *block.Params) {
 		p.MaxTokens = r.Int(root.Get("max_tokens"))
 	}
 	s := &p.Sampling
-	s.Temperature, s.TopP, s.MinP = r.Float(root.Get("temperature")), r.Float(root.Get("top_p")), r.Float(root.Get("min_p"))
-	s.TopK, s.Seed, s.N = r.Int(root.Get("top_k")), r.Int(root.Get("seed")), r.Int(root.Get("n"))
-	s.FrequencyPenalty, s.PresencePenalty = r.Float(root.Get("frequency_penalty")), r.Float(root.Get("presence_penalty"))
-	s.RepetitionPenalty = r.Float(root.Get("repetition_penalty"))
-	stop := root.Get("stop")
-	s.Stop = r.Strs(stop)
-	s.StopTokens = r.ints(stop, nil) // the list may hold token ids
-	s.StopTokens = r.ints(r.List(root.Get("stop_token_ids")), s.StopTokens)
-	s.IgnoreEOS = r.Bool(root.Get("ignore_eos"))
+	r.Sampling(root, s)
 	s.Logprobs, s.TopLogprobs = r.Bool(root.Get("logprobs")), r.Int(root.Get("top_logprobs"))
 	p.Thinking.Effort = r.Str(root.Get("reasoning_effort"))
 	switch th := root.Get("thinking"); {
@@ -64,26 +56,12 @@ func (r reqReader) params(root jsonscan.Value, p *block.Params) {
 	case r.Str(th.Get("type")) == "adaptive":
 		p.Thinking.Mode = block.ThinkingAdaptive
 	}
-	f := r.Object(root.Get("response_format"))
-	p.Format.Type = r.Str(f.Get("type"))
-	js := r.Object(f.Get("json_schema"))
-	p.Format.Name, p.Format.Schema, p.Format.Strict = r.Str(js.Get("name")), r.Raw(js.Get("schema")), r.BoolPtr(js.Get("strict"))
+	r.Format(root, &p.Format)
 	p.Verbosity = r.Str(root.Get("verbosity"))
 	p.User = r.Str(root.Get("user"))
 	p.CacheKey = r.Str(root.Get("prompt_cache_key"))
 	p.ServiceTier = r.Str(root.Get("service_tier"))
 	r.choice(root, &p.ToolChoice)
-}
-
-func (r reqReader) ints(list jsonscan.Value, dst []int64) []int64 {
-	if list.Kind() == jsonscan.Array {
-		for e := list.First(); e.Exists(); e = list.Next(e) {
-			if n, ok := e.Int(); ok {
-				dst = append(dst, n)
-			}
-		}
-	}
-	return dst
 }
 
 func (r reqReader) choice(root jsonscan.Value, c *block.ToolChoice) {
@@ -217,6 +195,9 @@ func (r reqReader) turns(root jsonscan.Value, v *block.View) {
 			t.Name = ""
 		case block.RoleAssistant:
 			t.Blocks = r.assistant(m)
+			if m.Get("reasoning_content").IsNull() && m.Get("reasoning").Kind() == jsonscan.String {
+				t.Form |= block.FormReasoning
+			}
 		default:
 			t.Blocks = r.Content(m.Get("content"), r.part)
 		}
@@ -238,7 +219,11 @@ func reasoningOf(m jsonscan.Value) jsonscan.Value {
 // Reasoning details say where each of them stood, see details.go.
 func (r reqReader) assistant(m jsonscan.Value) []block.Block {
 	reasoning, calls := reasoningOf(m), r.List(m.Get("tool_calls"))
-	content := r.Content(m.Get("content"), r.part)
+	said := m.Get("content")
+	if calls.First().Exists() && string(said.Raw()) == `""` { // how many clients spell that there is none
+		said = jsonscan.Value{}
+	}
+	content := r.Content(said, r.part)
 	refusal := m.Get("refusal")
 	details := detailsOf(m)
 	n := calls.Len()
@@ -250,6 +235,7 @@ func (r reqReader) assistant(m jsonscan.Value) []block.Block {
 	case !reasoning.IsNull():
 		n++
 	}
+	n++ // plain reasoning beside details
 	if !r.Count(m, n) {
 		return nil
 	}
@@ -287,13 +273,17 @@ func (r reqReader) assistant(m jsonscan.Value) []block.Block {
 			segment = reasoning.Next(segment)
 		}
 	}
+	for segment.Exists() { // more than there is room for
+		think(segment)
+		segment = reasoning.Next(segment)
+	}
 	if fc := r.Object(m.Get("function_call")); fc.Exists() { // the API's form before tool_calls
 		out = append(out, block.Block{
 			Kind: block.ToolCall, Name: r.Str(fc.Get("name")), Args: r.Str(fc.Get("arguments")), At: wire.At(fc),
 		})
 	}
 	if details.Exists() {
-		return r.details(details, out)
+		return r.details(details, reasoning, out)
 	}
 	return out
 }

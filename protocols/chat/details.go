@@ -58,10 +58,15 @@ func detailText(e jsonscan.Value) string {
 	return ""
 }
 
-// details puts the runs of reasoning of a list of details among the other blocks of their turn.
-func (r reqReader) details(list jsonscan.Value, others []block.Block) []block.Block {
-	runs := r.Room(list.Len()) // counted by the caller
-	places := make([]int64, 0, list.Len())
+// details puts the runs of reasoning of a list of details among the other blocks of their turn. If the list holds no text,
+// that of the plain member beside it counts.
+func (r reqReader) details(list, plain jsonscan.Value, others []block.Block) []block.Block {
+	runs := r.Room(list.Len() + 1) // counted by the caller
+	places := make([]int64, 0, list.Len()+1)
+	if s, _ := plain.Str(nil); s != "" && !hasText(list) {
+		runs = append(runs, block.Block{Kind: block.Reasoning, Text: r.Str(plain), At: wire.At(plain)})
+		places = append(places, -1)
+	}
 	var last *int64 // the index of the entry before
 	for e := list.First(); e.Exists(); e = list.Next(e) {
 		member := detailText(e)
@@ -107,6 +112,18 @@ func (r reqReader) details(list jsonscan.Value, others []block.Block) []block.Bl
 		out, others = append(out, others[0]), others[1:]
 	}
 	return out
+}
+
+// hasText reports whether an entry of a list of details has text.
+func hasText(list jsonscan.Value) bool {
+	for e := list.First(); e.Exists(); e = list.Next(e) {
+		if name := detailText(e); name != "" && name != "data" {
+			if s, _ := e.Get(name).Str(nil); s != "" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // needDetails reports whether a turn has reasoning that one string in front does not hold.

@@ -4,7 +4,6 @@ package chat
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/weft-go/weft/protocols/block"
@@ -29,23 +28,18 @@ func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
 	for _, m := range d.Members(&v.Params, v.Tools, lose) {
 		o.Raw(m.Key, m.Value)
 	}
-	if len(v.Tools) > 0 {
-		o.Key("tools")
-		o.Buf = append(o.Buf, '[')
-		n := 0
-		for i := range v.Tools {
-			if raw := d.AppendTool(nil, &v.Tools[i], lose); len(raw) > 0 {
-				if n++; n > 1 {
-					o.Buf = append(o.Buf, ',')
-				}
-				o.Buf = append(o.Buf, raw...)
-			}
+	var tools [][]byte
+	for i := range v.Tools {
+		if raw := d.AppendTool(nil, &v.Tools[i], lose); len(raw) > 0 {
+			tools = append(tools, raw)
 		}
-		o.Buf = append(o.Buf, ']')
+	}
+	if len(tools) > 0 {
+		o.Raw("tools", wire.Array(tools))
 	}
 	o.Key("messages")
 	o.Buf = append(o.Buf, '[')
-	w := reqWriter{Lossy: wire.Lossy{Lose: lose}}
+	w := reqWriter{Lossy: wire.Lossy{Lose: lose}, tools: v.Tools}
 	n := 0
 	turns := block.SplitInstructions(v.Turns)
 	for i := range turns {
@@ -70,24 +64,7 @@ func (reqDialect) Members(p *block.Params, tools []block.Tool, lose block.Lose) 
 		m.Add("stream_options", "", []byte(`{"include_usage":true}`))
 	}
 	s := &p.Sampling
-	m.Float("temperature", s.Temperature)
-	m.Float("top_p", s.TopP)
-	m.Float("min_p", s.MinP)
-	m.Int("top_k", "", s.TopK)
-	m.Int("seed", "", s.Seed)
-	m.Int("n", "", s.N)
-	m.Float("frequency_penalty", s.FrequencyPenalty)
-	m.Float("presence_penalty", s.PresencePenalty)
-	m.Float("repetition_penalty", s.RepetitionPenalty)
-	m.Strs("stop", s.Stop)
-	if len(s.StopTokens) > 0 {
-		raws := make([][]byte, len(s.StopTokens))
-		for i, id := range s.StopTokens {
-			raws[i] = strconv.AppendInt(nil, id, 10)
-		}
-		m.Add("stop_token_ids", "", wire.Array(raws))
-	}
-	m.True("ignore_eos", s.IgnoreEOS)
+	m.Sampling(s)
 	m.True("logprobs", s.Logprobs)
 	m.Int("top_logprobs", "", s.TopLogprobs)
 	m.Str("reasoning_effort", p.Thinking.Effort)
@@ -99,20 +76,7 @@ func (reqDialect) Members(p *block.Params, tools []block.Tool, lose block.Lose) 
 	case block.ThinkingAdaptive:
 		m.Add("thinking", "", []byte(`{"type":"adaptive"}`))
 	}
-	if p.Format.Type != "" {
-		o := wire.Open(nil)
-		o.Str("type", p.Format.Type)
-		if p.Format.Type == "json_schema" {
-			js := wire.Open(nil)
-			js.Str("name", cmpOr(p.Format.Name, "answer"))
-			js.OptRaw("schema", p.Format.Schema)
-			if p.Format.Strict != nil {
-				js.Bool("strict", *p.Format.Strict)
-			}
-			o.Raw("json_schema", js.Close())
-		}
-		m.Add("response_format", "", o.Close())
-	}
+	m.Format(&p.Format)
 	m.Str("verbosity", p.Verbosity)
 	m.Str("user", p.User)
 	m.Str("prompt_cache_key", p.CacheKey)
@@ -134,12 +98,11 @@ func cmpOr(s, def string) string {
 
 // reqChoice writes tool_choice and parallel_tool_calls.
 func reqChoice(m *wire.Members, c *block.ToolChoice, tools []block.Tool) {
+	isCustom := wire.CustomNames(tools, len(c.Allow))
 	named := func(name string) []byte {
 		kind := "function"
-		for i := range tools {
-			if tools[i].Name == name && tools[i].Kind == block.CustomTool {
-				kind = "custom"
-			}
+		if isCustom(name) {
+			kind = "custom"
 		}
 		in, o := wire.Open(nil), wire.Open(nil)
 		in.Str("name", name)
@@ -232,7 +195,8 @@ func reqFormat(raw []byte) []byte {
 // reqWriter writes messages.
 type reqWriter struct {
 	wire.Lossy
-	wrote []bool // which parts of the last list of content there is JSON for
+	tools []block.Tool // declared
+	wrote []bool       // which parts of the last list of content there is JSON for
 }
 
 // turn writes the messages of a turn, with commas between them; nothing for a turn that has none.
@@ -266,7 +230,10 @@ func (w *reqWriter) turn(dst []byte, t *block.Turn) []byte {
 			dst = dst[:at]
 		}
 	}
-	if len(rest) == 0 && (len(dst) > from || !w.Strict) {
+	if len(rest) == 0 && len(dst) > from {
+		return dst
+	}
+	if len(rest) == 0 && !w.Strict && len(t.Blocks) > 0 { // results that are no results here
 		return dst
 	}
 	if len(dst) > from {
@@ -361,7 +328,11 @@ func (w *reqWriter) assistant(dst []byte, t *block.Turn) []byte {
 	} else {
 		o.Str("content", "")
 	}
-	o.OptStr("reasoning_content", joinNonEmpty("\n", reasoning...))
+	field := "reasoning_content"
+	if w.Strict && t.Form&block.FormReasoning != 0 {
+		field = "reasoning"
+	}
+	o.OptStr(field, joinNonEmpty("\n", reasoning...))
 	if detailed {
 		o.Key("reasoning_details")
 		o.Buf = appendDetails(o.Buf, t.Blocks, append(shown, called...))
@@ -374,12 +345,9 @@ func (w *reqWriter) assistant(dst []byte, t *block.Turn) []byte {
 }
 
 func (w *reqWriter) call(dst []byte, b *block.Block) []byte {
-	if b.Namespace != "" {
-		w.Soft(b, "the namespace of a call")
-	}
 	w.NoBreakpoint(b)
 	in, o := wire.Open(nil), wire.Open(dst)
-	in.Str("name", b.Name)
+	in.Str("name", w.CallName(b, w.tools))
 	kind := "function"
 	if b.Custom {
 		kind = "custom"

@@ -51,8 +51,8 @@ type RenderOptions struct {
 	// RespelledArguments writes as a JSON object, byte for byte, also arguments that have no white space outside their
 	// strings, as the JSON libraries of most clients print them: they are not the model's own text any more.
 	RespelledArguments bool
-	// TextOnly puts a note in brackets in the place of pictures, sound and files without text, for templates that take
-	// only text. Harnesses read pictures with their tools; refusing the request would end the session.
+	// TextOnly puts a note in brackets in the place of pictures, sound, files without text and parts that are not known, for
+	// templates that take only text. Harnesses read pictures with their tools; refusing the request would end the session.
 	TextOnly  bool
 	Reminders ReminderMode
 	System    SystemMode
@@ -115,6 +115,8 @@ type renderer struct {
 	calls  []block.Block  // of the last assistant message
 	index  map[string]int // call id → ordinal, where there are many calls
 	losses []block.Loss
+
+	deferred map[string][]int // name → deferred tools that were not declared yet; nil before the first reference
 }
 
 func (w *renderer) lose(at block.Ref, why string) {
@@ -229,8 +231,9 @@ func (w *renderer) users(turns []block.Turn) {
 	for i, b := range results {
 		content := b.Content
 		if i == len(results)-1 {
+			content = slices.Clip(content) // the request keeps its own
 			for _, s := range reminders {
-				content = append(slices.Clip(content), block.Block{Kind: block.Text, Text: s})
+				content = append(content, block.Block{Kind: block.Text, Text: s})
 			}
 			reminders = nil
 		}
@@ -293,7 +296,7 @@ func (w *renderer) assistant(t *block.Turn) {
 	w.calls, w.index = nil, nil
 	var content []block.Block
 	var reasoning []string
-	segments := []string{""}
+	segments := [][]string{nil} // in front of every call and behind the last
 	for i := range t.Blocks {
 		b := &t.Blocks[i]
 		switch b.Kind {
@@ -310,10 +313,10 @@ func (w *renderer) assistant(t *block.Turn) {
 			}
 			reasoning = append(reasoning, b.Text)
 			last := &segments[len(segments)-1]
-			*last = joinNonEmpty(w.opt.Join, *last, b.Text)
+			*last = append(*last, b.Text)
 		case block.ToolCall:
 			w.calls = append(w.calls, *b)
-			segments = append(segments, "")
+			segments = append(segments, nil)
 		default:
 			if len(w.calls) > 0 {
 				w.lose(b.At, "the order of text behind calls")
@@ -324,13 +327,13 @@ func (w *renderer) assistant(t *block.Turn) {
 	o := w.open("assistant")
 	o.Key("content")
 	o.Buf = w.content(o.Buf, content)
-	interleaved := slices.ContainsFunc(segments[1:], func(s string) bool { return s != "" })
+	interleaved := slices.ContainsFunc(segments[1:], func(s []string) bool { return s != nil })
 	switch {
 	case len(reasoning) == 0:
 	case w.opt.ReasoningSegments && interleaved:
 		raws := make([][]byte, len(segments))
 		for i, s := range segments {
-			raws[i] = wire.Str(s)
+			raws[i] = wire.Str(joinNonEmpty(w.opt.Join, s...))
 		}
 		o.Raw(w.opt.ReasoningField, wire.Array(raws))
 	default:
@@ -440,14 +443,18 @@ func (w *renderer) text(list []block.Block, note bool) string {
 				w.lose(b.At, "a "+b.Kind.String()+" without text")
 			}
 			if s == "" && w.opt.TextOnly {
-				s = leftOut(b.Kind)
+				s = leftOut(b.Kind.String())
 			}
 			parts = append(parts, s)
 		case block.ToolReference:
 			parts = append(parts, w.reference(b))
 		default:
-			if w.opt.TextOnly && (b.Kind == block.Image || b.Kind == block.Audio || b.Kind == block.Video) {
-				parts = append(parts, leftOut(b.Kind))
+			switch {
+			case !w.opt.TextOnly:
+			case b.Kind == block.Image || b.Kind == block.Audio || b.Kind == block.Video:
+				parts = append(parts, leftOut(b.Kind.String()))
+			case b.Kind == block.Unknown:
+				parts = append(parts, leftOut(cmpOr(b.Type, b.Kind.String())))
 			}
 			if note {
 				w.lose(b.At, "a block that templates do not know: "+cmpOr(b.Type, b.Kind.String()))
@@ -457,19 +464,31 @@ func (w *renderer) text(list []block.Block, note bool) string {
 	return joinNonEmpty(w.opt.Join, parts...)
 }
 
-// leftOut is what stands in the place of media.
-func leftOut(k block.Kind) string { return "[" + k.String() + " left out: only text can be read here]" }
+// leftOut is what stands in the place of media and of parts that are not known.
+func leftOut(what string) string { return "[" + what + " left out: only text can be read here]" }
 
-// reference tells of a deferred tool that is available from here on, with its declaration: at the head of the prompt, it
-// would change what is in front of everything else.
+// reference tells of a deferred tool that is available from here on. The first reference has the declaration: at the head
+// of the prompt, it would change what is in front of everything else.
 func (w *renderer) reference(b *block.Block) string {
-	s := block.ReferenceText(b.Name)
-	for _, t := range w.r.Tools() {
-		if t.Deferred && t.Kind != block.Hosted && t.Name == b.Name {
-			s = s[:len(s)-1] + ":\n" + string(renderTool(nil, &t))
+	if w.deferred == nil {
+		w.deferred = map[string][]int{}
+		for i, t := range w.r.Tools() {
+			if t.Deferred && t.Kind != block.Hosted {
+				w.deferred[t.Name] = append(w.deferred[t.Name], i)
+			}
 		}
 	}
-	return s
+	text := block.ReferenceText(b.Name)
+	list := w.deferred[b.Name]
+	if len(list) == 0 {
+		return text
+	}
+	delete(w.deferred, b.Name)                   // a second declaration would say nothing, and many would be a prompt without bounds
+	s := append([]byte(text[:len(text)-1]), ':') // in place of the full stop
+	for _, i := range list {
+		s = renderTool(append(s, '\n'), &w.r.Tools()[i])
+	}
+	return string(s)
 }
 
 // extra copies the members of a Chat message that are unknown here: name, partial, a list of tools and the like.

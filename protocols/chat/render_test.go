@@ -69,6 +69,18 @@ func TestAppendMessages(t *testing.T) {
 			}, nil,
 		},
 		{
+			"deferred tools are declared once, by the first reference in the prompt", messages.Decode,
+			`{"tools":[{"name":"b","input_schema":{},"defer_loading":true},{"name":"c","input_schema":{},"defer_loading":true}],` +
+				`"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"x","name":"a","input":{}},{"type":"tool_use","id":"y","name":"a","input":{}}]},` +
+				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"y","content":[{"type":"tool_reference","tool_name":"b"},{"type":"tool_reference","tool_name":"c"}]},` +
+				`{"type":"tool_result","tool_use_id":"x","content":[{"type":"tool_reference","tool_name":"b"},{"type":"tool_reference","tool_name":"b"}]}]}]}`,
+			nil, []string{
+				`{"role":"assistant","content":"","tool_calls":[{"id":"x","type":"function","function":{"name":"a","arguments":"{}"}},{"id":"y","type":"function","function":{"name":"a","arguments":"{}"}}]}`,
+				`{"role":"tool","tool_call_id":"x","name":"a","content":"Tool b is available now:\n{\"type\":\"function\",\"function\":{\"name\":\"b\",\"parameters\":{}}}\nTool b is available now."}`,
+				`{"role":"tool","tool_call_id":"y","name":"a","content":"Tool b is available now.\nTool c is available now:\n{\"type\":\"function\",\"function\":{\"name\":\"c\",\"parameters\":{}}}"}`,
+			}, nil,
+		},
+		{
 			"deferred tools are declared where they are referenced", messages.Decode,
 			`{"tools":[{"name":"b","input_schema":{},"defer_loading":true},{"name":"c","description":"d","input_schema":{"x":1},"defer_loading":true},{"name":"a","input_schema":{}}],` +
 				`"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"x","name":"a","input":{}}]},` +

@@ -12,7 +12,7 @@ import (
 //
 // Function tools of a Chat request are copied byte for byte. A tool with free text becomes a function with one string
 // argument called input. Tools that another API runs are left out, and so are deferred ones: [AppendMessages] writes
-// those where a tool reference names them, so that the prompt in front of it stays as it was.
+// those where a tool reference first names them, so that the prompt in front of it stays as it was.
 func AppendTools(dst []byte, r *block.Request) ([]byte, []block.Loss) {
 	var losses []block.Loss
 	dst = append(dst, '[')

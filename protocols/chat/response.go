@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/internal/callid"
+	"github.com/weft-go/weft/protocols/internal/chunkw"
 	"github.com/weft-go/weft/protocols/internal/jsonw"
 )
 
@@ -17,8 +18,8 @@ import (
 // concern chunks have no effect.
 func AppendResponse(dst []byte, c *event.Collector, opt StreamOptions) []byte {
 	suffix := callid.Suffix(opt.ID)
-	dst = appendEnvelope(dst, &opt, "chat.completion")
-	dst = append(dst, `,"choices":[`...)
+	head := opt.head("chat.completion")
+	dst = head.Append(dst)
 	for i := range c.Answers {
 		if i > 0 {
 			dst = append(dst, ',')
@@ -29,7 +30,7 @@ func AppendResponse(dst []byte, c *event.Collector, opt StreamOptions) []byte {
 		dst = appendMessage(dst, &c.Answers[i], int32(i), &opt, suffix)
 	}
 	dst = append(dst, `],"usage":`...)
-	dst = appendUsage(dst, &c.Usage)
+	dst = chunkw.AppendUsage(dst, &c.Usage)
 	return append(dst, '}')
 }
 
@@ -158,23 +159,4 @@ func appendLogprobs(dst []byte, a *event.Answer) []byte {
 		}
 	}
 	return append(dst, `],"refusal":null}`...)
-}
-
-// appendUsage appends a usage object. Cached tokens are part of the prompt and are never more.
-func appendUsage(dst []byte, u *event.Tokens) []byte {
-	dst = append(dst, `{"prompt_tokens":`...)
-	dst = strconv.AppendInt(dst, u.Prompt, 10)
-	dst = append(dst, `,"completion_tokens":`...)
-	dst = strconv.AppendInt(dst, u.Output, 10)
-	dst = append(dst, `,"total_tokens":`...)
-	dst = strconv.AppendInt(dst, u.Prompt+u.Output, 10)
-	dst = append(dst, `,"prompt_tokens_details":{"cached_tokens":`...)
-	dst = strconv.AppendInt(dst, min(u.Cached, u.Prompt), 10)
-	if u.CacheWrite > 0 {
-		dst = append(dst, `,"cache_write_tokens":`...)
-		dst = strconv.AppendInt(dst, u.CacheWrite, 10)
-	}
-	dst = append(dst, `},"completion_tokens_details":{"reasoning_tokens":`...)
-	dst = strconv.AppendInt(dst, min(u.Reasoning, u.Output), 10)
-	return append(dst, `}}`...)
 }

@@ -3,11 +3,13 @@
 package chat
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/internal/callid"
+	"github.com/weft-go/weft/protocols/internal/chunkw"
 	"github.com/weft-go/weft/protocols/internal/jsonw"
 	"github.com/weft-go/weft/protocols/sse"
 )
@@ -62,10 +64,8 @@ type StreamOptions struct {
 type Stream struct {
 	opt     StreamOptions
 	suffix  string
-	head    []byte // `data: {"id":…,"choices":[{"index":`
-	tail    []byte // after the choices: `,"usage":null}` and the blank line, as the options have it
+	frame   chunkw.Frame
 	choices []choiceState
-	usage   event.Tokens
 	scratch []byte
 	dropped int
 	done    bool
@@ -86,7 +86,7 @@ type hotRun struct {
 
 // choiceState is the state of one of n answers.
 type choiceState struct {
-	head     []byte // head, index and `,"delta":{`
+	head     []byte // that of the frame, index and `,"delta":{`
 	started  bool   // the role was sent
 	finished bool
 	refused  bool // refusal text was sent
@@ -116,36 +116,17 @@ type callState struct {
 
 // NewStream returns a Stream. It prebuilds the bytes that all chunks share.
 func NewStream(opt StreamOptions) *Stream {
-	s := &Stream{opt: opt, suffix: callid.Suffix(opt.ID)}
-	s.head = append(s.head, "data: "...)
-	s.head = appendEnvelope(s.head, &opt, "chat.completion.chunk")
-	s.head = append(s.head, `,"choices":[`...)
-	if opt.IncludeUsage && !opt.ContinuousUsage {
-		s.tail = append(s.tail, `,"usage":null`...)
+	return &Stream{
+		opt: opt, suffix: callid.Suffix(opt.ID),
+		frame: chunkw.NewFrame(opt.head("chat.completion.chunk"), opt.IncludeUsage, opt.ContinuousUsage),
 	}
-	s.tail = append(s.tail, "}\n\n"...)
-	return s
 }
 
-// appendEnvelope appends the fields before choices, opening brace included.
-func appendEnvelope(dst []byte, opt *StreamOptions, object string) []byte {
-	dst = append(dst, `{"id":`...)
-	dst = jsonw.AppendString(dst, opt.ID)
-	dst = append(dst, `,"object":"`...)
-	dst = append(dst, object...)
-	dst = append(dst, `","created":`...)
-	dst = strconv.AppendInt(dst, opt.Created, 10)
-	dst = append(dst, `,"model":`...)
-	dst = jsonw.AppendString(dst, opt.Model)
-	if opt.SystemFingerprint != "" {
-		dst = append(dst, `,"system_fingerprint":`...)
-		dst = jsonw.AppendString(dst, opt.SystemFingerprint)
+// head returns what an answer or a chunk begins with.
+func (o *StreamOptions) head(object string) chunkw.Head {
+	return chunkw.Head{
+		ID: o.ID, Object: object, Model: o.Model, Created: o.Created, SystemFingerprint: o.SystemFingerprint, ServiceTier: o.ServiceTier,
 	}
-	if opt.ServiceTier != "" {
-		dst = append(dst, `,"service_tier":`...)
-		dst = jsonw.AppendString(dst, opt.ServiceTier)
-	}
-	return dst
 }
 
 // Append appends what the client gets for the events, ready to be written, to dst. Events that this API cannot
@@ -181,7 +162,7 @@ func (s *Stream) heat(e *event.Event, carry *jsonw.Carry, call int, head func(ds
 	if carry.Holds() || s.done || s.opt.ContinuousUsage {
 		return
 	}
-	if h.kind != e.Kind || h.choice != e.Choice || h.id != id {
+	if h.kind != e.Kind || h.choice != e.Choice || h.id != id || h.call != call {
 		h.kind, h.choice, h.id, h.call = e.Kind, e.Choice, id, call
 		h.head = head(append(h.head[:0], s.choices[e.Choice].head...))
 		h.tail = s.close(append(h.tail[:0], end...))
@@ -200,13 +181,7 @@ func (s *Stream) Close(dst []byte) []byte {
 		return s.Fail(dst, apierr.New(event.EngineFailed, "The engine ended before the answer was finished."))
 	}
 	s.done, s.hot.on = true, false
-	if s.opt.IncludeUsage {
-		dst = append(dst, s.head...)
-		dst = append(dst, `],"usage":`...)
-		dst = appendUsage(dst, &s.usage)
-		dst = append(dst, "}\n\n"...)
-	}
-	return append(dst, "data: [DONE]\n\n"...)
+	return s.frame.AppendEnd(dst)
 }
 
 func (s *Stream) finished() bool {
@@ -243,7 +218,7 @@ func (s *Stream) add(dst []byte, e *event.Event) []byte {
 	switch e.Kind {
 	case event.Usage:
 		if e.Usage != nil {
-			s.usage = *e.Usage
+			s.frame.Usage = *e.Usage
 		}
 		return dst
 	case event.Error:
@@ -257,7 +232,7 @@ func (s *Stream) add(dst []byte, e *event.Event) []byte {
 	switch e.Kind {
 	case event.Start:
 		if e.Usage != nil {
-			s.usage = *e.Usage
+			s.frame.Usage = *e.Usage
 		}
 		return s.start(dst, c)
 	case event.Reasoning, event.Text, event.Refusal:
@@ -279,7 +254,7 @@ func (s *Stream) add(dst []byte, e *event.Event) []byte {
 		}
 		dst = append(s.open(dst, c), `},"logprobs":{"content":`...)
 		dst = jsonw.AppendRaw(dst, e.Data)
-		return s.tailed(append(dst, `,"refusal":null},"finish_reason":null}]`...))
+		return s.frame.AppendTail(append(dst, `,"refusal":null},"finish_reason":null}]`...))
 	case event.ToolStart:
 		return s.toolStart(dst, c, e)
 	case event.ToolArgs:
@@ -303,7 +278,7 @@ func (s *Stream) choice(n int32) *choiceState {
 		return nil
 	}
 	for int(n) >= len(s.choices) {
-		c := choiceState{head: append([]byte(nil), s.head...)}
+		c := choiceState{head: slices.Clone(s.frame.Head)}
 		c.head = append(c.head, `{"index":`...)
 		c.head = strconv.AppendInt(c.head, int64(len(s.choices)), 10)
 		c.head = append(c.head, `,"delta":{`...)
@@ -329,15 +304,7 @@ func (s *Stream) open(dst []byte, c *choiceState) []byte {
 
 // close ends a chunk in which only delta says something.
 func (s *Stream) close(dst []byte) []byte {
-	return s.tailed(append(dst, `},"logprobs":null,"finish_reason":null}]`...))
-}
-
-func (s *Stream) tailed(dst []byte) []byte {
-	if s.opt.ContinuousUsage {
-		dst = append(dst, `,"usage":`...)
-		dst = appendUsage(dst, &s.usage)
-	}
-	return append(dst, s.tail...)
+	return s.frame.AppendTail(append(dst, `},"logprobs":null,"finish_reason":null}]`...))
 }
 
 // turn moves to another run of output and writes what the one before held back.
@@ -425,7 +392,7 @@ func (s *Stream) finish(dst []byte, c *choiceState, why event.Why) []byte {
 	dst = s.open(dst, c)
 	dst = append(dst, `},"logprobs":null,"finish_reason":"`...)
 	dst = append(dst, finishReason(why, c.complete > 0, c.refused)...)
-	return s.tailed(append(dst, `"}]`...))
+	return s.frame.AppendTail(append(dst, `"}]`...))
 }
 
 // finishReason maps the cause of a finish. An answer with a complete call that ended by itself is tool_calls,

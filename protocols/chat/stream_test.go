@@ -4,10 +4,7 @@ package chat_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -24,29 +21,15 @@ import (
 	"github.com/weft-go/weft/protocols/internal/streamtest"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		require.NoError(t, os.MkdirAll("testdata", 0o777))
-		require.NoError(t, os.WriteFile(path, got, 0o666))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Empty(t, cmp.Diff(string(want), string(got)))
-}
-
 func TestStreamExample(t *testing.T) {
 	opt := chat.StreamOptions{ID: "chatcmpl-1", Model: "demo", Created: 1700000000, IncludeUsage: true}
 	s := chat.NewStream(opt)
 	stream := s.Close(s.Append(nil, streamtest.Example()...))
-	golden(t, "example.sse", stream)
+	streamtest.Golden(t, "example.sse", stream)
 	var c event.Collector
 	c.Add(streamtest.Example()...)
 	whole := chat.AppendResponse(nil, &c, opt)
-	golden(t, "example.json", append(whole, '\n'))
+	streamtest.Golden(t, "example.json", append(whole, '\n'))
 	require.Empty(t, cmp.Diff(rebuild(t, stream).completion, decode(t, whole)))
 }
 

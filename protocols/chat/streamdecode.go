@@ -3,15 +3,14 @@
 package chat
 
 import (
-	"bytes"
 	"io"
 	"iter"
+	"slices"
 
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
 	"github.com/weft-go/weft/protocols/internal/streamdec"
-	"github.com/weft-go/weft/protocols/sse"
 )
 
 // This file is structured as follows: options, the StreamDecoder and its entry points, then how one chunk and one choice
@@ -59,16 +58,11 @@ type StreamDecoderOptions struct {
 //
 // The decoder keeps names and ids, never text or arguments beyond MaxHeld. A warm one allocates nothing for a delta.
 type StreamDecoder struct {
-	opt       StreamDecoderOptions
-	doc       streamdec.Doc
-	id, model []byte
-	started   bool
-	ended     bool
-	usage     event.Tokens
-	choices   []decodedChoice
-	calls     int // of all choices
-	held      int // bytes of arguments that wait for a name
-	dropped   int
+	opt     StreamDecoderOptions
+	in      streamdec.Chunks
+	choices []decodedChoice
+	calls   int // of all choices
+	held    int // bytes of arguments that wait for a name
 }
 
 // decodedChoice is the state of one of n answers.
@@ -102,27 +96,22 @@ func NewStreamDecoder(opt *StreamDecoderOptions) *StreamDecoder {
 
 // Reset makes the decoder ready for another stream and keeps its memory.
 func (d *StreamDecoder) Reset() {
-	for i := range d.choices {
-		c := &d.choices[i]
-		*c = decodedChoice{n: c.n, part: -1, calls: c.calls[:0]}
-	}
-	d.choices = d.choices[:0]
-	d.id, d.model = d.id[:0], d.model[:0]
-	d.started, d.ended, d.usage, d.calls, d.held, d.dropped = false, false, event.Tokens{}, 0, 0, 0
+	d.in.Reset()
+	d.choices, d.calls, d.held = d.choices[:0], 0, 0
 }
 
 // ID returns the id of the response as the server gave it, "" before the first chunk.
-func (d *StreamDecoder) ID() string { return string(d.id) }
+func (d *StreamDecoder) ID() string { return string(d.in.ID) }
 
 // Model returns the model as the server named it, "" before the first chunk.
-func (d *StreamDecoder) Model() string { return string(d.model) }
+func (d *StreamDecoder) Model() string { return string(d.in.Model) }
 
 // Dropped returns the number of deltas so far that could not be placed: for a call that has ended, for a choice that has
 // finished or that is none, encrypted reasoning.
-func (d *StreamDecoder) Dropped() int { return d.dropped }
+func (d *StreamDecoder) Dropped() int { return d.in.Dropped }
 
 // Ended reports that nothing more is to come: [DONE] or an error was read.
-func (d *StreamDecoder) Ended() bool { return d.ended }
+func (d *StreamDecoder) Ended() bool { return d.in.Ended }
 
 // Decode reads one server-sent event, given its type (empty for message) and data, and appends what it says to dst. Data
 // and ID of the events are views of data and of the decoder's memory: they are valid until the next call and as long as
@@ -136,52 +125,25 @@ func (d *StreamDecoder) Ended() bool { return d.ended }
 // one. It opens a new call if it names a tool and that call has ended, has another id or another name, or has complete
 // arguments already: many servers give all calls the index 0.
 func (d *StreamDecoder) Decode(dst []event.Event, typ, data []byte) ([]event.Event, error) {
-	if d.ended {
-		return dst, nil
-	}
-	known := true
 	switch string(typ) {
-	case "", "message":
 	case "tool_call_dispatch", "reasoning_dispatch":
 		return dst, nil
-	case "error":
-		return d.fail(dst, streamdec.ErrorLine(&d.doc, data, d.opt.Limits)), nil
-	default:
-		known = false
 	}
-	if data = bytes.TrimSpace(data); len(data) == 0 {
-		return dst, nil
-	}
-	if string(data) == sse.Done {
-		return d.doneLine(dst), nil
-	}
-	root, err := d.doc.Parse(data, d.opt.Limits)
-	switch {
-	case err == nil && root.Kind() == jsonscan.Object:
-		return d.chunk(dst, root, false)
-	case !known: // not ours
-		return dst, nil
-	case err == nil:
-		err = streamdec.Wrong(root, "an object")
-	}
-	return dst, err
+	dst, err := d.in.Read(dst, typ, data, d.opt.Limits)
+	return d.take(dst), err
 }
 
 // Close ends the stream. If it was cut, that is, ended without a finish_reason for every choice it had, Close appends a
 // ToolAbort (Truncated) for each open call and then an event.Error of class EngineFailed.
 func (d *StreamDecoder) Close(dst []event.Event) []event.Event {
-	if d.ended {
+	if d.in.Ended {
 		return dst
 	}
-	d.ended = true
-	cut := len(d.choices) == 0
-	for i := range d.choices {
-		cut = cut || !d.choices[i].finished
-	}
-	if !cut {
+	if len(d.choices) > 0 && !slices.ContainsFunc(d.choices, func(c decodedChoice) bool { return !c.finished }) {
+		d.in.Ended = true
 		return dst
 	}
-	return append(d.abandon(dst), streamdec.CutEvent())
+	return d.fail(dst, streamdec.CutEvent())
 }
 
 // DecodeResponse appends the events of a whole answer, for a request that did not ask for a stream. An error body gives
@@ -189,14 +151,8 @@ func (d *StreamDecoder) Close(dst []event.Event) []event.Event {
 // *[block.Error].
 func DecodeResponse(dst []event.Event, body []byte) ([]event.Event, error) {
 	d := NewStreamDecoder(nil)
-	root, err := d.doc.Parse(body, nil)
-	if err == nil && root.Kind() != jsonscan.Object {
-		err = streamdec.Wrong(root, "an object")
-	}
-	if err != nil {
-		return dst, err
-	}
-	return d.chunk(dst, root, true)
+	dst, err := d.in.ReadWhole(dst, body)
+	return d.take(dst), err
 }
 
 // Events returns the events of the stream src, the body of an HTTP answer. The events are valid until the next one is
@@ -209,12 +165,27 @@ func Events(src io.Reader, opt *StreamDecoderOptions) iter.Seq2[event.Event, err
 	}
 }
 
+// take takes in what was read.
+func (d *StreamDecoder) take(dst []event.Event) []event.Event {
+	var x streamdec.Choice
+	for d.in.Next(&x) {
+		if dst = d.one(dst, &x); d.in.Ended {
+			return dst
+		}
+	}
+	switch {
+	case d.in.Failure != nil:
+		return d.fail(dst, *d.in.Failure)
+	case d.in.Done:
+		return d.doneLine(dst)
+	}
+	return dst
+}
+
 // doneLine takes in [DONE].
 func (d *StreamDecoder) doneLine(dst []event.Event) []event.Event {
-	if d.opt.DoneFinishes && d.started {
-		if len(d.choices) == 0 {
-			d.choice(0)
-		}
+	if d.opt.DoneFinishes && d.in.Started {
+		d.choice(0)
 		for i := range d.choices {
 			if c := &d.choices[i]; !c.finished {
 				dst = d.finish(dst, c, event.Stop, nil)
@@ -226,152 +197,39 @@ func (d *StreamDecoder) doneLine(dst []event.Event) []event.Event {
 
 // fail ends the response with an error.
 func (d *StreamDecoder) fail(dst []event.Event, e event.Event) []event.Event {
-	d.ended = true
+	d.in.Ended = true
 	return append(d.abandon(dst), e)
 }
 
-// chunk reads a chunk, or, if whole is set, a whole answer.
-func (d *StreamDecoder) chunk(dst []event.Event, root jsonscan.Value, whole bool) ([]event.Event, error) {
-	var choices, usage, failure, id, model jsonscan.Value
-	for m := root.First(); m.Exists(); m = root.Next(m) {
-		switch m.Key() {
-		case "choices":
-			choices = m
-		case "usage":
-			if m.Kind() == jsonscan.Object {
-				usage = m
-			}
-		case "x_groq": // Groq has its usage in there
-			if u := m.Get("usage"); u.Kind() == jsonscan.Object {
-				usage = u
-			}
-		case "error":
-			if k := m.Kind(); k == jsonscan.Object || k == jsonscan.String && m.RawStr() != `""` {
-				failure = m
-			}
-		case "id":
-			id = m
-		case "model":
-			model = m
-		}
-	}
-	if k := choices.Kind(); k != jsonscan.Array && k > jsonscan.Null || whole && k <= jsonscan.Null && !streamdec.ErrorOf(root).Exists() {
-		return dst, streamdec.Wrong(choices, "an array of choices")
-	}
-	for v := choices.First(); v.Exists(); v = choices.Next(v) {
-		if v.Kind() != jsonscan.Object {
-			return dst, streamdec.Wrong(v, "an object")
-		}
-	}
-	if !choices.Exists() && !usage.Exists() {
-		if e := streamdec.ErrorOf(root); e.Exists() {
-			return d.fail(dst, streamdec.ErrorEvent(e)), nil
-		}
-		return dst, nil // not a chunk
-	}
-	if first := choices.First(); first.Kind() == jsonscan.Object && !usage.Exists() {
-		if u := first.Get("usage"); u.Kind() == jsonscan.Object { // Moonshot
-			usage = u
-		}
-	}
-	before := d.usage
-	counted := streamdec.Usage(usage, &d.usage)
-	switch {
-	case !d.started && (!failure.Exists() || choices.First().Exists()):
-		d.started = true
-		d.id, d.model = append(d.id[:0], d.doc.Text(id)...), append(d.model[:0], d.doc.Text(model)...)
-		start := event.Event{Kind: event.Start, Call: -1}
-		if counted {
-			start.Usage = &d.usage
-		}
-		dst = append(dst, start)
-	case counted && d.usage != before:
-		dst = append(dst, event.Event{Kind: event.Usage, Call: -1, Usage: &d.usage})
-	}
-	position := int64(0)
-	for v := choices.First(); v.Exists(); v = choices.Next(v) {
-		var failed bool
-		if dst, failed = d.one(dst, v, position, failure, whole); failed {
-			return dst, nil
-		}
-		position++
-	}
-	switch {
-	case failure.Exists():
-		dst = d.fail(dst, streamdec.ErrorEvent(failure))
-	case whole && !choices.First().Exists():
-		dst = d.fail(dst, event.Event{Kind: event.Error, Call: -1, Why: event.EngineFailed, Data: []byte("The engine sent no answer.")})
-	}
-	return dst, nil
-}
-
-// one reads an element of choices. failed reports that the answer is over.
-func (d *StreamDecoder) one(dst []event.Event, v jsonscan.Value, index int64, failure jsonscan.Value, whole bool) (_ []event.Event, failed bool) {
-	var delta, message, logprobs, reason, ids jsonscan.Value
-	for m := v.First(); m.Exists(); m = v.Next(m) {
-		switch m.Key() {
-		case "index":
-			if n, ok := m.Int(); ok {
-				index = n
-			}
-		case "delta":
-			delta = m
-		case "message":
-			message = m
-		case "logprobs":
-			logprobs = m
-		case "finish_reason":
-			reason = m
-		case "token_ids":
-			ids = m
-		}
-	}
-	if whole || delta.Kind() != jsonscan.Object && message.Kind() == jsonscan.Object {
-		delta = message
-	}
-	c := d.choice(index)
+// one takes in an element of choices.
+func (d *StreamDecoder) one(dst []event.Event, x *streamdec.Choice) []event.Event {
+	c := d.choice(x.Index)
 	if c == nil || c.finished {
-		if says(delta) {
-			d.dropped++
+		if says(x.Delta) {
+			d.in.Dropped++
 		}
-		return dst, false
-	}
-	why, failed := event.Stop, false
-	ends := whole
-	if reason.Kind() == jsonscan.String && reason.RawStr() != `""` {
-		why, failed = streamdec.Finish(string(d.doc.Text(reason)))
-		ends = true
+		return dst
 	}
 	from := len(dst)
-	dst = d.delta(dst, c, delta, why, whole)
-	for l := logprobs.First(); l.Exists() && logprobs.Kind() == jsonscan.Object; l = logprobs.Next(l) {
+	dst = d.delta(dst, c, x)
+	for l := x.Logprobs.First(); l.Exists() && x.Logprobs.Kind() == jsonscan.Object; l = x.Logprobs.Next(l) {
 		if l.Kind() == jsonscan.Array && l.First().Exists() && (l.KeyIs("content") || l.KeyIs("refusal")) {
 			dst = append(dst, event.Event{Kind: event.Logprobs, Choice: c.n, Part: max(0, c.part), Call: -1, Data: l.Raw()})
 		}
 	}
-	if ids.Kind() == jsonscan.Array {
-		c.tokens += int32(min(ids.Len(), 1<<20))
+	if x.TokenIDs.Kind() == jsonscan.Array {
+		c.tokens += int32(min(x.TokenIDs.Len(), 1<<20))
 	}
 	if len(dst) > from {
 		dst[from].Tokens, c.tokens = c.tokens, 0
 	}
-	if !ends {
-		return dst, false
+	switch {
+	case !x.Ends:
+		return dst
+	case x.Failed:
+		return d.fail(dst, d.in.GaveUp(x))
 	}
-	if failed {
-		e := event.Event{Kind: event.Error, Call: -1, Why: why, Data: []byte(streamdec.Aborted)}
-		if failure.Exists() {
-			e = streamdec.ErrorEvent(failure)
-		}
-		return d.fail(dst, e), true
-	}
-	var stop []byte
-	if why == event.Stop || why == event.StopSequence {
-		if s := streamdec.StopSequence(v); s.Exists() {
-			why, stop = event.StopSequence, d.doc.Text(s)
-		}
-	}
-	return d.finish(dst, c, why, stop), false
+	return d.finish(dst, c, x.Why, d.in.Text(x.Stop))
 }
 
 // says reports whether a delta says anything besides its role.
@@ -391,12 +249,8 @@ func (d *StreamDecoder) choice(n int64) *decodedChoice {
 	}
 	for int(n) >= len(d.choices) {
 		k := len(d.choices)
-		if k < cap(d.choices) { // from before a Reset, with its memory
-			d.choices = d.choices[:k+1]
-		} else {
-			d.choices = append(d.choices, decodedChoice{})
-		}
-		c := &d.choices[k]
+		d.choices = slices.Grow(d.choices, 1)[:k+1]
+		c := &d.choices[k] // maybe from before a Reset, with its memory
 		*c = decodedChoice{n: int32(k), part: -1, calls: c.calls[:0]}
 	}
 	return &d.choices[n]

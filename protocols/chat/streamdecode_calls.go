@@ -5,6 +5,7 @@ package chat
 import (
 	"bytes"
 	"math"
+	"slices"
 
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
@@ -50,7 +51,7 @@ type callDelta struct {
 }
 
 // call reads an element of tool_calls. In a whole answer it is a whole call.
-func (d *StreamDecoder) call(dst []event.Event, c *decodedChoice, v jsonscan.Value, position int, why event.Why, whole bool) []event.Event {
+func (d *StreamDecoder) call(dst []event.Event, c *decodedChoice, in *streamdec.Choice, v jsonscan.Value, position int) []event.Event {
 	x := callDelta{index: noCall}
 	f := v // some servers have name and arguments here
 	for m := v.First(); m.Exists(); m = v.Next(m) {
@@ -60,7 +61,7 @@ func (d *StreamDecoder) call(dst []event.Event, c *decodedChoice, v jsonscan.Val
 				x.index = n
 			}
 		case "id":
-			x.id = d.doc.Text(m)
+			x.id = d.in.Text(m)
 		case "type":
 			x.custom = x.custom || m.RawStr() == `"custom"`
 		case "function":
@@ -76,11 +77,11 @@ func (d *StreamDecoder) call(dst []event.Event, c *decodedChoice, v jsonscan.Val
 	if len(x.id) > maxName {
 		x.id = nil
 	}
-	x.fresh = whole
+	x.fresh = in.Whole
 	x.later = position > 0 && x.index == noCall && len(x.id) == 0
 	dst = d.function(dst, c, &x, f)
-	if whole {
-		dst = d.endCalls(dst, c, why)
+	if in.Whole {
+		dst = d.endCalls(dst, c, in.Why)
 	}
 	return dst
 }
@@ -90,10 +91,10 @@ func (d *StreamDecoder) function(dst []event.Event, c *decodedChoice, x *callDel
 	for m := v.First(); m.Exists(); m = v.Next(m) {
 		switch m.Key() {
 		case "name":
-			x.name = d.doc.Text(m)
+			x.name = d.in.Text(m)
 		case "arguments", "input":
 			x.value = m
-			if x.args = d.doc.Text(m); m.Kind() != jsonscan.String && m.Kind() != jsonscan.Null {
+			if x.args = d.in.Text(m); m.Kind() != jsonscan.String && m.Kind() != jsonscan.Null {
 				x.args = m.Raw() // an object and not its text
 			}
 		}
@@ -101,7 +102,7 @@ func (d *StreamDecoder) function(dst []event.Event, c *decodedChoice, x *callDel
 	at := c.find(x)
 	if at < 0 {
 		if d.calls >= maxCalls {
-			d.dropped++
+			d.in.Dropped++
 			return dst
 		}
 		d.calls++
@@ -113,14 +114,14 @@ func (d *StreamDecoder) function(dst []event.Event, c *decodedChoice, x *callDel
 	t := &c.calls[at]
 	if t.ended {
 		if len(bytes.TrimSpace(x.args)) > 0 {
-			d.dropped++
+			d.in.Dropped++
 		}
 		return dst
 	}
 	t.custom = t.custom || x.custom
 	some := len(x.args) > 0
 	if x.value.Kind() == jsonscan.String {
-		x.args = t.half.Next(&d.doc, x.value, x.args)
+		x.args = t.half.Next(&d.in.Doc, x.value, x.args)
 	}
 	if !t.started {
 		if len(t.id) == 0 {
@@ -200,11 +201,7 @@ func (c *decodedChoice) find(x *callDelta) int {
 // add opens a call and returns its number. Memory of a call from before a Reset is used again.
 func (c *decodedChoice) add(x *callDelta) int {
 	n := len(c.calls)
-	if n < cap(c.calls) {
-		c.calls = c.calls[:n+1]
-	} else {
-		c.calls = append(c.calls, decodedCall{})
-	}
+	c.calls = slices.Grow(c.calls, 1)[:n+1]
 	t := &c.calls[n]
 	*t = decodedCall{index: x.index, id: t.id[:0], name: t.name[:0]}
 	c.open++

@@ -5,10 +5,12 @@ package chat
 import (
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
+	"github.com/weft-go/weft/protocols/internal/streamdec"
 )
 
-// delta reads what a delta says, or, if whole is set, the message of a whole answer, which ended for the reason why.
-func (d *StreamDecoder) delta(dst []event.Event, c *decodedChoice, v jsonscan.Value, why event.Why, whole bool) []event.Event {
+// delta takes in what the delta of x says.
+func (d *StreamDecoder) delta(dst []event.Event, c *decodedChoice, x *streamdec.Choice) []event.Event {
+	v := x.Delta
 	if v.Kind() != jsonscan.Object {
 		return dst
 	}
@@ -40,7 +42,7 @@ func (d *StreamDecoder) delta(dst []event.Event, c *decodedChoice, v jsonscan.Va
 		}
 	}
 	if reasoning.Kind() == jsonscan.Array {
-		return d.segments(dst, c, reasoning, content, calls, why, whole)
+		return d.segments(dst, c, x, reasoning, content, calls)
 	}
 	dst = d.text(dst, c, event.Reasoning, reasoning)
 	if details.Kind() == jsonscan.Array {
@@ -58,7 +60,7 @@ func (d *StreamDecoder) delta(dst []event.Event, c *decodedChoice, v jsonscan.Va
 		position := 0
 		for e := calls.First(); e.Exists(); e = calls.Next(e) {
 			if e.Kind() == jsonscan.Object {
-				dst = d.call(dst, c, e, position, why, whole)
+				dst = d.call(dst, c, x, e, position)
 			}
 			position++
 		}
@@ -70,7 +72,7 @@ func (d *StreamDecoder) delta(dst []event.Event, c *decodedChoice, v jsonscan.Va
 }
 
 // segments reads a message whose reasoning is a list: one entry in front of every call and one behind the last.
-func (d *StreamDecoder) segments(dst []event.Event, c *decodedChoice, reasoning, content, calls jsonscan.Value, why event.Why, whole bool) []event.Event {
+func (d *StreamDecoder) segments(dst []event.Event, c *decodedChoice, x *streamdec.Choice, reasoning, content, calls jsonscan.Value) []event.Event {
 	segment := reasoning.First()
 	next := func() {
 		if segment.Exists() {
@@ -83,7 +85,7 @@ func (d *StreamDecoder) segments(dst []event.Event, c *decodedChoice, reasoning,
 	position := 0
 	for e := calls.First(); e.Exists() && calls.Kind() == jsonscan.Array; e = calls.Next(e) {
 		if e.Kind() == jsonscan.Object {
-			dst = d.call(dst, c, e, position, why, whole)
+			dst = d.call(dst, c, x, e, position)
 		}
 		position++
 		next()
@@ -96,13 +98,13 @@ func (d *StreamDecoder) segments(dst []event.Event, c *decodedChoice, reasoning,
 
 // text appends a delta of the given kind; none if v is not a string or is empty.
 func (d *StreamDecoder) text(dst []event.Event, c *decodedChoice, kind event.Kind, v jsonscan.Value) []event.Event {
-	data := d.doc.Text(v)
+	data := d.in.Text(v)
 	if len(data) == 0 {
 		return dst
 	}
 	parts := c.parts
 	dst = d.turn(dst, c, kind)
-	if data = c.half.Next(&d.doc, v, data); len(data) == 0 && parts == c.parts {
+	if data = c.half.Next(&d.in.Doc, v, data); len(data) == 0 && parts == c.parts {
 		return dst
 	}
 	return append(dst, event.Event{Kind: kind, Choice: c.n, Part: c.part, Call: -1, Data: data})
@@ -138,7 +140,7 @@ func (d *StreamDecoder) content(dst []event.Event, c *decodedChoice, v jsonscan.
 		return dst
 	}
 	for p := v.First(); p.Exists(); p = v.Next(p) {
-		kind := d.doc.Text(p.Get("type"))
+		kind := d.in.Text(p.Get("type"))
 		switch string(kind) {
 		case "text", "output_text":
 			dst = d.text(dst, c, event.Text, p.Get("text"))
@@ -180,12 +182,12 @@ func (d *StreamDecoder) details(dst []event.Event, c *decodedChoice, list jsonsc
 				dst = d.text(dst, c, event.Reasoning, e.Get(member))
 			}
 		}
-		if s := d.doc.Text(e.Get("signature")); len(s) > 0 {
+		if s := d.in.Text(e.Get("signature")); len(s) > 0 {
 			dst = d.turn(dst, c, event.Reasoning)
 			dst = append(dst, event.Event{Kind: event.Signature, Choice: c.n, Part: c.part, Call: -1, Data: s})
 		}
 		if s := e.Get("data"); s.Kind() == jsonscan.String {
-			d.dropped++
+			d.in.Dropped++
 		}
 	}
 	return dst

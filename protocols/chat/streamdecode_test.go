@@ -16,7 +16,7 @@ import (
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/chat"
 	"github.com/weft-go/weft/protocols/event"
-	"github.com/weft-go/weft/protocols/internal/race"
+	"github.com/weft-go/weft/protocols/internal/streamtest"
 )
 
 // showEvent renders an event with its choice and part, and its counts if it has any.
@@ -587,29 +587,14 @@ func chunks(tb testing.TB) [][]byte {
 }
 
 func TestStreamDecoderAllocs(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector allocates")
-	}
-	lines := [][]byte{
-		[]byte(chunkOf(`"role":"assistant","content":""`)), []byte(chunkOf(`"reasoning_content":"a\nb"`)), []byte(chunkOf(`"content":"é \"x\""`)),
-		[]byte(chunkOf(`"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"get","arguments":""}}]`)),
-		[]byte(chunkOf(`"tool_calls":[{"index":0,"function":{"arguments":"{\"x\":1}"}}]`)),
-		[]byte(`{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":7,"completion_tokens":2}}`),
-		[]byte("[DONE]"),
-	}
 	d := chat.NewStreamDecoder(nil)
-	var events []event.Event
-	run := func() {
-		d.Reset()
-		for _, l := range lines {
-			var err error
-			if events, err = d.Decode(events[:0], nil, l); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	run()
-	require.Zero(t, testing.AllocsPerRun(100, run))
+	streamtest.CheckAllocs(t, d, d.Reset,
+		chunkOf(`"role":"assistant","content":""`), chunkOf(`"reasoning_content":"a\nb"`), chunkOf(`"content":"é \"x\""`),
+		chunkOf(`"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"get","arguments":""}}]`),
+		chunkOf(`"tool_calls":[{"index":0,"function":{"arguments":"{\"x\":1}"}}]`),
+		`{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":7,"completion_tokens":2}}`,
+		"[DONE]",
+	)
 }
 
 // BenchmarkStreamDecoder decodes the chunks of the shared benchmark, and decodes them with encoding/json for comparison.

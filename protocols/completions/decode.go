@@ -41,15 +41,7 @@ func (r reqReader) params(root jsonscan.Value, p *block.Params) {
 	p.StreamUsage = r.Bool(r.Object(root.Get("stream_options")).Get("include_usage"))
 	p.MaxTokens = r.Int(root.Get("max_tokens"))
 	s := &p.Sampling
-	s.Temperature, s.TopP, s.MinP = r.Float(root.Get("temperature")), r.Float(root.Get("top_p")), r.Float(root.Get("min_p"))
-	s.TopK, s.Seed, s.N = r.Int(root.Get("top_k")), r.Int(root.Get("seed")), r.Int(root.Get("n"))
-	s.FrequencyPenalty, s.PresencePenalty = r.Float(root.Get("frequency_penalty")), r.Float(root.Get("presence_penalty"))
-	s.RepetitionPenalty = r.Float(root.Get("repetition_penalty"))
-	stop := root.Get("stop")
-	s.Stop = r.Strs(stop)
-	s.StopTokens = r.ints(stop, nil) // the list may hold token ids
-	s.StopTokens = r.ints(r.List(root.Get("stop_token_ids")), s.StopTokens)
-	s.IgnoreEOS = r.Bool(root.Get("ignore_eos"))
+	r.Sampling(root, s)
 	switch l := root.Get("logprobs"); l.Kind() {
 	case jsonscan.True, jsonscan.False: // the Chat API's form, seen from clients of both
 		s.Logprobs, _ = l.Bool()
@@ -57,22 +49,8 @@ func (r reqReader) params(root jsonscan.Value, p *block.Params) {
 		s.TopLogprobs = r.Int(l)
 		s.Logprobs = s.TopLogprobs != nil
 	}
-	f := r.Object(root.Get("response_format"))
-	p.Format.Type = r.Str(f.Get("type"))
-	js := r.Object(f.Get("json_schema"))
-	p.Format.Name, p.Format.Schema, p.Format.Strict = r.Str(js.Get("name")), r.Raw(js.Get("schema")), r.BoolPtr(js.Get("strict"))
+	r.Format(root, &p.Format)
 	p.User = r.Str(root.Get("user"))
-}
-
-func (r reqReader) ints(list jsonscan.Value, dst []int64) []int64 {
-	if list.Kind() == jsonscan.Array {
-		for e := list.First(); e.Exists(); e = list.Next(e) {
-			if n, ok := e.Int(); ok {
-				dst = append(dst, n)
-			}
-		}
-	}
-	return dst
 }
 
 const wantPrompt = "a string, an array of strings, or token ids"

@@ -152,48 +152,14 @@ func (reqDialect) Members(p *block.Params, _ []block.Tool, lose block.Lose) []bl
 		m.Add("stream_options", "", []byte(`{"include_usage":true}`))
 	}
 	s := &p.Sampling
-	m.Float("temperature", s.Temperature)
-	m.Float("top_p", s.TopP)
-	m.Float("min_p", s.MinP)
-	m.Int("top_k", "", s.TopK)
-	m.Int("seed", "", s.Seed)
-	m.Int("n", "", s.N)
-	m.Float("frequency_penalty", s.FrequencyPenalty)
-	m.Float("presence_penalty", s.PresencePenalty)
-	m.Float("repetition_penalty", s.RepetitionPenalty)
-	m.Strs("stop", s.Stop)
-	if len(s.StopTokens) > 0 {
-		raws := make([][]byte, len(s.StopTokens))
-		for i, id := range s.StopTokens {
-			raws[i] = strconv.AppendInt(nil, id, 10)
-		}
-		m.Add("stop_token_ids", "", wire.Array(raws))
-	}
-	m.True("ignore_eos", s.IgnoreEOS)
+	m.Sampling(s)
 	switch {
 	case s.TopLogprobs != nil:
 		m.Int("logprobs", "", s.TopLogprobs)
 	case s.Logprobs:
 		m.Add("logprobs", "", []byte("0")) // of the tokens of the answer, and no others
 	}
-	if p.Format.Type != "" {
-		o := wire.Open(nil)
-		o.Str("type", p.Format.Type)
-		if p.Format.Type == "json_schema" {
-			js := wire.Open(nil)
-			name := p.Format.Name
-			if name == "" {
-				name = "answer"
-			}
-			js.Str("name", name)
-			js.OptRaw("schema", p.Format.Schema)
-			if p.Format.Strict != nil {
-				js.Bool("strict", *p.Format.Strict)
-			}
-			o.Raw("json_schema", js.Close())
-		}
-		m.Add("response_format", "", o.Close())
-	}
+	m.Format(&p.Format)
 	m.Str("user", p.User)
 	wire.LoseAll(lose, "no field in the Completions API",
 		wire.Opt{Set: p.ToolChoice.Mode != block.ChoiceDefault || p.ToolChoice.Serial, Name: "tool_choice"},

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/internal/chunkw"
 	"github.com/weft-go/weft/protocols/internal/jsonw"
 )
 
@@ -13,8 +14,8 @@ import (
 // c has finished and c.Err is None. It says what a client would have put together from the [Stream] of the same events.
 // The options that concern chunks have no effect.
 func AppendResponse(dst []byte, c *event.Collector, opt StreamOptions) []byte {
-	dst = appendEnvelope(dst, &opt)
-	dst = append(dst, `,"choices":[`...)
+	head := opt.head()
+	dst = head.Append(dst)
 	for i := range c.Answers {
 		if i > 0 {
 			dst = append(dst, ',')
@@ -35,7 +36,7 @@ func AppendResponse(dst []byte, c *event.Collector, opt StreamOptions) []byte {
 		dst = append(dst, `"}`...)
 	}
 	dst = append(dst, `],"usage":`...)
-	dst = appendUsage(dst, &c.Usage)
+	dst = chunkw.AppendUsage(dst, &c.Usage)
 	return append(dst, '}')
 }
 
@@ -52,23 +53,4 @@ func appendLogprobs(dst []byte, a *event.Answer) []byte {
 		return append(dst, "null"...)
 	}
 	return all.append(dst)
-}
-
-// appendUsage appends a usage object. Cached tokens are part of the prompt and are never more.
-func appendUsage(dst []byte, u *event.Tokens) []byte {
-	dst = append(dst, `{"prompt_tokens":`...)
-	dst = strconv.AppendInt(dst, u.Prompt, 10)
-	dst = append(dst, `,"completion_tokens":`...)
-	dst = strconv.AppendInt(dst, u.Output, 10)
-	dst = append(dst, `,"total_tokens":`...)
-	dst = strconv.AppendInt(dst, u.Prompt+u.Output, 10)
-	dst = append(dst, `,"prompt_tokens_details":{"cached_tokens":`...)
-	dst = strconv.AppendInt(dst, min(u.Cached, u.Prompt), 10)
-	if u.CacheWrite > 0 {
-		dst = append(dst, `,"cache_write_tokens":`...)
-		dst = strconv.AppendInt(dst, u.CacheWrite, 10)
-	}
-	dst = append(dst, `},"completion_tokens_details":{"reasoning_tokens":`...)
-	dst = strconv.AppendInt(dst, min(u.Reasoning, u.Output), 10)
-	return append(dst, `}}`...)
 }

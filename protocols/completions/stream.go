@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/internal/chunkw"
 	"github.com/weft-go/weft/protocols/internal/jsonw"
 	"github.com/weft-go/weft/protocols/sse"
 )
@@ -29,11 +30,8 @@ type StreamOptions struct {
 // Stream encodes events as the server-sent events of a streamed completion. Create one with [NewStream] for each
 // response. One goroutine at a time.
 type Stream struct {
-	opt     StreamOptions
-	head    []byte // `data: {"id":…,"choices":[{"text":"`
-	tail    []byte // after the choices: `,"usage":null}` and the blank line, as the options have it
+	frame   chunkw.Frame
 	choices []choiceState
-	usage   event.Tokens
 	dropped int
 	done    bool
 }
@@ -50,30 +48,14 @@ type choiceState struct {
 
 // NewStream returns a Stream. It prebuilds the bytes that all chunks share.
 func NewStream(opt StreamOptions) *Stream {
-	s := &Stream{opt: opt}
-	s.head = append(s.head, "data: "...)
-	s.head = appendEnvelope(s.head, &opt)
-	s.head = append(s.head, `,"choices":[`...)
-	if opt.IncludeUsage && !opt.ContinuousUsage {
-		s.tail = append(s.tail, `,"usage":null`...)
-	}
-	s.tail = append(s.tail, "}\n\n"...)
-	return s
+	return &Stream{frame: chunkw.NewFrame(opt.head(), opt.IncludeUsage, opt.ContinuousUsage)}
 }
 
-// appendEnvelope appends the fields before choices, opening brace included.
-func appendEnvelope(dst []byte, opt *StreamOptions) []byte {
-	dst = append(dst, `{"id":`...)
-	dst = jsonw.AppendString(dst, opt.ID)
-	dst = append(dst, `,"object":"text_completion","created":`...)
-	dst = strconv.AppendInt(dst, opt.Created, 10)
-	dst = append(dst, `,"model":`...)
-	dst = jsonw.AppendString(dst, opt.Model)
-	if opt.SystemFingerprint != "" {
-		dst = append(dst, `,"system_fingerprint":`...)
-		dst = jsonw.AppendString(dst, opt.SystemFingerprint)
+// head returns what an answer or a chunk begins with.
+func (o *StreamOptions) head() chunkw.Head {
+	return chunkw.Head{
+		ID: o.ID, Object: "text_completion", Model: o.Model, Created: o.Created, SystemFingerprint: o.SystemFingerprint,
 	}
-	return dst
 }
 
 // Append appends what the client gets for the events, ready to be written, to dst. Events that this API cannot
@@ -97,13 +79,7 @@ func (s *Stream) Close(dst []byte) []byte {
 		return s.Fail(dst, apierr.New(event.EngineFailed, "The engine ended before the answer was finished."))
 	}
 	s.done = true
-	if s.opt.IncludeUsage {
-		dst = append(dst, s.head...)
-		dst = append(dst, `],"usage":`...)
-		dst = appendUsage(dst, &s.usage)
-		dst = append(dst, "}\n\n"...)
-	}
-	return append(dst, "data: [DONE]\n\n"...)
+	return s.frame.AppendEnd(dst)
 }
 
 func (s *Stream) finished() bool {
@@ -138,7 +114,7 @@ func (s *Stream) add(dst []byte, e *event.Event) []byte {
 	switch e.Kind {
 	case event.Usage:
 		if e.Usage != nil {
-			s.usage = *e.Usage
+			s.frame.Usage = *e.Usage
 		}
 		return dst
 	case event.Error:
@@ -152,7 +128,7 @@ func (s *Stream) add(dst []byte, e *event.Event) []byte {
 	switch e.Kind {
 	case event.Start:
 		if e.Usage != nil {
-			s.usage = *e.Usage
+			s.frame.Usage = *e.Usage
 		}
 		return dst
 	case event.Text, event.Refusal:
@@ -172,13 +148,13 @@ func (s *Stream) add(dst []byte, e *event.Event) []byte {
 		dst = s.open(dst, c)
 		dst = append(dst, `,"logprobs":`...)
 		dst = c.probs.append(dst)
-		return s.tailed(append(dst, `,"finish_reason":null}]`...))
+		return s.frame.AppendTail(append(dst, `,"finish_reason":null}]`...))
 	case event.Finish:
 		dst = s.open(s.flush(dst, c), c)
 		c.finished = true
 		dst = append(dst, `,"logprobs":null,"finish_reason":"`...)
 		dst = append(dst, finishReason(e.Why)...)
-		return s.tailed(append(dst, `"}]`...))
+		return s.frame.AppendTail(append(dst, `"}]`...))
 	}
 	s.dropped++
 	return dst
@@ -208,26 +184,18 @@ func (s *Stream) flush(dst []byte, c *choiceState) []byte {
 
 // text sends a delta; text is valid UTF-8.
 func (s *Stream) text(dst []byte, c *choiceState, text []byte) []byte {
-	dst = append(dst, s.head...)
+	dst = append(dst, s.frame.Head...)
 	dst = append(dst, `{"text":"`...)
 	dst = jsonw.AppendText(dst, text)
 	dst = append(dst, c.index...)
-	return s.tailed(append(dst, `,"logprobs":null,"finish_reason":null}]`...))
+	return s.frame.AppendTail(append(dst, `,"logprobs":null,"finish_reason":null}]`...))
 }
 
 // open begins a chunk without text.
 func (s *Stream) open(dst []byte, c *choiceState) []byte {
-	dst = append(dst, s.head...)
+	dst = append(dst, s.frame.Head...)
 	dst = append(dst, `{"text":"`...)
 	return append(dst, c.index...)
-}
-
-func (s *Stream) tailed(dst []byte) []byte {
-	if s.opt.ContinuousUsage {
-		dst = append(dst, `,"usage":`...)
-		dst = appendUsage(dst, &s.usage)
-	}
-	return append(dst, s.tail...)
 }
 
 // finishReason maps the cause of a finish.

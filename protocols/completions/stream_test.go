@@ -4,15 +4,11 @@ package completions_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -23,20 +19,6 @@ import (
 	"github.com/weft-go/weft/protocols/internal/race"
 	"github.com/weft-go/weft/protocols/internal/streamtest"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		require.NoError(t, os.MkdirAll("testdata", 0o777))
-		require.NoError(t, os.WriteFile(path, got, 0o666))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Empty(t, cmp.Diff(string(want), string(got)))
-}
 
 // example is an answer of two choices with log probabilities.
 func example() []event.Event {
@@ -57,11 +39,11 @@ func example() []event.Event {
 func TestStreamExample(t *testing.T) {
 	opt := completions.StreamOptions{ID: "cmpl-1", Model: "demo", Created: 1700000000, IncludeUsage: true, SystemFingerprint: "fp"}
 	s := completions.NewStream(opt)
-	golden(t, "example.sse", s.Close(s.Append(nil, example()...)))
+	streamtest.Golden(t, "example.sse", s.Close(s.Append(nil, example()...)))
 	require.Zero(t, s.Dropped())
 	var c event.Collector
 	c.Add(example()...)
-	golden(t, "example.json", append(completions.AppendResponse(nil, &c, opt), '\n'))
+	streamtest.Golden(t, "example.json", append(completions.AppendResponse(nil, &c, opt), '\n'))
 }
 
 // chunk is what a client reads.

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -17,7 +16,6 @@ import (
 	"github.com/weft-go/weft/protocols/completions"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/internal/jsonw"
-	"github.com/weft-go/weft/protocols/internal/race"
 	"github.com/weft-go/weft/protocols/internal/streamtest"
 	"github.com/weft-go/weft/protocols/sse"
 )
@@ -73,6 +71,14 @@ func TestStreamDecoderServers(t *testing.T) {
 				`0 logprobs "[{\"token\":\"a\",\"logprob\":null,\"bytes\":null,\"top_logprobs\":[]},{\"token\":\"\\u00e9\",\"logprob\":-1.50,\"bytes\":null,\"top_logprobs\":[{\"token\":\"é\",\"logprob\":-1.50,\"bytes\":null},{\"token\":\"x\",\"logprob\":-2,\"bytes\":null}]}]"`,
 				`0 text "b"`, `0 logprobs "[{\"token\":\"b\",\"logprob\":-1}]"`, "0 finish why=stop", "1 finish why=stop",
 			},
+		},
+		{
+			name: "usage where some servers of the Chat API have it",
+			in: []string{
+				`{"choices":[{"text":"a","usage":{"prompt_tokens":3,"completion_tokens":1}}]}`,
+				`{"choices":[{"text":"","finish_reason":"stop"}],"x_groq":{"usage":{"prompt_tokens":3,"completion_tokens":2}}}`,
+			},
+			want: []string{"0 start 3/0>1", `0 text "a"`, "0 usage 3/0>2", "0 finish why=stop"},
 		},
 		{name: "errors", in: []string{`{"choices":[{"text":"a"}]}`, `{"error":{"message":"m","type":"server_error","code":null}}`},
 			want: []string{"0 start", `0 text "a"`, `0 error "m" why=engine_failed`}},
@@ -152,8 +158,6 @@ func TestTokenIDs(t *testing.T) {
 	}
 }
 
-var sameAnswer = cmp.Options{cmpopts.IgnoreUnexported(event.Block{}), cmpopts.EquateEmpty()}
-
 // say is what the API can say of an answer: one text, valid UTF-8, refusals included; one of the reasons Stop, Length and
 // ContentFilter; no stop sequence.
 func say(a *event.Answer) (out event.Answer) {
@@ -219,8 +223,8 @@ func TestRoundTrip(t *testing.T) {
 		for i := range direct.Answers {
 			want.Answers = append(want.Answers, say(&direct.Answers[i]))
 		}
-		require.Empty(rt, cmp.Diff(want, decoded, sameAnswer))
-		require.Empty(rt, cmp.Diff(want, whole, sameAnswer))
+		require.Empty(rt, cmp.Diff(want, decoded, streamtest.SameAnswer))
+		require.Empty(rt, cmp.Diff(want, whole, streamtest.SameAnswer))
 	})
 }
 
@@ -283,28 +287,13 @@ func TestDecodeResponseErrors(t *testing.T) {
 }
 
 func TestStreamDecoderAllocs(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector allocates")
-	}
-	lines := [][]byte{
-		[]byte(`{"id":"cmpl-1","choices":[{"index":0,"text":"a\n","token_ids":[1,2],"finish_reason":null}]}`),
-		[]byte(`{"id":"cmpl-1","choices":[{"index":0,"text":"b","logprobs":{"tokens":["b"],"token_logprobs":[-1],"top_logprobs":[{"b":-1}],"text_offset":[0]}}]}`),
-		[]byte(`{"id":"cmpl-1","choices":[{"index":0,"text":"","finish_reason":"length"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}`),
-		[]byte("[DONE]"),
-	}
 	d := completions.NewStreamDecoder(nil)
-	var events []event.Event
-	run := func() {
-		d.Reset()
-		for _, l := range lines {
-			var err error
-			if events, err = d.Decode(events[:0], nil, l); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	run()
-	require.Zero(t, testing.AllocsPerRun(100, run))
+	streamtest.CheckAllocs(t, d, d.Reset,
+		`{"id":"cmpl-1","choices":[{"index":0,"text":"a\n","token_ids":[1,2],"finish_reason":null}]}`,
+		`{"id":"cmpl-1","choices":[{"index":0,"text":"b","logprobs":{"tokens":["b"],"token_logprobs":[-1],"top_logprobs":[{"b":-1}],"text_offset":[0]}}]}`,
+		`{"id":"cmpl-1","choices":[{"index":0,"text":"","finish_reason":"length"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}`,
+		"[DONE]",
+	)
 }
 
 func FuzzStreamDecoder(f *testing.F) {

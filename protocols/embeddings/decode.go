@@ -3,6 +3,7 @@
 package embeddings
 
 import (
+	"errors"
 	"math"
 
 	"github.com/weft-go/weft/protocols/block"
@@ -15,7 +16,11 @@ import (
 func Decode(body []byte, lim *Limits) (*Request, error) {
 	doc, err := jsonscan.Scan(body, lim.scan(64<<20))
 	if err != nil {
-		return nil, streamdec.Fault(err)
+		err = streamdec.Fault(err)
+		if e, ok := errors.AsType[*block.Error](err); ok {
+			e.Answer = false // this is a request
+		}
+		return nil, err
 	}
 	return read(doc, lim.inputs())
 }

@@ -23,20 +23,33 @@ func (r *Request) AppendJSON(dst []byte) []byte {
 	if err != nil {
 		return append(dst, r.doc.Body()...) // it was read before
 	}
-	var e *jsonscan.Edits
-	root := r.doc.Root()
+	var changes []Member // without a value: the member goes
+	var place map[string]int
 	r.members(was, func(name string, raw []byte) {
-		if e == nil {
-			e = jsonscan.NewEdits(r.doc)
+		if i, twice := place[name]; twice {
+			changes[i].Value = raw
+			return
 		}
-		if raw == nil {
-			e.DeleteMember(root, name)
-		} else {
-			e.SetMember(root, name, raw)
+		if place == nil {
+			place = map[string]int{}
 		}
+		place[name] = len(changes)
+		changes = append(changes, Member{Key: name, Value: raw})
 	})
-	if e == nil {
+	if changes == nil {
 		return append(dst, r.doc.Body()...)
+	}
+	root, e := r.doc.Root(), jsonscan.NewEdits(r.doc)
+	find := jsonscan.NewFinder(root)
+	for _, c := range changes {
+		switch v := find.Get(c.Key); {
+		case v.Exists() && c.Value == nil:
+			e.Delete(root, v)
+		case v.Exists():
+			e.Replace(v, c.Value)
+		case c.Value != nil:
+			e.Insert(root, jsonscan.Value{}, append(append(jsonscan.AppendString(nil, c.Key), ':'), c.Value...))
+		}
 	}
 	return e.Append(dst)
 }
@@ -91,16 +104,39 @@ func (r *Request) members(was *Request, set func(name string, raw []byte)) {
 	flag("add_special_tokens", r.AddSpecialTokens, was.AddSpecialTokens)
 	flag("normalize", r.Normalize, was.Normalize)
 	number("priority", r.Priority, was.Priority)
+	now, old := places(r.Extra), places(was.Extra)
 	for _, m := range was.Extra {
-		if !slices.ContainsFunc(r.Extra, func(n Member) bool { return n.Key == m.Key }) {
+		if now(m.Key) < 0 {
 			set(m.Key, nil)
 		}
 	}
 	for _, m := range r.Extra {
-		i := slices.IndexFunc(was.Extra, func(o Member) bool { return o.Key == m.Key })
-		if i < 0 || string(was.Extra[i].Value) != string(m.Value) {
+		if i := old(m.Key); i < 0 || string(was.Extra[i].Value) != string(m.Value) {
 			set(m.Key, m.Value)
 		}
+	}
+}
+
+// manyMembers is the length of a list from which a map of it pays: one list searched for each name of another takes
+// quadratic time.
+const manyMembers = 16
+
+// places returns a function for the place of the first member with a name, -1 if there is none.
+func places(list []Member) func(name string) int {
+	if len(list) <= manyMembers {
+		return func(name string) int {
+			return slices.IndexFunc(list, func(m Member) bool { return m.Key == name })
+		}
+	}
+	at := make(map[string]int, len(list))
+	for i, m := range slices.Backward(list) {
+		at[m.Key] = i
+	}
+	return func(name string) int {
+		if i, ok := at[name]; ok {
+			return i
+		}
+		return -1
 	}
 }
 

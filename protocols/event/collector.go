@@ -11,7 +11,7 @@ type Block struct {
 	Name      string // tool name
 	ID        string // call id as the producer gave it; Opaque: type
 	Data      []byte // reasoning, text, refusal or the exact argument text; owned by the Collector
-	Signature []byte // of reasoning
+	Signature []byte // of reasoning; with the flag Encrypted, its encrypted form
 
 	Annotations [][]byte // of text, each a JSON object
 
@@ -78,6 +78,7 @@ func (c *Collector) add(e *Event) {
 			b = a.open(Block{Kind: Reasoning, Call: -1, part: e.Part})
 		}
 		b.Signature = append(b.Signature, e.Data...)
+		b.Flags |= e.Flags
 	case Annotation:
 		if b := a.last(); b != nil && b.Kind == Text {
 			b.Annotations = append(b.Annotations, append([]byte(nil), e.Data...))

@@ -239,9 +239,9 @@ func TestFlagsString(t *testing.T) {
 		event.InReasoning | event.Recovered | event.Complete: "complete|recovered|in_reasoning",
 		event.Custom | event.Server:                          "custom|server",
 		event.Repaired:                                       "repaired",
-		event.Repaired<<1 | event.Repaired<<3:                "flags(0x140)",
-		event.Repaired<<1 | event.Complete:                   "complete|flags(0x40)",
-		1<<16 - 1:                                            "complete|recovered|in_reasoning|custom|server|repaired|flags(0xffc0)",
+		event.Repaired<<2 | event.Repaired<<3:                "flags(0x180)",
+		event.Repaired<<1 | event.Complete:                   "complete|encrypted",
+		1<<16 - 1:                                            "complete|recovered|in_reasoning|custom|server|repaired|encrypted|flags(0xff80)",
 	} {
 		require.Equal(t, want, f.String())
 	}

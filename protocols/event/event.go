@@ -81,12 +81,15 @@ const (
 	Server
 	// Repaired marks a call whose arguments the producer completed, because it was told to.
 	Repaired
+	// Encrypted marks a Signature whose Data is the encrypted form of the reasoning, which the Responses API has, and not
+	// proof of its origin.
+	Encrypted
 )
 
 // Has reports whether all flags of g are set in f.
 func (f Flags) Has(g Flags) bool { return f&g == g }
 
-var flagNames = [...]string{"complete", "recovered", "in_reasoning", "custom", "server", "repaired"}
+var flagNames = [...]string{"complete", "recovered", "in_reasoning", "custom", "server", "repaired", "encrypted"}
 
 // String returns the names of the flags in snake case with a bar between them, in the order of their declaration; no
 // flags are the empty string. Flags without a name follow as one number.

@@ -4,10 +4,10 @@ package messages
 
 import (
 	"bytes"
-	"strconv"
 	"strings"
 
 	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/carrier"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
 	"github.com/weft-go/weft/protocols/internal/wire"
 )
@@ -21,13 +21,12 @@ import (
 //	  JSON object
 //	reasoning that is a         a signature, or the data of redacted thinking if there is no text: "weft1c.", s for a
 //	  summary or has an         summary or t for text, the length in bytes of the encrypted form, a dot, the encrypted form,
-//	  encrypted form            the signature
+//	  encrypted form            the signature. Streams do the same with what another API's stream brought
 
 const (
-	customSchema  = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]`
-	customFormat  = "x-custom-format"
-	rawArguments  = "x-raw-arguments"
-	carrierPrefix = "weft1c."
+	customSchema = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]`
+	customFormat = "x-custom-format"
+	rawArguments = "x-raw-arguments"
 )
 
 // appendCustomSchema appends the schema for a tool with free text in a format, nil for plain text.
@@ -95,8 +94,12 @@ func (w *reqWriter) appendInput(dst []byte, b *block.Block) []byte {
 			w.Soft(b, "free text of a tool that is not declared became an argument")
 		}
 		return wrap("input")
-	case wire.IsObject(b.Args) && b.Args[0] == '{' && b.Args[len(b.Args)-1] == '}':
-		return append(dst, b.Args...)
+	case wire.IsObject(b.Args) && !strings.Contains(b.Args, rawArguments):
+		args := strings.Trim(b.Args, " \t\r\n")
+		if args != b.Args { // a model must not see the bridge for this
+			w.Soft(b, "white space around the arguments")
+		}
+		return append(dst, args...)
 	case b.Args == "":
 		w.Soft(b, "empty arguments became {}")
 		return append(dst, "{}"...)
@@ -107,29 +110,14 @@ func (w *reqWriter) appendInput(dst []byte, b *block.Block) []byte {
 // needCarrier reports whether reasoning has what this API has no field for.
 func needCarrier(b *block.Block) bool { return !b.Redacted && (b.Encrypted != "" || b.Summary) }
 
-// carrier returns what travels as the signature of reasoning.
-func carrier(b *block.Block) string {
-	kind := "t"
-	if b.Summary {
-		kind = "s"
-	}
-	return carrierPrefix + kind + strconv.Itoa(len(b.Encrypted)) + "." + b.Encrypted + b.Signature
+// carrierOf returns what travels as the signature of reasoning.
+func carrierOf(b *block.Block) string {
+	return string(carrier.Append(nil, b.Summary, b.Encrypted, b.Signature))
 }
 
 // openCarrier gives reasoning back what s carries, if it is a carrier.
 func openCarrier(b *block.Block, s string) {
-	rest, ok := strings.CutPrefix(s, carrierPrefix)
-	if !ok {
-		return
+	if summary, encrypted, signature, ok := carrier.Open(s); ok {
+		b.Summary, b.Redacted, b.Encrypted, b.Signature = summary, false, encrypted, signature
 	}
-	size, rest, ok := strings.Cut(rest, ".")
-	if !ok || size == "" || size[0] != 's' && size[0] != 't' {
-		return
-	}
-	n, err := strconv.ParseUint(size[1:], 10, 31)
-	if err != nil || int(n) > len(rest) {
-		return
-	}
-	b.Summary, b.Redacted = size[0] == 's', false
-	b.Encrypted, b.Signature = rest[:n], rest[n:]
 }

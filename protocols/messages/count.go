@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/weft-go/weft/protocols/block"
-	"github.com/weft-go/weft/protocols/internal/jsonscan"
 	"github.com/weft-go/weft/protocols/internal/streamdec"
 	"github.com/weft-go/weft/protocols/internal/wire"
 )
@@ -36,19 +35,5 @@ func AppendTokenCount(dst []byte, n int64) []byte {
 
 // DecodeTokenCount reads the answer to a request for a count. Errors are *[block.Error].
 func DecodeTokenCount(body []byte) (int64, error) {
-	doc, err := jsonscan.Scan(body, countLimits)
-	if err != nil {
-		return 0, streamdec.Fault(err)
-	}
-	v := doc.Root().Get("input_tokens")
-	n, ok := v.Int()
-	if !ok || n < 0 {
-		if !v.Exists() {
-			v = doc.Root()
-		}
-		return 0, streamdec.Wrong(v, "a number of input_tokens")
-	}
-	return n, nil
+	return streamdec.TokenCount(body)
 }
-
-var countLimits = jsonscan.Limits{Bytes: 1 << 20, Depth: 64, Values: 1 << 16}

@@ -42,7 +42,7 @@
 //   - stop_reason is tool_use exactly if a complete call was sent and the answer ended by itself; max_tokens,
 //     model_context_window_exceeded, refusal and pause_turn win over it.
 //   - A stream that is closed before event.Finish ends with an error event.
-//   - The API has one answer. Events of other choices are skipped; n > 1 is a loss that decoding reports.
+//   - The API has one answer. Events of other choices are skipped; n > 1 is a loss of conversion.
 //   - An id is the producer's own, escaped if it has bytes that the API forbids ([CallID] takes that back), unless it is
 //     empty or was used before in the answer; then it is "toolu_", the message id without its prefix, and the ordinal.
 //   - Text that is not UTF-8 becomes U+FFFD. A character that is cut between two deltas is held until it is whole, at most

@@ -70,6 +70,10 @@ func (d reqDialect) patches(old, b *block.Block) (list []wire.Patch, ok bool, er
 			put("tool_use_id", wire.Str(reqCallID(b.CallID)))
 		case f == wire.FIsError && b.Kind == block.ToolResult:
 			put("is_error", wire.Bool(b.IsError))
+		case f == wire.FCache && b.Cache == nil:
+			put("cache_control", nil)
+		case f == wire.FCache:
+			put("cache_control", reqCache(nil, b.Cache))
 		case f == wire.FContent && b.Kind == block.ToolResult:
 			w := reqWriter{}
 			put("content", w.content(nil, b.Content, 0))

@@ -34,24 +34,20 @@ func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
 		lose("max_tokens", "the Messages API demands max_tokens; the default was set")
 		o.Raw("max_tokens", strconv.AppendInt(nil, DefaultMaxTokens, 10))
 	}
-	if len(v.Tools) > 0 {
-		o.Key("tools")
-		o.Buf = append(o.Buf, '[')
-		n := 0
-		for i := range v.Tools {
-			if raw := d.AppendTool(nil, &v.Tools[i], lose); len(raw) > 0 {
-				if n++; n > 1 {
-					o.Buf = append(o.Buf, ',')
-				}
-				o.Buf = append(o.Buf, raw...)
-			}
+	var tools [][]byte
+	for i := range v.Tools {
+		if raw := d.AppendTool(nil, &v.Tools[i], lose); len(raw) > 0 {
+			tools = append(tools, raw)
 		}
-		o.Buf = append(o.Buf, ']')
+	}
+	if len(tools) > 0 {
+		o.Raw("tools", wire.Array(tools))
 	}
 	w := reqWriter{Lossy: wire.Lossy{Lose: lose}, custom: map[string]bool{}}
 	for i := range v.Tools {
-		w.custom[v.Tools[i].Name] = v.Tools[i].Kind == block.CustomTool
+		w.custom[v.Tools[i].ModelName] = v.Tools[i].Kind == block.CustomTool
 	}
+	w.tools = v.Tools
 	turns := v.Turns
 	var system []block.Block
 	for len(turns) > 0 && (turns[0].Role == block.RoleSystem || turns[0].Role == block.RoleDeveloper) {
@@ -70,9 +66,10 @@ func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
 	n := 0
 	for i := 0; i < len(turns); i++ {
 		t := turns[i]
+		t.Blocks = slices.Clip(t.Blocks) // a run is collected in memory of its own
 		for t.Role == block.RoleTool && i+1 < len(turns) && turns[i+1].Role == block.RoleTool {
 			i++
-			t.Blocks = slices.Concat(t.Blocks, turns[i].Blocks)
+			t.Blocks = append(t.Blocks, turns[i].Blocks...)
 		}
 		if t.Role == block.RoleUnknown {
 			lose(t.At.Path(), "a turn of an unknown role")
@@ -112,6 +109,8 @@ func (reqDialect) Members(p *block.Params, _ []block.Tool, lose block.Lose) []bl
 		wire.Opt{Set: p.CacheKey != "", Name: "prompt_cache_key"},
 		wire.Opt{Set: p.Thinking.Summary != "", Name: "reasoning.summary"},
 		wire.Opt{Set: p.Format.Type == "json_object", Name: "response_format json_object"},
+		wire.Opt{Set: p.Format.Name != "" || p.Format.Description != "", Name: "the name of the response format"},
+		wire.Opt{Set: p.Format.Strict != nil && !*p.Format.Strict, Name: "a response format that is not strict"},
 	)
 	if p.User != "" {
 		o := wire.Open(nil)
@@ -232,7 +231,8 @@ func reqCache(dst []byte, c *block.Cache) []byte {
 // reqWriter writes messages and blocks.
 type reqWriter struct {
 	wire.Lossy
-	custom map[string]bool // declared tools with free text
+	custom map[string]bool // declared tools with free text, by the name the model sees
+	tools  []block.Tool    // declared
 }
 
 func (w *reqWriter) message(dst []byte, t *block.Turn) []byte {
@@ -240,8 +240,14 @@ func (w *reqWriter) message(dst []byte, t *block.Turn) []byte {
 	switch t.Role {
 	case block.RoleAssistant:
 		role = "assistant"
-	case block.RoleSystem, block.RoleDeveloper:
+	case block.RoleSystem:
 		role = "system"
+	case block.RoleDeveloper:
+		w.Soft(&block.Block{At: t.At}, "the developer role became system")
+		role = "system"
+	}
+	if t.Name != "" {
+		w.Soft(&block.Block{At: t.At}, "the name of a participant")
 	}
 	o := wire.Open(dst)
 	o.Str("role", role)
@@ -285,24 +291,34 @@ func (w *reqWriter) fields(dst []byte, b *block.Block) []byte {
 			o.Str("data", b.Encrypted)
 		case needCarrier(b) && b.Text == "":
 			o.Str("type", "redacted_thinking")
-			o.Str("data", carrier(b))
+			o.Str("data", carrierOf(b))
 		case needCarrier(b):
 			o.Str("type", "thinking")
 			o.Str("thinking", b.Text)
-			o.Str("signature", carrier(b))
+			o.Str("signature", carrierOf(b))
 		default:
 			o.Str("type", "thinking")
 			o.Str("thinking", b.Text)
 			o.Str("signature", b.Signature)
 		}
 	case block.ToolCall:
-		o.Str("type", "tool_use")
+		kind := "tool_use"
+		if b.Server {
+			if kind = b.Type; kind != "mcp_tool_use" {
+				kind = "server_tool_use"
+			}
+		}
+		o.Str("type", kind)
 		o.Str("id", reqCallID(b.CallID))
-		o.Str("name", b.Name)
+		o.Str("name", w.CallName(b, w.tools))
 		o.Key("input")
 		o.Buf = w.appendInput(o.Buf, b)
 	case block.ToolResult:
-		o.Str("type", "tool_result")
+		kind := "tool_result"
+		if b.Server {
+			kind = "mcp_tool_result"
+		}
+		o.Str("type", kind)
 		o.Str("tool_use_id", reqCallID(b.CallID))
 		o.Key("content")
 		o.Buf = w.content(o.Buf, b.Content, b.Form)
@@ -384,6 +400,9 @@ func (w *reqWriter) media(o *wire.Obj, b *block.Block) bool {
 		s.Buf = w.content(s.Buf, b.Content, 0)
 	default:
 		return false
+	}
+	if m.Detail != "" {
+		w.Soft(b, "the detail of an image")
 	}
 	o.Str("type", kind)
 	o.Raw("source", s.Close())

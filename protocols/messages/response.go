@@ -70,7 +70,7 @@ func (w *outWhole) appendBlock(dst []byte, b *event.Block) []byte {
 		}
 		s := blockSeal(b)
 		dst = append(dst, `,"signature":`...)
-		dst = jsonw.AppendString(dst, appendSignature(nil, b.Signature, &s))
+		dst = jsonw.AppendString(dst, appendSignature(nil, b.Signature, b.Flags, &s))
 		return append(dst, '}')
 	case event.Text, event.Refusal:
 		w.refused = w.refused || b.Kind == event.Refusal && len(b.Data) > 0

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/internal/carrier"
 	"github.com/weft-go/weft/protocols/internal/jsonw"
 	"github.com/weft-go/weft/protocols/internal/seal"
 )
@@ -13,12 +14,16 @@ import (
 // Many clients drop thinking without a signature, so every block gets one: its seal, if the producer gave none. On the
 // way back it tells whether the text is still the model's.
 
-// appendSignature appends the producer's signature, or our own if there is none.
-func appendSignature(dst, given []byte, s *seal.Seal) []byte {
-	if len(given) > 0 {
-		return append(dst, given...)
+// appendSignature appends the producer's signature, or our own if there is none. An encrypted form, which this API has no
+// field for, travels in a carrier.
+func appendSignature(dst, given []byte, f event.Flags, s *seal.Seal) []byte {
+	switch {
+	case len(given) == 0:
+		return s.Append(dst)
+	case f.Has(event.Encrypted):
+		return carrier.Append(dst, false, string(given), "")
 	}
-	return s.Append(dst)
+	return append(dst, given...)
 }
 
 // CheckSignature reports whether signature was made by this package, and if so whether thinking is the text that it

@@ -88,7 +88,8 @@ type outRun struct {
 	part  int32
 	wired bool // its content_block_start was sent
 	carry jsonw.Carry
-	sig   []byte // signature so far
+	sig   []byte      // signature so far
+	flags event.Flags // of the signature
 	seal  seal.Seal
 }
 
@@ -214,6 +215,7 @@ func (s *Stream) add(dst []byte, e *event.Event, owned bool) []byte {
 	case event.Signature:
 		dst = s.turn(dst, event.Reasoning, e.Part)
 		s.block.sig = append(s.block.sig, e.Data...)
+		s.block.flags |= e.Flags
 		return dst
 	case event.Annotation:
 		if s.block.kind != event.Text || !jsonw.IsObject(e.Data) {
@@ -273,14 +275,14 @@ func (s *Stream) turn(dst []byte, kind event.Kind, part int32) []byte {
 	if b.kind == event.Reasoning && s.opt.Thinking != ThinkingNone && (b.wired || len(b.sig) > 0 || b.seal.Len() > 0) {
 		dst = s.openBlock(dst)
 		dst = appendDeltaHead(dst, s.index, `"signature_delta","signature":`)
-		s.scratch = appendSignature(s.scratch[:0], b.sig, &b.seal)
+		s.scratch = appendSignature(s.scratch[:0], b.sig, b.flags, &b.seal)
 		dst = jsonw.AppendString(dst, s.scratch)
 		dst = append(dst, "}}\n\n"...)
 	}
 	if b.wired {
 		dst = s.stopBlock(dst)
 	}
-	b.kind, b.part, b.wired, b.sig, b.seal = kind, part, false, b.sig[:0], seal.Seal{}
+	b.kind, b.part, b.wired, b.sig, b.flags, b.seal = kind, part, false, b.sig[:0], 0, seal.Seal{}
 	return dst
 }
 

@@ -4,10 +4,7 @@ package messages_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -24,28 +21,14 @@ import (
 	"github.com/weft-go/weft/protocols/messages"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		require.NoError(t, os.MkdirAll("testdata", 0o777))
-		require.NoError(t, os.WriteFile(path, got, 0o666))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Empty(t, cmp.Diff(string(want), string(got)))
-}
-
 func TestStreamExample(t *testing.T) {
 	opt := messages.StreamOptions{ID: "msg_1", Model: "demo"}
 	s := messages.NewStream(opt)
 	stream := s.Close(s.Append(nil, streamtest.Example()...))
-	golden(t, "example.sse", stream)
+	streamtest.Golden(t, "example.sse", stream)
 	var c event.Collector
 	c.Add(streamtest.Example()...)
-	golden(t, "example.json", append(messages.AppendResponse(nil, &c, opt), '\n'))
+	streamtest.Golden(t, "example.json", append(messages.AppendResponse(nil, &c, opt), '\n'))
 	require.Empty(t, cmp.Diff(rebuild(t, stream).message, decode(t, messages.AppendResponse(nil, &c, opt))))
 }
 

@@ -3,7 +3,6 @@
 package messages
 
 import (
-	"bytes"
 	"io"
 	"iter"
 
@@ -69,30 +68,19 @@ type StreamDecoderOptions struct {
 // delta costs no allocation.
 type StreamDecoder struct {
 	opt StreamDecoderOptions
-	doc streamdec.Doc
-	out []event.Event // of the call that is running
-	err error         // first fault of the call that is running
+	in  streamdec.Typed
 
-	id, model []byte
-
-	started  bool
-	ended    bool
-	entire   bool // data is a whole message: what is in a block is all there is
-	complete int  // calls of the client's
-	parts    int32
+	entire   bool  // data is a whole message: what is in a block is all there is
+	complete int   // calls of the client's
 	ordinals int32 // of calls
 
 	why     event.Why // of the stop reason; None before it
 	stopSeq []byte
 	tokens  inTokens
 	usage   event.Tokens
-	known   event.Tokens // of Start
 
 	open []inBlock // oldest first
 }
-
-// maxName is the greatest length of an id or a model that is kept.
-const maxName = 512
 
 // NewStreamDecoder returns a StreamDecoder. Nil means the default options.
 func NewStreamDecoder(opt *StreamDecoderOptions) *StreamDecoder {
@@ -120,11 +108,11 @@ func DecodeResponse(dst []event.Event, body []byte) ([]event.Event, error) {
 // DecodeResponse is the function [DecodeResponse] with the options of d. It starts over, as [StreamDecoder.Reset] does.
 func (d *StreamDecoder) DecodeResponse(dst []event.Event, body []byte) ([]event.Event, error) {
 	d.Reset()
-	root, err := d.doc.Parse(body, d.opt.Limits)
+	root, err := d.in.Parse(body, d.opt.Limits)
 	if err != nil {
 		return dst, err
 	}
-	d.out, d.err = dst, nil
+	d.in.Out, d.in.Err = dst, nil
 	switch e := streamdec.ErrorOf(root); {
 	case e.Exists():
 		d.fail(streamdec.ErrorEvent(e))
@@ -134,9 +122,9 @@ func (d *StreamDecoder) DecodeResponse(dst []event.Event, body []byte) ([]event.
 		d.counts(root.Get("usage"))
 		d.finish()
 	default:
-		d.err = streamdec.Wrong(root, "a message")
+		d.in.Err = streamdec.Wrong(root, "a message")
 	}
-	return d.take()
+	return d.in.Take()
 }
 
 // Decode appends the events of one server-sent event, of which typ is the event field, possibly empty, and data the data. A
@@ -145,96 +133,65 @@ func (d *StreamDecoder) DecodeResponse(dst []event.Event, body []byte) ([]event.
 // An error is a *[block.Error] with the place in data. What could be read of data is in the events, and the StreamDecoder
 // goes on with the next call as if the rest of data had not been sent.
 func (d *StreamDecoder) Decode(dst []event.Event, typ, data []byte) ([]event.Event, error) {
-	if d.ended || string(bytes.TrimSpace(data)) == "[DONE]" {
-		return dst, nil
+	name, root, failure := d.in.Read(dst, typ, data, d.opt.Limits)
+	switch {
+	case failure != nil:
+		d.fail(*failure)
+	case root.Exists():
+		d.event(name, root)
 	}
-	root, err := d.doc.Parse(data, d.opt.Limits)
-	if err == nil && root.Kind() != jsonscan.Object {
-		err = streamdec.Wrong(root, "an object")
-	}
-	d.out, d.err = dst, err
-	if err != nil {
-		if string(typ) == "error" { // in plain text
-			d.err = nil
-			d.fail(streamdec.ErrorLine(&d.doc, data, d.opt.Limits))
-		}
-		return d.take()
-	}
-	name := d.str(root.Get("type"))
-	if len(name) == 0 {
-		name = typ
-	}
-	d.event(name, root)
-	return d.take()
+	return d.in.Take()
 }
 
 // Close ends the input. If the answer has not ended, it was cut: calls that are open are aborted, and an event.Error
 // follows.
 func (d *StreamDecoder) Close(dst []event.Event) []event.Event {
-	if d.ended {
+	if d.in.Ended {
 		return dst
 	}
-	d.out = dst
+	d.in.Out = dst
 	if d.why != event.None && d.opt.StopOptional {
 		d.finish()
 	} else {
 		d.fail(streamdec.CutEvent())
 	}
-	dst, _ = d.take()
+	dst, _ = d.in.Take()
 	return dst
 }
 
 // ID returns the id of the answer as the server says it, "" before it is known.
-func (d *StreamDecoder) ID() string { return string(d.id) }
+func (d *StreamDecoder) ID() string { return string(d.in.ID) }
 
 // Model returns the model as the server names it, "" before it is known.
-func (d *StreamDecoder) Model() string { return string(d.model) }
+func (d *StreamDecoder) Model() string { return string(d.in.Model) }
 
 // Ended reports that the answer has ended, with a Finish or an Error: more input gives no more events.
-func (d *StreamDecoder) Ended() bool { return d.ended }
+func (d *StreamDecoder) Ended() bool { return d.in.Ended }
 
 // Reset makes d ready for the next response and keeps its memory and options.
 func (d *StreamDecoder) Reset() {
-	*d = StreamDecoder{
-		opt: d.opt, doc: d.doc, id: d.id[:0], model: d.model[:0], stopSeq: d.stopSeq[:0], open: d.open[:0],
-	}
-}
-
-// take ends a call.
-func (d *StreamDecoder) take() ([]event.Event, error) {
-	out, err := d.out, d.err
-	d.out, d.err = nil, nil
-	return out, err
+	d.in.Reset()
+	*d = StreamDecoder{opt: d.opt, in: d.in, stopSeq: d.stopSeq[:0], open: d.open[:0]}
 }
 
 // emit appends an event, after the Start if there was none.
 func (d *StreamDecoder) emit(e event.Event) {
-	if !d.started {
-		d.begin()
-	}
-	d.out = append(d.out, e)
+	d.begin()
+	d.in.Out = append(d.in.Out, e)
 }
 
 // begin appends the Start, once, with the usage if that is known.
 func (d *StreamDecoder) begin() {
-	if d.started {
-		return
+	if !d.in.Started {
+		d.in.Begin(d.tokens.event(), d.tokens.known)
 	}
-	d.started = true
-	e := event.Event{Kind: event.Start, Call: -1}
-	if d.tokens.known {
-		d.known = d.tokens.event()
-		d.known.Output, d.known.Reasoning = 0, 0
-		e.Usage = &d.known
-	}
-	d.out = append(d.out, e)
 }
 
 // fail ends the answer with an error. It needs no Start.
 func (d *StreamDecoder) fail(e event.Event) {
 	d.abort()
-	d.ended = true
-	d.out = append(d.out, e)
+	d.in.Ended = true
+	d.in.Out = append(d.in.Out, e)
 }
 
 // finish ends the answer.
@@ -250,51 +207,7 @@ func (d *StreamDecoder) finish() {
 		e.Data = d.stopSeq
 	}
 	d.emit(e)
-	d.ended = true
-}
-
-// wrong notes the first value that is not what it should be.
-func (d *StreamDecoder) wrong(v jsonscan.Value, what string) {
-	if d.err == nil {
-		d.err = streamdec.Wrong(v, what)
-	}
-}
-
-// name reads the id and the model of a message.
-func (d *StreamDecoder) name(v jsonscan.Value) {
-	if s := d.str(v.Get("id")); len(s) > 0 && len(s) <= maxName {
-		d.id = append(d.id[:0], s...)
-	}
-	if s := d.str(v.Get("model")); len(s) > 0 && len(s) <= maxName {
-		d.model = append(d.model[:0], s...)
-	}
-}
-
-// str returns a string, nil if it is absent or null.
-func (d *StreamDecoder) str(v jsonscan.Value) []byte {
-	if v.Kind() == jsonscan.String {
-		return d.doc.Text(v)
-	}
-	if !v.IsNull() {
-		d.wrong(v, "a string")
-	}
-	return nil
-}
-
-// object returns the member name of root if it is an object, else an absent value and a fault.
-func (d *StreamDecoder) object(root jsonscan.Value, name string) jsonscan.Value {
-	v := root.Get(name)
-	switch {
-	case v.Kind() == jsonscan.Object:
-		return v
-	case v.Exists():
-		d.wrong(v, "an object")
-	case d.err == nil:
-		off, _ := root.Span()
-		path := jsonscan.AppendPathKey([]byte(root.Path()), []byte(name))
-		d.err = &block.Error{Kind: block.WrongType, Path: string(path), Offset: int64(off), Msg: "an object is required"}
-	}
-	return jsonscan.Value{}
+	d.in.Ended = true
 }
 
 // event reads an event by its type.
@@ -303,13 +216,13 @@ func (d *StreamDecoder) event(name []byte, root jsonscan.Value) {
 	case "content_block_delta":
 		d.blockDelta(root)
 	case "content_block_start":
-		if v := d.object(root, "content_block"); v.Exists() {
+		if v := d.in.Object(root, "content_block"); v.Exists() {
 			d.blockStart(d.index(root), v)
 		}
 	case "content_block_stop":
 		d.blockStop(d.index(root))
 	case "message_start":
-		if v := d.object(root, "message"); v.Exists() {
+		if v := d.in.Object(root, "message"); v.Exists() {
 			d.message(v)
 			d.stopReason(v)
 		}
@@ -317,7 +230,7 @@ func (d *StreamDecoder) event(name []byte, root jsonscan.Value) {
 		d.begin()
 		v := root.Get("delta")
 		if v.Kind() != jsonscan.Object && !v.IsNull() {
-			d.wrong(v, "an object")
+			d.in.Wrong(v, "an object")
 		}
 		d.stopReason(v)
 		if d.why != event.None {
@@ -328,35 +241,31 @@ func (d *StreamDecoder) event(name []byte, root jsonscan.Value) {
 		d.finish()
 	case "ping":
 	case "error":
-		e := streamdec.ErrorOf(root)
-		if !e.Exists() {
-			e = root
-		}
-		d.fail(streamdec.ErrorEvent(e))
+		d.fail(streamdec.ErrorIn(root))
 	default:
 		// An error in the form of another API, as proxies send it in the middle of a stream.
 		if k := root.Get("error").Kind(); k == jsonscan.Object || k == jsonscan.String {
-			d.fail(streamdec.ErrorEvent(streamdec.ErrorOf(root)))
+			d.fail(streamdec.ErrorIn(root))
 		}
 	}
 }
 
 // message reads a message: the empty one that begins a stream, or a whole one.
 func (d *StreamDecoder) message(v jsonscan.Value) {
-	d.name(v)
-	if d.tokens.read(v.Get("usage")) && d.started {
+	d.in.Name(v)
+	if d.tokens.read(v.Get("usage")) && d.in.Started {
 		d.count() // it came late
 	}
 	d.begin()
 	list := v.Get("content")
 	if list.Kind() != jsonscan.Array && !list.IsNull() {
-		d.wrong(list, "an array")
+		d.in.Wrong(list, "an array")
 	}
 	d.entire = true
 	n := int64(0)
 	for b := list.First(); b.Exists(); b = list.Next(b) {
 		if b.Kind() != jsonscan.Object {
-			d.wrong(b, "an object")
+			d.in.Wrong(b, "an object")
 			continue
 		}
 		d.blockStart(n, b)
@@ -368,7 +277,7 @@ func (d *StreamDecoder) message(v jsonscan.Value) {
 
 // stopReason reads what a message or a message_delta says about the end of the answer.
 func (d *StreamDecoder) stopReason(v jsonscan.Value) {
-	reason := d.str(v.Get("stop_reason"))
+	reason := d.in.Str(v.Get("stop_reason"))
 	if len(reason) == 0 {
 		return
 	}
@@ -379,7 +288,7 @@ func (d *StreamDecoder) stopReason(v jsonscan.Value) {
 		d.why = event.ContextFull
 	case "stop_sequence":
 		d.why = event.StopSequence
-		d.stopSeq = append(d.stopSeq[:0], d.str(v.Get("stop_sequence"))...)
+		d.stopSeq = append(d.stopSeq[:0], d.in.Str(v.Get("stop_sequence"))...)
 	case "refusal":
 		d.why = event.Refused
 	case "pause_turn", "compaction":
@@ -392,7 +301,7 @@ func (d *StreamDecoder) stopReason(v jsonscan.Value) {
 // counts reads usage that is no longer that of message_start.
 func (d *StreamDecoder) counts(v jsonscan.Value) {
 	if v.Kind() != jsonscan.Object && !v.IsNull() {
-		d.wrong(v, "an object")
+		d.in.Wrong(v, "an object")
 	}
 	if d.tokens.read(v) {
 		d.count()

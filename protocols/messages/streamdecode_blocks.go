@@ -9,6 +9,7 @@ import (
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/internal/callid"
+	"github.com/weft-go/weft/protocols/internal/carrier"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
 	"github.com/weft-go/weft/protocols/internal/jsonw"
 	"github.com/weft-go/weft/protocols/internal/streamdec"
@@ -56,7 +57,7 @@ func (d *StreamDecoder) index(root jsonscan.Value) int64 {
 	v := root.Get("index")
 	n, ok := v.Int()
 	if !ok && !v.IsNull() {
-		d.wrong(v, "an index")
+		d.in.Wrong(v, "an index")
 	}
 	return n
 }
@@ -73,17 +74,17 @@ func (d *StreamDecoder) blockStart(index int64, v jsonscan.Value) {
 		i++
 	}
 	if len(d.open) == maxOpen {
-		d.tooMany(v, "too many open blocks", "blocks", maxOpen)
+		d.in.TooMany(v, "too many open blocks", "blocks", maxOpen)
 		return
 	}
-	typ := d.str(v.Get("type"))
+	typ := d.in.Str(v.Get("type"))
 	switch {
 	case string(typ) == "redacted_thinking":
-		d.emit(event.Event{Kind: event.Opaque, Part: d.nextPart(), Call: -1, ID: typ, Data: v.Raw()})
+		d.emit(event.Event{Kind: event.Opaque, Part: d.in.NextPart(), Call: -1, ID: typ, Data: v.Raw()})
 		return
 	case bytes.HasSuffix(typ, []byte("tool_result")): // web_search_tool_result, mcp_tool_result and so on
-		e := event.Event{Kind: event.ToolResult, Flags: event.Server, Part: d.nextPart(), Call: -1, Data: v.Raw()}
-		if id := d.str(v.Get("tool_use_id")); len(id) > 0 {
+		e := event.Event{Kind: event.ToolResult, Flags: event.Server, Part: d.in.NextPart(), Call: -1, Data: v.Raw()}
+		if id := d.in.Str(v.Get("tool_use_id")); len(id) > 0 {
 			e.ID = []byte(callid.Unescape(string(id)))
 		}
 		d.emit(e)
@@ -93,15 +94,15 @@ func (d *StreamDecoder) blockStart(index int64, v jsonscan.Value) {
 	switch string(typ) {
 	case "text":
 		b.kind = inText
-		d.say(b, b.half.Text(&d.doc, v.Get("text")))
+		d.say(b, b.half.Text(&d.in.Doc, v.Get("text")))
 		list := v.Get("citations")
 		for c := list.First(); c.Exists(); c = list.Next(c) {
 			d.cite(b, c)
 		}
 	case "thinking":
 		b.kind = inThinking
-		d.say(b, b.half.Text(&d.doc, v.Get("thinking")))
-		if sig := d.str(v.Get("signature")); d.entire || !d.room(len(sig)) {
+		d.say(b, b.half.Text(&d.in.Doc, v.Get("thinking")))
+		if sig := d.in.Str(v.Get("signature")); d.entire || !d.room(len(sig)) {
 			d.sign(b, sig)
 		} else {
 			b.held = append(b.held, sig...)
@@ -112,7 +113,7 @@ func (d *StreamDecoder) blockStart(index int64, v jsonscan.Value) {
 	default:
 		if b.name = append(b.name, typ...); d.entire || !d.room(len(v.Raw())) {
 			d.pop(len(d.open) - 1)
-			d.emit(event.Event{Kind: event.Opaque, Part: d.nextPart(), Call: -1, ID: typ, Data: v.Raw()})
+			d.emit(event.Event{Kind: event.Opaque, Part: d.in.NextPart(), Call: -1, ID: typ, Data: v.Raw()})
 			return
 		}
 		b.held = append(b.held, v.Raw()...)
@@ -128,24 +129,10 @@ func (d *StreamDecoder) room(n int) bool {
 	return n <= maxHeld
 }
 
-// tooMany notes that a limit was passed.
-func (d *StreamDecoder) tooMany(at jsonscan.Value, msg, limit string, maximum int64) {
-	if d.err == nil {
-		off, _ := at.Span()
-		d.err = &block.Error{
-			Kind: block.LimitPassed, Path: at.Path(), Offset: int64(off), Msg: msg, Limit: limit, Max: maximum,
-		}
-	}
-}
-
 // push adds an open block with the memory of one before.
 func (d *StreamDecoder) push(kind inKind, index int64) *inBlock {
 	n := len(d.open)
-	if n < cap(d.open) {
-		d.open = d.open[:n+1]
-	} else {
-		d.open = append(d.open, inBlock{})
-	}
+	d.open = slices.Grow(d.open, 1)[:n+1]
 	b := &d.open[n]
 	*b = inBlock{
 		kind: kind, index: index, part: -1,
@@ -165,15 +152,10 @@ func (d *StreamDecoder) pop(i int) {
 	d.open = d.open[:len(d.open)-1]
 }
 
-func (d *StreamDecoder) nextPart() int32 {
-	d.parts++
-	return d.parts - 1
-}
-
 // begun returns the part of the events of b, which begins if it has not.
 func (d *StreamDecoder) begun(b *inBlock) int32 {
 	if b.part < 0 {
-		b.part = d.nextPart()
+		b.part = d.in.NextPart()
 	}
 	return b.part
 }
@@ -193,7 +175,7 @@ func (d *StreamDecoder) say(b *inBlock, text []byte) {
 // cite sends a citation. It needs a text to belong to.
 func (d *StreamDecoder) cite(b *inBlock, v jsonscan.Value) {
 	if v.Kind() != jsonscan.Object {
-		d.wrong(v, "an object")
+		d.in.Wrong(v, "an object")
 		return
 	}
 	if b.part < 0 {
@@ -205,29 +187,35 @@ func (d *StreamDecoder) cite(b *inBlock, v jsonscan.Value) {
 // sign sends a signature.
 func (d *StreamDecoder) sign(b *inBlock, sig []byte) {
 	if len(sig) > 0 {
-		d.emit(event.Event{Kind: event.Signature, Part: d.begun(b), Call: -1, Data: sig})
+		e := event.Event{Kind: event.Signature, Part: d.begun(b), Call: -1, Data: sig}
+		if _, encrypted, signature, ok := carrier.Open(string(sig)); ok {
+			if e.Data = []byte(signature); encrypted != "" {
+				e.Data, e.Flags = []byte(encrypted), event.Encrypted
+			}
+		}
+		d.emit(e)
 	}
 }
 
 // blockDelta reads a content_block_delta.
 func (d *StreamDecoder) blockDelta(root jsonscan.Value) {
-	v := d.object(root, "delta")
+	v := d.in.Object(root, "delta")
 	if !v.Exists() {
 		return
 	}
 	index := d.index(root)
-	switch typ := d.str(v.Get("type")); string(typ) {
+	switch typ := d.in.Str(v.Get("type")); string(typ) {
 	case "text_delta":
 		if b := d.find(index, inText); b != nil {
-			d.say(b, b.half.Text(&d.doc, d.want(v.Get("text"))))
+			d.say(b, b.half.Text(&d.in.Doc, d.want(v.Get("text"))))
 		}
 	case "thinking_delta":
 		if b := d.find(index, inThinking); b != nil {
-			d.say(b, b.half.Text(&d.doc, d.want(v.Get("thinking"))))
+			d.say(b, b.half.Text(&d.in.Doc, d.want(v.Get("thinking"))))
 		}
 	case "signature_delta":
 		if b := d.find(index, inThinking); b != nil {
-			if sig := d.str(v.Get("signature")); len(sig) > 0 {
+			if sig := d.in.Str(v.Get("signature")); len(sig) > 0 {
 				b.held = b.held[:0] // the official clients let it replace the one of the start
 				d.sign(b, sig)
 			}
@@ -238,17 +226,17 @@ func (d *StreamDecoder) blockDelta(root jsonscan.Value) {
 		}
 	case "input_json_delta":
 		if b := d.find(index, inCall); b != nil {
-			d.input(b, b.half.Text(&d.doc, d.want(v.Get("partial_json"))))
-		} else if d.err == nil {
+			d.input(b, b.half.Text(&d.in.Doc, d.want(v.Get("partial_json"))))
+		} else if d.in.Err == nil {
 			off, _ := root.Span()
-			d.err = &block.Error{
-				Kind: block.WrongType, Path: "index", Offset: int64(off), Msg: "no block that takes input is open with this index",
+			d.in.Err = &block.Error{
+				Kind: block.WrongType, Path: "index", Offset: int64(off), Msg: "no block that takes input is open with this index", Answer: true,
 			}
 		}
 	case "compaction_delta":
 		if b := d.find(index, inOther); b != nil {
-			d.hold(b, &b.input, d.str(v.Get("content")))
-			d.hold(b, &b.extra, d.str(v.Get("encrypted_content")))
+			d.hold(b, &b.input, d.in.Str(v.Get("content")))
+			d.hold(b, &b.extra, d.in.Str(v.Get("encrypted_content")))
 			b.fed = len(b.input)+len(b.extra) > 0
 		}
 	}
@@ -257,7 +245,7 @@ func (d *StreamDecoder) blockDelta(root jsonscan.Value) {
 // want notes a value that is no string.
 func (d *StreamDecoder) want(v jsonscan.Value) jsonscan.Value {
 	if v.Kind() != jsonscan.String && !v.IsNull() {
-		d.wrong(v, "a string")
+		d.in.Wrong(v, "a string")
 	}
 	return v
 }
@@ -294,11 +282,11 @@ func (d *StreamDecoder) find(index int64, kind inKind) *inBlock {
 
 // callStart opens a call.
 func (d *StreamDecoder) callStart(b *inBlock, v jsonscan.Value) {
-	b.name = append(b.name, d.str(v.Get("name"))...)
+	b.name = append(b.name, d.in.Str(v.Get("name"))...)
 	if len(b.name) > 0 {
 		d.number(b)
-		e := event.Event{Kind: event.ToolStart, Flags: b.flags(), Part: d.begun(b), Call: b.ordinal, Data: d.doc.Keep(b.name)}
-		if id := d.str(v.Get("id")); len(id) > 0 {
+		e := event.Event{Kind: event.ToolStart, Flags: b.flags(), Part: d.begun(b), Call: b.ordinal, Data: d.in.Keep(b.name)}
+		if id := d.in.Str(v.Get("id")); len(id) > 0 {
 			e.ID = []byte(callid.Unescape(string(id)))
 		}
 		d.emit(e)
@@ -307,7 +295,7 @@ func (d *StreamDecoder) callStart(b *inBlock, v jsonscan.Value) {
 	var args []byte
 	switch in.Kind() {
 	case jsonscan.String: // seen for input that is text of JSON
-		args = d.doc.Text(in)
+		args = d.in.Text(in)
 	case jsonscan.Object:
 		if in.First().Exists() {
 			args = in.Raw()
@@ -367,9 +355,9 @@ func (d *StreamDecoder) args(b *inBlock, text []byte) {
 func (d *StreamDecoder) hold(b *inBlock, to *[]byte, text []byte) {
 	if !b.over && !d.room(len(text)) {
 		b.over = true
-		if d.err == nil {
-			d.err = &block.Error{
-				Kind: block.LimitPassed, Path: "delta", Msg: "a block is too large", Limit: "bytes of a block", Max: maxHeld,
+		if d.in.Err == nil {
+			d.in.Err = &block.Error{
+				Kind: block.LimitPassed, Path: "delta", Msg: "a block is too large", Limit: "bytes of a block", Max: maxHeld, Answer: true,
 			}
 		}
 	}
@@ -442,7 +430,7 @@ func (d *StreamDecoder) end(i int, cut bool) {
 		d.say(b, b.half.Flush())
 	case inThinking:
 		d.say(b, b.half.Flush())
-		d.sign(b, d.doc.Keep(b.held))
+		d.sign(b, d.in.Keep(b.held))
 	case inCall:
 		d.endCall(b, cut)
 	default:
@@ -452,7 +440,7 @@ func (d *StreamDecoder) end(i int, cut bool) {
 
 func (d *StreamDecoder) endCall(b *inBlock, cut bool) {
 	if len(b.held) > 0 {
-		d.args(b, d.doc.Keep(b.held))
+		d.args(b, d.in.Keep(b.held))
 	}
 	if rest := b.half.Flush(); len(rest) > 0 {
 		d.args(b, rest)
@@ -479,7 +467,7 @@ func (d *StreamDecoder) endCall(b *inBlock, cut bool) {
 			d.complete++
 		}
 	} else if len(b.name) > 0 {
-		e.Data = d.doc.Keep(b.name)
+		e.Data = d.in.Keep(b.name)
 	}
 	d.emit(e)
 }
@@ -491,7 +479,7 @@ func (d *StreamDecoder) endOther(b *inBlock, cut bool) {
 	case b.over, cut && b.fed:
 		return
 	case !b.fed:
-		raw = d.doc.Keep(raw)
+		raw = d.in.Keep(raw)
 	case b.json:
 		if !b.args.Object() || !b.args.Complete() {
 			return
@@ -505,7 +493,7 @@ func (d *StreamDecoder) endOther(b *inBlock, cut bool) {
 			raw = replaced(raw, "encrypted_content", jsonw.AppendString(nil, b.extra))
 		}
 	}
-	d.emit(event.Event{Kind: event.Opaque, Part: d.begun(b), Call: -1, ID: d.doc.Keep(b.name), Data: raw})
+	d.emit(event.Event{Kind: event.Opaque, Part: d.begun(b), Call: -1, ID: d.in.Keep(b.name), Data: raw})
 }
 
 // replaced returns the object raw with another value for a member, which is added if it is not there.

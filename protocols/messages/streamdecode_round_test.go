@@ -4,12 +4,10 @@ package messages_test
 
 import (
 	"bytes"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -20,9 +18,6 @@ import (
 	"github.com/weft-go/weft/protocols/internal/streamtest"
 	"github.com/weft-go/weft/protocols/messages"
 )
-
-// sameAnswer compares collected answers. Part numbers are no content.
-var sameAnswer = cmp.Options{cmpopts.IgnoreUnexported(event.Block{}), cmpopts.EquateEmpty()}
 
 // said is what of the answer c the API can say: what decoding finds of it. This is the whole list of differences:
 //
@@ -151,50 +146,29 @@ func TestStreamRoundTrip(t *testing.T) {
 			Thinking:            rapid.SampledFrom([]messages.Thinking{messages.ThinkingFull, messages.ThinkingOmitted, messages.ThinkingNone}).Draw(rt, "thinking"),
 			DispatchInReasoning: rapid.Bool().Draw(rt, "dispatch"),
 		}
-		var direct event.Collector
-		direct.Add(events...)
+		direct := streamtest.Collect(events)
 		opened := streamtest.Started(events, 0)
 
 		s := messages.NewStream(opt)
-		decoded, errs := streamtest.Decode(rt, messages.NewStreamDecoder(nil), s.Close(s.Append(nil, events...)))
+		decoded, errs := streamtest.Decode(rt, newDecoder(), s.Close(s.Append(nil, events...)))
 		require.Empty(rt, errs)
-		var got event.Collector
-		got.Add(decoded...)
-		require.Empty(rt, cmp.Diff(said(&direct, opened, opt, false), got, sameAnswer))
+		got := streamtest.Collect(decoded)
+		require.Empty(rt, cmp.Diff(said(&direct, opened, opt, false), got, streamtest.SameAnswer))
 
 		decoded, err := messages.DecodeResponse(nil, messages.AppendResponse(nil, &direct, opt))
 		require.NoError(rt, err)
 		streamtest.CheckWhole(rt, decoded)
-		var whole event.Collector
-		whole.Add(decoded...)
-		require.Empty(rt, cmp.Diff(said(&direct, opened, opt, true), whole, sameAnswer))
+		whole := streamtest.Collect(decoded)
+		require.Empty(rt, cmp.Diff(said(&direct, opened, opt, true), whole, streamtest.SameAnswer))
 	})
 }
 
-// A stream that was decoded and encoded again is the same, byte for byte, once it has been through it.
-func TestStreamTwice(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		events := streamtest.Events(rt, 1, true)
-		encode := func(events []event.Event) []byte {
-			s := messages.NewStream(messages.StreamOptions{ID: "msg_r"})
-			return s.Close(s.Append(nil, events...))
-		}
-		aborted := false
-		stream := encode(events)
-		for i := range 2 {
-			decoded, errs := streamtest.Decode(rt, messages.NewStreamDecoder(nil), stream)
-			require.Empty(rt, errs)
-			for _, e := range decoded {
-				aborted = aborted || e.Kind == event.ToolAbort
-			}
-			again := encode(decoded)
-			if i > 0 && !aborted { // one more quote breaks arguments that are broken
-				require.Equal(rt, string(stream), string(again))
-			}
-			stream = again
-		}
-	})
+func encode(events []event.Event) []byte {
+	s := messages.NewStream(messages.StreamOptions{ID: "msg_r", Model: "demo"})
+	return s.Close(s.Append(nil, events...))
 }
+
+func TestStreamTwice(t *testing.T) { streamtest.CheckTwice(t, encode, newDecoder) }
 
 // Blocks that this package does not model go through unchanged.
 func TestStreamTwiceOpaque(t *testing.T) {
@@ -204,41 +178,20 @@ func TestStreamTwiceOpaque(t *testing.T) {
 		`{"type":"mcp_tool_result","tool_use_id":"mcptoolu_1","is_error":true,"content":[]}`,
 		`{"type":"container_upload","file_id":"f"}`,
 	} {
-		decoded, errs := streamtest.Decode(t, messages.NewStreamDecoder(nil), frames(started, blockStart("0", b), blockStop("0"), stopFor("end_turn"), stopped))
+		decoded, errs := streamtest.Decode(t, newDecoder(), streamtest.Bare(started, blockStart("0", b), blockStop("0"), stopFor("end_turn"), stopped))
 		require.Empty(t, errs)
 		s := messages.NewStream(messages.StreamOptions{ID: "msg_r"})
 		require.Contains(t, string(s.Close(s.Append(nil, decoded...))), "data: "+blockStart("0", b)+"\n")
 	}
 }
 
-// Wherever a stream is cut, the decoder says so.
-func TestStreamDecoderCut(t *testing.T) {
-	example, err := os.ReadFile("testdata/example.sse")
-	require.NoError(t, err)
-	streams := [][]byte{example}
-	for seed := range 4 {
-		events := rapid.Custom(func(t *rapid.T) []event.Event { return streamtest.Events(t, 1, true) }).Example(seed)
-		s := messages.NewStream(messages.StreamOptions{ID: "msg_r"})
-		streams = append(streams, s.Close(s.Append(nil, events...)))
-	}
-	for _, whole := range streams {
-		d := messages.NewStreamDecoder(nil)
-		for cut := range whole {
-			d.Reset()
-			got, _ := streamtest.Decode(t, d, whole[:cut])
-			if cut < len(whole)-len("\n\n") {
-				require.Equal(t, event.Error, got[len(got)-1].Kind, "cut at %d", cut)
-			}
-		}
-	}
-}
+func TestStreamDecoderCut(t *testing.T) { streamtest.CheckCuts(t, encode, newDecoder()) }
 
 // Servers leave out starts, stops and pings, or count wrong: text and reasoning come through.
 func TestStreamDecoderLoss(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		s := messages.NewStream(messages.StreamOptions{ID: "msg_r"})
-		whole := s.Close(s.Append(nil, streamtest.Events(rt, 1, true)...))
-		want, _ := streamtest.Decode(rt, messages.NewStreamDecoder(nil), whole)
+		whole := encode(streamtest.Events(rt, 1, true))
+		want, _ := streamtest.Decode(rt, newDecoder(), whole)
 		var kept strings.Builder
 		drop := rapid.SampledFrom([]string{"message_start\n", "content_block_start\n", "content_block_stop\n", "message_delta\n", ""}).Draw(rt, "drop")
 		for ev := range strings.SplitAfterSeq(string(whole), "\n\n") {
@@ -252,10 +205,8 @@ func TestStreamDecoderLoss(t *testing.T) {
 				stream = strings.ReplaceAll(stream, `"index":`+n, `"index":0`)
 			}
 		}
-		got, _ := streamtest.Decode(rt, messages.NewStreamDecoder(nil), []byte(stream))
-		var a, b event.Collector
-		a.Add(want...)
-		b.Add(got...)
+		got, _ := streamtest.Decode(rt, newDecoder(), []byte(stream))
+		a, b := streamtest.Collect(want), streamtest.Collect(got)
 		require.Equal(rt, a.Answers[0].Text(), b.Answers[0].Text())
 		require.Equal(rt, a.Answers[0].Reasoning(), b.Answers[0].Reasoning())
 		if drop != "content_block_start\n" {
@@ -267,14 +218,8 @@ func TestStreamDecoderLoss(t *testing.T) {
 // Events of every type in any order, with indices that fit or not, always give a well-formed response.
 func TestStreamDecoderAnything(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		pick := func(what string, from ...string) string { return rapid.SampledFrom(from).Draw(rt, what) }
-		member := func(name string, values ...string) string {
-			v := pick(name, append(values, "")...)
-			if v == "" {
-				return ""
-			}
-			return `,"` + name + `":` + v
-		}
+		pick := func(what string, from ...string) string { return streamtest.Pick(rt, what, from...) }
+		member := func(name string, values ...string) string { return streamtest.Member(rt, name, values...) }
 		var stream []string
 		for range rapid.IntRange(0, 20).Draw(rt, "events") {
 			b := `{"type":` + pick("block", `"text"`, `"thinking"`, `"tool_use"`, `"tool_use"`, `"server_tool_use"`, `"mcp_tool_use"`, `"compaction"`, `"x_tool_result"`, `"redacted_thinking"`, `null`) +
@@ -292,10 +237,6 @@ func TestStreamDecoderAnything(t *testing.T) {
 		if rapid.Bool().Draw(rt, "whole") {
 			stream = append(stream, stopFor(pick("end", "end_turn", "max_tokens", "tool_use")), stopped)
 		}
-		d := messages.NewStreamDecoder(nil)
-		once, _ := streamtest.Decode(rt, d, frames(stream...))
-		d.Reset()
-		again, _ := streamtest.Decode(rt, d, frames(stream...))
-		require.Empty(rt, cmp.Diff(once, again))
+		streamtest.CheckReuse(rt, newDecoder(), streamtest.Bare(stream...))
 	})
 }

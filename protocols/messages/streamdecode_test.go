@@ -18,20 +18,12 @@ import (
 	weftblock "github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/internal/callid"
-	"github.com/weft-go/weft/protocols/internal/race"
 	"github.com/weft-go/weft/protocols/internal/seal"
 	"github.com/weft-go/weft/protocols/internal/streamtest"
 	"github.com/weft-go/weft/protocols/messages"
 )
 
-// frames returns events without event fields: their data alone.
-func frames(data ...string) []byte {
-	var b strings.Builder
-	for _, d := range data {
-		b.WriteString("data: " + d + "\n\n")
-	}
-	return []byte(b.String())
-}
+func newDecoder() streamtest.Reusable { return messages.NewStreamDecoder(nil) }
 
 // These return the events that most rows have.
 
@@ -273,12 +265,12 @@ func TestStreamDecoderServers(t *testing.T) {
 		{"no message_stop", []string{started, stopFor("end_turn")}, []string{"start", cut}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, errs := streamtest.Decode(t, messages.NewStreamDecoder(nil), frames(c.in...))
+			got, errs := streamtest.Decode(t, messages.NewStreamDecoder(nil), streamtest.Bare(c.in...))
 			require.Empty(t, errs)
 			require.Empty(t, cmp.Diff(c.want, streamtest.Strings(got)))
 		})
 	}
-	got, _ := streamtest.Decode(t, messages.NewStreamDecoder(&messages.StreamDecoderOptions{StopOptional: true}), frames(started, stopFor("end_turn")))
+	got, _ := streamtest.Decode(t, messages.NewStreamDecoder(&messages.StreamDecoderOptions{StopOptional: true}), streamtest.Bare(started, stopFor("end_turn")))
 	require.Equal(t, []string{"start", "finish why=stop"}, streamtest.Strings(got))
 }
 
@@ -307,7 +299,7 @@ func TestStreamDecoderUsage(t *testing.T) {
 		{"no counts", `null`, `null`, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, errs := streamtest.Decode(t, messages.NewStreamDecoder(nil), frames(
+			got, errs := streamtest.Decode(t, messages.NewStreamDecoder(nil), streamtest.Bare(
 				`{"type":"message_start","message":{"usage":`+c.start+`}}`, `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":`+c.end+`}`, stopped,
 			))
 			require.Empty(t, errs)
@@ -350,7 +342,8 @@ func TestStreamDecoderFaults(t *testing.T) {
 			got, err := d.Decode(nil, nil, []byte(c.data))
 			streamtest.CheckError(t, err, len(c.data))
 			e := *err.(*weftblock.Error)
-			e.Msg = ""
+			require.True(t, e.Answer)
+			e.Msg, e.Answer = "", false
 			require.Empty(t, cmp.Diff(c.want, e))
 			require.ElementsMatch(t, c.events, streamtest.Strings(got))
 			got, err = d.Decode(nil, nil, []byte(textDelta("0", `"on"`)))
@@ -438,7 +431,7 @@ func TestDecodeResponse(t *testing.T) {
 			[]string{"start", `tool_start call=0 "put" id="b"`, `tool_abort call=0 "put" why=truncated`, "finish why=length"},
 		},
 		{"no content", `{"type":"message","content":[],"stop_reason":"end_turn"}`, []string{"start", "finish why=stop"}},
-		{"an error", `{"type":"error","error":{"type":"rate_limit_error","message":"Slow down."}}`, []string{`error "Slow down." why=overloaded`}},
+		{"an error", `{"type":"error","error":{"type":"rate_limit_error","message":"Slow down."}}`, []string{`error "Slow down." id="rate_limit_exceeded" why=overloaded`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := messages.DecodeResponse(nil, []byte(c.in))
@@ -478,25 +471,13 @@ func TestEvents(t *testing.T) {
 }
 
 func TestStreamDecoderAllocs(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector allocates")
-	}
 	d := messages.NewStreamDecoder(nil)
-	var got []event.Event
 	for _, data := range []string{started, blockStart("0", emptyText), blockStart("1", `{"type":"thinking","thinking":""}`), blockStart("2", getCall)} {
 		_, err := d.Decode(nil, nil, []byte(data))
 		require.NoError(t, err)
 	}
-	deltas := [][]byte{
-		[]byte(textDelta("0", `"plain"`)), []byte(textDelta("0", `"a \"quote\"\n"`)), []byte(inputDelta("2", `"{\"x\": 1, "`)),
-		[]byte(blockDelta("1", `{"type":"thinking_delta","thinking":"hm \u00e9"}`)),
-	}
-	round := func() {
-		for _, data := range deltas {
-			got, _ = d.Decode(got[:0], nil, data)
-		}
-	}
-	round() // warm
-	round()
-	require.Zero(t, testing.AllocsPerRun(100, round))
+	streamtest.CheckAllocs(t, d, nil,
+		textDelta("0", `"plain"`), textDelta("0", `"a \"quote\"\n"`), inputDelta("2", `"{\"x\": 1, "`),
+		blockDelta("1", `{"type":"thinking_delta","thinking":"hm \u00e9"}`),
+	)
 }

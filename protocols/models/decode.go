@@ -75,7 +75,7 @@ func decode(v jsonscan.Value) (Model, error) {
 	if m.ID == "" {
 		off, _ := v.Span()
 		path := jsonscan.AppendPathKey([]byte(v.Path()), []byte("id"))
-		return m, &block.Error{Kind: block.WrongType, Path: string(path), Offset: int64(off), Msg: "a string is required"}
+		return m, &block.Error{Kind: block.WrongType, Path: string(path), Offset: int64(off), Msg: "a string is required", Answer: true}
 	}
 	if c := v.Get("capabilities"); c.Kind() == jsonscan.Object {
 		m.Capabilities = c.Raw()

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/carrier"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
 	"github.com/weft-go/weft/protocols/internal/wire"
 )
@@ -58,8 +59,8 @@ func (r reqReader) params(root jsonscan.Value, p *block.Params) {
 	text := r.Object(root.Get("text"))
 	p.Verbosity = r.Str(text.Get("verbosity"))
 	f := r.Object(text.Get("format"))
-	p.Format.Type, p.Format.Name = r.Str(f.Get("type")), r.Str(f.Get("name"))
-	p.Format.Schema, p.Format.Strict = r.Raw(f.Get("schema")), r.BoolPtr(f.Get("strict"))
+	p.Format.Type = r.Str(f.Get("type"))
+	r.Schema(f, &p.Format)
 	p.User = r.Str(root.Get("user"))
 	p.CacheKey = r.Str(root.Get("prompt_cache_key"))
 	p.ServiceTier = r.Str(root.Get("service_tier"))
@@ -244,6 +245,9 @@ func (r reqReader) item(it jsonscan.Value) (role block.Role, blocks []block.Bloc
 func (r reqReader) reasoning(it jsonscan.Value, b *block.Block) {
 	b.Kind, b.Encrypted = block.Reasoning, r.Str(it.Get("encrypted_content"))
 	b.Signature = r.Str(it.Get("signature"))
+	if _, encrypted, signature, ok := carrier.Open(b.Encrypted); ok { // what our stream gave the client to send back
+		b.Encrypted, b.Signature = encrypted, signature
+	}
 	b.Text = r.joined(it.Get("content"))
 	if b.Text == "" {
 		b.Text = r.joined(it.Get("summary"))

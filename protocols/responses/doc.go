@@ -41,7 +41,7 @@
 //     incomplete with max_tool_calls; all else is completed.
 //   - A stream that is closed before event.Finish, and any error once the stream has begun, ends with response.failed. The
 //     top-level error event is never needed.
-//   - The API has one answer. Events of other choices are skipped; n > 1 is a loss that decoding reports.
+//   - The API has one answer. Events of other choices are skipped; n > 1 is a loss of conversion.
 //   - A call_id is the producer's own, unless it is empty or was used before in the answer; then it is "call_", the response
 //     id without its prefix, and the ordinal. Item ids are made the same way: msg_, rs_ counted each, fc_ and ctc_ with the
 //     ordinal of the call.

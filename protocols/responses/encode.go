@@ -39,6 +39,9 @@ func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
 				tools = append(tools, inner...)
 				continue
 			}
+			if len(inner) == 0 {
+				continue
+			}
 			n := wire.Open(nil)
 			n.Str("type", "namespace")
 			n.Str("name", space)
@@ -46,7 +49,9 @@ func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
 			n.Raw("tools", wire.Array(inner))
 			tools = append(tools, n.Close())
 		}
-		o.Raw("tools", wire.Array(tools))
+		if len(tools) > 0 {
+			o.Raw("tools", wire.Array(tools))
+		}
 	}
 	w := reqWriter{Lossy: wire.Lossy{Lose: lose}, custom: map[string]bool{}}
 	o.Key("input")
@@ -102,15 +107,7 @@ func (reqDialect) Members(p *block.Params, tools []block.Tool, lose block.Lose) 
 			f := wire.Open(nil)
 			f.Str("type", p.Format.Type)
 			if p.Format.Type == "json_schema" {
-				name := p.Format.Name
-				if name == "" {
-					name = "answer"
-				}
-				f.Str("name", name)
-				f.OptRaw("schema", p.Format.Schema)
-				if p.Format.Strict != nil {
-					f.Bool("strict", *p.Format.Strict)
-				}
+				f.Schema(&p.Format)
 			}
 			o.Raw("format", f.Close())
 		}
@@ -126,12 +123,11 @@ func (reqDialect) Members(p *block.Params, tools []block.Tool, lose block.Lose) 
 
 // reqChoice writes tool_choice and parallel_tool_calls.
 func reqChoice(m *wire.Members, c *block.ToolChoice, tools []block.Tool) {
+	isCustom := wire.CustomNames(tools, len(c.Allow))
 	named := func(name string) []byte {
 		kind := "function"
-		for i := range tools {
-			if tools[i].Name == name && tools[i].Kind == block.CustomTool {
-				kind = "custom"
-			}
+		if isCustom(name) {
+			kind = "custom"
 		}
 		o := wire.Open(nil)
 		o.Str("type", kind)
@@ -245,11 +241,18 @@ func (w *reqWriter) turn(t *block.Turn) (items [][]byte) {
 			continue
 		}
 		n := 1
-		for i+n < len(t.Blocks) && !isItem(&t.Blocks[i+n]) {
+		for i+n < len(t.Blocks) && !isItem(&t.Blocks[i+n]) && !(w.Strict && t.Blocks[i+n].Opens()) {
 			n++
 		}
-		items = append(items, w.message(nil, t.Role, t.ID, t.Blocks[i:i+n], t.Form))
+		raw := w.message(nil, t.Role, t.ID, t.Blocks[i:i+n], t.Form)
+		if w.Strict {
+			raw = t.Blocks[i].PatchMessage(raw, 0)
+		}
+		items = append(items, raw)
 		i += n
+	}
+	if len(t.Blocks) == 0 && !w.Strict {
+		w.Soft(&block.Block{At: t.At}, "a turn without blocks")
 	}
 	if len(t.Blocks) == 0 && w.Strict {
 		items = append(items, w.message(nil, t.Role, t.ID, nil, t.Form))

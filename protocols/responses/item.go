@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/internal/callid"
+	"github.com/weft-go/weft/protocols/internal/carrier"
 	"github.com/weft-go/weft/protocols/internal/jsonw"
 	"github.com/weft-go/weft/protocols/internal/seal"
 )
@@ -86,10 +87,11 @@ type outItem struct {
 	id    []byte
 	text  []byte // text, refusal, reasoning or arguments so far
 
-	sig         []byte // reasoning: signature
-	annotations []byte // text: JSON objects, comma between them
-	noted       int    // number of annotations
-	logprobs    []byte // text: JSON objects, comma between them
+	sig         []byte      // reasoning: its encrypted form, or what is to be sent back instead
+	flags       event.Flags // of sig
+	annotations []byte      // text: JSON objects, comma between them
+	noted       int         // number of annotations
+	logprobs    []byte      // text: JSON objects, comma between them
 
 	ordinal                 int32 // calls: in order of opening
 	callID, namespace, name string
@@ -105,7 +107,7 @@ func (it *outItem) reset() {
 // seal gives reasoning a signature if it has none.
 func (it *outItem) seal() {
 	if len(it.text) > 0 && len(it.sig) == 0 {
-		it.sig = seal.Append(it.sig, it.text)
+		it.sig, it.flags = seal.Append(it.sig, it.text), event.Encrypted
 	}
 }
 
@@ -234,7 +236,11 @@ func (it *outItem) append(dst []byte, status string) []byte {
 		}
 		if full && len(it.sig) > 0 {
 			dst = append(dst, `,"encrypted_content":`...)
-			dst = jsonw.AppendString(dst, it.sig)
+			if it.flags.Has(event.Encrypted) {
+				dst = jsonw.AppendString(dst, it.sig)
+			} else { // a signature of another API
+				dst = jsonw.AppendString(dst, carrier.Append(nil, false, "", string(it.sig)))
+			}
 		}
 		return append(dst, '}')
 	case formFunction, formCustom:

@@ -209,7 +209,7 @@ func (w *outWhole) appendBlock(dst []byte, b *event.Block, a *event.Answer, stat
 		if it.form != formSealed {
 			it.text = jsonw.AppendValid(nil, b.Data)
 		}
-		it.sig = slices.Clip(b.Signature)
+		it.sig, it.flags = slices.Clip(b.Signature), b.Flags
 		if b.Kind == event.Reasoning && w.opt.Seal {
 			it.seal()
 		}

@@ -236,6 +236,7 @@ func (s *Stream) add(dst []byte, e *event.Event) []byte {
 	case event.Signature:
 		dst = s.turn(dst, event.Reasoning, e.Part)
 		s.run.item.sig = append(s.run.item.sig, e.Data...)
+		s.run.item.flags |= e.Flags
 		return dst
 	case event.Annotation:
 		if s.run.kind == event.Text && jsonw.IsObject(e.Data) {

@@ -4,10 +4,7 @@ package responses_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -18,26 +15,13 @@ import (
 
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/internal/carrier"
 	"github.com/weft-go/weft/protocols/internal/jsonw"
 	"github.com/weft-go/weft/protocols/internal/race"
 	"github.com/weft-go/weft/protocols/internal/seal"
 	"github.com/weft-go/weft/protocols/internal/streamtest"
 	"github.com/weft-go/weft/protocols/responses"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		require.NoError(t, os.MkdirAll("testdata", 0o777))
-		require.NoError(t, os.WriteFile(path, got, 0o666))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Empty(t, cmp.Diff(string(want), string(got)))
-}
 
 func TestStreamExample(t *testing.T) {
 	opt := responses.StreamOptions{
@@ -46,11 +30,11 @@ func TestStreamExample(t *testing.T) {
 	}
 	s := responses.NewStream(opt)
 	stream := s.Close(s.Append(nil, streamtest.Example()...))
-	golden(t, "example.sse", stream)
+	streamtest.Golden(t, "example.sse", stream)
 	var c event.Collector
 	c.Add(streamtest.Example()...)
 	whole := responses.AppendResponse(nil, &c, opt)
-	golden(t, "example.json", append(whole, '\n'))
+	streamtest.Golden(t, "example.json", append(whole, '\n'))
 	require.Empty(t, cmp.Diff(rebuild(t, stream).final, parse[map[string]any](t, whole)))
 }
 
@@ -266,7 +250,7 @@ func expect(a *event.Answer, started map[int32]bool, o responses.StreamOptions) 
 			}
 			switch {
 			case len(b.Signature) > 0:
-				it["encrypted_content"] = string(b.Signature)
+				it["encrypted_content"] = string(carrier.Append(nil, false, "", string(b.Signature)))
 			case o.Seal:
 				it["encrypted_content"] = string(seal.Append(nil, []byte(valid(b.Data))))
 			}
@@ -448,7 +432,7 @@ func TestStreamPaths(t *testing.T) {
 			think := event.Event{Kind: event.Reasoning, Data: []byte("hm \xff")}
 			sig := event.Event{Kind: event.Signature, Part: 1, Data: []byte("theirs")}
 			more := event.Event{Kind: event.Reasoning, Part: 1, Data: []byte("so")}
-			want := []any{"weft2.6.1t10lo3", "theirs"}
+			want := []any{"weft2.6.1t10lo3", "weft1c.t0.theirs"}
 			if form == responses.ReasoningNone {
 				want = want[1:] // what is not sent needs nothing to come back with
 			}

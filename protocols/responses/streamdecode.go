@@ -3,7 +3,6 @@
 package responses
 
 import (
-	"bytes"
 	"io"
 	"iter"
 
@@ -66,20 +65,12 @@ type StreamDecoderOptions struct {
 // allocation.
 type StreamDecoder struct {
 	opt StreamDecoderOptions
-	doc streamdec.Doc
-	out []event.Event // of the call that is running
-	err error         // first fault of the call that is running
+	in  streamdec.Typed
 
-	id, model []byte
-
-	started  bool
-	ended    bool
 	refused  bool
-	complete int // calls
-	parts    int32
+	complete int   // calls
 	ordinals int32 // of calls
 	usage    event.Tokens
-	known    event.Tokens // of Start
 
 	waiting int // bytes of arguments that calls hold
 
@@ -88,9 +79,6 @@ type StreamDecoder struct {
 	calls []inCall
 	open  []int32 // items that are not done, oldest first
 }
-
-// maxName is the greatest length of an id or a model that is kept.
-const maxName = 512
 
 // NewStreamDecoder returns a StreamDecoder. Nil means the default options.
 func NewStreamDecoder(opt *StreamDecoderOptions) *StreamDecoder {
@@ -118,11 +106,11 @@ func DecodeResponse(dst []event.Event, body []byte) ([]event.Event, error) {
 // DecodeResponse is the function [DecodeResponse] with the options of d. It starts over, as [StreamDecoder.Reset] does.
 func (d *StreamDecoder) DecodeResponse(dst []event.Event, body []byte) ([]event.Event, error) {
 	d.Reset()
-	root, err := d.doc.Parse(body, d.opt.Limits)
+	root, err := d.in.Parse(body, d.opt.Limits)
 	if err != nil {
 		return dst, err
 	}
-	d.out, d.err = dst, nil
+	d.in.Out, d.in.Err = dst, nil
 	resp := root
 	if r := root.Get("response"); r.Kind() == jsonscan.Object { // the last event of a stream
 		resp = r
@@ -133,9 +121,9 @@ func (d *StreamDecoder) DecodeResponse(dst []event.Event, body []byte) ([]event.
 	case e.Exists():
 		d.fail(streamdec.ErrorEvent(e))
 	default:
-		d.err = streamdec.Wrong(root, "a response")
+		d.in.Err = streamdec.Wrong(root, "a response")
 	}
-	return d.take()
+	return d.in.Take()
 }
 
 // Decode appends the events of one server-sent event, of which typ is the event field, possibly empty, and data the data. A
@@ -144,134 +132,63 @@ func (d *StreamDecoder) DecodeResponse(dst []event.Event, body []byte) ([]event.
 // An error is a *[block.Error] with the place in data. What could be read of data is in the events, and the StreamDecoder
 // goes on with the next call as if the rest of data had not been sent.
 func (d *StreamDecoder) Decode(dst []event.Event, typ, data []byte) ([]event.Event, error) {
-	if d.ended || string(bytes.TrimSpace(data)) == "[DONE]" {
-		return dst, nil
+	name, root, failure := d.in.Read(dst, typ, data, d.opt.Limits)
+	switch {
+	case failure != nil:
+		d.fail(*failure)
+	case root.Exists():
+		d.event(name, root)
 	}
-	root, err := d.doc.Parse(data, d.opt.Limits)
-	if err == nil && root.Kind() != jsonscan.Object {
-		err = streamdec.Wrong(root, "an object")
-	}
-	d.out, d.err = dst, err
-	if err != nil {
-		if string(typ) == "error" { // in plain text
-			d.err = nil
-			d.fail(streamdec.ErrorLine(&d.doc, data, d.opt.Limits))
-		}
-		return d.take()
-	}
-	name := d.str(root.Get("type"))
-	if len(name) == 0 {
-		name = typ
-	}
-	d.event(name, root)
-	return d.take()
+	return d.in.Take()
 }
 
 // Close ends the input. If the answer has not ended, it was cut: calls that are open are aborted, and an event.Error
 // follows.
 func (d *StreamDecoder) Close(dst []event.Event) []event.Event {
-	if d.ended {
+	if d.in.Ended {
 		return dst
 	}
-	d.out = dst
+	d.in.Out = dst
 	d.fail(streamdec.CutEvent())
-	dst, _ = d.take()
+	dst, _ = d.in.Take()
 	return dst
 }
 
 // ID returns the id of the answer as the server says it, "" before it is known.
-func (d *StreamDecoder) ID() string { return string(d.id) }
+func (d *StreamDecoder) ID() string { return string(d.in.ID) }
 
 // Model returns the model as the server names it, "" before it is known.
-func (d *StreamDecoder) Model() string { return string(d.model) }
+func (d *StreamDecoder) Model() string { return string(d.in.Model) }
 
 // Ended reports that the answer has ended, with a Finish or an Error: more input gives no more events.
-func (d *StreamDecoder) Ended() bool { return d.ended }
+func (d *StreamDecoder) Ended() bool { return d.in.Ended }
 
 // Reset makes d ready for the next response and keeps its memory and options.
 func (d *StreamDecoder) Reset() {
-	*d = StreamDecoder{
-		opt: d.opt, doc: d.doc, id: d.id[:0], model: d.model[:0], items: d.items[:0], texts: d.texts[:0], calls: d.calls[:0], open: d.open[:0],
-	}
-}
-
-// take ends a call.
-func (d *StreamDecoder) take() ([]event.Event, error) {
-	out, err := d.out, d.err
-	d.out, d.err = nil, nil
-	return out, err
+	d.in.Reset()
+	*d = StreamDecoder{opt: d.opt, in: d.in, items: d.items[:0], texts: d.texts[:0], calls: d.calls[:0], open: d.open[:0]}
 }
 
 // emit appends an event, after the Start if there was none.
 func (d *StreamDecoder) emit(e event.Event) {
-	if !d.started {
-		d.begin(jsonscan.Value{})
-	}
-	d.out = append(d.out, e)
+	d.begin(jsonscan.Value{})
+	d.in.Out = append(d.in.Out, e)
 }
 
-// begin appends the Start, once.
+// begin appends the Start, once, with the usage if there is some.
 func (d *StreamDecoder) begin(usage jsonscan.Value) {
-	if d.started {
-		return
+	if !d.in.Started {
+		var counts event.Tokens
+		known := streamdec.Usage(usage, &counts)
+		d.in.Begin(counts, known)
 	}
-	d.started = true
-	e := event.Event{Kind: event.Start, Call: -1}
-	if streamdec.Usage(usage, &d.known) {
-		d.known.Output, d.known.Reasoning = 0, 0
-		e.Usage = &d.known
-	}
-	d.out = append(d.out, e)
 }
 
 // fail ends the answer with an error. It needs no Start.
 func (d *StreamDecoder) fail(e event.Event) {
 	d.closeCalls(true)
-	d.ended = true
-	d.out = append(d.out, e)
-}
-
-// wrong notes the first value that is not what it should be.
-func (d *StreamDecoder) wrong(v jsonscan.Value, what string) {
-	if d.err == nil {
-		d.err = streamdec.Wrong(v, what)
-	}
-}
-
-// name reads the id and the model of a response.
-func (d *StreamDecoder) name(v jsonscan.Value) {
-	if s := d.str(v.Get("id")); len(s) > 0 && len(s) <= maxName {
-		d.id = append(d.id[:0], s...)
-	}
-	if s := d.str(v.Get("model")); len(s) > 0 && len(s) <= maxName {
-		d.model = append(d.model[:0], s...)
-	}
-}
-
-// str returns a string, nil if it is absent or null.
-func (d *StreamDecoder) str(v jsonscan.Value) []byte {
-	if v.Kind() == jsonscan.String {
-		return d.doc.Text(v)
-	}
-	if !v.IsNull() {
-		d.wrong(v, "a string")
-	}
-	return nil
-}
-
-// object returns v if it is an object, else an absent value. An absent or null one is a fault, too.
-func (d *StreamDecoder) object(v jsonscan.Value, in jsonscan.Value, name string) jsonscan.Value {
-	switch {
-	case v.Kind() == jsonscan.Object:
-		return v
-	case v.Exists():
-		d.wrong(v, "an object")
-	case d.err == nil:
-		off, _ := in.Span()
-		path := jsonscan.AppendPathKey([]byte(in.Path()), []byte(name))
-		d.err = &block.Error{Kind: block.WrongType, Path: string(path), Offset: int64(off), Msg: "an object is required"}
-	}
-	return jsonscan.Value{}
+	d.in.Ended = true
+	d.in.Out = append(d.in.Out, e)
 }
 
 // index returns an index of a list, -1 if it is absent.
@@ -280,7 +197,7 @@ func (d *StreamDecoder) index(v jsonscan.Value) int64 {
 		return n
 	}
 	if !v.IsNull() {
-		d.wrong(v, "an index")
+		d.in.Wrong(v, "an index")
 	}
 	return -1
 }
@@ -325,27 +242,23 @@ func (d *StreamDecoder) event(name []byte, root jsonscan.Value) {
 
 	case "response.created", "response.in_progress", "response.queued":
 		v := root.Get("response")
-		d.name(v)
+		d.in.Name(v)
 		d.begin(v.Get("usage"))
 	case "response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done":
-		d.end(string(name[len("response."):]), d.object(root.Get("response"), root, "response"))
+		d.end(string(name[len("response."):]), d.in.Object(root, "response"))
 	case "error", "response.error":
-		e := streamdec.ErrorOf(root)
-		if !e.Exists() {
-			e = root
-		}
-		d.fail(streamdec.ErrorEvent(e))
+		d.fail(streamdec.ErrorIn(root))
 	default:
 		// An error in the form of another API, as proxies send it in the middle of a stream.
 		if k := root.Get("error").Kind(); k == jsonscan.Object || k == jsonscan.String {
-			d.fail(streamdec.ErrorEvent(streamdec.ErrorOf(root)))
+			d.fail(streamdec.ErrorIn(root))
 		}
 	}
 }
 
 // end reads the response object that ends the answer. status is what the event's type says.
 func (d *StreamDecoder) end(status string, resp jsonscan.Value) {
-	switch s := d.str(resp.Get("status")); string(s) {
+	switch s := d.in.Str(resp.Get("status")); string(s) {
 	case "completed", "incomplete", "failed", "cancelled":
 		status = string(s)
 	case "in_progress", "queued":
@@ -353,7 +266,7 @@ func (d *StreamDecoder) end(status string, resp jsonscan.Value) {
 			status = string(s)
 		}
 	}
-	d.name(resp)
+	d.in.Name(resp)
 	usage := resp.Get("usage")
 	d.begin(usage)
 	d.output(resp.Get("output"))
@@ -370,7 +283,7 @@ func (d *StreamDecoder) end(status string, resp jsonscan.Value) {
 	e := event.Event{Kind: event.Finish, Call: -1}
 	switch status {
 	case "incomplete":
-		switch reason := d.str(resp.Get("incomplete_details").Get("reason")); string(reason) {
+		switch reason := d.in.Str(resp.Get("incomplete_details").Get("reason")); string(reason) {
 		case "content_filter":
 			e.Why = event.ContentFilter
 		case "max_tool_calls":
@@ -395,5 +308,5 @@ func (d *StreamDecoder) end(status string, resp jsonscan.Value) {
 		}
 	}
 	d.emit(e)
-	d.ended = true
+	d.in.Ended = true
 }

@@ -3,15 +3,9 @@
 package responses_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"os"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
-	"github.com/weft-go/weft/protocols/event"
-	"github.com/weft-go/weft/protocols/responses"
+	"github.com/weft-go/weft/protocols/internal/streamtest"
 )
 
 // streamEvent is what of an event a decoder needs, for encoding/json.
@@ -49,50 +43,5 @@ type streamMessage struct {
 }
 
 func BenchmarkStreamDecoder(b *testing.B) {
-	raw, err := os.ReadFile("testdata/example.sse")
-	require.NoError(b, err)
-	var example [][]byte
-	for line := range bytes.Lines(raw) {
-		if data, ok := bytes.CutPrefix(line, []byte("data: ")); ok {
-			example = append(example, data)
-		}
-	}
-	delta := []byte(`{"type":"response.output_text.delta","sequence_number":412,"item_id":"msg_68a93ab8671881a3","output_index":1,"content_index":0,"delta":" the \"quick\" brown","logprobs":[]}`)
-	for _, c := range []struct {
-		name string
-		data [][]byte
-	}{{"delta", [][]byte{delta}}, {"example", example}} {
-		size := int64(0)
-		for _, data := range c.data {
-			size += int64(len(data))
-		}
-		b.Run("stream="+c.name+"/with=weft", func(b *testing.B) {
-			b.ReportAllocs()
-			b.SetBytes(size)
-			d := responses.NewStreamDecoder(nil)
-			var out []event.Event
-			for b.Loop() {
-				for _, data := range c.data {
-					if out, err = d.Decode(out[:0], nil, data); err != nil {
-						b.Fatal(err)
-					}
-				}
-				if len(c.data) > 1 {
-					d.Reset()
-				}
-			}
-		})
-		b.Run("stream="+c.name+"/with=encoding_json", func(b *testing.B) {
-			b.ReportAllocs()
-			b.SetBytes(size)
-			for b.Loop() {
-				for _, data := range c.data {
-					var e streamEvent
-					if err := json.Unmarshal(data, &e); err != nil {
-						b.Fatal(err)
-					}
-				}
-			}
-		})
-	}
+	streamtest.BenchDecoder[streamEvent](b, newDecoder(), `{"type":"response.output_text.delta","sequence_number":412,"item_id":"msg_68a93ab8671881a3","output_index":1,"content_index":0,"delta":" the \"quick\" brown","logprobs":[]}`)
 }

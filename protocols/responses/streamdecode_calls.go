@@ -3,6 +3,8 @@
 package responses
 
 import (
+	"slices"
+
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
 	"github.com/weft-go/weft/protocols/internal/seal"
@@ -35,11 +37,7 @@ type inCall struct {
 // addCall opens a call with the memory of one before.
 func (d *StreamDecoder) addCall(custom bool) int32 {
 	n := len(d.calls)
-	if n < cap(d.calls) {
-		d.calls = d.calls[:n+1]
-	} else {
-		d.calls = append(d.calls, inCall{})
-	}
+	d.calls = slices.Grow(d.calls, 1)[:n+1]
 	c := &d.calls[n]
 	*c = inCall{custom: custom, name: c.name[:0], held: c.held[:0]}
 	return int32(n)
@@ -57,7 +55,7 @@ func (d *StreamDecoder) argsOf(v jsonscan.Value) []byte {
 	if v.Kind() == jsonscan.Object {
 		return v.Raw()
 	}
-	return d.str(v)
+	return d.in.Str(v)
 }
 
 // argsMember returns the member of an item or done event that holds the arguments.
@@ -73,7 +71,7 @@ func (c *inCall) argsMember(v jsonscan.Value) jsonscan.Value {
 func (d *StreamDecoder) sameArgs(c *inCall, item jsonscan.Value) bool {
 	var s seal.Seal
 	s.Add(d.argsOf(c.argsMember(item)))
-	return s == c.text
+	return s.Equal(&c.text)
 }
 
 // callAt returns the call that an event about arguments belongs to, nil if there are too many.
@@ -106,18 +104,18 @@ func (d *StreamDecoder) startCall(c *inCall, v jsonscan.Value) {
 	if c.started {
 		return
 	}
-	if name := d.str(v.Get("name")); len(name) > 0 {
+	if name := d.in.Str(v.Get("name")); len(name) > 0 {
 		c.name = append(c.name[:0], name...)
 	}
 	if len(c.name) == 0 {
 		return
 	}
 	if d.opt.ToolName != nil {
-		c.name = append(c.name[:0], d.opt.ToolName(string(d.str(v.Get("namespace"))), string(c.name))...)
+		c.name = append(c.name[:0], d.opt.ToolName(string(d.in.Str(v.Get("namespace"))), string(c.name))...)
 	}
 	d.openCall(c)
 	d.emit(event.Event{
-		Kind: event.ToolStart, Flags: c.flags(), Part: c.part, Call: c.ordinal, Data: c.name, ID: d.str(v.Get("call_id")),
+		Kind: event.ToolStart, Flags: c.flags(), Part: c.part, Call: c.ordinal, Data: c.name, ID: d.in.Str(v.Get("call_id")),
 	})
 	if len(c.held) > 0 && !c.early {
 		d.args(c, c.held)
@@ -145,7 +143,7 @@ func (d *StreamDecoder) unhold(c *inCall) {
 
 // openCall numbers a call.
 func (d *StreamDecoder) openCall(c *inCall) {
-	c.started, c.part, c.ordinal = true, d.nextPart(), d.ordinals
+	c.started, c.part, c.ordinal = true, d.in.NextPart(), d.ordinals
 	d.ordinals++
 }
 
@@ -156,10 +154,10 @@ func (d *StreamDecoder) argsDelta(root jsonscan.Value, kind inKind) {
 	}
 	v := root.Get("delta")
 	if v.Kind() != jsonscan.String && !v.IsNull() {
-		d.wrong(v, "a string")
+		d.in.Wrong(v, "a string")
 		return
 	}
-	text := c.half.Text(&d.doc, v)
+	text := c.half.Text(&d.in.Doc, v)
 	if len(text) == 0 {
 		return
 	}
@@ -214,7 +212,7 @@ func (d *StreamDecoder) argsDone(root jsonscan.Value, kind inKind) {
 	}
 	c.final = true
 	d.allArgs(c, d.argsOf(c.argsMember(root)))
-	if name := d.str(root.Get("name")); !c.started && len(name) > 0 {
+	if name := d.in.Str(root.Get("name")); !c.started && len(name) > 0 {
 		c.name = append(c.name[:0], name...) // should the item never come; it would tell the call_id
 	}
 }
@@ -226,7 +224,7 @@ func (d *StreamDecoder) callDone(c *inCall, item jsonscan.Value) {
 	}
 	d.startCall(c, item)
 	d.allArgs(c, d.argsOf(c.argsMember(item)))
-	status := d.str(item.Get("status"))
+	status := d.in.Str(item.Get("status"))
 	d.endCall(c, string(status) == "incomplete" || string(status) == "failed" || string(status) == "cancelled")
 }
 

@@ -77,7 +77,7 @@ func ExampleDecodeResponse() {
 	// Output:
 	// start
 	// reasoning "Easy."
-	// signature "gAAA"
+	// signature "gAAA" encrypted
 	// text "4"
 	// finish why=stop
 }

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"slices"
 
-	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
 	"github.com/weft-go/weft/protocols/internal/seal"
@@ -76,7 +75,7 @@ type inPart struct {
 
 // kindOf returns what an item is read as.
 func (d *StreamDecoder) kindOf(item jsonscan.Value) inKind {
-	switch typ := d.str(item.Get("type")); string(typ) {
+	switch typ := d.in.Str(item.Get("type")); string(typ) {
 	case "message":
 		return inMessage
 	case "reasoning":
@@ -185,13 +184,7 @@ func (d *StreamDecoder) crowded(at jsonscan.Value) bool {
 	if len(d.items)+len(d.texts) < maxKept {
 		return false
 	}
-	if d.err == nil {
-		off, _ := at.Span()
-		d.err = &block.Error{
-			Kind: block.LimitPassed, Path: at.Path(), Offset: int64(off), Msg: "too many output items and parts",
-			Limit: "items and parts", Max: maxKept,
-		}
-	}
+	d.in.TooMany(at, "too many output items and parts", "items and parts", maxKept)
 	return true
 }
 
@@ -206,12 +199,12 @@ func (d *StreamDecoder) close(i int32) {
 // placeOf returns the kind of an item and what it says about which one it is.
 func (d *StreamDecoder) placeOf(item jsonscan.Value, index int64) (inKind, place) {
 	kind := d.kindOf(item)
-	p := place{id: hash(d.str(item.Get("id"))), index: index}
+	p := place{id: hash(d.in.Str(item.Get("id"))), index: index}
 	switch kind {
 	case inFunction, inCustom:
-		p.callID = hash(d.str(item.Get("call_id")))
+		p.callID = hash(d.in.Str(item.Get("call_id")))
 	case inOther:
-		p.typ = hash(d.str(item.Get("type")))
+		p.typ = hash(d.in.Str(item.Get("type")))
 	}
 	return kind, p
 }
@@ -219,7 +212,7 @@ func (d *StreamDecoder) placeOf(item jsonscan.Value, index int64) (inKind, place
 // itemAdded reads response.output_item.added. What the item holds already comes again when it is done, except that
 // arguments are kept for servers that send them here alone.
 func (d *StreamDecoder) itemAdded(root jsonscan.Value) {
-	item := d.object(root.Get("item"), root, "item")
+	item := d.in.Object(root, "item")
 	if !item.Exists() {
 		return
 	}
@@ -244,7 +237,7 @@ func (d *StreamDecoder) itemAdded(root jsonscan.Value) {
 
 // itemDone reads response.output_item.done.
 func (d *StreamDecoder) itemDone(root jsonscan.Value) {
-	item := d.object(root.Get("item"), root, "item")
+	item := d.in.Object(root, "item")
 	if !item.Exists() {
 		return
 	}
@@ -267,7 +260,7 @@ func (d *StreamDecoder) whole(i int32, item jsonscan.Value) {
 		return
 	}
 	if it.id == 0 {
-		it.id = hash(d.str(item.Get("id")))
+		it.id = hash(d.in.Str(item.Get("id")))
 	}
 	switch it.kind {
 	case inMessage:
@@ -288,7 +281,7 @@ func (d *StreamDecoder) whole(i int32, item jsonscan.Value) {
 func (d *StreamDecoder) output(list jsonscan.Value) {
 	if list.Kind() != jsonscan.Array {
 		if !list.IsNull() {
-			d.wrong(list, "an array")
+			d.in.Wrong(list, "an array")
 		}
 		return
 	}
@@ -297,7 +290,7 @@ func (d *StreamDecoder) output(list jsonscan.Value) {
 	for v := list.First(); v.Exists(); v = list.Next(v) {
 		n++
 		if v.Kind() != jsonscan.Object {
-			d.wrong(v, "an object")
+			d.in.Wrong(v, "an object")
 			continue
 		}
 		kind, p := d.placeOf(v, n)
@@ -337,14 +330,9 @@ func (d *StreamDecoder) seen(n int, kind inKind, p place, v jsonscan.Value) int3
 
 // opaque sends an item that is not modelled.
 func (d *StreamDecoder) opaque(item jsonscan.Value) {
-	e := event.Event{Kind: event.Opaque, Part: d.nextPart(), Call: -1, ID: d.str(item.Get("type")), Data: item.Raw()}
+	e := event.Event{Kind: event.Opaque, Part: d.in.NextPart(), Call: -1, ID: d.in.Str(item.Get("type")), Data: item.Raw()}
 	if id := item.Get("call_id"); bytes.HasSuffix(e.ID, []byte("_output")) && id.Kind() == jsonscan.String {
-		e.Kind, e.Flags, e.ID = event.ToolResult, event.Server, d.doc.Text(id)
+		e.Kind, e.Flags, e.ID = event.ToolResult, event.Server, d.in.Text(id)
 	}
 	d.emit(e)
-}
-
-func (d *StreamDecoder) nextPart() int32 {
-	d.parts++
-	return d.parts - 1
 }

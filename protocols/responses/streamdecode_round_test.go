@@ -4,13 +4,11 @@ package responses_test
 
 import (
 	"bytes"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -21,9 +19,6 @@ import (
 	"github.com/weft-go/weft/protocols/internal/streamtest"
 	"github.com/weft-go/weft/protocols/responses"
 )
-
-// sameAnswer compares collected answers. Part numbers are no content.
-var sameAnswer = cmp.Options{cmpopts.IgnoreUnexported(event.Block{}), cmpopts.EquateEmpty()}
 
 // said is what of the answer c the API can say: what decoding finds of it. This is the whole list of differences:
 //
@@ -53,7 +48,7 @@ func said(c *event.Collector, started map[int32]bool, o responses.StreamOptions,
 				b.Data = nil
 			}
 			if o.Seal && len(b.Data) > 0 && len(b.Signature) == 0 {
-				b.Signature = seal.Append(nil, b.Data)
+				b.Signature, b.Flags = seal.Append(nil, b.Data), event.Encrypted
 			}
 			if len(b.Data)+len(b.Signature) == 0 {
 				continue
@@ -135,50 +130,30 @@ func TestStreamRoundTrip(t *testing.T) {
 			Seal:                rapid.Bool().Draw(rt, "seal"),
 			DispatchInReasoning: rapid.Bool().Draw(rt, "dispatch"),
 		}
-		var direct event.Collector
-		direct.Add(events...)
+		direct := streamtest.Collect(events)
 		started := streamtest.Started(events, 0)
 
 		s := responses.NewStream(opt)
-		decoded, errs := streamtest.Decode(rt, responses.NewStreamDecoder(nil), s.Close(s.Append(nil, events...)))
+		decoded, errs := streamtest.Decode(rt, newDecoder(), s.Close(s.Append(nil, events...)))
 		require.Empty(rt, errs)
-		var got event.Collector
-		got.Add(decoded...)
-		require.Empty(rt, cmp.Diff(said(&direct, started, opt, false), got, sameAnswer))
+		got := streamtest.Collect(decoded)
+		require.Empty(rt, cmp.Diff(said(&direct, started, opt, false), got, streamtest.SameAnswer))
 
 		body := responses.AppendResponse(nil, &direct, opt)
 		decoded, err := responses.DecodeResponse(nil, body)
 		require.NoError(rt, err)
 		streamtest.CheckWhole(rt, decoded)
-		var whole event.Collector
-		whole.Add(decoded...)
-		require.Empty(rt, cmp.Diff(said(&direct, started, opt, true), whole, sameAnswer))
+		whole := streamtest.Collect(decoded)
+		require.Empty(rt, cmp.Diff(said(&direct, started, opt, true), whole, streamtest.SameAnswer))
 	})
 }
 
-// A stream that was decoded and encoded again is the same, byte for byte, once it has been through it.
-func TestStreamTwice(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		encode := func(events []event.Event) []byte {
-			s := responses.NewStream(responses.StreamOptions{ID: "resp_r", Model: "demo"})
-			return s.Close(s.Append(nil, events...))
-		}
-		aborted := false
-		stream := encode(streamtest.Events(rt, 1, true))
-		for i := range 2 {
-			decoded, errs := streamtest.Decode(rt, responses.NewStreamDecoder(nil), stream)
-			require.Empty(rt, errs)
-			for _, e := range decoded {
-				aborted = aborted || e.Kind == event.ToolAbort
-			}
-			again := encode(decoded)
-			if i > 0 && !aborted { // one more quote breaks arguments that are broken
-				require.Equal(rt, string(stream), string(again))
-			}
-			stream = again
-		}
-	})
+func encode(events []event.Event) []byte {
+	s := responses.NewStream(responses.StreamOptions{ID: "resp_r", Model: "demo"})
+	return s.Close(s.Append(nil, events...))
 }
+
+func TestStreamTwice(t *testing.T) { streamtest.CheckTwice(t, encode, newDecoder) }
 
 // The log probabilities of a stream come back in front of the text that they were sent with.
 func TestStreamRoundTripLogprobs(t *testing.T) {
@@ -192,38 +167,17 @@ func TestStreamRoundTripLogprobs(t *testing.T) {
 		{Kind: event.Finish, Call: -1, Why: event.Stop},
 	}
 	s := responses.NewStream(responses.StreamOptions{ID: "resp_r"})
-	got, _ := streamtest.Decode(t, responses.NewStreamDecoder(nil), s.Close(s.Append(nil, in...)))
+	got, _ := streamtest.Decode(t, newDecoder(), s.Close(s.Append(nil, in...)))
 	require.Empty(t, cmp.Diff(in, got))
 }
 
-// Wherever a stream is cut, the decoder says so.
-func TestStreamDecoderCut(t *testing.T) {
-	example, err := os.ReadFile("testdata/example.sse")
-	require.NoError(t, err)
-	streams := [][]byte{example}
-	for seed := range 4 {
-		events := rapid.Custom(func(t *rapid.T) []event.Event { return streamtest.Events(t, 1, true) }).Example(seed)
-		s := responses.NewStream(responses.StreamOptions{ID: "resp_r"})
-		streams = append(streams, s.Close(s.Append(nil, events...)))
-	}
-	for _, whole := range streams {
-		d := responses.NewStreamDecoder(nil)
-		for cut := range whole {
-			d.Reset()
-			got, _ := streamtest.Decode(t, d, whole[:cut])
-			if cut < len(whole)-len("\n\n") {
-				require.Equal(t, event.Error, got[len(got)-1].Kind, "cut at %d", cut)
-			}
-		}
-	}
-}
+func TestStreamDecoderCut(t *testing.T) { streamtest.CheckCuts(t, encode, newDecoder()) }
 
 // Deltas may be lost, doubled or late: what the later events repeat makes up for it, and nothing comes twice.
 func TestStreamDecoderLoss(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		s := responses.NewStream(responses.StreamOptions{ID: "resp_r"})
-		whole := s.Close(s.Append(nil, streamtest.Events(rt, 1, true)...))
-		want, _ := streamtest.Decode(rt, responses.NewStreamDecoder(nil), whole)
+		whole := encode(streamtest.Events(rt, 1, true))
+		want, _ := streamtest.Decode(rt, newDecoder(), whole)
 		var kept strings.Builder
 		drop := rapid.SampledFrom([]string{".delta\n", "output_item.added\n", "output_item.done\n", ".done\n", "part.", "response.created\n"}).Draw(rt, "drop")
 		for ev := range strings.SplitAfterSeq(string(whole), "\n\n") {
@@ -232,11 +186,9 @@ func TestStreamDecoderLoss(t *testing.T) {
 				kept.WriteString(ev)
 			}
 		}
-		got, errs := streamtest.Decode(rt, responses.NewStreamDecoder(nil), []byte(kept.String()))
+		got, errs := streamtest.Decode(rt, newDecoder(), []byte(kept.String()))
 		require.Empty(rt, errs)
-		var a, b event.Collector
-		a.Add(want...)
-		b.Add(got...)
+		a, b := streamtest.Collect(want), streamtest.Collect(got)
 		require.Equal(rt, a.Usage, b.Usage)
 		require.Equal(rt, a.Answers[0].Text(), b.Answers[0].Text())
 		require.Equal(rt, a.Answers[0].Reasoning(), b.Answers[0].Reasoning())
@@ -246,14 +198,8 @@ func TestStreamDecoderLoss(t *testing.T) {
 // Events of every type in any order, with ids and indices that fit or not, always give a well-formed response.
 func TestStreamDecoderAnything(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		pick := func(what string, from ...string) string { return rapid.SampledFrom(from).Draw(rt, what) }
-		member := func(name string, values ...string) string {
-			v := pick(name, append(values, "")...)
-			if v == "" {
-				return ""
-			}
-			return `,"` + name + `":` + v
-		}
+		pick := func(what string, from ...string) string { return streamtest.Pick(rt, what, from...) }
+		member := func(name string, values ...string) string { return streamtest.Member(rt, name, values...) }
 		part := func() string {
 			return `{"type":` + pick("part", `"output_text"`, `"refusal"`, `"reasoning_text"`, `"summary_text"`, `"odd"`) +
 				member("text", `"a"`, `"ab"`, `"abc"`, `"\ud83d"`, `""`, `7`) + member("refusal", `"no"`) + member("annotations", `[{}]`, `[{},{}]`, `{}`, `[1]`) +
@@ -277,10 +223,6 @@ func TestStreamDecoderAnything(t *testing.T) {
 		if rapid.Bool().Draw(rt, "whole") {
 			stream = append(stream, last(pick("end", "completed", "incomplete", "failed"), member("output", `[`+item()+`]`, `[`+item()+`,`+item()+`]`)))
 		}
-		d := responses.NewStreamDecoder(nil)
-		once, _ := streamtest.Decode(rt, d, frames(stream...))
-		d.Reset()
-		again, _ := streamtest.Decode(rt, d, frames(stream...))
-		require.Empty(rt, cmp.Diff(once, again))
+		streamtest.CheckReuse(rt, newDecoder(), streamtest.Bare(stream...))
 	})
 }

@@ -17,19 +17,11 @@ import (
 
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
-	"github.com/weft-go/weft/protocols/internal/race"
 	"github.com/weft-go/weft/protocols/internal/streamtest"
 	"github.com/weft-go/weft/protocols/responses"
 )
 
-// frames returns events without event fields: their data alone.
-func frames(data ...string) []byte {
-	var b strings.Builder
-	for _, d := range data {
-		b.WriteString("data: " + d + "\n\n")
-	}
-	return []byte(b.String())
-}
+func newDecoder() streamtest.Reusable { return responses.NewStreamDecoder(nil) }
 
 const (
 	created   = `{"type":"response.created","response":{"id":"r","status":"in_progress","usage":null}}`
@@ -348,7 +340,7 @@ func TestStreamDecoderServers(t *testing.T) {
 				itemDone("0", `{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"a"},{"type":"summary_text","text":"b"},{"type":"summary_text","text":""},{"type":"summary_text","text":"c"}],"encrypted_content":"SIG"}`),
 				completed,
 			},
-			[]string{`start`, `reasoning "a"`, `reasoning "\n\n"`, `reasoning "b"`, `reasoning "\n\n"`, `reasoning "c"`, `signature "SIG"`, `usage`, `finish why=stop`},
+			[]string{`start`, `reasoning "a"`, `reasoning "\n\n"`, `reasoning "b"`, `reasoning "\n\n"`, `reasoning "c"`, `signature "SIG" encrypted`, `usage`, `finish why=stop`},
 		},
 		{
 			"raw reasoning and a summary at once",
@@ -358,7 +350,7 @@ func TestStreamDecoderServers(t *testing.T) {
 		{
 			"only a signature",
 			[]string{created, itemAdded("0", `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"early"}`), itemDone("0", `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"SIG"}`), completed},
-			[]string{`start`, `signature "SIG"`, `usage`, `finish why=stop`},
+			[]string{`start`, `signature "SIG" encrypted`, `usage`, `finish why=stop`},
 		},
 		{
 			"annotations and log probabilities",
@@ -470,7 +462,7 @@ func TestStreamDecoderServers(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, errs := streamtest.Decode(t, responses.NewStreamDecoder(nil), frames(c.in...))
+			got, errs := streamtest.Decode(t, responses.NewStreamDecoder(nil), streamtest.Bare(c.in...))
 			require.Empty(t, errs)
 			require.Empty(t, cmp.Diff(c.want, streamtest.Strings(got)))
 		})
@@ -500,7 +492,7 @@ func TestStreamDecoderSkipped(t *testing.T) {
 }
 
 func TestStreamDecoderUsage(t *testing.T) {
-	got, errs := streamtest.Decode(t, responses.NewStreamDecoder(nil), frames(
+	got, errs := streamtest.Decode(t, responses.NewStreamDecoder(nil), streamtest.Bare(
 		`{"type":"response.in_progress","response":{"usage":{"input_tokens":9,"input_tokens_details":{"cached_tokens":4}}}}`, created,
 		last("completed", `,"usage":{"input_tokens":9,"input_tokens_details":{"cached_tokens":4,"cache_write_tokens":2},"output_tokens":7,"output_tokens_details":{"reasoning_tokens":5}}`),
 	))
@@ -511,7 +503,7 @@ func TestStreamDecoderUsage(t *testing.T) {
 }
 
 func TestStreamDecoderParts(t *testing.T) {
-	got, errs := streamtest.Decode(t, responses.NewStreamDecoder(nil), frames(
+	got, errs := streamtest.Decode(t, responses.NewStreamDecoder(nil), streamtest.Bare(
 		itemAdded("0", `{"type":"message","id":"m0"}`), itemAdded("1", `{"type":"message","id":"m1"}`),
 		`{"type":"response.output_text.delta","item_id":"m1","delta":"b"}`, `{"type":"response.output_text.delta","item_id":"m0","delta":"a"}`,
 		`{"type":"response.output_text.delta","item_id":"m1","delta":"b"}`, completed,
@@ -528,12 +520,12 @@ func TestStreamDecoderToolName(t *testing.T) {
 	opt := &responses.StreamDecoderOptions{ToolName: func(namespace, name string) string { return strings.Trim(namespace+"__"+name, "_") }}
 	item := `{"type":"function_call","call_id":"c1","namespace":"git","name":"log","arguments":"{}"}`
 	want := []string{"start", `tool_start call=0 "git__log" id="c1"`, `tool_args call=0 "{}"`, "tool_end call=0", "finish why=tool_calls"}
-	got, _ := streamtest.Decode(t, responses.NewStreamDecoder(opt), frames(itemAdded("0", item), itemDone("0", item), last("completed", "")))
+	got, _ := streamtest.Decode(t, responses.NewStreamDecoder(opt), streamtest.Bare(itemAdded("0", item), itemDone("0", item), last("completed", "")))
 	require.Equal(t, want, streamtest.Strings(got))
 	got, err := responses.NewStreamDecoder(opt).DecodeResponse(nil, []byte(`{"status":"completed","output":[`+item+`]}`))
 	require.NoError(t, err)
 	require.Equal(t, want, streamtest.Strings(got))
-	got, _ = streamtest.Decode(t, responses.NewStreamDecoder(opt), frames(
+	got, _ = streamtest.Decode(t, responses.NewStreamDecoder(opt), streamtest.Bare(
 		`{"type":"response.function_call_arguments.done","item_id":"f","name":"log","arguments":"{}"}`, last("completed", ""),
 	))
 	require.Equal(t, `tool_start call=0 "log"`, got[1].String())
@@ -571,7 +563,8 @@ func TestStreamDecoderFaults(t *testing.T) {
 			got, err := d.Decode(nil, nil, []byte(c.data))
 			streamtest.CheckError(t, err, len(c.data))
 			e := *err.(*block.Error)
-			e.Msg = ""
+			require.True(t, e.Answer)
+			e.Msg, e.Answer = "", false
 			require.Empty(t, cmp.Diff(c.want, e))
 			require.ElementsMatch(t, c.events, streamtest.Strings(got))
 			if !d.Ended() {
@@ -677,7 +670,7 @@ func TestDecodeResponse(t *testing.T) {
 				{"type":"custom_tool_call","call_id":"c2","name":"patch","input":"***"},
 				{"type":"web_search_call","id":"ws"}],"usage":{"input_tokens":1,"output_tokens":2}}`,
 			[]string{
-				`start`, `reasoning "a"`, `reasoning "\n\n"`, `reasoning "b"`, `signature "SIG"`, `logprobs "[{\"token\":\"hi\"}]"`, `text "hi"`, `annotation "{\"type\":\"x\"}"`, `refusal "no"`,
+				`start`, `reasoning "a"`, `reasoning "\n\n"`, `reasoning "b"`, `signature "SIG" encrypted`, `logprobs "[{\"token\":\"hi\"}]"`, `text "hi"`, `annotation "{\"type\":\"x\"}"`, `refusal "no"`,
 				`tool_start call=0 "get" id="c1"`, `tool_args call=0 "{}"`, `tool_end call=0`, `tool_start call=1 "patch" id="c2" custom`, `tool_args call=1 "***" custom`, `tool_end call=1 custom`,
 				`opaque "{\"type\":\"web_search_call\",\"id\":\"ws\"}" id="web_search_call"`, `usage`, `finish why=tool_calls`,
 			},
@@ -730,33 +723,18 @@ func TestEvents(t *testing.T) {
 }
 
 func TestStreamDecoderAllocs(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector allocates")
-	}
 	d := responses.NewStreamDecoder(nil)
-	var got []event.Event
-	decode := func(data ...string) {
-		for _, s := range data {
-			var err error
-			got, err = d.Decode(got[:0], []byte("response.x"), []byte(s))
-			require.NoError(t, err)
-		}
+	for _, data := range []string{
+		created, itemAdded("0", `{"type":"message","id":"m"}`), itemAdded("1", `{"type":"reasoning","id":"r"}`),
+		itemAdded("2", `{"type":"function_call","id":"f","name":"get"}`),
+	} {
+		_, err := d.Decode(nil, []byte("response.x"), []byte(data))
+		require.NoError(t, err)
 	}
-	deltas := [][]byte{
-		[]byte(`{"type":"response.output_text.delta","sequence_number":7,"item_id":"m","output_index":0,"content_index":0,"delta":"plain","logprobs":[]}`),
-		[]byte(`{"type":"response.output_text.delta","sequence_number":8,"item_id":"m","output_index":0,"content_index":0,"delta":"a \"quote\"\n","logprobs":[]}`),
-		[]byte(`{"type":"response.reasoning_summary_text.delta","sequence_number":9,"item_id":"r","output_index":1,"summary_index":0,"delta":"hm \u00e9"}`),
-		[]byte(`{"type":"response.function_call_arguments.delta","sequence_number":9,"item_id":"f","output_index":2,"delta":"{\"x\": 1, "}`),
-	}
-	decode(created, itemAdded("0", `{"type":"message","id":"m"}`), itemAdded("1", `{"type":"reasoning","id":"r"}`), itemAdded("2", `{"type":"function_call","id":"f","name":"get"}`))
-	for range 2 { // warm
-		for _, data := range deltas {
-			got, _ = d.Decode(got[:0], nil, data)
-		}
-	}
-	require.Zero(t, testing.AllocsPerRun(100, func() {
-		for _, data := range deltas {
-			got, _ = d.Decode(got[:0], nil, data)
-		}
-	}))
+	streamtest.CheckAllocs(t, d, nil,
+		`{"type":"response.output_text.delta","sequence_number":7,"item_id":"m","output_index":0,"content_index":0,"delta":"plain","logprobs":[]}`,
+		`{"type":"response.output_text.delta","sequence_number":8,"item_id":"m","output_index":0,"content_index":0,"delta":"a \"quote\"\n","logprobs":[]}`,
+		`{"type":"response.reasoning_summary_text.delta","sequence_number":9,"item_id":"r","output_index":1,"summary_index":0,"delta":"hm \u00e9"}`,
+		`{"type":"response.function_call_arguments.delta","sequence_number":9,"item_id":"f","output_index":2,"delta":"{\"x\": 1, "}`,
+	)
 }

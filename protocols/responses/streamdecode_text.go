@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/internal/carrier"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
 	"github.com/weft-go/weft/protocols/internal/seal"
 )
@@ -30,7 +31,7 @@ func (d *StreamDecoder) at(root jsonscan.Value, form inForm, final bool) *inPart
 
 // eventPlace returns what an event about a part of an item says about which item it is.
 func (d *StreamDecoder) eventPlace(root jsonscan.Value) place {
-	return place{id: hash(d.str(root.Get("item_id"))), index: d.index(root.Get("output_index"))}
+	return place{id: hash(d.in.Str(root.Get("item_id"))), index: d.index(root.Get("output_index"))}
 }
 
 // part returns a part of an item, nil if there are too many. An index of -1 is the last one; for a delta it is a new one
@@ -72,10 +73,10 @@ func (d *StreamDecoder) textDelta(root jsonscan.Value, form inForm) {
 		v = v.Get("text")
 	}
 	if v.Kind() != jsonscan.String && !v.IsNull() {
-		d.wrong(v, "a string")
+		d.in.Wrong(v, "a string")
 		return
 	}
-	d.say(p, p.half.Text(&d.doc, v))
+	d.say(p, p.half.Text(&d.in.Doc, v))
 }
 
 // say sends text of a part.
@@ -94,7 +95,7 @@ func (d *StreamDecoder) say(p *inPart, text []byte) {
 		e.Kind = event.Reasoning
 		it.form = p.form
 		if it.part < 0 {
-			it.part = d.nextPart()
+			it.part = d.in.NextPart()
 		}
 		e.Part = it.part
 		if p.text.Len() == 0 && it.said {
@@ -113,7 +114,7 @@ func (d *StreamDecoder) say(p *inPart, text []byte) {
 // begun returns the part of the events of p, which begins if it has not.
 func (d *StreamDecoder) begun(p *inPart) int32 {
 	if p.part < 0 {
-		p.part = d.nextPart()
+		p.part = d.in.NextPart()
 	}
 	return p.part
 }
@@ -125,7 +126,7 @@ func rest(sent seal.Seal, text []byte) []byte {
 		return nil
 	}
 	var s seal.Seal
-	if s.Add(text[:n]); n > 0 && s != sent {
+	if s.Add(text[:n]); n > 0 && !s.Equal(&sent) {
 		return nil
 	}
 	return text[n:]
@@ -133,7 +134,7 @@ func rest(sent seal.Seal, text []byte) []byte {
 
 // fill sends what is left of the whole text of a part.
 func (d *StreamDecoder) fill(p *inPart, v jsonscan.Value) {
-	text := d.str(v)
+	text := d.in.Str(v)
 	if len(text) == 0 {
 		return
 	}
@@ -157,8 +158,8 @@ func (d *StreamDecoder) textDone(root jsonscan.Value, form inForm, text jsonscan
 
 // partDone reads the event that ends a part of any form.
 func (d *StreamDecoder) partDone(root jsonscan.Value) {
-	part := d.object(root.Get("part"), root, "part")
-	form := formOf(d.str(part.Get("type")))
+	part := d.in.Object(root, "part")
+	form := formOf(d.in.Str(part.Get("type")))
 	if p := d.eventPlace(root); form == inText && d.match(inMessage, p) < 0 && d.match(inReasoning, p) >= 0 {
 		form = inRaw // seen from vLLM
 	}
@@ -209,7 +210,7 @@ func (d *StreamDecoder) fillPart(p *inPart, part jsonscan.Value) {
 
 func (d *StreamDecoder) annotation(root jsonscan.Value) {
 	p := d.at(root, inText, false)
-	v := d.object(root.Get("annotation"), root, "annotation")
+	v := d.in.Object(root, "annotation")
 	if p == nil || !v.Exists() {
 		return
 	}
@@ -219,7 +220,7 @@ func (d *StreamDecoder) annotation(root jsonscan.Value) {
 // note sends an annotation. It needs a text to belong to.
 func (d *StreamDecoder) note(p *inPart, v jsonscan.Value) {
 	if v.Kind() != jsonscan.Object {
-		d.wrong(v, "an object")
+		d.in.Wrong(v, "an object")
 		return
 	}
 	if p.part < 0 {
@@ -243,7 +244,7 @@ func (d *StreamDecoder) moreProbs(p *inPart, list jsonscan.Value) {
 		if p.probs > 0 {
 			from, _ := v.Span()
 			_, end := list.Span()
-			raw = d.doc.Keep(slices.Concat([]byte{'['}, list.Doc().Body()[from:end]))
+			raw = d.in.Keep(slices.Concat([]byte{'['}, list.Doc().Body()[from:end]))
 		}
 		d.probs(p, raw, list.Len()-p.probs)
 		return
@@ -266,20 +267,20 @@ func (d *StreamDecoder) message(i int32, item jsonscan.Value) {
 		return
 	}
 	if list.Kind() != jsonscan.Array && !list.IsNull() {
-		d.wrong(list, "an array")
+		d.in.Wrong(list, "an array")
 	}
 	n, all := int64(-1), int64(list.Len())
 	for v := list.First(); v.Exists(); v = list.Next(v) {
 		n++
 		if v.Kind() != jsonscan.Object {
-			d.wrong(v, "an object")
+			d.in.Wrong(v, "an object")
 			continue
 		}
-		form := formOf(d.str(v.Get("type")))
+		form := formOf(d.in.Str(v.Get("type")))
 		if form != inText && form != inRefusal { // not modelled: a message of its own
 			raw := append([]byte(`{"type":"message","role":"assistant","content":[`), v.Raw()...)
 			raw = append(raw, "]}"...)
-			d.emit(event.Event{Kind: event.Opaque, Part: d.nextPart(), Call: -1, ID: []byte("message"), Data: raw})
+			d.emit(event.Event{Kind: event.Opaque, Part: d.in.NextPart(), Call: -1, ID: []byte("message"), Data: raw})
 			continue
 		}
 		p := d.alike(i, form, n, all)
@@ -334,7 +335,7 @@ func (d *StreamDecoder) reasoning(i int32, item jsonscan.Value) {
 		for v := list.First(); v.Exists(); v = list.Next(v) {
 			n++
 			if v.Kind() != jsonscan.Object {
-				d.wrong(v, "an object")
+				d.in.Wrong(v, "an object")
 				continue
 			}
 			p := d.alike(i, it.form, n, all)
@@ -345,24 +346,30 @@ func (d *StreamDecoder) reasoning(i int32, item jsonscan.Value) {
 		}
 	case jsonscan.Absent, jsonscan.Null:
 	default:
-		d.wrong(list, "an array")
+		d.in.Wrong(list, "an array")
 	}
-	if sig := d.str(item.Get("encrypted_content")); len(sig) > 0 && !it.signed {
+	if sig := d.in.Str(item.Get("encrypted_content")); len(sig) > 0 && !it.signed {
 		if it.part < 0 {
-			it.part = d.nextPart()
+			it.part = d.in.NextPart()
 		}
 		it.signed = true
-		d.emit(event.Event{Kind: event.Signature, Part: it.part, Call: -1, Data: sig})
+		e := event.Event{Kind: event.Signature, Flags: event.Encrypted, Part: it.part, Call: -1, Data: sig}
+		if _, encrypted, signature, ok := carrier.Open(string(sig)); ok {
+			if e.Data = []byte(encrypted); signature != "" {
+				e.Data, e.Flags = []byte(signature), 0
+			}
+		}
+		d.emit(e)
 	}
 }
 
 // hasText reports whether content of reasoning is not empty.
 func (d *StreamDecoder) hasText(list jsonscan.Value) bool {
 	if list.Kind() == jsonscan.String {
-		return len(d.doc.Text(list)) > 0
+		return len(d.in.Text(list)) > 0
 	}
 	for v := list.First(); v.Exists(); v = list.Next(v) {
-		if t := v.Get("text"); t.Kind() == jsonscan.String && len(d.doc.Text(t)) > 0 {
+		if t := v.Get("text"); t.Kind() == jsonscan.String && len(d.in.Text(t)) > 0 {
 			return true
 		}
 	}

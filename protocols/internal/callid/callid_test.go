@@ -3,6 +3,8 @@
 package callid
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -55,5 +57,54 @@ func TestSet(t *testing.T) {
 		id, n := s.Assign("call_", "r", 0, c.given)
 		require.Equal(t, c.want, id)
 		require.Equal(t, int32(i), n)
+	}
+}
+
+// TestSetDrawn compares a set with a list of all ids. Few letters make collisions, with minted ids too.
+func TestSetDrawn(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var s Set
+		var seen []string
+		for i, given := range rapid.SliceOfN(rapid.StringMatching(`(|[ab]{1,3}|c_r_[0-9]{1,2}-{0,2})`), 0, 40).Draw(rt, "given") {
+			want := given
+			if given == "" || slices.Contains(seen, given) {
+				for want = "c_r_" + strconv.Itoa(i); slices.Contains(seen, want); {
+					want += "-"
+				}
+			}
+			seen = append(seen, want)
+			id, n := s.Assign("c_", "r", 0, given)
+			require.Equal(rt, want, id)
+			require.Equal(rt, int32(i), n)
+		}
+		require.Equal(rt, len(seen) > len(s.few), s.many != nil, "a map only where there are many")
+	})
+}
+
+func TestSetAllocs(t *testing.T) {
+	ids := strings.Split("a b c d e f g h", " ")
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		var s Set
+		for _, id := range ids {
+			s.Assign("call_", "r", 0, id)
+		}
+	}))
+}
+
+func BenchmarkSet(b *testing.B) {
+	for _, n := range []int{4, 1000, 40_000} {
+		ids := make([]string, n)
+		for i := range ids {
+			ids[i] = "call_" + strconv.Itoa(i)
+		}
+		b.Run("calls="+strconv.Itoa(n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				var s Set
+				for _, id := range ids {
+					s.Assign("call_", "r", 0, id)
+				}
+			}
+		})
 	}
 }

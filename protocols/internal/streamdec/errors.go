@@ -21,6 +21,14 @@ func ErrorEvent(v jsonscan.Value) event.Event {
 	return event.Event{Kind: event.Error, Call: -1, Why: e.Why, Data: []byte(e.Message), ID: []byte(e.Code)}
 }
 
+// ErrorIn returns the event for an event that is an error: the one it holds, or else itself.
+func ErrorIn(root jsonscan.Value) event.Event {
+	if e := ErrorOf(root); e.Exists() {
+		return ErrorEvent(e)
+	}
+	return ErrorEvent(root)
+}
+
 // Cut is the message of the error for a stream that ended before its answer did.
 const Cut = "The engine ended before the answer was finished."
 

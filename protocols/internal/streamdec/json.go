@@ -73,7 +73,7 @@ func Int(v jsonscan.Value) int64 {
 	return n
 }
 
-// Fault turns an error of the scanner into a *[block.Error].
+// Fault turns an error of the scanner into a *[block.Error] about an answer.
 func Fault(err error) error {
 	se, ok := errors.AsType[*jsonscan.Error](err)
 	if !ok {
@@ -88,13 +88,13 @@ func Fault(err error) error {
 	case jsonscan.Limit:
 		kind = block.LimitPassed
 	}
-	return &block.Error{Kind: kind, Path: se.Path, Offset: int64(se.Offset), Msg: se.Msg, Limit: se.Limit, Max: se.Max}
+	return &block.Error{Kind: kind, Path: se.Path, Offset: int64(se.Offset), Msg: se.Msg, Limit: se.Limit, Max: se.Max, Answer: true}
 }
 
 // Wrong is the error for a value of the wrong type: what was expected in its place.
 func Wrong(v jsonscan.Value, what string) error {
 	off, _ := v.Span()
 	return &block.Error{
-		Kind: block.WrongType, Path: v.Path(), Offset: int64(off), Msg: what + " was expected, not " + v.Kind().String(),
+		Kind: block.WrongType, Path: v.Path(), Offset: int64(off), Msg: what + " was expected, not " + v.Kind().String(), Answer: true,
 	}
 }

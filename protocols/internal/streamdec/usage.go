@@ -57,3 +57,20 @@ func Usage(v jsonscan.Value, t *event.Tokens) (ok bool) {
 
 // count returns a number of tokens, which is not negative.
 func count(v jsonscan.Value) int64 { return max(0, Int(v)) }
+
+// TokenCount reads the answer of an endpoint that counts the tokens of a prompt. Errors are *[block.Error].
+func TokenCount(body []byte) (int64, error) {
+	doc, err := jsonscan.Scan(body, jsonscan.Limits{Bytes: 1 << 20, Depth: 64, Values: 1 << 16})
+	if err != nil {
+		return 0, Fault(err)
+	}
+	v := doc.Root().Get("input_tokens")
+	n, ok := v.Int()
+	if !ok || n < 0 {
+		if !v.Exists() {
+			v = doc.Root()
+		}
+		return 0, Wrong(v, "a number of input_tokens")
+	}
+	return n, nil
+}

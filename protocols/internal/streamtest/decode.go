@@ -12,15 +12,12 @@ import (
 
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/internal/streamdec"
 	"github.com/weft-go/weft/protocols/sse"
 )
 
 // Decoder is a stream decoder of any API.
-type Decoder interface {
-	Decode(dst []event.Event, typ, data []byte) ([]event.Event, error)
-	Close(dst []event.Event) []event.Event
-	Ended() bool
-}
+type Decoder = streamdec.Decoder
 
 // Decode gives d a stream of server-sent events and returns copies of the events, up to those of Close, and the errors. It
 // checks what [CheckWhole] does.

@@ -24,6 +24,7 @@ const (
 	FArgs
 	FIsError
 	FContent
+	FCache
 	FOther
 )
 
@@ -44,10 +45,11 @@ func Diff(a, b *block.Block) []Field {
 	add(a.Args != b.Args, FArgs)
 	add(a.IsError != b.IsError, FIsError)
 	add(!slices.EqualFunc(a.Content, b.Content, block.Block.Equal), FContent)
+	add((a.Cache == nil) != (b.Cache == nil) || a.Cache != nil && *a.Cache != *b.Cache, FCache)
 	x, y := *a, *b
 	for _, p := range []*block.Block{&x, &y} {
-		p.Text, p.Signature, p.Encrypted, p.CallID, p.Name, p.Namespace, p.Args, p.IsError, p.Content =
-			"", "", "", "", "", "", "", false, nil
+		p.Text, p.Signature, p.Encrypted, p.CallID, p.Name, p.Namespace, p.Args, p.IsError, p.Content, p.Cache =
+			"", "", "", "", "", "", "", false, nil, nil
 	}
 	add(!x.Equal(y), FOther)
 	return out
@@ -59,7 +61,7 @@ func OnlyText(a, b *block.Block) bool {
 	return a.Kind == b.Kind && (len(d) == 0 || len(d) == 1 && d[0] == FText)
 }
 
-// Patch is one member to set: a name, or two with a dot between, and its JSON.
+// Patch is one member to set: a name, or two with a dot between, and its JSON, nil to remove it.
 type Patch struct {
 	Key string
 	Raw []byte
@@ -78,7 +80,11 @@ func Apply(e *jsonscan.Edits, v jsonscan.Value, list []Patch) bool {
 		if head, tail, ok := strings.Cut(p.Key, "."); ok {
 			at, key = v.Get(head), tail
 		}
-		e.SetMember(at, key, p.Raw)
+		if p.Raw == nil {
+			e.DeleteMember(at, key)
+		} else {
+			e.SetMember(at, key, p.Raw)
+		}
 	}
 	return true
 }

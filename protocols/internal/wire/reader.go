@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wire holds what the request dialects of chat, responses and messages share: a reader of checked JSON with one
-// sticky error, inline media, the difference between two blocks, and the splicing of content that may be a string or a
-// list.
+// Package wire holds what the request dialects of chat, completions, responses and messages share: a reader of checked
+// JSON with one sticky error, parameters, inline media, the difference between two blocks, and the splicing of content
+// that may be a string or a list.
 package wire
 
 import (
@@ -42,11 +42,13 @@ func (r *Reader) Err() error {
 
 // Want records that v should be something else.
 func (r *Reader) Want(v jsonscan.Value, what string) {
+	r.fault(v, what+" was expected, not "+v.Kind().String())
+}
+
+func (r *Reader) fault(v jsonscan.Value, msg string) {
 	if r.err == nil {
 		off, _ := v.Span()
-		r.err = &block.Error{
-			Kind: block.WrongType, Path: v.Path(), Offset: int64(off), Msg: what + " was expected, not " + v.Kind().String(),
-		}
+		r.err = &block.Error{Kind: block.WrongType, Path: v.Path(), Offset: int64(off), Msg: msg}
 	}
 }
 
@@ -92,7 +94,10 @@ func (r *Reader) Int(v jsonscan.Value) *int64 {
 		return nil
 	}
 	n, ok := v.Int()
-	if !ok {
+	switch {
+	case !ok && v.Kind() == jsonscan.Number:
+		r.fault(v, "the number is no integer of 64 bits")
+	case !ok:
 		r.Want(v, "an integer")
 	}
 	return &n

@@ -39,6 +39,21 @@ func (l *Lossy) Soft(b *block.Block, why string) {
 	}
 }
 
+// CallName returns the name that a call goes by where tools have no namespaces: the one the model sees. The namespace is a
+// loss.
+func (l *Lossy) CallName(b *block.Block, tools []block.Tool) string {
+	if b.Namespace == "" {
+		return b.Name
+	}
+	l.Soft(b, "the namespace of a call")
+	for i := range tools {
+		if t := &tools[i]; t.Namespace == b.Namespace && t.Name == b.Name {
+			return t.ModelName
+		}
+	}
+	return b.Name
+}
+
 // Breakpoint writes a cache breakpoint in the form of the OpenAI APIs, which know no time to live at that place.
 func (l *Lossy) Breakpoint(o *Obj, b *block.Block) {
 	if b.Cache == nil {

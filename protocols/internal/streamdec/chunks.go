@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package streamdec
+
+import (
+	"bytes"
+
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+	"github.com/weft-go/weft/protocols/sse"
+)
+
+// Chunks reads what the chunks of the Chat and Completions APIs have in common, which is all but the output in a choice,
+// and keeps what they say of the whole answer. The zero value is ready for use. One goroutine at a time.
+//
+//	dst, err = c.Read(dst, typ, data, lim) // appends Start and Usage
+//	for c.Next(&choice) {
+//		… // Index, Delta, Ends, …
+//	}
+//	… // c.Failure, c.Done
+type Chunks struct {
+	Doc
+	ID, Model []byte // as the server gave them
+	Usage     event.Tokens
+	Started   bool // there was a chunk
+	Ended     bool // nothing more is to come; for the decoder to set
+	Dropped   int  // deltas that the decoder could not place
+
+	// What the event that was read last says behind its choices: the error that ends the answer, nil for none, or that it
+	// is [DONE].
+	Failure *event.Event
+	Done    bool
+
+	whole   bool
+	choices jsonscan.Value
+	next    jsonscan.Value // of choices
+	place   int64          // of next
+}
+
+// Choice is an element of choices.
+type Choice struct {
+	Index    int64          // its place in the list if it has none
+	Delta    jsonscan.Value // or its message, always in a whole answer
+	Text     jsonscan.Value
+	Logprobs jsonscan.Value
+	TokenIDs jsonscan.Value
+	Stop     jsonscan.Value // if Why is StopSequence: at which it ended
+
+	Whole  bool      // it is part of a whole answer
+	Ends   bool      // it is the last of its answer: it has a finish_reason, or the answer is whole
+	Failed bool      // it ends because the engine gave up, and with it all answers: see [Chunks.GaveUp]
+	Why    event.Why // why it ends
+}
+
+// Reset makes c ready for another answer and keeps its memory.
+func (c *Chunks) Reset() { *c = Chunks{Doc: c.Doc, ID: c.ID[:0], Model: c.Model[:0]} }
+
+// Read reads one server-sent event and appends the Start and the Usage that it tells of; the choices are for Next. Events of
+// types that are not known count if they are objects. A malformed one is a *[block.Error]; nothing of it is delivered. It
+// reads nothing more once c has ended.
+func (c *Chunks) Read(dst []event.Event, typ, data []byte, lim *block.Limits) ([]event.Event, error) {
+	c.Failure, c.Done, c.next = nil, false, jsonscan.Value{}
+	if c.Ended {
+		return dst, nil
+	}
+	known := true
+	switch string(typ) {
+	case "", "message":
+	case "error":
+		c.failed(ErrorLine(&c.Doc, data, lim))
+		return dst, nil
+	default:
+		known = false
+	}
+	if data = bytes.TrimSpace(data); len(data) == 0 {
+		return dst, nil
+	}
+	if string(data) == sse.Done {
+		c.Done = true
+		return dst, nil
+	}
+	root, err := c.Parse(data, lim)
+	switch {
+	case err == nil && root.Kind() == jsonscan.Object:
+		return c.read(dst, root)
+	case !known: // not ours
+		return dst, nil
+	case err == nil:
+		err = Wrong(root, "an object")
+	}
+	return dst, err
+}
+
+// ReadWhole is Read for the body of a whole answer.
+func (c *Chunks) ReadWhole(dst []event.Event, body []byte) ([]event.Event, error) {
+	c.whole = true
+	root, err := c.Parse(body, nil)
+	if err == nil && root.Kind() != jsonscan.Object {
+		err = Wrong(root, "an object")
+	}
+	if err != nil {
+		return dst, err
+	}
+	return c.read(dst, root)
+}
+
+// read reads a chunk or a whole answer up to its choices.
+func (c *Chunks) read(dst []event.Event, root jsonscan.Value) ([]event.Event, error) {
+	var choices, usage, failure, id, model jsonscan.Value
+	for m := root.First(); m.Exists(); m = root.Next(m) {
+		switch m.Key() {
+		case "choices":
+			choices = m
+		case "usage":
+			if m.Kind() == jsonscan.Object {
+				usage = m
+			}
+		case "x_groq": // Groq has its usage in there
+			if u := m.Get("usage"); u.Kind() == jsonscan.Object {
+				usage = u
+			}
+		case "error":
+			if k := m.Kind(); k == jsonscan.Object || k == jsonscan.String && m.RawStr() != `""` {
+				failure = m
+			}
+		case "id":
+			id = m
+		case "model":
+			model = m
+		}
+	}
+	if k := choices.Kind(); k != jsonscan.Array && k > jsonscan.Null || c.whole && k <= jsonscan.Null && !ErrorOf(root).Exists() {
+		return dst, Wrong(choices, "an array of choices")
+	}
+	for v := choices.First(); v.Exists(); v = choices.Next(v) {
+		if v.Kind() != jsonscan.Object {
+			return dst, Wrong(v, "an object")
+		}
+	}
+	if !choices.Exists() && !usage.Exists() {
+		if e := ErrorOf(root); e.Exists() {
+			c.failed(ErrorEvent(e))
+		}
+		return dst, nil // not a chunk
+	}
+	first := choices.First()
+	if first.Kind() == jsonscan.Object && !usage.Exists() {
+		if u := first.Get("usage"); u.Kind() == jsonscan.Object { // Moonshot
+			usage = u
+		}
+	}
+	before := c.Usage
+	counted := Usage(usage, &c.Usage)
+	switch {
+	case !c.Started && (!failure.Exists() || first.Exists()):
+		c.Started = true
+		c.ID, c.Model = append(c.ID[:0], c.Text(id)...), append(c.Model[:0], c.Text(model)...)
+		start := event.Event{Kind: event.Start, Call: -1}
+		if counted {
+			start.Usage = &c.Usage
+		}
+		dst = append(dst, start)
+	case counted && c.Usage != before:
+		dst = append(dst, event.Event{Kind: event.Usage, Call: -1, Usage: &c.Usage})
+	}
+	switch {
+	case failure.Exists():
+		c.failed(ErrorEvent(failure))
+	case c.whole && !first.Exists():
+		c.failed(event.Event{Kind: event.Error, Call: -1, Why: event.EngineFailed, Data: []byte("The engine sent no answer.")})
+	}
+	c.choices, c.next, c.place = choices, first, 0
+	return dst, nil
+}
+
+func (c *Chunks) failed(e event.Event) { c.Failure = &e }
+
+// Next reads the next choice of the event that was read last into x. false means that there is none.
+func (c *Chunks) Next(x *Choice) bool {
+	if !c.next.Exists() {
+		return false
+	}
+	c.choice(x)
+	return true
+}
+
+// choice is Next when there is one.
+func (c *Chunks) choice(x *Choice) {
+	v, index := c.next, c.place
+	c.next, c.place = c.choices.Next(v), index+1
+	var delta, message, text, logprobs, reason, ids jsonscan.Value
+	for m := v.First(); m.Exists(); m = v.Next(m) {
+		switch m.Key() {
+		case "index":
+			if n, ok := m.Int(); ok {
+				index = n
+			}
+		case "delta":
+			delta = m
+		case "message":
+			message = m
+		case "text":
+			text = m
+		case "logprobs":
+			logprobs = m
+		case "finish_reason":
+			reason = m
+		case "token_ids":
+			ids = m
+		}
+	}
+	if c.whole || delta.Kind() != jsonscan.Object && message.Kind() == jsonscan.Object {
+		delta = message
+	}
+	*x = Choice{Index: index, Delta: delta, Text: text, Logprobs: logprobs, TokenIDs: ids, Whole: c.whole, Ends: c.whole, Why: event.Stop}
+	if reason.Kind() == jsonscan.String && reason.RawStr() != `""` {
+		x.Ends = true
+		x.Why, x.Failed = Finish(string(c.Text(reason)))
+	}
+	if x.Ends && (x.Why == event.Stop || x.Why == event.StopSequence) {
+		if s := StopSequence(v); s.Exists() {
+			x.Why, x.Stop = event.StopSequence, s
+		}
+	}
+}
+
+// GaveUp returns the error for a choice that failed: that of its chunk, if there is one.
+func (c *Chunks) GaveUp(x *Choice) event.Event {
+	if c.Failure != nil {
+		return *c.Failure
+	}
+	return event.Event{Kind: event.Error, Call: -1, Why: x.Why, Data: []byte(Aborted)}
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package streamtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/internal/race"
+)
+
+// This file holds what the tests of the decoders share: collected answers, JSON in pieces, and whole checks.
+
+// Bare returns events without event fields: their data alone.
+func Bare(data ...string) []byte {
+	var b []byte
+	for _, d := range data {
+		b = append(append(append(b, "data: "...), d...), "\n\n"...)
+	}
+	return b
+}
+
+// ExampleData returns the data of the events of testdata/example.sse, a line each.
+func ExampleData(t require.TestingT) (lines [][]byte) {
+	raw, err := os.ReadFile("testdata/example.sse")
+	require.NoError(t, err)
+	for line := range bytes.Lines(raw) {
+		if data, ok := bytes.CutPrefix(line, []byte("data: ")); ok {
+			lines = append(lines, data)
+		}
+	}
+	return lines
+}
+
+// Reusable is a Decoder that can start over.
+type Reusable interface {
+	Decoder
+	Reset()
+}
+
+// CheckReuse checks what [Decode] does and that the decoder says the same again after a Reset.
+func CheckReuse(t require.TestingT, d Reusable, stream []byte) {
+	once, _ := Decode(t, d, stream)
+	d.Reset()
+	again, _ := Decode(t, d, stream)
+	require.Empty(t, cmp.Diff(once, again))
+}
+
+// FuzzDecoder fuzzes a decoder with streams; each line is the data of an event. The worked example is a seed, too.
+func FuzzDecoder(f *testing.F, decoder func() Reusable, seeds ...string) {
+	f.Add(bytes.Join(ExampleData(f), nil))
+	for _, s := range seeds {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		CheckReuse(t, decoder(), Bare(strings.Split(string(in), "\n")...))
+	})
+}
+
+// FuzzResponse fuzzes a decoder of whole answers. The worked example is a seed, too.
+func FuzzResponse(f *testing.F, decode func(dst []event.Event, body []byte) ([]event.Event, error), seeds ...string) {
+	raw, err := os.ReadFile("testdata/example.json")
+	require.NoError(f, err)
+	f.Add(raw)
+	for _, s := range seeds {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		got, err := decode(nil, body)
+		if err != nil {
+			CheckError(t, err, len(body))
+		}
+		if len(got) > 0 {
+			CheckWhole(t, got)
+		}
+	})
+}
+
+// CheckTwice checks that a stream that was decoded and encoded again is the same, byte for byte, once it has been through
+// it.
+func CheckTwice(t *testing.T, encode func(events []event.Event) []byte, decoder func() Reusable) {
+	rapid.Check(t, func(rt *rapid.T) {
+		aborted := false
+		stream := encode(Events(rt, 1, true))
+		for i := range 2 {
+			decoded, errs := Decode(rt, decoder(), stream)
+			require.Empty(rt, errs)
+			for _, e := range decoded {
+				aborted = aborted || e.Kind == event.ToolAbort
+			}
+			again := encode(decoded)
+			if i > 0 && !aborted { // one more quote breaks arguments that are broken
+				require.Equal(rt, string(stream), string(again))
+			}
+			stream = again
+		}
+	})
+}
+
+// CheckCuts checks that the decoder says so wherever a stream is cut.
+func CheckCuts(t *testing.T, encode func(events []event.Event) []byte, d Reusable) {
+	example, err := os.ReadFile("testdata/example.sse")
+	require.NoError(t, err)
+	streams := [][]byte{example}
+	for seed := range 4 {
+		streams = append(streams, encode(rapid.Custom(func(t *rapid.T) []event.Event { return Events(t, 1, true) }).Example(seed)))
+	}
+	for _, whole := range streams {
+		for cut := range whole {
+			d.Reset()
+			got, _ := Decode(t, d, whole[:cut])
+			if cut < len(whole)-len("\n\n") {
+				require.Equal(t, event.Error, got[len(got)-1].Kind, "cut at %d", cut)
+			}
+		}
+	}
+}
+
+// CheckAllocs checks that a warm decoder reads the data of some events without an allocation. before, if not nil, runs
+// first in each round.
+func CheckAllocs(t *testing.T, d Decoder, before func(), data ...string) {
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	lines := make([][]byte, len(data))
+	for i, s := range data {
+		lines[i] = []byte(s)
+	}
+	var events []event.Event
+	round := func() {
+		if before != nil {
+			before()
+		}
+		for _, l := range lines {
+			var err error
+			if events, err = d.Decode(events[:0], nil, l); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	round()
+	round()
+	require.Zero(t, testing.AllocsPerRun(100, round))
+}
+
+// BenchDecoder decodes a delta and the worked example, and reads both with encoding/json into a Plain for comparison.
+func BenchDecoder[Plain any](b *testing.B, d Reusable, delta string) {
+	for _, c := range []struct {
+		name string
+		data [][]byte
+	}{{"delta", [][]byte{[]byte(delta)}}, {"example", ExampleData(b)}} {
+		size := int64(0)
+		for _, data := range c.data {
+			size += int64(len(data))
+		}
+		b.Run("stream="+c.name+"/with=weft", func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(size)
+			var out []event.Event
+			d.Reset()
+			for b.Loop() {
+				for _, data := range c.data {
+					var err error
+					if out, err = d.Decode(out[:0], nil, data); err != nil {
+						b.Fatal(err)
+					}
+				}
+				if len(c.data) > 1 {
+					d.Reset()
+				}
+			}
+		})
+		b.Run("stream="+c.name+"/with=encoding_json", func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(size)
+			for b.Loop() {
+				for _, data := range c.data {
+					var v Plain
+					if err := json.Unmarshal(data, &v); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// SameAnswer compares collected answers. Part numbers are no content.
+var SameAnswer = cmp.Options{cmpopts.IgnoreUnexported(event.Block{}), cmpopts.EquateEmpty()}
+
+// Collect returns what the events make.
+func Collect(events []event.Event) (c event.Collector) {
+	c.Add(events...)
+	return c
+}
+
+// Pick draws one of some strings.
+func Pick(t *rapid.T, what string, from ...string) string {
+	return rapid.SampledFrom(from).Draw(t, what)
+}
+
+// Member draws a member that follows others in an object: one of some values, or nothing.
+func Member(t *rapid.T, name string, values ...string) string {
+	v := Pick(t, name, append(values, "")...)
+	if v == "" {
+		return ""
+	}
+	return `,"` + name + `":` + v
+}
