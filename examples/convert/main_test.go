@@ -107,3 +107,69 @@ func TestCaptures(t *testing.T) {
 		}
 	}
 }
+
+// TestBadRecords sees records that cannot be read keep their ids and say where they are, without words of this program's insides.
+func TestBadRecords(t *testing.T) {
+	for _, tt := range []struct {
+		record string
+		id     any
+		has    string
+	}{
+		{`{"id":1,"body_b64":"!"}`, 1.0, "body_b64"},
+		{`{"id":2,"body_b64":7}`, 2.0, "body_b64 is not a string"},
+		{`{"id":"c","from":7,"body":"{}"}`, "c", "from is not a string"},
+		{`{"id":4,"to":{},"body":"{}"}`, 4.0, "to is not a string"},
+		{`{"id":5}`, 5.0, "no body"},
+		{`[1]`, nil, "not a JSON object"},
+		{`null`, nil, "not a JSON object"},
+		{`"x"`, nil, "not a JSON object"},
+		{`{"id":6,`, nil, "not JSON"},
+		{`not json`, nil, "at byte 1"},
+		{"{\"id\":7,\"body\":\"{\xff}\"}", 7.0, "as body_b64"},
+		{"{\"id\":7,\"body\":\"{\xff}\"}", 7.0, "not valid UTF-8"},
+		{`{"id":8,"body":"{\ud83d}"}`, 8.0, "or use body_b64"},
+		{`{"id":8,"body":"{\ud83d\ud83d\ude00}"}`, 8.0, "surrogate"},
+		{`{"id":8,"body":"{\ude00}"}`, 8.0, "surrogate"},
+		{`{"id":8,"body":"{}\ud83d"}`, 8.0, "surrogate"},
+		{`{"id":8,"body":"{}\ud83d\n\ude00"}`, 8.0, "surrogate"},
+	} {
+		t.Run(tt.record, func(t *testing.T) {
+			got := convert(t, []string{"-from", "chat", "-to", "chat"}, `{"id":0,"body":{"messages":[]}}`, tt.record)[1]
+			require.Equal(t, tt.id, got["id"])
+			e := got["error"].(map[string]any)
+			require.Equal(t, "record", e["kind"])
+			require.Equal(t, 2.0, e["line"])
+			require.NotContains(t, e, "file")
+			require.Contains(t, e["message"], tt.has)
+			require.NotContains(t, e["message"], "Go ")
+			require.NotContains(t, e["message"], "main.")
+		})
+	}
+	// What a text can hold goes through: pairs, an escaped backslash before a u, and escapes that are the body's own.
+	for _, quoted := range []string{`\ud83d\ude00`, `😀`, `\\ud83d`, `\\\\ud83d`, `\ufffd`, "\ufffd"} {
+		var want string
+		rec := `{"body":"{\"messages\":[{\"role\":\"user\",\"content\":\"` + quoted + `\"}]}"}`
+		require.NoError(t, json.Unmarshal([]byte(`"{\"messages\":[{\"role\":\"user\",\"content\":\"`+quoted+`\"}]}"`), &want))
+		require.Equal(t, want, convert(t, []string{"-from", "chat", "-to", "chat"}, rec)[0]["body"], quoted)
+	}
+}
+
+// TestFiles reads files one after the other; one that does not end its last line does not run into the next.
+func TestFiles(t *testing.T) {
+	dir := t.TempDir()
+	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
+	require.NoError(t, os.WriteFile(one, []byte("{\"id\":1,\"body\":{\"messages\":[]}}\r\n\r\n{\"id\":2,\"body\":{\"messages\":[]}}"), 0o600))
+	require.NoError(t, os.WriteFile(two, []byte("\n{\"id\":3}\n"), 0o600))
+	var out bytes.Buffer
+	require.NoError(t, run([]string{"-from", "chat", "-to", "chat", one, two}, strings.NewReader(""), &out))
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	require.Len(t, lines, 3)
+	require.JSONEq(t, `{"id":2,"body":"{\"messages\":[]}","losses":[]}`, lines[1])
+	quoted, err := json.Marshal(two)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"id":3,"error":{"kind":"record","message":"the record has no body","line":2,"file":`+string(quoted)+`}}`, lines[2])
+}
+
+func TestHelp(t *testing.T) {
+	require.NoError(t, run([]string{"-h"}, strings.NewReader(""), &bytes.Buffer{}))
+}

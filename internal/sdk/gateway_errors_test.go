@@ -91,19 +91,28 @@ func TestErrors(t *testing.T) {
 			s := r.openai.Chat.Completions.NewStreaming(ctx, cp, oai...)
 			require.False(t, s.Next())
 			errs := []error{err, s.Err()}
+			params := []string{test.param, test.param}
 			oai = oai[:keep]
 			setFor("responses")
 			_, err = r.openai.Responses.New(ctx, rp, oai...)
 			rs := r.openai.Responses.NewStreaming(ctx, rp, oai...)
 			require.False(t, rs.Next())
-			for _, err := range append(errs, err, rs.Err()) {
+			param := test.param // the responses API has its own names
+			switch param {
+			case "messages":
+				param = "input"
+			case "max_tokens":
+				param = "max_output_tokens"
+			}
+			params = append(params, param, param)
+			for i, err := range append(errs, err, rs.Err()) {
 				e, ok := errors.AsType[*openai.Error](err)
 				require.True(t, ok, "%T %v", err, err)
 				require.Equal(t, test.status, e.StatusCode)
 				require.Equal(t, test.typ, e.Type)
 				require.Equal(t, test.code, e.Code)
-				if test.set != "max_tokens" && test.body == "" { // its name differs; the SDK meddles with the body
-					require.Equal(t, test.param, e.Param)
+				if test.body == "" { // the SDK meddles with the body
+					require.Equal(t, params[i], e.Param)
 				}
 				require.Contains(t, e.Message, test.message)
 			}

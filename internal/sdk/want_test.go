@@ -147,6 +147,9 @@ func (m *meaning) reasoning(b *event.Block, p piece) (piece, bool) {
 		if m.shown == responses.ReasoningNone {
 			p.Text = ""
 		}
+		if p.Signature != "" && !b.Flags.Has(event.Encrypted) { // another API's, packed so that it comes back as one
+			p.Signature = "weft1c.t0." + p.Signature
+		}
 		if m.seal && p.Text != "" && p.Signature == "" {
 			p.Signature = sealed + text
 		}

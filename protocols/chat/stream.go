@@ -73,7 +73,7 @@ type Stream struct {
 }
 
 // hotRun is the frame of the deltas of one run of text or reasoning, or of one call: as long as nothing else happens, a
-// delta that needs no escaping is its frame with the text in the middle. All else goes the long way, which gives the same
+// delta of whole characters is its frame with the text in the middle. All else goes the long way, which gives the same
 // bytes.
 type hotRun struct {
 	on         bool
@@ -135,16 +135,17 @@ func (o *StreamOptions) head(object string) chunkw.Head {
 func (s *Stream) Append(dst []byte, events ...event.Event) []byte {
 	for i := range events {
 		e := &events[i]
-		if h := &s.hot; h.on && e.Kind == h.kind && e.Choice == h.choice && jsonw.IsPlain(e.Data) {
+		plain := jsonw.IsPlain(e.Data)
+		if h := &s.hot; h.on && e.Kind == h.kind && e.Choice == h.choice && (plain || jsonw.IsWhole(e.Data)) {
 			if e.Kind == event.ToolArgs && e.Call == h.id {
 				if t := &s.choices[e.Choice].calls[h.call]; !t.custom {
 					t.balance.Feed(e.Data)
 				}
-				dst = append(append(append(dst, h.head...), e.Data...), h.tail...)
+				dst = append(jsonw.AppendPlain(append(dst, h.head...), e.Data, plain), h.tail...)
 				continue
 			}
 			if e.Kind != event.ToolArgs && e.Part == h.id {
-				dst = append(append(append(dst, h.head...), e.Data...), h.tail...)
+				dst = append(jsonw.AppendPlain(append(dst, h.head...), e.Data, plain), h.tail...)
 				continue
 			}
 		}

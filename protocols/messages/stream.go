@@ -72,7 +72,7 @@ type Stream struct {
 	head    []byte        // of a delta of the open block
 	scratch []byte
 
-	// As long as nothing else happens than deltas of this kind in this part (of calls: ordinal), one that needs no escaping
+	// As long as nothing else happens than deltas of this kind in this part (of calls: ordinal), one of whole characters
 	// is head with the text behind it. All else goes the long way, which gives the same bytes.
 	hot     bool
 	hotKind event.Kind
@@ -106,14 +106,15 @@ func NewStream(opt StreamOptions) *Stream {
 func (s *Stream) Append(dst []byte, events ...event.Event) []byte {
 	for i := range events {
 		e := &events[i]
-		if s.hot && e.Kind == s.hotKind && e.Choice == 0 && s.hotID == hotID(e) && jsonw.IsPlain(e.Data) {
+		plain := jsonw.IsPlain(e.Data)
+		if s.hot && e.Kind == s.hotKind && e.Choice == 0 && s.hotID == hotID(e) && (plain || jsonw.IsWhole(e.Data)) {
 			switch e.Kind {
 			case event.Reasoning:
 				s.block.seal.Add(e.Data)
 			case event.ToolArgs:
 				s.call.balance.Feed(e.Data)
 			}
-			dst = append(append(append(dst, s.head...), e.Data...), deltaEnd...)
+			dst = append(jsonw.AppendPlain(append(dst, s.head...), e.Data, plain), deltaEnd...)
 			continue
 		}
 		dst = s.add(dst, e, false)

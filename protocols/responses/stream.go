@@ -93,7 +93,7 @@ type Stream struct {
 }
 
 // hotRun is the frame of the deltas of one run of text or reasoning, or of one call: as long as nothing else happens, a
-// delta that needs no escaping is its frame with number and text inside. All else goes the long way, which gives the same
+// delta of whole characters is its frame with number and text inside. All else goes the long way, which gives the same
 // bytes.
 type hotRun struct {
 	on                 bool
@@ -132,7 +132,8 @@ func (s *Stream) SetCompletedAt(unix int64) { s.opt.CompletedAt = unix }
 func (s *Stream) Append(dst []byte, events ...event.Event) []byte {
 	for i := range events {
 		e := &events[i]
-		if h := &s.hot; h.on && e.Kind == h.kind && e.Choice == 0 && jsonw.IsPlain(e.Data) {
+		plain := jsonw.IsPlain(e.Data)
+		if h := &s.hot; h.on && e.Kind == h.kind && e.Choice == 0 && (plain || jsonw.IsWhole(e.Data)) {
 			var it *outItem
 			if e.Kind != event.ToolArgs && e.Part == h.id {
 				it = &s.run.item
@@ -145,7 +146,7 @@ func (s *Stream) Append(dst []byte, events ...event.Event) []byte {
 				it.text = append(it.text, e.Data...)
 				dst = strconv.AppendInt(append(dst, h.before...), s.seq, 10)
 				s.seq++
-				dst = append(append(append(dst, h.head...), e.Data...), h.tail...)
+				dst = append(jsonw.AppendPlain(append(dst, h.head...), e.Data, plain), h.tail...)
 				continue
 			}
 		}

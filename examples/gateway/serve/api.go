@@ -18,6 +18,8 @@ type api struct {
 	api    block.API
 	path   string
 	prefix string // of response ids
+	turns  string // the field with the conversation
+	limit  string // the field that bounds the output; max_tokens too, where it is another
 	style  apierr.Style
 	decode func(body []byte, l *block.Limits) (*block.Request, error)
 	stream func(c *call) encoder
@@ -34,17 +36,20 @@ type encoder interface {
 
 var (
 	chatAPI = &api{
-		api: block.Chat, path: "/v1/chat/completions", prefix: "chatcmpl-", style: apierr.OpenAI, decode: chat.Decode,
+		api: block.Chat, path: "/v1/chat/completions", prefix: "chatcmpl-", turns: "messages", limit: "max_completion_tokens",
+		style: apierr.OpenAI, decode: chat.Decode,
 		stream: func(c *call) encoder { return chat.NewStream(c.chatOptions()) },
 		whole:  func(c *call, dst []byte) []byte { return chat.AppendResponse(dst, &c.whole, c.chatOptions()) },
 	}
 	responsesAPI = &api{
-		api: block.Responses, path: "/v1/responses", prefix: "resp_", style: apierr.OpenAI, decode: responses.Decode,
+		api: block.Responses, path: "/v1/responses", prefix: "resp_", turns: "input", limit: "max_output_tokens",
+		style: apierr.OpenAI, decode: responses.Decode,
 		stream: func(c *call) encoder { return responses.NewStream(c.responsesOptions()) },
 		whole:  func(c *call, dst []byte) []byte { return responses.AppendResponse(dst, &c.whole, c.responsesOptions()) },
 	}
 	messagesAPI = &api{
-		api: block.Messages, path: "/v1/messages", prefix: "msg_", style: apierr.Anthropic, decode: messages.Decode,
+		api: block.Messages, path: "/v1/messages", prefix: "msg_", turns: "messages", limit: "max_tokens",
+		style: apierr.Anthropic, decode: messages.Decode,
 		stream: func(c *call) encoder { return messages.NewStream(c.messagesOptions()) },
 		whole:  func(c *call, dst []byte) []byte { return messages.AppendResponse(dst, &c.whole, c.messagesOptions()) },
 	}

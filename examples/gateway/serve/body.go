@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -21,55 +23,93 @@ import (
 const maxWindow = 8 << 20
 
 // readBody reads the body of a request, which may be compressed with gzip or zstd. It may not be longer than max, neither as
-// it comes nor as it is: what a small body blows up to beyond that is never held.
+// it comes nor as it is: what a small body blows up to beyond that is never held. Once it is whole, the deadline for reading from the
+// connection is lifted; else it stays, for the server reads on before it answers.
 func readBody(w http.ResponseWriter, r *http.Request, max int64) ([]byte, error) {
 	if r.ContentLength > max {
 		return nil, apierr.TooLarge(max)
 	}
-	src := http.MaxBytesReader(w, r.Body, max)
-	var plain io.Reader = src
 	coding := strings.ToLower(strings.TrimSpace(r.Header.Get("Content-Encoding")))
+	var body bytes.Buffer
+	if n := r.ContentLength; n > 0 && coding == "" {
+		body.Grow(int(n) + bytes.MinRead)
+	}
+	src := &source{r: http.MaxBytesReader(w, r.Body, max)}
+	err := unpack(&body, src, coding, max)
+	if src.err != nil {
+		err, coding = src.err, ""
+	}
+	if err != nil {
+		return nil, unreadable(err, coding, max)
+	}
+	http.NewResponseController(w).SetReadDeadline(time.Time{}) // as in ServeHTTP
+	return body.Bytes(), nil
+}
+
+// A source is what comes over the connection. It keeps the error that ended it early: decompressors take it for their own, or at
+// the end of a frame for the end of all.
+type source struct {
+	r   io.Reader
+	err error
+}
+
+// Read reads from the connection.
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	if err != nil && err != io.EOF {
+		s.err = err
+	}
+	return n, err
+}
+
+// unpack reads src into body, at most max bytes as they are.
+func unpack(body *bytes.Buffer, src io.Reader, coding string, max int64) error {
+	plain := src
 	switch coding {
 	case "", "identity":
 	case "gzip", "x-gzip":
 		z, err := gzip.NewReader(src)
 		if err != nil {
-			return nil, unreadable(err, coding, max)
+			return err
 		}
 		plain = z
 	case "zstd":
 		z, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true))
 		if err != nil {
-			return nil, unreadable(err, coding, max)
+			return err
 		}
 		defer z.Close()
 		plain = z
 	default:
-		return nil, &apierr.Error{
+		return &apierr.Error{
 			Why: event.Invalid, Status: http.StatusUnsupportedMediaType,
 			Message: "The body of your request is compressed in a way that is not offered: use gzip, zstd or none.",
 		}
 	}
-	var body bytes.Buffer
-	if n := r.ContentLength; n > 0 && coding == "" {
-		body.Grow(int(n) + bytes.MinRead)
-	}
 	n, err := body.ReadFrom(io.LimitReader(plain, max+1))
-	switch {
-	case err != nil:
-		return nil, unreadable(err, coding, max)
-	case n > max:
-		return nil, apierr.TooLarge(max)
+	if err == nil && n > max {
+		err = apierr.TooLarge(max)
 	}
-	return body.Bytes(), nil
+	return err
 }
 
 // unreadable says why a body could not be read.
 func unreadable(err error, coding string, max int64) error {
+	if _, ok := errors.AsType[*apierr.Error](err); ok {
+		return err
+	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok || errors.Is(err, zstd.ErrDecoderSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeExceeded) {
 		return apierr.TooLarge(max)
 	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return &apierr.Error{
+			Why: event.Invalid, Code: apierr.CodeTimeout, Status: http.StatusRequestTimeout, Message: "The body of your request took too long to arrive.", Cause: err,
+		}
+	}
 	message := "The body of your request cannot be read."
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		message = "The body of your request ends too early."
+	}
 	if coding != "" && coding != "identity" {
 		message = fmt.Sprintf("The body of your request is not what its Content-Encoding says: %s.", coding)
 	}

@@ -3,17 +3,22 @@
 package serve_test
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
+	"github.com/weft-go/weft/examples/engine/vllm"
 	"github.com/weft-go/weft/examples/gateway/serve"
 )
 
@@ -59,6 +64,96 @@ func TestCompressedBodies(t *testing.T) {
 				}
 				a.wantError(t, status, out, 413, tooLarge, "20000")
 			})
+		}
+	}
+}
+
+// talk writes a request to the gateway byte for byte, closes its own side of the connection if half is set, and reads the
+// answer. The connection must then be closed.
+func (r *rig) talk(t testing.TB, request string, half bool) (*http.Response, string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	_, err = io.WriteString(conn, request)
+	require.NoError(t, err)
+	if half {
+		require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+	}
+	in := bufio.NewReader(conn)
+	resp, err := http.ReadResponse(in, nil)
+	require.NoError(t, err)
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	_, err = in.ReadByte()
+	require.ErrorIs(t, err, io.EOF)
+	return resp, string(body)
+}
+
+// post is the text of a request that announces more bytes of body than it has.
+func post(path, body string, missing int, header string) string {
+	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n%s\r\n%s", path, len(body)+missing, header, body)
+}
+
+// TestHalfClosed sees a client that closes its own side of the connection get an error, never an empty 200: a server cannot tell it
+// from one that is gone.
+func TestHalfClosed(t *testing.T) {
+	r := start(t, 1, func(vllm.Prompt) vllm.Reply { return vllm.Reply{Text: "one", Fail: vllm.Failure{Mode: vllm.Stall}} }, nil)
+	for i, a := range apiCases {
+		for k, stream := range []bool{true, false} {
+			body, err := json.Marshal(a.body("go", stream))
+			require.NoError(t, err)
+			resp, text := r.talk(t, post(a.path, string(body), 0, ""), true)
+			a.wantError(t, resp.StatusCode, text, 499, "invalid_request_error", "canceled by its caller")
+			require.Equal(t, "canceled", r.done(t, 2*i+k+1)[2*i+k].Finish)
+
+			resp, text = r.talk(t, post(a.path, string(body), 10, ""), true)
+			a.wantError(t, resp.StatusCode, text, 400, "invalid_request_error", "ends too early")
+			for _, coding := range []string{"gzip", "zstd"} {
+				resp, text = r.talk(t, post(a.path, "", 10, "Content-Encoding: "+coding+"\r\n"), true)
+				a.wantError(t, resp.StatusCode, text, 400, "invalid_request_error", "ends too early")
+			}
+		}
+		resp, text := r.talk(t, post(a.path, `{"model":"nobody","max_tokens":9,"input":"x","messages":[{"role":"user","content":"x"}]}`, 0, ""), true)
+		require.Equal(t, 404, resp.StatusCode, text)
+	}
+}
+
+// TestBodyTimeout sees a connection let go whose body does not come, whether it is read or not, and others served however long they
+// take to answer.
+func TestBodyTimeout(t *testing.T) {
+	r := start(t, 1, say("one two three"), func(o *serve.Options) { o.BodyTimeout = 50 * time.Millisecond })
+	for _, a := range apiCases {
+		for _, coding := range []string{"", "Content-Encoding: gzip\r\n", "Content-Encoding: zstd\r\n"} {
+			for _, begun := range []string{"", `{"model":`} {
+				if begun != "" && coding != "" {
+					continue
+				}
+				resp, text := r.talk(t, post(a.path, begun, 10, coding), false)
+				a.wantError(t, resp.StatusCode, text, 408, "invalid_request_error", "too long to arrive")
+			}
+		}
+		resp, _ := r.talk(t, post(a.path, "", 10, "Content-Encoding: br\r\n"), false)
+		require.Equal(t, 415, resp.StatusCode)
+		resp, _ = r.talk(t, strings.Replace(post(a.path, "", 10, ""), "POST", "PUT", 1), false)
+		require.Equal(t, 405, resp.StatusCode)
+	}
+	resp, _ := r.talk(t, post("/v1/embeddings", "", 10, ""), false)
+	require.Equal(t, 404, resp.StatusCode)
+
+	slow := start(t, 0, nil, func(o *serve.Options) {
+		o.BodyTimeout = 50 * time.Millisecond
+		o.Engines = []serve.Engine{{URL: engineOf(t, func(w http.ResponseWriter) {
+			time.Sleep(150 * time.Millisecond)
+			fmt.Fprint(w, "data: {\"choices\":[{\"index\":0,\"text\":\"late\",\"finish_reason\":\"stop\"}]}\n\n")
+		})}}
+	})
+	for _, a := range apiCases {
+		for range 2 { // on the same connection
+			_, _, text := send(t, slow.url+a.path, a.body("go", true))
+			require.Equal(t, "late", a.gather(t, text).Text)
+			time.Sleep(60 * time.Millisecond)
 		}
 	}
 }

@@ -3,8 +3,6 @@
 package serve
 
 import (
-	"fmt"
-
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
@@ -13,9 +11,9 @@ import (
 )
 
 // check refuses what the gateway cannot serve, beyond what decoding refuses.
-func (g *Gateway) check(r *block.Request) error {
-	invalid := func(param, code, message string) error {
-		return &apierr.Error{Why: event.Invalid, Param: param, Code: code, Message: message}
+func (g *Gateway) check(a *api, r *block.Request) error {
+	if r.Model() == "" {
+		return apierr.Invalid("model", "A model is required.")
 	}
 	if !g.knows(r.Model()) {
 		return apierr.ModelNotFound(r.Model())
@@ -23,21 +21,71 @@ func (g *Gateway) check(r *block.Request) error {
 	if err := stateless(r); err != nil {
 		return err
 	}
+	if err := unsupported(r); err != nil {
+		return err
+	}
 	if len(r.Turns()) == 0 {
-		return invalid("messages", "", "The conversation is empty.")
+		return apierr.Invalid(a.turns, "The conversation is empty.")
+	}
+	if err := roles(r); err != nil {
+		return err
 	}
 	if n, ok := r.MaxTokens(); ok && n < 1 {
-		return invalid("max_tokens", "", "The limit of output tokens must be at least 1.")
-	}
-	if r.API() != block.Chat { // a field that the API has not, but whoever sends it means it
-		if n := string(r.Field("n")); n != "" && n != "1" && n != "null" {
-			return invalid("n", apierr.CodeUnsupported, "This API gives one answer to a request.")
+		param := a.limit
+		if !given(r, param) {
+			param = "max_tokens"
 		}
+		return apierr.Invalid(param, "The limit of output tokens must be at least 1.")
 	}
 	if n := r.Sampling().N; n != nil && (*n < 1 || *n > int64(g.opt.MaxChoices)) {
-		return invalid("n", "", fmt.Sprintf("The number of answers must be from 1 to %d.", g.opt.MaxChoices))
+		return apierr.Invalid("n", "The number of answers must be from 1 to %d.", g.opt.MaxChoices)
 	}
 	return nil
+}
+
+// given reports whether the body says anything in a field.
+func given(r *block.Request, field string) bool {
+	raw := string(r.Field(field))
+	return raw != "" && raw != "null"
+}
+
+// unsupported refuses what changes the question or the way of the answer and is not served. Other fields that the gateway does not
+// know are ignored: clients send many.
+func unsupported(r *block.Request) error {
+	refuse := func(param, message string) error {
+		return &apierr.Error{Why: event.Invalid, Param: param, Code: apierr.CodeUnsupported, Message: message}
+	}
+	switch f := responses.Of(r); {
+	case r.API() == block.Responses && given(r, "prompt"):
+		return refuse("prompt", "This server keeps no prompts: send all of it as instructions and input.")
+	case f.Background():
+		return refuse("background", "This server answers while the client waits: send background as false.")
+	case r.API() == block.Chat && string(r.Field("continue_final_message")) == "true":
+		return refuse("continue_final_message", "This server begins a new message with each answer: send continue_final_message as false.")
+	}
+	return nil
+}
+
+// knownRoles are the roles of each API, for those who use another.
+var knownRoles = map[block.API]string{
+	block.Chat:      "system, developer, user, assistant, tool and function",
+	block.Responses: "system, developer, user and assistant",
+	block.Messages:  "system, user and assistant",
+}
+
+// roles refuses messages of roles that the API has not. Without them the prompt would be another conversation.
+func roles(r *block.Request) error {
+	for _, t := range r.Turns() {
+		if t.Role == block.RoleUnknown && !isItem(r, &t) {
+			return apierr.Invalid(t.At.Path()+".role", "The role of this message is not known: there are %s.", knownRoles[r.API()])
+		}
+	}
+	return nil
+}
+
+// isItem reports whether a turn of unknown role is an item of the responses API that is no message, and so has no role.
+func isItem(r *block.Request, t *block.Turn) bool {
+	return r.API() == block.Responses && t.Form == 0 && len(t.Blocks) == 1 && t.Blocks[0].Kind == block.Unknown
 }
 
 // answers returns how many answers a checked request asks for.
@@ -64,10 +112,11 @@ func stateless(r *block.Request) error {
 			Message: "This server keeps no conversations: send all of it as input."}
 	}
 	for _, t := range r.Turns() {
-		for i := range t.Blocks {
-			if b := &t.Blocks[i]; r.API() == block.Responses && t.Role == block.RoleUnknown && (b.Type == "item_reference" || b.Type == "") {
-				return apierr.ItemNotFound(b.ID, b.At.Path())
-			}
+		if t.Role != block.RoleUnknown || !isItem(r, &t) {
+			continue
+		}
+		if b := &t.Blocks[0]; b.Type == "item_reference" || b.Type == "" {
+			return apierr.ItemNotFound(b.ID, b.At.Path())
 		}
 	}
 	return nil

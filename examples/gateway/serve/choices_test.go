@@ -127,7 +127,7 @@ func TestChoicesBounds(t *testing.T) {
 	}{
 		{r.url, apiCases[0], nil, 1}, {r.url, apiCases[0], 1, 1}, {r.url, apiCases[0], 16, 16}, {r.url, apiCases[0], 17, 0}, {r.url, apiCases[0], 0, 0},
 		{r.url, apiCases[0], -1, 0}, {r.url, apiCases[0], int64(1) << 40, 0}, {few.url, apiCases[0], 2, 2}, {few.url, apiCases[0], 3, 0},
-		{r.url, apiCases[1], 1, 1}, {r.url, apiCases[1], nil, 1}, {r.url, apiCases[1], 2, 0}, {r.url, apiCases[2], 1, 1}, {r.url, apiCases[2], 2, 0}, {r.url, apiCases[2], "2", 0},
+		{r.url, apiCases[1], 1, 1}, {r.url, apiCases[1], nil, 1}, {r.url, apiCases[1], 2, 1}, {r.url, apiCases[2], 1, 1}, {r.url, apiCases[2], 2, 1}, {r.url, apiCases[2], "2", 1}, // not their field
 	} {
 		t.Run(fmt.Sprint(tt.api.name, " ", tt.n), func(t *testing.T) {
 			body := tt.api.body("go", false)

@@ -17,8 +17,8 @@
 //	GET  /v1/models             GET  /v1/models/{id}                     GET  /health       HEAD /
 //
 // GET /v1/responses with an upgrade to WebSocket is answered 426, which makes Codex fall back to HTTP at once. Unknown
-// query parameters (?beta=true) and unknown headers are ignored. Bodies may be compressed with gzip or zstd; the limit on their
-// size is that of what comes out.
+// query parameters (?beta=true), unknown headers and unknown fields are ignored; unknown roles are refused. Bodies may be
+// compressed with gzip or zstd; the limit on their size is that of what comes out.
 //
 // # Request headers
 //
@@ -30,6 +30,7 @@
 //
 // A request that fails gets the error form of its own API: as an HTTP status while nothing was sent, as the stream's error
 // event afterwards; a stream never just ends. When the client goes away, the engine's request is canceled and the router is
-// told. Prompts always carry max_tokens. Ids of calls are new in their conversation, whatever the model writes. Bodies, and all
-// that is held per request, are bounded.
+// told; one that closed only its own side of the connection gets status 499. A body has to come within Options.BodyTimeout.
+// Prompts always carry max_tokens. Ids of calls are new in their conversation, whatever the model writes. Bodies, and all that is
+// held per request, are bounded.
 package serve

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/block"
@@ -210,7 +211,7 @@ func refusal(resp *http.Response, prompt int) error {
 	cause := fmt.Errorf("engine: HTTP %s: %.500s", strconv.Itoa(resp.StatusCode), data)
 	switch {
 	case resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable:
-		e := apierr.Overloaded(0)
+		e := apierr.Overloaded(retryAfter(resp.Header))
 		e.Cause = cause
 		return e
 	case resp.StatusCode == http.StatusBadRequest && strings.Contains(body.Error.Message, "maximum context length"):
@@ -221,6 +222,18 @@ func refusal(resp *http.Response, prompt int) error {
 	return apierr.EngineFailed(cause)
 }
 
+// maxRetryAfter bounds how long an engine may send clients away.
+const maxRetryAfter = time.Hour
+
+// retryAfter returns after how long an engine wants to be asked again, 0 if it does not say so in seconds.
+func retryAfter(h http.Header) time.Duration {
+	n, err := strconv.ParseUint(strings.TrimSpace(h.Get("Retry-After")), 10, 32)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0
+	}
+	return min(time.Duration(n)*time.Second, maxRetryAfter) // out of range, n is the greatest there is
+}
+
 // tooLong words an engine's complaint about the length of a prompt as the client's API does: harnesses read the numbers out of
 // it, and shorten the conversation.
 func tooLong(message string, prompt int64, cause error) error {
@@ -228,7 +241,7 @@ func tooLong(message string, prompt int64, cause error) error {
 	var window int64
 	_, rest, _ := strings.Cut(message, "maximum context length is ")
 	if n, _ := fmt.Sscanf(rest, "%d tokens", &window); n == 1 && prompt >= window {
-		e.Message, e.Prompt, e.Max = "", prompt, window
+		e.Message, e.Prompt, e.Max = "", max(prompt, window+1), window // an answer needs a token too
 	}
 	return e
 }

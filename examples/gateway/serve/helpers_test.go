@@ -327,3 +327,10 @@ func (a apiCase) wantError(t testing.TB, status int, body string, wantStatus int
 	require.Contains(t, body, `"param":`)
 	require.Contains(t, body, `"code":`)
 }
+
+// engineOf serves an engine that answers every request with what answer writes, and returns its address.
+func engineOf(t testing.TB, answer func(w http.ResponseWriter)) string {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w) }))
+	t.Cleanup(s.Close)
+	return s.URL
+}

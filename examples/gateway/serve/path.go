@@ -94,7 +94,7 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	if c.req, err = c.api.decode(body, &block.Limits{Body: int(g.opt.MaxBody)}); err != nil {
 		return err
 	}
-	if err := g.check(c.req); err != nil {
+	if err := g.check(c.api, c.req); err != nil {
 		return err
 	}
 	fam, err := g.families.get(r.Header.Get("X-Weft-Tool-Call-Parser"))
@@ -178,7 +178,9 @@ func (c *call) maxTokens() int64 {
 // choose places the request on an engine that has not failed it.
 func (c *call) choose() error {
 	if window := c.g.opt.MaxModelLen; len(c.prompt) >= window {
-		return apierr.ContextLength(int64(len(c.prompt)), int64(window))
+		e := apierr.ContextLength(int64(max(len(c.prompt), window+1)), int64(window)) // an answer needs a token too
+		e.Param = c.api.turns
+		return e
 	}
 	p, err := c.g.fleet.place(c.route, c.prompt)
 	if err != nil {

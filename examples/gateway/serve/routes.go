@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/weft-go/weft/protocols/apierr"
-	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/messages"
 	"github.com/weft-go/weft/protocols/models"
@@ -17,22 +16,25 @@ import (
 // routes returns the gateway's endpoints. Methods are checked by hand, because a wrong one needs the API's own error.
 func (g *Gateway) routes() *http.ServeMux {
 	m := http.NewServeMux()
-	for _, a := range apis {
-		m.HandleFunc(a.path, func(w http.ResponseWriter, r *http.Request) {
+	post := func(a *api, path string, answer http.HandlerFunc) {
+		m.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			switch {
 			case r.Method == http.MethodPost:
-				g.answer(w, r, a)
-			case a.api == block.Responses && strings.EqualFold(r.Header.Get("Upgrade"), "websocket"):
+				answer(w, r)
+			case path == responsesAPI.path && strings.EqualFold(r.Header.Get("Upgrade"), "websocket"):
 				w.Header().Set("Upgrade", "HTTP/1.1")
 				g.refuse(w, r, a, &apierr.Error{Why: event.Invalid, Status: http.StatusUpgradeRequired, Message: "Use POST: this server has no WebSocket."})
 			default:
 				w.Header().Set("Allow", http.MethodPost)
-				g.refuse(w, r, a, &apierr.Error{Why: event.Invalid, Code: apierr.CodeMethodNotAllowed, Message: "Use POST " + a.path + "."})
+				g.refuse(w, r, a, &apierr.Error{Why: event.Invalid, Code: apierr.CodeMethodNotAllowed, Message: "Use POST " + path + "."})
 			}
 		})
 	}
-	m.HandleFunc("POST /v1/messages/count_tokens", g.count(messagesAPI, messages.AppendTokenCount))
-	m.HandleFunc("POST /v1/responses/input_tokens", g.count(responsesAPI, responses.AppendTokenCount))
+	for _, a := range apis {
+		post(a, a.path, func(w http.ResponseWriter, r *http.Request) { g.answer(w, r, a) })
+	}
+	post(messagesAPI, "/v1/messages/count_tokens", g.count(messagesAPI, messages.AppendTokenCount))
+	post(responsesAPI, "/v1/responses/input_tokens", g.count(responsesAPI, responses.AppendTokenCount))
 	m.HandleFunc("GET /v1/models", g.models)
 	m.HandleFunc("GET /v1/models/{id...}", g.model)
 	m.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})

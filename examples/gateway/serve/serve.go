@@ -51,6 +51,7 @@ type Options struct {
 	OnDone func(Record)
 
 	KeepAlive     time.Duration // of silence before a stream gets a keep-alive; 0 means 10 s
+	BodyTimeout   time.Duration // within which the body of a request must have come; 0 means 1 min
 	EngineSilence time.Duration // after which an engine counts as failed; 0 means 10 min
 	Logger        *slog.Logger  // nil means silent
 }
@@ -119,6 +120,7 @@ func New(o *Options) (*Gateway, error) {
 	opt.BlockSize = cmp.Or(opt.BlockSize, 16)
 	opt.MaxBody = cmp.Or(opt.MaxBody, 64<<20)
 	opt.KeepAlive = cmp.Or(opt.KeepAlive, 10*time.Second)
+	opt.BodyTimeout = cmp.Or(opt.BodyTimeout, time.Minute)
 	opt.EngineSilence = cmp.Or(opt.EngineSilence, 10*time.Minute)
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
@@ -173,6 +175,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.busy.Add(1)
 	g.mu.Unlock()
 	defer g.busy.Done()
+
+	// Until readBody lifts it, and also where nobody reads the body: the server takes in what it can of it before it answers.
+	http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.opt.BodyTimeout)) // a server without deadlines has no such limit
 
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)

@@ -138,6 +138,7 @@ func TestRefusedRequests(t *testing.T) {
 	for _, a := range apiCases {
 		t.Run(a.name, func(t *testing.T) {
 			with := func(key string, v any) object { b := a.body("x", true); b[key] = v; return b }
+			without := func(key string) object { b := a.body("x", true); delete(b, key); return b }
 			invalid := "invalid_request_error"
 			notFound, tooLarge := invalid, invalid
 			if a.anthropic {
@@ -159,6 +160,8 @@ func TestRefusedRequests(t *testing.T) {
 				{"not an object", `[1]`, nil, 400, invalid, ""},
 				{"duplicate key", `{"model":"m","model":"m"}`, nil, 400, invalid, "model"},
 				{"unknown model", with("model", "gpt-7"), nil, 404, notFound, "gpt-7"},
+				{"no model", without("model"), nil, 400, invalid, "A model is required."},
+				{"empty model", with("model", ""), nil, 400, invalid, "A model is required."},
 				{"empty", object{"model": "m", "messages": []any{}, "input": []any{}}, nil, 400, invalid, "empty"},
 				{"nothing", object{"model": "m"}, nil, 400, invalid, ""},
 				{"no output", func() object {
@@ -178,10 +181,22 @@ func TestRefusedRequests(t *testing.T) {
 					a.wantError(t, status, body, tt.status, tt.typ, tt.message)
 				})
 			}
-			resp, err := http.Get(r.url + a.path)
-			require.NoError(t, err)
-			resp.Body.Close()
-			require.Equal(t, 405, resp.StatusCode)
+			paths := []string{a.path}
+			switch a.name {
+			case "responses":
+				paths = append(paths, a.path+"/input_tokens")
+			case "messages":
+				paths = append(paths, a.path+"/count_tokens")
+			}
+			for _, path := range paths {
+				resp, err := http.Get(r.url + path)
+				require.NoError(t, err)
+				body, err := io.ReadAll(resp.Body)
+				require.NoError(t, err)
+				resp.Body.Close()
+				a.wantError(t, resp.StatusCode, string(body), 405, invalid, "Use POST "+path+".")
+				require.Equal(t, "POST", resp.Header.Get("Allow"))
+			}
 
 			_, _, body := send(t, r.url+a.path, a.body("x", true))
 			require.Equal(t, "fine", a.gather(t, body).Text, "the gateway goes on")
@@ -191,6 +206,100 @@ func TestRefusedRequests(t *testing.T) {
 	apiCases[0].wantError(t, status, body, 404, "invalid_request_error", "/v1/embeddings")
 	status, _, body = send(t, r.url+"/v1/messages/batches", "{}")
 	apiCases[2].wantError(t, status, body, 404, "not_found_error", "/v1/messages/batches")
+}
+
+// TestParams sees errors name the field as its API does.
+func TestParams(t *testing.T) {
+	r := start(t, 1, say("fine"), func(o *serve.Options) { o.MaxModelLen = 300 })
+	long := strings.Repeat("one two three ", 500)
+	const chat, resp = `{"model":"m","messages":[{"role":"user","content":"x"}],`, `{"model":"m","input":"x",`
+	for _, tt := range []struct{ path, body, param, code, has string }{
+		{"chat/completions", `{"messages":[{"role":"user","content":"x"}]}`, "model", "", "required"},
+		{"chat/completions", `{"model":"m","messages":[]}`, "messages", "", "empty"},
+		{"chat/completions", chat + `"max_tokens":0}`, "max_tokens", "", "at least 1"},
+		{"chat/completions", chat + `"max_tokens":0,"max_completion_tokens":null}`, "max_tokens", "", "at least 1"},
+		{"chat/completions", chat + `"max_completion_tokens":-1}`, "max_completion_tokens", "", "at least 1"},
+		{"chat/completions", chat + `"continue_final_message":true}`, "continue_final_message", "unsupported_parameter", "new message"},
+		{"chat/completions", `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"narrator","content":"x"}]}`, "messages[1].role", "", "system, developer, user, assistant, tool and function"},
+		{"chat/completions", `{"model":"m","messages":[{"role":"user","content":"` + long + `"}]}`, "messages", "context_length_exceeded", "300"},
+		{"responses", `{"model":"m","input":[]}`, "input", "", "empty"},
+		{"responses", `{"model":"m"}`, "input", "", "empty"},
+		{"responses", resp + `"max_output_tokens":0}`, "max_output_tokens", "", "at least 1"},
+		{"responses", resp + `"max_tokens":0}`, "max_tokens", "", "at least 1"},
+		{"responses", resp + `"prompt":{"id":"pmpt_1"}}`, "prompt", "unsupported_parameter", "keeps no prompts"},
+		{"responses", resp + `"background":true}`, "background", "unsupported_parameter", "waits"},
+		{"responses", `{"model":"m","input":[{"role":"user","content":"x"},{"role":"narrator","content":"x"}]}`, "input[1].role", "", "system, developer, user and assistant"},
+		{"responses", `{"model":"m","input":[{"type":"message","role":"narrator","content":[{"type":"new","text":"x"}]}]}`, "input[0].role", "", "system, developer, user and assistant"},
+		{"responses", `{"model":"m","input":"` + long + `"}`, "input", "context_length_exceeded", "300"},
+	} {
+		t.Run(tt.path+" "+tt.param, func(t *testing.T) {
+			status, _, body := send(t, r.url+"/v1/"+tt.path, tt.body)
+			apiCases[0].wantError(t, status, body, 400, "invalid_request_error", tt.has)
+			require.Contains(t, body, `"param":"`+tt.param+`"`)
+			if tt.code != "" {
+				require.Contains(t, body, `"code":"`+tt.code+`"`)
+			}
+		})
+	}
+	for _, role := range []string{"developer", "tool", "narrator"} {
+		status, _, body := send(t, r.url+"/v1/messages", messagesBody(`{"role":"`+role+`","content":"x"}`))
+		apiCases[2].wantError(t, status, body, 400, "invalid_request_error", "system, user and assistant")
+	}
+	for path, body := range map[string]string{ // what asks for nothing that is not served, and what is only ignored
+		"chat/completions": chat + `"continue_final_message":false,"response_format":{"type":"json_object"},"logprobs":true,"never_heard_of":1}`,
+		"responses":        resp + `"prompt":null,"background":false,"continue_final_message":true,"n":2,"input":[{"type":"never_heard_of"},{"role":"user","content":"x"}]}`,
+		"messages":         strings.Replace(messagesBody(`{"role":"user","content":"x"}`), `{`, `{"prompt":{"id":"x"},"background":true,"n":"2",`, 1),
+	} {
+		body = strings.Replace(body, `"input":"x",`, "", 1)
+		status, _, text := send(t, r.url+"/v1/"+path, body)
+		require.Equal(t, 200, status, text)
+		require.Contains(t, text, "fine")
+	}
+}
+
+// TestFull sees a prompt that takes the whole window refused with numbers that are a reason: harnesses read them.
+func TestFull(t *testing.T) {
+	r := start(t, 1, say("fine"), nil)
+	n := len(tok().AppendEncode(nil, r.prompt(t, "/v1/messages", messagesBody(`{"role":"user","content":"x"}`))))
+	full := start(t, 1, say("fine"), func(o *serve.Options) { o.MaxModelLen = n })
+	status, _, body := send(t, full.url+"/v1/messages", messagesBody(`{"role":"user","content":"x"}`))
+	apiCases[2].wantError(t, status, body, 400, "invalid_request_error", fmt.Sprintf("%d tokens > %d maximum", n+1, n))
+
+	engine := engineOf(t, func(w http.ResponseWriter) {
+		w.WriteHeader(400)
+		fmt.Fprintf(w, `{"error":{"message":"This model's maximum context length is %d tokens. However, you requested more."}}`, n)
+	})
+	less := start(t, 0, nil, func(o *serve.Options) { o.Engines = []serve.Engine{{URL: engine}} })
+	status, _, body = send(t, less.url+"/v1/messages", messagesBody(`{"role":"user","content":"x"}`))
+	apiCases[2].wantError(t, status, body, 400, "invalid_request_error", fmt.Sprintf("%d tokens > %d maximum", n+1, n))
+}
+
+// TestRetryAfter passes on how long a busy engine wants to be left alone, within reason.
+func TestRetryAfter(t *testing.T) {
+	for _, tt := range []struct {
+		status     int
+		says, want string
+	}{
+		{429, "7", "7"}, {503, " 30 ", "30"}, {503, "", "1"}, {429, "soon", "1"}, {429, "-5", "1"}, {503, "0", "1"},
+		{503, "7200", "3600"}, {503, "99999999999999999999999", "3600"},
+	} {
+		t.Run(fmt.Sprint(tt.status, " ", tt.says), func(t *testing.T) {
+			engine := engineOf(t, func(w http.ResponseWriter) {
+				w.Header().Set("Retry-After", tt.says)
+				w.WriteHeader(tt.status)
+			})
+			r := start(t, 0, nil, func(o *serve.Options) { o.Engines = []serve.Engine{{URL: engine}} })
+			for _, a := range apiCases {
+				status, h, body := send(t, r.url+a.path, a.body("go", true))
+				want, typ := 503, "server_error"
+				if a.anthropic {
+					want, typ = 529, "overloaded_error"
+				}
+				a.wantError(t, status, body, want, typ, "overloaded")
+				require.Equal(t, tt.want, h.Get("Retry-After"))
+			}
+		})
+	}
 }
 
 // TestNothingIsKept refuses to answer the end of a conversation whose beginning the client believes to be here.

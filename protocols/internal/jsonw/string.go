@@ -47,6 +47,18 @@ func skipPlain(s string, i int, ascii uint64) int {
 // controls.
 func IsPlain(s []byte) bool { return len(s) > 0 && skipPlain(text(s), 0, highs) == len(s) }
 
+// AppendPlain is [AppendText] for text of which it is known whether [IsPlain].
+func AppendPlain(dst, s []byte, plain bool) []byte {
+	if plain {
+		return append(dst, s...)
+	}
+	return AppendText(dst, s)
+}
+
+// IsWhole reports whether s is not empty and consists of whole characters: nothing of it is to be held back, and [AppendText]
+// takes it.
+func IsWhole(s []byte) bool { return len(s) > 0 && utf8.Valid(s) }
+
 // AppendText appends s, which must be valid UTF-8, escaped for the inside of a JSON string, without quotes. Only
 // what JSON demands is escaped: the quote, the backslash and the control characters below U+0020. One pass over s.
 func AppendText[T ~string | ~[]byte](dst []byte, s T) []byte {
