@@ -39,7 +39,7 @@ func (r *Request) Detach() error {
 		return err
 	}
 	r.view, r.doc, r.extra = view, nil, extra
-	r.derive()
+	r.hold = hold{turns: true}
 	return nil
 }
 

@@ -11,7 +11,8 @@ import (
 
 // This file is structured as follows. Every exported method finds the place it was given in the view, has the dialect
 // record the change of the body, and then either changes the view in the same way (the change is exact) or marks it as
-// old. Slices of the view are replaced, never written, so that a caller may edit while ranging over them.
+// old. Slices of the view that were handed out are replaced, never written, so that a caller may edit while ranging over
+// them.
 
 // Set replaces the block at a place by b. Only what differs is written: a changed text replaces that string and leaves
 // the block's other fields, known or not, as they are. Where the API has no such field, or the kind differs, the whole
@@ -37,9 +38,7 @@ func (r *Request) Set(at Ref, b Block) error {
 		}
 	}
 	if exact {
-		list := slices.Clone(p.list)
-		list[p.i] = b
-		r.put(p, list)
+		r.replace(p, b)
 	}
 	r.changed(exact)
 	return nil
@@ -81,7 +80,7 @@ func (r *Request) Insert(at Ref, list ...Block) error {
 
 // Append adds blocks at the end of turn number turn.
 func (r *Request) Append(turn int, list ...Block) error {
-	r.fresh()
+	r.ready()
 	if turn < 0 || turn >= len(r.view.Turns) {
 		return noTurn(turn)
 	}
@@ -132,7 +131,7 @@ func (r *Request) Delete(at Ref) error {
 
 // InsertTurn adds a turn in front of turn number i; at the end if i is the number of turns.
 func (r *Request) InsertTurn(i int, t Turn) error {
-	r.fresh()
+	r.ready()
 	if i < 0 || i > len(r.view.Turns) {
 		return noTurn(i)
 	}
@@ -148,7 +147,7 @@ func (r *Request) InsertTurn(i int, t Turn) error {
 	}
 	t.Blocks = r.own(t.Blocks)
 	t.At = r.newRef()
-	r.view.Turns = slices.Insert(slices.Clone(r.view.Turns), i, t)
+	r.setTurns(slices.Insert(slices.Clone(r.view.Turns), i, t))
 	r.changed(true)
 	return nil
 }
@@ -158,7 +157,7 @@ func (r *Request) AppendTurn(t Turn) error { return r.InsertTurn(len(r.Turns()),
 
 // DeleteTurn removes turn number i.
 func (r *Request) DeleteTurn(i int) error {
-	r.fresh()
+	r.ready()
 	if i < 0 || i >= len(r.view.Turns) {
 		return noTurn(i)
 	}
@@ -169,14 +168,14 @@ func (r *Request) DeleteTurn(i int) error {
 		}
 		return err
 	}
-	r.view.Turns = slices.Delete(slices.Clone(r.view.Turns), i, i+1)
+	r.setTurns(slices.Delete(slices.Clone(r.view.Turns), i, i+1))
 	r.changed(true)
 	return nil
 }
 
 // InsertTool adds a tool in front of tool number i; at the end if i is the number of tools.
 func (r *Request) InsertTool(i int, t Tool) error {
-	r.fresh()
+	r.ready()
 	if i < 0 || i > len(r.view.Tools) {
 		return noTool(i)
 	}
@@ -237,7 +236,7 @@ func (r *Request) AppendTool(t Tool) error { return r.InsertTool(len(r.Tools()),
 
 // DeleteTool removes tool number i.
 func (r *Request) DeleteTool(i int) error {
-	r.fresh()
+	r.ready()
 	if i < 0 || i >= len(r.view.Tools) {
 		return noTool(i)
 	}
@@ -304,7 +303,7 @@ func (r *Request) SetModel(model string) error {
 // SetParams changes the parameters. Only members that say something else than before are written. A parameter that the
 // API cannot express is an error of kind Unsupported.
 func (r *Request) SetParams(p Params) error {
-	r.fresh()
+	r.ready()
 	if r.doc == nil {
 		if err := r.checkRaw(p.Format.Schema); err != nil {
 			return err
@@ -343,14 +342,28 @@ type spot struct {
 // find looks a place up.
 func (r *Request) find(at Ref) (spot, error) {
 	if !at.IsZero() && at.doc == r.doc {
-		for ti := range r.view.Turns {
+		if r.hold.where == nil {
+			r.hold.where = make(map[int32]int32, 2*len(r.view.Turns))
+			for ti := range r.view.Turns {
+				r.index(r.view.Turns[ti].Blocks, int32(ti))
+			}
+		}
+		if ti, ok := r.hold.where[at.node]; ok {
 			t := &r.view.Turns[ti]
-			if p, ok := findIn(spot{turn: t, ti: ti, list: t.Blocks}, at); ok {
+			if p, ok := findIn(spot{turn: t, ti: int(ti), list: t.Blocks}, at); ok {
 				return p, nil
 			}
 		}
 	}
 	return spot{}, &Error{Kind: Stale, Offset: -1, Msg: "no block of this request stands there"}
+}
+
+// index notes the turn of the places of blocks.
+func (r *Request) index(list []Block, turn int32) {
+	for i := range list {
+		r.hold.where[list[i].At.node] = turn
+		r.index(list[i].Content, turn)
+	}
 }
 
 func findIn(p spot, at Ref) (spot, bool) {
@@ -374,14 +387,36 @@ func findIn(p spot, at Ref) (spot, bool) {
 
 // put stores the new list of a spot in the view, copying what holds it.
 func (r *Request) put(p spot, list []Block) {
-	turns := slices.Clone(r.view.Turns)
-	t := &turns[p.ti]
+	t := &r.mine()[p.ti]
 	if p.holder == nil {
 		t.Blocks = list
 	} else {
 		t.Blocks = replaceContent(t.Blocks, p.holder.At, list)
 	}
-	r.view.Turns = turns
+	delete(r.hold.blocks, p.ti)
+	r.hold.where = nil
+}
+
+// replace puts b in its place in the view.
+func (r *Request) replace(p spot, b Block) {
+	t := &r.mine()[p.ti]
+	if p.holder != nil {
+		list := slices.Clone(p.list)
+		list[p.i] = b
+		t.Blocks = replaceContent(t.Blocks, p.holder.At, list)
+	} else {
+		if !r.hold.blocks[p.ti] {
+			t.Blocks = slices.Clone(t.Blocks)
+			if r.hold.blocks == nil {
+				r.hold.blocks = make(map[int]bool)
+			}
+			r.hold.blocks[p.ti] = true
+		}
+		t.Blocks[p.i] = b
+	}
+	if len(b.Content) > 0 {
+		r.hold.where = nil // they may be others
+	}
 }
 
 // replaceContent returns a copy of list in which the block at a place has other content.
@@ -403,9 +438,7 @@ func (r *Request) changed(exact bool) {
 	if !exact {
 		r.dirty = true
 	}
-	if !r.dirty {
-		r.derive()
-	}
+	r.hold.marked = false
 }
 
 func (r *Request) editor() *jsonscan.Edits {

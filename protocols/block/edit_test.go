@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,6 +18,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/race"
+	"github.com/weft-go/weft/protocols/messages"
 )
 
 // The bodies below say the same agent turn in each API, with odd spacing, escapes, spellings of numbers and fields that
@@ -536,4 +540,58 @@ func TestInsertToolInFront(t *testing.T) {
 	require.Equal(t, []string{"/x", "n/z", "n/a", "m/y"}, names)
 	c := decoded(t, 0)
 	require.Error(t, c.AppendTool(block.Tool{Name: "y", Namespace: "m"}))
+}
+
+// TestManyEdits edits every turn of a long conversation, with one slice of turns in hand and asking anew each time: an edit
+// allocates for itself and not for the conversation.
+func TestManyEdits(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	long := func(n int) *block.Request {
+		var b strings.Builder
+		b.WriteString(`{"messages":[`)
+		for i := range n {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteString(`{"role":"user","content":"a"}`)
+		}
+		r, err := apis[0].decode([]byte(b.String()+"]}"), nil)
+		require.NoError(t, err)
+		return r
+	}
+	cost := func(n int) uint64 {
+		r := long(n)
+		turns := r.Turns()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for _, turn := range turns {
+			require.NoError(t, r.SetText(turn.Blocks[0].At, "b"))
+		}
+		runtime.ReadMemStats(&after)
+		require.Equal(t, "a", turns[n-1].Text(""), "what was handed out stays")
+		require.Equal(t, "b", r.Turns()[n-1].Text(""))
+		require.Equal(t, n, strings.Count(encoded(t, r), `"b"`))
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	small, large := cost(500), cost(5000)
+	require.Less(t, large, 20*small)
+}
+
+// TestReadersTogether lets many read a request that nobody edits.
+func TestReadersTogether(t *testing.T) {
+	r := decoded(t, 2)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				_, _, _ = r.Turns(), r.Tools(), r.View()
+				if _, err := r.Encode(nil); err != nil || r.Model() == "" || messages.Of(r).CacheControl() != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }

@@ -22,6 +22,7 @@ type Request struct {
 	edits   *jsonscan.Edits // nil: none
 	dirty   bool            // view is older than edits
 	edited  bool            // an edit was made since the request was decoded or built
+	hold    hold
 	view    View
 	ids     int32 // places given out in a request without a body
 	err     error // why the edited body could not be read
@@ -60,14 +61,56 @@ func (r *Request) load(body []byte) error {
 		return err
 	}
 	r.doc, r.edits, r.dirty, r.err, r.view = doc, nil, false, nil, view
+	r.hold = hold{turns: true}
 	r.derive()
+	r.hold.turns = false
 	return nil
 }
 
 // derive recomputes what depends on the whole view.
 func (r *Request) derive() {
-	markTurns(r.view.Turns)
+	r.hold.marked = true
+	markTurns(r.mine())
 	nameTools(r.view.Tools)
+}
+
+// ready brings the view up to date with the edits, and what depends on the whole of it.
+func (r *Request) ready() {
+	r.fresh()
+	if !r.hold.marked {
+		r.derive()
+	}
+}
+
+// hold says which memory of the view is the request's own, to be written in place, and which was handed out. So an edit
+// costs the list it is in once, and a lookup from then on.
+type hold struct {
+	turns  bool            // the turns were copied since they were handed out last
+	blocks map[int]bool    // turns whose blocks were copied since
+	where  map[int32]int32 // the turn of a place; nil: not looked up yet
+	marked bool            // kinds of turns and names of tools are up to date
+}
+
+// mine returns the turns to be written.
+func (r *Request) mine() []Turn {
+	if !r.hold.turns {
+		r.view.Turns = slices.Clone(r.view.Turns)
+		r.hold.turns, r.hold.blocks = true, nil
+	}
+	return r.view.Turns
+}
+
+// lend is called when the turns are handed out. It writes nothing if nothing was edited: readers may run together.
+func (r *Request) lend() {
+	if r.hold.turns {
+		r.hold.turns = false
+	}
+}
+
+// setTurns replaces the turns by other memory of the request's own.
+func (r *Request) setTurns(turns []Turn) {
+	r.view.Turns = turns
+	r.hold = hold{turns: true}
 }
 
 // opaque names the objects whose inside nobody asks for: schemas, call arguments, inline documents' metadata.
@@ -161,13 +204,14 @@ func (r *Request) Value(path ...string) jsonscan.Value {
 // Turns returns the conversation in order, system text included. The slice is the request's: copy what you change and
 // hand it to [Request.Set]. It stays valid, but shows the state before, when the request is edited.
 func (r *Request) Turns() []Turn {
-	r.fresh()
+	r.ready()
+	r.lend()
 	return r.view.Turns
 }
 
 // Tools returns the declared tools in order; those of a namespace one by one. The slice is the request's.
 func (r *Request) Tools() []Tool {
-	r.fresh()
+	r.ready()
 	return r.view.Tools
 }
 
@@ -232,7 +276,8 @@ func (r *Request) Format() Format { r.fresh(); return r.view.Params.Format }
 
 // View returns all of the above at once. It shares the request's memory.
 func (r *Request) View() View {
-	r.fresh()
+	r.ready()
+	r.lend()
 	return r.view
 }
 
@@ -244,6 +289,7 @@ func (r *Request) Edited() bool { return r.edited }
 func (r *Request) Encode(dst []byte) ([]byte, error) {
 	switch {
 	case r.doc == nil && r.dialect != nil:
+		r.ready()
 		return r.appendDetached(dst), r.err
 	case r.doc == nil:
 		return dst, &Error{Kind: Unsupported, Offset: -1, Msg: "a built request has no API of its own"}
