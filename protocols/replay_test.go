@@ -36,6 +36,24 @@ func TestReasoningComesBack(t *testing.T) {
 		require.Empty(t, losses)
 		require.Contains(t, string(body), `"encrypted_content":"E.N=C"`)
 	})
+	t.Run("withheld reasoning through the responses API", func(t *testing.T) {
+		c := collect(messages.DecodeResponse(nil, []byte(`{"type":"message","role":"assistant","content":[{"type":"redacted_thinking","data":"R="},{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{}}`)))
+		opt := responses.StreamOptions{ID: "resp_1", Model: "m"}
+		answer := responses.AppendResponse(nil, c, opt)
+		out := responses.NewStream(opt)
+		var wire []byte
+		for _, b := range c.Answers[0].Blocks {
+			wire = out.Append(wire, event.Event{Kind: b.Kind, ID: []byte(b.ID), Data: b.Data})
+		}
+		wire = out.Close(out.Append(wire, event.Event{Kind: event.Finish, Why: event.Stop}))
+		require.Contains(t, string(wire), string(raw(t, answer, "output")), "streamed and whole are the same")
+
+		next, err := responses.Decode([]byte(`{"max_output_tokens":1,"input":`+string(raw(t, answer, "output"))+`}`), nil)
+		require.NoError(t, err)
+		body, _, err := messages.Encode(nil, next, nil)
+		require.NoError(t, err)
+		require.Contains(t, string(body), `{"type":"redacted_thinking","data":"R="}`)
+	})
 	t.Run("a signature through the responses API", func(t *testing.T) {
 		c := collect(messages.DecodeResponse(nil, []byte(`{"type":"message","role":"assistant","content":[{"type":"thinking","thinking":"T","signature":"SIG"},{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{}}`)))
 		answer := responses.AppendResponse(nil, c, responses.StreamOptions{ID: "resp_1", Model: "m", Reasoning: responses.ReasoningRaw})

@@ -16,6 +16,8 @@ import (
 // [Request.Encode] then writes the request anew, in its own API, equal to the body as JSON: unknown members and blocks
 // included, spacing, order of members and spelling of numbers and strings not. Call arguments and schemas keep their bytes.
 //
+// Losses of a conversion are those that the body had, at its places, for the tools and turns that are still there.
+//
 // Use it to hold many requests without their bodies, or to bring requests into one spelling. Places change; edits go on as
 // in a built request, and what nobody edits keeps its unknown members. Cost: about ten times that of decoding.
 func (r *Request) Detach() error {

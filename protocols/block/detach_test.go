@@ -271,3 +271,20 @@ func TestDetachLosses(t *testing.T) {
 		}
 	}
 }
+
+// TestDetachUnsupported refuses what the API cannot say, as with the body.
+func TestDetachUnsupported(t *testing.T) {
+	film := block.Block{Kind: block.Video, Media: &block.Media{URL: "https://x/y.mp4"}}
+	for i := 1; i < 3; i++ {
+		r, err := detached(apis[i], []byte(bodies[i]))
+		require.NoError(t, err)
+		before := encoded(t, r)
+		last := len(r.Turns()) - 1
+		require.Error(t, r.Append(last, film))
+		require.Error(t, r.AppendTurn(block.Turn{Role: block.RoleUser, Blocks: []block.Block{film}}))
+		b := pick(t, r, func(b block.Block) bool { return b.Kind == block.Text })
+		film.At = b.At
+		require.Error(t, r.Set(b.At, film))
+		require.Equal(t, before, encoded(t, r))
+	}
+}

@@ -28,7 +28,8 @@
 // # Guarantees
 //
 //   - Decode then encode to the same API gives the same bytes, for every body that decodes.
-//   - Every byte outside the span of an edit is unchanged.
+//   - Every byte outside the span of an edit is unchanged. Two members that say the same are both its span: the
+//     reasoning_details of the Chat API and the reasoning_content beside them.
 //   - No input makes a decoder panic, recurse or take more than linear time; limits and their defaults are in [Limits].
 //   - Invalid UTF-8, duplicate member names and trailing text are errors, so that no two readers of one body can see
 //     different requests.
@@ -41,6 +42,6 @@
 // # Cost
 //
 // Decoding looks at each byte once and copies only strings with escapes; strings and raw JSON of the view are slices of
-// the body. An edit costs a lookup. The first read after an insertion, and after a rewrite of a whole block, reads the
+// the body. An edit costs a lookup, and the first one behind a read a copy of the list it is in. The first read after an insertion, and after a rewrite of a whole block, reads the
 // edited body again.
 package block

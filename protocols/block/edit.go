@@ -29,7 +29,10 @@ func (r *Request) Set(at Ref, b Block) error {
 	}
 	exact := true
 	if r.doc == nil {
-		if err := r.checkBlocks([]Block{b}); err != nil {
+		if err = r.checkBlocks([]Block{b}); err == nil {
+			err = r.canSay(p.turn, []Block{b})
+		}
+		if err != nil {
 			return err
 		}
 	} else {
@@ -99,7 +102,11 @@ func (r *Request) insert(p spot, list []Block) error {
 		}
 		return err
 	}
-	if err := r.checkBlocks(list); err != nil {
+	err := r.checkBlocks(list)
+	if err == nil {
+		err = r.canSay(p.turn, list)
+	}
+	if err != nil {
 		return err
 	}
 	r.put(p, slices.Insert(slices.Clone(p.list), p.i, r.own(list)...))
@@ -142,7 +149,11 @@ func (r *Request) InsertTurn(i int, t Turn) error {
 		}
 		return err
 	}
-	if err := r.checkBlocks(t.Blocks); err != nil {
+	err := r.checkBlocks(t.Blocks)
+	if err == nil {
+		err = r.canSay(&t, t.Blocks)
+	}
+	if err != nil {
 		return err
 	}
 	t.Blocks = r.own(t.Blocks)
@@ -264,6 +275,26 @@ func (r *Request) checkRaw(raw []byte) error {
 	_, err := jsonscan.Scan(raw, jsonscan.Limits{Bytes: l.Body, Depth: l.Depth, Values: l.Values})
 	if err != nil {
 		return scanError(err)
+	}
+	return nil
+}
+
+// canSay refuses blocks that the API of a detached request has no form for, as edits of a body do.
+func (r *Request) canSay(t *Turn, list []Block) error {
+	if r.dialect == nil {
+		return nil
+	}
+	for i := range list {
+		b := &list[i]
+		if b.Kind == Reasoning && r.API() == Chat { // written with its turn
+			continue
+		}
+		if len(r.dialect.AppendBlock(nil, t, b)) == 0 {
+			return &Error{Kind: Unsupported, Offset: -1, Msg: "this API has no form for such a " + b.Kind.String()}
+		}
+		if err := r.canSay(t, b.Content); err != nil {
+			return err
+		}
 	}
 	return nil
 }

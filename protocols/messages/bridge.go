@@ -112,12 +112,17 @@ func needCarrier(b *block.Block) bool { return !b.Redacted && (b.Encrypted != ""
 
 // carrierOf returns what travels as the signature of reasoning.
 func carrierOf(b *block.Block) string {
-	return string(carrier.Append(nil, b.Summary, b.Encrypted, b.Signature))
+	kind := carrier.Text
+	if b.Summary {
+		kind = carrier.Summary
+	}
+	return string(carrier.Append(nil, kind, b.Encrypted, b.Signature))
 }
 
 // openCarrier gives reasoning back what s carries, if it is a carrier.
 func openCarrier(b *block.Block, s string) {
-	if summary, encrypted, signature, ok := carrier.Open(s); ok {
-		b.Summary, b.Redacted, b.Encrypted, b.Signature = summary, false, encrypted, signature
+	if kind, encrypted, signature, ok := carrier.Open(s); ok {
+		b.Summary, b.Redacted = kind == carrier.Summary, kind == carrier.Withheld
+		b.Encrypted, b.Signature = encrypted, signature
 	}
 }

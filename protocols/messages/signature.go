@@ -21,7 +21,7 @@ func appendSignature(dst, given []byte, f event.Flags, s *seal.Seal) []byte {
 	case len(given) == 0:
 		return s.Append(dst)
 	case f.Has(event.Encrypted):
-		return carrier.Append(dst, false, string(given), "")
+		return carrier.Append(dst, carrier.Text, string(given), "")
 	}
 	return append(dst, given...)
 }

@@ -245,7 +245,8 @@ func (r reqReader) item(it jsonscan.Value) (role block.Role, blocks []block.Bloc
 func (r reqReader) reasoning(it jsonscan.Value, b *block.Block) {
 	b.Kind, b.Encrypted = block.Reasoning, r.Str(it.Get("encrypted_content"))
 	b.Signature = r.Str(it.Get("signature"))
-	if _, encrypted, signature, ok := carrier.Open(b.Encrypted); ok { // what our stream gave the client to send back
+	kind, encrypted, signature, ok := carrier.Open(b.Encrypted)
+	if ok { // what our stream gave the client to send back
 		b.Encrypted, b.Signature = encrypted, signature
 	}
 	b.Text = r.joined(it.Get("content"))
@@ -253,7 +254,7 @@ func (r reqReader) reasoning(it jsonscan.Value, b *block.Block) {
 		b.Text = r.joined(it.Get("summary"))
 		b.Summary = b.Text != ""
 	}
-	b.Redacted = b.Text == "" && b.Signature == "" && r.Str(it.Get("format")) == redactedFormat
+	b.Redacted = b.Text == "" && b.Signature == "" && (kind == carrier.Withheld || r.Str(it.Get("format")) == redactedFormat)
 }
 
 // joined returns the texts of a list of parts with blank lines between them.

@@ -4,6 +4,7 @@ package responses
 
 import (
 	"bytes"
+	"encoding/json"
 	"strconv"
 
 	"github.com/weft-go/weft/protocols/event"
@@ -109,6 +110,18 @@ func (it *outItem) seal() {
 	if len(it.text) > 0 && len(it.sig) == 0 {
 		it.sig, it.flags = seal.Append(it.sig, it.text), event.Encrypted
 	}
+}
+
+// withheld returns the encrypted content that stands for the Messages API's redacted_thinking, whose block is data.
+func withheld(kind, data []byte) (content []byte, ok bool) {
+	if string(kind) != "redacted_thinking" {
+		return nil, false
+	}
+	var b struct{ Data string }
+	if json.Unmarshal(data, &b) != nil || b.Data == "" {
+		return nil, false
+	}
+	return carrier.Append(nil, carrier.Withheld, b.Data, ""), true
 }
 
 func (it *outItem) annotate(data []byte) {
@@ -239,7 +252,7 @@ func (it *outItem) append(dst []byte, status string) []byte {
 			if it.flags.Has(event.Encrypted) {
 				dst = jsonw.AppendString(dst, it.sig)
 			} else { // a signature of another API
-				dst = jsonw.AppendString(dst, carrier.Append(nil, false, "", string(it.sig)))
+				dst = jsonw.AppendString(dst, carrier.Append(nil, carrier.Text, "", string(it.sig)))
 			}
 		}
 		return append(dst, '}')

@@ -203,6 +203,7 @@ type outWhole struct {
 // end of the answer ended.
 func (w *outWhole) appendBlock(dst []byte, b *event.Block, a *event.Answer, status string) []byte {
 	var it outItem
+	opaque := false
 	switch b.Kind {
 	case event.Reasoning, event.Text, event.Refusal:
 		it.form = runForm(b.Kind, w.opt.Reasoning)
@@ -248,9 +249,14 @@ func (w *outWhole) appendBlock(dst []byte, b *event.Block, a *event.Answer, stat
 		}
 		status = "completed"
 	case event.ToolResult, event.Opaque:
+		if data, ok := withheld([]byte(b.ID), b.Data); ok {
+			it, status = outItem{form: formSealed, sig: data, flags: event.Encrypted}, "completed"
+			break
+		}
 		if !jsonw.IsTyped(b.Data) {
 			return dst
 		}
+		opaque = true
 	default:
 		return dst
 	}
@@ -258,7 +264,7 @@ func (w *outWhole) appendBlock(dst []byte, b *event.Block, a *event.Answer, stat
 		dst = append(dst, ',')
 	}
 	w.n++
-	if b.Kind == event.ToolResult || b.Kind == event.Opaque {
+	if opaque {
 		return w.count.appendOpaque(dst, b.Data, w.suffix)
 	}
 	it.id = w.count.appendID(nil, &it, w.suffix)

@@ -258,6 +258,10 @@ func (s *Stream) add(dst []byte, e *event.Event) []byte {
 		return s.toolEnd(dst, e, false)
 	case event.ToolResult, event.Opaque:
 		dst = s.turn(dst, 0, 0)
+		if data, ok := withheld(e.ID, e.Data); ok { // it comes back as what it is
+			s.run.kind, s.run.item.sig, s.run.item.flags = event.Reasoning, data, event.Encrypted
+			return s.turn(dst, 0, 0)
+		}
 		if jsonw.IsTyped(e.Data) {
 			return s.opaque(dst, e.Data)
 		}

@@ -250,7 +250,7 @@ func expect(a *event.Answer, started map[int32]bool, o responses.StreamOptions) 
 			}
 			switch {
 			case len(b.Signature) > 0:
-				it["encrypted_content"] = string(carrier.Append(nil, false, "", string(b.Signature)))
+				it["encrypted_content"] = string(carrier.Append(nil, carrier.Text, "", string(b.Signature)))
 			case o.Seal:
 				it["encrypted_content"] = string(seal.Append(nil, []byte(valid(b.Data))))
 			}
