@@ -34,8 +34,8 @@ func (r *Request) Detach() error {
 		r.toolsAs = "functions"
 	}
 	r.loseRoot(keep(&r.lost))
+	r.also = nil
 	r.rest = d.params(&view)
-	r.also = d.also
 	extra, err := scanOwn(r.rest.appendOwn(nil))
 	if err != nil {
 		return err
@@ -55,7 +55,6 @@ type detacher struct {
 	r    *Request
 	own  Dialect
 	root jsonscan.Value
-	also []string
 }
 
 func (d *detacher) view(v View) View {
@@ -85,7 +84,7 @@ func (d *detacher) tool(old *Tool) Tool {
 		t.JSON = slices.Clone(is.Raw())
 		return t
 	}
-	t.rest = d.residue(appendTool(nil, d.r.dialect, &t), is)
+	t.rest = d.residue(appendTool(nil, d.own, &t), is)
 	return t
 }
 
@@ -97,7 +96,7 @@ func (d *detacher) namespaces(old, tools []Tool) {
 			n++
 		}
 		if tools[i].Namespace != "" {
-			tools[i].space = d.residue(appendSpace(nil, d.r.dialect, tools[i:i+n]), list.Parent())
+			tools[i].space = d.residue(appendSpace(nil, d.own, tools[i:i+n]), list.Parent())
 			if tools[i].space == nil {
 				tools[i].space = &residue{size: -1} // marks where the namespace begins
 			}
@@ -138,7 +137,7 @@ func (d *detacher) turn(old *Turn) Turn {
 // messages marks where messages begin in a turn that has several, as the Responses API can, and gives each the residue of the
 // object around its parts.
 func (d *detacher) messages(t *Turn, old []Block) {
-	if d.r.dialect.API() != Responses || t.Form&FormMember != 0 {
+	if d.own.API() != Responses || t.Form&FormMember != 0 {
 		return
 	}
 	around := func(i int) jsonscan.Value {
@@ -209,7 +208,7 @@ func (d *detacher) residue(was []byte, is jsonscan.Value) *residue {
 	if err != nil || !is.Exists() {
 		return nil
 	}
-	return diff(doc.Root(), is, nil)
+	return diff(doc.Root(), is)
 }
 
 // params returns the residue of the members beside turns and tools.
@@ -217,7 +216,7 @@ func (d *detacher) params(v *View) *residue {
 	held := d.r.held(v)
 	was, err := scanOwn(append(d.r.appendParams([]byte{'{'}, v, func(key string) bool {
 		if d.root.Get(key).Exists() {
-			d.also = append(d.also, key)
+			d.r.also = append(d.r.also, key)
 			return true
 		}
 		return false
@@ -246,19 +245,14 @@ func (r *Request) held(v *View) (list []string) {
 	return list
 }
 
-// appendParams appends the members for the parameters. also says which of two spellings a member has.
+// appendParams appends the members for the parameters to an object that is open. also says which of two spellings a member has.
 func (r *Request) appendParams(dst []byte, v *View, also func(key string) bool) []byte {
-	from := len(dst)
 	for _, m := range r.dialect.Members(&v.Params, v.Tools, func(string, string) {}) {
-		if len(dst) > from {
-			dst = append(dst, ',')
-		}
 		key := m.Key
 		if m.Also != "" && also(m.Also) {
 			key = m.Also
 		}
-		dst = append(jsonscan.AppendString(dst, key), ':')
-		dst = append(dst, m.Value...)
+		dst = append(appendKey(dst, key), m.Value...)
 	}
 	return dst
 }
@@ -271,15 +265,8 @@ func (r *Request) appendDetached(dst []byte) []byte {
 	dst = r.appendParams(append(dst, '{'), v, func(key string) bool { return slices.Contains(r.also, key) })
 	dst = r.rest.without(held).patch(append(dst, '}'), from)
 	dst = dst[:len(dst)-1]
-	member := func(name string) {
-		if len(dst) > from+1 {
-			dst = append(dst, ',')
-		}
-		dst = append(jsonscan.AppendString(dst, name), ':')
-	}
 	if len(v.Tools) > 0 {
-		member(r.toolsAs)
-		dst = append(r.appendTools(append(dst, '['), v.Tools), ']')
+		dst = append(r.appendTools(append(appendKey(dst, r.toolsAs), '['), v.Tools), ']')
 	}
 	list := false
 	for i := range v.Turns {
@@ -287,8 +274,7 @@ func (r *Request) appendDetached(dst []byte) []byte {
 		name := own.TurnMember(t)
 		if name == "" || list || len(v.Turns) > i+1 && own.TurnMember(&v.Turns[i+1]) == name || name == own.ListMember() && i+1 < len(v.Turns) {
 			if !list {
-				member(own.ListMember())
-				dst = append(dst, '[')
+				dst = append(appendKey(dst, own.ListMember()), '[')
 			}
 			at := len(dst)
 			if list && dst[at-1] != '[' {
@@ -301,7 +287,7 @@ func (r *Request) appendDetached(dst []byte) []byte {
 			}
 			continue
 		}
-		member(name)
+		dst = appendKey(dst, name)
 		n := len(dst)
 		dst = t.rest.patch(own.AppendTurn(dst, t), n)
 	}
@@ -309,8 +295,7 @@ func (r *Request) appendDetached(dst []byte) []byte {
 	case list:
 		dst = append(dst, ']')
 	case (r.API() == Chat || r.API() == Messages) && !slices.Contains(held, own.ListMember()) && !r.rest.adds(own.ListMember()):
-		member(own.ListMember()) // all turns were deleted; the API demands it
-		dst = append(dst, "[]"...)
+		dst = append(appendKey(dst, own.ListMember()), "[]"...) // all turns were deleted; the API demands it
 	}
 	return append(dst, '}')
 }

@@ -29,16 +29,12 @@ func (r *Request) Set(at Ref, b Block) error {
 	}
 	exact := true
 	if r.doc == nil {
-		if err = r.checkBlocks([]Block{b}); err == nil {
-			err = r.canSay(p.turn, []Block{b})
-		}
-		if err != nil {
-			return err
-		}
+		err = r.fits(p.turn, []Block{b})
 	} else {
-		if exact, err = r.dialect.Set(r.editor(), p.turn, &old, &b); err != nil {
-			return err
-		}
+		exact, err = r.dialect.Set(r.editor(), p.turn, &old, &b)
+	}
+	if err != nil {
+		return err
 	}
 	if exact {
 		r.replace(p, b)
@@ -102,11 +98,7 @@ func (r *Request) insert(p spot, list []Block) error {
 		}
 		return err
 	}
-	err := r.checkBlocks(list)
-	if err == nil {
-		err = r.canSay(p.turn, list)
-	}
-	if err != nil {
+	if err := r.fits(p.turn, list); err != nil {
 		return err
 	}
 	r.put(p, slices.Insert(slices.Clone(p.list), p.i, r.own(list)...))
@@ -149,11 +141,7 @@ func (r *Request) InsertTurn(i int, t Turn) error {
 		}
 		return err
 	}
-	err := r.checkBlocks(t.Blocks)
-	if err == nil {
-		err = r.canSay(&t, t.Blocks)
-	}
-	if err != nil {
+	if err := r.fits(&t, t.Blocks); err != nil {
 		return err
 	}
 	t.Blocks = r.own(t.Blocks)
@@ -211,7 +199,7 @@ func (r *Request) InsertTool(i int, t Tool) error {
 	e, root := r.editor(), r.doc.Root()
 	list := root.Get("tools")
 	if list.Kind() != jsonscan.Array {
-		e.SetMember(root, "tools", slices.Concat([]byte{'['}, r.inSpace(t.Namespace, raw), []byte{']'}))
+		e.SetMember(root, "tools", slices.Concat([]byte{'['}, inSpace(t.Namespace, raw), []byte{']'}))
 		r.changed(false)
 		return nil
 	}
@@ -225,7 +213,7 @@ func (r *Request) InsertTool(i int, t Tool) error {
 		}
 	}
 	if list == root.Get("tools") {
-		raw = r.inSpace(t.Namespace, raw)
+		raw = inSpace(t.Namespace, raw)
 	}
 	e.Insert(list, before, raw)
 	r.changed(false)
@@ -233,8 +221,8 @@ func (r *Request) InsertTool(i int, t Tool) error {
 }
 
 // inSpace returns the declaration of a tool in a namespace of its own, if it has one.
-func (r *Request) inSpace(namespace string, raw []byte) []byte {
-	if namespace == "" || r.API() != Responses {
+func inSpace(namespace string, raw []byte) []byte {
+	if namespace == "" {
 		return raw
 	}
 	out := append([]byte(nil), `{"type":"namespace","name":`...)
@@ -299,6 +287,14 @@ func (r *Request) canSay(t *Turn, list []Block) error {
 	return nil
 }
 
+// fits returns what keeps blocks out of a turn of a request without a body.
+func (r *Request) fits(t *Turn, list []Block) error {
+	if err := r.checkBlocks(list); err != nil {
+		return err
+	}
+	return r.canSay(t, list)
+}
+
 // checkBlocks is checkRaw for blocks.
 func (r *Request) checkBlocks(list []Block) error {
 	for i := range list {
@@ -339,8 +335,7 @@ func (r *Request) SetParams(p Params) error {
 		if err := r.checkRaw(p.Format.Schema); err != nil {
 			return err
 		}
-	}
-	if r.doc != nil {
+	} else {
 		before, after := map[string]bool{}, (*Error)(nil)
 		old := r.dialect.Members(&r.view.Params, r.view.Tools, func(_, why string) { before[why] = true })
 		members := r.dialect.Members(&p, r.view.Tools, func(path, why string) {
@@ -352,9 +347,9 @@ func (r *Request) SetParams(p Params) error {
 			return after
 		}
 		r.writeParams(old, members)
-	}
-	if r.doc != nil && string(p.Format.Schema) != string(r.view.Params.Format.Schema) {
-		r.dirty = true // raw JSON of the caller's
+		if string(p.Format.Schema) != string(r.view.Params.Format.Schema) {
+			r.dirty = true // raw JSON of the caller's
+		}
 	}
 	r.view.Params = p
 	r.edited = true

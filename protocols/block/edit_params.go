@@ -128,8 +128,7 @@ func (r *Request) dropParam(e *jsonscan.Edits, obj jsonscan.Value, key string, w
 				more = more || !o.Root().Get(m.Key()).Exists()
 			}
 			if more {
-				none, _ := scanOwn([]byte("{}"))
-				mergeParam(e, v, o.Root(), none.Root())
+				mergeParam(e, v, o.Root(), jsonscan.Value{})
 				return
 			}
 		}

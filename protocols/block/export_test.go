@@ -21,3 +21,18 @@ func ResidueBytes(r *Request) int {
 	}
 	return n
 }
+
+// bytes returns the raw JSON that a residue holds.
+func (r *residue) bytes() (n int) {
+	if r == nil {
+		return 0
+	}
+	n = len(r.value)
+	for _, x := range r.add {
+		n += len(x.key) + len(x.value)
+	}
+	for _, in := range r.inner {
+		n += in.res.bytes()
+	}
+	return n
+}

@@ -35,8 +35,8 @@ type Request struct {
 	extra   *jsonscan.Doc // what only rest says, as one object
 }
 
-// Open checks and reads body. It is what chat.Decode, responses.Decode and messages.Decode call. The request owns body
-// from here on. Errors are *[Error].
+// Open checks and reads body. It is what Decode of chat, completions, responses and messages calls. The request owns
+// body from here on. Errors are *[Error].
 func Open(body []byte, d Dialect, lim *Limits) (*Request, error) {
 	r := &Request{dialect: d, limits: lim.filled()}
 	if err := r.load(body); err != nil {

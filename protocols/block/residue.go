@@ -40,16 +40,15 @@ type inner struct {
 
 var residueSeed = maphash.MakeSeed()
 
-// diff returns the residue that turns the value was, which the fields give, into is. Members for which skip is true are
-// not looked at.
-func diff(was, is jsonscan.Value, skip func(key string) bool) *residue {
+// diff returns the residue that turns the value was, which the fields give, into is.
+func diff(was, is jsonscan.Value) *residue {
 	if string(was.Raw()) == string(is.Raw()) {
 		return nil
 	}
 	if was.Kind() == is.Kind() && !was.Opaque() && !is.Opaque() {
 		switch was.Kind() {
 		case jsonscan.Object:
-			return diffObject(was, is, skip)
+			return diffObject(was, is, nil)
 		case jsonscan.Array:
 			if n := was.Len(); n == is.Len() {
 				return diffArray(was, is, n)
@@ -71,7 +70,7 @@ func diffArray(was, is jsonscan.Value, n int) *residue {
 	r := &residue{size: n}
 	i, w := 0, was.First()
 	for e := is.First(); e.Exists(); e, w, i = is.Next(e), was.Next(w), i+1 {
-		if d := diff(w, e, nil); d != nil {
+		if d := diff(w, e); d != nil {
 			r.inner = append(r.inner, inner{index: i, res: d})
 		}
 	}
@@ -81,7 +80,8 @@ func diffArray(was, is jsonscan.Value, n int) *residue {
 	return r
 }
 
-// diffObject is diff for two objects.
+// diffObject is diff for two objects. Members for which skip is true are not looked at; with skip, a member that only was
+// has is dropped and never said in another way.
 func diffObject(was, is jsonscan.Value, skip func(key string) bool) *residue {
 	r := &residue{size: -1}
 	inWas, inIs := jsonscan.NewFinder(was), jsonscan.NewFinder(is)
@@ -92,7 +92,7 @@ func diffObject(was, is jsonscan.Value, skip func(key string) bool) *residue {
 		if !empty(m) && !m.KeyIs("type") && skip == nil {
 			return replaced(was, is) // said in another way: both together would say it twice
 		}
-		r.drop = append(r.drop, extra{string([]byte(m.Key())), append([]byte(nil), m.Raw()...)})
+		r.drop = append(r.drop, extra{strings.Clone(m.Key()), append([]byte(nil), m.Raw()...)})
 	}
 	for m := is.First(); m.Exists(); m = is.Next(m) {
 		key := m.Key()
@@ -101,9 +101,9 @@ func diffObject(was, is jsonscan.Value, skip func(key string) bool) *residue {
 		}
 		w := inWas.Get(key)
 		if !w.Exists() {
-			r.add = append(r.add, extra{string([]byte(key)), append([]byte(nil), m.Raw()...)})
-		} else if d := diff(w, m, nil); d != nil {
-			r.inner = append(r.inner, inner{key: string([]byte(key)), res: d})
+			r.add = append(r.add, extra{strings.Clone(key), append([]byte(nil), m.Raw()...)})
+		} else if d := diff(w, m); d != nil {
+			r.inner = append(r.inner, inner{key: strings.Clone(key), res: d})
 		}
 	}
 	if len(r.drop)+len(r.add)+len(r.inner) == 0 {
@@ -202,13 +202,6 @@ func (r *residue) append(dst []byte, v jsonscan.Value) []byte {
 		return append(dst, v.Raw()...)
 	}
 	dst = append(dst, '{')
-	n := 0
-	key := func(k string) {
-		if n++; n > 1 {
-			dst = append(dst, ',')
-		}
-		dst = append(jsonscan.AppendString(dst, k), ':')
-	}
 	of := parts{r: r}
 	for m := v.First(); m.Exists(); m = v.Next(m) {
 		name := m.Key()
@@ -216,17 +209,23 @@ func (r *residue) append(dst []byte, v jsonscan.Value) []byte {
 		if drop != nil && string(drop) == string(m.Raw()) {
 			continue
 		}
-		key(name)
-		dst = in.append(dst, m)
+		dst = in.append(appendKey(dst, name), m)
 	}
 	fields := jsonscan.NewFinder(v)
 	for _, x := range r.add {
 		if !fields.Get(x.key).Exists() { // a field says it now
-			key(x.key)
-			dst = append(dst, x.value...)
+			dst = append(appendKey(dst, x.key), x.value...)
 		}
 	}
 	return append(dst, '}')
+}
+
+// appendKey begins a member of an object that is open: dst ends in its brace or in a value.
+func appendKey(dst []byte, key string) []byte {
+	if dst[len(dst)-1] != '{' {
+		dst = append(dst, ',')
+	}
+	return append(jsonscan.AppendString(dst, key), ':')
 }
 
 // manyParts is the number of members that a residue speaks of from which a map of them pays.
@@ -276,20 +275,12 @@ func (p *parts) search(key string) (drop []byte, in *residue) {
 // appendOwn appends, as one object, what only the residue of an object says: the members that were added at any depth.
 func (r *residue) appendOwn(dst []byte) []byte {
 	dst = append(dst, '{')
-	n := 0
-	key := func(k string) {
-		if n++; n > 1 {
-			dst = append(dst, ',')
-		}
-		dst = append(jsonscan.AppendString(dst, k), ':')
-	}
 	if r != nil {
 		for _, x := range r.add {
-			key(x.key)
-			dst = append(dst, x.value...)
+			dst = append(appendKey(dst, x.key), x.value...)
 		}
 		for _, in := range r.inner {
-			key(in.key)
+			dst = appendKey(dst, in.key)
 			switch {
 			case in.res.value != nil:
 				dst = append(dst, in.res.value...)
@@ -301,19 +292,4 @@ func (r *residue) appendOwn(dst []byte) []byte {
 		}
 	}
 	return append(dst, '}')
-}
-
-// bytes returns the raw JSON that a residue holds.
-func (r *residue) bytes() (n int) {
-	if r == nil {
-		return 0
-	}
-	n = len(r.value)
-	for _, x := range r.add {
-		n += len(x.key) + len(x.value)
-	}
-	for _, in := range r.inner {
-		n += in.res.bytes()
-	}
-	return n
 }

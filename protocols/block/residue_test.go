@@ -29,7 +29,7 @@ func TestResiduePatch(t *testing.T) {
 			fmt.Fprintf(&is, `"spelled%d":[{"a":1.0,"b":%d}],"same%d":%d,"new%d":%d,`, i, i, i, i, i, i)
 		}
 		a, b := `{`+was.String()+`"z":0}`, `{`+is.String()+`"z":0}`
-		r := diff(scanned(t, a), scanned(t, b), nil)
+		r := diff(scanned(t, a), scanned(t, b))
 		require.JSONEq(t, b, string(r.patch([]byte(a), 0)))
 		require.Len(t, r.drop, n)
 		require.Len(t, r.add, n)
@@ -61,7 +61,7 @@ func TestResidueLinear(t *testing.T) {
 		was, is := scanned(t, a), scanned(t, b)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		r := diff(was, is, nil)
+		r := diff(was, is)
 		out := r.patch([]byte(a), 0)
 		runtime.ReadMemStats(&after)
 		require.Len(t, r.drop, n)
@@ -77,7 +77,7 @@ func TestResidueLinear(t *testing.T) {
 func TestDiffDeep(t *testing.T) {
 	const depth = 64
 	nested := func(bottom string) string { return strings.Repeat("[", depth) + bottom + strings.Repeat("]", depth) }
-	r := diff(scanned(t, nested(`{"a":1}`)), scanned(t, nested(`{"a":1,"b":2}`)), nil)
+	r := diff(scanned(t, nested(`{"a":1}`)), scanned(t, nested(`{"a":1,"b":2}`)))
 	require.Equal(t, nested(`{"a":1,"b":2}`), string(r.patch([]byte(nested(`{"a":1}`)), 0)))
-	require.Nil(t, diff(scanned(t, nested(`1.0`)), scanned(t, nested(`1e0`)), nil))
+	require.Nil(t, diff(scanned(t, nested(`1.0`)), scanned(t, nested(`1e0`))))
 }

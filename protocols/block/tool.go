@@ -40,7 +40,7 @@ type Tool struct {
 	lost        []Loss   // what no conversion carries of it
 }
 
-// Raw returns the tool's JSON as it stood when it was read, nil for a tool of your own.
+// Raw returns the tool's JSON as it stood when it was read, the field JSON for a tool of your own.
 func (t *Tool) Raw() []byte {
 	if t.At.doc == nil {
 		return t.JSON

@@ -3,9 +3,8 @@
 package chat
 
 import (
-	"strconv"
-
 	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/carrier"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
 	"github.com/weft-go/weft/protocols/internal/wire"
 )
@@ -21,9 +20,6 @@ import (
 // Entries with the same index are one run. As we write it, the index is the place of the run among the blocks of its turn;
 // lists from elsewhere count from 0, which puts their runs in front. LiteLLM's thinking_blocks, in the form of the Messages
 // API, are read as well. A reader that knows neither finds the text in reasoning_content.
-
-// redacted is the format of encrypted reasoning that was withheld and not only hidden.
-const redactedFormat = "anthropic-claude-v1"
 
 // detailsOf returns the member of an assistant message that holds reasoning in detail, absent if there is none that this
 // version can read.
@@ -78,7 +74,7 @@ func (r reqReader) details(list, plain jsonscan.Value, others []block.Block) []b
 		format := r.Str(e.Get("format"))
 		if member == "data" {
 			b.Encrypted = text
-			b.Redacted = b.Type == "redacted_thinking" || format == redactedFormat
+			b.Redacted = b.Type == "redacted_thinking" || format == carrier.RedactedFormat
 		} else {
 			b.Text, b.Summary, b.Signature = text, member == "summary", r.Str(e.Get("signature"))
 		}
@@ -152,7 +148,7 @@ func appendDetails(dst []byte, list []block.Block, others []int) []byte {
 		}
 		o := wire.Open(dst)
 		o.Str("type", kind)
-		o.Raw("index", strconv.AppendInt(nil, int64(index), 10))
+		o.Raw("index", wire.Int(int64(index)))
 		return o
 	}
 	for i := range list {
@@ -183,7 +179,7 @@ func appendDetails(dst []byte, list []block.Block, others []int) []byte {
 			o := entry("reasoning.encrypted", place)
 			o.Str("data", b.Encrypted)
 			if b.Redacted {
-				o.Str("format", redactedFormat)
+				o.Str("format", carrier.RedactedFormat)
 			}
 			dst = o.Close()
 		}

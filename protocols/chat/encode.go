@@ -28,15 +28,7 @@ func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
 	for _, m := range d.Members(&v.Params, v.Tools, lose) {
 		o.Raw(m.Key, m.Value)
 	}
-	var tools [][]byte
-	for i := range v.Tools {
-		if raw := d.AppendTool(nil, &v.Tools[i], lose); len(raw) > 0 {
-			tools = append(tools, raw)
-		}
-	}
-	if len(tools) > 0 {
-		o.Raw("tools", wire.Array(tools))
-	}
+	o.Tools(v.Tools, d.AppendTool, lose)
 	o.Key("messages")
 	o.Buf = append(o.Buf, '[')
 	w := reqWriter{Lossy: wire.Lossy{Lose: lose}, tools: v.Tools}
@@ -265,11 +257,7 @@ func (w *reqWriter) result(dst []byte, b *block.Block) []byte {
 	o.Str("tool_call_id", b.CallID)
 	o.Key("content")
 	o.Buf = w.content(o.Buf, w.Inside(b), b.Form)
-	dst = o.Close()
-	if w.Strict {
-		dst = b.Patch(dst, from)
-	}
-	return dst
+	return w.Patched(o.Close(), from, b)
 }
 
 // assistant writes one message: content, reasoning, refusal, calls.
@@ -359,11 +347,7 @@ func (w *reqWriter) call(dst []byte, b *block.Block) []byte {
 	o.Str("id", b.CallID)
 	o.Str("type", kind)
 	o.Raw(kind, in.Close())
-	dst = o.Close()
-	if w.Strict {
-		dst = b.Patch(dst, from)
-	}
-	return dst
+	return w.Patched(o.Close(), from, b)
 }
 
 // content writes one plain text as a string and anything else as a list, unless this API has it in another form.
@@ -380,9 +364,7 @@ func (w *reqWriter) content(dst []byte, list []block.Block, form block.Form) []b
 // part writes a content part; nothing if the API has none for it.
 func (w *reqWriter) part(dst []byte, b *block.Block) []byte {
 	from := len(dst)
-	if dst = w.fields(dst, b); w.Strict && len(dst) > from {
-		dst = b.Patch(dst, from)
-	}
+	dst = w.Patched(w.fields(dst, b), from, b)
 	w.wrote = append(w.wrote, len(dst) > from)
 	return dst
 }

@@ -3,8 +3,6 @@
 package completions
 
 import (
-	"math"
-
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
 	"github.com/weft-go/weft/protocols/internal/wire"
@@ -87,7 +85,7 @@ func (r reqReader) prompt(turns []block.Turn, v jsonscan.Value, form block.Form)
 		b.Kind, b.Text = block.Text, r.Str(v)
 	case jsonscan.Array:
 		for e := v.First(); e.Exists(); e = v.Next(e) {
-			if n, ok := e.Int(); !ok || n < 0 || n > math.MaxUint32 {
+			if _, ok := e.Uint32(); !ok {
 				r.Want(e, "a token id")
 				return turns
 			}

@@ -32,8 +32,6 @@ func prompt(b *block.Block) ([]byte, error) {
 		return nil, wire.Unsupported("a prompt cannot have a cache breakpoint")
 	case b.Kind == block.Text:
 		return wire.Str(b.Text), nil
-	case isTokens(b) && len(b.JSON) > 0: // set in place of another
-		return b.JSON, nil
 	case isTokens(b):
 		return b.Raw(), nil
 	}

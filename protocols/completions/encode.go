@@ -3,7 +3,6 @@
 package completions
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/weft-go/weft/protocols/block"
@@ -31,7 +30,7 @@ func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
 	}
 	if v.Params.MaxTokens == nil {
 		lose("max_tokens", "the Completions API takes a missing max_tokens as 16; the default was set")
-		o.Raw("max_tokens", strconv.AppendInt(nil, DefaultMaxTokens, 10))
+		o.Raw("max_tokens", wire.Int(DefaultMaxTokens))
 	}
 	for i := range v.Tools {
 		d.AppendTool(nil, &v.Tools[i], lose)

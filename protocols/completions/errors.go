@@ -2,7 +2,10 @@
 
 package completions
 
-import "github.com/weft-go/weft/protocols/apierr"
+import (
+	"github.com/weft-go/weft/protocols/apierr"
+	"github.com/weft-go/weft/protocols/internal/chunkw"
+)
 
 // ErrorStatus returns the HTTP status with which this API reports e.
 func ErrorStatus(e *apierr.Error) int { return e.HTTPStatus(apierr.OpenAI) }
@@ -13,7 +16,5 @@ func AppendError(dst []byte, e *apierr.Error) []byte { return e.AppendBody(dst, 
 // AppendStreamError appends the line that reports e in a stream whose headers are already sent. The stream ends with
 // it: no [DONE] follows.
 func AppendStreamError(dst []byte, e *apierr.Error) []byte {
-	dst = append(dst, "data: "...)
-	dst = e.AppendBody(dst, apierr.OpenAI, "")
-	return append(dst, "\n\n"...)
+	return chunkw.AppendError(dst, e)
 }

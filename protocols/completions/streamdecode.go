@@ -5,7 +5,6 @@ package completions
 import (
 	"io"
 	"iter"
-	"math"
 	"slices"
 
 	"github.com/weft-go/weft/protocols/block"
@@ -188,8 +187,8 @@ func (d *StreamDecoder) one(dst []event.Event, x *streamdec.Choice) []event.Even
 	}
 	e := event.Event{Kind: event.Text, Choice: c.n, Call: -1, Data: data}
 	for i := x.TokenIDs.First(); i.Exists() && x.TokenIDs.Kind() == jsonscan.Array; i = x.TokenIDs.Next(i) {
-		if n, ok := i.Int(); ok && n >= 0 && n <= math.MaxUint32 {
-			c.ids = append(c.ids, uint32(n))
+		if n, ok := i.Uint32(); ok {
+			c.ids = append(c.ids, n)
 		}
 	}
 	if e.Tokens = int32(len(c.ids)); len(data) > 0 || e.Tokens > 0 {

@@ -4,10 +4,10 @@ package completions
 
 import (
 	"math"
-	"strconv"
 
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
+	"github.com/weft-go/weft/protocols/internal/wire"
 )
 
 // TokensType is the Type of a block that is a prompt of token ids.
@@ -15,15 +15,7 @@ const TokensType = "tokens"
 
 // Tokens returns the block for a prompt of token ids.
 func Tokens(ids []uint32) block.Block {
-	raw := make([]byte, 0, 2+6*len(ids))
-	raw = append(raw, '[')
-	for i, id := range ids {
-		if i > 0 {
-			raw = append(raw, ',')
-		}
-		raw = strconv.AppendUint(raw, uint64(id), 10)
-	}
-	return block.Block{Kind: block.Unknown, Type: TokensType, JSON: append(raw, ']')}
+	return block.Block{Kind: block.Unknown, Type: TokensType, JSON: wire.TokenIDs(ids)}
 }
 
 // TokensOf returns the ids of a prompt of tokens. ok is false for any other block.
@@ -54,11 +46,11 @@ func tokens(v jsonscan.Value) (ids []uint32, ok bool) {
 	}
 	ids = make([]uint32, 0, v.Len())
 	for e := v.First(); e.Exists(); e = v.Next(e) {
-		n, ok := e.Int()
-		if !ok || n < 0 || n > math.MaxUint32 {
+		n, ok := e.Uint32()
+		if !ok {
 			return nil, false
 		}
-		ids = append(ids, uint32(n))
+		ids = append(ids, n)
 	}
 	return ids, true
 }

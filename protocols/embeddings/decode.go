@@ -4,7 +4,6 @@ package embeddings
 
 import (
 	"errors"
-	"math"
 
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
@@ -111,12 +110,12 @@ func (d *decoder) input(r *Request, v jsonscan.Value) {
 func (d *decoder) ids(v jsonscan.Value) []uint32 {
 	ids := make([]uint32, 0, v.Len())
 	for e := v.First(); e.Exists(); e = v.Next(e) {
-		n, ok := e.Int()
-		if !ok || n < 0 || n > math.MaxUint32 {
+		n, ok := e.Uint32()
+		if !ok {
 			d.Want(e, "a token id")
 			return nil
 		}
-		ids = append(ids, uint32(n))
+		ids = append(ids, n)
 	}
 	return ids
 }

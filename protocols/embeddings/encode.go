@@ -5,7 +5,6 @@ package embeddings
 import (
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
 	"github.com/weft-go/weft/protocols/internal/wire"
@@ -54,6 +53,17 @@ func (r *Request) AppendJSON(dst []byte) []byte {
 	return e.Append(dst)
 }
 
+// change calls set with v if it says otherwise than old, nil if v does not say anything any more.
+func change[T comparable](set func(name string, raw []byte), name string, v, old *T, raw func(T) []byte) {
+	switch {
+	case v == nil && old == nil, v != nil && old != nil && *v == *old:
+	case v == nil:
+		set(name, nil)
+	default:
+		set(name, raw(*v))
+	}
+}
+
 // members calls set with each member that r says otherwise than was, nil for one that r does not say any more.
 func (r *Request) members(was *Request, set func(name string, raw []byte)) {
 	str := func(name, s, old string) {
@@ -79,24 +89,8 @@ func (r *Request) members(was *Request, set func(name string, raw []byte)) {
 	if string(r.Messages) != string(was.Messages) {
 		set("messages", r.Messages)
 	}
-	number := func(name string, n, old *int64) {
-		switch {
-		case n == nil && old == nil, n != nil && old != nil && *n == *old:
-		case n == nil:
-			set(name, nil)
-		default:
-			set(name, strconv.AppendInt(nil, *n, 10))
-		}
-	}
-	flag := func(name string, b, old *bool) {
-		switch {
-		case b == nil && old == nil, b != nil && old != nil && *b == *old:
-		case b == nil:
-			set(name, nil)
-		default:
-			set(name, wire.Bool(*b))
-		}
-	}
+	number := func(name string, n, old *int64) { change(set, name, n, old, wire.Int) }
+	flag := func(name string, b, old *bool) { change(set, name, b, old, wire.Bool) }
 	number("dimensions", r.Dimensions, was.Dimensions)
 	str("encoding_format", string(r.EncodingFormat), string(was.EncodingFormat))
 	str("user", r.User, was.User)
@@ -148,15 +142,7 @@ func (r *Request) input() []byte {
 		raws = append(raws, wire.Str(s))
 	}
 	for _, ids := range r.Tokens {
-		raw := make([]byte, 0, 2+6*len(ids))
-		raw = append(raw, '[')
-		for i, id := range ids {
-			if i > 0 {
-				raw = append(raw, ',')
-			}
-			raw = strconv.AppendUint(raw, uint64(id), 10)
-		}
-		raws = append(raws, append(raw, ']'))
+		raws = append(raws, wire.TokenIDs(ids))
 	}
 	if one {
 		return raws[0]

@@ -4,7 +4,6 @@ package messages
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/internal/callid"
@@ -32,17 +31,9 @@ func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
 	}
 	if v.Params.MaxTokens == nil {
 		lose("max_tokens", "the Messages API demands max_tokens; the default was set")
-		o.Raw("max_tokens", strconv.AppendInt(nil, DefaultMaxTokens, 10))
+		o.Raw("max_tokens", wire.Int(DefaultMaxTokens))
 	}
-	var tools [][]byte
-	for i := range v.Tools {
-		if raw := d.AppendTool(nil, &v.Tools[i], lose); len(raw) > 0 {
-			tools = append(tools, raw)
-		}
-	}
-	if len(tools) > 0 {
-		o.Raw("tools", wire.Array(tools))
-	}
+	o.Tools(v.Tools, d.AppendTool, lose)
 	w := reqWriter{Lossy: wire.Lossy{Lose: lose}, custom: map[string]bool{}}
 	for i := range v.Tools {
 		w.custom[v.Tools[i].ModelName] = v.Tools[i].Kind == block.CustomTool
@@ -139,7 +130,7 @@ func reqThinking(m *wire.Members, p *block.Params) {
 		o := wire.Open(nil)
 		o.Str("type", kind)
 		if th.Budget != nil {
-			o.Raw("budget_tokens", strconv.AppendInt(nil, *th.Budget, 10))
+			o.Raw("budget_tokens", wire.Int(*th.Budget))
 		}
 		m.Add("thinking", "", o.Close())
 	}
@@ -266,11 +257,7 @@ func (w *reqWriter) content(dst []byte, list []block.Block, form block.Form) []b
 
 // block writes a block; nothing if the API has none for it.
 func (w *reqWriter) block(dst []byte, b *block.Block) []byte {
-	from := len(dst)
-	if dst = w.fields(dst, b); w.Strict && len(dst) > from {
-		dst = b.Patch(dst, from)
-	}
-	return dst
+	return w.Patched(w.fields(dst, b), len(dst), b)
 }
 
 // fields writes what the fields of a block say.

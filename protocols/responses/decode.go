@@ -254,7 +254,7 @@ func (r reqReader) reasoning(it jsonscan.Value, b *block.Block) {
 		b.Text = r.joined(it.Get("summary"))
 		b.Summary = b.Text != ""
 	}
-	b.Redacted = b.Text == "" && b.Signature == "" && (kind == carrier.Withheld || r.Str(it.Get("format")) == redactedFormat)
+	b.Redacted = b.Text == "" && b.Signature == "" && (kind == carrier.Withheld || r.Str(it.Get("format")) == carrier.RedactedFormat)
 }
 
 // joined returns the texts of a list of parts with blank lines between them.

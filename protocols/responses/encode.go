@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/carrier"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
 	"github.com/weft-go/weft/protocols/internal/wire"
 )
@@ -295,11 +296,7 @@ func (w *reqWriter) output(dst []byte, list []block.Block, form block.Form) []by
 
 // item writes an item; nothing if the API has none for it.
 func (w *reqWriter) item(dst []byte, b *block.Block) []byte {
-	from := len(dst)
-	if dst = w.itemFields(dst, b); w.Strict && len(dst) > from {
-		dst = b.Patch(dst, from)
-	}
-	return dst
+	return w.Patched(w.itemFields(dst, b), len(dst), b)
 }
 
 // itemFields writes what the fields of an item say.
@@ -321,7 +318,7 @@ func (w *reqWriter) itemFields(dst []byte, b *block.Block) []byte {
 		o.OptStr("encrypted_content", b.Encrypted)
 		o.OptStr("signature", b.Signature) // as OpenRouter has it
 		if b.Redacted {
-			o.Str("format", redactedFormat)
+			o.Str("format", carrier.RedactedFormat)
 		}
 	case block.ToolCall:
 		if b.Server {
@@ -376,9 +373,6 @@ func (w *reqWriter) itemFields(dst []byte, b *block.Block) []byte {
 	return o.Close()
 }
 
-// redactedFormat is OpenRouter's name for encrypted reasoning that was withheld.
-const redactedFormat = "anthropic-claude-v1"
-
 // textPart writes a list with one part of text.
 func textPart(kind, text string) []byte {
 	o := wire.Open([]byte{'['})
@@ -397,11 +391,7 @@ func textType(role block.Role) string {
 
 // part writes a content part; nothing if the API has none for it.
 func (w *reqWriter) part(dst []byte, b *block.Block, role block.Role) []byte {
-	from := len(dst)
-	if dst = w.partFields(dst, b, role); w.Strict && len(dst) > from {
-		dst = b.Patch(dst, from)
-	}
-	return dst
+	return w.Patched(w.partFields(dst, b, role), len(dst), b)
 }
 
 // partFields writes what the fields of a part say.

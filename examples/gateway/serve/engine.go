@@ -95,8 +95,7 @@ const maxErrorBody = 64 << 10
 
 // engineError is vLLM's error object, of old versions the whole body.
 type engineError struct {
-	Message string          `json:"message"`
-	Code    json.RawMessage `json:"code"`
+	Message string `json:"message"`
 }
 
 // errUnreachable says that no connection to the engine could be made or used.
@@ -208,7 +207,7 @@ func refusal(resp *http.Response, prompt int) error {
 	if body.Error == nil {
 		body.Error = &body.engineError
 	}
-	cause := fmt.Errorf("engine: HTTP %s: %.500s", strconv.Itoa(resp.StatusCode), data)
+	cause := fmt.Errorf("engine: HTTP %d: %.500s", resp.StatusCode, data)
 	switch {
 	case resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable:
 		e := apierr.Overloaded(retryAfter(resp.Header))

@@ -178,7 +178,7 @@ func (c *call) maxTokens() int64 {
 // choose places the request on an engine that has not failed it.
 func (c *call) choose() error {
 	if window := c.g.opt.MaxModelLen; len(c.prompt) >= window {
-		e := apierr.ContextLength(int64(max(len(c.prompt), window+1)), int64(window)) // an answer needs a token too
+		e := apierr.ContextLength(int64(len(c.prompt)), int64(window))
 		e.Param = c.api.turns
 		return e
 	}

@@ -14,6 +14,9 @@ import (
 // Prefix begins every carrier.
 const Prefix = "weft1c."
 
+// RedactedFormat is OpenRouter's name for the format of encrypted reasoning that was withheld and not only hidden.
+const RedactedFormat = "anthropic-claude-v1"
+
 // A Kind says what kind of reasoning a carrier is of.
 type Kind byte
 

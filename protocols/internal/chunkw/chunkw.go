@@ -7,6 +7,7 @@ package chunkw
 import (
 	"strconv"
 
+	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/internal/jsonw"
 	"github.com/weft-go/weft/protocols/sse"
@@ -58,6 +59,13 @@ func AppendUsage(dst []byte, u *event.Tokens) []byte {
 	dst = append(dst, `},"completion_tokens_details":{"reasoning_tokens":`...)
 	dst = strconv.AppendInt(dst, min(u.Reasoning, u.Output), 10)
 	return append(dst, `}}`...)
+}
+
+// AppendError appends the line that reports e in a stream.
+func AppendError(dst []byte, e *apierr.Error) []byte {
+	dst = append(dst, "data: "...)
+	dst = e.AppendBody(dst, apierr.OpenAI, "")
+	return append(dst, "\n\n"...)
 }
 
 // Frame is what stands around the choices of the chunks of one stream.

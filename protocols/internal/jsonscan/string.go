@@ -8,6 +8,8 @@ import (
 	"math/bits"
 	"unicode/utf8"
 	"unsafe"
+
+	"github.com/weft-go/weft/protocols/internal/jsonw"
 )
 
 // strFault says why a string is not one.
@@ -63,7 +65,7 @@ func scanString(b []byte, i int) (end int, escaped bool, fault strFault) {
 					if k >= len(b) {
 						return len(b), escaped, strCut
 					}
-					if hexVal(b[k]) < 0 {
+					if jsonw.Hex(b[k]) < 0 {
 						return k, escaped, strEscape
 					}
 				}
@@ -88,20 +90,8 @@ func scanString(b []byte, i int) (end int, escaped bool, fault strFault) {
 	}
 }
 
-func hexVal(c byte) int {
-	switch {
-	case c >= '0' && c <= '9':
-		return int(c - '0')
-	case c >= 'a' && c <= 'f':
-		return int(c-'a') + 10
-	case c >= 'A' && c <= 'F':
-		return int(c-'A') + 10
-	}
-	return -1
-}
-
 func hex4(b []byte) rune {
-	return rune(hexVal(b[0])<<12 | hexVal(b[1])<<8 | hexVal(b[2])<<4 | hexVal(b[3]))
+	return rune(jsonw.Hex(b[0])<<12 | jsonw.Hex(b[1])<<8 | jsonw.Hex(b[2])<<4 | jsonw.Hex(b[3]))
 }
 
 // AppendUnescaped appends the text that raw, the checked inside of a JSON string, stands for. A lone surrogate becomes

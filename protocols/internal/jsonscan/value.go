@@ -182,6 +182,15 @@ func (v Value) Bool() (b, ok bool) {
 	return k == True, k == True || k == False
 }
 
+// Uint32 is Int for integers of 32 bits without a sign, such as token ids.
+func (v Value) Uint32() (uint32, bool) {
+	n, ok := v.Int()
+	if !ok || n < 0 || n > math.MaxUint32 {
+		return 0, false
+	}
+	return uint32(n), true
+}
+
 // Int returns the value of a number that is an integer of 64 bits; 1e3 and 2.0 are.
 func (v Value) Int() (int64, bool) {
 	if v.Kind() != Number {

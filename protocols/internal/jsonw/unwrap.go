@@ -122,7 +122,7 @@ func (u *Unwrap) Next(dst, p []byte) []byte {
 			}
 			dst, u.state = append(u.lone(dst), unescape(c)), unwrapText
 		case unwrapHex:
-			u.hex = u.hex<<4 | hexValue(c)
+			u.hex = u.hex<<4 | rune(max(0, Hex(c))) // what is no digit counts as 0
 			if u.n++; u.n == 4 {
 				dst, u.state = u.unit(dst, u.hex), unwrapText
 			}
@@ -181,14 +181,15 @@ func unescape(c byte) byte {
 	return c
 }
 
-func hexValue(c byte) rune {
+// Hex returns the value of a hexadecimal digit, -1 for any other byte.
+func Hex(c byte) int {
 	switch {
 	case c >= '0' && c <= '9':
-		return rune(c - '0')
+		return int(c - '0')
 	case c >= 'a' && c <= 'f':
-		return rune(c-'a') + 10
+		return int(c-'a') + 10
 	case c >= 'A' && c <= 'F':
-		return rune(c-'A') + 10
+		return int(c-'A') + 10
 	}
-	return 0
+	return -1
 }

@@ -2,6 +2,8 @@
 
 package streamdec
 
+import "github.com/weft-go/weft/protocols/internal/jsonw"
+
 // MaxDepth is the nesting of arguments up to which an [ArgState] follows them. Deeper ones count as broken.
 const MaxDepth = 512
 
@@ -108,7 +110,7 @@ func (a *ArgState) Feed(p []byte) {
 				a.state = argBroken
 			}
 		case argHex, argKeyHex:
-			if !isHex(c) {
+			if jsonw.Hex(c) < 0 {
 				a.state = argBroken
 			} else if a.n++; a.n == 4 {
 				a.state -= 2
@@ -282,8 +284,4 @@ func (a *ArgState) pop() {
 func (a *ArgState) object() bool {
 	top := a.depth - 1
 	return a.stack[top/64]>>(top%64)&1 != 0
-}
-
-func isHex(c byte) bool {
-	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f'
 }

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
+	"github.com/weft-go/weft/protocols/internal/jsonw"
 )
 
 // Halves joins characters that a server cut in two. A program that counts text in UTF-16, as JavaScript does, may end one
@@ -85,14 +86,11 @@ func escape(raw []byte) (r rune, ok bool) {
 		return 0, false
 	}
 	for _, c := range raw[2:6] {
-		switch {
-		case c >= '0' && c <= '9':
-			r = r<<4 | rune(c-'0')
-		case c|0x20 >= 'a' && c|0x20 <= 'f':
-			r = r<<4 | rune(c|0x20-'a'+10)
-		default:
+		v := jsonw.Hex(c)
+		if v < 0 {
 			return 0, false
 		}
+		r = r<<4 | rune(v)
 	}
 	return r, true
 }

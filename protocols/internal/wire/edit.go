@@ -4,6 +4,7 @@ package wire
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/weft-go/weft/protocols/block"
@@ -158,8 +159,24 @@ func Array(list [][]byte) []byte {
 	return append(out, ']')
 }
 
+// TokenIDs returns a JSON array of token ids.
+func TokenIDs(ids []uint32) []byte {
+	raw := make([]byte, 0, 2+6*len(ids))
+	raw = append(raw, '[')
+	for i, id := range ids {
+		if i > 0 {
+			raw = append(raw, ',')
+		}
+		raw = strconv.AppendUint(raw, uint64(id), 10)
+	}
+	return append(raw, ']')
+}
+
 // Str returns s as JSON.
 func Str(s string) []byte { return jsonscan.AppendString(nil, s) }
+
+// Int returns n as JSON.
+func Int(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
 
 // Bool returns b as JSON.
 func Bool(b bool) []byte { return jsonscan.AppendBool(nil, b) }

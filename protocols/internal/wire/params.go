@@ -4,7 +4,6 @@ package wire
 
 import (
 	"cmp"
-	"strconv"
 
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
@@ -65,7 +64,7 @@ func (m *Members) Sampling(s *block.Sampling) {
 	if len(s.StopTokens) > 0 {
 		raws := make([][]byte, len(s.StopTokens))
 		for i, id := range s.StopTokens {
-			raws[i] = strconv.AppendInt(nil, id, 10)
+			raws[i] = Int(id)
 		}
 		m.Add("stop_token_ids", "", Array(raws))
 	}

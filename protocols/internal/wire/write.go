@@ -4,7 +4,6 @@ package wire
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
@@ -37,6 +36,14 @@ func (l *Lossy) Soft(b *block.Block, why string) {
 	if l.Lose != nil {
 		l.Lose(b.At.Path(), why)
 	}
+}
+
+// Patched gives dst[from:], what was written for b, what the fields of b do not say, if the request is of this API.
+func (l *Lossy) Patched(dst []byte, from int, b *block.Block) []byte {
+	if l.Strict && len(dst) > from {
+		return b.Patch(dst, from)
+	}
+	return dst
 }
 
 // CallName returns the name that a call goes by where tools have no namespaces: the one the model sees. The namespace is a
@@ -154,6 +161,19 @@ func (o *Obj) OptRaw(name string, raw []byte) {
 	}
 }
 
+// Tools adds the tools that write has a form for, if there are any.
+func (o *Obj) Tools(tools []block.Tool, write func(dst []byte, t *block.Tool, lose block.Lose) []byte, lose block.Lose) {
+	var list [][]byte
+	for i := range tools {
+		if raw := write(nil, &tools[i], lose); len(raw) > 0 {
+			list = append(list, raw)
+		}
+	}
+	if len(list) > 0 {
+		o.Raw("tools", Array(list))
+	}
+}
+
 // Bool adds a boolean.
 func (o *Obj) Bool(name string, b bool) {
 	o.Key(name)
@@ -178,7 +198,7 @@ func (m *Members) Str(key, s string) {
 // Int appends an integer that is there.
 func (m *Members) Int(key, also string, n *int64) {
 	if n != nil {
-		m.Add(key, also, strconv.AppendInt(nil, *n, 10))
+		m.Add(key, also, Int(*n))
 	}
 }
 
