@@ -11,6 +11,7 @@ import (
 	"github.com/weft-go/weft/protocols/internal/callid"
 	"github.com/weft-go/weft/protocols/internal/chunkw"
 	"github.com/weft-go/weft/protocols/internal/jsonw"
+	"github.com/weft-go/weft/protocols/internal/streamdec"
 	"github.com/weft-go/weft/protocols/sse"
 )
 
@@ -179,7 +180,7 @@ func (s *Stream) Close(dst []byte) []byte {
 		return dst
 	}
 	if !s.finished() {
-		return s.Fail(dst, apierr.New(event.EngineFailed, "The engine ended before the answer was finished."))
+		return s.Fail(dst, streamdec.CutError())
 	}
 	s.done, s.hot.on = true, false
 	return s.frame.AppendEnd(dst)

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/internal/chunkw"
 	"github.com/weft-go/weft/protocols/internal/jsonw"
+	"github.com/weft-go/weft/protocols/internal/streamdec"
 	"github.com/weft-go/weft/protocols/sse"
 )
 
@@ -76,7 +77,7 @@ func (s *Stream) Close(dst []byte) []byte {
 		return dst
 	}
 	if !s.finished() {
-		return s.Fail(dst, apierr.New(event.EngineFailed, "The engine ended before the answer was finished."))
+		return s.Fail(dst, streamdec.CutError())
 	}
 	s.done = true
 	return s.frame.AppendEnd(dst)

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-go/weft/protocols/internal/callid"
 	"github.com/weft-go/weft/protocols/internal/jsonw"
 	"github.com/weft-go/weft/protocols/internal/seal"
+	"github.com/weft-go/weft/protocols/internal/streamdec"
 	"github.com/weft-go/weft/protocols/sse"
 )
 
@@ -136,7 +137,7 @@ func (s *Stream) Close(dst []byte) []byte {
 		return dst
 	}
 	if s.why == event.None {
-		return s.Fail(dst, apierr.New(event.EngineFailed, "The engine ended before the answer was finished."))
+		return s.Fail(dst, streamdec.CutError())
 	}
 	s.done, s.hot = true, false
 	dst = append(dst, "event: message_delta\ndata: "+`{"type":"message_delta","delta":{"stop_reason":"`...)

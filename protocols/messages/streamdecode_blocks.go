@@ -152,14 +152,6 @@ func (d *StreamDecoder) pop(i int) {
 	d.open = d.open[:len(d.open)-1]
 }
 
-// begun returns the part of the events of b, which begins if it has not.
-func (d *StreamDecoder) begun(b *inBlock) int32 {
-	if b.part < 0 {
-		b.part = d.in.NextPart()
-	}
-	return b.part
-}
-
 // say sends text of a block.
 func (d *StreamDecoder) say(b *inBlock, text []byte) {
 	if len(text) == 0 {
@@ -169,7 +161,7 @@ func (d *StreamDecoder) say(b *inBlock, text []byte) {
 	if b.kind == inThinking {
 		kind = event.Reasoning
 	}
-	d.emit(event.Event{Kind: kind, Part: d.begun(b), Call: -1, Data: text})
+	d.emit(event.Event{Kind: kind, Part: d.in.Begun(&b.part), Call: -1, Data: text})
 }
 
 // cite sends a citation. It needs a text to belong to.
@@ -179,7 +171,7 @@ func (d *StreamDecoder) cite(b *inBlock, v jsonscan.Value) {
 		return
 	}
 	if b.part < 0 {
-		d.emit(event.Event{Kind: event.Text, Part: d.begun(b), Call: -1})
+		d.emit(event.Event{Kind: event.Text, Part: d.in.Begun(&b.part), Call: -1})
 	}
 	d.emit(event.Event{Kind: event.Annotation, Part: b.part, Call: -1, Data: v.Raw()})
 }
@@ -187,7 +179,7 @@ func (d *StreamDecoder) cite(b *inBlock, v jsonscan.Value) {
 // sign sends a signature.
 func (d *StreamDecoder) sign(b *inBlock, sig []byte) {
 	if len(sig) > 0 {
-		e := event.Event{Kind: event.Signature, Part: d.begun(b), Call: -1, Data: sig}
+		e := event.Event{Kind: event.Signature, Part: d.in.Begun(&b.part), Call: -1, Data: sig}
 		if _, encrypted, signature, ok := carrier.Open(string(sig)); ok {
 			if e.Data = []byte(signature); encrypted != "" {
 				e.Data, e.Flags = []byte(encrypted), event.Encrypted
@@ -207,11 +199,11 @@ func (d *StreamDecoder) blockDelta(root jsonscan.Value) {
 	switch typ := d.in.Str(v.Get("type")); string(typ) {
 	case "text_delta":
 		if b := d.find(index, inText); b != nil {
-			d.say(b, b.half.Text(&d.in.Doc, d.want(v.Get("text"))))
+			d.say(b, d.in.Delta(&b.half, v.Get("text")))
 		}
 	case "thinking_delta":
 		if b := d.find(index, inThinking); b != nil {
-			d.say(b, b.half.Text(&d.in.Doc, d.want(v.Get("thinking"))))
+			d.say(b, d.in.Delta(&b.half, v.Get("thinking")))
 		}
 	case "signature_delta":
 		if b := d.find(index, inThinking); b != nil {
@@ -226,7 +218,7 @@ func (d *StreamDecoder) blockDelta(root jsonscan.Value) {
 		}
 	case "input_json_delta":
 		if b := d.find(index, inCall); b != nil {
-			d.input(b, b.half.Text(&d.in.Doc, d.want(v.Get("partial_json"))))
+			d.input(b, d.in.Delta(&b.half, v.Get("partial_json")))
 		} else if d.in.Err == nil {
 			off, _ := root.Span()
 			d.in.Err = &block.Error{
@@ -240,14 +232,6 @@ func (d *StreamDecoder) blockDelta(root jsonscan.Value) {
 			b.fed = len(b.input)+len(b.extra) > 0
 		}
 	}
-}
-
-// want notes a value that is no string.
-func (d *StreamDecoder) want(v jsonscan.Value) jsonscan.Value {
-	if v.Kind() != jsonscan.String && !v.IsNull() {
-		d.in.Wrong(v, "a string")
-	}
-	return v
 }
 
 // find returns the open block that a delta is for, nil if there is none. Text and thinking open one.
@@ -285,7 +269,7 @@ func (d *StreamDecoder) callStart(b *inBlock, v jsonscan.Value) {
 	b.name = append(b.name, d.in.Str(v.Get("name"))...)
 	if len(b.name) > 0 {
 		d.number(b)
-		e := event.Event{Kind: event.ToolStart, Flags: b.flags(), Part: d.begun(b), Call: b.ordinal, Data: d.in.Keep(b.name)}
+		e := event.Event{Kind: event.ToolStart, Flags: b.flags(), Part: d.in.Begun(&b.part), Call: b.ordinal, Data: d.in.Keep(b.name)}
 		if id := d.in.Str(v.Get("id")); len(id) > 0 {
 			e.ID = []byte(callid.Unescape(string(id)))
 		}
@@ -448,7 +432,7 @@ func (d *StreamDecoder) endCall(b *inBlock, cut bool) {
 	if len(b.name) == 0 {
 		d.number(b)
 	}
-	e := event.Event{Kind: event.ToolAbort, Flags: b.flags(), Part: d.begun(b), Call: b.ordinal}
+	e := event.Event{Kind: event.ToolAbort, Flags: b.flags(), Part: d.in.Begun(&b.part), Call: b.ordinal}
 	switch {
 	case cut:
 		e.Why = event.Truncated
@@ -493,7 +477,7 @@ func (d *StreamDecoder) endOther(b *inBlock, cut bool) {
 			raw = replaced(raw, "encrypted_content", jsonw.AppendString(nil, b.extra))
 		}
 	}
-	d.emit(event.Event{Kind: event.Opaque, Part: d.begun(b), Call: -1, ID: d.in.Keep(b.name), Data: raw})
+	d.emit(event.Event{Kind: event.Opaque, Part: d.in.Begun(&b.part), Call: -1, ID: d.in.Keep(b.name), Data: raw})
 }
 
 // replaced returns the object raw with another value for a member, which is added if it is not there.

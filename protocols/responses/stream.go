@@ -9,6 +9,7 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/internal/callid"
 	"github.com/weft-go/weft/protocols/internal/jsonw"
+	"github.com/weft-go/weft/protocols/internal/streamdec"
 	"github.com/weft-go/weft/protocols/sse"
 )
 
@@ -174,7 +175,7 @@ func (s *Stream) Close(dst []byte) []byte {
 		return dst
 	}
 	if s.why == event.None {
-		return s.Fail(dst, apierr.New(event.EngineFailed, "The engine ended before the answer was finished."))
+		return s.Fail(dst, streamdec.CutError())
 	}
 	s.done, s.hot.on = true, false
 	status := finishStatus(s.why)

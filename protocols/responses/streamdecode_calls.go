@@ -152,12 +152,7 @@ func (d *StreamDecoder) argsDelta(root jsonscan.Value, kind inKind) {
 	if c == nil || c.ended || c.final {
 		return
 	}
-	v := root.Get("delta")
-	if v.Kind() != jsonscan.String && !v.IsNull() {
-		d.in.Wrong(v, "a string")
-		return
-	}
-	text := c.half.Text(&d.in.Doc, v)
+	text := d.in.Delta(&c.half, root.Get("delta"))
 	if len(text) == 0 {
 		return
 	}

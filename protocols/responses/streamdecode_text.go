@@ -72,11 +72,7 @@ func (d *StreamDecoder) textDelta(root jsonscan.Value, form inForm) {
 	if v.Kind() == jsonscan.Object { // in previews of the API
 		v = v.Get("text")
 	}
-	if v.Kind() != jsonscan.String && !v.IsNull() {
-		d.in.Wrong(v, "a string")
-		return
-	}
-	d.say(p, p.half.Text(&d.in.Doc, v))
+	d.say(p, d.in.Delta(&p.half, v))
 }
 
 // say sends text of a part.
@@ -94,10 +90,7 @@ func (d *StreamDecoder) say(p *inPart, text []byte) {
 	default:
 		e.Kind = event.Reasoning
 		it.form = p.form
-		if it.part < 0 {
-			it.part = d.in.NextPart()
-		}
-		e.Part = it.part
+		e.Part = d.in.Begun(&it.part)
 		if p.text.Len() == 0 && it.said {
 			d.emit(event.Event{Kind: event.Reasoning, Part: e.Part, Call: -1, Data: []byte("\n\n")})
 		}
@@ -106,17 +99,9 @@ func (d *StreamDecoder) say(p *inPart, text []byte) {
 		d.emit(e)
 		return
 	}
-	e.Part = d.begun(p)
+	e.Part = d.in.Begun(&p.part)
 	p.text.Add(text)
 	d.emit(e)
-}
-
-// begun returns the part of the events of p, which begins if it has not.
-func (d *StreamDecoder) begun(p *inPart) int32 {
-	if p.part < 0 {
-		p.part = d.in.NextPart()
-	}
-	return p.part
 }
 
 // rest returns what text has behind what was sent of it, nothing if it is another text.
@@ -224,7 +209,7 @@ func (d *StreamDecoder) note(p *inPart, v jsonscan.Value) {
 		return
 	}
 	if p.part < 0 {
-		d.emit(event.Event{Kind: event.Text, Part: d.begun(p), Call: -1})
+		d.emit(event.Event{Kind: event.Text, Part: d.in.Begun(&p.part), Call: -1})
 	}
 	p.notes++
 	d.emit(event.Event{Kind: event.Annotation, Part: p.part, Call: -1, Data: v.Raw()})
@@ -254,7 +239,7 @@ func (d *StreamDecoder) moreProbs(p *inPart, list jsonscan.Value) {
 // probs sends n log probabilities.
 func (d *StreamDecoder) probs(p *inPart, raw []byte, n int) {
 	p.probs += n
-	d.emit(event.Event{Kind: event.Logprobs, Part: d.begun(p), Call: -1, Data: raw})
+	d.emit(event.Event{Kind: event.Logprobs, Part: d.in.Begun(&p.part), Call: -1, Data: raw})
 }
 
 // message reads the parts of a message that is complete.
@@ -349,11 +334,8 @@ func (d *StreamDecoder) reasoning(i int32, item jsonscan.Value) {
 		d.in.Wrong(list, "an array")
 	}
 	if sig := d.in.Str(item.Get("encrypted_content")); len(sig) > 0 && !it.signed {
-		if it.part < 0 {
-			it.part = d.in.NextPart()
-		}
 		it.signed = true
-		e := event.Event{Kind: event.Signature, Flags: event.Encrypted, Part: it.part, Call: -1, Data: sig}
+		e := event.Event{Kind: event.Signature, Flags: event.Encrypted, Part: d.in.Begun(&it.part), Call: -1, Data: sig}
 		if _, encrypted, signature, ok := carrier.Open(string(sig)); ok {
 			if e.Data = []byte(encrypted); signature != "" {
 				e.Data, e.Flags = []byte(signature), 0

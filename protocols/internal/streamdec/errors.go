@@ -29,12 +29,15 @@ func ErrorIn(root jsonscan.Value) event.Event {
 	return ErrorEvent(root)
 }
 
-// Cut is the message of the error for a stream that ended before its answer did.
-const Cut = "The engine ended before the answer was finished."
+// cut is the message of the error for a stream that ended before its answer did.
+const cut = "The engine ended before the answer was finished."
 
-// CutEvent returns the event for a stream that ended before its answer did.
+// CutError returns the error for a stream that ended before its answer did, for encoders.
+func CutError() *apierr.Error { return apierr.New(event.EngineFailed, cut) }
+
+// CutEvent is CutError as an event, for decoders.
 func CutEvent() event.Event {
-	return event.Event{Kind: event.Error, Call: -1, Why: event.EngineFailed, Data: []byte(Cut)}
+	return event.Event{Kind: event.Error, Call: -1, Why: event.EngineFailed, Data: []byte(cut)}
 }
 
 // ErrorLine returns the event for a server-sent event of the type error, whose data may be an error object, a JSON string,

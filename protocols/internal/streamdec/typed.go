@@ -90,6 +90,14 @@ func (t *Typed) NextPart() int32 {
 	return t.parts - 1
 }
 
+// Begun returns the number of the part at p, which begins if it is negative.
+func (t *Typed) Begun(p *int32) int32 {
+	if *p < 0 {
+		*p = t.NextPart()
+	}
+	return *p
+}
+
 // Name reads the id and the model of an answer.
 func (t *Typed) Name(v jsonscan.Value) {
 	if s := t.Str(v.Get("id")); len(s) > 0 && len(s) <= maxName {
@@ -109,6 +117,14 @@ func (t *Typed) Str(v jsonscan.Value) []byte {
 		t.Wrong(v, "a string")
 	}
 	return nil
+}
+
+// Delta is [Halves.Text] for a delta. A value that is no string is a fault.
+func (t *Typed) Delta(h *Halves, v jsonscan.Value) []byte {
+	if v.Kind() != jsonscan.String && !v.IsNull() {
+		t.Wrong(v, "a string")
+	}
+	return h.Text(&t.Doc, v)
 }
 
 // Object returns the member name of root if it is an object, else an absent value and a fault.
