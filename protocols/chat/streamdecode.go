@@ -19,8 +19,8 @@ import (
 
 // StreamDecoderOptions configures a [StreamDecoder]. nil is all defaults.
 type StreamDecoderOptions struct {
-	// Limits bounds one server-sent event, and the whole answer in [DecodeResponse]. Only Body (for events of [Events]
-	// 8 MiB by default), Depth and Values have a meaning here.
+	// Limits bounds one server-sent event, and in [Events] an answer that is one JSON document. Only Body (for events of
+	// [Events] 8 MiB by default), Depth and Values have a meaning here.
 	Limits *block.Limits
 	// MaxHeld is how many bytes of arguments are held for calls whose names have not come yet. 0 means 65,536. A call that
 	// needs more is aborted.
@@ -150,8 +150,12 @@ func (d *StreamDecoder) Close(dst []event.Event) []event.Event {
 // an event.Error. Data and ID of the events are views of body and of memory that nobody else has. A malformed body is a
 // *[block.Error].
 func DecodeResponse(dst []event.Event, body []byte) ([]event.Event, error) {
-	d := NewStreamDecoder(nil)
-	dst, err := d.in.ReadWhole(dst, body)
+	return NewStreamDecoder(nil).whole(dst, body)
+}
+
+// whole is [DecodeResponse] with the options of d, which is new.
+func (d *StreamDecoder) whole(dst []event.Event, body []byte) ([]event.Event, error) {
+	dst, err := d.in.ReadWhole(dst, body, d.opt.Limits)
 	return d.take(dst), err
 }
 
@@ -161,7 +165,7 @@ func DecodeResponse(dst []event.Event, body []byte) ([]event.Event, error) {
 func Events(src io.Reader, opt *StreamDecoderOptions) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		d := NewStreamDecoder(opt)
-		streamdec.Pull(src, d, d.opt.Limits, DecodeResponse)(yield)
+		streamdec.Pull(src, d, d.opt.Limits, d.whole)(yield)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"iter"
 	"os"
 	"strings"
 	"testing"
@@ -666,4 +668,11 @@ type stdChunk struct {
 		CompletionTokens int64 `json:"completion_tokens"`
 		TotalTokens      int64 `json:"total_tokens"`
 	} `json:"usage"`
+}
+
+func TestEventsWholeLimits(t *testing.T) {
+	streamtest.CheckWholeLimits(t, `{"id":"a","choices":[{"index":0,"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop"}]}`,
+		func(src io.Reader, lim *block.Limits) iter.Seq2[event.Event, error] {
+			return chat.Events(src, &chat.StreamDecoderOptions{Limits: lim})
+		})
 }

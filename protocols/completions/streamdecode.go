@@ -18,8 +18,8 @@ import (
 
 // StreamDecoderOptions configures a [StreamDecoder]. nil is all defaults.
 type StreamDecoderOptions struct {
-	// Limits bounds one server-sent event, and the whole answer in [DecodeResponse]. Only Body (for events of [Events]
-	// 8 MiB by default), Depth and Values have a meaning here.
+	// Limits bounds one server-sent event, and in [Events] an answer that is one JSON document. Only Body (for events of
+	// [Events] 8 MiB by default), Depth and Values have a meaning here.
 	Limits *block.Limits
 	// DoneFinishes lets [DONE] end the choices for which the server sent no finish_reason. Without it they count as cut.
 	DoneFinishes bool
@@ -120,8 +120,12 @@ func (d *StreamDecoder) Close(dst []event.Event) []event.Event {
 // an event.Error. Data of the events is a view of body and of memory that nobody else has. A malformed body is a
 // *[block.Error].
 func DecodeResponse(dst []event.Event, body []byte) ([]event.Event, error) {
-	d := NewStreamDecoder(nil)
-	dst, err := d.in.ReadWhole(dst, body)
+	return NewStreamDecoder(nil).whole(dst, body)
+}
+
+// whole is [DecodeResponse] with the options of d, which is new.
+func (d *StreamDecoder) whole(dst []event.Event, body []byte) ([]event.Event, error) {
+	dst, err := d.in.ReadWhole(dst, body, d.opt.Limits)
 	return d.take(dst), err
 }
 
@@ -131,7 +135,7 @@ func DecodeResponse(dst []event.Event, body []byte) ([]event.Event, error) {
 func Events(src io.Reader, opt *StreamDecoderOptions) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		d := NewStreamDecoder(opt)
-		streamdec.Pull(src, d, d.opt.Limits, DecodeResponse)(yield)
+		streamdec.Pull(src, d, d.opt.Limits, d.whole)(yield)
 	}
 }
 

@@ -5,6 +5,8 @@ package completions_test
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"iter"
 	"strings"
 	"testing"
 
@@ -345,4 +347,11 @@ func ExampleEvents() {
 	// start <nil>
 	// text "Hi" <nil>
 	// finish why=stop <nil>
+}
+
+func TestEventsWholeLimits(t *testing.T) {
+	streamtest.CheckWholeLimits(t, `{"id":"a","choices":[{"index":0,"text":"Hello","finish_reason":"stop","logprobs":{"tokens":["Hello"]}}]}`,
+		func(src io.Reader, lim *block.Limits) iter.Seq2[event.Event, error] {
+			return completions.Events(src, &completions.StreamDecoderOptions{Limits: lim})
+		})
 }

@@ -5,6 +5,8 @@ package messages_test
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"iter"
 	"os"
 	"slices"
 	"strings"
@@ -480,4 +482,11 @@ func TestStreamDecoderAllocs(t *testing.T) {
 		textDelta("0", `"plain"`), textDelta("0", `"a \"quote\"\n"`), inputDelta("2", `"{\"x\": 1, "`),
 		blockDelta("1", `{"type":"thinking_delta","thinking":"hm \u00e9"}`),
 	)
+}
+
+func TestEventsWholeLimits(t *testing.T) {
+	streamtest.CheckWholeLimits(t, `{"id":"a","type":"message","role":"assistant","content":[{"type":"text","text":"Hello"}],"stop_reason":"end_turn"}`,
+		func(src io.Reader, lim *weftblock.Limits) iter.Seq2[event.Event, error] {
+			return messages.Events(src, &messages.StreamDecoderOptions{Limits: lim})
+		})
 }

@@ -5,6 +5,8 @@ package responses_test
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"iter"
 	"os"
 	"runtime"
 	"strings"
@@ -737,4 +739,11 @@ func TestStreamDecoderAllocs(t *testing.T) {
 		`{"type":"response.reasoning_summary_text.delta","sequence_number":9,"item_id":"r","output_index":1,"summary_index":0,"delta":"hm \u00e9"}`,
 		`{"type":"response.function_call_arguments.delta","sequence_number":9,"item_id":"f","output_index":2,"delta":"{\"x\": 1, "}`,
 	)
+}
+
+func TestEventsWholeLimits(t *testing.T) {
+	streamtest.CheckWholeLimits(t, `{"id":"a","status":"completed","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Hello"}]}]}`,
+		func(src io.Reader, lim *block.Limits) iter.Seq2[event.Event, error] {
+			return responses.Events(src, &responses.StreamDecoderOptions{Limits: lim})
+		})
 }

@@ -93,9 +93,9 @@ func (c *Chunks) Read(dst []event.Event, typ, data []byte, lim *block.Limits) ([
 }
 
 // ReadWhole is Read for the body of a whole answer.
-func (c *Chunks) ReadWhole(dst []event.Event, body []byte) ([]event.Event, error) {
+func (c *Chunks) ReadWhole(dst []event.Event, body []byte, lim *block.Limits) ([]event.Event, error) {
 	c.whole = true
-	root, err := c.Parse(body, nil)
+	root, err := c.Parse(body, lim)
 	if err == nil && root.Kind() != jsonscan.Object {
 		err = Wrong(root, "an object")
 	}

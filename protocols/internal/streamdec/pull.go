@@ -23,7 +23,7 @@ type Decoder interface {
 // Pull returns the events of the stream src. It reads until d has ended or src has. An error of src, of the framing or of
 // d is the last element.
 //
-// A server that was asked for a stream and sent one JSON document is understood: whole, if not nil, decodes it.
+// A server that was asked for a stream and sent one JSON document is understood: whole decodes it, or says that it is over the limits.
 func Pull(src io.Reader, d Decoder, lim *block.Limits, whole func(dst []event.Event, body []byte) ([]event.Event, error)) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		var events []event.Event
@@ -40,7 +40,7 @@ func Pull(src io.Reader, d Decoder, lim *block.Limits, whole func(dst []event.Ev
 			yield(event.Event{}, err)
 			return
 		}
-		if isJSON && whole != nil {
+		if isJSON {
 			limit := maxBytes
 			if lim != nil {
 				limit = or(lim.Body, maxBytes)

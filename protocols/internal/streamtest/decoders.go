@@ -5,6 +5,8 @@ package streamtest
 import (
 	"bytes"
 	"encoding/json"
+	"io"
+	"iter"
 	"os"
 	"strings"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/internal/race"
 )
@@ -215,4 +218,21 @@ func Member(t *rapid.T, name string, values ...string) string {
 		return ""
 	}
 	return `,"` + name + `":` + v
+}
+
+// CheckWholeLimits checks that Events of an API applies limits to body, an answer that is one JSON document.
+func CheckWholeLimits(t *testing.T, body string, events func(src io.Reader, lim *block.Limits) iter.Seq2[event.Event, error]) {
+	t.Helper()
+	last := func(lim block.Limits) (err error) {
+		for _, e := range events(strings.NewReader(body), &lim) {
+			err = e
+		}
+		return err
+	}
+	require.NoError(t, last(block.Limits{Body: len(body)}))
+	for _, lim := range []block.Limits{{Body: len(body) - 1}, {Depth: 2}, {Values: 2}} {
+		var e *block.Error
+		require.ErrorAs(t, last(lim), &e, "%+v", lim)
+		require.Equal(t, block.LimitPassed, e.Kind, "%+v: %v", lim, e)
+	}
 }
