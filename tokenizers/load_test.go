@@ -78,7 +78,7 @@ func TestRefused(t *testing.T) {
 		{"suffix", func(m object) { model(m)["end_of_word_suffix"] = "</w>" }, `model.end_of_word_suffix: unsupported: end_of_word_suffix "\u003c/w\u003e"`, ErrUnsupported},
 		{"byte fallback", func(m object) { model(m)["byte_fallback"] = true }, `model.byte_fallback: unsupported: byte_fallback`, ErrUnsupported},
 		{"missing byte", func(m object) { delete(model(m)["vocab"].(object), "Ā"); model(m)["merges"] = []any{} }, `model: unsupported: no token for the byte 0x00`, ErrUnsupported},
-		{"large id", func(m object) { model(m)["vocab"].(object)["x y"] = 1 << 30 }, `model.vocab.x y: bpe: token id 1073741824 is above the limit 2097151`, ErrFormat},
+		{"large id", func(m object) { model(m)["vocab"].(object)["x y"] = 1 << 30 }, `model.vocab.x y: vocab: token id 1073741824 is above the limit 2097151`, ErrFormat},
 		{"id twice", func(m object) { model(m)["vocab"].(object)["x y"] = 5 }, ``, ErrFormat},
 		{"unknown merge", func(m object) { model(m)["merges"] = []any{[]any{"h", "ello, world"}} }, `model.merges[0]: names "ello, world", which is not in the vocabulary`, ErrFormat},
 		{"odd merge", func(m object) { model(m)["merges"] = []any{"a b", "a b c"} }, ``, ErrFormat},

@@ -11,6 +11,7 @@ import (
 	"github.com/weft-go/weft/tokenizers/internal/bytelevel"
 	"github.com/weft-go/weft/tokenizers/internal/jsonr"
 	"github.com/weft-go/weft/tokenizers/internal/nfc"
+	"github.com/weft-go/weft/tokenizers/vocab"
 )
 
 // readModel reads a byte-level BPE model. Files of 2020 leave out the type.
@@ -79,7 +80,7 @@ func (t *Tokenizer) readModel(s jsonr.Span) error {
 }
 
 func (t *Tokenizer) readVocab(p part) error {
-	var b bpe.VocabBuilder
+	var b vocab.Builder
 	b.Grow(len(p.span.Data)/16, len(p.span.Data)/2)
 	t.spell = spelling{ids: map[string]uint32{}, text: map[uint32]string{}}
 	r := jsonr.New(p.span, p.place)
@@ -252,8 +253,8 @@ func (t *Tokenizer) indexAdded(p part) error {
 	sort.SliceStable(t.added, func(i, j int) bool { return t.added[i].ID < t.added[j].ID })
 	size := t.vocab.Len()
 	if n := len(t.added); n > 0 {
-		if last := t.added[n-1].ID; last > bpe.MaxID {
-			return p.fail(ErrLimit, "id %d, the limit is %d", last, bpe.MaxID)
+		if last := t.added[n-1].ID; last > vocab.MaxID {
+			return p.fail(ErrLimit, "id %d, the limit is %d", last, vocab.MaxID)
 		}
 		size = max(size, int(t.added[n-1].ID)+1)
 	}

@@ -8,12 +8,13 @@ import (
 	"github.com/weft-go/weft/tokenizers/bpe"
 	"github.com/weft-go/weft/tokenizers/internal/bytelevel"
 	"github.com/weft-go/weft/tokenizers/pretok"
+	"github.com/weft-go/weft/tokenizers/vocab"
 )
 
 // Tokenizer converts between text and token ids. It is immutable and safe for concurrent use.
 // Make one with [Load] or [LoadFS].
 type Tokenizer struct {
-	vocab  *bpe.Vocab
+	vocab  *vocab.Table
 	model  *bpe.Model
 	spell  spelling
 	nfc    bool

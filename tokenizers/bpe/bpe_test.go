@@ -7,12 +7,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/weft-go/weft/tokenizers/vocab"
 )
 
 // toy returns a model over all bytes and the tokens that the merges make, in order.
 func toy(tb testing.TB, opt Options, merges ...[2]string) *Model {
 	tb.Helper()
-	var b VocabBuilder
+	var b vocab.Builder
 	id := map[string]uint32{}
 	add := func(s string) {
 		if _, ok := id[s]; !ok {
@@ -186,8 +188,8 @@ func TestLongWords(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	var b VocabBuilder
-	if err := b.Add(MaxID+1, []byte("x"), true); err == nil {
+	var b vocab.Builder
+	if err := b.Add(vocab.MaxID+1, []byte("x"), true); err == nil {
 		t.Error("no error for a large id")
 	}
 	if err := b.Add(1, []byte("x"), true); err != nil {
@@ -202,7 +204,7 @@ func TestLimits(t *testing.T) {
 	if _, err := b.Build(); err == nil {
 		t.Error("no error for equal tokens")
 	}
-	b = VocabBuilder{}
+	b = vocab.Builder{}
 	if err := b.Add(7, []byte("x"), true); err != nil {
 		t.Error(err)
 	}

@@ -4,17 +4,14 @@
 //
 // # Terms
 //
-// A word is one pre-token: a byte string inside which merges happen. A [Vocab] maps token ids to bytes and
-// back. A merge joins two neighbouring tokens into one; its rank is its place in the model's list. The
+// A word is one pre-token: a byte string inside which merges happen. A [vocab.Table] maps token ids to bytes
+// and back. A merge joins two neighbouring tokens into one; its rank is its place in the model's list. The
 // result for a word is defined by the reference (Hugging Face tokenizers 0.23, models/bpe): start from
 // single bytes; as long as some neighbours have a merge, apply the merge of lowest rank, at equal rank the
 // leftmost.
 //
 // # Layout
 //
-//	Vocab   arena   |the| a|ing|...      bytes of all tokens, in id order
-//	        off     0 3 5 8 ...          len(off) == Len()+1
-//	        index   open addressing, hash(bytes) -> id
 //	Model   bytePair[a<<8|b] -> rank     merges of two single bytes
 //	        pairs   open addressing, one uint64 a(21) b(21) rank(22) per merge
 //	        to[rank] -> id

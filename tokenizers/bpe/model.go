@@ -6,7 +6,13 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"unsafe"
+
+	"github.com/weft-go/weft/tokenizers/vocab"
 )
+
+// noID marks an empty slot in tables of ids and ranks.
+const noID = ^uint32(0)
 
 // MaxMerges is the largest number of merges a [Model] accepts.
 const MaxMerges = 1<<22 - 1
@@ -22,7 +28,7 @@ type Options struct {
 
 // Model encodes words. It is immutable and safe for concurrent use.
 type Model struct {
-	vocab    *Vocab
+	vocab    *vocab.Table
 	byteID   [256]uint32
 	bytePair []uint32 // rank of the merge of two bytes, noID if none; len 65536
 	pairs    []uint64 // a<<43 | b<<22 | rank, ^0 is free; len is a power of two at most 2/3 full
@@ -43,7 +49,7 @@ const (
 // text could not be encoded, or if a limit is passed. Only the 13 bytes that valid UTF-8 never holds may
 // lack a token; they are encoded as a question mark is. When two merges join the same pair the later one
 // counts, as in the reference. It takes some tens of milliseconds for 150,000 merges.
-func New(v *Vocab, merges []Merge, opt Options) (*Model, error) {
+func New(v *vocab.Table, merges []Merge, opt Options) (*Model, error) {
 	if len(merges) > MaxMerges {
 		return nil, fmt.Errorf("bpe: %d merges are over the limit %d", len(merges), MaxMerges)
 	}
@@ -81,7 +87,7 @@ func New(v *Vocab, merges []Merge, opt Options) (*Model, error) {
 		}
 		m.to[rank] = g.To
 		m.setPair(g.A, g.B, uint32(rank))
-		if v.off[g.A+1]-v.off[g.A] == 1 && v.off[g.B+1]-v.off[g.B] == 1 {
+		if len(v.Bytes(g.A)) == 1 && len(v.Bytes(g.B)) == 1 {
 			a, okA := byID[g.A]
 			b, okB := byID[g.B]
 			if okA && okB {
@@ -166,3 +172,6 @@ func (m *Model) Reaches(id uint32) bool {
 	}
 	return slices.Contains(m.to, id)
 }
+
+// view returns b as a string without copying. b must not change while the string is in use.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

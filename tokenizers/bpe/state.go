@@ -2,6 +2,8 @@
 
 package bpe
 
+import "math/bits"
+
 // cacheLog is the base-2 logarithm of the number of cache lines. A line holds two entries, 64 bytes.
 const cacheLog = 14
 
@@ -126,4 +128,15 @@ func (m *Model) long(dst []uint32, w string, st *State) []uint32 {
 		return append(dst, id)
 	}
 	return m.merge(dst, w, st)
+}
+
+func mix(a, b uint64) uint64 {
+	hi, lo := bits.Mul64(a, b)
+	return hi ^ lo
+}
+
+func load64(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package bpe
+package vocab
 
 import (
 	"fmt"
@@ -8,15 +8,15 @@ import (
 	"unsafe"
 )
 
-// MaxID is the largest token id a [Vocab] accepts. It bounds the memory a hostile file can ask for.
+// MaxID is the largest token id a [Table] accepts. It bounds the memory a hostile file can ask for.
 const MaxID = 1<<21 - 1
 
 // noID marks an empty slot in tables of ids.
 const noID = ^uint32(0)
 
-// Vocab is an immutable table between token ids and the bytes they stand for. It is safe for concurrent
-// use. Make one with a [VocabBuilder].
-type Vocab struct {
+// Table is an immutable table between token ids and the bytes they stand for. It is safe for concurrent
+// use. Make one with a [Builder].
+type Table struct {
 	arena []byte
 	off   []uint32 // 0 == off[0] <= off[1] <= ... <= off[n] == len(arena)
 	index []uint32 // id+1, 0 is free; len is a power of two above 4/3 of the tokens
@@ -25,13 +25,13 @@ type Vocab struct {
 }
 
 // Len returns one more than the largest id.
-func (v *Vocab) Len() int { return len(v.off) - 1 }
+func (v *Table) Len() int { return len(v.off) - 1 }
 
 // Count returns the number of tokens that can be looked up by their bytes.
-func (v *Vocab) Count() int { return v.count }
+func (v *Table) Count() int { return v.count }
 
 // Bytes returns the bytes of token id, nil for an id that is not used. The caller must not change them.
-func (v *Vocab) Bytes(id uint32) []byte {
+func (v *Table) Bytes(id uint32) []byte {
 	if int64(id) >= int64(len(v.off)-1) {
 		return nil
 	}
@@ -39,7 +39,7 @@ func (v *Vocab) Bytes(id uint32) []byte {
 }
 
 // Lookup returns the id whose bytes are s. It does not allocate.
-func (v *Vocab) Lookup(s string) (id uint32, ok bool) {
+func (v *Table) Lookup(s string) (id uint32, ok bool) {
 	if len(v.index) == 0 {
 		return 0, false
 	}
@@ -83,8 +83,8 @@ func load64(s string) uint64 {
 // view returns b as a string without copying. b must not change while the string is in use.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// VocabBuilder collects tokens in any order of ids. The zero value is ready to use.
-type VocabBuilder struct {
+// Builder collects tokens in any order of ids. The zero value is ready to use.
+type Builder struct {
 	arena []byte
 	span  []span // by id
 	hide  []uint32
@@ -93,7 +93,7 @@ type VocabBuilder struct {
 type span struct{ start, end uint32 } // end == 0: not used
 
 // Grow makes room for tokens of size bytes in all.
-func (b *VocabBuilder) Grow(tokens, size int) {
+func (b *Builder) Grow(tokens, size int) {
 	if cap(b.span) == 0 {
 		b.arena = make([]byte, 0, size)
 		b.span = make([]span, 0, tokens)
@@ -101,25 +101,25 @@ func (b *VocabBuilder) Grow(tokens, size int) {
 }
 
 // Scratch returns an empty slice at the end of the builder's storage. The bytes of the next token are
-// appended to it and handed to [VocabBuilder.Add], which then need not copy them.
-func (b *VocabBuilder) Scratch() []byte { return b.arena[len(b.arena):] }
+// appended to it and handed to [Builder.Add], which then need not copy them.
+func (b *Builder) Scratch() []byte { return b.arena[len(b.arena):] }
 
 // Add gives token id the bytes tok. A token that is not lookup can be decoded but not found by its bytes.
 // Errors: an id above [MaxID], an id used before, more than 4 GiB of bytes.
-func (b *VocabBuilder) Add(id uint32, tok []byte, lookup bool) error {
+func (b *Builder) Add(id uint32, tok []byte, lookup bool) error {
 	if id > MaxID {
-		return fmt.Errorf("bpe: token id %d is above the limit %d", id, MaxID)
+		return fmt.Errorf("vocab: token id %d is above the limit %d", id, MaxID)
 	}
 	if n := int(id) + 1 - len(b.span); n > 0 {
 		b.span = append(b.span, make([]span, n)...)
 	}
 	if b.span[id] != (span{}) {
-		return fmt.Errorf("bpe: token id %d appears twice", id)
+		return fmt.Errorf("vocab: token id %d appears twice", id)
 	}
 	start := len(b.arena)
 	b.arena = append(b.arena, tok...)
 	if uint64(len(b.arena)) >= 1<<32-1 {
-		return fmt.Errorf("bpe: tokens are longer than 4 GiB in all")
+		return fmt.Errorf("vocab: tokens are longer than 4 GiB in all")
 	}
 	// One is added to both ends so that an empty token differs from an unused id.
 	b.span[id] = span{uint32(start) + 1, uint32(len(b.arena)) + 1}
@@ -130,8 +130,8 @@ func (b *VocabBuilder) Add(id uint32, tok []byte, lookup bool) error {
 }
 
 // Build returns the table. Two tokens with the same bytes are an error. The builder is empty afterwards.
-func (b *VocabBuilder) Build() (*Vocab, error) {
-	v := &Vocab{arena: b.arena, off: make([]uint32, len(b.span)+1)}
+func (b *Builder) Build() (*Table, error) {
+	v := &Table{arena: b.arena, off: make([]uint32, len(b.span)+1)}
 	ordered := true
 	at := uint32(1)
 	for _, s := range b.span {
@@ -174,12 +174,12 @@ func (b *VocabBuilder) Build() (*Vocab, error) {
 		for ; v.index[i&mask] != 0; i++ {
 			e := v.index[i&mask]
 			if string(v.arena[v.off[e-1]:v.off[e]]) == string(tok) {
-				return nil, fmt.Errorf("bpe: tokens %d and %d have the same bytes %q", e-1, id, tok)
+				return nil, fmt.Errorf("vocab: tokens %d and %d have the same bytes %q", e-1, id, tok)
 			}
 		}
 		v.index[i&mask] = uint32(id) + 1
 		v.count++
 	}
-	*b = VocabBuilder{}
+	*b = Builder{}
 	return v, nil
 }
