@@ -66,19 +66,11 @@ const NFCMaybe = 255
 // Decompose returns the full canonical decomposition of r, or "" when r is its own. Hangul syllables
 // are not listed. The characters come as UTF-8.
 func Decompose(r rune) string {
-	lo, hi := 0, len(decKeys)
-	for lo < hi {
-		m := int(uint(lo+hi) >> 1)
-		if decKeys[m] < r {
-			lo = m + 1
-		} else {
-			hi = m
-		}
-	}
-	if lo == len(decKeys) || decKeys[lo] != r {
+	k := search(decKeys[:], r)
+	if k < 0 {
 		return ""
 	}
-	return decText[decOff[lo]:decOff[lo+1]]
+	return decText[decOff[k]:decOff[k+1]]
 }
 
 // Compose returns the character that a and b make together under NFC, or -1. Hangul is not listed.

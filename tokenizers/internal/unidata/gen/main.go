@@ -10,12 +10,15 @@ import (
 	"bytes"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"go/format"
 	"log"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -57,10 +60,16 @@ type facts struct {
 	dec  map[int][]int
 	back map[int]bool // NFC puts the decomposition back together
 	word [][2]int
+
+	compat, lower map[int][]int
+	props         map[string]set
+	grapheme      map[int]string
 }
 
+type set map[int]bool
+
 func parseFacts() (*facts, error) {
-	f := &facts{ccc: map[int]int{}, dec: map[int][]int{}, back: map[int]bool{}}
+	f := &facts{ccc: map[int]int{}, dec: map[int][]int{}, back: map[int]bool{}, compat: map[int][]int{}, lower: map[int][]int{}, props: map[string]set{}, grapheme: map[int]string{}}
 	sc := bufio.NewScanner(bytes.NewReader(hf))
 	for sc.Scan() {
 		w := strings.Fields(sc.Text())
@@ -75,6 +84,17 @@ func parseFacts() (*facts, error) {
 			}
 			nums = append(nums, int(n))
 		}
+		chars := func(w []string) (out []int, err error) {
+			for _, s := range w {
+				n, err := strconv.ParseInt(s, 16, 32)
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, int(n))
+			}
+			return out, nil
+		}
+		var err error
 		switch w[0] {
 		case "ccc":
 			k, err := strconv.Atoi(w[2])
@@ -85,18 +105,32 @@ func parseFacts() (*facts, error) {
 				f.ccc[c] = k
 			}
 		case "dec":
-			for _, s := range w[3:] {
-				n, err := strconv.ParseInt(s, 16, 32)
-				if err != nil {
-					return nil, err
-				}
-				f.dec[nums[0]] = append(f.dec[nums[0]], int(n))
-			}
+			f.dec[nums[0]], err = chars(w[3:])
 			f.back[nums[0]] = w[2] == "="
 		case "word":
 			f.word = append(f.word, [2]int{nums[0], nums[1]})
+		case "compat":
+			f.compat[nums[0]], err = chars(w[2:])
+		case "lower":
+			f.lower[nums[0]], err = chars(w[2:])
+		case "punct", "numeric", "white", "other", "clean", "mn", "mark":
+			p := f.props[w[0]]
+			if p == nil {
+				p = set{}
+				f.props[w[0]] = p
+			}
+			for c := nums[0]; c <= nums[1]; c++ {
+				p[c] = true
+			}
+		case "grapheme":
+			for c := nums[0]; c <= nums[1]; c++ {
+				f.grapheme[c] = w[2]
+			}
 		default:
 			return nil, fmt.Errorf("gen: unknown line %q", sc.Text())
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	return f, sc.Err()
@@ -186,22 +220,8 @@ func generate(classes map[string][][2]int) ([]byte, error) {
 	writeRanges(&w, "hanRanges", classes["Han"])
 	writeRanges(&w, "wordRanges", f.word)
 
-	keys := make([]int, 0, len(f.dec))
-	for c := range f.dec {
-		keys = append(keys, c)
-	}
-	sort.Ints(keys)
-	var text []byte
-	off := []int{0}
-	for _, c := range keys {
-		for _, d := range f.dec[c] {
-			text = append(text, string(rune(d))...)
-		}
-		off = append(off, len(text))
-	}
-	writeInts(&w, "decKeys", "rune", keys)
-	writeInts(&w, "decOff", "uint16", off)
-	fmt.Fprintf(&w, "const decText = %s\n\n", quote(text))
+	writeTexts(&w, "dec", f.dec)
+	writeTexts(&w, "compat", f.compat)
 	var from []uint64
 	var to []int
 	for _, p := range pairs {
@@ -210,7 +230,145 @@ func generate(classes map[string][][2]int) ([]byte, error) {
 	}
 	writeInts(&w, "compPairs", "uint64", from)
 	writeInts(&w, "compTo", "rune", to)
+	if err := writeProps(&w, f, classes); err != nil {
+		return nil, err
+	}
 	return format.Source(w.Bytes())
+}
+
+// writeProps writes the tables of what the normalizers and the simple pre-tokenizers ask about a character.
+func writeProps(w *bytes.Buffer, f *facts, classes map[string][][2]int) error {
+	class := func(name string) set {
+		s := set{}
+		for _, r := range classes[name] {
+			for c := r[0]; c <= r[1]; c++ {
+				s[c] = true
+			}
+		}
+		return s
+	}
+	// What the package answers from Class, or by a rule, must be so.
+	if !maps.Equal(f.props["white"], class("space")) {
+		return errors.New("gen: white space is not \\s")
+	}
+	for c := range f.props["clean"] {
+		if !f.props["white"][c] {
+			return fmt.Errorf("gen: clean_text makes U+%04X a space", c)
+		}
+	}
+	for c := range f.props["white"] {
+		if f.props["clean"][c] == f.props["other"][c] {
+			return fmt.Errorf("gen: clean_text keeps U+%04X", c)
+		}
+	}
+	numeric := class("N")
+	for c := range numeric {
+		if !f.props["numeric"][c] {
+			return fmt.Errorf("gen: U+%04X is N but not numeric", c)
+		}
+	}
+	var extra set = maps.Clone(f.props["numeric"])
+	maps.DeleteFunc(extra, func(c int, _ bool) bool { return numeric[c] })
+	writeRanges(w, "numericRanges", ranges(extra))
+
+	prop := make([]byte, maxRune+1)
+	put := func(bit byte, s set) {
+		for c := range s {
+			prop[c] |= bit
+		}
+	}
+	put(1, f.props["other"])
+	put(2, f.props["clean"])
+	put(4, f.props["mn"])
+	put(8, f.props["mark"])
+	put(128, f.props["punct"])
+	for c := range f.dec {
+		prop[c] |= 16
+	}
+	for c := range f.ccc {
+		prop[c] |= 16
+	}
+	for c := 0xAC00; c < 0xD7A4; c++ {
+		prop[c] |= 16
+	}
+	for c := range f.compat {
+		prop[c] |= 32
+	}
+	for c := range f.lower {
+		prop[c] |= 64
+	}
+	writePages(w, "prop", prop)
+
+	// Lower case: runs of characters with the same distance, next to each other or two apart.
+	type run struct{ lo, hi, step, delta int }
+	var runs []run
+	for _, c := range slices.Sorted(maps.Keys(f.lower)) {
+		to := f.lower[c]
+		if len(to) > 1 {
+			if c != 0x130 || !slices.Equal(to, []int{'i', 0x307}) {
+				return fmt.Errorf("gen: U+%04X has a long lower case", c)
+			}
+			to = []int{c} // ToLower leaves it to its callers
+		}
+		d := to[0] - c
+		if n := len(runs) - 1; n >= 0 && runs[n].delta == d {
+			r := &runs[n]
+			if gap := c - r.hi; gap <= 2 && (r.lo == r.hi || gap == r.step) {
+				r.hi, r.step = c, gap
+				continue
+			}
+		}
+		runs = append(runs, run{c, c, 1, d})
+	}
+	w.WriteString("var lowerRuns = [...]lowerRun{")
+	for i, r := range runs {
+		if i%4 == 0 {
+			w.WriteString("\n\t")
+		}
+		fmt.Fprintf(w, "{%#x, %#x, %d, %d}, ", r.lo, r.hi, r.step, r.delta)
+	}
+	w.WriteString("\n}\n\n")
+
+	names := []string{"Any", "Control", "Extend", "Linker", "Unlinked", "ZWJ", "Spacing", "Prepend", "Pictographic", "Consonant", "L", "V", "T"}
+	g := make([]byte, maxRune+1)
+	for c, name := range f.grapheme {
+		k := slices.Index(names, name)
+		if k < 0 {
+			return fmt.Errorf("gen: unknown grapheme class %q", name)
+		}
+		g[c] = byte(k)
+	}
+	writePages(w, "grapheme", g)
+	return nil
+}
+
+// ranges joins neighbours.
+func ranges(s set) [][2]int {
+	var out [][2]int
+	for _, c := range slices.Sorted(maps.Keys(s)) {
+		if n := len(out) - 1; n >= 0 && out[n][1] == c-1 {
+			out[n][1] = c
+		} else {
+			out = append(out, [2]int{c, c})
+		}
+	}
+	return out
+}
+
+// writeTexts writes a map from characters to texts.
+func writeTexts(w *bytes.Buffer, name string, m map[int][]int) {
+	keys := slices.Sorted(maps.Keys(m))
+	var text []byte
+	off := []int{0}
+	for _, c := range keys {
+		for _, d := range m[c] {
+			text = append(text, string(rune(d))...)
+		}
+		off = append(off, len(text))
+	}
+	writeInts(w, name+"Keys", "rune", keys)
+	writeInts(w, name+"Off", "uint16", off)
+	fmt.Fprintf(w, "const %sText = %s\n\n", name, quote(text))
 }
 
 // writePages writes a table of one byte per character as pages of 128, equal pages once.

@@ -30,6 +30,93 @@ for (const c of all()) {
   }
 }
 
+// Properties, each as a set of code points. split(x) finds the characters that pre-tokenizer x cuts off from
+// the letters around them; drop(n, ...) those that normalizer n makes into the given text.
+const chunk = function* () {
+  const chars = [...all()];
+  for (let i = 0; i < chars.length; i += 4096) yield chars.slice(i, i + 4096);
+};
+const split = (x) => {
+  const out = new Map();
+  for (const part of chunk()) {
+    const inside = new Uint8Array(part.length);
+    for (const [, [a, b]] of x.preTokenizeString("a" + part.map((c) => str(c) + "a").join(""))) {
+      for (let k = a; k < b; k++) if (k % 2 && b - a > 1) inside[(k - 1) / 2] = 1;
+    }
+    part.forEach((c, k) => { if (!inside[k]) out.set(c, 0); });
+  }
+  return out;
+};
+const drop = (n, to) => new Map([...all()].filter((c) => n.normalizeString("a" + str(c) + "b") === "a" + to + "b").map((c) => [c, 0]));
+const bert = (o) => T.bertNormalizer({ cleanText: false, handleChineseChars: false, stripAccents: false, lowercase: false, ...o });
+const props = {
+  punct: split(T.punctuationPreTokenizer("isolated")),
+  numeric: split(T.digitsPreTokenizer(true)),
+  white: split(T.whitespaceSplitPreTokenizer()),
+  other: drop(bert({ cleanText: true }), ""),
+  clean: drop(bert({ cleanText: true }), " "),
+  mn: drop(bert({ stripAccents: true }), ""),
+  mark: drop(T.stripAccentsNormalizer(), ""),
+};
+
+// What compatibility decomposition adds to the canonical one, and the lower case of each character.
+const compat = new Map(), lower = new Map();
+const nfkd = T.nfkdNormalizer(), low = T.lowercase();
+for (const c of all()) {
+  const k = nfkd.normalizeString(str(c));
+  if (k !== nfd.normalizeString(str(c))) compat.set(c, cps(k));
+  const l = low.normalizeString(str(c));
+  if (l !== str(c)) lower.set(c, cps(l));
+}
+
+// Grapheme cluster breaks show in Precompiled: with a rule for every byte but newline, each cluster of fewer than six
+// bytes becomes one Z, and so does each character of a longer one.
+const trie = new Array(1024).fill(0);
+trie[0] = 256 << 10;
+for (let b = 1; b < 256; b++) if (b !== 10) trie[256 + b] = (768 << 10) | (1 << 8) | b;
+const u32 = (n) => [n & 255, (n >> 8) & 255, (n >> 16) & 255, (n >> 24) & 255];
+const count = T.precompiled([...u32(4 * trie.length), ...trie.flatMap(u32), 0x5a, 0]);
+// clusters(f) counts the Zs of f(character) for every character.
+const clusters = (f) => {
+  const out = new Map();
+  for (const part of chunk()) {
+    count.normalizeString(part.map((c) => (c === 10 || c === 13 ? "" : f(str(c)))).join("\n")).split("\n").forEach((s, k) => out.set(part[k], s.length));
+  }
+  return out;
+};
+const graphemes = () => {
+  const acute = "\u0301", zwj = "\u200d", ka = "\u0915", virama = "\u094d", gl = "\u1100", gv = "\u1161", gt = "\u11a8", ec = "\u00a9";
+  const n = {
+    afterA: clusters((c) => "a" + c), // 1: c extends
+    beforeA: clusters((c) => c + "a"), // 1: c is a prepended mark
+    marks: clusters((c) => c + acute + acute), // 2: c is a control
+    pict: clusters((c) => ec + zwj + c), // 3: c is a pictograph
+    extend: clusters((c) => ec + c + zwj + ec + acute), // 5: c may stand before the joiner
+    linker: clusters((c) => ka + c + ka + acute), // 4: c links consonants
+    linked: clusters((c) => ka + c + virama + ka + acute), // 5: c may stand beside the linker
+    consonant: clusters((c) => c + virama + ka + acute), // 4: c is a consonant
+    toL: clusters((c) => c + gl + acute), toV: clusters((c) => c + gv + acute), toT: clusters((c) => c + gt + acute), // 3: c goes before it
+  };
+  const out = new Map();
+  for (const c of all()) {
+    const is = (k, v) => n[k].get(c) === v;
+    let g = "";
+    if (c === 10 || c === 13) continue;
+    if (c === 0x200d) g = "ZWJ";
+    else if (is("afterA", 1)) g = (is("linker", 4) ? "Linker" : is("extend", 5) ? (is("linked", 5) ? "Extend" : "Unlinked") : "Spacing");
+    else if (is("marks", 2)) g = "Control";
+    else if (is("beforeA", 1)) g = "Prepend";
+    else if (is("pict", 3)) g = "Pictographic";
+    else if (is("toL", 3)) g = "L";
+    else if (c >= 0xac00 && c < 0xd7a4) continue; // syllables: by arithmetic
+    else if (is("toV", 3) && is("toT", 3)) g = "V";
+    else if (is("toT", 3)) g = "T";
+    else if (is("consonant", 4)) g = "Consonant";
+    if (g) out.set(c, g);
+  }
+  return out;
+};
+
 async function words() {
   const token = { id: 1, content: "Q", single_word: true, lstrip: false, rstrip: false, normalized: false, special: false };
   const tok = T.Tokenizer.fromString(JSON.stringify({
@@ -62,8 +149,18 @@ words().then((word) => {
 # The normalizer's tables are old (about Unicode 9): combining marks assigned later have class 0 in it.
 # ccc FIRST..LAST CLASS    canonical combining class, where not 0
 # dec CP = CP...           full canonical decomposition; ! instead of = when NFC does not put it back together
-# word FIRST..LAST         \\w of Rust's regex crate`);
+# word FIRST..LAST         \\w of Rust's regex crate
+# compat CP CP...          full compatibility decomposition, where not the canonical one
+# lower CP CP...           what the Lowercase normalizer makes of it
+# punct|numeric|white FIRST..LAST   what the Punctuation, Digits and WhitespaceSplit pre-tokenizers cut at
+# other|clean FIRST..LAST  what BertNormalizer's clean_text removes and makes a space
+# mn|mark FIRST..LAST      what BertNormalizer's strip_accents and StripAccents remove
+# grapheme FIRST..LAST CLASS   role in grapheme clusters, as far as Precompiled shows it`);
   for (const [a, b, k] of ranges(ccc)) console.log(`ccc ${hex(a)}..${hex(b)} ${k}`);
   for (const [c, [back, d]] of dec) console.log(`dec ${hex(c)} ${back ? "=" : "!"} ${d.map(hex).join(" ")}`);
   for (const [a, b] of ranges(word)) console.log(`word ${hex(a)}..${hex(b)}`);
+  for (const [c, d] of compat) console.log(`compat ${hex(c)} ${d.map(hex).join(" ")}`);
+  for (const [c, d] of lower) console.log(`lower ${hex(c)} ${d.map(hex).join(" ")}`);
+  for (const p of Object.keys(props)) for (const [a, b] of ranges(props[p])) console.log(`${p} ${hex(a)}..${hex(b)}`);
+  for (const [a, b, g] of ranges(graphemes())) console.log(`grapheme ${hex(a)}..${hex(b)} ${g}`);
 });
