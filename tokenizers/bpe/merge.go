@@ -32,6 +32,13 @@ func (m *Model) mergeScan(dst []uint32, w string) []uint32 {
 			best, at = r, i-1
 		}
 	}
+	n = m.scan(&id, &rank, n, best, at)
+	return append(dst, id[:n]...)
+}
+
+// scan merges the first n ids in place, beginning with the merge of rank best at index at, and returns how
+// many are left. rank[i] is the rank of the merge of id[i] and id[i+1].
+func (m *merges) scan(id, rank *[maxScan]uint32, n int, best uint32, at int) int {
 	for best != noID {
 		// at and at+1 become one.
 		id[at] = m.to[best]
@@ -51,20 +58,14 @@ func (m *Model) mergeScan(dst []uint32, w string) []uint32 {
 			}
 		}
 	}
-	return append(dst, id[:n]...)
+	return n
 }
 
 // mergeLong keeps the tokens of a long word in a doubly linked list and the merges that are possible in a
 // queue ordered by rank, then position.
 func (m *Model) mergeLong(dst []uint32, w string, st *State) []uint32 {
 	n := len(w)
-	if cap(st.nodes) < n {
-		st.nodes = make([]node, n)
-	}
-	nodes := st.nodes[:n]
-	q := &st.queue
-	q.reset()
-	q.entries = slices.Grow(q.entries, n)
+	nodes, q := st.list(n)
 	for i := range nodes {
 		nodes[i] = node{id: m.byteID[w[i]], prev: int32(i - 1), next: int32(i + 1)}
 		if i > 0 {
@@ -74,6 +75,29 @@ func (m *Model) mergeLong(dst []uint32, w string, st *State) []uint32 {
 		}
 	}
 	nodes[n-1].next = -1
+	m.run(nodes, q)
+	for i := int32(0); i >= 0; i = nodes[i].next {
+		dst = append(dst, nodes[i].id)
+	}
+	st.trim()
+	return dst
+}
+
+// list returns room for n tokens and an empty queue.
+func (st *State) list(n int) ([]node, *queue) {
+	if cap(st.nodes) < n {
+		st.nodes = make([]node, n)
+	}
+	st.nodes = st.nodes[:n]
+	q := &st.queue
+	q.reset()
+	q.entries = slices.Grow(q.entries, n)
+	return st.nodes, q
+}
+
+// run applies the merges of q and those that they make possible to the list in nodes, which begins with the
+// first and is still whole.
+func (m *merges) run(nodes []node, q *queue) {
 	for {
 		rank, pos, ok := q.next()
 		if !ok {
@@ -105,11 +129,6 @@ func (m *Model) mergeLong(dst []uint32, w string, st *State) []uint32 {
 			}
 		}
 	}
-	for i := int32(0); i >= 0; i = nodes[i].next {
-		dst = append(dst, nodes[i].id)
-	}
-	st.trim()
-	return dst
 }
 
 // node is a token of a word; prev and next are indexes, -1 at the ends.

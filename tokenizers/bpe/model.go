@@ -8,6 +8,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/weft-go/weft/tokenizers/internal/words"
 	"github.com/weft-go/weft/tokenizers/vocab"
 )
 
@@ -26,16 +27,22 @@ type Options struct {
 	IgnoreMerges bool
 }
 
-// Model encodes words. It is immutable and safe for concurrent use.
+// Model encodes words by merging bytes. It is immutable and safe for concurrent use.
 type Model struct {
+	merges
+	own      words.Owner
 	vocab    *vocab.Table
 	byteID   [256]uint32
 	bytePair []uint32 // rank of the merge of two bytes, noID if none; len 65536
-	pairs    []uint64 // a<<43 | b<<22 | rank, ^0 is free; len is a power of two at most 2/3 full
-	shift    uint8
-	to       []uint32 // rank -> id
 	ignore   bool
 	self     []uint64 // bit id: the word with the token's bytes encodes as that token alone
+}
+
+// merges is the list of merges as a table.
+type merges struct {
+	pairs []uint64 // a<<43 | b<<22 | rank, ^0 is free; len is a power of two at most 2/3 full
+	shift uint8
+	to    []uint32 // rank -> id
 }
 
 const (
@@ -50,10 +57,7 @@ const (
 // lack a token; they are encoded as a question mark is. When two merges join the same pair the later one
 // counts, as in the reference. It takes some tens of milliseconds for 150,000 merges.
 func New(v *vocab.Table, merges []Merge, opt Options) (*Model, error) {
-	if len(merges) > MaxMerges {
-		return nil, fmt.Errorf("bpe: %d merges are over the limit %d", len(merges), MaxMerges)
-	}
-	m := &Model{vocab: v, ignore: opt.IgnoreMerges, to: make([]uint32, len(merges))}
+	m := &Model{vocab: v, ignore: opt.IgnoreMerges}
 	var one [1]byte
 	var byID = make(map[uint32]byte, 256)
 	for b := range m.byteID {
@@ -70,23 +74,14 @@ func New(v *vocab.Table, merges []Merge, opt Options) (*Model, error) {
 			byID[id] = byte(b)
 		}
 	}
+	if err := m.merges.init(v, merges); err != nil {
+		return nil, err
+	}
 	m.bytePair = make([]uint32, 1<<16)
 	for i := range m.bytePair {
 		m.bytePair[i] = noID
 	}
-	log := max(4, bits.Len(uint(len(merges)+len(merges)/2)))
-	m.pairs = make([]uint64, 1<<log)
-	for i := range m.pairs {
-		m.pairs[i] = freePair
-	}
-	m.shift = uint8(64 - log)
-	n := uint32(v.Len())
 	for rank, g := range merges {
-		if g.A >= n || g.B >= n || g.To >= n {
-			return nil, fmt.Errorf("bpe: merge %d names an id outside the vocabulary", rank)
-		}
-		m.to[rank] = g.To
-		m.setPair(g.A, g.B, uint32(rank))
 		if len(v.Bytes(g.A)) == 1 && len(v.Bytes(g.B)) == 1 {
 			a, okA := byID[g.A]
 			b, okB := byID[g.B]
@@ -99,7 +94,30 @@ func New(v *vocab.Table, merges []Merge, opt Options) (*Model, error) {
 	return m, nil
 }
 
-func (m *Model) setPair(a, b, rank uint32) {
+// init fills an empty table.
+func (m *merges) init(v *vocab.Table, list []Merge) error {
+	if len(list) > MaxMerges {
+		return fmt.Errorf("bpe: %d merges are over the limit %d", len(list), MaxMerges)
+	}
+	m.to = make([]uint32, len(list))
+	log := max(4, bits.Len(uint(len(list)+len(list)/2)))
+	m.pairs = make([]uint64, 1<<log)
+	for i := range m.pairs {
+		m.pairs[i] = freePair
+	}
+	m.shift = uint8(64 - log)
+	n := uint32(v.Len())
+	for rank, g := range list {
+		if g.A >= n || g.B >= n || g.To >= n {
+			return fmt.Errorf("bpe: merge %d names an id outside the vocabulary", rank)
+		}
+		m.to[rank] = g.To
+		m.set(g.A, g.B, uint32(rank))
+	}
+	return nil
+}
+
+func (m *merges) set(a, b, rank uint32) {
 	key := uint64(a)<<idBits | uint64(b)
 	mask := uint64(len(m.pairs) - 1)
 	for i := pairHash(key) >> m.shift; ; i++ {
@@ -117,7 +135,7 @@ func pairHash(key uint64) uint64 {
 }
 
 // rank returns the rank of the merge of a and b, or noID.
-func (m *Model) rank(a, b uint32) uint32 {
+func (m *merges) rank(a, b uint32) uint32 {
 	key := uint64(a)<<idBits | uint64(b)
 	mask := uint64(len(m.pairs) - 1)
 	for i := pairHash(key) >> m.shift; ; i++ {

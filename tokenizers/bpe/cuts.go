@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bpe
+
+import "unicode/utf8"
+
+// This file finds where a word may be cut before merging without a change in the result, so that a text that
+// is one word can be encoded in short parts that repeat.
+//
+// A border between two characters x and y is a cut if no merge joins a token spelled to its end with x and
+// one spelled from its beginning with y. Cutting there is exact:
+//
+//   - Whatever stands in a word while it is merged is spelled like the text it stands for: a character is, and
+//     a merge joins two spellings, which [NewChars] checks. The exceptions are the unknown token and the
+//     tokens for bytes; if a merge names one of them nothing is cut, so that they are never merged.
+//   - So a merge across the border would join a token that ends with x and one that begins with y, or one of
+//     the exceptions; there is none. Every merge stays on one side.
+//   - The reference takes the merge of lowest rank, then the leftmost. Which merges are possible on one side
+//     depends on that side alone. Among these the order by rank, then position, is the same whether the other
+//     side is there or not, so each side goes through the same steps as alone.
+//   - Ids before merging are made from left to right, with one thing remembered: an unknown token that waits.
+//     Where one can wait longer than a character, only a border after a known character is a cut: there
+//     nothing waits.
+//
+// With a prefix or suffix the characters at the ends of a word differ from those inside; such models get
+// words of pre-tokenizers, and nothing is cut.
+
+// cuts tells borders that are not cuts. It may hold some that would be.
+type cuts struct {
+	// ascii[x] has bit y if a merge can join x and y.
+	ascii [utf8.RuneSelf][2]uint64
+	// pairs has bit hash(x, y) for all others. Two pairs of characters may share a bit.
+	pairs []uint64
+	// known is set if only a border after a known character is a cut.
+	known *Chars
+}
+
+// pairLog is the base-2 logarithm of the number of bits in cuts.pairs.
+const pairLog = 18
+
+func pairBit(x, y rune) uint32 {
+	return (uint32(x)*0x9E3779B1 ^ uint32(y)*0x85EBCA77) * 0xC2B2AE35 >> (32 - pairLog)
+}
+
+func (m *Chars) findCuts(merges []Merge) {
+	m.whole = true
+	if m.prefix != "" || m.suffix != "" {
+		return
+	}
+	c := &m.cuts
+	c.pairs = make([]uint64, 1<<pairLog/64)
+	for _, g := range merges {
+		if m.isOdd(g.A) || m.isOdd(g.B) {
+			return
+		}
+		x, _ := utf8.DecodeLastRune(m.vocab.Bytes(g.A))
+		y, _ := utf8.DecodeRune(m.vocab.Bytes(g.B))
+		if x < utf8.RuneSelf && y < utf8.RuneSelf {
+			c.ascii[x][y>>6] |= 1 << (y & 63)
+		} else {
+			bit := pairBit(x, y)
+			c.pairs[bit>>6] |= 1 << (bit & 63)
+		}
+	}
+	m.whole = false
+	if m.unk != noID && (m.fuse || m.fall) {
+		for _, id := range m.bytes {
+			if id == noID {
+				c.known = m
+			}
+		}
+	}
+}
+
+// next returns the first cut of s[i:j] after i, or j.
+func (c *cuts) next(s string, i, j int) int {
+	x, size := rune(s[i]), 1
+	if x >= utf8.RuneSelf {
+		x, size = utf8.DecodeRuneInString(s[i:j])
+	}
+	for i += size; i < j; i += size {
+		y := rune(s[i])
+		size = 1
+		if y >= utf8.RuneSelf {
+			y, size = utf8.DecodeRuneInString(s[i:j])
+		}
+		var joins bool
+		if x < utf8.RuneSelf && y < utf8.RuneSelf {
+			joins = c.ascii[x][y>>6]>>(y&63)&1 != 0
+		} else {
+			bit := pairBit(x, y)
+			joins = c.pairs[bit>>6]>>(bit&63)&1 != 0
+		}
+		if !joins && (c.known == nil || c.known.knows(x)) {
+			return i
+		}
+		x = y
+	}
+	return j
+}
+
+// knows reports whether the character is in the vocabulary. That of an invalid byte is not to be asked for
+// if U+FFFD is: it is not known, then.
+func (m *Chars) knows(c rune) bool {
+	if c < utf8.RuneSelf {
+		return m.ascii[c] != noID
+	}
+	return c != utf8.RuneError && m.runes.get(c, 0) != noID
+}
