@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package normal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/weft-go/weft/tokenizers/internal/unidata"
+)
+
+// Precompiled returns the normalizer of that name for the rules in charsmap, the decoded field
+// precompiled_charsmap. It is what SentencePiece compiles its rules to:
+//
+//	size of the trie in bytes  4 bytes, little endian
+//	trie                       units of 4 bytes, little endian: a double array over the bytes of the keys
+//	texts                      UTF-8, each ended by a zero byte; the trie's values are offsets in here
+//
+// The crate spm_precompiled reads a grapheme cluster of fewer than six bytes as one key, and if that has no rule,
+// or is longer, its characters one by one. A key "has" the rule of its shortest prefix that has one, and
+// then the whole key is replaced. All of that is reproduced, also what looks like a mistake: a cluster
+// removed at the very start of a text puts the origins of what follows off by its characters.
+//
+// The error says what is wrong with charsmap. Its memory is not kept. A trie that points outside itself or outside the texts
+// has no rule there (the reference stops the program).
+func Precompiled(charsmap []byte) (Step, error) {
+	if len(charsmap) < 4 {
+		return nil, errors.New("shorter than the 4 bytes of its first field")
+	}
+	size := uint64(binary.LittleEndian.Uint32(charsmap))
+	rest := charsmap[4:]
+	if n := size &^ 3; n > uint64(len(rest)) {
+		return nil, fmt.Errorf("a trie of %d bytes in %d bytes", size, len(rest))
+	}
+	x := &precompiled{trie: make([]uint32, size/4)}
+	if len(x.trie) == 0 {
+		return nil, errors.New("no trie")
+	}
+	for i := range x.trie {
+		x.trie[i] = binary.LittleEndian.Uint32(rest[4*i:])
+	}
+	rest = rest[4*len(x.trie):]
+	if !utf8.Valid(rest) {
+		return nil, errors.New("texts that are not UTF-8")
+	}
+	x.texts = string(rest)
+	for c := range x.plain {
+		_, has := x.find(string(rune(c)))
+		x.plain[c] = !has
+	}
+	return x, nil
+}
+
+type precompiled struct {
+	trie  []uint32
+	texts string
+	plain [utf8.RuneSelf]bool // ASCII characters without a rule
+}
+
+// find returns what key is replaced by.
+func (x *precompiled) find(key string) (string, bool) {
+	at := offset(x.trie[0])
+	for i := range len(key) {
+		c := uint32(key[i])
+		at ^= c
+		if c == 0 || at >= uint32(len(x.trie)) {
+			return "", false
+		}
+		unit := x.trie[at]
+		if unit&(1<<31|0xFF) != c {
+			return "", false
+		}
+		at ^= offset(unit)
+		if unit>>8&1 == 0 {
+			continue
+		}
+		if at >= uint32(len(x.trie)) {
+			return "", false
+		}
+		v := int64(x.trie[at] &^ (1 << 31))
+		if v > int64(len(x.texts)) || v < int64(len(x.texts)) && !utf8.RuneStart(x.texts[v]) {
+			return "", false
+		}
+		to := x.texts[v:]
+		if n := strings.IndexByte(to, 0); n >= 0 {
+			to = to[:n]
+		}
+		return to, true
+	}
+	return "", false
+}
+
+func offset(unit uint32) uint32 { return unit >> 10 << (unit & (1 << 9) >> 6) }
+
+// ascii returns the length of the longest prefix of s of ASCII characters that stay, whatever follows.
+func (x *precompiled) ascii(s string) int {
+	i := 0
+	for i < len(s) && s[i] < utf8.RuneSelf && x.plain[s[i]] {
+		i++
+	}
+	if i > 0 && i < len(s) {
+		switch {
+		case s[i] >= utf8.RuneSelf:
+			if r, _ := utf8.DecodeRuneInString(s[i:]); extends(unidata.Grapheme(r)) {
+				i--
+			}
+		case s[i] == '\n' && s[i-1] == '\r':
+			i--
+		}
+	}
+	return i
+}
+
+// maxKey is the first length of a cluster that is not read as one key.
+const maxKey = 6
+
+func (x *precompiled) Prefix(s string) int {
+	for i := 0; i < len(s); {
+		if n := x.ascii(s[i:]); n > 0 {
+			i += n
+			continue
+		}
+		n := cluster(s[i:])
+		if n < maxKey {
+			if _, ok := x.find(s[i : i+n]); ok {
+				return i
+			}
+		}
+		for end := i + n; i < end; {
+			_, n := utf8.DecodeRuneInString(s[i:])
+			if _, ok := x.find(s[i : i+n]); ok {
+				return i
+			}
+			i += n
+		}
+	}
+	return len(s)
+}
+
+// item is a stretch of the result: size bytes with a change, as in [aligner.next].
+type item struct{ size, change int32 }
+
+func (x *precompiled) Append(dst *Text, src Text, b *Buffer) {
+	s := view(src.B)
+	track := src.From != nil
+	start := len(dst.B)
+	b.items = b.items[:0]
+	for i := 0; i < len(s); {
+		if n := x.ascii(s[i:]); n > 0 {
+			dst.B = append(dst.B, s[i:i+n]...)
+			for k := 0; track && k < n; k++ {
+				b.items = append(b.items, item{1, 0})
+			}
+			i += n
+			continue
+		}
+		n := cluster(s[i:])
+		if n < maxKey {
+			if to, ok := x.find(s[i : i+n]); ok {
+				dst.B = append(dst.B, to...)
+				if track {
+					b.replaced(s[i:i+n], to)
+				}
+				i += n
+				continue
+			}
+		}
+		for end := i + n; i < end; {
+			_, n := utf8.DecodeRuneInString(s[i:])
+			to, ok := x.find(s[i : i+n])
+			switch {
+			case ok:
+				dst.B = append(dst.B, to...)
+				if track {
+					b.replaced(s[i:i+n], to)
+				}
+			default:
+				dst.B = append(dst.B, s[i:i+n]...)
+				if track {
+					b.items = append(b.items, item{int32(n), 0})
+				}
+			}
+			i += n
+		}
+	}
+	if !track {
+		return
+	}
+	a := aligner{src: src}
+	end := start
+	for _, it := range b.items {
+		origin := a.next(it.change)
+		for end += int(it.size); len(dst.From) < end; {
+			dst.From = append(dst.From, origin)
+		}
+	}
+}
+
+// replaced notes that a key became to (the function replace of normalizers/precompiled.rs).
+func (b *Buffer) replaced(key, to string) {
+	diff := int32(utf8.RuneCountInString(to) - utf8.RuneCountInString(key))
+	from := len(b.items)
+	for i := 0; i < len(to); {
+		_, n := utf8.DecodeRuneInString(to[i:])
+		b.items = append(b.items, item{int32(n), 0})
+		i += n
+	}
+	n := len(b.items)
+	switch {
+	case diff > 0:
+		for k := max(from, n-int(diff)); k < n; k++ {
+			b.items[k].change = 1
+		}
+	case diff < 0 && n > 0:
+		b.items[n-1].change += diff
+	}
+}

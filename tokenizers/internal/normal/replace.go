@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package normal
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Matcher finds the matches of a pattern. It must be safe for concurrent use.
+type Matcher interface {
+	// Find returns the leftmost match in s that starts at from or later. What stands before from is context. The
+	// match starts and ends between characters.
+	Find(s string, from int) (start, end int, ok bool)
+}
+
+// Replace returns the normalizer of that name for a pattern that is a plain text: old becomes to wherever it occurs, from
+// left to right.
+func Replace(old, to string) Step { return &replace{literal(old), to} }
+
+// ReplaceMatches returns the normalizer Replace for a regular expression. to is taken as it is: it has no references to
+// groups. A match of nothing counts unless it stands at the end of the match before it.
+func ReplaceMatches(m Matcher, to string) Step { return &replace{m, to} }
+
+type literal string
+
+func (l literal) Find(s string, from int) (start, end int, ok bool) {
+	i := strings.Index(s[from:], string(l))
+	return from + i, from + i + len(l), i >= 0
+}
+
+type replace struct {
+	m  Matcher
+	to string
+}
+
+func (x *replace) Prefix(s string) int {
+	if len(s) == 0 {
+		return 0
+	}
+	start, _, ok := x.m.Find(s, 0)
+	if !ok {
+		return len(s)
+	}
+	if start == len(s) && x.to != "" {
+		start = 0 // something is added at the end: not the whole stays as it is
+	}
+	return start
+}
+
+func (x *replace) Append(dst *Text, src Text, _ *Buffer) {
+	s := view(src.B)
+	if len(s) == 0 {
+		return
+	}
+	done := 0 // bytes of s dealt with
+	for from, last := 0, -1; from <= len(s); {
+		start, end, ok := x.m.Find(s, from)
+		if !ok {
+			break
+		}
+		if start == end && end == last {
+			n := 1
+			if from < len(s) {
+				_, n = utf8.DecodeRuneInString(s[from:])
+			}
+			from += n
+			continue
+		}
+		dst.copy(src, done, start)
+		dst.B = append(dst.B, x.to...)
+		if src.From != nil {
+			var origin Span // nothing before it
+			if end > 0 {
+				origin = src.From[end-1]
+			}
+			dst.fill(origin)
+		}
+		from, last, done = end, end, end
+	}
+	dst.copy(src, done, len(s))
+}
