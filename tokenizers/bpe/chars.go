@@ -331,7 +331,7 @@ func (m *Chars) AppendEnds(dst []uint32, ends []int, s string, i, j int, st *Sta
 			return append(dst, id), append(ends, j-i)
 		}
 	}
-	if m.prefix != "" || m.suffix != "" {
+	if m.whole { // a token may hold others than characters
 		return m.mergeEnds(dst, ends, s[i:j], 0, st)
 	}
 	if !st.words.Serves(&m.own) {
@@ -339,10 +339,7 @@ func (m *Chars) AppendEnds(dst []uint32, ends []int, s string, i, j int, st *Sta
 	}
 	end := 0
 	for i < j {
-		k := j
-		if !m.whole {
-			k = m.cuts.next(s, i, j)
-		}
+		k := m.cuts.next(s, i, j)
 		start := len(dst)
 		dst = m.part(dst, s, i, k, st)
 		odd := false

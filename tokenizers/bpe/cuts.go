@@ -19,8 +19,8 @@ import "unicode/utf8"
 //     depends on that side alone. Among these the order by rank, then position, is the same whether the other
 //     side is there or not, so each side goes through the same steps as alone.
 //   - Ids before merging are made from left to right, with one thing remembered: an unknown token that waits.
-//     Where one can wait longer than a character, only a border after a known character is a cut: there
-//     nothing waits.
+//     Where one can wait longer than a character, or characters are dropped so that others meet, only a
+//     border between two known characters is a cut: nothing waits there, and nothing goes.
 //
 // With a prefix or suffix the characters at the ends of a word differ from those inside; such models get
 // words of pre-tokenizers, and nothing is cut.
@@ -31,7 +31,7 @@ type cuts struct {
 	ascii [utf8.RuneSelf][2]uint64
 	// pairs has bit hash(x, y) for all others. Two pairs of characters may share a bit.
 	pairs []uint64
-	// known is set if only a border after a known character is a cut.
+	// known is set if only a border between characters that it knows is a cut.
 	known *Chars
 }
 
@@ -63,7 +63,7 @@ func (m *Chars) findCuts(merges []Merge) {
 		}
 	}
 	m.whole = false
-	if m.unk != noID && (m.fuse || m.fall) {
+	if m.unk == noID || m.fuse || m.fall {
 		for _, id := range m.bytes {
 			if id == noID {
 				c.known = m
@@ -91,7 +91,7 @@ func (c *cuts) next(s string, i, j int) int {
 			bit := pairBit(x, y)
 			joins = c.pairs[bit>>6]>>(bit&63)&1 != 0
 		}
-		if !joins && (c.known == nil || c.known.knows(x)) {
+		if !joins && (c.known == nil || c.known.knows(x) && c.known.knows(y)) {
 			return i
 		}
 		x = y
