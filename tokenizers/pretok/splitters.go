@@ -52,7 +52,7 @@ func (Whitespace) AppendPieces(dst []Piece, s string) []Piece {
 		k := 2
 		if unidata.IsWord(r) {
 			k = 1
-		} else if isSpace(r) {
+		} else if unidata.IsSpace(r) {
 			k = 0
 		}
 		if k != kind {
@@ -74,7 +74,7 @@ type WhitespaceSplit struct{}
 
 // AppendPieces implements [Splitter].
 func (WhitespaceSplit) AppendPieces(dst []Piece, s string) []Piece {
-	return splitAt(dst, s, Removed, isSpace)
+	return splitAt(dst, s, Removed, unidata.IsSpace)
 }
 
 // Bert cuts at white space, which it removes, and puts every punctuation character by itself: the
@@ -86,8 +86,8 @@ func (Bert) AppendPieces(dst []Piece, s string) []Piece {
 	prev := 0
 	for i := 0; i < len(s); {
 		r, n := runeAt(s, i)
-		space := isSpace(r)
-		if space || isPunct(r) {
+		space := unidata.IsSpace(r)
+		if space || unidata.IsPunct(r) {
 			if prev < i {
 				dst = append(dst, Piece{prev, i})
 			}
@@ -109,7 +109,7 @@ type Punctuation struct{ Behavior Behavior }
 
 // AppendPieces implements [Splitter].
 func (x Punctuation) AppendPieces(dst []Piece, s string) []Piece {
-	return splitAt(dst, s, x.Behavior, isPunct)
+	return splitAt(dst, s, x.Behavior, unidata.IsPunct)
 }
 
 // Digits cuts between numeric characters and others.
@@ -121,9 +121,9 @@ type Digits struct {
 // AppendPieces implements [Splitter].
 func (x Digits) AppendPieces(dst []Piece, s string) []Piece {
 	if x.Individual {
-		return splitAt(dst, s, Isolated, isNumeric)
+		return splitAt(dst, s, Isolated, unidata.IsNumeric)
 	}
-	return splitAt(dst, s, Contiguous, isNumeric)
+	return splitAt(dst, s, Contiguous, unidata.IsNumeric)
 }
 
 // CharDelimiter cuts at a character, which it removes: the pre-tokenizer CharDelimiterSplit.
@@ -134,25 +134,22 @@ func (x CharDelimiter) AppendPieces(dst []Piece, s string) []Piece {
 	return splitAt(dst, s, Removed, func(r rune) bool { return r == x.Delimiter })
 }
 
-// UnicodeScripts cuts where the script changes. Hiragana, Katakana and U+30FC count as Han; a space goes
-// with what stands before it.
+// UnicodeScripts cuts where the script changes, by an old table. Hiragana, Katakana and U+30FC count as Han;
+// spaces and characters the table does not know go with what stands before them, and are lost at the start of
+// the text.
 type UnicodeScripts struct{}
 
 // AppendPieces implements [Splitter].
 func (UnicodeScripts) AppendPieces(dst []Piece, s string) []Piece {
-	// The reference takes the space for a script that equals every other, but text before the first
-	// character that is no space belongs to no piece and is lost.
+	// What stands before the first character with a script belongs to no piece: the reference loses it.
 	start, last := -1, -1
 	for i := 0; i < len(s); {
 		r, n := runeAt(s, i)
-		if r != ' ' {
-			k := script(r)
-			if k != last {
-				if start >= 0 {
-					dst = append(dst, Piece{start, i})
-				}
-				start, last = i, k
+		if k := unidata.HFScript(r); k != 0 && k != last {
+			if start >= 0 {
+				dst = append(dst, Piece{start, i})
 			}
+			start, last = i, k
 		}
 		i += n
 	}
@@ -207,20 +204,3 @@ func (x Metaspace) AppendPieces(dst []Piece, s string) []Piece {
 	}
 	return dst
 }
-
-// isSpace is char::is_whitespace of Rust.
-func isSpace(r rune) bool { return unidata.Class(r)&space != 0 }
-
-// isPunct is the punctuation of BertPreTokenizer and Punctuation.
-func isPunct(r rune) bool {
-	if r < utf8.RuneSelf {
-		return ascii[r]&(punct|sym) != 0
-	}
-	return unidata.Class(r)&punct != 0
-}
-
-// isNumeric is char::is_numeric of Rust.
-func isNumeric(r rune) bool { return unidata.Class(r)&num != 0 }
-
-// script returns a number for the script of r.
-func script(r rune) int { return 0 }
