@@ -114,6 +114,7 @@ type cuts struct {
 	m     *matcher
 	s     string
 	trust trust
+	plain bool // special tokens are text
 
 	search, from int
 	pending      bool
@@ -138,7 +139,7 @@ func (c *cuts) next() bool {
 		}
 		c.search = end
 		t := &c.m.tokens[token]
-		if t.SingleWord && !aloneAt(c.s, start, end) {
+		if c.plain && t.Special || t.SingleWord && !aloneAt(c.s, start, end) {
 			continue
 		}
 		if t.LStrip {

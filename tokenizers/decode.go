@@ -3,14 +3,23 @@
 package tokenizers
 
 import (
+	"strings"
 	"unicode/utf8"
 )
 
 // AppendDecode appends the text of ids to dst. With skipSpecial special added tokens are left out. Ids that
-// are not in the vocabulary are left out too. Bytes that do not form UTF-8 become U+FFFD, one for each
-// maximal part of a sequence, as in the reference. It does not allocate if dst has room and the bytes
+// are not in the vocabulary are left out too. Bytes that do not form UTF-8 become U+FFFD: one for each
+// maximal part of a sequence, or, in models with byte fallback, one for each byte of a run of byte tokens
+// that is not UTF-8 as a whole, as in the reference. It does not allocate if dst has room and the bytes
 // are UTF-8.
 func (t *Tokenizer) AppendDecode(dst []byte, ids []uint32, skipSpecial bool) []byte {
+	if !t.dec.steady {
+		s := t.stream(skipSpecial)
+		for _, id := range ids {
+			dst = s.Append(dst, id)
+		}
+		return s.Finish(dst)
+	}
 	start := len(dst)
 	skip := uint8(0)
 	if skipSpecial {
@@ -24,9 +33,9 @@ func (t *Tokenizer) AppendDecode(dst []byte, ids []uint32, skipSpecial bool) []b
 		}
 		whole &= f
 		if f&flagAdded == 0 {
-			dst = append(dst, t.vocab.Bytes(id)...)
+			dst = append(dst, t.dec.text.Bytes(id)...)
 		} else {
-			dst = append(dst, t.bytes(id)...)
+			dst = append(dst, t.decoded(id)...)
 		}
 	}
 	if whole != 0 || utf8.Valid(dst[start:]) {
@@ -38,8 +47,12 @@ func (t *Tokenizer) AppendDecode(dst []byte, ids []uint32, skipSpecial bool) []b
 }
 
 // Stream decodes ids one at a time. Its output, in order, is what [Tokenizer.AppendDecode] gives for all
-// ids at once, and no part of it ends inside a character. One goroutine at a time. A Stream holds at most
-// 3 bytes back and a step costs O(bytes of the token), without allocation if dst has room.
+// ids at once, and no part of it ends inside a character. One goroutine at a time. A step costs O(bytes of
+// the token), without allocation if dst has room.
+//
+// What is held back: up to 3 bytes of a character; in models with byte fallback a whole run of byte tokens,
+// one byte each, because the token that ends the run decides whether all of it was text; and what a decoder
+// may still take from the end (one token, or the spaces it strips).
 //
 //	s := tok.NewStream(true)
 //	out = s.Append(out[:0], id)   // for each id: the text that is complete now, often one token's
@@ -48,14 +61,29 @@ type Stream struct {
 	t    *Tokenizer
 	skip uint8 // flags of ids to leave out
 	a    assembler
+
+	// steady says that a token's text can go out as it is: nothing is held back and nothing may be taken.
+	steady  bool
+	started bool   // a token was seen
+	run     []byte // the run of byte tokens
+	strip   int    // how many characters the decoder may still take from the start
+	tail    int    // how many characters are held back that it takes if they are the end
+	last    uint32 // the token held back, if waiting
+	waiting bool
 }
 
 // NewStream returns a Stream. With skipSpecial special added tokens are left out.
 func (t *Tokenizer) NewStream(skipSpecial bool) *Stream {
-	s := &Stream{t: t}
+	s := t.stream(skipSpecial)
+	return &s
+}
+
+func (t *Tokenizer) stream(skipSpecial bool) Stream {
+	s := Stream{t: t}
 	if skipSpecial {
 		s.skip = flagHidden
 	}
+	s.Reset()
 	return s
 }
 
@@ -65,120 +93,129 @@ func (s *Stream) Append(dst []byte, id uint32) []byte {
 	if f&s.skip != 0 {
 		return dst
 	}
-	if s.a.n == 0 && f&(flagWhole|flagAdded) == flagWhole {
-		return append(dst, s.t.vocab.Bytes(id)...)
+	if s.a.n == 0 && s.steady && f&(flagWhole|flagAdded|flagByte) == flagWhole {
+		return append(dst, s.t.dec.text.Bytes(id)...)
 	}
-	return s.a.feed(dst, s.t.bytes(id))
+	if s.t.dec.steady {
+		return s.a.feed(dst, s.t.decoded(id))
+	}
+	return s.token(dst, id, f)
 }
 
-// Held returns the number of bytes held back, 0 to 3.
-func (s *Stream) Held() int { return s.a.n }
-
-// Finish appends what is held back to dst, as U+FFFD, and makes the Stream ready for the next text.
-func (s *Stream) Finish(dst []byte) []byte { return s.a.finish(dst) }
-
-// Reset makes the Stream ready for the next text and drops what it holds back.
-func (s *Stream) Reset() { s.a = assembler{} }
-
-// assembler turns bytes into whole characters.
-//
-// Invariant: 0 <= n <= 3, and held[:n] is the proper beginning of some valid sequence.
-type assembler struct {
-	held [utf8.UTFMax]byte
-	n    int
-}
-
-func (a *assembler) feed(dst, p []byte) []byte {
-	for a.n > 0 && len(p) > 0 {
-		if a.n++; !beginning(a.held[:a.n-1], p[0]) {
-			// p[0] does not continue what is held: that was a maximal part.
-			a.n = 0
-			dst = append(dst, "\uFFFD"...)
-			break
-		}
-		a.held[a.n-1] = p[0]
-		p = p[1:]
-		if utf8.FullRune(a.held[:a.n]) {
-			dst = append(dst, a.held[:a.n]...)
-			a.n = 0
-		}
+// token is Append for decoders that look further than one token.
+func (s *Stream) token(dst []byte, id uint32, f uint8) []byte {
+	if f&flagKnown == 0 {
+		return dst // the reference drops what is no token before it decodes
 	}
-	for len(p) > 0 {
-		i := validPrefix(p)
-		dst = append(dst, p[:i]...)
-		p = p[i:]
-		if len(p) == 0 {
-			break
+	d := &s.t.dec
+	if d.suffix != "" {
+		if s.waiting {
+			dst = s.emit(dst, s.t.decoded(s.last))
 		}
-		n := partLen(p)
-		if n == len(p) && !utf8.FullRune(p) {
-			a.n = copy(a.held[:], p)
-			break
-		}
-		dst = append(dst, "\uFFFD"...)
-		p = p[n:]
+		s.last, s.waiting = id, true
+		return dst
 	}
+	if f&flagByte != 0 {
+		s.started, s.steady = true, false
+		s.run = append(s.run, s.t.decoded(id)[0])
+		return dst
+	}
+	dst = s.endRun(dst)
+	if !s.started && d.start != nil {
+		dst = s.emit(dst, d.start.Bytes(id))
+	} else {
+		dst = s.emit(dst, s.t.decoded(id))
+	}
+	s.started = true
+	s.steady = s.strip == 0 && s.tail == 0 && d.stripEnd == 0
 	return dst
 }
 
-func (a *assembler) finish(dst []byte) []byte {
-	if a.n > 0 {
-		dst = append(dst, "\uFFFD"...)
-		a.n = 0
+// endRun decides about the byte tokens so far.
+func (s *Stream) endRun(dst []byte) []byte {
+	if len(s.run) == 0 {
+		return dst
 	}
+	if utf8.Valid(s.run) {
+		dst = s.emit(dst, s.run)
+	} else {
+		for range s.run {
+			dst = s.emit(dst, []byte("\uFFFD"))
+		}
+	}
+	s.run = s.run[:0]
 	return dst
 }
 
-// validPrefix returns the length of the longest prefix of p made of whole characters.
-func validPrefix(p []byte) int {
-	if utf8.Valid(p) {
-		return len(p)
+// emit appends decoded text, without what the decoder strips.
+func (s *Stream) emit(dst, p []byte) []byte {
+	d := &s.t.dec
+	if d.stripChar == "" {
+		return s.a.feed(dst, p)
 	}
-	i := 0
-	for i < len(p) {
-		r, n := utf8.DecodeRune(p[i:])
-		if r == utf8.RuneError && n == 1 {
+	for s.strip > 0 && len(p) > 0 {
+		if !hasPrefix(p, d.stripChar) {
+			s.strip = 0
 			break
 		}
-		i += n
+		p = p[len(d.stripChar):]
+		s.strip--
 	}
-	return i
-}
-
-// partLen returns the length of the maximal part of a sequence that the invalid p starts with (Unicode
-// standard, 3.9, U+FFFD substitution of maximal subparts): at least 1.
-func partLen(p []byte) int {
-	n := 1
-	for n < len(p) && n < utf8.UTFMax-1 && beginning(p[:n], p[n]) {
+	if len(p) == 0 {
+		return dst
+	}
+	end, n := len(p), 0
+	for n < d.stripEnd && end >= len(d.stripChar) && string(p[end-len(d.stripChar):end]) == d.stripChar {
+		end -= len(d.stripChar)
 		n++
+	}
+	if end == 0 {
+		// Only such characters: those held back longest go out.
+		n += s.tail
+		for ; n > d.stripEnd; n-- {
+			dst = append(dst, d.stripChar...)
+		}
+		s.tail = n
+		return dst
+	}
+	for ; s.tail > 0; s.tail-- {
+		dst = append(dst, d.stripChar...)
+	}
+	s.tail = n
+	return s.a.feed(dst, p[:end])
+}
+
+func hasPrefix(p []byte, s string) bool { return len(p) >= len(s) && string(p[:len(s)]) == s }
+
+// Held returns the number of bytes held back.
+func (s *Stream) Held() int {
+	n := s.a.n + len(s.run) + s.tail*len(s.t.dec.stripChar)
+	if s.waiting {
+		n += len(s.t.decoded(s.last))
 	}
 	return n
 }
 
-// beginning reports whether b may follow the 1 to 3 bytes of have, the beginning of a sequence, or of
-// nothing valid.
-func beginning(have []byte, b byte) bool {
-	if len(have) == 1 {
-		switch c := have[0]; {
-		case c < 0xC2 || c > 0xF4:
-			return false
-		case c == 0xE0:
-			return b >= 0xA0 && b <= 0xBF
-		case c == 0xED:
-			return b >= 0x80 && b <= 0x9F
-		case c == 0xF0:
-			return b >= 0x90 && b <= 0xBF
-		case c == 0xF4:
-			return b >= 0x80 && b <= 0x8F
+// Finish appends what is held back to dst, with U+FFFD for what is not a character, and makes the Stream
+// ready for the next text.
+func (s *Stream) Finish(dst []byte) []byte {
+	if !s.t.dec.steady {
+		dst = s.endRun(dst)
+		if s.waiting {
+			word, _ := s.t.Token(s.last)
+			dst = s.emit(dst, []byte(strings.ReplaceAll(word, s.t.dec.suffix, "")))
 		}
-		return b&0xC0 == 0x80
 	}
-	need := 2
-	switch c := have[0]; {
-	case c >= 0xF0:
-		need = 4
-	case c >= 0xE0:
-		need = 3
-	}
-	return len(have) < need && b&0xC0 == 0x80
+	dst = s.a.finish(dst)
+	s.Reset()
+	return dst
+}
+
+// Reset makes the Stream ready for the next text and drops what it holds back.
+func (s *Stream) Reset() {
+	d := &s.t.dec
+	s.a = assembler{}
+	s.run = s.run[:0]
+	s.strip, s.tail = d.stripStart, 0
+	s.started, s.waiting, s.steady = false, false, d.steady
 }

@@ -3,31 +3,39 @@
 package tokenizers
 
 import (
-	"sync/atomic"
+	"strings"
 	"unsafe"
 
-	"github.com/weft-go/weft/tokenizers/bpe"
-	"github.com/weft-go/weft/tokenizers/internal/nfc"
+	"github.com/weft-go/weft/tokenizers/internal/normal"
+	"github.com/weft-go/weft/tokenizers/pretok"
 )
 
+// This file is structured as follows: the ways in, then the stages in the order in which text passes them
+// (added tokens, normalizer, normalized added tokens, pre-tokenizer, model), then what they share.
+
 // AppendEncode appends the ids of text to dst. Added tokens in the text become their ids; no frame is
-// added. It is Hugging Face's encode with add_special_tokens=False.
+// added. It is Hugging Face's encode with add_special_tokens=False, truncation and padding of the file
+// included.
 //
 // Use [Tokenizer.AppendEncodeSegments] for prompts that hold text of others: here everybody's
 // "<|im_end|>" counts.
 func (t *Tokenizer) AppendEncode(dst []uint32, text string) []uint32 {
+	start := len(dst)
 	sc := t.pool.get()
-	dst = t.encode(dst, text, trust{all: true}, sc)
+	dst = t.encode(dst, whole(text), sc)
 	t.pool.put(sc)
-	return dst
+	return t.finish(dst, start, false)
 }
 
 // AppendEncodeFramed is [Tokenizer.AppendEncode] with the file's frame around the ids: Hugging Face's
 // encode with add_special_tokens=True.
 func (t *Tokenizer) AppendEncodeFramed(dst []uint32, text string) []uint32 {
+	start := len(dst)
 	dst = append(dst, t.before...)
-	dst = t.AppendEncode(dst, text)
-	return append(dst, t.after...)
+	sc := t.pool.get()
+	dst = t.encode(dst, whole(text), sc)
+	t.pool.put(sc)
+	return t.finish(dst, start, true)
 }
 
 // Frame returns the ids that the file puts before and after a text on request. The caller must not change
@@ -44,7 +52,7 @@ type Segment struct {
 
 // AppendEncodeSegments appends the ids of the segments joined to one text. Added tokens, special or not, are
 // not looked for in untrusted text, which never takes part in one either: "<|im_end|>" in it is encoded as
-// ordinary characters. (A token that merges make from plain letters, such as a word that a file declares
+// ordinary characters. (A token that the model makes from plain letters, such as a word that a file declares
 // once more as added, stays possible if it is not special.) Everything else is as if the text were one
 // string: ids equal those of [Tokenizer.AppendEncode] on the joined text when no untrusted text spells an
 // added token, a trusted token that strips white space strips that of its neighbours, and one that stands
@@ -53,13 +61,37 @@ type Segment struct {
 // A normalized added token (rare) in a stretch of mixed provenance is left as text when the normalizer
 // changes that stretch.
 func (t *Tokenizer) AppendEncodeSegments(dst []uint32, segs []Segment) []uint32 {
+	start := len(dst)
 	sc := t.pool.get()
-	dst = t.encodeSegments(dst, segs, sc)
+	dst = t.encode(dst, sc.join(segs), sc)
 	t.pool.put(sc)
-	return dst
+	return t.finish(dst, start, false)
 }
 
-func (t *Tokenizer) encodeSegments(dst []uint32, segs []Segment, sc *scratch) []uint32 {
+// text is a stretch of the input on its way through the stages.
+type text struct {
+	s     string
+	from  []normal.Span // which bytes of the input each byte stands for; nil while nobody asks
+	trust trust
+	first bool // it begins where the input begins
+}
+
+// whole is an input that is one trusted text.
+func whole(s string) text { return text{s: s, trust: trust{all: true}, first: true} }
+
+// part returns the bytes [i, j) of x.
+func (x text) part(i, j int) text {
+	if x.from != nil {
+		x.from = x.from[i:j]
+	}
+	x.first = x.first && i == 0
+	x.s = x.s[i:j]
+	x.trust = x.trust.at(i)
+	return x
+}
+
+// join makes one text of the segments. It is valid until the next call.
+func (sc *scratch) join(segs []Segment) text {
 	sc.rope = sc.rope[:0]
 	sc.ranges = sc.ranges[:0]
 	for _, s := range segs {
@@ -73,115 +105,199 @@ func (t *Tokenizer) encodeSegments(dst []uint32, segs []Segment, sc *scratch) []
 		}
 		sc.rope = append(sc.rope, s.Text...)
 	}
-	return t.encode(dst, view(sc.rope), trust{ranges: sc.ranges}, sc)
+	return text{s: view(sc.rope), trust: trust{ranges: sc.ranges}, first: true}
 }
 
 // encode splits at the added tokens that are looked for before the normalizer.
-func (t *Tokenizer) encode(dst []uint32, s string, tr trust, sc *scratch) []uint32 {
+func (t *Tokenizer) encode(dst []uint32, x text, sc *scratch) []uint32 {
 	if t.raw == nil {
-		return t.encodeNormal(dst, s, tr, sc)
+		return t.encodeNormal(dst, x, sc)
 	}
-	c := cuts{m: t.raw, s: s, trust: tr}
+	c := cuts{m: t.raw, s: x.s, trust: x.trust, plain: sc.special == SpecialText}
 	for c.next() {
 		if c.token >= 0 {
-			if sc.tracks != nil {
-				sc.tracks.source(tr.base, nil)
-				sc.tracks.piece(len(dst), c.start, c.end)
-			}
 			dst = append(dst, t.raw.tokens[c.token].ID)
+			sc.cover(x, c.start, c.end)
 		} else {
-			dst = t.encodeNormal(dst, s[c.start:c.end], tr.at(c.start), sc)
+			dst = t.encodeNormal(dst, x.part(c.start, c.end), sc)
 		}
 	}
 	return dst
 }
 
 // encodeNormal normalizes and splits at the normalized added tokens.
-func (t *Tokenizer) encodeNormal(dst []uint32, s string, tr trust, sc *scratch) []uint32 {
-	var runs []nfc.Run
-	if t.nfc {
-		if n := nfc.Span(s); n < len(s) {
-			if sc.tracks != nil {
-				runs = make([]nfc.Run, 0, 8)
-			}
-			sc.norm, runs = nfc.AppendRuns(sc.norm[:0], runs, s, &sc.nfc)
-			tr = trust{all: tr.whole(len(s)), base: tr.base}
-			s = view(sc.norm)
-		}
+func (t *Tokenizer) encodeNormal(dst []uint32, x text, sc *scratch) []uint32 {
+	if len(t.norm) > 0 {
+		x = t.normalize(x, sc)
 	}
-	if sc.tracks != nil {
-		sc.tracks.source(tr.base, runs)
+	if t.normal == nil || !x.trust.all && len(x.trust.ranges) == 0 {
+		return t.encodeText(dst, x, sc)
 	}
-	if t.normal == nil || !tr.all && len(tr.ranges) == 0 {
-		if sc.tracks != nil {
-			sc.tracks.piece(len(dst), 0, -1)
-		}
-		return t.encodeText(dst, s, tr, sc)
-	}
-	c := cuts{m: t.normal, s: s, trust: tr}
+	c := cuts{m: t.normal, s: x.s, trust: x.trust, plain: sc.special == SpecialText}
 	for c.next() {
-		if c.token < 0 {
-			if sc.tracks != nil {
-				sc.tracks.piece(len(dst), c.start, -1)
-			}
-			dst = t.encodeText(dst, s[c.start:c.end], tr, sc)
-			continue
+		if c.token >= 0 {
+			dst = append(dst, t.normal.tokens[c.token].ID)
+			sc.cover(x, c.start, c.end)
+		} else {
+			dst = t.encodeText(dst, x.part(c.start, c.end), sc)
 		}
-		if sc.tracks != nil {
-			sc.tracks.piece(len(dst), c.start, c.end)
-		}
-		dst = append(dst, t.normal.tokens[c.token].ID)
 	}
 	return dst
+}
+
+// normalize runs the normalizer. The result is valid until the next call.
+func (t *Tokenizer) normalize(x text, sc *scratch) text {
+	src := normal.Text{B: bytesOf(x.s), From: x.from}
+	out := normal.Run(t.norm, src, &sc.normal)
+	if unsafe.SliceData(out.B) == unsafe.SliceData(src.B) && len(out.B) == len(src.B) {
+		return x
+	}
+	// Where the text came from is not known any more byte by byte: it is trusted as a whole or not at all.
+	x.trust = trust{all: x.trust.whole(len(x.s)), base: x.trust.base}
+	x.s = view(out.B)
+	if x.from != nil {
+		x.from = out.From
+	}
+	return x
 }
 
 // encodeText encodes text without added tokens.
-func (t *Tokenizer) encodeText(dst []uint32, s string, tr trust, sc *scratch) []uint32 {
+func (t *Tokenizer) encodeText(dst []uint32, x text, sc *scratch) []uint32 {
 	start := len(dst)
-	dst = t.cut(dst, s, 0, sc)
-	if t.reachable && !tr.all {
-		dst = t.defuse(dst, start)
+	if t.cuts != nil && x.from == nil {
+		dst = t.cut(dst, x.s, 0, sc)
+	} else {
+		y := x
+		y.trust = trust{all: true} // the steps do not ask
+		dst = t.pieces(dst, y, 0, sc)
+	}
+	if t.reachable && !x.trust.all {
+		dst = t.defuse(dst, start, sc, x.from != nil)
 	}
 	return dst
 }
 
-// cut applies one cutting step to s and what follows it to the pieces.
-func (t *Tokenizer) cut(dst []uint32, s string, step int, sc *scratch) []uint32 {
-	f := t.steps[step]
-	if step == len(t.steps)-1 {
+// cut is the fast way through a pre-tokenizer that only cuts, to the model of bytes: it applies one step to
+// s and what follows it to the pieces, as pieces does.
+func (t *Tokenizer) cut(dst []uint32, s string, k int, sc *scratch) []uint32 {
+	f := t.cuts[k]
+	if k == len(t.cuts)-1 {
 		for i := 0; i < len(s); {
 			j := f(s, i)
-			dst = t.model.Append(dst, s, i, j, &sc.bpe)
+			dst = t.byteBPE.Append(dst, s, i, j, &sc.bpe)
 			i = j
 		}
 		return dst
 	}
 	for i := 0; i < len(s); {
 		j := f(s, i)
-		dst = t.cut(dst, s[i:j], step+1, sc)
+		dst = t.cut(dst, s[i:j], k+1, sc)
 		i = j
 	}
 	return dst
 }
 
-// defuse replaces special ids that merges made from ordinary text by the ids of their bytes.
-func (t *Tokenizer) defuse(dst []uint32, start int) []uint32 {
+// step is one step of a pre-tokenizer: it rewrites the text, cuts it, or both in this order.
+type step struct {
+	rewrite normal.Step // nil: none
+	unless  string      // texts that begin with this are not rewritten
+	first   bool        // only the beginning of the input is rewritten
+
+	fn  pretok.Func     // one of them cuts, or none
+	cut pretok.Splitter //
+}
+
+// pieces applies the steps from index k on and encodes what they leave.
+func (t *Tokenizer) pieces(dst []uint32, x text, k int, sc *scratch) []uint32 {
+	if x.s == "" {
+		return dst
+	}
+	if k == len(t.steps) {
+		return t.word(dst, x, 0, len(x.s), sc)
+	}
+	st := &t.steps[k]
+	if st.rewrite != nil && (!st.first || x.first) && (st.unless == "" || !strings.HasPrefix(x.s, st.unless)) {
+		src := normal.Text{B: bytesOf(x.s), From: x.from}
+		l := sc.level(k)
+		l.text.B, l.text.From = l.text.B[:0], l.text.From[:0]
+		st.rewrite.Append(&l.text, src, &sc.normal)
+		x.s = view(l.text.B)
+		if x.from != nil {
+			x.from = l.text.From
+		}
+	}
+	last := k == len(t.steps)-1
+	switch {
+	case st.fn != nil:
+		for i := 0; i < len(x.s); {
+			j := st.fn(x.s, i)
+			if last {
+				dst = t.word(dst, x, i, j, sc)
+			} else {
+				dst = t.pieces(dst, x.part(i, j), k+1, sc)
+			}
+			i = j
+		}
+		return dst
+	case st.cut != nil:
+		l := sc.level(k)
+		l.pieces = st.cut.AppendPieces(l.pieces[:0], x.s)
+		for i := range len(l.pieces) {
+			p := sc.level(k).pieces[i] // levels may have moved
+			if last {
+				dst = t.word(dst, x, p.Start, p.End, sc)
+			} else {
+				dst = t.pieces(dst, x.part(p.Start, p.End), k+1, sc)
+			}
+		}
+		return dst
+	}
+	return t.pieces(dst, x, k+1, sc)
+}
+
+// word encodes what the pre-tokenizer left together, the bytes [i, j) of x.
+func (t *Tokenizer) word(dst []uint32, x text, i, j int, sc *scratch) []uint32 {
+	if x.from == nil {
+		return t.model.append(dst, x.s, i, j, sc)
+	}
+	start := i
+	dst, sc.ends = t.model.appendEnds(dst, sc.ends[:0], x.s, i, j, sc)
+	for _, end := range sc.ends {
+		sc.cover(x, start, i+end)
+		start = i + end
+	}
+	return dst
+}
+
+// defuse replaces special ids that the model made from ordinary text by what it makes of their characters
+// one by one.
+func (t *Tokenizer) defuse(dst []uint32, start int, sc *scratch, offsets bool) []uint32 {
 	clean := true
 	for _, id := range dst[start:] {
-		clean = clean && !t.IsSpecial(id)
+		clean = clean && t.flag(id)&flagForged == 0
 	}
 	if clean {
 		return dst
 	}
 	ids := append([]uint32(nil), dst[start:]...)
 	dst = dst[:start]
-	for _, id := range ids {
-		if !t.IsSpecial(id) {
+	var offs []Offset
+	if offsets {
+		n := len(sc.offs) - len(ids)
+		offs = append(offs, sc.offs[n:]...)
+		sc.offs = sc.offs[:n]
+	}
+	for i, id := range ids {
+		n := len(dst)
+		if t.flag(id)&flagForged == 0 {
 			dst = append(dst, id)
-			continue
+		} else {
+			for _, part := range t.model.parts(id) {
+				dst = t.model.append(dst, part, 0, len(part), sc)
+			}
 		}
-		for _, b := range t.vocab.Bytes(id) {
-			dst = append(dst, t.model.ByteID(b))
+		for ; offsets && n < len(dst); n++ {
+			sc.offs = append(sc.offs, offs[i])
 		}
 	}
 	return dst
@@ -189,56 +305,50 @@ func (t *Tokenizer) defuse(dst []uint32, start int) []uint32 {
 
 // scratch is what one encoding needs besides the tables.
 type scratch struct {
-	bpe    bpe.State
-	nfc    nfc.Buffer
-	norm   []byte
-	rope   []byte
-	ranges []byteRange
-	tracks *tracks // set while offsets are wanted
+	states
+	normal  normal.Buffer
+	levels  []level // by step of the pre-tokenizer
+	rope    []byte
+	ranges  []byteRange
+	from    []normal.Span
+	offs    []Offset // of the ids appended so far, while offsets are wanted
+	ends    []int
+	special SpecialPolicy
+	bytes   []byte
 }
 
-// maxScratch is how many bytes of text buffers a scratch keeps.
-const maxScratch = 4 << 20
-
-// pool keeps a scratch per processor. Unlike sync.Pool it survives garbage collections: the caches in it
-// are what makes a tokenizer warm.
-type pool struct {
-	slots []atomic.Pointer[scratch]
+// level holds what one step of the pre-tokenizer makes of the piece at hand.
+type level struct {
+	text   normal.Text
+	pieces []pretok.Piece
 }
 
-func (p *pool) get() *scratch {
-	for i := range p.slots {
-		if sc := p.slots[i].Swap(nil); sc != nil {
-			return sc
-		}
+func (sc *scratch) level(k int) *level {
+	for len(sc.levels) <= k {
+		sc.levels = append(sc.levels, level{})
 	}
-	return new(scratch)
+	return &sc.levels[k]
 }
 
-func (p *pool) put(sc *scratch) {
-	if cap(sc.norm) > maxScratch {
-		sc.norm = nil
+// cover records that an id stands for the bytes [i, j) of x.
+func (sc *scratch) cover(x text, i, j int) {
+	if x.from == nil {
+		return
 	}
-	if cap(sc.rope) > maxScratch {
-		sc.rope = nil
+	o := Offset{}
+	switch {
+	case i < j:
+		o = Offset{int(x.from[i].Start), int(x.from[j-1].End)}
+	case i < len(x.from):
+		o = Offset{int(x.from[i].Start), int(x.from[i].Start)}
+	case i > 0:
+		o = Offset{int(x.from[i-1].End), int(x.from[i-1].End)}
 	}
-	for i := range p.slots {
-		if p.slots[i].CompareAndSwap(nil, sc) {
-			return
-		}
-	}
+	sc.offs = append(sc.offs, o)
 }
 
-// ResetCache forgets the words that were encoded before, as if the tokenizer had just been loaded. It is
-// meant for measurements. Encodings that run at the same time keep theirs.
-func (t *Tokenizer) ResetCache() {
-	for i := range t.pool.slots {
-		if sc := t.pool.slots[i].Load(); sc != nil && t.pool.slots[i].CompareAndSwap(sc, nil) {
-			sc.bpe.Reset()
-			t.pool.put(sc)
-		}
-	}
-}
+// bytesOf returns the bytes of s without copying. They must not be changed.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // view returns b as a string without copying. b must not change while the string is in use.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -64,11 +64,11 @@ func ExampleStream() {
 
 func ExampleLoadFS() {
 	_, err := tokenizers.LoadFS(fstest.MapFS{"tokenizer.json": {
-		Data: []byte(`{"normalizer": {"type": "Lowercase"}, "model": {}}`),
+		Data: []byte(`{"normalizer": {"type": "Magic"}, "model": {}}`),
 	}})
 	fmt.Println(errors.Is(err, tokenizers.ErrUnsupported))
 	fmt.Println(err)
 	// Output:
 	// true
-	// tokenizers: tokenizer.json: normalizer: unsupported: normalizer "Lowercase" (offset 15)
+	// tokenizers: tokenizer.json: normalizer: unsupported: normalizer "Magic" (offset 15)
 }

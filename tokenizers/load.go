@@ -98,20 +98,17 @@ func parse(data []byte) (*Tokenizer, error) {
 	if err := r.End(); err != nil {
 		return nil, malformed(err)
 	}
-	for _, k := range []string{"truncation", "padding"} {
-		if s, ok := parts[k]; ok && string(s.Data) != "null" {
-			return nil, &Error{File: tokenizerFile, Place: k, Offset: s.Offset, Reason: "only null", Err: ErrUnsupported}
-		}
-	}
 	if s, ok := parts["version"]; ok && string(s.Data) != `"1.0"` {
 		return nil, &Error{File: tokenizerFile, Place: "version", Offset: s.Offset, Reason: fmt.Sprintf("only \"1.0\", not %.20s", s.Data), Err: ErrUnsupported}
 	}
-	t := &Tokenizer{}
+	t := &Tokenizer{unk: -1}
 	// The cheap parts first: most files that are refused are refused here.
 	for _, p := range []struct {
 		name string
 		read func(jsonr.Span) error
 	}{
+		{"truncation", t.readTruncation},
+		{"padding", t.readPadding},
 		{"normalizer", t.readNormalizer},
 		{"pre_tokenizer", t.readPreTokenizer},
 		{"decoder", t.readDecoder},
@@ -129,6 +126,9 @@ func parse(data []byte) (*Tokenizer, error) {
 		if err := p.read(s); err != nil {
 			return nil, err
 		}
+	}
+	if err := t.buildDecoder(); err != nil {
+		return nil, err
 	}
 	t.pool.slots = make([]atomic.Pointer[scratch], max(1, runtime.GOMAXPROCS(0)))
 	return t, nil

@@ -57,26 +57,41 @@ func TestRefused(t *testing.T) {
 		kind   error
 	}{
 		{"unknown part", func(m object) { m["extra"] = 1 }, "extra: unsupported: is not known", ErrUnsupported},
-		{"truncation", func(m object) { m["truncation"] = object{"max_length": 3} }, "truncation: unsupported: only null", ErrUnsupported},
+		{"truncation", func(m object) { m["truncation"] = object{"max_length": 3, "strategy": "OnlySecond"} }, `truncation: unsupported: strategy "OnlySecond"`, ErrUnsupported},
+		{"truncation to nothing", func(m object) { m["truncation"] = object{"max_length": 0} }, "truncation: unsupported: max_length 0", ErrUnsupported},
+		{"truncation field", func(m object) { m["truncation"] = object{"max_length": 3, "magic": 1} }, `truncation: unsupported: field "magic"`, ErrUnsupported},
+		{"padding", func(m object) { m["padding"] = object{"strategy": object{"Fixed": -1}} }, "padding: unsupported: strategy map[Fixed:-1]", ErrUnsupported},
+		{"huge padding", func(m object) { m["padding"] = object{"strategy": object{"Fixed": 1 << 40}} }, "", ErrUnsupported},
+		{"no padding strategy", func(m object) { m["padding"] = object{"pad_id": 0} }, "padding: has no strategy", ErrFormat},
 		{"version", func(m object) { m["version"] = "2.0" }, `version: unsupported: only "1.0", not "2.0"`, ErrUnsupported},
-		{"normalizer", func(m object) { m["normalizer"] = object{"type": "NFKC"} }, `normalizer: unsupported: normalizer "NFKC"`, ErrUnsupported},
+		{"normalizer", func(m object) { m["normalizer"] = object{"type": "Magic"} }, `normalizer: unsupported: normalizer "Magic"`, ErrUnsupported},
 		{"nested normalizer", func(m object) {
-			m["normalizer"] = object{"type": "Sequence", "normalizers": []any{object{"type": "NFC"}, object{"type": "Lowercase"}}}
-		}, `normalizer.normalizers[1]: unsupported: normalizer "Lowercase"`, ErrUnsupported},
+			m["normalizer"] = object{"type": "Sequence", "normalizers": []any{object{"type": "NFC"}, object{"type": "Magic"}}}
+		}, `normalizer.normalizers[1]: unsupported: normalizer "Magic"`, ErrUnsupported},
 		{"normalizer field", func(m object) { m["normalizer"] = object{"type": "NFC", "strict": true} }, `normalizer: unsupported: field "strict"`, ErrUnsupported},
-		{"no pre-tokenizer", func(m object) { m["pre_tokenizer"] = nil }, "pre_tokenizer: unsupported: no pre-tokenizer", ErrUnsupported},
-		{"pattern", func(m object) { split(m)["pattern"] = object{"Regex": `\w+`} }, `pre_tokenizer.pretokenizers[0]: unsupported: Split pattern "\\w+"`, ErrUnsupported},
-		{"behavior", func(m object) { split(m)["behavior"] = "Removed" }, `pre_tokenizer.pretokenizers[0]: unsupported: Split with behavior "Removed"`, ErrUnsupported},
-		{"invert", func(m object) { split(m)["invert"] = true }, `pre_tokenizer.pretokenizers[0]: unsupported: Split with invert`, ErrUnsupported},
-		{"prefix space", func(m object) { level(m)["add_prefix_space"] = true }, `pre_tokenizer.pretokenizers[1]: unsupported: add_prefix_space`, ErrUnsupported},
+		{"pre-tokenizer", func(m object) { m["pre_tokenizer"] = object{"type": "Magic"} }, `pre_tokenizer: unsupported: pre-tokenizer "Magic"`, ErrUnsupported},
+		{"charsmap", func(m object) { m["normalizer"] = object{"type": "Precompiled", "precompiled_charsmap": "AAA="} }, "", ErrFormat},
+		{"pattern", func(m object) { split(m)["pattern"] = object{"Regex": `(a)\1`} }, "", ErrUnsupported},
+		{"behavior", func(m object) { split(m)["behavior"] = "Magic" }, `pre_tokenizer.pretokenizers[0]: unsupported: Split with behavior "Magic"`, ErrUnsupported},
 		{"unknown flag", func(m object) { level(m)["magic"] = true }, `pre_tokenizer.pretokenizers[1]: unsupported: field "magic"`, ErrUnsupported},
-		{"decoder", func(m object) { m["decoder"] = object{"type": "WordPiece"} }, `decoder: unsupported: decoder "WordPiece"`, ErrUnsupported},
+		{"decoder", func(m object) { m["decoder"] = object{"type": "CTC"} }, `decoder: unsupported: decoder "CTC"`, ErrUnsupported},
 		{"post-processor", func(m object) { m["post_processor"] = object{"type": "Magic"} }, `post_processor: unsupported: post-processor "Magic"`, ErrUnsupported},
-		{"model", func(m object) { model(m)["type"] = "Unigram" }, `model.type: unsupported: model "Unigram"`, ErrUnsupported},
+		{"model", func(m object) { model(m)["type"] = "Magic" }, `model.type: unsupported: model "Magic"`, ErrUnsupported},
 		{"model field", func(m object) { model(m)["magic"] = 1 }, `model.magic: unsupported: field "magic"`, ErrUnsupported},
 		{"dropout", func(m object) { model(m)["dropout"] = 0.1 }, `model.dropout: unsupported: dropout 0.1`, ErrUnsupported},
-		{"suffix", func(m object) { model(m)["end_of_word_suffix"] = "</w>" }, `model.end_of_word_suffix: unsupported: end_of_word_suffix "\u003c/w\u003e"`, ErrUnsupported},
-		{"byte fallback", func(m object) { model(m)["byte_fallback"] = true }, `model.byte_fallback: unsupported: byte_fallback`, ErrUnsupported},
+		{"unknown unknown", func(m object) { model(m)["byte_fallback"], model(m)["unk_token"] = true, "magic" }, `model.unk_token: "magic" is not in the vocabulary`, ErrFormat},
+		{"WordPiece field", func(m object) { model(m)["type"] = "WordPiece" }, "", ErrUnsupported},
+		{"WordLevel without unknown", func(m object) { m["model"] = object{"type": "WordLevel", "vocab": object{"a": 0}, "unk_token": "b"} }, `model.unk_token: unsupported: "b" is not in the vocabulary`, ErrUnsupported},
+		{"Unigram without unknown", func(m object) { m["model"] = object{"type": "Unigram", "vocab": []any{[]any{"a", 0}}} }, "model: unsupported: a Unigram model without unk_id", ErrUnsupported},
+		{"Unigram unknown", func(m object) { m["model"] = object{"type": "Unigram", "unk_id": 7, "vocab": []any{[]any{"a", 0}}} }, "model.unk_id: 7 is not in the vocabulary", ErrFormat},
+		{"Unigram score", func(m object) { m["model"] = object{"type": "Unigram", "unk_id": 0, "vocab": []any{[]any{"a", "0"}}} }, "model.vocab[0][1]: is no score", ErrFormat},
+		{"two ByteLevels", func(m object) {
+			m["pre_tokenizer"] = object{"type": "Sequence", "pretokenizers": []any{level(m), level(m)}}
+		}, "pre_tokenizer.pretokenizers[1]: unsupported: a second ByteLevel", ErrUnsupported},
+		{"order of decoders", func(m object) {
+			m["decoder"] = object{"type": "Sequence", "decoders": []any{object{"type": "Fuse"}, object{"type": "ByteFallback"}}}
+		}, "decoder.decoders[1]: unsupported: ByteFallback after Fuse or ByteFallback", ErrUnsupported},
+		{"strip", func(m object) { m["decoder"] = object{"type": "Strip", "content": "  ", "start": 1, "stop": 0} }, "decoder: content is not one character", ErrFormat},
 		{"missing byte", func(m object) { delete(model(m)["vocab"].(object), "Ā"); model(m)["merges"] = []any{} }, `model: unsupported: no token for the byte 0x00`, ErrUnsupported},
 		{"large id", func(m object) { model(m)["vocab"].(object)["x y"] = 1 << 30 }, `model.vocab.x y: vocab: token id 1073741824 is above the limit 2097151`, ErrFormat},
 		{"id twice", func(m object) { model(m)["vocab"].(object)["x y"] = 5 }, ``, ErrFormat},
@@ -87,13 +102,6 @@ func TestRefused(t *testing.T) {
 		{"no type", func(m object) { m["normalizer"] = object{} }, "normalizer: is no object with a type", ErrFormat},
 		{"wrong type", func(m object) { level(m)["use_regex"] = 7 }, "", ErrFormat},
 		{"sequence field", func(m object) { m["normalizer"] = object{"type": "Sequence", "magic": 1} }, `normalizer.magic: unsupported: field "magic"`, ErrUnsupported},
-		{"after ByteLevel", func(m object) {
-			m["pre_tokenizer"] = object{"type": "Sequence", "pretokenizers": []any{level(m), split(m)}}
-		}, "pre_tokenizer.pretokenizers[0]: unsupported: steps after ByteLevel", ErrUnsupported},
-		{"no cut", func(m object) { m["pre_tokenizer"] = level(m) }, "pre_tokenizer: unsupported: ByteLevel without any rule that cuts", ErrUnsupported},
-		{"no ByteLevel", func(m object) { m["pre_tokenizer"] = split(m) }, "pre_tokenizer: unsupported: no ByteLevel at the end", ErrUnsupported},
-		{"string pattern", func(m object) { split(m)["pattern"] = object{"String": " "} }, "pre_tokenizer.pretokenizers[0]: unsupported: Split on a string", ErrUnsupported},
-		{"no decoder", func(m object) { m["decoder"] = nil }, "decoder: unsupported: no decoder", ErrUnsupported},
 		{"two frames", func(m object) {
 			frame := object{"type": "BertProcessing", "sep": []any{"a", 1}, "cls": []any{"b", 2}}
 			m["post_processor"] = object{"type": "Sequence", "processors": []any{frame, frame}}
@@ -114,7 +122,7 @@ func TestRefused(t *testing.T) {
 			m["post_processor"] = object{"type": "TemplateProcessing", "single": []any{object{"Sequence": object{"id": "B", "type_id": 0}}}, "pair": []any{}, "special_tokens": object{}}
 		}, "post_processor: unsupported: a template for one text other than special tokens around A", ErrUnsupported},
 		{"no merges and no type", func(m object) { delete(model(m), "type"); delete(model(m), "merges") }, "model: unsupported: a model without type and merges", ErrUnsupported},
-		{"no flag", func(m object) { model(m)["ignore_merges"] = 1 }, "model.ignore_merges: is neither true nor false", ErrFormat},
+		{"no flag", func(m object) { model(m)["ignore_merges"] = 1 }, "model.ignore_merges: is not as expected: 1", ErrFormat},
 		{"merge of three", func(m object) { model(m)["merges"] = []any{[]any{"a", "b", "c"}} }, "model.merges[0]: has 3 parts, not 2", ErrFormat},
 		{"added token without content", func(m object) { delete(token(m), "content") }, "added_tokens[0]: has no content or no normalized flag", ErrFormat},
 		{"key in two spellings", func(m object) { split(m)["Behavior"] = "Removed" }, `pre_tokenizer.pretokenizers[0].behavior: appears twice`, ErrFormat},

@@ -4,81 +4,309 @@ package tokenizers
 
 import (
 	"bytes"
-	"sort"
-	"unicode/utf8"
+	"encoding/json"
+	"strings"
 
 	"github.com/weft-go/weft/tokenizers/bpe"
 	"github.com/weft-go/weft/tokenizers/internal/bytelevel"
+	"github.com/weft-go/weft/tokenizers/internal/jsonfloat"
 	"github.com/weft-go/weft/tokenizers/internal/jsonr"
-	"github.com/weft-go/weft/tokenizers/internal/nfc"
+	"github.com/weft-go/weft/tokenizers/unigram"
 	"github.com/weft-go/weft/tokenizers/vocab"
+	"github.com/weft-go/weft/tokenizers/wordlevel"
+	"github.com/weft-go/weft/tokenizers/wordpiece"
 )
 
-// readModel reads a byte-level BPE model. Files of 2020 leave out the type.
-func (t *Tokenizer) readModel(s jsonr.Span) error {
-	parts := make(map[string]jsonr.Span)
-	r := jsonr.New(s, "model")
+// fieldsOf is the fields of an object that is too large for encoding/json.
+type fieldsOf struct {
+	part
+	at map[string]jsonr.Span
+}
+
+func (p part) object() (fieldsOf, error) {
+	f := fieldsOf{p, make(map[string]jsonr.Span)}
+	r := jsonr.New(p.span, p.place)
 	var key []byte
 	for r.Object(); r.Key(&key); {
-		parts[string(key)] = r.Raw()
-	}
-	if err := r.End(); err != nil {
-		return malformed(err)
-	}
-	at := func(name string) part {
-		p, ok := parts[name]
-		if !ok {
-			p = jsonr.Span{Data: []byte("null"), Offset: s.Offset}
+		if _, twice := f.at[string(key)]; twice {
+			r.Fail("appears twice")
 		}
-		return part{"model." + name, p}
+		f.at[string(key)] = r.Raw()
 	}
-	switch kind := at("type"); {
-	case !kind.null() && string(kind.span.Data) != `"BPE"`:
-		return kind.refuse("model %.40s", kind.span.Data)
-	case kind.null() && at("merges").null():
-		return part{"model", s}.refuse("a model without type and merges")
+	return f, malformed(r.End())
+}
+
+// field returns the value of a field, null if it is not there.
+func (f fieldsOf) field(name string) part {
+	s, ok := f.at[name]
+	if !ok {
+		s = jsonr.Span{Data: []byte("null"), Offset: f.span.Offset}
 	}
-	var opt bpe.Options
-	for name := range parts {
-		p := at(name)
-		switch v := string(p.span.Data); name {
-		case "type", "vocab", "merges":
-		case "unk_token", "fuse_unk":
-			// Every byte has a token, so nothing is ever unknown.
-		case "dropout":
-			if v != "null" && v != "0.0" {
-				return p.refuse("dropout %.20s", v)
-			}
-		case "continuing_subword_prefix", "end_of_word_suffix":
-			if v != "null" && v != `""` {
-				return p.refuse("%s %.40s", name, v)
-			}
-		case "byte_fallback", "ignore_merges":
-			if v != "true" && v != "false" {
-				return p.fail(ErrFormat, "is neither true nor false")
-			}
-			if name == "ignore_merges" {
-				opt.IgnoreMerges = v == "true"
-			} else if v == "true" {
-				return p.refuse("byte_fallback")
-			}
-		default:
-			return p.refuse("field %q", name)
+	return part{f.place + "." + name, s}
+}
+
+// only refuses fields besides these.
+func (f fieldsOf) only(names ...string) error {
+	for name := range f.at {
+		known := false
+		for _, n := range names {
+			known = known || n == name
 		}
-	}
-	if err := t.readVocab(at("vocab")); err != nil {
-		return err
-	}
-	merges, err := t.readMerges(at("merges"))
-	if err != nil {
-		return err
-	}
-	if t.model, err = bpe.New(t.vocab, merges, opt); err != nil {
-		return part{"model", s}.refuse("%s", bytes.TrimPrefix([]byte(err.Error()), []byte("bpe: ")))
+		if !known {
+			return f.field(name).refuse("field %q", name)
+		}
 	}
 	return nil
 }
 
+// value reads a small field into v, which keeps its value if the field is null.
+func (p part) value(v any) error {
+	if err := json.Unmarshal(p.span.Data, v); err != nil {
+		return p.fail(ErrFormat, "is not as expected: %.60s", p.span.Data)
+	}
+	return nil
+}
+
+// readModel reads the model. Old files leave out its type.
+func (t *Tokenizer) readModel(s jsonr.Span) error {
+	f, err := part{"model", s}.object()
+	if err != nil {
+		return err
+	}
+	var kind string
+	if err := f.field("type").value(&kind); err != nil {
+		return err
+	}
+	if kind == "" {
+		switch vocab := f.field("vocab"); {
+		case !f.field("merges").null():
+			kind = "BPE"
+		case len(vocab.span.Data) > 0 && vocab.span.Data[0] == '[':
+			kind = "Unigram"
+		case !f.field("max_input_chars_per_word").null():
+			kind = "WordPiece"
+		case !f.field("unk_token").null():
+			kind = "WordLevel"
+		default:
+			return f.refuse("a model without type and merges")
+		}
+	}
+	switch kind {
+	case "BPE":
+		return t.readBPE(f)
+	case "WordPiece":
+		return t.readWordPiece(f)
+	case "WordLevel":
+		return t.readWordLevel(f)
+	case "Unigram":
+		return t.readUnigram(f)
+	}
+	return f.field("type").refuse("model %.40q", kind)
+}
+
+// bpeFields are the fields of a BPE model besides vocabulary and merges.
+type bpeFields struct {
+	unk, prefix, suffix                 string
+	fuseUnk, byteFallback, ignoreMerges bool
+}
+
+func (f fieldsOf) bpe() (v bpeFields, err error) {
+	if err := f.only("type", "vocab", "merges", "unk_token", "fuse_unk", "dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback", "ignore_merges"); err != nil {
+		return v, err
+	}
+	dropout := 0.0
+	for _, x := range []struct {
+		name string
+		to   any
+	}{
+		{"unk_token", &v.unk}, {"fuse_unk", &v.fuseUnk}, {"dropout", &dropout}, {"continuing_subword_prefix", &v.prefix},
+		{"end_of_word_suffix", &v.suffix}, {"byte_fallback", &v.byteFallback}, {"ignore_merges", &v.ignoreMerges},
+	} {
+		if err := f.field(x.name).value(x.to); err != nil {
+			return v, err
+		}
+	}
+	if dropout != 0 {
+		return v, f.field("dropout").refuse("dropout %v", dropout)
+	}
+	return v, nil
+}
+
+// readBPE reads a model of merges. Behind a ByteLevel pre-tokenizer it works on bytes, else on characters.
+func (t *Tokenizer) readBPE(f fieldsOf) error {
+	v, err := f.bpe()
+	if err != nil {
+		return err
+	}
+	t.inBytes = t.mapped >= 0 && v.prefix == "" && v.suffix == "" && !v.byteFallback
+	if err := t.readVocab(f.field("vocab")); err != nil {
+		return err
+	}
+	merges, err := t.readMerges(f.field("merges"), len(v.prefix))
+	if err != nil {
+		return err
+	}
+	if t.inBytes {
+		m, err := bpe.New(t.vocab, merges, bpe.Options{IgnoreMerges: v.ignoreMerges})
+		if err != nil {
+			return f.refuseModel(err)
+		}
+		t.useBytes(m)
+		return nil
+	}
+	opt := bpe.CharsOptions{FuseUnk: v.fuseUnk, ByteFallback: v.byteFallback, ContinuingSubwordPrefix: v.prefix, EndOfWordSuffix: v.suffix, IgnoreMerges: v.ignoreMerges}
+	if v.unk != "" {
+		id, ok := t.vocab.Lookup(v.unk)
+		if !ok {
+			return f.field("unk_token").fail(ErrFormat, "%q is not in the vocabulary", v.unk)
+		}
+		opt.Unk, t.unk = &id, int64(id)
+	}
+	m, err := bpe.NewChars(t.vocab, merges, opt)
+	if err != nil {
+		return f.refuseModel(err)
+	}
+	t.useChars(m)
+	return nil
+}
+
+// refuseModel reports what a model's constructor says.
+func (f fieldsOf) refuseModel(err error) error {
+	_, reason, _ := strings.Cut(err.Error(), ": ")
+	return f.refuse("%s", reason)
+}
+
+func (t *Tokenizer) readWordPiece(f fieldsOf) error {
+	if err := f.only("type", "vocab", "unk_token", "continuing_subword_prefix", "max_input_chars_per_word"); err != nil {
+		return err
+	}
+	unk, opt := "[UNK]", wordpiece.Options{Prefix: "##", MaxChars: 100}
+	for name, to := range map[string]any{"unk_token": &unk, "continuing_subword_prefix": &opt.Prefix, "max_input_chars_per_word": &opt.MaxChars} {
+		if err := f.field(name).value(to); err != nil {
+			return err
+		}
+	}
+	id, err := t.readWords(f, unk)
+	if err != nil {
+		return err
+	}
+	opt.Unk = id
+	m, err := wordpiece.New(t.vocab, opt)
+	if err != nil {
+		return f.refuseModel(err)
+	}
+	t.useWordPiece(m)
+	return nil
+}
+
+func (t *Tokenizer) readWordLevel(f fieldsOf) error {
+	if err := f.only("type", "vocab", "unk_token"); err != nil {
+		return err
+	}
+	unk := "<unk>"
+	if err := f.field("unk_token").value(&unk); err != nil {
+		return err
+	}
+	id, err := t.readWords(f, unk)
+	if err != nil {
+		return err
+	}
+	m, err := wordlevel.New(t.vocab, wordlevel.Options{Unk: &id})
+	if err != nil {
+		return f.refuseModel(err)
+	}
+	t.useWordLevel(m)
+	return nil
+}
+
+// readWords reads a vocabulary that must hold unk.
+func (t *Tokenizer) readWords(f fieldsOf, unk string) (uint32, error) {
+	if err := t.readVocab(f.field("vocab")); err != nil {
+		return 0, err
+	}
+	id, ok := t.vocab.Lookup(unk)
+	if !ok {
+		// The reference loads such a file and fails at the first unknown word.
+		return 0, f.field("unk_token").refuse("%q is not in the vocabulary", unk)
+	}
+	t.unk = int64(id)
+	return id, nil
+}
+
+func (t *Tokenizer) readUnigram(f fieldsOf) error {
+	if err := f.only("type", "vocab", "unk_id", "byte_fallback"); err != nil {
+		return err
+	}
+	var opt unigram.Options
+	unk := int64(-1)
+	for name, to := range map[string]any{"unk_id": &unk, "byte_fallback": &opt.ByteFallback} {
+		if err := f.field(name).value(to); err != nil {
+			return err
+		}
+	}
+	scores, err := t.readScores(f.field("vocab"))
+	if err != nil {
+		return err
+	}
+	switch {
+	case unk == -1:
+		return f.refuse("a Unigram model without unk_id")
+	case unk < 0 || unk >= int64(len(scores)):
+		return f.field("unk_id").fail(ErrFormat, "%d is not in the vocabulary", unk)
+	}
+	opt.Unk, t.unk = uint32(unk), unk
+	m, err := unigram.New(t.vocab, scores, opt)
+	if err != nil {
+		return f.refuseModel(err)
+	}
+	t.useUnigram(m)
+	return nil
+}
+
+// readScores reads [["token", -1.5], …], where the place is the id.
+func (t *Tokenizer) readScores(p part) ([]float64, error) {
+	var b vocab.Builder
+	b.Grow(len(p.span.Data)/20, len(p.span.Data)/2)
+	scores := make([]float64, 0, len(p.span.Data)/20)
+	var token []byte
+	r := jsonr.New(p.span, p.place)
+	for r.Array(); r.Next(); {
+		n := 0
+		for r.Array(); r.Next(); n++ {
+			switch n {
+			case 0:
+				token = r.String(token[:0])
+			case 1:
+				x, ok := jsonfloat.Parse(r.Raw().Data)
+				if !ok {
+					r.Fail("is no score")
+				}
+				scores = append(scores, x)
+			default:
+				r.Fail("has more than a token and its score")
+			}
+		}
+		if r.Err() == nil && n != 2 {
+			r.Fail("is not a token and its score")
+		}
+		if r.Err() != nil {
+			break
+		}
+		if err := b.Add(uint32(len(scores)-1), token, len(token) > 0); err != nil {
+			r.Fail("%s", err)
+		}
+	}
+	if err := r.End(); err != nil {
+		return nil, malformed(err)
+	}
+	var err error
+	if t.vocab, err = b.Build(); err != nil {
+		return nil, p.fail(ErrFormat, "%s", err)
+	}
+	return scores, nil
+}
+
+// readVocab reads {"token": id, …}.
 func (t *Tokenizer) readVocab(p part) error {
 	var b vocab.Builder
 	b.Grow(len(p.span.Data)/16, len(p.span.Data)/2)
@@ -90,7 +318,10 @@ func (t *Tokenizer) readVocab(p part) error {
 		if r.Err() != nil {
 			break
 		}
-		tok, ok := bytelevel.Decode(b.Scratch(), key)
+		tok, ok := key, len(key) > 0
+		if t.inBytes {
+			tok, ok = bytelevel.Decode(b.Scratch(), key)
+		}
 		if !ok || len(key) == 0 {
 			tok, ok = key, false
 			if _, twice := t.spell.ids[string(key)]; twice {
@@ -113,8 +344,9 @@ func (t *Tokenizer) readVocab(p part) error {
 	return nil
 }
 
-// readMerges reads ["a b", …] or [["a","b"], …].
-func (t *Tokenizer) readMerges(p part) ([]bpe.Merge, error) {
+// readMerges reads ["a b", …] or [["a","b"], …]. The second of two tokens loses skip bytes, the prefix of
+// tokens inside words, when they are joined.
+func (t *Tokenizer) readMerges(p part, skip int) ([]bpe.Merge, error) {
 	merges := make([]bpe.Merge, 0, len(p.span.Data)/12)
 	r := jsonr.New(p.span, p.place)
 	var text, joined, scratch []byte
@@ -138,7 +370,6 @@ func (t *Tokenizer) readMerges(p part) ([]bpe.Merge, error) {
 			if r.Err() != nil {
 				break
 			}
-			joined = text
 		} else {
 			text = r.String(text)
 			if bytes.HasPrefix(text, []byte("#version")) {
@@ -151,9 +382,13 @@ func (t *Tokenizer) readMerges(p part) ([]bpe.Merge, error) {
 			if r.Err() != nil {
 				break
 			}
-			joined = append(append(joined[:0], text[:cut]...), text[cut+1:]...)
-			text = joined
+			text = append(text[:cut], text[cut+1:]...)
 		}
+		if len(text) < cut+skip {
+			r.Fail("has a second token without the prefix")
+			break
+		}
+		joined = append(append(joined[:0], text[:cut]...), text[cut+skip:]...)
 		var ids [3]uint32
 		for k, part := range [3][]byte{text[:cut], text[cut:], joined} {
 			id, ok := t.spelled(part, &scratch)
@@ -173,164 +408,14 @@ func (t *Tokenizer) readMerges(p part) ([]bpe.Merge, error) {
 
 // spelled is modelID without a string. It uses *scratch.
 func (t *Tokenizer) spelled(s []byte, scratch *[]byte) (uint32, bool) {
-	b, ok := bytelevel.Decode((*scratch)[:0], s)
-	*scratch = b
-	if ok && len(b) > 0 {
+	if !t.inBytes {
+		if id, ok := t.vocab.Lookup(view(s)); ok {
+			return id, true
+		}
+	} else if b, ok := bytelevel.Decode((*scratch)[:0], s); ok && len(b) > 0 {
+		*scratch = b
 		return t.vocab.Lookup(view(b))
 	}
 	id, ok := t.spell.ids[string(s)]
 	return id, ok
-}
-
-// readAdded reads the added tokens and gives them ids as Hugging Face does: one whose text is in the
-// vocabulary has that id; each other gets the next free id, whatever the file declares.
-func (t *Tokenizer) readAdded(s jsonr.Span) error {
-	p := part{"added_tokens", s}
-	t.addedAt = map[string]int32{}
-	t.idAt = map[uint32]int32{}
-	if p.null() {
-		return t.indexAdded(p)
-	}
-	size := uint32(t.vocab.Count() + len(t.spell.ids))
-	free := size
-	r := jsonr.New(s, p.place)
-	for r.Array(); r.Next(); {
-		at := r.Path()
-		q := part{at, r.Raw()}
-		if r.Err() != nil {
-			break
-		}
-		var v struct {
-			ID         uint32
-			Content    *string
-			Special    bool
-			Normalized *bool
-			LStrip     bool
-			RStrip     bool
-			SingleWord bool `json:"single_word"`
-		}
-		if err := q.distinct(); err != nil {
-			return err
-		}
-		if err := q.fields(&v); err != nil {
-			return err
-		}
-		if v.Content == nil || v.Normalized == nil {
-			return q.fail(ErrFormat, "has no content or no normalized flag")
-		}
-		a := AddedToken{Content: *v.Content, Special: v.Special, Normalized: *v.Normalized, LStrip: v.LStrip, RStrip: v.RStrip, SingleWord: v.SingleWord}
-		if a.Content == "" {
-			continue
-		}
-		if !utf8.ValidString(a.Content) {
-			return q.fail(ErrFormat, "content is not UTF-8")
-		}
-		if _, twice := t.addedAt[a.Content]; twice {
-			return q.refuse("added token %q appears twice", a.Content)
-		}
-		id, known := t.modelID(a.Content)
-		if !known {
-			id = free
-			free++
-		} else if id >= size {
-			// The reference counts on from the largest added id. It can only be above size if the
-			// vocabulary has gaps.
-			free = max(free, id+1)
-		}
-		a.ID = id
-		t.addedAt[a.Content] = int32(len(t.added))
-		t.added = append(t.added, a)
-	}
-	if err := r.End(); err != nil {
-		return malformed(err)
-	}
-	return t.indexAdded(p)
-}
-
-// indexAdded builds what depends on the list of added tokens.
-func (t *Tokenizer) indexAdded(p part) error {
-	t.buildMatchers()
-	sort.SliceStable(t.added, func(i, j int) bool { return t.added[i].ID < t.added[j].ID })
-	size := t.vocab.Len()
-	if n := len(t.added); n > 0 {
-		if last := t.added[n-1].ID; last > vocab.MaxID {
-			return p.fail(ErrLimit, "id %d, the limit is %d", last, vocab.MaxID)
-		}
-		size = max(size, int(t.added[n-1].ID)+1)
-	}
-	t.flags = make([]uint8, size)
-	t.plain = make([][]byte, len(t.added))
-	t.shown = make([]string, len(t.added))
-	for i, a := range t.added {
-		if _, twice := t.idAt[a.ID]; twice {
-			return p.fail(ErrUnsupported, "two added tokens with id %d", a.ID)
-		}
-		t.addedAt[a.Content] = int32(i)
-		t.idAt[a.ID] = int32(i)
-		t.shown[i] = t.normalized(a)
-		b, ok := bytelevel.Decode(nil, []byte(t.shown[i]))
-		if !ok {
-			b = []byte(t.shown[i])
-		}
-		t.plain[i] = b
-		t.flags[a.ID] = flagAdded
-		// The reference looks special tokens up by their spelling, so it shows one whose spelling the
-		// normalizer changes.
-		if a.Special && t.shown[i] == a.Content {
-			t.flags[a.ID] |= flagHidden
-		}
-		if a.Special && len(b) == 1 && t.model.ByteID(b[0]) == a.ID {
-			return p.refuse("special token %q, which is a byte of ordinary text", a.Content)
-		}
-		if a.Special && int64(a.ID) < int64(t.vocab.Len()) && t.model.Reaches(a.ID) {
-			t.reachable = true
-		}
-	}
-	for id := range t.flags {
-		if utf8.Valid(t.bytes(uint32(id))) {
-			t.flags[id] |= flagWhole
-		}
-	}
-	return nil
-}
-
-// normalized returns the text that is looked for and that the id stands for when ids become text again.
-func (t *Tokenizer) normalized(a AddedToken) string {
-	if !a.Normalized || !t.nfc {
-		return a.Content
-	}
-	var buf nfc.Buffer
-	return string(nfc.Append(nil, a.Content, &buf))
-}
-
-// buildMatchers sorts the added tokens by when they are looked for. The reference lists special ones
-// first, which matters when two normalize to the same text.
-func (t *Tokenizer) buildMatchers() {
-	var set [2][]AddedToken
-	for _, special := range []bool{true, false} {
-		for _, a := range t.added {
-			if a.Special == special {
-				k := 0
-				if a.Normalized {
-					k = 1
-				}
-				set[k] = append(set[k], a)
-			}
-		}
-	}
-	for k, tokens := range set {
-		if len(tokens) == 0 {
-			continue
-		}
-		text := make([]string, len(tokens))
-		for i, a := range tokens {
-			text[i] = t.normalized(a)
-		}
-		m := newMatcher(tokens, text)
-		if k == 0 {
-			t.raw = m
-		} else {
-			t.normal = m
-		}
-	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-go/weft/tokenizers/bpe"
 	"github.com/weft-go/weft/tokenizers/internal/bytelevel"
+	"github.com/weft-go/weft/tokenizers/internal/normal"
 	"github.com/weft-go/weft/tokenizers/pretok"
 	"github.com/weft-go/weft/tokenizers/vocab"
 )
@@ -14,23 +15,36 @@ import (
 // Tokenizer converts between text and token ids. It is immutable and safe for concurrent use.
 // Make one with [Load] or [LoadFS].
 type Tokenizer struct {
-	vocab  *vocab.Table
-	model  *bpe.Model
-	spell  spelling
-	nfc    bool
-	steps  []pretok.Func
-	raw    *matcher // added tokens looked for before the normalizer, nil if there are none
-	normal *matcher // after it
-	before []uint32 // the frame
-	after  []uint32
+	// Text to ids, in the order of the stages.
+	raw     *matcher      // added tokens looked for before the normalizer, nil if there are none
+	norm    []normal.Step // the normalizer
+	normal  *matcher      // added tokens looked for after it
+	steps   []step        // the pre-tokenizer
+	cuts    []pretok.Func // the same, if it only cuts and the model has the bytes; else nil
+	model   model
+	byteBPE *bpe.Model // model, if it is one of bytes
+	before  []uint32   // the frame
+	after   []uint32
+	trunc   Truncation
+	pad     Padding
+	trims   []trimming // what happens to offsets
+
+	// Ids to text.
+	dec   decoder
+	plain [][]byte // what added[i] decodes to when it is not the first
+
+	vocab   *vocab.Table
+	inBytes bool     // vocab holds the bytes of the text, not the spelling of the file
+	spell   spelling // what is in the file and not in bytes
+	mapped  int      // which of steps spells bytes as characters, -1 if none
+	unk     int64    // the id of what the model does not know, -1 if none
 
 	added   []AddedToken // in id order
 	addedAt map[string]int32
 	idAt    map[uint32]int32
 	flags   []uint8  // by id, len(flags) == VocabSize()
 	shown   []string // added[i].Content, normalized where the token is
-	plain   [][]byte // what added[i] decodes to
-	// A special token that merges of ordinary text could produce; such ids are replaced in untrusted text.
+	// The model can make a special token of ordinary text; such ids are replaced in untrusted text.
 	reachable bool
 
 	config Config
@@ -42,6 +56,9 @@ const (
 	flagAdded  = 1 << iota
 	flagHidden // left out with skipSpecial
 	flagWhole  // decodes to whole characters
+	flagByte   // decodes to one byte of a run that is text as a whole or not at all
+	flagKnown  // a token; not set if decoding does not ask
+	flagForged // a special token that the model may make of ordinary text
 )
 
 // spelling holds the few vocabulary entries that are not spelled in byte-level characters. Merges never
@@ -68,6 +85,9 @@ func (t *Tokenizer) modelID(token string) (uint32, bool) {
 	if id, ok := t.spell.ids[token]; ok {
 		return id, true
 	}
+	if !t.inBytes {
+		return t.vocab.Lookup(token)
+	}
 	var buf [64]byte
 	if b, ok := bytelevel.Decode(buf[:0], []byte(token)); ok {
 		return t.vocab.Lookup(string(b))
@@ -88,12 +108,15 @@ func (t *Tokenizer) Token(id uint32) (string, bool) {
 	if len(b) == 0 {
 		return "", false
 	}
+	if !t.inBytes {
+		return string(b), true
+	}
 	return string(bytelevel.Encode(nil, b)), true
 }
 
 // TokenBytes appends the bytes that id decodes to, which may be part of a character, to dst. For an unused
 // id it appends nothing.
-func (t *Tokenizer) TokenBytes(dst []byte, id uint32) []byte { return append(dst, t.bytes(id)...) }
+func (t *Tokenizer) TokenBytes(dst []byte, id uint32) []byte { return append(dst, t.decoded(id)...) }
 
 // AddedTokens returns the added tokens in id order.
 func (t *Tokenizer) AddedTokens() []AddedToken { return slices.Clone(t.added) }
@@ -128,12 +151,4 @@ func (t *Tokenizer) addedToken(id uint32) *AddedToken {
 		return &t.added[t.idAt[id]]
 	}
 	return nil
-}
-
-// bytes returns what id decodes to. The caller must not change it.
-func (t *Tokenizer) bytes(id uint32) []byte {
-	if t.flag(id)&flagAdded != 0 {
-		return t.plain[t.idAt[id]]
-	}
-	return t.vocab.Bytes(id)
 }

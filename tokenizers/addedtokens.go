@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenizers
+
+import (
+	"sort"
+	"unicode/utf8"
+
+	"github.com/weft-go/weft/tokenizers/internal/jsonr"
+	"github.com/weft-go/weft/tokenizers/internal/normal"
+	"github.com/weft-go/weft/tokenizers/vocab"
+)
+
+// readAdded reads the added tokens and gives them ids as Hugging Face does: one whose text is in the
+// vocabulary has that id; each other gets the next free id, whatever the file declares.
+func (t *Tokenizer) readAdded(s jsonr.Span) error {
+	p := part{"added_tokens", s}
+	t.addedAt = map[string]int32{}
+	t.idAt = map[uint32]int32{}
+	if p.null() {
+		return t.indexAdded(p)
+	}
+	size := uint32(t.vocab.Count() + len(t.spell.ids))
+	free := size
+	r := jsonr.New(s, p.place)
+	for r.Array(); r.Next(); {
+		at := r.Path()
+		q := part{at, r.Raw()}
+		if r.Err() != nil {
+			break
+		}
+		var v struct {
+			ID         uint32
+			Content    *string
+			Special    bool
+			Normalized *bool
+			LStrip     bool
+			RStrip     bool
+			SingleWord bool `json:"single_word"`
+		}
+		if err := q.distinct(); err != nil {
+			return err
+		}
+		if err := q.fields(&v); err != nil {
+			return err
+		}
+		if v.Content == nil || v.Normalized == nil {
+			return q.fail(ErrFormat, "has no content or no normalized flag")
+		}
+		a := AddedToken{Content: *v.Content, Special: v.Special, Normalized: *v.Normalized, LStrip: v.LStrip, RStrip: v.RStrip, SingleWord: v.SingleWord}
+		if a.Content == "" {
+			continue
+		}
+		if !utf8.ValidString(a.Content) {
+			return q.fail(ErrFormat, "content is not UTF-8")
+		}
+		if _, twice := t.addedAt[a.Content]; twice {
+			return q.refuse("added token %q appears twice", a.Content)
+		}
+		id, known := t.modelID(a.Content)
+		if !known {
+			id = free
+			free++
+		} else if id >= size {
+			// The reference counts on from the largest added id. It can only be above size if the
+			// vocabulary has gaps.
+			free = max(free, id+1)
+		}
+		a.ID = id
+		t.addedAt[a.Content] = int32(len(t.added))
+		t.added = append(t.added, a)
+	}
+	if err := r.End(); err != nil {
+		return malformed(err)
+	}
+	return t.indexAdded(p)
+}
+
+// indexAdded builds what depends on the list of added tokens.
+func (t *Tokenizer) indexAdded(p part) error {
+	t.buildMatchers()
+	sort.SliceStable(t.added, func(i, j int) bool { return t.added[i].ID < t.added[j].ID })
+	size := t.vocab.Len()
+	if n := len(t.added); n > 0 {
+		if last := t.added[n-1].ID; last > vocab.MaxID {
+			return p.fail(ErrLimit, "id %d, the limit is %d", last, vocab.MaxID)
+		}
+		size = max(size, int(t.added[n-1].ID)+1)
+	}
+	t.flags = make([]uint8, size)
+	t.shown = make([]string, len(t.added))
+	for i, a := range t.added {
+		if _, twice := t.idAt[a.ID]; twice {
+			return p.fail(ErrUnsupported, "two added tokens with id %d", a.ID)
+		}
+		t.addedAt[a.Content] = int32(i)
+		t.idAt[a.ID] = int32(i)
+		t.shown[i] = t.normalized(a)
+		t.flags[a.ID] = flagAdded
+		// The reference looks special tokens up by their spelling, so it shows one whose spelling the
+		// normalizer changes.
+		if a.Special && t.shown[i] == a.Content {
+			t.flags[a.ID] |= flagHidden
+		}
+		// The id of unknown text is what untrusted text that is unknown should give.
+		if a.Special && int64(a.ID) < int64(t.vocab.Len()) && int64(a.ID) != t.unk && t.model.reaches(a.ID) {
+			t.flags[a.ID] |= flagForged
+			t.reachable = true
+		}
+	}
+	var sc scratch
+	for _, a := range t.added {
+		if t.flags[a.ID]&flagForged == 0 {
+			continue
+		}
+		for _, part := range t.model.parts(a.ID) {
+			for _, id := range t.model.append(nil, part, 0, len(part), &sc) {
+				if t.flags[id]&flagForged != 0 {
+					return p.refuse("special token %q, which is a character of ordinary text", a.Content)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// normalized returns the text that is looked for and that the id stands for when ids become text again.
+func (t *Tokenizer) normalized(a AddedToken) string {
+	if !a.Normalized || len(t.norm) == 0 {
+		return a.Content
+	}
+	var b normal.Buffer
+	return string(normal.Run(t.norm, normal.Text{B: []byte(a.Content)}, &b).B)
+}
+
+// buildMatchers sorts the added tokens by when they are looked for. The reference lists special ones
+// first, which matters when two normalize to the same text.
+func (t *Tokenizer) buildMatchers() {
+	var set [2][]AddedToken
+	for _, special := range []bool{true, false} {
+		for _, a := range t.added {
+			if a.Special == special {
+				k := 0
+				if a.Normalized {
+					k = 1
+				}
+				set[k] = append(set[k], a)
+			}
+		}
+	}
+	for k, tokens := range set {
+		if len(tokens) == 0 {
+			continue
+		}
+		text := make([]string, len(tokens))
+		for i, a := range tokens {
+			text[i] = t.normalized(a)
+		}
+		m := newMatcher(tokens, text)
+		if k == 0 {
+			t.raw = m
+		} else {
+			t.normal = m
+		}
+	}
+}

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenizers
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/weft-go/weft/tokenizers/internal/bytelevel"
+	"github.com/weft-go/weft/tokenizers/internal/jsonr"
+	"github.com/weft-go/weft/tokenizers/vocab"
+)
+
+// decoder says how the texts of tokens become one text. The reference runs a chain of steps over the list of
+// all tokens; here the steps that see one token at a time are applied to the vocabulary once, when it is
+// loaded, and what is left is the few rules that look further:
+//
+//	tokens → start or text → runs of byte tokens → characters stripped at both ends → output
+type decoder struct {
+	steady bool         // the text is the texts of the tokens, one after the other
+	text   *vocab.Table // by id: what a token decodes to; for added tokens see Tokenizer.plain
+	start  *vocab.Table // by id, added tokens included: the same for the first token; nil if it is no different
+
+	fallback             bool // runs of tokens like <0xE2> are bytes
+	stripChar            string
+	stripStart, stripEnd int    // how many of stripChar the text loses
+	suffix               string // ends a word in the token's spelling; the last one becomes nothing, the others a space
+
+	each []func(token string, first bool) string // the steps that see one token
+	raw  bool                                    // the token is spelled in byte-level characters
+}
+
+// readDecoder reads the chain of steps.
+func (t *Tokenizer) readDecoder(s jsonr.Span) error {
+	p := part{"decoder", s}
+	d := &t.dec
+	if p.null() {
+		// The reference joins the tokens with spaces.
+		d.each = append(d.each, func(token string, first bool) string {
+			if first {
+				return token
+			}
+			return " " + token
+		})
+		return nil
+	}
+	fused := false
+	return d.read(p, &fused, true)
+}
+
+func (d *decoder) read(p part, fused *bool, only bool) error {
+	kind, err := p.kind()
+	if err != nil {
+		return err
+	}
+	late := d.fallback || *fused
+	switch kind {
+	case "Sequence":
+		parts, err := p.list("decoders")
+		for _, q := range parts {
+			if err == nil {
+				err = d.read(q, fused, len(parts) == 1)
+			}
+		}
+		return err
+	case "ByteLevel":
+		if !only {
+			return p.refuse("ByteLevel among other decoders")
+		}
+		d.raw = true
+		return p.fields(&byteLevel{}) // the flags have no influence on decoding
+	case "Fuse":
+		*fused = true
+		return p.fields(&struct{ Type string }{})
+	case "ByteFallback":
+		if late {
+			return p.refuse("ByteFallback after %s", "Fuse or ByteFallback")
+		}
+		d.fallback = true
+		return p.fields(&struct{ Type string }{})
+	case "Strip":
+		return d.readStrip(p, *fused)
+	}
+	if late {
+		return p.refuse("decoder %q after ByteFallback or Fuse", kind)
+	}
+	switch kind {
+	case "WordPiece":
+		var v struct {
+			Type    string
+			Prefix  string
+			Cleanup bool
+		}
+		if err := p.fields(&v); err != nil {
+			return err
+		}
+		d.each = append(d.each, func(token string, first bool) string {
+			if !first {
+				if rest, ok := strings.CutPrefix(token, v.Prefix); ok {
+					token = rest
+				} else {
+					token = " " + token
+				}
+			}
+			if v.Cleanup {
+				token = cleanup.Replace(token)
+			}
+			return token
+		})
+		return nil
+	case "Metaspace":
+		m, err := readMetaspace(p)
+		if err != nil {
+			return err
+		}
+		d.each = append(d.each, func(token string, first bool) string {
+			if first && m.scheme != "never" {
+				return strings.ReplaceAll(token, m.replacement, "")
+			}
+			return strings.ReplaceAll(token, m.replacement, " ")
+		})
+		return nil
+	case "Replace":
+		r, err := readReplace(p)
+		if err != nil {
+			return err
+		}
+		d.each = append(d.each, func(token string, _ bool) string { return r.apply(token) })
+		return nil
+	case "BPEDecoder":
+		var v struct{ Type, Suffix string }
+		if err := p.fields(&v); err != nil {
+			return err
+		}
+		if !only || v.Suffix == "" {
+			return p.refuse("BPEDecoder among other decoders or without a suffix")
+		}
+		d.suffix = v.Suffix
+		d.each = append(d.each, func(token string, _ bool) string { return strings.ReplaceAll(token, v.Suffix, " ") })
+		return nil
+	}
+	return p.refuse("decoder %q", kind)
+}
+
+// cleanup undoes spaces before marks, as the reference does in this order.
+var cleanup = chain{
+	{" .", "."}, {" ?", "?"}, {" !", "!"}, {" ,", ","}, {" ' ", "'"}, {" n't", "n't"}, {" 'm", "'m"},
+	{" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
+}
+
+type chain [][2]string
+
+func (c chain) Replace(s string) string {
+	for _, r := range c {
+		s = strings.ReplaceAll(s, r[0], r[1])
+	}
+	return s
+}
+
+func (d *decoder) readStrip(p part, fused bool) error {
+	var v struct {
+		Type        string
+		Content     string
+		Start, Stop int
+	}
+	if err := p.fields(&v); err != nil {
+		return err
+	}
+	if utf8.RuneCountInString(v.Content) != 1 {
+		return p.fail(ErrFormat, "content is not one character")
+	}
+	if v.Start < 0 || v.Stop < 0 || v.Start > 1<<10 || v.Stop > 1<<10 {
+		return p.fail(ErrFormat, "start or stop is out of range")
+	}
+	if fused {
+		if d.stripChar != "" {
+			return p.refuse("a second Strip after Fuse")
+		}
+		d.stripChar, d.stripStart, d.stripEnd = v.Content, v.Start, v.Stop
+		return nil
+	}
+	if d.fallback {
+		return p.refuse("Strip between ByteFallback and Fuse")
+	}
+	// The reference panics on a token that is stripped from both ends and has nothing else.
+	d.each = append(d.each, func(token string, _ bool) string {
+		n := v.Start
+		for ; n > 0 && strings.HasPrefix(token, v.Content); n-- {
+			token = token[len(v.Content):]
+		}
+		for n := v.Stop; n > 0 && strings.HasSuffix(token, v.Content); n-- {
+			token = token[:len(token)-len(v.Content)]
+		}
+		return token
+	})
+	return nil
+}
+
+// spelled returns what a token decodes to.
+func (d *decoder) spelled(token string, first bool) string {
+	if d.raw {
+		if b, ok := bytelevel.Decode(nil, []byte(token)); ok {
+			return string(b)
+		}
+		return token
+	}
+	for _, f := range d.each {
+		token = f(token, first)
+	}
+	return token
+}
+
+// fallbackByte returns the byte that a token such as <0x0A> stands for.
+func fallbackByte(token string) (byte, bool) {
+	if len(token) != 6 || !strings.HasPrefix(token, "<0x") || token[5] != '>' {
+		return 0, false
+	}
+	b, err := strconv.ParseUint(token[3:5], 16, 8)
+	return byte(b), err == nil
+}
+
+// buildDecoder applies the chain to the vocabulary. The added tokens are known by now.
+func (t *Tokenizer) buildDecoder() error {
+	d := &t.dec
+	d.steady = !d.fallback && d.stripChar == "" && d.suffix == ""
+	t.plain = make([][]byte, len(t.added))
+	for i := range t.added {
+		t.plain[i] = []byte(d.spelled(t.shown[i], false))
+	}
+	if t.inBytes && d.raw {
+		d.text = t.vocab
+	} else if err := t.buildTexts(); err != nil {
+		return err
+	}
+	for id := range t.flags {
+		if b := t.decoded(uint32(id)); utf8.Valid(b) {
+			t.flags[id] |= flagWhole
+		}
+	}
+	return nil
+}
+
+// buildTexts makes the tables of decoded texts.
+func (t *Tokenizer) buildTexts() error {
+	d := &t.dec
+	var text, start vocab.Builder
+	differs := false
+	text.Grow(t.vocab.Len(), t.vocab.Len()*6)
+	start.Grow(t.vocab.Len(), t.vocab.Len()*6)
+	for id := range uint32(len(t.flags)) {
+		token, ok := t.Token(id)
+		if !ok {
+			continue
+		}
+		t.flags[id] |= flagKnown
+		s, first := d.spelled(token, false), d.spelled(token, true)
+		differs = differs || s != first
+		if b, ok := fallbackByte(s); ok && d.fallback {
+			t.flags[id] |= flagByte
+			s, first = string([]byte{b}), string([]byte{b})
+			if i, ok := t.idAt[id]; ok {
+				t.plain[i] = []byte{b}
+			}
+		}
+		if text.Add(id, []byte(s), false) != nil || start.Add(id, []byte(first), false) != nil {
+			return part{"model.vocab", jsonr.Span{}}.fail(ErrLimit, "texts of tokens are too long")
+		}
+	}
+	var err error
+	if d.text, err = text.Build(); err != nil {
+		return fmt.Errorf("tokenizers: %w", err)
+	}
+	if differs {
+		d.steady = false
+		if d.start, err = start.Build(); err != nil {
+			return fmt.Errorf("tokenizers: %w", err)
+		}
+	}
+	return nil
+}
+
+// decoded returns what id decodes to when it is not the first. The caller must not change it.
+func (t *Tokenizer) decoded(id uint32) []byte {
+	if t.flag(id)&flagAdded != 0 {
+		return t.plain[t.idAt[id]]
+	}
+	return t.dec.text.Bytes(id)
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenizers
+
+import (
+	"strings"
+
+	"github.com/weft-go/weft/tokenizers/internal/jsonr"
+	"github.com/weft-go/weft/tokenizers/internal/normal"
+	"github.com/weft-go/weft/tokenizers/pretok"
+)
+
+func (t *Tokenizer) readNormalizer(s jsonr.Span) error { return t.normalizer(part{"normalizer", s}) }
+
+// normalizer appends the steps of a normalizer.
+func (t *Tokenizer) normalizer(p part) error {
+	if p.null() {
+		return nil
+	}
+	kind, err := p.kind()
+	if err != nil {
+		return err
+	}
+	if kind == "Sequence" {
+		parts, err := p.list("normalizers")
+		for _, q := range parts {
+			if err == nil {
+				err = t.normalizer(q)
+			}
+		}
+		return err
+	}
+	step, err := readStep(p, kind)
+	if err == nil {
+		t.norm = append(t.norm, step)
+	}
+	return err
+}
+
+func readStep(p part, kind string) (normal.Step, error) {
+	plain := func(s normal.Step) (normal.Step, error) { return s, p.fields(&struct{ Type string }{}) }
+	switch kind {
+	case "NFC":
+		return plain(normal.NFC())
+	case "NFD":
+		return plain(normal.NFD())
+	case "NFKC":
+		return plain(normal.NFKC())
+	case "NFKD":
+		return plain(normal.NFKD())
+	case "Lowercase":
+		return plain(normal.Lowercase())
+	case "StripAccents":
+		return plain(normal.StripAccents())
+	case "Nmt":
+		return plain(normal.Nmt())
+	case "ByteLevel":
+		return plain(normal.ByteLevel())
+	case "Strip":
+		var v struct {
+			Type  string
+			Left  bool `json:"strip_left"`
+			Right bool `json:"strip_right"`
+		}
+		err := p.fields(&v)
+		return normal.Strip(v.Left, v.Right), err
+	case "Prepend":
+		var v struct{ Type, Prepend string }
+		err := p.fields(&v)
+		return normal.Prepend(v.Prepend), err
+	case "Replace":
+		r, err := readReplace(p)
+		if err != nil {
+			return nil, err
+		}
+		return r.step(), nil
+	case "Precompiled":
+		var v struct {
+			Type string
+			Map  []byte `json:"precompiled_charsmap"`
+		}
+		if err := p.fields(&v); err != nil {
+			return nil, err
+		}
+		s, err := normal.Precompiled(v.Map)
+		if err != nil {
+			return nil, p.fail(ErrFormat, "%s", err)
+		}
+		return s, nil
+	case "BertNormalizer":
+		v := struct {
+			Type      string
+			CleanText bool  `json:"clean_text"`
+			Chinese   bool  `json:"handle_chinese_chars"`
+			Accents   *bool `json:"strip_accents"`
+			Lowercase bool
+		}{CleanText: true, Chinese: true, Lowercase: true}
+		err := p.fields(&v)
+		strip := v.Lowercase
+		if v.Accents != nil {
+			strip = *v.Accents
+		}
+		return normal.Bert(v.CleanText, v.Chinese, strip, v.Lowercase), err
+	}
+	return nil, p.refuse("normalizer %q", kind)
+}
+
+// pattern is how files write what to find.
+type pattern struct{ Regex, String *string }
+
+func (v pattern) compile(p part) (*pretok.Pattern, error) {
+	switch {
+	case v.String != nil && v.Regex == nil:
+		if *v.String == "" {
+			return nil, p.refuse("an empty pattern")
+		}
+		return pretok.Literal(*v.String), nil
+	case v.Regex != nil && v.String == nil:
+		x, err := pretok.Compile(*v.Regex)
+		if err != nil {
+			return nil, p.refuse("pattern %q: %v", *v.Regex, err)
+		}
+		return x, nil
+	}
+	return nil, p.fail(ErrFormat, "has no pattern, or two")
+}
+
+// replacement is a Replace component: all matches of a pattern become content.
+type replacement struct {
+	literal string // what to find, if x is nil
+	x       *pretok.Pattern
+	content string
+}
+
+func readReplace(p part) (replacement, error) {
+	var v struct {
+		Type    string
+		Pattern pattern
+		Content string
+	}
+	if err := p.fields(&v); err != nil {
+		return replacement{}, err
+	}
+	if v.Pattern.String != nil && *v.Pattern.String != "" && v.Pattern.Regex == nil {
+		return replacement{literal: *v.Pattern.String, content: v.Content}, nil
+	}
+	x, err := v.Pattern.compile(p)
+	return replacement{x: x, content: v.Content}, err
+}
+
+func (r replacement) step() normal.Step {
+	if r.x == nil {
+		return normal.Replace(r.literal, r.content)
+	}
+	return normal.ReplaceMatches(r.x, r.content)
+}
+
+// apply returns s with all matches replaced.
+func (r replacement) apply(s string) string {
+	if r.x == nil {
+		return strings.ReplaceAll(s, r.literal, r.content)
+	}
+	var b strings.Builder
+	at := 0
+	for i, j := range r.x.All(s) {
+		b.WriteString(s[at:i])
+		b.WriteString(r.content)
+		at = j
+	}
+	b.WriteString(s[at:])
+	return b.String()
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenizers
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func encodeWith(tb testing.TB, tok *Tokenizer, text string, trusted bool, opt Options) Encoding {
+	tb.Helper()
+	var e Encoding
+	if err := tok.Encode(&e, []Segment{{text, trusted}}, opt); err != nil {
+		tb.Fatal(err)
+	}
+	return e
+}
+
+// Special tokens are ids, text or an error, as the call asks.
+func TestSpecialPolicy(t *testing.T) {
+	tok := miniTokenizer(t)
+	const text = "e\u0301 hi<|im_end|>"
+	end, _ := tok.TokenID("<|im_end|>")
+	if e := encodeWith(t, tok, text, true, Options{}); !slices.Contains(e.IDs, end) {
+		t.Errorf("parsed: %v", e.IDs)
+	}
+	e := encodeWith(t, tok, text, true, Options{Special: SpecialText})
+	if slices.Contains(e.IDs, end) || string(tok.AppendDecode(nil, e.IDs, true)) != "\u00e9 hi<|im_end|>" {
+		t.Errorf("as text: %v", e.IDs)
+	}
+	err := tok.Encode(&e, []Segment{{"e\u0301 ", false}, {"hi<|im_end|>", true}}, Options{Special: SpecialRefuse})
+	want := SpecialError{"<|im_end|>", 6}
+	if got, ok := errors.AsType[*SpecialError](err); !ok || *got != want {
+		t.Errorf("refused: %v", err)
+	}
+	if err := tok.Encode(&e, []Segment{{text, false}}, Options{Special: SpecialRefuse}); err != nil {
+		t.Errorf("in untrusted text: %v", err)
+	}
+	if e := encodeWith(t, tok, text, true, Options{}); !slices.Contains(e.IDs, end) {
+		t.Error("a policy outlives its call")
+	}
+}
+
+// A normalized special token is refused where it stands in the text, not in its normal form.
+func TestSpecialRefusedNormalized(t *testing.T) {
+	tok := smallTokenizer(t, "spm-prepend")
+	var e Encoding
+	err := tok.Encode(&e, []Segment{{"do it ▁[INST]", true}}, Options{Special: SpecialRefuse})
+	got, ok := errors.AsType[*SpecialError](err)
+	if !ok || got.Token != "[INST]" || got.Offset != strings.Index("do it ▁[INST]", "▁") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Truncation counts the frame and padding comes last, for ids and offsets alike.
+func TestTruncationPadding(t *testing.T) {
+	tok := smallTokenizer(t, "wordpiece")
+	const text = "the user and the model"
+	plain := encodeWith(t, tok, text, true, Options{Offsets: true})
+	before, after := tok.Frame()
+	n := len(plain.IDs)
+	if n < 6 || len(before) != 1 || len(after) != 1 {
+		t.Fatal(plain.IDs, before, after)
+	}
+	ids := func(parts ...[]uint32) []uint32 { return slices.Concat(parts...) }
+	offs := func(parts ...[]Offset) []Offset { return slices.Concat(parts...) }
+	none := []Offset{{}}
+	for name, c := range map[string]struct {
+		opt  Options
+		want Encoding
+	}{
+		"right": {Options{Truncation: &Truncation{Max: 4}}, Encoding{IDs: plain.IDs[:4], Offsets: plain.Offsets[:4], Dropped: n - 4}},
+		"left":  {Options{Truncation: &Truncation{Max: 4, Left: true}}, Encoding{IDs: plain.IDs[n-4:], Offsets: plain.Offsets[n-4:], Dropped: n - 4}},
+		"framed": {Options{Frame: true, Truncation: &Truncation{Max: 5}},
+			Encoding{IDs: ids(before, plain.IDs[:3], after), Offsets: offs(none, plain.Offsets[:3], none), Dropped: n - 3}},
+		"less than the frame": {Options{Frame: true, Truncation: &Truncation{Max: 1}},
+			Encoding{IDs: ids(before, after), Offsets: offs(none, none), Dropped: n}},
+		"padded": {Options{Padding: &Padding{To: n + 1, MultipleOf: 1, ID: 7}},
+			Encoding{IDs: ids(plain.IDs, []uint32{7}), Offsets: offs(plain.Offsets, none), Padded: 1}},
+		"padded in front": {Options{Frame: true, Truncation: &Truncation{Max: 3}, Padding: &Padding{MultipleOf: 4, Left: true, ID: 9}},
+			Encoding{IDs: ids([]uint32{9}, before, plain.IDs[:1], after), Offsets: offs(none, none, plain.Offsets[:1], none), Dropped: n - 1, Padded: 1}},
+	} {
+		c.opt.Offsets = true
+		if got := encodeWith(t, tok, text, true, c.opt); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: got  %+v\nwant %+v", name, got, c.want)
+		}
+		c.opt.Offsets, c.want.Offsets = false, nil
+		if got := encodeWith(t, tok, text, true, c.opt); !slices.Equal(got.IDs, c.want.IDs) || len(got.Offsets) > 0 {
+			t.Errorf("%s: without offsets %v", name, got)
+		}
+	}
+}
+
+// What a file asks for holds for all ways to encode, and a call can ask for something else.
+func TestTruncationOfFile(t *testing.T) {
+	tok := smallTokenizer(t, "wordpiece-padded")
+	text := strings.Repeat("the user and the model ", 9)
+	long := encodeWith(t, tok, text, true, Options{Truncation: &Truncation{}, Padding: &Padding{}})
+	if len(long.IDs) < 20 || long.Dropped != 0 || long.Padded != 0 {
+		t.Fatalf("%+v", long)
+	}
+	prefix := []uint32{4711}
+	for name, got := range map[string][]uint32{
+		"AppendEncode":         tok.AppendEncode(prefix, text),
+		"AppendEncodeSegments": tok.AppendEncodeSegments(prefix, []Segment{{text, false}}),
+		"Encode":               append(slices.Clone(prefix), encodeWith(t, tok, text, true, Options{}).IDs...),
+	} {
+		if want := append(slices.Clone(prefix), long.IDs[len(long.IDs)-12:]...); !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+	}
+	want := encodeWith(t, tok, "the", true, Options{Frame: true})
+	if got := tok.AppendEncodeFramed(prefix, "the"); !slices.Equal(got[1:], want.IDs) || got[0] != 4711 || want.Padded != 5 {
+		t.Errorf("framed: %v, %+v", got, want)
+	}
+}

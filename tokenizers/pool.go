@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenizers
+
+import "sync/atomic"
+
+// maxScratch is how many bytes of text buffers a scratch keeps.
+const maxScratch = 4 << 20
+
+// pool keeps a scratch per processor. Unlike sync.Pool it survives garbage collections: the caches in it
+// are what makes a tokenizer warm.
+type pool struct {
+	slots []atomic.Pointer[scratch]
+}
+
+func (p *pool) get() *scratch {
+	for i := range p.slots {
+		if sc := p.slots[i].Swap(nil); sc != nil {
+			return sc
+		}
+	}
+	return new(scratch)
+}
+
+func (p *pool) put(sc *scratch) {
+	sc.trim()
+	for i := range p.slots {
+		if p.slots[i].CompareAndSwap(nil, sc) {
+			return
+		}
+	}
+}
+
+// trim drops buffers that one large text left behind.
+func (sc *scratch) trim() {
+	if cap(sc.rope) > maxScratch {
+		sc.rope = nil
+	}
+	if cap(sc.bytes) > maxScratch {
+		sc.bytes = nil
+	}
+	if cap(sc.ends)*8 > maxScratch {
+		sc.ends = nil
+	}
+	if cap(sc.from)*8 > maxScratch || cap(sc.offs)*16 > maxScratch {
+		sc.from, sc.offs = nil, nil
+	}
+	sc.normal.Trim(maxScratch)
+	for i := range sc.levels {
+		l := &sc.levels[i]
+		if cap(l.text.B)+8*cap(l.text.From)+16*cap(l.pieces) > maxScratch {
+			*l = level{}
+		}
+	}
+}
+
+// ResetCache forgets the words that were encoded before, as if the tokenizer had just been loaded. It is
+// meant for measurements. Encodings that run at the same time keep theirs.
+func (t *Tokenizer) ResetCache() {
+	for i := range t.pool.slots {
+		if sc := t.pool.slots[i].Load(); sc != nil && t.pool.slots[i].CompareAndSwap(sc, nil) {
+			sc.states.reset()
+			t.pool.put(sc)
+		}
+	}
+}

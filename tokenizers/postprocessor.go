@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenizers
+
+import (
+	"encoding/json"
+
+	"github.com/weft-go/weft/tokenizers/internal/jsonr"
+)
+
+func (t *Tokenizer) readPostProcessor(s jsonr.Span) error {
+	p := part{"post_processor", s}
+	if err := t.postProcessor(p); err != nil {
+		return err
+	}
+	for _, ids := range [][]uint32{t.before, t.after} {
+		for _, id := range ids {
+			if _, ok := t.Token(id); !ok {
+				return p.fail(ErrFormat, "adds the id %d, which no token has", id)
+			}
+		}
+	}
+	return nil
+}
+
+func (t *Tokenizer) postProcessor(p part) error {
+	if p.null() {
+		return nil
+	}
+	kind, err := p.kind()
+	if err != nil {
+		return err
+	}
+	switch kind {
+	case "Sequence":
+		parts, err := p.list("processors")
+		for _, q := range parts {
+			if err == nil {
+				err = t.postProcessor(q)
+			}
+		}
+		return err
+	case "ByteLevel":
+		b := byteLevel{AddPrefixSpace: true, TrimOffsets: true}
+		if err := p.fields(&b); err != nil {
+			return err
+		}
+		if b.TrimOffsets {
+			t.trims = append(t.trims, trimming{b.AddPrefixSpace})
+		}
+		return nil
+	}
+	if len(t.before)+len(t.after) > 0 {
+		return p.refuse("a second post-processor that adds ids")
+	}
+	switch kind {
+	case "RobertaProcessing", "BertProcessing":
+		return t.robertaProcessing(p)
+	case "TemplateProcessing":
+		return t.templateProcessing(p)
+	}
+	return p.refuse("post-processor %q", kind)
+}
+
+func (t *Tokenizer) robertaProcessing(p part) error {
+	var v struct {
+		Type           string
+		Sep, Cls       []json.RawMessage
+		TrimOffsets    bool `json:"trim_offsets"`
+		AddPrefixSpace bool `json:"add_prefix_space"` // offsets only
+	}
+	if err := p.fields(&v); err != nil {
+		return err
+	}
+	if v.TrimOffsets {
+		t.trims = append(t.trims, trimming{v.AddPrefixSpace})
+	}
+	for _, x := range []struct {
+		pair []json.RawMessage
+		to   *[]uint32
+	}{{v.Cls, &t.before}, {v.Sep, &t.after}} {
+		var id uint32
+		if len(x.pair) != 2 || json.Unmarshal(x.pair[1], &id) != nil {
+			return p.fail(ErrFormat, "cls and sep must be a token and its id")
+		}
+		*x.to = append(*x.to, id)
+	}
+	return nil
+}
+
+func (t *Tokenizer) templateProcessing(p part) error {
+	type piece struct {
+		SpecialToken *struct {
+			ID     string
+			TypeID uint32 `json:"type_id"`
+		}
+		Sequence *struct {
+			ID     string
+			TypeID uint32 `json:"type_id"`
+		}
+	}
+	var v struct {
+		Type          string
+		Single, Pair  []piece
+		SpecialTokens map[string]struct {
+			ID     string
+			IDs    []uint32
+			Tokens []string
+		} `json:"special_tokens"`
+	}
+	if err := p.fields(&v); err != nil {
+		return err
+	}
+	to := &t.before
+	for _, x := range v.Single {
+		switch {
+		case x.Sequence != nil && x.SpecialToken == nil && x.Sequence.ID == "A" && to == &t.before:
+			to = &t.after
+		case x.SpecialToken != nil && x.Sequence == nil:
+			tok, ok := v.SpecialTokens[x.SpecialToken.ID]
+			if !ok {
+				return p.fail(ErrFormat, "special token %q is not declared", x.SpecialToken.ID)
+			}
+			*to = append(*to, tok.IDs...)
+		default:
+			return p.refuse("a template for one text other than special tokens around A")
+		}
+	}
+	if to == &t.before {
+		return p.refuse("a template for one text without A")
+	}
+	return nil
+}

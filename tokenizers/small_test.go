@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenizers
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"unicode/utf8"
+)
+
+// smallTokenizer loads one of the small tokenizers in testdata, which cover the kinds that mini is not.
+func smallTokenizer(tb testing.TB, kind string) *Tokenizer {
+	tb.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", "small", kind+".json"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tok, err := LoadFS(fstest.MapFS{tokenizerFile: {Data: data}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return tok
+}
+
+// smallKinds lists them.
+func smallKinds(tb testing.TB) []string {
+	tb.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", "small", "*.json"))
+	if err != nil || len(files) == 0 {
+		tb.Fatal("no small tokenizers", err)
+	}
+	for i, f := range files {
+		files[i] = strings.TrimSuffix(filepath.Base(f), ".json")
+	}
+	return files
+}
+
+// The small tokenizers do what the reference does; see testdata/small/gen.js.
+func TestSmall(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("testdata", "small", "golden.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	vectors := map[string][]golden{}
+	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
+		var g struct {
+			golden
+			Kind string
+		}
+		if err := json.Unmarshal(lines.Bytes(), &g); err != nil {
+			t.Fatal(err)
+		}
+		vectors[g.Kind] = append(vectors[g.Kind], g.golden)
+	}
+	for _, kind := range smallKinds(t) {
+		t.Run(kind, func(t *testing.T) {
+			tok := smallTokenizer(t, kind)
+			if len(vectors[kind]) < 20 {
+				t.Fatalf("only %d vectors", len(vectors[kind]))
+			}
+			for _, g := range vectors[kind] {
+				if bad := g.check(tok); bad != "" {
+					t.Errorf("%q: %s", g.Text, bad)
+				}
+			}
+		})
+	}
+}
+
+// Every kind of tokenizer keeps what the documentation promises of all of them, on any text.
+func FuzzSmall(f *testing.F) {
+	for _, s := range []string{"Hello, world's 123!\r\n\t x", "中文ABCabc'LL\u0301\u00a0\xff\xc3", "<s>▁▁ [TOOL]  </s><0x41>", "ﬁ½\u0958İſ🙂\u200d"} {
+		f.Add(s, uint16(3))
+	}
+	toks := map[string]*Tokenizer{}
+	for _, kind := range smallKinds(f) {
+		toks[kind] = smallTokenizer(f, kind)
+	}
+	f.Fuzz(func(t *testing.T, s string, cut uint16) {
+		for kind, tok := range toks {
+			ids := tok.AppendEncode(nil, s)
+			text := tok.AppendDecode(nil, ids, false)
+			if !utf8.Valid(text) {
+				t.Fatalf("%s: %q decodes to %q", kind, s, text)
+			}
+			if got := streamed(t, tok, ids, false); got != string(text) {
+				t.Fatalf("%s: %q streamed is %q, not %q", kind, s, got, text)
+			}
+			k := int(cut) % (len(s) + 1)
+			segs := []Segment{{s[:k], true}, {s[k:], true}}
+			var e Encoding
+			if err := tok.Encode(&e, segs, Options{Offsets: true}); err != nil {
+				t.Fatal(err)
+			}
+			if !equalIDs(e.IDs, ids) {
+				t.Fatalf("%s: %q in two parts gives %v, not %v", kind, s, e.IDs, ids)
+			}
+			for i, o := range e.Offsets {
+				if o.Start < 0 || o.Start > o.End || o.End > len(s) {
+					t.Fatalf("%s: %q: offset %d is %v", kind, s, i, o)
+				}
+			}
+			for _, id := range tok.AppendEncodeSegments(nil, []Segment{{s, false}}) {
+				if tok.IsSpecial(id) && int64(id) != tok.unk && id != tok.pad.ID {
+					t.Fatalf("%s: untrusted %q gives the special id %d", kind, s, id)
+				}
+			}
+		}
+	})
+}
+
+func equalIDs(a, b []uint32) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}

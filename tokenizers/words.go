@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenizers
+
+import (
+	"unicode/utf8"
+
+	"github.com/weft-go/weft/tokenizers/bpe"
+	"github.com/weft-go/weft/tokenizers/internal/bytelevel"
+	"github.com/weft-go/weft/tokenizers/unigram"
+	"github.com/weft-go/weft/tokenizers/vocab"
+	"github.com/weft-go/weft/tokenizers/wordlevel"
+	"github.com/weft-go/weft/tokenizers/wordpiece"
+)
+
+// model encodes one word, that is a text which the pre-tokenizer left together: s[i:j].
+type model interface {
+	append(dst []uint32, s string, i, j int, sc *scratch) []uint32
+	// appendEnds also appends where each id ends, in bytes from i.
+	appendEnds(dst []uint32, ends []int, s string, i, j int, sc *scratch) ([]uint32, []int)
+	// reaches reports whether some word may hold id.
+	reaches(id uint32) bool
+	// parts returns the characters of a token, each a word.
+	parts(id uint32) []string
+}
+
+// states is what the models keep between words.
+type states struct {
+	bpe       bpe.State
+	wordPiece wordpiece.State
+	unigram   unigram.State
+	wordLevel wordlevel.State
+}
+
+func (s *states) reset() {
+	s.bpe.Reset()
+	s.wordPiece.Reset()
+	s.unigram.Reset()
+}
+
+// core is what the packages of models offer.
+type core[S any] interface {
+	Append(dst []uint32, s string, i, j int, st *S) []uint32
+	AppendEnds(dst []uint32, ends []int, s string, i, j int, st *S) ([]uint32, []int)
+	Reaches(id uint32) bool
+}
+
+// words is a model of characters.
+type words[S any] struct {
+	core[S]
+	v     *vocab.Table
+	state func(*scratch) *S
+}
+
+func (w words[S]) append(dst []uint32, s string, i, j int, sc *scratch) []uint32 {
+	return w.Append(dst, s, i, j, w.state(sc))
+}
+
+func (w words[S]) appendEnds(dst []uint32, ends []int, s string, i, j int, sc *scratch) ([]uint32, []int) {
+	return w.AppendEnds(dst, ends, s, i, j, w.state(sc))
+}
+
+func (w words[S]) reaches(id uint32) bool   { return w.Reaches(id) }
+func (w words[S]) parts(id uint32) []string { return characters(string(w.v.Bytes(id))) }
+
+func (t *Tokenizer) useChars(m *bpe.Chars) {
+	t.model = words[bpe.State]{m, t.vocab, func(sc *scratch) *bpe.State { return &sc.bpe }}
+}
+
+func (t *Tokenizer) useWordPiece(m *wordpiece.Model) {
+	t.model = words[wordpiece.State]{m, t.vocab, func(sc *scratch) *wordpiece.State { return &sc.wordPiece }}
+}
+
+func (t *Tokenizer) useUnigram(m *unigram.Model) {
+	t.model = words[unigram.State]{m, t.vocab, func(sc *scratch) *unigram.State { return &sc.unigram }}
+}
+
+func (t *Tokenizer) useWordLevel(m *wordlevel.Model) {
+	t.model = words[wordlevel.State]{m, t.vocab, func(sc *scratch) *wordlevel.State { return &sc.wordLevel }}
+}
+
+// byteWords is BPE over the bytes of the text.
+type byteWords struct {
+	m *bpe.Model
+	v *vocab.Table
+}
+
+func (w byteWords) append(dst []uint32, s string, i, j int, sc *scratch) []uint32 {
+	return w.m.Append(dst, s, i, j, &sc.bpe)
+}
+
+func (w byteWords) appendEnds(dst []uint32, ends []int, s string, i, j int, sc *scratch) ([]uint32, []int) {
+	n, at := len(dst), 0
+	dst = w.append(dst, s, i, j, sc)
+	for _, id := range dst[n:] {
+		at += len(w.v.Bytes(id))
+		ends = append(ends, at)
+	}
+	return dst, ends
+}
+
+func (w byteWords) reaches(id uint32) bool { return w.m.Reaches(id) }
+
+func (w byteWords) parts(id uint32) []string {
+	var out []string
+	for _, b := range w.v.Bytes(id) {
+		out = append(out, string([]byte{b}))
+	}
+	return out
+}
+
+// spelledWords is BPE over bytes whose words come in byte-level characters, because steps after ByteLevel
+// look at these.
+type spelledWords struct{ byteWords }
+
+func (w spelledWords) append(dst []uint32, s string, i, j int, sc *scratch) []uint32 {
+	sc.bytes, _ = bytelevel.Decode(sc.bytes[:0], bytesOf(s[i:j]))
+	return w.byteWords.append(dst, view(sc.bytes), 0, len(sc.bytes), sc)
+}
+
+func (w spelledWords) appendEnds(dst []uint32, ends []int, s string, i, j int, sc *scratch) ([]uint32, []int) {
+	n := len(dst)
+	dst = w.append(dst, s, i, j, sc)
+	at := i
+	for _, id := range dst[n:] {
+		for range w.v.Bytes(id) {
+			_, size := utf8.DecodeRuneInString(s[at:j])
+			at += size
+		}
+		ends = append(ends, at-i)
+	}
+	return dst, ends
+}
+
+func (w spelledWords) parts(id uint32) []string {
+	return characters(string(bytelevel.Encode(nil, w.v.Bytes(id))))
+}
+
+// characters cuts s into characters.
+func characters(s string) []string {
+	var out []string
+	for s != "" {
+		_, n := utf8.DecodeRuneInString(s)
+		out = append(out, s[:n])
+		s = s[n:]
+	}
+	return out
+}
+
+// useBytes makes m the model and chooses the way to it.
+func (t *Tokenizer) useBytes(m *bpe.Model) {
+	t.byteBPE = m
+	w := byteWords{m, t.vocab}
+	if t.mapped < len(t.steps)-1 {
+		t.model = spelledWords{w}
+		return
+	}
+	// Nothing looks at the byte-level characters: the model has the bytes themselves.
+	t.steps = t.steps[:t.mapped]
+	t.model = w
+	for _, st := range t.steps {
+		if st.fn == nil || st.rewrite != nil {
+			t.cuts = nil
+			return
+		}
+		t.cuts = append(t.cuts, st.fn)
+	}
+}
