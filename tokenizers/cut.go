@@ -1,0 +1,504 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenizers
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"sort"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/weft-go/weft/tokenizers/internal/unidata"
+	"github.com/weft-go/weft/tokenizers/pretok"
+)
+
+// This file is structured as follows: what a cut point is, the tokenizer as cutting sees it (nature), the
+// rules with their proofs (NewCutter), the search, and the probes that test the rules on the tokenizer
+// itself.
+
+// CutKind says what must follow a position for the text to be cut there.
+type CutKind uint8
+
+// The kinds of cut points, from none to the one that asks most.
+const (
+	NoCut            CutKind = iota
+	CutAnywhere              // anything may follow, or nothing
+	CutBeforeGraphic         // one of the 94 visible ASCII characters must follow
+	CutBeforeLetter          // an ASCII letter must follow
+)
+
+// Holds reports whether a cut of kind k is one when b is the next byte. At the end of a text only
+// CutAnywhere holds; no byte stands for that end here.
+func (k CutKind) Holds(b byte) bool {
+	switch k {
+	case CutAnywhere:
+		return true
+	case CutBeforeGraphic:
+		return graphic(b)
+	case CutBeforeLetter:
+		return letter(b)
+	}
+	return false
+}
+
+func graphic(b byte) bool { return b > ' ' && b < 0x7F }
+
+func letter(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' }
+
+// Cutter finds cut points: positions p of a text where
+//
+//	ids(text) == ids(text[:p]) + ids(text[p:])
+//
+// for every text that has the same bytes around p. That is a property of the bytes before p, of their
+// provenance, and of the one byte after it (see [CutKind]), so a cut point of one text is one of every text
+// that begins with the same bytes and goes on as the kind asks. Ids of a prefix can therefore be kept, and the
+// parts of a text can be encoded independently. ids stands for [Tokenizer.AppendEncode] and for
+// [Tokenizer.AppendEncodeSegments]; a frame is not part of it.
+//
+// A Cutter is immutable and safe for concurrent use. Make one with [NewCutter].
+type Cutter struct {
+	off     string
+	nodes   []cutNode // trie of the tokens spelled backwards; node 0 is the root
+	ends    [256]bool // bytes that a cut point can follow
+	strips  bool      // some token of the trie is followed by white space that belongs to it
+	newline newlineRule
+	plain   bool // AppendEncode(text) is AppendEncodeSegments of one trusted segment
+	tokens  []string
+}
+
+type cutNode struct {
+	child, sibling int32 // 0 is none
+	b              byte
+	end            bool // a token begins here
+	strip          bool // it has RStrip
+}
+
+// newlineRule says where a newline that a letter follows is a cut point.
+type newlineRule uint8
+
+const (
+	newlineNever newlineRule = iota
+	newlineAlone             // after a visible ASCII character
+	newlineAny
+)
+
+// nature is what cut points depend on besides the added tokens. Whoever teaches the loader a new stage
+// judges it here; the zero values are the careful ones.
+type nature struct {
+	why      string      // a reason why no position is safe, for example that beginnings of texts are special
+	identity bool        // no normalizer: text reaches the pre-tokenizer as it is
+	newline  newlineRule // what the pre-tokenizer allows
+	// Ids of a stretch between raw added tokens depend on the provenance of all of it.
+	mixes bool
+	// AppendEncode differs from AppendEncodeSegments of one trusted segment.
+	modes bool
+}
+
+// nature judges the tokenizer.
+//
+// Stages work on one stretch between raw added tokens at a time, so none of them can look across a raw
+// token, unless it knows whether a stretch is the first: Metaspace with prepend_scheme "first" does, and
+// must give a why. Prepend, and Metaspace and ByteLevel that always put a space first, do the same to every
+// stretch and are harmless. The model works on one pre-token at a time.
+func (t *Tokenizer) nature() nature {
+	n := nature{
+		identity: !t.nfc,
+		newline:  newlineAny,
+		// The normalizer changes what encodeNormal and defuse take a stretch for.
+		mixes: t.nfc && (t.normal != nil || t.reachable),
+		modes: t.reachable,
+	}
+	if len(t.steps) == 0 {
+		n.newline = newlineNever
+	}
+	for _, f := range t.steps {
+		n.newline = min(n.newline, scannerNewline(f))
+	}
+	return n
+}
+
+// scannerNewline returns what one cutting step allows. A function it does not know allows nothing.
+//
+// Let p be between "\n" and an ASCII letter. In the expressions of all steps but GPT2 no alternative has a
+// newline followed by a letter: the character before \p{L}+ is not \r or \n, what follows punctuation is
+// [\r\n]* or [\r\n/]*, \s*[\r\n]+ ends with a newline, the rest is white space or free of it. So no
+// piece runs across p. Pieces before p are the same when the text ends at p: runs that end at p because of
+// the letter then end because of the end, and the one look-ahead, (?!\S), is not reached, because a run of
+// white space that touches p has a newline and is taken by \s*[\r\n]+ up to p. Pieces after p depend on
+// what follows p only, since the expressions look ahead, not back. The steps of DeepSeek that isolate
+// digits and ideographs keep "\n" and the letter in one stretch, in which the last step has the same proof.
+//
+// GPT2 has no \s*[\r\n]+: "\n\n" is cut in two before a letter and is one piece at the end. After a visible
+// character (so the run of white space is that newline alone) \s+(?!\S) fails before a letter and \s+ takes
+// it; at the end \s+(?!\S) takes it. Its other alternatives hold no newline.
+func scannerNewline(f pretok.Func) newlineRule {
+	at := reflect.ValueOf(f).Pointer()
+	for _, g := range []pretok.Func{
+		pretok.CL100K, pretok.Qwen2, pretok.Qwen35, pretok.O200K, pretok.Tekken, pretok.Kimi,
+		pretok.DeepSeekDigits, pretok.DeepSeekCJK, pretok.DeepSeekWords,
+	} {
+		if at == reflect.ValueOf(g).Pointer() {
+			return newlineAny
+		}
+	}
+	if at == reflect.ValueOf(pretok.GPT2).Pointer() {
+		return newlineAlone
+	}
+	return newlineNever
+}
+
+// NewCutter decides which positions of a text are cut points for t, and tests the decision by encoding
+// some thousand short texts whole and in two parts, which takes milliseconds. A rule that cannot be proved
+// for t is not used; a test that fails turns the Cutter off.
+func NewCutter(t *Tokenizer) *Cutter {
+	c := &Cutter{}
+	n := t.nature()
+	c.plain = !n.modes
+	if n.why != "" {
+		c.off = n.why
+		return c
+	}
+	if c.off = c.addTokens(t.added, t.shown, n); c.off != "" {
+		return c
+	}
+	c.addNewline(t.added, t.shown, n)
+	if len(c.nodes) == 1 && c.newline == newlineNever {
+		c.off = "no added token and no rule of the pre-tokenizer makes a safe cut"
+		return c
+	}
+	c.off = c.probe(t)
+	return c
+}
+
+// maxOverlaps bounds the work of looking for added tokens that overlap.
+const maxOverlaps = 1 << 22
+
+// addTokens takes the added tokens that end at a cut point wherever they stand in trusted text.
+//
+// Tokens are matched leftmost, then longest, and what lies between two raw tokens is encoded by itself. So
+// the end of a matched raw token is a cut point if its text is matched wherever it stands and whatever
+// follows:
+//
+//   - No other token holds it (a longer match could start earlier, or at the same place, and run across the
+//     cut), and no token, nor itself, ends with what it begins with (an earlier match could take its
+//     beginning away). Then each place where it is spelled is a match, independent of all other text.
+//   - It is not single_word, which looks at both neighbours. Where some other token is, it must not end
+//     with a word character, or a token after the cut would see it.
+//   - With rstrip it takes white space along: the cut is after that, before a visible character. It must
+//     not begin with white space if another token strips that.
+//   - lstrip is harmless: a token takes white space at most back to the match before it, and a text that
+//     starts at the cut has none before.
+//
+// A normalized token is looked for in the normalized stretches between raw tokens. It is taken only if
+// nothing is normalized, so that it is found in the text as it is, if it does not overlap raw tokens either,
+// and if it does not end with white space that a raw token after it may strip.
+func (c *Cutter) addTokens(added []AddedToken, shown []string, n nature) string {
+	var single, lstrip, rstrip bool
+	work := 0
+	text := make(map[string]int, len(added)) // how many tokens are found as this text
+	for i, a := range added {
+		single = single || a.SingleWord
+		lstrip = lstrip || a.LStrip
+		rstrip = rstrip || a.RStrip
+		text[shown[i]]++
+		if work += len(shown[i]) * len(shown[i]); len(shown[i]) > 1<<15 || work > maxOverlaps {
+			return "the added tokens are too long to compare"
+		}
+	}
+	tails := make(map[string]bool) // what tokens end with, but are not
+	held := make(map[string]bool)  // tokens that are part of another
+	for _, s := range shown {
+		for i := range len(s) {
+			if i > 0 {
+				tails[s[i:]] = true
+			}
+			for j := i + 1; j <= len(s); j++ {
+				if j-i < len(s) && text[s[i:j]] > 0 {
+					held[s[i:j]] = true
+				}
+			}
+		}
+	}
+	c.nodes = make([]cutNode, 1)
+	for i, a := range added {
+		s := shown[i]
+		first, _ := utf8.DecodeRuneInString(s)
+		last, _ := utf8.DecodeLastRuneInString(s)
+		switch {
+		case text[s] > 1 || held[s] || a.SingleWord,
+			single && unidata.IsWord(last),
+			rstrip && unidata.Class(first)&unidata.Space != 0,
+			a.Normalized && (!n.identity || a.RStrip || lstrip && unidata.Class(last)&unidata.Space != 0):
+			continue
+		}
+		overlaps := false
+		for j := 1; j < len(s) && !overlaps; j++ {
+			overlaps = tails[s[:j]]
+		}
+		if !overlaps {
+			c.insert(s, a.RStrip)
+		}
+	}
+	if c.strips {
+		for r := range rune(0x10000) {
+			if unidata.Class(r)&unidata.Space != 0 {
+				b := utf8.AppendRune(nil, r)
+				c.ends[b[len(b)-1]] = true
+			}
+		}
+	}
+	return ""
+}
+
+func (c *Cutter) insert(s string, strip bool) {
+	n := int32(0)
+	for i := len(s) - 1; i >= 0; i-- {
+		k := c.nodes[n].child
+		for k != 0 && c.nodes[k].b != s[i] {
+			k = c.nodes[k].sibling
+		}
+		if k == 0 {
+			k = int32(len(c.nodes))
+			c.nodes = append(c.nodes, cutNode{b: s[i], sibling: c.nodes[n].child})
+			c.nodes[n].child = k
+		}
+		n = k
+	}
+	c.nodes[n].end, c.nodes[n].strip = true, strip
+	c.ends[s[len(s)-1]] = true
+	c.strips = c.strips || strip
+	c.tokens = append(c.tokens, s)
+}
+
+// addNewline takes the position between a newline and a letter, which [scannerNewline] proves for the
+// pre-tokenizer. Before it:
+//
+//   - No added token may hold a newline and a letter, or one could run across the cut. Then the matches in
+//     the whole text are those in the two parts.
+//   - A token that begins with a letter must not be lstrip, which would take the newline away, and one that
+//     ends with the newline must not be single_word, which would see the letter. rstrip before the cut takes
+//     the newline in the whole and in the part.
+//   - NFC changes nothing across the cut: a newline and an ASCII letter are starters, and no character
+//     composes with either before it. The letter may compose with what follows, which gives a letter.
+//   - Where the provenance of a whole stretch matters, a cut inside it would change that.
+func (c *Cutter) addNewline(added []AddedToken, shown []string, n nature) {
+	if n.mixes || n.newline == newlineNever {
+		return
+	}
+	maybeLetter := func(b byte) bool { return letter(b) || b >= utf8.RuneSelf }
+	for i, a := range added {
+		s := shown[i]
+		for k := 0; k+1 < len(s); k++ {
+			if s[k] == '\n' && maybeLetter(s[k+1]) {
+				return
+			}
+		}
+		if a.LStrip && maybeLetter(s[0]) || a.SingleWord && s[len(s)-1] == '\n' {
+			return
+		}
+	}
+	c.newline = n.newline
+	c.ends['\n'] = true
+}
+
+// Off returns why there are no cut points, and "" if there are some.
+func (c *Cutter) Off() string { return c.off }
+
+// Plain reports whether [Tokenizer.AppendEncode] of a text gives the ids that
+// [Tokenizer.AppendEncodeSegments] gives for it as one trusted segment. It does not for a tokenizer with a
+// special token that merges can make from ordinary text.
+func (c *Cutter) Plain() bool { return c.plain }
+
+// At returns the kind of the cut point of text at p, 0 < p <= len(text), NoCut if there is none. The
+// stretches in untrusted, sorted, do not overlap and are those that were not trusted. It costs a few
+// nanoseconds, more only after white space that a token may strip.
+func (c *Cutter) At(text string, p int, untrusted []Offset) CutKind {
+	if c.off != "" || !c.ends[text[p-1]] {
+		return NoCut
+	}
+	return c.at(text, p, untrusted)
+}
+
+func (c *Cutter) at(text string, p int, untrusted []Offset) CutKind {
+	if c.tokenBefore(text, p, untrusted) == CutAnywhere {
+		return CutAnywhere
+	}
+	if p == len(text) {
+		return NoCut
+	}
+	if c.strips && graphic(text[p]) {
+		if c.tokenBefore(text, spaceBefore(text, p), untrusted) != NoCut {
+			return CutBeforeGraphic
+		}
+	}
+	if text[p-1] == '\n' && letter(text[p]) {
+		if c.newline == newlineAny || c.newline == newlineAlone && p > 1 && graphic(text[p-2]) {
+			return CutBeforeLetter
+		}
+	}
+	return NoCut
+}
+
+// tokenBefore returns CutAnywhere if a token without rstrip ends at p, CutBeforeGraphic if one with it does.
+func (c *Cutter) tokenBefore(text string, p int, untrusted []Offset) CutKind {
+	n := int32(0)
+	for i := p - 1; i >= 0; i-- {
+		k := c.nodes[n].child
+		for k != 0 && c.nodes[k].b != text[i] {
+			k = c.nodes[k].sibling
+		}
+		if k == 0 {
+			return NoCut
+		}
+		n = k
+		if c.nodes[n].end && trusted(untrusted, i, p) {
+			if c.nodes[n].strip {
+				return CutBeforeGraphic
+			}
+			return CutAnywhere
+		}
+	}
+	return NoCut
+}
+
+// trusted reports whether no stretch of untrusted touches [start, end).
+func trusted(untrusted []Offset, start, end int) bool {
+	k := sort.Search(len(untrusted), func(k int) bool { return untrusted[k].End > start })
+	return k == len(untrusted) || untrusted[k].Start >= end
+}
+
+// Next returns the first cut point at or after from, and its kind: 0 and NoCut if there is none. untrusted
+// is as for [Cutter.At]. The cost is linear in what is searched.
+func (c *Cutter) Next(text string, from int, untrusted []Offset) (int, CutKind) {
+	if c.off != "" {
+		return 0, NoCut
+	}
+	for p := max(from, 1); p <= len(text); p++ {
+		if c.ends[text[p-1]] {
+			if k := c.at(text, p, untrusted); k != NoCut {
+				return p, k
+			}
+		}
+	}
+	return 0, NoCut
+}
+
+// Last returns the last cut point after from, and its kind: 0 and NoCut if there is none. It is
+// [Cutter.Next] from the other side.
+func (c *Cutter) Last(text string, from int, untrusted []Offset) (int, CutKind) {
+	if c.off != "" {
+		return 0, NoCut
+	}
+	for p := len(text); p > from && p > 0; p-- {
+		if c.ends[text[p-1]] {
+			if k := c.at(text, p, untrusted); k != NoCut {
+				return p, k
+			}
+		}
+	}
+	return 0, NoCut
+}
+
+// The neighbours that probes put around a token: what normalizers, pre-tokenizers, strip flags and merges
+// react to.
+var (
+	probeLeft = []string{
+		"", "x", "Hello", " ", "  ", "\n", "a\n", "\n\n", "\t", "word ", "'", "e", "1", "\u00e9", "e\u0301", "\u4e2d", ".", "//",
+		"\u2581", "<", "<|", "\u0e33", "\U0001F468\u200d", "\u00a0", "\r\n", "\u1100", "##",
+	}
+	probeRight = []string{
+		"", "x", " x", "  x", "   ", "\n", "\nx", "\n\n", "\n\nx", "\r\nA", "\tx", "'s", "'LL", "\u0301", "\u0301x", "\u200d\U0001F469",
+		"\u1161", "\u0e33", "1", "12345", "\u4e2d", "\u00a0x", "\u2581x", "\u3000", ".", "/", "//\nx", "The", "the cat", "=\u0338", ">", "|>",
+		"##x", "\ufe0f", "\uff21", "\u00df", "\u0130", "\u03a3", "``", "''",
+	}
+	probeNewline = []string{
+		"a", " a", "a ", ".", "!!!", "//", "\r", "\n", "\n\n", " \n ", "\t", "1", "\u4e2d", "\u3000", "\u00a0", "'", "e\u0301", "\u0301",
+		"\U0001F600", "\u0001", "\u2028", "", "-",
+	}
+)
+
+// maxProbed is how many of the tokens are probed with every neighbour; beyond it they take turns.
+const maxProbed = 32
+
+// probe encodes texts whole and in parts. It returns what differs first.
+func (c *Cutter) probe(t *Tokenizer) string {
+	var whole, parts []uint32
+	differs := func(text string, untrusted []Offset, segs func(lo, hi int) []Segment) bool {
+		for p, k := c.Next(text, 1, untrusted); k != NoCut; p, k = c.Next(text, p+1, untrusted) {
+			if segs == nil {
+				whole = t.AppendEncode(whole[:0], text)
+				parts = t.AppendEncode(t.AppendEncode(parts[:0], text[:p]), text[p:])
+			} else {
+				whole = t.AppendEncodeSegments(whole[:0], segs(0, len(text)))
+				parts = t.AppendEncodeSegments(t.AppendEncodeSegments(parts[:0], segs(0, p)), segs(p, len(text)))
+			}
+			if !slices.Equal(whole, parts) {
+				return true
+			}
+		}
+		return false
+	}
+	check := func(left, token, right string) string {
+		text := left + token + right
+		if differs(text, nil, nil) {
+			return fmt.Sprintf("ids change when %q is cut", text)
+		}
+		// The neighbours written by somebody else.
+		a, b := len(left), len(left)+len(token)
+		untrusted := []Offset{{0, a}, {b, len(text)}}
+		if differs(text, untrusted, func(lo, hi int) []Segment {
+			mid := min(max(b, lo), hi)
+			return []Segment{{text[lo:max(lo, min(a, hi))], false}, {text[max(lo, min(a, hi)):mid], true}, {text[mid:hi], false}}
+		}) {
+			return fmt.Sprintf("ids change when %q is cut and the neighbours of %q are not trusted", text, token)
+		}
+		return ""
+	}
+	step := max(1, len(c.tokens)/maxProbed)
+	for i, s := range c.tokens {
+		for k, right := range probeRight {
+			left := probeLeft[(i+k)%len(probeLeft)]
+			if i%step != 0 && (i+k)%8 != 0 {
+				continue
+			}
+			// Another token on either side, too.
+			other := c.tokens[(i+k)%len(c.tokens)]
+			for _, x := range [3][2]string{{left, right}, {other, right}, {left, right + other}} {
+				if bad := check(x[0], s, x[1]); bad != "" {
+					return bad
+				}
+			}
+		}
+	}
+	if c.newline != newlineNever {
+		for i, left := range probeNewline {
+			for k, right := range []string{"a", "A", "the", "e\u0301", "s", "LL\n", "K\u0327 x"} {
+				other := ""
+				if len(c.tokens) > 0 {
+					other = c.tokens[(i+k)%len(c.tokens)]
+				}
+				for _, x := range [3][2]string{{left, right}, {"x" + left, right + other}, {other + left, right}} {
+					if bad := check(x[0], "\n", x[1]); bad != "" {
+						return bad
+					}
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// describe lists the rules, for messages and tests.
+func (c *Cutter) describe() string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "%d tokens", len(c.tokens))
+	switch c.newline {
+	case newlineAlone:
+		s.WriteString(", a newline alone")
+	case newlineAny:
+		s.WriteString(", newlines")
+	}
+	return s.String()
+}
