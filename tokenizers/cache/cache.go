@@ -1,0 +1,532 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/maypok86/otter/v2"
+
+	"github.com/weft-go/weft/tokenizers"
+)
+
+// This file is structured as follows: options and construction, the calls, the look-up, what is stored after
+// a miss, and what happens to a node that the policy drops. Nodes are linked by store and unlinked by
+// deleted, nowhere else.
+
+// Options configures a [Cache]. The zero value is the default.
+type Options struct {
+	// MaxBytes is the budget for texts, ids and their overhead; 0 means 64 MiB. A prompt of 160 KB takes
+	// about 0.4 MB, and each longer version of it only what is new.
+	MaxBytes int64
+	// Spacing is the number of bytes after which the next safe cut point is kept; 0 means 4 KiB. A prompt
+	// that leaves a known one in the middle encodes up to that much again; smaller values cost memory and
+	// time on a hit.
+	Spacing int
+	// ValueBytes is what the values of [Cut.SetValue] take, in bytes for each token, for the budget.
+	ValueBytes int
+}
+
+const (
+	defaultBytes   = 64 << 20
+	defaultSpacing = 4 << 10
+)
+
+// Cache keeps the ids of prefixes of texts. It is safe for concurrent use. Make one with [New].
+type Cache struct {
+	tok     *tokenizers.Tokenizer
+	cutter  *tokenizers.Cutter
+	spacing int
+	value   int
+	max     int64
+
+	policy   *otter.Cache[uint64, *node]
+	encoders sync.Pool // of *encoder
+	keys     atomic.Uint64
+
+	mu    sync.RWMutex // guards roots
+	roots map[rootKey]*node
+
+	doomMu sync.Mutex
+	doomed []*trie // children of nodes that were dropped
+
+	stats counters
+}
+
+// New returns a cache for tok. It probes tok's cut points ([tokenizers.NewCutter]); where there are none
+// the cache works, but keeps nothing, and [Cache.Off] says why.
+func New(tok *tokenizers.Tokenizer, opt *Options) (*Cache, error) {
+	var o Options
+	if opt != nil {
+		o = *opt
+	}
+	if o.MaxBytes < 0 || o.Spacing < 0 || o.ValueBytes < 0 {
+		return nil, fmt.Errorf("cache: an option is negative: %+v", o)
+	}
+	c := &Cache{
+		tok:     tok,
+		cutter:  tokenizers.NewCutter(tok),
+		spacing: o.Spacing,
+		value:   o.ValueBytes,
+		max:     o.MaxBytes,
+		roots:   map[rootKey]*node{},
+	}
+	c.encoders.New = func() any { return new(encoder) }
+	if c.spacing == 0 {
+		c.spacing = defaultSpacing
+	}
+	if c.max == 0 {
+		c.max = defaultBytes
+	}
+	var err error
+	c.policy, err = otter.New(&otter.Options[uint64, *node]{
+		MaximumWeight: uint64(c.max),
+		Weigher:       func(_ uint64, n *node) uint32 { return n.cost },
+		OnDeletion:    func(e otter.DeletionEvent[uint64, *node]) { c.deleted(e.Value) },
+		// No goroutines: what a call causes, it does.
+		Executor: func(f func()) { f() },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cache: %w", err)
+	}
+	return c, nil
+}
+
+// Off returns why nothing is kept, "" if the cache works.
+func (c *Cache) Off() string { return c.cutter.Off() }
+
+// Cut is a cut point of a text that is kept.
+type Cut struct {
+	Bytes  int  // of the text before it
+	Tokens int  // of those bytes
+	Found  bool // it was there before the call
+	n      *node
+}
+
+// Value returns what [Cut.SetValue] has stored with the cut, nil if nothing was.
+func (c Cut) Value() any {
+	if v := c.n.value.Load(); v != nil {
+		return *v
+	}
+	return nil
+}
+
+// SetValue stores v with the cut, for all who find it, until it is evicted. The last one counts. v must be
+// safe to share; it depends on the text before the cut, its provenance and the namespace only. In a list of
+// cuts of one call each follows from the one before it, now and later, so v may describe what lies between
+// the two (the block hashes, say).
+func (c Cut) SetValue(v any) { c.n.value.Store(&v) }
+
+// AppendEncode appends the ids of text to dst, as [tokenizers.Tokenizer.AppendEncode] does. Prefixes are
+// shared by calls with the same ns only; by the time that a call takes, one namespace learns nothing about
+// the texts of another.
+//
+// It does not allocate when dst has room and the text, up to its last cut point, is known.
+func (c *Cache) AppendEncode(dst []uint32, ns, text string) []uint32 {
+	if c.Off() != "" {
+		return c.tok.AppendEncode(dst, text)
+	}
+	e := c.encoders.Get().(*encoder)
+	e.one[0] = tokenizers.Segment{Text: text, Trusted: true}
+	dst, _ = c.encode(dst, nil, false, rootKey{ns, !c.cutter.Plain()}, e.one[:], e)
+	return dst
+}
+
+// AppendEncodeSegments is [Cache.AppendEncode] for segments, as
+// [tokenizers.Tokenizer.AppendEncodeSegments] does it. Text of another provenance is another text.
+func (c *Cache) AppendEncodeSegments(dst []uint32, ns string, segs []tokenizers.Segment) []uint32 {
+	if c.Off() != "" {
+		return c.tok.AppendEncodeSegments(dst, segs)
+	}
+	dst, _ = c.encode(dst, nil, false, rootKey{ns, false}, segs, c.encoders.Get().(*encoder))
+	return dst
+}
+
+// AppendEncodeCuts is [Cache.AppendEncodeSegments] and appends the cut points of the text that are kept now,
+// in order, to cuts.
+func (c *Cache) AppendEncodeCuts(dst []uint32, cuts []Cut, ns string, segs []tokenizers.Segment) ([]uint32, []Cut) {
+	if c.Off() != "" {
+		return c.tok.AppendEncodeSegments(dst, segs), cuts
+	}
+	return c.encode(dst, cuts, true, rootKey{ns, false}, segs, c.encoders.Get().(*encoder))
+}
+
+// AppendCuts appends the cut points of the text that are known to cuts, in order, without encoding
+// anything or copying ids. The last one says how much of the text is known.
+func (c *Cache) AppendCuts(cuts []Cut, ns string, segs []tokenizers.Segment) []Cut {
+	root := c.root(rootKey{ns, false}, false)
+	if root == nil {
+		return cuts
+	}
+	p := place{n: root, at: newCursor(segs)}
+	p.walk()
+	c.touch(p.n)
+	return appendCuts(cuts, p.n, p.n.bytes)
+}
+
+// encode is all of them. It gives e back.
+func (c *Cache) encode(dst []uint32, cuts []Cut, want bool, key rootKey, segs []tokenizers.Segment, e *encoder) ([]uint32, []Cut) {
+	at := newCursor(segs)
+	p := place{n: c.root(key, true), at: at, baseAt: at}
+	p.walk()
+	var own *flight
+	if p.at.left >= c.spacing {
+		own = c.await(&p)
+	}
+	c.touch(p.n)
+	c.stats.lookup(p.n, p.at.left)
+	start := len(dst)
+	dst = appendIDs(dst, p.n)
+	last := p.n
+	if p.at.left > 0 {
+		e.key = key
+		dst, last = c.fill(dst, start, p, own, e)
+	}
+	c.stats.tokens.Add(uint64(len(dst) - start))
+	if want {
+		cuts = appendCuts(cuts, last, p.n.bytes)
+	}
+	if *e = (encoder{untrusted: e.untrusted[:0], segs: e.segs[:0]}); cap(e.untrusted)+cap(e.segs) < 1<<12 {
+		c.encoders.Put(e)
+	}
+	return dst, cuts
+}
+
+// root returns the root of a tree, nil if there is none and make is false.
+func (c *Cache) root(key rootKey, create bool) *node {
+	c.mu.RLock()
+	n := c.roots[key]
+	c.mu.RUnlock()
+	if n != nil || !create {
+		return n
+	}
+	key.ns = strings.Clone(key.ns)
+	n = &node{key: c.keys.Add(1), root: key}
+	n.base = n
+	n.weigh(0)
+	c.mu.Lock()
+	if have := c.roots[key]; have != nil {
+		c.mu.Unlock()
+		return have
+	}
+	c.roots[key] = n
+	c.mu.Unlock()
+	c.policy.Set(n.key, n)
+	c.drain()
+	return n
+}
+
+// place is how far a text is known.
+type place struct {
+	n      *node
+	at     cursor // behind n
+	baseAt cursor // behind n.base
+}
+
+// walk goes down as far as the text does. It reports whether it went anywhere.
+func (p *place) walk() bool {
+	moved := false
+	for p.at.left > 0 {
+		child, next := p.n.find(p.at)
+		if child == nil {
+			break
+		}
+		p.n, p.at = child, next
+		if child.base == child {
+			p.baseAt = next
+		}
+		moved = true
+	}
+	return moved
+}
+
+// touch tells the policy that n and what leads to it are used.
+func (c *Cache) touch(n *node) {
+	for ; n != nil; n = n.parent {
+		c.policy.GetIfPresent(n.key)
+	}
+}
+
+// appendIDs appends the ids up to n.
+func appendIDs(dst []uint32, n *node) []uint32 {
+	start := len(dst)
+	dst = slices.Grow(dst, n.tokens)[:start+n.tokens]
+	for ; n.parent != nil; n = n.parent {
+		copy(dst[start+n.parent.tokens:], n.ids)
+	}
+	return dst
+}
+
+// appendCuts appends the cuts up to n. Those within found bytes were there before.
+func appendCuts(cuts []Cut, n *node, found int) []Cut {
+	start := len(cuts)
+	for ; n.parent != nil; n = n.parent {
+		cuts = append(cuts, Cut{Bytes: n.bytes, Tokens: n.tokens, Found: n.bytes <= found, n: n})
+	}
+	slices.Reverse(cuts[start:])
+	return cuts
+}
+
+// flight is an encoding under way. Those who need most of it wait.
+type flight struct {
+	text string // what follows the node
+	done chan struct{}
+}
+
+// await waits while somebody else encodes most of what p lacks, and moves p on. If nobody does, it
+// announces p's own encoding and returns it; nil if waiting did not help.
+func (c *Cache) await(p *place) *flight {
+	for {
+		p.n.mu.Lock()
+		flights := p.n.flights // replaced, never changed in place
+		p.n.mu.Unlock()
+		var other *flight
+		for _, f := range flights {
+			if len(f.text) > 2*p.at.left {
+				continue
+			}
+			if k := p.at.common(f.text); k >= c.spacing && 2*k >= p.at.left {
+				other = f
+				break
+			}
+		}
+		if other == nil {
+			own := &flight{text: rest(p.at), done: make(chan struct{})}
+			p.n.mu.Lock()
+			p.n.flights = append(slices.Clip(p.n.flights), own)
+			p.n.mu.Unlock()
+			return own
+		}
+		c.stats.waits.Add(1)
+		<-other.done
+		if !p.walk() || p.at.left < c.spacing {
+			return nil
+		}
+	}
+}
+
+// land ends a flight.
+func (n *node) land(f *flight) {
+	n.mu.Lock()
+	var others []*flight
+	for _, x := range n.flights {
+		if x != f {
+			others = append(others, x)
+		}
+	}
+	n.flights = others
+	n.mu.Unlock()
+	close(f.done)
+}
+
+// rest returns the text from the cursor on.
+func rest(c cursor) string {
+	if len(c.segs) == 0 {
+		return ""
+	}
+	if first := c.segs[0].Text[c.off:]; len(first) == c.left {
+		return first
+	}
+	var b strings.Builder
+	b.Grow(c.left)
+	for c.left > 0 {
+		first := c.segs[0].Text[c.off:]
+		b.WriteString(first)
+		c.advance(len(first))
+	}
+	return b.String()
+}
+
+// fill encodes what p lacks and stores new cuts: regular ones, each the first that is at least spacing
+// bytes after the one before it, and the last cut of the text, the tail, so that a conversation that grows
+// finds its end. Regular cuts depend on the text from the regular cut before them only, so that texts with a
+// common prefix have common nodes; they hang on each other, and tails hang on the deepest node.
+//
+// dst[start:] are the ids up to p.n. It returns the deepest node of the text.
+func (c *Cache) fill(dst []uint32, start int, p place, own *flight, e *encoder) ([]uint32, *node) {
+	if own != nil {
+		defer p.n.land(own)
+	}
+	// Without a cut behind p.n there is nothing to store, and the text before it is not needed.
+	e.begin(p.at, 0)
+	if cut, _ := c.cutter.Last(e.text, 0, e.untrusted); cut == 0 {
+		return e.encode(dst, c, len(e.text)), p.n
+	}
+	if p.n != p.n.base {
+		e.begin(p.baseAt, p.n.bytes-p.n.base.bytes)
+	}
+
+	last, from := p.n.base, 0 // the node that regular cuts hang on, and its offset in e.text
+	tokens := last.tokens
+	for last != nil {
+		cut, kind := c.cutter.Next(e.text, max(from+c.spacing, e.from+1), e.untrusted)
+		if kind == tokenizers.NoCut {
+			break
+		}
+		dst = e.encode(dst, c, cut)
+		n := c.node(e, last, from, cut, kind, dst[start+tokens:])
+		n.base = n
+		last, from, tokens = c.store(n), cut, len(dst)-start
+	}
+	if last == p.n.base { // no new regular cut: p.n is the deepest node
+		last, from, tokens = p.n, e.from, p.n.tokens
+	}
+	if last != nil {
+		if cut, kind := c.cutter.Last(e.text, e.from, e.untrusted); kind != tokenizers.NoCut {
+			dst = e.encode(dst, c, cut)
+			n := c.node(e, last, from, cut, kind, dst[start+tokens:])
+			n.base = last.base
+			if n = c.store(n); n != nil {
+				last = n
+			}
+		}
+	}
+	dst = e.encode(dst, c, len(e.text))
+	c.drain()
+	if last == nil {
+		last = p.n
+	}
+	return dst, last
+}
+
+// encoder encodes a text piece by piece. The slices are scratch.
+type encoder struct {
+	key        rootKey
+	text       string
+	at         cursor // at text[from]
+	from       int
+	allTrusted bool
+	untrusted  []tokenizers.Offset // of text
+	segs       []tokenizers.Segment
+	one        [1]tokenizers.Segment
+}
+
+// begin takes the text from c on, of which the first from bytes are encoded already.
+func (e *encoder) begin(c cursor, from int) {
+	e.text, e.at, e.from = rest(c), c, from
+	e.at.advance(from)
+	e.untrusted = e.untrusted[:0]
+	for i := 0; c.left > 0; {
+		n := len(c.segs[0].Text) - c.off
+		if !c.segs[0].Trusted {
+			e.untrusted = append(e.untrusted, tokenizers.Offset{Start: i, End: i + n})
+		}
+		i += n
+		c.advance(n)
+	}
+	e.allTrusted = len(e.untrusted) == 0
+}
+
+// encode appends the ids up to offset to.
+func (e *encoder) encode(dst []uint32, c *Cache, to int) []uint32 {
+	if e.from == to {
+		return dst
+	}
+	if e.key.plain || e.allTrusted && c.cutter.Plain() {
+		dst = c.tok.AppendEncode(dst, e.text[e.from:to])
+	} else {
+		e.segs = e.at.appendSegments(e.segs[:0], to-e.from)
+		dst = c.tok.AppendEncodeSegments(dst, e.segs)
+		clear(e.segs)
+	}
+	e.at.advance(to - e.from)
+	e.from = to
+	return dst
+}
+
+// node returns a new node below parent for text[from:to].
+func (c *Cache) node(e *encoder, parent *node, from, to int, kind tokenizers.CutKind, ids []uint32) *node {
+	n := &node{
+		key:    c.keys.Add(1),
+		parent: parent,
+		text:   strings.Clone(e.text[from:to]),
+		ids:    append(make([]uint32, 0, len(ids)), ids...),
+		kind:   kind,
+		bytes:  parent.bytes + to - from,
+		tokens: parent.tokens + len(ids),
+		runs:   runsOf(e.untrusted, from, to),
+	}
+	n.weigh(c.value)
+	return n
+}
+
+// runsOf returns the provenance of [from, to), nil if all of it is trusted.
+func runsOf(untrusted []tokenizers.Offset, from, to int) []run {
+	var runs []run
+	add := func(end int, trusted bool) {
+		switch k := len(runs) - 1; {
+		case k >= 0 && runs[k].end == end || k < 0 && end == 0:
+		case k >= 0 && runs[k].trusted == trusted:
+			runs[k].end = end
+		default:
+			runs = append(runs, run{end, trusted})
+		}
+	}
+	for _, o := range untrusted {
+		if o.End > from && o.Start < to {
+			add(max(o.Start, from)-from, true)
+			add(min(o.End, to)-from, false)
+		}
+	}
+	if runs != nil {
+		add(to-from, true)
+	}
+	return slices.Clip(runs)
+}
+
+// store links n below its parent and hands it to the policy. It returns the node that is there now, nil if
+// the parent has been evicted.
+func (c *Cache) store(n *node) *node {
+	have := n.parent.link(n)
+	if have != n {
+		return have
+	}
+	c.stats.stored.Add(1)
+	c.policy.Set(n.key, n)
+	// The parent may have been dropped before the policy knew n, which nothing would lead to now.
+	if n.parent.isDead() {
+		c.policy.Invalidate(n.key)
+		return nil
+	}
+	return n
+}
+
+// deleted takes a node out of the tree. The policy calls it, maybe under its lock.
+func (c *Cache) deleted(n *node) {
+	c.stats.evicted.Add(1)
+	if n.parent != nil {
+		n.parent.unlink(n)
+	} else {
+		c.mu.Lock()
+		if c.roots[n.root] == n {
+			delete(c.roots, n.root)
+		}
+		c.mu.Unlock()
+	}
+	if kids := n.kill(); kids != nil {
+		c.doomMu.Lock()
+		c.doomed = append(c.doomed, kids)
+		c.doomMu.Unlock()
+	}
+}
+
+// drain drops the nodes below those that were dropped, so that they do not use up the budget. No lock may be
+// held.
+func (c *Cache) drain() {
+	for {
+		c.doomMu.Lock()
+		doomed := c.doomed
+		c.doomed = nil
+		c.doomMu.Unlock()
+		if len(doomed) == 0 {
+			return
+		}
+		for _, t := range doomed {
+			t.each(func(n *node) { c.policy.Invalidate(n.key) })
+		}
+	}
+}

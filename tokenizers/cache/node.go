@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/weft-go/weft/tokenizers"
+)
+
+// node is a cut point that is kept: what lies between the cut point before it and itself. All but the last
+// group of fields is immutable, so a reader may use a node that has just been evicted.
+type node struct {
+	key    uint64 // in the policy
+	parent *node  // nil in a root
+	base   *node  // the last regular node up to here, maybe this one
+	text   string
+	ids    []uint32
+	runs   []run // provenance of text, nil if all of it is trusted
+	kind   tokenizers.CutKind
+	bytes  int // of the whole prefix
+	tokens int
+	root   rootKey // in a root
+	cost   uint32
+
+	kids  atomic.Pointer[trie]
+	value atomic.Pointer[any]
+
+	mu      sync.Mutex // guards changes of kids, and what follows
+	dead    bool       // evicted: gets no children any more
+	flights []*flight
+}
+
+// rootKey names a tree. Trees of different namespaces share nothing.
+type rootKey struct {
+	ns    string
+	plain bool // AppendEncode, where that is not the same as one trusted segment
+}
+
+// policyOverhead is about what the eviction policy keeps for an entry, on a 64-bit machine.
+const policyOverhead = 192
+
+// weigh computes cost. A string or slice takes up to an eighth more than its length.
+func (n *node) weigh(perToken int) {
+	data := len(n.text) + len(n.root.ns) + 4*len(n.ids) + int(unsafe.Sizeof(run{}))*len(n.runs)
+	data += data/8 + perToken*len(n.ids)
+	data += int(unsafe.Sizeof(node{})) + 2*int(unsafe.Sizeof(trie{})) + 16 + policyOverhead
+	n.cost = uint32(min(data, math.MaxUint32))
+}
+
+// find returns the child with the longest text that stands at the cursor, and the cursor behind it.
+func (n *node) find(c cursor) (*node, cursor) {
+	t := n.kids.Load()
+	if t == nil {
+		return nil, c
+	}
+	// The leaf the text leads to is the only child that it can hold beyond the texts that end on the way.
+	leaf, walk, at := t, c, 0
+	for leaf.at >= 0 {
+		walk.advance(min(leaf.at-at, walk.left))
+		at = leaf.at
+		leaf = leaf.side[leaf.pick(walk.symbol())]
+	}
+	text := leaf.same[0].text
+	limit := c.common(text)
+	if limit == len(text) {
+		if child, next := c.enter(leaf); child != nil {
+			return child, next
+		}
+		limit--
+	}
+	// A child whose text ends on the way and within what agrees stands here too. The longest first.
+	for {
+		var best *trie
+		walk, at = c, 0
+		for v := t; v.at >= 0 && v.at <= limit; v = v.side[v.pick(walk.symbol())] {
+			walk.advance(min(v.at-at, walk.left))
+			at = v.at
+			if v.bit == notEnd {
+				best = v.side[0]
+			}
+		}
+		if best == nil {
+			return nil, c
+		}
+		if child, next := c.enter(best); child != nil {
+			return child, next
+		}
+		limit = len(best.same[0].text) - 1
+	}
+}
+
+// enter returns the child of a leaf, whose text stands at the cursor, that has its provenance and is a cut
+// point here too.
+func (c cursor) enter(leaf *trie) (*node, cursor) {
+	for _, n := range leaf.same {
+		if !c.same(len(n.text), n.runs) {
+			continue
+		}
+		next := c
+		next.advance(len(n.text))
+		if n.kind == tokenizers.CutAnywhere || next.left > 0 && n.kind.Holds(byte(next.symbol())) {
+			return n, next
+		}
+	}
+	return nil, c
+}
+
+// link makes child a child of n, unless n is dead. It returns the child that is there afterwards: child, one
+// that was there before with the same text and provenance, or nil.
+func (n *node) link(child *node) *node {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.dead {
+		return nil
+	}
+	t := n.kids.Load()
+	if t != nil {
+		if leaf := t.nearest(child.text); leaf.same[0].text == child.text {
+			for _, x := range leaf.same {
+				if sameRuns(x.runs, child.runs) {
+					return x
+				}
+			}
+		}
+	}
+	n.kids.Store(t.with(child))
+	return child
+}
+
+func sameRuns(a, b []run) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func (n *node) unlink(child *node) {
+	n.mu.Lock()
+	n.kids.Store(n.kids.Load().without(child))
+	n.mu.Unlock()
+}
+
+// kill marks n as dead and returns its children.
+func (n *node) kill() *trie {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.dead = true
+	return n.kids.Swap(nil)
+}
+
+func (n *node) isDead() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.dead
+}
