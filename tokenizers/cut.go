@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/weft-go/weft/tokenizers/internal/normal"
 	"github.com/weft-go/weft/tokenizers/internal/unidata"
 	"github.com/weft-go/weft/tokenizers/pretok"
 )
@@ -104,19 +105,38 @@ type nature struct {
 // stretch and are harmless. The model works on one pre-token at a time.
 func (t *Tokenizer) nature() nature {
 	n := nature{
-		identity: !t.nfc,
+		identity: len(t.norm) == 0,
 		newline:  newlineAny,
 		// The normalizer changes what encodeNormal and defuse take a stretch for.
-		mixes: t.nfc && (t.normal != nil || t.reachable),
+		mixes: len(t.norm) > 0 && (t.normal != nil || t.reachable),
 		modes: t.reachable,
+	}
+	if t.trunc != (Truncation{}) || t.pad != (Padding{}) {
+		n.why = "the file truncates or pads texts"
+	}
+	for _, s := range t.norm {
+		if s != normal.NFC() {
+			n.newline = newlineNever // its proof knows no other normalizer
+		}
 	}
 	if len(t.steps) == 0 {
 		n.newline = newlineNever
 	}
-	for _, f := range t.steps {
-		n.newline = min(n.newline, scannerNewline(f))
+	for _, s := range t.steps {
+		if s.first {
+			n.why = "the beginning of a text is not encoded like the rest of it"
+		}
+		n.newline = min(n.newline, s.newline())
 	}
 	return n
+}
+
+// newline returns what a step of the pre-tokenizer allows.
+func (s *step) newline() newlineRule {
+	if s.fn == nil || s.rewrite != nil {
+		return newlineNever
+	}
+	return scannerNewline(s.fn)
 }
 
 // scannerNewline returns what one cutting step allows. A function it does not know allows nothing.
