@@ -45,9 +45,11 @@ func (g *golden) template() chat.Template {
 	return chat.ChatML(nil)
 }
 
-func readGolden(tb testing.TB) []golden {
+func readGolden(tb testing.TB) []golden { return readGoldenFile(tb, "testdata/chatml.jsonl") }
+
+func readGoldenFile(tb testing.TB, name string) []golden {
 	tb.Helper()
-	f, err := os.Open("testdata/chatml.jsonl")
+	f, err := os.Open(name)
 	if err != nil {
 		tb.Fatal(err)
 	}
