@@ -298,7 +298,7 @@ func (s *harmonyState) analysis(from int) []bool {
 		case len(m.calls) > 0:
 			show[i] = !laterFinal
 		default:
-			show[i] = i == len(s.turns)-1 && !s.prompt
+			show[i] = i == len(s.turns)-1 && !s.prompt // for training, where <|return|> is printed too
 		}
 		laterFinal = laterFinal || len(m.calls) == 0
 	}
@@ -310,10 +310,11 @@ func (s *harmonyState) assistant(m *callTurn, analysis, last bool) {
 	const analysisHead = "<|start|>assistant<|channel|>analysis<|message|>"
 	if len(m.calls) == 0 {
 		open := last && s.open
-		if analysis && m.reasoning != "" {
+		// The template prints reasoning that is there and empty.
+		if analysis && (m.reasoning != "" || m.reasoningPath != "" && !s.library) {
 			s.lit(analysisHead)
 			s.val(m.reasoning, m.reasoningPath, KindReasoning)
-			if open && m.content == "" {
+			if open && m.content == "" && m.reasoning != "" {
 				return
 			}
 			s.lit("<|end|>")

@@ -15,7 +15,7 @@ type callTurn struct {
 	v                        jsonval.Value // the message itself, for keys of one format only
 	role, path               string
 	content, contentPath     string
-	reasoning, reasoningPath string
+	reasoning, reasoningPath string // the path is empty if the message has no reasoning, not even an empty one
 	calls                    []call
 }
 
