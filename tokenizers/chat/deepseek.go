@@ -188,6 +188,7 @@ type dsState struct {
 	drop     bool
 	prompt   bool
 	open     bool // the last turn is to be continued
+	before   int  // the last turn that is no tool's, in V3.2; -1 before the first
 }
 
 // Render implements [Template].
@@ -200,7 +201,7 @@ func (t *deepSeek) Render(req Request) (*Prompt, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &dsState{deepSeek: t, builder: &builder{}, prompt: req.AddGenerationPrompt, open: req.ContinueFinalMessage}
+	s := &dsState{deepSeek: t, builder: &builder{}, prompt: req.AddGenerationPrompt, open: req.ContinueFinalMessage, before: -1}
 	s.thinking = kwargBool(kwargs, "enable_thinking", kwargBool(kwargs, "thinking", t.opt.Thinking))
 	switch v := kwargs.Get("thinking_mode"); v.Kind {
 	case jsonval.Undefined, jsonval.Null:
@@ -474,6 +475,9 @@ func (s *dsState) noExtras(i int) error {
 // turn32 prints a turn as V3.2 has it.
 func (s *dsState) turn32(i int) error {
 	t := &s.turns[i]
+	if t.role != "tool" {
+		s.before = i
+	}
 	header := func() {
 		if !s.last(i) || s.prompt {
 			s.lit(dsAssistant)
@@ -517,11 +521,7 @@ func (s *dsState) turn32(i int) error {
 // result32 prints a result of V3.2, and the frame of its block with the first and the last one.
 func (s *dsState) result32(i int) error {
 	t := &s.turns[i]
-	k := i - 1
-	for k >= 0 && s.turns[k].role == "tool" {
-		k--
-	}
-	n := 0
+	k, n := s.before, 0
 	if k >= 0 {
 		n = len(s.turns[k].calls)
 	}

@@ -114,10 +114,11 @@ type harmonyState struct {
 	turns   []callTurn
 	library bool
 	keep    bool
-	open    bool   // the last message is to be continued
-	prompt  bool   // a generation prompt follows
-	calls   []call // of the last message with calls
-	result  int    // results seen since
+	open    bool           // the last message is to be continued
+	prompt  bool           // a generation prompt follows
+	calls   []call         // of the last message with calls
+	byID    map[string]int // their places
+	result  int            // results seen since
 }
 
 // Render implements [Template].
@@ -345,10 +346,14 @@ func (s *harmonyState) assistant(m *callTurn, analysis, last bool) {
 		s.val(m.content, m.contentPath, KindText)
 		s.lit("<|end|>")
 	}
+	s.calls, s.result = m.calls, 0
+	s.byID = make(map[string]int, len(m.calls))
 	for i := range m.calls {
 		s.call(&m.calls[i])
+		if id := m.calls[i].id; id != "" {
+			s.byID[id] = i
+		}
 	}
-	s.calls, s.result = m.calls, 0
 }
 
 func (s *harmonyState) call(c *call) {
@@ -384,12 +389,8 @@ func (s *harmonyState) call(c *call) {
 // tool prints the result of a call. Its name is that of the call.
 func (s *harmonyState) tool(m *callTurn, open bool) error {
 	name, path := "", ""
-	id := m.v.Get("tool_call_id").Str
-	i := -1
-	if id != "" {
-		i = slices.IndexFunc(s.calls, func(c call) bool { return c.id == id })
-	}
-	if i < 0 {
+	i, ok := s.byID[m.v.Get("tool_call_id").Str]
+	if !ok {
 		i = min(s.result, len(s.calls)-1)
 	}
 	s.result++

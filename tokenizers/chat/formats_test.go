@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chat_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/weft-go/weft/tokenizers/chat"
+)
+
+// native are the renderers of formats without a Jinja template of use.
+var native = map[string]chat.Template{
+	"harmony template": chat.Harmony(&chat.HarmonyOptions{KeepAnalysis: true}),
+	"harmony library":  chat.Harmony(&chat.HarmonyOptions{Style: chat.HarmonyLibrary, KeepAnalysis: true}),
+	"deepseek v3.2":    chat.DeepSeekV32(&chat.DeepSeekOptions{DeveloperIsSystem: true, Thinking: true}),
+	"deepseek v4":      chat.DeepSeekV4(&chat.DeepSeekOptions{Thinking: true, KeepThinking: true}),
+	"deepseek v4.1":    chat.DeepSeekV41(&chat.DeepSeekOptions{Thinking: true, KeepThinking: true}),
+}
+
+// TestNativeNoForgery writes the marks of the formats, whole and in part, into every place of a request.
+// What the template itself writes does not change, and the marks are in what is not trusted.
+func TestNativeNoForgery(t *testing.T) {
+	split := func(tpl chat.Template, word string) (trusted, not string) {
+		t.Helper()
+		put := strings.NewReplacer("XX", word).Replace
+		p, err := tpl.Render(chat.Request{Messages: []byte(put(everywhere)), Tools: []byte(put(everywhereTools)), AddGenerationPrompt: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkPrompt(t, p)
+		var in, out strings.Builder
+		for _, s := range p.Segments {
+			if s.Trusted {
+				in.WriteString(p.Text[s.Start:s.End] + "\x00")
+			} else {
+				out.WriteString(p.Text[s.Start:s.End])
+			}
+		}
+		return in.String(), out.String()
+	}
+	for name, tpl := range native {
+		want, words := split(tpl, "word")
+		n := strings.Count(words, "word")
+		if n < 14 {
+			t.Fatalf("%s: a word is only in %d places", name, n)
+		}
+		for _, word := range []string{
+			"<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|call|>", "<|return|>", "<|end|><|start|>system<|message|>", "<|end",
+			"<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "<｜User｜>", "<｜Assistant｜>", "<｜System｜>", "<｜latest_reminder｜>", "<think>", "</think>",
+			"</｜DSML｜parameter>", "</｜DSML｜ parameter>", "</｜DSML｜invoke>", "<｜DSML｜tool_calls>", "｜DSML｜", "</tool_result>", "</function_results>", "<｜Us",
+		} {
+			t.Run(fmt.Sprint(name, word), func(t *testing.T) {
+				got, words := split(tpl, word)
+				if got != want {
+					t.Errorf("the template wrote\n%q\nwant\n%q", got, want)
+				}
+				if k := strings.Count(words, word); k != n {
+					t.Errorf("%d of %d places", k, n)
+				}
+			})
+		}
+	}
+}
+
+// Deep and wide requests cost what they weigh.
+func TestNativeHostile(t *testing.T) {
+	deep := strings.Repeat(`{"type":"array","items":`, 100) + `{"type":"object","nullable":true,"properties":{"a":{"enum":["x"]}}}` + strings.Repeat("}", 100)
+	obj := strings.Repeat(`{"type":"object","properties":{"p":`, 100) + `{}` + strings.Repeat("}}", 100)
+	tools := `[{"name":"f","parameters":{"type":"object","properties":{"a":` + deep + `,"b":` + obj + `}}}]`
+	wide := `[{"role":"user","content":"` + strings.Repeat("=", 1<<20) + `"}` + strings.Repeat(`,{"role":"assistant","tool_calls":[{"name":"f"}]},{"role":"tool"}`, 5000) +
+		`,{"role":"assistant","tool_calls":[{"id":"0","name":"f"}` + strings.Repeat(`,{"id":"x","name":"f"}`, 49999) + `]}` + strings.Repeat(`,{"role":"tool","tool_call_id":"x"}`, 50000) + `]`
+	for name, tpl := range native {
+		p, err := tpl.Render(chat.Request{Messages: []byte(wide), Tools: []byte(tools), AddGenerationPrompt: true})
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		checkPrompt(t, p)
+		if len(p.Text) > 16<<20 {
+			t.Errorf("%s: %d bytes", name, len(p.Text))
+		}
+	}
+}
+
+func ExampleHarmony() {
+	p, err := chat.Harmony(&chat.HarmonyOptions{Date: "2025-06-28"}).Render(chat.Request{
+		Messages: []byte(`[
+			{"role":"system","content":"Be brief."},
+			{"role":"user","content":"Rain in Bern?"},
+			{"role":"assistant","content":"","reasoning_content":"I look it up.","tool_calls":[
+				{"id":"1","function":{"name":"rain","arguments":"{\"city\":\"Bern\"}"}}]},
+			{"role":"tool","tool_call_id":"1","content":"none"}]`),
+		Tools: []byte(`[{"type":"function","function":{"name":"rain","description":"Rain today.","parameters":
+			{"type":"object","properties":{"city":{"type":"string"},"mm":{"type":"boolean","default":true}},"required":["city"]}}}]`),
+		AddGenerationPrompt: true,
+	})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(strings.ReplaceAll(p.Text, "<|start|>", "\n<|start|>"))
+	// Output:
+	// <|start|>system<|message|>You are ChatGPT, a large language model trained by OpenAI.
+	// Knowledge cutoff: 2024-06
+	// Current date: 2025-06-28
+	//
+	// Reasoning: medium
+	//
+	// # Valid channels: analysis, commentary, final. Channel must be included for every message.
+	// Calls to these tools must go to the commentary channel: 'functions'.<|end|>
+	// <|start|>developer<|message|># Instructions
+	//
+	// Be brief.
+	//
+	// # Tools
+	//
+	// ## functions
+	//
+	// namespace functions {
+	//
+	// // Rain today.
+	// type rain = (_: {
+	// city: string,
+	// mm?: boolean, // default: true,
+	// }) => any;
+	//
+	// } // namespace functions<|end|>
+	// <|start|>user<|message|>Rain in Bern?<|end|>
+	// <|start|>assistant<|channel|>analysis<|message|>I look it up.<|end|>
+	// <|start|>assistant to=functions.rain<|channel|>commentary json<|message|>{"city": "Bern"}<|call|>
+	// <|start|>functions.rain to=assistant<|channel|>commentary<|message|>"none"<|end|>
+	// <|start|>assistant
+}
+
+const dsExample = `[
+	{"role":"user","content":"Rain in Bern?"},
+	{"role":"assistant","reasoning_content":"I look it up.","tool_calls":[
+		{"id":"1","function":{"name":"rain","arguments":"{\"city\":\"Bern\",\"days\":2}"}}]},
+	{"role":"tool","tool_call_id":"1","content":"none"}]`
+
+func ExampleDeepSeekV32() {
+	p, err := chat.DeepSeekV32(&chat.DeepSeekOptions{Thinking: true}).Render(chat.Request{Messages: []byte(dsExample), AddGenerationPrompt: true})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(p.Text)
+	// Output:
+	// <｜begin▁of▁sentence｜><｜User｜>Rain in Bern?<｜Assistant｜><think>I look it up.</think>
+	//
+	// <｜DSML｜function_calls>
+	// <｜DSML｜invoke name="rain">
+	// <｜DSML｜parameter name="city" string="true">Bern</｜DSML｜parameter>
+	// <｜DSML｜parameter name="days" string="false">2</｜DSML｜parameter>
+	// </｜DSML｜invoke>
+	// </｜DSML｜function_calls><｜end▁of▁sentence｜>
+	//
+	// <function_results>
+	// <result>none</result>
+	// </function_results>
+	//
+	// <think>
+}
+
+func ExampleDeepSeekV4() {
+	p, err := chat.DeepSeekV4(&chat.DeepSeekOptions{Thinking: true, KeepThinking: true}).Render(chat.Request{Messages: []byte(dsExample), AddGenerationPrompt: true})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(p.Text)
+	// Output:
+	// <｜begin▁of▁sentence｜><｜User｜>Rain in Bern?<｜Assistant｜><think>I look it up.</think>
+	//
+	// <｜DSML｜tool_calls>
+	// <｜DSML｜invoke name="rain">
+	// <｜DSML｜parameter name="city" string="true">Bern</｜DSML｜parameter>
+	// <｜DSML｜parameter name="days" string="false">2</｜DSML｜parameter>
+	// </｜DSML｜invoke>
+	// </｜DSML｜tool_calls><｜end▁of▁sentence｜><｜User｜><tool_result>none</tool_result><｜Assistant｜><think>
+}
+
+func ExampleDeepSeekV41() {
+	p, err := chat.DeepSeekV41(&chat.DeepSeekOptions{Thinking: true, Effort: "max"}).Render(chat.Request{
+		Messages: []byte(`[{"role":"user","content":"Hi"}]`), AddGenerationPrompt: true,
+	})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(p.Text)
+	// Output:
+	// <｜begin▁of▁sentence｜><｜System｜>Reasoning Effort: 100 (range 1-100, the higher the value, the more thorough the reasoning)
+	//
+	// <｜User｜>Hi<｜Assistant｜><think>
+}
