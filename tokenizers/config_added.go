@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenizers
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weft-go/weft/tokenizers/internal/jsonr"
+	"github.com/weft-go/weft/tokenizers/vocab"
+)
+
+const configFile = "tokenizer_config.json"
+
+// maxDeclared is far above the number of added tokens of any model.
+const maxDeclared = 1 << 17
+
+// declared is what tokenizer_config.json says about added tokens.
+type declared struct {
+	added []AddedToken // added_tokens_decoder, by id
+	// named are bos_token and its like, additional_special_tokens and extra_special_tokens, in the order in which
+	// transformers adds them.
+	named []AddedToken
+	kimi  bool // the tokenizer class is that of Kimi's Python code
+}
+
+// readDeclared reads tokenizer_config.json, if there is one, with all checks: also of what is not used here.
+func readDeclared(fsys fs.FS) (d declared, err error) {
+	data, err := readFile(fsys, configFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return d, nil
+	}
+	if err != nil {
+		return d, err
+	}
+	d, err = parseDeclared(data)
+	return d, inFile(configFile, err)
+}
+
+// namedTokens are the fields with one token each, in transformers' order.
+var namedTokens = []string{"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}
+
+func parseDeclared(data []byte) (d declared, err error) {
+	one := make([]AddedToken, len(namedTokens))
+	var lists [2][]AddedToken
+	r := jsonr.New(jsonr.Span{Data: data}, "")
+	var key []byte
+	seen := map[string]bool{}
+	for r.Object(); r.Key(&key); {
+		k := string(key)
+		i := slices.Index(namedTokens, k)
+		used := i >= 0 || k == "added_tokens_decoder" || k == "additional_special_tokens" || k == "extra_special_tokens"
+		if used && seen[k] {
+			r.Fail("appears twice")
+		}
+		switch c := r.Peek(); {
+		case used:
+			seen[k] = true
+			switch {
+			case i >= 0:
+				one[i] = readToken(r)
+			case k == "added_tokens_decoder":
+				d.added = readDecoder(r)
+			case k == "additional_special_tokens":
+				lists[0] = readTokens(r)
+			default:
+				lists[1] = readTokens(r)
+			}
+		case k == "auto_map" && c == '{':
+			s := r.Raw()
+			d.kimi = strings.Contains(string(s.Data), `"tokenization_kimi.`)
+			q := jsonr.New(s, k)
+			walkJSON(q)
+			if err := q.End(); err != nil {
+				return d, malformed(err)
+			}
+		default:
+			walkJSON(r)
+		}
+	}
+	if err := r.End(); err != nil {
+		return d, malformed(err)
+	}
+	for _, a := range slices.Concat(one, lists[0], lists[1]) {
+		if a.Content != "" {
+			d.named = append(d.named, a)
+		}
+	}
+	return d, nil
+}
+
+// walkJSON reads the next value with all checks.
+func walkJSON(r *jsonr.Reader) {
+	var buf []byte
+	switch r.Peek() {
+	case '{':
+		for r.Object(); r.Key(&buf); {
+			walkJSON(r)
+		}
+	case '[':
+		for r.Array(); r.Next(); {
+			walkJSON(r)
+		}
+	case '"':
+		r.String(nil)
+	default:
+		r.Skip()
+	}
+}
+
+// readToken reads a token given as a string, as an object with content, or as null. Flags that an object leaves out
+// are those of an AddedToken(content, special=True) in Python.
+func readToken(r *jsonr.Reader) (a AddedToken) {
+	switch r.Peek() {
+	case '"':
+		a.Content = string(r.String(nil))
+	case '{':
+		a = readFlags(r)
+	default:
+		if s := r.Raw(); r.Err() == nil && string(s.Data) != "null" && string(s.Data) != "false" {
+			r.Fail("is no token")
+		}
+	}
+	a.Special = true
+	return a
+}
+
+// readTokens reads a list of tokens, or an object of them by name.
+func readTokens(r *jsonr.Reader) (list []AddedToken) {
+	add := func() {
+		if len(list) == maxDeclared {
+			r.Fail("is one of more than %d tokens", maxDeclared)
+		}
+		list = append(list, readToken(r))
+	}
+	var key []byte
+	switch r.Peek() {
+	case '[':
+		for r.Array(); r.Next(); {
+			add()
+		}
+	case '{':
+		for r.Object(); r.Key(&key); {
+			add()
+		}
+	default:
+		if s := r.Raw(); r.Err() == nil && string(s.Data) != "null" {
+			r.Fail("is no list of tokens")
+		}
+	}
+	return list
+}
+
+// readDecoder reads {"151643": {"content": …, "special": true, …}, …} and orders it by id.
+func readDecoder(r *jsonr.Reader) (list []AddedToken) {
+	if r.Peek() == 'n' {
+		r.Skip()
+		return nil
+	}
+	var key []byte
+	ids := map[uint32]bool{}
+	for r.Object(); r.Key(&key); {
+		id, err := strconv.ParseUint(string(key), 10, 32)
+		switch {
+		case err != nil:
+			r.Fail("is no id")
+		case id > vocab.MaxID:
+			r.Fail("is over the limit %d", vocab.MaxID)
+		case ids[uint32(id)]:
+			r.Fail("appears twice")
+		case len(list) == maxDeclared:
+			r.Fail("is one of more than %d tokens", maxDeclared)
+		case r.Peek() != '{':
+			r.Fail("is no object")
+		}
+		if r.Err() != nil {
+			return nil
+		}
+		ids[uint32(id)] = true
+		a := readFlags(r)
+		a.ID = uint32(id)
+		list = append(list, a)
+	}
+	slices.SortStableFunc(list, func(a, b AddedToken) int { return cmp.Compare(a.ID, b.ID) })
+	return list
+}
+
+// readFlags reads the fields of an AddedToken, as Python's constructor takes them: what is left out is false, but for
+// normalized, which then is the opposite of special. Unknown fields are skipped, as there.
+func readFlags(r *jsonr.Reader) (a AddedToken) {
+	var key []byte
+	content, normalized := false, false
+	seen := map[string]bool{}
+	flag := func(to *bool) {
+		switch s := r.Raw(); string(s.Data) {
+		case "true":
+			*to = true
+		case "false":
+			*to = false
+		default:
+			r.Fail("is neither true nor false")
+		}
+	}
+	for r.Object(); r.Key(&key); {
+		k := string(key)
+		if len(seen) < maxFields {
+			if seen[k] {
+				r.Fail("appears twice")
+			}
+			seen[k] = true
+		}
+		switch k {
+		case "content":
+			a.Content = string(r.String(nil))
+			content = true
+		case "special":
+			flag(&a.Special)
+		case "normalized":
+			flag(&a.Normalized)
+			normalized = true
+		case "lstrip":
+			flag(&a.LStrip)
+		case "rstrip":
+			flag(&a.RStrip)
+		case "single_word":
+			flag(&a.SingleWord)
+		default:
+			walkJSON(r)
+		}
+	}
+	if r.Err() == nil && !content {
+		r.Fail("a token without content")
+	}
+	if !normalized {
+		a.Normalized = !a.Special
+	}
+	return a
+}
+
+// mergeDeclared returns the added tokens that transformers' PreTrainedTokenizerFast ends up with (4.57 and 5.0,
+// __init__): after those of tokenizer.json, all of added_tokens_decoder in the order of their ids, then the named
+// tokens whose text is not among them. A text that is known as added takes the new flags, but stays special if it was; one
+// in the model's vocabulary, which has size entries, keeps that id; each other gets the next free id, whatever id is
+// declared. The result is in the order of adding. changed is false if it is have.
+func mergeDeclared(have []AddedToken, size uint32, modelID func(string) (uint32, bool), d declared) (list []AddedToken, changed bool) {
+	at := make(map[string]int, len(have)+len(d.added))
+	free := size
+	for i, a := range have {
+		at[a.Content] = i
+		free = max(free, a.ID+1)
+	}
+	list = slices.Clone(have)
+	add := func(a AddedToken) {
+		if a.Content == "" {
+			return
+		}
+		if i, known := at[a.Content]; known {
+			a.ID = list[i].ID
+			a.Special = a.Special || list[i].Special
+			changed = changed || list[i] != a
+			list[i] = a
+			return
+		}
+		id, known := modelID(a.Content)
+		if !known {
+			id = free
+			free++
+		}
+		a.ID = id
+		at[a.Content] = len(list)
+		list = append(list, a)
+		changed = true
+	}
+	names := map[string]bool{}
+	for _, a := range d.named {
+		names[a.Content] = true
+	}
+	for _, a := range d.added {
+		a.Special = a.Special || names[a.Content]
+		add(a)
+	}
+	for _, a := range d.named {
+		if _, known := at[a.Content]; !known {
+			add(a)
+		}
+	}
+	return list, changed
+}
+
+// mergeConfig adds to t what tokenizer_config.json declares beyond tokenizer.json. See [mergeDeclared].
+func (t *Tokenizer) mergeConfig(fsys fs.FS) error {
+	d, err := readDeclared(fsys)
+	if err != nil {
+		return err
+	}
+	list, changed := mergeDeclared(t.added, uint32(t.vocab.Count()+len(t.spell.ids)), t.modelID, d)
+	if !changed {
+		return nil
+	}
+	for _, a := range list {
+		if a.ID > vocab.MaxID {
+			return &Error{File: configFile, Place: "added_tokens_decoder", Offset: -1, Reason: fmt.Sprintf("id %d, the limit is %d", a.ID, vocab.MaxID), Err: ErrLimit}
+		}
+	}
+	t.added = list
+	t.addedAt, t.idAt = map[string]int32{}, map[uint32]int32{}
+	t.raw, t.normal, t.reachable = nil, nil, false
+	return inFile(configFile, t.indexAdded(part{"added_tokens_decoder", jsonr.Span{Offset: -1}}))
+}

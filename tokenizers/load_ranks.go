@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenizers
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/weft-go/weft/tokenizers/bpe"
+	"github.com/weft-go/weft/tokenizers/internal/jsonr"
+	"github.com/weft-go/weft/tokenizers/pretok"
+	"github.com/weft-go/weft/tokenizers/tiktoken"
+	"github.com/weft-go/weft/tokenizers/vocab"
+)
+
+// ranked is a vocabulary by ranks, from a rank file or a tekken.json. It becomes a tokenizer in build, the one place
+// that knows both.
+type ranked struct {
+	file    string // for messages
+	vocab   *vocab.Table
+	pattern string
+	added   []AddedToken // with their ids
+	before  []uint32     // the frame
+}
+
+// build returns the tokenizer: byte-level, without a normalizer; a word that is a token is that token.
+func (m *ranked) build() (*Tokenizer, error) {
+	fail := func(place string, kind error, format string, args ...any) (*Tokenizer, error) {
+		return nil, &Error{File: m.file, Place: place, Offset: -1, Reason: fmt.Sprintf(format, args...), Err: kind}
+	}
+	cut, ok := pretok.Lookup(m.pattern)
+	if !ok {
+		return fail("pattern", ErrUnsupported, "pattern %q", m.pattern)
+	}
+	for _, a := range m.added {
+		if a.ID > vocab.MaxID {
+			return fail("special tokens", ErrLimit, "id %d, the limit is %d", a.ID, vocab.MaxID)
+		}
+		if b := m.vocab.Bytes(a.ID); len(b) > 0 {
+			return fail("special tokens", ErrFormat, "%q has the id %d of the token %q", a.Content, a.ID, b)
+		}
+	}
+	merges, err := tiktoken.Merges(m.vocab)
+	if err != nil {
+		return fail("ranks", ErrLimit, "%s", strings.TrimPrefix(err.Error(), "tiktoken: "))
+	}
+	t := &Tokenizer{
+		vocab:   m.vocab,
+		spell:   spelling{ids: map[string]uint32{}, text: map[uint32]string{}},
+		steps:   []pretok.Func{cut},
+		added:   slices.Clone(m.added),
+		addedAt: map[string]int32{},
+		idAt:    map[uint32]int32{},
+		before:  m.before,
+	}
+	if t.model, err = bpe.New(m.vocab, merges, bpe.Options{IgnoreMerges: true}); err != nil {
+		return fail("ranks", ErrUnsupported, "%s", strings.TrimPrefix(err.Error(), "bpe: "))
+	}
+	if err := t.indexAdded(part{"special tokens", jsonr.Span{Offset: -1}}); err != nil {
+		return nil, inFile(m.file, err)
+	}
+	t.pool.slots = make([]atomic.Pointer[scratch], max(1, runtime.GOMAXPROCS(0)))
+	return t, nil
+}
+
+// inFile says that an error belongs to another file than tokenizer.json.
+func inFile(file string, err error) error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		e.File = file
+	}
+	return err
+}
+
+// readAll reads at most limit bytes.
+func readAll(r io.Reader, file string, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return nil, &Error{File: file, Offset: -1, Reason: err.Error(), Err: err}
+	}
+	if int64(len(data)) > limit {
+		return nil, &Error{File: file, Offset: -1, Reason: fmt.Sprintf("more than %d bytes", limit), Err: ErrLimit}
+	}
+	return data, nil
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenizers
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// ranksOf prints mini's vocabulary as a rank file. Its tokens are in the order of their merges, so that an id is a
+// rank.
+func ranksOf(tb testing.TB) []byte {
+	tb.Helper()
+	tok := miniTokenizer(tb)
+	var b bytes.Buffer
+	for id := range uint32(tok.vocab.Len()) {
+		fmt.Fprintf(&b, "%s %d\n", base64.StdEncoding.EncodeToString(tok.vocab.Bytes(id)), id)
+	}
+	return b.Bytes()
+}
+
+// A rank file made from mini gives mini's ids, but for the words that its merges do not reach.
+func TestTiktoken(t *testing.T) {
+	mini := miniTokenizer(t)
+	tok, err := LoadTiktoken(bytes.NewReader(ranksOf(t)), &TiktokenOptions{
+		Pattern: miniCut, Added: mini.AddedTokens(), Tokens: mini.vocab.Count(), BOS: "<|endoftext|>",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := mini.AppendEncode(nil, sample)
+	if got := tok.AppendEncode(nil, sample); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	end, _ := mini.TokenID("<|endoftext|>")
+	if got := tok.AppendEncodeFramed(nil, sample); !slices.Equal(got, append([]uint32{end}, want...)) {
+		t.Errorf("framed: %v", got)
+	}
+	if got := string(tok.AppendDecode(nil, want, false)); got != sample {
+		t.Errorf("decoded %q", got)
+	}
+	if tok.VocabSize() != mini.VocabSize() {
+		t.Errorf("%d ids, want %d", tok.VocabSize(), mini.VocabSize())
+	}
+}
+
+const miniCut = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+
+func TestTiktokenRefused(t *testing.T) {
+	ranks := string(ranksOf(t))
+	lines := strings.SplitAfter(ranks, "\n")
+	n := len(lines) - 1
+	for _, c := range []struct {
+		name, file string
+		opt        TiktokenOptions
+		want       string
+		kind       error
+	}{
+		{"no pattern", ranks, TiktokenOptions{}, "pattern: unsupported: neither a family nor a pattern is given", ErrUnsupported},
+		{"unknown family", ranks, TiktokenOptions{Family: "x"}, `family: unsupported: the vocabulary "x"`, ErrUnsupported},
+		{"unknown pattern", ranks, TiktokenOptions{Pattern: "(?<x>y)"}, `pattern: unsupported: pattern "(?<x>y)"`, ErrUnsupported},
+		{"specials not given", ranks, TiktokenOptions{Family: "llama3"}, "special tokens: unsupported: those of llama3 differ by release and are not given", ErrUnsupported},
+		{"another vocabulary", ranks, TiktokenOptions{Family: "o200k_harmony"}, fmt.Sprintf("line %d: ends with %d tokens, not 199998 (offset %d)", n, n, len(ranks)), ErrFormat},
+		{"cut between lines", strings.Join(lines[:1000], ""), TiktokenOptions{Pattern: miniCut, Tokens: n}, "", ErrFormat},
+		{"cut in a line", ranks[:len(ranks)-6], TiktokenOptions{Pattern: miniCut}, "", ErrFormat},
+		{"missing byte", strings.Join(lines[1:], ""), TiktokenOptions{Pattern: miniCut}, "ranks: unsupported: no token for the byte 0x00", ErrUnsupported},
+		{"taken id", ranks, TiktokenOptions{Pattern: miniCut, Added: []AddedToken{{ID: 65, Content: "<x>"}}}, `special tokens: "<x>" has the id 65 of the token "A"`, ErrFormat},
+		{"id twice", ranks, TiktokenOptions{Pattern: miniCut, Added: []AddedToken{{ID: 5000, Content: "<x>"}, {ID: 5000, Content: "<y>"}}}, "special tokens: unsupported: two added tokens with id 5000", ErrUnsupported},
+		{"large id", ranks, TiktokenOptions{Pattern: miniCut, Added: []AddedToken{{ID: 1 << 30, Content: "<x>"}}}, "special tokens: over a limit: id 1073741824, the limit is 2097151", ErrLimit},
+		{"no BOS", ranks, TiktokenOptions{Pattern: miniCut, BOS: "<s>"}, `special tokens: no "<s>" among them`, ErrFormat},
+		{"bad line", "YQ== 0\nb\n", TiktokenOptions{Pattern: miniCut}, "line 2: ends without a rank (offset 8)", ErrFormat},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := LoadTiktoken(strings.NewReader(c.file), &c.opt)
+			e, ok := errors.AsType[*Error](err)
+			if !ok || !errors.Is(err, c.kind) || e.File != tiktokenFile || e.Place == "" {
+				t.Fatalf("got %+v", err)
+			}
+			if got := strings.TrimPrefix(err.Error(), "tokenizers: tiktoken.model: "); c.want != "" && got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+// Folders without tokenizer.json.
+func TestOtherFiles(t *testing.T) {
+	ranks := ranksOf(t)
+	file := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
+	glm := file(`{"added_tokens_decoder":{"4001":{"content":"<|user|>","special":true},"4000":{"content":"<think>","normalized":false}},"eos_token":"<|user|>"}`)
+	for _, c := range []struct {
+		name string
+		fsys fstest.MapFS
+		want string // of the error
+	}{
+		{"family by model type", fstest.MapFS{"tiktoken.model": {Data: ranks}, "config.json": file(`{"model_type":"glm4"}`), configFile: glm}, ""},
+		{"another name", fstest.MapFS{"glm.tiktoken": {Data: ranks}, "config.json": file(`{"model_type":"chatglm"}`), configFile: glm}, ""},
+		{"tokenizer.model", fstest.MapFS{"tokenizer.model": {Data: ranks}, "config.json": file(`{"model_type":"chatglm"}`), configFile: glm}, ""},
+		{"SentencePiece", fstest.MapFS{"tokenizer.model": file("\n\x0e\n\x05<unk>\x15\x00")}, "tokenizer.json: open tokenizer.json: file does not exist"},
+		{"nothing", fstest.MapFS{}, "tokenizer.json: open tokenizer.json: file does not exist"},
+		{"two", fstest.MapFS{"a.tiktoken": {Data: ranks}, "b.tiktoken": {Data: ranks}}, "b.tiktoken: unsupported: one of several rank files"},
+		{"no model type", fstest.MapFS{"tiktoken.model": {Data: ranks}}, "tiktoken.model: family: unsupported: a rank file of no known vocabulary, its model_type is not given in config.json"},
+		{"unknown model type", fstest.MapFS{"tiktoken.model": {Data: ranks}, "config.json": file(`{"model_type":"opt"}`)}, `tiktoken.model: family: unsupported: a rank file of no known vocabulary, of model_type "opt"`},
+		{"no special tokens", fstest.MapFS{"tiktoken.model": {Data: ranks}, "config.json": file(`{"model_type":"glm4"}`)}, "tiktoken.model: special tokens: unsupported: those of glm4 differ by release and are not given"},
+		{"broken config", fstest.MapFS{"tiktoken.model": {Data: ranks}, "config.json": file(`{"model_type":"glm4`)}, "config.json: model_type: ends inside a string (offset 19)"},
+		{"broken tokenizer_config", fstest.MapFS{"tiktoken.model": {Data: ranks}, "config.json": file(`{"model_type":"glm4"}`), configFile: file(`{"added_tokens_decoder":{"x":{}}}`)}, "tokenizer_config.json: added_tokens_decoder.x: is no id (offset 29)"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, missing := readFile(c.fsys, tokenizerFile)
+			tok, err := loadOther(c.fsys, missing)
+			if c.want != "" {
+				if _, ok := errors.AsType[*Error](err); !ok || strings.TrimPrefix(err.Error(), "tokenizers: ") != c.want {
+					t.Errorf("got  %v\nwant %s", err, c.want)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if id, ok := tok.TokenID("<|user|>"); !ok || id != 4001 || !tok.IsSpecial(id) {
+				t.Errorf("<|user|> is %d", id)
+			}
+			if id, ok := tok.TokenID("<think>"); !ok || id != 4000 || tok.IsSpecial(id) {
+				t.Errorf("<think> is %d", id)
+			}
+		})
+	}
+}
+
+// Published rank files give what the published tokenizer.json gives.
+func TestTiktokenGolden(t *testing.T) {
+	for _, c := range []struct {
+		name, config string
+		options      *TiktokenOptions // nil: found from the folder
+	}{
+		{"gpt-oss", `{"model_type":"gpt_oss"}`, nil},
+		{"kimi-k2", `{"model_type":"kimi_k2"}`, nil},
+		{"kimi-k2", "", nil}, // known by its tokenizer class
+		{"glm-4.5", "", &TiktokenOptions{Family: "glm4"}},
+		{"phi-4", "", &TiktokenOptions{Pattern: cutLlama3, Tokens: 100256}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := filepath.Join(sharedDir(t), c.name)
+			fsys := fstest.MapFS{}
+			for _, name := range []string{tiktokenFile, configFile} {
+				if data, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
+					fsys[name] = &fstest.MapFile{Data: data}
+				} else if !errors.Is(err, fs.ErrNotExist) {
+					t.Fatal(err)
+				}
+			}
+			if c.config != "" {
+				fsys["config.json"] = &fstest.MapFile{Data: []byte(c.config)}
+			}
+			full, err := Load(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var tok *Tokenizer
+			if c.options == nil {
+				tok, err = loadOther(fsys, fs.ErrNotExist)
+			} else {
+				c.options.Added = full.AddedTokens()
+				tok, err = LoadTiktoken(bytes.NewReader(fsys[tiktokenFile].Data), c.options)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(tok.AddedTokens(), full.AddedTokens()) {
+				t.Errorf("added tokens differ")
+			}
+			for _, g := range readGolden(t, filepath.Join(dir, "golden.jsonl")) {
+				if diff := g.check(tok); diff != "" {
+					t.Fatal(diff)
+				}
+			}
+		})
+	}
+}
+
+func FuzzTiktoken(f *testing.F) {
+	f.Add(ranksOf(f)[:4000], "the")
+	f.Add([]byte("YQ== 0\nYg== 1\nYWI= 2\n"), "ab")
+	f.Fuzz(func(t *testing.T, data []byte, text string) {
+		// All bytes are there, after the file's tokens.
+		var file bytes.Buffer
+		file.Write(data)
+		for b := range 256 {
+			fmt.Fprintf(&file, "\n%s %d", base64.StdEncoding.EncodeToString([]byte{byte(b)}), 1_000_000+b)
+		}
+		for _, whole := range [][]byte{data, file.Bytes()} {
+			tok, err := LoadTiktoken(bytes.NewReader(whole), &TiktokenOptions{Pattern: miniCut, Added: []AddedToken{{ID: 2_000_000, Content: "ab"}}})
+			if err != nil {
+				if _, ok := errors.AsType[*Error](err); !ok {
+					t.Fatalf("%T: %v", err, err)
+				}
+				continue
+			}
+			var raw []byte
+			for _, id := range tok.AppendEncode(nil, text) {
+				raw = tok.TokenBytes(raw, id)
+			}
+			if string(raw) != text {
+				t.Fatalf("%q becomes %q", text, raw)
+			}
+		}
+	})
+}
