@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"github.com/weft-go/weft/tokenizers/bpe"
 	"github.com/weft-go/weft/tokenizers/internal/jsonr"
@@ -37,7 +38,17 @@ func (m *ranked) build() (*Tokenizer, error) {
 	if !ok {
 		return fail("pattern", ErrUnsupported, "pattern %q", m.pattern)
 	}
+	seen := make(map[string]bool, len(m.added))
 	for _, a := range m.added {
+		switch {
+		case a.Content == "":
+			return fail("special tokens", ErrFormat, "that with id %d is empty", a.ID)
+		case !utf8.ValidString(a.Content):
+			return fail("special tokens", ErrFormat, "%q is not UTF-8", a.Content)
+		case seen[a.Content]:
+			return fail("special tokens", ErrFormat, "%q appears twice", a.Content)
+		}
+		seen[a.Content] = true
 		if a.ID > vocab.MaxID {
 			return fail("special tokens", ErrLimit, "id %d, the limit is %d", a.ID, vocab.MaxID)
 		}

@@ -76,6 +76,8 @@ func TestTiktokenRefused(t *testing.T) {
 		{"taken id", ranks, TiktokenOptions{Pattern: miniCut, Added: []AddedToken{{ID: 65, Content: "<x>"}}}, `special tokens: "<x>" has the id 65 of the token "A"`, ErrFormat},
 		{"id twice", ranks, TiktokenOptions{Pattern: miniCut, Added: []AddedToken{{ID: 5000, Content: "<x>"}, {ID: 5000, Content: "<y>"}}}, "special tokens: unsupported: two added tokens with id 5000", ErrUnsupported},
 		{"large id", ranks, TiktokenOptions{Pattern: miniCut, Added: []AddedToken{{ID: 1 << 30, Content: "<x>"}}}, "special tokens: over a limit: id 1073741824, the limit is 2097151", ErrLimit},
+		{"text twice", ranks, TiktokenOptions{Pattern: miniCut, Added: []AddedToken{{ID: 5000, Content: "<x>"}, {ID: 5001, Content: "<x>"}}}, `special tokens: "<x>" appears twice`, ErrFormat},
+		{"empty text", ranks, TiktokenOptions{Pattern: miniCut, Added: []AddedToken{{ID: 5000}}}, "special tokens: that with id 5000 is empty", ErrFormat},
 		{"no BOS", ranks, TiktokenOptions{Pattern: miniCut, BOS: "<s>"}, `special tokens: no "<s>" among them`, ErrFormat},
 		{"bad line", "YQ== 0\nb\n", TiktokenOptions{Pattern: miniCut}, "line 2: ends without a rank (offset 8)", ErrFormat},
 	} {
