@@ -3,7 +3,6 @@
 package tokenizers
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -243,42 +242,47 @@ func (t *Tokenizer) buildDecoder() error {
 }
 
 // buildTexts makes the tables of decoded texts.
-func (t *Tokenizer) buildTexts() error {
+func (t *Tokenizer) buildTexts() (err error) {
 	d := &t.dec
-	var text, start vocab.Builder
-	differs := false
-	text.Grow(t.vocab.Len(), t.vocab.Len()*6)
-	start.Grow(t.vocab.Len(), t.vocab.Len()*6)
+	d.text, err = t.texts(false)
+	for id := range uint32(len(t.flags)) {
+		if t.flags[id]&flagKnown != 0 && d.start == nil && err == nil {
+			if token, _ := t.Token(id); d.spelled(token, true) != d.spelled(token, false) {
+				d.steady = false
+				d.start, err = t.texts(true)
+			}
+		}
+	}
+	return err
+}
+
+// texts returns the table of what tokens decode to, as the first one or further on.
+func (t *Tokenizer) texts(first bool) (*vocab.Table, error) {
+	var b vocab.Builder
+	b.Grow(t.vocab.Count()+len(t.added), t.vocab.Count()*6)
 	for id := range uint32(len(t.flags)) {
 		token, ok := t.Token(id)
 		if !ok {
 			continue
 		}
 		t.flags[id] |= flagKnown
-		s, first := d.spelled(token, false), d.spelled(token, true)
-		differs = differs || s != first
-		if b, ok := fallbackByte(s); ok && d.fallback {
+		s := t.dec.spelled(token, first)
+		if x, ok := fallbackByte(s); ok && t.dec.fallback {
 			t.flags[id] |= flagByte
-			s, first = string([]byte{b}), string([]byte{b})
+			s = string([]byte{x})
 			if i, ok := t.idAt[id]; ok {
-				t.plain[i] = []byte{b}
+				t.plain[i] = []byte{x}
 			}
 		}
-		if text.Add(id, []byte(s), false) != nil || start.Add(id, []byte(first), false) != nil {
-			return part{"model.vocab", jsonr.Span{}}.fail(ErrLimit, "texts of tokens are too long")
+		if err := b.Add(id, []byte(s), false); err != nil {
+			return nil, part{"model.vocab", jsonr.Span{Offset: -1}}.fail(ErrLimit, "%s", err)
 		}
 	}
-	var err error
-	if d.text, err = text.Build(); err != nil {
-		return fmt.Errorf("tokenizers: %w", err)
+	table, err := b.Build()
+	if err != nil {
+		return nil, part{"model.vocab", jsonr.Span{Offset: -1}}.fail(ErrFormat, "%s", err)
 	}
-	if differs {
-		d.steady = false
-		if d.start, err = start.Build(); err != nil {
-			return fmt.Errorf("tokenizers: %w", err)
-		}
-	}
-	return nil
+	return table, nil
 }
 
 // decoded returns what id decodes to when it is not the first. The caller must not change it.

@@ -28,7 +28,7 @@
 // does not accept anything else. Bytes that are not UTF-8 are kept: each is cut like the character U+FFFD
 // and encoded as itself, so decoding the ids one by one gives the bytes back; decoded text replaces them
 // with U+FFFD. Nothing here panics on any text, ids or file. Memory during a load is bounded by a small
-// multiple of the file's size, which is limited to [MaxFile], and 64 MB for what the largest id asks for.
+// multiple of the file's size, which is limited to [MaxFile], and 96 MB for what the largest id asks for.
 //
 // Not here yet: other model kinds, offsets after trimming, truncation and padding, a prefix cache, stop strings.
 //

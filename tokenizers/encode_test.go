@@ -280,7 +280,7 @@ func streamed(tb testing.TB, tok *Tokenizer, ids []uint32, skip bool) string {
 	var out, step []byte
 	for _, id := range ids {
 		step = s.Append(step[:0], id)
-		if !utf8.Valid(step) || s.Held() < 0 || s.Held() > 3 {
+		if !utf8.Valid(step) || s.Held() < 0 || s.Held() > 3 && tok.dec.steady {
 			tb.Fatalf("step %q, %d bytes held", step, s.Held())
 		}
 		out = append(out, step...)

@@ -34,10 +34,6 @@ func (m *ranked) build() (*Tokenizer, error) {
 	fail := func(place string, kind error, format string, args ...any) (*Tokenizer, error) {
 		return nil, &Error{File: m.file, Place: place, Offset: -1, Reason: fmt.Sprintf(format, args...), Err: kind}
 	}
-	cut, ok := pretok.Lookup(m.pattern)
-	if !ok {
-		return fail("pattern", ErrUnsupported, "pattern %q", m.pattern)
-	}
 	seen := make(map[string]bool, len(m.added))
 	for _, a := range m.added {
 		switch {
@@ -62,18 +58,35 @@ func (m *ranked) build() (*Tokenizer, error) {
 	}
 	t := &Tokenizer{
 		vocab:   m.vocab,
+		inBytes: true,
 		spell:   spelling{ids: map[string]uint32{}, text: map[uint32]string{}},
-		steps:   []pretok.Func{cut},
+		unk:     -1,
+		dec:     decoder{raw: true},
 		added:   slices.Clone(m.added),
 		addedAt: map[string]int32{},
 		idAt:    map[uint32]int32{},
 		before:  m.before,
 	}
-	if t.model, err = bpe.New(m.vocab, merges, bpe.Options{IgnoreMerges: true}); err != nil {
+	if f, ok := pretok.Lookup(m.pattern); ok {
+		t.steps = []step{{fn: f}}
+	} else {
+		x, err := pretok.Compile(m.pattern)
+		if err != nil {
+			return fail("pattern", ErrUnsupported, "pattern %q: %v", m.pattern, err)
+		}
+		t.steps = []step{{cut: &pretok.Split{Pattern: x}}}
+	}
+	t.mapped = len(t.steps)
+	model, err := bpe.New(m.vocab, merges, bpe.Options{IgnoreMerges: true})
+	if err != nil {
 		return fail("ranks", ErrUnsupported, "%s", strings.TrimPrefix(err.Error(), "bpe: "))
 	}
+	t.useBytes(model)
 	if err := t.indexAdded(part{"special tokens", jsonr.Span{Offset: -1}}); err != nil {
 		return nil, inFile(m.file, err)
+	}
+	if err := t.buildDecoder(); err != nil {
+		return nil, err
 	}
 	t.pool.slots = make([]atomic.Pointer[scratch], max(1, runtime.GOMAXPROCS(0)))
 	return t, nil

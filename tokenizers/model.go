@@ -142,6 +142,13 @@ func (t *Tokenizer) readBPE(f fieldsOf) error {
 	if err := t.readVocab(f.field("vocab")); err != nil {
 		return err
 	}
+	if t.inBytes && !t.allBytes() {
+		// Characters that have no token vanish or become the unknown one, which only the slower way does.
+		t.inBytes = false
+		if err := t.readVocab(f.field("vocab")); err != nil {
+			return err
+		}
+	}
 	merges, err := t.readMerges(f.field("merges"), len(v.prefix))
 	if err != nil {
 		return err
@@ -168,6 +175,16 @@ func (t *Tokenizer) readBPE(f fieldsOf) error {
 	}
 	t.useChars(m)
 	return nil
+}
+
+// allBytes reports whether every byte that UTF-8 may hold has a token.
+func (t *Tokenizer) allBytes() bool {
+	for b := range 256 {
+		if _, ok := t.vocab.Lookup(string([]byte{byte(b)})); !ok && b != 0xC0 && b != 0xC1 && b < 0xF5 {
+			return false
+		}
+	}
+	return true
 }
 
 // refuseModel reports what a model's constructor says.

@@ -114,7 +114,11 @@ func (v pattern) compile(p part) (*pretok.Pattern, error) {
 		if *v.String == "" {
 			return nil, p.refuse("an empty pattern")
 		}
-		return pretok.Literal(*v.String), nil
+		x, err := pretok.Literal(*v.String)
+		if err != nil {
+			return nil, p.refuse("pattern %q: %v", *v.String, err)
+		}
+		return x, nil
 	case v.Regex != nil && v.String == nil:
 		x, err := pretok.Compile(*v.Regex)
 		if err != nil {

@@ -151,7 +151,7 @@ func characters(s string) []string {
 func (t *Tokenizer) useBytes(m *bpe.Model) {
 	t.byteBPE = m
 	w := byteWords{m, t.vocab}
-	if t.mapped < len(t.steps)-1 {
+	if t.mapped+1 < len(t.steps) {
 		t.model = spelledWords{w}
 		return
 	}

@@ -139,6 +139,8 @@ const alphabet = [...Array(256).keys()].map((b) => {
     added_tokens: [added(n, "<|end|>")], model, decoder: { type: "ByteLevel", add_prefix_space: true, trim_offsets: true, use_regex: true },
     pre_tokenizer: { type: "Sequence", pretokenizers: [{ type: "Punctuation", behavior: "Contiguous" }, { type: "ByteLevel", add_prefix_space: false, trim_offsets: true, use_regex: true }, { type: "Digits", individual_digits: false }, { type: "Split", pattern: { Regex: "[0-9][0-9][0-9]" }, behavior: "Isolated", invert: false }] },
   });
+  const gaps = index(Object.keys(vocab).filter((t) => !/[Āðz]/.test(t))); // characters without a token vanish
+  kinds["falcon-gaps"] = file({ ...kinds.falcon, added_tokens: [added(Object.keys(gaps).length, "<|end|>")], model: { ...model, vocab: gaps, merges: model.merges.filter((m) => !/[Āðz]/.test(m)) } });
   kinds.roberta = file({
     added_tokens: [added(n, "<s>"), added(n + 1, "</s>"), added(n + 2, "<mask>", { lstrip: true })], model,
     pre_tokenizer: { type: "ByteLevel", add_prefix_space: true, trim_offsets: true }, decoder: { type: "ByteLevel", add_prefix_space: true, trim_offsets: true },
