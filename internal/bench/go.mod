@@ -7,6 +7,7 @@ require (
 	github.com/stretchr/testify v1.12.1
 	github.com/weft-go/weft/parsers v0.1.0
 	github.com/weft-go/weft/protocols v0.1.0
+	github.com/weft-go/weft/tokenizers v0.1.0
 	golang.org/x/sys v0.37.0
 )
 
@@ -24,4 +25,5 @@ require (
 replace (
 	github.com/weft-go/weft/parsers => ../../parsers
 	github.com/weft-go/weft/protocols => ../../protocols
+	github.com/weft-go/weft/tokenizers => ../../tokenizers
 )
