@@ -13,6 +13,7 @@
 //	{"op":"idle","reps":1000}                              → {"cpu_us":90000}: calls with nothing to do
 //	{"op":"ids","docs":["…"]}                              → {"ids":[[1,2]]}
 //	{"op":"full","docs":["…"]}                             → {"full":[{"ids":…,"framed":…,"offsets":…,"dec":…,"skip":…}]}
+//	{"op":"text of","lists":[[1,2]],"skip":true}           → {"texts":["…"]}
 //
 // A reply with "error" says what went wrong; the process goes on.
 package remote

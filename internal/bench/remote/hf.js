@@ -77,6 +77,11 @@ async function serve(r) {
       for (const s of r.docs) list.push(await ids(s, plain))
       return { ids: list }
     }
+    case 'text of': {
+      const list = []
+      for (const a of r.lists) list.push(await tok.decode(a, !!r.skip))
+      return { texts: list }
+    }
     case 'full': {
       const list = []
       for (const s of r.docs) list.push(await full(s))

@@ -21,6 +21,9 @@ type Request struct {
 	Docs []string `json:"docs,omitempty"`
 	Way  string   `json:"way,omitempty"`
 	Reps int      `json:"reps,omitempty"`
+
+	Lists [][]uint32 `json:"lists,omitempty"`
+	Skip  bool       `json:"skip,omitempty"`
 }
 
 // Reply is what came back.
@@ -30,6 +33,7 @@ type Reply struct {
 	Tokens int        `json:"tokens"` // of all repetitions together
 	IDs    [][]uint32 `json:"ids"`
 	Full   []Full     `json:"full"`
+	Texts  []string   `json:"texts"`
 }
 
 // Full is everything that the reference says of a text.
