@@ -60,7 +60,7 @@ func cased(s string, i int, second bool) int {
 	for k < len(s) {
 		c, n := classAt(s, k)
 		if c&lower != 0 {
-			return run(s, k+n, lower|other|mark)
+			return lowers(s, k+n, lower|other|mark)
 		}
 		if c&(upper|other|mark) == 0 {
 			break

@@ -13,7 +13,7 @@ func GPT2(s string, i int) int {
 	j := i + n
 	switch {
 	case c&letter != 0:
-		return run(s, j, letter)
+		return letters(s, j, letter)
 	case c&num != 0:
 		return run(s, j, num)
 	case s[i] == '\'' && j < len(s):
@@ -32,7 +32,7 @@ func GPT2(s string, i int) int {
 		c2, n2 := classAt(s, j)
 		switch {
 		case c2&letter != 0:
-			return run(s, j+n2, letter)
+			return letters(s, j+n2, letter)
 		case c2&num != 0:
 			return run(s, j+n2, num)
 		case c2&space == 0:
@@ -67,7 +67,7 @@ func gpt4(s string, i int, word uint8, digits int) int {
 	c, n := classAt(s, i)
 	j := i + n
 	if c&word != 0 { // 2, without the leading character; a mark may be that one, which gives the same end
-		return run(s, j, word)
+		return letters(s, j, word)
 	}
 	if c&num != 0 { // 3
 		return runMax(s, j, num, digits-1)
@@ -81,7 +81,7 @@ func gpt4(s string, i int, word uint8, digits int) int {
 		}
 		c2, n2 := classAt(s, j)
 		if c2&word != 0 { // 2
-			return run(s, j+n2, word)
+			return letters(s, j+n2, word)
 		}
 		if b == ' ' && c2&(word|num|space) == 0 { // 4, with the leading space
 			return newlines(s, runNot(s, j+n2, word|num|space))
