@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wordpiece
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/weft-go/weft/tokenizers/internal/reference"
+)
+
+// BenchmarkAppend encodes the words of texts of 16 KB. Cold forgets all words before each.
+func BenchmarkAppend(b *testing.B) {
+	x := reference.Load(b, "bert-base-uncased")
+	opt := Options{Unk: x.Unk, Prefix: x.Prefix, MaxChars: x.Max}
+	m, err := New(x.Vocab, opt)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, kind := range []string{"go", "prose"} {
+		data, err := os.ReadFile("../mini/corpus/" + kind + ".txt")
+		if err != nil {
+			b.Fatal(err)
+		}
+		text := string(data[:min(len(data), 16<<10)])
+		list := bertWords(strings.ToLower(text))
+		for _, cache := range []string{"cold", "warm"} {
+			b.Run("text="+kind+"/cache="+cache, func(b *testing.B) {
+				var st State
+				var dst []uint32
+				b.SetBytes(int64(len(text)))
+				b.ReportAllocs()
+				for b.Loop() {
+					if cache == "cold" {
+						b.StopTimer()
+						st.Reset()
+						b.StartTimer()
+					}
+					dst = dst[:0]
+					for _, w := range list {
+						dst = m.Append(dst, w, 0, len(w), &st)
+					}
+				}
+			})
+		}
+	}
+	b.Run("load", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := New(x.Vocab, opt); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
