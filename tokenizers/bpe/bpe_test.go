@@ -189,34 +189,19 @@ func TestLongWords(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	var b vocab.Builder
-	if err := b.Add(vocab.MaxID+1, []byte("x"), true); err == nil {
-		t.Error("no error for a large id")
-	}
-	if err := b.Add(1, []byte("x"), true); err != nil {
-		t.Error(err)
-	}
-	if err := b.Add(1, []byte("y"), true); err == nil {
-		t.Error("no error for an id used twice")
-	}
-	if err := b.Add(3, []byte("x"), true); err != nil {
-		t.Error(err)
-	}
-	if _, err := b.Build(); err == nil {
-		t.Error("no error for equal tokens")
-	}
-	b = vocab.Builder{}
 	if err := b.Add(7, []byte("x"), true); err != nil {
-		t.Error(err)
+		t.Fatal(err)
 	}
 	v, err := b.Build()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v.Len() != 8 || v.Count() != 1 || v.Bytes(3) != nil && len(v.Bytes(3)) != 0 || v.Bytes(8) != nil || string(v.Bytes(7)) != "x" {
-		t.Errorf("Len %d Count %d %q", v.Len(), v.Count(), v.Bytes(7))
-	}
 	if _, err := New(v, nil, Options{}); err == nil {
 		t.Error("no error for a vocabulary without bytes")
+	}
+	full := toy(t, Options{})
+	if _, err := New(full.vocab, []Merge{{'a', 'b', 256}}, Options{}); err == nil {
+		t.Error("no error for a merge that makes an id outside the vocabulary")
 	}
 }
 

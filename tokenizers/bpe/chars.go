@@ -312,6 +312,13 @@ func (m *Chars) Append(dst []uint32, s string, i, j int, st *State) []uint32 {
 	}
 	for i < j {
 		k := m.cuts.next(s, i, j)
+		if k == i+1 && s[i] < utf8.RuneSelf {
+			if id := m.ascii[s[i]]; id != noID {
+				dst = append(dst, id)
+				i = k
+				continue
+			}
+		}
 		dst = m.part(dst, s, i, k, st)
 		i = k
 	}
@@ -374,8 +381,7 @@ func (m *Chars) part(dst []uint32, s string, i, j int, st *State) []uint32 {
 	if j-i > words.MaxLen {
 		return m.long(dst, s[i:j], st)
 	}
-	lo, hi := words.Key(s, i, j)
-	dst, ok := st.words.Append(dst, lo, hi)
+	dst, lo, hi, ok := st.words.Append(dst, s, i, j)
 	if !ok {
 		start := len(dst)
 		dst = m.long(dst, s[i:j], st)

@@ -27,19 +27,32 @@ import "unicode/utf8"
 
 // cuts tells borders that are not cuts. It may hold some that would be.
 type cuts struct {
-	// ascii[x] has bit y if a merge can join x and y.
-	ascii [utf8.RuneSelf][2]uint64
-	// pairs has bit hash(x, y) for all others. Two pairs of characters may share a bit.
+	// near[x<<8|y] is set if a merge can join x and y, or one of them is not known and has to be. Both are
+	// ASCII or class space.
+	near [(space + 1) << 8]bool
+	// pairs has bit pairBit(x, y) for all others. Two pairs of characters may share a bit.
 	pairs []uint64
 	// known is set if only a border between characters that it knows is a cut.
 	known *Chars
 }
 
-// pairLog is the base-2 logarithm of the number of bits in cuts.pairs.
-const pairLog = 18
+const (
+	// space stands for ▁, the space of these vocabularies, among the ASCII characters.
+	space = utf8.RuneSelf
+	// pairLog is the base-2 logarithm of the number of bits in cuts.pairs.
+	pairLog = 18
+)
 
 func pairBit(x, y rune) uint32 {
 	return (uint32(x)*0x9E3779B1 ^ uint32(y)*0x85EBCA77) * 0xC2B2AE35 >> (32 - pairLog)
+}
+
+// class returns the index of c in cuts.near.
+func class(c rune) (uint32, bool) {
+	if c == '▁' {
+		return space, true
+	}
+	return uint32(c), c < utf8.RuneSelf
 }
 
 func (m *Chars) findCuts(merges []Merge) {
@@ -55,8 +68,10 @@ func (m *Chars) findCuts(merges []Merge) {
 		}
 		x, _ := utf8.DecodeLastRune(m.vocab.Bytes(g.A))
 		y, _ := utf8.DecodeRune(m.vocab.Bytes(g.B))
-		if x < utf8.RuneSelf && y < utf8.RuneSelf {
-			c.ascii[x][y>>6] |= 1 << (y & 63)
+		nx, okX := class(x)
+		ny, okY := class(y)
+		if okX && okY {
+			c.near[nx<<8|ny] = true
 		} else {
 			bit := pairBit(x, y)
 			c.pairs[bit>>6] |= 1 << (bit & 63)
@@ -70,33 +85,83 @@ func (m *Chars) findCuts(merges []Merge) {
 			}
 		}
 	}
+	if c.known == nil {
+		return
+	}
+	for k := rune(0); k <= space; k++ {
+		if r := unclass(uint32(k)); !m.knows(r) {
+			for n := range uint32(space + 1) {
+				c.near[uint32(k)<<8|n] = true
+				c.near[n<<8|uint32(k)] = true
+			}
+		}
+	}
+}
+
+// unclass is the inverse of class.
+func unclass(n uint32) rune {
+	if n == space {
+		return '▁'
+	}
+	return rune(n)
 }
 
 // next returns the first cut of s[i:j] after i, or j.
 func (c *cuts) next(s string, i, j int) int {
-	x, size := rune(s[i]), 1
-	if x >= utf8.RuneSelf {
-		x, size = utf8.DecodeRuneInString(s[i:j])
+	s = s[:j]
+	// x is the class of the character before i, y that of the one at i.
+	x := uint32(s[i])
+	switch {
+	case x < utf8.RuneSelf:
+		i++
+	case isSpace(s, i):
+		x = space
+		i += len("▁")
+	default:
+		r, size := utf8.DecodeRuneInString(s[i:])
+		return c.far(s, i+size, r)
 	}
-	for i += size; i < j; i += size {
-		y := rune(s[i])
-		size = 1
+	for i < len(s) {
+		y, size := uint32(s[i]), 1
 		if y >= utf8.RuneSelf {
-			y, size = utf8.DecodeRuneInString(s[i:j])
+			if !isSpace(s, i) {
+				return c.far(s, i, unclass(x))
+			}
+			y, size = space, len("▁")
 		}
-		var joins bool
-		if x < utf8.RuneSelf && y < utf8.RuneSelf {
-			joins = c.ascii[x][y>>6]>>(y&63)&1 != 0
-		} else {
-			bit := pairBit(x, y)
-			joins = c.pairs[bit>>6]>>(bit&63)&1 != 0
-		}
-		if !joins && (c.known == nil || c.known.knows(x) && c.known.knows(y)) {
+		if !c.near[x<<8|y] {
 			return i
 		}
 		x = y
+		i += size
 	}
-	return j
+	return i
+}
+
+func isSpace(s string, i int) bool {
+	return len(s)-i >= 3 && s[i] == "▁"[0] && s[i+1] == "▁"[1] && s[i+2] == "▁"[2]
+}
+
+// far is next for any characters; x is the one before i.
+func (c *cuts) far(s string, i int, x rune) int {
+	for i < len(s) {
+		y, size := utf8.DecodeRuneInString(s[i:])
+		nx, okX := class(x)
+		ny, okY := class(y)
+		if okX && okY {
+			if !c.near[nx<<8|ny] {
+				return i
+			}
+		} else {
+			bit := pairBit(x, y)
+			if c.pairs[bit>>6]>>(bit&63)&1 == 0 && (c.known == nil || c.known.knows(x) && c.known.knows(y)) {
+				return i
+			}
+		}
+		x = y
+		i += size
+	}
+	return i
 }
 
 // knows reports whether the character is in the vocabulary. That of an invalid byte is not to be asked for

@@ -107,8 +107,7 @@ func (m *Model) Append(dst []uint32, s string, i, j int, st *State) []uint32 {
 	if !st.words.Serves(&m.own) {
 		st.words.Bind(&m.own)
 	}
-	lo, hi := words.Key(s, i, j)
-	dst, ok := st.words.Append(dst, lo, hi)
+	dst, lo, hi, ok := st.words.Append(dst, s, i, j)
 	if !ok {
 		start := len(dst)
 		dst, _ = m.encode(dst, nil, s[i:j], st, false)

@@ -7,7 +7,7 @@
 //	Entry   the word in 15 bytes, its length in the 16th; the ids, their number in the top bits of the first
 //
 // The byte-level model of package bpe works on Entries itself, since a call for each word is a tenth of its
-// time; the others use [Key], [Cache.Append] and [Cache.Put].
+// time; the others use [Cache.Append] and [Cache.Put].
 package words
 
 import "math/bits"
@@ -96,21 +96,35 @@ func (c *Cache) Line(lo, hi uint64) []Entry {
 	return c.Entries[2*h : 2*h+2 : 2*h+2]
 }
 
-// Append appends the ids of the word of that key, if it is there.
-func (c *Cache) Append(dst []uint32, lo, hi uint64) ([]uint32, bool) {
+// Append appends the ids of the word s[i:j], of 1 to [MaxLen] bytes, if it is there, and returns its key.
+func (c *Cache) Append(dst []uint32, s string, i, j int) (_ []uint32, lo, hi uint64, ok bool) {
+	if i+16 <= len(s) {
+		// Key, written out.
+		k := s[i : i+16]
+		n := uint(j - i)
+		lo = load64(k)
+		if n <= 8 {
+			lo &= ^uint64(0) >> (64 - 8*n)
+			hi = uint64(n) << 56
+		} else {
+			hi = load64(k[8:])&(^uint64(0)>>(128-8*n)) | uint64(n)<<56
+		}
+	} else {
+		lo, hi = packSlow(s[i:j])
+	}
 	line := c.Line(lo, hi)
 	e := &line[0]
 	if e.Lo != lo || e.Hi != hi {
 		e = &line[1]
 		if e.Lo != lo || e.Hi != hi {
-			return dst, false
+			return dst, lo, hi, false
 		}
 	}
 	n := e.ID[0] >> CountShift
 	if n == 1 {
-		return append(dst, e.ID[0]&FirstMask), true
+		return append(dst, e.ID[0]&FirstMask), lo, hi, true
 	}
-	return append(append(dst, e.ID[0]&FirstMask), e.ID[1:n]...), true
+	return append(append(dst, e.ID[0]&FirstMask), e.ID[1:n]...), lo, hi, true
 }
 
 // Put keeps a word if it has 1 to [MaxIDs] ids. Its line keeps the newer of its two entries.
