@@ -3,6 +3,7 @@
 package bpe
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -79,4 +80,35 @@ func TestCharsGolden(t *testing.T) {
 			t.Log(n, "lines")
 		})
 	}
+}
+
+// CLIP's vocabulary marks the ends of words. Only lines in ASCII are compared, where bytes stand for
+// themselves.
+func TestCharsGoldenSuffix(t *testing.T) {
+	m := realChars(t, "clip")
+	cut := regexp.MustCompile(`'s|'t|'re|'ve|'m|'ll|'d|[a-z]+|[0-9]|[^\sa-z0-9]+`)
+	var st State
+	n := 0
+	for _, l := range reference.Golden(t, "clip") {
+		if l.C == "special" || l.C == "chat" || strings.Contains(l.Text, "<|") ||
+			strings.ContainsFunc(l.Text, func(r rune) bool { return r > '~' || r < ' ' && !strings.ContainsRune("\t\n\r", r) }) {
+			continue
+		}
+		n++
+		for range 2 {
+			var got []uint32
+			for _, w := range cut.FindAllString(strings.ToLower(l.Text), -1) {
+				start := len(got)
+				got = m.Append(got, w, 0, len(w), &st)
+				ids, ends := m.AppendEnds(nil, nil, w, 0, len(w), &st)
+				if !slices.Equal(ids, got[start:]) || ends[len(ends)-1] != len(w) {
+					t.Errorf("%q: %v %v, without ends %v", w, ids, ends, got[start:])
+				}
+			}
+			if !slices.Equal(got, l.IDs) {
+				t.Errorf("%.100q: %v, want %v", l.Text, got, l.IDs)
+			}
+		}
+	}
+	t.Log(n, "lines")
 }

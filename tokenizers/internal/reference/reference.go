@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weft-go/weft/tokenizers/internal/jsonfloat"
 	"github.com/weft-go/weft/tokenizers/vocab"
 )
 
@@ -80,15 +81,21 @@ func Load(tb testing.TB, name string) *Model {
 	m := &Model{Unk: x.UnkID, Prefix: x.Prefix, Suffix: x.Suffix, Max: x.Max, Fuse: x.Fuse, Bytes: x.Bytes}
 	var b vocab.Builder
 	if bytes.HasPrefix(x.Vocab, []byte("[")) {
-		var list [][2]any
+		var list [][2]json.RawMessage
 		check(tb, json.Unmarshal(x.Vocab, &list))
-		at := make(map[string]int)
+		at := make(map[string]int) // of equal tokens the last counts
 		for id, e := range list {
-			at[e[0].(string)] = id
+			at[string(e[0])] = id
 		}
 		for id, e := range list {
-			check(tb, b.Add(uint32(id), []byte(e[0].(string)), at[e[0].(string)] == id))
-			m.Scores = append(m.Scores, e[1].(float64))
+			var tok string
+			check(tb, json.Unmarshal(e[0], &tok))
+			check(tb, b.Add(uint32(id), []byte(tok), at[string(e[0])] == id))
+			score, ok := jsonfloat.Parse(string(e[1]))
+			if !ok {
+				tb.Fatalf("score %s", e[1])
+			}
+			m.Scores = append(m.Scores, score)
 		}
 	} else {
 		var ids map[string]uint32
