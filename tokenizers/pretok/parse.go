@@ -405,7 +405,8 @@ func (p *parser) group(at int) (n *node, isolated bool) {
 		p.fail(at, "a callout (*…)")
 	}
 	if !p.take("?") {
-		return p.close(at), false
+		// The group keeps a quantifier away from what has no width.
+		return &node{kind: kCat, at: at, subs: []*node{p.close(at)}}, false
 	}
 	if !p.more() {
 		p.fail(at, "a group without an end")
@@ -539,7 +540,10 @@ func (p *parser) escape(at int) *node {
 			}
 			return &node{kind: kSet, at: at, set: set}
 		}
-		return p.chars(at, set, neg)
+		if neg { // before case folding, other than in [^…]
+			set = set.negate()
+		}
+		return p.chars(at, set, false)
 	}
 	return p.literal(at, p.char(at))
 }

@@ -241,6 +241,10 @@ func (c *compiler) repeat(n *node, empty, full int32) int32 {
 		return c.loop(n, s, empty, full, false)
 	}
 	null := nullable(body)
+	if null && (n.min > 1 || n.max > 1) {
+		// An empty round ends the repeat in Oniguruma, or not, depending on the size of the body.
+		c.fail(n, "a counted repeat of something that may be empty")
+	}
 	// e and f are where to go on when nothing, or something, was consumed by the repeat and what it belongs
 	// to. While the two are equal one copy serves for both.
 	e, f := empty, full
