@@ -90,13 +90,7 @@ func (w byteWords) append(dst []uint32, s string, i, j int, sc *scratch) []uint3
 }
 
 func (w byteWords) appendEnds(dst []uint32, ends []int, s string, i, j int, sc *scratch) ([]uint32, []int) {
-	n, at := len(dst), 0
-	dst = w.append(dst, s, i, j, sc)
-	for _, id := range dst[n:] {
-		at += len(w.v.Bytes(id))
-		ends = append(ends, at)
-	}
-	return dst, ends
+	return w.m.AppendEnds(dst, ends, s, i, j, &sc.bpe)
 }
 
 func (w byteWords) reaches(id uint32) bool { return w.m.Reaches(id) }

@@ -145,6 +145,30 @@ func TestAppend(t *testing.T) {
 	}
 }
 
+// What stands around a word, and what its cache line held before, have no influence.
+func TestAppendInside(t *testing.T) {
+	for seed := range uint64(8) {
+		m := randomModel(t, seed)
+		r := rand.New(rand.NewPCG(seed, 3))
+		var words []string
+		for n := 1; n <= 40; n++ {
+			for range 3 {
+				words = append(words, randomWord(r, n))
+			}
+			words = append(words, words[len(words)-1][:n-1]+"\x00") // no letter, but a byte of the key
+		}
+		var st State
+		for range 4000 {
+			w := words[r.IntN(len(words))]
+			before, after := randomWord(r, r.IntN(3)), randomWord(r, r.IntN(40))
+			got := m.Append(nil, before+w+after, len(before), len(before)+len(w), &st)
+			if want := naive(m, w); !slices.Equal(got, want) {
+				t.Fatalf("seed %d: Append of %q before %q is %v, want %v", seed, w, after, got, want)
+			}
+		}
+	}
+}
+
 // With IgnoreMerges a token wins even if merges cannot make it.
 func TestIgnoreMerges(t *testing.T) {
 	merges := [][2]string{{"a", "b"}, {"b", "c"}, {"a", "bc"}}

@@ -5,10 +5,11 @@ package bpe
 import "github.com/weft-go/weft/tokenizers/internal/words"
 
 // State is the scratch space and word cache of one goroutine. The zero value is ready to use. It holds
-// about 1 MB once used, and may serve any number of models one after the other: it forgets the words of
+// about 1.2 MB once used, and may serve any number of models one after the other: it forgets the words of
 // one when it meets another.
 type State struct {
 	words words.Cache
+	longs longCache
 	nodes []node
 	queue queue
 	leaf  []uint32 // ids of the characters of a long word
@@ -28,7 +29,10 @@ func (st *State) trim() {
 }
 
 // Reset forgets the cached words.
-func (st *State) Reset() { st.words.Reset() }
+func (st *State) Reset() {
+	st.words.Reset()
+	st.longs.reset()
+}
 
 // Append appends the ids of the word s[i:j], i < j, to dst. The text around the word is only read to load
 // keys quickly and has no influence.
@@ -38,7 +42,7 @@ func (m *Model) Append(dst []uint32, s string, i, j int, st *State) []uint32 {
 		return append(dst, m.byteID[s[i]])
 	}
 	if n > words.MaxLen {
-		return m.long(dst, s[i:j], st)
+		return m.appendLong(dst, s, i, j, st)
 	}
 	if !st.words.Serves(&m.own) {
 		st.words.Bind(&m.own)
