@@ -38,12 +38,24 @@ func Bert(clean, chinese, stripAccents, lower bool) Step {
 			x.tab[c] = byte(c)
 		}
 	}
+	var b Buffer
+	for i := range x.latin {
+		var out Text
+		x.Append(&out, Text{B: utf8.AppendRune(nil, rune(i+utf8.RuneSelf))}, &b)
+		if r, n := utf8.DecodeRune(out.B); n > 0 && n == len(out.B) {
+			x.latin[i] = r
+		}
+	}
 	return x
 }
 
+// latinEnd is the end of the Latin letters before IPA.
+const latinEnd = 0x250
+
 type bert struct {
-	tab            [256]byte // what becomes of an ASCII character; stop for what goes away and for other bytes
-	mask           uint8     // the properties that ask for something
+	tab            [256]byte                      // what becomes of an ASCII character; stop for what goes away and for other bytes
+	latin          [latinEnd - utf8.RuneSelf]rune // what becomes of U+0080 and up, where it is one character; else 0
+	mask           uint8                          // the properties that ask for something
 	chinese, strip bool
 }
 
@@ -116,8 +128,26 @@ func (x *bert) Append(dst *Text, src Text, b *Buffer) {
 			continue
 		}
 		r, n := utf8.DecodeRuneInString(s[i:])
+		if r < latinEnd && x.latin[r-utf8.RuneSelf] != 0 && (src.From == nil || i+n < len(s) && s[i+n] < utf8.RuneSelf) {
+			// No mark follows that could be sorted before one that was here.
+			m.flush(dst, src)
+			dst.rune(x.latin[r-utf8.RuneSelf], src, i)
+			if src.From != nil {
+				m.prev = src.From[i]
+			}
+			i += n
+			continue
+		}
 		p := unidata.Props(r) & x.mask
 		chinese := x.chinese && isChinese(r)
+		if p == 0 && chinese && src.From == nil {
+			m.flush(dst, src)
+			dst.B = append(dst.B, ' ')
+			dst.B = append(dst.B, s[i:i+n]...)
+			dst.B = append(dst.B, ' ')
+			i += n
+			continue
+		}
 		switch {
 		case p == 0 && !chinese || r == utf8.RuneError && n == 1:
 			m.flush(dst, src)

@@ -47,9 +47,20 @@ func Precompiled(charsmap []byte) (Step, error) {
 		return nil, errors.New("texts that are not UTF-8")
 	}
 	x.texts = string(rest)
-	for c := range x.plain {
-		_, has := x.find(string(rune(c)))
-		x.plain[c] = !has
+	var key [utf8.UTFMax]byte
+	for c := range rune(1 << 16) {
+		switch unidata.Grapheme(c) {
+		case unidata.GraphemeAny, unidata.GraphemePictographic, unidata.GraphemeConsonant, unidata.GraphemeLV, unidata.GraphemeLVT:
+		case unidata.GraphemeControl:
+			if c >= utf8.RuneSelf {
+				continue
+			}
+		default:
+			continue
+		}
+		if _, has := x.find(view(key[:utf8.EncodeRune(key[:], c)])); !has && (c < 0xD800 || c > 0xDFFF) {
+			x.inert[c>>6] |= 1 << (c & 63)
+		}
 	}
 	return x, nil
 }
@@ -57,7 +68,9 @@ func Precompiled(charsmap []byte) (Step, error) {
 type precompiled struct {
 	trie  []uint32
 	texts string
-	plain [utf8.RuneSelf]bool // ASCII characters without a rule
+	// inert has the characters below U+10000 that have no rule and that join neither what stands before them
+	// nor another of them.
+	inert [1 << 10]uint64
 }
 
 // find returns what key is replaced by.
@@ -95,21 +108,38 @@ func (x *precompiled) find(key string) (string, bool) {
 
 func offset(unit uint32) uint32 { return unit >> 10 << (unit & (1 << 9) >> 6) }
 
-// ascii returns the length of the longest prefix of s of ASCII characters that stay, whatever follows.
-func (x *precompiled) ascii(s string) int {
-	i := 0
-	for i < len(s) && s[i] < utf8.RuneSelf && x.plain[s[i]] {
-		i++
-	}
-	if i > 0 && i < len(s) {
-		switch {
-		case s[i] >= utf8.RuneSelf:
-			if r, _ := utf8.DecodeRuneInString(s[i:]); extends(unidata.Grapheme(r)) {
-				i--
+// skip returns the length of a prefix of s that stays, whatever follows: inert characters, each a cluster of its
+// own. It must start where a cluster starts.
+func (x *precompiled) skip(s string) int {
+	last, i := 0, 0 // start of the last character, end of it
+	for i < len(s) {
+		if c := s[i]; c < utf8.RuneSelf {
+			if x.inert[c>>6]>>(c&63)&1 == 0 {
+				break
 			}
-		case s[i] == '\n' && s[i-1] == '\r':
-			i--
+			last = i
+			i++
+			continue
 		}
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if r > 0xFFFF || x.inert[r>>6]>>(r&63)&1 == 0 {
+			break
+		}
+		last = i
+		i += n
+	}
+	if last == i || i == len(s) {
+		return i
+	}
+	if s[i] < utf8.RuneSelf {
+		if s[i] == '\n' && s[last] == '\r' {
+			return last
+		}
+		return i
+	}
+	r, _ := utf8.DecodeRuneInString(s[i:])
+	if g := unidata.Grapheme(r); extends(g) || g == unidata.GraphemeV || g == unidata.GraphemeT {
+		return last
 	}
 	return i
 }
@@ -119,19 +149,19 @@ const maxKey = 6
 
 func (x *precompiled) Prefix(s string) int {
 	for i := 0; i < len(s); {
-		if n := x.ascii(s[i:]); n > 0 {
+		if n := x.skip(s[i:]); n > 0 {
 			i += n
 			continue
 		}
 		n := cluster(s[i:])
-		if n < maxKey {
+		if n < maxKey && valid(s[i:i+n]) {
 			if _, ok := x.find(s[i : i+n]); ok {
 				return i
 			}
 		}
 		for end := i + n; i < end; {
 			_, n := utf8.DecodeRuneInString(s[i:])
-			if _, ok := x.find(s[i : i+n]); ok {
+			if _, ok := x.find(s[i : i+n]); ok && valid(s[i:i+n]) {
 				return i
 			}
 			i += n
@@ -139,6 +169,9 @@ func (x *precompiled) Prefix(s string) int {
 	}
 	return len(s)
 }
+
+// valid reports whether a cluster is more than a byte that is not UTF-8.
+func valid(s string) bool { return len(s) > 1 || s[0] < utf8.RuneSelf }
 
 // item is a stretch of the result: size bytes with a change, as in [aligner.next].
 type item struct{ size, change int32 }
@@ -149,16 +182,16 @@ func (x *precompiled) Append(dst *Text, src Text, b *Buffer) {
 	start := len(dst.B)
 	b.items = b.items[:0]
 	for i := 0; i < len(s); {
-		if n := x.ascii(s[i:]); n > 0 {
+		if n := x.skip(s[i:]); n > 0 {
 			dst.B = append(dst.B, s[i:i+n]...)
-			for k := 0; track && k < n; k++ {
-				b.items = append(b.items, item{1, 0})
+			if track {
+				b.replaced(s[i:i+n], s[i:i+n])
 			}
 			i += n
 			continue
 		}
 		n := cluster(s[i:])
-		if n < maxKey {
+		if n < maxKey && valid(s[i:i+n]) {
 			if to, ok := x.find(s[i : i+n]); ok {
 				dst.B = append(dst.B, to...)
 				if track {
@@ -172,7 +205,7 @@ func (x *precompiled) Append(dst *Text, src Text, b *Buffer) {
 			_, n := utf8.DecodeRuneInString(s[i:])
 			to, ok := x.find(s[i : i+n])
 			switch {
-			case ok:
+			case ok && valid(s[i:i+n]):
 				dst.B = append(dst.B, to...)
 				if track {
 					b.replaced(s[i:i+n], to)
@@ -201,10 +234,15 @@ func (x *precompiled) Append(dst *Text, src Text, b *Buffer) {
 
 // replaced notes that a key became to (the function replace of normalizers/precompiled.rs).
 func (b *Buffer) replaced(key, to string) {
-	diff := int32(utf8.RuneCountInString(to) - utf8.RuneCountInString(key))
-	from := len(b.items)
+	from, diff := len(b.items), int32(0)
+	if key != to {
+		diff = int32(utf8.RuneCountInString(to) - utf8.RuneCountInString(key))
+	}
 	for i := 0; i < len(to); {
-		_, n := utf8.DecodeRuneInString(to[i:])
+		n := 1
+		if to[i] >= utf8.RuneSelf {
+			_, n = utf8.DecodeRuneInString(to[i:])
+		}
 		b.items = append(b.items, item{int32(n), 0})
 		i += n
 	}
