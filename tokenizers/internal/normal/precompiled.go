@@ -173,8 +173,11 @@ func (x *precompiled) Prefix(s string) int {
 // valid reports whether a cluster is more than a byte that is not UTF-8.
 func valid(s string) bool { return len(s) > 1 || s[0] < utf8.RuneSelf }
 
-// item is a stretch of the result: size bytes with a change, as in [aligner.next].
-type item struct{ size, change int32 }
+// item is a stretch of the result: a character of size bytes with a change, as in [aligner.next], or, if that is
+// kept, characters that stay, which are at at in the source.
+type item struct{ size, change, at int32 }
+
+const kept = 2
 
 func (x *precompiled) Append(dst *Text, src Text, b *Buffer) {
 	s := view(src.B)
@@ -185,7 +188,8 @@ func (x *precompiled) Append(dst *Text, src Text, b *Buffer) {
 		if n := x.skip(s[i:]); n > 0 {
 			dst.B = append(dst.B, s[i:i+n]...)
 			if track {
-				b.replaced(s[i:i+n], s[i:i+n])
+				_, last := utf8.DecodeLastRuneInString(s[i : i+n])
+				b.items = append(b.items, item{int32(n - last), kept, int32(i)}, item{size: int32(last)})
 			}
 			i += n
 			continue
@@ -213,7 +217,7 @@ func (x *precompiled) Append(dst *Text, src Text, b *Buffer) {
 			default:
 				dst.B = append(dst.B, s[i:i+n]...)
 				if track {
-					b.items = append(b.items, item{int32(n), 0})
+					b.items = append(b.items, item{size: int32(n)})
 				}
 			}
 			i += n
@@ -225,25 +229,36 @@ func (x *precompiled) Append(dst *Text, src Text, b *Buffer) {
 	a := aligner{src: src}
 	end := start
 	for _, it := range b.items {
-		origin := a.next(it.change)
-		for end += int(it.size); len(dst.From) < end; {
-			dst.From = append(dst.From, origin)
+		at := end
+		end += int(it.size)
+		if it.change == kept && a.at == int(it.at) {
+			a.at += int(it.size)
+			dst.From = append(dst.From, src.From[it.at:a.at]...)
+			continue
+		}
+		for n := int(it.size); at < end; at += n {
+			change := it.change
+			if change == kept {
+				_, n = utf8.DecodeRune(dst.B[at:end])
+				change = 0
+			}
+			origin := a.next(change)
+			for range n {
+				dst.From = append(dst.From, origin)
+			}
 		}
 	}
 }
 
 // replaced notes that a key became to (the function replace of normalizers/precompiled.rs).
 func (b *Buffer) replaced(key, to string) {
-	from, diff := len(b.items), int32(0)
-	if key != to {
-		diff = int32(utf8.RuneCountInString(to) - utf8.RuneCountInString(key))
-	}
+	from, diff := len(b.items), int32(utf8.RuneCountInString(to)-utf8.RuneCountInString(key))
 	for i := 0; i < len(to); {
 		n := 1
 		if to[i] >= utf8.RuneSelf {
 			_, n = utf8.DecodeRuneInString(to[i:])
 		}
-		b.items = append(b.items, item{int32(n), 0})
+		b.items = append(b.items, item{size: int32(n)})
 		i += n
 	}
 	n := len(b.items)

@@ -20,6 +20,9 @@ func Replace(old, to string) Step { return &replace{literal(old), to} }
 
 // ReplaceMatches returns the normalizer Replace for a regular expression. to is taken as it is: it has no references to
 // groups. A match of nothing counts unless it stands at the end of the match before it.
+//
+// What a match of nothing inserts before the first character has the span [0, 0). The reference's next step in a
+// Sequence stops the program on that (index out of bounds in NormalizedString); here the next step takes it like any other text.
 func ReplaceMatches(m Matcher, to string) Step { return &replace{m, to} }
 
 type literal string

@@ -153,7 +153,7 @@ func (x strip) cut(s string) (i, j int) {
 }
 
 // Prepend returns the normalizer of that name, which puts p before every text that is not empty. What it puts
-// there has the span of the text's first character.
+// there has the span of the text's first character. If p is empty the reference gives that character the span [0, 0).
 func Prepend(p string) Step { return prepend(p) }
 
 type prepend string
