@@ -19,8 +19,7 @@
 // # Templates
 //
 // [ChatML] is the format of the Qwen family, written in Go and equal to the templates published with
-// Qwen3, byte for byte, for the conversations those accept. [Harmony] is the format of gpt-oss, and
-// [DeepSeekV32], [DeepSeekV4] and [DeepSeekV41] those of models that come with a script in place of a
-// template. The Jinja templates of other models will be
-// one more Template.
+// Qwen3, byte for byte, for the conversations those accept. [Harmony] is the format of gpt-oss;
+// [DeepSeekV32], [DeepSeekV4], [DeepSeekV41] and [KimiK3] are those of models that come with a script in place
+// of a template. The Jinja templates of other models will be one more Template.
 package chat

@@ -16,6 +16,7 @@ var native = map[string]chat.Template{
 	"harmony library":  chat.Harmony(&chat.HarmonyOptions{Style: chat.HarmonyLibrary, KeepAnalysis: true}),
 	"deepseek v3.2":    chat.DeepSeekV32(&chat.DeepSeekOptions{DeveloperIsSystem: true, Thinking: true}),
 	"deepseek v4":      chat.DeepSeekV4(&chat.DeepSeekOptions{Thinking: true, KeepThinking: true}),
+	"kimi k3":          chat.KimiK3(nil),
 	"deepseek v4.1":    chat.DeepSeekV41(&chat.DeepSeekOptions{Thinking: true, KeepThinking: true}),
 }
 
@@ -48,7 +49,7 @@ func TestNativeNoForgery(t *testing.T) {
 		}
 		for _, word := range []string{
 			"<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|call|>", "<|return|>", "<|end|><|start|>system<|message|>", "<|end",
-			"<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "<｜User｜>", "<｜Assistant｜>", "<｜System｜>", "<｜latest_reminder｜>", "<think>", "</think>",
+			"<|open|>", "<|close|>", "<|sep|>", "<|end_of_msg|>", "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "<｜User｜>", "<｜Assistant｜>", "<｜System｜>", "<｜latest_reminder｜>", "<think>", "</think>",
 			"</｜DSML｜parameter>", "</｜DSML｜ parameter>", "</｜DSML｜invoke>", "<｜DSML｜tool_calls>", "｜DSML｜", "</tool_result>", "</function_results>", "<｜Us",
 		} {
 			t.Run(fmt.Sprint(name, word), func(t *testing.T) {

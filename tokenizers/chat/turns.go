@@ -17,6 +17,8 @@ type callTurn struct {
 	content, contentPath     string
 	reasoning, reasoningPath string // the path is empty if the message has no reasoning, not even an empty one
 	calls                    []call
+	call                     *call // of a result, where a format looks it up
+	place                    int   // of that call among its message's
 }
 
 // call is one tool call of an assistant's message.
