@@ -67,11 +67,20 @@ func TestNativeNoForgery(t *testing.T) {
 
 // Deep and wide requests cost what they weigh.
 func TestNativeHostile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("large requests")
+	}
 	deep := strings.Repeat(`{"type":"array","items":`, 100) + `{"type":"object","nullable":true,"properties":{"a":{"enum":["x"]}}}` + strings.Repeat("}", 100)
 	obj := strings.Repeat(`{"type":"object","properties":{"p":`, 100) + `{}` + strings.Repeat("}}", 100)
 	tools := `[{"name":"f","parameters":{"type":"object","properties":{"a":` + deep + `,"b":` + obj + `}}}]`
 	wide := `[{"role":"user","content":"` + strings.Repeat("=", 1<<20) + `"}` + strings.Repeat(`,{"role":"assistant","tool_calls":[{"name":"f"}]},{"role":"tool"}`, 5000) +
 		`,{"role":"assistant","tool_calls":[{"id":"0","name":"f"}` + strings.Repeat(`,{"id":"x","name":"f"}`, 49999) + `]}` + strings.Repeat(`,{"role":"tool","tool_call_id":"x"}`, 50000) + `]`
+	var props, required strings.Builder
+	for i := range 50000 {
+		fmt.Fprintf(&props, `,"p%d":{}`, i)
+		fmt.Fprintf(&required, `,"p%d"`, 49999-i)
+	}
+	tools = tools[:len(tools)-1] + `,{"name":"g","parameters":{"type":"object","properties":{` + props.String()[1:] + `},"required":[` + required.String()[1:] + `]}}]`
 	for name, tpl := range native {
 		p, err := tpl.Render(chat.Request{Messages: []byte(wide), Tools: []byte(tools), AddGenerationPrompt: true})
 		if err != nil {

@@ -44,6 +44,7 @@ func (s *harmonyState) function(tool jsonval.Value, path string) error {
 	}
 	s.lit(" = (_: {\n")
 	props := params.Get("properties")
+	required := listed(params.Get("required"))
 	for i, p := range props.List {
 		key := props.Keys[i]
 		at := path + ".properties." + key
@@ -53,7 +54,7 @@ func (s *harmonyState) function(tool jsonval.Value, path string) error {
 			s.lit("\n")
 		}
 		s.val(key, at, KindTools)
-		if !listed(params.Get("required"), key) {
+		if !required(key) {
 			s.lit("?")
 		}
 		s.lit(": ")
@@ -117,13 +118,18 @@ func object(v jsonval.Value) jsonval.Value {
 	return v
 }
 
-func listed(list jsonval.Value, key string) bool {
+// listed returns a test for being a string of list.
+func listed(list jsonval.Value) func(string) bool {
+	if list.Kind != jsonval.Array {
+		return func(string) bool { return false }
+	}
+	set := make(map[string]bool, len(list.List))
 	for _, v := range list.List {
-		if list.Kind == jsonval.Array && v.Kind == jsonval.String && v.Str == key {
-			return true
+		if v.Kind == jsonval.String {
+			set[v.Str] = true
 		}
 	}
-	return false
+	return func(s string) bool { return set[s] }
 }
 
 // templateType prints a type as the macro of the template does, odd line breaks inside objects and unions
@@ -220,6 +226,7 @@ func (s *harmonyState) templateType(p jsonval.Value, path string) {
 				return
 			}
 			s.lit("{\n")
+			required := listed(p.Get("required"))
 			for i, v := range props.List {
 				if i > 0 {
 					s.lit(", ")
@@ -227,7 +234,7 @@ func (s *harmonyState) templateType(p jsonval.Value, path string) {
 				key := props.Keys[i]
 				at := path + ".properties." + key
 				s.val(key, at, KindTools)
-				if !listed(p.Get("required"), key) {
+				if !required(key) {
 					s.lit("?")
 				}
 				s.lit(": \n                ")
@@ -363,6 +370,7 @@ func (s *harmonyState) libraryObject(p jsonval.Value, path, indent string) {
 	note(p.Get("description"), path+".description")
 	s.lit("{\n")
 	props := object(p.Get("properties"))
+	required := listed(p.Get("required"))
 	for i, v := range props.List {
 		key := props.Keys[i]
 		at := path + ".properties." + key
@@ -385,7 +393,7 @@ func (s *harmonyState) libraryObject(p jsonval.Value, path, indent string) {
 			}
 		}
 		mark := "?"
-		if listed(p.Get("required"), key) {
+		if required(key) {
 			mark = ""
 		}
 		def := v.Get("default")
