@@ -73,12 +73,12 @@ func TestNativeHostile(t *testing.T) {
 	deep := strings.Repeat(`{"type":"array","items":`, 100) + `{"type":"object","nullable":true,"properties":{"a":{"enum":["x"]}}}` + strings.Repeat("}", 100)
 	obj := strings.Repeat(`{"type":"object","properties":{"p":`, 100) + `{}` + strings.Repeat("}}", 100)
 	tools := `[{"name":"f","parameters":{"type":"object","properties":{"a":` + deep + `,"b":` + obj + `}}}]`
-	wide := `[{"role":"user","content":"` + strings.Repeat("=", 1<<20) + `"}` + strings.Repeat(`,{"role":"assistant","tool_calls":[{"name":"f"}]},{"role":"tool"}`, 5000) +
-		`,{"role":"assistant","tool_calls":[{"id":"0","name":"f"}` + strings.Repeat(`,{"id":"x","name":"f"}`, 49999) + `]}` + strings.Repeat(`,{"role":"tool","tool_call_id":"x"}`, 50000) + `]`
+	wide := `[{"role":"user","content":"` + strings.Repeat("=", 1<<19) + `"}` + strings.Repeat(`,{"role":"assistant","tool_calls":[{"name":"f"}]},{"role":"tool"}`, 5000) +
+		`,{"role":"assistant","tool_calls":[{"id":"0","name":"f"}` + strings.Repeat(`,{"id":"x","name":"f"}`, 19999) + `]}` + strings.Repeat(`,{"role":"tool","tool_call_id":"x"}`, 20000) + `]`
 	var props, required strings.Builder
-	for i := range 50000 {
+	for i := range 20000 {
 		fmt.Fprintf(&props, `,"p%d":{}`, i)
-		fmt.Fprintf(&required, `,"p%d"`, 49999-i)
+		fmt.Fprintf(&required, `,"p%d"`, 19999-i)
 	}
 	tools = tools[:len(tools)-1] + `,{"name":"g","parameters":{"type":"object","properties":{` + props.String()[1:] + `},"required":[` + required.String()[1:] + `]}}]`
 	for name, tpl := range native {
