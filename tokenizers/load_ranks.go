@@ -40,16 +40,16 @@ func (m *ranked) build() (*Tokenizer, error) {
 		case a.Content == "":
 			return fail("special tokens", ErrFormat, "that with id %d is empty", a.ID)
 		case !utf8.ValidString(a.Content):
-			return fail("special tokens", ErrFormat, "%q is not UTF-8", a.Content)
+			return fail("special tokens", ErrFormat, "%.100q is not UTF-8", a.Content)
 		case seen[a.Content]:
-			return fail("special tokens", ErrFormat, "%q appears twice", a.Content)
+			return fail("special tokens", ErrFormat, "%.100q appears twice", a.Content)
 		}
 		seen[a.Content] = true
 		if a.ID > vocab.MaxID {
 			return fail("special tokens", ErrLimit, "id %d, the limit is %d", a.ID, vocab.MaxID)
 		}
 		if b := m.vocab.Bytes(a.ID); len(b) > 0 {
-			return fail("special tokens", ErrFormat, "%q has the id %d of the token %q", a.Content, a.ID, b)
+			return fail("special tokens", ErrFormat, "%.100q has the id %d of the token %.100q", a.Content, a.ID, b)
 		}
 	}
 	merges, err := tiktoken.Merges(m.vocab)
@@ -72,7 +72,7 @@ func (m *ranked) build() (*Tokenizer, error) {
 	} else {
 		x, err := pretok.Compile(m.pattern)
 		if err != nil {
-			return fail("pattern", ErrUnsupported, "pattern %q: %v", m.pattern, err)
+			return fail("pattern", ErrUnsupported, "pattern %.200q: %v", m.pattern, err)
 		}
 		t.steps = []step{{cut: &pretok.Split{Pattern: x}}}
 	}

@@ -238,7 +238,7 @@ func readTekkenSpecial(p part, c tekkenConfig) (added []AddedToken, err error) {
 		case len(text) == 0:
 			r.Fail("special token %d is empty", id)
 		case seen[string(text)]:
-			r.Fail("%q appears twice", text)
+			r.Fail("%.100q appears twice", text)
 		}
 		if r.Err() != nil {
 			break

@@ -137,7 +137,7 @@ func loadTiktoken(data []byte, file string, opt TiktokenOptions) (*Tokenizer, er
 	if opt.Family != "" {
 		i := slices.IndexFunc(rankFamilies, func(f rankFamily) bool { return f.name == opt.Family })
 		if i < 0 {
-			return refuse("family", "the vocabulary %q", opt.Family)
+			return refuse("family", "the vocabulary %.100q", opt.Family)
 		}
 		f = rankFamilies[i]
 	}
@@ -173,7 +173,7 @@ func loadTiktoken(data []byte, file string, opt TiktokenOptions) (*Tokenizer, er
 	if bos := cmp.Or(opt.BOS, f.bos); bos != "" {
 		i := slices.IndexFunc(m.added, func(a AddedToken) bool { return a.Content == bos })
 		if i < 0 {
-			return nil, &Error{File: file, Place: "special tokens", Offset: -1, Reason: fmt.Sprintf("no %q among them", bos), Err: ErrFormat}
+			return nil, &Error{File: file, Place: "special tokens", Offset: -1, Reason: fmt.Sprintf("no %.100q among them", bos), Err: ErrFormat}
 		}
 		m.before = []uint32{m.added[i].ID}
 	}
@@ -249,7 +249,7 @@ func loadFolder(fsys fs.FS, name string, data []byte) (*Tokenizer, error) {
 	if opt.Family == "" {
 		what := "its model_type is not given in config.json"
 		if kind != "" {
-			what = fmt.Sprintf("of model_type %q", kind)
+			what = fmt.Sprintf("of model_type %.100q", kind)
 		}
 		return nil, &Error{File: name, Place: "family", Offset: -1, Reason: "a rank file of no known vocabulary, " + what, Err: ErrUnsupported}
 	}

@@ -197,10 +197,10 @@ func FuzzTiktoken(f *testing.F) {
 		var file bytes.Buffer
 		file.Write(data)
 		for b := range 256 {
-			fmt.Fprintf(&file, "\n%s %d", base64.StdEncoding.EncodeToString([]byte{byte(b)}), 1_000_000+b)
+			fmt.Fprintf(&file, "\n%s %d", base64.StdEncoding.EncodeToString([]byte{byte(b)}), 5000+b)
 		}
 		for _, whole := range [][]byte{data, file.Bytes()} {
-			tok, err := LoadTiktoken(bytes.NewReader(whole), &TiktokenOptions{Pattern: miniCut, Added: []AddedToken{{ID: 2_000_000, Content: "ab"}}})
+			tok, err := LoadTiktoken(bytes.NewReader(whole), &TiktokenOptions{Pattern: miniCut, Added: []AddedToken{{ID: 6000, Content: "ab"}}})
 			if err != nil {
 				if _, ok := errors.AsType[*Error](err); !ok {
 					t.Fatalf("%T: %v", err, err)
