@@ -2,11 +2,7 @@
 
 package bpe
 
-import (
-	"math/bits"
-
-	"github.com/weft-go/weft/tokenizers/internal/words"
-)
+import "math/bits"
 
 // This file holds the cache of words that are too long for the entries of State.words.
 
@@ -22,12 +18,17 @@ type longCache struct {
 	words []longWord // 2 << longLog entries, allocated at first use
 }
 
-// longWord is a cached result of a word of 16 to 31 bytes, in the form of words.Entry: the number of bytes is the last byte of the
-// key, that of ids, 1 to 8, is in the top four bits of id[0].
+// longWord is a cached result of a word of 16 to 31 bytes. The number of bytes is the last byte of key, that of ids, 1 to 8, is in
+// the top four bits of id[0].
 type longWord struct {
 	key [4]uint64
 	id  [8]uint32
 }
+
+const (
+	longCount = 28 // where the number of ids begins
+	longFirst = 1<<longCount - 1
+)
 
 func (c *longCache) reset() {
 	clear(c.words)
@@ -43,7 +44,7 @@ func (c *longCache) bind(m *Model) {
 	c.model = m
 }
 
-// appendLong is Append for a word of more than [words.MaxLen] bytes.
+// appendLong is Append for a word of more than maxCached bytes.
 func (m *Model) appendLong(dst []uint32, s string, i, j int, st *State) []uint32 {
 	n := j - i
 	if n > maxLong {
@@ -68,13 +69,14 @@ func (m *Model) appendLong(dst []uint32, s string, i, j int, st *State) []uint32
 		key[3] &= 1<<(8*uint(n-24)) - 1
 	}
 	key[3] |= uint64(n) << 56
-	h := mix(key[0]^0xA0761D6478BD642F, key[1]^0xE7037ED1A0B428DB)
-	h = mix(h^key[2]^0x8EBC6AF09C88C6E3, key[3]^0x589965CC75374CC3) >> (64 - longLog)
+	a, b := bits.Mul64(key[0]^0xA0761D6478BD642F, key[1]^0xE7037ED1A0B428DB)
+	a, b = bits.Mul64(a^b^key[2], key[3]^0x589965CC75374CC3)
+	h := (a ^ b) >> (64 - longLog)
 	line := c.words[2*h : 2*h+2 : 2*h+2]
 	for x := range line {
 		if e := &line[x]; e.key == key {
-			dst = append(dst, e.id[0]&words.FirstMask)
-			return append(dst, e.id[1:e.id[0]>>words.CountShift]...)
+			dst = append(dst, e.id[0]&longFirst)
+			return append(dst, e.id[1:e.id[0]>>longCount]...)
 		}
 	}
 	start := len(dst)
@@ -82,14 +84,9 @@ func (m *Model) appendLong(dst []uint32, s string, i, j int, st *State) []uint32
 	if ids := dst[start:]; len(ids) <= 8 {
 		e := longWord{key: key}
 		copy(e.id[:], ids)
-		e.id[0] |= uint32(len(ids)) << words.CountShift
+		e.id[0] |= uint32(len(ids)) << longCount
 		line[1] = line[0]
 		line[0] = e
 	}
 	return dst
-}
-
-func mix(a, b uint64) uint64 {
-	hi, lo := bits.Mul64(a, b)
-	return hi ^ lo
 }
