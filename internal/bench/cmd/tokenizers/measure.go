@@ -125,6 +125,10 @@ func (o *options) family(name, dir string, tok *tokenizers.Tokenizer) error {
 	}
 	f := &family{o: o, name: name, dir: dir, kind: kind, tok: tok, series: make(map[string][]float64), wrong: make(map[string]string)}
 	defer f.close()
+	var off string
+	if f.prefix, off = newPrefix(tok); off != "" {
+		fmt.Printf("%s: no prefix cache: %s\n", name, off)
+	}
 	if err := f.prepare(); err != nil {
 		return err
 	}
@@ -150,6 +154,8 @@ type family struct {
 	buf             []byte
 	allocs          float64
 	streamAllocs    float64
+	prefix          func(dst []uint32, text string) []uint32 // nil without a prefix cache
+	prefixAllocs    float64
 }
 
 func (f *family) close() {
@@ -313,6 +319,9 @@ func (f *family) round() error {
 			}
 		}
 	}
+	if f.prefix != nil {
+		f.add("prefix", f.hit(&o.texts[len(o.texts)-1]))
+	}
 	whole, stream := f.decode(code)
 	f.add("weft decode", whole)
 	f.add("weft stream", stream)
@@ -344,6 +353,33 @@ func (f *family) encode(t *text, cold bool) float64 {
 	if !cold {
 		f.allocs = float64(after.Mallocs-before.Mallocs) / float64(n*len(t.docs))
 	}
+	return float64(spent) / float64(n*t.bytes)
+}
+
+// hit returns the CPU time in nanoseconds a byte of encoding a text whose prefixes are all known.
+func (f *family) hit(t *text) float64 {
+	pass := func() {
+		for _, d := range t.docs {
+			f.ids = f.prefix(f.ids[:0], d)
+		}
+	}
+	pass()
+	for _, d := range t.docs {
+		if !slices.Equal(f.prefix(nil, d), f.tok.AppendEncode(nil, d)) {
+			f.wrong["prefix"] = "ids differ"
+		}
+	}
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	n := 0
+	began := bench.CPUTime()
+	for ; bench.CPUTime()-began < slice; n++ {
+		pass()
+	}
+	spent := bench.CPUTime() - began
+	runtime.ReadMemStats(&after)
+	f.prefixAllocs = float64(after.Mallocs-before.Mallocs) / float64(n*len(t.docs))
 	return float64(spent) / float64(n*t.bytes)
 }
 

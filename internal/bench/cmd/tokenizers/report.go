@@ -36,6 +36,11 @@ func (f *family) report() {
 		}
 		f.row(load, f.series["weft load"], f.series["hf load"], 0)
 	}
+	if hits := f.series["prefix"]; len(hits) > 0 {
+		last := f.o.texts[len(f.o.texts)-1].name
+		f.row(row{What: "prefix", Text: last, Cache: "hit", With: "weft", Unit: "MB/s", Goal: prefixGoal, Allocs: round(f.prefixAllocs), Wrong: f.wrong["prefix"]},
+			hits, f.series["weft "+last+" cold"], 1e3)
+	}
 	for _, name := range peerNames {
 		for _, t := range f.o.texts {
 			if theirs := f.series[name+" "+t.name]; len(theirs) > 0 {
@@ -59,7 +64,7 @@ func (f *family) row(r row, ours, theirs []float64, scale float64) {
 		return
 	}
 	r.Tok, r.Kind = f.name, f.kind
-	if r.Wrong == "" || r.With != "hf" {
+	if r.Wrong == "" || slices.Contains(peerNames, r.With) {
 		var ratios []float64
 		for i := range ours { // hf load has several a round
 			ratios = append(ratios, theirs[i*len(theirs)/len(ours)]/ours[i])
@@ -112,7 +117,7 @@ func (o *options) tables() string {
 		switch {
 		case r == nil:
 			return "-"
-		case r.Wrong != "" && r.With == "hf":
+		case r.Wrong != "" && !slices.Contains(peerNames, r.With):
 			return "WRONG"
 		case r.Wrong != "":
 			return fmt.Sprintf(format+" wrong", r.Ratio)
@@ -125,7 +130,7 @@ func (o *options) tables() string {
 	}
 	if o.hf != nil {
 		b.WriteString("\nTimes faster than Hugging Face (goal); load: weft's time over theirs\n\n")
-		b.WriteString("| tokenizer | code cold | prose cold | agent cold | code warm | prose warm | agent warm | ours cold, theirs warm: code | prose | agent | decode | load | MB/s code cold, warm | stream ns, allocs a token |\n|" + strings.Repeat("---|", 14) + "\n")
+		b.WriteString("| tokenizer | code cold | prose cold | agent cold | code warm | prose warm | agent warm | ours cold, theirs warm: code | prose | agent | decode | load | MB/s code cold, warm | stream ns, allocs a token | prefix hit, times cheaper than cold |\n|" + strings.Repeat("---|", 15) + "\n")
 		for _, t := range toks {
 			fmt.Fprintf(&b, "| %s |", t)
 			for _, cache := range []string{"cold", "warm", "cold, theirs warm"} {
@@ -141,6 +146,7 @@ func (o *options) tables() string {
 			if s := at[t+" stream code  hf"]; s != nil {
 				fmt.Fprintf(&b, " %.1f, %g |", 1e3/s.Ours, s.Allocs)
 			}
+			fmt.Fprintf(&b, " %s |", cell(t+" prefix agent hit weft", "%.0f"))
 			b.WriteByte('\n')
 		}
 	}
