@@ -3,6 +3,7 @@
 package tokenizers
 
 import (
+	"slices"
 	"sort"
 	"unicode/utf8"
 
@@ -11,8 +12,50 @@ import (
 	"github.com/weft-go/weft/tokenizers/vocab"
 )
 
-// readAdded reads the added tokens and gives them ids as Hugging Face does: one whose text is in the
-// vocabulary has that id; each other gets the next free id, whatever the file declares.
+// adding gives added tokens their ids as the reference does, whatever the file declares: a text that is known as
+// added takes the new flags, but stays special if it was; one in the model's vocabulary keeps that id; each other gets the next
+// free id. Declared ids count for nothing.
+type adding struct {
+	list    []AddedToken
+	at      map[string]int // content -> index in list
+	free    uint32
+	modelID func(string) (uint32, bool)
+	changed bool
+}
+
+// newAdding goes on behind the tokens in have, for a model whose vocabulary has size entries.
+func newAdding(have []AddedToken, size uint32, modelID func(string) (uint32, bool)) *adding {
+	l := &adding{list: slices.Clone(have), at: make(map[string]int, len(have)), free: size, modelID: modelID}
+	for i, a := range have {
+		l.at[a.Content] = i
+		l.free = max(l.free, a.ID+1)
+	}
+	return l
+}
+
+func (l *adding) add(a AddedToken) {
+	if a.Content == "" {
+		return
+	}
+	if i, known := l.at[a.Content]; known {
+		a.ID = l.list[i].ID
+		a.Special = a.Special || l.list[i].Special
+		l.changed = l.changed || l.list[i] != a
+		l.list[i] = a
+		return
+	}
+	id, known := l.modelID(a.Content)
+	if !known {
+		id = l.free
+		l.free++
+	}
+	a.ID = id
+	l.at[a.Content] = len(l.list)
+	l.list = append(l.list, a)
+	l.changed = true
+}
+
+// readAdded reads the added tokens.
 func (t *Tokenizer) readAdded(s jsonr.Span) error {
 	p := part{"added_tokens", s}
 	t.addedAt = map[string]int32{}
@@ -20,8 +63,7 @@ func (t *Tokenizer) readAdded(s jsonr.Span) error {
 	if p.null() {
 		return t.indexAdded(p)
 	}
-	size := uint32(t.vocab.Count() + len(t.spell.ids))
-	free := size
+	list := newAdding(nil, uint32(t.vocab.Count()+len(t.spell.ids)), t.modelID)
 	r := jsonr.New(s, p.place)
 	for r.Array(); r.Next(); {
 		at := r.Path()
@@ -48,31 +90,15 @@ func (t *Tokenizer) readAdded(s jsonr.Span) error {
 			return q.fail(ErrFormat, "has no content or no normalized flag")
 		}
 		a := AddedToken{Content: *v.Content, Special: v.Special, Normalized: *v.Normalized, LStrip: v.LStrip, RStrip: v.RStrip, SingleWord: v.SingleWord}
-		if a.Content == "" {
-			continue
-		}
 		if !utf8.ValidString(a.Content) {
 			return q.fail(ErrFormat, "content is not UTF-8")
 		}
-		if _, twice := t.addedAt[a.Content]; twice {
-			return q.refuse("added token %q appears twice", a.Content)
-		}
-		id, known := t.modelID(a.Content)
-		if !known {
-			id = free
-			free++
-		} else if id >= size {
-			// The reference counts on from the largest added id. It can only be above size if the
-			// vocabulary has gaps.
-			free = max(free, id+1)
-		}
-		a.ID = id
-		t.addedAt[a.Content] = int32(len(t.added))
-		t.added = append(t.added, a)
+		list.add(a)
 	}
 	if err := r.End(); err != nil {
 		return malformed(err)
 	}
+	t.added = list.list
 	return t.indexAdded(p)
 }
 

@@ -244,52 +244,24 @@ func readFlags(r *jsonr.Reader) (a AddedToken) {
 
 // mergeDeclared returns the added tokens that transformers' PreTrainedTokenizerFast ends up with (4.57 and 5.0,
 // __init__): after those of tokenizer.json, all of added_tokens_decoder in the order of their ids, then the named
-// tokens whose text is not among them. A text that is known as added takes the new flags, but stays special if it was; one
-// in the model's vocabulary, which has size entries, keeps that id; each other gets the next free id, whatever id is
-// declared. The result is in the order of adding. changed is false if it is have.
+// tokens whose text is not among them. size is how many entries the model's vocabulary has. The result is in the order of
+// adding. changed is false if it is have.
 func mergeDeclared(have []AddedToken, size uint32, modelID func(string) (uint32, bool), d declared) (list []AddedToken, changed bool) {
-	at := make(map[string]int, len(have)+len(d.added))
-	free := size
-	for i, a := range have {
-		at[a.Content] = i
-		free = max(free, a.ID+1)
-	}
-	list = slices.Clone(have)
-	add := func(a AddedToken) {
-		if a.Content == "" {
-			return
-		}
-		if i, known := at[a.Content]; known {
-			a.ID = list[i].ID
-			a.Special = a.Special || list[i].Special
-			changed = changed || list[i] != a
-			list[i] = a
-			return
-		}
-		id, known := modelID(a.Content)
-		if !known {
-			id = free
-			free++
-		}
-		a.ID = id
-		at[a.Content] = len(list)
-		list = append(list, a)
-		changed = true
-	}
+	l := newAdding(have, size, modelID)
 	names := map[string]bool{}
 	for _, a := range d.named {
 		names[a.Content] = true
 	}
 	for _, a := range d.added {
 		a.Special = a.Special || names[a.Content]
-		add(a)
+		l.add(a)
 	}
 	for _, a := range d.named {
-		if _, known := at[a.Content]; !known {
-			add(a)
+		if _, known := l.at[a.Content]; !known {
+			l.add(a)
 		}
 	}
-	return list, changed
+	return l.list, l.changed
 }
 
 // mergeConfig adds to t what tokenizer_config.json declares beyond tokenizer.json. See [mergeDeclared].
@@ -310,5 +282,8 @@ func (t *Tokenizer) mergeConfig(fsys fs.FS) error {
 	t.added = list
 	t.addedAt, t.idAt = map[string]int32{}, map[uint32]int32{}
 	t.raw, t.normal, t.reachable = nil, nil, false
-	return inFile(configFile, t.indexAdded(part{"added_tokens_decoder", jsonr.Span{Offset: -1}}))
+	if err := t.indexAdded(part{"added_tokens_decoder", jsonr.Span{Offset: -1}}); err != nil {
+		return inFile(configFile, err)
+	}
+	return t.buildDecoder()
 }

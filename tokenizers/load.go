@@ -22,15 +22,16 @@ const tokenizerFile = "tokenizer.json"
 // Load reads the tokenizer in directory dir. See [LoadFS].
 func Load(dir string) (*Tokenizer, error) { return LoadFS(os.DirFS(dir)) }
 
-// LoadFS reads tokenizer.json and, where they exist, tokenizer_config.json, generation_config.json and
-// chat_template.jinja from the root of fsys. Errors are [*Error]. A tokenizer of 150,000 tokens takes in
-// the order of a tenth of a second.
+// LoadFS reads a tokenizer and what is said about it in the root of fsys:
+//
+//   - tokenizer.json, with the added tokens that tokenizer_config.json declares beyond it; or else
+//   - tiktoken.model, *.tiktoken or a rank file called tokenizer.model, if config.json or tokenizer_config.json tell
+//     the family; or tekken.json;
+//   - what is there of tokenizer_config.json, generation_config.json and chat_template.jinja, for [Config].
+//
+// Errors are [*Error]. A tokenizer of 150,000 tokens takes in the order of a tenth of a second.
 func LoadFS(fsys fs.FS) (*Tokenizer, error) {
-	data, err := readFile(fsys, tokenizerFile)
-	if err != nil {
-		return nil, err
-	}
-	t, err := parse(data)
+	t, err := loadModel(fsys)
 	if err != nil {
 		return nil, err
 	}
@@ -38,6 +39,21 @@ func LoadFS(fsys fs.FS) (*Tokenizer, error) {
 		return nil, err
 	}
 	return t, nil
+}
+
+func loadModel(fsys fs.FS) (*Tokenizer, error) {
+	data, err := readFile(fsys, tokenizerFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return loadOther(fsys, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t, err := parse(data)
+	if err != nil {
+		return nil, err
+	}
+	return t, t.mergeConfig(fsys)
 }
 
 // readFile reads a file of at most MaxFile bytes.
