@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf8"
 
@@ -217,7 +218,11 @@ func randomCharsText(r *rand.Rand, n int) string {
 func TestCharsRandom(t *testing.T) {
 	var st State // of all models, one after the other
 	cut := 0
-	for seed := range uint64(400) {
+	seeds := uint64(400)
+	if testing.Short() {
+		seeds /= 10
+	}
+	for seed := range seeds {
 		c := randomChars(seed)
 		m := c.model(t)
 		r := rand.New(rand.NewPCG(seed, 4))
@@ -246,7 +251,7 @@ func TestCharsRandom(t *testing.T) {
 			}
 		}
 	}
-	if cut < 1000 {
+	if cut < 500 {
 		t.Errorf("only %d cuts were tried", cut)
 	}
 }
@@ -373,6 +378,26 @@ func TestCharsAllocs(t *testing.T) {
 	if n := testing.AllocsPerRun(10, func() { ids, ends = m.AppendEnds(ids[:0], ends[:0], w, 0, len(w), &st) }); n > 0 {
 		t.Errorf("AppendEnds allocates %v times", n)
 	}
+}
+
+// Goroutines share a model; each has its State.
+func TestCharsConcurrent(t *testing.T) {
+	c := randomChars(11)
+	m := c.model(t)
+	w := randomCharsText(rand.New(rand.NewPCG(1, 1)), 400)
+	want, _ := c.naive(t, w)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			var st State
+			for range 20 {
+				if got := m.Append(nil, w, 0, len(w), &st); !slices.Equal(got, want) {
+					t.Error("another result beside others")
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // Byte-level ids end where their bytes do.

@@ -1,28 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bpe turns pre-tokens into token ids by byte-pair encoding over bytes.
+// Package bpe turns pre-tokens into token ids by byte-pair encoding, over bytes ([Model]) or over characters
+// ([Chars]).
 //
 // # Terms
 //
 // A word is one pre-token: a byte string inside which merges happen. A [vocab.Table] maps token ids to bytes
-// and back. A merge joins two neighbouring tokens into one; its rank is its place in the model's list. The
-// result for a word is defined by the reference (Hugging Face tokenizers 0.23, models/bpe): start from
-// single bytes; as long as some neighbours have a merge, apply the merge of lowest rank, at equal rank the
-// leftmost.
+// and back: those of the text for a Model, those of the spelling in the file for Chars. A merge joins two
+// neighbouring tokens into one; its rank is its place in the model's list. The result for a word is defined
+// by the reference (Hugging Face tokenizers 0.23, models/bpe): start from single bytes or characters; as long
+// as some neighbours have a merge, apply the merge of lowest rank, at equal rank the leftmost.
+//
+// For SentencePiece-style models a word is a whole text. Chars cuts it into parts between which no merge is
+// possible, in front of most words for example; cuts.go has the proof that this changes nothing.
 //
 // # Layout
 //
-//	Model   bytePair[a<<8|b] -> rank     merges of two single bytes
-//	        pairs   open addressing, one uint64 a(21) b(21) rank(22) per merge
+//	merges  pairs   open addressing, one uint64 a(21) b(21) rank(22) per merge
 //	        to[rank] -> id
+//	Model   bytePair[a<<8|b] -> rank     merges of two single bytes
+//	Chars   ascii, runes                 character -> id
+//	        cuts    which characters a merge can join
 //	State   words   two-way cache of words up to 15 bytes -> up to 4 ids, 32 bytes an entry
 //
 // No table holds pointers, so the garbage collector does not scan them.
 //
 // # Guarantees and cost
 //
-// A Model is immutable and safe for concurrent use; a [State] belongs to one goroutine at a time. A word
-// found in the cache costs one probe. A word of n bytes that is not costs O(n²) steps of a few nanoseconds
-// up to 64 bytes and O(n log n) beyond, so one word of a megabyte is no danger. [Model.Append] allocates
-// only to grow dst and the State.
+// A Model and a Chars are immutable and safe for concurrent use; a [State] belongs to one goroutine at a time.
+// A word or part found in the cache costs one probe. One of n bytes that is not costs O(n²) steps of a few
+// nanoseconds up to 64 bytes and O(n log n) beyond, so one word of a megabyte is no danger. Encoding
+// allocates only to grow dst and the State, which keeps about 3 MB at most.
 package bpe

@@ -181,6 +181,9 @@ func (m *Model) ByteID(b byte) uint32 { return m.byteID[b] }
 
 // Reaches reports whether some word encodes to a result that holds id. It errs on the side of true.
 func (m *Model) Reaches(id uint32) bool {
+	if int64(id) >= int64(m.vocab.Len()) {
+		return false
+	}
 	b := m.vocab.Bytes(id)
 	if len(b) == 1 && m.byteID[b[0]] == id {
 		return true

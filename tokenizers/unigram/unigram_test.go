@@ -199,7 +199,11 @@ func randomList(seed uint64) (Options, []piece) {
 
 func TestRandom(t *testing.T) {
 	var st State // of all models, one after the other
-	for seed := range uint64(100) {
+	seeds := uint64(100)
+	if testing.Short() {
+		seeds /= 10
+	}
+	for seed := range seeds {
 		opt, list := randomList(seed)
 		m := toy(t, opt, list)
 		r := rand.New(rand.NewPCG(seed, 2))

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wordlevel turns each word into one token id: its own if it is in the vocabulary, else that of the
-// unknown token. This is models/wordlevel of Hugging Face tokenizers 0.23.
 package wordlevel
 
 import (

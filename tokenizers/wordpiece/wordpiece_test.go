@@ -116,7 +116,11 @@ func randomModel(tb testing.TB, seed uint64) (m *Model, id map[string]uint32, pr
 
 func TestRandom(t *testing.T) {
 	var st State // of all models, one after the other
-	for seed := range uint64(200) {
+	seeds := uint64(200)
+	if testing.Short() {
+		seeds /= 10
+	}
+	for seed := range seeds {
 		m, id, prefix, maxChars := randomModel(t, seed)
 		r := rand.New(rand.NewPCG(seed, 2))
 		for range 40 {
