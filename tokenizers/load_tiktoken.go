@@ -15,7 +15,6 @@ import (
 
 	"github.com/weft-go/weft/tokenizers/internal/jsonr"
 	"github.com/weft-go/weft/tokenizers/tiktoken"
-	"github.com/weft-go/weft/tokenizers/vocab"
 )
 
 // TiktokenOptions say what a rank file leaves open.
@@ -195,8 +194,26 @@ func (m *ranked) fill(f rankFamily) {
 }
 
 // loadOther reads a folder without tokenizer.json: tiktoken.model, one *.tiktoken, tekken.json, or a tokenizer.model
-// that is a rank file, in this order. missing is what is returned when there is none of them.
+// that is a rank file, in this order, and the files beside it. missing is what is returned when there is none of
+// them.
 func loadOther(fsys fs.FS, missing error) (*Tokenizer, error) {
+	t, err := findOther(fsys, missing)
+	if err != nil {
+		return nil, err
+	}
+	own := t.config
+	if err := t.readConfig(fsys); err != nil {
+		return nil, err
+	}
+	c := &t.config
+	c.BOS, c.EOSToken, c.Pad = cmp.Or(c.BOS, own.BOS), cmp.Or(c.EOSToken, own.EOSToken), cmp.Or(c.Pad, own.Pad)
+	if len(c.EOS) == 0 {
+		c.EOS = own.EOS
+	}
+	return t, nil
+}
+
+func findOther(fsys fs.FS, missing error) (*Tokenizer, error) {
 	names := []string{tiktokenFile}
 	if more, err := fs.Glob(fsys, "*.tiktoken"); err == nil {
 		if len(more) > 1 {
@@ -204,8 +221,7 @@ func loadOther(fsys fs.FS, missing error) (*Tokenizer, error) {
 		}
 		names = append(names, more...)
 	}
-	names = append(names, tekkenFile, "tokenizer.model")
-	for _, name := range names {
+	for _, name := range append(names, tekkenFile, "tokenizer.model") {
 		data, err := readFile(fsys, name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -253,9 +269,7 @@ func loadFolder(fsys fs.FS, name string, data []byte) (*Tokenizer, error) {
 		}
 		return nil, &Error{File: name, Place: "family", Offset: -1, Reason: "a rank file of no known vocabulary, " + what, Err: ErrUnsupported}
 	}
-	if opt.Added = d.added; len(opt.Added) > vocab.MaxID {
-		opt.Added = nil
-	}
+	opt.Added = d.added
 	return loadTiktoken(data, name, opt)
 }
 

@@ -131,6 +131,9 @@ func TestOtherFiles(t *testing.T) {
 			if id, ok := tok.TokenID("<|user|>"); !ok || id != 4001 || !tok.IsSpecial(id) {
 				t.Errorf("<|user|> is %d", id)
 			}
+			if end := tok.EOS(); !slices.Equal(end, []uint32{4001}) {
+				t.Errorf("EOS() = %v", end)
+			}
 			if id, ok := tok.TokenID("<think>"); !ok || id != 4000 || tok.IsSpecial(id) {
 				t.Errorf("<think> is %d", id)
 			}
