@@ -24,7 +24,16 @@ type part struct {
 func (p part) null() bool { return string(p.span.Data) == "null" }
 
 func (p part) fail(kind error, format string, args ...any) error {
-	return &Error{File: tokenizerFile, Place: p.place, Offset: p.span.Offset, Reason: fmt.Sprintf(format, args...), Err: kind}
+	return &Error{File: tokenizerFile, Place: p.place, Offset: p.span.Offset, Reason: clip(fmt.Sprintf(format, args...)), Err: kind}
+}
+
+// clip keeps a message short that quotes a file.
+func clip(s string) string {
+	const most = 600
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "..."
+	}
+	return s
 }
 
 func (p part) refuse(format string, args ...any) error {
@@ -45,18 +54,11 @@ func distinct(r *jsonr.Reader) {
 		var key []byte
 		var seen []string
 		for r.Object(); r.Key(&key); {
-			k := strings.ToLower(string(key))
-			switch {
-			case slices.Contains(seen, k):
-				r.Fail("appears twice")
-			case len(seen) == maxFields:
-				r.Fail("is one of more than %d fields", maxFields)
-			case k == "special_tokens":
+			if seen = newField(r, seen, string(key)); seen[len(seen)-1] == "special_tokens" {
 				r.Skip()
-			default:
+			} else {
 				distinct(r)
 			}
-			seen = append(seen, k)
 		}
 	case '[':
 		for r.Array(); r.Next(); {
@@ -67,25 +69,52 @@ func distinct(r *jsonr.Reader) {
 	}
 }
 
+// newField appends a field to those that were seen. It fails if the field is among them.
+func newField(r *jsonr.Reader, seen []string, key string) []string {
+	key = strings.ToLower(key)
+	switch {
+	case slices.Contains(seen, key):
+		r.Fail("appears twice")
+	case len(seen) == maxFields:
+		r.Fail("is one of more than %d fields", maxFields)
+	}
+	return append(seen, key)
+}
+
 // maxFields is far above the number of fields of any component.
 const maxFields = 32
 
-// kind returns the type field.
+// kind returns the type field. It looks at the fields of p itself only; fields and list look at what is in them.
 func (p part) kind() (string, error) {
-	if err := p.distinct(); err != nil {
-		return "", err
-	}
-	var v struct {
-		Type *string `json:"type"`
-	}
-	if err := json.Unmarshal(p.span.Data, &v); err != nil || v.Type == nil {
+	r := jsonr.New(p.span, p.place)
+	if r.Peek() != '{' {
 		return "", p.fail(ErrFormat, "is no object with a type")
 	}
-	return *v.Type, nil
+	var key []byte
+	var seen []string
+	kind, found := "", false
+	for r.Object(); r.Key(&key); {
+		seen = newField(r, seen, string(key))
+		if string(key) == "type" && r.Peek() == '"' {
+			kind, found = string(r.String(nil)), true
+		} else {
+			r.Skip()
+		}
+	}
+	if err := r.End(); err != nil {
+		return "", malformed(err)
+	}
+	if !found {
+		return "", p.fail(ErrFormat, "is no object with a type")
+	}
+	return kind, nil
 }
 
 // fields reads the component into v, which must have all fields.
 func (p part) fields(v any) error {
+	if err := p.distinct(); err != nil {
+		return err
+	}
 	d := json.NewDecoder(bytes.NewReader(p.span.Data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
@@ -95,14 +124,6 @@ func (p part) fields(v any) error {
 		return p.fail(ErrFormat, "%s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return nil
-}
-
-// strict is fields for a component without a type.
-func (p part) strict(v any) error {
-	if err := p.distinct(); err != nil {
-		return err
-	}
-	return p.fields(v)
 }
 
 // list returns the elements of the array in field name of a Sequence.

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+
+	"github.com/weft-go/weft/tokenizers/internal/jsonr"
 )
 
 // Config is what the files beside tokenizer.json say about the model. All of it is optional.
@@ -62,10 +64,15 @@ func readJSON(fsys fs.FS, name string, v any) error {
 	if err != nil {
 		return err
 	}
+	r := jsonr.New(jsonr.Span{Data: b}, "")
+	walkJSON(r)
+	if err := r.End(); err != nil {
+		return inFile(name, malformed(err))
+	}
 	if err := json.Unmarshal(b, v); err != nil {
-		e := &Error{File: name, Offset: -1, Reason: err.Error(), Err: ErrFormat}
-		if s, ok := errors.AsType[*json.SyntaxError](err); ok {
-			e.Offset = s.Offset
+		e := &Error{File: name, Offset: -1, Reason: clip(err.Error()), Err: ErrFormat}
+		if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			e.Place, e.Offset = t.Field, t.Offset
 		}
 		return e
 	}

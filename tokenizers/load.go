@@ -156,7 +156,7 @@ func malformed(err error) error   { return wrap(err, ErrFormat) }
 
 func wrap(err, kind error) error {
 	if e, ok := errors.AsType[*jsonr.Error](err); ok {
-		return &Error{File: tokenizerFile, Place: e.Path, Offset: e.Offset, Reason: e.Reason, Err: kind}
+		return &Error{File: tokenizerFile, Place: e.Path, Offset: e.Offset, Reason: clip(e.Reason), Err: kind}
 	}
 	return err
 }

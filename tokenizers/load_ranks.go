@@ -32,7 +32,7 @@ type ranked struct {
 // build returns the tokenizer: byte-level, without a normalizer; a word that is a token is that token.
 func (m *ranked) build() (*Tokenizer, error) {
 	fail := func(place string, kind error, format string, args ...any) (*Tokenizer, error) {
-		return nil, &Error{File: m.file, Place: place, Offset: -1, Reason: fmt.Sprintf(format, args...), Err: kind}
+		return nil, &Error{File: m.file, Place: place, Offset: -1, Reason: clip(fmt.Sprintf(format, args...)), Err: kind}
 	}
 	seen := make(map[string]bool, len(m.added))
 	for _, a := range m.added {

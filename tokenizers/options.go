@@ -230,7 +230,7 @@ func (t *Tokenizer) readTruncation(s jsonr.Span) error {
 		Strategy  string
 		Stride    int // of the pieces that are left over, which are not kept here
 	}{Direction: "Right", Strategy: "LongestFirst"}
-	if err := p.strict(&v); err != nil {
+	if err := p.fields(&v); err != nil {
 		return err
 	}
 	switch {
@@ -261,7 +261,7 @@ func (t *Tokenizer) readPadding(s jsonr.Span) error {
 		TypeID     uint32 `json:"pad_type_id"`
 		Token      string `json:"pad_token"`
 	}{Direction: "Right"}
-	if err := p.strict(&v); err != nil {
+	if err := p.fields(&v); err != nil {
 		return err
 	}
 	t.pad = Padding{MultipleOf: v.MultipleOf, Left: v.Direction == "Left", ID: v.ID}

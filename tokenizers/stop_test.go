@@ -154,7 +154,7 @@ func TestStopStream(t *testing.T) {
 		{"half a character", StopOptions{HiddenIDs: []uint32{end}}, append(ids[:n-1:n-1], end), "Hello, world. naïve \uFFFD", StopReason{ID: end, Hidden: true}, true, 0},
 		{"string", StopOptions{Hidden: []string{"ld. na"}}, ids, "Hello, wor", StopReason{Text: "ld. na", Hidden: true}, true, -1},
 		{"min tokens, id", StopOptions{HiddenIDs: []uint32{end}, MinTokens: 2}, []uint32{end, end, end}, "", StopReason{ID: end, Hidden: true}, true, 1},
-		{"min tokens, string", StopOptions{Hidden: []string{"x"}, MinTokens: 2}, []uint32{tok.model.ByteID('x'), tok.model.ByteID('x'), tok.model.ByteID('x')}, "xx", StopReason{Text: "x", Hidden: true, ID: tok.model.ByteID('x')}, true, 0},
+		{"min tokens, string", StopOptions{Hidden: []string{"x"}, MinTokens: 2}, []uint32{tok.byteBPE.ByteID('x'), tok.byteBPE.ByteID('x'), tok.byteBPE.ByteID('x')}, "xx", StopReason{Text: "x", Hidden: true, ID: tok.byteBPE.ByteID('x')}, true, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := tok.NewStopStream(stopsOf(t, c.opt), true)

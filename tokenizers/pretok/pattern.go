@@ -45,12 +45,18 @@ func (e *Error) Error() string {
 //
 // A Pattern takes some 100 KB. Compiling takes milliseconds.
 func Compile(expr string) (*Pattern, error) {
+	if len(expr) > maxExpr {
+		return nil, &Error{Expr: expr[:maxExpr], Offset: maxExpr, Reason: fmt.Sprintf("an expression of more than %d bytes", maxExpr)}
+	}
 	n, err := parse(expr)
 	if err != nil {
 		return nil, err
 	}
 	return compile(expr, n)
 }
+
+// maxExpr is the longest expression, in bytes.
+const maxExpr = 1 << 15
 
 // Literal returns the pattern that matches s itself: the String of a Split. The error is an [*Error]; it
 // means that s is no valid UTF-8 or is too long.
