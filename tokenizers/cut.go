@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"slices"
 	"sort"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/weft-go/weft/tokenizers/internal/normal"
@@ -65,8 +64,8 @@ type Cutter struct {
 	ends    [256]bool // bytes that a cut point can follow
 	strips  bool      // some token of the trie is followed by white space that belongs to it
 	newline newlineRule
-	plain   bool // AppendEncode(text) is AppendEncodeSegments of one trusted segment
-	tokens  []string
+	plain   bool     // AppendEncode(text) is AppendEncodeSegments of one trusted segment
+	tokens  []string // those of the trie
 }
 
 type cutNode struct {
@@ -173,6 +172,15 @@ func scannerNewline(f pretok.Func) newlineRule {
 // some thousand short texts whole and in two parts, which takes milliseconds. A rule that cannot be proved
 // for t is not used; a test that fails turns the Cutter off.
 func NewCutter(t *Tokenizer) *Cutter {
+	c := t.cutRules()
+	if c.off == "" {
+		c.off = c.probe(t)
+	}
+	return c
+}
+
+// cutRules is NewCutter without the test.
+func (t *Tokenizer) cutRules() *Cutter {
 	c := &Cutter{}
 	n := t.nature()
 	c.plain = !n.modes
@@ -186,9 +194,7 @@ func NewCutter(t *Tokenizer) *Cutter {
 	c.addNewline(t.added, t.shown, n)
 	if len(c.nodes) == 1 && c.newline == newlineNever {
 		c.off = "no added token and no rule of the pre-tokenizer makes a safe cut"
-		return c
 	}
-	c.off = c.probe(t)
 	return c
 }
 
@@ -212,8 +218,9 @@ const maxOverlaps = 1 << 22
 //     starts at the cut has none before.
 //
 // A normalized token is looked for in the normalized stretches between raw tokens. It is taken only if
-// nothing is normalized, so that it is found in the text as it is, if it does not overlap raw tokens either,
-// and if it does not end with white space that a raw token after it may strip.
+// nothing is normalized, so that it is found in the text as it is; if no token is part of it or begins
+// inside it, since raw ones come first; and if it does not end with white space that a raw token after it may
+// strip.
 func (c *Cutter) addTokens(added []AddedToken, shown []string, n nature) string {
 	var single, lstrip, rstrip bool
 	work := 0
@@ -228,15 +235,19 @@ func (c *Cutter) addTokens(added []AddedToken, shown []string, n nature) string 
 		}
 	}
 	tails := make(map[string]bool) // what tokens end with, but are not
+	heads := make(map[string]bool) // what tokens begin with, but are not
 	held := make(map[string]bool)  // tokens that are part of another
+	holds := make(map[string]bool) // tokens that another is part of
 	for _, s := range shown {
 		for i := range len(s) {
 			if i > 0 {
 				tails[s[i:]] = true
+				heads[s[:i]] = true
 			}
 			for j := i + 1; j <= len(s); j++ {
 				if j-i < len(s) && text[s[i:j]] > 0 {
 					held[s[i:j]] = true
+					holds[s] = true
 				}
 			}
 		}
@@ -250,12 +261,12 @@ func (c *Cutter) addTokens(added []AddedToken, shown []string, n nature) string 
 		case text[s] > 1 || held[s] || a.SingleWord,
 			single && unidata.IsWord(last),
 			rstrip && unidata.Class(first)&unidata.Space != 0,
-			a.Normalized && (!n.identity || a.RStrip || lstrip && unidata.Class(last)&unidata.Space != 0):
+			a.Normalized && (!n.identity || holds[s] || a.RStrip || lstrip && unidata.Class(last)&unidata.Space != 0):
 			continue
 		}
 		overlaps := false
 		for j := 1; j < len(s) && !overlaps; j++ {
-			overlaps = tails[s[:j]]
+			overlaps = tails[s[:j]] || a.Normalized && heads[s[j:]]
 		}
 		if !overlaps {
 			c.insert(s, a.RStrip)
@@ -349,7 +360,7 @@ func (c *Cutter) at(text string, p int, untrusted []Offset) CutKind {
 		return NoCut
 	}
 	if c.strips && graphic(text[p]) {
-		if c.tokenBefore(text, spaceBefore(text, p), untrusted) != NoCut {
+		if c.tokenBefore(text, spaceBefore(text, p), untrusted) == CutBeforeGraphic {
 			return CutBeforeGraphic
 		}
 	}
@@ -508,17 +519,4 @@ func (c *Cutter) probe(t *Tokenizer) string {
 		}
 	}
 	return ""
-}
-
-// describe lists the rules, for messages and tests.
-func (c *Cutter) describe() string {
-	var s strings.Builder
-	fmt.Fprintf(&s, "%d tokens", len(c.tokens))
-	switch c.newline {
-	case newlineAlone:
-		s.WriteString(", a newline alone")
-	case newlineAny:
-		s.WriteString(", newlines")
-	}
-	return s.String()
 }
