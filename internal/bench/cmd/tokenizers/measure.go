@@ -27,6 +27,7 @@ type options struct {
 	peers  string       // the program, "" without
 	rows   []row
 	exact  []exactness
+	idle   float64 // microseconds that a call of Hugging Face's encode takes with nothing to encode
 }
 
 // row is one measurement.
@@ -188,6 +189,14 @@ func (f *family) prepare() error {
 					f.wrong[t.name] = fmt.Sprintf("ids of document %d differ", i)
 				}
 			}
+		}
+		if o.idle == 0 {
+			const calls = 300
+			r, err := o.hf.Call(callLimit, remote.Request{Op: "idle", Reps: calls})
+			if err != nil {
+				return err
+			}
+			o.idle = r.CPU / calls
 		}
 		var cost [2]float64
 		for range 3 {

@@ -150,6 +150,9 @@ func (o *options) tables() string {
 			b.WriteByte('\n')
 		}
 	}
+	if o.idle > 0 {
+		fmt.Fprintf(&b, "\nA call of Hugging Face's encode takes %.0f µs with nothing to encode.\n", o.idle)
+	}
 	if len(o.exact) > 0 {
 		b.WriteString("\nGo libraries: exact vectors; times weft, cold, is faster than they are in their last pass (goal)\n\n")
 		b.WriteString("| tokenizer | library | exact | code | prose | agent | decode |\n|" + strings.Repeat("---|", 7) + "\n")
