@@ -4,6 +4,7 @@ package chat
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/weft-go/weft/tokenizers"
 )
@@ -20,8 +21,13 @@ type Request struct {
 	// ContinueFinalMessage leaves the last message open, for the model to go on with it. It excludes
 	// AddGenerationPrompt. A message whose text is not the end of its turn, as one with tool calls, is an error.
 	ContinueFinalMessage bool
-	// Kwargs is a JSON object of further template variables (chat_template_kwargs), or nil.
+	// Kwargs is a JSON object of further template variables (chat_template_kwargs), or nil. Text that a
+	// template prints of them is not trusted: they come with the request.
 	Kwargs []byte
+	// Documents is a JSON array of documents for templates that know them; nil or null for none.
+	Documents []byte
+	// Now is the time that templates may print. With the zero Time, [Options.Now] is asked.
+	Now time.Time
 }
 
 // Prompt is a rendered conversation. It shares nothing with the request.
@@ -31,7 +37,13 @@ type Prompt struct {
 	Segments []Segment
 	// Spans are sorted by Start and do not overlap.
 	Spans []Span
+	// Generations are the bytes that the template marks as written by the model, sorted by Start. It is
+	// nil for templates without generation tags.
+	Generations []Range
 }
+
+// Range is the bytes [Start, End) of the text.
+type Range struct{ Start, End int }
 
 // Segment is the bytes [Start, End) of the text.
 type Segment struct {
@@ -56,6 +68,8 @@ const (
 	KindReasoning  = "reasoning"
 	KindToolCall   = "tool_call"
 	KindToolResult = "tool_result"
+	KindDocument   = "document"
+	KindOption     = "option" // of Kwargs
 )
 
 // AppendSegments appends the segments as package tokenizers encodes them.
@@ -72,22 +86,34 @@ type Template interface {
 	Render(Request) (*Prompt, error)
 }
 
-// Error says which part of a request cannot be rendered.
+// Error says which part of a request cannot be rendered, and by which line of a template.
 type Error struct {
 	Path   string // of the part, such as messages[2].content; empty for the request as a whole
 	Offset int64  // bytes into Messages, Tools or Kwargs if their JSON is malformed, else -1
 	Reason string
+
+	// Template, Line and Col are the place in a Jinja template that failed; Line is 0 if there is none.
+	Template  string
+	Line, Col int
+	// Raised reports that the template itself refused the request, with raise_exception.
+	Raised bool
 }
 
-// Error returns path and reason.
+// Error returns place, path and reason.
 func (e *Error) Error() string {
+	s := "chat: "
+	if e.Line > 0 {
+		s += fmt.Sprintf("%s:%d:%d: ", e.Template, e.Line, e.Col)
+	} else if e.Template != "" {
+		s += e.Template + ": "
+	}
 	switch {
 	case e.Path == "":
-		return "chat: " + e.Reason
+		return s + e.Reason
 	case e.Offset >= 0:
-		return fmt.Sprintf("chat: %s: %s (offset %d)", e.Path, e.Reason, e.Offset)
+		return fmt.Sprintf("%s%s: %s (offset %d)", s, e.Path, e.Reason, e.Offset)
 	}
-	return fmt.Sprintf("chat: %s: %s", e.Path, e.Reason)
+	return s + e.Path + ": " + e.Reason
 }
 
 // builder collects a prompt.

@@ -553,7 +553,7 @@ type loop struct {
 func (l *loop) over(rt *render, v Value) {
 	l.index0, l.length_ = -1, -1
 	l.before, l.current = unset, unset
-	if it, ok := v.(*iter); ok {
+	if it, ok := v.(*iterator); ok {
 		l.pull = it.next
 		return
 	}

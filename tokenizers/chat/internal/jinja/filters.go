@@ -94,11 +94,11 @@ func (rt *render) sorted(items []Value, key func(Value) Value, reverse bool) []V
 	return out
 }
 
-func generator(what string, next func() (Value, bool)) *iter { return &iter{what, next} }
+func generator(what string, next func() (Value, bool)) *iterator { return &iterator{what, next} }
 
 // source returns a function that steps through an iterable.
 func (rt *render) each(v Value) func() (Value, bool) {
-	if it, ok := v.(*iter); ok {
+	if it, ok := v.(*iterator); ok {
 		return it.next
 	}
 	if l, ok := v.(*loop); ok {
@@ -701,7 +701,7 @@ func filterReverse(rt *render, v Value, a *args) Value {
 	switch x := v.(type) {
 	case *Str:
 		return rt.sliceStr(x, nil, nil, int64(-1))
-	case *iter, *loop:
+	case *iterator, *loop:
 		list := append([]Value(nil), rt.list(v)...)
 		slices.Reverse(list)
 		return &List{Items: list}
@@ -847,11 +847,10 @@ func filterUrlencode(rt *render, v Value, a *args) Value {
 
 func filterFilesize(rt *render, v Value, a *args) Value {
 	p := a.bind(rt, "filesizeformat", true, "binary")
-	f := filterFloat(rt, v, &args{pos: []Value{unset}})
-	if f == unset {
-		rt.fail("filesizeformat: not a number")
+	n, ok := number(filterFloat(rt, v, &args{pos: []Value{nil}}))
+	if !ok {
+		rt.fail("filesizeformat: %s is not a number", typeName(v))
 	}
-	n, _ := number(f)
 	base, units := 1000.0, "kB MB GB TB PB EB ZB YB"
 	if p[0] != unset && truth(p[0]) {
 		base, units = 1024, "KiB MiB GiB TiB PiB EiB ZiB YiB"
@@ -977,13 +976,13 @@ func init() {
 		"filesizeformat": filterFilesize,
 		"first": func(rt *render, v Value, a *args) Value {
 			rt.noArgs("first", a)
-			if it, ok := v.(*iter); ok {
+			if it, ok := v.(*iterator); ok {
 				if x, ok := it.next(); ok {
 					return x
 				}
 			} else if s, ok := v.(*Str); ok {
 				if s.s != "" {
-					return s.slice(0, runeOffset(s.s, 1))
+					return s.plain().slice(0, runeOffset(s.s, 1))
 				}
 			} else if l := rt.list(v); len(l) > 0 {
 				return l[0]
@@ -1052,7 +1051,7 @@ func init() {
 		"last": func(rt *render, v Value, a *args) Value {
 			rt.noArgs("last", a)
 			switch s := v.(type) {
-			case *iter, *loop:
+			case *iterator, *loop:
 				rt.fail("%s is not reversible", typeName(v))
 			case *Str:
 				if s.s != "" {

@@ -288,6 +288,7 @@ func (rt *render) list(v Value) []Value {
 	case *Str:
 		rt.step(len(v.s) / 4)
 		var out []Value
+		v = v.plain() // Markup yields characters that are no Markup
 		for i := 0; i < len(v.s); {
 			_, n := utf8.DecodeRuneInString(v.s[i:])
 			out = append(out, v.slice(i, i+n))
@@ -313,7 +314,7 @@ func (rt *render) list(v Value) []Value {
 			out[i] = &Tuple{Items: []Value{k, v.d.vals[i]}}
 		}
 		return out
-	case *iter:
+	case *iterator:
 		var out []Value
 		for {
 			x, ok := v.next()

@@ -447,10 +447,13 @@ func (p *parser) macroBody(t token, m *macroDef, end string) {
 	})
 	after := p.specials()
 	m.caller, m.varargs, m.kwargs = after[0] > before[0], after[1] > before[1], after[2] > before[2]
-	for _, n := range m.params {
+	for i, n := range m.params {
 		switch n {
 		case "caller":
 			m.explicitCaller = true
+			if m.caller && m.defaults[i] == nil {
+				p.fail(t, "parameter caller needs a default")
+			}
 		case "varargs":
 			m.varargs = false
 		case "kwargs":
@@ -854,7 +857,7 @@ func (p *parser) subscript(e expr) expr {
 	}
 	p.expectOp("]")
 	if len(items) == 1 {
-		if s, ok := items[0].(*sliceExpr); ok {
+		if s, ok := items[0].(*sliceExpr); ok && s.e == nil {
 			s.e, s.pos = e, t.pos
 			return s
 		}
@@ -867,7 +870,7 @@ func (p *parser) subscript(e expr) expr {
 		return x
 	}
 	for _, x := range items {
-		if _, ok := x.(*sliceExpr); ok {
+		if s, ok := x.(*sliceExpr); ok && s.e == nil {
 			p.fail(t, "a slice among several subscripts")
 		}
 	}

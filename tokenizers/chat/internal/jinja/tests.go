@@ -97,7 +97,7 @@ func init() {
 		}),
 		"iterable": plain("iterable", func(rt *render, v Value) bool {
 			switch v.(type) {
-			case *Str, *List, *Tuple, *Dict, *rng, *view, *iter, *loop, *undef:
+			case *Str, *List, *Tuple, *Dict, *rng, *view, *iterator, *loop, *undef:
 				return true
 			}
 			return false

@@ -3,6 +3,7 @@
 package jinja
 
 import (
+	"iter"
 	"math/big"
 	"strconv"
 	"strings"
@@ -300,6 +301,17 @@ func (d *Dict) push(key, v Value) {
 	d.vals = append(d.vals, v)
 }
 
+// All steps through string keys and values.
+func (d *Dict) All() iter.Seq2[string, Value] {
+	return func(yield func(string, Value) bool) {
+		for i, k := range d.keys {
+			if s, ok := k.(*Str); ok && !yield(s.s, d.vals[i]) {
+				return
+			}
+		}
+	}
+}
+
 // Source returns where in the request the dict is, nil if a template made it.
 func (d *Dict) Source() *Origin { return d.src }
 
@@ -388,7 +400,10 @@ func (n num) zero() bool {
 	if n.float {
 		return n.f == 0
 	}
-	return n.big == nil && n.i == 0
+	if n.big != nil {
+		return n.big.Sign() == 0
+	}
+	return n.i == 0
 }
 
 // undef is an undefined value.
@@ -421,8 +436,8 @@ type view struct {
 	kind byte // k, v or i
 }
 
-// iter is a generator or an iterator: it can be consumed once.
-type iter struct {
+// iterator is a generator or an iterator: it can be consumed once.
+type iterator struct {
 	what string
 	next func() (Value, bool)
 }
@@ -493,7 +508,7 @@ func typeName(v Value) string {
 		return "range"
 	case *view:
 		return map[byte]string{'k': "dict_keys", 'v': "dict_values", 'i': "dict_items"}[v.kind]
-	case *iter:
+	case *iterator:
 		return v.what
 	case *callable:
 		return "function"

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Capabilities is what a template does with conversations. A field is true or set only if a rendering showed
+// it; the zero value belongs to a template that renders nothing.
+type Capabilities struct {
+	// Works reports that a conversation of one user message can be rendered.
+	Works bool
+	// System reports that a system message at the beginning is printed, SystemMiddle that one between
+	// turns is, where it stands. Developer reports that a message of role developer is printed.
+	System, SystemMiddle, Developer bool
+	// ConsecutiveUsers and ConsecutiveAssistants report that two messages of one role in a row are both
+	// printed; AssistantFirst that a conversation may begin with the assistant; NoUser that it needs no
+	// message of the user.
+	ConsecutiveUsers, ConsecutiveAssistants, AssistantFirst, NoUser bool
+
+	// Tools reports that definitions of tools are printed.
+	Tools bool
+	// ToolCalls reports that past calls in OpenAI's form are printed, FlatCalls that calls without the
+	// "function" level are. ParallelCalls: more than one in a message.
+	ToolCalls, FlatCalls, ParallelCalls bool
+	// StringArguments reports that arguments given as a string are printed as they are; ObjectArguments
+	// that arguments given as an object are printed, in whatever form.
+	StringArguments, ObjectArguments bool
+	// ToolRole reports that messages of role tool are printed.
+	ToolRole bool
+	// NullContent and NoContent report that a message with calls whose content is null, or missing, is
+	// printed as one whose content is empty.
+	NullContent, NoContent bool
+
+	// ListContent reports, by role, that content given as a list of text parts is printed as text.
+	ListContent struct{ System, User, Assistant, Tool bool }
+	// Images reports that an image part of a user's message shows in the prompt.
+	Images bool
+
+	// ReasoningKey is the key of a message whose reasoning is printed: reasoning_content, reasoning or
+	// thinking; empty if none is.
+	ReasoningKey string
+	// Reasoning says which past reasoning is printed. Meaningless without ReasoningKey.
+	Reasoning Reasoning
+	// StripsInline reports that reasoning inside the content, between <think> and </think>, is dropped
+	// from answers before the last message of the user.
+	StripsInline bool
+
+	// GenerationPrompt is what AddGenerationPrompt appends to a conversation that ends with the user, and
+	// OpensReasoning reports that it ends inside reasoning.
+	GenerationPrompt string
+	OpensReasoning   bool
+	// ReasoningSwitch is the variable that turns reasoning on and off, such as enable_thinking; empty if
+	// there is none. SwitchedOff is the generation prompt with the variable set to false.
+	ReasoningSwitch, SwitchedOff string
+	// KeepReasoning is the variable that, set to true, keeps all past reasoning; empty if there is none.
+	KeepReasoning string
+}
+
+func (c *Capabilities) listContent(role string) bool {
+	switch role {
+	case "system", "developer":
+		return c.ListContent.System
+	case "assistant":
+		return c.ListContent.Assistant
+	case "tool", "function":
+		return c.ListContent.Tool
+	}
+	return c.ListContent.User
+}
+
+// Probe finds out what a template does, by rendering about forty small conversations: below 5 ms for the
+// templates of today's models. It is deterministic. For a [Jinja] template it tells what the template itself
+// does, before messages are adapted, and the answer is kept with it.
+func Probe(t Template) Capabilities {
+	if j, ok := t.(*Jinja); ok {
+		return j.Capabilities()
+	}
+	return probe(t)
+}
+
+type prober struct{ t Template }
+
+// try renders messages, the rest of a request being optional; ok is false if that fails.
+func (p prober) try(messages, tools, kwargs string, open bool) (text string, ok bool) {
+	r, err := p.t.Render(Request{
+		Messages: []byte("[" + messages + "]"), Tools: []byte(tools), Kwargs: []byte(kwargs), AddGenerationPrompt: open,
+		Now: time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC),
+	})
+	if err != nil {
+		return "", false
+	}
+	return r.Text, true
+}
+
+// prints reports whether messages are rendered with all of the words.
+func (p prober) prints(messages string, words ...string) bool {
+	text, ok := p.try(messages, "", "", false)
+	return ok && inOrder(text, words)
+}
+
+func inOrder(text string, words []string) bool {
+	for _, w := range words {
+		k := strings.Index(text, w)
+		if k < 0 {
+			return false
+		}
+		text = text[k+len(w):]
+	}
+	return true
+}
+
+const (
+	probeSystem = `{"role":"system","content":"Zqsystem"},`
+	probeUser   = `{"role":"user","content":"Zquser"},`
+	probeAgain  = `,{"role":"user","content":"Zqagain"}`
+	probeAnswer = `{"role":"assistant","content":"Zqanswer"}`
+	probeTools  = `[{"type":"function","function":{"name":"zqtool","description":"Zqdescription","parameters":{"type":"object","properties":{"zqkey":{"type":"string","description":"Zqparameter"}},"required":["zqkey"]}}}]`
+	probeResult = `,{"role":"tool","tool_call_id":"zqcall001","name":"zqtool","content":"Zqresult"}`
+)
+
+// probeCall is an assistant's message with calls. content is JSON with its key and a comma, or empty.
+func probeCall(content string, flat bool, arguments ...string) string {
+	var b strings.Builder
+	b.WriteString(`{"role":"assistant",` + content + `"tool_calls":[`)
+	for i, a := range arguments {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		id := `"zqcall00` + string(rune('1'+i)) + `"`
+		if flat {
+			b.WriteString(`{"id":` + id + `,"type":"function","name":"zqtool","arguments":` + a + `}`)
+		} else {
+			b.WriteString(`{"id":` + id + `,"type":"function","function":{"name":"zqtool","arguments":` + a + `}}`)
+		}
+	}
+	b.WriteString("]}")
+	return b.String()
+}
+
+func probe(t Template) (c Capabilities) {
+	p := prober{t}
+	user := strings.TrimSuffix(probeUser, ",")
+	closed, ok := p.try(user, "", "", false)
+	c.Works = ok && strings.Contains(closed, "Zquser")
+	c.System = p.prints(probeSystem+user, "Zqsystem", "Zquser") || p.prints(probeSystem+user, "Zquser", "Zqsystem")
+	c.SystemMiddle = p.prints(probeUser+probeAnswer+`,{"role":"system","content":"Zqmiddle"}`+probeAgain, "Zqanswer", "Zqmiddle", "Zqagain")
+	c.Developer = p.prints(`{"role":"developer","content":"Zqdeveloper"},`+user, "Zqdeveloper")
+	c.ConsecutiveUsers = p.prints(user+probeAgain, "Zquser", "Zqagain")
+	c.ConsecutiveAssistants = p.prints(probeUser+probeAnswer+`,{"role":"assistant","content":"Zqmore"}`+probeAgain, "Zqanswer", "Zqmore", "Zqagain")
+	c.AssistantFirst = p.prints(probeAnswer+probeAgain, "Zqanswer", "Zqagain")
+	c.NoUser = p.prints(strings.TrimSuffix(probeSystem, ","), "Zqsystem")
+
+	text, ok := p.try(user, probeTools, "", true)
+	c.Tools = ok && strings.Contains(text, "zqtool")
+
+	// Calls: with results after them, since some templates want these.
+	const object, str = `{"zqkey":"Zqvalue"}`, `"{\"zqkey\":   \"Zqvalue\"}"`
+	calls := func(content string, flat bool, args ...string) (string, bool) {
+		return p.try(probeUser+probeCall(content, flat, args...)+probeResult, probeTools, "", true)
+	}
+	const blank = `"content":"",`
+	text, ok = calls(blank, false, object)
+	c.ObjectArguments = ok && strings.Count(text, "zqtool") > 1 && strings.Contains(text, "Zqvalue")
+	base := text
+	form := object
+	asString, ok := calls(blank, false, str)
+	c.StringArguments = ok && strings.Contains(asString, `{"zqkey":   "Zqvalue"}`)
+	if !c.ObjectArguments && c.StringArguments {
+		form, base = str, asString
+	}
+	c.ToolCalls = c.ObjectArguments || c.StringArguments
+	if !c.ToolCalls {
+		text, ok = calls(blank, true, object)
+		c.FlatCalls = ok && strings.Contains(text, "Zqvalue")
+		c.ObjectArguments = c.FlatCalls
+		asString, ok = calls(blank, true, str)
+		c.StringArguments = ok && strings.Contains(asString, `{"zqkey":   "Zqvalue"}`)
+		c.FlatCalls = c.FlatCalls || c.StringArguments
+		base = text
+		if !c.ObjectArguments && c.StringArguments {
+			form, base = str, asString
+		}
+	} else {
+		text, ok = calls(blank, true, form)
+		c.FlatCalls = ok && strings.Contains(text, "Zqvalue")
+	}
+	flat := !c.ToolCalls
+	if c.ToolCalls || c.FlatCalls {
+		c.ToolRole = strings.Contains(base, "Zqresult")
+		text, ok = p.try(probeUser+probeCall(blank, flat, form, strings.ReplaceAll(form, "Zqvalue", "Zqsecond"))+probeResult+
+			`,{"role":"tool","tool_call_id":"zqcall002","name":"zqtool","content":"Zqother"}`, probeTools, "", true)
+		c.ParallelCalls = ok && inOrder(text, []string{"Zqvalue", "Zqsecond"})
+		text, ok = calls(`"content":null,`, flat, form)
+		c.NullContent = ok && text == base
+		text, ok = calls("", flat, form)
+		c.NoContent = ok && text == base
+	}
+
+	// Lists of parts.
+	const parts = `"content":[{"type":"text","text":"Zqone"},{"type":"text","text":"Zqtwo"}]`
+	list := func(before, role, more, after string) bool {
+		text, ok := p.try(before+`{"role":"`+role+`",`+more+parts+`}`+after, "", "", false)
+		return ok && inOrder(text, []string{"Zqone", "Zqtwo"}) && !strings.Contains(text, `'text'`) && !strings.Contains(text, `"text"`)
+	}
+	c.ListContent.User = list("", "user", "", "")
+	c.ListContent.System = list("", "system", "", ","+user)
+	c.ListContent.Assistant = list(probeUser, "assistant", "", probeAgain)
+	if c.ToolRole {
+		c.ListContent.Tool = list(probeUser+probeCall(blank, flat, form)+",", "tool", `"tool_call_id":"zqcall001","name":"zqtool",`, "")
+	}
+	if c.ListContent.User {
+		one, ok1 := p.try(`{"role":"user","content":[{"type":"text","text":"Zqone"}]}`, "", "", false)
+		two, ok2 := p.try(`{"role":"user","content":[{"type":"image"},{"type":"text","text":"Zqone"}]}`, "", "", false)
+		c.Images = ok1 && ok2 && one != two
+	}
+
+	// Reasoning.
+	for _, key := range reasoningKeys {
+		think := `"` + key + `":"Zqthought",`
+		last := p.prints(probeUser+`{"role":"assistant",`+think+`"content":"Zqanswer"}`, "Zqthought", "Zqanswer")
+		if !last {
+			text, ok = calls(think+blank, flat, form)
+			last = ok && strings.Contains(text, "Zqthought")
+		}
+		past := p.prints(probeUser+`{"role":"assistant",`+think+`"content":"Zqanswer"}`+probeAgain, "Zqthought", "Zqagain")
+		if !last && !past {
+			continue
+		}
+		c.ReasoningKey = key
+		c.Reasoning = ReasoningSinceUser
+		if past {
+			c.Reasoning = ReasoningAlways
+		}
+		break
+	}
+	if c.ReasoningKey == "" {
+		c.Reasoning = ReasoningNever
+	}
+	inline := probeUser + `{"role":"assistant","content":"<think>\nZqthought\n</think>\n\nZqanswer"}` + probeAgain
+	if text, ok = p.try(inline, "", "", false); ok {
+		c.StripsInline = strings.Contains(text, "Zqanswer") && !strings.Contains(text, "Zqthought")
+	}
+	past := probeUser + `{"role":"assistant","` + c.ReasoningKey + `":"Zqthought","content":"Zqanswer"}` + probeAgain
+	if c.Reasoning == ReasoningSinceUser {
+		for _, v := range []struct{ name, value string }{{"preserve_thinking", "true"}, {"clear_thinking", "false"}, {"truncate_history_thinking", "false"}, {"keep_past_thinking", "true"}} {
+			if p.uses(v.name) {
+				if text, ok = p.try(past, "", `{"`+v.name+`":`+v.value+`}`, false); ok && strings.Contains(text, "Zqthought") {
+					c.KeepReasoning = v.name
+					break
+				}
+			}
+		}
+	}
+
+	// The generation prompt.
+	if open, ok := p.try(user, "", "", true); ok {
+		c.GenerationPrompt, _ = strings.CutPrefix(open, closed)
+		c.OpensReasoning = opensReasoning(open)
+	}
+	for _, name := range []string{"enable_thinking", "thinking"} {
+		if !p.uses(name) {
+			continue
+		}
+		on, ok1 := p.try(user, "", `{"`+name+`":true}`, true)
+		off, ok2 := p.try(user, "", `{"`+name+`":false}`, true)
+		if ok1 && ok2 && on != off {
+			c.ReasoningSwitch = name
+			if closedOff, ok := p.try(user, "", `{"`+name+`":false}`, false); ok {
+				c.SwitchedOff, _ = strings.CutPrefix(off, closedOff)
+			}
+			break
+		}
+	}
+	return c
+}
+
+// uses reports whether the template may look at a variable.
+func (p prober) uses(name string) bool {
+	if j, ok := p.t.(*Jinja); ok {
+		return j.main.Uses(name)
+	}
+	return true
+}
+
+// openers are the marks that begin reasoning in the families at hand.
+var openers = []string{"<think>", "<thinking>", "[THINK]", "<|channel>thought", "<seed:think>", "<|START_THINKING|>", "<|inner_prefix|>", "<mm:think>", "◁think▷"}
+
+func opensReasoning(prompt string) bool {
+	prompt = strings.TrimRight(prompt, " \n")
+	return slices.ContainsFunc(openers, func(o string) bool { return strings.HasSuffix(prompt, o) })
+}
