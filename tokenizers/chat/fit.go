@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weft-go/weft/tokenizers/internal/jsonval"
+)
+
+// Fit returns messages in a form that a template with the capabilities c can print, so that a conversation which
+// the template would refuse, or of which it would lose a message, is rendered after all. Notes say what was
+// changed and where, by the index of the message before. Messages that need no change come back as they are,
+// the same slice; else numbers and white space are spelled anew, as Python does.
+//
+// The changes, each only where c asks for it:
+//
+//   - developer messages become system messages; several system messages at the beginning become one;
+//   - system text further on becomes a user message in <system-reminder> tags;
+//   - where no system message is printed at all, its text goes in front of the first user message;
+//   - tool calls and results that are not printed become text, in <tool_call> and <tool_response> tags;
+//   - neighbours of one role become one message; a conversation that may not begin with the assistant, or has no
+//     message of a user where one must be, gets an empty one.
+//
+// Errors are [*Error]: messages that are no list of objects.
+func Fit(messages []byte, c *Capabilities) (fitted []byte, notes []string, err error) {
+	list, err := parseList(messages, "messages")
+	if err != nil {
+		return nil, nil, err
+	}
+	f := &fitter{c: c}
+	for i, m := range list {
+		if m.Kind != jsonval.Object {
+			return nil, nil, &Error{Path: fmt.Sprintf("messages[%d]", i), Offset: -1, Reason: "is not an object"}
+		}
+		f.add(i, m)
+	}
+	f.complete()
+	if len(f.notes) == 0 {
+		return messages, nil, nil
+	}
+	out := jsonval.Value{Kind: jsonval.Array, List: f.out}
+	return out.AppendJSON(make([]byte, 0, len(messages)+256)), f.notes, nil
+}
+
+// fitter collects messages that can be printed.
+type fitter struct {
+	c     *Capabilities
+	out   []jsonval.Value
+	notes []string
+	begun bool   // a message of another role than system was seen
+	front string // system text for the first user message
+}
+
+func (f *fitter) note(i int, what string) {
+	f.notes = append(f.notes, fmt.Sprintf("messages[%d]: %s", i, what))
+}
+
+func (f *fitter) add(i int, m jsonval.Value) {
+	role := m.Get("role").Str
+	if role == "developer" && !f.c.Developer {
+		role = "system"
+		m = with(m, "role", str(role))
+		f.note(i, "developer became system")
+	}
+	switch role {
+	case "system":
+		f.system(i, m)
+		return
+	case "assistant":
+		if !f.c.ToolCalls && !f.c.FlatCalls && len(m.Get("tool_calls").List) > 0 {
+			m = callsAsText(m)
+			f.note(i, "tool calls became text")
+		}
+	case "tool", "function":
+		if !f.c.ToolRole {
+			role = "user"
+			m = newMessage(role, "<tool_response>\n"+plain(m.Get("content"))+"\n</tool_response>")
+			f.note(i, "a tool result became a user message")
+		}
+	}
+	f.begun = true
+	if role == "user" && f.front != "" {
+		m = with(m, "content", join(str(f.front), m.Get("content"), "\n\n"))
+		f.front = ""
+	}
+	f.turn(i, role, m)
+}
+
+// system adds a system message.
+func (f *fitter) system(i int, m jsonval.Value) {
+	switch {
+	case f.begun && !f.c.SystemMiddle:
+		f.note(i, "system text behind the first turn became a user message")
+		f.turn(i, "user", newMessage("user", "<system-reminder>\n"+plain(m.Get("content"))+"\n</system-reminder>"))
+	case !f.begun && !f.c.System:
+		f.note(i, "system text went into the first user message")
+		if f.front != "" {
+			f.front += "\n\n"
+		}
+		f.front += plain(m.Get("content"))
+	case !f.begun && !f.c.SystemMiddle && len(f.out) > 0:
+		f.note(i, "joined to the system message before it")
+		f.merge(m, "\n\n")
+	default:
+		f.out = append(f.out, m)
+	}
+}
+
+// turn adds a message of another role.
+func (f *fitter) turn(i int, role string, m jsonval.Value) {
+	if len(f.out) > 0 && f.out[len(f.out)-1].Get("role").Str == role {
+		last := f.out[len(f.out)-1]
+		if role == "user" && !f.c.ConsecutiveUsers ||
+			role == "assistant" && !f.c.ConsecutiveAssistants && len(last.Get("tool_calls").List) == 0 {
+			f.note(i, "joined to the "+role+" message before it")
+			f.merge(m, "\n\n")
+			return
+		}
+	}
+	if role == "assistant" && !f.c.AssistantFirst && !slices.ContainsFunc(f.out, isTurn) {
+		f.note(i, "an empty user message was put before it")
+		f.out = append(f.out, newMessage("user", f.front))
+		f.front = ""
+	}
+	f.out = append(f.out, m)
+}
+
+func isTurn(m jsonval.Value) bool { return m.Get("role").Str != "system" }
+
+// merge joins m to the last message, whose other fields stay; those that only m has are added.
+func (f *fitter) merge(m jsonval.Value, sep string) {
+	last := &f.out[len(f.out)-1]
+	joined := with(*last, "content", join(last.Get("content"), m.Get("content"), sep))
+	for i, k := range m.Keys {
+		if joined.Get(k).Kind == jsonval.Undefined {
+			joined = with(joined, k, m.List[i])
+		}
+	}
+	*last = joined
+}
+
+// complete adds what is missing at the end.
+func (f *fitter) complete() {
+	user := slices.ContainsFunc(f.out, func(m jsonval.Value) bool { return m.Get("role").Str == "user" })
+	if f.front != "" || !user && !f.c.NoUser {
+		f.notes = append(f.notes, "messages: a user message was added at the end")
+		f.out = append(f.out, newMessage("user", f.front))
+	}
+}
+
+// callsAsText moves the calls of m into its content.
+func callsAsText(m jsonval.Value) jsonval.Value {
+	var b strings.Builder
+	for _, call := range m.Get("tool_calls").List {
+		if fn := call.Get("function"); fn.Kind == jsonval.Object {
+			call = fn
+		}
+		args := call.Get("arguments")
+		text := args.Str
+		if args.Kind != jsonval.String {
+			text = string(args.AppendJSON(nil))
+		}
+		name := call.Get("name")
+		fmt.Fprintf(&b, "<tool_call>\n{\"name\": %s, \"arguments\": %s}\n</tool_call>\n", name.AppendJSON(nil), text)
+	}
+	text := str(strings.TrimSuffix(b.String(), "\n"))
+	out := jsonval.Value{Kind: jsonval.Object}
+	for i, k := range m.Keys {
+		if k != "tool_calls" {
+			out = with(out, k, m.List[i])
+		}
+	}
+	return with(out, "content", join(m.Get("content"), text, "\n"))
+}
+
+func str(s string) jsonval.Value { return jsonval.Value{Kind: jsonval.String, Str: s} }
+
+func newMessage(role, text string) jsonval.Value {
+	return jsonval.Value{Kind: jsonval.Object, Keys: []string{"role", "content"}, List: []jsonval.Value{str(role), str(text)}}
+}
+
+// with returns m with another value for a key.
+func with(m jsonval.Value, key string, v jsonval.Value) jsonval.Value {
+	m.Keys, m.List = slices.Clone(m.Keys), slices.Clone(m.List)
+	if i := slices.Index(m.Keys, key); i >= 0 {
+		m.List[i] = v
+		return m
+	}
+	m.Keys, m.List = append(m.Keys, key), append(m.List, v)
+	return m
+}
+
+// join joins two contents: texts with sep between, else lists of parts.
+func join(a, b jsonval.Value, sep string) jsonval.Value {
+	switch {
+	case !a.True():
+		return b
+	case !b.True():
+		return a
+	case a.Kind == jsonval.String && b.Kind == jsonval.String:
+		return str(a.Str + sep + b.Str)
+	}
+	return jsonval.Value{Kind: jsonval.Array, List: slices.Concat(parts(a), parts(b))}
+}
+
+// parts returns a content as a list.
+func parts(v jsonval.Value) []jsonval.Value {
+	if v.Kind == jsonval.Array {
+		return v.List
+	}
+	return []jsonval.Value{{Kind: jsonval.Object, Keys: []string{"type", "text"}, List: []jsonval.Value{str("text"), v}}}
+}
+
+// plain returns the text of a content; parts without text are left out.
+func plain(v jsonval.Value) string {
+	switch v.Kind {
+	case jsonval.String:
+		return v.Str
+	case jsonval.Array:
+		var texts []string
+		for _, p := range v.List {
+			if t := p.Get("text"); t.Kind == jsonval.String {
+				texts = append(texts, t.Str)
+			} else if p.Kind == jsonval.String {
+				texts = append(texts, p.Str)
+			}
+		}
+		return strings.Join(texts, "\n")
+	}
+	return ""
+}
