@@ -116,7 +116,7 @@ func TestRefused(t *testing.T) {
 		// \w is ASCII there, so héllo falls apart; Hugging Face gives one id.
 		{"other ids than a vector", words, whitespace, Options{Enable: true, Vectors: []Vector{{"the", []uint32{1}}, {"Grüße", []uint32{10}}}}, ErrDisagrees, ""},
 		{"other ids, accepted unverified", words, whitespace, Options{Enable: true, Unverified: true, Vectors: []Vector{{"Grüße", []uint32{10}}}}, ErrDisagrees, ""},
-		// Two added tokens in one text: the second of them takes the text before it along.
+		// Two added tokens in one text: the first is lost, all before the second becomes one unknown word.
 		{"two added tokens", words, func(m map[string]any) { m["added_tokens"] = two },
 			Options{Enable: true, Vectors: []Vector{{"router<s>request\u3000[UNK]", []uint32{2, 13, 0, 0}}}}, ErrDisagrees, ""},
 		{"truncation", words, func(m map[string]any) { m["truncation"] = map[string]any{"max_length": 3} }, Options{Enable: true, Unverified: true}, ErrUnsupported, "truncation or padding"},
