@@ -44,6 +44,14 @@ type Padding struct {
 	ID         uint32 // the id to fill up with
 }
 
+// WithLimits returns a tokenizer that truncates and pads as told, whatever the file says; zero values do neither. It
+// shares everything else with t.
+func (t *Tokenizer) WithLimits(cut Truncation, pad Padding) *Tokenizer {
+	c := *t
+	c.trunc, c.pad = cut, pad
+	return &c
+}
+
 // Encoding is the result of [Tokenizer.Encode], which uses the memory that is there. The caller owns it.
 type Encoding struct {
 	IDs     []uint32

@@ -112,6 +112,9 @@ func TestTruncationOfFile(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, got, want)
 		}
 	}
+	if got := tok.WithLimits(Truncation{}, Padding{}).AppendEncode(nil, text); !slices.Equal(got, long.IDs) {
+		t.Errorf("without limits: %v", got)
+	}
 	want := encodeWith(t, tok, "the", true, Options{Frame: true})
 	if got := tok.AppendEncodeFramed(prefix, "the"); !slices.Equal(got[1:], want.IDs) || got[0] != 4711 || want.Padded != 5 {
 		t.Errorf("framed: %v, %+v", got, want)

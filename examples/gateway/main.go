@@ -25,7 +25,8 @@ import (
 
 	"github.com/weft-go/weft/examples/engine/vllm"
 	"github.com/weft-go/weft/examples/gateway/serve"
-	"github.com/weft-go/weft/tokenizers"
+	"github.com/weft-go/weft/examples/prompt"
+	tchat "github.com/weft-go/weft/tokenizers/chat"
 	"github.com/weft-go/weft/tokenizers/mini"
 )
 
@@ -46,13 +47,16 @@ func run(ctx context.Context, args []string, log *slog.Logger, ready func(addr s
 		return err
 	}
 	tok := mini.Load()
+	var template tchat.Template
 	if c.ModelDir != "" {
-		if tok, err = tokenizers.Load(c.ModelDir); err != nil {
+		var source string
+		if tok, template, source, err = prompt.Load(os.DirFS(c.ModelDir)); err != nil {
 			return err
 		}
+		log.Info("chat template", "from", source)
 	}
 	opt := serve.Options{
-		Model: c.Model, Aliases: c.Aliases, Tokenizer: tok,
+		Model: c.Model, Aliases: c.Aliases, Tokenizer: tok, Template: template,
 		ToolParser: c.ToolCallParser, ReasoningParser: c.ReasoningParser,
 		MaxModelLen: c.MaxModelLen, MaxChoices: c.MaxChoices, BlockSize: c.BlockSize,
 		StripPreamble: c.StripPreamble, ToolDispatch: c.ToolDispatch, CallsInReasoning: c.CallsInReasoning,

@@ -4,34 +4,38 @@ package serve
 
 import (
 	"errors"
-	"strings"
+	"sync"
 
+	"github.com/weft-go/weft/examples/prompt"
 	"github.com/weft-go/weft/parsers"
 	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/protocols/block"
-	"github.com/weft-go/weft/protocols/chat"
 	tchat "github.com/weft-go/weft/tokenizers/chat"
 )
 
-// families is how the gateway reads and writes in the manner of a model family. It is immutable.
+// families is how the gateway reads and writes in the manner of a model family. It is safe for concurrent use.
 type families struct {
-	model    family         // what the gateway was told
-	template tchat.Template // given; nil means one that goes with the family
+	model    family           // what the gateway was told
+	renderer *prompt.Renderer // of the given template; nil means one that goes with the family
 	tokenID  func(string) (uint32, bool)
+
+	mu    sync.Mutex
+	named map[string]family // that requests asked for
 }
 
 // A family reads output and renders prompts.
 type family struct {
-	grammar    *grammar.Grammar
-	template   tchat.Template
-	lateSystem chat.SystemMode
-	tokenID    func(string) (uint32, bool)
+	grammar  *grammar.Grammar
+	renderer *prompt.Renderer
+	tokenID  func(string) (uint32, bool)
 }
 
 // newFamilies looks the families up. A reasoning family other than the tools' lends its tags to theirs.
 func newFamilies(o *Options) (*families, error) {
-	f := &families{template: o.Template, tokenID: o.Tokenizer.TokenID}
-	if _, ok := f.tokenID("<|im_start|>"); !ok && o.Template == nil {
+	f := &families{tokenID: o.Tokenizer.TokenID, named: map[string]family{}}
+	if o.Template != nil {
+		f.renderer = prompt.New(o.Template)
+	} else if _, ok := f.tokenID("<|im_start|>"); !ok {
 		return nil, errors.New("the tokenizer has no <|im_start|>: this model needs a template of its own")
 	}
 	name := o.ToolParser
@@ -43,13 +47,25 @@ func newFamilies(o *Options) (*families, error) {
 	return f, err
 }
 
-// get returns the family called name, or the model's own if name is "".
+// get returns the family called name, or the model's own if name is "". What was looked up is kept; there are not many.
 func (f *families) get(name string) (family, error) {
 	if name == "" {
 		return f.model, nil
 	}
-	return f.of(name)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if fam, ok := f.named[name]; ok {
+		return fam, nil
+	}
+	fam, err := f.of(name)
+	if err == nil && len(f.named) < maxNamed {
+		f.named[name] = fam
+	}
+	return fam, err
 }
+
+// maxNamed bounds what requests can make the gateway keep: names can be composed.
+const maxNamed = 256
 
 // of returns the family called name. Past calls are rendered the way the family writes them, so that a conversation's next prompt
 // begins with the last prompt and its answer.
@@ -58,28 +74,15 @@ func (f *families) of(name string) (family, error) {
 	if err != nil {
 		return family{}, err
 	}
-	fam := family{grammar: g, template: f.template, tokenID: f.tokenID}
-	if fam.template == nil {
+	fam := family{grammar: g, renderer: f.renderer, tokenID: f.tokenID}
+	if fam.renderer == nil {
 		var ml tchat.ChatMLOptions
 		if t := g.Tagged; t != nil && t.Body.Params != nil && t.Body.Params.Open == "<parameter=" {
 			ml.Calls = tchat.CallsXML
 		}
-		fam.template = tchat.ChatML(&ml)
+		fam.renderer = prompt.New(tchat.ChatML(&ml))
 	}
-	fam.lateSystem = lateSystem(fam.template)
 	return fam, nil
-}
-
-// lateSystem finds out what a template does with system text behind the first other turn, which harnesses send: Qwen3.5's raises
-// an error. What it does not print as it stands goes into a user turn.
-func lateSystem(t tchat.Template) chat.SystemMode {
-	const late = "weft-late-system-text"
-	p, err := t.Render(tchat.Request{AddGenerationPrompt: true, Messages: []byte(
-		`[{"role":"system","content":"a"},{"role":"user","content":"b"},{"role":"system","content":"` + late + `"},{"role":"assistant","content":"c"},{"role":"user","content":"d"}]`)})
-	if err != nil || !strings.Contains(p.Text, late) {
-		return chat.SystemAsUser
-	}
-	return chat.SystemKeep
 }
 
 // parser returns a parser for the answer to req, given the prompt the model goes on from.

@@ -14,14 +14,12 @@ import (
 	"github.com/weft-go/weft/parsers"
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/block"
-	"github.com/weft-go/weft/protocols/chat"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/intent"
 	"github.com/weft-go/weft/protocols/preamble"
 	"github.com/weft-go/weft/protocols/responses"
 	"github.com/weft-go/weft/router"
 	"github.com/weft-go/weft/tokenizers"
-	tchat "github.com/weft-go/weft/tokenizers/chat"
 )
 
 // This file is the way of a request, top to bottom. Nothing goes back up.
@@ -69,12 +67,12 @@ type choice struct {
 func (g *Gateway) answer(w http.ResponseWriter, r *http.Request, a *api) {
 	c := &call{g: g, api: a, id: g.requestID(w, r, a), unique: g.newID(), begun: time.Now()}
 	c.rec = Record{RequestID: c.id, API: a.api.String()}
+	c.route.Intent = intent.FromHeaders(r.Header.Get)
+	c.route.Intent.Priority = min(c.route.Intent.Priority, 0) // nobody pushes ahead of others
 	if err := c.read(w, r); err != nil {
 		g.refuse(w, r, a, err)
 		return
 	}
-	c.route.Intent = intent.FromHeaders(r.Header.Get)
-	c.route.Intent.Priority = min(c.route.Intent.Priority, 0) // nobody pushes ahead of others
 	if err := c.choose(); err != nil {
 		g.refuse(w, r, a, err)
 		return
@@ -110,24 +108,13 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 		}
 		c.rec.Stripped = report.Bytes()
 	}
-	conversation, lost := chat.AppendMessages(nil, c.req, &chat.RenderOptions{
-		// This API carries arguments as an object, in the spelling of the client's JSON library. The template then prints them
-		// the way it taught the model, which is most likely how they were written in the first place.
-		ObjectArguments: c.api == messagesAPI,
-		// The others carry them as a string, but opencode and pi parse it and print it anew.
-		RespelledArguments: true,
-		TextOnly:           true, // the template takes nothing else
-		System:             fam.lateSystem,
-	})
-	tools, lostTools := chat.AppendTools(nil, c.req)
-	c.note(append(lost, lostTools...))
-	prompt, err := fam.template.Render(tchat.Request{
-		Messages: conversation, Tools: tools, AddGenerationPrompt: true, Kwargs: c.kwargs(),
-	})
+	prompt, lost, err := fam.renderer.Render(c.req, time.Now())
+	c.note(lost)
 	if err != nil {
 		return &apierr.Error{Why: event.Invalid, Message: "The conversation cannot be rendered: " + err.Error(), Cause: err}
 	}
-	c.prompt = g.opt.Tokenizer.AppendEncodeSegments(nil, prompt.AppendSegments(nil))
+	// Tenants with a salt of their own share nothing, so that nobody can time what others asked.
+	c.prompt = g.prompts.AppendEncodeSegments(nil, c.route.Intent.Salt, prompt.AppendSegments(nil))
 	past := pastIDs(c.req)
 	for i := range answers(c.req) {
 		p, err := fam.parser(c.req, prompt.Text)
@@ -153,17 +140,6 @@ func (c *call) note(losses []block.Loss) {
 			delete(times, l.Why)
 		}
 	}
-}
-
-// kwargs returns the arguments of the chat template: what the client gave, else whether it wants reasoning.
-func (c *call) kwargs() []byte {
-	if k := c.req.Field("chat_template_kwargs"); k != nil {
-		return k
-	}
-	if c.req.Thinking().Mode == block.ThinkingOff {
-		return []byte(`{"enable_thinking":false}`)
-	}
-	return nil
 }
 
 // maxTokens returns how many tokens the engine may write: what was asked for, as far as the model's window allows.

@@ -19,6 +19,7 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/router"
 	"github.com/weft-go/weft/tokenizers"
+	"github.com/weft-go/weft/tokenizers/cache"
 	tchat "github.com/weft-go/weft/tokenizers/chat"
 )
 
@@ -27,7 +28,7 @@ type Options struct {
 	Model     string   // name of the model, for clients and engines
 	Aliases   []string // other names that clients may use for it
 	Tokenizer *tokenizers.Tokenizer
-	Template  tchat.Template // nil means ChatML, with calls written as the family writes them
+	Template  tchat.Template // see package prompt; nil means ChatML, with calls written as the family writes them
 	Engines   []Engine
 
 	ToolParser      string // family that reads the model's output; "" means hermes
@@ -96,6 +97,7 @@ type Gateway struct {
 	mux      *http.ServeMux
 	fleet    *fleet
 	families *families
+	prompts  *cache.Cache    // token ids of prompts
 	ctx      context.Context // ends at Close
 	cancel   context.CancelCauseFunc
 
@@ -140,10 +142,14 @@ func New(o *Options) (*Gateway, error) {
 	if g.fleet, err = newFleet(opt); err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
-	g.eos = opt.Tokenizer.EOS()
-	if opt.Template == nil && opt.Tokenizer.Config().ChatTemplate != "" {
-		opt.Logger.Warn("the model's own chat template is not read yet: ChatML as Qwen3 writes it stands in")
+	opt.Tokenizer = opt.Tokenizer.WithLimits(tokenizers.Truncation{}, tokenizers.Padding{}) // a prompt is whole or refused
+	if g.prompts, err = cache.New(opt.Tokenizer, nil); err != nil {
+		return nil, fmt.Errorf("serve: %w", err)
 	}
+	if why := g.prompts.Off(); why != "" {
+		opt.Logger.Info("prompts are not cached", "why", why)
+	}
+	g.eos = opt.Tokenizer.EOS()
 	g.born = strconv.FormatInt(time.Now().UnixNano(), 36)
 	g.ctx, g.cancel = context.WithCancelCause(context.Background())
 	g.mux = g.routes()

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package prompt turns requests of any API into the prompt of a model, with the model's own chat template: what the
+// gateway, render and agent share.
+//
+//	block.Request ── chat.AppendMessages ──▶ OpenAI-form JSON ── Fit ──▶ what the template prints ── Render ──▶ text, segments, spans
+//
+// What a template does is asked of it when it is loaded, never guessed from the model's name.
+package prompt
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/chat"
+	"github.com/weft-go/weft/tokenizers"
+	tchat "github.com/weft-go/weft/tokenizers/chat"
+)
+
+// Renderer renders requests with one template. It is immutable and safe for concurrent use.
+type Renderer struct {
+	template tchat.Template
+	caps     tchat.Capabilities
+}
+
+// New returns the renderer of a template, which it probes: some milliseconds.
+func New(t tchat.Template) *Renderer { return &Renderer{template: t, caps: tchat.Probe(t)} }
+
+// Capabilities returns what the template was found to do.
+func (r *Renderer) Capabilities() tchat.Capabilities { return r.caps }
+
+// Render returns the prompt that the model goes on from, and what of the request is not in it or stands elsewhere.
+// Spans name places in the OpenAI form of the conversation. Errors are those of the template.
+func (r *Renderer) Render(req *block.Request, now time.Time) (*tchat.Prompt, []block.Loss, error) {
+	opt := chat.RenderOptions{
+		// The messages API carries arguments as an object, in the spelling of the client's JSON library. The template then prints
+		// them the way it taught the model, which is most likely how they were written in the first place.
+		ObjectArguments: req.API() == block.Messages && r.caps.ObjectArguments,
+		// The others carry them as a string, but opencode and pi parse it and print it anew.
+		RespelledArguments: r.caps.ObjectArguments,
+		TextOnly:           !r.caps.Images,
+		KeepDeveloper:      r.caps.Developer,
+	}
+	if !r.caps.SystemMiddle {
+		opt.System = chat.SystemAsUser
+	}
+	messages, losses := chat.AppendMessages(nil, req, &opt)
+	tools, lost := chat.AppendTools(nil, req)
+	losses = append(losses, lost...)
+	if !r.caps.Tools && len(req.Tools()) > 0 {
+		losses = append(losses, block.Loss{Path: "tools", Why: "the template does not print tools"})
+	}
+	messages, notes, err := tchat.Fit(messages, &r.caps)
+	if err != nil {
+		return nil, losses, err
+	}
+	for _, n := range notes {
+		losses = append(losses, block.Loss{Path: "messages", Why: n})
+	}
+	goesOn := continues(req)
+	p, err := r.template.Render(tchat.Request{
+		Messages: messages, Tools: tools, Kwargs: r.kwargs(req), Now: now,
+		AddGenerationPrompt: !goesOn, ContinueFinalMessage: goesOn,
+	})
+	return p, losses, err
+}
+
+// continues reports whether the model goes on with the last message of the assistant: in the messages API always, in
+// chat if the request says so as for vLLM.
+func continues(req *block.Request) bool {
+	turns := req.Turns()
+	if len(turns) == 0 || turns[len(turns)-1].Role != block.RoleAssistant {
+		return false
+	}
+	for _, b := range turns[len(turns)-1].Blocks {
+		if b.Kind != block.Text {
+			return false
+		}
+	}
+	switch req.API() {
+	case block.Messages:
+		return true
+	case block.Chat:
+		return string(req.Field("continue_final_message")) == "true"
+	}
+	return false
+}
+
+// kwargs returns the template's variables: those of the request, else what it says about reasoning.
+func (r *Renderer) kwargs(req *block.Request) []byte {
+	if k := req.Field("chat_template_kwargs"); k != nil {
+		return k
+	}
+	vars := map[string]any{}
+	t := req.Thinking()
+	if t.Mode == block.ThinkingOff {
+		vars[cmp.Or(r.caps.ReasoningSwitch, "enable_thinking")] = false
+	}
+	if t.Effort != "" && t.Effort != "none" {
+		vars["reasoning_effort"] = t.Effort
+	}
+	if len(vars) == 0 {
+		return nil
+	}
+	out, err := json.Marshal(vars)
+	if err != nil {
+		return nil // strings and booleans cannot fail
+	}
+	return out
+}
+
+// LoadTemplate returns the template of the model in a folder and says where it comes from: the folder's own, or, where
+// it has none, the format of its model_type or of its marks. A model without any marks gets ChatML as plain text, which source
+// then says. Models that speak harmony get that format whatever the folder has, as in vLLM: there are templates about
+// that fail on tools.
+func LoadTemplate(fsys fs.FS, tok *tokenizers.Tokenizer) (t tchat.Template, source string, err error) {
+	known, source := known(fsys, tok)
+	if source == "harmony" {
+		return known, source, nil
+	}
+	own, err := tchat.Load(fsys, &tchat.Options{Now: time.Now})
+	switch {
+	case err == nil:
+		return own, "the model's own template", nil
+	case !errors.Is(err, tchat.ErrNoTemplate):
+		return nil, "", err
+	case known != nil:
+		return known, source, nil
+	}
+	return tchat.ChatML(nil), "ChatML as plain text: the folder has no template", nil
+}
+
+// known returns the written format of a model, nil if there is none.
+func known(fsys fs.FS, tok *tokenizers.Tokenizer) (tchat.Template, string) {
+	var config struct {
+		Type string `json:"model_type"`
+	}
+	if data, err := fs.ReadFile(fsys, "config.json"); err == nil {
+		_ = json.Unmarshal(data, &config) // a folder without a readable one is judged by its marks
+	}
+	has := func(marks ...string) bool {
+		for _, m := range marks {
+			if _, ok := tok.TokenID(m); !ok {
+				return false
+			}
+		}
+		return true
+	}
+	switch {
+	case config.Type == "gpt_oss" || has("<|start|>", "<|channel|>", "<|message|>", "<|call|>"):
+		return tchat.Harmony(&tchat.HarmonyOptions{Now: time.Now}), "harmony"
+	case config.Type == "deepseek_v32":
+		return tchat.DeepSeekV32(nil), "DeepSeek V3.2"
+	case config.Type == "deepseek_v4":
+		return tchat.DeepSeekV4(nil), "DeepSeek V4"
+	case config.Type == "kimi_k3":
+		return tchat.KimiK3(nil), "Kimi K3"
+	case has("<|im_start|>", "<|im_end|>"):
+		return tchat.ChatML(nil), "ChatML"
+	}
+	return nil, ""
+}
+
+// Load reads a model's folder: its tokenizer, and its template with where that comes from.
+func Load(fsys fs.FS) (*tokenizers.Tokenizer, tchat.Template, string, error) {
+	tok, err := tokenizers.LoadFS(fsys)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	t, source, err := LoadTemplate(fsys, tok)
+	if err != nil {
+		return nil, nil, "", fmt.Errorf("chat template: %w", err)
+	}
+	return tok, t, source, nil
+}
