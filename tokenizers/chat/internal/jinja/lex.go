@@ -204,6 +204,9 @@ func (l *lexer) rawBegin() (sign byte, end int, ok bool) {
 // raw reads up to endraw.
 func (l *lexer) raw(open int, lineStart bool) bool {
 	start := l.pos
+	if start == len(l.src) {
+		return lineStart // as Jinja, which misses the end only if something follows
+	}
 	for i := start; ; {
 		k := strings.Index(l.src[i:], "{%")
 		if k < 0 {
@@ -245,6 +248,9 @@ func (l *lexer) blockEnd() bool {
 }
 
 func (l *lexer) comment(open int) {
+	if l.pos == len(l.src) {
+		return
+	}
 	k := strings.Index(l.src[l.pos:], "#}")
 	if k < 0 {
 		l.fail(open, "comment is not closed")
