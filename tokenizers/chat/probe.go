@@ -164,7 +164,7 @@ func probe(t Template) (c Capabilities) {
 	}
 	const blank = `"content":"",`
 	text, ok = calls(blank, false, object)
-	c.ObjectArguments = ok && strings.Count(text, "zqtool") > 1 && strings.Contains(text, "Zqvalue")
+	c.ObjectArguments = ok && strings.Contains(text, "zqtool") && strings.Contains(text, "Zqvalue")
 	base := text
 	form := object
 	asString, ok := calls(blank, false, str)

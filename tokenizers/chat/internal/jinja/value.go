@@ -167,7 +167,7 @@ func (w *sbuf) add(s string, src *Origin) {
 		return
 	}
 	if len(w.b)+len(s) > w.rt.maxText {
-		w.rt.fail("text exceeds %d bytes", w.rt.maxText)
+		w.rt.limit("text exceeds %d bytes", w.rt.maxText)
 	}
 	w.b = append(w.b, s...)
 	if k := len(w.segs) - 1; k >= 0 && w.segs[k].src == src {
