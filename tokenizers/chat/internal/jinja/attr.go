@@ -194,12 +194,6 @@ func seqMethod(name string, items func() []Value) Value {
 
 // attr is a.b in a template: the attribute, else the item, else undefined.
 func (rt *render) attr(v Value, name string) Value {
-	// What is no attribute of a dict is by far the most frequent case.
-	if d, ok := v.(*Dict); ok && dictMethods[name] == nil {
-		if i := d.find(name); i >= 0 && !has(dictMutators, name) && !strings.HasPrefix(name, "__") {
-			return d.vals[i]
-		}
-	}
 	if x, ok := rt.attribute(v, name); ok {
 		return x
 	}

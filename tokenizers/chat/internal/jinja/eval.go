@@ -57,6 +57,7 @@ type render struct {
 	gens  []Range
 	now   func() time.Time
 	main  *sbuf
+	free  []*sbuf
 }
 
 // Limits of rendering.
@@ -119,7 +120,15 @@ func (rt *render) enter() {
 
 func (rt *render) leave() { rt.depth-- }
 
-func (rt *render) buf() *sbuf { return &sbuf{rt: rt} }
+// buf returns an empty buffer. Its str gives it back.
+func (rt *render) buf() *sbuf {
+	if k := len(rt.free) - 1; k >= 0 {
+		w := rt.free[k]
+		rt.free = rt.free[:k]
+		return w
+	}
+	return &sbuf{rt: rt}
+}
 
 // captureTo runs f with output into a new text.
 func (rt *render) capture(f func()) *Str {
@@ -337,13 +346,21 @@ func (s *withStmt) exec(rt *render) ctl {
 	return c
 }
 
-type genStmt struct{ body []stmt }
+type genStmt struct {
+	body                []stmt
+	varargsID, kwargsID int
+	special             bool // the body mentions varargs or kwargs
+}
 
 func (s *genStmt) exec(rt *render) ctl {
 	// Hugging Face's tracker counts from where the block's text ends up in the output. A block inside
 	// a macro is counted from the start of the macro's own text, which is of no use; such are left out.
 	save := rt.scope
 	rt.scope = &scope{parent: save}
+	if s.special { // the block is a call block inside
+		rt.scope.set(s.varargsID, &Tuple{})
+		rt.scope.set(s.kwargsID, &Dict{})
+	}
 	start := len(rt.out.b)
 	run(rt, s.body)
 	rt.scope = save
@@ -501,7 +518,6 @@ func (s *forStmt) run(rt *render, over Value, depth int) ctl {
 		if !ok {
 			break
 		}
-		any = true
 		rt.step(1)
 		rt.items[k] = v
 		if s.fresh {
@@ -515,9 +531,12 @@ func (s *forStmt) run(rt *render, over Value, depth int) ctl {
 		if s.extended {
 			sc.set(s.loopID, l)
 		}
-		if run(rt, s.body) == ctlBreak {
+		c := run(rt, s.body)
+		if c == ctlBreak {
 			break
 		}
+		// As in Jinja, else also runs after a loop of which no turn came to its end.
+		any = any || c == ctlNone
 	}
 	rt.items = rt.items[:k]
 	rt.scope = outer
@@ -597,6 +616,9 @@ func (l *loop) filter(rt *render, s *forStmt) {
 			rt.step(1)
 			save := rt.scope
 			rt.scope = &scope{parent: outer}
+			if _, ok := s.target.(*tupleTarget); ok {
+				v = &Tuple{Items: rt.list(v)} // Jinja hands on what was unpacked
+			}
 			s.target.assign(rt, v)
 			ok = truth(s.test.eval(rt))
 			rt.scope = save
@@ -909,10 +931,17 @@ type attrExpr struct {
 	name string
 	str  strMethod
 	dict dictMethod
+	item bool // no dict has an attribute of that name
 }
 
 func (e *attrExpr) eval(rt *render) Value {
 	v := e.e.eval(rt)
+	if d, ok := v.(*Dict); ok && e.item {
+		if i := d.find(e.name); i >= 0 {
+			return d.vals[i]
+		}
+		return &undef{name: e.name, of: "dict"}
+	}
 	rt.pos = e.pos
 	return rt.attr(v, e.name)
 }

@@ -370,7 +370,7 @@ func (rt *render) percent(s *Str, v Value) Value {
 	}
 	if !single && used < len(list) || single && used == 0 && !named && dict == nil {
 		switch v.(type) {
-		case *List, *rng, *Dict:
+		case *List, *rng, *Dict, *undef:
 			// Python counts what has items as a mapping, which need not be used.
 		default:
 			rt.fail("not all arguments converted during string formatting")

@@ -200,7 +200,11 @@ func (rt *render) reprOf(w *sbuf, v Value, in *Origin) {
 		rt.reprOf(w, &v.d, in)
 		w.add(">", in)
 	case *macro:
-		w.add("<Macro "+pyQuote(v.def.name)+">", in)
+		name := "anonymous" // the body of a call block
+		if v.def.name != "" {
+			name = pyQuote(v.def.name)
+		}
+		w.add("<Macro "+name+">", in)
 	case *loop:
 		w.add("<LoopContext "+strconv.Itoa(v.index0+1)+"/"+strconv.Itoa(v.length(rt))+">", in)
 	case *sliceVal:

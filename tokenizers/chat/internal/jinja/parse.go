@@ -255,7 +255,12 @@ func (p *parser) stmt() stmt {
 	case "generation":
 		g := &genStmt{}
 		p.gens = true
+		before := p.specials()
 		p.captured(func() { g.body = p.close(t, "endgeneration") })
+		if p.specials() != before {
+			g.special, g.varargsID, g.kwargsID = true, p.id("varargs"), p.id("kwargs")
+			p.inner[g.varargsID], p.inner[g.kwargsID] = true, true
+		}
 		return g
 	case "do":
 		return &doStmt{e: p.tuple(true, nil)}
@@ -467,7 +472,6 @@ func (p *parser) specials() [3]int {
 }
 
 func (p *parser) callBlock(t token, c *callStmt) {
-	c.macro.name = "caller"
 	p.macro(t, &c.macro, "endcall")
 	e := p.expr(true)
 	call, ok := e.(*callExpr)
@@ -842,6 +846,7 @@ func (p *parser) subscript(e expr) expr {
 		case tokName:
 			x := &attrExpr{pos: a.pos, e: e, name: a.text}
 			x.str, x.dict = strMethods[a.text], dictMethods[a.text]
+			x.item = x.dict == nil && !has(dictMutators, a.text) && !strings.HasPrefix(a.text, "__")
 			return x
 		case tokInt:
 			return &itemExpr{pos: a.pos, e: e, key: &constExpr{a.num}}

@@ -204,15 +204,23 @@ func (w *sbuf) addSlice(s *Str, lo, hi int) {
 	}
 }
 
+// str returns the text and gives the buffer back.
 func (w *sbuf) str() *Str {
-	w.rt.charge(len(w.b))
+	rt := w.rt
+	rt.charge(len(w.b) + 16*len(w.segs))
+	out := &Str{}
 	switch len(w.segs) {
 	case 0:
-		return &Str{}
 	case 1:
-		return &Str{s: string(w.b), src: w.segs[0].src}
+		out.s, out.src = string(w.b), w.segs[0].src
+	default:
+		out.s, out.segs = string(w.b), append([]seg(nil), w.segs...)
 	}
-	return &Str{s: string(w.b), segs: w.segs}
+	if cap(w.b) <= 1<<16 && len(rt.free) < 16 {
+		w.b, w.segs = w.b[:0], w.segs[:0]
+		rt.free = append(rt.free, w)
+	}
+	return out
 }
 
 // pieces calls f for each stretch of one origin.
