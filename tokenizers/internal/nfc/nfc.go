@@ -23,8 +23,13 @@ func Span(s string) int {
 	safe := 0 // start of the last character with value 0
 	for i := 0; i < len(s); {
 		if s[i] < utf8.RuneSelf {
-			safe = i
-			i++
+			for i+8 <= len(s) && ascii8(s[i:i+8]) {
+				i += 8
+			}
+			for i < len(s) && s[i] < utf8.RuneSelf {
+				i++
+			}
+			safe = i - 1
 			continue
 		}
 		r, n := utf8.DecodeRuneInString(s[i:])
@@ -35,6 +40,14 @@ func Span(s string) int {
 		i += n
 	}
 	return len(s)
+}
+
+// ascii8 reports whether the first eight bytes of s are ASCII.
+func ascii8(s string) bool {
+	_ = s[7]
+	x := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+	return x&0x8080808080808080 == 0
 }
 
 // Append appends s in form C to dst.

@@ -96,3 +96,21 @@ func FuzzAppend(f *testing.F) {
 		}
 	})
 }
+
+// The end does not depend on where in eight bytes a character stands.
+func TestSpanPlaces(t *testing.T) {
+	for _, c := range []struct {
+		tail string
+		want int // of the tail; -1: the character before it is part of what may change
+	}{{"", 0}, {"é", 2}, {"\xff", 1}, {"e\u0301", 0}, {"\u0301", -1}, {"中\u0301", 0}, {"\u0958", -1}} {
+		for n := 1; n < 40; n++ {
+			s := strings.Repeat("a", n)
+			if got := Span(s + c.tail); got != n+c.want {
+				t.Errorf("%d letters and %+q: %d, want %d", n, c.tail, got, n+c.want)
+			}
+			if got := Span(s + c.tail + s); c.tail == "" && got != 2*n {
+				t.Errorf("%d letters: %d", 2*n, got)
+			}
+		}
+	}
+}
