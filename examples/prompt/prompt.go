@@ -18,6 +18,8 @@ import (
 
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/chat"
+	"github.com/weft-go/weft/protocols/messages"
+	"github.com/weft-go/weft/protocols/responses"
 	"github.com/weft-go/weft/tokenizers"
 	tchat "github.com/weft-go/weft/tokenizers/chat"
 )
@@ -49,13 +51,13 @@ func (r *Renderer) Render(req *block.Request, now time.Time) (*tchat.Prompt, []b
 	if !r.caps.SystemMiddle {
 		opt.System = chat.SystemAsUser
 	}
-	messages, losses := chat.AppendMessages(nil, req, &opt)
+	turns, losses := chat.AppendMessages(nil, req, &opt)
 	tools, lost := chat.AppendTools(nil, req)
 	losses = append(losses, lost...)
 	if !r.caps.Tools && len(req.Tools()) > 0 {
 		losses = append(losses, block.Loss{Path: "tools", Why: "the template does not print tools"})
 	}
-	messages, notes, err := tchat.Fit(messages, &r.caps)
+	turns, notes, err := tchat.Fit(turns, &r.caps)
 	if err != nil {
 		return nil, losses, err
 	}
@@ -64,10 +66,23 @@ func (r *Renderer) Render(req *block.Request, now time.Time) (*tchat.Prompt, []b
 	}
 	goesOn := continues(req)
 	p, err := r.template.Render(tchat.Request{
-		Messages: messages, Tools: tools, Kwargs: r.kwargs(req), Now: now,
-		AddGenerationPrompt: !goesOn, ContinueFinalMessage: goesOn,
+		Messages: turns, Tools: tools, Kwargs: r.kwargs(req), Now: now,
+		AddGenerationPrompt: !goesOn && string(req.Field("add_generation_prompt")) != "false", ContinueFinalMessage: goesOn,
 	})
 	return p, losses, err
+}
+
+// Decode reads the body of a request of the API called chat, responses or messages.
+func Decode(api string, body []byte, l *block.Limits) (*block.Request, error) {
+	switch api {
+	case "chat":
+		return chat.Decode(body, l)
+	case "responses":
+		return responses.Decode(body, l)
+	case "messages":
+		return messages.Decode(body, l)
+	}
+	return nil, fmt.Errorf("no API %q: chat, responses and messages are known", api)
 }
 
 // continues reports whether the model goes on with the last message of the assistant: in the messages API always, in
@@ -98,7 +113,7 @@ func (r *Renderer) kwargs(req *block.Request) []byte {
 	}
 	vars := map[string]any{}
 	t := req.Thinking()
-	if t.Mode == block.ThinkingOff {
+	if t.Mode == block.ThinkingOff || t.Effort == "none" {
 		vars[cmp.Or(r.caps.ReasoningSwitch, "enable_thinking")] = false
 	}
 	if t.Effort != "" && t.Effort != "none" {

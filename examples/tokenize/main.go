@@ -2,11 +2,13 @@
 
 // Command tokenize turns text into token ids and back: JSON lines in, JSON lines out.
 //
-//	go run ./examples/tokenize -model DIR [-special] [-stats] [FILE ...]
+//	go run ./examples/tokenize -model DIR [-special] [-cache] [-offsets] [-stats] [FILE ...]
 //	go run ./examples/tokenize -model DIR -decode [-skip-special] [FILE ...]
 //
-// DIR holds a tokenizer.json; the name mini is the small tokenizer that comes with the module. A record is
-// {"id","text"} and gives {"id","ids"}; with -decode it is {"id","ids"} and gives {"id","text","deltas"}, where
+// DIR holds a tokenizer.json, a tiktoken rank file or a tekken.json; the name mini is the small tokenizer that comes
+// with the module. A record is {"id","text"} and gives {"id","ids"}, with -offsets also "offsets", a pair of byte
+// positions for each id; -cache encodes through the prefix cache, which gives the same ids, and a last line to stderr
+// says how often it helped. With -decode a record is {"id","ids"} and gives {"id","text","deltas"}, where
 // deltas are what a stream shows after each id and at the end. Other members are ignored. A record that cannot be
 // run gives {"id","error"}. With -stats a last line says how fast it was, measured in this process on the texts read.
 package main
@@ -22,6 +24,7 @@ import (
 	"time"
 
 	"github.com/weft-go/weft/tokenizers"
+	"github.com/weft-go/weft/tokenizers/cache"
 	"github.com/weft-go/weft/tokenizers/mini"
 )
 
@@ -38,6 +41,8 @@ func main() {
 // command is one run of the program.
 type command struct {
 	tok         *tokenizers.Tokenizer
+	cache       *cache.Cache // nil if not asked for
+	offsets     bool
 	decode      bool
 	special     bool
 	skipSpecial bool
@@ -52,6 +57,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	flags.BoolVar(&c.decode, "decode", false, "read ids, write text")
 	flags.BoolVar(&c.special, "special", false, "add the ids that the model puts around a text")
 	flags.BoolVar(&c.skipSpecial, "skip-special", false, "with -decode: leave special tokens out")
+	flags.BoolVar(&c.offsets, "offsets", false, "say which bytes of the text each id stands for")
+	withCache := flags.Bool("cache", false, "encode through the prefix cache")
 	withStats := flags.Bool("stats", false, "add a last line with times")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -68,6 +75,15 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	}
 	if err != nil {
 		return err
+	}
+	if *withCache {
+		if c.cache, err = cache.New(c.tok, nil); err != nil {
+			return err
+		}
+		if why := c.cache.Off(); why != "" {
+			fmt.Fprintln(stderr, "tokenize: nothing is cached:", why)
+			c.cache = nil
+		}
 	}
 	if *withStats {
 		c.stats = &stats{load: time.Since(start)}
@@ -91,6 +107,10 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
+	}
+	if c.cache != nil {
+		s := c.cache.Stats()
+		fmt.Fprintf(stderr, "tokenize: cache: %+v\n", s)
 	}
 	if c.stats != nil {
 		if err := enc.Encode(map[string]any{"stats": c.stats.measure(c.tok, c.special)}); err != nil {
@@ -121,11 +141,12 @@ func (c *command) lines(r io.Reader, enc *json.Encoder) error {
 
 // answer is one line of output. The pointers tell an empty result from none.
 type answer struct {
-	ID     json.RawMessage `json:"id"`
-	IDs    *[]uint32       `json:"ids,omitempty"`
-	Text   *string         `json:"text,omitempty"`
-	Deltas *[]string       `json:"deltas,omitempty"`
-	Error  string          `json:"error,omitempty"`
+	ID      json.RawMessage `json:"id"`
+	IDs     *[]uint32       `json:"ids,omitempty"`
+	Offsets *[][2]int       `json:"offsets,omitempty"`
+	Text    *string         `json:"text,omitempty"`
+	Deltas  *[]string       `json:"deltas,omitempty"`
+	Error   string          `json:"error,omitempty"`
 }
 
 func (c *command) record(line []byte) answer {
@@ -146,18 +167,45 @@ func (c *command) record(line []byte) answer {
 	case rec.Text == nil:
 		ans.Error = "no text"
 	default:
-		ids := []uint32{}
-		if c.special {
-			ids = c.tok.AppendEncodeFramed(ids, *rec.Text)
-		} else {
-			ids = c.tok.AppendEncode(ids, *rec.Text)
-		}
-		ans.IDs = &ids
+		c.encodeRecord(*rec.Text, &ans)
 		if c.stats != nil {
 			c.stats.texts = append(c.stats.texts, *rec.Text)
 		}
 	}
 	return ans
+}
+
+func (c *command) encodeRecord(text string, ans *answer) {
+	ids := []uint32{}
+	switch {
+	case c.offsets:
+		var e tokenizers.Encoding
+		err := c.tok.Encode(&e, []tokenizers.Segment{{Text: text, Trusted: true}}, tokenizers.Options{Frame: c.special, Offsets: true})
+		if err != nil {
+			ans.Error = err.Error()
+			return
+		}
+		ids = append(ids, e.IDs...)
+		pairs := make([][2]int, len(e.Offsets))
+		for i, o := range e.Offsets {
+			pairs[i] = [2]int{o.Start, o.End}
+		}
+		ans.Offsets = &pairs
+	case c.cache != nil:
+		before, after := c.tok.Frame()
+		if c.special {
+			ids = append(ids, before...)
+		}
+		ids = c.cache.AppendEncode(ids, "", text)
+		if c.special {
+			ids = append(ids, after...)
+		}
+	case c.special:
+		ids = c.tok.AppendEncodeFramed(ids, text)
+	default:
+		ids = c.tok.AppendEncode(ids, text)
+	}
+	ans.IDs = &ids
 }
 
 func (c *command) decodeRecord(ids []uint32, ans *answer) {

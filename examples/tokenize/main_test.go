@@ -73,3 +73,23 @@ func TestFatal(t *testing.T) {
 		}
 	}
 }
+
+// The cache changes nothing but the time, and offsets say where ids come from.
+func TestCacheAndOffsets(t *testing.T) {
+	in := strings.Repeat(`{"id":1,"text":"<|im_start|>user\nHello, 世界 🚀<|im_end|>\n<|im_start|>assistant\n"}`+"\n", 3)
+	plain := runLines(t, in, "-model", "mini", "-special")
+	if cached := runLines(t, in, "-model", "mini", "-special", "-cache"); strings.Join(cached, "\n") != strings.Join(plain, "\n") {
+		t.Errorf("cached %q, want %q", cached, plain)
+	}
+	var a struct {
+		IDs     []uint32
+		Offsets [][2]int
+	}
+	out := runLines(t, `{"id":1,"text":"Hello<|im_end|>"}`, "-model", "mini", "-offsets")
+	if err := json.Unmarshal([]byte(out[0]), &a); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(a.IDs); n < 2 || len(a.Offsets) != n || a.Offsets[n-1] != [2]int{5, 15} {
+		t.Errorf("got %s", out[0])
+	}
+}

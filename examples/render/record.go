@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"sort"
+
+	"github.com/weft-go/weft/examples/prompt"
+	"github.com/weft-go/weft/tokenizers"
+	tchat "github.com/weft-go/weft/tokenizers/chat"
+)
+
+// answer is a line of output.
+type answer struct {
+	ID     json.RawMessage `json:"id"`
+	Prompt *string         `json:"prompt,omitempty"`
+	IDs    *[]uint32       `json:"ids,omitempty"`
+	Spans  *[]span         `json:"spans,omitempty"`
+	Losses []loss          `json:"losses,omitempty"`
+	Error  string          `json:"error,omitempty"`
+}
+
+type span struct {
+	Path   string `json:"path"`
+	Kind   string `json:"kind"`
+	Bytes  [2]int `json:"bytes"`
+	Tokens [2]int `json:"tokens"`
+}
+
+type loss struct {
+	Path string `json:"path"`
+	Why  string `json:"why"`
+}
+
+func (c *command) record(line []byte) answer {
+	var rec struct {
+		ID   json.RawMessage
+		API  string
+		Body json.RawMessage
+	}
+	err := json.Unmarshal(line, &rec)
+	ans := answer{ID: rec.ID}
+	if err == nil {
+		err = c.render(rec.API, rec.Body, &ans)
+	}
+	if err != nil {
+		ans = answer{ID: rec.ID, Error: err.Error()}
+	}
+	return ans
+}
+
+func (c *command) render(api string, body json.RawMessage, ans *answer) error {
+	switch {
+	case len(body) == 0:
+		return errors.New("no body")
+	case body[0] == '"':
+		var text string
+		if err := json.Unmarshal(body, &text); err != nil {
+			return err
+		}
+		body = []byte(text)
+	}
+	req, err := prompt.Decode(cmp.Or(api, "chat"), body, nil)
+	if err != nil {
+		return err
+	}
+	p, losses, err := c.renderer.Render(req, c.now())
+	if err != nil {
+		return err
+	}
+	for _, l := range losses {
+		ans.Losses = append(ans.Losses, loss{l.Path, l.Why})
+	}
+	segs := []tokenizers.Segment{{Text: p.Text, Trusted: true}}
+	if c.segments {
+		segs = p.AppendSegments(nil)
+	}
+	var e tokenizers.Encoding
+	if err := c.tok.Encode(&e, segs, tokenizers.Options{Offsets: true}); err != nil {
+		return err
+	}
+	ids := append([]uint32{}, e.IDs...)
+	spans := spansOf(p, e.Offsets)
+	ans.Prompt, ans.IDs, ans.Spans = &p.Text, &ids, &spans
+	return nil
+}
+
+// spansOf adds the tokens to the spans of a prompt.
+func spansOf(p *tchat.Prompt, offs []tokenizers.Offset) []span {
+	spans := make([]span, 0, len(p.Spans))
+	for _, s := range p.Spans {
+		first := sort.Search(len(offs), func(i int) bool { return offs[i].End > s.Start })
+		end := sort.Search(len(offs), func(i int) bool { return offs[i].Start >= s.End })
+		spans = append(spans, span{s.Path, s.Kind, [2]int{s.Start, s.End}, [2]int{first, max(first, end)}})
+	}
+	return spans
+}
