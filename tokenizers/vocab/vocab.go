@@ -11,6 +11,14 @@ import (
 // MaxID is the largest token id a [Table] accepts. It bounds the memory a hostile file can ask for.
 const MaxID = 1<<21 - 1
 
+// An entry of Table.index has the id plus one in its low bits and a tag in the others: low bits of the hash, which its place in the
+// index does not depend on. Most entries that are not the one looked for are told by that, without a look at their bytes.
+const (
+	slotBits = 22
+	slotMask = 1<<slotBits - 1
+	tagMask  = ^uint32(slotMask)
+)
+
 // noID marks an empty slot in tables of ids.
 const noID = ^uint32(0)
 
@@ -19,7 +27,7 @@ const noID = ^uint32(0)
 type Table struct {
 	arena []byte
 	off   []uint32 // 0 == off[0] <= off[1] <= ... <= off[n] == len(arena)
-	index []uint32 // id+1, 0 is free; len is a power of two above 4/3 of the tokens
+	index []uint32 // tag | id+1, 0 is free; len is a power of two above 4/3 of the tokens
 	shift uint8    // 64 - log2(len(index))
 	count int
 }
@@ -44,12 +52,16 @@ func (v *Table) Lookup(s string) (id uint32, ok bool) {
 		return 0, false
 	}
 	mask := uint32(len(v.index) - 1)
-	for i := uint32(hash(s) >> v.shift); ; i++ {
+	h := hash(s)
+	for i := uint32(h >> v.shift); ; i++ {
 		e := v.index[i&mask]
 		if e == 0 {
 			return 0, false
 		}
-		if string(v.arena[v.off[e-1]:v.off[e]]) == s {
+		if (e^uint32(h))&tagMask != 0 {
+			continue
+		}
+		if e &= slotMask; string(v.arena[v.off[e-1]:v.off[e]]) == s {
 			return e - 1, true
 		}
 	}
@@ -170,14 +182,18 @@ func (b *Builder) Build() (*Table, error) {
 			continue
 		}
 		tok := v.arena[v.off[id]:v.off[id+1]]
-		i := uint32(hash(view(tok)) >> v.shift)
+		h := hash(view(tok))
+		i := uint32(h >> v.shift)
 		for ; v.index[i&mask] != 0; i++ {
 			e := v.index[i&mask]
-			if string(v.arena[v.off[e-1]:v.off[e]]) == string(tok) {
+			if (e^uint32(h))&tagMask != 0 {
+				continue
+			}
+			if e &= slotMask; string(v.arena[v.off[e-1]:v.off[e]]) == string(tok) {
 				return nil, fmt.Errorf("vocab: tokens %d and %d have the same bytes %q", e-1, id, tok)
 			}
 		}
-		v.index[i&mask] = uint32(id) + 1
+		v.index[i&mask] = uint32(h)&tagMask | uint32(id) + 1
 		v.count++
 	}
 	*b = Builder{}
