@@ -25,7 +25,12 @@ func O200K(s string, i int) int { return gpt4o(s, i, 3, true) }
 func Tekken(s string, i int) int { return gpt4o(s, i, 1, false) }
 
 func gpt4o(s string, i, digits int, contr bool) int {
-	c, n := classAt(s, i)
+	c, n := uint8(0), 1
+	if b := s[i]; b < utf8.RuneSelf {
+		c = ascii[b]
+	} else {
+		c, n = classMulti(s[i:])
+	}
 	j := i + n
 	if c&num != 0 {
 		return runMax(s, j, num, digits-1)
@@ -35,7 +40,12 @@ func gpt4o(s string, i, digits int, contr bool) int {
 		return wordEnd(s, cased(s, i, true), contr)
 	}
 	if j < len(s) && b != '\n' && b != '\r' {
-		c2, n2 := classAt(s, j)
+		c2, n2 := uint8(0), 1
+		if b := s[j]; b < utf8.RuneSelf {
+			c2 = ascii[b]
+		} else {
+			c2, n2 = classMulti(s[j:])
+		}
 		if c2&(letter|mark) != 0 {
 			if end := cased(s, j, c&mark == 0); end > 0 {
 				return wordEnd(s, end, contr)
@@ -58,7 +68,12 @@ func gpt4o(s string, i, digits int, contr bool) int {
 func cased(s string, i int, second bool) int {
 	k, both := i, 0
 	for k < len(s) {
-		c, n := classAt(s, k)
+		c, n := uint8(0), 1
+		if b := s[k]; b < utf8.RuneSelf {
+			c = ascii[b]
+		} else {
+			c, n = classMulti(s[k:])
+		}
 		if c&lower != 0 {
 			return lowers(s, k+n, lower|other|mark)
 		}

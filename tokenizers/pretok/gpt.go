@@ -2,6 +2,8 @@
 
 package pretok
 
+import "unicode/utf8"
+
 // This file is structured as follows: GPT-2's expression, then the family of GPT-4's, then the parts they
 // share. Each alternative of an expression is tried in its order; the comments number them.
 
@@ -9,7 +11,12 @@ package pretok
 //
 //	's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 func GPT2(s string, i int) int {
-	c, n := classAt(s, i)
+	c, n := uint8(0), 1
+	if b := s[i]; b < utf8.RuneSelf {
+		c = ascii[b]
+	} else {
+		c, n = classMulti(s[i:])
+	}
 	j := i + n
 	switch {
 	case c&letter != 0:
@@ -29,7 +36,12 @@ func GPT2(s string, i int) int {
 			}
 		}
 	case s[i] == ' ' && j < len(s):
-		c2, n2 := classAt(s, j)
+		c2, n2 := uint8(0), 1
+		if b := s[j]; b < utf8.RuneSelf {
+			c2 = ascii[b]
+		} else {
+			c2, n2 = classMulti(s[j:])
+		}
 		switch {
 		case c2&letter != 0:
 			return letters(s, j+n2, letter)
@@ -64,7 +76,12 @@ func Qwen35(s string, i int) int { return gpt4(s, i, letter|mark, 1) }
 // gpt4 is the scanner behind CL100K and its variants. word is what a run of letters may hold, digits the
 // longest run of numbers.
 func gpt4(s string, i int, word uint8, digits int) int {
-	c, n := classAt(s, i)
+	c, n := uint8(0), 1
+	if b := s[i]; b < utf8.RuneSelf {
+		c = ascii[b]
+	} else {
+		c, n = classMulti(s[i:])
+	}
 	j := i + n
 	if c&word != 0 { // 2, without the leading character; a mark may be that one, which gives the same end
 		return letters(s, j, word)
@@ -79,7 +96,12 @@ func gpt4(s string, i int, word uint8, digits int) int {
 				return end
 			}
 		}
-		c2, n2 := classAt(s, j)
+		c2, n2 := uint8(0), 1
+		if b := s[j]; b < utf8.RuneSelf {
+			c2 = ascii[b]
+		} else {
+			c2, n2 = classMulti(s[j:])
+		}
 		if c2&word != 0 { // 2
 			return letters(s, j+n2, word)
 		}
