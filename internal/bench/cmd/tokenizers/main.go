@@ -75,10 +75,11 @@ func run(o *options, names, npm string, peers bool, root string) error {
 	if dir, err := remote.Install(npm); err != nil {
 		fmt.Println("without Hugging Face:", err)
 	} else {
+		o.npm = dir
 		if o.hf, err = remote.StartHF(dir); err != nil {
 			return err
 		}
-		defer o.hf.Close()
+		defer func() { o.hf.Close() }()
 	}
 	if peers {
 		tmp, err := os.MkdirTemp("", "peers")
