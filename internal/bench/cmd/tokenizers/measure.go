@@ -25,7 +25,7 @@ type options struct {
 	texts  []text
 	hf     *remote.Proc // nil without node
 	npm    string
-	peers  string       // the program, "" without
+	peers  string // the program, "" without
 	rows   []row
 	exact  []exactness
 	idle   float64 // microseconds that a call of Hugging Face's encode takes with nothing to encode
@@ -287,8 +287,8 @@ func (f *family) round() error {
 	for i := range o.texts {
 		t := &o.texts[i]
 		if o.hf != nil {
-			// A tokenizer that was just loaded is cold; the next pass over the same text is warm. The process is new each time: one
-			// that has loaded a few dozen tokenizers takes up to twice as long.
+			// A tokenizer that was just loaded is cold; the next pass over the same text is warm. The process is new each time: else
+			// it may free the tokenizer before this one while it is timed, which doubles the time of a cold pass.
 			if err := f.restart(t); err != nil {
 				return err
 			}
