@@ -58,9 +58,6 @@ func (rt *render) digitsOf(n num, sp *fmtSpec) (neg bool, prefix, digits string)
 				f *= 100
 			}
 			digits = strconv.FormatFloat(f, 'f', prec, 64)
-			if sp.alt && prec == 0 {
-				digits += "."
-			}
 			if verb == '%' {
 				digits += "%"
 			}
@@ -79,6 +76,13 @@ func (rt *render) digitsOf(n num, sp *fmtSpec) (neg bool, prefix, digits string)
 				prec = 1
 			}
 			digits = general(f, prec, sp.alt, verb == 0)
+		}
+		if sp.alt && f-f == 0 && !strings.Contains(digits, ".") {
+			k := strings.IndexAny(digits, "e%")
+			if k < 0 {
+				k = len(digits)
+			}
+			digits = digits[:k] + "." + digits[k:]
 		}
 		if upper {
 			digits = strings.ToUpper(digits)
@@ -698,16 +702,9 @@ func (rt *render) formatValue(w *sbuf, v Value, spec *Str) {
 		}
 		x := rt.char(n.value())
 		sp.verb = 0
-		w.add(layNumber(false, "", x.s, &fmtSpec{fill: sp.fill, align: max(sp.align, '<'*b2b(sp.align == 0)), width: sp.width}), src)
+		w.add(layNumber(false, "", x.s, &fmtSpec{fill: sp.fill, align: sp.align, width: sp.width}), src)
 		return
 	}
 	neg, prefix, ds := rt.digitsOf(n, &sp)
 	w.add(layNumber(neg, prefix, ds, &sp), src)
-}
-
-func b2b(b bool) byte {
-	if b {
-		return 1
-	}
-	return 0
 }

@@ -789,8 +789,20 @@ func (rt *render) double(n num) float64 {
 }
 
 func (rt *render) floatOp(op byte, a, b num, src *Origin) num {
-	x, y := rt.double(a), rt.double(b)
 	out := num{float: true, src: src}
+	if op == '/' && !a.float && !b.float && !b.zero() {
+		// Integers are divided exactly, then rounded once.
+		const exact = 1 << 53
+		if a.big != nil || b.big != nil || a.i > exact || a.i < -exact || b.i > exact || b.i < -exact {
+			f, _ := new(big.Rat).SetFrac(a.bigint(), b.bigint()).Float64()
+			if math.IsInf(f, 0) {
+				rt.fail("integer division result too large for a float")
+			}
+			out.f = f
+			return out
+		}
+	}
+	x, y := rt.double(a), rt.double(b)
 	switch op {
 	case '+':
 		out.f = x + y
@@ -836,12 +848,45 @@ func (rt *render) floatOp(op byte, a, b num, src *Origin) num {
 		case x < 0 && y != math.Floor(y) && !math.IsInf(x, 0) && !math.IsInf(y, 0):
 			rt.fail("complex numbers are not supported")
 		}
-		out.f = math.Pow(x, y)
+		out.f = rt.pow(x, y)
 		if math.IsInf(out.f, 0) && !math.IsInf(x, 0) && !math.IsInf(y, 0) {
 			rt.fail("result too large")
 		}
 	}
 	return out
+}
+
+// pow is x to the power of y, rounded as C's pow does; Go's own may be off by a few units.
+func (rt *render) pow(x, y float64) float64 {
+	whole := y == math.Floor(y)
+	switch {
+	case x != x, y != y, math.IsInf(x, 0), math.IsInf(y, 0), x == 0, x == 1, y == 0, y == 1, x == -1 && whole:
+		return math.Pow(x, y)
+	case y == 0.5:
+		return math.Sqrt(x)
+	case !whole:
+		rt.fail("fractional powers are not supported")
+	case math.Abs(y) > 1<<20:
+		p := math.Pow(x, y)
+		if p != 0 && !math.IsInf(p, 0) {
+			rt.fail("powers over 2**20 are not supported")
+		}
+		return p
+	}
+	const prec = 256
+	r := new(big.Float).SetPrec(prec).SetInt64(1)
+	b := new(big.Float).SetPrec(prec).SetFloat64(x)
+	for n := uint64(math.Abs(y)); n > 0; n >>= 1 {
+		if n&1 == 1 {
+			r.Mul(r, b)
+		}
+		b.Mul(b, b)
+	}
+	if y < 0 {
+		r.Quo(new(big.Float).SetPrec(prec).SetInt64(1), r)
+	}
+	f, _ := r.Float64()
+	return f
 }
 
 func (rt *render) intOp(op byte, a, b num, src *Origin) num {
