@@ -22,7 +22,7 @@ const (
 // attribute is Python's getattr. ok is false if there is no such attribute.
 func (rt *render) attribute(v Value, name string) (Value, bool) {
 	hidden := func() (Value, bool) {
-		return &undef{hint: "access to attribute " + quote(name) + " of " + typeName(v) + " is unsafe", unsafe: true}, true
+		return &undef{hint: "access to attribute " + quote(name) + " of " + typeName(v) + " is unsafe"}, true
 	}
 	if strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__") {
 		if has("__class__ __doc__ __init__ __eq__ __ne__ __str__ __repr__ __hash__ __dir__ __new__ __reduce__ __module__ __dict__ __len__ __iter__ __getitem__ __contains__ __add__ __mul__ __format__ __lt__ __le__ __gt__ __ge__ __getattribute__ __setattr__ __delattr__ __sizeof__ __subclasshook__ __init_subclass__ __reduce_ex__", name) {
@@ -205,7 +205,7 @@ func (rt *render) attr(v Value, name string) Value {
 	return &undef{name: name, of: typeName(v)}
 }
 
-// element is Python's v[key]; ok is false where that raises TypeError or LookupError.
+// subscript is Python's v[key]; ok is false where that raises TypeError or LookupError.
 func (rt *render) subscript(v, key Value) (Value, bool) {
 	index := func(n int) (int, bool) {
 		k, ok := number(key)

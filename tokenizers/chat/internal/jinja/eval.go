@@ -27,6 +27,15 @@ type scope struct {
 	parent *scope
 	ids    []int
 	vals   []Value
+
+	idBuf  [6]int
+	valBuf [6]Value
+}
+
+func newScope(parent *scope) *scope {
+	s := &scope{parent: parent}
+	s.ids, s.vals = s.idBuf[:0], s.valBuf[:0]
+	return s
 }
 
 func (s *scope) set(id int, v Value) {
@@ -130,7 +139,7 @@ func (rt *render) buf() *sbuf {
 	return &sbuf{rt: rt}
 }
 
-// captureTo runs f with output into a new text.
+// capture runs f with output into a new text.
 func (rt *render) capture(f func()) *Str {
 	save := rt.out
 	rt.out = rt.buf()
@@ -273,7 +282,6 @@ func (s *setStmt) exec(rt *render) ctl {
 }
 
 type setBlock struct {
-	pos    int
 	target target
 	filter expr // its innermost operand is nil
 	body   []stmt
@@ -291,7 +299,7 @@ func (s *setBlock) exec(rt *render) ctl {
 // block runs a body in a scope of its own and returns what it printed.
 func (rt *render) block(body []stmt) (text *Str, c ctl) {
 	save := rt.scope
-	rt.scope = &scope{parent: save}
+	rt.scope = newScope(save)
 	text = rt.capture(func() { c = run(rt, body) })
 	rt.scope = save
 	return text, c
@@ -311,7 +319,6 @@ func (rt *render) filtered(f expr, text *Str) Value {
 }
 
 type filterStmt struct {
-	pos    int
 	filter expr
 	body   []stmt
 }
@@ -337,7 +344,7 @@ func (s *withStmt) exec(rt *render) ctl {
 		vals[i] = e.eval(rt)
 	}
 	save := rt.scope
-	rt.scope = &scope{parent: save}
+	rt.scope = newScope(save)
 	for i, t := range s.targets {
 		t.assign(rt, vals[i])
 	}
@@ -356,7 +363,7 @@ func (s *genStmt) exec(rt *render) ctl {
 	// Hugging Face's tracker counts from where the block's text ends up in the output. A block inside
 	// a macro is counted from the start of the macro's own text, which is of no use; such are left out.
 	save := rt.scope
-	rt.scope = &scope{parent: save}
+	rt.scope = newScope(save)
 	if s.special { // the block is a call block inside
 		rt.scope.set(s.varargsID, &Tuple{})
 		rt.scope.set(s.kwargsID, &Dict{})
@@ -390,7 +397,6 @@ type macro struct {
 }
 
 type macroStmt struct {
-	pos   int
 	id    int
 	macro macroDef
 }
@@ -401,7 +407,6 @@ func (s *macroStmt) exec(rt *render) ctl {
 }
 
 type callStmt struct {
-	pos   int
 	macro macroDef
 	call  *callExpr
 }
@@ -453,7 +458,7 @@ func (m *macro) call(rt *render, a *args) Value {
 	rt.enter()
 	pos := rt.pos
 	save := rt.scope
-	rt.scope = &scope{parent: m.scope, ids: make([]int, 0, len(d.ids)+4), vals: make([]Value, 0, len(d.ids)+4)}
+	rt.scope = newScope(m.scope)
 	for i, id := range d.ids {
 		v := vals[i]
 		if v == unset {
@@ -509,7 +514,7 @@ func (s *forStmt) run(rt *render, over Value, depth int) ctl {
 	if s.test != nil {
 		l.filter(rt, s)
 	}
-	sc := &scope{parent: outer, ids: make([]int, 0, 6), vals: make([]Value, 0, 6)}
+	sc := newScope(outer)
 	any := false
 	k := len(rt.items)
 	rt.items = append(rt.items, nil)
@@ -521,7 +526,7 @@ func (s *forStmt) run(rt *render, over Value, depth int) ctl {
 		rt.step(1)
 		rt.items[k] = v
 		if s.fresh {
-			sc = &scope{parent: outer}
+			sc = newScope(outer)
 		} else {
 			clear(sc.vals)
 			sc.ids, sc.vals = sc.ids[:0], sc.vals[:0]
@@ -541,7 +546,7 @@ func (s *forStmt) run(rt *render, over Value, depth int) ctl {
 	rt.items = rt.items[:k]
 	rt.scope = outer
 	if !any && s.els != nil {
-		rt.scope = &scope{parent: outer}
+		rt.scope = newScope(outer)
 		c := run(rt, s.els)
 		rt.scope = outer
 		return c
@@ -615,7 +620,7 @@ func (l *loop) filter(rt *render, s *forStmt) {
 			}
 			rt.step(1)
 			save := rt.scope
-			rt.scope = &scope{parent: outer}
+			rt.scope = newScope(outer)
 			if _, ok := s.target.(*tupleTarget); ok {
 				v = &Tuple{Items: rt.list(v)} // Jinja hands on what was unpacked
 			}
@@ -839,7 +844,6 @@ type notExpr struct{ e expr }
 func (e *notExpr) eval(rt *render) Value { return !truth(e.e.eval(rt)) }
 
 type condExpr struct {
-	pos             int
 	test, then, els expr
 }
 

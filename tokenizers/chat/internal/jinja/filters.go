@@ -96,7 +96,7 @@ func (rt *render) sorted(items []Value, key func(Value) Value, reverse bool) []V
 
 func generator(what string, next func() (Value, bool)) *iterator { return &iterator{what, next} }
 
-// source returns a function that steps through an iterable.
+// each returns a function that steps through an iterable.
 func (rt *render) each(v Value) func() (Value, bool) {
 	if it, ok := v.(*iterator); ok {
 		return it.next
@@ -125,7 +125,8 @@ func (rt *render) each(v Value) func() (Value, bool) {
 	}
 }
 
-func (rt *render) selectFilter(name string, attr, want bool) filterFunc {
+// selector is select and reject, with attr also selectattr and rejectattr.
+func selector(name string, attr, want bool) filterFunc {
 	return func(rt *render, v Value, a *args) Value {
 		pos := a.pos
 		ready := false
@@ -760,13 +761,6 @@ func filterSum(rt *render, v Value, a *args) Value {
 	return total
 }
 
-func filterWordwrap(rt *render, v Value, a *args) Value {
-	p := a.bind(rt, "wordwrap", true, "width", "break_long_words", "wrapstring", "break_on_hyphens")
-	_ = p
-	rt.fail("filter wordwrap is not supported")
-	return nil
-}
-
 func filterStriptags(rt *render, v Value, a *args) Value {
 	rt.noArgs("striptags", a)
 	s := rt.str(v)
@@ -1081,8 +1075,8 @@ func init() {
 		"min":        extremum("min", -1),
 		"pprint":     refuse("pprint"),
 		"random":     refuse("random"),
-		"reject":     (*render)(nil).selectFilter("reject", false, false),
-		"rejectattr": (*render)(nil).selectFilter("rejectattr", true, false),
+		"reject":     selector("reject", false, false),
+		"rejectattr": selector("rejectattr", true, false),
 		"replace": func(rt *render, v Value, a *args) Value {
 			p := a.bind(rt, "replace", true, "old", "new", "count")
 			need(rt, "replace", 2, p)
@@ -1098,8 +1092,8 @@ func init() {
 			rt.noArgs("safe", a)
 			return rt.soft(v).marked()
 		},
-		"select":     (*render)(nil).selectFilter("select", false, true),
-		"selectattr": (*render)(nil).selectFilter("selectattr", true, true),
+		"select":     selector("select", false, true),
+		"selectattr": selector("selectattr", true, true),
 		"slice":      filterSlice,
 		"sort": func(rt *render, v Value, a *args) Value {
 			p := a.bind(rt, "sort", true, "reverse", "case_sensitive", "attribute")
@@ -1153,7 +1147,7 @@ func init() {
 			}
 			return n
 		}),
-		"wordwrap": filterWordwrap,
+		"wordwrap": refuse("wordwrap"),
 		"xmlattr":  refuse("xmlattr"),
 	}
 }

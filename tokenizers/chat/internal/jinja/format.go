@@ -582,10 +582,6 @@ func (rt *render) formatValue(w *sbuf, v Value, spec *Str) {
 	}
 	n, isNum := number(v)
 	s, isStr := v.(*Str)
-	if b, ok := v.(bool); ok && isNum {
-		// A bool with a spec is a number, unless it asks for a string.
-		_ = b
-	}
 	if !isNum && !isStr {
 		rt.fail("%s does not take a format", typeName(v))
 	}

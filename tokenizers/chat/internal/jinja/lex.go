@@ -80,7 +80,6 @@ type lexer struct {
 	pos    int
 	tokens []token
 	braces []byte
-	err    *Error
 }
 
 func (l *lexer) fail(pos int, format string, args ...any) {

@@ -207,8 +207,6 @@ func (rt *render) reprOf(w *sbuf, v Value, in *Origin) {
 		w.add("<Macro "+name+">", in)
 	case *loop:
 		w.add("<LoopContext "+strconv.Itoa(v.index0+1)+"/"+strconv.Itoa(v.length(rt))+">", in)
-	case *sliceVal:
-		rt.fail("a slice cannot be printed")
 	default:
 		rt.fail("printing a %s would print an address", typeName(v))
 	}
@@ -757,9 +755,9 @@ func (rt *render) arith(op byte, l, r Value) Value {
 		}
 	}
 	if op == '-' {
-		x, ok3 := l.(*view)
-		y, ok4 := r.(*view)
-		if ok3 && ok4 && x != nil && y != nil {
+		_, ok3 := l.(*view)
+		_, ok4 := r.(*view)
+		if ok3 && ok4 {
 			rt.fail("sets are not supported")
 		}
 	}
@@ -997,7 +995,7 @@ func (rt *render) sign(neg bool, v Value) Value {
 	return n.value()
 }
 
-// int64 returns an integer argument.
+// int returns an integer argument.
 func (rt *render) int(v Value, what string) int {
 	n, ok := number(v)
 	if u, isU := v.(*undef); isU {

@@ -217,7 +217,7 @@ func (p *parser) stmt() stmt {
 		}
 		return s
 	case "macro":
-		m := &macroStmt{pos: t.pos}
+		m := &macroStmt{}
 		name := p.target(true, false)
 		m.macro.name = name.(*nameTarget).name
 		m.id = name.(*nameTarget).id
@@ -225,11 +225,11 @@ func (p *parser) stmt() stmt {
 		p.macro(t, &m.macro, "endmacro")
 		return m
 	case "call":
-		c := &callStmt{pos: t.pos}
+		c := &callStmt{}
 		p.callBlock(t, c)
 		return c
 	case "filter":
-		f := &filterStmt{pos: t.pos}
+		f := &filterStmt{}
 		f.filter = p.filters(nil, true)
 		p.capture++
 		p.scoped(func() { f.body = p.close(t, "endfilter") })
@@ -335,7 +335,7 @@ func (p *parser) setStmt(t token) stmt {
 		p.storeTarget(tg)
 		return &setStmt{pos: t.pos, target: tg, e: e}
 	}
-	s := &setBlock{pos: t.pos, target: tg}
+	s := &setBlock{target: tg}
 	s.filter = p.filters(nil, false)
 	p.capture++
 	p.scoped(func() { s.body = p.close(t, "endset") })
@@ -499,9 +499,9 @@ func (p *parser) cond() expr {
 	n := 0
 	for p.cur().word("if") {
 		p.chain(&n)
-		t := p.next()
+		p.next()
 		p.soft = true
-		c := &condExpr{pos: t.pos, then: e}
+		c := &condExpr{then: e}
 		c.test = p.or()
 		if p.skipWord("else") {
 			p.deeper()

@@ -25,9 +25,8 @@ func init() {
 	mod := func(rt *render, v Value, by num) num {
 		rt.undefined(v)
 		if s, ok := v.(*Str); ok { // in Python this formats
-			x := rt.percent(s, by.value())
-			_ = x
-			return num{i: 2}
+			rt.percent(s, by.value())
+			return num{i: 2} // a string is neither 0 nor 1
 		}
 		n, ok := number(v)
 		if !ok {

@@ -416,10 +416,9 @@ func (n num) zero() bool {
 
 // undef is an undefined value.
 type undef struct {
-	name   string // of the variable, attribute or element
-	of     string // type that lacks it; "" for a variable
-	hint   string // instead of both
-	unsafe bool
+	name string // of the variable, attribute or element
+	of   string // type that lacks it; "" for a variable
+	hint string // instead of both
 }
 
 func (u *undef) message() string {
@@ -461,9 +460,6 @@ type cycler struct {
 	items []Value
 	pos   int
 }
-
-// slice is a[lo:hi:step].
-type sliceVal struct{ lo, hi, step Value }
 
 type unsetType struct{}
 
@@ -526,8 +522,6 @@ func typeName(v Value) string {
 		return "LoopContext"
 	case *cycler:
 		return "Cycler"
-	case *sliceVal:
-		return "slice"
 	}
 	return "object"
 }
@@ -578,7 +572,7 @@ func hashKey(rt *render, v Value) string {
 		return b.String()
 	case *undef:
 		return "U"
-	case *List, *Dict, *sliceVal:
+	case *List, *Dict:
 		rt.fail("unhashable type: %s", typeName(v))
 	}
 	rt.fail("%s as a key is not supported", typeName(v))
