@@ -99,15 +99,6 @@ func parse(expr string) (n *node, err error) {
 
 func (p *parser) more() bool { return p.pos < len(p.expr) }
 
-// peek returns the next character, or -1.
-func (p *parser) peek() rune {
-	if !p.more() {
-		return -1
-	}
-	r, _ := utf8.DecodeRuneInString(p.expr[p.pos:])
-	return r
-}
-
 func (p *parser) next() rune {
 	r, n := utf8.DecodeRuneInString(p.expr[p.pos:])
 	p.pos += n

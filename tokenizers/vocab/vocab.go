@@ -19,9 +19,6 @@ const (
 	tagMask  = ^uint32(slotMask)
 )
 
-// noID marks an empty slot in tables of ids.
-const noID = ^uint32(0)
-
 // Table is an immutable table between token ids and the bytes they stand for. It is safe for concurrent
 // use. Make one with a [Builder].
 type Table struct {

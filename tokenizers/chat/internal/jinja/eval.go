@@ -1000,7 +1000,7 @@ type argList struct {
 
 func (l *argList) eval(rt *render, a *args) {
 	if n := len(l.pos); n > 0 {
-		a.pos = make([]Value, n, n)
+		a.pos = make([]Value, n)
 		for i, e := range l.pos {
 			a.pos[i] = e.eval(rt)
 		}
