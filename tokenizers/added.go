@@ -27,7 +27,52 @@ type matcher struct {
 	tokens []AddedToken
 	nodes  []trieNode
 	root   [256]uint32 // first byte -> node, 0 if none
-	only   int         // the one first byte all tokens share, -1 if there are several
+	starts []start     // the first bytes, at most maxStarts; nil if there are more
+}
+
+// start is a byte that tokens begin with.
+type start struct {
+	b    byte
+	next [4]uint64 // bit: a byte that may follow
+	one  bool      // b is a token
+}
+
+// maxStarts is how many first bytes are looked for one by one, which is faster than looking at each byte.
+const maxStarts = 4
+
+// seeker remembers where the first bytes stand next, so that a text is searched once for each of them.
+type seeker struct {
+	at    [maxStarts]int // at or behind the last position asked for
+	begun bool
+}
+
+// seek returns the next position in s at or after i where a token may begin, len(s) if there is none.
+func (m *matcher) seek(s string, i int, p *seeker) int {
+	if !p.begun {
+		p.begun = true
+		for k := range m.starts {
+			p.at[k] = i - 1
+		}
+	}
+	best := len(s)
+	for k := range m.starts {
+		st := &m.starts[k]
+		at := p.at[k]
+		for from := i; at < i; {
+			n := strings.IndexByte(s[from:], st.b)
+			if n < 0 {
+				at = len(s)
+				break
+			}
+			from += n + 1
+			if st.one || from < len(s) && st.next[s[from]>>6]>>(s[from]&63)&1 != 0 {
+				at = from - 1
+			}
+		}
+		p.at[k] = at
+		best = min(best, at)
+	}
+	return best
 }
 
 // trieNode is the end of a path of bytes. Its children form a list.
@@ -40,17 +85,19 @@ type trieNode struct {
 // newMatcher builds the matcher of tokens, where text[i] is what stands for tokens[i]. Of equal texts the
 // first counts.
 func newMatcher(tokens []AddedToken, text []string) *matcher {
-	m := &matcher{tokens: tokens, nodes: make([]trieNode, 1), only: -1}
-	firsts := 0
+	m := &matcher{tokens: tokens, nodes: make([]trieNode, 1)}
+	var follow [256]start
 	for i, s := range text {
 		if s == "" {
 			continue
 		}
-		at := &m.root[s[0]]
-		if *at == 0 {
-			firsts++
-			m.only = int(s[0])
+		f := &follow[s[0]]
+		if len(s) == 1 {
+			f.one = true
+		} else {
+			f.next[s[1]>>6] |= 1 << (s[1] & 63)
 		}
+		at := &m.root[s[0]]
 		var n uint32
 		for k := 0; k < len(s); k++ {
 			for n = *at; n != 0 && m.nodes[n].b != s[k]; n = *at {
@@ -67,22 +114,28 @@ func newMatcher(tokens []AddedToken, text []string) *matcher {
 			m.nodes[n].token = int32(i)
 		}
 	}
-	if firsts != 1 {
-		m.only = -1
+	for b := range follow {
+		if m.root[b] != 0 {
+			follow[b].b = byte(b)
+			m.starts = append(m.starts, follow[b])
+		}
+	}
+	if len(m.starts) > maxStarts {
+		m.starts = nil
 	}
 	return m
 }
 
-// find returns the first match in s at or after i that ends within limit. token is -1 if there is none.
-func (m *matcher) find(s string, i, limit int) (start, end, token int) {
+// find returns the first match in s at or after i that ends within limit. token is -1 if there is none. p goes with s and
+// with an i that does not become less.
+func (m *matcher) find(s string, i, limit int, p *seeker) (start, end, token int) {
+	all := s
 	s = s[:limit]
 	for ; i < len(s); i++ {
-		if m.only >= 0 {
-			k := strings.IndexByte(s[i:], byte(m.only))
-			if k < 0 {
+		if m.starts != nil {
+			if i = m.seek(all, i, p); i >= limit {
 				break
 			}
-			i += k
 		}
 		n := m.root[s[i]]
 		best := int32(-1)
@@ -117,6 +170,7 @@ type cuts struct {
 	plain bool // special tokens are text
 
 	search, from int
+	seek         seeker
 	pending      bool
 
 	// The current piece: a token if token >= 0, else text.
@@ -172,13 +226,13 @@ func (c *cuts) next() bool {
 // find looks for the next match inside trusted text. It drops the ranges it has passed.
 func (c *cuts) find() (start, end, token int) {
 	if c.trust.all {
-		return c.m.find(c.s, c.search, len(c.s))
+		return c.m.find(c.s, c.search, len(c.s), &c.seek)
 	}
 	for len(c.trust.ranges) > 0 {
 		r := c.trust.ranges[0]
 		lo, hi := max(r.start-c.trust.base, c.search), min(r.end-c.trust.base, len(c.s))
 		if lo < hi {
-			if start, end, token = c.m.find(c.s, lo, hi); token >= 0 {
+			if start, end, token = c.m.find(c.s, lo, hi, &c.seek); token >= 0 {
 				return start, end, token
 			}
 		}
