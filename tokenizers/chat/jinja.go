@@ -303,6 +303,14 @@ func cut(out *jinja.Output, final string, i int) error {
 // toPrompt turns origins into segments and spans.
 func toPrompt(out *jinja.Output, roles []string) *Prompt {
 	p := &Prompt{Text: out.Text}
+	spans := 0
+	for _, s := range out.Segs {
+		if s.Origin != nil {
+			spans++
+		}
+	}
+	p.Segments = make([]Segment, 0, min(len(out.Segs), 2*spans+1))
+	p.Spans = make([]Span, 0, spans)
 	at := 0
 	for _, s := range out.Segs {
 		if s.End == at {

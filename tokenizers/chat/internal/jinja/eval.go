@@ -998,6 +998,19 @@ type argList struct {
 	star, starstar expr
 }
 
+// noArgs are the arguments of a call without any. Functions do not change what they are given.
+var noArgs args
+
+// make evaluates the arguments of a filter or test.
+func (l *argList) make(rt *render) *args {
+	if l.pos == nil && l.named == nil && l.star == nil && l.starstar == nil {
+		return &noArgs
+	}
+	a := new(args)
+	l.eval(rt, a)
+	return a
+}
+
 func (l *argList) eval(rt *render, a *args) {
 	if n := len(l.pos); n > 0 {
 		a.pos = make([]Value, n)
@@ -1104,13 +1117,12 @@ type filterExpr struct {
 func (e *filterExpr) eval(rt *render) Value { return e.apply(rt, e.e.eval(rt)) }
 
 func (e *filterExpr) apply(rt *render, v Value) Value {
-	var a args
-	e.args.eval(rt, &a)
+	a := e.args.make(rt)
 	rt.pos = e.pos
 	if e.fn == nil {
 		rt.fail("unknown filter %q", e.name)
 	}
-	return e.fn(rt, v, &a)
+	return e.fn(rt, v, a)
 }
 
 type testExpr struct {
@@ -1123,11 +1135,10 @@ type testExpr struct {
 
 func (e *testExpr) eval(rt *render) Value {
 	v := e.e.eval(rt)
-	var a args
-	e.args.eval(rt, &a)
+	a := e.args.make(rt)
 	rt.pos = e.pos
 	if e.fn == nil {
 		rt.fail("unknown test %q", e.name)
 	}
-	return e.fn(rt, v, &a)
+	return e.fn(rt, v, a)
 }

@@ -44,7 +44,8 @@ func (o *Origin) Path() string {
 	if o == nil {
 		return ""
 	}
-	return string(o.appendPath(nil))
+	var buf [96]byte
+	return string(o.appendPath(buf[:0]))
 }
 
 func (o *Origin) appendPath(b []byte) []byte {
