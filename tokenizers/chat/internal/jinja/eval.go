@@ -328,7 +328,11 @@ func (s *filterStmt) exec(rt *render) ctl {
 	if c != ctlNone {
 		return c
 	}
-	rt.print(rt.out, rt.filtered(s.filter, text))
+	v, ok := rt.filtered(s.filter, text).(*Str)
+	if !ok {
+		rt.fail("the filters of a filter block do not return a string")
+	}
+	rt.out.addStr(v)
 	return ctlNone
 }
 

@@ -94,6 +94,11 @@ func (rt *render) sorted(items []Value, key func(Value) Value, reverse bool) []V
 	return out
 }
 
+// reversed is the argument reverse of sorted, which has to be an integer.
+func (rt *render) reversed(v Value) bool {
+	return v != unset && rt.int(v, "reverse") != 0
+}
+
 func generator(what string, next func() (Value, bool)) *iterator { return &iterator{what, next} }
 
 // each returns a function that steps through an iterable.
@@ -963,7 +968,7 @@ func init() {
 				}
 				return x
 			}
-			return &List{Items: rt.sorted(rt.list(&view{d, 'i'}), key, p[2] != unset && truth(p[2]))}
+			return &List{Items: rt.sorted(rt.list(&view{d, 'i'}), key, rt.reversed(p[2]))}
 		},
 		"e":              esc,
 		"escape":         esc,
@@ -1117,7 +1122,7 @@ func init() {
 				}
 				return out
 			}
-			return &List{Items: rt.sorted(rt.list(v), key, p[0] != unset && truth(p[0]))}
+			return &List{Items: rt.sorted(rt.list(v), key, rt.reversed(p[0]))}
 		},
 		"string": func(rt *render, v Value, a *args) Value {
 			rt.noArgs("string", a)

@@ -24,10 +24,33 @@ type parser struct {
 	list    []string
 	inner   map[int]bool // names that some inner scope sets
 	refs    []*nameExpr
-	nLoop   int // references of loop so far
 	capture int // constructs so far that keep their scope
-	special map[string]int
+	uses    []use
 	gens    bool
+}
+
+// use is a load or a store of loop, caller, varargs or kwargs.
+type use struct {
+	name  string
+	store bool
+}
+
+func (p *parser) use(name string, store bool) {
+	switch name {
+	case "loop", "caller", "varargs", "kwargs":
+		p.uses = append(p.uses, use{name, store})
+	}
+}
+
+// used reports whether what was parsed since the given use loads a name. As in Jinja, a load after a store
+// does not count, whatever the scope of that is.
+func (p *parser) used(since int, name string) bool {
+	for _, u := range p.uses[since:] {
+		if u.name == name {
+			return !u.store
+		}
+	}
+	return false
 }
 
 func (p *parser) fail(t token, format string, args ...any) {
@@ -255,9 +278,9 @@ func (p *parser) stmt() stmt {
 	case "generation":
 		g := &genStmt{}
 		p.gens = true
-		before := p.specials()
+		before := len(p.uses)
 		p.captured(func() { g.body = p.close(t, "endgeneration") })
-		if p.specials() != before {
+		if p.used(before, "varargs") || p.used(before, "kwargs") {
 			g.special, g.varargsID, g.kwargsID = true, p.id("varargs"), p.id("kwargs")
 			p.inner[g.varargsID], p.inner[g.kwargsID] = true, true
 		}
@@ -293,7 +316,7 @@ func (p *parser) forStmt(t token) stmt {
 		}
 	})
 	s.recursive = p.skipWord("recursive")
-	calls, caps := p.nLoop, p.capture
+	uses, caps := len(p.uses), p.capture
 	p.loops++
 	p.scoped(func() {
 		p.storeTarget(s.target)
@@ -301,10 +324,15 @@ func (p *parser) forStmt(t token) stmt {
 		s.body = p.body(t, "endfor", "else")
 	})
 	p.loops--
-	s.extended = s.recursive || p.nLoop > calls
+	s.extended = s.recursive || p.used(uses, "loop")
 	s.fresh = p.capture > caps
 	if p.next().text == "else" {
+		loops := p.loops
+		if s.recursive {
+			p.loops = 0 // the loop is a function of its own
+		}
 		p.scoped(func() { s.els = p.close(t, "endfor") })
+		p.loops = loops
 	}
 	return s
 }
@@ -375,6 +403,7 @@ func (p *parser) target(nameOnly, ns bool, ends ...string) target {
 			attr := p.expect(tokName, "the name of an attribute")
 			return &nsTarget{pos: t.pos, ns: p.name(t), attr: attr.text}
 		}
+		p.use(t.text, true)
 		return &nameTarget{name: t.text, id: p.id(t.text)}
 	}
 	if nameOnly {
@@ -443,15 +472,14 @@ func (p *parser) signature(m *macroDef) {
 
 func (p *parser) macroBody(t token, m *macroDef, end string) {
 	m.callerID, m.varargsID, m.kwargsID = p.id("caller"), p.id("varargs"), p.id("kwargs")
-	before := p.specials()
+	before := len(p.uses)
 	p.captured(func() {
 		for _, id := range []int{m.callerID, m.varargsID, m.kwargsID} {
 			p.store(id)
 		}
 		m.body = p.close(t, end)
 	})
-	after := p.specials()
-	m.caller, m.varargs, m.kwargs = after[0] > before[0], after[1] > before[1], after[2] > before[2]
+	m.caller, m.varargs, m.kwargs = p.used(before, "caller"), p.used(before, "varargs"), p.used(before, "kwargs")
 	for i, n := range m.params {
 		switch n {
 		case "caller":
@@ -465,10 +493,6 @@ func (p *parser) macroBody(t token, m *macroDef, end string) {
 			m.kwargs = false
 		}
 	}
-}
-
-func (p *parser) specials() [3]int {
-	return [3]int{p.special["caller"], p.special["varargs"], p.special["kwargs"]}
 }
 
 func (p *parser) callBlock(t token, c *callStmt) {
@@ -701,12 +725,7 @@ func (p *parser) unary(filter bool) expr {
 func (p *parser) name(t token) *nameExpr {
 	n := &nameExpr{pos: t.pos, name: t.text, id: p.id(t.text)}
 	p.refs = append(p.refs, n)
-	switch t.text {
-	case "loop":
-		p.nLoop++
-	case "caller", "varargs", "kwargs":
-		p.special[t.text]++
-	}
+	p.use(t.text, false)
 	return n
 }
 

@@ -37,7 +37,7 @@ func Compile(name, source string) (t *Template, err error) {
 	}
 	l := &lexer{src: normalize(source)}
 	l.run()
-	p := &parser{src: l.src, toks: l.tokens, names: map[string]int{}, inner: map[int]bool{}, special: map[string]int{}}
+	p := &parser{src: l.src, toks: l.tokens, names: map[string]int{}, inner: map[int]bool{}}
 	body := p.stmts(token{}, nil)
 	for _, n := range p.refs {
 		n.local = p.inner[n.id]
@@ -223,6 +223,7 @@ func init() {
 }
 
 func (rt *render) fillDict(d *Dict, v Value) {
+	rt.undefined(v)
 	if x, ok := v.(*Dict); ok {
 		for i, k := range x.keys {
 			d.put(rt, k, x.vals[i])
