@@ -56,7 +56,8 @@ type Capabilities struct {
 	// ReasoningSwitch is the variable that turns reasoning on and off, such as enable_thinking; empty if
 	// there is none. SwitchedOff is the generation prompt with the variable set to false.
 	ReasoningSwitch, SwitchedOff string
-	// KeepReasoning is the variable that, set to true, keeps all past reasoning; empty if there is none.
+	// KeepReasoning is the variable that keeps past reasoning, all of it or what led to calls; empty if
+	// there is none. It is to be true, but clear_thinking and truncate_history_thinking false.
 	KeepReasoning string
 }
 
@@ -248,7 +249,12 @@ func probe(t Template) (c Capabilities) {
 	if c.Reasoning == ReasoningSinceUser {
 		for _, v := range []struct{ name, value string }{{"preserve_thinking", "true"}, {"clear_thinking", "false"}, {"truncate_history_thinking", "false"}, {"keep_past_thinking", "true"}} {
 			if p.uses(v.name) {
-				if text, ok = p.try(past, "", `{"`+v.name+`":`+v.value+`}`, false); ok && strings.Contains(text, "Zqthought") {
+				kwargs := `{"` + v.name + `":` + v.value + `}`
+				text, ok = p.try(past, "", kwargs, false)
+				if !ok || !strings.Contains(text, "Zqthought") { // some keep only what led to calls
+					text, ok = p.try(probeUser+probeCall(`"`+c.ReasoningKey+`":"Zqthought",`+blank, flat, form)+probeResult+","+probeAnswer+probeAgain, probeTools, kwargs, false)
+				}
+				if ok && strings.Contains(text, "Zqthought") {
 					c.KeepReasoning = v.name
 					break
 				}
