@@ -43,5 +43,5 @@
 //
 // Rendering a conversation of a few turns with tools takes some tens of microseconds, a quarter of it to read
 // the JSON; it grows with the text. A rendering is bounded: 64 MiB of text unless [Options.MaxBytes] says
-// otherwise, eight times that for all texts on the way, twenty million steps, depth 200.
+// otherwise, eight times that for all values on the way, twenty million steps, depth 200.
 package chat

@@ -107,10 +107,10 @@ func (rt *render) limit(format string, a ...any) {
 	panic(e)
 }
 
-// charge accounts for n bytes of new text.
+// charge accounts for n bytes of new values, whether they are kept or not.
 func (rt *render) charge(n int) {
 	if rt.alloc += n; rt.alloc > rt.maxAlloc {
-		rt.limit("texts made on the way exceed %d bytes", rt.maxAlloc)
+		rt.limit("values made on the way exceed %d bytes", rt.maxAlloc)
 	}
 }
 
@@ -796,6 +796,7 @@ func (e *nameExpr) eval(rt *render) Value {
 type listExpr struct{ items []expr }
 
 func evalAll(rt *render, list []expr) []Value {
+	rt.charge(48 + 16*len(list))
 	out := make([]Value, len(list))
 	for i, e := range list {
 		out[i] = e.eval(rt)
@@ -815,6 +816,7 @@ type dictExpr struct {
 }
 
 func (e *dictExpr) eval(rt *render) Value {
+	rt.charge(96 + 32*len(e.keys))
 	d := &Dict{}
 	for i := range e.keys {
 		k := e.keys[i].eval(rt)

@@ -289,6 +289,7 @@ func (rt *render) list(v Value) []Value {
 		return nil
 	case *Str:
 		rt.step(len(v.s) / 4)
+		rt.charge(96 * utf8.RuneCountInString(v.s))
 		var out []Value
 		v = v.plain() // Markup yields characters that are no Markup
 		for i := 0; i < len(v.s); {
@@ -311,6 +312,7 @@ func (rt *render) list(v Value) []Value {
 		case 'v':
 			return v.d.vals
 		}
+		rt.charge(80 * len(v.d.keys))
 		out := make([]Value, len(v.d.keys))
 		for i, k := range v.d.keys {
 			out[i] = &Tuple{Items: []Value{k, v.d.vals[i]}}

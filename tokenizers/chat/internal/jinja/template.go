@@ -74,7 +74,7 @@ type Input struct {
 	// Now is the clock of strftime_now. With nil, that fails.
 	Now func() time.Time
 	// MaxText bounds the output and every text on the way, in bytes; 0 means 64 MiB. All texts
-	// together may have eight times as much.
+	// together, and other values made on the way, may have eight times as much.
 	MaxText int
 }
 
@@ -165,6 +165,7 @@ func init() {
 		return r
 	})
 	fn("dict", func(rt *render, a *args) Value {
+		rt.charge(128)
 		d := &Dict{}
 		if len(a.pos) > 1 {
 			rt.fail("dict takes at most one positional argument")
@@ -178,6 +179,7 @@ func init() {
 		return d
 	})
 	fn("namespace", func(rt *render, a *args) Value {
+		rt.charge(128)
 		n := &namespace{}
 		if len(a.pos) > 1 {
 			rt.fail("namespace takes at most one positional argument")
