@@ -47,7 +47,7 @@ const (
 	noMatch = -1
 	tooLong = -2 // more steps than the text allows without notes
 
-	stepsPerByte = 64
+	stepsPerByte = 24
 	freeSteps    = 4096
 	keepStack    = 1 << 14 // choice points that a matcher keeps for the next text
 )
@@ -200,6 +200,10 @@ func (m *matcher) run(pc int32, pos int) int {
 				m.far = pos
 			}
 			m.steps++
+			if m.memo == nil && m.steps > freeSteps+stepsPerByte*m.far {
+				m.stack = m.stack[:base]
+				return tooLong
+			}
 			if mask == 0 {
 				break
 			}
@@ -342,14 +346,14 @@ func (m *matcher) loop(pc int32, i *inst, pos int) (int, bool) {
 	}
 	end := lo
 	switch {
-	case note.runLo <= lo && lo <= note.runHi:
+	case note.runLo <= lo && lo <= note.runHi && (m.memo == nil || i.possessive):
 		end = note.runHi
 	case m.memo != nil && i.possessive:
 		end = m.memo.runEnd(m, pc, set, lo)
 	default:
 		for end < len(s) {
 			b := s[end]
-			if b < utf8.RuneSelf {
+			if b < utf8.RuneSelf && m.memo == nil {
 				if set.ascii[b>>6]>>(b&63)&1 == 0 {
 					break
 				}

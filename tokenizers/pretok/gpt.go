@@ -2,7 +2,10 @@
 
 package pretok
 
-import "unicode/utf8"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // This file is structured as follows: GPT-2's expression, then the family of GPT-4's, then the parts they
 // share. Each alternative of an expression is tried in its order; the comments number them.
@@ -23,17 +26,9 @@ func GPT2(s string, i int) int {
 		return letters(s, j, letter)
 	case c&num != 0:
 		return run(s, j, num)
-	case s[i] == '\'' && j < len(s):
-		switch s[j] {
-		case 's', 't', 'm', 'd':
-			return j + 1
-		case 'r', 'v', 'l':
-			if j+1 < len(s) {
-				switch s[j : j+2] {
-				case "re", "ve", "ll":
-					return j + 2
-				}
-			}
+	case s[i] == '\'':
+		if end := smallContraction(s, i); end > i {
+			return end
 		}
 	case s[i] == ' ' && j < len(s):
 		c2, n2 := uint8(0), 1
@@ -62,6 +57,21 @@ func GPT2(s string, i int) int {
 //
 //	(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
 func CL100K(s string, i int) int { return gpt4(s, i, letter, 3) }
+
+// CL100KBase cuts by tiktoken's present spelling of cl100k_base as Hugging Face reads it: CL100K, but white
+// space that ends the text stays whole, and so does a run of numbers, since in Oniguruma {1,3}+ is not
+// possessive but a repeat of a repeat.
+//
+//	'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s
+func CL100KBase(s string, i int) int {
+	end := gpt4(s, i, letter, len(s))
+	if end < len(s) {
+		if c, n := classAt(s, i); c&space != 0 && run(s, i+n, space) == len(s) {
+			return len(s)
+		}
+	}
+	return end
+}
 
 // Qwen2 cuts as Qwen 2, 2.5, 3 and Qwen3-Coder do: CL100K with single digits.
 //
@@ -113,6 +123,51 @@ func gpt4(s string, i int, word uint8, digits int) int {
 		return newlines(s, runNot(s, j, word|num|space))
 	}
 	return blanks(s, i, j)
+}
+
+// CLIP cuts as CLIP does, where white space is no match:
+//
+//	<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+
+func CLIP(s string, i int) int {
+	c, n := classAt(s, i)
+	j := i + n
+	switch {
+	case c&letter != 0:
+		return run(s, j, letter)
+	case c&num != 0:
+		return j
+	case c&space != 0:
+		return run(s, j, space)
+	case s[i] == '\'':
+		if end := smallContraction(s, i); end > i {
+			return end
+		}
+	case s[i] == '<':
+		for _, t := range [...]string{"<|startoftext|>", "<|endoftext|>"} {
+			if strings.HasPrefix(s[i:], t) {
+				return i + len(t)
+			}
+		}
+	}
+	return runNot(s, j, letter|num|space)
+}
+
+// smallContraction returns the end of 's|'t|'re|'ve|'m|'ll|'d at the apostrophe s[i], or i.
+func smallContraction(s string, i int) int {
+	if i+1 < len(s) {
+		switch s[i+1] {
+		case 's', 't', 'm', 'd':
+			return i + 2
+		case 'r', 'v', 'l':
+			if i+2 < len(s) {
+				switch s[i+1 : i+3] {
+				case "re", "ve", "ll":
+					return i + 3
+				}
+			}
+		}
+	}
+	return i
 }
 
 // contraction returns the end of (?i:'s|'t|'re|'ve|'m|'ll|'d) at the apostrophe s[i], or i.

@@ -28,6 +28,12 @@ const (
 		lead + `[` + uClass + `]+[` + lClass + `]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*` + blankTail
 	kimiExpr = `[\p{Han}]+|` + lead + `[` + uClass + notHan + `]*[` + lClass + notHan + `]+` + contr + `?|` +
 		lead + `[` + uClass + notHan + `]+[` + lClass + notHan + `]*` + contr + `?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*` + blankTail
+	// tiktoken's spellings of cl100k_base: the first means the same as cl100kExpr.
+	cl100kFirstExpr = `'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`
+	cl100kBaseExpr  = `'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s`
+
+	clipExpr = `<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+`
+
 	deepSeekDigitsExpr = `\p{N}{1,3}`
 	deepSeekCJKExpr    = "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"
 	deepSeekWordsExpr  = "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*" + blankTail
@@ -40,8 +46,12 @@ func Lookup(expr string) (f Func, ok bool) {
 	switch expr {
 	case gpt2Expr, gpt2Short:
 		f = GPT2
-	case cl100kExpr:
+	case cl100kExpr, cl100kFirstExpr:
 		f = CL100K
+	case cl100kBaseExpr:
+		f = CL100KBase
+	case clipExpr:
+		f = CLIP
 	case qwen2Expr:
 		f = Qwen2
 	case qwen35Expr:

@@ -13,6 +13,7 @@ import (
 
 var funcs = map[string]pretok.Func{
 	"gpt2": pretok.GPT2, "cl100k": pretok.CL100K, "qwen2": pretok.Qwen2, "qwen3.5": pretok.Qwen35,
+	"cl100k base": pretok.CL100KBase, "clip": pretok.CLIP,
 	"o200k": pretok.O200K, "tekken": pretok.Tekken, "kimi": pretok.Kimi,
 	"deepseek digits": pretok.DeepSeekDigits, "deepseek cjk": pretok.DeepSeekCJK, "deepseek words": pretok.DeepSeekWords,
 }
@@ -43,6 +44,8 @@ func TestCuts(t *testing.T) {
 		{"qwen2", "!!!\n\n?", "!!!\n\n¦?"},
 		{"qwen3.5", "\u00e9te\u0301x \u0301!", "\u00e9te\u0301x¦ \u0301¦!"},
 		{"cl100k", "12345 1,234", "123¦45¦ ¦1¦,¦234"},
+		{"cl100k base", "12345 a\n ", "12345¦ a¦\n "},
+		{"clip", "<|endoftext|>it's 12<|end", "<|endoftext|>¦it¦'s¦ ¦1¦2¦<|¦end"},
 		{"o200k", "HTTPServer camelCase it'S", "HTTPServer¦ camel¦Case¦ it'S"},
 		{"o200k", "ABC\u4e2dDEF //\n/x", "ABC\u4e2d¦DEF¦ //\n/¦x"},
 		{"o200k", "\u0301ABC", "\u0301¦ABC"},

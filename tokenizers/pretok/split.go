@@ -128,11 +128,29 @@ func NewSplit(expr string, b Behavior, invert bool) (Splitter, error) {
 			return f, nil
 		}
 	}
+	if expr == clipExpr && b == Removed && invert {
+		return wordsOnly{CLIP}, nil
+	}
 	p, err := Compile(expr)
 	if err != nil {
 		return nil, err
 	}
 	return &Split{p, b, invert}, nil
+}
+
+// wordsOnly is the cuts of f without pieces of white space.
+type wordsOnly struct{ f Func }
+
+// AppendPieces implements [Splitter].
+func (x wordsOnly) AppendPieces(dst []Piece, s string) []Piece {
+	for i := 0; i < len(s); {
+		j := x.f(s, i)
+		if c, _ := classAt(s, i); c&space == 0 {
+			dst = append(dst, Piece{i, j})
+		}
+		i = j
+	}
+	return dst
 }
 
 // AppendPieces implements [Splitter].
