@@ -20,7 +20,10 @@ var hostile = []string{
 
 // The steps for a long run of anything are proportional to its length.
 func TestLinear(t *testing.T) {
-	const n = 1 << 14
+	n := 1 << 14
+	if testing.Short() {
+		n = 1 << 12
+	}
 	for _, expr := range hostile {
 		p, err := Compile(expr)
 		if err != nil {
