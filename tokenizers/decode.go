@@ -3,9 +3,13 @@
 package tokenizers
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
+
+// decodeBlock is how many tokens are measured before they are copied.
+const decodeBlock = 64
 
 // AppendDecode appends the text of ids to dst. With skipSpecial special added tokens are left out. Ids that
 // are not in the vocabulary are left out too. Bytes that do not form UTF-8 become U+FFFD: one for each
@@ -13,29 +17,44 @@ import (
 // that is not UTF-8 as a whole, as in the reference. It does not allocate if dst has room and the bytes
 // are UTF-8.
 func (t *Tokenizer) AppendDecode(dst []byte, ids []uint32, skipSpecial bool) []byte {
-	if !t.dec.steady {
-		s := t.stream(skipSpecial)
-		for _, id := range ids {
-			dst = s.Append(dst, id)
-		}
-		return s.Finish(dst)
-	}
-	start := len(dst)
 	skip := uint8(0)
 	if skipSpecial {
 		skip = flagHidden
 	}
+	if !t.dec.steady {
+		s := t.stream(skipSpecial)
+		for len(ids) > 0 {
+			part := ids[:min(len(ids), decodeBlock)]
+			if s.steady && s.a.n == 0 {
+				// What a Stream would do with tokens of whole characters.
+				if all, any, size := t.measure(part); all&flagWhole != 0 && any&(flagAdded|flagByte|skip) == 0 {
+					dst = t.copyTokens(dst, part, size)
+					ids = ids[len(part):]
+					continue
+				}
+			}
+			for _, id := range part {
+				dst = s.Append(dst, id)
+			}
+			ids = ids[len(part):]
+		}
+		return s.Finish(dst)
+	}
+	start := len(dst)
 	whole := uint8(flagWhole)
-	for _, id := range ids {
-		f := t.flag(id)
-		if f&skip != 0 {
+	for len(ids) > 0 {
+		part := ids[:min(len(ids), decodeBlock)]
+		ids = ids[len(part):]
+		all, any, size := t.measure(part)
+		whole &= all
+		if any&(flagAdded|skip) == 0 {
+			dst = t.copyTokens(dst, part, size)
 			continue
 		}
-		whole &= f
-		if f&flagAdded == 0 {
-			dst = append(dst, t.dec.text.Bytes(id)...)
-		} else {
-			dst = append(dst, t.decoded(id)...)
+		for _, id := range part {
+			if f := t.flag(id); f&skip == 0 {
+				dst = append(dst, t.decoded(id)...)
+			}
 		}
 	}
 	if whole != 0 || utf8.Valid(dst[start:]) {
@@ -44,6 +63,31 @@ func (t *Tokenizer) AppendDecode(dst []byte, ids []uint32, skipSpecial bool) []b
 	raw := append([]byte(nil), dst[start:]...)
 	var a assembler
 	return a.finish(a.feed(dst[:start], raw))
+}
+
+// measure returns the flags that all ids have and that any of them has, and how many bytes they decode to if none
+// is an added token.
+func (t *Tokenizer) measure(ids []uint32) (all, any uint8, size int) {
+	all = ^uint8(0)
+	for _, id := range ids {
+		f := t.flag(id)
+		all &= f
+		any |= f
+		size += t.dec.text.Size(id)
+	}
+	return all, any, size
+}
+
+// copyTokens appends the size bytes of ids, none of them an added token. As they are known to follow each other,
+// copying need not be exact but for the last ones.
+func (t *Tokenizer) copyTokens(dst []byte, ids []uint32, size int) []byte {
+	n := len(dst)
+	dst = slices.Grow(dst, size)[:n+size]
+	room := dst[n:]
+	for _, id := range ids {
+		room = room[t.dec.text.Put(room, id):]
+	}
+	return dst
 }
 
 // Stream decodes ids one at a time. Its output, in order, is what [Tokenizer.AppendDecode] gives for all

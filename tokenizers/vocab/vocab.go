@@ -5,6 +5,7 @@ package vocab
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"unsafe"
 )
 
@@ -41,6 +42,31 @@ func (v *Table) Bytes(id uint32) []byte {
 		return nil
 	}
 	return v.arena[v.off[id]:v.off[id+1]:v.off[id+1]]
+}
+
+// pad is how many bytes may be read behind the last token.
+const pad = 16
+
+// Size returns how many bytes token id has, 0 for an id that is not used.
+func (v *Table) Size(id uint32) int {
+	if uint64(id)+1 >= uint64(len(v.off)) {
+		return 0
+	}
+	return int(v.off[id+1] - v.off[id])
+}
+
+// Put writes the bytes of token id to the beginning of dst, which must have room for them, and returns how many. It may
+// write up to 16 bytes, however short the token is, if dst is that long.
+func (v *Table) Put(dst []byte, id uint32) int {
+	if uint64(id)+1 >= uint64(len(v.off)) {
+		return 0
+	}
+	from, to := v.off[id], v.off[id+1]
+	if n := int(to - from); n > pad || len(dst) < pad {
+		return copy(dst, v.arena[from:to])
+	}
+	*(*[pad]byte)(dst) = *(*[pad]byte)(v.arena[from : from+pad])
+	return int(to - from)
 }
 
 // Lookup returns the id whose bytes are s. It does not allocate.
@@ -166,6 +192,7 @@ func (b *Builder) Build() (*Table, error) {
 		}
 		v.off[id+1] = n
 	}
+	v.arena = slices.Grow(v.arena, pad) // for Put
 	log := bits.Len(uint(used + used/3 + 1))
 	v.index = make([]uint32, 1<<log)
 	v.shift = uint8(64 - log)
