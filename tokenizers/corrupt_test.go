@@ -131,6 +131,9 @@ func TestDamagedBytes(t *testing.T) {
 // Small files that ask for much. The bound on memory is that of the largest id (16 MB for the table, again for what is
 // made of it) and a multiple of the file.
 func TestDamagedHostile(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
 	const mb = 1 << 20
 	model := func(vocab, merges string) string {
 		return `{"pre_tokenizer":{"type":"ByteLevel"},"decoder":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{` + vocab + `},"merges":[` + merges + `]}}`

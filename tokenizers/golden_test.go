@@ -16,6 +16,9 @@ import (
 // sharedDir returns the folder with the reference's vectors, or skips.
 func sharedDir(tb testing.TB) string {
 	tb.Helper()
+	if testing.Short() {
+		tb.Skip("reference vectors are not for -short")
+	}
 	dir := os.Getenv("WEFT_SHARED")
 	if dir == "" {
 		dir = filepath.Join("..", "..", "shared")

@@ -31,6 +31,9 @@ func newCache(tb testing.TB, tok *tokenizers.Tokenizer, opt *cache.Options) *cac
 
 // references calls f for each reference tokenizer that loads, with its golden texts.
 func references(t *testing.T, f func(t *testing.T, tok *tokenizers.Tokenizer, texts []string)) {
+	if testing.Short() {
+		t.Skip("reference tokenizers are not for -short")
+	}
 	dir := os.Getenv("WEFT_SHARED")
 	if dir == "" {
 		dir = filepath.Join("..", "..", "..", "shared")
@@ -43,7 +46,7 @@ func references(t *testing.T, f func(t *testing.T, tok *tokenizers.Tokenizer, te
 		t.Run(filepath.Base(filepath.Dir(file)), func(t *testing.T) {
 			tok, err := tokenizers.Load(filepath.Dir(file))
 			if err != nil {
-				t.Skip(err)
+				t.Fatal(err)
 			}
 			r, err := os.Open(file)
 			if err != nil {

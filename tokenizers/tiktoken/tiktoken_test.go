@@ -181,6 +181,9 @@ func model(tb testing.TB, file string) (*vocab.Table, *bpe.Model) {
 
 // shared returns a folder of the published tokenizers.
 func shared(tb testing.TB, name string) string {
+	if testing.Short() {
+		tb.Skip("published tokenizers are not for -short")
+	}
 	root := os.Getenv("WEFT_SHARED")
 	if root == "" {
 		root = "../../../shared"
