@@ -84,12 +84,12 @@ func TestReferences(t *testing.T) {
 	references(t, func(t *testing.T, tok *tokenizers.Tokenizer, texts []string) {
 		r := rand.New(rand.NewPCG(5, 6))
 		marks := markers(tok, r)
-		rounds := 1200
+		rounds, options := 1200, []*cache.Options{{Spacing: 40, MaxBytes: 20_000}, {Spacing: 1}, {Spacing: 300, MaxBytes: 200_000}}
 		if testing.Short() {
-			rounds = 100
+			rounds, options = 60, options[:1]
 		}
 		var hits uint64
-		for _, opt := range []*cache.Options{{Spacing: 1}, {Spacing: 40, MaxBytes: 20_000}, {Spacing: 300, MaxBytes: 200_000}} {
+		for _, opt := range options {
 			c := newCache(t, tok, opt)
 			if c.Off() != "" {
 				t.Log("off:", c.Off())

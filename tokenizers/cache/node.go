@@ -48,7 +48,7 @@ func (n *node) weigh(perToken int) {
 	data := len(n.text) + len(n.root.ns) + 4*len(n.ids) + int(unsafe.Sizeof(run{}))*len(n.runs)
 	data += data/8 + perToken*len(n.ids)
 	data += int(unsafe.Sizeof(node{})) + 2*int(unsafe.Sizeof(trie{})) + 16 + policyOverhead
-	n.cost = uint32(min(data, math.MaxUint32))
+	n.cost = uint32(min(uint64(data), math.MaxUint32))
 }
 
 // find returns the child with the longest text that stands at the cursor, and the cursor behind it.
