@@ -110,7 +110,10 @@ func BenchmarkPrompt(b *testing.B) {
 	b.Run("store", func(b *testing.B) {
 		b.SetBytes(int64(len(text)))
 		for b.Loop() {
-			ids = newCache().AppendEncode(ids[:0], "", text)
+			b.StopTimer()
+			c := newCache()
+			b.StartTimer()
+			ids = c.AppendEncode(ids[:0], "", text)
 		}
 	})
 	b.Run("grow", func(b *testing.B) { // the last turn is new
