@@ -191,19 +191,20 @@ func TestCutterRandom(t *testing.T) {
 
 // Every reference tokenizer that loads passes its probes, and every cut of its golden texts is one.
 func TestCutterGolden(t *testing.T) {
+	// Falcon's digits and words are cut behind ByteLevel; the others give the beginning of a text a space, or cut it off.
+	off := []string{"falcon", "minilm-l6-v2", "mistral-v1-spm", "mistral-v3-spm"}
 	files, _ := filepath.Glob(filepath.Join(sharedDir(t), "*", "golden.jsonl"))
 	for _, file := range files {
 		t.Run(filepath.Base(filepath.Dir(file)), func(t *testing.T) {
 			tok, err := Load(filepath.Dir(file))
 			if err != nil {
-				t.Skip(err)
+				t.Fatal(err)
 			}
 			c := NewCutter(tok)
-			if c.Off() != "" {
-				if rules := tok.cutRules(); rules.off == "" {
-					t.Error("a rule does not hold:", c.Off())
-				}
-				t.Skip("off:", c.Off())
+			if want := slices.Contains(off, filepath.Base(filepath.Dir(file))); (c.Off() != "") != want {
+				t.Fatalf("off: %q, want %t", c.Off(), want)
+			} else if want {
+				return
 			}
 			n := 0
 			for _, g := range readGolden(t, file) {

@@ -23,6 +23,9 @@ func (t *Tokenizer) AppendDecode(dst []byte, ids []uint32, skipSpecial bool) []b
 	}
 	if !t.dec.steady {
 		s := t.stream(skipSpecial)
+		sc := t.pool.get()
+		defer t.pool.put(sc)
+		s.run = sc.run[:0]
 		for len(ids) > 0 {
 			part := ids[:min(len(ids), decodeBlock)]
 			if s.steady && s.a.n == 0 {
@@ -38,7 +41,9 @@ func (t *Tokenizer) AppendDecode(dst []byte, ids []uint32, skipSpecial bool) []b
 			}
 			ids = ids[len(part):]
 		}
-		return s.Finish(dst)
+		dst = s.Finish(dst)
+		sc.run = s.run
+		return dst
 	}
 	start := len(dst)
 	whole := uint8(flagWhole)

@@ -143,6 +143,11 @@ func TestDecodeAllocations(t *testing.T) {
 		if n := testing.AllocsPerRun(20, step); n != 0 {
 			t.Errorf("%s: %v allocations", kind, n)
 		}
+		whole := func() { out = tok.AppendDecode(out[:0], ids, true) }
+		whole()
+		if n := testing.AllocsPerRun(20, whole); n != 0 && kind != "falcon-gaps" { // its ids are not UTF-8
+			t.Errorf("%s: %v allocations to decode at once", kind, n)
+		}
 		enc := func() { ids = tok.AppendEncode(ids[:0], "Hello, world! It's the user's 北京 é 🙂 end.") }
 		enc()
 		if n := testing.AllocsPerRun(20, enc); n != 0 {

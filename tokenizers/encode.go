@@ -315,6 +315,7 @@ type scratch struct {
 	ends    []int
 	special SpecialPolicy
 	bytes   []byte
+	run     []byte // of a Stream
 }
 
 // level holds what one step of the pre-tokenizer makes of the piece at hand.

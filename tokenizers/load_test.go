@@ -61,7 +61,7 @@ func TestRefused(t *testing.T) {
 		{"truncation to nothing", func(m object) { m["truncation"] = object{"max_length": 0} }, "truncation: unsupported: max_length 0", ErrUnsupported},
 		{"truncation field", func(m object) { m["truncation"] = object{"max_length": 3, "magic": 1} }, `truncation: unsupported: field "magic"`, ErrUnsupported},
 		{"padding", func(m object) { m["padding"] = object{"strategy": object{"Fixed": -1}} }, "padding: unsupported: strategy map[Fixed:-1]", ErrUnsupported},
-		{"huge padding", func(m object) { m["padding"] = object{"strategy": object{"Fixed": 1 << 40}} }, "", ErrUnsupported},
+		{"huge padding", func(m object) { m["padding"] = object{"strategy": object{"Fixed": int64(1) << 40}} }, "", ErrUnsupported},
 		{"no padding strategy", func(m object) { m["padding"] = object{"pad_id": 0} }, "padding: has no strategy", ErrFormat},
 		{"version", func(m object) { m["version"] = "2.0" }, `version: unsupported: only "1.0", not "2.0"`, ErrUnsupported},
 		{"normalizer", func(m object) { m["normalizer"] = object{"type": "Magic"} }, `normalizer: unsupported: normalizer "Magic"`, ErrUnsupported},

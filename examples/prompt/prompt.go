@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package prompt turns requests of any API into the prompt of a model, with the model's own chat template: what the
-// gateway, render and agent share.
+// gateway and render share.
 //
 //	block.Request ── chat.AppendMessages ──▶ OpenAI-form JSON ── Fit ──▶ what the template prints ── Render ──▶ text, segments, spans
 //

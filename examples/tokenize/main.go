@@ -66,6 +66,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	if *model == "" {
 		return errors.New("which model? Give -model DIR or -model mini")
 	}
+	if *withCache && (c.offsets || c.decode) {
+		return errors.New("the cache knows ids only: -cache does not go with -offsets or -decode")
+	}
 	start := time.Now()
 	var err error
 	if *model == "mini" {

@@ -60,8 +60,8 @@ func unsupported(r *block.Request) error {
 		return refuse("prompt", "This server keeps no prompts: send all of it as instructions and input.")
 	case f.Background():
 		return refuse("background", "This server answers while the client waits: send background as false.")
-	case r.API() == block.Chat && string(r.Field("continue_final_message")) == "true":
-		return refuse("continue_final_message", "This server begins a new message with each answer: send continue_final_message as false.")
+	case r.API() == block.Chat && string(r.Field("continue_final_message")) == "true" && string(r.Field("add_generation_prompt")) != "false":
+		return refuse("continue_final_message", "A new message cannot be begun as well: send add_generation_prompt as false.")
 	}
 	return nil
 }

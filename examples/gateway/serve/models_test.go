@@ -132,6 +132,9 @@ func TestContinue(t *testing.T) {
 			status, _, got := send(t, url+"/v1/messages", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"go on"},{"role":"assistant","content":"first this"}]}`)
 			require.Equal(t, 200, status, got)
 			require.True(t, strings.HasSuffix(prompts()[0], "first this"), prompts()[0])
+			status, _, got = send(t, url+"/v1/chat/completions", `{"model":"m","continue_final_message":true,"add_generation_prompt":false,"messages":[{"role":"user","content":"go on"},{"role":"assistant","content":"first this"}]}`)
+			require.Equal(t, 200, status, got)
+			require.Equal(t, prompts()[0], prompts()[1])
 		})
 	}
 }
