@@ -3,6 +3,7 @@
 package pretok
 
 import (
+	"math/bits"
 	"unicode/utf8"
 
 	"github.com/weft-go/weft/tokenizers/internal/unidata"
@@ -16,15 +17,60 @@ import (
 // with U = Lu Lt Lm Lo M and L = Ll Lm Lo M. The classes overlap, so the expression backtracks; cased
 // computes where that ends.
 
+// casing is how the members of the family differ.
+type casing uint8
+
+const (
+	threes casing = 1 << iota // up to three digits are a piece, not each
+	contrs                    // a contraction belongs to the word before it
+	slash                     // a slash may follow punctuation as a line end does
+	noHan                     // words have no Han characters
+)
+
 // O200K cuts as gpt-oss, GPT-4o and Llama 4 do.
 //
 //	…word, \p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+
-func O200K(s string, i int) int { return gpt4o(s, i, 3, true) }
+func O200K(s string, i int) int { return gpt4o(s, i, threes|contrs|slash) }
 
 // Tekken cuts as Mistral's tekken and Nemotron 3 do: O200K without contractions, with single digits.
-func Tekken(s string, i int) int { return gpt4o(s, i, 1, false) }
+func Tekken(s string, i int) int { return gpt4o(s, i, slash) }
 
-func gpt4o(s string, i, digits int, contr bool) int {
+// Kimi cuts as Kimi K2 and Moonlight do: a run of Han characters by itself, then as O200K with U and L
+// free of Han characters and without the slash after punctuation.
+func Kimi(s string, i int) int {
+	if s[i] >= utf8.RuneSelf {
+		if end := hanRun(s, i); end > i {
+			return end
+		}
+	}
+	return gpt4o(s, i, threes|contrs|noHan)
+}
+
+// hanRun returns the end of the run of Han characters at s[i].
+func hanRun(s string, i int) int {
+	for i < len(s) {
+		n := han(s, i)
+		if n == 0 {
+			break
+		}
+		i += n
+	}
+	return i
+}
+
+// han returns the length of the Han character at s[i], 0 if there is none.
+func han(s string, i int) int {
+	if s[i] < 0xE2 {
+		return 0
+	}
+	r, n := utf8.DecodeRuneInString(s[i:])
+	if 0x4E00 <= r && r <= 0x9FFF || unidata.IsHan(r) {
+		return n
+	}
+	return 0
+}
+
+func gpt4o(s string, i int, how casing) int {
 	c, n := uint8(0), 1
 	if b := s[i]; b < utf8.RuneSelf {
 		c = ascii[b]
@@ -32,12 +78,15 @@ func gpt4o(s string, i, digits int, contr bool) int {
 		c, n = classMulti(s[i:])
 	}
 	j := i + n
-	if c&num != 0 {
-		return runMax(s, j, num, digits-1)
-	}
 	b := s[i]
 	if c&letter != 0 {
-		return wordEnd(s, cased(s, i, true), contr)
+		return wordEnd(s, cased(s, i, true, how), how)
+	}
+	if c&num != 0 {
+		if how&threes != 0 {
+			return runMax(s, j, num, 2)
+		}
+		return j
 	}
 	if j < len(s) && b != '\n' && b != '\r' {
 		c2, n2 := uint8(0), 1
@@ -46,36 +95,55 @@ func gpt4o(s string, i, digits int, contr bool) int {
 		} else {
 			c2, n2 = classMulti(s[j:])
 		}
-		if c2&(letter|mark) != 0 {
-			if end := cased(s, j, c&mark == 0); end > 0 {
-				return wordEnd(s, end, contr)
+		if c2&(letter|mark) != 0 && (how&noHan == 0 || han(s, j) == 0) {
+			if end := cased(s, j, c&mark == 0, how); end > 0 {
+				return wordEnd(s, end, how)
 			}
-		} else if b == ' ' && c2&(num|space) == 0 {
-			return slashes(s, runNot(s, j+n2, letter|num|space))
+		} else if b == ' ' && c2&(letter|num|space) == 0 {
+			return signsEnd(s, runNot(s, j+n2, letter|num|space), how)
 		}
 	}
 	if c&mark != 0 { // the first alternative without a leading character
-		return wordEnd(s, cased(s, i, true), contr)
+		return wordEnd(s, cased(s, i, true, how), how)
 	}
 	if c&space == 0 {
-		return slashes(s, runNot(s, j, letter|num|space))
+		return signsEnd(s, runNot(s, j, letter|num|space), how)
 	}
 	return blanks(s, i, j)
 }
 
 // cased returns the end of U*L+ at s[i] or, failing that and if second is set, of U+L*. It returns 0 when
 // there is no match.
-func cased(s string, i int, second bool) int {
+func cased(s string, i int, second bool, how casing) int {
 	k, both := i, 0
 	for k < len(s) {
+		if k+8 <= len(s) { // U* and L+ in ASCII
+			x := word64(s, k)
+			not := between(x, 'A', 'Z') ^ highs
+			if not == 0 {
+				k += 8
+				continue
+			}
+			capitals := bits.TrailingZeros64(not) >> 3
+			not = (between(x, 'a', 'z') ^ highs) >> (8 * capitals)
+			small := bits.TrailingZeros64(not) >> 3 // up to 8: zeros have moved in
+			k += capitals
+			if small > 0 {
+				k = min(k+small, k+8-capitals)
+				if k < len(s) && s[k] < utf8.RuneSelf && ascii[s[k]]&lower == 0 {
+					return k
+				}
+				return lowers(s, k, how)
+			}
+		}
 		c, n := uint8(0), 1
 		if b := s[k]; b < utf8.RuneSelf {
 			c = ascii[b]
-		} else {
-			c, n = classMulti(s[k:])
+		} else if c, n = classMulti(s[k:]); how&noHan != 0 && han(s, k) > 0 {
+			break
 		}
 		if c&lower != 0 {
-			return lowers(s, k+n, lower|other|mark)
+			return lowers(s, k+n, how)
 		}
 		if c&(upper|other|mark) == 0 {
 			break
@@ -94,9 +162,34 @@ func cased(s string, i int, second bool) int {
 	return 0
 }
 
+// lowers returns the end of L* at s[i].
+func lowers(s string, i int, how casing) int {
+	for i < len(s) {
+		if i+8 <= len(s) {
+			not := between(word64(s, i), 'a', 'z') ^ highs
+			if not == 0 {
+				i += 8
+				continue
+			}
+			i += bits.TrailingZeros64(not) >> 3
+		}
+		c, n := uint8(0), 1
+		if b := s[i]; b < utf8.RuneSelf {
+			c = ascii[b]
+		} else if c, n = classMulti(s[i:]); how&noHan != 0 && han(s, i) > 0 {
+			break
+		}
+		if c&(lower|other|mark) == 0 {
+			break
+		}
+		i += n
+	}
+	return i
+}
+
 // wordEnd adds the optional contraction.
-func wordEnd(s string, i int, contr bool) int {
-	if contr && i < len(s) && s[i] == '\'' {
+func wordEnd(s string, i int, how casing) int {
+	if how&contrs != 0 && i < len(s) && s[i] == '\'' {
 		return contractionOr(s, i)
 	}
 	return i
@@ -109,92 +202,10 @@ func contractionOr(s string, i int) int {
 	return i
 }
 
-// slashes returns the end of [\r\n/]* at s[i].
-func slashes(s string, i int) int {
-	for i < len(s) && (s[i] == '\n' || s[i] == '\r' || s[i] == '/') {
+// signsEnd returns the end of [\r\n/]* or [\r\n]* at s[i].
+func signsEnd(s string, i int, how casing) int {
+	for i < len(s) && (s[i] == '\n' || s[i] == '\r' || s[i] == '/' && how&slash != 0) {
 		i++
 	}
 	return i
-}
-
-// Kimi cuts as Kimi K2 and Moonlight do: a run of Han characters by itself, then as O200K with U and L
-// free of Han characters and without the slash after punctuation.
-func Kimi(s string, i int) int {
-	c, n, han := kimiClass(s, i)
-	j := i + n
-	if han {
-		for j < len(s) {
-			_, n, han := kimiClass(s, j)
-			if !han {
-				break
-			}
-			j += n
-		}
-		return j
-	}
-	if c&num != 0 {
-		return runMax(s, j, num, 2)
-	}
-	if c&letter != 0 {
-		return wordEnd(s, kimiCased(s, i, true), true)
-	}
-	b := s[i]
-	if j < len(s) && b != '\n' && b != '\r' {
-		c2, n2, han2 := kimiClass(s, j)
-		if c2&(letter|mark) != 0 && !han2 {
-			if end := kimiCased(s, j, c&mark == 0); end > 0 {
-				return wordEnd(s, end, true)
-			}
-		} else if b == ' ' && c2&(letter|num|space) == 0 {
-			return newlines(s, runNot(s, j+n2, letter|num|space))
-		}
-	}
-	if c&mark != 0 {
-		return wordEnd(s, kimiCased(s, i, true), true)
-	}
-	if c&space == 0 {
-		return newlines(s, runNot(s, j, letter|num|space))
-	}
-	return blanks(s, i, j)
-}
-
-func kimiClass(s string, i int) (class uint8, size int, han bool) {
-	if s[i] < utf8.RuneSelf {
-		return ascii[s[i]], 1, false
-	}
-	r, n := utf8.DecodeRuneInString(s[i:])
-	return unidata.Class(r), n, r >= 0x2E80 && unidata.IsHan(r)
-}
-
-// kimiCased is cased without Han characters.
-func kimiCased(s string, i int, second bool) int {
-	k, both := i, 0
-	for k < len(s) {
-		c, n, han := kimiClass(s, k)
-		if han {
-			break
-		}
-		if c&lower != 0 {
-			for k += n; k < len(s); k += n {
-				if c, n, han = kimiClass(s, k); han || c&(lower|other|mark) == 0 {
-					break
-				}
-			}
-			return k
-		}
-		if c&(upper|other|mark) == 0 {
-			break
-		}
-		k += n
-		if c&(other|mark) != 0 {
-			both = k
-		}
-	}
-	if both > 0 {
-		return both
-	}
-	if second && k > i {
-		return k
-	}
-	return 0
 }

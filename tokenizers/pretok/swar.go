@@ -45,24 +45,3 @@ func letters(s string, i int, mask uint8) int {
 	}
 	return run(s, i, mask)
 }
-
-// lowers is run for a mask that holds lower and no other class that an ASCII character has.
-func lowers(s string, i int, mask uint8) int {
-	for i+8 <= len(s) {
-		not := between(word64(s, i), 'a', 'z') ^ highs
-		if not == 0 {
-			i += 8
-			continue
-		}
-		i += bits.TrailingZeros64(not) >> 3
-		if s[i] < 0x80 {
-			return i
-		}
-		c, n := classMulti(s[i:])
-		if c&mask == 0 {
-			return i
-		}
-		i += n
-	}
-	return run(s, i, mask)
-}

@@ -42,7 +42,7 @@ func TestRunsOfEight(t *testing.T) {
 				t.Fatalf("letters of %q at %d with mask %#x end at %d, want %d", s, i, mask, got, want)
 			}
 		}
-		if got, want := lowers(s, i, lower|other|mark), run(s, i, lower|other|mark); got != want {
+		if got, want := lowers(s, i, 0), run(s, i, lower|other|mark); got != want {
 			t.Fatalf("lowers of %q at %d end at %d, want %d", s, i, got, want)
 		}
 	}
