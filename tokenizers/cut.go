@@ -148,6 +148,7 @@ func (s *step) newline() newlineRule {
 // white space that touches p has a newline and is taken by \s*[\r\n]+ up to p. Pieces after p depend on
 // what follows p only, since the expressions look ahead, not back. The steps of DeepSeek that isolate
 // digits and ideographs keep "\n" and the letter in one stretch, in which the last step has the same proof.
+// DeepSeek, which cuts where the three together do, has it from them.
 //
 // GPT2 has no \s*[\r\n]+: "\n\n" is cut in two before a letter and is one piece at the end. After a visible
 // character (so the run of white space is that newline alone) \s+(?!\S) fails before a letter and \s+ takes
@@ -156,7 +157,7 @@ func scannerNewline(f pretok.Func) newlineRule {
 	at := reflect.ValueOf(f).Pointer()
 	for _, g := range []pretok.Func{
 		pretok.CL100K, pretok.Qwen2, pretok.Qwen35, pretok.O200K, pretok.Tekken, pretok.Kimi,
-		pretok.DeepSeekDigits, pretok.DeepSeekCJK, pretok.DeepSeekWords,
+		pretok.DeepSeekDigits, pretok.DeepSeekCJK, pretok.DeepSeekWords, pretok.DeepSeek,
 	} {
 		if at == reflect.ValueOf(g).Pointer() {
 			return newlineAny

@@ -203,8 +203,9 @@ type step struct {
 	unless  string      // texts that begin with this are not rewritten
 	first   bool        // only the beginning of the input is rewritten
 
-	fn  pretok.Func     // one of them cuts, or none
-	cut pretok.Splitter //
+	fn   pretok.Func     // one of them cuts, or none
+	cut  pretok.Splitter //
+	expr string          // which expression fn stands for, if it is one
 }
 
 // pieces applies the steps from index k on and encodes what they leave.

@@ -117,7 +117,12 @@ func (t *Tokenizer) split(p part) error {
 	}
 	if b == pretok.Isolated && v.Pattern.Regex != nil && v.Pattern.String == nil && !v.Invert {
 		if f, ok := pretok.Lookup(*v.Pattern.Regex); ok {
-			t.steps = append(t.steps, step{fn: f})
+			t.steps = append(t.steps, step{fn: f, expr: *v.Pattern.Regex})
+			if n := len(t.steps) - 3; n >= 0 { // some expressions have a scanner together
+				if f, ok := pretok.Lookup(t.steps[n].expr, t.steps[n+1].expr, t.steps[n+2].expr); ok {
+					t.steps = append(t.steps[:n], step{fn: f})
+				}
+			}
 			return nil
 		}
 	}

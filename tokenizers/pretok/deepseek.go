@@ -4,7 +4,132 @@ package pretok
 
 import "unicode/utf8"
 
-// DeepSeek V3, R1 and V4 cut in three steps, one Func each.
+// DeepSeek V3, R1 and V4 cut in three steps, one Func each. DeepSeek does all three in one go; the steps are its
+// definition.
+
+// DeepSeek cuts as [DeepSeekDigits], then [DeepSeekCJK], then [DeepSeekWords] do, each in the pieces of the one
+// before. So digits are by themselves, and the last expression sees a stretch of ideographs or one without any as
+// a text of its own.
+func DeepSeek(s string, i int) int {
+	c, n := uint8(0), 1
+	b := s[i]
+	if b < utf8.RuneSelf {
+		c = ascii[b]
+	} else if deepSeekIdeograph(s, i) {
+		return deepSeekRun(s, i)
+	} else {
+		c, n = classMulti(s[i:])
+	}
+	j := i + n
+	if c&letter != 0 {
+		return deepSeekWord(s, j)
+	}
+	if c&num != 0 {
+		return runMax(s, j, num, 2)
+	}
+	c2, n2 := stretchClass(s, j)
+	switch {
+	case b < utf8.RuneSelf && c&sign != 0: // the 32 ASCII signs
+		if c2&letter != 0 && s[j] < utf8.RuneSelf {
+			return asciiLetters(s, j+1)
+		}
+	case c&sign == 0 && b != '\n' && b != '\r' && c2&word != 0:
+		return deepSeekWord(s, j+n2)
+	case b == ' ' && c2&sign != 0:
+		return newlines(s, deepSeekSigns(s, j+n2))
+	}
+	switch {
+	case c&mark != 0:
+		return deepSeekWord(s, j)
+	case c&sign != 0:
+		return newlines(s, deepSeekSigns(s, j))
+	case c&space != 0:
+		end := run(s, j, space)
+		if c, _ := stretchClass(s, end); c == num {
+			s = s[:end]
+		}
+		return blankRun(s, i, end)
+	}
+	// No match begins at a control character that no word follows. All others begin one.
+	for c2 == 0 {
+		c3, n3 := stretchClass(s, j+n2)
+		if c3&word != 0 {
+			break
+		}
+		j += n2
+		c2, n2 = c3, n3
+	}
+	return j
+}
+
+const (
+	word = letter | mark
+	sign = punct | sym
+)
+
+// stretchClass is classAt for what may go on a stretch without digits and ideographs. What ends the stretch, the end of
+// the text included, has the class num, which the expression does not mention.
+func stretchClass(s string, i int) (class uint8, size int) {
+	switch {
+	case i == len(s):
+		return num, 0
+	case s[i] < utf8.RuneSelf:
+		return ascii[s[i]], 1
+	case deepSeekIdeograph(s, i):
+		return num, 3
+	}
+	return classMulti(s[i:])
+}
+
+// deepSeekWord is run(s, i, word) in such a stretch.
+func deepSeekWord(s string, i int) int {
+	for {
+		i = asciiLetters(s, i)
+		if i == len(s) || s[i] < utf8.RuneSelf {
+			return i
+		}
+		c, n := stretchClass(s, i)
+		if c&word == 0 {
+			return i
+		}
+		i += n
+	}
+}
+
+// deepSeekSigns is run(s, i, sign) in such a stretch.
+func deepSeekSigns(s string, i int) int {
+	for {
+		c, n := stretchClass(s, i)
+		if c&sign == 0 {
+			return i
+		}
+		i += n
+	}
+}
+
+// deepSeekRun cuts a stretch of ideographs, which besides letters has marks and signs of kana, and three
+// unassigned characters.
+func deepSeekRun(s string, i int) int {
+	at := func(i int) uint8 {
+		if i < len(s) && deepSeekIdeograph(s, i) {
+			c, _ := classMulti(s[i:])
+			return c
+		}
+		return num
+	}
+	mask := uint8(word)
+	switch c := at(i); {
+	case c&sign != 0:
+		mask = sign
+	case c == 0 && at(i+3)&word == 0: // as a control character in DeepSeek
+		for i += 3; at(i) == 0 && at(i+3)&word == 0; i += 3 {
+		}
+		return i
+	}
+	for i += 3; at(i)&mask != 0; i += 3 {
+	}
+	return i
+}
 
 // DeepSeekDigits isolates \p{N}{1,3}.
 func DeepSeekDigits(s string, i int) int {
@@ -59,7 +184,6 @@ func DeepSeekWords(s string, i int) int {
 
 // deepSeekMatch returns the end of a match that starts at s[i], or i.
 func deepSeekMatch(s string, i int) int {
-	const word, sign = letter | mark, punct | sym
 	c, n := classAt(s, i)
 	j := i + n
 	if c&letter != 0 {

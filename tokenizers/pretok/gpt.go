@@ -205,7 +205,11 @@ func newlines(s string, i int) int {
 
 // blanks cuts \s*[\r\n]+|\s+(?!\S)|\s+ at s[i], whose first character ends at j and is a space.
 func blanks(s string, i, j int) int {
-	end := run(s, j, space)
+	return blankRun(s, i, run(s, j, space))
+}
+
+// blankRun is blanks when the run of spaces is s[i:end].
+func blankRun(s string, i, end int) int {
 	for k := end - 1; k >= i; k-- {
 		if s[k] == '\n' || s[k] == '\r' {
 			return k + 1

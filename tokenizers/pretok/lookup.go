@@ -37,12 +37,18 @@ const (
 	deepSeekDigitsExpr = `\p{N}{1,3}`
 	deepSeekCJKExpr    = "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"
 	deepSeekWordsExpr  = "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*" + blankTail
+
+	then = "\x00" // between expressions in a row
 )
 
 // Lookup returns the scanner for a published expression, as it stands in the pattern of a Split
-// pre-tokenizer with behaviour Isolated. ok is false for an expression this package does not know.
-func Lookup(expr string) (f Func, ok bool) {
-	expr = strings.NewReplacer("\r", `\r`, "\n", `\n`).Replace(expr)
+// pre-tokenizer with behaviour Isolated. Of several expressions each cuts the pieces of the one before. ok is false
+// for what this package does not know.
+func Lookup(exprs ...string) (f Func, ok bool) {
+	expr := strings.NewReplacer("\r", `\r`, "\n", `\n`).Replace(strings.Join(exprs, then))
+	if strings.Count(expr, then) != len(exprs)-1 {
+		return nil, false
+	}
 	switch expr {
 	case gpt2Expr, gpt2Short:
 		f = GPT2
@@ -68,6 +74,8 @@ func Lookup(expr string) (f Func, ok bool) {
 		f = DeepSeekCJK
 	case deepSeekWordsExpr:
 		f = DeepSeekWords
+	case deepSeekDigitsExpr + then + deepSeekCJKExpr + then + deepSeekWordsExpr:
+		f = DeepSeek
 	}
 	return f, f != nil
 }

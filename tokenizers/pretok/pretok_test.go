@@ -4,6 +4,7 @@ package pretok_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ var funcs = map[string]pretok.Func{
 	"cl100k base": pretok.CL100KBase, "clip": pretok.CLIP,
 	"o200k": pretok.O200K, "tekken": pretok.Tekken, "kimi": pretok.Kimi,
 	"deepseek digits": pretok.DeepSeekDigits, "deepseek cjk": pretok.DeepSeekCJK, "deepseek words": pretok.DeepSeekWords,
+	"deepseek": pretok.DeepSeek,
 }
 
 func pieces(f pretok.Func, s string) []string {
@@ -53,6 +55,7 @@ func TestCuts(t *testing.T) {
 		{"kimi", "Go语言 go的x 〇", "Go¦语言¦ go¦的¦x¦ ¦〇"},
 		{"deepseek digits", "a1234b", "a¦123¦4¦b"},
 		{"deepseek cjk", "ab漢字かなx한", "ab¦漢字かな¦x한"},
+		{"deepseek", "a=1234 漢字・かな゛x\n5  한5  かな \u0000\u0001一", "a¦=¦123¦4¦ ¦漢字¦・¦かな¦゛¦x¦\n¦5¦ ¦ 한¦5¦  ¦かな¦ ¦\u0000\u0001¦一"},
 		{"deepseek words", "#define x()+=\n\u0000\u0001a_b", "#define¦ x¦()+=\n¦\u0000¦\u0001a¦_b"},
 	} {
 		t.Run(c.f+"/"+c.text, func(t *testing.T) {
@@ -74,13 +77,22 @@ func TestLookup(t *testing.T) {
 	if _, ok := pretok.Lookup(qwen2 + "|x"); ok {
 		t.Error("found an unknown expression")
 	}
+	steps := []string{published["ds digits"], published["ds cjk"], published["ds words"]}
+	if f, ok := pretok.Lookup(steps...); !ok || !slices.Equal(pieces(f, "12中3"), []string{"12", "中", "3"}) {
+		t.Error("not found: three expressions in a row")
+	}
+	for _, exprs := range [][]string{nil, steps[:2], {strings.Join(steps, "\x00")}} {
+		if _, ok := pretok.Lookup(exprs...); ok {
+			t.Errorf("found %q", exprs)
+		}
+	}
 }
 
 // The cost of a long run must be linear: each of these would take minutes otherwise.
 func TestLongRuns(t *testing.T) {
 	const n = 1 << 20
 	for name, f := range funcs {
-		for _, unit := range []string{"a", "A", " ", "\n", "=", "1", "中", "\u0301", " \n", "Aa", "中A", "'s", "\x00", "\xff"} {
+		for _, unit := range []string{"a", "A", " ", "\n", "=", "1", "中", "\u0301", " \n", "Aa", "中A", "'s", "\x00", "\xff", "ー", "ー・", "\u3040"} {
 			s := strings.Repeat(unit, n/len(unit))
 			total := 0
 			for i := 0; i < len(s); {
@@ -98,6 +110,55 @@ func TestLongRuns(t *testing.T) {
 	}
 }
 
+// nested cuts with one step after the other.
+func nested(s string, steps ...pretok.Func) []string {
+	if len(steps) == 0 {
+		return []string{s}
+	}
+	var out []string
+	for _, p := range pieces(steps[0], s) {
+		out = append(out, nested(p, steps[1:]...)...)
+	}
+	return out
+}
+
+func sameAsSteps(t *testing.T, s string) {
+	t.Helper()
+	want := nested(s, pretok.DeepSeekDigits, pretok.DeepSeekCJK, pretok.DeepSeekWords)
+	if got := pieces(pretok.DeepSeek, s); s != "" && !slices.Equal(got, want) {
+		t.Fatalf("%q in one go: %q\nin three steps: %q", s, got, want)
+	}
+}
+
+// DeepSeek in one go cuts where its three steps do: for all texts of up to four of these characters, which are of each
+// class, inside and outside the ranges, and for longer random ones.
+func TestDeepSeekIsItsSteps(t *testing.T) {
+	chars := strings.Split("a|é|1|²| |\n|\u3000|=|。|\u0301|\x00|\u0378|中|ー|\u3099|゛|・|\u3040|\u30a0|々|龦|\xff|\xe4\xb8", "|")
+	var all func(s string, n int)
+	all = func(s string, n int) {
+		sameAsSteps(t, s)
+		for _, c := range chars {
+			if n > 0 {
+				all(s+c, n-1)
+			}
+		}
+	}
+	depth := 4
+	if testing.Short() {
+		depth = 3
+	}
+	all("", depth)
+	chars = append(chars, "word", "Wort", "eightlet", "123", "  ", "\r\n", "==", "'", "한", "\u30ff", "\u3097\u3098", "😀", "\u2028", "\x7f")
+	r := rand.New(rand.NewPCG(7, 3))
+	for range 50000 {
+		var b strings.Builder
+		for range r.IntN(14) {
+			b.WriteString(chars[r.IntN(len(chars))])
+		}
+		sameAsSteps(t, b.String())
+	}
+}
+
 func FuzzCuts(f *testing.F) {
 	for _, s := range []string{"Hello, world's 123!\r\n\t x", "中文ABCabc'LL\u0301\u00a0\xff\xc3", "  \n  ''ſ//*/"} {
 		f.Add(s)
@@ -108,6 +169,7 @@ func FuzzCuts(f *testing.F) {
 				t.Fatalf("%s loses text of %q", name, s)
 			}
 		}
+		sameAsSteps(t, s)
 	})
 }
 

@@ -45,3 +45,16 @@ func letters(s string, i int, mask uint8) int {
 	}
 	return run(s, i, mask)
 }
+
+// asciiLetters returns the end of [A-Za-z]* at s[i].
+func asciiLetters(s string, i int) int {
+	for ; i+8 <= len(s); i += 8 {
+		if not := between(word64(s, i)|0x20*ones, 'a', 'z') ^ highs; not != 0 {
+			return i + bits.TrailingZeros64(not)>>3
+		}
+	}
+	for i < len(s) && (s[i]|0x20)-'a' < 26 {
+		i++
+	}
+	return i
+}
