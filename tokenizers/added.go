@@ -3,6 +3,7 @@
 package tokenizers
 
 import (
+	"math/bits"
 	"sort"
 	"strings"
 	"unicode/utf8"
@@ -35,6 +36,9 @@ type start struct {
 	b    byte
 	next [4]uint64 // bit: a byte that may follow
 	one  bool      // b is a token
+	// pair says that b is a space, frequent in any text, and only then may follow: both are looked for together.
+	pair bool
+	then byte
 }
 
 // maxStarts is how many first bytes are looked for one by one, which is faster than looking at each byte.
@@ -59,6 +63,10 @@ func (m *matcher) seek(s string, i int, p *seeker) int {
 		st := &m.starts[k]
 		at := p.at[k]
 		for from := i; at < i; {
+			if st.pair {
+				at = indexPair(s, from, st.b, st.then)
+				break
+			}
 			n := strings.IndexByte(s[from:], st.b)
 			if n < 0 {
 				at = len(s)
@@ -73,6 +81,31 @@ func (m *matcher) seek(s string, i int, p *seeker) int {
 		best = min(best, at)
 	}
 	return best
+}
+
+// indexPair returns the next position in s at or after i where b and then c stand, len(s) if there is none.
+func indexPair(s string, i int, b, c byte) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	bs, cs := ones*uint64(b), ones*uint64(c)
+	for ; i+9 <= len(s); i += 8 {
+		x := (load64(s[i:]) ^ bs) | (load64(s[i+1:]) ^ cs) // zero where both stand
+		// The lowest bit is right, those above it may not be.
+		if hit := (x - ones) &^ x & highs; hit != 0 {
+			return i + bits.TrailingZeros64(hit)>>3
+		}
+	}
+	for ; i+1 < len(s); i++ {
+		if s[i] == b && s[i+1] == c {
+			return i
+		}
+	}
+	return len(s)
+}
+
+func load64(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
 // trieNode is the end of a path of bytes. Its children form a list.
@@ -116,8 +149,17 @@ func newMatcher(tokens []AddedToken, text []string) *matcher {
 	}
 	for b := range follow {
 		if m.root[b] != 0 {
-			follow[b].b = byte(b)
-			m.starts = append(m.starts, follow[b])
+			f := &follow[b]
+			f.b = byte(b)
+			followers := 0
+			for c := range 256 {
+				if f.next[c>>6]>>(c&63)&1 != 0 {
+					f.then = byte(c)
+					followers++
+				}
+			}
+			f.pair = b == ' ' && followers == 1 && !f.one
+			m.starts = append(m.starts, *f)
 		}
 	}
 	if len(m.starts) > maxStarts {
