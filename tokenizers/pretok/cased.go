@@ -190,14 +190,7 @@ func lowers(s string, i int, how casing) int {
 // wordEnd adds the optional contraction.
 func wordEnd(s string, i int, how casing) int {
 	if how&contrs != 0 && i < len(s) && s[i] == '\'' {
-		return contractionOr(s, i)
-	}
-	return i
-}
-
-func contractionOr(s string, i int) int {
-	if end := contraction(s, i); end > i {
-		return end
+		return contraction(s, i)
 	}
 	return i
 }

@@ -27,7 +27,12 @@ func DeepSeek(s string, i int) int {
 	if c&num != 0 {
 		return runMax(s, j, num, 2)
 	}
-	c2, n2 := stretchClass(s, j)
+	c2, n2 := uint8(0), 1
+	if j < len(s) && s[j] < utf8.RuneSelf {
+		c2 = ascii[s[j]]
+	} else {
+		c2, n2 = stretchClass(s, j)
+	}
 	switch {
 	case b < utf8.RuneSelf && c&sign != 0: // the 32 ASCII signs
 		if c2&letter != 0 && s[j] < utf8.RuneSelf {
@@ -99,6 +104,12 @@ func deepSeekWord(s string, i int) int {
 // deepSeekSigns is run(s, i, sign) in such a stretch.
 func deepSeekSigns(s string, i int) int {
 	for {
+		for i < len(s) && s[i] < utf8.RuneSelf && ascii[s[i]]&sign != 0 {
+			i++
+		}
+		if i == len(s) || s[i] < utf8.RuneSelf {
+			return i
+		}
 		c, n := stretchClass(s, i)
 		if c&sign == 0 {
 			return i
