@@ -95,7 +95,7 @@ func gpt4o(s string, i int, how casing) int {
 		} else {
 			c2, n2 = classMulti(s[j:])
 		}
-		if c2&(letter|mark) != 0 && (how&noHan == 0 || han(s, j) == 0) {
+		if c2&(letter|mark) != 0 && (how&noHan == 0 || n2 == 1 || han(s, j) == 0) {
 			if end := cased(s, j, c&mark == 0, how); end > 0 {
 				return wordEnd(s, end, how)
 			}
