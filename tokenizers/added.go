@@ -115,8 +115,7 @@ type trieNode struct {
 	b              byte
 }
 
-// newMatcher builds the matcher of tokens, where text[i] is what stands for tokens[i]. Of equal texts the
-// first counts.
+// newMatcher builds the matcher of tokens, where text[i] is what stands for tokens[i]; "" is not looked for.
 func newMatcher(tokens []AddedToken, text []string) *matcher {
 	m := &matcher{tokens: tokens, nodes: make([]trieNode, 1)}
 	var follow [256]start
@@ -143,9 +142,7 @@ func newMatcher(tokens []AddedToken, text []string) *matcher {
 			}
 			at = &m.nodes[n].child
 		}
-		if m.nodes[n].token < 0 {
-			m.nodes[n].token = int32(i)
-		}
+		m.nodes[n].token = int32(i)
 	}
 	for b := range follow {
 		if m.root[b] != 0 {

@@ -104,7 +104,9 @@ func (t *Tokenizer) readAdded(s jsonr.Span) error {
 
 // indexAdded builds what depends on the list of added tokens.
 func (t *Tokenizer) indexAdded(p part) error {
-	t.buildMatchers()
+	if err := t.buildMatchers(p); err != nil {
+		return err
+	}
 	sort.SliceStable(t.added, func(i, j int) bool { return t.added[i].ID < t.added[j].ID })
 	size := t.vocab.Len()
 	if n := len(t.added); n > 0 {
@@ -159,34 +161,27 @@ func (t *Tokenizer) normalized(a AddedToken) string {
 	return string(normal.Run(t.norm, normal.Text{B: []byte(a.Content)}, &b).B)
 }
 
-// buildMatchers sorts the added tokens by when they are looked for. The reference lists special ones
-// first, which matters when two normalize to the same text.
-func (t *Tokenizer) buildMatchers() {
+// buildMatchers sorts the added tokens by when they are looked for. Of two that normalize to the same text the reference
+// finds another one each time it loads the file (the order is that of a hash map), so that is refused.
+func (t *Tokenizer) buildMatchers(p part) error {
 	var set [2][]AddedToken
-	for _, special := range []bool{true, false} {
-		for _, a := range t.added {
-			if a.Special == special {
-				k := 0
-				if a.Normalized {
-					k = 1
-				}
-				set[k] = append(set[k], a)
+	var text [2][]string
+	from := map[string]string{} // normalized text -> content
+	for _, a := range t.added {
+		k, s := 0, a.Content
+		if a.Normalized {
+			k, s = 1, t.normalized(a)
+			if other, twice := from[s]; twice && s != "" {
+				return p.refuse("tokens %q and %q, which normalize to the same text", other, a.Content)
 			}
+			from[s] = a.Content
+		}
+		set[k], text[k] = append(set[k], a), append(text[k], s)
+	}
+	for k, to := range []**matcher{&t.raw, &t.normal} {
+		if len(set[k]) > 0 {
+			*to = newMatcher(set[k], text[k])
 		}
 	}
-	for k, tokens := range set {
-		if len(tokens) == 0 {
-			continue
-		}
-		text := make([]string, len(tokens))
-		for i, a := range tokens {
-			text[i] = t.normalized(a)
-		}
-		m := newMatcher(tokens, text)
-		if k == 0 {
-			t.raw = m
-		} else {
-			t.normal = m
-		}
-	}
+	return nil
 }

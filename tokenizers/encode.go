@@ -56,7 +56,8 @@ type Segment struct {
 // once more as added, stays possible if it is not special.) Everything else is as if the text were one
 // string: ids equal those of [Tokenizer.AppendEncode] on the joined text when no untrusted text spells an
 // added token, a trusted token that strips white space strips that of its neighbours, and one that stands
-// alone only looks at the letters beside it, whoever wrote them.
+// alone only looks at the letters beside it, whoever wrote them. (A special token that the model makes of
+// letters which do not spell it is taken apart in trusted text too, see [Cutter.Plain].)
 //
 // A normalized added token (rare) in a stretch of mixed provenance is left as text when the normalizer
 // changes that stretch.
@@ -73,7 +74,7 @@ type text struct {
 	s     string
 	from  []normal.Span // which bytes of the input each byte stands for; nil while nobody asks
 	trust trust
-	first bool // it begins where the input begins
+	first bool // it stands for something that begins where the input begins
 }
 
 // whole is an input that is one trusted text.
@@ -81,10 +82,10 @@ func whole(s string) text { return text{s: s, trust: trust{all: true}, first: tr
 
 // part returns the bytes [i, j) of x.
 func (x text) part(i, j int) text {
+	x.first = x.first && (i == 0 || x.from != nil && i < j && x.from[i].Start == 0)
 	if x.from != nil {
 		x.from = x.from[i:j]
 	}
-	x.first = x.first && i == 0
 	x.s = x.s[i:j]
 	x.trust = x.trust.at(i)
 	return x
@@ -127,6 +128,9 @@ func (t *Tokenizer) encode(dst []uint32, x text, sc *scratch) []uint32 {
 
 // encodeNormal normalizes and splits at the normalized added tokens.
 func (t *Tokenizer) encodeNormal(dst []uint32, x text, sc *scratch) []uint32 {
+	if t.origins && x.first && x.from == nil {
+		x = sc.track(x)
+	}
 	if len(t.norm) > 0 {
 		x = t.normalize(x, sc)
 	}
@@ -157,6 +161,7 @@ func (t *Tokenizer) normalize(x text, sc *scratch) text {
 	x.s = view(out.B)
 	if x.from != nil {
 		x.from = out.From
+		x.first = x.first && len(x.from) > 0 && x.from[0].Start == 0
 	}
 	return x
 }

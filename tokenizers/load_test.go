@@ -97,6 +97,12 @@ func TestRefused(t *testing.T) {
 		{"unknown merge", func(m object) { model(m)["merges"] = []any{[]any{"h", "ello, world"}} }, `model.merges[0]: names "ello, world", which is not in the vocabulary`, ErrFormat},
 		{"odd merge", func(m object) { model(m)["merges"] = []any{"a b", "a b c"} }, ``, ErrFormat},
 		{"added token field", func(m object) { token(m)["magic"] = 1 }, `added_tokens[0]: unsupported: field "magic"`, ErrUnsupported},
+		{"tokens that normalize to one", func(m object) {
+			m["normalizer"] = object{"type": "Lowercase"}
+			for _, content := range []string{"Hi there", "hi THERE"} {
+				m["added_tokens"] = append(m["added_tokens"].([]any), object{"content": content, "normalized": true, "special": content[0] == 'H'})
+			}
+		}, `added_tokens: unsupported: tokens "Hi there" and "hi THERE", which normalize to the same text`, ErrUnsupported},
 		{"no type", func(m object) { m["normalizer"] = object{} }, "normalizer: is no object with a type", ErrFormat},
 		{"wrong type", func(m object) { level(m)["use_regex"] = 7 }, "", ErrFormat},
 		{"sequence field", func(m object) { m["normalizer"] = object{"type": "Sequence", "magic": 1} }, `normalizer.magic: unsupported: field "magic"`, ErrUnsupported},

@@ -12,7 +12,16 @@ import (
 
 func (t *Tokenizer) readPreTokenizer(s jsonr.Span) error {
 	t.mapped = -1
-	return t.preTokenizer(part{"pre_tokenizer", s})
+	if err := t.preTokenizer(part{"pre_tokenizer", s}); err != nil {
+		return err
+	}
+	rewritten := len(t.norm) > 0
+	for k, st := range t.steps {
+		t.origins = t.origins || st.first && rewritten
+		// What Metaspace does before it puts a space first keeps the characters where they are.
+		rewritten = rewritten || st.rewrite != nil && (k+1 == len(t.steps) || !t.steps[k+1].first)
+	}
+	return nil
 }
 
 // preTokenizer appends the steps of a pre-tokenizer.

@@ -20,6 +20,7 @@ type Tokenizer struct {
 	norm    []normal.Step // the normalizer
 	normal  *matcher      // added tokens looked for after it
 	steps   []step        // the pre-tokenizer
+	origins bool          // one of them asks where its text comes from, and that is not where it stands
 	cuts    []pretok.Func // the same, if it only cuts and the model has the bytes; else nil
 	model   model
 	byteBPE *bpe.Model // model, if it is one of bytes

@@ -68,6 +68,9 @@ const kinds = {};
   };
   kinds["spm-prepend"] = file({ ...common, normalizer: { type: "Sequence", normalizers: [{ type: "Prepend", prepend: "▁" }, { type: "Replace", pattern: { String: " " }, content: "▁" }] } });
   kinds["spm-first"] = file({ ...common, pre_tokenizer: { type: "Metaspace", replacement: "▁", prepend_scheme: "first", split: false } });
+  // Here a word is the first one if it stands at the start of the text, white space included.
+  kinds["spm-words"] = file({ ...common, normalizer: { type: "Sequence", normalizers: [{ type: "Strip", strip_left: true, strip_right: true }, { type: "NFKC" }] },
+    pre_tokenizer: { type: "Sequence", pretokenizers: [{ type: "Whitespace" }, { type: "Metaspace", replacement: "▁", prepend_scheme: "first", split: true }] } });
   const gemma = { ...model, unk_token: "<unk>", fuse_unk: false };
   kinds["spm-never"] = file({ ...common, model: gemma, normalizer: { type: "Replace", pattern: { String: " " }, content: "▁" }, pre_tokenizer: { type: "Split", pattern: { String: " " }, behavior: "MergedWithPrevious", invert: false },
     decoder: { type: "Sequence", decoders: [{ type: "Replace", pattern: { String: "▁" }, content: " " }, { type: "ByteFallback" }, { type: "Fuse" }] } });
