@@ -50,8 +50,9 @@ type fitter struct {
 	c     *Capabilities
 	out   []jsonval.Value
 	notes []string
-	begun bool   // a message of another role than system was seen
-	front string // system text for the first user message
+	begun bool            // a message of another role than system was seen
+	front strings.Builder // system text for the first user message
+	joins []jsonval.Value // contents that the last of out is to have, if there are any
 }
 
 func (f *fitter) note(i int, what string) {
@@ -82,9 +83,9 @@ func (f *fitter) add(i int, m jsonval.Value) {
 		}
 	}
 	f.begun = true
-	if role == "user" && f.front != "" {
-		m = with(m, "content", join(str(f.front), m.Get("content"), "\n\n"))
-		f.front = ""
+	if role == "user" && f.front.Len() > 0 {
+		m = with(m, "content", join("\n\n", str(f.front.String()), m.Get("content")))
+		f.front.Reset()
 	}
 	f.turn(i, role, m)
 }
@@ -97,15 +98,15 @@ func (f *fitter) system(i int, m jsonval.Value) {
 		f.turn(i, "user", newMessage("user", "<system-reminder>\n"+plain(m.Get("content"))+"\n</system-reminder>"))
 	case !f.begun && !f.c.System:
 		f.note(i, "system text went into the first user message")
-		if f.front != "" {
-			f.front += "\n\n"
+		if f.front.Len() > 0 {
+			f.front.WriteString("\n\n")
 		}
-		f.front += plain(m.Get("content"))
+		f.front.WriteString(plain(m.Get("content")))
 	case !f.begun && !f.c.SystemMiddle && len(f.out) > 0:
 		f.note(i, "joined to the system message before it")
-		f.merge(m, "\n\n")
+		f.merge(m)
 	default:
-		f.out = append(f.out, m)
+		f.push(m)
 	}
 }
 
@@ -116,38 +117,56 @@ func (f *fitter) turn(i int, role string, m jsonval.Value) {
 		if role == "user" && !f.c.ConsecutiveUsers ||
 			role == "assistant" && !f.c.ConsecutiveAssistants && len(last.Get("tool_calls").List) == 0 {
 			f.note(i, "joined to the "+role+" message before it")
-			f.merge(m, "\n\n")
+			f.merge(m)
 			return
 		}
 	}
 	if role == "assistant" && !f.c.AssistantFirst && !slices.ContainsFunc(f.out, isTurn) {
 		f.note(i, "an empty user message was put before it")
-		f.out = append(f.out, newMessage("user", f.front))
-		f.front = ""
+		f.push(newMessage("user", f.front.String()))
+		f.front.Reset()
 	}
-	f.out = append(f.out, m)
+	f.push(m)
 }
 
 func isTurn(m jsonval.Value) bool { return m.Get("role").Str != "system" }
 
+// push adds m as it is.
+func (f *fitter) push(m jsonval.Value) {
+	f.flush()
+	f.out = append(f.out, m)
+}
+
 // merge joins m to the last message, whose other fields stay; those that only m has are added.
-func (f *fitter) merge(m jsonval.Value, sep string) {
+func (f *fitter) merge(m jsonval.Value) {
 	last := &f.out[len(f.out)-1]
-	joined := with(*last, "content", join(last.Get("content"), m.Get("content"), sep))
+	if len(f.joins) == 0 {
+		f.joins = append(f.joins, last.Get("content"))
+	}
+	f.joins = append(f.joins, m.Get("content"))
 	for i, k := range m.Keys {
-		if joined.Get(k).Kind == jsonval.Undefined {
-			joined = with(joined, k, m.List[i])
+		if k != "content" && last.Get(k).Kind == jsonval.Undefined {
+			*last = with(*last, k, m.List[i])
 		}
 	}
-	*last = joined
+}
+
+// flush joins what merge collected, once for all messages: there may be very many.
+func (f *fitter) flush() {
+	if len(f.joins) > 0 {
+		last := &f.out[len(f.out)-1]
+		*last = with(*last, "content", join("\n\n", f.joins...))
+		f.joins = f.joins[:0]
+	}
 }
 
 // complete adds what is missing at the end.
 func (f *fitter) complete() {
+	f.flush()
 	user := slices.ContainsFunc(f.out, func(m jsonval.Value) bool { return m.Get("role").Str == "user" })
-	if f.front != "" || !user && !f.c.NoUser {
+	if f.front.Len() > 0 || !user && !f.c.NoUser {
 		f.notes = append(f.notes, "messages: a user message was added at the end")
-		f.out = append(f.out, newMessage("user", f.front))
+		f.push(newMessage("user", f.front.String()))
 	}
 }
 
@@ -173,7 +192,7 @@ func callsAsText(m jsonval.Value) jsonval.Value {
 			out = with(out, k, m.List[i])
 		}
 	}
-	return with(out, "content", join(m.Get("content"), text, "\n"))
+	return with(out, "content", join("\n", m.Get("content"), text))
 }
 
 func str(s string) jsonval.Value { return jsonval.Value{Kind: jsonval.String, Str: s} }
@@ -193,17 +212,39 @@ func with(m jsonval.Value, key string, v jsonval.Value) jsonval.Value {
 	return m
 }
 
-// join joins two contents: texts with sep between, else lists of parts.
-func join(a, b jsonval.Value, sep string) jsonval.Value {
-	switch {
-	case !a.True():
-		return b
-	case !b.True():
-		return a
-	case a.Kind == jsonval.String && b.Kind == jsonval.String:
-		return str(a.Str + sep + b.Str)
+// join joins contents, of which empty ones do not count: texts with sep between, else lists of parts.
+func join(sep string, contents ...jsonval.Value) jsonval.Value {
+	var full []jsonval.Value
+	for _, v := range contents {
+		if v.True() {
+			full = append(full, v)
+		}
 	}
-	return jsonval.Value{Kind: jsonval.Array, List: slices.Concat(parts(a), parts(b))}
+	switch len(full) {
+	case 0:
+		return contents[len(contents)-1]
+	case 1:
+		return full[0]
+	}
+	n := 0 // texts at the beginning are one text
+	var b strings.Builder
+	for ; n < len(full) && full[n].Kind == jsonval.String; n++ {
+		if n > 0 {
+			b.WriteString(sep)
+		}
+		b.WriteString(full[n].Str)
+	}
+	if n == len(full) {
+		return str(b.String())
+	}
+	var list []jsonval.Value
+	if n > 0 {
+		list = parts(str(b.String()))
+	}
+	for _, v := range full[n:] {
+		list = append(list, parts(v)...)
+	}
+	return jsonval.Value{Kind: jsonval.Array, List: list}
 }
 
 // parts returns a content as a list.

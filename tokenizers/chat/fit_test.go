@@ -72,6 +72,17 @@ func TestFitNothing(t *testing.T) {
 	}
 }
 
+// A great many messages become one in linear time.
+func TestFitManyMessages(t *testing.T) {
+	const n = 100_000
+	message := `{"role":"user","content":"` + strings.Repeat("x", 30) + `"},`
+	list := "[" + strings.Repeat(message, n) + strings.Repeat(strings.Replace(message, "user", "system", 1), n) + `{"role":"user","content":["y"]}]`
+	fitted, notes, err := Fit([]byte(list), &Capabilities{NoUser: true})
+	if err != nil || len(notes) < 2*n-1 || strings.Count(string(fitted), `"role"`) != 1 || strings.Count(string(fitted), "xxx") < n {
+		t.Fatalf("%d notes, %d bytes, %v", len(notes), len(fitted), err)
+	}
+}
+
 func TestFitRefused(t *testing.T) {
 	for _, messages := range []string{`{}`, `[1]`, `[{"role":`} {
 		if _, _, err := Fit([]byte(messages), &Capabilities{}); err == nil || !strings.HasPrefix(err.Error(), "chat: messages") {
