@@ -116,12 +116,12 @@ func TestOffsets(t *testing.T) {
 			for _, s := range c.segs {
 				joined.WriteString(s.Text)
 			}
-			ids, offs := tok.AppendEncodeOffsets([]uint32{1}, []Offset{{}}, c.segs)
-			if want := tok.AppendEncodeSegments([]uint32{1}, c.segs); !slices.Equal(ids, want) {
-				t.Fatalf("ids %v, want %v", ids, want)
+			e := encodeSegments(t, tok, c.segs, Options{Offsets: true})
+			if want := tok.AppendEncodeSegments(nil, c.segs); !slices.Equal(e.IDs, want) {
+				t.Fatalf("ids %v, want %v", e.IDs, want)
 			}
 			var got []string
-			for _, o := range offs[1:] {
+			for _, o := range e.Offsets {
 				got = append(got, joined.String()[o.Start:o.End])
 			}
 			if c.name == "normalized to two ids" {
@@ -355,7 +355,7 @@ func FuzzEncode(f *testing.F) {
 		if got := tok.AppendEncode(nil, s); !slices.Equal(got, ids) {
 			t.Fatalf("%q: first %v, then %v", s, ids, got)
 		}
-		_, offs := tok.AppendEncodeOffsets(nil, nil, []Segment{{s, true}})
+		offs := encodeWith(t, tok, s, true, Options{Offsets: true}).Offsets
 		for i, o := range offs {
 			if o.Start > o.End || o.End > len(s) || i > 0 && o.Start < offs[i-1].Start {
 				t.Fatalf("%q: offsets %v", s, offs)

@@ -14,7 +14,7 @@ var (
 	ErrUnsupported = errors.New("unsupported")
 	// ErrFormat means that the file is damaged or is no tokenizer.json.
 	ErrFormat = errors.New("malformed")
-	// ErrLimit means that the file passes a limit.
+	// ErrLimit means that the file, or a text that is encoded, passes a limit.
 	ErrLimit = errors.New("over a limit")
 )
 

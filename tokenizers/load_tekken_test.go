@@ -128,7 +128,7 @@ func TestTekkenRefused(t *testing.T) {
 		{"unknown version", func(m object) { config(m)["version"] = "v99" }, `config.version: unsupported: version "v99"`, ErrUnsupported},
 		{"version is a number", func(m object) { config(m)["version"] = 3 }, "", ErrFormat},
 		{"no list in a newer file", func(m object) { config(m)["version"] = "v11" }, "special_tokens: is missing, which v11 does not allow", ErrFormat},
-		{"huge size", func(m object) { config(m)["default_vocab_size"] = int64(1) << 31 }, "config.default_vocab_size: is over the limit 2097152", ErrFormat},
+		{"huge size", func(m object) { config(m)["default_vocab_size"] = int64(1 << 31) }, "config.default_vocab_size: is over the limit 2097152", ErrFormat},
 		{"negative size", func(m object) { config(m)["default_vocab_size"] = -1 }, "config.default_vocab_size: is not an unsigned integer", ErrFormat},
 		{"many special", func(m object) {
 			config(m)["default_num_special_tokens"] = 1 << 20

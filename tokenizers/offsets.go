@@ -3,24 +3,33 @@
 package tokenizers
 
 import (
+	"fmt"
+	"math"
 	"unicode"
 	"unicode/utf8"
 )
 
-// Offset is the stretch [Start, End) of a text, in bytes.
-type Offset struct{ Start, End int }
-
-// AppendEncodeOffsets is [Tokenizer.AppendEncodeSegments] and appends to offs which bytes of the joined text
-// each id stands for, so that both grow by the same number.
+// Offset is the stretch [Start, End) of the joined text of all segments, in bytes, that an id stands for.
 //
 // Offsets equal the reference's, which counts characters: a token that is part of a character has the whole
 // of it, and where the normalizer changed the text a token has the characters that the reference holds
 // responsible (of several that became one, the first). Tokens that stand for nothing, such as padding, are
-// empty. Offsets cost some allocations and several times the time of the ids.
-func (t *Tokenizer) AppendEncodeOffsets(ids []uint32, offs []Offset, segs []Segment) ([]uint32, []Offset) {
-	var e Encoding
-	_ = t.Encode(&e, segs, Options{Offsets: true})
-	return append(ids, e.IDs...), append(offs, e.Offsets...)
+// empty.
+type Offset struct{ Start, End int }
+
+// maxTracked is how long a text may be, in bytes, if it is asked where its tokens stand: normal.Span counts so far.
+const maxTracked = math.MaxInt32
+
+// trackable fails if the segments are longer together than limit.
+func trackable(segs []Segment, limit int64) error {
+	n := int64(0)
+	for _, s := range segs {
+		n += int64(len(s.Text))
+	}
+	if n > limit {
+		return fmt.Errorf("tokenizers: places of tokens in a text of %d bytes: %w: at most %d", n, ErrLimit, limit)
+	}
+	return nil
 }
 
 // trimOffsets takes the spaces at the ends of tokens out of their offsets, if the file wants that, as the

@@ -23,7 +23,8 @@ const (
 type Options struct {
 	Frame   bool // put the file's frame around the ids
 	Special SpecialPolicy
-	Offsets bool // fill Encoding.Offsets
+	// Offsets fills Encoding.Offsets, which costs some allocations and several times the time of the ids.
+	Offsets bool
 	// Truncation and Padding take the place of the file's; a zero Truncation or Padding does nothing. nil
 	// means the file's.
 	Truncation *Truncation
@@ -71,9 +72,15 @@ func (e *SpecialError) Error() string {
 	return fmt.Sprintf("tokenizers: special token %q at offset %d", e.Token, e.Offset)
 }
 
-// Encode encodes the segments joined to one text into e. The error is a [*SpecialError], and only with
-// [SpecialRefuse].
+// Encode encodes the segments joined to one text into e. It fails with a [*SpecialError], only with
+// [SpecialRefuse], and with [ErrLimit] if the text is over 2 GiB and offsets or SpecialRefuse are asked for; e is then
+// not changed.
 func (t *Tokenizer) Encode(e *Encoding, segs []Segment, opt Options) error {
+	if opt.Offsets || opt.Special == SpecialRefuse {
+		if err := trackable(segs, maxTracked); err != nil {
+			return err
+		}
+	}
 	sc := t.pool.get()
 	defer t.pool.put(sc)
 	x := sc.join(segs)

@@ -8,15 +8,36 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/weft-go/weft/tokenizers/internal/normal"
 )
 
 func encodeWith(tb testing.TB, tok *Tokenizer, text string, trusted bool, opt Options) Encoding {
 	tb.Helper()
-	var e Encoding
-	if err := tok.Encode(&e, []Segment{{text, trusted}}, opt); err != nil {
+	return encodeSegments(tb, tok, []Segment{{text, trusted}}, opt)
+}
+
+func encodeSegments(tb testing.TB, tok *Tokenizer, segs []Segment, opt Options) (e Encoding) {
+	tb.Helper()
+	if err := tok.Encode(&e, segs, opt); err != nil {
 		tb.Fatal(err)
 	}
 	return e
+}
+
+// Where tokens stand is counted in 32 bits.
+func TestTooLongForOffsets(t *testing.T) {
+	segs := []Segment{{"four", true}, {"five5", false}}
+	if err := trackable(segs, 9); err != nil {
+		t.Error(err)
+	}
+	err := trackable(segs, 8)
+	if !errors.Is(err, ErrLimit) || !strings.Contains(err.Error(), "9 bytes") {
+		t.Error(err)
+	}
+	if int64(normal.Span{End: maxTracked}.End) != maxTracked {
+		t.Error("the limit does not fit in a span")
+	}
 }
 
 // Special tokens are ids, text or an error, as the call asks.

@@ -123,11 +123,12 @@ func (c *comparer) compare(text string, want *remote.Full) (kind, ours, theirs s
 	if got := c.decode(ids, true); got != want.Skip {
 		return "decoded text without special tokens", got, want.Skip
 	}
-	got, offs := c.tok.AppendEncodeOffsets(nil, nil, []tokenizers.Segment{{Text: text, Trusted: true}})
-	if !slices.Equal(got, ids) || len(offs) != len(ids) {
-		return "ids with offsets", fmt.Sprint(got), fmt.Sprint(ids)
+	var e tokenizers.Encoding
+	err := c.tok.Encode(&e, []tokenizers.Segment{{Text: text, Trusted: true}}, tokenizers.Options{Offsets: true})
+	if err != nil || !slices.Equal(e.IDs, ids) || len(e.Offsets) != len(ids) {
+		return "ids with offsets", fmt.Sprint(e.IDs, err), fmt.Sprint(ids)
 	}
-	if chars := characters(text, offs); !slices.Equal(chars, want.Offsets) {
+	if chars := characters(text, e.Offsets); !slices.Equal(chars, want.Offsets) {
 		return "offsets", fmt.Sprint(chars), fmt.Sprint(want.Offsets)
 	}
 	return "", "", ""
