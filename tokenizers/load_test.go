@@ -170,6 +170,9 @@ func TestTruncated(t *testing.T) {
 
 // A hostile file cannot ask for more memory than a multiple of its size.
 func TestBoundedMemory(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
 	for name, file := range map[string]string{
 		"deep":       strings.Repeat(`{"model":`, 100_000),
 		"deep array": `{"model":{"vocab":` + strings.Repeat("[", 100_000),
