@@ -29,8 +29,13 @@ func (t *Tokenizer) AppendDecode(dst []byte, ids []uint32, skipSpecial bool) []b
 		for len(ids) > 0 {
 			part := ids[:min(len(ids), decodeBlock)]
 			if s.steady && s.a.n == 0 {
-				// What a Stream would do with tokens of whole characters.
-				if all, any, size := t.measure(part); all&flagWhole != 0 && any&(flagAdded|flagByte|skip) == 0 {
+				// What a Stream would do with tokens of whole characters. Byte tokens below 0x80 are text whatever
+				// stands beside them, but at the end of the block, where the run may go on.
+				for len(part) > 1 && t.flag(part[len(part)-1])&flagByte != 0 {
+					part = part[:len(part)-1]
+				}
+				all, any, size := t.measure(part)
+				if all&flagWhole != 0 && any&(flagAdded|skip) == 0 && t.flag(part[len(part)-1])&flagByte == 0 {
 					dst = t.copyTokens(dst, part, size)
 					ids = ids[len(part):]
 					continue
