@@ -239,9 +239,11 @@ func (c *cuts) next() bool {
 			start = max(spaceBefore(c.s, start), c.from)
 		}
 		if t.RStrip {
-			// Tokens that begin in this space are not looked for; the reference panics on them.
+			// A token that begins in this space is found all the same: then both have it.
 			end = spaceAfter(c.s, end)
-			c.search = end
+		}
+		if start > end {
+			continue // inside such a space, with LStrip: the reference panics
 		}
 		from := c.from
 		c.from = end

@@ -214,7 +214,8 @@ const maxOverlaps = 1 << 22
 //   - It is not single_word, which looks at both neighbours. Where some other token is, it must not end
 //     with a word character, or a token after the cut would see it.
 //   - With rstrip it takes white space along: the cut is after that, before a visible character. It must
-//     not begin with white space if another token strips that.
+//     not begin with white space if another token strips that, and no token may if this one does: such a token has
+//     the white space once more and runs across the cut.
 //   - lstrip is harmless: a token takes white space at most back to the match before it, and a text that
 //     starts at the cut has none before.
 //
@@ -223,13 +224,15 @@ const maxOverlaps = 1 << 22
 // inside it, since raw ones come first; and if it does not end with white space that a raw token after it may
 // strip.
 func (c *Cutter) addTokens(added []AddedToken, shown []string, n nature) string {
-	var single, lstrip, rstrip bool
+	var single, lstrip, rstrip, spaced bool
 	work := 0
 	text := make(map[string]int, len(added)) // how many tokens are found as this text
 	for i, a := range added {
 		single = single || a.SingleWord
 		lstrip = lstrip || a.LStrip
 		rstrip = rstrip || a.RStrip
+		first, _ := utf8.DecodeRuneInString(shown[i])
+		spaced = spaced || unidata.Class(first)&unidata.Space != 0
 		text[shown[i]]++
 		if work += len(shown[i]) * len(shown[i]); len(shown[i]) > 1<<15 || work > maxOverlaps {
 			return "the added tokens are too long to compare"
@@ -262,6 +265,7 @@ func (c *Cutter) addTokens(added []AddedToken, shown []string, n nature) string 
 		case text[s] > 1 || held[s] || a.SingleWord,
 			single && unidata.IsWord(last),
 			rstrip && unidata.Class(first)&unidata.Space != 0,
+			a.RStrip && spaced,
 			a.Normalized && (!n.identity || holds[s] || a.RStrip || lstrip && unidata.Class(last)&unidata.Space != 0):
 			continue
 		}

@@ -268,7 +268,12 @@ func (t *Tokenizer) word(dst []uint32, x text, i, j int, sc *scratch) []uint32 {
 	}
 	start := i
 	dst, sc.ends = t.model.appendEnds(dst, sc.ends[:0], x.s, i, j, sc)
-	for _, end := range sc.ends {
+	for k, end := range sc.ends {
+		if k > 0 && i+end == start {
+			// A further byte of what Unigram does not know: all of them stand for all of it.
+			sc.offs = append(sc.offs, sc.offs[len(sc.offs)-1])
+			continue
+		}
 		sc.cover(x, start, i+end)
 		start = i + end
 	}

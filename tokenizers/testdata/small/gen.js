@@ -107,6 +107,14 @@ const words = corpus.normalize("NFD").replace(/\p{Mn}/gu, "").toLowerCase().matc
     decoder: { type: "Metaspace", replacement: "▁", prepend_scheme: "always", split: true },
     model: { type: "Unigram", unk_id: 2, vocab, byte_fallback: false },
   });
+  // Bytes stand for what is unknown, and an added token begins in the space that another one takes along.
+  const bytes = [...Array(256).keys()].map((b) => ["<0x" + b.toString(16).toUpperCase().padStart(2, "0") + ">", -20]);
+  kinds["unigram-bytes"] = file({
+    added_tokens: [added(0, "<pad>"), added(1, "</s>"), added(2, "<unk>"), added(1000, "<extra>", { special: false, rstrip: true }), added(1001, " y", { special: false })],
+    pre_tokenizer: { type: "Metaspace", replacement: "▁", prepend_scheme: "always", split: true },
+    decoder: { type: "Sequence", decoders: [{ type: "Replace", pattern: { String: "▁" }, content: " " }, { type: "ByteFallback" }, { type: "Fuse" }, { type: "Strip", content: " ", start: 1, stop: 0 }] },
+    model: { type: "Unigram", unk_id: 2, vocab: [...vocab, ...bytes], byte_fallback: true },
+  });
 }
 
 const spelled = (s) => { // GPT-2's characters for bytes
