@@ -14,7 +14,7 @@ import (
 	"github.com/weft-go/weft/tokenizers/internal/unidata"
 )
 
-// Buffer is scratch space for [Append]. The zero value is ready; one goroutine at a time.
+// Buffer is scratch space for [Buffer.Next]. The zero value is ready; one goroutine at a time.
 type Buffer struct{ chars []Char }
 
 // Span returns the length of the longest prefix of s that is known to be in form C whatever follows.
@@ -48,47 +48,4 @@ func ascii8(s string) bool {
 	x := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
 		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 	return x&0x8080808080808080 == 0
-}
-
-// Append appends s in form C to dst.
-func Append(dst []byte, s string, b *Buffer) []byte {
-	dst, _ = AppendRuns(dst, nil, s, b)
-	return dst
-}
-
-// Run says that the bytes [Dst, DstEnd) appended stand for the bytes [Src, SrcEnd) of the source, in both
-// of which the same characters lie outside all runs.
-type Run struct{ Dst, DstEnd, Src, SrcEnd int }
-
-// AppendRuns is [Append] and appends to runs, if that is not nil, the stretches that changed. Their
-// offsets count from what is appended and from the start of s.
-func AppendRuns(dst []byte, runs []Run, s string, b *Buffer) ([]byte, []Run) {
-	start, at := len(dst), 0
-	for at < len(s) {
-		n := Span(s[at:])
-		dst = append(dst, s[at:at+n]...)
-		if at += n; at == len(s) {
-			break
-		}
-		from := len(dst)
-		dst, n = b.appendRun(dst, s[at:])
-		if runs != nil && string(dst[from:]) != s[at:at+n] {
-			runs = append(runs, Run{from - start, len(dst) - start, at, at + n})
-		}
-		at += n
-	}
-	return dst, runs
-}
-
-// appendRun normalizes from a starter to before the next character that cannot be changed by what
-// precedes it, and returns the number of bytes of s used (at least one).
-func (b *Buffer) appendRun(dst []byte, s string) ([]byte, int) {
-	chars, n := b.Next(C, s)
-	if len(chars) == 0 {
-		return append(dst, s[0]), 1
-	}
-	for _, c := range chars {
-		dst = utf8.AppendRune(dst, c.R)
-	}
-	return dst, n
 }
