@@ -43,6 +43,57 @@ func toy(tb testing.TB, opt Options, merges ...[2]string) *Model {
 	return m
 }
 
+// TestJoin compares the table of merges with a map, with left tokens of all numbers of merges and pairs that
+// appear twice.
+func TestJoin(t *testing.T) {
+	const tokens = 3000
+	var b vocab.Builder
+	for id := range uint32(tokens) {
+		if err := b.Add(id, []byte{byte(id), byte(id >> 8)}, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(7, 7))
+	var list []Merge
+	for a := range uint32(60) {
+		n := int(a)
+		if a >= 40 {
+			n = 100 << (a % 5)
+		}
+		for range n {
+			g := Merge{A: a * 40, B: r.Uint32N(tokens), To: r.Uint32N(tokens)}
+			if a%2 == 0 {
+				g.B = tokens - 1 - uint32(len(list))%uint32(n)/2 // neighbours, each twice
+			}
+			list = append(list, g)
+		}
+	}
+	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	want := map[[2]uint32]joint{}
+	for rank, g := range list {
+		want[[2]uint32{g.A, g.B}] = joint(rank)<<idBits | joint(g.To)
+	}
+	var m merges
+	if err := m.init(v, list); err != nil {
+		t.Fatal(err)
+	}
+	for a := uint32(0); a < tokens; a += 20 {
+		for b := range uint32(tokens) {
+			w, ok := want[[2]uint32{a, b}]
+			if !ok {
+				w = noMerge
+			}
+			if got := m.join(a, b); got != w {
+				t.Fatalf("join(%d, %d) = %x, want %x", a, b, got, w)
+			}
+		}
+	}
+}
+
 // naive is the definition: the merge of lowest rank, at equal rank the leftmost, until there is none.
 func naive(m *Model, w string) []uint32 {
 	var ids []uint32
@@ -50,16 +101,16 @@ func naive(m *Model, w string) []uint32 {
 		ids = append(ids, m.byteID[w[i]])
 	}
 	for {
-		best, at := noID, -1
+		best, at := noMerge, -1
 		for i := 1; i < len(ids); i++ {
-			if r := m.rank(ids[i-1], ids[i]); r < best {
+			if r := m.join(ids[i-1], ids[i]); r < best {
 				best, at = r, i-1
 			}
 		}
 		if at < 0 {
 			return ids
 		}
-		ids[at] = m.to[best]
+		ids[at] = best.to()
 		ids = slices.Delete(ids, at+1, at+2)
 	}
 }

@@ -86,8 +86,8 @@ func NewChars(v *vocab.Table, merges []Merge, opt CharsOptions) (*Chars, error) 
 	}
 	m.odd = make([]uint64, (v.Len()+63)/64)
 	m.made = make([]uint64, (v.Len()+63)/64)
-	for _, id := range m.to {
-		m.made[id>>6] |= 1 << (id & 63)
+	for _, g := range merges {
+		m.made[g.To>>6] |= 1 << (g.To & 63)
 	}
 	if opt.Unk != nil {
 		m.unk = *opt.Unk
@@ -416,17 +416,18 @@ func (m *Chars) merge(dst []uint32, w string, st *State) []uint32 {
 }
 
 func (m *Chars) mergeScan(dst, leaf []uint32) []uint32 {
-	var id, rank [maxScan]uint32
+	var id [maxScan]uint32
+	var next [maxScan]joint
 	n := copy(id[:], leaf)
-	best, at := noID, 0
+	best, at := noMerge, 0
 	for i := 1; i < n; i++ {
-		r := m.rank(id[i-1], id[i])
-		rank[i-1] = r
+		r := m.join(id[i-1], id[i])
+		next[i-1] = r
 		if r < best {
 			best, at = r, i-1
 		}
 	}
-	n = m.scan(&id, &rank, n, best, at)
+	n = m.scan(&id, &next, n, best, at)
 	return append(dst, id[:n]...)
 }
 
@@ -437,8 +438,8 @@ func (m *Chars) mergeNodes(st *State) {
 	for i, id := range st.leaf {
 		nodes[i] = node{id: id, prev: int32(i - 1), next: int32(i + 1)}
 		if i > 0 {
-			if r := m.rank(st.leaf[i-1], id); r != noID {
-				q.add(r, int32(i-1))
+			if r := m.join(st.leaf[i-1], id); r != noMerge {
+				q.add(r.rank(), int32(i-1))
 			}
 		}
 	}

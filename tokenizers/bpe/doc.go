@@ -16,9 +16,9 @@
 //
 // # Layout
 //
-//	merges  pairs   open addressing, one uint64 a(21) b(21) rank(22) per merge
-//	        to[rank] -> id
-//	Model   bytePair[a<<8|b] -> rank     merges of two single bytes
+//	merges  pairs   the merges of each left token, one uint64 b(21) rank(22) to(21) per merge
+//	        off     left token -> where its merges begin
+//	Model   bytePair[a<<8|b] -> rank, to     merges of two single bytes
 //	Chars   ascii, runes                 character -> id
 //	        cuts    which characters a merge can join
 //	State   words   two-way cache of words up to 15 bytes -> up to 4 ids, 32 bytes an entry

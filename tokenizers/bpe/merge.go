@@ -18,41 +18,42 @@ func (m *Model) merge(dst []uint32, w string, st *State) []uint32 {
 	return m.mergeLong(dst, w, st)
 }
 
-// mergeScan keeps ids and the ranks of neighbours in two arrays and closes the gap after each merge.
+// mergeScan keeps ids and the merges of neighbours in two arrays and closes the gap after each merge.
 func (m *Model) mergeScan(dst []uint32, w string) []uint32 {
-	var id, rank [maxScan]uint32
+	var id [maxScan]uint32
+	var next [maxScan]joint
 	n := len(w)
 	id[0] = m.byteID[w[0]]
-	best, at := noID, 0
+	best, at := noMerge, 0
 	for i := 1; i < n; i++ {
 		id[i] = m.byteID[w[i]]
 		r := m.bytePair[int(w[i-1])<<8|int(w[i])]
-		rank[i-1] = r
+		next[i-1] = r
 		if r < best {
 			best, at = r, i-1
 		}
 	}
-	n = m.scan(&id, &rank, n, best, at)
+	n = m.scan(&id, &next, n, best, at)
 	return append(dst, id[:n]...)
 }
 
-// scan merges the first n ids in place, beginning with the merge of rank best at index at, and returns how
-// many are left. rank[i] is the rank of the merge of id[i] and id[i+1].
-func (m *merges) scan(id, rank *[maxScan]uint32, n int, best uint32, at int) int {
-	for best != noID {
+// scan merges the first n ids in place, beginning with the merge best at index at, and returns how many are
+// left. next[i] is the merge of id[i] and id[i+1].
+func (m *merges) scan(id *[maxScan]uint32, next *[maxScan]joint, n int, best joint, at int) int {
+	for best != noMerge {
 		// at and at+1 become one.
-		id[at] = m.to[best]
+		id[at] = best.to()
 		n--
 		copy(id[at+1:n], id[at+2:n+1])
-		copy(rank[at:n-1], rank[at+1:n])
+		copy(next[at:n-1], next[at+1:n])
 		if at > 0 {
-			rank[at-1] = m.rank(id[at-1], id[at])
+			next[at-1] = m.join(id[at-1], id[at])
 		}
 		if at < n-1 {
-			rank[at] = m.rank(id[at], id[at+1])
+			next[at] = m.join(id[at], id[at+1])
 		}
-		best = noID
-		for i, r := range rank[:n-1] {
+		best = noMerge
+		for i, r := range next[:n-1] {
 			if r < best {
 				best, at = r, i
 			}
@@ -69,8 +70,8 @@ func (m *Model) mergeLong(dst []uint32, w string, st *State) []uint32 {
 	for i := range nodes {
 		nodes[i] = node{id: m.byteID[w[i]], prev: int32(i - 1), next: int32(i + 1)}
 		if i > 0 {
-			if r := m.bytePair[int(w[i-1])<<8|int(w[i])]; r != noID {
-				q.add(r, int32(i-1))
+			if r := m.bytePair[int(w[i-1])<<8|int(w[i])]; r != noMerge {
+				q.add(r.rank(), int32(i-1))
 			}
 		}
 	}
@@ -110,22 +111,23 @@ func (m *merges) run(nodes []node, q *queue) {
 			continue
 		}
 		b := &nodes[a.next]
-		if m.rank(a.id, b.id) != rank {
+		r := m.join(a.id, b.id)
+		if r.rank() != rank {
 			continue
 		}
-		a.id = m.to[rank]
+		a.id = r.to()
 		b.id = noID
 		a.next = b.next
 		if a.next >= 0 {
 			c := &nodes[a.next]
 			c.prev = pos
-			if r := m.rank(a.id, c.id); r != noID {
-				q.add(r, pos)
+			if r := m.join(a.id, c.id); r != noMerge {
+				q.add(r.rank(), pos)
 			}
 		}
 		if a.prev >= 0 {
-			if r := m.rank(nodes[a.prev].id, a.id); r != noID {
-				q.add(r, a.prev)
+			if r := m.join(nodes[a.prev].id, a.id); r != noMerge {
+				q.add(r.rank(), a.prev)
 			}
 		}
 	}

@@ -5,14 +5,13 @@ package bpe
 import (
 	"fmt"
 	"math/bits"
-	"slices"
 	"unsafe"
 
 	"github.com/weft-go/weft/tokenizers/internal/words"
 	"github.com/weft-go/weft/tokenizers/vocab"
 )
 
-// noID marks an empty slot in tables of ids and ranks.
+// noID marks an empty slot in tables of ids.
 const noID = ^uint32(0)
 
 // MaxMerges is the largest number of merges a [Model] accepts.
@@ -33,24 +32,37 @@ type Model struct {
 	own      words.Owner
 	vocab    *vocab.Table
 	byteID   [256]uint32
-	bytePair []uint32 // rank of the merge of two bytes, noID if none; len 65536
+	bytePair []joint // of two bytes; len 65536
 	ignore   bool
 	self     []uint64 // bit id: the word with the token's bytes encodes as that token alone
 }
 
-// merges is the list of merges as a table.
+// merges is the list of merges as a table, grouped by the left token: those of a are the block
+// pairs[off[a]:off[a+1]]. A block of up to maxList entries is a list; a larger one is a hash table by open
+// addressing, whose length is a power of two and at least 4/3 of its entries. While a text is new most of the
+// time goes into cache misses here. Blocks in the order of ids keep the tokens that are frequent, which were
+// merged first, close together, and most pairs that do not merge are told by an empty block or a short list.
 type merges struct {
-	pairs []uint64 // a<<43 | b<<22 | rank, ^0 is free; len is a power of two at most 2/3 full
-	shift uint8
-	to    []uint32 // rank -> id
+	off   []uint32 // by id, one more at the end
+	pairs []uint64 // b<<43 | rank<<21 | to
 }
 
 const (
 	rankBits = 22
 	idBits   = 21
-	rankMask = 1<<rankBits - 1
-	freePair = ^uint64(0)
+	idMask   = 1<<idBits - 1
+	freePair = ^uint64(0) // no entry, since MaxMerges keeps its rank from use
+	maxList  = 8
 )
+
+// A joint is the merge of two tokens: rank<<21 | to. Joints are ordered as ranks are.
+type joint uint64
+
+// noMerge is the joint of tokens that do not merge: the low bits of a free entry.
+const noMerge = joint(1<<(rankBits+idBits) - 1)
+
+func (j joint) rank() uint32 { return uint32(j >> idBits) }
+func (j joint) to() uint32   { return uint32(j & idMask) }
 
 // New returns the model of a vocabulary and its merges. It fails if a byte has no token, since then some
 // text could not be encoded, or if a limit is passed. Only the 13 bytes that valid UTF-8 never holds may
@@ -77,16 +89,16 @@ func New(v *vocab.Table, merges []Merge, opt Options) (*Model, error) {
 	if err := m.merges.init(v, merges); err != nil {
 		return nil, err
 	}
-	m.bytePair = make([]uint32, 1<<16)
+	m.bytePair = make([]joint, 1<<16)
 	for i := range m.bytePair {
-		m.bytePair[i] = noID
+		m.bytePair[i] = noMerge
 	}
 	for rank, g := range merges {
 		if len(v.Bytes(g.A)) == 1 && len(v.Bytes(g.B)) == 1 {
 			a, okA := byID[g.A]
 			b, okB := byID[g.B]
 			if okA && okB {
-				m.bytePair[int(a)<<8|int(b)] = uint32(rank)
+				m.bytePair[int(a)<<8|int(b)] = joint(rank)<<idBits | joint(g.To)
 			}
 		}
 	}
@@ -99,52 +111,64 @@ func (m *merges) init(v *vocab.Table, list []Merge) error {
 	if len(list) > MaxMerges {
 		return fmt.Errorf("bpe: %d merges are over the limit %d", len(list), MaxMerges)
 	}
-	m.to = make([]uint32, len(list))
-	log := max(4, bits.Len(uint(len(list)+len(list)/2)))
-	m.pairs = make([]uint64, 1<<log)
-	for i := range m.pairs {
-		m.pairs[i] = freePair
-	}
-	m.shift = uint8(64 - log)
 	n := uint32(v.Len())
+	m.off = make([]uint32, n+1)
 	for rank, g := range list {
 		if g.A >= n || g.B >= n || g.To >= n {
 			return fmt.Errorf("bpe: merge %d names an id outside the vocabulary", rank)
 		}
-		m.to[rank] = g.To
-		m.set(g.A, g.B, uint32(rank))
+		m.off[g.A+1]++
+	}
+	for a := range n {
+		size := m.off[a+1]
+		if size > maxList {
+			size = 1 << bits.Len32(size+size/3)
+		}
+		m.off[a+1] = m.off[a] + size
+	}
+	m.pairs = make([]uint64, m.off[n])
+	for i := range m.pairs {
+		m.pairs[i] = freePair
+	}
+	for rank, g := range list {
+		block := m.block(g.A)
+		i := start(block, g.B)
+		for block[i] != freePair && uint32(block[i]>>(rankBits+idBits)) != g.B {
+			if i++; i == len(block) {
+				i = 0
+			}
+		}
+		block[i] = uint64(g.B)<<(rankBits+idBits) | uint64(rank)<<idBits | uint64(g.To)
 	}
 	return nil
 }
 
-func (m *merges) set(a, b, rank uint32) {
-	key := uint64(a)<<idBits | uint64(b)
-	mask := uint64(len(m.pairs) - 1)
-	for i := pairHash(key) >> m.shift; ; i++ {
-		e := &m.pairs[i&mask]
-		if *e == freePair || *e>>rankBits == key {
-			*e = key<<rankBits | uint64(rank)
-			return
-		}
+// block returns the merges whose left token is a.
+func (m *merges) block(a uint32) []uint64 { return m.pairs[m.off[a]:m.off[a+1]] }
+
+// start returns the index in block, which is not empty, where the search for b begins.
+func start(block []uint64, b uint32) int {
+	if len(block) <= maxList {
+		return 0
 	}
+	return int(b * 0x9E3779B1 >> bits.LeadingZeros32(uint32(len(block)-1)))
 }
 
-func pairHash(key uint64) uint64 {
-	key ^= key >> 23
-	return key * 0x9E3779B97F4A7C15
-}
-
-// rank returns the rank of the merge of a and b, or noID.
-func (m *merges) rank(a, b uint32) uint32 {
-	key := uint64(a)<<idBits | uint64(b)
-	mask := uint64(len(m.pairs) - 1)
-	for i := pairHash(key) >> m.shift; ; i++ {
-		e := m.pairs[i&mask]
-		if e>>rankBits == key {
-			return uint32(e & rankMask)
+// join returns the merge of a and b, or noMerge.
+func (m *merges) join(a, b uint32) joint {
+	block := m.block(a)
+	if len(block) <= maxList {
+		for _, e := range block {
+			if uint32(e>>(rankBits+idBits)) == b {
+				return joint(e) & noMerge
+			}
 		}
-		if e == freePair {
-			return noID
+		return noMerge
+	}
+	for i := start(block, b); ; i++ {
+		e := block[i&(len(block)-1)]
+		if uint32(e>>(rankBits+idBits)) == b || e == freePair {
+			return joint(e) & noMerge
 		}
 	}
 }
@@ -191,7 +215,12 @@ func (m *Model) Reaches(id uint32) bool {
 	if m.ignore && m.self[id>>6]>>(id&63)&1 != 0 {
 		return true
 	}
-	return slices.Contains(m.to, id)
+	for _, e := range m.pairs {
+		if e != freePair && joint(e).to() == id {
+			return true
+		}
+	}
+	return false
 }
 
 // view returns b as a string without copying. b must not change while the string is in use.
