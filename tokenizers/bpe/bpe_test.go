@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weft-go/weft/tokenizers/internal/words"
 	"github.com/weft-go/weft/tokenizers/vocab"
 )
 
@@ -41,6 +42,32 @@ func toy(tb testing.TB, opt Options, merges ...[2]string) *Model {
 		tb.Fatal(err)
 	}
 	return m
+}
+
+// TestShorts looks for all words of up to five letters in the table of short words.
+func TestShorts(t *testing.T) {
+	for seed := range uint64(20) {
+		m := randomModel(t, seed)
+		var walk func(w string)
+		walk = func(w string) {
+			if len(w) >= 2 {
+				lo, hi := words.Key(w, 0, len(w))
+				want := noID
+				if ids := naive(m, w); len(ids) == 1 {
+					want = ids[0]
+				}
+				if got := m.shorts.get(lo, hi); got != want {
+					t.Fatalf("seed %d: %q is %d, want %d", seed, w, int32(got), int32(want))
+				}
+			}
+			if len(w) < 5 {
+				for _, c := range "abcd" {
+					walk(w + string(c))
+				}
+			}
+		}
+		walk("")
+	}
 }
 
 // TestJoin compares the table of merges with a map, with left tokens of all numbers of merges and pairs that

@@ -19,6 +19,7 @@
 //	merges  pairs   the merges of each left token, one uint64 b(21) rank(22) to(21) per merge
 //	        off     left token -> where its merges begin
 //	Model   bytePair[a<<8|b] -> rank, to     merges of two single bytes
+//	        shorts  words up to 11 bytes that are one token -> id, 16 bytes an entry
 //	Chars   ascii, runes                 character -> id
 //	        cuts    which characters a merge can join
 //	State   words   two-way cache of words up to 15 bytes -> up to 4 ids, 32 bytes an entry

@@ -35,6 +35,7 @@ type Model struct {
 	bytePair []joint // of two bytes; len 65536
 	ignore   bool
 	self     []uint64 // bit id: the word with the token's bytes encodes as that token alone
+	shorts   shorts   // the short ones of these
 }
 
 // merges is the list of merges as a table, grouped by the left token: those of a are the block
@@ -173,13 +174,14 @@ func (m *merges) join(a, b uint32) joint {
 	}
 }
 
-// findSelf computes self. With IgnoreMerges every token found by its bytes is its own encoding; else each
+// findSelf computes self and shorts. With IgnoreMerges every token found by its bytes is its own encoding; else each
 // token is encoded once.
 func (m *Model) findSelf() {
 	v := m.vocab
 	self := make([]uint64, (v.Len()+63)/64)
 	var st State
 	var buf []uint32
+	short := make([]uint32, 0, v.Len())
 	for id := range uint32(v.Len()) {
 		tok := v.Bytes(id)
 		if len(tok) == 0 {
@@ -196,8 +198,12 @@ func (m *Model) findSelf() {
 			}
 		}
 		self[id>>6] |= 1 << (id & 63)
+		if len(tok) >= 2 && len(tok) <= maxShort {
+			short = append(short, id)
+		}
 	}
 	m.self = self
+	m.shorts = newShorts(v, short)
 }
 
 // ByteID returns the id of the token that is the one byte b.

@@ -79,7 +79,13 @@ func (m *Model) Append(dst []uint32, s string, i, j int, st *State) []uint32 {
 // miss encodes a word and puts it into the cache.
 func (m *Model) miss(dst []uint32, w string, lo, hi uint64, st *State) []uint32 {
 	start := len(dst)
-	dst = m.long(dst, w, st)
+	if len(w) > maxShort {
+		dst = m.long(dst, w, st)
+	} else if id := m.shorts.get(lo, hi); id != noID {
+		dst = append(dst, id)
+	} else {
+		dst = m.merge(dst, w, st)
+	}
 	st.words.Put(lo, hi, dst[start:])
 	return dst
 }

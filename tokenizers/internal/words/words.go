@@ -89,10 +89,15 @@ func packSlow(w string) (lo, hi uint64) {
 	return lo, hi | uint64(len(w))<<56
 }
 
+// Hash returns a hash of a key. Its top [Log] bits choose the line.
+func Hash(lo, hi uint64) uint64 {
+	a, b := bits.Mul64(lo^0xA0761D6478BD642F, hi^0xE7037ED1A0B428DB)
+	return a ^ b
+}
+
 // Line returns the two entries where the word of that key may be.
 func (c *Cache) Line(lo, hi uint64) []Entry {
-	a, b := bits.Mul64(lo^0xA0761D6478BD642F, hi^0xE7037ED1A0B428DB)
-	h := (a ^ b) >> (64 - Log)
+	h := Hash(lo, hi) >> (64 - Log)
 	return c.Entries[2*h : 2*h+2 : 2*h+2]
 }
 
