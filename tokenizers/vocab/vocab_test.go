@@ -143,7 +143,7 @@ func BenchmarkLookup(b *testing.B) {
 	var x Builder
 	var toks []string
 	for id := range uint32(100000) {
-		tok := strings.Repeat("a", int(id%7)) + string(rune(0x100+id))
+		tok := strings.Repeat("a", int(id%7)) + string(rune(0x10000+id))
 		toks = append(toks, tok)
 		if err := x.Add(id, []byte(tok), true); err != nil {
 			b.Fatal(err)
