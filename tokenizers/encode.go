@@ -69,27 +69,34 @@ func (t *Tokenizer) AppendEncodeSegments(dst []uint32, segs []Segment) []uint32 
 	return t.finish(dst, start, false)
 }
 
-// text is a stretch of the input on its way through the stages.
-type text struct {
+// stretch is a part of the input on its way through the stages.
+type stretch struct {
 	s     string
 	from  []normal.Span // which bytes of the input each byte stands for; nil while nobody asks
-	trust trust
-	first bool // it stands for something that begins where the input begins
+	first bool          // it stands for something that begins where the input begins
 }
 
-// whole is an input that is one trusted text.
-func whole(s string) text { return text{s: s, trust: trust{all: true}, first: true} }
-
 // part returns the bytes [i, j) of x.
-func (x text) part(i, j int) text {
+func (x stretch) part(i, j int) stretch {
 	x.first = x.first && (i == 0 || x.from != nil && i < j && x.from[i].Start == 0)
 	if x.from != nil {
 		x.from = x.from[i:j]
 	}
 	x.s = x.s[i:j]
-	x.trust = x.trust.at(i)
 	return x
 }
+
+// text is a stretch that may hold added tokens.
+type text struct {
+	stretch
+	trust trust
+}
+
+// part returns the bytes [i, j) of x.
+func (x text) part(i, j int) text { return text{x.stretch.part(i, j), x.trust.at(i)} }
+
+// whole is an input that is one trusted text.
+func whole(s string) text { return text{stretch{s: s, first: true}, trust{all: true}} }
 
 // join makes one text of the segments. It is valid until the next call.
 func (sc *scratch) join(segs []Segment) text {
@@ -106,7 +113,7 @@ func (sc *scratch) join(segs []Segment) text {
 		}
 		sc.rope = append(sc.rope, s.Text...)
 	}
-	return text{s: view(sc.rope), trust: trust{ranges: sc.ranges}, first: true}
+	return text{stretch{s: view(sc.rope), first: true}, trust{ranges: sc.ranges}}
 }
 
 // encode splits at the added tokens that are looked for before the normalizer.
@@ -118,7 +125,7 @@ func (t *Tokenizer) encode(dst []uint32, x text, sc *scratch) []uint32 {
 	for c.next() {
 		if c.token >= 0 {
 			dst = append(dst, t.raw.tokens[c.token].ID)
-			sc.cover(x, c.start, c.end)
+			sc.cover(x.stretch, c.start, c.end)
 		} else {
 			dst = t.encodeNormal(dst, x.part(c.start, c.end), sc)
 		}
@@ -141,7 +148,7 @@ func (t *Tokenizer) encodeNormal(dst []uint32, x text, sc *scratch) []uint32 {
 	for c.next() {
 		if c.token >= 0 {
 			dst = append(dst, t.normal.tokens[c.token].ID)
-			sc.cover(x, c.start, c.end)
+			sc.cover(x.stretch, c.start, c.end)
 		} else {
 			dst = t.encodeText(dst, x.part(c.start, c.end), sc)
 		}
@@ -169,12 +176,10 @@ func (t *Tokenizer) normalize(x text, sc *scratch) text {
 // encodeText encodes text without added tokens.
 func (t *Tokenizer) encodeText(dst []uint32, x text, sc *scratch) []uint32 {
 	start := len(dst)
-	if t.cuts != nil && x.from == nil {
+	if t.cuts != nil && x.from == nil && !t.gaps.in(x.s) {
 		dst = t.cut(dst, x.s, 0, sc)
 	} else {
-		y := x
-		y.trust = trust{all: true} // the steps do not ask
-		dst = t.pieces(dst, y, 0, sc)
+		dst = t.pieces(dst, x.stretch, 0, sc)
 	}
 	if t.reachable && !x.trust.all {
 		dst = t.defuse(dst, start, sc, x.from != nil)
@@ -210,11 +215,11 @@ type step struct {
 
 	fn   pretok.Func     // one of them cuts, or none
 	cut  pretok.Splitter //
-	expr string          // which expression fn stands for, if it is one
+	expr string          // the expression whose matches are isolated, if it is that
 }
 
 // pieces applies the steps from index k on and encodes what they leave.
-func (t *Tokenizer) pieces(dst []uint32, x text, k int, sc *scratch) []uint32 {
+func (t *Tokenizer) pieces(dst []uint32, x stretch, k int, sc *scratch) []uint32 {
 	if x.s == "" {
 		return dst
 	}
@@ -262,7 +267,7 @@ func (t *Tokenizer) pieces(dst []uint32, x text, k int, sc *scratch) []uint32 {
 }
 
 // word encodes what the pre-tokenizer left together, the bytes [i, j) of x.
-func (t *Tokenizer) word(dst []uint32, x text, i, j int, sc *scratch) []uint32 {
+func (t *Tokenizer) word(dst []uint32, x stretch, i, j int, sc *scratch) []uint32 {
 	if x.from == nil {
 		return t.model.append(dst, x.s, i, j, sc)
 	}
@@ -343,7 +348,7 @@ func (sc *scratch) level(k int) *level {
 }
 
 // cover records that an id stands for the bytes [i, j) of x.
-func (sc *scratch) cover(x text, i, j int) {
+func (sc *scratch) cover(x stretch, i, j int) {
 	if x.from == nil {
 		return
 	}

@@ -174,7 +174,38 @@ func (t *Tokenizer) readBPE(f fieldsOf) error {
 		return f.refuseModel(err)
 	}
 	t.useChars(m)
+	if t.mapped >= 0 && v.prefix == "" && v.suffix == "" && !v.byteFallback {
+		t.addBytes(merges, v.ignoreMerges)
+	}
 	return nil
+}
+
+// addBytes adds the faster model of bytes for texts that have none without a token.
+func (t *Tokenizer) addBytes(merges []bpe.Merge, ignore bool) {
+	cuts := t.onlyCuts()
+	if cuts == nil || t.vocab.Count() < 256 {
+		return
+	}
+	var b vocab.Builder
+	b.Grow(t.vocab.Count(), t.vocab.Count()*6)
+	for id := range uint32(t.vocab.Len()) {
+		tok, ok := bytelevel.Decode(b.Scratch(), t.vocab.Bytes(id))
+		if ok && len(tok) > 0 && b.Add(id, tok, true) != nil {
+			return
+		}
+	}
+	table, err := b.Build()
+	if err != nil {
+		return
+	}
+	m, err := bpe.New(table, merges, bpe.Options{IgnoreMerges: ignore, Gaps: true})
+	if err != nil {
+		return // merges of tokens that are not spelled in byte-level characters
+	}
+	t.byteBPE, t.cuts, t.gaps = m, cuts, new(gaps)
+	for c := range 256 {
+		t.gaps[c] = m.Lacks(byte(c))
+	}
 }
 
 // allBytes reports whether every byte that UTF-8 may hold has a token.

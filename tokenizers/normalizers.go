@@ -4,9 +4,11 @@ package tokenizers
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/weft-go/weft/tokenizers/internal/jsonr"
 	"github.com/weft-go/weft/tokenizers/internal/normal"
+	"github.com/weft-go/weft/tokenizers/internal/unidata"
 	"github.com/weft-go/weft/tokenizers/pretok"
 )
 
@@ -152,9 +154,32 @@ func readReplace(p part) (replacement, error) {
 	return replacement{x: x, content: v.Content}, err
 }
 
+// blanks finds runs of white space, as \s+ does.
+type blanks struct{}
+
+// Find implements normal.Matcher.
+func (blanks) Find(s string, from int) (start, end int, ok bool) {
+	for i := from; i < len(s); {
+		c, n := unidata.ASCII[s[i]&0x7F], 1
+		if s[i] >= utf8.RuneSelf {
+			var r rune
+			r, n = utf8.DecodeRuneInString(s[i:])
+			c = unidata.Class(r)
+		}
+		if c&unidata.Space != 0 {
+			return i, spaceAfter(s, i), true
+		}
+		i += n
+	}
+	return 0, 0, false
+}
+
 func (r replacement) step() normal.Step {
 	if r.x == nil {
 		return normal.Replace(r.literal, r.content)
+	}
+	if r.x.String() == `\s+` {
+		return normal.ReplaceMatches(blanks{}, r.content)
 	}
 	return normal.ReplaceMatches(r.x, r.content)
 }

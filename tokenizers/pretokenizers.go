@@ -135,11 +135,23 @@ func (t *Tokenizer) split(p part) error {
 			return nil
 		}
 	}
-	x, err := v.Pattern.compile(p)
-	if err != nil {
-		return err
+	var st step
+	if v.Pattern.Regex == nil || v.Pattern.String != nil {
+		x, err := v.Pattern.compile(p)
+		if err != nil {
+			return err
+		}
+		st.cut = &pretok.Split{Pattern: x, Behavior: b, Invert: v.Invert}
+	} else {
+		if b == pretok.Isolated && !v.Invert {
+			st.expr = *v.Pattern.Regex
+		}
+		var err error
+		if st.cut, err = pretok.NewSplit(*v.Pattern.Regex, b, v.Invert); err != nil {
+			return p.refuse("pattern %.200q: %v", *v.Pattern.Regex, err)
+		}
 	}
-	t.steps = append(t.steps, step{cut: &pretok.Split{Pattern: x, Behavior: b, Invert: v.Invert}})
+	t.steps = append(t.steps, st)
 	return nil
 }
 

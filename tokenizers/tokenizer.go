@@ -23,8 +23,9 @@ type Tokenizer struct {
 	origins bool          // one of them asks where its text comes from, and that is not where it stands
 	cuts    []pretok.Func // the same, if it only cuts and the model has the bytes; else nil
 	model   model
-	byteBPE *bpe.Model // model, if it is one of bytes
-	before  []uint32   // the frame
+	byteBPE *bpe.Model // model, if it is one of bytes, or does the same for texts without gaps
+	gaps    *gaps
+	before  []uint32 // the frame
 	after   []uint32
 	trunc   Truncation
 	pad     Padding

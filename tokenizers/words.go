@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-go/weft/tokenizers/bpe"
 	"github.com/weft-go/weft/tokenizers/internal/bytelevel"
+	"github.com/weft-go/weft/tokenizers/pretok"
 	"github.com/weft-go/weft/tokenizers/unigram"
 	"github.com/weft-go/weft/tokenizers/vocab"
 	"github.com/weft-go/weft/tokenizers/wordlevel"
@@ -147,16 +148,54 @@ func (t *Tokenizer) useBytes(m *bpe.Model) {
 	w := byteWords{m, t.vocab}
 	if t.mapped+1 < len(t.steps) {
 		t.model = spelledWords{w}
-		return
+	} else {
+		// Nothing looks at the byte-level characters: the model has the bytes themselves.
+		t.steps = t.steps[:t.mapped]
+		t.model = w
 	}
-	// Nothing looks at the byte-level characters: the model has the bytes themselves.
-	t.steps = t.steps[:t.mapped]
-	t.model = w
-	for _, st := range t.steps {
-		if st.fn == nil || st.rewrite != nil {
-			t.cuts = nil
-			return
+	t.cuts = t.onlyCuts()
+}
+
+// onlyCuts returns the steps as cuts of the text in front of a model of its bytes, nil if they are more than that.
+func (t *Tokenizer) onlyCuts() (cuts []pretok.Func) {
+	before, after := t.steps, []step(nil)
+	if t.mapped < len(t.steps) {
+		before, after = t.steps[:t.mapped], t.steps[t.mapped+1:]
+	}
+	for _, st := range before {
+		switch {
+		case st.rewrite != nil:
+			return nil
+		case st.fn != nil:
+			cuts = append(cuts, st.fn)
+		case st.cut == pretok.Splitter(pretok.Punctuation{Behavior: pretok.Contiguous}):
+			cuts = append(cuts, pretok.PunctuationRuns)
+		default:
+			return nil
 		}
-		t.cuts = append(t.cuts, st.fn)
 	}
+	switch {
+	case len(after) == 0:
+	case len(after) == 2 && after[0].cut == pretok.Splitter(pretok.Digits{}) && after[1].expr == "[0-9][0-9][0-9]":
+		cuts = append(cuts, pretok.SpelledDigits)
+	default:
+		return nil
+	}
+	return cuts
+}
+
+// gaps are the bytes that have no token, nil if all have one.
+type gaps [256]bool
+
+// in reports whether s holds such a byte.
+func (g *gaps) in(s string) bool {
+	if g == nil {
+		return false
+	}
+	for i := range len(s) {
+		if g[s[i]] {
+			return true
+		}
+	}
+	return false
 }

@@ -337,3 +337,37 @@ func BenchmarkLongWord(b *testing.B) {
 		})
 	}
 }
+
+// With gaps a model encodes words without them as one that has all bytes.
+func TestGaps(t *testing.T) {
+	whole := toy(t, Options{}, [2]string{"a", "b"}, [2]string{"ab", "c"}, [2]string{"z", "a"})
+	var b vocab.Builder
+	for id := range uint32(whole.vocab.Len()) {
+		if tok := whole.vocab.Bytes(id); tok[0] != 'z' {
+			if err := b.Add(id, tok, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	v, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	merges := []Merge{{'a', 'b', 256}, {256, 'c', 257}}
+	if _, err := New(v, merges, Options{}); err == nil {
+		t.Error("a byte without a token is accepted")
+	}
+	m, err := New(v, merges, Options{Gaps: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var st State
+	for _, w := range []string{"a", "abc", "cab", "abcabcabxyw"} {
+		if got, want := m.Append(nil, w, 0, len(w), &st), naive(whole, w); !slices.Equal(got, want) {
+			t.Errorf("%q: got %v, want %v", w, got, want)
+		}
+	}
+	if !m.Lacks('z') || m.Lacks('a') || whole.Lacks('z') {
+		t.Error("the wrong bytes are missing")
+	}
+}

@@ -24,6 +24,8 @@ type Merge struct{ A, B, To uint32 }
 type Options struct {
 	// IgnoreMerges makes a word that is a token of the vocabulary that token, whatever the merges say.
 	IgnoreMerges bool
+	// Gaps allows bytes without a token. Words that hold one must not be encoded.
+	Gaps bool
 }
 
 // Model encodes words by merging bytes. It is immutable and safe for concurrent use.
@@ -76,6 +78,10 @@ func New(v *vocab.Table, merges []Merge, opt Options) (*Model, error) {
 	for b := range m.byteID {
 		one[0] = byte(b)
 		id, ok := v.Lookup(string(one[:]))
+		if !ok && opt.Gaps {
+			m.byteID[b] = noID
+			continue
+		}
 		if !ok && (b == 0xC0 || b == 0xC1 || b >= 0xF5) {
 			id, ok = m.byteID['?'], true // valid UTF-8 never holds this byte
 		}
@@ -184,7 +190,7 @@ func (m *Model) findSelf() {
 	short := make([]uint32, 0, v.Len())
 	for id := range uint32(v.Len()) {
 		tok := v.Bytes(id)
-		if len(tok) == 0 {
+		if len(tok) == 0 || m.lacks(tok) {
 			continue
 		}
 		if m.ignore {
@@ -204,6 +210,19 @@ func (m *Model) findSelf() {
 	}
 	m.self = self
 	m.shorts = newShorts(v, short)
+}
+
+// Lacks reports whether the byte b has no token. It is false without [Options.Gaps].
+func (m *Model) Lacks(b byte) bool { return m.byteID[b] == noID }
+
+// lacks reports whether a byte of w has no token.
+func (m *Model) lacks(w []byte) bool {
+	for _, b := range w {
+		if m.byteID[b] == noID {
+			return true
+		}
+	}
+	return false
 }
 
 // ByteID returns the id of the token that is the one byte b.

@@ -76,7 +76,8 @@ func kindOf(dir string) (string, error) {
 	var f struct {
 		Model struct {
 			Type         string
-			ByteFallback bool `json:"byte_fallback"`
+			ByteFallback bool   `json:"byte_fallback"`
+			Suffix       string `json:"end_of_word_suffix"`
 			Merges       []json.RawMessage
 			Vocab        json.RawMessage
 		}
@@ -85,7 +86,7 @@ func kindOf(dir string) (string, error) {
 		return "", err
 	}
 	switch m := &f.Model; {
-	case m.ByteFallback && m.Type == "BPE":
+	case m.Type == "BPE" && (m.ByteFallback || m.Suffix != ""): // BPE of characters: CLIP's too
 		return "sentencepiece", nil
 	case m.Type == "BPE" || m.Merges != nil:
 		return "byte-level", nil
