@@ -167,12 +167,15 @@ func (t *Tokenizer) byteLevel(p part) error {
 		t.steps = append(t.steps, step{rewrite: normal.Prepend(" "), unless: " "})
 	}
 	if b.UseRegex == nil || *b.UseRegex {
-		t.steps = append(t.steps, step{fn: pretok.GPT2})
+		t.steps = append(t.steps, step{fn: pretok.GPT2, expr: gpt2})
 	}
 	t.mapped = len(t.steps)
 	t.steps = append(t.steps, step{rewrite: normal.ByteLevel()})
 	return nil
 }
+
+// gpt2 stands for the expression of ByteLevel itself, which files do not spell.
+const gpt2 = "GPT-2"
 
 // metaspaceFields is Metaspace as pre-tokenizer and decoder.
 type metaspaceFields struct {

@@ -3,6 +3,7 @@
 package tokenizers
 
 import (
+	"slices"
 	"unicode/utf8"
 
 	"github.com/weft-go/weft/tokenizers/bpe"
@@ -162,17 +163,14 @@ func (t *Tokenizer) onlyCuts() (cuts []pretok.Func) {
 	if t.mapped < len(t.steps) {
 		before, after = t.steps[:t.mapped], t.steps[t.mapped+1:]
 	}
+	if n := len(before) - 2; n >= 0 && before[n].cut == pretok.Splitter(pretok.Punctuation{Behavior: pretok.Contiguous}) && before[n+1].expr == gpt2 {
+		before = append(slices.Clone(before[:n]), step{fn: pretok.FalconWords})
+	}
 	for _, st := range before {
-		switch {
-		case st.rewrite != nil:
-			return nil
-		case st.fn != nil:
-			cuts = append(cuts, st.fn)
-		case st.cut == pretok.Splitter(pretok.Punctuation{Behavior: pretok.Contiguous}):
-			cuts = append(cuts, pretok.PunctuationRuns)
-		default:
+		if st.fn == nil || st.rewrite != nil {
 			return nil
 		}
+		cuts = append(cuts, st.fn)
 	}
 	switch {
 	case len(after) == 0:

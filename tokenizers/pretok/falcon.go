@@ -11,20 +11,57 @@ import (
 // Falcon cuts at punctuation, then as GPT-2, and then, in the byte-level spelling of what is left, around digits
 // and into groups of three. These Funcs cut the text itself in the same places.
 
-// PunctuationRuns keeps runs of punctuation and what lies between them together: [Punctuation] with [Contiguous].
-func PunctuationRuns(s string, i int) int {
-	first, n := punctAt(s, i)
-	i += n
-	for i < len(s) {
-		if b := s[i]; b < utf8.RuneSelf {
-			if (ascii[b]&(punct|sym) != 0) != first {
+// FalconWords is [Punctuation] with [Contiguous], and GPT2 inside its pieces. Of GPT2's alternatives a run of
+// punctuation is one piece, since a contraction needs a letter; elsewhere a piece ends where punctuation begins,
+// and white space in front of it is all of its run, as at the end of a text.
+func FalconWords(s string, i int) int {
+	p, n := punctAt(s, i)
+	j := i + n
+	if p {
+		for j < len(s) {
+			if p, n = punctAt(s, j); !p {
 				break
 			}
-			i++
-			continue
+			j += n
 		}
-		p, n := punctAt(s, i)
-		if p != first {
+		return j
+	}
+	c, _ := classAt(s, i)
+	if s[i] == ' ' && j < len(s) {
+		p2, _ := punctAt(s, j)
+		switch c2, n2 := classAt(s, j); {
+		case p2:
+			return j
+		case c2&letter != 0:
+			return letters(s, j+n2, letter)
+		case c2&num != 0:
+			return run(s, j+n2, num)
+		case c2&space == 0:
+			return signs(s, j+n2)
+		}
+	}
+	switch {
+	case c&letter != 0:
+		return letters(s, j, letter)
+	case c&num != 0:
+		return run(s, j, num)
+	case c&space == 0:
+		return signs(s, j)
+	}
+	end := run(s, j, space)
+	if end < len(s) {
+		if p, _ := punctAt(s, end); p {
+			return end
+		}
+	}
+	return beforeLast(s, i, end)
+}
+
+// signs returns the end of [^\s\p{L}\p{N}]* without punctuation at s[i].
+func signs(s string, i int) int {
+	for i < len(s) {
+		c, n := classAt(s, i)
+		if p, _ := punctAt(s, i); p || c&(letter|num|space) != 0 {
 			break
 		}
 		i += n

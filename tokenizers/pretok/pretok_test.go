@@ -17,7 +17,7 @@ var funcs = map[string]pretok.Func{
 	"cl100k base": pretok.CL100KBase, "clip": pretok.CLIP,
 	"o200k": pretok.O200K, "tekken": pretok.Tekken, "kimi": pretok.Kimi,
 	"deepseek digits": pretok.DeepSeekDigits, "deepseek cjk": pretok.DeepSeekCJK, "deepseek words": pretok.DeepSeekWords,
-	"deepseek": pretok.DeepSeek, "punctuation": pretok.PunctuationRuns, "spelled digits": pretok.SpelledDigits,
+	"deepseek": pretok.DeepSeek, "falcon": pretok.FalconWords, "spelled digits": pretok.SpelledDigits,
 }
 
 func pieces(f pretok.Func, s string) []string {
