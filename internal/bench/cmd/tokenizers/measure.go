@@ -130,7 +130,7 @@ func (o *options) family(name, dir string, tok *tokenizers.Tokenizer) error {
 	f := &family{o: o, name: name, dir: dir, kind: kind, tok: tok, series: make(map[string][]float64), wrong: make(map[string]string)}
 	defer f.close()
 	var off string
-	if f.prefix, off = newPrefix(tok); off != "" {
+	if f.prefix, off = newPrefix(tok, o.texts[len(o.texts)-1].docs[0]); off != "" {
 		fmt.Printf("%s: no prefix cache: %s\n", name, off)
 	}
 	if err := f.prepare(); err != nil {

@@ -7,14 +7,18 @@ import (
 	"github.com/weft-go/weft/tokenizers/cache"
 )
 
-// newPrefix returns an encoder that keeps prefixes, nil without one, and why it would keep nothing.
-func newPrefix(tok *tokenizers.Tokenizer) (encode func(dst []uint32, text string) []uint32, off string) {
+// newPrefix returns an encoder that keeps prefixes, nil without one, and why it would keep nothing of text.
+func newPrefix(tok *tokenizers.Tokenizer, text string) (encode func(dst []uint32, text string) []uint32, off string) {
 	c, err := cache.New(tok, nil)
 	if err != nil {
 		return nil, err.Error()
 	}
 	if off := c.Off(); off != "" {
 		return nil, off
+	}
+	c.AppendEncode(nil, "bench", text)
+	if len(c.AppendCuts(nil, "bench", []tokenizers.Segment{{Text: text, Trusted: true}})) == 0 {
+		return nil, "the agent prompt has none of its cut points"
 	}
 	return func(dst []uint32, text string) []uint32 { return c.AppendEncode(dst, "bench", text) }, ""
 }
