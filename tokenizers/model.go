@@ -204,7 +204,9 @@ func (t *Tokenizer) addBytes(merges []bpe.Merge, ignore bool) {
 	}
 	t.byteBPE, t.cuts, t.gaps = m, cuts, new(gaps)
 	for c := range 256 {
-		t.gaps[c] = m.Lacks(byte(c))
+		if m.Lacks(byte(c)) {
+			t.gaps[c] = 1
+		}
 	}
 }
 

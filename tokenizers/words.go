@@ -182,16 +182,21 @@ func (t *Tokenizer) onlyCuts() (cuts []pretok.Func) {
 	return cuts
 }
 
-// gaps are the bytes that have no token, nil if all have one.
-type gaps [256]bool
+// gaps are the bytes that have no token, marked by 1; nil if all have one.
+type gaps [256]uint8
 
 // in reports whether s holds such a byte.
 func (g *gaps) in(s string) bool {
 	if g == nil {
 		return false
 	}
+	for ; len(s) >= 8; s = s[8:] {
+		if g[s[0]]|g[s[1]]|g[s[2]]|g[s[3]]|g[s[4]]|g[s[5]]|g[s[6]]|g[s[7]] != 0 {
+			return true
+		}
+	}
 	for i := range len(s) {
-		if g[s[i]] {
+		if g[s[i]] != 0 {
 			return true
 		}
 	}
