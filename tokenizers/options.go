@@ -105,25 +105,33 @@ func (t *Tokenizer) Encode(e *Encoding, segs []Segment, opt Options) error {
 
 // refuseSpecial looks for special tokens where encode would.
 func (t *Tokenizer) refuseSpecial(x text, sc *scratch) error {
-	for _, m := range []*matcher{t.raw, t.normal} {
-		if m == nil {
-			continue
-		}
-		y := x
-		if m == t.normal {
-			// Where a match stands in the text before the normalizer, offsets tell.
-			y = t.normalize(sc.track(x), sc)
-		}
-		c := cuts{m: m, s: y.s, trust: y.trust}
-		for c.next() {
-			if c.token < 0 || !m.tokens[c.token].Special {
-				continue
+	x = sc.track(x) // says where a match in normalized text stands
+	if t.raw == nil {
+		return t.refuseNormal(x, sc)
+	}
+	c := cuts{m: t.raw, s: x.s, trust: x.trust}
+	for c.next() {
+		if c.token < 0 {
+			if err := t.refuseNormal(x.part(c.start, c.end), sc); err != nil {
+				return err
 			}
-			at := c.start
-			if y.from != nil && at < len(y.from) {
-				at = int(y.from[at].Start)
-			}
-			return &SpecialError{m.tokens[c.token].Content, at}
+		} else if a := &t.raw.tokens[c.token]; a.Special {
+			return &SpecialError{a.Content, int(x.from[c.start].Start)}
+		}
+	}
+	return nil
+}
+
+// refuseNormal does the same for normalized tokens, between the others.
+func (t *Tokenizer) refuseNormal(x text, sc *scratch) error {
+	if t.normal == nil {
+		return nil
+	}
+	x = t.normalize(x, sc)
+	c := cuts{m: t.normal, s: x.s, trust: x.trust}
+	for c.next() {
+		if c.token >= 0 && t.normal.tokens[c.token].Special {
+			return &SpecialError{t.normal.tokens[c.token].Content, int(x.from[c.start].Start)}
 		}
 	}
 	return nil

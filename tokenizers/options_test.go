@@ -76,6 +76,20 @@ func TestSpecialRefusedNormalized(t *testing.T) {
 	}
 }
 
+// Between two other tokens each stretch is normalized by itself, also when special tokens are looked for.
+func TestSpecialRefusedBetween(t *testing.T) {
+	tok := smallTokenizer(t, "spm-prepend")
+	const text = "a[TOOL][INST]"
+	ids := tok.AppendEncode(nil, text)
+	inst, _ := tok.TokenID("[INST]")
+	var e Encoding
+	err := tok.Encode(&e, []Segment{{text, true}}, Options{Special: SpecialRefuse})
+	got, refused := errors.AsType[*SpecialError](err)
+	if refused != slices.Contains(ids, inst) || refused && got.Offset != 7 {
+		t.Errorf("ids %v, error %v", ids, err)
+	}
+}
+
 // Truncation counts the frame and padding comes last, for ids and offsets alike.
 func TestTruncationPadding(t *testing.T) {
 	tok := smallTokenizer(t, "wordpiece")
