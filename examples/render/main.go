@@ -27,6 +27,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/weft-go/weft/examples/internal/lines"
 	"github.com/weft-go/weft/examples/prompt"
 	"github.com/weft-go/weft/tokenizers"
 	"github.com/weft-go/weft/tokenizers/mini"
@@ -79,40 +80,15 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 
 	out := bufio.NewWriter(stdout)
 	defer out.Flush()
-	if flags.NArg() == 0 {
-		return c.lines(out, stdin)
-	}
-	for _, name := range flags.Args() {
-		f, err := os.Open(name)
-		if err != nil {
-			return err
-		}
-		err = c.lines(out, f)
-		f.Close()
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	return out.Flush()
-}
-
-// lines answers each line of in.
-func (c *command) lines(out *bufio.Writer, in io.Reader) error {
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
-	lines := bufio.NewReaderSize(in, 1<<16)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if len(bytes.TrimSpace(line)) > 0 {
-			if err := enc.Encode(c.record(line)); err != nil {
-				return err
-			}
+	if err := lines.Each(stdin, flags.Args(), func(line []byte) error {
+		if len(bytes.TrimSpace(line)) == 0 {
+			return nil
 		}
-		if err == io.EOF {
-			return out.Flush()
-		}
-		if err != nil {
-			return err
-		}
+		return enc.Encode(c.record(line))
+	}); err != nil {
+		return err
 	}
+	return out.Flush()
 }

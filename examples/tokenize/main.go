@@ -23,6 +23,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/weft-go/weft/examples/internal/lines"
 	"github.com/weft-go/weft/tokenizers"
 	"github.com/weft-go/weft/tokenizers/cache"
 	"github.com/weft-go/weft/tokenizers/mini"
@@ -95,21 +96,13 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	defer out.Flush()
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
-	if flags.NArg() == 0 {
-		if err := c.lines(stdin, enc); err != nil {
-			return err
+	if err := lines.Each(stdin, flags.Args(), func(line []byte) error {
+		if len(line) < 2 {
+			return nil
 		}
-	}
-	for _, name := range flags.Args() {
-		f, err := os.Open(name)
-		if err != nil {
-			return err
-		}
-		err = c.lines(f, enc)
-		f.Close()
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
+		return enc.Encode(c.record(line))
+	}); err != nil {
+		return err
 	}
 	if c.cache != nil {
 		s := c.cache.Stats()
@@ -121,25 +114,6 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 		}
 	}
 	return out.Flush()
-}
-
-// lines answers each line of r.
-func (c *command) lines(r io.Reader, enc *json.Encoder) error {
-	in := bufio.NewReaderSize(r, 1<<16)
-	for {
-		line, err := in.ReadBytes('\n')
-		if len(line) > 1 {
-			if err := enc.Encode(c.record(line)); err != nil {
-				return err
-			}
-		}
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
 }
 
 // answer is one line of output. The pointers tell an empty result from none.
