@@ -75,7 +75,7 @@ func (d *decoder) read(p part, fused *bool, only bool) error {
 		return p.fields(&struct{ Type string }{})
 	case "ByteFallback":
 		if late {
-			return p.refuse("ByteFallback after %s", "Fuse or ByteFallback")
+			return p.refuse("ByteFallback after Fuse or ByteFallback")
 		}
 		d.fallback = true
 		return p.fields(&struct{ Type string }{})

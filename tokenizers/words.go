@@ -65,8 +65,10 @@ func (w words[S]) appendEnds(dst []uint32, ends []int, s string, i, j int, sc *s
 func (w words[S]) reaches(id uint32) bool   { return w.Reaches(id) }
 func (w words[S]) parts(id uint32) []string { return characters(string(w.v.Bytes(id))) }
 
+func bpeState(sc *scratch) *bpe.State { return &sc.bpe }
+
 func (t *Tokenizer) useChars(m *bpe.Chars) {
-	t.model = words[bpe.State]{m, t.vocab, func(sc *scratch) *bpe.State { return &sc.bpe }}
+	t.model = words[bpe.State]{m, t.vocab, bpeState}
 }
 
 func (t *Tokenizer) useWordPiece(m *wordpiece.Model) {
@@ -81,21 +83,8 @@ func (t *Tokenizer) useWordLevel(m *wordlevel.Model) {
 	t.model = words[wordlevel.State]{m, t.vocab, func(sc *scratch) *wordlevel.State { return &sc.wordLevel }}
 }
 
-// byteWords is BPE over the bytes of the text.
-type byteWords struct {
-	m *bpe.Model
-	v *vocab.Table
-}
-
-func (w byteWords) append(dst []uint32, s string, i, j int, sc *scratch) []uint32 {
-	return w.m.Append(dst, s, i, j, &sc.bpe)
-}
-
-func (w byteWords) appendEnds(dst []uint32, ends []int, s string, i, j int, sc *scratch) ([]uint32, []int) {
-	return w.m.AppendEnds(dst, ends, s, i, j, &sc.bpe)
-}
-
-func (w byteWords) reaches(id uint32) bool { return w.m.Reaches(id) }
+// byteWords is BPE over the bytes of the text. A part is a byte.
+type byteWords struct{ words[bpe.State] }
 
 func (w byteWords) parts(id uint32) []string {
 	var out []string
@@ -146,7 +135,7 @@ func characters(s string) []string {
 // useBytes makes m the model and chooses the way to it.
 func (t *Tokenizer) useBytes(m *bpe.Model) {
 	t.byteBPE = m
-	w := byteWords{m, t.vocab}
+	w := byteWords{words[bpe.State]{m, t.vocab, bpeState}}
 	if t.mapped+1 < len(t.steps) {
 		t.model = spelledWords{w}
 	} else {

@@ -4,7 +4,8 @@ package pretok
 
 import (
 	"slices"
-	"unicode/utf8"
+
+	"github.com/weft-go/weft/tokenizers/internal/unidata"
 )
 
 // charset is a set of characters: inclusive ranges, sorted, with gaps between them.
@@ -29,20 +30,7 @@ func newCharset(r [][2]rune) charset {
 
 func (c charset) union(d charset) charset { return newCharset(append(slices.Clone(c), d...)) }
 
-func (c charset) negate() charset {
-	var out charset
-	next := rune(0)
-	for _, x := range c {
-		if x[0] > next {
-			out = append(out, [2]rune{next, x[0] - 1})
-		}
-		next = x[1] + 1
-	}
-	if next <= utf8.MaxRune {
-		out = append(out, [2]rune{next, utf8.MaxRune})
-	}
-	return out
-}
+func (c charset) negate() charset { return unidata.Complement(c) }
 
 func (c charset) intersect(d charset) charset {
 	return c.negate().union(d.negate()).negate()

@@ -119,7 +119,7 @@ func number(s string) Value {
 	return Value{Kind: Int, Str: s}
 }
 
-// float spells f as Python's repr does, infinities as its json module does.
+// float is Repr, with infinities as Python's json module spells them.
 func float(f float64) string {
 	switch {
 	case math.IsInf(f, 1):
@@ -127,6 +127,11 @@ func float(f float64) string {
 	case math.IsInf(f, -1):
 		return "-Infinity"
 	}
+	return Repr(f)
+}
+
+// Repr spells a finite f as Python's repr does.
+func Repr(f float64) string {
 	if a := math.Abs(f); a != 0 && (a < 1e-4 || a >= 1e16) {
 		return strconv.FormatFloat(f, 'e', -1, 64)
 	}

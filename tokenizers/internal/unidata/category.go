@@ -66,7 +66,7 @@ var aliases = map[string]string{
 var propertyOf = map[string]func() [][2]rune{
 	"any":                  func() [][2]rune { return [][2]rune{{0, utf8.MaxRune}} },
 	"ascii":                func() [][2]rune { return [][2]rune{{0, 0x7F}} },
-	"assigned":             func() [][2]rune { return complement(category("cn")) },
+	"assigned":             func() [][2]rune { return Complement(category("cn")) },
 	"alpha":                func() [][2]rune { return join(category("l", "nl"), propAlphabetic[:]) },
 	"alnum":                func() [][2]rune { return join(category("l", "nl", "nd"), propAlphabetic[:]) },
 	"lower":                func() [][2]rune { return join(category("ll"), propLowercase[:]) },
@@ -86,7 +86,7 @@ var propertyOf = map[string]func() [][2]rune{
 
 // graph is everything assigned but white space and control characters. Surrogates are unassigned here.
 func graph() [][2]rune {
-	return complement(join(category("cn", "z", "cc"), nil))
+	return Complement(join(category("cn", "z", "cc"), nil))
 }
 
 // category returns the union of general categories, or nil when none is known. cn includes surrogates.
@@ -131,7 +131,8 @@ func join(a, b [][2]rune) [][2]rune {
 	return out
 }
 
-func complement(r [][2]rune) [][2]rune {
+// Complement returns the ranges of all characters that are not in r, which is sorted and disjoint, as the result is.
+func Complement(r [][2]rune) [][2]rune {
 	var out [][2]rune
 	next := rune(0)
 	for _, x := range r {

@@ -144,15 +144,7 @@ type jsonStyle struct {
 // dumps writes v as json.dumps does. A container of the request is written as one piece of it, but its root
 // lists element by element.
 func (rt *render) dumps(w *sbuf, v Value, st *jsonStyle, level int, in *Origin) {
-	or := func(src *Origin) *Origin {
-		if in != nil && in.parent != nil {
-			return in
-		}
-		if src == nil {
-			return in
-		}
-		return src
-	}
+	or := func(src *Origin) *Origin { return inside(in, src) }
 	line := func(level int, src *Origin) {
 		if st.pretty {
 			w.add("\n", src)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/weft-go/weft/tokenizers/internal/jsonval"
 )
 
 // maxDigits is the longest integer that Python converts to or from text.
@@ -106,14 +108,16 @@ func floatText(f float64) string {
 	case math.IsInf(f, -1):
 		return "-inf"
 	}
-	if a := math.Abs(f); a != 0 && (a < 1e-4 || a >= 1e16) {
-		return strconv.FormatFloat(f, 'e', -1, 64)
+	return jsonval.Repr(f)
+}
+
+// inside returns the origin of what has the origin src and is printed as part of in: that of the whole, but for root
+// lists, whose elements count one by one.
+func inside(in, src *Origin) *Origin {
+	if in != nil && in.parent != nil || src == nil {
+		return in
 	}
-	s := strconv.FormatFloat(f, 'f', -1, 64)
-	if !strings.Contains(s, ".") {
-		s += ".0"
-	}
-	return s
+	return src
 }
 
 // repr writes Python's repr of v. What stands inside a container of the request comes from there as a whole.
@@ -132,15 +136,7 @@ func (rt *render) reprOf(w *sbuf, v Value, in *Origin) {
 		w.add(shut, src)
 		rt.leave()
 	}
-	or := func(src *Origin) *Origin {
-		if in != nil && in.parent != nil {
-			return in
-		}
-		if src == nil {
-			return in
-		}
-		return src
-	}
+	or := func(src *Origin) *Origin { return inside(in, src) }
 	switch v := v.(type) {
 	case nil:
 		w.add("None", in)
