@@ -91,12 +91,15 @@ type Event struct {
 	Parent    uint64
 	HasParent bool
 
-	// TokenIDs are the tokens of the blocks, BlockSize for each hash but the last, which may stand for fewer (Stored). Engines leave
-	// them out when they copy a block they announced before to another tier.
+	// TokenIDs are the tokens of the blocks, BlockSize for each hash but the last, which may stand for fewer (Stored). With EAGLE,
+	// one token of the block after them follows. Engines leave them out when they copy a block they announced before to another tier.
 	TokenIDs []uint32
 	// LocalHashes, one for each block, take the place of TokenIDs where the publisher hashed the tokens itself, as Dynamo's
 	// does: see package kvhash. LoRA, Namespace and Objects are in them already.
 	LocalHashes []uint64
+	// SequenceHashes, one for each block, are the chained hashes of package kvhash, from publishers that know them (Stored). They take
+	// the place of TokenIDs and LocalHashes, and need no Parent: the place of a block follows from its hash.
+	SequenceHashes []uint64
 	// Objects holds, for each block, the hashes of the images it overlaps. Blocks beyond its length have none (Stored).
 	Objects [][]uint64
 	// LoRA is the adapter's name, "" for the base model (Stored).
@@ -104,6 +107,9 @@ type Event struct {
 	// Namespace is the cache salt of the request, "" for none (Stored). It names every block: where an engine says it only with the
 	// first block of a prompt, the decoder adds it to the events that continue the prompt.
 	Namespace string
+	// Owner is the store, outside the worker and shared by several, that the blocks lie in: who else can reach it holds them too. ""
+	// means that they are the worker's own, or that the engine does not say.
+	Owner string
 }
 
 // Clone returns a deep copy of e.
@@ -112,6 +118,7 @@ func (e *Event) Clone() Event {
 	c.BlockHashes = slices.Clone(e.BlockHashes)
 	c.TokenIDs = slices.Clone(e.TokenIDs)
 	c.LocalHashes = slices.Clone(e.LocalHashes)
+	c.SequenceHashes = slices.Clone(e.SequenceHashes)
 	c.Objects = slices.Clone(e.Objects)
 	for i, o := range c.Objects {
 		c.Objects[i] = slices.Clone(o)
