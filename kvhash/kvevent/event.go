@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unsafe"
 )
 
 // Kind says what happened. The zero Kind is no event. New kinds may be added: consumers skip those they do not know.
@@ -104,9 +105,11 @@ type Event struct {
 	Objects [][]uint64
 	// LoRA is the adapter's name, "" for the base model (Stored).
 	LoRA string
-	// Namespace is the cache salt of the request, "" for none (Stored). It names every block: where an engine says it only with the
-	// first block of a prompt, the decoder adds it to the events that continue the prompt.
+	// Namespace is the cache salt of the request, "" for none (Stored). It names every block.
 	Namespace string
+	// RootNamespace says that the engine names the namespace only with the first block of a prompt: it is Parent's, whatever Namespace
+	// says (Stored). An [Ingest], which sees events in order, puts it in and clears the flag.
+	RootNamespace bool
 	// Owner is the store, outside the worker and shared by several, that the blocks lie in: who else can reach it holds them too. ""
 	// means that they are the worker's own, or that the engine does not say.
 	Owner string
@@ -128,12 +131,16 @@ func (e *Event) Clone() Event {
 
 // Batch is what a rank publishes at once.
 type Batch struct {
+	// Worker is the publisher's number for the engine instance, in streams that carry several, as Dynamo's do; otherwise 0.
+	Worker uint64
 	// Seq counts the batches of one life of the rank's publisher, from 0.
 	Seq uint64
 	// Time is when the engine made the batch, by its clock. The zero Time means unknown.
 	Time time.Time
 	// DPRank is the data-parallel rank, 0 in an engine without.
 	DPRank uint32
+	// Damaged says that some events of the batch could not be read: from here on it is not known exactly what the rank holds.
+	Damaged bool
 	// Events are in the order in which they happened.
 	Events []Event
 }
@@ -146,4 +153,18 @@ func (b *Batch) Clone() Batch {
 		c.Events[i] = b.Events[i].Clone()
 	}
 	return c
+}
+
+// size returns about how many bytes the batch takes.
+func (b *Batch) size() int {
+	n := int(unsafe.Sizeof(*b))
+	for i := range b.Events {
+		e := &b.Events[i]
+		n += int(unsafe.Sizeof(*e)) + 8*(len(e.BlockHashes)+len(e.LocalHashes)+len(e.SequenceHashes)) + 4*len(e.TokenIDs) + len(e.LoRA) +
+			len(e.Namespace) + len(e.Owner)
+		for _, o := range e.Objects {
+			n += 24 + 8*len(o)
+		}
+	}
+	return n
 }

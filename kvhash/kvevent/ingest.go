@@ -5,7 +5,6 @@ package kvevent
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 )
@@ -29,14 +28,16 @@ type Need struct {
 	Seq  uint64 // first missing batch
 }
 
-// endMarker is the sequence number, -1, with which engines end a replay. It is no batch.
-const endMarker = math.MaxUint64
-
 // IngestOptions bounds an [Ingest].
 type IngestOptions struct {
 	// MaxHeld is how many batches are kept while earlier ones are missing; 0 means 1024. Beyond it the oldest is dropped and
 	// will have to come with the replay or the snapshot.
 	MaxHeld int
+	// MaxHeldBytes is how many bytes the events of those batches may take; 0 means 64 MiB. Beyond it, too, the oldest is dropped.
+	MaxHeldBytes int
+	// MaxSalted is for how many blocks it is remembered in which namespace they are, if the engine says so only with the first block
+	// of a prompt; 0 means 262,144. Beyond it, trust is Degraded: what continues a forgotten prompt gets no namespace.
+	MaxSalted int
 	// Window is how far a sequence number may fall back and still be taken for a duplicate, when batches carry no time; 0 means
 	// 1024. Further back, or back to 0, it is a restart of the engine.
 	Window uint64
@@ -51,19 +52,28 @@ type IngestOptions struct {
 //	                                                             Snapshot or GiveUp: live ---+
 //	any: Seq fell back  =>  deliver a batch with one Cleared event, then start again from new
 //
+// A batch that clears the whole rank makes up for all that is missing before it. Events whose namespace the engine leaves to the
+// block before ([Event.RootNamespace]) get it here, where they are in order.
+//
+// Not every change comes as a batch: an engine that sleeps, or was replaced while nobody listened and has counted past the old numbers,
+// says nothing. Who learns of it otherwise calls [Ingest.Reset].
+//
 // The zero value is ready for use with default options. An Ingest reads no clock; a caller that tires of waiting calls ReplayDone or
 // GiveUp. One goroutine at a time.
 type Ingest struct {
 	opt      IngestOptions
 	seen     bool
 	stale    bool      // the replay did not help
+	again    bool      // the replay that runs was asked for before a restart
 	lost     bool      // batches were given up, and nothing has made up for them
 	next     uint64    // first batch not delivered
 	end      uint64    // one beyond the highest sequence number known, from a batch or a snapshot; next <= end
 	heard    uint64    // one beyond the highest batch seen; heard <= end
 	time     time.Time // of that batch
 	held     []Batch   // ascending, next < held[i].Seq < end
-	lostFrom uint64    // valid if lost
+	bytes    int       // of held
+	salted   namespaces
+	lostFrom uint64 // valid if lost
 	lostTo   uint64
 }
 
@@ -76,38 +86,61 @@ func NewIngest(o *IngestOptions) *Ingest {
 	return in
 }
 
-// Push takes the next batch from the live stream and appends to dst the batches to apply now, in order. They share memory with b;
-// what is held for later is copied. After a restart of the engine the first of them clears the rank.
+// Push takes the next batch from the live stream and appends to dst the batches to apply now, in order. They share memory with b, whose
+// events' namespaces may be set; what is held for later is copied. After a restart of the engine the first of them clears the rank.
 func (in *Ingest) Push(dst []Batch, b Batch) []Batch {
-	if b.Seq == endMarker {
+	if b.Seq == EndOfReplay {
 		return dst
 	}
-	if in.seen && in.restarted(&b) {
-		*in = Ingest{opt: in.opt}
-		dst = append(dst, Batch{DPRank: b.DPRank, Time: b.Time, Events: []Event{{Kind: Cleared}}})
+	if in.restarted(&b) {
+		dst = in.reset(dst, b)
 	}
 	return in.take(dst, b)
 }
 
+// Reset forgets all and appends to dst a batch that clears the rank: the engine was restarted, or emptied its cache without a word. The
+// next batch is expected to be number 0.
+func (in *Ingest) Reset(dst []Batch) []Batch { return in.reset(dst, Batch{}) }
+
+// reset clears the rank of which b is a batch.
+func (in *Ingest) reset(dst []Batch, b Batch) []Batch {
+	*in = Ingest{opt: in.opt}
+	return append(dst, Batch{Worker: b.Worker, DPRank: b.DPRank, Time: b.Time, Events: []Event{{Kind: Cleared}}})
+}
+
 // Replay takes one batch of the answer to a replay request and appends to dst the batches to apply now, in order. Batches that were
-// delivered before are dropped. Call [Ingest.ReplayDone] at the end of the answer.
+// delivered before are dropped. One that is later in time than a batch of a higher number is of another life of the engine: the rank is
+// cleared. Call [Ingest.ReplayDone] at the end of the answer.
 func (in *Ingest) Replay(dst []Batch, b Batch) []Batch {
-	if b.Seq == endMarker {
+	if b.Seq == EndOfReplay {
 		return dst
+	}
+	if in.reborn(&b) {
+		dst = in.reset(dst, b)
+		in.again = true
 	}
 	return in.take(dst, b)
 }
 
 // ReplayDone says that the replay is over, refused or too slow. If batches are still missing, a snapshot is needed now.
-func (in *Ingest) ReplayDone() { in.stale = in.next < in.end }
+func (in *Ingest) ReplayDone() {
+	in.stale = in.next < in.end && !in.again
+	in.again = false
+}
 
 // Snapshot says that the rank's state was replaced as a whole by one that holds the batches up to and including seq. It appends to
-// dst the batches to apply on top of it.
-func (in *Ingest) Snapshot(dst []Batch, seq uint64) []Batch {
+// dst the batches to apply on top of it. Events are those the state was made of, if there are any: their namespaces are remembered.
+func (in *Ingest) Snapshot(dst []Batch, seq uint64, events ...Event) []Batch {
 	in.seen, in.stale, in.lost = true, false, false
-	in.next = min(seq, endMarker-1) + 1
+	in.salted = namespaces{}
+	for i := range events {
+		if events[i].Kind == Stored {
+			in.salted.note(&events[i], in.maxSalted())
+		}
+	}
+	in.next = min(seq, EndOfReplay-1) + 1
 	in.end = max(in.end, in.next)
-	in.held = slices.DeleteFunc(in.held, func(b Batch) bool { return b.Seq < in.next })
+	in.dropHeld()
 	return in.drain(dst)
 }
 
@@ -116,13 +149,13 @@ func (in *Ingest) Snapshot(dst []Batch, seq uint64) []Batch {
 func (in *Ingest) GiveUp(dst []Batch) []Batch {
 	for _, b := range in.held {
 		in.lose(b.Seq)
-		dst = in.deliver(dst, b)
 		in.next = b.Seq + 1
+		dst = in.deliver(dst, b)
 	}
 	in.lose(in.end)
 	in.stale = false
-	in.held = slices.Delete(in.held, 0, len(in.held))
 	in.next = in.end
+	in.dropHeld()
 	return dst
 }
 
@@ -157,6 +190,8 @@ func (in *Ingest) Trust() (t Trust, why string) {
 		return Degraded, fmt.Sprintf("batch %d is missing", in.next)
 	case in.lost:
 		return Degraded, fmt.Sprintf("batches were lost between %d and %d", in.lostFrom, in.lostTo)
+	case in.salted.full:
+		return Degraded, "the namespaces of some prompts were not kept"
 	}
 	return Exact, ""
 }
@@ -168,11 +203,13 @@ func (in *Ingest) restarted(b *Batch) bool {
 		return false
 	}
 	last := in.end - 1
-	// The live stream may be behind a snapshot: what comes for the first time is no repetition, whatever its time.
-	if b.Seq < in.heard && !b.Time.IsZero() && !in.time.IsZero() && b.Time.After(in.time) {
-		return true
-	}
-	return b.Seq == 0 && last > 0 || last-b.Seq > cmp.Or(in.opt.Window, 1024)
+	return in.reborn(b) || b.Seq == 0 && last > 0 || last-b.Seq > cmp.Or(in.opt.Window, 1024)
+}
+
+// reborn reports whether b is later in time than the batch of a higher number that was heard last. The live stream may be behind a
+// snapshot: what comes for the first time is no repetition, whatever its time.
+func (in *Ingest) reborn(b *Batch) bool {
+	return b.Seq < in.heard && !b.Time.IsZero() && !in.time.IsZero() && b.Time.After(in.time)
 }
 
 // take delivers b if it is the next one, holds it if it is early, drops it if it is late.
@@ -185,8 +222,10 @@ func (in *Ingest) take(dst []Batch, b Batch) []Batch {
 	switch {
 	case b.Seq < in.next:
 		return dst
-	case b.Seq == in.next:
-		in.next++
+	case b.Seq == in.next || clears(&b):
+		in.stale = in.stale && b.Seq == in.next
+		in.next = b.Seq + 1
+		in.dropHeld()
 		return in.drain(in.deliver(dst, b))
 	}
 	i, found := slices.BinarySearchFunc(in.held, b.Seq, func(h Batch, seq uint64) int { return cmp.Compare(h.Seq, seq) })
@@ -194,32 +233,63 @@ func (in *Ingest) take(dst []Batch, b Batch) []Batch {
 		return dst
 	}
 	in.held = slices.Insert(in.held, i, b.Clone())
-	if len(in.held) > cmp.Or(in.opt.MaxHeld, 1024) {
-		in.held = slices.Delete(in.held, 0, 1)
+	in.bytes += in.held[i].size()
+	n := 0
+	for len(in.held)-n > cmp.Or(in.opt.MaxHeld, 1024) || in.bytes > cmp.Or(in.opt.MaxHeldBytes, 64<<20) {
+		in.bytes -= in.held[n].size()
+		n++
 	}
+	in.held = slices.Delete(in.held, 0, n)
 	return dst
+}
+
+// dropHeld drops the held batches before the next one.
+func (in *Ingest) dropHeld() {
+	n := 0
+	for n < len(in.held) && in.held[n].Seq < in.next {
+		in.bytes -= in.held[n].size()
+		n++
+	}
+	in.held = slices.Delete(in.held, 0, n)
 }
 
 // drain delivers held batches while they follow each other.
 func (in *Ingest) drain(dst []Batch) []Batch {
-	n := 0
-	for n < len(in.held) && in.held[n].Seq == in.next {
-		dst = in.deliver(dst, in.held[n])
+	for _, b := range in.held {
+		if b.Seq != in.next {
+			break
+		}
 		in.next++
-		n++
+		dst = in.deliver(dst, b)
 	}
-	in.held = slices.Delete(in.held, 0, n)
+	in.dropHeld()
 	if in.next == in.end {
 		in.stale = false
 	}
 	return dst
 }
 
+// deliver appends b, the batch before in.next, to dst.
 func (in *Ingest) deliver(dst []Batch, b Batch) []Batch {
 	for i := range b.Events {
-		if b.Events[i].Kind == Cleared && b.Events[i].Tier == AnyTier {
-			in.lost = false // an empty cache is known exactly
+		in.salted.see(&b.Events[i], in.maxSalted())
+	}
+	if clears(&b) {
+		in.lost = false // an empty cache is known exactly
+	}
+	if b.Damaged {
+		// What it lacks is lost, wherever in the batch it was.
+		if !in.lost {
+			in.lost, in.lostFrom = true, b.Seq
 		}
+		in.lostTo = b.Seq
 	}
 	return append(dst, b)
+}
+
+func (in *Ingest) maxSalted() int { return cmp.Or(in.opt.MaxSalted, 1<<18) }
+
+// clears reports whether the batch says that the whole rank is empty.
+func clears(b *Batch) bool {
+	return slices.ContainsFunc(b.Events, func(e Event) bool { return e.Kind == Cleared && e.Tier == AnyTier && e.Owner == "" })
 }

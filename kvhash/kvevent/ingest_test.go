@@ -43,7 +43,12 @@ func TestIngest(t *testing.T) {
 		{"given up, then cleared", "0 5 give 6! 7", "0 5 6 7", kvevent.Need{}, "exact "},
 		{"given up twice", "0 5 give 9 give", "0 5 9", kvevent.Need{}, "degraded batches were lost between 1 and 8"},
 		{"given up: cleared and lost again", "0 3! 6 give", "0 3 6", kvevent.Need{}, "degraded batches were lost between 4 and 5"},
-		{"given up: cleared after the losses", "0 3 5! 6 give", "0 3 5 6", kvevent.Need{}, "exact "},
+		{"cleared after the losses", "0 3 5! 6", "0 5 6", kvevent.Need{}, "exact "},
+		{"cleared in the gap, and a gap again", "0 3 done 5! 7", "0 5", kvevent.Need{Kind: kvevent.ReplayFrom, Seq: 6}, "degraded batch 6 is missing"},
+		{"late replay after a clear", "0 3 5! r1 r2 r3 r4 done 6", "0 5 6", kvevent.Need{}, "exact "},
+		{"replay of another life", "0@1 5@2 r1@7 r2@8 done", "0 clear", kvevent.Need{Kind: kvevent.ReplayFrom}, "degraded batch 0 is missing"},
+		{"replay of the same time", "0@2 5@2 r1@2 r2@2 r3@2 r4@2 done", "0 1 2 3 4 5", kvevent.Need{}, "exact "},
+		{"reset", "0 1 2 reset 0 1", "0 1 2 clear 0 1", kvevent.Need{}, "exact "},
 		{"snapshot ahead of the live stream", "0@1 3@4 done snap6 4@5 5@6 6@7 7@8", "0 7", kvevent.Need{}, "exact "},
 		{"restart behind a snapshot ahead of the stream", "0@1 3@4 done snap6 4@5 2@9", "0 clear", kvevent.Need{Kind: kvevent.ReplayFrom}, "degraded batch 0 is missing"},
 		{"restart before the stream reached the snapshot", "0@1 3@4 done snap6 0@9 1@9", "0 clear 0 1", kvevent.Need{}, "exact "},
@@ -88,6 +93,8 @@ func TestIngest(t *testing.T) {
 					out = in.Replay(out, kvevent.Batch{Seq: math.MaxUint64})
 				case scan("snap%d"):
 					out = in.Snapshot(out, n)
+				case word == "reset":
+					out = in.Reset(out)
 				case scan("r%d@%d"):
 					out = in.Replay(out, b)
 				case scan("%d@%d"):

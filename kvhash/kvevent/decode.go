@@ -1,0 +1,568 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kvevent
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zeebo/xxh3"
+)
+
+// This file is structured as follows: what a caller names (formats, options, counts, errors), the Decoder with what all formats share,
+// and the tables of words. engine.go, trtllm.go, dynamo.go and compact.go read one format each; msgpack.go and json.go read values.
+
+// Format is a form that events have on the wire.
+type Format uint8
+
+// The formats. All but Compact may be msgpack or JSON, whatever the engine sends: a payload says itself which.
+const (
+	// VLLM is the batch of vLLM: an array or a map of time, events and rank; each event an array or a map.
+	VLLM Format = iota + 1
+	// SGLang is the batch of SGLang. It has vLLM's layout; hashes and cache salts are different.
+	SGLang
+	// TensorRTLLM is what TensorRT-LLM's get_kv_cache_events returns: one event, or an array of events, each a map. Each becomes a
+	// batch, numbered by its event_id.
+	TensorRTLLM
+	// Dynamo is Dynamo's RouterEvent, or an array of them, each a map. Each becomes a batch, numbered by its event_id.
+	Dynamo
+	// Compact is the form of this package, written by [AppendBatch]: any number of batches.
+	Compact
+)
+
+// String returns the format as command lines spell it: "vllm", "sglang", "trtllm", "dynamo" or "compact".
+func (f Format) String() string {
+	if f >= VLLM && f <= Compact {
+		return [...]string{"vllm", "sglang", "trtllm", "dynamo", "compact"}[f-VLLM]
+	}
+	return fmt.Sprintf("format(%d)", uint8(f))
+}
+
+// EndOfReplay is the sequence number, -1, with which vLLM and SGLang end a replay. It is no batch: an [Ingest] passes over it.
+const EndOfReplay uint64 = math.MaxUint64
+
+// DecoderOptions configure a [Decoder].
+type DecoderOptions struct {
+	// DPRank is the data-parallel rank of batches that do not say theirs: the rank that was subscribed to.
+	DPRank uint32
+	// BlockSize is the number of tokens in a whole block. TensorRT-LLM does not say it, and announces blocks that are not full; 0
+	// means as many tokens as the first block of each event has, which takes a single block for a whole one.
+	BlockSize int
+	// MaxEvents is how many events, and how many batches, a payload may have; 0 means 65,536.
+	MaxEvents int
+	// MaxBlocks is how many blocks an event may have; 0 means 1,048,576.
+	MaxBlocks int
+	// MaxTokens is how many tokens an event may have; 0 means 16,777,216.
+	MaxTokens int
+}
+
+// Counts is what a [Decoder] has seen since it was made.
+type Counts struct {
+	Batches   uint64 // appended, damaged ones included
+	Events    uint64 // in these
+	Damaged   uint64 // batches
+	Malformed uint64 // events without what they need, or with a value of the wrong type: skipped, and the batch is damaged
+	Unknown   uint64 // events of an unknown type: skipped
+	Elsewhere uint64 // events of an unknown medium: skipped
+	Partial   uint64 // blocks with fewer tokens than the block size: left out
+	Fields    uint64 // keys and elements that are not known: skipped
+}
+
+// ErrLimit is the cause of a [DecodeError] when a payload has more than the options allow.
+var ErrLimit = errors.New("more than allowed")
+
+// DecodeError says where a payload stopped making sense. It unwraps to [ErrLimit], to [io.ErrUnexpectedEOF] if the payload ends too
+// early, or to nothing.
+type DecodeError struct {
+	Offset int64  // bytes into the payload; -1 when the fault is not in one place of it
+	Reason string // what was expected or found
+	Err    error
+}
+
+// Error returns the reason and the place.
+func (e *DecodeError) Error() string {
+	if e.Offset < 0 {
+		return "kvevent: " + e.Reason
+	}
+	return "kvevent: " + e.Reason + " at byte " + strconv.FormatInt(e.Offset, 10)
+}
+
+// Unwrap returns the cause, nil if there is none.
+func (e *DecodeError) Unwrap() error { return e.Err }
+
+// Decoder reads events of one format, from as many streams as the caller likes.
+//
+// What it returns lies in memory of the decoder and is good until the next call of a method that decodes: an [Ingest] and package index
+// copy what they keep, [Batch.Clone] does so for others. No allocation once the memory is as large as the payloads need; strings are
+// kept once each. That memory is proportional to the largest payload seen; the limits bound what one event can make of it.
+//
+// What a decoder does not know, it skips and counts: keys, further elements, types of events, media. One goroutine at a time.
+type Decoder struct {
+	format Format
+	opt    DecoderOptions
+	counts Counts
+	names  names
+
+	r        reader
+	scratch  []byte // the payload as msgpack, if it was JSON
+	fromJSON bool
+	damaged  bool // an event of this batch could not be read
+	batches  int  // of this payload
+
+	events  []Event
+	hashes  []uint64   // of blocks
+	tokens  []uint32   // of blocks
+	objects [][]uint64 // for each block, parts of keys
+	keys    []uint64   // of objects
+
+	partial   map[uint64]struct{} // hashes of blocks that were not whole: TensorRT-LLM
+	maxWindow int64
+	maxLevel  Tier
+}
+
+// NewDecoder returns a decoder of the format. nil options mean the defaults. It panics if there is no such format.
+func NewDecoder(f Format, o *DecoderOptions) *Decoder {
+	if f < VLLM || f > Compact {
+		panic("kvevent: unknown format")
+	}
+	d := &Decoder{format: f, maxLevel: Host}
+	if o != nil {
+		d.opt = *o
+	}
+	if d.opt.MaxEvents <= 0 {
+		d.opt.MaxEvents = 1 << 16
+	}
+	if d.opt.MaxBlocks <= 0 {
+		d.opt.MaxBlocks = 1 << 20
+	}
+	if d.opt.MaxTokens <= 0 {
+		d.opt.MaxTokens = 1 << 24
+	}
+	return d
+}
+
+// Counts returns what was seen so far.
+func (d *Decoder) Counts() Counts { return d.counts }
+
+// DecodeFrames decodes a message of vLLM or SGLang over ZMQ and appends its batch to dst: the topic, the sequence number in 8 bytes,
+// and the payload. The end of a replay is a batch with the sequence number [EndOfReplay] and no events. The error, if any, is a
+// [*DecodeError]; if the frames are right and the payload is not, the batch is appended with what could be read of it, as [Decoder.Decode]
+// does.
+func (d *Decoder) DecodeFrames(dst []Batch, frames [][]byte) ([]Batch, error) {
+	if len(frames) != 3 {
+		return dst, &DecodeError{Offset: -1, Reason: "message of " + strconv.Itoa(len(frames)) + " frames instead of 3"}
+	}
+	if len(frames[1]) != 8 {
+		return dst, &DecodeError{Offset: -1, Reason: "sequence number of " + strconv.Itoa(len(frames[1])) + " bytes instead of 8"}
+	}
+	seq := binary.BigEndian.Uint64(frames[1])
+	if seq == EndOfReplay {
+		if len(frames[2]) > 0 {
+			return dst, &DecodeError{Offset: -1, Reason: "end of a replay with a payload"}
+		}
+		return append(dst, Batch{Seq: seq}), nil
+	}
+	n := len(dst)
+	dst, err := d.Decode(dst, frames[2])
+	for i := range dst[n:] {
+		dst[n+i].Seq = seq
+	}
+	return dst, err
+}
+
+// Decode decodes a payload and appends its batches to dst. Those of vLLM and SGLang have no sequence number of their own: theirs is 0.
+//
+// The error, if any, is a [*DecodeError]. Nothing that was read before the fault is lost: a batch that was begun is appended with its
+// events up to there and marked as damaged, so that its sequence number counts as received (a replay would bring the same bytes) and an
+// [Ingest] lowers its trust. An event that is well formed as a value but not as an event is skipped: the batch is marked, and there is
+// no error.
+func (d *Decoder) Decode(dst []Batch, payload []byte) ([]Batch, error) {
+	d.events, d.hashes, d.tokens = d.events[:0], d.hashes[:0], d.tokens[:0]
+	d.objects, d.keys = d.objects[:0], d.keys[:0]
+	d.damaged, d.batches = false, 0
+	d.r = reader{buf: payload}
+	if d.format == Compact {
+		dst = d.compact(dst)
+		return dst, d.r.err()
+	}
+	before := len(dst)
+	d.fromJSON = isJSON(payload)
+	if d.fromJSON {
+		var fault *DecodeError
+		if d.scratch, fault = appendMsgpack(d.scratch[:0], payload); fault != nil {
+			if d.format <= SGLang {
+				dst = d.deliver(dst, Batch{DPRank: d.opt.DPRank, Damaged: true}, len(d.events))
+			}
+			return dst, fault
+		}
+		d.r = reader{buf: d.scratch}
+	}
+	switch d.format {
+	case VLLM, SGLang:
+		dst = d.engineBatch(dst)
+	case TensorRTLLM:
+		dst = d.each(dst, d.trtEvent)
+	case Dynamo:
+		dst = d.each(dst, d.dynamoEvent)
+	}
+	if d.r.ok() && d.r.left() > 0 {
+		d.r.fail("something after the end", nil)
+		if n := len(dst); n > before && !dst[n-1].Damaged {
+			dst[n-1].Damaged = true
+			d.counts.Damaged++
+		}
+	}
+	err := d.r.err()
+	if e, ok := err.(*DecodeError); ok && d.fromJSON {
+		e.Offset = -1 // it counts bytes of the scratch
+	}
+	return dst, err
+}
+
+// deliver appends a batch with the events from number start on.
+func (d *Decoder) deliver(dst []Batch, b Batch, start int) []Batch {
+	b.Events = d.events[start:len(d.events):len(d.events)]
+	if len(b.Events) == 0 {
+		b.Events = nil
+	}
+	b.Damaged = b.Damaged || d.damaged || !d.r.ok()
+	if b.Damaged {
+		d.counts.Damaged++
+	}
+	d.damaged = false
+	d.batches++
+	d.counts.Batches++
+	d.counts.Events += uint64(len(b.Events))
+	return append(dst, b)
+}
+
+// each reads one map, or an array of maps.
+func (d *Decoder) each(dst []Batch, one func(dst []Batch, pairs int) []Batch) []Batch {
+	v := d.r.next()
+	switch v.kind {
+	case mapKind:
+		return one(dst, v.n)
+	case arrayKind:
+		for range v.n {
+			if !d.r.ok() {
+				break
+			}
+			if e := d.r.next(); e.kind != mapKind {
+				d.r.rest(e)
+				d.malformed()
+				d.damaged = false // of no batch: a number is missing
+			} else if d.begin() {
+				dst = one(dst, e.n)
+			}
+		}
+		return dst
+	}
+	d.r.fail("no event", nil)
+	return dst
+}
+
+// mark is a state of the decoder's memory, to which it goes back when an event turns out to be none.
+type mark struct{ hashes, tokens, objects, keys int }
+
+func (d *Decoder) mark() mark {
+	return mark{len(d.hashes), len(d.tokens), len(d.objects), len(d.keys)}
+}
+
+func (d *Decoder) back(m mark) {
+	d.hashes, d.tokens, d.objects, d.keys = d.hashes[:m.hashes], d.tokens[:m.tokens], d.objects[:m.objects], d.keys[:m.keys]
+}
+
+// add appends an event to the batch that is being read.
+func (d *Decoder) add(e Event) {
+	if len(d.events) >= d.opt.MaxEvents {
+		d.r.fail("more than "+strconv.Itoa(d.opt.MaxEvents)+" events", ErrLimit)
+		return
+	}
+	d.events = append(d.events, e)
+}
+
+// begin reports whether there may be another batch.
+func (d *Decoder) begin() bool {
+	if d.batches >= d.opt.MaxEvents {
+		d.r.fail("more than "+strconv.Itoa(d.opt.MaxEvents)+" batches", ErrLimit)
+	}
+	return d.r.ok()
+}
+
+// rank returns a data-parallel rank; what is none means the rank of the subscription.
+func (d *Decoder) rank(v value) uint32 {
+	if v.kind == intKind && !v.neg && v.num <= math.MaxUint32 {
+		return uint32(v.num)
+	}
+	return d.opt.DPRank
+}
+
+// hashList reads the hashes of blocks.
+func (d *Decoder) hashList() bool {
+	v := d.r.next()
+	if v.kind != arrayKind {
+		return false
+	}
+	if v.n > d.opt.MaxBlocks {
+		d.r.fail("more than "+strconv.Itoa(d.opt.MaxBlocks)+" blocks", ErrLimit)
+		return false
+	}
+	for range v.n {
+		h, ok := d.hash(d.r.next())
+		if !ok {
+			return false
+		}
+		d.hashes = append(d.hashes, h)
+	}
+	return true
+}
+
+// hash returns the engine hash that v stands for: a number, negative ones as their two's complement; a digest, of which vLLM's numbers
+// are the last 8 bytes and SGLang's the first; or a digest in hexadecimal digits.
+func (d *Decoder) hash(v value) (uint64, bool) {
+	b := v.raw
+	switch v.kind {
+	case intKind:
+		return v.num, true
+	case binKind:
+		if len(b) > 8 && d.format == SGLang {
+			b = b[:8]
+		} else if len(b) > 8 {
+			b = b[len(b)-8:]
+		}
+		var h uint64
+		for _, c := range b {
+			h = h<<8 | uint64(c)
+		}
+		return h, len(b) > 0
+	case stringKind:
+		if len(b) > 16 && d.format == SGLang {
+			b = b[:16]
+		} else if len(b) > 16 {
+			b = b[len(b)-16:]
+		}
+		return parseHex(b)
+	}
+	return 0, false
+}
+
+// tokenList reads token ids: numbers, or for EAGLE pairs of a token and the one after it, of which the last second is kept.
+func (d *Decoder) tokenList() (pairs, ok bool) {
+	r := &d.r
+	v := r.next()
+	if v.kind != arrayKind {
+		return false, v.kind == nilKind
+	}
+	if v.n > d.opt.MaxTokens {
+		r.fail("more than "+strconv.Itoa(d.opt.MaxTokens)+" tokens", ErrLimit)
+		return false, false
+	}
+	if v.n > 0 && r.peek() == arrayKind {
+		var last value
+		for range v.n {
+			if p := r.next(); p.kind != arrayKind || p.n != 2 {
+				return true, false
+			}
+			first := r.next()
+			last = r.next()
+			if !first.isToken() || !last.isToken() {
+				return true, false
+			}
+			d.tokens = append(d.tokens, uint32(first.num))
+		}
+		d.tokens = append(d.tokens, uint32(last.num))
+		return true, true
+	}
+	var good bool
+	d.tokens, good = r.tokens(d.tokens, v.n)
+	return false, good
+}
+
+// objectAt notes an object in block i, counted from the block that has the number 'first' in d.objects.
+func (d *Decoder) objectAt(first, i int, hash uint64) {
+	for len(d.objects)-first <= i {
+		d.objects = append(d.objects, nil)
+	}
+	d.keys = append(d.keys, hash)
+	n := len(d.keys)
+	o := &d.objects[first+i]
+	*o = d.keys[n-1-len(*o) : n : n] // those of a block follow each other
+}
+
+// label returns a name. A number, for engines that number adapters, becomes "#" and its digits, so that it is nobody's name.
+func (d *Decoder) label(v value) (string, bool) {
+	switch v.kind {
+	case nilKind:
+		return "", true
+	case stringKind, binKind:
+		return d.names.get(v.raw), true
+	case intKind:
+		var b [24]byte
+		if v.neg {
+			return d.names.get(strconv.AppendInt(append(b[:0], '#'), int64(v.num), 10)), true
+		}
+		return d.names.get(strconv.AppendUint(append(b[:0], '#'), v.num, 10)), true
+	}
+	return "", false
+}
+
+// namespace is label for cache salts. Dynamo marks the salts that it gives to vLLM; the namespace is what follows the mark.
+func (d *Decoder) namespace(v value) (string, bool) {
+	s, ok := d.label(v)
+	return strings.TrimPrefix(s, "dynamo-cache-salt:"), ok
+}
+
+// names keeps each string once. It is bounded: when full it is emptied, and the strings it gave out stay what they are.
+type names struct {
+	known map[string]string
+	bytes int
+}
+
+const maxNameBytes = 1 << 20
+
+func (n *names) get(b []byte) string {
+	if len(b) == 0 {
+		return ""
+	}
+	if s, ok := n.known[string(b)]; ok {
+		return s
+	}
+	s := string(b)
+	if len(b) > maxNameBytes/16 {
+		return s
+	}
+	if n.known == nil || n.bytes+len(b)+64 > maxNameBytes {
+		n.known, n.bytes = make(map[string]string), 0
+	}
+	n.known[s] = s
+	n.bytes += len(b) + 64
+	return s
+}
+
+// ObjectHash returns the 64-bit hash of an image or other object from the identifier an engine gives it, for [Event.Objects] and for the
+// objects of a prompt in package kvhash. An identifier of 64 hexadecimal digits, as vLLM's digests are, stands for its first 16; any other
+// is hashed with XXH3-64, and "" is 0. So does Dynamo (kv-router, hash_mm_identifier, 2026-08).
+func ObjectHash(identifier string) uint64 {
+	if identifier == "" {
+		return 0
+	}
+	if len(identifier) == 64 {
+		if h, ok := digest64(identifier); ok {
+			return h
+		}
+	}
+	return xxh3.HashString(identifier)
+}
+
+func objectHash(b []byte) uint64 {
+	if len(b) == 64 {
+		if h, ok := digest64(b); ok {
+			return h
+		}
+	}
+	return xxh3.Hash(b)
+}
+
+// digest64 returns the first 8 bytes of a digest of 64 hexadecimal digits.
+func digest64[T []byte | string](s T) (uint64, bool) {
+	for i := 16; i < len(s); i++ {
+		if _, ok := hexDigit(s[i]); !ok {
+			return 0, false
+		}
+	}
+	return parseHex(s[:16])
+}
+
+func parseHex[T []byte | string](s T) (h uint64, ok bool) {
+	for i := range len(s) {
+		c, ok := hexDigit(s[i])
+		if !ok {
+			return 0, false
+		}
+		h = h<<4 | uint64(c)
+	}
+	return h, len(s) > 0
+}
+
+func hexDigit(c byte) (byte, bool) {
+	switch {
+	case c-'0' <= 9:
+		return c - '0', true
+	case c|0x20 >= 'a' && c|0x20 <= 'f':
+		return c | 0x20 - 'a' + 10, true
+	}
+	return 0, false
+}
+
+// tierOf returns the tier of a medium, as vLLM, SGLang and Dynamo name them; media that are not in the table are of no known tier.
+func tierOf(medium []byte) (Tier, bool) {
+	for _, m := range [...]struct {
+		name string
+		tier Tier
+	}{
+		{"GPU", Device}, {"DEVICE", Device},
+		{"CPU", Host}, {"CPU_PINNED", Host}, {"CPU_TIER1", Host}, {"HOST_PINNED", Host},
+		{"CPU_TIER2", Disk}, {"DISK", Disk}, {"NVME", Disk}, {"STORAGE", Disk},
+		{"EXTERNAL", Remote}, {"NETWORK", Remote}, {"REMOTE", Remote}, {"SHARED", Remote},
+	} {
+		if equalFold(medium, m.name) {
+			return m.tier, true
+		}
+	}
+	return AnyTier, len(medium) == 0
+}
+
+// attentionOf returns the kind of attention that vLLM calls a kind of cache, or SGLang a component.
+func attentionOf(kind []byte) Attention {
+	switch string(kind) {
+	case "", "full_attention", "mla_attention", "sink_full_attention", "full":
+		return FullAttention
+	case "sliding_window", "sliding_window_mla", "swa":
+		return SlidingWindow
+	case "mamba":
+		return StateSpace
+	}
+	return OtherAttention
+}
+
+// equalFold compares ASCII without case. upper is in upper case.
+func equalFold(b []byte, upper string) bool {
+	if len(b) != len(upper) {
+		return false
+	}
+	for i, c := range b {
+		if c >= 'a' && c <= 'z' {
+			c -= 'a' - 'A'
+		}
+		if c != upper[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// seconds returns a time in seconds since 1970; the zero Time if it is out of reason.
+func seconds(v value) time.Time {
+	f := v.float()
+	if !(math.Abs(f) < 1<<36) { // NaN too
+		return time.Time{}
+	}
+	whole := math.Floor(f)
+	return time.Unix(int64(whole), int64((f-whole)*1e9)).UTC()
+}
+
+// err returns the reader's fault, if there is one.
+func (r *reader) err() error {
+	if r.ok() {
+		return nil
+	}
+	return &DecodeError{Offset: int64(r.at), Reason: r.reason, Err: r.cause}
+}
+
+var errEnd = io.ErrUnexpectedEOF

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kvevent
+
+// RouterEvents of Dynamo, as serde writes the types of lib/kv-router/src/protocols.rs (2026-08) with names: {worker_id, storage_tier,
+// residency_domain, event: {event_id, dp_rank, data: {"stored": {...}} | {"removed": {...}} | "cleared"}, state_source}.
+
+// dynamoEvent reads one event, a map of n pairs. What stands under "event" may also stand alone, as KvCacheEvent.
+func (d *Decoder) dynamoEvent(dst []Batch, n int) []Batch {
+	r := &d.r
+	at, unknown := r.places(n, "worker_id", "storage_tier", "residency_domain", "event", "state_source", "event_id", "dp_rank", "data")
+	d.counts.Fields += uint64(unknown)
+	end := r.pos
+	var b Batch
+	if w := r.read(at[0]); w.kind == intKind {
+		b.Worker = w.num
+	}
+	inner := [3]int{at[5], at[6], at[7]}
+	if v := r.read(at[3]); v.kind == mapKind {
+		at, unknown := r.places(v.n, "event_id", "dp_rank", "data")
+		d.counts.Fields += uint64(unknown)
+		copy(inner[:], at[:])
+	}
+	id := r.read(inner[0])
+	if !r.ok() || id.kind != intKind {
+		if r.ok() {
+			r.pos = end
+			d.counts.Malformed++
+		}
+		return dst
+	}
+	b.Seq, b.DPRank = id.num, d.rank(r.read(inner[1]))
+	start := len(d.events)
+	m := d.mark()
+	tier := r.read(at[1])
+	ev := Event{}
+	var known bool
+	ev.Tier, known = tierOf(tier.raw)
+	if domain := r.read(at[2]); domain.kind == stringKind && string(domain.raw) == "cache_owner" {
+		// The store is its own owner, not the worker: which one is said in a form of Dynamo's own.
+		ev.Owner = "cache_owner"
+		if s := r.read(at[4]); s.kind == stringKind {
+			ev.Owner = d.names.get(s.raw)
+		}
+	}
+	if !known {
+		d.counts.Elsewhere++
+	} else if !d.dynamoData(ev, inner[2]) {
+		d.malformed()
+		d.events = d.events[:start]
+		d.back(m)
+	}
+	if r.ok() {
+		r.pos = end
+	}
+	return d.deliver(dst, b, start)
+}
+
+// dynamoData reads what an event is about; false if it makes no sense.
+func (d *Decoder) dynamoData(ev Event, at int) bool {
+	r := &d.r
+	v := r.read(at)
+	name := v.raw
+	if v.kind == mapKind {
+		if v.n != 1 {
+			return false
+		}
+		name = r.next().raw
+	}
+	switch {
+	case equalFold(name, "CLEARED"):
+		ev.Tier = AnyTier // what stands there is a placeholder
+		d.addCleared(ev)
+		return true
+	case v.kind != mapKind && v.kind != stringKind:
+		return false
+	case equalFold(name, "STORED"), equalFold(name, "REMOVED"):
+	default:
+		d.counts.Unknown++
+		return true
+	}
+	fields := value{}
+	if v.kind == mapKind {
+		fields = r.next()
+	}
+	if fields.kind != mapKind {
+		return false
+	}
+	places, unknown := r.places(fields.n, "block_hashes", "parent_hash", "blocks", "start_position")
+	d.counts.Fields += uint64(unknown)
+	m := d.mark()
+	if equalFold(name, "REMOVED") {
+		if places[0] == 0 {
+			return false
+		}
+		r.pos = places[0]
+		ev.Kind = Removed
+		if !d.hashList() {
+			return false
+		}
+		ev.BlockHashes = d.hashes[m.hashes:len(d.hashes):len(d.hashes)]
+	} else {
+		ev.Kind = Stored
+		if p := r.read(places[1]); p.kind != nilKind {
+			if ev.Parent, ev.HasParent = d.hash(p); !ev.HasParent {
+				return false
+			}
+		}
+		if !d.dynamoBlocks(&ev, r.read(places[2])) {
+			return false
+		}
+	}
+	if len(ev.BlockHashes) > 0 {
+		d.add(ev)
+	}
+	return true
+}
+
+// dynamoBlocks reads the blocks of a Stored. Objects are in the tokens' hashes already.
+func (d *Decoder) dynamoBlocks(ev *Event, v value) bool {
+	r := &d.r
+	if v.kind != arrayKind {
+		return false
+	}
+	if v.n > d.opt.MaxBlocks {
+		r.fail("more blocks than allowed", ErrLimit)
+		return false
+	}
+	m := len(d.hashes)
+	// Hashes of blocks and of tokens come in turn; they are put side by side at the end: first n of one, then n of the other.
+	n := v.n
+	for range n {
+		d.hashes = append(d.hashes, 0, 0) // n <= the payload's length
+	}
+	for i := range n {
+		b := r.next()
+		if b.kind != mapKind {
+			return false
+		}
+		at, unknown := r.places(b.n, "block_hash", "tokens_hash", "mm_extra_info")
+		d.counts.Fields += uint64(unknown)
+		end := r.pos
+		block, ok1 := d.hash(r.read(at[0]))
+		tokens, ok2 := d.hash(r.read(at[1]))
+		if !ok1 || !ok2 {
+			return false
+		}
+		d.hashes[m+i], d.hashes[m+n+i] = block, tokens
+		r.pos = end
+	}
+	ev.BlockHashes = d.hashes[m : m+n : m+n]
+	ev.LocalHashes = d.hashes[m+n : m+2*n : m+2*n]
+	return r.ok()
+}

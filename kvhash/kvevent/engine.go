@@ -1,0 +1,546 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kvevent
+
+import "math"
+
+// Batches of vLLM and SGLang. Sources: vllm/distributed/kv_events.py from 0.8 (arrays) to 0.26 and later (maps), SGLang's
+// disaggregation/kv_events.py (2025 to 2026-08), Dynamo's lib/kv-router/src/zmq_wire (2026-08) for the tuples that it accepts.
+
+// field is what a value in an event says.
+type field uint8
+
+const (
+	noField field = iota
+	fType
+	fHashes
+	fParent
+	fTokens
+	fBlockSize
+	fLoRAID
+	fMedium
+	fLoRA
+	fExtraKeys
+	fGroup
+	fAttention
+	fWindow
+	fLocality
+	fOwner
+	fSession
+	fSalt
+	fObjects
+	fTail // in a tuple: the value's type says what it is
+)
+
+// storedFields and removedFields say what stands where in an event that is an array.
+var (
+	storedFields = [...]field{fType, fHashes, fParent, fTokens, fBlockSize, fLoRAID, fMedium, fLoRA, fExtraKeys,
+		fGroup, fAttention, fWindow, fLocality, fOwner, fSession}
+	removedFields = [...]field{fType, fHashes, fMedium, fGroup, fTail, fTail, fTail, fTail}
+	clearedFields = [...]field{fType, fOwner}
+)
+
+// fieldOf returns what a key of an event that is a map stands for.
+func fieldOf(key []byte) field {
+	switch string(key) {
+	case "type":
+		return fType
+	case "block_hashes":
+		return fHashes
+	case "parent_block_hash":
+		return fParent
+	case "token_ids":
+		return fTokens
+	case "block_size":
+		return fBlockSize
+	case "lora_id":
+		return fLoRAID
+	case "medium":
+		return fMedium
+	case "lora_name":
+		return fLoRA
+	case "extra_keys":
+		return fExtraKeys
+	case "group_idx":
+		return fGroup
+	case "kv_cache_spec_kind", "component_type":
+		return fAttention
+	case "kv_cache_spec_sliding_window":
+		return fWindow
+	case "locality":
+		return fLocality
+	case "ownership", "source_kind":
+		return fOwner
+	case "session_id":
+		return fSession
+	case "cache_salt":
+		return fSalt
+	case "block_mm_infos":
+		return fObjects
+	}
+	return noField
+}
+
+// raw is an event as it is read. Lists lie in the decoder's memory from its mark on.
+type raw struct {
+	mark
+	kind    Kind // 0 if unknown
+	typed   bool // there was a type, known or not
+	tuple   bool
+	bad     bool // a value was of the wrong type
+	hashed  bool // the hashes were there
+	hashEnd int
+	pairs   bool // the tokens were pairs
+
+	parent    uint64
+	hasParent bool
+	blockSize uint64
+	loraID    string
+	lora      string
+	salt      string
+	tier      Tier
+	elsewhere bool // in a medium that is in no table
+	remote    bool
+	owner     string
+	group     int32
+	spec      []byte
+	windowed  bool
+	extraKeys int // where they begin, 0 for nowhere
+}
+
+// engineBatch reads a batch of vLLM or SGLang and appends it to dst.
+func (d *Decoder) engineBatch(dst []Batch) []Batch {
+	r := &d.r
+	b := Batch{DPRank: d.opt.DPRank}
+	start := len(d.events)
+	switch v := r.next(); v.kind {
+	case arrayKind:
+		if v.n < 2 {
+			r.fail("a batch without events", nil)
+		}
+		for i := 0; i < v.n && r.ok(); i++ {
+			switch i {
+			case 0:
+				b.Time = seconds(d.scalar())
+			case 1:
+				d.engineEvents()
+			case 2:
+				b.DPRank = d.rank(d.scalar())
+			default:
+				r.skip()
+				d.counts.Fields++
+			}
+		}
+	case mapKind:
+		for i := 0; i < v.n && r.ok(); i++ {
+			key := r.next()
+			r.rest(key)
+			switch string(key.raw) {
+			case "ts":
+				b.Time = seconds(d.scalar())
+			case "events":
+				d.engineEvents()
+			case "data_parallel_rank", "attn_dp_rank", "dp_rank":
+				b.DPRank = d.rank(d.scalar())
+			default:
+				r.skip()
+				d.counts.Fields++
+			}
+		}
+	default:
+		r.fail("no batch", nil)
+	}
+	return d.deliver(dst, b, start)
+}
+
+// scalar reads a value and passes over what is in it.
+func (d *Decoder) scalar() value {
+	v := d.r.next()
+	d.r.rest(v)
+	return v
+}
+
+func (d *Decoder) engineEvents() {
+	v := d.r.next()
+	if v.kind != arrayKind {
+		d.r.rest(v)
+		d.malformed()
+		return
+	}
+	for i := 0; i < v.n && d.r.ok(); i++ {
+		d.engineEvent()
+	}
+}
+
+func (d *Decoder) malformed() {
+	if d.r.ok() {
+		d.counts.Malformed++
+		d.damaged = true
+	}
+}
+
+// engineEvent reads one event, an array or a map.
+func (d *Decoder) engineEvent() {
+	r := &d.r
+	e := raw{mark: d.mark()}
+	switch v := r.next(); v.kind {
+	case arrayKind:
+		e.tuple = true
+		shift := 0
+		for i := 0; i < v.n && r.ok(); i++ {
+			f := position(e.kind, i-shift)
+			if e.kind == Stored && f >= fGroup && r.peek() == arrayKind {
+				f = fObjects // between the others in tuples that Dynamo adds to
+				shift++
+			}
+			d.field(&e, f)
+		}
+	case mapKind:
+		for i := 0; i < v.n && r.ok(); i++ {
+			key := r.next()
+			r.rest(key)
+			d.field(&e, fieldOf(key.raw))
+		}
+	}
+	if !r.ok() {
+		return
+	}
+	end := r.pos
+	if !d.finish(&e) {
+		d.back(e.mark)
+	}
+	if r.ok() {
+		r.pos = end
+	}
+}
+
+// position returns what stands at a place of an event that is an array.
+func position(k Kind, i int) field {
+	all := clearedFields[:]
+	switch k {
+	case Stored:
+		all = storedFields[:]
+	case Removed:
+		all = removedFields[:]
+	}
+	if i == 0 {
+		return fType
+	}
+	if k == 0 || i >= len(all) {
+		return noField
+	}
+	return all[i]
+}
+
+// field reads the value of a field. One of the wrong type is passed over; it makes the event bad.
+func (d *Decoder) field(e *raw, f field) {
+	r := &d.r
+	at := r.pos
+	if !d.readField(e, f) && r.ok() {
+		e.bad = true
+		r.pos = at
+		r.skip()
+	}
+}
+
+// readField reads the value of a field; false, wherever it stands, if it is of the wrong type.
+func (d *Decoder) readField(e *raw, f field) (ok bool) {
+	r := &d.r
+	switch f {
+	case fHashes:
+		d.hashes = d.hashes[:e.mark.hashes]
+		e.hashed = true
+		ok = d.hashList()
+		e.hashEnd = len(d.hashes)
+		return ok
+	case fTokens:
+		d.tokens = d.tokens[:e.mark.tokens]
+		e.pairs, ok = d.tokenList()
+		return ok
+	case fExtraKeys:
+		e.extraKeys = r.pos // read at the end: they are told apart by the adapter's name
+		r.skip()
+		return true
+	case fObjects:
+		d.objects, d.keys = d.objects[:e.mark.objects], d.keys[:e.mark.keys]
+		return d.objectInfos(e)
+	}
+	v := r.next()
+	switch f {
+	case fType:
+		switch {
+		case v.kind != stringKind:
+			return false
+		case string(v.raw) == "BlockStored":
+			e.kind = Stored
+		case string(v.raw) == "BlockRemoved":
+			e.kind = Removed
+		case string(v.raw) == "AllBlocksCleared":
+			e.kind = Cleared
+		}
+		e.typed = true
+		return true
+	case fSession:
+		r.rest(v)
+		return true
+	case fLoRA:
+		if v.kind == mapKind { // SGLang's tuple has a map of metadata here
+			for i := 0; i < v.n && r.ok(); i++ {
+				key := r.next()
+				r.rest(key)
+				f := fieldOf(key.raw)
+				if f != fSalt && f != fAttention {
+					f = noField
+				}
+				d.field(e, f)
+			}
+			return true
+		}
+		if d.format == SGLang && e.tuple {
+			e.salt, ok = d.namespace(v)
+			return ok
+		}
+		e.lora, ok = d.label(v)
+		return ok
+	case noField:
+		r.rest(v)
+		d.counts.Fields++
+		return true
+	}
+	if v.kind == nilKind {
+		return true
+	}
+	switch f {
+	case fParent:
+		e.parent, e.hasParent = d.hash(v)
+		return e.hasParent
+	case fBlockSize:
+		e.blockSize = v.num
+		return v.kind == intKind && !v.neg && v.num <= math.MaxInt32
+	case fLoRAID:
+		e.loraID, ok = d.label(v)
+		return ok
+	case fMedium:
+		e.tier, ok = tierOf(v.raw)
+		e.elsewhere = !ok
+		return v.kind == stringKind
+	case fSalt:
+		e.salt, ok = d.namespace(v)
+		return ok
+	case fGroup:
+		e.group = int32(v.num)
+		return v.kind == intKind && !v.neg && v.num <= math.MaxInt32
+	case fAttention:
+		e.spec = v.raw
+		return v.kind == stringKind
+	case fWindow:
+		e.windowed = v.kind == intKind && v.num > 0
+		return v.kind == intKind
+	case fLocality:
+		e.remote = equalFold(v.raw, "REMOTE")
+		return v.kind == stringKind
+	case fOwner:
+		e.owner, ok = d.label(v)
+		return ok
+	case fTail: // what follows a removal's group: kind, window (Dynamo), locality, owner; strings tell themselves apart
+		switch {
+		case v.kind != stringKind:
+			r.rest(v)
+		case equalFold(v.raw, "REMOTE"):
+			e.remote = true
+		case equalFold(v.raw, "LOCAL"):
+		case attentionOf(v.raw) != OtherAttention || string(v.raw) == "chunked_local_attention":
+			e.spec = v.raw
+		default:
+			e.owner = d.names.get(v.raw)
+		}
+		return true
+	}
+	return false
+}
+
+// finish makes an event of what was read; false if it makes none.
+func (d *Decoder) finish(e *raw) bool {
+	switch {
+	case e.kind == 0 && e.typed:
+		d.counts.Unknown++
+		return false
+	case e.bad || !e.typed || e.kind != Cleared && !e.hashed:
+		d.malformed()
+		return false
+	case e.elsewhere:
+		d.counts.Elsewhere++
+		return false
+	}
+	if e.remote {
+		e.tier = Remote
+	}
+	ev := Event{Kind: e.kind, Tier: e.tier, Group: e.group, Attention: attentionOf(e.spec), Owner: e.owner}
+	if len(e.spec) == 0 && e.windowed {
+		ev.Attention = SlidingWindow
+	}
+	if e.kind == Cleared {
+		d.addCleared(ev)
+		return true
+	}
+	hashes := d.hashes[e.mark.hashes:e.hashEnd:e.hashEnd]
+	if e.kind == Stored {
+		ev.BlockSize = int32(e.blockSize)
+		ev.Parent, ev.HasParent = e.parent, e.hasParent
+		ev.LoRA, ev.Namespace = e.lora, e.salt
+		if ev.LoRA == "" {
+			ev.LoRA = e.loraID
+		}
+		var ok bool
+		if hashes, ok = d.fit(e, &ev, hashes); !ok {
+			d.malformed()
+			return false
+		}
+		if e.extraKeys > 0 {
+			d.r.pos = e.extraKeys
+			if !d.extraKeys(e, &ev, len(hashes)) {
+				d.malformed()
+				return false
+			}
+		}
+		if o := d.objects[e.mark.objects:]; len(o) > 0 && len(ev.TokenIDs) > 0 {
+			ev.Objects = o[:min(len(o), len(hashes)):min(len(o), len(hashes))]
+		}
+		ev.RootNamespace = d.format == VLLM && len(ev.TokenIDs) > 0 && (ev.HasParent || ev.Namespace != "")
+	}
+	if len(hashes) == 0 {
+		return false
+	}
+	ev.BlockHashes = hashes
+	d.add(ev)
+	return true
+}
+
+// fit sets the event's tokens and returns the hashes of the blocks that have all of theirs. Without tokens the event says only where
+// the blocks are.
+func (d *Decoder) fit(e *raw, ev *Event, hashes []uint64) ([]uint64, bool) {
+	tokens := d.tokens[e.mark.tokens:]
+	if len(tokens) == 0 {
+		return hashes, true
+	}
+	if e.blockSize == 0 {
+		return nil, false
+	}
+	size, after := int(e.blockSize), 0
+	if e.pairs {
+		after = 1
+	}
+	whole := min((len(tokens)-after)/size, len(hashes))
+	d.counts.Partial += uint64(len(hashes) - whole)
+	n := whole*size + after
+	ev.TokenIDs = tokens[:n:n]
+	return hashes[:whole:whole], true
+}
+
+// addCleared adds the event that says that all blocks are gone; those of a shared store lie in no device.
+func (d *Decoder) addCleared(ev Event) {
+	if ev.Owner == "" {
+		d.add(Event{Kind: Cleared, Tier: ev.Tier})
+		return
+	}
+	for t := Host; t <= NumTiers; t++ {
+		d.add(Event{Kind: Cleared, Tier: t, Owner: ev.Owner})
+	}
+}
+
+// extraKeys reads what vLLM hashed with the tokens of each block: the adapter's name; for each object the block overlaps a pair of
+// identifier and offset, or in older versions only the identifier; in the first block of a prompt the cache salt; digests of embeddings
+// as binary data. So of the strings that stand alone in the first block, after the adapter's name, the last is the salt. An older
+// version's identifier of 64 hexadecimal digits is told from a salt by the event's form: it was an array.
+func (d *Decoder) extraKeys(e *raw, ev *Event, blocks int) bool {
+	r := &d.r
+	v := r.next()
+	if v.kind != arrayKind {
+		return v.kind == nilKind
+	}
+	first := e.mark.objects
+	for i := 0; i < v.n && r.ok(); i++ {
+		keys := r.next()
+		if keys.kind == nilKind {
+			continue
+		}
+		if keys.kind != arrayKind {
+			return false
+		}
+		lora := ev.LoRA
+		var salt []byte
+		for range keys.n {
+			key := r.next()
+			switch {
+			case i >= blocks:
+				r.rest(key)
+			case key.kind == arrayKind && key.n > 0:
+				if id := r.next(); id.kind == stringKind {
+					d.objectAt(first, i, objectHash(id.raw))
+				} else {
+					r.rest(id)
+				}
+				r.skipN(key.n - 1)
+			case key.kind != stringKind:
+				r.rest(key)
+			case lora != "" && string(key.raw) == lora:
+				lora = ""
+			case i > 0 || ev.HasParent || e.tuple && isDigest(key.raw):
+				d.objectAt(first, i, objectHash(key.raw))
+			default:
+				if salt != nil {
+					d.objectAt(first, i, objectHash(salt))
+				}
+				salt = key.raw
+			}
+		}
+		if salt != nil && ev.Namespace == "" {
+			ev.Namespace, _ = d.namespace(value{kind: stringKind, raw: salt})
+		}
+	}
+	return r.ok()
+}
+
+func isDigest(b []byte) bool {
+	_, ok := digest64(b)
+	return ok && len(b) == 64
+}
+
+// objectInfos reads block_mm_infos, which Dynamo adds: for each block nil or {"mm_objects": [{"mm_hash": n, ...}, ...]}.
+func (d *Decoder) objectInfos(e *raw) bool {
+	r := &d.r
+	v := r.next()
+	if v.kind != arrayKind {
+		return v.kind == nilKind
+	}
+	for i := 0; i < v.n && r.ok(); i++ {
+		info := r.next()
+		if info.kind != mapKind {
+			r.rest(info)
+			continue
+		}
+		at, _ := r.places(info.n, "mm_objects")
+		end := r.pos
+		if list := r.read(at[0]); list.kind == arrayKind {
+			for range list.n {
+				o := r.next()
+				if o.kind != mapKind {
+					r.rest(o)
+					continue
+				}
+				at, _ := r.places(o.n, "mm_hash")
+				end := r.pos
+				if h, ok := d.hash(r.read(at[0])); ok {
+					d.objectAt(e.mark.objects, i, h)
+				}
+				if r.ok() {
+					r.pos = end
+				}
+			}
+		}
+		if r.ok() {
+			r.pos = end
+		}
+	}
+	return r.ok()
+}

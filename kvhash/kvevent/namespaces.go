@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kvevent
+
+// namespaces knows in which namespace the blocks of a rank are, for engines that say it only with the first block of a prompt. Blocks of
+// no namespace take no memory, so neither does an engine whose requests have no salts.
+type namespaces struct {
+	of   map[uint64]inNamespace // by engine hash
+	full bool                   // some blocks were not noted
+}
+
+// inNamespace is what is known about a block. Tiers has a bit for each tier that holds it.
+type inNamespace struct {
+	name  string
+	tiers uint8
+}
+
+// maxNamespace is how long a namespace may be that is remembered, in bytes.
+const maxNamespace = 1024
+
+// see takes the next event of the rank and sets its namespace if the engine left it to the block before. max bounds the blocks that
+// are remembered.
+func (n *namespaces) see(e *Event, max int) {
+	switch e.Kind {
+	case Stored:
+		if e.RootNamespace {
+			if p, ok := n.of[e.Parent]; ok && e.HasParent {
+				e.Namespace = p.name
+			}
+			e.RootNamespace = false
+			n.note(e, max)
+		} else if len(n.of) > 0 {
+			n.moved(e)
+		}
+	case Removed:
+		if len(n.of) > 0 {
+			for _, h := range e.BlockHashes {
+				n.gone(h, tierBit(e.Tier))
+			}
+		}
+	case Cleared:
+		if e.Tier == AnyTier {
+			*n = namespaces{}
+			return
+		}
+		for h := range n.of {
+			n.gone(h, tierBit(e.Tier))
+		}
+	}
+}
+
+// note remembers the namespace of the event's blocks.
+func (n *namespaces) note(e *Event, max int) {
+	if e.Namespace == "" {
+		return
+	}
+	if n.of == nil {
+		n.of = make(map[uint64]inNamespace)
+	}
+	for _, h := range e.BlockHashes {
+		b, ok := n.of[h]
+		if !ok && len(n.of) >= max || len(e.Namespace) > maxNamespace {
+			n.full = true
+			return
+		}
+		n.of[h] = inNamespace{e.Namespace, b.tiers | tierBit(e.Tier)}
+	}
+}
+
+// moved notes that blocks are in a further tier.
+func (n *namespaces) moved(e *Event) {
+	for _, h := range e.BlockHashes {
+		if b, ok := n.of[h]; ok {
+			b.tiers |= tierBit(e.Tier)
+			n.of[h] = b
+		}
+	}
+}
+
+// gone notes that a block is no longer in a tier.
+func (n *namespaces) gone(h uint64, tier uint8) {
+	b, ok := n.of[h]
+	if !ok {
+		return
+	}
+	if b.tiers &^= tier; b.tiers == 0 {
+		delete(n.of, h)
+	} else {
+		n.of[h] = b
+	}
+}
+
+// tierBit returns a bit for the tier of a Stored or Removed.
+func tierBit(t Tier) uint8 {
+	if t == AnyTier || t > NumTiers {
+		t = Device
+	}
+	return 1 << t
+}

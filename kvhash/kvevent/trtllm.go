@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kvevent
+
+import "math"
+
+// Events of TensorRT-LLM, as KVCacheEventSerializer (tensorrt_llm/_utils.py, 2025 to 2026) makes dicts of them. Cache levels are 0 for
+// the device and 1 for the host; 2 and 3 are taken for disk and remote. That hashes may be strings of hexadecimal digits is our reading of
+// newer versions, not checked against one.
+
+// trtEvent reads one event, a map of n pairs.
+func (d *Decoder) trtEvent(dst []Batch, n int) []Batch {
+	r := &d.r
+	at, unknown := r.places(n, "event_id", "data", "window_size", "attention_dp_rank", "layer_group_id", "hash_algo")
+	d.counts.Fields += uint64(unknown)
+	end := r.pos
+	id := r.read(at[0])
+	if !r.ok() || id.kind != intKind {
+		// Without a number it is no batch: the one that is missing will be noticed.
+		if r.ok() {
+			r.pos = end
+			d.counts.Malformed++
+		}
+		return dst
+	}
+	start := len(d.events)
+	ev := Event{}
+	if w := r.read(at[2]); w.kind == intKind {
+		// Each length of window is a cache of its own, the longest the one of full attention.
+		if size := int64(min(w.num, math.MaxInt64)); size >= d.maxWindow {
+			d.maxWindow = size
+		} else {
+			ev.Attention = SlidingWindow
+		}
+	}
+	b := Batch{Seq: id.num, DPRank: d.rank(r.read(at[3]))}
+	if g := r.read(at[4]); g.kind == intKind && g.num <= math.MaxInt32 {
+		ev.Group = int32(g.num)
+	}
+	m := d.mark()
+	if data := r.read(at[1]); data.kind != mapKind || !d.trtData(data.n, ev) {
+		d.malformed()
+		d.events = d.events[:start]
+		d.back(m)
+	}
+	if r.ok() {
+		r.pos = end
+	}
+	return d.deliver(dst, b, start)
+}
+
+// trtData reads what an event is about; false if it makes no sense.
+func (d *Decoder) trtData(n int, ev Event) bool {
+	r := &d.r
+	at, unknown := r.places(n, "type", "block_hashes", "block_hash", "cache_level", "parent_hash", "blocks", "lora_name", "cache_salt")
+	d.counts.Fields += uint64(unknown)
+	typ := r.read(at[0])
+	if typ.kind != stringKind {
+		return false
+	}
+	switch string(typ.raw) {
+	case "created":
+	case "removed":
+		if at[1] == 0 {
+			return false
+		}
+		r.pos = at[1]
+		return d.trtRemoved(ev)
+	case "updated":
+		h, ok := d.hash(r.read(at[2]))
+		return ok && d.trtUpdated(ev, h, at[3])
+	case "stored":
+		var ok, good bool
+		if p := r.read(at[4]); p.kind != nilKind {
+			if ev.Parent, ev.HasParent = d.hash(p); !ev.HasParent {
+				return false
+			}
+		}
+		ev.LoRA, ok = d.label(r.read(at[6]))
+		ev.Namespace, good = d.namespace(r.read(at[7]))
+		blocks := r.read(at[5])
+		return ok && good && blocks.kind == arrayKind && d.trtStored(ev, blocks.n)
+	default:
+		d.counts.Unknown++
+	}
+	return true
+}
+
+// trtRemoved reads the hashes of blocks that are gone. The event does not say from where: from every level there may be.
+func (d *Decoder) trtRemoved(ev Event) bool {
+	m := len(d.hashes)
+	if !d.hashList() {
+		return false
+	}
+	ev.Kind = Removed
+	ev.BlockHashes = d.hashes[m:]
+	if len(d.partial) > 0 {
+		kept := ev.BlockHashes[:0]
+		for _, h := range ev.BlockHashes {
+			if _, ok := d.partial[h]; ok {
+				delete(d.partial, h)
+			} else {
+				kept = append(kept, h)
+			}
+		}
+		ev.BlockHashes = kept
+		d.hashes = d.hashes[:m+len(kept)]
+	}
+	ev.BlockHashes = ev.BlockHashes[:len(ev.BlockHashes):len(ev.BlockHashes)]
+	if len(ev.BlockHashes) == 0 {
+		return true
+	}
+	for ev.Tier = Device; ev.Tier <= d.maxLevel; ev.Tier++ {
+		d.add(ev)
+	}
+	return true
+}
+
+// trtUpdated reads a change of a block; only that of its level matters.
+func (d *Decoder) trtUpdated(ev Event, h uint64, at int) bool {
+	r := &d.r
+	v := r.read(at)
+	if v.kind != mapKind {
+		return v.kind == nilKind
+	}
+	if _, ok := d.partial[h]; ok {
+		return true
+	}
+	diff, _ := r.places(v.n, "old_value", "new_value")
+	from, ok1 := d.level(r.read(diff[0]))
+	to, ok2 := d.level(r.read(diff[1]))
+	if !ok1 || !ok2 {
+		return false
+	}
+	d.hashes = append(d.hashes, h)
+	n := len(d.hashes)
+	ev.BlockHashes = d.hashes[n-1 : n : n]
+	// First there, then gone here: a block is never nowhere.
+	ev.Kind, ev.Tier = Stored, to
+	d.add(ev)
+	ev.Kind, ev.Tier = Removed, from
+	if from != to {
+		d.add(ev)
+	}
+	return true
+}
+
+// level returns the tier of a cache level.
+func (d *Decoder) level(v value) (Tier, bool) {
+	if v.kind == nilKind {
+		return Device, true
+	}
+	if v.kind != intKind || v.num >= NumTiers {
+		return 0, false
+	}
+	t := Device + Tier(v.num)
+	d.maxLevel = max(d.maxLevel, t)
+	return t, true
+}
+
+// trtStored reads n blocks. Those that follow each other in one tier become an event; one that is not whole ends the prompt.
+func (d *Decoder) trtStored(ev Event, n int) bool {
+	if n > d.opt.MaxBlocks {
+		d.r.fail("more blocks than allowed", ErrLimit)
+		return false
+	}
+	r := &d.r
+	ev.Kind, ev.BlockSize = Stored, int32(d.opt.BlockSize)
+	m := d.mark()
+	first := m
+	flush := func() {
+		if len(d.hashes) == m.hashes {
+			return
+		}
+		hashes := d.hashes[m.hashes:]
+		ev.BlockHashes = hashes[:len(hashes):len(hashes)]
+		ev.TokenIDs = d.tokens[m.tokens:len(d.tokens):len(d.tokens)]
+		ev.Objects = d.objects[m.objects:len(d.objects):len(d.objects)]
+		if len(ev.Objects) == 0 {
+			ev.Objects = nil
+		}
+		d.add(ev)
+		ev.Parent, ev.HasParent = hashes[len(hashes)-1], true
+		m = d.mark()
+	}
+	ended := false
+	for i := 0; i < n && r.ok(); i++ {
+		v := r.next()
+		if v.kind != mapKind {
+			return false
+		}
+		at, unknown := r.places(v.n, "block_hash", "tokens", "cache_level", "mm_keys", "type", "priority")
+		d.counts.Fields += uint64(unknown)
+		end := r.pos
+		h, ok := d.hash(r.read(at[0]))
+		tier, known := d.level(r.read(at[2]))
+		if !ok || !known {
+			return false
+		}
+		if tier != ev.Tier && ev.Tier != 0 {
+			flush()
+		}
+		ev.Tier = tier
+		t := d.mark()
+		if !d.trtTokens(m.objects, len(d.hashes)-m.hashes, r.read(at[1]), at[3] == 0) {
+			return false
+		}
+		if len(d.tokens)-first.tokens > d.opt.MaxTokens {
+			r.fail("more tokens than allowed", ErrLimit)
+			return false
+		}
+		count := len(d.tokens) - t.tokens
+		if ev.BlockSize == 0 {
+			ev.BlockSize = int32(count)
+		}
+		switch {
+		case ended || count < int(ev.BlockSize) || count == 0:
+			ended = true
+			d.back(t)
+			d.counts.Partial++
+			d.remember(h)
+		case count > int(ev.BlockSize):
+			return false
+		default:
+			delete(d.partial, h)
+			d.trtObjects(m.objects, len(d.hashes)-m.hashes, r.read(at[3]))
+			d.hashes = append(d.hashes, h)
+		}
+		if r.ok() {
+			r.pos = end
+		}
+	}
+	flush()
+	return r.ok()
+}
+
+// trtTokens reads the tokens of a block: maps, or plain numbers. A token's extra id names what stands in its place; it is an object
+// where the block says nothing better.
+func (d *Decoder) trtTokens(first, block int, v value, extra bool) bool {
+	r := &d.r
+	if v.kind != arrayKind {
+		return v.kind == nilKind
+	}
+	last := uint64(0)
+	for range v.n {
+		t := r.next()
+		if t.kind == mapKind {
+			at, _ := r.places(t.n, "token_id", "token_extra_id")
+			end := r.pos
+			t = r.read(at[0])
+			if x := r.read(at[1]); extra && x.kind == intKind && x.num != last {
+				if last = x.num; last != 0 {
+					d.objectAt(first, block, last)
+				}
+			}
+			if r.ok() {
+				r.pos = end
+			}
+		}
+		if !t.isToken() {
+			return false
+		}
+		d.tokens = append(d.tokens, uint32(t.num))
+	}
+	return true
+}
+
+// trtObjects reads the objects of a block: maps with a hash, or pairs of hash and offset.
+func (d *Decoder) trtObjects(first, block int, v value) {
+	r := &d.r
+	if v.kind != arrayKind {
+		return
+	}
+	for i := 0; i < v.n && r.ok(); i++ {
+		k := r.next()
+		switch k.kind {
+		case mapKind:
+			at, _ := r.places(k.n, "hash")
+			end := r.pos
+			if id := r.read(at[0]); id.kind == stringKind {
+				d.objectAt(first, block, objectHash(id.raw))
+			}
+			if r.ok() {
+				r.pos = end
+			}
+		case arrayKind:
+			if k.n == 0 {
+				continue
+			}
+			if id := r.next(); id.kind == stringKind {
+				d.objectAt(first, block, objectHash(id.raw))
+			} else {
+				r.rest(id)
+			}
+			r.skipN(k.n - 1)
+		}
+	}
+}
+
+// remember notes the hash of a block that was left out, so that what is said about it later is left out too.
+func (d *Decoder) remember(h uint64) {
+	if d.partial == nil {
+		d.partial = make(map[uint64]struct{})
+	}
+	if len(d.partial) >= 1<<16 {
+		clear(d.partial) // a removal of what is not known does no harm
+	}
+	d.partial[h] = struct{}{}
+}
