@@ -452,25 +452,27 @@ func ObjectHash(identifier string) uint64 {
 	if identifier == "" {
 		return 0
 	}
-	if len(identifier) == 64 {
-		if h, ok := digest64(identifier); ok {
-			return h
-		}
+	if h, ok := digest64(identifier); ok {
+		return h
 	}
 	return xxh3.HashString(identifier)
 }
 
 func objectHash(b []byte) uint64 {
-	if len(b) == 64 {
-		if h, ok := digest64(b); ok {
-			return h
-		}
+	if len(b) == 0 {
+		return 0
+	}
+	if h, ok := digest64(b); ok {
+		return h
 	}
 	return xxh3.Hash(b)
 }
 
-// digest64 returns the first 8 bytes of a digest of 64 hexadecimal digits.
+// digest64 returns the first 8 bytes of a digest of 64 hexadecimal digits; false if s is none.
 func digest64[T []byte | string](s T) (uint64, bool) {
+	if len(s) != 64 {
+		return 0, false
+	}
 	for i := 16; i < len(s); i++ {
 		if _, ok := hexDigit(s[i]); !ok {
 			return 0, false

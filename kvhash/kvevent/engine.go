@@ -503,7 +503,7 @@ func (d *Decoder) extraKeys(e *raw, ev *Event, blocks int) bool {
 
 func isDigest(b []byte) bool {
 	_, ok := digest64(b)
-	return ok && len(b) == 64
+	return ok
 }
 
 // objectInfos reads block_mm_infos, which Dynamo adds: for each block nil or {"mm_objects": [{"mm_hash": n, ...}, ...]}.

@@ -148,7 +148,7 @@ type Batch struct {
 // Clone returns a deep copy of b.
 func (b *Batch) Clone() Batch {
 	c := *b
-	c.Events = make([]Event, len(b.Events))
+	c.Events = slices.Clone(b.Events)
 	for i := range b.Events {
 		c.Events[i] = b.Events[i].Clone()
 	}

@@ -167,6 +167,9 @@ func appendScalar(dst, src []byte) ([]byte, int) {
 		if len(src) >= len(w.text) && string(src[:len(w.text)]) == w.text {
 			return append(dst, w.code), len(w.text)
 		}
+		if len(src) < len(w.text) && string(src) == w.text[:len(src)] {
+			return dst, -len(src)
+		}
 	}
 	return dst, 0
 }
@@ -197,11 +200,14 @@ func appendNumber(dst, src []byte) ([]byte, int) {
 			return binary.BigEndian.AppendUint64(append(dst, 0xcf), v), n
 		}
 	}
-	if n > 64 {
+	if n > 32 {
 		return dst, 0
 	}
 	f, err := strconv.ParseFloat(string(text), 64)
 	if err != nil && !math.IsInf(f, 0) {
+		if n == len(src) {
+			return dst, -n
+		}
 		return dst, 0
 	}
 	return binary.BigEndian.AppendUint64(append(dst, 0xcb), math.Float64bits(f)), n
@@ -261,7 +267,9 @@ func appendString(dst, src []byte) ([]byte, int) {
 			dst = append(dst, '\t')
 		case 'u':
 			u, ok := unicodeEscape(src[i:])
-			if !ok {
+			if !ok && len(src)-i < 6 {
+				return dst, -len(src)
+			} else if !ok {
 				return dst, -i
 			}
 			i += 6

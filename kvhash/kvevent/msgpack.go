@@ -260,7 +260,7 @@ func (r *reader) tokens(dst []uint32, n int) ([]uint32, bool) {
 }
 
 // maxNames is how many keys a map is searched for at once.
-const maxNames = 8
+const maxNames = 10
 
 // places reads a map of n pairs and returns where the values of the given keys begin, 0 for those that are not there; of a key that
 // stands twice, the last. It also counts the keys that are not among the names.

@@ -52,7 +52,8 @@ func (d *Decoder) trtEvent(dst []Batch, n int) []Batch {
 // trtData reads what an event is about; false if it makes no sense.
 func (d *Decoder) trtData(n int, ev Event) bool {
 	r := &d.r
-	at, unknown := r.places(n, "type", "block_hashes", "block_hash", "cache_level", "parent_hash", "blocks", "lora_name", "cache_salt")
+	at, unknown := r.places(n, "type", "block_hashes", "block_hash", "cache_level", "parent_hash", "blocks", "lora_name", "cache_salt",
+		"priority", "num_blocks_per_cache_level")
 	d.counts.Fields += uint64(unknown)
 	typ := r.read(at[0])
 	if typ.kind != stringKind {

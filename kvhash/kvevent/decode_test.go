@@ -1,0 +1,679 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kvevent_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"github.com/zeebo/xxh3"
+
+	"github.com/weft-go/weft/kvhash/kvevent"
+)
+
+// a is an array, m a map of keys and values in turn.
+type (
+	a []any
+	m []any
+)
+
+// pack writes a value as msgpack, in the shortest form.
+func pack(v any) []byte { return appendPacked(nil, v) }
+
+func appendPacked(b []byte, v any) []byte {
+	length := func(n int, fix, fixMax, code byte, width ...int) {
+		if fixMax > 0 && n <= int(fixMax) {
+			b = append(b, fix|byte(n))
+			return
+		}
+		for i, w := range width {
+			if w == 4 || n < 1<<(8*w) {
+				b = append(b, code+byte(i))
+				b = append(b, binary.BigEndian.AppendUint64(nil, uint64(n))[8-w:]...)
+				return
+			}
+		}
+	}
+	switch v := v.(type) {
+	case nil:
+		b = append(b, 0xc0)
+	case bool:
+		b = append(b, 0xc2)
+		if v {
+			b[len(b)-1] = 0xc3
+		}
+	case int:
+		switch {
+		case v >= 0:
+			return appendPacked(b, uint64(v))
+		case v >= -32:
+			b = append(b, byte(v))
+		case v >= math.MinInt8:
+			b = append(b, 0xd0, byte(v))
+		case v >= math.MinInt16:
+			b = binary.BigEndian.AppendUint16(append(b, 0xd1), uint16(v))
+		case v >= math.MinInt32:
+			b = binary.BigEndian.AppendUint32(append(b, 0xd2), uint32(v))
+		default:
+			b = binary.BigEndian.AppendUint64(append(b, 0xd3), uint64(v))
+		}
+	case uint64:
+		switch {
+		case v < 0x80:
+			b = append(b, byte(v))
+		case v <= math.MaxUint8:
+			b = append(b, 0xcc, byte(v))
+		case v <= math.MaxUint16:
+			b = binary.BigEndian.AppendUint16(append(b, 0xcd), uint16(v))
+		case v <= math.MaxUint32:
+			b = binary.BigEndian.AppendUint32(append(b, 0xce), uint32(v))
+		default:
+			b = binary.BigEndian.AppendUint64(append(b, 0xcf), v)
+		}
+	case float32:
+		b = binary.BigEndian.AppendUint32(append(b, 0xca), math.Float32bits(v))
+	case float64:
+		b = binary.BigEndian.AppendUint64(append(b, 0xcb), math.Float64bits(v))
+	case string:
+		length(len(v), 0xa0, 31, 0xd9, 1, 2, 4)
+		b = append(b, v...)
+	case []byte:
+		length(len(v), 0, 0, 0xc4, 1, 2, 4)
+		b = append(b, v...)
+	case a:
+		length(len(v), 0x90, 15, 0xdc, 2, 4)
+		for _, e := range v {
+			b = appendPacked(b, e)
+		}
+	case m:
+		length(len(v)/2, 0x80, 15, 0xde, 2, 4)
+		for _, e := range v {
+			b = appendPacked(b, e)
+		}
+	default:
+		panic(fmt.Sprintf("%T", v))
+	}
+	return b
+}
+
+// jsonOf writes a value as JSON.
+func jsonOf(v any) string {
+	switch v := v.(type) {
+	case a:
+		var all []string
+		for _, e := range v {
+			all = append(all, jsonOf(e))
+		}
+		return "[" + strings.Join(all, " ,") + "]"
+	case m:
+		var all []string
+		for i := 0; i < len(v); i += 2 {
+			all = append(all, jsonOf(v[i])+": "+jsonOf(v[i+1]))
+		}
+		return "{" + strings.Join(all, ",\n") + "}"
+	}
+	b, _ := json.Marshal(v)
+	return string(b)
+}
+
+// seq returns the numbers from first on.
+func seq(first, n int) (s a, tokens []uint32) {
+	for i := range n {
+		s, tokens = append(s, first+i), append(tokens, uint32(first+i))
+	}
+	return s, tokens
+}
+
+// one is a test of one payload; its batches have the events of want.
+type wireCase struct {
+	name    string
+	format  kvevent.Format
+	payload any // packed; as JSON too, unless it holds binary data
+	want    []kvevent.Batch
+	counts  kvevent.Counts // without Batches and Events
+}
+
+var at = time.Unix(1757500000, 250e6).UTC()
+
+// wireCases has every form and every field of every form.
+func wireCases() []wireCase {
+	t8, tokens8 := seq(100, 8)
+	t4, tokens4 := seq(1, 4)
+	digest := strings.Repeat("0123456789abcdef", 4)
+	batch := func(events ...any) a { return a{1757500000.25, a(events), 3} }
+	of := func(events ...kvevent.Event) []kvevent.Batch {
+		return []kvevent.Batch{{Time: at, DPRank: 3, Events: events}}
+	}
+	damaged := func(events ...kvevent.Event) []kvevent.Batch {
+		b := of(events...)
+		b[0].Damaged = true
+		return b
+	}
+	stored := func(f func(*kvevent.Event)) kvevent.Event {
+		e := kvevent.Event{Kind: kvevent.Stored, BlockSize: 4, BlockHashes: []uint64{7, 8}, TokenIDs: tokens8}
+		if f != nil {
+			f(&e)
+		}
+		return e
+	}
+	tuple := func(rest ...any) a { return append(a{"BlockStored", a{7, 8}, nil, t8, 4}, rest...) }
+	mapped := func(rest ...any) m {
+		return append(m{"block_hashes", a{7, 8}, "parent_block_hash", nil, "token_ids", t8, "block_size", 4}, append(rest, "type", "BlockStored")...)
+	}
+	var minus int64 = -5
+	cases := []wireCase{
+		{"tuple of 5", kvevent.VLLM, batch(tuple()), of(stored(nil)), kvevent.Counts{}},
+		{"tuple of 6, adapter by number", kvevent.VLLM, batch(tuple(3)), of(stored(func(e *kvevent.Event) { e.LoRA = "#3" })), kvevent.Counts{}},
+		{"tuple of 7, medium", kvevent.VLLM, batch(tuple(nil, "cpu")), of(stored(func(e *kvevent.Event) { e.Tier = kvevent.Host })), kvevent.Counts{}},
+		{"tuple of 8, adapter", kvevent.VLLM, batch(tuple(1, "GPU", "ad")),
+			of(stored(func(e *kvevent.Event) { e.Tier, e.LoRA = kvevent.Device, "ad" })), kvevent.Counts{}},
+		{"tuple of 9, salt", kvevent.VLLM, batch(tuple(nil, nil, "ad", a{a{"ad", "salt"}, nil})),
+			of(stored(func(e *kvevent.Event) { e.LoRA, e.Namespace, e.RootNamespace = "ad", "salt", true })), kvevent.Counts{}},
+		{"tuple of 9, old objects", kvevent.VLLM, batch(tuple(nil, nil, nil, a{a{digest, "my image", "salt"}, a{"other"}})),
+			of(stored(func(e *kvevent.Event) {
+				e.Namespace, e.RootNamespace = "salt", true
+				e.Objects = [][]uint64{{0x0123456789abcdef, xxh3.HashString("my image")}, {xxh3.HashString("other")}}
+			})), kvevent.Counts{}},
+		{"tuple of 14", kvevent.VLLM, batch(tuple(nil, "DISK", nil, nil, 2, "mla_attention", nil, "LOCAL", "store")),
+			of(stored(func(e *kvevent.Event) { e.Tier, e.Group, e.Owner = kvevent.Disk, 2, "store" })), kvevent.Counts{}},
+		{"tuple of 16", kvevent.VLLM, batch(tuple(nil, nil, nil, nil, 0, "mamba", nil, nil, nil, "session", "new")),
+			of(stored(func(e *kvevent.Event) { e.Attention = kvevent.StateSpace })), kvevent.Counts{Fields: 1}},
+		{"tuple with Dynamo's objects", kvevent.VLLM, batch(tuple(nil, "GPU", nil, nil,
+			a{nil, m{"mm_objects", a{m{"mm_hash", 42, "offsets", a{a{0, 2}}}, m{"offsets", a{}, "mm_hash", 43}}}}, 1, "full_attention")),
+			of(stored(func(e *kvevent.Event) {
+				e.Tier, e.Group, e.Objects = kvevent.Device, 1, [][]uint64{nil, {42, 43}}
+			})), kvevent.Counts{}},
+		{"map", kvevent.VLLM, batch(mapped("lora_id", nil, "medium", "GPU", "lora_name", nil, "group_idx", 0)),
+			of(stored(func(e *kvevent.Event) { e.Tier = kvevent.Device })), kvevent.Counts{}},
+		{"map, salt and objects", kvevent.VLLM, batch(mapped("lora_name", "ad", "extra_keys", a{
+			a{"ad", a{digest, 2}, a{"id", -3}, "salt"}, a{"ad", a{"id", -7}}})),
+			of(stored(func(e *kvevent.Event) {
+				e.LoRA, e.Namespace, e.RootNamespace = "ad", "salt", true
+				e.Objects = [][]uint64{{0x0123456789abcdef, xxh3.HashString("id")}, {xxh3.HashString("id")}}
+			})), kvevent.Counts{}},
+		{"map, salt that is a digest, marked salt", kvevent.VLLM, batch(
+			mapped("extra_keys", a{a{digest}, nil}),
+			mapped("extra_keys", a{a{"dynamo-cache-salt:x"}, nil}),
+			mapped("extra_keys", nil, "cache_salt", "y")),
+			of(
+				stored(func(e *kvevent.Event) { e.Namespace, e.RootNamespace = digest, true }),
+				stored(func(e *kvevent.Event) { e.Namespace, e.RootNamespace = "x", true }),
+				stored(func(e *kvevent.Event) { e.Namespace, e.RootNamespace = "y", true })), kvevent.Counts{}},
+		{"map, child", kvevent.VLLM, batch(m{"type", "BlockStored", "block_hashes", a{9}, "parent_block_hash", 8, "token_ids", t4, "block_size", 4}),
+			of(kvevent.Event{Kind: kvevent.Stored, BlockSize: 4, BlockHashes: []uint64{9}, Parent: 8, HasParent: true, TokenIDs: tokens4,
+				RootNamespace: true}), kvevent.Counts{}},
+		{"map, windows", kvevent.VLLM, batch(
+			mapped("kv_cache_spec_kind", "sliding_window", "kv_cache_spec_sliding_window", 1024, "group_idx", 1),
+			mapped("kv_cache_spec_sliding_window", 1024), mapped("kv_cache_spec_kind", "chunked_local_attention"), mapped("kv_cache_spec_kind", "?"),
+			mapped("kv_cache_spec_kind", "sink_full_attention", "kv_cache_spec_sliding_window", 8)),
+			of(
+				stored(func(e *kvevent.Event) { e.Attention, e.Group = kvevent.SlidingWindow, 1 }),
+				stored(func(e *kvevent.Event) { e.Attention = kvevent.SlidingWindow }),
+				stored(func(e *kvevent.Event) { e.Attention = kvevent.OtherAttention }),
+				stored(func(e *kvevent.Event) { e.Attention = kvevent.OtherAttention }),
+				stored(nil)), kvevent.Counts{}},
+		{"map, remote store", kvevent.VLLM, batch(mapped("medium", "CPU", "locality", "REMOTE", "ownership", "kvcr", "session_id", "s1"),
+			m{"type", "BlockRemoved", "block_hashes", a{7}, "medium", "CPU", "locality", "REMOTE", "ownership", "kvcr"}),
+			of(stored(func(e *kvevent.Event) { e.Tier, e.Owner = kvevent.Remote, "kvcr" }),
+				kvevent.Event{Kind: kvevent.Removed, Tier: kvevent.Remote, Owner: "kvcr", BlockHashes: []uint64{7}}), kvevent.Counts{}},
+		{"unknown keys, types, media", kvevent.VLLM, batch(mapped("new", a{m{"x", a{}}}, "ext", m{}),
+			m{"type", "BlockMigrated", "block_hashes", "elsewhere"}, a{"BlockMigrated"}, mapped("medium", "FS"), a{"BlockRemoved", a{1}, "OBJ"}),
+			of(stored(nil)), kvevent.Counts{Fields: 2, Unknown: 2, Elsewhere: 2}},
+		{"malformed", kvevent.VLLM, batch(nil, 5, "x", a{}, m{}, a{a{}}, a{"BlockStored"}, mapped("block_hashes", "x"), mapped("token_ids", a{1, -1}),
+			mapped("block_size", 0), mapped("block_size", -4), mapped("token_ids", a{1, a{2, 3}}), mapped("token_ids", a{a{1, 2}, 3}),
+			mapped("extra_keys", a{5}), mapped("lora_name", true), mapped("parent_block_hash", "not hex"), mapped("group_idx", "0"), tuple()),
+			damaged(stored(nil)), kvevent.Counts{Malformed: 17}},
+		{"lengths", kvevent.VLLM, batch(
+			m{"type", "BlockStored", "block_hashes", a{7, 8}, "token_ids", a{}, "block_size", 4, "medium", "CPU"},
+			m{"type", "BlockStored", "block_hashes", a{7, 8}},
+			m{"type", "BlockStored", "block_hashes", a{1, 2, 3}, "token_ids", t8, "block_size", 3},
+			m{"type", "BlockStored", "block_hashes", a{1}, "token_ids", t8, "block_size", 3},
+			m{"type", "BlockStored", "block_hashes", a{1}, "token_ids", t4, "block_size", 5},
+			m{"type", "BlockStored", "block_hashes", a{}, "token_ids", t4, "block_size", 4}),
+			of(
+				kvevent.Event{Kind: kvevent.Stored, Tier: kvevent.Host, BlockSize: 4, BlockHashes: []uint64{7, 8}},
+				kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{7, 8}},
+				kvevent.Event{Kind: kvevent.Stored, BlockSize: 3, BlockHashes: []uint64{1, 2}, TokenIDs: tokens8[:6]},
+				kvevent.Event{Kind: kvevent.Stored, BlockSize: 3, BlockHashes: []uint64{1}, TokenIDs: tokens8[:3]}), kvevent.Counts{Partial: 2}},
+		{"EAGLE", kvevent.SGLang, batch(m{"type", "BlockStored", "block_hashes", a{1, 2}, "block_size", 2, "token_ids",
+			a{a{1, 2}, a{2, 3}, a{3, 4}, a{4, 9}}},
+			m{"type", "BlockStored", "block_hashes", a{1, 2}, "block_size", 2, "token_ids", a{a{1, 2}, a{2, 3}, a{3, 4}}}),
+			of(kvevent.Event{Kind: kvevent.Stored, BlockSize: 2, BlockHashes: []uint64{1, 2}, TokenIDs: []uint32{1, 2, 3, 4, 9}},
+				kvevent.Event{Kind: kvevent.Stored, BlockSize: 2, BlockHashes: []uint64{1}, TokenIDs: []uint32{1, 2, 3}}), kvevent.Counts{Partial: 1}},
+		{"integers", kvevent.VLLM, batch(a{"BlockRemoved", a{0, 127, 128, 255, 256, 65535, 65536, math.MaxUint32, math.MaxUint32 + 1, uint64(math.MaxUint64),
+			-1, -32, -33, -128, -129, -32768, -32769, math.MinInt32, math.MinInt32 - 1, math.MinInt64}}),
+			of(kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{0, 127, 128, 255, 256, 65535, 65536, math.MaxUint32, math.MaxUint32 + 1, math.MaxUint64,
+				math.MaxUint64, 1<<64 - 32, 1<<64 - 33, 1<<64 - 128, 1<<64 - 129, 1<<64 - 32768, 1<<64 - 32769, 1<<64 + math.MinInt32,
+				1<<64 + math.MinInt32 - 1, 1 << 63}}), kvevent.Counts{}},
+		{"digests of vLLM", kvevent.VLLM, batch(a{"BlockRemoved", a{[]byte{1, 2, 3, 4, 5, 6, 7, 8, 9}, []byte{1, 2}, bytes.Repeat([]byte{7}, 300)}}, a{"BlockRemoved", a{[]byte{}}}),
+			damaged(kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{0x0203040506070809, 0x0102, 0x0707070707070707}}), kvevent.Counts{Malformed: 1}},
+		{"digests of SGLang", kvevent.SGLang, batch(a{"BlockRemoved", a{[]byte{1, 2, 3, 4, 5, 6, 7, 8, 9}, []byte{1, 2}}}),
+			of(kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{0x0102030405060708, 0x0102}}), kvevent.Counts{}},
+		{"digests in digits", kvevent.SGLang, batch(a{"BlockRemoved", a{"0102030405060708090A", "ff"}}),
+			of(kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{0x0102030405060708, 0xff}}), kvevent.Counts{}},
+		{"salts of SGLang", kvevent.SGLang, batch(tuple(nil, "CPU_PINNED", m{"cache_salt", "s", "more", a{}}), tuple(nil, nil, "t"),
+			mapped("cache_salt", "u", "session_id", nil, "component_type", "swa")),
+			of(stored(func(e *kvevent.Event) { e.Tier, e.Namespace = kvevent.Host, "s" }),
+				stored(func(e *kvevent.Event) { e.Namespace = "t" }),
+				stored(func(e *kvevent.Event) { e.Namespace, e.Attention = "u", kvevent.SlidingWindow })), kvevent.Counts{Fields: 1}},
+		{"removed", kvevent.VLLM, batch(a{"BlockRemoved", a{1}}, a{"BlockRemoved", a{1}, nil}, a{"BlockRemoved", a{1}, "NVMe", 4},
+			a{"BlockRemoved", a{1}, "GPU", 4, "LOCAL", "o"}, a{"BlockRemoved", a{1}, "GPU", 4, "mamba", 9, "REMOTE", "o"}, a{"BlockRemoved", a{}}),
+			of(kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{1}}, kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{1}},
+				kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{1}, Tier: kvevent.Disk, Group: 4},
+				kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{1}, Tier: kvevent.Device, Group: 4, Owner: "o"},
+				kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{1}, Tier: kvevent.Remote, Group: 4, Owner: "o", Attention: kvevent.StateSpace}),
+			kvevent.Counts{}},
+		{"cleared", kvevent.VLLM, batch(a{"AllBlocksCleared"}, m{"type", "AllBlocksCleared"}, m{"medium", "CPU", "type", "AllBlocksCleared"}),
+			of(kvevent.Event{Kind: kvevent.Cleared}, kvevent.Event{Kind: kvevent.Cleared}, kvevent.Event{Kind: kvevent.Cleared, Tier: kvevent.Host}), kvevent.Counts{}},
+		{"a store cleared", kvevent.VLLM, batch(a{"AllBlocksCleared", "kvcr"}), of(kvevent.Event{Kind: kvevent.Cleared, Tier: kvevent.Host, Owner: "kvcr"},
+			kvevent.Event{Kind: kvevent.Cleared, Tier: kvevent.Disk, Owner: "kvcr"}, kvevent.Event{Kind: kvevent.Cleared, Tier: kvevent.Remote, Owner: "kvcr"}), kvevent.Counts{}},
+		{"envelope is a map", kvevent.VLLM, m{"events", a{a{"AllBlocksCleared"}}, "new", 1, "ts", 1757500000.25, "data_parallel_rank", 3},
+			of(kvevent.Event{Kind: kvevent.Cleared}), kvevent.Counts{Fields: 1}},
+		{"envelope of 2, of the wrong types, of 4", kvevent.SGLang, a{nil, a{}}, []kvevent.Batch{{DPRank: 9}}, kvevent.Counts{}},
+		{"rank that is none", kvevent.SGLang, a{math.MaxFloat64, a{}, -1, 5}, []kvevent.Batch{{DPRank: 9}}, kvevent.Counts{Fields: 1}},
+		{"events that are none", kvevent.SGLang, a{float64(1), "x", 1}, []kvevent.Batch{{DPRank: 1, Time: time.Unix(1, 0).UTC(), Damaged: true}}, kvevent.Counts{Malformed: 1}},
+	}
+	token := func(id int) m {
+		return m{"type", "unique_token", "token_id", id, "token_extra_id", 0}
+	}
+	block := func(hash any, level int, tokens ...any) m {
+		return m{"type", "stored_block", "block_hash", hash, "tokens", a(tokens), "cache_level", level, "priority", 35}
+	}
+	trt := func(id int, data m) m {
+		return m{"event_id", id, "data", data, "window_size", 32768, "attention_dp_rank", 1}
+	}
+	t1, t2, t3 := token(1), token(2), token(3)
+	cases = append(cases,
+		wireCase{"TensorRT-LLM", kvevent.TensorRTLLM, a{
+			trt(0, m{"type", "created", "num_blocks_per_cache_level", a{10, 20}}),
+			trt(1, m{"type", "stored", "parent_hash", nil, "blocks", a{block(11, 0, t1, t2), block(12, 0, t2, t3), block(13, 1, t3, t3), block(14, 0, t1)},
+				"lora_name", "ad", "cache_salt", "s"}),
+			trt(2, m{"type", "updated", "block_hash", 11, "cache_level", m{"type", "event_diff", "new_value", 1, "old_value", 0}, "priority", nil}),
+			trt(3, m{"type", "updated", "block_hash", 11, "cache_level", nil, "priority", m{"type", "event_diff", "new_value", 1, "old_value", 0}}),
+			trt(4, m{"type", "removed", "block_hashes", a{14, 12}}),
+			trt(5, m{"type", "removed", "block_hashes", a{14}}),
+			trt(6, m{"type", "stored", "parent_hash", 12, "blocks", a{m{"block_hash", 15, "tokens", a{7, 8}, "cache_level", 2,
+				"mm_keys", a{m{"type", "mm_key", "hash", digest, "start_offset", 0}, a{"id", 4}}}}}),
+			trt(7, m{"type", "newer"}),
+			trt(8, m{"type", "stored", "blocks", a{m{"block_hash", 15}, m{"block_hash", "x"}}}),
+			m{"event_id", 9, "data", m{"type", "removed", "block_hashes", a{12}}, "window_size", 128, "layer_group_id", 2},
+			m{"event_id", 10, "data", m{"type", "stored", "parent_hash", nil, "blocks", a{block(16, 0, m{"token_id", 5, "token_extra_id", 77}, m{"token_id", 5, "token_extra_id", 77})}}},
+			trt(11, m{"type", "removed", "block_hashes", a{14}}), // 14 is remembered no longer
+		}, []kvevent.Batch{
+			{Seq: 0, DPRank: 1},
+			{Seq: 1, DPRank: 1, Events: []kvevent.Event{
+				{Kind: kvevent.Stored, Tier: kvevent.Device, BlockSize: 2, BlockHashes: []uint64{11, 12}, TokenIDs: []uint32{1, 2, 2, 3}, LoRA: "ad", Namespace: "s"},
+				{Kind: kvevent.Stored, Tier: kvevent.Host, BlockSize: 2, BlockHashes: []uint64{13}, Parent: 12, HasParent: true, TokenIDs: []uint32{3, 3}, LoRA: "ad", Namespace: "s"}}},
+			{Seq: 2, DPRank: 1, Events: []kvevent.Event{{Kind: kvevent.Stored, Tier: kvevent.Host, BlockHashes: []uint64{11}},
+				{Kind: kvevent.Removed, Tier: kvevent.Device, BlockHashes: []uint64{11}}}},
+			{Seq: 3, DPRank: 1},
+			{Seq: 4, DPRank: 1, Events: []kvevent.Event{{Kind: kvevent.Removed, Tier: kvevent.Device, BlockHashes: []uint64{12}},
+				{Kind: kvevent.Removed, Tier: kvevent.Host, BlockHashes: []uint64{12}}}},
+			{Seq: 5, DPRank: 1, Events: []kvevent.Event{{Kind: kvevent.Removed, Tier: kvevent.Device, BlockHashes: []uint64{14}},
+				{Kind: kvevent.Removed, Tier: kvevent.Host, BlockHashes: []uint64{14}}}},
+			{Seq: 6, DPRank: 1, Events: []kvevent.Event{{Kind: kvevent.Stored, Tier: kvevent.Disk, BlockSize: 2, BlockHashes: []uint64{15}, Parent: 12, HasParent: true,
+				TokenIDs: []uint32{7, 8}, Objects: [][]uint64{{0x0123456789abcdef, xxh3.HashString("id")}}}}},
+			{Seq: 7, DPRank: 1},
+			{Seq: 8, DPRank: 1, Damaged: true},
+			{Seq: 9, DPRank: 9, Events: []kvevent.Event{
+				{Kind: kvevent.Removed, Tier: kvevent.Device, Attention: kvevent.SlidingWindow, Group: 2, BlockHashes: []uint64{12}},
+				{Kind: kvevent.Removed, Tier: kvevent.Host, Attention: kvevent.SlidingWindow, Group: 2, BlockHashes: []uint64{12}},
+				{Kind: kvevent.Removed, Tier: kvevent.Disk, Attention: kvevent.SlidingWindow, Group: 2, BlockHashes: []uint64{12}}}},
+			{Seq: 10, DPRank: 9, Events: []kvevent.Event{{Kind: kvevent.Stored, Tier: kvevent.Device, BlockSize: 2, BlockHashes: []uint64{16}, TokenIDs: []uint32{5, 5},
+				Objects: [][]uint64{{77}}}}},
+			{Seq: 11, DPRank: 1, Events: []kvevent.Event{
+				{Kind: kvevent.Removed, Tier: kvevent.Device, BlockHashes: []uint64{14}}, {Kind: kvevent.Removed, Tier: kvevent.Host, BlockHashes: []uint64{14}},
+				{Kind: kvevent.Removed, Tier: kvevent.Disk, BlockHashes: []uint64{14}}}},
+		}, kvevent.Counts{Partial: 2, Unknown: 1, Malformed: 1}},
+		wireCase{"TensorRT-LLM, one event", kvevent.TensorRTLLM, m{"data", m{"blocks", a{}, "type", "stored"}, "event_id", 4},
+			[]kvevent.Batch{{Seq: 4, DPRank: 9}}, kvevent.Counts{}},
+		wireCase{"TensorRT-LLM, no number", kvevent.TensorRTLLM, a{m{"data", m{}}, 5}, nil, kvevent.Counts{Malformed: 2}},
+	)
+	dynamo := func(id int, tier string, data any) m {
+		return m{"worker_id", uint64(1) << 63, "storage_tier", tier, "event", m{"event_id", id, "data", data, "dp_rank", 2}}
+	}
+	cases = append(cases,
+		wireCase{"Dynamo", kvevent.Dynamo, a{
+			dynamo(1, "device", m{"stored", m{"parent_hash", nil, "start_position", 0, "blocks", a{
+				m{"block_hash", 1, "tokens_hash", uint64(math.MaxUint64), "mm_extra_info", m{"mm_objects", a{}}}, m{"tokens_hash", 12, "block_hash", 2}}}}),
+			dynamo(2, "host_pinned", m{"stored", m{"parent_hash", 2, "blocks", a{m{"block_hash", 3, "tokens_hash", 13}}}}),
+			dynamo(3, "external", m{"removed", m{"block_hashes", a{1, 2}}}),
+			dynamo(4, "device", "cleared"),
+			append(dynamo(5, "device", "cleared"), "residency_domain", "cache_owner", "state_source", m{"x", 1}),
+			dynamo(6, "tape", "cleared"),
+			dynamo(7, "disk", m{"moved", m{}}),
+			dynamo(8, "disk", m{"stored", a{}}),
+			m{"event_id", 9, "data", m{"removed", m{"block_hashes", a{5}}}},
+		}, []kvevent.Batch{
+			{Worker: 1 << 63, Seq: 1, DPRank: 2, Events: []kvevent.Event{{Kind: kvevent.Stored, Tier: kvevent.Device, BlockHashes: []uint64{1, 2}, LocalHashes: []uint64{math.MaxUint64, 12}}}},
+			{Worker: 1 << 63, Seq: 2, DPRank: 2, Events: []kvevent.Event{{Kind: kvevent.Stored, Tier: kvevent.Host, BlockHashes: []uint64{3}, Parent: 2, HasParent: true, LocalHashes: []uint64{13}}}},
+			{Worker: 1 << 63, Seq: 3, DPRank: 2, Events: []kvevent.Event{{Kind: kvevent.Removed, Tier: kvevent.Remote, BlockHashes: []uint64{1, 2}}}},
+			{Worker: 1 << 63, Seq: 4, DPRank: 2, Events: []kvevent.Event{{Kind: kvevent.Cleared}}},
+			{Worker: 1 << 63, Seq: 5, DPRank: 2, Events: []kvevent.Event{{Kind: kvevent.Cleared, Tier: kvevent.Host, Owner: "cache_owner"},
+				{Kind: kvevent.Cleared, Tier: kvevent.Disk, Owner: "cache_owner"}, {Kind: kvevent.Cleared, Tier: kvevent.Remote, Owner: "cache_owner"}}},
+			{Worker: 1 << 63, Seq: 6, DPRank: 2},
+			{Worker: 1 << 63, Seq: 7, DPRank: 2},
+			{Worker: 1 << 63, Seq: 8, DPRank: 2, Damaged: true},
+			{Seq: 9, DPRank: 9, Events: []kvevent.Event{{Kind: kvevent.Removed, BlockHashes: []uint64{5}}}},
+		}, kvevent.Counts{Elsewhere: 1, Unknown: 1, Malformed: 1}},
+		wireCase{"Dynamo, one event", kvevent.Dynamo, dynamo(int(minus)+6, "gpu", "Cleared"),
+			[]kvevent.Batch{{Worker: 1 << 63, Seq: 1, DPRank: 2, Events: []kvevent.Event{{Kind: kvevent.Cleared}}}}, kvevent.Counts{}},
+	)
+	return cases
+}
+
+var options = &kvevent.DecoderOptions{DPRank: 9, BlockSize: 2}
+
+func TestDecode(t *testing.T) {
+	lives := map[kvevent.Format]*kvevent.Decoder{} // each has decoded what stands above
+	for _, tt := range wireCases() {
+		t.Run(tt.name, func(t *testing.T) {
+			check := func(d *kvevent.Decoder, payload []byte) {
+				t.Helper()
+				before := d.Counts()
+				got, err := d.Decode(nil, payload)
+				require.NoError(t, err)
+				if diff := cmp.Diff(tt.want, got); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+				after := d.Counts()
+				events, damaged := 0, 0
+				for _, b := range got {
+					events += len(b.Events)
+					if b.Damaged {
+						damaged++
+					}
+				}
+				require.EqualValues(t, len(got), after.Batches-before.Batches)
+				require.EqualValues(t, events, after.Events-before.Events)
+				require.EqualValues(t, damaged, after.Damaged-before.Damaged)
+				counts := kvevent.Counts{Malformed: after.Malformed - before.Malformed, Unknown: after.Unknown - before.Unknown,
+					Elsewhere: after.Elsewhere - before.Elsewhere, Partial: after.Partial - before.Partial, Fields: after.Fields - before.Fields}
+				if diff := cmp.Diff(tt.counts, counts); diff != "" {
+					t.Errorf("counts (-want +got):\n%s", diff)
+				}
+			}
+			check(kvevent.NewDecoder(tt.format, options), pack(tt.payload))
+			if !strings.Contains(tt.name, "digests of") {
+				check(kvevent.NewDecoder(tt.format, options), []byte(jsonOf(tt.payload)))
+			}
+			if lives[tt.format] == nil {
+				lives[tt.format] = kvevent.NewDecoder(tt.format, options)
+			}
+			if tt.format != kvevent.TensorRTLLM { // it knows of windows and levels
+				check(lives[tt.format], pack(tt.payload))
+			}
+		})
+	}
+}
+
+// Whatever is cut off, there is an error and no panic, and what came before the cut is what the whole has there.
+func TestDecodeTruncated(t *testing.T) {
+	for _, tt := range wireCases() {
+		d := kvevent.NewDecoder(tt.format, options)
+		for _, payload := range [][]byte{pack(tt.payload), []byte(jsonOf(tt.payload))} {
+			for n := range payload {
+				got, err := d.Decode(nil, payload[:n])
+				var fault *kvevent.DecodeError
+				require.ErrorAs(t, err, &fault, "%s, %d of %d", tt.name, n, len(payload))
+				require.ErrorIs(t, err, io.ErrUnexpectedEOF, "%s, %d of %d", tt.name, n, len(payload))
+				if tt.format <= kvevent.SGLang {
+					require.Len(t, got, 1)
+					require.True(t, got[0].Damaged)
+					if tt.want[0].Events != nil && got[0].Events != nil {
+						k := len(got[0].Events)
+						require.Equal(t, tt.want[0].Events[:k], got[0].Events)
+					}
+				}
+			}
+			got, err := d.Decode(nil, append(payload[:len(payload):len(payload)], 1))
+			require.ErrorContains(t, err, "something after the end")
+			require.True(t, len(got) == 0 || got[len(got)-1].Damaged)
+		}
+	}
+}
+
+func TestDecodeFrames(t *testing.T) {
+	d := kvevent.NewDecoder(kvevent.VLLM, nil)
+	payload := pack(a{1.0, a{a{"AllBlocksCleared"}}})
+	got, err := d.DecodeFrames(nil, [][]byte{nil, {0, 0, 0, 0, 0, 0, 1, 2}, payload})
+	require.NoError(t, err)
+	want := []kvevent.Batch{{Seq: 258, Time: time.Unix(1, 0).UTC(), Events: []kvevent.Event{{Kind: kvevent.Cleared}}}}
+	require.Empty(t, cmp.Diff(want, got))
+	end := bytes.Repeat([]byte{0xff}, 8)
+	got, err = d.DecodeFrames(got, [][]byte{[]byte("topic"), end, nil})
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(append(want, kvevent.Batch{Seq: kvevent.EndOfReplay}), got))
+	// A damaged batch keeps its number.
+	got, err = d.DecodeFrames(nil, [][]byte{nil, {0, 0, 0, 0, 0, 0, 0, 7}, payload[:len(payload)-1]})
+	require.EqualError(t, err, "kvevent: the payload ends too early at byte 12")
+	require.Empty(t, cmp.Diff([]kvevent.Batch{{Seq: 7, Time: time.Unix(1, 0).UTC(), Damaged: true}}, got))
+	for _, frames := range [][][]byte{nil, {end, payload}, {nil, {1}, payload}, {nil, append(end, 1), payload}, {nil, end, payload}, {nil, nil, nil, nil}} {
+		got, err = d.DecodeFrames(nil, frames)
+		var fault *kvevent.DecodeError
+		require.ErrorAs(t, err, &fault)
+		require.EqualValues(t, -1, fault.Offset)
+		require.Empty(t, got)
+	}
+}
+
+// Hostile payloads end in an error or in skipped events, at once and without memory for what they claim.
+func TestDecodeHostile(t *testing.T) {
+	deep := bytes.Repeat([]byte{0x91}, 1<<20)
+	stored := pack(a{"BlockStored", a{1}, nil})
+	hex := func(s string) []byte {
+		b := make([]byte, len(s)/2)
+		_, err := fmt.Sscanf(s, "%x", &b)
+		require.NoError(t, err)
+		return b
+	}
+	tests := []struct {
+		name    string
+		payload []byte
+		err     string
+	}{
+		{"empty", nil, "ends too early"},
+		{"no batch", pack(5), "no batch"},
+		{"no batch in JSON", []byte(" [1] "), "a batch without events"},
+		{"batch of 4 G", hex("ddffffffff"), "ends too early"},
+		{"1 G events", append(hex("92c0dd3fffffff"), stored...), "ends too early"},
+		{"1 G hashes", hex("92c09192ac426c6f636b52656d6f766564dd3fffffff0101"), "ends too early"},
+		{"1 G in a string", hex("92c09192db3fffffff0101"), "ends too early"},
+		{"1 G in binary data", hex("92c09192c63fffffff0101"), "ends too early"},
+		{"1 G pairs", hex("92c091df3fffffff0101"), "ends too early"},
+		{"1 G in an extension", hex("92c0919ac93fffffff0101"), "ends too early"},
+		{"a byte that is nothing", hex("92c091c1"), "a byte that begins no value at byte 3"},
+		{"deep", append(hex("92c0"), deep...), "ends too early"},
+		{"deep value of an unknown key", append(append(hex("92c09181a178"), deep...), 0xc0), ""},
+		{"arrays that claim each other", append(hex("92c09181a178"), bytes.Repeat(hex("dc0400"), 1<<16)...), "ends too early"},
+		{"deep JSON", bytes.Repeat([]byte("["), 1<<20), "nested too deep at byte 64"},
+		{"events beyond the limit", pack(append(a{nil}, a{a{"AllBlocksCleared"}, a{"AllBlocksCleared"}, a{"AllBlocksCleared"}, a{"AllBlocksCleared"}})), "more than 3 events"},
+		{"blocks beyond the limit", pack(a{nil, a{a{"BlockRemoved", a{1, 2, 3, 4}}, a{"BlockRemoved", a{1, 2, 3, 4, 5}}}}), "more than 4 blocks"},
+		{"tokens beyond the limit", pack(a{nil, a{a{"BlockStored", a{1}, nil, a{1, 2, 3, 4, 5, 6, 7, 8, 9}, 2}}}), "more than 8 tokens"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			d := kvevent.NewDecoder(kvevent.VLLM, &kvevent.DecoderOptions{MaxEvents: 3, MaxBlocks: 4, MaxTokens: 8})
+			got, err := d.Decode(nil, tt.payload)
+			if tt.err == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, tt.err)
+				if strings.HasPrefix(tt.err, "more than") {
+					require.ErrorIs(t, err, kvevent.ErrLimit)
+				}
+			}
+			require.Len(t, got, 1)
+			require.True(t, got[0].Damaged)
+		})
+	}
+	for _, f := range []kvevent.Format{kvevent.TensorRTLLM, kvevent.Dynamo} {
+		d := kvevent.NewDecoder(f, &kvevent.DecoderOptions{MaxEvents: 2})
+		_, err := d.Decode(nil, pack(a{m{"event_id", 1}, m{"event_id", 2}, m{"event_id", 3}}))
+		require.ErrorIs(t, err, kvevent.ErrLimit)
+		_, err = d.Decode(nil, pack(5))
+		require.ErrorContains(t, err, "no event")
+	}
+}
+
+func TestDecodeJSON(t *testing.T) {
+	d := kvevent.NewDecoder(kvevent.VLLM, nil)
+	good := func(events string) []kvevent.Event {
+		t.Helper()
+		got, err := d.Decode(nil, []byte(`[1, [`+events+`]]`))
+		require.NoError(t, err)
+		return got[0].Events
+	}
+	ev := good(`{"type":"BlockStored","block_hashes":[18446744073709551615,-1,-9223372036854775808],"token_ids":[1,2,3],"block_size":1,"lora_name":"a\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00\ud83dx"}`)
+	require.Equal(t, []uint64{math.MaxUint64, math.MaxUint64, 1 << 63}, ev[0].BlockHashes)
+	require.Equal(t, "a\"\\/\b\f\n\r\té😀\uFFFDx", ev[0].LoRA)
+	require.Len(t, good("{ \"type\" :\t\"AllBlocksCleared\" , \"x\":{},\"y\":[ ],\"z\":[{},[],{\"a\":[1.5e3,true,false,null]}]}"), 1)
+	for _, bad := range []string{`[1,]`, `[,1]`, `[1 2]`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{,}`, `{1:2}`, `[tru]`, `[+1]`, `["a` + "\n" + `"]`, `["\x"]`, `["\u12g4"]`, `[1}`, `{"a":1]`, `[--1]`,
+		`[1]]`, `[1][`, `[]{}`, `["a": 1]`} {
+		_, err := d.Decode(nil, []byte(bad))
+		var fault *kvevent.DecodeError
+		require.ErrorAs(t, err, &fault, bad)
+		require.GreaterOrEqual(t, fault.Offset, int64(0), "%s: %v", bad, err)
+		require.NotErrorIs(t, err, io.ErrUnexpectedEOF, bad)
+	}
+}
+
+func TestDecodeAllocs(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	for _, tt := range wireCases() {
+		payloads := [][]byte{pack(tt.payload), []byte(jsonOf(tt.payload))}
+		for i, payload := range payloads {
+			if i == 1 && strings.Contains(tt.name, "digests of") {
+				continue
+			}
+			d := kvevent.NewDecoder(tt.format, options)
+			var dst []kvevent.Batch
+			dst, _ = d.Decode(dst, payload)
+			require.Zero(t, testing.AllocsPerRun(10, func() { dst, _ = d.Decode(dst[:0], payload) }), "%s: %s", tt.name, payload)
+		}
+	}
+	b := allFields()
+	payload := kvevent.AppendBatch(nil, &b)
+	d := kvevent.NewDecoder(kvevent.Compact, nil)
+	dst, err := d.Decode(nil, payload)
+	require.NoError(t, err)
+	require.Zero(t, testing.AllocsPerRun(10, func() { dst, _ = d.Decode(dst[:0], payload) }))
+	require.Zero(t, testing.AllocsPerRun(10, func() { payload = kvevent.AppendBatch(payload[:0], &b) }))
+}
+
+// The decoder's strings do not grow without bound.
+func TestDecodeNames(t *testing.T) {
+	d := kvevent.NewDecoder(kvevent.SGLang, nil)
+	for i := range 100_000 {
+		got, err := d.Decode(nil, pack(a{nil, a{a{"BlockStored", a{1}, nil, a{1}, 1, nil, nil, fmt.Sprint("salt ", i)}}}))
+		require.NoError(t, err)
+		require.Equal(t, fmt.Sprint("salt ", i), got[0].Events[0].Namespace)
+	}
+}
+
+func TestObjectHash(t *testing.T) {
+	digest := strings.Repeat("0123456789abcdef", 4)
+	require.EqualValues(t, 0, kvevent.ObjectHash(""))
+	require.EqualValues(t, 0x0123456789abcdef, kvevent.ObjectHash(digest))
+	require.Equal(t, xxh3.HashString("x"+digest[1:]), kvevent.ObjectHash("x"+digest[1:]))
+	require.Equal(t, xxh3.HashString(digest[:63]+"-"), kvevent.ObjectHash(digest[:63]+"-"))
+	require.Equal(t, xxh3.HashString(digest[1:]), kvevent.ObjectHash(digest[1:]))
+}
+
+func TestFormats(t *testing.T) {
+	require.Equal(t, "[format(0) vllm sglang trtllm dynamo compact format(6)]", fmt.Sprint([]kvevent.Format{0, 1, 2, 3, 4, 5, 6}))
+	require.Panics(t, func() { kvevent.NewDecoder(0, nil) })
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, tt := range wireCases() {
+		f.Add(byte(tt.format), pack(tt.payload))
+		f.Add(byte(tt.format), []byte(jsonOf(tt.payload)))
+	}
+	b := allFields()
+	f.Add(byte(kvevent.Compact), kvevent.AppendBatch(nil, &b))
+	f.Fuzz(func(t *testing.T, format byte, payload []byte) {
+		o := *options
+		o.MaxEvents = 1 << 12
+		d := kvevent.NewDecoder(kvevent.VLLM+kvevent.Format(format)%5, &o)
+		got, err := d.Decode(nil, payload)
+		if err != nil {
+			require.True(t, len(got) == 0 || got[len(got)-1].Damaged || d.Counts().Batches > 1)
+		}
+		var kept []kvevent.Batch
+		var packed []byte
+		for i := range got {
+			kept = append(kept, got[i].Clone())
+			packed = kvevent.AppendBatch(packed, &got[i])
+			for _, e := range got[i].Events {
+				if e.Kind == kvevent.Stored && e.BlockSize > 0 && len(e.TokenIDs) > 0 && kvevent.Format(format)%5 != 4 {
+					require.LessOrEqual(t, len(e.BlockHashes)*int(e.BlockSize), len(e.TokenIDs))
+				}
+			}
+		}
+		// Decoding again, after it, gives the same.
+		again, _ := d.Decode(nil, payload)
+		if d2 := kvevent.Format(format) % 5; d2 != 2 { // TensorRT-LLM's partial blocks are remembered
+			require.Empty(t, cmp.Diff(kept, again))
+		}
+		c := kvevent.NewDecoder(kvevent.Compact, &o)
+		back, err := c.Decode(nil, packed)
+		require.NoError(t, err)
+		require.Empty(t, cmp.Diff(kept, back))
+	})
+}
+
+func BenchmarkDecode(b *testing.B) {
+	rng := uint32(1)
+	for _, size := range []int{16, 64} {
+		const blocks = 64
+		hashes, tokens := a{}, a{}
+		for range blocks {
+			rng = rng*1664525 + 1013904223
+			hashes = append(hashes, uint64(rng)<<32|uint64(rng))
+			for range size {
+				rng = rng*1664525 + 1013904223
+				tokens = append(tokens, int(rng%152_064))
+			}
+		}
+		tuple := pack(a{1.5, a{a{"BlockStored", hashes, 5, tokens, size, nil, "GPU", nil}, a{"BlockRemoved", hashes, "GPU"}}, 0})
+		named := pack(a{1.5, a{m{"type", "BlockStored", "block_hashes", hashes, "parent_block_hash", 5, "token_ids", tokens, "block_size", size,
+			"lora_id", nil, "medium", "GPU", "lora_name", nil, "group_idx", 0}, m{"type", "BlockRemoved", "block_hashes", hashes, "medium", "GPU"}}, 0})
+		d := kvevent.NewDecoder(kvevent.VLLM, nil)
+		decoded, err := d.Decode(nil, tuple)
+		require.NoError(b, err)
+		events := decoded[0].Clone()
+		full := kvevent.AppendBatch(nil, &events)
+		events.Events[0].SequenceHashes, events.Events[0].TokenIDs = events.Events[0].BlockHashes, nil
+		short := kvevent.AppendBatch(nil, &events)
+		for _, form := range []struct {
+			name    string
+			format  kvevent.Format
+			payload []byte
+		}{{"tuple", kvevent.VLLM, tuple}, {"map", kvevent.VLLM, named}, {"compact", kvevent.Compact, full}, {"hashes", kvevent.Compact, short}} {
+			b.Run(fmt.Sprintf("form=%s/block=%d", form.name, size), func(b *testing.B) {
+				d := kvevent.NewDecoder(form.format, nil)
+				var dst []kvevent.Batch
+				b.ReportAllocs()
+				b.SetBytes(int64(len(form.payload)))
+				for b.Loop() {
+					dst, _ = d.Decode(dst[:0], form.payload)
+				}
+				ns := float64(b.Elapsed().Nanoseconds()) / float64(b.N)
+				b.ReportMetric(ns/blocks/2, "ns/eventblock")
+				b.ReportMetric(ns/float64(blocks*size), "ns/token")
+			})
+		}
+	}
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kvevent_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/kvhash/kvevent"
+)
+
+// vLLM says the cache salt with the first block of a prompt only. What continues the prompt gets it, also when the batches come in another
+// order: here the first is lost and replayed.
+func TestNamespaces(t *testing.T) {
+	stored := func(hash int, parent any, rest ...any) m {
+		return append(m{"type", "BlockStored", "block_hashes", a{hash}, "parent_block_hash", parent, "token_ids", a{1}, "block_size", 1}, rest...)
+	}
+	removed := func(hash int, medium string) m {
+		return m{"type", "BlockRemoved", "block_hashes", a{hash}, "medium", medium}
+	}
+	moved := func(hash int, medium string) m {
+		return m{"type", "BlockStored", "block_hashes", a{hash}, "medium", medium}
+	}
+	salt := func(s string) []any { return []any{"extra_keys", a{a{s}}} }
+	batches := []a{
+		{stored(1, nil, salt("s")...), stored(100, nil)},
+		{stored(2, 1), stored(101, 100), stored(3, 2)},
+		{stored(4, 3), moved(2, "CPU"), removed(2, "GPU"), stored(5, 2), removed(3, "GPU"), stored(6, 3), stored(11, nil, salt("t")...), stored(12, 11)},
+		{a{"AllBlocksCleared"}, stored(7, 2)},
+	}
+	names := func(got []kvevent.Batch) (s string) {
+		for _, b := range got {
+			for _, e := range b.Events {
+				require.False(t, e.RootNamespace)
+				if e.Kind == kvevent.Stored && len(e.TokenIDs) > 0 {
+					s += fmt.Sprint(e.BlockHashes[0], e.Namespace, " ")
+				}
+			}
+		}
+		return s
+	}
+	decode := func(d *kvevent.Decoder, seq int) kvevent.Batch {
+		got, err := d.DecodeFrames(nil, [][]byte{nil, {0, 0, 0, 0, 0, 0, 0, byte(seq)}, pack(a{nil, batches[seq]})})
+		require.NoError(t, err)
+		return got[0]
+	}
+	for _, order := range [][]int{{0, 1, 2}, {1, 2, 0}, {0, 2, 1}} {
+		d, in := kvevent.NewDecoder(kvevent.VLLM, nil), kvevent.NewIngest(nil)
+		s := ""
+		for i, seq := range order {
+			b := decode(d, seq)
+			if i > 0 && seq < order[i-1] {
+				s += names(in.Replay(nil, b))
+				continue
+			}
+			s += names(in.Push(nil, b))
+		}
+		require.Equal(t, "1s 100 2s 101 3s 4s 5s 6 11t 12t ", s, order)
+		require.Equal(t, "7 ", names(in.Push(nil, decode(d, 3))))
+	}
+
+	// A snapshot brings its own, and what is beyond the bound is said.
+	in := kvevent.NewIngest(&kvevent.IngestOptions{MaxSalted: 2})
+	d := kvevent.NewDecoder(kvevent.VLLM, nil)
+	in.Snapshot(nil, 0, kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, SequenceHashes: []uint64{9}, Namespace: "s"})
+	require.Equal(t, "2s 101 3s ", names(in.Push(nil, decode(d, 1))))
+	trust, why := in.Trust()
+	require.Equal(t, "degraded the namespaces of some prompts were not kept", trust.String()+" "+why)
+	in.Push(nil, decode(d, 3))
+	trust, _ = in.Trust()
+	require.Equal(t, kvevent.Exact, trust, "batch 2 is missing, but the rank was cleared")
+}
+
+// A damaged batch lowers trust until the rank is cleared or replaced, and is not asked for again.
+func TestIngestDamaged(t *testing.T) {
+	in := kvevent.NewIngest(nil)
+	require.Len(t, in.Push(nil, kvevent.Batch{Seq: 0}), 1)
+	require.Len(t, in.Push(nil, kvevent.Batch{Seq: 1, Damaged: true}), 1)
+	require.Len(t, in.Push(nil, kvevent.Batch{Seq: 2}), 1)
+	require.Equal(t, kvevent.Need{}, in.Need())
+	trust, why := in.Trust()
+	require.Equal(t, "degraded batches were lost between 1 and 1", trust.String()+" "+why)
+	in.Push(nil, kvevent.Batch{Seq: 3, Events: []kvevent.Event{{Kind: kvevent.Cleared, Owner: "store"}}})
+	trust, _ = in.Trust()
+	require.Equal(t, kvevent.Degraded, trust)
+	in.Push(nil, kvevent.Batch{Seq: 4, Events: []kvevent.Event{{Kind: kvevent.Cleared}}})
+	trust, _ = in.Trust()
+	require.Equal(t, kvevent.Exact, trust)
+}
+
+// What is held is bounded in bytes.
+func TestIngestHeldBytes(t *testing.T) {
+	in := kvevent.NewIngest(&kvevent.IngestOptions{MaxHeldBytes: 10_000})
+	batch := func(seq, hashes int) kvevent.Batch {
+		return kvevent.Batch{Seq: uint64(seq), Events: []kvevent.Event{{Kind: kvevent.Removed, BlockHashes: make([]uint64, hashes)}}}
+	}
+	for seq := 1; seq <= 5; seq++ {
+		require.Empty(t, in.Push(nil, batch(seq, 500)))
+	}
+	got := in.GiveUp(nil)
+	require.Len(t, got, 2)
+	require.EqualValues(t, 4, got[0].Seq)
+	require.Empty(t, in.Push(nil, batch(7, 5000)), "too large to be held")
+	require.Empty(t, in.Push(nil, batch(8, 5)))
+	require.Len(t, in.GiveUp(nil), 1)
+	// What was dropped is counted no longer.
+	for seq := 10; seq < 100; seq += 2 {
+		require.Empty(t, in.Push(nil, batch(seq, 1000)))
+		require.Len(t, in.GiveUp(nil), 1)
+	}
+}
