@@ -52,6 +52,8 @@ func appendPacked(b []byte, v any) []byte {
 			b[len(b)-1] = 0xc3
 		}
 	case int:
+		return appendPacked(b, int64(v))
+	case int64:
 		switch {
 		case v >= 0:
 			return appendPacked(b, uint64(v))
@@ -249,8 +251,8 @@ func wireCases() []wireCase {
 			m{"type", "BlockStored", "block_hashes", a{1, 2}, "block_size", 2, "token_ids", a{a{1, 2}, a{2, 3}, a{3, 4}}}),
 			of(kvevent.Event{Kind: kvevent.Stored, BlockSize: 2, BlockHashes: []uint64{1, 2}, TokenIDs: []uint32{1, 2, 3, 4, 9}},
 				kvevent.Event{Kind: kvevent.Stored, BlockSize: 2, BlockHashes: []uint64{1}, TokenIDs: []uint32{1, 2, 3}}), kvevent.Counts{Partial: 1}},
-		{"integers", kvevent.VLLM, batch(a{"BlockRemoved", a{0, 127, 128, 255, 256, 65535, 65536, math.MaxUint32, math.MaxUint32 + 1, uint64(math.MaxUint64),
-			-1, -32, -33, -128, -129, -32768, -32769, math.MinInt32, math.MinInt32 - 1, math.MinInt64}}),
+		{"integers", kvevent.VLLM, batch(a{"BlockRemoved", a{0, 127, 128, 255, 256, 65535, 65536, uint64(math.MaxUint32), uint64(math.MaxUint32 + 1), uint64(math.MaxUint64),
+			-1, -32, -33, -128, -129, -32768, -32769, math.MinInt32, int64(math.MinInt32 - 1), int64(math.MinInt64)}}),
 			of(kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{0, 127, 128, 255, 256, 65535, 65536, math.MaxUint32, math.MaxUint32 + 1, math.MaxUint64,
 				math.MaxUint64, 1<<64 - 32, 1<<64 - 33, 1<<64 - 128, 1<<64 - 129, 1<<64 - 32768, 1<<64 - 32769, 1<<64 + math.MinInt32,
 				1<<64 + math.MinInt32 - 1, 1 << 63}}), kvevent.Counts{}},
@@ -266,11 +268,13 @@ func wireCases() []wireCase {
 				stored(func(e *kvevent.Event) { e.Namespace = "t" }),
 				stored(func(e *kvevent.Event) { e.Namespace, e.Attention = "u", kvevent.SlidingWindow })), kvevent.Counts{Fields: 1}},
 		{"removed", kvevent.VLLM, batch(a{"BlockRemoved", a{1}}, a{"BlockRemoved", a{1}, nil}, a{"BlockRemoved", a{1}, "NVMe", 4},
-			a{"BlockRemoved", a{1}, "GPU", 4, "LOCAL", "o"}, a{"BlockRemoved", a{1}, "GPU", 4, "mamba", 9, "REMOTE", "o"}, a{"BlockRemoved", a{}}),
+			a{"BlockRemoved", a{1}, "GPU", 4, "LOCAL", "o"}, a{"BlockRemoved", a{1}, "GPU", 4, "mamba", 9, "REMOTE", "o"}, a{"BlockRemoved", a{}},
+			a{"BlockRemoved", a{1}, "GPU", 0, "cross_attention"}),
 			of(kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{1}}, kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{1}},
 				kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{1}, Tier: kvevent.Disk, Group: 4},
 				kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{1}, Tier: kvevent.Device, Group: 4, Owner: "o"},
-				kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{1}, Tier: kvevent.Remote, Group: 4, Owner: "o", Attention: kvevent.StateSpace}),
+				kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{1}, Tier: kvevent.Remote, Group: 4, Owner: "o", Attention: kvevent.StateSpace},
+				kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{1}, Tier: kvevent.Device, Attention: kvevent.OtherAttention}),
 			kvevent.Counts{}},
 		{"cleared", kvevent.VLLM, batch(a{"AllBlocksCleared"}, m{"type", "AllBlocksCleared"}, m{"medium", "CPU", "type", "AllBlocksCleared"}),
 			of(kvevent.Event{Kind: kvevent.Cleared}, kvevent.Event{Kind: kvevent.Cleared}, kvevent.Event{Kind: kvevent.Cleared, Tier: kvevent.Host}), kvevent.Counts{}},
@@ -585,7 +589,7 @@ func TestDecodeNames(t *testing.T) {
 func TestObjectHash(t *testing.T) {
 	digest := strings.Repeat("0123456789abcdef", 4)
 	require.EqualValues(t, 0, kvevent.ObjectHash(""))
-	require.EqualValues(t, 0x0123456789abcdef, kvevent.ObjectHash(digest))
+	require.Equal(t, uint64(0x0123456789abcdef), kvevent.ObjectHash(digest))
 	require.Equal(t, xxh3.HashString("x"+digest[1:]), kvevent.ObjectHash("x"+digest[1:]))
 	require.Equal(t, xxh3.HashString(digest[:63]+"-"), kvevent.ObjectHash(digest[:63]+"-"))
 	require.Equal(t, xxh3.HashString(digest[1:]), kvevent.ObjectHash(digest[1:]))

@@ -2,7 +2,10 @@
 
 package kvevent
 
-import "math"
+import (
+	"bytes"
+	"math"
+)
 
 // Batches of vLLM and SGLang. Sources: vllm/distributed/kv_events.py from 0.8 (arrays) to 0.26 and later (maps), SGLang's
 // disaggregation/kv_events.py (2025 to 2026-08), Dynamo's lib/kv-router/src/zmq_wire (2026-08) for the tuples that it accepts.
@@ -349,7 +352,7 @@ func (d *Decoder) readField(e *raw, f field) (ok bool) {
 		case equalFold(v.raw, "REMOTE"):
 			e.remote = true
 		case equalFold(v.raw, "LOCAL"):
-		case attentionOf(v.raw) != OtherAttention || string(v.raw) == "chunked_local_attention":
+		case attentionOf(v.raw) != OtherAttention || bytes.HasSuffix(v.raw, []byte("_attention")):
 			e.spec = v.raw
 		default:
 			e.owner = d.names.get(v.raw)

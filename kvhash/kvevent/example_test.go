@@ -23,3 +23,31 @@ func ExampleIngest() {
 	// 2 ready, true 2
 	// 4 ready, last 3
 }
+
+// A message of vLLM: three frames, of which the last is msgpack.
+func ExampleDecoder() {
+	d := kvevent.NewDecoder(kvevent.VLLM, nil)
+	payload := "\x93\xcb\x40\x8f\x40\x00\x00\x00\x00\x00\x91\x95\xabBlockStored\x91\x01\xc0\x94\x0a\x14\x1e\x28\x04\x00"
+	frames := [][]byte{[]byte("kv-events"), {0, 0, 0, 0, 0, 0, 0, 5}, []byte(payload)}
+
+	batches, err := d.DecodeFrames(nil, frames)
+	for _, b := range batches {
+		for _, e := range b.Events {
+			fmt.Println(b.Seq, e.Kind, e.BlockHashes, e.TokenIDs, err)
+		}
+	}
+	// Output:
+	// 5 stored [1] [10 20 30 40] <nil>
+}
+
+// Another router gets the names of the blocks only.
+func ExampleAppendBatch() {
+	seq := []uint64{9143094415614847814, 9510318385840434533, 16998148715716822651}
+	b := kvevent.Batch{Seq: 6, Events: []kvevent.Event{{Kind: kvevent.Stored, Tier: kvevent.Device, BlockHashes: seq, SequenceHashes: seq}}}
+	packed := kvevent.AppendBatch(nil, &b)
+
+	batches, err := kvevent.NewDecoder(kvevent.Compact, nil).Decode(nil, packed)
+	fmt.Println(len(packed), batches[0].Seq, batches[0].Events[0].SequenceHashes[2], err)
+	// Output:
+	// 33 6 16998148715716822651 <nil>
+}

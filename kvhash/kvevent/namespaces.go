@@ -9,9 +9,13 @@ type namespaces struct {
 	full bool                   // some blocks were not noted
 }
 
-// inNamespace is what is known about a block. Tiers has a bit for each tier that holds it.
+// inNamespace is what is known about a block. Tiers has a bit for each tier that holds it. In a model with several caches a block has
+// one hash in all of them, and the caches that forget the beginning of a prompt drop it early: only one group counts, one of full
+// attention if there is one.
 type inNamespace struct {
 	name  string
+	group int32
+	full  bool // the group is one of full attention
 	tiers uint8
 }
 
@@ -35,7 +39,9 @@ func (n *namespaces) see(e *Event, max int) {
 	case Removed:
 		if len(n.of) > 0 {
 			for _, h := range e.BlockHashes {
-				n.gone(h, tierBit(e.Tier))
+				if n.of[h].group == e.Group {
+					n.gone(h, tierBit(e.Tier))
+				}
 			}
 		}
 	case Cleared:
@@ -63,14 +69,22 @@ func (n *namespaces) note(e *Event, max int) {
 			n.full = true
 			return
 		}
-		n.of[h] = inNamespace{e.Namespace, b.tiers | tierBit(e.Tier)}
+		full := e.Attention == FullAttention
+		switch {
+		case !ok || full && !b.full:
+			b = inNamespace{name: e.Namespace, group: e.Group, full: full}
+		case b.group != e.Group:
+			continue
+		}
+		b.name, b.tiers = e.Namespace, b.tiers|tierBit(e.Tier)
+		n.of[h] = b
 	}
 }
 
 // moved notes that blocks are in a further tier.
 func (n *namespaces) moved(e *Event) {
 	for _, h := range e.BlockHashes {
-		if b, ok := n.of[h]; ok {
+		if b, ok := n.of[h]; ok && b.group == e.Group {
 			b.tiers |= tierBit(e.Tier)
 			n.of[h] = b
 		}

@@ -61,9 +61,26 @@ func TestNamespaces(t *testing.T) {
 		require.Equal(t, "7 ", names(in.Push(nil, decode(d, 3))))
 	}
 
+	// A cache that forgets the beginning drops blocks that the one of full attention still has, under the same hash.
+	group := func(i int, kind string) []any { return []any{"group_idx", i, "kv_cache_spec_kind", kind} }
+	batches = append(batches, a{
+		stored(21, nil, append(salt("u"), group(1, "sliding_window")...)...),
+		stored(21, nil, append(salt("u"), group(0, "full_attention")...)...),
+		a{"BlockRemoved", a{21}, nil, 1},
+		stored(22, 21, group(0, "full_attention")...),
+		stored(22, 21, group(1, "sliding_window")...),
+		a{"BlockRemoved", a{22}, nil, 1},
+		stored(23, 22, group(0, "full_attention")...),
+		a{"BlockRemoved", a{23}, nil, 0},
+		stored(24, 23, group(0, "full_attention")...),
+	})
+	d := kvevent.NewDecoder(kvevent.VLLM, nil)
+	groups := decode(d, 4)
+	groups.Seq = 0
+	require.Equal(t, "21u 21u 22u 22u 23u 24 ", names(new(kvevent.Ingest).Push(nil, groups)))
+
 	// A snapshot brings its own, and what is beyond the bound is said.
 	in := kvevent.NewIngest(&kvevent.IngestOptions{MaxSalted: 2})
-	d := kvevent.NewDecoder(kvevent.VLLM, nil)
 	in.Snapshot(nil, 0, kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, SequenceHashes: []uint64{9}, Namespace: "s"})
 	require.Equal(t, "2s 101 3s ", names(in.Push(nil, decode(d, 1))))
 	trust, why := in.Trust()
