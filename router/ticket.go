@@ -3,7 +3,6 @@
 package router
 
 import (
-	"slices"
 	"time"
 
 	"github.com/weft-go/weft/kvhash/index"
@@ -14,12 +13,11 @@ import (
 // Ticket is a placed request. It holds the worker's load until one of Finish, Fail and Cancel is called; the first of them counts,
 // later calls do nothing. Safe for concurrent use.
 type Ticket struct {
-	router   *Router
-	worker   *worker
-	decision Decision
-	entry    load.Entry
-	hashes   []uint64  // predicted for this request alone; nil if none or taken back
-	until    time.Time // end of that prediction
+	router    *Router
+	worker    *worker
+	decision  Decision
+	entry     load.Entry
+	predicted index.Prediction
 }
 
 // Usage is what the engine said about a finished request.
@@ -62,9 +60,8 @@ func (r *Router) reserve(w *worker, pw *policy.Worker, req *Request, d Decision,
 	if r.opt.PredictFor > 0 {
 		// Predictions mostly follow what is confirmed. Those in between, beside a hole, keep the time they have.
 		if confirmed := pw.Cache.Depth - pw.Cache.Predicted; confirmed < len(req.Hashes) {
-			t.until = now.Add(pw.Load.Wait + t.entry.Prefill + r.opt.PredictFor)
-			r.index.Predict(w.id, req.Hashes[confirmed:], t.until)
-			t.hashes = slices.Clone(req.Hashes[pw.Cache.Depth:])
+			until := now.Add(pw.Load.Wait + t.entry.Prefill + r.opt.PredictFor)
+			t.predicted = r.index.Predict(w.id, req.Hashes, confirmed, until)
 		}
 	}
 	r.sessions.put(&req.Intent, w.info.Key, now)
@@ -131,9 +128,9 @@ func (t *Ticket) abandon(now time.Time) bool {
 		return false
 	}
 	if i, found := t.router.find(t.worker.id); prefilling && found && t.router.workers[i] == t.worker {
-		t.router.index.Unpredict(t.worker.id, t.hashes, t.until)
+		t.router.index.Unpredict(t.predicted)
 	}
-	t.hashes = nil
+	t.predicted = index.Prediction{}
 	return true
 }
 

@@ -20,14 +20,31 @@ type Result struct {
 }
 
 // Apply applies an event of the worker. The event is not retained. An event of an unknown worker, or of an unknown kind, is ignored.
-// O(tokens) for Stored, O(blocks) for Removed, O(blocks the worker holds) for Cleared.
+//
+// To lookups, the blocks of a Stored event appear in one step, blocks that waited for them after; those of a Removed event vanish one
+// after another, neighbours together; Cleared without a tier is one step. O(tokens) for Stored, O(blocks) for Removed, O(blocks the
+// worker holds) for Cleared. No allocation but for what grows.
 func (x *Index) Apply(id WorkerID, ev *kvevent.Event) Result {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	return x.applyOne(id, ev)
+}
+
+// ApplyBatch applies the events of b in order. Lookups see each by itself.
+func (x *Index) ApplyBatch(id WorkerID, b *kvevent.Batch) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for i := range b.Events {
+		x.applyOne(id, &b.Events[i])
+	}
+}
+
+func (x *Index) applyOne(id WorkerID, ev *kvevent.Event) Result {
 	w := x.worker(id)
 	if w == nil {
 		return Result{Ignored: len(ev.BlockHashes)}
 	}
+	defer x.publish(id, w)
 	return x.apply(id, w, ev)
 }
 
@@ -49,13 +66,6 @@ func (x *Index) apply(id WorkerID, w *worker, ev *kvevent.Event) Result {
 	return Result{Ignored: len(ev.BlockHashes)}
 }
 
-// ApplyBatch applies the events of b in order. Lookups may run between them.
-func (x *Index) ApplyBatch(id WorkerID, b *kvevent.Batch) {
-	for i := range b.Events {
-		x.Apply(id, &b.Events[i])
-	}
-}
-
 // counts reports whether events of this kind of attention and group say how long a cached prefix is. Of several groups with full
 // attention the first one counts; the others hold the same prefixes.
 func (w *worker) counts(ev *kvevent.Event) bool {
@@ -68,7 +78,7 @@ func (w *worker) counts(ev *kvevent.Event) bool {
 	return w.grouped && w.group == ev.Group
 }
 
-func (x *Index) store(id WorkerID, w *worker, ev *kvevent.Event) Result {
+func (x *Index) store(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 	n := len(ev.BlockHashes)
 	tier := cmp.Or(ev.Tier, kvevent.Device)
 	if tier > kvevent.NumTiers || !w.counts(ev) {
@@ -77,200 +87,343 @@ func (x *Index) store(id WorkerID, w *worker, ev *kvevent.Event) Result {
 	if ev.HasParent && slices.Contains(ev.BlockHashes, ev.Parent) {
 		return Result{Ignored: n} // its own parent
 	}
-	if !x.fits(ev) {
+	ratio, ok := x.fits(w, ev)
+	if !ok {
 		w.refused = true
 		return Result{Ignored: n}
 	}
-	if len(ev.TokenIDs) == 0 && len(ev.LocalHashes) == 0 {
-		return x.storeKnown(id, w, ev, tier)
-	}
-	locals := ev.LocalHashes
-	if len(locals) == 0 {
-		x.scratch = x.scheme(ev).AppendLocal(x.scratch[:0], ev.TokenIDs, x.block, ev.Objects)
-		locals = x.scratch
+	w.ratio = ratio
+	r := blocks{hashes: x.expand(ev.BlockHashes, ratio), plane: int(tier) - 1}
+	switch {
+	case len(ev.SequenceHashes) > 0:
+		r.chain, r.chained = ev.SequenceHashes, true
+	case len(ev.LocalHashes) > 0:
+		r.chain = ev.LocalHashes
+	case len(ev.TokenIDs) > 0:
+		x.locals = x.opt.Base.With(ev.LoRA, ev.Namespace).AppendLocal(x.locals[:0], ev.TokenIDs, x.block, ev.Objects)
+		r.chain = x.locals
+	default:
+		return x.storeKnown(id, w, r)
 	}
 	// A last block with too few tokens is partial: some engines announce those. It is no block of a prefix yet.
-	whole := min(n, len(locals))
-	r := run{hashes: ev.BlockHashes[:whole], locals: locals[:whole], tier: tier}
-	var res Result
-	if p, ok := w.last(ev.Parent); !ev.HasParent {
-		res = x.placeRun(id, w, waiting{run: r, first: true, prev: noNode})
-	} else if ok {
-		res = x.placeRun(id, w, waiting{run: r, seq: x.nodes.info[p].seq, prev: p})
-	} else if whole > 0 {
+	whole := min(len(r.hashes), len(r.chain)/int(ratio)*int(ratio))
+	res.Ignored = len(r.hashes) - whole
+	r.hashes, r.chain = r.hashes[:whole], r.chain[:whole]
+	if whole == 0 {
+		return res
+	}
+	if p := w.last(ev.Parent); !ev.HasParent {
+		x.place(id, w, job{blocks: r, first: true}, &res)
+	} else if p != 0 {
+		x.place(id, w, job{blocks: r, anchor: p.slot(), seq: x.tree.slots.seq.at(p.slot()).Load()}, &res)
+	} else {
 		res.Parked = whole
-		if w.orphans.park(ev.Parent, r, cmp.Or(x.opt.MaxOrphans, 1<<16)) {
+		if w.orphans.park(ev.Parent, r, cmp.Or(x.opt.MaxOrphans, 1<<16), x.clock.Load()) {
 			w.unknown = true
 		}
+		x.wakeForOrphans(w)
 	}
-	res.Ignored += n - whole
 	return res
 }
 
-// fits reports whether the event's blocks have the index's size, by what it says and by how many tokens it has. The last block may be
-// partial; with Eagle, one token of the next may follow.
-func (x *Index) fits(ev *kvevent.Event) bool {
-	if ev.BlockSize != 0 && int64(ev.BlockSize) != int64(x.block) {
-		return false
-	}
-	n, tokens := len(ev.BlockHashes), int64(len(ev.TokenIDs))
-	if n == 0 || tokens == 0 {
-		return true
-	}
-	before := int64(n-1) * int64(x.block)
-	return before < tokens && tokens <= before+int64(x.opt.Base.Window(x.block))
-}
-
-// scheme returns how blocks of the event are named.
-func (x *Index) scheme(ev *kvevent.Event) kvhash.Scheme {
-	return x.opt.Base.With(ev.LoRA, ev.Namespace)
-}
-
-// run is a sequence of blocks that follow each other.
-type run struct {
-	hashes []uint64 // engine hashes
-	locals []uint64 // len(locals) == len(hashes)
-	gone   []bool   // removed while parked; nil if none
-	tier   kvevent.Tier
-}
-
-// waiting is a run whose place is known: after a block with sequence hash seq, or at the beginning of a prompt.
-type waiting struct {
-	run
-	first bool
-	seq   uint64
-	prev  uint32 // that block's node, or noNode
-}
-
-// placeRun places a run, and then every orphan that waited for one of its blocks.
-func (x *Index) placeRun(id WorkerID, w *worker, next waiting) (res Result) {
-	var todo []waiting
-	for {
-		todo = x.place(id, w, next, todo, &res)
-		if len(todo) == 0 {
-			return res
+// fits returns how many of the index's blocks a block of the event is, and whether the event makes sense by what it says and by how
+// many tokens it has. The last block may be partial; with Eagle, one token of the next may follow.
+func (x *Index) fits(w *worker, ev *kvevent.Event) (ratio int32, ok bool) {
+	ratio = max(w.ratio, 1)
+	if ev.BlockSize != 0 {
+		if ev.BlockSize < 0 || int(ev.BlockSize)%x.block != 0 {
+			return 0, false
 		}
-		next, todo = todo[0], todo[1:]
+		if ratio = ev.BlockSize / int32(x.block); w.ratio != 0 && ratio != w.ratio {
+			return 0, false
+		}
+	}
+	if ratio > 1 && len(ev.LocalHashes)+len(ev.SequenceHashes) > 0 {
+		return 0, false // hashes of blocks of another size
+	}
+	n, tokens, size := len(ev.BlockHashes), int64(len(ev.TokenIDs)), int64(ratio)*int64(x.block)
+	if n == 0 || tokens == 0 || len(ev.LocalHashes)+len(ev.SequenceHashes) > 0 {
+		return ratio, true
+	}
+	before := int64(n-1) * size
+	return ratio, before < tokens && tokens <= before+size+int64(x.opt.Base.Window(x.block)-x.block)
+}
+
+// expand returns names for the index's blocks in engine blocks with the given hashes, ratio for each: the last one has the engine's
+// hash, so that it is the parent of what follows. The result is valid until the next call.
+func (x *Index) expand(hashes []uint64, ratio int32) []uint64 {
+	if ratio <= 1 {
+		return hashes
+	}
+	x.names = x.names[:0]
+	for _, h := range hashes {
+		for i := range ratio - 1 {
+			x.names = append(x.names, kvhash.Next(h, uint64(i)))
+		}
+		x.names = append(x.names, h)
+	}
+	return x.names
+}
+
+// blocks is a sequence of blocks that follow each other, for one plane.
+type blocks struct {
+	hashes  []uint64 // engine hashes
+	chain   []uint64 // local hashes, or sequence hashes if chained; len(chain) == len(hashes)
+	chained bool
+	gone    []bool // removed while parked; nil if none
+	plane   int
+}
+
+// isGone reports whether block i was removed while it was parked.
+func (b *blocks) isGone(i int) bool { return b.gone != nil && b.gone[i] }
+
+// job is blocks whose place is known: they follow a block with sequence hash seq, or begin a prompt.
+type job struct {
+	blocks
+	first  bool
+	seq    uint64
+	anchor uint32   // a slot in front of them, or 0
+	path   []uint64 // sequence hashes of the blocks between the anchor, or the beginning, and the first of them
+}
+
+// segment is blocks of a job that lie in consecutive slots.
+type segment struct {
+	slot    uint32
+	from, n int // in the job
+	fresh   bool
+	prev    uint32 // of a fresh one: the slot of the block before, or 0
+}
+
+// place places a job, and then every orphan that waited for one of its blocks.
+func (x *Index) place(id WorkerID, w *worker, j job, res *Result) {
+	x.placeOne(id, w, &j, res)
+	if w.orphans.blocks == 0 {
+		return
+	}
+	for todo := x.claim(nil, w, &j); len(todo) > 0; todo = todo[1:] {
+		next := todo[0]
+		x.placeOne(id, w, &next, res)
+		todo = x.claim(todo, w, &next)
 	}
 }
 
-// place places one run and appends the orphans it frees to todo.
-func (x *Index) place(id WorkerID, w *worker, r waiting, todo []waiting, res *Result) []waiting {
-	seq, prev := r.seq, r.prev
-	for i, local := range r.locals {
-		if r.first && i == 0 {
-			seq = local
+// claim appends to todo the orphans that waited for a block of a job just placed.
+func (x *Index) claim(todo []job, w *worker, j *job) []job {
+	anchor, path := j.anchor, slices.Clone(j.path)
+	segs := x.segs
+	for i, h := range j.hashes {
+		if j.isGone(i) {
+			path = append(path, x.seqs[i])
 		} else {
-			seq = kvhash.Next(seq, local)
-		}
-		if r.gone == nil || !r.gone[i] {
-			prev = x.nodes.get(prev, seq)
-			if x.hold(id, w, r.hashes[i], prev, r.tier) {
-				res.Stored++
-			} else {
-				res.Known++
+			for i >= segs[0].from+segs[0].n {
+				segs = segs[1:]
 			}
-		} else {
-			prev = noNode // removed while it was parked: the chain goes on, but there may be no node
+			anchor, path = segs[0].slot+uint32(i-segs[0].from), nil
 		}
-		if w.orphans.blocks > 0 {
-			for _, o := range w.orphans.claim(r.hashes[i]) {
-				todo = append(todo, waiting{run: o, seq: seq, prev: prev})
-			}
+		for _, o := range w.orphans.claim(h) {
+			todo = append(todo, job{blocks: o, seq: x.seqs[i], anchor: anchor, path: slices.Clone(path)})
 		}
 	}
 	return todo
 }
 
+// placeOne places a job and leaves its sequence hashes in x.seqs and its segments in x.segs. When the index is full it cuts the job.
+func (x *Index) placeOne(id WorkerID, w *worker, j *job, res *Result) {
+	x.seqs = x.seqs[:0]
+	if seq := j.seq; j.chained {
+		x.seqs = append(x.seqs, j.chain...)
+	} else {
+		for i, local := range j.chain {
+			if seq = kvhash.Next(seq, local); j.first && i == 0 {
+				seq = local
+			}
+			x.seqs = append(x.seqs, seq)
+		}
+	}
+	prev := j.anchor
+	for _, h := range j.path {
+		prev = x.tree.find(prev, h)
+	}
+	if n := x.locate(prev, x.seqs, j.gone); n < len(j.hashes) {
+		w.full = true
+		res.Ignored += len(j.hashes) - n
+		j.hashes, j.chain, x.seqs = j.hashes[:n], j.chain[:n], x.seqs[:n]
+	}
+	x.fresh = slices.Grow(x.fresh[:0], len(j.hashes))[:len(j.hashes)]
+	for _, s := range x.segs {
+		for i := range s.n {
+			f := w.name(j.hashes[s.from+i], s.slot+uint32(i), j.plane)
+			if x.fresh[s.from+i] = f; f {
+				res.Stored++
+			} else {
+				res.Known++
+			}
+		}
+	}
+	for _, s := range slices.Backward(x.segs) { // the deepest first: what is stored appears in one step
+		if s.fresh {
+			x.tree.fill(s.prev, s.slot, s.slot+uint32(s.n), x.tree.sets.edit(0, id, 1<<j.plane, 0))
+			w.held.Add(int64(s.n))
+		} else {
+			x.grant(id, w, s.slot, s.slot+uint32(s.n), j.plane, x.fresh[s.from:s.from+s.n])
+		}
+	}
+}
+
+// locate finds the slots of blocks with the given sequence hashes, which follow the one in slot prev (0 if it is not there or they begin a
+// prompt), and takes new ones for those that are not there. The segments are in x.segs; new ones wait for fill. Gone blocks are passed over.
+// It returns how many blocks it came to: fewer than all if the index is full.
+func (x *Index) locate(prev uint32, seqs []uint64, gone []bool) int {
+	t := &x.tree
+	x.segs = x.segs[:0]
+	for i := 0; i < len(seqs); {
+		slot := t.find(prev, seqs[i])
+		if gone != nil && gone[i] {
+			prev = slot
+			i++
+			continue
+		}
+		end := i + 1
+		if slot != 0 {
+			if prev != 0 && slot != prev+1 && t.slots.run(prev) != 0 {
+				t.follow(prev, t.slots.run(slot))
+			}
+			for end < len(seqs) && (gone == nil || !gone[end]) {
+				if next := slot + uint32(end-i); !t.slots.isNext(next) || t.slots.seq.at(next).Load() != seqs[end] {
+					break
+				}
+				end++
+			}
+			x.segs = append(x.segs, segment{slot: slot, from: i, n: end - i})
+		} else {
+			want := uint32(max(0, min(len(seqs)-i, x.opt.MaxBlocks-t.slots.live)))
+			if want == 0 {
+				return i
+			}
+			got, cont := uint32(0), false
+			if prev != 0 {
+				got = t.slots.grow(prev, want)
+				slot, cont = prev+1, true
+			}
+			if got == 0 {
+				room := max(want, 4)
+				if prev != 0 {
+					room = max(room, t.state(t.slots.run(prev)).length())
+				}
+				slot, got = t.slots.alloc(want, min(room, maxRoom))
+				cont = false
+			}
+			if got == 0 {
+				return i
+			}
+			t.slots.put(slot, seqs[i], cont)
+			for ; end < i+int(got); end++ {
+				if gone != nil && gone[end] {
+					break
+				}
+				if n, _, _ := t.heads.find(&t.runs, seqs[end]); n != 0 {
+					break
+				}
+				t.slots.put(slot+uint32(end-i), seqs[end], true)
+			}
+			if rest := slot + got; end < i+int(got) {
+				t.slots.release(slot+uint32(end-i), rest)
+			}
+			x.segs = append(x.segs, segment{slot: slot, from: i, n: end - i, fresh: true, prev: prev})
+		}
+		prev = slot + uint32(end-i) - 1
+		i = end
+	}
+	return len(seqs)
+}
+
+// grant gives the worker the blocks in slots [from,to) in a plane. fresh says of each whether that was stored under a new name.
+func (x *Index) grant(id WorkerID, w *worker, from, to uint32, plane int, fresh []bool) {
+	t := &x.tree
+	for to > from {
+		n := t.slots.run(to - 1)
+		at := max(from, t.runs.at(n).start.Load())
+		switch set := t.state(n).set(); {
+		case t.sets.has(set, id, plane):
+			for i := at; i < to; i++ {
+				if fresh[i-from] {
+					x.extra[ref{i, id, uint8(plane)}]++
+				}
+			}
+		default:
+			if !t.sets.held(set, id) {
+				w.held.Add(int64(to - at))
+			}
+			if t.sets.has(set, id, planePredicted) {
+				x.confirm(id, at, to)
+			}
+			t.repaint(n, at, to, t.sets.edit(set, id, 1<<plane, 1<<planePredicted))
+		}
+		to = at
+	}
+}
+
 // storeKnown handles an event that names blocks only by engine hashes, as for a copy to another tier.
-func (x *Index) storeKnown(id WorkerID, w *worker, ev *kvevent.Event, tier kvevent.Tier) (res Result) {
-	for _, h := range ev.BlockHashes {
-		p, ok := w.last(h)
-		if !ok {
+func (x *Index) storeKnown(id WorkerID, w *worker, b blocks) (res Result) {
+	fresh := [1]bool{true}
+	for _, h := range b.hashes {
+		p := w.last(h)
+		if p == 0 {
 			w.unknown = true
 			res.Ignored++
 			continue
 		}
-		if x.hold(id, w, h, p, tier) {
-			res.Stored++
-		} else {
+		if !w.name(h, p.slot(), b.plane) {
 			res.Known++
+			continue
 		}
+		res.Stored++
+		x.grant(id, w, p.slot(), p.slot()+1, b.plane, fresh[:])
 	}
 	return res
 }
 
-// last returns the node an engine hash stands for; if it stands for several, the one announced last.
-func (w *worker) last(h uint64) (uint32, bool) {
-	p, ok := w.blocks[h]
-	if m := w.more[h]; len(m) > 0 {
-		p = m[len(m)-1]
+// last returns the place an engine hash stands for; if it stands for several, the one announced last; 0 if for none.
+func (w *worker) last(h uint64) place {
+	if len(w.more) > 0 {
+		if m := w.more[h]; len(m) > 0 {
+			return m[len(m)-1]
+		}
 	}
-	return p.node, ok
+	return w.names.get(h)
 }
 
-// hold notes that the worker holds node n in the tier under engine hash h. It reports whether that is new.
-func (x *Index) hold(id WorkerID, w *worker, h uint64, n uint32, tier kvevent.Tier) bool {
-	bit := uint8(1) << tier
-	p, ok := w.blocks[h]
+// name notes that the worker calls the block in the slot h, in the plane. It reports whether that is new.
+func (w *worker) name(h uint64, slot uint32, plane int) bool {
+	bit := place(1) << (slotBits + plane)
+	i, ok := w.names.find(h)
 	switch {
 	case !ok:
-		w.blocks[h] = place{n, bit}
-	case p.node == n:
-		if p.tiers&bit != 0 {
-			return false
-		}
-		w.blocks[h] = place{n, p.tiers | bit}
-	default:
-		m := w.more[h]
-		i := slices.IndexFunc(m, func(q place) bool { return q.node == n })
-		switch {
-		case i < 0:
-			if w.more == nil {
-				w.more = make(map[uint64][]place)
-			}
-			w.more[h] = append(m, place{n, bit})
-		case m[i].tiers&bit != 0:
-			return false
-		default:
-			m[i].tiers |= bit
-		}
-	}
-	if x.nodes.has(n, int(tier), id) {
-		x.extra[ref{n, id, tier}]++
+		w.names.add(i, h, placeAt(slot, 1<<plane))
 		return true
+	case w.names.vals[i].slot() == slot:
+		return w.names.vals[i].add(bit)
 	}
-	if x.nodes.set(n, int(tier), id, true) {
-		w.held++
+	m := w.more[h]
+	for i := range m {
+		if m[i].slot() == slot {
+			return m[i].add(bit)
+		}
 	}
-	x.confirm(id, n)
+	if w.more == nil {
+		w.more = make(map[uint64][]place)
+	}
+	w.more[h] = append(m, placeAt(slot, 1<<plane))
 	return true
 }
 
-// drop undoes one hold.
-func (x *Index) drop(id WorkerID, w *worker, n uint32, tier kvevent.Tier) {
-	if len(x.extra) > 0 {
-		k := ref{n, id, tier}
-		if c := x.extra[k]; c > 1 {
-			x.extra[k] = c - 1
-			return
-		} else if c == 1 {
-			delete(x.extra, k)
-			return
-		}
+// add adds the bit of a tier. It reports whether that is new.
+func (p *place) add(bit place) bool {
+	if *p&bit != 0 {
+		return false
 	}
-	if x.nodes.set(n, int(tier), id, false) {
-		w.held--
-		x.nodes.release(n)
-	}
-}
-
-func (x *Index) dropAll(id WorkerID, w *worker, p place) {
-	for t := kvevent.Device; t <= kvevent.NumTiers; t++ {
-		if p.tiers>>t&1 != 0 {
-			x.drop(id, w, p.node, t)
-		}
-	}
+	*p |= bit
+	return true
 }
 
 func (x *Index) remove(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
@@ -278,9 +431,10 @@ func (x *Index) remove(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 	if tier > kvevent.NumTiers || !w.counts(ev) {
 		return Result{Ignored: len(ev.BlockHashes)}
 	}
-	for _, h := range ev.BlockHashes {
-		n := x.removeOne(id, w, h, tier)
-		if w.orphans.remove(h, tier) {
+	d := drops{plane: int(tier) - 1}
+	for _, h := range x.expand(ev.BlockHashes, w.ratio) {
+		n := x.removeOne(id, w, h, &d)
+		if w.orphans.blocks > 0 && w.orphans.remove(h, d.plane) {
 			n++
 		}
 		// An unknown block is no sign of a loss: partial blocks are removed too, and were not placed.
@@ -289,60 +443,118 @@ func (x *Index) remove(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 		}
 		res.Removed += n
 	}
+	x.flush(id, w, &d)
+	x.tree.reset()
 	return res
 }
 
-// removeOne drops every place of h in the tier. An engine hash that stands at several places says not which one it lost; a false
-// miss costs less than a false hit.
-func (x *Index) removeOne(id WorkerID, w *worker, h uint64, tier kvevent.Tier) (n int) {
-	p, ok := w.blocks[h]
+// drops is a range of slots that a worker is about to lose in a plane. Engines remove blocks one by one from the end of a prompt;
+// taken together they cost one change.
+type drops struct {
+	plane    int
+	from, to uint32
+}
+
+// drop undoes one hold: at once, or with those before and after.
+func (x *Index) drop(id WorkerID, w *worker, slot uint32, d *drops) {
+	if len(x.extra) > 0 {
+		k := ref{slot, id, uint8(d.plane)}
+		if c := x.extra[k]; c > 1 {
+			x.extra[k] = c - 1
+			return
+		} else if c == 1 {
+			delete(x.extra, k)
+			return
+		}
+	}
+	switch {
+	case d.from == d.to:
+		d.from, d.to = slot, slot+1
+	case slot+1 == d.from:
+		d.from = slot
+	case slot == d.to:
+		d.to++
+	default:
+		x.flush(id, w, d)
+		d.from, d.to = slot, slot+1
+	}
+}
+
+// flush carries out the drops.
+func (x *Index) flush(id WorkerID, w *worker, d *drops) {
+	t := &x.tree
+	for d.from < d.to {
+		n := t.slots.run(d.from)
+		st := t.state(n)
+		to := min(d.to, t.runs.at(n).start.Load()+st.length())
+		set := t.sets.edit(st.set(), id, 0, 1<<d.plane)
+		t.sets.ref(set, 1)
+		t.repaint(n, d.from, to, set)
+		if !t.sets.held(set, id) {
+			w.held.Add(-int64(to - d.from))
+		}
+		t.sets.ref(set, -1)
+		d.from = to
+	}
+}
+
+// removeOne drops every place of h in the plane and returns how many there were. An engine hash that stands at several places says not
+// which one it lost; a false miss costs less than a false hit.
+func (x *Index) removeOne(id WorkerID, w *worker, h uint64, d *drops) (n int) {
+	i, ok := w.names.find(h)
 	if !ok {
 		return 0
 	}
-	bit := uint8(1) << tier
+	bit := place(1) << (slotBits + d.plane)
 	if m := w.more[h]; len(m) > 0 {
-		all := append([]place{p}, m...)
-		for i := range all {
-			if all[i].tiers&bit != 0 {
-				all[i].tiers &^= bit
-				x.drop(id, w, all[i].node, tier)
+		every := append([]place{w.names.vals[i]}, m...)
+		for i := range every {
+			if every[i]&bit != 0 {
+				every[i] &^= bit
+				x.drop(id, w, every[i].slot(), d)
 				n++
 			}
 		}
-		all = slices.DeleteFunc(all, func(q place) bool { return q.tiers == 0 })
-		delete(w.more, h)
-		delete(w.blocks, h)
-		if len(all) > 0 {
-			w.blocks[h] = all[0]
+		every = slices.DeleteFunc(every, func(p place) bool { return p.tiers() == 0 })
+		if delete(w.more, h); len(every) > 1 {
+			w.more[h] = every[1:]
 		}
-		if len(all) > 1 {
-			w.more[h] = all[1:]
+		if len(every) == 0 {
+			w.names.set(i, 0)
+		} else {
+			w.names.set(i, every[0])
 		}
 		return n
 	}
-	if p.tiers&bit == 0 {
+	p := w.names.vals[i]
+	if p&bit == 0 {
 		return 0
 	}
-	if p.tiers &^= bit; p.tiers == 0 {
-		delete(w.blocks, h)
+	if p &^= bit; p.tiers() == 0 {
+		w.names.set(i, 0)
 	} else {
-		w.blocks[h] = p
+		w.names.set(i, p)
 	}
-	x.drop(id, w, p.node, tier)
+	x.drop(id, w, p.slot(), d)
 	return 1
 }
 
 // clearTier empties one tier of the worker. Predictions are of the device.
 func (x *Index) clearTier(id WorkerID, w *worker, tier kvevent.Tier) {
-	hashes := make([]uint64, 0, len(w.blocks))
-	for h := range w.blocks {
-		hashes = append(hashes, h)
+	hashes := make([]uint64, 0, w.names.n)
+	for i, p := range w.names.vals {
+		if p != 0 {
+			hashes = append(hashes, w.names.keys[i])
+		}
 	}
+	d := drops{plane: int(tier) - 1}
 	for _, h := range hashes {
-		x.removeOne(id, w, h, tier)
+		x.removeOne(id, w, h, &d)
 	}
+	x.flush(id, w, &d)
 	if tier == kvevent.Device {
 		x.unpredictAll(id, w)
 	}
-	w.orphans.clearTier(tier)
+	w.orphans.clearTier(d.plane)
+	x.tree.reset()
 }

@@ -4,61 +4,53 @@ package index
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
 // Check returns an error if an invariant of the index does not hold. It is slow.
 func (x *Index) Check() error {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	ns := &x.nodes
-	if len(ns.bits) != len(ns.info)*numPlanes*ns.words {
-		return fmt.Errorf("%d words for %d nodes", len(ns.bits), len(ns.info))
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	t := &x.tree
+	if err := t.check(); err != nil {
+		return err
 	}
-	live := 0
-	for i := range ns.info {
-		n := uint32(i)
-		var any bool
-		for w := range ns.words {
-			var union uint64
-			for p := 1; p < numPlanes; p++ {
-				union |= ns.plane(n, p)[w]
-			}
-			if union != ns.plane(n, planeAny)[w] {
-				return fmt.Errorf("node %d: union of planes is %x, not %x", n, ns.plane(n, planeAny)[w], union)
-			}
-			any = any || union != 0
+	blocks := make(map[uint32]uint32) // slot to set
+	t.each(func(_ uint32, r *run, st state) {
+		for i := range st.length() {
+			blocks[r.start.Load()+i] = st.set()
 		}
-		if any != ns.info[n].live {
-			return fmt.Errorf("node %d: live %v, held %v", n, ns.info[n].live, any)
-		}
-		if !any {
+	})
+	refs := make(map[ref]int)
+	for id, w := range x.workers {
+		if w == nil {
 			continue
 		}
-		live++
-		if m, ok := ns.bySeq[ns.info[n].seq]; !ok || m != n {
-			return fmt.Errorf("node %d is not found by its hash", n)
-		}
-	}
-	if live != len(ns.bySeq) || live+len(ns.free) != len(ns.info) {
-		return fmt.Errorf("%d live, %d free of %d nodes, %d by hash", live, len(ns.free), len(ns.info), len(ns.bySeq))
-	}
-	refs := make(map[ref]int)
-	for id := range x.workers {
-		w := &x.workers[id]
 		count := func(p place) {
-			for t := kvevent.Device; t <= kvevent.NumTiers; t++ {
-				if p.tiers>>t&1 != 0 {
-					refs[ref{p.node, WorkerID(id), t}]++
+			for t := range kvevent.NumTiers {
+				if p.tiers()>>t&1 != 0 {
+					refs[ref{p.slot(), WorkerID(id), uint8(t)}]++
 				}
 			}
 		}
-		for _, p := range w.blocks {
+		n := 0
+		for i, p := range w.names.vals {
+			if p == 0 {
+				continue
+			}
+			n++
 			count(p)
+			if w.names.get(w.names.keys[i]) != p {
+				return fmt.Errorf("worker %d: a name that is not found", id)
+			}
+		}
+		if n != w.names.n {
+			return fmt.Errorf("worker %d: %d names, counted %d", id, n, w.names.n)
 		}
 		for h, m := range w.more {
-			if _, ok := w.blocks[h]; !ok || len(m) == 0 {
+			if w.names.get(h) == 0 || len(m) == 0 {
 				return fmt.Errorf("worker %d: further places of an unknown hash", id)
 			}
 			for _, p := range m {
@@ -66,20 +58,20 @@ func (x *Index) Check() error {
 			}
 		}
 		held := 0
-		for i := range ns.info {
-			if w.live && ns.has(uint32(i), planeAny, WorkerID(id)) {
+		for _, set := range blocks {
+			if t.sets.held(set, WorkerID(id)) {
 				held++
 			}
 		}
-		if held != w.held {
-			return fmt.Errorf("worker %d holds %d blocks, counted %d", id, held, w.held)
+		if held != int(w.held.Load()) {
+			return fmt.Errorf("worker %d holds %d blocks, counted %d", id, held, w.held.Load())
 		}
 		if err := w.orphans.check(); err != nil {
 			return fmt.Errorf("worker %d: %w", id, err)
 		}
 	}
 	for k, c := range refs {
-		if !ns.has(k.node, int(k.tier), k.worker) {
+		if !t.sets.has(blocks[k.slot], k.worker, int(k.plane)) {
 			return fmt.Errorf("no bit for %v", k)
 		}
 		if int(x.extra[k]) != c-1 {
@@ -91,24 +83,130 @@ func (x *Index) Check() error {
 			return fmt.Errorf("extra for %v with %d references", k, refs[k])
 		}
 	}
-	bits := 0
-	for i := range ns.info {
-		for id := range x.workers {
-			for t := kvevent.Device; t <= kvevent.NumTiers; t++ {
-				if ns.has(uint32(i), int(t), WorkerID(id)) {
-					bits++
+	n, expect := 0, 0
+	for slot, set := range blocks {
+		v, _ := t.sets.view(set)
+		for p := range numPlanes {
+			row := v.plane(p)
+			for i := range row {
+				for word := row[i].Load(); word != 0; word &= word - 1 {
+					id := WorkerID((v.lo+i)*64 + bits.TrailingZeros64(word))
+					if p == planePredicted {
+						expect++
+						if _, ok := x.pred.until[expected{slot, id}]; !ok {
+							return fmt.Errorf("slot %d worker %d: no prediction", slot, id)
+						}
+						continue
+					}
+					n++
 				}
-			}
-			_, pred := x.pred.until[expected{uint32(i), WorkerID(id)}]
-			if pred != ns.has(uint32(i), planePredicted, WorkerID(id)) {
-				return fmt.Errorf("node %d worker %d: prediction %v", i, id, pred)
 			}
 		}
 	}
-	if bits != len(refs) {
-		return fmt.Errorf("%d bits, %d references", bits, len(refs))
+	if n != len(refs) || expect != len(x.pred.until) {
+		return fmt.Errorf("%d bits, %d references; %d expected, %d predictions", n, len(refs), expect, len(x.pred.until))
 	}
 	return nil
+}
+
+// each calls f for every run that can be found.
+func (t *tree) each(f func(n uint32, r *run, st state)) {
+	words := t.heads.table.Load().words
+	for i := range words {
+		if n := uint32(words[i].Load()); n != 0 {
+			f(n, t.runs.at(n), t.state(n))
+		}
+	}
+}
+
+func (t *tree) check() (err error) {
+	fail := func(format string, args ...any) {
+		if err == nil {
+			err = fmt.Errorf(format, args...)
+		}
+	}
+	runs, live := 0, 0
+	refs := make(map[uint32]int)
+	owned := make(map[uint32]uint32)
+	t.each(func(n uint32, r *run, st state) {
+		runs++
+		refs[st.set()]++
+		start := r.start.Load()
+		if st.length() == 0 || st.length() > maxRun || st.set() == 0 {
+			fail("run %d: length %d, set %d", n, st.length(), st.set())
+			return
+		}
+		if m, _, _ := t.heads.find(&t.runs, r.head.Load()); m != n {
+			fail("run %d is not found by its head: %d", n, m)
+		}
+		if t.slots.seq.at(start).Load() != r.head.Load() {
+			fail("run %d: head", n)
+		}
+		live += int(st.length())
+		for i := start; i < start+st.length(); i++ {
+			if !t.slots.isLive(i) || t.slots.run(i) != n || i > start && !t.slots.isNext(i) {
+				fail("run %d from slot %d length %d: slot %d has owner %x", n, start, st.length(), i, *t.slots.owner.at(i))
+			}
+			if owned[i] != 0 {
+				fail("slot %d in runs %d and %d", i, n, owned[i])
+			}
+			owned[i] = n
+			if m, _, _ := t.heads.find(&t.runs, t.slots.seq.at(i).Load()); i > start && m != 0 {
+				fail("run %d: its slot %d is the head of %d", n, i, m)
+			}
+		}
+	})
+	if runs != t.live || runs != t.heads.entries || live != t.slots.live {
+		fail("%d runs, counted %d and %d; %d blocks, counted %d", runs, t.live, t.heads.entries, live, t.slots.live)
+	}
+	for n := t.free; n != 0; n = t.runs.at(n).next.Load() {
+		if runs++; t.state(n).length() != 0 {
+			fail("free run %d is not", n)
+		}
+	}
+	if runs != int(t.ends)-1 {
+		fail("%d runs and free ones of %d", runs, t.ends-1)
+	}
+	if len(refs) != t.sets.n {
+		fail("%d sets in use, counted %d", len(refs), t.sets.n)
+	}
+	for id, n := range refs {
+		if got := t.sets.words.at(id<<2+1).Load() >> 32; int(got) != n {
+			fail("set %d: %d references, counted %d", id, n, got)
+		}
+	}
+	listed := make(map[uint32]bool)
+	for c, at := range t.slots.free {
+		for prev := uint32(0); at != 0; {
+			o, w := *t.slots.owner.at(at), t.slots.seq.at(at).Load()
+			if o&(freeBit|listedBit) != freeBit|listedBit || bits.Len32(o&lowBits)-1 != c || uint32(w) != prev {
+				fail("list %d: slot %d has owner %x", c, at, o)
+				return
+			}
+			listed[at] = true
+			prev, at = at, uint32(w>>32)
+		}
+	}
+	for i := uint32(1); i < t.slots.end; {
+		o := *t.slots.owner.at(i)
+		if o&freeBit == 0 {
+			if owned[i] == 0 {
+				fail("slot %d is of no run", i)
+			}
+			i++
+			continue
+		}
+		if listed[i] != (o&listedBit != 0) || *t.slots.owner.at(i + o&lowBits - 1) != o {
+			fail("free slots at %d: %x and %x", i, o, *t.slots.owner.at(i + o&lowBits - 1))
+			return
+		}
+		delete(listed, i)
+		i += o & lowBits
+	}
+	if len(listed) > 0 {
+		fail("lists have ranges that are not there")
+	}
+	return err
 }
 
 func (o *orphans) check() error {

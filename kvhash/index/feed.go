@@ -62,7 +62,7 @@ func (f *Feed) apply(ready []kvevent.Batch) {
 	f.ready = ready[:0]
 }
 
-// replace clears the worker and applies events, under one lock.
+// replace clears the worker and applies events, while lookups do not report it.
 func (x *Index) replace(id WorkerID, events []kvevent.Event) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -71,7 +71,10 @@ func (x *Index) replace(id WorkerID, events []kvevent.Event) {
 		return
 	}
 	x.clear(id, w)
-	for i := range events {
-		x.apply(id, w, &events[i])
-	}
+	x.hide(id, w, func() {
+		for i := range events {
+			x.apply(id, w, &events[i])
+		}
+	})
+	x.publish(id, w)
 }

@@ -28,6 +28,7 @@ func FuzzEvents(f *testing.F) {
 		for i := range uint32(70) {
 			x.AddWorker(index.Key{Instance: "e", DPRank: i})
 		}
+		var last index.Prediction
 		now := time.Unix(0, 0)
 		for range min(len(in), 200) {
 			op, who := next(), next()
@@ -56,12 +57,12 @@ func FuzzEvents(f *testing.F) {
 			}
 			switch ev.Kind {
 			case 4:
-				x.Predict(id, ev.BlockHashes, now.Add(time.Duration(n)*time.Second))
+				last = x.Predict(id, ev.BlockHashes, int(who>>5), now.Add(time.Duration(n)*time.Second))
 			case 5:
 				now = now.Add(time.Duration(n) * time.Second)
 				x.Expire(now)
 			case 6:
-				x.Unpredict(id, ev.BlockHashes, now.Add(3*time.Second))
+				x.Unpredict(last)
 			default:
 				x.Apply(id, &ev)
 			}

@@ -3,16 +3,22 @@
 package index
 
 import (
+	"hash/maphash"
+	"math"
+	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/weft-go/weft/kvhash"
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
 // This file is structured as follows: the types a caller names, then workers coming and going. apply.go places events,
-// orphans.go parks those that cannot be placed, predict.go adds expectations, match.go reads. Everything below Index is guarded by
-// Index.mu.
+// orphans.go parks those that cannot be placed, predict.go adds expectations, match.go reads. Under them lies the tree: runs.go, with
+// its blocks in slots.go, who holds them in sets.go, where runs begin in heads.go; names.go is each worker's own map. What a lookup
+// touches is atomic; everything else below Index is guarded by Index.mu, which no lookup takes.
 
 // Key is the identity of a worker.
 type Key struct {
@@ -50,21 +56,55 @@ type Options struct {
 	// MaxOrphans is how many blocks without a known parent are parked for each worker; 0 means 65,536. Beyond it the oldest are
 	// dropped.
 	MaxOrphans int
+	// OrphanTTL is how long blocks without a known parent are parked, by the times given to [Index.Expire]; 0 means 30 s, less means
+	// without end.
+	OrphanTTL time.Duration
+	// MaxBlocks is how many distinct blocks the index holds at most; 0 means 268,435,454, which is also the most it can. Events that would
+	// go beyond are cut there, and the worker's trust says so.
+	MaxBlocks int
 }
 
-// Index holds which worker has which blocks, for one model at one block size. Safe for concurrent use: lookups run beside each
-// other, and events wait for them. Events of one worker have to be applied in their order, so by one goroutine or one after another.
+// Index holds which worker has which blocks, for one model at one block size. Safe for concurrent use. Lookups ([Index.Match],
+// [Index.Search], [Index.State], [Index.AppendStates], [Index.Worker]) take no lock and never wait for events; everything that changes
+// the index takes turns. Events of one worker have to be applied in their order, so by one goroutine or one after another.
 type Index struct {
 	block int
 	opt   Options
 
-	mu      sync.RWMutex
-	nodes   nodes
-	workers []worker // by WorkerID
+	tree    tree
+	live    [maxWorkers / 64]atomic.Uint64 // workers that lookups report, one bit each
+	trust   slab[atomic.Uint32]            // by WorkerID
+	roster  atomic.Pointer[roster]         // replaced, never changed
+	blocks  atomic.Int64                   // distinct blocks
+	retries atomic.Uint64                  // lookups that began again
+	clock   atomic.Int64                   // the latest time given to Expire, in ns since 1970
+	due     atomic.Int64                   // when Expire has something to do
+
+	mu      sync.Mutex
+	workers []*worker // by WorkerID; nil where there is none
 	byKey   map[Key]WorkerID
 	extra   map[ref]uint32 // further engine hashes of a worker that stand for one block in one tier; absent means none
 	pred    predictions
-	scratch []uint64
+	locals  []uint64
+	seqs    []uint64
+	names   []uint64
+	fresh   []bool
+	segs    []segment
+}
+
+// roster is the workers as lookups see them.
+type roster struct {
+	workers []*worker // by WorkerID; nil where there is none
+	byKey   map[Key]WorkerID
+	width   int // words of a set that can hold a worker
+	stores  []store
+}
+
+// store is a shared tier as lookups see it.
+type store struct {
+	id      WorkerID
+	tier    kvevent.Tier
+	members []uint64 // workers that read from it, one bit each
 }
 
 // New returns an empty index for blocks of the given size in tokens. nil options mean the defaults. It panics if block is not
@@ -77,78 +117,168 @@ func New(block int, o *Options) *Index {
 	if o != nil {
 		x.opt = *o
 	}
+	if x.opt.MaxBlocks <= 0 || x.opt.MaxBlocks > maxSlots-1 {
+		x.opt.MaxBlocks = maxSlots - 1
+	}
+	// The secret only says which bucket a hash goes to, so that nobody can choose tokens that all go to one.
+	x.tree.init(maphash.Bytes(maphash.MakeSeed(), nil))
+	x.roster.Store(&roster{})
+	x.clock.Store(math.MinInt64)
+	x.due.Store(math.MaxInt64)
 	return x
 }
 
 // BlockSize returns the number of tokens in a block.
 func (x *Index) BlockSize() int { return x.block }
 
-// worker is what is known about one rank.
+// worker is what is known about one rank, or about a store that several ranks read from.
 type worker struct {
 	key   Key
-	live  bool
-	heard bool // an event was applied
+	store kvevent.Tier // of a store; 0 for a rank
 
-	blocks map[uint64]place   // by engine hash
-	more   map[uint64][]place // further places of an engine hash that stands at several
-	held   int                // blocks resident or predicted
+	// For lookups.
+	status atomic.Pointer[status]
+	held   atomic.Int64 // blocks resident or predicted
+	parked atomic.Int64
 
-	group   int32 // the group of full attention that counts, valid if grouped
+	// For the writer.
+	names   names
+	more    map[uint64][]place // further places of an engine hash that stands at several
+	group   int32              // the group of full attention that counts, valid if grouped
 	grouped bool
-
+	ratio   int32 // how many of our blocks an engine block is; 0 means not heard yet
 	orphans orphans
+	heard   bool          // an event was applied
 	unknown bool          // blocks were stored that could not be placed, ever
 	refused bool          // blocks of another size were stored
+	full    bool          // blocks were refused because the index was full
 	told    bool          // trust was set by the caller
 	trust   kvevent.Trust // valid if told
 	why     string
 }
 
-// place is where an engine hash stands: a node and the tiers, one bit each, that hold it under this hash.
-type place struct {
-	node  uint32
-	tiers uint8
+// status is what lookups tell about a worker.
+type status struct {
+	trust kvevent.Trust
+	why   string
 }
 
-// ref is a worker's hold on a block in one tier.
+// ref is a worker's hold on a block in one plane.
 type ref struct {
-	node   uint32
+	slot   uint32
 	worker WorkerID
-	tier   kvevent.Tier
+	plane  uint8
 }
 
-// AddWorker returns the number of the worker with the given key, and registers it if it is new.
-func (x *Index) AddWorker(k Key) WorkerID {
+// AddWorker returns the number of the worker with the given key, and registers it if it is new. It panics beyond 16,384 workers.
+func (x *Index) AddWorker(k Key) WorkerID { return x.addWorker(k, 0) }
+
+// AddStore registers a store that several workers read from, such as a cache server: its events are applied under the number
+// returned, and its blocks count for each worker that is attached to it, in the given tier. Stores share the numbers of workers, and
+// lookups do not report them.
+func (x *Index) AddStore(k Key, tier kvevent.Tier) WorkerID {
+	if tier < kvevent.Device || tier > kvevent.NumTiers {
+		panic("index: a store has a tier")
+	}
+	return x.addWorker(k, tier)
+}
+
+func (x *Index) addWorker(k Key, tier kvevent.Tier) WorkerID {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if id, ok := x.byKey[k]; ok {
 		return id
 	}
-	id := WorkerID(len(x.workers))
-	for i := range x.workers {
-		if !x.workers[i].live {
-			id = WorkerID(i)
-			break
+	i := slices.Index(x.workers, nil)
+	if i < 0 {
+		if i = len(x.workers); i == maxWorkers {
+			panic("index: too many workers")
 		}
+		x.workers = append(x.workers, nil)
+		x.trust.resize(uint32(i + 1))
 	}
-	if int(id) == len(x.workers) {
-		x.workers = append(x.workers, worker{})
-		x.nodes.room(len(x.workers))
-	}
-	x.workers[id] = worker{key: k, live: true, blocks: make(map[uint64]place)}
+	id := WorkerID(i)
+	w := &worker{key: k, store: tier}
+	w.names.mixer = x.tree.heads.mixer
+	x.workers[id] = w
 	x.byKey[k] = id
+	x.publish(id, w)
+	x.enroll(func(r *roster) {
+		if tier != 0 {
+			r.stores = append(r.stores, store{id: id, tier: tier})
+		}
+	})
+	if tier == 0 {
+		x.show(id, true)
+	}
 	return id
 }
 
-// Worker returns the number of the worker with the given key.
+// Attach says that the worker reads from the store. It does nothing if there are no such two.
+func (x *Index) Attach(worker, store WorkerID) { x.attach(worker, store, true) }
+
+// Detach undoes [Index.Attach].
+func (x *Index) Detach(worker, store WorkerID) { x.attach(worker, store, false) }
+
+func (x *Index) attach(worker, store WorkerID, on bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	w, s := x.worker(worker), x.worker(store)
+	if w == nil || s == nil || w.store != 0 || s.store == 0 {
+		return
+	}
+	x.enroll(func(r *roster) {
+		for i := range r.stores {
+			if r.stores[i].id == store {
+				r.stores[i].join(worker, on)
+			}
+		}
+	})
+}
+
+// join replaces the members by those with or without worker w.
+func (s *store) join(w WorkerID, on bool) {
+	m := make([]uint64, max(len(s.members), int(w>>6)+1))
+	copy(m, s.members)
+	m[w>>6] &^= 1 << (w & 63)
+	if on {
+		m[w>>6] |= 1 << (w & 63)
+	}
+	s.members = m
+}
+
+// enroll publishes the workers as they are now, and what edit changes about the stores.
+func (x *Index) enroll(edit func(*roster)) {
+	old := x.roster.Load()
+	r := &roster{workers: slices.Clone(x.workers), byKey: make(map[Key]WorkerID, len(x.byKey)), width: (len(x.workers) + 63) / 64}
+	for k, id := range x.byKey {
+		r.byKey[k] = id
+	}
+	r.stores = slices.Clone(old.stores)
+	edit(r)
+	x.roster.Store(r)
+	x.tree.epoch.Add(1)
+}
+
+// show lets lookups report a worker, or not.
+func (x *Index) show(id WorkerID, on bool) {
+	word, bit := &x.live[id>>6], uint64(1)<<(id&63)
+	if on {
+		word.Store(word.Load() | bit)
+	} else {
+		word.Store(word.Load() &^ bit)
+	}
+	x.tree.epoch.Add(1)
+}
+
+// Worker returns the number of the worker or store with the given key.
 func (x *Index) Worker(k Key) (id WorkerID, ok bool) {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	id, ok = x.byKey[k]
+	id, ok = x.roster.Load().byKey[k]
 	return id, ok
 }
 
-// RemoveWorker forgets the worker and everything it holds. Its number may be given to another worker. O(blocks it holds).
+// RemoveWorker forgets the worker, or the store, and everything it holds, in one step for lookups. Its number may be given to another
+// worker. O(blocks it holds).
 func (x *Index) RemoveWorker(id WorkerID) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -157,17 +287,26 @@ func (x *Index) RemoveWorker(id WorkerID) {
 		return
 	}
 	x.clear(id, w)
+	x.count()
 	delete(x.byKey, w.key)
-	*w = worker{}
+	x.workers[id] = nil
+	x.show(id, false)
+	x.enroll(func(r *roster) {
+		r.stores = slices.DeleteFunc(r.stores, func(s store) bool { return s.id == id })
+		for i := range r.stores {
+			r.stores[i].join(id, false)
+		}
+	})
 }
 
-// Clear forgets what the worker holds, in all tiers, with its orphans and predictions. It says that the worker's cache is empty,
-// or is about to be replaced by a snapshot; trust set by [Index.SetTrust] stays.
+// Clear forgets what the worker holds, in all tiers, with its orphans and predictions, in one step for lookups. It says that the worker's
+// cache is empty; trust set by [Index.SetTrust] stays. O(blocks it holds).
 func (x *Index) Clear(id WorkerID) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if w := x.worker(id); w != nil {
 		x.clear(id, w)
+		x.publish(id, w)
 	}
 }
 
@@ -178,6 +317,7 @@ func (x *Index) SetTrust(id WorkerID, t kvevent.Trust, why string) {
 	defer x.mu.Unlock()
 	if w := x.worker(id); w != nil {
 		w.told, w.trust, w.why = true, t, why
+		x.publish(id, w)
 	}
 }
 
@@ -186,28 +326,26 @@ type State struct {
 	Worker  WorkerID
 	Key     Key
 	Trust   kvevent.Trust
-	Why     string // why Trust is not Exact, "" if it is
-	Blocks  int    // resident or predicted
-	Orphans int    // blocks parked
+	Why     string       // why Trust is not Exact, "" if it is
+	Blocks  int          // resident or predicted
+	Orphans int          // blocks parked
+	Store   kvevent.Tier // of a store that workers share; AnyTier for a worker
 }
 
 // State returns what is known about the worker; false if there is none with this number.
 func (x *Index) State(id WorkerID) (State, bool) {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	w := x.worker(id)
-	if w == nil {
+	r := x.roster.Load()
+	if int64(id) >= int64(len(r.workers)) || r.workers[id] == nil {
 		return State{}, false
 	}
-	return w.report(id), true
+	return r.workers[id].report(id), true
 }
 
-// AppendStates appends the state of every worker to dst, in ascending order of numbers, and returns it. No allocation if dst has room.
+// AppendStates appends the state of every worker and store to dst, in ascending order of numbers, and returns it. No allocation if dst
+// has room.
 func (x *Index) AppendStates(dst []State) []State {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	for i := range x.workers {
-		if w := &x.workers[i]; w.live {
+	for i, w := range x.roster.Load().workers {
+		if w != nil {
 			dst = append(dst, w.report(WorkerID(i)))
 		}
 	}
@@ -215,19 +353,37 @@ func (x *Index) AppendStates(dst []State) []State {
 }
 
 func (w *worker) report(id WorkerID) State {
-	t, why := w.state()
-	return State{Worker: id, Key: w.key, Trust: t, Why: why, Blocks: w.held, Orphans: w.orphans.blocks}
+	s := w.status.Load()
+	return State{
+		Worker: id, Key: w.key, Trust: s.trust, Why: s.why, Blocks: int(w.held.Load()), Orphans: int(w.parked.Load()), Store: w.store,
+	}
 }
 
 // Len returns the number of distinct blocks that any worker holds.
-func (x *Index) Len() int {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return len(x.nodes.bySeq)
+func (x *Index) Len() int { return int(x.blocks.Load()) }
+
+// publish tells lookups how far the worker is to be believed.
+func (x *Index) publish(id WorkerID, w *worker) {
+	t, why := w.judge()
+	if s := w.status.Load(); s == nil || s.trust != t || s.why != why {
+		w.status.Store(&status{t, why})
+		x.trust.at(uint32(id)).Store(uint32(t))
+	}
+	if n := int64(w.orphans.blocks); w.parked.Load() != n {
+		w.parked.Store(n)
+	}
+	x.count()
 }
 
-// state returns the worker's trust. The reasons are constants or the caller's: a lookup returns them and must not allocate.
-func (w *worker) state() (kvevent.Trust, string) {
+// count tells lookups how many blocks there are.
+func (x *Index) count() {
+	if n := int64(x.tree.slots.live); x.blocks.Load() != n {
+		x.blocks.Store(n)
+	}
+}
+
+// judge returns the worker's trust.
+func (w *worker) judge() (kvevent.Trust, string) {
 	t, why := kvevent.Exact, ""
 	switch {
 	case w.told:
@@ -241,6 +397,8 @@ func (w *worker) state() (kvevent.Trust, string) {
 	switch {
 	case w.refused:
 		return kvevent.Degraded, "stored blocks of another size"
+	case w.full:
+		return kvevent.Degraded, "stored blocks when the index was full"
 	case w.orphans.blocks > 0:
 		return kvevent.Degraded, "stored blocks whose parent is unknown"
 	case w.unknown:
@@ -250,23 +408,69 @@ func (w *worker) state() (kvevent.Trust, string) {
 }
 
 func (x *Index) worker(id WorkerID) *worker {
-	if int64(id) >= int64(len(x.workers)) || !x.workers[id].live {
+	if int64(id) >= int64(len(x.workers)) {
 		return nil
 	}
-	return &x.workers[id]
+	return x.workers[id]
 }
 
-func (x *Index) clear(id WorkerID, w *worker) {
-	for h, p := range w.blocks {
-		x.dropAll(id, w, p)
-		for _, q := range w.more[h] {
-			x.dropAll(id, w, q)
+// hide runs f while lookups do not report the worker, nor what is in the store.
+func (x *Index) hide(id WorkerID, w *worker, f func()) {
+	if w.store == 0 {
+		x.show(id, false)
+		defer x.show(id, true)
+	} else {
+		stores := x.roster.Load().stores
+		x.enroll(func(r *roster) { r.stores = slices.DeleteFunc(r.stores, func(s store) bool { return s.id == id }) })
+		defer x.enroll(func(r *roster) { r.stores = stores })
+	}
+	f()
+}
+
+// clear takes the worker out of every run.
+func (x *Index) clear(id WorkerID, w *worker) { x.hide(id, w, func() { x.clearHidden(id, w) }) }
+
+func (x *Index) clearHidden(id WorkerID, w *worker) {
+	for _, p := range w.names.vals {
+		if p != 0 {
+			x.strip(id, p.slot())
 		}
 	}
-	x.unpredictAll(id, w)
-	w.blocks = make(map[uint64]place)
+	for _, m := range w.more {
+		for _, p := range m {
+			x.strip(id, p.slot())
+		}
+	}
+	for k := range x.pred.until {
+		if k.worker == id {
+			x.strip(id, k.slot)
+			delete(x.pred.until, k)
+		}
+	}
+	x.pred.queue = slices.DeleteFunc(x.pred.queue, func(p prediction) bool { return p.worker == id })
+	for r := range x.extra {
+		if r.worker == id {
+			delete(x.extra, r)
+		}
+	}
+	w.held.Store(0)
+	w.names = names{mixer: w.names.mixer}
 	w.more = nil
-	w.grouped = false
+	w.grouped, w.ratio = false, 0
 	w.orphans = orphans{}
-	w.unknown, w.refused = false, false
+	w.unknown, w.refused, w.full = false, false, false
+	x.tree.reset()
+}
+
+// strip takes the worker out of the whole run that has the slot, unless that was done.
+func (x *Index) strip(id WorkerID, slot uint32) {
+	t := &x.tree
+	if !t.slots.isLive(slot) {
+		return
+	}
+	n := t.slots.run(slot)
+	if st := t.state(n); t.sets.held(st.set(), id) {
+		from := t.runs.at(n).start.Load()
+		t.repaint(n, from, from+st.length(), t.sets.edit(st.set(), id, 0, 1<<numPlanes-1))
+	}
 }

@@ -234,7 +234,7 @@ func TestTiersAndPredictions(t *testing.T) {
 	x.Apply(0, stored("a", 0, 0))
 	x.Apply(0, on(kvevent.Host, stored("ab", 0, 0)))
 	x.Apply(0, on(kvevent.Disk, stored("aba", 2, 0)))
-	x.Predict(0, modelHashes("abab"), now.Add(time.Second))
+	x.Predict(0, modelHashes("abab"), 0, now.Add(time.Second))
 	want := []index.Match{{Depth: 4, Tiers: [4]int32{1, 1, 1, 0}, Predicted: 1, Trust: kvevent.Exact}}
 	if d := cmp.Diff(want, x.Match(nil, modelHashes("abab"))); d != "" {
 		t.Errorf("before (-want +got):\n%s", d)
@@ -247,7 +247,7 @@ func TestTiersAndPredictions(t *testing.T) {
 	require.Equal(t, "0:1", depths(x, "abab"))
 
 	// A confirmed prediction does not expire.
-	x.Predict(0, modelHashes("bb"), now.Add(2*time.Second))
+	x.Predict(0, modelHashes("bb"), 0, now.Add(2*time.Second))
 	x.Apply(0, stored("b", 0, 0))
 	x.Expire(now.Add(time.Hour))
 	require.Equal(t, "0:1", depths(x, "bb"))
@@ -275,10 +275,9 @@ func TestTrust(t *testing.T) {
 	require.Equal(t, "degraded stored blocks that could not be placed", state())
 	m := x.Match(nil, modelHashes("a"))
 	require.Equal(t, kvevent.Degraded, m[0].Trust)
-	require.Equal(t, "stored blocks that could not be placed", m[0].Why)
 	x.Apply(id, &kvevent.Event{Kind: kvevent.Cleared})
 	require.Equal(t, "exact ", state())
-	x.Apply(id, &kvevent.Event{Kind: kvevent.Stored, BlockSize: 64, BlockHashes: []uint64{1}, TokenIDs: make([]uint32, 64)})
+	x.Apply(id, &kvevent.Event{Kind: kvevent.Stored, BlockSize: 63, BlockHashes: []uint64{1}, TokenIDs: make([]uint32, 63)})
 	require.Equal(t, "degraded stored blocks of another size", state())
 	x.Clear(id)
 	require.Equal(t, "exact ", state())
@@ -366,7 +365,7 @@ func TestConcurrent(t *testing.T) {
 		writers.Go(func() {
 			for range rounds {
 				x.Apply(id, stored(long, 0, uint64(id)))
-				x.Predict(id, modelHashes(long+"b"), time.Unix(1, 0))
+				x.Predict(id, modelHashes(long+"b"), 0, time.Unix(1, 0))
 				x.Expire(time.Unix(2, 0))
 				x.Apply(id, removed(long, 40, uint64(id)))
 			}

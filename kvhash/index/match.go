@@ -4,124 +4,340 @@ package index
 
 import (
 	"math/bits"
+	"sync"
 
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
+
+// This file is the readers' side. A lookup walks from run to run and notes each with the state it had. At the end it looks at all of them
+// again: if no state changed, then at the moment of its last step all of them were as it saw them, and so is the answer. Otherwise it
+// begins again. It writes nothing that others see, so readers do not slow each other down; that it must begin again
+// means that the writer got on.
 
 // Match says how much of a prompt one worker holds.
 //
 // Depth == Predicted + sum of Tiers.
 type Match struct {
 	Worker WorkerID
-	// Depth is the number of leading blocks that are resident or predicted, at least 1.
+	// Depth is the number of leading blocks that are resident or predicted, at least 1. Blocks in a store the worker is attached to
+	// count too.
 	Depth int32
 	// Tiers splits these blocks by the fastest tier that holds each; tier t has the index t-1.
 	Tiers [kvevent.NumTiers]int32
 	// Predicted is the number of these blocks that no tier holds yet.
 	Predicted int32
-	// Trust says how far this can be believed, and Why gives the reason if it is not Exact.
+	// Trust says how far this can be believed; [Index.State] has the reason if it is not Exact.
 	Trust kvevent.Trust
-	Why   string
 }
 
-// inline is how many words of 64 workers a lookup keeps on its stack.
-const inline = 64
+// Query restricts a lookup. The zero value asks about all workers and follows each to its end.
+type Query struct {
+	// Workers are the workers to ask about, in any order; nil means all.
+	Workers []WorkerID
+	// Stop ends the lookup early, as soon as at most this many workers hold everything so far: they hold at least what is reported.
+	Stop int
+}
 
 // Match appends to dst one Match for each worker that holds the first block of a prompt or expects it, in ascending order of
 // numbers, and returns it. hashes are the prompt's sequence hashes, first block first, as [kvhash.Chain.Blocks] gives them.
 // It stops at the first block that no worker has in a row.
 //
-// Safe for concurrent use with everything. O(depth of the deepest worker); no allocation if dst has room and there are at most 4,096
-// workers.
+// Safe for concurrent use with everything, without a lock. What is said of each worker was true at one moment between begin and end of the
+// call, the same moment for all. O(runs of blocks with the same residents on the way + log of the last run + workers reported); no
+// allocation if dst has room, there are at most 4,096 workers, and the way has at most 48 runs (beyond, scratch memory is
+// pooled).
 func (x *Index) Match(dst []Match, hashes []uint64) []Match {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
+	return x.Search(dst, hashes, nil)
+}
+
+// Search is [Index.Match] with a restriction; nil means none.
+func (x *Index) Search(dst []Match, hashes []uint64, q *Query) []Match {
 	if len(hashes) == 0 {
 		return dst
 	}
-	n := x.nodes.find(hashes[0])
-	if n == noNode {
-		return dst
-	}
-	var first, active [inline]uint64
-	var rank [inline]int32
-	s := search{first: first[:], active: active[:], rank: rank[:]}
-	if w := x.nodes.words; w > inline {
-		s.first, s.active, s.rank = make([]uint64, w), make([]uint64, w), make([]int32, w)
+	if q == nil {
+		q = &all
 	}
 	base := len(dst)
-	dst = s.open(dst, x, n)
-	found := dst[base:]
-	depth := int32(0)
-	for s.step(found, &x.nodes, n, depth) {
-		if depth++; int(depth) == len(hashes) {
-			break
+	long := false
+	for {
+		epoch := x.tree.epoch.Load() // before the roster: whatever is changed later counts
+		r := x.roster.Load()
+		var v verdict
+		if long || r.width > narrow {
+			dst, v = x.wide(dst[:base], hashes, q, r, epoch)
+		} else {
+			var b struct {
+				first, active [narrow]uint64
+				rank          [narrow]int32
+				steps         [48]step
+			}
+			s := search{roster: r, epoch: epoch, first: b.first[:r.width], active: b.active[:r.width], rank: b.rank[:r.width], steps: b.steps[:]}
+			dst, v = s.run(x, dst[:base], hashes, q)
 		}
-		if n = x.nodes.after(n, hashes[depth]); n == noNode {
-			break
+		switch v {
+		case done:
+			return dst
+		case again:
+			x.retries.Add(1)
+		case tooLong:
+			long = true
 		}
 	}
-	s.close(found, depth)
-	return dst
 }
 
-// search is one lookup on its way down. A worker's entry among those found is at its rank among the bits of first. The entries are
-// passed beside it: were they a field, the compiler would move the whole search to the heap.
+var all Query
+
+// narrow is up to how many words of 64 workers a lookup needs no scratch memory.
+const narrow = 4
+
+// scratch is the memory of lookups that need more.
+type scratch struct {
+	first, active []uint64
+	rank          []int32
+	steps         []step
+}
+
+var scratches = sync.Pool{New: func() any { return &scratch{steps: make([]step, 1024)} }}
+
+func (x *Index) wide(dst []Match, hashes []uint64, q *Query, r *roster, epoch uint64) ([]Match, verdict) {
+	b := scratches.Get().(*scratch)
+	defer scratches.Put(b)
+	if len(b.first) < r.width {
+		b.first, b.active, b.rank = make([]uint64, r.width), make([]uint64, r.width), make([]int32, r.width)
+	}
+	s := search{roster: r, epoch: epoch, first: b.first[:r.width], active: b.active[:r.width], rank: b.rank[:r.width], steps: b.steps}
+	dst, v := s.run(x, dst, hashes, q)
+	if v == tooLong {
+		b.steps = make([]step, 4*len(b.steps))
+	}
+	return dst, v
+}
+
+// search is one try of a lookup. A worker's entry among those found is at its rank among the bits of first. The entries and the index are
+// passed beside it: were they fields, the compiler would move the whole search to the heap.
 type search struct {
+	roster *roster
+	epoch  uint64
 	first  []uint64 // workers that hold the first block
 	active []uint64 // those that hold all blocks so far
 	rank   []int32  // number of workers in the words before
+	steps  []step   // the first n: the runs on the way
+	n      int
+}
+
+// step is a run as the lookup saw it.
+type step struct {
+	run   uint32
+	state state
+}
+
+type verdict uint8
+
+const (
+	done    verdict = iota
+	again           // the writer changed what the lookup saw
+	tooLong         // more steps than there is room for
+)
+
+// run walks down the prompt.
+func (s *search) run(x *Index, found []Match, hashes []uint64, q *Query) ([]Match, verdict) {
+	t := &x.tree
+	base := len(found)
+	mark := t.changes.Load()
+	n, r, conflict := t.heads.find(&t.runs, hashes[0])
+	if conflict {
+		return found, again
+	}
+	if n == 0 {
+		return found, done
+	}
+	var v view
+	var set uint32
+	var slow bool
+	depth, left := uint32(0), 0
+	for {
+		st := state(r.state.Load())
+		// Only now: the number may have been given to another run since it was found.
+		if st.length() == 0 || r.head.Load() != hashes[depth] {
+			return found, again
+		}
+		m, ok := t.agree(r.start.Load(), hashes[depth:min(len(hashes), int(depth+st.length()))])
+		if !ok {
+			return found, again
+		}
+		if s.n == len(s.steps) {
+			return found, tooLong
+		}
+		s.steps[s.n] = step{n, st}
+		s.n++
+		t.work.edge()
+		if st.set() != set {
+			set = st.set()
+			if v, ok = t.sets.view(set); !ok {
+				return found, again
+			}
+			if depth == 0 {
+				found = s.open(x, found, &v, q)
+				left = len(found) - base
+			} else {
+				left = s.drop(found[base:], &v, int32(depth))
+			}
+			slow = v.mask != 1<<planeDevice || len(s.roster.stores) > 0
+		}
+		if left == 0 {
+			break
+		}
+		if slow {
+			s.slower(found[base:], &v, int32(m))
+		}
+		depth += m
+		if left <= q.Stop || int(depth) == len(hashes) {
+			break
+		}
+		// Prompts may part inside a run too, but only where a block was missing for a while.
+		if n = r.next.Load(); n != 0 {
+			if f := t.runs.peek(n); f != nil && f.head.Load() == hashes[depth] && state(f.state.Load()).length() > 0 {
+				r = f
+				continue
+			}
+		}
+		if n, r, conflict = t.heads.find(&t.runs, hashes[depth]); conflict {
+			return found, again
+		}
+		if n == 0 {
+			break
+		}
+	}
+	s.close(found[base:], int32(depth))
+	if !s.valid(t, mark) {
+		return found, again
+	}
+	return found, done
+}
+
+// valid reports whether everything the lookup saw is still as it was.
+func (s *search) valid(t *tree, mark uint64) bool {
+	for _, step := range s.steps[:s.n] {
+		r := t.runs.peek(step.run)
+		if r == nil || state(r.state.Load()) != step.state {
+			return false
+		}
+	}
+	return t.epoch.Load() == s.epoch && t.changes.Load()-mark < 1<<23
+}
+
+// agree returns how many blocks of the run that begins in the slot, the first of which is known to, agree with hashes; at most
+// len(hashes). Hashes are chained: when one agrees, all before it do.
+func (t *tree) agree(start uint32, hashes []uint64) (m uint32, ok bool) {
+	lo, hi := uint32(1), uint32(len(hashes)) // the first lo agree, and not more than hi
+	for probe := hi; lo < hi; probe = (lo + hi + 1) / 2 {
+		s := t.slots.seq.peek(start + probe - 1)
+		if s == nil {
+			return 0, false
+		}
+		t.work.probe()
+		if s.Load() == hashes[probe-1] {
+			lo = probe
+		} else {
+			hi = probe - 1
+		}
+	}
+	return lo, true
 }
 
 // open adds an entry for each worker that holds the first block.
-func (s *search) open(dst []Match, x *Index, n uint32) []Match {
-	base := len(dst)
-	words := x.nodes.plane(n, planeAny)
-	s.first, s.active = s.first[:len(words)], s.active[:len(words)]
-	for i, word := range words {
-		s.first[i], s.active[i], s.rank[i] = word, word, int32(len(dst)-base)
-		for ; word != 0; word &= word - 1 {
-			id := WorkerID(i*64 + bits.TrailingZeros64(word))
-			t, why := x.workers[id].state()
-			dst = append(dst, Match{Worker: id, Trust: t, Why: why})
+func (s *search) open(x *Index, found []Match, v *view, q *Query) []Match {
+	base := len(found)
+	clear(s.active)
+	for _, id := range q.Workers {
+		if int64(id>>6) < int64(len(s.active)) {
+			s.active[id>>6] |= 1 << (id & 63)
 		}
 	}
-	return dst
+	for i := range s.first {
+		word := s.held(v, i) & x.live[i].Load()
+		if q.Workers != nil {
+			word &= s.active[i]
+		}
+		s.first[i], s.active[i], s.rank[i] = word, word, int32(len(found)-base)
+		for ; word != 0; word &= word - 1 {
+			id := WorkerID(i*64 + bits.TrailingZeros64(word))
+			found = append(found, Match{Worker: id, Trust: kvevent.Trust(x.trust.at(uint32(id)).Load())})
+		}
+	}
+	return found
 }
+
+// held returns word i of the workers that hold a set's blocks, or read from a store that does.
+func (s *search) held(v *view, i int) uint64 {
+	h := v.word(v.words[:v.n], i)
+	for k := range s.roster.stores {
+		if st := &s.roster.stores[k]; i < len(st.members) && v.has(st.id) {
+			h |= st.members[i]
+		}
+	}
+	return h
+}
+
+// has reports whether the worker, or store, has a bit in any plane.
+func (v *view) has(w WorkerID) bool { return v.word(v.words[:v.n], int(w>>6))>>(w&63)&1 != 0 }
 
 // entry returns the entry of the worker of one bit.
 func (s *search) entry(found []Match, i int, bit int) *Match {
 	return &found[s.rank[i]+int32(bits.OnesCount64(s.first[i]&(1<<bit-1)))]
 }
 
-// step visits block number depth. It reports whether any worker has all blocks up to this one.
-func (s *search) step(found []Match, ns *nodes, n uint32, depth int32) bool {
-	held, device := ns.plane(n, planeAny), ns.plane(n, int(kvevent.Device))
-	var left uint64
+// drop ends the search for the workers that do not hold a set's blocks, which begin at depth, and returns how many are left.
+func (s *search) drop(found []Match, v *view, depth int32) (left int) {
 	for i, a := range s.active {
 		if a == 0 {
 			continue
 		}
-		for dead := a &^ held[i]; dead != 0; dead &= dead - 1 {
+		h := s.held(v, i)
+		for dead := a &^ h; dead != 0; dead &= dead - 1 {
 			s.entry(found, i, bits.TrailingZeros64(dead)).end(depth)
 		}
-		a &= held[i]
+		a &= h
 		s.active[i] = a
-		left |= a
-		for slow := a &^ device[i]; slow != 0; slow &= slow - 1 {
-			b := bits.TrailingZeros64(slow)
-			m := s.entry(found, i, b)
-			m.Predicted++
-			for t := kvevent.Host; t <= kvevent.NumTiers; t++ {
-				if ns.plane(n, int(t))[i]>>b&1 != 0 {
-					m.Predicted--
-					m.Tiers[t-1]++
-					break
-				}
+		left += bits.OnesCount64(a)
+	}
+	return left
+}
+
+// slower counts m blocks of a set for those workers that do not have them on the device.
+func (s *search) slower(found []Match, v *view, m int32) {
+	device := v.plane(planeDevice)
+	for i, a := range s.active {
+		for rest := a &^ v.word(device, i); rest != 0; rest &= rest - 1 {
+			b := bits.TrailingZeros64(rest)
+			e := s.entry(found, i, b)
+			switch tier := s.tier(v, i, b); tier {
+			case 0:
+				e.Predicted += m
+			case kvevent.Device: // of a store; end counts it
+			default:
+				e.Tiers[tier-1] += m
 			}
 		}
 	}
-	return left != 0
+}
+
+// tier returns the fastest tier below the device in which the worker of a bit has a set's blocks, 0 if they are only predicted.
+func (s *search) tier(v *view, i, b int) (best kvevent.Tier) {
+	for t := kvevent.Host; t <= kvevent.NumTiers; t++ {
+		if v.word(v.plane(int(t)-1), i)>>b&1 != 0 {
+			best = t
+			break
+		}
+	}
+	for k := range s.roster.stores {
+		st := &s.roster.stores[k]
+		if (best == 0 || st.tier < best) && i < len(st.members) && st.members[i]>>b&1 != 0 && v.has(st.id) {
+			best = st.tier
+		}
+	}
+	return best
 }
 
 // close ends the search for the workers that are left after depth blocks.

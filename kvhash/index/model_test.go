@@ -23,13 +23,22 @@ import (
 const modelBlock = 2
 
 type model struct {
-	workers map[index.WorkerID]*modelWorker
+	workers     map[index.WorkerID]*modelWorker
+	predictions []modelPrediction
+}
+
+type modelPrediction struct {
+	p      index.Prediction
+	until  time.Time
+	worker *modelWorker
+	fresh  []string
 }
 
 type modelWorker struct {
 	places  []modelPlace // in order of announcement
 	orphans []modelOrphan
 	pred    map[string]time.Time
+	by      map[string]int // the prediction that says so
 	lost    bool
 	heard   bool
 }
@@ -164,7 +173,7 @@ func (w *modelWorker) remove(hash uint64, tier kvevent.Tier) {
 func (w *modelWorker) clear(tier kvevent.Tier) {
 	w.heard = true
 	if tier == kvevent.AnyTier {
-		*w = modelWorker{pred: map[string]time.Time{}, heard: true}
+		*w = modelWorker{pred: map[string]time.Time{}, by: map[string]int{}, heard: true}
 		return
 	}
 	w.places = slices.DeleteFunc(w.places, func(p modelPlace) bool { return p.tier == tier })
@@ -250,7 +259,7 @@ func againstModel(t *rapid.T) {
 	join := func(i int) {
 		id := x.AddWorker(index.Key{Instance: "e", DPRank: uint32(i)})
 		if m.workers[id] == nil {
-			m.workers[id] = &modelWorker{pred: map[string]time.Time{}}
+			m.workers[id] = &modelWorker{pred: map[string]time.Time{}, by: map[string]int{}}
 		}
 	}
 	for i := range 3 {
@@ -331,21 +340,31 @@ func againstModel(t *rapid.T) {
 		"predict": func(t *rapid.T) {
 			id, path := worker.Draw(t, "worker"), letters.Draw(t, "path")
 			until := now.Add(time.Duration(rapid.IntRange(1, 5).Draw(t, "for")) * time.Second)
-			x.Predict(id, modelHashes(path), until)
-			for i := range path {
-				p, w := path[:i+1], m.workers[id]
-				if w.tier(p) == 0 && w.pred[p].Before(until) {
-					w.pred[p] = until
+			from := rapid.IntRange(0, len(path)).Draw(t, "from")
+			p := modelPrediction{p: x.Predict(id, modelHashes(path), from, until), until: until, worker: m.workers[id]}
+			for i := range path[from:] {
+				b, w := path[:from+i+1], m.workers[id]
+				if w.tier(b) != 0 || !w.pred[b].Before(until) {
+					continue
 				}
+				if _, ok := w.pred[b]; !ok {
+					p.fresh = append(p.fresh, b)
+				}
+				w.pred[b] = until
+				w.by[b] = len(m.predictions)
 			}
+			m.predictions = append(m.predictions, p)
 		},
 		"unpredict": func(t *rapid.T) {
-			id, path := worker.Draw(t, "worker"), letters.Draw(t, "path")
-			until := now.Add(time.Duration(rapid.IntRange(1, 5).Draw(t, "until")) * time.Second)
-			x.Unpredict(id, modelHashes(path), until)
-			for i := range path {
-				if !m.workers[id].pred[path[:i+1]].After(until) {
-					delete(m.workers[id].pred, path[:i+1])
+			if len(m.predictions) == 0 {
+				t.Skip("nothing predicted")
+			}
+			i := rapid.IntRange(0, len(m.predictions)-1).Draw(t, "prediction")
+			p := m.predictions[i]
+			x.Unpredict(p.p)
+			for _, b := range p.fresh {
+				if _, ok := p.worker.pred[b]; ok && p.worker.by[b] == i {
+					delete(p.worker.pred, b)
 				}
 			}
 		},
@@ -367,9 +386,6 @@ func againstModel(t *rapid.T) {
 			for range 3 {
 				path := letters.Draw(t, "query")
 				got := x.Match(nil, modelHashes(path))
-				for i := range got {
-					got[i].Why = ""
-				}
 				if d := cmp.Diff(m.match(path), got); d != "" {
 					t.Fatalf("match %q (-model +index):\n%s", path, d)
 				}

@@ -3,14 +3,13 @@
 package index
 
 import (
+	"math"
 	"slices"
-
-	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// orphans are runs of blocks whose parent is not known, in a list from the oldest to the newest.
+// orphans are sequences of blocks whose parent is not known, in a list from the oldest to the newest.
 //
-// Invariants: blocks == sum of len(hashes) over the list; byParent and byBlock hold exactly the runs of the list.
+// Invariants: blocks == sum of len(hashes) over the list; byParent and byBlock hold exactly those of the list; since ascends.
 type orphans struct {
 	blocks         int
 	oldest, newest *orphan
@@ -19,21 +18,22 @@ type orphans struct {
 }
 
 type orphan struct {
-	run
+	blocks
+	since        int64 // by the clock of Expire, in ns
 	parent       uint64
 	left         int // blocks not gone
 	older, newer *orphan
 }
 
 type parked struct {
-	hash uint64
-	tier kvevent.Tier
+	hash  uint64
+	plane int
 }
 
 // park keeps a copy of r until its parent is claimed. It reports whether blocks were dropped to stay within limit.
-func (o *orphans) park(parent uint64, r run, limit int) (dropped bool) {
+func (o *orphans) park(parent uint64, r blocks, limit int, now int64) (dropped bool) {
 	for _, old := range o.byParent[parent] {
-		if old.tier == r.tier && slices.Equal(old.hashes, r.hashes) && slices.Equal(old.locals, r.locals) {
+		if old.plane == r.plane && old.chained == r.chained && slices.Equal(old.hashes, r.hashes) && slices.Equal(old.chain, r.chain) {
 			old.gone, old.left = nil, len(old.hashes)
 			return false
 		}
@@ -49,9 +49,9 @@ func (o *orphans) park(parent uint64, r run, limit int) (dropped bool) {
 		o.byParent = make(map[uint64][]*orphan)
 		o.byBlock = make(map[parked][]*orphan)
 	}
-	n := &orphan{run: r, parent: parent, left: len(r.hashes), older: o.newest}
+	n := &orphan{blocks: r, since: now, parent: parent, left: len(r.hashes), older: o.newest}
 	n.hashes = slices.Clone(r.hashes)
-	n.locals = slices.Clone(r.locals)
+	n.chain = slices.Clone(r.chain)
 	if o.newest == nil {
 		o.oldest = n
 	} else {
@@ -61,7 +61,7 @@ func (o *orphans) park(parent uint64, r run, limit int) (dropped bool) {
 	o.blocks += len(n.hashes)
 	o.byParent[parent] = append(o.byParent[parent], n)
 	for _, h := range n.hashes {
-		k := parked{h, n.tier}
+		k := parked{h, n.plane}
 		if l := o.byBlock[k]; len(l) == 0 || l[len(l)-1] != n {
 			o.byBlock[k] = append(l, n)
 		}
@@ -69,20 +69,20 @@ func (o *orphans) park(parent uint64, r run, limit int) (dropped bool) {
 	return dropped
 }
 
-// claim takes out the runs that waited for the block with engine hash parent, oldest first.
-func (o *orphans) claim(parent uint64) (runs []run) {
-	list := o.byParent[parent]
+// claim takes out the blocks that waited for the block with engine hash parent, oldest first.
+func (o *orphans) claim(parent uint64) (list []blocks) {
+	waiting := o.byParent[parent]
 	delete(o.byParent, parent) // at once: unlink would look for each of them in the list
-	for _, n := range list {
+	for _, n := range waiting {
 		o.unlink(n)
-		runs = append(runs, n.run)
+		list = append(list, n.blocks)
 	}
-	return runs
+	return list
 }
 
 // remove notes that a parked block was removed from its tier. It reports whether there was one.
-func (o *orphans) remove(h uint64, tier kvevent.Tier) (found bool) {
-	for _, n := range slices.Clone(o.byBlock[parked{h, tier}]) {
+func (o *orphans) remove(h uint64, plane int) (found bool) {
+	for _, n := range slices.Clone(o.byBlock[parked{h, plane}]) {
 		if n.gone == nil {
 			n.gone = make([]bool, len(n.hashes))
 		}
@@ -99,14 +99,27 @@ func (o *orphans) remove(h uint64, tier kvevent.Tier) (found bool) {
 	return found
 }
 
-func (o *orphans) clearTier(tier kvevent.Tier) {
+func (o *orphans) clearTier(plane int) {
 	for n := o.oldest; n != nil; {
 		next := n.newer
-		if n.tier == tier {
+		if n.plane == plane {
 			o.unlink(n)
 		}
 		n = next
 	}
+}
+
+// expire drops the orphans that have waited for ttl and reports whether there were any. Those parked before there was a clock wait from
+// now on.
+func (o *orphans) expire(now, ttl int64) (dropped bool) {
+	for n := o.oldest; n != nil && n.since == math.MinInt64; n = n.newer {
+		n.since = now
+	}
+	for o.oldest != nil && o.oldest.since <= now-ttl {
+		o.unlink(o.oldest)
+		dropped = true
+	}
+	return dropped
 }
 
 func (o *orphans) unlink(n *orphan) {
@@ -123,7 +136,7 @@ func (o *orphans) unlink(n *orphan) {
 	}
 	without(o.byParent, n.parent, n)
 	for _, h := range n.hashes {
-		without(o.byBlock, parked{h, n.tier}, n)
+		without(o.byBlock, parked{h, n.plane}, n)
 	}
 }
 

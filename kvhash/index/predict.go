@@ -3,61 +3,64 @@
 package index
 
 import (
+	"cmp"
+	"math"
 	"slices"
 	"time"
 )
 
 // predictions are blocks expected on a worker. Their bit in planePredicted is set exactly while until has them.
 type predictions struct {
-	until map[expected]time.Time
+	until map[expected]deadline
 	queue []prediction // ascending by until; a block may be in several, the latest counts
+	last  uint64       // serial number of the last one
+}
+
+// deadline is until when a block is expected, and the prediction that says so.
+type deadline struct {
+	until  time.Time
+	serial uint64
 }
 
 type expected struct {
-	node   uint32
+	slot   uint32
 	worker WorkerID
+}
+
+// Prediction is what [Index.Predict] noted, for taking it back. The zero Prediction is none.
+type Prediction struct {
+	serial uint64
+	worker WorkerID
+	until  time.Time
 }
 
 type prediction struct {
-	until  time.Time
-	worker WorkerID
-	nodes  []uint32
+	Prediction
+	blocks []segment // fresh: expected by nobody before
 }
 
-// Predict notes that the worker will soon hold the blocks with the given sequence hashes on its device, because a prompt with
-// them was sent there. They count in lookups until an event of the worker confirms them or [Index.Expire] is called with a time not
-// before until. Blocks that are resident already stay as they are. O(len(hashes)).
-func (x *Index) Predict(id WorkerID, hashes []uint64, until time.Time) {
+// Predict notes that the worker will soon hold the blocks of a prompt on its device, because the prompt was sent there. hashes are the
+// prompt's sequence hashes; of the first from blocks nothing is said. The others count in lookups until an event of the worker confirms
+// them or [Index.Expire] is called with a time not before until. Blocks that are resident already stay as they are. To lookups it is
+// one step. O(len(hashes)).
+func (x *Index) Predict(id WorkerID, hashes []uint64, from int, until time.Time) Prediction {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	w := x.worker(id)
-	if w == nil || len(hashes) == 0 {
-		return
+	if w == nil || from >= len(hashes) {
+		return Prediction{}
 	}
 	if x.pred.until == nil {
-		x.pred.until = make(map[expected]time.Time)
+		x.pred.until = make(map[expected]deadline)
 	}
-	p := prediction{until: until, worker: id}
-	prev := noNode
-	for _, h := range hashes {
-		n := x.nodes.get(prev, h)
-		prev = n
-		k := expected{n, id}
-		old, ok := x.pred.until[k]
-		if !ok && x.nodes.has(n, planeAny, id) {
-			continue // resident
-		}
-		if !ok {
-			x.nodes.set(n, planePredicted, id, true)
-			w.held++
-		}
-		if !ok || until.After(old) {
-			x.pred.until[k] = until
-			p.nodes = append(p.nodes, n)
-		}
+	x.locate(x.tree.seek(hashes[:from]), hashes[from:], nil)
+	x.pred.last++
+	p := prediction{Prediction: Prediction{serial: x.pred.last, worker: id, until: until}}
+	for _, s := range slices.Backward(x.segs) {
+		x.expect(id, w, s, &p)
 	}
-	if len(p.nodes) == 0 {
-		return
+	if len(p.blocks) == 0 {
+		return Prediction{}
 	}
 	i, _ := slices.BinarySearchFunc(x.pred.queue, until, func(q prediction, t time.Time) int {
 		if q.until.After(t) {
@@ -66,80 +69,183 @@ func (x *Index) Predict(id WorkerID, hashes []uint64, until time.Time) {
 		return -1
 	})
 	x.pred.queue = slices.Insert(x.pred.queue, i, p)
+	x.wake(until.UnixNano())
+	x.publish(id, w)
+	return p.Prediction
 }
 
-// Unpredict takes back predictions that end at until or before: the prompt with these blocks will not be computed there after all.
-// Those that a later prompt extended beyond it stay. O(len(hashes)).
-func (x *Index) Unpredict(id WorkerID, hashes []uint64, until time.Time) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	w := x.worker(id)
-	if w == nil {
+// expect predicts the blocks of a segment, and adds to p those that are not resident.
+func (x *Index) expect(id WorkerID, w *worker, s segment, p *prediction) {
+	t := &x.tree
+	from, to := s.slot, s.slot+uint32(s.n)
+	if s.fresh {
+		t.fill(s.prev, from, to, t.sets.edit(0, id, 1<<planePredicted, 0))
+		w.held.Add(int64(s.n))
+		x.extend(id, from, to, true, p)
 		return
 	}
-	for _, h := range hashes {
-		n := x.nodes.find(h)
-		if t, ok := x.pred.until[expected{n, id}]; ok && !t.After(until) {
-			x.unpredict(id, w, n)
+	for to > from {
+		n := t.slots.run(to - 1)
+		at := max(from, t.runs.at(n).start.Load())
+		set := t.state(n).set()
+		if held := t.sets.held(set, id); !held || t.sets.has(set, id, planePredicted) {
+			if !held {
+				t.repaint(n, at, to, t.sets.edit(set, id, 1<<planePredicted, 0))
+				w.held.Add(int64(to - at))
+			}
+			x.extend(id, at, to, !held, p)
+		}
+		to = at
+	}
+}
+
+// extend lets predictions of the blocks in slots [from,to) end with p, if they do not end later. fresh says that there were none.
+func (x *Index) extend(id WorkerID, from, to uint32, fresh bool, p *prediction) {
+	late := false
+	for i := from; i < to; i++ {
+		k := expected{i, id}
+		if fresh || p.until.After(x.pred.until[k].until) {
+			x.pred.until[k] = deadline{p.until, p.serial}
+			late = true
 		}
 	}
+	if late {
+		p.blocks = append(p.blocks, segment{slot: from, n: int(to - from), fresh: fresh})
+	}
 }
 
-// Expire drops the predictions whose time has come. It costs next to nothing when there are none.
-func (x *Index) Expire(now time.Time) {
-	x.mu.RLock()
-	due := len(x.pred.queue) > 0 && !x.pred.queue[0].until.After(now)
-	x.mu.RUnlock()
-	if !due {
+// seek returns the slot of the last of the blocks with the given hashes from the beginning of a prompt, 0 if it is not there.
+func (t *tree) seek(hashes []uint64) (slot uint32) {
+	for _, h := range hashes {
+		slot = t.find(slot, h)
+	}
+	return slot
+}
+
+// Unpredict takes back a prediction: its prompt will not be computed there after all. Blocks that were expected before, or that a later
+// prompt expects beyond its end, stay. One that ended before changes nothing. O(blocks predicted).
+func (x *Index) Unpredict(p Prediction) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	i, _ := slices.BinarySearchFunc(x.pred.queue, p.until, func(q prediction, t time.Time) int { return q.until.Compare(t) })
+	for ; i < len(x.pred.queue) && x.pred.queue[i].until.Equal(p.until); i++ {
+		if x.pred.queue[i].serial != p.serial {
+			continue
+		}
+		q := &x.pred.queue[i]
+		x.end(q, func(s segment) bool { return s.fresh })
+		q.blocks = slices.DeleteFunc(q.blocks, func(s segment) bool { return s.fresh }) // the others end with it
+		return
+	}
+}
+
+// end ends those segments of a prediction that are chosen, but for blocks that another one expects longer.
+func (x *Index) end(p *prediction, chosen func(segment) bool) {
+	w := x.workers[p.worker]
+	for _, s := range p.blocks {
+		if !chosen(s) {
+			continue
+		}
+		from, to := s.slot, s.slot+uint32(s.n)
+		for i := from; i < to; i++ {
+			// Another one may expect it longer, or the slot has another block by now.
+			if x.pred.until[expected{i, p.worker}].serial != p.serial {
+				x.unpredict(p.worker, w, from, i)
+				from = i + 1
+			}
+		}
+		x.unpredict(p.worker, w, from, to)
+	}
+	x.tree.reset()
+	x.publish(p.worker, w)
+}
+
+// Expire drops the predictions whose time has come, and orphans that waited too long. Call it now and then with the time that Predict
+// goes by; it costs next to nothing, and takes no lock, when there is nothing to drop.
+func (x *Index) Expire(at time.Time) {
+	now := at.UnixNano()
+	for {
+		if old := x.clock.Load(); now <= old || x.clock.CompareAndSwap(old, now) {
+			break
+		}
+	}
+	if now < x.due.Load() {
 		return
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.due.Store(math.MaxInt64)
+	ttl := int64(cmp.Or(x.opt.OrphanTTL, 30*time.Second))
+	for id, w := range x.workers {
+		if w == nil || w.orphans.blocks == 0 || ttl < 0 {
+			continue
+		}
+		if w.orphans.expire(now, ttl) {
+			w.unknown = true
+			x.publish(WorkerID(id), w)
+		}
+		x.wakeForOrphans(w)
+	}
 	done := 0
 	for _, p := range x.pred.queue {
-		if p.until.After(now) {
+		if p.until.After(at) {
+			x.wake(p.until.UnixNano())
 			break
 		}
 		done++
-		for _, n := range p.nodes {
-			// The node may have been freed and used again since: then its own entry, if any, says when it ends.
-			if t, ok := x.pred.until[expected{n, p.worker}]; ok && !t.After(now) {
-				x.unpredict(p.worker, &x.workers[p.worker], n)
-			}
-		}
+		x.end(&p, func(segment) bool { return true })
+	}
+	if done == 0 {
+		return
 	}
 	clear(x.pred.queue[:done])
 	x.pred.queue = x.pred.queue[done:] // append moves the rest when the array is full, so this costs O(1) for each
 }
 
-// confirm turns a prediction into a fact: an event said that the block is there.
-func (x *Index) confirm(id WorkerID, n uint32) {
-	if len(x.pred.until) == 0 {
-		return
-	}
-	k := expected{n, id}
-	if _, ok := x.pred.until[k]; ok {
-		delete(x.pred.until, k)
-		x.nodes.set(n, planePredicted, id, false)
+// wake lets Expire look at time t, in ns, at the latest.
+func (x *Index) wake(t int64) {
+	if t < x.due.Load() {
+		x.due.Store(t)
 	}
 }
 
-func (x *Index) unpredict(id WorkerID, w *worker, n uint32) {
-	k := expected{n, id}
-	if _, ok := x.pred.until[k]; !ok {
-		return
+// wakeForOrphans lets Expire look when the oldest orphan of the worker has waited long enough.
+func (x *Index) wakeForOrphans(w *worker) {
+	if ttl := int64(cmp.Or(x.opt.OrphanTTL, 30*time.Second)); ttl >= 0 && w.orphans.oldest != nil {
+		if w.orphans.oldest.since == math.MinInt64 { // parked before there was a clock
+			ttl = 0
+		}
+		x.wake(w.orphans.oldest.since + ttl)
 	}
-	delete(x.pred.until, k)
-	if x.nodes.set(n, planePredicted, id, false) {
-		w.held--
-		x.nodes.release(n)
+}
+
+// confirm turns predictions of the blocks in slots [from,to) into facts: an event said that they are there.
+func (x *Index) confirm(id WorkerID, from, to uint32) {
+	for i := from; i < to; i++ {
+		delete(x.pred.until, expected{i, id})
+	}
+}
+
+// unpredict drops the predictions of the blocks in slots [from,to), which have some.
+func (x *Index) unpredict(id WorkerID, w *worker, from, to uint32) {
+	t := &x.tree
+	for i := from; i < to; i++ {
+		delete(x.pred.until, expected{i, id})
+	}
+	for from < to {
+		n := t.slots.run(from)
+		st := t.state(n)
+		end := min(to, t.runs.at(n).start.Load()+st.length())
+		w.held.Add(-int64(end - from)) // what is predicted is in no tier
+		t.repaint(n, from, end, t.sets.edit(st.set(), id, 0, 1<<planePredicted))
+		from = end
 	}
 }
 
 func (x *Index) unpredictAll(id WorkerID, w *worker) {
 	for k := range x.pred.until {
 		if k.worker == id {
-			x.unpredict(id, w, k.node)
+			x.unpredict(id, w, k.slot, k.slot+1)
 		}
 	}
 	x.pred.queue = slices.DeleteFunc(x.pred.queue, func(p prediction) bool { return p.worker == id })

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"math/bits"
+	"sync/atomic"
+)
+
+// mixer spreads keys over buckets. The secret keeps those who choose tokens from choosing buckets.
+type mixer uint64
+
+func (m mixer) mix(h uint64) uint64 {
+	hi, lo := bits.Mul64(h^uint64(m), 0x9E3779B97F4A7C15)
+	return hi ^ lo
+}
+
+// heads finds the run that begins with a block, by the block's sequence hash. Open addressing with linear probing; an entry is the
+// low half of the mixed hash and the number of the run. Readers load words; one writer changes them. An entry never moves
+// within a table; when the table is made anew, the old one stays as it was for those who still read it.
+type heads struct {
+	mixer
+	table   atomic.Pointer[headTable]
+	used    int // entries and graves
+	entries int
+}
+
+type headTable struct {
+	shift uint8 // bucket = mixed hash >> shift
+	words []atomic.Uint64
+}
+
+const (
+	grave    = 1 << 32 // a removed entry: there is no run 0
+	minHeads = 16
+)
+
+func newHeadTable(entries int) *headTable {
+	n := max(minHeads, 1<<bits.Len(uint(entries*2-1))) // at most half full
+	return &headTable{shift: uint8(64 - bits.TrailingZeros(uint(n))), words: make([]atomic.Uint64, n)}
+}
+
+func entry(mixed uint64, run uint32) uint64 { return mixed<<32 | uint64(run) }
+
+// find returns the run whose first block has hash seq, or 0; conflict says that the writer was just changing it. For readers too.
+func (h *heads) find(runs *slab[run], seq uint64) (n uint32, r *run, conflict bool) {
+	t := h.table.Load()
+	mixed := h.mix(seq)
+	mask := uint64(len(t.words) - 1)
+	for i := mixed >> t.shift; ; i++ {
+		w := t.words[i&mask].Load()
+		if w == 0 {
+			return 0, nil, false
+		}
+		if uint32(w>>32) != uint32(mixed) || uint32(w) == 0 {
+			continue
+		}
+		n = uint32(w)
+		r = runs.peek(n)
+		if r == nil {
+			return 0, nil, true
+		}
+		if r.head.Load() == seq {
+			return n, r, false
+		}
+	}
+}
+
+// add adds a run that begins with seq; there must be none.
+func (h *heads) add(runs *slab[run], seq uint64, n uint32) {
+	t := h.table.Load()
+	if h.used >= len(t.words)*5/8 {
+		t = h.rebuild(runs)
+	}
+	mixed := h.mix(seq)
+	mask := uint64(len(t.words) - 1)
+	i := mixed >> t.shift
+	for uint32(t.words[i&mask].Load()) != 0 {
+		i++
+	}
+	if t.words[i&mask].Load() == 0 {
+		h.used++
+	}
+	h.entries++
+	t.words[i&mask].Store(entry(mixed, n))
+}
+
+// remove removes the run that begins with seq.
+func (h *heads) remove(seq uint64, n uint32) {
+	t := h.table.Load()
+	mixed := h.mix(seq)
+	mask := uint64(len(t.words) - 1)
+	i := mixed >> t.shift
+	for t.words[i&mask].Load() != entry(mixed, n) {
+		i++
+	}
+	h.entries--
+	if t.words[(i+1)&mask].Load() != 0 {
+		t.words[i&mask].Store(grave)
+		return
+	}
+	// Nothing follows: no probe goes on from here, and none from the graves before.
+	for {
+		t.words[i&mask].Store(0)
+		h.used--
+		i--
+		if t.words[i&mask].Load() != grave {
+			return
+		}
+	}
+}
+
+// rebuild makes a table without graves and with room for as many entries again.
+func (h *heads) rebuild(runs *slab[run]) *headTable {
+	old, t := h.table.Load(), newHeadTable(h.entries+1)
+	mask := uint64(len(t.words) - 1)
+	for i := range old.words {
+		n := uint32(old.words[i].Load())
+		if n == 0 {
+			continue
+		}
+		mixed := h.mix(runs.at(n).head.Load())
+		j := mixed >> t.shift
+		for t.words[j&mask].Load() != 0 {
+			j++
+		}
+		t.words[j&mask].Store(entry(mixed, n))
+	}
+	h.used = h.entries
+	h.table.Store(t)
+	return t
+}
+
+// reset empties the table.
+func (h *heads) reset() {
+	h.used, h.entries = 0, 0
+	h.table.Store(newHeadTable(1))
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import "sync/atomic"
+
+// A run is a range of blocks that follow each other in a prompt, lie in consecutive slots and have the same residents: one edge of
+// the tree, but a tree without parents. A lookup finds the first run by the hash of the prompt's first block, and every further one
+// by the hash of the block behind the run before. Hashes are chained, so finding one says that everything before is equal too.
+//
+// Readers see a run change in one step, when its state is stored: the set of its residents, its length in blocks, and a version that
+// counts the changes of this number, so that a reader can tell that nothing changed while it looked. head and start are stored before a
+// state makes the run live, and never while it is. A run of length 0 is free.
+//
+// The writer keeps the blocks behind a change reachable: what is new is added to heads before the state that leads to it is
+// stored, and what is obsolete is removed after.
+type run struct {
+	head  atomic.Uint64 // sequence hash of the first block
+	state atomic.Uint64 // version:24 length:12 set:28
+	start atomic.Uint32 // slot of the first block
+	next  atomic.Uint32 // a hint: a run that followed once, or 0; the link among free runs
+
+	// For the writer: where prompts part, a run ends, so that a lookup searches only in the last run of its way.
+	forks  uint32 // runs that follow the last block and do not lie behind it
+	parent uint32 // the slot of the block before, if that is not the slot before; 0 if there is none
+	check  uint32 // the low half of that block's hash: the slot may have another block by now
+}
+
+// maxRun is the greatest length of a run in blocks. It bounds what splitting one costs.
+const (
+	maxRun  = 1024
+	maxRoom = 256 // slots that a run is given to grow into, at most
+
+	setBits     = 28
+	lengthBits  = 12
+	versionUnit = 1 << (setBits + lengthBits)
+)
+
+type state uint64
+
+func (s state) set() uint32    { return uint32(s) & (1<<setBits - 1) }
+func (s state) length() uint32 { return uint32(s>>setBits) & (1<<lengthBits - 1) }
+
+// tree is the blocks and who holds them. One writer at a time; readers load the atomic words and check afterwards that nothing changed.
+type tree struct {
+	heads heads
+	runs  slab[run]
+	sets  sets
+	slots slots
+
+	// changes counts changed states, in steps of a million. A reader that finds it far ahead cannot trust versions.
+	changes atomic.Uint64
+	changed uint64 // exactly
+	// epoch counts what readers cannot see in the states of runs: memory given back, workers hidden and shown.
+	epoch atomic.Uint64
+
+	work work
+
+	ends uint32 // runs in use, free ones included; at least 1, for run 0 is none
+	free uint32 // first free run
+	live int
+}
+
+func (t *tree) init(secret uint64) {
+	t.heads.mixer, t.sets.mixer = mixer(secret), mixer(secret)
+	t.ends, t.slots.end = 1, 1
+	t.heads.reset()
+	t.runs.resize(1)
+	t.slots.extend(1)
+}
+
+func (t *tree) state(n uint32) state { return state(t.runs.at(n).state.Load()) }
+
+// set changes the state of run n in one step and keeps the count of references to sets.
+func (t *tree) set(n uint32, length, set uint32) {
+	r := t.runs.at(n)
+	old := state(r.state.Load())
+	if t.changed++; t.changed&(1<<20-1) == 0 {
+		t.changes.Store(t.changed)
+	}
+	r.state.Store(uint64(old)&^(versionUnit-1) + versionUnit | uint64(length)<<setBits | uint64(set))
+	if set != old.set() {
+		t.sets.ref(set, 1)
+		t.sets.ref(old.set(), -1)
+	}
+}
+
+// add makes a run of the slots [from,to) and lets readers find it.
+func (t *tree) add(from, to, set uint32) uint32 {
+	n := t.free
+	if n != 0 {
+		t.free = t.runs.at(n).next.Load()
+	} else {
+		n = t.ends
+		t.ends++
+		t.runs.resize(t.ends)
+	}
+	r := t.runs.at(n)
+	head := t.slots.seq.at(from).Load()
+	r.head.Store(head)
+	r.start.Store(from)
+	r.next.Store(0)
+	r.forks, r.parent = 0, 0
+	t.set(n, to-from, set)
+	t.slots.own(from, to, n)
+	t.heads.add(&t.runs, head, n)
+	t.live++
+	return n
+}
+
+// remove makes run n unreachable and frees its number. Its slots are the caller's.
+func (t *tree) remove(n uint32) {
+	r := t.runs.at(n)
+	t.heads.remove(r.head.Load(), n)
+	t.set(n, 0, 0)
+	parent, check := r.parent, r.check
+	r.next.Store(t.free)
+	t.free = n
+	t.live--
+	if parent != 0 {
+		t.leave(parent, check)
+	}
+}
+
+// find returns the slot of the block with hash seq that follows the one in slot prev, or begins a prompt if prev is 0; 0 if there is none.
+func (t *tree) find(prev uint32, seq uint64) uint32 {
+	if prev != 0 && t.slots.isNext(prev+1) {
+		if t.slots.seq.at(prev+1).Load() == seq {
+			return prev + 1
+		}
+	}
+	n, r, _ := t.heads.find(&t.runs, seq)
+	if n == 0 {
+		return 0
+	}
+	if prev != 0 {
+		t.runs.at(t.slots.run(prev)).next.Store(n)
+	}
+	return r.start.Load()
+}
+
+// follow notes that run n follows the block in slot prev, which is not the slot before it.
+func (t *tree) follow(prev, n uint32) {
+	r := t.runs.at(n)
+	check := uint32(t.slots.seq.at(prev).Load())
+	if r.parent == prev && r.check == check {
+		return
+	}
+	r.parent, r.check = prev, check
+	l := t.slots.run(prev)
+	start, st := t.runs.at(l).start.Load(), t.state(l)
+	if end := start + st.length(); prev+1 < end {
+		t.split(l, prev+1, end)
+	}
+	t.runs.at(l).forks++
+	t.runs.at(l).next.Store(n)
+}
+
+// split ends run n before slot at and makes a run of the rest.
+func (t *tree) split(n, at, end uint32) {
+	r, st := t.runs.at(n), t.state(n)
+	rest := t.add(at, end, st.set())
+	t.runs.at(rest).forks = r.forks
+	t.set(n, at-r.start.Load(), st.set())
+	r.forks = 0
+}
+
+// leave notes that a run that followed the block in slot prev is gone. When it was the last one that kept two runs apart, they are
+// joined.
+func (t *tree) leave(prev, check uint32) {
+	if !t.slots.isLive(prev) || uint32(t.slots.seq.at(prev).Load()) != check {
+		return
+	}
+	n := t.slots.run(prev)
+	r, st := t.runs.at(n), t.state(n)
+	start := r.start.Load()
+	if prev+1 != start+st.length() || r.forks == 0 {
+		return
+	}
+	if r.forks--; r.forks > 0 || !t.slots.isNext(prev+1) {
+		return
+	}
+	m := t.slots.run(prev + 1)
+	if sm := t.state(m); sm.set() == st.set() && sm.length()+st.length() <= maxRun {
+		end := prev + 1 + sm.length()
+		t.slots.own(prev+1, end, n)
+		t.set(n, end-start, st.set())
+		r.forks = t.runs.at(m).forks
+		t.remove(m)
+	}
+}
+
+// repaint gives the blocks in slots [a,b), which are a part of run n, the residents of another set, splitting and merging runs so that
+// neighbours differ, but where prompts part. Blocks with an empty set are freed. To readers it is one step.
+func (t *tree) repaint(n, a, b, set uint32) {
+	r, st := t.runs.at(n), t.state(n)
+	if set == st.set() {
+		return
+	}
+	start := r.start.Load()
+	end := start + st.length()
+	t.sets.ref(set, 1) // merging may drop the run that had it
+	rest, forks := b, uint32(0)
+	right := uint32(0) // a run behind that has the set, to be merged
+	if b < end {
+		z := t.add(b, end, st.set())
+		t.runs.at(z).forks, r.forks = r.forks, 0
+	} else if forks = r.forks; forks == 0 && set != 0 && t.slots.isNext(b) {
+		if m := t.slots.run(b); t.state(m).set() == set && b-a+t.state(m).length() <= maxRun {
+			right, rest, forks = m, b+t.state(m).length(), t.runs.at(m).forks
+		}
+	}
+	switch {
+	case a > start:
+		if set != 0 {
+			m := t.add(a, rest, set)
+			t.runs.at(m).forks = forks
+			r.next.Store(m)
+		}
+		r.forks = 0
+		t.set(n, a-start, st.set())
+	case set == 0:
+		t.remove(n)
+	default:
+		if left := t.left(a, rest-a, set); left != 0 {
+			t.slots.own(a, rest, left)
+			t.set(left, rest-t.runs.at(left).start.Load(), set)
+			t.runs.at(left).forks = forks
+			t.remove(n)
+		} else {
+			t.slots.own(b, rest, n)
+			t.set(n, rest-a, set)
+			r.forks = forks
+		}
+	}
+	if right != 0 {
+		t.remove(right)
+	}
+	if set == 0 {
+		t.slots.live -= int(b - a)
+		t.slots.release(a, b)
+	}
+	t.sets.ref(set, -1)
+}
+
+// left returns the run that ends directly before slot a, if n more blocks with the set can join it, or 0.
+func (t *tree) left(a, n, set uint32) uint32 {
+	if !t.slots.isNext(a) {
+		return 0
+	}
+	l := t.slots.run(a - 1)
+	if st := t.state(l); l == 0 || st.set() != set || st.length()+n > maxRun || t.runs.at(l).forks > 0 {
+		return 0
+	}
+	return l
+}
+
+// fill makes runs of the slots [from,to), which were taken and put, and lets readers find them, the deepest first. They follow the block
+// in slot prev, 0 if there is none.
+func (t *tree) fill(prev, from, to, set uint32) {
+	t.sets.ref(set, 1)
+	// As many as fit join the run before.
+	join := from
+	l := uint32(0)
+	if l = t.left(from, 1, set); l != 0 {
+		join = min(to, t.runs.at(l).start.Load()+maxRun)
+	}
+	var next uint32
+	for to > join {
+		at := max(join, to-min(maxRun, to-join))
+		n := t.add(at, to, set)
+		t.runs.at(n).next.Store(next)
+		next, to = n, at
+	}
+	if l != 0 {
+		t.slots.own(from, join, l)
+		if next != 0 {
+			t.runs.at(l).next.Store(next)
+		}
+		t.set(l, join-t.runs.at(l).start.Load(), set)
+	} else if prev != 0 && prev != from-1 {
+		t.follow(prev, next)
+	}
+	t.sets.ref(set, -1)
+}
+
+// reset gives memory back when nothing is left.
+func (t *tree) reset() {
+	if t.slots.live > 0 || t.runs.chunks() <= 1 && t.slots.seq.chunks() <= 2 && t.sets.words.chunks() <= 1 {
+		return
+	}
+	t.heads.reset()
+	t.sets.reset()
+	t.slots.reset()
+	t.ends, t.free = 1, 0
+	t.runs.resize(1) // the runs that stay keep their versions
+	t.epoch.Add(1)
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"math/bits"
+	"sync/atomic"
+
+	"github.com/weft-go/weft/kvhash/kvevent"
+)
+
+// The planes of bits that say who holds a block: plane t-1 for tier t of package kvevent, and one for predictions. A worker is
+// resident in a block if it has a bit in any plane.
+const (
+	planePredicted = kvevent.NumTiers
+	numPlanes      = kvevent.NumTiers + 1
+)
+
+const planeDevice = int(kvevent.Device) - 1
+
+// maxWorkers is how many workers an index can have: so many that a set always fits into a chunk of the slab.
+const maxWorkers = 16384
+
+// sets holds every distinct residency once: which workers hold a block in which planes. A set never changes; runs name it by its
+// number, 0 being the empty set, and count their references. Most runs of a fleet share few sets: one for each worker alone, one for all.
+//
+// A set is a row of words in a slab, beginning at a multiple of 4:
+//
+//	lo:16 n:16 planes:8   its words stand for the workers from 64*lo to 64*(lo+n)-1; one bit for each plane that is not empty
+//	hash:32 refs:32       only for the writer
+//	n words               the union of the planes, if there are several
+//	n words               for each plane that is not empty, in order
+//
+// Readers load the words of a set whose number they took from a run. When the run turns out to have changed meanwhile, what they read
+// may have been another set, or none, and they begin again.
+type sets struct {
+	mixer
+	words   slab[atomic.Uint64]
+	end     uint32                 // fours of words given out, free ones included
+	free    [chunkLen/4 + 1]uint32 // by size in fours: the first free set, whose second word is the number of the next
+	buckets []uint32               // open addressing over the numbers, 0 where there is none
+	n       int
+	scratch content
+}
+
+// content is a set being made.
+type content struct {
+	words [numPlanes][]uint64 // all of one length
+	lo, n int                 // words outside are zero
+}
+
+// view is a set as readers see it.
+type view struct {
+	lo, n int
+	mask  uint8
+	words []atomic.Uint64 // the union, then the planes
+}
+
+const setHeader = 2
+
+// view returns the set with the given number, which is not 0; false if there cannot be such a set now.
+func (s *sets) view(id uint32) (v view, ok bool) {
+	at := id << 2
+	d := s.words.dir.Load()
+	if d == nil || int(at>>chunkBits) >= len(*d) {
+		return v, false
+	}
+	chunk := (*d)[at>>chunkBits][at&chunkMask:]
+	h := chunk[0].Load()
+	v.lo, v.n, v.mask = int(h&0xffff), int(h>>16&0xffff), uint8(h>>32)
+	size := v.n * v.rows()
+	if v.n == 0 || setHeader+size > len(chunk) {
+		return v, false
+	}
+	v.words = chunk[setHeader : setHeader+size]
+	return v, true
+}
+
+// rows returns how many rows of n words there are.
+func (v *view) rows() int {
+	if v.mask&(v.mask-1) == 0 {
+		return 1
+	}
+	return 1 + bits.OnesCount8(v.mask)
+}
+
+// plane returns the words of a plane, nil if it is empty.
+func (v *view) plane(p int) []atomic.Uint64 {
+	if v.mask>>p&1 == 0 {
+		return nil
+	}
+	at := 0
+	if v.mask&(v.mask-1) != 0 {
+		at = v.n * (1 + bits.OnesCount8(v.mask&(1<<p-1)))
+	}
+	return v.words[at : at+v.n]
+}
+
+// word returns word i of a row for all workers.
+func (v *view) word(row []atomic.Uint64, i int) uint64 {
+	if i -= v.lo; uint(i) < uint(len(row)) {
+		return row[i].Load()
+	}
+	return 0
+}
+
+// has reports whether the worker has a bit in the plane of a set. For the writer.
+func (s *sets) has(id uint32, w WorkerID, plane int) bool {
+	if id == 0 {
+		return false
+	}
+	v, _ := s.view(id)
+	return v.word(v.plane(plane), int(w>>6))>>(w&63)&1 != 0
+}
+
+// held reports whether the worker has a bit in any plane of a set. For the writer.
+func (s *sets) held(id uint32, w WorkerID) bool {
+	if id == 0 {
+		return false
+	}
+	v, _ := s.view(id)
+	return v.word(v.words[:v.n], int(w>>6))>>(w&63)&1 != 0
+}
+
+// load fills the scratch content from a set, with room for worker w.
+func (s *sets) load(id uint32, w WorkerID) *content {
+	c := &s.scratch
+	var v view
+	lo, hi := int(w>>6), int(w>>6)+1
+	if id != 0 {
+		v, _ = s.view(id)
+		lo, hi = min(lo, v.lo), max(hi, v.lo+v.n)
+	}
+	for p := range c.words {
+		clear(c.words[p][c.lo : c.lo+c.n])
+		if more := hi - len(c.words[p]); more > 0 {
+			c.words[p] = append(c.words[p], make([]uint64, more)...)
+		}
+		for i, row := 0, v.plane(p); i < len(row); i++ {
+			c.words[p][v.lo+i] = row[i].Load()
+		}
+	}
+	c.lo, c.n = lo, hi-lo
+	return c
+}
+
+// edit returns the set that has worker w in the planes of on and not in those of off, and is otherwise like id. It has no reference yet: a
+// caller gives it one, or had it before.
+func (s *sets) edit(id uint32, w WorkerID, on, off uint8) uint32 {
+	c := s.load(id, w)
+	word, bit := w>>6, uint64(1)<<(w&63)
+	for p := range c.words {
+		if on>>p&1 != 0 {
+			c.words[p][word] |= bit
+		}
+		if off>>p&1 != 0 {
+			c.words[p][word] &^= bit
+		}
+	}
+	return s.intern(c)
+}
+
+// intern returns the set with the given content. A new one has no references; it must get one, or be dropped.
+func (s *sets) intern(c *content) uint32 {
+	// Trim to the words in use and see which planes there are.
+	var mask uint8
+	lo, hi := len(c.words[0]), 0
+	for p := range c.words {
+		for i := c.lo; i < c.lo+c.n; i++ {
+			if c.words[p][i] != 0 {
+				mask |= 1 << p
+				lo, hi = min(lo, i), max(hi, i+1)
+			}
+		}
+	}
+	if mask == 0 {
+		return 0
+	}
+	n := hi - lo
+	h := s.mix(uint64(lo)<<8 | uint64(mask))
+	for p := range c.words {
+		if mask>>p&1 != 0 {
+			for _, w := range c.words[p][lo:hi] {
+				h = s.mix(h ^ w)
+			}
+		}
+	}
+	if len(s.buckets) == 0 || s.n*4 >= len(s.buckets)*3 {
+		s.rehash(max(16, 2*len(s.buckets)))
+	}
+	head := uint64(lo) | uint64(n)<<16 | uint64(mask)<<32
+	i := uint32(h) & s.mask()
+	for ; s.buckets[i] != 0; i = (i + 1) & s.mask() {
+		if id := s.buckets[i]; s.hash(id) == uint32(h) && s.words.at(id<<2).Load() == head && s.equal(id, c, lo) {
+			return id
+		}
+	}
+	id := s.alloc(setSize(n, mask))
+	s.buckets[i] = id
+	s.n++
+	s.words.at(id << 2).Store(head)
+	s.words.at(id<<2 + 1).Store(uint64(uint32(h)))
+	v, _ := s.view(id)
+	at := 0
+	if v.rows() > 1 {
+		for ; at < n; at++ {
+			var union uint64
+			for p := range c.words {
+				union |= c.words[p][lo+at]
+			}
+			v.words[at].Store(union)
+		}
+	}
+	for p := range c.words {
+		if mask>>p&1 != 0 {
+			for _, w := range c.words[p][lo:hi] {
+				v.words[at].Store(w)
+				at++
+			}
+		}
+	}
+	return id
+}
+
+// equal reports whether a set with the same header has the content.
+func (s *sets) equal(id uint32, c *content, lo int) bool {
+	v, _ := s.view(id)
+	for p := range c.words {
+		for i, row := 0, v.plane(p); i < len(row); i++ {
+			if row[i].Load() != c.words[p][lo+i] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (s *sets) mask() uint32 { return uint32(len(s.buckets) - 1) }
+
+func (s *sets) hash(id uint32) uint32 { return uint32(s.words.at(id<<2 + 1).Load()) }
+
+// ref counts n more references to a set, which may be fewer; without any it is gone.
+func (s *sets) ref(id uint32, n int) {
+	if id == 0 {
+		return
+	}
+	w := s.words.at(id<<2 + 1)
+	refs := uint64(int64(w.Load()>>32) + int64(n))
+	w.Store(refs<<32 | uint64(uint32(w.Load())))
+	if refs == 0 {
+		s.drop(id)
+	}
+}
+
+func (s *sets) drop(id uint32) {
+	m := s.mask()
+	i := s.hash(id) & m
+	for s.buckets[i] != id {
+		i = (i + 1) & m
+	}
+	for gap := i; ; {
+		if i = (i + 1) & m; s.buckets[i] == 0 {
+			s.buckets[gap] = 0
+			break
+		}
+		if home := s.hash(s.buckets[i]) & m; (i-home)&m >= (i-gap)&m {
+			s.buckets[gap] = s.buckets[i]
+			gap = i
+		}
+	}
+	s.n--
+	v, _ := s.view(id)
+	size := setSize(v.n, v.mask)
+	s.release(id, size)
+}
+
+// setSize returns the size of a set in fours of words.
+func setSize(n int, mask uint8) int {
+	v := view{n: n, mask: mask}
+	return (setHeader + n*v.rows() + 3) / 4
+}
+
+// release puts a set on the list of free ones. It has no words then, which tells a late reader.
+func (s *sets) release(id uint32, size int) {
+	s.words.at(id << 2).Store(0)
+	s.words.at(id<<2 + 1).Store(uint64(s.free[size]))
+	s.free[size] = id
+}
+
+// alloc returns the number of a set of the given size.
+func (s *sets) alloc(size int) uint32 {
+	if id := s.free[size]; id != 0 {
+		s.free[size] = uint32(s.words.at(id<<2 + 1).Load())
+		return id
+	}
+	end := max(s.end, 1) // there is no set 0
+	if rest := int(chunkLen/4 - end&(chunkLen/4-1)); rest < size {
+		s.release(end, rest) // a set lies in one chunk
+		end += uint32(rest)
+	}
+	s.end = end + uint32(size)
+	s.words.resize(s.end << 2)
+	return end
+}
+
+func (s *sets) rehash(n int) {
+	old := s.buckets
+	s.buckets = make([]uint32, n)
+	for _, id := range old {
+		if id != 0 {
+			i := s.hash(id) & s.mask()
+			for s.buckets[i] != 0 {
+				i = (i + 1) & s.mask()
+			}
+			s.buckets[i] = id
+		}
+	}
+}
+
+// reset gives the memory back; no run may refer to any set.
+func (s *sets) reset() {
+	s.end, s.n, s.buckets = 0, 0, nil
+	clear(s.free[:])
+	s.words.resize(chunkLen)
+}

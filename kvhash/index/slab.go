@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import "sync/atomic"
+
+// slab is a growing array in chunks that never move, so that readers may look into it while the writer appends. T has no pointers:
+// the garbage collector does not look into the chunks. One writer; readers use peek, and everything in T that both touch is atomic.
+type slab[T any] struct {
+	dir atomic.Pointer[[]*[chunkLen]T]
+}
+
+const (
+	chunkBits = 11
+	chunkLen  = 1 << chunkBits
+	chunkMask = chunkLen - 1
+)
+
+// at returns element i, which must exist. For the writer.
+func (s *slab[T]) at(i uint32) *T {
+	return &(*s.dir.Load())[i>>chunkBits][i&chunkMask]
+}
+
+// peek returns element i, or nil if there is none any more: a reader may hold a number that was given back.
+func (s *slab[T]) peek(i uint32) *T {
+	d := s.dir.Load()
+	if d == nil || int(i>>chunkBits) >= len(*d) {
+		return nil
+	}
+	return &(*d)[i>>chunkBits][i&chunkMask]
+}
+
+// resize keeps or adds chunks so that elements below n exist. New ones are zero.
+func (s *slab[T]) resize(n uint32) {
+	var old []*[chunkLen]T
+	if d := s.dir.Load(); d != nil {
+		old = *d
+	}
+	chunks := int((uint64(n) + chunkMask) >> chunkBits)
+	if chunks == len(old) {
+		return
+	}
+	dir := old
+	if chunks < len(old) {
+		dir = append([]*[chunkLen]T(nil), old[:chunks]...) // let go of the rest
+	}
+	for len(dir) < chunks {
+		dir = append(dir, new([chunkLen]T)) // beyond the length of every directory that a reader has
+	}
+	s.dir.Store(&dir)
+}
+
+// chunks returns how many chunks there are.
+func (s *slab[T]) chunks() int {
+	if d := s.dir.Load(); d != nil {
+		return len(*d)
+	}
+	return 0
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"math/bits"
+	"sync/atomic"
+)
+
+// slots is where blocks lie: 12 bytes each, the sequence hash for readers and the owner for the writer. Consecutive blocks of a prompt
+// lie in consecutive slots where they can, so that a run is a range of slots. A slot never moves while its block lives.
+//
+// The owner of a slot says what it is:
+//
+//	0 cont:1 run:30      a block of the run; cont: it follows the block in the slot before
+//	1 listed:1 length:30 the first or last slot of a free range of that length; others inside a free range are stale
+//
+// A free range is listed, or it is the room that a run was given to grow into. The hash of the first slot of a listed one is
+// next:32 prev:32 of its list. No two free ranges are neighbours, except that room is kept apart until the run before it ends.
+// Slots from end on were never used, or are free again.
+type slots struct {
+	seq   slab[atomic.Uint64]
+	owner slab[uint32]
+	end   uint32     // slots in use, free ranges included; at least 1, for slot 0 is none
+	free  [32]uint32 // by the binary logarithm of the length: the first listed range
+	live  int        // blocks
+}
+
+const (
+	freeBit   = 1 << 31
+	listedBit = 1 << 30
+	contBit   = 1 << 30
+	lowBits   = 1<<30 - 1
+)
+
+// isLive reports whether slot i holds a block.
+func (s *slots) isLive(i uint32) bool { return i < s.end && *s.owner.at(i)&freeBit == 0 }
+
+// isNext reports whether slot i holds the block that follows the one in slot i-1.
+func (s *slots) isNext(i uint32) bool {
+	return i < s.end && *s.owner.at(i)&(freeBit|contBit) == contBit
+}
+
+// run returns the run of a live slot.
+func (s *slots) run(i uint32) uint32 { return *s.owner.at(i) & lowBits }
+
+// own makes the slots [from,to) blocks of a run and keeps whether they follow each other.
+func (s *slots) own(from, to, run uint32) {
+	for from < to {
+		chunk := (*s.owner.dir.Load())[from>>chunkBits]
+		part := chunk[from&chunkMask:]
+		if n := int(to - from); n < len(part) {
+			part = part[:n]
+		}
+		for i := range part {
+			part[i] = part[i]&contBit | run
+		}
+		from += uint32(len(part))
+	}
+}
+
+// grow takes up to n slots directly behind slot last, if they are the room of its run or nobody's. It returns how many.
+func (s *slots) grow(last, n uint32) uint32 {
+	at := last + 1
+	if at == s.end {
+		n = min(n, maxSlots-s.end)
+		s.extend(s.end + n)
+		return n
+	}
+	if *s.owner.at(at)&freeBit == 0 {
+		return 0
+	}
+	have := s.absorb(at)
+	n = min(n, have)
+	s.keep(at, n, have, maxRoom)
+	return n
+}
+
+// alloc takes up to n slots in a row, and room behind them if it is at hand. It returns the first one and how many, or 0, 0 when the
+// index is full.
+func (s *slots) alloc(n, room uint32) (at, got uint32) {
+	if at := s.take(n + room); at != 0 {
+		s.keep(at, n, *s.owner.at(at)&lowBits, room)
+		return at, n
+	}
+	// Rather a run in pieces than more than twice the memory that blocks take.
+	if unused := int(s.end) - s.live; unused > s.live+4*chunkLen || n > maxSlots-s.end {
+		for c := len(s.free) - 1; c >= 0; c-- {
+			if at := s.free[c]; at != 0 {
+				have := *s.owner.at(at) & lowBits
+				s.unlist(at)
+				got = min(n, have)
+				s.keep(at, got, have, 0)
+				return at, got
+			}
+		}
+	}
+	n = min(n, maxSlots-s.end)
+	if n == 0 {
+		return 0, 0
+	}
+	room = min(room, maxSlots-s.end-n)
+	at = s.end
+	s.extend(s.end + n + room)
+	if room > 0 {
+		s.mark(at+n, room, false)
+	}
+	return at, n
+}
+
+// take unlists and returns a range of at least n slots, or returns 0.
+func (s *slots) take(n uint32) uint32 {
+	for c := bits.Len32(n - 1); c < len(s.free); c++ {
+		if at := s.free[c]; at != 0 {
+			s.unlist(at)
+			return at
+		}
+	}
+	return 0
+}
+
+// keep gives back what is behind the first n+room slots of an unlisted free range, and marks the room.
+func (s *slots) keep(at, n, have, room uint32) {
+	room = min(room, have-n)
+	if room > 0 {
+		s.mark(at+n, room, false)
+	}
+	if rest := have - n - room; rest > 0 {
+		s.list(at+n+room, rest)
+	}
+}
+
+// extend adds slots to the end.
+func (s *slots) extend(end uint32) {
+	s.seq.resize(end)
+	s.owner.resize(end)
+	s.end = end
+}
+
+// put fills a slot that was taken. cont says whether its block follows the one in the slot before.
+func (s *slots) put(i uint32, seq uint64, cont bool) {
+	s.seq.at(i).Store(seq)
+	o := s.owner.at(i)
+	if *o = 0; cont {
+		*o = contBit
+	}
+	s.live++
+}
+
+// release frees the slots [from,to), which hold blocks that no run covers any more, or were taken and not used, together with the room
+// around them.
+func (s *slots) release(from, to uint32) {
+	for to < s.end && *s.owner.at(to)&freeBit != 0 {
+		to += s.absorb(to)
+	}
+	if to < s.end {
+		*s.owner.at(to) &^= contBit
+	}
+	for *s.owner.at(from - 1)&freeBit != 0 {
+		from -= *s.owner.at(from - 1) & lowBits
+		s.absorb(from)
+	}
+	if to == s.end {
+		s.end = from
+		if spare := s.seq.chunks() - int(from>>chunkBits); spare > 2 { // at least one chunk is kept
+			s.seq.resize(from + chunkLen)
+			s.owner.resize(from + chunkLen)
+		}
+		return
+	}
+	s.list(from, to-from)
+}
+
+// absorb takes a free range off its list, if it is on one, and returns its length.
+func (s *slots) absorb(at uint32) uint32 {
+	o := *s.owner.at(at)
+	if o&listedBit != 0 {
+		s.unlist(at)
+	}
+	return o & lowBits
+}
+
+// mark writes the tags of a free range.
+func (s *slots) mark(at, n uint32, listed bool) {
+	o := freeBit | n
+	if listed {
+		o |= listedBit
+	}
+	*s.owner.at(at) = o
+	*s.owner.at(at + n - 1) = o
+}
+
+func (s *slots) list(at, n uint32) {
+	s.mark(at, n, true)
+	first := &s.free[bits.Len32(n)-1]
+	if *first != 0 {
+		w := s.seq.at(*first)
+		w.Store(w.Load()&^lowWord | uint64(at))
+	}
+	s.seq.at(at).Store(uint64(*first) << 32)
+	*first = at
+}
+
+const lowWord = 1<<32 - 1
+
+func (s *slots) unlist(at uint32) {
+	w := s.seq.at(at).Load()
+	next, prev := uint32(w>>32), uint32(w)
+	if next != 0 {
+		w := s.seq.at(next)
+		w.Store(w.Load()&^lowWord | uint64(prev))
+	}
+	if prev != 0 {
+		w := s.seq.at(prev)
+		w.Store(w.Load()&lowWord | uint64(next)<<32)
+	} else {
+		s.free[bits.Len32(*s.owner.at(at)&lowBits)-1] = next
+	}
+}
+
+// reset gives the memory back.
+func (s *slots) reset() {
+	s.end, s.live = 1, 0
+	clear(s.free[:])
+	s.seq.resize(chunkLen)
+	s.owner.resize(chunkLen)
+}
