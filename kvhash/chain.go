@@ -5,7 +5,7 @@ package kvhash
 import "slices"
 
 // Chain hashes a prompt that grows: append tokens as they become known, and the hashes of newly complete blocks come out. Over a
-// conversation of many turns each token is hashed once.
+// conversation of many turns each token is hashed once. It works with every scheme.
 //
 //	c := kvhash.NewChain(4, kvhash.Scheme{})
 //	c.Append(0, 1, 2, 3, 4, 5)   // [9143094415614847814], tokens 4 and 5 wait in the tail
@@ -14,11 +14,15 @@ import "slices"
 //
 // A Chain must be made by [NewChain]. One goroutine at a time; readers may run with readers.
 type Chain struct {
-	scheme Scheme
-	block  int
-	window int      // tokens a block's hash covers; block or block+1
-	seq    []uint64 // sequence hash of each complete block
-	tail   []uint32 // tokens from len(seq)*block on; len(tail) < window
+	scheme  Scheme
+	block   int
+	window  int      // tokens a block's hash covers; block or block+1
+	seq     []uint64 // hash of each complete block
+	digests []byte   // digest of each complete block, where it is more than the hash: len(digests) is 0 or len(seq)*DigestLen
+	tail    []uint32 // tokens from len(seq)*block on; len(tail) < window
+	extras  *Extras
+	obj     int    // first object that may reach into the next block
+	buf     []byte // scratch
 }
 
 // NewChain returns an empty chain of blocks of the given size in tokens. It panics if block is not positive.
@@ -27,15 +31,19 @@ func NewChain(block int, s Scheme) *Chain {
 	return &Chain{scheme: s, block: block, window: s.Window(block)}
 }
 
-// Append adds tokens to the end of the prompt and returns the sequence hashes of the blocks they complete. The result is a view
-// of [Chain.Blocks], valid until the next call that changes the chain. tokens are not retained. O(len(tokens)), no allocation
-// except when the chain's memory grows.
+// SetExtras says what the prompt holds besides tokens, with positions from the start of the prompt. x is kept, not copied, and must
+// not change; a longer list may replace it as the prompt grows, as long as it says the same about blocks that are complete. nil means
+// nothing. Forks share it; Reset forgets it.
+func (c *Chain) SetExtras(x *Extras) { c.extras, c.obj = x, 0 }
+
+// Append adds tokens to the end of the prompt and returns the hashes of the blocks they complete, as [Scheme.AppendBlocks] makes them.
+// The result is a view of [Chain.Blocks], valid until the next call that changes the chain. tokens are not retained. O(len(tokens)),
+// no allocation except when the chain's memory grows (and where [Scheme.AppendBlocks] allocates for objects).
 func (c *Chain) Append(tokens ...uint32) []uint64 {
 	n := len(c.seq)
-	seed := c.scheme.Seed()
 	for len(tokens) > 0 {
 		if len(c.tail) == 0 && len(tokens) >= c.window {
-			c.push(hashTokens(tokens[:c.window], seed))
+			c.push(tokens[:c.window])
 			tokens = tokens[c.block:]
 			continue
 		}
@@ -43,23 +51,52 @@ func (c *Chain) Append(tokens ...uint32) []uint64 {
 		c.tail = append(c.tail, tokens[:take]...)
 		tokens = tokens[take:]
 		if len(c.tail) == c.window {
-			c.push(hashTokens(c.tail, seed))
+			c.push(c.tail)
 			c.tail = c.tail[:copy(c.tail, c.tail[c.block:])]
 		}
 	}
 	return c.seq[n:len(c.seq):len(c.seq)]
 }
 
-func (c *Chain) push(local uint64) {
-	if n := len(c.seq); n > 0 {
-		local = Next(c.seq[n-1], local)
+// push hashes the next block.
+func (c *Chain) push(window []uint32) {
+	n := len(c.seq)
+	if c.scheme.kind == dynamo {
+		var h uint64
+		if c.extras == nil {
+			h = hashTokens(window, c.scheme.Seed())
+		} else {
+			h, c.obj = c.scheme.local(window, n*c.block, c.block, c.extras, c.obj)
+		}
+		if n > 0 {
+			h = Next(c.seq[n-1], h)
+		}
+		c.seq = append(c.seq, h)
+		return
 	}
-	c.seq = append(c.seq, local)
+	var digest [32]byte
+	size := c.scheme.DigestLen()
+	switch {
+	case n == 0:
+	case size == 8:
+		putHash(&digest, c.seq[n-1])
+	default:
+		copy(digest[:], c.digests[(n-1)*size:])
+	}
+	c.buf, c.obj = c.scheme.next(c.buf[:0], &digest, n, window, c.block, c.extras, c.obj)
+	c.seq = append(c.seq, c.scheme.Event(digest[:]))
+	if size > 8 {
+		c.digests = append(c.digests, digest[:size]...)
+	}
 }
 
-// Blocks returns the sequence hashes of all complete blocks, first block first. It is a view, valid until the next call that
+// Blocks returns the hashes of all complete blocks, first block first. It is a view, valid until the next call that
 // changes the chain, and not to be written to.
 func (c *Chain) Blocks() []uint64 { return slices.Clip(c.seq) }
+
+// Digests returns the digests of all complete blocks, [Scheme.DigestLen] bytes each, for vLLM and SGLang; it is empty for the schemes
+// whose digest is the hash. It is a view, valid until the next call that changes the chain, and not to be written to.
+func (c *Chain) Digests() []byte { return slices.Clip(c.digests) }
 
 // Tail returns the tokens after the last complete block. It is a view, valid until the next call that changes the chain.
 func (c *Chain) Tail() []uint32 { return slices.Clip(c.tail) }
@@ -77,14 +114,16 @@ func (c *Chain) Scheme() Scheme { return c.scheme }
 func (c *Chain) Fork() *Chain {
 	f := *c
 	f.seq = slices.Clone(c.seq)
+	f.digests = slices.Clone(c.digests)
 	f.tail = slices.Clone(c.tail)
+	f.buf = nil
 	return &f
 }
 
 // Reset empties the chain and keeps its memory.
 func (c *Chain) Reset() {
-	c.seq = c.seq[:0]
-	c.tail = c.tail[:0]
+	c.cut(0)
+	c.extras = nil
 }
 
 // Truncate keeps the first n blocks and drops the rest with the tail, for a prompt that took back what followed. Nothing is
@@ -94,15 +133,27 @@ func (c *Chain) Truncate(n int) {
 	if n < 0 || n > len(c.seq) {
 		panic("kvhash: Truncate beyond the chain")
 	}
-	c.seq = c.seq[:n]
-	c.tail = c.tail[:0]
+	c.cut(n)
 }
 
-// Restore sets the chain to a prompt whose blocks have the given sequence hashes and whose last tokens, after those blocks, are
-// tail. It is the inverse of [Chain.Blocks] and [Chain.Tail]; both are copied. With a tail of a block or more, the tail's complete
-// blocks are hashed too. It cannot know whether the hashes came from the same scheme and block size.
-func (c *Chain) Restore(blocks []uint64, tail []uint32) {
-	c.seq = append(c.seq[:0], blocks...)
+func (c *Chain) cut(n int) {
+	c.seq = c.seq[:n]
+	if len(c.digests) > 0 {
+		c.digests = c.digests[:n*c.scheme.DigestLen()]
+	}
 	c.tail = c.tail[:0]
+	c.obj = 0
+}
+
+// Restore sets the chain to a prompt whose blocks have the given hashes and whose last tokens, after those blocks, are
+// tail. It is the inverse of [Chain.Blocks] and [Chain.Tail]; both are copied. With a tail of a block or more, the tail's complete
+// blocks are hashed too. It cannot know whether the hashes came from the same scheme and block size. What [Chain.SetExtras] said
+// stays. It panics for vLLM and SGLang if there are blocks: their chain goes on from digests ([Chain.Join]).
+func (c *Chain) Restore(blocks []uint64, tail []uint32) {
+	if len(blocks) > 0 && c.scheme.DigestLen() > 8 {
+		panic("kvhash: " + c.scheme.Name() + " cannot go on from 64-bit hashes: use Piece and Join")
+	}
+	c.cut(0)
+	c.seq = append(c.seq, blocks...)
 	c.Append(tail...)
 }

@@ -9,6 +9,9 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
+// Seed is the seed of Dynamo's hashes before LoRA and namespace are added. The chain always uses it unchanged.
+const Seed uint64 = 1337
+
 // AppendLocal appends the local hash of every complete block of tokens to dst and returns it. block is the block size in tokens,
 // seed is [Seed] for a plain prompt or [Scheme.Seed] for one with LoRA or namespace. It panics if block is not positive.
 // O(tokens), no allocation if dst has room for len(tokens)/block hashes.
@@ -56,11 +59,140 @@ func Next(parent, local uint64) uint64 {
 // already hold such ids.
 func ObjectToken(object uint64) uint32 { return 1_000_000 + uint32(object&(1<<30-1)) }
 
+// DynamoOptions are the settings of [Dynamo]. The zero value is a plain prompt.
+type DynamoOptions struct {
+	// LoRA is the name of the adapter the prompt runs on; "" means the base model.
+	LoRA string
+	// Namespace keeps the caches of tenants apart. It is Dynamo's cache_namespace; other systems call it the cache salt.
+	// "" means the common namespace.
+	Namespace string
+	// Seed replaces the seed 1337 of the local hash; 0 means 1337. The chain keeps 1337.
+	Seed uint64
+	// Eagle hashes each block with the one token after it, as Dynamo does for EAGLE speculative decoding. A block is then
+	// complete one token later.
+	Eagle bool
+	// Universal hashes blocks with objects as frames of 13 bytes, the form of Dynamo's block manager (dynamo-kv-hashing), and not
+	// in the form of its router. The two do not agree. Blocks without objects are the same in both.
+	Universal bool
+}
+
+// Dynamo returns Dynamo's scheme; nil options mean a plain prompt on the base model.
+func Dynamo(o *DynamoOptions) Scheme {
+	var s Scheme
+	if o == nil {
+		return s
+	}
+	if o.Seed != 0 {
+		s.salt = o.Seed - Seed
+	}
+	s = s.With(o.LoRA, o.Namespace)
+	s.eagle, s.universal = o.Eagle, o.Universal
+	return s
+}
+
+// Seed returns the seed of Dynamo's local hash, with LoRA and namespace in it. It is what [AppendLocal] takes. Other schemes have none;
+// it means nothing there.
+func (s Scheme) Seed() uint64 { return Seed + s.salt }
+
+// AppendLocal appends the local hash of every complete block of tokens to dst and returns it. objects, if not nil, holds the
+// hashes of the objects in each block; blocks beyond its length have none. It panics if block is not positive, if the scheme has no
+// local hashes ([Scheme.HasLocal]), and if objects are given for the universal form, which needs their positions
+// ([Scheme.AppendLocalWith]). O(tokens), no allocation if dst has room and no block holds objects.
+func (s Scheme) AppendLocal(dst []uint64, tokens []uint32, block int, objects [][]uint64) []uint64 {
+	s.checkLocal()
+	if s.universal && objects != nil {
+		panic("kvhash: the universal form needs the positions of objects")
+	}
+	return appendLocal(dst, tokens, block, s.Window(block), s.Seed(), objects)
+}
+
+// AppendLocalWith is [Scheme.AppendLocal] for objects that are given by their positions in tokens; x may be nil.
+func (s Scheme) AppendLocalWith(dst []uint64, tokens []uint32, block int, x *Extras) []uint64 {
+	s.checkLocal()
+	if x == nil || len(x.Objects) == 0 {
+		return appendLocal(dst, tokens, block, s.Window(block), s.Seed(), nil)
+	}
+	checkBlock(block)
+	window := s.Window(block)
+	for start, obj := 0, 0; len(tokens) >= window; start += block {
+		var l uint64
+		l, obj = s.local(tokens[:window], start, block, x, obj)
+		dst = append(dst, l)
+		tokens = tokens[block:]
+	}
+	return dst
+}
+
+func (s *Scheme) checkLocal() {
+	if s.kind != dynamo {
+		panic("kvhash: scheme " + s.Name() + " has no local hashes")
+	}
+}
+
+// local hashes the window of the block that begins at token start; for x and obj see [Scheme.next].
+func (s *Scheme) local(window []uint32, start, block int, x *Extras, obj int) (uint64, int) {
+	if x == nil || obj >= len(x.Objects) {
+		return hashTokens(window, s.Seed()), obj
+	}
+	objects, obj := x.within(obj, start, block)
+	switch {
+	case len(objects) == 0:
+		return hashTokens(window, s.Seed()), obj
+	case s.universal:
+		return hashFrames(window, start, objects, s.Seed()), obj
+	}
+	var stack [16]uint64
+	hashes := stack[:0]
+	for _, o := range objects {
+		hashes = append(hashes, o.Hash)
+	}
+	slices.Sort(hashes)
+	return local(window, s.Seed(), hashes), obj
+}
+
+// hashFrames hashes tokens, of which objects fill some, in the universal form: a token is 0, the token as 32 bits and 64 zero bits; a
+// position of an object is 1, the position in it as 32 bits and its hash.
+func hashFrames(tokens []uint32, start int, objects []Object, seed uint64) uint64 {
+	var stack [2048]byte
+	buf := stack[:0]
+	for i, t := range tokens {
+		pos := start + i
+		for len(objects) > 0 && objects[0].Len <= pos-objects[0].At {
+			objects = objects[1:]
+		}
+		if len(objects) > 0 && objects[0].At <= pos {
+			buf = append(buf, 1)
+			buf = binary.LittleEndian.AppendUint32(buf, uint32(pos-objects[0].At))
+			buf = binary.LittleEndian.AppendUint64(buf, objects[0].Hash)
+			continue
+		}
+		buf = append(buf, 0)
+		buf = binary.LittleEndian.AppendUint32(buf, t)
+		buf = binary.LittleEndian.AppendUint64(buf, 0)
+	}
+	return xxh3.HashSeed(buf, seed)
+}
+
 // chain turns local hashes into sequence hashes in place.
 func chain(h []uint64) {
 	for i := 1; i < len(h); i++ {
 		h[i] = Next(h[i-1], h[i])
 	}
+}
+
+// appendChained is appendLocal and chain in one pass: the local hash of a block does not wait for the chain, so that a processor works
+// on both at once.
+func appendChained(dst []uint64, tokens []uint32, block, window int, seed uint64) []uint64 {
+	if len(tokens) < window {
+		return dst
+	}
+	seq := hashTokens(tokens[:window], seed)
+	dst = append(dst, seq)
+	for tokens = tokens[block:]; len(tokens) >= window; tokens = tokens[block:] {
+		seq = Next(seq, hashTokens(tokens[:window], seed))
+		dst = append(dst, seq)
+	}
+	return dst
 }
 
 // appendLocal hashes windows of tokens that begin every block tokens.

@@ -2,64 +2,237 @@
 
 package kvhash
 
-import "github.com/zeebo/xxh3"
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strconv"
 
-// Seed is the seed of Dynamo's hashes before LoRA and namespace are added. The chain always uses it unchanged.
-const Seed uint64 = 1337
+	"github.com/zeebo/xxh3"
+)
 
 // Scheme says how the blocks of a prompt are named: a hashing rule and its settings. It is a small comparable value. The zero
-// Scheme is Dynamo's, without LoRA or namespace; [Dynamo] makes the others.
+// Scheme is Dynamo's, without LoRA or namespace; [ByName] and [Dynamo] make the others.
 type Scheme struct {
-	salt  uint64 // added to Seed
-	eagle bool
+	kind      kind
+	eagle     bool
+	universal bool // Dynamo: 13-byte frames
+	bare      bool // vLLM: object keys without offsets
+	hasLoRA   bool // TensorRT-LLM: lora holds an id
+	hasSalt   bool // TensorRT-LLM: salt holds an id
+
+	salt uint64   // Dynamo: added to Seed; llm-d: hash of the seed; TensorRT-LLM: cache salt id
+	id   uint64   // llm-d: parent of the first block; TensorRT-LLM: LoRA task id
+	root [32]byte // vLLM: NONE_HASH, as long as a digest
+
+	lora, namespace string // vLLM
 }
 
-// DynamoOptions are the settings of [Dynamo]. The zero value is a plain prompt.
-type DynamoOptions struct {
-	// LoRA is the name of the adapter the prompt runs on; "" means the base model.
+type kind uint8
+
+const (
+	dynamo kind = iota
+	vllmSHA256
+	vllmXXHash
+	sglang
+	llmd
+	trtllm
+)
+
+var kinds = [...]struct {
+	name   string
+	digest int // bytes
+}{
+	dynamo:     {"dynamo", 8},
+	vllmSHA256: {"vllm_sha256_cbor", 32},
+	vllmXXHash: {"vllm_xxhash_cbor", 16},
+	sglang:     {"sglang", 32},
+	llmd:       {"llmd", 8},
+	trtllm:     {"trtllm", 8},
+}
+
+// Options are the settings of [ByName]. The zero value is a plain prompt on the base model of an engine with default settings.
+// A scheme refuses options that its engine does not mix into the hashes: whoever relies on them has to keep an index for each.
+type Options struct {
+	// LoRA is the name of the adapter the prompt runs on; for trtllm its task id, in decimal. Not for sglang.
 	LoRA string
-	// Namespace keeps the caches of tenants apart. It is Dynamo's cache_namespace; other systems call it the cache salt.
-	// "" means the common namespace.
-	Namespace string
-	// Seed replaces the seed 1337 of the local hash; 0 means 1337. The chain keeps 1337.
-	Seed uint64
-	// Eagle hashes each block with the one token after it, as Dynamo does for EAGLE speculative decoding. A block is then
-	// complete one token later.
+	// Salt keeps the caches of tenants apart: Dynamo's cache_namespace, vLLM's cache_salt; for trtllm the salt's id, in decimal.
+	// Not for sglang and llmd.
+	Salt string
+	// Seed starts the chain. vLLM: the value of PYTHONHASHSEED; "" means that it is not set, in a vLLM that has pull request
+	// 51875 (August 2026): "vllm-none-hash". llm-d: its hashSeed. Dynamo: the seed of the local hash in decimal, "" means 1337.
+	// Not for sglang and trtllm.
+	Seed string
+	// NoneHash is vLLM's NONE_HASH where it is not made from a seed: an older vLLM without PYTHONHASHSEED takes 32 random bytes.
+	// nil means that Seed counts. Its length is that of a digest: 32 bytes, 16 for vllm_xxhash_cbor.
+	NoneHash []byte
+	// Model is the model's name; llmd only.
+	Model string
+	// Eagle: the engine decodes with EAGLE. Dynamo hashes a block with the token after it, SGLang pairs of neighbours (bigrams).
 	Eagle bool
+	// Universal: blocks with objects are hashed as frames of 13 bytes, as Dynamo's block manager does; dynamo only.
+	Universal bool
+	// BareObjects: object keys have no offset, as in a vLLM before 2026; vLLM only.
+	BareObjects bool
 }
 
-// Dynamo returns Dynamo's scheme; nil options mean a plain prompt on the base model.
-func Dynamo(o *DynamoOptions) Scheme {
-	var s Scheme
+// OptionError reports a scheme that does not exist or cannot be reproduced, or an option that a scheme cannot follow.
+type OptionError struct {
+	Scheme string // as it was asked for
+	Option string // the field of [Options]; "" if the scheme itself is meant
+	Why    string
+}
+
+func (e *OptionError) Error() string {
+	if e.Option == "" {
+		return fmt.Sprintf("kvhash: scheme %q: %s", e.Scheme, e.Why)
+	}
+	return fmt.Sprintf("kvhash: scheme %q: option %s: %s", e.Scheme, e.Option, e.Why)
+}
+
+// Names returns the names that [ByName] knows.
+func Names() []string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = k.name
+	}
+	return names
+}
+
+// ByName returns the scheme called dynamo, vllm_sha256_cbor, vllm_xxhash_cbor, sglang, llmd or trtllm; nil options mean the zero
+// [Options]. trtllm is unverified, see the package comment. An error is an [*OptionError].
+func ByName(name string, o *Options) (Scheme, error) {
 	if o == nil {
-		return s
+		o = new(Options)
 	}
-	if o.Seed != 0 {
-		s.salt = o.Seed - Seed
+	var s Scheme
+	k := slices.IndexFunc(kinds[:], func(k struct {
+		name   string
+		digest int
+	}) bool {
+		return k.name == name
+	})
+	if k < 0 {
+		return s, &OptionError{Scheme: name, Why: unknown(name)}
 	}
-	s = s.With(o.LoRA, o.Namespace)
-	s.eagle = o.Eagle
-	return s
+	s.kind = kind(k)
+	vllm := s.kind == vllmSHA256 || s.kind == vllmXXHash
+	for _, no := range []struct {
+		option string
+		set    bool
+		ok     bool
+	}{
+		{"LoRA", o.LoRA != "", s.kind != sglang},
+		{"Salt", o.Salt != "", s.kind != sglang && s.kind != llmd},
+		{"Seed", o.Seed != "", s.kind != sglang && s.kind != trtllm},
+		{"NoneHash", o.NoneHash != nil, vllm},
+		{"Model", o.Model != "", s.kind == llmd},
+		{"Eagle", o.Eagle, s.kind == dynamo || s.kind == sglang},
+		{"Universal", o.Universal, s.kind == dynamo},
+		{"BareObjects", o.BareObjects, vllm},
+	} {
+		if no.set && !no.ok {
+			return Scheme{}, &OptionError{name, no.option, "does not enter the hashes of this scheme"}
+		}
+	}
+	s.eagle, s.universal, s.bare = o.Eagle, o.Universal, o.BareObjects
+	bad := func(option, why string) (Scheme, error) { return Scheme{}, &OptionError{name, option, why} }
+	switch s.kind {
+	case dynamo:
+		if o.Seed != "" {
+			seed, err := strconv.ParseUint(o.Seed, 10, 64)
+			if err != nil {
+				return bad("Seed", "is not a decimal number of 64 bits")
+			}
+			s.salt = seed - Seed
+		}
+	case vllmSHA256, vllmXXHash:
+		if o.NoneHash != nil && o.Seed != "" {
+			return bad("NoneHash", "goes in the place of Seed: give one of them")
+		}
+		if o.NoneHash != nil && len(o.NoneHash) != s.DigestLen() {
+			return bad("NoneHash", fmt.Sprintf("has %d bytes, want %d", len(o.NoneHash), s.DigestLen()))
+		}
+		s.setNoneHash(o.Seed, o.NoneHash)
+	case llmd:
+		s.setModel(o.Seed, o.Model)
+	case trtllm:
+		for _, n := range []struct{ option, value string }{{"LoRA", o.LoRA}, {"Salt", o.Salt}} {
+			if _, err := strconv.ParseUint(n.value, 10, 64); n.value != "" && err != nil {
+				return bad(n.option, "is not an id, a decimal number of 64 bits")
+			}
+		}
+	}
+	return s.With(o.LoRA, o.Salt), nil
 }
 
-// With returns the scheme for the same prompts on the given LoRA adapter and in the given namespace; "" means none. The scheme must not
-// have either yet.
+// unknown says why there is no scheme of that name.
+func unknown(name string) string {
+	switch name {
+	case "vllm_sha256", "vllm_xxhash", "sha256", "xxhash":
+		return "vLLM hashes Python's pickle of the block here, which changes with the identity of objects and with Python's version;" +
+			" start vLLM with --prefix-caching-hash-algo sha256_cbor or xxhash_cbor"
+	}
+	return fmt.Sprintf("there is no such scheme; known are %v", Names())
+}
+
+// With returns the scheme for the same prompts on the given LoRA adapter and in the given namespace (cache salt); "" means none. The
+// scheme must not have either yet. What the engine does not mix into its hashes is left out here too, so that they stay equal: see
+// [Options] for which that is. It does not allocate.
 func (s Scheme) With(lora, namespace string) Scheme {
-	// The two strings use different inner seeds, so that an adapter and a namespace of one name do not collide.
-	if lora != "" {
-		s.salt += xxh3.HashStringSeed(lora, 0)
-	}
-	if namespace != "" {
-		s.salt += xxh3.HashStringSeed(namespace, 1)
+	switch s.kind {
+	case dynamo:
+		// The two strings use different inner seeds, so that an adapter and a namespace of one name do not collide.
+		if lora != "" {
+			s.salt += xxh3.HashStringSeed(lora, 0)
+		}
+		if namespace != "" {
+			s.salt += xxh3.HashStringSeed(namespace, 1)
+		}
+	case vllmSHA256, vllmXXHash:
+		if lora != "" {
+			s.lora = lora
+		}
+		if namespace != "" {
+			s.namespace = namespace
+		}
+	case llmd:
+		if lora != "" {
+			s.id = llmdRoot(s.salt, lora)
+		}
+	case trtllm:
+		if id, err := strconv.ParseUint(lora, 10, 64); err == nil {
+			s.id, s.hasLoRA = id, true
+		}
+		if id, err := strconv.ParseUint(namespace, 10, 64); err == nil {
+			s.salt, s.hasSalt = id, true
+		}
 	}
 	return s
 }
 
-// Name returns the scheme's name as command lines spell it: "dynamo".
-func (s Scheme) Name() string { return "dynamo" }
+// Name returns the scheme's name as command lines spell it, one of [Names].
+func (s Scheme) Name() string { return kinds[s.kind].name }
 
-// Seed returns the seed of the local hash, with LoRA and namespace in it. It is what [AppendLocal] takes.
-func (s Scheme) Seed() uint64 { return Seed + s.salt }
+// String returns the name.
+func (s Scheme) String() string { return s.Name() }
+
+// HasLocal reports whether the scheme has local hashes, which name the tokens of a block wherever it stands. Only Dynamo's has;
+// the others hash a block together with its parent's digest.
+func (s Scheme) HasLocal() bool { return s.kind == dynamo }
+
+// DigestLen returns how many bytes the digest of a block has: 32 or 16 for vLLM, 32 for SGLang, 8 for the schemes that chain
+// 64-bit hashes.
+func (s Scheme) DigestLen() int { return kinds[s.kind].digest }
+
+// Event returns the 64-bit number that the engine puts into events for the block with the given digest, of [Scheme.DigestLen]
+// bytes. vLLM takes the last 8 bytes, SGLang the first 8 (and prints them as a signed number: int64(Event(d))).
+func (s Scheme) Event(digest []byte) uint64 {
+	if s.kind == sglang {
+		return binary.BigEndian.Uint64(digest)
+	}
+	return binary.BigEndian.Uint64(digest[s.DigestLen()-8:])
+}
 
 // Window returns how many tokens the hash of one block of the given size covers: block, or one more with Eagle.
 func (s Scheme) Window(block int) int {
@@ -69,18 +242,96 @@ func (s Scheme) Window(block int) int {
 	return block
 }
 
-// AppendLocal appends the local hash of every complete block of tokens to dst and returns it. objects, if not nil, holds the
-// hashes of the objects in each block; blocks beyond its length have none. It panics if block is not positive.
-// O(tokens), no allocation if dst has room and no block holds objects.
-func (s Scheme) AppendLocal(dst []uint64, tokens []uint32, block int, objects [][]uint64) []uint64 {
-	return appendLocal(dst, tokens, block, s.Window(block), s.Seed(), objects)
+// AppendBlocks appends the hash of every complete block of tokens to dst and returns it; tokens begin at the start of the prompt.
+// These are the 64-bit numbers that the engine puts into its events: Dynamo's sequence hashes, [Scheme.Event] of the digests of the
+// others. It panics if block is not positive. O(tokens), no allocation if dst has room and blocks have 512 tokens or fewer.
+func (s Scheme) AppendBlocks(dst []uint64, tokens []uint32, block int) []uint64 {
+	return s.AppendBlocksWith(dst, tokens, block, nil)
 }
 
-// AppendBlocks appends the sequence hash of every complete block of tokens to dst and returns it; tokens begin at the start of
-// the prompt. It panics if block is not positive. O(tokens), no allocation if dst has room.
-func (s Scheme) AppendBlocks(dst []uint64, tokens []uint32, block int) []uint64 {
+// AppendBlocksWith is [Scheme.AppendBlocks] for a prompt that holds more than tokens.
+func (s Scheme) AppendBlocksWith(dst []uint64, tokens []uint32, block int, x *Extras) []uint64 {
+	checkBlock(block)
+	if s.kind != dynamo {
+		dst, _ = s.appendDigests(dst, nil, tokens, block, x)
+		return dst
+	}
+	if x == nil {
+		return appendChained(dst, tokens, block, s.Window(block), s.Seed())
+	}
 	n := len(dst)
-	dst = s.AppendLocal(dst, tokens, block, nil)
+	dst = s.AppendLocalWith(dst, tokens, block, x)
 	chain(dst[n:])
 	return dst
 }
+
+// AppendDigests appends the digest of every complete block of tokens to dst, [Scheme.DigestLen] bytes each, and returns it; x may
+// be nil. For the schemes that chain 64-bit hashes a digest is that hash, big-endian. It panics if block is not positive.
+// O(tokens), no allocation if dst has room and blocks have 512 tokens or fewer; Dynamo's with objects may allocate.
+func (s Scheme) AppendDigests(dst []byte, tokens []uint32, block int, x *Extras) []byte {
+	checkBlock(block)
+	if s.kind != dynamo {
+		if dst == nil {
+			dst = []byte{}
+		}
+		_, dst = s.appendDigests(nil, dst, tokens, block, x)
+		return dst
+	}
+	window := s.Window(block)
+	var seq uint64
+	for i, obj := 0, 0; len(tokens) >= window; i++ {
+		var l uint64
+		if l, obj = s.local(tokens[:window], i*block, block, x, obj); i > 0 {
+			l = Next(seq, l)
+		}
+		seq = l
+		dst = binary.BigEndian.AppendUint64(dst, seq)
+		tokens = tokens[block:]
+	}
+	return dst
+}
+
+// appendDigests runs the chain of a scheme without local hashes. Digests go to digests, or, if that is nil, their numbers to hashes.
+func (s *Scheme) appendDigests(hashes []uint64, digests []byte, tokens []uint32, block int, x *Extras) ([]uint64, []byte) {
+	var stack [3 << 10]byte // 512 tokens of 5 bytes and what is around them
+	var digest [32]byte
+	buf := stack[:0]
+	window, size := s.Window(block), s.DigestLen()
+	for i, obj := 0, 0; len(tokens) >= window; i++ {
+		buf, obj = s.next(buf[:0], &digest, i, tokens[:window], block, x, obj)
+		if digests != nil {
+			digests = append(digests, digest[:size]...)
+		} else {
+			hashes = append(hashes, s.Event(digest[:]))
+		}
+		tokens = tokens[block:]
+	}
+	return hashes, digests
+}
+
+// next replaces digest, of block i-1, with that of block i, whose tokens are window. buf is scratch; it is returned, perhaps grown.
+// obj is the first of x's objects that may reach into the block; the same for the next block is returned.
+func (s *Scheme) next(buf []byte, digest *[32]byte, i int, window []uint32, block int, x *Extras, obj int) ([]byte, int) {
+	var objects []Object
+	var embed []byte
+	if x != nil {
+		objects, obj = x.within(obj, i*block, block)
+		if i < len(x.Embeds) {
+			embed = x.Embeds[i]
+		}
+	}
+	switch s.kind {
+	case vllmSHA256, vllmXXHash:
+		buf = s.vllm(buf, digest, i, window, i*block, objects, embed)
+	case sglang:
+		buf = s.sglang(buf, digest, i, window)
+	case llmd:
+		buf = s.llmd(buf, digest, i, window, objects)
+	default:
+		s.trtllm(digest, i, window)
+	}
+	return buf, obj
+}
+
+// putHash makes a digest of a 64-bit hash.
+func putHash(digest *[32]byte, h uint64) { binary.BigEndian.PutUint64(digest[:], h) }

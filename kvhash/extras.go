@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kvhash
+
+// Extras are what a prompt holds besides its tokens and mixes into the hashes of single blocks. SGLang and TensorRT-LLM as
+// implemented here mix in none: in prompts for SGLang objects already are tokens ([ObjectToken]).
+type Extras struct {
+	// Objects are the images and other objects of the prompt, in order of At and not overlapping. In another order the hashes are
+	// unspecified. Dynamo, vLLM and llm-d use them.
+	Objects []Object
+	// Embeds[i] is the digest (SHA-256) of the prompt embeddings in block i; nil and blocks beyond have none. vLLM only.
+	Embeds [][]byte
+}
+
+// Object is an image or another non-text input that fills some token positions of a prompt.
+type Object struct {
+	Hash uint64 // of its content: Dynamo
+	ID   string // vLLM's identifier, usually a hash of its content in hex: vLLM and llm-d
+	At   int    // position of its first token, from the start of the prompt; negative if it began before what is hashed
+	Len  int    // tokens it fills
+}
+
+// within returns the objects that reach into the block of size tokens from token from on. first is where to begin to look; the
+// same for the next block is returned.
+func (x *Extras) within(first, from, size int) ([]Object, int) {
+	list := x.Objects
+	for first < len(list) && list[first].Len <= from-list[first].At {
+		first++
+	}
+	end := first
+	for end < len(list) && list[end].At-from < size {
+		end++
+	}
+	return list[first:end], first
+}

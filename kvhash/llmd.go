@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kvhash
+
+import "encoding/binary"
+
+// setModel sets what the first block's parent is made from. As llm-d-kv-cache, pkg/kvcache/kvblock/token_processor.go, of 2026.
+func (s *Scheme) setModel(seed, model string) {
+	s.salt = fnv1a([]byte(seed))
+	s.id = llmdRoot(s.salt, model)
+}
+
+// llmdRoot returns the parent of the first block: the hash of [hash of the seed, null, model or LoRA name].
+func llmdRoot(seed uint64, model string) uint64 {
+	var stack [128]byte
+	buf := appendHead(stack[:0], cborArray, 3)
+	buf = appendHead(buf, cborUint, seed)
+	buf = append(buf, cborNull)
+	return fnv1a(appendText(buf, model))
+}
+
+// llmd makes the hash of one block: FNV-1a of CBOR [parent hash, tokens, objects or null], an object being {"Hash": identifier}.
+func (s *Scheme) llmd(buf []byte, digest *[32]byte, i int, tokens []uint32, objects []Object) []byte {
+	parent := s.id
+	if i > 0 {
+		parent = binary.BigEndian.Uint64(digest[:])
+	}
+	buf = appendHead(buf, cborArray, 3)
+	buf = appendHead(buf, cborUint, parent)
+	buf = appendTokenArray(buf, tokens)
+	if len(objects) == 0 {
+		buf = append(buf, cborNull)
+	} else {
+		buf = appendHead(buf, cborArray, uint64(len(objects)))
+		for _, o := range objects {
+			buf = appendHead(buf, cborMap, 1)
+			buf = appendText(buf, "Hash")
+			buf = appendText(buf, o.ID)
+		}
+	}
+	binary.BigEndian.PutUint64(digest[:], fnv1a(buf))
+	return buf
+}
+
+// fnv1a is hash/fnv's 64-bit FNV-1a without its allocation.
+func fnv1a(b []byte) uint64 {
+	h := uint64(14695981039346656037)
+	for _, c := range b {
+		h = (h ^ uint64(c)) * 1099511628211
+	}
+	return h
+}

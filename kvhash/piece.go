@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kvhash
+
+import "slices"
+
+// Piece is a run of a chain's blocks, to be kept beside the text they were made from, so that the next prompt that begins like this one
+// does not hash it again. It is what a cache of tokenized prefixes stores at its cut points: package tokenizers/cache with
+// Cut.Value and Cut.SetValue. A chain gives it by [Chain.Piece] and takes it by [Chain.Join]. It does not change and is safe to share;
+// nil is one that no chain takes.
+type Piece struct {
+	scheme  Scheme
+	block   int
+	first   int // number of its first block
+	seq     []uint64
+	digests []byte
+}
+
+// Piece returns the blocks that the tokens [from, to) of the prompt complete, without hashing anything. It copies them. Pieces of
+// neighbouring ranges make up the chain; a range that completes no block gives a piece of no blocks. It panics if the range is not
+// within the chain. It returns nil if an object begins before to, as the text beside it may not say which object that is.
+func (c *Chain) Piece(from, to int) *Piece {
+	if from < 0 || to < from || to > c.Len() {
+		panic("kvhash: Piece beyond the chain")
+	}
+	if x := c.extras; x != nil && (len(x.Embeds) > 0 || len(x.Objects) > 0 && x.Objects[0].At < to) {
+		return nil
+	}
+	a, b := c.complete(from), c.complete(to)
+	p := &Piece{scheme: c.scheme, block: c.block, first: a, seq: slices.Clone(c.seq[a:b])}
+	if len(c.digests) > 0 {
+		size := c.scheme.DigestLen()
+		p.digests = slices.Clone(c.digests[a*size : b*size])
+	}
+	return p
+}
+
+// complete returns how many blocks are complete after n tokens of the chain.
+func (c *Chain) complete(n int) int {
+	return max(0, n-(c.window-c.block)) / c.block
+}
+
+// Join adds the blocks of p behind those of the chain and drops the tail: the prompt goes on at token [Chain.Len]. It reports whether
+// it did; p must have been made with the same scheme and block size and begin where the chain's blocks end. Nothing is hashed.
+func (c *Chain) Join(p *Piece) bool {
+	if p == nil || p.scheme != c.scheme || p.block != c.block || p.first != len(c.seq) {
+		return false
+	}
+	c.seq = append(c.seq, p.seq...)
+	c.digests = append(c.digests, p.digests...)
+	c.tail = c.tail[:0]
+	return true
+}
+
+// Blocks returns the number of blocks in the piece.
+func (p *Piece) Blocks() int { return len(p.seq) }
+
+// Bytes returns about how much memory the piece takes.
+func (p *Piece) Bytes() int { return 192 + 8*cap(p.seq) + cap(p.digests) }
