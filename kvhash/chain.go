@@ -43,6 +43,12 @@ func (c *Chain) Append(tokens ...uint32) []uint64 {
 	n := len(c.seq)
 	for len(tokens) > 0 {
 		if len(c.tail) == 0 && len(tokens) >= c.window {
+			if c.scheme.kind == dynamo && c.extras == nil { // the common case, faster
+				had := len(c.seq)
+				c.seq = appendChained(c.seq, tokens, c.block, c.window, Seed+c.scheme.salt, had > 0)
+				tokens = tokens[(len(c.seq)-had)*c.block:]
+				continue
+			}
 			c.push(tokens[:c.window])
 			tokens = tokens[c.block:]
 			continue

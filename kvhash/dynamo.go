@@ -4,6 +4,7 @@ package kvhash
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"slices"
 
 	"github.com/zeebo/xxh3"
@@ -48,11 +49,21 @@ func AppendSequenceAfter(dst []uint64, parent uint64, local []uint64) []uint64 {
 // Next returns the sequence hash of the block with the given local hash that follows the block with sequence hash parent.
 // The first block of a prompt has no parent: its sequence hash is its local hash.
 func Next(parent, local uint64) uint64 {
-	var b [16]byte
-	binary.LittleEndian.PutUint64(b[:8], parent)
-	binary.LittleEndian.PutUint64(b[8:], local)
-	return xxh3.HashSeed(b[:], Seed)
+	// XXH3-64 of 16 bytes with Seed, as the specification of xxHash writes it (section on inputs of 9 to 16 bytes), with the seed
+	// folded into the two words of the secret. Written out here the call is inlined and its argument stays in registers.
+	lo := parent ^ nextLow
+	hi := local ^ nextHigh
+	h, l := bits.Mul64(lo, hi)
+	x := 16 + bits.ReverseBytes64(lo) + hi + (h ^ l)
+	x = (x ^ x>>37) * 0x165667919e3779f9
+	return x ^ x>>32
 }
+
+// What Next mixes into its arguments: two words each of XXH3's default secret, at bytes 24, 32, 40 and 48, and the seed.
+const (
+	nextLow  = (0x1f67b3b7a4a44072 ^ 0x78e5c0cc4ee679cb) + Seed
+	nextHigh = (0x2172ffcc7dd05a82 ^ 0x8e2443f7744608b8) - Seed
+)
 
 // ObjectToken returns the token id that stands for every position of an object in a prompt for vLLM: 1,000,000 plus the low 30
 // bits of the object's hash, as Dynamo's router fills it in. Such a prompt is then hashed as plain text. SGLang sends prompts that
@@ -181,15 +192,18 @@ func chain(h []uint64) {
 }
 
 // appendChained is appendLocal and chain in one pass: the local hash of a block does not wait for the chain, so that a processor works
-// on both at once.
-func appendChained(dst []uint64, tokens []uint32, block, window int, seed uint64) []uint64 {
-	if len(tokens) < window {
-		return dst
+// on both at once. after says that the blocks follow the one whose sequence hash is the last in dst.
+func appendChained(dst []uint64, tokens []uint32, block, window int, seed uint64, after bool) []uint64 {
+	var seq uint64
+	if after {
+		seq = dst[len(dst)-1]
 	}
-	seq := hashTokens(tokens[:window], seed)
-	dst = append(dst, seq)
-	for tokens = tokens[block:]; len(tokens) >= window; tokens = tokens[block:] {
-		seq = Next(seq, hashTokens(tokens[:window], seed))
+	for ; len(tokens) >= window; tokens = tokens[block:] {
+		l := hashTokens(tokens[:window], seed)
+		if after {
+			l = Next(seq, l)
+		}
+		seq, after = l, true
 		dst = append(dst, seq)
 	}
 	return dst

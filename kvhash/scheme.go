@@ -257,7 +257,7 @@ func (s Scheme) AppendBlocksWith(dst []uint64, tokens []uint32, block int, x *Ex
 		return dst
 	}
 	if x == nil {
-		return appendChained(dst, tokens, block, s.Window(block), s.Seed())
+		return appendChained(dst, tokens, block, s.Window(block), s.Seed(), false)
 	}
 	n := len(dst)
 	dst = s.AppendLocalWith(dst, tokens, block, x)
