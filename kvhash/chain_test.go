@@ -3,30 +3,71 @@
 package kvhash
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+	"github.com/zeebo/xxh3"
 	"pgregory.net/rapid"
 )
 
-// TestChainModel grows, forks, truncates and restores chains and compares each with hashing its whole prompt at once.
+// schemes are one of each kind, and those with settings that change how blocks are cut.
+func schemes(t testing.TB) []Scheme {
+	list := []Scheme{Dynamo(&DynamoOptions{Eagle: true}), Dynamo(&DynamoOptions{LoRA: "a", Namespace: "a", Universal: true})}
+	for _, name := range Names() {
+		s, err := ByName(name, nil)
+		require.NoError(t, err)
+		list = append(list, s)
+	}
+	for _, c := range []struct {
+		name string
+		o    Options
+	}{
+		{"sglang", Options{Eagle: true}},
+		{"vllm_sha256_cbor", Options{Seed: "0", LoRA: "a", Salt: "s"}},
+		{"vllm_xxhash_cbor", Options{NoneHash: make([]byte, 16), BareObjects: true}},
+		{"llmd", Options{Model: "m", Seed: "1", LoRA: "a"}},
+		{"trtllm", Options{LoRA: "1", Salt: "2"}},
+	} {
+		s, err := ByName(c.name, &c.o)
+		require.NoError(t, err)
+		list = append(list, s)
+	}
+	return list
+}
+
+// TestChainModel grows, forks, truncates, restores and joins chains and compares each with hashing its whole prompt at once.
 func TestChainModel(t *testing.T) {
+	all := schemes(t)
 	rapid.Check(t, func(t *rapid.T) {
 		block := rapid.IntRange(1, 5).Draw(t, "block")
-		s := Dynamo(&DynamoOptions{
-			LoRA:      rapid.SampledFrom([]string{"", "a"}).Draw(t, "lora"),
-			Namespace: rapid.SampledFrom([]string{"", "a"}).Draw(t, "namespace"),
-			Eagle:     rapid.Bool().Draw(t, "eagle"),
-		})
+		s := all[rapid.IntRange(0, len(all)-1).Draw(t, "scheme")]
+		var extras *Extras
+		if rapid.Bool().Draw(t, "extras") {
+			extras = new(Extras)
+			at := rapid.IntRange(-3, 3).Draw(t, "at")
+			for i := range rapid.IntRange(0, 4).Draw(t, "objects") {
+				n := rapid.IntRange(1, 9).Draw(t, "len")
+				extras.Objects = append(extras.Objects, Object{Hash: uint64(7 - i), ID: fmt.Sprint(i), At: at, Len: n})
+				at += n + rapid.IntRange(0, 9).Draw(t, "gap")
+			}
+			extras.Embeds = [][]byte{nil, {1}, {}}
+		}
 		type pair struct {
 			c      *Chain
 			tokens []uint32
 		}
-		all := []*pair{{c: NewChain(block, s)}}
-		one := rapid.Custom(func(t *rapid.T) *pair { return all[rapid.IntRange(0, len(all)-1).Draw(t, "chain")] })
+		fresh := func() *Chain {
+			c := NewChain(block, s)
+			c.SetExtras(extras)
+			return c
+		}
+		chains := []*pair{{c: fresh()}}
+		one := rapid.Custom(func(t *rapid.T) *pair { return chains[rapid.IntRange(0, len(chains)-1).Draw(t, "chain")] })
 		tokens := rapid.SliceOfN(rapid.Uint32(), 0, 12)
 		t.Repeat(map[string]func(*rapid.T){
 			"append": func(t *rapid.T) {
@@ -40,7 +81,7 @@ func TestChainModel(t *testing.T) {
 			},
 			"fork": func(t *rapid.T) {
 				p := one.Draw(t, "pair")
-				all = append(all, &pair{p.c.Fork(), slices.Clone(p.tokens)})
+				chains = append(chains, &pair{p.c.Fork(), slices.Clone(p.tokens)})
 			},
 			"truncate": func(t *rapid.T) {
 				p := one.Draw(t, "pair")
@@ -56,20 +97,52 @@ func TestChainModel(t *testing.T) {
 			"reset": func(t *rapid.T) {
 				p := one.Draw(t, "pair")
 				p.c.Reset()
+				p.c.SetExtras(extras)
 				p.tokens = nil
 			},
 			"restore": func(t *rapid.T) {
 				p := one.Draw(t, "pair")
-				c := NewChain(block, s)
+				c := fresh()
 				c.Append(1, 2, 3)
+				if s.DigestLen() > 8 && len(p.c.Blocks()) > 0 {
+					require.Panics(t, func() { c.Restore(p.c.Blocks(), p.c.Tail()) })
+					return
+				}
 				c.Restore(p.c.Blocks(), p.c.Tail())
 				p.c = c
 			},
+			"join": func(t *rapid.T) {
+				p := one.Draw(t, "pair")
+				c := fresh()
+				from := 0
+				for from < len(p.tokens) {
+					to := rapid.IntRange(from, len(p.tokens)).Draw(t, "to")
+					piece := p.c.Piece(from, to)
+					if extras != nil {
+						if piece != nil && !c.Join(piece) {
+							t.Fatal("a piece did not fit")
+						}
+						if piece == nil {
+							break
+						}
+					} else if !c.Join(piece) {
+						t.Fatal("a piece did not fit")
+					}
+					if from = to; rapid.Bool().Draw(t, "stop") {
+						break
+					}
+				}
+				c.Append(p.tokens[c.Len():]...)
+				p.c = c
+			},
 			"": func(t *rapid.T) {
-				for _, p := range all {
-					want := s.AppendBlocks(nil, p.tokens, block)
+				for _, p := range chains {
+					want := s.AppendBlocksWith(nil, p.tokens, block, extras)
 					if !slices.Equal(want, p.c.Blocks()) || p.c.Len() != len(p.tokens) {
 						t.Fatal(cmp.Diff(want, p.c.Blocks()), p.c.Len(), len(p.tokens))
+					}
+					if s.DigestLen() > 8 && !bytes.Equal(s.AppendDigests(nil, p.tokens, block, extras), p.c.Digests()) {
+						t.Fatal("digests")
 					}
 					if len(p.c.Tail()) >= p.c.window || !slices.Equal(p.c.Tail(), p.tokens[len(want)*block:]) {
 						t.Fatal(p.c.Tail())
@@ -78,6 +151,44 @@ func TestChainModel(t *testing.T) {
 			},
 		})
 	})
+}
+
+// The step of the chain is the library's hash of 16 bytes.
+func TestNext(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := rapid.Uint64().Draw(t, "parent"), rapid.Uint64().Draw(t, "local")
+		buf := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, a), b)
+		require.Equal(t, xxh3.HashSeed(buf, Seed), Next(a, b))
+	})
+}
+
+// A piece is taken only where it belongs.
+func TestPiece(t *testing.T) {
+	sg, err := ByName("sglang", nil)
+	require.NoError(t, err)
+	c := NewChain(2, sg)
+	c.Append(1, 2, 3, 4, 5)
+	a, b := c.Piece(0, 3), c.Piece(3, 5)
+	require.Equal(t, []int{1, 1}, []int{a.Blocks(), b.Blocks()})
+	require.Equal(t, 192+8+32, a.Bytes())
+	d := NewChain(2, sg)
+	require.False(t, d.Join(nil))
+	require.False(t, d.Join(b), "out of order")
+	require.False(t, NewChain(3, sg).Join(a), "another block size")
+	require.False(t, NewChain(2, Scheme{}).Join(a), "another scheme")
+	d.Append(9)
+	require.True(t, d.Join(a))
+	require.Empty(t, d.Tail())
+	require.False(t, d.Join(a), "twice")
+	require.True(t, d.Join(b))
+	require.Equal(t, c.Blocks(), d.Blocks())
+	require.Equal(t, c.Digests(), d.Digests())
+	require.Panics(t, func() { c.Piece(0, 6) })
+	require.Panics(t, func() { c.Piece(3, 2) })
+	require.Panics(t, func() { c.Piece(-1, 2) })
+	c.SetExtras(&Extras{Objects: []Object{{At: 3, Len: 1}}})
+	require.NotNil(t, c.Piece(0, 3))
+	require.Nil(t, c.Piece(3, 5))
 }
 
 func TestChainMisuse(t *testing.T) {
@@ -136,6 +247,39 @@ func TestAllocs(t *testing.T) {
 			}
 		}), "chain of %d", block)
 	}
+	small, x := tokens[:2048], &Extras{Objects: []Object{{Hash: 2, ID: "img", At: 5, Len: 100}, {Hash: 1, ID: "img2", At: 105, Len: 10}}}
+	for _, s := range schemes(t) {
+		for _, block := range []int{1, 16, 64, 512} {
+			hashes, digests := make([]uint64, 0, 2048), make([]byte, 0, 32*2048)
+			c := NewChain(block, s)
+			chained := func(x *Extras) func() {
+				return func() {
+					c.Reset()
+					c.SetExtras(x)
+					for i := 0; i < len(small); i += 32 {
+						c.Append(small[i : i+32]...)
+					}
+				}
+			}
+			checks := map[string]func(){
+				"blocks": func() { hashes = s.AppendBlocks(hashes[:0], small, block) },
+				"chain":  chained(nil),
+			}
+			if s.kind != dynamo || block < 64 {
+				checks["blocks with objects"] = func() { hashes = s.AppendBlocksWith(hashes[:0], small, block, x) }
+				checks["digests"] = func() { digests = s.AppendDigests(digests[:0], small, block, x) }
+				checks["chain with objects"] = chained(x)
+			}
+			for name, f := range checks {
+				require.Zero(t, testing.AllocsPerRun(3, f), "%s: %s of %d", s, name, block)
+			}
+		}
+		require.Zero(t, testing.AllocsPerRun(3, func() { s = s.With("7", "8") }))
+	}
+	lineage := make([]byte, 0, 16*100)
+	require.Zero(t, testing.AllocsPerRun(3, func() { lineage = AppendLineage(lineage[:0], make([]uint64, 100)) }))
+	parts, spans := make([]Kinds, 0, 100), []Span{{System, 0, 100}, {Tail, 99, 200}}
+	require.Zero(t, testing.AllocsPerRun(3, func() { parts = AppendKinds(parts[:0], spans, 4, 100) }))
 	objects := [][]uint64{{1, 2}}
 	dst := make([]uint64, 0, 16)
 	require.Zero(t, testing.AllocsPerRun(20, func() { dst = AppendLocalObjects(dst[:0], tokens[:64], 16, Seed, objects) }))
@@ -156,6 +300,28 @@ func BenchmarkAppendBlocks(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(dst)), "ns/block")
 		})
+	}
+}
+
+// BenchmarkSchemes hashes a prompt of 51,200 tokens of a usual vocabulary.
+func BenchmarkSchemes(b *testing.B) {
+	tokens := make([]uint32, 51200)
+	for i := range tokens {
+		tokens[i] = uint32(i*7919+13) % 152064
+	}
+	for _, name := range Names() {
+		s, err := ByName(name, nil)
+		require.NoError(b, err)
+		for _, block := range []int{16, 64} {
+			b.Run(fmt.Sprintf("scheme=%s/block=%d", name, block), func(b *testing.B) {
+				dst := make([]uint64, 0, len(tokens)/block)
+				b.ReportAllocs()
+				for b.Loop() {
+					dst = s.AppendBlocks(dst[:0], tokens, block)
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(dst)), "ns/block")
+			})
+		}
 	}
 }
 

@@ -3,7 +3,10 @@
 package kvhash_test
 
 import (
+	"encoding/hex"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/weft-go/weft/kvhash"
 )
@@ -47,4 +50,122 @@ func ExampleAppendSequence() {
 	// Output:
 	// [9143094415614847814 12124091508212882195]
 	// [9143094415614847814 9510318385840434533]
+}
+
+func ExampleByName() {
+	tokens := []uint32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
+	for _, e := range []struct {
+		name string
+		o    *kvhash.Options
+	}{
+		{"dynamo", nil},
+		{"vllm_sha256_cbor", &kvhash.Options{Seed: "0"}}, // PYTHONHASHSEED=0
+		{"vllm_xxhash_cbor", &kvhash.Options{Seed: "0"}},
+		{"llmd", &kvhash.Options{Model: "m"}},
+	} {
+		s, err := kvhash.ByName(e.name, e.o)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(s, s.AppendBlocks(nil, tokens, 4))
+	}
+	_, err := kvhash.ByName("vllm_sha256_cbor", &kvhash.Options{Model: "m"})
+	fmt.Println(err)
+	// Output:
+	// dynamo [9143094415614847814 9510318385840434533 16998148715716822651]
+	// vllm_sha256_cbor [10703402261835016479 15234836411599629619 7546740992792136752]
+	// vllm_xxhash_cbor [5527508028254784353 2799858125201338760 16269770387100656228]
+	// llmd [17285939621594237469 1825881749070597870 13094865344280660774]
+	// kvhash: scheme "vllm_sha256_cbor": option Model: does not enter the hashes of this scheme
+}
+
+// SGLang takes the first 8 bytes of a page's digest as its id, and prints it as a signed number.
+func ExampleScheme_AppendDigests() {
+	s, _ := kvhash.ByName("sglang", nil)
+	tokens := make([]uint32, 16)
+	for i := range tokens {
+		tokens[i] = uint32(i)
+	}
+	digest := s.AppendDigests(nil, tokens, 16, nil)
+	fmt.Println(hex.EncodeToString(digest))
+	fmt.Println(int64(s.Event(digest)))
+	// Output:
+	// 5d85718ec594b982c252d0279e5966ffca33a5eaf2a455038d3ab331fde70cea
+	// 6738917275443968386
+}
+
+// An image fills tokens 5 to 11 of a prompt for vLLM, in blocks of 4.
+func ExampleScheme_AppendBlocksWith() {
+	s, _ := kvhash.ByName("vllm_sha256_cbor", &kvhash.Options{Seed: "0"})
+	tokens := []uint32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
+	image := kvhash.Object{ID: "imghash", At: 5, Len: 7}
+	fmt.Println(s.AppendBlocksWith(nil, tokens, 4, &kvhash.Extras{Objects: []kvhash.Object{image}}))
+	// Output:
+	// [10703402261835016479 13189362410372227953 12574565773640998574]
+}
+
+// Dynamo's local hashes do not depend on each other: a caller with a long prompt and idle processors hashes parts of it at the same time, cut
+// between blocks, and chains afterwards.
+func ExampleScheme_AppendLocal_parallel() {
+	s := kvhash.Dynamo(&kvhash.DynamoOptions{LoRA: "adapter-a"})
+	const block = 16
+	tokens := make([]uint32, 100_000)
+	for i := range tokens {
+		tokens[i] = uint32(i)
+	}
+	middle := len(tokens) / block / 2 * block
+	local := make([]uint64, len(tokens)/block)
+	var both sync.WaitGroup
+	both.Go(func() { s.AppendLocal(local[:0:middle/block], tokens[:middle], block, nil) })
+	both.Go(func() { s.AppendLocal(local[middle/block:middle/block], tokens[middle:], block, nil) })
+	both.Wait()
+	seq := kvhash.AppendSequence(local[:0], local)
+
+	fmt.Println(len(seq), slices.Equal(seq, s.AppendBlocks(nil, tokens, block)))
+	// Output:
+	// 6250 true
+}
+
+// The blocks of a system prompt are kept and taken up by the next conversation.
+func ExampleChain_Join() {
+	system, turn := []uint32{0, 1, 2, 3, 4, 5}, []uint32{6, 7, 8}
+	first := kvhash.NewChain(4, kvhash.Scheme{})
+	first.Append(system...)
+	kept := first.Piece(0, first.Len())
+
+	prompt := append(system, turn...)
+	second := kvhash.NewChain(4, kvhash.Scheme{})
+	if second.Join(kept) {
+		fmt.Println("known:", second.Len(), "tokens")
+	}
+	second.Append(prompt[second.Len():]...)
+	fmt.Println(second.Blocks())
+	// Output:
+	// known: 4 tokens
+	// [9143094415614847814 9510318385840434533]
+}
+
+func ExampleAppendLineage() {
+	seq := []uint64{9143094415614847814, 9510318385840434533}
+	lineage := kvhash.AppendLineage(nil, seq)
+	fmt.Println(hex.EncodeToString(lineage[:kvhash.LineageLen]))
+	fmt.Println(hex.EncodeToString(lineage[kvhash.LineageLen:]))
+	// Output:
+	// 001fb8b2fb71a52ad180000000000000
+	// 0060fedc0bc838ab5962cbedc694ab46
+}
+
+func ExampleAppendKinds() {
+	spans := []kvhash.Span{
+		{Kind: kvhash.System, From: 0, To: 20},
+		{Kind: kvhash.Tools, From: 20, To: 40},
+		{Kind: kvhash.History, From: 40, To: 60},
+		{Kind: kvhash.Tail, From: 60, To: 64},
+	}
+	for _, k := range kvhash.AppendKinds(nil, spans, 16, 4) {
+		fmt.Print(k.Kind(), " ")
+	}
+	// Output:
+	// system tools history tail
 }

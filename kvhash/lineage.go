@@ -14,20 +14,22 @@ const LineageLen = 16
 // differ and cannot be told apart.
 func AppendLineage(dst []byte, seq []uint64) []byte {
 	var parent uint64
-	for pos, s := range seq {
-		mode, bits := uint64(0), 8
-		switch {
-		case pos >= 1<<24:
-			return dst
-		case pos >= 1<<16:
-			mode, bits = 2, 24
-		case pos >= 1<<8:
-			mode, bits = 1, 16
-		}
-		below := 62 - bits // of the parent, and of the high word for the sequence hash
-		dst = binary.BigEndian.AppendUint64(dst, mode<<62|uint64(pos)<<below|s>>(64-below))
-		dst = binary.BigEndian.AppendUint64(dst, s<<below|parent&(1<<below-1))
+	for pos, s := range seq[:min(len(seq), 1<<24)] {
+		dst = appendLineage(dst, pos, s, parent)
 		parent = s
 	}
 	return dst
+}
+
+func appendLineage(dst []byte, pos int, seq, parent uint64) []byte {
+	mode, bits := uint64(0), 8
+	switch {
+	case pos >= 1<<16:
+		mode, bits = 2, 24
+	case pos >= 1<<8:
+		mode, bits = 1, 16
+	}
+	below := 62 - bits // of the parent, and of the high word for the sequence hash
+	dst = binary.BigEndian.AppendUint64(dst, mode<<62|uint64(pos)<<below|seq>>(64-below))
+	return binary.BigEndian.AppendUint64(dst, seq<<below|parent&(1<<below-1))
 }

@@ -293,7 +293,7 @@ func (s Scheme) AppendDigests(dst []byte, tokens []uint32, block int, x *Extras)
 
 // appendDigests runs the chain of a scheme without local hashes. Digests go to digests, or, if that is nil, their numbers to hashes.
 func (s *Scheme) appendDigests(hashes []uint64, digests []byte, tokens []uint32, block int, x *Extras) ([]uint64, []byte) {
-	var stack [3 << 10]byte // 512 tokens of 5 bytes and what is around them
+	var stack [4<<10 + 64]byte // 512 tokens of 5 bytes, or 512 pairs, and what is around them
 	var digest [32]byte
 	buf := stack[:0]
 	window, size := s.Window(block), s.DigestLen()

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kvhash_test
+
+import (
+	"encoding/hex"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/kvhash"
+)
+
+// Worked numbers of the other engines' hashes: tokens from 0 on.
+func TestSchemeVectors(t *testing.T) {
+	img := &kvhash.Extras{Objects: []kvhash.Object{{ID: "imghash", At: 5, Len: 7}}}
+	tests := []struct {
+		name, scheme string
+		opt          *kvhash.Options
+		block, n     int
+		x            *kvhash.Extras
+		digests      []string
+		events       []uint64
+	}{
+		{
+			name: "vllm, PYTHONHASHSEED=0", scheme: "vllm_sha256_cbor", opt: &kvhash.Options{Seed: "0"}, block: 4, n: 8,
+			digests: []string{
+				"8d4c7c828f1611f485f1ebfc2b19f0fe1c90d0a71d00cd90948a1fa5e8c9e91f",
+				"ed6fa5d37a067707ede9aff44aa2819ab639263ca4ca66e8d36d02ffac952d33",
+			},
+			events: []uint64{10703402261835016479, 15234836411599629619},
+		},
+		{
+			name: "vllm, salt", scheme: "vllm_sha256_cbor", opt: &kvhash.Options{Seed: "0", Salt: "tenant-a"}, block: 4, n: 8,
+			events: []uint64{17754051520933720667, 9897411972163752659},
+		},
+		{
+			name: "vllm, lora", scheme: "vllm_sha256_cbor", opt: &kvhash.Options{Seed: "0", LoRA: "adapter-a"}, block: 4, n: 8,
+			events: []uint64{16881089560406302860, 4238104958836785028},
+		},
+		{
+			name: "vllm, an object over two blocks", scheme: "vllm_sha256_cbor", opt: &kvhash.Options{Seed: "0"}, block: 4, n: 12, x: img,
+			events: []uint64{10703402261835016479, 13189362410372227953, 12574565773640998574},
+		},
+		{
+			name: "vllm, xxhash", scheme: "vllm_xxhash_cbor", opt: &kvhash.Options{Seed: "0"}, block: 4, n: 4,
+			digests: []string{"c20df5f86688b63f4cb5a744053f0b61"}, events: []uint64{5527508028254784353},
+		},
+		{
+			name: "sglang", scheme: "sglang", block: 1, n: 2,
+			digests: []string{
+				"df3f619804a92fdb4057192dc43dd748ea778adc52bc498ce80524c014b81119",
+				"53f69ec6a1c7effbd864307243e74feaafa8b26bbdc9d066fe8b22ed64a010bb",
+			},
+			events: []uint64{0xdf3f619804a92fdb, 6050197725373788155},
+		},
+		{
+			name: "sglang, bigrams are the tokens of all pairs", scheme: "sglang", opt: &kvhash.Options{Eagle: true}, block: 2, n: 3,
+			digests: []string{"f75a605a1fcbaea023eb618377547dbff016670bd1b0aeafce56232d837e0d71"}, // SHA-256 of 0 1 1 2
+		},
+		{
+			name: "llm-d", scheme: "llmd", opt: &kvhash.Options{Model: "m"}, block: 4, n: 12,
+			events: []uint64{17285939621594237469, 1825881749070597870, 13094865344280660774},
+		},
+		{
+			name: "llm-d, the adapter's name in the place of the model's", scheme: "llmd", opt: &kvhash.Options{Model: "x", LoRA: "m"}, block: 4, n: 4,
+			events: []uint64{17285939621594237469},
+		},
+		{
+			name: "trtllm UNVERIFIED", scheme: "trtllm", block: 4, n: 12,
+			events: []uint64{733356887393045, 6310903394565074474, 13650271627978399492},
+		},
+		{
+			name: "trtllm UNVERIFIED, lora", scheme: "trtllm", opt: &kvhash.Options{LoRA: "7"}, block: 4, n: 8,
+			events: []uint64{1393599221341711815, 3681557875598130710},
+		},
+		{
+			name: "trtllm UNVERIFIED, salt", scheme: "trtllm", opt: &kvhash.Options{Salt: "99"}, block: 4, n: 8,
+			events: []uint64{6057891855508444484, 13025555735996627591},
+		},
+		{
+			name: "dynamo, seed", scheme: "dynamo", opt: &kvhash.Options{Seed: "1337"}, block: 4, n: 4,
+			digests: []string{"7ee2cbedc694ab46"}, events: []uint64{9143094415614847814},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			checkDigests(t, mustScheme(t, tt.scheme, tt.opt), count(0, tt.n), tt.block, tt.x, tt.digests, tt.events)
+		})
+	}
+}
+
+// The extra keys of a vLLM block, byte for byte.
+func TestVLLMKeys(t *testing.T) {
+	got := kvhash.AppendVLLMBlock(mustScheme(t, "vllm_xxhash_cbor", &kvhash.Options{NoneHash: make([]byte, 16), LoRA: "l", Salt: "s"}),
+		[]uint32{23, 24, 255, 256, 65535, 65536, 1<<32 - 1}, []kvhash.Object{{ID: "a", At: 108}, {ID: "b", At: 76}}, 100, []byte{7})
+	want := "83" + "50" + strings.Repeat("00", 16) + "87" + "17" + "1818" + "18ff" + "190100" + "19ffff" + "1a00010000" + "1affffffff" +
+		"85" + "616c" + "82616108" + "82616237" + "6173" + "4107"
+	require.Equal(t, want, hex.EncodeToString(got))
+	got = kvhash.AppendVLLMBlock(mustScheme(t, "vllm_xxhash_cbor", &kvhash.Options{NoneHash: make([]byte, 16), BareObjects: true}),
+		nil, []kvhash.Object{{ID: "a"}}, 0, nil)
+	require.Equal(t, "83"+"50"+strings.Repeat("00", 16)+"80"+"81"+"6161", hex.EncodeToString(got))
+}
+
+// Frames of 13 bytes: 20 positions of an object from token 8 on, in blocks of 8.
+func TestUniversal(t *testing.T) {
+	s := kvhash.Dynamo(&kvhash.DynamoOptions{Universal: true})
+	x := &kvhash.Extras{Objects: []kvhash.Object{{Hash: 51966, At: 8, Len: 20}}}
+	want := []uint64{12126819726423666500, 17992028842846631365, 11404554070039239651, 8253484279813667136, 7812101232514091110}
+	if d := cmp.Diff(want, s.AppendLocalWith(nil, count(0, 40), 8, x)); d != "" {
+		t.Error(d)
+	}
+	require.Panics(t, func() { s.AppendLocal(nil, count(0, 8), 8, [][]uint64{{1}}) })
+	require.Panics(t, func() { mustScheme(t, "sglang", nil).AppendLocal(nil, nil, 8, nil) })
+}
+
+func TestLineage(t *testing.T) {
+	require.Equal(t, "001fb8b2fb71a52ad180000000000000"+"0060fedc0bc838ab5962cbedc694ab46"+"00baf9638c99e4119efb702f20e2ad65",
+		hex.EncodeToString(kvhash.AppendLineage(nil, []uint64{9143094415614847814, 9510318385840434533, 16998148715716822651})))
+	// The fields at the borders of the modes: position and parent lose and win bits.
+	for pos, want := range map[int]string{
+		255:       "3fff" + strings.Repeat("ff", 14),
+		256:       "4040" + "3fff" + strings.Repeat("ff", 12),
+		1<<16 - 1: "7fff" + strings.Repeat("ff", 14),
+		1 << 16:   "8040003f" + strings.Repeat("ff", 12),
+		1<<24 - 1: "bfff" + strings.Repeat("ff", 14),
+	} {
+		require.Equal(t, want, hex.EncodeToString(kvhash.AppendLineageAt(nil, pos, ^uint64(0), ^uint64(0))), pos)
+	}
+}
+
+func TestByName(t *testing.T) {
+	for _, name := range kvhash.Names() {
+		s := mustScheme(t, name, nil)
+		require.Equal(t, name, s.Name())
+		require.Equal(t, name == "dynamo", s.HasLocal())
+	}
+	require.Equal(t, kvhash.Scheme{}, mustScheme(t, "dynamo", nil))
+	require.Equal(t, mustScheme(t, "vllm_sha256_cbor", &kvhash.Options{Seed: "vllm-none-hash"}), mustScheme(t, "vllm_sha256_cbor", nil))
+	require.Equal(t, mustScheme(t, "vllm_sha256_cbor", &kvhash.Options{LoRA: "a", Salt: "b"}), mustScheme(t, "vllm_sha256_cbor", nil).With("a", "b"))
+	require.Equal(t, mustScheme(t, "sglang", nil), mustScheme(t, "sglang", nil).With("a", "b"), "SGLang mixes in neither")
+	require.Equal(t, mustScheme(t, "trtllm", nil), mustScheme(t, "trtllm", nil).With("a", "b"), "these are no ids")
+	for _, tt := range []struct {
+		scheme, option, why string
+		o                   kvhash.Options
+	}{
+		{scheme: "vllm_sha256", why: "pickle"},
+		{scheme: "vllm_xxhash", why: "pickle"},
+		{scheme: "vllm", why: "no such scheme"},
+		{scheme: "", why: "no such scheme"},
+		{scheme: "sglang", option: "LoRA", why: "does not enter", o: kvhash.Options{LoRA: "a"}},
+		{scheme: "sglang", option: "Salt", why: "does not enter", o: kvhash.Options{Salt: "a"}},
+		{scheme: "llmd", option: "Salt", why: "does not enter", o: kvhash.Options{Salt: "a"}},
+		{scheme: "trtllm", option: "Seed", why: "does not enter", o: kvhash.Options{Seed: "a"}},
+		{scheme: "trtllm", option: "Salt", why: "decimal", o: kvhash.Options{Salt: "a"}},
+		{scheme: "trtllm", option: "LoRA", why: "decimal", o: kvhash.Options{LoRA: "-1"}},
+		{scheme: "dynamo", option: "Seed", why: "decimal", o: kvhash.Options{Seed: "0x1"}},
+		{scheme: "dynamo", option: "Model", why: "does not enter", o: kvhash.Options{Model: "m"}},
+		{scheme: "dynamo", option: "NoneHash", why: "does not enter", o: kvhash.Options{NoneHash: []byte{}}},
+		{scheme: "dynamo", option: "BareObjects", why: "does not enter", o: kvhash.Options{BareObjects: true}},
+		{scheme: "llmd", option: "Eagle", why: "does not enter", o: kvhash.Options{Eagle: true}},
+		{scheme: "llmd", option: "Universal", why: "does not enter", o: kvhash.Options{Universal: true}},
+		{scheme: "vllm_xxhash_cbor", option: "NoneHash", why: "has 32 bytes, want 16", o: kvhash.Options{NoneHash: make([]byte, 32)}},
+		{scheme: "vllm_sha256_cbor", option: "NoneHash", why: "one of them", o: kvhash.Options{NoneHash: make([]byte, 32), Seed: "0"}},
+	} {
+		s, err := kvhash.ByName(tt.scheme, &tt.o)
+		var e *kvhash.OptionError
+		require.True(t, errors.As(err, &e), tt)
+		require.Equal(t, []string{tt.scheme, tt.option}, []string{e.Scheme, e.Option})
+		require.ErrorContains(t, err, tt.why)
+		require.Equal(t, kvhash.Scheme{}, s)
+	}
+}
+
+func TestKinds(t *testing.T) {
+	tests := []struct {
+		name  string
+		spans []kvhash.Span
+		n     int
+		want  []kvhash.Kind
+		sets  []kvhash.Kinds
+	}{
+		{name: "nothing", n: 2, want: []kvhash.Kind{kvhash.None, kvhash.None}},
+		{
+			name: "whole blocks", n: 3, spans: []kvhash.Span{{Kind: kvhash.System, From: 0, To: 8}, {Kind: kvhash.Tail, From: 8, To: 12}},
+			want: []kvhash.Kind{kvhash.System, kvhash.System, kvhash.Tail},
+		},
+		{
+			name: "a shared block is what changes first", n: 2,
+			spans: []kvhash.Span{{Kind: kvhash.System, From: 0, To: 5}, {Kind: kvhash.History, From: 5, To: 8}},
+			want:  []kvhash.Kind{kvhash.System, kvhash.History}, sets: []kvhash.Kinds{1 << kvhash.System, 1<<kvhash.System | 1<<kvhash.History},
+		},
+		{
+			name: "wherever it stands", n: 1,
+			spans: []kvhash.Span{{Kind: kvhash.Reasoning, From: 0, To: 1}, {Kind: kvhash.History, From: 1, To: 4}},
+			want:  []kvhash.Kind{kvhash.Reasoning},
+		},
+		{
+			name: "gaps, overlaps, and what lies outside", n: 3,
+			spans: []kvhash.Span{
+				{Kind: kvhash.System, From: -9, To: 3}, {Kind: kvhash.Tools, From: 2, To: 4}, {Kind: kvhash.History, From: 9, To: 99},
+				{Kind: kvhash.Tail, From: 5, To: 5}, {Kind: 99, From: 0, To: 9}, {Kind: kvhash.Tail, From: 12, To: 13}, {Kind: kvhash.Tail, From: -2, To: 0},
+			},
+			want: []kvhash.Kind{kvhash.Tools, kvhash.None, kvhash.History},
+		},
+		{
+			name: "out of order", n: 3,
+			spans: []kvhash.Span{{Kind: kvhash.Tail, From: 8, To: 9}, {Kind: kvhash.Tail, From: 0, To: 1}, {Kind: kvhash.None, From: 4, To: 8}},
+			want:  []kvhash.Kind{kvhash.Tail, kvhash.None, kvhash.Tail},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := kvhash.AppendKinds(nil, tt.spans, 4, tt.n)
+			var kinds []kvhash.Kind
+			for i, k := range got {
+				kinds = append(kinds, k.Kind())
+				require.Equal(t, k.Kind() != kvhash.None, k.Has(k.Kind()) && k.Kind() != 0, i)
+			}
+			if d := cmp.Diff(tt.want, kinds); d != "" {
+				t.Error(d)
+			}
+			if tt.sets != nil {
+				require.Equal(t, tt.sets, got)
+			}
+		})
+	}
+	require.Equal(t, "none system tools history reasoning tail unknown", strings.Join([]string{
+		kvhash.None.String(), kvhash.System.String(), kvhash.Tools.String(), kvhash.History.String(), kvhash.Reasoning.String(),
+		kvhash.Tail.String(), kvhash.Kind(9).String(),
+	}, " "))
+}
