@@ -5,8 +5,8 @@ package kvhash
 // Extras are what a prompt holds besides its tokens and mixes into the hashes of single blocks. SGLang and TensorRT-LLM as
 // implemented here mix in none: in prompts for SGLang objects already are tokens ([ObjectToken]).
 type Extras struct {
-	// Objects are the images and other objects of the prompt, in order of At and not overlapping. In another order the hashes are
-	// unspecified. Dynamo, vLLM and llm-d use them.
+	// Objects are the images and other objects of the prompt, in order of At, none ending before the one in front of it; for Dynamo's
+	// universal form none may begin before the end of that. In another order the hashes are unspecified. Dynamo, vLLM and llm-d use them.
 	Objects []Object
 	// Embeds[i] is the digest (SHA-256) of the prompt embeddings in block i; nil and blocks beyond have none. vLLM only.
 	Embeds [][]byte

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+)
+
+// runLines returns the lines of output and the error of a run.
+func runLines(t *testing.T, in string, args ...string) ([]string, error) {
+	t.Helper()
+	var out, msg bytes.Buffer
+	err := run(args, strings.NewReader(in), &out, &msg)
+	return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n"), err
+}
+
+func TestRecords(t *testing.T) {
+	tests := []struct{ name, in, want string }{
+		{
+			"flags only", `{"id":1,"tokens":[0,1,2,3,4,5,6,7,8],"more":true}`,
+			`{"id":1,"hashes":["9143094415614847814","9510318385840434533"],"local":["9143094415614847814","12124091508212882195"]}`,
+		},
+		{"only a tail", `{"id":"two","tokens":[0]}`, `{"id":"two","hashes":[],"local":[]}`},
+		{"lora", `{"tokens":[0,1,2,3],"lora":"adapter-a"}`, `{"id":null,"hashes":["6665157333201000639"],"local":["6665157333201000639"]}`},
+		{"salt", `{"tokens":[0,1,2,3],"salt":"tenant-a"}`, `{"id":null,"hashes":["17009624042690211646"],"local":["17009624042690211646"]}`},
+		{
+			"objects of each block", `{"id":1,"tokens":[0,1,2,3,4,5,6,7,8,9,10,11],"mm":[null,[42],["9",7]]}`,
+			`{"id":1,"hashes":["9143094415614847814","6091675887886520276","14898108143921500865"],` +
+				`"local":["9143094415614847814","15267005282704193396","4582779482327210310"]}`,
+		},
+		{
+			"objects by position", `{"id":1,"tokens":[0,1,2,3,4,5,6,7],"objects":[{"hash":"42","at":6,"len":2}]}`,
+			`{"id":1,"hashes":["9143094415614847814","6091675887886520276"],"local":["9143094415614847814","15267005282704193396"]}`,
+		},
+		{
+			"vllm", `{"id":1,"scheme":"vllm_sha256_cbor","seed":0,"tokens":[0,1,2,3]}`,
+			`{"id":1,"hashes":["10703402261835016479"],"digests":["8d4c7c828f1611f485f1ebfc2b19f0fe1c90d0a71d00cd90948a1fa5e8c9e91f"]}`,
+		},
+		{
+			"vllm, offsets", `{"id":1,"scheme":"vllm_xxhash_cbor","seed":"0","block":2,"tokens":[0,1,2,3],"mm":[[["a",1]],[["a",-1]]]}`,
+			"same as " + `{"id":1,"scheme":"vllm_xxhash_cbor","seed":"0","block":2,"tokens":[0,1,2,3],"objects":[{"id":"a","at":1,"len":3}]}`,
+		},
+		{
+			"vllm, no offsets", `{"id":1,"scheme":"vllm_xxhash_cbor","block":2,"tokens":[0,1,2,3],"mm":[["a"],["a","b"]]}`,
+			"same as " + `{"id":1,"scheme":"vllm_xxhash_cbor","block":2,"bare":true,"tokens":[0,1,2,3],"objects":[{"id":"a","at":1,"len":2},{"id":"b","at":3,"len":1}]}`,
+		},
+		{
+			"vllm, none hash", `{"id":1,"scheme":"vllm_xxhash_cbor","tokens":[0,1,2,3],"none_hash":"1ebe36576dcb573f26b99533a20aaeca"}`,
+			`{"id":1,"hashes":["5527508028254784353"],"digests":["c20df5f86688b63f4cb5a744053f0b61"]}`,
+		},
+		{
+			"sglang prints signed numbers", `{"id":1,"scheme":"sglang","block":1,"tokens":[0]}`,
+			`{"id":1,"hashes":["-2360060374177730597"],"digests":["df3f619804a92fdb4057192dc43dd748ea778adc52bc498ce80524c014b81119"]}`,
+		},
+		{"llmd", `{"id":1,"scheme":"llmd","model":"m","tokens":[0,1,2,3]}`, `{"id":1,"hashes":["17285939621594237469"]}`},
+		{"trtllm", `{"id":1,"scheme":"trtllm","lora":7,"salt":null,"tokens":[0,1,2,3]}`, `{"id":1,"hashes":["1393599221341711815"]}`},
+		{
+			"universal", `{"id":1,"universal":true,"block":8,"tokens":[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15],"objects":[{"hash":51966,"at":8,"len":20}]}`,
+			`{"id":1,"hashes":["12126819726423666500","10978924218451869791"],"local":["12126819726423666500","17992028842846631365"]}`,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := runLines(t, tt.in, "-scheme", "dynamo", "-block", "4")
+			require.NoError(t, err)
+			want := []string{tt.want}
+			if in, ok := strings.CutPrefix(tt.want, "same as "); ok {
+				want, err = runLines(t, in, "-scheme", "dynamo", "-block", "4")
+				require.NoError(t, err)
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestLineage(t *testing.T) {
+	got, err := runLines(t, `{"id":1,"tokens":[0,1,2,3]}`, "-scheme", "dynamo", "-block", "4", "-lineage")
+	require.NoError(t, err)
+	require.Equal(t, []string{`{"id":1,"hashes":["9143094415614847814"],"local":["9143094415614847814"],"lineage":["001fb8b2fb71a52ad180000000000000"]}`}, got)
+}
+
+func TestBadRecords(t *testing.T) {
+	good := `{"id":1,"tokens":[0,1,2,3]}`
+	for _, tt := range []struct{ in, why string }{
+		{`nonsense`, "invalid character"},
+		{`{"id":2}`, "no tokens"},
+		{`{"id":2,"tokens":[-1]}`, "cannot unmarshal"},
+		{`{"id":2,"tokens":[4294967296]}`, "cannot unmarshal"},
+		{`{"id":2,"tokens":[],"block":-1}`, "block size is -1"},
+		{`{"id":2,"tokens":[],"block":9223372036854775807,"eagle":true}`, "block size"},
+		{`{"id":2,"tokens":[],"scheme":"vllm_sha256"}`, "pickle"},
+		{`{"id":2,"tokens":[],"scheme":"sglang","lora":"a"}`, "option LoRA"},
+		{`{"id":2,"tokens":[],"salt":{}}`, "cannot unmarshal"},
+		{`{"id":2,"tokens":[],"scheme":"vllm_sha256_cbor","none_hash":"x"}`, "none_hash"},
+		{`{"id":2,"tokens":[1],"mm":[[1],[2]]}`, "mm is for 2 blocks"},
+		{`{"id":2,"tokens":[1],"mm":[["a"]]}`, "not a decimal"},
+		{`{"id":2,"tokens":[1],"mm":[[""]]}`, "neither"},
+		{`{"id":2,"tokens":[1],"mm":[[["a"]]]}`, "has 1 parts"},
+		{`{"id":2,"tokens":[1],"mm":[[["a",9223372036854775807]]]}`, "out of range"},
+		{`{"id":2,"tokens":[1],"mm":[[["1",4]]]}`, "not in a block"},
+		{`{"id":2,"tokens":[1,2,3,4,5],"mm":[null,[["1",-1]]]}`, "not in the block before"},
+		{`{"id":2,"tokens":[1],"mm":[[1]],"objects":[]}`, "one of them"},
+		{`{"id":2,"tokens":[1],"mm":[[1]],"universal":true}`, "positions"},
+		{`{"id":2,"tokens":[1],"mm":[[1]],"scheme":"sglang"}`, "no objects"},
+		{`{"id":2,"tokens":[1],"mm":[["1",["2",0]]],"scheme":"vllm_sha256_cbor"}`, "some do not"},
+		{`{"id":2,"tokens":[1],"objects":[{"hash":1,"at":3,"len":2},{"hash":1,"at":4,"len":2}]}`, "objects[1]"},
+		{`{"id":2,"tokens":[1],"objects":[{"hash":1,"at":3}]}`, "objects[0]"},
+		{`{"id":2,"tokens":[1],"objects":[{"hash":"x","at":3,"len":1}]}`, "objects[0]"},
+	} {
+		got, err := runLines(t, good+"\n\n"+tt.in+"\n"+good, "-scheme", "dynamo", "-block", "4")
+		require.ErrorContains(t, err, "1 of 3 records", tt.in)
+		require.Len(t, got, 3, tt.in)
+		require.Equal(t, got[0], got[2])
+		require.Contains(t, got[1], `"error":"`, tt.in)
+		require.Contains(t, got[1], tt.why, tt.in)
+		require.NotContains(t, got[1], "hashes\":", tt.in)
+	}
+}
+
+func TestFatal(t *testing.T) {
+	for _, args := range [][]string{{"-scheme", "md5"}, {"-scheme", "sglang", "-lora", "a"}, {"no-such-file"}, {"-block", "x"}} {
+		var out, msg bytes.Buffer
+		require.Error(t, run(args, strings.NewReader(""), &out, &msg), args)
+		require.Empty(t, out.String())
+	}
+	got, err := runLines(t, `{"id":1,"tokens":[]}`)
+	require.Error(t, err)
+	require.Contains(t, got[0], "which scheme")
+}
+
+type dict = map[string]any
+
+// TestGolden sends all hashes that independent programs made through the command.
+func TestGolden(t *testing.T) {
+	read := func(name string) (v any) {
+		dir := os.Getenv("WEFT_SHARED")
+		if dir == "" {
+			dir = filepath.Join("..", "..", "..", "shared")
+		}
+		raw, err := os.ReadFile(filepath.Join(dir, "kv", "golden", name))
+		if err != nil {
+			t.Skip("no golden hashes: set WEFT_SHARED")
+		}
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.UseNumber()
+		require.NoError(t, d.Decode(&v))
+		return v
+	}
+	type pair struct {
+		rec  dict
+		want dict // members of the answer
+	}
+	var all []pair
+	add := func(rec, want dict) { all = append(all, pair{rec, want}) }
+
+	for _, v := range read("dynamo_hashes.json").(dict)["dynamo"].([]any) {
+		c, in := v.(dict), v.(dict)["input"].(dict)
+		rec := dict{"scheme": "dynamo", "tokens": in["toks"], "block": in["bs"]}
+		for _, k := range []string{"lora", "salt", "mm", "eagle"} {
+			if in[k] != nil {
+				rec[k] = in[k]
+			}
+		}
+		if runs, ok := in["mm_runs"].([]any); ok {
+			var list []dict
+			for _, r := range runs {
+				list = append(list, dict{"hash": r.(dict)["mm_hash"], "at": r.(dict)["offset"], "len": r.(dict)["length"]})
+			}
+			rec["objects"], rec["universal"] = list, true
+		}
+		add(rec, dict{"hashes": c["sequence_hashes"], "local": c["local_block_hashes"], "lineage": c["plh_hex"]})
+	}
+	vllm := append(read("vllm_hashes.json").(dict)["vllm"].([]any), read("vllm_xxhash_cbor.json").([]any)...)
+	for _, v := range vllm {
+		c := v.(dict)
+		if c["tokens"] == nil {
+			require.NotEmpty(t, c["note"])
+			continue
+		}
+		rec := dict{"scheme": fmt.Sprint("vllm_", c["hash_fn"]), "seed": c["PYTHONHASHSEED"], "tokens": c["tokens"], "block": c["block_size"]}
+		if s, ok := c["tokens"].(string); ok {
+			var to int
+			_, err := fmt.Sscanf(s, "0..%d", &to)
+			require.NoError(t, err)
+			rec["tokens"] = upTo(0, to)
+		}
+		keys(c["extra_keys"], rec)
+		if c["hash_fn"] == "sha256" {
+			add(rec, dict{"error": nil})
+			continue
+		}
+		add(rec, dict{"hashes": c["int64_events"], "digests": c["block_hashes_hex"]})
+	}
+	up := read("vllm_upstream_checks.json").(dict)
+	var tokens []int
+	for i := range 300 {
+		tokens = append(tokens, (i*7919+13)%152064)
+	}
+	chain := up["chain_default_seed"].(dict)
+	add(dict{"scheme": "vllm_sha256_cbor", "tokens": tokens, "block": chain["block_size"]}, dict{"hashes": chain["int64"], "digests": chain["hashes"]})
+	for _, v := range up["seed0_tokens_1000_1127_bs128"].([]any) {
+		rec := dict{"scheme": "vllm_sha256_cbor", "seed": "0", "tokens": upTo(1000, 1127), "block": 128}
+		keys([]any{v.(dict)["extra_keys"]}, rec)
+		add(rec, dict{"digests": []any{v.(dict)["hash"]}})
+	}
+	others := read("other_hashes.json").(dict)
+	for _, v := range others["sglang"].([]any) {
+		c := v.(dict)
+		add(dict{"scheme": "sglang", "tokens": c["tokens"], "block": c["page_size"]}, dict{"hashes": c["event_int64"], "digests": c["sha256_hex"]})
+	}
+	for _, v := range others["trtllm"].([]any) { // UNVERIFIED
+		c := v.(dict)
+		rec := dict{"scheme": "trtllm", "tokens": c["tokens"], "block": c["tokens_per_block"], "lora": c["lora_task_id"], "salt": c["cache_salt_id"]}
+		add(rec, dict{"hashes": c["hashes"]})
+	}
+	for _, v := range others["llmd"].([]any) {
+		c := v.(dict)
+		add(dict{"scheme": "llmd", "tokens": c["tokens"], "block": c["block_size"], "model": c["model"], "seed": c["hash_seed"]}, dict{"hashes": c["request_keys"]})
+	}
+
+	var in bytes.Buffer
+	for i, p := range all {
+		p.rec["id"] = i
+		require.NoError(t, json.NewEncoder(&in).Encode(p.rec))
+	}
+	got, err := runLines(t, in.String(), "-lineage")
+	require.ErrorContains(t, err, "10 of ")
+	require.Len(t, got, len(all))
+	for i, p := range all {
+		var ans dict
+		require.NoError(t, json.Unmarshal([]byte(got[i]), &ans))
+		for k, want := range p.want {
+			if want == nil {
+				require.Contains(t, ans[k], "pickle")
+				continue
+			}
+			require.Equal(t, want, ans[k], "%s of %v", k, p.rec)
+		}
+		_, failed := ans["error"]
+		require.Equal(t, len(p.want) == 1 && p.want["hashes"] == nil && p.want["digests"] == nil, failed, got[i])
+	}
+}
+
+func upTo(from, to int) (list []int) {
+	for i := from; i <= to; i++ {
+		list = append(list, i)
+	}
+	return list
+}
+
+// keys turns vLLM's extra keys into the members of a record that make them.
+func keys(blocks any, rec dict) {
+	list, _ := blocks.([]any)
+	var mm [][]any
+	for _, b := range list {
+		var objects []any
+		keys, _ := b.([]any)
+		for _, k := range keys {
+			name, ok := k.(string)
+			switch {
+			case !ok:
+				objects = append(objects, k)
+			case strings.HasPrefix(name, "adapter"):
+				rec["lora"] = name
+			default:
+				rec["salt"] = name
+			}
+		}
+		mm = append(mm, objects)
+	}
+	if mm != nil {
+		rec["mm"] = mm
+	}
+}
