@@ -345,20 +345,46 @@ func BenchmarkChain(b *testing.B) {
 	}
 }
 
-// FuzzChain cuts arbitrary tokens at arbitrary places.
+// FuzzChain cuts arbitrary tokens at arbitrary places, under every scheme.
 func FuzzChain(f *testing.F) {
-	f.Add([]byte("0123456789abcdefghijklmnop"), uint8(4), uint16(3))
-	f.Fuzz(func(t *testing.T, raw []byte, block uint8, cut uint16) {
+	f.Add([]byte("0123456789abcdefghijklmnop"), uint8(4), uint16(3), uint8(0))
+	f.Add([]byte("0123456789abcdefghijklmnop"), uint8(4), uint16(9), uint8(5))
+	all := schemes(f)
+	f.Fuzz(func(t *testing.T, raw []byte, block uint8, cut uint16, scheme uint8) {
 		tokens := make([]uint32, len(raw))
 		for i, b := range raw {
 			tokens[i] = uint32(b) * 0x01010101
 		}
+		s := all[int(scheme)%len(all)]
 		size, at := int(block)+1, int(cut)%(len(tokens)+1)
-		c := NewChain(size, Scheme{})
+		c := NewChain(size, s)
 		c.Append(tokens[:at]...)
 		c.Append(tokens[at:]...)
-		if want := (Scheme{}).AppendBlocks(nil, tokens, size); !slices.Equal(want, c.Blocks()) {
+		if want := s.AppendBlocks(nil, tokens, size); !slices.Equal(want, c.Blocks()) {
 			t.Fatal(cmp.Diff(want, c.Blocks()))
+		}
+	})
+}
+
+// FuzzExtras hashes prompts with objects at arbitrary positions, in no order: the hashes are unspecified, but there are as many as blocks.
+func FuzzExtras(f *testing.F) {
+	f.Add(uint8(0), uint8(3), int64(-1<<63), int64(-1<<63), int64(1<<63-1), int64(1<<63-1))
+	f.Add(uint8(1), uint8(1), int64(1<<63-1), int64(1<<63-1), int64(0), int64(9))
+	f.Add(uint8(3), uint8(2), int64(5), int64(-5), int64(3), int64(100))
+	all := schemes(f)
+	tokens := make([]uint32, 30)
+	f.Fuzz(func(t *testing.T, scheme, block uint8, at1, len1, at2, len2 int64) {
+		s := all[int(scheme)%len(all)]
+		size := int(block)%32 + 1
+		x := &Extras{
+			Objects: []Object{{Hash: 1, ID: "a", At: int(at1), Len: int(len1)}, {Hash: 2, ID: "b", At: int(at2), Len: int(len2)}},
+			Embeds:  [][]byte{nil, {}},
+		}
+		want := len(s.AppendBlocks(nil, tokens, size))
+		c := NewChain(size, s)
+		c.SetExtras(x)
+		if got := len(c.Append(tokens...)); got != want || len(s.AppendDigests(nil, tokens, size, x)) != want*s.DigestLen() {
+			t.Fatal(got, want)
 		}
 	})
 }

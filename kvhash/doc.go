@@ -5,32 +5,91 @@
 //
 // # Terminology
 //
-//   - block: N consecutive tokens, N being the block size of the engine's KV cache (16, 64, ...). Only complete blocks have
-//     hashes; what follows the last one is the tail.
-//   - local hash: names the tokens of one block, wherever it stands.
+//   - block: N consecutive tokens, N being the block size of the engine's KV cache (16, 64, ...; SGLang says page). Only complete
+//     blocks have hashes; what follows the last one is the tail.
+//   - local hash: names the tokens of one block, wherever it stands. Dynamo alone has it.
 //   - sequence hash: names a block together with everything before it. Two prompts that share sequence hash i share blocks 0..i.
 //     It is also called the chained hash, and it is what package index takes.
-//   - object: an image or another non-text input that fills some token positions; it has a 64-bit hash of its own.
-//   - scheme: the rule that makes hashes from tokens, with its settings (LoRA adapter, namespace).
+//   - digest: what a scheme chains: 32 or 16 bytes for vLLM, 32 for SGLang, the sequence hash itself for the others.
+//   - event hash: the 64-bit number that stands for a block in an engine's events. It is the sequence hash, or 8 bytes of the digest.
+//   - object: an image or another non-text input that fills some token positions; it has a hash or an identifier of its own.
+//   - scheme: the rule that makes hashes from tokens, with its settings (LoRA adapter, cache salt or namespace, seed).
 //
-// # Dynamo's two hashes
+// # Schemes
 //
-//	local[i] = XXH3-64(tokens of block i as little-endian uint32, S)
-//	seq[0]   = local[0]
-//	seq[i]   = XXH3-64(le64(seq[i-1]) || le64(local[i]), 1337)
+// [ByName] gives a [Scheme] by the names on the left. le and be are little-endian and big-endian, H is the hash in the name, | joins bytes.
 //
-// S is 1337, plus XXH3-64(LoRA name, 0) if there is one, plus XXH3-64(namespace, 1) if there is one, modulo 2^64. Salt enters
-// only the local hash and reaches the chain through seq[0]. With objects, their hashes follow the tokens of their block as
-// little-endian uint64 in ascending order (the router form of Dynamo). With EAGLE speculative decoding, a block is hashed with the
-// one token that follows it.
+//	dynamo            local[i] = XXH3-64(tokens of block i as le32, S)       seq[0] = local[0]
+//	                  seq[i]   = XXH3-64(le64(seq[i-1]) | le64(local[i]), 1337)
+//	                  S = 1337 + XXH3-64(LoRA name, 0) + XXH3-64(namespace, 1), each if there is one, modulo 2^64
+//	vllm_sha256_cbor  digest[i] = H(CBOR [digest[i-1], [tokens], [extra keys] or null])       digest[-1] = NONE_HASH = H(CBOR seed)
+//	vllm_xxhash_cbor  extra keys: LoRA name, [identifier, offset in the block] of each object, salt (block 0 only), digest of
+//	                  prompt embeddings; H is SHA-256 or XXH3-128; event hash = last 8 bytes of the digest, be
+//	sglang            digest[i] = SHA-256(digest[i-1] | tokens as le32), nothing in the place of digest[-1]
+//	                  event hash = first 8 bytes of the digest, be, printed as a signed number
+//	llmd              hash[i] = FNV-1a-64(CBOR [hash[i-1], [tokens], [{"Hash": identifier, "Offset": n}, ...] or null])
+//	                  hash[-1] = FNV-1a-64(CBOR [FNV-1a-64(seed), null, LoRA name or model])
+//	trtllm            hash[i] = mix(hash[i-1], tokens, LoRA task id; salt id in block 0)       UNVERIFIED
 //
-// This follows Dynamo as of August 2026. Not here: Dynamo's "universal" form of object blocks (13-byte frames), the 128-bit
-// positional lineage hash, and the hashes of vLLM, SGLang, llm-d and TensorRT-LLM. A router that re-hashes the tokens in engine
-// events, as package index does, needs none of them.
+// CBOR is canonical (shortest heads). With EAGLE, Dynamo hashes a block with the one token that follows it, and SGLang hashes the two
+// tokens of each pair of neighbours; a block is complete one token later.
+//
+// Objects ([Extras]) enter Dynamo's hashes in one of two forms that do not agree. Its router appends their hashes to the tokens of
+// their block as le64, in ascending order; its block manager (the universal form, [DynamoOptions]) turns every position of such a
+// block into a frame of 13 bytes. Before its router hashes a prompt for vLLM, it fills in [ObjectToken] for each position of an image;
+// then there is nothing more to mix in. Dynamo's 128-bit positional lineage hash is [AppendLineage]. Its keyed tracking hash
+// (keyed-xxh3-v1) is not here, as its seeds need BLAKE3; engines do not see it.
+//
+// # Which settings make the hashes match
+//
+//   - Dynamo: the block size of the model card (kv_cache_block_size), and the request's cache_namespace and adapter name.
+//   - vLLM: --prefix-caching-hash-algo sha256_cbor or xxhash_cbor. The default, sha256, and xxhash hash a Python pickle; its bytes
+//     change with Python's version and with which values are the same object, and ByName refuses them. The seed is the string in
+//     PYTHONHASHSEED; without it a vLLM with pull request 51875 (August 2026) takes "vllm-none-hash", which is the default here, and an
+//     older one 32 random bytes ([Options].NoneHash). With VLLM_KV_EVENTS_USE_INT_BLOCK_HASHES=1, the default, events hold the event
+//     hash, with 0 the whole digest: [Scheme.Event] makes the one from the other. Some older versions have bare identifiers as object
+//     keys ([Options].BareObjects).
+//   - SGLang: --page-size; 1 is common and gives a hash for every token. Neither LoRA nor salt enters the hash: keep an index for each.
+//   - llm-d: the hashSeed and block size of its token processor, and the model's name as it is in requests. Its hashes never meet an
+//     engine's: it hashes the tokens of events anew. Objects are with or without offsets, depending on its version (BareObjects).
+//   - TensorRT-LLM: nobody can follow newer versions, which mix in std::hash of the salt, and multimodal keys are missing here. Hash the
+//     tokens of its events anew with another scheme, and do not count on this one.
+//
+// A router that hashes the tokens in engine events anew, as package index does with Dynamo's scheme, needs no engine's scheme. Knowing
+// it saves the map from the engine's hashes to its own.
+//
+// # Growing prompts
+//
+// A [Chain] hashes each token of a conversation once, however many turns it has: append, fork, truncate, and go on from what is
+// kept. [Piece] is a run of blocks to be kept beside the text; with the cut points of a tokenizer's prefix cache the second request of
+// a conversation hashes its new tokens only (ids and cuts are what tokenizers/cache gave, c is an empty chain):
+//
+//	known := 0
+//	for ; known < len(cuts); known++ {
+//		piece, _ := cuts[known].Value().(*kvhash.Piece)
+//		if !c.Join(piece) {
+//			break
+//		}
+//	}
+//	c.Append(ids[c.Len():]...)
+//	for i := known; i < len(cuts); i++ {
+//		from := 0
+//		if i > 0 {
+//			from = cuts[i-1].Tokens
+//		}
+//		cuts[i].SetValue(c.Piece(from, cuts[i].Tokens))
+//	}
+//
+// [AppendKinds] says which parts of the prompt (system, tools, history, ...) each block holds, for those who decide what to keep.
 //
 // # Cost
 //
-// Nothing here allocates except a growing destination and blocks with objects. A block of 16 tokens costs about 12 ns with its chain,
-// one of 64 tokens about 30 ns (of which the library spends 12 ns deriving a secret from the seed; it does so for blocks of 61 tokens and more).
-// A [Chain] hashes each token of a conversation once, however many turns it has.
+// Nothing here allocates except a growing destination, Dynamo's large blocks with objects, and blocks of more than 512 tokens of the
+// other schemes outside of a chain. With its chain a block of 16 tokens costs about 8 ns (dynamo), 26 (trtllm), 46 (vllm_xxhash_cbor),
+// 99 (llmd), 120 (sglang) or 143 (vllm_sha256_cbor); one of 64 tokens 26, 84, 113, 349, 231 or 301. Dynamo's blocks of 61 tokens and more
+// pay 6 ns of that for a secret that the library derives from the seed on each call.
+//
+// There are no goroutines here. Dynamo's local hashes do not depend on each other, so that a caller may cut a long prompt between
+// blocks (with Eagle, give each part the token after it) and hash the parts at the same time: see the example of
+// [Scheme.AppendLocal]. The other schemes go block by block.
 package kvhash

@@ -105,8 +105,8 @@ func ExampleScheme_AppendBlocksWith() {
 	// [10703402261835016479 13189362410372227953 12574565773640998574]
 }
 
-// Dynamo's local hashes do not depend on each other: a caller with a long prompt and idle processors hashes parts of it at the same time, cut
-// between blocks, and chains afterwards.
+// Dynamo's local hashes do not depend on each other: a caller with a long prompt and idle processors hashes parts of it at the same
+// time, cut between blocks, and chains afterwards.
 func ExampleScheme_AppendLocal_parallel() {
 	s := kvhash.Dynamo(&kvhash.DynamoOptions{LoRA: "adapter-a"})
 	const block = 16

@@ -19,8 +19,10 @@ func llmdRoot(seed uint64, model string) uint64 {
 	return fnv1a(appendText(buf, model))
 }
 
-// llmd makes the hash of one block: FNV-1a of CBOR [parent hash, tokens, objects or null], an object being {"Hash": identifier}.
-func (s *Scheme) llmd(buf []byte, digest *[32]byte, i int, tokens []uint32, objects []Object) []byte {
+// llmd makes the hash of one block: FNV-1a of CBOR [parent hash, tokens, objects or null]. An object is {"Hash": identifier, "Offset":
+// offset in the block}, or without the offset, depending on the version; hashes of prompts with objects have not been compared with
+// llm-d's.
+func (s *Scheme) llmd(buf []byte, digest *[32]byte, i int, tokens []uint32, start int, objects []Object) []byte {
 	parent := s.id
 	if i > 0 {
 		parent = binary.BigEndian.Uint64(digest[:])
@@ -33,9 +35,17 @@ func (s *Scheme) llmd(buf []byte, digest *[32]byte, i int, tokens []uint32, obje
 	} else {
 		buf = appendHead(buf, cborArray, uint64(len(objects)))
 		for _, o := range objects {
-			buf = appendHead(buf, cborMap, 1)
+			if s.bare {
+				buf = appendHead(buf, cborMap, 1)
+			} else {
+				buf = appendHead(buf, cborMap, 2)
+			}
 			buf = appendText(buf, "Hash")
 			buf = appendText(buf, o.ID)
+			if !s.bare {
+				buf = appendText(buf, "Offset")
+				buf = appendInt(buf, o.At-start)
+			}
 		}
 	}
 	binary.BigEndian.PutUint64(digest[:], fnv1a(buf))

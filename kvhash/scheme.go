@@ -17,7 +17,7 @@ type Scheme struct {
 	kind      kind
 	eagle     bool
 	universal bool // Dynamo: 13-byte frames
-	bare      bool // vLLM: object keys without offsets
+	bare      bool // vLLM, llm-d: object keys without offsets
 	hasLoRA   bool // TensorRT-LLM: lora holds an id
 	hasSalt   bool // TensorRT-LLM: salt holds an id
 
@@ -72,7 +72,8 @@ type Options struct {
 	Eagle bool
 	// Universal: blocks with objects are hashed as frames of 13 bytes, as Dynamo's block manager does; dynamo only.
 	Universal bool
-	// BareObjects: object keys have no offset, as in a vLLM before 2026; vLLM only.
+	// BareObjects: object keys are identifiers without offsets, as in some older versions of vLLM and some of llm-d; vLLM and llmd
+	// only.
 	BareObjects bool
 }
 
@@ -129,7 +130,7 @@ func ByName(name string, o *Options) (Scheme, error) {
 		{"Model", o.Model != "", s.kind == llmd},
 		{"Eagle", o.Eagle, s.kind == dynamo || s.kind == sglang},
 		{"Universal", o.Universal, s.kind == dynamo},
-		{"BareObjects", o.BareObjects, vllm},
+		{"BareObjects", o.BareObjects, vllm || s.kind == llmd},
 	} {
 		if no.set && !no.ok {
 			return Scheme{}, &OptionError{name, no.option, "does not enter the hashes of this scheme"}
@@ -326,7 +327,7 @@ func (s *Scheme) next(buf []byte, digest *[32]byte, i int, window []uint32, bloc
 	case sglang:
 		buf = s.sglang(buf, digest, i, window)
 	case llmd:
-		buf = s.llmd(buf, digest, i, window, objects)
+		buf = s.llmd(buf, digest, i, window, i*block, objects)
 	default:
 		s.trtllm(digest, i, window)
 	}

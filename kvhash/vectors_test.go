@@ -66,7 +66,8 @@ func TestSchemeVectors(t *testing.T) {
 			events: []uint64{17285939621594237469, 1825881749070597870, 13094865344280660774},
 		},
 		{
-			name: "llm-d, the adapter's name in the place of the model's", scheme: "llmd", opt: &kvhash.Options{Model: "x", LoRA: "m"}, block: 4, n: 4,
+			name: "llm-d, the adapter's name in the place of the model's", scheme: "llmd",
+			opt: &kvhash.Options{Model: "x", LoRA: "m"}, block: 4, n: 4,
 			events: []uint64{17285939621594237469},
 		},
 		{
@@ -140,7 +141,8 @@ func TestByName(t *testing.T) {
 	}
 	require.Equal(t, kvhash.Scheme{}, mustScheme(t, "dynamo", nil))
 	require.Equal(t, mustScheme(t, "vllm_sha256_cbor", &kvhash.Options{Seed: "vllm-none-hash"}), mustScheme(t, "vllm_sha256_cbor", nil))
-	require.Equal(t, mustScheme(t, "vllm_sha256_cbor", &kvhash.Options{LoRA: "a", Salt: "b"}), mustScheme(t, "vllm_sha256_cbor", nil).With("a", "b"))
+	both := &kvhash.Options{LoRA: "a", Salt: "b"}
+	require.Equal(t, mustScheme(t, "vllm_sha256_cbor", both), mustScheme(t, "vllm_sha256_cbor", nil).With("a", "b"))
 	require.Equal(t, mustScheme(t, "sglang", nil), mustScheme(t, "sglang", nil).With("a", "b"), "SGLang mixes in neither")
 	require.Equal(t, mustScheme(t, "trtllm", nil), mustScheme(t, "trtllm", nil).With("a", "b"), "these are no ids")
 	for _, tt := range []struct {
@@ -160,7 +162,7 @@ func TestByName(t *testing.T) {
 		{scheme: "dynamo", option: "Seed", why: "decimal", o: kvhash.Options{Seed: "0x1"}},
 		{scheme: "dynamo", option: "Model", why: "does not enter", o: kvhash.Options{Model: "m"}},
 		{scheme: "dynamo", option: "NoneHash", why: "does not enter", o: kvhash.Options{NoneHash: []byte{}}},
-		{scheme: "dynamo", option: "BareObjects", why: "does not enter", o: kvhash.Options{BareObjects: true}},
+		{scheme: "sglang", option: "BareObjects", why: "does not enter", o: kvhash.Options{BareObjects: true}},
 		{scheme: "llmd", option: "Eagle", why: "does not enter", o: kvhash.Options{Eagle: true}},
 		{scheme: "llmd", option: "Universal", why: "does not enter", o: kvhash.Options{Universal: true}},
 		{scheme: "vllm_xxhash_cbor", option: "NoneHash", why: "has 32 bytes, want 16", o: kvhash.Options{NoneHash: make([]byte, 32)}},
@@ -202,7 +204,8 @@ func TestKinds(t *testing.T) {
 			name: "gaps, overlaps, and what lies outside", n: 3,
 			spans: []kvhash.Span{
 				{Kind: kvhash.System, From: -9, To: 3}, {Kind: kvhash.Tools, From: 2, To: 4}, {Kind: kvhash.History, From: 9, To: 99},
-				{Kind: kvhash.Tail, From: 5, To: 5}, {Kind: 99, From: 0, To: 9}, {Kind: kvhash.Tail, From: 12, To: 13}, {Kind: kvhash.Tail, From: -2, To: 0},
+				{Kind: kvhash.Tail, From: 5, To: 5}, {Kind: 99, From: 0, To: 9}, {Kind: kvhash.Tail, From: 12, To: 13},
+				{Kind: kvhash.Tail, From: -2, To: 0},
 			},
 			want: []kvhash.Kind{kvhash.Tools, kvhash.None, kvhash.History},
 		},

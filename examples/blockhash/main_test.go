@@ -47,11 +47,13 @@ func TestRecords(t *testing.T) {
 		},
 		{
 			"vllm, offsets", `{"id":1,"scheme":"vllm_xxhash_cbor","seed":"0","block":2,"tokens":[0,1,2,3],"mm":[[["a",1]],[["a",-1]]]}`,
-			"same as " + `{"id":1,"scheme":"vllm_xxhash_cbor","seed":"0","block":2,"tokens":[0,1,2,3],"objects":[{"id":"a","at":1,"len":3}]}`,
+			"same as " + `{"id":1,"scheme":"vllm_xxhash_cbor","seed":"0","block":2,"tokens":[0,1,2,3],` +
+				`"objects":[{"id":"a","at":1,"len":3}]}`,
 		},
 		{
 			"vllm, no offsets", `{"id":1,"scheme":"vllm_xxhash_cbor","block":2,"tokens":[0,1,2,3],"mm":[["a"],["a","b"]]}`,
-			"same as " + `{"id":1,"scheme":"vllm_xxhash_cbor","block":2,"bare":true,"tokens":[0,1,2,3],"objects":[{"id":"a","at":1,"len":2},{"id":"b","at":3,"len":1}]}`,
+			"same as " + `{"id":1,"scheme":"vllm_xxhash_cbor","block":2,"bare":true,"tokens":[0,1,2,3],` +
+				`"objects":[{"id":"a","at":1,"len":2},{"id":"b","at":3,"len":1}]}`,
 		},
 		{
 			"vllm, none hash", `{"id":1,"scheme":"vllm_xxhash_cbor","tokens":[0,1,2,3],"none_hash":"1ebe36576dcb573f26b99533a20aaeca"}`,
@@ -64,7 +66,8 @@ func TestRecords(t *testing.T) {
 		{"llmd", `{"id":1,"scheme":"llmd","model":"m","tokens":[0,1,2,3]}`, `{"id":1,"hashes":["17285939621594237469"]}`},
 		{"trtllm", `{"id":1,"scheme":"trtllm","lora":7,"salt":null,"tokens":[0,1,2,3]}`, `{"id":1,"hashes":["1393599221341711815"]}`},
 		{
-			"universal", `{"id":1,"universal":true,"block":8,"tokens":[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15],"objects":[{"hash":51966,"at":8,"len":20}]}`,
+			"universal", `{"id":1,"universal":true,"block":8,"tokens":[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15],` +
+				`"objects":[{"hash":51966,"at":8,"len":20}]}`,
 			`{"id":1,"hashes":["12126819726423666500","10978924218451869791"],"local":["12126819726423666500","17992028842846631365"]}`,
 		},
 	}
@@ -87,7 +90,8 @@ func TestRecords(t *testing.T) {
 func TestLineage(t *testing.T) {
 	got, err := runLines(t, `{"id":1,"tokens":[0,1,2,3]}`, "-scheme", "dynamo", "-block", "4", "-lineage")
 	require.NoError(t, err)
-	require.Equal(t, []string{`{"id":1,"hashes":["9143094415614847814"],"local":["9143094415614847814"],"lineage":["001fb8b2fb71a52ad180000000000000"]}`}, got)
+	require.Equal(t, []string{`{"id":1,"hashes":["9143094415614847814"],"local":["9143094415614847814"],` +
+		`"lineage":["001fb8b2fb71a52ad180000000000000"]}`}, got)
 }
 
 func TestBadRecords(t *testing.T) {
@@ -208,7 +212,8 @@ func TestGolden(t *testing.T) {
 		tokens = append(tokens, (i*7919+13)%152064)
 	}
 	chain := up["chain_default_seed"].(dict)
-	add(dict{"scheme": "vllm_sha256_cbor", "tokens": tokens, "block": chain["block_size"]}, dict{"hashes": chain["int64"], "digests": chain["hashes"]})
+	rec := dict{"scheme": "vllm_sha256_cbor", "tokens": tokens, "block": chain["block_size"]}
+	add(rec, dict{"hashes": chain["int64"], "digests": chain["hashes"]})
 	for _, v := range up["seed0_tokens_1000_1127_bs128"].([]any) {
 		rec := dict{"scheme": "vllm_sha256_cbor", "seed": "0", "tokens": upTo(1000, 1127), "block": 128}
 		keys([]any{v.(dict)["extra_keys"]}, rec)
@@ -217,7 +222,8 @@ func TestGolden(t *testing.T) {
 	others := read("other_hashes.json").(dict)
 	for _, v := range others["sglang"].([]any) {
 		c := v.(dict)
-		add(dict{"scheme": "sglang", "tokens": c["tokens"], "block": c["page_size"]}, dict{"hashes": c["event_int64"], "digests": c["sha256_hex"]})
+		rec := dict{"scheme": "sglang", "tokens": c["tokens"], "block": c["page_size"]}
+		add(rec, dict{"hashes": c["event_int64"], "digests": c["sha256_hex"]})
 	}
 	for _, v := range others["trtllm"].([]any) { // UNVERIFIED
 		c := v.(dict)
@@ -226,7 +232,8 @@ func TestGolden(t *testing.T) {
 	}
 	for _, v := range others["llmd"].([]any) {
 		c := v.(dict)
-		add(dict{"scheme": "llmd", "tokens": c["tokens"], "block": c["block_size"], "model": c["model"], "seed": c["hash_seed"]}, dict{"hashes": c["request_keys"]})
+		rec := dict{"scheme": "llmd", "tokens": c["tokens"], "block": c["block_size"], "model": c["model"], "seed": c["hash_seed"]}
+		add(rec, dict{"hashes": c["request_keys"]})
 	}
 
 	var in bytes.Buffer

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/weft-go/weft/kvhash"
 )
@@ -172,7 +171,7 @@ func (r *record) extras(tokens int) (*kvhash.Extras, error) {
 			x.Objects = append(x.Objects, k)
 		}
 	}
-	if strings.HasPrefix(r.Scheme, "vllm") {
+	if r.Scheme != "dynamo" {
 		if pairs > 0 && bare > 0 {
 			return nil, errors.New("mm: some entries have offsets and some do not")
 		}

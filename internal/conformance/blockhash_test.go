@@ -74,8 +74,13 @@ func (o oracle) digests(tokens []uint32, block int, x *kvhash.Extras) (all []byt
 		for _, obj := range x.Objects {
 			switch {
 			case obj.At+obj.Len <= i*block || obj.At >= (i+1)*block:
-			case llmd:
+			case llmd && o.opt.BareObjects:
 				keys = append(keys, struct{ Hash string }{obj.ID})
+			case llmd:
+				keys = append(keys, struct {
+					Hash   string
+					Offset int64
+				}{obj.ID, int64(obj.At - i*block)})
 			case o.opt.BareObjects:
 				keys = append(keys, obj.ID)
 			default:
@@ -111,10 +116,11 @@ func TestBlockHashCBOR(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := oracle{scheme: rapid.SampledFrom([]string{"vllm_sha256_cbor", "vllm_xxhash_cbor", "llmd"}).Draw(t, "scheme"), enc: enc}
 		o.opt.Seed, o.opt.LoRA = text.Draw(t, "seed"), text.Draw(t, "lora")
+		o.opt.BareObjects = rapid.Bool().Draw(t, "bare")
 		if o.scheme == "llmd" {
 			o.opt.Model = text.Draw(t, "model")
 		} else {
-			o.opt.Salt, o.opt.BareObjects = text.Draw(t, "salt"), rapid.Bool().Draw(t, "bare")
+			o.opt.Salt = text.Draw(t, "salt")
 			if rapid.Bool().Draw(t, "none") {
 				n := map[string]int{"vllm_sha256_cbor": 32, "vllm_xxhash_cbor": 16}[o.scheme]
 				o.opt.Seed, o.opt.NoneHash = "", rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, "none hash")
