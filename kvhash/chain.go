@@ -43,7 +43,7 @@ func (c *Chain) Append(tokens ...uint32) []uint64 {
 	n := len(c.seq)
 	for len(tokens) > 0 {
 		if len(c.tail) == 0 && len(tokens) >= c.window {
-			if c.scheme.kind == dynamo && c.extras == nil { // the common case, faster
+			if c.scheme.mode.kind() == dynamo && c.extras == nil { // the common case, faster
 				had := len(c.seq)
 				c.seq = appendChained(c.seq, tokens, c.block, c.window, Seed+c.scheme.salt, had > 0)
 				tokens = tokens[(len(c.seq)-had)*c.block:]
@@ -67,7 +67,7 @@ func (c *Chain) Append(tokens ...uint32) []uint64 {
 // push hashes the next block.
 func (c *Chain) push(window []uint32) {
 	n := len(c.seq)
-	if c.scheme.kind == dynamo {
+	if c.scheme.mode.kind() == dynamo {
 		var h uint64
 		if c.extras == nil {
 			h = hashTokens(window, c.scheme.Seed())

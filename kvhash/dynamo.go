@@ -97,7 +97,7 @@ func Dynamo(o *DynamoOptions) Scheme {
 		s.salt = o.Seed - Seed
 	}
 	s = s.With(o.LoRA, o.Namespace)
-	s.eagle, s.universal = o.Eagle, o.Universal
+	s.mode = when(o.Eagle, eagle) | when(o.Universal, universal)
 	return s
 }
 
@@ -110,16 +110,15 @@ func (s Scheme) Seed() uint64 { return Seed + s.salt }
 // local hashes ([Scheme.HasLocal]), and if objects are given for the universal form, which needs their positions
 // ([Scheme.AppendLocalWith]). O(tokens), no allocation if dst has room and no block holds objects.
 func (s Scheme) AppendLocal(dst []uint64, tokens []uint32, block int, objects [][]uint64) []uint64 {
-	s.checkLocal()
-	if s.universal && objects != nil {
-		panic("kvhash: the universal form needs the positions of objects")
+	if s.mode.kind() != dynamo || s.mode != 0 && objects != nil {
+		s.checkLocal(objects)
 	}
 	return appendLocal(dst, tokens, block, s.Window(block), s.Seed(), objects)
 }
 
 // AppendLocalWith is [Scheme.AppendLocal] for objects that are given by their positions in tokens; x may be nil.
 func (s Scheme) AppendLocalWith(dst []uint64, tokens []uint32, block int, x *Extras) []uint64 {
-	s.checkLocal()
+	s.checkLocal(nil)
 	if x == nil || len(x.Objects) == 0 {
 		return appendLocal(dst, tokens, block, s.Window(block), s.Seed(), nil)
 	}
@@ -134,9 +133,12 @@ func (s Scheme) AppendLocalWith(dst []uint64, tokens []uint32, block int, x *Ext
 	return dst
 }
 
-func (s *Scheme) checkLocal() {
-	if s.kind != dynamo {
+func (s Scheme) checkLocal(objects [][]uint64) {
+	if s.mode.kind() != dynamo {
 		panic("kvhash: scheme " + s.Name() + " has no local hashes")
+	}
+	if s.mode.has(universal) && objects != nil {
+		panic("kvhash: the universal form needs the positions of objects")
 	}
 }
 
@@ -149,7 +151,7 @@ func (s *Scheme) local(window []uint32, start, block int, x *Extras, obj int) (u
 	switch {
 	case len(objects) == 0:
 		return hashTokens(window, s.Seed()), obj
-	case s.universal:
+	case s.mode.has(universal):
 		return hashFrames(window, start, objects, s.Seed()), obj
 	}
 	var stack [16]uint64

@@ -4,13 +4,14 @@ package kvhash
 
 // AppendVLLM appends the CBOR of a first block with any parent.
 func AppendVLLM(dst, parent []byte, tokens []uint32, lora, salt string) []byte {
-	s := Scheme{kind: vllmSHA256, lora: lora}
-	return s.appendVLLM(dst, parent, tokens, 0, salt, nil, nil)
+	v := settings{lora: lora, namespace: salt}
+	return v.append(dst, parent, tokens, 0, false, nil, nil)
 }
 
 // AppendVLLMBlock appends the CBOR of a first block that begins at token start.
 func AppendVLLMBlock(s Scheme, tokens []uint32, objects []Object, start int, embed []byte) []byte {
-	return s.appendVLLM(nil, s.root[:s.DigestLen()], tokens, start, s.namespace, objects, embed)
+	v := s.more.Value()
+	return v.append(nil, v.root[:s.DigestLen()], tokens, start, s.mode.has(bare), objects, embed)
 }
 
 // AppendLineageAt appends one lineage hash.

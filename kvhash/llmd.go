@@ -4,13 +4,8 @@ package kvhash
 
 import "encoding/binary"
 
-// setModel sets what the first block's parent is made from. As llm-d-kv-cache, pkg/kvcache/kvblock/token_processor.go, of 2026.
-func (s *Scheme) setModel(seed, model string) {
-	s.salt = fnv1a([]byte(seed))
-	s.id = llmdRoot(s.salt, model)
-}
-
-// llmdRoot returns the parent of the first block: the hash of [hash of the seed, null, model or LoRA name].
+// llmdRoot returns the parent of the first block: the hash of CBOR [hash of the seed, null, model or LoRA name]. As llm-d-kv-cache,
+// pkg/kvcache/kvblock/token_processor.go, of 2026.
 func llmdRoot(seed uint64, model string) uint64 {
 	var stack [128]byte
 	buf := appendHead(stack[:0], cborArray, 3)
@@ -23,9 +18,9 @@ func llmdRoot(seed uint64, model string) uint64 {
 // offset in the block}, or without the offset, depending on the version; hashes of prompts with objects have not been compared with
 // llm-d's.
 func (s *Scheme) llmd(buf []byte, digest *[32]byte, i int, tokens []uint32, start int, objects []Object) []byte {
-	parent := s.id
-	if i > 0 {
-		parent = binary.BigEndian.Uint64(digest[:])
+	parent := binary.BigEndian.Uint64(digest[:])
+	if i == 0 {
+		parent = s.more.Value().parent
 	}
 	buf = appendHead(buf, cborArray, 3)
 	buf = appendHead(buf, cborUint, parent)
@@ -35,14 +30,14 @@ func (s *Scheme) llmd(buf []byte, digest *[32]byte, i int, tokens []uint32, star
 	} else {
 		buf = appendHead(buf, cborArray, uint64(len(objects)))
 		for _, o := range objects {
-			if s.bare {
+			if s.mode.has(bare) {
 				buf = appendHead(buf, cborMap, 1)
 			} else {
 				buf = appendHead(buf, cborMap, 2)
 			}
 			buf = appendText(buf, "Hash")
 			buf = appendText(buf, o.ID)
-			if !s.bare {
+			if !s.mode.has(bare) {
 				buf = appendText(buf, "Offset")
 				buf = appendInt(buf, o.At-start)
 			}

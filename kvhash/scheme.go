@@ -3,10 +3,12 @@
 package kvhash
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
 	"strconv"
+	"unique"
 
 	"github.com/zeebo/xxh3"
 )
@@ -14,30 +16,44 @@ import (
 // Scheme says how the blocks of a prompt are named: a hashing rule and its settings. It is a small comparable value. The zero
 // Scheme is Dynamo's, without LoRA or namespace; [ByName] and [Dynamo] make the others.
 type Scheme struct {
-	kind      kind
-	eagle     bool
-	universal bool // Dynamo: 13-byte frames
-	bare      bool // vLLM, llm-d: object keys without offsets
-	hasLoRA   bool // TensorRT-LLM: lora holds an id
-	hasSalt   bool // TensorRT-LLM: salt holds an id
-
-	salt uint64   // Dynamo: added to Seed; llm-d: hash of the seed; TensorRT-LLM: cache salt id
-	id   uint64   // llm-d: parent of the first block; TensorRT-LLM: LoRA task id
-	root [32]byte // vLLM: NONE_HASH, as long as a digest
-
-	lora, namespace string // vLLM
+	// Three words, so that hashing one block of an event costs no more for the schemes that are not used.
+	mode mode
+	salt uint64 // Dynamo: added to Seed; llm-d: hash of the seed
+	more unique.Handle[settings]
 }
 
-type kind uint8
+// settings are what the schemes besides Dynamo's have. They are interned, so that a Scheme stays small and comparable.
+type settings struct {
+	root            [32]byte // vLLM: NONE_HASH, as long as a digest
+	lora, namespace string   // vLLM
+	parent          uint64   // llm-d: of the first block
+	task, saltID    uint64   // TensorRT-LLM: ids of LoRA and salt, if withTask and withSalt are on
+}
+
+// mode is the kind of a scheme and what is on or off in it.
+type mode uint16
 
 const (
-	dynamo kind = iota
+	dynamo mode = iota
 	vllmSHA256
 	vllmXXHash
 	sglang
 	llmd
 	trtllm
+
+	kindMask mode = 1<<8 - 1
 )
+
+const (
+	eagle     mode = 1 << (8 + iota)
+	universal      // Dynamo: frames of 13 bytes
+	bare           // vLLM, llm-d: object keys without offsets
+	withTask       // TensorRT-LLM
+	withSalt       // TensorRT-LLM
+)
+
+func (m mode) kind() mode      { return m & kindMask }
+func (m mode) has(f mode) bool { return m&f != 0 }
 
 var kinds = [...]struct {
 	name   string
@@ -116,29 +132,30 @@ func ByName(name string, o *Options) (Scheme, error) {
 	if k < 0 {
 		return s, &OptionError{Scheme: name, Why: unknown(name)}
 	}
-	s.kind = kind(k)
-	vllm := s.kind == vllmSHA256 || s.kind == vllmXXHash
+	s.mode = mode(k)
+	kind := s.mode
+	vllm := kind == vllmSHA256 || kind == vllmXXHash
 	for _, no := range []struct {
 		option string
 		set    bool
 		ok     bool
 	}{
-		{"LoRA", o.LoRA != "", s.kind != sglang},
-		{"Salt", o.Salt != "", s.kind != sglang && s.kind != llmd},
-		{"Seed", o.Seed != "", s.kind != sglang && s.kind != trtllm},
+		{"LoRA", o.LoRA != "", kind != sglang},
+		{"Salt", o.Salt != "", kind != sglang && kind != llmd},
+		{"Seed", o.Seed != "", kind != sglang && kind != trtllm},
 		{"NoneHash", o.NoneHash != nil, vllm},
-		{"Model", o.Model != "", s.kind == llmd},
-		{"Eagle", o.Eagle, s.kind == dynamo || s.kind == sglang},
-		{"Universal", o.Universal, s.kind == dynamo},
-		{"BareObjects", o.BareObjects, vllm || s.kind == llmd},
+		{"Model", o.Model != "", kind == llmd},
+		{"Eagle", o.Eagle, kind == dynamo || kind == sglang},
+		{"Universal", o.Universal, kind == dynamo},
+		{"BareObjects", o.BareObjects, vllm || kind == llmd},
 	} {
 		if no.set && !no.ok {
 			return Scheme{}, &OptionError{name, no.option, "does not enter the hashes of this scheme"}
 		}
 	}
-	s.eagle, s.universal, s.bare = o.Eagle, o.Universal, o.BareObjects
+	s.mode |= when(o.Eagle, eagle) | when(o.Universal, universal) | when(o.BareObjects, bare)
 	bad := func(option, why string) (Scheme, error) { return Scheme{}, &OptionError{name, option, why} }
-	switch s.kind {
+	switch kind {
 	case dynamo:
 		if o.Seed != "" {
 			seed, err := strconv.ParseUint(o.Seed, 10, 64)
@@ -154,10 +171,12 @@ func ByName(name string, o *Options) (Scheme, error) {
 		if o.NoneHash != nil && len(o.NoneHash) != s.DigestLen() {
 			return bad("NoneHash", fmt.Sprintf("has %d bytes, want %d", len(o.NoneHash), s.DigestLen()))
 		}
-		s.setNoneHash(o.Seed, o.NoneHash)
+		s.more = unique.Make(settings{root: s.noneHash(o.Seed, o.NoneHash)})
 	case llmd:
-		s.setModel(o.Seed, o.Model)
+		s.salt = fnv1a([]byte(o.Seed))
+		s.more = unique.Make(settings{parent: llmdRoot(s.salt, o.Model)})
 	case trtllm:
+		s.more = unique.Make(settings{})
 		for _, n := range []struct{ option, value string }{{"LoRA", o.LoRA}, {"Salt", o.Salt}} {
 			if _, err := strconv.ParseUint(n.value, 10, 64); n.value != "" && err != nil {
 				return bad(n.option, "is not an id, a decimal number of 64 bits")
@@ -165,6 +184,14 @@ func ByName(name string, o *Options) (Scheme, error) {
 		}
 	}
 	return s.With(o.LoRA, o.Salt), nil
+}
+
+// when returns f if it is on.
+func when(on bool, f mode) mode {
+	if on {
+		return f
+	}
+	return 0
 }
 
 // unknown says why there is no scheme of that name.
@@ -179,57 +206,63 @@ func unknown(name string) string {
 
 // With returns the scheme for the same prompts on the given LoRA adapter and in the given namespace (cache salt); "" means none. The
 // scheme must not have either yet. What the engine does not mix into its hashes is left out here too, so that they stay equal: see
-// [Options] for which that is. It does not allocate.
+// [Options] for which that is. Dynamo's does not allocate.
 func (s Scheme) With(lora, namespace string) Scheme {
-	switch s.kind {
-	case dynamo:
-		// The two strings use different inner seeds, so that an adapter and a namespace of one name do not collide.
-		if lora != "" {
-			s.salt += xxh3.HashStringSeed(lora, 0)
-		}
-		if namespace != "" {
-			s.salt += xxh3.HashStringSeed(namespace, 1)
-		}
-	case vllmSHA256, vllmXXHash:
-		if lora != "" {
-			s.lora = lora
-		}
-		if namespace != "" {
-			s.namespace = namespace
-		}
-	case llmd:
-		if lora != "" {
-			s.id = llmdRoot(s.salt, lora)
-		}
-	case trtllm:
-		if id, err := strconv.ParseUint(lora, 10, 64); err == nil {
-			s.id, s.hasLoRA = id, true
-		}
-		if id, err := strconv.ParseUint(namespace, 10, 64); err == nil {
-			s.salt, s.hasSalt = id, true
-		}
+	if s.mode.kind() != dynamo {
+		return s.with(lora, namespace)
+	}
+	// The two strings use different inner seeds, so that an adapter and a namespace of one name do not collide.
+	if lora != "" {
+		s.salt += xxh3.HashStringSeed(lora, 0)
+	}
+	if namespace != "" {
+		s.salt += xxh3.HashStringSeed(namespace, 1)
 	}
 	return s
 }
 
+func (s Scheme) with(lora, namespace string) Scheme {
+	if s.mode.kind() == sglang || lora == "" && namespace == "" {
+		return s
+	}
+	v := s.more.Value()
+	switch s.mode.kind() {
+	case vllmSHA256, vllmXXHash:
+		v.lora, v.namespace = cmp.Or(lora, v.lora), cmp.Or(namespace, v.namespace)
+	case llmd:
+		if lora != "" {
+			v.parent = llmdRoot(s.salt, lora)
+		}
+	case trtllm:
+		if id, err := strconv.ParseUint(lora, 10, 64); err == nil {
+			v.task, s.mode = id, s.mode|withTask
+		}
+		if id, err := strconv.ParseUint(namespace, 10, 64); err == nil {
+			v.saltID, s.mode = id, s.mode|withSalt
+		}
+	}
+	s.more = unique.Make(v)
+	return s
+}
+
 // Name returns the scheme's name as command lines spell it, one of [Names].
-func (s Scheme) Name() string { return kinds[s.kind].name }
+func (s Scheme) Name() string { return kinds[s.mode.kind()].name }
 
 // String returns the name.
 func (s Scheme) String() string { return s.Name() }
 
 // HasLocal reports whether the scheme has local hashes, which name the tokens of a block wherever it stands. Only Dynamo's has;
 // the others hash a block together with its parent's digest.
-func (s Scheme) HasLocal() bool { return s.kind == dynamo }
+func (s Scheme) HasLocal() bool { return s.mode.kind() == dynamo }
 
 // DigestLen returns how many bytes the digest of a block has: 32 or 16 for vLLM, 32 for SGLang, 8 for the schemes that chain
 // 64-bit hashes.
-func (s Scheme) DigestLen() int { return kinds[s.kind].digest }
+func (s Scheme) DigestLen() int { return kinds[s.mode.kind()].digest }
 
 // Event returns the 64-bit number that the engine puts into events for the block with the given digest, of [Scheme.DigestLen]
 // bytes. vLLM takes the last 8 bytes, SGLang the first 8 (and prints them as a signed number: int64(Event(d))).
 func (s Scheme) Event(digest []byte) uint64 {
-	if s.kind == sglang {
+	if s.mode.kind() == sglang {
 		return binary.BigEndian.Uint64(digest)
 	}
 	return binary.BigEndian.Uint64(digest[s.DigestLen()-8:])
@@ -237,7 +270,7 @@ func (s Scheme) Event(digest []byte) uint64 {
 
 // Window returns how many tokens the hash of one block of the given size covers: block, or one more with Eagle.
 func (s Scheme) Window(block int) int {
-	if s.eagle {
+	if s.mode.has(eagle) {
 		return block + 1
 	}
 	return block
@@ -253,7 +286,7 @@ func (s Scheme) AppendBlocks(dst []uint64, tokens []uint32, block int) []uint64 
 // AppendBlocksWith is [Scheme.AppendBlocks] for a prompt that holds more than tokens.
 func (s Scheme) AppendBlocksWith(dst []uint64, tokens []uint32, block int, x *Extras) []uint64 {
 	checkBlock(block)
-	if s.kind != dynamo {
+	if s.mode.kind() != dynamo {
 		dst, _ = s.appendDigests(dst, nil, tokens, block, x)
 		return dst
 	}
@@ -271,7 +304,7 @@ func (s Scheme) AppendBlocksWith(dst []uint64, tokens []uint32, block int, x *Ex
 // O(tokens), no allocation if dst has room and blocks have 512 tokens or fewer; Dynamo's with objects may allocate.
 func (s Scheme) AppendDigests(dst []byte, tokens []uint32, block int, x *Extras) []byte {
 	checkBlock(block)
-	if s.kind != dynamo {
+	if s.mode.kind() != dynamo {
 		if dst == nil {
 			dst = []byte{}
 		}
@@ -321,9 +354,9 @@ func (s *Scheme) next(buf []byte, digest *[32]byte, i int, window []uint32, bloc
 			embed = x.Embeds[i]
 		}
 	}
-	switch s.kind {
+	switch s.mode.kind() {
 	case vllmSHA256, vllmXXHash:
-		buf = s.vllm(buf, digest, i, window, i*block, objects, embed)
+		buf = s.hashVLLM(buf, digest, i, window, i*block, objects, embed)
 	case sglang:
 		buf = s.sglang(buf, digest, i, window)
 	case llmd:

@@ -13,7 +13,7 @@ func (s *Scheme) sglang(buf []byte, digest *[32]byte, i int, window []uint32) []
 	if i > 0 {
 		buf = append(buf, digest[:]...)
 	}
-	if s.eagle {
+	if s.mode.has(eagle) {
 		for j, t := range window[:len(window)-1] {
 			buf = binary.LittleEndian.AppendUint32(buf, t)
 			buf = binary.LittleEndian.AppendUint32(buf, window[j+1])

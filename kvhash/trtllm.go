@@ -12,8 +12,8 @@ func (s *Scheme) trtllm(digest *[32]byte, i int, tokens []uint32) {
 		parent = binary.BigEndian.Uint64(digest[:])
 	}
 	h := uint64(len(tokens)) ^ parent*0xbf58476d1ce4e5b9
-	if parent == 0 && s.hasSalt {
-		h = mix64(s.salt, h)
+	if parent == 0 && s.mode.has(withSalt) {
+		h = mix64(s.more.Value().saltID, h)
 	}
 	for _, t := range tokens {
 		t = (t>>16 ^ t) * 0x45d9f3b
@@ -21,8 +21,8 @@ func (s *Scheme) trtllm(digest *[32]byte, i int, tokens []uint32) {
 		t = t>>16 ^ t
 		h ^= uint64(t+0x9e3779b9) + h<<6 + h>>2
 	}
-	if s.hasLoRA {
-		h = mix64(s.id, h)
+	if s.mode.has(withTask) {
+		h = mix64(s.more.Value().task, h)
 	}
 	binary.BigEndian.PutUint64(digest[:], h)
 }
