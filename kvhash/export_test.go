@@ -18,3 +18,6 @@ func AppendVLLMBlock(s Scheme, tokens []uint32, objects []Object, start int, emb
 func AppendLineageAt(dst []byte, pos int, seq, parent uint64) []byte {
 	return appendLineage(dst, pos, seq, parent)
 }
+
+// AppendHead appends the CBOR of a number.
+func AppendHead(dst []byte, n uint64) []byte { return appendHead(dst, cborUint, n) }

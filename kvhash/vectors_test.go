@@ -3,13 +3,16 @@
 package kvhash_test
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+	"github.com/zeebo/xxh3"
 
 	"github.com/weft-go/weft/kvhash"
 )
@@ -116,6 +119,43 @@ func TestUniversal(t *testing.T) {
 	}
 	require.Panics(t, func() { s.AppendLocal(nil, count(0, 8), 8, [][]uint64{{1}}) })
 	require.Panics(t, func() { mustScheme(t, "sglang", nil).AppendLocal(nil, nil, 8, nil) })
+}
+
+// The frames of an object that begins and ends within a block, and borders on another.
+func TestUniversalFrames(t *testing.T) {
+	x := &kvhash.Extras{Objects: []kvhash.Object{{Hash: 7, At: -1, Len: 2}, {Hash: 8, At: 2, Len: 1}, {Hash: 9, At: 3, Len: 1}}}
+	frame := func(kind byte, n uint32, hash uint64) (b []byte) {
+		b = binary.LittleEndian.AppendUint32([]byte{kind}, n)
+		return binary.LittleEndian.AppendUint64(b, hash)
+	}
+	raw := slices.Concat(frame(1, 1, 7), frame(0, 1, 0), frame(1, 0, 8), frame(1, 0, 9))
+	want := []uint64{xxh3.HashSeed(raw, kvhash.Seed), kvhash.AppendLocal(nil, count(4, 4), 4, kvhash.Seed)[0]}
+	require.Equal(t, want, kvhash.Dynamo(&kvhash.DynamoOptions{Universal: true}).AppendLocalWith(nil, count(0, 8), 4, x))
+}
+
+// Objects by position are those of the blocks they have a token in.
+func TestObjectBorders(t *testing.T) {
+	s := kvhash.Scheme{}
+	for _, tt := range []struct {
+		at, n int
+		want  [][]uint64
+	}{
+		{4, 4, [][]uint64{nil, {1}, nil}}, {3, 1, [][]uint64{{1}, nil, nil}}, {3, 2, [][]uint64{{1}, {1}, nil}},
+		{4, 5, [][]uint64{nil, {1}, {1}}}, {-4, 4, nil}, {-4, 5, [][]uint64{{1}}}, {12, 1, nil},
+	} {
+		x := &kvhash.Extras{Objects: []kvhash.Object{{Hash: 1, At: tt.at, Len: tt.n}}}
+		require.Equal(t, s.AppendLocal(nil, count(0, 12), 4, tt.want), s.AppendLocalWith(nil, count(0, 12), 4, x), tt)
+	}
+}
+
+// CBOR heads at the borders of their lengths.
+func TestCBORHeads(t *testing.T) {
+	for n, want := range map[uint64]string{
+		0: "00", 23: "17", 24: "1818", 255: "18ff", 256: "190100", 65535: "19ffff", 65536: "1a00010000", 1<<32 - 1: "1affffffff",
+		1 << 32: "1b0000000100000000", 1<<64 - 1: "1bffffffffffffffff",
+	} {
+		require.Equal(t, want, hex.EncodeToString(kvhash.AppendHead(nil, n)))
+	}
 }
 
 func TestLineage(t *testing.T) {
