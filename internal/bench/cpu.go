@@ -7,3 +7,7 @@ import "time"
 // CPUTime returns the CPU time that this process has used so far, all its threads together. Where the system does not tell
 // it finely enough (anything but Linux) it is the time on the clock.
 func CPUTime() time.Duration { return cpuTime() }
+
+// ThreadTime returns the CPU time that the calling thread has used so far: a goroutine that asks twice locks itself to its thread.
+// Where [CPUTime] is the time on the clock, so is this.
+func ThreadTime() time.Duration { return threadTime() }

@@ -121,8 +121,9 @@ func (w *Workload) Parent(id uint32) (uint32, bool) {
 }
 
 // Undo returns operations that take back the events of ops, the last one first: blocks stored are removed, blocks removed are stored
-// where they were. It fails if ops does not tell, because a block is stored that was there or one is removed that was not; held says
-// whether a worker holds a block before ops.
+// where they were. A block that was removed after the one before it is stored before that one: an index has to park it until then.
+// Undo fails if ops does not tell, because a block is stored that was there or one is removed that was not; held says whether a worker
+// holds a block before ops.
 func (w *Workload) Undo(ops []Op, held func(worker, id uint32) bool) ([]Op, error) {
 	has := make(map[[2]uint32]bool) // what ops changed so far
 	var ids []uint32
