@@ -33,7 +33,17 @@ type Beside struct {
 	AllocsPerEvent  float64 `json:"allocs_per_event"` // of the whole process, the reader's included
 	// BlockOpsPerS is blocks of the reader's queries and of the writer's events per second on the clock.
 	BlockOpsPerS float64 `json:"block_ops_per_s"`
+	CPUs         float64 `json:"cpus"` // that reader and writer had together; less than 2 where the machine has other work
 	Rounds       int     `json:"rounds"`
+}
+
+// Goals returns what is to hold: a writer takes at most a fifth of a reader's lookups, and events that store and remove the same blocks over
+// and over allocate nothing. The second allows one allocation in a thousand events, because the runtime's own are counted.
+func (b *Beside) Goals() []Goal {
+	return []Goal{
+		{"lookups beside a writer over lookups alone", b.Ratio, 0.8, b.Ratio >= 0.8},
+		{"allocations per event of the writer", b.AllocsPerEvent, 0.001, b.AllocsPerEvent <= 0.001},
+	}
 }
 
 // Readers is how lookups scale with the number of threads that ask. Nobody writes.
@@ -42,6 +52,7 @@ type Readers struct {
 	Readers  int     `json:"readers"`
 	PerS     float64 `json:"lookups_per_s"`     // all together, on the clock
 	PerCPUS  float64 `json:"lookups_per_cpu_s"` // per second of CPU time of the readers' threads
+	CPUs     float64 `json:"cpus"`              // that they had together
 }
 
 // half is a workload whose first half of the events is in an index, and what goes on from there.
@@ -257,8 +268,7 @@ func Concurrent(w *kvw.Workload, rounds int, d time.Duration) (*Beside, []Reader
 
 	b := &Beside{Workload: w.Name, Rounds: rounds}
 	var alone, beside, control, ratio, controlRatio, ownRatio []float64
-	var wall time.Duration
-	var lookups int
+	var all reading
 
 	var measured writer
 	for range rounds {
@@ -274,8 +284,7 @@ func Concurrent(w *kvw.Workload, rounds int, d time.Duration) (*Beside, []Reader
 		measured.blocks += own.blocks - before.blocks
 		measured.cpu += own.cpu - before.cpu
 		measured.mallocs += own.mallocs - before.mallocs
-		wall += r.wall
-		lookups += r.lookups
+		all.add(r)
 		own.to(0)
 		alone, beside, control = append(alone, a.rate()), append(beside, r.rate()), append(control, c.rate())
 		ratio, controlRatio = append(ratio, r.rate()/a.rate()), append(controlRatio, c.rate()/a.rate())
@@ -284,22 +293,25 @@ func Concurrent(w *kvw.Workload, rounds int, d time.Duration) (*Beside, []Reader
 	if own.wrong+far.wrong > 0 {
 		return nil, nil, fmt.Errorf("%s: %d events changed something else than they say", w.Name, own.wrong+far.wrong)
 	}
-	if measured.events == 0 || lookups == 0 {
+	if measured.events == 0 || all.lookups == 0 {
 		return nil, nil, errors.New("kvindex: nothing was done in the time")
 	}
 	b.Alone, b.Beside, b.Control = median(alone), median(beside), median(control)
 	b.Ratio, b.ControlRatio, b.OwnRatio = median(ratio), median(controlRatio), median(ownRatio)
-	b.EventsPerS = float64(measured.events) / wall.Seconds()
+	b.EventsPerS = float64(measured.events) / all.wall.Seconds()
 	b.NSPerEventBlock = float64(measured.cpu) / float64(measured.blocks)
 	b.AllocsPerEvent = float64(measured.mallocs) / float64(measured.events)
 	perQuery := float64(h.asked) / float64(len(h.queries))
-	b.BlockOpsPerS = (float64(lookups)*perQuery + float64(measured.blocks)) / wall.Seconds()
+	b.BlockOpsPerS = (float64(all.lookups)*perQuery + float64(measured.blocks)) / all.wall.Seconds()
+
+	b.CPUs = float64(all.cpu+measured.cpu) / float64(all.wall)
 
 	var rs []Readers
 	own.to(len(h.rest))
 	for _, n := range []int{1, 2, 4, 8} {
 		r := h.with(x, n, nil, d)
-		rs = append(rs, Readers{w.Name, n, float64(r.lookups) / max(r.wall.Seconds(), 1e-9), r.rate()})
+		wall := max(r.wall.Seconds(), 1e-9)
+		rs = append(rs, Readers{w.Name, n, float64(r.lookups) / wall, r.rate(), r.cpu.Seconds() / wall})
 	}
 	return b, rs, nil
 }

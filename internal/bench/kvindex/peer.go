@@ -34,10 +34,11 @@ type Maker struct {
 	New  func(block, workers int) Peer
 }
 
-// Makers returns all peers. The first is the one whose answers are the reference, the second is weft.
+// Makers returns all peers: the lean tree, the plain tree, weft, the naive model. The answers of the first are the reference.
 func Makers() []Maker {
 	return []Maker{
-		{"tree", func(_, workers int) Peer { return NewTree(workers) }},
+		{"lean", func(_, workers int) Peer { return NewTree(workers, true) }},
+		{"tree", func(_, workers int) Peer { return NewTree(workers, false) }},
 		{"weft", func(block, workers int) Peer { return NewWeft(block, workers) }},
 		{"naive", func(_, workers int) Peer { return NewNaive(workers) }},
 	}
@@ -99,7 +100,7 @@ type Naive struct {
 
 // NewNaive returns an empty one.
 func NewNaive(workers int) *Naive {
-	n := &Naive{workers: make([]map[uint64]struct{}, workers)}
+	n := &Naive{workers: make([]map[uint64]struct{}, workers), hits: make([]Hit, 0, workers)}
 	for i := range n.workers {
 		n.workers[i] = make(map[uint64]struct{})
 	}

@@ -10,10 +10,13 @@ import (
 
 // Tree is a prefix tree with one node per block: a child is found by its local hash, each worker finds its nodes by engine hash, each node
 // has the set of its workers. It is the structure of Dynamo's concurrent radix tree (one node per block, not the compressed one) without
-// locks. What costs little to do well is done well: a node's only child, which most nodes have, needs no map; the first 64 workers of a
-// node are one word; nodes that nobody holds and that lead nowhere go.
+// locks. The first 64 workers of a node are one word; nodes that nobody holds and that lead nowhere go.
+//
+// There are two. The plain one has a map of children in every node that has any. The lean one has a map only where there are several, and
+// a pointer to the only child that most nodes have: as good as a node per block gets.
 type Tree struct {
 	root    node
+	lean    bool
 	workers []map[uint64]*node // by worker: engine hash
 	live    []uint64           // of a lookup: workers beyond the first 64 that hold all so far
 	hits    []Hit
@@ -23,15 +26,15 @@ type Tree struct {
 type node struct {
 	local    uint64
 	parent   *node            // nil for the root
-	only     *node            // the child, if children is nil
-	children map[uint64]*node // by local hash, from the second child on
+	only     *node            // lean: the child, if children is nil
+	children map[uint64]*node // by local hash; lean: from the second child on
 	first    uint64           // workers 0 to 63
 	more     []uint64         // the others, as long as needed
 }
 
-// NewTree returns an empty one.
-func NewTree(workers int) *Tree {
-	t := &Tree{workers: make([]map[uint64]*node, workers), live: make([]uint64, 0, workers/64), hits: make([]Hit, 0, workers)}
+// NewTree returns an empty one, lean or plain.
+func NewTree(workers int, lean bool) *Tree {
+	t := &Tree{lean: lean, workers: make([]map[uint64]*node, workers), live: make([]uint64, 0, workers/64), hits: make([]Hit, 0, workers)}
 	for i := range t.workers {
 		t.workers[i] = make(map[uint64]*node)
 	}
@@ -49,11 +52,13 @@ func (n *node) child(local uint64) *node {
 	return nil
 }
 
-func (n *node) add(c *node) {
+func (t *Tree) add(n, c *node) {
 	c.parent = n
 	switch {
 	case n.children != nil:
 		n.children[c.local] = c
+	case !t.lean:
+		n.children = map[uint64]*node{c.local: c}
 	case n.only == nil:
 		n.only = c
 	default:
@@ -62,13 +67,16 @@ func (n *node) add(c *node) {
 	}
 }
 
-func (n *node) remove(c *node) {
+func (t *Tree) remove(n, c *node) {
 	if n.children == nil {
 		n.only = nil
 		return
 	}
 	delete(n.children, c.local)
-	if len(n.children) == 1 {
+	switch {
+	case len(n.children) == 0:
+		n.children = nil
+	case len(n.children) == 1 && t.lean:
 		for _, last := range n.children {
 			n.only = last
 		}
@@ -126,7 +134,7 @@ func (t *Tree) Apply(worker int, ev *kvevent.Event) (changed int) {
 			c := n.child(local)
 			if c == nil {
 				c = &node{local: local}
-				n.add(c)
+				t.add(n, c)
 			}
 			c.set(worker)
 			held[h] = c
@@ -142,7 +150,7 @@ func (t *Tree) Apply(worker int, ev *kvevent.Event) (changed int) {
 			n.unset(worker)
 			for n.empty() {
 				p := n.parent
-				p.remove(n)
+				t.remove(p, n)
 				n = p
 			}
 		}
