@@ -14,7 +14,7 @@
 //     divided by residencies, which are pairs of a worker and a block
 //   - allocs_per_query: over up to 1,000 of the queries, asked again at the end of the file
 //   - allocs_per_event: over all events, the growth of the index from nothing included
-//   - blocks_per_query, matched_per_query: blocks asked for, and the deepest worker's share of them on average
+//   - blocks_per_query, hit_rate: blocks asked for on average, and the share of all of them that the deepest worker of each query held
 //   - block_ops_per_s: blocks of all queries and events over the time of both, one thread: how the numbers of others are counted. A query
 //     counts all its blocks, also those that the index never looks at. Events are applied when Apply returns, so there is no queue.
 //   - rounds, noisy: how often the file was played; whether times differed by more than 15 % between the median and the fastest round

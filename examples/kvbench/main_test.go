@@ -47,7 +47,7 @@ func TestSmall(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(lines[1]), &f))
 	for k, want := range map[string]any{
 		"workload": "small", "checksum": 13.0, "queries": 6.0, "residencies": 4.0, "allocs_per_query": 0.0, "rounds": 2.0,
-		"blocks_per_query": 3.0, "matched_per_query": 1.5,
+		"blocks_per_query": 3.0, "hit_rate": 0.5,
 	} {
 		require.Equal(t, want, f[k], k)
 	}

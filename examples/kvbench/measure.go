@@ -26,7 +26,7 @@ type figures struct {
 	USPerQueryP50     float64 `json:"us_per_query_p50"`
 	USPerQueryP99     float64 `json:"us_per_query_p99"`
 	BlocksPerQuery    float64 `json:"blocks_per_query"`
-	MatchedPerQuery   float64 `json:"matched_per_query"`
+	HitRate           float64 `json:"hit_rate"`
 	Residencies       int     `json:"residencies"`
 	BlockOpsPerS      float64 `json:"block_ops_per_s"`
 	Rounds            int     `json:"rounds"`
@@ -86,7 +86,7 @@ func measure(w *kvw.Workload, rounds int) (figures, error) {
 	events := p.events[len(p.events)/2]
 	if n := len(per); n > 0 {
 		f.USPerQuery, f.USPerQueryP50, f.USPerQueryP99 = round3(total/float64(n)/1e3), round3(per[n/2]/1e3), round3(per[n*99/100]/1e3)
-		f.BlocksPerQuery, f.MatchedPerQuery = round3(float64(w.QueryBlocks)/float64(n)), round3(float64(p.deepest)/float64(n))
+		f.BlocksPerQuery, f.HitRate = round3(float64(w.QueryBlocks)/float64(n)), round6(float64(p.deepest)/float64(max(1, w.QueryBlocks)))
 	}
 	if n := w.EventBlocks(); n > 0 {
 		f.NSPerEventBlock = round3(events / float64(n))

@@ -10,7 +10,7 @@ import (
 )
 
 // Limits of what [Read] takes, whatever a file says: a few bytes can stand for very many blocks. A file within them takes at most
-// about 1 GB of memory, besides 300 bytes for each of its operations.
+// 36 bytes of memory for each of MaxBlocks, besides 300 bytes for each of its operations, which it has to hold.
 const (
 	MaxBlocks      = 1 << 24 // that are different, and that events store and remove in all
 	MaxQueryBlocks = 1 << 27 // in all queries together: they bound the time
@@ -176,8 +176,8 @@ func (r *reader) list(f func(run)) (blocks int) {
 			r.fail(at, "blocks %d to %d, of %d", first, last, ids)
 			return blocks
 		}
-		if blocks += int(length); blocks > MaxQueryBlocks {
-			r.fail(at, "more than %d blocks in a list", MaxQueryBlocks)
+		if blocks += int(length); int64(blocks) > ids {
+			r.fail(at, "more blocks in a list than the %d that there are", ids)
 			return blocks
 		}
 		f(x)

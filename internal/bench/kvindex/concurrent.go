@@ -64,7 +64,7 @@ type half struct {
 }
 
 // maxQueries is how many queries, spread over the file, the readers ask in turn.
-const maxQueries = 512
+const maxQueries = 256
 
 func newHalf(w *kvw.Workload) (*half, error) {
 	h := &half{w: w}
