@@ -139,7 +139,7 @@ type writer struct {
 }
 
 func (w *writer) next() {
-	op := &w.h.rest[0]
+	var op *kvw.Op
 	if n := len(w.h.rest); w.at < n {
 		op = &w.h.rest[w.at]
 	} else {

@@ -65,8 +65,8 @@ type Goal struct {
 	Met  bool    `json:"met"`
 }
 
-// Goals returns what is to hold for weft: on agent workloads a lookup takes at most a tenth of the plain tree's, an event half; a residency takes
-// no more bytes than Dynamo's compressed tree; nothing is allocated by a lookup. What events
+// Goals returns what is to hold for weft: on agent workloads a lookup takes at most a tenth of the plain tree's, an event half; a
+// residency takes no more bytes than Dynamo's compressed tree; nothing is allocated by a lookup. What events
 // allocate while the index grows from nothing has no goal; [Beside.Goals] has one for an index that does not grow.
 func (c *Comparison) Goals() (goals []Goal) {
 	weft, tree := c.Cost("weft"), c.Cost("tree")
@@ -121,7 +121,7 @@ func (p *player) ask(op *kvw.Op) (sum int64, took time.Duration) {
 	return sum, now() - start
 }
 
-// events applies the events; after each query that is to be asked, f is called with its number. It fails at an event that does not change
+// play applies the events, and calls f for each query that is to be asked with its number. It fails at an event that does not change
 // what it says: then the workload is not what the figures are about.
 func (p *player) play(f func(i int, op *kvw.Op) error) error {
 	q := 0
