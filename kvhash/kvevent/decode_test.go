@@ -5,6 +5,7 @@ package kvevent_test
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -475,8 +476,7 @@ func TestDecodeHostile(t *testing.T) {
 	deep := bytes.Repeat([]byte{0x91}, 1<<20)
 	stored := pack(a{"BlockStored", a{1}, nil})
 	hex := func(s string) []byte {
-		b := make([]byte, len(s)/2)
-		_, err := fmt.Sscanf(s, "%x", &b)
+		b, err := hex.DecodeString(s)
 		require.NoError(t, err)
 		return b
 	}
@@ -529,6 +529,25 @@ func TestDecodeHostile(t *testing.T) {
 	}
 }
 
+// Values of every kind are passed over, and times are numbers of any kind.
+func TestDecodeSkips(t *testing.T) {
+	for _, v := range []string{"c0", "c2", "c3", "7f", "e0", "cc01", "cd0001", "ce00000001", "cf0000000000000001", "d0ff", "d1ffff", "d2ffffffff", "d3ffffffffffffffff",
+		"ca3f800000", "cb3ff0000000000000", "a0", "a161", "d90161", "da000161", "db0000000161", "c40161", "c5000161", "c60000000161",
+		"90", "9101", "dc000101", "dd0000000101", "80", "810102", "de00010102", "df000000010102", "819090", "8181c09190c0",
+		"d40001", "d5000102", "d60001020304", "d7000102030405060708", "d80001020304050607080910111213141516", "c7010001", "c800010001", "c9000000010001"} {
+		b, err := hex.DecodeString("93ca3f8000009182a178" + v + "a474797065b0416c6c426c6f636b73436c656172656401")
+		require.NoError(t, err)
+		got, err := kvevent.NewDecoder(kvevent.SGLang, nil).Decode(nil, b)
+		require.NoError(t, err, v)
+		require.Empty(t, cmp.Diff([]kvevent.Batch{{Time: time.Unix(1, 0).UTC(), DPRank: 1, Events: []kvevent.Event{{Kind: kvevent.Cleared}}}}, got), v)
+	}
+	for ts, want := range map[any]time.Time{5: time.Unix(5, 0).UTC(), -5: time.Unix(-5, 0).UTC(), -0.5: time.Unix(-1, 5e8).UTC(), math.Inf(1): {}, math.NaN(): {}, "x": {}} {
+		got, err := kvevent.NewDecoder(kvevent.SGLang, nil).Decode(nil, pack(a{ts, a{}}))
+		require.NoError(t, err)
+		require.Equal(t, want, got[0].Time)
+	}
+}
+
 func TestDecodeJSON(t *testing.T) {
 	d := kvevent.NewDecoder(kvevent.VLLM, nil)
 	good := func(events string) []kvevent.Event {
@@ -576,7 +595,7 @@ func TestDecodeAllocs(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(10, func() { payload = kvevent.AppendBatch(payload[:0], &b) }))
 }
 
-// The decoder's strings do not grow without bound.
+// Strings stay right when the table of those that are known is full.
 func TestDecodeNames(t *testing.T) {
 	d := kvevent.NewDecoder(kvevent.SGLang, nil)
 	for i := range 100_000 {

@@ -109,13 +109,13 @@ func (in *Ingest) reset(dst []Batch, b Batch) []Batch {
 }
 
 // Replay takes one batch of the answer to a replay request and appends to dst the batches to apply now, in order. Batches that were
-// delivered before are dropped. One that is later in time than a batch of a higher number is of another life of the engine: the rank is
-// cleared. Call [Ingest.ReplayDone] at the end of the answer.
+// delivered before are dropped. One that is later in time, by 5 s or more, than the live batch of the highest number is of another life
+// of the engine: the rank is cleared. Call [Ingest.ReplayDone] at the end of the answer.
 func (in *Ingest) Replay(dst []Batch, b Batch) []Batch {
 	if b.Seq == EndOfReplay {
 		return dst
 	}
-	if in.reborn(&b) {
+	if in.reborn(&b, restartTime) {
 		dst = in.reset(dst, b)
 		in.again = true
 	}
@@ -203,13 +203,16 @@ func (in *Ingest) restarted(b *Batch) bool {
 		return false
 	}
 	last := in.end - 1
-	return in.reborn(b) || b.Seq == 0 && last > 0 || last-b.Seq > cmp.Or(in.opt.Window, 1024)
+	return in.reborn(b, 1) || b.Seq == 0 && last > 0 || last-b.Seq > cmp.Or(in.opt.Window, 1024)
 }
 
-// reborn reports whether b is later in time than the batch of a higher number that was heard last. The live stream may be behind a
-// snapshot: what comes for the first time is no repetition, whatever its time.
-func (in *Ingest) reborn(b *Batch) bool {
-	return b.Seq < in.heard && !b.Time.IsZero() && !in.time.IsZero() && b.Time.After(in.time)
+// restartTime is less than an engine takes to start, and more than a clock is set back.
+const restartTime = 5 * time.Second
+
+// reborn reports whether b is later in time, by at least the given time, than the batch of the highest number that was heard. The live
+// stream may be behind a snapshot: what comes for the first time is no repetition, whatever its time.
+func (in *Ingest) reborn(b *Batch, by time.Duration) bool {
+	return b.Seq < in.heard && !b.Time.IsZero() && !in.time.IsZero() && b.Time.Sub(in.time) >= by
 }
 
 // take delivers b if it is the next one, holds it if it is early, drops it if it is late.

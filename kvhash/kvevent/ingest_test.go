@@ -47,6 +47,7 @@ func TestIngest(t *testing.T) {
 		{"cleared in the gap, and a gap again", "0 3 done 5! 7", "0 5", kvevent.Need{Kind: kvevent.ReplayFrom, Seq: 6}, "degraded batch 6 is missing"},
 		{"late replay after a clear", "0 3 5! r1 r2 r3 r4 done 6", "0 5 6", kvevent.Need{}, "exact "},
 		{"replay of another life", "0@1 5@2 r1@7 r2@8 done", "0 clear", kvevent.Need{Kind: kvevent.ReplayFrom}, "degraded batch 0 is missing"},
+		{"replay when the clock was set back", "0@2 1@5 5@4 r1@5 r2@6 r3@7 r4@8 done", "0 1 2 3 4 5", kvevent.Need{}, "exact "},
 		{"replay of the same time", "0@2 5@2 r1@2 r2@2 r3@2 r4@2 done", "0 1 2 3 4 5", kvevent.Need{}, "exact "},
 		{"reset", "0 1 2 reset 0 1", "0 1 2 clear 0 1", kvevent.Need{}, "exact "},
 		{"snapshot ahead of the live stream", "0@1 3@4 done snap6 4@5 5@6 6@7 7@8", "0 7", kvevent.Need{}, "exact "},
