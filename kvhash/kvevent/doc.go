@@ -56,7 +56,7 @@
 //
 // What a decoder does not know it skips and counts; what it cannot read makes the batch damaged, never silently less. A payload of n
 // bytes costs O(n) time and memory, whatever lengths it claims and however deep it is; nothing is allocated when warm. A token
-// costs about 2 ns, on one core of the machine in the README.
+// costs 2 to 4 ns on one core.
 //
 // Batches come out of an Ingest in sequence, each at most once, or preceded by a batch that clears the rank. When a batch is lost
 // for good or damaged, [Ingest.Trust] says so until a snapshot or a cleared rank repairs it. Memory is bounded by [IngestOptions].

@@ -4,6 +4,7 @@ package kvevent_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,16 +49,16 @@ func TestNamespaces(t *testing.T) {
 	}
 	for _, order := range [][]int{{0, 1, 2}, {1, 2, 0}, {0, 2, 1}} {
 		d, in := kvevent.NewDecoder(kvevent.VLLM, nil), kvevent.NewIngest(nil)
-		s := ""
+		var s strings.Builder
 		for i, seq := range order {
 			b := decode(d, seq)
 			if i > 0 && seq < order[i-1] {
-				s += names(in.Replay(nil, b))
+				s.WriteString(names(in.Replay(nil, b)))
 				continue
 			}
-			s += names(in.Push(nil, b))
+			s.WriteString(names(in.Push(nil, b)))
 		}
-		require.Equal(t, "1s 100 2s 101 3s 4s 5s 6 11t 12t ", s, order)
+		require.Equal(t, "1s 100 2s 101 3s 4s 5s 6 11t 12t ", s.String(), order)
 		require.Equal(t, "7 ", names(in.Push(nil, decode(d, 3))))
 	}
 
