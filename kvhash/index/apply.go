@@ -112,10 +112,10 @@ func (x *Index) store(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 	if whole == 0 {
 		return res
 	}
-	if p := w.last(ev.Parent); !ev.HasParent {
+	if !ev.HasParent {
 		x.place(id, w, job{blocks: r, first: true}, &res)
-	} else if p != 0 {
-		x.place(id, w, job{blocks: r, anchor: p.slot(), seq: x.tree.slots.seq.at(p.slot()).Load()}, &res)
+	} else if p := w.parent(ev.Parent); p != 0 {
+		x.place(id, w, job{blocks: r, anchor: p, seq: x.tree.slots.seq.at(p).Load()}, &res)
 	} else {
 		res.Parked = whole
 		if w.orphans.park(ev.Parent, r, cmp.Or(x.opt.MaxOrphans, 1<<16), x.clock.Load()) {
@@ -229,6 +229,7 @@ func (x *Index) claim(todo []job, w *worker, j *job) []job {
 
 // placeOne places a job and leaves its sequence hashes in x.seqs and its segments in x.segs. When the index is full it cuts the job.
 func (x *Index) placeOne(id WorkerID, w *worker, j *job, res *Result) {
+	x.touched += w.names.touch(j.hashes[:min(len(j.hashes), touchLen)])
 	x.seqs = x.seqs[:0]
 	if seq := j.seq; j.chained {
 		x.seqs = append(x.seqs, j.chain...)
@@ -252,6 +253,9 @@ func (x *Index) placeOne(id WorkerID, w *worker, j *job, res *Result) {
 	x.fresh = slices.Grow(x.fresh[:0], len(j.hashes))[:len(j.hashes)]
 	for _, s := range x.segs {
 		for i := range s.n {
+			if at := s.from + i; at > 0 && at%touchLen == 0 {
+				x.touched += w.names.touch(j.hashes[at:min(len(j.hashes), at+touchLen)])
+			}
 			f := w.name(j.hashes[s.from+i], s.slot+uint32(i), j.plane)
 			if x.fresh[s.from+i] = f; f {
 				res.Stored++
@@ -262,11 +266,15 @@ func (x *Index) placeOne(id WorkerID, w *worker, j *job, res *Result) {
 	}
 	for _, s := range slices.Backward(x.segs) { // the deepest first: what is stored appears in one step
 		if s.fresh {
-			x.tree.fill(s.prev, s.slot, s.slot+uint32(s.n), x.tree.sets.edit(0, id, 1<<j.plane, 0))
+			x.tree.fill(s.prev, s.slot, s.slot+uint32(s.n), x.tree.alone(s.prev, id, j.plane))
 			w.held.Add(int64(s.n))
 		} else {
 			x.grant(id, w, s.slot, s.slot+uint32(s.n), j.plane, x.fresh[s.from:s.from+s.n])
 		}
+	}
+	if n := len(x.segs); n > 0 && len(w.more) == 0 {
+		s := &x.segs[n-1]
+		w.recent, w.recentSlot = j.hashes[s.from+s.n-1], s.slot+uint32(s.n)-1
 	}
 }
 
@@ -383,6 +391,14 @@ func (x *Index) storeKnown(id WorkerID, w *worker, b blocks) (res Result) {
 	return res
 }
 
+// parent returns the slot that the engine hash of a parent stands for, or 0. Mostly it is the block announced last.
+func (w *worker) parent(h uint64) uint32 {
+	if w.recent == h && w.recentSlot != 0 && len(w.more) == 0 {
+		return w.recentSlot
+	}
+	return w.last(h).slot()
+}
+
 // last returns the place an engine hash stands for; if it stands for several, the one announced last; 0 if for none.
 func (w *worker) last(h uint64) place {
 	if len(w.more) > 0 {
@@ -396,13 +412,13 @@ func (w *worker) last(h uint64) place {
 // name notes that the worker calls the block in the slot h, in the plane. It reports whether that is new.
 func (w *worker) name(h uint64, slot uint32, plane int) bool {
 	bit := place(1) << (slotBits + plane)
-	i, ok := w.names.find(h)
-	switch {
-	case !ok:
-		w.names.add(i, h, placeAt(slot, 1<<plane))
+	p := w.names.find(h)
+	if p == nil {
+		w.names.add(h, placeAt(slot, 1<<plane))
 		return true
-	case w.names.vals[i].slot() == slot:
-		return w.names.vals[i].add(bit)
+	}
+	if p.slot() == slot {
+		return p.add(bit)
 	}
 	m := w.more[h]
 	for i := range m {
@@ -431,8 +447,13 @@ func (x *Index) remove(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 	if tier > kvevent.NumTiers || !w.counts(ev) {
 		return Result{Ignored: len(ev.BlockHashes)}
 	}
+	w.recentSlot = 0
 	d := drops{plane: int(tier) - 1}
-	for _, h := range x.expand(ev.BlockHashes, w.ratio) {
+	hashes := x.expand(ev.BlockHashes, w.ratio)
+	for i, h := range hashes {
+		if i%touchLen == 0 && len(hashes) > 1 {
+			x.touched += w.names.touch(hashes[i:min(len(hashes), i+touchLen)])
+		}
 		n := x.removeOne(id, w, h, &d)
 		if w.orphans.blocks > 0 && w.orphans.remove(h, d.plane) {
 			n++
@@ -501,13 +522,13 @@ func (x *Index) flush(id WorkerID, w *worker, d *drops) {
 // removeOne drops every place of h in the plane and returns how many there were. An engine hash that stands at several places says not
 // which one it lost; a false miss costs less than a false hit.
 func (x *Index) removeOne(id WorkerID, w *worker, h uint64, d *drops) (n int) {
-	i, ok := w.names.find(h)
-	if !ok {
+	first := w.names.find(h)
+	if first == nil {
 		return 0
 	}
 	bit := place(1) << (slotBits + d.plane)
 	if m := w.more[h]; len(m) > 0 {
-		every := append([]place{w.names.vals[i]}, m...)
+		every := append([]place{*first}, m...)
 		for i := range every {
 			if every[i]&bit != 0 {
 				every[i] &^= bit
@@ -520,33 +541,32 @@ func (x *Index) removeOne(id WorkerID, w *worker, h uint64, d *drops) (n int) {
 			w.more[h] = every[1:]
 		}
 		if len(every) == 0 {
-			w.names.set(i, 0)
+			w.names.remove(h)
 		} else {
-			w.names.set(i, every[0])
+			*first = every[0]
 		}
 		return n
 	}
-	p := w.names.vals[i]
-	if p&bit == 0 {
+	if *first&bit == 0 {
 		return 0
 	}
-	if p &^= bit; p.tiers() == 0 {
-		w.names.set(i, 0)
+	slot := first.slot()
+	if *first&^bit == place(slot) {
+		w.names.remove(h)
 	} else {
-		w.names.set(i, p)
+		*first &^= bit
 	}
-	x.drop(id, w, p.slot(), d)
+	x.drop(id, w, slot, d)
 	return 1
 }
 
 // clearTier empties one tier of the worker. Predictions are of the device.
 func (x *Index) clearTier(id WorkerID, w *worker, tier kvevent.Tier) {
 	hashes := make([]uint64, 0, w.names.n)
-	for i, p := range w.names.vals {
-		if p != 0 {
-			hashes = append(hashes, w.names.keys[i])
-		}
+	for h := range w.names.all {
+		hashes = append(hashes, h)
 	}
+	w.recentSlot = 0
 	d := drops{plane: int(tier) - 1}
 	for _, h := range hashes {
 		x.removeOne(id, w, h, &d)

@@ -36,13 +36,10 @@ func (x *Index) Check() error {
 			}
 		}
 		n := 0
-		for i, p := range w.names.vals {
-			if p == 0 {
-				continue
-			}
+		for h, p := range w.names.all {
 			n++
 			count(p)
-			if w.names.get(w.names.keys[i]) != p {
+			if w.names.get(h) != p {
 				return fmt.Errorf("worker %d: a name that is not found", id)
 			}
 		}

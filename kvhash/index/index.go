@@ -90,6 +90,7 @@ type Index struct {
 	names   []uint64
 	fresh   []bool
 	segs    []segment
+	touched uint32 // see names.touch
 }
 
 // roster is the workers as lookups see them.
@@ -142,19 +143,21 @@ type worker struct {
 	parked atomic.Int64
 
 	// For the writer.
-	names   names
-	more    map[uint64][]place // further places of an engine hash that stands at several
-	group   int32              // the group of full attention that counts, valid if grouped
-	grouped bool
-	ratio   int32 // how many of our blocks an engine block is; 0 means not heard yet
-	orphans orphans
-	heard   bool          // an event was applied
-	unknown bool          // blocks were stored that could not be placed, ever
-	refused bool          // blocks of another size were stored
-	full    bool          // blocks were refused because the index was full
-	told    bool          // trust was set by the caller
-	trust   kvevent.Trust // valid if told
-	why     string
+	names      names
+	recent     uint64 // the engine hash placed last, and where, if recentSlot is not 0
+	recentSlot uint32
+	more       map[uint64][]place // further places of an engine hash that stands at several
+	group      int32              // the group of full attention that counts, valid if grouped
+	grouped    bool
+	ratio      int32 // how many of our blocks an engine block is; 0 means not heard yet
+	orphans    orphans
+	heard      bool          // an event was applied
+	unknown    bool          // blocks were stored that could not be placed, ever
+	refused    bool          // blocks of another size were stored
+	full       bool          // blocks were refused because the index was full
+	told       bool          // trust was set by the caller
+	trust      kvevent.Trust // valid if told
+	why        string
 }
 
 // status is what lookups tell about a worker.
@@ -431,10 +434,8 @@ func (x *Index) hide(id WorkerID, w *worker, f func()) {
 func (x *Index) clear(id WorkerID, w *worker) { x.hide(id, w, func() { x.clearHidden(id, w) }) }
 
 func (x *Index) clearHidden(id WorkerID, w *worker) {
-	for _, p := range w.names.vals {
-		if p != 0 {
-			x.strip(id, p.slot())
-		}
+	for _, p := range w.names.all {
+		x.strip(id, p.slot())
 	}
 	for _, m := range w.more {
 		for _, p := range m {
@@ -454,6 +455,7 @@ func (x *Index) clearHidden(id WorkerID, w *worker) {
 		}
 	}
 	w.held.Store(0)
+	w.recentSlot = 0
 	w.names = names{mixer: w.names.mixer}
 	w.more = nil
 	w.grouped, w.ratio = false, 0

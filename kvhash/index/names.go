@@ -5,14 +5,29 @@ package index
 import "math/bits"
 
 // names maps one worker's engine hashes to the blocks they stand for: a slot and the tiers, one bit each, that hold it under this
-// hash. Twelve bytes an entry, open addressing with linear probing, no pointers; it grows by half and shrinks again. Only the writer
-// uses it. It points at slots, and slots do not move, so that runs can be split and merged without touching it.
+// hash. It points at slots, and slots do not move, so that runs can be split and merged without touching it. Only the writer uses it.
+//
+// It is open addressing in groups of five entries that fill a cache line; a hash that finds its group full goes to the next one with
+// room, and the groups it passed count it. It grows by three quarters and shrinks again, in order, so that both tables are read and written in one
+// direction.
 type names struct {
 	mixer
-	keys []uint64
-	vals []place // 0 where there is none
-	n    int
+	groups []group
+	n      int
 }
+
+type group struct {
+	keys [groupLen]uint64
+	vals [groupLen]place
+	// meta is how many entries there are, and how many passed: those that would be here or before, and are behind.
+	meta uint32 // passed:29 n:3
+}
+
+const (
+	groupLen = 5
+	nMask    = 1<<3 - 1
+	passed   = 1 << 3
+)
 
 // place is a slot and, above it, one bit for each tier.
 type place uint32
@@ -27,91 +42,122 @@ func placeAt(slot uint32, tiers uint8) place { return place(tiers)<<slotBits | p
 func (p place) slot() uint32 { return uint32(p) & maxSlots }
 func (p place) tiers() uint8 { return uint8(p >> slotBits) }
 
-// bucket returns where the search for h begins.
-func (t *names) bucket(h uint64) int {
-	hi, _ := bits.Mul64(t.mix(h), uint64(len(t.keys)))
+// home returns the group where the search for h begins.
+func (t *names) home(h uint64) int {
+	hi, _ := bits.Mul64(t.mix(h), uint64(len(t.groups)))
 	return int(hi)
 }
 
-// find returns the position of h, or where it would go, and whether it is there. The table must not be full; false for an empty one.
-func (t *names) find(h uint64) (int, bool) {
-	if len(t.keys) == 0 {
-		return 0, false
+// find returns the place of h, or nil. It is valid until the next add or remove.
+func (t *names) find(h uint64) *place {
+	if len(t.groups) == 0 {
+		return nil
 	}
-	for i := t.bucket(h); ; {
-		if t.vals[i] == 0 {
-			return i, false
+	for i := t.home(h); ; {
+		g := &t.groups[i]
+		for j := range g.keys {
+			if g.keys[j] == h && uint32(j) < g.meta&nMask {
+				return &g.vals[j]
+			}
 		}
-		if t.keys[i] == h {
-			return i, true
+		if g.meta < passed {
+			return nil
 		}
-		if i++; i == len(t.keys) {
+		if i++; i == len(t.groups) {
 			i = 0
 		}
 	}
 }
 
+// touch loads the groups of many hashes, one as soon as the other: memory answers them together, and not one after another as in a loop of
+// find, where each answer decides a branch. The result says nothing; it keeps the loads from being left out.
+func (t *names) touch(hashes []uint64) (sum uint32) {
+	if len(t.groups) == 0 {
+		return 0
+	}
+	for _, h := range hashes {
+		sum += t.groups[t.home(h)].meta
+	}
+	return sum
+}
+
+// touchLen is how many hashes to touch at a time.
+const touchLen = 16
+
 // get returns the place of h, or 0.
 func (t *names) get(h uint64) place {
-	if i, ok := t.find(h); ok {
-		return t.vals[i]
+	if p := t.find(h); p != nil {
+		return *p
 	}
 	return 0
 }
 
-// add adds h, which is not there; find said that it would go to position i. p has at least one tier.
-func (t *names) add(i int, h uint64, p place) {
-	if t.n+1 > len(t.keys)-len(t.keys)/5 {
-		t.resize(max(8, len(t.keys)+len(t.keys)/2))
-		i, _ = t.find(h)
+// add adds h, which is not there. p has at least one tier.
+func (t *names) add(h uint64, p place) {
+	if room := len(t.groups) * groupLen; t.n+1 > room-room/5 {
+		t.resize(max(2, len(t.groups)+len(t.groups)*3/4))
 	}
-	t.n++
-	t.keys[i], t.vals[i] = h, p
+	t.insert(h, p)
 }
 
-// set changes the place at position i; 0 removes it. Positions are void after that.
-func (t *names) set(i int, p place) {
-	t.vals[i] = p
-	if p != 0 {
-		return
-	}
-	t.n--
-	if n := len(t.keys); n > 64 && t.n < n/3 {
-		t.resize(n / 2)
-		return
-	}
-	// Close the gap: what follows and may stand further front moves there.
-	gap := i
-	for {
-		if i++; i == len(t.keys) {
-			i = 0
-		}
-		if t.vals[i] == 0 {
+func (t *names) insert(h uint64, p place) {
+	t.n++
+	for i := t.home(h); ; {
+		g := &t.groups[i]
+		if n := g.meta & nMask; n < groupLen {
+			g.keys[n], g.vals[n] = h, p
+			g.meta++
 			return
 		}
-		if t.behind(t.bucket(t.keys[i]), i) >= t.behind(gap, i) {
-			t.keys[gap], t.vals[gap] = t.keys[i], t.vals[i]
-			t.vals[i] = 0
-			gap = i
+		g.meta += passed
+		if i++; i == len(t.groups) {
+			i = 0
 		}
 	}
 }
 
-// behind returns how far i is behind home, around the end of the table.
-func (t *names) behind(home, i int) int {
-	if i < home {
-		i += len(t.keys)
+// remove removes h, which is there.
+func (t *names) remove(h uint64) {
+	t.n--
+	for i := t.home(h); ; {
+		g := &t.groups[i]
+		last := g.meta&nMask - 1
+		for j := range g.keys {
+			if g.keys[j] == h && uint32(j) <= last && last < groupLen {
+				g.keys[j], g.vals[j] = g.keys[last], g.vals[last]
+				g.meta--
+				if n := len(t.groups); n > 16 && t.n < n*groupLen/4 {
+					t.resize(n / 2)
+				}
+				return
+			}
+		}
+		g.meta -= passed
+		if i++; i == len(t.groups) {
+			i = 0
+		}
 	}
-	return i - home
 }
 
 func (t *names) resize(n int) {
-	keys, vals := t.keys, t.vals
-	t.keys, t.vals = make([]uint64, n), make([]place, n)
-	for i, p := range vals {
-		if p != 0 {
-			j, _ := t.find(keys[i])
-			t.keys[j], t.vals[j] = keys[i], p
+	old := t.groups
+	t.groups, t.n = make([]group, n), 0
+	for i := range old {
+		g := &old[i]
+		for j := range min(g.meta&nMask, groupLen) {
+			t.insert(g.keys[j], g.vals[j])
+		}
+	}
+}
+
+// all ranges over the hashes and their places, in no order. The table must not change meanwhile.
+func (t *names) all(yield func(uint64, place) bool) {
+	for i := range t.groups {
+		g := &t.groups[i]
+		for j := range min(g.meta&nMask, groupLen) {
+			if !yield(g.keys[j], g.vals[j]) {
+				return
+			}
 		}
 	}
 }

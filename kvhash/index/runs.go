@@ -255,6 +255,16 @@ func (t *tree) left(a, n, set uint32) uint32 {
 	return l
 }
 
+// alone returns the set of one worker in one plane. Mostly the block in slot prev has it.
+func (t *tree) alone(prev uint32, w WorkerID, plane int) uint32 {
+	if prev != 0 && t.slots.run(prev) != 0 {
+		if set := t.state(t.slots.run(prev)).set(); t.sets.isAlone(set, w, plane) {
+			return set
+		}
+	}
+	return t.sets.edit(0, w, 1<<plane, 0)
+}
+
 // fill makes runs of the slots [from,to), which were taken and put, and lets readers find them, the deepest first. They follow the block
 // in slot prev, 0 if there is none.
 func (t *tree) fill(prev, from, to, set uint32) {

@@ -113,6 +113,12 @@ func (s *sets) has(id uint32, w WorkerID, plane int) bool {
 	return v.word(v.plane(plane), int(w>>6))>>(w&63)&1 != 0
 }
 
+// isAlone reports whether a set that is not empty is that of one worker in one plane. For the writer.
+func (s *sets) isAlone(id uint32, w WorkerID, plane int) bool {
+	v, _ := s.view(id)
+	return v.n == 1 && v.lo == int(w>>6) && v.mask == 1<<plane && v.words[0].Load() == 1<<(w&63)
+}
+
 // held reports whether the worker has a bit in any plane of a set. For the writer.
 func (s *sets) held(id uint32, w WorkerID) bool {
 	if id == 0 {
