@@ -56,14 +56,31 @@ func (x *Index) apply(id WorkerID, w *worker, ev *kvevent.Event) Result {
 	case kvevent.Removed:
 		return x.remove(id, w, ev)
 	case kvevent.Cleared:
-		if ev.Tier == kvevent.AnyTier {
+		id, w = x.holder(id, w, ev)
+		if ev.Tier == kvevent.AnyTier || w.store != 0 {
 			x.clear(id, w)
 		} else if ev.Tier <= kvevent.NumTiers {
 			x.clearTier(id, w, ev.Tier)
 		}
+		x.publish(id, w)
 		return Result{}
 	}
 	return Result{Ignored: len(ev.BlockHashes)}
+}
+
+// holder returns who holds the blocks of an event: the worker, or a registered store that the event names.
+func (x *Index) holder(id WorkerID, w *worker, ev *kvevent.Event) (WorkerID, *worker) {
+	if ev.Owner != "" && w.store == 0 {
+		if id, ok := x.byKey[Key{Instance: ev.Owner}]; ok && x.workers[id].store != 0 {
+			return id, x.workers[id]
+		}
+	}
+	return id, w
+}
+
+// plane returns where a worker's events about a tier go; a store has one tier.
+func (w *worker) plane(t kvevent.Tier) int {
+	return int(cmp.Or(w.store, t, kvevent.Device)) - 1
 }
 
 // counts reports whether events of this kind of attention and group say how long a cached prefix is. Of several groups with full
@@ -80,8 +97,7 @@ func (w *worker) counts(ev *kvevent.Event) bool {
 
 func (x *Index) store(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 	n := len(ev.BlockHashes)
-	tier := cmp.Or(ev.Tier, kvevent.Device)
-	if tier > kvevent.NumTiers || !w.counts(ev) {
+	if ev.Tier > kvevent.NumTiers || !w.counts(ev) {
 		return Result{Ignored: n}
 	}
 	if ev.HasParent && slices.Contains(ev.BlockHashes, ev.Parent) {
@@ -93,17 +109,25 @@ func (x *Index) store(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 		return Result{Ignored: n}
 	}
 	w.ratio = ratio
-	r := blocks{hashes: x.expand(ev.BlockHashes, ratio), plane: int(tier) - 1}
+	// The blocks may be the store's; what they follow may still be known to the worker only.
+	teller := w
+	id, w = x.holder(id, w, ev)
+	w.heard = true
+	r := blocks{hashes: x.expand(ev.BlockHashes, ratio), plane: w.plane(ev.Tier)}
 	switch {
 	case len(ev.SequenceHashes) > 0:
 		r.chain, r.chained = ev.SequenceHashes, true
+	case !x.opt.Base.HasLocal() && len(ev.TokenIDs)/x.block > 0: // the engines' names are the chain
+		r.chain, r.chained = ev.BlockHashes[:min(len(r.hashes), len(ev.TokenIDs)/x.block)], true
+	case !x.opt.Base.HasLocal():
+		return x.storeKnown(id, w, teller, r)
 	case len(ev.LocalHashes) > 0:
 		r.chain = ev.LocalHashes
 	case len(ev.TokenIDs) > 0:
 		x.locals = x.opt.Base.With(ev.LoRA, ev.Namespace).AppendLocal(x.locals[:0], ev.TokenIDs, x.block, ev.Objects)
 		r.chain = x.locals
 	default:
-		return x.storeKnown(id, w, r)
+		return x.storeKnown(id, w, teller, r)
 	}
 	// A last block with too few tokens is partial: some engines announce those. It is no block of a prefix yet.
 	whole := min(len(r.hashes), len(r.chain)/int(ratio)*int(ratio))
@@ -114,7 +138,7 @@ func (x *Index) store(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 	}
 	if !ev.HasParent {
 		x.place(id, w, job{blocks: r, first: true}, &res)
-	} else if p := w.parent(ev.Parent); p != 0 {
+	} else if p := cmp.Or(w.parent(ev.Parent), teller.parent(ev.Parent)); p != 0 {
 		x.place(id, w, job{blocks: r, anchor: p, seq: x.tree.slots.seq.at(p).Load()}, &res)
 	} else {
 		res.Parked = whole
@@ -122,6 +146,9 @@ func (x *Index) store(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 			w.unknown = true
 		}
 		x.wakeForOrphans(w)
+	}
+	if w != teller {
+		x.publish(id, w)
 	}
 	return res
 }
@@ -138,7 +165,7 @@ func (x *Index) fits(w *worker, ev *kvevent.Event) (ratio int32, ok bool) {
 			return 0, false
 		}
 	}
-	if ratio > 1 && len(ev.LocalHashes)+len(ev.SequenceHashes) > 0 {
+	if ratio > 1 && (len(ev.LocalHashes)+len(ev.SequenceHashes) > 0 || !x.opt.Base.HasLocal()) {
 		return 0, false // hashes of blocks of another size
 	}
 	n, tokens, size := len(ev.BlockHashes), int64(len(ev.TokenIDs)), int64(ratio)*int64(x.block)
@@ -372,10 +399,10 @@ func (x *Index) grant(id WorkerID, w *worker, from, to uint32, plane int, fresh 
 }
 
 // storeKnown handles an event that names blocks only by engine hashes, as for a copy to another tier.
-func (x *Index) storeKnown(id WorkerID, w *worker, b blocks) (res Result) {
+func (x *Index) storeKnown(id WorkerID, w, teller *worker, b blocks) (res Result) {
 	fresh := [1]bool{true}
 	for _, h := range b.hashes {
-		p := w.last(h)
+		p := cmp.Or(w.last(h), teller.last(h))
 		if p == 0 {
 			w.unknown = true
 			res.Ignored++
@@ -443,13 +470,14 @@ func (p *place) add(bit place) bool {
 }
 
 func (x *Index) remove(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
-	tier := cmp.Or(ev.Tier, kvevent.Device)
-	if tier > kvevent.NumTiers || !w.counts(ev) {
+	if ev.Tier > kvevent.NumTiers || !w.counts(ev) {
 		return Result{Ignored: len(ev.BlockHashes)}
 	}
+	ratio := w.ratio
+	id, w = x.holder(id, w, ev)
 	w.recentSlot = 0
-	d := drops{plane: int(tier) - 1}
-	hashes := x.expand(ev.BlockHashes, w.ratio)
+	d := drops{plane: w.plane(ev.Tier)}
+	hashes := x.expand(ev.BlockHashes, ratio)
 	for i, h := range hashes {
 		if i%touchLen == 0 && len(hashes) > 1 {
 			x.touched += w.names.touch(hashes[i:min(len(hashes), i+touchLen)])
@@ -466,6 +494,9 @@ func (x *Index) remove(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 	}
 	x.flush(id, w, &d)
 	x.tree.reset()
+	if ev.Owner != "" {
+		x.publish(id, w)
+	}
 	return res
 }
 

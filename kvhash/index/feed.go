@@ -32,11 +32,11 @@ func (f *Feed) ReplayDone() {
 	f.apply(f.ready[:0])
 }
 
-// Snapshot replaces what the worker holds by what the events store, in one step that no lookup sees half of. They are the state after
+// Snapshot replaces what the worker holds by what the events store; meanwhile lookups do not report the worker. They are the state after
 // batch seq.
 func (f *Feed) Snapshot(seq uint64, events []kvevent.Event) {
 	f.index.replace(f.worker, events)
-	f.apply(f.in.Snapshot(f.ready[:0], seq))
+	f.apply(f.in.Snapshot(f.ready[:0], seq, events...))
 }
 
 // GiveUp goes on without what is missing.

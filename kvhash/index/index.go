@@ -51,7 +51,11 @@ type WorkerID uint32
 // Options configure an [Index].
 type Options struct {
 	// Base is how blocks are named when an event names no LoRA adapter and no namespace; it has neither itself. Callers of Match
-	// name the blocks of their prompts in the same way.
+	// name the blocks of their prompts in the same way, with the adapter and the namespace of the request.
+	//
+	// The zero Scheme, Dynamo's, fits every fleet: the index hashes the tokens in events itself. With another scheme the names that the
+	// engines give are taken for the hashes of that scheme, and nothing is hashed: all of them must then be set up alike (see package kvhash), and
+	// have the index's block size.
 	Base kvhash.Scheme
 	// MaxOrphans is how many blocks without a known parent are parked for each worker; 0 means 65,536. Beyond it the oldest are
 	// dropped.
@@ -176,9 +180,10 @@ type ref struct {
 // AddWorker returns the number of the worker with the given key, and registers it if it is new. It panics beyond 16,384 workers.
 func (x *Index) AddWorker(k Key) WorkerID { return x.addWorker(k, 0) }
 
-// AddStore registers a store that several workers read from, such as a cache server: its events are applied under the number
-// returned, and its blocks count for each worker that is attached to it, in the given tier. Stores share the numbers of workers, and
-// lookups do not report them.
+// AddStore registers a store that several workers read from, such as a cache server. Its blocks count for each worker that is attached to it,
+// in the given tier, whatever tier its events name. They come in events of its own, applied under the number returned, or in
+// events of workers whose Owner is the store's instance; an Owner that is not registered means the worker's own. Stores share the
+// numbers of workers, and lookups do not report them.
 func (x *Index) AddStore(k Key, tier kvevent.Tier) WorkerID {
 	if tier < kvevent.Device || tier > kvevent.NumTiers {
 		panic("index: a store has a tier")

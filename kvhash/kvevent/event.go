@@ -99,7 +99,7 @@ type Event struct {
 	// does: see package kvhash. LoRA, Namespace and Objects are in them already.
 	LocalHashes []uint64
 	// SequenceHashes, one for each block, are the chained hashes of package kvhash, from publishers that know them (Stored). They take
-	// the place of TokenIDs and LocalHashes, and need no Parent: the place of a block follows from its hash.
+	// the place of TokenIDs and LocalHashes.
 	SequenceHashes []uint64
 	// Objects holds, for each block, the hashes of the images it overlaps. Blocks beyond its length have none (Stored).
 	Objects [][]uint64
