@@ -218,7 +218,7 @@ type segment struct {
 	slot    uint32
 	from, n int // in the job
 	fresh   bool
-	prev    uint32 // of a fresh one: the slot of the block before, or 0
+	prev    uint32 // the slot of the block before, or 0
 }
 
 // place places a job, and then every orphan that waited for one of its blocks.
@@ -299,6 +299,11 @@ func (x *Index) placeOne(id WorkerID, w *worker, j *job, res *Result) {
 			x.grant(id, w, s.slot, s.slot+uint32(s.n), j.plane, x.fresh[s.from:s.from+s.n])
 		}
 	}
+	for i, s := range x.segs { // what hung below a missing block
+		if i > 0 && x.segs[i-1].fresh && !s.fresh && s.prev != 0 && s.slot != s.prev+1 {
+			x.tree.follow(s.prev, x.tree.slots.run(s.slot))
+		}
+	}
 	if n := len(x.segs); n > 0 && len(w.more) == 0 {
 		s := &x.segs[n-1]
 		w.recent, w.recentSlot = j.hashes[s.from+s.n-1], s.slot+uint32(s.n)-1
@@ -329,7 +334,7 @@ func (x *Index) locate(prev uint32, seqs []uint64, gone []bool) int {
 				}
 				end++
 			}
-			x.segs = append(x.segs, segment{slot: slot, from: i, n: end - i})
+			x.segs = append(x.segs, segment{slot: slot, from: i, n: end - i, prev: prev})
 		} else {
 			want := uint32(max(0, min(len(seqs)-i, x.opt.MaxBlocks-t.slots.live)))
 			if want == 0 {

@@ -171,7 +171,7 @@ func (s *search) run(x *Index, found []Match, hashes []uint64, q *Query) ([]Matc
 		}
 		s.steps[s.n] = step{n, st}
 		s.n++
-		t.work.edge()
+		t.work.edge(st.length())
 		if st.set() != set {
 			set = st.set()
 			if v, ok = t.sets.view(set); !ok {

@@ -101,7 +101,8 @@ type workload struct {
 	in             []byte
 	queries        int // done
 	queryTime      time.Duration
-	blocks         int // stored or removed
+	blocks         int                // stored or removed
+	matched        func(*index.Index) // after each query, if not nil
 }
 
 func newWorkload(t testing.TB, raw []byte) *workload {
@@ -193,6 +194,9 @@ func (w *workload) run(t testing.TB) (sum int64, x *index.Index) {
 			matches = x.Match(matches[:0], ev.BlockHashes)
 			w.queryTime += time.Since(start)
 			w.queries++
+			if w.matched != nil {
+				w.matched(x)
+			}
 			for _, m := range matches {
 				sum += int64(m.Depth)
 			}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build weftcount
+
+package index
+
+// Work returns what lookups did since the last call: runs looked at, hashes compared, and the length of the run looked at last.
+func (x *Index) Work() (runs, hashes, last int64) {
+	w := &x.tree.work
+	return w.edges.Swap(0), w.probes.Swap(0), w.last.Load()
+}

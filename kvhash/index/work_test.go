@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build weftcount
+
+package index_test
+
+import (
+	"math/bits"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/weft-go/weft/kvhash"
+	"github.com/weft-go/weft/kvhash/index"
+	"github.com/weft-go/weft/kvhash/kvevent"
+)
+
+// checkWork fails if the last lookup compared more than one hash for each run on its way, and what a binary search takes in the last one.
+func checkWork(t testing.TB, x *index.Index) (runs int64) {
+	runs, hashes, last := x.Work()
+	if hashes > runs+int64(bits.Len64(uint64(last))) {
+		t.Fatalf("%d hashes compared in %d runs, the last of %d blocks", hashes, runs, last)
+	}
+	return runs
+}
+
+// TestWork: conversations that fork off each other, grow on one worker or on several, and are evicted from the end.
+func TestWork(t *testing.T) {
+	x := index.New(1, nil)
+	for i := range 8 {
+		x.AddWorker(index.Key{Instance: "e", DPRank: uint32(i)})
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	type prompt struct {
+		local []uint64
+		on    index.WorkerID
+		own   int // blocks at the end that it does not share
+	}
+	first := prompt{local: make([]uint64, 1500)}
+	for i := range first.local {
+		first.local[i] = rnd.Uint64()
+	}
+	prompts := []*prompt{&first}
+	lookups, runs := 0, int64(0)
+	for range 3000 {
+		from := prompts[rnd.IntN(len(prompts))]
+		keep := len(from.local)
+		if rnd.IntN(3) == 0 {
+			keep = rnd.IntN(keep) + 1
+		}
+		from.own = min(from.own, len(from.local)-keep)
+		p := &prompt{local: append([]uint64(nil), from.local[:keep]...), on: from.on}
+		if rnd.IntN(4) == 0 {
+			p.on = index.WorkerID(rnd.IntN(8))
+		}
+		for p.own = range rnd.IntN(60) + 1 {
+			p.local = append(p.local, rnd.Uint64())
+		}
+		prompts = append(prompts, p)
+		seq := kvhash.AppendSequence(nil, p.local)
+		x.Apply(p.on, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: seq, LocalHashes: p.local})
+		if q := prompts[rnd.IntN(len(prompts))]; rnd.IntN(3) == 0 && q.own > 0 {
+			seq := kvhash.AppendSequence(nil, q.local)
+			n := rnd.IntN(q.own) + 1
+			x.Apply(q.on, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: seq[len(seq)-n:]})
+			q.local, q.own = q.local[:len(seq)-n], q.own-n
+		}
+		for range 5 {
+			q := prompts[rnd.IntN(len(prompts))].local
+			q = append(append([]uint64(nil), q[:rnd.IntN(len(q))]...), rnd.Uint64())
+			x.Work()
+			x.Match(nil, kvhash.AppendSequence(nil, q))
+			runs += checkWork(t, x)
+			lookups++
+		}
+	}
+	t.Logf("%d lookups of %.1f runs, %d blocks", lookups, float64(runs)/float64(lookups), x.Len())
+}
+
+// TestWorkOnWorkloads checks every lookup of the small workloads.
+func TestWorkOnWorkloads(t *testing.T) {
+	for _, name := range []string{"conv_n16_bs64", "agent_n16_bs64", "agent_n64_bs16"} {
+		t.Run(name, func(t *testing.T) {
+			raw, err := os.ReadFile(filepath.Join(shared(), "kv", "workloads", name+".kvw"))
+			if err != nil {
+				t.Skip("no workload: set WEFT_SHARED")
+			}
+			w := newWorkload(t, raw)
+			var runs int64
+			w.matched = func(x *index.Index) { runs += checkWork(t, x) }
+			w.run(t)
+			t.Logf("%d lookups of %.2f runs", w.queries, float64(runs)/float64(w.queries))
+		})
+	}
+}
