@@ -3,12 +3,17 @@
 package index_test
 
 import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -17,223 +22,486 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// The model names a block by its path: one letter for each block up to it. The adapter is part of the letter: blocks of adapter x are
-// capitals, those of the base model are not. The model keeps lists and scans them.
+// This file is structured as follows: the model, which names a block by its sequence hash, keeps plain maps and lists for each worker
+// and knows nothing of trees; then prompts written as letters; then random histories that compare it with the index after every step.
+// The race, leak and fuzz tests use the same model.
 
-const modelBlock = 2
-
-type model struct {
-	workers     map[index.WorkerID]*modelWorker
-	predictions []modelPrediction
+// factor is by how much long runs multiply the loops: WEFT_LONG=20 runs the model 20 times as long as by default.
+func factor() int {
+	n, err := strconv.Atoi(os.Getenv("WEFT_LONG"))
+	if err != nil || n < 1 {
+		return 1
+	}
+	return n
 }
 
-type modelPrediction struct {
-	p      index.Prediction
-	until  time.Time
-	worker *modelWorker
-	fresh  []string
+type model struct {
+	block   int
+	opt     index.Options
+	ids     map[uint64]int32 // by sequence hash
+	seqs    []uint64         // the other way
+	workers []*modelWorker   // by WorkerID; nil where there is none
 }
 
 type modelWorker struct {
-	places  []modelPlace // in order of announcement
-	orphans []modelOrphan
-	pred    map[string]time.Time
-	by      map[string]int // the prediction that says so
-	lost    bool
-	heard   bool
+	key     index.Key
+	places  map[uint64][]modelPlace // by engine hash, in the order in which they came to hold something
+	held    [][kvevent.NumTiers]int // by block: how many engine hashes hold it in each tier
+	pred    map[int32]time.Time
+	orphans []modelOrphan // oldest first
+
+	group         int32
+	grouped       bool
+	lost, refused bool
+	heard         bool
+	told          bool
+	trust         kvevent.Trust
+	why           string
+	store         kvevent.Tier   // of a shared store; 0 for a worker
+	stores        []*modelWorker // attached
 }
 
+// modelPlace is a block, or several where the engine's blocks are a multiple of ours, that an engine hash stands for.
 type modelPlace struct {
-	hash uint64
-	path string
-	tier kvevent.Tier
+	blocks []int32
+	tiers  [kvevent.NumTiers]bool
 }
 
 type modelOrphan struct {
+	modelRun
 	parent uint64
-	hashes []uint64
-	letter string // one for each block
-	tier   kvevent.Tier
 	gone   []bool
 }
 
-const modelMaxOrphans = 6
+type modelRun struct {
+	hashes []uint64
+	locals []uint64 // each times as many as hashes; or
+	seqs   []uint64 // chained already
+	each   int
+	tier   kvevent.Tier
+}
 
-func (w *modelWorker) has(path string) bool {
-	_, predicted := w.pred[path]
-	return predicted || w.tier(path) != 0
+func newModel(block int, o index.Options) *model {
+	return &model{block: block, opt: o, ids: map[uint64]int32{}}
+}
+
+func (m *model) id(seq uint64) int32 {
+	id, ok := m.ids[seq]
+	if !ok {
+		id = int32(len(m.ids))
+		m.ids[seq] = id
+		m.seqs = append(m.seqs, seq)
+	}
+	return id
+}
+
+func (m *model) path(seqs []uint64) []int32 {
+	ids := make([]int32, len(seqs))
+	for i, s := range seqs {
+		ids[i] = m.id(s)
+	}
+	return ids
+}
+
+func (m *model) add(id index.WorkerID, k index.Key) *modelWorker {
+	for int(id) >= len(m.workers) {
+		m.workers = append(m.workers, nil)
+	}
+	w := &modelWorker{key: k}
+	w.clear(kvevent.AnyTier)
+	m.workers[id] = w
+	return w
+}
+
+func (m *model) worker(id index.WorkerID) *modelWorker {
+	if int64(id) >= int64(len(m.workers)) {
+		return nil
+	}
+	return m.workers[id]
 }
 
 // tier returns the fastest tier that holds the block, 0 if none.
-func (w *modelWorker) tier(path string) (best kvevent.Tier) {
-	for _, p := range w.places {
-		if p.path == path && (best == 0 || p.tier < best) {
-			best = p.tier
+func (w *modelWorker) tier(b int32) kvevent.Tier {
+	if int(b) < len(w.held) {
+		for t, n := range w.held[b] {
+			if n > 0 {
+				return kvevent.Tier(t + 1)
+			}
 		}
 	}
-	return best
+	return 0
 }
 
-// last returns where an engine hash stands: of its places that hold something, the one that came to be last.
-func (w *modelWorker) last(hash uint64) (path string, ok bool) {
-	var order []string
-	for _, p := range w.places {
-		if p.hash == hash && !slices.Contains(order, p.path) {
-			order = append(order, p.path)
+// blocks returns which blocks are resident or predicted.
+func (w *modelWorker) blocks() (list []int32) {
+	for b := range w.held {
+		if _, ok := w.pred[int32(b)]; ok || w.tier(int32(b)) != 0 {
+			list = append(list, int32(b))
 		}
 	}
-	if len(order) == 0 {
-		return "", false
+	for b := range w.pred {
+		if int(b) >= len(w.held) {
+			list = append(list, b)
+		}
 	}
-	return order[len(order)-1], true
+	return list
 }
 
-func (w *modelWorker) hold(p modelPlace) {
-	if slices.Contains(w.places, p) {
-		return
+func (w *modelWorker) parked() (n int) {
+	for _, o := range w.orphans {
+		n += len(o.hashes) * o.each
 	}
-	w.places = append(w.places, p)
-	delete(w.pred, p.path)
+	return n
 }
 
-func (w *modelWorker) store(letters string, hashes []uint64, parent *uint64, tier kvevent.Tier) {
+func (w *modelWorker) state() (kvevent.Trust, string) {
+	t, why := kvevent.Exact, ""
+	if w.told {
+		t, why = w.trust, w.why
+	} else if !w.heard {
+		t, why = kvevent.Unknown, "no events yet"
+	}
+	switch {
+	case t <= kvevent.Degraded:
+		return t, why
+	case w.refused:
+		return kvevent.Degraded, "stored blocks of another size"
+	case len(w.orphans) > 0:
+		return kvevent.Degraded, "stored blocks whose parent is unknown"
+	case w.lost:
+		return kvevent.Degraded, "stored blocks that could not be placed"
+	}
+	return t, ""
+}
+
+// apply does what an index should do with the event.
+func (m *model) apply(id index.WorkerID, ev *kvevent.Event) (res index.Result) {
+	w, n := m.worker(id), len(ev.BlockHashes)
+	if w == nil {
+		return index.Result{Ignored: n}
+	}
 	w.heard = true
-	if parent != nil && slices.Contains(hashes, *parent) || len(hashes) == 0 {
-		return
+	tier := cmp.Or(ev.Tier, kvevent.Device)
+	switch ev.Kind {
+	case kvevent.Stored, kvevent.Removed:
+		if tier > kvevent.NumTiers || ev.Attention != kvevent.FullAttention {
+			return index.Result{Ignored: n}
+		}
+		if ev.Kind == kvevent.Stored && !w.grouped {
+			w.grouped, w.group = true, ev.Group
+		}
+		if !w.grouped || w.group != ev.Group {
+			return index.Result{Ignored: n}
+		}
+		if ev.Kind == kvevent.Stored {
+			return m.store(w, ev, tier)
+		}
+		for _, h := range ev.BlockHashes {
+			k := w.remove(h, tier)
+			if k == 0 {
+				res.Ignored++
+			}
+			res.Removed += k
+		}
+		return res
+	case kvevent.Cleared:
+		if ev.Tier <= kvevent.NumTiers {
+			w.clear(ev.Tier)
+		}
+		return res
 	}
-	o := modelOrphan{hashes: hashes, letter: letters, tier: tier, gone: make([]bool, len(hashes))}
-	if parent == nil {
-		w.place(o, "")
-		return
+	return index.Result{Ignored: n}
+}
+
+func (m *model) store(w *modelWorker, ev *kvevent.Event, tier kvevent.Tier) (res index.Result) {
+	n, each := len(ev.BlockHashes), 1
+	if ev.HasParent && slices.Contains(ev.BlockHashes, ev.Parent) {
+		return index.Result{Ignored: n}
 	}
-	o.parent = *parent
-	if path, ok := w.last(*parent); ok {
-		w.place(o, path)
-		return
+	if size := int(ev.BlockSize); multiples && size > 0 && size%m.block == 0 {
+		each = size / m.block
+	} else if size != 0 && size != m.block {
+		w.refused = true
+		return index.Result{Ignored: n}
 	}
+	if k := len(ev.TokenIDs); n > 0 && k > 0 && (k <= (n-1)*each*m.block || k > n*each*m.block) {
+		w.refused = true
+		return index.Result{Ignored: n}
+	}
+	r := modelRun{locals: ev.LocalHashes, seqs: given(ev), each: each, tier: tier}
+	if len(r.locals) == 0 && len(r.seqs) == 0 && len(ev.TokenIDs) == 0 {
+		for _, h := range ev.BlockHashes {
+			p := w.places[h]
+			switch {
+			case len(p) == 0:
+				w.lost = true
+				res.Ignored++
+			case w.hold(h, p[len(p)-1].blocks, tier):
+				res.Stored += len(p[len(p)-1].blocks)
+			default:
+				res.Known += len(p[len(p)-1].blocks)
+			}
+		}
+		return res
+	}
+	if len(r.seqs) > 0 {
+		whole := min(n, len(r.seqs)/each)
+		r.hashes, r.seqs, r.locals = ev.BlockHashes[:whole], r.seqs[:whole*each], nil
+		res = m.place(w, modelOrphan{modelRun: r, gone: make([]bool, whole)}, 0, true)
+		res.Ignored += n - whole
+		return res
+	}
+	if len(r.locals) == 0 {
+		seed := m.opt.Base.With(ev.LoRA, ev.Namespace).Seed()
+		r.locals = kvhash.AppendLocalObjects(nil, ev.TokenIDs, m.block, seed, ev.Objects)
+	}
+	whole := min(n, len(r.locals)/each)
+	r.hashes, r.locals = slices.Clone(ev.BlockHashes[:whole]), slices.Clone(r.locals[:whole*each])
+	o := modelOrphan{modelRun: r, parent: ev.Parent, gone: make([]bool, whole)}
+	switch p := w.places[ev.Parent]; {
+	case !ev.HasParent:
+		res = m.place(w, o, 0, true)
+	case len(p) > 0:
+		last := p[len(p)-1].blocks
+		res = m.place(w, o, m.seqs[last[len(last)-1]], false)
+	case whole > 0:
+		m.park(w, o)
+		res.Parked = whole * each
+	}
+	res.Ignored += n - whole
+	return res
+}
+
+func (m *model) park(w *modelWorker, o modelOrphan) {
+	limit := cmp.Or(m.opt.MaxOrphans, 1<<16)
 	for i, q := range w.orphans {
-		if q.parent == o.parent && q.tier == o.tier && slices.Equal(q.hashes, o.hashes) && q.letter == o.letter {
+		if q.parent == o.parent && q.tier == o.tier && slices.Equal(q.hashes, o.hashes) && slices.Equal(q.locals, o.locals) {
 			w.orphans[i].gone = o.gone
 			return
 		}
 	}
-	if len(hashes) > modelMaxOrphans {
+	if len(o.hashes)*o.each > limit {
 		w.lost = true
 		return
 	}
-	for w.parked()+len(hashes) > modelMaxOrphans {
+	for w.parked()+len(o.hashes)*o.each > limit {
 		w.lost = true
 		w.orphans = w.orphans[1:]
 	}
 	w.orphans = append(w.orphans, o)
 }
 
-func (w *modelWorker) parked() (n int) {
-	for _, o := range w.orphans {
-		n += len(o.hashes)
-	}
-	return n
-}
-
-func (w *modelWorker) place(o modelOrphan, path string) {
+// place places a run after the block with sequence hash seq, and then what waited for its blocks.
+func (m *model) place(w *modelWorker, o modelOrphan, seq uint64, first bool) (res index.Result) {
 	type job struct {
-		o    modelOrphan
-		path string
+		modelOrphan
+		seq   uint64
+		first bool
 	}
-	for todo := []job{{o, path}}; len(todo) > 0; todo = todo[1:] {
-		o, path := todo[0].o, todo[0].path
-		for i, h := range o.hashes {
-			path += o.letter[i : i+1]
-			if !o.gone[i] {
-				w.hold(modelPlace{h, path, o.tier})
+	for todo := []job{{o, seq, first}}; len(todo) > 0; todo = todo[1:] {
+		j := todo[0]
+		for i, h := range j.hashes {
+			var blocks []int32
+			for k := i * j.each; k < (i+1)*j.each; k++ {
+				switch {
+				case j.seqs != nil:
+					j.seq = j.seqs[k]
+				case j.first:
+					j.seq = j.locals[k]
+				default:
+					j.seq = kvhash.Next(j.seq, j.locals[k])
+				}
+				j.first = false
+				blocks = append(blocks, m.id(j.seq))
+			}
+			if !j.gone[i] {
+				if w.hold(h, blocks, j.tier) {
+					res.Stored += len(blocks)
+				} else {
+					res.Known += len(blocks)
+				}
 			}
 			w.orphans = slices.DeleteFunc(w.orphans, func(q modelOrphan) bool {
 				if q.parent == h {
-					todo = append(todo, job{q, path})
+					todo = append(todo, job{q, j.seq, false})
 				}
 				return q.parent == h
 			})
 		}
 	}
+	return res
 }
 
-func (w *modelWorker) remove(hash uint64, tier kvevent.Tier) {
-	w.heard = true
-	w.places = slices.DeleteFunc(w.places, func(p modelPlace) bool { return p.hash == hash && p.tier == tier })
+// hold notes that the blocks are in the tier under the engine hash, and reports whether that is new.
+func (w *modelWorker) hold(hash uint64, blocks []int32, tier kvevent.Tier) bool {
+	list := w.places[hash]
+	i := slices.IndexFunc(list, func(p modelPlace) bool { return slices.Equal(p.blocks, blocks) })
+	if i < 0 {
+		i = len(list)
+		list = append(list, modelPlace{blocks: blocks})
+		w.places[hash] = list
+	}
+	if list[i].tiers[tier-1] {
+		return false
+	}
+	list[i].tiers[tier-1] = true
+	for _, b := range blocks {
+		for int(b) >= len(w.held) {
+			w.held = append(w.held, [kvevent.NumTiers]int{})
+		}
+		w.held[b][tier-1]++
+		delete(w.pred, b)
+	}
+	return true
+}
+
+// remove takes the engine hash out of the tier and returns how many blocks that were.
+func (w *modelWorker) remove(hash uint64, tier kvevent.Tier) (n int) {
+	var left []modelPlace
+	for _, p := range w.places[hash] {
+		if p.tiers[tier-1] {
+			p.tiers[tier-1] = false
+			for _, b := range p.blocks {
+				w.held[b][tier-1]--
+				n++
+			}
+		}
+		if p.tiers != [kvevent.NumTiers]bool{} {
+			left = append(left, p)
+		}
+	}
+	if w.places[hash] = left; len(left) == 0 {
+		delete(w.places, hash)
+	}
+	each := 0
 	w.orphans = slices.DeleteFunc(w.orphans, func(o modelOrphan) bool {
 		for i, h := range o.hashes {
-			if h == hash && o.tier == tier {
-				o.gone[i] = true
+			if h == hash && o.tier == tier && !o.gone[i] {
+				o.gone[i], each = true, o.each
 			}
 		}
 		return !slices.Contains(o.gone, false)
 	})
+	return n + each
 }
 
 func (w *modelWorker) clear(tier kvevent.Tier) {
-	w.heard = true
 	if tier == kvevent.AnyTier {
-		*w = modelWorker{pred: map[string]time.Time{}, by: map[string]int{}, heard: true}
+		w.places, w.pred, w.held = map[uint64][]modelPlace{}, map[int32]time.Time{}, nil
+		w.orphans, w.grouped, w.lost, w.refused = nil, false, false, false
 		return
 	}
-	w.places = slices.DeleteFunc(w.places, func(p modelPlace) bool { return p.tier == tier })
 	w.orphans = slices.DeleteFunc(w.orphans, func(o modelOrphan) bool { return o.tier == tier })
+	orphans := w.orphans
+	w.orphans = nil // those of other tiers stay as they are
+	for h := range w.places {
+		w.remove(h, tier)
+	}
+	w.orphans = orphans
 	if tier == kvevent.Device {
 		clear(w.pred)
 	}
 }
 
-func (m *model) match(letters string) (out []index.Match) {
-	for id := range index.WorkerID(8) {
-		w := m.workers[id]
-		if w == nil {
+func (w *modelWorker) predict(path []int32, until time.Time) {
+	for _, b := range path {
+		if w.tier(b) == 0 && w.pred[b].Before(until) {
+			w.pred[b] = until
+		}
+	}
+}
+
+func (w *modelWorker) unpredict(path []int32, until time.Time) {
+	for _, b := range path {
+		if t, ok := w.pred[b]; ok && !t.After(until) {
+			delete(w.pred, b)
+		}
+	}
+}
+
+func (m *model) expire(now time.Time) {
+	for _, w := range m.workers {
+		if w != nil {
+			for b, until := range w.pred {
+				if !until.After(now) {
+					delete(w.pred, b)
+				}
+			}
+		}
+	}
+}
+
+// match returns what a lookup should say of one worker; Depth is 0 where it should say nothing.
+func (w *modelWorker) match(id index.WorkerID, path []int32) index.Match {
+	r := index.Match{Worker: id}
+	r.Trust, _ = w.state()
+	for _, b := range path {
+		t := w.tier(b)
+		for _, s := range w.stores {
+			if t == 0 && s.tier(b) != 0 {
+				t = s.store
+			}
+		}
+		_, predicted := w.pred[b]
+		if t == 0 && !predicted {
+			break
+		}
+		r.Depth++
+		if t != 0 {
+			r.Tiers[t-1]++
+		} else {
+			r.Predicted++
+		}
+	}
+	return r
+}
+
+func (m *model) match(path []int32) (out []index.Match) {
+	for id, w := range m.workers {
+		if w == nil || w.store != 0 {
 			continue
 		}
-		r := index.Match{Worker: id}
-		for i := range letters {
-			path := letters[:i+1]
-			if !w.has(path) {
-				break
-			}
-			r.Depth++
-			if t := w.tier(path); t != 0 {
-				r.Tiers[t-1]++
-			} else {
-				r.Predicted++
-			}
-		}
-		r.Trust = kvevent.Exact
-		switch {
-		case !w.heard:
-			r.Trust = kvevent.Unknown
-		case w.lost || len(w.orphans) > 0:
-			r.Trust = kvevent.Degraded
-		}
-		if r.Depth > 0 {
+		if r := w.match(index.WorkerID(id), path); r.Depth > 0 {
 			out = append(out, r)
 		}
 	}
 	return out
 }
 
-// modelTokens returns the tokens of a path; the case of its letters does not matter.
-func modelTokens(letters string) (t []uint32) {
-	for _, c := range []byte(strings.ToLower(letters)) {
-		t = append(t, uint32(c), uint32(c)*7)
+func (m *model) states() (out []index.State) {
+	for id, w := range m.workers {
+		if w != nil {
+			s := index.State{Worker: index.WorkerID(id), Key: w.key, Blocks: len(w.blocks()), Orphans: w.parked()}
+			s.Trust, s.Why = w.state()
+			out = append(out, s)
+		}
 	}
-	return t
+	return out
 }
 
-// modelHashes returns the sequence hashes of a path.
-func modelHashes(letters string) []uint64 {
-	var local []uint64
-	for _, c := range letters {
-		local = modelScheme(string(c)).AppendLocal(local, modelTokens(string(c)), modelBlock, nil)
+// len returns the number of distinct blocks that any worker holds.
+func (m *model) len() int {
+	all := make([]bool, len(m.ids))
+	n := 0
+	for _, w := range m.workers {
+		if w == nil {
+			continue
+		}
+		for _, b := range w.blocks() {
+			if !all[b] {
+				all[b] = true
+				n++
+			}
+		}
 	}
-	return kvhash.AppendSequence(nil, local)
+	return n
 }
 
-// modelLoRA returns the adapter of a run of blocks.
+// A prompt is a word with one letter for each block. The case of a letter says the adapter, and digits are another namespace: 'b', 'B'
+// and '1' are the same tokens for the base model, adapter x and namespace n.
+
+const modelBlock = 2
+
 func modelLoRA(letters string) string {
 	if letters != strings.ToLower(letters) {
 		return "x"
@@ -241,161 +509,516 @@ func modelLoRA(letters string) string {
 	return ""
 }
 
+func modelNamespace(letters string) string {
+	if strings.ContainsAny(letters, "0123") {
+		return "n"
+	}
+	return ""
+}
+
 func modelScheme(letters string) kvhash.Scheme {
-	return kvhash.Dynamo(&kvhash.DynamoOptions{LoRA: modelLoRA(letters)})
+	return kvhash.Dynamo(&kvhash.DynamoOptions{LoRA: modelLoRA(letters), Namespace: modelNamespace(letters)})
+}
+
+// modelTokens returns the tokens of a word.
+func modelTokens(letters string) (t []uint32) {
+	for _, c := range []byte(strings.ToLower(letters)) {
+		if c < 'a' {
+			c += 'a' - '0'
+		}
+		t = append(t, uint32(c), uint32(c)*7)
+	}
+	return t
+}
+
+var modelLocals = func() (t [256]uint64) {
+	for c := range t {
+		s := string([]byte{byte(c)})
+		t[c] = modelScheme(s).AppendLocal(nil, modelTokens(s), modelBlock, nil)[0]
+	}
+	return t
+}()
+
+func modelLocal(letters string) (local []uint64) {
+	for _, c := range []byte(letters) {
+		local = append(local, modelLocals[c])
+	}
+	return local
+}
+
+// modelHashes returns the sequence hashes of a word.
+func modelHashes(letters string) []uint64 { return kvhash.AppendSequence(nil, modelLocal(letters)) }
+
+// letters returns a word of n letters of one alphabet.
+func letters(seed uint64, alphabet string, n int) string {
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = alphabet[rnd.IntN(len(alphabet))]
+	}
+	return string(b)
+}
+
+// engineHashes returns engine hashes for the blocks of a word, which depend on all letters up to the block as engines' do.
+func engineHashes(word string, variant uint64) []uint64 {
+	h := make([]uint64, len(word))
+	sum := variant * 1_000_003
+	for i := range h {
+		sum = sum*0x9E3779B97F4A7C15 + uint64(word[i]) + 1
+		h[i] = sum | 1<<40
+	}
+	return h
 }
 
 func TestAgainstModel(t *testing.T) {
-	for range 20 { // 20 times what -rapid.checks says
-		rapid.Check(t, againstModel)
+	for range 3 * factor() { // times what -rapid.checks says
+		rapid.Check(t, func(t *rapid.T) { newHistory(t).run(t) })
 	}
 }
 
-// againstModel applies random events to an index and to the model and compares every answer.
-func againstModel(t *rapid.T) {
-	x := index.New(modelBlock, &index.Options{MaxOrphans: modelMaxOrphans})
-	m := &model{workers: map[index.WorkerID]*modelWorker{}}
-	now := time.Unix(1000, 0)
-	join := func(i int) {
-		id := x.AddWorker(index.Key{Instance: "e", DPRank: uint32(i)})
-		if m.workers[id] == nil {
-			m.workers[id] = &modelWorker{pred: map[string]time.Time{}, by: map[string]int{}}
-		}
-	}
-	for i := range 3 {
-		join(i)
-	}
-	letters := rapid.StringMatching("[ab]{1,5}|[ab]{1,5}|[AB]{1,5}")
-	worker := rapid.Custom(func(t *rapid.T) index.WorkerID { return index.WorkerID(rapid.IntRange(0, 2).Draw(t, "worker")) })
-	// Engine hashes follow the path as engines' do, in two variants, with now and then one that says nothing.
-	engine := func(t *rapid.T, path string) uint64 {
-		if rapid.IntRange(0, 9).Draw(t, "odd") == 0 {
-			return uint64(rapid.IntRange(1, 5).Draw(t, "hash"))
-		}
-		h := uint64(rapid.IntRange(1, 2).Draw(t, "variant")) * 1000
-		for _, c := range []byte(path) {
-			h = h*31 + uint64(c)
-		}
-		return h
-	}
-	tier := rapid.SampledFrom([]kvevent.Tier{kvevent.Device, kvevent.Device, kvevent.Host, kvevent.Remote})
-	var seen []uint64
+// history is a random history under way.
+type history struct {
+	x      *index.Index
+	m      *model
+	now    time.Time
+	each   int // of our blocks in one of the engines'
+	ids    []index.WorkerID
+	feeds  map[index.WorkerID]*modelFeed
+	words  []string   // prompts, the newest last
+	cuts   []int      // where runs began and ended
+	stored [][]uint64 // engine hashes of earlier events
+	key    uint32
+	steps  int
 
-	t.Repeat(map[string]func(*rapid.T){
-		"store": func(t *rapid.T) {
-			id, tier := worker.Draw(t, "worker"), tier.Draw(t, "tier")
-			path := letters.Draw(t, "path")
-			skip := rapid.IntRange(0, len(path)-1).Draw(t, "skip")
-			ev := kvevent.Event{Kind: kvevent.Stored, Tier: tier, LoRA: modelLoRA(path), TokenIDs: modelTokens(path[skip:]), BlockSize: modelBlock}
-			for i := skip; i < len(path); i++ {
-				ev.BlockHashes = append(ev.BlockHashes, engine(t, path[:i+1]))
+	got  []index.Match
+	path map[string][]int32
+}
+
+type modelFeed struct {
+	feed *index.Feed
+	in   *kvevent.Ingest
+	seq  uint64
+	sent []kvevent.Batch
+}
+
+func newHistory(t *rapid.T) *history {
+	o := index.Options{MaxOrphans: rapid.SampledFrom([]int{0, 1, 6, 60}).Draw(t, "max orphans")}
+	h := &history{x: index.New(modelBlock, &o), m: newModel(modelBlock, o), now: time.Unix(1000, 0), each: 1,
+		feeds: map[index.WorkerID]*modelFeed{}, path: map[string][]int32{}}
+	if multiples && rapid.IntRange(0, 4).Draw(t, "multiple") == 0 {
+		h.each = rapid.IntRange(2, 4).Draw(t, "each")
+	}
+	h.join(t, rapid.SampledFrom([]int{1, 2, 3, 3, 63}).Draw(t, "workers"))
+	return h
+}
+
+// join adds n workers.
+func (h *history) join(t *rapid.T, n int) {
+	for range n {
+		k := index.Key{Instance: "e", DPRank: h.key}
+		h.key++
+		id := h.x.AddWorker(k)
+		free := slices.IndexFunc(h.m.workers, func(w *modelWorker) bool { return w == nil })
+		if h.m.worker(id) != nil || int(id) > len(h.m.workers) || int(id) == len(h.m.workers) && free >= 0 {
+			t.Fatalf("number %d of %d, %d is free", id, len(h.m.workers), free)
+		}
+		h.m.add(id, k)
+		h.ids = append(h.ids, id)
+	}
+}
+
+func (h *history) worker(t *rapid.T) index.WorkerID {
+	n := len(h.ids)
+	if rapid.IntRange(0, 3).Draw(t, "few") > 0 {
+		n = min(n, 3) // so that they meet
+	}
+	return h.ids[rapid.IntRange(0, n-1).Draw(t, "worker")]
+}
+
+// cut returns a number from 0 to n, often one where a run begins or ends, or beside it.
+func (h *history) cut(t *rapid.T, n int) int {
+	if len(h.cuts) > 0 && rapid.Bool().Draw(t, "at a boundary") {
+		return min(max(rapid.SampledFrom(h.cuts).Draw(t, "boundary")+rapid.IntRange(-1, 1).Draw(t, "beside"), 0), n)
+	}
+	return rapid.IntRange(0, n).Draw(t, "cut")
+}
+
+// word returns a prompt, an earlier one or one that leaves an earlier one somewhere.
+func (h *history) word(t *rapid.T) string {
+	word := ""
+	if len(h.words) > 0 && rapid.IntRange(0, 5).Draw(t, "earlier") > 0 {
+		word = rapid.SampledFrom(h.words).Draw(t, "word")
+		if rapid.Bool().Draw(t, "as it was") {
+			return word
+		}
+		word = word[:h.cut(t, len(word))]
+	}
+	alphabet := rapid.SampledFrom([]string{"ab", "ab", "ab", "AB", "01"}).Draw(t, "alphabet")
+	n := rapid.SampledFrom([]int{1, 1, 2, 3, 5, 12, 40, 120}).Draw(t, "length")
+	if rapid.Bool().Draw(t, "even") {
+		alphabet = alphabet[:1]
+	}
+	word += letters(rapid.Uint64Range(0, 3).Draw(t, "seed"), alphabet, min(n, 200-len(word)))
+	if !slices.Contains(h.words, word) {
+		if h.words = append(h.words, word); len(h.words) > 10 {
+			h.words = h.words[1:]
+		}
+	}
+	return word
+}
+
+// event returns a random event.
+func (h *history) event(t *rapid.T) (ev kvevent.Event) {
+	ev.Tier = rapid.SampledFrom([]kvevent.Tier{0, 1, 1, 1, 2, 3, 4}).Draw(t, "tier")
+	kind := rapid.IntRange(0, 20).Draw(t, "kind")
+	switch {
+	case kind < 10 || len(h.stored) == 0 && kind < 18:
+		h.store(t, &ev)
+	case kind < 12: // a copy
+		ev.Kind, ev.BlockHashes = kvevent.Stored, h.some(t)
+	case kind < 18:
+		ev.Kind, ev.BlockHashes = kvevent.Removed, h.some(t)
+	case kind < 19:
+		ev.Kind = kvevent.Cleared
+	default:
+		h.odd(t, &ev)
+	}
+	return ev
+}
+
+// store makes ev the storing of a part of a prompt.
+func (h *history) store(t *rapid.T, ev *kvevent.Event) {
+	ev.Kind = kvevent.Stored
+	word := h.word(t)
+	word = word[:len(word)-len(word)%h.each]
+	if len(word) == 0 {
+		word = strings.Repeat("a", h.each)
+	}
+	skip := min(h.cut(t, len(word)), len(word)-1)
+	if rapid.Bool().Draw(t, "whole") {
+		skip = 0
+	}
+	skip -= skip % h.each
+	if h.cuts = append(h.cuts, skip, len(word)); len(h.cuts) > 20 {
+		h.cuts = h.cuts[2:]
+	}
+	hashes := engineHashes(word, rapid.SampledFrom([]uint64{1, 1, 1, 2}).Draw(t, "variant"))
+	for range rapid.SampledFrom([]int{0, 0, 0, 0, 1, 2}).Draw(t, "say nothing") {
+		hashes[rapid.IntRange(0, len(word)-1).Draw(t, "at")] = rapid.Uint64Range(1, 5).Draw(t, "hash")
+	}
+	for i := skip + h.each; i <= len(word); i += h.each {
+		ev.BlockHashes = append(ev.BlockHashes, hashes[i-1])
+	}
+	if skip > 0 {
+		ev.Parent, ev.HasParent = hashes[skip-1], true
+	}
+	ev.BlockSize = rapid.SampledFrom([]int32{0, modelBlock}).Draw(t, "size")
+	if h.each > 1 {
+		ev.BlockSize = int32(modelBlock * h.each)
+	}
+	// The letters of a prompt may change their alphabet on the way; one event has one adapter and one namespace.
+	rest := word[skip:]
+	one := modelLoRA(rest) == modelLoRA(rest[:1]) && modelNamespace(rest) == modelNamespace(rest[:1])
+	mixed := !one || strings.ToUpper(rest) != rest && modelLoRA(rest) != "" || modelNamespace(rest) != "" && strings.Trim(rest, "01") != ""
+	switch {
+	case mixed || h.each == 1 && rapid.IntRange(0, 4).Draw(t, "hashed") == 0:
+		if h.each > 1 { // how many local hashes one of the engine's blocks has is not said
+			rest = strings.Repeat("a", len(rest))
+			ev.TokenIDs = modelTokens(rest)
+			break
+		}
+		ev.LocalHashes = modelLocal(rest)
+	default:
+		ev.TokenIDs, ev.LoRA, ev.Namespace = modelTokens(rest), modelLoRA(rest), modelNamespace(rest)
+	}
+	if h.each == 1 && len(ev.TokenIDs) > 0 && rapid.IntRange(0, 15).Draw(t, "image") == 0 {
+		ev.Objects = [][]uint64{nil, {7, 3}}
+	}
+	chainGiven(t, h, ev, word, skip)
+	if h.stored = append(h.stored, ev.BlockHashes); len(h.stored) > 12 {
+		h.stored = h.stored[1:]
+	}
+}
+
+// some returns engine hashes of an earlier event: all, a part, backwards, every second.
+func (h *history) some(t *rapid.T) []uint64 {
+	if len(h.stored) == 0 {
+		return []uint64{1}
+	}
+	list := rapid.SampledFrom(h.stored).Draw(t, "earlier event")
+	if rapid.Bool().Draw(t, "a part") {
+		from := rapid.IntRange(0, len(list)-1).Draw(t, "from")
+		list = list[from:rapid.IntRange(from+1, len(list)).Draw(t, "to")]
+	}
+	list = slices.Clone(list)
+	switch rapid.IntRange(0, 5).Draw(t, "order") {
+	case 0:
+		slices.Reverse(list)
+	case 1:
+		for i := range (len(list) + 1) / 2 {
+			list[i] = list[2*i]
+		}
+		list = list[:(len(list)+1)/2]
+	}
+	return list
+}
+
+// odd makes ev an event with a fault, or one that does not count.
+func (h *history) odd(t *rapid.T, ev *kvevent.Event) {
+	h.store(t, ev)
+	switch rapid.IntRange(0, 10).Draw(t, "fault") {
+	case 0: // too few tokens; the last block is partial or the size wrong
+		ev.TokenIDs = ev.TokenIDs[:rapid.IntRange(0, len(ev.TokenIDs)).Draw(t, "tokens")]
+		ev.Objects = nil
+	case 1: // too many
+		if len(ev.TokenIDs) > 0 {
+			ev.TokenIDs = append(ev.TokenIDs, 1)
+		}
+	case 2:
+		ev.BlockSize = rapid.SampledFrom([]int32{-2, 1, 3, 5}).Draw(t, "size")
+	case 3:
+		ev.Tier = 5
+	case 4:
+		ev.Attention = kvevent.SlidingWindow
+	case 5:
+		ev.Group = 1
+	case 6: // its own parent
+		ev.Parent, ev.HasParent = ev.BlockHashes[len(ev.BlockHashes)-1], true
+	case 7:
+		ev.BlockHashes = nil
+	case 8:
+		ev.Kind = kvevent.Kind(rapid.SampledFrom([]int{0, 4, 77}).Draw(t, "kind"))
+	case 9: // of another group
+		ev.Kind, ev.Group = kvevent.Removed, 1
+	case 10:
+		ev.LocalHashes = ev.LocalHashes[:rapid.IntRange(0, len(ev.LocalHashes)).Draw(t, "hashes")]
+	}
+}
+
+func (h *history) apply(t *rapid.T, id index.WorkerID, ev *kvevent.Event) {
+	got := h.x.Apply(id, ev)
+	want := h.m.apply(id, ev)
+	if got != want && h.each == 1 {
+		t.Fatalf("result %+v, model %+v", got, want)
+	}
+}
+
+func (h *history) run(t *rapid.T) {
+	ops := map[string]func(*rapid.T){
+		"event":  h.one,
+		"event2": h.one,
+		"event3": h.one,
+		"all": func(t *rapid.T) { // one event for every worker
+			ev := h.event(t)
+			for _, id := range h.ids {
+				h.apply(t, id, &ev)
 			}
-			var parent *uint64
-			if skip > 0 {
-				ev.Parent, ev.HasParent = engine(t, path[:skip]), true
-				parent = &ev.Parent
-			}
-			seen = append(seen, ev.BlockHashes...)
-			x.Apply(id, &ev)
-			m.workers[id].store(path[skip:], slices.Clone(ev.BlockHashes), parent, tier)
 		},
-		"storeKnown": func(t *rapid.T) {
-			if len(seen) == 0 {
-				t.Skip("nothing stored")
-			}
-			id, h, tier := worker.Draw(t, "worker"), rapid.SampledFrom(seen).Draw(t, "hash"), tier.Draw(t, "tier")
-			x.Apply(id, &kvevent.Event{Kind: kvevent.Stored, Tier: tier, BlockHashes: []uint64{h}})
-			w := m.workers[id]
-			w.heard = true
-			if path, ok := w.last(h); ok {
-				w.hold(modelPlace{h, path, tier})
-			} else {
-				w.lost = true
+		"grow": func(t *rapid.T) {
+			if len(h.ids) < 200 {
+				h.join(t, rapid.SampledFrom([]int{1, 1, 1, 62, 70}).Draw(t, "more"))
 			}
 		},
-		"remove": func(t *rapid.T) {
-			if len(seen) == 0 {
-				t.Skip("nothing stored")
+		"rejoin": func(t *rapid.T) {
+			for range rapid.IntRange(1, 2).Draw(t, "leave") {
+				if len(h.ids) == 1 {
+					break
+				}
+				id := h.worker(t)
+				h.x.RemoveWorker(id)
+				h.m.workers[id] = nil
+				delete(h.feeds, id)
+				h.ids = slices.DeleteFunc(h.ids, func(q index.WorkerID) bool { return q == id })
 			}
-			id, tier := worker.Draw(t, "worker"), tier.Draw(t, "tier")
-			hashes := rapid.SliceOfN(rapid.SampledFrom(seen), 1, 3).Draw(t, "hashes")
-			x.Apply(id, &kvevent.Event{Kind: kvevent.Removed, Tier: tier, BlockHashes: hashes})
-			for _, h := range hashes {
-				m.workers[id].remove(h, tier)
+			if rapid.Bool().Draw(t, "back") {
+				h.join(t, 1)
 			}
 		},
 		"clear": func(t *rapid.T) {
-			id := worker.Draw(t, "worker")
-			tier := rapid.SampledFrom([]kvevent.Tier{kvevent.AnyTier, kvevent.Device, kvevent.Host}).Draw(t, "tier")
-			x.Apply(id, &kvevent.Event{Kind: kvevent.Cleared, Tier: tier})
-			m.workers[id].clear(tier)
+			id := h.worker(t)
+			h.x.Clear(id)
+			h.m.worker(id).clear(kvevent.AnyTier)
 		},
-		"rejoin": func(t *rapid.T) {
-			id := worker.Draw(t, "worker")
-			s, _ := x.State(id)
-			x.RemoveWorker(id)
-			delete(m.workers, id)
-			join(int(s.Key.DPRank))
+		"trust": func(t *rapid.T) {
+			id, trust := h.worker(t), kvevent.Trust(rapid.IntRange(0, 2).Draw(t, "trust"))
+			why := []string{"nothing heard", "lost some", ""}[trust]
+			h.x.SetTrust(id, trust, why)
+			w := h.m.worker(id)
+			w.told, w.trust, w.why = true, trust, why
 		},
 		"predict": func(t *rapid.T) {
-			id, path := worker.Draw(t, "worker"), letters.Draw(t, "path")
-			until := now.Add(time.Duration(rapid.IntRange(1, 5).Draw(t, "for")) * time.Second)
-			from := rapid.IntRange(0, len(path)).Draw(t, "from")
-			p := modelPrediction{p: x.Predict(id, modelHashes(path), from, until), until: until, worker: m.workers[id]}
-			for i := range path[from:] {
-				b, w := path[:from+i+1], m.workers[id]
-				if w.tier(b) != 0 || !w.pred[b].Before(until) {
-					continue
-				}
-				if _, ok := w.pred[b]; !ok {
-					p.fresh = append(p.fresh, b)
-				}
-				w.pred[b] = until
-				w.by[b] = len(m.predictions)
-			}
-			m.predictions = append(m.predictions, p)
+			id, word, until := h.worker(t), h.word(t), h.until(t)
+			h.x.Predict(id, modelHashes(word), until)
+			h.m.worker(id).predict(h.m.path(modelHashes(word)), until)
 		},
 		"unpredict": func(t *rapid.T) {
-			if len(m.predictions) == 0 {
-				t.Skip("nothing predicted")
-			}
-			i := rapid.IntRange(0, len(m.predictions)-1).Draw(t, "prediction")
-			p := m.predictions[i]
-			x.Unpredict(p.p)
-			for _, b := range p.fresh {
-				if _, ok := p.worker.pred[b]; ok && p.worker.by[b] == i {
-					delete(p.worker.pred, b)
-				}
-			}
+			id, word, until := h.worker(t), h.word(t), h.until(t)
+			h.x.Unpredict(id, modelHashes(word), until)
+			h.m.worker(id).unpredict(h.m.path(modelHashes(word)), until)
 		},
 		"time": func(t *rapid.T) {
-			now = now.Add(time.Duration(rapid.IntRange(1, 3).Draw(t, "seconds")) * time.Second)
-			x.Expire(now)
-			for _, w := range m.workers {
-				for p, until := range w.pred {
-					if !until.After(now) {
-						delete(w.pred, p)
-					}
-				}
-			}
+			h.now = h.now.Add(time.Duration(rapid.IntRange(1, 3).Draw(t, "seconds")) * time.Second)
+			h.x.Expire(h.now)
+			h.m.expire(h.now)
 		},
-		"": func(t *rapid.T) {
-			if err := x.Check(); err != nil {
-				t.Fatal(err)
-			}
-			for range 3 {
-				path := letters.Draw(t, "query")
-				got := x.Match(nil, modelHashes(path))
-				if d := cmp.Diff(m.match(path), got); d != "" {
-					t.Fatalf("match %q (-model +index):\n%s", path, d)
-				}
-			}
-		},
-	})
-
-	for id := range m.workers {
-		x.RemoveWorker(id)
+		"feed": h.feed,
+		"":     h.check,
 	}
-	require.NoError(t, x.Check())
-	require.Zero(t, x.Len())
+	t.Repeat(ops)
+	require.NoError(t, h.x.Check())
+	for _, id := range h.ids {
+		h.x.RemoveWorker(id)
+	}
+	require.NoError(t, h.x.Check())
+	require.Zero(t, h.x.Len())
+	require.Empty(t, h.x.AppendStates(nil))
+}
+
+func (h *history) one(t *rapid.T) {
+	id, ev := h.worker(t), h.event(t)
+	h.apply(t, id, &ev)
+}
+
+func (h *history) until(t *rapid.T) time.Time {
+	return h.now.Add(time.Duration(rapid.IntRange(1, 5).Draw(t, "until")) * time.Second)
+}
+
+// feed sends a batch through a worker's feed, in order or not, or does what a feed asks for. The model takes the order of the batches
+// from an Ingest of its own.
+func (h *history) feed(t *rapid.T) {
+	id := h.worker(t)
+	f := h.feeds[id]
+	if f == nil {
+		o := &kvevent.IngestOptions{MaxHeld: 3, Window: 8}
+		f = &modelFeed{feed: h.x.Feed(id, o), in: kvevent.NewIngest(o)}
+		h.feeds[id] = f
+	}
+	var ready []kvevent.Batch
+	switch do := rapid.IntRange(0, 12).Draw(t, "do"); do {
+	case 0: // lost
+		f.sent = append(f.sent, kvevent.Batch{Seq: f.seq, Events: []kvevent.Event{h.event(t)}})
+		f.seq++
+		return
+	case 1: // the engine was restarted
+		f.seq, f.sent = 0, nil
+		fallthrough
+	default:
+		b := kvevent.Batch{Seq: f.seq}
+		for range rapid.IntRange(0, 2).Draw(t, "events") {
+			b.Events = append(b.Events, h.event(t))
+		}
+		f.seq++
+		f.sent = append(f.sent, b)
+		f.feed.Push(b)
+		ready = f.in.Push(nil, b)
+	case 2: // repeated
+		if len(f.sent) == 0 {
+			return
+		}
+		b := rapid.SampledFrom(f.sent).Draw(t, "batch")
+		f.feed.Push(b)
+		ready = f.in.Push(nil, b)
+	case 3, 4:
+		for _, b := range f.sent {
+			if b.Seq >= f.feed.Need().Seq {
+				f.feed.Replay(b)
+				ready = append(ready, f.in.Replay(nil, b)...)
+			}
+		}
+		f.feed.ReplayDone()
+		f.in.ReplayDone()
+	case 5:
+		f.feed.GiveUp()
+		ready = f.in.GiveUp(nil)
+	case 6:
+		var events []kvevent.Event
+		for range rapid.IntRange(0, 3).Draw(t, "events") {
+			events = append(events, h.event(t))
+		}
+		seq := f.feed.Need().Seq + uint64(rapid.IntRange(0, 2).Draw(t, "later"))
+		f.seq = max(f.seq, seq+1)
+		f.feed.Snapshot(seq, events)
+		h.m.worker(id).clear(kvevent.AnyTier)
+		for i := range events {
+			h.m.apply(id, &events[i])
+		}
+		ready = f.in.Snapshot(nil, seq)
+	}
+	for i := range ready {
+		for j := range ready[i].Events {
+			h.m.apply(id, &ready[i].Events[j])
+		}
+	}
+	require.Equal(t, f.in.Need(), f.feed.Need())
+	w := h.m.worker(id)
+	w.told = true
+	w.trust, w.why = f.in.Trust()
+}
+
+// check compares every answer.
+func (h *history) check(t *rapid.T) {
+	if h.steps++; h.steps%8 == 0 { // slow
+		if err := h.x.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := h.x.Len(), h.m.len(); got != want {
+		t.Fatalf("%d blocks, model %d", got, want)
+	}
+	states := h.x.AppendStates(nil)
+	want := h.m.states()
+	if h.each > 1 {
+		for i := range states {
+			states[i].Orphans, want[i].Orphans = min(states[i].Orphans, 1), min(want[i].Orphans, 1)
+		}
+	}
+	if !slices.Equal(want, states) {
+		d := gocmp.Diff(want, states)
+		t.Fatalf("states (-model +index):\n%s", d)
+	}
+	for _, word := range h.words {
+		hashes := modelHashes(word)
+		path, ok := h.path[word]
+		if !ok {
+			path = h.m.path(hashes)
+			h.path[word] = path
+		}
+		h.compare(t, word, hashes, path)
+	}
+	if len(h.words) > 0 { // shorter than an edge, or ending outside what is known
+		word := rapid.SampledFrom(h.words).Draw(t, "query")
+		word = word[:h.cut(t, len(word))] + rapid.SampledFrom([]string{"", "", "b", "c"}).Draw(t, "ending")
+		h.compare(t, word, modelHashes(word), h.m.path(modelHashes(word)))
+	}
+}
+
+func (h *history) compare(t *rapid.T, word string, hashes []uint64, path []int32) {
+	h.got = h.x.Match(h.got[:0], hashes)
+	if err := sameMatches(h.m.match(path), h.got); err != nil {
+		t.Fatalf("match %q: %v", word, err)
+	}
+	searchToo(t, h, hashes, path)
+}
+
+// sameMatches compares what a lookup said with the model's.
+func sameMatches(want, got []index.Match) error {
+	for i := range max(len(want), len(got)) {
+		if i >= len(got) || i >= len(want) || answerOf(&want[i]) != answerOf(&got[i]) {
+			return fmt.Errorf("entry %d differs:\nmodel %+v\nindex %+v", i, want[i:min(i+1, len(want))], got[i:min(i+1, len(got))])
+		}
+	}
+	return nil
+}
+
+// answer is what a lookup says of a worker.
+type answer struct {
+	worker    index.WorkerID
+	depth     int32
+	tiers     [kvevent.NumTiers]int32
+	predicted int32
+	trust     kvevent.Trust
+}
+
+func answerOf(m *index.Match) answer {
+	return answer{m.Worker, m.Depth, m.Tiers, m.Predicted, m.Trust}
 }
