@@ -19,3 +19,5 @@ func given(*kvevent.Event) []uint64 { return nil }
 func chainGiven(*rapid.T, *history, *kvevent.Event, string, int) {}
 
 func searchToo(*rapid.T, *history, []uint64, []int32) {}
+
+func readToo(r *reader, q, _ int) error { return r.match(q) }
