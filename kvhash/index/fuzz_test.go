@@ -3,18 +3,24 @@
 package index_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/weft-go/weft/kvhash"
 	"github.com/weft-go/weft/kvhash/index"
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// FuzzEvents applies events made of arbitrary bytes. Nothing may panic or break an invariant, a lookup must add up, and removing
-// every worker must leave nothing.
-func FuzzEvents(f *testing.F) {
-	f.Add([]byte{1, 0, 0, 2, 1, 2, 0, 1, 1, 2, 2, 0, 1, 1})
-	f.Add([]byte("\x01\x10\x00\x03abc\x00\x01\x02\x03\x04\x05\x06\x02\x10\x01\x01b\x05\x00"))
+// FuzzApply applies events made of arbitrary bytes, with all kinds and fields. Nothing may panic or break an invariant; every result,
+// state and lookup must be the model's; removing every worker must leave nothing.
+//
+// With the first byte's lowest bit, hashes are given that are no chain: then there is no model, lookups must only add up.
+func FuzzApply(f *testing.F) {
+	f.Add([]byte("\x00\x01\x00\x00\x02\x01\x02\x00\x01\x01\x02\x02\x00\x01\x01"))
+	f.Add([]byte("\x00\x01\x10\x00\x03abc\x00\x01\x02\x03\x04\x05\x06\x02\x10\x01\x01b\x05\x00"))
+	f.Add([]byte("\x01\x01\x20\x03\x01\x02\x03\x04\x20\x03\x03\x02\x01\x02\x20\x03\x01\x02\x03"))
+	f.Add([]byte("\x00\x41\x00\x07\x03\x08\x09\x0A\x00\x01\x00\x01\x00\x01\x01\x00\x01\x07\x00\x00"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		next := func() byte {
 			if len(in) == 0 {
@@ -24,58 +30,139 @@ func FuzzEvents(f *testing.F) {
 			in = in[1:]
 			return b
 		}
-		x := index.New(modelBlock, &index.Options{MaxOrphans: 8})
+		flags := next()
+		wild := flags&1 != 0
+		o := index.Options{MaxOrphans: 8}
+		x, m := index.New(modelBlock, &o), newModel(modelBlock, o)
+		var ids []index.WorkerID
 		for i := range uint32(70) {
-			x.AddWorker(index.Key{Instance: "e", DPRank: i})
+			id := x.AddWorker(index.Key{Instance: "e", DPRank: i})
+			m.add(id, index.Key{Instance: "e", DPRank: i})
+			if i < 4 || i > 65 {
+				ids = append(ids, id)
+			}
 		}
 		var last index.Prediction
 		now := time.Unix(0, 0)
+		var queries [][]uint64
 		for range min(len(in), 200) {
 			op, who := next(), next()
-			id := index.WorkerID(who & 3)
-			if who&4 != 0 {
-				id += 65 // in the second word
+			id := ids[who&7]
+			ev := kvevent.Event{Kind: kvevent.Kind(op & 7), Tier: kvevent.Tier(op >> 3 & 7), HasParent: op&64 != 0}
+			rare := next()
+			if rare&0xC0 == 0xC0 {
+				ev.Attention, ev.Group = kvevent.Attention(rare&3), int32(rare>>2&1)
+				ev.BlockSize = []int32{0, 2, 1, 3, -2, 4, 1 << 30, -1 << 31}[rare>>3&7]
+				if !multiples || wild {
+					ev.BlockSize |= 1 // 4 would be a multiple
+				}
+			} else if rare&0x80 != 0 {
+				ev.LoRA, ev.Namespace = []string{"", "x"}[rare&1], []string{"", "n"}[rare>>1&1]
 			}
-			ev := kvevent.Event{Kind: kvevent.Kind(op & 7), Tier: kvevent.Tier(op >> 3 & 7), HasParent: op&64 != 0, BlockSize: modelBlock}
-			ev.Attention = kvevent.Attention(who >> 7)
-			ev.Group = int32(who >> 6 & 1)
 			if ev.HasParent {
-				ev.Parent = uint64(next())
+				ev.Parent = uint64(next() & 15)
 			}
 			n := int(next() & 7)
 			for range n {
-				ev.BlockHashes = append(ev.BlockHashes, uint64(next()))
+				ev.BlockHashes = append(ev.BlockHashes, uint64(next()&15))
 			}
-			if op&128 == 0 {
-				for range modelBlock*n - int(who>>3&1) {
+			switch who >> 3 & 7 {
+			case 0, 1, 2:
+				for range modelBlock * n {
 					ev.TokenIDs = append(ev.TokenIDs, uint32(next()&1))
 				}
-			} else if who&16 != 0 {
+			case 3: // any number
+				for range next() & 15 {
+					ev.TokenIDs = append(ev.TokenIDs, uint32(next()&1))
+				}
+			case 4:
 				for range n {
-					ev.LocalHashes = append(ev.LocalHashes, uint64(next()))
+					ev.LocalHashes = append(ev.LocalHashes, uint64(next()&3))
+				}
+			case 5:
+				for range next() & 7 {
+					ev.LocalHashes = append(ev.LocalHashes, uint64(next()&3))
+				}
+			case 6:
+				ev.Objects = [][]uint64{{uint64(next())}, nil, {2, 1}}
+				for range modelBlock * n {
+					ev.TokenIDs = append(ev.TokenIDs, 1)
 				}
 			}
+			// A prompt made of what may have been stored.
+			query := make([]uint64, 0, 8)
+			for range n {
+				query = append(query, uint64(next()&3))
+			}
+			if !wild {
+				query = modelChain(query)
+			}
+			if n > 0 && !slices.ContainsFunc(queries, func(q []uint64) bool { return slices.Equal(q, query) }) && len(queries) < 8 {
+				queries = append(queries, query)
+			}
+			if wild {
+				giveAny(&ev, next)
+			}
+			until := now.Add(time.Duration(1+n) * time.Second)
 			switch ev.Kind {
 			case 4:
-				last = x.Predict(id, ev.BlockHashes, int(who>>5), now.Add(time.Duration(n)*time.Second))
+				x.Predict(id, query, until)
+				m.worker(id).predict(m.path(query), until)
 			case 5:
-				now = now.Add(time.Duration(n) * time.Second)
+				now = until
 				x.Expire(now)
+				m.expire(now)
 			case 6:
-				x.Unpredict(last)
+				x.Unpredict(id, query, until)
+				m.worker(id).unpredict(m.path(query), until)
+			case 7:
+				if rare&32 == 0 {
+					x.Clear(id)
+					m.worker(id).clear(kvevent.AnyTier)
+					break
+				}
+				x.RemoveWorker(id)
+				k := index.Key{Instance: "again", DPRank: uint32(id)}
+				m.add(x.AddWorker(k), k)
 			default:
-				x.Apply(id, &ev)
+				got, want := x.Apply(id, &ev), m.apply(id, &ev)
+				if got != want && !wild && (ev.BlockSize == 0 || ev.BlockSize == modelBlock) {
+					t.Fatalf("%+v: %+v, model %+v", ev, got, want)
+				}
 			}
 			if err := x.Check(); err != nil {
 				t.Fatal(err)
 			}
-			for _, m := range x.Match(nil, modelHashes("ab")) {
-				sum := m.Predicted
-				for _, d := range m.Tiers {
-					sum += d
+			for _, q := range queries {
+				got := x.Match(nil, q)
+				for i := range got {
+					sum := got[i].Predicted
+					for _, d := range got[i].Tiers {
+						sum += d
+					}
+					if g := got[i]; g.Depth < 1 || int(g.Depth) > len(q) || sum != g.Depth || i > 0 && got[i-1].Worker >= g.Worker {
+						t.Fatalf("%+v", got)
+					}
+					if s, ok := x.State(got[i].Worker); !ok || s.Blocks < 1 || !wild && s.Blocks < int(got[i].Depth) || s.Trust != got[i].Trust {
+						t.Fatalf("%+v: state %+v", got[i], s)
+					}
 				}
-				if m.Depth < 1 || m.Depth > 2 || sum != m.Depth {
-					t.Fatalf("%+v", m)
+				if wild {
+					continue
+				}
+				if err := sameMatches(m.match(m.path(q)), got); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !wild && x.Len() != m.len() {
+				t.Fatalf("%d blocks, model %d", x.Len(), m.len())
+			}
+		}
+		if !wild {
+			for i, s := range x.AppendStates(nil) {
+				w := m.states()[i]
+				if s.Key, w.Key = (index.Key{}), (index.Key{}); s != w {
+					t.Fatalf("%+v, model %+v", s, w)
 				}
 			}
 		}
@@ -87,3 +174,17 @@ func FuzzEvents(f *testing.F) {
 		}
 	})
 }
+
+// modelChain turns small numbers into the sequence hashes of blocks of the model's tokens or, beyond 1, of those local hashes.
+func modelChain(locals []uint64) []uint64 {
+	for i, l := range locals {
+		if l < 2 {
+			locals[i] = fuzzLocals[l]
+		}
+	}
+	return kvhash.AppendSequence(nil, locals)
+}
+
+var fuzzLocals = func() []uint64 {
+	return kvhash.Scheme{}.AppendLocal(nil, []uint32{0, 1, 1, 1}, modelBlock, nil)
+}()

@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/weft-go/weft/kvhash"
 	"github.com/weft-go/weft/kvhash/index"
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
@@ -395,25 +394,4 @@ func TestConcurrent(t *testing.T) {
 	readers.Wait()
 	require.NoError(t, x.Check())
 	require.Zero(t, x.Len())
-}
-
-func TestAllocs(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
-	x := index.New(16, nil)
-	tokens := make([]uint32, 16*256)
-	ev := &kvevent.Event{Kind: kvevent.Stored, TokenIDs: tokens, BlockHashes: kvhash.Scheme{}.AppendBlocks(nil, tokens, 16)}
-	for i := range 16 {
-		id := x.AddWorker(index.Key{Instance: "e", DPRank: uint32(i)})
-		x.Apply(id, ev)
-	}
-	x.Apply(3, removed("a", 1, 0))
-	dst := make([]index.Match, 0, 16)
-	require.Zero(t, testing.AllocsPerRun(100, func() { dst = x.Match(dst[:0], ev.BlockHashes) }), "Match")
-	require.Len(t, dst, 16)
-	states := make([]index.State, 0, 16)
-	require.Zero(t, testing.AllocsPerRun(100, func() { states = x.AppendStates(states[:0]) }), "AppendStates")
-	require.Zero(t, testing.AllocsPerRun(100, func() { x.Expire(time.Unix(0, 0)) }), "Expire")
-	require.Zero(t, testing.AllocsPerRun(100, func() { x.Apply(1, ev) }), "Apply of known blocks")
 }

@@ -571,7 +571,7 @@ func engineHashes(word string, variant uint64) []uint64 {
 }
 
 func TestAgainstModel(t *testing.T) {
-	for range 6 * factor() { // times what -rapid.checks says
+	for range 3 * factor() { // times what -rapid.checks says
 		rapid.Check(t, func(t *rapid.T) { newHistory(t).run(t) })
 	}
 }
