@@ -5,7 +5,6 @@ package index_test
 import (
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -184,6 +183,93 @@ func TestSemantics(t *testing.T) {
 			look: map[string]string{"a": "0:1"},
 		},
 		{
+			name: "an orphan parked again is whole again",
+			steps: []step{
+				{0, stored("abab", 1, 0), index.Result{Parked: 3}},
+				{0, removed("aba", 1, 0), index.Result{Removed: 1}},
+				{0, stored("abab", 1, 0), index.Result{Parked: 3}},
+				{0, stored("a", 0, 0), index.Result{Stored: 4}},
+			},
+			look: map[string]string{"abab": "0:4"},
+		},
+		{
+			name: "orphans that wait for each other",
+			steps: []step{
+				{0, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{5}, Parent: 6, HasParent: true, TokenIDs: modelTokens("a")}, index.Result{Parked: 1}},
+				{0, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{6}, Parent: 5, HasParent: true, TokenIDs: modelTokens("b")}, index.Result{Parked: 1}},
+				{0, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{5}, TokenIDs: modelTokens("a")}, index.Result{Stored: 3}},
+			},
+			look: map[string]string{"abaa": "0:3"},
+		},
+		{
+			name: "an engine hash at two places: the last one is the parent, a removal is of both",
+			steps: []step{
+				{0, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{5}, TokenIDs: modelTokens("a")}, index.Result{Stored: 1}},
+				{0, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{5}, TokenIDs: modelTokens("b")}, index.Result{Stored: 1}},
+				{0, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{6}, TokenIDs: modelTokens("a"), Parent: 5, HasParent: true}, index.Result{Stored: 1}},
+				{1, stored("a", 0, 0), index.Result{Stored: 1}},
+				{0, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{9}, TokenIDs: modelTokens("a")}, index.Result{Stored: 1}},
+				{0, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{5}}, index.Result{Removed: 2}},
+			},
+			look: map[string]string{"aa": "0:1 1:1", "ba": ""},
+		},
+		{
+			name: "an engine hash twice in one event",
+			steps: []step{
+				{0, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{5, 5, 5}, TokenIDs: modelTokens("aba")}, index.Result{Stored: 3}},
+				{0, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{5, 5}}, index.Result{Removed: 3, Ignored: 1}},
+			},
+			look: map[string]string{"aba": ""},
+		},
+		{
+			name: "a removal from one tier leaves the other",
+			steps: []step{
+				{0, stored("aba", 0, 0), index.Result{Stored: 3}},
+				{0, on(kvevent.Disk, stored("aba", 1, 0)), index.Result{Stored: 2}},
+				{0, removed("aba", 2, 0), index.Result{Removed: 2}},
+				{0, removed("aba", 2, 0), index.Result{Ignored: 2}},
+				{0, on(kvevent.Disk, removed("aba", 1, 0)), index.Result{Removed: 1}},
+			},
+			look: map[string]string{"aba": "0:2"},
+		},
+		{
+			name: "a branch within a run, and its end",
+			steps: []step{
+				{0, stored("abababab", 0, 0), index.Result{Stored: 8}},
+				{1, stored("ababb", 0, 0), index.Result{Stored: 5}},
+				{0, stored("ababbb", 4, 0), index.Result{Stored: 2}},
+				{1, removed("ababb", 2, 0), index.Result{Removed: 2}},
+				{0, removed("ababbb", 1, 0), index.Result{Removed: 1}},
+			},
+			look: map[string]string{"abababab": "0:8 1:3", "ababbb": "0:5 1:3", "ababa": "0:5 1:3"},
+		},
+		{
+			name: "the last block of a run, and the one after it",
+			steps: []step{
+				{0, stored("aba", 0, 0), index.Result{Stored: 3}},
+				{0, stored("abab", 3, 0), index.Result{Stored: 1}},
+				{1, stored("aba", 0, 0), index.Result{Stored: 3}},
+				{0, removed("aba", 1, 0), index.Result{Removed: 1}},
+			},
+			look: map[string]string{"abab": "0:2 1:3", "ab": "0:2 1:2", "aba": "0:2 1:3"},
+		},
+		{
+			name: "hashes in place of tokens",
+			steps: []step{
+				{0, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1, 2, 3}, LocalHashes: modelLocal("ab")}, index.Result{Stored: 2, Ignored: 1}},
+				{1, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, LocalHashes: modelLocal("ab")}, index.Result{Stored: 1}},
+			},
+			look: map[string]string{"ab": "0:2 1:1"},
+		},
+		{
+			name:  "a copy of what nobody stored",
+			steps: []step{{0, on(kvevent.Host, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1, 2}}), index.Result{Ignored: 2}}},
+		},
+		{
+			name:  "no blocks",
+			steps: []step{{0, &kvevent.Event{Kind: kvevent.Stored}, index.Result{}}, {0, &kvevent.Event{Kind: kvevent.Removed}, index.Result{}}},
+		},
+		{
 			name:  "unknown kind",
 			steps: []step{{0, &kvevent.Event{Kind: 77, BlockHashes: []uint64{1, 2}}, index.Result{Ignored: 2}}},
 		},
@@ -274,6 +360,7 @@ func TestTrust(t *testing.T) {
 	require.Equal(t, "degraded stored blocks that could not be placed", state())
 	m := x.Match(nil, modelHashes("a"))
 	require.Equal(t, kvevent.Degraded, m[0].Trust)
+	require.Equal(t, "degraded stored blocks that could not be placed", state())
 	x.Apply(id, &kvevent.Event{Kind: kvevent.Cleared})
 	require.Equal(t, "exact ", state())
 	x.Apply(id, &kvevent.Event{Kind: kvevent.Stored, BlockSize: 63, BlockHashes: []uint64{1}, TokenIDs: make([]uint32, 63)})
@@ -348,50 +435,4 @@ func TestKeys(t *testing.T) {
 	require.Equal(t, "a", index.Key{Instance: "a"}.String())
 	require.Equal(t, "a/3", index.Key{Instance: "a", DPRank: 3}.String())
 	require.Panics(t, func() { index.New(0, nil) })
-}
-
-// TestConcurrent reads while several ranks write. Under -race it shows that lookups need no lock of the caller's. A reader never sees
-// half an event.
-func TestConcurrent(t *testing.T) {
-	x := fleet(4)
-	long, rounds := strings.Repeat("ab", 20), 100
-	if raceEnabled {
-		rounds = 10
-	}
-	var writers, readers sync.WaitGroup
-	stop := make(chan struct{})
-	for id := range index.WorkerID(4) {
-		writers.Go(func() {
-			for range rounds {
-				x.Apply(id, stored(long, 0, uint64(id)))
-				x.Predict(id, modelHashes(long+"b"), 0, time.Unix(1, 0))
-				x.Expire(time.Unix(2, 0))
-				x.Apply(id, removed(long, 40, uint64(id)))
-			}
-		})
-		readers.Go(func() {
-			var buf []index.Match
-			h := modelHashes(long)
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				buf = x.Match(buf[:0], h)
-				for _, m := range buf {
-					if m.Depth != 40 {
-						t.Errorf("half an event: %+v", m)
-						return
-					}
-				}
-				x.AppendStates(nil)
-			}
-		})
-	}
-	writers.Wait()
-	close(stop)
-	readers.Wait()
-	require.NoError(t, x.Check())
-	require.Zero(t, x.Len())
 }

@@ -33,3 +33,5 @@ const returnsMemory = false
 const ambiguity = 20
 
 func giveAny(*kvevent.Event, func() byte) {}
+
+func moreOps(*history, map[string]func(*rapid.T)) {}

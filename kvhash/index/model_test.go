@@ -218,13 +218,14 @@ func (m *model) store(w *modelWorker, ev *kvevent.Event, tier kvevent.Tier) (res
 	if ev.HasParent && slices.Contains(ev.BlockHashes, ev.Parent) {
 		return index.Result{Ignored: n}
 	}
-	if size := int(ev.BlockSize); multiples && size > 0 && size%m.block == 0 {
-		each = size / m.block
-	} else if size != 0 && size != m.block {
+	size := cmp.Or(int64(ev.BlockSize), int64(m.block))
+	if multiples && size > 0 && size%int64(m.block) == 0 {
+		each = int(size) / m.block
+	} else if size != int64(m.block) {
 		w.refused = true
 		return index.Result{Ignored: n}
 	}
-	if k := len(ev.TokenIDs); n > 0 && k > 0 && (k <= (n-1)*each*m.block || k > n*each*m.block) {
+	if k := int64(len(ev.TokenIDs)); n > 0 && k > 0 && (k <= int64(n-1)*size || k > int64(n)*size) {
 		w.refused = true
 		return index.Result{Ignored: n}
 	}
@@ -605,11 +606,12 @@ type modelFeed struct {
 
 func newHistory(t *rapid.T) *history {
 	o := index.Options{MaxOrphans: rapid.SampledFrom([]int{0, 1, 6, 60}).Draw(t, "max orphans")}
-	h := &history{x: index.New(modelBlock, &o), m: newModel(modelBlock, o), now: time.Unix(1000, 0), each: 1,
-		feeds: map[index.WorkerID]*modelFeed{}, path: map[string][]int32{}}
+	h := &history{now: time.Unix(1000, 0), each: 1, feeds: map[index.WorkerID]*modelFeed{}, path: map[string][]int32{}}
 	if multiples && rapid.IntRange(0, 4).Draw(t, "multiple") == 0 {
 		h.each = rapid.IntRange(2, 4).Draw(t, "each")
+		o.MaxOrphans = 0 // whose blocks it counts is not said
 	}
+	h.x, h.m = index.New(modelBlock, &o), newModel(modelBlock, o)
 	if h.small = rapid.Bool().Draw(t, "small"); h.small {
 		h.join(t, 2)
 	} else {
@@ -885,6 +887,7 @@ func (h *history) run(t *rapid.T) {
 		"feed": h.feed,
 		"":     h.check,
 	}
+	moreOps(h, ops)
 	t.Repeat(ops)
 	require.NoError(t, h.x.Check())
 	for _, id := range h.ids {

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build weftnext
+
+package index_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/weft-go/weft/kvhash/index"
+	"github.com/weft-go/weft/kvhash/kvevent"
+)
+
+const (
+	multiples     = true
+	ambiguity     = 1
+	returnsMemory = true
+)
+
+func stats(x *index.Index) any { return x.Stats() }
+
+func given(ev *kvevent.Event) []uint64 { return ev.SequenceHashes }
+
+// chainGiven now and then names the blocks of an event by their chained hashes, with or without a parent.
+func chainGiven(t *rapid.T, h *history, ev *kvevent.Event, word string, skip int) {
+	if h.each > 1 || rapid.IntRange(0, 3).Draw(t, "chained") > 0 {
+		return
+	}
+	ev.TokenIDs, ev.LocalHashes, ev.Objects, ev.LoRA, ev.Namespace = nil, nil, nil, "", ""
+	ev.SequenceHashes = modelHashes(word)[skip:]
+	if rapid.Bool().Draw(t, "no parent") {
+		ev.Parent, ev.HasParent = 0, false
+	}
+}
+
+// giveAny gives hashes that are no chain.
+func giveAny(ev *kvevent.Event, next func() byte) {
+	if next()&1 == 0 {
+		return
+	}
+	ev.TokenIDs, ev.LocalHashes, ev.Objects = nil, nil, nil
+	for range len(ev.BlockHashes) + int(next()&1) {
+		ev.SequenceHashes = append(ev.SequenceHashes, uint64(next()&15))
+	}
+}
+
+// moreOps adds the restart of a router: the index goes on as what a snapshot gives.
+func moreOps(h *history, ops map[string]func(*rapid.T)) {
+	ops["restart"] = func(t *rapid.T) {
+		data := h.x.AppendSnapshot(nil)
+		x, err := index.Load(data, &h.m.opt)
+		require.NoError(t, err)
+		require.Equal(t, data, x.AppendSnapshot(nil), "snapshot of the loaded index")
+		h.x = x
+		clear(h.feeds)
+	}
+}
+
+// searchToo asks for a part of the workers, and stops early.
+func searchToo(t *rapid.T, h *history, hashes []uint64, path []int32) {
+	full := h.m.match(path)
+	rnd := rand.New(rand.NewPCG(uint64(h.steps), uint64(len(path))))
+	q := &index.Query{Workers: []index.WorkerID{}, Stop: rnd.IntN(4)}
+	for id := range index.WorkerID(len(h.m.workers) + 2) {
+		if rnd.IntN(2) == 0 {
+			q.Workers = append(q.Workers, id)
+		}
+	}
+	some := slices.DeleteFunc(slices.Clone(full), func(m index.Match) bool { return !slices.Contains(q.Workers, m.Worker) })
+	if rnd.IntN(3) == 0 {
+		q.Workers, some = nil, full
+	}
+	h.got = h.x.Search(h.got[:0], hashes, q)
+	if q.Stop == 0 {
+		if err := sameMatches(some, h.got); err != nil {
+			t.Fatalf("search %+v: %v", q, err)
+		}
+		return
+	}
+	if err := sameBounds(some, h.got, q.Stop); err != nil {
+		t.Fatalf("search %+v: %v\nmodel %+v\nindex %+v", q, err, some, h.got)
+	}
+}
+
+// sameBounds checks what a search said that stopped as soon as at most stop workers were left.
+func sameBounds(want, got []index.Match, stop int) error {
+	if len(want) != len(got) {
+		return errors.New("other workers")
+	}
+	depths := make([]int32, len(want))
+	for i := range want {
+		depths[i] = want[i].Depth
+	}
+	slices.Sort(depths)
+	slices.Reverse(depths)
+	least := int32(1) // the search goes on while more than stop workers are left
+	if len(depths) > stop {
+		least = depths[stop]
+	}
+	left := 0
+	for i, g := range got {
+		w := want[i]
+		if g == w {
+			continue
+		}
+		left++
+		sum := g.Predicted
+		for _, d := range g.Tiers {
+			sum += d
+		}
+		if g.Worker != w.Worker || g.Trust != w.Trust || g.Depth < least || g.Depth > w.Depth || sum != g.Depth {
+			return fmt.Errorf("entry %d is no lower bound, or below %d", i, least)
+		}
+	}
+	if left > stop {
+		return fmt.Errorf("%d workers have lower bounds", left)
+	}
+	return nil
+}
+
+// readToo checks searches beside writers.
+func readToo(r *reader, q, i int) error {
+	hashes := r.scripts[0].queries[q]
+	r.begin()
+	if i%2 == 0 {
+		r.dst = r.x.Search(r.dst[:0], hashes, nil)
+		r.end()
+		return r.check(q)
+	}
+	s := r.scripts[i%len(r.scripts)]
+	id := s.workers[i%len(s.workers)]
+	r.dst = r.x.Search(r.dst[:0], hashes, &index.Query{Workers: []index.WorkerID{id}})
+	r.end()
+	if len(r.dst) > 1 || len(r.dst) == 1 && r.dst[0].Worker != id {
+		return fmt.Errorf("query %d: searched for worker %d: %+v", q, id, r.dst)
+	}
+	got := answer{}
+	if len(r.dst) == 1 {
+		got = answerOf(&r.dst[0])
+		got.trust, got.worker = 0, 0
+	}
+	if at := i % len(r.scripts); !s.find(id, r.lo[at], r.hi[at], func(t *truth) bool { return t.answers[q] == got }) {
+		return fmt.Errorf("query %d, worker %d: searched %+v was never true in steps %d to %d", q, id, got, r.lo[at], r.hi[at])
+	}
+	return nil
+}
+
+func TestSequenceHashes(t *testing.T) {
+	x := fleet(2)
+	seqs := modelHashes("abab")
+	apply := func(id index.WorkerID, want index.Result, ev *kvevent.Event) {
+		t.Helper()
+		ev.Kind = cmpKind(ev.Kind)
+		require.Equal(t, want, x.Apply(id, ev))
+		require.NoError(t, x.Check())
+	}
+	// The middle of a prompt, whose beginning nobody knows.
+	apply(0, index.Result{Stored: 2}, &kvevent.Event{BlockHashes: []uint64{3, 4}, SequenceHashes: seqs[2:]})
+	require.Equal(t, "", depths(x, "abab"))
+	apply(0, index.Result{Stored: 2}, &kvevent.Event{BlockHashes: []uint64{1, 2}, SequenceHashes: seqs[:2]})
+	require.Equal(t, "0:4", depths(x, "abab"))
+	// It meets those who say tokens, before and after.
+	apply(1, index.Result{Stored: 4}, stored("abab", 0, 0))
+	require.Equal(t, "0:4 1:4", depths(x, "abab"))
+	require.Equal(t, 4, x.Len())
+	// Its engine hashes are parents for tokens.
+	apply(0, index.Result{Stored: 1}, &kvevent.Event{BlockHashes: []uint64{5}, Parent: 4, HasParent: true, TokenIDs: modelTokens("b")})
+	require.Equal(t, "0:5 1:4", depths(x, "ababb"))
+	// A parent that is not known parks nothing; one that was awaited frees what waited.
+	apply(1, index.Result{Parked: 1}, &kvevent.Event{BlockHashes: []uint64{71}, Parent: 70, HasParent: true, TokenIDs: modelTokens("a")})
+	apply(1, index.Result{Stored: 2}, &kvevent.Event{BlockHashes: []uint64{70}, Parent: 69, HasParent: true, SequenceHashes: modelHashes("ababb")[4:]})
+	require.Equal(t, "0:5 1:6", depths(x, "ababba"))
+	// Fewer hashes than blocks.
+	apply(0, index.Result{Stored: 1, Ignored: 1}, &kvevent.Event{BlockHashes: []uint64{81, 82}, SequenceHashes: modelHashes("b")})
+	apply(0, index.Result{Removed: 5}, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{1, 2, 3, 4, 5}})
+	require.Equal(t, "1:6", depths(x, "ababba"))
+	x.RemoveWorker(0)
+	x.RemoveWorker(1)
+	require.Zero(t, x.Len())
+}
+
+// cmpKind makes a store of an event without kind.
+func cmpKind(k kvevent.Kind) kvevent.Kind {
+	if k == 0 {
+		return kvevent.Stored
+	}
+	return k
+}
+
+// Engine blocks that are three of ours.
+func TestBlocksOfTheEngine(t *testing.T) {
+	x := fleet(2)
+	const size = 3 * modelBlock
+	word := "abaabbbab"
+	x.Apply(0, &kvevent.Event{Kind: kvevent.Stored, BlockSize: size, BlockHashes: []uint64{1, 2}, TokenIDs: modelTokens(word[:6])})
+	require.Equal(t, "0:6", depths(x, word))
+	x.Apply(0, &kvevent.Event{Kind: kvevent.Stored, BlockSize: size, BlockHashes: []uint64{3}, Parent: 2, HasParent: true, TokenIDs: modelTokens(word[6:])})
+	require.Equal(t, "0:9", depths(x, word))
+	require.Equal(t, 9, x.Len())
+	s, _ := x.State(0)
+	require.Equal(t, 9, s.Blocks)
+	require.Equal(t, kvevent.Exact, s.Trust)
+	x.Apply(1, stored(word, 0, 0)) // one of ours each
+	require.Equal(t, "0:9 1:9", depths(x, word))
+	require.Equal(t, 9, x.Len())
+	x.Apply(0, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{2}})
+	require.Equal(t, "0:3 1:9", depths(x, word))
+	require.NoError(t, x.Check())
+	x.Apply(0, &kvevent.Event{Kind: kvevent.Stored, BlockSize: size, BlockHashes: []uint64{2}, Parent: 1, HasParent: true, TokenIDs: modelTokens(word[3:6])})
+	require.Equal(t, "0:9 1:9", depths(x, word))
+	// A copy in another tier is of all three.
+	x.Apply(0, &kvevent.Event{Kind: kvevent.Stored, Tier: kvevent.Host, BlockHashes: []uint64{3}})
+	x.Apply(0, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{3}})
+	m := x.Match(nil, modelHashes(word))
+	require.Equal(t, [4]int32{6, 3}, m[0].Tiers)
+	// A partial block of theirs is none, though it has whole ones of ours.
+	x.Apply(0, &kvevent.Event{Kind: kvevent.Stored, BlockSize: size, BlockHashes: []uint64{9, 10}, TokenIDs: modelTokens("bbbbb")})
+	require.Equal(t, "0:3", depths(x, "bbbbb"))
+	// An orphan.
+	x.Clear(0)
+	x.Apply(0, &kvevent.Event{Kind: kvevent.Stored, BlockSize: size, BlockHashes: []uint64{2}, Parent: 1, HasParent: true, TokenIDs: modelTokens(word[3:6])})
+	x.Apply(0, &kvevent.Event{Kind: kvevent.Stored, BlockSize: size, BlockHashes: []uint64{1}, TokenIDs: modelTokens(word[:3])})
+	require.Equal(t, "0:6 1:9", depths(x, word))
+	// Sizes that are no multiple, and too many tokens.
+	for _, ev := range []kvevent.Event{
+		{Kind: kvevent.Stored, BlockSize: 3, BlockHashes: []uint64{4}, TokenIDs: make([]uint32, 3)},
+		{Kind: kvevent.Stored, BlockSize: size, BlockHashes: []uint64{4}, TokenIDs: make([]uint32, size+1)},
+		{Kind: kvevent.Stored, BlockSize: 1 << 30, BlockHashes: []uint64{4, 5}, TokenIDs: make([]uint32, size)},
+		{Kind: kvevent.Stored, BlockSize: -size, BlockHashes: []uint64{4}, TokenIDs: make([]uint32, size)},
+	} {
+		x.Clear(0)
+		require.Zero(t, x.Apply(0, &ev).Stored)
+		s, _ := x.State(0)
+		require.Equal(t, kvevent.Degraded, s.Trust)
+	}
+	x.Apply(1, &kvevent.Event{Kind: kvevent.Cleared})
+	x.Clear(0)
+	require.Zero(t, x.Len())
+	require.NoError(t, x.Check())
+}

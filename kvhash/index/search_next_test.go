@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build weftnext
+
+package index_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/weft-go/weft/kvhash/index"
+	"github.com/weft-go/weft/kvhash/kvevent"
+)
+
+func TestSearch(t *testing.T) {
+	x := fleet(130)
+	word := raceLong[:90]
+	for i, n := range map[index.WorkerID]int{0: 20, 3: 50, 65: 90, 129: 90} {
+		x.Apply(i, runOf(word[:n], 0))
+	}
+	ask := func(q *index.Query) (s string) {
+		for _, m := range x.Search(nil, modelHashes(word), q) {
+			s += fmt.Sprintf("%d:%d ", m.Worker, m.Depth)
+		}
+		return s
+	}
+	all := "0:20 3:50 65:90 129:90 "
+	require.Equal(t, all, ask(nil))
+	require.Equal(t, all, ask(&index.Query{}))
+	require.Equal(t, "", ask(&index.Query{Workers: []index.WorkerID{}}), "none is not all")
+	require.Equal(t, "3:50 129:90 ", ask(&index.Query{Workers: []index.WorkerID{1, 3, 129, 4000}}))
+	require.Equal(t, "", ask(&index.Query{Workers: []index.WorkerID{1, 2}}))
+	require.Equal(t, all, ask(&index.Query{Stop: 1}), "two are left to the end")
+	for stop, least := range map[int]int32{2: 50, 3: 20, 4: 1, 5: 1} {
+		got := x.Search(nil, modelHashes(word), &index.Query{Stop: stop})
+		require.NoError(t, sameBounds(x.Match(nil, modelHashes(word)), got, stop), "stop %d, at least %d", stop, least)
+	}
+	// Only those asked for count as left.
+	got := x.Search(nil, modelHashes(word), &index.Query{Workers: []index.WorkerID{3, 65}, Stop: 1})
+	require.Len(t, got, 2)
+	require.Equal(t, int32(50), got[0].Depth)
+	require.GreaterOrEqual(t, got[1].Depth, int32(50))
+
+	if raceEnabled {
+		return
+	}
+	h, dst := modelHashes(word), make([]index.Match, 0, 200)
+	q := &index.Query{Workers: []index.WorkerID{0, 65}, Stop: 1}
+	require.Zero(t, testing.AllocsPerRun(100, func() { dst = x.Search(dst[:0], h, q) }))
+}
+
+func TestExplain(t *testing.T) {
+	x := fleet(2)
+	x.Apply(0, stored("abab", 0, 0))
+	x.Apply(1, stored("abb", 0, 0))
+	x.Apply(0, removed("ab", 1, 0))
+	for _, word := range []string{"", "a", "abab", "abb", "ababbb", "bb"} {
+		require.NotEmpty(t, fmt.Sprintf("%+v", x.Explain(modelHashes(word))))
+	}
+	require.Equal(t, "0:1 1:2", depths(x, "abab"))
+}
+
+func TestOrphanTTL(t *testing.T) {
+	now := time.Unix(1000, 0)
+	x := index.New(modelBlock, &index.Options{OrphanTTL: 10 * time.Second})
+	id := x.AddWorker(index.Key{Instance: "e"})
+	state := func() string {
+		s, _ := x.State(id)
+		return fmt.Sprint(s.Orphans, " ", s.Trust)
+	}
+	after := func(d time.Duration) string {
+		now = now.Add(d)
+		x.Expire(now)
+		return state()
+	}
+	x.Apply(id, stored("abab", 2, 0)) // before any time is known: its time begins with the first one
+	require.Equal(t, "2 degraded", after(0))
+	x.Apply(id, stored("bbab", 3, 0))
+	require.Equal(t, "3 degraded", after(5*time.Second))
+	x.Apply(id, stored("bab", 2, 0))
+	require.Equal(t, "1 degraded", after(6*time.Second))
+	x.Apply(id, stored("ab", 0, 0)) // too late
+	require.Equal(t, "0:2", depths(x, "abab"))
+	x.Apply(id, stored("ba", 0, 0))
+	require.Equal(t, "0:3", depths(x, "bab"))
+	require.Equal(t, "0 degraded", after(0), "blocks were lost")
+	require.Equal(t, "0 degraded", after(time.Hour))
+	require.NoError(t, x.Check())
+	x.Apply(id, &kvevent.Event{Kind: kvevent.Cleared})
+	require.Equal(t, "0 exact", state())
+
+	// Parked again, an orphan is young again. One that was removed while it waited goes without a loss.
+	x.Apply(id, stored("abab", 2, 0))
+	require.Equal(t, "2 degraded", after(6*time.Second))
+	x.Apply(id, stored("abab", 2, 0))
+	require.Equal(t, "2 degraded", after(6*time.Second))
+	x.Apply(id, removed("abab", 2, 0))
+	require.Equal(t, "0 exact", after(time.Hour))
+
+	// Without the option they stay.
+	x = fleet(1)
+	x.Expire(now)
+	x.Apply(0, stored("abab", 2, 0))
+	x.Expire(now.Add(1000 * time.Hour))
+	s, _ := x.State(0)
+	require.Equal(t, 2, s.Orphans)
+}
+
+func TestStores(t *testing.T) {
+	x := fleet(2)
+	remote := x.AddStore(index.Key{Instance: "lmcache"}, kvevent.Remote)
+	disk := x.AddStore(index.Key{Instance: "nvme"}, kvevent.Disk)
+	require.Equal(t, remote, x.AddStore(index.Key{Instance: "lmcache"}, kvevent.Remote))
+	look := func(word string) (s string) {
+		for _, m := range x.Match(nil, modelHashes(word)) {
+			s += fmt.Sprintf("%d:%d%v ", m.Worker, m.Depth, m.Tiers)
+		}
+		return s
+	}
+	x.Apply(remote, stored("ababab", 0, 0))
+	require.Equal(t, "", look("abab"), "attached to nobody")
+	x.Attach(0, remote)
+	x.Attach(0, remote) // once is enough
+	require.Equal(t, "0:4[0 0 0 4] ", look("abab"))
+	x.Apply(0, stored("ab", 0, 0))
+	x.Apply(1, stored("aba", 0, 0))
+	require.Equal(t, "0:4[2 0 0 2] 1:3[3 0 0 0] ", look("abab"))
+	x.Attach(1, remote)
+	x.Attach(1, disk)
+	x.Apply(disk, stored("abab", 0, 9))
+	require.Equal(t, "0:6[2 0 0 4] 1:6[3 0 1 2] ", look("ababab"))
+	x.Apply(0, removed("a", 1, 0)) // a hole that the store fills
+	require.Equal(t, "0:6[1 0 0 5] 1:6[3 0 1 2] ", look("ababab"))
+	x.Apply(remote, removed("abab", 1, 0))
+	require.Equal(t, "0:3[1 0 0 2] 1:6[3 0 1 2] ", look("ababab"))
+	x.Detach(0, remote)
+	x.Detach(0, remote)
+	require.Equal(t, "1:6[3 0 1 2] ", look("ababab"))
+	x.RemoveWorker(disk)
+	require.Equal(t, "1:3[3 0 0 0] ", look("ababab"))
+	require.NoError(t, x.Check())
+	x.Attach(0, remote)
+	x.RemoveWorker(0)
+	id := x.AddWorker(index.Key{Instance: "new"}) // may have the number of the disk or of worker 0
+	require.Equal(t, "1:3[3 0 0 0] ", look("ababab"), "nothing is attached to a new worker")
+	x.Clear(remote)
+	x.Clear(1)
+	x.Clear(id)
+	require.Zero(t, x.Len())
+	require.NoError(t, x.Check())
+
+	// Numbers of nobody, or of the wrong kind, do nothing.
+	x.Attach(99, remote)
+	x.Attach(1, 99)
+	x.Detach(99, 99)
+	x.Attach(remote, 1)
+	x.Attach(1, 1)
+	require.NoError(t, x.Check())
+}
+
+// TestStoresAgainstModel attaches and detaches at random. Stores are of the two slow tiers, workers hold blocks in the two fast ones.
+func TestStoresAgainstModel(t *testing.T) {
+	for range factor() {
+		rapid.Check(t, func(t *rapid.T) {
+			o := index.Options{}
+			x, m := index.New(modelBlock, &o), newModel(modelBlock, o)
+			var ids []index.WorkerID
+			for i := range uint32(6) {
+				k := index.Key{Instance: "e", DPRank: i}
+				if i < 3 {
+					id := x.AddWorker(k)
+					m.add(id, k)
+					ids = append(ids, id)
+					continue
+				}
+				tier := []kvevent.Tier{kvevent.Disk, kvevent.Remote}[i%2]
+				id := x.AddStore(k, tier)
+				m.add(id, k).store = tier
+				ids = append(ids, id)
+			}
+			words := []string{raceLong[:20], raceLong[:12] + "bbbb", raceLong[:3], "b" + raceLong[:9], raceLong[:19] + "aaa"}
+			pick := func(t *rapid.T, from, to int) index.WorkerID {
+				return ids[rapid.IntRange(from, to-1).Draw(t, "worker")]
+			}
+			t.Repeat(map[string]func(*rapid.T){
+				"store": func(t *rapid.T) {
+					id, word := pick(t, 0, 6), rapid.SampledFrom(words).Draw(t, "word")
+					ev := on(kvevent.Tier(rapid.IntRange(0, 2).Draw(t, "tier")), runOf(word[:rapid.IntRange(1, len(word)).Draw(t, "to")], 0))
+					x.Apply(id, ev)
+					m.apply(id, ev)
+				},
+				"remove": func(t *rapid.T) {
+					id, word := pick(t, 0, 6), rapid.SampledFrom(words).Draw(t, "word")
+					at := rapid.IntRange(0, len(word)-1).Draw(t, "at")
+					ev := &kvevent.Event{Kind: kvevent.Removed, BlockHashes: engineHashes(word, 1)[at:min(at+3, len(word))]}
+					x.Apply(id, ev)
+					m.apply(id, ev)
+				},
+				"predict": func(t *rapid.T) {
+					id, h := pick(t, 0, 3), modelHashes(rapid.SampledFrom(words).Draw(t, "word"))
+					x.Predict(id, h, time.Unix(10, 0))
+					m.worker(id).predict(m.path(h), time.Unix(10, 0))
+				},
+				"clear": func(t *rapid.T) {
+					id := pick(t, 0, 6)
+					x.Clear(id)
+					m.worker(id).clear(kvevent.AnyTier)
+				},
+				"attach": func(t *rapid.T) {
+					id, store := pick(t, 0, 3), pick(t, 3, 6)
+					x.Attach(id, store)
+					w, s := m.worker(id), m.worker(store)
+					for _, q := range w.stores {
+						if q == s {
+							return
+						}
+					}
+					w.stores = append(w.stores, s)
+				},
+				"detach": func(t *rapid.T) {
+					id, store := pick(t, 0, 3), pick(t, 3, 6)
+					x.Detach(id, store)
+					w := m.worker(id)
+					for i, q := range w.stores {
+						if q == m.worker(store) {
+							w.stores = append(w.stores[:i:i], w.stores[i+1:]...)
+							break
+						}
+					}
+				},
+				"": func(t *rapid.T) {
+					require.NoError(t, x.Check())
+					for _, word := range words {
+						want, got := m.match(m.path(modelHashes(word))), x.Match(nil, modelHashes(word))
+						for i := range want {
+							want[i].Trust = 0 // what a store's trust does to the worker's is not said
+						}
+						for i := range got {
+							got[i].Trust = 0
+						}
+						if err := sameMatches(want, got); err != nil {
+							t.Fatal(err)
+						}
+					}
+				},
+			})
+		})
+	}
+}
