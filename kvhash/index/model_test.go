@@ -572,7 +572,11 @@ func engineHashes(word string, variant uint64) []uint64 {
 }
 
 func TestAgainstModel(t *testing.T) {
-	for range 3 * factor() { // times what -rapid.checks says
+	loops := 2 * factor()
+	if testing.Short() {
+		loops = 1
+	}
+	for range loops { // times what -rapid.checks says
 		rapid.Check(t, func(t *rapid.T) { newHistory(t).run(t) })
 	}
 }

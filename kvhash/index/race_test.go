@@ -631,9 +631,9 @@ func (r *reader) run(kind, reads int, stop func() bool) error {
 // runScripts plays the scripts beside four readers until each reader has done its work, which it must be able to while the writers never
 // pause.
 func runScripts(t *testing.T, x *index.Index, scripts []*script) {
-	reads, rounds := 1500, int64(2)
+	reads, rounds := 600, int64(1)
 	if testing.Short() || raceEnabled {
-		reads, rounds = 300, 1
+		reads = 200
 	}
 	reads, rounds = reads*factor(), rounds*int64(factor())
 	var stop atomic.Bool
