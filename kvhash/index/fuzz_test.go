@@ -53,9 +53,6 @@ func FuzzApply(f *testing.F) {
 			if rare&0xC0 == 0xC0 {
 				ev.Attention, ev.Group = kvevent.Attention(rare&3), int32(rare>>2&1)
 				ev.BlockSize = []int32{0, 2, 1, 3, -2, 4, 1 << 30, -1 << 31}[rare>>3&7]
-				if !multiples || wild {
-					ev.BlockSize |= 1 // 4 would be a multiple
-				}
 			} else if rare&0x80 != 0 {
 				ev.LoRA, ev.Namespace = []string{"", "x"}[rare&1], []string{"", "n"}[rare>>1&1]
 			}
@@ -88,6 +85,9 @@ func FuzzApply(f *testing.F) {
 				for range modelBlock * n {
 					ev.TokenIDs = append(ev.TokenIDs, 1)
 				}
+			}
+			if ev.BlockSize > modelBlock && (!multiples || wild || ev.HasParent || len(ev.LocalHashes) > 0) {
+				ev.BlockSize |= 1 // a multiple only where all is said about it
 			}
 			// A prompt made of what may have been stored.
 			query := make([]uint64, 0, 8)

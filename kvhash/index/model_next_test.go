@@ -129,6 +129,21 @@ func sameBounds(want, got []index.Match, stop int) error {
 func readToo(r *reader, q, i int) error {
 	hashes := r.scripts[0].queries[q]
 	r.begin()
+	if i%64 == 3 { // a snapshot is of one moment
+		data := r.x.AppendSnapshot(nil)
+		r.end()
+		x, err := index.Load(data, nil)
+		if err != nil {
+			return err
+		}
+		for q, hashes := range r.scripts[0].queries {
+			r.dst = x.Match(r.dst[:0], hashes)
+			if err := r.check(q); err != nil {
+				return fmt.Errorf("snapshot: %w", err)
+			}
+		}
+		return nil
+	}
 	if i%2 == 0 {
 		r.dst = r.x.Search(r.dst[:0], hashes, nil)
 		r.end()

@@ -438,9 +438,11 @@ func (w *modelWorker) match(id index.WorkerID, path []int32) index.Match {
 	r.Trust, _ = w.state()
 	for _, b := range path {
 		t := w.tier(b)
-		for _, s := range w.stores {
-			if t == 0 && s.tier(b) != 0 {
-				t = s.store
+		if t == 0 { // only in stores: the fastest of them
+			for _, s := range w.stores {
+				if s.tier(b) != 0 && (t == 0 || s.store < t) {
+					t = s.store
+				}
 			}
 		}
 		_, predicted := w.pred[b]
