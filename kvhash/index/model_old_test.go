@@ -35,3 +35,5 @@ const ambiguity = 20
 func giveAny(*kvevent.Event, func() byte) {}
 
 func moreOps(*history, map[string]func(*rapid.T)) {}
+
+var moreRaces []race

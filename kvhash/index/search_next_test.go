@@ -251,3 +251,52 @@ func TestStoresAgainstModel(t *testing.T) {
 		})
 	}
 }
+
+// A shared store changes what is true of the workers that are attached to it, in one step with each of its events.
+var moreRaces = []race{
+	{"stores", 1, 2, []string{raceLong[:120], raceLong[:50] + "c"}, func(s *script) {
+		a, b := s.workers[0], s.workers[1]
+		store := b + 1
+		s.step(func(x *index.Index) error {
+			if id := x.AddStore(index.Key{Instance: "store"}, kvevent.Remote); id != store {
+				return fmt.Errorf("number %d is not the next one", id)
+			}
+			return nil
+		}, []index.WorkerID{store}, func() { s.m.add(store, index.Key{}).store = kvevent.Remote })
+		attach := func(id index.WorkerID) {
+			s.step(func(x *index.Index) error {
+				x.Attach(id, store)
+				return nil
+			}, []index.WorkerID{id}, func() { s.m.worker(id).stores = []*modelWorker{s.m.worker(store)} })
+		}
+		detach := func(id index.WorkerID) {
+			s.step(func(x *index.Index) error {
+				x.Detach(id, store)
+				return nil
+			}, []index.WorkerID{id}, func() { s.m.worker(id).stores = nil })
+		}
+		for i := range 10 {
+			s.apply(store, runOf(raceLong[:100+i], 0), a, b)
+			s.store(a, raceLong[:30+i], 0, 0)
+			attach(a)
+			attach(b)
+			s.remove(a, raceLong, 10, 20+i, i%2 == 0, 0) // the store fills the hole
+			s.apply(store, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: engineHashes(raceLong, 1)[15 : 40+i]}, a, b)
+			s.store(b, raceLong[:60], 0, kvevent.Host)
+			detach(b)
+			s.apply(store, &kvevent.Event{Kind: kvevent.Cleared}, a, b)
+			detach(a)
+			s.clear(a, kvevent.AnyTier)
+			s.clear(b, kvevent.AnyTier)
+		}
+		attach(a)
+		s.apply(store, runOf(raceLong[:100], 0), a, b)
+		s.step(func(x *index.Index) error {
+			x.RemoveWorker(store)
+			return nil
+		}, []index.WorkerID{a, store}, func() {
+			s.m.workers[store] = nil
+			s.m.worker(a).stores = nil
+		})
+	}},
+}
