@@ -28,7 +28,7 @@ func TestAllocs(t *testing.T) {
 	x.Apply(3, removed("a", 1, 0))
 	hole := &kvevent.Event{Kind: kvevent.Removed, BlockHashes: ev.BlockHashes[17:19]}
 	x.Apply(4, hole)
-	x.Predict(5, ev.BlockHashes, time.Unix(100, 0))
+	x.Predict(5, ev.BlockHashes, 0, time.Unix(100, 0))
 	dst := make([]index.Match, 0, 100)
 	zero := func(what string, f func()) {
 		t.Helper()

@@ -56,10 +56,16 @@ func (x *Index) apply(id WorkerID, w *worker, ev *kvevent.Event) Result {
 	case kvevent.Removed:
 		return x.remove(id, w, ev)
 	case kvevent.Cleared:
+		if ev.Attention != kvevent.FullAttention {
+			return Result{}
+		}
 		id, w = x.holder(id, w, ev)
-		if ev.Tier == kvevent.AnyTier || w.store != 0 {
+		switch {
+		case ev.Tier > kvevent.NumTiers:
+			w.unknown = true
+		case ev.Tier == kvevent.AnyTier || w.store != 0:
 			x.clear(id, w)
-		} else if ev.Tier <= kvevent.NumTiers {
+		default:
 			x.clearTier(id, w, ev.Tier)
 		}
 		x.publish(id, w)
@@ -97,18 +103,21 @@ func (w *worker) counts(ev *kvevent.Event) bool {
 
 func (x *Index) store(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 	n := len(ev.BlockHashes)
-	if ev.Tier > kvevent.NumTiers || !w.counts(ev) {
+	if !w.counts(ev) {
 		return Result{Ignored: n}
 	}
-	if ev.HasParent && slices.Contains(ev.BlockHashes, ev.Parent) {
-		return Result{Ignored: n} // its own parent
+	if ev.Tier > kvevent.NumTiers || ev.HasParent && slices.Contains(ev.BlockHashes, ev.Parent) {
+		w.unknown = true // an unknown tier, or its own parent
+		return Result{Ignored: n}
 	}
 	ratio, ok := x.fits(w, ev)
 	if !ok {
 		w.refused = true
 		return Result{Ignored: n}
 	}
-	w.ratio = ratio
+	if ev.BlockSize != 0 || len(ev.TokenIDs)+len(ev.LocalHashes)+len(ev.SequenceHashes) > 0 {
+		w.ratio = ratio
+	}
 	// The blocks may be the store's; what they follow may still be known to the worker only.
 	teller := w
 	id, w = x.holder(id, w, ev)
@@ -132,6 +141,9 @@ func (x *Index) store(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 	// A last block with too few tokens is partial: some engines announce those. It is no block of a prefix yet.
 	whole := min(len(r.hashes), len(r.chain)/int(ratio)*int(ratio))
 	res.Ignored = len(r.hashes) - whole
+	if res.Ignored > 0 && len(ev.TokenIDs) == 0 {
+		w.unknown = true // hashes are missing
+	}
 	r.hashes, r.chain = r.hashes[:whole], r.chain[:whole]
 	if whole == 0 {
 		return res
@@ -141,10 +153,13 @@ func (x *Index) store(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 	} else if p := cmp.Or(w.parent(ev.Parent), teller.parent(ev.Parent)); p != 0 {
 		x.place(id, w, job{blocks: r, anchor: p, seq: x.tree.slots.seq.at(p).Load()}, &res)
 	} else {
-		res.Parked = whole
-		if w.orphans.park(ev.Parent, r, cmp.Or(x.opt.MaxOrphans, 1<<16), x.clock.Load()) {
-			w.unknown = true
+		parked, dropped := w.orphans.park(ev.Parent, r, cmp.Or(x.opt.MaxOrphans, 1<<16), x.clock.Load())
+		if parked {
+			res.Parked = whole
+		} else {
+			res.Ignored += whole
 		}
+		w.unknown = w.unknown || dropped
 		x.wakeForOrphans(w)
 	}
 	if w != teller {
@@ -221,16 +236,34 @@ type segment struct {
 	prev    uint32 // the slot of the block before, or 0
 }
 
-// place places a job, and then every orphan that waited for one of its blocks.
+// place places a job, and with it every orphan that waited for one of its blocks. To lookups it is one step.
 func (x *Index) place(id WorkerID, w *worker, j job, res *Result) {
-	x.placeOne(id, w, &j, res)
 	if w.orphans.blocks == 0 {
+		x.locateJob(w, &j, res)
+		x.publishJob(id, w, x.segs, x.fresh, j.plane)
 		return
 	}
-	for todo := x.claim(nil, w, &j); len(todo) > 0; todo = todo[1:] {
+	// What is deeper in a prompt must be there before what leads to it, so nobody holds any of the blocks until all have their slots.
+	type located struct {
+		segs  []segment
+		fresh []bool
+		plane int
+	}
+	var all []located
+	for todo := []job{j}; len(todo) > 0; todo = todo[1:] {
 		next := todo[0]
-		x.placeOne(id, w, &next, res)
+		x.locateJob(w, &next, res)
+		for i := range x.segs {
+			if s := &x.segs[i]; s.fresh {
+				x.tree.fill(s.prev, s.slot, s.slot+uint32(s.n), 0)
+				s.fresh = false
+			}
+		}
+		all = append(all, located{slices.Clone(x.segs), slices.Clone(x.fresh), next.plane})
 		todo = x.claim(todo, w, &next)
+	}
+	for _, l := range slices.Backward(all) {
+		x.publishJob(id, w, l.segs, l.fresh, l.plane)
 	}
 }
 
@@ -254,8 +287,9 @@ func (x *Index) claim(todo []job, w *worker, j *job) []job {
 	return todo
 }
 
-// placeOne places a job and leaves its sequence hashes in x.seqs and its segments in x.segs. When the index is full it cuts the job.
-func (x *Index) placeOne(id WorkerID, w *worker, j *job, res *Result) {
+// locateJob finds or takes slots for the blocks of a job and lets the worker name them. It leaves their sequence hashes in x.seqs, their
+// segments in x.segs, and in x.fresh of which the name is new. When the index is full it cuts the job.
+func (x *Index) locateJob(w *worker, j *job, res *Result) {
 	x.touched += w.names.touch(j.hashes[:min(len(j.hashes), touchLen)])
 	x.seqs = x.seqs[:0]
 	if seq := j.seq; j.chained {
@@ -291,22 +325,26 @@ func (x *Index) placeOne(id WorkerID, w *worker, j *job, res *Result) {
 			}
 		}
 	}
-	for _, s := range slices.Backward(x.segs) { // the deepest first: what is stored appears in one step
-		if s.fresh {
-			x.tree.fill(s.prev, s.slot, s.slot+uint32(s.n), x.tree.alone(s.prev, id, j.plane))
-			w.held.Add(int64(s.n))
-		} else {
-			x.grant(id, w, s.slot, s.slot+uint32(s.n), j.plane, x.fresh[s.from:s.from+s.n])
-		}
-	}
-	for i, s := range x.segs { // what hung below a missing block
-		if i > 0 && x.segs[i-1].fresh && !s.fresh && s.prev != 0 && s.slot != s.prev+1 {
-			x.tree.follow(s.prev, x.tree.slots.run(s.slot))
-		}
-	}
 	if n := len(x.segs); n > 0 && len(w.more) == 0 {
 		s := &x.segs[n-1]
 		w.recent, w.recentSlot = j.hashes[s.from+s.n-1], s.slot+uint32(s.n)-1
+	}
+}
+
+// publishJob gives the worker the blocks of segments, in a plane, the deepest first: to lookups it is one step.
+func (x *Index) publishJob(id WorkerID, w *worker, segs []segment, fresh []bool, plane int) {
+	for _, s := range slices.Backward(segs) {
+		if s.fresh {
+			x.tree.fill(s.prev, s.slot, s.slot+uint32(s.n), x.tree.alone(s.prev, id, plane))
+			w.held += s.n
+		} else {
+			x.grant(id, w, s.slot, s.slot+uint32(s.n), plane, fresh[s.from:s.from+s.n])
+		}
+	}
+	for i, s := range segs { // what hung below a missing block
+		if i > 0 && segs[i-1].fresh && !s.fresh && s.prev != 0 && s.slot != s.prev+1 {
+			x.tree.follow(s.prev, x.tree.slots.run(s.slot))
+		}
 	}
 }
 
@@ -377,35 +415,47 @@ func (x *Index) locate(prev uint32, seqs []uint64, gone []bool) int {
 	return len(seqs)
 }
 
-// grant gives the worker the blocks in slots [from,to) in a plane. fresh says of each whether that was stored under a new name.
+// grant gives the worker the blocks in slots [from,to) in a plane, the deepest first. fresh says of each whether its name there is new. One
+// that is not is there already, or waits for the job that named it.
 func (x *Index) grant(id WorkerID, w *worker, from, to uint32, plane int, fresh []bool) {
 	t := &x.tree
 	for to > from {
 		n := t.slots.run(to - 1)
 		at := max(from, t.runs.at(n).start.Load())
-		switch set := t.state(n).set(); {
-		case t.sets.has(set, id, plane):
+		set := t.state(n).set()
+		if t.sets.has(set, id, plane) {
 			for i := at; i < to; i++ {
 				if fresh[i-from] {
 					x.extra[ref{i, id, uint8(plane)}]++
 				}
 			}
-		default:
-			if !t.sets.held(set, id) {
-				w.held.Add(int64(to - at))
-			}
-			if t.sets.has(set, id, planePredicted) {
-				x.confirm(id, at, to)
-			}
-			t.repaint(n, at, to, t.sets.edit(set, id, 1<<plane, 1<<planePredicted))
+			to = at
+			continue
 		}
-		to = at
+		for to > at && !fresh[to-1-from] {
+			to--
+		}
+		end := to
+		for to > at && fresh[to-1-from] {
+			to--
+		}
+		if to == end {
+			continue
+		}
+		if !t.sets.held(set, id) {
+			w.held += int(end - to)
+		}
+		if t.sets.has(set, id, planePredicted) {
+			x.confirm(id, to, end)
+		}
+		t.repaint(n, to, end, t.sets.edit(set, id, 1<<plane, 1<<planePredicted))
 	}
 }
 
 // storeKnown handles an event that names blocks only by engine hashes, as for a copy to another tier.
 func (x *Index) storeKnown(id WorkerID, w, teller *worker, b blocks) (res Result) {
-	fresh := [1]bool{true}
+	x.fresh = x.fresh[:0]
+	from, to := uint32(0), uint32(0) // slots to grant
 	for _, h := range b.hashes {
 		p := cmp.Or(w.last(h), teller.last(h))
 		if p == 0 {
@@ -418,8 +468,14 @@ func (x *Index) storeKnown(id WorkerID, w, teller *worker, b blocks) (res Result
 			continue
 		}
 		res.Stored++
-		x.grant(id, w, p.slot(), p.slot()+1, b.plane, fresh[:])
+		if p.slot() != to || to == 0 {
+			x.grant(id, w, from, to, b.plane, x.fresh)
+			from, x.fresh = p.slot(), x.fresh[:0]
+		}
+		to = p.slot() + 1
+		x.fresh = append(x.fresh, true)
 	}
+	x.grant(id, w, from, to, b.plane, x.fresh)
 	return res
 }
 
@@ -434,8 +490,8 @@ func (w *worker) parent(h uint64) uint32 {
 // last returns the place an engine hash stands for; if it stands for several, the one announced last; 0 if for none.
 func (w *worker) last(h uint64) place {
 	if len(w.more) > 0 {
-		if m := w.more[h]; len(m) > 0 {
-			return m[len(m)-1]
+		if m := w.more[h]; m != nil {
+			return m.list[len(m.list)-1]
 		}
 	}
 	return w.names.get(h)
@@ -453,16 +509,14 @@ func (w *worker) name(h uint64, slot uint32, plane int) bool {
 		return p.add(bit)
 	}
 	m := w.more[h]
-	for i := range m {
-		if m[i].slot() == slot {
-			return m[i].add(bit)
+	if m == nil {
+		if w.more == nil {
+			w.more = make(map[uint64]*places)
 		}
+		m = new(places)
+		w.more[h] = m
 	}
-	if w.more == nil {
-		w.more = make(map[uint64][]place)
-	}
-	w.more[h] = append(m, placeAt(slot, 1<<plane))
-	return true
+	return m.add(slot, plane)
 }
 
 // add adds the bit of a tier. It reports whether that is new.
@@ -475,7 +529,11 @@ func (p *place) add(bit place) bool {
 }
 
 func (x *Index) remove(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
-	if ev.Tier > kvevent.NumTiers || !w.counts(ev) {
+	if !w.counts(ev) {
+		return Result{Ignored: len(ev.BlockHashes)}
+	}
+	if ev.Tier > kvevent.NumTiers {
+		w.unknown = true
 		return Result{Ignored: len(ev.BlockHashes)}
 	}
 	ratio := w.ratio
@@ -510,6 +568,7 @@ func (x *Index) remove(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 type drops struct {
 	plane    int
 	from, to uint32
+	down     bool // named from the last one to the first, so they go in that order
 }
 
 // drop undoes one hold: at once, or with those before and after.
@@ -527,10 +586,11 @@ func (x *Index) drop(id WorkerID, w *worker, slot uint32, d *drops) {
 	switch {
 	case d.from == d.to:
 		d.from, d.to = slot, slot+1
-	case slot+1 == d.from:
-		d.from = slot
-	case slot == d.to:
+	case slot+1 == d.from && (d.down || d.to == d.from+1):
+		d.from, d.down = slot, true
+	case slot == d.to && (!d.down || d.to == d.from+1):
 		d.to++
+		d.down = false
 	default:
 		x.flush(id, w, d)
 		d.from, d.to = slot, slot+1
@@ -541,17 +601,23 @@ func (x *Index) drop(id WorkerID, w *worker, slot uint32, d *drops) {
 func (x *Index) flush(id WorkerID, w *worker, d *drops) {
 	t := &x.tree
 	for d.from < d.to {
-		n := t.slots.run(d.from)
-		st := t.state(n)
-		to := min(d.to, t.runs.at(n).start.Load()+st.length())
-		set := t.sets.edit(st.set(), id, 0, 1<<d.plane)
+		from, to := d.from, d.to
+		n := t.slots.run(from)
+		if d.down {
+			n = t.slots.run(to - 1)
+			from = max(from, t.runs.at(n).start.Load())
+			d.to = from
+		} else {
+			to = min(to, t.runs.at(n).start.Load()+t.state(n).length())
+			d.from = to
+		}
+		set := t.sets.edit(t.state(n).set(), id, 0, 1<<d.plane)
 		t.sets.ref(set, 1)
-		t.repaint(n, d.from, to, set)
+		t.repaint(n, from, to, set)
 		if !t.sets.held(set, id) {
-			w.held.Add(-int64(to - d.from))
+			w.held -= int(to - from)
 		}
 		t.sets.ref(set, -1)
-		d.from = to
 	}
 }
 
@@ -563,8 +629,11 @@ func (x *Index) removeOne(id WorkerID, w *worker, h uint64, d *drops) (n int) {
 		return 0
 	}
 	bit := place(1) << (slotBits + d.plane)
-	if m := w.more[h]; len(m) > 0 {
-		every := append([]place{*first}, m...)
+	if m := w.more[h]; m != nil {
+		if (*first|m.tiers)&bit == 0 {
+			return 0
+		}
+		every := append([]place{*first}, m.list...)
 		for i := range every {
 			if every[i]&bit != 0 {
 				every[i] &^= bit
@@ -574,7 +643,7 @@ func (x *Index) removeOne(id WorkerID, w *worker, h uint64, d *drops) (n int) {
 		}
 		every = slices.DeleteFunc(every, func(p place) bool { return p.tiers() == 0 })
 		if delete(w.more, h); len(every) > 1 {
-			w.more[h] = every[1:]
+			w.more[h] = newPlaces(every[1:])
 		}
 		if len(every) == 0 {
 			w.names.remove(h)
@@ -596,8 +665,10 @@ func (x *Index) removeOne(id WorkerID, w *worker, h uint64, d *drops) (n int) {
 	return 1
 }
 
-// clearTier empties one tier of the worker. Predictions are of the device.
+// clearTier empties one tier of the worker. Predictions are of the device. To lookups it is one step: they leave the tier out meanwhile.
 func (x *Index) clearTier(id WorkerID, w *worker, tier kvevent.Tier) {
+	x.enroll(func(r *roster) { r.clearing = &clearing{id, int(tier) - 1} })
+	defer x.enroll(func(*roster) {})
 	hashes := make([]uint64, 0, w.names.n)
 	for h := range w.names.all {
 		hashes = append(hashes, h)

@@ -32,7 +32,7 @@ func FuzzApply(f *testing.F) {
 		}
 		flags := next()
 		wild := flags&1 != 0
-		o := index.Options{MaxOrphans: 8}
+		o := index.Options{MaxOrphans: 8, OrphanTTL: -1}
 		x, m := index.New(modelBlock, &o), newModel(modelBlock, o)
 		var ids []index.WorkerID
 		for i := range uint32(70) {
@@ -42,7 +42,7 @@ func FuzzApply(f *testing.F) {
 				ids = append(ids, id)
 			}
 		}
-		var last index.Prediction
+		var last prediction
 		now := time.Unix(0, 0)
 		var queries [][]uint64
 		for range min(len(in), 200) {
@@ -106,15 +106,17 @@ func FuzzApply(f *testing.F) {
 			until := now.Add(time.Duration(1+n) * time.Second)
 			switch ev.Kind {
 			case 4:
-				x.Predict(id, query, until)
-				m.worker(id).predict(m.path(query), until)
+				from := int(rare) % (len(query) + 1)
+				last = prediction{x.Predict(id, query, from, until), m.worker(id).predict(m.path(query)[from:], until)}
 			case 5:
 				now = until
 				x.Expire(now)
 				m.expire(now)
 			case 6:
-				x.Unpredict(id, query, until)
-				m.worker(id).unpredict(m.path(query), until)
+				x.Unpredict(last.p)
+				for _, b := range last.m.fresh {
+					last.m.takeBack(b)
+				}
 			case 7:
 				if rare&32 == 0 {
 					x.Clear(id)
@@ -130,7 +132,11 @@ func FuzzApply(f *testing.F) {
 					t.Fatalf("%+v: %+v, model %+v", ev, got, want)
 				}
 			}
-			if err := x.Check(); err != nil {
+			check := x.Check
+			if wild {
+				check = x.CheckLies
+			}
+			if err := check(); err != nil {
 				t.Fatal(err)
 			}
 			for _, q := range queries {

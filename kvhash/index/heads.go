@@ -32,7 +32,7 @@ type headTable struct {
 
 const (
 	grave    = 1 << 32 // a removed entry: there is no run 0
-	minHeads = 16
+	minHeads = 512
 )
 
 func newHeadTable(entries int) *headTable {

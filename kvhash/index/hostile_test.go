@@ -296,7 +296,7 @@ func TestHostileShapes(t *testing.T) {
 			x := fleet(1)
 			seqs := blocks(0, n)
 			for i := range n {
-				x.Predict(0, seqs[i:i+1], time.Unix(int64(n-i), 0))
+				x.Predict(0, seqs[i:i+1], 0, time.Unix(int64(n-i), 0))
 			}
 			x.Expire(time.Unix(int64(n/2), 0))
 			require.Equal(t, n-n/2, x.Len())

@@ -103,6 +103,13 @@ type roster struct {
 	byKey   map[Key]WorkerID
 	width   int // words of a set that can hold a worker
 	stores  []store
+	// clearing is a worker and a plane that is being emptied: its bits do not count any more.
+	clearing *clearing
+}
+
+type clearing struct {
+	id    WorkerID
+	plane int
 }
 
 // store is a shared tier as lookups see it.
@@ -143,17 +150,18 @@ type worker struct {
 
 	// For lookups.
 	status atomic.Pointer[status]
-	held   atomic.Int64 // blocks resident or predicted
+	shown  atomic.Int64 // held, as of the last event
 	parked atomic.Int64
 
 	// For the writer.
 	names      names
 	recent     uint64 // the engine hash placed last, and where, if recentSlot is not 0
 	recentSlot uint32
-	more       map[uint64][]place // further places of an engine hash that stands at several
+	more       map[uint64]*places // further places of an engine hash that stands at several
 	group      int32              // the group of full attention that counts, valid if grouped
 	grouped    bool
 	ratio      int32 // how many of our blocks an engine block is; 0 means not heard yet
+	held       int   // blocks resident or predicted
 	orphans    orphans
 	heard      bool          // an event was applied
 	unknown    bool          // blocks were stored that could not be placed, ever
@@ -363,7 +371,7 @@ func (x *Index) AppendStates(dst []State) []State {
 func (w *worker) report(id WorkerID) State {
 	s := w.status.Load()
 	return State{
-		Worker: id, Key: w.key, Trust: s.trust, Why: s.why, Blocks: int(w.held.Load()), Orphans: int(w.parked.Load()), Store: w.store,
+		Worker: id, Key: w.key, Trust: s.trust, Why: s.why, Blocks: int(w.shown.Load()), Orphans: int(w.parked.Load()), Store: w.store,
 	}
 }
 
@@ -377,7 +385,10 @@ func (x *Index) publish(id WorkerID, w *worker) {
 		w.status.Store(&status{t, why})
 		x.trust.at(uint32(id)).Store(uint32(t))
 	}
-	if n := int64(w.orphans.blocks); w.parked.Load() != n {
+	if n := int64(w.held); w.shown.Load() != n {
+		w.shown.Store(n)
+	}
+	if n := int64(w.orphans.left); w.parked.Load() != n {
 		w.parked.Store(n)
 	}
 	x.count()
@@ -443,7 +454,7 @@ func (x *Index) clearHidden(id WorkerID, w *worker) {
 		x.strip(id, p.slot())
 	}
 	for _, m := range w.more {
-		for _, p := range m {
+		for _, p := range m.list {
 			x.strip(id, p.slot())
 		}
 	}
@@ -453,13 +464,13 @@ func (x *Index) clearHidden(id WorkerID, w *worker) {
 			delete(x.pred.until, k)
 		}
 	}
-	x.pred.queue = slices.DeleteFunc(x.pred.queue, func(p prediction) bool { return p.worker == id })
+	x.forget(id)
 	for r := range x.extra {
 		if r.worker == id {
 			delete(x.extra, r)
 		}
 	}
-	w.held.Store(0)
+	w.held = 0
 	w.recentSlot = 0
 	w.names = names{mixer: w.names.mixer}
 	w.more = nil

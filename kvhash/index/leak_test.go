@@ -135,13 +135,12 @@ func TestChurnDoesNotGrow(t *testing.T) {
 		},
 		"predictions": func(x *index.Index, i int) {
 			h := modelHashes(letters(uint64(i), "abcd", 20))
-			x.Predict(0, h, time.Unix(int64(i), 0))
+			x.Predict(0, h, 0, time.Unix(int64(i), 0))
 			x.Expire(time.Unix(int64(i-5), 0))
 		},
 		"predictions taken back": func(x *index.Index, i int) {
 			h := modelHashes(letters(uint64(i), "abcd", 20))
-			x.Predict(0, h, time.Unix(int64(i), 0))
-			x.Unpredict(0, h, time.Unix(int64(i), 0))
+			x.Unpredict(x.Predict(0, h, 0, time.Unix(int64(i), 0)))
 			x.Expire(time.Unix(int64(i-5), 0))
 		},
 		"workers": func(x *index.Index, i int) {

@@ -174,7 +174,7 @@ func (s *search) run(x *Index, found []Match, hashes []uint64, q *Query) ([]Matc
 		t.work.edge(st.length())
 		if st.set() != set {
 			set = st.set()
-			if v, ok = t.sets.view(set); !ok {
+			if v, ok = t.sets.view(set); !ok && set != 0 { // blocks being stored may have nobody yet
 				return found, again
 			}
 			if depth == 0 {
@@ -183,7 +183,7 @@ func (s *search) run(x *Index, found []Match, hashes []uint64, q *Query) ([]Matc
 			} else {
 				left = s.drop(found[base:], &v, int32(depth))
 			}
-			slow = v.mask != 1<<planeDevice || len(s.roster.stores) > 0
+			slow = v.mask != 1<<planeDevice || len(s.roster.stores) > 0 || s.roster.clearing != nil
 		}
 		if left == 0 {
 			break
@@ -272,12 +272,26 @@ func (s *search) open(x *Index, found []Match, v *view, q *Query) []Match {
 // held returns word i of the workers that hold a set's blocks, or read from a store that does.
 func (s *search) held(v *view, i int) uint64 {
 	h := v.word(v.words[:v.n], i)
+	if c := s.roster.clearing; c != nil && int(c.id>>6) == i {
+		var rest uint64
+		for p := range numPlanes {
+			if !c.hides(p) {
+				rest |= v.word(v.plane(p), i)
+			}
+		}
+		h = h&^(1<<(c.id&63)) | rest&(1<<(c.id&63))
+	}
 	for k := range s.roster.stores {
 		if st := &s.roster.stores[k]; i < len(st.members) && v.has(st.id) {
 			h |= st.members[i]
 		}
 	}
 	return h
+}
+
+// hides reports whether the plane does not count. Predictions are of the device.
+func (c *clearing) hides(plane int) bool {
+	return plane == c.plane || c.plane == planeDevice && plane == planePredicted
 }
 
 // has reports whether the worker, or store, has a bit in any plane.
@@ -309,7 +323,11 @@ func (s *search) drop(found []Match, v *view, depth int32) (left int) {
 func (s *search) slower(found []Match, v *view, m int32) {
 	device := v.plane(planeDevice)
 	for i, a := range s.active {
-		for rest := a &^ v.word(device, i); rest != 0; rest &= rest - 1 {
+		d := v.word(device, i)
+		if c := s.roster.clearing; c != nil && c.plane == planeDevice && int(c.id>>6) == i {
+			d &^= 1 << (c.id & 63)
+		}
+		for rest := a &^ d; rest != 0; rest &= rest - 1 {
 			b := bits.TrailingZeros64(rest)
 			e := s.entry(found, i, b)
 			switch tier := s.tier(v, i, b); tier {
@@ -326,6 +344,9 @@ func (s *search) slower(found []Match, v *view, m int32) {
 // tier returns the fastest tier below the device in which the worker of a bit has a set's blocks, 0 if they are only predicted.
 func (s *search) tier(v *view, i, b int) (best kvevent.Tier) {
 	for t := kvevent.Host; t <= kvevent.NumTiers; t++ {
+		if c := s.roster.clearing; c != nil && int(c.id) == i<<6|b && c.hides(int(t)-1) {
+			continue
+		}
 		if v.word(v.plane(int(t)-1), i)>>b&1 != 0 {
 			best = t
 			break

@@ -47,7 +47,8 @@ type modelWorker struct {
 	key     index.Key
 	places  map[uint64][]modelPlace // by engine hash, in the order in which they came to hold something
 	held    [][kvevent.NumTiers]int // by block: how many engine hashes hold it in each tier
-	pred    map[int32]time.Time
+	pred    map[int32]modelDeadline
+	serial  int
 	orphans []modelOrphan // oldest first
 
 	group         int32
@@ -59,6 +60,19 @@ type modelWorker struct {
 	why           string
 	store         kvevent.Tier   // of a shared store; 0 for a worker
 	stores        []*modelWorker // attached
+}
+
+// modelDeadline is until when a block is expected, and the prediction that says so.
+type modelDeadline struct {
+	until  time.Time
+	serial int
+}
+
+// modelPrediction is what can be taken back.
+type modelPrediction struct {
+	worker *modelWorker
+	serial int
+	fresh  []int32 // blocks that nobody expected before
 }
 
 // modelPlace is a block, or several where the engine's blocks are a multiple of ours, that an engine hash stands for.
@@ -182,15 +196,25 @@ func (m *model) apply(id index.WorkerID, ev *kvevent.Event) (res index.Result) {
 	}
 	w.heard = true
 	tier := cmp.Or(ev.Tier, kvevent.Device)
+	if w.store != 0 { // it has one tier
+		tier = min(tier, kvevent.NumTiers+1)
+		if tier <= kvevent.NumTiers {
+			tier = w.store
+		}
+	}
 	switch ev.Kind {
 	case kvevent.Stored, kvevent.Removed:
-		if tier > kvevent.NumTiers || ev.Attention != kvevent.FullAttention {
+		if ev.Attention != kvevent.FullAttention {
 			return index.Result{Ignored: n}
 		}
 		if ev.Kind == kvevent.Stored && !w.grouped {
 			w.grouped, w.group = true, ev.Group
 		}
 		if !w.grouped || w.group != ev.Group {
+			return index.Result{Ignored: n}
+		}
+		if tier > kvevent.NumTiers {
+			w.lost = true
 			return index.Result{Ignored: n}
 		}
 		if ev.Kind == kvevent.Stored {
@@ -205,8 +229,15 @@ func (m *model) apply(id index.WorkerID, ev *kvevent.Event) (res index.Result) {
 		}
 		return res
 	case kvevent.Cleared:
-		if ev.Tier <= kvevent.NumTiers {
+		if ev.Attention != kvevent.FullAttention {
+			return res
+		}
+		if w.store != 0 && ev.Tier <= kvevent.NumTiers {
+			w.clear(kvevent.AnyTier)
+		} else if ev.Tier <= kvevent.NumTiers {
 			w.clear(ev.Tier)
+		} else {
+			w.lost = true
 		}
 		return res
 	}
@@ -216,6 +247,7 @@ func (m *model) apply(id index.WorkerID, ev *kvevent.Event) (res index.Result) {
 func (m *model) store(w *modelWorker, ev *kvevent.Event, tier kvevent.Tier) (res index.Result) {
 	n, each := len(ev.BlockHashes), 1
 	if ev.HasParent && slices.Contains(ev.BlockHashes, ev.Parent) {
+		w.lost = true
 		return index.Result{Ignored: n}
 	}
 	size := cmp.Or(int64(ev.BlockSize), int64(m.block))
@@ -246,11 +278,7 @@ func (m *model) store(w *modelWorker, ev *kvevent.Event, tier kvevent.Tier) (res
 		return res
 	}
 	if len(r.seqs) > 0 {
-		whole := min(n, len(r.seqs)/each)
-		r.hashes, r.seqs, r.locals = ev.BlockHashes[:whole], r.seqs[:whole*each], nil
-		res = m.place(w, modelOrphan{modelRun: r, gone: make([]bool, whole)}, 0, true)
-		res.Ignored += n - whole
-		return res
+		r.locals = r.seqs
 	}
 	if len(r.locals) == 0 {
 		seed := m.opt.Base.With(ev.LoRA, ev.Namespace).Seed()
@@ -258,6 +286,12 @@ func (m *model) store(w *modelWorker, ev *kvevent.Event, tier kvevent.Tier) (res
 	}
 	whole := min(n, len(r.locals)/each)
 	r.hashes, r.locals = slices.Clone(ev.BlockHashes[:whole]), slices.Clone(r.locals[:whole*each])
+	if len(r.seqs) > 0 {
+		r.seqs = r.locals
+	}
+	if whole < n && len(ev.TokenIDs) == 0 {
+		w.lost = true // a partial block has too few tokens; hashes are missing
+	}
 	o := modelOrphan{modelRun: r, parent: ev.Parent, gone: make([]bool, whole)}
 	switch p := w.places[ev.Parent]; {
 	case !ev.HasParent:
@@ -265,31 +299,45 @@ func (m *model) store(w *modelWorker, ev *kvevent.Event, tier kvevent.Tier) (res
 	case len(p) > 0:
 		last := p[len(p)-1].blocks
 		res = m.place(w, o, m.seqs[last[len(last)-1]], false)
-	case whole > 0:
-		m.park(w, o)
+	case whole > 0 && m.park(w, o):
 		res.Parked = whole * each
+	default:
+		res.Ignored += whole
 	}
 	res.Ignored += n - whole
 	return res
 }
 
-func (m *model) park(w *modelWorker, o modelOrphan) {
+func (m *model) park(w *modelWorker, o modelOrphan) bool {
 	limit := cmp.Or(m.opt.MaxOrphans, 1<<16)
 	for i, q := range w.orphans {
-		if q.parent == o.parent && q.tier == o.tier && slices.Equal(q.hashes, o.hashes) && slices.Equal(q.locals, o.locals) {
-			w.orphans[i].gone = o.gone
-			return
+		if q.parent == o.parent && q.tier == o.tier && slices.Equal(q.hashes, o.hashes) && slices.Equal(q.locals, o.locals) && (q.seqs == nil) == (o.seqs == nil) {
+			w.orphans = append(slices.Delete(w.orphans, i, i+1), o)
+			return true
 		}
 	}
 	if len(o.hashes)*o.each > limit {
 		w.lost = true
-		return
+		return false
 	}
 	for w.parked()+len(o.hashes)*o.each > limit {
 		w.lost = true
 		w.orphans = w.orphans[1:]
 	}
 	w.orphans = append(w.orphans, o)
+	return true
+}
+
+// waiting returns how many blocks are parked and not removed.
+func (w *modelWorker) waiting() (n int) {
+	for _, o := range w.orphans {
+		for _, gone := range o.gone {
+			if !gone {
+				n += o.each
+			}
+		}
+	}
+	return n
 }
 
 // place places a run after the block with sequence hash seq, and then what waited for its blocks.
@@ -388,7 +436,7 @@ func (w *modelWorker) remove(hash uint64, tier kvevent.Tier) (n int) {
 
 func (w *modelWorker) clear(tier kvevent.Tier) {
 	if tier == kvevent.AnyTier {
-		w.places, w.pred, w.held = map[uint64][]modelPlace{}, map[int32]time.Time{}, nil
+		w.places, w.pred, w.held = map[uint64][]modelPlace{}, map[int32]modelDeadline{}, nil
 		w.orphans, w.grouped, w.lost, w.refused = nil, false, false, false
 		return
 	}
@@ -404,29 +452,38 @@ func (w *modelWorker) clear(tier kvevent.Tier) {
 	}
 }
 
-func (w *modelWorker) predict(path []int32, until time.Time) {
+func (w *modelWorker) predict(path []int32, until time.Time) modelPrediction {
+	w.serial++
+	p := modelPrediction{worker: w, serial: w.serial}
 	for _, b := range path {
-		if w.tier(b) == 0 && w.pred[b].Before(until) {
-			w.pred[b] = until
+		if w.tier(b) != 0 || !w.pred[b].until.Before(until) {
+			continue
 		}
+		if _, ok := w.pred[b]; !ok {
+			p.fresh = append(p.fresh, b)
+		}
+		w.pred[b] = modelDeadline{until, p.serial}
+	}
+	return p
+}
+
+func (p *modelPrediction) takeBack(b int32) {
+	if d, ok := p.worker.pred[b]; ok && d.serial == p.serial {
+		delete(p.worker.pred, b)
 	}
 }
 
-func (w *modelWorker) unpredict(path []int32, until time.Time) {
-	for _, b := range path {
-		if t, ok := w.pred[b]; ok && !t.After(until) {
-			delete(w.pred, b)
-		}
+func (w *modelWorker) expire(b int32, now time.Time) {
+	if d, ok := w.pred[b]; ok && !d.until.After(now) {
+		delete(w.pred, b)
 	}
 }
 
 func (m *model) expire(now time.Time) {
 	for _, w := range m.workers {
 		if w != nil {
-			for b, until := range w.pred {
-				if !until.After(now) {
-					delete(w.pred, b)
-				}
+			for b := range w.pred {
+				w.expire(b, now)
 			}
 		}
 	}
@@ -474,7 +531,7 @@ func (m *model) match(path []int32) (out []index.Match) {
 func (m *model) states() (out []index.State) {
 	for id, w := range m.workers {
 		if w != nil {
-			s := index.State{Worker: index.WorkerID(id), Key: w.key, Blocks: len(w.blocks()), Orphans: w.parked()}
+			s := index.State{Worker: index.WorkerID(id), Key: w.key, Blocks: len(w.blocks()), Orphans: w.waiting()}
 			s.Trust, s.Why = w.state()
 			out = append(out, s)
 		}
@@ -585,22 +642,29 @@ func TestAgainstModel(t *testing.T) {
 
 // history is a random history under way.
 type history struct {
-	x      *index.Index
-	m      *model
-	now    time.Time
-	each   int  // of our blocks in one of the engines'
-	small  bool // few and short prompts, many orphans and ambiguous engine hashes
-	ids    []index.WorkerID
-	feeds  map[index.WorkerID]*modelFeed
-	words  []string   // prompts, the newest last
-	cuts   []int      // where runs began and ended
-	stored [][]uint64 // engine hashes of earlier events
-	sent   []kvevent.Event
-	key    uint32
-	steps  int
+	x         *index.Index
+	m         *model
+	now       time.Time
+	each      int  // of our blocks in one of the engines'
+	small     bool // few and short prompts, many orphans and ambiguous engine hashes
+	ids       []index.WorkerID
+	feeds     map[index.WorkerID]*modelFeed
+	words     []string   // prompts, the newest last
+	cuts      []int      // where runs began and ended
+	stored    [][]uint64 // engine hashes of earlier events
+	sent      []kvevent.Event
+	predicted []prediction
+	key       uint32
+	steps     int
 
 	got  []index.Match
 	path map[string][]int32
+}
+
+// prediction is one of the index and of the model.
+type prediction struct {
+	p index.Prediction
+	m modelPrediction
 }
 
 type modelFeed struct {
@@ -611,7 +675,7 @@ type modelFeed struct {
 }
 
 func newHistory(t *rapid.T) *history {
-	o := index.Options{MaxOrphans: rapid.SampledFrom([]int{0, 1, 6, 60}).Draw(t, "max orphans")}
+	o := index.Options{MaxOrphans: rapid.SampledFrom([]int{0, 1, 6, 60}).Draw(t, "max orphans"), OrphanTTL: -1}
 	h := &history{now: time.Unix(1000, 0), each: 1, feeds: map[index.WorkerID]*modelFeed{}, path: map[string][]int32{}}
 	if multiples && rapid.IntRange(0, 4).Draw(t, "multiple") == 0 {
 		h.each = rapid.IntRange(2, 4).Draw(t, "each")
@@ -762,6 +826,9 @@ func (h *history) store(t *rapid.T, ev *kvevent.Event) {
 	}
 	if h.each == 1 && len(ev.TokenIDs) > 0 && rapid.IntRange(0, 15).Draw(t, "image") == 0 {
 		ev.Objects = [][]uint64{nil, {7, 3}}
+		for i := 1; i < len(ev.BlockHashes); i++ { // an engine would call them otherwise
+			ev.BlockHashes[i] ^= 1 << 41
+		}
 	}
 	chainGiven(t, h, ev, word, skip)
 	if h.stored = append(h.stored, ev.BlockHashes); len(h.stored) > 12 {
@@ -877,13 +944,21 @@ func (h *history) run(t *rapid.T) {
 		},
 		"predict": func(t *rapid.T) {
 			id, word, until := h.worker(t), h.word(t), h.until(t)
-			h.x.Predict(id, modelHashes(word), until)
-			h.m.worker(id).predict(h.m.path(modelHashes(word)), until)
+			from := h.cut(t, len(word))
+			p := prediction{h.x.Predict(id, modelHashes(word), from, until), h.m.worker(id).predict(h.m.path(modelHashes(word))[from:], until)}
+			if h.predicted = append(h.predicted, p); len(h.predicted) > 6 {
+				h.predicted = h.predicted[1:]
+			}
 		},
 		"unpredict": func(t *rapid.T) {
-			id, word, until := h.worker(t), h.word(t), h.until(t)
-			h.x.Unpredict(id, modelHashes(word), until)
-			h.m.worker(id).unpredict(h.m.path(modelHashes(word)), until)
+			if len(h.predicted) == 0 {
+				t.Skip("nothing predicted")
+			}
+			p := rapid.SampledFrom(h.predicted).Draw(t, "prediction")
+			h.x.Unpredict(p.p)
+			for _, b := range p.m.fresh {
+				p.m.takeBack(b)
+			}
 		},
 		"time": func(t *rapid.T) {
 			h.now = h.now.Add(time.Duration(rapid.IntRange(1, 3).Draw(t, "seconds")) * time.Second)

@@ -24,9 +24,10 @@ type group struct {
 }
 
 const (
-	groupLen = 5
-	nMask    = 1<<3 - 1
-	passed   = 1 << 3
+	groupLen  = 5
+	minShrink = 128 // groups that are kept until the worker is cleared
+	nMask     = 1<<3 - 1
+	passed    = 1 << 3
 )
 
 // place is a slot and, above it, one bit for each tier.
@@ -126,7 +127,7 @@ func (t *names) remove(h uint64) {
 			if g.keys[j] == h && uint32(j) <= last && last < groupLen {
 				g.keys[j], g.vals[j] = g.keys[last], g.vals[last]
 				g.meta--
-				if n := len(t.groups); n > 16 && t.n < n*groupLen/4 {
+				if n := len(t.groups); n > minShrink && t.n < n*groupLen/8 {
 					t.resize(n / 2)
 				}
 				return
@@ -160,4 +161,53 @@ func (t *names) all(yield func(uint64, place) bool) {
 			}
 		}
 	}
+}
+
+// places is where an engine hash stands besides the place in names, in the order in which it came to. Engines do not do this; what
+// does may do it often.
+type places struct {
+	list  []place
+	at    map[uint32]int // slot to position, once there are many
+	tiers place          // bits that some place has
+}
+
+func newPlaces(list []place) *places {
+	m := new(places)
+	for _, p := range list {
+		m.push(p)
+	}
+	return m
+}
+
+func (m *places) push(p place) {
+	m.list = append(m.list, p)
+	m.tiers |= p &^ maxSlots
+	switch n := len(m.list); {
+	case m.at != nil:
+		m.at[p.slot()] = n - 1
+	case n > 16:
+		m.at = make(map[uint32]int, n)
+		for i, p := range m.list {
+			m.at[p.slot()] = i
+		}
+	}
+}
+
+// add adds the slot in a plane. It reports whether that is new.
+func (m *places) add(slot uint32, plane int) bool {
+	p := placeAt(slot, 1<<plane)
+	i, ok := m.at[slot]
+	if m.at == nil {
+		for j := range m.list {
+			if m.list[j].slot() == slot {
+				i, ok = j, true
+			}
+		}
+	}
+	if !ok {
+		m.push(p)
+		return true
+	}
+	m.tiers |= p &^ maxSlots
+	return m.list[i].add(p &^ maxSlots)
 }

@@ -9,20 +9,31 @@ import (
 
 // orphans are sequences of blocks whose parent is not known, in a list from the oldest to the newest.
 //
-// Invariants: blocks == sum of len(hashes) over the list; byParent and byBlock hold exactly those of the list; since ascends.
+// Invariants: blocks == sum of len(hashes) over the list, left those of them that are not gone; byParent holds exactly those of the list,
+// and byBlock exactly their blocks that are not gone; since ascends.
 type orphans struct {
-	blocks         int
+	blocks, left   int
 	oldest, newest *orphan
-	byParent       map[uint64][]*orphan
-	byBlock        map[parked][]*orphan
+	byParent       map[uint64]*orphan // the newest, and through sibling those before
+	byBlock        map[parked]*parking
 }
 
 type orphan struct {
 	blocks
 	since        int64 // by the clock of Expire, in ns
 	parent       uint64
-	left         int // blocks not gone
+	left         int       // blocks not gone
+	parking      []parking // for each block
 	older, newer *orphan
+	before       *orphan // with the same parent
+	after        *orphan
+}
+
+// parking is a block of an orphan among those with its engine hash.
+type parking struct {
+	orphan     *orphan
+	block      int
+	prev, next *parking
 }
 
 type parked struct {
@@ -30,26 +41,29 @@ type parked struct {
 	plane int
 }
 
-// park keeps a copy of r until its parent is claimed. It reports whether blocks were dropped to stay within limit.
-func (o *orphans) park(parent uint64, r blocks, limit int, now int64) (dropped bool) {
-	for _, old := range o.byParent[parent] {
+// siblings is how many orphans of one parent are looked at to see whether one is parked again.
+const siblings = 16
+
+// park keeps a copy of r until its parent is claimed. It reports whether it could, and whether blocks were dropped to stay within limit.
+func (o *orphans) park(parent uint64, r blocks, limit int, now int64) (ok, dropped bool) {
+	for old, n := o.byParent[parent], 0; old != nil && n < siblings; old, n = old.before, n+1 {
 		if old.plane == r.plane && old.chained == r.chained && slices.Equal(old.hashes, r.hashes) && slices.Equal(old.chain, r.chain) {
-			old.gone, old.left = nil, len(old.hashes)
-			return false
+			o.unlink(old) // and it comes again as the newest
+			break
 		}
 	}
 	if len(r.hashes) > limit {
-		return true
+		return false, true
 	}
 	for o.blocks+len(r.hashes) > limit {
 		o.unlink(o.oldest)
 		dropped = true
 	}
 	if o.byParent == nil {
-		o.byParent = make(map[uint64][]*orphan)
-		o.byBlock = make(map[parked][]*orphan)
+		o.byParent = make(map[uint64]*orphan)
+		o.byBlock = make(map[parked]*parking)
 	}
-	n := &orphan{blocks: r, since: now, parent: parent, left: len(r.hashes), older: o.newest}
+	n := &orphan{blocks: r, since: now, parent: parent, left: len(r.hashes), older: o.newest, before: o.byParent[parent]}
 	n.hashes = slices.Clone(r.hashes)
 	n.chain = slices.Clone(r.chain)
 	if o.newest == nil {
@@ -58,40 +72,72 @@ func (o *orphans) park(parent uint64, r blocks, limit int, now int64) (dropped b
 		o.newest.newer = n
 	}
 	o.newest = n
-	o.blocks += len(n.hashes)
-	o.byParent[parent] = append(o.byParent[parent], n)
-	for _, h := range n.hashes {
-		k := parked{h, n.plane}
-		if l := o.byBlock[k]; len(l) == 0 || l[len(l)-1] != n {
-			o.byBlock[k] = append(l, n)
-		}
+	if n.before != nil {
+		n.before.after = n
 	}
-	return dropped
+	o.byParent[parent] = n
+	o.blocks += len(n.hashes)
+	o.left += len(n.hashes)
+	n.parking = make([]parking, len(n.hashes))
+	for i := range n.hashes {
+		o.link(n, i)
+	}
+	return true, dropped
+}
+
+// link adds block i of n to those with its engine hash.
+func (o *orphans) link(n *orphan, i int) {
+	k := parked{n.hashes[i], n.plane}
+	p := &n.parking[i]
+	*p = parking{orphan: n, block: i, next: o.byBlock[k]}
+	if p.next != nil {
+		p.next.prev = p
+	}
+	o.byBlock[k] = p
+}
+
+// leave undoes link.
+func (o *orphans) leave(n *orphan, i int) {
+	p := &n.parking[i]
+	if p.next != nil {
+		p.next.prev = p.prev
+	}
+	switch k := (parked{n.hashes[i], n.plane}); {
+	case p.prev != nil:
+		p.prev.next = p.next
+	case p.next != nil:
+		o.byBlock[k] = p.next
+	default:
+		delete(o.byBlock, k)
+	}
 }
 
 // claim takes out the blocks that waited for the block with engine hash parent, oldest first.
 func (o *orphans) claim(parent uint64) (list []blocks) {
-	waiting := o.byParent[parent]
-	delete(o.byParent, parent) // at once: unlink would look for each of them in the list
-	for _, n := range waiting {
-		o.unlink(n)
+	for n := o.byParent[parent]; n != nil; n = n.before {
 		list = append(list, n.blocks)
 	}
+	for n := o.byParent[parent]; n != nil; {
+		before := n.before
+		o.unlink(n)
+		n = before
+	}
+	slices.Reverse(list)
 	return list
 }
 
 // remove notes that a parked block was removed from its tier. It reports whether there was one.
 func (o *orphans) remove(h uint64, plane int) (found bool) {
-	for _, n := range slices.Clone(o.byBlock[parked{h, plane}]) {
+	k := parked{h, plane}
+	for p := o.byBlock[k]; p != nil; p = o.byBlock[k] {
+		n := p.orphan
 		if n.gone == nil {
 			n.gone = make([]bool, len(n.hashes))
 		}
-		for i, g := range n.hashes {
-			if g == h && !n.gone[i] {
-				found, n.gone[i] = true, true
-				n.left--
-			}
-		}
+		o.leave(n, p.block)
+		found, n.gone[p.block] = true, true
+		n.left--
+		o.left--
 		if n.left == 0 {
 			o.unlink(n)
 		}
@@ -124,6 +170,7 @@ func (o *orphans) expire(now, ttl int64) (dropped bool) {
 
 func (o *orphans) unlink(n *orphan) {
 	o.blocks -= len(n.hashes)
+	o.left -= n.left
 	if n.older == nil {
 		o.oldest = n.newer
 	} else {
@@ -134,17 +181,20 @@ func (o *orphans) unlink(n *orphan) {
 	} else {
 		n.newer.older = n.older
 	}
-	without(o.byParent, n.parent, n)
-	for _, h := range n.hashes {
-		without(o.byBlock, parked{h, n.plane}, n)
+	if n.before != nil {
+		n.before.after = n.after
 	}
-}
-
-func without[K comparable](m map[K][]*orphan, k K, n *orphan) {
-	l := slices.DeleteFunc(m[k], func(q *orphan) bool { return q == n })
-	if len(l) == 0 {
-		delete(m, k)
-	} else {
-		m[k] = l
+	switch {
+	case n.after != nil:
+		n.after.before = n.before
+	case n.before != nil:
+		o.byParent[n.parent] = n.before
+	default:
+		delete(o.byParent, n.parent)
+	}
+	for i := range n.hashes {
+		if !n.isGone(i) {
+			o.leave(n, i)
+		}
 	}
 }

@@ -4,6 +4,7 @@ package index
 
 import (
 	"cmp"
+	"container/heap"
 	"math"
 	"slices"
 	"time"
@@ -12,8 +13,9 @@ import (
 // predictions are blocks expected on a worker. Their bit in planePredicted is set exactly while until has them.
 type predictions struct {
 	until map[expected]deadline
-	queue []prediction // ascending by until; a block may be in several, the latest counts
-	last  uint64       // serial number of the last one
+	queue deadlines              // a block may be in several, the latest counts
+	all   map[uint64]*prediction // by serial number
+	last  uint64                 // serial number of the last one
 }
 
 // deadline is until when a block is expected, and the prediction that says so.
@@ -39,6 +41,20 @@ type prediction struct {
 	blocks []segment // fresh: expected by nobody before
 }
 
+// deadlines is a heap of predictions, the one that ends first on top. See [container/heap].
+type deadlines []*prediction
+
+func (d deadlines) Len() int           { return len(d) }
+func (d deadlines) Less(i, j int) bool { return d[i].until.Before(d[j].until) }
+func (d deadlines) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
+func (d *deadlines) Push(p any)        { *d = append(*d, p.(*prediction)) }
+func (d *deadlines) Pop() any {
+	last := (*d)[len(*d)-1]
+	(*d)[len(*d)-1] = nil
+	*d = (*d)[:len(*d)-1]
+	return last
+}
+
 // Predict notes that the worker will soon hold the blocks of a prompt on its device, because the prompt was sent there. hashes are the
 // prompt's sequence hashes; of the first from blocks nothing is said. The others count in lookups until an event of the worker confirms
 // them or [Index.Expire] is called with a time not before until. Blocks that are resident already stay as they are. To lookups it is
@@ -52,6 +68,7 @@ func (x *Index) Predict(id WorkerID, hashes []uint64, from int, until time.Time)
 	}
 	if x.pred.until == nil {
 		x.pred.until = make(map[expected]deadline)
+		x.pred.all = make(map[uint64]*prediction)
 	}
 	x.locate(x.tree.seek(hashes[:from]), hashes[from:], nil)
 	x.pred.last++
@@ -62,13 +79,8 @@ func (x *Index) Predict(id WorkerID, hashes []uint64, from int, until time.Time)
 	if len(p.blocks) == 0 {
 		return Prediction{}
 	}
-	i, _ := slices.BinarySearchFunc(x.pred.queue, until, func(q prediction, t time.Time) int {
-		if q.until.After(t) {
-			return 1
-		}
-		return -1
-	})
-	x.pred.queue = slices.Insert(x.pred.queue, i, p)
+	heap.Push(&x.pred.queue, &p)
+	x.pred.all[p.serial] = &p
 	x.wake(until.UnixNano())
 	x.publish(id, w)
 	return p.Prediction
@@ -80,7 +92,7 @@ func (x *Index) expect(id WorkerID, w *worker, s segment, p *prediction) {
 	from, to := s.slot, s.slot+uint32(s.n)
 	if s.fresh {
 		t.fill(s.prev, from, to, t.sets.edit(0, id, 1<<planePredicted, 0))
-		w.held.Add(int64(s.n))
+		w.held += s.n
 		x.extend(id, from, to, true, p)
 		return
 	}
@@ -91,7 +103,7 @@ func (x *Index) expect(id WorkerID, w *worker, s segment, p *prediction) {
 		if held := t.sets.held(set, id); !held || t.sets.has(set, id, planePredicted) {
 			if !held {
 				t.repaint(n, at, to, t.sets.edit(set, id, 1<<planePredicted, 0))
-				w.held.Add(int64(to - at))
+				w.held += int(to - at)
 			}
 			x.extend(id, at, to, !held, p)
 		}
@@ -127,22 +139,18 @@ func (t *tree) seek(hashes []uint64) (slot uint32) {
 func (x *Index) Unpredict(p Prediction) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	i, _ := slices.BinarySearchFunc(x.pred.queue, p.until, func(q prediction, t time.Time) int { return q.until.Compare(t) })
-	for ; i < len(x.pred.queue) && x.pred.queue[i].until.Equal(p.until); i++ {
-		if x.pred.queue[i].serial != p.serial {
-			continue
-		}
-		q := &x.pred.queue[i]
-		x.end(q, func(s segment) bool { return s.fresh })
-		q.blocks = slices.DeleteFunc(q.blocks, func(s segment) bool { return s.fresh }) // the others end with it
+	q := x.pred.all[p.serial]
+	if q == nil {
 		return
 	}
+	x.end(q, func(s segment) bool { return s.fresh })
+	q.blocks = slices.DeleteFunc(q.blocks, func(s segment) bool { return s.fresh }) // the others end with it
 }
 
 // end ends those segments of a prediction that are chosen, but for blocks that another one expects longer.
 func (x *Index) end(p *prediction, chosen func(segment) bool) {
 	w := x.workers[p.worker]
-	for _, s := range p.blocks {
+	for _, s := range slices.Backward(p.blocks) { // the shallowest first
 		if !chosen(s) {
 			continue
 		}
@@ -186,20 +194,16 @@ func (x *Index) Expire(at time.Time) {
 		}
 		x.wakeForOrphans(w)
 	}
-	done := 0
-	for _, p := range x.pred.queue {
+	for len(x.pred.queue) > 0 {
+		p := x.pred.queue[0]
 		if p.until.After(at) {
 			x.wake(p.until.UnixNano())
 			break
 		}
-		done++
-		x.end(&p, func(segment) bool { return true })
+		heap.Pop(&x.pred.queue)
+		delete(x.pred.all, p.serial)
+		x.end(p, func(segment) bool { return true })
 	}
-	if done == 0 {
-		return
-	}
-	clear(x.pred.queue[:done])
-	x.pred.queue = x.pred.queue[done:] // append moves the rest when the array is full, so this costs O(1) for each
 }
 
 // wake lets Expire look at time t, in ns, at the latest.
@@ -236,7 +240,7 @@ func (x *Index) unpredict(id WorkerID, w *worker, from, to uint32) {
 		n := t.slots.run(from)
 		st := t.state(n)
 		end := min(to, t.runs.at(n).start.Load()+st.length())
-		w.held.Add(-int64(end - from)) // what is predicted is in no tier
+		w.held -= int(end - from) // what is predicted is in no tier
 		t.repaint(n, from, end, t.sets.edit(st.set(), id, 0, 1<<planePredicted))
 		from = end
 	}
@@ -248,5 +252,16 @@ func (x *Index) unpredictAll(id WorkerID, w *worker) {
 			x.unpredict(id, w, k.slot, k.slot+1)
 		}
 	}
-	x.pred.queue = slices.DeleteFunc(x.pred.queue, func(p prediction) bool { return p.worker == id })
+	x.forget(id)
+}
+
+// forget drops the worker's predictions, which have no blocks any more.
+func (x *Index) forget(id WorkerID) {
+	for serial, p := range x.pred.all {
+		if p.worker == id {
+			delete(x.pred.all, serial)
+		}
+	}
+	x.pred.queue = slices.DeleteFunc(x.pred.queue, func(p *prediction) bool { return p.worker == id })
+	heap.Init(&x.pred.queue)
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build weftnext
-
 package index_test
 
 import (
@@ -53,17 +51,6 @@ func TestSearch(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { dst = x.Search(dst[:0], h, q) }))
 }
 
-func TestExplain(t *testing.T) {
-	x := fleet(2)
-	x.Apply(0, stored("abab", 0, 0))
-	x.Apply(1, stored("abb", 0, 0))
-	x.Apply(0, removed("ab", 1, 0))
-	for _, word := range []string{"", "a", "abab", "abb", "ababbb", "bb"} {
-		require.NotEmpty(t, fmt.Sprintf("%+v", x.Explain(modelHashes(word))))
-	}
-	require.Equal(t, "0:1 1:2", depths(x, "abab"))
-}
-
 func TestOrphanTTL(t *testing.T) {
 	now := time.Unix(1000, 0)
 	x := index.New(modelBlock, &index.Options{OrphanTTL: 10 * time.Second})
@@ -101,8 +88,9 @@ func TestOrphanTTL(t *testing.T) {
 	x.Apply(id, removed("abab", 2, 0))
 	require.Equal(t, "0 exact", after(time.Hour))
 
-	// Without the option they stay.
-	x = fleet(1)
+	// They may stay for ever.
+	x = index.New(modelBlock, &index.Options{OrphanTTL: -1})
+	x.AddWorker(index.Key{Instance: "e"})
 	x.Expire(now)
 	x.Apply(0, stored("abab", 2, 0))
 	x.Expire(now.Add(1000 * time.Hour))
@@ -202,7 +190,7 @@ func TestStoresAgainstModel(t *testing.T) {
 				},
 				"predict": func(t *rapid.T) {
 					id, h := pick(t, 0, 3), modelHashes(rapid.SampledFrom(words).Draw(t, "word"))
-					x.Predict(id, h, time.Unix(10, 0))
+					x.Predict(id, h, 0, time.Unix(10, 0))
 					m.worker(id).predict(m.path(h), time.Unix(10, 0))
 				},
 				"clear": func(t *rapid.T) {

@@ -30,7 +30,7 @@ func snapshotOf(t testing.TB, o *index.Options) []byte {
 	x.Apply(1, removed("ab", 1, 0))
 	x.Apply(1, stored("bbab", 2, 0))
 	x.Apply(3, &kvevent.Event{Kind: kvevent.Stored, Group: 2, BlockHashes: []uint64{1, 1}, TokenIDs: modelTokens("bb")})
-	x.Predict(3, modelHashes("abab"), time.Unix(100, 5))
+	x.Predict(3, modelHashes("abab"), 0, time.Unix(100, 5))
 	x.SetTrust(1, kvevent.Degraded, "batch 7 is missing")
 	store := x.AddStore(index.Key{Instance: "store"}, kvevent.Remote)
 	x.Apply(store, stored("abbb", 0, 0))
