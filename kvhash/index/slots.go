@@ -162,7 +162,8 @@ func (s *slots) release(from, to uint32) {
 	}
 	if to == s.end {
 		s.end = from
-		if spare := s.seq.chunks() - int(from>>chunkBits); spare > 2 { // at least one chunk is kept
+		// Chunks are given back when they are twice what is needed: what shrinks may grow again.
+		if used := int(from>>chunkBits) + 1; s.seq.chunks() > 2*used+2 {
 			s.seq.resize(from + chunkLen)
 			s.owner.resize(from + chunkLen)
 		}
