@@ -45,6 +45,13 @@ func (x *Index) applyOne(id WorkerID, ev *kvevent.Event) Result {
 		return Result{Ignored: len(ev.BlockHashes)}
 	}
 	defer x.publish(id, w)
+	return x.applyEvent(id, w, ev)
+}
+
+func (x *Index) applyEvent(id WorkerID, w *worker, ev *kvevent.Event) Result {
+	if x.journal != nil {
+		return x.applyNoted(id, w, ev)
+	}
 	return x.apply(id, w, ev)
 }
 
@@ -168,6 +175,9 @@ func (x *Index) store(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 	return res
 }
 
+// maxRatio is how many of the index's blocks an engine block can be at most.
+const maxRatio = 1024
+
 // fits returns how many of the index's blocks a block of the event is, and whether the event makes sense by what it says and by how
 // many tokens it has. The last block may be partial; with Eagle, one token of the next may follow.
 func (x *Index) fits(w *worker, ev *kvevent.Event) (ratio int32, ok bool) {
@@ -180,10 +190,13 @@ func (x *Index) fits(w *worker, ev *kvevent.Event) (ratio int32, ok bool) {
 			return 0, false
 		}
 	}
-	if ratio > 1 && (len(ev.LocalHashes)+len(ev.SequenceHashes) > 0 || !x.opt.Base.HasLocal()) {
-		return 0, false // hashes of blocks of another size
+	if ratio > maxRatio || ratio > 1 && !x.opt.Base.HasLocal() {
+		return 0, false
 	}
 	n, tokens, size := len(ev.BlockHashes), int64(len(ev.TokenIDs)), int64(ratio)*int64(x.block)
+	if hashes := len(ev.LocalHashes) + len(ev.SequenceHashes); ratio > 1 && hashes > 0 && hashes != n*int(ratio) {
+		return 0, false // hashes of blocks of another size; a journal has ours
+	}
 	if n == 0 || tokens == 0 || len(ev.LocalHashes)+len(ev.SequenceHashes) > 0 {
 		return ratio, true
 	}
@@ -308,6 +321,7 @@ func (x *Index) locateJob(w *worker, j *job, res *Result) {
 	}
 	if n := x.locate(prev, x.seqs, j.gone); n < len(j.hashes) {
 		w.full = true
+		x.cuts++
 		res.Ignored += len(j.hashes) - n
 		j.hashes, j.chain, x.seqs = j.hashes[:n], j.chain[:n], x.seqs[:n]
 	}

@@ -2,7 +2,11 @@
 
 package index
 
-import "github.com/weft-go/weft/kvhash/kvevent"
+import (
+	"sync"
+
+	"github.com/weft-go/weft/kvhash/kvevent"
+)
 
 // Feed keeps one worker of an index up to date from the batches its engine publishes. It is a [kvevent.Ingest] whose batches go into
 // the index, and its trust with them: while batches are missing, lookups say Degraded and why.
@@ -11,23 +15,45 @@ import "github.com/weft-go/weft/kvhash/kvevent"
 type Feed struct {
 	index  *Index
 	worker WorkerID
+	mu     sync.Mutex // against snapshots; taken before Index.mu
 	in     *kvevent.Ingest
 	ready  []kvevent.Batch
 }
 
-// Feed returns a feed of the worker, which expects batch 0. nil options mean the defaults. There must be one feed for each worker.
+// Feed returns a feed of the worker, which expects batch 0, or in an index made by [Load], or kept by [Index.ApplyDelta], the batch
+// after those the index has. nil options mean the defaults. There must be one feed for each worker; snapshots have the place of the last one
+// made.
 func (x *Index) Feed(id WorkerID, o *kvevent.IngestOptions) *Feed {
-	return &Feed{index: x, worker: id, in: kvevent.NewIngest(o)}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	f := &Feed{index: x, worker: id, in: kvevent.NewIngest(o)}
+	if w := x.worker(id); w != nil {
+		if len(w.position) > 0 {
+			f.in.Restore(nil, w.position) // it was checked, and nothing is held
+		}
+		w.feed, w.position = f, nil
+	}
+	return f
 }
 
 // Push applies a batch of the live stream, or holds it while earlier ones are missing. b is not retained.
-func (f *Feed) Push(b kvevent.Batch) { f.apply(f.in.Push(f.ready[:0], b)) }
+func (f *Feed) Push(b kvevent.Batch) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.apply(f.in.Push(f.ready[:0], b))
+}
 
 // Replay applies a batch of the answer to a replay request. b is not retained.
-func (f *Feed) Replay(b kvevent.Batch) { f.apply(f.in.Replay(f.ready[:0], b)) }
+func (f *Feed) Replay(b kvevent.Batch) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.apply(f.in.Replay(f.ready[:0], b))
+}
 
 // ReplayDone says that the replay is over, refused or too slow.
 func (f *Feed) ReplayDone() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.in.ReplayDone()
 	f.apply(f.ready[:0])
 }
@@ -35,12 +61,33 @@ func (f *Feed) ReplayDone() {
 // Snapshot replaces what the worker holds by what the events store; meanwhile lookups do not report the worker. They are the state after
 // batch seq.
 func (f *Feed) Snapshot(seq uint64, events []kvevent.Event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.index.replace(f.worker, events)
 	f.apply(f.in.Snapshot(f.ready[:0], seq, events...))
 }
 
 // GiveUp goes on without what is missing.
-func (f *Feed) GiveUp() { f.apply(f.in.GiveUp(f.ready[:0])) }
+func (f *Feed) GiveUp() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.apply(f.in.GiveUp(f.ready[:0]))
+}
+
+// Restore replaces what the worker holds by what data says, which a sidecar made by [Index.AppendWorker], in one step that no
+// lookup sees half of, and goes on in the stream from there. Trust is the sidecar's. An error is a [*SnapshotError], and changes nothing. O(blocks of the
+// worker), and O(all blocks) when it holds some that do not begin a prompt and follow none of its own.
+func (f *Feed) Restore(data []byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	position, err := f.index.restore(f.worker, data)
+	if err != nil {
+		return err
+	}
+	ready, _ := f.in.Restore(f.ready[:0], position) // load checked it
+	f.apply(ready)
+	return nil
+}
 
 // Need returns what is missing now.
 func (f *Feed) Need() kvevent.Need { return f.in.Need() }
@@ -71,10 +118,16 @@ func (x *Index) replace(id WorkerID, events []kvevent.Event) {
 		return
 	}
 	x.clear(id, w)
+	if x.journal != nil {
+		x.noteReplace(id, true)
+	}
 	x.hide(id, w, func() {
 		for i := range events {
-			x.apply(id, w, &events[i])
+			x.applyEvent(id, w, &events[i])
 		}
 	})
+	if x.journal != nil {
+		x.noteReplace(id, false)
+	}
 	x.publish(id, w)
 }

@@ -66,6 +66,8 @@ type Options struct {
 	// MaxBlocks is how many distinct blocks the index holds at most; 0 means 268,435,454, which is also the most it can. Events that would
 	// go beyond are cut there, and the worker's trust says so.
 	MaxBlocks int
+	// Journal is how many bytes of changes are kept for those who follow, see [Index.AppendDelta]; 0 means none, and costs nothing.
+	Journal int
 }
 
 // Index holds which worker has which blocks, for one model at one block size. Safe for concurrent use. Lookups ([Index.Match],
@@ -87,6 +89,9 @@ type Index struct {
 	mu      sync.Mutex
 	workers []*worker // by WorkerID; nil where there is none
 	byKey   map[Key]WorkerID
+	journal *journal       // nil if changes are not noted
+	follows bool           // the last change came by ApplyDelta
+	cuts    int            // events cut because the index was full
 	extra   map[ref]uint32 // further engine hashes of a worker that stand for one block in one tier; absent means none
 	pred    predictions
 	locals  []uint64
@@ -132,6 +137,9 @@ func New(block int, o *Options) *Index {
 	if x.opt.MaxBlocks <= 0 || x.opt.MaxBlocks > maxSlots-1 {
 		x.opt.MaxBlocks = maxSlots - 1
 	}
+	if x.opt.Journal > 0 {
+		x.journal = &journal{max: x.opt.Journal}
+	}
 	// The secret only says which bucket a hash goes to, so that nobody can choose tokens that all go to one.
 	x.tree.init(maphash.Bytes(maphash.MakeSeed(), nil))
 	x.roster.Store(&roster{})
@@ -170,6 +178,9 @@ type worker struct {
 	told       bool          // trust was set by the caller
 	trust      kvevent.Trust // valid if told
 	why        string
+
+	feed     *Feed  // the last one made; nil if there is none
+	position []byte // the place of its stream, for a feed that is to be made; nil if it is not known
 }
 
 // status is what lookups tell about a worker.
@@ -205,6 +216,15 @@ func (x *Index) addWorker(k Key, tier kvevent.Tier) WorkerID {
 	if id, ok := x.byKey[k]; ok {
 		return id
 	}
+	id := x.add(k, tier)
+	if x.journal != nil {
+		x.noteAdd(id, x.workers[id])
+	}
+	return id
+}
+
+// add registers a worker or store that is new.
+func (x *Index) add(k Key, tier kvevent.Tier) WorkerID {
 	i := slices.Index(x.workers, nil)
 	if i < 0 {
 		if i = len(x.workers); i == maxWorkers {
@@ -239,9 +259,16 @@ func (x *Index) Detach(worker, store WorkerID) { x.attach(worker, store, false) 
 func (x *Index) attach(worker, store WorkerID, on bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.join(worker, store, on) && x.journal != nil {
+		x.noteAttach(worker, store, on)
+	}
+}
+
+// join attaches or detaches. It reports whether there are two such.
+func (x *Index) join(worker, store WorkerID, on bool) bool {
 	w, s := x.worker(worker), x.worker(store)
 	if w == nil || s == nil || w.store != 0 || s.store == 0 {
-		return
+		return false
 	}
 	x.enroll(func(r *roster) {
 		for i := range r.stores {
@@ -250,6 +277,7 @@ func (x *Index) attach(worker, store WorkerID, on bool) {
 			}
 		}
 	})
+	return true
 }
 
 // join replaces the members by those with or without worker w.
@@ -302,6 +330,14 @@ func (x *Index) RemoveWorker(id WorkerID) {
 	if w == nil {
 		return
 	}
+	x.leave(id, w)
+	if x.journal != nil {
+		x.noteWorker(opRemove, id)
+	}
+}
+
+// leave removes a worker or store.
+func (x *Index) leave(id WorkerID, w *worker) {
 	x.clear(id, w)
 	x.count()
 	delete(x.byKey, w.key)
@@ -323,6 +359,9 @@ func (x *Index) Clear(id WorkerID) {
 	if w := x.worker(id); w != nil {
 		x.clear(id, w)
 		x.publish(id, w)
+		if x.journal != nil {
+			x.noteWorker(opClear, id)
+		}
 	}
 }
 
@@ -332,6 +371,9 @@ func (x *Index) SetTrust(id WorkerID, t kvevent.Trust, why string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if w := x.worker(id); w != nil {
+		if x.journal != nil && (!w.told || w.trust != t || w.why != why) {
+			x.noteTrust(id, t, why)
+		}
 		w.told, w.trust, w.why = true, t, why
 		x.publish(id, w)
 	}

@@ -155,15 +155,15 @@ func (o *orphans) clearTier(plane int) {
 	}
 }
 
-// expire drops the orphans that have waited for ttl and reports whether there were any. Those parked before there was a clock wait from
+// expire drops the orphans that have waited for ttl and returns how many there were. Those parked before there was a clock wait from
 // now on.
-func (o *orphans) expire(now, ttl int64) (dropped bool) {
+func (o *orphans) expire(now, ttl int64) (dropped int) {
 	for n := o.oldest; n != nil && n.since == math.MinInt64; n = n.newer {
 		n.since = now
 	}
 	for o.oldest != nil && o.oldest.since <= now-ttl {
 		o.unlink(o.oldest)
-		dropped = true
+		dropped++
 	}
 	return dropped
 }

@@ -185,12 +185,15 @@ func (x *Index) Expire(at time.Time) {
 	x.due.Store(math.MaxInt64)
 	ttl := int64(cmp.Or(x.opt.OrphanTTL, 30*time.Second))
 	for id, w := range x.workers {
-		if w == nil || w.orphans.blocks == 0 || ttl < 0 {
+		if w == nil || w.orphans.blocks == 0 || ttl < 0 || x.follows {
 			continue
 		}
-		if w.orphans.expire(now, ttl) {
+		if n := w.orphans.expire(now, ttl); n > 0 {
 			w.unknown = true
 			x.publish(WorkerID(id), w)
+			if x.journal != nil {
+				x.noteExpired(WorkerID(id), n)
+			}
 		}
 		x.wakeForOrphans(w)
 	}

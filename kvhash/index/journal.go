@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/weft-go/weft/kvhash/kvevent"
+)
+
+// A journal is the last changes of an index, each as a record, for those who follow it. Events are kept with hashes instead of tokens,
+// and only those that changed something. Records chain: a version is how many changes there were and a sum over all of them, so that two
+// indexes with one version had the same history.
+//
+//	record = op(1 byte) worker ...
+//	delta  = version version limit of orphans, count record..., each with its length, count places: worker position
+type journal struct {
+	max   int    // bytes to keep; 0: nothing, only the version, until there is a change of our own
+	buf   []byte // records
+	marks []mark // one for each record in buf
+	first Version
+	last  Version
+	one   [1]kvevent.Event
+	dec   *kvevent.Decoder
+}
+
+// mark is the end of a record in the buffer, and the version's sum after it.
+type mark struct {
+	end int
+	sum uint64
+}
+
+const markSize = 16
+
+// Version says which changes an index has seen. It is comparable; the zero Version is that of an empty index.
+type Version struct {
+	Count uint64 // changes
+	Sum   uint64 // over all of them
+}
+
+const (
+	opEvent   = iota + 1 // a batch of one event
+	opFlags              // flags
+	opAdd                // key rank tier
+	opRemove             //
+	opClear              //
+	opTrust              // trust(1 byte) why
+	opAttach             // store on(1 byte)
+	opExpired            // how many orphans
+	opReplace            // clear; what follows is one step,
+	opDone               // up to here
+	opRestore            // a snapshot of one worker
+)
+
+// Version returns which changes the index has seen; the zero Version if it keeps no journal and did not come from one that does.
+func (x *Index) Version() Version {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.journal == nil {
+		return Version{}
+	}
+	return x.journal.last
+}
+
+// AppendDelta appends to dst what changed since a version, for [Index.ApplyDelta], and returns the version after it. It needs
+// [Options.Journal]. ok is false, and nothing is appended, if the journal does not go back so far, or that is no version of
+// this index: take a snapshot. A batch of events by sequence hashes takes 8 bytes for each block, 16 when the engine's hashes differ. Places
+// in the workers' streams go with it. O(bytes appended); it waits for the index's feeds and stops changes meanwhile, as [Index.AppendSnapshot].
+func (x *Index) AppendDelta(dst []byte, since Version) (delta []byte, now Version, ok bool) {
+	defer x.freeze()()
+	j := x.journal
+	if j == nil {
+		return dst, Version{}, false
+	}
+	if since.Count < j.first.Count || since.Count > j.last.Count || j.sum(since.Count) != since.Sum {
+		return dst, j.last, false
+	}
+	from := len(dst)
+	dst = appendHeader(dst, kindDelta, fingerprint(x.block, x.opt.Base))
+	dst = appendVersion(appendVersion(dst, since), j.last)
+	dst = appendUint(dst, uint64(x.maxOrphans()))
+	marks := j.marks[since.Count-j.first.Count:]
+	dst = appendUint(dst, uint64(len(marks)))
+	at := 0
+	if i := len(j.marks) - len(marks); i > 0 {
+		at = j.marks[i-1].end
+	}
+	for _, m := range marks {
+		dst = appendString(dst, j.buf[at:m.end])
+		at = m.end
+	}
+	for i, w := range x.workers {
+		if w != nil {
+			if p := w.where(); len(p) > 0 {
+				dst = appendString(appendUint(dst, uint64(i)+1), p)
+			}
+		}
+	}
+	return appendSum(append(dst, 0), from), j.last, true
+}
+
+func appendVersion(dst []byte, v Version) []byte { return appendHash(appendUint(dst, v.Count), v.Sum) }
+
+func (c *cursor) version() Version { return Version{c.uint(math.MaxUint64), c.hash()} }
+
+func (x *Index) maxOrphans() int { return cmp.Or(x.opt.MaxOrphans, 1<<16) }
+
+// ApplyDelta applies what [Index.AppendDelta] of another index, the leader, appended. The index must have the version that the delta goes on
+// from: it is new and empty, or was loaded from a snapshot of the leader that keeps a journal, and nothing else changed it since but
+// predictions. Options that say how blocks are named and how many orphans are parked must be equal. Workers have the leader's numbers.
+//
+// An error is a [*SnapshotError], and changes nothing. [ErrGap] says that a snapshot is needed. While an index follows, [Index.Expire]
+// leaves orphans alone: that they are dropped comes with the delta. Lookups see each change by itself. It costs as the events do, but that
+// no tokens are hashed.
+func (x *Index) ApplyDelta(data []byte) error {
+	c, names, err := open(data, kindDelta)
+	if err != nil {
+		return err
+	}
+	if names != fingerprint(x.block, x.opt.Base) {
+		return &SnapshotError{Offset: int64(len(frameMagic) + 2), Err: ErrScheme}
+	}
+	from, to := c.version(), c.version()
+	if c.uint(math.MaxUint64) != uint64(x.maxOrphans()) {
+		c.fail(ErrOrphans)
+	}
+	records := make([][]byte, 0, c.left()/64)
+	sum := from.Sum
+	for range c.count(2) {
+		r := c.bytes(c.uint(math.MaxUint64))
+		sum = xxh3.HashSeed(r, sum)
+		records = append(records, r)
+	}
+	c.check(to == Version{from.Count + uint64(len(records)), sum})
+	type at struct {
+		id       WorkerID
+		position []byte
+	}
+	var places []at
+	for {
+		id := c.uint(maxWorkers)
+		if id == 0 {
+			break
+		}
+		p := c.bytes(c.uint(math.MaxUint64))
+		if _, err := new(kvevent.Ingest).Restore(nil, p); err != nil {
+			c.fail(err)
+		}
+		places = append(places, at{WorkerID(id - 1), p})
+	}
+	if c.check(c.left() == 0); c.err != nil {
+		return c.err
+	}
+
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	j := x.journal
+	if j == nil && len(x.workers) == 0 {
+		j = new(journal)
+	}
+	if j == nil || j.last != from {
+		return &SnapshotError{Offset: int64(frameHeader), Err: ErrGap}
+	}
+	if err := x.checkRecords(j, records, data); err != nil {
+		return err
+	}
+	cuts := x.cuts
+	x.journal = nil // the records are noted as they are
+	for len(records) > 0 {
+		n := x.follow(j, records)
+		for _, r := range records[:n] {
+			j.buf = append(j.buf, r...)
+			j.note(len(j.buf) - len(r))
+		}
+		records = records[n:]
+	}
+	x.follows = true
+	if x.cuts == cuts { // otherwise blocks are missing that the leader has: no delta can go on from here
+		x.journal = j
+	}
+	for _, p := range places {
+		if w := x.worker(p.id); w != nil && w.feed == nil {
+			w.position = slices.Clone(p.position)
+		}
+	}
+	return nil
+}
+
+// checkRecords reads all records before any is applied.
+func (x *Index) checkRecords(j *journal, records [][]byte, data []byte) error {
+	workers := make([]bool, len(x.workers), len(x.workers)+16)
+	for i, w := range x.workers {
+		workers[i] = w != nil
+	}
+	keys := make(map[Key]bool, len(x.byKey))
+	for k := range x.byKey {
+		keys[k] = true
+	}
+	byID := make(map[uint64]Key)
+	var replaced uint64 // the worker that is being replaced, plus one
+	at := int64(frameHeader)
+	for _, r := range records {
+		c := &cursor{data: r}
+		op, id := c.byte(), c.uint(maxWorkers-1)
+		if op == opAdd {
+			i := slices.Index(workers, false)
+			if i < 0 {
+				i = len(workers)
+				workers = append(workers, false)
+			}
+			k, tier := Key{c.string(), uint32(c.uint(math.MaxUint32))}, c.byte()
+			c.check(uint64(i) == id && !keys[k] && tier <= kvevent.NumTiers && c.left() == 0)
+			workers[i], keys[k], byID[id] = true, true, k
+		} else if c.check(id < uint64(len(workers)) && workers[id]) {
+			switch op {
+			case opEvent:
+				_, ok := j.event(c)
+				c.check(ok)
+			case opFlags:
+				c.flags()
+			case opRemove:
+				workers[id] = false
+				if k, ok := byID[id]; ok {
+					delete(keys, k)
+				} else {
+					delete(keys, x.workers[id].key)
+				}
+				delete(byID, id)
+			case opClear:
+			case opTrust:
+				c.check(c.byte() <= byte(kvevent.Exact))
+				c.string()
+			case opAttach:
+				c.uint(maxWorkers - 1)
+				c.check(c.byte() <= 1)
+			case opExpired:
+				c.uint(math.MaxInt32)
+			case opReplace:
+				c.check(replaced == 0)
+				replaced = id + 1
+			case opDone:
+				c.check(replaced == id+1)
+				replaced = 0
+			case opRestore:
+				y, err := load(c.bytes(uint64(c.left())), kindWorker, &x.opt)
+				c.check(err == nil && y.block == x.block)
+			default:
+				c.fail(ErrMalformed)
+			}
+			c.check(c.left() == 0 && (replaced == 0 || op == opReplace || replaced == id+1 && (op == opEvent || op == opFlags)))
+		}
+		if c.err != nil {
+			return &SnapshotError{Offset: at, Err: c.err.Err}
+		}
+		at += int64(len(r))
+	}
+	if replaced != 0 {
+		return &SnapshotError{Offset: int64(len(data) - frameSum), Err: ErrMalformed}
+	}
+	return nil
+}
+
+// event reads the rest of a record. What it returns is good until the next call.
+func (j *journal) event(c *cursor) (*kvevent.Event, bool) {
+	if j.dec == nil {
+		j.dec = kvevent.NewDecoder(kvevent.Compact, &kvevent.DecoderOptions{MaxBlocks: maxSlots, MaxEvents: 1})
+	}
+	b, err := j.dec.Decode(nil, c.bytes(uint64(c.left())))
+	if err != nil || len(b) != 1 || len(b[0].Events) != 1 || b[0].Damaged {
+		return nil, false
+	}
+	return &b[0].Events[0], true
+}
+
+// follow applies the first record, and those that belong to it, and returns how many. They were checked.
+func (x *Index) follow(j *journal, records [][]byte) int {
+	c := &cursor{data: records[0]}
+	op, id := c.byte(), WorkerID(c.uint(maxWorkers))
+	if op == opAdd {
+		k := Key{c.string(), uint32(c.uint(math.MaxUint32))}
+		x.add(k, kvevent.Tier(c.byte()))
+		return 1
+	}
+	w := x.worker(id)
+	n := 1
+	switch op {
+	case opEvent:
+		ev, _ := j.event(c)
+		x.apply(id, w, ev)
+	case opFlags:
+		w.setFlags(c.flags())
+	case opRemove:
+		x.leave(id, w)
+		return 1
+	case opClear:
+		x.clear(id, w)
+	case opTrust:
+		w.told, w.trust, w.why = true, kvevent.Trust(c.byte()), c.string()
+	case opAttach:
+		x.join(id, WorkerID(c.uint(maxWorkers)), c.byte() != 0)
+	case opExpired:
+		for n := c.uint(math.MaxInt32); n > 0 && w.orphans.oldest != nil; n-- {
+			w.orphans.unlink(w.orphans.oldest)
+		}
+		w.unknown = true
+	case opReplace:
+		x.clear(id, w)
+		x.hide(id, w, func() {
+			for records[n][0] != opDone {
+				x.follow(j, records[n:])
+				n++
+			}
+		})
+		n++
+	case opRestore:
+		y, err := load(c.bytes(uint64(c.left())), kindWorker, &x.opt)
+		if err == nil {
+			x.clear(id, w)
+			x.hide(id, w, func() { x.graft(id, w, y) })
+		}
+	}
+	x.publish(id, w)
+	return n
+}
+
+// renew begins a history: what was before is told apart by from.
+func (j *journal) renew(from uint64) {
+	j.buf, j.marks = nil, nil
+	j.first = Version{0, from}
+	j.last = j.first
+}
+
+// sum returns the sum of the version after count changes, which is in the journal.
+func (j *journal) sum(count uint64) uint64 {
+	if count == j.first.Count {
+		return j.first.Sum
+	}
+	return j.marks[count-j.first.Count-1].sum
+}
+
+// begin begins a record if changes are kept.
+func (x *Index) begin(op byte, id WorkerID) (at int, j *journal) {
+	j = x.journal
+	if x.follows {
+		x.follows = false
+		x.due.Store(math.MinInt64) // orphans are ours now
+	}
+	if j.max == 0 {
+		x.journal = nil // from here on the history is our own, and nobody asks for it
+		return 0, nil
+	}
+	at = len(j.buf)
+	j.buf = appendUint(append(j.buf, op), uint64(id))
+	return at, j
+}
+
+// note ends the record that begins at an offset, and drops old ones when there is too much.
+func (j *journal) note(at int) {
+	j.last = Version{j.last.Count + 1, xxh3.HashSeed(j.buf[at:], j.last.Sum)}
+	j.marks = append(j.marks, mark{len(j.buf), j.last.Sum})
+	if len(j.buf)+markSize*len(j.marks) <= j.max {
+		return
+	}
+	// Half of it at a time, so that moving the rest costs nothing in the long run.
+	n := 0
+	for n < len(j.marks) && len(j.buf)-j.marks[n].end+markSize*(len(j.marks)-n-1) > j.max/2 {
+		n++
+	}
+	n = min(n+1, len(j.marks))
+	cut := j.marks[n-1].end
+	j.first = Version{j.first.Count + uint64(n), j.marks[n-1].sum}
+	j.buf = append(j.buf[:0], j.buf[cut:]...)
+	if cap(j.buf) > 2*j.max {
+		j.buf = slices.Clone(j.buf)
+	}
+	j.marks = append(j.marks[:0], j.marks[n:]...)
+	for i := range j.marks {
+		j.marks[i].end -= cut
+	}
+}
+
+// lose says that what happened cannot be told: who follows needs a snapshot.
+func (j *journal) lose() {
+	j.buf, j.marks, j.first = j.buf[:0], j.marks[:0], j.last
+}
+
+// applyNoted applies an event and notes what it changed.
+func (x *Index) applyNoted(id WorkerID, w *worker, ev *kvevent.Event) Result {
+	before, cuts := w.flags(), x.cuts
+	res := x.apply(id, w, ev)
+	if res.Stored+res.Removed+res.Parked > 0 || ev.Kind == kvevent.Cleared && ev.Tier <= kvevent.NumTiers {
+		at, j := x.begin(opEvent, id)
+		if j == nil {
+			return res
+		}
+		j.one[0] = x.plain(w, ev)
+		j.buf = kvevent.AppendBatch(j.buf, &kvevent.Batch{Events: j.one[:]})
+		j.one[0] = kvevent.Event{}
+		j.note(at)
+	}
+	if f := w.flags(); f != before {
+		at, j := x.begin(opFlags, id)
+		if j == nil {
+			return res
+		}
+		j.buf = appendFlags(j.buf, f)
+		j.note(at)
+	}
+	if x.cuts != cuts && x.journal != nil {
+		x.journal.lose()
+	}
+	return res
+}
+
+// plain returns the event just applied with hashes instead of tokens, and what they are made of.
+func (x *Index) plain(w *worker, ev *kvevent.Event) kvevent.Event {
+	e := kvevent.Event{
+		Kind: ev.Kind, Tier: ev.Tier, Attention: ev.Attention, Group: ev.Group, BlockHashes: ev.BlockHashes, Parent: ev.Parent, HasParent: ev.HasParent,
+	}
+	if ev.Kind != kvevent.Stored {
+		return e
+	}
+	e.BlockSize = ev.BlockSize
+	ratio := int(max(w.ratio, 1))
+	whole := func(chain []uint64) []uint64 {
+		n := min(len(ev.BlockHashes), len(chain)/ratio)
+		e.BlockHashes = ev.BlockHashes[:n]
+		return chain[:n*ratio]
+	}
+	switch {
+	case len(ev.SequenceHashes) > 0:
+		e.SequenceHashes = whole(ev.SequenceHashes)
+	case len(ev.LocalHashes) > 0:
+		e.LocalHashes = whole(ev.LocalHashes)
+	case len(ev.TokenIDs) > 0:
+		e.LocalHashes = whole(x.locals)
+	}
+	return e
+}
+
+func (x *Index) noteWorker(op byte, id WorkerID) {
+	if at, j := x.begin(op, id); j != nil {
+		j.note(at)
+	}
+}
+
+func (x *Index) noteAdd(id WorkerID, w *worker) {
+	if at, j := x.begin(opAdd, id); j != nil {
+		j.buf = append(appendUint(appendString(j.buf, w.key.Instance), uint64(w.key.DPRank)), byte(w.store))
+		j.note(at)
+	}
+}
+
+func (x *Index) noteTrust(id WorkerID, t kvevent.Trust, why string) {
+	if at, j := x.begin(opTrust, id); j != nil {
+		j.buf = appendString(append(j.buf, byte(t)), why)
+		j.note(at)
+	}
+}
+
+func (x *Index) noteAttach(id, store WorkerID, on bool) {
+	if at, j := x.begin(opAttach, id); j != nil {
+		j.buf = append(appendUint(j.buf, uint64(store)), bit(on, 0))
+		j.note(at)
+	}
+}
+
+func (x *Index) noteExpired(id WorkerID, n int) {
+	if at, j := x.begin(opExpired, id); j != nil {
+		j.buf = appendUint(j.buf, uint64(n))
+		j.note(at)
+	}
+}
+
+func (x *Index) noteReplace(id WorkerID, begin bool) {
+	op := byte(opDone)
+	if begin {
+		op = opReplace
+	}
+	x.noteWorker(op, id)
+}
+
+func (x *Index) noteRestore(id WorkerID, data []byte) {
+	if at, j := x.begin(opRestore, id); j != nil {
+		j.buf = append(j.buf, data...)
+		j.note(at)
+	}
+}

@@ -1,0 +1,952 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"cmp"
+	"encoding/binary"
+	"maps"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/weft-go/weft/kvhash/kvevent"
+)
+
+// This file is structured as follows: what a caller names, then writing (blocks get numbers, workers say what they hold of them), then
+// reading, then putting one worker of a snapshot into an index that has others.
+//
+//	body      = clock version workers blocks residencies
+//	version   = 0, or 1 count sum(8 bytes)
+//	workers   = count worker...
+//	worker    = present(1 byte): 0, or 1 key rank flags(2 bytes) store tier(1 byte) trust(1 byte) why group ratio position members
+//	members   = of a store: count, then the numbers of those attached
+//	blocks    = count list...     a list is: count back hashes; back is how far before the first the block is that it follows, 0 if none is known
+//	residency = for each worker: segments, further names, hashes at several places, orphans
+//	segment   = length<<5|named<<4|tiers gap [hashes]      blocks that follow each other in number; gap to the one before; 0 ends
+//
+// Blocks are numbered from 0 as they are written: walking from those without a known parent, by hash, the child with the least hash first.
+// So the order follows from what the index holds and not from how it came to hold it.
+
+// AppendSnapshot appends to dst everything the index holds in a binary form, for [Load]: block names, workers with their numbers,
+// trust and place in their streams, blocks, residencies, orphans. Predictions are left out: they are this router's own. About 8 bytes for each
+// distinct block, little for each range of blocks that a worker holds under our names, 8 more for each engine hash that differs. The
+// form is the same on all machines; a loaded index gives the same bytes again.
+//
+// It waits for calls of the index's feeds to end and holds the lock of those who change the index meanwhile: 50 to 200 ns for each block and each
+// residency. Lookups go on.
+func (x *Index) AppendSnapshot(dst []byte) []byte {
+	defer x.freeze()()
+	return x.appendSnapshot(dst, kindIndex, x.workers)
+}
+
+// AppendWorker appends to dst what the index holds of one worker, with its place in its stream, for [Feed.Restore] in an index that
+// knows the same worker by any number. It is what a sidecar, which follows one engine, answers to a router that needs a
+// snapshot. An unknown worker appends nothing. It costs as [Index.AppendSnapshot], but that only blocks of the worker count.
+func (x *Index) AppendWorker(dst []byte, id WorkerID) []byte {
+	defer x.freeze()()
+	if x.worker(id) == nil {
+		return dst
+	}
+	return x.appendSnapshot(dst, kindWorker, x.workers[id:id+1])
+}
+
+// freeze stops the feeds between two calls, and all changes. The result ends that.
+func (x *Index) freeze() (thaw func()) {
+	for {
+		feeds := x.currentFeeds(nil)
+		for _, f := range feeds {
+			f.mu.Lock()
+		}
+		x.mu.Lock()
+		if slices.Equal(feeds, x.feedsNow(nil)) {
+			return func() {
+				x.mu.Unlock()
+				for _, f := range feeds {
+					f.mu.Unlock()
+				}
+			}
+		}
+		x.mu.Unlock() // a feed was made meanwhile
+		for _, f := range feeds {
+			f.mu.Unlock()
+		}
+	}
+}
+
+func (x *Index) currentFeeds(dst []*Feed) []*Feed {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.feedsNow(dst)
+}
+
+// feedsNow returns the feeds in order of their workers' numbers.
+func (x *Index) feedsNow(dst []*Feed) []*Feed {
+	for _, w := range x.workers {
+		if w != nil && w.feed != nil {
+			dst = append(dst, w.feed)
+		}
+	}
+	return dst
+}
+
+// where returns the place of the worker's stream. The feeds are frozen.
+func (w *worker) where() []byte {
+	if w.feed != nil {
+		return w.feed.in.AppendPosition(nil)
+	}
+	return w.position
+}
+
+func (x *Index) appendSnapshot(dst []byte, kind byte, workers []*worker) []byte {
+	from := len(dst)
+	dst = appendHeader(dst, kind, fingerprint(x.block, x.opt.Base))
+	dst = appendUint(dst, uint64(x.block))
+	dst = binary.AppendVarint(dst, x.clock.Load())
+	if x.journal == nil || kind != kindIndex {
+		dst = append(dst, 0)
+	} else {
+		v := x.journal.last
+		dst = appendHash(appendUint(append(dst, 1), v.Count), v.Sum)
+	}
+	dst = appendUint(dst, uint64(len(workers)))
+	for i, w := range workers {
+		if w == nil {
+			dst = append(dst, 0)
+			continue
+		}
+		dst = append(dst, 1)
+		dst = appendUint(appendString(dst, w.key.Instance), uint64(w.key.DPRank))
+		dst = appendFlags(dst, w.flags())
+		dst = append(dst, byte(w.store), bit(w.told, 7)|byte(w.trust))
+		dst = appendString(appendString(dst, w.why), w.where())
+		if w.store == 0 {
+			continue
+		}
+		var members []int
+		for _, s := range x.roster.Load().stores {
+			if kind == kindIndex && s.id == WorkerID(i) {
+				for k, word := range s.members {
+					for ; word != 0; word &= word - 1 {
+						members = append(members, k*64+bits.TrailingZeros64(word))
+					}
+				}
+			}
+		}
+		dst = appendUint(dst, uint64(len(members)))
+		for _, m := range members {
+			dst = appendUint(dst, uint64(m))
+		}
+	}
+	n := x.number(func(v *view) bool {
+		if kind == kindWorker {
+			id := x.byKey[workers[0].key]
+			for p := range kvevent.NumTiers {
+				if v.word(v.plane(p), int(id>>6))>>(id&63)&1 != 0 {
+					return true
+				}
+			}
+			return false
+		}
+		return v.mask != 1<<planePredicted
+	})
+	dst = n.append(dst, &x.tree)
+	for _, w := range workers {
+		if w != nil {
+			dst = n.appendWorker(dst, x, x.byKey[w.key], w)
+		}
+	}
+	return appendSum(dst, from)
+}
+
+// flags are what a worker was found to be by its events.
+type flags struct {
+	heard, unknown, refused, full, grouped bool
+	group, ratio                           int32
+}
+
+func (w *worker) flags() flags {
+	return flags{w.heard, w.unknown, w.refused, w.full, w.grouped, w.group, w.ratio}
+}
+
+func (w *worker) setFlags(f flags) {
+	w.heard, w.unknown, w.refused, w.full, w.grouped, w.group, w.ratio = f.heard, f.unknown, f.refused, f.full, f.grouped, f.group, f.ratio
+}
+
+func appendFlags(dst []byte, f flags) []byte {
+	dst = append(dst, bit(f.heard, 0)|bit(f.unknown, 1)|bit(f.refused, 2)|bit(f.full, 3)|bit(f.grouped, 4))
+	return appendUint(binary.AppendVarint(dst, int64(f.group)), uint64(f.ratio))
+}
+
+func (c *cursor) flags() flags {
+	b := c.byte()
+	group := c.int()
+	c.check(b < 1<<5 && group == int64(int32(group)))
+	return flags{b&1 != 0, b&2 != 0, b&4 != 0, b&8 != 0, b&16 != 0, int32(group), int32(c.uint(math.MaxInt32))}
+}
+
+// numbers are the blocks in the order in which they are written.
+type numbers struct {
+	of    []uint32 // by slot: kept, forked and, below, one more than the number
+	slots []uint32 // by number
+	lists []list
+	seen  []uint32 // numbers plus one, by hash
+}
+
+// list is blocks that follow each other; from is the number of the first.
+type list struct {
+	from, parent uint32 // parent: one more than the number of the block before, or 0
+}
+
+const (
+	keptBit   = 1 << 31
+	forkedBit = 1 << 30
+)
+
+// child is a block that follows the one in slot parent, which is not the slot before it; or a block whose place comes next.
+type child struct {
+	parent uint32
+	slot   uint32
+	seq    uint64
+}
+
+func bySeq(a, b child) int { return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.slot, b.slot)) }
+
+// before returns the slot of the block before the one in a slot, 0 if it is not known.
+func (t *tree) before(slot uint32) uint32 {
+	if t.slots.isNext(slot) {
+		return slot - 1
+	}
+	r := t.runs.at(t.slots.run(slot))
+	if r.parent != 0 && r.start.Load() == slot && t.slots.isLive(r.parent) && uint32(t.slots.seq.at(r.parent).Load()) == r.check {
+		return r.parent
+	}
+	return 0
+}
+
+// eachRun calls f for every run, in order of slots.
+func (t *tree) eachRun(f func(start, end uint32, st state)) {
+	for i := uint32(1); i < t.slots.end; {
+		o := *t.slots.owner.at(i)
+		if o&freeBit != 0 {
+			i += o & lowBits
+			continue
+		}
+		st := t.state(o & lowBits)
+		f(i, i+st.length(), st)
+		i += st.length()
+	}
+}
+
+// number gives numbers to the blocks whose residents are to be kept.
+func (x *Index) number(keep func(*view) bool) *numbers {
+	t := &x.tree
+	n := &numbers{of: make([]uint32, t.slots.end)}
+	kept, known, last := 0, uint32(0), false
+	t.eachRun(func(start, end uint32, st state) {
+		if st.set() != known {
+			v, _ := t.sets.view(st.set())
+			known, last = st.set(), keep(&v)
+		}
+		if last {
+			kept += int(end - start)
+			for i := start; i < end; i++ {
+				n.of[i] = keptBit
+			}
+		}
+	})
+	var todo, kids []child
+	t.eachRun(func(start, _ uint32, _ state) {
+		if n.of[start] == 0 {
+			return
+		}
+		c := child{t.before(start), start, t.slots.seq.at(start).Load()}
+		if c.parent == 0 || n.of[c.parent] == 0 {
+			c.parent = 0
+			todo = append(todo, c)
+		} else if c.parent != start-1 {
+			kids = append(kids, c)
+			n.of[c.parent] |= forkedBit
+		}
+	})
+	slices.SortFunc(kids, func(a, b child) int { return cmp.Or(cmp.Compare(a.parent, b.parent), bySeq(a, b)) })
+	slices.SortFunc(todo, func(a, b child) int { return bySeq(b, a) })
+	n.slots = make([]uint32, 0, kept)
+	n.seen = make([]uint32, 1<<bits.Len(uint(kept+kept/2)))
+	n.walk(t, todo, kids)
+	if len(n.slots) < kept {
+		// Publishers that name blocks by hashes that are none may have made circles.
+		todo = todo[:0]
+		for i := uint32(1); i < t.slots.end; i++ {
+			if n.of[i]&keptBit != 0 && n.of[i]&lowBits == 0 {
+				todo = append(todo, child{0, i, t.slots.seq.at(i).Load()})
+			}
+		}
+		slices.SortFunc(todo, func(a, b child) int { return bySeq(b, a) })
+		n.walk(t, todo, kids)
+	}
+	return n
+}
+
+// walk numbers the blocks of todo, the last first, and all that follow them. The parent of one in todo is a number, plus one.
+func (n *numbers) walk(t *tree, todo, kids []child) {
+	mask := len(n.seen) - 1
+	for len(todo) > 0 {
+		c := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		open := false
+		for before := c.parent; c.slot != 0; {
+			if n.of[c.slot]&lowBits != 0 {
+				break // a circle
+			}
+			at := int(t.heads.mix(c.seq)) & mask
+			for n.seen[at] != 0 && t.slots.seq.at(n.slots[n.seen[at]-1]).Load() != c.seq {
+				at = (at + 1) & mask
+			}
+			forked := n.of[c.slot]&forkedBit != 0
+			if n.seen[at] == 0 {
+				if !open {
+					n.lists = append(n.lists, list{uint32(len(n.slots)), before})
+					open = true
+				}
+				n.slots = append(n.slots, c.slot)
+				n.seen[at] = uint32(len(n.slots))
+			} else {
+				open = false // there a second time: one of them is enough
+			}
+			n.of[c.slot] = keptBit | n.seen[at]
+			before = n.seen[at]
+			slot := c.slot
+			c = child{}
+			if next := slot + 1; t.slots.isNext(next) && n.of[next] != 0 {
+				c = child{before, next, t.slots.seq.at(next).Load()}
+			}
+			if forked {
+				i, _ := slices.BinarySearchFunc(kids, slot, func(k child, s uint32) int { return cmp.Compare(k.parent, s) })
+				from := len(todo)
+				for ; i < len(kids) && kids[i].parent == slot; i++ {
+					todo = append(todo, child{before, kids[i].slot, kids[i].seq})
+				}
+				if c.slot != 0 {
+					todo = append(todo, c)
+				}
+				slices.SortFunc(todo[from:], func(a, b child) int { return bySeq(b, a) })
+				c = todo[len(todo)-1]
+				todo = todo[:len(todo)-1]
+			}
+		}
+	}
+}
+
+// number returns the number of the block in a slot.
+func (n *numbers) number(slot uint32) uint32 { return n.of[slot]&lowBits - 1 }
+
+// append appends the blocks.
+func (n *numbers) append(dst []byte, t *tree) []byte {
+	dst = slices.Grow(dst, 8*len(n.slots))
+	dst = appendUint(dst, uint64(len(n.slots)))
+	for i, l := range n.lists {
+		end := uint32(len(n.slots))
+		if i+1 < len(n.lists) {
+			end = n.lists[i+1].from
+		}
+		back := uint32(0)
+		if l.parent != 0 {
+			back = l.from + 1 - l.parent
+		}
+		dst = appendUint(appendUint(dst, uint64(end-l.from)), uint64(back))
+		for _, slot := range n.slots[l.from:end] {
+			dst = appendHash(dst, t.slots.seq.at(slot).Load())
+		}
+	}
+	return dst
+}
+
+// further is a name of a block that has another.
+type further struct {
+	number uint32
+	tiers  uint8
+	hash   uint64
+}
+
+// appendWorker appends what a worker holds.
+func (n *numbers) appendWorker(dst []byte, x *Index, id WorkerID, w *worker) []byte {
+	t := &x.tree
+	held := make([]uint64, (len(n.slots)+63)/64)
+	at := make([]uint32, len(n.slots)) // position among the names, valid where held
+	var rest []further
+	names := &w.names
+	for i, p := range names.vals {
+		if p == 0 || len(w.more) > 0 && len(w.more[names.keys[i]]) > 0 {
+			continue
+		}
+		k := n.number(p.slot())
+		if held[k>>6]>>(k&63)&1 == 0 {
+			held[k>>6] |= 1 << (k & 63)
+			at[k] = uint32(i)
+			continue
+		}
+		j := uint32(i)
+		if names.keys[j] < names.keys[at[k]] {
+			j, at[k] = at[k], j
+		}
+		rest = append(rest, further{k, names.vals[j].tiers(), names.keys[j]})
+	}
+	var prev, from, length uint32 // of the segment: end of the one before, first block, blocks
+	var kind uint64
+	end := func() {
+		if length == 0 {
+			return
+		}
+		dst = appendUint(appendUint(dst, uint64(length)<<5|kind), uint64(from-prev))
+		if kind&named != 0 {
+			for k := from; k < from+length; k++ {
+				dst = appendHash(dst, names.keys[at[k]])
+			}
+		}
+		prev, length = from+length, 0
+	}
+	for i, word := range held {
+		for ; word != 0; word &= word - 1 {
+			k := uint32(i*64 + bits.TrailingZeros64(word))
+			as := uint64(names.vals[at[k]].tiers())
+			if names.keys[at[k]] != t.slots.seq.at(n.slots[k]).Load() {
+				as |= named
+			}
+			if length == 0 || k != from+length || as != kind {
+				end()
+				from, kind = k, as
+			}
+			length++
+		}
+	}
+	end()
+	dst = append(dst, 0)
+
+	slices.SortFunc(rest, func(a, b further) int { return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.hash, b.hash)) })
+	dst = appendUint(dst, uint64(len(rest)))
+	for _, f := range rest {
+		dst = appendHash(append(appendUint(dst, uint64(f.number)), f.tiers), f.hash)
+	}
+	dst = appendUint(dst, uint64(len(w.more)))
+	for _, h := range slices.Sorted(maps.Keys(w.more)) {
+		places := append([]place{names.get(h)}, w.more[h]...)
+		dst = appendUint(appendHash(dst, h), uint64(len(places)))
+		for _, p := range places {
+			dst = append(appendUint(dst, uint64(n.number(p.slot()))), p.tiers())
+		}
+	}
+	dst = appendUint(dst, uint64(w.orphans.count()))
+	for o := w.orphans.oldest; o != nil; o = o.newer {
+		dst = binary.AppendVarint(appendHash(dst, o.parent), o.since)
+		dst = append(dst, byte(o.plane)|bit(o.chained, 4)|bit(o.gone != nil, 5))
+		dst = appendUint(dst, uint64(len(o.hashes)))
+		for i, h := range o.hashes {
+			dst = appendHash(appendHash(dst, h), o.chain[i])
+			if o.gone != nil {
+				dst = append(dst, bit(o.gone[i], 0))
+			}
+		}
+	}
+	return dst
+}
+
+// named says that the engine hashes of a segment are not the sequence hashes.
+const named = 1 << kvevent.NumTiers
+
+// count returns how many sequences are parked.
+func (o *orphans) count() (n int) {
+	for p := o.oldest; p != nil; p = p.newer {
+		n++
+	}
+	return n
+}
+
+// Load returns the index that a snapshot describes, for options with which the snapshot was made; nil options mean the defaults. Workers have
+// the numbers they had. [Index.Feed] goes on where the worker's stream was; what came since is missed, and asked for,
+// like any batch that was lost. It takes about as long as storing the blocks by events.
+//
+// An error is a [*SnapshotError]. Memory is what the index needs: in proportion to len(data), but that a range of blocks that a worker holds under our
+// names takes 3 bytes of data, however long it is.
+func Load(data []byte, o *Options) (*Index, error) {
+	x, err := load(data, kindIndex, o)
+	if err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+func load(data []byte, kind byte, o *Options) (*Index, error) {
+	c, names, err := open(data, kind)
+	if err != nil {
+		return nil, err
+	}
+	block := c.uint(math.MaxInt32)
+	if !c.check(block > 0) {
+		return nil, c.err
+	}
+	x := New(int(block), o)
+	if names != fingerprint(x.block, x.opt.Base) {
+		return nil, &SnapshotError{Offset: int64(len(frameMagic) + 2), Err: ErrScheme}
+	}
+	x.clock.Store(c.int())
+	if known := c.byte(); known == 1 {
+		v := Version{c.uint(math.MaxUint64), c.hash()}
+		if x.journal == nil {
+			x.journal = new(journal)
+		}
+		x.journal.first, x.journal.last = v, v
+	} else {
+		c.check(known == 0)
+		if x.journal != nil {
+			x.journal.renew(binary.LittleEndian.Uint64(data[len(data)-frameSum:]))
+		}
+	}
+	x.loadWorkers(c, kind)
+	parents := x.loadBlocks(c)
+	sets := make([]uint32, x.tree.slots.end) // by slot
+	for id, w := range x.workers {
+		if w != nil && c.err == nil {
+			x.loadHeld(c, WorkerID(id), w, sets)
+			x.loadOrphans(c, w)
+		}
+	}
+	c.check(c.left() == 0)
+	if c.err == nil {
+		for i, set := range sets[1:] {
+			if set == 0 {
+				c.pos -= len(sets) - i
+				c.fail(ErrMalformed) // a block that nobody holds
+				break
+			}
+		}
+	}
+	if c.err != nil {
+		return nil, c.err
+	}
+	x.settle(sets, parents)
+	for id, w := range x.workers {
+		if w != nil {
+			x.publish(WorkerID(id), w)
+			x.wakeForOrphans(w)
+		}
+	}
+	return x, nil
+}
+
+func (x *Index) loadWorkers(c *cursor, kind byte) {
+	n := c.count(1)
+	c.check(n <= maxWorkers && (kind != kindWorker || n == 1))
+	if c.err != nil {
+		return
+	}
+	x.trust.resize(uint32(n))
+	x.workers = make([]*worker, n)
+	var stores []store
+	for i := range x.workers {
+		id := WorkerID(i)
+		present := c.byte()
+		if c.check(present <= 1); present == 0 {
+			continue
+		}
+		w := &worker{key: Key{c.string(), uint32(c.uint(math.MaxUint32))}}
+		w.names.mixer = x.tree.heads.mixer
+		w.setFlags(c.flags())
+		w.store = kvevent.Tier(c.byte())
+		trust := c.byte()
+		w.told, w.trust = trust>>7 != 0, kvevent.Trust(trust&^(1<<7))
+		w.why = c.string()
+		w.position = slices.Clone(c.bytes(c.uint(math.MaxUint64)))
+		if _, err := new(kvevent.Ingest).Restore(nil, w.position); err != nil && len(w.position) > 0 {
+			c.fail(err)
+		}
+		_, twice := x.byKey[w.key]
+		if !c.check(!twice && w.store <= kvevent.NumTiers && w.trust <= kvevent.Exact) {
+			return
+		}
+		x.workers[i], x.byKey[w.key] = w, id
+		if w.store == 0 {
+			x.show(id, true)
+			continue
+		}
+		s := store{id: id, tier: w.store}
+		for range c.count(1) {
+			s.join(WorkerID(c.uint(uint64(n-1))), true)
+		}
+		stores = append(stores, s)
+	}
+	if kind == kindWorker {
+		c.check(c.err != nil || x.workers[0] != nil)
+	}
+	if c.err != nil {
+		return
+	}
+	for _, s := range stores {
+		for k, word := range s.members {
+			for ; word != 0; word &= word - 1 {
+				w := x.workers[k*64+bits.TrailingZeros64(word)]
+				c.check(w != nil && w.store == 0)
+			}
+		}
+	}
+	x.enroll(func(r *roster) { r.stores = stores })
+}
+
+// loadBlocks puts block number n into slot n+1 and returns, for lists that follow a block, the slots of both, in order of lists.
+func (x *Index) loadBlocks(c *cursor) (parents []child) {
+	t := &x.tree
+	n := uint32(c.count(8))
+	if n > uint32(x.opt.MaxBlocks) {
+		c.fail(ErrFull)
+		n = 0
+	}
+	t.slots.extend(n + 1)
+	seen := make([]uint32, 1<<bits.Len32(n+n/2))
+	for at := uint32(1); at <= n && c.err == nil; {
+		length := uint32(c.uint(uint64(n + 1 - at)))
+		back := uint32(c.uint(uint64(at - 1)))
+		b := c.bytes(8 * uint64(length))
+		if !c.check(length > 0) {
+			return nil
+		}
+		if back > 1 {
+			parents = append(parents, child{parent: at - back, slot: at})
+		}
+		for i := range length {
+			h := binary.LittleEndian.Uint64(b[8*i:])
+			mask := len(seen) - 1
+			k := int(t.heads.mix(h)) & mask
+			for ; seen[k] != 0; k = (k + 1) & mask {
+				if t.slots.seq.at(seen[k]).Load() == h {
+					c.fail(ErrMalformed) // the same block twice
+					return nil
+				}
+			}
+			seen[k] = at + i
+			t.slots.put(at+i, h, i > 0 || back == 1)
+		}
+		at += length
+	}
+	return parents
+}
+
+// loadHeld reads the names of a worker's blocks and enters them, and adds the worker to the sets of the blocks, by slot. Each slot is a
+// reference to its set.
+func (x *Index) loadHeld(c *cursor, id WorkerID, w *worker, sets []uint32) {
+	t := &x.tree
+	blocks := uint64(len(sets) - 1)
+	start, names := c.pos, 0
+	for pass := range 2 { // first count, then enter
+		c.pos = start
+		for at := uint64(0); ; {
+			head := c.uint(blocks<<5 | (1<<5 - 1))
+			if head == 0 {
+				break
+			}
+			length, tiers := head>>5, uint8(head)&(named-1)
+			at += c.uint(blocks)
+			var b []byte
+			if head&named != 0 {
+				b = c.bytes(8 * length)
+			}
+			if !c.check(length > 0 && tiers != 0 && at+length <= blocks) {
+				return
+			}
+			if pass == 0 {
+				names += int(length)
+				at += length
+				continue
+			}
+			for i := range uint32(length) {
+				slot := uint32(at) + i + 1
+				h := t.slots.seq.at(slot).Load()
+				if b != nil {
+					h = binary.LittleEndian.Uint64(b[8*i:])
+				}
+				pos, ok := w.names.find(h)
+				if ok {
+					c.fail(ErrMalformed)
+					return
+				}
+				w.names.add(pos, h, placeAt(slot, tiers))
+			}
+			x.enter(id, uint32(at)+1, uint32(at+length)+1, tiers, sets)
+			at += length
+			w.held.Add(int64(length))
+		}
+		if pass == 0 && names > 0 && c.err == nil {
+			w.names.resize(names + names/4 + 8)
+		}
+	}
+	hold := func(slot uint32, tiers uint8) {
+		if !t.sets.held(sets[slot], id) {
+			w.held.Add(1)
+		}
+		for plane := range kvevent.NumTiers {
+			if tiers>>plane&1 == 0 {
+				continue
+			}
+			if t.sets.has(sets[slot], id, plane) {
+				x.extra[ref{slot, id, uint8(plane)}]++
+			} else {
+				x.enter(id, slot, slot+1, 1<<plane, sets)
+			}
+		}
+	}
+	where := func() place {
+		slot, tiers := uint32(c.uint(blocks))+1, c.byte()
+		if !c.check(tiers != 0 && tiers < named && uint64(slot) <= blocks) {
+			return 0
+		}
+		return placeAt(slot, tiers)
+	}
+	for range c.count(10) {
+		p, h := where(), c.hash()
+		pos, ok := w.names.find(h)
+		if !c.check(!ok) {
+			return
+		}
+		w.names.add(pos, h, p)
+		hold(p.slot(), p.tiers())
+	}
+	for range c.count(13) {
+		h, n := c.hash(), c.count(2)
+		pos, ok := w.names.find(h)
+		if !c.check(!ok && n > 1) {
+			return
+		}
+		places := make([]uint32, 0, min(n, 16))
+		for i := range n {
+			p := where()
+			if !c.check(p != 0) {
+				return
+			}
+			places = append(places, p.slot())
+			hold(p.slot(), p.tiers())
+			if i == 0 {
+				w.names.add(pos, h, p)
+				continue
+			}
+			if w.more == nil {
+				w.more = make(map[uint64][]place)
+			}
+			w.more[h] = append(w.more[h], p)
+		}
+		slices.Sort(places)
+		if !c.check(len(slices.Compact(places)) == n) {
+			return
+		}
+	}
+}
+
+// enter adds the worker to the sets of the slots [from,to), in the tiers, which are all new to it.
+func (x *Index) enter(id WorkerID, from, to uint32, tiers uint8, sets []uint32) {
+	s := &x.tree.sets
+	for from < to {
+		old, n := sets[from], uint32(1)
+		for from+n < to && sets[from+n] == old {
+			n++
+		}
+		set := s.edit(old, id, tiers, 0)
+		for i := from; i < from+n; i++ {
+			sets[i] = set
+		}
+		s.ref(set, int(n))
+		s.ref(old, -int(n))
+		from += n
+	}
+}
+
+func (x *Index) loadOrphans(c *cursor, w *worker) {
+	last := int64(math.MinInt64)
+	for range c.count(10) {
+		parent, since := c.hash(), c.int()
+		kind := c.byte()
+		o := blocks{plane: int(kind & 15), chained: kind>>4&1 != 0}
+		size := 16 + int(kind>>5&1)
+		n := c.count(size)
+		data := c.bytes(uint64(n) * uint64(size))
+		if !c.check(o.plane < kvevent.NumTiers && kind < 1<<6 && n > 0 && since >= last) {
+			return
+		}
+		last = since
+		left := n
+		if size > 16 {
+			o.gone = make([]bool, n)
+		}
+		for i := range n {
+			b := data[size*i:]
+			o.hashes = append(o.hashes, binary.LittleEndian.Uint64(b))
+			o.chain = append(o.chain, binary.LittleEndian.Uint64(b[8:]))
+			if o.gone != nil && b[16] != 0 {
+				o.gone[i] = true
+				left--
+			}
+		}
+		if !c.check(left > 0 && w.last(parent) == 0) {
+			return
+		}
+		before, limit := w.orphans.newest, cmp.Or(x.opt.MaxOrphans, 1<<16)
+		if w.orphans.park(parent, o, limit, since) {
+			w.unknown = true
+		}
+		if n > limit {
+			continue
+		}
+		if !c.check(w.orphans.newest != before) { // the same twice
+			return
+		}
+		w.orphans.newest.left = left
+	}
+}
+
+// settle makes runs of the slots, whose sets are given.
+func (x *Index) settle(sets []uint32, parents []child) {
+	t := &x.tree
+	forks := make([]uint32, 0, len(parents))
+	for _, p := range parents {
+		forks = append(forks, p.parent)
+	}
+	slices.Sort(forks)
+	end := uint32(len(sets))
+	var last uint32
+	for from := uint32(1); from < end; {
+		to := from + 1
+		for len(forks) > 0 && forks[0] < from {
+			forks = forks[1:]
+		}
+		stop := min(end, from+maxRun)
+		if len(forks) > 0 {
+			stop = min(stop, forks[0]+1)
+		}
+		for to < stop && sets[to] == sets[from] && t.slots.isNext(to) {
+			to++
+		}
+		n := t.add(from, to, sets[from])
+		t.sets.ref(sets[from], -int(to-from))
+		r := t.runs.at(n)
+		for len(forks) > 0 && forks[0] == to-1 {
+			r.forks++
+			forks = forks[1:]
+		}
+		if t.slots.isNext(from) {
+			t.runs.at(last).next.Store(n)
+		} else if len(parents) > 0 && parents[0].slot == from {
+			p := parents[0].parent
+			r.parent, r.check = p, uint32(t.slots.seq.at(p).Load())
+			parents = parents[1:]
+		}
+		last, from = n, to
+	}
+}
+
+// graft replaces what the worker holds by what the only worker of another index holds. Neither is seen by lookups.
+func (x *Index) graft(id WorkerID, w *worker, y *Index) {
+	t, u, from := &x.tree, &y.tree, y.workers[0]
+	// A block whose predecessor is not known here is found if a run begins with it. If not, and if another worker has it, it is inside a run.
+	hidden := make(map[uint64]uint32)
+	u.eachRun(func(start, _ uint32, _ state) {
+		if seq := u.slots.seq.at(start).Load(); u.before(start) == 0 {
+			if n, _, _ := t.heads.find(&t.runs, seq); n == 0 {
+				hidden[seq] = 0
+			}
+		}
+	})
+	if len(hidden) > 0 {
+		t.eachRun(func(start, end uint32, _ state) {
+			for i := start + 1; i < end; i++ {
+				if _, ok := hidden[t.slots.seq.at(i).Load()]; ok {
+					hidden[t.slots.seq.at(i).Load()] = i
+				}
+			}
+		})
+	}
+	places := make([]uint32, u.slots.end)
+	var seqs []uint64
+	fresh := make([]bool, maxRun)
+	u.eachRun(func(start, end uint32, st state) {
+		v, _ := u.sets.view(st.set())
+		seqs = seqs[:0]
+		for i := start; i < end; i++ {
+			seqs = append(seqs, u.slots.seq.at(i).Load())
+		}
+		prev := places[u.before(start)]
+		if at := hidden[seqs[0]]; at != 0 {
+			prev = at - 1
+		}
+		if x.locate(prev, seqs, nil) < len(seqs) {
+			x.cuts++
+			w.full = true
+		}
+		for _, s := range slices.Backward(x.segs) {
+			for i := range s.n {
+				places[start+uint32(s.from+i)] = s.slot + uint32(i)
+			}
+			to := s.slot + uint32(s.n)
+			if s.fresh {
+				t.fill(s.prev, s.slot, to, t.sets.edit(0, id, v.mask, 0))
+				w.held.Add(int64(s.n))
+				continue
+			}
+			for plane := range kvevent.NumTiers {
+				if v.mask>>plane&1 != 0 {
+					x.grant(id, w, s.slot, to, plane, fresh[:s.n])
+				}
+			}
+		}
+	})
+	w.names.resize(from.names.n + from.names.n/4 + 8)
+	name := func(h uint64, p place) {
+		if at := places[p.slot()]; at != 0 {
+			for plane := range kvevent.NumTiers {
+				if p.tiers()>>plane&1 != 0 {
+					w.name(h, at, plane)
+				}
+			}
+		}
+	}
+	for i, p := range from.names.vals {
+		if p != 0 {
+			name(from.names.keys[i], p)
+			for _, p := range from.more[from.names.keys[i]] {
+				name(from.names.keys[i], p)
+			}
+		}
+	}
+	for r, n := range y.extra {
+		if at := places[r.slot]; at != 0 {
+			x.extra[ref{at, id, r.plane}] = n
+		}
+	}
+	w.orphans = from.orphans
+	full := w.full
+	w.setFlags(from.flags())
+	w.full = w.full || full
+	w.told, w.trust, w.why = from.told, from.trust, from.why
+	x.wakeForOrphans(w)
+}
+
+// restore replaces what the worker holds by what data from AppendWorker says, while lookups do not report it.
+func (x *Index) restore(id WorkerID, data []byte) (position []byte, err error) {
+	y, err := load(data, kindWorker, &x.opt)
+	if err != nil {
+		return nil, err
+	}
+	if y.block != x.block {
+		return nil, &SnapshotError{Offset: int64(frameHeader), Err: ErrScheme}
+	}
+	if position = y.workers[0].position; len(position) == 0 {
+		return nil, &SnapshotError{Offset: int64(frameHeader), Err: ErrNoPlace}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if w := x.worker(id); w != nil {
+		x.clear(id, w)
+		x.hide(id, w, func() { x.graft(id, w, y) })
+		x.publish(id, w)
+		if x.journal != nil {
+			x.noteRestore(id, data)
+		}
+	}
+	return position, nil
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kvevent
+
+import (
+	"encoding/binary"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+const positionVersion = 1
+
+// What is true of a saved position.
+const (
+	wasSeen = 1 << iota
+	wasLost
+	hadTime
+	wasFull
+)
+
+// errPosition is the cause when a saved position makes no sense.
+var errPosition = errors.New("kvevent: not a position of a stream")
+
+// AppendPosition appends to dst where the Ingest is in the stream, with the namespaces that it remembers, for [Ingest.Restore]. Batches that are
+// held are not in it: they are missing for whoever restores it, and can be replayed. O(blocks in a namespace). The form is the same on
+// all machines and the same for the same state.
+func (in *Ingest) AppendPosition(dst []byte) []byte {
+	flags := byte(0)
+	for f, on := range map[byte]bool{wasSeen: in.seen, wasLost: in.lost, hadTime: !in.time.IsZero(), wasFull: in.salted.full} {
+		if on {
+			flags |= f
+		}
+	}
+	dst = append(dst, positionVersion, flags)
+	dst = binary.AppendUvarint(dst, in.next)
+	dst = binary.AppendUvarint(dst, in.end)
+	dst = binary.AppendUvarint(dst, in.heard)
+	if flags&hadTime != 0 {
+		dst = binary.AppendVarint(dst, in.time.Unix())
+		dst = binary.AppendUvarint(dst, uint64(in.time.Nanosecond()))
+	}
+	if in.lost {
+		dst = binary.AppendUvarint(dst, in.lostFrom)
+		dst = binary.AppendUvarint(dst, in.lostTo)
+	}
+	byName := make(map[string][]uint64)
+	for h, n := range in.salted.of {
+		byName[n.name] = append(byName[n.name], h)
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(byName)))
+	for _, name := range slices.SortedFunc(maps.Keys(byName), strings.Compare) {
+		hashes := byName[name]
+		slices.Sort(hashes)
+		dst = append(binary.AppendUvarint(dst, uint64(len(name))), name...)
+		dst = binary.AppendUvarint(dst, uint64(len(hashes)))
+		for _, h := range hashes {
+			n := in.salted.of[h]
+			dst = binary.LittleEndian.AppendUint64(dst, h)
+			dst = binary.AppendVarint(dst, int64(n.group))
+			dst = append(dst, n.tiers<<1|byte(b2i(n.full)))
+		}
+	}
+	return dst
+}
+
+// Restore says that the rank's state was replaced as a whole by one that was saved together with the given position, see
+// [Ingest.AppendPosition]. It appends to dst the held batches to apply on top of it. The Ingest may be new, or one that waits for a
+// snapshot. It does nothing for the position of an Ingest that had heard nothing. An error changes nothing.
+func (in *Ingest) Restore(dst []Batch, position []byte) ([]Batch, error) {
+	r := reader{buf: position}
+	if r.byte() != positionVersion {
+		return dst, errPosition
+	}
+	flags := r.byte()
+	next, end, heard := r.uvarint(math.MaxUint64), r.uvarint(math.MaxUint64), r.uvarint(math.MaxUint64)
+	var at time.Time
+	if flags&hadTime != 0 {
+		sec := r.varint(math.MinInt64, math.MaxInt64)
+		at = time.Unix(sec, int64(r.uvarint(1e9-1))).UTC()
+	}
+	var lostFrom, lostTo uint64
+	if flags&wasLost != 0 {
+		lostFrom, lostTo = r.uvarint(math.MaxUint64), r.uvarint(math.MaxUint64)
+	}
+	salted := namespaces{full: flags&wasFull != 0}
+	for range r.count(2) {
+		name := string(r.bytes(uint64(r.count(1))))
+		for range r.count(10) {
+			b := r.bytes(8)
+			n := inNamespace{name: name, group: int32(r.varint(math.MinInt32, math.MaxInt32))}
+			t := r.byte()
+			if n.tiers, n.full = t>>1, t&1 != 0; !r.ok() {
+				return dst, errPosition
+			}
+			if salted.of == nil {
+				salted.of = make(map[uint64]inNamespace)
+			}
+			salted.of[binary.LittleEndian.Uint64(b)] = n
+		}
+	}
+	if !r.ok() || r.left() > 0 || next > end || heard > end || end > EndOfReplay {
+		return dst, errPosition
+	}
+	if flags&wasSeen == 0 {
+		return dst, nil
+	}
+	in.seen, in.stale, in.again = true, false, false
+	in.lost, in.lostFrom, in.lostTo = flags&wasLost != 0, lostFrom, lostTo
+	in.salted = salted
+	in.next, in.end = next, max(in.end, end)
+	if heard > in.heard {
+		in.heard, in.time = heard, at
+	}
+	in.dropHeld()
+	return in.drain(dst), nil
+}
