@@ -513,9 +513,8 @@ func load(data []byte, kind byte, o *Options) (*Index, error) {
 	}
 	c.check(c.left() == 0)
 	if c.err == nil {
-		for i, set := range sets[1:] {
+		for _, set := range sets[1:] {
 			if set == 0 {
-				c.pos -= len(sets) - i
 				c.fail(ErrMalformed) // a block that nobody holds
 				break
 			}
@@ -919,6 +918,9 @@ func (x *Index) graft(id WorkerID, w *worker, y *Index) {
 		}
 	}
 	w.orphans = from.orphans
+	for o := w.orphans.oldest; o != nil; o = o.newer {
+		o.since = x.clock.Load() // the other's clock is another one
+	}
 	full := w.full
 	w.setFlags(from.flags())
 	w.full = w.full || full

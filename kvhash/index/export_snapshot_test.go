@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Held returns what a worker holds, one line for each place of an engine hash and each sequence of orphans, in a fixed order.
+func (x *Index) Held(id WorkerID) (lines []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	w := x.workers[id]
+	for i, p := range w.names.vals {
+		if p != 0 {
+			for k, p := range append([]place{p}, w.more[w.names.keys[i]]...) {
+				lines = append(lines, fmt.Sprintf("%x %d %x %b", w.names.keys[i], k, x.tree.slots.seq.at(p.slot()).Load(), p.tiers()))
+			}
+		}
+	}
+	for r, n := range x.extra {
+		if r.worker == id {
+			lines = append(lines, fmt.Sprintf("extra %x %d %d", x.tree.slots.seq.at(r.slot).Load(), r.plane, n))
+		}
+	}
+	slices.Sort(lines)
+	for o := w.orphans.oldest; o != nil; o = o.newer {
+		lines = append(lines, fmt.Sprintf("%x %x %x %v %d %d", o.parent, o.hashes, o.chain, o.gone, o.plane, o.left))
+	}
+	for _, h := range slices.Sorted(maps.Keys(w.more)) {
+		lines = append(lines, fmt.Sprintf("more %x", h))
+	}
+	return append(lines, fmt.Sprint(w.flags()))
+}

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"github.com/zeebo/xxh3"
+	"pgregory.net/rapid"
+
+	"github.com/weft-go/weft/kvhash"
+	"github.com/weft-go/weft/kvhash/index"
+	"github.com/weft-go/weft/kvhash/kvevent"
+)
+
+// history makes random events for workers 0 to 3: 3 is a store, 2 an engine with blocks of twice the size.
+type history struct {
+	rnd  *rand.Rand
+	seen []uint64
+}
+
+func newHistory(seed uint64) *history { return &history{rnd: rand.New(rand.NewPCG(seed, 1))} }
+
+func (h *history) path(max int) string {
+	p := make([]byte, 1+h.rnd.IntN(max))
+	for i := range p {
+		p[i] = "ab"[h.rnd.IntN(2)]
+	}
+	return string(p)
+}
+
+func (h *history) name(path string) uint64 {
+	switch h.rnd.IntN(12) {
+	case 0:
+		return uint64(1 + h.rnd.IntN(5)) // one name at several places
+	case 1:
+		return xxh3.HashString(path) // a second name for one place
+	}
+	s := modelHashes(path)
+	return s[len(s)-1]
+}
+
+func (h *history) event(id index.WorkerID) kvevent.Event {
+	tiers := []kvevent.Tier{kvevent.AnyTier, kvevent.Device, kvevent.Host, kvevent.Disk}
+	ev := kvevent.Event{Kind: kvevent.Stored, Tier: tiers[h.rnd.IntN(4)]}
+	ratio := 1
+	if id == 2 {
+		ratio = 2
+		ev.BlockSize = modelBlock * 2
+	}
+	switch k := h.rnd.IntN(20); {
+	case k < 12:
+		path := h.path(12)
+		skip := h.rnd.IntN(len(path)) / ratio * ratio
+		path = path[:skip+(len(path)-skip)/ratio*ratio]
+		ev.TokenIDs = modelTokens(path[skip:])
+		for i := skip + ratio; i <= len(path); i += ratio {
+			ev.BlockHashes = append(ev.BlockHashes, h.name(path[:i]))
+		}
+		if skip > 0 {
+			ev.Parent, ev.HasParent = h.name(path[:skip]), true
+		}
+		h.seen = append(h.seen, ev.BlockHashes...)
+	case k < 18 && len(h.seen) > 0:
+		ev.Kind = kvevent.Removed
+		for range 1 + h.rnd.IntN(4) {
+			ev.BlockHashes = append(ev.BlockHashes, h.seen[h.rnd.IntN(len(h.seen))])
+		}
+	case k == 18 && len(h.seen) > 0:
+		ev.BlockHashes = []uint64{h.seen[h.rnd.IntN(len(h.seen))]} // a copy to another tier
+	case h.rnd.IntN(4) == 0:
+		ev.Kind = kvevent.Cleared
+	}
+	return ev
+}
+
+var historyOptions = index.Options{MaxOrphans: 12, OrphanTTL: 5 * time.Second}
+
+func (h *history) index(steps int, o *index.Options) *index.Index {
+	x := index.New(modelBlock, o)
+	h.join(x)
+	for range steps {
+		id := index.WorkerID(h.rnd.IntN(4))
+		ev := h.event(id)
+		x.Apply(id, &ev)
+	}
+	return x
+}
+
+func (h *history) join(x *index.Index) {
+	for i := range uint32(3) {
+		x.AddWorker(index.Key{Instance: "e", DPRank: i})
+	}
+	x.Attach(0, x.AddStore(index.Key{Instance: "store"}, kvevent.Remote))
+}
+
+// requireEqual compares what two indexes answer.
+func requireEqual(t require.TestingT, h *history, want, got *index.Index) {
+	require.NoError(t, want.Check())
+	require.NoError(t, got.Check())
+	require.Empty(t, cmp.Diff(want.AppendStates(nil), got.AppendStates(nil)))
+	require.Equal(t, want.Len(), got.Len())
+	for _, s := range want.AppendStates(nil) {
+		require.Equal(t, want.Held(s.Worker), got.Held(s.Worker))
+	}
+	for range 20 {
+		p := modelHashes(h.path(12))
+		require.Empty(t, cmp.Diff(want.Match(nil, p), got.Match(nil, p)))
+	}
+}
+
+func TestSnapshot(t *testing.T) {
+	for seed := range uint64(300) {
+		h := newHistory(seed)
+		x := h.index(int(seed), &historyOptions)
+		data := x.AppendSnapshot([]byte("before"))[6:]
+		y, err := index.Load(data, &historyOptions)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(data, y.AppendSnapshot(nil)), "seed %d", seed)
+		requireEqual(t, h, x, y)
+		for range 30 { // and both go on alike
+			id := index.WorkerID(h.rnd.IntN(4))
+			ev := h.event(id)
+			require.Equal(t, x.Apply(id, &ev), y.Apply(id, &ev))
+		}
+		requireEqual(t, h, x, y)
+		for id := range index.WorkerID(4) {
+			y.RemoveWorker(id)
+		}
+		require.NoError(t, y.Check())
+		require.Zero(t, y.Len())
+	}
+}
+
+func TestSnapshotSize(t *testing.T) {
+	x := index.New(16, nil)
+	const workers, blocks = 16, 20000
+	for i := range uint32(workers) {
+		id := x.AddWorker(index.Key{Instance: "e", DPRank: i})
+		for p := range blocks / 1000 {
+			tokens := randomTokens(uint64(p), 16*1000)
+			hashes := kvhash.Scheme{}.AppendBlocks(nil, tokens, 16)
+			x.Apply(id, &kvevent.Event{Kind: kvevent.Stored, TokenIDs: tokens, BlockHashes: hashes})
+		}
+	}
+	require.Equal(t, blocks, x.Len())
+	require.Less(t, len(x.AppendSnapshot(nil)), 8*blocks+20*workers+100*blocks/1000)
+}
+
+func TestSnapshotLeavesPredictionsOut(t *testing.T) {
+	x := index.New(modelBlock, nil)
+	x.AddWorker(index.Key{Instance: "e"})
+	empty := x.AppendSnapshot(nil)
+	x.Predict(0, modelHashes("abc"), 0, time.Unix(9, 0))
+	require.Equal(t, empty, x.AppendSnapshot(nil))
+}
+
+func TestSnapshotDamaged(t *testing.T) {
+	h := newHistory(7)
+	data := h.index(60, &historyOptions).AppendSnapshot(nil)
+	fault := func(data []byte) error {
+		x, err := index.Load(data, &historyOptions)
+		_, ok := errors.AsType[*index.SnapshotError](err)
+		require.True(t, ok, "%v", err)
+		require.Nil(t, x)
+		return err
+	}
+	for n := range data {
+		fault(data[:n])
+		require.Error(t, fault(resum(slices.Clone(data[:max(n, 8)])))) // with a sum that agrees
+	}
+	for i := range 8 * len(data) {
+		bad := slices.Clone(data)
+		bad[i/8] ^= 1 << (i % 8)
+		fault(bad)
+		if x, err := index.Load(resum(bad), &historyOptions); err == nil {
+			require.NoError(t, x.Check(), "bit %d", i)
+		}
+	}
+	require.ErrorIs(t, fault([]byte("no snapshot")), index.ErrForm)
+	_, err := index.Load(data, &index.Options{Base: kvhash.Dynamo(&kvhash.DynamoOptions{LoRA: "x"})})
+	require.ErrorIs(t, err, index.ErrScheme)
+	_, err = index.Load(data, &index.Options{MaxBlocks: 3})
+	require.ErrorIs(t, err, index.ErrFull)
+}
+
+// resum puts the right sum at the end.
+func resum(data []byte) []byte {
+	end := len(data) - 8
+	binary.LittleEndian.PutUint64(data[end:], xxh3.Hash(data[:end]))
+	return data
+}
+
+// TestRestore puts one worker of an index into another that has the same blocks from others.
+func TestRestore(t *testing.T) {
+	for seed := range uint64(300) {
+		h := newHistory(seed)
+		sidecar := h.index(0, &historyOptions)
+		id := index.WorkerID(seed % 4)
+		feed := sidecar.Feed(id, nil)
+		n := uint64(h.rnd.IntN(40))
+		for seq := range n {
+			feed.Push(kvevent.Batch{Seq: seq, Events: []kvevent.Event{h.event(id)}})
+		}
+		x := h.index(int(seed), &historyOptions)
+		y, err := index.Load(x.AppendSnapshot(nil), &historyOptions)
+		require.NoError(t, err)
+		f := x.Feed(id, nil)
+		require.NoError(t, f.Restore(sidecar.AppendWorker(nil, id)))
+		require.NoError(t, x.Check(), "seed %d", seed)
+		require.Equal(t, sidecar.Held(id), x.Held(id), "seed %d", seed)
+		for other := range index.WorkerID(4) {
+			if other != id {
+				require.Equal(t, y.Held(other), x.Held(other), "seed %d", seed)
+			}
+		}
+		for seq := n; seq < n+20; seq++ {
+			ev := h.event(id)
+			feed.Push(kvevent.Batch{Seq: seq, Events: []kvevent.Event{ev}})
+			f.Push(kvevent.Batch{Seq: seq, Events: []kvevent.Event{ev}})
+		}
+		want, _ := sidecar.State(id)
+		got, _ := x.State(id)
+		require.Equal(t, want, got)
+		require.NoError(t, x.Check())
+		for range 10 {
+			p := modelHashes(h.path(12))
+			of := &index.Query{Workers: []index.WorkerID{id}}
+			if id != 0 { // 0 reads from the store
+				require.Equal(t, sidecar.Search(nil, p, of), x.Search(nil, p, of))
+			}
+		}
+	}
+}
+
+func TestRestoreRefused(t *testing.T) {
+	h := newHistory(1)
+	x := h.index(30, &historyOptions)
+	before := x.AppendSnapshot(nil)
+	f := x.Feed(0, nil)
+	require.ErrorIs(t, f.Restore(before), index.ErrForm)
+	require.ErrorIs(t, f.Restore(x.AppendWorker(nil, 1)), index.ErrNoPlace)
+	require.Empty(t, x.AppendWorker(nil, 99))
+	y, err := index.Load(before, &historyOptions)
+	require.NoError(t, err)
+	requireEqual(t, h, y, x)
+}
+
+// TestSnapshotFeeds has a stream that goes on after a restart, with a gap in it, and with a namespace said before.
+func TestSnapshotFeeds(t *testing.T) {
+	x := index.New(modelBlock, nil)
+	x.AddWorker(index.Key{Instance: "e"})
+	f := x.Feed(0, nil)
+	batch := func(seq uint64, path string, root bool) kvevent.Batch {
+		n := len(path)
+		ev := kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{uint64(n)}, TokenIDs: modelTokens(path[n-1:]), RootNamespace: root}
+		if ev.Parent, ev.HasParent = uint64(n-1), n > 1; n == 1 {
+			ev.Namespace, ev.RootNamespace = "tenant", false
+		}
+		return kvevent.Batch{Seq: seq, Events: []kvevent.Event{ev}}
+	}
+	first := batch(0, "a", true)
+	first.Events[0].RootNamespace = true
+	f.Push(first)
+	f.Push(batch(1, "ab", true))
+	f.Push(batch(3, "abcd", true)) // 2 is missing
+
+	y, err := index.Load(x.AppendSnapshot(nil), nil)
+	require.NoError(t, err)
+	g := y.Feed(0, nil)
+	require.Equal(t, kvevent.Need{Kind: kvevent.ReplayFrom, Seq: 2}, g.Need())
+	for _, f := range []*index.Feed{f, g} {
+		f.Replay(batch(2, "abc", true))
+		f.Replay(batch(3, "abcd", true))
+		f.ReplayDone()
+		require.Zero(t, f.Need())
+	}
+	s, _ := y.State(0)
+	require.Equal(t, 4, s.Blocks)
+	require.Equal(t, kvevent.Exact, s.Trust)
+	require.Equal(t, x.AppendSnapshot(nil), y.AppendSnapshot(nil))
+}
+
+// TestJournal lets a second index follow the first through everything that can happen.
+func TestJournal(t *testing.T) {
+	for _, size := range []int{300, 1 << 20} {
+		rapid.Check(t, func(t *rapid.T) {
+			h := newHistory(rapid.Uint64().Draw(t, "seed"))
+			o := historyOptions
+			o.Journal = size
+			x := index.New(modelBlock, &o)
+			h.join(x)
+			y := index.New(modelBlock, &o)
+			now := time.Unix(1000, 0)
+			deltas := 0
+			for range rapid.IntRange(1, 200).Draw(t, "steps") {
+				id := index.WorkerID(h.rnd.IntN(4))
+				switch k := h.rnd.IntN(60); k {
+				case 0:
+					s, _ := x.State(id)
+					x.RemoveWorker(id)
+					if h.rnd.IntN(2) == 0 {
+						x.RemoveWorker(index.WorkerID(h.rnd.IntN(3)))
+					}
+					if s.Store != 0 {
+						x.Attach(1, x.AddStore(s.Key, s.Store))
+					} else {
+						x.AddWorker(s.Key)
+					}
+					h.join(x)
+				case 1:
+					x.Clear(id)
+				case 2:
+					x.SetTrust(id, kvevent.Trust(h.rnd.IntN(3)), "told")
+				case 3:
+					x.Feed(id, nil).Snapshot(5, []kvevent.Event{h.event(id), h.event(id), h.event(id)})
+				case 4:
+					x.Predict(id, modelHashes(h.path(12)), h.rnd.IntN(3), now.Add(time.Second))
+					y.Predict(id, modelHashes(h.path(12)), h.rnd.IntN(3), now.Add(time.Second))
+				case 5:
+					now = now.Add(2 * time.Second)
+					x.Expire(now)
+					y.Expire(now.Add(time.Hour))
+				case 6:
+					x.Detach(0, 3)
+				case 7:
+					x.Attach(0, 3)
+				case 8:
+					require.NoError(t, x.Feed(id, nil).Restore(sidecar(h, id)))
+				default:
+					ev := h.event(id)
+					x.Apply(id, &ev)
+				}
+				if h.rnd.IntN(20) > 0 {
+					continue
+				}
+				delta, v, ok := x.AppendDelta(nil, y.Version())
+				if !ok {
+					var err error
+					y, err = index.Load(x.AppendSnapshot(nil), &o)
+					require.NoError(t, err)
+				} else {
+					deltas++
+					before := y.Version()
+					require.NoError(t, y.ApplyDelta(delta))
+					if v != before {
+						require.ErrorIs(t, y.ApplyDelta(delta), index.ErrGap)
+					}
+				}
+				require.Equal(t, x.Version(), y.Version())
+				now = now.Add(2 * time.Second)
+				x.Expire(now) // predictions end; orphans may
+				y.Expire(now)
+				if delta, _, ok = x.AppendDelta(nil, y.Version()); ok {
+					require.NoError(t, y.ApplyDelta(delta))
+					requireEqual(t, h, x, y)
+				}
+			}
+			if size > 1000 && deltas > 0 {
+				require.NotZero(t, y.Version())
+			}
+		})
+	}
+}
+
+func sidecar(h *history, id index.WorkerID) []byte {
+	s := h.index(0, &historyOptions)
+	f := s.Feed(id, nil)
+	for seq := range uint64(8) {
+		f.Push(kvevent.Batch{Seq: seq, Events: []kvevent.Event{h.event(id)}})
+	}
+	return s.AppendWorker(nil, id)
+}
+
+func TestJournalRefuses(t *testing.T) {
+	h := newHistory(3)
+	o := historyOptions
+	o.Journal = 1 << 20
+	x := h.index(40, &o)
+	delta, _, ok := x.AppendDelta(nil, index.Version{})
+	require.True(t, ok)
+
+	y := index.New(modelBlock, &historyOptions)
+	for i := range 8 * len(delta) {
+		bad := slices.Clone(delta)
+		bad[i/8] ^= 1 << (i % 8)
+		_, is := errors.AsType[*index.SnapshotError](y.ApplyDelta(bad))
+		require.True(t, is)
+		if _, is = errors.AsType[*index.SnapshotError](y.ApplyDelta(resum(bad))); !is {
+			y = index.New(modelBlock, &historyOptions) // the place of a stream or so
+		}
+	}
+	require.Empty(t, y.AppendStates(nil))
+	require.NoError(t, y.ApplyDelta(delta))
+	requireEqual(t, h, x, y)
+	require.Equal(t, x.Version(), y.Version())
+
+	// What is changed here is no longer the leader's state.
+	y.Clear(0)
+	x.Clear(1)
+	delta, _, ok = x.AppendDelta(nil, x.Version())
+	require.True(t, ok)
+	require.ErrorIs(t, y.ApplyDelta(delta), index.ErrGap)
+	_, _, ok = x.AppendDelta(nil, y.Version())
+	require.True(t, ok, "the zero version is that of an empty index")
+	_, _, ok = x.AppendDelta(nil, index.Version{Count: 5, Sum: 5})
+	require.False(t, ok)
+	_, _, ok = y.AppendDelta(nil, index.Version{})
+	require.False(t, ok, "no journal")
+	require.ErrorIs(t, index.New(modelBlock, nil).ApplyDelta(delta), index.ErrOrphans)
+}
+
+// FuzzLoad loads arbitrary data with a sum that agrees: an error, or an index that holds what it says.
+func FuzzLoad(f *testing.F) {
+	for seed := range uint64(4) {
+		f.Add(newHistory(seed).index(int(10*seed), &historyOptions).AppendSnapshot(nil))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) < 8 {
+			return
+		}
+		x, err := index.Load(resum(slices.Clone(data)), &historyOptions)
+		if err != nil {
+			if _, ok := errors.AsType[*index.SnapshotError](err); !ok {
+				t.Fatal(err)
+			}
+			return
+		}
+		if err := x.Check(); err != nil {
+			t.Fatal(err)
+		}
+		again, err := index.Load(x.AppendSnapshot(nil), &historyOptions)
+		if err != nil || again.Len() != x.Len() || again.Check() != nil {
+			t.Fatal(err, again.Check())
+		}
+		for _, s := range x.AppendStates(nil) {
+			x.RemoveWorker(s.Worker)
+		}
+		if err := x.Check(); err != nil || x.Len() != 0 {
+			t.Fatal(x.Len(), err)
+		}
+	})
+}
