@@ -6,8 +6,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -416,6 +418,117 @@ func TestJournalRefuses(t *testing.T) {
 	_, _, ok = y.AppendDelta(nil, index.Version{})
 	require.False(t, ok, "no journal")
 	require.ErrorIs(t, index.New(modelBlock, nil).ApplyDelta(delta), index.ErrOrphans)
+}
+
+// TestSnapshotWhileFeeding takes snapshots while streams go on: each is a state between two batches.
+func TestSnapshotWhileFeeding(t *testing.T) {
+	o := historyOptions
+	o.Journal = 1 << 20
+	x := index.New(modelBlock, &o)
+	newHistory(0).join(x)
+	y := index.New(modelBlock, &o)
+	var feeders sync.WaitGroup
+	for id := range index.WorkerID(3) {
+		feed := x.Feed(id, nil)
+		feeders.Go(func() {
+			h := newHistory(uint64(id))
+			for seq := range uint64(300) {
+				// Two blocks in each batch, and nothing but this.
+				tokens := randomTokens(h.rnd.Uint64(), 2*modelBlock)
+				hashes := kvhash.Scheme{}.AppendBlocks(nil, tokens, modelBlock)
+				feed.Push(kvevent.Batch{Seq: seq, Events: []kvevent.Event{
+					{Kind: kvevent.Stored, TokenIDs: tokens[:modelBlock], BlockHashes: hashes[:1]},
+					{Kind: kvevent.Stored, TokenIDs: tokens[modelBlock:], BlockHashes: hashes[1:], Parent: hashes[0], HasParent: true},
+				}})
+			}
+		})
+	}
+	for range 30 {
+		z, err := index.Load(x.AppendSnapshot(nil), &o)
+		require.NoError(t, err)
+		delta, _, ok := x.AppendDelta(nil, y.Version())
+		require.True(t, ok)
+		require.NoError(t, y.ApplyDelta(delta))
+		for id := range index.WorkerID(3) {
+			s, _ := z.State(id)
+			z.Feed(id, nil).Push(kvevent.Batch{Seq: uint64(s.Blocks / 2)})
+			require.Zero(t, s.Blocks%2)
+			if s, _ = z.State(id); s.Blocks > 0 {
+				require.Equal(t, kvevent.Exact, s.Trust, "%+v", s)
+			}
+		}
+	}
+	feeders.Wait()
+	delta, _, ok := x.AppendDelta(nil, y.Version())
+	require.True(t, ok)
+	require.NoError(t, y.ApplyDelta(delta))
+	requireEqual(t, newHistory(1), x, y)
+	require.Zero(t, y.Feed(2, nil).Need())
+}
+
+func ExampleLoad() {
+	// Before: a router that follows an engine.
+	x := index.New(2, nil)
+	feed := x.Feed(x.AddWorker(index.Key{Instance: "engine-a"}), nil)
+	stored := kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, TokenIDs: []uint32{10, 11}}
+	feed.Push(kvevent.Batch{Seq: 0, Events: []kvevent.Event{stored}})
+	data := x.AppendSnapshot(nil)
+
+	// After: it starts again, and batch 1 was missed.
+	x, err := index.Load(data, nil)
+	if err != nil {
+		fmt.Println(err) // begin with an empty index
+	}
+	for _, s := range x.AppendStates(nil) {
+		feed := x.Feed(s.Worker, nil)
+		feed.Push(kvevent.Batch{Seq: 2})
+		fmt.Println(s.Key, s.Blocks, "blocks, needs", feed.Need().Seq)
+	}
+	// Output:
+	// engine-a 1 blocks, needs 1
+}
+
+func ExampleFeed_Restore() {
+	// A sidecar beside the engine has seen every batch from the beginning.
+	sidecar := index.New(2, nil)
+	engine := sidecar.Feed(sidecar.AddWorker(index.Key{Instance: "engine-a"}), nil)
+	for seq := range uint64(3) {
+		engine.Push(kvevent.Batch{Seq: seq, Events: []kvevent.Event{{Kind: kvevent.Stored, BlockHashes: []uint64{seq}, TokenIDs: []uint32{10, uint32(seq)}}}})
+	}
+
+	router := index.New(2, nil)
+	id := router.AddWorker(index.Key{Instance: "engine-a"})
+	feed := router.Feed(id, nil)
+	feed.Push(kvevent.Batch{Seq: 3}) // the first one it hears, and the engine has nothing to replay
+	feed.ReplayDone()
+	if feed.Need().Kind == kvevent.Snapshot {
+		if err := feed.Restore(sidecar.AppendWorker(nil, 0)); err != nil {
+			feed.GiveUp()
+		}
+	}
+	s, _ := router.State(id)
+	fmt.Println(s.Blocks, "blocks,", s.Trust)
+	// Output:
+	// 3 blocks, exact
+}
+
+func ExampleIndex_ApplyDelta() {
+	leader := index.New(2, &index.Options{Journal: 64 << 20})
+	follower := index.New(2, nil)
+	id := leader.AddWorker(index.Key{Instance: "engine-a"})
+	leader.Apply(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, TokenIDs: []uint32{10, 11}})
+
+	delta, _, ok := leader.AppendDelta(nil, follower.Version()) // the follower says where it is
+	if ok {
+		ok = follower.ApplyDelta(delta) == nil
+	}
+	if !ok { // too far behind
+		follower, _ = index.Load(leader.AppendSnapshot(nil), nil)
+	}
+	s, _ := follower.State(id)
+	fmt.Println(s.Key, s.Blocks, follower.Version() == leader.Version())
+	// Output:
+	// engine-a 1 true
 }
 
 // FuzzLoad loads arbitrary data with a sum that agrees: an error, or an index that holds what it says.

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"strconv"
+
+	"github.com/weft-go/weft/kvhash/kvevent"
+)
+
+// End says why the way of a prompt ends.
+type End uint8
+
+// The reasons.
+const (
+	EndOfPrompt End = iota // every block is known
+	NotKnown               // nobody holds the next block
+	Parted                 // nobody holds the next block, and those who hold the last one go on otherwise
+)
+
+// String returns the reason in words.
+func (e End) String() string {
+	switch e {
+	case EndOfPrompt:
+		return "the end of the prompt"
+	case NotKnown:
+		return "nobody holds the next block"
+	case Parted:
+		return "nobody holds the next block, other prompts part here"
+	}
+	return fmt.Sprintf("end(%d)", uint8(e))
+}
+
+// Explanation is why a lookup answers what it does.
+type Explanation struct {
+	Blocks int   // of the prompt
+	Known  int   // leading blocks that are known, though perhaps to nobody who holds all before
+	Way    []Leg // the known ones
+	End    End
+	// Again is the first block behind the end that is known again: what lies between is a hole. 0 if there is none, or not as far as can be
+	// seen: inside a run that began before, blocks cannot be found.
+	Again int
+
+	keys map[WorkerID]Key
+}
+
+// Leg is blocks of a prompt that the same workers hold.
+type Leg struct {
+	From, To  int // blocks [From,To)
+	Tiers     [kvevent.NumTiers][]WorkerID
+	Predicted []WorkerID
+	// Left are the workers that hold all blocks before these, and not these; of the first leg none.
+	Left []WorkerID
+}
+
+// Explain says how the index comes to what [Index.Match] answers: the runs of blocks on the prompt's way, who holds them in which tiers
+// (through a store too), and who drops out where. It goes on where nobody is left, as far as blocks are known. For people and
+// tests: it stops changes meanwhile, and costs O(runs * workers).
+func (x *Index) Explain(hashes []uint64) Explanation {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	t := &x.tree
+	e := Explanation{Blocks: len(hashes), keys: make(map[WorkerID]Key)}
+	var all []WorkerID // that hold everything so far
+	for e.Known < len(hashes) {
+		n, r, _ := t.heads.find(&t.runs, hashes[e.Known])
+		if n == 0 {
+			e.End = NotKnown
+			break
+		}
+		st := t.state(n)
+		start, m := r.start.Load(), uint32(1)
+		for m < st.length() && e.Known+int(m) < len(hashes) && t.slots.seq.at(start+m).Load() == hashes[e.Known+int(m)] {
+			m++
+		}
+		leg := Leg{From: e.Known, To: e.Known + int(m)}
+		v, _ := t.sets.view(st.set())
+		var still []WorkerID
+		for id, w := range x.workers {
+			if w == nil || w.store != 0 {
+				continue
+			}
+			if x.explainHolder(&leg, &v, WorkerID(id)) {
+				e.keys[WorkerID(id)] = w.key
+				if leg.From == 0 || len(all) > 0 && all[0] == WorkerID(id) {
+					still = append(still, WorkerID(id))
+				}
+			} else if len(all) > 0 && all[0] == WorkerID(id) {
+				leg.Left = append(leg.Left, WorkerID(id))
+			}
+			if len(all) > 0 && all[0] == WorkerID(id) {
+				all = all[1:]
+			}
+		}
+		all = still
+		if k := len(e.Way); k > 0 && len(leg.Left) == 0 && leg.same(&e.Way[k-1]) {
+			e.Way[k-1].To = leg.To // runs have a greatest length
+		} else {
+			e.Way = append(e.Way, leg)
+		}
+		e.Known = leg.To
+		if m < st.length() && e.Known < len(hashes) {
+			if n, _, _ := t.heads.find(&t.runs, hashes[e.Known]); n == 0 {
+				e.End = Parted
+				break
+			}
+		}
+	}
+	for i := e.Known + 1; i < len(hashes); i++ {
+		if n, _, _ := t.heads.find(&t.runs, hashes[i]); n != 0 {
+			e.Again = i
+			break
+		}
+	}
+	return e
+}
+
+// explainHolder adds the worker to a leg where it holds a set's blocks. It reports whether it does.
+func (x *Index) explainHolder(l *Leg, v *view, id WorkerID) (holds bool) {
+	word, bit := int(id>>6), id&63
+	if v.word(v.plane(planePredicted), word)>>bit&1 != 0 {
+		l.Predicted = append(l.Predicted, id)
+		holds = true
+	}
+	for tier := range l.Tiers {
+		in := v.word(v.plane(tier), word)>>bit&1 != 0
+		for _, s := range x.roster.Load().stores {
+			in = in || int(s.tier) == tier+1 && word < len(s.members) && s.members[word]>>bit&1 != 0 && v.has(s.id)
+		}
+		if in {
+			l.Tiers[tier] = append(l.Tiers[tier], id)
+			holds = true
+		}
+	}
+	return holds
+}
+
+// same reports whether two legs have the same holders.
+func (l *Leg) same(m *Leg) bool {
+	for i := range l.Tiers {
+		if !slices.Equal(l.Tiers[i], m.Tiers[i]) {
+			return false
+		}
+	}
+	return slices.Equal(l.Predicted, m.Predicted)
+}
+
+// String returns a line for each leg, and one that says why the way ends.
+func (e Explanation) String() string {
+	b := fmt.Appendf(nil, "%d of %d blocks known, then %v", e.Known, e.Blocks, e.End)
+	if e.Again > 0 {
+		b = fmt.Appendf(b, "; known again from block %d on", e.Again)
+	}
+	b = append(b, '\n')
+	list := func(what string, ids []WorkerID) {
+		if len(ids) == 0 {
+			return
+		}
+		b = append(append(b, ' '), what...)
+		for _, id := range ids {
+			b = append(b, ' ')
+			k, known := e.keys[id]
+			if !known {
+				b = strconv.AppendUint(b, uint64(id), 10)
+				continue
+			}
+			b, _ = k.AppendText(b)
+		}
+		b = append(b, ';')
+	}
+	for i := range e.Way {
+		l := &e.Way[i]
+		b = fmt.Appendf(b, "[%d,%d)", l.From, l.To)
+		for t, ids := range l.Tiers {
+			list(kvevent.Tier(t+1).String(), ids)
+		}
+		list("predicted", l.Predicted)
+		list("left", l.Left)
+		b[len(b)-1] = '\n'
+	}
+	return string(b)
+}
+
+// AppendDump appends to dst the whole index as text for people, in a stable order: workers, then blocks as chains with their holders, then
+// orphans. The same blocks have the same numbers in all lines of one dump. When max is not 0 it ends after the line that goes beyond max
+// bytes, and says so. It stops changes meanwhile, and costs O(blocks * log of the chains + lines * workers).
+func (x *Index) AppendDump(dst []byte, max int) []byte {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	t := &x.tree
+	from := len(dst)
+	full := func() bool {
+		if max == 0 || len(dst)-from <= max {
+			return false
+		}
+		dst = append(dst, "and more\n"...)
+		return true
+	}
+	dst = fmt.Appendf(dst, "%d workers, %d blocks of %d tokens, scheme %v\n", len(x.byKey), t.slots.live, x.block, x.opt.Base)
+	for id, w := range x.workers {
+		if w == nil {
+			continue
+		}
+		s := w.report(WorkerID(id))
+		dst = fmt.Appendf(dst, "worker %d: %v", id, w.key)
+		if w.store != 0 {
+			dst = fmt.Appendf(dst, ", a store, %v", w.store)
+			for _, s := range x.roster.Load().stores {
+				if s.id == WorkerID(id) {
+					dst = appendIDs(append(dst, ", read by"...), s.members, 0)
+				}
+			}
+		}
+		dst = fmt.Appendf(dst, ", %d blocks, %v", s.Blocks, s.Trust)
+		if s.Why != "" {
+			dst = fmt.Appendf(dst, " (%s)", s.Why)
+		}
+		if dst = append(dst, '\n'); full() {
+			return dst
+		}
+	}
+	n := x.number(func(*view) bool { return true })
+	for i, l := range n.lists {
+		end := uint32(len(n.slots))
+		if i+1 < len(n.lists) {
+			end = n.lists[i+1].from
+		}
+		if l.parent != 0 {
+			dst = fmt.Appendf(dst, "after block %d\n", l.parent-1)
+		} else {
+			dst = append(dst, "beginning, or after what is not known\n"...)
+		}
+		for at := l.from; at < end; {
+			set := t.state(t.slots.run(n.slots[at])).set()
+			to := at + 1
+			for to < end && t.state(t.slots.run(n.slots[to])).set() == set {
+				to++
+			}
+			dst = fmt.Appendf(dst, "  [%d,%d) %016x", at, to, t.slots.seq.at(n.slots[at]).Load())
+			v, _ := t.sets.view(set)
+			for p := range numPlanes {
+				if v.mask>>p&1 == 0 {
+					continue
+				}
+				what := "predicted"
+				if p < kvevent.NumTiers {
+					what = kvevent.Tier(p + 1).String()
+				}
+				row := v.plane(p)
+				words := make([]uint64, len(row))
+				for i := range row {
+					words[i] = row[i].Load()
+				}
+				dst = append(append(append(dst, ' '), what...), ':')
+				dst = appendIDs(dst, words, v.lo)
+			}
+			if dst = append(dst, '\n'); full() {
+				return dst
+			}
+			at = to
+		}
+	}
+	for id, w := range x.workers {
+		if w == nil {
+			continue
+		}
+		for o := w.orphans.oldest; o != nil; o = o.newer {
+			dst = fmt.Appendf(dst, "orphans of worker %d: %d blocks, %d of them removed, %v, from engine hash %016x, after %016x\n",
+				id, len(o.hashes), len(o.hashes)-o.left, kvevent.Tier(o.plane+1), o.hashes[0], o.parent)
+			if full() {
+				return dst
+			}
+		}
+	}
+	return dst
+}
+
+// appendIDs appends the workers of a row of bits that begins with word lo, as ranges.
+func appendIDs(dst []byte, words []uint64, lo int) []byte {
+	first, last := -1, -2
+	flush := func() {
+		if first < 0 {
+			return
+		}
+		dst = strconv.AppendInt(append(dst, ' '), int64(first), 10)
+		if last > first {
+			dst = strconv.AppendInt(append(dst, '-'), int64(last), 10)
+		}
+	}
+	for i, w := range words {
+		for ; w != 0; w &= w - 1 {
+			id := (lo+i)*64 + bits.TrailingZeros64(w)
+			if id != last+1 {
+				flush()
+				first = id
+			}
+			last = id
+		}
+	}
+	flush()
+	return dst
+}

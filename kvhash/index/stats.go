@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import "unsafe"
+
+// Stats is how large an index is, and what became of its lookups.
+type Stats struct {
+	Workers     int    // stores included
+	Blocks      int    // distinct
+	Residencies int    // pairs of worker and block, resident or predicted
+	Names       int    // engine hashes, counted for each worker and place
+	Runs        int    // ranges of blocks that follow each other and have the same residents
+	Sets        int    // different residents of blocks
+	Orphans     int    // blocks that wait for their parent
+	Predictions int    // pairs of worker and block that are only predicted
+	Bytes       int64  // memory of all that, by capacity; of maps about
+	Retries     uint64 // lookups that began again because of a change
+}
+
+// Stats returns how large the index is. O(workers + names at several places + sequences of orphans), with changes stopped.
+func (x *Index) Stats() Stats {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	t := &x.tree
+	s := Stats{
+		Blocks: t.slots.live, Runs: t.live, Sets: t.sets.n, Predictions: len(x.pred.until), Retries: x.retries.Load(),
+		Bytes: int64(unsafe.Sizeof(*x)),
+	}
+	s.Bytes += t.slots.seq.bytes() + t.slots.owner.bytes() + t.runs.bytes() + t.sets.words.bytes() + x.trust.bytes()
+	s.Bytes += sliceBytes(t.heads.table.Load().words) + sliceBytes(t.sets.buckets)
+	for _, w := range t.sets.scratch.words {
+		s.Bytes += sliceBytes(w)
+	}
+	s.Bytes += sliceBytes(x.locals) + sliceBytes(x.seqs) + sliceBytes(x.names) + sliceBytes(x.fresh) + sliceBytes(x.segs)
+	s.Bytes += mapBytes(x.extra) + mapBytes(x.byKey) + mapBytes(x.pred.until) + sliceBytes(x.pred.queue) + sliceBytes(x.workers)
+	for i := range x.pred.queue {
+		s.Bytes += sliceBytes(x.pred.queue[i].blocks)
+	}
+	r := x.roster.Load()
+	s.Bytes += sliceBytes(r.workers) + mapBytes(r.byKey) + sliceBytes(r.stores)
+	for i := range r.stores {
+		s.Bytes += sliceBytes(r.stores[i].members)
+	}
+	if j := x.journal; j != nil {
+		s.Bytes += sliceBytes(j.buf) + sliceBytes(j.marks)
+	}
+	for _, w := range x.workers {
+		if w == nil {
+			continue
+		}
+		s.Workers++
+		s.Residencies += int(w.held.Load())
+		s.Orphans += w.orphans.blocks
+		s.Names += w.names.n
+		s.Bytes += int64(unsafe.Sizeof(*w)) + sliceBytes(w.names.keys) + sliceBytes(w.names.vals) + mapBytes(w.more) + int64(len(w.position))
+		for _, m := range w.more {
+			s.Names += len(m)
+			s.Bytes += sliceBytes(m)
+		}
+		s.Bytes += mapBytes(w.orphans.byParent) + mapBytes(w.orphans.byBlock)
+		for o := w.orphans.oldest; o != nil; o = o.newer {
+			s.Bytes += int64(unsafe.Sizeof(*o)) + sliceBytes(o.hashes) + sliceBytes(o.chain) + sliceBytes(o.gone)
+			s.Bytes += 8 * int64(1+len(o.hashes)) // the lists that it is found by
+		}
+	}
+	return s
+}
+
+// bytes returns the memory of a slab.
+func (s *slab[T]) bytes() int64 {
+	var zero T
+	return int64(s.chunks()) * (chunkLen*int64(unsafe.Sizeof(zero)) + 8)
+}
+
+func sliceBytes[T any](s []T) int64 {
+	var zero T
+	return int64(cap(s)) * int64(unsafe.Sizeof(zero))
+}
+
+// mapBytes returns about the memory of a map: its tables are between 7/16 and 7/8 full.
+func mapBytes[K comparable, V any](m map[K]V) int64 {
+	var k K
+	var v V
+	return int64(len(m)) * int64(unsafe.Sizeof(k)+unsafe.Sizeof(v)+1) * 3 / 2
+}
