@@ -138,11 +138,14 @@ func (x *Index) appendSnapshot(dst []byte, kind byte, workers []*worker) []byte 
 			dst = appendUint(dst, uint64(m))
 		}
 	}
+	var only WorkerID
+	if kind == kindWorker {
+		only = x.byKey[workers[0].key]
+	}
 	n := x.number(func(v *view) bool {
 		if kind == kindWorker {
-			id := x.byKey[workers[0].key]
 			for p := range kvevent.NumTiers {
-				if v.word(v.plane(p), int(id>>6))>>(id&63)&1 != 0 {
+				if v.word(v.plane(p), int(only>>6))>>(only&63)&1 != 0 {
 					return true
 				}
 			}
@@ -362,11 +365,24 @@ func (n *numbers) append(dst []byte, t *tree) []byte {
 	return dst
 }
 
-// further is a name of a block that has another.
+// further is a place of a name, where the block has another name or the name another place.
 type further struct {
 	number uint32
 	tiers  uint8
 	hash   uint64
+}
+
+// merge returns the places of an engine hash by numbers: slots that have the same block are one place.
+func (n *numbers) merge(h uint64, places []place) (list []further) {
+	for _, p := range places {
+		k := n.number(p.slot())
+		if i := slices.IndexFunc(list, func(f further) bool { return f.number == k }); i >= 0 {
+			list[i].tiers |= p.tiers()
+		} else {
+			list = append(list, further{k, p.tiers(), h})
+		}
+	}
+	return list
 }
 
 // appendWorker appends what a worker holds.
@@ -376,6 +392,14 @@ func (n *numbers) appendWorker(dst []byte, x *Index, id WorkerID, w *worker) []b
 	at := make([]uint32, len(n.slots)) // position among the names, valid where held
 	var rest []further
 	names := &w.names
+	several := make(map[uint64][]further)
+	for h := range w.more {
+		if m := n.merge(h, append([]place{names.get(h)}, w.more[h]...)); len(m) > 1 {
+			several[h] = m
+		} else {
+			rest = append(rest, m[0])
+		}
+	}
 	for i, p := range names.vals {
 		if p == 0 || len(w.more) > 0 && len(w.more[names.keys[i]]) > 0 {
 			continue
@@ -428,12 +452,11 @@ func (n *numbers) appendWorker(dst []byte, x *Index, id WorkerID, w *worker) []b
 	for _, f := range rest {
 		dst = appendHash(append(appendUint(dst, uint64(f.number)), f.tiers), f.hash)
 	}
-	dst = appendUint(dst, uint64(len(w.more)))
-	for _, h := range slices.Sorted(maps.Keys(w.more)) {
-		places := append([]place{names.get(h)}, w.more[h]...)
-		dst = appendUint(appendHash(dst, h), uint64(len(places)))
-		for _, p := range places {
-			dst = append(appendUint(dst, uint64(n.number(p.slot()))), p.tiers())
+	dst = appendUint(dst, uint64(len(several)))
+	for _, h := range slices.Sorted(maps.Keys(several)) {
+		dst = appendUint(appendHash(dst, h), uint64(len(several[h])))
+		for _, f := range several[h] {
+			dst = append(appendUint(dst, uint64(f.number)), f.tiers)
 		}
 	}
 	dst = appendUint(dst, uint64(w.orphans.count()))
@@ -569,8 +592,17 @@ func (x *Index) loadWorkers(c *cursor, kind byte) {
 			continue
 		}
 		s := store{id: id, tier: w.store}
+		next := 0
 		for range c.count(1) {
-			s.join(WorkerID(c.uint(uint64(n-1))), true)
+			m := int(c.uint(uint64(n - 1)))
+			if !c.check(m >= next) {
+				return
+			}
+			next = m + 1
+			for len(s.members) <= m>>6 {
+				s.members = append(s.members, 0)
+			}
+			s.members[m>>6] |= 1 << (m & 63)
 		}
 		stores = append(stores, s)
 	}

@@ -157,6 +157,33 @@ func TestSnapshotSize(t *testing.T) {
 	require.Less(t, len(x.AppendSnapshot(nil)), 8*blocks+20*workers+100*blocks/1000)
 }
 
+// TestSnapshotOfNonsense has blocks that publishers named by hashes that are none: blocks that follow each other in a circle, and one block
+// at two places. The loaded index has each block once.
+func TestSnapshotOfNonsense(t *testing.T) {
+	for seed := range uint64(200) {
+		rnd := rand.New(rand.NewPCG(seed, 2))
+		x := index.New(modelBlock, nil)
+		for range 30 {
+			ev := kvevent.Event{Kind: kvevent.Stored, HasParent: rnd.IntN(2) == 0, Parent: rnd.Uint64N(9)}
+			for range 1 + rnd.IntN(4) {
+				h := rnd.Uint64N(9)
+				ev.BlockHashes, ev.SequenceHashes = append(ev.BlockHashes, h), append(ev.SequenceHashes, h)
+			}
+			x.Apply(x.AddWorker(index.Key{DPRank: rnd.Uint32N(3)}), &ev)
+		}
+		y, err := index.Load(x.AppendSnapshot(nil), nil)
+		require.NoError(t, err)
+		require.NoError(t, y.Check(), "seed %d", seed)
+		require.LessOrEqual(t, y.Len(), 9)
+		x.AppendDump(nil, 0)
+		for _, s := range y.AppendStates(nil) {
+			y.RemoveWorker(s.Worker)
+		}
+		require.NoError(t, y.Check())
+		require.Zero(t, y.Len())
+	}
+}
+
 func TestSnapshotLeavesPredictionsOut(t *testing.T) {
 	x := index.New(modelBlock, nil)
 	x.AddWorker(index.Key{Instance: "e"})
@@ -561,4 +588,49 @@ func FuzzLoad(f *testing.F) {
 			t.Fatal(x.Len(), err)
 		}
 	})
+}
+
+// BenchmarkSnapshot writes and reads an index of 16 workers that share half of what they hold; storing the same by events is beside it.
+func BenchmarkSnapshot(b *testing.B) {
+	for _, own := range []bool{true, false} { // the engines' hashes are our own
+		var evs []kvevent.Event
+		for i := range uint64(16) {
+			for k := range uint64(20) {
+				tokens := append(randomTokens(k, 16*250), randomTokens(k<<8+i+1, 16*250)...)
+				names := kvhash.Scheme{}.AppendBlocks(nil, tokens, 16)
+				for i := range names {
+					if !own {
+						names[i] = ^names[i]
+					}
+				}
+				evs = append(evs, kvevent.Event{Kind: kvevent.Stored, TokenIDs: tokens, BlockHashes: names, Group: int32(i)})
+			}
+		}
+		fill := func() (x *index.Index, residencies int) {
+			x = index.New(16, nil)
+			for i := range evs {
+				residencies += x.Apply(x.AddWorker(index.Key{Instance: "e", DPRank: uint32(evs[i].Group)}), &evs[i]).Stored
+			}
+			return x, residencies
+		}
+		x, n := fill()
+		data := x.AppendSnapshot(nil)
+		run := func(name string, f func()) {
+			b.Run(fmt.Sprintf("own=%v/%s", own, name), func(b *testing.B) {
+				for b.Loop() {
+					f()
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/residency")
+				b.ReportMetric(float64(len(data))/float64(x.Len()), "B/block")
+				b.ReportMetric(float64(len(data))/float64(n), "B/residency")
+			})
+		}
+		run("events", func() { fill() })
+		run("write", func() { data = x.AppendSnapshot(data[:0]) })
+		run("load", func() {
+			if _, err := index.Load(data, nil); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
 }
