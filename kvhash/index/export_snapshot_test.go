@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/zeebo/xxh3"
 )
 
 // Held returns what a worker holds, one line for each place of an engine hash and each sequence of orphans, in a fixed order.
@@ -33,4 +35,29 @@ func (x *Index) Held(id WorkerID) (lines []string) {
 		lines = append(lines, fmt.Sprintf("more %x", h))
 	}
 	return append(lines, fmt.Sprint(w.flags()))
+}
+
+// Records returns the records of the journal.
+func (x *Index) Records() (list [][]byte) {
+	at := 0
+	for _, m := range x.journal.marks {
+		list = append(list, x.journal.buf[at:m.end])
+		at = m.end
+	}
+	return list
+}
+
+// Delta returns a delta of the given records for an empty index, right but for what they say.
+func (x *Index) Delta(records [][]byte) []byte {
+	to := Version{}
+	for _, r := range records {
+		to = Version{to.Count + 1, xxh3.HashSeed(r, to.Sum)}
+	}
+	b := appendHeader(nil, kindDelta, fingerprint(x.block, x.opt.Base))
+	b = appendUint(appendVersion(appendVersion(b, Version{}), to), uint64(x.maxOrphans()))
+	b = appendUint(b, uint64(len(records)))
+	for _, r := range records {
+		b = appendString(b, r)
+	}
+	return appendSum(append(b, 0), 0)
 }

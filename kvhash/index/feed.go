@@ -74,9 +74,9 @@ func (f *Feed) GiveUp() {
 	f.apply(f.in.GiveUp(f.ready[:0]))
 }
 
-// Restore replaces what the worker holds by what data says, which a sidecar made by [Index.AppendWorker], in one step that no
-// lookup sees half of, and goes on in the stream from there. Trust is the sidecar's. An error is a [*SnapshotError], and changes nothing. O(blocks of the
-// worker), and O(all blocks) when it holds some that do not begin a prompt and follow none of its own.
+// Restore replaces what the worker holds by what data says, which a sidecar made by [Index.AppendWorker], in one step that no lookup sees
+// half of, and goes on in the stream from there. Trust is the sidecar's. An error is a [*SnapshotError], and changes nothing. O(blocks of
+// the worker), and O(all blocks) when it holds some that do not begin a prompt and follow none of its own.
 func (f *Feed) Restore(data []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

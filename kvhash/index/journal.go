@@ -67,9 +67,9 @@ func (x *Index) Version() Version {
 }
 
 // AppendDelta appends to dst what changed since a version, for [Index.ApplyDelta], and returns the version after it. It needs
-// [Options.Journal]. ok is false, and nothing is appended, if the journal does not go back so far, or that is no version of
-// this index: take a snapshot. A batch of events by sequence hashes takes 8 bytes for each block, 16 when the engine's hashes differ. Places
-// in the workers' streams go with it. O(bytes appended); it waits for the index's feeds and stops changes meanwhile, as [Index.AppendSnapshot].
+// [Options.Journal]. ok is false, and nothing is appended, if the journal does not go back so far, or that is no version of this index:
+// take a snapshot. A batch of events by sequence hashes takes 8 bytes for each block, 16 when the engine's hashes differ. Places in the
+// workers' streams go with it. O(bytes appended); it waits for the index's feeds and stops changes meanwhile, as [Index.AppendSnapshot].
 func (x *Index) AppendDelta(dst []byte, since Version) (delta []byte, now Version, ok bool) {
 	defer x.freeze()()
 	j := x.journal
@@ -292,7 +292,9 @@ func (x *Index) follow(j *journal, records [][]byte) int {
 		ev, _ := j.event(c)
 		x.apply(id, w, ev)
 	case opFlags:
-		w.setFlags(c.flags())
+		f := c.flags()
+		f.full = f.full || w.full // of this index
+		w.setFlags(f)
 	case opRemove:
 		x.leave(id, w)
 		return 1
@@ -419,7 +421,8 @@ func (x *Index) applyNoted(id WorkerID, w *worker, ev *kvevent.Event) Result {
 // plain returns the event just applied with hashes instead of tokens, and what they are made of.
 func (x *Index) plain(w *worker, ev *kvevent.Event) kvevent.Event {
 	e := kvevent.Event{
-		Kind: ev.Kind, Tier: ev.Tier, Attention: ev.Attention, Group: ev.Group, BlockHashes: ev.BlockHashes, Parent: ev.Parent, HasParent: ev.HasParent,
+		Kind: ev.Kind, Tier: ev.Tier, Attention: ev.Attention, Group: ev.Group,
+		BlockHashes: ev.BlockHashes, Parent: ev.Parent, HasParent: ev.HasParent,
 	}
 	if ev.Kind != kvevent.Stored {
 		return e

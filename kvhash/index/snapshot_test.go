@@ -120,7 +120,7 @@ func requireEqual(t require.TestingT, h *history, want, got *index.Index) {
 }
 
 func TestSnapshot(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(150) {
 		h := newHistory(seed)
 		x := h.index(int(seed), &historyOptions)
 		data := x.AppendSnapshot([]byte("before"))[6:]
@@ -160,7 +160,7 @@ func TestSnapshotSize(t *testing.T) {
 // TestSnapshotOfNonsense has blocks that publishers named by hashes that are none: blocks that follow each other in a circle, and one block
 // at two places. The loaded index has each block once.
 func TestSnapshotOfNonsense(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range uint64(100) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
 		x := index.New(modelBlock, nil)
 		for range 30 {
@@ -230,7 +230,7 @@ func resum(data []byte) []byte {
 
 // TestRestore puts one worker of an index into another that has the same blocks from others.
 func TestRestore(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(150) {
 		h := newHistory(seed)
 		sidecar := h.index(0, &historyOptions)
 		id := index.WorkerID(seed % 4)
@@ -447,6 +447,47 @@ func TestJournalRefuses(t *testing.T) {
 	require.ErrorIs(t, index.New(modelBlock, nil).ApplyDelta(delta), index.ErrOrphans)
 }
 
+// TestJournalFull: when an index is full, what it leaves out cannot be followed.
+func TestJournalFull(t *testing.T) {
+	ev := kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1, 2, 3}, TokenIDs: modelTokens("abc")}
+	x := index.New(modelBlock, &index.Options{Journal: 1 << 20, MaxBlocks: 2})
+	x.Apply(x.AddWorker(index.Key{}), &ev)
+	_, _, ok := x.AppendDelta(nil, index.Version{})
+	require.False(t, ok)
+	_, _, ok = x.AppendDelta(nil, x.Version())
+	require.True(t, ok)
+
+	x = index.New(modelBlock, &index.Options{Journal: 1 << 20})
+	x.Apply(x.AddWorker(index.Key{}), &ev)
+	delta, _, ok := x.AppendDelta(nil, index.Version{})
+	require.True(t, ok)
+	y := index.New(modelBlock, &index.Options{MaxBlocks: 2})
+	require.NoError(t, y.ApplyDelta(delta))
+	s, _ := y.State(0)
+	require.Equal(t, kvevent.Degraded, s.Trust)
+	delta, _, _ = x.AppendDelta(nil, x.Version())
+	require.ErrorIs(t, y.ApplyDelta(delta), index.ErrGap)
+}
+
+// TestJournalAllocs: noting an event needs no memory but the journal's.
+func TestJournalAllocs(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	x := index.New(modelBlock, &index.Options{Journal: 1 << 16})
+	id := x.AddWorker(index.Key{})
+	stored := kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1, 2, 3}, TokenIDs: modelTokens("abc")}
+	removed := kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{3, 2, 1}}
+	run := func() {
+		x.Apply(id, &stored)
+		x.Apply(id, &removed)
+	}
+	for range 2000 {
+		run()
+	}
+	require.Zero(t, testing.AllocsPerRun(1000, run))
+}
+
 // TestSnapshotWhileFeeding takes snapshots while streams go on: each is a state between two batches.
 func TestSnapshotWhileFeeding(t *testing.T) {
 	o := historyOptions
@@ -520,7 +561,8 @@ func ExampleFeed_Restore() {
 	sidecar := index.New(2, nil)
 	engine := sidecar.Feed(sidecar.AddWorker(index.Key{Instance: "engine-a"}), nil)
 	for seq := range uint64(3) {
-		engine.Push(kvevent.Batch{Seq: seq, Events: []kvevent.Event{{Kind: kvevent.Stored, BlockHashes: []uint64{seq}, TokenIDs: []uint32{10, uint32(seq)}}}})
+		stored := kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{seq}, TokenIDs: []uint32{10, uint32(seq)}}
+		engine.Push(kvevent.Batch{Seq: seq, Events: []kvevent.Event{stored}})
 	}
 
 	router := index.New(2, nil)
@@ -633,4 +675,54 @@ func BenchmarkSnapshot(b *testing.B) {
 			}
 		})
 	}
+}
+
+// FuzzDelta applies a journal whose records are changed, with sums that agree: it is refused as a whole, or breaks nothing.
+func FuzzDelta(f *testing.F) {
+	o := historyOptions
+	o.Journal = 1 << 20
+	x := newHistory(5).index(30, &o)
+	x.Feed(1, nil).Snapshot(3, []kvevent.Event{{Kind: kvevent.Stored, BlockHashes: []uint64{9}, TokenIDs: modelTokens("a")}})
+	x.Detach(0, 3)
+	x.SetTrust(2, kvevent.Degraded, "told")
+	x.RemoveWorker(0)
+	x.Clear(1)
+	x.Expire(time.Unix(1, 0))
+	x.Expire(time.Unix(100, 0))
+	if err := x.Feed(2, nil).Restore(sidecar(newHistory(6), 2)); err != nil {
+		f.Fatal(err)
+	}
+	records := x.Records()
+	f.Add(uint16(0), uint16(0), []byte{})
+	f.Add(uint16(4), uint16(2), []byte{3, 9, 1, 'z', 0, 0})
+	f.Fuzz(func(t *testing.T, which, at uint16, change []byte) {
+		list := slices.Clone(records)
+		r := slices.Clone(list[int(which)%len(list)])
+		if len(change) > 0 {
+			i := int(at) % (len(r) + 1)
+			list[int(which)%len(list)] = append(append(r[:i:i], change...), r[min(len(r), i+len(change)):]...)
+			if which>>12&1 != 0 {
+				list = slices.Delete(list, int(at)%len(list), int(at)%len(list)+1)
+			}
+		}
+		y := index.New(modelBlock, &o)
+		if err := y.ApplyDelta(y.Delta(list)); err != nil {
+			if _, ok := errors.AsType[*index.SnapshotError](err); !ok || y.Version() != (index.Version{}) || len(y.AppendStates(nil)) > 0 {
+				t.Fatal(err)
+			}
+			return
+		}
+		if len(change) == 0 && y.Version() != x.Version() {
+			t.Fatal("another version")
+		}
+		if err := y.Check(); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range y.AppendStates(nil) {
+			y.RemoveWorker(s.Worker)
+		}
+		if y.Len() != 0 {
+			t.Fatal(y.Len())
+		}
+	})
 }

@@ -25,9 +25,9 @@ const (
 // errPosition is the cause when a saved position makes no sense.
 var errPosition = errors.New("kvevent: not a position of a stream")
 
-// AppendPosition appends to dst where the Ingest is in the stream, with the namespaces that it remembers, for [Ingest.Restore]. Batches that are
-// held are not in it: they are missing for whoever restores it, and can be replayed. O(blocks in a namespace). The form is the same on
-// all machines and the same for the same state.
+// AppendPosition appends to dst where the Ingest is in the stream, with the namespaces that it remembers, for [Ingest.Restore]. Batches
+// that are held are not in it: they are missing for whoever restores it, and can be replayed. O(blocks in a namespace). The form is the
+// same on all machines and the same for the same state.
 func (in *Ingest) AppendPosition(dst []byte) []byte {
 	flags := byte(0)
 	for f, on := range map[byte]bool{wasSeen: in.seen, wasLost: in.lost, hadTime: !in.time.IsZero(), wasFull: in.salted.full} {

@@ -17,7 +17,9 @@ import (
 func positions() map[string]*kvevent.Ingest {
 	at := func(s int64) time.Time { return time.Unix(s, 5).UTC() }
 	stored := func(h uint64, ns string) []kvevent.Event {
-		return []kvevent.Event{{Kind: kvevent.Stored, BlockHashes: []uint64{h}, Namespace: ns, RootNamespace: ns == "", Parent: h - 1, HasParent: true, Group: -1}}
+		return []kvevent.Event{{
+			Kind: kvevent.Stored, BlockHashes: []uint64{h}, Namespace: ns, RootNamespace: ns == "", Parent: h - 1, HasParent: true, Group: -1,
+		}}
 	}
 	list := map[string]*kvevent.Ingest{}
 	for _, name := range []string{"new", "live", "gap", "lost", "salted", "full"} {
