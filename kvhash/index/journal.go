@@ -392,14 +392,14 @@ func (j *journal) lose() {
 
 // applyNoted applies an event and notes what it changed.
 func (x *Index) applyNoted(id WorkerID, w *worker, ev *kvevent.Event) Result {
-	before, cuts := w.flags(), x.cuts
+	before, cuts, waiting := w.flags(), x.cuts, w.orphans.blocks
 	res := x.apply(id, w, ev)
 	if res.Stored+res.Removed+res.Parked > 0 || ev.Kind == kvevent.Cleared && ev.Tier <= kvevent.NumTiers {
 		at, j := x.begin(opEvent, id)
 		if j == nil {
 			return res
 		}
-		j.one[0] = x.plain(w, ev)
+		j.one[0] = x.plain(w, ev, waiting+res.Parked == 0 && x.cuts == cuts)
 		j.buf = kvevent.AppendBatch(j.buf, &kvevent.Batch{Events: j.one[:]})
 		j.one[0] = kvevent.Event{}
 		j.note(at)
@@ -418,8 +418,9 @@ func (x *Index) applyNoted(id WorkerID, w *worker, ev *kvevent.Event) Result {
 	return res
 }
 
-// plain returns the event just applied with hashes instead of tokens, and what they are made of.
-func (x *Index) plain(w *worker, ev *kvevent.Event) kvevent.Event {
+// plain returns the event just applied with hashes instead of tokens, and what they are made of. placed says that all of it was placed, and
+// nothing after: x.seqs has its sequence hashes, which engine hashes often are.
+func (x *Index) plain(w *worker, ev *kvevent.Event, placed bool) kvevent.Event {
 	e := kvevent.Event{
 		Kind: ev.Kind, Tier: ev.Tier, Attention: ev.Attention, Group: ev.Group,
 		BlockHashes: ev.BlockHashes, Parent: ev.Parent, HasParent: ev.HasParent,
@@ -441,6 +442,9 @@ func (x *Index) plain(w *worker, ev *kvevent.Event) kvevent.Event {
 		e.LocalHashes = whole(ev.LocalHashes)
 	case len(ev.TokenIDs) > 0:
 		e.LocalHashes = whole(x.locals)
+	}
+	if placed && len(e.LocalHashes) > 0 {
+		e.LocalHashes, e.SequenceHashes = nil, x.seqs
 	}
 	return e
 }
