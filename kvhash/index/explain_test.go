@@ -89,8 +89,8 @@ func TestExplain(t *testing.T) {
 // TestExplainAgrees compares with lookups.
 func TestExplainAgrees(t *testing.T) {
 	for seed := range uint64(100) {
-		h := newHistory(seed)
-		x := h.index(int(seed), &historyOptions)
+		h := newPast(seed)
+		x := h.index(int(seed), &pastOptions)
 		for range 20 {
 			p := modelHashes(h.path(12))
 			e := x.Explain(p)

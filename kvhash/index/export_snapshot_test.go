@@ -15,11 +15,13 @@ func (x *Index) Held(id WorkerID) (lines []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	w := x.workers[id]
-	for i, p := range w.names.vals {
-		if p != 0 {
-			for k, p := range append([]place{p}, w.more[w.names.keys[i]]...) {
-				lines = append(lines, fmt.Sprintf("%x %d %x %b", w.names.keys[i], k, x.tree.slots.seq.at(p.slot()).Load(), p.tiers()))
-			}
+	for h, p := range w.names.all {
+		list := []place{p}
+		if m := w.more[h]; m != nil {
+			list = append(list, m.list...)
+		}
+		for k, p := range list {
+			lines = append(lines, fmt.Sprintf("%x %d %x %b", h, k, x.tree.slots.seq.at(p.slot()).Load(), p.tiers()))
 		}
 	}
 	for r, n := range x.extra {

@@ -86,7 +86,7 @@ func FuzzApply(f *testing.F) {
 					ev.TokenIDs = append(ev.TokenIDs, 1)
 				}
 			}
-			if ev.BlockSize > modelBlock && (!multiples || wild || ev.HasParent || len(ev.LocalHashes) > 0) {
+			if ev.BlockSize > modelBlock && (wild || ev.HasParent || len(ev.LocalHashes) > 0) {
 				ev.BlockSize |= 1 // a multiple only where all is said about it
 			}
 			// A prompt made of what may have been stored.

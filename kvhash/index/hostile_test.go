@@ -199,7 +199,6 @@ func TestHostileShapes(t *testing.T) {
 			empty(t, x)
 		},
 		"one engine hash at many places": func(t *testing.T) {
-			n := n / ambiguity
 			x := fleet(1)
 			b := blocks(1<<40, n)
 			for i := range b {
@@ -227,7 +226,6 @@ func TestHostileShapes(t *testing.T) {
 			require.Zero(t, x.Len())
 		},
 		"one engine hash all along": func(t *testing.T) {
-			n := n / ambiguity
 			x := fleet(1)
 			ev := storedAt(0, blocks(0, n)...)
 			ev.BlockHashes = slices.Repeat([]uint64{7}, n)
@@ -236,7 +234,7 @@ func TestHostileShapes(t *testing.T) {
 			require.Zero(t, x.Len())
 		},
 		"orphans of one parent": func(t *testing.T) {
-			n := min(n, 1<<16) / ambiguity
+			n := min(n, 1<<16)
 			x := fleet(1)
 			b := blocks(1<<40, n)
 			for i := range b {
@@ -248,7 +246,7 @@ func TestHostileShapes(t *testing.T) {
 			empty(t, x)
 		},
 		"orphans of one parent, dropped": func(t *testing.T) {
-			n := 2 * n / ambiguity
+			n := 2 * n
 			x := index.New(modelBlock, &index.Options{MaxOrphans: n / 2})
 			x.AddWorker(index.Key{})
 			b := blocks(1<<40, n)
@@ -259,7 +257,7 @@ func TestHostileShapes(t *testing.T) {
 			empty(t, x)
 		},
 		"orphans of one name": func(t *testing.T) {
-			n := min(n, 1<<16) / ambiguity
+			n := min(n, 1<<16)
 			x := fleet(1)
 			b := blocks(1<<40, n)
 			for i := range b {
@@ -292,7 +290,6 @@ func TestHostileShapes(t *testing.T) {
 			empty(t, x)
 		},
 		"predictions that end before all others": func(t *testing.T) {
-			n := n / ambiguity
 			x := fleet(1)
 			seqs := blocks(0, n)
 			for i := range n {

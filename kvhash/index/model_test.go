@@ -251,7 +251,7 @@ func (m *model) store(w *modelWorker, ev *kvevent.Event, tier kvevent.Tier) (res
 		return index.Result{Ignored: n}
 	}
 	size := cmp.Or(int64(ev.BlockSize), int64(m.block))
-	if multiples && size > 0 && size%int64(m.block) == 0 {
+	if size > 0 && size%int64(m.block) == 0 {
 		each = int(size) / m.block
 	} else if size != int64(m.block) {
 		w.refused = true
@@ -261,7 +261,7 @@ func (m *model) store(w *modelWorker, ev *kvevent.Event, tier kvevent.Tier) (res
 		w.refused = true
 		return index.Result{Ignored: n}
 	}
-	r := modelRun{locals: ev.LocalHashes, seqs: given(ev), each: each, tier: tier}
+	r := modelRun{locals: ev.LocalHashes, seqs: ev.SequenceHashes, each: each, tier: tier}
 	if len(r.locals) == 0 && len(r.seqs) == 0 && len(ev.TokenIDs) == 0 {
 		for _, h := range ev.BlockHashes {
 			p := w.places[h]
@@ -677,7 +677,7 @@ type modelFeed struct {
 func newHistory(t *rapid.T) *history {
 	o := index.Options{MaxOrphans: rapid.SampledFrom([]int{0, 1, 6, 60}).Draw(t, "max orphans"), OrphanTTL: -1}
 	h := &history{now: time.Unix(1000, 0), each: 1, feeds: map[index.WorkerID]*modelFeed{}, path: map[string][]int32{}}
-	if multiples && rapid.IntRange(0, 4).Draw(t, "multiple") == 0 {
+	if rapid.IntRange(0, 4).Draw(t, "multiple") == 0 {
 		h.each = rapid.IntRange(2, 4).Draw(t, "each")
 		o.MaxOrphans = 0 // whose blocks it counts is not said
 	}

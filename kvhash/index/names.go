@@ -140,6 +140,13 @@ func (t *names) remove(h uint64) {
 	}
 }
 
+// reserve makes room for n hashes.
+func (t *names) reserve(n int) {
+	if groups := n/(groupLen-1) + 1; groups > len(t.groups) {
+		t.resize(groups)
+	}
+}
+
 func (t *names) resize(n int) {
 	old := t.groups
 	t.groups, t.n = make([]group, n), 0

@@ -63,7 +63,7 @@ func (o *orphans) park(parent uint64, r blocks, limit int, now int64) (ok, dropp
 		o.byParent = make(map[uint64]*orphan)
 		o.byBlock = make(map[parked]*parking)
 	}
-	n := &orphan{blocks: r, since: now, parent: parent, left: len(r.hashes), older: o.newest, before: o.byParent[parent]}
+	n := &orphan{blocks: r, since: now, parent: parent, older: o.newest, before: o.byParent[parent]}
 	n.hashes = slices.Clone(r.hashes)
 	n.chain = slices.Clone(r.chain)
 	if o.newest == nil {
@@ -77,11 +77,14 @@ func (o *orphans) park(parent uint64, r blocks, limit int, now int64) (ok, dropp
 	}
 	o.byParent[parent] = n
 	o.blocks += len(n.hashes)
-	o.left += len(n.hashes)
 	n.parking = make([]parking, len(n.hashes))
 	for i := range n.hashes {
-		o.link(n, i)
+		if !n.isGone(i) {
+			o.link(n, i)
+			n.left++
+		}
 	}
+	o.left += n.left
 	return true, dropped
 }
 

@@ -392,19 +392,21 @@ func (n *numbers) appendWorker(dst []byte, x *Index, id WorkerID, w *worker) []b
 	held := make([]uint64, (len(n.slots)+63)/64)
 	at := make([]uint32, len(n.slots)) // position among the names, valid where held
 	var rest []further
-	names := &w.names
+	keys, vals := make([]uint64, 0, w.names.n), make([]place, 0, w.names.n)
+	for h, p := range w.names.all {
+		if w.more[h] == nil {
+			keys, vals = append(keys, h), append(vals, p)
+		}
+	}
 	several := make(map[uint64][]further)
 	for h := range w.more {
-		if m := n.merge(h, append([]place{names.get(h)}, w.more[h]...)); len(m) > 1 {
+		if m := n.merge(h, append([]place{w.names.get(h)}, w.more[h].list...)); len(m) > 1 {
 			several[h] = m
 		} else {
 			rest = append(rest, m[0])
 		}
 	}
-	for i, p := range names.vals {
-		if p == 0 || len(w.more) > 0 && len(w.more[names.keys[i]]) > 0 {
-			continue
-		}
+	for i, p := range vals {
 		k := n.number(p.slot())
 		if held[k>>6]>>(k&63)&1 == 0 {
 			held[k>>6] |= 1 << (k & 63)
@@ -412,10 +414,10 @@ func (n *numbers) appendWorker(dst []byte, x *Index, id WorkerID, w *worker) []b
 			continue
 		}
 		j := uint32(i)
-		if names.keys[j] < names.keys[at[k]] {
+		if keys[j] < keys[at[k]] {
 			j, at[k] = at[k], j
 		}
-		rest = append(rest, further{k, names.vals[j].tiers(), names.keys[j]})
+		rest = append(rest, further{k, vals[j].tiers(), keys[j]})
 	}
 	var prev, from, length uint32 // of the segment: end of the one before, first block, blocks
 	var kind uint64
@@ -426,7 +428,7 @@ func (n *numbers) appendWorker(dst []byte, x *Index, id WorkerID, w *worker) []b
 		dst = appendUint(appendUint(dst, uint64(length)<<5|kind), uint64(from-prev))
 		if kind&named != 0 {
 			for k := from; k < from+length; k++ {
-				dst = appendHash(dst, names.keys[at[k]])
+				dst = appendHash(dst, keys[at[k]])
 			}
 		}
 		prev, length = from+length, 0
@@ -434,8 +436,8 @@ func (n *numbers) appendWorker(dst []byte, x *Index, id WorkerID, w *worker) []b
 	for i, word := range held {
 		for ; word != 0; word &= word - 1 {
 			k := uint32(i*64 + bits.TrailingZeros64(word))
-			as := uint64(names.vals[at[k]].tiers())
-			if names.keys[at[k]] != t.slots.seq.at(n.slots[k]).Load() {
+			as := uint64(vals[at[k]].tiers())
+			if keys[at[k]] != t.slots.seq.at(n.slots[k]).Load() {
 				as |= named
 			}
 			if length == 0 || k != from+length || as != kind {
@@ -695,24 +697,23 @@ func (x *Index) loadHeld(c *cursor, id WorkerID, w *worker, sets []uint32) {
 				if b != nil {
 					h = binary.LittleEndian.Uint64(b[8*i:])
 				}
-				pos, ok := w.names.find(h)
-				if ok {
+				if w.names.find(h) != nil {
 					c.fail(ErrMalformed)
 					return
 				}
-				w.names.add(pos, h, placeAt(slot, tiers))
+				w.names.add(h, placeAt(slot, tiers))
 			}
 			x.enter(id, uint32(at)+1, uint32(at+length)+1, tiers, sets)
 			at += length
-			w.held.Add(int64(length))
+			w.held += int(length)
 		}
 		if pass == 0 && names > 0 && c.err == nil {
-			w.names.resize(names + names/4 + 8)
+			w.names.reserve(names)
 		}
 	}
 	hold := func(slot uint32, tiers uint8) {
 		if !t.sets.held(sets[slot], id) {
-			w.held.Add(1)
+			w.held++
 		}
 		for plane := range kvevent.NumTiers {
 			if tiers>>plane&1 == 0 {
@@ -734,38 +735,39 @@ func (x *Index) loadHeld(c *cursor, id WorkerID, w *worker, sets []uint32) {
 	}
 	for range c.count(10) {
 		p, h := where(), c.hash()
-		pos, ok := w.names.find(h)
-		if !c.check(!ok) {
+		if !c.check(p != 0 && w.names.find(h) == nil) {
 			return
 		}
-		w.names.add(pos, h, p)
+		w.names.add(h, p)
 		hold(p.slot(), p.tiers())
 	}
 	for range c.count(13) {
 		h, n := c.hash(), c.count(2)
-		pos, ok := w.names.find(h)
-		if !c.check(!ok && n > 1) {
+		if !c.check(w.names.find(h) == nil && n > 1) {
 			return
 		}
-		places := make([]uint32, 0, min(n, 16))
+		at := make([]uint32, 0, min(n, 16))
 		for i := range n {
 			p := where()
 			if !c.check(p != 0) {
 				return
 			}
-			places = append(places, p.slot())
+			at = append(at, p.slot())
 			hold(p.slot(), p.tiers())
 			if i == 0 {
-				w.names.add(pos, h, p)
+				w.names.add(h, p)
 				continue
 			}
 			if w.more == nil {
-				w.more = make(map[uint64][]place)
+				w.more = make(map[uint64]*places)
 			}
-			w.more[h] = append(w.more[h], p)
+			if w.more[h] == nil {
+				w.more[h] = new(places)
+			}
+			w.more[h].push(p)
 		}
-		slices.Sort(places)
-		if !c.check(len(slices.Compact(places)) == n) {
+		slices.Sort(at)
+		if !c.check(len(slices.Compact(at)) == n) {
 			return
 		}
 	}
@@ -818,17 +820,9 @@ func (x *Index) loadOrphans(c *cursor, w *worker) {
 		if !c.check(left > 0 && w.last(parent) == 0) {
 			return
 		}
-		before, limit := w.orphans.newest, cmp.Or(x.opt.MaxOrphans, 1<<16)
-		if w.orphans.park(parent, o, limit, since) {
+		if _, dropped := w.orphans.park(parent, o, cmp.Or(x.opt.MaxOrphans, 1<<16), since); dropped {
 			w.unknown = true
 		}
-		if n > limit {
-			continue
-		}
-		if !c.check(w.orphans.newest != before) { // the same twice
-			return
-		}
-		w.orphans.newest.left = left
 	}
 }
 
@@ -895,7 +889,7 @@ func (x *Index) graft(id WorkerID, w *worker, y *Index) {
 	}
 	places := make([]uint32, u.slots.end)
 	var seqs []uint64
-	fresh := make([]bool, maxRun)
+	fresh := slices.Repeat([]bool{true}, maxRun)
 	u.eachRun(func(start, end uint32, st state) {
 		v, _ := u.sets.view(st.set())
 		seqs = seqs[:0]
@@ -917,7 +911,7 @@ func (x *Index) graft(id WorkerID, w *worker, y *Index) {
 			to := s.slot + uint32(s.n)
 			if s.fresh {
 				t.fill(s.prev, s.slot, to, t.sets.edit(0, id, v.mask, 0))
-				w.held.Add(int64(s.n))
+				w.held += s.n
 				continue
 			}
 			for plane := range kvevent.NumTiers {
@@ -927,7 +921,7 @@ func (x *Index) graft(id WorkerID, w *worker, y *Index) {
 			}
 		}
 	})
-	w.names.resize(from.names.n + from.names.n/4 + 8)
+	w.names.reserve(from.names.n)
 	name := func(h uint64, p place) {
 		if at := places[p.slot()]; at != 0 {
 			for plane := range kvevent.NumTiers {
@@ -937,11 +931,11 @@ func (x *Index) graft(id WorkerID, w *worker, y *Index) {
 			}
 		}
 	}
-	for i, p := range from.names.vals {
-		if p != 0 {
-			name(from.names.keys[i], p)
-			for _, p := range from.more[from.names.keys[i]] {
-				name(from.names.keys[i], p)
+	for h, p := range from.names.all {
+		name(h, p)
+		if m := from.more[h]; m != nil {
+			for _, p := range m.list {
+				name(h, p)
 			}
 		}
 	}

@@ -23,15 +23,15 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// history makes random events for workers 0 to 3: 3 is a store, 2 an engine with blocks of twice the size.
-type history struct {
+// past makes random events for workers 0 to 3: 3 is a store, 2 an engine with blocks of twice the size.
+type past struct {
 	rnd  *rand.Rand
 	seen []uint64
 }
 
-func newHistory(seed uint64) *history { return &history{rnd: rand.New(rand.NewPCG(seed, 1))} }
+func newPast(seed uint64) *past { return &past{rnd: rand.New(rand.NewPCG(seed, 1))} }
 
-func (h *history) path(max int) string {
+func (h *past) path(max int) string {
 	p := make([]byte, 1+h.rnd.IntN(max))
 	for i := range p {
 		p[i] = "ab"[h.rnd.IntN(2)]
@@ -39,7 +39,7 @@ func (h *history) path(max int) string {
 	return string(p)
 }
 
-func (h *history) name(path string) uint64 {
+func (h *past) name(path string) uint64 {
 	switch h.rnd.IntN(12) {
 	case 0:
 		return uint64(1 + h.rnd.IntN(5)) // one name at several places
@@ -50,7 +50,7 @@ func (h *history) name(path string) uint64 {
 	return s[len(s)-1]
 }
 
-func (h *history) event(id index.WorkerID) kvevent.Event {
+func (h *past) event(id index.WorkerID) kvevent.Event {
 	tiers := []kvevent.Tier{kvevent.AnyTier, kvevent.Device, kvevent.Host, kvevent.Disk}
 	ev := kvevent.Event{Kind: kvevent.Stored, Tier: tiers[h.rnd.IntN(4)]}
 	ratio := 1
@@ -84,9 +84,9 @@ func (h *history) event(id index.WorkerID) kvevent.Event {
 	return ev
 }
 
-var historyOptions = index.Options{MaxOrphans: 12, OrphanTTL: 5 * time.Second}
+var pastOptions = index.Options{MaxOrphans: 12, OrphanTTL: 5 * time.Second}
 
-func (h *history) index(steps int, o *index.Options) *index.Index {
+func (h *past) index(steps int, o *index.Options) *index.Index {
 	x := index.New(modelBlock, o)
 	h.join(x)
 	for range steps {
@@ -97,7 +97,7 @@ func (h *history) index(steps int, o *index.Options) *index.Index {
 	return x
 }
 
-func (h *history) join(x *index.Index) {
+func (h *past) join(x *index.Index) {
 	for i := range uint32(3) {
 		x.AddWorker(index.Key{Instance: "e", DPRank: i})
 	}
@@ -105,7 +105,7 @@ func (h *history) join(x *index.Index) {
 }
 
 // requireEqual compares what two indexes answer.
-func requireEqual(t require.TestingT, h *history, want, got *index.Index) {
+func requireEqual(t require.TestingT, h *past, want, got *index.Index) {
 	require.NoError(t, want.Check())
 	require.NoError(t, got.Check())
 	require.Empty(t, cmp.Diff(want.AppendStates(nil), got.AppendStates(nil)))
@@ -121,10 +121,10 @@ func requireEqual(t require.TestingT, h *history, want, got *index.Index) {
 
 func TestSnapshot(t *testing.T) {
 	for seed := range uint64(150) {
-		h := newHistory(seed)
-		x := h.index(int(seed), &historyOptions)
+		h := newPast(seed)
+		x := h.index(int(seed), &pastOptions)
 		data := x.AppendSnapshot([]byte("before"))[6:]
-		y, err := index.Load(data, &historyOptions)
+		y, err := index.Load(data, &pastOptions)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(data, y.AppendSnapshot(nil)), "seed %d", seed)
 		requireEqual(t, h, x, y)
@@ -193,10 +193,10 @@ func TestSnapshotLeavesPredictionsOut(t *testing.T) {
 }
 
 func TestSnapshotDamaged(t *testing.T) {
-	h := newHistory(7)
-	data := h.index(60, &historyOptions).AppendSnapshot(nil)
+	h := newPast(7)
+	data := h.index(60, &pastOptions).AppendSnapshot(nil)
 	fault := func(data []byte) error {
-		x, err := index.Load(data, &historyOptions)
+		x, err := index.Load(data, &pastOptions)
 		_, ok := errors.AsType[*index.SnapshotError](err)
 		require.True(t, ok, "%v", err)
 		require.Nil(t, x)
@@ -210,7 +210,7 @@ func TestSnapshotDamaged(t *testing.T) {
 		bad := slices.Clone(data)
 		bad[i/8] ^= 1 << (i % 8)
 		fault(bad)
-		if x, err := index.Load(resum(bad), &historyOptions); err == nil {
+		if x, err := index.Load(resum(bad), &pastOptions); err == nil {
 			require.NoError(t, x.Check(), "bit %d", i)
 		}
 	}
@@ -231,16 +231,16 @@ func resum(data []byte) []byte {
 // TestRestore puts one worker of an index into another that has the same blocks from others.
 func TestRestore(t *testing.T) {
 	for seed := range uint64(150) {
-		h := newHistory(seed)
-		sidecar := h.index(0, &historyOptions)
+		h := newPast(seed)
+		sidecar := h.index(0, &pastOptions)
 		id := index.WorkerID(seed % 4)
 		feed := sidecar.Feed(id, nil)
 		n := uint64(h.rnd.IntN(40))
 		for seq := range n {
 			feed.Push(kvevent.Batch{Seq: seq, Events: []kvevent.Event{h.event(id)}})
 		}
-		x := h.index(int(seed), &historyOptions)
-		y, err := index.Load(x.AppendSnapshot(nil), &historyOptions)
+		x := h.index(int(seed), &pastOptions)
+		y, err := index.Load(x.AppendSnapshot(nil), &pastOptions)
 		require.NoError(t, err)
 		f := x.Feed(id, nil)
 		require.NoError(t, f.Restore(sidecar.AppendWorker(nil, id)))
@@ -271,14 +271,14 @@ func TestRestore(t *testing.T) {
 }
 
 func TestRestoreRefused(t *testing.T) {
-	h := newHistory(1)
-	x := h.index(30, &historyOptions)
+	h := newPast(1)
+	x := h.index(30, &pastOptions)
 	before := x.AppendSnapshot(nil)
 	f := x.Feed(0, nil)
 	require.ErrorIs(t, f.Restore(before), index.ErrForm)
 	require.ErrorIs(t, f.Restore(x.AppendWorker(nil, 1)), index.ErrNoPlace)
 	require.Empty(t, x.AppendWorker(nil, 99))
-	y, err := index.Load(before, &historyOptions)
+	y, err := index.Load(before, &pastOptions)
 	require.NoError(t, err)
 	requireEqual(t, h, y, x)
 }
@@ -322,8 +322,8 @@ func TestSnapshotFeeds(t *testing.T) {
 func TestJournal(t *testing.T) {
 	for _, size := range []int{300, 1 << 20} {
 		rapid.Check(t, func(t *rapid.T) {
-			h := newHistory(rapid.Uint64().Draw(t, "seed"))
-			o := historyOptions
+			h := newPast(rapid.Uint64().Draw(t, "seed"))
+			o := pastOptions
 			o.Journal = size
 			x := index.New(modelBlock, &o)
 			h.join(x)
@@ -400,8 +400,8 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-func sidecar(h *history, id index.WorkerID) []byte {
-	s := h.index(0, &historyOptions)
+func sidecar(h *past, id index.WorkerID) []byte {
+	s := h.index(0, &pastOptions)
 	f := s.Feed(id, nil)
 	for seq := range uint64(8) {
 		f.Push(kvevent.Batch{Seq: seq, Events: []kvevent.Event{h.event(id)}})
@@ -410,21 +410,21 @@ func sidecar(h *history, id index.WorkerID) []byte {
 }
 
 func TestJournalRefuses(t *testing.T) {
-	h := newHistory(3)
-	o := historyOptions
+	h := newPast(3)
+	o := pastOptions
 	o.Journal = 1 << 20
 	x := h.index(40, &o)
 	delta, _, ok := x.AppendDelta(nil, index.Version{})
 	require.True(t, ok)
 
-	y := index.New(modelBlock, &historyOptions)
+	y := index.New(modelBlock, &pastOptions)
 	for i := range 8 * len(delta) {
 		bad := slices.Clone(delta)
 		bad[i/8] ^= 1 << (i % 8)
 		_, is := errors.AsType[*index.SnapshotError](y.ApplyDelta(bad))
 		require.True(t, is)
 		if _, is = errors.AsType[*index.SnapshotError](y.ApplyDelta(resum(bad))); !is {
-			y = index.New(modelBlock, &historyOptions) // the place of a stream or so
+			y = index.New(modelBlock, &pastOptions) // the place of a stream or so
 		}
 	}
 	require.Empty(t, y.AppendStates(nil))
@@ -490,16 +490,16 @@ func TestJournalAllocs(t *testing.T) {
 
 // TestSnapshotWhileFeeding takes snapshots while streams go on: each is a state between two batches.
 func TestSnapshotWhileFeeding(t *testing.T) {
-	o := historyOptions
+	o := pastOptions
 	o.Journal = 1 << 20
 	x := index.New(modelBlock, &o)
-	newHistory(0).join(x)
+	newPast(0).join(x)
 	y := index.New(modelBlock, &o)
 	var feeders sync.WaitGroup
 	for id := range index.WorkerID(3) {
 		feed := x.Feed(id, nil)
 		feeders.Go(func() {
-			h := newHistory(uint64(id))
+			h := newPast(uint64(id))
 			for seq := range uint64(300) {
 				// Two blocks in each batch, and nothing but this.
 				tokens := randomTokens(h.rnd.Uint64(), 2*modelBlock)
@@ -530,7 +530,7 @@ func TestSnapshotWhileFeeding(t *testing.T) {
 	delta, _, ok := x.AppendDelta(nil, y.Version())
 	require.True(t, ok)
 	require.NoError(t, y.ApplyDelta(delta))
-	requireEqual(t, newHistory(1), x, y)
+	requireEqual(t, newPast(1), x, y)
 	require.Zero(t, y.Feed(2, nil).Need())
 }
 
@@ -603,13 +603,13 @@ func ExampleIndex_ApplyDelta() {
 // FuzzLoad loads arbitrary data with a sum that agrees: an error, or an index that holds what it says.
 func FuzzLoad(f *testing.F) {
 	for seed := range uint64(4) {
-		f.Add(newHistory(seed).index(int(10*seed), &historyOptions).AppendSnapshot(nil))
+		f.Add(newPast(seed).index(int(10*seed), &pastOptions).AppendSnapshot(nil))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) < 8 {
 			return
 		}
-		x, err := index.Load(resum(slices.Clone(data)), &historyOptions)
+		x, err := index.Load(resum(slices.Clone(data)), &pastOptions)
 		if err != nil {
 			if _, ok := errors.AsType[*index.SnapshotError](err); !ok {
 				t.Fatal(err)
@@ -619,7 +619,7 @@ func FuzzLoad(f *testing.F) {
 		if err := x.Check(); err != nil {
 			t.Fatal(err)
 		}
-		again, err := index.Load(x.AppendSnapshot(nil), &historyOptions)
+		again, err := index.Load(x.AppendSnapshot(nil), &pastOptions)
 		if err != nil || again.Len() != x.Len() || again.Check() != nil {
 			t.Fatal(err, again.Check())
 		}
@@ -679,9 +679,9 @@ func BenchmarkSnapshot(b *testing.B) {
 
 // FuzzDelta applies a journal whose records are changed, with sums that agree: it is refused as a whole, or breaks nothing.
 func FuzzDelta(f *testing.F) {
-	o := historyOptions
+	o := pastOptions
 	o.Journal = 1 << 20
-	x := newHistory(5).index(30, &o)
+	x := newPast(5).index(30, &o)
 	x.Feed(1, nil).Snapshot(3, []kvevent.Event{{Kind: kvevent.Stored, BlockHashes: []uint64{9}, TokenIDs: modelTokens("a")}})
 	x.Detach(0, 3)
 	x.SetTrust(2, kvevent.Degraded, "told")
@@ -689,7 +689,7 @@ func FuzzDelta(f *testing.F) {
 	x.Clear(1)
 	x.Expire(time.Unix(1, 0))
 	x.Expire(time.Unix(100, 0))
-	if err := x.Feed(2, nil).Restore(sidecar(newHistory(6), 2)); err != nil {
+	if err := x.Feed(2, nil).Restore(sidecar(newPast(6), 2)); err != nil {
 		f.Fatal(err)
 	}
 	records := x.Records()

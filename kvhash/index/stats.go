@@ -50,18 +50,17 @@ func (x *Index) Stats() Stats {
 			continue
 		}
 		s.Workers++
-		s.Residencies += int(w.held.Load())
+		s.Residencies += w.held
 		s.Orphans += w.orphans.blocks
 		s.Names += w.names.n
-		s.Bytes += int64(unsafe.Sizeof(*w)) + sliceBytes(w.names.keys) + sliceBytes(w.names.vals) + mapBytes(w.more) + int64(len(w.position))
+		s.Bytes += int64(unsafe.Sizeof(*w)) + sliceBytes(w.names.groups) + mapBytes(w.more) + int64(len(w.position))
 		for _, m := range w.more {
-			s.Names += len(m)
-			s.Bytes += sliceBytes(m)
+			s.Names += len(m.list)
+			s.Bytes += int64(unsafe.Sizeof(*m)) + sliceBytes(m.list) + mapBytes(m.at)
 		}
 		s.Bytes += mapBytes(w.orphans.byParent) + mapBytes(w.orphans.byBlock)
 		for o := w.orphans.oldest; o != nil; o = o.newer {
-			s.Bytes += int64(unsafe.Sizeof(*o)) + sliceBytes(o.hashes) + sliceBytes(o.chain) + sliceBytes(o.gone)
-			s.Bytes += 8 * int64(1+len(o.hashes)) // the lists that it is found by
+			s.Bytes += int64(unsafe.Sizeof(*o)) + sliceBytes(o.hashes) + sliceBytes(o.chain) + sliceBytes(o.gone) + sliceBytes(o.parking)
 		}
 	}
 	return s

@@ -38,8 +38,8 @@ func TestStats(t *testing.T) {
 func TestStatsBaseline(t *testing.T) {
 	const chunks = 2048 * (8 + 4 + 36 + 8 + 8)
 	for seed := range uint64(8) {
-		h := newHistory(seed)
-		x := index.New(modelBlock, &historyOptions)
+		h := newPast(seed)
+		x := index.New(modelBlock, &pastOptions)
 		h.join(x)
 		empty := x.Stats()
 		for range 3 {

@@ -16,15 +16,12 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-const (
-	multiples     = true
-	ambiguity     = 1
-	returnsMemory = true
-)
-
-func stats(x *index.Index) any { return nil }
-
-func given(ev *kvevent.Event) []uint64 { return ev.SequenceHashes }
+// stats returns what must be as before when everything is gone again.
+func stats(x *index.Index) any {
+	s := x.Stats()
+	s.Bytes, s.Retries = 0, 0
+	return s
+}
 
 // chainGiven now and then names the blocks of an event by their chained hashes.
 func chainGiven(t *rapid.T, h *history, ev *kvevent.Event, word string, skip int) {
@@ -49,6 +46,21 @@ func giveAny(ev *kvevent.Event, next func() byte) {
 
 // moreOps adds the restart of a router: the index goes on as what a snapshot gives.
 func moreOps(h *history, ops map[string]func(*rapid.T)) {
+	ops["restart"] = func(t *rapid.T) {
+		if len(h.feeds) > 0 {
+			t.Skip("the model does not know where streams go on")
+		}
+		data := h.x.AppendSnapshot(nil)
+		x, err := index.Load(data, &h.m.opt)
+		require.NoError(t, err)
+		require.Equal(t, data, x.AppendSnapshot(nil), "snapshot of the loaded index")
+		h.x, h.predicted = x, nil
+		for _, w := range h.m.workers {
+			if w != nil {
+				clear(w.pred) // they were the other router's
+			}
+		}
+	}
 }
 
 // searchToo asks for a part of the workers, and stops early.
