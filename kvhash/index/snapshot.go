@@ -186,7 +186,7 @@ func (c *cursor) flags() flags {
 	b := c.byte()
 	group := c.int()
 	c.check(b < 1<<5 && group == int64(int32(group)))
-	return flags{b&1 != 0, b&2 != 0, b&4 != 0, b&8 != 0, b&16 != 0, int32(group), int32(c.uint(math.MaxInt32))}
+	return flags{b&1 != 0, b&2 != 0, b&4 != 0, b&8 != 0, b&16 != 0, int32(group), int32(c.uint(maxRatio))}
 }
 
 // numbers are the blocks in the order in which they are written.
