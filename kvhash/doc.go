@@ -45,8 +45,8 @@
 //   - Dynamo: the block size of the model card (kv_cache_block_size), and the request's cache_namespace and adapter name.
 //   - vLLM: --prefix-caching-hash-algo sha256_cbor or xxhash_cbor. The default, sha256, and xxhash hash a Python pickle; its bytes
 //     change with Python's version and with which values are the same object, and ByName refuses them. The seed is the string in
-//     PYTHONHASHSEED; without it a vLLM with pull request 51875 (August 2026) takes "vllm-none-hash", which is the default here, and an
-//     older one 32 random bytes ([Options].NoneHash). With VLLM_KV_EVENTS_USE_INT_BLOCK_HASHES=1, the default, events hold the event
+//     PYTHONHASHSEED. Without it a vLLM with pull request 51875 (August 2026) takes "vllm-none-hash" for sha256_cbor, which is the default
+//     here, and something random for xxhash_cbor; an older one takes 32 random bytes ([Options].NoneHash). With VLLM_KV_EVENTS_USE_INT_BLOCK_HASHES=1, the default, events hold the event
 //     hash, with 0 the whole digest: [Scheme.Event] makes the one from the other. Some older versions have bare identifiers as object
 //     keys ([Options].BareObjects).
 //   - SGLang: --page-size; 1 is common and gives a hash for every token. Neither LoRA nor salt enters the hash: keep an index for each.

@@ -11,7 +11,7 @@ func AppendVLLM(dst, parent []byte, tokens []uint32, lora, salt string) []byte {
 // AppendVLLMBlock appends the CBOR of a first block that begins at token start.
 func AppendVLLMBlock(s Scheme, tokens []uint32, objects []Object, start int, embed []byte) []byte {
 	v := s.more.Value()
-	return v.append(nil, v.root[:s.DigestLen()], tokens, start, s.mode.has(bare), objects, embed)
+	return v.append(nil, v.root[:v.rootLen], tokens, start, s.mode.has(bare), objects, embed)
 }
 
 // AppendLineageAt appends one lineage hash.

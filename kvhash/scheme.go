@@ -24,10 +24,11 @@ type Scheme struct {
 
 // settings are what the schemes besides Dynamo's have. They are interned, so that a Scheme stays small and comparable.
 type settings struct {
-	root            [32]byte // vLLM: NONE_HASH, as long as a digest
-	lora, namespace string   // vLLM
-	parent          uint64   // llm-d: of the first block
-	task, saltID    uint64   // TensorRT-LLM: ids of LoRA and salt, if withTask and withSalt are on
+	root            [32]byte // vLLM: NONE_HASH, its first rootLen bytes
+	rootLen         uint8
+	lora, namespace string // vLLM
+	parent          uint64 // llm-d: of the first block
+	task, saltID    uint64 // TensorRT-LLM: ids of LoRA and salt, if withTask and withSalt are on
 }
 
 // mode is the kind of a scheme and what is on or off in it.
@@ -76,11 +77,12 @@ type Options struct {
 	// Not for sglang and llmd.
 	Salt string
 	// Seed starts the chain. vLLM: the value of PYTHONHASHSEED; "" means that it is not set, in a vLLM that has pull request
-	// 51875 (August 2026): "vllm-none-hash". llm-d: its hashSeed. Dynamo: the seed of the local hash in decimal, "" means 1337.
-	// Not for sglang and trtllm.
+	// 51875 (August 2026): "vllm-none-hash" for vllm_sha256_cbor; vllm_xxhash_cbor has no such default, as vLLM draws a random
+	// seed for it. llm-d: its hashSeed. Dynamo: the seed of the local hash in decimal, "" means 1337. Not for sglang and trtllm.
 	Seed string
-	// NoneHash is vLLM's NONE_HASH where it is not made from a seed: an older vLLM without PYTHONHASHSEED takes 32 random bytes.
-	// nil means that Seed counts. Its length is that of a digest: 32 bytes, 16 for vllm_xxhash_cbor.
+	// NoneHash is vLLM's NONE_HASH where it is not made from a known seed; nil means that Seed counts. Without PYTHONHASHSEED an
+	// older vLLM takes 32 random bytes, and a newer one with vllm_xxhash_cbor 16 that it makes from a random seed. It has 32 bytes,
+	// or 16 for vllm_xxhash_cbor.
 	NoneHash []byte
 	// Model is the model's name; llmd only.
 	Model string
@@ -168,10 +170,13 @@ func ByName(name string, o *Options) (Scheme, error) {
 		if o.NoneHash != nil && o.Seed != "" {
 			return bad("NoneHash", "goes in the place of Seed: give one of them")
 		}
-		if o.NoneHash != nil && len(o.NoneHash) != s.DigestLen() {
-			return bad("NoneHash", fmt.Sprintf("has %d bytes, want %d", len(o.NoneHash), s.DigestLen()))
+		if n := len(o.NoneHash); o.NoneHash != nil && n != s.DigestLen() && n != 32 {
+			return bad("NoneHash", fmt.Sprintf("has %d bytes, want %d", n, s.DigestLen()))
 		}
-		s.more = unique.Make(settings{root: s.noneHash(o.Seed, o.NoneHash)})
+		if kind == vllmXXHash && o.NoneHash == nil && o.Seed == "" {
+			return bad("Seed", "is missing: without PYTHONHASHSEED vLLM begins these hashes with random bytes of each process")
+		}
+		s.more = unique.Make(s.noneHash(o.Seed, o.NoneHash))
 	case llmd:
 		s.salt = fnv1a([]byte(o.Seed))
 		s.more = unique.Make(settings{parent: llmdRoot(s.salt, o.Model)})

@@ -53,6 +53,10 @@ func TestSchemeVectors(t *testing.T) {
 			digests: []string{"c20df5f86688b63f4cb5a744053f0b61"}, events: []uint64{5527508028254784353},
 		},
 		{
+			name: "vllm, xxhash after 32 random bytes", scheme: "vllm_xxhash_cbor", opt: &kvhash.Options{NoneHash: make([]byte, 32)},
+			block: 4, n: 4, digests: []string{xxhashAfter(make([]byte, 32), 0, 1, 2, 3)},
+		},
+		{
 			name: "sglang", scheme: "sglang", block: 1, n: 2,
 			digests: []string{
 				"df3f619804a92fdb4057192dc43dd748ea778adc52bc498ce80524c014b81119",
@@ -95,6 +99,21 @@ func TestSchemeVectors(t *testing.T) {
 			checkDigests(t, mustScheme(t, tt.scheme, tt.opt), count(0, tt.n), tt.block, tt.x, tt.digests, tt.events)
 		})
 	}
+}
+
+// xxhashAfter returns the digest of vLLM's block of small tokens after a parent of 24 to 255 bytes.
+func xxhashAfter(parent []byte, tokens ...byte) string {
+	raw := slices.Concat([]byte{0x83, 0x58, byte(len(parent))}, parent, []byte{0x80 | byte(len(tokens))}, tokens, []byte{0xf6})
+	sum := xxh3.Hash128(raw).Bytes()
+	return hex.EncodeToString(sum[:])
+}
+
+// defaults are the options of a plain prompt: vLLM has no default seed for XXH3.
+func defaults(name string) *kvhash.Options {
+	if name == "vllm_xxhash_cbor" {
+		return &kvhash.Options{Seed: "0"}
+	}
+	return nil
 }
 
 // The extra keys of a vLLM block, byte for byte.
@@ -175,7 +194,7 @@ func TestLineage(t *testing.T) {
 
 func TestByName(t *testing.T) {
 	for _, name := range kvhash.Names() {
-		s := mustScheme(t, name, nil)
+		s := mustScheme(t, name, defaults(name))
 		require.Equal(t, name, s.Name())
 		require.Equal(t, name == "dynamo", s.HasLocal())
 	}
@@ -205,7 +224,9 @@ func TestByName(t *testing.T) {
 		{scheme: "sglang", option: "BareObjects", why: "does not enter", o: kvhash.Options{BareObjects: true}},
 		{scheme: "llmd", option: "Eagle", why: "does not enter", o: kvhash.Options{Eagle: true}},
 		{scheme: "llmd", option: "Universal", why: "does not enter", o: kvhash.Options{Universal: true}},
-		{scheme: "vllm_xxhash_cbor", option: "NoneHash", why: "has 32 bytes, want 16", o: kvhash.Options{NoneHash: make([]byte, 32)}},
+		{scheme: "vllm_xxhash_cbor", option: "Seed", why: "random"},
+		{scheme: "vllm_xxhash_cbor", option: "NoneHash", why: "has 8 bytes, want 16", o: kvhash.Options{NoneHash: make([]byte, 8)}},
+		{scheme: "vllm_sha256_cbor", option: "NoneHash", why: "has 16 bytes, want 32", o: kvhash.Options{NoneHash: make([]byte, 16)}},
 		{scheme: "vllm_sha256_cbor", option: "NoneHash", why: "one of them", o: kvhash.Options{NoneHash: make([]byte, 32), Seed: "0"}},
 	} {
 		s, err := kvhash.ByName(tt.scheme, &tt.o)

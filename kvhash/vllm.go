@@ -3,26 +3,27 @@
 package kvhash
 
 import (
+	"cmp"
 	"crypto/sha256"
 
 	"github.com/zeebo/xxh3"
 )
 
-// noneSeed is what vLLM makes NONE_HASH from if PYTHONHASHSEED is not set, since pull request 51875 (August 2026).
+// noneSeed is what vLLM makes NONE_HASH from if PYTHONHASHSEED is not set and the hash is SHA-256, since pull request 51875 (August 2026).
+// For XXH3 it draws a random seed instead.
 const noneSeed = "vllm-none-hash"
 
-// noneHash returns the parent of the first block: the hash of the seed's CBOR, or the given bytes. As vllm/v1/core/kv_cache_utils.py
-// (init_none_hash) does.
-func (s *Scheme) noneHash(seed string, none []byte) (root [32]byte) {
+// noneHash returns settings with the parent of the first block: the hash of the seed's CBOR, or the given bytes. As
+// vllm/v1/core/kv_cache_utils.py (init_none_hash) does.
+func (s *Scheme) noneHash(seed string, none []byte) settings {
 	if none != nil {
-		copy(root[:], none)
-		return root
+		v := settings{rootLen: uint8(len(none))}
+		copy(v.root[:], none)
+		return v
 	}
-	if seed == "" {
-		seed = noneSeed
-	}
-	s.sum(&root, appendText(nil, seed))
-	return root
+	v := settings{rootLen: uint8(s.DigestLen())}
+	s.sum(&v.root, appendText(nil, cmp.Or(seed, noneSeed)))
+	return v
 }
 
 // sum writes the digest of b.
@@ -40,13 +41,13 @@ func (s *Scheme) sum(digest *[32]byte, b []byte) {
 // cache salt (first block only), digest of prompt embeddings.
 func (s *Scheme) hashVLLM(buf []byte, digest *[32]byte, i int, tokens []uint32, start int, objects []Object, embed []byte) []byte {
 	v := s.more.Value()
-	parent := digest
+	parent := digest[:s.DigestLen()]
 	if i == 0 {
-		parent = &v.root
+		parent = v.root[:v.rootLen]
 	} else {
 		v.namespace = ""
 	}
-	buf = v.append(buf, parent[:s.DigestLen()], tokens, start, s.mode.has(bare), objects, embed)
+	buf = v.append(buf, parent, tokens, start, s.mode.has(bare), objects, embed)
 	s.sum(digest, buf)
 	return buf
 }

@@ -67,7 +67,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 		return err
 	}
 	if _, err := s.scheme(); s.Scheme != "" && err != nil {
-		return err // rather than with every record
+		if e, ok := errors.AsType[*kvhash.OptionError](err); !ok || e.Option != "Seed" || s.Seed != "" { // records may bring the seed
+			return err // rather than with every record
+		}
 	}
 	out := bufio.NewWriter(stdout)
 	defer out.Flush()

@@ -51,8 +51,8 @@ func TestRecords(t *testing.T) {
 				`"objects":[{"id":"a","at":1,"len":3}]}`,
 		},
 		{
-			"vllm, no offsets", `{"id":1,"scheme":"vllm_xxhash_cbor","block":2,"tokens":[0,1,2,3],"mm":[["a"],["a","b"]]}`,
-			"same as " + `{"id":1,"scheme":"vllm_xxhash_cbor","block":2,"bare":true,"tokens":[0,1,2,3],` +
+			"vllm, no offsets", `{"id":1,"scheme":"vllm_xxhash_cbor","seed":0,"block":2,"tokens":[0,1,2,3],"mm":[["a"],["a","b"]]}`,
+			"same as " + `{"id":1,"scheme":"vllm_xxhash_cbor","seed":0,"block":2,"bare":true,"tokens":[0,1,2,3],` +
 				`"objects":[{"id":"a","at":1,"len":2},{"id":"b","at":3,"len":1}]}`,
 		},
 		{
@@ -105,6 +105,7 @@ func TestBadRecords(t *testing.T) {
 		{`{"id":2,"tokens":[],"block":9223372036854775807,"eagle":true}`, "block size"},
 		{`{"id":2,"tokens":[],"scheme":"vllm_sha256"}`, "pickle"},
 		{`{"id":2,"tokens":[],"scheme":"sglang","lora":"a"}`, "option LoRA"},
+		{`{"id":2,"tokens":[],"scheme":"vllm_xxhash_cbor"}`, "option Seed"},
 		{`{"id":2,"tokens":[],"salt":{}}`, "cannot unmarshal"},
 		{`{"id":2,"tokens":[],"scheme":"vllm_sha256_cbor","none_hash":"x"}`, "none_hash"},
 		{`{"id":2,"tokens":[1],"mm":[[1],[2]]}`, "mm is for 2 blocks"},
@@ -138,7 +139,10 @@ func TestFatal(t *testing.T) {
 		require.Error(t, run(args, strings.NewReader(""), &out, &msg), args)
 		require.Empty(t, out.String())
 	}
-	got, err := runLines(t, `{"id":1,"tokens":[]}`)
+	got, err := runLines(t, `{"id":1,"tokens":[],"seed":1}`+"\n"+`{"id":2,"tokens":[]}`, "-scheme", "vllm_xxhash_cbor", "-block", "4")
+	require.ErrorContains(t, err, "1 of 2 records", "the seed may come with the record")
+	require.Contains(t, got[1], "option Seed")
+	got, err = runLines(t, `{"id":1,"tokens":[]}`)
 	require.Error(t, err)
 	require.Contains(t, got[0], "which scheme")
 }
