@@ -2,13 +2,17 @@
 
 package kvhash
 
+import "sort"
+
 // Extras are what a prompt holds besides its tokens and mixes into the hashes of single blocks. SGLang and TensorRT-LLM as
 // implemented here mix in none: in prompts for SGLang objects already are tokens ([ObjectToken]).
 type Extras struct {
 	// Objects are the images and other objects of the prompt, in order of At, none ending before the one in front of it; for Dynamo's
 	// universal form none may begin before the end of that. In another order the hashes are unspecified. Dynamo, vLLM and llm-d use them.
+	// Of objects that overlap vLLM names those in a block up to the first that goes on behind it, the others name all.
 	Objects []Object
-	// Embeds[i] is the digest (SHA-256) of the prompt embeddings in block i; nil and blocks beyond have none. vLLM only.
+	// Embeds[i] is the digest (SHA-256) of the prompt embeddings in block i; nil and blocks beyond have none. vLLM only. A vLLM request
+	// with embeddings has a digest in every block: those behind its prompt have that of no bytes.
 	Embeds [][]byte
 }
 
@@ -27,9 +31,7 @@ func (x *Extras) within(first, from, size int) ([]Object, int) {
 	for first < len(list) && list[first].Len <= from-list[first].At {
 		first++
 	}
-	end := first
-	for end < len(list) && list[end].At-from < size {
-		end++
-	}
-	return list[first:end], first
+	// A search, as many objects may have begun of which a scheme names few.
+	n := sort.Search(len(list)-first, func(i int) bool { return list[first+i].At-from >= size })
+	return list[first : first+n], first
 }

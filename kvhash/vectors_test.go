@@ -167,6 +167,30 @@ func TestObjectBorders(t *testing.T) {
 	}
 }
 
+// vLLM's list of objects in a block ends with the first that goes on behind the block, whatever else begins in it: the sound of a video
+// lies within its frames. Dynamo's router and llm-d name all of them.
+func TestOverlappingObjects(t *testing.T) {
+	video, sound, image := kvhash.Object{Hash: 1, ID: "v", At: 1, Len: 6}, kvhash.Object{Hash: 2, ID: "s", At: 2, Len: 6},
+		kvhash.Object{Hash: 3, ID: "i", At: 0, Len: 1}
+	hash := func(name string, n int, list ...kvhash.Object) []uint64 {
+		opt := new(kvhash.Options)
+		if name == "vllm_xxhash_cbor" {
+			opt.Seed = "0"
+		}
+		return mustScheme(t, name, opt).AppendBlocksWith(nil, count(0, n), 4, &kvhash.Extras{Objects: list})
+	}
+	for _, name := range []string{"vllm_sha256_cbor", "vllm_xxhash_cbor"} {
+		require.Equal(t, hash(name, 4, image, video), hash(name, 4, image, video, sound), name)
+		require.NotEqual(t, hash(name, 4, image), hash(name, 4, image, video), name)
+		both := hash(name, 8, image, video, sound)
+		require.NotEqual(t, hash(name, 8, image, video)[1], both[1], "the video ends in block 1 and the sound is named")
+		require.NotEqual(t, hash(name, 8, image, sound)[1], both[1], name)
+	}
+	for _, name := range []string{"dynamo", "llmd"} {
+		require.NotEqual(t, hash(name, 4, image, video), hash(name, 4, image, video, sound), name)
+	}
+}
+
 // CBOR heads at the borders of their lengths.
 func TestCBORHeads(t *testing.T) {
 	for n, want := range map[uint64]string{

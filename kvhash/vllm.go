@@ -39,8 +39,17 @@ func (s *Scheme) sum(digest *[32]byte, b []byte) {
 // hashVLLM makes the digest of one block, H(CBOR [parent digest, tokens, extra keys or null]), as hash_block_tokens and
 // generate_block_hash_extra_keys in vllm/v1/core/kv_cache_utils.py of August 2026 do. The order of extra keys is: LoRA name, objects,
 // cache salt (first block only), digest of prompt embeddings.
+//
+// Not followed: when output completes a block that began in the prompt, vLLM names only the last object of the prompt in it, and all of
+// them when the same tokens come back as a prompt; this does the latter.
 func (s *Scheme) hashVLLM(buf []byte, digest *[32]byte, i int, tokens []uint32, start int, objects []Object, embed []byte) []byte {
 	v := s.more.Value()
+	for n, o := range objects { // the list ends with the first object that goes on behind the block
+		if o.Len > start+len(tokens)-o.At {
+			objects = objects[:n+1]
+			break
+		}
+	}
 	parent := digest[:s.DigestLen()]
 	if i == 0 {
 		parent = v.root[:v.rootLen]
