@@ -124,14 +124,17 @@ func answer(line []byte, s settings, lineage bool) result {
 // hash fills in the answer to one record.
 func (r *record) hash(ans *result, lineage bool) error {
 	switch {
-	case r.Tokens == nil:
+	case r.Tokens == nil || string(r.Tokens) == "null":
 		return errors.New("no tokens")
 	case r.Scheme == "":
 		return errors.New("which scheme? Give -scheme, or scheme in the record")
 	case r.Block <= 0 || r.Block > maxBlock:
 		return fmt.Errorf("the block size is %d, want 1 to %d (-block, or block in the record)", r.Block, maxBlock)
 	}
-	tokens := *r.Tokens
+	tokens, err := r.tokens()
+	if err != nil {
+		return err
+	}
 	x, err := r.extras(len(tokens))
 	if err != nil {
 		return err

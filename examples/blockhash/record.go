@@ -68,10 +68,22 @@ func (s *settings) scheme() (kvhash.Scheme, error) {
 // record is a line of input.
 type record struct {
 	ID     json.RawMessage
-	Tokens *[]uint32
+	Tokens json.RawMessage
 	settings
 	MM      [][]entry
 	Objects []object
+}
+
+// tokens returns the ids of the prompt. A null among them is no id, though the decoder would make it 0.
+func (r *record) tokens() ([]uint32, error) {
+	var ids []uint32
+	if err := json.Unmarshal(r.Tokens, &ids); err != nil {
+		return nil, fmt.Errorf("tokens: %w", err)
+	}
+	if i := bytes.Index(r.Tokens, []byte("null")); i >= 0 {
+		return nil, fmt.Errorf("tokens[%d] is null", bytes.Count(r.Tokens[:i], []byte(",")))
+	}
+	return ids, nil
 }
 
 // object is an object by its position in the prompt.
