@@ -206,7 +206,7 @@ func TestChainMisuse(t *testing.T) {
 	require.Equal(t, "dynamo", c.Scheme().Name())
 	require.Panics(t, func() { c.Truncate(1) })
 	require.Panics(t, func() { NewChain(0, Scheme{}) })
-	require.Panics(t, func() { AppendLocal(nil, nil, -1, Seed) })
+	require.Panics(t, func() { Scheme{}.AppendLocal(nil, nil, -1, nil) })
 }
 
 // Whoever appends to what a chain shows gets memory of its own.
@@ -293,7 +293,7 @@ func TestAllocs(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(3, func() { parts = AppendKinds(parts[:0], spans, 4, 100) }))
 	objects := [][]uint64{{1, 2}}
 	dst := make([]uint64, 0, 16)
-	require.Zero(t, testing.AllocsPerRun(20, func() { dst = AppendLocalObjects(dst[:0], tokens[:64], 16, Seed, objects) }))
+	require.Zero(t, testing.AllocsPerRun(20, func() { dst = Scheme{}.AppendLocal(dst[:0], tokens[:64], 16, objects) }))
 }
 
 func BenchmarkAppendBlocks(b *testing.B) {

@@ -13,20 +13,6 @@ import (
 // Seed is the seed of Dynamo's hashes before LoRA and namespace are added. The chain always uses it unchanged.
 const Seed uint64 = 1337
 
-// AppendLocal appends the local hash of every complete block of tokens to dst and returns it. block is the block size in tokens,
-// seed is [Seed] for a plain prompt or [Scheme.Seed] for one with LoRA or namespace. It panics if block is not positive.
-// O(tokens), no allocation if dst has room for len(tokens)/block hashes.
-func AppendLocal(dst []uint64, tokens []uint32, block int, seed uint64) []uint64 {
-	return appendLocal(dst, tokens, block, block, seed, nil)
-}
-
-// AppendLocalObjects is [AppendLocal] for a prompt with images or other objects: objects[i] holds the hashes of the objects that
-// block i overlaps, in any order; blocks beyond len(objects) have none. This is the form Dynamo's router uses. It may allocate
-// for blocks that hold objects.
-func AppendLocalObjects(dst []uint64, tokens []uint32, block int, seed uint64, objects [][]uint64) []uint64 {
-	return appendLocal(dst, tokens, block, block, seed, objects)
-}
-
 // AppendSequence appends the sequence hashes of the blocks with the given local hashes to dst and returns it; local[0] is the
 // first block of the prompt. dst may be local[:0]: the hashes then replace each other in place. O(blocks), no allocation if dst
 // has room.
@@ -34,15 +20,6 @@ func AppendSequence(dst, local []uint64) []uint64 {
 	n := len(dst)
 	dst = append(dst, local...)
 	chain(dst[n:])
-	return dst
-}
-
-// AppendSequenceAfter is [AppendSequence] for blocks that follow the block with sequence hash parent.
-func AppendSequenceAfter(dst []uint64, parent uint64, local []uint64) []uint64 {
-	for _, l := range local {
-		parent = Next(parent, l)
-		dst = append(dst, parent)
-	}
 	return dst
 }
 
@@ -101,12 +78,11 @@ func Dynamo(o *DynamoOptions) Scheme {
 	return s
 }
 
-// Seed returns the seed of Dynamo's local hash, with LoRA and namespace in it. It is what [AppendLocal] takes. Other schemes have none;
-// it means nothing there.
+// Seed returns the seed of Dynamo's local hash, with LoRA and namespace in it. Other schemes have none; it means nothing there.
 func (s Scheme) Seed() uint64 { return Seed + s.salt }
 
 // AppendLocal appends the local hash of every complete block of tokens to dst and returns it. objects, if not nil, holds the
-// hashes of the objects in each block; blocks beyond its length have none. It panics if block is not positive, if the scheme has no
+// hashes of the objects that each block overlaps, in any order; blocks beyond its length have none. It panics if block is not positive, if the scheme has no
 // local hashes ([Scheme.HasLocal]), and if objects are given for the universal form, which needs their positions
 // ([Scheme.AppendLocalWith]). O(tokens), no allocation if dst has room and no block holds objects.
 func (s Scheme) AppendLocal(dst []uint64, tokens []uint32, block int, objects [][]uint64) []uint64 {

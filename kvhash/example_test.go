@@ -44,7 +44,7 @@ func ExampleDynamo() {
 }
 
 func ExampleAppendSequence() {
-	local := kvhash.AppendLocal(nil, []uint32{0, 1, 2, 3, 4, 5, 6, 7}, 4, kvhash.Seed)
+	local := kvhash.Scheme{}.AppendLocal(nil, []uint32{0, 1, 2, 3, 4, 5, 6, 7}, 4, nil)
 	fmt.Println(local)
 	fmt.Println(kvhash.AppendSequence(local[:0], local))
 	// Output:

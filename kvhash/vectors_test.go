@@ -148,7 +148,7 @@ func TestUniversalFrames(t *testing.T) {
 		return binary.LittleEndian.AppendUint64(b, hash)
 	}
 	raw := slices.Concat(frame(1, 1, 7), frame(0, 1, 0), frame(1, 0, 8), frame(1, 0, 9))
-	want := []uint64{xxh3.HashSeed(raw, kvhash.Seed), kvhash.AppendLocal(nil, count(4, 4), 4, kvhash.Seed)[0]}
+	want := []uint64{xxh3.HashSeed(raw, kvhash.Seed), kvhash.Scheme{}.AppendLocal(nil, count(4, 4), 4, nil)[0]}
 	require.Equal(t, want, kvhash.Dynamo(&kvhash.DynamoOptions{Universal: true}).AppendLocalWith(nil, count(0, 8), 4, x))
 }
 

@@ -281,8 +281,7 @@ func (m *model) store(w *modelWorker, ev *kvevent.Event, tier kvevent.Tier) (res
 		r.locals = r.seqs
 	}
 	if len(r.locals) == 0 {
-		seed := m.opt.Base.With(ev.LoRA, ev.Namespace).Seed()
-		r.locals = kvhash.AppendLocalObjects(nil, ev.TokenIDs, m.block, seed, ev.Objects)
+		r.locals = m.opt.Base.With(ev.LoRA, ev.Namespace).AppendLocal(nil, ev.TokenIDs, m.block, ev.Objects)
 	}
 	whole := min(n, len(r.locals)/each)
 	r.hashes, r.locals = slices.Clone(ev.BlockHashes[:whole]), slices.Clone(r.locals[:whole*each])
