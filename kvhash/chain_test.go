@@ -200,6 +200,23 @@ func TestPiece(t *testing.T) {
 	require.Nil(t, c.Piece(3, 5))
 }
 
+// A chain whose prompt has an object or embeddings in the blocks of a piece does not take it: the piece has neither.
+func TestJoinExtras(t *testing.T) {
+	c := NewChain(2, Scheme{})
+	c.Append(1, 2, 3, 4, 5)
+	p := c.Piece(0, 5)
+	join := func(x *Extras) bool {
+		d := NewChain(2, Scheme{})
+		d.SetExtras(x)
+		return d.Join(p)
+	}
+	require.True(t, join(nil))
+	require.True(t, join(&Extras{Objects: []Object{{Hash: 1, At: 4, Len: 1}}}), "behind the last block")
+	require.False(t, join(&Extras{Objects: []Object{{Hash: 1, At: 3, Len: 1}}}))
+	require.False(t, join(&Extras{Objects: []Object{{Hash: 1, At: -1, Len: 2}}}))
+	require.False(t, join(&Extras{Embeds: [][]byte{{1}}}))
+}
+
 func TestChainMisuse(t *testing.T) {
 	c := NewChain(4, Scheme{})
 	require.Equal(t, 4, c.BlockSize())

@@ -24,6 +24,11 @@ type Object struct {
 	Len  int    // tokens it fills
 }
 
+// before reports whether the hashes of the first n tokens hold more than tokens. x may be nil.
+func (x *Extras) before(n int) bool {
+	return x != nil && (len(x.Embeds) > 0 || len(x.Objects) > 0 && x.Objects[0].At < n)
+}
+
 // within returns the objects that reach into the block of size tokens from token from on. first is where to begin to look; the
 // same for the next block is returned.
 func (x *Extras) within(first, from, size int) ([]Object, int) {

@@ -23,7 +23,7 @@ func (c *Chain) Piece(from, to int) *Piece {
 	if from < 0 || to < from || to > c.Len() {
 		panic("kvhash: Piece beyond the chain")
 	}
-	if x := c.extras; x != nil && (len(x.Embeds) > 0 || len(x.Objects) > 0 && x.Objects[0].At < to) {
+	if c.extras.before(to) {
 		return nil
 	}
 	a, b := c.complete(from), c.complete(to)
@@ -41,9 +41,10 @@ func (c *Chain) complete(n int) int {
 }
 
 // Join adds the blocks of p behind those of the chain and drops the tail: the prompt goes on at token [Chain.Len]. It reports whether
-// it did; p must have been made with the same scheme and block size and begin where the chain's blocks end. Nothing is hashed.
+// it did; p must have been made with the same scheme and block size and begin where the chain's blocks end, and no object of the chain
+// ([Chain.SetExtras]) may begin before its end. Nothing is hashed.
 func (c *Chain) Join(p *Piece) bool {
-	if p == nil || p.scheme != c.scheme || p.block != c.block || p.first != len(c.seq) {
+	if p == nil || p.scheme != c.scheme || p.block != c.block || p.first != len(c.seq) || c.extras.before((p.first+len(p.seq))*c.block) {
 		return false
 	}
 	c.seq = append(c.seq, p.seq...)
