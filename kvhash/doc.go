@@ -45,13 +45,16 @@
 //   - Dynamo: the block size of the model card (kv_cache_block_size), and the request's cache_namespace and adapter name.
 //   - vLLM: --prefix-caching-hash-algo sha256_cbor or xxhash_cbor. The default, sha256, and xxhash hash a Python pickle; its bytes
 //     change with Python's version and with which values are the same object, and ByName refuses them. The seed is the string in
-//     PYTHONHASHSEED. Without it a vLLM with pull request 51875 (August 2026) takes "vllm-none-hash" for sha256_cbor, which is the default
-//     here, and something random for xxhash_cbor; an older one takes 32 random bytes ([Options].NoneHash). With VLLM_KV_EVENTS_USE_INT_BLOCK_HASHES=1, the default, events hold the event
-//     hash, with 0 the whole digest: [Scheme.Event] makes the one from the other. Some older versions have bare identifiers as object
-//     keys ([Options].BareObjects).
+//     PYTHONHASHSEED. Without it a vLLM with pull request 51875 (August 2026) takes "vllm-none-hash" for sha256_cbor, which is the
+//     default here, and something random for xxhash_cbor; an older one takes 32 random bytes ([Options].NoneHash). With
+//     VLLM_KV_EVENTS_USE_INT_BLOCK_HASHES=1, the default, events hold the event hash, with 0 the whole digest: [Scheme.Event] makes the
+//     one from the other. Older versions have bare identifiers as object keys ([Options].BareObjects). The block size is --block-size
+//     times the decode context parallel size. A model with several cache groups hashes blocks of --prefix-match-unit tokens, or of the
+//     greatest common divisor of the groups' block sizes; of a group whose blocks are k times as large, events name every k-th of these
+//     hashes.
 //   - SGLang: --page-size; 1 is common and gives a hash for every token. Neither LoRA nor salt enters the hash: keep an index for each.
 //   - llm-d: the hashSeed and block size of its token processor, and the model's name as it is in requests. Its hashes never meet an
-//     engine's: it hashes the tokens of events anew. Objects are with or without offsets, depending on its version (BareObjects).
+//     engine's: it hashes the tokens of events anew. Objects are without offsets since 0.7.1 (BareObjects).
 //   - TensorRT-LLM: nobody can follow newer versions, which mix in std::hash of the salt, and multimodal keys are missing here. Hash the
 //     tokens of its events anew with another scheme, and do not count on this one.
 //

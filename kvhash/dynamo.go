@@ -82,9 +82,9 @@ func Dynamo(o *DynamoOptions) Scheme {
 func (s Scheme) Seed() uint64 { return Seed + s.salt }
 
 // AppendLocal appends the local hash of every complete block of tokens to dst and returns it. objects, if not nil, holds the
-// hashes of the objects that each block overlaps, in any order; blocks beyond its length have none. It panics if block is not positive, if the scheme has no
-// local hashes ([Scheme.HasLocal]), and if objects are given for the universal form, which needs their positions
-// ([Scheme.AppendLocalWith]). O(tokens), no allocation if dst has room and no block holds objects.
+// hashes of the objects that each block overlaps, in any order; blocks beyond its length have none. It panics if block is not
+// positive, if the scheme has no local hashes ([Scheme.HasLocal]), and if objects are given for the universal form, which needs
+// their positions ([Scheme.AppendLocalWith]). O(tokens), no allocation if dst has room and no block holds objects.
 func (s Scheme) AppendLocal(dst []uint64, tokens []uint32, block int, objects [][]uint64) []uint64 {
 	if s.mode.kind() != dynamo || s.mode != 0 && objects != nil {
 		s.checkLocal(objects)

@@ -49,8 +49,9 @@ func (s Kinds) Kind() Kind {
 }
 
 // AppendKinds appends the kinds in each of the first n blocks of a prompt to dst and returns it. spans may overlap, as parts share a token
-// on their border; what lies outside of the blocks is ignored, and so are kinds that are not listed here. O(spans + n) if spans are in
-// order of From, no allocation if dst has room. It panics if block is not positive or n is negative.
+// on their border; what lies outside of the blocks is ignored, and so are kinds that are not listed here. With Eagle the token behind a
+// block is not counted to it, though its hash covers it. O(spans + n) if spans are in order of From, no allocation if dst has room. It
+// panics if block is not positive.
 func AppendKinds(dst []Kinds, spans []Span, block, n int) []Kinds {
 	checkBlock(block)
 	start := len(dst)

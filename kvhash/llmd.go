@@ -15,8 +15,8 @@ func llmdRoot(seed uint64, model string) uint64 {
 }
 
 // llmd makes the hash of one block: FNV-1a of CBOR [parent hash, tokens, objects or null]. An object is {"Hash": identifier, "Offset":
-// offset in the block}, or without the offset, depending on the version; hashes of prompts with objects have not been compared with
-// llm-d's.
+// offset in the block} in version 0.7.0 and {"Hash": identifier} since 0.7.1 (pkg/kvcache/kvblock/extra_keys.go). internal/conformance
+// compares the CBOR with that of the library llm-d uses.
 func (s *Scheme) llmd(buf []byte, digest *[32]byte, i int, tokens []uint32, start int, objects []Object) []byte {
 	parent := binary.BigEndian.Uint64(digest[:])
 	if i == 0 {

@@ -90,8 +90,8 @@ type Options struct {
 	Eagle bool
 	// Universal: blocks with objects are hashed as frames of 13 bytes, as Dynamo's block manager does; dynamo only.
 	Universal bool
-	// BareObjects: object keys are identifiers without offsets, as in some older versions of vLLM and some of llm-d; vLLM and llmd
-	// only.
+	// BareObjects: object keys are identifiers without offsets, as in older versions of vLLM (2025 and early 2026)
+	// and in llm-d since 0.7.1; vLLM and llmd only.
 	BareObjects bool
 }
 

@@ -30,6 +30,31 @@ func ExampleIndex() {
 	// 0 workers after the first block is gone
 }
 
+// All engines are vLLM with PYTHONHASHSEED=0 and --prefix-caching-hash-algo sha256_cbor: the router hashes as they do, and the
+// index goes by the names in their events.
+func ExampleOptions() {
+	vllm, err := kvhash.ByName("vllm_sha256_cbor", &kvhash.Options{Seed: "0"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	x := index.New(4, &index.Options{Base: vllm})
+	a := x.AddWorker(index.Key{Instance: "engine-a"})
+	x.Apply(a, &kvevent.Event{
+		Kind: kvevent.Stored, TokenIDs: []uint32{0, 1, 2, 3, 4, 5, 6, 7},
+		BlockHashes: []uint64{10703402261835016479, 15234836411599629619}, // as the engine sent them
+	})
+
+	prompt := []uint32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
+	for _, m := range x.Match(nil, vllm.AppendBlocks(nil, prompt, 4)) {
+		fmt.Println("worker", m.Worker, "holds", m.Depth, "blocks")
+	}
+	fmt.Println(len(x.Match(nil, vllm.With("", "tenant-a").AppendBlocks(nil, prompt, 4))), "workers for another cache salt")
+	// Output:
+	// worker 0 holds 2 blocks
+	// 0 workers for another cache salt
+}
+
 func ExampleFeed() {
 	x := index.New(2, nil)
 	a := x.AddWorker(index.Key{Instance: "engine-a"})
