@@ -27,7 +27,7 @@
 //	                  prompt embeddings; H is SHA-256 or XXH3-128; event hash = last 8 bytes of the digest, be
 //	sglang            digest[i] = SHA-256(digest[i-1] | tokens as le32), nothing in the place of digest[-1]
 //	                  event hash = first 8 bytes of the digest, be, printed as a signed number
-//	llmd              hash[i] = FNV-1a-64(CBOR [hash[i-1], [tokens], [{"Hash": identifier, "Offset": n}, ...] or null])
+//	llmd              hash[i] = FNV-1a-64(CBOR [hash[i-1], [tokens], [{"Hash": identifier}, ...] or null])
 //	                  hash[-1] = FNV-1a-64(CBOR [FNV-1a-64(seed), null, LoRA name or model])
 //	trtllm            hash[i] = mix(hash[i-1], tokens, LoRA task id; salt id in block 0)       UNVERIFIED
 //
@@ -54,7 +54,7 @@
 //     hashes.
 //   - SGLang: --page-size; 1 is common and gives a hash for every token. Neither LoRA nor salt enters the hash: keep an index for each.
 //   - llm-d: the hashSeed and block size of its token processor, and the model's name as it is in requests. Its hashes never meet an
-//     engine's: it hashes the tokens of events anew. Objects are without offsets since 0.7.1 (BareObjects).
+//     engine's: it hashes the tokens of events anew. Version 0.7.0 has another form of objects.
 //   - TensorRT-LLM: nobody can follow newer versions, which mix in std::hash of the salt, and multimodal keys are missing here. Hash the
 //     tokens of its events anew with another scheme, and do not count on this one.
 //

@@ -14,10 +14,10 @@ func llmdRoot(seed uint64, model string) uint64 {
 	return fnv1a(appendText(buf, model))
 }
 
-// llmd makes the hash of one block: FNV-1a of CBOR [parent hash, tokens, objects or null]. An object is {"Hash": identifier, "Offset":
-// offset in the block} in version 0.7.0 and {"Hash": identifier} since 0.7.1 (pkg/kvcache/kvblock/extra_keys.go). internal/conformance
-// compares the CBOR with that of the library llm-d uses.
-func (s *Scheme) llmd(buf []byte, digest *[32]byte, i int, tokens []uint32, start int, objects []Object) []byte {
+// llmd makes the hash of one block: FNV-1a of CBOR [parent hash, tokens, objects or null], an object being {"Hash": identifier}, as
+// since 0.7.1 (pkg/kvcache/kvblock/extra_keys.go). Version 0.7.0 alone added the offset in the block; older ones have no objects.
+// internal/conformance compares the CBOR with that of the library llm-d uses.
+func (s *Scheme) llmd(buf []byte, digest *[32]byte, i int, tokens []uint32, objects []Object) []byte {
 	parent := binary.BigEndian.Uint64(digest[:])
 	if i == 0 {
 		parent = s.more.Value().parent
@@ -30,17 +30,9 @@ func (s *Scheme) llmd(buf []byte, digest *[32]byte, i int, tokens []uint32, star
 	} else {
 		buf = appendHead(buf, cborArray, uint64(len(objects)))
 		for _, o := range objects {
-			if s.mode.has(bare) {
-				buf = appendHead(buf, cborMap, 1)
-			} else {
-				buf = appendHead(buf, cborMap, 2)
-			}
+			buf = appendHead(buf, cborMap, 1)
 			buf = appendText(buf, "Hash")
 			buf = appendText(buf, o.ID)
-			if !s.mode.has(bare) {
-				buf = appendText(buf, "Offset")
-				buf = appendInt(buf, o.At-start)
-			}
 		}
 	}
 	binary.BigEndian.PutUint64(digest[:], fnv1a(buf))

@@ -48,7 +48,7 @@ const (
 const (
 	eagle     mode = 1 << (8 + iota)
 	universal      // Dynamo: frames of 13 bytes
-	bare           // vLLM, llm-d: object keys without offsets
+	bare           // vLLM: object keys without offsets
 	withTask       // TensorRT-LLM
 	withSalt       // TensorRT-LLM
 )
@@ -90,8 +90,7 @@ type Options struct {
 	Eagle bool
 	// Universal: blocks with objects are hashed as frames of 13 bytes, as Dynamo's block manager does; dynamo only.
 	Universal bool
-	// BareObjects: object keys are identifiers without offsets, as in older versions of vLLM (2025 and early 2026)
-	// and in llm-d since 0.7.1; vLLM and llmd only.
+	// BareObjects: object keys are identifiers without offsets, as in older versions of vLLM (2025 and early 2026); vLLM only.
 	BareObjects bool
 }
 
@@ -149,7 +148,7 @@ func ByName(name string, o *Options) (Scheme, error) {
 		{"Model", o.Model != "", kind == llmd},
 		{"Eagle", o.Eagle, kind == dynamo || kind == sglang},
 		{"Universal", o.Universal, kind == dynamo},
-		{"BareObjects", o.BareObjects, vllm || kind == llmd},
+		{"BareObjects", o.BareObjects, vllm},
 	} {
 		if no.set && !no.ok {
 			return Scheme{}, &OptionError{name, no.option, "does not enter the hashes of this scheme"}
@@ -365,7 +364,7 @@ func (s *Scheme) next(buf []byte, digest *[32]byte, i int, window []uint32, bloc
 	case sglang:
 		buf = s.sglang(buf, digest, i, window)
 	case llmd:
-		buf = s.llmd(buf, digest, i, window, i*block, objects)
+		buf = s.llmd(buf, digest, i, window, objects)
 	default:
 		s.trtllm(digest, i, window)
 	}

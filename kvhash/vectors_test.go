@@ -246,6 +246,7 @@ func TestByName(t *testing.T) {
 		{scheme: "dynamo", option: "Model", why: "does not enter", o: kvhash.Options{Model: "m"}},
 		{scheme: "dynamo", option: "NoneHash", why: "does not enter", o: kvhash.Options{NoneHash: []byte{}}},
 		{scheme: "sglang", option: "BareObjects", why: "does not enter", o: kvhash.Options{BareObjects: true}},
+		{scheme: "llmd", option: "BareObjects", why: "does not enter", o: kvhash.Options{BareObjects: true}},
 		{scheme: "llmd", option: "Eagle", why: "does not enter", o: kvhash.Options{Eagle: true}},
 		{scheme: "llmd", option: "Universal", why: "does not enter", o: kvhash.Options{Universal: true}},
 		{scheme: "vllm_xxhash_cbor", option: "Seed", why: "random"},

@@ -16,9 +16,9 @@
 // dynamo; lineage are Dynamo's positional lineage hashes in hex, with -lineage.
 //
 // mm is a list per block of what the block holds besides tokens: null, or a list of hashes. A hash is a number or a string; dynamo needs
-// 64-bit numbers (strings of decimal digits are numbers too), vLLM and llm-d take any string. For these two an entry may be a pair
-// [identifier, offset], the offset counted from the start of the block and negative where the image began earlier; identifiers alone are
-// the form of other versions (the same as -bare). objects says the same by positions in the prompt: [{"hash" or "id","at","len"}], in
+// 64-bit numbers (strings of decimal digits are numbers too), vLLM and llm-d take any string. An entry may be a pair [identifier,
+// offset], the offset counted from the start of the block and negative where the image began earlier. Only vLLM hashes offsets;
+// identifiers alone are the form of its older versions (the same as -bare). objects says the same by positions in the prompt: [{"hash" or "id","at","len"}], in
 // order. The universal form of dynamo needs objects.
 //
 // seed, salt and lora may be numbers; for trtllm salt and lora are ids. A record that cannot be hashed gives {"id","error"}, and the command
@@ -61,7 +61,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	flags.StringVar(&s.NoneHash, "none-hash", "", "vLLM's NONE_HASH in `hex`, in the place of a seed")
 	flags.BoolVar(&s.Eagle, "eagle", false, "the engine decodes with EAGLE: dynamo, sglang")
 	flags.BoolVar(&s.Universal, "universal", false, "dynamo: objects as frames of 13 bytes")
-	flags.BoolVar(&s.Bare, "bare", false, "vLLM, llm-d: objects without offsets")
+	flags.BoolVar(&s.Bare, "bare", false, "vLLM: objects without offsets")
 	lineage := flags.Bool("lineage", false, "dynamo: print lineage hashes")
 	if err := flags.Parse(args); err != nil {
 		return err

@@ -64,6 +64,10 @@ func TestRecords(t *testing.T) {
 			`{"id":1,"hashes":["-2360060374177730597"],"digests":["df3f619804a92fdb4057192dc43dd748ea778adc52bc498ce80524c014b81119"]}`,
 		},
 		{"llmd", `{"id":1,"scheme":"llmd","model":"m","tokens":[0,1,2,3]}`, `{"id":1,"hashes":["17285939621594237469"]}`},
+		{
+			"llmd, offsets do not count", `{"id":1,"scheme":"llmd","block":2,"tokens":[0,1,2,3],"mm":[[["a",1]],[["a",-1]]]}`,
+			"same as " + `{"id":1,"scheme":"llmd","block":2,"tokens":[0,1,2,3],"mm":[["a"],["a"]]}`,
+		},
 		{"trtllm", `{"id":1,"scheme":"trtllm","lora":7,"salt":null,"tokens":[0,1,2,3]}`, `{"id":1,"hashes":["1393599221341711815"]}`},
 		{
 			"universal", `{"id":1,"universal":true,"block":8,"tokens":[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15],` +

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/weft-go/weft/kvhash"
 )
@@ -183,7 +184,7 @@ func (r *record) extras(tokens int) (*kvhash.Extras, error) {
 			x.Objects = append(x.Objects, k)
 		}
 	}
-	if r.Scheme != "dynamo" {
+	if strings.HasPrefix(r.Scheme, "vllm_") {
 		if pairs > 0 && bare > 0 {
 			return nil, errors.New("mm: some entries have offsets and some do not")
 		}

@@ -74,13 +74,8 @@ func (o oracle) digests(tokens []uint32, block int, x *kvhash.Extras) (all []byt
 		for _, obj := range x.Objects {
 			switch {
 			case obj.At+obj.Len <= i*block || obj.At >= (i+1)*block:
-			case llmd && o.opt.BareObjects:
-				keys = append(keys, struct{ Hash string }{obj.ID})
 			case llmd:
-				keys = append(keys, struct {
-					Hash   string
-					Offset int64
-				}{obj.ID, int64(obj.At - i*block)})
+				keys = append(keys, struct{ Hash string }{obj.ID})
 			case o.opt.BareObjects:
 				keys = append(keys, obj.ID)
 			default:
@@ -116,11 +111,11 @@ func TestBlockHashCBOR(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := oracle{scheme: rapid.SampledFrom([]string{"vllm_sha256_cbor", "vllm_xxhash_cbor", "llmd"}).Draw(t, "scheme"), enc: enc}
 		o.opt.Seed, o.opt.LoRA = text.Draw(t, "seed"), text.Draw(t, "lora")
-		o.opt.BareObjects = rapid.Bool().Draw(t, "bare")
 		if o.scheme == "llmd" {
 			o.opt.Model = text.Draw(t, "model")
 		} else {
 			o.opt.Salt = text.Draw(t, "salt")
+			o.opt.BareObjects = rapid.Bool().Draw(t, "bare")
 			xxhash := o.scheme == "vllm_xxhash_cbor" // has no default seed
 			if xxhash && o.opt.Seed == "" || rapid.Bool().Draw(t, "none") {
 				n := 32
