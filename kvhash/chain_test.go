@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -64,7 +65,9 @@ func TestChainModel(t *testing.T) {
 				extras.Objects = append(extras.Objects, Object{Hash: uint64(7 - i), ID: fmt.Sprint(i), At: at, Len: n})
 				at += n + rapid.IntRange(0, 9).Draw(t, "gap")
 			}
-			extras.Embeds = [][]byte{nil, {1}, {}}
+			if rapid.Bool().Draw(t, "embeds") { // a chain with any has no pieces
+				extras.Embeds = [][]byte{nil, {1}, {}}
+			}
 		}
 		type pair struct {
 			c      *Chain
@@ -222,6 +225,9 @@ func TestChainMisuse(t *testing.T) {
 	require.Equal(t, 4, c.BlockSize())
 	require.Equal(t, "dynamo", c.Scheme().Name())
 	require.Panics(t, func() { c.Truncate(1) })
+	for _, s := range schemes(t) {
+		require.Empty(t, NewChain(math.MaxInt, s).Append(1, 2, 3), "a block that no prompt fills")
+	}
 	require.Panics(t, func() { NewChain(0, Scheme{}) })
 	require.Panics(t, func() { Scheme{}.AppendLocal(nil, nil, -1, nil) })
 }

@@ -275,7 +275,7 @@ func (s Scheme) Event(digest []byte) uint64 {
 // Window returns how many tokens the hash of one block of the given size covers: block, or one more with Eagle.
 func (s Scheme) Window(block int) int {
 	if s.mode.has(eagle) {
-		return block + 1
+		return max(block, block+1) // no overflow
 	}
 	return block
 }
