@@ -150,16 +150,3 @@ func (c *Chain) cut(n int) {
 	c.tail = c.tail[:0]
 	c.obj = 0
 }
-
-// Restore sets the chain to a prompt whose blocks have the given hashes and whose last tokens, after those blocks, are
-// tail. It is the inverse of [Chain.Blocks] and [Chain.Tail]; both are copied. With a tail of a block or more, the tail's complete
-// blocks are hashed too. It cannot know whether the hashes came from the same scheme and block size. What [Chain.SetExtras] said
-// stays. It panics for vLLM and SGLang if there are blocks: their chain goes on from digests ([Chain.Join]).
-func (c *Chain) Restore(blocks []uint64, tail []uint32) {
-	if len(blocks) > 0 && c.scheme.DigestLen() > 8 {
-		panic("kvhash: " + c.scheme.Name() + " cannot go on from 64-bit hashes: use Piece and Join")
-	}
-	c.cut(0)
-	c.seq = append(c.seq, blocks...)
-	c.Append(tail...)
-}

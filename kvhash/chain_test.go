@@ -112,17 +112,6 @@ func TestChainModel(t *testing.T) {
 				p.c.SetExtras(extras)
 				p.tokens = nil
 			},
-			"restore": func(t *rapid.T) {
-				p := one.Draw(t, "pair")
-				c := fresh()
-				c.Append(1, 2, 3)
-				if s.DigestLen() > 8 && len(p.c.Blocks()) > 0 {
-					require.Panics(t, func() { c.Restore(p.c.Blocks(), p.c.Tail()) })
-					return
-				}
-				c.Restore(p.c.Blocks(), p.c.Tail())
-				p.c = c
-			},
 			"join": func(t *rapid.T) {
 				p := one.Draw(t, "pair")
 				c := fresh()
