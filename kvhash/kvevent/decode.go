@@ -122,7 +122,7 @@ type Decoder struct {
 	keys    []uint64   // of objects
 
 	partial   map[uint64]struct{} // hashes of blocks that were not whole: TensorRT-LLM
-	maxWindow int64
+	maxWindow uint64
 	maxLevel  Tier
 }
 

@@ -211,6 +211,22 @@ func wireCases() []wireCase {
 				stored(func(e *kvevent.Event) { e.Namespace, e.RootNamespace = digest, true }),
 				stored(func(e *kvevent.Event) { e.Namespace, e.RootNamespace = "x", true }),
 				stored(func(e *kvevent.Event) { e.Namespace, e.RootNamespace = "y", true })), kvevent.Counts{}},
+		{"map, keys that say what they are", kvevent.VLLM, batch(mapped("lora_name", "ad", "event_version", 1, "extra_keys", a{
+			a{m{"type", "mm", "modality", "image", "hash", digest, "block_offset", 2}, m{"type", "lora", "name", "ad"}, m{"type", "cache_salt", "salt", "ad"}},
+			a{m{"type", "legacy", "value", "what"}, m{"type", "lora", "name", "ad"}, a{"ad:id", 3}}})),
+			of(stored(func(e *kvevent.Event) {
+				e.LoRA, e.Namespace, e.RootNamespace = "ad", "ad", true
+				e.Objects = [][]uint64{{0x0123456789abcdef}, {xxh3.HashString("what"), xxh3.HashString("id")}}
+			})), kvevent.Counts{}},
+		{"map, digests of embeddings", kvevent.VLLM, batch(mapped("extra_keys", a{a{[]byte{1, 2}}, a{m{"type", "prompt_embeds", "hash", []byte{3}}}})),
+			of(stored(func(e *kvevent.Event) { e.Objects = [][]uint64{{xxh3.Hash([]byte{1, 2})}, {xxh3.Hash([]byte{3})}} })), kvevent.Counts{}},
+		{"map, Dynamo's objects and vLLM's", kvevent.VLLM, batch(mapped("extra_keys", a{a{a{"id", 0}, "salt"}, a{a{"id", 0}}},
+			"block_mm_infos", a{m{"mm_objects", a{m{"mm_hash", 42}}}, m{"mm_objects", a{m{"mm_hash", 43}}}})),
+			of(stored(func(e *kvevent.Event) {
+				e.Namespace, e.RootNamespace, e.Objects = "salt", true, [][]uint64{{42}, {43}}
+			})), kvevent.Counts{}},
+		{"localities", kvevent.VLLM, batch(mapped("medium", "CPU", "locality", "LOCAL"), mapped("locality", "PEER", "medium", "CPU")),
+			of(stored(func(e *kvevent.Event) { e.Tier = kvevent.Host })), kvevent.Counts{Elsewhere: 1}},
 		{"map, child", kvevent.VLLM, batch(m{"type", "BlockStored", "block_hashes", a{9}, "parent_block_hash", 8, "token_ids", t4, "block_size", 4}),
 			of(kvevent.Event{Kind: kvevent.Stored, BlockSize: 4, BlockHashes: []uint64{9}, Parent: 8, HasParent: true, TokenIDs: tokens4,
 				RootNamespace: true}), kvevent.Counts{}},
@@ -339,6 +355,21 @@ func wireCases() []wireCase {
 				{Kind: kvevent.Removed, Tier: kvevent.Device, BlockHashes: []uint64{14}}, {Kind: kvevent.Removed, Tier: kvevent.Host, BlockHashes: []uint64{14}},
 				{Kind: kvevent.Removed, Tier: kvevent.Disk, BlockHashes: []uint64{14}}}},
 		}, kvevent.Counts{Partial: 2, Unknown: 1, Malformed: 1}},
+		wireCase{"TensorRT-LLM, salts of blocks", kvevent.TensorRTLLM, trt(4, m{"type", "stored", "parent_hash", nil, "blocks", a{
+			append(block(21, 0, t1, t2), "cache_salt", "s"), append(block(22, 0, t2, t3), "cache_salt", "s", "lora_id", nil),
+			append(block(23, 0, t3, t3), "cache_salt", "t", "lora_id", 7), block(24, 0, t3, t3)}}),
+			[]kvevent.Batch{{Seq: 4, DPRank: 1, Events: []kvevent.Event{
+				{Kind: kvevent.Stored, Tier: kvevent.Device, BlockSize: 2, BlockHashes: []uint64{21, 22}, TokenIDs: []uint32{1, 2, 2, 3}, Namespace: "s"},
+				{Kind: kvevent.Stored, Tier: kvevent.Device, BlockSize: 2, BlockHashes: []uint64{23}, Parent: 22, HasParent: true,
+					TokenIDs: []uint32{3, 3}, Namespace: "t", LoRA: "#7"},
+				{Kind: kvevent.Stored, Tier: kvevent.Device, BlockSize: 2, BlockHashes: []uint64{24}, Parent: 23, HasParent: true, TokenIDs: []uint32{3, 3}},
+			}}}, kvevent.Counts{}},
+		wireCase{"TensorRT-LLM, a window that is none", kvevent.TensorRTLLM, a{
+			m{"event_id", 0, "window_size", -1, "data", m{"type", "removed", "block_hashes", a{1}}}, trt(1, m{"type", "removed", "block_hashes", a{1}})},
+			[]kvevent.Batch{
+				{DPRank: 9, Events: []kvevent.Event{{Kind: kvevent.Removed, Tier: kvevent.Device, BlockHashes: []uint64{1}}, {Kind: kvevent.Removed, Tier: kvevent.Host, BlockHashes: []uint64{1}}}},
+				{Seq: 1, DPRank: 1, Events: []kvevent.Event{{Kind: kvevent.Removed, Tier: kvevent.Device, BlockHashes: []uint64{1}}, {Kind: kvevent.Removed, Tier: kvevent.Host, BlockHashes: []uint64{1}}}}},
+			kvevent.Counts{}},
 		wireCase{"TensorRT-LLM, one event", kvevent.TensorRTLLM, m{"data", m{"blocks", a{}, "type", "stored"}, "event_id", 4},
 			[]kvevent.Batch{{Seq: 4, DPRank: 9}}, kvevent.Counts{}},
 		wireCase{"TensorRT-LLM, no number", kvevent.TensorRTLLM, a{m{"data", m{}}, 5}, nil, kvevent.Counts{Malformed: 2}},
@@ -358,6 +389,9 @@ func wireCases() []wireCase {
 			dynamo(7, "disk", m{"moved", m{}}),
 			dynamo(8, "disk", m{"stored", a{}}),
 			m{"event_id", 9, "data", m{"removed", m{"block_hashes", a{5}}}},
+			append(dynamo(10, "device", "cleared"), "residency_domain", "planet"),
+			append(dynamo(11, "device", "cleared"), "residency_domain", nil),
+			append(dynamo(12, "disk", "cleared"), "residency_domain", "worker"),
 		}, []kvevent.Batch{
 			{Worker: 1 << 63, Seq: 1, DPRank: 2, Events: []kvevent.Event{{Kind: kvevent.Stored, Tier: kvevent.Device, BlockHashes: []uint64{1, 2}, LocalHashes: []uint64{math.MaxUint64, 12}}}},
 			{Worker: 1 << 63, Seq: 2, DPRank: 2, Events: []kvevent.Event{{Kind: kvevent.Stored, Tier: kvevent.Host, BlockHashes: []uint64{3}, Parent: 2, HasParent: true, LocalHashes: []uint64{13}}}},
@@ -369,7 +403,10 @@ func wireCases() []wireCase {
 			{Worker: 1 << 63, Seq: 7, DPRank: 2},
 			{Worker: 1 << 63, Seq: 8, DPRank: 2, Damaged: true},
 			{Seq: 9, DPRank: 9, Events: []kvevent.Event{{Kind: kvevent.Removed, BlockHashes: []uint64{5}}}},
-		}, kvevent.Counts{Elsewhere: 1, Unknown: 1, Malformed: 1}},
+			{Worker: 1 << 63, Seq: 10, DPRank: 2},
+			{Worker: 1 << 63, Seq: 11, DPRank: 2},
+			{Worker: 1 << 63, Seq: 12, DPRank: 2, Events: []kvevent.Event{{Kind: kvevent.Cleared}}},
+		}, kvevent.Counts{Elsewhere: 3, Unknown: 1, Malformed: 1}},
 		wireCase{"Dynamo, one event", kvevent.Dynamo, dynamo(int(minus)+6, "gpu", "Cleared"),
 			[]kvevent.Batch{{Worker: 1 << 63, Seq: 1, DPRank: 2, Events: []kvevent.Event{{Kind: kvevent.Cleared}}}}, kvevent.Counts{}},
 	)

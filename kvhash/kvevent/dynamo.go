@@ -36,12 +36,14 @@ func (d *Decoder) dynamoEvent(dst []Batch, n int) []Batch {
 	ev := Event{}
 	var known bool
 	ev.Tier, known = tierOf(tier.raw)
-	if domain := r.read(at[2]); domain.kind == stringKind && string(domain.raw) == "cache_owner" {
+	if domain := r.read(at[2]); string(domain.raw) == "cache_owner" {
 		// The store is its own owner, not the worker: which one is said in a form of Dynamo's own.
 		ev.Owner = "cache_owner"
 		if s := r.read(at[4]); s.kind == stringKind {
 			ev.Owner = d.names.get(s.raw)
 		}
+	} else if at[2] != 0 && string(domain.raw) != "worker" {
+		known = false // whose blocks they are is not known
 	}
 	if !known {
 		d.counts.Elsewhere++

@@ -4,7 +4,10 @@ package kvevent
 
 import (
 	"bytes"
+	"cmp"
 	"math"
+
+	"github.com/zeebo/xxh3"
 )
 
 // Batches of vLLM and SGLang. Sources: vllm/distributed/kv_events.py from 0.8 (arrays) to 0.26 and later (maps), SGLang's
@@ -29,7 +32,7 @@ const (
 	fWindow
 	fLocality
 	fOwner
-	fSession
+	fSession // says nothing about blocks
 	fSalt
 	fObjects
 	fTail // in a tuple: the value's type says what it is
@@ -74,7 +77,7 @@ func fieldOf(key []byte) field {
 		return fLocality
 	case "ownership", "source_kind":
 		return fOwner
-	case "session_id":
+	case "session_id", "event_version":
 		return fSession
 	case "cache_salt":
 		return fSalt
@@ -325,7 +328,7 @@ func (d *Decoder) readField(e *raw, f field) (ok bool) {
 		return ok
 	case fMedium:
 		e.tier, ok = tierOf(v.raw)
-		e.elsewhere = !ok
+		e.elsewhere = e.elsewhere || !ok
 		return v.kind == stringKind
 	case fSalt:
 		e.salt, ok = d.namespace(v)
@@ -341,6 +344,7 @@ func (d *Decoder) readField(e *raw, f field) (ok bool) {
 		return v.kind == intKind
 	case fLocality:
 		e.remote = equalFold(v.raw, "REMOTE")
+		e.elsewhere = e.elsewhere || !e.remote && !equalFold(v.raw, "LOCAL")
 		return v.kind == stringKind
 	case fOwner:
 		e.owner, ok = d.label(v)
@@ -454,7 +458,8 @@ func (d *Decoder) addCleared(ev Event) {
 // extraKeys reads what vLLM hashed with the tokens of each block: the adapter's name; for each object the block overlaps a pair of
 // identifier and offset, or in older versions only the identifier; in the first block of a prompt the cache salt; digests of embeddings
 // as binary data. So of the strings that stand alone in the first block, after the adapter's name, the last is the salt. An older
-// version's identifier of 64 hexadecimal digits is told from a salt by the event's form: it was an array.
+// version's identifier of 64 hexadecimal digits is told from a salt by the event's form: it was an array. Versions from event_version 1
+// on (main, 2026-08) say of each key what it is: a map.
 func (d *Decoder) extraKeys(e *raw, ev *Event, blocks int) bool {
 	r := &d.r
 	v := r.next()
@@ -462,6 +467,10 @@ func (d *Decoder) extraKeys(e *raw, ev *Event, blocks int) bool {
 		return v.kind == nilKind
 	}
 	first := e.mark.objects
+	object := func(int, uint64) {}
+	if len(d.objects) == first { // Dynamo's list is the same objects
+		object = func(block int, hash uint64) { d.objectAt(first, block, hash) }
+	}
 	for i := 0; i < v.n && r.ok(); i++ {
 		keys := r.next()
 		if keys.kind == nilKind {
@@ -479,20 +488,28 @@ func (d *Decoder) extraKeys(e *raw, ev *Event, blocks int) bool {
 				r.rest(key)
 			case key.kind == arrayKind && key.n > 0:
 				if id := r.next(); id.kind == stringKind {
-					d.objectAt(first, i, objectHash(id.raw))
+					object(i, objectHash(ofAdapter(id.raw, ev.LoRA)))
 				} else {
 					r.rest(id)
 				}
 				r.skipN(key.n - 1)
+			case key.kind == mapKind:
+				if name, hash := d.typedKey(key.n, ev.LoRA); name != "" {
+					ev.Namespace = cmp.Or(ev.Namespace, name)
+				} else if hash != 0 {
+					object(i, hash)
+				}
+			case key.kind == binKind:
+				object(i, objectHash(key.raw))
 			case key.kind != stringKind:
 				r.rest(key)
 			case lora != "" && string(key.raw) == lora:
 				lora = ""
 			case i > 0 || ev.HasParent || e.tuple && isDigest(key.raw):
-				d.objectAt(first, i, objectHash(key.raw))
+				object(i, objectHash(key.raw))
 			default:
 				if salt != nil {
-					d.objectAt(first, i, objectHash(salt))
+					object(i, objectHash(salt))
 				}
 				salt = key.raw
 			}
@@ -502,6 +519,42 @@ func (d *Decoder) extraKeys(e *raw, ev *Event, blocks int) bool {
 		}
 	}
 	return r.ok()
+}
+
+// typedKey reads a key that says what it is, a map of n pairs, and returns the cache salt or the hash of the object that it is. What is
+// of an unknown type sets its block apart from others, too: a false miss costs less than a false hit.
+func (d *Decoder) typedKey(n int, lora string) (salt string, object uint64) {
+	r := &d.r
+	start := r.pos
+	at, _ := r.places(n, "type", "salt", "hash", "value")
+	end := r.pos
+	typ, hash := r.read(at[0]).raw, r.read(at[2])
+	switch {
+	case string(typ) == "lora":
+	case string(typ) == "cache_salt":
+		salt, _ = d.namespace(r.read(at[1]))
+	case hash.kind == stringKind || hash.kind == binKind: // "mm", "prompt_embeds"
+		object = objectHash(ofAdapter(hash.raw, lora))
+	default: // "legacy" and what is to come
+		if v := r.read(at[3]); v.kind == stringKind {
+			object = objectHash(v.raw)
+		} else if r.ok() {
+			object = xxh3.Hash(r.buf[start:end])
+		}
+	}
+	if r.ok() {
+		r.pos = end
+	}
+	return salt, object
+}
+
+// ofAdapter returns an object's identifier without the adapter's name, which vLLM puts in front of it where an adapter changes how objects
+// are encoded: it is in the block's hash anyway.
+func ofAdapter(id []byte, lora string) []byte {
+	if n := len(lora); n > 0 && len(id) > n && id[n] == ':' && string(id[:n]) == lora {
+		return id[n+1:]
+	}
+	return id
 }
 
 func isDigest(b []byte) bool {

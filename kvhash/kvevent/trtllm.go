@@ -2,7 +2,10 @@
 
 package kvevent
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // Events of TensorRT-LLM, as KVCacheEventSerializer (tensorrt_llm/_utils.py, 2025 to 2026) makes dicts of them. Cache levels are 0 for
 // the device and 1 for the host; 2 and 3 are taken for disk and remote. That hashes may be strings of hexadecimal digits is our reading of
@@ -25,10 +28,10 @@ func (d *Decoder) trtEvent(dst []Batch, n int) []Batch {
 	}
 	start := len(d.events)
 	ev := Event{}
-	if w := r.read(at[2]); w.kind == intKind {
+	if w := r.read(at[2]); w.kind == intKind && !w.neg {
 		// Each length of window is a cache of its own, the longest the one of full attention.
-		if size := int64(min(w.num, math.MaxInt64)); size >= d.maxWindow {
-			d.maxWindow = size
+		if w.num >= d.maxWindow {
+			d.maxWindow = w.num
 		} else {
 			ev.Attention = SlidingWindow
 		}
@@ -159,7 +162,8 @@ func (d *Decoder) level(v value) (Tier, bool) {
 	return t, true
 }
 
-// trtStored reads n blocks. Those that follow each other in one tier become an event; one that is not whole ends the prompt.
+// trtStored reads n blocks. Those that follow each other in one tier, for one adapter and salt, become an event; one that is not whole ends
+// the prompt. What the event says of adapter and salt holds for blocks that do not say it.
 func (d *Decoder) trtStored(ev Event, n int) bool {
 	if n > d.opt.MaxBlocks {
 		d.r.fail("more blocks than allowed", ErrLimit)
@@ -167,6 +171,7 @@ func (d *Decoder) trtStored(ev Event, n int) bool {
 	}
 	r := &d.r
 	ev.Kind, ev.BlockSize = Stored, int32(d.opt.BlockSize)
+	all := ev
 	m := d.mark()
 	first := m
 	flush := func() {
@@ -190,18 +195,22 @@ func (d *Decoder) trtStored(ev Event, n int) bool {
 		if v.kind != mapKind {
 			return false
 		}
-		at, unknown := r.places(v.n, "block_hash", "tokens", "cache_level", "mm_keys", "type", "priority")
+		at, unknown := r.places(v.n, "block_hash", "tokens", "cache_level", "mm_keys", "cache_salt", "lora_name", "lora_id", "type", "priority")
 		d.counts.Fields += uint64(unknown)
 		end := r.pos
 		h, ok := d.hash(r.read(at[0]))
 		tier, known := d.level(r.read(at[2]))
-		if !ok || !known {
+		salt, ok1 := d.namespace(r.read(at[4]))
+		lora, ok2 := d.label(r.read(at[5]))
+		number, ok3 := d.label(r.read(at[6]))
+		if !ok || !known || !ok1 || !ok2 || !ok3 {
 			return false
 		}
-		if tier != ev.Tier && ev.Tier != 0 {
+		salt, lora = cmp.Or(salt, all.Namespace), cmp.Or(lora, all.LoRA, number)
+		if tier != ev.Tier && ev.Tier != 0 || salt != ev.Namespace || lora != ev.LoRA {
 			flush()
 		}
-		ev.Tier = tier
+		ev.Tier, ev.Namespace, ev.LoRA = tier, salt, lora
 		t := d.mark()
 		if !d.trtTokens(m.objects, len(d.hashes)-m.hashes, r.read(at[1]), at[3] == 0) {
 			return false
