@@ -250,7 +250,9 @@ func (d *Decoder) compactEvent(before *Event) (Event, bool) {
 		for i := 0; i < n && r.ok(); i++ {
 			d.tokens = append(d.tokens, uint32(r.uvarint(math.MaxUint32)))
 		}
-		e.TokenIDs = d.tokens[m:len(d.tokens):len(d.tokens)]
+		if n > 0 {
+			e.TokenIDs = d.tokens[m:len(d.tokens):len(d.tokens)]
+		}
 	}
 	if flags&hasLocals != 0 {
 		e.LocalHashes = d.compactHashes(&d.hashes)
@@ -270,7 +272,9 @@ func (d *Decoder) compactEvent(before *Event) (Event, bool) {
 		for i := 0; i < n && r.ok(); i++ {
 			d.objects = append(d.objects, d.compactHashes(&d.keys))
 		}
-		e.Objects = d.objects[m:len(d.objects):len(d.objects)]
+		if n > 0 {
+			e.Objects = d.objects[m:len(d.objects):len(d.objects)]
+		}
 	}
 	e.LoRA, e.Namespace, e.Owner = before.LoRA, before.Namespace, before.Owner
 	for _, s := range [...]struct {

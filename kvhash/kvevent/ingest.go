@@ -30,6 +30,8 @@ type Need struct {
 
 // IngestOptions bounds an [Ingest].
 type IngestOptions struct {
+	// First is the number of the first batch of a life of the engine: 0 for most, 1 for Dynamo's events.
+	First uint64
 	// MaxHeld is how many batches are kept while earlier ones are missing; 0 means 1024. Beyond it the oldest is dropped and
 	// will have to come with the replay or the snapshot.
 	MaxHeld int
@@ -39,7 +41,7 @@ type IngestOptions struct {
 	// of a prompt; 0 means 262,144. Beyond it, trust is Degraded: what continues a forgotten prompt gets no namespace.
 	MaxSalted int
 	// Window is how far a sequence number may fall back and still be taken for a duplicate, when batches carry no time; 0 means
-	// 1024. Further back, or back to 0, it is a restart of the engine.
+	// 1024. Further back, or back to First, it is a restart of the engine.
 	Window uint64
 }
 
@@ -55,8 +57,11 @@ type IngestOptions struct {
 // A batch that clears the whole rank makes up for all that is missing before it. Events whose namespace the engine leaves to the
 // block before ([Event.RootNamespace]) get it here, where they are in order.
 //
-// Not every change comes as a batch: an engine that sleeps, or was replaced while nobody listened and has counted past the old numbers,
-// says nothing. Who learns of it otherwise calls [Ingest.Reset].
+// All batches are of the rank that the first one is of: one of another rank or worker is dropped, with its number, and trust is Degraded
+// until [Ingest.Reset]. Who reads several ranks from one place keeps an Ingest for each [Batch.Worker] and [Batch.DPRank].
+//
+// Not every change comes as a batch: an engine that sleeps, or was replaced while nobody listened and has counted past the last number
+// that came, says nothing. Who learns of it otherwise calls [Ingest.Reset].
 //
 // The zero value is ready for use with default options. An Ingest reads no clock; a caller that tires of waiting calls ReplayDone or
 // GiveUp. One goroutine at a time.
@@ -65,31 +70,37 @@ type Ingest struct {
 	seen     bool
 	stale    bool      // the replay did not help
 	again    bool      // the replay that runs was asked for before a restart
+	ranked   bool      // worker and rank are known
+	mixed    bool      // there were batches of others
 	lost     bool      // batches were given up, and nothing has made up for them
 	next     uint64    // first batch not delivered
 	end      uint64    // one beyond the highest sequence number known, from a batch or a snapshot; next <= end
 	heard    uint64    // one beyond the highest batch seen; heard <= end
 	time     time.Time // of that batch
+	before   time.Time // of the last batch heard in the life before; zero in the first one
 	held     []Batch   // ascending, next < held[i].Seq < end
 	bytes    int       // of held
 	salted   namespaces
 	lostFrom uint64 // valid if lost
 	lostTo   uint64
+	worker   uint64 // valid if ranked
+	rank     uint32
 }
 
-// NewIngest returns an Ingest that expects batch 0. nil options mean the defaults.
+// NewIngest returns an Ingest that expects the first batch of a life. nil options mean the defaults.
 func NewIngest(o *IngestOptions) *Ingest {
 	in := new(Ingest)
 	if o != nil {
 		in.opt = *o
 	}
+	in.next, in.end = in.opt.First, in.opt.First
 	return in
 }
 
 // Push takes the next batch from the live stream and appends to dst the batches to apply now, in order. They share memory with b, whose
 // events' namespaces may be set; what is held for later is copied. After a restart of the engine the first of them clears the rank.
 func (in *Ingest) Push(dst []Batch, b Batch) []Batch {
-	if b.Seq == EndOfReplay {
+	if !in.ours(&b) {
 		return dst
 	}
 	if in.restarted(&b) {
@@ -99,20 +110,32 @@ func (in *Ingest) Push(dst []Batch, b Batch) []Batch {
 }
 
 // Reset forgets all and appends to dst a batch that clears the rank: the engine was restarted, or emptied its cache without a word. The
-// next batch is expected to be number 0.
-func (in *Ingest) Reset(dst []Batch) []Batch { return in.reset(dst, Batch{}) }
+// next batch is expected to be the first one.
+func (in *Ingest) Reset(dst []Batch) []Batch {
+	dst = in.reset(dst, Batch{Worker: in.worker, DPRank: in.rank})
+	in.ranked, in.mixed = false, false
+	return dst
+}
 
 // reset clears the rank of which b is a batch.
 func (in *Ingest) reset(dst []Batch, b Batch) []Batch {
-	*in = Ingest{opt: in.opt}
+	before := in.time
+	if before.IsZero() {
+		before = in.before
+	}
+	if !b.Time.IsZero() && !b.Time.After(before) {
+		before = time.Time{} // the clock was set back: it tells lives apart no longer
+	}
+	*in = Ingest{opt: in.opt, next: in.opt.First, end: in.opt.First, before: before,
+		ranked: in.ranked, worker: in.worker, rank: in.rank, mixed: in.mixed}
 	return append(dst, Batch{Worker: b.Worker, DPRank: b.DPRank, Time: b.Time, Events: []Event{{Kind: Cleared}}})
 }
 
 // Replay takes one batch of the answer to a replay request and appends to dst the batches to apply now, in order. Batches that were
-// delivered before are dropped. One that is later in time, by 5 s or more, than the live batch of the highest number is of another life
+// delivered before are dropped, and those that are no later than the last one heard before a restart. One that is later in time, by 5 s or more, than the live batch of the highest number is of another life
 // of the engine: the rank is cleared. Call [Ingest.ReplayDone] at the end of the answer.
 func (in *Ingest) Replay(dst []Batch, b Batch) []Batch {
-	if b.Seq == EndOfReplay {
+	if !in.ours(&b) || !b.Time.IsZero() && !in.before.IsZero() && !b.Time.After(in.before) {
 		return dst
 	}
 	if in.reborn(&b, restartTime) {
@@ -120,6 +143,24 @@ func (in *Ingest) Replay(dst []Batch, b Batch) []Batch {
 		in.again = true
 	}
 	return in.take(dst, b)
+}
+
+// ours reports whether b is a batch, and of this rank.
+func (in *Ingest) ours(b *Batch) bool {
+	if b.Seq == EndOfReplay {
+		return false
+	}
+	if b.Damaged {
+		return true // it may have lost its rank
+	}
+	if !in.ranked {
+		in.ranked, in.worker, in.rank = true, b.Worker, b.DPRank
+	}
+	if b.Worker != in.worker || b.DPRank != in.rank {
+		in.mixed = true
+		return false
+	}
+	return true
 }
 
 // ReplayDone says that the replay is over, refused or too slow. If batches are still missing, a snapshot is needed now.
@@ -188,6 +229,8 @@ func (in *Ingest) Trust() (t Trust, why string) {
 		return Unknown, "no events yet"
 	case in.next < in.end:
 		return Degraded, fmt.Sprintf("batch %d is missing", in.next)
+	case in.mixed:
+		return Degraded, "batches of another rank came in"
 	case in.lost:
 		return Degraded, fmt.Sprintf("batches were lost between %d and %d", in.lostFrom, in.lostTo)
 	case in.salted.full:
@@ -203,7 +246,7 @@ func (in *Ingest) restarted(b *Batch) bool {
 		return false
 	}
 	last := in.end - 1
-	return in.reborn(b, 1) || b.Seq == 0 && last > 0 || last-b.Seq > cmp.Or(in.opt.Window, 1024)
+	return in.reborn(b, 1) || b.Seq == in.opt.First && last > b.Seq || last-b.Seq > cmp.Or(in.opt.Window, 1024)
 }
 
 // restartTime is less than an engine takes to start, and more than a clock is set back.

@@ -53,6 +53,11 @@ func TestIngest(t *testing.T) {
 		{"snapshot ahead of the live stream", "0@1 3@4 done snap6 4@5 5@6 6@7 7@8", "0 7", kvevent.Need{}, "exact "},
 		{"restart behind a snapshot ahead of the stream", "0@1 3@4 done snap6 4@5 2@9", "0 clear", kvevent.Need{Kind: kvevent.ReplayFrom}, "degraded batch 0 is missing"},
 		{"restart before the stream reached the snapshot", "0@1 3@4 done snap6 0@9 1@9", "0 clear 0 1", kvevent.Need{}, "exact "},
+		{"late replay of the life before", "0@1 5@2 0@9 r1@1 r2@2 done 1@10", "0 clear 0 1", kvevent.Need{}, "exact "},
+		{"restart when the clock was set back", "0@8 1@9 0@2 2@4 r1@3 done", "0 1 clear 0 1 2", kvevent.Need{}, "exact "},
+		{"replay of before a reset", "0@1 1@2 reset 2@3 r0@1 r1@2 done", "0 1 clear", kvevent.Need{Kind: kvevent.Snapshot}, "degraded batch 0 is missing"},
+		{"cleared in a replay that did not help", "0 3 7 done r5! done", "0 5", kvevent.Need{Kind: kvevent.Snapshot, Seq: 6}, "degraded batch 6 is missing"},
+		{"cleared in a replay after one that did not help", "0 3 7 done r5!", "0 5", kvevent.Need{Kind: kvevent.ReplayFrom, Seq: 6}, "degraded batch 6 is missing"},
 		{"nothing to give up", "0 1 give done", "0 1", kvevent.Need{}, "exact "},
 		{"restart", "0 1 2 0 1", "0 1 2 clear 0 1", kvevent.Need{}, "exact "},
 		{"restart, first batches lost", "0@1 1@1 2@2 3@3 1@9", "0 1 2 3 clear", kvevent.Need{Kind: kvevent.ReplayFrom}, "degraded batch 0 is missing"},
@@ -121,61 +126,121 @@ func TestIngest(t *testing.T) {
 	}
 }
 
-// TestIngestLossy plays a stream with losses, replays and restarts against what the engine really did. Whatever is lost, what comes out
-// between two clears is in order and without repetition, and when trust is Exact it is complete.
+// TestIngestLossy plays an engine that stores, removes and clears blocks against a stream with losses, damage, replays, late answers of
+// an earlier life, restarts and snapshots. Whatever is lost, what comes out between two clears is in order and without repetition, and
+// when trust is Exact the consumer has the blocks that the engine had after the last batch that was heard of.
 func TestIngestLossy(t *testing.T) {
+	exact := 0
 	rapid.Check(t, func(t *rapid.T) {
-		in := kvevent.NewIngest(&kvevent.IngestOptions{MaxHeld: rapid.IntRange(1, 8).Draw(t, "held")})
+		first := rapid.Uint64Range(0, 1).Draw(t, "first")
+		in := kvevent.NewIngest(&kvevent.IngestOptions{MaxHeld: rapid.IntRange(1, 8).Draw(t, "held"),
+			MaxHeldBytes: rapid.SampledFrom([]int{0, 1, 800}).Draw(t, "bytes"), First: first})
 		now := time.Unix(1, 0)
-		var log []kvevent.Batch // of this life of the engine
+		var log, dead []kvevent.Batch // of this life of the engine; what was heard of the one before
+		var states []uint64           // after each of them: the blocks it has, one bit each
 		var out []kvevent.Batch
-		var state []uint64 // what a consumer has applied since the last clear
-		life := uint32(0)
+		var state uint64 // what a consumer has
+		last := int64(-1)
+		life := 0
+		heard := 0     // batches up to the highest that arrived, or that a snapshot holds
+		came := 0      // batches up to the highest that arrived
+		quiet := false // nothing was heard since the engine emptied its cache
+		event := func(t *rapid.T, state uint64) (kvevent.Event, uint64) {
+			h := rapid.Uint64Range(0, 5).Draw(t, "block")
+			switch rapid.IntRange(0, 9).Draw(t, "what") {
+			case 0:
+				return kvevent.Event{Kind: kvevent.Cleared}, 0
+			case 1, 2, 3:
+				return kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{h}, Group: int32(life)}, state &^ (1 << h)
+			}
+			return kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{h}, Group: int32(life)}, state | 1<<h
+		}
+		publish := func(t *rapid.T) kvevent.Batch {
+			now = now.Add(time.Second)
+			b := kvevent.Batch{Seq: first + uint64(len(log)), Time: now}
+			var s uint64
+			if len(states) > 0 {
+				s = states[len(states)-1]
+			}
+			for range rapid.IntRange(0, 2).Draw(t, "events") {
+				var e kvevent.Event
+				e, s = event(t, s)
+				if rapid.IntRange(0, 15).Draw(t, "damage") == 0 {
+					b.Damaged = true
+				} else {
+					b.Events = append(b.Events, e)
+				}
+			}
+			log, states = append(log, b), append(states, s)
+			return b
+		}
 		apply := func() {
 			for _, b := range out {
-				if len(b.Events) == 1 {
-					state = state[:0]
-					continue
+				reset := len(b.Events) == 1 && b.Events[0].Kind == kvevent.Cleared && b.Seq == 0
+				if reset {
+					last = -1
 				}
-				if b.DPRank != life { // a held batch of an earlier life must not come out
-					t.Fatalf("batch of life %d in life %d", b.DPRank, life)
+				if !reset || first == 0 && last >= 0 {
+					if int64(b.Seq) <= last {
+						t.Fatalf("%d after %d", b.Seq, last)
+					}
+					last = int64(b.Seq)
 				}
-				if len(state) > 0 && b.Seq <= state[len(state)-1] {
-					t.Fatalf("%d after %d", b.Seq, state[len(state)-1])
+				for _, e := range b.Events {
+					switch {
+					case e.Kind == kvevent.Cleared:
+						state = 0
+						continue
+					case int(e.Group) != life: // a held batch or a late one of an earlier life must not come out
+						t.Fatalf("batch of life %d in life %d", e.Group, life)
+					case e.Kind == kvevent.Stored:
+						state |= 1 << e.BlockHashes[0]
+					default:
+						state &^= 1 << e.BlockHashes[0]
+					}
 				}
-				state = append(state, b.Seq)
 			}
 			out = out[:0]
 		}
-		heard := uint64(0) // beyond the highest batch that arrived
+		push := func(b kvevent.Batch) {
+			out = in.Push(out, b)
+			came = max(came, int(b.Seq-first)+1)
+			heard, quiet = max(heard, came), false
+			apply()
+		}
 		t.Repeat(map[string]func(*rapid.T){
 			"publish": func(t *rapid.T) {
-				now = now.Add(time.Second)
-				b := kvevent.Batch{Seq: uint64(len(log)), DPRank: life, Time: now}
-				log = append(log, b)
-				if rapid.IntRange(0, 3).Draw(t, "lost") > 0 {
-					out = in.Push(out, b)
-					heard = b.Seq + 1
+				if b := publish(t); rapid.IntRange(0, 3).Draw(t, "lost") > 0 {
+					push(b)
 				}
-				apply()
 			},
 			"repeat": func(t *rapid.T) {
-				if heard == 0 {
+				if heard == 0 || quiet {
 					t.Skip("nothing heard")
 				}
-				out = in.Push(out, log[heard-1])
-				apply()
+				push(log[heard-1])
 			},
 			"replay": func(t *rapid.T) {
 				n := in.Need()
 				if n.Kind != kvevent.ReplayFrom {
 					t.Skip("nothing missing")
 				}
-				from := max(int(n.Seq), len(log)-6) // the engine's buffer
-				for i := from; i < len(log); i++ {
-					out = in.Replay(out, log[i])
-					heard = max(heard, uint64(i)+1)
+				from := max(int(n.Seq-first)-rapid.IntRange(0, 2).Draw(t, "overlap"), len(log)-6, 0) // the engine's buffer
+				for _, b := range log[from:] {
+					out = in.Replay(out, b)
+					came = max(came, int(b.Seq-first)+1)
+					heard = max(heard, came)
 				}
+				if rapid.IntRange(0, 4).Draw(t, "cut off") > 0 {
+					in.ReplayDone()
+				}
+				apply()
+			},
+			"late replay": func(t *rapid.T) {
+				for _, b := range dead {
+					out = in.Replay(out, b)
+				}
+				dead = nil
 				in.ReplayDone()
 				apply()
 			},
@@ -183,47 +248,49 @@ func TestIngestLossy(t *testing.T) {
 				if in.Need().Kind != kvevent.Snapshot {
 					t.Skip("no snapshot needed")
 				}
-				if rapid.Bool().Draw(t, "possible") {
-					seq := uint64(len(log) - 1)
-					state = state[:0]
-					for i := range seq + 1 {
-						state = append(state, i)
-					}
-					out = in.Snapshot(out, seq)
-					heard = max(heard, seq+1)
+				if rapid.IntRange(0, 2).Draw(t, "possible") > 0 {
+					i := rapid.IntRange(0, len(log)-1).Draw(t, "snapshot")
+					state, last = states[i], int64(first)+int64(i)
+					out = in.Snapshot(out, first+uint64(i))
+					heard = max(heard, i+1)
 				} else {
 					out = in.GiveUp(out)
 				}
 				apply()
 			},
 			"restart": func(t *rapid.T) {
-				if heard == 0 {
+				if came == 0 {
 					t.Skip("an engine that was not heard of")
 				}
+				silent := rapid.IntRange(0, min(came-1, 3)).Draw(t, "silent") // nobody hears; one that counts further is not noticed
+				dead = log[:came]
 				life++
-				log, heard = nil, 0
+				log, states, heard, came = nil, nil, 0, 0
 				now = now.Add(time.Minute)
-				b := kvevent.Batch{Seq: 0, DPRank: life, Time: now}
-				log = append(log, b)
-				out = in.Push(out, b)
-				heard = 1
+				for range silent {
+					publish(t)
+				}
+				push(publish(t))
+			},
+			"emptied without a word": func(t *rapid.T) {
+				if heard == 0 || heard < len(log) { // the time of what was heard last is all that tells what was before
+					t.Skip("an engine that was not heard of")
+				}
+				states[len(states)-1], quiet = 0, true
+				out = in.Reset(out)
 				apply()
 			},
 			"": func(t *rapid.T) {
-				trust, _ := in.Trust()
-				if trust != kvevent.Exact {
-					return
-				}
-				want := make([]uint64, 0, heard)
-				for i := range heard {
-					want = append(want, i)
-				}
-				if d := cmp.Diff(want, append([]uint64{}, state...)); d != "" {
-					t.Fatalf("exact, but (-engine +consumer):\n%s", d)
+				if trust, _ := in.Trust(); trust == kvevent.Exact {
+					exact++
+					if want := states[heard-1]; state != want {
+						t.Fatalf("exact, but the engine has %b, the consumer %b", want, state)
+					}
 				}
 			},
 		})
 	})
+	require.Greater(t, exact, 100)
 }
 
 func TestIngestCopiesWhatItHolds(t *testing.T) {
@@ -237,6 +304,51 @@ func TestIngestCopiesWhatItHolds(t *testing.T) {
 	if d := cmp.Diff(want, out[1].Events[0]); d != "" {
 		t.Error(d)
 	}
+}
+
+// Dynamo numbers its events from 1.
+func TestIngestFirst(t *testing.T) {
+	in := kvevent.NewIngest(&kvevent.IngestOptions{First: 1})
+	require.Equal(t, kvevent.Need{}, in.Need())
+	for range 2 { // the second life begins with 1 again
+		out := in.Push(nil, kvevent.Batch{Seq: 1, Worker: 5})
+		require.EqualValues(t, 1, out[len(out)-1].Seq)
+		out = in.Push(nil, kvevent.Batch{Seq: 3, Worker: 5})
+		require.Empty(t, out)
+		require.Equal(t, kvevent.Need{Kind: kvevent.ReplayFrom, Seq: 2}, in.Need())
+		require.Len(t, in.Replay(nil, kvevent.Batch{Seq: 2, Worker: 5}), 2)
+		trust, _ := in.Trust()
+		require.Equal(t, kvevent.Exact, trust)
+	}
+	require.Len(t, in.Reset(nil), 1)
+	in.Push(nil, kvevent.Batch{Seq: 2, Worker: 5})
+	require.Equal(t, kvevent.Need{Kind: kvevent.ReplayFrom, Seq: 1}, in.Need())
+}
+
+// Two ranks that come in at one place: their numbers say nothing about each other.
+func TestIngestMixedRanks(t *testing.T) {
+	for _, other := range []kvevent.Batch{{Seq: 1, DPRank: 1}, {Seq: 0, DPRank: 1, Time: time.Unix(9, 0)}, {Seq: 7, Worker: 3}} {
+		in := kvevent.NewIngest(nil)
+		require.Len(t, in.Push(nil, kvevent.Batch{Seq: 0, Time: time.Unix(1, 0)}), 1)
+		require.Empty(t, in.Push(nil, other))
+		require.Empty(t, in.Replay(nil, other))
+		require.Equal(t, kvevent.Need{}, in.Need())
+		require.Len(t, in.Push(nil, kvevent.Batch{Seq: 1, Time: time.Unix(2, 0)}), 1)
+		trust, why := in.Trust()
+		require.Equal(t, "degraded batches of another rank came in", trust.String()+" "+why)
+		require.Len(t, in.Reset(nil), 1)
+		other.Seq = 0
+		require.Len(t, in.Push(nil, other), 1)
+		trust, _ = in.Trust()
+		require.Equal(t, kvevent.Exact, trust)
+	}
+	// What is damaged may have lost its rank.
+	in := kvevent.NewIngest(nil)
+	require.Len(t, in.Push(nil, kvevent.Batch{Seq: 0, DPRank: 2}), 1)
+	require.Len(t, in.Push(nil, kvevent.Batch{Seq: 1, Damaged: true}), 1)
+	require.Len(t, in.Push(nil, kvevent.Batch{Seq: 2, DPRank: 2}), 1)
+	trust, why := in.Trust()
+	require.Equal(t, "degraded batches were lost between 1 and 1", trust.String()+" "+why)
 }
 
 func TestIngestAllocs(t *testing.T) {

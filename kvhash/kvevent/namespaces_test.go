@@ -129,3 +129,17 @@ func TestIngestHeldBytes(t *testing.T) {
 		require.Len(t, in.GiveUp(nil), 1)
 	}
 }
+
+// A snapshot says all there is: what was known before it is forgotten.
+func TestNamespacesSnapshot(t *testing.T) {
+	in := kvevent.NewIngest(nil)
+	root := kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, TokenIDs: []uint32{1}, Namespace: "old", RootNamespace: true}
+	in.Push(nil, kvevent.Batch{Seq: 0, Events: []kvevent.Event{root}})
+	in.Snapshot(nil, 4, kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{2}, Namespace: "new"})
+	for i, want := range []string{"", "new"} {
+		parent := uint64(i + 1)
+		child := kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{parent + 10}, Parent: parent, HasParent: true, TokenIDs: []uint32{2}, RootNamespace: true}
+		out := in.Push(nil, kvevent.Batch{Seq: 5 + uint64(i), Events: []kvevent.Event{child}})
+		require.Equal(t, want, out[0].Events[0].Namespace, parent)
+	}
+}
