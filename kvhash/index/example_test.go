@@ -3,12 +3,62 @@
 package index_test
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/weft-go/weft/kvhash"
 	"github.com/weft-go/weft/kvhash/index"
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
+
+// From the frames of vLLM's sockets to the worker for a prompt: two ranks, of which one loses a message and asks for it again.
+func Example() {
+	x := index.New(2, nil)
+	feeds := map[index.Key]*index.Feed{}
+	d := kvevent.NewDecoder(kvevent.VLLM, nil)
+	receive := func(push func(*index.Feed, kvevent.Batch), frames ...[]byte) {
+		batches, _ := d.DecodeFrames(nil, frames) // what cannot be read lowers the worker's trust
+		for _, b := range batches {
+			k := index.Key{Instance: "engine", DPRank: b.DPRank}
+			if feeds[k] == nil {
+				feeds[k] = x.Feed(x.AddWorker(k), nil)
+			}
+			push(feeds[k], b)
+		}
+	}
+	report := func(tokens ...uint32) {
+		prompt := kvhash.NewChain(2, kvhash.Scheme{}.With("ad", "acme"))
+		prompt.Append(tokens...)
+		for _, m := range x.Match(nil, prompt.Blocks()) {
+			fmt.Println("worker", m.Worker, "holds", m.Depth, "blocks,", m.Trust)
+		}
+	}
+	number := func(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+
+	// [time, [[type, hashes, parent, tokens, block size, lora_id, medium, lora_name, extra_keys]], rank]: blocks of 4 tokens are two
+	// of the index's. vLLM names the salt with the first block only. The other rank has the same tokens without a salt.
+	root := []byte("\x93\xcb\x41\xda\x00\x00\x00\x00\x00\x00\x91\x99\xabBlockStored\x91\x01\xc0\x94\x0a\x0b\x0c\x0d\x04\xc0\xa3GPU\xa2ad\x91\x92\xa2ad\xa4acme\x00")
+	child := []byte("\x93\xcb\x41\xda\x00\x00\x00\x40\x00\x00\x91\x99\xabBlockStored\x91\x02\x01\x94\x0e\x0f\x10\x11\x04\xc0\xa3GPU\xa2ad\x91\x91\xa2ad\x00")
+	gone := []byte("\x93\xcb\x41\xda\x00\x00\x00\x80\x00\x00\x91\x93\xacBlockRemoved\x91\x09\xa3GPU\x00")
+	other := []byte("\x93\xcb\x41\xda\x00\x00\x00\x00\x00\x00\x91\x98\xabBlockStored\x91\x01\xc0\x94\x0a\x0b\x0c\x0d\x04\xc0\xa3GPU\xa2ad\x01")
+	prompt := []uint32{10, 11, 12, 13, 14, 15, 16, 17, 18}
+
+	receive((*index.Feed).Push, nil, number(0), root)
+	receive((*index.Feed).Push, nil, number(0), other)
+	receive((*index.Feed).Push, nil, number(2), gone) // number 1 did not arrive
+	report(prompt...)
+
+	f := feeds[index.Key{Instance: "engine"}]
+	if n := f.Need(); n.Kind == kvevent.ReplayFrom { // send number(n.Seq) to the engine's replay socket; it answers until EndOfReplay
+		receive((*index.Feed).Replay, number(1), child)
+		receive((*index.Feed).Replay, number(2), gone)
+		f.ReplayDone()
+	}
+	report(prompt...)
+	// Output:
+	// worker 0 holds 2 blocks, degraded
+	// worker 0 holds 4 blocks, exact
+}
 
 func ExampleIndex() {
 	x := index.New(4, nil)

@@ -20,9 +20,9 @@ type Feed struct {
 	ready  []kvevent.Batch
 }
 
-// Feed returns a feed of the worker, which expects batch 0, or in an index made by [Load], or kept by [Index.ApplyDelta], the batch
-// after those the index has. nil options mean the defaults. There must be one feed for each worker; snapshots have the place of the last one
-// made.
+// Feed returns a feed of the worker, which expects the first batch of a life, or in an index made by [Load], or kept by
+// [Index.ApplyDelta], the batch after those the index has. nil options mean the defaults. There must be one feed for each worker, that gets
+// the batches of this rank only (see [kvevent.Batch.DPRank] where one socket carries several); snapshots have the place of the last one made.
 func (x *Index) Feed(id WorkerID, o *kvevent.IngestOptions) *Feed {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -74,8 +74,8 @@ func (f *Feed) GiveUp() {
 	f.apply(f.in.GiveUp(f.ready[:0]))
 }
 
-// Restore replaces what the worker holds by what data says, which a sidecar made by [Index.AppendWorker], in one step that no lookup sees
-// half of, and goes on in the stream from there. Trust is the sidecar's. An error is a [*SnapshotError], and changes nothing. O(blocks of
+// Restore replaces what the worker holds by what data says, which a sidecar made by [Index.AppendWorker], and goes on in the stream from there; meanwhile lookups do not
+// report the worker. Trust is the sidecar's. An error is a [*SnapshotError], and changes nothing. O(blocks of
 // the worker), and O(all blocks) when it holds some that do not begin a prompt and follow none of its own.
 func (f *Feed) Restore(data []byte) error {
 	f.mu.Lock()
@@ -87,6 +87,14 @@ func (f *Feed) Restore(data []byte) error {
 	ready, _ := f.in.Restore(f.ready[:0], position) // load checked it
 	f.apply(ready)
 	return nil
+}
+
+// Reset forgets the worker's blocks: the engine was restarted, or emptied its cache, and its events do not say so; see
+// [kvevent.Ingest.Reset].
+func (f *Feed) Reset() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.apply(f.in.Reset(f.ready[:0]))
 }
 
 // Need returns what is missing now.

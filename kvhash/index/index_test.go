@@ -436,3 +436,23 @@ func TestKeys(t *testing.T) {
 	require.Equal(t, "a/3", index.Key{Instance: "a", DPRank: 3}.String())
 	require.Panics(t, func() { index.New(0, nil) })
 }
+
+// TestFeedReset empties the cache of an engine that does not say so.
+func TestFeedReset(t *testing.T) {
+	x := index.New(1, nil)
+	a := x.AddWorker(index.Key{Instance: "a"})
+	f := x.Feed(a, nil)
+	stored := func(h uint64) []kvevent.Event {
+		return []kvevent.Event{{Kind: kvevent.Stored, BlockHashes: []uint64{h}, TokenIDs: []uint32{uint32(h)}}}
+	}
+	f.Push(kvevent.Batch{Seq: 0, Events: stored(1)})
+	f.Push(kvevent.Batch{Seq: 1, Events: stored(2)})
+	f.Reset()
+	s, _ := x.State(a)
+	require.Zero(t, s.Blocks)
+	require.Equal(t, kvevent.Unknown, s.Trust)
+	f.Push(kvevent.Batch{Seq: 0, Events: stored(3)})
+	s, _ = x.State(a)
+	require.EqualValues(t, 1, s.Blocks)
+	require.Equal(t, kvevent.Exact, s.Trust)
+}

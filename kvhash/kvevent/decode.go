@@ -151,32 +151,34 @@ func NewDecoder(f Format, o *DecoderOptions) *Decoder {
 func (d *Decoder) Counts() Counts { return d.counts }
 
 // DecodeFrames decodes a message of vLLM or SGLang over ZMQ and appends its batch to dst: the topic, the sequence number in 8 bytes,
-// and the payload. The end of a replay is a batch with the sequence number [EndOfReplay] and no events. The error, if any, is a
-// [*DecodeError]; if the frames are right and the payload is not, the batch is appended with what could be read of it, as [Decoder.Decode]
-// does.
+// and the payload. In the answer to a replay request the topic is empty, or missing. The end of a replay is a batch with the sequence
+// number [EndOfReplay] and no events. The error, if any, is a [*DecodeError]; if the frames are right and the payload is not, the batch is
+// appended with what could be read of it, as [Decoder.Decode] does.
 func (d *Decoder) DecodeFrames(dst []Batch, frames [][]byte) ([]Batch, error) {
-	if len(frames) != 3 {
+	if len(frames) != 2 && len(frames) != 3 {
 		return dst, &DecodeError{Offset: -1, Reason: "message of " + strconv.Itoa(len(frames)) + " frames instead of 3"}
 	}
-	if len(frames[1]) != 8 {
-		return dst, &DecodeError{Offset: -1, Reason: "sequence number of " + strconv.Itoa(len(frames[1])) + " bytes instead of 8"}
+	number, payload := frames[len(frames)-2], frames[len(frames)-1]
+	if len(number) != 8 {
+		return dst, &DecodeError{Offset: -1, Reason: "sequence number of " + strconv.Itoa(len(number)) + " bytes instead of 8"}
 	}
-	seq := binary.BigEndian.Uint64(frames[1])
+	seq := binary.BigEndian.Uint64(number)
 	if seq == EndOfReplay {
-		if len(frames[2]) > 0 {
+		if len(payload) > 0 {
 			return dst, &DecodeError{Offset: -1, Reason: "end of a replay with a payload"}
 		}
 		return append(dst, Batch{Seq: seq}), nil
 	}
 	n := len(dst)
-	dst, err := d.Decode(dst, frames[2])
+	dst, err := d.Decode(dst, payload)
 	for i := range dst[n:] {
 		dst[n+i].Seq = seq
 	}
 	return dst, err
 }
 
-// Decode decodes a payload and appends its batches to dst. Those of vLLM and SGLang have no sequence number of their own: theirs is 0.
+// Decode decodes a payload and appends its batches to dst. Those of vLLM and SGLang have no sequence number of their own: theirs is 0
+// until the caller sets it, as [Decoder.DecodeFrames] does. An [Ingest] of batches that are all number 0 follows nothing.
 //
 // The error, if any, is a [*DecodeError]. Nothing that was read before the fault is lost: a batch that was begun is appended with its
 // events up to there and marked as damaged, so that its sequence number counts as received (a replay would bring the same bytes) and an

@@ -495,11 +495,18 @@ func TestDecodeFrames(t *testing.T) {
 	got, err = d.DecodeFrames(got, [][]byte{[]byte("topic"), end, nil})
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(append(want, kvevent.Batch{Seq: kvevent.EndOfReplay}), got))
+	// A replay comes without a topic.
+	got, err = d.DecodeFrames(nil, [][]byte{{0, 0, 0, 0, 0, 0, 1, 2}, payload})
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(want, got))
+	got, err = d.DecodeFrames(nil, [][]byte{end, {}})
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff([]kvevent.Batch{{Seq: kvevent.EndOfReplay}}, got))
 	// A damaged batch keeps its number.
 	got, err = d.DecodeFrames(nil, [][]byte{nil, {0, 0, 0, 0, 0, 0, 0, 7}, payload[:len(payload)-1]})
 	require.EqualError(t, err, "kvevent: the payload ends too early at byte 12")
 	require.Empty(t, cmp.Diff([]kvevent.Batch{{Seq: 7, Time: time.Unix(1, 0).UTC(), Damaged: true}}, got))
-	for _, frames := range [][][]byte{nil, {end, payload}, {nil, {1}, payload}, {nil, append(end, 1), payload}, {nil, end, payload}, {nil, nil, nil, nil}} {
+	for _, frames := range [][][]byte{nil, {end, payload}, {nil, payload}, {payload}, {nil, {1}, payload}, {nil, append(end, 1), payload}, {nil, end, payload}, {nil, nil, nil, nil}} {
 		got, err = d.DecodeFrames(nil, frames)
 		var fault *kvevent.DecodeError
 		require.ErrorAs(t, err, &fault)
