@@ -69,7 +69,7 @@ type Counts struct {
 	Damaged   uint64 // batches
 	Malformed uint64 // events without what they need, or with a value of the wrong type: skipped, and the batch is damaged
 	Unknown   uint64 // events of an unknown type: skipped
-	Elsewhere uint64 // events of an unknown medium: skipped
+	Elsewhere uint64 // events of an unknown medium, locality or residency domain: skipped
 	Partial   uint64 // blocks with fewer tokens than the block size: left out
 	Fields    uint64 // keys and elements that are not known: skipped
 }

@@ -41,13 +41,18 @@
 //   - Arrays of every length since vLLM 0.8 are read, with what Dynamo adds to them; fields that are not there stay zero.
 //   - Negative hashes are taken as their two's complement.
 //   - Media are GPU and DEVICE (device); CPU, CPU_PINNED, CPU_TIER1 and HOST_PINNED (host); CPU_TIER2, DISK, NVME and STORAGE (disk);
-//     EXTERNAL, NETWORK, REMOTE and SHARED (remote), in any case. Events of other media are left out. A block whose locality is REMOTE is
-//     in the remote tier, whatever the medium.
+//     EXTERNAL, NETWORK, REMOTE and SHARED (remote), in any case. Events of other media, localities and residency domains are left
+//     out. A block whose locality is REMOTE is in the remote tier, whatever the medium.
 //   - Token ids in pairs, for EAGLE, become the tokens with the one that follows them. A Stored without tokens says where known blocks
 //     are. Blocks that do not have all their tokens are left out.
-//   - vLLM says the cache salt among the extra keys of the first block of a prompt; see [Event.RootNamespace].
+//   - vLLM says the cache salt among the extra keys of the first block of a prompt; see [Event.RootNamespace]. A key may be a value of its
+//     own or, since event_version 1, a map that says what it is.
 //   - An adapter that has only a number, as in old versions, is called "#" and the number.
-//   - Images and other objects go by [ObjectHash].
+//   - Images, embeddings and other objects go by [ObjectHash]. A key of an unknown type counts as one: such a block is not found,
+//     rather than found by mistake.
+//   - Numbers begin at 0, Dynamo's at 1: see [IngestOptions.First]. Those of vLLM and SGLang are in the frame before the payload.
+//   - TensorRT-LLM tells the caches of a model apart by their windows: the longest seen so far is taken for the one of full attention. All
+//     are known from its first events; who joins later may take a shorter one for it until the longest is seen.
 //   - TensorRT-LLM does not say which level a block is removed from: it is removed from all. A change of level is a Stored in the new
 //     tier and a Removed in the old one.
 //   - A shared store that is cleared becomes a Cleared of each tier but the device, with its owner.

@@ -101,7 +101,8 @@ type Event struct {
 	// SequenceHashes, one for each block, are the chained hashes of package kvhash, from publishers that know them (Stored). They take
 	// the place of TokenIDs and LocalHashes.
 	SequenceHashes []uint64
-	// Objects holds, for each block, the hashes of the images it overlaps. Blocks beyond its length have none (Stored).
+	// Objects holds, for each block, the hashes ([ObjectHash]) of the images and embeddings it overlaps. Blocks beyond its length have
+	// none (Stored).
 	Objects [][]uint64
 	// LoRA is the adapter's name, "" for the base model (Stored).
 	LoRA string

@@ -132,8 +132,9 @@ func (in *Ingest) reset(dst []Batch, b Batch) []Batch {
 }
 
 // Replay takes one batch of the answer to a replay request and appends to dst the batches to apply now, in order. Batches that were
-// delivered before are dropped, and those that are no later than the last one heard before a restart. One that is later in time, by 5 s or more, than the live batch of the highest number is of another life
-// of the engine: the rank is cleared. Call [Ingest.ReplayDone] at the end of the answer.
+// delivered before are dropped, and those that are no later than the last one heard before a restart. One that is later in time, by 5 s
+// or more, than the live batch of the highest number is of another life of the engine: the rank is cleared. Call [Ingest.ReplayDone] at
+// the end of the answer.
 func (in *Ingest) Replay(dst []Batch, b Batch) []Batch {
 	if !in.ours(&b) || !b.Time.IsZero() && !in.before.IsZero() && !b.Time.After(in.before) {
 		return dst
@@ -196,7 +197,7 @@ func (in *Ingest) GiveUp(dst []Batch) []Batch {
 	in.lose(in.end)
 	in.stale = false
 	in.next = in.end
-	in.dropHeld()
+	in.held, in.bytes = slices.Delete(in.held, 0, len(in.held)), 0
 	return dst
 }
 
@@ -301,14 +302,14 @@ func (in *Ingest) dropHeld() {
 
 // drain delivers held batches while they follow each other.
 func (in *Ingest) drain(dst []Batch) []Batch {
-	for _, b := range in.held {
-		if b.Seq != in.next {
-			break
-		}
+	n := 0
+	for n < len(in.held) && in.held[n].Seq == in.next {
+		in.bytes -= in.held[n].size() // before its namespaces are set
 		in.next++
-		dst = in.deliver(dst, b)
+		dst = in.deliver(dst, in.held[n])
+		n++
 	}
-	in.dropHeld()
+	in.held = slices.Delete(in.held, 0, n)
 	if in.next == in.end {
 		in.stale = false
 	}

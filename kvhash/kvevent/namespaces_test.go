@@ -143,3 +143,23 @@ func TestNamespacesSnapshot(t *testing.T) {
 		require.Equal(t, want, out[0].Events[0].Namespace, parent)
 	}
 }
+
+// What is held is counted by what it was when it came, also if a namespace was put in before it left.
+func TestIngestHeldBytesNamespaces(t *testing.T) {
+	in := kvevent.NewIngest(&kvevent.IngestOptions{MaxHeldBytes: 2000})
+	long := strings.Repeat("x", 1000)
+	in.Push(nil, kvevent.Batch{Seq: 0, Events: []kvevent.Event{{Kind: kvevent.Stored, BlockHashes: []uint64{1}, TokenIDs: []uint32{1}, Namespace: long, RootNamespace: true}}})
+	child := kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{2}, Parent: 1, HasParent: true, TokenIDs: []uint32{2}, RootNamespace: true}
+	seq := uint64(1)
+	for range 50 {
+		require.Empty(t, in.Push(nil, kvevent.Batch{Seq: seq + 1, Events: []kvevent.Event{child}}))
+		out := in.Push(nil, kvevent.Batch{Seq: seq})
+		require.Len(t, out, 2)
+		require.Equal(t, long, out[1].Events[0].Namespace)
+		seq += 2
+	}
+	for i := range uint64(100) {
+		require.Empty(t, in.Push(nil, kvevent.Batch{Seq: seq + 1 + i, Events: []kvevent.Event{child}}))
+	}
+	require.Less(t, len(in.GiveUp(nil)), 10)
+}
