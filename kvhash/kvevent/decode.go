@@ -30,7 +30,8 @@ const (
 	// TensorRTLLM is what TensorRT-LLM's get_kv_cache_events returns: one event, or an array of events, each a map. Each becomes a
 	// batch, numbered by its event_id.
 	TensorRTLLM
-	// Dynamo is Dynamo's RouterEvent, or an array of them, each a map. Each becomes a batch, numbered by its event_id.
+	// Dynamo is Dynamo's RouterEvent, or an array of them, each a map: the payload in the envelope of its event plane. Each becomes a
+	// batch, numbered by its event_id, from 1.
 	Dynamo
 	// Compact is the form of this package, written by [AppendBatch]: any number of batches.
 	Compact
@@ -96,7 +97,8 @@ func (e *DecodeError) Error() string {
 // Unwrap returns the cause, nil if there is none.
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-// Decoder reads events of one format, from as many streams as the caller likes.
+// Decoder reads events of one format, from as many streams as the caller likes; TensorRT-LLM's of one model, since it learns the model's
+// windows and levels from them.
 //
 // What it returns lies in memory of the decoder and is good until the next call of a method that decodes: an [Ingest] and package index
 // copy what they keep, [Batch.Clone] does so for others. No allocation once the memory is as large as the payloads need; strings are
