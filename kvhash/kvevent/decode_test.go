@@ -218,6 +218,8 @@ func wireCases() []wireCase {
 				e.LoRA, e.Namespace, e.RootNamespace = "ad", "ad", true
 				e.Objects = [][]uint64{{0x0123456789abcdef}, {xxh3.HashString("what"), xxh3.HashString("id")}}
 			})), kvevent.Counts{}},
+		{"map, salt that is the adapter's name", kvevent.VLLM, batch(mapped("lora_name", "ad", "extra_keys", a{a{"ad", "ad"}, a{"ad"}})),
+			of(stored(func(e *kvevent.Event) { e.LoRA, e.Namespace, e.RootNamespace = "ad", "ad", true })), kvevent.Counts{}},
 		{"map, digests of embeddings", kvevent.VLLM, batch(mapped("extra_keys", a{a{[]byte{1, 2}}, a{m{"type", "prompt_embeds", "hash", []byte{3}}}})),
 			of(stored(func(e *kvevent.Event) { e.Objects = [][]uint64{{xxh3.Hash([]byte{1, 2})}, {xxh3.Hash([]byte{3})}} })), kvevent.Counts{}},
 		{"map, Dynamo's objects and vLLM's", kvevent.VLLM, batch(mapped("extra_keys", a{a{a{"id", 0}, "salt"}, a{a{"id", 0}}},
@@ -254,6 +256,7 @@ func wireCases() []wireCase {
 		{"lengths", kvevent.VLLM, batch(
 			m{"type", "BlockStored", "block_hashes", a{7, 8}, "token_ids", a{}, "block_size", 4, "medium", "CPU"},
 			m{"type", "BlockStored", "block_hashes", a{7, 8}},
+			m{"type", "BlockStored", "block_hashes", a{7}, "parent_block_hash", 6, "medium", "CPU"},
 			m{"type", "BlockStored", "block_hashes", a{1, 2, 3}, "token_ids", t8, "block_size", 3},
 			m{"type", "BlockStored", "block_hashes", a{1}, "token_ids", t8, "block_size", 3},
 			m{"type", "BlockStored", "block_hashes", a{1}, "token_ids", t4, "block_size", 5},
@@ -261,6 +264,7 @@ func wireCases() []wireCase {
 			of(
 				kvevent.Event{Kind: kvevent.Stored, Tier: kvevent.Host, BlockSize: 4, BlockHashes: []uint64{7, 8}},
 				kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{7, 8}},
+				kvevent.Event{Kind: kvevent.Stored, Tier: kvevent.Host, BlockHashes: []uint64{7}, Parent: 6, HasParent: true},
 				kvevent.Event{Kind: kvevent.Stored, BlockSize: 3, BlockHashes: []uint64{1, 2}, TokenIDs: tokens8[:6]},
 				kvevent.Event{Kind: kvevent.Stored, BlockSize: 3, BlockHashes: []uint64{1}, TokenIDs: tokens8[:3]}), kvevent.Counts{Partial: 2}},
 		{"EAGLE", kvevent.SGLang, batch(m{"type", "BlockStored", "block_hashes", a{1, 2}, "block_size", 2, "token_ids",
@@ -364,6 +368,14 @@ func wireCases() []wireCase {
 					TokenIDs: []uint32{3, 3}, Namespace: "t", LoRA: "#7"},
 				{Kind: kvevent.Stored, Tier: kvevent.Device, BlockSize: 2, BlockHashes: []uint64{24}, Parent: 23, HasParent: true, TokenIDs: []uint32{3, 3}},
 			}}}, kvevent.Counts{}},
+		wireCase{"TensorRT-LLM, a block that becomes whole", kvevent.TensorRTLLM, a{
+			trt(0, m{"type", "stored", "blocks", a{block(31, 0, t1)}}),
+			trt(1, m{"type", "stored", "blocks", a{block(31, 0, t1, t2)}}),
+			trt(2, m{"type", "removed", "block_hashes", a{31}})},
+			[]kvevent.Batch{{DPRank: 1},
+				{Seq: 1, DPRank: 1, Events: []kvevent.Event{{Kind: kvevent.Stored, Tier: kvevent.Device, BlockSize: 2, BlockHashes: []uint64{31}, TokenIDs: []uint32{1, 2}}}},
+				{Seq: 2, DPRank: 1, Events: []kvevent.Event{{Kind: kvevent.Removed, Tier: kvevent.Device, BlockHashes: []uint64{31}},
+					{Kind: kvevent.Removed, Tier: kvevent.Host, BlockHashes: []uint64{31}}}}}, kvevent.Counts{Partial: 1}},
 		wireCase{"TensorRT-LLM, a window that is none", kvevent.TensorRTLLM, a{
 			m{"event_id", 0, "window_size", -1, "data", m{"type", "removed", "block_hashes", a{1}}}, trt(1, m{"type", "removed", "block_hashes", a{1}})},
 			[]kvevent.Batch{

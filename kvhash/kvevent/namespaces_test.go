@@ -163,3 +163,19 @@ func TestIngestHeldBytesNamespaces(t *testing.T) {
 	}
 	require.Less(t, len(in.GiveUp(nil)), 20)
 }
+
+// What another group does to a block's name changes nothing for the group that counts.
+func TestNamespacesOtherGroup(t *testing.T) {
+	root := kvevent.Event{Kind: kvevent.Stored, Tier: kvevent.Device, BlockHashes: []uint64{1}, TokenIDs: []uint32{1}, Namespace: "s", RootNamespace: true}
+	child := kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{2}, Parent: 1, HasParent: true, TokenIDs: []uint32{2}, RootNamespace: true}
+	again := root
+	again.Tier, again.Group, again.Attention = kvevent.Host, 1, kvevent.SlidingWindow
+	for _, other := range []kvevent.Event{again, {Kind: kvevent.Stored, Tier: kvevent.Host, Group: 1, BlockHashes: []uint64{1}}} {
+		in := kvevent.NewIngest(nil)
+		out := in.Push(nil, kvevent.Batch{Seq: 0, Events: []kvevent.Event{root, other,
+			{Kind: kvevent.Removed, Tier: kvevent.Device, Group: 1, BlockHashes: []uint64{1}}, child,
+			{Kind: kvevent.Removed, Tier: kvevent.Device, BlockHashes: []uint64{1}}, child}})
+		require.Equal(t, "s", out[0].Events[3].Namespace)
+		require.Equal(t, "", out[0].Events[5].Namespace, "nothing of it is left")
+	}
+}
