@@ -54,8 +54,9 @@ type IngestOptions struct {
 //	                                                             Snapshot or GiveUp: live ---+
 //	any: Seq fell back  =>  deliver a batch with one Cleared event, then start again from new
 //
-// A batch that clears the whole rank makes up for all that is missing before it. Events whose namespace the engine leaves to the
-// block before ([Event.RootNamespace]) get it here, where they are in order.
+// A batch that clears the whole rank makes up for all that is missing before it, but for what that said of shared stores ([Event.Owner]),
+// which is not noticed. Events whose namespace the engine leaves to the block before ([Event.RootNamespace]) get it here, where they are
+// in order.
 //
 // All batches are of the rank that the first one is of: one of another rank or worker is dropped, with its number, and trust is Degraded
 // until [Ingest.Reset]. Who reads several ranks from one place keeps an Ingest for each [Batch.Worker] and [Batch.DPRank].
