@@ -20,6 +20,8 @@ const (
 	wasLost
 	hadTime
 	wasFull
+	wasMixed
+	hadBefore
 )
 
 // errPosition is the cause when a saved position makes no sense.
@@ -30,7 +32,8 @@ var errPosition = errors.New("kvevent: not a position of a stream")
 // same on all machines and the same for the same state.
 func (in *Ingest) AppendPosition(dst []byte) []byte {
 	flags := byte(0)
-	for f, on := range map[byte]bool{wasSeen: in.seen, wasLost: in.lost, hadTime: !in.time.IsZero(), wasFull: in.salted.full} {
+	for f, on := range map[byte]bool{wasSeen: in.seen, wasLost: in.lost, hadTime: !in.time.IsZero(), wasFull: in.salted.full,
+		wasMixed: in.mixed, hadBefore: !in.before.IsZero()} {
 		if on {
 			flags |= f
 		}
@@ -39,9 +42,11 @@ func (in *Ingest) AppendPosition(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, in.next)
 	dst = binary.AppendUvarint(dst, in.end)
 	dst = binary.AppendUvarint(dst, in.heard)
-	if flags&hadTime != 0 {
-		dst = binary.AppendVarint(dst, in.time.Unix())
-		dst = binary.AppendUvarint(dst, uint64(in.time.Nanosecond()))
+	for _, t := range []time.Time{in.time, in.before} {
+		if !t.IsZero() {
+			dst = binary.AppendVarint(dst, t.Unix())
+			dst = binary.AppendUvarint(dst, uint64(t.Nanosecond()))
+		}
 	}
 	if in.lost {
 		dst = binary.AppendUvarint(dst, in.lostFrom)
@@ -77,11 +82,14 @@ func (in *Ingest) Restore(dst []Batch, position []byte) ([]Batch, error) {
 	}
 	flags := r.byte()
 	next, end, heard := r.uvarint(math.MaxUint64), r.uvarint(math.MaxUint64), r.uvarint(math.MaxUint64)
-	var at time.Time
-	if flags&hadTime != 0 {
-		sec := r.varint(math.MinInt64, math.MaxInt64)
-		at = time.Unix(sec, int64(r.uvarint(1e9-1))).UTC()
+	readTime := func(had byte) (t time.Time) {
+		if flags&had != 0 {
+			sec := r.varint(math.MinInt64, math.MaxInt64)
+			t = time.Unix(sec, int64(r.uvarint(1e9-1))).UTC()
+		}
+		return t
 	}
+	at, before := readTime(hadTime), readTime(hadBefore)
 	var lostFrom, lostTo uint64
 	if flags&wasLost != 0 {
 		lostFrom, lostTo = r.uvarint(math.MaxUint64), r.uvarint(math.MaxUint64)
@@ -110,6 +118,7 @@ func (in *Ingest) Restore(dst []Batch, position []byte) ([]Batch, error) {
 	}
 	in.seen, in.stale, in.again = true, false, false
 	in.lost, in.lostFrom, in.lostTo = flags&wasLost != 0, lostFrom, lostTo
+	in.mixed, in.before = flags&wasMixed != 0, before
 	in.salted = salted
 	in.next, in.end = next, max(in.end, end)
 	if heard > in.heard {
