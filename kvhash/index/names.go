@@ -54,7 +54,7 @@ func (t *names) find(h uint64) *place {
 	if len(t.groups) == 0 {
 		return nil
 	}
-	for i := t.home(h); ; {
+	for i, rest := t.home(h), len(t.groups); rest > 0; rest-- { // in a small table all groups may have been passed
 		g := &t.groups[i]
 		for j := range g.keys {
 			if g.keys[j] == h && uint32(j) < g.meta&nMask {
@@ -68,6 +68,7 @@ func (t *names) find(h uint64) *place {
 			i = 0
 		}
 	}
+	return nil
 }
 
 // touch loads the groups of many hashes, one as soon as the other: memory answers them together, and not one after another as in a loop of
