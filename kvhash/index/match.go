@@ -153,7 +153,7 @@ func (s *search) run(x *Index, found []Match, hashes []uint64, q *Query) ([]Matc
 		return found, done
 	}
 	var v view
-	var set uint32
+	set := uint32(1 << setBits) // none has this number
 	var slow bool
 	depth, left := uint32(0), 0
 	for {

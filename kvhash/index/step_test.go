@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/kvhash/kvevent"
+)
+
+// Blocks that nobody has yet are there for a moment while orphans are placed. A lookup over many workers, whose scratch memory was used
+// before, must not take what it finds there for theirs.
+func TestNobody(t *testing.T) {
+	x := New(1, nil)
+	for i := range uint32(64*narrow + 1) {
+		id := x.AddWorker(Key{DPRank: i})
+		x.Apply(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, LocalHashes: []uint64{1}})
+	}
+	x.locate(0, []uint64{2}, nil)
+	x.tree.fill(0, x.segs[0].slot, x.segs[0].slot+1, 0)
+	for range 100 { // the pool may drop some
+		require.Len(t, x.Match(nil, []uint64{1}), 64*narrow+1)
+		require.Empty(t, x.Match(nil, []uint64{2}))
+	}
+}
