@@ -125,11 +125,11 @@ func (x *Index) replace(id WorkerID, events []kvevent.Event) {
 	if w == nil {
 		return
 	}
-	x.clear(id, w)
 	if x.journal != nil {
 		x.noteReplace(id, true)
 	}
 	x.hide(id, w, func() {
+		x.clearHidden(id, w)
 		for i := range events {
 			x.applyEvent(id, w, &events[i])
 		}

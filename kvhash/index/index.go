@@ -301,7 +301,9 @@ func (x *Index) enroll(edit func(*roster)) {
 	r.stores = slices.Clone(old.stores)
 	edit(r)
 	x.roster.Store(r)
+	x.tree.work.step()
 	x.tree.epoch.Add(1)
+	x.tree.work.step()
 }
 
 // show lets lookups report a worker, or not.
@@ -312,7 +314,9 @@ func (x *Index) show(id WorkerID, on bool) {
 	} else {
 		word.Store(word.Load() &^ bit)
 	}
+	x.tree.work.step()
 	x.tree.epoch.Add(1)
+	x.tree.work.step()
 }
 
 // Worker returns the number of the worker or store with the given key.
@@ -426,6 +430,8 @@ func (x *Index) publish(id WorkerID, w *worker) {
 	if s := w.status.Load(); s == nil || s.trust != t || s.why != why {
 		w.status.Store(&status{t, why})
 		x.trust.at(uint32(id)).Store(uint32(t))
+		x.tree.work.step()
+		x.tree.epoch.Add(1)
 	}
 	if n := int64(w.held); w.shown.Load() != n {
 		w.shown.Store(n)
@@ -475,11 +481,13 @@ func (x *Index) worker(id WorkerID) *worker {
 	return x.workers[id]
 }
 
-// hide runs f while lookups do not report the worker, nor what is in the store.
+// hide runs f while lookups do not report the worker, nor what is in the store. Within f it may be called again.
 func (x *Index) hide(id WorkerID, w *worker, f func()) {
 	if w.store == 0 {
-		x.show(id, false)
-		defer x.show(id, true)
+		if x.live[id>>6].Load()>>(id&63)&1 != 0 {
+			x.show(id, false)
+			defer x.show(id, true)
+		}
 	} else {
 		stores := x.roster.Load().stores
 		x.enroll(func(r *roster) { r.stores = slices.DeleteFunc(r.stores, func(s store) bool { return s.id == id }) })

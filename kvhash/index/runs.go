@@ -51,7 +51,8 @@ type tree struct {
 	// changes counts changed states, in steps of a million. A reader that finds it far ahead cannot trust versions.
 	changes atomic.Uint64
 	changed uint64 // exactly
-	// epoch counts what readers cannot see in the states of runs: memory given back, workers hidden and shown.
+	// epoch counts what readers cannot see in the states of runs: memory given back, workers hidden and shown, their trust. It is counted
+	// after the change and before the next one, so a lookup whose epoch is the same at its end has seen at most one change too early.
 	epoch atomic.Uint64
 
 	work work
@@ -79,6 +80,7 @@ func (t *tree) set(n uint32, length, set uint32) {
 		t.changes.Store(t.changed)
 	}
 	r.state.Store(uint64(old)&^(versionUnit-1) + versionUnit | uint64(length)<<setBits | uint64(set))
+	t.work.step()
 	if set != old.set() {
 		t.sets.ref(set, 1)
 		t.sets.ref(old.set(), -1)
@@ -98,12 +100,14 @@ func (t *tree) add(from, to, set uint32) uint32 {
 	r := t.runs.at(n)
 	head := t.slots.seq.at(from).Load()
 	r.head.Store(head)
+	t.work.step()
 	r.start.Store(from)
 	r.next.Store(0)
 	r.forks, r.parent = 0, 0
 	t.set(n, to-from, set)
 	t.slots.own(from, to, n)
 	t.heads.add(&t.runs, head, n)
+	t.work.step()
 	t.live++
 	return n
 }
@@ -112,6 +116,7 @@ func (t *tree) add(from, to, set uint32) uint32 {
 func (t *tree) remove(n uint32) {
 	r := t.runs.at(n)
 	t.heads.remove(r.head.Load(), n)
+	t.work.step()
 	t.set(n, 0, 0)
 	parent, check := r.parent, r.check
 	r.next.Store(t.free)
@@ -300,8 +305,10 @@ func (t *tree) reset() {
 		return
 	}
 	t.heads.reset()
+	t.work.step()
 	t.sets.reset()
 	t.slots.reset()
+	t.work.step()
 	t.ends, t.free = 1, 0
 	t.runs.resize(1) // the runs that stay keep their versions
 	t.epoch.Add(1)

@@ -9,3 +9,9 @@ func (x *Index) Work() (runs, hashes, last int64) {
 	w := &x.tree.work
 	return w.edges.Swap(0), w.probes.Swap(0), w.last.Load()
 }
+
+// OnLook has f called where a lookup looks, and OnStep where the writer changed what lookups see.
+func (x *Index) OnLook(f func()) { x.tree.work.looks = f }
+
+// OnStep is described with OnLook.
+func (x *Index) OnStep(f func()) { x.tree.work.steps = f }
