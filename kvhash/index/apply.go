@@ -394,7 +394,7 @@ func (x *Index) locate(prev uint32, seqs []uint64, gone []bool) int {
 			}
 			got, cont := uint32(0), false
 			if prev != 0 {
-				got = t.slots.grow(prev, want)
+				got = t.slots.grow(prev, want, maxRoom)
 				slot, cont = prev+1, true
 			}
 			if got == 0 {

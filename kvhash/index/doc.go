@@ -53,8 +53,8 @@
 //   - Clearing or removing one rank touches no other rank.
 //   - Orphans are parked, up to a limit and for a time, and placed when their parent arrives. While there are any, and after one was
 //     lost, the worker's trust is Degraded, with the reason.
-//   - Memory goes with what is held: slots are used again and never more than about twice the blocks they hold, and when everything is
-//     removed, nothing is left.
+//   - Memory goes with what is held: slots are used again before there are more than about twice as many as blocks, and when everything
+//     is removed, nothing is left.
 //
 // # Cost
 //

@@ -177,38 +177,44 @@ func (t *tree) check(unique bool) (err error) {
 			fail("set %d: %d references, counted %d", id, n, got)
 		}
 	}
+	if e := t.slots.check(func(i uint32) bool { return owned[i] != 0 }); err == nil {
+		err = e
+	}
+	return err
+}
+
+// check compares what is free with what is live.
+func (s *slots) check(live func(slot uint32) bool) error {
 	listed := make(map[uint32]bool)
-	for c, at := range t.slots.free {
+	for c, at := range s.free {
 		for prev := uint32(0); at != 0; {
-			o, w := *t.slots.owner.at(at), t.slots.seq.at(at).Load()
+			o, w := *s.owner.at(at), s.seq.at(at).Load()
 			if o&(freeBit|listedBit) != freeBit|listedBit || bits.Len32(o&lowBits)-1 != c || uint32(w) != prev {
-				fail("list %d: slot %d has owner %x", c, at, o)
-				return
+				return fmt.Errorf("list %d: slot %d has owner %x", c, at, o)
 			}
 			listed[at] = true
 			prev, at = at, uint32(w>>32)
 		}
 	}
-	for i := uint32(1); i < t.slots.end; {
-		o := *t.slots.owner.at(i)
+	for i := uint32(1); i < s.end; {
+		o := *s.owner.at(i)
 		if o&freeBit == 0 {
-			if owned[i] == 0 {
-				fail("slot %d is of no run", i)
+			if !live(i) {
+				return fmt.Errorf("slot %d is of no run", i)
 			}
 			i++
 			continue
 		}
-		if listed[i] != (o&listedBit != 0) || *t.slots.owner.at(i + o&lowBits - 1) != o {
-			fail("free slots at %d: %x and %x", i, o, *t.slots.owner.at(i + o&lowBits - 1))
-			return
+		if listed[i] != (o&listedBit != 0) || *s.owner.at(i + o&lowBits - 1) != o {
+			return fmt.Errorf("free slots at %d: %x and %x", i, o, *s.owner.at(i + o&lowBits - 1))
 		}
 		delete(listed, i)
 		i += o & lowBits
 	}
 	if len(listed) > 0 {
-		fail("lists have ranges that are not there")
+		return fmt.Errorf("lists have ranges that are not there")
 	}
-	return err
+	return nil
 }
 
 func (o *orphans) check() error {

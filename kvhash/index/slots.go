@@ -4,6 +4,7 @@ package index
 
 import (
 	"math/bits"
+	"slices"
 	"sync/atomic"
 )
 
@@ -59,8 +60,9 @@ func (s *slots) own(from, to, run uint32) {
 	}
 }
 
-// grow takes up to n slots directly behind slot last, if they are the room of its run or nobody's. It returns how many.
-func (s *slots) grow(last, n uint32) uint32 {
+// grow takes up to n slots directly behind slot last, if they are the room of its run or nobody's, and room behind them. It returns how
+// many.
+func (s *slots) grow(last, n, room uint32) uint32 {
 	at := last + 1
 	if at == s.end {
 		n = min(n, maxSlots-s.end)
@@ -72,27 +74,40 @@ func (s *slots) grow(last, n uint32) uint32 {
 	}
 	have := s.absorb(at)
 	n = min(n, have)
-	s.keep(at, n, have, maxRoom)
+	if s.tight() {
+		room = 0
+	}
+	s.keep(at, n, have, room)
 	return n
 }
+
+// tight reports whether more than about half of the slots have no block, or no more can be made. Then there is no room for what may never
+// come.
+func (s *slots) tight() bool { return int(s.end)-s.live > s.live+4*chunkLen || s.end > maxSlots-chunkLen }
 
 // alloc takes up to n slots in a row, and room behind them if it is at hand. It returns the first one and how many, or 0, 0 when the
 // index is full.
 func (s *slots) alloc(n, room uint32) (at, got uint32) {
+	tight := s.tight()
+	if tight {
+		room = 0
+	}
 	if at := s.take(n + room); at != 0 {
 		s.keep(at, n, *s.owner.at(at)&lowBits, room)
 		return at, n
 	}
 	// Rather a run in pieces than more than twice the memory that blocks take.
-	if unused := int(s.end) - s.live; unused > s.live+4*chunkLen || n > maxSlots-s.end {
-		for c := len(s.free) - 1; c >= 0; c-- {
-			if at := s.free[c]; at != 0 {
-				have := *s.owner.at(at) & lowBits
-				s.unlist(at)
-				got = min(n, have)
-				s.keep(at, got, have, 0)
-				return at, got
-			}
+	if tight || n > maxSlots-s.end {
+		at := s.largest()
+		if at == 0 {
+			s.sweep()
+			at = s.largest()
+		}
+		if at != 0 {
+			have := s.absorb(at)
+			got = min(n, have)
+			s.keep(at, got, have, 0)
+			return at, got
 		}
 	}
 	n = min(n, maxSlots-s.end)
@@ -117,6 +132,29 @@ func (s *slots) take(n uint32) uint32 {
 		}
 	}
 	return 0
+}
+
+// largest returns a listed range that is at least half as long as any, or 0.
+func (s *slots) largest() uint32 {
+	for _, at := range slices.Backward(s.free[:]) {
+		if at != 0 {
+			return at
+		}
+	}
+	return 0
+}
+
+// sweep lists the room of all runs. It looks at every slot; as much as it finds has to be taken before it is called again.
+func (s *slots) sweep() {
+	for i := uint32(1); i < s.end; i++ {
+		if *s.owner.at(i)&freeBit != 0 {
+			from := i
+			for i < s.end && *s.owner.at(i)&freeBit != 0 {
+				i += s.absorb(i)
+			}
+			s.list(from, i-from)
+		}
+	}
 }
 
 // keep gives back what is behind the first n+room slots of an unlisted free range, and marks the room.
