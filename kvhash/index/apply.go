@@ -355,9 +355,18 @@ func (x *Index) publishJob(id WorkerID, w *worker, segs []segment, fresh []bool,
 			x.grant(id, w, s.slot, s.slot+uint32(s.n), plane, fresh[s.from:s.from+s.n])
 		}
 	}
-	for i, s := range segs { // what hung below a missing block
-		if i > 0 && segs[i-1].fresh && !s.fresh && s.prev != 0 && s.slot != s.prev+1 {
-			x.tree.follow(s.prev, x.tree.slots.run(s.slot))
+	x.tree.hang(segs)
+}
+
+// hang ties segments that were there to the blocks before, which may be new.
+func (t *tree) hang(segs []segment) {
+	for i, s := range segs {
+		switch {
+		case s.fresh || s.prev == 0:
+		case s.slot == s.prev+1:
+			t.join(t.slots.run(s.prev))
+		case i > 0 && segs[i-1].fresh:
+			t.follow(s.prev, t.slots.run(s.slot))
 		}
 	}
 }
@@ -377,7 +386,11 @@ func (x *Index) locate(prev uint32, seqs []uint64, gone []bool) int {
 		}
 		end := i + 1
 		if slot != 0 {
-			if prev != 0 && slot != prev+1 && t.slots.run(prev) != 0 {
+			switch {
+			case prev == 0:
+			case slot == prev+1:
+				t.slots.tie(slot) // the one before may have been away
+			case t.slots.run(prev) != 0:
 				t.follow(prev, t.slots.run(slot))
 			}
 			for end < len(seqs) && (gone == nil || !gone[end]) {

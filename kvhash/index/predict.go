@@ -76,6 +76,7 @@ func (x *Index) Predict(id WorkerID, hashes []uint64, from int, until time.Time)
 	for _, s := range slices.Backward(x.segs) {
 		x.expect(id, w, s, &p)
 	}
+	x.tree.hang(x.segs)
 	if len(p.blocks) == 0 {
 		return Prediction{}
 	}

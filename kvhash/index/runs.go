@@ -182,13 +182,22 @@ func (t *tree) leave(prev, check uint32) {
 	if prev+1 != start+st.length() || r.forks == 0 {
 		return
 	}
-	if r.forks--; r.forks > 0 || !t.slots.isNext(prev+1) {
+	r.forks--
+	t.join(n)
+}
+
+// join makes run n and the one directly behind it one run, if they have the same residents and no prompts part between them.
+func (t *tree) join(n uint32) {
+	r, st := t.runs.at(n), t.state(n)
+	start := r.start.Load()
+	at := start + st.length()
+	if r.forks > 0 || !t.slots.isNext(at) {
 		return
 	}
-	m := t.slots.run(prev + 1)
+	m := t.slots.run(at)
 	if sm := t.state(m); sm.set() == st.set() && sm.length()+st.length() <= maxRun {
-		end := prev + 1 + sm.length()
-		t.slots.own(prev+1, end, n)
+		end := at + sm.length()
+		t.slots.own(at, end, n)
 		t.set(n, end-start, st.set())
 		r.forks = t.runs.at(m).forks
 		t.remove(m)

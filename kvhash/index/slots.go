@@ -42,6 +42,9 @@ func (s *slots) isNext(i uint32) bool {
 	return i < s.end && *s.owner.at(i)&(freeBit|contBit) == contBit
 }
 
+// tie notes that the block in slot i follows the one in slot i-1.
+func (s *slots) tie(i uint32) { *s.owner.at(i) |= contBit }
+
 // run returns the run of a live slot.
 func (s *slots) run(i uint32) uint32 { return *s.owner.at(i) & lowBits }
 
