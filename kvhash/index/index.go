@@ -81,6 +81,7 @@ type Index struct {
 	live    [maxWorkers / 64]atomic.Uint64 // workers that lookups report, one bit each
 	trust   slab[atomic.Uint32]            // by WorkerID
 	roster  atomic.Pointer[roster]         // replaced, never changed
+	keys    sync.Map                       // byKey, for lookups
 	blocks  atomic.Int64                   // distinct blocks
 	retries atomic.Uint64                  // lookups that began again
 	clock   atomic.Int64                   // the latest time given to Expire, in ns since 1970
@@ -105,8 +106,7 @@ type Index struct {
 // roster is the workers as lookups see them.
 type roster struct {
 	workers []*worker // by WorkerID; nil where there is none
-	byKey   map[Key]WorkerID
-	width   int // words of a set that can hold a worker
+	width   int       // words of a set that can hold a worker
 	stores  []store
 	// clearing is a worker and a plane that is being emptied: its bits do not count any more.
 	clearing *clearing
@@ -240,10 +240,12 @@ func (x *Index) add(k Key, tier kvevent.Tier) WorkerID {
 	x.byKey[k] = id
 	x.publish(id, w)
 	x.enroll(func(r *roster) {
+		r.workers = slices.Clone(x.workers)
 		if tier != 0 {
 			r.stores = append(r.stores, store{id: id, tier: tier})
 		}
 	})
+	x.keys.Store(k, id)
 	if tier == 0 {
 		x.show(id, true)
 	}
@@ -291,15 +293,13 @@ func (s *store) join(w WorkerID, on bool) {
 	s.members = m
 }
 
-// enroll publishes the workers as they are now, and what edit changes about the stores.
+// enroll publishes a roster with what edit changes; nothing is being cleared but what edit says. edit may not write to the workers, which are
+// the old roster's.
 func (x *Index) enroll(edit func(*roster)) {
 	old := x.roster.Load()
-	r := &roster{workers: slices.Clone(x.workers), byKey: make(map[Key]WorkerID, len(x.byKey)), width: (len(x.workers) + 63) / 64}
-	for k, id := range x.byKey {
-		r.byKey[k] = id
-	}
-	r.stores = slices.Clone(old.stores)
+	r := &roster{workers: old.workers, stores: slices.Clone(old.stores)}
 	edit(r)
+	r.width = (len(r.workers) + 63) / 64
 	x.roster.Store(r)
 	x.tree.work.step()
 	x.tree.epoch.Add(1)
@@ -321,7 +321,10 @@ func (x *Index) show(id WorkerID, on bool) {
 
 // Worker returns the number of the worker or store with the given key.
 func (x *Index) Worker(k Key) (id WorkerID, ok bool) {
-	id, ok = x.roster.Load().byKey[k]
+	v, ok := x.keys.Load(k)
+	if ok {
+		id = v.(WorkerID)
+	}
 	return id, ok
 }
 
@@ -345,9 +348,11 @@ func (x *Index) leave(id WorkerID, w *worker) {
 	x.clear(id, w)
 	x.count()
 	delete(x.byKey, w.key)
+	x.keys.Delete(w.key)
 	x.workers[id] = nil
 	x.show(id, false)
 	x.enroll(func(r *roster) {
+		r.workers = slices.Clone(x.workers)
 		r.stores = slices.DeleteFunc(r.stores, func(s store) bool { return s.id == id })
 		for i := range r.stores {
 			r.stores[i].join(id, false)

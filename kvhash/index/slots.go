@@ -86,7 +86,9 @@ func (s *slots) grow(last, n, room uint32) uint32 {
 
 // tight reports whether more than about half of the slots have no block, or no more can be made. Then there is no room for what may never
 // come.
-func (s *slots) tight() bool { return int(s.end)-s.live > s.live+4*chunkLen || s.end > maxSlots-chunkLen }
+func (s *slots) tight() bool {
+	return int(s.end)-s.live > s.live+4*chunkLen || s.end > maxSlots-chunkLen
+}
 
 // alloc takes up to n slots in a row, and room behind them if it is at hand. It returns the first one and how many, or 0, 0 when the
 // index is full.

@@ -25,3 +25,21 @@ func TestNobody(t *testing.T) {
 		require.Empty(t, x.Match(nil, []uint64{2}))
 	}
 }
+
+// Only workers that come or go make a new list of them; else what happens to one would cost as much as there are others.
+func TestRosterIsShared(t *testing.T) {
+	x := New(1, nil)
+	a, s := x.AddWorker(Key{}), x.AddStore(Key{Instance: "s"}, kvevent.Remote)
+	list := &x.roster.Load().workers[0]
+	x.Attach(a, s)
+	for _, id := range []WorkerID{a, s} {
+		x.Apply(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, LocalHashes: []uint64{1}})
+		x.Apply(id, &kvevent.Event{Kind: kvevent.Cleared, Tier: kvevent.Host})
+		x.Clear(id)
+	}
+	require.Same(t, list, &x.roster.Load().workers[0])
+	x.RemoveWorker(a)
+	require.NotSame(t, list, &x.roster.Load().workers[0])
+	_, ok := x.Worker(Key{})
+	require.False(t, ok)
+}
