@@ -21,8 +21,9 @@ type Result struct {
 
 // Apply applies an event of the worker. The event is not retained. An event of an unknown worker, or of an unknown kind, is ignored.
 //
-// To lookups, the blocks of a Stored event appear in one step, blocks that waited for them after; those of a Removed event vanish one
-// after another, neighbours together; Cleared without a tier is one step. O(tokens) for Stored, O(blocks) for Removed, O(blocks the
+// To lookups, the blocks of a Stored event appear in one step, and with them those that waited for them; but where the worker has all that
+// leads to some of them already, these come before, one sequence after another. In which tiers a worker has what it had before changes run by
+// run. The blocks of a Removed event vanish one after another, neighbours together; Cleared is one step. O(tokens) for Stored, O(blocks) for Removed, O(blocks the
 // worker holds) for Cleared. No allocation but for what grows.
 func (x *Index) Apply(id WorkerID, ev *kvevent.Event) Result {
 	x.mu.Lock()
@@ -249,7 +250,7 @@ type segment struct {
 	prev    uint32 // the slot of the block before, or 0
 }
 
-// place places a job, and with it every orphan that waited for one of its blocks. To lookups it is one step.
+// place places a job, and with it every orphan that waited for one of its blocks. See Apply for how lookups see it.
 func (x *Index) place(id WorkerID, w *worker, j job, res *Result) {
 	if w.orphans.blocks == 0 {
 		x.locateJob(w, &j, res)

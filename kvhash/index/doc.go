@@ -46,8 +46,8 @@
 //
 // # Guarantees
 //
-//   - Lookups never wait. The blocks of a Stored event appear in one step, orphans that waited for them in further ones. Removed blocks go one after
-//     another, neighbours together. Clear and RemoveWorker are one step.
+//   - Lookups never wait. The blocks of a Stored event appear in one step, mostly together with orphans that waited for them. Removed blocks
+//     go one after another, neighbours together. Clear and RemoveWorker are one step.
 //   - Storing a block twice under one engine hash changes nothing. A block stored under two engine hashes stays until both are removed.
 //   - Removing a block in the middle hides what follows it; storing it again reveals what follows.
 //   - Clearing or removing one rank touches no other rank.

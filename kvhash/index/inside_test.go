@@ -43,3 +43,9 @@ func TestRosterIsShared(t *testing.T) {
 	_, ok := x.Worker(Key{})
 	require.False(t, ok)
 }
+
+// A set must not get the number of another when all numbers are taken.
+func TestSetNumbersEnd(t *testing.T) {
+	s := sets{end: 1 << setBits}
+	require.PanicsWithValue(t, "index: more than 8 GiB of sets", func() { s.alloc(1) })
+}

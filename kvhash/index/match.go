@@ -13,6 +13,23 @@ import (
 // again: if no state changed, then at the moment of its last step all of them were as it saw them, and so is the answer. Otherwise it
 // begins again. It writes nothing that others see, so readers do not slow each other down; that it must begin again
 // means that the writer got on.
+//
+// Why that is so (atomic operations of Go have one order for all goroutines):
+//
+//   - What a live run names is written before its state is stored, and given to something else only after its state changed: head, start, the
+//     hashes in its slots, the words of its set. So what was read between two loads of one state was the run's. That the two are one state and
+//     not two that look alike say the version, changes (there were fewer than 2^23 + 2^20 in between, and 2^24 versions), and, where runs
+//     lost their memory and so their versions, the epoch.
+//   - All states are loaded before the first of them is loaded again. In between, all runs were as they were seen.
+//   - A walk may end at a hash that no run begins with. In a table of heads no entry moves, and the way to one has no gap; one table is left for
+//     the next as it was when that took over. So there was a moment during the probe, and after all states were loaded, when no run began with
+//     the hash. Then its block was not there: a block that stays while its run goes is joined to the run before, whose state changes, and
+//     that is the last one on the way. The hint in next is but another way to the run; it changes when nothing else does.
+//   - The roster, live and trust are read after the epoch, and the writer counts the epoch after it changed one of them and before it changes
+//     anything else. A lookup that finds the same epoch at its end saw all as they were when it began, or met one change that is not counted
+//     yet: then nothing else changed since, and the answer was true just before the change or after it.
+//   - What is read of a run that is gone may be anything. Every index into a slab or chunk is compared with its length first; tables always
+//     have an empty entry, where probes end; each run on the way adds a block to the depth. So it is short, and thrown away.
 
 // Match says how much of a prompt one worker holds.
 //

@@ -21,6 +21,13 @@ const planeDevice = int(kvevent.Device) - 1
 // maxWorkers is how many workers an index can have: so many that a set always fits into a chunk of the slab.
 const maxWorkers = 16384
 
+// These do not compile if a set, a run or a place does not fit.
+const (
+	_ = uint(chunkLen - setHeader - (1+numPlanes)*maxWorkers/64)
+	_ = uint(1<<lengthBits - 1 - maxRun)
+	_ = uint(32 - slotBits - kvevent.NumTiers)
+)
+
 // sets holds every distinct residency once: which workers hold a block in which planes. A set never changes; runs name it by its
 // number, 0 being the empty set, and count their references. Most runs of a fleet share few sets: one for each worker alone, one for all.
 //
@@ -303,6 +310,9 @@ func (s *sets) alloc(size int) uint32 {
 	if rest := int(chunkLen/4 - end&(chunkLen/4-1)); rest < size {
 		s.release(end, rest) // a set lies in one chunk
 		end += uint32(rest)
+	}
+	if end+uint32(size) > 1<<setBits {
+		panic("index: more than 8 GiB of sets")
 	}
 	s.end = end + uint32(size)
 	s.words.resize(s.end << 2)
