@@ -148,13 +148,13 @@ func (t *tree) find(prev uint32, seq uint64) uint32 {
 func (t *tree) follow(prev, n uint32) {
 	r := t.runs.at(n)
 	check := uint32(t.slots.seq.at(prev).Load())
-	if r.parent == prev && r.check == check {
-		return
+	l := t.slots.run(prev)
+	end := t.runs.at(l).start.Load() + t.state(l).length()
+	if r.parent == prev && r.check == check && t.runs.at(l).forks > 0 && prev+1 == end {
+		return // else the block was away since
 	}
 	r.parent, r.check = prev, check
-	l := t.slots.run(prev)
-	start, st := t.runs.at(l).start.Load(), t.state(l)
-	if end := start + st.length(); prev+1 < end {
+	if prev+1 < end {
 		t.split(l, prev+1, end)
 	}
 	t.runs.at(l).forks++
