@@ -140,6 +140,9 @@ func New(block int, o *Options) *Index {
 	if x.opt.Journal > 0 {
 		x.journal = &journal{max: x.opt.Journal}
 	}
+	if x.opt.OrphanTTL > 1e6*time.Hour {
+		x.opt.OrphanTTL = -1 // times are in 64 bits of nanoseconds
+	}
 	// The secret only says which bucket a hash goes to, so that nobody can choose tokens that all go to one.
 	x.tree.init(maphash.Bytes(maphash.MakeSeed(), nil))
 	x.roster.Store(&roster{})

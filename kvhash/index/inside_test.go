@@ -3,7 +3,9 @@
 package index
 
 import (
+	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -48,4 +50,18 @@ func TestRosterIsShared(t *testing.T) {
 func TestSetNumbersEnd(t *testing.T) {
 	s := sets{end: 1 << setBits}
 	require.PanicsWithValue(t, "index: more than 8 GiB of sets", func() { s.alloc(1) })
+}
+
+// An orphan that waits nearly for ever does not keep Expire busy.
+func TestLongOrphanTTL(t *testing.T) {
+	x := New(1, &Options{OrphanTTL: math.MaxInt64})
+	id := x.AddWorker(Key{})
+	now := time.Unix(1e9, 0)
+	x.Expire(now)
+	ev := &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, LocalHashes: []uint64{1}, Parent: 7, HasParent: true}
+	require.Equal(t, 1, x.Apply(id, ev).Parked)
+	require.Greater(t, x.due.Load(), now.UnixNano())
+	x.Expire(now.Add(time.Hour))
+	st, _ := x.State(id)
+	require.Equal(t, 1, st.Orphans)
 }

@@ -38,7 +38,7 @@ func (x *Index) Stats() Stats {
 		s.Bytes += sliceBytes(x.pred.queue[i].blocks)
 	}
 	r := x.roster.Load()
-	s.Bytes += sliceBytes(r.workers) + mapBytes(r.byKey) + sliceBytes(r.stores)
+	s.Bytes += sliceBytes(r.workers) + sliceBytes(r.stores) + 2*mapBytes(x.byKey)
 	for i := range r.stores {
 		s.Bytes += sliceBytes(r.stores[i].members)
 	}
