@@ -623,7 +623,10 @@ func (x *Index) loadWorkers(c *cursor, kind byte) {
 			}
 		}
 	}
-	x.enroll(func(r *roster) { r.stores = stores })
+	x.enroll(func(r *roster) { r.workers, r.stores = slices.Clone(x.workers), stores })
+	for k, id := range x.byKey {
+		x.keys.Store(k, id)
+	}
 }
 
 // loadBlocks puts block number n into slot n+1 and returns, for lists that follow a block, the slots of both, in order of lists.
