@@ -646,6 +646,7 @@ type history struct {
 	now       time.Time
 	each      int  // of our blocks in one of the engines'
 	small     bool // few and short prompts, many orphans and ambiguous engine hashes
+	plain     bool // an engine hash always stands for the same block
 	ids       []index.WorkerID
 	feeds     map[index.WorkerID]*modelFeed
 	words     []string   // prompts, the newest last
@@ -681,6 +682,7 @@ func newHistory(t *rapid.T) *history {
 		o.MaxOrphans = 0 // whose blocks it counts is not said
 	}
 	h.x, h.m = index.New(modelBlock, &o), newModel(modelBlock, o)
+	h.plain = rapid.IntRange(0, 2).Draw(t, "plain") == 0
 	if h.small = rapid.Bool().Draw(t, "small"); h.small {
 		h.join(t, 2)
 	} else {
@@ -794,6 +796,9 @@ func (h *history) store(t *rapid.T, ev *kvevent.Event) {
 	odd := []int{0, 0, 0, 0, 1, 2}
 	if h.small {
 		odd = odd[2:]
+	}
+	if h.plain {
+		odd = odd[:1]
 	}
 	for range rapid.SampledFrom(odd).Draw(t, "say nothing") {
 		hashes[rapid.IntRange(0, len(word)-1).Draw(t, "at")] = rapid.Uint64Range(1, 3).Draw(t, "hash")

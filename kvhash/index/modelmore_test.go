@@ -25,8 +25,8 @@ func stats(x *index.Index) any {
 
 // chainGiven now and then names the blocks of an event by their chained hashes.
 func chainGiven(t *rapid.T, h *history, ev *kvevent.Event, word string, skip int) {
-	// A chain is believed, so it has to hang where it says: not behind a name that stands for several blocks.
-	if h.each > 1 || ev.HasParent && ev.Parent <= 3 || rapid.IntRange(0, 3).Draw(t, "chained") > 0 {
+	// A chain is believed, so it has to hang where it says.
+	if h.each > 1 || ev.HasParent && !h.plain || rapid.IntRange(0, 3).Draw(t, "chained") > 0 {
 		return
 	}
 	ev.TokenIDs, ev.LocalHashes, ev.Objects, ev.LoRA, ev.Namespace = nil, nil, nil, "", ""
