@@ -175,8 +175,10 @@ func (s *slots) keep(at, n, have, room uint32) {
 
 // extend adds slots to the end.
 func (s *slots) extend(end uint32) {
-	s.seq.resize(end)
-	s.owner.resize(end)
+	if end > uint32(s.seq.chunks())<<chunkBits { // chunks in reserve stay
+		s.seq.resize(end)
+		s.owner.resize(end)
+	}
 	s.end = end
 }
 
