@@ -332,7 +332,7 @@ func (x *Index) Worker(k Key) (id WorkerID, ok bool) {
 }
 
 // RemoveWorker forgets the worker, or the store, and everything it holds, in one step for lookups. Its number may be given to another
-// worker. O(blocks it holds).
+// worker. O(blocks it holds, and all predictions).
 func (x *Index) RemoveWorker(id WorkerID) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -364,7 +364,7 @@ func (x *Index) leave(id WorkerID, w *worker) {
 }
 
 // Clear forgets what the worker holds, in all tiers, with its orphans and predictions, in one step for lookups. It says that the worker's
-// cache is empty; trust set by [Index.SetTrust] stays. O(blocks it holds).
+// cache is empty; trust set by [Index.SetTrust] stays. O(blocks it holds, and all predictions).
 func (x *Index) Clear(id WorkerID) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

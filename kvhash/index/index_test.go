@@ -337,6 +337,14 @@ func TestTiersAndPredictions(t *testing.T) {
 	x.Expire(now.Add(time.Hour))
 	require.Equal(t, "0:1", depths(x, "bb"))
 	require.NoError(t, x.Check())
+
+	// Beyond what 64 bits of nanoseconds hold, and from before the first block.
+	far := time.Date(2400, 1, 1, 0, 0, 0, 0, time.UTC)
+	x.Predict(0, modelHashes("bab"), -1, far)
+	x.Expire(time.Date(2399, 1, 1, 0, 0, 0, 0, time.UTC))
+	require.Equal(t, "0:3", depths(x, "bab"))
+	x.Expire(far)
+	require.Equal(t, "0:1", depths(x, "bab"))
 }
 
 func TestTrust(t *testing.T) {

@@ -63,7 +63,7 @@ func (x *Index) Predict(id WorkerID, hashes []uint64, from int, until time.Time)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	w := x.worker(id)
-	if w == nil || from >= len(hashes) {
+	if from = max(from, 0); w == nil || from >= len(hashes) {
 		return Prediction{}
 	}
 	if x.pred.until == nil {
@@ -82,7 +82,7 @@ func (x *Index) Predict(id WorkerID, hashes []uint64, from int, until time.Time)
 	}
 	heap.Push(&x.pred.queue, &p)
 	x.pred.all[p.serial] = &p
-	x.wake(until.UnixNano())
+	x.wake(nanos(until))
 	x.publish(id, w)
 	return p.Prediction
 }
@@ -172,7 +172,7 @@ func (x *Index) end(p *prediction, chosen func(segment) bool) {
 // Expire drops the predictions whose time has come, and orphans that waited too long. Call it now and then with the time that Predict
 // goes by; it costs next to nothing, and takes no lock, when there is nothing to drop.
 func (x *Index) Expire(at time.Time) {
-	now := at.UnixNano()
+	now := nanos(at)
 	for {
 		if old := x.clock.Load(); now <= old || x.clock.CompareAndSwap(old, now) {
 			break
@@ -201,13 +201,24 @@ func (x *Index) Expire(at time.Time) {
 	for len(x.pred.queue) > 0 {
 		p := x.pred.queue[0]
 		if p.until.After(at) {
-			x.wake(p.until.UnixNano())
+			x.wake(nanos(p.until))
 			break
 		}
 		heap.Pop(&x.pred.queue)
 		delete(x.pred.all, p.serial)
 		x.end(p, func(segment) bool { return true })
 	}
+}
+
+// nanos returns t in ns since 1970, or the nearest that 64 bits hold.
+func nanos(t time.Time) int64 {
+	switch s := t.Unix(); {
+	case s >= math.MaxInt64/int64(time.Second):
+		return math.MaxInt64
+	case s <= math.MinInt64/int64(time.Second):
+		return math.MinInt64 + 1
+	}
+	return t.UnixNano()
 }
 
 // wake lets Expire look at time t, in ns, at the latest.
