@@ -61,8 +61,7 @@ type Query struct {
 //
 // Safe for concurrent use with everything, without a lock. What is said of each worker was true at one moment between begin and end of the
 // call, the same moment for all. O(runs of blocks with the same residents on the way + log of the last run + workers reported); no
-// allocation if dst has room, there are at most 4,096 workers, and the way has at most 48 runs (beyond, scratch memory is
-// pooled).
+// allocation if dst has room. With more than 256 workers, or more than 48 runs on the way, it takes scratch memory from a pool.
 func (x *Index) Match(dst []Match, hashes []uint64) []Match {
 	return x.Search(dst, hashes, nil)
 }
