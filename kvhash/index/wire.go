@@ -221,13 +221,3 @@ func (c *cursor) count(size int) int {
 }
 
 func (c *cursor) string() string { return string(c.bytes(c.uint(math.MaxUint64))) }
-
-// hashes reads n hashes; n was checked.
-func (c *cursor) hashes(n int) []uint64 {
-	b := c.bytes(8 * uint64(n))
-	list := make([]uint64, len(b)/8)
-	for i := range list {
-		list[i] = binary.LittleEndian.Uint64(b[8*i:])
-	}
-	return list
-}
