@@ -15,10 +15,11 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// This file is structured as follows: the types a caller names, then workers coming and going. apply.go places events,
-// orphans.go parks those that cannot be placed, predict.go adds expectations, match.go reads. Under them lies the tree: runs.go, with
-// its blocks in slots.go, who holds them in sets.go, where runs begin in heads.go; names.go is each worker's own map. What a lookup
-// touches is atomic; everything else below Index is guarded by Index.mu, which no lookup takes.
+// This file is structured as follows: the types a caller names, then workers coming and going. apply.go says what an event does, place.go
+// puts blocks into the tree, orphans.go parks those that cannot be placed, predict.go adds expectations, match.go reads, feed.go follows
+// an engine's stream, snapshot.go and journal.go let the state travel (wire.go is their bytes), explain.go and stats.go are for people.
+// Under them lies the tree: runs.go, with its blocks in slots.go, who holds them in sets.go, where runs begin in heads.go; names.go is each
+// worker's own map. What a lookup touches is atomic; everything else below Index is guarded by Index.mu, which no lookup takes.
 
 // Key is the identity of a worker.
 type Key struct {

@@ -219,3 +219,52 @@ func (m *places) add(slot uint32, plane int) bool {
 	m.tiers |= p &^ maxSlots
 	return m.list[i].add(p &^ maxSlots)
 }
+
+// parent returns the slot that the engine hash of a parent stands for, or 0. Mostly it is the block announced last.
+func (w *worker) parent(h uint64) uint32 {
+	if w.recent == h && w.recentSlot != 0 && len(w.more) == 0 {
+		return w.recentSlot
+	}
+	return w.last(h).slot()
+}
+
+// last returns the place an engine hash stands for; if it stands for several, the one announced last; 0 if for none.
+func (w *worker) last(h uint64) place {
+	if len(w.more) > 0 {
+		if m := w.more[h]; m != nil {
+			return m.list[len(m.list)-1]
+		}
+	}
+	return w.names.get(h)
+}
+
+// name notes that the worker calls the block in the slot h, in the plane. It reports whether that is new.
+func (w *worker) name(h uint64, slot uint32, plane int) bool {
+	bit := place(1) << (slotBits + plane)
+	p := w.names.find(h)
+	if p == nil {
+		w.names.add(h, placeAt(slot, 1<<plane))
+		return true
+	}
+	if p.slot() == slot {
+		return p.add(bit)
+	}
+	m := w.more[h]
+	if m == nil {
+		if w.more == nil {
+			w.more = make(map[uint64]*places)
+		}
+		m = new(places)
+		w.more[h] = m
+	}
+	return m.add(slot, plane)
+}
+
+// add adds the bit of a tier. It reports whether that is new.
+func (p *place) add(bit place) bool {
+	if *p&bit != 0 {
+		return false
+	}
+	*p |= bit
+	return true
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"slices"
+
+	"github.com/weft-go/weft/kvhash"
+)
+
+// This file puts blocks whose place in a prompt is known into the tree: find their slots or take new ones, let the worker name them, and
+// give them to the worker.
+
+// blocks is a sequence of blocks that follow each other, for one plane.
+type blocks struct {
+	hashes  []uint64 // engine hashes
+	chain   []uint64 // local hashes, or sequence hashes if chained; len(chain) == len(hashes)
+	chained bool
+	gone    []bool // removed while parked; nil if none
+	plane   int
+}
+
+// isGone reports whether block i was removed while it was parked.
+func (b *blocks) isGone(i int) bool { return b.gone != nil && b.gone[i] }
+
+// job is blocks whose place is known: they follow a block with sequence hash seq, or begin a prompt.
+type job struct {
+	blocks
+	first  bool
+	seq    uint64
+	anchor uint32   // a slot in front of them, or 0
+	path   []uint64 // sequence hashes of the blocks between the anchor, or the beginning, and the first of them
+}
+
+// segment is blocks of a job that lie in consecutive slots.
+type segment struct {
+	slot    uint32
+	from, n int // in the job
+	fresh   bool
+	prev    uint32 // the slot of the block before, or 0
+}
+
+// place places a job, and with it every orphan that waited for one of its blocks. See Apply for how lookups see it.
+func (x *Index) place(id WorkerID, w *worker, j job, res *Result) {
+	if w.orphans.blocks == 0 {
+		x.locateJob(w, &j, res)
+		x.publishJob(id, w, x.segs, x.fresh, j.plane)
+		return
+	}
+	// What is deeper in a prompt must be there before what leads to it, so nobody holds any of the blocks until all have their slots.
+	type located struct {
+		segs  []segment
+		fresh []bool
+		plane int
+	}
+	var all []located
+	for todo := []job{j}; len(todo) > 0; todo = todo[1:] {
+		next := todo[0]
+		x.locateJob(w, &next, res)
+		for i := range x.segs {
+			if s := &x.segs[i]; s.fresh {
+				x.tree.fill(s.prev, s.slot, s.slot+uint32(s.n), 0)
+				s.fresh = false
+			}
+		}
+		all = append(all, located{slices.Clone(x.segs), slices.Clone(x.fresh), next.plane})
+		todo = x.claim(todo, w, &next)
+	}
+	for _, l := range slices.Backward(all) {
+		x.publishJob(id, w, l.segs, l.fresh, l.plane)
+	}
+}
+
+// claim appends to todo the orphans that waited for a block of a job just placed.
+func (x *Index) claim(todo []job, w *worker, j *job) []job {
+	anchor, path := j.anchor, slices.Clone(j.path)
+	segs := x.segs
+	for i, h := range j.hashes {
+		if j.isGone(i) {
+			path = append(path, x.seqs[i])
+		} else {
+			for i >= segs[0].from+segs[0].n {
+				segs = segs[1:]
+			}
+			anchor, path = segs[0].slot+uint32(i-segs[0].from), nil
+		}
+		for _, o := range w.orphans.claim(h) {
+			todo = append(todo, job{blocks: o, seq: x.seqs[i], anchor: anchor, path: slices.Clone(path)})
+		}
+	}
+	return todo
+}
+
+// locateJob finds or takes slots for the blocks of a job and lets the worker name them. It leaves their sequence hashes in x.seqs, their
+// segments in x.segs, and in x.fresh of which the name is new. When the index is full it cuts the job.
+func (x *Index) locateJob(w *worker, j *job, res *Result) {
+	x.touched += w.names.touch(j.hashes[:min(len(j.hashes), touchLen)])
+	x.seqs = x.seqs[:0]
+	if seq := j.seq; j.chained {
+		x.seqs = append(x.seqs, j.chain...)
+	} else {
+		for i, local := range j.chain {
+			if seq = kvhash.Next(seq, local); j.first && i == 0 {
+				seq = local
+			}
+			x.seqs = append(x.seqs, seq)
+		}
+	}
+	prev := j.anchor
+	for _, h := range j.path {
+		prev = x.tree.find(prev, h)
+	}
+	if n := x.locate(prev, x.seqs, j.gone); n < len(j.hashes) {
+		w.full = true
+		x.cuts++
+		res.Ignored += len(j.hashes) - n
+		j.hashes, j.chain, x.seqs = j.hashes[:n], j.chain[:n], x.seqs[:n]
+	}
+	x.fresh = slices.Grow(x.fresh[:0], len(j.hashes))[:len(j.hashes)]
+	for _, s := range x.segs {
+		for i := range s.n {
+			if at := s.from + i; at > 0 && at%touchLen == 0 {
+				x.touched += w.names.touch(j.hashes[at:min(len(j.hashes), at+touchLen)])
+			}
+			f := w.name(j.hashes[s.from+i], s.slot+uint32(i), j.plane)
+			if x.fresh[s.from+i] = f; f {
+				res.Stored++
+			} else {
+				res.Known++
+			}
+		}
+	}
+	if n := len(x.segs); n > 0 && len(w.more) == 0 {
+		s := &x.segs[n-1]
+		w.recent, w.recentSlot = j.hashes[s.from+s.n-1], s.slot+uint32(s.n)-1
+	}
+}
+
+// publishJob gives the worker the blocks of segments, in a plane, the deepest first: to lookups it is one step.
+func (x *Index) publishJob(id WorkerID, w *worker, segs []segment, fresh []bool, plane int) {
+	for _, s := range slices.Backward(segs) {
+		if s.fresh {
+			x.tree.fill(s.prev, s.slot, s.slot+uint32(s.n), x.tree.alone(s.prev, id, plane))
+			w.held += s.n
+		} else {
+			x.grant(id, w, s.slot, s.slot+uint32(s.n), plane, fresh[s.from:s.from+s.n])
+		}
+	}
+	x.tree.hang(segs)
+}
+
+// hang ties segments that were there to the blocks before, which may be new.
+func (t *tree) hang(segs []segment) {
+	for i, s := range segs {
+		switch {
+		case s.fresh || s.prev == 0:
+		case s.slot == s.prev+1:
+			t.join(t.slots.run(s.prev))
+		case i > 0 && segs[i-1].fresh:
+			t.follow(s.prev, t.slots.run(s.slot))
+		}
+	}
+}
+
+// locate finds the slots of blocks with the given sequence hashes, which follow the one in slot prev (0 if it is not there or they begin a
+// prompt), and takes new ones for those that are not there. The segments are in x.segs; new ones wait for fill. Gone blocks are passed over.
+// It returns how many blocks it came to: fewer than all if the index is full.
+func (x *Index) locate(prev uint32, seqs []uint64, gone []bool) int {
+	t := &x.tree
+	x.segs = x.segs[:0]
+	for i := 0; i < len(seqs); {
+		slot := t.find(prev, seqs[i])
+		if gone != nil && gone[i] {
+			prev = slot
+			i++
+			continue
+		}
+		end := i + 1
+		if slot != 0 {
+			switch {
+			case prev == 0:
+			case slot == prev+1:
+				t.slots.tie(slot) // the one before may have been away
+			case t.slots.run(prev) != 0:
+				t.follow(prev, t.slots.run(slot))
+			}
+			for end < len(seqs) && (gone == nil || !gone[end]) {
+				if next := slot + uint32(end-i); !t.slots.isNext(next) || t.slots.seq.at(next).Load() != seqs[end] {
+					break
+				}
+				end++
+			}
+			x.segs = append(x.segs, segment{slot: slot, from: i, n: end - i, prev: prev})
+		} else {
+			want := uint32(max(0, min(len(seqs)-i, x.opt.MaxBlocks-t.slots.live)))
+			if want == 0 {
+				return i
+			}
+			got, cont := uint32(0), false
+			if prev != 0 {
+				got = t.slots.grow(prev, want, maxRoom)
+				slot, cont = prev+1, true
+			}
+			if got == 0 {
+				room := max(want, 4)
+				if prev != 0 {
+					room = max(room, t.state(t.slots.run(prev)).length())
+				}
+				slot, got = t.slots.alloc(want, min(room, maxRoom))
+				cont = false
+			}
+			if got == 0 {
+				return i
+			}
+			t.slots.put(slot, seqs[i], cont)
+			for ; end < i+int(got); end++ {
+				if gone != nil && gone[end] {
+					break
+				}
+				if n, _, _ := t.heads.find(&t.runs, seqs[end]); n != 0 {
+					break
+				}
+				t.slots.put(slot+uint32(end-i), seqs[end], true)
+			}
+			if rest := slot + got; end < i+int(got) {
+				t.slots.release(slot+uint32(end-i), rest)
+			}
+			x.segs = append(x.segs, segment{slot: slot, from: i, n: end - i, fresh: true, prev: prev})
+		}
+		prev = slot + uint32(end-i) - 1
+		i = end
+	}
+	return len(seqs)
+}
+
+// grant gives the worker the blocks in slots [from,to) in a plane, the deepest first. fresh says of each whether its name there is new. One
+// that is not is there already, or waits for the job that named it.
+func (x *Index) grant(id WorkerID, w *worker, from, to uint32, plane int, fresh []bool) {
+	t := &x.tree
+	for to > from {
+		n := t.slots.run(to - 1)
+		at := max(from, t.runs.at(n).start.Load())
+		set := t.state(n).set()
+		if t.sets.has(set, id, plane) {
+			for i := at; i < to; i++ {
+				if fresh[i-from] {
+					x.extra[ref{i, id, uint8(plane)}]++
+				}
+			}
+			to = at
+			continue
+		}
+		for to > at && !fresh[to-1-from] {
+			to--
+		}
+		end := to
+		for to > at && fresh[to-1-from] {
+			to--
+		}
+		if to == end {
+			continue
+		}
+		if !t.sets.held(set, id) {
+			w.held += int(end - to)
+		}
+		if t.sets.has(set, id, planePredicted) {
+			x.confirm(id, to, end)
+		}
+		t.repaint(n, to, end, t.sets.edit(set, id, 1<<plane, 1<<planePredicted))
+	}
+}
