@@ -20,9 +20,12 @@ func (m mixer) mix(h uint64) uint64 {
 // within a table; when the table is made anew, the old one stays as it was for those who still read it.
 type heads struct {
 	mixer
-	table   atomic.Pointer[headTable]
+	table atomic.Pointer[headTable]
+
+	_       apart
 	used    int // entries and graves
 	entries int
+	_       apart
 }
 
 type headTable struct {

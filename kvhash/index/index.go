@@ -78,15 +78,17 @@ type Index struct {
 	block int
 	opt   Options
 
-	tree    tree
-	live    [maxWorkers / 64]atomic.Uint64 // workers that lookups report, one bit each
-	trust   slab[atomic.Uint32]            // by WorkerID
-	roster  atomic.Pointer[roster]         // replaced, never changed
-	keys    sync.Map                       // byKey, for lookups
-	blocks  atomic.Int64                   // distinct blocks
-	retries atomic.Uint64                  // lookups that began again
-	clock   atomic.Int64                   // the latest time given to Expire, in ns since 1970
-	due     atomic.Int64                   // when Expire has something to do
+	tree   tree
+	live   [maxWorkers / 64]atomic.Uint64 // workers that lookups report, one bit each
+	trust  slab[atomic.Uint32]            // by WorkerID
+	roster atomic.Pointer[roster]         // replaced, never changed
+
+	_       apart
+	keys    sync.Map      // byKey, for lookups
+	blocks  atomic.Int64  // distinct blocks
+	retries atomic.Uint64 // lookups that began again
+	clock   atomic.Int64  // the latest time given to Expire, in ns since 1970
+	due     atomic.Int64  // when Expire has something to do
 
 	mu      sync.Mutex
 	workers []*worker // by WorkerID; nil where there is none

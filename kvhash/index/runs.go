@@ -50,16 +50,18 @@ type tree struct {
 
 	// changes counts changed states, in steps of a million. A reader that finds it far ahead cannot trust versions.
 	changes atomic.Uint64
-	changed uint64 // exactly
 	// epoch counts what readers cannot see in the states of runs: memory given back, workers hidden and shown, their trust. It is counted
 	// after the change and before the next one, so a lookup whose epoch is the same at its end has seen at most one change too early.
 	epoch atomic.Uint64
 
 	work work
 
-	ends uint32 // runs in use, free ones included; at least 1, for run 0 is none
-	free uint32 // first free run
-	live int
+	_       apart
+	changed uint64 // changed states, exactly
+	ends    uint32 // runs in use, free ones included; at least 1, for run 0 is none
+	free    uint32 // first free run
+	live    int
+	_       apart
 }
 
 func (t *tree) init(secret uint64) {

@@ -42,12 +42,15 @@ const (
 // may have been another set, or none, and they begin again.
 type sets struct {
 	mixer
-	words   slab[atomic.Uint64]
+	words slab[atomic.Uint64]
+
+	_       apart
 	end     uint32                 // fours of words given out, free ones included
 	free    [chunkLen/4 + 1]uint32 // by size in fours: the first free set, whose second word is the number of the next
 	buckets []uint32               // open addressing over the numbers, 0 where there is none
 	n       int
 	scratch content
+	_       apart
 }
 
 // content is a set being made.

@@ -10,6 +10,9 @@ type slab[T any] struct {
 	dir atomic.Pointer[[]*[chunkLen]T]
 }
 
+// apart keeps what lookups read off the cache lines that the writer writes at every event: two, for processors that fetch lines in pairs.
+type apart [128]byte
+
 const (
 	chunkBits = 11
 	chunkLen  = 1 << chunkBits

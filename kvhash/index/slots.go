@@ -20,11 +20,14 @@ import (
 // next:32 prev:32 of its list. No two free ranges are neighbours, except that room is kept apart until the run before it ends.
 // Slots from end on were never used, or are free again.
 type slots struct {
-	seq   slab[atomic.Uint64]
+	seq slab[atomic.Uint64]
+
+	_     apart
 	owner slab[uint32]
 	end   uint32     // slots in use, free ranges included; at least 1, for slot 0 is none
 	free  [32]uint32 // by the binary logarithm of the length: the first listed range
 	live  int        // blocks
+	_     apart
 }
 
 const (
