@@ -278,6 +278,27 @@ func (d *Decoder) mark() mark {
 	return mark{len(d.hashes), len(d.tokens), len(d.objects), len(d.keys)}
 }
 
+// lone ends a batch of one event that lies before position end: good says whether the event made sense.
+func (d *Decoder) lone(dst []Batch, b Batch, start int, m mark, end int, good bool) []Batch {
+	if !good {
+		d.malformed()
+		d.events = d.events[:start]
+		d.back(m)
+	}
+	if d.r.ok() {
+		d.r.pos = end
+	}
+	return d.deliver(dst, b, start)
+}
+
+// unnumbered passes over an event that says no number: without one it is no batch, and the one that is missing will be noticed.
+func (d *Decoder) unnumbered(end int) {
+	if d.r.ok() {
+		d.r.pos = end
+		d.counts.Malformed++
+	}
+}
+
 func (d *Decoder) back(m mark) {
 	d.hashes, d.tokens, d.objects, d.keys = d.hashes[:m.hashes], d.tokens[:m.tokens], d.objects[:m.objects], d.keys[:m.keys]
 }

@@ -23,10 +23,7 @@ func (d *Decoder) dynamoEvent(dst []Batch, n int) []Batch {
 	}
 	id := r.read(inner[0])
 	if !r.ok() || id.kind != intKind {
-		if r.ok() {
-			r.pos = end
-			d.counts.Malformed++
-		}
+		d.unnumbered(end)
 		return dst
 	}
 	b.Seq, b.DPRank = id.num, d.rank(r.read(inner[1]))
@@ -47,15 +44,8 @@ func (d *Decoder) dynamoEvent(dst []Batch, n int) []Batch {
 	}
 	if !known {
 		d.counts.Elsewhere++
-	} else if !d.dynamoData(ev, inner[2]) {
-		d.malformed()
-		d.events = d.events[:start]
-		d.back(m)
 	}
-	if r.ok() {
-		r.pos = end
-	}
-	return d.deliver(dst, b, start)
+	return d.lone(dst, b, start, m, end, !known || d.dynamoData(ev, inner[2]))
 }
 
 // dynamoData reads what an event is about; false if it makes no sense.

@@ -19,11 +19,7 @@ func (d *Decoder) trtEvent(dst []Batch, n int) []Batch {
 	end := r.pos
 	id := r.read(at[0])
 	if !r.ok() || id.kind != intKind {
-		// Without a number it is no batch: the one that is missing will be noticed.
-		if r.ok() {
-			r.pos = end
-			d.counts.Malformed++
-		}
+		d.unnumbered(end)
 		return dst
 	}
 	start := len(d.events)
@@ -41,15 +37,8 @@ func (d *Decoder) trtEvent(dst []Batch, n int) []Batch {
 		ev.Group = int32(g.num)
 	}
 	m := d.mark()
-	if data := r.read(at[1]); data.kind != mapKind || !d.trtData(data.n, ev) {
-		d.malformed()
-		d.events = d.events[:start]
-		d.back(m)
-	}
-	if r.ok() {
-		r.pos = end
-	}
-	return d.deliver(dst, b, start)
+	data := r.read(at[1])
+	return d.lone(dst, b, start, m, end, data.kind == mapKind && d.trtData(data.n, ev))
 }
 
 // trtData reads what an event is about; false if it makes no sense.
