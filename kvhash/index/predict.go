@@ -30,14 +30,12 @@ type expected struct {
 }
 
 // Prediction is what [Index.Predict] noted, for taking it back. The zero Prediction is none.
-type Prediction struct {
-	serial uint64
-	worker WorkerID
-	until  time.Time
-}
+type Prediction struct{ serial uint64 }
 
 type prediction struct {
 	Prediction
+	worker WorkerID
+	until  time.Time
 	blocks []segment // fresh: expected by nobody before
 }
 
@@ -72,7 +70,7 @@ func (x *Index) Predict(id WorkerID, hashes []uint64, from int, until time.Time)
 	}
 	x.locate(x.tree.seek(hashes[:from]), hashes[from:], nil)
 	x.pred.last++
-	p := prediction{Prediction: Prediction{serial: x.pred.last, worker: id, until: until}}
+	p := prediction{Prediction: Prediction{x.pred.last}, worker: id, until: until}
 	for _, s := range slices.Backward(x.segs) {
 		x.expect(id, w, s, &p)
 	}
