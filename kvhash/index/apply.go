@@ -23,8 +23,8 @@ type Result struct {
 //
 // To lookups, the blocks of a Stored event appear in one step, and with them those that waited for them; but where the worker has all that
 // leads to some of them already, these come before, one sequence after another. In which tiers a worker has what it had before changes run by
-// run. The blocks of a Removed event vanish one after another, neighbours together; Cleared is one step. O(tokens) for Stored, O(blocks) for Removed, O(blocks the
-// worker holds) for Cleared. No allocation but for what grows.
+// run. The blocks of a Removed event vanish one after another, neighbours together; Cleared is one step. O(tokens) for Stored, O(blocks)
+// for Removed, O(blocks the worker holds) for Cleared. No allocation but for what grows, and for orphans.
 func (x *Index) Apply(id WorkerID, ev *kvevent.Event) Result {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -115,6 +115,14 @@ func (o *orphans) leave(n *orphan, i int) {
 	}
 }
 
+// awaits reports whether some wait for one of the blocks with the given engine hashes.
+func (o *orphans) awaits(hashes []uint64) bool {
+	if o.blocks == 0 {
+		return false
+	}
+	return slices.ContainsFunc(hashes, func(h uint64) bool { return o.byParent[h] != nil })
+}
+
 // claim takes out the blocks that waited for the block with engine hash parent, oldest first.
 func (o *orphans) claim(parent uint64) (list []blocks) {
 	for n := o.byParent[parent]; n != nil; n = n.before {

@@ -42,7 +42,7 @@ type segment struct {
 
 // place places a job, and with it every orphan that waited for one of its blocks. See Apply for how lookups see it.
 func (x *Index) place(id WorkerID, w *worker, j job, res *Result) {
-	if w.orphans.blocks == 0 {
+	if !w.orphans.awaits(j.hashes) {
 		x.locateJob(w, &j, res)
 		x.publishJob(id, w, x.segs, x.fresh, j.plane)
 		return
