@@ -290,7 +290,7 @@ func TestIngestLossy(t *testing.T) {
 			},
 		})
 	})
-	require.Greater(t, exact, 100)
+	require.NotZero(t, exact)
 }
 
 func TestIngestCopiesWhatItHolds(t *testing.T) {
