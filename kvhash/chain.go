@@ -12,7 +12,8 @@ import "slices"
 //	c.Append(6, 7)               // [9510318385840434533]
 //	c.Blocks()                   // both
 //
-// A Chain must be made by [NewChain]. One goroutine at a time; readers may run with readers.
+// A Chain must be made by [NewChain]: the zero Chain panics when something is appended. One goroutine at a time; readers may run with
+// readers.
 type Chain struct {
 	scheme  Scheme
 	block   int
@@ -40,6 +41,7 @@ func (c *Chain) SetExtras(x *Extras) { c.extras, c.obj = x, 0 }
 // The result is a view of [Chain.Blocks], valid until the next call that changes the chain. tokens are not retained. O(len(tokens)),
 // no allocation except when the chain's memory grows (and where [Scheme.AppendBlocks] allocates for objects).
 func (c *Chain) Append(tokens ...uint32) []uint64 {
+	checkBlock(c.block)
 	n := len(c.seq)
 	for len(tokens) > 0 {
 		if len(c.tail) == 0 && len(tokens) >= c.window {

@@ -218,6 +218,7 @@ func TestChainMisuse(t *testing.T) {
 		require.Empty(t, NewChain(math.MaxInt, s).Append(1, 2, 3), "a block that no prompt fills")
 	}
 	require.Panics(t, func() { NewChain(0, Scheme{}) })
+	require.Panics(t, func() { new(Chain).Append(1) }, "a chain that NewChain did not make")
 	require.Panics(t, func() { Scheme{}.AppendLocal(nil, nil, -1, nil) })
 }
 
@@ -237,6 +238,7 @@ func TestScheme(t *testing.T) {
 	require.Equal(t, uint64(5), Dynamo(&DynamoOptions{Seed: 5}).Seed())
 	require.Equal(t, Dynamo(&DynamoOptions{LoRA: "a", Namespace: "b"}), Dynamo(nil).With("a", "b"))
 	require.NotEqual(t, Dynamo(&DynamoOptions{LoRA: "a"}), Dynamo(&DynamoOptions{Namespace: "a"}))
+	require.Panics(t, func() { Dynamo(&DynamoOptions{Eagle: true, Universal: true}) })
 	require.Equal(t, uint32(1_000_042), ObjectToken(1<<30|42))
 }
 

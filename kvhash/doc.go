@@ -35,7 +35,7 @@
 // tokens of each pair of neighbours; a block is complete one token later.
 //
 // Objects ([Extras]) enter Dynamo's hashes in one of two forms that do not agree. Its router appends their hashes to the tokens of
-// their block as le64, in ascending order; its block manager (the universal form, [DynamoOptions]) turns every position of such a
+// their block as le64, in ascending order; its block manager (the universal form, [Options].Universal) turns every position of such a
 // block into a frame of 13 bytes. Before its router hashes a prompt for vLLM, it fills in [ObjectToken] for each position of an image;
 // then there is nothing more to mix in. Dynamo's 128-bit positional lineage hash is [AppendLineage]. Its keyed tracking hash
 // (keyed-xxh3-v1) is not here, as its seeds need BLAKE3; engines do not see it.
@@ -88,8 +88,8 @@
 // # Cost
 //
 // Nothing here allocates except a growing destination, Dynamo's large blocks with objects, and blocks of more than 512 tokens of the
-// other schemes outside of a chain. With its chain a block of 16 tokens costs about 8 ns (dynamo), 26 (trtllm), 46 (vllm_xxhash_cbor),
-// 99 (llmd), 120 (sglang) or 143 (vllm_sha256_cbor); one of 64 tokens 26, 84, 113, 349, 231 or 301. Dynamo's blocks of 61 tokens and more
+// other schemes outside of a chain. With its chain a block of 16 tokens costs about 7 ns (dynamo), 23 (trtllm), 41 (vllm_xxhash_cbor),
+// 91 (llmd), 116 (sglang) or 132 (vllm_sha256_cbor); one of 64 tokens 25, 76, 101, 337, 216 or 286. Dynamo's blocks of 61 tokens and more
 // pay 6 ns of that for a secret that the library derives from the seed on each call.
 //
 // There are no goroutines here. Dynamo's local hashes do not depend on each other, so that a caller may cut a long prompt between

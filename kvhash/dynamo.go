@@ -60,15 +60,20 @@ type DynamoOptions struct {
 	// complete one token later.
 	Eagle bool
 	// Universal hashes blocks with objects as frames of 13 bytes, the form of Dynamo's block manager (dynamo-kv-hashing), and not
-	// in the form of its router. The two do not agree. Blocks without objects are the same in both.
+	// in the form of its router. The two do not agree. Blocks without objects are the same in both. Not with Eagle: the block
+	// manager has no such blocks.
 	Universal bool
 }
 
-// Dynamo returns Dynamo's scheme; nil options mean a plain prompt on the base model.
+// Dynamo returns Dynamo's scheme; nil options mean a plain prompt on the base model. It panics if Eagle and Universal are both on.
+// [ByName] makes the same scheme from settings that come from outside.
 func Dynamo(o *DynamoOptions) Scheme {
 	var s Scheme
 	if o == nil {
 		return s
+	}
+	if o.Eagle && o.Universal {
+		panic("kvhash: the universal form has no blocks for EAGLE")
 	}
 	if o.Seed != 0 {
 		s.salt = o.Seed - Seed

@@ -88,7 +88,7 @@ type Options struct {
 	Model string
 	// Eagle: the engine decodes with EAGLE. Dynamo hashes a block with the token after it, SGLang pairs of neighbours (bigrams).
 	Eagle bool
-	// Universal: blocks with objects are hashed as frames of 13 bytes, as Dynamo's block manager does; dynamo only.
+	// Universal: blocks with objects are hashed as frames of 13 bytes, as Dynamo's block manager does; dynamo only, without Eagle.
 	Universal bool
 	// BareObjects: object keys are identifiers without offsets, as in older versions of vLLM (2025 and early 2026); vLLM only.
 	BareObjects bool
@@ -158,6 +158,9 @@ func ByName(name string, o *Options) (Scheme, error) {
 	bad := func(option, why string) (Scheme, error) { return Scheme{}, &OptionError{name, option, why} }
 	switch kind {
 	case dynamo:
+		if o.Eagle && o.Universal {
+			return bad("Universal", "does not go with Eagle: Dynamo's block manager has no such blocks")
+		}
 		if o.Seed != "" {
 			seed, err := strconv.ParseUint(o.Seed, 10, 64)
 			if err != nil {

@@ -243,6 +243,7 @@ func TestByName(t *testing.T) {
 		{scheme: "trtllm", option: "Salt", why: "decimal", o: kvhash.Options{Salt: "a"}},
 		{scheme: "trtllm", option: "LoRA", why: "decimal", o: kvhash.Options{LoRA: "-1"}},
 		{scheme: "dynamo", option: "Seed", why: "decimal", o: kvhash.Options{Seed: "0x1"}},
+		{scheme: "dynamo", option: "Universal", why: "Eagle", o: kvhash.Options{Eagle: true, Universal: true}},
 		{scheme: "dynamo", option: "Model", why: "does not enter", o: kvhash.Options{Model: "m"}},
 		{scheme: "dynamo", option: "NoneHash", why: "does not enter", o: kvhash.Options{NoneHash: []byte{}}},
 		{scheme: "sglang", option: "BareObjects", why: "does not enter", o: kvhash.Options{BareObjects: true}},
