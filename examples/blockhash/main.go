@@ -18,11 +18,11 @@
 // mm is a list per block of what the block holds besides tokens: null, or a list of hashes. A hash is a number or a string; dynamo needs
 // 64-bit numbers (strings of decimal digits are numbers too), vLLM and llm-d take any string. An entry may be a pair [identifier,
 // offset], the offset counted from the start of the block and negative where the image began earlier. Only vLLM hashes offsets;
-// identifiers alone are the form of its older versions (the same as -bare). objects says the same by positions in the prompt: [{"hash" or "id","at","len"}], in
-// order. The universal form of dynamo needs objects.
+// identifiers alone are the form of its older versions (the same as -bare). objects says the same by positions in the
+// prompt: [{"hash" or "id","at","len"}], in order. The universal form of dynamo needs objects.
 //
-// seed, salt and lora may be numbers; for trtllm salt and lora are ids. A record that cannot be hashed gives {"id","error"}, and the command
-// fails at its end.
+// seed, salt and lora may be numbers; for trtllm salt and lora are ids. null is as good as no member, other members are ignored. A record
+// that cannot be hashed gives {"id","error"}, the error with the line and the member, and the command fails at its end.
 package main
 
 import (
@@ -67,7 +67,11 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 		return err
 	}
 	if _, err := s.scheme(); s.Scheme != "" && err != nil {
-		if e, ok := errors.AsType[*kvhash.OptionError](err); !ok || e.Option != "Seed" || s.Seed != "" { // records may bring the seed
+		e, ok := errors.AsType[*fault](err)
+		if !ok || e.name != "seed" || s.Seed != "" { // records may bring the seed
+			if ok {
+				err = fmt.Errorf("-%s: %s", strings.ReplaceAll(e.name, "_", "-"), e.why)
+			}
 			return err // rather than with every record
 		}
 	}
@@ -75,24 +79,44 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	defer out.Flush()
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
-	total, failed := 0, 0
-	if err := lines.Each(stdin, flags.Args(), func(line []byte) error {
-		if len(bytes.TrimSpace(line)) == 0 {
-			return nil
+	total, failed, first := 0, 0, ""
+	names := flags.Args()
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	for _, name := range names {
+		n := 0
+		each := func(line []byte) error {
+			n++
+			if len(bytes.TrimSpace(line)) == 0 {
+				return nil
+			}
+			ans := answer(line, s, *lineage)
+			if total++; ans.Error != "" {
+				where := fmt.Sprintf("line %d", n)
+				if name != "" {
+					where += " of " + name
+				}
+				ans.Error = where + ": " + ans.Error
+				if failed++; failed == 1 {
+					first = where
+				}
+			}
+			return enc.Encode(ans)
 		}
-		ans := answer(line, s, *lineage)
-		if total++; ans.Error != "" {
-			failed++
+		var files []string // none is stdin
+		if name != "" {
+			files = []string{name}
 		}
-		return enc.Encode(ans)
-	}); err != nil {
-		return err
+		if err := lines.Each(stdin, files, each); err != nil {
+			return err
+		}
 	}
 	if err := out.Flush(); err != nil {
 		return err
 	}
 	if failed > 0 {
-		return fmt.Errorf("%d of %d records have errors", failed, total)
+		return fmt.Errorf("%d of %d records have errors, the first is %s", failed, total, first)
 	}
 	return nil
 }
@@ -110,7 +134,7 @@ type result struct {
 func answer(line []byte, s settings, lineage bool) result {
 	rec := record{settings: s}
 	ans := result{}
-	err := json.Unmarshal(line, &rec)
+	err := rec.read(line)
 	ans.ID = rec.ID
 	if err == nil {
 		err = rec.hash(&ans, lineage)

@@ -4,12 +4,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/weft-go/weft/kvhash"
 )
@@ -28,7 +30,7 @@ type settings struct {
 	Salt      text
 	LoRA      text
 	Model     string
-	NoneHash  string `json:"none_hash"`
+	NoneHash  string
 	Eagle     bool
 	Universal bool
 	Bare      bool
@@ -38,9 +40,6 @@ type settings struct {
 type text string
 
 func (t *text) UnmarshalJSON(b []byte) error {
-	if bytes.Equal(b, []byte("null")) {
-		return nil
-	}
 	if b[0] == '"' {
 		return json.Unmarshal(b, (*string)(t))
 	}
@@ -52,6 +51,17 @@ func (t *text) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// members are the names of [kvhash.Options] here; flags have a hyphen for the underscore.
+var members = map[string]string{
+	"LoRA": "lora", "Salt": "salt", "Seed": "seed", "NoneHash": "none_hash", "Model": "model", "Eagle": "eagle", "Universal": "universal",
+	"BareObjects": "bare",
+}
+
+// fault says which setting does not go. Its name is that of the member of a record.
+type fault struct{ name, why string }
+
+func (e *fault) Error() string { return e.name + ": " + e.why }
+
 func (s *settings) scheme() (kvhash.Scheme, error) {
 	o := kvhash.Options{
 		LoRA: string(s.LoRA), Salt: string(s.Salt), Seed: string(s.Seed), Model: s.Model,
@@ -60,10 +70,17 @@ func (s *settings) scheme() (kvhash.Scheme, error) {
 	if s.NoneHash != "" {
 		var err error
 		if o.NoneHash, err = hex.DecodeString(s.NoneHash); err != nil {
-			return kvhash.Scheme{}, fmt.Errorf("none_hash: %w", err)
+			return kvhash.Scheme{}, &fault{"none_hash", "is not hex"}
 		}
 	}
-	return kvhash.ByName(s.Scheme, &o)
+	scheme, err := kvhash.ByName(s.Scheme, &o)
+	if e, ok := errors.AsType[*kvhash.OptionError](err); ok {
+		if e.Option == "" {
+			return scheme, &fault{"scheme", strconv.Quote(e.Scheme) + ": " + e.Why}
+		}
+		return scheme, &fault{members[e.Option], e.Why + " (scheme " + e.Scheme + ")"}
+	}
+	return scheme, err
 }
 
 // record is a line of input.
@@ -75,16 +92,76 @@ type record struct {
 	Objects []object
 }
 
-// tokens returns the ids of the prompt. A null among them is no id, though the decoder would make it 0.
+// read fills in what the line has. Its members are read one by one, so that a bad one is named, and does not cost the id.
+func (r *record) read(line []byte) error {
+	if !utf8.Valid(line) { // the decoder would put other characters there, and the hashes would be of those
+		return errors.New("is not UTF-8")
+	}
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal(line, &m); err != nil || m == nil {
+		if e, ok := errors.AsType[*json.SyntaxError](err); ok {
+			return fmt.Errorf("is not JSON: %w, at byte %d", e, max(e.Offset-1, 0))
+		}
+		return errors.New("is not a JSON object")
+	}
+	r.ID, r.Tokens = m["id"], m["tokens"]
+	const str, strOrNumber, whole, onOff = "a string", "a string or a number", "a whole number", "true or false"
+	for _, f := range []struct {
+		name string
+		to   any
+		want string
+	}{
+		{"scheme", &r.Scheme, str}, {"block", &r.Block, whole}, {"seed", &r.Seed, strOrNumber}, {"salt", &r.Salt, strOrNumber},
+		{"lora", &r.LoRA, strOrNumber}, {"model", &r.Model, str}, {"none_hash", &r.NoneHash, str}, {"eagle", &r.Eagle, onOff},
+		{"universal", &r.Universal, onOff}, {"bare", &r.Bare, onOff},
+	} {
+		if err := member(f.name, m[f.name], f.to, f.want); err != nil {
+			return err
+		}
+	}
+	if err := r.readMM(m["mm"]); err != nil {
+		return err
+	}
+	return r.readObjects(m["objects"])
+}
+
+// member reads a member of an object; null is as good as none.
+func member(name string, raw json.RawMessage, to any, want string) error {
+	if raw == nil || string(raw) == "null" {
+		return nil
+	}
+	if json.Unmarshal(raw, to) != nil {
+		return unwanted(name, raw, want)
+	}
+	return nil
+}
+
+// unwanted says what a member is.
+func unwanted(name string, raw json.RawMessage, want string) error {
+	is := string(raw)
+	if len(is) > 40 {
+		is = strings.ToValidUTF8(is[:40], "") + "…"
+	}
+	return fmt.Errorf("%s is %s, want %s", name, is, want)
+}
+
+// tokens returns the ids of the prompt.
 func (r *record) tokens() ([]uint32, error) {
 	var ids []uint32
-	if err := json.Unmarshal(r.Tokens, &ids); err != nil {
-		return nil, fmt.Errorf("tokens: %w", err)
+	if json.Unmarshal(r.Tokens, &ids) == nil && !bytes.Contains(r.Tokens, []byte("null")) { // which the decoder takes for 0
+		return ids, nil
 	}
-	if i := bytes.Index(r.Tokens, []byte("null")); i >= 0 {
-		return nil, fmt.Errorf("tokens[%d] is null", bytes.Count(r.Tokens[:i], []byte(",")))
+	var list []json.RawMessage
+	if json.Unmarshal(r.Tokens, &list) != nil {
+		return nil, unwanted("tokens", r.Tokens, "a list of token ids")
 	}
-	return ids, nil
+	for i, raw := range list {
+		var id *uint32
+		if json.Unmarshal(raw, &id) != nil || id == nil {
+			return nil, unwanted(fmt.Sprintf("tokens[%d]", i), raw, "a token id, 0 to 4294967295")
+		}
+	}
+	return nil, errors.New("tokens are no list of token ids")
 }
 
 // object is an object by its position in the prompt.
@@ -95,6 +172,26 @@ type object struct {
 	Len  int
 }
 
+func (r *record) readObjects(raw json.RawMessage) error {
+	var list []map[string]json.RawMessage
+	if err := member("objects", raw, &list, "a list of objects"); err != nil {
+		return err
+	}
+	if list != nil {
+		r.Objects = make([]object, len(list))
+	}
+	for i, m := range list {
+		o, name := &r.Objects[i], fmt.Sprintf("objects[%d].", i)
+		if err := cmp.Or(
+			member(name+"hash", m["hash"], &o.Hash, "a string or a number"), member(name+"id", m["id"], &o.ID, "a string"),
+			member(name+"at", m["at"], &o.At, "a whole number"), member(name+"len", m["len"], &o.Len, "a whole number"),
+		); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // entry is an object in one block: an identifier or a hash, with an offset if it came as a pair.
 type entry struct {
 	name   text
@@ -102,28 +199,47 @@ type entry struct {
 	pair   bool
 }
 
-func (e *entry) UnmarshalJSON(b []byte) error {
-	if b[0] != '[' {
-		return e.name.UnmarshalJSON(b)
-	}
-	var pair []json.RawMessage
-	if err := json.Unmarshal(b, &pair); err != nil {
+func (r *record) readMM(raw json.RawMessage) error {
+	var blocks []json.RawMessage
+	if err := member("mm", raw, &blocks, "a list with a list for each block"); err != nil {
 		return err
 	}
-	if len(pair) != 2 {
-		return fmt.Errorf("mm: an entry has %d parts, want an identifier and an offset", len(pair))
+	if blocks != nil {
+		r.MM = make([][]entry, len(blocks))
 	}
-	e.pair = true
-	if err := e.name.UnmarshalJSON(pair[0]); err != nil {
-		return err
-	}
-	if err := json.Unmarshal(pair[1], &e.offset); err != nil {
-		return err
-	}
-	if e.offset < -maxOffset || e.offset > maxOffset {
-		return fmt.Errorf("mm: offset %d is out of range", e.offset)
+	for i, raw := range blocks {
+		var list []json.RawMessage
+		name := fmt.Sprintf("mm[%d]", i)
+		if err := member(name, raw, &list, "a list of hashes or null"); err != nil {
+			return err
+		}
+		for j, raw := range list {
+			e, err := readEntry(fmt.Sprintf("%s[%d]", name, j), raw)
+			if err != nil {
+				return err
+			}
+			r.MM[i] = append(r.MM[i], e)
+		}
 	}
 	return nil
+}
+
+func readEntry(name string, raw json.RawMessage) (e entry, err error) {
+	const want = "a hash, an identifier, or a pair of one and its offset"
+	if raw[0] != '[' {
+		return e, member(name, raw, &e.name, want)
+	}
+	var pair []json.RawMessage
+	if json.Unmarshal(raw, &pair) != nil || len(pair) != 2 || json.Unmarshal(pair[0], &e.name) != nil {
+		return e, unwanted(name, raw, want)
+	}
+	e.pair = true
+	var offset *int
+	if json.Unmarshal(pair[1], &offset) != nil || offset == nil || *offset < -maxOffset || *offset > maxOffset {
+		return e, unwanted(name+"[1]", pair[1], fmt.Sprintf("an offset, %d to %d", -maxOffset, maxOffset))
+	}
+	e.offset = *offset
+	return e, nil
 }
 
 // extras returns what the record holds besides tokens, nil for nothing. It sets Bare if the entries of mm have no offsets.
