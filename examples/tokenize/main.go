@@ -10,11 +10,12 @@
 // positions for each id; -cache encodes through the prefix cache, which gives the same ids, and a last line to stderr
 // says how often it helped. With -decode a record is {"id","ids"} and gives {"id","text","deltas"}, where
 // deltas are what a stream shows after each id and at the end. Other members are ignored. A record that cannot be
-// run gives {"id","error"}. With -stats a last line says how fast it was, measured in this process on the texts read.
+// run gives {"id","error"}, and the command fails at its end. With -stats a last line says how fast it was, measured in this process on the texts read.
 package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -96,11 +97,16 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	defer out.Flush()
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
+	total, failed := 0, 0
 	if err := lines.Each(stdin, flags.Args(), func(line []byte) error {
-		if len(line) < 2 {
+		if len(bytes.TrimSpace(line)) == 0 {
 			return nil
 		}
-		return enc.Encode(c.record(line))
+		ans := c.record(line)
+		if total++; ans.Error != "" {
+			failed++
+		}
+		return enc.Encode(ans)
 	}); err != nil {
 		return err
 	}
@@ -113,7 +119,13 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 			return err
 		}
 	}
-	return out.Flush()
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d records have errors", failed, total)
+	}
+	return nil
 }
 
 // answer is one line of output. The pointers tell an empty result from none.

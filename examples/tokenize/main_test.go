@@ -11,9 +11,19 @@ import (
 
 func runLines(t *testing.T, in string, args ...string) []string {
 	t.Helper()
+	return runBad(t, "", in, args...)
+}
+
+// runBad is runLines for a run that fails after its last record; why is "" if it does not.
+func runBad(t *testing.T, why, in string, args ...string) []string {
+	t.Helper()
 	var out, msg bytes.Buffer
+	is := ""
 	if err := run(args, strings.NewReader(in), &out, &msg); err != nil {
-		t.Fatal(err, msg.String())
+		is = err.Error()
+	}
+	if is != why {
+		t.Fatalf("error %q, want %q; %s", is, why, msg.String())
 	}
 	return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 }
@@ -23,13 +33,13 @@ func TestRoundTrip(t *testing.T) {
 {"id":"two","text":""}
 {"id":3}
 {"id":4,"text":7}
-nonsense`
-	enc := runLines(t, in, "-model", "mini")
+nonsense` + "\r\n\r\n"
+	enc := runBad(t, "3 of 5 records have errors", in, "-model", "mini")
 	if len(enc) != 5 || enc[1] != `{"id":"two","ids":[]}` || enc[2] != `{"id":3,"error":"no text"}` ||
 		!strings.HasPrefix(enc[3], `{"id":4,"error":`) || !strings.HasPrefix(enc[4], `{"id":null,"error":`) {
 		t.Fatalf("got %q", enc)
 	}
-	dec := runLines(t, enc[0]+"\n"+`{"id":9,"ids":[99999999]}`, "-model", "mini", "-decode")
+	dec := runBad(t, "1 of 2 records have errors", enc[0]+"\n"+`{"id":9,"ids":[99999999]}`, "-model", "mini", "-decode")
 	var a struct {
 		Text   string
 		Deltas []string
