@@ -328,6 +328,24 @@ func BenchmarkAppendBlocks(b *testing.B) {
 	}
 }
 
+// BenchmarkAppendLocal is BenchmarkAppendBlocks without the chain, which a tree with a node for each block does not need.
+func BenchmarkAppendLocal(b *testing.B) {
+	tokens := make([]uint32, 51200)
+	for i := range tokens {
+		tokens[i] = uint32(i)
+	}
+	for _, block := range []int{16, 64} {
+		b.Run(fmt.Sprintf("block=%d", block), func(b *testing.B) {
+			dst := make([]uint64, 0, len(tokens)/block)
+			b.ReportAllocs()
+			for b.Loop() {
+				dst = Scheme{}.AppendLocal(dst[:0], tokens, block, nil)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(dst)), "ns/block")
+		})
+	}
+}
+
 // BenchmarkSchemes hashes a prompt of 51,200 tokens of a usual vocabulary.
 func BenchmarkSchemes(b *testing.B) {
 	tokens := make([]uint32, 51200)
