@@ -157,7 +157,7 @@ func Size(residencies, workers int) (Sized, bool) {
 		f.x.Match(f.seq, f.local)
 		spent = append(spent, max(0, float64(now()-start-tick)))
 	}
-	// Each session is asked once, so that there are no rounds: what something else took is in few of the times.
+	// Sessions are drawn, so that there are no rounds: what something else took is in few of the times.
 	s.USPerQuery = trimmed(spent) / 1e3
 	return s, true
 }
