@@ -12,6 +12,7 @@
 //   - ns_per_event_block: events, divided by the blocks they store or remove
 //   - bytes_per_residency: what the index takes at the end of the file (heap after garbage collection, less what was there before),
 //     divided by residencies, which are pairs of a worker and a block
+//   - residencies: how many there are at the end of the file
 //   - allocs_per_query: over up to 1,000 of the queries, asked again at the end of the file
 //   - allocs_per_event: over all events, the growth of the index from nothing included
 //   - blocks_per_query, hit_rate: blocks asked for on average, and the share of all of them that the deepest worker of each query held

@@ -162,7 +162,7 @@ func (p *player) apply(f *figures) {
 	}
 	const most = 1000
 	n := 0
-	step := max(1, p.w.Queries/most)
+	step := max(1, (p.w.Queries+most-1)/most)
 	mallocs = p.mallocs()
 	for i := range p.w.Ops {
 		if op := &p.w.Ops[i]; op.Kind == kvw.Query {
