@@ -117,7 +117,7 @@ func TestBadRecords(t *testing.T) {
 		{`{"id":2,"tokens":[1,null]}`, "tokens[1] is null, want"},
 		{`{"id":2,"tokens":[[1,2]]}`, "tokens[0] is [1,2], want"},
 		{`{"id":2,"tokens":[],"block":-1}`, "block size is -1"},
-		{`{"id":2,"tokens":[],"block":9223372036854775807,"eagle":true}`, "block size"},
+		{`{"id":2,"tokens":[],"block":9223372036854775807,"eagle":true}`, "block "},
 		{`{"id":2,"tokens":[],"block":"4"}`, `block is "4", want a whole number`},
 		{`{"id":2,"tokens":[],"block":99999999999999999999}`, "block is 99999999999999999999, want a whole number"},
 		{`{"id":2,"tokens":[],"scheme":7}`, "scheme is 7, want a string"},
