@@ -209,6 +209,32 @@ func TestJoinExtras(t *testing.T) {
 	require.False(t, join(&Extras{Embeds: [][]byte{{1}}}))
 }
 
+// A conversation gets its images one by one, the first long after its beginning, and each is told before the tokens that it fills come.
+func TestGrowingExtras(t *testing.T) {
+	tokens := make([]uint32, 60)
+	for i := range tokens {
+		tokens[i] = uint32(i)
+	}
+	all := []Object{{Hash: 3, ID: "a", At: 17, Len: 9}, {Hash: 1, ID: "b", At: 26, Len: 1}, {Hash: 2, ID: "c", At: 40, Len: 15}}
+	for _, s := range schemes(t) {
+		for _, block := range []int{1, 4, 7} {
+			c := NewChain(block, s)
+			n := 0
+			for i, o := range all {
+				c.Append(tokens[n:o.At]...)
+				n = o.At
+				c.SetExtras(&Extras{Objects: all[:i+1]})
+			}
+			c.Append(tokens[n:]...)
+			want := s.AppendBlocksWith(nil, tokens, block, &Extras{Objects: all})
+			require.Equal(t, want, c.Blocks(), "%s, blocks of %d", s, block)
+			c.Truncate(1) // and goes on from before the first
+			c.Append(tokens[block:]...)
+			require.Equal(t, want, c.Blocks(), "%s, blocks of %d", s, block)
+		}
+	}
+}
+
 func TestChainMisuse(t *testing.T) {
 	c := NewChain(4, Scheme{})
 	require.Equal(t, 4, c.BlockSize())
