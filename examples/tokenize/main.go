@@ -10,7 +10,8 @@
 // positions for each id; -cache encodes through the prefix cache, which gives the same ids, and a last line to stderr
 // says how often it helped. With -decode a record is {"id","ids"} and gives {"id","text","deltas"}, where
 // deltas are what a stream shows after each id and at the end. Other members are ignored. A record that cannot be
-// run gives {"id","error"}, and the command fails at its end. With -stats a last line says how fast it was, measured in this process on the texts read.
+// run gives {"id","error"}, and the command fails at its end. With -stats a last line says how fast it was, measured in
+// this process on the texts read.
 package main
 
 import (
