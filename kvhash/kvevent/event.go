@@ -4,6 +4,7 @@ package kvevent
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"time"
 	"unsafe"
@@ -154,6 +155,22 @@ func (b *Batch) Clone() Batch {
 		c.Events[i] = b.Events[i].Clone()
 	}
 	return c
+}
+
+// sum returns a number, not 0, that two batches about other blocks hardly have in common.
+func (b *Batch) sum() uint64 {
+	const odd = 0x9e3779b97f4a7c15
+	h := uint64(len(b.Events))
+	add := func(v uint64) { h = bits.RotateLeft64((h^v)*odd, 29) }
+	for i := range b.Events {
+		e := &b.Events[i]
+		add(uint64(e.Kind)<<16 | uint64(e.Tier)<<8 | uint64(b2i(e.HasParent)))
+		add(e.Parent)
+		for _, v := range e.BlockHashes {
+			add(v)
+		}
+	}
+	return h | 1
 }
 
 // size returns about how many bytes the batch takes.

@@ -41,7 +41,8 @@ type IngestOptions struct {
 	// of a prompt; 0 means 262,144. Beyond it, trust is Degraded: what continues a forgotten prompt gets no namespace.
 	MaxSalted int
 	// Window is how far a sequence number may fall back and still be taken for a duplicate, when batches carry no time; 0 means
-	// 1024. Further back, or back to First, it is a restart of the engine.
+	// 1024. Further back, or back to First, it is a restart of the engine; and so is, among the last 1024, another batch under a number
+	// that was there.
 	Window uint64
 }
 
@@ -70,13 +71,13 @@ type Ingest struct {
 	opt      IngestOptions
 	seen     bool
 	stale    bool      // the replay did not help
-	again    bool      // the replay that runs was asked for before a restart
+	again    bool      // a replay may be running that was asked for before a restart
 	ranked   bool      // worker and rank are known
 	mixed    bool      // there were batches of others
 	lost     bool      // batches were given up, and nothing has made up for them
 	next     uint64    // first batch not delivered
 	end      uint64    // one beyond the highest sequence number known, from a batch or a snapshot; next <= end
-	heard    uint64    // one beyond the highest batch seen; heard <= end
+	heard    uint64    // one beyond the highest batch seen that says its time; heard <= end
 	time     time.Time // of that batch
 	before   time.Time // of the last batch heard in the life before; zero in the first one
 	held     []Batch   // ascending, next < held[i].Seq < end
@@ -86,6 +87,7 @@ type Ingest struct {
 	lostTo   uint64
 	worker   uint64 // valid if ranked
 	rank     uint32
+	sums     []sum // by number modulo maxSums; nil while batches carry times
 }
 
 // NewIngest returns an Ingest that expects the first batch of a life. nil options mean the defaults.
@@ -107,6 +109,7 @@ func (in *Ingest) Push(dst []Batch, b Batch) []Batch {
 	if in.restarted(&b) {
 		dst = in.reset(dst, b)
 	}
+	in.remember(&b)
 	return in.take(dst, b)
 }
 
@@ -127,7 +130,7 @@ func (in *Ingest) reset(dst []Batch, b Batch) []Batch {
 	if !b.Time.IsZero() && !b.Time.After(before) {
 		before = time.Time{} // the clock was set back: it tells lives apart no longer
 	}
-	*in = Ingest{opt: in.opt, next: in.opt.First, end: in.opt.First, before: before,
+	*in = Ingest{opt: in.opt, next: in.opt.First, end: in.opt.First, before: before, again: in.again || in.Need().Kind == ReplayFrom,
 		ranked: in.ranked, worker: in.worker, rank: in.rank, mixed: in.mixed}
 	return append(dst, Batch{Worker: b.Worker, DPRank: b.DPRank, Time: b.Time, Events: []Event{{Kind: Cleared}}})
 }
@@ -248,24 +251,50 @@ func (in *Ingest) restarted(b *Batch) bool {
 		return false
 	}
 	last := in.end - 1
-	return in.reborn(b, 1) || b.Seq == in.opt.First && last > b.Seq || last-b.Seq > cmp.Or(in.opt.Window, 1024)
+	return in.reborn(b, 1) || b.Seq == in.opt.First && last > b.Seq || last-b.Seq > cmp.Or(in.opt.Window, 1024) || in.differs(b)
+}
+
+// sum is what is remembered of a batch of the live stream that carries no time: enough to tell it from another one.
+type sum struct{ seq, of uint64 }
+
+const maxSums = 1024
+
+// remember notes a batch, unless its time tells lives apart or it is not known as a whole.
+func (in *Ingest) remember(b *Batch) {
+	if !b.Time.IsZero() || b.Damaged {
+		return
+	}
+	if in.sums == nil {
+		in.sums = make([]sum, maxSums)
+	}
+	in.sums[b.Seq%maxSums] = sum{b.Seq, b.sum()}
+}
+
+// differs reports whether b is not the batch that had its number before.
+func (in *Ingest) differs(b *Batch) bool {
+	if !b.Time.IsZero() || b.Damaged || in.sums == nil {
+		return false
+	}
+	s := in.sums[b.Seq%maxSums]
+	return s.of != 0 && s.seq == b.Seq && s.of != b.sum()
 }
 
 // restartTime is less than an engine takes to start, and more than a clock is set back.
 const restartTime = 5 * time.Second
 
-// reborn reports whether b is later in time, by at least the given time, than the batch of the highest number that was heard. The live
-// stream may be behind a snapshot: what comes for the first time is no repetition, whatever its time.
+// reborn reports whether b is later in time, by at least the given time, than the batch of the highest number that was heard with its
+// time: one that could not be read has none. The live stream may be behind a snapshot: what comes for the first time is no repetition,
+// whatever its time.
 func (in *Ingest) reborn(b *Batch, by time.Duration) bool {
-	return b.Seq < in.heard && !b.Time.IsZero() && !in.time.IsZero() && b.Time.Sub(in.time) >= by
+	return b.Seq < in.heard && !b.Time.IsZero() && b.Time.Sub(in.time) >= by
 }
 
 // take delivers b if it is the next one, holds it if it is early, drops it if it is late.
 func (in *Ingest) take(dst []Batch, b Batch) []Batch {
 	in.seen = true
-	if b.Seq >= in.heard {
+	in.end = max(in.end, b.Seq+1)
+	if b.Seq >= in.heard && !b.Time.IsZero() {
 		in.heard, in.time = b.Seq+1, b.Time
-		in.end = max(in.end, in.heard)
 	}
 	switch {
 	case b.Seq < in.next:
@@ -339,5 +368,15 @@ func (in *Ingest) maxSalted() int { return cmp.Or(in.opt.MaxSalted, 1<<18) }
 
 // clears reports whether the batch says that the whole rank is empty.
 func clears(b *Batch) bool {
-	return slices.ContainsFunc(b.Events, func(e Event) bool { return e.Kind == Cleared && e.Tier == AnyTier && e.Owner == "" })
+	for i := range b.Events {
+		if b.Events[i].clearsAll() {
+			return true
+		}
+	}
+	return false
+}
+
+// clearsAll reports whether the event says that the whole rank is empty: not a tier of it, a store, or the caches of another attention.
+func (e *Event) clearsAll() bool {
+	return e.Kind == Cleared && e.Tier == AnyTier && e.Owner == "" && e.Attention == FullAttention
 }

@@ -62,6 +62,11 @@ func TestIngest(t *testing.T) {
 		{"restart", "0 1 2 0 1", "0 1 2 clear 0 1", kvevent.Need{}, "exact "},
 		{"restart, first batches lost", "0@1 1@1 2@2 3@3 1@9", "0 1 2 3 clear", kvevent.Need{Kind: kvevent.ReplayFrom}, "degraded batch 0 is missing"},
 		{"restart far back", "snap5000 5001 7", "5001 clear", kvevent.Need{Kind: kvevent.ReplayFrom}, "degraded batch 0 is missing"},
+		{"restart while a replay runs", "0@1 5@2 2@9 r1@1 done", "0 clear", kvevent.Need{Kind: kvevent.ReplayFrom}, "degraded batch 0 is missing"},
+		{"restart while a replay runs, and another replay", "0@1 5@2 2@9 r1@1 done r0@7 r1@8 done", "0 clear 0 1 2", kvevent.Need{}, "exact "},
+		{"restart while a replay runs, and another that did not help", "0@1 5@2 2@9 done done", "0 clear", kvevent.Need{Kind: kvevent.Snapshot}, "degraded batch 0 is missing"},
+		{"restart after a batch of no time", "0@1 1@2 2@3 3 1@9", "0 1 2 3 clear", kvevent.Need{Kind: kvevent.ReplayFrom}, "degraded batch 0 is missing"},
+		{"a batch of no time comes again, with its time", "0@1 1@2 2 2@9 3@10", "0 1 2 3", kvevent.Need{}, "exact "},
 		{"restart in a gap", "0 5 0", "0 clear 0", kvevent.Need{}, "exact "},
 		{"restart with one batch before", "0@1 0@1 0@2", "0 clear 0", kvevent.Need{}, "exact "},
 		{"repetition of an old time is no restart", "0@1 1@2 2@3 1@2", "0 1 2", kvevent.Need{}, "exact "},
@@ -307,6 +312,47 @@ func TestIngestCopiesWhatItHolds(t *testing.T) {
 }
 
 // Dynamo numbers its events from 1.
+// Without times, a number that falls back by little is a repetition if it is the same batch.
+func TestIngestRestartWithoutTime(t *testing.T) {
+	batch := func(seq, hash uint64) kvevent.Batch {
+		return kvevent.Batch{Seq: seq, Events: []kvevent.Event{{Kind: kvevent.Stored, BlockHashes: []uint64{hash}}}}
+	}
+	var in kvevent.Ingest
+	var out []kvevent.Batch
+	for i := range uint64(100) {
+		out = in.Push(out[:0], batch(i, i))
+	}
+	require.Empty(t, in.Push(nil, batch(5, 5)))
+	require.Empty(t, in.Replay(nil, batch(6, 1006)), "a replay may be old")
+	trust, _ := in.Trust()
+	require.Equal(t, kvevent.Exact, trust)
+
+	out = in.Push(nil, batch(6, 1006))
+	require.Len(t, out, 1)
+	require.Equal(t, kvevent.Cleared, out[0].Events[0].Kind)
+	require.Equal(t, kvevent.Need{Kind: kvevent.ReplayFrom}, in.Need())
+}
+
+// What empties the caches of another attention, or a store, does not make up for what is missing.
+func TestIngestClearsOnlyAll(t *testing.T) {
+	for _, ev := range []kvevent.Event{
+		{Kind: kvevent.Cleared, Attention: kvevent.SlidingWindow},
+		{Kind: kvevent.Cleared, Tier: kvevent.Device},
+		{Kind: kvevent.Cleared, Owner: "store"},
+	} {
+		var in kvevent.Ingest
+		stored := kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, Namespace: "salt", RootNamespace: true}
+		in.Push(nil, kvevent.Batch{Events: []kvevent.Event{stored}})
+		require.Empty(t, in.Push(nil, kvevent.Batch{Seq: 2, Events: []kvevent.Event{ev}}))
+		next := kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{2}, Parent: 1, HasParent: true, RootNamespace: true}
+		out := in.Replay(nil, kvevent.Batch{Seq: 1, Events: []kvevent.Event{ev, next}})
+		require.Len(t, out, 2)
+		if ev.Tier == kvevent.AnyTier {
+			require.Equal(t, "salt", out[0].Events[1].Namespace, "the rank's own blocks are still there")
+		}
+	}
+}
+
 func TestIngestFirst(t *testing.T) {
 	in := kvevent.NewIngest(&kvevent.IngestOptions{First: 1})
 	require.Equal(t, kvevent.Need{}, in.Need())

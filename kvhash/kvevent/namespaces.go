@@ -45,12 +45,13 @@ func (n *namespaces) see(e *Event, max int) {
 			}
 		}
 	case Cleared:
-		if e.Tier == AnyTier {
+		switch {
+		case e.clearsAll():
 			*n = namespaces{}
-			return
-		}
-		for h := range n.of {
-			n.gone(h, tierBit(e.Tier))
+		case e.Tier != AnyTier && e.Owner == "" && e.Attention == FullAttention:
+			for h := range n.of {
+				n.gone(h, tierBit(e.Tier))
+			}
 		}
 	}
 }

@@ -28,7 +28,8 @@ const (
 var errPosition = errors.New("kvevent: not a position of a stream")
 
 // AppendPosition appends to dst where the Ingest is in the stream, with the namespaces that it remembers, for [Ingest.Restore]. Batches
-// that are held are not in it: they are missing for whoever restores it, and can be replayed. O(blocks in a namespace). The form is the
+// that are held are not in it: they are missing for whoever restores it, and can be replayed; nor is what tells a restart from a
+// repetition where batches carry no time ([IngestOptions.Window]): that is learned anew. O(blocks in a namespace). The form is the
 // same on all machines and the same for the same state.
 func (in *Ingest) AppendPosition(dst []byte) []byte {
 	flags := byte(0)
@@ -121,7 +122,7 @@ func (in *Ingest) Restore(dst []Batch, position []byte) ([]Batch, error) {
 	in.mixed, in.before = flags&wasMixed != 0, before
 	in.salted = salted
 	in.next, in.end = next, max(in.end, end)
-	if heard > in.heard {
+	if heard > in.heard && !at.IsZero() {
 		in.heard, in.time = heard, at
 	}
 	in.dropHeld()

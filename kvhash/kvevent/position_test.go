@@ -61,8 +61,10 @@ func TestPosition(t *testing.T) {
 			require.Equal(t, fmt.Sprint(trust, why), fmt.Sprint(trust2, why2))
 			// What comes next is taken alike: a block after one in a namespace, a repetition, a restart.
 			for _, b := range []kvevent.Batch{
-				{Seq: 3, Events: []kvevent.Event{{Kind: kvevent.Stored, BlockHashes: []uint64{3}, Parent: 2, HasParent: true, RootNamespace: true}}},
-				{Seq: 1}, {Seq: 8}, {Seq: 0, Time: time.Unix(9, 0)},
+				{Seq: 3, Time: time.Unix(1, 0), Events: []kvevent.Event{{
+					Kind: kvevent.Stored, BlockHashes: []uint64{3}, Parent: 2, HasParent: true, RootNamespace: true,
+				}}},
+				{Seq: 1, Time: time.Unix(1, 0)}, {Seq: 8}, {Seq: 0, Time: time.Unix(9, 0)},
 			} {
 				require.Equal(t, in.Push(nil, b.Clone()), again.Push(nil, b.Clone()))
 			}
