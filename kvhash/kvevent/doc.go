@@ -46,13 +46,16 @@
 //   - Token ids in pairs, for EAGLE, become the tokens with the one that follows them. A Stored without tokens says where known blocks
 //     are. Blocks that do not have all their tokens are left out.
 //   - vLLM says the cache salt among the extra keys of the first block of a prompt; see [Event.RootNamespace]. A key may be a value of its
-//     own or, since event_version 1, a map that says what it is.
+//     own or a map that says what it is.
+//   - vLLM may hold a block in several copies, and says Stored and Removed of each. The block counts as gone with the first Removed, unless
+//     the event says how many copies remain: it may be missed until it is stored again.
 //   - An adapter that has only a number, as in old versions, is called "#" and the number.
 //   - Images, embeddings and other objects go by [ObjectHash]. A key of an unknown type counts as one: such a block is not found,
 //     rather than found by mistake.
 //   - Numbers begin at 0, Dynamo's at 1: see [IngestOptions.First]. Those of vLLM and SGLang are in the frame before the payload.
 //   - TensorRT-LLM tells the caches of a model apart by their windows: the longest seen so far is taken for the one of full attention. All
 //     are known from its first events; who joins later may take a shorter one for it until the longest is seen.
+//   - TensorRT-LLM that streams its events over ZMQ (kv_events_config, 2026) sends vLLM's form: take that format.
 //   - TensorRT-LLM does not say which level a block is removed from: it is removed from all. A change of level is a Stored in the new
 //     tier and a Removed in the old one.
 //   - A shared store that is cleared becomes a Cleared of each tier but the device, with its owner.

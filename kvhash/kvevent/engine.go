@@ -11,7 +11,8 @@ import (
 )
 
 // Batches of vLLM and SGLang. Sources: vllm/distributed/kv_events.py from 0.8 (arrays) to 0.26 and later (maps), SGLang's
-// disaggregation/kv_events.py (2025 to 2026-08), Dynamo's lib/kv-router/src/zmq_wire (2026-08) for the tuples that it accepts.
+// disaggregation/kv_events.py (2025 to 2026-08), Dynamo's lib/kv-router/src/zmq_wire (2026-08) for the tuples that it accepts;
+// remaining_copy_counts is vLLM's PR 48933 (2026-09, open).
 
 // field is what a value in an event says.
 type field uint8
@@ -35,7 +36,8 @@ const (
 	fSession // says nothing about blocks
 	fSalt
 	fObjects
-	fTail // in a tuple: the value's type says what it is
+	fCopies // of a removal: how many copies of each block remain
+	fTail   // in a tuple: the value's type says what it is
 )
 
 // storedFields and removedFields say what stands where in an event that is an array.
@@ -83,6 +85,8 @@ func fieldOf(key []byte) field {
 		return fSalt
 	case "block_mm_infos":
 		return fObjects
+	case "remaining_copy_counts":
+		return fCopies
 	}
 	return noField
 }
@@ -112,6 +116,7 @@ type raw struct {
 	spec      []byte
 	windowed  bool
 	extraKeys int // where they begin, 0 for nowhere
+	copies    int // where the counts begin, 0 for nowhere
 }
 
 // engineBatch reads a batch of vLLM or SGLang and appends it to dst.
@@ -264,7 +269,15 @@ func (d *Decoder) readField(e *raw, f field) (ok bool) {
 		e.pairs, ok = d.tokenList()
 		return ok
 	case fExtraKeys:
+		if d.format == SGLang && e.tuple && r.peek() != arrayKind {
+			r.skip() // SGLang has none: its tuple has the session here
+			return true
+		}
 		e.extraKeys = r.pos // read at the end: they are told apart by the adapter's name
+		r.skip()
+		return true
+	case fCopies:
+		e.copies = r.pos // read at the end: what they count may come later
 		r.skip()
 		return true
 	case fObjects:
@@ -334,14 +347,19 @@ func (d *Decoder) readField(e *raw, f field) (ok bool) {
 		e.salt, ok = d.namespace(v)
 		return ok
 	case fGroup:
+		if e.tuple && v.kind == stringKind { // tuples of old Dynamo leave out what is not there
+			e.spec = v.raw
+			return true
+		}
 		e.group = int32(v.num)
 		return v.kind == intKind && !v.neg && v.num <= math.MaxInt32
-	case fAttention:
+	case fAttention, fWindow:
+		if v.kind == intKind && (f == fWindow || e.tuple) {
+			e.windowed = v.num > 0
+			return true
+		}
 		e.spec = v.raw
-		return v.kind == stringKind
-	case fWindow:
-		e.windowed = v.kind == intKind && v.num > 0
-		return v.kind == intKind
+		return f == fAttention && v.kind == stringKind
 	case fLocality:
 		e.remote = equalFold(v.raw, "REMOTE")
 		e.elsewhere = e.elsewhere || !e.remote && !equalFold(v.raw, "LOCAL")
@@ -415,6 +433,14 @@ func (d *Decoder) finish(e *raw) bool {
 		}
 		ev.RootNamespace = d.format == VLLM && len(ev.TokenIDs) > 0 && (ev.HasParent || ev.Namespace != "")
 	}
+	if e.kind == Removed && e.copies > 0 {
+		var ok bool
+		d.r.pos = e.copies
+		if hashes, ok = d.lastCopies(hashes); !ok {
+			d.malformed()
+			return false
+		}
+	}
 	if len(hashes) == 0 {
 		return false
 	}
@@ -444,6 +470,25 @@ func (d *Decoder) fit(e *raw, ev *Event, hashes []uint64) ([]uint64, bool) {
 	return hashes[:whole:whole], true
 }
 
+// lastCopies reads how many copies of each block remain and returns the hashes of those of which none does.
+func (d *Decoder) lastCopies(hashes []uint64) ([]uint64, bool) {
+	v := d.r.next()
+	if v.kind != arrayKind {
+		return hashes, v.kind == nilKind
+	}
+	gone := hashes[:0]
+	for _, h := range hashes[:min(v.n, len(hashes))] {
+		n := d.r.next()
+		if n.kind != intKind {
+			return nil, false
+		}
+		if n.num == 0 {
+			gone = append(gone, h)
+		}
+	}
+	return gone, v.n == len(hashes)
+}
+
 // addCleared adds the event that says that all blocks are gone; those of a shared store lie in no device.
 func (d *Decoder) addCleared(ev Event) {
 	if ev.Owner == "" {
@@ -458,8 +503,8 @@ func (d *Decoder) addCleared(ev Event) {
 // extraKeys reads what vLLM hashed with the tokens of each block: the adapter's name; for each object the block overlaps a pair of
 // identifier and offset, or in older versions only the identifier; in the first block of a prompt the cache salt; digests of embeddings
 // as binary data. So of the strings that stand alone in the first block, after the adapter's name, the last is the salt. An older
-// version's identifier of 64 hexadecimal digits is told from a salt by the event's form: it was an array. Versions from event_version 1
-// on (main, 2026-08) say of each key what it is: a map.
+// version's identifier of 64 hexadecimal digits is told from a salt by the event's form: it was an array. A key that is a map says itself
+// what it is: so it was proposed for vLLM, with an event_version of 1 (PR 55488, 2026-09, not merged).
 func (d *Decoder) extraKeys(e *raw, ev *Event, blocks int) bool {
 	r := &d.r
 	v := r.next()

@@ -8,8 +8,8 @@ import (
 )
 
 // Events of TensorRT-LLM, as KVCacheEventSerializer (tensorrt_llm/_utils.py, 2025 to 2026) makes dicts of them. Cache levels are 0 for
-// the device and 1 for the host; 2 and 3 are taken for disk and remote. That hashes may be strings of hexadecimal digits is our reading of
-// newer versions, not checked against one.
+// the device and 1 for the host; 2 and 3 are taken for disk and remote. The second cache manager (runtime/kv_cache_manager_v2,
+// _event_manager.py, 2026) may write hashes, and tokens that stand for a part of an object, as strings of hexadecimal digits.
 
 // trtEvent reads one event, a map of n pairs.
 func (d *Decoder) trtEvent(dst []Batch, n int) []Batch {
@@ -234,7 +234,8 @@ func (d *Decoder) trtStored(ev Event, n int) bool {
 }
 
 // trtTokens reads the tokens of a block: maps, or plain numbers. A token's extra id names what stands in its place; it is an object
-// where the block says nothing better.
+// where the block says nothing better. A token that is a digest is an object, too, and token 0: a prompt made of the engine's
+// tokens for it is not found, rather than found by mistake.
 func (d *Decoder) trtTokens(first, block int, v value, extra bool) bool {
 	r := &d.r
 	if v.kind != arrayKind {
@@ -255,6 +256,10 @@ func (d *Decoder) trtTokens(first, block int, v value, extra bool) bool {
 			if r.ok() {
 				r.pos = end
 			}
+		}
+		if t.kind == stringKind {
+			d.objectAt(first, block, objectHash(t.raw))
+			t = value{kind: intKind}
 		}
 		if !t.isToken() {
 			return false
