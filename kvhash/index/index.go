@@ -386,12 +386,16 @@ func (x *Index) SetTrust(id WorkerID, t kvevent.Trust, why string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if w := x.worker(id); w != nil {
-		if x.journal != nil && (!w.told || w.trust != t || w.why != why) {
-			x.noteTrust(id, t, why)
-		}
-		w.told, w.trust, w.why = true, t, why
-		x.publish(id, w)
+		x.setTrust(id, w, t, why)
 	}
+}
+
+func (x *Index) setTrust(id WorkerID, w *worker, t kvevent.Trust, why string) {
+	if x.journal != nil && (!w.told || w.trust != t || w.why != why) {
+		x.noteTrust(id, t, why)
+	}
+	w.told, w.trust, w.why = true, t, why
+	x.publish(id, w)
 }
 
 // State is what the index knows about a worker as a whole.

@@ -672,6 +672,7 @@ type modelFeed struct {
 	in   *kvevent.Ingest
 	seq  uint64
 	sent []kvevent.Batch
+	rest bool // the worker has blocks from before the feed
 }
 
 func newHistory(t *rapid.T) *history {
@@ -999,7 +1000,7 @@ func (h *history) feed(t *rapid.T) {
 	f := h.feeds[id]
 	if f == nil {
 		o := &kvevent.IngestOptions{MaxHeld: 3, Window: 8}
-		f = &modelFeed{feed: h.x.Feed(id, o), in: kvevent.NewIngest(o)}
+		f = &modelFeed{feed: h.x.Feed(id, o), in: kvevent.NewIngest(o), rest: h.m.worker(id).heard}
 		h.feeds[id] = f
 	}
 	var ready []kvevent.Batch
@@ -1048,12 +1049,17 @@ func (h *history) feed(t *rapid.T) {
 		f.seq = max(f.seq, seq+1)
 		f.feed.Snapshot(seq, events)
 		h.m.worker(id).clear(kvevent.AnyTier)
+		f.rest = false
 		for i := range events {
 			h.m.apply(id, &events[i])
 		}
 		ready = f.in.Snapshot(nil, seq)
 	}
 	for i := range ready {
+		if f.rest && ready[i].Seq == 0 {
+			h.m.worker(id).clear(kvevent.AnyTier)
+		}
+		f.rest = false
 		for j := range ready[i].Events {
 			h.m.apply(id, &ready[i].Events[j])
 		}

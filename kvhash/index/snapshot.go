@@ -959,7 +959,8 @@ func (x *Index) graft(id WorkerID, w *worker, y *Index) {
 }
 
 // restore replaces what the worker holds by what data from AppendWorker says, while lookups do not report it.
-func (x *Index) restore(id WorkerID, data []byte) (position []byte, err error) {
+func (f *Feed) restore(data []byte) (position []byte, err error) {
+	x, id := f.index, f.worker
 	y, err := load(data, kindWorker, &x.opt)
 	if err != nil {
 		return nil, err
@@ -972,7 +973,8 @@ func (x *Index) restore(id WorkerID, data []byte) (position []byte, err error) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if w := x.worker(id); w != nil {
+	if w := f.current(); w != nil {
+		f.rest = false
 		x.clear(id, w)
 		x.hide(id, w, func() { x.graft(id, w, y) })
 		x.publish(id, w)
