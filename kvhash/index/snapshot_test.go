@@ -215,6 +215,11 @@ func TestSnapshotDamaged(t *testing.T) {
 		}
 	}
 	require.ErrorIs(t, fault([]byte("no snapshot")), index.ErrForm)
+	later := slices.Clone(data)
+	later[7]++
+	require.EqualError(t, fault(resum(later)), "index: snapshot: an unknown version of the form at byte 7")
+	require.ErrorIs(t, fault(later), index.ErrVersion)
+	require.ErrorIs(t, new(index.Index).ApplyDelta(later), index.ErrForm, "no delta, whatever the version")
 	_, err := index.Load(data, &index.Options{Base: kvhash.Dynamo(&kvhash.DynamoOptions{LoRA: "x"})})
 	require.ErrorIs(t, err, index.ErrScheme)
 	_, err = index.Load(data, &index.Options{MaxBlocks: 3})

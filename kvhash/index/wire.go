@@ -38,8 +38,10 @@ func (e *SnapshotError) Unwrap() error { return e.Err }
 
 // The causes of a [SnapshotError].
 var (
-	// ErrForm: the data is of another kind, or of a version of the form that is not known.
-	ErrForm = errors.New("another form")
+	// ErrForm: the data is something else, or of another kind: a snapshot, a worker of one, or a delta.
+	ErrForm = errors.New("another kind of data")
+	// ErrVersion: the data is of a version of the form that is not known; another version of this module wrote it.
+	ErrVersion = errors.New("an unknown version of the form")
 	// ErrScheme: blocks are named otherwise, or have another size.
 	ErrScheme = errors.New("another block size or scheme")
 	// ErrSum: the data is damaged.
@@ -122,10 +124,12 @@ func open(data []byte, kind byte) (*cursor, uint64, error) {
 		c.fail(ErrForm)
 	}
 	if k := c.byte(); k != kind {
+		c.pos--
 		c.fail(ErrForm)
 	}
 	if v := c.byte(); v != frameVersion {
-		c.fail(ErrForm)
+		c.pos--
+		c.fail(ErrVersion)
 	}
 	names := c.hash()
 	if c.err == nil && c.left() < frameSum {

@@ -108,6 +108,8 @@ func (in *Ingest) Push(dst []Batch, b Batch) []Batch {
 	}
 	if in.restarted(&b) {
 		dst = in.reset(dst, b)
+	} else if b.Damaged && b.Seq < in.next {
+		in.spoil(b.Seq) // what it repeats, or that it is of another life, cannot be read
 	}
 	in.remember(&b)
 	return in.take(dst, b)
@@ -136,12 +138,16 @@ func (in *Ingest) reset(dst []Batch, b Batch) []Batch {
 }
 
 // Replay takes one batch of the answer to a replay request and appends to dst the batches to apply now, in order. Batches that were
-// delivered before are dropped, and those that are no later than the last one heard before a restart. One that is later in time, by 5 s
+// delivered before are dropped, and those that are no later than the last one heard before a restart, or earlier than one of a lower
+// number that was heard. One that is later in time, by 5 s
 // or more, than the live batch of the highest number is of another life of the engine: the rank is cleared. Call [Ingest.ReplayDone] at
 // the end of the answer.
 func (in *Ingest) Replay(dst []Batch, b Batch) []Batch {
-	if !in.ours(&b) || !b.Time.IsZero() && !in.before.IsZero() && !b.Time.After(in.before) {
+	if !in.ours(&b) {
 		return dst
+	}
+	if !b.Time.IsZero() && (!in.before.IsZero() && !b.Time.After(in.before) || b.Seq >= in.heard && b.Time.Before(in.time)) {
+		return dst // of a life before; or the clock was set back, and the live stream will bring it
 	}
 	if in.reborn(&b, restartTime) {
 		dst = in.reset(dst, b)
@@ -210,10 +216,8 @@ func (in *Ingest) lose(seq uint64) {
 	if in.next == seq {
 		return
 	}
-	if !in.lost {
-		in.lost, in.lostFrom = true, in.next
-	}
-	in.lostTo = seq - 1
+	in.spoil(in.next)
+	in.spoil(seq - 1)
 }
 
 // Need returns what is missing now. It stays the same until a call brings it.
@@ -355,13 +359,17 @@ func (in *Ingest) deliver(dst []Batch, b Batch) []Batch {
 		in.lost = false // an empty cache is known exactly
 	}
 	if b.Damaged {
-		// What it lacks is lost, wherever in the batch it was.
-		if !in.lost {
-			in.lost, in.lostFrom = true, b.Seq
-		}
-		in.lostTo = b.Seq
+		in.spoil(b.Seq) // what it lacks, wherever in the batch it was
 	}
 	return append(dst, b)
+}
+
+// spoil notes that a batch was lost, or some of it.
+func (in *Ingest) spoil(seq uint64) {
+	if !in.lost {
+		in.lost, in.lostFrom, in.lostTo = true, seq, seq
+	}
+	in.lostFrom, in.lostTo = min(in.lostFrom, seq), max(in.lostTo, seq)
 }
 
 func (in *Ingest) maxSalted() int { return cmp.Or(in.opt.MaxSalted, 1<<18) }

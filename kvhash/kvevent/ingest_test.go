@@ -67,6 +67,7 @@ func TestIngest(t *testing.T) {
 		{"restart while a replay runs, and another that did not help", "0@1 5@2 2@9 done done", "0 clear", kvevent.Need{Kind: kvevent.Snapshot}, "degraded batch 0 is missing"},
 		{"restart after a batch of no time", "0@1 1@2 2@3 3 1@9", "0 1 2 3 clear", kvevent.Need{Kind: kvevent.ReplayFrom}, "degraded batch 0 is missing"},
 		{"a batch of no time comes again, with its time", "0@1 1@2 2 2@9 3@10", "0 1 2 3", kvevent.Need{}, "exact "},
+		{"late replay of a life of which no time is known", "0 1 0@9 r1@2 done 1@10", "0 1 clear 0 1", kvevent.Need{}, "exact "},
 		{"restart in a gap", "0 5 0", "0 clear 0", kvevent.Need{}, "exact "},
 		{"restart with one batch before", "0@1 0@1 0@2", "0 clear 0", kvevent.Need{}, "exact "},
 		{"repetition of an old time is no restart", "0@1 1@2 2@3 1@2", "0 1 2", kvevent.Need{}, "exact "},
@@ -160,7 +161,7 @@ func TestIngestLossy(t *testing.T) {
 			}
 			return kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{h}, Group: int32(life)}, state | 1<<h
 		}
-		publish := func(t *rapid.T) kvevent.Batch {
+		publish := func(t *rapid.T, readable bool) kvevent.Batch {
 			now = now.Add(time.Second)
 			b := kvevent.Batch{Seq: first + uint64(len(log)), Time: now}
 			var s uint64
@@ -175,6 +176,9 @@ func TestIngestLossy(t *testing.T) {
 				} else {
 					b.Events = append(b.Events, e)
 				}
+			}
+			if !readable && rapid.IntRange(0, 15).Draw(t, "unreadable") == 0 {
+				b = kvevent.Batch{Seq: b.Seq, Damaged: true} // not even its time
 			}
 			log, states = append(log, b), append(states, s)
 			return b
@@ -215,7 +219,7 @@ func TestIngestLossy(t *testing.T) {
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"publish": func(t *rapid.T) {
-				if b := publish(t); rapid.IntRange(0, 3).Draw(t, "lost") > 0 {
+				if b := publish(t, came == 0); rapid.IntRange(0, 3).Draw(t, "lost") > 0 {
 					push(b)
 				}
 			},
@@ -264,21 +268,21 @@ func TestIngestLossy(t *testing.T) {
 				apply()
 			},
 			"restart": func(t *rapid.T) {
-				if came == 0 {
+				if came == 0 || log[came-1].Time.IsZero() {
 					t.Skip("an engine that was not heard of")
 				}
 				silent := rapid.IntRange(0, min(came-1, 3)).Draw(t, "silent") // nobody hears; one that counts further is not noticed
-				dead = log[:came]
+				dead = slices.DeleteFunc(log[:came], func(b kvevent.Batch) bool { return b.Time.IsZero() })
 				life++
 				log, states, heard, came = nil, nil, 0, 0
 				now = now.Add(time.Minute)
 				for range silent {
-					publish(t)
+					publish(t, false)
 				}
-				push(publish(t))
+				push(publish(t, true)) // without a time, nothing tells lives apart
 			},
 			"emptied without a word": func(t *rapid.T) {
-				if heard == 0 || heard < len(log) { // the time of what was heard last is all that tells what was before
+				if came == 0 || came < len(log) || log[came-1].Time.IsZero() { // the time of what was heard last is all that tells what was before
 					t.Skip("an engine that was not heard of")
 				}
 				states[len(states)-1], quiet = 0, true
@@ -331,6 +335,16 @@ func TestIngestRestartWithoutTime(t *testing.T) {
 	require.Len(t, out, 1)
 	require.Equal(t, kvevent.Cleared, out[0].Events[0].Kind)
 	require.Equal(t, kvevent.Need{Kind: kvevent.ReplayFrom}, in.Need())
+}
+
+// A batch that cannot be read, under a number that was there, may be of another life.
+func TestIngestUnreadable(t *testing.T) {
+	var in kvevent.Ingest
+	in.Push(nil, kvevent.Batch{Time: time.Unix(1, 0)})
+	require.Empty(t, in.Push(nil, kvevent.Batch{Damaged: true}))
+	trust, why := in.Trust()
+	require.Equal(t, kvevent.Degraded, trust)
+	require.Equal(t, "batches were lost between 0 and 0", why)
 }
 
 // What empties the caches of another attention, or a store, does not make up for what is missing.

@@ -27,6 +27,9 @@ const (
 // errPosition is the cause when a saved position makes no sense.
 var errPosition = errors.New("kvevent: not a position of a stream")
 
+// errVersion is the cause when another version of this package saved the position.
+var errVersion = errors.New("kvevent: a position of a stream of an unknown version")
+
 // AppendPosition appends to dst where the Ingest is in the stream, with the namespaces that it remembers, for [Ingest.Restore]. Batches
 // that are held are not in it: they are missing for whoever restores it, and can be replayed; nor is what tells a restart from a
 // repetition where batches carry no time ([IngestOptions.Window]): that is learned anew. O(blocks in a namespace). The form is the
@@ -78,8 +81,8 @@ func (in *Ingest) AppendPosition(dst []byte) []byte {
 // snapshot. It does nothing for the position of an Ingest that had heard nothing. An error changes nothing.
 func (in *Ingest) Restore(dst []Batch, position []byte) ([]Batch, error) {
 	r := reader{buf: position}
-	if r.byte() != positionVersion {
-		return dst, errPosition
+	if v := r.byte(); r.ok() && v != positionVersion {
+		return dst, errVersion
 	}
 	flags := r.byte()
 	next, end, heard := r.uvarint(math.MaxUint64), r.uvarint(math.MaxUint64), r.uvarint(math.MaxUint64)
