@@ -114,7 +114,8 @@ func (x *Index) maxOrphans() int { return cmp.Or(x.opt.MaxOrphans, 1<<16) }
 // predictions. Options that say how blocks are named and how many orphans are parked must be equal. Workers have the leader's numbers.
 //
 // An error is a [*SnapshotError], and changes nothing. [ErrGap] says that a snapshot is needed. While an index follows, [Index.Expire]
-// leaves orphans alone: that they are dropped comes with the delta. Lookups see each change by itself. It costs as the events do, but that
+// leaves orphans alone: that they are dropped comes with the delta. Make feeds ([Index.Feed]) when it is to follow no more: one that is
+// there stays where it is in its stream. Lookups see each change by itself. It costs as the events do, but that
 // no tokens are hashed.
 func (x *Index) ApplyDelta(data []byte) error {
 	c, names, err := open(data, kindDelta)

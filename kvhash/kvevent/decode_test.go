@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -405,7 +406,7 @@ func wireCases() []wireCase {
 			kvevent.Counts{}},
 		wireCase{"TensorRT-LLM, one event", kvevent.TensorRTLLM, m{"data", m{"blocks", a{}, "type", "stored"}, "event_id", 4},
 			[]kvevent.Batch{{Seq: 4, DPRank: 9}}, kvevent.Counts{}},
-		wireCase{"TensorRT-LLM, no number", kvevent.TensorRTLLM, a{m{"data", m{}}, 5}, nil, kvevent.Counts{Malformed: 2}},
+		wireCase{"TensorRT-LLM, no number", kvevent.TensorRTLLM, a{m{"data", m{}}, 5, trt(-1, m{"type", "created"})}, nil, kvevent.Counts{Malformed: 3}},
 	)
 	dynamo := func(id int, tier string, data any) m {
 		return m{"worker_id", uint64(1) << 63, "storage_tier", tier, "event", m{"event_id", id, "data", data, "dp_rank", 2}}
@@ -440,6 +441,7 @@ func wireCases() []wireCase {
 			{Worker: 1 << 63, Seq: 11, DPRank: 2},
 			{Worker: 1 << 63, Seq: 12, DPRank: 2, Events: []kvevent.Event{{Kind: kvevent.Cleared}}},
 		}, kvevent.Counts{Elsewhere: 3, Unknown: 1, Malformed: 1}},
+		wireCase{"Dynamo, no number", kvevent.Dynamo, dynamo(-2, "device", "cleared"), nil, kvevent.Counts{Malformed: 1}},
 		wireCase{"Dynamo, one event", kvevent.Dynamo, dynamo(int(minus)+6, "gpu", "Cleared"),
 			[]kvevent.Batch{{Worker: 1 << 63, Seq: 1, DPRank: 2, Events: []kvevent.Event{{Kind: kvevent.Cleared}}}}, kvevent.Counts{}},
 	)
@@ -514,6 +516,18 @@ func TestDecodeTruncated(t *testing.T) {
 			require.ErrorContains(t, err, "something after the end")
 			require.True(t, len(got) == 0 || got[len(got)-1].Damaged)
 		}
+	}
+}
+
+// What is no batch counts as one that could not be read: its number was used.
+func TestDecodeNoBatch(t *testing.T) {
+	for _, payload := range []any{m{}, m{"error", "busy"}, m{"ts", 1.0}, a{}, a{1.0}, "x", 5} {
+		d := kvevent.NewDecoder(kvevent.VLLM, nil)
+		got, err := d.Decode(nil, pack(payload))
+		_, ok := errors.AsType[*kvevent.DecodeError](err)
+		require.True(t, ok, "%v: %v", payload, err)
+		require.Len(t, got, 1)
+		require.True(t, got[0].Damaged)
 	}
 }
 

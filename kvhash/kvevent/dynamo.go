@@ -22,7 +22,7 @@ func (d *Decoder) dynamoEvent(dst []Batch, n int) []Batch {
 		copy(inner[:], at[:])
 	}
 	id := r.read(inner[0])
-	if !r.ok() || id.kind != intKind {
+	if !r.ok() || id.kind != intKind || id.neg {
 		d.unnumbered(end)
 		return dst
 	}

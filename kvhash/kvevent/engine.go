@@ -143,6 +143,7 @@ func (d *Decoder) engineBatch(dst []Batch) []Batch {
 			}
 		}
 	case mapKind:
+		events := false
 		for i := 0; i < v.n && r.ok(); i++ {
 			key := r.next()
 			r.rest(key)
@@ -151,12 +152,16 @@ func (d *Decoder) engineBatch(dst []Batch) []Batch {
 				b.Time = seconds(d.scalar())
 			case "events":
 				d.engineEvents()
+				events = true
 			case "data_parallel_rank", "attn_dp_rank", "dp_rank":
 				b.DPRank = d.rank(d.scalar())
 			default:
 				r.skip()
 				d.counts.Fields++
 			}
+		}
+		if !events {
+			r.fail("a batch without events", nil)
 		}
 	default:
 		r.fail("no batch", nil)

@@ -220,7 +220,8 @@ func (in *Ingest) lose(seq uint64) {
 	in.spoil(seq - 1)
 }
 
-// Need returns what is missing now. It stays the same until a call brings it.
+// Need returns what is missing now. It stays the same until a call brings it. What was given up, or came damaged, is not asked for again;
+// a [Ingest.Snapshot] makes up for it at any time.
 func (in *Ingest) Need() Need {
 	switch {
 	case in.next == in.end:

@@ -18,7 +18,7 @@ func (d *Decoder) trtEvent(dst []Batch, n int) []Batch {
 	d.counts.Fields += uint64(unknown)
 	end := r.pos
 	id := r.read(at[0])
-	if !r.ok() || id.kind != intKind {
+	if !r.ok() || id.kind != intKind || id.neg {
 		d.unnumbered(end)
 		return dst
 	}
