@@ -538,13 +538,8 @@ func load(data []byte, kind byte, o *Options) (*Index, error) {
 		}
 	}
 	c.check(c.left() == 0)
-	if c.err == nil {
-		for _, set := range sets[1:] {
-			if set == 0 {
-				c.fail(ErrMalformed) // a block that nobody holds
-				break
-			}
-		}
+	if c.err == nil && slices.Contains(sets[1:], 0) {
+		c.fail(ErrMalformed) // a block that nobody holds
 	}
 	if c.err != nil {
 		return nil, c.err
