@@ -253,7 +253,8 @@ func (m *model) store(w *modelWorker, ev *kvevent.Event, tier kvevent.Tier) (res
 	size := cmp.Or(int64(ev.BlockSize), int64(m.block))
 	if size > 0 && size%int64(m.block) == 0 {
 		each = int(size) / m.block
-	} else if size != int64(m.block) {
+	}
+	if each > 1024 || size%int64(m.block) != 0 || size <= 0 {
 		w.refused = true
 		return index.Result{Ignored: n}
 	}
