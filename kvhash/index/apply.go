@@ -400,7 +400,7 @@ func (x *Index) clearTier(id WorkerID, w *worker, tier kvevent.Tier) {
 	}
 	x.flush(id, w, &d)
 	if tier == kvevent.Device {
-		x.unpredictAll(id, w)
+		x.unpredictAll(w)
 	}
 	w.orphans.clearTier(d.plane)
 	x.tree.reset()

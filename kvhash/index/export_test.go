@@ -85,7 +85,21 @@ func (x *Index) check(unique bool) error {
 			return fmt.Errorf("extra for %v with %d references", k, refs[k])
 		}
 	}
-	n, expect := 0, 0
+	n, expect, until, all := 0, 0, 0, 0
+	for id, w := range x.workers {
+		if w == nil {
+			continue
+		}
+		until, all = until+len(w.expects.until), all+len(w.expects.all)
+		for serial, p := range w.expects.all {
+			if p.serial != serial || p.worker != WorkerID(id) || p.at >= len(x.pred.queue) || x.pred.queue[p.at] != p {
+				return fmt.Errorf("worker %d: prediction %d is not in its place", id, serial)
+			}
+		}
+	}
+	if all != len(x.pred.queue) {
+		return fmt.Errorf("%d predictions, %d in the queue", all, len(x.pred.queue))
+	}
 	for slot, set := range blocks {
 		v, _ := t.sets.view(set)
 		for p := range numPlanes {
@@ -95,7 +109,7 @@ func (x *Index) check(unique bool) error {
 					id := WorkerID((v.lo+i)*64 + bits.TrailingZeros64(word))
 					if p == planePredicted {
 						expect++
-						if _, ok := x.pred.until[expected{slot, id}]; !ok {
+						if _, ok := x.workers[id].expects.until[slot]; !ok {
 							return fmt.Errorf("slot %d worker %d: no prediction", slot, id)
 						}
 						continue
@@ -105,8 +119,8 @@ func (x *Index) check(unique bool) error {
 			}
 		}
 	}
-	if n != len(refs) || expect != len(x.pred.until) {
-		return fmt.Errorf("%d bits, %d references; %d expected, %d predictions", n, len(refs), expect, len(x.pred.until))
+	if n != len(refs) || expect != until {
+		return fmt.Errorf("%d bits, %d references; %d expected, %d predictions", n, len(refs), expect, until)
 	}
 	return nil
 }

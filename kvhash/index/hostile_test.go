@@ -300,6 +300,33 @@ func TestHostileShapes(t *testing.T) {
 			x.Expire(time.Unix(int64(n), 0))
 			require.Zero(t, x.Len())
 		},
+		"restarts beside what another worker expects, and has two names for": func(t *testing.T) {
+			x := fleet(2)
+			seqs := blocks(0, n)
+			for i := range n {
+				x.Predict(0, seqs[i:i+1], 0, time.Unix(int64(i), 0))
+				ev := storedAt(0, one(seqs, i)...)
+				ev.LocalHashes = []uint64{7}
+				x.Apply(0, ev)
+			}
+			for i := range n {
+				x.Predict(1, seqs[i:i+1], 0, time.Unix(0, 0))
+				x.Apply(1, storedAt(0, 7))
+				x.Apply(1, storedAt(0, 7, 8)) // two more names
+				switch i % 3 {
+				case 0:
+					x.Clear(1)
+				case 1:
+					x.RemoveWorker(1)
+					x.AddWorker(index.Key{Instance: "e", DPRank: 1})
+				default:
+					x.Apply(1, &kvevent.Event{Kind: kvevent.Cleared, Tier: kvevent.Device})
+				}
+			}
+			require.Equal(t, n, x.Stats().Predictions)
+			require.NoError(t, x.Check())
+			empty(t, x)
+		},
 		"a block that names its own beginning": func(t *testing.T) {
 			// The first block's sequence hash is its local hash, which can be made to be that of a block deep in another prompt.
 			x, h, seqs := long(t, n/10)

@@ -176,6 +176,7 @@ type worker struct {
 	grouped    bool
 	ratio      int32 // how many of our blocks an engine block is; 0 means not heard yet
 	held       int   // blocks resident or predicted
+	expects    expects
 	orphans    orphans
 	heard      bool          // an event was applied
 	unknown    bool          // blocks were stored that could not be placed, ever
@@ -335,7 +336,7 @@ func (x *Index) Worker(k Key) (id WorkerID, ok bool) {
 }
 
 // RemoveWorker forgets the worker, or the store, and everything it holds, in one step for lookups. Its number may be given to another
-// worker. O(blocks it holds, and all predictions).
+// worker. O(blocks it holds).
 func (x *Index) RemoveWorker(id WorkerID) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -367,7 +368,7 @@ func (x *Index) leave(id WorkerID, w *worker) {
 }
 
 // Clear forgets what the worker holds, in all tiers, with its orphans and predictions, in one step for lookups. It says that the worker's
-// cache is empty; trust set by [Index.SetTrust] stays. O(blocks it holds, and all predictions).
+// cache is empty; trust set by [Index.SetTrust] stays. O(blocks it holds).
 func (x *Index) Clear(id WorkerID) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -516,25 +517,17 @@ func (x *Index) clear(id WorkerID, w *worker) { x.hide(id, w, func() { x.clearHi
 
 func (x *Index) clearHidden(id WorkerID, w *worker) {
 	for _, p := range w.names.all {
-		x.strip(id, p.slot())
+		x.strip(id, p)
 	}
 	for _, m := range w.more {
 		for _, p := range m.list {
-			x.strip(id, p.slot())
+			x.strip(id, p)
 		}
 	}
-	for k := range x.pred.until {
-		if k.worker == id {
-			x.strip(id, k.slot)
-			delete(x.pred.until, k)
-		}
+	for slot := range w.expects.until {
+		x.strip(id, place(slot))
 	}
-	x.forget(id)
-	for r := range x.extra {
-		if r.worker == id {
-			delete(x.extra, r)
-		}
-	}
+	x.forget(w)
 	w.held = 0
 	w.recentSlot = 0
 	w.names = names{mixer: w.names.mixer}
@@ -545,9 +538,14 @@ func (x *Index) clearHidden(id WorkerID, w *worker) {
 	x.tree.reset()
 }
 
-// strip takes the worker out of the whole run that has the slot, unless that was done.
-func (x *Index) strip(id WorkerID, slot uint32) {
-	t := &x.tree
+// strip takes the worker out of the whole run that has the slot of a place, unless that was done.
+func (x *Index) strip(id WorkerID, p place) {
+	t, slot := &x.tree, p.slot()
+	for plane := uint8(0); len(x.extra) > 0 && plane < kvevent.NumTiers; plane++ {
+		if p.tiers()>>plane&1 != 0 {
+			delete(x.extra, ref{slot, id, plane})
+		}
+	}
 	if !t.slots.isLive(slot) {
 		return
 	}

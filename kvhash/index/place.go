@@ -264,7 +264,7 @@ func (x *Index) grant(id WorkerID, w *worker, from, to uint32, plane int, fresh 
 			w.held += int(end - to)
 		}
 		if t.sets.has(set, id, planePredicted) {
-			x.confirm(id, to, end)
+			w.expects.confirm(to, end)
 		}
 		t.repaint(n, to, end, t.sets.edit(set, id, 1<<plane, 1<<planePredicted))
 	}

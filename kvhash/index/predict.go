@@ -10,12 +10,19 @@ import (
 	"time"
 )
 
-// predictions are blocks expected on a worker. Their bit in planePredicted is set exactly while until has them.
+// predictions are blocks expected on workers. Each worker has its own, so that what happens to one costs nothing for those of others;
+// they share the queue of what ends.
 type predictions struct {
-	until map[expected]deadline
-	queue deadlines              // a block may be in several, the latest counts
+	queue deadlines // a block may be in several, the latest counts
+	last  uint64    // serial number of the last one
+}
+
+// expects is what is expected on one worker.
+//
+// Invariants: a bit in planePredicted is set exactly while until has the slot; the queue of the index holds exactly what is in all.
+type expects struct {
+	until map[uint32]deadline    // by slot
 	all   map[uint64]*prediction // by serial number
-	last  uint64                 // serial number of the last one
 }
 
 // deadline is until when a block is expected, and the prediction that says so.
@@ -24,19 +31,17 @@ type deadline struct {
 	serial uint64
 }
 
-type expected struct {
-	slot   uint32
+// Prediction is what [Index.Predict] of one index noted, for taking it back. The zero Prediction is none.
+type Prediction struct {
+	serial uint64
 	worker WorkerID
 }
 
-// Prediction is what [Index.Predict] noted, for taking it back. The zero Prediction is none.
-type Prediction struct{ serial uint64 }
-
 type prediction struct {
 	Prediction
-	worker WorkerID
 	until  time.Time
 	blocks []segment // fresh: expected by nobody before
+	at     int       // in the queue
 }
 
 // deadlines is a heap of predictions, the one that ends first on top. See [container/heap].
@@ -44,8 +49,11 @@ type deadlines []*prediction
 
 func (d deadlines) Len() int           { return len(d) }
 func (d deadlines) Less(i, j int) bool { return d[i].until.Before(d[j].until) }
-func (d deadlines) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
-func (d *deadlines) Push(p any)        { *d = append(*d, p.(*prediction)) }
+func (d deadlines) Swap(i, j int)      { d[i], d[j], d[i].at, d[j].at = d[j], d[i], j, i }
+func (d *deadlines) Push(p any) {
+	p.(*prediction).at = len(*d)
+	*d = append(*d, p.(*prediction))
+}
 func (d *deadlines) Pop() any {
 	last := (*d)[len(*d)-1]
 	(*d)[len(*d)-1] = nil
@@ -64,13 +72,12 @@ func (x *Index) Predict(id WorkerID, hashes []uint64, from int, until time.Time)
 	if from = max(from, 0); w == nil || from >= len(hashes) {
 		return Prediction{}
 	}
-	if x.pred.until == nil {
-		x.pred.until = make(map[expected]deadline)
-		x.pred.all = make(map[uint64]*prediction)
+	if w.expects.until == nil {
+		w.expects = expects{make(map[uint32]deadline), make(map[uint64]*prediction)}
 	}
 	x.locate(x.tree.seek(hashes[:from]), hashes[from:], nil)
 	x.pred.last++
-	p := prediction{Prediction: Prediction{x.pred.last}, worker: id, until: until}
+	p := prediction{Prediction: Prediction{x.pred.last, id}, until: until}
 	for _, s := range slices.Backward(x.segs) {
 		x.expect(id, w, s, &p)
 	}
@@ -79,7 +86,7 @@ func (x *Index) Predict(id WorkerID, hashes []uint64, from int, until time.Time)
 		return Prediction{}
 	}
 	heap.Push(&x.pred.queue, &p)
-	x.pred.all[p.serial] = &p
+	w.expects.all[p.serial] = &p
 	x.wake(nanos(until))
 	x.publish(id, w)
 	return p.Prediction
@@ -92,7 +99,7 @@ func (x *Index) expect(id WorkerID, w *worker, s segment, p *prediction) {
 	if s.fresh {
 		t.fill(s.prev, from, to, t.sets.edit(0, id, 1<<planePredicted, 0))
 		w.held += s.n
-		x.extend(id, from, to, true, p)
+		w.expects.extend(from, to, true, p)
 		return
 	}
 	for to > from {
@@ -104,19 +111,18 @@ func (x *Index) expect(id WorkerID, w *worker, s segment, p *prediction) {
 				t.repaint(n, at, to, t.sets.edit(set, id, 1<<planePredicted, 0))
 				w.held += int(to - at)
 			}
-			x.extend(id, at, to, !held, p)
+			w.expects.extend(at, to, !held, p)
 		}
 		to = at
 	}
 }
 
 // extend lets predictions of the blocks in slots [from,to) end with p, if they do not end later. fresh says that there were none.
-func (x *Index) extend(id WorkerID, from, to uint32, fresh bool, p *prediction) {
+func (e *expects) extend(from, to uint32, fresh bool, p *prediction) {
 	late := false
 	for i := from; i < to; i++ {
-		k := expected{i, id}
-		if fresh || p.until.After(x.pred.until[k].until) {
-			x.pred.until[k] = deadline{p.until, p.serial}
+		if fresh || p.until.After(e.until[i].until) {
+			e.until[i] = deadline{p.until, p.serial}
 			late = true
 		}
 	}
@@ -138,17 +144,19 @@ func (t *tree) seek(hashes []uint64) (slot uint32) {
 func (x *Index) Unpredict(p Prediction) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	q := x.pred.all[p.serial]
-	if q == nil {
+	w := x.worker(p.worker)
+	if w == nil || w.expects.all[p.serial] == nil {
 		return
 	}
-	x.end(q, func(s segment) bool { return s.fresh })
+	q := w.expects.all[p.serial]
+	x.end(w, q, func(s segment) bool { return s.fresh })
 	q.blocks = slices.DeleteFunc(q.blocks, func(s segment) bool { return s.fresh }) // the others end with it
+	x.tree.reset()
+	x.publish(p.worker, w)
 }
 
 // end ends those segments of a prediction that are chosen, but for blocks that another one expects longer.
-func (x *Index) end(p *prediction, chosen func(segment) bool) {
-	w := x.workers[p.worker]
+func (x *Index) end(w *worker, p *prediction, chosen func(segment) bool) {
 	for _, s := range slices.Backward(p.blocks) { // the shallowest first
 		if !chosen(s) {
 			continue
@@ -156,16 +164,16 @@ func (x *Index) end(p *prediction, chosen func(segment) bool) {
 		from, to := s.slot, s.slot+uint32(s.n)
 		for i := from; i < to; i++ {
 			// Another one may expect it longer, or the slot has another block by now.
-			if x.pred.until[expected{i, p.worker}].serial != p.serial {
+			if w.expects.until[i].serial != p.serial {
 				x.unpredict(p.worker, w, from, i)
 				from = i + 1
 			}
 		}
 		x.unpredict(p.worker, w, from, to)
 	}
-	x.tree.reset()
-	x.publish(p.worker, w)
 }
+
+func whole(segment) bool { return true }
 
 // Expire drops the predictions whose time has come, and orphans that waited too long. Call it now and then with the time that Predict
 // goes by; it costs next to nothing, and takes no lock, when there is nothing to drop.
@@ -203,8 +211,16 @@ func (x *Index) Expire(at time.Time) {
 			break
 		}
 		heap.Pop(&x.pred.queue)
-		delete(x.pred.all, p.serial)
-		x.end(p, func(segment) bool { return true })
+		w := x.workers[p.worker]
+		x.end(w, p, whole)
+		if delete(w.expects.all, p.serial); len(w.expects.all) == 0 {
+			w.expects = expects{} // maps do not shrink
+		}
+		x.tree.reset()
+		x.publish(p.worker, w)
+	}
+	if len(x.pred.queue) == 0 {
+		x.pred.queue = nil
 	}
 }
 
@@ -237,18 +253,16 @@ func (x *Index) wakeForOrphans(w *worker) {
 }
 
 // confirm turns predictions of the blocks in slots [from,to) into facts: an event said that they are there.
-func (x *Index) confirm(id WorkerID, from, to uint32) {
+func (e *expects) confirm(from, to uint32) {
 	for i := from; i < to; i++ {
-		delete(x.pred.until, expected{i, id})
+		delete(e.until, i)
 	}
 }
 
 // unpredict drops the predictions of the blocks in slots [from,to), which have some.
 func (x *Index) unpredict(id WorkerID, w *worker, from, to uint32) {
 	t := &x.tree
-	for i := from; i < to; i++ {
-		delete(x.pred.until, expected{i, id})
-	}
+	w.expects.confirm(from, to)
 	for from < to {
 		n := t.slots.run(from)
 		st := t.state(n)
@@ -259,22 +273,18 @@ func (x *Index) unpredict(id WorkerID, w *worker, from, to uint32) {
 	}
 }
 
-func (x *Index) unpredictAll(id WorkerID, w *worker) {
-	for k := range x.pred.until {
-		if k.worker == id {
-			x.unpredict(id, w, k.slot, k.slot+1)
-		}
+// unpredictAll drops all predictions of the worker.
+func (x *Index) unpredictAll(w *worker) {
+	for _, p := range w.expects.all {
+		x.end(w, p, whole)
 	}
-	x.forget(id)
+	x.forget(w)
 }
 
 // forget drops the worker's predictions, which have no blocks any more.
-func (x *Index) forget(id WorkerID) {
-	for serial, p := range x.pred.all {
-		if p.worker == id {
-			delete(x.pred.all, serial)
-		}
+func (x *Index) forget(w *worker) {
+	for _, p := range w.expects.all {
+		heap.Remove(&x.pred.queue, p.at)
 	}
-	x.pred.queue = slices.DeleteFunc(x.pred.queue, func(p *prediction) bool { return p.worker == id })
-	heap.Init(&x.pred.queue)
+	w.expects = expects{}
 }

@@ -24,7 +24,7 @@ func (x *Index) Stats() Stats {
 	defer x.mu.Unlock()
 	t := &x.tree
 	s := Stats{
-		Blocks: t.slots.live, Runs: t.live, Sets: t.sets.n, Predictions: len(x.pred.until), Retries: x.retries.Load(),
+		Blocks: t.slots.live, Runs: t.live, Sets: t.sets.n, Retries: x.retries.Load(),
 		Bytes: int64(unsafe.Sizeof(*x)),
 	}
 	s.Bytes += t.slots.seq.bytes() + t.slots.owner.bytes() + t.runs.bytes() + t.sets.words.bytes() + x.trust.bytes()
@@ -33,9 +33,9 @@ func (x *Index) Stats() Stats {
 		s.Bytes += sliceBytes(w)
 	}
 	s.Bytes += sliceBytes(x.locals) + sliceBytes(x.seqs) + sliceBytes(x.names) + sliceBytes(x.fresh) + sliceBytes(x.segs)
-	s.Bytes += mapBytes(x.extra) + mapBytes(x.byKey) + mapBytes(x.pred.until) + sliceBytes(x.pred.queue) + sliceBytes(x.workers)
+	s.Bytes += mapBytes(x.extra) + mapBytes(x.byKey) + sliceBytes(x.pred.queue) + sliceBytes(x.workers)
 	for i := range x.pred.queue {
-		s.Bytes += sliceBytes(x.pred.queue[i].blocks)
+		s.Bytes += int64(unsafe.Sizeof(prediction{})) + sliceBytes(x.pred.queue[i].blocks)
 	}
 	r := x.roster.Load()
 	s.Bytes += sliceBytes(r.workers) + sliceBytes(r.stores) + 2*mapBytes(x.byKey)
@@ -53,7 +53,9 @@ func (x *Index) Stats() Stats {
 		s.Residencies += w.held
 		s.Orphans += w.orphans.blocks
 		s.Names += w.names.n
+		s.Predictions += len(w.expects.until)
 		s.Bytes += int64(unsafe.Sizeof(*w)) + sliceBytes(w.names.groups) + mapBytes(w.more) + int64(len(w.position))
+		s.Bytes += mapBytes(w.expects.until) + mapBytes(w.expects.all)
 		for _, m := range w.more {
 			s.Names += len(m.list)
 			s.Bytes += int64(unsafe.Sizeof(*m)) + sliceBytes(m.list) + mapBytes(m.at)
