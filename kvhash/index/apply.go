@@ -109,6 +109,16 @@ func (w *worker) counts(ev *kvevent.Event) bool {
 	return w.grouped && w.group == ev.Group
 }
 
+// learn tells a store how those who store in it name blocks, for workers that only remove.
+func (w *worker) learn(teller *worker) {
+	if !w.grouped {
+		w.grouped, w.group = true, teller.group
+	}
+	if w.ratio == 0 {
+		w.ratio = teller.ratio
+	}
+}
+
 func (x *Index) store(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 	n := len(ev.BlockHashes)
 	if !w.counts(ev) {
@@ -128,7 +138,9 @@ func (x *Index) store(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 	}
 	// The blocks may be the store's; what they follow may still be known to the worker only.
 	teller := w
-	id, w = x.holder(id, w, ev)
+	if id, w = x.holder(id, w, ev); w != teller {
+		w.learn(teller)
+	}
 	w.heard = true
 	r := blocks{hashes: x.expand(ev.BlockHashes, ratio), plane: w.plane(ev.Tier)}
 	switch {
@@ -249,15 +261,18 @@ func (x *Index) storeKnown(id WorkerID, w, teller *worker, b blocks) (res Result
 }
 
 func (x *Index) remove(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
-	if !w.counts(ev) {
+	teller := w
+	if id, w = x.holder(id, w, ev); !teller.grouped {
+		teller = w // others stored what it removes
+	}
+	if !teller.counts(ev) {
 		return Result{Ignored: len(ev.BlockHashes)}
 	}
 	if ev.Tier > kvevent.NumTiers {
 		w.unknown = true
 		return Result{Ignored: len(ev.BlockHashes)}
 	}
-	ratio := w.ratio
-	id, w = x.holder(id, w, ev)
+	ratio := teller.ratio
 	w.recentSlot = 0
 	d := drops{plane: w.plane(ev.Tier)}
 	hashes := x.expand(ev.BlockHashes, ratio)

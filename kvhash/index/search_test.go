@@ -150,6 +150,60 @@ func TestStores(t *testing.T) {
 	require.NoError(t, x.Check())
 }
 
+// Workers say what a store has: any of them may remove what another stored, though it never stored anything, or was cleared since.
+func TestStoresOfOwners(t *testing.T) {
+	for _, ratio := range []int{1, 2} {
+		x := fleet(3)
+		store := x.AddStore(index.Key{Instance: "lmcache"}, kvevent.Remote)
+		x.Attach(2, store)
+		of := func(id index.WorkerID, ev *kvevent.Event) index.Result {
+			ev.Owner = "lmcache"
+			return x.Apply(id, ev)
+		}
+		put := func(id index.WorkerID, word string, skip int) index.Result {
+			ev := stored(word, skip, 0)
+			if ratio > 1 {
+				ev.BlockSize, ev.BlockHashes = int32(2*modelBlock), []uint64{ev.BlockHashes[1], ev.BlockHashes[3]}
+			}
+			ev.Group = 3
+			return of(id, ev)
+		}
+		drop := func(id index.WorkerID, word string) index.Result {
+			ev := removed(word, 4, 0)
+			if ratio > 1 {
+				ev.BlockHashes = []uint64{ev.BlockHashes[1], ev.BlockHashes[3]}
+			}
+			ev.Group = 3
+			return of(id, ev)
+		}
+		require.Equal(t, index.Result{Stored: 4}, put(0, "abab", 0))
+		require.Equal(t, "2:4", depths(x, "ababbbbb"))
+		require.Equal(t, index.Result{Stored: 4}, put(0, "ababbbbb", 4), "after a block of the store")
+		require.Equal(t, "2:8", depths(x, "ababbbbb"))
+		require.Equal(t, index.Result{Removed: 4}, drop(1, "ababbbbb"), "by one that stored nothing")
+		require.Equal(t, "2:4", depths(x, "ababbbbb"))
+		x.Clear(0)
+		require.Equal(t, "2:4", depths(x, "ababbbbb"), "they are not its own")
+		require.Equal(t, index.Result{Removed: 4}, drop(0, "abab"), "by one that was cleared")
+		require.Equal(t, "", depths(x, "ababbbbb"))
+		require.Zero(t, x.Len())
+
+		require.Equal(t, index.Result{Parked: 4}, put(0, "ababbbbb", 4))
+		require.Equal(t, index.Result{Removed: 4}, drop(1, "ababbbbb"), "parked")
+		require.Equal(t, index.Result{Stored: 4}, put(1, "abab", 0))
+		require.Equal(t, "2:4", depths(x, "ababbbbb"))
+		of(2, &kvevent.Event{Kind: kvevent.Cleared, Tier: kvevent.Host})
+		require.Zero(t, x.Len())
+		require.NoError(t, x.Check())
+
+		ev := removed("abab", 4, 0)
+		ev.Attention = kvevent.StateSpace
+		require.Equal(t, index.Result{Stored: 4}, put(1, "abab", 0))
+		require.Equal(t, index.Result{Ignored: 4}, of(2, ev), "of another kind")
+		require.Equal(t, "2:4", depths(x, "abab"))
+	}
+}
+
 // TestStoresAgainstModel attaches and detaches at random. Stores are of the two slow tiers, workers hold blocks in the two fast ones.
 func TestStoresAgainstModel(t *testing.T) {
 	for range factor() {
