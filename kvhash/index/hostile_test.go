@@ -280,6 +280,28 @@ func TestHostileShapes(t *testing.T) {
 			require.Equal(t, n, depthOf(x, kvhash.AppendSequence(nil, h)))
 			empty(t, x)
 		},
+		"orphans that wait for removed blocks of one": func(t *testing.T) {
+			n := min(n, 1<<15-1)
+			x, h, seqs := long(t, n)
+			x.Clear(0)
+			x.Apply(1, storedAt(0, h...))
+			require.Equal(t, n-1, x.Apply(0, storedAt(h[0], h[1:]...)).Parked)
+			require.Equal(t, n-2, remove(x, 0, h[1:n-1]...).Removed)
+			other := blocks(1<<40, n)
+			for i := 1; i < n-1; i++ {
+				ev := storedAt(h[i], one(h, i+1)...)
+				ev.BlockHashes = one(other, i)
+				require.Equal(t, 1, x.Apply(0, ev).Parked)
+			}
+			require.Equal(t, n, x.Apply(0, storedAt(0, h[0])).Stored) // the last block under two names
+			require.Equal(t, n, x.Len(), "each is the block that was there")
+			require.NoError(t, x.Check())
+			remove(x, 1, one(h, 1)...)
+			require.Equal(t, 1, depthOf(x, seqs))
+			x.Apply(0, storedAt(h[0], one(h, 1)...))
+			require.Equal(t, n, depthOf(x, seqs))
+			empty(t, x)
+		},
 		"orphans that wait for each other": func(t *testing.T) {
 			n := min(n, 1<<16)
 			x, h := fleet(1), blocks(0, n)

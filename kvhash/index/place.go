@@ -29,7 +29,7 @@ type job struct {
 	first  bool
 	seq    uint64
 	anchor uint32   // a slot in front of them, or 0
-	path   []uint64 // sequence hashes of the blocks between the anchor, or the beginning, and the first of them
+	path   []uint64 // sequence hashes of the blocks between the anchor, or the beginning, and the first of them; the last maxRun at most
 }
 
 // segment is blocks of a job that lie in consecutive slots.
@@ -73,11 +73,13 @@ func (x *Index) place(id WorkerID, w *worker, j job, res *Result) {
 
 // claim appends to todo the orphans that waited for a block of a job just placed.
 func (x *Index) claim(todo []job, w *worker, j *job) []job {
-	anchor, path := j.anchor, slices.Clone(j.path)
+	anchor, path := j.anchor, slices.Clone(j.path) // jobs share it
 	segs := x.segs
 	for i, h := range j.hashes {
 		if j.isGone(i) {
-			path = append(path, x.seqs[i])
+			if path = append(path, x.seqs[i]); len(path) > maxRun {
+				anchor, path = 0, path[1:] // a block that is there is found without: its run begins not farther away
+			}
 		} else {
 			for i >= segs[0].from+segs[0].n {
 				segs = segs[1:]
@@ -85,7 +87,7 @@ func (x *Index) claim(todo []job, w *worker, j *job) []job {
 			anchor, path = segs[0].slot+uint32(i-segs[0].from), nil
 		}
 		for _, o := range w.orphans.claim(h) {
-			todo = append(todo, job{blocks: o, seq: x.seqs[i], anchor: anchor, path: slices.Clone(path)})
+			todo = append(todo, job{blocks: o, seq: x.seqs[i], anchor: anchor, path: slices.Clip(path)})
 		}
 	}
 	return todo
