@@ -142,22 +142,23 @@ func (x *Index) store(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 		w.learn(teller)
 	}
 	w.heard = true
-	r := blocks{hashes: x.expand(ev.BlockHashes, ratio), plane: w.plane(ev.Tier)}
+	r := blocks{plane: w.plane(ev.Tier)}
 	switch {
 	case len(ev.SequenceHashes) > 0:
 		r.chain, r.chained = ev.SequenceHashes, true
 	case !x.opt.Base.HasLocal() && len(ev.TokenIDs)/x.block > 0: // the engines' names are the chain
-		r.chain, r.chained = ev.BlockHashes[:min(len(r.hashes), len(ev.TokenIDs)/x.block)], true
+		r.chain, r.chained = ev.BlockHashes[:min(n, len(ev.TokenIDs)/x.block)], true
 	case !x.opt.Base.HasLocal():
-		return x.storeKnown(id, w, teller, r)
+		return x.storeKnown(id, w, teller, ev.BlockHashes, ratio, r.plane)
 	case len(ev.LocalHashes) > 0:
 		r.chain = ev.LocalHashes
 	case len(ev.TokenIDs) > 0:
 		x.locals = x.opt.Base.With(ev.LoRA, ev.Namespace).AppendLocal(x.locals[:0], ev.TokenIDs, x.block, ev.Objects)
 		r.chain = x.locals
 	default:
-		return x.storeKnown(id, w, teller, r)
+		return x.storeKnown(id, w, teller, ev.BlockHashes, ratio, r.plane)
 	}
+	r.hashes = x.expand(ev.BlockHashes, ratio) // about as many as the event has hashes, or tokens for
 	// A last block with too few tokens is partial: some engines announce those. It is no block of a prefix yet.
 	whole := min(len(r.hashes), len(r.chain)/int(ratio)*int(ratio))
 	res.Ignored = len(r.hashes) - whole
@@ -233,30 +234,34 @@ func (x *Index) expand(hashes []uint64, ratio int32) []uint64 {
 	return x.names
 }
 
+// expandAtOnce is how many engine hashes without tokens to expand at once, which bounds the memory that a short message can ask for.
+const expandAtOnce = 1024
+
 // storeKnown handles an event that names blocks only by engine hashes, as for a copy to another tier.
-func (x *Index) storeKnown(id WorkerID, w, teller *worker, b blocks) (res Result) {
-	x.fresh = x.fresh[:0]
-	from, to := uint32(0), uint32(0) // slots to grant
-	for _, h := range b.hashes {
-		p := cmp.Or(w.last(h), teller.last(h))
-		if p == 0 {
-			w.unknown = true
-			res.Ignored++
-			continue
+func (x *Index) storeKnown(id WorkerID, w, teller *worker, hashes []uint64, ratio int32, plane int) (res Result) {
+	x.segs, x.fresh = x.segs[:0], x.fresh[:0]
+	for part := range slices.Chunk(hashes, expandAtOnce) {
+		for _, h := range x.expand(part, ratio) {
+			p := cmp.Or(w.last(h), teller.last(h))
+			switch {
+			case p == 0:
+				w.unknown = true
+				res.Ignored++
+			case !w.name(h, p.slot(), plane):
+				res.Known++
+			default:
+				res.Stored++
+				last := len(x.segs) - 1
+				if last < 0 || p.slot() != x.segs[last].slot+uint32(x.segs[last].n) {
+					x.segs = append(x.segs, segment{slot: p.slot(), from: len(x.fresh)})
+					last++
+				}
+				x.segs[last].n++
+				x.fresh = append(x.fresh, true)
+			}
 		}
-		if !w.name(h, p.slot(), b.plane) {
-			res.Known++
-			continue
-		}
-		res.Stored++
-		if p.slot() != to || to == 0 {
-			x.grant(id, w, from, to, b.plane, x.fresh)
-			from, x.fresh = p.slot(), x.fresh[:0]
-		}
-		to = p.slot() + 1
-		x.fresh = append(x.fresh, true)
 	}
-	x.grant(id, w, from, to, b.plane, x.fresh)
+	x.publishJob(id, w, x.segs, x.fresh, plane)
 	return res
 }
 
@@ -275,20 +280,22 @@ func (x *Index) remove(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 	ratio := teller.ratio
 	w.recentSlot = 0
 	d := drops{plane: w.plane(ev.Tier)}
-	hashes := x.expand(ev.BlockHashes, ratio)
-	for i, h := range hashes {
-		if i%touchLen == 0 && len(hashes) > 1 {
-			x.touched += w.names.touch(hashes[i:min(len(hashes), i+touchLen)])
+	for part := range slices.Chunk(ev.BlockHashes, expandAtOnce) {
+		hashes := x.expand(part, ratio)
+		for i, h := range hashes {
+			if i%touchLen == 0 && len(hashes) > 1 {
+				x.touched += w.names.touch(hashes[i:min(len(hashes), i+touchLen)])
+			}
+			n := x.removeOne(id, w, h, &d)
+			if w.orphans.blocks > 0 && w.orphans.remove(h, d.plane) {
+				n++
+			}
+			// An unknown block is no sign of a loss: partial blocks are removed too, and were not placed.
+			if n == 0 {
+				res.Ignored++
+			}
+			res.Removed += n
 		}
-		n := x.removeOne(id, w, h, &d)
-		if w.orphans.blocks > 0 && w.orphans.remove(h, d.plane) {
-			n++
-		}
-		// An unknown block is no sign of a loss: partial blocks are removed too, and were not placed.
-		if n == 0 {
-			res.Ignored++
-		}
-		res.Removed += n
 	}
 	x.flush(id, w, &d)
 	x.tree.reset()

@@ -302,6 +302,18 @@ func TestHostileShapes(t *testing.T) {
 			require.Equal(t, n, depthOf(x, seqs))
 			empty(t, x)
 		},
+		"engine blocks of many of ours, unknown": func(t *testing.T) {
+			x := fleet(1)
+			ev := &kvevent.Event{Kind: kvevent.Stored, BlockSize: 1024 * modelBlock, BlockHashes: []uint64{1}, TokenIDs: make([]uint32, 1024*modelBlock)}
+			require.Equal(t, 1024, x.Apply(0, ev).Stored)
+			const n = 1 << 13
+			h := blocks(0, n)
+			require.Equal(t, n<<10, remove(x, 0, h...).Ignored)
+			require.Equal(t, n<<10, x.Apply(0, &kvevent.Event{Kind: kvevent.Stored, Tier: kvevent.Host, BlockHashes: h}).Ignored)
+			require.Less(t, x.Stats().Bytes, int64(n<<10*8/4))
+			require.Equal(t, 1024, remove(x, 0, 1).Removed)
+			require.NoError(t, x.Check())
+		},
 		"orphans that wait for each other": func(t *testing.T) {
 			n := min(n, 1<<16)
 			x, h := fleet(1), blocks(0, n)

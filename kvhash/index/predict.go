@@ -173,7 +173,7 @@ func (x *Index) end(w *worker, p *prediction, chosen func(segment) bool) {
 	}
 }
 
-func whole(segment) bool { return true }
+func allBlocks(segment) bool { return true }
 
 // Expire drops the predictions whose time has come, and orphans that waited too long. Call it now and then with the time that Predict
 // goes by; it costs next to nothing, and takes no lock, when there is nothing to drop.
@@ -212,7 +212,7 @@ func (x *Index) Expire(at time.Time) {
 		}
 		heap.Pop(&x.pred.queue)
 		w := x.workers[p.worker]
-		x.end(w, p, whole)
+		x.end(w, p, allBlocks)
 		if delete(w.expects.all, p.serial); len(w.expects.all) == 0 {
 			w.expects = expects{} // maps do not shrink
 		}
@@ -276,7 +276,7 @@ func (x *Index) unpredict(id WorkerID, w *worker, from, to uint32) {
 // unpredictAll drops all predictions of the worker.
 func (x *Index) unpredictAll(w *worker) {
 	for _, p := range w.expects.all {
-		x.end(w, p, whole)
+		x.end(w, p, allBlocks)
 	}
 	x.forget(w)
 }

@@ -34,6 +34,26 @@ func TestWorkSteps(t *testing.T) {
 	}
 }
 
+// A copy to a store, told by engine hashes only, is one step, though the blocks lie in several places.
+func TestWorkStepsOfCopy(t *testing.T) {
+	x := fleet(2)
+	store := x.AddStore(index.Key{Instance: "lmcache"}, kvevent.Remote)
+	x.Attach(1, store)
+	x.Apply(0, stored("abab", 0, 0))
+	x.Apply(0, stored("bbbb", 0, 0))
+	x.Apply(0, stored("ababbabb", 4, 0)) // behind bbbb
+	x.Apply(0, stored("aaaa", 0, 0))
+	x.Apply(0, stored("ababbabbbbaa", 8, 0))
+	var seen []string
+	x.OnStep(func() {
+		if s := depths(x, "ababbabbbbaa"); len(seen) == 0 || seen[len(seen)-1] != s {
+			seen = append(seen, s)
+		}
+	})
+	x.Apply(0, &kvevent.Event{Kind: kvevent.Stored, Owner: "lmcache", BlockHashes: modelHashes("ababbabbbbaa")})
+	require.Equal(t, []string{"0:12", "0:12 1:12"}, seen)
+}
+
 type stepper struct {
 	x     *index.Index
 	m     *model
