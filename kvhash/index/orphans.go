@@ -172,7 +172,8 @@ func (o *orphans) expire(now, ttl int64) (dropped int) {
 	for n := o.oldest; n != nil && n.since == math.MinInt64; n = n.newer {
 		n.since = now
 	}
-	for o.oldest != nil && o.oldest.since <= now-ttl {
+	// now is math.MinInt64+1 by clocks that begin long ago.
+	for o.oldest != nil && now >= math.MinInt64+ttl && o.oldest.since <= now-ttl {
 		o.unlink(o.oldest)
 		dropped++
 	}

@@ -176,7 +176,8 @@ func (x *Index) end(w *worker, p *prediction, chosen func(segment) bool) {
 func allBlocks(segment) bool { return true }
 
 // Expire drops the predictions whose time has come, and orphans that waited too long. Call it now and then with the time that Predict
-// goes by; it costs next to nothing, and takes no lock, when there is nothing to drop.
+// goes by; it costs next to nothing, and takes no lock, when there is nothing to drop. For orphans, times before the year 1678 are one
+// moment, and those after 2262.
 func (x *Index) Expire(at time.Time) {
 	now := nanos(at)
 	for {

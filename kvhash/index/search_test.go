@@ -96,6 +96,22 @@ func TestOrphanTTL(t *testing.T) {
 	x.Expire(now.Add(1000 * time.Hour))
 	s, _ := x.State(0)
 	require.Equal(t, 2, s.Orphans)
+
+	// The clock of a simulation may begin with the zero time; all before 1678 is one moment.
+	x = fleet(1)
+	x.Apply(0, stored("abab", 2, 0))
+	x.Expire(time.Time{})
+	x.Expire(time.Time{}.Add(time.Hour))
+	s, _ = x.State(0)
+	require.Equal(t, 2, s.Orphans)
+	x.Predict(0, modelHashes("aa"), 0, time.Time{}.Add(2*time.Hour))
+	x.Expire(time.Time{}.Add(2*time.Hour - 1))
+	require.Equal(t, "0:2", depths(x, "aa"))
+	x.Expire(time.Time{}.Add(2 * time.Hour))
+	require.Equal(t, "", depths(x, "aa"))
+	x.Expire(now)
+	s, _ = x.State(0)
+	require.Zero(t, s.Orphans)
 }
 
 func TestStores(t *testing.T) {
