@@ -56,19 +56,17 @@ func (x *Index) applyEvent(id WorkerID, w *worker, ev *kvevent.Event) Result {
 	return x.apply(id, w, ev)
 }
 
-func (x *Index) apply(id WorkerID, w *worker, ev *kvevent.Event) Result {
-	w.heard = true
+func (x *Index) apply(id WorkerID, teller *worker, ev *kvevent.Event) (res Result) {
+	teller.heard = true
+	id, w := x.holder(id, teller, ev)
 	switch ev.Kind {
 	case kvevent.Stored:
-		return x.store(id, w, ev)
+		res = x.store(id, w, teller, ev)
 	case kvevent.Removed:
-		return x.remove(id, w, ev)
+		res = x.remove(id, w, teller, ev)
 	case kvevent.Cleared:
-		if ev.Attention != kvevent.FullAttention {
-			return Result{}
-		}
-		id, w = x.holder(id, w, ev)
 		switch {
+		case ev.Attention != kvevent.FullAttention:
 		case ev.Tier > kvevent.NumTiers:
 			w.unknown = true
 		case ev.Tier == kvevent.AnyTier || w.store != 0:
@@ -76,10 +74,13 @@ func (x *Index) apply(id WorkerID, w *worker, ev *kvevent.Event) Result {
 		default:
 			x.clearTier(id, w, ev.Tier)
 		}
-		x.publish(id, w)
-		return Result{}
+	default:
+		return Result{Ignored: len(ev.BlockHashes)}
 	}
-	return Result{Ignored: len(ev.BlockHashes)}
+	if w != teller {
+		x.publish(id, w)
+	}
+	return res
 }
 
 // holder returns who holds the blocks of an event: the worker, or a registered store that the event names.
@@ -109,7 +110,7 @@ func (w *worker) counts(ev *kvevent.Event) bool {
 	return w.grouped && w.group == ev.Group
 }
 
-// learn tells a store how those who store in it name blocks, for workers that only remove.
+// learn notes how those who store in w, which may be a store, name blocks: others may only remove.
 func (w *worker) learn(teller *worker) {
 	if !w.grouped {
 		w.grouped, w.group = true, teller.group
@@ -119,28 +120,25 @@ func (w *worker) learn(teller *worker) {
 	}
 }
 
-func (x *Index) store(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
+// store stores blocks for w. What they follow may be known only to the worker that says so.
+func (x *Index) store(id WorkerID, w, teller *worker, ev *kvevent.Event) (res Result) {
 	n := len(ev.BlockHashes)
-	if !w.counts(ev) {
+	if !teller.counts(ev) {
 		return Result{Ignored: n}
 	}
 	if ev.Tier > kvevent.NumTiers || ev.HasParent && slices.Contains(ev.BlockHashes, ev.Parent) {
-		w.unknown = true // an unknown tier, or its own parent
+		teller.unknown = true // an unknown tier, or its own parent
 		return Result{Ignored: n}
 	}
-	ratio, ok := x.fits(w, ev)
+	ratio, ok := x.fits(teller, ev)
 	if !ok {
-		w.refused = true
+		teller.refused = true
 		return Result{Ignored: n}
 	}
 	if ev.BlockSize != 0 || len(ev.TokenIDs)+len(ev.LocalHashes)+len(ev.SequenceHashes) > 0 {
-		w.ratio = ratio
+		teller.ratio = ratio
 	}
-	// The blocks may be the store's; what they follow may still be known to the worker only.
-	teller := w
-	if id, w = x.holder(id, w, ev); w != teller {
-		w.learn(teller)
-	}
+	w.learn(teller)
 	w.heard = true
 	r := blocks{plane: w.plane(ev.Tier)}
 	switch {
@@ -182,9 +180,6 @@ func (x *Index) store(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 		}
 		w.unknown = w.unknown || dropped
 		x.wakeForOrphans(w)
-	}
-	if w != teller {
-		x.publish(id, w)
 	}
 	return res
 }
@@ -265,9 +260,8 @@ func (x *Index) storeKnown(id WorkerID, w, teller *worker, hashes []uint64, rati
 	return res
 }
 
-func (x *Index) remove(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
-	teller := w
-	if id, w = x.holder(id, w, ev); !teller.grouped {
+func (x *Index) remove(id WorkerID, w, teller *worker, ev *kvevent.Event) (res Result) {
+	if !teller.grouped {
 		teller = w // others stored what it removes
 	}
 	if !teller.counts(ev) {
@@ -299,9 +293,6 @@ func (x *Index) remove(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 	}
 	x.flush(id, w, &d)
 	x.tree.reset()
-	if ev.Owner != "" {
-		x.publish(id, w)
-	}
 	return res
 }
 

@@ -217,6 +217,21 @@ func TestStoresOfOwners(t *testing.T) {
 		require.Equal(t, index.Result{Stored: 4}, put(1, "abab", 0))
 		require.Equal(t, index.Result{Ignored: 4}, of(2, ev), "of another kind")
 		require.Equal(t, "2:4", depths(x, "abab"))
+
+		// A worker's own blocks, copied.
+		ev = stored("abab", 0, 0)
+		ev.BlockHashes = blocks(5, 4)
+		if ratio > 1 {
+			ev.BlockSize, ev.BlockHashes = int32(2*modelBlock), ev.BlockHashes[:2]
+		}
+		x.Clear(store)
+		require.Equal(t, 4, x.Apply(2, ev).Stored)
+		require.Equal(t, index.Result{Stored: 4}, of(2, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: ev.BlockHashes}))
+		require.NoError(t, x.Check())
+		s, _ := x.State(store)
+		require.Equal(t, 4, s.Blocks)
+		x.Clear(2)
+		require.Equal(t, "2:4", depths(x, "abab"))
 	}
 }
 
