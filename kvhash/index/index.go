@@ -71,7 +71,7 @@ type Options struct {
 	Journal int
 }
 
-// Index holds which worker has which blocks, for one model at one block size. Safe for concurrent use. Lookups ([Index.Match],
+// Index holds which worker has which blocks, for one model at one block size. [New] makes one. Safe for concurrent use. Lookups ([Index.Match],
 // [Index.Search], [Index.State], [Index.AppendStates], [Index.Worker]) take no lock and never wait for events; everything that changes
 // the index takes turns. Events of one worker have to be applied in their order, so by one goroutine or one after another.
 type Index struct {
@@ -203,13 +203,15 @@ type ref struct {
 	plane  uint8
 }
 
-// AddWorker returns the number of the worker with the given key, and registers it if it is new. It panics beyond 16,384 workers.
+// AddWorker returns the number of the worker with the given key, and registers it if it is new. A store's key gives the store's
+// number. It panics beyond 16,384 workers and stores.
 func (x *Index) AddWorker(k Key) WorkerID { return x.addWorker(k, 0) }
 
 // AddStore registers a store that several workers read from, such as a cache server. Its blocks count for each worker that is attached to it,
 // in the given tier, whatever tier its events name. They come in events of its own, applied under the number returned, or in
-// events of workers whose Owner is the store's instance; an Owner that is not registered means the worker's own. Stores share the
-// numbers of workers, and lookups do not report them.
+// events of workers whose Owner is the store's instance, if its rank is 0; an Owner that is not registered means the worker's own. Stores
+// share the numbers of workers, and lookups do not report them. If the key is registered already, AddStore returns its number and
+// changes nothing. It panics if there is no such tier, and as [Index.AddWorker] does.
 func (x *Index) AddStore(k Key, tier kvevent.Tier) WorkerID {
 	if tier < kvevent.Device || tier > kvevent.NumTiers {
 		panic("index: a store has a tier")

@@ -347,6 +347,40 @@ func TestTiersAndPredictions(t *testing.T) {
 	require.Equal(t, "0:1", depths(x, "bab"))
 }
 
+// Predictions of nobody, and of those who are gone.
+func TestStalePredictions(t *testing.T) {
+	x := fleet(2)
+	store := x.AddStore(index.Key{Instance: "lmcache"}, kvevent.Remote)
+	x.Attach(1, store)
+	h, until := modelHashes("abab"), time.Unix(10, 0)
+	for _, p := range []index.Prediction{
+		x.Predict(99, h, 0, until), x.Predict(0, nil, 0, until), x.Predict(0, h, 4, until), x.Predict(store, h, 0, until), {},
+	} {
+		require.Zero(t, p)
+		x.Unpredict(p)
+	}
+	require.Zero(t, x.Len())
+
+	cleared := x.Predict(0, h, 0, until)
+	x.Clear(0)
+	removed := x.Predict(0, h, 0, until)
+	x.RemoveWorker(0)
+	require.Zero(t, x.AddWorker(index.Key{Instance: "another"}), "with its number")
+	now := x.Predict(0, h[:2], 0, until)
+	for _, p := range []index.Prediction{cleared, removed} {
+		x.Unpredict(p)
+		require.Equal(t, "0:2", depths(x, "abab"))
+	}
+	x.Unpredict(now)
+	x.Unpredict(now)
+	require.Zero(t, x.Len())
+	x.Predict(0, h, 0, until)
+	x.RemoveWorker(0)
+	x.Unpredict(now)
+	x.Expire(until)
+	require.NoError(t, x.Check())
+}
+
 func TestTrust(t *testing.T) {
 	x := index.New(modelBlock, &index.Options{MaxOrphans: 2})
 	id := x.AddWorker(index.Key{Instance: "e"})

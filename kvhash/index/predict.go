@@ -63,13 +63,13 @@ func (d *deadlines) Pop() any {
 
 // Predict notes that the worker will soon hold the blocks of a prompt on its device, because the prompt was sent there. hashes are the
 // prompt's sequence hashes; of the first from blocks nothing is said. The others count in lookups until an event of the worker confirms
-// them or [Index.Expire] is called with a time not before until. Blocks that are resident already stay as they are. To lookups it is
-// one step. O(len(hashes)).
+// them or [Index.Expire] is called with a time not before until. Blocks that are resident already stay as they are; when nothing is
+// left to expect, or there is no such worker, or it is a store, nothing is noted. To lookups it is one step. O(len(hashes)).
 func (x *Index) Predict(id WorkerID, hashes []uint64, from int, until time.Time) Prediction {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	w := x.worker(id)
-	if from = max(from, 0); w == nil || from >= len(hashes) {
+	if from = max(from, 0); w == nil || w.store != 0 || from >= len(hashes) {
 		return Prediction{}
 	}
 	if w.expects.until == nil {
@@ -140,7 +140,8 @@ func (t *tree) seek(hashes []uint64) (slot uint32) {
 }
 
 // Unpredict takes back a prediction: its prompt will not be computed there after all. Blocks that were expected before, or that a later
-// prompt expects beyond its end, stay. One that ended before changes nothing. O(blocks predicted).
+// prompt expects beyond its end, stay. One that ended before, or whose worker was cleared or removed, changes nothing. O(blocks
+// predicted).
 func (x *Index) Unpredict(p Prediction) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -250,6 +250,7 @@ func TestStoresAgainstModel(t *testing.T) {
 					ids = append(ids, id)
 					continue
 				}
+				k = index.Key{Instance: fmt.Sprint("store", i)}
 				tier := []kvevent.Tier{kvevent.Disk, kvevent.Remote}[i%2]
 				id := x.AddStore(k, tier)
 				m.add(id, k).store = tier
@@ -259,19 +260,26 @@ func TestStoresAgainstModel(t *testing.T) {
 			pick := func(t *rapid.T, from, to int) index.WorkerID {
 				return ids[rapid.IntRange(from, to-1).Draw(t, "worker")]
 			}
+			// Of what a store holds a worker tells as well.
+			tell := func(t *rapid.T, id index.WorkerID, ev *kvevent.Event) {
+				m.apply(id, ev)
+				if id >= ids[3] && rapid.Bool().Draw(t, "told by a worker") {
+					ev.Owner = m.worker(id).key.Instance
+					id = pick(t, 0, 3)
+				}
+				x.Apply(id, ev)
+			}
 			t.Repeat(map[string]func(*rapid.T){
 				"store": func(t *rapid.T) {
 					id, word := pick(t, 0, 6), rapid.SampledFrom(words).Draw(t, "word")
 					ev := on(kvevent.Tier(rapid.IntRange(0, 2).Draw(t, "tier")), runOf(word[:rapid.IntRange(1, len(word)).Draw(t, "to")], 0))
-					x.Apply(id, ev)
-					m.apply(id, ev)
+					tell(t, id, ev)
 				},
 				"remove": func(t *rapid.T) {
 					id, word := pick(t, 0, 6), rapid.SampledFrom(words).Draw(t, "word")
 					at := rapid.IntRange(0, len(word)-1).Draw(t, "at")
 					ev := &kvevent.Event{Kind: kvevent.Removed, BlockHashes: engineHashes(word, 1)[at:min(at+3, len(word))]}
-					x.Apply(id, ev)
-					m.apply(id, ev)
+					tell(t, id, ev)
 				},
 				"predict": func(t *rapid.T) {
 					id, h := pick(t, 0, 3), modelHashes(rapid.SampledFrom(words).Draw(t, "word"))
