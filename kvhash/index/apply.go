@@ -274,7 +274,9 @@ func (x *Index) remove(id WorkerID, w, teller *worker, ev *kvevent.Event) (res R
 	ratio := teller.ratio
 	w.recentSlot = 0
 	d := drops{plane: w.plane(ev.Tier)}
-	for part := range slices.Chunk(ev.BlockHashes, expandAtOnce) {
+	for rest := ev.BlockHashes; len(rest) > 0; {
+		part := rest[:min(len(rest), expandAtOnce)]
+		rest = rest[len(part):]
 		hashes := x.expand(part, ratio)
 		for i, h := range hashes {
 			if i%touchLen == 0 && len(hashes) > 1 {
