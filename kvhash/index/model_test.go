@@ -52,6 +52,7 @@ type modelWorker struct {
 	orphans []modelOrphan // oldest first
 
 	group         int32
+	each          int // how many of our blocks an engine's block is; 0 means not heard yet
 	grouped       bool
 	lost, refused bool
 	heard         bool
@@ -223,7 +224,7 @@ func (m *model) apply(id index.WorkerID, ev *kvevent.Event) (res index.Result) {
 		for _, h := range ev.BlockHashes {
 			k := w.remove(h, tier)
 			if k == 0 {
-				res.Ignored++
+				res.Ignored += max(w.each, 1)
 			}
 			res.Removed += k
 		}
@@ -245,22 +246,26 @@ func (m *model) apply(id index.WorkerID, ev *kvevent.Event) (res index.Result) {
 }
 
 func (m *model) store(w *modelWorker, ev *kvevent.Event, tier kvevent.Tier) (res index.Result) {
-	n, each := len(ev.BlockHashes), 1
+	n, each := len(ev.BlockHashes), max(w.each, 1)
 	if ev.HasParent && slices.Contains(ev.BlockHashes, ev.Parent) {
 		w.lost = true
 		return index.Result{Ignored: n}
 	}
-	size := cmp.Or(int64(ev.BlockSize), int64(m.block))
-	if size > 0 && size%int64(m.block) == 0 {
-		each = int(size) / m.block
+	if size := int(ev.BlockSize); size != 0 {
+		each = size / m.block
+		if size < 0 || size%m.block != 0 || w.each != 0 && each != w.each {
+			w.refused = true
+			return index.Result{Ignored: n}
+		}
 	}
-	if each > 1024 || size%int64(m.block) != 0 || size <= 0 {
+	tokens, hashes, size := len(ev.TokenIDs), len(ev.LocalHashes)+len(ev.SequenceHashes), each*m.block
+	if each > 1024 || each > 1 && hashes > 0 && hashes != n*each ||
+		n > 0 && tokens > 0 && hashes == 0 && (tokens <= (n-1)*size || tokens > n*size) {
 		w.refused = true
 		return index.Result{Ignored: n}
 	}
-	if k := int64(len(ev.TokenIDs)); n > 0 && k > 0 && (k <= int64(n-1)*size || k > int64(n)*size) {
-		w.refused = true
-		return index.Result{Ignored: n}
+	if ev.BlockSize != 0 || tokens+hashes > 0 {
+		w.each = each
 	}
 	r := modelRun{locals: ev.LocalHashes, seqs: ev.SequenceHashes, each: each, tier: tier}
 	if len(r.locals) == 0 && len(r.seqs) == 0 && len(ev.TokenIDs) == 0 {
@@ -269,7 +274,7 @@ func (m *model) store(w *modelWorker, ev *kvevent.Event, tier kvevent.Tier) (res
 			switch {
 			case len(p) == 0:
 				w.lost = true
-				res.Ignored++
+				res.Ignored += each
 			case w.hold(h, p[len(p)-1].blocks, tier):
 				res.Stored += len(p[len(p)-1].blocks)
 			default:
@@ -302,9 +307,9 @@ func (m *model) store(w *modelWorker, ev *kvevent.Event, tier kvevent.Tier) (res
 	case whole > 0 && m.park(w, o):
 		res.Parked = whole * each
 	default:
-		res.Ignored += whole
+		res.Ignored += whole * each
 	}
-	res.Ignored += n - whole
+	res.Ignored += (n - whole) * each
 	return res
 }
 
@@ -437,7 +442,7 @@ func (w *modelWorker) remove(hash uint64, tier kvevent.Tier) (n int) {
 func (w *modelWorker) clear(tier kvevent.Tier) {
 	if tier == kvevent.AnyTier {
 		w.places, w.pred, w.held = map[uint64][]modelPlace{}, map[int32]modelDeadline{}, nil
-		w.orphans, w.grouped, w.lost, w.refused = nil, false, false, false
+		w.orphans, w.grouped, w.each, w.lost, w.refused = nil, false, 0, false, false
 		return
 	}
 	w.orphans = slices.DeleteFunc(w.orphans, func(o modelOrphan) bool { return o.tier == tier })
