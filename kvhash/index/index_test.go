@@ -4,6 +4,7 @@ package index_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -379,6 +380,24 @@ func TestStalePredictions(t *testing.T) {
 	x.Unpredict(now)
 	x.Expire(until)
 	require.NoError(t, x.Check())
+}
+
+// Hashes that are no chain may name a block again that is only being stored.
+func TestRepeatedHashes(t *testing.T) {
+	for n := 1; n < 6; n++ {
+		x := fleet(2)
+		h := blocks(0, n)
+		x.Predict(0, h[:1], 0, time.Unix(1, 0))
+		again := slices.Concat(h, h, h)
+		x.Predict(1, again, 0, time.Unix(1, 0))
+		require.NoError(t, x.CheckLies())
+		x.Apply(0, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: blocks(99, len(again)), SequenceHashes: again})
+		require.NoError(t, x.CheckLies())
+		x.Clear(0)
+		x.Expire(time.Unix(1, 0))
+		require.NoError(t, x.CheckLies())
+		require.Zero(t, x.Len())
+	}
 }
 
 func TestTrust(t *testing.T) {

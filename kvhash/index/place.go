@@ -187,7 +187,7 @@ func (x *Index) locate(prev uint32, seqs []uint64, gone []bool) int {
 				t.follow(prev, t.slots.run(slot))
 			}
 			for end < len(seqs) && (gone == nil || !gone[end]) {
-				if next := slot + uint32(end-i); !t.slots.isNext(next) || t.slots.seq.at(next).Load() != seqs[end] {
+				if next := slot + uint32(end-i); !t.slots.isNext(next) || t.slots.run(next) == 0 || t.slots.seq.at(next).Load() != seqs[end] {
 					break
 				}
 				end++

@@ -130,8 +130,9 @@ func (t *tree) remove(n uint32) {
 }
 
 // find returns the slot of the block with hash seq that follows the one in slot prev, or begins a prompt if prev is 0; 0 if there is none.
+// Slots that were taken and not filled yet do not count: hashes that are no chain may come to them again.
 func (t *tree) find(prev uint32, seq uint64) uint32 {
-	if prev != 0 && t.slots.isNext(prev+1) {
+	if prev != 0 && t.slots.isNext(prev+1) && t.slots.run(prev+1) != 0 {
 		if t.slots.seq.at(prev+1).Load() == seq {
 			return prev + 1
 		}
