@@ -235,6 +235,7 @@ const expandAtOnce = 1024
 // storeKnown handles an event that names blocks only by engine hashes, as for a copy to another tier.
 func (x *Index) storeKnown(id WorkerID, w, teller *worker, hashes []uint64, ratio int32, plane int) (res Result) {
 	x.segs, x.fresh = x.segs[:0], x.fresh[:0]
+	var waited []job // what the store that w is had parked, as only the teller knew these blocks
 	for part := range slices.Chunk(hashes, expandAtOnce) {
 		for _, h := range x.expand(part, ratio) {
 			p := cmp.Or(w.last(h), teller.last(h))
@@ -253,10 +254,21 @@ func (x *Index) storeKnown(id WorkerID, w, teller *worker, hashes []uint64, rati
 				}
 				x.segs[last].n++
 				x.fresh = append(x.fresh, true)
+				for _, o := range w.orphans.claim(h) {
+					waited = append(waited, job{blocks: o, seq: x.tree.slots.seq.at(p.slot()).Load(), anchor: p.slot()})
+				}
 			}
 		}
 	}
-	x.publishJob(id, w, x.segs, x.fresh, plane)
+	if len(waited) == 0 {
+		x.publishJob(id, w, x.segs, x.fresh, plane)
+		return res
+	}
+	segs, fresh := slices.Clone(x.segs), slices.Clone(x.fresh)
+	for _, j := range waited { // hidden until the worker has what leads to them
+		x.place(id, w, j, &res)
+	}
+	x.publishJob(id, w, segs, fresh, plane)
 	return res
 }
 

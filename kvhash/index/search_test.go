@@ -232,6 +232,19 @@ func TestStoresOfOwners(t *testing.T) {
 		require.Equal(t, 4, s.Blocks)
 		x.Clear(2)
 		require.Equal(t, "2:4", depths(x, "abab"))
+
+		// Such a copy leads to what the store has parked.
+		x.Clear(store)
+		require.Equal(t, index.Result{Parked: 4}, put(0, "ababbbbb", 4))
+		ev = stored("abab", 0, 0)
+		if ratio > 1 {
+			ev.BlockSize, ev.BlockHashes = int32(2*modelBlock), []uint64{ev.BlockHashes[1], ev.BlockHashes[3]}
+		}
+		ev.Group = 3
+		require.Equal(t, 4, x.Apply(1, ev).Stored)
+		require.Equal(t, index.Result{Stored: 8}, of(1, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: ev.BlockHashes, Group: 3}))
+		require.Equal(t, "1:4 2:8", depths(x, "ababbbbb"))
+		require.NoError(t, x.Check())
 	}
 }
 
