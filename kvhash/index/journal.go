@@ -252,7 +252,7 @@ func (x *Index) checkRecords(j *journal, records [][]byte, data []byte) error {
 			default:
 				c.fail(ErrMalformed)
 			}
-			c.check(c.left() == 0 && (replaced == 0 || op == opReplace || replaced == id+1 && (op == opEvent || op == opFlags)))
+			c.check(c.left() == 0 && (replaced == 0 || op == opReplace || op == opFlags || replaced == id+1 && op == opEvent))
 		}
 		if c.err != nil {
 			return &SnapshotError{Offset: at, Err: c.err.Err}
@@ -391,9 +391,10 @@ func (j *journal) lose() {
 	j.buf, j.marks, j.first = j.buf[:0], j.marks[:0], j.last
 }
 
-// applyNoted applies an event and notes what it changed.
+// applyNoted applies an event and notes what it changed, of the worker and of the store that holds the blocks.
 func (x *Index) applyNoted(id WorkerID, w *worker, ev *kvevent.Event) Result {
-	before, cuts, waiting := w.flags(), x.cuts, w.orphans.blocks
+	in, holder := x.holder(id, w, ev)
+	before, held, cuts, waiting := w.flags(), holder.flags(), x.cuts, holder.orphans.blocks
 	res := x.apply(id, w, ev)
 	if res.Stored+res.Removed+res.Parked > 0 || ev.Kind == kvevent.Cleared && ev.Tier <= kvevent.NumTiers {
 		at, j := x.begin(opEvent, id)
@@ -406,12 +407,10 @@ func (x *Index) applyNoted(id WorkerID, w *worker, ev *kvevent.Event) Result {
 		j.note(at)
 	}
 	if f := w.flags(); f != before {
-		at, j := x.begin(opFlags, id)
-		if j == nil {
-			return res
-		}
-		j.buf = appendFlags(j.buf, f)
-		j.note(at)
+		x.noteFlags(id, f)
+	}
+	if f := holder.flags(); holder != w && f != held {
+		x.noteFlags(in, f)
 	}
 	if x.cuts != cuts && x.journal != nil {
 		x.journal.lose()
@@ -424,7 +423,7 @@ func (x *Index) applyNoted(id WorkerID, w *worker, ev *kvevent.Event) Result {
 func (x *Index) plain(w *worker, ev *kvevent.Event, placed bool) kvevent.Event {
 	e := kvevent.Event{
 		Kind: ev.Kind, Tier: ev.Tier, Attention: ev.Attention, Group: ev.Group,
-		BlockHashes: ev.BlockHashes, Parent: ev.Parent, HasParent: ev.HasParent,
+		BlockHashes: ev.BlockHashes, Parent: ev.Parent, HasParent: ev.HasParent, Owner: ev.Owner,
 	}
 	if ev.Kind != kvevent.Stored {
 		return e
@@ -448,6 +447,16 @@ func (x *Index) plain(w *worker, ev *kvevent.Event, placed bool) kvevent.Event {
 		e.LocalHashes, e.SequenceHashes = nil, x.seqs
 	}
 	return e
+}
+
+func (x *Index) noteFlags(id WorkerID, f flags) {
+	if x.journal == nil {
+		return // dropped by a change just noted
+	}
+	if at, j := x.begin(opFlags, id); j != nil {
+		j.buf = appendFlags(j.buf, f)
+		j.note(at)
+	}
 }
 
 func (x *Index) noteWorker(op byte, id WorkerID) {

@@ -81,6 +81,9 @@ func (h *past) event(id index.WorkerID) kvevent.Event {
 	case h.rnd.IntN(4) == 0:
 		ev.Kind = kvevent.Cleared
 	}
+	if h.rnd.IntN(6) == 0 {
+		ev.Owner = "store" // a worker tells of it
+	}
 	return ev
 }
 
