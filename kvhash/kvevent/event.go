@@ -157,20 +157,26 @@ func (b *Batch) Clone() Batch {
 	return c
 }
 
-// sum returns a number, not 0, that two batches about other blocks hardly have in common.
-func (b *Batch) sum() uint64 {
+// sum returns a number, not 0, that two batches about other blocks hardly have in common, and that a batch has wherever it was decoded:
+// what a decoder of TensorRT-LLM makes of a change of level or a removal goes by what it saw before.
+func (b *Batch) sum() uint32 {
 	const odd = 0x9e3779b97f4a7c15
-	h := uint64(len(b.Events))
+	h := uint64(odd)
 	add := func(v uint64) { h = bits.RotateLeft64((h^v)*odd, 29) }
+	var before []uint64
 	for i := range b.Events {
 		e := &b.Events[i]
-		add(uint64(e.Kind)<<16 | uint64(e.Tier)<<8 | uint64(b2i(e.HasParent)))
-		add(e.Parent)
-		for _, v := range e.BlockHashes {
-			add(v)
+		known := e.Kind == Stored && len(e.TokenIDs)+len(e.LocalHashes)+len(e.SequenceHashes) == 0 // is copied to another tier
+		if again := i > 0 && slices.Equal(e.BlockHashes, before); !known && !(again && e.Kind == Removed) {
+			add(uint64(e.Kind)<<1 | uint64(b2i(e.HasParent)))
+			add(e.Parent)
+			for _, v := range e.BlockHashes {
+				add(v)
+			}
 		}
+		before = e.BlockHashes
 	}
-	return h | 1
+	return uint32(h>>32) | 1
 }
 
 // size returns about how many bytes the batch takes.

@@ -80,6 +80,7 @@ type Ingest struct {
 	heard    uint64    // one beyond the highest batch seen that says its time; heard <= end
 	time     time.Time // of that batch
 	before   time.Time // of the last batch heard in the life before; zero in the first one
+	first    time.Time // of the first batch of this life
 	held     []Batch   // ascending, next < held[i].Seq < end
 	bytes    int       // of held
 	salted   namespaces
@@ -138,15 +139,16 @@ func (in *Ingest) reset(dst []Batch, b Batch) []Batch {
 }
 
 // Replay takes one batch of the answer to a replay request and appends to dst the batches to apply now, in order. Batches that were
-// delivered before are dropped, and those that are no later than the last one heard before a restart, or earlier than one of a lower
-// number that was heard. One that is later in time, by 5 s
-// or more, than the live batch of the highest number is of another life of the engine: the rank is cleared. Call [Ingest.ReplayDone] at
-// the end of the answer.
+// delivered before are dropped, and those that are no later than the last one heard before a restart, or earlier than the first one of this
+// life, or than the one of the highest number that was heard although theirs is higher. One that is later in time, by 5 s or more, than the
+// live batch of the highest number is of another life of the engine: the rank is cleared. Call [Ingest.ReplayDone] at the end of the
+// answer.
 func (in *Ingest) Replay(dst []Batch, b Batch) []Batch {
 	if !in.ours(&b) {
 		return dst
 	}
-	if !b.Time.IsZero() && (!in.before.IsZero() && !b.Time.After(in.before) || b.Seq >= in.heard && b.Time.Before(in.time)) {
+	if !b.Time.IsZero() && (!in.before.IsZero() && !b.Time.After(in.before) || b.Seq > in.opt.First && b.Time.Before(in.first) ||
+		b.Seq >= in.heard && b.Time.Before(in.time)) {
 		return dst // of a life before; or the clock was set back, and the live stream will bring it
 	}
 	if in.reborn(&b, restartTime) {
@@ -256,11 +258,14 @@ func (in *Ingest) restarted(b *Batch) bool {
 		return false
 	}
 	last := in.end - 1
-	return in.reborn(b, 1) || b.Seq == in.opt.First && last > b.Seq || last-b.Seq > cmp.Or(in.opt.Window, 1024) || in.differs(b)
+	return in.reborn(b, 1) || b.Seq == in.opt.First && last > b.Seq && (b.Time.IsZero() || b.Time != in.first) || last-b.Seq > cmp.Or(in.opt.Window, 1024) || in.differs(b)
 }
 
 // sum is what is remembered of a batch of the live stream that carries no time: enough to tell it from another one.
-type sum struct{ seq, of uint64 }
+type sum struct {
+	seq uint64
+	of  uint32 // 0 for unknown
+}
 
 const maxSums = 1024
 
@@ -269,10 +274,14 @@ func (in *Ingest) remember(b *Batch) {
 	if !b.Time.IsZero() || b.Damaged {
 		return
 	}
+	in.note(b.Seq, b.sum())
+}
+
+func (in *Ingest) note(seq uint64, of uint32) {
 	if in.sums == nil {
 		in.sums = make([]sum, maxSums)
 	}
-	in.sums[b.Seq%maxSums] = sum{b.Seq, b.sum()}
+	in.sums[seq%maxSums] = sum{seq, of}
 }
 
 // differs reports whether b is not the batch that had its number before.
@@ -298,6 +307,9 @@ func (in *Ingest) reborn(b *Batch, by time.Duration) bool {
 func (in *Ingest) take(dst []Batch, b Batch) []Batch {
 	in.seen = true
 	in.end = max(in.end, b.Seq+1)
+	if b.Seq == in.opt.First {
+		in.first = b.Time
+	}
 	if b.Seq >= in.heard && !b.Time.IsZero() {
 		in.heard, in.time = b.Seq+1, b.Time
 	}

@@ -69,6 +69,7 @@ func TestIngest(t *testing.T) {
 		{"a batch of no time comes again, with its time", "0@1 1@2 2 2@9 3@10", "0 1 2 3", kvevent.Need{}, "exact "},
 		{"late replay of a life of which no time is known", "0 1 0@9 r1@2 done 1@10", "0 1 clear 0 1", kvevent.Need{}, "exact "},
 		{"restart in a gap", "0 5 0", "0 clear 0", kvevent.Need{}, "exact "},
+		{"repetition of the first batch", "0@1 1@2 0@1 2@3", "0 1 2", kvevent.Need{}, "exact "},
 		{"restart with one batch before", "0@1 0@1 0@2", "0 clear 0", kvevent.Need{}, "exact "},
 		{"repetition of an old time is no restart", "0@1 1@2 2@3 1@2", "0 1 2", kvevent.Need{}, "exact "},
 		{"too much held", "0 2 3 4 5 6 7 r1", "0 1", kvevent.Need{Kind: kvevent.ReplayFrom, Seq: 2}, "degraded batch 2 is missing"},
@@ -319,7 +320,7 @@ func TestIngestCopiesWhatItHolds(t *testing.T) {
 // Without times, a number that falls back by little is a repetition if it is the same batch.
 func TestIngestRestartWithoutTime(t *testing.T) {
 	batch := func(seq, hash uint64) kvevent.Batch {
-		return kvevent.Batch{Seq: seq, Events: []kvevent.Event{{Kind: kvevent.Stored, BlockHashes: []uint64{hash}}}}
+		return kvevent.Batch{Seq: seq, Events: []kvevent.Event{{Kind: kvevent.Stored, BlockHashes: []uint64{hash}, TokenIDs: []uint32{1}}}}
 	}
 	var in kvevent.Ingest
 	var out []kvevent.Batch

@@ -22,6 +22,8 @@ const (
 	wasFull
 	wasMixed
 	hadBefore
+	hadSums
+	hadFirst
 )
 
 // errPosition is the cause when a saved position makes no sense.
@@ -31,13 +33,14 @@ var errPosition = errors.New("kvevent: not a position of a stream")
 var errVersion = errors.New("kvevent: a position of a stream of an unknown version")
 
 // AppendPosition appends to dst where the Ingest is in the stream, with the namespaces that it remembers, for [Ingest.Restore]. Batches
-// that are held are not in it: they are missing for whoever restores it, and can be replayed; nor is what tells a restart from a
-// repetition where batches carry no time ([IngestOptions.Window]): that is learned anew. O(blocks in a namespace). The form is the
-// same on all machines and the same for the same state.
+// that are held are not in it: they are missing for whoever restores it, and can be replayed. O(blocks in a namespace), and up to 4 KB where
+// batches carry no time: what tells a restart from a repetition ([IngestOptions.Window]). The form is the same on all machines and the
+// same for the same state.
 func (in *Ingest) AppendPosition(dst []byte) []byte {
 	flags := byte(0)
 	for f, on := range map[byte]bool{wasSeen: in.seen, wasLost: in.lost, hadTime: !in.time.IsZero(), wasFull: in.salted.full,
-		wasMixed: in.mixed, hadBefore: !in.before.IsZero()} {
+		wasMixed: in.mixed, hadBefore: !in.before.IsZero(), hadSums: in.sums != nil,
+		hadFirst: !in.first.IsZero()} {
 		if on {
 			flags |= f
 		}
@@ -46,7 +49,7 @@ func (in *Ingest) AppendPosition(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, in.next)
 	dst = binary.AppendUvarint(dst, in.end)
 	dst = binary.AppendUvarint(dst, in.heard)
-	for _, t := range []time.Time{in.time, in.before} {
+	for _, t := range []time.Time{in.time, in.before, in.first} {
 		if !t.IsZero() {
 			dst = binary.AppendVarint(dst, t.Unix())
 			dst = binary.AppendUvarint(dst, uint64(t.Nanosecond()))
@@ -55,6 +58,17 @@ func (in *Ingest) AppendPosition(dst []byte) []byte {
 	if in.lost {
 		dst = binary.AppendUvarint(dst, in.lostFrom)
 		dst = binary.AppendUvarint(dst, in.lostTo)
+	}
+	if in.sums != nil {
+		n := min(in.end, maxSums)
+		dst = binary.AppendUvarint(dst, n)
+		for seq := in.end - n; seq < in.end; seq++ {
+			s := in.sums[seq%maxSums]
+			if s.seq != seq {
+				s.of = 0
+			}
+			dst = binary.LittleEndian.AppendUint32(dst, s.of)
+		}
 	}
 	byName := make(map[string][]uint64)
 	for h, n := range in.salted.of {
@@ -93,10 +107,14 @@ func (in *Ingest) Restore(dst []Batch, position []byte) ([]Batch, error) {
 		}
 		return t
 	}
-	at, before := readTime(hadTime), readTime(hadBefore)
+	at, before, first := readTime(hadTime), readTime(hadBefore), readTime(hadFirst)
 	var lostFrom, lostTo uint64
 	if flags&wasLost != 0 {
 		lostFrom, lostTo = r.uvarint(math.MaxUint64), r.uvarint(math.MaxUint64)
+	}
+	var sums []byte // of the last batches
+	if flags&hadSums != 0 {
+		sums = r.bytes(4 * r.uvarint(min(end, maxSums)))
 	}
 	salted := namespaces{full: flags&wasFull != 0}
 	for range r.count(2) {
@@ -122,11 +140,16 @@ func (in *Ingest) Restore(dst []Batch, position []byte) ([]Batch, error) {
 	}
 	in.seen, in.stale, in.again = true, false, false
 	in.lost, in.lostFrom, in.lostTo = flags&wasLost != 0, lostFrom, lostTo
-	in.mixed, in.before = flags&wasMixed != 0, before
+	in.mixed, in.before, in.first = flags&wasMixed != 0, before, first
 	in.salted = salted
 	in.next, in.end = next, max(in.end, end)
 	if heard > in.heard && !at.IsZero() {
 		in.heard, in.time = heard, at
+	}
+	for i := 0; i < len(sums); i += 4 {
+		if of := binary.LittleEndian.Uint32(sums[i:]); of != 0 {
+			in.note(end-uint64((len(sums)-i)/4), of)
+		}
 	}
 	in.dropHeld()
 	return in.drain(dst), nil

@@ -87,17 +87,8 @@ func (d *Decoder) trtRemoved(ev Event) bool {
 	}
 	ev.Kind = Removed
 	ev.BlockHashes = d.hashes[m:]
-	if len(d.partial) > 0 {
-		kept := ev.BlockHashes[:0]
-		for _, h := range ev.BlockHashes {
-			if _, ok := d.partial[h]; ok {
-				delete(d.partial, h)
-			} else {
-				kept = append(kept, h)
-			}
-		}
-		ev.BlockHashes = kept
-		d.hashes = d.hashes[:m+len(kept)]
+	for _, h := range ev.BlockHashes {
+		delete(d.partial, h) // a removal of what was left out does no harm
 	}
 	ev.BlockHashes = ev.BlockHashes[:len(ev.BlockHashes):len(ev.BlockHashes)]
 	if len(ev.BlockHashes) == 0 {
