@@ -190,7 +190,9 @@ func (d *Decoder) compact(dst []Batch) []Batch {
 		}
 		if flags&hasTime != 0 {
 			sec := r.varint(math.MinInt64, math.MaxInt64)
-			b.Time = time.Unix(sec, int64(r.uvarint(1e9-1))).UTC()
+			if ns := r.uvarint(1e9 - 1); r.ok() {
+				b.Time = time.Unix(sec, int64(ns)).UTC()
+			}
 		}
 		if flags&hasWorker != 0 {
 			b.Worker = r.uvarint(math.MaxUint64)

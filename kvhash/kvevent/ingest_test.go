@@ -70,6 +70,7 @@ func TestIngest(t *testing.T) {
 		{"late replay of a life of which no time is known", "0 1 0@9 r1@2 done 1@10", "0 1 clear 0 1", kvevent.Need{}, "exact "},
 		{"restart in a gap", "0 5 0", "0 clear 0", kvevent.Need{}, "exact "},
 		{"repetition of the first batch", "0@1 1@2 0@1 2@3", "0 1 2", kvevent.Need{}, "exact "},
+		{"late replay of the life before, of batches not heard", "0@1 0@9 2@11 r1@3 r1@10", "0 clear 0 1 2", kvevent.Need{}, "exact "},
 		{"restart with one batch before", "0@1 0@1 0@2", "0 clear 0", kvevent.Need{}, "exact "},
 		{"repetition of an old time is no restart", "0@1 1@2 2@3 1@2", "0 1 2", kvevent.Need{}, "exact "},
 		{"too much held", "0 2 3 4 5 6 7 r1", "0 1", kvevent.Need{Kind: kvevent.ReplayFrom, Seq: 2}, "degraded batch 2 is missing"},
@@ -332,10 +333,45 @@ func TestIngestRestartWithoutTime(t *testing.T) {
 	trust, _ := in.Trust()
 	require.Equal(t, kvevent.Exact, trust)
 
-	out = in.Push(nil, batch(6, 1006))
-	require.Len(t, out, 1)
-	require.Equal(t, kvevent.Cleared, out[0].Events[0].Kind)
-	require.Equal(t, kvevent.Need{Kind: kvevent.ReplayFrom}, in.Need())
+	var again kvevent.Ingest // goes on after a connection was lost
+	_, err := again.Restore(nil, in.AppendPosition(nil))
+	require.NoError(t, err)
+	require.Empty(t, again.Push(nil, batch(5, 5)))
+	for _, in := range []*kvevent.Ingest{&in, &again} {
+		out = in.Push(nil, batch(6, 1006))
+		require.Len(t, out, 1)
+		require.Equal(t, kvevent.Cleared, out[0].Events[0].Kind)
+		require.Equal(t, kvevent.Need{Kind: kvevent.ReplayFrom}, in.Need())
+	}
+}
+
+// What a decoder of TensorRT-LLM makes of an event goes by those before: when one comes twice, it is the same batch nevertheless.
+func TestIngestRepetitionDecodedOtherwise(t *testing.T) {
+	d := kvevent.NewDecoder(kvevent.TensorRTLLM, &kvevent.DecoderOptions{BlockSize: 2})
+	var in kvevent.Ingest
+	stored := func(id, level int, hashes ...int) []byte {
+		blocks := a{}
+		for _, h := range hashes {
+			tokens := a{m{"token_id", 1}, m{"token_id", 2}}
+			blocks = append(blocks, m{"block_hash", h, "tokens", tokens[:2-h%2], "cache_level", level})
+		}
+		return pack(m{"event_id", id, "data", m{"type", "stored", "blocks", blocks}})
+	}
+	removed := func(id int, hashes ...any) []byte {
+		return pack(m{"event_id", id, "data", m{"type", "removed", "block_hashes", a(hashes)}})
+	}
+	moved := func(id, h int) []byte {
+		return pack(m{"event_id", id, "data", m{"type", "updated", "block_hash", h, "cache_level", m{"old_value", 0, "new_value", 1}}})
+	}
+	payloads := [][]byte{stored(0, 0, 2, 4, 5), stored(1, 0, 6, 7), moved(2, 7), removed(3, 2, 5), removed(4, 7), stored(5, 2, 8)}
+	for i, p := range append(payloads, payloads[1:]...) {
+		batches, err := d.Decode(nil, p)
+		require.NoError(t, err)
+		ready := in.Push(nil, batches[0])
+		require.Equal(t, i < len(payloads), len(ready) == 1)
+	}
+	trust, _ := in.Trust()
+	require.Equal(t, kvevent.Exact, trust)
 }
 
 // A batch that cannot be read, under a number that was there, may be of another life.

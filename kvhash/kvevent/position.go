@@ -92,7 +92,8 @@ func (in *Ingest) AppendPosition(dst []byte) []byte {
 
 // Restore says that the rank's state was replaced as a whole by one that was saved together with the given position, see
 // [Ingest.AppendPosition]. It appends to dst the held batches to apply on top of it. The Ingest may be new, or one that waits for a
-// snapshot. It does nothing for the position of an Ingest that had heard nothing. An error changes nothing.
+// snapshot, or one that does not know yet that the engine was restarted: a position that is later in time by 5 s or more, at no higher number,
+// is of another life. It does nothing for the position of an Ingest that had heard nothing. An error changes nothing.
 func (in *Ingest) Restore(dst []Batch, position []byte) ([]Batch, error) {
 	r := reader{buf: position}
 	if v := r.byte(); r.ok() && v != positionVersion {
@@ -142,10 +143,14 @@ func (in *Ingest) Restore(dst []Batch, position []byte) ([]Batch, error) {
 	in.lost, in.lostFrom, in.lostTo = flags&wasLost != 0, lostFrom, lostTo
 	in.mixed, in.before, in.first = flags&wasMixed != 0, before, first
 	in.salted = salted
-	in.next, in.end = next, max(in.end, end)
-	if heard > in.heard && !at.IsZero() {
+	later := heard <= in.heard && at.Sub(in.time) >= restartTime // a later life than the one that was heard here
+	if later {
+		in.end, in.held, in.bytes = 0, nil, 0
+	}
+	if later || heard > in.heard && !at.IsZero() {
 		in.heard, in.time = heard, at
 	}
+	in.next, in.end = next, max(in.end, end)
 	for i := 0; i < len(sums); i += 4 {
 		if of := binary.LittleEndian.Uint32(sums[i:]); of != 0 {
 			in.note(end-uint64((len(sums)-i)/4), of)

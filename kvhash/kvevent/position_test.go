@@ -22,12 +22,14 @@ func positions() map[string]*kvevent.Ingest {
 		}}
 	}
 	list := map[string]*kvevent.Ingest{}
-	for _, name := range []string{"new", "live", "gap", "lost", "salted", "full"} {
+	for _, name := range []string{"new", "live", "first lost", "gap", "lost", "salted", "full"} {
 		in := kvevent.NewIngest(&kvevent.IngestOptions{MaxSalted: 3})
 		list[name] = in
 		switch name {
 		case "live":
 			in.Push(nil, kvevent.Batch{Seq: 0, Time: at(1)})
+		case "first lost":
+			in.Push(nil, kvevent.Batch{Seq: 2, Time: at(1)})
 		case "gap":
 			in.Push(nil, kvevent.Batch{Seq: 0})
 			in.Push(nil, kvevent.Batch{Seq: 7})
@@ -96,4 +98,29 @@ func TestPositionHeld(t *testing.T) {
 	require.Len(t, ready, 3)
 	require.Equal(t, uint64(5), ready[0].Seq)
 	require.Zero(t, in.Need())
+}
+
+// A sidecar may know of a restart that was not noticed here: its state is not cleared by the next batch.
+func TestPositionOfALaterLife(t *testing.T) {
+	at := func(s int64) time.Time { return time.Unix(s, 0) }
+	for _, heard := range []uint64{2, 3, 9} {
+		in := kvevent.NewIngest(nil)
+		for seq := range heard {
+			in.Push(nil, kvevent.Batch{Seq: seq, Time: at(1)})
+		}
+		in.Push(nil, kvevent.Batch{Seq: heard + 3, Time: at(1)})
+		sidecar := kvevent.NewIngest(nil)
+		for seq := range uint64(3) {
+			sidecar.Push(nil, kvevent.Batch{Seq: seq, Time: at(10)})
+		}
+		ready, err := in.Restore(nil, sidecar.AppendPosition(nil))
+		require.NoError(t, err)
+		require.Empty(t, ready)
+		require.Zero(t, in.Need())
+		ready = in.Push(nil, kvevent.Batch{Seq: 3, Time: at(11)})
+		require.Len(t, ready, 1)
+		require.Empty(t, ready[0].Events)
+		trust, _ := in.Trust()
+		require.Equal(t, kvevent.Exact, trust)
+	}
 }
