@@ -15,8 +15,9 @@ type subscriber struct {
 
 // Events is Subscribe for those who also want to know how far the events can be believed: inside one process they are exact.
 func (e *Engine) Events(fn func(kvevent.Batch), trust func(t kvevent.Trust, why string)) (cancel func()) {
+	cancel = e.Subscribe(fn)
 	trust(kvevent.Exact, "")
-	return e.Subscribe(fn)
+	return cancel
 }
 
 // Subscribe calls fn with every change of the cache from now on. If the engine published anything before, the first batch,
@@ -24,12 +25,19 @@ func (e *Engine) Events(fn func(kvevent.Batch), trust func(t kvevent.Trust, why 
 // time, and inside the engine's lock: fn must return soon and must not call the engine. The batch and all it refers to are
 // fn's to keep but not to change. The returned function ends the subscription; no call begins after it returns.
 func (e *Engine) Subscribe(fn func(kvevent.Batch)) (cancel func()) {
+	return e.subscribe(func(held kvevent.Batch) {
+		if e.seq > 0 {
+			fn(held)
+		}
+	}, fn)
+}
+
+// subscribe is Subscribe for those who hear what the cache holds apart, and always.
+func (e *Engine) subscribe(begin, fn func(kvevent.Batch)) (cancel func()) {
 	s := &subscriber{fn: fn}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.seq > 0 {
-		fn(e.batch(e.seq-1, e.cache.snapshot()))
-	}
+	begin(e.batch(max(e.seq, 1)-1, e.cache.snapshot()))
 	e.subs = append(e.subs, s)
 	return func() {
 		e.mu.Lock()

@@ -14,7 +14,7 @@ import (
 )
 
 // This file carries the cache's events to another process: GET /kv_events answers with one JSON line per batch, Follow reads
-// them. A connection begins with a batch that clears and then says what the cache holds, so a reader that lost it just connects
+// them. A connection begins with a batch that clears and says what the cache holds, so a reader that lost it just connects
 // again. vLLM itself sends its events over ZMQ.
 
 // feedBuffer is how many batches may wait for a reader before its connection is cut.
@@ -23,9 +23,12 @@ const feedBuffer = 4096
 func (e *Engine) kvEvents(w http.ResponseWriter, r *http.Request) {
 	batches := make(chan kvevent.Batch, feedBuffer)
 	slow := make(chan struct{})
-	batches <- kvevent.Batch{Time: time.Now(), Events: []kvevent.Event{{Kind: kvevent.Cleared}}}
 	overflow := false
-	defer e.Subscribe(func(b kvevent.Batch) {
+	begin := func(held kvevent.Batch) {
+		held.Events = append([]kvevent.Event{{Kind: kvevent.Cleared}}, held.Events...)
+		batches <- held
+	}
+	defer e.subscribe(begin, func(b kvevent.Batch) {
 		select {
 		case batches <- b:
 		default:
