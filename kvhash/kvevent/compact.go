@@ -249,7 +249,13 @@ func (d *Decoder) compactEvent(before *Event) (Event, bool) {
 			n = 0
 		}
 		m := len(d.tokens)
+		d.tokens = slices.Grow(d.tokens, n)
 		for i := 0; i < n && r.ok(); i++ {
+			if b := r.buf[r.pos:]; len(b) > 2 && b[0] > 0x7f && b[1] > 0x7f && b[2] < 0x80 { // as most tokens
+				d.tokens = append(d.tokens, uint32(b[0]&0x7f)|uint32(b[1]&0x7f)<<7|uint32(b[2])<<14)
+				r.pos += 3
+				continue
+			}
 			d.tokens = append(d.tokens, uint32(r.uvarint(math.MaxUint32)))
 		}
 		if n > 0 {
