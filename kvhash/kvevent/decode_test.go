@@ -546,6 +546,14 @@ func TestDecodeFrames(t *testing.T) {
 	got, err = d.DecodeFrames(nil, [][]byte{{0, 0, 0, 0, 0, 0, 1, 2}, payload})
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(want, got))
+	for _, topic := range [][]byte{nil, []byte("kv-events")} { // to a DEALER, with the topic: vLLM since 2026-09
+		got, err = d.DecodeFrames(nil, [][]byte{nil, topic, {0, 0, 0, 0, 0, 0, 1, 2}, payload})
+		require.NoError(t, err)
+		require.Equal(t, uint64(258), got[0].Seq)
+		got, err = d.DecodeFrames(nil, [][]byte{nil, topic, end, nil})
+		require.NoError(t, err)
+		require.Equal(t, []kvevent.Batch{{Seq: kvevent.EndOfReplay}}, got)
+	}
 	got, err = d.DecodeFrames(nil, [][]byte{end, {}})
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff([]kvevent.Batch{{Seq: kvevent.EndOfReplay}}, got))
@@ -553,7 +561,7 @@ func TestDecodeFrames(t *testing.T) {
 	got, err = d.DecodeFrames(nil, [][]byte{nil, {0, 0, 0, 0, 0, 0, 0, 7}, payload[:len(payload)-1]})
 	require.EqualError(t, err, "kvevent: the payload ends too early at byte 12")
 	require.Empty(t, cmp.Diff([]kvevent.Batch{{Seq: 7, Time: time.Unix(1, 0).UTC(), Damaged: true}}, got))
-	for _, frames := range [][][]byte{nil, {end, payload}, {nil, payload}, {payload}, {nil, {1}, payload}, {nil, append(end, 1), payload}, {nil, end, payload}, {nil, nil, nil, nil}} {
+	for _, frames := range [][][]byte{nil, {end, payload}, {nil, payload}, {payload}, {nil, {1}, payload}, {nil, append(end, 1), payload}, {nil, end, payload}, {nil, nil, nil, nil}, {{1}, nil, {0, 0, 0, 0, 0, 0, 1, 2}, payload}} {
 		got, err = d.DecodeFrames(nil, frames)
 		var fault *kvevent.DecodeError
 		require.ErrorAs(t, err, &fault)

@@ -69,6 +69,13 @@
 // Batches come out of an Ingest in sequence, each at most once, or preceded by a batch that clears the rank. When a batch is lost
 // for good or damaged, [Ingest.Trust] says so until a snapshot or a cleared rank repairs it. Memory is bounded by [IngestOptions].
 //
+// # What to fetch
+//
+// vLLM and SGLang answer on their replay socket, a ROUTER, to the first number wanted in 8 bytes, big-endian, with an empty frame in front
+// of it (a REQ socket puts it there, a DEALER does not): a message for each batch that they still have, and [EndOfReplay]. The live
+// stream goes on meanwhile. They keep 10,000 batches by default, and have no snapshot: who comes later takes one from a sidecar that has
+// followed from the beginning (AppendWorker and Feed.Restore of package index), or does without until the engine's prefix cache is reset.
+//
 // An engine need not say all: AllBlocksCleared is sent with the next step, so one that sleeps or idles after a reset may never send it.
 // Who learns of a reset, from the engine's sleep state or its metrics, calls [Ingest.Reset].
 package kvevent

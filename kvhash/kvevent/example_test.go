@@ -3,10 +3,75 @@
 package kvevent_test
 
 import (
+	"encoding/binary"
 	"fmt"
 
+	"github.com/weft-go/weft/kvhash/index"
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
+
+// follow keeps a feed up to date from the frames of one rank of vLLM: those of its PUB socket, and the answers of its replay socket. It
+// returns when live is closed.
+func follow(feed *index.Feed, live <-chan [][]byte, ask func(from []byte) (answer <-chan [][]byte)) {
+	d := kvevent.NewDecoder(kvevent.VLLM, nil)
+	var batches []kvevent.Batch
+	var answer <-chan [][]byte // nil while no replay runs
+	for live != nil || answer != nil {
+		select {
+		case frames, ok := <-live:
+			if !ok {
+				live = nil
+			} else if batches, _ = d.DecodeFrames(batches[:0], frames); len(batches) > 0 { // what could not be read lowers trust
+				feed.Push(batches[0])
+			}
+		case frames, ok := <-answer: // closed if it is refused or too slow
+			batches, _ = d.DecodeFrames(batches[:0], frames)
+			if !ok || len(batches) > 0 && batches[0].Seq == kvevent.EndOfReplay {
+				answer = nil
+				feed.ReplayDone()
+			} else if len(batches) > 0 {
+				feed.Replay(batches[0])
+			}
+		}
+		switch n := feed.Need(); {
+		case n.Kind == kvevent.ReplayFrom && answer == nil:
+			answer = ask(binary.BigEndian.AppendUint64(nil, n.Seq))
+		case n.Kind == kvevent.Snapshot:
+			feed.GiveUp() // or feed.Restore, where a sidecar has followed the engine all the time
+		}
+	}
+}
+
+// A program that follows vLLM: what came over the sockets comes through channels here.
+func Example() {
+	x := index.New(4, nil)
+	worker := x.AddWorker(index.Key{Instance: "engine"})
+
+	// [time, [[type, hashes, parent, tokens, block size]]]
+	message := func(seq uint64, hash, parent string) [][]byte {
+		payload := "\x92\xcb\x41\xda\x00\x00\x00\x00\x00\x00\x91\x95\xabBlockStored\x91" + hash + parent + "\x94\x0a\x14\x1e\x28\x04"
+		return [][]byte{[]byte("kv-events"), binary.BigEndian.AppendUint64(nil, seq), []byte(payload)}
+	}
+	live := make(chan [][]byte, 10)
+	live <- message(0, "\x01", "\xc0")
+	live <- message(2, "\x03", "\x02") // number 1 did not arrive
+	close(live)
+	ask := func(from []byte) <-chan [][]byte {
+		answer := make(chan [][]byte, 10)
+		answer <- message(1, "\x02", "\x01")
+		answer <- message(2, "\x03", "\x02")
+		answer <- [][]byte{nil, binary.BigEndian.AppendUint64(nil, kvevent.EndOfReplay), nil}
+		fmt.Println("asked from", binary.BigEndian.Uint64(from))
+		return answer
+	}
+	follow(x.Feed(worker, nil), live, ask)
+
+	s, _ := x.State(worker)
+	fmt.Println(s.Blocks, "blocks,", s.Trust)
+	// Output:
+	// asked from 1
+	// 3 blocks, exact
+}
 
 // A batch is lost: what follows is held until a replay brings it.
 func ExampleIngest() {
