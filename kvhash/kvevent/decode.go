@@ -188,7 +188,7 @@ func (d *Decoder) DecodeFrames(dst []Batch, frames [][]byte) ([]Batch, error) {
 //
 // The error, if any, is a [*DecodeError]. Nothing that was read before the fault is lost: a batch that was begun is appended with its
 // events up to there and marked as damaged, so that its sequence number counts as received (a replay would bring the same bytes) and an
-// [Ingest] lowers its trust. An event that is well formed as a value but not as an event is skipped: the batch is marked, and there is
+// [Ingest] lowers its trust; those of vLLM and SGLang then have no time, for their rank is at the end. An event that is well formed as a value but not as an event is skipped: the batch is marked, and there is
 // no error.
 func (d *Decoder) Decode(dst []Batch, payload []byte) ([]Batch, error) {
 	d.events, d.hashes, d.tokens = d.events[:0], d.hashes[:0], d.tokens[:0]

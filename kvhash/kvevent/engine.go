@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"math"
+	"time"
 
 	"github.com/zeebo/xxh3"
 )
@@ -165,6 +166,9 @@ func (d *Decoder) engineBatch(dst []Batch) []Batch {
 		}
 	default:
 		r.fail("no batch", nil)
+	}
+	if !r.ok() {
+		b.Time = time.Time{} // its rank may not have been read: it must not begin another life of the one that it is taken for
 	}
 	return d.deliver(dst, b, start)
 }

@@ -254,7 +254,7 @@ func (in *Ingest) Trust() (t Trust, why string) {
 // restarted reports whether b, from the live stream, begins another life of the engine. A publisher keeps order, so a number that
 // falls back is either a repetition of an old batch or a restart; a later time tells them apart.
 func (in *Ingest) restarted(b *Batch) bool {
-	if b.Seq >= in.end {
+	if b.Seq >= in.end || b.Damaged && b.Time.IsZero() { // of what rank it is may not be known; the next one will show it
 		return false
 	}
 	last := in.end - 1

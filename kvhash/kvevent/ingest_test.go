@@ -384,6 +384,23 @@ func TestIngestUnreadable(t *testing.T) {
 	require.Equal(t, "batches were lost between 0 and 0", why)
 }
 
+// Where ranks share a socket, a batch that ends too early is taken for one of rank 0: that is no restart of rank 0.
+func TestIngestUnreadableOfAnotherRank(t *testing.T) {
+	d := kvevent.NewDecoder(kvevent.VLLM, nil)
+	var in kvevent.Ingest
+	for seq := range uint64(5) {
+		in.Push(nil, kvevent.Batch{Seq: seq, Time: time.Unix(1, 0)})
+	}
+	payload := pack(a{9.5, a{a{"AllBlocksCleared"}}, 1})
+	for seq := range byte(4) {
+		batches, err := d.DecodeFrames(nil, [][]byte{nil, {0, 0, 0, 0, 0, 0, 0, seq}, payload[:len(payload)-1]})
+		require.Error(t, err)
+		require.Empty(t, in.Push(nil, batches[0]))
+	}
+	trust, _ := in.Trust()
+	require.Equal(t, kvevent.Degraded, trust)
+}
+
 // What empties the caches of another attention, or a store, does not make up for what is missing.
 func TestIngestClearsOnlyAll(t *testing.T) {
 	for _, ev := range []kvevent.Event{
