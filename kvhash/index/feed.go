@@ -11,8 +11,8 @@ import (
 // Feed keeps one worker of an index up to date from the batches its engine publishes. It is a [kvevent.Ingest] whose batches go into
 // the index, and its trust with them: while batches are missing, lookups say Degraded and why.
 //
-// After each call, [Feed.Need] says what to fetch. One goroutine at a time. When the worker is removed, or another feed is made for it, calls
-// change nothing any more: the worker's number may be another's.
+// After each call, [Feed.Need] says what to fetch; the example of package kvevent is a program that does. One goroutine at a time. When
+// the worker is removed, or another feed is made for it, calls change nothing any more: the worker's number may be another's.
 type Feed struct {
 	index  *Index
 	worker WorkerID

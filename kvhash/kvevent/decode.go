@@ -152,9 +152,9 @@ func NewDecoder(f Format, o *DecoderOptions) *Decoder {
 // Counts returns what was seen so far.
 func (d *Decoder) Counts() Counts { return d.counts }
 
-// DecodeFrames decodes a message of vLLM or SGLang over ZMQ and appends its batch to dst: the topic, the sequence number in 8 bytes,
-// and the payload. In the answer to a replay request the topic may be empty or missing, and a DEALER socket gets an empty frame in front: vLLM
-// sends the topic there since 2026-09, SGLang and older versions do not. The end of a replay is a batch with the sequence number
+// DecodeFrames decodes a message of vLLM or SGLang over ZMQ and appends its batch to dst: the topic, the sequence number in 8 bytes, and
+// the payload. In the answer to a replay request the topic may be empty or missing, and a DEALER socket gets an empty frame in front:
+// vLLM sends the topic there since 2026-09, SGLang and older versions do not. The end of a replay is a batch with the sequence number
 // [EndOfReplay] and no events. The error, if any, is a [*DecodeError]; if the frames are right and the payload is not, the batch is
 // appended with what could be read of it, as [Decoder.Decode] does.
 func (d *Decoder) DecodeFrames(dst []Batch, frames [][]byte) ([]Batch, error) {
@@ -188,8 +188,8 @@ func (d *Decoder) DecodeFrames(dst []Batch, frames [][]byte) ([]Batch, error) {
 //
 // The error, if any, is a [*DecodeError]. Nothing that was read before the fault is lost: a batch that was begun is appended with its
 // events up to there and marked as damaged, so that its sequence number counts as received (a replay would bring the same bytes) and an
-// [Ingest] lowers its trust; those of vLLM and SGLang then have no time, for their rank is at the end. An event that is well formed as a value but not as an event is skipped: the batch is marked, and there is
-// no error.
+// [Ingest] lowers its trust; those of vLLM and SGLang then have no time, for their rank is at the end. An event that is well formed as a
+// value but not as an event is skipped: the batch is marked, and there is no error.
 func (d *Decoder) Decode(dst []Batch, payload []byte) ([]Batch, error) {
 	d.events, d.hashes, d.tokens = d.events[:0], d.hashes[:0], d.tokens[:0]
 	d.objects, d.keys = d.objects[:0], d.keys[:0]

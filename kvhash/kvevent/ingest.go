@@ -40,9 +40,9 @@ type IngestOptions struct {
 	// MaxSalted is for how many blocks it is remembered in which namespace they are, if the engine says so only with the first block
 	// of a prompt; 0 means 262,144. Beyond it, trust is Degraded: what continues a forgotten prompt gets no namespace.
 	MaxSalted int
-	// Window is how far a sequence number may fall back and still be taken for a duplicate, when batches carry no time; 0 means
-	// 1024. Further back, or back to First, it is a restart of the engine; and so is, among the last 1024, another batch under a number
-	// that was there.
+	// Window is how far a sequence number may fall back and still be taken for a duplicate; 0 means 1024. Further back, or back to First, it is
+	// a restart of the engine, but not when the first batch comes again with its time. Nearer, it is one if the time is later than that of the
+	// highest number; and where batches carry no time, among the last 1024, if another batch had the number.
 	Window uint64
 }
 
@@ -222,8 +222,8 @@ func (in *Ingest) lose(seq uint64) {
 	in.spoil(seq - 1)
 }
 
-// Need returns what is missing now. It stays the same until a call brings it. What was given up, or came damaged, is not asked for again;
-// a [Ingest.Snapshot] makes up for it at any time.
+// Need returns what is missing now. It stays the same until a call brings it: who has asked for a replay remembers that. What was given
+// up, or came damaged, is not asked for again; a [Ingest.Snapshot] makes up for it at any time.
 func (in *Ingest) Need() Need {
 	switch {
 	case in.next == in.end:
