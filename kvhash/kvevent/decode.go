@@ -153,10 +153,10 @@ func NewDecoder(f Format, o *DecoderOptions) *Decoder {
 func (d *Decoder) Counts() Counts { return d.counts }
 
 // DecodeFrames decodes a message of vLLM or SGLang over ZMQ and appends its batch to dst: the topic, the sequence number in 8 bytes, and
-// the payload. In the answer to a replay request the topic may be empty or missing, and a DEALER socket gets an empty frame in front:
-// vLLM sends the topic there since 2026-09, SGLang and older versions do not. The end of a replay is a batch with the sequence number
-// [EndOfReplay] and no events. The error, if any, is a [*DecodeError]; if the frames are right and the payload is not, the batch is
-// appended with what could be read of it, as [Decoder.Decode] does.
+// the payload. In the answer to a replay request the topic may be empty or missing, as publishers differ, and a DEALER socket gets an empty
+// frame in front of it. The end of a replay is a batch with the sequence number [EndOfReplay] and no events. The error, if any, is a
+// [*DecodeError]; if the frames are right and the payload is not, the batch is appended with what could be read of it, as [Decoder.Decode]
+// does.
 func (d *Decoder) DecodeFrames(dst []Batch, frames [][]byte) ([]Batch, error) {
 	if len(frames) == 4 && len(frames[0]) == 0 {
 		frames = frames[1:]

@@ -546,7 +546,7 @@ func TestDecodeFrames(t *testing.T) {
 	got, err = d.DecodeFrames(nil, [][]byte{{0, 0, 0, 0, 0, 0, 1, 2}, payload})
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(want, got))
-	for _, topic := range [][]byte{nil, []byte("kv-events")} { // to a DEALER, with the topic: vLLM since 2026-09
+	for _, topic := range [][]byte{nil, []byte("kv-events")} { // to a DEALER, with the topic: TensorRT-LLM's publisher
 		got, err = d.DecodeFrames(nil, [][]byte{nil, topic, {0, 0, 0, 0, 0, 0, 1, 2}, payload})
 		require.NoError(t, err)
 		require.Equal(t, uint64(258), got[0].Seq)

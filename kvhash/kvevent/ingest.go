@@ -258,7 +258,8 @@ func (in *Ingest) restarted(b *Batch) bool {
 		return false
 	}
 	last := in.end - 1
-	return in.reborn(b, 1) || b.Seq == in.opt.First && last > b.Seq && (b.Time.IsZero() || b.Time != in.first) || last-b.Seq > cmp.Or(in.opt.Window, 1024) || in.differs(b)
+	again := !b.Time.IsZero() && b.Time.Equal(in.first)
+	return in.reborn(b, 1) || b.Seq == in.opt.First && last > b.Seq && !again || last-b.Seq > cmp.Or(in.opt.Window, 1024) || in.differs(b)
 }
 
 // sum is what is remembered of a batch of the live stream that carries no time: enough to tell it from another one.
