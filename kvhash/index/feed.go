@@ -69,6 +69,7 @@ func (f *Feed) follow(w *worker) {
 	trust, _ := f.in.Trust()
 	f.rest = w.heard && trust == kvevent.Unknown
 	w.feed, w.position = f, nil
+	f.index.lead()
 }
 
 // current returns the worker, nil if it is another one's by now. The index is locked.

@@ -94,7 +94,7 @@ type Index struct {
 	workers []*worker // by WorkerID; nil where there is none
 	byKey   map[Key]WorkerID
 	journal *journal       // nil if changes are not noted
-	follows bool           // the last change came by ApplyDelta
+	follows bool           // the last change was the leader's, and came by ApplyDelta or in its snapshot
 	cuts    int            // events cut because the index was full
 	extra   map[ref]uint32 // further engine hashes of a worker that stand for one block in one tier; absent means none
 	pred    predictions

@@ -180,8 +180,10 @@ func (x *Index) ApplyDelta(data []byte) error {
 		records = records[n:]
 	}
 	x.follows = true
-	if x.cuts == cuts { // otherwise blocks are missing that the leader has: no delta can go on from here
+	if x.cuts == cuts {
 		x.journal = j
+	} else { // blocks are missing that the leader has: no delta can go on from here
+		x.lead()
 	}
 	for _, p := range places {
 		if w := x.worker(p.id); w != nil && w.feed == nil {
@@ -345,13 +347,18 @@ func (j *journal) sum(count uint64) uint64 {
 	return j.marks[count-j.first.Count-1].sum
 }
 
+// lead says that the index follows no more: orphans that waited too long are its own to drop.
+func (x *Index) lead() {
+	if x.follows {
+		x.follows = false
+		x.due.Store(math.MinInt64)
+	}
+}
+
 // begin begins a record if changes are kept.
 func (x *Index) begin(op byte, id WorkerID) (at int, j *journal) {
 	j = x.journal
-	if x.follows {
-		x.follows = false
-		x.due.Store(math.MinInt64) // orphans are ours now
-	}
+	x.lead()
 	if j.max == 0 {
 		x.journal = nil // from here on the history is our own, and nobody asks for it
 		return 0, nil
@@ -438,6 +445,10 @@ func (x *Index) plain(w *worker, ev *kvevent.Event, placed bool) kvevent.Event {
 	switch {
 	case len(ev.SequenceHashes) > 0:
 		e.SequenceHashes = whole(ev.SequenceHashes)
+	case !x.opt.Base.HasLocal(): // the engine's names are the chain, if there are tokens for them
+		if n := min(len(ev.BlockHashes), len(ev.TokenIDs)/x.block); n > 0 {
+			e.SequenceHashes = whole(ev.BlockHashes[:n])
+		}
 	case len(ev.LocalHashes) > 0:
 		e.LocalHashes = whole(ev.LocalHashes)
 	case len(ev.TokenIDs) > 0:

@@ -489,7 +489,8 @@ func (o *orphans) count() (n int) {
 }
 
 // Load returns the index that a snapshot describes, for options with which the snapshot was made; nil options mean the defaults. Workers
-// have the numbers they had. [Index.Feed] goes on where the worker's stream was; what came since is missed, and asked for, like any batch
+// have the numbers they had. If the other index keeps a journal, this one follows it ([Index.ApplyDelta]) until it has a change of its own,
+// or a feed. [Index.Feed] goes on where the worker's stream was; what came since is missed, and asked for, like any batch
 // that was lost. It takes about as long as storing the blocks by events.
 //
 // An error is a [*SnapshotError]. Memory is what the index needs: in proportion to len(data), but that a range of blocks that a worker
@@ -522,6 +523,7 @@ func load(data []byte, kind byte, o *Options) (*Index, error) {
 			x.journal = new(journal)
 		}
 		x.journal.first, x.journal.last = v, v
+		x.follows = true // until there is a change of its own, or a feed
 	} else {
 		c.check(known == 0)
 		if x.journal != nil {
@@ -970,11 +972,15 @@ func (f *Feed) restore(data []byte) (position []byte, err error) {
 	defer x.mu.Unlock()
 	if w := f.current(); w != nil {
 		f.rest = false
+		cuts := x.cuts
 		x.clear(id, w)
 		x.hide(id, w, func() { x.graft(id, w, y) })
 		x.publish(id, w)
 		if x.journal != nil {
 			x.noteRestore(id, data)
+		}
+		if x.cuts != cuts && x.journal != nil {
+			x.journal.lose() // who follows may have room for all
 		}
 	}
 	return position, nil

@@ -477,6 +477,88 @@ func TestJournalFull(t *testing.T) {
 	require.ErrorIs(t, y.ApplyDelta(delta), index.ErrGap)
 }
 
+// So is what there was no room for in a worker's snapshot.
+func TestJournalFullRestore(t *testing.T) {
+	sidecar := index.New(modelBlock, nil)
+	sidecar.Feed(sidecar.AddWorker(index.Key{}), nil).Push(kvevent.Batch{Events: []kvevent.Event{*stored("abab", 0, 0)}})
+	x := index.New(modelBlock, &index.Options{Journal: 1 << 20, MaxBlocks: 5})
+	x.Apply(x.AddWorker(index.Key{Instance: "a"}), stored("bbb", 0, 0))
+	id := x.AddWorker(index.Key{Instance: "b"})
+	before := x.Version()
+	require.NoError(t, x.Feed(id, nil).Restore(sidecar.AppendWorker(nil, 0)))
+	require.Equal(t, 5, x.Len())
+	_, _, ok := x.AppendDelta(nil, before)
+	require.False(t, ok)
+}
+
+// TestJournalOfNames: where the engines' names are the chain, a delta has them.
+func TestJournalOfNames(t *testing.T) {
+	base, err := kvhash.ByName("sglang", nil)
+	require.NoError(t, err)
+	x := index.New(modelBlock, &index.Options{Base: base, Journal: 1 << 20})
+	y := index.New(modelBlock, &index.Options{Base: base})
+	id := x.AddWorker(index.Key{})
+	names := base.AppendBlocks(nil, modelTokens("ababb"), modelBlock)
+	for _, ev := range []kvevent.Event{
+		{BlockHashes: names[3:], Parent: names[2], HasParent: true, TokenIDs: modelTokens("bb")}, // waits
+		{BlockHashes: names[:4], TokenIDs: modelTokens("abab")[:7]},                              // the last one is partial
+		{BlockHashes: names[:2], Tier: kvevent.Host},
+		{BlockHashes: names[2:3], Tier: kvevent.Disk, LocalHashes: []uint64{1}}, // which this scheme has not: a copy
+	} {
+		ev.Kind = kvevent.Stored
+		x.Apply(id, &ev)
+		delta, _, ok := x.AppendDelta(nil, y.Version())
+		require.True(t, ok)
+		require.NoError(t, y.ApplyDelta(delta))
+		require.Equal(t, x.AppendSnapshot(nil), y.AppendSnapshot(nil))
+	}
+	require.Equal(t, int32(5), y.Match(nil, names)[0].Depth)
+}
+
+// TestFollowerKeepsOrphans: an index that follows leaves orphans to its leader, from its snapshot on; one that leads does not.
+func TestFollowerKeepsOrphans(t *testing.T) {
+	o := &index.Options{Journal: 1 << 20}
+	now := time.Unix(1000, 0)
+	x := index.New(modelBlock, o)
+	id := x.AddWorker(index.Key{})
+	x.Expire(now)
+	x.Apply(id, stored("abab", 2, 0))
+	load := func() *index.Index {
+		y, err := index.Load(x.AppendSnapshot(nil), o)
+		require.NoError(t, err)
+		y.Expire(now.Add(time.Hour))
+		require.Equal(t, 2, y.Stats().Orphans)
+		return y
+	}
+	y := load()
+	x.Expire(now.Add(time.Hour))
+	delta, _, ok := x.AppendDelta(nil, y.Version())
+	require.True(t, ok)
+	require.NoError(t, y.ApplyDelta(delta))
+	require.Zero(t, y.Stats().Orphans)
+
+	x.Apply(id, stored("abab", 2, 0))
+	for _, lead := range []func(){
+		func() { y.Feed(id, nil) },
+		func() { y.AddWorker(index.Key{DPRank: 1}) },
+	} {
+		y = load()
+		lead()
+		y.Expire(now.Add(2 * time.Hour))
+		require.Zero(t, y.Stats().Orphans)
+	}
+
+	// One that has no room for what the leader has follows no more.
+	y, err := index.Load(x.AppendSnapshot(nil), &index.Options{MaxBlocks: 2})
+	require.NoError(t, err)
+	x.Apply(id, stored("bbb", 0, 0))
+	delta, _, ok = x.AppendDelta(nil, y.Version())
+	require.True(t, ok)
+	require.NoError(t, y.ApplyDelta(delta))
+	y.Expire(now.Add(2 * time.Hour))
+	require.Zero(t, y.Stats().Orphans)
+}
+
 // TestJournalAllocs: noting an event needs no memory but the journal's.
 func TestJournalAllocs(t *testing.T) {
 	if raceEnabled {
