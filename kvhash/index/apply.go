@@ -26,14 +26,14 @@ type Result struct {
 // run. The blocks of a Removed event vanish one after another, neighbours together; Cleared is one step. O(tokens) for Stored, O(blocks)
 // for Removed, O(blocks the worker holds) for Cleared. No allocation but for what grows, and for orphans.
 func (x *Index) Apply(id WorkerID, ev *kvevent.Event) Result {
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	return x.applyOne(id, ev)
 }
 
 // ApplyBatch applies the events of b in order. Lookups see each by itself.
 func (x *Index) ApplyBatch(id WorkerID, b *kvevent.Batch) {
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	for i := range b.Events {
 		x.applyOne(id, &b.Events[i])

@@ -44,9 +44,12 @@
 // What it read of memory that was given to something else meanwhile is thrown away with that. So what a lookup says was true, for
 // all workers at once, at one moment between its begin and its end.
 //
+// A lookup that began again 16 times, as changes of its very prompt come faster than it gets through, holds changes back for a try, but does
+// not wait for one that is under way and takes long.
+//
 // # Guarantees
 //
-//   - Lookups never wait. The blocks of a Stored event appear in one step, mostly together with orphans that waited for them. Removed blocks
+//   - Lookups never wait for changes. The blocks of a Stored event appear in one step, mostly together with orphans that waited for them. Removed blocks
 //     go one after another, neighbours together. Clear and RemoveWorker are one step.
 //   - Storing a block twice under one engine hash changes nothing. A block stored under two engine hashes stays until both are removed.
 //   - Removing a block in the middle hides what follows it; storing it again reveals what follows.

@@ -60,7 +60,7 @@ type Leg struct {
 // (through a store too), and who drops out where. It goes on where nobody is left, as far as blocks are known. For people and
 // tests: it stops changes meanwhile, and costs O(runs * workers).
 func (x *Index) Explain(hashes []uint64) Explanation {
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	t := &x.tree
 	e := Explanation{Blocks: len(hashes), keys: make(map[WorkerID]Key)}
@@ -188,7 +188,7 @@ func (e Explanation) String() string {
 // orphans. The same blocks have the same numbers in all lines of one dump. When max is not 0 it ends after the line that goes beyond max
 // bytes, and says so. It stops changes meanwhile, and costs O(blocks * log of the chains + lines * workers).
 func (x *Index) AppendDump(dst []byte, max int) []byte {
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	t := &x.tree
 	from := len(dst)

@@ -35,7 +35,7 @@ func (x *Index) Feed(id WorkerID, o *kvevent.IngestOptions) *Feed {
 		f.first = o.First
 	}
 	for {
-		x.mu.Lock()
+		x.lock()
 		w := x.worker(id)
 		if w == nil || w.feed == nil {
 			f.follow(w)
@@ -45,7 +45,7 @@ func (x *Index) Feed(id WorkerID, o *kvevent.IngestOptions) *Feed {
 		before := w.feed
 		x.mu.Unlock()
 		before.mu.Lock() // a call of it may run
-		x.mu.Lock()
+		x.lock()
 		ok := before.current() != nil
 		if ok {
 			f.follow(x.worker(id))
@@ -164,7 +164,7 @@ func (f *Feed) apply(ready []kvevent.Batch) {
 
 func (f *Feed) setTrust(t kvevent.Trust, why string) {
 	x := f.index
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	if w := f.current(); w != nil {
 		x.setTrust(f.worker, w, t, why)
@@ -173,7 +173,7 @@ func (f *Feed) setTrust(t kvevent.Trust, why string) {
 
 func (f *Feed) applyBatch(b *kvevent.Batch) {
 	x := f.index
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	if f.current() == nil {
 		return
@@ -190,7 +190,7 @@ func (f *Feed) applyBatch(b *kvevent.Batch) {
 // replace clears the worker and applies events, while lookups do not report it.
 func (f *Feed) replace(events []kvevent.Event) {
 	x, id := f.index, f.worker
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	w := f.current()
 	if w == nil {

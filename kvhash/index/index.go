@@ -19,7 +19,7 @@ import (
 // puts blocks into the tree, orphans.go parks those that cannot be placed, predict.go adds expectations, match.go reads, feed.go follows
 // an engine's stream, snapshot.go and journal.go let the state travel (wire.go is their bytes), explain.go and stats.go are for people.
 // Under them lies the tree: runs.go, with its blocks in slots.go, who holds them in sets.go, where runs begin in heads.go; names.go is each
-// worker's own map. What a lookup touches is atomic; everything else below Index is guarded by Index.mu, which no lookup takes.
+// worker's own map. What a lookup touches is atomic; everything else below Index is guarded by Index.mu, which no lookup waits for.
 
 // Key is the identity of a worker.
 type Key struct {
@@ -72,7 +72,7 @@ type Options struct {
 }
 
 // Index holds which worker has which blocks, for one model at one block size. [New] makes one. Safe for concurrent use. Lookups ([Index.Match],
-// [Index.Search], [Index.State], [Index.AppendStates], [Index.Worker]) take no lock and never wait for events; everything that changes
+// [Index.Search], [Index.State], [Index.AppendStates], [Index.Worker]) need no lock and never wait for events; everything that changes
 // the index takes turns. Events of one worker have to be applied in their order, so by one goroutine or one after another.
 type Index struct {
 	block int
@@ -87,6 +87,7 @@ type Index struct {
 	keys    sync.Map      // byKey, for lookups
 	blocks  atomic.Int64  // distinct blocks
 	retries atomic.Uint64 // lookups that began again
+	starved atomic.Int32  // lookups that began again too often
 	clock   atomic.Int64  // the latest time given to Expire, in ns since 1970
 	due     atomic.Int64  // when Expire has something to do
 
@@ -220,7 +221,7 @@ func (x *Index) AddStore(k Key, tier kvevent.Tier) WorkerID {
 }
 
 func (x *Index) addWorker(k Key, tier kvevent.Tier) WorkerID {
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	if id, ok := x.byKey[k]; ok {
 		return id
@@ -268,7 +269,7 @@ func (x *Index) Attach(worker, store WorkerID) { x.attach(worker, store, true) }
 func (x *Index) Detach(worker, store WorkerID) { x.attach(worker, store, false) }
 
 func (x *Index) attach(worker, store WorkerID, on bool) {
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	if x.join(worker, store, on) && x.journal != nil {
 		x.noteAttach(worker, store, on)
@@ -340,7 +341,7 @@ func (x *Index) Worker(k Key) (id WorkerID, ok bool) {
 // RemoveWorker forgets the worker, or the store, and everything it holds, in one step for lookups. Its number may be given to another
 // worker. O(blocks it holds).
 func (x *Index) RemoveWorker(id WorkerID) {
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	w := x.worker(id)
 	if w == nil {
@@ -372,7 +373,7 @@ func (x *Index) leave(id WorkerID, w *worker) {
 // Clear forgets what the worker holds, in all tiers, with its orphans and predictions, in one step for lookups. It says that the worker's
 // cache is empty; trust set by [Index.SetTrust] stays. O(blocks it holds).
 func (x *Index) Clear(id WorkerID) {
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	if w := x.worker(id); w != nil {
 		x.clear(id, w)
@@ -386,7 +387,7 @@ func (x *Index) Clear(id WorkerID) {
 // SetTrust sets how far the events of the worker can be believed, as [kvevent.Ingest.Trust] says. Without it, the index takes
 // the events for complete from the first one on. What the index finds out itself can only lower it.
 func (x *Index) SetTrust(id WorkerID, t kvevent.Trust, why string) {
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	if w := x.worker(id); w != nil {
 		x.setTrust(id, w, t, why)

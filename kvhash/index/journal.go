@@ -58,7 +58,7 @@ const (
 
 // Version returns which changes the index has seen; the zero Version if it keeps no journal and did not come from one that does.
 func (x *Index) Version() Version {
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	if x.journal == nil {
 		return Version{}
@@ -157,7 +157,7 @@ func (x *Index) ApplyDelta(data []byte) error {
 		return c.err
 	}
 
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	j := x.journal
 	if j == nil && len(x.workers) == 0 {

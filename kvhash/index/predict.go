@@ -66,7 +66,7 @@ func (d *deadlines) Pop() any {
 // them or [Index.Expire] is called with a time not before until. Blocks that are resident already stay as they are; when nothing is
 // left to expect, or there is no such worker, or it is a store, nothing is noted. To lookups it is one step. O(len(hashes)).
 func (x *Index) Predict(id WorkerID, hashes []uint64, from int, until time.Time) Prediction {
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	w := x.worker(id)
 	if from = max(from, 0); w == nil || w.store != 0 || from >= len(hashes) {
@@ -143,7 +143,7 @@ func (t *tree) seek(hashes []uint64) (slot uint32) {
 // prompt expects beyond its end, stay. One that ended before, or whose worker was cleared or removed, changes nothing. O(blocks
 // predicted).
 func (x *Index) Unpredict(p Prediction) {
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	w := x.worker(p.worker)
 	if w == nil || w.expects.all[p.serial] == nil {
@@ -189,7 +189,7 @@ func (x *Index) Expire(at time.Time) {
 	if now < x.due.Load() {
 		return
 	}
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	x.due.Store(math.MaxInt64)
 	ttl := int64(cmp.Or(x.opt.OrphanTTL, 30*time.Second))

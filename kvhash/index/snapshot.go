@@ -59,7 +59,7 @@ func (x *Index) freeze() (thaw func()) {
 		for _, f := range feeds {
 			f.mu.Lock()
 		}
-		x.mu.Lock()
+		x.lock()
 		if slices.Equal(feeds, x.feedsNow(nil)) {
 			return func() {
 				x.mu.Unlock()
@@ -76,7 +76,7 @@ func (x *Index) freeze() (thaw func()) {
 }
 
 func (x *Index) currentFeeds(dst []*Feed) []*Feed {
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	return x.feedsNow(dst)
 }
@@ -968,7 +968,7 @@ func (f *Feed) restore(data []byte) (position []byte, err error) {
 	if position = y.workers[0].position; len(position) == 0 {
 		return nil, &SnapshotError{Offset: int64(frameHeader), Err: ErrNoPlace}
 	}
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	if w := f.current(); w != nil {
 		f.rest = false

@@ -20,7 +20,7 @@ type Stats struct {
 
 // Stats returns how large the index is. O(workers + names at several places + sequences of orphans), with changes stopped.
 func (x *Index) Stats() Stats {
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	t := &x.tree
 	s := Stats{

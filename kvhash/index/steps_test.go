@@ -54,6 +54,37 @@ func TestWorkStepsOfCopy(t *testing.T) {
 	require.Equal(t, []string{"0:12", "0:12 1:12"}, seen)
 }
 
+// A prompt that changes at each look of a lookup is found all the same: at last the changes have to wait.
+func TestWorkStarved(t *testing.T) {
+	x := fleet(2)
+	x.Apply(1, stored("abab", 0, 0))
+	flips, held := 0, 0
+	x.OnLook(func() {
+		ev := stored("abab", 3, 0)
+		if flips%2 == 1 {
+			ev = &kvevent.Event{Kind: kvevent.Removed, BlockHashes: ev.BlockHashes}
+		}
+		switch {
+		case flips == 1000: // for ever
+		case x.TryApply(1, ev):
+			flips++
+		default:
+			held++
+		}
+	})
+	m := x.Match(nil, modelHashes("abab"))
+	x.OnLook(nil)
+	require.Equal(t, uint64(16), x.Stats().Retries)
+	require.NotZero(t, held)
+	require.Less(t, flips, 1000)
+	require.Equal(t, int32(3+flips%2), m[0].Depth)
+
+	// Nor do changes wait for ever.
+	x.Starve(1)
+	x.Apply(1, stored("bb", 0, 0))
+	require.Equal(t, "1:2", depths(x, "bb"))
+}
+
 type stepper struct {
 	x     *index.Index
 	m     *model

@@ -4,6 +4,8 @@
 
 package index
 
+import "github.com/weft-go/weft/kvhash/kvevent"
+
 // Work returns what lookups did since the last call: runs looked at, hashes compared, and the length of the run looked at last.
 func (x *Index) Work() (runs, hashes, last int64) {
 	w := &x.tree.work
@@ -15,3 +17,16 @@ func (x *Index) OnLook(f func()) { x.tree.work.looks = f }
 
 // OnStep is described with OnLook.
 func (x *Index) OnStep(f func()) { x.tree.work.steps = f }
+
+// TryApply is Apply, unless something holds changes back.
+func (x *Index) TryApply(id WorkerID, ev *kvevent.Event) bool {
+	if !x.mu.TryLock() {
+		return false
+	}
+	defer x.mu.Unlock()
+	x.applyOne(id, ev)
+	return true
+}
+
+// Starve says how many lookups began again too often.
+func (x *Index) Starve(n int32) { x.starved.Store(n) }
