@@ -971,6 +971,9 @@ func (f *Feed) restore(data []byte) (position []byte, err error) {
 	x.lock()
 	defer x.mu.Unlock()
 	if w := f.current(); w != nil {
+		if y.workers[0].store != w.store { // events would look for its blocks in other tiers
+			return nil, &SnapshotError{Offset: int64(frameHeader), Err: ErrStore}
+		}
 		f.rest = false
 		cuts := x.cuts
 		x.clear(id, w)

@@ -52,6 +52,8 @@ var (
 	ErrFull = errors.New("more blocks than allowed")
 	// ErrNoPlace: the worker has no feed where the snapshot was made, so nothing says up to which batch it goes.
 	ErrNoPlace = errors.New("no place in the stream")
+	// ErrStore: what is a store here is a worker there, or a store of another tier.
+	ErrStore = errors.New("a store of another tier, or none")
 	// ErrOrphans: the leader parks another number of orphans.
 	ErrOrphans = errors.New("another limit of orphans")
 	// ErrGap: the delta does not go on from where the index is. A snapshot is needed.
