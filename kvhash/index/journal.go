@@ -216,7 +216,7 @@ func (x *Index) checkRecords(j *journal, records [][]byte, data []byte) error {
 				workers = append(workers, false)
 			}
 			k, tier := Key{c.string(), uint32(c.uint(math.MaxUint32))}, c.byte()
-			c.check(uint64(i) == id && !keys[k] && tier <= kvevent.NumTiers && c.left() == 0)
+			c.check(replaced == 0 && uint64(i) == id && !keys[k] && tier <= kvevent.NumTiers && c.left() == 0)
 			workers[i], keys[k], byID[id] = true, true, k
 		} else if c.check(id < uint64(len(workers)) && workers[id]) {
 			switch op {

@@ -679,7 +679,7 @@ func (h *together) event(r *rand.Rand, id index.WorkerID) (ev kvevent.Event) {
 				ev.TokenIDs = ev.TokenIDs[:len(ev.TokenIDs)-1]
 			}
 		}
-		if r.IntN(2) == 0 || ratio > 1 && (h.plain || r.IntN(6) > 0) { // without, the names would stand for other blocks
+		if r.IntN(2) == 0 || ratio > 1 && (h.plain || names || r.IntN(6) > 0) { // without, the names would stand for other blocks
 			ev.BlockSize = int32(ratio * modelBlock)
 		}
 	case k < 14: // a copy
