@@ -19,7 +19,7 @@ import (
 // puts blocks into the tree, orphans.go parks those that cannot be placed, predict.go adds expectations, match.go reads, feed.go follows
 // an engine's stream, snapshot.go and journal.go let the state travel (wire.go is their bytes), explain.go and stats.go are for people.
 // Under them lies the tree: runs.go, with its blocks in slots.go, who holds them in sets.go, where runs begin in heads.go; names.go is each
-// worker's own map. What a lookup touches is atomic; everything else below Index is guarded by Index.mu, which no lookup waits for.
+// worker's own map. What a lookup touches is atomic; everything else below Index is guarded by Index.mu, which no lookup takes.
 
 // Key is the identity of a worker.
 type Key struct {
@@ -72,7 +72,7 @@ type Options struct {
 }
 
 // Index holds which worker has which blocks, for one model at one block size. [New] makes one. Safe for concurrent use. Lookups ([Index.Match],
-// [Index.Search], [Index.State], [Index.AppendStates], [Index.Worker]) need no lock and never wait for events; everything that changes
+// [Index.Search], [Index.State], [Index.AppendStates], [Index.Worker]) take no lock and never wait for events; everything that changes
 // the index takes turns. Events of one worker have to be applied in their order, so by one goroutine or one after another.
 type Index struct {
 	block int

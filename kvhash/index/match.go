@@ -13,7 +13,7 @@ import (
 // This file is the readers' side. A lookup walks from run to run and notes each with the state it had. At the end it looks at all of them
 // again: if no state changed, then at the moment of its last step all of them were as it saw them, and so is the answer. Otherwise it
 // begins again. It writes nothing that others see, so readers do not slow each other down; that it must begin again
-// means that the writer got on. When it had to too often, it takes the writer's lock for a try, if that is free soon.
+// means that the writer got on. When it had to too often, it asks changes to wait a little.
 //
 // Why that is so (atomic operations of Go have one order for all goroutines):
 //
@@ -60,7 +60,7 @@ type Query struct {
 // numbers, and returns it. hashes are the prompt's sequence hashes, first block first, as [kvhash.Chain.Blocks] gives them.
 // It stops at the first block that no worker has in a row.
 //
-// Safe for concurrent use with everything; it never waits for a change that takes long. What is said of each worker was true at one moment between begin and end of the
+// Safe for concurrent use with everything, without a lock. What is said of each worker was true at one moment between begin and end of the
 // call, the same moment for all. O(runs of blocks with the same residents on the way + log of the last run + workers reported); no
 // allocation if dst has room. With more than 256 workers, or more than 48 runs on the way, it takes scratch memory from a pool.
 func (x *Index) Match(dst []Match, hashes []uint64) []Match {
@@ -108,20 +108,17 @@ func (x *Index) Search(dst []Match, hashes []uint64, q *Query) []Match {
 
 var all Query
 
-// patience is how often a lookup begins again before it holds changes back for a try.
-const patience = 16
+// patience is how often a lookup begins again before it asks changes to let it go first.
+const patience = 4
 
 // insist is the rest of a lookup that began again too often.
 func (x *Index) insist(dst []Match, base int, hashes []uint64, q *Query) []Match {
+	x.starved.Add(1)
+	defer x.starved.Add(-1)
 	for {
-		held := x.hold()
-		var v verdict
 		epoch := x.tree.epoch.Load()
-		dst, v = x.wide(dst[:base], hashes, q, x.roster.Load(), epoch)
-		if held {
-			x.mu.Unlock()
-		}
-		switch v {
+		var v verdict
+		switch dst, v = x.wide(dst[:base], hashes, q, x.roster.Load(), epoch); v {
 		case done:
 			return dst
 		case again:
@@ -130,21 +127,10 @@ func (x *Index) insist(dst []Match, base int, hashes []uint64, q *Query) []Match
 	}
 }
 
-// hold stops changes, unless the one that is under way takes long: lookups do not wait for that.
-func (x *Index) hold() (ok bool) {
-	x.starved.Add(1)
-	for range 1000 {
-		if ok = x.mu.TryLock(); ok {
-			break
-		}
-	}
-	x.starved.Add(-1)
-	return ok
-}
-
-// lock locks the index for a change, and lets a lookup go first that was never quick enough.
+// lock locks the index for a change. It lets lookups go first that were never quick enough, but not for ever: they wait for nobody, so
+// nobody has to wait for them.
 func (x *Index) lock() {
-	for i := 0; i < 1000 && x.starved.Load() > 0; i++ {
+	for i := 0; i < 10_000 && x.starved.Load() > 0; i++ {
 		runtime.Gosched()
 	}
 	x.mu.Lock()

@@ -74,7 +74,7 @@ func TestWorkStarved(t *testing.T) {
 	})
 	m := x.Match(nil, modelHashes("abab"))
 	x.OnLook(nil)
-	require.Equal(t, uint64(16), x.Stats().Retries)
+	require.Equal(t, uint64(4), x.Stats().Retries)
 	require.NotZero(t, held)
 	require.Less(t, flips, 1000)
 	require.Equal(t, int32(3+flips%2), m[0].Depth)

@@ -18,13 +18,12 @@ func (x *Index) OnLook(f func()) { x.tree.work.looks = f }
 // OnStep is described with OnLook.
 func (x *Index) OnStep(f func()) { x.tree.work.steps = f }
 
-// TryApply is Apply, unless something holds changes back.
+// TryApply is Apply, unless a lookup asks changes to wait.
 func (x *Index) TryApply(id WorkerID, ev *kvevent.Event) bool {
-	if !x.mu.TryLock() {
+	if x.starved.Load() > 0 {
 		return false
 	}
-	defer x.mu.Unlock()
-	x.applyOne(id, ev)
+	x.Apply(id, ev)
 	return true
 }
 
