@@ -170,20 +170,34 @@ func (w *modelWorker) parked() (n int) {
 }
 
 func (w *modelWorker) state() (kvevent.Trust, string) {
+	return stated{w.told, w.trust, w.why, w.heard, w.refused, false, len(w.orphans) > 0, w.lost}.trusted()
+}
+
+// stated is what a worker's trust comes from.
+type stated struct {
+	told                               bool
+	trust                              kvevent.Trust
+	why                                string
+	heard, refused, full, parked, lost bool
+}
+
+func (s stated) trusted() (kvevent.Trust, string) {
 	t, why := kvevent.Exact, ""
-	if w.told {
-		t, why = w.trust, w.why
-	} else if !w.heard {
+	if s.told {
+		t, why = s.trust, s.why
+	} else if !s.heard {
 		t, why = kvevent.Unknown, "no events yet"
 	}
 	switch {
 	case t <= kvevent.Degraded:
 		return t, why
-	case w.refused:
+	case s.refused:
 		return kvevent.Degraded, "stored blocks of another size"
-	case len(w.orphans) > 0:
+	case s.full:
+		return kvevent.Degraded, "stored blocks when the index was full"
+	case s.parked:
 		return kvevent.Degraded, "stored blocks whose parent is unknown"
-	case w.lost:
+	case s.lost:
 		return kvevent.Degraded, "stored blocks that could not be placed"
 	}
 	return t, ""

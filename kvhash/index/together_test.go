@@ -434,25 +434,7 @@ func (m *togetherModel) place(w *togetherWorker, o *togetherOrphan, seq uint64, 
 }
 
 func (w *togetherWorker) state() (kvevent.Trust, string) {
-	t, why := kvevent.Exact, ""
-	if w.told {
-		t, why = w.trust, w.why
-	} else if !w.heard {
-		t, why = kvevent.Unknown, "no events yet"
-	}
-	switch {
-	case t <= kvevent.Degraded:
-		return t, why
-	case w.refused:
-		return kvevent.Degraded, "stored blocks of another size"
-	case w.full:
-		return kvevent.Degraded, "stored blocks when the index was full"
-	case len(w.orphans) > 0:
-		return kvevent.Degraded, "stored blocks whose parent is unknown"
-	case w.unknown:
-		return kvevent.Degraded, "stored blocks that could not be placed"
-	}
-	return t, ""
+	return stated{w.told, w.trust, w.why, w.heard, w.refused, w.full, len(w.orphans) > 0, w.unknown}.trusted()
 }
 
 func (m *togetherModel) expire(now time.Time) {
@@ -492,7 +474,6 @@ type togetherFeed struct {
 	in   *kvevent.Ingest
 	seq  uint64
 	rest bool
-	gone []kvevent.Batch // not pushed yet
 }
 
 type togetherSaved struct {
@@ -506,7 +487,6 @@ type together struct {
 	x, f      *index.Index // f follows x; nil if none does
 	m         *togetherModel
 	opt       index.Options
-	at        index.Version
 	now       time.Time
 	feeds     map[index.WorkerID]*togetherFeed
 	predicted []togetherPrediction
@@ -519,13 +499,7 @@ type together struct {
 	long      bool
 }
 
-var togetherSeed = func() []string {
-	var words []string
-	for _, w := range []string{"abababababab", "ababbbabaabb", "aabbaabbaabb", "babababbabab", "bbbbbbbbbbbb"} {
-		words = append(words, w)
-	}
-	return append(words, "ABABABABABAB", "010101010011")
-}()
+var togetherSeed = []string{"abababababab", "ababbbabaabb", "aabbaabbaabb", "babababbabab", "bbbbbbbbbbbb", "ABABABABABAB", "010101010011"}
 
 func newTogether(seed uint64) *together {
 	r := rand.New(rand.NewPCG(seed, 99))
