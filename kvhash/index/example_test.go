@@ -21,7 +21,7 @@ func Example() {
 		for _, b := range batches {
 			k := index.Key{Instance: "engine", DPRank: b.DPRank}
 			if feeds[k] == nil {
-				feeds[k] = x.Feed(x.AddWorker(k), nil)
+				feeds[k] = x.Feed(x.AddWorker(k), &kvevent.IngestOptions{Copies: true})
 			}
 			push(feeds[k], b)
 		}

@@ -108,3 +108,19 @@ func TestFeedOfBlocksWithoutPlace(t *testing.T) {
 		require.Equal(t, x.AppendSnapshot(nil), y.AppendSnapshot(nil))
 	}
 }
+
+// Of a block in two copies one is evicted: what follows it is found still, and goes on to be stored.
+func TestFeedCopies(t *testing.T) {
+	for _, count := range []bool{false, true} {
+		x := fleet(1)
+		f := x.Feed(0, &kvevent.IngestOptions{Copies: count})
+		first, rest := *stored("ab", 0, 0), *stored("abba", 2, 0)
+		gone := *removed("ab", 1, 0)
+		f.Push(kvevent.Batch{Seq: 0, Events: []kvevent.Event{first, rest, first, gone, *stored("abb", 2, 0)}})
+		want := "0:4"
+		if !count {
+			want = "0:1"
+		}
+		require.Equal(t, want, depths(x, "abba"))
+	}
+}

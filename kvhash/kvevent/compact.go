@@ -37,6 +37,7 @@ const (
 	newNamespace
 	newOwner
 	isRootNamespace
+	hasNoCopies
 	eventFlags = 1<<iota - 1
 )
 
@@ -115,6 +116,7 @@ func appendEvent(dst []byte, e, before *Event) []byte {
 	set(e.Namespace != before.Namespace, newNamespace)
 	set(e.Owner != before.Owner, newOwner)
 	set(e.RootNamespace, isRootNamespace)
+	set(e.NoCopies, hasNoCopies)
 	dst = binary.AppendUvarint(append(dst, byte(e.Kind)), flags)
 	if flags&hasTier != 0 {
 		dst = append(dst, byte(e.Tier))
@@ -293,7 +295,7 @@ func (d *Decoder) compactEvent(before *Event) (Event, bool) {
 			*s.to = d.names.get(r.bytes(r.uvarint(math.MaxUint64)))
 		}
 	}
-	e.RootNamespace = flags&isRootNamespace != 0
+	e.RootNamespace, e.NoCopies = flags&isRootNamespace != 0, flags&hasNoCopies != 0
 	return e, r.ok()
 }
 

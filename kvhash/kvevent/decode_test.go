@@ -303,7 +303,7 @@ func wireCases() []wireCase {
 			m{"type", "BlockRemoved", "block_hashes", a{7}, "remaining_copy_counts", a{1}},
 			m{"type", "BlockRemoved", "block_hashes", a{8, 9}, "remaining_copy_counts", a{0}},
 			m{"type", "BlockRemoved", "block_hashes", a{8}, "remaining_copy_counts", a{"0"}}),
-			damaged(kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{2, 4}}, kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{5, 6}}),
+			damaged(kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{2, 4}, NoCopies: true}, kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{5, 6}}),
 			kvevent.Counts{Malformed: 2}},
 		{"removed", kvevent.VLLM, batch(a{"BlockRemoved", a{1}}, a{"BlockRemoved", a{1}, nil}, a{"BlockRemoved", a{1}, "NVMe", 4},
 			a{"BlockRemoved", a{1}, "GPU", 4, "LOCAL", "o"}, a{"BlockRemoved", a{1}, "GPU", 4, "mamba", 9, "REMOTE", "o"}, a{"BlockRemoved", a{}},

@@ -47,8 +47,8 @@
 //     are. Blocks that do not have all their tokens are left out.
 //   - vLLM says the cache salt among the extra keys of the first block of a prompt; see [Event.RootNamespace]. A key may be a value of its
 //     own or a map that says what it is.
-//   - vLLM may hold a block in several copies, and says Stored and Removed of each. The block counts as gone with the first Removed, unless
-//     the event says how many copies remain: it may be missed until it is stored again.
+//   - vLLM may hold a block in several copies, and says Stored and Removed of each: see [IngestOptions.Copies]. An event that says how many
+//     remain (a proposal, PR 48933) names the blocks of which none does, and has [Event.NoCopies].
 //   - An adapter that has only a number, as in old versions, is called "#" and the number.
 //   - Images, embeddings and other objects go by [ObjectHash]. A key of an unknown type counts as one: such a block is not found,
 //     rather than found by mistake.

@@ -445,7 +445,7 @@ func (d *Decoder) finish(e *raw) bool {
 	if e.kind == Removed && e.copies > 0 {
 		var ok bool
 		d.r.pos = e.copies
-		if hashes, ok = d.lastCopies(hashes); !ok {
+		if hashes, ev.NoCopies, ok = d.lastCopies(hashes); !ok {
 			d.malformed()
 			return false
 		}
@@ -479,23 +479,23 @@ func (d *Decoder) fit(e *raw, ev *Event, hashes []uint64) ([]uint64, bool) {
 	return hashes[:whole:whole], true
 }
 
-// lastCopies reads how many copies of each block remain and returns the hashes of those of which none does.
-func (d *Decoder) lastCopies(hashes []uint64) ([]uint64, bool) {
+// lastCopies reads how many copies of each block remain and returns the hashes of those of which none does; if it is not said, all.
+func (d *Decoder) lastCopies(hashes []uint64) (gone []uint64, said, ok bool) {
 	v := d.r.next()
 	if v.kind != arrayKind {
-		return hashes, v.kind == nilKind
+		return hashes, false, v.kind == nilKind
 	}
-	gone := hashes[:0]
+	gone = hashes[:0]
 	for _, h := range hashes[:min(v.n, len(hashes))] {
 		n := d.r.next()
 		if n.kind != intKind {
-			return nil, false
+			return nil, false, false
 		}
 		if n.num == 0 {
 			gone = append(gone, h)
 		}
 	}
-	return gone, v.n == len(hashes)
+	return gone, true, v.n == len(hashes)
 }
 
 // addCleared adds the event that says that all blocks are gone; those of a shared store lie in no device.

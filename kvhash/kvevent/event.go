@@ -112,6 +112,9 @@ type Event struct {
 	// RootNamespace says that the engine names the namespace only with the first block of a prompt: it is Parent's, whatever Namespace
 	// says (Stored). An [Ingest], which sees events in order, puts it in and clears the flag.
 	RootNamespace bool
+	// NoCopies says that no copy of the blocks remains in the tier (Removed). Engines that do not say so may hold others:
+	// [IngestOptions.Copies].
+	NoCopies bool
 	// Owner is the store, outside the worker and shared by several, that the blocks lie in: who else can reach it holds them too. ""
 	// means that they are the worker's own, or that the engine does not say.
 	Owner string

@@ -64,7 +64,7 @@ func Example() {
 		fmt.Println("asked from", binary.BigEndian.Uint64(from))
 		return answer
 	}
-	follow(x.Feed(worker, nil), live, ask)
+	follow(x.Feed(worker, &kvevent.IngestOptions{Copies: true}), live, ask) // vLLM tells of every copy of a block
 
 	s, _ := x.State(worker)
 	fmt.Println(s.Blocks, "blocks,", s.Trust)

@@ -142,7 +142,7 @@ func (in *Ingest) Restore(dst []Batch, position []byte) ([]Batch, error) {
 	in.seen, in.stale, in.again = true, false, false
 	in.lost, in.lostFrom, in.lostTo = flags&wasLost != 0, lostFrom, lostTo
 	in.mixed, in.before, in.first = flags&wasMixed != 0, before, first
-	in.salted = salted
+	in.salted, in.copies = salted, copies{}
 	later := heard <= in.heard && at.Sub(in.time) >= restartTime // a later life than the one that was heard here
 	if later {
 		in.end, in.held, in.bytes = 0, nil, 0

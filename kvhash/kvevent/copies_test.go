@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kvevent_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/weft-go/weft/kvhash/kvevent"
+)
+
+// held is what a consumer has that takes each event for itself.
+type held map[[3]uint64]bool
+
+func heldKey(e *kvevent.Event, h uint64) [3]uint64 {
+	return [3]uint64{uint64(max(e.Tier, kvevent.Device)), uint64(e.Group), h}
+}
+
+func (s held) apply(batches ...kvevent.Batch) {
+	for _, b := range batches {
+		for i := range b.Events {
+			e := &b.Events[i]
+			for _, h := range e.BlockHashes {
+				if e.Kind == kvevent.Stored {
+					s[heldKey(e, h)] = true
+				} else {
+					delete(s, heldKey(e, h))
+				}
+			}
+			if e.Kind == kvevent.Cleared {
+				for k := range s {
+					if e.Tier == kvevent.AnyTier || k[0] == uint64(e.Tier) {
+						delete(s, k)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestIngestCopies plays an engine that holds blocks in copies and tells of each: what a consumer has is what is there at least once.
+func TestIngestCopies(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := kvevent.NewIngest(&kvevent.IngestOptions{Copies: true})
+		engine, got := map[[3]uint64]int{}, held{}
+		for seq := range uint64(rapid.IntRange(1, 60).Draw(t, "batches")) {
+			b := kvevent.Batch{Seq: seq}
+			for range rapid.IntRange(0, 3).Draw(t, "events") {
+				e := kvevent.Event{Kind: kvevent.Stored, Tier: kvevent.Tier(rapid.IntRange(0, 2).Draw(t, "tier")), Group: int32(rapid.IntRange(0, 1).Draw(t, "group"))}
+				what := rapid.IntRange(0, 19).Draw(t, "what")
+				if what == 0 {
+					e = kvevent.Event{Kind: kvevent.Cleared, Tier: e.Tier}
+					for k := range engine {
+						if e.Tier == kvevent.AnyTier || k[0] == uint64(e.Tier) {
+							delete(engine, k)
+						}
+					}
+					b.Events = append(b.Events, e)
+					continue
+				}
+				if what > 9 {
+					e.Kind = kvevent.Removed
+					e.NoCopies = what > 17
+				}
+				for range rapid.IntRange(1, 4).Draw(t, "blocks") {
+					h := rapid.Uint64Range(1, 4).Draw(t, "hash")
+					k := heldKey(&e, h)
+					switch {
+					case e.Kind == kvevent.Stored:
+						engine[k]++
+					case engine[k] == 0:
+						continue
+					case e.NoCopies:
+						engine[k] = 0
+					default:
+						engine[k]--
+					}
+					e.BlockHashes = append(e.BlockHashes, h)
+				}
+				b.Events = append(b.Events, e)
+			}
+			before := b.Clone()
+			out := in.Push(nil, b)
+			require.Equal(t, before, b, "not changed")
+			got.apply(out...)
+			want := held{}
+			for k, n := range engine {
+				if n > 0 {
+					want[k] = true
+				}
+			}
+			require.Equal(t, want, got)
+		}
+	})
+}
+
+// Without the option, and of what is not known, the first Removed counts.
+func TestIngestCopiesUnknown(t *testing.T) {
+	store := kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}}
+	gone := kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{1}}
+	owned := func(e kvevent.Event) kvevent.Event { e.Owner = "store"; return e }
+	batch := func(seq uint64, e ...kvevent.Event) kvevent.Batch { return kvevent.Batch{Seq: seq, Events: e} }
+	for _, tt := range []struct {
+		name string
+		on   bool
+		feed func(in *kvevent.Ingest) []kvevent.Batch
+		held int
+	}{
+		{"counted", true, func(in *kvevent.Ingest) []kvevent.Batch { return in.Push(nil, batch(0, store, store, gone)) }, 1},
+		{"last", true, func(in *kvevent.Ingest) []kvevent.Batch { return in.Push(nil, batch(0, store, store, gone, gone)) }, 0},
+		{"not counted", false, func(in *kvevent.Ingest) []kvevent.Batch { return in.Push(nil, batch(0, store, store, gone)) }, 0},
+		{"of a store", true, func(in *kvevent.Ingest) []kvevent.Batch {
+			return in.Push(nil, batch(0, owned(store), owned(store), owned(gone)))
+		}, 0},
+		{"held", true, func(in *kvevent.Ingest) []kvevent.Batch {
+			out := in.Push(nil, batch(1, gone))
+			return in.Replay(out, batch(0, store, store))
+		}, 1},
+		{"lost between", true, func(in *kvevent.Ingest) []kvevent.Batch {
+			out := in.Push(nil, batch(0, store, store))
+			return in.GiveUp(in.Push(out, batch(2, gone)))
+		}, 0},
+		{"damaged", true, func(in *kvevent.Ingest) []kvevent.Batch {
+			bad := batch(0, store, store)
+			bad.Damaged = true
+			return in.Push(in.Push(nil, bad), batch(1, gone))
+		}, 0},
+		{"another life", true, func(in *kvevent.Ingest) []kvevent.Batch {
+			out := in.Reset(in.Push(nil, batch(0, store, store)))
+			return in.Push(out, batch(0, store, gone))
+		}, 0},
+		{"snapshot", true, func(in *kvevent.Ingest) []kvevent.Batch {
+			out := in.Push(nil, batch(0, store, store))
+			out = append(in.Snapshot(out, 0, store), batch(0, kvevent.Event{Kind: kvevent.Cleared}, store)) // the consumer's own
+			return in.Push(out, batch(1, gone))
+		}, 0},
+		{"snapshot with copies", true, func(in *kvevent.Ingest) []kvevent.Batch {
+			out := append(in.Snapshot(nil, 0, store, store), batch(0, store))
+			return in.Push(out, batch(1, gone))
+		}, 1},
+		{"restored", true, func(in *kvevent.Ingest) []kvevent.Batch {
+			out := in.Push(nil, batch(0, store, store))
+			out, err := in.Restore(out, in.AppendPosition(nil))
+			require.NoError(t, err)
+			return in.Push(out, batch(1, gone))
+		}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := held{}
+			got.apply(tt.feed(kvevent.NewIngest(&kvevent.IngestOptions{Copies: tt.on}))...)
+			require.Len(t, got, tt.held)
+		})
+	}
+}
+
+// What follows a block that is still there has its namespace.
+func TestIngestCopiesNamespace(t *testing.T) {
+	in := kvevent.NewIngest(&kvevent.IngestOptions{Copies: true})
+	root := kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, Namespace: "tenant", RootNamespace: true}
+	gone := kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{1}}
+	next := kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{2}, Parent: 1, HasParent: true, RootNamespace: true}
+	out := in.Push(nil, kvevent.Batch{Events: []kvevent.Event{root, root, gone, next}})
+	require.Equal(t, "tenant", out[0].Events[3].Namespace)
+}
