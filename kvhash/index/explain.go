@@ -83,16 +83,17 @@ func (x *Index) Explain(hashes []uint64) Explanation {
 			if w == nil || w.store != 0 {
 				continue
 			}
+			held := len(all) > 0 && all[0] == WorkerID(id)
+			if held {
+				all = all[1:]
+			}
 			if x.explainHolder(&leg, &v, WorkerID(id)) {
 				e.keys[WorkerID(id)] = w.key
-				if leg.From == 0 || len(all) > 0 && all[0] == WorkerID(id) {
+				if held || leg.From == 0 {
 					still = append(still, WorkerID(id))
 				}
-			} else if len(all) > 0 && all[0] == WorkerID(id) {
+			} else if held {
 				leg.Left = append(leg.Left, WorkerID(id))
-			}
-			if len(all) > 0 && all[0] == WorkerID(id) {
-				all = all[1:]
 			}
 		}
 		all = still
@@ -224,10 +225,7 @@ func (x *Index) AppendDump(dst []byte, max int) []byte {
 	}
 	n := x.number(func(*view) bool { return true })
 	for i, l := range n.lists {
-		end := uint32(len(n.slots))
-		if i+1 < len(n.lists) {
-			end = n.lists[i+1].from
-		}
+		end := n.end(i)
 		if l.parent != 0 {
 			dst = fmt.Appendf(dst, "after block %d\n", l.parent-1)
 		} else {

@@ -127,7 +127,7 @@ func (x *Index) insist(dst []Match, base int, hashes []uint64, q *Query) []Match
 	}
 }
 
-// lock locks the index for a change. It lets lookups go first that were never quick enough, but not for ever: they wait for nobody, so
+// lock locks the index for a change, or against changes. It lets lookups go first that were never quick enough, but not for ever: they wait for nobody, so
 // nobody has to wait for them.
 func (x *Index) lock() {
 	for i := 0; i < 10_000 && x.starved.Load() > 0; i++ {

@@ -19,7 +19,7 @@ import (
 //	body      = clock version workers blocks residencies
 //	version   = 0, or 1 count sum(8 bytes)
 //	workers   = count worker...
-//	worker    = present(1 byte): 0, or 1 key rank flags(2 bytes) store tier(1 byte) trust(1 byte) why group ratio position members
+//	worker    = present(1 byte): 0, or 1 key rank flags group ratio store tier(1 byte) trust(1 byte) why position members
 //	members   = of a store: count, then the numbers of those attached
 //	blocks    = count list...
 //	list      = count back hashes                 back: how far before its first block the one is that it follows, 0 if not known
@@ -55,12 +55,12 @@ func (x *Index) AppendWorker(dst []byte, id WorkerID) []byte {
 // freeze stops the feeds between two calls, and all changes. The result ends that.
 func (x *Index) freeze() (thaw func()) {
 	for {
-		feeds := x.currentFeeds(nil)
+		feeds := x.currentFeeds()
 		for _, f := range feeds {
 			f.mu.Lock()
 		}
 		x.lock()
-		if slices.Equal(feeds, x.feedsNow(nil)) {
+		if slices.Equal(feeds, x.feeds()) {
 			return func() {
 				x.mu.Unlock()
 				for _, f := range feeds {
@@ -75,20 +75,20 @@ func (x *Index) freeze() (thaw func()) {
 	}
 }
 
-func (x *Index) currentFeeds(dst []*Feed) []*Feed {
+func (x *Index) currentFeeds() []*Feed {
 	x.lock()
 	defer x.mu.Unlock()
-	return x.feedsNow(dst)
+	return x.feeds()
 }
 
-// feedsNow returns the feeds in order of their workers' numbers.
-func (x *Index) feedsNow(dst []*Feed) []*Feed {
+// feeds returns the feeds in order of their workers' numbers. The index is locked.
+func (x *Index) feeds() (list []*Feed) {
 	for _, w := range x.workers {
 		if w != nil && w.feed != nil {
-			dst = append(dst, w.feed)
+			list = append(list, w.feed)
 		}
 	}
-	return dst
+	return list
 }
 
 // where returns the place of the worker's stream. The feeds are frozen.
@@ -345,15 +345,20 @@ func (n *numbers) walk(t *tree, todo, kids []child) {
 // number returns the number of the block in a slot.
 func (n *numbers) number(slot uint32) uint32 { return n.of[slot]&lowBits - 1 }
 
+// end returns the number behind the last block of a list.
+func (n *numbers) end(list int) uint32 {
+	if list+1 < len(n.lists) {
+		return n.lists[list+1].from
+	}
+	return uint32(len(n.slots))
+}
+
 // append appends the blocks.
 func (n *numbers) append(dst []byte, t *tree) []byte {
 	dst = slices.Grow(dst, 8*len(n.slots))
 	dst = appendUint(dst, uint64(len(n.slots)))
 	for i, l := range n.lists {
-		end := uint32(len(n.slots))
-		if i+1 < len(n.lists) {
-			end = n.lists[i+1].from
-		}
+		end := n.end(i)
 		back := uint32(0)
 		if l.parent != 0 {
 			back = l.from + 1 - l.parent

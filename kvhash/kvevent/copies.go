@@ -20,14 +20,14 @@ func (c *copies) see(b *Batch) {
 	for i := range b.Events {
 		e := &b.Events[i]
 		switch {
-		case e.Kind == Cleared && e.clearsAll():
+		case e.clearsAll():
 			*c = copies{}
 		case e.Tier > NumTiers || e.Owner != "":
 		case e.Kind == Stored:
 			if e.Attention == FullAttention { // others do not say how long a cached prefix is, so nobody minds them
 				c.add(e)
 			}
-		case e.Kind == Cleared && e.Tier != AnyTier && e.Attention == FullAttention:
+		case e.clearsTier():
 			c[e.Tier] = nil
 		case e.Kind == Removed:
 			left := c.remove(e)

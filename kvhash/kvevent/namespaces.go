@@ -48,7 +48,7 @@ func (n *namespaces) see(e *Event, max int) {
 		switch {
 		case e.clearsAll():
 			*n = namespaces{}
-		case e.Tier != AnyTier && e.Owner == "" && e.Attention == FullAttention:
+		case e.clearsTier():
 			for h := range n.of {
 				n.gone(h, tierBit(e.Tier))
 			}
