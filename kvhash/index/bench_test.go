@@ -5,7 +5,10 @@ package index_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/weft-go/weft/kvhash"
 	"github.com/weft-go/weft/kvhash/index"
@@ -44,6 +47,47 @@ func BenchmarkMatch(b *testing.B) {
 				})
 			}
 		}
+	}
+}
+
+// BenchmarkMatchBesideChanges looks up a prompt of 1,024 runs, alone and while a writer changes the first of them without pause.
+func BenchmarkMatchBesideChanges(b *testing.B) {
+	const blocks, workers = 2000, 1024
+	for _, name := range []string{"alone", "beside"} {
+		b.Run(name, func(b *testing.B) {
+			x := index.New(1, nil)
+			tokens := randomTokens(1, blocks)
+			h := kvhash.Scheme{}.AppendBlocks(nil, tokens, 1)
+			for i := range workers {
+				n := blocks - i
+				id := x.AddWorker(index.Key{DPRank: uint32(i)})
+				x.Apply(id, &kvevent.Event{Kind: kvevent.Stored, TokenIDs: tokens[:n], BlockHashes: h[:n]})
+			}
+			var stop atomic.Bool
+			done := make(chan int)
+			go func() {
+				n := 0
+				for ; name == "beside" && !stop.Load(); n += 2 {
+					x.Apply(0, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: h[:1]})
+					x.Apply(0, &kvevent.Event{Kind: kvevent.Stored, TokenIDs: tokens[:1], BlockHashes: h[:1]})
+				}
+				done <- n
+			}()
+			dst := make([]index.Match, 0, workers)
+			var took []time.Duration
+			b.ReportAllocs()
+			for b.Loop() {
+				at := time.Now()
+				dst = x.Match(dst[:0], h)
+				took = append(took, time.Since(at))
+			}
+			stop.Store(true)
+			changes := <-done
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Nanoseconds())/1000, "µs/median")
+			b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds())/1000, "µs/p99")
+			b.ReportMetric(float64(changes)/b.Elapsed().Seconds(), "changes/s")
+		})
 	}
 }
 

@@ -3,7 +3,10 @@
 package kvevent_test
 
 import (
+	"math/rand/v2"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -163,4 +166,46 @@ func TestIngestCopiesNamespace(t *testing.T) {
 	next := kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{2}, Parent: 1, HasParent: true, RootNamespace: true}
 	out := in.Push(nil, kvevent.Batch{Events: []kvevent.Event{root, root, gone, next}})
 	require.Equal(t, "tenant", out[0].Events[3].Namespace)
+}
+
+// BenchmarkCopies stores and removes a million blocks, eight an event; B/block is what the Ingest keeps of a block.
+func BenchmarkCopies(b *testing.B) {
+	const blocks, each = 1_000_000, 8
+	hashes := make([]uint64, blocks)
+	for i := range hashes {
+		hashes[i] = rand.Uint64()
+	}
+	for _, count := range []bool{false, true} {
+		b.Run(map[bool]string{false: "off", true: "on"}[count], func(b *testing.B) {
+			b.ReportAllocs()
+			var kept uint64
+			var out []kvevent.Batch
+			for b.Loop() {
+				b.StopTimer()
+				before := heap()
+				b.StartTimer()
+				in := kvevent.NewIngest(&kvevent.IngestOptions{Copies: count})
+				play := func(from uint64, kind kvevent.Kind) {
+					for i := 0; i < blocks; i += each {
+						ev := [1]kvevent.Event{{Kind: kind, BlockHashes: hashes[i : i+each]}}
+						out = in.Push(out[:0], kvevent.Batch{Seq: from + uint64(i/each), Time: time.Unix(int64(i), 0), Events: ev[:]})
+					}
+				}
+				play(0, kvevent.Stored)
+				b.StopTimer()
+				kept = max(heap(), before) - before
+				b.StartTimer()
+				play(blocks/each, kvevent.Removed)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(2*blocks), "ns/block")
+			b.ReportMetric(float64(kept)/blocks, "B/block")
+		})
+	}
+}
+
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
