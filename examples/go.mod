@@ -13,6 +13,7 @@ require (
 	github.com/weft-go/weft/protocols v0.1.0
 	github.com/weft-go/weft/router v0.1.0
 	github.com/weft-go/weft/tokenizers v0.1.0
+	github.com/weft-go/weft/tokenizers/prompt v0.1.0
 	go.uber.org/goleak v1.3.0
 	pgregory.net/rapid v1.3.0
 )
@@ -30,4 +31,5 @@ replace (
 	github.com/weft-go/weft/protocols => ../protocols
 	github.com/weft-go/weft/router => ../router
 	github.com/weft-go/weft/tokenizers => ../tokenizers
+	github.com/weft-go/weft/tokenizers/prompt => ../tokenizers/prompt
 )

@@ -32,9 +32,8 @@ func NewChain(block int, s Scheme) *Chain {
 	return &Chain{scheme: s, block: block, window: s.Window(block)}
 }
 
-// SetExtras says what the prompt holds besides tokens, with positions from the start of the prompt. x is kept, not copied, and must
-// not change; a longer list may replace it as the prompt grows, as long as it says the same about blocks that are complete. nil means
-// nothing. Forks share it; Reset forgets it.
+// SetExtras sets what the prompt contains besides tokens, with positions from the start of the prompt; nil means nothing. The caller
+// must not modify x. A longer list may replace it as the prompt grows, if it is the same for complete blocks. Forks share it.
 func (c *Chain) SetExtras(x *Extras) { c.extras, c.obj = x, 0 }
 
 // Append adds tokens to the end of the prompt and returns the hashes of the blocks they complete, as [Scheme.AppendBlocks] makes them.
@@ -47,7 +46,7 @@ func (c *Chain) Append(tokens ...uint32) []uint64 {
 		if len(c.tail) == 0 && len(tokens) >= c.window {
 			if c.scheme.mode.kind() == dynamo && c.extras == nil { // the common case, faster
 				had := len(c.seq)
-				c.seq = appendChained(c.seq, tokens, c.block, c.window, Seed+c.scheme.salt, had > 0)
+				c.seq = appendChained(c.seq, tokens, c.block, c.window, c.scheme.seed(), had > 0)
 				tokens = tokens[(len(c.seq)-had)*c.block:]
 				continue
 			}
@@ -72,7 +71,7 @@ func (c *Chain) push(window []uint32) {
 	if c.scheme.mode.kind() == dynamo {
 		var h uint64
 		if c.extras == nil {
-			h = hashTokens(window, c.scheme.Seed())
+			h = hashTokens(window, c.scheme.seed())
 		} else {
 			h, c.obj = c.scheme.local(window, n*c.block, c.block, c.extras, c.obj)
 		}
@@ -106,17 +105,8 @@ func (c *Chain) Blocks() []uint64 { return slices.Clip(c.seq) }
 // whose digest is the hash. It is a view, valid until the next call that changes the chain, and not to be written to.
 func (c *Chain) Digests() []byte { return slices.Clip(c.digests) }
 
-// Tail returns the tokens after the last complete block. It is a view, valid until the next call that changes the chain.
-func (c *Chain) Tail() []uint32 { return slices.Clip(c.tail) }
-
 // Len returns the number of tokens in the chain.
 func (c *Chain) Len() int { return len(c.seq)*c.block + len(c.tail) }
-
-// BlockSize returns the number of tokens in a block.
-func (c *Chain) BlockSize() int { return c.block }
-
-// Scheme returns how the chain names blocks.
-func (c *Chain) Scheme() Scheme { return c.scheme }
 
 // Fork returns an independent copy, for a second continuation of one prompt. O(blocks) bytes are copied, nothing is hashed.
 func (c *Chain) Fork() *Chain {
@@ -128,14 +118,8 @@ func (c *Chain) Fork() *Chain {
 	return &f
 }
 
-// Reset empties the chain and keeps its memory.
-func (c *Chain) Reset() {
-	c.cut(0)
-	c.extras = nil
-}
-
-// Truncate keeps the first n blocks and drops the rest with the tail, for a prompt that took back what followed. Nothing is
-// hashed. With Eagle, the last block's hash covers the token after it too: append that token again, or truncate one block more. It
+// Truncate keeps the first n blocks and drops the rest with the tail, for a prompt whose end was replaced. Nothing is hashed, and memory is
+// kept. With Eagle, the last block's hash covers the token after it too: append that token again, or truncate one block more. It
 // panics if n is negative or more than the chain has.
 func (c *Chain) Truncate(n int) {
 	if n < 0 || n > len(c.seq) {

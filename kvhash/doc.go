@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kvhash names the blocks of a prompt as serving engines and KV-aware routers do, so that a router can tell which worker
-// already holds how much of a prompt.
+// Package kvhash computes the hashes by which serving engines and KV-aware routers identify the blocks of a prompt, so that a router can
+// determine which worker already holds how much of it.
 //
 // # Terminology
 //
-//   - block: N consecutive tokens, N being the block size of the engine's KV cache (16, 64, ...; SGLang says page). Only complete
-//     blocks have hashes; what follows the last one is the tail.
-//   - local hash: names the tokens of one block, wherever it stands. Dynamo alone has it.
-//   - sequence hash: names a block together with everything before it. Two prompts that share sequence hash i share blocks 0..i.
-//     It is also called the chained hash, and it is what package index takes.
-//   - digest: what a scheme chains: 32 or 16 bytes for vLLM, 32 for SGLang, the sequence hash itself for the others.
-//   - event hash: the 64-bit number that stands for a block in an engine's events. It is the sequence hash, or 8 bytes of the digest.
+//   - block: N consecutive tokens, N being the block size of the engine's KV cache (16, 64, ...; SGLang calls it a page). Only complete
+//     blocks have hashes; the tokens after the last one are the tail.
+//   - local hash: identifies the tokens of one block, independent of its position. Only Dynamo has it.
+//   - sequence hash: identifies a block together with everything before it. Two prompts that share sequence hash i share blocks 0..i.
+//     It is also called the chained hash, and it is the key of package index.
+//   - digest: the value that a scheme chains: 32 or 16 bytes for vLLM, 32 for SGLang, the sequence hash itself for the others.
+//   - event hash: the 64-bit number of a block in an engine's events. It is the sequence hash, or 8 bytes of the digest.
 //   - object: an image or another non-text input that fills some token positions; it has a hash or an identifier of its own.
-//   - scheme: the rule that makes hashes from tokens, with its settings (LoRA adapter, cache salt or namespace, seed).
+//   - scheme: a rule to compute hashes from tokens, with its settings (LoRA adapter, cache salt or namespace, seed).
 //
 // # Schemes
 //
-// [ByName] gives a [Scheme] by the names on the left. le and be are little-endian and big-endian, H is the hash in the name, | joins bytes.
+// [Lookup] returns a [Scheme] by the names on the left. le and be are little-endian and big-endian, H is the hash in the name, | concatenates bytes.
 //
 //	dynamo            local[i] = XXH3-64(tokens of block i as le32, S)       seq[0] = local[0]
 //	                  seq[i]   = XXH3-64(le64(seq[i-1]) | le64(local[i]), 1337)
-//	                  S = 1337 + XXH3-64(LoRA name, 0) + XXH3-64(namespace, 1), each if there is one, modulo 2^64
+//	                  S = 1337 + XXH3-64(LoRA name, 0) + XXH3-64(namespace, 1), each if present, modulo 2^64
 //	vllm_sha256_cbor  digest[i] = H(CBOR [digest[i-1], [tokens], [extra keys] or null])       digest[-1] = NONE_HASH = H(CBOR seed)
 //	vllm_xxhash_cbor  extra keys: LoRA name, [identifier, offset in the block] of each object, salt (block 0 only), digest of
 //	                  prompt embeddings; H is SHA-256 or XXH3-128; event hash = last 8 bytes of the digest, be
-//	sglang            digest[i] = SHA-256(digest[i-1] | tokens as le32), nothing in the place of digest[-1]
+//	sglang            digest[i] = SHA-256(digest[i-1] | tokens as le32), digest[-1] is empty
 //	                  event hash = first 8 bytes of the digest, be, printed as a signed number
 //	llmd              hash[i] = FNV-1a-64(CBOR [hash[i-1], [tokens], [{"Hash": identifier}, ...] or null])
 //	                  hash[-1] = FNV-1a-64(CBOR [FNV-1a-64(seed), null, LoRA name or model])
@@ -38,13 +38,13 @@
 // their block as le64, in ascending order; its block manager (the universal form, [Options].Universal) turns every position of such a
 // block into a frame of 13 bytes. Before its router hashes a prompt for vLLM, it fills in [ObjectToken] for each position of an image;
 // then there is nothing more to mix in. Dynamo's 128-bit positional lineage hash is [AppendLineage]. Its keyed tracking hash
-// (keyed-xxh3-v1) is not here, as its seeds need BLAKE3; engines do not see it.
+// (keyed-xxh3-v1) is not implemented, as its seeds need BLAKE3; engines do not see it.
 //
 // # Which settings make the hashes match
 //
 //   - Dynamo: the block size of the model card (kv_cache_block_size), and the request's cache_namespace and adapter name.
 //   - vLLM: --prefix-caching-hash-algo sha256_cbor or xxhash_cbor. The default, sha256, and xxhash hash a Python pickle; its bytes
-//     change with Python's version and with which values are the same object, and ByName refuses them. The seed is the string in
+//     change with Python's version and with which values are the same object, and Lookup refuses them. The seed is the string in
 //     PYTHONHASHSEED. Without it a vLLM with pull request 51875 (August 2026) takes "vllm-none-hash" for sha256_cbor, which is the
 //     default here, and something random for xxhash_cbor; an older one takes 32 random bytes ([Options].NoneHash). With
 //     VLLM_KV_EVENTS_USE_INT_BLOCK_HASHES=1, the default, events hold the event hash, with 0 the whole digest: [Scheme.Event] makes the
@@ -54,18 +54,18 @@
 //     hashes.
 //   - SGLang: --page-size; 1 is common and gives a hash for every token. Neither LoRA nor salt enters the hash: keep an index for each.
 //   - llm-d: the hashSeed and block size of its token processor, and the model's name as it is in requests. Its hashes never meet an
-//     engine's: it hashes the tokens of events anew. Version 0.7.0 has another form of objects.
-//   - TensorRT-LLM: nobody can follow newer versions, which mix in std::hash of the salt, and multimodal keys are missing here. Hash the
-//     tokens of its events anew with another scheme, and do not count on this one.
+//     engine's: it hashes the tokens of events itself. Version 0.7.0 has another form of objects.
+//   - TensorRT-LLM: newer versions, which mix in std::hash of the salt, cannot be reproduced, and multimodal keys are not implemented. Hash the
+//     tokens of its events with another scheme instead of relying on this one.
 //
-// A router that hashes the tokens in engine events anew, as package index does with Dynamo's scheme, needs no engine's scheme. Knowing
-// it saves the map from the engine's hashes to its own.
+// A router that hashes the tokens in engine events itself, as package index does with Dynamo's scheme, needs no engine's scheme. An
+// engine's scheme saves the map from the engine's hashes to its own.
 //
 // # Growing prompts
 //
-// A [Chain] hashes each token of a conversation once, however many turns it has: append, fork, truncate, and go on from what is
-// kept. [Piece] is a run of blocks to be kept beside the text; with the cut points of a tokenizer's prefix cache the second request of
-// a conversation hashes its new tokens only (ids and cuts are what tokenizers/cache gave, c is an empty chain):
+// A [Chain] hashes each token of a conversation once, however many turns it has: append, fork, truncate, and continue. A [Piece] is a
+// sequence of blocks to be kept with the text they were made of. With the cut points of a tokenizer's prefix cache, the second request of
+// a conversation hashes only its new tokens (AppendEncodeCuts of tokenizers/cache returned ids and cuts, c is an empty chain):
 //
 //	known := 0
 //	for ; known < len(cuts); known++ {
@@ -83,7 +83,7 @@
 //		cuts[i].SetValue(c.Piece(from, cuts[i].Tokens))
 //	}
 //
-// [AppendKinds] says which parts of the prompt (system, tools, history, ...) each block holds, for those who decide what to keep.
+// [AppendKinds] returns the part of the prompt (system, tools, history, ...) of each block, for decisions on what to retain.
 //
 // # Cost
 //
@@ -92,7 +92,7 @@
 // 91 (llmd), 116 (sglang) or 132 (vllm_sha256_cbor); one of 64 tokens 25, 76, 101, 337, 216 or 286. Dynamo's blocks of 61 tokens and more
 // pay 6 ns of that for a secret that the library derives from the seed on each call.
 //
-// There are no goroutines here. Dynamo's local hashes do not depend on each other, so that a caller may cut a long prompt between
-// blocks (with Eagle, give each part the token after it) and hash the parts at the same time: see the example of
-// [Scheme.AppendLocal]. The other schemes go block by block.
+// The package starts no goroutines. Dynamo's local hashes do not depend on each other, so a caller may split a long prompt between
+// blocks (with Eagle, each part includes the token after it) and hash the parts concurrently: see the example of
+// [Scheme.AppendLocal]. The other schemes are sequential.
 package kvhash

@@ -10,8 +10,8 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Seed is the seed of Dynamo's hashes before LoRA and namespace are added. The chain always uses it unchanged.
-const Seed uint64 = 1337
+// dynamoSeed is the seed of Dynamo's hashes before LoRA and namespace are added. The chain always uses it unchanged.
+const dynamoSeed uint64 = 1337
 
 // AppendSequence appends the sequence hashes of the blocks with the given local hashes to dst and returns it; local[0] is the
 // first block of the prompt. dst may be local[:0]: the hashes then replace each other in place. O(blocks), no allocation if dst
@@ -26,7 +26,7 @@ func AppendSequence(dst, local []uint64) []uint64 {
 // Next returns the sequence hash of the block with the given local hash that follows the block with sequence hash parent.
 // The first block of a prompt has no parent: its sequence hash is its local hash.
 func Next(parent, local uint64) uint64 {
-	// XXH3-64 of 16 bytes with Seed, as the specification of xxHash writes it (section on inputs of 9 to 16 bytes), with the seed
+	// XXH3-64 of 16 bytes with dynamoSeed, as the specification of xxHash writes it (section on inputs of 9 to 16 bytes), with the seed
 	// folded into the two words of the secret. Written out here the call is inlined and its argument stays in registers.
 	lo := parent ^ nextLow
 	hi := local ^ nextHigh
@@ -38,73 +38,32 @@ func Next(parent, local uint64) uint64 {
 
 // What Next mixes into its arguments: two words each of XXH3's default secret, at bytes 24, 32, 40 and 48, and the seed.
 const (
-	nextLow  = (0x1f67b3b7a4a44072 ^ 0x78e5c0cc4ee679cb) + Seed
-	nextHigh = (0x2172ffcc7dd05a82 ^ 0x8e2443f7744608b8) - Seed
+	nextLow  = (0x1f67b3b7a4a44072 ^ 0x78e5c0cc4ee679cb) + dynamoSeed
+	nextHigh = (0x2172ffcc7dd05a82 ^ 0x8e2443f7744608b8) - dynamoSeed
 )
 
-// ObjectToken returns the token id that stands for every position of an object in a prompt for vLLM: 1,000,000 plus the low 30
-// bits of the object's hash, as Dynamo's router fills it in. Such a prompt is then hashed as plain text. SGLang sends prompts that
-// already hold such ids.
+// ObjectToken returns the token id that fills every position of an object in a prompt for vLLM: 1,000,000 plus the low
+// 30 bits of the object's hash, as Dynamo's router fills it in. Such a prompt is then hashed as plain text. SGLang
+// sends prompts that already hold such ids.
 func ObjectToken(object uint64) uint32 { return 1_000_000 + uint32(object&(1<<30-1)) }
 
-// DynamoOptions are the settings of [Dynamo]. The zero value is a plain prompt.
-type DynamoOptions struct {
-	// LoRA is the name of the adapter the prompt runs on; "" means the base model.
-	LoRA string
-	// Namespace keeps the caches of tenants apart. It is Dynamo's cache_namespace; other systems call it the cache salt.
-	// "" means the common namespace.
-	Namespace string
-	// Seed replaces the seed 1337 of the local hash; 0 means 1337. The chain keeps 1337.
-	Seed uint64
-	// Eagle hashes each block with the one token after it, as Dynamo does for EAGLE speculative decoding. A block is then
-	// complete one token later.
-	Eagle bool
-	// Universal hashes blocks with objects as frames of 13 bytes, the form of Dynamo's block manager (dynamo-kv-hashing), and not
-	// in the form of its router. The two do not agree. Blocks without objects are the same in both. Not with Eagle: the block
-	// manager has no such blocks.
-	Universal bool
-}
+// seed returns the seed of Dynamo's local hash, with LoRA and namespace in it.
+func (s Scheme) seed() uint64 { return dynamoSeed + s.salt }
 
-// Dynamo returns Dynamo's scheme; nil options mean a plain prompt on the base model. It panics if Eagle and Universal are both on.
-// [ByName] makes the same scheme from settings that come from outside.
-func Dynamo(o *DynamoOptions) Scheme {
-	var s Scheme
-	if o == nil {
-		return s
-	}
-	if o.Eagle && o.Universal {
-		panic("kvhash: the universal form has no blocks for EAGLE")
-	}
-	if o.Seed != 0 {
-		s.salt = o.Seed - Seed
-	}
-	s = s.With(o.LoRA, o.Namespace)
-	s.mode = when(o.Eagle, eagle) | when(o.Universal, universal)
-	return s
-}
-
-// Seed returns the seed of Dynamo's local hash, with LoRA and namespace in it. Other schemes have none; it means nothing there.
-func (s Scheme) Seed() uint64 { return Seed + s.salt }
-
-// AppendLocal appends the local hash of every complete block of tokens to dst and returns it. objects, if not nil, holds the
-// hashes of the objects that each block overlaps, in any order; blocks beyond its length have none. It panics if block is not
-// positive, if the scheme has no local hashes ([Scheme.HasLocal]), and if objects are given for the universal form, which needs
-// their positions ([Scheme.AppendLocalWith]). O(tokens), no allocation if dst has room and no block holds objects.
-func (s Scheme) AppendLocal(dst []uint64, tokens []uint32, block int, objects [][]uint64) []uint64 {
-	if s.mode.kind() != dynamo || s.mode != 0 && objects != nil {
-		s.checkLocal(objects)
-	}
-	return appendLocal(dst, tokens, block, s.Window(block), s.Seed(), objects)
-}
-
-// AppendLocalWith is [Scheme.AppendLocal] for objects that are given by their positions in tokens; x may be nil.
-func (s Scheme) AppendLocalWith(dst []uint64, tokens []uint32, block int, x *Extras) []uint64 {
-	s.checkLocal(nil)
-	if x == nil || len(x.Objects) == 0 {
-		return appendLocal(dst, tokens, block, s.Window(block), s.Seed(), nil)
-	}
+// AppendLocal appends the local hash of every complete block of tokens to dst and returns it; x may be nil. It panics if block is not
+// positive, and if the scheme has no local hashes ([Scheme.HasLocal]). O(tokens), no allocation if dst has room and no block holds objects.
+func (s Scheme) AppendLocal(dst []uint64, tokens []uint32, block int, x *Extras) []uint64 {
 	checkBlock(block)
-	window := s.Window(block)
+	if s.mode.kind() != dynamo {
+		panic("kvhash: scheme " + s.String() + " has no local hashes")
+	}
+	window, seed := s.Window(block), s.seed()
+	if x == nil || len(x.Objects)+len(x.BlockObjects) == 0 {
+		for ; len(tokens) >= window; tokens = tokens[block:] {
+			dst = append(dst, hashTokens(tokens[:window], seed))
+		}
+		return dst
+	}
 	for start, obj := 0, 0; len(tokens) >= window; start += block {
 		var l uint64
 		l, obj = s.local(tokens[:window], start, block, x, obj)
@@ -114,26 +73,20 @@ func (s Scheme) AppendLocalWith(dst []uint64, tokens []uint32, block int, x *Ext
 	return dst
 }
 
-func (s Scheme) checkLocal(objects [][]uint64) {
-	if s.mode.kind() != dynamo {
-		panic("kvhash: scheme " + s.Name() + " has no local hashes")
-	}
-	if s.mode.has(universal) && objects != nil {
-		panic("kvhash: the universal form needs the positions of objects")
-	}
-}
-
 // local hashes the window of the block that begins at token start; for x and obj see [Scheme.next].
 func (s *Scheme) local(window []uint32, start, block int, x *Extras, obj int) (uint64, int) {
 	if x == nil || obj >= len(x.Objects) {
-		return hashTokens(window, s.Seed()), obj
+		if x != nil && len(x.Objects) == 0 && start/block < len(x.BlockObjects) {
+			return s.localWith(window, x.BlockObjects[start/block]), obj
+		}
+		return hashTokens(window, s.seed()), obj
 	}
 	objects, obj := x.within(obj, start, block)
 	switch {
 	case len(objects) == 0:
-		return hashTokens(window, s.Seed()), obj
+		return hashTokens(window, s.seed()), obj
 	case s.mode.has(universal):
-		return hashFrames(window, start, objects, s.Seed()), obj
+		return hashFrames(window, start, objects, s.seed()), obj
 	}
 	var stack [16]uint64
 	hashes := stack[:0]
@@ -141,7 +94,7 @@ func (s *Scheme) local(window []uint32, start, block int, x *Extras, obj int) (u
 		hashes = append(hashes, o.Hash)
 	}
 	slices.Sort(hashes)
-	return local(window, s.Seed(), hashes), obj
+	return s.localWith(window, hashes), obj
 }
 
 // hashFrames hashes tokens, of which objects fill some, in the universal form: a token is 0, the token as 32 bits and 64 zero bits; a
@@ -174,8 +127,9 @@ func chain(h []uint64) {
 	}
 }
 
-// appendChained is appendLocal and chain in one pass: the local hash of a block does not wait for the chain, so that a processor works
-// on both at once. after says that the blocks follow the one whose sequence hash is the last in dst.
+// appendChained is AppendLocal and chain in one pass: the local hash of a block does not wait for the chain, so that a
+// processor works on both at once. after reports that the blocks follow the block whose sequence hash is the last in
+// dst.
 func appendChained(dst []uint64, tokens []uint32, block, window int, seed uint64, after bool) []uint64 {
 	var seq uint64
 	if after {
@@ -192,35 +146,24 @@ func appendChained(dst []uint64, tokens []uint32, block, window int, seed uint64
 	return dst
 }
 
-// appendLocal hashes windows of tokens that begin every block tokens.
-func appendLocal(dst []uint64, tokens []uint32, block, window int, seed uint64, objects [][]uint64) []uint64 {
-	checkBlock(block)
-	for i := 0; len(tokens) >= window; i++ {
-		var objs []uint64
-		if i < len(objects) {
-			objs = objects[i]
-		}
-		dst = append(dst, local(tokens[:window], seed, objs))
-		tokens = tokens[block:]
-	}
-	return dst
-}
-
-// local hashes one window of tokens.
-func local(window []uint32, seed uint64, objects []uint64) uint64 {
+// localWith hashes one window of tokens and the objects that it overlaps, in the form of Dynamo's router.
+func (s *Scheme) localWith(window []uint32, objects []uint64) uint64 {
 	if len(objects) == 0 {
-		return hashTokens(window, seed)
+		return hashTokens(window, s.seed())
+	}
+	if s.mode.has(universal) {
+		panic("kvhash: the universal form needs the positions of objects")
 	}
 	var stack [1024]byte
 	buf := appendTokens(stack[:0], window)
-	sorted := objects
+	sorted := objects // a variable of its own, so that objects stays on the stack
 	if !slices.IsSorted(sorted) {
 		sorted = slices.Sorted(slices.Values(objects))
 	}
 	for _, o := range sorted {
 		buf = binary.LittleEndian.AppendUint64(buf, o)
 	}
-	return xxh3.HashSeed(buf, seed)
+	return xxh3.HashSeed(buf, s.seed())
 }
 
 func checkBlock(block int) {

@@ -13,7 +13,7 @@ import (
 
 // The program of the README: hash a conversation as it grows.
 func Example() {
-	prompt := kvhash.NewChain(4, kvhash.Dynamo(nil))
+	prompt := kvhash.NewChain(4, kvhash.Scheme{})
 	fmt.Println(prompt.Append(0, 1, 2, 3, 4, 5)) // block 0 is complete, tokens 4 and 5 wait
 	fmt.Println(prompt.Append(6, 7, 8))          // block 1
 	// Output:
@@ -32,10 +32,10 @@ func ExampleChain_Fork() {
 	// 2 3
 }
 
-func ExampleDynamo() {
+func ExampleScheme_With() {
 	tokens := []uint32{0, 1, 2, 3}
-	for _, o := range []*kvhash.DynamoOptions{nil, {LoRA: "adapter-a"}, {Namespace: "tenant-a"}} {
-		fmt.Println(kvhash.Dynamo(o).AppendBlocks(nil, tokens, 4))
+	for _, s := range []kvhash.Scheme{{}, kvhash.Scheme{}.With("adapter-a", ""), kvhash.Scheme{}.With("", "tenant-a")} {
+		fmt.Println(s.AppendBlocks(nil, tokens, 4, nil))
 	}
 	// Output:
 	// [9143094415614847814]
@@ -52,7 +52,7 @@ func ExampleAppendSequence() {
 	// [9143094415614847814 9510318385840434533]
 }
 
-func ExampleByName() {
+func ExampleLookup() {
 	tokens := []uint32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
 	for _, e := range []struct {
 		name string
@@ -63,14 +63,14 @@ func ExampleByName() {
 		{"vllm_xxhash_cbor", &kvhash.Options{Seed: "0"}},
 		{"llmd", &kvhash.Options{Model: "m"}},
 	} {
-		s, err := kvhash.ByName(e.name, e.o)
+		s, err := kvhash.Lookup(e.name, e.o)
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		fmt.Println(s, s.AppendBlocks(nil, tokens, 4))
+		fmt.Println(s, s.AppendBlocks(nil, tokens, 4, nil))
 	}
-	_, err := kvhash.ByName("vllm_sha256_cbor", &kvhash.Options{Model: "m"})
+	_, err := kvhash.Lookup("vllm_sha256_cbor", &kvhash.Options{Model: "m"})
 	fmt.Println(err)
 	// Output:
 	// dynamo [9143094415614847814 9510318385840434533 16998148715716822651]
@@ -82,7 +82,7 @@ func ExampleByName() {
 
 // SGLang takes the first 8 bytes of a page's digest as its id, and prints it as a signed number.
 func ExampleScheme_AppendDigests() {
-	s, _ := kvhash.ByName("sglang", nil)
+	s, _ := kvhash.Lookup("sglang", nil)
 	tokens := make([]uint32, 16)
 	for i := range tokens {
 		tokens[i] = uint32(i)
@@ -96,11 +96,11 @@ func ExampleScheme_AppendDigests() {
 }
 
 // An image fills tokens 5 to 11 of a prompt for vLLM, in blocks of 4.
-func ExampleScheme_AppendBlocksWith() {
-	s, _ := kvhash.ByName("vllm_sha256_cbor", &kvhash.Options{Seed: "0"})
+func ExampleScheme_AppendBlocks() {
+	s, _ := kvhash.Lookup("vllm_sha256_cbor", &kvhash.Options{Seed: "0"})
 	tokens := []uint32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
 	image := kvhash.Object{ID: "imghash", At: 5, Len: 7}
-	fmt.Println(s.AppendBlocksWith(nil, tokens, 4, &kvhash.Extras{Objects: []kvhash.Object{image}}))
+	fmt.Println(s.AppendBlocks(nil, tokens, 4, &kvhash.Extras{Objects: []kvhash.Object{image}}))
 	// Output:
 	// [10703402261835016479 13189362410372227953 12574565773640998574]
 }
@@ -108,7 +108,7 @@ func ExampleScheme_AppendBlocksWith() {
 // Dynamo's local hashes do not depend on each other: a caller with a long prompt and idle processors hashes parts of it at the same
 // time, cut between blocks, and chains afterwards.
 func ExampleScheme_AppendLocal_parallel() {
-	s := kvhash.Dynamo(&kvhash.DynamoOptions{LoRA: "adapter-a"})
+	s := kvhash.Scheme{}.With("adapter-a", "")
 	const block = 16
 	tokens := make([]uint32, 100_000)
 	for i := range tokens {
@@ -122,7 +122,7 @@ func ExampleScheme_AppendLocal_parallel() {
 	both.Wait()
 	seq := kvhash.AppendSequence(local[:0], local)
 
-	fmt.Println(len(seq), slices.Equal(seq, s.AppendBlocks(nil, tokens, block)))
+	fmt.Println(len(seq), slices.Equal(seq, s.AppendBlocks(nil, tokens, block, nil)))
 	// Output:
 	// 6250 true
 }
@@ -149,23 +149,56 @@ func ExampleChain_Join() {
 func ExampleAppendLineage() {
 	seq := []uint64{9143094415614847814, 9510318385840434533}
 	lineage := kvhash.AppendLineage(nil, seq)
-	fmt.Println(hex.EncodeToString(lineage[:kvhash.LineageLen]))
-	fmt.Println(hex.EncodeToString(lineage[kvhash.LineageLen:]))
+	fmt.Println(hex.EncodeToString(lineage[:16]))
+	fmt.Println(hex.EncodeToString(lineage[16:]))
 	// Output:
 	// 001fb8b2fb71a52ad180000000000000
 	// 0060fedc0bc838ab5962cbedc694ab46
 }
 
 func ExampleAppendKinds() {
-	spans := []kvhash.Span{
-		{Kind: kvhash.System, From: 0, To: 20},
-		{Kind: kvhash.Tools, From: 20, To: 40},
-		{Kind: kvhash.History, From: 40, To: 60},
-		{Kind: kvhash.Tail, From: 60, To: 64},
-	}
-	for _, k := range kvhash.AppendKinds(nil, spans, 16, 4) {
-		fmt.Print(k.Kind(), " ")
-	}
+	type kind uint8
+	const (
+		system  kind = iota + 1 // the same in many conversations
+		history                 // the same in later requests of this one
+		tail                    // only in this request
+	)
+	spans := []kvhash.Span[kind]{{Kind: system, From: 0, To: 40}, {Kind: history, From: 40, To: 60}, {Kind: tail, From: 60, To: 64}}
+	fmt.Println(kvhash.AppendKinds(nil, spans, 16, 4))
 	// Output:
-	// system tools history tail
+	// [1 1 2 3]
+}
+
+// An image fills tokens 5 to 11 of a continuing conversation.
+func ExampleChain_SetExtras() {
+	prompt := kvhash.NewChain(4, kvhash.Scheme{})
+	prompt.SetExtras(&kvhash.Extras{Objects: []kvhash.Object{{Hash: 42, At: 5, Len: 7}}})
+	prompt.Append(0, 1, 2, 3, 4, 5, 6, 7)
+	fmt.Println(prompt.Blocks())
+	prompt.Truncate(1) // the image is replaced by another one
+	prompt.SetExtras(&kvhash.Extras{Objects: []kvhash.Object{{Hash: 43, At: 5, Len: 7}}})
+	fmt.Println(prompt.Append(4, 5, 6, 7))
+	// Output:
+	// [9143094415614847814 6091675887886520276]
+	// [16877323480379544254]
+}
+
+// A chain of vLLM's digests, of which its events have the last 8 bytes.
+func ExampleChain_Digests() {
+	s, _ := kvhash.Lookup("vllm_sha256_cbor", &kvhash.Options{Seed: "0"})
+	prompt := kvhash.NewChain(4, s)
+	prompt.Append(0, 1, 2, 3)
+	digest := prompt.Digests()[:s.DigestLen()]
+	fmt.Println(s.Event(digest) == prompt.Blocks()[0])
+	// Output:
+	// true
+}
+
+// A prompt for vLLM with an image, as Dynamo's router hashes it: each position of the image has a token made of its hash.
+func ExampleObjectToken() {
+	image := kvhash.ObjectToken(42)
+	prompt := []uint32{0, 1, image, image}
+	fmt.Println(image, len(kvhash.Scheme{}.AppendBlocks(nil, prompt, 4, nil)))
+	// Output:
+	// 1000042 1
 }

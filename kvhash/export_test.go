@@ -21,3 +21,18 @@ func AppendLineageAt(dst []byte, pos int, seq, parent uint64) []byte {
 
 // AppendHead appends the CBOR of a number.
 func AppendHead(dst []byte, n uint64) []byte { return appendHead(dst, cborUint, n) }
+
+// DynamoSeed is the seed of Dynamo's hashes.
+const DynamoSeed = dynamoSeed
+
+// LocalSeed returns the seed of Dynamo's local hash.
+func (s Scheme) LocalSeed() uint64 { return s.seed() }
+
+// Dynamo returns Dynamo's scheme. It panics if the options are invalid.
+func Dynamo(o Options) Scheme {
+	s, err := Lookup("dynamo", &o)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}

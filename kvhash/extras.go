@@ -4,15 +4,20 @@ package kvhash
 
 import "sort"
 
-// Extras are what a prompt holds besides its tokens and mixes into the hashes of single blocks. SGLang and TensorRT-LLM as
-// implemented here mix in none: in prompts for SGLang objects already are tokens ([ObjectToken]).
+// Extras are the inputs other than tokens that a prompt mixes into the hashes of single blocks. SGLang and TensorRT-LLM
+// as implemented here mix in none: in prompts for SGLang objects already are tokens ([ObjectToken]).
 type Extras struct {
-	// Objects are the images and other objects of the prompt, in order of At, none ending before the one in front of it; for Dynamo's
-	// universal form none may begin before the end of that. In another order the hashes are unspecified. Dynamo, vLLM and llm-d use them.
-	// Of objects that overlap vLLM names those in a block up to the first that goes on behind it, the others name all.
+	// Objects are the images and other objects of the prompt, in order of At, none ending before the previous one; for
+	// Dynamo's universal form none may begin before the end of the previous one. In another order the hashes are
+	// unspecified. Dynamo, vLLM and llm-d use them. If objects overlap, vLLM names the objects in a block up to the
+	// first one that extends beyond it; the other engines name all.
 	Objects []Object
-	// Embeds[i] is the digest (SHA-256) of the prompt embeddings in block i; nil and blocks beyond have none. vLLM only. A vLLM request
-	// with embeddings has a digest in every block: those behind its prompt have that of no bytes.
+	// BlockObjects[i] are the hashes of the objects that block i overlaps, in any order, where positions are not known, as in events; blocks
+	// beyond have none. Dynamo only, not in the universal form, and only if Objects is empty.
+	BlockObjects [][]uint64
+	// Embeds[i] is the digest (SHA-256) of the prompt embeddings in block i; nil and blocks beyond have none. vLLM
+	// only. A vLLM request with embeddings has a digest in every block: the blocks after its prompt have the digest of
+	// no bytes.
 	Embeds [][]byte
 }
 
@@ -26,7 +31,7 @@ type Object struct {
 
 // before reports whether the hashes of the first n tokens hold more than tokens. x may be nil.
 func (x *Extras) before(n int) bool {
-	return x != nil && (len(x.Embeds) > 0 || len(x.Objects) > 0 && x.Objects[0].At < n)
+	return x != nil && (len(x.Embeds)+len(x.BlockObjects) > 0 || len(x.Objects) > 0 && x.Objects[0].At < n)
 }
 
 // within returns the objects that reach into the block of size tokens from token from on. first is where to begin to look; the

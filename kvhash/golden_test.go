@@ -33,7 +33,7 @@ func count(from, n int) []uint32 {
 func TestDynamoVectors(t *testing.T) {
 	tests := []struct {
 		name       string
-		opt        *kvhash.DynamoOptions
+		opt        kvhash.Options
 		block      int
 		tokens     []uint32
 		objects    [][]uint64
@@ -46,15 +46,15 @@ func TestDynamoVectors(t *testing.T) {
 			seq:   []uint64{9143094415614847814, 9510318385840434533, 16998148715716822651},
 		},
 		{
-			name: "lora", opt: &kvhash.DynamoOptions{LoRA: "adapter-a"}, block: 4, tokens: count(0, 4), seed: 8842669519798868182,
+			name: "lora", opt: kvhash.Options{LoRA: "adapter-a"}, block: 4, tokens: count(0, 4), seed: 8842669519798868182,
 			local: []uint64{6665157333201000639}, seq: []uint64{6665157333201000639},
 		},
 		{
-			name: "namespace", opt: &kvhash.DynamoOptions{Namespace: "tenant-a"}, block: 4, tokens: count(0, 4), seed: 1948188790972764086,
+			name: "namespace", opt: kvhash.Options{Salt: "tenant-a"}, block: 4, tokens: count(0, 4), seed: 1948188790972764086,
 			local: []uint64{17009624042690211646}, seq: []uint64{17009624042690211646},
 		},
 		{
-			name: "lora and namespace", opt: &kvhash.DynamoOptions{LoRA: "adapter-a", Namespace: "tenant-a"}, block: 4, tokens: count(0, 4),
+			name: "lora and namespace", opt: kvhash.Options{LoRA: "adapter-a", Salt: "tenant-a"}, block: 4, tokens: count(0, 4),
 			seed: 10790858310771630931, local: []uint64{8269515957840517240}, seq: []uint64{8269515957840517240},
 		},
 		{
@@ -63,7 +63,7 @@ func TestDynamoVectors(t *testing.T) {
 			seq:   []uint64{9143094415614847814, 6091675887886520276, 14898108143921500865},
 		},
 		{
-			name: "eagle", opt: &kvhash.DynamoOptions{Eagle: true}, block: 2, tokens: count(0, 6), seed: 1337,
+			name: "eagle", opt: kvhash.Options{Eagle: true}, block: 2, tokens: count(0, 6), seed: 1337,
 			local: []uint64{11646242937812223497, 9948816348502404300},
 			seq:   []uint64{11646242937812223497, 16579128339329071142},
 		},
@@ -73,7 +73,7 @@ func TestDynamoVectors(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := kvhash.Dynamo(tt.opt)
-			require.Equal(t, tt.seed, s.Seed())
+			require.Equal(t, tt.seed, s.LocalSeed())
 			check(t, s, tt.tokens, tt.block, tt.objects, tt.local, tt.seq)
 		})
 	}
@@ -82,7 +82,7 @@ func TestDynamoVectors(t *testing.T) {
 // check compares every way to make the hashes with the wanted ones.
 func check(t *testing.T, s kvhash.Scheme, tokens []uint32, block int, objects [][]uint64, local, seq []uint64) {
 	t.Helper()
-	got := s.AppendLocal(nil, tokens, block, objects)
+	got := s.AppendLocal(nil, tokens, block, &kvhash.Extras{BlockObjects: objects})
 	if d := cmp.Diff(local, got); d != "" {
 		t.Errorf("local hashes (-want +got):\n%s", d)
 	}
@@ -97,7 +97,7 @@ func check(t *testing.T, s kvhash.Scheme, tokens []uint32, block int, objects []
 	if objects != nil {
 		return
 	}
-	if d := cmp.Diff(seq, s.AppendBlocks(nil, tokens, block)); d != "" {
+	if d := cmp.Diff(seq, s.AppendBlocks(nil, tokens, block, nil)); d != "" {
 		t.Errorf("AppendBlocks (-want +got):\n%s", d)
 	}
 	for cut := 0; cut <= min(len(tokens), 2*block+2); cut++ {
@@ -129,7 +129,7 @@ func golden(t *testing.T, name string, into any) {
 // mustScheme is ByName for settings that are good.
 func mustScheme(t testing.TB, name string, o *kvhash.Options) kvhash.Scheme {
 	t.Helper()
-	s, err := kvhash.ByName(name, o)
+	s, err := kvhash.Lookup(name, o)
 	require.NoError(t, err)
 	return s
 }
@@ -152,9 +152,9 @@ func checkDigests(t *testing.T, s kvhash.Scheme, tokens []uint32, block int, x *
 		events = numbers
 	}
 	require.Equal(t, events, numbers)
-	require.Equal(t, events, s.AppendBlocksWith(nil, tokens, block, x))
+	require.Equal(t, events, s.AppendBlocks(nil, tokens, block, x))
 	if x == nil {
-		require.Equal(t, events, s.AppendBlocks(nil, tokens, block))
+		require.Equal(t, events, s.AppendBlocks(nil, tokens, block, nil))
 	}
 	for cut := 0; cut <= min(len(tokens), 2*block+2); cut++ {
 		c := kvhash.NewChain(block, s)
@@ -197,7 +197,7 @@ func TestGoldenDynamo(t *testing.T) {
 		t.Run(c.Name, func(t *testing.T) {
 			in := c.Input
 			s := mustScheme(t, "dynamo", &kvhash.Options{LoRA: in.Lora, Salt: in.Salt, Eagle: in.Eagle, Universal: in.MMRuns != nil})
-			require.Equal(t, c.BlockSeed, strconv.FormatUint(s.Seed(), 10))
+			require.Equal(t, c.BlockSeed, strconv.FormatUint(s.LocalSeed(), 10))
 			local, seq := numbers(t, c.Local), numbers(t, c.Seq)
 			if in.MMRuns == nil {
 				check(t, s, in.Toks, in.BS, in.MM, local, seq)
@@ -214,7 +214,7 @@ func TestGoldenDynamo(t *testing.T) {
 			for _, r := range in.MMRuns {
 				x.Objects = append(x.Objects, kvhash.Object{Hash: numbers(t, []string{r.Hash})[0], At: r.Offset, Len: r.Length})
 			}
-			require.Equal(t, local, s.AppendLocalWith(nil, in.Toks, in.BS, x))
+			require.Equal(t, local, s.AppendLocal(nil, in.Toks, in.BS, x))
 			checkDigests(t, s, in.Toks, in.BS, x, nil, seq)
 			require.Equal(t, strings.Join(c.PLH, ""), hex.EncodeToString(kvhash.AppendLineage(nil, seq)))
 		})
@@ -250,7 +250,7 @@ func TestGoldenVLLM(t *testing.T) {
 		t.Run(c.Hash+"/"+c.Name, func(t *testing.T) {
 			opt := &kvhash.Options{Seed: c.Seed}
 			if c.Hash == "sha256" { // bytes of a pickle, for information
-				_, err := kvhash.ByName("vllm_"+c.Hash, opt)
+				_, err := kvhash.Lookup("vllm_"+c.Hash, opt)
 				require.ErrorContains(t, err, "pickle")
 				pickle++
 				return

@@ -14,9 +14,9 @@ func llmdRoot(seed uint64, model string) uint64 {
 	return fnv1a(appendText(buf, model))
 }
 
-// llmd makes the hash of one block: FNV-1a of CBOR [parent hash, tokens, objects or null], an object being {"Hash": identifier}, as
-// since 0.7.1 (pkg/kvcache/kvblock/extra_keys.go). Version 0.7.0 alone added the offset in the block; older ones have no objects.
-// internal/conformance compares the CBOR with that of the library llm-d uses.
+// llmd makes the hash of one block: FNV-1a of CBOR [parent hash, tokens, objects or null], an object being {"Hash":
+// identifier}, as since 0.7.1 (pkg/kvcache/kvblock/extra_keys.go). Version 0.7.0 alone added the offset in the block;
+// older ones have no objects. internal/conformance compares the CBOR with the output of the library that llm-d uses.
 func (s *Scheme) llmd(buf []byte, digest *[32]byte, i int, tokens []uint32, objects []Object) []byte {
 	parent := binary.BigEndian.Uint64(digest[:])
 	if i == 0 {

@@ -4,10 +4,10 @@ package kvhash
 
 import "slices"
 
-// Piece is a run of a chain's blocks, to be kept beside the text they were made from, so that the next prompt that begins like this one
-// does not hash it again. It is what a cache of tokenized prefixes stores at its cut points: package tokenizers/cache with
-// Cut.Value and Cut.SetValue. A chain gives it by [Chain.Piece] and takes it by [Chain.Join]. It does not change and is safe to share;
-// nil is one that no chain takes.
+// Piece is a run of a chain's blocks, to keep next to the text they were made from, so that the next prompt with the
+// same beginning does not hash it again. A cache of tokenized prefixes stores it at its cut points: package
+// tokenizers/cache with Cut.Value and Cut.SetValue. A chain gives it by [Chain.Piece] and takes it by [Chain.Join]. It
+// does not change and is safe to share; nil is one that no chain takes.
 type Piece struct {
 	scheme  Scheme
 	block   int
@@ -16,9 +16,10 @@ type Piece struct {
 	digests []byte
 }
 
-// Piece returns the blocks that the tokens [from, to) of the prompt complete, without hashing anything. It copies them. Pieces of
-// neighbouring ranges make up the chain; a range that completes no block gives a piece of no blocks. It panics if the range is not
-// within the chain. It returns nil if an object begins before to, as the text beside it may not say which object that is.
+// Piece returns the blocks that the tokens [from, to) of the prompt complete, without hashing anything. It copies them.
+// Pieces of neighbouring ranges make up the chain; a range that completes no block gives a piece of no blocks. It
+// panics if the range is not within the chain. It returns nil if an object begins before to, as the text next to it may
+// not identify the object.
 func (c *Chain) Piece(from, to int) *Piece {
 	if from < 0 || to < from || to > c.Len() {
 		panic("kvhash: Piece beyond the chain")
@@ -40,9 +41,9 @@ func (c *Chain) complete(n int) int {
 	return max(0, n-(c.window-c.block)) / c.block
 }
 
-// Join adds the blocks of p behind those of the chain and drops the tail: the prompt goes on at token [Chain.Len]. It reports whether
-// it did; p must have been made with the same scheme and block size and begin where the chain's blocks end, and no object of the chain
-// ([Chain.SetExtras]) may begin before its end. Nothing is hashed.
+// Join adds the blocks of p after those of the chain and drops the tail: the prompt continues at token [Chain.Len]. It
+// reports whether it did; p must have been made with the same scheme and block size and begin where the chain's blocks
+// end, and no object of the chain ([Chain.SetExtras]) may begin before its end. Nothing is hashed.
 func (c *Chain) Join(p *Piece) bool {
 	if p == nil || p.scheme != c.scheme || p.block != c.block || p.first != len(c.seq) || c.extras.before((p.first+len(p.seq))*c.block) {
 		return false
@@ -52,9 +53,3 @@ func (c *Chain) Join(p *Piece) bool {
 	c.tail = c.tail[:0]
 	return true
 }
-
-// Blocks returns the number of blocks in the piece.
-func (p *Piece) Blocks() int { return len(p.seq) }
-
-// Bytes returns about how much memory the piece takes.
-func (p *Piece) Bytes() int { return 192 + 8*cap(p.seq) + cap(p.digests) }

@@ -13,16 +13,17 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Scheme says how the blocks of a prompt are named: a hashing rule and its settings. It is a small comparable value. The zero
-// Scheme is Dynamo's, without LoRA or namespace; [ByName] and [Dynamo] make the others.
+// Scheme is a hashing rule and its settings: how an engine or a router hashes the blocks of a prompt. It is a small comparable value. The
+// zero Scheme is Dynamo's, without LoRA or namespace; [Scheme.With] adds those, [Lookup] returns the others.
 type Scheme struct {
 	// Three words, so that hashing one block of an event costs no more for the schemes that are not used.
 	mode mode
-	salt uint64 // Dynamo: added to Seed; llm-d: hash of the seed
+	salt uint64 // Dynamo: added to dynamoSeed; llm-d: hash of the seed
 	more unique.Handle[settings]
 }
 
-// settings are what the schemes besides Dynamo's have. They are interned, so that a Scheme stays small and comparable.
+// settings are the options of all schemes except Dynamo's. They are interned, so that a Scheme stays small and
+// comparable.
 type settings struct {
 	root            [32]byte // vLLM: NONE_HASH, its first rootLen bytes
 	rootLen         uint8
@@ -68,8 +69,9 @@ var kinds = [...]struct {
 	trtllm:     {"trtllm", 8},
 }
 
-// Options are the settings of [ByName]. The zero value is a plain prompt on the base model of an engine with default settings.
-// A scheme refuses options that its engine does not mix into the hashes: whoever relies on them has to keep an index for each.
+// Options are the settings of [Lookup]. The zero value is a plain prompt on the base model of an engine with default
+// settings. A scheme refuses options that its engine does not mix into the hashes: a caller that relies on them must
+// keep an index for each.
 type Options struct {
 	// LoRA is the name of the adapter the prompt runs on; for trtllm its task id, in decimal. Not for sglang.
 	LoRA string
@@ -96,19 +98,20 @@ type Options struct {
 
 // OptionError reports a scheme that does not exist or cannot be reproduced, or an option that a scheme cannot follow.
 type OptionError struct {
-	Scheme string // as it was asked for
 	Option string // the field of [Options]; "" if the scheme itself is meant
 	Why    string
+
+	scheme string // as it was asked for
 }
 
 func (e *OptionError) Error() string {
 	if e.Option == "" {
-		return fmt.Sprintf("kvhash: scheme %q: %s", e.Scheme, e.Why)
+		return fmt.Sprintf("kvhash: scheme %q: %s", e.scheme, e.Why)
 	}
-	return fmt.Sprintf("kvhash: scheme %q: option %s: %s", e.Scheme, e.Option, e.Why)
+	return fmt.Sprintf("kvhash: scheme %q: option %s: %s", e.scheme, e.Option, e.Why)
 }
 
-// Names returns the names that [ByName] knows.
+// Names returns the names of all schemes.
 func Names() []string {
 	names := make([]string, len(kinds))
 	for i, k := range kinds {
@@ -117,9 +120,9 @@ func Names() []string {
 	return names
 }
 
-// ByName returns the scheme called dynamo, vllm_sha256_cbor, vllm_xxhash_cbor, sglang, llmd or trtllm; nil options mean the zero
+// Lookup returns the scheme called dynamo, vllm_sha256_cbor, vllm_xxhash_cbor, sglang, llmd or trtllm; nil options mean the zero
 // [Options]. trtllm is unverified, see the package comment. An error is an [*OptionError].
-func ByName(name string, o *Options) (Scheme, error) {
+func Lookup(name string, o *Options) (Scheme, error) {
 	if o == nil {
 		o = new(Options)
 	}
@@ -131,7 +134,7 @@ func ByName(name string, o *Options) (Scheme, error) {
 		return k.name == name
 	})
 	if k < 0 {
-		return s, &OptionError{Scheme: name, Why: unknown(name)}
+		return s, &OptionError{scheme: name, Why: unknown(name)}
 	}
 	s.mode = mode(k)
 	kind := s.mode
@@ -151,11 +154,13 @@ func ByName(name string, o *Options) (Scheme, error) {
 		{"BareObjects", o.BareObjects, vllm},
 	} {
 		if no.set && !no.ok {
-			return Scheme{}, &OptionError{name, no.option, "does not enter the hashes of this scheme"}
+			return Scheme{}, &OptionError{scheme: name, Option: no.option, Why: "does not enter the hashes of this scheme"}
 		}
 	}
 	s.mode |= when(o.Eagle, eagle) | when(o.Universal, universal) | when(o.BareObjects, bare)
-	bad := func(option, why string) (Scheme, error) { return Scheme{}, &OptionError{name, option, why} }
+	bad := func(option, why string) (Scheme, error) {
+		return Scheme{}, &OptionError{scheme: name, Option: option, Why: why}
+	}
 	switch kind {
 	case dynamo:
 		if o.Eagle && o.Universal {
@@ -166,7 +171,7 @@ func ByName(name string, o *Options) (Scheme, error) {
 			if err != nil {
 				return bad("Seed", "is not a decimal number of 64 bits")
 			}
-			s.salt = seed - Seed
+			s.salt = seed - dynamoSeed
 		}
 	case vllmSHA256, vllmXXHash:
 		if o.NoneHash != nil && o.Seed != "" {
@@ -201,7 +206,7 @@ func when(on bool, f mode) mode {
 	return 0
 }
 
-// unknown says why there is no scheme of that name.
+// unknown returns the error for an unknown name.
 func unknown(name string) string {
 	switch name {
 	case "vllm_sha256", "vllm_xxhash", "sha256", "xxhash":
@@ -252,14 +257,11 @@ func (s Scheme) with(lora, namespace string) Scheme {
 	return s
 }
 
-// Name returns the scheme's name as command lines spell it, one of [Names].
-func (s Scheme) Name() string { return kinds[s.mode.kind()].name }
+// String returns the scheme's name, one of [Names].
+func (s Scheme) String() string { return kinds[s.mode.kind()].name }
 
-// String returns the name.
-func (s Scheme) String() string { return s.Name() }
-
-// HasLocal reports whether the scheme has local hashes, which name the tokens of a block wherever it stands. Only Dynamo's has;
-// the others hash a block together with its parent's digest.
+// HasLocal reports whether the scheme has local hashes, which depend only on the tokens of a block, not on its
+// position. Only Dynamo's has; the others hash a block together with its parent's digest.
 func (s Scheme) HasLocal() bool { return s.mode.kind() == dynamo }
 
 // DigestLen returns how many bytes the digest of a block has: 32 or 16 for vLLM, 32 for SGLang, 8 for the schemes that chain
@@ -283,25 +285,21 @@ func (s Scheme) Window(block int) int {
 	return block
 }
 
-// AppendBlocks appends the hash of every complete block of tokens to dst and returns it; tokens begin at the start of the prompt.
-// These are the 64-bit numbers that the engine puts into its events: Dynamo's sequence hashes, [Scheme.Event] of the digests of the
-// others. It panics if block is not positive. O(tokens), no allocation if dst has room and blocks have 512 tokens or fewer.
-func (s Scheme) AppendBlocks(dst []uint64, tokens []uint32, block int) []uint64 {
-	return s.AppendBlocksWith(dst, tokens, block, nil)
-}
-
-// AppendBlocksWith is [Scheme.AppendBlocks] for a prompt that holds more than tokens.
-func (s Scheme) AppendBlocksWith(dst []uint64, tokens []uint32, block int, x *Extras) []uint64 {
+// AppendBlocks appends the hash of every complete block of tokens to dst and returns it; tokens begin at the start of the prompt, and x is
+// what it contains besides, or nil. The hashes are the 64-bit numbers in the engine's events: Dynamo's sequence hashes, [Scheme.Event] of
+// the digests of the others. It panics if block is not positive. O(tokens), no allocation if dst has room and blocks have 512 tokens or
+// fewer.
+func (s Scheme) AppendBlocks(dst []uint64, tokens []uint32, block int, x *Extras) []uint64 {
 	checkBlock(block)
 	if s.mode.kind() != dynamo {
 		dst, _ = s.appendDigests(dst, nil, tokens, block, x)
 		return dst
 	}
 	if x == nil {
-		return appendChained(dst, tokens, block, s.Window(block), s.Seed(), false)
+		return appendChained(dst, tokens, block, s.Window(block), s.seed(), false)
 	}
 	n := len(dst)
-	dst = s.AppendLocalWith(dst, tokens, block, x)
+	dst = s.AppendLocal(dst, tokens, block, x)
 	chain(dst[n:])
 	return dst
 }
@@ -350,8 +348,9 @@ func (s *Scheme) appendDigests(hashes []uint64, digests []byte, tokens []uint32,
 	return hashes, digests
 }
 
-// next replaces digest, of block i-1, with that of block i, whose tokens are window. buf is scratch; it is returned, perhaps grown.
-// obj is the first of x's objects that may reach into the block; the same for the next block is returned.
+// next replaces digest, of block i-1, with the digest of block i, whose tokens are window. buf is scratch; it is
+// returned, perhaps grown. obj is the first of x's objects that may reach into the block; the same for the next block
+// is returned.
 func (s *Scheme) next(buf []byte, digest *[32]byte, i int, window []uint32, block int, x *Extras, obj int) ([]byte, int) {
 	var objects []Object
 	var embed []byte

@@ -12,7 +12,7 @@ import (
 // hashTokens hashes tokens as little-endian 32-bit words. On a little-endian machine they lie in memory so already.
 func hashTokens(tokens []uint32, seed uint64) uint64 {
 	if len(tokens) > 0 && binary.NativeEndian.Uint16([]byte{1, 0}) == 1 {
-		// Bytes have no alignment, so the view is good on every machine.
+		// Bytes have no alignment, so the view is valid on every machine.
 		return xxh3.HashSeed(unsafe.Slice((*byte)(unsafe.Pointer(&tokens[0])), 4*len(tokens)), seed)
 	}
 	return hashTokensPortable(tokens, seed)

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -130,13 +131,13 @@ func TestVLLMKeys(t *testing.T) {
 
 // Frames of 13 bytes: 20 positions of an object from token 8 on, in blocks of 8.
 func TestUniversal(t *testing.T) {
-	s := kvhash.Dynamo(&kvhash.DynamoOptions{Universal: true})
+	s := kvhash.Dynamo(kvhash.Options{Universal: true})
 	x := &kvhash.Extras{Objects: []kvhash.Object{{Hash: 51966, At: 8, Len: 20}}}
 	want := []uint64{12126819726423666500, 17992028842846631365, 11404554070039239651, 8253484279813667136, 7812101232514091110}
-	if d := cmp.Diff(want, s.AppendLocalWith(nil, count(0, 40), 8, x)); d != "" {
+	if d := cmp.Diff(want, s.AppendLocal(nil, count(0, 40), 8, x)); d != "" {
 		t.Error(d)
 	}
-	require.Panics(t, func() { s.AppendLocal(nil, count(0, 8), 8, [][]uint64{{1}}) })
+	require.Panics(t, func() { s.AppendLocal(nil, count(0, 8), 8, &kvhash.Extras{BlockObjects: [][]uint64{{1}}}) })
 	require.Panics(t, func() { mustScheme(t, "sglang", nil).AppendLocal(nil, nil, 8, nil) })
 }
 
@@ -148,11 +149,11 @@ func TestUniversalFrames(t *testing.T) {
 		return binary.LittleEndian.AppendUint64(b, hash)
 	}
 	raw := slices.Concat(frame(1, 1, 7), frame(0, 1, 0), frame(1, 0, 8), frame(1, 0, 9))
-	want := []uint64{xxh3.HashSeed(raw, kvhash.Seed), kvhash.Scheme{}.AppendLocal(nil, count(4, 4), 4, nil)[0]}
-	require.Equal(t, want, kvhash.Dynamo(&kvhash.DynamoOptions{Universal: true}).AppendLocalWith(nil, count(0, 8), 4, x))
+	want := []uint64{xxh3.HashSeed(raw, kvhash.DynamoSeed), kvhash.Scheme{}.AppendLocal(nil, count(4, 4), 4, nil)[0]}
+	require.Equal(t, want, kvhash.Dynamo(kvhash.Options{Universal: true}).AppendLocal(nil, count(0, 8), 4, x))
 }
 
-// Objects by position are those of the blocks they have a token in.
+// Objects by position belong to the blocks in which they have a token.
 func TestObjectBorders(t *testing.T) {
 	s := kvhash.Scheme{}
 	for _, tt := range []struct {
@@ -163,12 +164,12 @@ func TestObjectBorders(t *testing.T) {
 		{4, 5, [][]uint64{nil, {1}, {1}}}, {-4, 4, nil}, {-4, 5, [][]uint64{{1}}}, {12, 1, nil},
 	} {
 		x := &kvhash.Extras{Objects: []kvhash.Object{{Hash: 1, At: tt.at, Len: tt.n}}}
-		require.Equal(t, s.AppendLocal(nil, count(0, 12), 4, tt.want), s.AppendLocalWith(nil, count(0, 12), 4, x), tt)
+		require.Equal(t, s.AppendLocal(nil, count(0, 12), 4, &kvhash.Extras{BlockObjects: tt.want}), s.AppendLocal(nil, count(0, 12), 4, x), tt)
 	}
 }
 
-// vLLM's list of objects in a block ends with the first that goes on behind the block, whatever else begins in it: the sound of a video
-// lies within its frames. Dynamo's router and llm-d name all of them.
+// vLLM's list of objects in a block ends with the first one that extends beyond the block, even if others begin in it:
+// the audio of a video is within its frames. Dynamo's router and llm-d name all of them.
 func TestOverlappingObjects(t *testing.T) {
 	video, sound, image := kvhash.Object{Hash: 1, ID: "v", At: 1, Len: 6}, kvhash.Object{Hash: 2, ID: "s", At: 2, Len: 6},
 		kvhash.Object{Hash: 3, ID: "i", At: 0, Len: 1}
@@ -177,7 +178,7 @@ func TestOverlappingObjects(t *testing.T) {
 		if name == "vllm_xxhash_cbor" {
 			opt.Seed = "0"
 		}
-		return mustScheme(t, name, opt).AppendBlocksWith(nil, count(0, n), 4, &kvhash.Extras{Objects: list})
+		return mustScheme(t, name, opt).AppendBlocks(nil, count(0, n), 4, &kvhash.Extras{Objects: list})
 	}
 	for _, name := range []string{"vllm_sha256_cbor", "vllm_xxhash_cbor"} {
 		require.Equal(t, hash(name, 4, image, video), hash(name, 4, image, video, sound), name)
@@ -216,10 +217,10 @@ func TestLineage(t *testing.T) {
 	}
 }
 
-func TestByName(t *testing.T) {
+func TestLookup(t *testing.T) {
 	for _, name := range kvhash.Names() {
 		s := mustScheme(t, name, defaults(name))
-		require.Equal(t, name, s.Name())
+		require.Equal(t, name, s.String())
 		require.Equal(t, name == "dynamo", s.HasLocal())
 	}
 	require.Equal(t, kvhash.Scheme{}, mustScheme(t, "dynamo", nil))
@@ -255,71 +256,38 @@ func TestByName(t *testing.T) {
 		{scheme: "vllm_sha256_cbor", option: "NoneHash", why: "has 16 bytes, want 32", o: kvhash.Options{NoneHash: make([]byte, 16)}},
 		{scheme: "vllm_sha256_cbor", option: "NoneHash", why: "one of them", o: kvhash.Options{NoneHash: make([]byte, 32), Seed: "0"}},
 	} {
-		s, err := kvhash.ByName(tt.scheme, &tt.o)
+		s, err := kvhash.Lookup(tt.scheme, &tt.o)
 		var e *kvhash.OptionError
 		require.True(t, errors.As(err, &e), tt)
-		require.Equal(t, []string{tt.scheme, tt.option}, []string{e.Scheme, e.Option})
+		require.Equal(t, tt.option, e.Option)
+		require.ErrorContains(t, err, fmt.Sprintf("scheme %q", tt.scheme))
 		require.ErrorContains(t, err, tt.why)
 		require.Equal(t, kvhash.Scheme{}, s)
 	}
 }
 
-func TestKinds(t *testing.T) {
+func TestAppendKinds(t *testing.T) {
+	const system, tools, history, reasoning, tail = 1, 2, 3, 4, 5
+	type span = kvhash.Span[int]
 	tests := []struct {
 		name  string
-		spans []kvhash.Span
+		spans []span
 		n     int
-		want  []kvhash.Kind
-		sets  []kvhash.Kinds
+		want  []int
 	}{
-		{name: "nothing", n: 2, want: []kvhash.Kind{kvhash.None, kvhash.None}},
+		{name: "nothing", n: 2, want: []int{0, 0}},
+		{name: "whole blocks", n: 3, spans: []span{{system, 0, 8}, {tail, 8, 12}}, want: []int{system, system, tail}},
+		{name: "a shared block is of the greatest kind", n: 2, spans: []span{{system, 0, 5}, {history, 5, 8}}, want: []int{system, history}},
+		{name: "in any order", n: 1, spans: []span{{reasoning, 0, 1}, {history, 1, 4}}, want: []int{reasoning}},
 		{
-			name: "whole blocks", n: 3, spans: []kvhash.Span{{Kind: kvhash.System, From: 0, To: 8}, {Kind: kvhash.Tail, From: 8, To: 12}},
-			want: []kvhash.Kind{kvhash.System, kvhash.System, kvhash.Tail},
+			name: "gaps, overlaps, and tokens outside of the blocks", n: 3, want: []int{tools, 0, history},
+			spans: []span{{system, -9, 3}, {tools, 2, 4}, {history, 9, 99}, {tail, 5, 5}, {tail, 12, 13}, {tail, -2, 0}},
 		},
-		{
-			name: "a shared block is what changes first", n: 2,
-			spans: []kvhash.Span{{Kind: kvhash.System, From: 0, To: 5}, {Kind: kvhash.History, From: 5, To: 8}},
-			want:  []kvhash.Kind{kvhash.System, kvhash.History}, sets: []kvhash.Kinds{1 << kvhash.System, 1<<kvhash.System | 1<<kvhash.History},
-		},
-		{
-			name: "wherever it stands", n: 1,
-			spans: []kvhash.Span{{Kind: kvhash.Reasoning, From: 0, To: 1}, {Kind: kvhash.History, From: 1, To: 4}},
-			want:  []kvhash.Kind{kvhash.Reasoning},
-		},
-		{
-			name: "gaps, overlaps, and what lies outside", n: 3,
-			spans: []kvhash.Span{
-				{Kind: kvhash.System, From: -9, To: 3}, {Kind: kvhash.Tools, From: 2, To: 4}, {Kind: kvhash.History, From: 9, To: 99},
-				{Kind: kvhash.Tail, From: 5, To: 5}, {Kind: 99, From: 0, To: 9}, {Kind: kvhash.Tail, From: 12, To: 13},
-				{Kind: kvhash.Tail, From: -2, To: 0},
-			},
-			want: []kvhash.Kind{kvhash.Tools, kvhash.None, kvhash.History},
-		},
-		{
-			name: "out of order", n: 3,
-			spans: []kvhash.Span{{Kind: kvhash.Tail, From: 8, To: 9}, {Kind: kvhash.Tail, From: 0, To: 1}, {Kind: kvhash.None, From: 4, To: 8}},
-			want:  []kvhash.Kind{kvhash.Tail, kvhash.None, kvhash.Tail},
-		},
+		{name: "spans out of order", n: 3, spans: []span{{tail, 8, 9}, {tail, 0, 1}, {0, 4, 8}}, want: []int{tail, 0, tail}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := kvhash.AppendKinds(nil, tt.spans, 4, tt.n)
-			var kinds []kvhash.Kind
-			for i, k := range got {
-				kinds = append(kinds, k.Kind())
-				require.Equal(t, k.Kind() != kvhash.None, k.Has(k.Kind()) && k.Kind() != 0, i)
-			}
-			if d := cmp.Diff(tt.want, kinds); d != "" {
-				t.Error(d)
-			}
-			if tt.sets != nil {
-				require.Equal(t, tt.sets, got)
-			}
+			require.Equal(t, tt.want, kvhash.AppendKinds(nil, tt.spans, 4, tt.n))
 		})
 	}
-	require.Equal(t, "none system tools history reasoning tail unknown", strings.Join([]string{
-		kvhash.None.String(), kvhash.System.String(), kvhash.Tools.String(), kvhash.History.String(), kvhash.Reasoning.String(),
-		kvhash.Tail.String(), kvhash.Kind(9).String(),
-	}, " "))
 }

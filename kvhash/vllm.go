@@ -9,8 +9,8 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// noneSeed is what vLLM makes NONE_HASH from if PYTHONHASHSEED is not set and the hash is SHA-256, since pull request 51875 (August 2026).
-// For XXH3 it draws a random seed instead.
+// noneSeed is the input of vLLM's NONE_HASH if PYTHONHASHSEED is not set and the hash is SHA-256, since pull request
+// 51875 (August 2026). For XXH3 it draws a random seed instead.
 const noneSeed = "vllm-none-hash"
 
 // noneHash returns settings with the parent of the first block: the hash of the seed's CBOR, or the given bytes. As
@@ -44,7 +44,7 @@ func (s *Scheme) sum(digest *[32]byte, b []byte) {
 // them when the same tokens come back as a prompt; this does the latter.
 func (s *Scheme) hashVLLM(buf []byte, digest *[32]byte, i int, tokens []uint32, start int, objects []Object, embed []byte) []byte {
 	v := s.more.Value()
-	for n, o := range objects { // the list ends with the first object that goes on behind the block
+	for n, o := range objects { // the list ends with the first object that extends beyond the block
 		if o.Len > start+len(tokens)-o.At {
 			objects = objects[:n+1]
 			break

@@ -3,13 +3,16 @@
 package parsers
 
 import (
+	"github.com/weft-go/weft/parsers/codec"
 	"github.com/weft-go/weft/parsers/grammar"
+	"github.com/weft-go/weft/parsers/internal/jsontext"
 	"github.com/weft-go/weft/parsers/internal/scan"
 	"github.com/weft-go/weft/parsers/internal/work"
+	"github.com/weft-go/weft/protocols/event"
 )
 
 // beginBareList begins to hold what may be a list of calls without a tag, from the bracket at openAt on.
-func (p *Parser) beginBareList() {
+func (p *tagged) beginBareList() {
 	p.pos, p.node, p.step = p.openAt, 0, 0
 	p.from = p.openAt + 1
 	p.lists.Reset()
@@ -17,57 +20,58 @@ func (p *Parser) beginBareList() {
 }
 
 // bareList holds a list of calls until it is whole, since a list without a tag is text unless all of it can be read.
-func (p *Parser) bareList() bool {
-	for p.step == 0 { // is there a name and a parenthesis behind the bracket?
-		if p.from == len(p.win) {
-			if p.final {
-				return p.bareText(len(p.win))
+func (p *tagged) bareList() bool {
+	m := p.machine
+	for m.step == 0 { // is there a name and a parenthesis after the bracket?
+		if m.from == len(m.win) {
+			if m.final {
+				return p.bareText(len(m.win))
 			}
 			return false
 		}
-		c := p.win[p.from]
+		c := m.win[m.from]
 		work.Add(1)
 		switch {
-		case c == '(' && p.nameBefore(p.from):
-			p.step = 1
-		case blank(c), nameStart(c), (c >= '0' && c <= '9' || c == '.' || c == '-') && p.nameBefore(p.from):
-			if p.from++; p.from-p.openAt > p.c.g.MaxHold {
-				return p.bareText(p.from)
+		case c == '(' && p.nameBefore(m.from):
+			m.step = 1
+		case blank(c), nameStart(c), (c >= '0' && c <= '9' || c == '.' || c == '-') && p.nameBefore(m.from):
+			if m.from++; m.from-m.openAt > m.c.g.MaxHold {
+				return p.bareText(m.from)
 			}
 		default:
-			return p.bareText(p.openAt + 1)
+			return p.bareText(m.openAt + 1)
 		}
 	}
-	w := p.win
-	if p.tooLong(p.openAt, p.lim.HeldBytes) {
-		w = w[:p.openAt+p.lim.HeldBytes]
+	w := m.win
+	if m.tooLong(m.openAt, m.lim.HeldBytes) {
+		w = w[:m.openAt+m.lim.HeldBytes]
 	}
-	n, st := p.lists.Scan(w[p.pos:])
+	n, st := p.lists.Scan(w[m.pos:])
 	work.Add(n)
-	p.pos += n
+	m.pos += n
 	switch {
-	case st == grammar.More && !p.final && p.pos-p.openAt < p.lim.HeldBytes:
+	case st == grammar.More && !m.final && m.pos-m.openAt < m.lim.HeldBytes:
 		return false
-	case p.step != 1:
+	case m.step != 1:
 		return p.literal(st)
 	case st == grammar.Done:
-		if calls, ok := p.pythonCalls(p.win[p.openAt:p.pos]); ok {
+		if calls, ok := p.pythonCalls(m.win[m.openAt:m.pos]); ok {
 			p.emitCalls(calls)
 			return true
 		}
 	}
-	return p.bareText(p.pos)
+	return p.bareText(m.pos)
 }
 
-func (p *Parser) nameBefore(at int) bool {
+func (p *tagged) nameBefore(at int) bool {
 	for at > p.openAt+1 && blank(p.win[at-1]) {
 		at--
 	}
 	return at > p.openAt+1
 }
 
-// bareText goes back to text behind what was not a list; no list begins before window position to.
-func (p *Parser) bareText(to int) bool {
+// bareText goes back to text after what was not a list; no list begins before window position to.
+func (p *tagged) bareText(to int) bool {
 	p.dead = p.off(to)
 	p.pos, p.node = p.openAt+1, 0
 	p.from = p.start
@@ -76,7 +80,8 @@ func (p *Parser) bareText(to int) bool {
 }
 
 // pythonCalls reads a whole list of calls. The arguments are in p.out.
-func (p *Parser) pythonCalls(doc []byte) (calls []heldCall, ok bool) {
+func (p *tagged) pythonCalls(doc []byte) (calls []heldCall, ok bool) {
+	m := p.machine
 	i := 1
 	space := func() {
 		for i < len(doc) && blank(doc[i]) {
@@ -91,7 +96,7 @@ func (p *Parser) pythonCalls(doc []byte) (calls []heldCall, ok bool) {
 		for i < len(doc) && doc[i] != '(' {
 			i++
 		}
-		if i == len(doc) || len(calls) >= int(p.lim.Calls) {
+		if i == len(doc) || len(calls) >= int(m.lim.Calls) {
 			return nil, false
 		}
 		work.Add(i - from)
@@ -102,15 +107,15 @@ func (p *Parser) pythonCalls(doc []byte) (calls []heldCall, ok bool) {
 			}
 		}
 		i++
-		p.dec.Begin(p.schemaOf(name))
-		at := len(p.out)
-		out, n, st := p.dec.Decode(p.out, doc[i:], true)
-		p.out = out
+		p.dec.Begin(m.schemaOf(name))
+		at := len(m.out)
+		out, n, st := p.dec.Append(m.out, doc[i:], true)
+		m.out = out
 		if st != grammar.Done || len(name) == 0 {
 			return nil, false
 		}
 		i += n
-		calls = append(calls, heldCall{name: name, args: p.out[at:len(p.out):len(p.out)], from: from, to: i})
+		calls = append(calls, heldCall{name: name, args: m.out[at:len(m.out):len(m.out)], from: from, to: i})
 		switch space(); {
 		case i < len(doc)-1 && doc[i] == ',':
 			i++
@@ -127,8 +132,100 @@ func trimmed(b []byte) []byte {
 	return b
 }
 
+// The kinds of list that stBareList holds, in step; below them it looks for a Python call.
+const (
+	literalBare   uint8 = iota + 2 // dicts without a tag: text if they are not calls
+	literalTagged                  // dicts after the opening tag: a broken call then
+)
+
+// openLiteral drops the opening tag at openAt, which the list at pos follows.
+func (p *tagged) openLiteral() {
+	at := p.pos
+	p.endRun()
+	p.start, p.openAt = at, at
+	p.newRun()
+	p.holdLiteral(literalTagged)
+}
+
+// holdLiteral begins to hold the list at openAt.
+func (p *tagged) holdLiteral(kind uint8) {
+	p.pos, p.node, p.step = p.openAt, 0, kind
+	p.lists.Reset()
+	if p.dec == nil {
+		p.dec = codec.Python{}.NewDecoder()
+	}
+	p.state = stBareList
+}
+
+// literal ends the list of dicts win[openAt:pos]; st is the state of its scanner.
+func (p *tagged) literal(st grammar.Status) bool {
+	if st == grammar.Done {
+		if calls, ok := p.dicts(p.win[p.openAt:p.pos]); ok {
+			p.emitCalls(calls)
+			return true
+		}
+	}
+	if p.step == literalBare {
+		return p.bareText(p.pos)
+	}
+	why := event.BadArguments
+	switch {
+	case st == grammar.More && p.pos-p.openAt < p.lim.HeldBytes:
+		why = event.Truncated
+	case st == grammar.More, st == grammar.Limit:
+		why = event.LimitExceeded
+	}
+	if !p.beginCall(p.openAt) {
+		return false
+	}
+	if st == grammar.Done { // where the list ends is known
+		p.abort(why, p.pos)
+		p.layout.afterBlock()
+		return true
+	}
+	return p.broken(why)
+}
+
+// dicts reads a whole list of dicts that are calls. The arguments are in p.out.
+func (p *tagged) dicts(doc []byte) (calls []heldCall, ok bool) {
+	for i := 1; ; {
+		for i < len(doc) && blank(doc[i]) {
+			i++
+		}
+		if i == len(doc)-1 {
+			return calls, len(calls) > 0
+		}
+		if doc[i] != '{' || len(calls) >= int(p.lim.Calls) {
+			return nil, false
+		}
+		// The codec reads arguments. To it the dict is one, and what follows the comma after it is Bad.
+		p.dec.Begin(noSchema)
+		out, _, _ := p.dec.Append(p.out, []byte("x="), false)
+		at := len(out)
+		out, n, _ := p.dec.Append(out, doc[i:], true)
+		p.out = out
+		c := heldCall{from: i, to: i + len(trimmed(doc[i:i+n]))}
+		if doc[c.to-1] == ',' {
+			c.to--
+		}
+		obj := out[at:len(out):len(out)]
+		if !jsontext.Valid(obj) || obj[0] != '{' || !c.read(obj, p.fieldOf) { // a set has braces too
+			return nil, false
+		}
+		calls = append(calls, c)
+		i += n
+	}
+}
+
+// bareCall implements layout.
+func (p *tagged) bareCall() (begun, waits bool) {
+	begun = p.bareObject()
+	waits, p.waiting = p.waiting, false
+	return begun, waits
+}
+
 // bareObject looks, at the beginning of a run, for a call object, or a list of them, without a tag. It reports whether the state changed.
-func (p *Parser) bareObject() bool {
+func (p *tagged) bareObject() bool {
 	i := max(p.from, p.start)
 	for i < len(p.win) && blank(p.win[i]) {
 		work.Add(1)
@@ -137,10 +234,10 @@ func (p *Parser) bareObject() bool {
 	if i == len(p.win) || p.win[i] != '{' && p.win[i] != '[' || p.pos > i || i-p.start > p.c.g.MaxHold {
 		return false
 	}
-	if p.c.tag.Body.Codec != nil { // the bare calls of the family are those of the codec
+	if p.tag.Body.Codec != nil { // the codec reads the bare calls of the family
 		return false
 	}
-	python := p.c.tag.Body.Call.Python
+	python := p.tag.Body.Call.Python
 	peek := p.peekCall
 	if python {
 		peek = p.listOfObjects

@@ -22,8 +22,8 @@ func pieces(text string, n int) [][]byte {
 	return out
 }
 
-// BenchmarkFeed feeds text and a call with an argument of 20 KB, for every family.
-func BenchmarkFeed(b *testing.B) {
+// BenchmarkAppend feeds text and a call with an argument of 20 KB, for every family.
+func BenchmarkAppend(b *testing.B) {
 	prose := strings.Repeat("The quick brown fox jumps over the lazy dog; then it rests. ", 350)
 	code := strings.Repeat("if a < b { return x[i] } // next line\n", 550)
 	for _, d := range dialects(b) {
@@ -36,7 +36,7 @@ func BenchmarkFeed(b *testing.B) {
 		} {
 			for _, size := range []int{4, 64} {
 				b.Run(fmt.Sprintf("family=%s/text=%s/chunk=%d", d.name, c.what, size), func(b *testing.B) {
-					p, err := parsers.New(d.name, &parsers.Options{Tools: tools(), Start: parsers.StartNone})
+					p, err := parsers.New(d.name, &parsers.Options{Tools: tools(), Start: parsers.StartTurn})
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -47,9 +47,9 @@ func BenchmarkFeed(b *testing.B) {
 					for b.Loop() {
 						p.Reset()
 						for _, ch := range chunks {
-							evs, _ = p.Feed(evs[:0], ch)
+							evs, _ = p.Append(evs[:0], ch)
 						}
-						evs, _ = p.Close(evs[:0])
+						evs, _ = p.Finish(evs[:0], event.None)
 					}
 					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(chunks)), "ns/chunk")
 				})

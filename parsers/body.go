@@ -9,19 +9,19 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// body opens the arguments behind the name of a tagged call: a JSON object, perhaps in a code fence, or a codec's own
+// body opens the arguments after the name of a tagged call: a JSON object, perhaps in a code fence, or a codec's own
 // syntax. Until they begin the tag may be prose.
-func (p *Parser) body() bool {
-	b := &p.c.tag.Body
+func (p *tagged) body() bool {
+	b := &p.tag.Body
 	if b.Codec == nil {
-		switch p.jsonBegins(b.Args) {
+		switch p.jsonBegins(b.Fence) {
 		case scan.More:
 			if p.final && !p.call.open {
 				return p.truncatedOpener()
 			}
 			return false
 		case scan.No:
-			if !p.call.open && !p.c.tag.Open.Token {
+			if !p.call.open && !p.tag.Open.Token {
 				return p.doubt(p.from)
 			}
 			if !p.call.open && !p.commit() { // the tag and a name are there: no prose
@@ -50,22 +50,13 @@ func (p *Parser) body() bool {
 	return true
 }
 
-// truncatedOpener aborts a call that the end of the stream cut before its arguments.
-func (p *Parser) truncatedOpener() bool {
-	if p.commit() {
-		p.abort(event.Truncated, len(p.win))
-		p.start = len(p.win)
-	}
-	return false
-}
-
 // jsonBegins looks for the object of arguments. On Yes pos is at its brace.
-func (p *Parser) jsonBegins(a *grammar.JSONArgs) scan.Prefix {
+func (p *tagged) jsonBegins(fence string) scan.Prefix {
 	for p.pos < len(p.win) {
 		work.Add(1)
 		switch c := p.win[p.pos]; {
-		case p.lit > 0 && p.lit < len(a.Fence), p.lit == 0 && a.Fence != "" && c == a.Fence[0]:
-			st, at := scan.Match(p.win, p.pos, a.Fence, &p.lit)
+		case p.lit > 0 && p.lit < len(fence), p.lit == 0 && fence != "" && c == fence[0]:
+			st, at := scan.Match(p.win, p.pos, fence, &p.lit)
 			p.pos = at
 			if st != scan.Yes {
 				return st
@@ -75,7 +66,7 @@ func (p *Parser) jsonBegins(a *grammar.JSONArgs) scan.Prefix {
 			p.lit = 0
 			return scan.Yes
 		case blank(c):
-		case p.lit >= len(a.Fence) && p.lit > 0 && p.lit < len(a.Fence)+4 && c == "json"[p.lit-len(a.Fence)]:
+		case p.lit >= len(fence) && p.lit > 0 && p.lit < len(fence)+4 && c == "json"[p.lit-len(fence)]:
 			p.lit++
 		default:
 			return scan.No
@@ -88,36 +79,37 @@ func (p *Parser) jsonBegins(a *grammar.JSONArgs) scan.Prefix {
 }
 
 // codec lets the family's codec read on in the arguments.
-func (p *Parser) codec() bool {
-	n := len(p.out)
-	out, took, st := p.dec.Decode(p.out, p.win[p.start:], p.final)
-	p.out = out
-	p.pos = p.start + took
-	p.start = p.pos
-	p.arguments(p.out[n:len(p.out):len(p.out)], p.pos)
+func (p *tagged) codec() bool {
+	m := p.machine
+	n := len(m.out)
+	out, took, st := p.dec.Append(m.out, m.win[m.start:], m.final)
+	m.out = out
+	m.pos = m.start + took
+	m.start = m.pos
+	m.arguments(m.out[n:len(m.out):len(m.out)], m.pos)
 	switch st {
 	case grammar.More:
-		if p.tooLong(p.start, max(p.lim.HeldBytes, p.c.g.MaxHold)) {
-			return p.broken(event.LimitExceeded)
+		if m.tooLong(m.start, max(m.lim.HeldBytes, m.c.g.MaxHold)) {
+			return m.broken(event.LimitExceeded)
 		}
 		return false
 	case grammar.Bad:
-		return p.broken(event.BadArguments)
+		return m.broken(event.BadArguments)
 	case grammar.Limit:
-		return p.broken(event.LimitExceeded)
+		return m.broken(event.LimitExceeded)
 	}
 	return p.argumentsDone()
 }
 
-// argumentsDone goes on behind complete arguments of a tagged call. They complete it unless the family needs the closing
+// argumentsDone continues after complete arguments of a tagged call. They complete it unless the family needs the closing
 // tag.
-func (p *Parser) argumentsDone() bool {
+func (p *tagged) argumentsDone() bool {
 	p.node, p.lit = 0, 0
-	if p.c.tag.Body.Params != nil { // an object in place of the parameters
+	if p.tag.Body.Params != nil { // an object instead of the parameters
 		p.state = stParams
 		return true
 	}
-	if p.c.tag.NeedClose {
+	if p.tag.NeedClose {
 		p.state = stEnd
 		return true
 	}
@@ -126,22 +118,22 @@ func (p *Parser) argumentsDone() bool {
 	return true
 }
 
-// endOfCall waits, behind complete arguments, for the closing tag that the family needs.
-func (p *Parser) endOfCall() bool {
-	if a := p.c.tag.Body.Args; a != nil && a.Fence != "" && p.lit < len(a.Fence) && p.node == 0 {
+// endOfCall waits, after complete arguments, for the closing tag that the family needs.
+func (p *tagged) endOfCall() bool {
+	if fence := p.tag.Body.Fence; p.lit < len(fence) && p.node == 0 {
 		if p.lit == 0 {
 			p.skipBlanks()
 		}
 		at, st := p.pos-p.lit, scan.No
-		if st, p.pos = scan.Match(p.win, p.pos, a.Fence, &p.lit); st == scan.More {
+		if st, p.pos = scan.Match(p.win, p.pos, fence, &p.lit); st == scan.More {
 			return false
 		}
 		if st == scan.No {
 			p.pos = at
 		}
-		p.lit = len(a.Fence)
+		p.lit = len(fence)
 	}
-	_, st := p.expect(p.c.callClose)
+	_, st := p.expect(p.sets.callClose)
 	if p.anchor-p.start > p.c.g.MaxHold {
 		st = scan.No
 	}
@@ -152,25 +144,18 @@ func (p *Parser) endOfCall() bool {
 		return p.broken(event.BadStructure)
 	}
 	p.endCall(p.pos, 0)
-	if p.in.wrapper {
+	if p.wrapper {
 		p.start = p.pos
 		p.state = stClosing
 		return true
 	}
-	p.afterBlock()
+	p.layout.afterBlock()
 	return true
 }
 
-// The places in a list of call objects.
-const (
-	listFirst uint8 = iota // behind '['
-	listNext               // behind ','
-	listAfter              // behind an object
-)
-
 // list reads between the objects of a list. An object is complete once a comma, the end of the list or the closing tag
 // follows it.
-func (p *Parser) list() bool {
+func (p *tagged) list() bool {
 	if p.node == 0 {
 		p.skipBlanks()
 		p.start = p.pos
@@ -204,17 +189,17 @@ func (p *Parser) list() bool {
 		case p.call.open: // an empty list
 			p.cancelCall()
 		}
-		p.in.list = false
+		p.listed = false
 		p.afterCall()
 		return true
 	}
-	if p.step != listAfter || len(p.c.callClose.markers) == 0 {
+	if p.step != listAfter || len(p.sets.callClose.markers) == 0 {
 		if !p.call.open && !p.beginCall(p.pos) {
 			return false
 		}
 		return p.broken(event.BadStructure)
 	}
-	switch _, st := p.expect(p.c.callClose); st {
+	switch _, st := p.expect(p.sets.callClose); st {
 	case scan.More:
 		return false
 	case scan.No:
@@ -223,6 +208,6 @@ func (p *Parser) list() bool {
 	if p.call.open {
 		p.endCall(p.pos, event.Recovered)
 	}
-	p.afterBlock()
+	p.layout.afterBlock()
 	return true
 }

@@ -3,12 +3,12 @@
 package parsers
 
 import (
-	"github.com/weft-go/weft/parsers/args"
+	"github.com/weft-go/weft/parsers/internal/args"
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// callState is the life of one call: opened by beginCall, announced by startCall, ended by endCall or abort. A call that
-// failed is read to its end all the same, so that nothing inside it is taken for text or for another call.
+// callState is the state of one call: opened by beginCall, announced by startCall, ended by endCall or abort. A call
+// that failed is read to its end all the same, so that nothing inside it is treated as text or for another call.
 type callState struct {
 	open    bool // begun and not ended
 	started bool // the name is known
@@ -23,13 +23,20 @@ type callState struct {
 	schema  *args.Schema
 }
 
+// source holds the source of the open call, or of an aborted one, while it may become text.
+type source struct {
+	rawOn, restore bool
+	raw            []byte
+	rawAt          int64 // stream offset after raw
+}
+
 // beginCall opens a call whose markup begins at window position from. It reports false when a limit is reached.
-func (p *Parser) beginCall(from int) bool {
+func (p *machine) beginCall(from int) bool {
 	if p.calls >= p.lim.Calls {
-		p.err = &LimitError{Limit: "calls", Max: int64(p.lim.Calls), Offset: p.off(from)}
+		p.err = &LimitError{limit: "calls", max: int64(p.lim.Calls), Offset: p.off(from)}
 		return false
 	}
-	if p.prefix != "" { // it stands in the prompt, before everything
+	if p.prefix != "" { // it is in the prompt, before everything
 		p.block(event.Text)
 		p.emit(event.Text, p.made([]byte(p.prefix)), from, from)
 		p.prefix = ""
@@ -43,14 +50,14 @@ func (p *Parser) beginCall(from int) bool {
 	if p.restore {
 		p.restoreText(from)
 	}
-	if p.opt.Policy.Failed != DropFailed {
+	if p.rules.failed != failedDrop {
 		p.rawOn, p.raw, p.rawAt = true, p.raw[:0], p.off(from)
 	}
 	return true
 }
 
-// cancelCall takes back a call of which nothing was emitted: there was none.
-func (p *Parser) cancelCall() {
+// cancelCall discards a call of which nothing was emitted.
+func (p *machine) cancelCall() {
 	p.call.open = false
 	p.calls--
 	p.rawOn = false
@@ -59,7 +66,7 @@ func (p *Parser) cancelCall() {
 
 // startCall announces the open call: its name, in call.name, is final. Everything before window position to is
 // accounted for.
-func (p *Parser) startCall(to int) {
+func (p *machine) startCall(to int) {
 	c := &p.call
 	if c.started = true; c.failed {
 		return
@@ -70,7 +77,7 @@ func (p *Parser) startCall(to int) {
 	case p.opt.NoCalls, p.opt.Output == Native && p.opt.Tool != "" && p.opt.Tool != string(c.name),
 		p.opt.SingleCall && p.complete > 0 && !c.flags.Has(event.InReasoning):
 		c.muted = event.NotAllowed
-	case !known && p.opt.Policy.RejectUnknownTools:
+	case !known && p.rules.rejectUnknownTools:
 		c.muted = event.UnknownTool
 	}
 	p.endBlock()
@@ -83,8 +90,8 @@ func (p *Parser) startCall(to int) {
 	}
 }
 
-// schemaOf returns the compiled schema of the tool called name; one that knows nothing if there is none.
-func (p *Parser) schemaOf(name []byte) *args.Schema {
+// schemaOf returns the compiled schema of the tool called name, or an empty one.
+func (p *machine) schemaOf(name []byte) *args.Schema {
 	t := p.toolNamed(name)
 	if t == nil {
 		return noSchema
@@ -99,7 +106,7 @@ var noSchema = args.Compile(nil)
 
 // arguments emits data as the next piece of the arguments, made from the source up to window position to. At the limit
 // the call fails.
-func (p *Parser) arguments(data []byte, to int) {
+func (p *machine) arguments(data []byte, to int) {
 	c := &p.call
 	if c.failed {
 		return
@@ -119,7 +126,7 @@ func (p *Parser) arguments(data []byte, to int) {
 }
 
 // verbatim emits win[start:to] as arguments and moves start.
-func (p *Parser) verbatim(to int) {
+func (p *machine) verbatim(to int) {
 	if p.start < to {
 		p.arguments(p.win[p.start:to:to], to)
 		p.start = to
@@ -127,14 +134,14 @@ func (p *Parser) verbatim(to int) {
 }
 
 // endCall completes the open call, whose markup ends at window position to.
-func (p *Parser) endCall(to int, flags event.Flags) {
+func (p *machine) endCall(to int, flags event.Flags) {
 	c := &p.call
 	if c.failed || c.muted != event.None {
 		p.abort(c.muted, to)
 		return
 	}
 	c.flags |= flags
-	if c.flags.Has(event.Recovered) && p.opt.Policy.RejectRecovered {
+	if c.flags.Has(event.Recovered) && p.rules.rejectRecovered {
 		p.abort(event.BadStructure, to)
 		return
 	}
@@ -150,7 +157,7 @@ func (p *Parser) endCall(to int, flags event.Flags) {
 }
 
 // abort ends the open call without completing it.
-func (p *Parser) abort(why event.Why, to int) {
+func (p *machine) abort(why event.Why, to int) {
 	if !p.call.open {
 		return
 	}
@@ -161,7 +168,7 @@ func (p *Parser) abort(why event.Why, to int) {
 }
 
 // fail aborts the open call but leaves its markup to be read to the end.
-func (p *Parser) fail(why event.Why, to int) {
+func (p *machine) fail(why event.Why, to int) {
 	c := &p.call
 	if c.failed {
 		return
@@ -180,19 +187,28 @@ func (p *Parser) fail(why event.Why, to int) {
 		name = p.made(c.name)
 	}
 	p.tool(event.ToolAbort, why, name, to)
-	p.restore = p.rawOn && p.opt.Policy.shows(why)
+	p.restore = p.rawOn && p.rules.shows(why)
 	p.rawOn = p.restore
+}
+
+// broken aborts the open call and skips to the next position at which reading can continue.
+func (p *machine) broken(why event.Why) bool {
+	p.abort(why, max(p.start, p.pos))
+	p.start = max(p.start, p.pos)
+	p.node = 0
+	p.state = stSkip
+	return true
 }
 
 // restoreText emits the source of a call that was aborted, up to window position to, as text, unless it is longer than
 // what may be held.
-func (p *Parser) restoreText(to int) {
+func (p *machine) restoreText(to int) {
 	p.restore = false
 	if !p.rawOn {
 		return
 	}
 	p.rawOn = false
-	if p.complete > 0 && p.opt.Policy.DropAfterCall {
+	if p.complete > 0 && p.rules.dropAfterCall {
 		return
 	}
 	rest := p.win[max(0, int(p.rawAt-p.base)):to]
@@ -213,7 +229,7 @@ func (p *Parser) restoreText(to int) {
 
 // keepRaw keeps the first n bytes of the window, which is about to move, if they belong to a call whose source may
 // become text.
-func (p *Parser) keepRaw(n int) {
+func (p *machine) keepRaw(n int) {
 	from := max(0, int(p.rawAt-p.base))
 	if from >= n {
 		return
@@ -225,7 +241,7 @@ func (p *Parser) keepRaw(n int) {
 }
 
 // tool emits one event of the open call, whose source ends at window position to.
-func (p *Parser) tool(k event.Kind, why event.Why, data []byte, to int) {
+func (p *machine) tool(k event.Kind, why event.Why, data []byte, to int) {
 	c := &p.call
 	off, end := c.from, max(p.off(to), c.from)
 	c.from = end
@@ -235,15 +251,8 @@ func (p *Parser) tool(k event.Kind, why event.Why, data []byte, to int) {
 	})
 }
 
-// made copies data into memory that lives as long as the events of this call to Feed.
-func (p *Parser) made(data []byte) []byte {
-	n := len(p.out)
-	p.out = append(p.out, data...)
-	return p.out[n:len(p.out):len(p.out)]
-}
-
 // toolNamed returns the declared tool called name, or nil.
-func (p *Parser) toolNamed(name []byte) *Tool {
+func (p *machine) toolNamed(name []byte) *Tool {
 	for i := range p.opt.Tools {
 		if t := &p.opt.Tools[i]; t.Name == string(name) {
 			return t

@@ -5,6 +5,7 @@ package parsers
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/parsers/internal/scan"
@@ -12,10 +13,25 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// headerState is the header of the current message in layout grammar.Channels.
+// channels is layout grammar.Channels: messages, each with a header that routes its body. Calls inside a message may be
+// blocks in tags.
+type channels struct {
+	tagged
+	marks  channelSets
+	header headerState
+}
+
+// channelSets are the marker sets of the states of layout channels.
+type channelSets struct {
+	all    *markerSet // what ends a run of text
+	ends   *markerSet // what ends the body of a message
+	routed bool       // a marker of its own ends a header for each kind of body
+
+	toReasoning, toText []string // the recipients whose messages are reasoning and text
+}
+
+// headerState is the header of the current message.
 type headerState struct {
-	body      bool // inside a message; text outside any is loose
-	tool      bool // to a tool: nothing in it is for the user
 	field     grammar.Field
 	channel   []byte
 	recipient []byte
@@ -27,10 +43,93 @@ func (h *headerState) reset() {
 	*h = headerState{channel: h.channel[:0], recipient: h.recipient[:0], ctype: h.ctype[:0]}
 }
 
-// firstHeader tells whether the output goes on with the header that the prompt began: a recipient or an author may come
+// The roles of markers.
+const (
+	roleSection role = roleNone + 1 + iota
+	roleBody
+	roleEnd
+)
+
+// The states of layout channels.
+const (
+	stFirst   state = stTagged + iota // the implied first header
+	stHeader                          // a header
+	stRaw                             // the body of a call: free text
+	stMessage                         // at the beginning of a message to a tool
+	stAfter                           // after the arguments, before the end marker
+)
+
+// begin implements layout.
+func (p *channels) begin(start Start) {
+	switch start {
+	case StartReasoning:
+		p.reasoning, p.echoable, p.thought = true, true, true
+		p.framed = true
+	case StartResponse:
+		p.framed = true
+	default:
+		p.state = stFirst
+	}
+}
+
+// advance implements layout.
+func (p *channels) advance() bool {
+	switch p.state {
+	case stHeader:
+		return p.headerText()
+	case stRaw:
+		return p.rawText()
+	case stMessage:
+		return p.messageBody()
+	case stAfter:
+		return p.endOfMessage()
+	case stFirst:
+		return p.firstHeader()
+	case stSkip:
+		if p.tag == nil || !p.inMessage {
+			return p.skipMessage()
+		}
+	}
+	return p.tagged.advance()
+}
+
+// jsonEnded implements layout.
+func (p *channels) jsonEnded(how jsonEnd) bool {
+	switch {
+	case how == jsonNone:
+		return p.noObject()
+	case p.tag != nil:
+		return p.tagged.jsonEnded(how)
+	case how == jsonBad:
+		return p.broken(event.BadArguments)
+	}
+	p.state, p.node = stAfter, 0
+	return true
+}
+
+// afterBlock implements layout. Another block may follow in a message to a tool.
+func (p *channels) afterBlock() {
+	p.tagged.afterBlock()
+	if p.inMessage {
+		p.node, p.state = 0, stMessage
+	}
+}
+
+// reset implements layout.
+func (p *channels) reset() {
+	p.tagged.reset()
+	p.header.reset()
+}
+
+// kept implements layout.
+func (p *channels) kept() int {
+	return p.tagged.kept() + cap(p.header.channel) + cap(p.header.recipient) + cap(p.header.ctype)
+}
+
+// firstHeader reports whether the output continues with the header that the prompt began: a recipient or an author may come
 // first.
-func (p *Parser) firstHeader() bool {
-	if len(p.c.g.Channels.Kinds) > 0 {
+func (p *channels) firstHeader() bool {
+	if p.marks.routed {
 		p.beginHeader(grammar.Role)
 		return true
 	}
@@ -51,25 +150,25 @@ func (p *Parser) firstHeader() bool {
 	return true
 }
 
-// channelMarker handles the marker that ended a run in layout grammar.Channels.
-func (p *Parser) channelMarker(m marker) {
+// marker implements layout.
+func (p *channels) marker(m marker) {
 	switch m.role {
 	case roleSection:
 		p.endMessage()
-		p.beginHeader(m.field)
+		p.beginHeader(grammar.Field(m.data))
 	case roleBody:
-		if m.is != 0 {
+		if m.data != 0 {
 			p.endMessage()
 			if !p.joinable {
 				p.endBlock()
 			}
 			p.start = p.pos
-			p.openBody(m.is)
+			p.openBody(grammar.Field(m.data))
 			return
 		}
-		p.strip() // a body without a header goes on as what it is
+		p.strip() // a body without a header continues as what it is
 	case roleEnd:
-		if !p.header.body { // an end without a message
+		if !p.framed { // an end without a message
 			p.strip()
 			return
 		}
@@ -80,29 +179,30 @@ func (p *Parser) channelMarker(m marker) {
 }
 
 // endMessage ends the run and the message it is in, before the marker at mark.
-func (p *Parser) endMessage() {
+func (p *channels) endMessage() {
 	p.settle()
 	if p.reasoning {
 		p.reasoning = false
 		p.joinable = p.partKind == event.Reasoning
-	} else if p.header.body {
+	} else if p.framed {
 		p.endBlock()
 	}
-	p.header.body = false
+	p.framed = false
 }
 
-func (p *Parser) beginHeader(f grammar.Field) {
+func (p *channels) beginHeader(f grammar.Field) {
 	p.start = p.pos
 	p.header.reset()
+	p.framed, p.mute = false, false
 	p.header.field = f
 	p.header.typed = f == grammar.Type
 	p.from, p.node, p.lit = p.pos, 0, 0
 	p.state = stHeader
 }
 
-// openBody opens the body of a message behind the marker of its kind. An object says itself where it ends.
-func (p *Parser) openBody(is grammar.Content) {
-	p.header.body = is != grammar.CallBody
+// openBody opens the body of a message after the marker of its kind. An object determines its own end.
+func (p *channels) openBody(is grammar.Field) {
+	p.framed = is != grammar.CallBody
 	p.newRun()
 	p.node, p.lit = 0, 0
 	p.state = stText
@@ -112,10 +212,10 @@ func (p *Parser) openBody(is grammar.Content) {
 	}
 }
 
-// author reads what stands between the marker of a message and that of its kind, which is dropped if it is a name.
-// Anything else is text without a frame.
-func (p *Parser) author(m int) bool {
-	s := p.c.text[0]
+// author reads the bytes between the marker of a message and the marker of its kind, which are dropped if they are a
+// name. Anything else is text without a frame.
+func (p *channels) author(m int) bool {
+	s := p.marks.all
 	text := p.win[p.from:p.mark]
 	ok := p.lit >= len(text) || isName(text[p.lit:])
 	p.lit = len(text)
@@ -125,9 +225,9 @@ func (p *Parser) author(m int) bool {
 	case ok && m >= 0 && len(text) <= p.c.g.MaxHold && s.markers[m].role != roleEnd:
 		p.start = p.pos
 		if s.markers[m].role == roleSection {
-			p.beginHeader(s.markers[m].field)
+			p.beginHeader(grammar.Field(s.markers[m].data))
 		} else {
-			p.openBody(s.markers[m].is)
+			p.openBody(grammar.Field(s.markers[m].data))
 		}
 		return true
 	}
@@ -138,8 +238,8 @@ func (p *Parser) author(m int) bool {
 }
 
 // headerText reads a section of a header up to the next marker.
-func (p *Parser) headerText() bool {
-	s := p.c.text[0]
+func (p *channels) headerText() bool {
+	s := p.marks.all
 	m := p.find(s)
 	h := &p.header
 	if m < 0 {
@@ -148,7 +248,7 @@ func (p *Parser) headerText() bool {
 			p.mark = len(p.win)
 		}
 	}
-	if len(p.c.g.Channels.Kinds) > 0 {
+	if p.marks.routed {
 		return p.author(m)
 	}
 	if limit := p.from + p.c.g.MaxHold; p.mark > limit { // no header is that long: the rest is body
@@ -166,8 +266,8 @@ func (p *Parser) headerText() bool {
 	switch mk := s.markers[m]; mk.role {
 	case roleSection:
 		p.section(text)
-		h.field = mk.field
-		h.typed = h.typed || mk.field == grammar.Type
+		h.field = grammar.Field(mk.data)
+		h.typed = h.typed || h.field == grammar.Type
 		p.start, p.from = p.pos, p.pos
 		return true
 	case roleBody:
@@ -187,9 +287,9 @@ func (p *Parser) headerText() bool {
 	return true
 }
 
-// malformed takes a header without a body marker: the channel's name routes what stands behind it, up to window
-// position to. A directed message without a body is no call.
-func (p *Parser) malformed(to int) {
+// malformed takes a header without a body marker: the channel's name routes the bytes after it, up to window position
+// to. A directed message without a body is not a call.
+func (p *channels) malformed(to int) {
 	h := &p.header
 	text := p.win[p.from:to]
 	work.Add(len(text))
@@ -209,7 +309,7 @@ func (p *Parser) malformed(to int) {
 		}
 	}
 	p.start = p.from + n
-	p.header.body = true
+	p.framed = true
 	p.newRun()
 	p.state = stText
 	if len(h.recipient) > 0 || h.field == grammar.Type || bytes.HasPrefix(text[n:], []byte(p.c.g.Channels.Recipient)) {
@@ -231,8 +331,8 @@ func (p *Parser) malformed(to int) {
 	p.flush(to, true)
 }
 
-// section notes what the text of the current header section says.
-func (p *Parser) section(text []byte) {
+// section records the text of the current header section.
+func (p *channels) section(text []byte) {
 	h := &p.header
 	work.Add(len(text))
 	first := true
@@ -252,21 +352,21 @@ func (p *Parser) section(text []byte) {
 }
 
 // route opens the body of a message: a recipient makes it a call, else the channel decides.
-func (p *Parser) route() {
+func (p *channels) route() {
 	h := &p.header
 	c := p.c.g.Channels
-	h.body = true
+	p.framed = true
 	p.newRun()
 	p.node = 0
 	switch to := string(h.recipient); {
-	case slices.Contains(c.ToReasoning, to):
+	case slices.Contains(p.marks.toReasoning, to):
 		p.reasoning = true
 		p.state = stText
-	case to == "" || slices.Contains(c.ToText, to):
+	case to == "" || slices.Contains(p.marks.toText, to):
 		p.routeChannel()
-	case p.c.tag != nil:
-		h.tool = true
-		p.state, p.in.block = stMessage, true
+	case p.tag != nil:
+		p.mute = true
+		p.state, p.inMessage = stMessage, true
 	default:
 		if !p.beginCall(p.start) {
 			return
@@ -290,13 +390,13 @@ func (p *Parser) route() {
 }
 
 // routeChannel opens the body of a message without a recipient.
-func (p *Parser) routeChannel() {
+func (p *channels) routeChannel() {
 	h := &p.header
 	c := p.c.g.Channels
 	switch {
 	case h.typed && string(h.ctype) == "json" && !p.want &&
 		!slices.Contains(c.Reasoning, string(h.channel)) && !slices.Contains(c.Text, string(h.channel)):
-		// Arguments without a recipient: a call to nobody.
+		// Arguments without a recipient: the call has no tool.
 		if p.beginCall(p.start) {
 			p.broken(event.BadName)
 		}
@@ -308,11 +408,8 @@ func (p *Parser) routeChannel() {
 
 // noObject handles a body of arguments that does not begin with an object: an end marker at once means that there are
 // none.
-func (p *Parser) noObject() bool {
-	if p.c.ends == nil {
-		return p.broken(event.BadArguments)
-	}
-	m, st := p.expect(p.c.ends)
+func (p *channels) noObject() bool {
+	m, st := p.expect(p.marks.ends)
 	switch {
 	case st == scan.More && !(p.final && p.terse):
 		return false
@@ -325,19 +422,13 @@ func (p *Parser) noObject() bool {
 		p.endCall(len(p.win), 0)
 		return false
 	}
-	p.messageEnd(p.c.ends.markers[m])
+	p.messageEnd(p.marks.ends.markers[m])
 	return true
 }
 
-// endOfMessage waits, behind complete arguments, for the marker that ends the call.
-func (p *Parser) endOfMessage() bool {
-	switch {
-	case p.c.layout == elements:
-		return p.elementCall()
-	case p.c.tag != nil:
-		return p.endOfCall()
-	}
-	m, st := p.expect(p.c.ends)
+// endOfMessage waits, after complete arguments, for the marker that ends the call.
+func (p *channels) endOfMessage() bool {
+	m, st := p.expect(p.marks.ends)
 	if st == scan.More {
 		if p.final && p.terse {
 			p.endCall(len(p.win), 0)
@@ -352,17 +443,17 @@ func (p *Parser) endOfMessage() bool {
 	if st == scan.No {
 		return p.broken(event.BadArguments)
 	}
-	p.messageEnd(p.c.ends.markers[m])
+	p.messageEnd(p.marks.ends.markers[m])
 	return true
 }
 
 // messageEnd completes the call whose message the marker before pos ends. A new header ends it too.
-func (p *Parser) messageEnd(m marker) {
-	p.header.body = false
+func (p *channels) messageEnd(m marker) {
+	p.framed = false
 	p.state = stText
 	if m.role == roleSection {
 		p.endCall(p.mark, event.Recovered)
-		p.beginHeader(m.field)
+		p.beginHeader(grammar.Field(m.data))
 		return
 	}
 	p.endCall(p.pos, 0)
@@ -371,8 +462,8 @@ func (p *Parser) messageEnd(m marker) {
 }
 
 // rawText forwards arguments that are free text, up to the end of the message.
-func (p *Parser) rawText() bool {
-	s := p.c.ends
+func (p *channels) rawText() bool {
+	s := p.marks.ends
 	m := p.find(s)
 	to := p.mark
 	if m < 0 {
@@ -391,33 +482,30 @@ func (p *Parser) rawText() bool {
 }
 
 // skipMessage drops the rest of a message whose call was aborted.
-func (p *Parser) skipMessage() bool {
-	if p.c.layout == elements {
-		return p.skipElement()
-	}
-	s := p.c.ends
+func (p *channels) skipMessage() bool {
+	s := p.marks.ends
 	m := p.find(s)
 	if m < 0 {
 		p.start = p.free(s)
 		return false
 	}
-	p.header.body = false
+	p.framed = false
 	p.start = p.pos
 	p.newRun()
 	p.state = stText
 	if s.markers[m].role == roleSection {
-		p.beginHeader(s.markers[m].field)
+		p.beginHeader(grammar.Field(s.markers[m].data))
 	}
 	return true
 }
 
 // messageBody opens the block of calls in a message to a tool, in families that write one there.
-func (p *Parser) messageBody() bool {
+func (p *channels) messageBody() bool {
 	if p.want && p.node == 0 && p.beginGuided() {
-		p.in.block = false
+		p.inMessage = false
 		return true
 	}
-	m, st := p.expect(p.c.body)
+	m, st := p.expect(p.sets.opens)
 	switch {
 	case st == scan.More && !p.final:
 		return false
@@ -429,9 +517,9 @@ func (p *Parser) messageBody() bool {
 		at = p.pos
 	}
 	if st != scan.Yes {
-		p.in.block = false
+		p.inMessage = false
 		p.start = at
-		if p.lastCall { // there was a call: what follows is for nobody
+		if p.lastCall { // there was a call: the rest has no recipient
 			p.newRun()
 			p.state = stText
 			return st == scan.No
@@ -448,10 +536,113 @@ func (p *Parser) messageBody() bool {
 		return st == scan.No
 	}
 	p.start, p.openAt = p.mark, p.mark
-	p.in.wrapper = p.c.body.markers[m].role == roleWrapOpen
+	p.wrapper = p.sets.opens.markers[m].role == roleWrapOpen
 	p.state = stOpened
-	if !p.in.wrapper {
+	if !p.wrapper {
 		p.beginName()
 	}
 	return true
+}
+
+// recipients returns the names of routes that are recipients, which begin with prefix.
+func recipients(routes []string, prefix string) (names []string) {
+	for _, r := range routes {
+		if name, ok := strings.CutPrefix(r, prefix); ok && prefix != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// compileChannels compiles a grammar of layout channels; nil if g has another one.
+func compileChannels(g *grammar.Grammar) *compiled {
+	ch := g.Channels
+	if ch == nil {
+		return nil
+	}
+	var all, ends, around []marker
+	sets := channelSets{toReasoning: recipients(ch.Reasoning, ch.Recipient), toText: recipients(ch.Text, ch.Recipient)}
+	for _, s := range ch.Sections {
+		m := mk(s.Marker, roleSection)
+		m.data = uint8(s.Field)
+		if s.Field >= grammar.TextBody {
+			m.role, sets.routed = roleBody, true
+		} else {
+			ends = append(ends, m)
+		}
+		all = append(all, m)
+	}
+	all = append(all, mk(ch.Body, roleBody))
+	for _, e := range ch.Ends {
+		all = append(all, mk(e, roleEnd))
+		ends = append(ends, mk(e, roleEnd))
+	}
+	for _, m := range ends {
+		m.role = roleAround
+		around = append(around, m)
+	}
+	sets.all, sets.ends = newSet(all...), newSet(ends...)
+	c := newCompiled(g, sets.all)
+	c.frames, c.hasReasoning, c.join = true, true, ch.Join
+	var tag *grammar.Tagged
+	var tags *tagSets
+	switch {
+	case ch.Calls != nil:
+		tag, tags = ch.Calls, c.compileTags(ch.Calls, around)
+	case ch.Object != nil:
+		tag, tags = &grammar.Tagged{Close: ch.Ends[0], Body: grammar.Body{Call: ch.Object}}, &tagSets{callClose: newSet()}
+	}
+	c.newLayout = func(m *machine) layout {
+		l := &channels{tagged: tagged{machine: m}, marks: sets}
+		if tag != nil {
+			l.setTags(tag, tags)
+		}
+		return l
+	}
+	c.startAfter = func(prompt string) Start { return startOfMessage(ch, prompt) }
+	return c
+}
+
+// startOfMessage reads the header that ends a prompt.
+func startOfMessage(c *grammar.Channels, prompt string) Start {
+	for _, s := range c.Sections {
+		if s.Field >= grammar.TextBody && strings.HasSuffix(prompt, s.Marker.Text) {
+			switch s.Field {
+			case grammar.ReasoningBody:
+				return StartReasoning
+			case grammar.TextBody:
+				return StartResponse
+			}
+			return StartTurn
+		}
+	}
+	if c.Body.Text == "" {
+		return StartTurn
+	}
+	header, ok := strings.CutSuffix(prompt, c.Body.Text)
+	if !ok {
+		return StartTurn
+	}
+	last, field := -1, grammar.Role
+	for _, s := range c.Sections {
+		if i := strings.LastIndex(header, s.Marker.Text); i >= 0 && i+len(s.Marker.Text) > last {
+			last, field = i+len(s.Marker.Text), s.Field
+		}
+	}
+	words := strings.Fields(header[max(last, 0):])
+	for _, w := range words {
+		if strings.HasPrefix(w, c.Recipient) {
+			switch {
+			case slices.Contains(c.Reasoning, w):
+				return StartReasoning
+			case slices.Contains(c.Text, w):
+				return StartResponse
+			}
+			return StartTurn
+		}
+	}
+	if field == grammar.Channel && len(words) > 0 && slices.Contains(c.Reasoning, words[0]) {
+		return StartReasoning
+	}
+	return StartResponse
 }

@@ -28,7 +28,7 @@ type dialect struct {
 	object         string              // an object as a value
 	quote          func(string) string // text inside a string value
 	mute           bool                // it has no calls
-	bare           bool                // calls have no tag and begin the answer
+	bare           bool                // calls have no tag and begin the response
 	held           bool                // calls are held until they are whole
 }
 
@@ -65,22 +65,22 @@ func dialectOf(t testing.TB, name string) *dialect {
 	if e := g.Elements; e != nil {
 		tag := func(name string) string { return e.Open.Text + name + e.Sep.Text }
 		shut := func(name string) string { return e.Close.Text + name + e.Sep.Text }
-		d.think, d.unthink = tag(e.Reasoning), shut(e.Reasoning)
-		d.say, d.unsay = tag(e.Text), shut(e.Text)
-		d.block, d.unblock = tag(e.Tools), shut(e.Tools)
-		d.call = func(tool string) string { return tag(e.Call + " " + e.ToolAttr + `="` + tool + `"`) }
-		d.uncall = shut(e.Call)
+		d.think, d.unthink = tag("think"), shut("think")
+		d.say, d.unsay = tag("response"), shut("response")
+		d.block, d.unblock = tag("tools"), shut("tools")
+		d.call = func(tool string) string { return tag(`call tool="` + tool + `"`) }
+		d.uncall = shut("call")
 		d.param = func(_ int, key, typ string) string {
-			return tag(e.Argument + " " + e.KeyAttr + `="` + key + `" ` + e.TypeAttr + `="` + typ + `"`)
+			return tag(`argument key="` + key + `" type="` + typ + `"`)
 		}
-		d.unparam = func(string, string) string { return shut(e.Argument) }
+		d.unparam = func(string, string) string { return shut("argument") }
 	}
 	return d
 }
 
 func (d *dialect) channels(t testing.TB, c *grammar.Channels) {
 	t.Helper()
-	if len(c.Kinds) > 0 {
+	if c.Body.Text == "" {
 		d.kinds(c)
 		return
 	}
@@ -101,10 +101,10 @@ func (d *dialect) channels(t testing.TB, c *grammar.Channels) {
 	}
 	end := c.Ends[0].Text
 	d.unthink, d.unsay = end, end
-	if len(c.Reasoning) > 0 {
-		d.think, d.say = header(c.Reasoning[0], ""), header(c.Text[0], "")
+	if to, ok := strings.CutPrefix(c.Reasoning[0], c.Recipient); ok {
+		d.think, d.say = header("", to), header("", strings.TrimPrefix(c.Text[0], c.Recipient))
 	} else {
-		d.think, d.say = header("", c.ToReasoning[0]), header("", c.ToText[0])
+		d.think, d.say = header(c.Reasoning[0], ""), header(c.Text[0], "")
 	}
 	if c.Calls != nil {
 		d.tagged(t, c.Calls)
@@ -124,14 +124,14 @@ func (d *dialect) channels(t testing.TB, c *grammar.Channels) {
 func (d *dialect) kinds(c *grammar.Channels) {
 	header, end := c.Sections[0].Marker.Text, c.Ends[0].Text
 	d.unthink, d.unsay, d.uncall = end, end, "}}"+end
-	for _, k := range c.Kinds {
+	for _, k := range c.Sections {
 		open := k.Marker.Text
 		switch {
-		case k.Is == grammar.ReasoningBody:
+		case k.Field == grammar.ReasoningBody:
 			d.think = header + open
-		case k.Is == grammar.TextBody && d.say == "":
+		case k.Field == grammar.TextBody && d.say == "":
 			d.say = header + open
-		case k.Is == grammar.CallBody:
+		case k.Field == grammar.CallBody:
 			d.call = func(tool string) string {
 				return header + tool + open + `{"` + c.Object.Name[0] + `":"` + tool + `","` + c.Object.Arguments[0] + `":{`
 			}
@@ -178,10 +178,10 @@ func (d *dialect) tagged(t testing.TB, g *grammar.Tagged) {
 	}
 	b := g.Body
 	switch {
-	case b.Args != nil:
+	case g.Name != nil && b.Params == nil && b.Codec == nil:
 		before, behind := "{", "}"
-		if b.Args.Fence != "" {
-			before, behind = b.Args.Fence+"json\n{", "}\n"+b.Args.Fence
+		if b.Fence != "" {
+			before, behind = b.Fence+"json\n{", "}\n"+b.Fence
 		}
 		d.call = func(tool string) string { return open(tool) + before }
 		d.uncall = behind + g.Close.Text
@@ -287,14 +287,14 @@ func (d *dialect) one(tool string, vs ...value) string {
 	return s + d.uncall
 }
 
-// head is what stands before the value of the first argument of a call of its own, and tail what stands behind it.
+// head is the text of a separate call before the value of its first argument, and tail the text after it.
 func (d *dialect) head(tool, key, typ string) string {
 	return d.block + d.call(tool) + d.param(0, key, typ)
 }
 
 func (d *dialect) tail(key, typ string) string { return d.unparam(key, typ) + d.uncall + d.unblock }
 
-// TestDialects asserts that what the other tests write is what the families read.
+// TestDialects asserts that the families read the output that the other tests write.
 func TestDialects(t *testing.T) {
 	for _, d := range dialects(t) {
 		t.Run(d.name, func(t *testing.T) {
@@ -302,7 +302,7 @@ func TestDialects(t *testing.T) {
 				t.Skip("no calls")
 			}
 			in := d.block + d.one("run", value{"cmd", "string", "ls \"-l\"\nrm"}) + d.unblock
-			opt := parsers.Options{Start: parsers.StartNone}
+			opt := parsers.Options{Start: parsers.StartTurn}
 			require.Equal(t, `call run {"cmd":"ls \"-l\"\nrm"}`+"\n", compact(assembled(parse(t, d.name, opt, in))), "%s", in)
 
 			in = d.block + d.one("put", value{"s", "string", "a"}, value{"i", "number", "12"}, value{"o", "object", d.object}) + d.unblock
@@ -325,7 +325,7 @@ func TestDialects(t *testing.T) {
 	}
 }
 
-// compact removes what some families copy from the model: the blanks between members and the ids of calls.
+// compact removes the parts that some families copy from the model: blanks between fields and the ids of calls.
 func compact(s string) string {
 	s = strings.NewReplacer(`": `, `":`, `, "`, `,"`).Replace(s)
 	for _, tool := range []string{"run", "put", "now"} {

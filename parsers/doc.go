@@ -7,8 +7,8 @@
 // your own.
 //
 //	p, err := parsers.New("qwen3_coder", &parsers.Options{Tools: tools})
-//	events, err = p.Feed(events[:0], chunk) // as chunks arrive, cut anywhere
-//	events, err = p.Close(events[:0])       // at the end of the stream
+//	events, err = p.Append(events[:0], chunk)      // as chunks arrive, cut anywhere
+//	events, err = p.Finish(events[:0], event.Stop) // at the end of the stream, with the engine's finish reason
 //
 // For the output
 //
@@ -16,7 +16,7 @@
 //
 // the events are, whatever the chunks,
 //
-//	Reasoning "Look it up."   ToolStart "get"   ToolArgs `{"q":"x"}`   ToolEnd
+//	Reasoning "Look it up."   ToolStart "get"   ToolArgs `{"q":"x"}`   ToolEnd   Finish tool_calls
 //
 // with Reasoning and ToolArgs in as many pieces as the chunks make of them.
 //

@@ -4,15 +4,136 @@ package parsers
 
 import (
 	"bytes"
+	"slices"
+	"strings"
 
-	"github.com/weft-go/weft/parsers/args"
+	"github.com/weft-go/weft/parsers/grammar"
+	"github.com/weft-go/weft/parsers/internal/args"
 	"github.com/weft-go/weft/parsers/internal/scan"
 	"github.com/weft-go/weft/parsers/internal/work"
 	"github.com/weft-go/weft/protocols/event"
 )
 
+// elements is layout grammar.Elements: named elements with attributes.
+type elements struct {
+	*machine
+	sets *elementSets
+	elem elem // current element
+	shut bool // the tag being read is a closing one
+}
+
+// elementSets are the marker sets of the states of layout elements.
+type elementSets struct {
+	all    *markerSet                 // what ends a run of text, and what is looked for inside a call
+	value  *markerSet                 // what may end an argument
+	behind [elemCloses + 1]*markerSet // what confirms the end of an argument, by step
+}
+
+// The names of elements and attributes, and the type of an argument that is raw text.
+const (
+	nameThink    = "think"
+	nameResponse = "response"
+	nameTools    = "tools"
+	nameCall     = "call"
+	nameArgument = "argument"
+	nameObject   = "json"
+	nameMessage  = "message"
+
+	attrTool = "tool"
+	attrKey  = "key"
+	attrType = "type"
+
+	typeString = "string"
+)
+
+// The roles of markers.
+const (
+	roleOpen role = roleNone + 1 + iota
+	roleSep
+	roleClose
+	roleEndOfTurn
+)
+
+// The states of layout elements.
+const (
+	stOpen  state = stLayout + iota // the header of an element
+	stClose                         // the closing tag of an element
+	stCall                          // inside a call element, between arguments
+)
+
+// begin implements layout.
+func (p *elements) begin(start Start) {
+	switch start {
+	case StartReasoning:
+		p.reasoning, p.echoable, p.thought = true, true, true
+		p.enter(elemReasoning)
+	case StartResponse:
+		p.enter(elemText)
+	}
+}
+
+// enter makes e the current element.
+func (p *elements) enter(e elem) { p.elem, p.framed = e, e == elemText }
+
+// advance implements layout.
+func (p *elements) advance() bool {
+	switch p.state {
+	case stConfirm:
+		return p.confirmElement()
+	case stCall:
+		return p.elementCall()
+	case stOpen:
+		return p.elementOpen()
+	case stClose:
+		return p.elementClose()
+	case stSkip:
+		return p.skipElement()
+	}
+	return false
+}
+
+// jsonEnded implements layout.
+func (p *elements) jsonEnded(how jsonEnd) bool {
+	switch {
+	case how == jsonDone:
+		p.state, p.node = stCall, 0
+		return true
+	case how == jsonNone && p.pos == len(p.win):
+		return false
+	}
+	return p.broken(event.BadArguments)
+}
+
+// mayEndValue implements layout.
+func (p *elements) mayEndValue(role) bool {
+	p.param.closer = 0
+	return true
+}
+
+// afterBlock implements layout.
+func (p *elements) afterBlock() {
+	p.start = p.pos
+	p.newRun()
+	p.state = stText
+}
+
+// bareCall implements layout: every call has a tag.
+func (p *elements) bareCall() (begun, waits bool) { return false, false }
+
+// cutCall implements layout: an argument that was cut stays cut.
+func (p *elements) cutCall() bool { return false }
+
+// passes implements layout.
+func (p *elements) passes() *plainRun { return nil }
+
+// reset implements layout.
+func (p *elements) reset() { *p = elements{machine: p.machine, sets: p.sets} }
+
+// kept implements layout.
+func (p *elements) kept() int { return 0 }
+
 // elem is the element that the machine is in, in layout grammar.Elements. Tools and calls interrupt reasoning, which
-// goes on behind them.
+// continues after them.
 type elem uint8
 
 const (
@@ -21,14 +142,23 @@ const (
 	elemReasoning
 )
 
-// elementMarker handles the marker that ended a run.
-func (p *Parser) elementMarker(r role) {
-	switch r {
+// The steps of the confirmation that an argument of an element ends.
+const (
+	elemName   uint8 = iota // the name of the argument, or of the call if the argument's own closing tag is missing
+	elemSep                 // the separator
+	elemBehind              // the marker of the next tag
+	elemOpens               // the name of what opens
+	elemCloses              // the name of what closes
+)
+
+// marker implements layout.
+func (p *elements) marker(m marker) {
+	switch m.role {
 	case roleOpen:
 		p.holdTag(stOpen)
 	case roleClose:
 		p.holdTag(stClose)
-	case roleTurn:
+	case roleEndOfTurn:
 		p.endElement()
 		p.start = p.pos
 		p.newRun()
@@ -38,7 +168,7 @@ func (p *Parser) elementMarker(r role) {
 }
 
 // holdTag begins to read a tag whose first marker was just found.
-func (p *Parser) holdTag(s state) {
+func (p *elements) holdTag(s state) {
 	if !p.untouched() {
 		p.flush(p.mark, true)
 		p.start = max(p.start, p.mark)
@@ -50,8 +180,8 @@ func (p *Parser) holdTag(s state) {
 
 // tag reads up to the marker that ends a tag. It reports whether that is the separator; done is false while more is
 // needed. The text of the tag is win[from:mark].
-func (p *Parser) tag() (sep, done bool) {
-	s := p.c.elements
+func (p *elements) tag() (sep, done bool) {
+	s := p.sets.all
 	m := p.find(s)
 	if m < 0 {
 		p.mark = p.free(s)
@@ -71,15 +201,14 @@ func (p *Parser) tag() (sep, done bool) {
 }
 
 // elementOpen reads an opening tag and enters its element.
-func (p *Parser) elementOpen() bool {
+func (p *elements) elementOpen() bool {
 	sep, done := p.tag()
 	if !done {
 		return false
 	}
-	e := p.c.g.Elements
 	name, attrs := cutName(p.win[p.from:p.mark])
 	tagEnd := p.pos
-	if !sep && p.final && string(name) == e.Call { // the stream ends in it
+	if !sep && p.final && string(name) == nameCall { // the stream ends in it
 		p.settleAt(p.openAt)
 		if p.beginCall(p.openAt) {
 			p.abort(event.Truncated, len(p.win))
@@ -95,14 +224,14 @@ func (p *Parser) elementOpen() bool {
 	if !sep { // not a tag: the marker goes, the text stays
 		text, next := p.from, p.mark
 		p.settleAt(p.openAt)
-		p.runOpen = true // the text goes on
+		p.runOpen = true // the text continues
 		p.start, p.pos = text, next
 		p.state = stText
 		return true
 	}
 	switch string(name) {
-	case e.Reasoning, e.Text:
-		if p.in.elem == elemReasoning && p.echoable && !p.runOpen && string(name) == e.Reasoning {
+	case nameThink, nameResponse:
+		if p.elem == elemReasoning && p.echoable && !p.runOpen && string(name) == nameThink {
 			p.start, p.echoable = tagEnd, false // the prompt opened it already
 			p.newRun()
 			p.state = stText
@@ -112,19 +241,20 @@ func (p *Parser) elementOpen() bool {
 		p.endElement()
 		p.start = tagEnd
 		p.newRun()
-		p.in.elem = elemText
-		if string(name) == e.Reasoning {
-			p.in.elem, p.reasoning = elemReasoning, true
+		p.enter(elemText)
+		if string(name) == nameThink {
+			p.enter(elemReasoning)
+			p.reasoning = true
 		}
 		p.state = stText
-	case e.Call:
+	case nameCall:
 		p.settleAt(p.openAt)
 		if !p.beginCall(p.openAt) {
 			return false
 		}
 		p.start = tagEnd
 		p.param.reset()
-		p.call.name = append(p.call.name, attr(attrs, e.ToolAttr)...)
+		p.call.name = append(p.call.name, attr(attrs, attrTool)...)
 		if len(p.call.name) == 0 {
 			return p.broken(event.BadName)
 		}
@@ -139,10 +269,9 @@ func (p *Parser) elementOpen() bool {
 	return true
 }
 
-// isElement reports whether name is that of an element of the family.
-func (p *Parser) isElement(name []byte) bool {
-	e := p.c.g.Elements
-	for _, n := range []string{e.Reasoning, e.Text, e.Tools, e.Call, e.Argument, e.Object} {
+// isElement reports whether name names an element of the family.
+func (p *elements) isElement(name []byte) bool {
+	for _, n := range []string{nameThink, nameResponse, nameTools, nameCall, nameArgument, nameObject} {
 		if string(name) == n {
 			return true
 		}
@@ -150,34 +279,27 @@ func (p *Parser) isElement(name []byte) bool {
 	return false
 }
 
-// settleAt is settle with the marker at window position at.
-func (p *Parser) settleAt(at int) {
-	p.mark = at
-	p.settle()
-}
-
 // endElement leaves the element of text or reasoning.
-func (p *Parser) endElement() {
+func (p *elements) endElement() {
 	p.settleAt(p.mark)
 	p.reasoning = false
-	p.in.elem = elemNone
+	p.enter(elemNone)
 	p.endBlock()
 }
 
 // elementClose reads a closing tag. Its separator gets lost at times; the name of the open element is enough then.
-func (p *Parser) elementClose() bool {
+func (p *elements) elementClose() bool {
 	sep, done := p.tag()
 	if !done {
 		return false
 	}
-	e := p.c.g.Elements
 	text := p.win[p.from:p.mark]
 	open := ""
-	switch p.in.elem {
+	switch p.elem {
 	case elemText:
-		open = e.Text
+		open = nameResponse
 	case elemReasoning:
-		open = e.Reasoning
+		open = nameThink
 	}
 	trimmed := bytes.TrimLeft(text, " \n\t\r")
 	next := p.pos
@@ -190,34 +312,34 @@ func (p *Parser) elementClose() bool {
 	p.mark = p.openAt
 	if open != "" && (sep && string(bytes.TrimSpace(text)) == open || !sep && next > p.from) {
 		p.endElement()
-	} else if sep && string(bytes.TrimSpace(text)) == e.Turn {
+	} else if sep && string(bytes.TrimSpace(text)) == nameMessage {
 		p.endElement()
 	} else {
 		p.flush(p.mark, true)
 	}
 	p.start, p.pos, p.node = next, next, 0
-	if p.in.elem == elemNone {
+	if p.elem == elemNone {
 		p.newRun()
 	}
 	p.state = stText
 	return true
 }
 
-// inner is what innerTag came to.
+// inner is the result of innerTag.
 type inner uint8
 
 const (
 	innerMore inner = iota // more is needed
-	innerNone              // something that is no tag was dropped
+	innerNone              // something other than a tag was dropped
 	innerTurn              // the end of the turn, around mark and pos
-	innerRead              // a tag; shut says whether it is a closing one
+	innerRead              // a tag; shut reports whether it is a closing one
 )
 
-// innerTag reads the next tag inside a call and drops what stands before it. at is where the tag begins; name and attrs
+// innerTag reads the next tag inside a call and drops what comes before it. at is where the tag begins; name and attrs
 // are views of the window.
-func (p *Parser) innerTag() (name, attrs []byte, at int, r inner) {
+func (p *elements) innerTag() (name, attrs []byte, at int, r inner) {
 	if p.openAt < p.start { // no tag is open
-		s := p.c.elements
+		s := p.sets.all
 		m := p.find(s)
 		if m < 0 {
 			p.start = p.free(s)
@@ -228,7 +350,7 @@ func (p *Parser) innerTag() (name, attrs []byte, at int, r inner) {
 		case roleOpen, roleClose:
 			p.openAt, p.from = p.mark, p.pos
 			p.shut = s.markers[m].role == roleClose
-		case roleTurn:
+		case roleEndOfTurn:
 			return nil, nil, 0, innerTurn
 		default:
 			p.start, p.openAt = p.pos, -1
@@ -249,8 +371,7 @@ func (p *Parser) innerTag() (name, attrs []byte, at int, r inner) {
 }
 
 // elementCall reads inside a call, between its arguments. What is not a tag there is dropped.
-func (p *Parser) elementCall() bool {
-	e := p.c.g.Elements
+func (p *elements) elementCall() bool {
 	p.state = stCall
 	name, attrs, at, r := p.innerTag()
 	switch r {
@@ -265,27 +386,27 @@ func (p *Parser) elementCall() bool {
 	p.start = tagEnd
 	if p.shut {
 		switch string(name) {
-		case e.Call:
+		case nameCall:
 			return p.endElementCall(tagEnd, 0)
-		case e.Tools, e.Turn, e.Reasoning, e.Text: // the call's own closing tag is missing
+		case nameTools, nameMessage, nameThink, nameResponse: // the call's own closing tag is missing
 			return p.endElementCall(at, event.Recovered)
 		}
 		return true
 	}
 	switch string(name) {
-	case e.Argument:
-		key := attr(attrs, e.KeyAttr)
+	case nameArgument:
+		key := attr(attrs, attrKey)
 		types := args.Any &^ args.String
 		p.param.schema = false
-		switch t := attr(attrs, e.TypeAttr); {
-		case string(t) == e.StringType:
+		switch t := attr(attrs, attrType); {
+		case string(t) == typeString:
 			types = args.String
 		case t == nil:
 			types, p.param.schema = p.call.schema.Of(key), true
 		}
-		p.beginValue(key, types, false)
+		p.beginValue(key, types)
 		return true
-	case e.Object:
+	case nameObject:
 		if !p.param.empty() {
 			p.fail(event.Duplicate, p.pos)
 		}
@@ -298,8 +419,8 @@ func (p *Parser) elementCall() bool {
 	}
 }
 
-// endElementCall completes the call; its markup ends at window position to, where reading goes on.
-func (p *Parser) endElementCall(to int, flags event.Flags) bool {
+// endElementCall completes the call; its markup ends at window position to, where reading continues.
+func (p *elements) endElementCall(to int, flags event.Flags) bool {
 	p.start, p.pos, p.node = to, to, 0
 	p.openAt = -1
 	p.arguments(p.made(p.param.end()), to)
@@ -309,11 +430,11 @@ func (p *Parser) endElementCall(to int, flags event.Flags) bool {
 	return true
 }
 
-// confirmElement decides, behind a closing marker inside a value, whether the value ends there: the closing tag must be
-// that of an argument, or of the call, and behind it must stand what may follow one.
-func (p *Parser) confirmElement() bool {
+// confirmElement decides, after a closing marker inside a value, whether the value ends there: it must be the closing
+// tag of an argument, or of the call, followed by something that may follow one.
+func (p *elements) confirmElement() bool {
 	for {
-		s := p.c.behindElem[p.step]
+		s := p.sets.behind[p.step]
 		m, st := p.expect(s)
 		if p.anchor-p.closeAt > p.c.g.MaxHold {
 			st = scan.No // too much white space
@@ -352,7 +473,7 @@ func (p *Parser) confirmElement() bool {
 			}
 		}
 		p.closeEnd = p.nextAt
-		if p.param.closer == 1 { // the tag is read again as that of the call
+		if p.param.closer == 1 { // the tag is read again as the call's
 			p.closeEnd = p.closeAt
 			p.call.flags |= event.Recovered
 		}
@@ -364,8 +485,7 @@ func (p *Parser) confirmElement() bool {
 }
 
 // skipElement drops the rest of a call that was aborted, up to the end of its element or block or the next call.
-func (p *Parser) skipElement() bool {
-	e := p.c.g.Elements
+func (p *elements) skipElement() bool {
 	name, _, at, r := p.innerTag()
 	switch r {
 	case innerMore:
@@ -379,10 +499,10 @@ func (p *Parser) skipElement() bool {
 	p.start = p.pos
 	n := string(name)
 	switch {
-	case p.shut && (n == e.Call || n == e.Tools):
+	case p.shut && (n == nameCall || n == nameTools):
 		p.newRun()
 		p.state = stText
-	case p.shut && n == e.Turn, !p.shut && (n == e.Call || n == e.Reasoning || n == e.Text || n == e.Tools):
+	case p.shut && n == nameMessage, !p.shut && (n == nameCall || n == nameThink || n == nameResponse || n == nameTools):
 		p.start, p.pos, p.node = at, at, 0
 		p.newRun()
 		p.state = stText
@@ -402,32 +522,48 @@ func cutName(text []byte) (name, attrs []byte) {
 	return text, nil
 }
 
-// attr returns the value of attribute key, with &quot; and &amp; decoded, or nil.
-func attr(attrs []byte, key string) []byte {
-	work.Add(len(attrs))
-	for len(attrs) > 0 {
-		attrs = bytes.TrimLeft(attrs, " \n\t\r")
-		eq := bytes.IndexByte(attrs, '=')
-		if eq < 0 {
-			return nil
-		}
-		k := bytes.TrimSpace(attrs[:eq])
-		attrs = bytes.TrimLeft(attrs[eq+1:], " \n\t\r")
-		if len(attrs) == 0 || attrs[0] != '"' {
-			return nil
-		}
-		end := bytes.IndexByte(attrs[1:], '"')
-		if end < 0 {
-			return nil
-		}
-		v := attrs[1 : 1+end]
-		attrs = attrs[2+end:]
-		if string(k) == key {
-			if bytes.IndexByte(v, '&') >= 0 {
-				v = bytes.ReplaceAll(bytes.ReplaceAll(v, []byte("&quot;"), []byte(`"`)), []byte("&amp;"), []byte("&"))
-			}
-			return append([]byte{}, v...)
-		}
+// compileElements compiles a grammar of layout elements; nil if g has another one.
+func compileElements(g *grammar.Grammar) *compiled {
+	e := g.Elements
+	if e == nil {
+		return nil
 	}
-	return nil
+	all := []marker{mk(e.Open, roleOpen), mk(e.Sep, roleSep), mk(e.Close, roleClose)}
+	for _, end := range e.EndOfTurn {
+		all = append(all, mk(end, roleEndOfTurn))
+	}
+	name := func(names ...string) *markerSet {
+		var ms []marker
+		for _, n := range names {
+			ms = append(ms, marker{text: n})
+		}
+		return newSet(ms...)
+	}
+	sets := &elementSets{all: newSet(all...), value: newSet(mk(e.Close, roleClose))}
+	sets.behind = [...]*markerSet{
+		elemName:   name(nameArgument, nameCall),
+		elemSep:    newSet(mk(e.Sep, roleSep)),
+		elemBehind: newSet(slices.DeleteFunc(slices.Clone(all), func(m marker) bool { return m.role == roleSep })...),
+		elemOpens:  name(nameArgument, nameCall),
+		elemCloses: name(nameCall, nameTools, nameMessage),
+	}
+	c := newCompiled(g, sets.all)
+	c.hasReasoning = true
+	c.newLayout = func(m *machine) layout {
+		m.param.set = sets.value
+		return &elements{machine: m, sets: sets}
+	}
+	c.startAfter = func(prompt string) Start {
+		tag, ok := strings.CutSuffix(prompt, e.Sep.Text)
+		if i := strings.LastIndex(tag, e.Open.Text); ok && i >= 0 {
+			switch strings.TrimSpace(tag[i+len(e.Open.Text):]) {
+			case nameThink:
+				return StartReasoning
+			case nameResponse:
+				return StartResponse
+			}
+		}
+		return StartTurn
+	}
+	return c
 }

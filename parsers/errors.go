@@ -10,31 +10,32 @@ import (
 
 // LimitError reports that the output passed a limit. The events before it have been delivered.
 type LimitError struct {
-	Limit  string // which, such as "calls"
-	Max    int64
 	Offset int64 // bytes since Reset of what went beyond
+
+	limit string // which, such as "calls"
+	max   int64
 }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("parsers: %s exceed %d at offset %d", e.Limit, e.Max, e.Offset)
+	return fmt.Sprintf("parsers: %s exceed %d at offset %d", e.limit, e.max, e.Offset)
 }
 
-// UnknownFamilyError reports a family name that is in no registry.
+// UnknownFamilyError reports a family name that is not in a registry.
 type UnknownFamilyError struct {
 	Name  string
-	Near  []string // known names that look like it, best first
-	Model string   // the family of the model that Name seems to be, as ModelFamily has it, or ""
+	Near  []string // known names that it may be misspelled from, best first
+	Model string   // the family of the model that Name seems to be, as returned by LookupModel, or ""
 }
 
 func (e *UnknownFamilyError) Error() string {
 	s := fmt.Sprintf("parsers: unknown family %q", e.Name)
 	switch {
 	case len(e.Near) > 0:
-		s += "; did you mean " + strings.Join(e.Near, ", ") + "?"
+		return s + "; did you mean " + strings.Join(e.Near, ", ") + "?"
 	case e.Model != "":
-		s += "; that is a model of family " + e.Model + ": see ModelFamily"
+		return s + "; it is the name of a model of family " + e.Model
 	}
-	return s
+	return s + "; Registry.Names lists the known ones"
 }
 
-var errClosed = errors.New("parsers: Feed after Close; call Reset first")
+var errFinished = errors.New("parsers: Append after Finish; call Reset first")

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weft-go/weft/parsers"
-	"github.com/weft-go/weft/parsers/args"
 	"github.com/weft-go/weft/parsers/family"
 	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/protocols/event"
@@ -23,14 +22,14 @@ type Lines struct{}
 func (Lines) NewDecoder() grammar.Decoder { return &lines{} }
 
 type lines struct {
-	schema *args.Schema
+	schema grammar.Schema
 	n      int // arguments so far
 }
 
-func (l *lines) Begin(schema *args.Schema) { *l = lines{schema: schema} }
+func (l *lines) Begin(schema grammar.Schema) { *l = lines{schema: schema} }
 
-// Decode takes whole lines only, since a value is typed by the schema when its end is known.
-func (l *lines) Decode(dst, src []byte, final bool) (out []byte, n int, st grammar.Status) {
+// Append takes whole lines only, since a value is typed by the schema when its end is known.
+func (l *lines) Append(dst, src []byte, final bool) (out []byte, n int, st grammar.Status) {
 	for {
 		end := bytes.IndexByte(src[n:], '\n')
 		if end < 0 {
@@ -50,7 +49,7 @@ func (l *lines) Decode(dst, src []byte, final bool) (out []byte, n int, st gramm
 		quoted, _ := json.Marshal(string(key))
 		dst = append(dst, "{,"[min(l.n, 1)])
 		dst = append(append(dst, quoted...), ':')
-		dst = args.AppendValue(dst, value, l.schema.Of(key))
+		dst = l.schema.AppendValue(dst, key, value)
 		l.n++
 		n += end + 1
 	}
@@ -82,10 +81,10 @@ func ExampleRegistry_Extend() {
 	}
 	var answer event.Collector
 	for _, chunk := range []string{"<muse>Tea", "?</muse>Fine.<memo>remind\nwhat: tea\nmin", "utes: 4\n\n</memo>"} {
-		events, _ := p.Feed(nil, []byte(chunk))
+		events, _ := p.Append(nil, []byte(chunk))
 		answer.Add(events...)
 	}
-	events, _ := p.Close(nil)
+	events, _ := p.Finish(nil, event.None)
 	answer.Add(events...)
 	for _, b := range answer.Answers[0].Blocks {
 		fmt.Printf("%v %s%s\n", b.Kind, b.Name, b.Data)
@@ -99,12 +98,12 @@ func ExampleRegistry_Extend() {
 // Shout is a parser of the user's own: all output is text, in capitals.
 type shout struct{ buf []byte }
 
-func (s *shout) Feed(dst []event.Event, chunk []byte) ([]event.Event, error) {
+func (s *shout) Append(dst []event.Event, chunk []byte, _ []parsers.Token) ([]event.Event, error) {
 	s.buf = append(s.buf[:0], bytes.ToUpper(chunk)...)
 	return append(dst, event.Event{Kind: event.Text, Call: -1, Data: s.buf}), nil
 }
-func (s *shout) Close(dst []event.Event) ([]event.Event, error) { return dst, nil }
-func (s *shout) Reset()                                         {}
+func (s *shout) Finish(dst []event.Event, why event.Why) ([]event.Event, error) { return dst, nil }
+func (s *shout) Reset()                                                         {}
 
 func ExampleRegistry_ExtendFunc() {
 	registry := parsers.Default().ExtendFunc("shout", func(*parsers.Options) (parsers.Stream, error) { return &shout{}, nil })
@@ -112,7 +111,7 @@ func ExampleRegistry_ExtendFunc() {
 	if err != nil {
 		panic(err)
 	}
-	events, _ := p.Feed(nil, []byte("hello"))
+	events, _ := p.Append(nil, []byte("hello"))
 	fmt.Println(events[0])
 	// Output:
 	// text "HELLO"
@@ -149,7 +148,7 @@ func TestRegistryExtends(t *testing.T) {
 	require.Same(t, g, again)
 
 	// A grammar shadows a built-in one, and only in the new registry.
-	mine := family.Hermes()
+	mine := family.New("hermes")
 	mine.Tagged.Open = grammar.Lit("<call>")
 	own, err := r.Extend(mine)
 	require.NoError(t, err)
@@ -166,50 +165,20 @@ func TestRegistryExtends(t *testing.T) {
 	p, err := fn.New("hermes", nil)
 	require.NoError(t, err)
 	require.Nil(t, p.Grammar())
-	evs, err := p.Close(nil)
+	evs, err := p.Finish(nil, event.None)
 	require.NoError(t, err)
-	require.Empty(t, evs)
-	_, err = p.Feed(nil, []byte("x"))
+	require.Equal(t, []event.Event{{Kind: event.Finish, Why: event.Stop, Call: -1}}, evs)
+	_, err = p.Append(nil, []byte("x"))
 	require.Error(t, err)
 	p.Reset()
-	evs, err = p.Feed(nil, []byte("x"))
+	evs, err = p.Append(nil, []byte("x"))
 	require.NoError(t, err)
 	require.Len(t, evs, 1)
 	_, err = fn.New("hermes+glm47", nil)
 	require.ErrorContains(t, err, "only grammars can be combined")
 
-	broken := family.Hermes()
+	broken := family.New("hermes")
 	broken.Tagged.Body.Call = nil
 	_, err = r.Extend(broken)
 	require.ErrorContains(t, err, "parsers: grammar hermes: a call needs a body")
-}
-
-func TestStartOf(t *testing.T) {
-	for _, c := range []struct {
-		family, prompt string
-		want           parsers.Start
-	}{
-		{"qwen3", "<|im_start|>assistant\n", parsers.StartNone},
-		{"qwen3", "<|im_start|>assistant\n<think>\n", parsers.StartReasoning},
-		{"qwen3", "<|im_start|>assistant\n<think>\n\n</think>\n\n", parsers.StartResponse},
-		{"deepseek_r1", "<｜Assistant｜>", parsers.StartNone},
-		{"deepseek_r1", "<｜Assistant｜><think>\n", parsers.StartReasoning},
-		{"gemma4", "<start_of_turn>model\n<|channel>thought\n", parsers.StartReasoning},
-		{"gemma4", "<start_of_turn>model\n<|channel>", parsers.StartReasoning},
-		{"kimi_k3", "<|open|>think<|sep|>", parsers.StartReasoning},
-		{"kimi_k3", "<|open|> response <|sep|>\n", parsers.StartResponse},
-		{"kimi_k3", "<|open|>message role=\"assistant\"<|sep|>", parsers.StartNone},
-		{"harmony", "<|start|>assistant", parsers.StartNone},
-		{"harmony", "<|start|>assistant<|channel|>analysis<|message|>", parsers.StartReasoning},
-		{"harmony", "<|start|>assistant<|channel|>final<|message|>", parsers.StartResponse},
-		{"harmony", "<|start|>assistant<|channel|>commentary to=functions.f<|message|>", parsers.StartNone},
-		{"muse_glimmer", "<|start|>assistant to=self<|message|>", parsers.StartReasoning},
-		{"muse_glimmer", "<|start|>assistant to=user<|message|>", parsers.StartResponse},
-		{"phi4", "<|assistant|>", parsers.StartNone},
-		{"granite", "", parsers.StartNone},
-	} {
-		g, err := parsers.Default().Lookup(c.family)
-		require.NoError(t, err)
-		require.Equal(t, c.want, parsers.StartOf(g, c.prompt), "%s %q", c.family, c.prompt)
-	}
 }

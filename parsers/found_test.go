@@ -14,7 +14,7 @@ import (
 func TestFound(t *testing.T) {
 	wide := strings.Repeat(" ", 250)
 	held := func(n int) parsers.Limits { return parsers.Limits{HeldBytes: n} }
-	malformed := &parsers.Policy{Failed: parsers.ShowMalformed}
+	malformed := policyOf("failed=malformed")
 	for _, c := range []struct {
 		family, text string
 		opt          parsers.Options
@@ -26,7 +26,7 @@ func TestFound(t *testing.T) {
 		{"pythonic", "<|python_start|>r(q={'':[]})" + wide + wide + "u", parsers.Options{}},
 		{"pythonic", "[12put(", parsers.Options{}},
 		{"lfm2", "<|tool_call_start|>" + wide + "[n(", parsers.Options{}},
-		{"deepseek_v3", "<｜tool▁call▁begin｜>n\n{}<｜tool▁call▁end｜>x{", parsers.Options{Output: parsers.GuidedNamed, Policy: &parsers.Policy{DropAfterCall: true}}},
+		{"deepseek_v3", "<｜tool▁call▁begin｜>n\n{}<｜tool▁call▁end｜>x{", parsers.Options{Output: parsers.GuidedNamed, Policy: policyOf("drop_after_call")}},
 		{"deepseek_v3", "<｜tool▁call▁begin｜>run\n{}` ", parsers.Options{}},
 		{"deepseek_v3_1", "<｜tool▁call▁begin｜>t<｜tool▁sep｜>{\" ", parsers.Options{Limits: parsers.Limits{ArgumentBytes: 2}}},
 		{"deepseek_v41", "<｜DSML｜ calls><｜DSML｜ invoke name=\"t\">2{", parsers.Options{}},
@@ -39,15 +39,12 @@ func TestFound(t *testing.T) {
 		{"minimax_append_think", " {", parsers.Options{Output: parsers.GuidedNamed}},
 		{"kimi_k25", "<|tool_call_begin|><|tool_call_section_end|>}<think><think>", parsers.Options{Policy: malformed}},
 		{"llama3_json", `{"name":"w","parameters":{},"":"{`, parsers.Options{}},
-		{"llama3_json", "\n" + `{"name": "run", "parameters": {"cmd": "a"}}`, parsers.Options{Policy: &parsers.Policy{KeepBlanks: true}}},
+		{"llama3_json", "\n" + `{"name": "run", "parameters": {"cmd": "a"}}`, parsers.Options{Policy: policyOf("keep_blanks")}},
 		{"cohere", `<|START_ACTION|>[{"name":"run"}<,`, parsers.Options{}},
 		{"step3", `<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="n"><steptml:parameter name=""></steptml:parameter><｜tool`,
-			parsers.Options{Policy: &parsers.Policy{EmitTruncated: true}}},
-		{"qwen3_coder", "<function=run><parameter=cmd>x</parameter>", parsers.Options{Policy: &parsers.Policy{EmitTruncated: true}}},
+			parsers.Options{Policy: policyOf("emit_truncated")}},
+		{"qwen3_coder", "<function=run><parameter=cmd>x</parameter>", parsers.Options{Policy: policyOf("emit_truncated")}},
 	} {
-		if c.opt.Policy == nil {
-			c.opt.Policy = &parsers.Policy{}
-		}
 		c.opt.Tool = "run"
 		verify(t, trial{family: c.family, text: c.text, opt: c.opt}, check)
 	}

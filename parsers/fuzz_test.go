@@ -17,7 +17,7 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// fragments are what random output of a family is made of: its markup, whole and cut, and what stands in it.
+// fragments are the parts of random output of a family: its markup, whole and cut, and content.
 func fragments(t testing.TB, family string) []string {
 	d := dialectOf(t, family)
 	out := []string{
@@ -64,31 +64,28 @@ func fragments(t testing.TB, family string) []string {
 // randomOptions returns options for one check. Most fields are at their default most of the time.
 func randomOptions(r *rand.Rand) parsers.Options {
 	rarely := func() bool { return r.IntN(12) == 0 }
-	profile := [...]string{parsers.ProfileDefault, parsers.ProfileDynamo, parsers.ProfileStrict}[max(0, r.IntN(8)-5)]
+	profile := [...]string{"default", "dynamo", "strict"}[max(0, r.IntN(8)-5)]
 	families := parsers.Default().Names()
-	policy, err := parsers.PolicyOf(profile, families[r.IntN(len(families))])
-	if err != nil {
-		panic(err)
+	rules := policyOf(profile).In(families[r.IntN(len(families))])
+	for _, name := range []string{
+		"keep_blanks", "drop_after_call", "keep_orphans", "quote_in_reasoning", "break_out", "force_reasoning", "drop_unframed",
+		"need_arguments", "reject_unknown_tools", "reject_recovered", "emit_truncated", "repair",
+	} {
+		if rarely() {
+			rules[name] = strconv.FormatBool(rules[name] == "false")
+		}
 	}
-	flip := func(b *bool) { *b = *b != rarely() }
-	flip(&policy.KeepBlanks)
-	flip(&policy.DropAfterCall)
-	flip(&policy.KeepOrphans)
-	flip(&policy.QuoteInReasoning)
-	flip(&policy.BreakOut)
-	flip(&policy.ForceReasoning)
-	flip(&policy.DropUnframed)
-	flip(&policy.NeedArguments)
-	flip(&policy.RejectUnknownTools)
-	flip(&policy.RejectRecovered)
-	flip(&policy.EmitTruncated)
-	flip(&policy.Repair)
 	if rarely() {
-		policy.Before = parsers.Before(r.IntN(3))
+		rules["before"] = [...]string{"template", "drop", "keep"}[r.IntN(3)]
 	}
 	if r.IntN(6) == 0 {
-		policy.Failed = parsers.Failed(r.IntN(3))
+		rules["failed"] = [...]string{"drop", "malformed", "all"}[r.IntN(3)]
 	}
+	text := ""
+	for name, value := range rules {
+		text += " " + name + "=" + value
+	}
+	policy := policyOf(text)
 	opt := parsers.Options{
 		Start: parsers.Start(r.IntN(4)), SingleCall: rarely(), NoCalls: rarely(), Policy: policy, Tool: "run",
 	}
@@ -120,7 +117,7 @@ func run(p *parsers.Parser, stopped bool, chunks []string) ([]event.Event, error
 	}
 	for _, c := range chunks {
 		buf = append(buf[:0], c...)
-		if evs, err = p.Feed(evs[:0], buf); err != nil {
+		if evs, err = p.Append(evs[:0], buf); err != nil {
 			take()
 			return all, err
 		}
@@ -128,9 +125,9 @@ func run(p *parsers.Parser, stopped bool, chunks []string) ([]event.Event, error
 	}
 	buf = buf[:0]
 	if stopped {
-		evs, err = p.CloseStopped(evs[:0])
+		evs, err = p.Finish(evs[:0], event.Stop)
 	} else {
-		evs, err = p.Close(evs[:0])
+		evs, err = p.Finish(evs[:0], event.None)
 	}
 	take()
 	return all, err
@@ -175,7 +172,7 @@ func check(t testing.TB, c trial) {
 	}
 }
 
-// randomTrial parses text with options and cuts as seed says.
+// randomTrial parses text with options and cuts derived from seed.
 func randomTrial(family, text string, seed uint64) trial {
 	r := rand.New(rand.NewPCG(seed, 1))
 	return trial{family: family, text: text, opt: randomOptions(r), stopped: r.IntN(4) == 0, seed: seed}
@@ -198,8 +195,8 @@ func checkArguments(t testing.TB, evs []event.Event) {
 	}
 }
 
-// checkLeaks asserts that no marker stands in visible text or reasoning where that can be told without parsing: frames
-// never, tags of reasoning not in text when it is looked for.
+// checkLeaks asserts that no marker occurs in visible text or reasoning if that can be decided without parsing: frames
+// never occur, and tags of reasoning do not occur in text if reasoning is parsed.
 func checkLeaks(t testing.TB, p *parsers.Parser, opt *parsers.Options, text string, evs []event.Event) {
 	t.Helper()
 	g := p.Grammar()
@@ -218,20 +215,17 @@ func checkLeaks(t testing.TB, p *parsers.Parser, opt *parsers.Options, text stri
 		if g.Channels.Body.Text != "" {
 			never = append(never, g.Channels.Body.Text)
 		}
-		for _, k := range g.Channels.Kinds {
-			never = append(never, k.Marker.Text)
-		}
 		for _, m := range g.Channels.Ends {
 			never = append(never, m.Text)
 		}
 	case g.Tagged.Reasoning != nil && !g.Tagged.Reasoning.Inline && opt.Channels != parsers.OnlyTools && opt.Start != parsers.StartResponse:
 		r := g.Tagged.Reasoning
 		never = append(never, r.Open.Text)
-		if r.Close.Token && !opt.Policy.KeepOrphans {
+		if r.Close.Token && opt.Policy.In(g.Name)["keep_orphans"] == "false" {
 			never = append(never, r.Close.Text)
 		}
 	}
-	// What stands side by side in the source is looked at together.
+	// Adjacent parts of the source are checked together.
 	for i := 0; i < len(evs); {
 		j := i + 1
 		for j < len(evs) && evs[j].Kind == evs[i].Kind && evs[j].Off == evs[j-1].End {
@@ -250,7 +244,7 @@ func checkLeaks(t testing.TB, p *parsers.Parser, opt *parsers.Options, text stri
 	}
 }
 
-// roundsOf returns how many random outputs a test makes for one family: n, or what WEFT_ROUNDS says.
+// roundsOf returns how many random outputs a test makes for one family: n, or the value of WEFT_ROUNDS.
 func roundsOf(t testing.TB, n int) int {
 	t.Helper()
 	if s := os.Getenv("WEFT_ROUNDS"); s != "" {
@@ -391,7 +385,7 @@ func feedTokens(t testing.TB, p *parsers.Parser, text string, chunks [][]parsers
 			local = append(local, parsers.Token{ID: k.ID, End: k.End - from})
 		}
 		fed += int32(len(c))
-		evs, err = p.FeedTokens(evs[:0], []byte(text[from:to]), local)
+		evs, err = p.AppendTokens(evs[:0], []byte(text[from:to]), local)
 		for _, e := range evs {
 			all = append(all, e.Clone())
 			counted += e.Tokens
@@ -402,7 +396,7 @@ func feedTokens(t testing.TB, p *parsers.Parser, text string, chunks [][]parsers
 		from = to
 	}
 	if err == nil {
-		evs, err = p.Close(evs[:0])
+		evs, err = p.Finish(evs[:0], event.None)
 		for _, e := range evs {
 			all = append(all, e.Clone())
 			counted += e.Tokens
@@ -492,3 +486,6 @@ func TestFuzzTargets(t *testing.T) {
 		}
 	}
 }
+
+// long reports whether to run tests in full: WEFT_TEST=long is set.
+func long() bool { return os.Getenv("WEFT_TEST") == "long" }

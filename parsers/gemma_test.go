@@ -10,7 +10,7 @@ import (
 	"github.com/weft-go/weft/parsers"
 )
 
-// A call whose last value has no closing brace behind it does not take the next call for its text.
+// A call whose last value has no closing brace after it does not take the next call for its text.
 func TestGemmaMissingBrace(t *testing.T) {
 	for family, c := range map[string][3]string{
 		"gemma4":        {"<|tool_call>call:put{", "<tool_call|>", "<|tool_call>call:now{}<tool_call|>"},

@@ -31,7 +31,7 @@ func TestGoldens(t *testing.T) {
 }
 
 // checkInvariant compares every way of cutting with the whole text. One parser reads them all, so that nothing may
-// stay behind a Reset either.
+// stay after a Reset either.
 func checkInvariant(t testing.TB, family string, opt parsers.Options, in string) {
 	t.Helper()
 	opt.Tools = tools()
@@ -41,7 +41,7 @@ func checkInvariant(t testing.TB, family string, opt parsers.Options, in string)
 	var evs []event.Event
 	result := func(chunks ...string) string {
 		p.Reset()
-		c.Reset()
+		c = event.Collector{}
 		take := func(err error) {
 			if err != nil {
 				t.Fatalf("%s, %q: %v", family, chunks, err)
@@ -49,10 +49,10 @@ func checkInvariant(t testing.TB, family string, opt parsers.Options, in string)
 			c.Add(evs...)
 		}
 		for _, chunk := range chunks {
-			evs, err = p.Feed(evs[:0], []byte(chunk))
+			evs, err = p.Append(evs[:0], []byte(chunk))
 			take(err)
 		}
-		evs, err = p.Close(evs[:0])
+		evs, err = p.Finish(evs[:0], event.None)
 		take(err)
 		return collected(&c, true)
 	}
@@ -98,6 +98,11 @@ func checkPromises(t testing.TB, in string, evs []event.Event) {
 		must(e.Off <= e.End, "it ends before it begins")
 		must(e.End <= int64(len(in)), "it goes beyond the input")
 		at = e.End
+		if e.Kind == event.Finish {
+			must(i == len(evs)-1 && e.Why != event.None, "it is not the end")
+			must(e.Off == e.End && e.End == int64(len(in)) && e.Call == -1, "it is not at the end of the input")
+			break
+		}
 		must(e.Part >= part, "parts go back")
 		if e.Part != part {
 			must(e.Part == part+1, "a part is left out")

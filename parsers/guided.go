@@ -12,7 +12,7 @@ import (
 
 // beginGuided enters a guided document if one begins at the start of a run. It reports false while it cannot tell or
 // when the run begins with something else, which is then parsed as usual.
-func (p *Parser) beginGuided() bool {
+func (p *machine) beginGuided() bool {
 	p.trimLead(len(p.win))
 	i := max(p.from, p.start)
 	for i < len(p.win) && blank(p.win[i]) {
@@ -44,32 +44,9 @@ func (p *Parser) beginGuided() bool {
 	return false
 }
 
-// openGuided drops an opening tag that engines leave around a guided document: behind it stands what only the document
-// can begin with. It reports false when that is not so, or not known yet.
-func (p *Parser) openGuided() bool {
-	i := p.pos
-	for i < len(p.win) && blank(p.win[i]) {
-		work.Add(1)
-		i++
-	}
-	if p.reasoning || p.runOpen || i == len(p.win) || i-p.openAt > p.c.g.MaxHold {
-		return false
-	}
-	c := p.win[i]
-	if !(p.opt.Output == GuidedRequired && c == '[' || c == '{' && p.c.tag.Body.Call == nil) {
-		return false
-	}
-	p.mark = p.openAt
-	p.settle()
-	p.start, p.pos = i, i
-	p.newRun()
-	p.state = stText
-	return true
-}
-
 // guided holds a document of calls until it is complete, then emits all of its calls. A document that is cut, is not
 // JSON or holds anything but calls is text: half of an invalid document must not be executed.
-func (p *Parser) guided() bool {
+func (p *machine) guided() bool {
 	w := p.win
 	if p.tooLong(p.openAt, p.lim.HeldBytes) {
 		w = w[:p.openAt+p.lim.HeldBytes]
@@ -106,10 +83,10 @@ type heldCall struct {
 }
 
 // emitCalls emits the calls of the document win[openAt:pos], whose arguments live as long as the events.
-func (p *Parser) emitCalls(calls []heldCall) {
+func (p *machine) emitCalls(calls []heldCall) {
 	end := p.pos
 	p.mark = p.openAt
-	if p.c.layout == tagged {
+	if p.c.tags {
 		p.dropBlanks(p.mark)
 		p.flush(p.beforeBlock(p.mark), true)
 		p.start = max(p.start, p.mark)
@@ -129,11 +106,12 @@ func (p *Parser) emitCalls(calls []heldCall) {
 		p.endCall(to, 0)
 	}
 	p.pos = end
-	p.afterBlock()
+	p.layout.afterBlock()
 }
 
-// guidedCalls reads one call object or an array of them. The keys are those of OpenAI's tool calls, whatever the family.
-func (p *Parser) guidedCalls(doc []byte) (calls []heldCall, ok bool) {
+// guidedCalls reads one call object or an array of them. The keys are OpenAI's for tool calls, regardless of the
+// family.
+func (p *machine) guidedCalls(doc []byte) (calls []heldCall, ok bool) {
 	ok = true
 	one := func(obj []byte) bool {
 		// obj is a slice of doc, so the difference of their capacities is where it begins.
@@ -155,7 +133,15 @@ func (p *Parser) guidedCalls(doc []byte) (calls []heldCall, ok bool) {
 	return calls, ok && len(calls) > 0
 }
 
-// guidedField tells what a key of a guided call means.
+type jsonField uint8
+
+const (
+	otherField jsonField = iota
+	nameField
+	argsField
+)
+
+// guidedField returns the meaning of a key of a guided call.
 func guidedField(quoted []byte) jsonField {
 	switch string(quoted[1 : len(quoted)-1]) {
 	case "name":
@@ -166,7 +152,7 @@ func guidedField(quoted []byte) jsonField {
 	return otherField
 }
 
-// read takes the name and the arguments out of the JSON object obj. It reports whether they are those of a call.
+// read takes the name and the arguments out of the JSON object obj. It reports whether they belong to a call.
 func (c *heldCall) read(obj []byte, field func(quoted []byte) jsonField) bool {
 	ok, n := true, 0
 	c.args = []byte("{}")
@@ -184,49 +170,4 @@ func (c *heldCall) read(obj []byte, field func(quoted []byte) jsonField) bool {
 		return ok
 	})
 	return ok && len(c.name) > 0 && n <= 1
-}
-
-// rawJSON forwards arguments that are one bare JSON object, up to its end.
-func (p *Parser) rawJSON() bool {
-	if !p.lex.Started() {
-		if p.node != 0 { // an end marker has begun
-			return p.noObject()
-		}
-		p.skipBlanks()
-		p.start = p.pos
-		if p.pos == len(p.win) && !(p.terse && p.c.ends != nil) {
-			return false
-		}
-		if p.state == stArgs && (p.pos == len(p.win) || p.win[p.pos] != '{') {
-			return p.noObject()
-		}
-	}
-	n, st := p.lex.Scan(p.win[p.pos:])
-	p.pos += n
-	to := p.pos
-	if st == jsontext.Open {
-		to = p.whole(p.start, to)
-	}
-	p.verbatim(to)
-	switch st {
-	case jsontext.Open:
-		return false
-	case jsontext.Bad:
-		if p.state == stArgs && p.beginRepair() {
-			return true
-		}
-		return p.broken(event.BadArguments)
-	case jsontext.Deep:
-		return p.broken(event.LimitExceeded)
-	}
-	if p.state == stNamed {
-		p.endCall(p.pos, 0)
-		p.afterBlock()
-		return true
-	}
-	if p.c.tag != nil {
-		return p.argumentsDone()
-	}
-	p.state, p.node = stEnd, 0
-	return true
 }

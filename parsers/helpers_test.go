@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -51,14 +50,14 @@ func drive(t testing.TB, p *parsers.Parser, chunks ...string) []event.Event {
 		var err error
 		// The chunk is overwritten after the call: a parser that retains it fails the comparison.
 		buf := []byte(c)
-		evs, err = p.Feed(evs[:0], buf)
+		evs, err = p.Append(evs[:0], buf)
 		require.NoError(t, err, "%q", chunks)
 		take()
 		for i := range buf {
 			buf[i] = '#'
 		}
 	}
-	evs, err := p.Close(evs[:0])
+	evs, err := p.Finish(evs[:0], event.None)
 	require.NoError(t, err)
 	take()
 	return all
@@ -86,7 +85,7 @@ var flagNames = []struct {
 	{event.Recovered, " recovered"}, {event.Repaired, " repaired"}, {event.InReasoning, " in-reasoning"}, {event.Custom, " custom"},
 }
 
-// collected renders what c holds; aborted says whether the arguments of aborted calls belong to it.
+// collected renders what c holds; aborted reports whether the arguments of aborted calls belong to it.
 func collected(c *event.Collector, aborted bool) string {
 	var b strings.Builder
 	for _, a := range c.Answers {
@@ -123,7 +122,7 @@ func collected(c *event.Collector, aborted bool) string {
 	return b.String()
 }
 
-// cuts returns text cut at random places.
+// cuts returns text cut at random positions.
 func cuts(r *rand.Rand, text string) []string {
 	var out []string
 	for len(text) > 0 {
@@ -164,9 +163,7 @@ type goldenCase struct {
 //	single, nocalls                 one call, no calls
 //	only=tools|reasoning            one channel
 //	policy=dynamo|strict            the profile, before what follows changes it
-//	NAME                            a field of Policy set true, in snake case, as keep_blanks
-//	before=drop|keep                Policy.Before: DropBlanks, KeepAll
-//	failed=malformed|all            Policy.Failed: ShowMalformed, ShowFailed
+//	another word                    a word of parsers.Policy
 func goldens(t testing.TB) []goldenCase {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.txt")
@@ -202,7 +199,7 @@ func goldens(t testing.TB) []goldenCase {
 
 var escapes = regexp.MustCompile(`\\(\\|n|x[0-9a-f]{2}|\n)`)
 
-// unescaped returns what the input of a case stands for.
+// unescaped returns the input of a case with escapes replaced.
 func unescaped(s string) string {
 	return escapes.ReplaceAllStringFunc(s, func(esc string) string {
 		switch esc[1] {
@@ -218,21 +215,24 @@ func unescaped(s string) string {
 	})
 }
 
-// option sets what word, an option of a case, says.
+// policyOf returns the policy that text describes, which must be valid.
+func policyOf(text string) parsers.Policy {
+	p, err := parsers.ParsePolicy(text)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+// option applies word, an option of a case.
 func (c *goldenCase) option(t testing.TB, word string) {
 	t.Helper()
 	key, val, _ := strings.Cut(word, "=")
-	policy := func() *parsers.Policy {
-		if c.opt.Policy == nil {
-			c.opt.Policy = &parsers.Policy{}
-		}
-		return c.opt.Policy
-	}
 	ok := true
 	switch key {
 	case "start":
 		c.opt.Start, ok = map[string]parsers.Start{
-			"none": parsers.StartNone, "reasoning": parsers.StartReasoning, "response": parsers.StartResponse,
+			"none": parsers.StartTurn, "reasoning": parsers.StartReasoning, "response": parsers.StartResponse,
 		}[val]
 	case "guided":
 		c.opt.Output = parsers.GuidedRequired
@@ -246,21 +246,10 @@ func (c *goldenCase) option(t testing.TB, word string) {
 	case "only":
 		c.opt.Channels, ok = map[string]parsers.Channels{"tools": parsers.OnlyTools, "reasoning": parsers.OnlyReasoning}[val]
 	case "policy":
-		p, err := parsers.PolicyOf(val, c.family)
-		require.NoError(t, err)
-		require.Nil(t, c.opt.Policy, "%s: %s: the profile comes first", c.file, c.name)
-		c.opt.Policy = p
-	case "before":
-		policy().Before, ok = map[string]parsers.Before{"drop": parsers.DropBlanks, "keep": parsers.KeepAll}[val]
-	case "failed":
-		policy().Failed, ok = map[string]parsers.Failed{"malformed": parsers.ShowMalformed, "all": parsers.ShowFailed}[val]
+		require.Zero(t, c.opt.Policy, "%s: %s: the profile comes first", c.file, c.name)
+		c.opt.Policy = policyOf(val)
 	default:
-		f := reflect.ValueOf(policy()).Elem().FieldByNameFunc(func(name string) bool {
-			return strings.EqualFold(name, strings.ReplaceAll(key, "_", ""))
-		})
-		if ok = f.IsValid() && f.Kind() == reflect.Bool && val == ""; ok {
-			f.SetBool(true)
-		}
+		c.opt.Policy = policyOf(c.opt.Policy.String() + " " + word)
 	}
 	require.True(t, ok, "%s: %s: unknown option %q", c.file, c.name, word)
 }

@@ -12,56 +12,18 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// jsonCall is the state of the codec grammar.JSONCall: one JSON object with the tool's name and its arguments.
-type jsonCall struct {
-	at     jsonAt
-	field  jsonField
-	named  bool   // the name is known
-	begun  bool   // arguments were seen
-	long   bool   // the key is too long to be one that matters
-	stream bool   // arguments are being forwarded
-	args   []byte // arguments that came before the name
-}
-
-type jsonAt uint8
-
-const (
-	jsonOpen   jsonAt = iota // before '{'
-	jsonKey                  // before a key
-	jsonInKey                // in a key
-	jsonColon                // before ':'
-	jsonBefore               // before a value
-	jsonValue                // in a value
-	jsonAfter                // behind a value
-)
-
-type jsonField uint8
-
-const (
-	otherField jsonField = iota
-	nameField
-	argsField
-)
-
-func (p *Parser) beginJSON() {
-	p.json = jsonCall{args: p.json.args[:0]}
-	p.lex.Reset()
-	p.node = 0
-	p.state = stJSON
-}
-
 // jsonBody reads on in the object. Argument bytes are forwarded as they come, once the name is known.
-func (p *Parser) jsonBody() bool {
-	j := &p.json
-	for p.pos < len(p.win) {
-		c := p.win[p.pos]
+func (p *tagged) jsonBody() bool {
+	m, j := p.machine, &p.json
+	for m.pos < len(m.win) {
+		c := m.win[m.pos]
 		switch j.at {
 		case jsonInKey, jsonValue:
 			// below
 		default:
 			work.Add(1)
 			if blank(c) {
-				p.pos++
+				m.pos++
 				continue
 			}
 		}
@@ -70,7 +32,7 @@ func (p *Parser) jsonBody() bool {
 			if c != '{' {
 				return p.broken(event.BadArguments)
 			}
-			p.pos++
+			m.pos++
 			j.at = jsonKey
 		case jsonKey:
 			if c == '}' && !j.named && !j.begun {
@@ -79,14 +41,14 @@ func (p *Parser) jsonBody() bool {
 			if c != '"' {
 				return p.broken(event.BadArguments)
 			}
-			p.start = p.pos
-			p.lex.Reset()
+			m.start = m.pos
+			m.lex.Reset()
 			j.at, j.long = jsonInKey, false
 		case jsonInKey:
-			n, st := p.lex.Scan(p.win[p.pos:])
-			p.pos += n
-			if p.pos-p.start > 4*p.c.g.MaxHold { // nothing that is looked for
-				j.long, p.start = true, p.pos
+			n, st := m.lex.Scan(m.win[m.pos:])
+			m.pos += n
+			if m.pos-m.start > 4*m.c.g.MaxHold { // nothing that is looked for
+				j.long, m.start = true, m.pos
 			}
 			if st == jsontext.Open {
 				return false
@@ -95,19 +57,19 @@ func (p *Parser) jsonBody() bool {
 				return p.broken(event.BadArguments)
 			}
 			if j.field = otherField; !j.long {
-				j.field = p.fieldOf(p.win[p.start:p.pos])
+				j.field = p.fieldOf(m.win[m.start:m.pos])
 			}
-			p.start = p.pos
+			m.start = m.pos
 			j.at = jsonColon
 		case jsonColon:
 			if c != ':' {
 				return p.broken(event.BadArguments)
 			}
-			p.pos++
+			m.pos++
 			j.at = jsonBefore
 		case jsonBefore:
-			p.start = p.pos
-			p.lex.Reset()
+			m.start = m.pos
+			m.lex.Reset()
 			if j.field == argsField {
 				if j.begun {
 					return p.broken(event.Duplicate)
@@ -117,7 +79,7 @@ func (p *Parser) jsonBody() bool {
 				}
 				j.begun = true
 				if j.stream = c == '{' && j.named; j.stream {
-					p.startCall(p.pos)
+					p.startCall(m.pos)
 				}
 			}
 			if j.field == nameField && (c != '"' || j.named) {
@@ -126,56 +88,56 @@ func (p *Parser) jsonBody() bool {
 			j.at = jsonValue
 		case jsonValue:
 			if !p.jsonMember() {
-				return p.state != stJSON
+				return m.state != stJSON
 			}
 		case jsonAfter:
 			switch {
 			case c == ',':
-				p.pos++
+				m.pos++
 				j.at = jsonKey
 			case c == '}':
-				p.pos++
+				m.pos++
 				return p.endJSON()
-			case j.begun && p.c.tag.Close.Text != "" && c == p.c.tag.Close.Text[0]:
+			case j.begun && p.tag.Close.Text != "" && c == p.tag.Close.Text[0]:
 				// The outer brace is missing. The closing tag is the delimiter that makes the arguments whole.
 				n := 0
-				st, end := scan.Match(p.win, p.pos, p.c.tag.Close.Text, &n)
+				st, end := scan.Match(m.win, m.pos, p.tag.Close.Text, &n)
 				if st == scan.More {
 					return false
 				}
-				if st == scan.No || !p.is(p.c.tag.Close.Text, end) {
+				if st == scan.No || !p.is(p.tag.Close.Text, end) {
 					return p.broken(event.BadArguments)
 				}
 				return p.endJSON()
 			default:
 				return p.broken(event.BadArguments)
 			}
-			p.start = p.pos
+			m.start = m.pos
 		}
 	}
 	if j.at != jsonInKey && j.at != jsonValue {
-		p.start = p.pos
+		m.start = m.pos
 	}
 	return false
 }
 
 // jsonMember reads on in a value and reports whether it is complete.
-func (p *Parser) jsonMember() bool {
-	j := &p.json
-	n, st := p.lex.Scan(p.win[p.pos:])
-	p.pos += n
+func (p *tagged) jsonMember() bool {
+	m, j := p.machine, &p.json
+	n, st := m.lex.Scan(m.win[m.pos:])
+	m.pos += n
 	switch {
 	case j.field == otherField:
-		p.start = p.pos
+		m.start = m.pos
 	case j.stream:
-		to := p.pos
+		to := m.pos
 		if st == jsontext.Open {
-			to = p.whole(p.start, to)
+			to = p.whole(m.start, to)
 		}
 		p.verbatim(to)
-	case p.pos-p.start > p.lim.HeldBytes, j.field == nameField && p.pos-p.start > 4*p.c.g.MaxHold:
-		p.fail(event.LimitExceeded, p.pos)
-		j.field, p.start = otherField, p.pos
+	case m.pos-m.start > m.lim.HeldBytes, j.field == nameField && m.pos-m.start > 4*m.c.g.MaxHold:
+		p.fail(event.LimitExceeded, m.pos)
+		j.field, m.start = otherField, m.pos
 	}
 	switch st {
 	case jsontext.Open:
@@ -190,11 +152,11 @@ func (p *Parser) jsonMember() bool {
 		p.broken(event.LimitExceeded)
 		return false
 	}
-	raw := p.win[p.start:p.pos]
+	raw := m.win[m.start:m.pos]
 	switch {
 	case j.field == nameField:
-		p.call.name = jsontext.AppendUnquoted(p.call.name[:0], raw)
-		if len(p.call.name) == 0 {
+		m.call.name = jsontext.AppendUnquoted(m.call.name[:0], raw)
+		if len(m.call.name) == 0 {
 			p.broken(event.BadName)
 			return false
 		}
@@ -207,14 +169,14 @@ func (p *Parser) jsonMember() bool {
 			return false
 		}
 	}
-	p.start = p.pos
+	m.start = m.pos
 	j.at, j.stream = jsonAfter, false
 	return true
 }
 
 // heldArguments starts the call and emits arguments that could not stream: they came before the name, as a JSON string
 // that holds the object, or as null.
-func (p *Parser) heldArguments(raw []byte) bool {
+func (p *tagged) heldArguments(raw []byte) bool {
 	if p.call.failed {
 		return true
 	}
@@ -235,17 +197,17 @@ func (p *Parser) heldArguments(raw []byte) bool {
 }
 
 // endJSON completes the call at the end of its object, which is the sign to dispatch it: the closing tag adds nothing.
-func (p *Parser) endJSON() bool {
+func (p *tagged) endJSON() bool {
 	j := &p.json
 	if !j.named && !p.call.failed {
-		if !p.in.list {
+		if !p.listed {
 			return p.broken(event.BadName)
 		}
 		p.abort(event.BadName, p.pos) // the next one may be a call
 	}
 	var flags event.Flags
 	if !j.begun && p.call.open {
-		if p.opt.Policy.NeedArguments {
+		if p.rules.needArguments {
 			return p.broken(event.BadArguments)
 		}
 		p.startCall(p.pos)
@@ -256,10 +218,10 @@ func (p *Parser) endJSON() bool {
 	switch {
 	case !p.call.open:
 		p.state, p.step = stList, listAfter
-	case p.in.list:
+	case p.listed:
 		p.call.flags |= flags
 		p.state, p.step = stList, listAfter
-	case p.c.tag.NeedClose:
+	case p.tag.NeedClose:
 		p.call.flags |= flags
 		p.lit, p.state = 0, stEnd
 	default:
@@ -269,8 +231,8 @@ func (p *Parser) endJSON() bool {
 	return true
 }
 
-func (p *Parser) fieldOf(quoted []byte) jsonField {
-	c := p.c.tag.Body.Call
+func (p *tagged) fieldOf(quoted []byte) jsonField {
+	c := p.tag.Body.Call
 	key := string(quoted[1 : len(quoted)-1])
 	if slices.Contains(c.Name, key) {
 		return nameField
@@ -279,4 +241,20 @@ func (p *Parser) fieldOf(quoted []byte) jsonField {
 		return argsField
 	}
 	return otherField
+}
+
+// repair adds the brackets that the arguments lack, if the closing tag of the call follows.
+func (p *tagged) repair() bool {
+	switch _, st := p.expect(p.sets.callClose); st {
+	case scan.More:
+		return false
+	case scan.No:
+		return p.broken(event.BadArguments)
+	}
+	n := len(p.out)
+	p.out = p.lex.AppendClosers(p.out)
+	p.arguments(p.out[n:len(p.out):len(p.out)], p.mark)
+	p.endCall(p.pos, event.Recovered|event.Repaired)
+	p.layout.afterBlock()
+	return true
 }

@@ -4,24 +4,24 @@ package parsers
 
 import "strings"
 
-// ModelFamily returns the name under which the default registry knows the grammar of a model, and whether it knows the
-// model at all. The name is that of a family, or "tool+reasoning" where calls and reasoning are those of two families.
+// LookupModel returns the name under which the default registry knows the grammar of a model, and whether it knows the
+// model at all. The name is that of a family, or "tool+reasoning" if calls and reasoning belong to two families.
 //
 // The id may be a Hugging Face id, an Ollama name with tag, a GGUF file, a path, or any of these with "@revision".
 // Case, the spelling of version numbers ("v3.1", "v3p1", "3_1") and what quantizers add make no difference. Where two
 // models are named, such as in DeepSeek-R1-Distill-Llama-8B, the first one counts. Base, embedding, reranking, reward
 // and guard models have no grammar.
 //
-// An id is a guess. A chat template decides which grammar a model was taught, and a fine-tune may have another one than
-// its name says. Unknown ids are not guessed, and an id of more than 4096 bytes is unknown.
+// An id is a guess. A chat template decides which grammar a model was taught, and a fine-tune may use another one than
+// its name suggests. Unknown ids are not guessed, and an id of more than 4096 bytes is unknown.
 //
 // Cost: one pass of the id per row of a table of about 80 rows. Safe for concurrent use.
-func ModelFamily(id string) (name string, ok bool) {
+func LookupModel(id string) (name string, ok bool) {
 	name = familyOfModel(id)
 	return name, name != ""
 }
 
-// familyOfModel is ModelFamily with "" for unknown ids. The last part of a path that names a model decides.
+// familyOfModel is LookupModel with "" for unknown ids. The last part of a path that names a model decides.
 func familyOfModel(id string) string {
 	if len(id) > 4096 {
 		return ""
@@ -60,13 +60,13 @@ func familyOfPart(part string) (name string, known bool) {
 	return name, known
 }
 
-// noGrammar are words that say that a model does not answer in a chat.
+// noGrammar lists words that identify models that do not chat.
 var noGrammar = [...]string{
 	"embedding", "embed", "reranker", "rerank", "reward", "guard", "guardian", "base", "asr", "tts",
 }
 
-// modelRules maps models to families. See findModel for patterns; with must stand behind model. Rules that can match
-// at the same place stand in order, the special one first. A rule without a name says that the model is not one of
+// modelRules maps models to families. See findModel for patterns; with must come after model. Rules that can match at
+// the same position are in order, the special one first. A rule without a name specifies that the model is not one of
 // those that a later word of its id may name.
 var modelRules = [...]struct{ model, with, name string }{
 	// Qwen. Model cards of Qwen3-Coder, Qwen3.5 to 3.8 and vLLM's and smg's tables: XML; older ones: JSON. The templates
@@ -90,14 +90,14 @@ var modelRules = [...]struct{ model, with, name string }{
 	{"deepseekr1", "", "deepseek_r1"},
 	{"cogito", "671b", "deepseek_v3"}, // Ollama's cogito parser; smaller models have the grammar of their base
 
-	// GLM. vLLM's documentation, smg's table. The templates of 4.5 and 4.6 have a newline behind the name.
+	// GLM. vLLM's documentation, smg's table. The templates of 4.5 and 4.6 have a newline after the name.
 	{"glm4.5", "", "glm45"},
 	{"glm4.6", "", "glm45"},
 	{"glm4.7", "", "glm47"},
 	{"glm5*", "", "glm47"},
 
-	// Kimi. The template of K2-Thinking leaves <think> to the model, that of K2.5 writes it (Dynamo: kimi_k25). Linear:
-	// the template. Others: smg's and vLLM's rule "kimi".
+	// Kimi. The template of K2-Thinking leaves <think> to the model, the template of K2.5 writes it (Dynamo: kimi_k25).
+	// Linear: the template. Others: smg's and vLLM's rule "kimi".
 	{"kimik3*", "", "kimi_k3"},
 	{"kimik2.", "", "kimi_k25"},
 	{"kimik2", "", "kimi_k2"},
@@ -171,7 +171,7 @@ var modelRules = [...]struct{ model, with, name string }{
 	{"deephermes", "", "hermes"},
 	{"openhermes", "", ""}, // no tools, whatever its base has
 
-	// Others that write the grammar of somebody else: model cards and templates; MiMo: vLLM's table.
+	// Others that use the grammar of another family: model cards and templates; MiMo: vLLM's table.
 	{"exaone4*", "", "hermes"},
 	{"intellect3*", "", "qwen3_coder+deepseek_r1"},
 	{"mimo2*", "", "qwen3_coder"},
@@ -245,8 +245,8 @@ func matchModel(s string, j int, pattern string) int {
 	return j
 }
 
-// minorVersion returns the end of the minor version that stands at s[j], its point included, or -1. An underscore may
-// separate a size too.
+// minorVersion returns the end of the minor version at s[j], its point included, or -1. An underscore may separate a
+// size too.
 func minorVersion(s string, j int) int {
 	if j+1 >= len(s) || strings.IndexByte("._p", s[j]) < 0 || idKind(s[j+1]) != idDigit {
 		return -1

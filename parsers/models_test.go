@@ -204,20 +204,20 @@ var modelIDs = []struct{ id, name string }{
 	{"...", ""},
 }
 
-func TestModelFamily(t *testing.T) {
+func TestLookupModel(t *testing.T) {
 	for _, tc := range modelIDs {
-		name, ok := parsers.ModelFamily(tc.id)
+		name, ok := parsers.LookupModel(tc.id)
 		if diff := cmp.Diff(tc.name, name); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.id, diff)
 		}
 		require.Equal(t, tc.name != "", ok, tc.id)
 	}
-	_, ok := parsers.ModelFamily(strings.Repeat("/", 4090) + "qwen3-8b")
+	_, ok := parsers.LookupModel(strings.Repeat("/", 4090) + "qwen3-8b")
 	require.False(t, ok, "too long")
 }
 
 // Case and what quantizers and stores add around an id do not matter.
-func TestModelFamilySpelling(t *testing.T) {
+func TestLookupModelSpelling(t *testing.T) {
 	for _, tc := range modelIDs {
 		if tc.name == "" || strings.ContainsAny(tc.id, `:@\`) || strings.HasSuffix(tc.id, "/") {
 			continue
@@ -226,14 +226,14 @@ func TestModelFamilySpelling(t *testing.T) {
 			strings.ToUpper(tc.id), strings.ToLower(tc.id), tc.id + "-GGUF", tc.id + "-GPTQ-Int4", tc.id + "_bnb_4bit",
 			tc.id + ".Q5_K_M.gguf", tc.id + "@0123abc", "./" + tc.id + "/", "s3://bucket/" + tc.id + "/checkpoint-500",
 		} {
-			name, _ := parsers.ModelFamily(id)
+			name, _ := parsers.LookupModel(id)
 			require.Equal(t, tc.name, name, id)
 		}
 	}
 }
 
 // Every name is known to the default registry. It will have 35 families; while it has less, some are missing.
-func TestModelFamilyResolves(t *testing.T) {
+func TestLookupModelResolves(t *testing.T) {
 	r := parsers.Default()
 	if n := len(r.Names()); n < 35 {
 		t.Skipf("only %d of 35 families are registered yet", n)
@@ -249,19 +249,19 @@ func TestModelFamilyResolves(t *testing.T) {
 	}
 }
 
-func FuzzModelFamily(f *testing.F) {
+func FuzzLookupModel(f *testing.F) {
 	for _, tc := range modelIDs {
 		f.Add(tc.id)
 	}
 	f.Fuzz(func(t *testing.T, id string) {
-		name, ok := parsers.ModelFamily(id)
+		name, ok := parsers.LookupModel(id)
 		require.Equal(t, ok, name != "")
 	})
 }
 
-func ExampleModelFamily() {
+func ExampleLookupModel() {
 	for _, id := range []string{"unsloth/Qwen3-Coder-30B-A3B-Instruct-GGUF", "qwen3:30b-a3b-thinking-2507", "my-model"} {
-		name, ok := parsers.ModelFamily(id)
+		name, ok := parsers.LookupModel(id)
 		fmt.Printf("%q %t\n", name, ok)
 	}
 	// Output:

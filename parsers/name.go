@@ -12,15 +12,9 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// beginName begins to read the name of a call at pos.
-func (p *Parser) beginName() {
-	p.from, p.node, p.step, p.lit = p.pos, 0, 0, 0
-	p.state = stName
-}
-
 // callName reads the name of a call. Without a wrapper the tag before it may still be prose.
-func (p *Parser) callName() bool {
-	n := p.c.tag.Name
+func (p *tagged) callName() bool {
+	n := p.tag.Name
 	if p.step == 0 { // white space and prefix
 		for p.lit == 0 && p.pos < len(p.win) && blank(p.win[p.pos]) && p.pos-p.from < p.c.g.MaxHold {
 			work.Add(1)
@@ -55,7 +49,7 @@ func (p *Parser) callName() bool {
 	p.param.reset()
 	p.lit = 0
 	switch {
-	case p.c.tag.Body.Params == nil:
+	case p.tag.Body.Params == nil:
 		p.state = stBody
 	case p.call.open:
 		p.startCall(p.pos)
@@ -69,19 +63,19 @@ func (p *Parser) callName() bool {
 }
 
 // cutName handles the end of the window inside a name.
-func (p *Parser) cutName() bool {
+func (p *tagged) cutName() bool {
 	switch {
 	case !p.final || p.call.open:
 		return false
-	case (p.c.tag.Open.Token && !p.in.wrapper || p.c.tag.Open.Text == "") && (p.step == 0 || p.mayBeName(p.win[p.from:])):
+	case (p.tag.Open.Token && !p.wrapper || p.tag.Open.Text == "") && (p.step == 0 || p.mayBeName(p.win[p.from:])):
 		return p.truncatedOpener()
 	}
 	return p.badName()
 }
 
-// mayBeName reports whether text, which the end of the stream cut, is the beginning of a name or of what stands between
+// mayBeName reports whether text, which the end of the stream cut, is the beginning of a name or of what is between
 // one and the arguments.
-func (p *Parser) mayBeName(text []byte) bool {
+func (p *tagged) mayBeName(text []byte) bool {
 	i := 0
 	for i < len(text) && nameChar(text[i]) {
 		i++
@@ -89,26 +83,26 @@ func (p *Parser) mayBeName(text []byte) bool {
 	if i == len(text) {
 		return true
 	}
-	n := p.c.tag.Name
+	n := p.tag.Name
 	return i > 0 && (n.ID != "" && text[i] == n.ID[0] || slices.ContainsFunc(n.Ends, func(end string) bool { return text[i] == end[0] }))
 }
 
 // acceptsName reports whether what was read as a name is one. Between delimiters of its own a name may be anything; where
 // it ends at a newline or where the arguments begin, models write anything when they mean none.
-func (p *Parser) acceptsName() bool {
-	n := p.c.tag.Name
+func (p *tagged) acceptsName() bool {
+	n := p.tag.Name
 	if n.Stops == "" && !slices.Contains(n.Ends, "\n") && !slices.Contains(n.Ends, "(") || p.toolNamed(p.call.name) != nil {
 		return len(p.call.name) > 0
 	}
 	return isName(p.call.name)
 }
 
-// nameChar reports whether c can stand in the name of a function.
+// nameChar reports whether c can be part of the name of a function.
 func nameChar(c byte) bool {
 	return nameStart(c) || c >= '0' && c <= '9' || strings.IndexByte(".-:/$@", c) >= 0
 }
 
-// isName reports whether name can be that of a function.
+// isName reports whether name can be the name of a function.
 func isName(name []byte) bool {
 	for _, c := range name {
 		if !nameChar(c) {
@@ -119,8 +113,8 @@ func isName(name []byte) bool {
 }
 
 // named takes the name and the id out of the text between the tag and the body.
-func (p *Parser) named(text []byte) {
-	n := p.c.tag.Name
+func (p *tagged) named(text []byte) {
+	n := p.tag.Name
 	work.Add(len(text))
 	p.call.id = p.call.id[:0]
 	if n.ID != "" {
@@ -138,9 +132,9 @@ func (p *Parser) named(text []byte) {
 	p.call.name = append(p.call.name[:0], text...)
 }
 
-// idBegins tells whether what stands between the name and the id of a call begins at window position i.
-func (p *Parser) idBegins(i int) scan.Prefix {
-	n, id := 0, p.c.tag.Name.ID
+// idBegins reports whether what is between the name and the id of a call begins at window position i.
+func (p *tagged) idBegins(i int) scan.Prefix {
+	n, id := 0, p.tag.Name.ID
 	st, _ := scan.Match(p.win, i, id, &n)
 	if id == "" || st == scan.More && p.final {
 		return scan.No
@@ -158,50 +152,51 @@ func digits(b []byte) bool {
 }
 
 // word reads the name or key that begins at from, up to one of ends or a byte of stops. On Yes it is a view of the window,
-// without blanks around it, and pos is behind what ended it; on No pos is at the byte that cannot belong to it.
-func (p *Parser) word(ends []string, stops string) ([]byte, scan.Prefix) {
-	for i := max(p.from, p.pos); i < len(p.win); i++ {
-		c := p.win[i]
+// without blanks around it, and pos is after what ended it; on No pos is at the byte that cannot belong to it.
+func (p *tagged) word(ends []string, stops string) ([]byte, scan.Prefix) {
+	m := p.machine
+	for i := max(m.from, m.pos); i < len(m.win); i++ {
+		c := m.win[i]
 		work.Add(1)
 		for _, end := range ends {
 			if c != end[0] {
 				continue
 			}
 			n := 0
-			if len(ends) == 1 { // what was seen of it is not looked at again
-				n, p.lit = p.lit, 0
+			if len(ends) == 1 { // what was seen of it is not examined again
+				n, m.lit = m.lit, 0
 			}
-			switch st, at := scan.Match(p.win, i+n, end, &n); {
-			case st == scan.Yes && p.is(end, at):
-				p.pos = at
-				return bytes.TrimSpace(p.win[p.from:i]), scan.Yes
+			switch st, at := scan.Match(m.win, i+n, end, &n); {
+			case st == scan.Yes && m.is(end, at):
+				m.pos = at
+				return bytes.TrimSpace(m.win[m.from:i]), scan.Yes
 			case st == scan.More:
-				if p.pos = i; len(ends) == 1 {
-					p.lit = n
+				if m.pos = i; len(ends) == 1 {
+					m.lit = n
 				}
 				return nil, scan.More
 			}
 		}
 		if strings.IndexByte(stops, c) >= 0 {
-			p.pos = i
-			return bytes.TrimSpace(p.win[p.from:i]), scan.Yes
+			m.pos = i
+			return bytes.TrimSpace(m.win[m.from:i]), scan.Yes
 		}
-		if c == '<' || c == '\n' || i-p.from > p.c.g.MaxHold {
-			p.pos = i
+		if c == '<' || c == '\n' || i-m.from > m.c.g.MaxHold {
+			m.pos = i
 			return nil, scan.No
 		}
-		if c == '[' && p.state == stName { // not in a name
+		if c == '[' && m.state == stName { // not in a name
 			if st := p.idBegins(i); st != scan.Yes {
-				p.pos = i
+				m.pos = i
 				return nil, st
 			}
 		}
 	}
-	p.pos = len(p.win)
+	m.pos = len(m.win)
 	return nil, scan.More
 }
 
-func (p *Parser) badName() bool {
+func (p *tagged) badName() bool {
 	if p.call.open {
 		return p.broken(event.BadName)
 	}

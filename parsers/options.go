@@ -5,34 +5,38 @@ package parsers
 import (
 	"errors"
 
-	"github.com/weft-go/weft/parsers/args"
+	"github.com/weft-go/weft/parsers/internal/args"
 )
 
 // Options configures a Parser. The zero value parses everything the family can write.
 type Options struct {
 	// Tools are the tools of the request; they type the arguments of families that write them as raw text.
 	Tools []Tool
-	// Start says where generation begins. The zero value is what the family says. StartOf reads it off a prompt.
+	// Prompt is the prompt that the output continues, or its last 256 bytes or more. It determines Start if that is
+	// unspecified: chat templates open reasoning at the end of the prompt, close it at once when thinking is off, or open
+	// the response. White space at its end does not matter.
+	Prompt string
+	// Start specifies where generation begins. If it is unspecified and there is no Prompt, the family decides.
 	Start Start
-	// Output says whether the engine constrains the output to JSON.
+	// Output reports whether the engine constrains the output to JSON.
 	Output Output
 	// Tool is the tool that a GuidedNamed document calls. With Native output it is the only tool that may be called, if
 	// it is not empty (tool_choice: a named tool): calls to others abort with event.NotAllowed.
 	Tool string
-	// Channels limits what is parsed; the zero value is both. It matters for families with tags inside plain text;
-	// where everything stands in frames, the frames route as ever.
+	// Channels limits what is parsed; the zero value is both. It matters for families with tags inside plain text; if
+	// everything is in frames, the frames route as usual.
 	Channels Channels
 	// SingleCall allows one call: later ones abort with event.NotAllowed (parallel_tool_calls: false).
 	SingleCall bool
 	// NoCalls forbids calls (tool_choice: none). Tagged families then keep tool markup as text, since the model was
 	// not asked to call; families that frame everything abort the call with event.NotAllowed.
 	NoCalls bool
-	// Policy decides contested rules; nil is the zero Policy. It must not change while the parser is in use.
-	Policy *Policy
+	// Policy decides contested rules.
+	Policy Policy
 	// Limits bounds what hostile output can cost; zero fields have the defaults of Limits.
 	Limits Limits
-	// TokenID returns the id of a marker that the vocabulary holds as one added token. It is needed for FeedTokens
-	// only, and called once per marker.
+	// TokenID returns the id of a marker that the vocabulary holds as one added token. It is needed for
+	// AppendTokens only, and called once per marker.
 	TokenID func(marker string) (uint32, bool)
 	// Choice is copied into every event.
 	Choice int32
@@ -46,6 +50,9 @@ func (o *Options) check() error {
 	return nil
 }
 
+// calls reports whether calls are parsed at all.
+func (o *Options) calls() bool { return o.Channels != OnlyReasoning && !o.NoCalls }
+
 // Tool is one tool of a request.
 type Tool struct {
 	Name   string
@@ -54,16 +61,16 @@ type Tool struct {
 	compiled *args.Schema
 }
 
-// Start is where generation begins.
+// Start specifies where generation begins.
 type Start uint8
 
-// The places where generation may begin. A chat template that writes the reasoning opener into the prompt makes it
-// StartReasoning; one that opens the answer makes it StartResponse.
+// The positions at which generation may begin. A chat template that writes the reasoning opener into the prompt makes
+// it StartReasoning; one that opens the response makes it StartResponse.
 const (
-	StartDefault   Start = iota // as the family says: before any marker, or inside reasoning if its templates open it
-	StartNone                   // before any marker
-	StartReasoning              // inside reasoning
-	StartResponse               // inside the answer: reasoning tags are ordinary text; frames still route
+	StartUnspecified Start = iota // read from the prompt; otherwise before any marker, or inside reasoning if the family's templates open it
+	StartTurn                     // before any marker
+	StartReasoning                // inside reasoning
+	StartResponse                 // inside the response: reasoning tags are ordinary text; frames still route
 )
 
 // Output is the form that the engine enforces.
@@ -76,7 +83,7 @@ const (
 	GuidedNamed                  // the bare arguments object of Options.Tool; streamed
 )
 
-// Channels says which structure is parsed; the rest stays text.
+// Channels specifies which structure is parsed; the rest stays text.
 type Channels uint8
 
 // The choices of channels.
@@ -93,7 +100,7 @@ type Limits struct {
 	// HeldBytes bounds what is held back while arguments that cannot stream are incomplete; 0 means 4 MiB. A call
 	// beyond it aborts; a guided document that is held is text then.
 	HeldBytes int
-	// Calls bounds the calls of one response, aborted ones included; 0 means 4096. Beyond it Feed returns a *LimitError.
+	// Calls bounds the calls of one response, aborted ones included; 0 means 4096. Beyond it Append returns a *LimitError.
 	Calls int32
 	// Parameters bounds the parameters of one call in families that tag them; 0 means 1024. A call beyond it aborts.
 	Parameters int

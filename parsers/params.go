@@ -3,49 +3,25 @@
 package parsers
 
 import (
-	"github.com/weft-go/weft/parsers/args"
-	"github.com/weft-go/weft/parsers/internal/jsontext"
-	"github.com/weft-go/weft/parsers/internal/keys"
+	"github.com/weft-go/weft/parsers/internal/args"
 	"github.com/weft-go/weft/parsers/internal/scan"
 	"github.com/weft-go/weft/parsers/internal/work"
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// What may end a value, and with it the rest of what is open. The numbers are indices of compiled.behind; behind closerBlock
+// What may end a value, and with it the rest of what is open. The numbers are indices of compiled.behind; after closerBlock
 // a second step follows.
 const (
 	closerOwn   uint8 = iota // the parameter's own closing tag
-	closerCall               // that of the call
-	closerBlock              // that of the block, when another block with a call begins
+	closerCall               // the call's
+	closerBlock              // the block's, if another block with a call begins
 	_                        // and the call in it
 	closerNext               // the next parameter
 )
 
-// paramState is the state of arguments that are written one by one as raw text, in tags or elements, and typed by
-// the tool's schema. Strings stream as JSON string fragments; other values are held until they close.
-type paramState struct {
-	bare    bool // the call has no wrapper and may still be prose
-	lead    bool // the structural newline before the value may follow
-	stray   bool // something else than parameters stands in the call
-	quoting bool // the opening tag of a call was seen in the value
-	opened  bool // of a string: its opening quote was emitted
-	tagged  bool // something that is no object stands behind the name
-	closer  uint8
-	types   args.Types
-	schema  bool // types are those of the schema, which may know more
-	key     []byte
-	seen    keys.Set // keys of this call
-	object  bool     // one object holds all the arguments
-}
-
-func (s *paramState) reset() {
-	s.seen.Reset()
-	*s = paramState{key: s.key[:0], seen: s.seen}
-}
-
 // params reads up to the next parameter or the end of the call. Anything else there is markup and dropped.
-func (p *Parser) params() bool {
-	s := p.c.between
+func (p *tagged) params() bool {
+	s := p.sets.between
 	var m int
 	if p.param.bare {
 		var st scan.Prefix
@@ -57,11 +33,11 @@ func (p *Parser) params() bool {
 			if !p.final {
 				return false
 			}
-			if p.c.tag.Open.Token {
+			if p.tag.Open.Token {
 				return p.truncatedOpener()
 			}
 		}
-		if st == scan.No && p.c.tag.Body.Params.Object && p.pos-p.openAt <= 2*p.c.g.MaxHold && p.win[p.pos] == '{' {
+		if st == scan.No && p.tag.Body.Params.Object && p.pos-p.openAt <= 2*p.c.g.MaxHold && p.win[p.pos] == '{' {
 			return p.bareCallOfObject()
 		}
 		if st != scan.Yes || s.markers[m].role != roleParamOpen && s.markers[m].role != roleCallClose {
@@ -75,7 +51,7 @@ func (p *Parser) params() bool {
 		p.startCall(end)
 		p.pos = end
 	} else {
-		if p.c.tag.Body.Params.Object && !p.param.tagged && p.param.empty() && p.node == 0 && p.objectBegins() {
+		if p.tag.Body.Params.Object && !p.param.tagged && p.param.empty() && p.node == 0 && p.objectBegins() {
 			return true
 		}
 		if m = p.find(s); m < 0 {
@@ -88,7 +64,7 @@ func (p *Parser) params() bool {
 	}
 	p.start = p.pos
 	switch s.markers[m].role {
-	case roleParamClose: // one too many, or that of a parameter whose opening tag is lost
+	case roleParamClose: // an extra one, or one of a parameter whose opening tag is missing
 		if p.param.stray {
 			return p.broken(event.BadStructure)
 		}
@@ -96,12 +72,12 @@ func (p *Parser) params() bool {
 		p.state, p.from, p.lit = stKey, p.pos, 0
 	case roleCallClose:
 		p.endParams(p.pos, 0)
-	case roleSection, roleEnd: // the message around the block ends
+	case roleAround: // the message around the block ends
 		p.pos, p.start = p.mark, p.mark
 		p.endParams(p.mark, event.Recovered)
-		p.afterBlock()
+		p.layout.afterBlock()
 	default:
-		if p.c.tag.NeedClose {
+		if p.tag.NeedClose {
 			p.pos, p.start = p.mark, p.mark
 			return p.broken(event.BadStructure)
 		}
@@ -112,9 +88,9 @@ func (p *Parser) params() bool {
 	return true
 }
 
-// stray reports whether something other than white space stands before window position to, where a parameter or the end of
+// stray reports whether something other than white space comes before window position to, where a parameter or the end of
 // the call is due.
-func (p *Parser) stray(to int) bool {
+func (p *tagged) stray(to int) bool {
 	for _, c := range p.win[p.start:max(to, p.start)] {
 		if !blank(c) {
 			return true
@@ -123,8 +99,8 @@ func (p *Parser) stray(to int) bool {
 	return false
 }
 
-// objectBegins enters one JSON object that stands in place of the parameters.
-func (p *Parser) objectBegins() bool {
+// objectBegins enters one JSON object that replaces the parameters.
+func (p *tagged) objectBegins() bool {
 	i := p.pos
 	for i < len(p.win) && blank(p.win[i]) {
 		work.Add(1)
@@ -145,7 +121,7 @@ func (p *Parser) objectBegins() bool {
 }
 
 // bareCallOfObject starts a call without a wrapper whose arguments are the object at pos.
-func (p *Parser) bareCallOfObject() bool {
+func (p *tagged) bareCallOfObject() bool {
 	at := p.pos
 	p.param.bare = false
 	if !p.commit() {
@@ -157,7 +133,7 @@ func (p *Parser) bareCallOfObject() bool {
 }
 
 // endParams completes a call whose markup ends at window position to.
-func (p *Parser) endParams(to int, flags event.Flags) {
+func (p *tagged) endParams(to int, flags event.Flags) {
 	if p.param.stray {
 		if flags |= event.Recovered; p.param.empty() { // perhaps the arguments, in some other form
 			p.fail(event.BadStructure, to)
@@ -166,7 +142,7 @@ func (p *Parser) endParams(to int, flags event.Flags) {
 	p.arguments(p.made(p.param.end()), to)
 	p.endCall(to, flags)
 	p.node = 0
-	if p.in.wrapper {
+	if p.wrapper {
 		p.state = stClosing
 		return
 	}
@@ -174,21 +150,10 @@ func (p *Parser) endParams(to int, flags event.Flags) {
 	p.state = stText
 }
 
-// end returns what ends the object of arguments.
-func (s *paramState) end() []byte {
-	switch {
-	case s.empty():
-		return []byte("{}")
-	case s.object:
-		return nil
-	}
-	return []byte("}")
-}
-
 // paramKey reads the key of a parameter.
-func (p *Parser) paramKey() bool {
-	c := p.c.tag.Body.Params
-	key, st := p.word(p.c.keyEnds, "")
+func (p *tagged) paramKey() bool {
+	c := p.tag.Body.Params
+	key, st := p.word(p.sets.keyEnds, "")
 	switch st {
 	case scan.More:
 		return false
@@ -198,7 +163,7 @@ func (p *Parser) paramKey() bool {
 	p.param.key = append(p.param.key[:0], key...)
 	p.param.types, p.param.schema = p.call.schema.Of(key), true
 	if c.Value == "" {
-		p.beginValue(p.param.key, p.param.types, c.Newline)
+		p.beginValue(p.param.key, p.param.types)
 		return true
 	}
 	p.from, p.lit = p.pos, 0
@@ -206,10 +171,10 @@ func (p *Parser) paramKey() bool {
 	return true
 }
 
-// attribute reads what stands between the key of a parameter and its value: white space, and perhaps the attribute
-// that says whether the value is raw text.
-func (p *Parser) attribute() bool {
-	c := p.c.tag.Body.Params
+// attribute reads what is between the key of a parameter and its value: white space, and perhaps the attribute
+// that reports whether the value is raw text.
+func (p *tagged) attribute() bool {
+	c := p.tag.Body.Params
 	if c.Attr == "" {
 		for p.lit == 0 && p.pos < len(p.win) && blank(p.win[p.pos]) && p.pos-p.from < p.c.g.MaxHold {
 			work.Add(1)
@@ -228,7 +193,7 @@ func (p *Parser) attribute() bool {
 			return p.broken(event.BadStructure)
 		}
 	} else {
-		text, st := p.word(p.c.valueOpens, "")
+		text, st := p.word(p.sets.valueOpens, "")
 		if st == scan.No {
 			return p.broken(event.BadStructure)
 		}
@@ -246,63 +211,20 @@ func (p *Parser) attribute() bool {
 			}
 		}
 	}
-	p.beginValue(p.param.key, p.param.types, c.Newline)
+	p.beginValue(p.param.key, p.param.types)
 	return true
 }
 
-// beginValue opens the value of key behind window position pos.
-func (p *Parser) beginValue(key []byte, types args.Types, newline bool) {
+// mayEndValue implements layout.
+func (p *tagged) mayEndValue(r role) bool {
 	v := &p.param
-	switch {
-	case p.call.failed:
-	case v.object:
-		p.fail(event.Duplicate, p.pos)
-	default:
-		switch v.seen.Add(key, p.lim.Parameters) {
-		case keys.Known:
-			p.fail(event.Duplicate, p.pos)
-		case keys.Full:
-			p.fail(event.LimitExceeded, p.pos)
-		default:
-			v.key = append(v.key[:0], key...)
-		}
-	}
-	v.types, v.lead, v.opened, v.quoting = types, newline, false, false
-	p.start, p.node = p.pos, 0
-	p.state = stValue
-}
-
-// has reports whether key was seen, or the call has no separate arguments because one object holds them all.
-func (s *paramState) has(key []byte) bool { return s.object || s.seen.Has(key) }
-
-// empty reports whether no argument was seen.
-func (s *paramState) empty() bool { return !s.object && s.seen.Len() == 0 }
-
-// value reads on in a value.
-func (p *Parser) value() bool {
-	v := &p.param
-	if v.lead {
-		if p.start == len(p.win) {
-			return false
-		}
-		if v.lead = false; p.win[p.start] == '\n' {
-			p.start++
-			p.pos = max(p.pos, p.start)
-		}
-	}
-	s := p.valueSet()
-	m := p.find(s)
-	if m < 0 {
-		p.growValue(p.free(s))
-		return false
-	}
-	switch s.markers[m].role {
+	switch r {
 	case roleCallOpen: // a call is quoted: its closing tags are data too
 		v.quoting = true
-		return true
+		return false
 	case roleParamOpen:
 		if v.quoting || p.mark <= p.start || p.win[p.mark-1] != '\n' {
-			return true
+			return false
 		}
 		v.closer = closerNext
 	case roleCallClose:
@@ -312,101 +234,12 @@ func (p *Parser) value() bool {
 	default:
 		v.closer = closerOwn
 	}
-	p.growValue(p.mark)
-	p.closeAt, p.closeEnd = p.mark, p.pos
-	p.from = p.pos
-	p.step, p.lit, p.node = 0, 0, 0
-	p.state = stConfirm
 	return true
 }
 
-func (p *Parser) valueSet() *markerSet {
-	if p.c.elemClose != nil {
-		return p.c.elemClose
-	}
-	return p.c.value
-}
-
-// growValue passes on what of the value cannot belong to its end, or checks what is held.
-func (p *Parser) growValue(to int) {
-	if p.param.types != args.String && !p.call.failed {
-		if to-p.start <= p.lim.HeldBytes {
-			return
-		}
-		p.fail(event.LimitExceeded, to)
-	}
-	if to = p.whole(p.start, p.unlined(to)); to > p.start {
-		p.stringPart(to)
-	}
-}
-
-// unlined returns the window position before the structural newline that ends a value at to, if the family writes one.
-func (p *Parser) unlined(to int) int {
-	if t := p.c.tag; t != nil && t.Body.Params.Newline && to > p.start && p.win[to-1] == '\n' {
-		to--
-	}
-	return to
-}
-
-// stringPart emits win[start:to] as part of a JSON string.
-func (p *Parser) stringPart(to int) {
-	if p.call.failed {
-		p.start = to
-		return
-	}
-	n := len(p.out)
-	p.openString()
-	p.out = jsontext.AppendEscaped(p.out, p.win[p.start:to])
-	p.start = to
-	p.arguments(p.out[n:len(p.out):len(p.out)], to)
-}
-
-// openString appends to out what comes before the first byte of a string value, once.
-func (p *Parser) openString() {
-	if !p.param.opened {
-		p.param.opened = true
-		p.member()
-		p.out = append(p.out, '"')
-	}
-}
-
-// member appends to out what comes before the value of key.
-func (p *Parser) member() {
-	c := byte('{')
-	if p.param.seen.Len() > 1 {
-		c = ','
-	}
-	p.out = append(p.out, c)
-	p.out = append(jsontext.AppendQuoted(p.out, p.param.key), ':')
-}
-
-// endValue emits the rest of a value that ends at closeAt and goes on behind its closer, at closeEnd.
-func (p *Parser) endValue() {
-	v := &p.param
-	if p.call.failed {
-		p.start, p.pos, p.node = p.closeEnd, p.closeEnd, 0
-		return
-	}
-	to := p.unlined(p.closeAt)
-	n := len(p.out)
-	if v.types == args.String {
-		p.openString()
-		p.out = append(jsontext.AppendEscaped(p.out, p.win[p.start:to]), '"')
-	} else {
-		p.member()
-		if raw := p.win[p.start:to]; v.schema {
-			p.out = p.call.schema.Param(v.key).AppendValue(p.out, raw)
-		} else {
-			p.out = args.AppendValue(p.out, raw, v.types)
-		}
-	}
-	p.start, p.pos, p.node = p.closeEnd, p.closeEnd, 0
-	p.arguments(p.out[n:len(p.out):len(p.out)], p.closeEnd)
-}
-
-// confirmParam decides, behind what looks like the end of a value, whether it is: the next parameter or the end of the
+// confirmParam decides, after what looks like the end of a value, whether it is: the next parameter or the end of the
 // call must follow.
-func (p *Parser) confirmParam() bool {
+func (p *tagged) confirmParam() bool {
 	v := &p.param
 	if v.quoting && v.closer != closerOwn {
 		return p.notTheEnd()
@@ -414,7 +247,7 @@ func (p *Parser) confirmParam() bool {
 	if v.closer == closerNext {
 		return p.confirmNext()
 	}
-	_, st := p.expect(p.c.behind[v.closer+p.step])
+	_, st := p.expect(p.sets.behind[v.closer+p.step])
 	if p.anchor-p.closeAt > p.c.g.MaxHold {
 		st = scan.No // too much white space
 	}
@@ -438,18 +271,11 @@ func (p *Parser) confirmParam() bool {
 	return true
 }
 
-// notTheEnd goes on in a value behind what only looked like its end.
-func (p *Parser) notTheEnd() bool {
-	p.node, p.pos, p.lit = 0, p.closeEnd, 0
-	p.state = stValue
-	return true
-}
-
 // confirmNext decides whether the opening tag of a parameter at the beginning of a line ends a value whose own closing
 // tag is missing: its key must be one that the tool declares and the call does not have yet. vLLM's qwen3_coder parser
 // has the same rule.
-func (p *Parser) confirmNext() bool {
-	key, st := p.word(p.c.keyEnds, "")
+func (p *tagged) confirmNext() bool {
+	key, st := p.word(p.sets.keyEnds, "")
 	switch {
 	case st == scan.More && !p.final:
 		return false
@@ -460,5 +286,19 @@ func (p *Parser) confirmNext() bool {
 	p.endValue()
 	p.call.flags |= event.Recovered
 	p.state = stParams
+	return true
+}
+
+// cutCall implements layout.
+func (p *tagged) cutCall() bool {
+	if !p.rules.emitTruncated || p.tag == nil || p.call.failed || p.state != stValue && p.state != stConfirm ||
+		p.param.types != args.String {
+		return false
+	}
+	if p.closeEnd = len(p.win); p.state == stValue {
+		p.closeAt = len(p.win)
+	}
+	p.endValue()
+	p.endParams(len(p.win), event.Recovered|event.Repaired)
 	return true
 }

@@ -4,6 +4,8 @@ package parsers_test
 
 import (
 	"errors"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -16,16 +18,16 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-func TestCloseStopped(t *testing.T) {
+func TestFinish(t *testing.T) {
 	for _, in := range []string{
 		`<|channel|>commentary to=functions.run<|message|>{"cmd":"a"}`,
 		`<|channel|>commentary to=functions.run<|message|>{"cmd":"a"} `,
 	} {
 		p, err := parsers.New("harmony", nil)
 		require.NoError(t, err)
-		evs, err := p.Feed(nil, []byte(in))
+		evs, err := p.Append(nil, []byte(in))
 		require.NoError(t, err)
-		evs, err = p.CloseStopped(evs)
+		evs, err = p.Finish(evs, event.Stop)
 		require.NoError(t, err)
 		require.Equal(t, "call run {\"cmd\":\"a\"}\n", assembled(evs))
 	}
@@ -33,34 +35,80 @@ func TestCloseStopped(t *testing.T) {
 	p, err := parsers.New("harmony", nil)
 	require.NoError(t, err)
 	var all event.Collector
-	evs, err := p.Feed(nil, []byte("<|channel|>commentary to=functions.now<|message|>"))
+	evs, err := p.Append(nil, []byte("<|channel|>commentary to=functions.now<|message|>"))
 	require.NoError(t, err)
 	all.Add(evs...)
-	evs, err = p.CloseStopped(evs[:0])
+	evs, err = p.Finish(evs[:0], event.Stop)
 	require.NoError(t, err)
 	all.Add(evs...)
 	require.Equal(t, "{}", string(all.Answers[0].Calls()[0].Data))
 	// Cut arguments stay cut.
 	p.Reset()
-	_, err = p.Feed(nil, []byte(`<|channel|>commentary to=functions.run<|message|>{"cmd":"a"`))
+	_, err = p.Append(nil, []byte(`<|channel|>commentary to=functions.run<|message|>{"cmd":"a"`))
 	require.NoError(t, err)
-	evs, err = p.CloseStopped(nil)
+	evs, err = p.Finish(nil, event.Stop)
 	require.NoError(t, err)
 	require.Equal(t, "abort \"run\" truncated\n", assembled(evs))
 }
 
-func TestUseAfterClose(t *testing.T) {
+// TestFinishEvent asserts why a turn ends, for what the engine reports and what the model wrote.
+func TestFinishEvent(t *testing.T) {
+	const call = `<tool_call>{"name":"now","arguments":{}}</tool_call>`
+	for _, c := range []struct {
+		in        string
+		why, want event.Why
+	}{
+		{"", event.None, event.Stop},
+		{"Hi.", event.None, event.Stop},
+		{"Hi.", event.Stop, event.Stop},
+		{"Hi.", event.Length, event.Length},
+		{call, event.None, event.ToolCalls},
+		{call, event.Stop, event.ToolCalls},
+		{call, event.Length, event.Length},
+		{call, event.StopSequence, event.StopSequence},
+		{call, event.ContentFilter, event.ContentFilter},
+		{"<think>" + call, event.Stop, event.Stop}, // a call inside reasoning is not dispatched
+		{`<tool_call>{"name":"now","arg`, event.None, event.Stop},
+	} {
+		p, err := parsers.New("hermes", &parsers.Options{Tools: tools(), Choice: 2})
+		require.NoError(t, err)
+		for range 2 {
+			evs, err := p.AppendTokens(nil, []byte(c.in), []parsers.Token{{ID: 1, End: len(c.in)}})
+			require.NoError(t, err)
+			evs, err = p.AppendTokens(evs, nil, []parsers.Token{{ID: 9}}) // the end of the turn
+			require.NoError(t, err)
+			evs, err = p.Finish(evs, c.why)
+			require.NoError(t, err)
+			last := evs[len(evs)-1]
+			require.Equal(t, event.Finish, last.Kind)
+			require.Equal(t, c.want, last.Why, "%q %v", c.in, c.why)
+			require.EqualValues(t, 2, last.Choice)
+			require.EqualValues(t, len(c.in), last.End)
+			tokens := int32(0)
+			for _, e := range evs {
+				tokens += e.Tokens
+			}
+			require.EqualValues(t, 2, tokens, "%q %v", c.in, c.why)
+			evs, err = p.Finish(nil, c.why)
+			require.NoError(t, err)
+			require.Empty(t, evs)
+			p.Reset()
+		}
+	}
+}
+
+func TestUseAfterFinish(t *testing.T) {
 	p, err := parsers.New("hermes", nil)
 	require.NoError(t, err)
-	_, err = p.Close(nil)
+	_, err = p.Finish(nil, event.None)
 	require.NoError(t, err)
-	evs, err := p.Close(nil)
+	evs, err := p.Finish(nil, event.None)
 	require.NoError(t, err)
 	require.Empty(t, evs)
-	_, err = p.Feed(nil, []byte("x"))
-	require.ErrorContains(t, err, "Feed after Close")
+	_, err = p.Append(nil, []byte("x"))
+	require.ErrorContains(t, err, "Append after Finish")
 	p.Reset()
-	evs, err = p.Feed(nil, []byte("x"))
+	evs, err = p.Append(nil, []byte("x"))
 	require.NoError(t, err)
 	require.Len(t, evs, 1)
 }
@@ -72,7 +120,7 @@ func TestReset(t *testing.T) {
 		p, err := parsers.New(c.family, &opt)
 		require.NoError(t, err)
 		// A first response that stops anywhere must leave no trace.
-		_, err = p.Feed(nil, []byte(c.in[:len(c.in)/2]))
+		_, err = p.Append(nil, []byte(c.in[:len(c.in)/2]))
 		require.NoError(t, err)
 		p.Reset()
 		if d := cmp.Diff(c.want, assembled(drive(t, p, c.in))); d != "" {
@@ -91,7 +139,7 @@ func TestToolEndComesEarly(t *testing.T) {
 	} {
 		p, err := parsers.New(family, nil)
 		require.NoError(t, err)
-		evs, err := p.Feed(nil, []byte(in))
+		evs, err := p.Append(nil, []byte(in))
 		require.NoError(t, err)
 		require.NotEmpty(t, evs)
 		last := evs[len(evs)-1]
@@ -105,7 +153,7 @@ var ids = map[string]uint32{"<tool_call>": 100, "</tool_call>": 101, "<think>": 
 
 func tokenID(m string) (uint32, bool) { id, ok := ids[m]; return id, ok }
 
-func TestFeedTokens(t *testing.T) {
+func TestAppendTokens(t *testing.T) {
 	type piece struct {
 		text string
 		id   uint32
@@ -135,9 +183,9 @@ func TestFeedTokens(t *testing.T) {
 			p, err := parsers.New("hermes", &parsers.Options{Tools: tools(), TokenID: tokenID})
 			require.NoError(t, err)
 			// All in one chunk.
-			evs, err := p.FeedTokens(nil, []byte(text), toks)
+			evs, err := p.AppendTokens(nil, []byte(text), toks)
 			require.NoError(t, err)
-			evs, err = p.Close(evs)
+			evs, err = p.Finish(evs, event.None)
 			require.NoError(t, err)
 			require.Equal(t, c.want, assembled(evs))
 			n := int32(0)
@@ -149,20 +197,21 @@ func TestFeedTokens(t *testing.T) {
 			p.Reset()
 			var all []event.Event
 			for _, pc := range c.pieces {
-				evs, err := p.FeedTokens(nil, []byte(pc.text), []parsers.Token{{ID: pc.id, End: len(pc.text)}})
+				evs, err := p.AppendTokens(nil, []byte(pc.text), []parsers.Token{{ID: pc.id, End: len(pc.text)}})
 				require.NoError(t, err)
 				for _, e := range evs {
 					all = append(all, e.Clone())
 				}
 			}
-			evs, err = p.Close(nil)
+			evs, err = p.Finish(nil, event.None)
 			require.NoError(t, err)
 			require.Equal(t, c.want, assembled(append(all, evs...)))
 		})
 	}
 }
 
-// TestTokensAgreeWithText feeds every golden with ids, each marker that is a token as one: the result is that of the text.
+// TestTokensAgreeWithText feeds every golden with ids, each marker that is a token as one: the result equals the result
+// of the text.
 func TestTokensAgreeWithText(t *testing.T) {
 	for _, c := range goldens(t) {
 		g, err := parsers.Default().Lookup(c.family)
@@ -187,7 +236,7 @@ func TestTokensAgreeWithText(t *testing.T) {
 					n, id = len(m), v
 				}
 			}
-			evs, err := p.FeedTokens(nil, []byte(rest[:n]), []parsers.Token{{ID: id, End: n}})
+			evs, err := p.AppendTokens(nil, []byte(rest[:n]), []parsers.Token{{ID: id, End: n}})
 			require.NoError(t, err)
 			for _, e := range evs {
 				all = append(all, e.Clone())
@@ -195,7 +244,7 @@ func TestTokensAgreeWithText(t *testing.T) {
 			tokens++
 			rest = rest[n:]
 		}
-		evs, err := p.Close(nil)
+		evs, err := p.Finish(nil, event.None)
 		require.NoError(t, err)
 		all = append(all, evs...)
 		if d := cmp.Diff(c.want, assembled(all)); d != "" {
@@ -213,13 +262,13 @@ func TestLimits(t *testing.T) {
 	t.Run("calls", func(t *testing.T) {
 		p, err := parsers.New("hermes", &parsers.Options{Limits: parsers.Limits{Calls: 3}})
 		require.NoError(t, err)
-		evs, err := p.Feed(nil, []byte(strings.Repeat(`<tool_call>{"name":"now","arguments":{}}</tool_call>`, 5)))
+		evs, err := p.Append(nil, []byte(strings.Repeat(`<tool_call>{"name":"now","arguments":{}}</tool_call>`, 5)))
 		limit, ok := errors.AsType[*parsers.LimitError](err)
 		require.True(t, ok, "%v", err)
-		require.Equal(t, "calls", limit.Limit)
+		require.EqualError(t, err, "parsers: calls exceed 3 at offset 156")
 		require.EqualValues(t, 3*52, limit.Offset)
 		require.Equal(t, strings.Repeat("call now {}\n", 3), assembled(evs))
-		_, err = p.Feed(nil, []byte("x"))
+		_, err = p.Append(nil, []byte("x"))
 		require.ErrorIs(t, err, limit)
 	})
 	t.Run("argument bytes", func(t *testing.T) {
@@ -245,7 +294,7 @@ func TestLimits(t *testing.T) {
 }
 
 // TestLimitsWhateverTheCuts asserts that a limit is met at the same byte however the output is cut, and that what an
-// aborted call held is not taken for text or for other calls.
+// aborted call held is not treated as text or for other calls.
 func TestLimitsWhateverTheCuts(t *testing.T) {
 	const value = `aaaaaaaaaaaaaaa</tool_call><function=now></function>aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa`
 	for _, c := range []struct {
@@ -274,9 +323,9 @@ func TestLimitsWhateverTheCuts(t *testing.T) {
 func TestTokensWithoutBytes(t *testing.T) {
 	p, err := parsers.New("hermes", nil)
 	require.NoError(t, err)
-	evs, err := p.FeedTokens(nil, nil, []parsers.Token{{ID: 1}, {ID: 2}})
+	evs, err := p.AppendTokens(nil, nil, []parsers.Token{{ID: 1}, {ID: 2}})
 	require.NoError(t, err)
-	evs, err = p.FeedTokens(evs, []byte("é"), []parsers.Token{{ID: 3, End: 2}})
+	evs, err = p.AppendTokens(evs, []byte("é"), []parsers.Token{{ID: 3, End: 2}})
 	require.NoError(t, err)
 	require.Len(t, evs, 1)
 	require.EqualValues(t, 3, evs[0].Tokens)
@@ -286,8 +335,24 @@ func TestUnknownFamily(t *testing.T) {
 	_, err := parsers.New("qwen3-codr", nil)
 	unknown, ok := errors.AsType[*parsers.UnknownFamilyError](err)
 	require.True(t, ok)
-	require.Equal(t, []string{"qwen3_coder"}, unknown.Near[:1])
+	require.Equal(t, "qwen3_coder", unknown.Near[0])
 	require.EqualError(t, err, `parsers: unknown family "qwen3-codr"; did you mean `+strings.Join(unknown.Near, ", ")+"?")
+	for name, want := range map[string]string{
+		"nope":                 `parsers: unknown family "nope"; Registry.Names lists the known ones`,
+		"":                     `parsers: unknown family ""; Registry.Names lists the known ones`,
+		"qwen":                 "",
+		"qwne3":                `parsers: unknown family "qwne3"; did you mean qwen25, qwen3?`,
+		"kimi_k4":              `parsers: unknown family "kimi_k4"; did you mean kimi_k2, kimi_k3, kimi?`,
+		"deepsek":              `parsers: unknown family "deepsek"; did you mean deepseek_v3, deepseek_v3_1?`,
+		"gpt-oss-":             "",
+		"lama-3.1-8b-instruct": `parsers: unknown family "lama-3.1-8b-instruct"; Registry.Names lists the known ones`,
+	} {
+		if _, err := parsers.New(name, nil); want != "" {
+			require.EqualError(t, err, want)
+		} else {
+			require.NoError(t, err)
+		}
+	}
 	for _, name := range []string{"Qwen3-Coder", "QWEN3.CODER", "qwen3coder", "gpt-oss", "kimi-k3", "qwen2.5"} {
 		_, err := parsers.New(name, nil)
 		require.NoError(t, err, name)
@@ -295,10 +360,10 @@ func TestUnknownFamily(t *testing.T) {
 }
 
 func TestRegistry(t *testing.T) {
-	own := family.Hermes()
+	own := family.New("hermes")
 	own.Name, own.Aliases = "mine", []string{"hermes"}
 	own.Tagged.Open, own.Tagged.Close = grammar.Lit("<call>"), grammar.Lit("</call>")
-	r, err := parsers.NewRegistry(append(family.All(), own)...)
+	r, err := new(parsers.Registry).Extend(append(family.All(), own)...)
 	require.NoError(t, err)
 	p, err := r.New("hermes", nil) // shadowed by its alias
 	require.NoError(t, err)
@@ -306,9 +371,9 @@ func TestRegistry(t *testing.T) {
 	require.Contains(t, r.Names(), "mine")
 
 	own.MaxHold = 0
-	_, err = parsers.NewRegistry(own)
+	_, err = new(parsers.Registry).Extend(own)
 	require.ErrorContains(t, err, "MaxHold")
-	_, err = parsers.For(&grammar.Grammar{Name: "x", MaxHold: 1}, nil)
+	_, err = parsers.NewParser(&grammar.Grammar{Name: "x", MaxHold: 1}, nil)
 	require.ErrorContains(t, err, "exactly one layout")
 }
 
@@ -320,18 +385,70 @@ func TestFamiliesAreValid(t *testing.T) {
 }
 
 func TestPolicies(t *testing.T) {
-	keep := parsers.Options{Policy: &parsers.Policy{KeepBlanks: true, KeepOrphans: true}}
+	keep := parsers.Options{Policy: policyOf("keep_blanks keep_orphans")}
 	require.Equal(t, "text \" \"\ncall now {}\ntext \"\\n</tool_call>\"\n",
 		assembled(parse(t, "hermes", keep, ` <tool_call>{"name":"now","arguments":{}}</tool_call>`+"\n</tool_call>")))
-	quote := parsers.Options{Policy: &parsers.Policy{QuoteInReasoning: true}}
+	quote := parsers.Options{Policy: policyOf("quote_in_reasoning")}
 	require.Equal(t, "reasoning \"a<tool_call>b\"\ntext \"c\"\n",
 		assembled(parse(t, "hermes", quote, "<think>a<tool_call>b</think>c")))
-	strict := parsers.Options{Policy: &parsers.Policy{RejectUnknownTools: true}}
+	strict := parsers.Options{Policy: policyOf("reject_unknown_tools")}
 	require.Equal(t, "abort \"other\" unknown_tool\ncall now {}\n",
 		assembled(parse(t, "hermes", strict, `<tool_call>{"name":"other","arguments":{}}</tool_call><tool_call>{"name":"now","arguments":{}}</tool_call>`)))
 }
 
-// TestPlainPath compares Feed, which passes plain chunks at once, with FeedTokens, which never does.
+func TestParsePolicy(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"", "default"},
+		{" strict\n", "strict"},
+		{"failed=malformed  dynamo=x", `parsers: policy: unknown word "dynamo=x": want default, dynamo, strict, keep_blanks, before=template|drop|keep, drop_after_call, keep_orphans, quote_in_reasoning, break_out, force_reasoning, drop_unframed, need_arguments, reject_unknown_tools, reject_recovered, emit_truncated, repair, failed=drop|malformed|all`},
+		{"dynamo repair failed=malformed keep_blanks=false before=template", "dynamo keep_blanks=false before=template repair failed=malformed"},
+		{"default before=keep repair keep_blanks=false before=template", "default repair"},
+		{"repair=true failed=all", "default repair failed=all"},
+		{"repair dynamo", `parsers: policy "repair dynamo": the profile dynamo must be the first word`},
+		{"repair=yes", `parsers: policy: word "repair=yes": want repair=false|true`},
+		{"before", `parsers: policy: word "before": want before=template|drop|keep`},
+	} {
+		p, err := parsers.ParsePolicy(c.text)
+		if err != nil {
+			require.Equal(t, c.want, err.Error())
+			require.Zero(t, p)
+			continue
+		}
+		require.Equal(t, c.want, p.String())
+		require.True(t, p == policyOf(p.String()), c.text)
+	}
+	require.True(t, policyOf("before=template repair=false") == parsers.Policy{})
+	require.Equal(t, "all", policyOf("dynamo").In("hermes")["failed"])
+	require.Equal(t, "drop", policyOf("dynamo failed=drop").In("hermes")["failed"])
+	require.Equal(t, "true", policyOf("strict").In("hermes")["reject_recovered"])
+}
+
+// TestPolicyDoc tests that the doc comment of Policy lists the rules of the profile dynamo for each family, and every rule.
+func TestPolicyDoc(t *testing.T) {
+	raw, err := os.ReadFile("policy.go")
+	require.NoError(t, err)
+	_, doc, _ := strings.Cut(string(raw), "// Policy decides")
+	doc, table, ok := strings.Cut(doc, "The profile dynamo is ")
+	require.True(t, ok)
+	for name := range policyOf("").In("") {
+		require.Regexp(t, `\n//\t`+name+`(  |=VALUE  )`, doc)
+	}
+	table, _, _ = strings.Cut(table, "type Policy")
+	listed := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^//\t(\S+(?:, \S+)*)  +(.+)$`).FindAllStringSubmatch(table, -1) {
+		for _, name := range strings.Split(m[1], ", ") {
+			listed[name] = m[2]
+		}
+	}
+	require.NotEmpty(t, listed)
+	for _, name := range parsers.Default().Names() {
+		require.Equal(t, policyOf("drop_after_call before=keep "+listed[name]).In(name), policyOf("dynamo").In(name), name)
+		delete(listed, name)
+	}
+	require.Empty(t, listed, "no family has the name")
+}
+
+// TestPlainPath compares Append, which passes plain chunks at once, with AppendTokens, which never does.
 func TestPlainPath(t *testing.T) {
 	for _, c := range goldens(t) {
 		opt := c.opt
@@ -340,13 +457,20 @@ func TestPlainPath(t *testing.T) {
 		require.NoError(t, err)
 		slow, err := parsers.New(c.family, &opt)
 		require.NoError(t, err)
-		for _, size := range []int{1, 2, 3, 7} {
+		sizes := []int{2, 7}
+		switch {
+		case long():
+			sizes = []int{1, 2, 3, 7}
+		case testing.Short():
+			sizes = sizes[1:]
+		}
+		for _, size := range sizes {
 			fast.Reset()
 			slow.Reset()
 			for i, chunk := range pieces(c.in, size) {
-				want, err := slow.FeedTokens(nil, chunk, nil)
+				want, err := slow.AppendTokens(nil, chunk, nil)
 				require.NoError(t, err)
-				got, err := fast.Feed(nil, chunk)
+				got, err := fast.Append(nil, chunk)
 				require.NoError(t, err)
 				if d := cmp.Diff(want, got); d != "" {
 					t.Fatalf("%s/%s, chunk %d of %d bytes (-slow +fast):\n%s", c.family, c.name, i, size, d)

@@ -10,7 +10,8 @@ import (
 	"github.com/weft-go/weft/parsers/internal/work"
 )
 
-// peekState is how far peekCall or listOfObjects has looked ahead, so that no byte is looked at again when more comes.
+// peekState records how far peekCall or listOfObjects has looked ahead, so that no byte is examined again when more
+// comes.
 type peekState struct {
 	off   int64 // stream offset at which it began to look
 	calls bool  // it was peekCall
@@ -22,15 +23,15 @@ type peekState struct {
 	lex   jsontext.Lexer
 }
 
-// callBegins is how a call object begins, blanks aside: n and a are the keys of name and arguments, s is a string. Behind
-// it stands what is skipped before the name: the value of a type, t, and a comma.
+// callBegins is the beginning of a call object, without blanks: n and a are the keys of name and arguments, s is a
+// string. It is followed by the parts that are skipped before the name: the value of a type, t, and a comma.
 const (
 	callBegins = `{n:s,a:{` + `:t,`
 	callKnown  = uint8(len(callBegins) - 3)
 )
 
-// peek goes on to look ahead from window position i; calls tells for whom. The result is at most MaxHold bytes.
-func (p *Parser) peek(i int, calls bool) (k *peekState, w []byte) {
+// peek continues to look ahead from window position i; calls selects the caller. The result is at most MaxHold bytes.
+func (p *tagged) peek(i int, calls bool) (k *peekState, w []byte) {
 	k = &p.ahead
 	if k.off != p.off(i) || k.calls != calls {
 		*k = peekState{off: p.off(i), calls: calls}
@@ -38,9 +39,9 @@ func (p *Parser) peek(i int, calls bool) (k *peekState, w []byte) {
 	return k, p.win[i:min(len(p.win), i+p.c.g.MaxHold)]
 }
 
-// peekCall tells whether a call object, perhaps the first of a list, begins at window position i: a name, then arguments
+// peekCall reports whether a call object, perhaps the first of a list, begins at window position i: a name, then arguments
 // that are an object, with nothing else before them. It looks at most MaxHold bytes ahead.
-func (p *Parser) peekCall(i int) scan.Prefix {
+func (p *tagged) peekCall(i int) scan.Prefix {
 	k, w := p.peek(i, true)
 	for !k.done && k.at < len(w) {
 		c := w[k.at]
@@ -56,7 +57,7 @@ func (p *Parser) peekCall(i int) scan.Prefix {
 					k.step-- // the same again if asked again
 					k.at--
 					return scan.Yes
-				case uint8(len(callBegins)): // behind what is skipped the name is due again
+				case uint8(len(callBegins)): // after what is skipped the name is due again
 					k.step = 1
 				}
 			case c == '[' && k.step == 0 && !k.list:
@@ -82,8 +83,8 @@ func (p *Parser) peekCall(i int) scan.Prefix {
 				k.step++
 			case want == 'n' && string(key) == `"type"`: // Llama writes "type": "function" first
 				k.step = callKnown
-			case want == 'n' && p.fieldOf(key) == argsField && p.c.tag.Body.Call.Strict:
-				return scan.Yes // behind a tag, arguments are enough to tell a call
+			case want == 'n' && p.fieldOf(key) == argsField && p.tag.Body.Call.Strict:
+				return scan.Yes // after a tag, arguments are enough to tell a call
 			default:
 				f := p.fieldOf(key)
 				k.done = want == 'n' && f != nameField || want == 'a' && f != argsField
@@ -99,9 +100,9 @@ func (p *Parser) peekCall(i int) scan.Prefix {
 	return scan.More
 }
 
-// listOfObjects tells whether a list of objects or dicts begins at window position i. It looks at most MaxHold bytes
+// listOfObjects reports whether a list of objects or dicts begins at window position i. It looks at most MaxHold bytes
 // ahead.
-func (p *Parser) listOfObjects(i int) scan.Prefix {
+func (p *tagged) listOfObjects(i int) scan.Prefix {
 	k, w := p.peek(i, false)
 	for ; !k.done && k.at < len(w); k.at++ {
 		work.Add(1)

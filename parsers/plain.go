@@ -6,7 +6,7 @@ import (
 	"bytes"
 	"unicode/utf8"
 
-	"github.com/weft-go/weft/parsers/args"
+	"github.com/weft-go/weft/parsers/internal/args"
 	"github.com/weft-go/weft/parsers/internal/jsontext"
 	"github.com/weft-go/weft/parsers/internal/text"
 	"github.com/weft-go/weft/parsers/internal/work"
@@ -17,9 +17,9 @@ import (
 // them, and they end with a whole character that cannot be structure. Such a chunk leaves the state as it is, so it is
 // passed on at once, as the states would do it. TestPlainPath compares the two.
 
-// plainRun says which chunks are plain in what is open.
+// plainRun specifies which chunks are plain in what is open.
 type plainRun struct {
-	bytes  [256]odd  // what a byte means wherever it stands
+	bytes  [256]odd  // the meaning of a byte regardless of its position
 	last   [256]odd  // and what it means at the end of the chunk
 	second [256]bool // the byte may follow the first one of a marker
 	args   bool      // in arguments
@@ -27,7 +27,7 @@ type plainRun struct {
 	only   byte      // the only byte with a meaning anywhere; 0 if there are more
 }
 
-// odd is what makes a byte special in a run; the values of several bytes are joined.
+// odd is the reason why a byte is special in a run; the values of several bytes are joined.
 type odd uint8
 
 const (
@@ -44,9 +44,9 @@ type plainRuns struct {
 	table *[256]bool // that codec is compiled from
 }
 
-// plainRuns compiles what is plain.
-func (p *Parser) plainRuns() *plainRuns {
-	r := new(plainRuns)
+// compilePlain compiles what is plain.
+func (p *machine) compilePlain() {
+	r := &p.runs
 	defer func(was bool) { p.reasoning = was }(p.reasoning)
 	p.reasoning = false
 	r.text.compileSet(p.textMarkers, p.structural)
@@ -54,10 +54,9 @@ func (p *Parser) plainRuns() *plainRuns {
 	r.reasoning.compileSet(p.reasonMarkers, p.structural)
 	r.json.args, r.json.json, r.value.args, r.codec.args = true, true, true, true
 	r.json.compile(nil, oddStop, nil)
-	if s := p.valueSet(); s != nil {
+	if s := p.param.set; s != nil {
 		r.value.compileSet(s, func(c byte) bool { return c == '\n' })
 	}
-	return r
 }
 
 // compileSet fills the tables for text in which the markers of s are looked for.
@@ -99,10 +98,14 @@ func (r *plainRun) compile(starts *[256]bool, mark odd, structural func(byte) bo
 	}
 }
 
-// settlePlain notes, behind a call to Feed that went through the states, whether plain chunks may follow.
-func (p *Parser) settlePlain() {
+// settlePlain notes, after a call to Append that went through the states, whether plain chunks may follow.
+func (p *machine) settlePlain() {
 	p.plain = nil
-	if len(p.win) != p.start || p.tokNext < len(p.tokEnds) || p.tokDue != 0 || p.err != nil || p.ended || p.rawOn {
+	if len(p.win) != p.start || p.tokNext < len(p.tokEnds) || p.tokDue != 0 || p.err != nil || p.rawOn {
+		return
+	}
+	if p.state >= stConfirm {
+		p.plain = p.layout.passes()
 		return
 	}
 	switch p.state {
@@ -116,10 +119,6 @@ func (p *Parser) settlePlain() {
 		case !p.reasoning && p.partKind == event.Text && !p.hides():
 			p.plain = &p.runs.text
 		}
-	case stJSON:
-		if p.json.at == jsonValue && p.json.stream && p.inJSONString() && p.passing() {
-			p.plain = &p.runs.json
-		}
 	case stArgs, stNamed:
 		if p.inJSONString() && p.passing() {
 			p.plain = &p.runs.json
@@ -128,27 +127,16 @@ func (p *Parser) settlePlain() {
 		if p.param.types == args.String && p.param.opened && !p.param.lead && p.passing() {
 			p.plain = &p.runs.value
 		}
-	case stCodec:
-		if p.passer == nil || !p.passing() {
-			return
-		}
-		if t := p.passer.Passes(); t != nil {
-			if t != p.runs.table {
-				p.runs.table = t
-				p.runs.codec.compile(t, oddStop, nil)
-			}
-			p.plain = &p.runs.codec
-		}
 	}
 }
 
-func (p *Parser) inJSONString() bool { return p.lex.InString() || p.lex.InEscape() }
+func (p *machine) inJSONString() bool { return p.lex.InString() || p.lex.InEscape() }
 
 // passing reports whether arguments are emitted.
-func (p *Parser) passing() bool { return p.call.open && !p.call.failed && p.call.muted == event.None }
+func (p *machine) passing() bool { return p.call.open && !p.call.failed && p.call.muted == event.None }
 
 // short passes a plain chunk on, given its oddities. It reports false, having done nothing, if the chunk is not plain.
-func (p *Parser) short(dst []event.Event, chunk []byte, o odd) ([]event.Event, bool) {
+func (p *machine) short(dst []event.Event, chunk []byte, o odd) ([]event.Event, bool) {
 	r := p.plain
 	switch {
 	case o&oddStop != 0, o&oddWide != 0 && text.Whole(chunk) < len(chunk), o&oddMark != 0 && r.marks(chunk):
@@ -200,8 +188,8 @@ func (r *plainRun) marks(chunk []byte) bool {
 	return false
 }
 
-// escapes reads chunk as part of a JSON string, which begins behind a backslash if open is set. It reports whether it ends
-// behind one too; ok is false if it holds the end of the string or an escape of more than two bytes.
+// escapes reads chunk as part of a JSON string, which begins after a backslash if open is set. It reports whether it ends
+// after one too; ok is false if it holds the end of the string or an escape of more than two bytes.
 func escapes(chunk []byte, open bool) (escape, ok bool) {
 	for _, c := range chunk {
 		switch {
@@ -221,7 +209,7 @@ func escapes(chunk []byte, open bool) (escape, ok bool) {
 
 // pass appends the event of a plain chunk of text or reasoning. The fields are set one by one, in place: a copy of the whole
 // would cost as much as the rest.
-func (p *Parser) pass(dst []event.Event, chunk []byte) []event.Event {
+func (p *machine) pass(dst []event.Event, chunk []byte) []event.Event {
 	n := len(dst)
 	if n == cap(dst) {
 		dst = append(dst, event.Event{})
@@ -239,7 +227,7 @@ func (p *Parser) pass(dst []event.Event, chunk []byte) []event.Event {
 }
 
 // passArguments appends the event of a plain chunk of arguments, which are data.
-func (p *Parser) passArguments(dst []event.Event, chunk, data []byte) []event.Event {
+func (p *machine) passArguments(dst []event.Event, chunk, data []byte) []event.Event {
 	n := len(dst)
 	if n == cap(dst) {
 		dst = append(dst, event.Event{})

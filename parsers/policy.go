@@ -4,128 +4,256 @@ package parsers
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// Policy decides what peers disagree about. The zero value is the default policy. Fields about tags inside plain text
-// have no meaning for families that frame everything; those follow their frames.
-type Policy struct {
-	// KeepBlanks makes white space between blocks text. By default a run of text that is only white space is
-	// structure when a call or reasoning stands beside it; an answer that is only white space is text anyway.
-	KeepBlanks bool
-	// Before says what becomes of white space between text and a call.
-	Before Before
-	// DropAfterCall drops the text behind the first complete call. By default it is kept.
-	DropAfterCall bool
-	// KeepOrphans leaves closing markers without an opener in the text. By default those that are tokens are dropped.
-	KeepOrphans bool
-	// QuoteInReasoning treats tool markup inside reasoning as text. By default the call is parsed, with
-	// event.InReasoning set, and the thought goes on behind it.
-	QuoteInReasoning bool
-	// BreakOut ends reasoning where a call begins inside it, for models that leave out the closing tag. The call then
-	// does not carry event.InReasoning, and what follows it is text.
-	BreakOut bool
-	// ForceReasoning makes StartDefault mean inside reasoning for every family that has reasoning.
-	ForceReasoning bool
-	// DropUnframed drops text that stands before any message, in families of channels, unless a message follows it. It is
-	// held under Limits.HeldBytes until then. By default it is text: an answer without a frame is better than none.
-	DropUnframed bool
-	// NeedArguments aborts calls whose object has no arguments. By default they have none: {}.
-	NeedArguments bool
-	// RejectUnknownTools aborts calls to tools that Options.Tools does not list, with event.UnknownTool. By default they
-	// are forwarded: parsing is not validation.
-	RejectUnknownTools bool
-	// RejectRecovered aborts calls whose markup was damaged, with event.BadStructure. By default they carry
-	// event.Recovered.
-	RejectRecovered bool
-	// EmitTruncated completes a call whose last raw string value the end of the stream cut; it carries event.Repaired.
-	// By default it aborts, since half of a command must not run. It is for families with tagged parameters.
-	EmitTruncated bool
-	// Repair adds the closing braces and brackets that arguments lack where the call's closing tag follows a complete
-	// value, in families whose arguments are JSON between tags. The call carries event.Repaired. By default it aborts.
-	Repair bool
-	// Failed says what becomes of the source of an aborted call.
-	Failed Failed
-}
-
-// Before says what becomes of white space between text and a call.
-type Before uint8
-
-// The fates of white space before a call.
-const (
-	// DropTemplate drops what the family's template prints there.
-	DropTemplate Before = iota
-	// DropBlanks drops all of it.
-	DropBlanks
-	// KeepAll keeps all of it.
-	KeepAll
-)
-
-// Failed says what becomes of the markup and arguments of an aborted call.
-type Failed uint8
-
-// The fates of aborted calls. Their source is held under Limits.HeldBytes while it may become text.
-const (
-	// DropFailed drops them: the ToolAbort tells of the call, with its reason and span.
-	DropFailed Failed = iota
-	// ShowMalformed makes them text behind the ToolAbort, unless the end of the stream cut the call.
-	ShowMalformed
-	// ShowFailed makes them text behind the ToolAbort.
-	ShowFailed
-)
-
-// The names of the profiles, as PolicyOf takes them.
-const (
-	ProfileDefault = "default"
-	ProfileDynamo  = "dynamo"
-	ProfileStrict  = "strict"
-)
-
-// PolicyOf returns the policy of a profile for a family, by its canonical name:
+// Policy decides what peers disagree about. It is a comparable value that [ParsePolicy] reads from text: the name of a
+// profile, which may be left out, then words that change single rules of it, separated by white space, as in
+// "dynamo keep_blanks failed=malformed". The zero Policy is the default. The profiles are
 //
-//   - default: the zero Policy.
-//   - dynamo: what NVIDIA Dynamo's v1 parsers do with that family, as far as a streaming parser can, for a
-//     migration that must not change answers. Source: the recorded results of lib/parsers, tree of 2026-06.
-//   - strict: nothing is guessed. Damaged calls and unknown tools abort, blanks and orphans stay.
-func PolicyOf(profile, family string) (*Policy, error) {
-	switch profile {
-	case ProfileDefault, "":
-		return &Policy{}, nil
-	case ProfileDynamo:
-		return dynamo(family), nil
-	case ProfileStrict:
-		return &Policy{KeepBlanks: true, KeepOrphans: true, RejectUnknownTools: true, RejectRecovered: true}, nil
-	}
-	return nil, fmt.Errorf("parsers: unknown policy profile %q: want default, dynamo or strict", profile)
+//	default   every rule has the default below
+//	dynamo    what NVIDIA Dynamo's v1 parsers do with the parser's family, as far as a streaming parser can, for a
+//	          migration that must not change responses. Source: the recorded results of lib/parsers, tree of 2026-06.
+//	strict    nothing is guessed: keep_blanks keep_orphans reject_unknown_tools reject_recovered
+//
+// A rule without values is off by default; its name turns it on, as NAME=true does, and NAME=false turns it off again. If
+// a rule appears more than once, the last one takes precedence. Rules about tags inside plain text have no effect in
+// families that frame everything; those follow their frames. The rules are
+//
+//	keep_blanks           white space between blocks is text. By default a run of text that is only white space is
+//	                      structure if a call or reasoning is next to it; a response of only white space is text anyway.
+//	before=VALUE          white space between text and a call:
+//	    template          what the family's template prints there is dropped (the default)
+//	    drop              all of it is dropped
+//	    keep              all of it is kept
+//	drop_after_call       the text after the first complete call is dropped. By default it is kept.
+//	keep_orphans          closing markers without an opener remain in the text. By default those that are tokens are dropped.
+//	quote_in_reasoning    tool markup inside reasoning is text. By default the call is parsed, with event.InReasoning
+//	                      set, and the reasoning continues after it.
+//	break_out             a call inside reasoning ends the reasoning, for models that leave out the closing tag. The call
+//	                      does not carry event.InReasoning, and what follows it is text.
+//	force_reasoning       StartUnspecified means inside reasoning for every family that has reasoning.
+//	drop_unframed         text before any message is dropped, in families of channels, unless a message follows it. It
+//	                      is held under Limits.HeldBytes until then. By default it is text.
+//	need_arguments        calls whose object has no arguments abort. By default their arguments are {}.
+//	reject_unknown_tools  calls to tools that Options.Tools does not list abort with event.UnknownTool. By default they
+//	                      are forwarded: parsing is not validation.
+//	reject_recovered      calls whose markup was damaged abort with event.BadStructure. By default they carry
+//	                      event.Recovered.
+//	emit_truncated        a call whose last raw string value the end of the stream cut is completed and carries
+//	                      event.Repaired, in families with tagged parameters. By default it aborts, since half of a
+//	                      command must not run.
+//	repair                closing braces and brackets that arguments lack are added if the call's closing tag follows a
+//	                      complete value, in families whose arguments are JSON between tags. The call carries
+//	                      event.Repaired. By default it aborts.
+//	failed=VALUE          the source of an aborted call, which is held under Limits.HeldBytes while it may become text:
+//	    drop              it is dropped; the event.ToolAbort reports the call, with its reason and span (the default)
+//	    malformed         it is text after the event.ToolAbort, unless the end of the stream cut the call
+//	    all               it is text after the event.ToolAbort
+//
+// The profile dynamo is drop_after_call, before=keep and, by the canonical name of the family,
+//
+//	phi4                                before=drop need_arguments
+//	gemma4, llama3_json, pythonic       before=drop
+//	nemotron_deci                       before=drop keep_orphans
+//	hermes, qwen3                       before=drop failed=all repair need_arguments
+//	jamba, qwen25                       before=drop failed=malformed
+//	harmony                             drop_unframed
+//	mistral                             force_reasoning failed=malformed
+//	qwen3_coder, qwen35, nemotron_nano  emit_truncated
+//	glm47, glm45                        reject_unknown_tools
+type Policy struct {
+	profile profile
+	values  [len(policyRules)]uint8 // by policyRules: 0 if the profile decides, otherwise 1 + the value's index
 }
 
-func dynamo(family string) *Policy {
-	p := &Policy{DropAfterCall: true, Before: KeepAll}
+type profile uint8
+
+const (
+	profileDefault profile = iota
+	profileDynamo
+	profileStrict
+)
+
+// policyProfiles are the names of the profiles.
+var policyProfiles = [...]string{"default", "dynamo", "strict"}
+
+// policyRules are the rules in the order of [Policy.String]. The default is the first value.
+var policyRules = [...]struct {
+	name   string
+	values []string // nil means false and true
+	set    func(*rules, uint8)
+}{
+	{"keep_blanks", nil, func(r *rules, v uint8) { r.keepBlanks = v != 0 }},
+	{"before", []string{"template", "drop", "keep"}, func(r *rules, v uint8) { r.before = before(v) }},
+	{"drop_after_call", nil, func(r *rules, v uint8) { r.dropAfterCall = v != 0 }},
+	{"keep_orphans", nil, func(r *rules, v uint8) { r.keepOrphans = v != 0 }},
+	{"quote_in_reasoning", nil, func(r *rules, v uint8) { r.quoteInReasoning = v != 0 }},
+	{"break_out", nil, func(r *rules, v uint8) { r.breakOut = v != 0 }},
+	{"force_reasoning", nil, func(r *rules, v uint8) { r.forceReasoning = v != 0 }},
+	{"drop_unframed", nil, func(r *rules, v uint8) { r.dropUnframed = v != 0 }},
+	{"need_arguments", nil, func(r *rules, v uint8) { r.needArguments = v != 0 }},
+	{"reject_unknown_tools", nil, func(r *rules, v uint8) { r.rejectUnknownTools = v != 0 }},
+	{"reject_recovered", nil, func(r *rules, v uint8) { r.rejectRecovered = v != 0 }},
+	{"emit_truncated", nil, func(r *rules, v uint8) { r.emitTruncated = v != 0 }},
+	{"repair", nil, func(r *rules, v uint8) { r.repair = v != 0 }},
+	{"failed", []string{"drop", "malformed", "all"}, func(r *rules, v uint8) { r.failed = failed(v) }},
+}
+
+var policySwitch = []string{"false", "true"}
+
+// ParsePolicy parses the text of a policy in the syntax of [Policy]. The empty text yields the zero Policy.
+func ParsePolicy(text string) (Policy, error) {
+	var p Policy
+	for i, word := range strings.Fields(text) {
+		if at := slices.Index(policyProfiles[:], word); at >= 0 {
+			if i > 0 {
+				return Policy{}, fmt.Errorf("parsers: policy %q: the profile %s must be the first word", text, word)
+			}
+			p.profile = profile(at)
+			continue
+		}
+		name, value, given := strings.Cut(word, "=")
+		at := 0
+		for at < len(policyRules) && policyRules[at].name != name {
+			at++
+		}
+		if at == len(policyRules) {
+			return Policy{}, fmt.Errorf("parsers: policy: unknown word %q: want %s", word, policyWords())
+		}
+		values := policyRules[at].values
+		if values == nil {
+			values = policySwitch
+			if !given {
+				value = "true"
+			}
+		}
+		v := slices.Index(values, value)
+		if v < 0 {
+			return Policy{}, fmt.Errorf("parsers: policy: word %q: want %s=%s", word, name, strings.Join(values, "|"))
+		}
+		p.values[at] = uint8(v) + 1
+		if v == 0 && p.profile == profileDefault {
+			p.values[at] = 0 // so that equal policies compare equal
+		}
+	}
+	return p, nil
+}
+
+// policyWords returns the words that a policy may have.
+func policyWords() string {
+	words := slices.Clone(policyProfiles[:])
+	for _, r := range policyRules {
+		if r.values != nil {
+			r.name += "=" + strings.Join(r.values, "|")
+		}
+		words = append(words, r.name)
+	}
+	return strings.Join(words, ", ")
+}
+
+// String returns the text of the policy, which begins with its profile.
+func (p Policy) String() string {
+	text := policyProfiles[p.profile]
+	for i, v := range p.values {
+		r := &policyRules[i]
+		switch {
+		case v == 0:
+		case r.values != nil:
+			text += " " + r.name + "=" + r.values[v-1]
+		case v == 1:
+			text += " " + r.name + "=false"
+		default:
+			text += " " + r.name
+		}
+	}
+	return text
+}
+
+// rules returns the rules of p for a family, by its canonical name.
+func (p Policy) rules(family string) rules {
+	var r rules
+	switch p.profile {
+	case profileDynamo:
+		r = dynamo(family)
+	case profileStrict:
+		r = rules{keepBlanks: true, keepOrphans: true, rejectUnknownTools: true, rejectRecovered: true}
+	}
+	for i, v := range p.values {
+		if v > 0 {
+			policyRules[i].set(&r, v-1)
+		}
+	}
+	return r
+}
+
+// rules are the rules of a [Policy] for one family.
+type rules struct {
+	keepBlanks         bool
+	before             before
+	dropAfterCall      bool
+	keepOrphans        bool
+	quoteInReasoning   bool
+	breakOut           bool
+	forceReasoning     bool
+	dropUnframed       bool
+	needArguments      bool
+	rejectUnknownTools bool
+	rejectRecovered    bool
+	emitTruncated      bool
+	repair             bool
+	failed             failed
+}
+
+// before specifies what happens to white space between text and a call.
+type before uint8
+
+// The values are in the order of policyRules.
+const (
+	beforeTemplate before = iota
+	beforeDrop
+	beforeKeep
+)
+
+// failed specifies what happens to the markup and arguments of an aborted call.
+type failed uint8
+
+// The values are in the order of policyRules.
+const (
+	failedDrop failed = iota
+	failedMalformed
+	failedAll
+)
+
+func dynamo(family string) rules {
+	r := rules{dropAfterCall: true, before: beforeKeep}
 	switch family {
 	case "phi4":
-		p.Before, p.NeedArguments = DropBlanks, true
+		r.before, r.needArguments = beforeDrop, true
 	case "gemma4", "llama3_json", "pythonic":
-		p.Before = DropBlanks
+		r.before = beforeDrop
 	case "nemotron_deci":
-		p.Before, p.KeepOrphans = DropBlanks, true
+		r.before, r.keepOrphans = beforeDrop, true
 	case "hermes", "qwen3":
-		p.Before, p.Failed, p.Repair, p.NeedArguments = DropBlanks, ShowFailed, true, true
+		r.before, r.failed, r.repair, r.needArguments = beforeDrop, failedAll, true, true
 	case "jamba", "qwen25":
-		p.Before, p.Failed = DropBlanks, ShowMalformed
+		r.before, r.failed = beforeDrop, failedMalformed
 	case "harmony":
-		p.DropUnframed = true
+		r.dropUnframed = true
 	case "mistral":
-		p.ForceReasoning, p.Failed = true, ShowMalformed
+		r.forceReasoning, r.failed = true, failedMalformed
 	case "qwen3_coder", "qwen35", "nemotron_nano":
-		p.EmitTruncated = true
+		r.emitTruncated = true
 	case "glm47", "glm45":
-		p.RejectUnknownTools = true
+		r.rejectUnknownTools = true
 	}
-	return p
+	return r
 }
 
 // shows reports whether the source of a call aborted for why becomes text.
-func (p *Policy) shows(why event.Why) bool {
-	return p.Failed == ShowFailed || p.Failed == ShowMalformed && why != event.Truncated
+func (r *rules) shows(why event.Why) bool {
+	return r.failed == failedAll || r.failed == failedMalformed && why != event.Truncated
 }

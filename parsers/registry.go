@@ -3,6 +3,7 @@
 package parsers
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"maps"
@@ -15,7 +16,7 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// Registry finds families by name. It is immutable and safe for concurrent use.
+// Registry finds families by name. It is immutable and safe for concurrent use. The zero Registry has no families.
 type Registry struct {
 	byName map[string]*entry
 	names  []string
@@ -32,13 +33,7 @@ type entry struct {
 // pair are the families of a combination. Two may have one name: a shadowed family keeps its aliases.
 type pair struct{ tools, reasoning *entry }
 
-// NewRegistry returns a registry of the given grammars, which must not change any more. A later grammar shadows an
-// earlier one of the same name or alias.
-func NewRegistry(grammars ...*grammar.Grammar) (*Registry, error) {
-	return (&Registry{}).Extend(grammars...)
-}
-
-// Extend returns a registry of r's families and the given grammars, which must not change any more. A new one shadows
+// Extend returns a registry of r's families and the given grammars, which must not change any more. A later one shadows
 // what has the same name or alias. r stays as it is.
 func (r *Registry) Extend(grammars ...*grammar.Grammar) (*Registry, error) {
 	out := r.clone()
@@ -56,8 +51,9 @@ func (r *Registry) Extend(grammars ...*grammar.Grammar) (*Registry, error) {
 // name. r stays as it is.
 //
 // make is called once for each parser that New returns, from any goroutine. Its Options are never nil: the zero Options
-// if New got none. They are the caller's and must not be changed. What make cannot do it should answer with an error,
-// which New returns as it is. The Stream serves one response after the other, reset between them, and must not be nil.
+// if New got none. They are the caller's and must not be changed. If make cannot honor the options, it should return an
+// error, which New returns unchanged. The Stream serves one response after the other, reset between them, and must not
+// be nil.
 func (r *Registry) ExtendFunc(name string, make func(*Options) (Stream, error)) *Registry {
 	out := r.clone()
 	out.add(&entry{name: name, make: make})
@@ -85,7 +81,7 @@ func (r *Registry) add(e *entry, aliases ...string) {
 func Default() *Registry { return builtin() }
 
 var builtin = sync.OnceValue(func() *Registry {
-	r, err := NewRegistry(family.All()...)
+	r, err := new(Registry).Extend(family.All()...)
 	if err != nil {
 		panic("parsers: " + err.Error()) // a mistake in package family; its tests see it
 	}
@@ -97,7 +93,7 @@ func (r *Registry) Names() []string { return slices.Clone(r.names) }
 
 // Lookup returns the grammar called name, ignoring case, '-', '_' and '.'. The name a+b means the calls of a with the
 // reasoning of b, as [grammar.With] has it. The caller must not change it. It is nil for a family whose parser is the
-// user's own. The error is an *UnknownFamilyError, or says why two families cannot be combined.
+// user's own. The error is an *UnknownFamilyError, or reports why two families cannot be combined.
 func (r *Registry) Lookup(name string) (*grammar.Grammar, error) {
 	e, err := r.lookup(name)
 	if err != nil || e.c == nil {
@@ -148,12 +144,12 @@ func (r *Registry) lookup(name string) (*entry, error) {
 
 // unknown returns the error for a name that is not in r.
 func (r *Registry) unknown(name string) error {
-	model, _ := ModelFamily(name)
+	model, _ := LookupModel(name)
 	return &UnknownFamilyError{Name: name, Near: r.near(name, model != ""), Model: model}
 }
 
 // New returns a parser of the family called name, as [Registry.Lookup] understands it. Nil options are defaults. The
-// error is that of Lookup, or of the user's own parser.
+// error comes from Lookup or from the user's own parser.
 func (r *Registry) New(name string, opt *Options) (*Parser, error) {
 	e, err := r.lookup(name)
 	if err != nil {
@@ -175,14 +171,15 @@ func (r *Registry) New(name string, opt *Options) (*Parser, error) {
 	if s == nil {
 		return nil, fmt.Errorf("parsers: %s: its function returned no Stream", e.name)
 	}
-	return wrap(s), nil
+	return wrap(s, opt.Choice), nil
 }
 
 // New returns a parser of the family called name in the default registry. Nil options are defaults. The error is an
-// *UnknownFamilyError, or says why two families cannot be combined.
+// *UnknownFamilyError, or reports why two families cannot be combined.
 func New(name string, opt *Options) (*Parser, error) { return Default().New(name, opt) }
 
-// near returns up to three names closest to name. For the name of a model they are those it may be misspelled from.
+// near returns up to three names that name may be misspelled from or may abbreviate, the nearest first. For the name of a
+// model, abbreviations do not count.
 func (r *Registry) near(name string, model bool) []string {
 	type cand struct {
 		name string
@@ -191,24 +188,16 @@ func (r *Registry) near(name string, model bool) []string {
 	var cands []cand
 	f := fold(name)
 	for n := range r.byName {
-		d := distance(f, n)
-		switch {
-		case model && d > 2:
-			continue
-		case strings.HasPrefix(n, f):
-			d = min(d, 2)
-		case strings.HasPrefix(f, n):
-			d = min(d, 3)
+		d, limit := distance(f, n), min(3, (len(f)+1)/3)
+		if !model && len(f) > 1 && (strings.HasPrefix(n, f) || len(n) > 2 && strings.HasPrefix(f, n)) {
+			limit = d
 		}
-		if d <= max(3, len(f)/3) {
+		if d <= limit {
 			cands = append(cands, cand{r.byName[n].name, d})
 		}
 	}
 	slices.SortFunc(cands, func(a, b cand) int {
-		if a.dist != b.dist {
-			return a.dist - b.dist
-		}
-		return strings.Compare(a.name, b.name)
+		return cmp.Or(cmp.Compare(a.dist, b.dist), strings.Compare(a.name, b.name))
 	})
 	var out []string
 	for _, c := range cands {
@@ -249,8 +238,9 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// Events parses deltas with p and yields the events one by one, in order, Close included. An error ends the range. The
-// Data of an event is valid until the next one is asked for.
+// Events parses deltas with p and yields the events one by one, in order, up to and including the event.Finish. The
+// engine's finish reason is taken to be unknown. An error ends the range. The Data of an event is valid until the next
+// iteration.
 func Events(p *Parser, deltas iter.Seq[[]byte]) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		var evs []event.Event
@@ -267,12 +257,12 @@ func Events(p *Parser, deltas iter.Seq[[]byte]) iter.Seq2[event.Event, error] {
 		}
 		for d := range deltas {
 			var err error
-			if evs, err = p.Feed(evs[:0], d); !deliver(err) {
+			if evs, err = p.Append(evs[:0], d); !deliver(err) {
 				return
 			}
 		}
 		var err error
-		evs, err = p.Close(evs[:0])
+		evs, err = p.Finish(evs[:0], event.None)
 		deliver(err)
 	}
 }

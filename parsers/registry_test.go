@@ -15,7 +15,7 @@ import (
 // A combination is compiled once, by whatever names its families are called.
 func TestCombinationsOfAliases(t *testing.T) {
 	r := parsers.Default()
-	tools, reasoning := family.Qwen3Coder(), family.NemotronDeci()
+	tools, reasoning := family.New("qwen3_coder"), family.New("nemotron_deci")
 	require.NotEmpty(t, tools.Aliases)
 	require.NotEmpty(t, reasoning.Aliases)
 	want, err := r.Lookup(tools.Name + "+" + reasoning.Name)
@@ -29,7 +29,7 @@ func TestCombinationsOfAliases(t *testing.T) {
 	}
 
 	// A shadowed family keeps its aliases, and its combinations stay its own.
-	mine := family.Qwen3Coder()
+	mine := family.New("qwen3_coder")
 	mine.Aliases, mine.Tagged.Close.Text = nil, "</mine>"
 	own, err := r.Extend(mine)
 	require.NoError(t, err)
@@ -57,7 +57,7 @@ func TestModelInsteadOfFamily(t *testing.T) {
 	}
 	_, err := parsers.New("Qwen/Qwen3-Coder-30B-A3B-Instruct", nil)
 	require.EqualError(t, err, `parsers: unknown family "Qwen/Qwen3-Coder-30B-A3B-Instruct"; `+
-		`that is a model of family qwen3_coder: see ModelFamily`)
+		`it is the name of a model of family qwen3_coder`)
 	_, err = parsers.New("qwen3_codr", nil)
 	require.EqualError(t, err, `parsers: unknown family "qwen3_codr"; did you mean qwen3_coder?`)
 }

@@ -3,16 +3,11 @@
 package parsers
 
 import (
-	"strings"
-
-	"github.com/weft-go/weft/parsers/grammar"
-	"github.com/weft-go/weft/parsers/internal/scan"
-	"github.com/weft-go/weft/parsers/internal/work"
 	"github.com/weft-go/weft/protocols/event"
 )
 
 // text passes on visible text and reasoning up to the next marker, and lets the layout decide what the marker means.
-func (p *Parser) text() bool {
+func (p *machine) text() bool {
 	if p.restore {
 		p.restoreText(p.start)
 	}
@@ -20,12 +15,10 @@ func (p *Parser) text() bool {
 		if p.want && p.beginGuided() {
 			return true
 		}
-		if p.bare && p.bareObject() {
-			if p.waiting {
-				p.waiting = false
-				return false
+		if p.bare {
+			if begun, waits := p.layout.bareCall(); begun {
+				return !waits
 			}
-			return true
 		}
 	}
 	s := p.textSet()
@@ -39,218 +32,12 @@ func (p *Parser) text() bool {
 		}
 		return false
 	}
-	switch p.c.layout {
-	case tagged:
-		p.taggedMarker(s.markers[m].role)
-	case channels:
-		p.channelMarker(s.markers[m])
-	default:
-		p.elementMarker(s.markers[m].role)
-	}
+	p.layout.marker(s.markers[m])
 	return true
 }
 
-// flush emits the run up to window position to. Unless closing, when a marker follows at to, it holds back what may
-// still turn out to be structure or half a character.
-func (p *Parser) flush(to int, closing bool) {
-	if p.label != "" && !closing && !p.trimLabel(len(p.win)) {
-		return
-	}
-	p.trimLead(to)
-	if p.start >= to {
-		return
-	}
-	kind := event.Text
-	if p.reasoning {
-		kind = event.Reasoning
-	}
-	if p.c.layout == channels && !p.header.body && p.part < 0 && !closing && p.opt.Policy.DropUnframed && !p.tooLong(p.start, p.lim.HeldBytes) {
-		if p.final {
-			p.start = to
-		}
-		return
-	}
-	if !closing && !p.runOpen && (!p.reasoning || p.echoable) && p.blankRun(to) {
-		return
-	}
-	if !closing && !p.final {
-		to = p.unpadded(to)
-		to = p.whole(p.start, to)
-	}
-	p.put(kind, to)
-}
-
-// trimLead drops the structural white space at the beginning of a run.
-func (p *Parser) trimLead(to int) {
-	if p.label != "" && !p.trimLabel(to) {
-		return
-	}
-	for p.trim != "" && p.start < to {
-		if p.win[p.start] != p.trim[0] {
-			p.trim = ""
-			break
-		}
-		p.trim = p.trim[1:]
-		p.start++
-	}
-	p.skipTo(p.start)
-}
-
-// skipTo makes at the next position to examine if that lies before it.
-func (p *Parser) skipTo(at int) {
-	if p.pos < at {
-		p.pos, p.node = at, 0
-	}
-}
-
-// trimLabel drops the label of reasoning at the beginning of a run. It reports false while the label may still follow.
-func (p *Parser) trimLabel(to int) bool {
-	n := 0
-	st, at := scan.Match(p.win[:to], p.start, p.label, &n)
-	if st == scan.More && to == len(p.win) && !p.final {
-		return false
-	}
-	if st == scan.Yes || st == scan.More && to == len(p.win) && n > 0 && n == len(strings.TrimRight(p.label, "\n")) {
-		p.start = at
-	}
-	p.label = ""
-	p.skipTo(p.start)
-	return true
-}
-
-// unpadded returns the window position before the white space that ends the run at to and may belong to the marker that
-// follows it.
-func (p *Parser) unpadded(to int) int {
-	if p.reasoning {
-		if to > p.start && p.structural(p.win[to-1]) {
-			to--
-		}
-		return to
-	}
-	n := len(p.c.before)
-	if p.c.layout == tagged {
-		switch p.opt.Policy.Before {
-		case DropBlanks:
-			return p.unblanked(to)
-		case KeepAll:
-			n = 0
-		}
-	}
-	for ; n > 0 && to > p.start && p.structural(p.win[to-1]); n-- {
-		work.Add(1)
-		to--
-	}
-	return to
-}
-
-// unblanked returns the window position before the white space that ends the run at to, at most MaxHold bytes of it. Each
-// byte is looked at once.
-func (p *Parser) unblanked(to int) int {
-	i := max(p.padSeen, p.start)
-	work.Add(max(0, to-i))
-	for ; i < to; i++ {
-		if !blank(p.win[i]) {
-			p.padEnd = i + 1
-		}
-	}
-	if p.padSeen = max(p.padSeen, to); p.padEnd > to { // to lies before a marker that was seen
-		for i = to; i > p.start && blank(p.win[i-1]); i-- {
-		}
-		return i
-	}
-	return max(p.padEnd, p.start, to-p.c.g.MaxHold)
-}
-
-// structural reports whether c may be white space that belongs to the marker behind the run.
-func (p *Parser) structural(c byte) bool {
-	if p.reasoning {
-		return c == p.c.tail && c != 0
-	}
-	return p.c.before != "" && c == p.c.before[0] || p.opt.Policy.Before == DropBlanks && blank(c)
-}
-
-// put emits win[start:to] as kind and moves start.
-func (p *Parser) put(kind event.Kind, to int) {
-	if p.start >= to {
-		return
-	}
-	if kind == event.Text && p.hides() {
-		p.runOpen, p.last = true, p.win[to-1]
-		p.start = to
-		return
-	}
-	if !p.runOpen && kind == event.Reasoning && p.joinable && p.partKind == event.Reasoning && p.c.join != "" {
-		p.emit(kind, p.made([]byte(p.c.join)), p.start, p.start)
-	}
-	p.block(kind)
-	if p.prefix != "" {
-		p.emit(kind, p.made([]byte(p.prefix)), p.start, p.start)
-		p.prefix = ""
-	}
-	p.runOpen, p.echoable = true, false
-	p.emit(kind, p.win[p.start:to:to], p.start, to)
-	p.last = p.win[to-1]
-	p.start = to
-}
-
-// hides reports whether text is dropped because it stands behind a call, or beside one in a message to a tool.
-func (p *Parser) hides() bool {
-	return p.opt.Policy.DropAfterCall && p.complete > 0 && p.c.layout == tagged || p.header.tool && p.header.body
-}
-
-// blankRun reports whether the run, which has emitted nothing, is up to window position to only white space and little of
-// it.
-func (p *Parser) blankRun(to int) bool {
-	if p.blanksCount() && !p.want && !p.bare {
-		return false
-	}
-	p.from = max(p.from, p.start)
-	for p.from < to && blank(p.win[p.from]) {
-		work.Add(1)
-		p.from++
-	}
-	return p.from >= to && to-p.start <= p.c.g.MaxHold
-}
-
-// blanksCount reports whether a run of nothing but white space is text: by policy, or because it fills a frame that the
-// model opened for text.
-func (p *Parser) blanksCount() bool {
-	return p.opt.Policy.KeepBlanks || (p.header.body && !p.header.tool || p.in.elem == elemText) && p.opt.Output == Native
-}
-
-// settle ends the run before a block whose marker is at mark: it emits what is left of the run, or drops it if it is
-// only white space. It moves start to mark.
-func (p *Parser) settle() {
-	p.dropBlanks(p.mark)
-	p.flush(p.mark, true)
-	p.start = max(p.start, p.mark)
-	p.newRun()
-}
-
-// strip drops the marker just found, an orphan, from the run it is in.
-func (p *Parser) strip() {
-	p.dropBlanks(p.mark)
-	p.flush(p.mark, true)
-	p.start = p.pos
-}
-
-// newRun begins a run of text or reasoning at start.
-func (p *Parser) newRun() {
-	p.runOpen, p.trim, p.label, p.from = false, "", "", p.start
-	p.last, p.quoting = 0, false
-}
-
-// dropBlanks drops the run before window position to if it is white space that has not been emitted.
-func (p *Parser) dropBlanks(to int) {
-	if !p.reasoning && !p.runOpen && !p.blanksCount() {
-		if p.trimLead(to); p.blankRun(to) {
-			p.start = to
-		}
-	}
-}
-
-// lastBlanks settles white space at the end of the stream: behind a call it is structure, otherwise it is the answer.
-func (p *Parser) lastBlanks() {
+// lastBlanks settles white space at the end of the stream: after a call it is structure, otherwise it is the response.
+func (p *machine) lastBlanks() {
 	if p.start >= len(p.win) {
 		return
 	}
@@ -262,34 +49,4 @@ func (p *Parser) lastBlanks() {
 		p.dropBlanks(len(p.win))
 	}
 	p.put(event.Text, len(p.win))
-}
-
-// openReasoning begins a span of reasoning behind a marker.
-func (p *Parser) openReasoning(r *grammar.Reasoning) {
-	p.start = p.pos
-	p.newRun()
-	p.reasoning, p.thought, p.trim, p.label = true, true, r.Lead, r.Label
-}
-
-// closeReasoning ends the span of reasoning at mark, less the structural newline before it.
-func (p *Parser) closeReasoning(after string) {
-	p.trimLead(p.mark)
-	p.flush(p.unpadded(p.mark), true)
-	wrote := p.partKind == event.Reasoning
-	p.start = p.pos
-	p.reasoning = false
-	p.newRun()
-	p.trim = after
-	p.joinable = wrote && p.c.join != ""
-	if !p.joinable {
-		p.endBlock()
-	}
-}
-
-// textSet returns the markers that matter in the current run.
-func (p *Parser) textSet() *markerSet {
-	if p.reasoning {
-		return p.reasonMarkers
-	}
-	return p.textMarkers
 }

@@ -11,10 +11,70 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
+// window is the part of the stream that the states see: what was held back before and the new chunk. start only moves
+// forward; what is before it is accounted for.
+//
+// Invariant between calls: 0 ≤ start ≤ anchor, pos ≤ len(win).
+type window struct {
+	win     []byte
+	start   int // first byte that is not accounted for
+	pos     int // first byte that was not examined
+	anchor  int // where an expected marker or a confirmation began
+	mark    int // where the last marker found begins
+	from    int // where the current name, tag, header section or blank run begins or was examined to
+	openEnd int // where it ends
+	openAt  int // where the markup of a tag begins that may still be prose; -1 for none
+	// In stConfirm: around what may be the closing marker of a value, and where the markup after it begins.
+	closeAt, closeEnd, nextAt int
+	padSeen                   int   // if rules.before is beforeDrop: up to where the run was examined
+	padEnd                    int   // and the end of its last byte that is not blank
+	own                       bool  // win is buf, not the caller's chunk
+	final                     bool  // nothing follows the window
+	base                      int64 // offset of win[0] in the stream
+	buf                       []byte
+
+	// What the current state matched so far.
+	node scan.Node
+	step uint8 // of a confirmation or a list
+	lit  int   // bytes of a literal
+}
+
+// tokenQueue holds the tokens that no event has counted yet, and those that are markers.
+type tokenQueue struct {
+	tokens   bool              // AppendTokens is in use: markers that are tokens count only as such
+	ids      map[string]uint32 // of markers that are tokens
+	isID     map[uint32]bool   // the same ids
+	tokEnds  []int64           // ends of tokens, from tokNext on of those that no event has counted yet
+	tokNext  int
+	tokDue   int32     // tokens before start that no event has counted yet
+	tokMarks []tokMark // tokens that are markers, not yet before start
+}
+
+type tokMark struct {
+	off, end int64
+	id       uint32
+}
+
+// Token is one token of model output.
+type Token struct {
+	ID  uint32
+	End int // where its bytes end in the chunk, exclusive; never decreasing
+}
+
+// output holds the results of a call to Append.
+type output struct {
+	evs      []event.Event
+	out      []byte // text made up by the parser in this call, such as escaped arguments
+	part     int32
+	partKind event.Kind
+	calls    int32 // ordinals given out
+	complete int32 // complete calls outside reasoning
+}
+
 // open makes the window: what was held back, then chunk. Without held bytes the window is the chunk itself.
-func (p *Parser) open(chunk []byte, tokens []Token) {
+func (p *machine) open(chunk []byte, tokens []Token) {
 	p.out = p.out[:0]
-	held := p.win[p.start:]
+	held, gap := p.win[p.start:], p.start > 0
 	p.rebase()
 	if len(tokens) > 0 {
 		p.note(tokens, p.off(len(held)), len(chunk))
@@ -23,14 +83,16 @@ func (p *Parser) open(chunk []byte, tokens []Token) {
 		p.win, p.pos, p.own = chunk, 0, false
 		return
 	}
-	n := copy(p.buf, held) // keep has put them into buf already; this closes the gap before them
-	p.buf = append(p.buf[:n], chunk...)
+	if gap { // keep has put them into buf already
+		copy(p.buf, held)
+	}
+	p.buf = append(p.buf[:len(held)], chunk...)
 	p.win, p.own = p.buf, true
 }
 
 // keep takes the bytes that are still held out of the caller's chunk. Events of this call may point into buf, so what
 // is in buf already stays where it is until the next open.
-func (p *Parser) keep() {
+func (p *machine) keep() {
 	if p.start < len(p.win) && p.own {
 		return
 	}
@@ -41,26 +103,27 @@ func (p *Parser) keep() {
 }
 
 // rebase makes start the first position of the window.
-func (p *Parser) rebase() {
+func (p *machine) rebase() {
 	if n := p.start; n > 0 {
-		if p.rawOn {
-			p.keepRaw(n)
-		}
 		p.base += int64(n)
 		p.start = 0
 		p.pos -= n
 		p.anchor, p.mark, p.from, p.openAt = max(p.anchor-n, -1), max(p.mark-n, -1), max(p.from-n, -1), max(p.openAt-n, -1)
 		p.openEnd = max(p.openEnd-n, -1)
-		p.padSeen, p.padEnd = max(p.padSeen-n, 0), max(p.padEnd-n, 0)
-		p.closeAt, p.closeEnd, p.nextAt = max(p.closeAt-n, -1), max(p.closeEnd-n, -1), max(p.nextAt-n, -1)
+		if p.padSeen > 0 {
+			p.padSeen, p.padEnd = max(p.padSeen-n, 0), max(p.padEnd-n, 0)
+		}
+		if p.state == stConfirm {
+			p.closeAt, p.closeEnd, p.nextAt = max(p.closeAt-n, -1), max(p.closeEnd-n, -1), max(p.nextAt-n, -1)
+		}
 	}
 }
 
 // note queues the tokens of a chunk of size bytes at stream offset at.
-func (p *Parser) note(tokens []Token, at int64, size int) {
+func (p *machine) note(tokens []Token, at int64, size int) {
 	n := 0
 	for n < len(p.tokMarks) && p.tokMarks[n].end <= p.base {
-		n++ // behind start: nothing looks there again
+		n++ // after start: nothing looks there again
 	}
 	p.tokMarks = p.tokMarks[:copy(p.tokMarks, p.tokMarks[n:])]
 	p.tokDue = p.countTokens(p.base)
@@ -78,10 +141,10 @@ func (p *Parser) note(tokens []Token, at int64, size int) {
 }
 
 // off returns the stream offset of window position i.
-func (p *Parser) off(i int) int64 { return p.base + int64(i) }
+func (p *machine) off(i int) int64 { return p.base + int64(i) }
 
 // emit appends an event of text or reasoning whose source is win[from:to].
-func (p *Parser) emit(k event.Kind, data []byte, from, to int) {
+func (p *machine) emit(k event.Kind, data []byte, from, to int) {
 	end := p.off(to)
 	p.evs = append(p.evs, event.Event{
 		Kind: k, Choice: p.opt.Choice, Part: p.part, Call: -1,
@@ -89,8 +152,15 @@ func (p *Parser) emit(k event.Kind, data []byte, from, to int) {
 	})
 }
 
+// made copies data into memory that is valid as long as the events of this call to Append.
+func (p *machine) made(data []byte) []byte {
+	n := len(p.out)
+	p.out = append(p.out, data...)
+	return p.out[n:len(p.out):len(p.out)]
+}
+
 // countTokens takes the tokens that end at or before end out of the queue.
-func (p *Parser) countTokens(end int64) int32 {
+func (p *machine) countTokens(end int64) int32 {
 	n := p.tokDue
 	for p.tokNext < len(p.tokEnds) && p.tokEnds[p.tokNext] <= end {
 		p.tokNext++
@@ -100,21 +170,12 @@ func (p *Parser) countTokens(end int64) int32 {
 	return n
 }
 
-// block opens a new output block unless one of kind k that may go on is open.
-func (p *Parser) block(k event.Kind) {
-	if p.partKind != k {
-		p.part++
-		p.partKind = k
-	}
-	p.joinable, p.lastCall = false, false
-}
-
 // endBlock makes the next event open a new block.
-func (p *Parser) endBlock() { p.partKind = 0 }
+func (p *machine) endBlock() { p.partKind = 0 }
 
 // is reports whether the marker text that ends at window position to counts. With token ids, a marker that is a token
-// counts only where that token stands.
-func (p *Parser) is(text string, to int) bool {
+// is recognized only as that token.
+func (p *machine) is(text string, to int) bool {
 	if !p.tokens {
 		return true
 	}
@@ -135,7 +196,7 @@ func (p *Parser) is(text string, to int) bool {
 
 // find scans from pos for a marker of s. It returns the marker's number with mark and pos around it, or -1 with pos at
 // the end of the window.
-func (p *Parser) find(s *markerSet) int {
+func (p *machine) find(s *markerSet) int {
 	for {
 		m, end := s.set.Find(p.win, p.pos, &p.node, p.final)
 		p.pos = end
@@ -151,11 +212,11 @@ func (p *Parser) find(s *markerSet) int {
 }
 
 // free returns the window position up to which nothing can belong to a half-seen marker of s.
-func (p *Parser) free(s *markerSet) int { return p.pos - s.set.Held(p.node) }
+func (p *machine) free(s *markerSet) int { return p.pos - s.set.Held(p.node) }
 
-// expect tells whether the window goes on, behind blanks, with a marker of s. On Yes, mark and pos are around it. On No,
+// expect reports whether the window continues, after blanks, with a marker of s. On Yes, mark and pos are around it. On No,
 // pos is at the first byte that is not blank.
-func (p *Parser) expect(s *markerSet) (int, scan.Prefix) {
+func (p *machine) expect(s *markerSet) (int, scan.Prefix) {
 	if p.node == 0 {
 		p.skipBlanks()
 		p.anchor = p.pos
@@ -179,10 +240,10 @@ func (p *Parser) expect(s *markerSet) (int, scan.Prefix) {
 }
 
 // whole returns to shortened so that win[:to] does not end inside a UTF-8 sequence; from bounds it below.
-func (p *Parser) whole(from, to int) int { return from + text.Whole(p.win[from:to]) }
+func (p *machine) whole(from, to int) int { return from + text.Whole(p.win[from:to]) }
 
-// skipBlanks moves pos behind white space.
-func (p *Parser) skipBlanks() {
+// skipBlanks moves pos after white space.
+func (p *machine) skipBlanks() {
 	for p.pos < len(p.win) && blank(p.win[p.pos]) {
 		p.pos++
 		work.Add(1)
@@ -191,5 +252,8 @@ func (p *Parser) skipBlanks() {
 
 func blank(c byte) bool { return text.Blank(c) }
 
+// nameStart reports whether c can begin the name of a function.
+func nameStart(c byte) bool { return text.NameStart(c) }
+
 // tooLong reports whether more than n bytes are held from window position from on.
-func (p *Parser) tooLong(from, n int) bool { return len(p.win)-from > n }
+func (p *machine) tooLong(from, n int) bool { return len(p.win)-from > n }

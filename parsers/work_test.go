@@ -40,7 +40,7 @@ func TestWork(t *testing.T) {
 	for _, d := range dialects(t) {
 		t.Run(d.name, func(t *testing.T) {
 			text := d.agentic()
-			p, err := parsers.New(d.name, &parsers.Options{Tools: tools(), Start: parsers.StartNone})
+			p, err := parsers.New(d.name, &parsers.Options{Tools: tools(), Start: parsers.StartTurn})
 			require.NoError(t, err)
 			for _, n := range []int{1, 3, 4, 64, len(text)} {
 				p.Reset()
@@ -48,13 +48,13 @@ func TestWork(t *testing.T) {
 				var evs []event.Event
 				aborted := false
 				for _, b := range pieces(text, n) {
-					evs, err = p.Feed(evs[:0], b)
+					evs, err = p.Append(evs[:0], b)
 					require.NoError(t, err)
 					for _, e := range evs {
 						aborted = aborted || e.Kind == event.ToolAbort
 					}
 				}
-				_, err = p.Close(nil)
+				_, err = p.Finish(nil, event.None)
 				require.NoError(t, err)
 				require.False(t, aborted)
 				looks := float64(work.Take()) / float64(len(text))
@@ -73,13 +73,13 @@ func TestWork(t *testing.T) {
 	}
 }
 
-// TestWorkOnHostileStreams asserts that no stream costs more than four looks at each byte: in text, what stands behind an
-// opening tag is looked at again when it turns out to be prose; in arguments, what looks like the end of a value is
-// looked at again when it is not, and once more to escape it.
+// TestWorkOnHostileStreams asserts that no stream costs more than four looks at each byte: in text, the bytes after an
+// opening tag are examined again if the tag is prose; in arguments, an apparent end of a value is examined again if it
+// is not the end, and once more to escape it.
 func TestWorkOnHostileStreams(t *testing.T) {
 	for _, d := range dialects(t) {
 		t.Run(d.name, func(t *testing.T) {
-			p, err := parsers.New(d.name, &parsers.Options{Tools: tools(), Start: parsers.StartNone, Limits: small})
+			p, err := parsers.New(d.name, &parsers.Options{Tools: tools(), Start: parsers.StartTurn, Limits: small})
 			require.NoError(t, err)
 			for _, s := range d.hostile() {
 				for _, n := range []int{1, 4, 1000} {
@@ -92,10 +92,10 @@ func TestWorkOnHostileStreams(t *testing.T) {
 						fed := 0
 						s.chunks(n, func(b []byte) bool {
 							fed += len(b)
-							evs, err = p.Feed(evs[:0], b)
+							evs, err = p.Append(evs[:0], b)
 							return err == nil
 						})
-						_, _ = p.Close(evs[:0])
+						_, _ = p.Finish(evs[:0], event.None)
 						return float64(work.Take()) / float64(fed)
 					}
 					short, long := looks(20_000), looks(80_000)

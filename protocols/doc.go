@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package protocols holds the shared vocabulary of weft and the wire formats of three APIs. It has no code of its own: see
-// the packages below it.
+// Package protocols contains packages that decode, edit, convert and encode requests and responses of LLM APIs, and the
+// types that the other modules share. It has no exported names; these are its packages:
 //
-//	block                       requests: turns of typed blocks over the bytes they were read from
-//	event                       answers: what parsers emit, decoders read and encoders write
-//	intent                      what a harness knows about a request besides its words
-//	chat, responses, messages,  one package per API, with the same names in each: Decode, Encode, Stream, AppendResponse,
-//	completions                 StreamDecoder, Events, DecodeResponse
-//	embeddings, models          the APIs without a conversation
-//	preamble                    removes what changes in front of the system text and says nothing
-//	sse                         the framing of streams
-//	apierr                      errors in the form of each API, and read from them
+//	block                       requests: turns of typed blocks over the bytes of the body
+//	event                       responses: the events that parsers emit, decoders read and encoders write
+//	wire                        one interface for all APIs: requests, responses and errors
+//	chat, responses, messages,  the specifics of each API
+//	completions
+//	embeddings, catalog         embeddings and the list of models
+//	intent                      request hints: priority, session, retention and more, read from any dialect, limited and emitted
+//	preamble                    keeps the start of a prompt stable across requests and reports why it changed
+//	replay                      selects the past reasoning in a prompt and verifies that clients return it unmodified
+//	sse                         server-sent events
+//	apierr                      errors in the form of each API
 //
-// A request goes in through Decode, which owns the body from then on, and out through Encode: to the same API byte for byte
-// as it came, edits aside, to another with a list of what is lost. An answer comes as events, from a parser or from the
-// StreamDecoder of another API, and goes out through a Stream or AppendResponse. Nothing here does I/O, starts a goroutine, reads a clock or keeps state outside the values you hold.
+// Decode parses a request and takes ownership of its body. AppendRequest encodes it: for the same API with all unedited bytes
+// preserved, for another API with a list of losses. A response is a sequence of events, from a parser or from the wire.Decoder
+// of another API, which a wire.Encoder encodes. The packages do not start goroutines or keep global state, and do I/O only on
+// the readers and writers that callers pass.
 package protocols

@@ -15,14 +15,18 @@ import (
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/chat"
 	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/internal/chatanswer"
+	"github.com/weft-go/weft/protocols/internal/messagesanswer"
+	"github.com/weft-go/weft/protocols/internal/responsesanswer"
 	"github.com/weft-go/weft/protocols/messages"
 	"github.com/weft-go/weft/protocols/replay"
 	"github.com/weft-go/weft/protocols/responses"
 	"github.com/weft-go/weft/protocols/sse"
+	"github.com/weft-go/weft/protocols/wire"
 )
 
-// TestReasoningComesBack sends what an engine of one API wants back to a client of the other, streamed and whole; the client
-// returns it, and the engine's next request has it as the engine gave it.
+// TestReasoningComesBack sends reasoning that the engine of one API needs again to a client of another API, streamed
+// and not. The client returns it, and the engine's next request must contain it unmodified.
 func TestReasoningComesBack(t *testing.T) {
 	collect := func(events []event.Event, err error) *event.Collector {
 		require.NoError(t, err)
@@ -31,54 +35,54 @@ func TestReasoningComesBack(t *testing.T) {
 		return c
 	}
 	t.Run("encrypted reasoning through the messages API", func(t *testing.T) {
-		c := collect(responses.DecodeResponse(nil, []byte(`{"status":"completed","output":[{"type":"reasoning","id":"rs","summary":[{"type":"summary_text","text":"S"}],"encrypted_content":"E.N=C"},{"type":"message","content":[{"type":"output_text","text":"hi"}]}]}`)))
-		answer := messages.AppendResponse(nil, c, messages.StreamOptions{ID: "msg_1", Model: "m"})
-		back := collect(messages.DecodeResponse(nil, answer))
+		c := collect(responsesanswer.NewDecoder(nil).AppendWhole(nil, []byte(`{"status":"completed","output":[{"type":"reasoning","id":"rs","summary":[{"type":"summary_text","text":"S"}],"encrypted_content":"E.N=C"},{"type":"message","content":[{"type":"output_text","text":"hi"}]}]}`)))
+		answer := messagesanswer.AppendResponse(nil, c, messagesanswer.Options{ID: "msg_1", Model: "m"})
+		back := collect(messagesanswer.NewDecoder(nil).AppendWhole(nil, answer))
 		require.Equal(t, "E.N=C", string(back.Answers[0].Blocks[0].Signature))
 		require.True(t, back.Answers[0].Blocks[0].Flags.Has(event.Encrypted))
 
 		next, err := messages.Decode([]byte(`{"max_tokens":1,"messages":[{"role":"assistant","content":`+string(raw(t, answer, "content"))+`}]}`), nil)
 		require.NoError(t, err)
-		body, losses, err := responses.Encode(nil, next, nil)
+		body, losses, err := responses.AppendRequest(nil, next, nil)
 		require.NoError(t, err)
 		require.Empty(t, losses)
 		require.Contains(t, string(body), `"encrypted_content":"E.N=C"`)
 	})
 	t.Run("withheld reasoning through the responses API", func(t *testing.T) {
-		c := collect(messages.DecodeResponse(nil, []byte(`{"type":"message","role":"assistant","content":[{"type":"redacted_thinking","data":"R="},{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{}}`)))
-		opt := responses.StreamOptions{ID: "resp_1", Model: "m"}
-		answer := responses.AppendResponse(nil, c, opt)
-		out := responses.NewStream(opt)
+		c := collect(messagesanswer.NewDecoder(nil).AppendWhole(nil, []byte(`{"type":"message","role":"assistant","content":[{"type":"redacted_thinking","data":"R="},{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{}}`)))
+		opt := responsesanswer.Options{ID: "resp_1", Model: "m"}
+		answer := responsesanswer.AppendResponse(nil, c, opt)
+		out := responsesanswer.NewEncoder(opt)
 		var wire []byte
 		for _, b := range c.Answers[0].Blocks {
 			wire = out.Append(wire, event.Event{Kind: b.Kind, ID: []byte(b.ID), Data: b.Data})
 		}
-		wire = out.Close(out.Append(wire, event.Event{Kind: event.Finish, Why: event.Stop}))
+		wire = out.Finish(out.Append(wire, event.Event{Kind: event.Finish, Why: event.Stop}))
 		require.Contains(t, string(wire), string(raw(t, answer, "output")), "streamed and whole are the same")
 
 		next, err := responses.Decode([]byte(`{"max_output_tokens":1,"input":`+string(raw(t, answer, "output"))+`}`), nil)
 		require.NoError(t, err)
-		body, _, err := messages.Encode(nil, next, nil)
+		body, _, err := messages.AppendRequest(nil, next, nil)
 		require.NoError(t, err)
 		require.Contains(t, string(body), `{"type":"redacted_thinking","data":"R="}`)
 	})
 	t.Run("a signature through the responses API", func(t *testing.T) {
-		c := collect(messages.DecodeResponse(nil, []byte(`{"type":"message","role":"assistant","content":[{"type":"thinking","thinking":"T","signature":"SIG"},{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{}}`)))
-		answer := responses.AppendResponse(nil, c, responses.StreamOptions{ID: "resp_1", Model: "m", Reasoning: responses.ReasoningRaw})
-		back := collect(responses.DecodeResponse(nil, answer))
+		c := collect(messagesanswer.NewDecoder(nil).AppendWhole(nil, []byte(`{"type":"message","role":"assistant","content":[{"type":"thinking","thinking":"T","signature":"SIG"},{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{}}`)))
+		answer := responsesanswer.AppendResponse(nil, c, responsesanswer.Options{ID: "resp_1", Model: "m", Reasoning: responsesanswer.ReasoningRaw})
+		back := collect(responsesanswer.NewDecoder(nil).AppendWhole(nil, answer))
 		require.Equal(t, "SIG", string(back.Answers[0].Blocks[0].Signature))
 		require.False(t, back.Answers[0].Blocks[0].Flags.Has(event.Encrypted))
 
 		next, err := responses.Decode([]byte(`{"max_output_tokens":1,"input":`+string(raw(t, answer, "output"))+`}`), nil)
 		require.NoError(t, err)
 		require.Equal(t, "SIG", next.Turns()[0].Blocks[0].Signature)
-		body, _, err := messages.Encode(nil, next, nil)
+		body, _, err := messages.AppendRequest(nil, next, nil)
 		require.NoError(t, err)
 		require.Contains(t, string(body), `{"type":"thinking","thinking":"T","signature":"SIG"}`)
 	})
 }
 
-// said is what the model answers in the tests below.
+// said is the model's response in the tests below.
 var said = []event.Event{
 	{Kind: event.Reasoning, Data: []byte("First \xe2\x82")}, {Kind: event.Reasoning, Data: []byte("\xac look \"there\".\n")},
 	{Kind: event.ToolStart, Part: 1, Call: 0, ID: []byte("call_1"), Data: []byte("ls")},
@@ -91,45 +95,45 @@ var said = []event.Event{
 
 var thoughts = []string{"First \u20ac look \"there\".\n", "Then <b>so</b>."}
 
-// echo is one way of an answer to a client and back: body returns the next request of a client that was sent the answer.
+// echo sends a response to a client of one API; body returns the client's next request.
 type echo struct {
 	name   string
-	hidden bool // the client is not shown the reasoning
+	hidden bool // the client does not receive the reasoning
 	decode func([]byte, *block.Limits) (*block.Request, error)
-	body   func(t *testing.T, c *replay.Carrier, whole bool) []byte
+	body   func(t *testing.T, c *replay.Signer, whole bool) []byte
 }
 
 var echoes = []echo{
-	{"messages", false, messages.Decode, func(t *testing.T, c *replay.Carrier, whole bool) []byte {
-		return echoMessages(t, messages.StreamOptions{Carrier: c}, whole)
+	{"messages", false, messages.Decode, func(t *testing.T, c *replay.Signer, whole bool) []byte {
+		return echoMessages(t, messagesanswer.Options{Signer: c}, whole)
 	}},
-	{"messages, omitted", true, messages.Decode, func(t *testing.T, c *replay.Carrier, whole bool) []byte {
-		return echoMessages(t, messages.StreamOptions{Carrier: c, Thinking: messages.ThinkingOmitted}, whole)
+	{"messages, omitted", true, messages.Decode, func(t *testing.T, c *replay.Signer, whole bool) []byte {
+		return echoMessages(t, messagesanswer.Options{Signer: c, Thinking: messagesanswer.ThinkingOmitted}, whole)
 	}},
-	{"responses, summary", false, responses.Decode, func(t *testing.T, c *replay.Carrier, whole bool) []byte {
-		return echoResponses(t, responses.StreamOptions{Carrier: c, Seal: true}, whole)
+	{"responses, summary", false, responses.Decode, func(t *testing.T, c *replay.Signer, whole bool) []byte {
+		return echoResponses(t, responsesanswer.Options{Signer: c, Seal: true}, whole)
 	}},
-	{"responses, raw", false, responses.Decode, func(t *testing.T, c *replay.Carrier, whole bool) []byte {
-		return echoResponses(t, responses.StreamOptions{Carrier: c, Seal: true, Reasoning: responses.ReasoningRaw}, whole)
+	{"responses, raw", false, responses.Decode, func(t *testing.T, c *replay.Signer, whole bool) []byte {
+		return echoResponses(t, responsesanswer.Options{Signer: c, Seal: true, Reasoning: responsesanswer.ReasoningRaw}, whole)
 	}},
 	{"chat, details", false, chat.Decode, echoChat},
-	{"responses, none", true, responses.Decode, func(t *testing.T, c *replay.Carrier, whole bool) []byte {
-		return echoResponses(t, responses.StreamOptions{Carrier: c, Seal: true, Reasoning: responses.ReasoningNone}, whole)
+	{"responses, none", true, responses.Decode, func(t *testing.T, c *replay.Signer, whole bool) []byte {
+		return echoResponses(t, responsesanswer.Options{Signer: c, Seal: true, Reasoning: responsesanswer.ReasoningNone}, whole)
 	}},
 }
 
-// echoMessages sends signatures back as they came, as Claude Code does.
-func echoMessages(t *testing.T, opt messages.StreamOptions, whole bool) []byte {
+// echoMessages returns signatures unmodified, as Claude Code does.
+func echoMessages(t *testing.T, opt messagesanswer.Options, whole bool) []byte {
 	opt.ID, opt.Model = "msg_1", "m"
 	var content []map[string]any
 	if whole {
 		var c event.Collector
 		c.Add(said...)
-		require.NoError(t, json.Unmarshal(raw(t, messages.AppendResponse(nil, &c, opt), "content"), &content))
+		require.NoError(t, json.Unmarshal(raw(t, messagesanswer.AppendResponse(nil, &c, opt), "content"), &content))
 	} else {
-		s := messages.NewStream(opt)
+		s := messagesanswer.NewEncoder(opt)
 		var input string
-		for ev, err := range new(sse.Reader).Events(bytes.NewReader(s.Close(s.Append(nil, said...)))) {
+		for ev, err := range new(sse.Reader).Events(bytes.NewReader(s.Finish(s.Append(nil, said...)))) {
 			require.NoError(t, err)
 			var e struct {
 				Type  string
@@ -162,8 +166,8 @@ func echoMessages(t *testing.T, opt messages.StreamOptions, whole bool) []byte {
 	return body(t, "messages", map[string]any{"role": "assistant", "content": content}, map[string]any{"max_tokens": 1})
 }
 
-// echoResponses sends items back with "content":null where there was none, as Codex does.
-func echoResponses(t *testing.T, opt responses.StreamOptions, whole bool) []byte {
+// echoResponses returns items with "content":null if they had no content, as Codex does.
+func echoResponses(t *testing.T, opt responsesanswer.Options, whole bool) []byte {
 	opt.ID, opt.Model = "resp_1", "m"
 	var items []any
 	add := func(item map[string]any) {
@@ -177,13 +181,13 @@ func echoResponses(t *testing.T, opt responses.StreamOptions, whole bool) []byte
 		var c event.Collector
 		c.Add(said...)
 		var list []map[string]any
-		require.NoError(t, json.Unmarshal(raw(t, responses.AppendResponse(nil, &c, opt), "output"), &list))
+		require.NoError(t, json.Unmarshal(raw(t, responsesanswer.AppendResponse(nil, &c, opt), "output"), &list))
 		for _, item := range list {
 			add(item)
 		}
 	} else {
-		s := responses.NewStream(opt)
-		for ev, err := range new(sse.Reader).Events(bytes.NewReader(s.Close(s.Append(nil, said...)))) {
+		s := responsesanswer.NewEncoder(opt)
+		for ev, err := range new(sse.Reader).Events(bytes.NewReader(s.Finish(s.Append(nil, said...)))) {
 			require.NoError(t, err)
 			if string(ev.Type) == "response.output_item.done" {
 				var e struct{ Item map[string]any }
@@ -195,9 +199,9 @@ func echoResponses(t *testing.T, opt responses.StreamOptions, whole bool) []byte
 	return body(t, "input", items, nil)
 }
 
-// echoChat sends reasoning_details back, put together by index.
-func echoChat(t *testing.T, c *replay.Carrier, whole bool) []byte {
-	opt := chat.StreamOptions{ID: "chatcmpl-1", Model: "m", ReasoningDetails: chat.DetailsAlways, Carrier: c}
+// echoChat returns reasoning_details, merged by index.
+func echoChat(t *testing.T, c *replay.Signer, whole bool) []byte {
+	opt := chatanswer.Options{ID: "chatcmpl-1", Model: "m", ReasoningDetails: chatanswer.DetailsAlways, Signer: c}
 	type detail struct {
 		Type      string `json:"type"`
 		Index     int    `json:"index"`
@@ -216,11 +220,11 @@ func echoChat(t *testing.T, c *replay.Carrier, whole bool) []byte {
 		var c event.Collector
 		c.Add(said...)
 		var answer struct{ Choices []struct{ Message message } }
-		require.NoError(t, json.Unmarshal(chat.AppendResponse(nil, &c, opt), &answer))
+		require.NoError(t, json.Unmarshal(chatanswer.AppendResponse(nil, &c, opt), &answer))
 		m = answer.Choices[0].Message
 	} else {
-		s := chat.NewStream(opt)
-		for ev, err := range new(sse.Reader).Events(bytes.NewReader(s.Close(s.Append(nil, said...)))) {
+		s := chatanswer.NewEncoder(opt)
+		for ev, err := range new(sse.Reader).Events(bytes.NewReader(s.Finish(s.Append(nil, said...)))) {
 			require.NoError(t, err)
 			var chunk struct{ Choices []struct{ Delta message } }
 			if json.Unmarshal(ev.Data, &chunk) != nil || len(chunk.Choices) == 0 {
@@ -250,7 +254,7 @@ func echoChat(t *testing.T, c *replay.Carrier, whole bool) []byte {
 	return body(t, "messages", m, nil)
 }
 
-// body returns a request with an answer, or the items of one, in its list of turns.
+// body returns a request with a response, or its items, in its list of turns.
 func body(t *testing.T, list string, answer any, members map[string]any) []byte {
 	turns := []any{map[string]any{"role": "user", "content": "q"}}
 	if items, ok := answer.([]any); ok {
@@ -279,22 +283,23 @@ func thoughtsOf(r *block.Request) (out []string) {
 	return out
 }
 
-// TestCarrierRoundTrip sends reasoning to a client of each API, streamed and whole, and takes it back from it.
-func TestCarrierRoundTrip(t *testing.T) {
+// TestSignerRoundTrip sends signed or sealed reasoning to a client of each API, streamed and not, and verifies the reasoning that it returns.
+func TestSignerRoundTrip(t *testing.T) {
 	key := func(b byte) []byte { return bytes.Repeat([]byte{b}, replay.KeySize) }
-	carrier := func(key []byte, old ...[]byte) *replay.Carrier {
-		c, err := replay.NewCarrier(key, &replay.CarrierOptions{Old: old})
+	signer := func(key []byte, old ...[]byte) *replay.Signer {
+		c, err := replay.NewSigner(key, &replay.SignerOptions{Old: old})
 		require.NoError(t, err)
 		return c
 	}
-	c := carrier(key(1))
-	check := func(t *testing.T, e echo, body []byte, c *replay.Carrier) (r *block.Request, verdicts []string) {
+	c := signer(key(1))
+	check := func(t *testing.T, e echo, body []byte, c *replay.Signer) (r *block.Request, verdicts []string) {
 		r, err := e.decode(body, nil)
 		require.NoError(t, err)
-		found, err := r.CheckReasoning(c, nil)
+		found, err := wire.CheckReasoning(r, c)
 		require.NoError(t, err)
 		for _, f := range found {
-			verdicts = append(verdicts, f.Verdict.String()+" "+f.Action.String())
+			_, result, _ := strings.Cut(f.String(), ": ")
+			verdicts = append(verdicts, strings.Replace(result, " reasoning", "", 1))
 		}
 		return r, verdicts
 	}
@@ -305,7 +310,7 @@ func TestCarrierRoundTrip(t *testing.T) {
 
 			r, found := check(t, e, sent, c)
 			require.Equal(t, thoughts, thoughtsOf(r))
-			out, err := r.Encode(nil)
+			out, err := r.AppendBody(nil)
 			require.NoError(t, err)
 			if e.hidden {
 				require.Equal(t, []string{"intact restored", "intact restored"}, found)
@@ -314,16 +319,16 @@ func TestCarrierRoundTrip(t *testing.T) {
 				require.Empty(t, found)
 				require.Equal(t, string(sent), string(out))
 			}
-			for _, encode := range []func([]byte, *block.Request, *block.EncodeOptions) ([]byte, []block.Loss, error){chat.Encode, messages.Encode, responses.Encode} {
+			for _, encode := range []func([]byte, *block.Request, *block.EncodeOptions) ([]byte, []block.Loss, error){chat.AppendRequest, messages.AppendRequest, responses.AppendRequest} {
 				out, _, err := encode(nil, r, nil)
 				require.NoError(t, err)
 				require.Contains(t, string(out), `look \"there\"`, "the engine's prompt has it, whichever API it speaks")
 			}
 
-			r, found = check(t, e, sent, carrier(key(2), key(1)))
+			r, found = check(t, e, sent, signer(key(2), key(1)))
 			require.Equal(t, thoughts, thoughtsOf(r), "a key of before: %v", found)
 
-			for name, other := range map[string]*replay.Carrier{"restarted": carrier(key(3)), "no key": nil} {
+			for name, other := range map[string]*replay.Signer{"restarted": signer(key(3)), "no key": nil} {
 				r, found = check(t, e, sent, other)
 				require.Equal(t, []string{"unverified kept", "unverified kept"}, found, name)
 				if !e.hidden {
@@ -339,12 +344,12 @@ func TestCarrierRoundTrip(t *testing.T) {
 			require.Len(t, tokens, 2)
 			swapped := strings.NewReplacer(tokens[0], tokens[1], tokens[1], tokens[0]).Replace(string(sent))
 			r, found = check(t, e, []byte(swapped), c)
-			if e.hidden { // it may move what it cannot read
+			if e.hidden { // it may move encrypted reasoning
 				require.Equal(t, []string{thoughts[1], thoughts[0]}, thoughtsOf(r))
 			} else {
 				require.Equal(t, []string{"forged dropped", "forged dropped"}, found)
 			}
-			// It writes another text, or cuts a token.
+			// The client changes the text, or truncates a token.
 			edited := strings.ReplaceAll(string(sent), "look", "rm -r")
 			if e.hidden {
 				edited = strings.Replace(string(sent), tokens[0], tokens[0][:len(tokens[0])-1], 1)
@@ -354,7 +359,7 @@ func TestCarrierRoundTrip(t *testing.T) {
 			require.Equal(t, thoughts[1:], thoughtsOf(r))
 			require.True(t, slices.ContainsFunc(r.Turns()[1].Blocks, func(b block.Block) bool { return b.Kind == block.ToolCall }), "the call stays")
 
-			// Without a key the tokens still tell an edit.
+			// Without a key, the tokens still detect changes.
 			if !e.hidden {
 				plain := e.body(t, nil, false)
 				_, found = check(t, e, plain, nil)
@@ -366,7 +371,7 @@ func TestCarrierRoundTrip(t *testing.T) {
 	}
 }
 
-// raw returns a member of an answer.
+// raw returns a field of a response.
 func raw(t *testing.T, answer []byte, name string) []byte {
 	var members map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(answer, &members))

@@ -4,19 +4,20 @@
 //
 // # Terminology
 //
-//   - worker: one data-parallel rank of one engine instance, numbered by the [index.Index] that follows its KV cache.
-//   - placing: deciding for a worker and reserving the work there, in one step, so that the next request sees it.
-//   - ticket: a placed request. It gives the work back when the request ends, however it ends.
+//   - worker: one data-parallel rank of one engine instance, identified by the [index.Index] that follows its KV cache.
+//   - placing: choosing a worker and reserving the work there, in one step, so that the next request is placed with it in account.
+//   - ticket: a placed request. It releases the work when the request ends, however it ends.
 //
 // # A request
 //
 //	t, err := r.Place(&router.Request{Hashes: chain.Blocks(), Tokens: chain.Len()}, time.Now())
 //	...                                   // send it to t.Decision().Key
 //	t.FirstToken(time.Now())              // when the first token arrives
-//	t.Finish(time.Now(), router.Usage{Cached: 4096, Output: 250})
+//	t.Finish(time.Now(), 4096, 250)       // when the response is complete: 4,096 tokens were cached, 250 generated
 //
-// How a worker is chosen is a [Policy]; package policy has the ones that come with weft and explains the default. The decision is
-// a pure function of what the router knows ([View]); the router only gathers, locks and keeps the account (package load).
+// A [policy.Policy] chooses the worker; package policy has those that come with weft and explains the default. The decision is
+// a pure function of a [policy.View]; the router gathers the view, locks, and keeps the account of each worker's load: a line of prefills
+// served one after another, of which the first has been running since it came first, and the requests that decode.
 //
 // # Guarantees
 //
@@ -24,9 +25,9 @@
 //   - Every way to end a ticket may be called at any time, from any goroutine, any number of times. When all tickets are ended, every
 //     worker's load is zero.
 //   - Workers come and go at run time. A ticket of a removed worker stays valid.
-//   - The router starts no goroutine and reads no clock: time is passed in. Times should not run backwards.
+//   - The router starts no goroutine and reads no clock: the caller passes the time, which should not run backwards.
 //
-// # Not here yet
+// # Limits
 //
-// A queue for the time when all workers are busy, retention advice, trace records and the simulator.
+// There is no queue for the time when all workers are busy, and no retention advice, trace records and simulator yet.
 package router

@@ -15,25 +15,25 @@ import (
 	"github.com/weft-go/weft/router/policy"
 )
 
-// The program of the README: two requests with one prefix go to one worker, and the second knows why.
-func Example() {
+// Without events, two requests with one prefix go to one worker too: the router predicts what it will hold.
+func Example_prediction() {
 	r := router.New(index.New(16, nil), nil)
 	for _, name := range []string{"engine-a", "engine-b"} {
-		r.AddWorker(router.WorkerInfo{Key: index.Key{Instance: name}})
+		r.AddWorker(index.Key{Instance: name}, policy.Both, nil)
 	}
 	prompt := kvhash.NewChain(16, kvhash.Scheme{})
 	prompt.Append(make([]uint32, 4000)...)
 	for range 2 {
 		t, _ := r.Place(&router.Request{Hashes: prompt.Blocks(), Tokens: prompt.Len()}, time.Now())
 		fmt.Println(t.Decision().Why)
-		t.Finish(time.Now(), router.Usage{Cached: -1, Output: 100})
+		t.Finish(time.Now(), -1, 100)
 	}
 	// Output:
 	// engine-a: 57.1 ms = new 57.1; 0 of 4000 tokens cached (estimate, unknown), equal on 2 workers
 	// engine-a: 0.0 ms = new 0.0; 3999 of 4000 tokens cached (estimate, unknown, 3999 of them predicted); next engine-b 85.7 ms
 }
 
-// preferLocal is a policy of a user: a worker in the same rack if its wait is short, else what the default says.
+// preferLocal is a user's policy: a worker in the same rack if its wait is short, else the default's choice.
 type preferLocal struct {
 	rack string
 	policy.KVAware
@@ -41,7 +41,7 @@ type preferLocal struct {
 
 func (preferLocal) Name() string { return "prefer_local" }
 
-func (p preferLocal) Decide(v *router.View, r *router.Request, rnd *rand.Rand, now time.Time) (router.Decision, error) {
+func (p preferLocal) Decide(v *policy.View, r *router.Request, rnd *rand.Rand, now time.Time) (router.Decision, error) {
 	d, err := p.KVAware.Decide(v, r, rnd, now)
 	if err != nil {
 		return d, err
@@ -49,8 +49,8 @@ func (p preferLocal) Decide(v *router.View, r *router.Request, rnd *rand.Rand, n
 	for i := range v.Workers {
 		w := &v.Workers[i]
 		if w.Barred(r) == "" && strings.HasPrefix(w.Key.Instance, p.rack) && w.Load.Wait < 100*time.Millisecond {
-			d.Worker, d.Key, d.Why = w.ID, w.Key, w.Key.String()+": in rack "+p.rack
-			d.CachedEstimate = w.Estimate(r, v.BlockSize, 1).Cached
+			d.Score, d.State, d.Why = d.Scores[i], w.State, w.Key.String()+": in rack "+p.rack
+			_, _, d.PredictedTokens = w.Estimate(r, v.BlockSize, 1)
 			break
 		}
 	}
@@ -58,11 +58,11 @@ func (p preferLocal) Decide(v *router.View, r *router.Request, rnd *rand.Rand, n
 	return d, nil
 }
 
-func ExamplePolicy() {
+func ExampleOptions_policy() {
 	now := time.Unix(0, 0)
 	r := router.New(nil, &router.Options{Policy: preferLocal{rack: "r2"}})
 	for _, name := range []string{"r1-a", "r2-a"} {
-		r.AddWorker(router.WorkerInfo{Key: index.Key{Instance: name}})
+		r.AddWorker(index.Key{Instance: name}, policy.Both, nil)
 	}
 	for range 2 {
 		t, _ := r.Place(&router.Request{Tokens: 20000}, now)
@@ -75,8 +75,8 @@ func ExamplePolicy() {
 
 func ExampleRouter_Explain() {
 	r := router.New(nil, nil)
-	a, _ := r.AddWorker(router.WorkerInfo{Key: index.Key{Instance: "engine-a"}, Rates: router.Rates{Prefill: 0.1}})
-	r.AddWorker(router.WorkerInfo{Key: index.Key{Instance: "engine-b"}, Rates: router.Rates{Prefill: 0.02}})
+	a, _ := r.AddWorker(index.Key{Instance: "engine-a"}, policy.Both, &router.Rates{Prefill: 0.1})
+	r.AddWorker(index.Key{Instance: "engine-b"}, policy.Both, &router.Rates{Prefill: 0.02})
 	r.SetHealth(a, policy.Draining, "rolling update")
 
 	d, _ := r.Explain(&router.Request{Tokens: 1000}, time.Now())
@@ -90,11 +90,34 @@ func ExampleRouter_Explain() {
 
 func ExampleRouter_Place_error() {
 	r := router.New(nil, nil)
-	id, _ := r.AddWorker(router.WorkerInfo{Key: index.Key{Instance: "engine-a"}})
+	id, _ := r.AddWorker(index.Key{Instance: "engine-a"}, policy.Both, nil)
 	_, err := r.Place(&router.Request{Tokens: 10, Exclude: []index.WorkerID{id}}, time.Now())
-	fmt.Println(errors.Is(err, router.ErrAllBarred))
+	fmt.Println(errors.Is(err, policy.ErrAllBarred))
 	fmt.Println(err)
+	if e, ok := errors.AsType[*policy.Error](err); ok {
+		fmt.Println(e.Scores[0].Key, e.Scores[0].Barred)
+	}
 	// Output:
 	// true
 	// router: all workers are barred: engine-a excluded by the request
+	// engine-a excluded by the request
+}
+
+// A prefill worker among others, and what is known about it.
+func ExampleRouter_Workers() {
+	now := time.Unix(0, 0)
+	r := router.New(nil, &router.Options{Rand: rand.New(rand.NewPCG(1, 2)), SessionFor: time.Hour, MaxSessions: 1000})
+	id, _ := r.AddWorker(index.Key{Instance: "prefill-a"}, policy.Prefill, &router.Rates{Prefill: 0.1})
+	t, _ := r.Place(&router.Request{Tokens: 1000, Role: policy.Prefill}, now)
+	for _, w := range r.Workers(now) {
+		fmt.Println(w.Key, w.Role, w.Health, "wait", w.Load.Wait, "prefills", w.Load.Prefills)
+	}
+	t.Cancel(now)
+	s, _ := r.Stats(id)
+	fmt.Println(s.Placed, "placed,", s.Finished, "finished,", s.Failed, "failed,", s.Canceled, "canceled")
+	fmt.Println(r.RemoveWorker(id), len(r.Workers(now)))
+	// Output:
+	// prefill-a prefill healthy wait 100ms prefills 1
+	// 1 placed, 0 finished, 0 failed, 1 canceled
+	// true 0
 }

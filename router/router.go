@@ -4,7 +4,6 @@ package router
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -12,69 +11,38 @@ import (
 	"time"
 
 	"github.com/weft-go/weft/kvhash/index"
-	"github.com/weft-go/weft/router/load"
+	"github.com/weft-go/weft/router/internal/ledger"
 	"github.com/weft-go/weft/router/policy"
 )
 
-// The vocabulary of decisions is package policy's; these are the names users of a router need most.
+// The types of package policy that every user of a router needs.
 type (
-	// Request is what a decision needs to know about a request.
+	// Request describes the request to place.
 	Request = policy.Request
-	// View is what is known about all workers, at one moment and for one request.
-	View = policy.View
 	// Decision is a chosen worker and the reasons.
 	Decision = policy.Decision
-	// Score is what a decision thought of one worker.
-	Score = policy.Score
-	// Policy chooses a worker.
-	Policy = policy.Policy
-	// Role says what part of a request a worker serves.
-	Role = policy.Role
-	// Health says whether a worker takes requests.
-	Health = policy.Health
-	// Rates say how fast a worker is.
+	// Rates are the speed of a worker.
 	Rates = policy.Rates
-	// Error is what Place returns when it chooses no worker.
-	Error = policy.Error
-)
-
-// Reasons for errors; see [errors.Is].
-var (
-	// ErrNoWorkers says that no worker is registered.
-	ErrNoWorkers = policy.ErrNoWorkers
-	// ErrAllBarred says that there are workers and none of them may get the request.
-	ErrAllBarred = policy.ErrAllBarred
-	// ErrBadDecision says that a policy chose a worker that is not registered.
-	ErrBadDecision = errors.New("policy chose an unknown worker")
-	// ErrDuplicate says that a worker with this key is registered already.
-	ErrDuplicate = errors.New("worker is registered already")
 )
 
 // Options configure a [Router].
 type Options struct {
 	// Policy decides; nil means policy.KVAware{}.
-	Policy Policy
+	Policy policy.Policy
 	// Rand breaks ties. The router uses it under its lock. nil means that ties go to the worker that holds fewest blocks, then
-	// to the lowest number.
+	// to the lowest ID.
 	Rand *rand.Rand
-	// PredictFor is how long, after its estimated prefill, a prompt counts as cached where it was sent although no event said so; 0 means
-	// 5 seconds. For engines without events 2 minutes is a good value: the router then knows only what it placed. Negative: not at
-	// all.
+	// PredictFor limits how long, after its estimated prefill, a prompt is treated as cached on its worker without a
+	// confirming event; 0 means 5 seconds, a negative value disables predictions. For engines without events 2 minutes
+	// is a good value: the router then knows only what it placed itself.
 	PredictFor time.Duration
-	// SessionFor is how long a session remembers its worker after its last request; 0 means 10 minutes.
+	// SessionFor limits how long a session keeps its worker after its last request; 0 means 10 minutes.
 	SessionFor time.Duration
-	// MaxSessions bounds how many sessions are remembered; 0 means 65,536. The one unused longest is forgotten first.
+	// MaxSessions limits the number of sessions remembered; 0 means 65,536. The least recently used is dropped first.
 	MaxSessions int
 }
 
-// WorkerInfo describes a worker to [Router.AddWorker].
-type WorkerInfo struct {
-	Key   index.Key
-	Role  Role
-	Rates Rates // what is not positive means the default; see [policy.Rates]
-}
-
-// Router places requests. Safe for concurrent use.
+// Router places requests on workers. It is safe for concurrent use by multiple goroutines.
 type Router struct {
 	index *index.Index
 	opt   Options
@@ -83,23 +51,25 @@ type Router struct {
 	workers  []*worker  // ascending by id
 	sessions sessions
 	turn     uint64
-	view     View // scratch of one decision
+	view     policy.View // scratch of one decision
 	matches  []index.Match
-	states   []index.State
+	known    []index.Worker
 }
 
 // worker is a registered worker. Tickets keep it after it was removed.
 type worker struct {
 	id     index.WorkerID
-	info   WorkerInfo
-	health Health
+	key    index.Key
+	role   policy.Role
+	rates  Rates
+	health policy.Health
 	why    string
-	ledger load.Ledger
+	ledger ledger.Ledger
 	stats  Stats
 }
 
 // New returns a router without workers. x is the index of the model's cached blocks, which the caller keeps up to date; nil
-// means a fresh one for blocks of 64 tokens, which then holds only what the router predicts. nil options mean the defaults.
+// means a new one for blocks of 64 tokens, which then holds only what the router predicts. nil options mean the defaults.
 func New(x *index.Index, o *Options) *Router {
 	if x == nil {
 		x = index.New(64, nil)
@@ -117,25 +87,28 @@ func New(x *index.Index, o *Options) *Router {
 	return r
 }
 
-// Index returns the index the router looks prefixes up in. Events are applied to it directly.
+// Index returns the index that the router uses. Events are added to it directly.
 func (r *Router) Index() *index.Index { return r.index }
 
-// AddWorker registers a worker, healthy and without load, and returns its number in the index. Registered twice, it fails with
-// [ErrDuplicate].
-func (r *Router) AddWorker(info WorkerInfo) (index.WorkerID, error) {
-	info.Rates = info.Rates.Defaults()
+// AddWorker adds a worker, healthy and without load, and returns its ID in the index. nil rates, and rates that are not positive, mean the
+// defaults; see [policy.Rates]. It fails if the router has a worker with this key.
+func (r *Router) AddWorker(key index.Key, role policy.Role, rates *Rates) (index.WorkerID, error) {
+	var speed Rates
+	if rates != nil {
+		speed = *rates
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	id := r.index.AddWorker(info.Key)
+	id := r.index.AddWorker(key)
 	i, found := r.find(id)
 	if found {
-		return id, fmt.Errorf("router: %w: %s", ErrDuplicate, info.Key)
+		return id, fmt.Errorf("router: worker is registered already: %s", key)
 	}
-	r.workers = slices.Insert(r.workers, i, &worker{id: id, info: info})
+	r.workers = slices.Insert(r.workers, i, &worker{id: id, key: key, role: role, rates: speed.Defaults()})
 	return id, nil
 }
 
-// RemoveWorker forgets the worker and what the index knows of it. Its tickets stay valid. It reports whether the worker was registered.
+// RemoveWorker removes the worker, from the index too. Its tickets stay valid. It reports whether the worker was registered.
 func (r *Router) RemoveWorker(id index.WorkerID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -148,8 +121,8 @@ func (r *Router) RemoveWorker(id index.WorkerID) bool {
 	return true
 }
 
-// SetHealth says whether the worker takes requests; why goes into errors and scores. It reports whether the worker is registered.
-func (r *Router) SetHealth(id index.WorkerID, h Health, why string) bool {
+// SetHealth sets whether the worker takes requests; why is the reason in errors and scores. It reports whether the worker is registered.
+func (r *Router) SetHealth(id index.WorkerID, h policy.Health, why string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	i, found := r.find(id)
@@ -159,8 +132,8 @@ func (r *Router) SetHealth(id index.WorkerID, h Health, why string) bool {
 	return found
 }
 
-// Place decides for a worker and reserves the request there. The request is not retained. The error is an [*Error], or wraps
-// [ErrBadDecision]. O(workers + blocks).
+// Place chooses a worker and reserves the request there. The request is not retained. The error is a [*policy.Error] if no worker is
+// eligible. O(workers + blocks).
 func (r *Router) Place(req *Request, now time.Time) (*Ticket, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -171,21 +144,21 @@ func (r *Router) Place(req *Request, now time.Time) (*Ticket, error) {
 	}
 	i, found := r.find(d.Worker)
 	if !found {
-		return nil, fmt.Errorf("router: %w: %d by %s", ErrBadDecision, d.Worker, r.opt.Policy.Name())
+		return nil, fmt.Errorf("router: policy chose an unknown worker: %d by %s", d.Worker, r.opt.Policy.Name())
 	}
 	r.turn++
-	d.Key, d.Policy = r.workers[i].info.Key, cmp.Or(d.Policy, r.opt.Policy.Name())
+	d.Key, d.Policy = r.workers[i].key, cmp.Or(d.Policy, r.opt.Policy.Name())
 	return r.reserve(r.workers[i], &v.Workers[i], req, d, now), nil
 }
 
-// Explain returns the decision Place would make, and changes nothing. Ties are decided as without Rand.
+// Explain returns the decision that Place would make, and changes nothing. Ties are broken as without Rand.
 func (r *Router) Explain(req *Request, now time.Time) (Decision, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.opt.Policy.Decide(r.look(req, now), req, nil, now)
 }
 
-// Workers returns what is known about all workers, in ascending order of numbers, as a decision about an empty prompt would see it.
+// Workers returns all workers, in ascending order of IDs, as in a decision for an empty prompt.
 func (r *Router) Workers(now time.Time) []policy.Worker {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -193,34 +166,31 @@ func (r *Router) Workers(now time.Time) []policy.Worker {
 }
 
 // look fills the view for one request. The result is valid until the next call.
-func (r *Router) look(req *Request, now time.Time) *View {
+func (r *Router) look(req *Request, now time.Time) *policy.View {
 	r.index.Expire(now)
-	r.matches = r.index.Match(r.matches[:0], req.Hashes)
-	r.states = r.index.AppendStates(r.states[:0])
+	r.matches = r.index.AppendMatches(r.matches[:0], req.Hashes)
+	r.known = r.index.AppendWorkers(r.known[:0])
 	sticky, hasSession := r.sessions.worker(&req.Intent, now)
 
 	v := &r.view
 	v.BlockSize, v.Turn, v.Workers = r.index.BlockSize(), r.turn, v.Workers[:0]
-	m, s := 0, 0 // both ascend by number, as the workers do
+	m, k := 0, 0 // both ascend by ID, as the workers do
 	for _, w := range r.workers {
 		pw := policy.Worker{
-			ID: w.id, Key: w.info.Key, Role: w.info.Role, Health: w.health, HealthWhy: w.why, Rates: w.info.Rates,
-			Load: w.ledger.At(now), Session: hasSession && sticky == w.info.Key,
+			Worker: index.Worker{ID: w.id, Key: w.key}, Role: w.role, Health: w.health, HealthWhy: w.why, Rates: w.rates,
+			Load: w.ledger.At(now), Session: hasSession && sticky == w.key,
 		}
-		for s < len(r.states) && r.states[s].Worker < w.id {
-			s++
+		for k < len(r.known) && r.known[k].ID < w.id {
+			k++
 		}
-		if s < len(r.states) && r.states[s].Worker == w.id {
-			pw.Cache.Held, pw.Cache.Trust, pw.Cache.Why = r.states[s].Blocks, r.states[s].Trust, r.states[s].Why
+		if k < len(r.known) && r.known[k].ID == w.id {
+			pw.Worker = r.known[k]
 		}
 		for m < len(r.matches) && r.matches[m].Worker < w.id {
 			m++
 		}
 		if m < len(r.matches) && r.matches[m].Worker == w.id {
-			pw.Cache.Depth, pw.Cache.Predicted = int(r.matches[m].Depth), int(r.matches[m].Predicted)
-			for t, n := range r.matches[m].Tiers {
-				pw.Cache.Tiers[t] = int(n)
-			}
+			pw.Match = r.matches[m]
 		}
 		v.Workers = append(v.Workers, pw)
 	}

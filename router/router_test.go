@@ -21,7 +21,6 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 	"github.com/weft-go/weft/protocols/intent"
 	"github.com/weft-go/weft/router"
-	"github.com/weft-go/weft/router/load"
 	"github.com/weft-go/weft/router/policy"
 )
 
@@ -33,7 +32,7 @@ var start = time.Unix(1000, 0)
 func fleet(t testing.TB, n int, o *router.Options) *router.Router {
 	r := router.New(index.New(block, nil), o)
 	for i := range n {
-		_, err := r.AddWorker(router.WorkerInfo{Key: index.Key{Instance: string(rune('a' + i))}, Rates: router.Rates{Prefill: 1}})
+		_, err := r.AddWorker(index.Key{Instance: string(rune('a' + i))}, policy.Both, &router.Rates{Prefill: 1})
 		require.NoError(t, err)
 	}
 	return r
@@ -49,7 +48,7 @@ func prompt(name byte, n int) []uint32 {
 }
 
 func request(tokens []uint32) *router.Request {
-	return &router.Request{Hashes: kvhash.Scheme{}.AppendBlocks(nil, tokens, block), Tokens: len(tokens)}
+	return &router.Request{Hashes: kvhash.Scheme{}.AppendBlocks(nil, tokens, block, nil), Tokens: len(tokens)}
 }
 
 func place(t testing.TB, r *router.Router, req *router.Request, now time.Time) *router.Ticket {
@@ -58,7 +57,7 @@ func place(t testing.TB, r *router.Router, req *router.Request, now time.Time) *
 	return tk
 }
 
-func loads(r *router.Router, now time.Time) (l []load.Load) {
+func loads(r *router.Router, now time.Time) (l []policy.Load) {
 	for _, w := range r.Workers(now) {
 		l = append(l, w.Load)
 	}
@@ -71,13 +70,13 @@ func TestPredictedPrefix(t *testing.T) {
 	a := place(t, r, request(prompt('x', 1000)), start)
 	b := place(t, r, request(append(prompt('x', 900), prompt('y', 50)...)), start)
 	c := place(t, r, request(prompt('z', 1000)), start)
-	require.Equal(t, "a", a.Key().Instance)
-	require.Equal(t, "a", b.Key().Instance, b.Decision().Why)
-	require.Equal(t, "b", c.Key().Instance, c.Decision().Why)
+	require.Equal(t, "a", a.Decision().Key.Instance)
+	require.Equal(t, "a", b.Decision().Key.Instance, b.Decision().Why)
+	require.Equal(t, "b", c.Decision().Key.Instance, c.Decision().Why)
 	require.Equal(t, 900, b.Decision().CachedEstimate)
 	require.Equal(t, 900, b.Decision().PredictedTokens)
-	require.Equal(t, kvevent.Unknown, b.Decision().Trust)
-	want := []load.Load{{Wait: 1050 * time.Millisecond, Prefills: 2, PrefillTokens: 1050, Blocks: 195}, {Wait: time.Second, Prefills: 1, PrefillTokens: 1000, Blocks: 100}}
+	require.Equal(t, index.Unknown, b.Decision().State)
+	want := []policy.Load{{Wait: 1050 * time.Millisecond, Prefills: 2, Blocks: 195}, {Wait: time.Second, Prefills: 1, Blocks: 100}}
 	if d := cmp.Diff(want, loads(r, start)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
@@ -107,13 +106,13 @@ func TestFailTakesPredictionsBack(t *testing.T) {
 	a.FirstToken(start)
 	a.Fail(start)
 	require.Equal(t, 50, cached(), "the prompt was computed")
-	require.Equal(t, []load.Load{{}}, loads(r, start))
-	s, ok := r.Stats(a.Worker())
+	require.Equal(t, []policy.Load{{}}, loads(r, start))
+	s, ok := r.Stats(a.Decision().Worker)
 	require.True(t, ok)
 	require.Equal(t, router.Stats{Placed: 2, Failed: 2}, s)
 }
 
-// A request that nobody waits for any more is not computed either, unless another one needs the same blocks.
+// A canceled request is not computed, unless another one needs the same blocks.
 func TestCancelTakesPredictionsBack(t *testing.T) {
 	for name, end := range map[string]func(*router.Ticket){
 		"cancel": func(tk *router.Ticket) { tk.Cancel(start) },
@@ -139,16 +138,16 @@ func TestCancelTakesPredictionsBack(t *testing.T) {
 func TestEvents(t *testing.T) {
 	r := fleet(t, 3, &router.Options{PredictFor: -1})
 	tokens := prompt('x', 100)
-	id, ok := r.Index().Worker(index.Key{Instance: "c"})
+	id, ok := r.Index().Lookup(index.Key{Instance: "c"})
 	require.True(t, ok)
 	ev := &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1, 2, 3, 4, 5}, TokenIDs: tokens[:50]}
-	r.Index().Apply(id, ev)
+	r.Index().Add(id, ev)
 	d := place(t, r, request(tokens), start).Decision()
 	require.Equal(t, "c", d.Key.Instance, d.Why)
 	require.Equal(t, 50, d.CachedEstimate)
-	require.Equal(t, kvevent.Exact, d.Trust)
-	r.Index().Apply(id, &kvevent.Event{Kind: kvevent.Cleared})
-	require.NotEqual(t, "c", place(t, r, request(tokens), start).Key().Instance)
+	require.Equal(t, index.Exact, d.State)
+	r.Index().Add(id, &kvevent.Event{Kind: kvevent.Cleared})
+	require.NotEqual(t, "c", place(t, r, request(tokens), start).Decision().Key.Instance)
 }
 
 func TestSessions(t *testing.T) {
@@ -158,11 +157,11 @@ func TestSessions(t *testing.T) {
 	}
 	ask := func(req *router.Request, now time.Time) (key string, credit bool) {
 		tk := place(t, r, req, now)
-		tk.Finish(now, router.Usage{Cached: -1})
+		tk.Finish(now, -1, 0)
 		for _, s := range tk.Decision().Scores {
 			credit = credit || s.Terms.Affinity > 0
 		}
-		return tk.Key().Instance, credit
+		return tk.Decision().Key.Instance, credit
 	}
 	home, credit := ask(in("s"), start)
 	require.False(t, credit)
@@ -194,19 +193,19 @@ func TestWorkersComeAndGo(t *testing.T) {
 	require.Equal(t, 64, r.Index().BlockSize())
 	req := &router.Request{Tokens: 10}
 	_, err := r.Place(req, start)
-	require.ErrorIs(t, err, router.ErrNoWorkers)
+	require.ErrorIs(t, err, policy.ErrNoWorkers)
 
-	a, err := r.AddWorker(router.WorkerInfo{Key: index.Key{Instance: "a"}})
+	a, err := r.AddWorker(index.Key{Instance: "a"}, policy.Both, nil)
 	require.NoError(t, err)
-	_, err = r.AddWorker(router.WorkerInfo{Key: index.Key{Instance: "a"}})
-	require.ErrorIs(t, err, router.ErrDuplicate)
+	_, err = r.AddWorker(index.Key{Instance: "a"}, policy.Both, nil)
+	require.ErrorContains(t, err, "registered already")
 	require.EqualError(t, err, "router: worker is registered already: a")
 	tk := place(t, r, req, start)
 
 	require.True(t, r.SetHealth(a, policy.Down, "connection refused"))
 	_, err = r.Place(req, start)
-	require.ErrorIs(t, err, router.ErrAllBarred)
-	e, ok := errors.AsType[*router.Error](err)
+	require.ErrorIs(t, err, policy.ErrAllBarred)
+	e, ok := errors.AsType[*policy.Error](err)
 	require.True(t, ok)
 	require.Equal(t, "down: connection refused", e.Scores[0].Barred)
 
@@ -216,7 +215,7 @@ func TestWorkersComeAndGo(t *testing.T) {
 	require.False(t, r.SetHealth(a, policy.Healthy, ""))
 	_, ok = r.Stats(a)
 	require.False(t, ok)
-	b, err := r.AddWorker(router.WorkerInfo{Key: index.Key{Instance: "b", DPRank: 1}})
+	b, err := r.AddWorker(index.Key{Instance: "b", DPRank: 1}, policy.Both, nil)
 	require.NoError(t, err)
 	require.Equal(t, a, b)
 	tk2 := place(t, r, req, start)
@@ -228,11 +227,11 @@ func TestWorkersComeAndGo(t *testing.T) {
 	require.Equal(t, "b/1", r.Workers(start)[0].Key.String())
 }
 
-// What a client or a configuration says out of all measure must not make a worker look cheap.
+// Excessive values from a client or a configuration must not make a worker look cheap.
 func TestAbsurdNumbers(t *testing.T) {
 	r := router.New(nil, nil)
 	for name, prefill := range map[string]float64{"nan": math.NaN(), "inf": math.Inf(1), "negative": -1, "slow": 1e300} {
-		_, err := r.AddWorker(router.WorkerInfo{Key: index.Key{Instance: name}, Rates: router.Rates{Prefill: prefill, Load: [4]float64{-1, prefill}}})
+		_, err := r.AddWorker(index.Key{Instance: name}, policy.Both, &router.Rates{Prefill: prefill, Load: [4]float64{-1, prefill}})
 		require.NoError(t, err)
 	}
 	var all []*router.Ticket
@@ -249,26 +248,25 @@ func TestAbsurdNumbers(t *testing.T) {
 	for _, l := range loads(r, start) {
 		require.GreaterOrEqual(t, l.Wait, time.Duration(0))
 		require.GreaterOrEqual(t, l.Blocks, 0)
-		require.GreaterOrEqual(t, l.PrefillTokens, 0)
 		require.LessOrEqual(t, l.Prefills, 20, "nobody gets all")
 	}
 	for _, tk := range all {
-		tk.Finish(start, router.Usage{})
+		tk.Finish(start, 0, 0)
 	}
-	require.Equal(t, make([]load.Load, 4), loads(r, start))
+	require.Equal(t, make([]policy.Load, 4), loads(r, start))
 }
 
-// A worker chosen by nobody's list.
+// A chosen worker that is not in the list.
 type wild struct{ policy.RoundRobin }
 
 func (wild) Decide(*policy.View, *policy.Request, *rand.Rand, time.Time) (policy.Decision, error) {
-	return policy.Decision{Worker: 77}, nil
+	return policy.Decision{Score: policy.Score{Worker: 77}}, nil
 }
 
 func TestBadPolicy(t *testing.T) {
 	r := fleet(t, 1, &router.Options{Policy: wild{}})
 	_, err := r.Place(&router.Request{}, start)
-	require.ErrorIs(t, err, router.ErrBadDecision)
+	require.ErrorContains(t, err, "unknown worker")
 	require.EqualError(t, err, "router: policy chose an unknown worker: 77 by round_robin")
 }
 
@@ -276,13 +274,13 @@ func TestPolicies(t *testing.T) {
 	r := fleet(t, 3, &router.Options{Policy: policy.RoundRobin{}})
 	var got string
 	for range 6 {
-		got += place(t, r, request(prompt('x', 100)), start).Key().Instance
+		got += place(t, r, request(prompt('x', 100)), start).Decision().Key.Instance
 	}
 	require.Equal(t, "abcabc", got)
 	r = fleet(t, 3, &router.Options{Policy: policy.LeastLoaded{}})
 	got = ""
 	for range 6 {
-		got += place(t, r, request(prompt('x', 100)), start).Key().Instance
+		got += place(t, r, request(prompt('x', 100)), start).Decision().Key.Instance
 	}
 	require.Equal(t, "abc", got[:3])
 }
@@ -292,7 +290,7 @@ func TestTickets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := router.New(index.New(block, nil), nil)
 		for i := range 3 {
-			r.AddWorker(router.WorkerInfo{Key: index.Key{Instance: string(rune('a' + i))}})
+			r.AddWorker(index.Key{Instance: string(rune('a' + i))}, policy.Both, nil)
 		}
 		now := start
 		var all []*router.Ticket
@@ -317,7 +315,7 @@ func TestTickets(t *testing.T) {
 				case 0:
 					tk.FirstToken(now)
 				case 1:
-					tk.Finish(now, router.Usage{Cached: rapid.IntRange(-1, 5).Draw(t, "cached"), Output: 3})
+					tk.Finish(now, rapid.IntRange(-1, 5).Draw(t, "cached"), 3)
 				case 2:
 					tk.Fail(now)
 				case 3:
@@ -333,7 +331,7 @@ func TestTickets(t *testing.T) {
 		}
 		var ended uint64
 		for _, w := range r.Workers(now) {
-			if d := cmp.Diff(load.Load{}, w.Load); d != "" {
+			if d := cmp.Diff(policy.Load{}, w.Load); d != "" {
 				t.Fatalf("load is left on %s:\n%s", w.Key, d)
 			}
 			s, _ := r.Stats(w.ID)
@@ -346,7 +344,7 @@ func TestTickets(t *testing.T) {
 			t.Fatal(ended, len(all))
 		}
 		r.Index().Expire(now.Add(time.Hour))
-		if n := r.Index().Len(); n != 0 {
+		if n := r.Index().Stats().Blocks; n != 0 {
 			t.Fatal(n, "blocks are left")
 		}
 	})
@@ -369,11 +367,11 @@ func TestFleetInTime(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					placed, s := time.Now(), tk.Decision().Scores[tk.Worker()]
-					busy[tk.Worker()] <- true
+					placed, s := time.Now(), tk.Decision().Scores[tk.Decision().Worker]
+					busy[tk.Decision().Worker] <- true
 					time.Sleep(time.Duration((s.Terms.New + s.Terms.Load) * float64(time.Millisecond)))
 					tk.FirstToken(time.Now())
-					<-busy[tk.Worker()]
+					<-busy[tk.Decision().Worker]
 					if got, want := time.Since(placed), time.Duration((s.Terms.Wait+s.Terms.New+s.Terms.Load)*float64(time.Millisecond)); got.Round(time.Millisecond) != want.Round(time.Millisecond) {
 						t.Errorf("client %d turn %d: first token after %v, predicted %v", client, turn, got, want)
 					}
@@ -381,14 +379,14 @@ func TestFleetInTime(t *testing.T) {
 						t.Errorf("client %d turn %d left its cache: %s", client, turn, tk.Decision().Why)
 					}
 					time.Sleep(50 * time.Millisecond)
-					tk.Finish(time.Now(), router.Usage{Cached: tk.Decision().CachedEstimate, Output: 10})
+					tk.Finish(time.Now(), tk.Decision().CachedEstimate, 10)
 					conversation = append(conversation, prompt(byte('A'+client), 20)...)
 					time.Sleep(time.Second)
 				}
 			})
 		}
 		wg.Wait()
-		require.Equal(t, make([]load.Load, 2), loads(r, time.Now()))
+		require.Equal(t, make([]policy.Load, 2), loads(r, time.Now()))
 		for id := range index.WorkerID(2) {
 			s, _ := r.Stats(id)
 			require.Equal(t, s.CachedEstimate, s.CachedReported)
@@ -412,10 +410,10 @@ func TestConcurrent(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				r.Index().Apply(tk.Worker(), &kvevent.Event{Kind: kvevent.Stored, BlockHashes: req.Hashes, TokenIDs: tokens})
+				r.Index().Add(tk.Decision().Worker, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: req.Hashes, TokenIDs: tokens})
 				tk.FirstToken(start)
 				go tk.Cancel(start)
-				tk.Finish(start, router.Usage{Cached: -1})
+				tk.Finish(start, -1, 0)
 				r.SetHealth(index.WorkerID(g), policy.Draining, "")
 				r.Workers(start)
 				r.SetHealth(index.WorkerID(g), policy.Healthy, "")
@@ -424,7 +422,7 @@ func TestConcurrent(t *testing.T) {
 	}
 	wg.Go(func() {
 		for range 30 {
-			id, err := r.AddWorker(router.WorkerInfo{Key: index.Key{Instance: "z"}, Role: policy.Decode})
+			id, err := r.AddWorker(index.Key{Instance: "z"}, policy.Decode, nil)
 			if err != nil {
 				t.Error(err)
 			}
@@ -432,7 +430,7 @@ func TestConcurrent(t *testing.T) {
 		}
 	})
 	wg.Wait()
-	require.Equal(t, make([]load.Load, 4), loads(r, start))
+	require.Equal(t, make([]policy.Load, 4), loads(r, start))
 }
 
 func TestExplainChangesNothing(t *testing.T) {
@@ -442,20 +440,20 @@ func TestExplainChangesNothing(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "a", d.Key.Instance)
 	}
-	require.Equal(t, make([]load.Load, 2), loads(r, start))
-	require.Zero(t, r.Index().Len())
+	require.Equal(t, make([]policy.Load, 2), loads(r, start))
+	require.Zero(t, r.Index().Stats().Blocks)
 }
 
-// BenchmarkPlace places and finishes turns of 50,000 tokens that are cached but for the last 64.
+// BenchmarkPlace places and finishes turns of 50,000 tokens of which all but the last 64 are cached.
 func BenchmarkPlace(b *testing.B) {
 	for _, workers := range []int{2, 16, 64} {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
 			r := router.New(index.New(16, nil), &router.Options{Rand: rand.New(rand.NewPCG(1, 1))})
 			tokens := prompt('x', 50000)
-			h := kvhash.Scheme{}.AppendBlocks(nil, tokens, 16)
+			h := kvhash.Scheme{}.AppendBlocks(nil, tokens, 16, nil)
 			for i := range workers {
-				id, _ := r.AddWorker(router.WorkerInfo{Key: index.Key{Instance: "e", DPRank: uint32(i)}})
-				r.Index().Apply(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: h[:len(h)-4], TokenIDs: tokens[:16*(len(h)-4)]})
+				id, _ := r.AddWorker(index.Key{Instance: "e", DPRank: uint32(i)}, policy.Both, nil)
+				r.Index().Add(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: h[:len(h)-4], TokenIDs: tokens[:16*(len(h)-4)]})
 			}
 			req := &router.Request{Hashes: h, Tokens: len(tokens)}
 			now := start
@@ -467,7 +465,7 @@ func BenchmarkPlace(b *testing.B) {
 					b.Fatal(err)
 				}
 				t.FirstToken(now)
-				t.Finish(now, router.Usage{Cached: -1})
+				t.Finish(now, -1, 0)
 			}
 		})
 	}

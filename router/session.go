@@ -18,7 +18,7 @@ type sessions struct {
 	newest, oldest *session // list by last use
 }
 
-// name is a session's identity. Sessions of tenants who isolate their caches do not meet, even by accident.
+// name is a session's identity. Sessions of tenants with isolated caches never share a key, even by accident.
 type name struct{ salt, id string }
 
 type session struct {

@@ -6,33 +6,25 @@ import (
 	"time"
 
 	"github.com/weft-go/weft/kvhash/index"
-	"github.com/weft-go/weft/router/load"
+	"github.com/weft-go/weft/router/internal/ledger"
 	"github.com/weft-go/weft/router/policy"
 )
 
 // Ticket is a placed request. It holds the worker's load until one of Finish, Fail and Cancel is called; the first of them counts,
-// later calls do nothing. Safe for concurrent use.
+// later calls do nothing. It is safe for concurrent use by multiple goroutines.
 type Ticket struct {
 	router    *Router
 	worker    *worker
 	decision  Decision
-	entry     load.Entry
+	entry     ledger.Entry
 	predicted index.Prediction
 }
 
-// Usage is what the engine said about a finished request.
-type Usage struct {
-	// Cached is how many tokens of the prompt the engine had cached, -1 if it did not say.
-	Cached int
-	// Output is how many tokens it generated.
-	Output int
-}
-
-// Stats count what became of the requests of one worker.
+// Stats holds request and token counters for one worker.
 type Stats struct {
 	Placed, Finished, Failed, Canceled uint64
-	// CachedEstimate and CachedReported sum, over finished requests whose engine said how much was cached, what the index believed and
-	// what the engine said, in tokens. When the first is well above the second, the index believes too much.
+	// CachedEstimate and CachedReported are the cached tokens by the index and by the engine, summed over finished requests whose
+	// engine reported them. If the first is well above the second, the index misses removals.
 	CachedEstimate, CachedReported uint64
 	// Output is the number of tokens generated.
 	Output uint64
@@ -47,46 +39,40 @@ const (
 // reserve books the request on w and remembers it. The caller holds the lock.
 func (r *Router) reserve(w *worker, pw *policy.Worker, req *Request, d Decision, now time.Time) *Ticket {
 	block := r.index.BlockSize()
-	e := pw.Estimate(req, block, 1)
+	cost, cached, _ := pw.Estimate(req, block, 1)
 	t := &Ticket{router: r, worker: w, decision: d}
 	tokens, output := max(0, req.Tokens), min(max(0, req.Intent.ExpectedOutput), maxOutput)
-	t.entry = load.Entry{
-		Prefill: time.Duration(min(e.New+e.Load, maxPrefill) * float64(time.Millisecond)),
-		Tokens:  tokens - e.Cached,
+	t.entry = ledger.Entry{
+		Prefill: time.Duration(min(cost.New+cost.Load, maxPrefill) * float64(time.Millisecond)),
+		Tokens:  tokens - cached,
 		Blocks:  (tokens + output + block - 1) / block,
 	}
 	w.ledger.Reserve(&t.entry, now)
 	w.stats.Placed++
 	if r.opt.PredictFor > 0 {
-		// Predictions mostly follow what is confirmed. Those in between, beside a hole, keep the time they have.
-		if confirmed := pw.Cache.Depth - pw.Cache.Predicted; confirmed < len(req.Hashes) {
+		// Predictions mostly follow what is confirmed. Blocks in between, next to a hole, keep their time.
+		if confirmed := int(pw.Match.Depth - pw.Match.Predicted); confirmed < len(req.Hashes) {
 			until := now.Add(pw.Load.Wait + t.entry.Prefill + r.opt.PredictFor)
 			t.predicted = r.index.Predict(w.id, req.Hashes, confirmed, until)
 		}
 	}
-	r.sessions.put(&req.Intent, w.info.Key, now)
+	r.sessions.put(&req.Intent, w.key, now)
 	return t
 }
 
-// Decision returns where the request was placed and why.
+// Decision returns the worker on which the request was placed, and why.
 func (t *Ticket) Decision() *Decision { return &t.decision }
 
-// Worker returns the number of the worker.
-func (t *Ticket) Worker() index.WorkerID { return t.decision.Worker }
-
-// Key returns the identity of the worker.
-func (t *Ticket) Key() index.Key { return t.decision.Key }
-
-// FirstToken says that the prompt has been computed: from now on the request decodes. Calls after the first, or after the end, do
-// nothing.
+// FirstToken ends the request's prefill: from now on it decodes. Calls after the first, or after the end, do nothing.
 func (t *Ticket) FirstToken(now time.Time) {
 	t.router.mu.Lock()
 	defer t.router.mu.Unlock()
 	t.worker.ledger.FirstToken(&t.entry, now)
 }
 
-// Finish says that the answer is complete.
-func (t *Ticket) Finish(now time.Time, u Usage) {
+// Finish ends a request whose response is complete. cached is the number of prompt tokens that the engine had cached, -1 if it did not
+// report it, and output the number of tokens that it generated.
+func (t *Ticket) Finish(now time.Time, cached, output int) {
 	t.router.mu.Lock()
 	defer t.router.mu.Unlock()
 	if !t.worker.ledger.Release(&t.entry, now) {
@@ -94,15 +80,15 @@ func (t *Ticket) Finish(now time.Time, u Usage) {
 	}
 	s := &t.worker.stats
 	s.Finished++
-	s.Output += uint64(max(0, u.Output))
-	if u.Cached >= 0 {
+	s.Output += uint64(max(0, output))
+	if cached >= 0 {
 		s.CachedEstimate += uint64(t.decision.CachedEstimate)
-		s.CachedReported += uint64(u.Cached)
+		s.CachedReported += uint64(cached)
 	}
 }
 
-// Fail says that the worker could not do it. If it had not answered with a token yet, its blocks are no longer expected there, unless
-// a later request expects them too. What that says about the worker's health is the caller's to judge: see [Router.SetHealth].
+// Fail ends a request that the worker failed. If no token arrived, its predicted blocks are withdrawn, unless a later request also
+// predicts them. It does not change the worker's health: see [Router.SetHealth].
 func (t *Ticket) Fail(now time.Time) {
 	t.router.mu.Lock()
 	defer t.router.mu.Unlock()
@@ -111,7 +97,7 @@ func (t *Ticket) Fail(now time.Time) {
 	}
 }
 
-// Cancel says that nobody waits for the answer any more. Its blocks are treated as by [Ticket.Fail].
+// Cancel ends a request that was canceled. Its predicted blocks are treated as by [Ticket.Fail].
 func (t *Ticket) Cancel(now time.Time) {
 	t.router.mu.Lock()
 	defer t.router.mu.Unlock()

@@ -11,46 +11,48 @@ import (
 	"github.com/weft-go/weft/tokenizers/internal/unidata"
 )
 
-// AddedToken is a string that becomes one id wherever it stands in the text.
+// An AddedToken is a string that is encoded as one ID wherever it occurs in trusted text.
 type AddedToken struct {
 	ID      uint32
 	Content string
-	Special bool // left out of decoded text on request
-	// Normalized tokens are looked for after the normalizer has run, the others before.
-	Normalized bool
-	LStrip     bool // takes the white space before it along
-	RStrip     bool // takes the white space after it along
-	SingleWord bool // only where no word character touches it
+	Special bool // can be left out of decoded text
+
+	normalized bool // matched after the normalizer has run, not before
+	lStrip     bool // includes the white space before it
+	rStrip     bool // includes the white space after it
+	singleWord bool // matched only if no word character is next to it
 }
 
-// matcher finds added tokens: the leftmost, and of those the longest. It is immutable.
+// matcher finds added tokens: the leftmost match, and the longest of those. It is immutable.
 type matcher struct {
 	tokens []AddedToken
 	nodes  []trieNode
 	root   [256]uint32 // first byte -> node, 0 if none
-	starts []start     // the first bytes, at most maxStarts; nil if there are more
+	starts []start     // possible first bytes, at most maxStarts; nil if there are more
 }
 
-// start is a byte that tokens begin with.
+// start is a first byte of tokens.
 type start struct {
 	b    byte
-	next [4]uint64 // bit: a byte that may follow
-	one  bool      // b is a token
-	// pair says that b is a space, frequent in any text, and only then may follow: both are looked for together.
+	next [4]uint64 // bit set of the bytes that may follow
+	one  bool      // b alone is a token
+	// pair specifies that b is a space, which is frequent, and that only then may follow. The two are searched for
+	// together.
 	pair bool
 	then byte
 }
 
-// maxStarts is how many first bytes are looked for one by one, which is faster than looking at each byte.
+// maxStarts is the maximum number of first bytes that are searched for one by one, which is faster than examining each
+// byte.
 const maxStarts = 4
 
-// seeker remembers where the first bytes stand next, so that a text is searched once for each of them.
+// seeker records the next position of each first byte, so that a text is searched once for each.
 type seeker struct {
-	at    [maxStarts]int // at or behind the last position asked for
+	at    [maxStarts]int // at or after the last requested position
 	begun bool
 }
 
-// seek returns the next position in s at or after i where a token may begin, len(s) if there is none.
+// seek returns the next position in s at or after i at which a token may begin, or len(s).
 func (m *matcher) seek(s string, i int, p *seeker) int {
 	if !p.begun {
 		p.begun = true
@@ -83,13 +85,14 @@ func (m *matcher) seek(s string, i int, p *seeker) int {
 	return best
 }
 
-// indexPair returns the next position in s at or after i where b and then c stand, len(s) if there is none.
+// indexPair returns the next position in s at or after i of the bytes b and c in sequence, or len(s) if there is no
+// such position.
 func indexPair(s string, i int, b, c byte) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	bs, cs := ones*uint64(b), ones*uint64(c)
 	for ; i+9 <= len(s); i += 8 {
-		x := (load64(s[i:]) ^ bs) | (load64(s[i+1:]) ^ cs) // zero where both stand
-		// The lowest bit is right, those above it may not be.
+		x := (load64(s[i:]) ^ bs) | (load64(s[i+1:]) ^ cs) // zero where both match
+		// Only the lowest bit is reliable.
 		if hit := (x - ones) &^ x & highs; hit != 0 {
 			return i + bits.TrailingZeros64(hit)>>3
 		}
@@ -110,12 +113,12 @@ func load64(s string) uint64 {
 
 // trieNode is the end of a path of bytes. Its children form a list.
 type trieNode struct {
-	child, sibling uint32 // 0 is none: node 0 is not used
+	child, sibling uint32 // 0 means absent; node 0 is not used
 	token          int32  // index in tokens, -1 if no token ends here
 	b              byte
 }
 
-// newMatcher builds the matcher of tokens, where text[i] is what stands for tokens[i]; "" is not looked for.
+// newMatcher returns a matcher that finds tokens[i] as text[i], or not at all if that is empty.
 func newMatcher(tokens []AddedToken, text []string) *matcher {
 	m := &matcher{tokens: tokens, nodes: make([]trieNode, 1)}
 	var follow [256]start
@@ -165,8 +168,8 @@ func newMatcher(tokens []AddedToken, text []string) *matcher {
 	return m
 }
 
-// find returns the first match in s at or after i that ends within limit. token is -1 if there is none. p goes with s and
-// with an i that does not become less.
+// find returns the first match in s at or after i that ends within limit, with token -1 if there is no match. p must be
+// used with one s only, and i must not decrease.
 func (m *matcher) find(s string, i, limit int, p *seeker) (start, end, token int) {
 	all := s
 	s = s[:limit]
@@ -212,13 +215,13 @@ type cuts struct {
 	seek         seeker
 	pending      bool
 
-	// The current piece: a token if token >= 0, else text.
+	// The current piece: a token if token >= 0, otherwise text.
 	start, end, token int
 
 	nextStart, nextEnd, nextToken int
 }
 
-// next steps to the next piece.
+// next advances to the next piece and reports whether there is one.
 func (c *cuts) next() bool {
 	if c.pending {
 		c.pending = false
@@ -232,18 +235,18 @@ func (c *cuts) next() bool {
 		}
 		c.search = end
 		t := &c.m.tokens[token]
-		if c.plain && t.Special || t.SingleWord && !aloneAt(c.s, start, end) {
+		if c.plain && t.Special || t.singleWord && !aloneAt(c.s, start, end) {
 			continue
 		}
-		if t.LStrip {
+		if t.lStrip {
 			start = max(spaceBefore(c.s, start), c.from)
 		}
-		if t.RStrip {
-			// A token that begins in this space is found all the same: then both have it.
+		if t.rStrip {
+			// A token that begins inside this space is still found; the space then belongs to both.
 			end = spaceAfter(c.s, end)
 		}
 		if start > end {
-			continue // inside such a space, with LStrip: the reference panics
+			continue // inside such a space, with lStrip; the reference panics
 		}
 		from := c.from
 		c.from = end
@@ -264,7 +267,7 @@ func (c *cuts) next() bool {
 	return false
 }
 
-// find looks for the next match inside trusted text. It drops the ranges it has passed.
+// find returns the next match inside trusted text. It drops the ranges before it.
 func (c *cuts) find() (start, end, token int) {
 	if c.trust.all {
 		return c.m.find(c.s, c.search, len(c.s), &c.seek)
@@ -285,16 +288,16 @@ func (c *cuts) find() (start, end, token int) {
 	return 0, 0, -1
 }
 
-// trust says where a text may hold added tokens.
+// trust specifies the parts of a text in which added tokens are recognized.
 type trust struct {
 	all    bool
-	base   int         // offset of the text in what the ranges count from
+	base   int         // offset of the text in the coordinates of ranges
 	ranges []byteRange // sorted, disjoint, not adjacent
 }
 
 type byteRange struct{ start, end int }
 
-// at returns the trust of the part that starts at offset i.
+// at returns the trust for the text from offset i on.
 func (t trust) at(i int) trust {
 	t.base += i
 	if t.all {
@@ -305,8 +308,8 @@ func (t trust) at(i int) trust {
 	return t
 }
 
-// whole reports whether a text of n > 0 bytes is trusted from end to end. The first range must be the
-// first that ends inside the text or after it, as at leaves it.
+// whole reports whether a text of n > 0 bytes is trusted from end to end. The first range must be the first one that
+// ends inside the text or after it, as is the case after at.
 func (t trust) whole(n int) bool {
 	return t.all || len(t.ranges) > 0 && t.ranges[0].start <= t.base && t.base+n <= t.ranges[0].end
 }

@@ -9,12 +9,12 @@ import (
 
 	"github.com/weft-go/weft/tokenizers/internal/jsonr"
 	"github.com/weft-go/weft/tokenizers/internal/normal"
-	"github.com/weft-go/weft/tokenizers/vocab"
+	"github.com/weft-go/weft/tokenizers/internal/vocab"
 )
 
-// adding gives added tokens their ids as the reference does, whatever the file declares: a text that is known as
-// added takes the new flags, but stays special if it was; one in the model's vocabulary keeps that id; each other gets the next
-// free id. Declared ids count for nothing.
+// adding assigns ids to added tokens as the reference does. A token that was added before takes the new flags, but
+// remains special if it was. A token in the model's vocabulary keeps that id. All others get the next free id. The ids
+// declared in files are ignored.
 type adding struct {
 	list    []AddedToken
 	at      map[string]int // content -> index in list
@@ -23,7 +23,7 @@ type adding struct {
 	changed bool
 }
 
-// newAdding goes on behind the tokens in have, for a model whose vocabulary has size entries.
+// newAdding returns an adding that continues after the tokens in have, for a model whose vocabulary has size entries.
 func newAdding(have []AddedToken, size uint32, modelID func(string) (uint32, bool)) *adding {
 	l := &adding{list: slices.Clone(have), at: make(map[string]int, len(have)), free: size, modelID: modelID}
 	for i, a := range have {
@@ -89,7 +89,7 @@ func (t *Tokenizer) readAdded(s jsonr.Span) error {
 		if v.Content == nil || v.Normalized == nil {
 			return q.fail(ErrFormat, "has no content or no normalized flag")
 		}
-		a := AddedToken{Content: *v.Content, Special: v.Special, Normalized: *v.Normalized, LStrip: v.LStrip, RStrip: v.RStrip, SingleWord: v.SingleWord}
+		a := AddedToken{Content: *v.Content, Special: v.Special, normalized: *v.Normalized, lStrip: v.LStrip, rStrip: v.RStrip, singleWord: v.SingleWord}
 		if !utf8.ValidString(a.Content) {
 			return q.fail(ErrFormat, "content is not UTF-8")
 		}
@@ -102,7 +102,7 @@ func (t *Tokenizer) readAdded(s jsonr.Span) error {
 	return t.indexAdded(p)
 }
 
-// indexAdded builds what depends on the list of added tokens.
+// indexAdded sets the fields that depend on the list of added tokens.
 func (t *Tokenizer) indexAdded(p part) error {
 	if err := t.buildMatchers(p); err != nil {
 		return err
@@ -125,12 +125,12 @@ func (t *Tokenizer) indexAdded(p part) error {
 		t.idAt[a.ID] = int32(i)
 		t.shown[i] = t.normalized(a)
 		t.flags[a.ID] = flagAdded
-		// The reference looks special tokens up by their spelling, so it shows one whose spelling the
+		// The reference looks up special tokens by their spelling, so it does not hide one whose spelling the
 		// normalizer changes.
 		if a.Special && t.shown[i] == a.Content {
 			t.flags[a.ID] |= flagHidden
 		}
-		// The id of unknown text is what untrusted text that is unknown should give.
+		// The id of unknown text is not forged: untrusted text that is unknown should yield it.
 		if a.Special && int64(a.ID) < int64(t.vocab.Len()) && int64(a.ID) != t.unk && t.model.reaches(a.ID) {
 			t.flags[a.ID] |= flagForged
 			t.reachable = true
@@ -152,24 +152,25 @@ func (t *Tokenizer) indexAdded(p part) error {
 	return nil
 }
 
-// normalized returns the text that is looked for and that the id stands for when ids become text again.
+// normalized returns the text that is searched for, which is also the decoded text of the id.
 func (t *Tokenizer) normalized(a AddedToken) string {
-	if !a.Normalized || len(t.norm) == 0 {
+	if !a.normalized || len(t.norm) == 0 {
 		return a.Content
 	}
 	var b normal.Buffer
 	return string(normal.Run(t.norm, normal.Text{B: []byte(a.Content)}, &b).B)
 }
 
-// buildMatchers sorts the added tokens by when they are looked for. Of two that normalize to the same text the reference
-// finds another one each time it loads the file (the order is that of a hash map), so that is refused.
+// buildMatchers builds the matchers for text before and after the normalizer. Two tokens that normalize to the same
+// text are refused, because the reference then chooses one by the order of a hash map, which differs each time it loads
+// the file.
 func (t *Tokenizer) buildMatchers(p part) error {
 	var set [2][]AddedToken
 	var text [2][]string
 	from := map[string]string{} // normalized text -> content
 	for _, a := range t.added {
 		k, s := 0, a.Content
-		if a.Normalized {
+		if a.normalized {
 			k, s = 1, t.normalized(a)
 			if other, twice := from[s]; twice && s != "" {
 				return p.refuse("tokens %q and %q, which normalize to the same text", other, a.Content)

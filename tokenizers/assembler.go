@@ -4,9 +4,9 @@ package tokenizers
 
 import "unicode/utf8"
 
-// assembler turns bytes into whole characters.
+// assembler joins bytes to whole characters.
 //
-// Invariant: 0 <= n <= 3, and held[:n] is the proper beginning of some valid sequence.
+// Invariant: 0 <= n <= 3, and held[:n] is a proper prefix of a valid sequence.
 type assembler struct {
 	held [utf8.UTFMax]byte
 	n    int
@@ -15,7 +15,7 @@ type assembler struct {
 func (a *assembler) feed(dst, p []byte) []byte {
 	for a.n > 0 && len(p) > 0 {
 		if a.n++; !beginning(a.held[:a.n-1], p[0]) {
-			// p[0] does not continue what is held: that was a maximal part.
+			// p[0] does not continue held, which was a maximal subpart.
 			a.n = 0
 			dst = append(dst, "\uFFFD"...)
 			break
@@ -69,8 +69,8 @@ func validPrefix(p []byte) int {
 	return i
 }
 
-// partLen returns the length of the maximal part of a sequence that the invalid p starts with (Unicode
-// standard, 3.9, U+FFFD substitution of maximal subparts): at least 1.
+// partLen returns the length of the maximal subpart at the start of p, which is not valid UTF-8 (Unicode standard, 3.9,
+// U+FFFD substitution of maximal subparts). It is at least 1.
 func partLen(p []byte) int {
 	n := 1
 	for n < len(p) && n < utf8.UTFMax-1 && beginning(p[:n], p[n]) {
@@ -79,8 +79,8 @@ func partLen(p []byte) int {
 	return n
 }
 
-// beginning reports whether b may follow the 1 to 3 bytes of have, the beginning of a sequence, or of
-// nothing valid.
+// beginning reports whether b may follow have, which is 1 to 3 bytes. It returns false if have cannot begin a valid
+// sequence.
 func beginning(have []byte, b byte) bool {
 	if len(have) == 1 {
 		switch c := have[0]; {

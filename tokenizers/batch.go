@@ -10,38 +10,41 @@ import (
 	"sync/atomic"
 )
 
-// This file is the only one of the package that starts goroutines: a thin shell around AppendEncode. All of
-// them have ended when a call returns.
+// This file is the only one in the package that starts goroutines. They call AppendEncode, and they have all ended when
+// a call returns.
 
-// BatchOptions configures [Tokenizer.EncodeBatch] and [Tokenizer.EncodeParallel]. The zero value is the
-// default.
-type BatchOptions struct {
-	// Workers is the largest number of goroutines, the caller's among them; 0 means one per processor.
-	Workers int
-	// Framed adds the frame, as [Tokenizer.AppendEncodeFramed] does.
-	Framed bool
-	// Cutter, made for the same tokenizer, allows to cut long texts into parts that are encoded at the
-	// same time. Without one a text is encoded by one worker.
-	Cutter *Cutter
-}
-
-// batchPart is about how many bytes of text one step of work has. It takes a fraction of a millisecond.
+// batchPart is the approximate size of one step of work in bytes of text. A step takes a fraction of a millisecond.
 const batchPart = 32 << 10
 
 // batchStep is one step of work: texts[first:last] whole, or, if end > 0, texts[first][start:end].
 type batchStep struct{ first, last, start, end int }
 
-// EncodeBatch encodes texts, sharing the work among workers by bytes, and returns their ids in order. The
-// result does not depend on the number of workers. Each result is one allocation, or a copy more for a text
-// that was cut.
+// EncodeBatch encodes texts and returns their IDs in order. It distributes the work by bytes among at most workers
+// goroutines, including the caller's; 0 means one per processor. Texts of at least 64 KiB are split where that does not
+// change the IDs; see [Tokenizer.Splitter]. The result does not depend on the number of workers. Each result is one
+// allocation; the IDs of a split text are copied once more.
 //
-// It returns early with ctx's error when ctx is done. A step, 32 KB or one longer text that cannot be cut,
-// is not interrupted.
-func (t *Tokenizer) EncodeBatch(ctx context.Context, texts []string, opt BatchOptions) ([][]uint32, error) {
-	steps := batchSteps(texts, opt)
-	done := make([][]uint32, len(steps)) // of steps that are part of a text
+// It returns ctx's error if ctx is done before all texts are encoded. A step of 32 KiB, or of one longer text that
+// cannot be split, is not interrupted.
+func (t *Tokenizer) EncodeBatch(ctx context.Context, texts []string, workers int) ([][]uint32, error) {
+	return t.encodeBatch(ctx, texts, workers, false)
+}
+
+// EncodeBatchSpecial is like [Tokenizer.EncodeBatch] but adds the model's special tokens to each text, as
+// [Tokenizer.AppendEncodeSpecial] does.
+func (t *Tokenizer) EncodeBatchSpecial(ctx context.Context, texts []string, workers int) ([][]uint32, error) {
+	return t.encodeBatch(ctx, texts, workers, true)
+}
+
+func (t *Tokenizer) encodeBatch(ctx context.Context, texts []string, workers int, special bool) ([][]uint32, error) {
+	var split *Splitter
+	if workers != 1 && slices.ContainsFunc(texts, func(s string) bool { return len(s) >= 2*batchPart }) {
+		split, _ = t.Splitter() // without one, each text is encoded by one worker
+	}
+	steps := batchSteps(texts, split)
+	done := make([][]uint32, len(steps)) // results of steps that are part of a text
 	out := make([][]uint32, len(texts))
-	err := runSteps(ctx, opt.Workers, len(steps), func(k int, buf []uint32) []uint32 {
+	err := runSteps(ctx, workers, len(steps), func(k int, buf []uint32) []uint32 {
 		s := steps[k]
 		if s.end > 0 {
 			buf = t.AppendEncode(buf, texts[s.first][s.start:s.end])
@@ -49,8 +52,8 @@ func (t *Tokenizer) EncodeBatch(ctx context.Context, texts []string, opt BatchOp
 			return buf
 		}
 		for i := s.first; i < s.last; i++ {
-			if buf = buf[:0]; opt.Framed {
-				buf = t.AppendEncodeFramed(buf, texts[i])
+			if buf = buf[:0]; special {
+				buf = t.AppendEncodeSpecial(buf, texts[i])
 			} else {
 				buf = t.AppendEncode(buf, texts[i])
 			}
@@ -71,8 +74,8 @@ func (t *Tokenizer) EncodeBatch(ctx context.Context, texts []string, opt BatchOp
 			continue
 		}
 		var before, after []uint32
-		if opt.Framed {
-			before, after = t.Frame()
+		if special {
+			before, after = t.AddedSpecial()
 		}
 		out[steps[k].first] = slices.Concat(slices.Concat([][]uint32{before}, done[k:n], [][]uint32{after})...)
 		k = n
@@ -80,18 +83,8 @@ func (t *Tokenizer) EncodeBatch(ctx context.Context, texts []string, opt BatchOp
 	return out, nil
 }
 
-// EncodeParallel is [Tokenizer.AppendEncode] for one long text by several workers, if opt.Cutter is set and
-// the text has cut points. It returns dst as it was, and ctx's error, when ctx is done first.
-func (t *Tokenizer) EncodeParallel(ctx context.Context, dst []uint32, text string, opt BatchOptions) ([]uint32, error) {
-	out, err := t.EncodeBatch(ctx, []string{text}, opt)
-	if err != nil {
-		return dst, err
-	}
-	return append(dst, out[0]...), nil
-}
-
-// batchSteps cuts the work. It depends on the texts only.
-func batchSteps(texts []string, opt BatchOptions) []batchStep {
+// batchSteps divides the work. The result depends only on texts and split, which may be nil.
+func batchSteps(texts []string, split *Splitter) []batchStep {
 	var steps []batchStep
 	first, size := 0, 0
 	flush := func(last int) {
@@ -101,12 +94,12 @@ func batchSteps(texts []string, opt BatchOptions) []batchStep {
 		first, size = last, 0
 	}
 	for i, s := range texts {
-		if opt.Cutter != nil && len(s) >= 2*batchPart {
+		if split != nil && len(s) >= 2*batchPart {
 			flush(i)
 			start := 0
 			for len(s)-start >= 2*batchPart {
-				cut, kind := opt.Cutter.Next(s, start+batchPart, nil)
-				if kind == NoCut || cut == len(s) {
+				cut, kind := split.Next(s, start+batchPart, nil)
+				if kind == noBoundary || cut == len(s) {
 					break
 				}
 				steps = append(steps, batchStep{first: i, start: start, end: cut})
@@ -126,8 +119,8 @@ func batchSteps(texts []string, opt BatchOptions) []batchStep {
 	return steps
 }
 
-// runSteps calls f for 0 to n-1, each worker taking the next one, until all are done or ctx is. f gets an
-// empty buffer of its worker and returns it.
+// runSteps calls f for 0 to n-1, distributed among the workers, until all calls have returned or ctx is done. f
+// receives an empty buffer of its worker and returns it for reuse.
 func runSteps(ctx context.Context, workers, n int, f func(k int, buf []uint32) []uint32) error {
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)

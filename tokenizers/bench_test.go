@@ -21,7 +21,7 @@ func benchModels(b *testing.B) map[string]*Tokenizer {
 		dir = filepath.Join("..", "..", "shared")
 	}
 	for _, name := range []string{"gpt2", "qwen3", "gpt-oss"} {
-		if t, err := Load(filepath.Join(dir, "tok", name)); err == nil {
+		if t, err := Load(os.DirFS(filepath.Join(dir, "tok", name)), nil); err == nil {
 			models[name] = t
 		}
 	}
@@ -112,7 +112,7 @@ func BenchmarkDecode(b *testing.B) {
 		})
 		b.Run("model="+name+"/stream", func(b *testing.B) {
 			var buf []byte
-			s := tok.NewStream(true)
+			s := tok.NewStream(true, nil)
 			b.ReportAllocs()
 			for b.Loop() {
 				for _, id := range ids {

@@ -12,10 +12,10 @@ import (
 	"github.com/weft-go/weft/tokenizers/internal/jsonr"
 )
 
-// This file reads the stages around the model. Every component has a struct with all the fields it may
-// have; a field that is not in it, or is there twice, refuses the file.
+// This file reads the stages around the model. Every component has a struct with all permitted fields. A file with an
+// unknown or repeated field is refused.
 
-// part is a component in the file.
+// part is a component of the file and its position.
 type part struct {
 	place string
 	span  jsonr.Span
@@ -24,10 +24,10 @@ type part struct {
 func (p part) null() bool { return string(p.span.Data) == "null" }
 
 func (p part) fail(kind error, format string, args ...any) error {
-	return &Error{File: tokenizerFile, Place: p.place, Offset: p.span.Offset, Reason: clip(fmt.Sprintf(format, args...)), Err: kind}
+	return &Error{file: tokenizerFile, place: p.place, Offset: p.span.Offset, reason: clip(fmt.Sprintf(format, args...)), err: kind}
 }
 
-// clip keeps a message short that quotes a file.
+// clip shortens a message that quotes a file.
 func clip(s string) string {
 	const most = 600
 	if len(s) > most {
@@ -40,8 +40,8 @@ func (p part) refuse(format string, args ...any) error {
 	return p.fail(ErrUnsupported, format, args...)
 }
 
-// distinct fails if an object in p has a key twice. Case does not count: encoding/json takes either spelling
-// for a field, and the last one wins. The keys of special_tokens are no fields.
+// distinct fails if an object in p has a key twice. It ignores case, because encoding/json accepts any case and uses
+// the last value. Keys in special_tokens are not checked.
 func (p part) distinct() error {
 	r := jsonr.New(p.span, p.place)
 	distinct(r)
@@ -69,7 +69,7 @@ func distinct(r *jsonr.Reader) {
 	}
 }
 
-// newField appends a field to those that were seen. It fails if the field is among them.
+// newField appends key to seen. It fails if seen contains it already.
 func newField(r *jsonr.Reader, seen []string, key string) []string {
 	key = strings.ToLower(key)
 	switch {
@@ -81,10 +81,10 @@ func newField(r *jsonr.Reader, seen []string, key string) []string {
 	return append(seen, key)
 }
 
-// maxFields is far above the number of fields of any component.
+// maxFields is well above the number of fields of any component.
 const maxFields = 32
 
-// kind returns the type field. It looks at the fields of p itself only; fields and list look at what is in them.
+// kind returns the type field. It only checks the names of p's own fields; fields and list check their values.
 func (p part) kind() (string, error) {
 	r := jsonr.New(p.span, p.place)
 	if r.Peek() != '{' {
@@ -110,7 +110,7 @@ func (p part) kind() (string, error) {
 	return kind, nil
 }
 
-// fields reads the component into v, which must have all fields.
+// fields decodes the component into v, which must have all permitted fields.
 func (p part) fields(v any) error {
 	if err := p.distinct(); err != nil {
 		return err
@@ -151,7 +151,7 @@ func (p part) list(name string) ([]part, error) {
 	return out, nil
 }
 
-// byteLevel has the fields of ByteLevel as pre-tokenizer, decoder and post-processor.
+// byteLevel contains the fields of ByteLevel as pre-tokenizer, decoder and post-processor.
 type byteLevel struct {
 	Type           string
 	AddPrefixSpace bool  `json:"add_prefix_space"`

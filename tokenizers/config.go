@@ -3,6 +3,7 @@
 package tokenizers
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -10,36 +11,27 @@ import (
 	"github.com/weft-go/weft/tokenizers/internal/jsonr"
 )
 
-// Config is what the files beside tokenizer.json say about the model. All of it is optional.
-type Config struct {
-	BOS, EOSToken, Pad string   // spellings; empty if not given
-	EOS                []uint32 // ids that end a generation
-	ChatTemplate       string   // the Jinja source; empty if there is none
-	// MaxLength is model_max_length in tokens, 0 if it is not given or not a plain number.
-	MaxLength int64
+// config holds optional settings from the files next to tokenizer.json.
+type config struct {
+	bos, eos, pad string // tokens as spelled in the vocabulary; empty if not specified
+	maxLength     int64
 }
 
+// readConfig reads the settings. Settings that t already has are defaults.
 func (t *Tokenizer) readConfig(fsys fs.FS) error {
 	var v struct {
-		BOS          tokenName       `json:"bos_token"`
-		EOS          tokenName       `json:"eos_token"`
-		Pad          tokenName       `json:"pad_token"`
-		ChatTemplate json.RawMessage `json:"chat_template"`
-		MaxLength    json.Number     `json:"model_max_length"`
+		BOS       tokenName   `json:"bos_token"`
+		EOS       tokenName   `json:"eos_token"`
+		Pad       tokenName   `json:"pad_token"`
+		MaxLength json.Number `json:"model_max_length"`
 	}
 	if err := readJSON(fsys, "tokenizer_config.json", &v); err != nil {
 		return err
 	}
 	c := &t.config
-	c.BOS, c.EOSToken, c.Pad = string(v.BOS), string(v.EOS), string(v.Pad)
+	c.bos, c.eos, c.pad = cmp.Or(string(v.BOS), c.bos), cmp.Or(string(v.EOS), c.eos), cmp.Or(string(v.Pad), c.pad)
 	if n, err := v.MaxLength.Int64(); err == nil {
-		c.MaxLength = n
-	}
-	_ = json.Unmarshal(v.ChatTemplate, &c.ChatTemplate) // a list of named templates is not a string
-	if b, err := readFile(fsys, "chat_template.jinja"); err == nil {
-		c.ChatTemplate = string(b)
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return err
+		c.maxLength = n
 	}
 	var g struct {
 		EOS tokenIDs `json:"eos_token_id"`
@@ -47,10 +39,10 @@ func (t *Tokenizer) readConfig(fsys fs.FS) error {
 	if err := readJSON(fsys, "generation_config.json", &g); err != nil {
 		return err
 	}
-	if c.EOS = g.EOS; len(c.EOS) == 0 && c.EOSToken != "" {
-		if id, ok := t.TokenID(c.EOSToken); ok {
-			c.EOS = []uint32{id}
-		}
+	if len(g.EOS) > 0 {
+		t.eos = g.EOS
+	} else if id, ok := t.TokenID(string(v.EOS)); ok && v.EOS != "" {
+		t.eos = []uint32{id}
 	}
 	return nil
 }
@@ -70,16 +62,16 @@ func readJSON(fsys fs.FS, name string, v any) error {
 		return inFile(name, malformed(err))
 	}
 	if err := json.Unmarshal(b, v); err != nil {
-		e := &Error{File: name, Offset: -1, Reason: clip(err.Error()), Err: ErrFormat}
+		e := &Error{file: name, Offset: -1, reason: clip(err.Error()), err: ErrFormat}
 		if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			e.Place, e.Offset = t.Field, t.Offset
+			e.place, e.Offset = t.Field, t.Offset
 		}
 		return e
 	}
 	return nil
 }
 
-// tokenName is a token given as a string, as an object with content, or as null.
+// tokenName is decoded from a string, an object with the field content, or null.
 type tokenName string
 
 // UnmarshalJSON accepts all three forms.
@@ -99,7 +91,7 @@ func (n *tokenName) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// tokenIDs is an id, a list of ids, or null.
+// tokenIDs is decoded from an id, a list of ids, or null.
 type tokenIDs []uint32
 
 // UnmarshalJSON accepts all three forms.

@@ -12,24 +12,24 @@ import (
 	"strings"
 
 	"github.com/weft-go/weft/tokenizers/internal/jsonr"
-	"github.com/weft-go/weft/tokenizers/vocab"
+	"github.com/weft-go/weft/tokenizers/internal/vocab"
 )
 
 const configFile = "tokenizer_config.json"
 
-// maxDeclared is far above the number of added tokens of any model.
+// maxDeclared is well above the number of added tokens of any model.
 const maxDeclared = 1 << 17
 
-// declared is what tokenizer_config.json says about added tokens.
+// declared contains the added tokens declared in tokenizer_config.json.
 type declared struct {
 	added []AddedToken // added_tokens_decoder, by id
-	// named are bos_token and its like, additional_special_tokens and extra_special_tokens, in the order in which
-	// transformers adds them.
+	// named contains the tokens of bos_token and similar fields, additional_special_tokens and extra_special_tokens, in
+	// the order in which transformers adds them.
 	named []AddedToken
-	kimi  bool // the tokenizer class is that of Kimi's Python code
+	kimi  bool // tokenizer_class names Kimi's Python code
 }
 
-// readDeclared reads tokenizer_config.json, if there is one, with all checks: also of what is not used here.
+// readDeclared reads tokenizer_config.json, if present. It also checks the parts that are not used.
 func readDeclared(fsys fs.FS) (d declared, err error) {
 	data, err := readFile(fsys, configFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -42,7 +42,7 @@ func readDeclared(fsys fs.FS) (d declared, err error) {
 	return d, inFile(configFile, err)
 }
 
-// namedTokens are the fields with one token each, in transformers' order.
+// namedTokens lists the fields with one token each, in transformers' order.
 var namedTokens = []string{"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}
 
 func parseDeclared(data []byte) (d declared, err error) {
@@ -94,7 +94,7 @@ func parseDeclared(data []byte) (d declared, err error) {
 	return d, nil
 }
 
-// walkJSON reads the next value with all checks.
+// walkJSON reads and checks the next value.
 func walkJSON(r *jsonr.Reader) {
 	var buf []byte
 	switch r.Peek() {
@@ -113,8 +113,8 @@ func walkJSON(r *jsonr.Reader) {
 	}
 }
 
-// readToken reads a token given as a string, as an object with content, or as null. Flags that an object leaves out
-// are those of an AddedToken(content, special=True) in Python.
+// readToken reads a token given as a string, as an object with content, or as null. Flags that an object omits have the
+// values of AddedToken(content, special=True) in Python.
 func readToken(r *jsonr.Reader) (a AddedToken) {
 	switch r.Peek() {
 	case '"':
@@ -190,8 +190,8 @@ func readDecoder(r *jsonr.Reader) (list []AddedToken) {
 	return list
 }
 
-// readFlags reads the fields of an AddedToken, as Python's constructor takes them: what is left out is false, but for
-// normalized, which then is the opposite of special. Unknown fields are skipped, as there.
+// readFlags reads the fields of an AddedToken as Python's constructor does. Omitted flags are false, except normalized,
+// which defaults to the opposite of special. Unknown fields are skipped.
 func readFlags(r *jsonr.Reader) (a AddedToken) {
 	var key []byte
 	content, normalized := false, false
@@ -221,14 +221,14 @@ func readFlags(r *jsonr.Reader) (a AddedToken) {
 		case "special":
 			flag(&a.Special)
 		case "normalized":
-			flag(&a.Normalized)
+			flag(&a.normalized)
 			normalized = true
 		case "lstrip":
-			flag(&a.LStrip)
+			flag(&a.lStrip)
 		case "rstrip":
-			flag(&a.RStrip)
+			flag(&a.rStrip)
 		case "single_word":
-			flag(&a.SingleWord)
+			flag(&a.singleWord)
 		default:
 			walkJSON(r)
 		}
@@ -237,15 +237,15 @@ func readFlags(r *jsonr.Reader) (a AddedToken) {
 		r.Fail("a token without content")
 	}
 	if !normalized {
-		a.Normalized = !a.Special
+		a.normalized = !a.Special
 	}
 	return a
 }
 
-// mergeDeclared returns the added tokens that transformers' PreTrainedTokenizerFast ends up with (4.57 and 5.0,
-// __init__): after those of tokenizer.json, all of added_tokens_decoder in the order of their ids, then the named
-// tokens whose text is not among them. size is how many entries the model's vocabulary has. The result is in the order of
-// adding. changed is false if it is have.
+// mergeDeclared returns the added tokens of transformers' PreTrainedTokenizerFast (4.57 and 5.0, __init__), in the
+// order in which it adds them: the tokens of tokenizer.json, added_tokens_decoder in the order of ids, then the named
+// tokens whose text is not among them. size is the number of entries in the model's vocabulary. changed is false if the
+// result equals have.
 func mergeDeclared(have []AddedToken, size uint32, modelID func(string) (uint32, bool), d declared) (list []AddedToken, changed bool) {
 	l := newAdding(have, size, modelID)
 	names := map[string]bool{}
@@ -264,7 +264,8 @@ func mergeDeclared(have []AddedToken, size uint32, modelID func(string) (uint32,
 	return l.list, l.changed
 }
 
-// mergeConfig adds to t what tokenizer_config.json declares beyond tokenizer.json. See [mergeDeclared].
+// mergeConfig adds to t the tokens that tokenizer_config.json declares in addition to tokenizer.json. See
+// [mergeDeclared].
 func (t *Tokenizer) mergeConfig(fsys fs.FS) error {
 	d, err := readDeclared(fsys)
 	if err != nil {
@@ -276,7 +277,7 @@ func (t *Tokenizer) mergeConfig(fsys fs.FS) error {
 	}
 	for _, a := range list {
 		if a.ID > vocab.MaxID {
-			return &Error{File: configFile, Place: "added_tokens_decoder", Offset: -1, Reason: fmt.Sprintf("id %d, the limit is %d", a.ID, vocab.MaxID), Err: ErrLimit}
+			return &Error{file: configFile, place: "added_tokens_decoder", Offset: -1, reason: fmt.Sprintf("id %d, the limit is %d", a.ID, vocab.MaxID), err: ErrLimit}
 		}
 	}
 	t.added = list

@@ -12,10 +12,12 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/weft-go/weft/tokenizers/internal/testsize"
 )
 
-// Ids, encoding and decoding with odd lists of added tokens are those of the reference, which
-// testdata/added_ids.js asked. Lists under "more" come from tokenizer_config.json.
+// Ids, encoding and decoding with unusual lists of added tokens equal the reference's, as recorded by
+// testdata/added_ids.js. Lists under "more" come from tokenizer_config.json.
 func TestAddedReference(t *testing.T) {
 	data, err := os.ReadFile("testdata/added_ids.jsonl")
 	if err != nil {
@@ -81,7 +83,7 @@ func TestAddedReference(t *testing.T) {
 	}
 }
 
-// What tokenizer_config.json may declare, and what of it is new.
+// TestDeclared checks which declarations of tokenizer_config.json add tokens.
 func TestDeclared(t *testing.T) {
 	file := `{
 		"tokenizer_class": "X", "auto_map": {"AutoTokenizer": ["tokenization_kimi.TikTokenTokenizer", null]},
@@ -108,7 +110,7 @@ func TestDeclared(t *testing.T) {
 	}
 	var got []string
 	for _, a := range tok.AddedTokens()[before:] {
-		got = append(got, fmt.Sprintf("%d %s %t %t", a.ID, a.Content, a.Special, a.Normalized))
+		got = append(got, fmt.Sprintf("%d %s %t %t", a.ID, a.Content, a.Special, a.normalized))
 	}
 	want := []string{"3126 <image> true false", "3127 <late> true true", "3128 <pad> true false", "3129 <x> true false", "3130 <video> true false"}
 	if !slices.Equal(got, want) {
@@ -125,9 +127,10 @@ func TestDeclared(t *testing.T) {
 
 // The published files declare nothing beyond tokenizer.json, so that merging changes no vector.
 func TestDeclaredPublished(t *testing.T) {
+	testsize.Long(t)
 	for _, name := range []string{"gpt-oss", "kimi-k2", "phi-4", "qwen2.5", "qwen3", "qwen3.5-renum"} {
 		dir := sharedDir(t) + "/" + name
-		tok, err := Load(dir)
+		tok, err := Load(os.DirFS(dir), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +187,7 @@ func FuzzDeclared(f *testing.F) {
 		fsys := fstest.MapFS{configFile: {Data: data}}
 		d, err := readDeclared(fsys)
 		if err != nil {
-			if e, ok := errors.AsType[*Error](err); !ok || e.File != configFile || e.Place == "" || e.Offset < 0 {
+			if e, ok := errors.AsType[*Error](err); !ok || e.file != configFile || e.place == "" || e.Offset < 0 {
 				t.Fatalf("%T: %v", err, err)
 			}
 			return

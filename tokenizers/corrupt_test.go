@@ -13,10 +13,12 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/weft-go/weft/tokenizers/internal/testsize"
 )
 
-// A damaged file, whatever it is, gives an error that says file, place and offset, in bounded memory and time. What a
-// change leaves valid may load.
+// Any damaged file yields an error with file, path and offset, in bounded memory and time. A file that is still valid
+// may load.
 
 // damaged is a kind of file with a good example.
 type damaged struct {
@@ -39,11 +41,11 @@ func damagedFiles(tb testing.TB) []damaged {
 	}
 	config := []byte(`{"added_tokens_decoder":{"3113":{"content":"<|endoftext|>","special":true,"lstrip":false}},"eos_token":{"content":"<|im_end|>"},` +
 		`"model_max_length":131072,"chat_template":"{{ messages[0] | upper }} é \n","additional_special_tokens":["<|im_start|>"]}`)
-	cuts := &TiktokenOptions{Pattern: miniCut, Tokens: bytes.Count(ranks, []byte{'\n'})}
+	cuts := Options{Pattern: miniCut, Tokens: bytes.Count(ranks, []byte{'\n'})}
 	return []damaged{
 		{tokenizerFile, file, func(b []byte) error { _, err := parse(b); return err }, 1},
-		{tiktokenFile, ranks, func(b []byte) error { _, err := LoadTiktoken(bytes.NewReader(b), cuts); return err }, 1},
-		{tekkenFile, tekken, func(b []byte) error { _, err := LoadTekken(bytes.NewReader(b)); return err }, 0},
+		{tiktokenFile, ranks, func(b []byte) error { _, err := loadTiktoken(b, tiktokenFile, cuts); return err }, 1},
+		{tekkenFile, tekken, func(b []byte) error { _, err := loadTekken(b, tekkenFile); return err }, 0},
 		{configFile, config, func(b []byte) error {
 			_, err := readDeclared(fstest.MapFS{configFile: {Data: b}})
 			return err
@@ -54,7 +56,7 @@ func damagedFiles(tb testing.TB) []damaged {
 // maxMessage is the longest error message, in bytes, that a file may cause.
 const maxMessage = 2000
 
-// explained fails unless err is nil or says all it should.
+// explained fails the test unless err is nil or has file, path and offset.
 func (d *damaged) explained(tb testing.TB, what string, n int, err error) {
 	tb.Helper()
 	if err == nil {
@@ -64,7 +66,7 @@ func (d *damaged) explained(tb testing.TB, what string, n int, err error) {
 	switch {
 	case !ok:
 		tb.Fatalf("%s: %T: %v", what, err, err)
-	case e.File != d.name || e.Place == "" || e.Offset > int64(n) || e.Reason == "":
+	case e.file != d.name || e.place == "" || e.Offset > int64(n) || e.reason == "":
 		tb.Fatalf("%s: %+v", what, e)
 	case len(err.Error()) > maxMessage:
 		tb.Fatalf("%s: a message of %d bytes", what, len(err.Error()))
@@ -74,10 +76,7 @@ func (d *damaged) explained(tb testing.TB, what string, n int, err error) {
 func TestDamagedTruncated(t *testing.T) {
 	for _, d := range damagedFiles(t) {
 		t.Run(d.name, func(t *testing.T) {
-			steps := 200
-			if testing.Short() {
-				steps = 40
-			}
+			steps := testsize.Pick(20, 40, 200)
 			for n := 0; n < len(d.data)-d.tail; n += 1 + n/steps {
 				err := d.load(d.data[:n])
 				if err == nil {
@@ -96,10 +95,7 @@ func TestDamagedBytes(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, d := range damagedFiles(t) {
 		t.Run(d.name, func(t *testing.T) {
-			rounds := 600
-			if testing.Short() {
-				rounds = 60
-			}
+			rounds := testsize.Pick(30, 100, 600)
 			bad := bytes.Clone(d.data)
 			for i := range rounds {
 				at := r.IntN(len(bad))
@@ -128,13 +124,13 @@ func TestDamagedBytes(t *testing.T) {
 	}
 }
 
-// Small files that ask for much. The bound on memory is that of the largest id (16 MB for the table, again for what is
-// made of it) and a multiple of the file.
+// Small files that require much memory. The limit is 16 MB for the table of the largest id, the same for data derived
+// from it, and a multiple of the file's size.
 func TestDamagedHostile(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	const mb = 1 << 20
+	mb := testsize.Pick(1<<16, 1<<19, 1<<20)
 	model := func(vocab, merges string) string {
 		return `{"pre_tokenizer":{"type":"ByteLevel"},"decoder":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{` + vocab + `},"merges":[` + merges + `]}}`
 	}
@@ -200,7 +196,7 @@ func TestDamagedHostile(t *testing.T) {
 			if loads := strings.HasPrefix(c.name, "long token") && c.kind == 0; (err == nil) != loads { // one token is a vocabulary
 				t.Fatalf("loads: %t", err == nil)
 			}
-			if n, limit := int(after.TotalAlloc-before.TotalAlloc), 64*mb+24*len(c.data); n > limit {
+			if n, limit := int(after.TotalAlloc-before.TotalAlloc), 64<<20+24*len(c.data); n > limit {
 				t.Errorf("%d bytes allocated for a file of %d", n, len(c.data))
 			}
 			d.explained(t, c.name, len(c.data), err)
@@ -208,7 +204,7 @@ func TestDamagedHostile(t *testing.T) {
 	}
 }
 
-// The same for the files of a folder.
+// The same for the other files of a model's directory.
 func TestDamagedFolder(t *testing.T) {
 	fsys := fstest.MapFS{}
 	for name, data := range map[string]string{
@@ -222,20 +218,20 @@ func TestDamagedFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	fsys[tokenizerFile] = &fstest.MapFile{Data: file}
-	if _, err := LoadFS(fsys); err != nil {
+	if _, err := Load(fsys, nil); err != nil {
 		t.Fatal(err)
 	}
 	open := 0
 	for _, name := range []string{configFile, "generation_config.json"} {
 		whole := fsys[name].Data
-		for n := range whole {
+		for n := 0; n < len(whole); n += testsize.Pick(5, 2, 1) {
 			fsys[name] = &fstest.MapFile{Data: whole[:n]}
-			_, err := LoadFS(fsys)
+			_, err := Load(fsys, nil)
 			e, ok := errors.AsType[*Error](err)
-			if !ok || e.File != name || !errors.Is(err, ErrFormat) || e.Offset < 0 || e.Offset > int64(n) {
+			if !ok || e.file != name || !errors.Is(err, ErrFormat) || e.Offset < 0 || e.Offset > int64(n) {
 				t.Fatalf("%d bytes of %s: %+v", n, name, err)
 			}
-			if e.Place == "" {
+			if e.place == "" {
 				open++
 			}
 		}

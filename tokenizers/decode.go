@@ -8,14 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// decodeBlock is how many tokens are measured before they are copied.
+// decodeBlock is the number of tokens that are measured before they are copied.
 const decodeBlock = 64
 
-// AppendDecode appends the text of ids to dst. With skipSpecial special added tokens are left out. Ids that
-// are not in the vocabulary are left out too. Bytes that do not form UTF-8 become U+FFFD: one for each
-// maximal part of a sequence, or, in models with byte fallback, one for each byte of a run of byte tokens
-// that is not UTF-8 as a whole, as in the reference. It does not allocate if dst has room and the bytes
-// are UTF-8.
+// AppendDecode appends the text of ids to dst. If skipSpecial is set, it omits special added tokens. It always omits
+// ids that are not in the vocabulary. Bytes that do not form UTF-8 become U+FFFD: one for each maximal part of a
+// sequence, or, in models with byte fallback, one for each byte of a run of byte tokens that is not UTF-8 as a whole,
+// as in the reference. It does not allocate if dst has room and the bytes are UTF-8.
 func (t *Tokenizer) AppendDecode(dst []byte, ids []uint32, skipSpecial bool) []byte {
 	skip := uint8(0)
 	if skipSpecial {
@@ -29,8 +28,8 @@ func (t *Tokenizer) AppendDecode(dst []byte, ids []uint32, skipSpecial bool) []b
 		for len(ids) > 0 {
 			part := ids[:min(len(ids), decodeBlock)]
 			if s.steady && s.a.n == 0 {
-				// What a Stream would do with tokens of whole characters. Byte tokens below 0x80 are text whatever
-				// stands beside them, but at the end of the block, where the run may go on.
+				// Tokens of whole characters have the same text as in a stream. Byte tokens below 0x80 are text in any
+				// context, except at the end of the block, where the run may continue.
 				for len(part) > 1 && t.flag(part[len(part)-1])&flagByte != 0 {
 					part = part[:len(part)-1]
 				}
@@ -42,11 +41,11 @@ func (t *Tokenizer) AppendDecode(dst []byte, ids []uint32, skipSpecial bool) []b
 				}
 			}
 			for _, id := range part {
-				dst = s.Append(dst, id)
+				dst = s.append(dst, id)
 			}
 			ids = ids[len(part):]
 		}
-		dst = s.Finish(dst)
+		dst = s.finish(dst)
 		sc.run = s.run
 		return dst
 	}
@@ -75,8 +74,8 @@ func (t *Tokenizer) AppendDecode(dst []byte, ids []uint32, skipSpecial bool) []b
 	return a.finish(a.feed(dst[:start], raw))
 }
 
-// measure returns the flags that all ids have and that any of them has, and how many bytes they decode to if none
-// is an added token.
+// measure returns the flags that all ids have, the flags that any id has, and the number of bytes to which the ids
+// decode if none is an added token.
 func (t *Tokenizer) measure(ids []uint32) (all, any uint8, size int) {
 	all = ^uint8(0)
 	for _, id := range ids {
@@ -88,8 +87,8 @@ func (t *Tokenizer) measure(ids []uint32) (all, any uint8, size int) {
 	return all, any, size
 }
 
-// copyTokens appends the size bytes of ids, none of them an added token. As they are known to follow each other,
-// copying need not be exact but for the last ones.
+// copyTokens appends the text of ids, which is size bytes and contains no added token. Copies may extend past a token's
+// end, except for the last ones, because the next copy overwrites the excess.
 func (t *Tokenizer) copyTokens(dst []byte, ids []uint32, size int) []byte {
 	n := len(dst)
 	dst = slices.Grow(dst, size)[:n+size]
@@ -100,49 +99,33 @@ func (t *Tokenizer) copyTokens(dst []byte, ids []uint32, size int) []byte {
 	return dst
 }
 
-// Stream decodes ids one at a time. Its output, in order, is what [Tokenizer.AppendDecode] gives for all
-// ids at once, and no part of it ends inside a character. One goroutine at a time. A step costs O(bytes of
-// the token), without allocation if dst has room.
-//
-// What is held back: up to 3 bytes of a character; in models with byte fallback a whole run of byte tokens,
-// one byte each, because the token that ends the run decides whether all of it was text; and what a decoder
-// may still take from the end (one token, or the spaces it strips).
-//
-//	s := tok.NewStream(true)
-//	out = s.Append(out[:0], id)   // for each id: the text that is complete now, often one token's
-//	out = s.Finish(out[:0])       // at the end: U+FFFD if the last character never became complete
-type Stream struct {
+// decoding is the state of decoding IDs one at a time.
+type decoding struct {
 	t    *Tokenizer
-	skip uint8 // flags of ids to leave out
+	skip uint8 // flags of ids to omit
 	a    assembler
 
-	// steady says that a token's text can go out as it is: nothing is held back and nothing may be taken.
+	// steady specifies that a token's text can be appended unchanged: nothing is held back or stripped.
 	steady  bool
-	started bool   // a token was seen
-	run     []byte // the run of byte tokens
-	strip   int    // how many characters the decoder may still take from the start
-	tail    int    // how many characters are held back that it takes if they are the end
+	started bool   // a token was decoded
+	run     []byte // current run of byte tokens
+	strip   int    // number of characters that the decoder may still strip from the start
+	tail    int    // number of characters held back, which it strips if they are at the end
 	last    uint32 // the token held back, if waiting
 	waiting bool
 }
 
-// NewStream returns a Stream. With skipSpecial special added tokens are left out.
-func (t *Tokenizer) NewStream(skipSpecial bool) *Stream {
-	s := t.stream(skipSpecial)
-	return &s
-}
-
-func (t *Tokenizer) stream(skipSpecial bool) Stream {
-	s := Stream{t: t}
+func (t *Tokenizer) stream(skipSpecial bool) decoding {
+	s := decoding{t: t}
 	if skipSpecial {
 		s.skip = flagHidden
 	}
-	s.Reset()
+	s.reset()
 	return s
 }
 
-// Append appends the text that id completes to dst.
-func (s *Stream) Append(dst []byte, id uint32) []byte {
+// append appends to dst the text that id completes.
+func (s *decoding) append(dst []byte, id uint32) []byte {
 	f := s.t.flag(id)
 	if f&s.skip != 0 {
 		return dst
@@ -156,10 +139,10 @@ func (s *Stream) Append(dst []byte, id uint32) []byte {
 	return s.token(dst, id, f)
 }
 
-// token is Append for decoders that look further than one token.
-func (s *Stream) token(dst []byte, id uint32, f uint8) []byte {
+// token is append for decoders that depend on more than one token.
+func (s *decoding) token(dst []byte, id uint32, f uint8) []byte {
 	if f&flagKnown == 0 {
-		return dst // the reference drops what is no token before it decodes
+		return dst // the reference drops unknown ids before it decodes
 	}
 	d := &s.t.dec
 	if d.suffix != "" {
@@ -185,8 +168,8 @@ func (s *Stream) token(dst []byte, id uint32, f uint8) []byte {
 	return dst
 }
 
-// endRun decides about the byte tokens so far.
-func (s *Stream) endRun(dst []byte) []byte {
+// endRun appends the text of the current run of byte tokens.
+func (s *decoding) endRun(dst []byte) []byte {
 	if len(s.run) == 0 {
 		return dst
 	}
@@ -201,8 +184,8 @@ func (s *Stream) endRun(dst []byte) []byte {
 	return dst
 }
 
-// emit appends decoded text, without what the decoder strips.
-func (s *Stream) emit(dst, p []byte) []byte {
+// emit appends decoded text, except for the characters that the decoder strips.
+func (s *decoding) emit(dst, p []byte) []byte {
 	d := &s.t.dec
 	if d.stripChar == "" {
 		return s.a.feed(dst, p)
@@ -224,7 +207,7 @@ func (s *Stream) emit(dst, p []byte) []byte {
 		n++
 	}
 	if end == 0 {
-		// Only such characters: those held back longest go out.
+		// p has only such characters: append the ones held back longest.
 		n += s.tail
 		for ; n > d.stripEnd; n-- {
 			dst = append(dst, d.stripChar...)
@@ -241,8 +224,8 @@ func (s *Stream) emit(dst, p []byte) []byte {
 
 func hasPrefix(p []byte, s string) bool { return len(p) >= len(s) && string(p[:len(s)]) == s }
 
-// Held returns the number of bytes held back.
-func (s *Stream) Held() int {
+// held returns the number of bytes held back.
+func (s *decoding) held() int {
 	n := s.a.n + len(s.run) + s.tail*len(s.t.dec.stripChar)
 	if s.waiting {
 		n += len(s.t.decoded(s.last))
@@ -250,9 +233,8 @@ func (s *Stream) Held() int {
 	return n
 }
 
-// Finish appends what is held back to dst, with U+FFFD for what is not a character, and makes the Stream
-// ready for the next text.
-func (s *Stream) Finish(dst []byte) []byte {
+// finish appends the text held back to dst, with U+FFFD for bytes that are not a character, and resets s.
+func (s *decoding) finish(dst []byte) []byte {
 	if !s.t.dec.steady {
 		dst = s.endRun(dst)
 		if s.waiting {
@@ -261,12 +243,12 @@ func (s *Stream) Finish(dst []byte) []byte {
 		}
 	}
 	dst = s.a.finish(dst)
-	s.Reset()
+	s.reset()
 	return dst
 }
 
-// Reset makes the Stream ready for the next text and drops what it holds back.
-func (s *Stream) Reset() {
+// reset discards the text held back and prepares s for the next text.
+func (s *decoding) reset() {
 	d := &s.t.dec
 	s.a = assembler{}
 	s.run = s.run[:0]

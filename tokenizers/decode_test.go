@@ -31,7 +31,7 @@ func TestStreamByteFallback(t *testing.T) {
 		"first space": {{"▁▁", " ", 0}, {"▁", " ", 0}, {"a", "a", 0}},
 		"only space":  {{"▁", "", 0}, {"▁a", " a", 0}},
 	} {
-		s := tok.NewStream(false)
+		s := tok.NewStream(false, nil)
 		var ids []uint32
 		var whole []byte
 		for _, st := range steps {
@@ -59,7 +59,7 @@ func TestStreamKinds(t *testing.T) {
 	for _, kind := range smallKinds(t) {
 		tok := smallTokenizer(t, kind)
 		r := rand.New(rand.NewPCG(7, 7))
-		s := tok.NewStream(true)
+		s := tok.NewStream(true, nil)
 		for range 2000 {
 			ids := make([]uint32, r.IntN(12))
 			for i := range ids {
@@ -132,7 +132,7 @@ func TestDecodeAllocations(t *testing.T) {
 		ids := tok.AppendEncode(nil, "Hello, world! It's the user's 北京 é 🙂 end.")
 		ids = slices.Concat(ids, ids, ids)
 		out := make([]byte, 0, 1<<12)
-		s := tok.NewStream(true)
+		s := tok.NewStream(true, nil)
 		step := func() {
 			for _, id := range ids {
 				out = s.Append(out[:0], id)

@@ -9,25 +9,25 @@ import (
 
 	"github.com/weft-go/weft/tokenizers/internal/bytelevel"
 	"github.com/weft-go/weft/tokenizers/internal/jsonr"
-	"github.com/weft-go/weft/tokenizers/vocab"
+	"github.com/weft-go/weft/tokenizers/internal/vocab"
 )
 
-// decoder says how the texts of tokens become one text. The reference runs a chain of steps over the list of
-// all tokens; here the steps that see one token at a time are applied to the vocabulary once, when it is
-// loaded, and what is left is the few rules that look further:
+// decoder joins the texts of tokens to one text. The reference applies a chain of steps to the list of all tokens. Here
+// the steps for single tokens are applied to the vocabulary once, when it is loaded; the remaining rules depend on
+// several tokens:
 //
 //	tokens → start or text → runs of byte tokens → characters stripped at both ends → output
 type decoder struct {
-	steady bool         // the text is the texts of the tokens, one after the other
-	text   *vocab.Table // by id: what a token decodes to; for added tokens see Tokenizer.plain
-	start  *vocab.Table // by id, added tokens included: the same for the first token; nil if it is no different
+	steady bool         // the text is the concatenation of the tokens' texts
+	text   *vocab.Table // by id: the decoded text; for added tokens see Tokenizer.plain
+	start  *vocab.Table // by id, including added tokens: the text as the first token; nil if it does not differ
 
-	fallback             bool // runs of tokens like <0xE2> are bytes
+	fallback             bool // runs of tokens such as <0xE2> are bytes
 	stripChar            string
-	stripStart, stripEnd int    // how many of stripChar the text loses
-	suffix               string // ends a word in the token's spelling; the last one becomes nothing, the others a space
+	stripStart, stripEnd int    // maximum number of stripChar removed
+	suffix               string // ends a word in the token's spelling; decoded as a space, or as nothing at the end
 
-	each []func(token string, first bool) string // the steps that see one token
+	each []func(token string, first bool) string // the steps for single tokens
 	raw  bool                                    // the token is spelled in byte-level characters
 }
 
@@ -69,7 +69,7 @@ func (d *decoder) read(p part, fused *bool, only bool) error {
 			return p.refuse("ByteLevel among other decoders")
 		}
 		d.raw = true
-		return p.fields(&byteLevel{}) // the flags have no influence on decoding
+		return p.fields(&byteLevel{}) // the flags do not affect decoding
 	case "Fuse":
 		*fused = true
 		return p.fields(&struct{ Type string }{})
@@ -143,7 +143,7 @@ func (d *decoder) read(p part, fused *bool, only bool) error {
 	return p.refuse("decoder %q", kind)
 }
 
-// cleanup undoes spaces before marks, as the reference does in this order.
+// cleanup removes spaces before punctuation, in the reference's order.
 var cleanup = chain{
 	{" .", "."}, {" ?", "?"}, {" !", "!"}, {" ,", ","}, {" ' ", "'"}, {" n't", "n't"}, {" 'm", "'m"},
 	{" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
@@ -183,7 +183,7 @@ func (d *decoder) readStrip(p part, fused bool) error {
 	if d.fallback {
 		return p.refuse("Strip between ByteFallback and Fuse")
 	}
-	// The reference panics on a token that is stripped from both ends and has nothing else.
+	// The reference panics on a token that consists only of characters stripped from both ends.
 	d.each = append(d.each, func(token string, _ bool) string {
 		n := v.Start
 		for ; n > 0 && strings.HasPrefix(token, v.Content); n-- {
@@ -197,7 +197,7 @@ func (d *decoder) readStrip(p part, fused bool) error {
 	return nil
 }
 
-// spelled returns what a token decodes to.
+// spelled returns the decoded text of a token.
 func (d *decoder) spelled(token string, first bool) string {
 	if d.raw {
 		if b, ok := bytelevel.Decode(nil, []byte(token)); ok {
@@ -211,7 +211,7 @@ func (d *decoder) spelled(token string, first bool) string {
 	return token
 }
 
-// fallbackByte returns the byte that a token such as <0x0A> stands for.
+// fallbackByte returns the byte that a token such as <0x0A> represents.
 func fallbackByte(token string) (byte, bool) {
 	if len(token) != 6 || !strings.HasPrefix(token, "<0x") || token[5] != '>' {
 		return 0, false
@@ -220,7 +220,7 @@ func fallbackByte(token string) (byte, bool) {
 	return byte(b), err == nil
 }
 
-// buildDecoder applies the chain to the vocabulary. The added tokens are known by now.
+// buildDecoder applies the chain to the vocabulary. The added tokens must have been read.
 func (t *Tokenizer) buildDecoder() error {
 	d := &t.dec
 	d.steady = !d.fallback && d.stripChar == "" && d.suffix == ""
@@ -241,7 +241,7 @@ func (t *Tokenizer) buildDecoder() error {
 	return nil
 }
 
-// buildTexts makes the tables of decoded texts.
+// buildTexts builds the tables of decoded texts.
 func (t *Tokenizer) buildTexts() (err error) {
 	d := &t.dec
 	d.text, err = t.texts(false)
@@ -256,7 +256,7 @@ func (t *Tokenizer) buildTexts() (err error) {
 	return err
 }
 
-// texts returns the table of what tokens decode to, as the first one or further on.
+// texts returns the table of decoded texts, for the first token or for later ones.
 func (t *Tokenizer) texts(first bool) (*vocab.Table, error) {
 	var b vocab.Builder
 	b.Grow(t.vocab.Count()+len(t.added), t.vocab.Count()*6)
@@ -285,7 +285,7 @@ func (t *Tokenizer) texts(first bool) (*vocab.Table, error) {
 	return table, nil
 }
 
-// decoded returns what id decodes to when it is not the first. The caller must not change it.
+// decoded returns the decoded text of id if it is not the first token. The caller must not modify it.
 func (t *Tokenizer) decoded(id uint32) []byte {
 	if t.flag(id)&flagAdded != 0 {
 		return t.plain[t.idAt[id]]

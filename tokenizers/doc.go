@@ -2,24 +2,25 @@
 
 // Package tokenizers turns text into token ids and back, exactly as the model's own tokenizer does.
 //
-// It reads the files that models are published with. A file is either understood completely or refused: [Load]
-// returns an error naming the part it does not know, because wrong ids are worse than none (they silently change
-// prompts, limits and KV-cache keys).
+// It reads the files that models are published with. A file is either understood completely or refused: [Load] returns
+// an error naming the part it does not know, because wrong ids silently change prompts, limits and KV-cache keys.
 //
 // # Terms
 //
-//   - Added tokens are strings that become one id wherever they stand in the text. Special ones, such as
-//     <|im_end|>, also vanish from decoded text on request. Which are which is the file's choice: Qwen3's
-//     <think> is added but not special.
-//   - Text runs through the stages added tokens, normalizer, pre-tokenizer, model. Some added tokens are looked for
-//     after the normalizer. The pre-tokenizer is a list of steps that cut or rewrite; a pre-token is a piece of
-//     text that it left together, inside which the model works.
-//   - Ids run through the decoder, one or more steps that say what the text of a token is next to its
-//     neighbours. A [Stream] is the same for ids that come one at a time.
-//   - Ids that the file adds around a text on request (beginning of sequence, say) are its frame.
-//   - A [Segment] is text with provenance. Only trusted text can yield added tokens.
-//   - An [Offset] says which bytes of the text an id stands for.
-//   - A cut point is a place where the ids before and behind do not depend on each other; see [Cutter].
+//   - Added tokens are strings that become one ID wherever they occur in trusted text. Special ones, such as
+//     <|im_end|>, can also be omitted from decoded text. The file specifies which tokens are special: Qwen3's <think>
+//     is added, but not special.
+//   - Text passes the stages added tokens, normalizer, pre-tokenizer, model. Some added tokens are matched after the
+//     normalizer. The pre-tokenizer is a list of steps that split or rewrite text into pre-tokens, in each of which
+//     the model works alone.
+//   - IDs pass the decoder, one or more steps that determine the text of a token among its neighbors. A [Stream] does
+//     this for IDs that come one at a time.
+//   - Some models add special tokens before and after a text, such as a beginning of sequence; see
+//     [Tokenizer.AppendEncodeSpecial].
+//   - A [Segment] is a part of a text that is trusted or not. Only trusted text can yield added tokens.
+//   - An [Offset] is the range of bytes of the text that an ID represents.
+//   - A [Splitter] finds positions at which a text can be split because the IDs before and after do not depend on each
+//     other.
 //
 // # What can be loaded
 //
@@ -32,27 +33,27 @@
 //	post-processors  ByteLevel RobertaProcessing BertProcessing TemplateProcessing
 //	decoders         ByteLevel Metaspace WordPiece BPEDecoder Replace ByteFallback Fuse Strip
 //
-// and Sequence of any of these; truncation and padding; the added tokens that tokenizer_config.json declares
-// beyond it. Expressions in Split and Replace are those of Oniguruma; what is refused of them is listed in package
-// pretok. Also tiktoken rank files ([LoadTiktoken]) and Mistral's tekken.json ([LoadTekken]).
+// and Sequence of any of these; truncation and padding; the added tokens that tokenizer_config.json declares beyond it.
+// Expressions in Split and Replace use the syntax of Oniguruma, without backreferences, conditionals and similar
+// features. Also tiktoken rank files and Mistral's tekken.json; see [Load].
 //
-// Refused, among others: the decoder CTC, dropout, a frame made of two post-processors, a template that does not put the
-// text once between fixed tokens, and unknown fields anywhere. Pairs of texts cannot be encoded.
+// Refused, among others: the decoder CTC, dropout, special tokens added by two post-processors, a template that does not
+// contain the text exactly once between fixed tokens, and unknown fields anywhere. Pairs of texts cannot be encoded.
 //
 // # Guarantees
 //
-// For valid UTF-8 ids, ids with frame, offsets and decoded text equal those of Hugging Face tokenizers 0.23, which
-// does not accept anything else. Other bytes are kept: each is cut like the character U+FFFD. A byte-level model
-// encodes it as itself, one with byte fallback by its byte token, so that [Tokenizer.TokenBytes] gives it back;
-// decoded text has U+FFFD there. Without a token for it, it is an unknown character. (Byte-level models may lack the 13
-// bytes that UTF-8 never holds; those become question marks.)
+// For valid UTF-8, IDs with and without added special tokens, offsets and decoded text equal the output of Hugging Face
+// tokenizers 0.23, which does not accept anything else. Other bytes are kept: each is split like the character U+FFFD.
+// A byte-level model encodes it as itself, one with byte fallback by its byte token, so that [Tokenizer.AppendToken]
+// returns it; decoded text has U+FFFD there. Without a token for it, it is an unknown character. (Byte-level models may
+// lack the 13 bytes that never occur in UTF-8; those become question marks.)
 //
-// Nothing here panics on any text, ids or file. Memory during a load is bounded by a small multiple of the file's
-// size, which is limited to [MaxFile], and 96 MB for what the largest id asks for.
+// Nothing here panics on any text, IDs or file. Memory during a load is bounded by a small multiple of the file's size,
+// which is limited to 256 MiB, and 96 MB for what the largest ID requires.
 //
 // # Concurrency and cost
 //
-// A [Tokenizer] is immutable and safe for concurrent use. Encoding allocates nothing when dst has room and the
+// A [Tokenizer] is immutable and safe for concurrent use by multiple goroutines. Encoding allocates nothing when dst has room and the
 // tokenizer is warm; offsets allocate. Time is linear in the text, n log n inside a very long
 // pre-token. Each goroutine that encodes at the same time holds 1 to 3 MB of word cache, and buffers that grow with the
 // text; the tokenizer keeps one such set per processor, with buffers of up to 4 MB each.

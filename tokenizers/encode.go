@@ -7,18 +7,17 @@ import (
 	"unsafe"
 
 	"github.com/weft-go/weft/tokenizers/internal/normal"
-	"github.com/weft-go/weft/tokenizers/pretok"
+	"github.com/weft-go/weft/tokenizers/internal/pretok"
 )
 
-// This file is structured as follows: the ways in, then the stages in the order in which text passes them
-// (added tokens, normalizer, normalized added tokens, pre-tokenizer, model), then what they share.
+// This file contains the exported functions, the stages in the order in which text passes them (added tokens,
+// normalizer, normalized added tokens, pre-tokenizer, model), and their shared state.
 
-// AppendEncode appends the ids of text to dst. Added tokens in the text become their ids; no frame is
-// added. It is Hugging Face's encode with add_special_tokens=False, truncation and padding of the file
-// included.
+// AppendEncode appends the IDs of text to dst. Added tokens in the text become their IDs. It is Hugging Face's encode
+// with add_special_tokens=False, including the file's truncation and padding.
 //
-// Use [Tokenizer.AppendEncodeSegments] for prompts that hold text of others: here everybody's
-// "<|im_end|>" counts.
+// Use [Tokenizer.AppendEncodeSegments] for prompts that contain text from users or tools: here their "<|im_end|>"
+// becomes a control token.
 func (t *Tokenizer) AppendEncode(dst []uint32, text string) []uint32 {
 	start := len(dst)
 	sc := t.pool.get()
@@ -27,9 +26,9 @@ func (t *Tokenizer) AppendEncode(dst []uint32, text string) []uint32 {
 	return t.finish(dst, start, false)
 }
 
-// AppendEncodeFramed is [Tokenizer.AppendEncode] with the file's frame around the ids: Hugging Face's
-// encode with add_special_tokens=True.
-func (t *Tokenizer) AppendEncodeFramed(dst []uint32, text string) []uint32 {
+// AppendEncodeSpecial is [Tokenizer.AppendEncode] with the model's special tokens added before and after the text, such
+// as a beginning of sequence: Hugging Face's encode with add_special_tokens=True.
+func (t *Tokenizer) AppendEncodeSpecial(dst []uint32, text string) []uint32 {
 	start := len(dst)
 	dst = append(dst, t.before...)
 	sc := t.pool.get()
@@ -38,29 +37,27 @@ func (t *Tokenizer) AppendEncodeFramed(dst []uint32, text string) []uint32 {
 	return t.finish(dst, start, true)
 }
 
-// Frame returns the ids that the file puts before and after a text on request. The caller must not change
-// them.
-func (t *Tokenizer) Frame() (before, after []uint32) { return t.before, t.after }
+// AddedSpecial returns the IDs that AppendEncodeSpecial adds before and after a text. The caller must not modify them.
+func (t *Tokenizer) AddedSpecial() (before, after []uint32) { return t.before, t.after }
 
-// Segment is text with provenance.
+// A Segment is a part of a text that is trusted or not.
 type Segment struct {
 	Text string
-	// Trusted text was written by the program or the model's template. Added tokens are looked for in
-	// trusted text only, never across its border.
+	// Trusted text was written by the program or the model's template. Added tokens are recognized in trusted text
+	// only, never across its boundaries.
 	Trusted bool
 }
 
-// AppendEncodeSegments appends the ids of the segments joined to one text. Added tokens, special or not, are
-// not looked for in untrusted text, which never takes part in one either: "<|im_end|>" in it is encoded as
-// ordinary characters. (A token that the model makes from plain letters, such as a word that a file declares
-// once more as added, stays possible if it is not special.) Everything else is as if the text were one
-// string: ids equal those of [Tokenizer.AppendEncode] on the joined text when no untrusted text spells an
-// added token, a trusted token that strips white space strips that of its neighbours, and one that stands
-// alone only looks at the letters beside it, whoever wrote them. (A special token that the model makes of
-// letters which do not spell it is taken apart in trusted text too, see [Cutter.Plain].)
+// AppendEncodeSegments appends the ids of the concatenation of segs to dst. Untrusted text never yields an added token
+// and is never part of one: "<|im_end|>" in it is encoded as ordinary characters. The exception is a token that is not
+// special and that the model also makes from plain text, such as a word that the file also declares as added. In all
+// other respects the text is one string. The ids equal the result of [Tokenizer.AppendEncode] for the joined text if no
+// untrusted text spells an added token. A trusted token that strips white space also strips untrusted white space, and
+// a single-word token depends on the characters next to it, trusted or not. A special token that merges make from text
+// that does not spell it is split in trusted text too; see [Splitter.Plain].
 //
-// A normalized added token (rare) in a stretch of mixed provenance is left as text when the normalizer
-// changes that stretch.
+// If the normalizer changes a range with both trusted and untrusted text, normalized added tokens in it (which are
+// rare) remain text.
 func (t *Tokenizer) AppendEncodeSegments(dst []uint32, segs []Segment) []uint32 {
 	start := len(dst)
 	sc := t.pool.get()
@@ -69,11 +66,11 @@ func (t *Tokenizer) AppendEncodeSegments(dst []uint32, segs []Segment) []uint32 
 	return t.finish(dst, start, false)
 }
 
-// stretch is a part of the input on its way through the stages.
+// stretch is a part of the input as it passes the stages.
 type stretch struct {
 	s     string
-	from  []normal.Span // which bytes of the input each byte stands for; nil while nobody asks
-	first bool          // it stands for something that begins where the input begins
+	from  []normal.Span // range of the input for each byte; nil if offsets are not needed
+	first bool          // it begins at the start of the input
 }
 
 // part returns the bytes [i, j) of x.
@@ -86,7 +83,7 @@ func (x stretch) part(i, j int) stretch {
 	return x
 }
 
-// text is a stretch that may hold added tokens.
+// text is a stretch that may contain added tokens.
 type text struct {
 	stretch
 	trust trust
@@ -95,10 +92,10 @@ type text struct {
 // part returns the bytes [i, j) of x.
 func (x text) part(i, j int) text { return text{x.stretch.part(i, j), x.trust.at(i)} }
 
-// whole is an input that is one trusted text.
+// whole returns an input that is one trusted text.
 func whole(s string) text { return text{stretch{s: s, first: true}, trust{all: true}} }
 
-// join makes one text of the segments. It is valid until the next call.
+// join concatenates the segments. The result is valid until the next call.
 func (sc *scratch) join(segs []Segment) text {
 	sc.rope = sc.rope[:0]
 	sc.ranges = sc.ranges[:0]
@@ -116,7 +113,7 @@ func (sc *scratch) join(segs []Segment) text {
 	return text{stretch{s: view(sc.rope), first: true}, trust{ranges: sc.ranges}}
 }
 
-// encode splits at the added tokens that are looked for before the normalizer.
+// encode splits x at the added tokens that are matched before the normalizer.
 func (t *Tokenizer) encode(dst []uint32, x text, sc *scratch) []uint32 {
 	if t.raw == nil {
 		return t.encodeNormal(dst, x, sc)
@@ -133,7 +130,7 @@ func (t *Tokenizer) encode(dst []uint32, x text, sc *scratch) []uint32 {
 	return dst
 }
 
-// encodeNormal normalizes and splits at the normalized added tokens.
+// encodeNormal normalizes x and splits it at the normalized added tokens.
 func (t *Tokenizer) encodeNormal(dst []uint32, x text, sc *scratch) []uint32 {
 	if t.origins && x.first && x.from == nil {
 		x = sc.track(x)
@@ -163,7 +160,7 @@ func (t *Tokenizer) normalize(x text, sc *scratch) text {
 	if unsafe.SliceData(out.B) == unsafe.SliceData(src.B) && len(out.B) == len(src.B) {
 		return x
 	}
-	// Where the text came from is not known any more byte by byte: it is trusted as a whole or not at all.
+	// The origin of single bytes is lost, so the text is trusted as a whole or not at all.
 	x.trust = trust{all: x.trust.whole(len(x.s)), base: x.trust.base}
 	x.s = view(out.B)
 	if x.from != nil {
@@ -187,8 +184,8 @@ func (t *Tokenizer) encodeText(dst []uint32, x text, sc *scratch) []uint32 {
 	return dst
 }
 
-// cut is the fast way through a pre-tokenizer that only cuts, to the model of bytes: it applies one step to
-// s and what follows it to the pieces, as pieces does.
+// cut is a faster version of pieces for pre-tokenizers that only cut and models of bytes. It applies step k to s and
+// later steps to the pieces.
 func (t *Tokenizer) cut(dst []uint32, s string, k int, sc *scratch) []uint32 {
 	f := t.cuts[k]
 	if k == len(t.cuts)-1 {
@@ -207,18 +204,18 @@ func (t *Tokenizer) cut(dst []uint32, s string, k int, sc *scratch) []uint32 {
 	return dst
 }
 
-// step is one step of a pre-tokenizer: it rewrites the text, cuts it, or both in this order.
+// step is one step of a pre-tokenizer. It rewrites the text, cuts it, or both in this order.
 type step struct {
-	rewrite normal.Step // nil: none
+	rewrite normal.Step // nil if absent
 	unless  string      // texts that begin with this are not rewritten
 	first   bool        // only the beginning of the input is rewritten
 
-	fn   pretok.Func     // one of them cuts, or none
+	fn   pretok.Func     // at most one of fn and cut is set
 	cut  pretok.Splitter //
-	expr string          // the expression whose matches are isolated, if it is that
+	expr string          // the expression whose matches are isolated, if any
 }
 
-// pieces applies the steps from index k on and encodes what they leave.
+// pieces applies the steps from index k on and encodes the resulting pieces.
 func (t *Tokenizer) pieces(dst []uint32, x stretch, k int, sc *scratch) []uint32 {
 	if x.s == "" {
 		return dst
@@ -254,7 +251,7 @@ func (t *Tokenizer) pieces(dst []uint32, x stretch, k int, sc *scratch) []uint32
 		l := sc.level(k)
 		l.pieces = st.cut.AppendPieces(l.pieces[:0], x.s)
 		for i := range len(l.pieces) {
-			p := sc.level(k).pieces[i] // levels may have moved
+			p := sc.level(k).pieces[i] // levels may have been reallocated
 			if last {
 				dst = t.word(dst, x, p.Start, p.End, sc)
 			} else {
@@ -266,7 +263,7 @@ func (t *Tokenizer) pieces(dst []uint32, x stretch, k int, sc *scratch) []uint32
 	return t.pieces(dst, x, k+1, sc)
 }
 
-// word encodes what the pre-tokenizer left together, the bytes [i, j) of x.
+// word encodes one pre-token, the bytes [i, j) of x.
 func (t *Tokenizer) word(dst []uint32, x stretch, i, j int, sc *scratch) []uint32 {
 	if x.from == nil {
 		return t.model.append(dst, x.s, i, j, sc)
@@ -275,7 +272,7 @@ func (t *Tokenizer) word(dst []uint32, x stretch, i, j int, sc *scratch) []uint3
 	dst, sc.ends = t.model.appendEnds(dst, sc.ends[:0], x.s, i, j, sc)
 	for k, end := range sc.ends {
 		if k > 0 && i+end == start {
-			// A further byte of what Unigram does not know: all of them stand for all of it.
+			// Another byte of text unknown to Unigram: each of these ids represents all of it.
 			sc.offs = append(sc.offs, sc.offs[len(sc.offs)-1])
 			continue
 		}
@@ -285,8 +282,8 @@ func (t *Tokenizer) word(dst []uint32, x stretch, i, j int, sc *scratch) []uint3
 	return dst
 }
 
-// defuse replaces special ids that the model made from ordinary text by what it makes of their characters
-// one by one.
+// defuse replaces special ids that the model made from ordinary text by the ids of their characters, encoded one by
+// one.
 func (t *Tokenizer) defuse(dst []uint32, start int, sc *scratch, offsets bool) []uint32 {
 	clean := true
 	for _, id := range dst[start:] {
@@ -319,7 +316,7 @@ func (t *Tokenizer) defuse(dst []uint32, start int, sc *scratch, offsets bool) [
 	return dst
 }
 
-// scratch is what one encoding needs besides the tables.
+// scratch is the mutable state of one encoding.
 type scratch struct {
 	states
 	normal  normal.Buffer
@@ -327,14 +324,14 @@ type scratch struct {
 	rope    []byte
 	ranges  []byteRange
 	from    []normal.Span
-	offs    []Offset // of the ids appended so far, while offsets are wanted
+	offs    []Offset // of the ids appended so far, if offsets are requested
 	ends    []int
 	special SpecialPolicy
 	bytes   []byte
 	run     []byte // of a Stream
 }
 
-// level holds what one step of the pre-tokenizer makes of the piece at hand.
+// level holds the result of one step of the pre-tokenizer for the current piece.
 type level struct {
 	text   normal.Text
 	pieces []pretok.Piece
@@ -347,7 +344,7 @@ func (sc *scratch) level(k int) *level {
 	return &sc.levels[k]
 }
 
-// cover records that an id stands for the bytes [i, j) of x.
+// cover records that an id represents the bytes [i, j) of x.
 func (sc *scratch) cover(x stretch, i, j int) {
 	if x.from == nil {
 		return
@@ -364,8 +361,8 @@ func (sc *scratch) cover(x stretch, i, j int) {
 	sc.offs = append(sc.offs, o)
 }
 
-// bytesOf returns the bytes of s without copying. They must not be changed.
+// bytesOf returns the bytes of s without copying. The caller must not modify them.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
-// view returns b as a string without copying. b must not change while the string is in use.
+// view returns b as a string without copying. The caller must not modify b while the string is in use.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -25,13 +25,13 @@ func TestAllocations(t *testing.T) {
 	segs := []Segment{{"<|im_start|>user\n", true}, {text, false}, {"<|im_end|>\n", true}}
 	ids := make([]uint32, 0, 1<<14)
 	buf := make([]byte, 0, 1<<16)
-	stream := tok.NewStream(true)
+	stream := tok.NewStream(true, nil)
 	all := tok.AppendEncode(nil, text)
 	for name, f := range map[string]func(){
 		"AppendEncode":         func() { ids = tok.AppendEncode(ids[:0], text) },
 		"AppendEncode, NFC":    func() { ids = tok.AppendEncode(ids[:0], decomposed) },
 		"AppendEncode, long":   func() { ids = tok.AppendEncode(ids[:0], long) },
-		"AppendEncodeFramed":   func() { ids = tok.AppendEncodeFramed(ids[:0], text) },
+		"AppendEncodeSpecial":  func() { ids = tok.AppendEncodeSpecial(ids[:0], text) },
 		"AppendEncodeSegments": func() { ids = tok.AppendEncodeSegments(ids[:0], segs) },
 		"AppendDecode":         func() { buf = tok.AppendDecode(buf[:0], all, true) },
 		"Stream": func() {
@@ -116,7 +116,7 @@ func TestOffsets(t *testing.T) {
 			for _, s := range c.segs {
 				joined.WriteString(s.Text)
 			}
-			e := encodeSegments(t, tok, c.segs, Options{Offsets: true})
+			e := encodeSegments(t, tok, c.segs, EncodeOptions{Offsets: true})
 			if want := tok.AppendEncodeSegments(nil, c.segs); !slices.Equal(e.IDs, want) {
 				t.Fatalf("ids %v, want %v", e.IDs, want)
 			}
@@ -160,7 +160,7 @@ func TestSegmentsReachable(t *testing.T) {
 	}
 }
 
-// The flags of added tokens. Bars stand between the pieces; a piece QQ is the token.
+// The flags of added tokens. Bars separate the pieces; a piece QQ is the token.
 func TestFlags(t *testing.T) {
 	for _, c := range []struct{ flags, text, want string }{
 		{"", "a QQ b", "a |QQ| b"},
@@ -234,7 +234,7 @@ func TestInvalidUTF8(t *testing.T) {
 	for _, s := range []string{"\xff", "a\x80b", "\xe4\xb8", "\xf0\x9f\x98", "ok\xc3(\xed\xa0\x80)", strings.Repeat("\xfe", 100)} {
 		var raw []byte
 		for _, id := range tok.AppendEncode(nil, s) {
-			raw = tok.TokenBytes(raw, id)
+			raw = tok.AppendToken(raw, id)
 		}
 		if string(raw) != s {
 			t.Errorf("%q becomes %q", s, raw)
@@ -276,7 +276,7 @@ func TestDecode(t *testing.T) {
 
 // streamed decodes one by one and tests what a Stream promises.
 func streamed(tb testing.TB, tok *Tokenizer, ids []uint32, skip bool) string {
-	s := tok.NewStream(skip)
+	s := tok.NewStream(skip, nil)
 	var out, step []byte
 	for _, id := range ids {
 		step = s.Append(step[:0], id)
@@ -355,7 +355,7 @@ func FuzzEncode(f *testing.F) {
 		if got := tok.AppendEncode(nil, s); !slices.Equal(got, ids) {
 			t.Fatalf("%q: first %v, then %v", s, ids, got)
 		}
-		offs := encodeWith(t, tok, s, true, Options{Offsets: true}).Offsets
+		offs := encodeWith(t, tok, s, true, EncodeOptions{Offsets: true}).Offsets
 		for i, o := range offs {
 			if o.Start > o.End || o.End > len(s) || i > 0 && o.Start < offs[i-1].Start {
 				t.Fatalf("%q: offsets %v", s, offs)
@@ -363,7 +363,7 @@ func FuzzEncode(f *testing.F) {
 		}
 		whole := string(tok.AppendDecode(nil, ids, false))
 		covered := len(offs) == 0 || offs[0].Start == 0 && offs[len(offs)-1].End == len(s)
-		if len(offs) != len(ids) || whole == s && !covered { // where marks were joined to a letter they have no place
+		if len(offs) != len(ids) || whole == s && !covered { // marks that were joined to a letter have no position
 			t.Fatalf("%q: %d ids, offsets %v", s, len(ids), offs)
 		}
 		if got := streamed(t, tok, ids, false); got != whole {

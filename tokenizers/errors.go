@@ -5,43 +5,47 @@ package tokenizers
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 )
 
 // Conditions that [Error] wraps.
 var (
-	// ErrUnsupported means that the file asks for something this version does not do.
+	// ErrUnsupported means that the file requires a feature that this version does not support.
 	ErrUnsupported = errors.New("unsupported")
-	// ErrFormat means that the file is damaged or is no tokenizer.json.
+	// ErrFormat means that the file is damaged or is not of the expected format.
 	ErrFormat = errors.New("malformed")
-	// ErrLimit means that the file, or a text that is encoded, passes a limit.
+	// ErrLimit means that the file, or a text to encode, exceeds a limit.
 	ErrLimit = errors.New("over a limit")
+	// ErrSpecial means that a text to encode contains a special token; see [SpecialRefuse].
+	ErrSpecial = errors.New("special token")
 )
 
-// Error says why a tokenizer could not be loaded. errors.Is finds the condition, or the error of the file
-// system, behind it.
+// An Error reports why a tokenizer could not be loaded or a text could not be encoded.
+//
+// Its text names the file, if any, and the path of the faulty value in it, such as pre_tokenizer.pretokenizers[0]. It
+// wraps one of the conditions above or an error of the file system.
 type Error struct {
-	File   string // base name
-	Place  string // path of keys and indexes in the file, such as pre_tokenizer.pretokenizers[0]
-	Offset int64  // bytes from the start of the file, -1 if there is no one place
-	Reason string // what is wrong there
-	Err    error  // ErrUnsupported, ErrFormat, ErrLimit or an error of the file system
+	Offset int64 // bytes from the start of the file or of the concatenated segments; -1 if unknown
+
+	file, place, reason string
+	err                 error
 }
 
-// Error returns all of it in one line.
+// Error returns file, path, reason and offset in one line.
 func (e *Error) Error() string {
 	var s strings.Builder
 	s.WriteString("tokenizers: ")
-	s.WriteString(e.File)
-	if e.Place != "" {
-		s.WriteString(": ")
-		s.WriteString(e.Place)
+	for _, part := range []string{e.file, e.place} {
+		if part != "" {
+			s.WriteString(part + ": ")
+		}
 	}
-	switch e.Err {
+	switch e.err {
 	case ErrUnsupported, ErrLimit:
-		fmt.Fprintf(&s, ": %v: %s", e.Err, e.Reason)
+		fmt.Fprintf(&s, "%v: %s", e.err, e.reason)
 	default:
-		s.WriteString(": " + e.Reason)
+		s.WriteString(e.reason)
 	}
 	if e.Offset >= 0 {
 		fmt.Fprintf(&s, " (offset %d)", e.Offset)
@@ -49,5 +53,32 @@ func (e *Error) Error() string {
 	return s.String()
 }
 
+// Unwrap returns the wrapped condition or error.
+func (e *Error) Unwrap() error { return e.err }
+
+// A FolderError reports a directory that cannot be used because it does not exist or a file is missing.
+//
+// Its text does not contain the directory's path, which an [fs.FS] does not know. Callers can add it, as in
+// fmt.Errorf("%s: %w", dir, err).
+type FolderError struct {
+	Missing string   // file that is required, such as "tokenizer.json"
+	Found   []string // names in the directory, sorted; names of subdirectories end in a slash
+	Err     error    // error of the file system if the directory cannot be read
+}
+
+// Error returns the missing file and the names found.
+func (e *FolderError) Error() string {
+	const shown = 12
+	switch pe, ok := errors.AsType[*fs.PathError](e.Err); {
+	case ok:
+		return "cannot read the folder: " + pe.Err.Error()
+	case len(e.Found) == 0:
+		return e.Missing + " is missing; the folder is empty"
+	case len(e.Found) > shown:
+		return fmt.Sprintf("%s is missing; found %s and %d more", e.Missing, strings.Join(e.Found[:shown], ", "), len(e.Found)-shown)
+	}
+	return e.Missing + " is missing; found " + strings.Join(e.Found, ", ")
+}
+
 // Unwrap returns e.Err.
-func (e *Error) Unwrap() error { return e.Err }
+func (e *FolderError) Unwrap() error { return e.Err }

@@ -12,7 +12,7 @@ import (
 )
 
 func Example() {
-	tok, err := tokenizers.LoadFS(mini.FS()) // or tokenizers.Load("path/to/model")
+	tok, err := tokenizers.Load(mini.FS(), nil) // or os.DirFS("path/to/model")
 	if err != nil {
 		panic(err)
 	}
@@ -44,7 +44,7 @@ func ExampleTokenizer_AppendEncodeSegments() {
 
 func ExampleStream() {
 	tok := mini.Load()
-	s := tok.NewStream(true)
+	s := tok.NewStream(true, nil)
 	for _, id := range tok.AppendEncode(nil, "naïve 🚀<|im_end|>") {
 		fmt.Printf("%q held %d\n", s.Append(nil, id), s.Held())
 	}
@@ -62,10 +62,10 @@ func ExampleStream() {
 	// ""
 }
 
-func ExampleLoadFS() {
-	_, err := tokenizers.LoadFS(fstest.MapFS{"tokenizer.json": {
+func ExampleLoad() {
+	_, err := tokenizers.Load(fstest.MapFS{"tokenizer.json": {
 		Data: []byte(`{"normalizer": {"type": "Magic"}, "model": {}}`),
-	}})
+	}}, nil)
 	fmt.Println(errors.Is(err, tokenizers.ErrUnsupported))
 	fmt.Println(err)
 	// Output:

@@ -7,31 +7,58 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
+	"path"
 	"runtime"
+	"strings"
+	"sync"
 	"sync/atomic"
 
+	"github.com/weft-go/weft/tokenizers/internal/folder"
 	"github.com/weft-go/weft/tokenizers/internal/jsonr"
 )
 
-// MaxFile is the largest file that is read, in bytes.
-const MaxFile = 256 << 20
+// Options configures [Load]. Most fields are for rank files, which do not contain this information.
+type Options struct {
+	// File is the file to read. If empty, it is the first file found; see [Load]. A name that begins with tekken and
+	// ends in .json is read as Mistral's tekken.json, any other .json as tokenizer.json, everything else as a rank
+	// file.
+	File string
+	// Family is the vocabulary of a rank file: o200k_harmony (gpt-oss), o200k_base, cl100k_base, kimi_k2, glm4 or
+	// llama3. It determines the fields below that are empty. If Family and Pattern are empty, config.json or
+	// tokenizer_config.json in the same directory must specify the family.
+	Family string
+	// Pattern is the regular expression that splits texts, in the syntax of the published Python code.
+	Pattern string
+	// Added contains the special tokens of a rank file with their IDs. For kimi_k2, glm4 and llama3 these differ by
+	// release, and the default is the added_tokens_decoder of tokenizer_config.json.
+	Added []AddedToken
+	// Tokens is the number of ranks that a rank file must have, which detects one that was truncated between two lines.
+	// 0 means any number, or the family's.
+	Tokens int
+	// BOS is the token in Added that AppendEncodeSpecial adds before a text, if any.
+	BOS string
+}
 
-const tokenizerFile = "tokenizer.json"
-
-// Load reads the tokenizer in directory dir. See [LoadFS].
-func Load(dir string) (*Tokenizer, error) { return LoadFS(os.DirFS(dir)) }
-
-// LoadFS reads a tokenizer and what is said about it in the root of fsys:
+// Load reads a tokenizer from the root of fsys, such as os.DirFS("models/Qwen3-8B"):
 //
-//   - tokenizer.json, with the added tokens that tokenizer_config.json declares beyond it; or else
-//   - tiktoken.model, *.tiktoken or a rank file called tokenizer.model, if config.json or tokenizer_config.json tell
-//     the family; or tekken.json;
-//   - what is there of tokenizer_config.json, generation_config.json and chat_template.jinja, for [Config].
+//   - tokenizer.json, with the additional added tokens of tokenizer_config.json; or else
+//   - a tiktoken rank file (tiktoken.model, *.tiktoken or tokenizer.model), whose IDs are ranks; or Mistral's
+//     tekken.json;
+//   - settings from tokenizer_config.json and generation_config.json, if present, for [Tokenizer.NamedToken] and
+//     [Tokenizer.EOS].
 //
-// Errors are [*Error]. A tokenizer of 150,000 tokens takes in the order of a tenth of a second.
-func LoadFS(fsys fs.FS) (*Tokenizer, error) {
-	t, err := loadModel(fsys)
+// A rank file yields the same IDs and text as a tokenizer.json converted from it. Special tokens of a tekken.json are
+// recognized in trusted text, although mistral-common never does that; as in its decoder, all of them are special,
+// regardless of is_control.
+//
+// If no file is found or the directory does not exist, the error is a [*FolderError], otherwise an [*Error]. Files are
+// limited to 256 MiB, rank files to 64 MiB. A tokenizer of 150,000 tokens takes about a tenth of a second.
+func Load(fsys fs.FS, options *Options) (*Tokenizer, error) {
+	var opt Options
+	if options != nil {
+		opt = *options
+	}
+	t, err := loadModel(fsys, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -41,25 +68,79 @@ func LoadFS(fsys fs.FS) (*Tokenizer, error) {
 	return t, nil
 }
 
-func loadModel(fsys fs.FS) (*Tokenizer, error) {
-	data, err := readFile(fsys, tokenizerFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return loadOther(fsys, err)
+// maxFile is the largest file that is read, in bytes.
+const maxFile = 256 << 20
+
+const tokenizerFile = "tokenizer.json"
+
+// loadModel reads the first file found.
+func loadModel(fsys fs.FS, opt Options) (*Tokenizer, error) {
+	names := []string{opt.File}
+	if opt.File == "" {
+		var err error
+		if names, err = candidates(fsys, opt); err != nil {
+			return nil, err
+		}
 	}
-	if err != nil {
-		return nil, err
+	for _, name := range names {
+		data, err := readFile(fsys, name)
+		switch base := path.Base(name); {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return nil, err
+		case path.Ext(base) == ".json" && strings.HasPrefix(base, "tekken"):
+			return loadTekken(data, base)
+		case path.Ext(base) == ".json":
+			t, err := parse(data)
+			if err != nil {
+				return nil, inFile(base, err)
+			}
+			return t, t.mergeConfig(fsys)
+		case opt.File == "" && base == "tokenizer.model" && !looksRanked(data):
+			continue // SentencePiece
+		default:
+			return loadRanks(fsys, base, data, opt)
+		}
 	}
-	t, err := parse(data)
-	if err != nil {
-		return nil, err
+	missing := opt.File
+	if missing == "" {
+		missing = "tokenizer.json (or tiktoken.model, tekken.json)"
 	}
-	return t, t.mergeConfig(fsys)
+	found, err := folder.Names(fsys)
+	if err == nil {
+		err = fs.ErrNotExist
+	}
+	return nil, &FolderError{Missing: missing, Found: found, Err: err}
 }
 
-// readFile reads a file of at most MaxFile bytes.
+// candidates returns the possible file names, in order.
+func candidates(fsys fs.FS, opt Options) ([]string, error) {
+	var names []string
+	ranks := opt.Family != "" || opt.Pattern != ""
+	if !ranks {
+		names = append(names, tokenizerFile)
+		if _, err := fs.Stat(fsys, tokenizerFile); err == nil {
+			return names, nil
+		}
+	}
+	names = append(names, tiktokenFile)
+	if more, err := fs.Glob(fsys, "*.tiktoken"); err == nil {
+		if len(more) > 1 {
+			return nil, &Error{file: more[1], Offset: -1, reason: "one of several rank files", err: ErrUnsupported}
+		}
+		names = append(names, more...)
+	}
+	if !ranks {
+		names = append(names, tekkenFile)
+	}
+	return append(names, "tokenizer.model"), nil
+}
+
+// readFile reads a file of at most maxFile bytes.
 func readFile(fsys fs.FS, name string) ([]byte, error) {
 	fail := func(err error) ([]byte, error) {
-		return nil, &Error{File: name, Offset: -1, Reason: err.Error(), Err: err}
+		return nil, &Error{file: name, Offset: -1, reason: err.Error(), err: err}
 	}
 	f, err := fsys.Open(name)
 	if err != nil {
@@ -70,20 +151,20 @@ func readFile(fsys fs.FS, name string) ([]byte, error) {
 	if st, err := f.Stat(); err == nil {
 		size = st.Size()
 	}
-	if size > MaxFile {
-		return nil, &Error{File: name, Offset: -1, Reason: fmt.Sprintf("%d bytes, the limit is %d", size, MaxFile), Err: ErrLimit}
+	if size > maxFile {
+		return nil, &Error{file: name, Offset: -1, reason: fmt.Sprintf("%d bytes, the limit is %d", size, maxFile), err: ErrLimit}
 	}
 	buf := make([]byte, size)
 	n, err := io.ReadFull(f, buf)
 	if err == nil && n == int(size) {
-		// The size may be wrong or unknown: take what follows as well.
-		rest, err := io.ReadAll(io.LimitReader(f, MaxFile-size+1))
+		// The size may be wrong or unknown, so read up to the end.
+		rest, err := io.ReadAll(io.LimitReader(f, maxFile-size+1))
 		if err != nil {
 			return fail(err)
 		}
 		buf = append(buf, rest...)
-		if len(buf) > MaxFile {
-			return nil, &Error{File: name, Offset: -1, Reason: fmt.Sprintf("more than %d bytes", MaxFile), Err: ErrLimit}
+		if len(buf) > maxFile {
+			return nil, &Error{file: name, Offset: -1, reason: fmt.Sprintf("more than %d bytes", maxFile), err: ErrLimit}
 		}
 		return buf, nil
 	}
@@ -115,10 +196,10 @@ func parse(data []byte) (*Tokenizer, error) {
 		return nil, malformed(err)
 	}
 	if s, ok := parts["version"]; ok && string(s.Data) != `"1.0"` {
-		return nil, &Error{File: tokenizerFile, Place: "version", Offset: s.Offset, Reason: fmt.Sprintf("only \"1.0\", not %.20s", s.Data), Err: ErrUnsupported}
+		return nil, &Error{file: tokenizerFile, place: "version", Offset: s.Offset, reason: fmt.Sprintf("only \"1.0\", not %.20s", s.Data), err: ErrUnsupported}
 	}
 	t := &Tokenizer{unk: -1}
-	// The cheap parts first: most files that are refused are refused here.
+	// Cheap parts first, because most refused files are refused here.
 	for _, p := range []struct {
 		name string
 		read func(jsonr.Span) error
@@ -135,7 +216,7 @@ func parse(data []byte) (*Tokenizer, error) {
 		s, ok := parts[p.name]
 		if !ok {
 			if p.name == "model" {
-				return nil, &Error{File: tokenizerFile, Place: "model", Offset: -1, Reason: "is missing", Err: ErrFormat}
+				return nil, &Error{file: tokenizerFile, place: "model", Offset: -1, reason: "is missing", err: ErrFormat}
 			}
 			s = jsonr.Span{Data: []byte("null")}
 		}
@@ -146,17 +227,18 @@ func parse(data []byte) (*Tokenizer, error) {
 	if err := t.buildDecoder(); err != nil {
 		return nil, err
 	}
+	t.splitter = sync.OnceValues(t.newSplitter)
 	t.pool.slots = make([]atomic.Pointer[scratch], max(1, runtime.GOMAXPROCS(0)))
 	return t, nil
 }
 
-// unsupported and malformed turn an error of the JSON reader into an *Error.
+// unsupported and malformed convert an error of the JSON reader to an *Error.
 func unsupported(err error) error { return wrap(err, ErrUnsupported) }
 func malformed(err error) error   { return wrap(err, ErrFormat) }
 
 func wrap(err, kind error) error {
 	if e, ok := errors.AsType[*jsonr.Error](err); ok {
-		return &Error{File: tokenizerFile, Place: e.Path, Offset: e.Offset, Reason: clip(e.Reason), Err: kind}
+		return &Error{file: tokenizerFile, place: e.Path, Offset: e.Offset, reason: clip(e.Reason), err: kind}
 	}
 	return err
 }

@@ -5,34 +5,34 @@ package tokenizers
 import (
 	"errors"
 	"fmt"
-	"io"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"unicode/utf8"
 
-	"github.com/weft-go/weft/tokenizers/bpe"
+	"github.com/weft-go/weft/tokenizers/internal/bpe"
 	"github.com/weft-go/weft/tokenizers/internal/jsonr"
-	"github.com/weft-go/weft/tokenizers/pretok"
-	"github.com/weft-go/weft/tokenizers/tiktoken"
-	"github.com/weft-go/weft/tokenizers/vocab"
+	"github.com/weft-go/weft/tokenizers/internal/pretok"
+	"github.com/weft-go/weft/tokenizers/internal/tiktoken"
+	"github.com/weft-go/weft/tokenizers/internal/vocab"
 )
 
-// ranked is a vocabulary by ranks, from a rank file or a tekken.json. It becomes a tokenizer in build, the one place
-// that knows both.
+// ranked is a vocabulary by ranks, from a rank file or a tekken.json. Only build converts it to a Tokenizer.
 type ranked struct {
 	file    string // for messages
 	vocab   *vocab.Table
 	pattern string
-	added   []AddedToken // with their ids
-	before  []uint32     // the frame
+	added   []AddedToken // with ids
+	before  []uint32     // ids added before and after a text
 }
 
-// build returns the tokenizer: byte-level, without a normalizer; a word that is a token is that token.
+// build returns the tokenizer, which is byte-level and has no normalizer. A word that equals a token is encoded as that
+// token.
 func (m *ranked) build() (*Tokenizer, error) {
 	fail := func(place string, kind error, format string, args ...any) (*Tokenizer, error) {
-		return nil, &Error{File: m.file, Place: place, Offset: -1, Reason: clip(fmt.Sprintf(format, args...)), Err: kind}
+		return nil, &Error{file: m.file, place: place, Offset: -1, reason: clip(fmt.Sprintf(format, args...)), err: kind}
 	}
 	seen := make(map[string]bool, len(m.added))
 	for _, a := range m.added {
@@ -88,26 +88,15 @@ func (m *ranked) build() (*Tokenizer, error) {
 	if err := t.buildDecoder(); err != nil {
 		return nil, err
 	}
+	t.splitter = sync.OnceValues(t.newSplitter)
 	t.pool.slots = make([]atomic.Pointer[scratch], max(1, runtime.GOMAXPROCS(0)))
 	return t, nil
 }
 
-// inFile says that an error belongs to another file than tokenizer.json.
+// inFile sets the file name of an error to a file other than tokenizer.json.
 func inFile(file string, err error) error {
 	if e, ok := errors.AsType[*Error](err); ok {
-		e.File = file
+		e.file = file
 	}
 	return err
-}
-
-// readAll reads at most limit bytes.
-func readAll(r io.Reader, file string, limit int64) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err != nil {
-		return nil, &Error{File: file, Offset: -1, Reason: err.Error(), Err: err}
-	}
-	if int64(len(data)) > limit {
-		return nil, &Error{File: file, Offset: -1, Reason: fmt.Sprintf("more than %d bytes", limit), Err: ErrLimit}
-	}
-	return data, nil
 }

@@ -5,52 +5,39 @@ package tokenizers
 import (
 	"encoding/base64"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/weft-go/weft/tokenizers/internal/jsonr"
-	"github.com/weft-go/weft/tokenizers/tiktoken"
-	"github.com/weft-go/weft/tokenizers/vocab"
+	"github.com/weft-go/weft/tokenizers/internal/tiktoken"
+	"github.com/weft-go/weft/tokenizers/internal/vocab"
 )
 
 const tekkenFile = "tekken.json"
 
-// tekkenVersions are the values of config.version, and whether a file may leave out its special tokens. Source:
+// tekkenVersions maps each value of config.version to whether a file may omit its special tokens. Source:
 // mistral-common 1.12 (commit bc022b9), tokens/tokenizers/base.py and tekken.py.
 var tekkenVersions = map[string]bool{"v1": true, "v2": true, "v3": true, "v7": true, "v11": false, "v13": false, "v15": false}
 
-// tekkenSpecial are the special tokens of files that have no list of them, by id.
+// tekkenSpecial lists, by id, the special tokens of files without a list of them.
 var tekkenSpecial = []string{
 	"<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]",
 	"[TOOL_CALLS]", "[IMG]", "<pad>", "[IMG_BREAK]", "[IMG_END]", "[PREFIX]", "[MIDDLE]", "[SUFFIX]", "[SYSTEM_PROMPT]",
 	"[/SYSTEM_PROMPT]", "[TOOL_CONTENT]",
 }
 
-// LoadTekken reads Mistral's tekken.json, at most [MaxFile] bytes. Errors are [*Error].
+// loadTekken reads Mistral's tekken.json.
 //
 //	{"config": {"pattern": …, "default_vocab_size": 131072, "default_num_special_tokens": 1000, "version": "v3", …},
 //	 "vocab": [{"rank": 0, "token_bytes": "AA==", "token_str": "\u0000"}, …],
 //	 "special_tokens": [{"rank": 0, "token_str": "<unk>", "is_control": true}, …]}
 //
-// The rules are those of mistral-common 1.12: special tokens have the ids below default_num_special_tokens, where the
-// list does not reach they are <SPECIAL_20> and so on, and a file up to v7 without a list has the first twenty built in. Ids
-// of the vocabulary are rank + default_num_special_tokens, and only as many entries count as default_vocab_size leaves.
-// The frame is <s> before the text. Fields of images and audio are skipped.
-//
-// Two differences: mistral-common never finds special tokens in text, while here they are found in trusted text (use
-// [Tokenizer.AppendEncodeSegments] for prompts with text of others); and all special tokens are special here,
-// whatever is_control says, as in its decoder.
-func LoadTekken(r io.Reader) (*Tokenizer, error) {
-	data, err := readAll(r, tekkenFile, MaxFile)
-	if err != nil {
-		return nil, err
-	}
-	return loadTekken(data)
-}
-
-func loadTekken(data []byte) (*Tokenizer, error) {
+// The rules follow mistral-common 1.12. Special tokens have the ids below default_num_special_tokens; ids after the end
+// of the list are named <SPECIAL_20> and so on. In files up to v7 without a list, the first twenty are built in. Ids of
+// the vocabulary are rank + default_num_special_tokens, and entries beyond default_vocab_size are ignored. <s> is added
+// before the text on request. Fields for images and audio are skipped.
+func loadTekken(data []byte, file string) (*Tokenizer, error) {
 	t, err := parseTekken(data)
-	return t, inFile(tekkenFile, err)
+	return t, inFile(file, err)
 }
 
 func parseTekken(data []byte) (*Tokenizer, error) {
@@ -64,7 +51,7 @@ func parseTekken(data []byte) (*Tokenizer, error) {
 		if k := string(key); k == "config" || k == "vocab" || k == "special_tokens" || k == "type" {
 			parts[k] = r.Raw()
 		} else {
-			r.Skip() // version is that of the format and always 1
+			r.Skip() // version of the format, always 1
 		}
 	}
 	if err := r.End(); err != nil {
@@ -73,7 +60,7 @@ func parseTekken(data []byte) (*Tokenizer, error) {
 	at := func(name string) (part, error) {
 		s, ok := parts[name]
 		if !ok {
-			return part{}, &Error{Place: name, Offset: -1, Reason: "is missing", Err: ErrFormat}
+			return part{}, &Error{place: name, Offset: -1, reason: "is missing", err: ErrFormat}
 		}
 		return part{name, s}, nil
 	}
@@ -93,14 +80,14 @@ func parseTekken(data []byte) (*Tokenizer, error) {
 		}
 	} else {
 		if !tekkenVersions[c.version] {
-			return nil, &Error{Place: "special_tokens", Offset: -1, Reason: fmt.Sprintf("is missing, which %s does not allow", c.version), Err: ErrFormat}
+			return nil, &Error{place: "special_tokens", Offset: -1, reason: fmt.Sprintf("is missing, which %s does not allow", c.version), err: ErrFormat}
 		}
 		for id, name := range tekkenSpecial {
 			m.added = append(m.added, AddedToken{ID: uint32(id), Content: name, Special: true})
 		}
 	}
 	if len(m.added) > int(c.special) {
-		return nil, &Error{Place: "config.default_num_special_tokens", Offset: -1, Reason: fmt.Sprintf("%d special tokens, but only %d ids", len(m.added), c.special), Err: ErrFormat}
+		return nil, &Error{place: "config.default_num_special_tokens", Offset: -1, reason: fmt.Sprintf("%d special tokens, but only %d ids", len(m.added), c.special), err: ErrFormat}
 	}
 	names := make(map[string]bool, c.special)
 	for _, a := range m.added {
@@ -109,7 +96,7 @@ func parseTekken(data []byte) (*Tokenizer, error) {
 	for id := uint32(len(m.added)); id < c.special; id++ {
 		name := fmt.Sprintf("<SPECIAL_%d>", id)
 		if names[name] {
-			return nil, &Error{Place: "special_tokens", Offset: -1, Reason: fmt.Sprintf("%s is needed for id %d", name, id), Err: ErrFormat}
+			return nil, &Error{place: "special_tokens", Offset: -1, reason: fmt.Sprintf("%s is needed for id %d", name, id), err: ErrFormat}
 		}
 		m.added = append(m.added, AddedToken{ID: id, Content: name, Special: true})
 	}
@@ -121,7 +108,7 @@ func parseTekken(data []byte) (*Tokenizer, error) {
 	}
 	named := func(name string) (uint32, bool) {
 		i := slices.IndexFunc(m.added, func(a AddedToken) bool { return a.Content == name })
-		return uint32(i), i >= 0 // a special token's place is its id
+		return uint32(i), i >= 0 // the index of a special token is its id
 	}
 	if id, ok := named("<s>"); ok {
 		m.before = []uint32{id}
@@ -133,21 +120,21 @@ func parseTekken(data []byte) (*Tokenizer, error) {
 	for _, x := range []struct {
 		to   *string
 		name string
-	}{{&t.config.BOS, "<s>"}, {&t.config.EOSToken, "</s>"}, {&t.config.Pad, "<pad>"}} {
+	}{{&t.config.bos, "<s>"}, {&t.config.eos, "</s>"}, {&t.config.pad, "<pad>"}} {
 		if _, ok := named(x.name); ok {
 			*x.to = x.name
 		}
 	}
 	if id, ok := named("</s>"); ok {
-		t.config.EOS = []uint32{id}
+		t.eos = []uint32{id}
 	}
 	return t, nil
 }
 
-// tekkenConfig is the part of config that decides about ids.
+// tekkenConfig is the part of config that determines ids.
 type tekkenConfig struct {
 	pattern, version string
-	size, special    uint32 // ids in all, special ones; special+256 <= size <= vocab.MaxID+1
+	size, special    uint32 // number of all ids and of special ones; special+256 <= size <= vocab.MaxID+1
 }
 
 func readTekkenConfig(p part) (c tekkenConfig, err error) {
@@ -202,7 +189,7 @@ func readTekkenConfig(p part) (c tekkenConfig, err error) {
 	return c, nil
 }
 
-// maxTekkenSpecial bounds what a file of a few bytes can ask for. Published files have 1,000.
+// maxTekkenSpecial limits the memory that a small file can require. Published files have 1,000.
 const maxTekkenSpecial = 1 << 14
 
 func readTekkenSpecial(p part, c tekkenConfig) (added []AddedToken, err error) {
@@ -219,7 +206,7 @@ func readTekkenSpecial(p part, c tekkenConfig) (added []AddedToken, err error) {
 		for r.Object(); r.Key(&key); {
 			switch string(key) {
 			case "rank":
-				// The reference encodes by rank and decodes by place, so they must be the same.
+				// The reference encodes by rank and decodes by index, so they must be equal.
 				if rank := r.Uint32(); rank != id {
 					r.Fail("is %d, not %d as its place", rank, id)
 				}
@@ -253,7 +240,7 @@ func readTekkenSpecial(p part, c tekkenConfig) (added []AddedToken, err error) {
 }
 
 func readTekkenVocab(p part, c tekkenConfig) (*vocab.Table, error) {
-	n := c.size - c.special // entries that count
+	n := c.size - c.special // entries that are used
 	var b vocab.Builder
 	b.Grow(int(min(int64(c.size), int64(len(p.span.Data)/20))), len(p.span.Data)/8)
 	r := jsonr.New(p.span, p.place)

@@ -3,7 +3,6 @@
 package tokenizers
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -45,7 +44,7 @@ func tekkenFrom(tb testing.TB, m object) (*Tokenizer, error) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return LoadTekken(bytes.NewReader(data))
+	return loadTekken(data, tekkenFile)
 }
 
 func TestTekken(t *testing.T) {
@@ -68,7 +67,7 @@ func TestTekken(t *testing.T) {
 	if !slices.Equal(ids, want) {
 		t.Errorf("got %v, want %v", ids, want)
 	}
-	if got := tok.AppendEncodeFramed(nil, text); !slices.Equal(got, append([]uint32{1}, want...)) {
+	if got := tok.AppendEncodeSpecial(nil, text); !slices.Equal(got, append([]uint32{1}, want...)) {
 		t.Errorf("framed: %v", got)
 	}
 	if got := string(tok.AppendDecode(nil, ids, false)); got != text {
@@ -85,10 +84,10 @@ func TestTekken(t *testing.T) {
 	if got := tok.AppendEncodeSegments(nil, []Segment{{Text: "[INST]"}}); slices.Contains(got, 3) {
 		t.Errorf("from untrusted text: %v", got)
 	}
-	if c := tok.Config(); c.BOS != "<s>" || c.EOSToken != "</s>" || c.Pad != "<pad>" || !slices.Equal(tok.EOS(), []uint32{2}) {
-		t.Errorf("%+v", c)
+	if tok.NamedToken("bos_token") != "<s>" || tok.NamedToken("eos_token") != "</s>" || tok.NamedToken("pad_token") != "<pad>" || !slices.Equal(tok.EOS(), []uint32{2}) {
+		t.Errorf("%+v", tok.config)
 	}
-	// A newer file lists its tokens, and may be found in a folder.
+	// A newer file lists its tokens; Load finds it in a directory.
 	m := tekkenTree(t, special)
 	m["config"].(object)["version"] = "v13"
 	m["special_tokens"] = []any{
@@ -100,7 +99,7 @@ func TestTekken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if tok, err = loadOther(fstest.MapFS{tekkenFile: {Data: data}}, nil); err != nil {
+	if tok, err = Load(fstest.MapFS{tekkenFile: {Data: data}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if id, _ := tok.TokenID("[THINK]"); id != 2 || !tok.IsSpecial(2) || len(tok.EOS()) != 0 {
@@ -159,7 +158,7 @@ func TestTekkenRefused(t *testing.T) {
 			c.change(m)
 			_, err := tekkenFrom(t, m)
 			e, ok := errors.AsType[*Error](err)
-			if !ok || !errors.Is(err, c.kind) || e.File != tekkenFile || e.Place == "" {
+			if !ok || !errors.Is(err, c.kind) || e.file != tekkenFile || e.place == "" {
 				t.Fatalf("got %v", err)
 			}
 			got := strings.TrimPrefix(err.Error(), "tokenizers: tekken.json: ")
@@ -177,7 +176,7 @@ func TestTekkenBounded(t *testing.T) {
 		strings.Repeat(`{},`, 10) + `{}]}`
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err := LoadTekken(strings.NewReader(file))
+	_, err := loadTekken([]byte(file), tekkenFile)
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, ErrFormat) || n > 16<<20 {
 		t.Errorf("%d bytes allocated, error %v", n, err)
@@ -192,8 +191,8 @@ func FuzzTekken(f *testing.F) {
 	f.Add(data[:2000])
 	f.Add([]byte(`{"config":{"pattern":"x","version":"v3","default_vocab_size":300,"default_num_special_tokens":30},"vocab":[{"rank":0,"token_bytes":"AA==","token_str":null}],"special_tokens":[{"rank":0,"token_str":"<s>"}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if _, err := LoadTekken(bytes.NewReader(data)); err != nil {
-			if e, ok := errors.AsType[*Error](err); !ok || e.File != tekkenFile || e.Offset > int64(len(data)) {
+		if _, err := loadTekken(data, tekkenFile); err != nil {
+			if e, ok := errors.AsType[*Error](err); !ok || e.file != tekkenFile || e.Offset > int64(len(data)) {
 				t.Fatalf("%T: %v", err, err)
 			}
 		}

@@ -40,7 +40,7 @@ func parseTree(tb testing.TB, m map[string]any) (*Tokenizer, error) {
 
 type object = map[string]any
 
-// What is not known is refused by name and place.
+// Unknown names are refused with an error that contains the name and its path.
 func TestRefused(t *testing.T) {
 	split := func(m object) object {
 		return m["pre_tokenizer"].(object)["pretokenizers"].([]any)[0].(object)
@@ -146,14 +146,14 @@ func TestRefused(t *testing.T) {
 			if c.want != "" && got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
-			if e.File != tokenizerFile || e.Place == "" {
+			if e.file != tokenizerFile || e.place == "" {
 				t.Errorf("no place: %+v", e)
 			}
 		})
 	}
 }
 
-// A file that ends early is an error with a place, wherever it ends.
+// A truncated file is an error with a position.
 func TestTruncated(t *testing.T) {
 	data, err := os.ReadFile("mini/tokenizer.json")
 	if err != nil {
@@ -162,7 +162,7 @@ func TestTruncated(t *testing.T) {
 	for n := 0; n < len(data)-2; n += 1 + n/97 {
 		_, err := parse(data[:n])
 		e, ok := errors.AsType[*Error](err)
-		if !ok || !errors.Is(err, ErrFormat) || e.Offset < 0 || e.Offset > int64(n) || e.Place == "" {
+		if !ok || !errors.Is(err, ErrFormat) || e.Offset < 0 || e.Offset > int64(n) || e.place == "" {
 			t.Fatalf("%d bytes: %v", n, err)
 		}
 	}
@@ -205,7 +205,7 @@ func TestBoundedMemory(t *testing.T) {
 	}
 }
 
-// Ids of added tokens are counted on from the vocabulary, whatever the file says.
+// Ids of added tokens continue after the vocabulary, regardless of the ids in the file.
 func TestAddedIDs(t *testing.T) {
 	m := base(t)
 	size := len(m["model"].(object)["vocab"].(object))
@@ -253,12 +253,12 @@ func TestFrames(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			before, after := tok.Frame()
+			before, after := tok.AddedSpecial()
 			if !slices.Equal(before, c.before) || !slices.Equal(after, c.after) {
 				t.Errorf("frame %v %v", before, after)
 			}
 			want := slices.Concat(c.before, tok.AppendEncode(nil, "x"), c.after)
-			if got := tok.AppendEncodeFramed(nil, "x"); !slices.Equal(got, want) {
+			if got := tok.AppendEncodeSpecial(nil, "x"); !slices.Equal(got, want) {
 				t.Errorf("got %v, want %v", got, want)
 			}
 		})
@@ -275,36 +275,34 @@ func TestFiles(t *testing.T) {
 		"tokenizer.json":         file(string(data)),
 		"tokenizer_config.json":  file(`{"eos_token":{"content":"<|im_end|>"},"bos_token":null,"pad_token":"<|endoftext|>","model_max_length":1000000000000000019884624838656,"chat_template":"inline"}`),
 		"generation_config.json": file(`{"eos_token_id":[5,6]}`),
-		"chat_template.jinja":    file("file"),
 	}
-	tok, err := LoadFS(fsys)
+	tok, err := Load(fsys, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := tok.Config()
-	if c.EOSToken != "<|im_end|>" || c.Pad != "<|endoftext|>" || c.BOS != "" || c.ChatTemplate != "file" || c.MaxLength != 0 || !slices.Equal(tok.EOS(), []uint32{5, 6}) {
+	if c := tok.config; tok.NamedToken("eos_token") != "<|im_end|>" || tok.NamedToken("pad_token") != "<|endoftext|>" || tok.NamedToken("bos_token") != "" ||
+		tok.NamedToken("unk_token") != "" || tok.MaxLength() != 0 || !slices.Equal(tok.EOS(), []uint32{5, 6}) {
 		t.Errorf("%+v", c)
 	}
 	for _, bad := range []string{`{"eos_token_id":[5,-2]}`, `{"eos_token_id":"<|im_end|>"}`, `{"eos_token_id":[null]}`, `{"eos_token_id":1.5}`} {
 		fsys["generation_config.json"] = file(bad)
-		if tok, err := LoadFS(fsys); !errors.Is(err, ErrFormat) {
+		if tok, err := Load(fsys, nil); !errors.Is(err, ErrFormat) {
 			t.Errorf("%s: got %v, error %v", bad, tok.EOS(), err)
 		}
 	}
-	delete(fsys, "chat_template.jinja")
 	delete(fsys, "generation_config.json")
-	if tok, err = LoadFS(fsys); err != nil {
+	if tok, err = Load(fsys, nil); err != nil {
 		t.Fatal(err)
 	}
 	end, _ := tok.TokenID("<|im_end|>")
-	if tok.Config().ChatTemplate != "inline" || !slices.Equal(tok.EOS(), []uint32{end}) {
-		t.Errorf("%+v", tok.Config())
+	if !slices.Equal(tok.EOS(), []uint32{end}) {
+		t.Errorf("%+v", tok.config)
 	}
 	fsys["tokenizer_config.json"] = file(`{"eos_token":`)
-	if _, err = LoadFS(fsys); !errors.Is(err, ErrFormat) {
+	if _, err = Load(fsys, nil); !errors.Is(err, ErrFormat) {
 		t.Errorf("got %v", err)
 	}
-	if _, err = Load(t.TempDir()); !errors.Is(err, fs.ErrNotExist) {
+	if _, err = Load(os.DirFS(t.TempDir()), nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 }

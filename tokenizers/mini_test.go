@@ -18,4 +18,4 @@ func miniTokenizer(tb testing.TB) *Tokenizer {
 	return t
 }
 
-var miniOnce = sync.OnceValues(func() (*Tokenizer, error) { return LoadFS(os.DirFS("mini")) })
+var miniOnce = sync.OnceValues(func() (*Tokenizer, error) { return Load(os.DirFS("mini"), nil) })

@@ -7,17 +7,17 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/weft-go/weft/tokenizers/bpe"
+	"github.com/weft-go/weft/tokenizers/internal/bpe"
 	"github.com/weft-go/weft/tokenizers/internal/bytelevel"
 	"github.com/weft-go/weft/tokenizers/internal/jsonfloat"
 	"github.com/weft-go/weft/tokenizers/internal/jsonr"
-	"github.com/weft-go/weft/tokenizers/unigram"
-	"github.com/weft-go/weft/tokenizers/vocab"
-	"github.com/weft-go/weft/tokenizers/wordlevel"
-	"github.com/weft-go/weft/tokenizers/wordpiece"
+	"github.com/weft-go/weft/tokenizers/internal/unigram"
+	"github.com/weft-go/weft/tokenizers/internal/vocab"
+	"github.com/weft-go/weft/tokenizers/internal/wordlevel"
+	"github.com/weft-go/weft/tokenizers/internal/wordpiece"
 )
 
-// fieldsOf is the fields of an object that is too large for encoding/json.
+// fieldsOf contains the fields of an object that is too large for encoding/json.
 type fieldsOf struct {
 	part
 	at map[string]jsonr.Span
@@ -36,7 +36,7 @@ func (p part) object() (fieldsOf, error) {
 	return f, malformed(r.End())
 }
 
-// field returns the value of a field, null if it is not there.
+// field returns the value of a field, or null if it is absent.
 func (f fieldsOf) field(name string) part {
 	s, ok := f.at[name]
 	if !ok {
@@ -45,7 +45,7 @@ func (f fieldsOf) field(name string) part {
 	return part{f.place + "." + name, s}
 }
 
-// only refuses fields besides these.
+// only returns an error if there are fields other than names.
 func (f fieldsOf) only(names ...string) error {
 	for name := range f.at {
 		known := false
@@ -59,7 +59,7 @@ func (f fieldsOf) only(names ...string) error {
 	return nil
 }
 
-// value reads a small field into v, which keeps its value if the field is null.
+// value decodes a small field into v, which is unchanged if the field is null.
 func (p part) value(v any) error {
 	if err := json.Unmarshal(p.span.Data, v); err != nil {
 		return p.fail(ErrFormat, "is not as expected: %.60s", p.span.Data)
@@ -67,7 +67,7 @@ func (p part) value(v any) error {
 	return nil
 }
 
-// readModel reads the model. Old files leave out its type.
+// readModel reads the model. Old files omit its type.
 func (t *Tokenizer) readModel(s jsonr.Span) error {
 	f, err := part{"model", s}.object()
 	if err != nil {
@@ -104,7 +104,7 @@ func (t *Tokenizer) readModel(s jsonr.Span) error {
 	return f.field("type").refuse("model %.40q", kind)
 }
 
-// bpeFields are the fields of a BPE model besides vocabulary and merges.
+// bpeFields contains the fields of a BPE model other than vocabulary and merges.
 type bpeFields struct {
 	unk, prefix, suffix                 string
 	fuseUnk, byteFallback, ignoreMerges bool
@@ -132,7 +132,7 @@ func (f fieldsOf) bpe() (v bpeFields, err error) {
 	return v, nil
 }
 
-// readBPE reads a model of merges. Behind a ByteLevel pre-tokenizer it works on bytes, else on characters.
+// readBPE reads a BPE model. It works on bytes after a ByteLevel pre-tokenizer, and otherwise on characters.
 func (t *Tokenizer) readBPE(f fieldsOf) error {
 	v, err := f.bpe()
 	if err != nil {
@@ -143,7 +143,8 @@ func (t *Tokenizer) readBPE(f fieldsOf) error {
 		return err
 	}
 	if t.inBytes && !t.allBytes() {
-		// Characters that have no token vanish or become the unknown one, which only the slower way does.
+		// Characters without a token are dropped or replaced by the unknown token, which only the slower model
+		// supports.
 		t.inBytes = false
 		if err := t.readVocab(f.field("vocab")); err != nil {
 			return err
@@ -180,7 +181,7 @@ func (t *Tokenizer) readBPE(f fieldsOf) error {
 	return nil
 }
 
-// addBytes adds the faster model of bytes for texts that have none without a token.
+// addBytes adds the faster model of bytes, for texts in which every byte has a token.
 func (t *Tokenizer) addBytes(merges []bpe.Merge, ignore bool) {
 	cuts := t.onlyCuts()
 	if cuts == nil || t.vocab.Count() < 256 {
@@ -210,7 +211,7 @@ func (t *Tokenizer) addBytes(merges []bpe.Merge, ignore bool) {
 	}
 }
 
-// allBytes reports whether every byte that UTF-8 may hold has a token.
+// allBytes reports whether every byte that can occur in UTF-8 has a token.
 func (t *Tokenizer) allBytes() bool {
 	for b := range 256 {
 		if _, ok := t.vocab.Lookup(string([]byte{byte(b)})); !ok && b != 0xC0 && b != 0xC1 && b < 0xF5 {
@@ -220,7 +221,7 @@ func (t *Tokenizer) allBytes() bool {
 	return true
 }
 
-// refuseModel reports what a model's constructor says.
+// refuseModel converts the error of a model's constructor to an *Error.
 func (f fieldsOf) refuseModel(err error) error {
 	_, reason, _ := strings.Cut(err.Error(), ": ")
 	return f.refuse("%s", reason)
@@ -269,7 +270,7 @@ func (t *Tokenizer) readWordLevel(f fieldsOf) error {
 	return nil
 }
 
-// readWords reads a vocabulary that must hold unk.
+// readWords reads a vocabulary, which must contain unk, and returns the id of unk.
 func (t *Tokenizer) readWords(f fieldsOf, unk string) (uint32, error) {
 	if err := t.readVocab(f.field("vocab")); err != nil {
 		return 0, err
@@ -313,7 +314,7 @@ func (t *Tokenizer) readUnigram(f fieldsOf) error {
 	return nil
 }
 
-// readScores reads [["token", -1.5], …], where the place is the id.
+// readScores reads [["token", -1.5], …]; indexes are ids.
 func (t *Tokenizer) readScores(p part) ([]float64, error) {
 	var b vocab.Builder
 	b.Grow(len(p.span.Data)/20, len(p.span.Data)/2)
@@ -456,7 +457,7 @@ func (t *Tokenizer) readMerges(p part, skip int) ([]bpe.Merge, error) {
 	return merges, nil
 }
 
-// spelled is modelID without a string. It uses *scratch.
+// spelled is like modelID but takes bytes. It overwrites *scratch.
 func (t *Tokenizer) spelled(s []byte, scratch *[]byte) (uint32, bool) {
 	if !t.inBytes {
 		if id, ok := t.vocab.Lookup(view(s)); ok {

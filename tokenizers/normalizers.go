@@ -8,8 +8,8 @@ import (
 
 	"github.com/weft-go/weft/tokenizers/internal/jsonr"
 	"github.com/weft-go/weft/tokenizers/internal/normal"
+	"github.com/weft-go/weft/tokenizers/internal/pretok"
 	"github.com/weft-go/weft/tokenizers/internal/unidata"
-	"github.com/weft-go/weft/tokenizers/pretok"
 )
 
 func (t *Tokenizer) readNormalizer(s jsonr.Span) error { return t.normalizer(part{"normalizer", s}) }
@@ -107,7 +107,7 @@ func readStep(p part, kind string) (normal.Step, error) {
 	return nil, p.refuse("normalizer %q", kind)
 }
 
-// pattern is how files write what to find.
+// pattern is the form of patterns in files; one field is set.
 type pattern struct{ Regex, String *string }
 
 func (v pattern) compile(p part) (*pretok.Pattern, error) {
@@ -154,7 +154,7 @@ func readReplace(p part) (replacement, error) {
 	return replacement{x: x, content: v.Content}, err
 }
 
-// blanks finds runs of white space, as \s+ does.
+// blanks matches runs of white space, as \s+ does.
 type blanks struct{}
 
 // Find implements normal.Matcher.

@@ -4,78 +4,69 @@ package tokenizers
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/weft-go/weft/tokenizers/internal/jsonr"
 	"github.com/weft-go/weft/tokenizers/internal/normal"
 )
 
-// SpecialPolicy says what becomes of special tokens that trusted text spells.
+// A SpecialPolicy specifies the treatment of special tokens in trusted text.
 type SpecialPolicy uint8
 
-// Policies of [Options.Special].
+// Values of [EncodeOptions.Special].
 const (
-	SpecialParse  SpecialPolicy = iota // they become their ids
-	SpecialText                        // they are ordinary characters; added tokens that are not special still count
+	SpecialParse  SpecialPolicy = iota // they become their IDs
+	SpecialText                        // they are ordinary characters; other added tokens become their IDs
 	SpecialRefuse                      // they are an error
 )
 
-// Options is what a call of [Tokenizer.Encode] may ask. The zero value is that of [Tokenizer.AppendEncodeSegments].
-type Options struct {
-	Frame   bool // put the file's frame around the ids
-	Special SpecialPolicy
-	// Offsets fills Encoding.Offsets, which costs some allocations and several times the time of the ids.
+// EncodeOptions configures [Tokenizer.Encode].
+type EncodeOptions struct {
+	// AddSpecial adds the model's special tokens before and after the text, as [Tokenizer.AppendEncodeSpecial] does.
+	AddSpecial bool
+	Special    SpecialPolicy
+	// Offsets fills [Encoding.Offsets], which costs some allocations and several times the time of the IDs.
 	Offsets bool
-	// Truncation and Padding take the place of the file's; a zero Truncation or Padding does nothing. nil
-	// means the file's.
-	Truncation *Truncation
-	Padding    *Padding
 }
 
-// Truncation limits how many ids a text has.
+// Truncation limits the number of IDs of a text.
 type Truncation struct {
-	Max  int  // ids, with the frame if there is one; 0 is no limit
-	Left bool // ids are dropped from the start, not from the end
+	Max  int  // IDs, including added special tokens; 0 means no limit
+	Left bool // IDs are dropped from the start, not from the end
 }
 
-// Padding fills up a text that has too few ids.
+// Padding adds IDs to a text that has too few.
 type Padding struct {
-	To         int    // up to this many ids; 0 is as many as there are
-	MultipleOf int    // To is rounded up to a multiple of this; 0 is not
-	Left       bool   // before the text, not behind it
-	ID         uint32 // the id to fill up with
+	To         int    // IDs; 0 means no padding, except for MultipleOf
+	MultipleOf int    // the number of IDs is rounded up to a multiple of this; 0 means it is not
+	Left       bool   // before the text, not after it
+	ID         uint32 // to pad with
 }
 
-// WithLimits returns a tokenizer that truncates and pads as told, whatever the file says; zero values do neither. It
-// shares everything else with t.
+// WithLimits returns a tokenizer that truncates and pads as specified instead of as in the file; the zero values do
+// neither. It shares everything else with t. Prompts should be encoded without either.
 func (t *Tokenizer) WithLimits(cut Truncation, pad Padding) *Tokenizer {
 	c := *t
 	c.trunc, c.pad = cut, pad
+	c.splitter = sync.OnceValues(c.newSplitter)
 	return &c
 }
 
-// Encoding is the result of [Tokenizer.Encode], which uses the memory that is there. The caller owns it.
+// An Encoding is the result of [Tokenizer.Encode], which reuses its memory. The caller owns it.
 type Encoding struct {
 	IDs     []uint32
-	Offsets []Offset // if they were asked for: len(Offsets) == len(IDs); empty for frame and padding
-	Dropped int      // ids that truncation took away
-	Padded  int      // ids that padding added
+	Offsets []Offset // if requested, one for each ID; empty for added special tokens and padding
+	Dropped int      // IDs removed by truncation
 }
 
-// SpecialError reports a special token in a text that must not hold one.
-type SpecialError struct {
-	Token  string
-	Offset int // in the segments joined, bytes
-}
-
-// Error names the token and its place.
-func (e *SpecialError) Error() string {
-	return fmt.Sprintf("tokenizers: special token %q at offset %d", e.Token, e.Offset)
-}
-
-// Encode encodes the segments joined to one text into e. It fails with a [*SpecialError], only with
-// [SpecialRefuse], and with [ErrLimit] if the text is over 2 GiB and offsets or SpecialRefuse are asked for; e is then
-// not changed.
-func (t *Tokenizer) Encode(e *Encoding, segs []Segment, opt Options) error {
+// Encode encodes the concatenation of the segments into e. With [SpecialRefuse] a special token in trusted text is an
+// [*Error] that wraps [ErrSpecial]. If offsets or SpecialRefuse are requested, texts over 2 GiB fail with [ErrLimit].
+// After an error, e is unchanged.
+func (t *Tokenizer) Encode(e *Encoding, segs []Segment, options *EncodeOptions) error {
+	var opt EncodeOptions
+	if options != nil {
+		opt = *options
+	}
 	if opt.Offsets || opt.Special == SpecialRefuse {
 		if err := trackable(segs, maxTracked); err != nil {
 			return err
@@ -103,9 +94,13 @@ func (t *Tokenizer) Encode(e *Encoding, segs []Segment, opt Options) error {
 	return nil
 }
 
-// refuseSpecial looks for special tokens where encode would.
+func specialError(token string, offset int) error {
+	return &Error{Offset: int64(offset), reason: fmt.Sprintf("special token %q in the text", token), err: ErrSpecial}
+}
+
+// refuseSpecial returns an error if encode would find a special token.
 func (t *Tokenizer) refuseSpecial(x text, sc *scratch) error {
-	x = sc.track(x) // says where a match in normalized text stands
+	x = sc.track(x) // to find the position of a match in normalized text
 	if t.raw == nil {
 		return t.refuseNormal(x, sc)
 	}
@@ -116,13 +111,13 @@ func (t *Tokenizer) refuseSpecial(x text, sc *scratch) error {
 				return err
 			}
 		} else if a := &t.raw.tokens[c.token]; a.Special {
-			return &SpecialError{a.Content, int(x.from[c.start].Start)}
+			return specialError(a.Content, int(x.from[c.start].Start))
 		}
 	}
 	return nil
 }
 
-// refuseNormal does the same for normalized tokens, between the others.
+// refuseNormal does the same for normalized tokens, which occur between the others.
 func (t *Tokenizer) refuseNormal(x text, sc *scratch) error {
 	if t.normal == nil {
 		return nil
@@ -131,23 +126,17 @@ func (t *Tokenizer) refuseNormal(x text, sc *scratch) error {
 	c := cuts{m: t.normal, s: x.s, trust: x.trust}
 	for c.next() {
 		if c.token >= 0 && t.normal.tokens[c.token].Special {
-			return &SpecialError{t.normal.tokens[c.token].Content, int(x.from[c.start].Start)}
+			return specialError(t.normal.tokens[c.token].Content, int(x.from[c.start].Start))
 		}
 	}
 	return nil
 }
 
-// finish does what the reference does after the model: truncation, offsets without spaces, frame, padding.
-func (e *Encoding) finish(t *Tokenizer, s string, opt Options) {
+// finish applies the reference's steps after the model: truncation, trimming of offsets, added special tokens, padding.
+func (e *Encoding) finish(t *Tokenizer, s string, opt EncodeOptions) {
 	cut, pad := t.trunc, t.pad
-	if opt.Truncation != nil {
-		cut = *opt.Truncation
-	}
-	if opt.Padding != nil {
-		pad = *opt.Padding
-	}
 	frame := 0
-	if opt.Frame {
+	if opt.AddSpecial {
 		frame = len(t.before) + len(t.after)
 	}
 	n := len(e.IDs)
@@ -162,20 +151,20 @@ func (e *Encoding) finish(t *Tokenizer, s string, opt Options) {
 	if opt.Offsets {
 		t.trimOffsets(e.IDs, e.Offsets, s)
 	}
-	if opt.Frame {
+	if opt.AddSpecial {
 		e.IDs = surround(e.IDs, t.before, t.after)
 		if opt.Offsets {
 			e.Offsets = surround(e.Offsets, make([]Offset, len(t.before)), make([]Offset, len(t.after)))
 		}
 	}
-	e.Padded = pad.missing(len(e.IDs))
-	e.IDs = fill(e.IDs, e.Padded, pad.ID, pad.Left)
+	padded := pad.missing(len(e.IDs))
+	e.IDs = fill(e.IDs, padded, pad.ID, pad.Left)
 	if opt.Offsets {
-		e.Offsets = fill(e.Offsets, e.Padded, Offset{}, pad.Left)
+		e.Offsets = fill(e.Offsets, padded, Offset{}, pad.Left)
 	}
 }
 
-// finish is Encoding.finish for the ids from dst[start] on, behind which the frame is missing.
+// finish is Encoding.finish for dst[start:]. framed specifies whether special tokens are added.
 func (t *Tokenizer) finish(dst []uint32, start int, framed bool) []uint32 {
 	head, tail := start, []uint32(nil)
 	if framed {
@@ -197,7 +186,7 @@ func (t *Tokenizer) finish(dst []uint32, start int, framed bool) []uint32 {
 	return dst
 }
 
-// missing returns how many ids a text of n ids lacks.
+// missing returns the number of ids to add to a text of n ids.
 func (p Padding) missing(n int) int {
 	target := p.To
 	if target == 0 {
@@ -209,7 +198,7 @@ func (p Padding) missing(n int) int {
 	return max(0, target-n)
 }
 
-// keepSide keeps n elements at one side of s, in place.
+// keepSide returns the first n elements of s, or the last ones if end is set, in place.
 func keepSide[T any](s []T, n int, end bool) []T {
 	if end {
 		copy(s, s[len(s)-n:])
@@ -217,7 +206,7 @@ func keepSide[T any](s []T, n int, end bool) []T {
 	return s[:n]
 }
 
-// surround puts elements before and behind s, in place if there is room.
+// surround returns s with elements added before and after it, in place if there is room.
 func surround[T any](s, before, after []T) []T {
 	n := len(s)
 	s = append(append(s, before...), after...)
@@ -227,7 +216,7 @@ func surround[T any](s, before, after []T) []T {
 	return s
 }
 
-// fill puts n times x before or behind s.
+// fill adds n copies of x before or after s.
 func fill[T any](s []T, n int, x T, front bool) []T {
 	have := len(s)
 	for range n {
@@ -251,7 +240,7 @@ func (t *Tokenizer) readTruncation(s jsonr.Span) error {
 		Direction string
 		Max       int `json:"max_length"`
 		Strategy  string
-		Stride    int // of the pieces that are left over, which are not kept here
+		Stride    int // overlap of the pieces cut off, which are not returned
 	}{Direction: "Right", Strategy: "LongestFirst"}
 	if err := p.fields(&v); err != nil {
 		return err
@@ -268,7 +257,7 @@ func (t *Tokenizer) readTruncation(s jsonr.Span) error {
 	return nil
 }
 
-// maxPadding is the largest number of ids a file may ask to fill up to.
+// maxPadding is the maximum length in ids that a file may specify for padding.
 const maxPadding = 1 << 20
 
 func (t *Tokenizer) readPadding(s jsonr.Span) error {
@@ -311,10 +300,10 @@ func (t *Tokenizer) readPadding(s jsonr.Span) error {
 	return nil
 }
 
-// trimming says how offsets lose the spaces of their tokens.
+// trimming specifies how spaces are removed from offsets.
 type trimming struct{ prefix bool }
 
-// track makes x remember where its bytes come from: the character they belong to.
+// track returns x with the origin of each byte: the range of its character.
 func (sc *scratch) track(x text) text {
 	sc.offs = sc.offs[:0]
 	sc.from = normal.Origins(sc.from[:0], bytesOf(x.s))

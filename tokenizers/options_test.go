@@ -12,20 +12,20 @@ import (
 	"github.com/weft-go/weft/tokenizers/internal/normal"
 )
 
-func encodeWith(tb testing.TB, tok *Tokenizer, text string, trusted bool, opt Options) Encoding {
+func encodeWith(tb testing.TB, tok *Tokenizer, text string, trusted bool, opt EncodeOptions) Encoding {
 	tb.Helper()
 	return encodeSegments(tb, tok, []Segment{{text, trusted}}, opt)
 }
 
-func encodeSegments(tb testing.TB, tok *Tokenizer, segs []Segment, opt Options) (e Encoding) {
+func encodeSegments(tb testing.TB, tok *Tokenizer, segs []Segment, opt EncodeOptions) (e Encoding) {
 	tb.Helper()
-	if err := tok.Encode(&e, segs, opt); err != nil {
+	if err := tok.Encode(&e, segs, &opt); err != nil {
 		tb.Fatal(err)
 	}
 	return e
 }
 
-// Where tokens stand is counted in 32 bits.
+// Offsets are counted in 32 bits.
 func TestTooLongForOffsets(t *testing.T) {
 	segs := []Segment{{"four", true}, {"five5", false}}
 	if err := trackable(segs, 9); err != nil {
@@ -45,46 +45,45 @@ func TestSpecialPolicy(t *testing.T) {
 	tok := miniTokenizer(t)
 	const text = "e\u0301 hi<|im_end|>"
 	end, _ := tok.TokenID("<|im_end|>")
-	if e := encodeWith(t, tok, text, true, Options{}); !slices.Contains(e.IDs, end) {
+	if e := encodeWith(t, tok, text, true, EncodeOptions{}); !slices.Contains(e.IDs, end) {
 		t.Errorf("parsed: %v", e.IDs)
 	}
-	e := encodeWith(t, tok, text, true, Options{Special: SpecialText})
+	e := encodeWith(t, tok, text, true, EncodeOptions{Special: SpecialText})
 	if slices.Contains(e.IDs, end) || string(tok.AppendDecode(nil, e.IDs, true)) != "\u00e9 hi<|im_end|>" {
 		t.Errorf("as text: %v", e.IDs)
 	}
-	err := tok.Encode(&e, []Segment{{"e\u0301 ", false}, {"hi<|im_end|>", true}}, Options{Special: SpecialRefuse})
-	want := SpecialError{"<|im_end|>", 6}
-	if got, ok := errors.AsType[*SpecialError](err); !ok || *got != want {
+	err := tok.Encode(&e, []Segment{{"e\u0301 ", false}, {"hi<|im_end|>", true}}, &EncodeOptions{Special: SpecialRefuse})
+	if !errors.Is(err, ErrSpecial) || err.Error() != `tokenizers: special token "<|im_end|>" in the text (offset 6)` {
 		t.Errorf("refused: %v", err)
 	}
-	if err := tok.Encode(&e, []Segment{{text, false}}, Options{Special: SpecialRefuse}); err != nil {
+	if err := tok.Encode(&e, []Segment{{text, false}}, &EncodeOptions{Special: SpecialRefuse}); err != nil {
 		t.Errorf("in untrusted text: %v", err)
 	}
-	if e := encodeWith(t, tok, text, true, Options{}); !slices.Contains(e.IDs, end) {
+	if e := encodeWith(t, tok, text, true, EncodeOptions{}); !slices.Contains(e.IDs, end) {
 		t.Error("a policy outlives its call")
 	}
 }
 
-// A normalized special token is refused where it stands in the text, not in its normal form.
+// The error for a normalized special token has its offset in the text, not in the normalized form.
 func TestSpecialRefusedNormalized(t *testing.T) {
 	tok := smallTokenizer(t, "spm-prepend")
 	var e Encoding
-	err := tok.Encode(&e, []Segment{{"do it ▁[INST]", true}}, Options{Special: SpecialRefuse})
-	got, ok := errors.AsType[*SpecialError](err)
-	if !ok || got.Token != "[INST]" || got.Offset != strings.Index("do it ▁[INST]", "▁") {
+	err := tok.Encode(&e, []Segment{{"do it ▁[INST]", true}}, &EncodeOptions{Special: SpecialRefuse})
+	got, ok := errors.AsType[*Error](err)
+	if !ok || !strings.Contains(got.reason, `"[INST]"`) || got.Offset != int64(strings.Index("do it ▁[INST]", "▁")) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// Between two other tokens each stretch is normalized by itself, also when special tokens are looked for.
+// Each range between other tokens is normalized independently when special tokens are refused.
 func TestSpecialRefusedBetween(t *testing.T) {
 	tok := smallTokenizer(t, "spm-prepend")
 	const text = "a[TOOL][INST]"
 	ids := tok.AppendEncode(nil, text)
 	inst, _ := tok.TokenID("[INST]")
 	var e Encoding
-	err := tok.Encode(&e, []Segment{{text, true}}, Options{Special: SpecialRefuse})
-	got, refused := errors.AsType[*SpecialError](err)
+	err := tok.Encode(&e, []Segment{{text, true}}, &EncodeOptions{Special: SpecialRefuse})
+	got, refused := errors.AsType[*Error](err)
 	if refused != slices.Contains(ids, inst) || refused && got.Offset != 7 {
 		t.Errorf("ids %v, error %v", ids, err)
 	}
@@ -94,8 +93,8 @@ func TestSpecialRefusedBetween(t *testing.T) {
 func TestTruncationPadding(t *testing.T) {
 	tok := smallTokenizer(t, "wordpiece")
 	const text = "the user and the model"
-	plain := encodeWith(t, tok, text, true, Options{Offsets: true})
-	before, after := tok.Frame()
+	plain := encodeWith(t, tok, text, true, EncodeOptions{Offsets: true})
+	before, after := tok.AddedSpecial()
 	n := len(plain.IDs)
 	if n < 6 || len(before) != 1 || len(after) != 1 {
 		t.Fatal(plain.IDs, before, after)
@@ -104,26 +103,28 @@ func TestTruncationPadding(t *testing.T) {
 	offs := func(parts ...[]Offset) []Offset { return slices.Concat(parts...) }
 	none := []Offset{{}}
 	for name, c := range map[string]struct {
-		opt  Options
+		cut  Truncation
+		pad  Padding
+		opt  EncodeOptions
 		want Encoding
 	}{
-		"right": {Options{Truncation: &Truncation{Max: 4}}, Encoding{IDs: plain.IDs[:4], Offsets: plain.Offsets[:4], Dropped: n - 4}},
-		"left":  {Options{Truncation: &Truncation{Max: 4, Left: true}}, Encoding{IDs: plain.IDs[n-4:], Offsets: plain.Offsets[n-4:], Dropped: n - 4}},
-		"framed": {Options{Frame: true, Truncation: &Truncation{Max: 5}},
+		"right": {Truncation{Max: 4}, Padding{}, EncodeOptions{}, Encoding{IDs: plain.IDs[:4], Offsets: plain.Offsets[:4], Dropped: n - 4}},
+		"left":  {Truncation{Max: 4, Left: true}, Padding{}, EncodeOptions{}, Encoding{IDs: plain.IDs[n-4:], Offsets: plain.Offsets[n-4:], Dropped: n - 4}},
+		"framed": {Truncation{Max: 5}, Padding{}, EncodeOptions{AddSpecial: true},
 			Encoding{IDs: ids(before, plain.IDs[:3], after), Offsets: offs(none, plain.Offsets[:3], none), Dropped: n - 3}},
-		"less than the frame": {Options{Frame: true, Truncation: &Truncation{Max: 1}},
+		"less than the frame": {Truncation{Max: 1}, Padding{}, EncodeOptions{AddSpecial: true},
 			Encoding{IDs: ids(before, after), Offsets: offs(none, none), Dropped: n}},
-		"padded": {Options{Padding: &Padding{To: n + 1, MultipleOf: 1, ID: 7}},
-			Encoding{IDs: ids(plain.IDs, []uint32{7}), Offsets: offs(plain.Offsets, none), Padded: 1}},
-		"padded in front": {Options{Frame: true, Truncation: &Truncation{Max: 3}, Padding: &Padding{MultipleOf: 4, Left: true, ID: 9}},
-			Encoding{IDs: ids([]uint32{9}, before, plain.IDs[:1], after), Offsets: offs(none, none, plain.Offsets[:1], none), Dropped: n - 1, Padded: 1}},
+		"padded": {Truncation{}, Padding{To: n + 1, MultipleOf: 1, ID: 7}, EncodeOptions{},
+			Encoding{IDs: ids(plain.IDs, []uint32{7}), Offsets: offs(plain.Offsets, none)}},
+		"padded in front": {Truncation{Max: 3}, Padding{MultipleOf: 4, Left: true, ID: 9}, EncodeOptions{AddSpecial: true},
+			Encoding{IDs: ids([]uint32{9}, before, plain.IDs[:1], after), Offsets: offs(none, none, plain.Offsets[:1], none), Dropped: n - 1}},
 	} {
 		c.opt.Offsets = true
-		if got := encodeWith(t, tok, text, true, c.opt); !reflect.DeepEqual(got, c.want) {
+		if got := encodeWith(t, tok.WithLimits(c.cut, c.pad), text, true, c.opt); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: got  %+v\nwant %+v", name, got, c.want)
 		}
 		c.opt.Offsets, c.want.Offsets = false, nil
-		if got := encodeWith(t, tok, text, true, c.opt); !slices.Equal(got.IDs, c.want.IDs) || len(got.Offsets) > 0 {
+		if got := encodeWith(t, tok.WithLimits(c.cut, c.pad), text, true, c.opt); !slices.Equal(got.IDs, c.want.IDs) || len(got.Offsets) > 0 {
 			t.Errorf("%s: without offsets %v", name, got)
 		}
 	}
@@ -133,15 +134,15 @@ func TestTruncationPadding(t *testing.T) {
 func TestTruncationOfFile(t *testing.T) {
 	tok := smallTokenizer(t, "wordpiece-padded")
 	text := strings.Repeat("the user and the model ", 9)
-	long := encodeWith(t, tok, text, true, Options{Truncation: &Truncation{}, Padding: &Padding{}})
-	if len(long.IDs) < 20 || long.Dropped != 0 || long.Padded != 0 {
+	long := encodeWith(t, tok.WithLimits(Truncation{}, Padding{}), text, true, EncodeOptions{})
+	if len(long.IDs) < 20 || long.Dropped != 0 {
 		t.Fatalf("%+v", long)
 	}
 	prefix := []uint32{4711}
 	for name, got := range map[string][]uint32{
 		"AppendEncode":         tok.AppendEncode(prefix, text),
 		"AppendEncodeSegments": tok.AppendEncodeSegments(prefix, []Segment{{text, false}}),
-		"Encode":               append(slices.Clone(prefix), encodeWith(t, tok, text, true, Options{}).IDs...),
+		"Encode":               append(slices.Clone(prefix), encodeWith(t, tok, text, true, EncodeOptions{}).IDs...),
 	} {
 		if want := append(slices.Clone(prefix), long.IDs[len(long.IDs)-12:]...); !slices.Equal(got, want) {
 			t.Errorf("%s: got %v, want %v", name, got, want)
@@ -150,8 +151,9 @@ func TestTruncationOfFile(t *testing.T) {
 	if got := tok.WithLimits(Truncation{}, Padding{}).AppendEncode(nil, text); !slices.Equal(got, long.IDs) {
 		t.Errorf("without limits: %v", got)
 	}
-	want := encodeWith(t, tok, "the", true, Options{Frame: true})
-	if got := tok.AppendEncodeFramed(prefix, "the"); !slices.Equal(got[1:], want.IDs) || got[0] != 4711 || want.Padded != 5 {
+	want := encodeWith(t, tok, "the", true, EncodeOptions{AddSpecial: true})
+	bare := encodeWith(t, tok.WithLimits(Truncation{}, Padding{}), "the", true, EncodeOptions{AddSpecial: true})
+	if got := tok.AppendEncodeSpecial(prefix, "the"); !slices.Equal(got[1:], want.IDs) || got[0] != 4711 || len(want.IDs) != len(bare.IDs)+5 {
 		t.Errorf("framed: %v, %+v", got, want)
 	}
 }

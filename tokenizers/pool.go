@@ -4,11 +4,11 @@ package tokenizers
 
 import "sync/atomic"
 
-// maxScratch is how many bytes of text buffers a scratch keeps.
+// maxScratch is the maximum size in bytes of the text buffers that a scratch keeps.
 const maxScratch = 4 << 20
 
-// pool keeps a scratch per processor. Unlike sync.Pool it survives garbage collections: the caches in it
-// are what makes a tokenizer warm.
+// pool keeps one scratch per processor. Unlike a sync.Pool, it survives garbage collections, because the word caches in
+// it take time to fill.
 type pool struct {
 	slots []atomic.Pointer[scratch]
 }
@@ -31,7 +31,7 @@ func (p *pool) put(sc *scratch) {
 	}
 }
 
-// trim drops buffers that one large text left behind.
+// trim drops buffers that a large text has grown.
 func (sc *scratch) trim() {
 	if cap(sc.rope) > maxScratch {
 		sc.rope = nil
@@ -54,8 +54,8 @@ func (sc *scratch) trim() {
 	}
 }
 
-// ResetCache forgets the words that were encoded before, as if the tokenizer had just been loaded. It is
-// meant for measurements. Encodings that run at the same time keep theirs.
+// ResetCache clears the word caches, as if the tokenizer had just been loaded. It is meant for measurements. Concurrent
+// encodings keep their caches.
 func (t *Tokenizer) ResetCache() {
 	for i := range t.pool.slots {
 		if sc := t.pool.slots[i].Load(); sc != nil && t.pool.slots[i].CompareAndSwap(sc, nil) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/weft-go/weft/tokenizers/internal/jsonr"
 	"github.com/weft-go/weft/tokenizers/internal/normal"
-	"github.com/weft-go/weft/tokenizers/pretok"
+	"github.com/weft-go/weft/tokenizers/internal/pretok"
 )
 
 func (t *Tokenizer) readPreTokenizer(s jsonr.Span) error {
@@ -18,7 +18,7 @@ func (t *Tokenizer) readPreTokenizer(s jsonr.Span) error {
 	rewritten := len(t.norm) > 0
 	for k, st := range t.steps {
 		t.origins = t.origins || st.first && rewritten
-		// What Metaspace does before it puts a space first keeps the characters where they are.
+		// Metaspace's replacement, before it adds a space at the start, does not move characters.
 		rewritten = rewritten || st.rewrite != nil && (k+1 == len(t.steps) || !t.steps[k+1].first)
 	}
 	return nil
@@ -127,7 +127,7 @@ func (t *Tokenizer) split(p part) error {
 	if b == pretok.Isolated && v.Pattern.Regex != nil && v.Pattern.String == nil && !v.Invert {
 		if f, ok := pretok.Lookup(*v.Pattern.Regex); ok {
 			t.steps = append(t.steps, step{fn: f, expr: *v.Pattern.Regex})
-			if n := len(t.steps) - 3; n >= 0 { // some expressions have a scanner together
+			if n := len(t.steps) - 3; n >= 0 { // some sequences of expressions have one scanner
 				if f, ok := pretok.Lookup(t.steps[n].expr, t.steps[n+1].expr, t.steps[n+2].expr); ok {
 					t.steps = append(t.steps[:n], step{fn: f})
 				}
@@ -174,10 +174,10 @@ func (t *Tokenizer) byteLevel(p part) error {
 	return nil
 }
 
-// gpt2 stands for the expression of ByteLevel itself, which files do not spell.
+// gpt2 is the name of ByteLevel's own expression, which files do not contain.
 const gpt2 = "GPT-2"
 
-// metaspaceFields is Metaspace as pre-tokenizer and decoder.
+// metaspaceFields contains the settings of Metaspace as pre-tokenizer and decoder.
 type metaspaceFields struct {
 	replacement, scheme string
 	split               bool
@@ -187,7 +187,7 @@ func readMetaspace(p part) (metaspaceFields, error) {
 	v := struct {
 		Type           string
 		Replacement    string
-		StrRep         string `json:"str_rep"` // an older way to say the same
+		StrRep         string `json:"str_rep"` // older name of Replacement
 		AddPrefixSpace *bool  `json:"add_prefix_space"`
 		Scheme         string `json:"prepend_scheme"`
 		Split          *bool

@@ -21,7 +21,7 @@ func smallTokenizer(tb testing.TB, kind string) *Tokenizer {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tok, err := LoadFS(fstest.MapFS{tokenizerFile: {Data: data}})
+	tok, err := Load(fstest.MapFS{tokenizerFile: {Data: data}}, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func FuzzSmall(f *testing.F) {
 			k := int(cut) % (len(s) + 1)
 			segs := []Segment{{s[:k], true}, {s[k:], true}}
 			var e Encoding
-			if err := tok.Encode(&e, segs, Options{Offsets: true}); err != nil {
+			if err := tok.Encode(&e, segs, &EncodeOptions{Offsets: true}); err != nil {
 				t.Fatal(err)
 			}
 			if !equalIDs(e.IDs, ids) {
@@ -109,9 +109,9 @@ func FuzzSmall(f *testing.F) {
 					t.Fatalf("%s: %q: offset %d is %v", kind, s, i, o)
 				}
 			}
-			// What is not trusted makes no special id, whatever trusted text is beside it. That has no token of its own.
+			// Untrusted text yields no special id, for any trusted text next to it. That has no token of its own.
 			for _, segs := range [][]Segment{{{s, false}}, {{s[:k], false}, {"é [", true}, {s[k:], false}, {" ", true}}} {
-				if err := tok.Encode(&e, segs, Options{Offsets: true}); err != nil {
+				if err := tok.Encode(&e, segs, &EncodeOptions{Offsets: true}); err != nil {
 					t.Fatal(err)
 				}
 				for _, id := range e.IDs {

@@ -9,28 +9,29 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of [StopOptions].
 const (
-	MaxStopStrings = 256
-	MaxStopBytes   = 4096 // of all strings together; the tables then take at most 2 MB, usually a few KB
+	maxStopStrings = 256
+	maxStopBytes   = 4096 // the tables then take at most 2 MB, usually a few KB
 )
 
-// StopOptions says what ends a generation.
+// StopOptions specifies what ends a generation.
 type StopOptions struct {
-	// Hidden strings end the text before themselves, as "stop" of the OpenAI API does, Visible ones behind
-	// themselves, as vLLM's include_stop_str_in_output asks. A string in both is hidden.
+	// Hidden strings end the text before themselves, like "stop" of the OpenAI API; Visible strings end it after
+	// themselves, like vLLM's include_stop_str_in_output. A string in both is hidden. At most 256 strings with 4096
+	// bytes in total are allowed; they must be valid UTF-8 and not empty.
 	Hidden, Visible []string
-	// HiddenIDs end it before the text of the id (that of end-of-sequence ids, say), VisibleIDs behind it.
+	// HiddenIDs end the text before the text of the ID (as for end-of-sequence IDs), VisibleIDs after it.
 	HiddenIDs, VisibleIDs []uint32
-	// MinTokens is vLLM's min_tokens: an id among the first MinTokens-1 ids does not stop, and a string does
-	// not if its last byte comes with one of the first MinTokens ids.
+	// MinTokens is vLLM's min_tokens: an ID among the first MinTokens-1 IDs does not stop, nor does a string whose
+	// last byte comes with one of the first MinTokens IDs.
 	MinTokens int
 }
 
-// Stops are compiled [StopOptions]: an automaton that knows, at each byte, the longest stop string that ends
-// here and how much of one may have begun (Aho and Corasick, 1975). Immutable and safe for concurrent use.
+// Stops is a compiled set of stop strings and IDs: an automaton that knows, at each byte, the longest stop string that
+// ends there and how much of one may have begun (Aho and Corasick, 1975). It is immutable and safe for concurrent use by
+// multiple goroutines.
 type Stops struct {
-	class   [256]uint16 // of bytes; 0 is that of bytes in no string
+	class   [256]uint16 // of each byte; 0 for bytes that occur in no string
 	classes int
 	next    []uint16 // state*classes + class -> state; state 0 is the start
 	state   []stopState
@@ -50,13 +51,17 @@ type stopString struct {
 	hidden bool
 }
 
-// NewStops compiles opt. Strings must be valid UTF-8 and not empty.
-func NewStops(opt StopOptions) (*Stops, error) {
+// NewStops compiles options. With nil options nothing stops a text.
+func NewStops(options *StopOptions) (*Stops, error) {
+	var opt StopOptions
+	if options != nil {
+		opt = *options
+	}
 	s := &Stops{hidden: slices.Clone(opt.HiddenIDs), visible: slices.Clone(opt.VisibleIDs), min: opt.MinTokens}
 	slices.Sort(s.hidden)
 	slices.Sort(s.visible)
-	if n := len(opt.Hidden) + len(opt.Visible); n > MaxStopStrings {
-		return nil, fmt.Errorf("tokenizers: %d stop strings are over the limit %d", n, MaxStopStrings)
+	if n := len(opt.Hidden) + len(opt.Visible); n > maxStopStrings {
+		return nil, fmt.Errorf("tokenizers: %d stop strings are over the limit %d", n, maxStopStrings)
 	}
 	total := 0
 	for _, set := range []struct {
@@ -70,8 +75,8 @@ func NewStops(opt StopOptions) (*Stops, error) {
 			case !utf8.ValidString(x):
 				return nil, fmt.Errorf("tokenizers: stop string %.40q is not UTF-8", x)
 			}
-			if total += len(x); total > MaxStopBytes {
-				return nil, fmt.Errorf("tokenizers: stop strings are over the limit of %d bytes", MaxStopBytes)
+			if total += len(x); total > maxStopBytes {
+				return nil, fmt.Errorf("tokenizers: stop strings are over the limit of %d bytes", maxStopBytes)
 			}
 			if !slices.ContainsFunc(s.strings, func(have stopString) bool { return have.text == x }) {
 				s.strings = append(s.strings, stopString{x, set.hidden})
@@ -98,7 +103,7 @@ func (s *Stops) compile() {
 		return uint16(len(s.state) - 1)
 	}
 	grow()
-	begins := []uint16{0} // state -> length, if a hidden string begins with it and goes on
+	begins := []uint16{0} // by state, the length if it is a proper prefix of a hidden string
 	for i, x := range s.strings {
 		n := uint16(0)
 		for k, b := range []byte(x.text) {
@@ -145,25 +150,24 @@ func (s *Stops) compile() {
 	}
 }
 
-// StopReason is what ended a text.
+// A StopReason reports what ended a text.
 type StopReason struct {
 	// Text is the stop string, empty if an id ended the text.
 	Text string
-	// ID is the id that ended the text or with which the stop string became complete. Zero from a StopText.
+	// ID is the id that ended the text or with which the stop string became complete. It is zero for a StopText.
 	ID uint32
-	// Hidden says that Text, or the text of ID, is not in the output.
+	// Hidden reports that Text, or the text of ID, is not in the output.
 	Hidden bool
 }
 
-// StopText looks for stop strings in text that comes in pieces. One goroutine at a time. The output does not
-// depend on how the text is cut into pieces.
+// A StopText ends streamed text at stop strings. The output does not depend on how the text is split into pieces. It is
+// not safe for concurrent use.
 //
-// The stop that ends first counts, as it does for an engine that looks after every token; of those that end
-// at the same byte the longest, which is the one that begins first. Strings are found anywhere, also in the
-// middle of a piece. Text is held back only while it may turn out to be hidden: what is held is the longest
-// end of the text that a hidden string begins with and goes on.
+// The stop string that ends first applies, as in an engine that checks after every token; of several that end at the
+// same byte, the longest does. Strings are found anywhere, also in the middle of a piece. Text is held back only while it
+// may turn out to be hidden: while it is a proper prefix of a hidden string.
 //
-//	stops, _ := tokenizers.NewStops(tokenizers.StopOptions{Hidden: []string{"END"}})
+//	stops, _ := tokenizers.NewStops(&tokenizers.StopOptions{Hidden: []string{"END"}})
 //	m := stops.NewText()
 //	m.Append(nil, "one E")   // "one ", Held() == 1
 //	m.Append(nil, "vE")      // "Ev", Held() == 1
@@ -182,12 +186,12 @@ func (s *Stops) NewText() *StopText { return &StopText{s: s} }
 
 // Append takes the next piece of text and appends to dst what is certain to belong to the output. It does
 // not retain text and does not allocate when warm. After a stop it does nothing but count.
-func (m *StopText) Append(dst []byte, text string) []byte { return feed(m, dst, text, true) }
+func (m *StopText) Append(dst []byte, text string) []byte { return match(m, dst, text, true) }
 
 // AppendBytes is [StopText.Append] for bytes, which must not overlap the free part of dst.
-func (m *StopText) AppendBytes(dst, text []byte) []byte { return feed(m, dst, text, true) }
+func (m *StopText) AppendBytes(dst, text []byte) []byte { return match(m, dst, text, true) }
 
-func feed[T []byte | string](m *StopText, dst []byte, p T, active bool) []byte {
+func match[T []byte | string](m *StopText, dst []byte, p T, active bool) []byte {
 	if m.stopped {
 		m.ignored += len(p)
 		return dst
@@ -227,8 +231,8 @@ func emit[T []byte | string](m *StopText, dst []byte, p T, n, hold int) []byte {
 	return dst
 }
 
-// Finish appends what is held back to dst: no stop string comes any more. [StopText.Stopped] keeps its
-// answer until Reset.
+// Finish appends the text held back to dst, because no stop string can follow. The result of [StopText.Stopped] does
+// not change until Reset.
 func (m *StopText) Finish(dst []byte) []byte {
 	dst = append(dst, m.held...)
 	m.held, m.at = m.held[:0], 0
@@ -247,29 +251,42 @@ func (m *StopText) Ignored() int { return m.ignored }
 // Reset makes m ready for the next text.
 func (m *StopText) Reset() { *m = StopText{s: m.s, held: m.held[:0]} }
 
-// StopStream is a [Stream] that ends at stop strings and stop ids. One goroutine at a time; it does not
-// allocate when warm and dst has room.
+// A Stream decodes IDs one at a time. Its output equals the text that [Tokenizer.AppendDecode] returns for all IDs at
+// once, up to the first stop. No part of it ends inside a character. A step costs O(bytes of the token) and does not
+// allocate when warm if dst has room. A Stream is not safe for concurrent use.
 //
-//	s := tok.NewStopStream(stops, true)
-//	for … { out = s.Append(out[:0], id); if _, done := s.Stopped(); done { break } }
-//	out = s.Finish(out[:0])
-type StopStream struct {
-	stream  *Stream
-	text    StopText
-	buf     []byte
-	ids     int
-	ignored int
+// Held back are up to 3 bytes of a character; in models with byte fallback a whole run of byte tokens, one byte each,
+// because the token after the run decides whether all of it was text; what a decoder may still remove at the end (one
+// token, or the spaces that it strips); and text that may become a hidden stop string.
+//
+//	s := tok.NewStream(true, stops)
+//	for id := range ids {
+//		out = s.Append(out[:0], id) // the text that is complete now, often one token's
+//		if _, done := s.Stopped(); done {
+//			break
+//		}
+//	}
+//	out = s.Finish(out[:0]) // U+FFFD if the last character is incomplete
+type Stream struct {
+	decoding decoding
+	text     StopText // text.s is nil without stops
+	buf      []byte
+	ids      int
+	ignored  int
 }
 
-// NewStopStream returns a StopStream. With skipSpecial special added tokens are left out of the text.
-func (t *Tokenizer) NewStopStream(stops *Stops, skipSpecial bool) *StopStream {
-	return &StopStream{stream: t.NewStream(skipSpecial), text: StopText{s: stops}}
+// NewStream returns a Stream. With skipSpecial special added tokens are left out of the text. stops may be nil.
+func (t *Tokenizer) NewStream(skipSpecial bool, stops *Stops) *Stream {
+	return &Stream{decoding: t.stream(skipSpecial), text: StopText{s: stops}}
 }
 
-// Append takes the next id and appends to dst the text that is certain to belong to the output. At a stop id
-// it appends all that was held back, since no more text follows. A visible stop id counts after the
-// stop strings that its text completes. After a stop ids are only counted.
-func (s *StopStream) Append(dst []byte, id uint32) []byte {
+// Append appends the text that is certain to belong to the output after id. At a stop ID it appends all that was held
+// back, since no more text follows. A visible stop ID applies after the stop strings that its text completes. After a
+// stop, IDs are only counted.
+func (s *Stream) Append(dst []byte, id uint32) []byte {
+	if s.text.s == nil {
+		return s.decoding.append(dst, id)
+	}
 	if s.text.stopped {
 		s.ignored++
 		return dst
@@ -281,11 +298,11 @@ func (s *StopStream) Append(dst []byte, id uint32) []byte {
 			return s.end(dst, StopReason{ID: id, Hidden: true})
 		}
 	}
-	s.buf = s.stream.Append(s.buf[:0], id)
-	dst = feed(&s.text, dst, s.buf, s.ids > stops.min)
+	s.buf = s.decoding.append(s.buf[:0], id)
+	dst = match(&s.text, dst, s.buf, s.ids > stops.min)
 	if s.text.stopped {
 		s.text.reason.ID = id
-		s.stream.Reset()
+		s.decoding.reset()
 		return dst
 	}
 	if s.ids >= stops.min {
@@ -297,7 +314,7 @@ func (s *StopStream) Append(dst []byte, id uint32) []byte {
 }
 
 // end flushes and stops.
-func (s *StopStream) end(dst []byte, why StopReason) []byte {
+func (s *Stream) end(dst []byte, why StopReason) []byte {
 	dst = s.flush(dst)
 	if !s.text.stopped {
 		s.text.stopped, s.text.reason = true, why
@@ -305,33 +322,36 @@ func (s *StopStream) end(dst []byte, why StopReason) []byte {
 	return dst
 }
 
-func (s *StopStream) flush(dst []byte) []byte {
-	s.buf = s.stream.Finish(s.buf[:0])
-	dst = feed(&s.text, dst, s.buf, s.ids > s.text.s.min)
+func (s *Stream) flush(dst []byte) []byte {
+	s.buf = s.decoding.finish(s.buf[:0])
+	dst = match(&s.text, dst, s.buf, s.ids > s.text.s.min)
 	return s.text.Finish(dst)
 }
 
-// Finish appends what is held back to dst. Nothing is after a stop. An incomplete character becomes U+FFFD,
-// which may complete a stop string that holds one.
-func (s *StopStream) Finish(dst []byte) []byte {
-	if s.text.stopped {
+// Finish appends what is held back to dst: nothing after a stop. An incomplete character becomes U+FFFD, which may
+// complete a stop string that contains one. Call Reset before the next text.
+func (s *Stream) Finish(dst []byte) []byte {
+	switch {
+	case s.text.s == nil:
+		return s.decoding.finish(dst)
+	case s.text.stopped:
 		return dst
 	}
 	return s.flush(dst)
 }
 
 // Stopped returns what ended the text, and whether it has ended.
-func (s *StopStream) Stopped() (StopReason, bool) { return s.text.Stopped() }
+func (s *Stream) Stopped() (StopReason, bool) { return s.text.Stopped() }
 
-// Ignored returns the number of ids that came after the one that ended the text.
-func (s *StopStream) Ignored() int { return s.ignored }
+// Ignored returns the number of IDs after the one that ended the text.
+func (s *Stream) Ignored() int { return s.ignored }
 
 // Held returns the number of bytes held back.
-func (s *StopStream) Held() int { return s.stream.Held() + s.text.Held() }
+func (s *Stream) Held() int { return s.decoding.held() + s.text.Held() }
 
-// Reset makes s ready for the next text.
-func (s *StopStream) Reset() {
-	s.stream.Reset()
+// Reset prepares s for the next text and drops what is held back.
+func (s *Stream) Reset() {
+	s.decoding.reset()
 	s.text.Reset()
 	s.ids, s.ignored = 0, 0
 }

@@ -11,7 +11,7 @@ import (
 
 func stopsOf(tb testing.TB, opt StopOptions) *Stops {
 	tb.Helper()
-	s, err := NewStops(opt)
+	s, err := NewStops(&opt)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestStopRandom(t *testing.T) {
 	}
 }
 
-func TestStopStream(t *testing.T) {
+func TestStreamStops(t *testing.T) {
 	tok := miniTokenizer(t)
 	end, _ := tok.TokenID("<|im_end|>")
 	think, _ := tok.TokenID("<think>")
@@ -157,7 +157,7 @@ func TestStopStream(t *testing.T) {
 		{"min tokens, string", StopOptions{Hidden: []string{"x"}, MinTokens: 2}, []uint32{tok.byteBPE.ByteID('x'), tok.byteBPE.ByteID('x'), tok.byteBPE.ByteID('x')}, "xx", StopReason{Text: "x", Hidden: true, ID: tok.byteBPE.ByteID('x')}, true, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := tok.NewStopStream(stopsOf(t, c.opt), true)
+			s := tok.NewStream(true, stopsOf(t, c.opt))
 			for range 2 { // also after Reset
 				var out []byte
 				for _, id := range c.ids {
@@ -184,10 +184,10 @@ func TestStopLimits(t *testing.T) {
 	}{
 		{StopOptions{Hidden: []string{""}}, "tokenizers: a stop string is empty"},
 		{StopOptions{Visible: []string{"\xff"}}, `tokenizers: stop string "\xff" is not UTF-8`},
-		{StopOptions{Hidden: []string{strings.Repeat("a", MaxStopBytes+1)}}, "tokenizers: stop strings are over the limit of 4096 bytes"},
-		{StopOptions{Hidden: make([]string, MaxStopStrings+1)}, "tokenizers: 257 stop strings are over the limit 256"},
+		{StopOptions{Hidden: []string{strings.Repeat("a", maxStopBytes+1)}}, "tokenizers: stop strings are over the limit of 4096 bytes"},
+		{StopOptions{Hidden: make([]string, maxStopStrings+1)}, "tokenizers: 257 stop strings are over the limit 256"},
 	} {
-		if _, err := NewStops(c.opt); err == nil || err.Error() != c.want {
+		if _, err := NewStops(&c.opt); err == nil || err.Error() != c.want {
 			t.Errorf("got %v, want %s", err, c.want)
 		}
 	}
@@ -199,7 +199,7 @@ func TestStopAllocations(t *testing.T) {
 	}
 	tok := miniTokenizer(t)
 	ids := tok.AppendEncode(nil, strings.Repeat(sample, 5))
-	s := tok.NewStopStream(stopsOf(t, StopOptions{Hidden: []string{"\n\nnever", "Hello!"}, HiddenIDs: []uint32{1 << 30}}), true)
+	s := tok.NewStream(true, stopsOf(t, StopOptions{Hidden: []string{"\n\nnever", "Hello!"}, HiddenIDs: []uint32{1 << 30}}))
 	out := make([]byte, 0, 1<<12)
 	f := func() {
 		for _, id := range ids {
@@ -218,7 +218,7 @@ func FuzzStop(f *testing.F) {
 	f.Add("one END two", "END", "two", uint8(3))
 	f.Fuzz(func(t *testing.T, text, hidden, visible string, step uint8) {
 		opt := StopOptions{Hidden: strings.Fields(hidden), Visible: strings.Fields(visible)}
-		s, err := NewStops(opt)
+		s, err := NewStops(&opt)
 		if err != nil {
 			return
 		}
@@ -234,14 +234,14 @@ func FuzzStop(f *testing.F) {
 	})
 }
 
-func BenchmarkStopStream(b *testing.B) {
+func BenchmarkStreamStops(b *testing.B) {
 	tok := miniTokenizer(b)
 	ids := tok.AppendEncode(nil, strings.Repeat(sample, 50))
 	for _, n := range []int{0, 1, 4} {
 		b.Run(fmt.Sprintf("strings=%d", n), func(b *testing.B) {
 			opt := StopOptions{HiddenIDs: []uint32{1 << 30}}
 			opt.Hidden = []string{"</never>", "\n\nUser:", "###", "Observation:"}[:n]
-			s := tok.NewStopStream(stopsOf(b, opt), false)
+			s := tok.NewStream(false, stopsOf(b, opt))
 			var out []byte
 			b.ReportAllocs()
 			for b.Loop() {
@@ -255,16 +255,16 @@ func BenchmarkStopStream(b *testing.B) {
 	}
 }
 
-func ExampleStopStream() {
+func ExampleStream_stops() {
 	tok, err := miniOnce()
 	if err != nil {
 		panic(err)
 	}
-	stops, err := NewStops(StopOptions{Hidden: []string{"\nUser:"}, HiddenIDs: tok.EOS()})
+	stops, err := NewStops(&StopOptions{Hidden: []string{"\nUser:"}, HiddenIDs: tok.EOS()})
 	if err != nil {
 		panic(err)
 	}
-	s := tok.NewStopStream(stops, true)
+	s := tok.NewStream(true, stops)
 	var out []byte
 	for _, id := range tok.AppendEncode(nil, "All tests pass.\nUser: thanks") {
 		if out = s.Append(out, id); s.Ignored() > 0 {

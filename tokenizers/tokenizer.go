@@ -5,23 +5,23 @@ package tokenizers
 import (
 	"slices"
 
-	"github.com/weft-go/weft/tokenizers/bpe"
+	"github.com/weft-go/weft/tokenizers/internal/bpe"
 	"github.com/weft-go/weft/tokenizers/internal/bytelevel"
 	"github.com/weft-go/weft/tokenizers/internal/normal"
-	"github.com/weft-go/weft/tokenizers/pretok"
-	"github.com/weft-go/weft/tokenizers/vocab"
+	"github.com/weft-go/weft/tokenizers/internal/pretok"
+	"github.com/weft-go/weft/tokenizers/internal/vocab"
 )
 
-// Tokenizer converts between text and token ids. It is immutable and safe for concurrent use.
-// Make one with [Load] or [LoadFS].
+// Tokenizer converts between text and token ids. It is immutable and safe for concurrent use by multiple goroutines.
+// Create one with [Load].
 type Tokenizer struct {
 	// Text to ids, in the order of the stages.
-	raw     *matcher      // added tokens looked for before the normalizer, nil if there are none
+	raw     *matcher      // added tokens matched before the normalizer; may be nil
 	norm    []normal.Step // the normalizer
-	normal  *matcher      // added tokens looked for after it
+	normal  *matcher      // added tokens matched after it
 	steps   []step        // the pre-tokenizer
-	origins bool          // one of them asks where its text comes from, and that is not where it stands
-	cuts    []pretok.Func // the same, if it only cuts and the model has the bytes; else nil
+	origins bool          // a step depends on the origin of its text, which differs from its position
+	cuts    []pretok.Func // the same steps if they only cut and the model works on bytes; otherwise nil
 	model   model
 	byteBPE *bpe.Model // model, if it is one of bytes, or does the same for texts without gaps
 	gaps    *gaps
@@ -29,17 +29,17 @@ type Tokenizer struct {
 	after   []uint32
 	trunc   Truncation
 	pad     Padding
-	trims   []trimming // what happens to offsets
+	trims   []trimming // trimming of offsets
 
 	// Ids to text.
 	dec   decoder
-	plain [][]byte // what added[i] decodes to when it is not the first
+	plain [][]byte // decoded text of added[i] if it is not the first token
 
 	vocab   *vocab.Table
 	inBytes bool     // vocab holds the bytes of the text, not the spelling of the file
-	spell   spelling // what is in the file and not in bytes
+	spell   spelling // entries that are not spelled in bytes
 	mapped  int      // which of steps spells bytes as characters, -1 if none
-	unk     int64    // the id of what the model does not know, -1 if none
+	unk     int64    // id of unknown text, or -1
 
 	added   []AddedToken // in id order
 	addedAt map[string]int32
@@ -49,8 +49,10 @@ type Tokenizer struct {
 	// The model can make a special token of ordinary text; such ids are replaced in untrusted text.
 	reachable bool
 
-	config Config
-	pool   pool
+	config   config
+	eos      []uint32
+	splitter func() (*Splitter, error)
+	pool     pool
 }
 
 // Bits of Tokenizer.flags.
@@ -97,8 +99,8 @@ func (t *Tokenizer) modelID(token string) (uint32, bool) {
 	return 0, false
 }
 
-// Token returns the spelling of id, the counterpart of [Tokenizer.TokenID]. That of a normalized added token
-// is normalized, as in the reference.
+// Token returns the spelling of id, the counterpart of [Tokenizer.TokenID]. The spelling of a normalized added token is
+// normalized, as in the reference.
 func (t *Tokenizer) Token(id uint32) (string, bool) {
 	if t.addedToken(id) != nil {
 		return t.shown[t.idAt[id]], true
@@ -116,9 +118,8 @@ func (t *Tokenizer) Token(id uint32) (string, bool) {
 	return string(bytelevel.Encode(nil, b)), true
 }
 
-// TokenBytes appends the bytes that id decodes to, which may be part of a character, to dst. For an unused
-// id it appends nothing.
-func (t *Tokenizer) TokenBytes(dst []byte, id uint32) []byte { return append(dst, t.decoded(id)...) }
+// AppendToken appends the bytes of id, which may be part of a character, to dst. For an unused id it appends nothing.
+func (t *Tokenizer) AppendToken(dst []byte, id uint32) []byte { return append(dst, t.decoded(id)...) }
 
 // AddedTokens returns the added tokens in id order.
 func (t *Tokenizer) AddedTokens() []AddedToken { return slices.Clone(t.added) }
@@ -129,18 +130,28 @@ func (t *Tokenizer) IsSpecial(id uint32) bool {
 	return a != nil && a.Special
 }
 
-// EOS returns the ids that end a generation: those of generation_config.json if that file is there, else
-// the eos_token of tokenizer_config.json, else none.
-func (t *Tokenizer) EOS() []uint32 { return slices.Clone(t.config.EOS) }
+// EOS returns the IDs that end a generation: the eos_token_id of generation_config.json if present, otherwise the
+// eos_token of tokenizer_config.json, or nil.
+func (t *Tokenizer) EOS() []uint32 { return slices.Clone(t.eos) }
 
-// Config returns what the files beside tokenizer.json say.
-func (t *Tokenizer) Config() Config {
-	c := t.config
-	c.EOS = slices.Clone(c.EOS)
-	return c
+// NamedToken returns the text of the token that the files name bos_token, eos_token or pad_token. It is empty if they do
+// not, or for another name.
+func (t *Tokenizer) NamedToken(name string) string {
+	switch name {
+	case "bos_token":
+		return t.config.bos
+	case "eos_token":
+		return t.config.eos
+	case "pad_token":
+		return t.config.pad
+	}
+	return ""
 }
 
-// flag returns the flags of id, 0 for one that is not used.
+// MaxLength returns model_max_length of tokenizer_config.json in tokens; 0 if it is not specified or not an integer.
+func (t *Tokenizer) MaxLength() int64 { return t.config.maxLength }
+
+// flag returns the flags of id, or 0 if id is not used.
 func (t *Tokenizer) flag(id uint32) uint8 {
 	if uint64(id) < uint64(len(t.flags)) {
 		return t.flags[id]

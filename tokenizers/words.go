@@ -6,16 +6,16 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/weft-go/weft/tokenizers/bpe"
+	"github.com/weft-go/weft/tokenizers/internal/bpe"
 	"github.com/weft-go/weft/tokenizers/internal/bytelevel"
-	"github.com/weft-go/weft/tokenizers/pretok"
-	"github.com/weft-go/weft/tokenizers/unigram"
-	"github.com/weft-go/weft/tokenizers/vocab"
-	"github.com/weft-go/weft/tokenizers/wordlevel"
-	"github.com/weft-go/weft/tokenizers/wordpiece"
+	"github.com/weft-go/weft/tokenizers/internal/pretok"
+	"github.com/weft-go/weft/tokenizers/internal/unigram"
+	"github.com/weft-go/weft/tokenizers/internal/vocab"
+	"github.com/weft-go/weft/tokenizers/internal/wordlevel"
+	"github.com/weft-go/weft/tokenizers/internal/wordpiece"
 )
 
-// model encodes one word, that is a text which the pre-tokenizer left together: s[i:j].
+// model encodes one pre-token, s[i:j].
 type model interface {
 	append(dst []uint32, s string, i, j int, sc *scratch) []uint32
 	// appendEnds also appends where each id ends, in bytes from i.
@@ -26,7 +26,7 @@ type model interface {
 	parts(id uint32) []string
 }
 
-// states is what the models keep between words.
+// states holds the mutable state of the models.
 type states struct {
 	bpe       bpe.State
 	wordPiece wordpiece.State
@@ -40,7 +40,7 @@ func (s *states) reset() {
 	s.unigram.Reset()
 }
 
-// core is what the packages of models offer.
+// core is the interface of the packages of models.
 type core[S any] interface {
 	Append(dst []uint32, s string, i, j int, st *S) []uint32
 	AppendEnds(dst []uint32, ends []int, s string, i, j int, st *S) ([]uint32, []int)
@@ -132,21 +132,21 @@ func characters(s string) []string {
 	return out
 }
 
-// useBytes makes m the model and chooses the way to it.
+// useBytes sets m as the model and selects how text is passed to it.
 func (t *Tokenizer) useBytes(m *bpe.Model) {
 	t.byteBPE = m
 	w := byteWords{words[bpe.State]{m, t.vocab, bpeState}}
 	if t.mapped+1 < len(t.steps) {
 		t.model = spelledWords{w}
 	} else {
-		// Nothing looks at the byte-level characters: the model has the bytes themselves.
+		// No step depends on the byte-level characters, so the model can use the bytes.
 		t.steps = t.steps[:t.mapped]
 		t.model = w
 	}
 	t.cuts = t.onlyCuts()
 }
 
-// onlyCuts returns the steps as cuts of the text in front of a model of its bytes, nil if they are more than that.
+// onlyCuts returns the steps as cuts of the text for a model of bytes, or nil if a step does more than cut.
 func (t *Tokenizer) onlyCuts() (cuts []pretok.Func) {
 	before, after := t.steps, []step(nil)
 	if t.mapped < len(t.steps) {
@@ -174,7 +174,7 @@ func (t *Tokenizer) onlyCuts() (cuts []pretok.Func) {
 // gaps are the bytes that have no token, marked by 1; nil if all have one.
 type gaps [256]uint8
 
-// in reports whether s holds such a byte.
+// in reports whether s contains such a byte.
 func (g *gaps) in(s string) bool {
 	if g == nil {
 		return false

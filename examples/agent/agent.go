@@ -11,47 +11,43 @@ import (
 	"github.com/weft-go/weft/parsers"
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
-	tchat "github.com/weft-go/weft/tokenizers/chat"
+	"github.com/weft-go/weft/tokenizers/prompt"
 )
 
-const system = "You answer questions about the files of one folder. Look before you answer, and call several tools at once " +
+const system = "You answer questions about the files of one directory. Look before you answer, and call several tools at once " +
 	"where you can. When you know enough, answer in a few sentences."
 
-// An agent lets a model work on a task: it asks, runs the tools that the model calls, and asks again with their results.
+// An agent runs a task: it sends a prompt, runs the tools that the model calls, and sends their results in the next
+// prompt.
 type agent struct {
 	engine   engine
 	tools    toolbox
 	maxTurns int
-	see      func(notice)        // is told what happens; safe for concurrent use
-	peek     func(prompt string) // is shown what is sent
+	see      func(notice)        // called for each notice; must be safe for concurrent use
+	peek     func(prompt string) // called with each prompt that is sent
 
-	parser   *parsers.Parser
-	template tchat.Template
-	talk     *block.Request // the conversation
-	turns    []*turn        // that are over
+	model *prompt.Model
+	talk  *block.Request // the conversation
+	turns []*turn        // completed turns
 }
 
-// newAgent returns an agent for models of a family. Its engine is the caller's to set.
-func newAgent(family string, tools toolbox) (*agent, error) {
-	a := &agent{tools: tools, maxTurns: 10, see: func(notice) {}, peek: func(string) {}, talk: block.New()}
-	opt := &parsers.Options{Limits: parsers.Limits{Calls: 64, ArgumentBytes: 1 << 20}} // models run wild at times
+// newAgent returns an agent for a model. The caller must set its engine.
+func newAgent(m *prompt.Model, tools toolbox) (*agent, error) {
+	a := &agent{tools: tools, maxTurns: 10, see: func(notice) {}, peek: func(string) {}, model: m, talk: block.NewRequest()}
 	for _, t := range tools.tools {
-		opt.Tools = append(opt.Tools, parsers.Tool{Name: t.name, Schema: []byte(t.schema)})
 		if err := a.talk.AppendTool(block.Tool{Name: t.name, Description: t.about, Schema: []byte(t.schema)}); err != nil {
 			return nil, err
 		}
 	}
-	var err error
-	if a.parser, err = parsers.New(family, opt); err != nil {
-		return nil, err
-	}
-	a.template, err = template(a.parser.Grammar().Name)
-	return a, err
+	return a, nil
 }
 
-// run works on the task until the model answers without calling a tool.
+// limits bounds one turn: models sometimes generate endless calls.
+var limits = parsers.Options{Limits: parsers.Limits{Calls: 64, ArgumentBytes: 1 << 20}}
+
+// run runs the task until the model responds without calling a tool.
 func (a *agent) run(ctx context.Context, task string) error {
-	if err := a.say(words(block.RoleSystem, system), words(block.RoleUser, task)); err != nil {
+	if err := a.add(block.SystemText(system), block.UserText(task)); err != nil {
 		return err
 	}
 	for n := 1; n <= a.maxTurns; n++ {
@@ -62,15 +58,15 @@ func (a *agent) run(ctx context.Context, task string) error {
 		if a.turns = append(a.turns, t); len(t.calls) == 0 {
 			return t.verdict()
 		}
-		if err := a.say(t.reply()); err != nil {
+		if err := a.add(t.reply()); err != nil {
 			return err
 		}
 	}
 	return fmt.Errorf("no answer after %d turns", a.maxTurns)
 }
 
-// say adds turns to the conversation.
-func (a *agent) say(turns ...block.Turn) error {
+// add appends turns to the conversation.
+func (a *agent) add(turns ...block.Turn) error {
 	for _, t := range turns {
 		if err := a.talk.AppendTurn(t); err != nil {
 			return err
@@ -79,23 +75,28 @@ func (a *agent) say(turns ...block.Turn) error {
 	return nil
 }
 
-// turn asks the model once. Each tool starts the moment its call is complete and runs beside the stream and other tools; turn
-// returns when the stream has ended and all of them are done.
+// turn runs one turn. Each tool starts as soon as its call is complete and runs concurrently with the stream and other
+// tools. turn returns when the stream and all tools have ended.
 //
-// A stream that breaks cuts the turn short: the results of calls that were complete stand, a call that was cut is aborted,
-// and the work goes on with both. Only without any call there is nothing to go on with.
+// If the stream breaks, the results of complete calls are kept, an incomplete call is aborted, and the task continues.
+// Without any call, turn returns an error.
 func (a *agent) turn(ctx context.Context, n int) (*turn, error) {
-	prompt, err := render(a.template, a.talk)
+	p, err := a.model.Render(a.talk, time.Now())
 	if err != nil {
 		return nil, err
 	}
-	a.peek(prompt)
+	dec, err := a.model.NewDecoder(a.talk, p, &prompt.DecoderOptions{EngineStops: true, Parser: limits})
+	if err != nil {
+		return nil, err
+	}
+	text := disarm(p)
+	a.peek(text)
 	t, begun := &turn{n: n}, time.Now()
 	note := func(kind string, c *call, text string) {
 		a.see(notice{turn: n, at: time.Since(begun), kind: kind, call: c, text: text})
 	}
 	var running sync.WaitGroup
-	early := event.Dispatcher{ // calls inside reasoning it leaves out: there the model only thinks of calling
+	early := event.Dispatcher{ // ignores calls inside reasoning, which are not meant to run
 		OnCall: func(ended event.Call) {
 			c := t.add(ended, time.Since(begun))
 			note("start", c, c.args)
@@ -122,21 +123,20 @@ func (a *agent) turn(ctx context.Context, n int) (*turn, error) {
 		return err
 	}
 
-	a.parser.Reset()
 	var events []event.Event
-	t.finish, err = a.engine.complete(ctx, prompt, func(text []byte) (err error) {
-		events, err = a.parser.Feed(events[:0], text)
-		return take(events, err)
+	t.finish, err = a.engine.complete(ctx, text, func(chunk []byte) error {
+		events = dec.Append(events[:0], string(chunk))
+		return take(events, dec.Err())
 	})
-	end := a.parser.Close // aborts a call that was cut
-	if t.finish == "stop" {
-		end = a.parser.CloseStopped
+	if t.finish != "stop" {
+		dec.SetFinish(event.Length, "") // aborts an incomplete call
 	}
-	if late := take(end(events[:0])); err == nil {
+	events = dec.Finish(events[:0])
+	if late := take(events, dec.Err()); err == nil {
 		err = late
 	}
 	t.ended = time.Since(begun)
-	running.Wait() // also when the stream broke or ctx ended: no tool outlives its turn
+	running.Wait() // even if the stream broke or ctx ended: no tool outlives its turn
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A server is a model that says what a test wants, turn by turn.
+// A server is an engine that returns scripted output, turn by turn.
 type server struct {
 	*httptest.Server
 	says []func(*stream)
@@ -32,7 +32,7 @@ type server struct {
 	prompts []string
 }
 
-// A stream is one answer being written.
+// A stream writes one response.
 type stream struct {
 	http.ResponseWriter
 	ctx context.Context
@@ -51,13 +51,13 @@ func (s *stream) chunk(text, finish string) {
 	s.ResponseWriter.(http.Flusher).Flush()
 }
 
-// end sends the last chunk.
+// end sends the last chunk and [DONE].
 func (s *stream) end(finish string) {
 	s.chunk("", finish)
 	io.WriteString(s, "data: [DONE]\n\n")
 }
 
-// wait blocks until c is closed or the client has gone. Should neither come, the stream breaks and the test fails.
+// wait blocks until c is closed or the client disconnects. After 20 seconds it breaks the stream, which fails the test.
 func (s *stream) wait(c <-chan struct{}) {
 	select {
 	case <-c:
@@ -75,7 +75,7 @@ func calls(name, args string) string {
 	return fmt.Sprintf("<tool_call>\n{\"name\": %q, \"arguments\": %s}\n</tool_call>", name, args)
 }
 
-// newServer answers the first request with the first of says, and so on, the last one again and again.
+// newServer serves each request with the next of turns, and repeats the last one.
 func newServer(t *testing.T, turns ...func(*stream)) *server {
 	s := &server{says: turns}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -98,9 +98,11 @@ func newServer(t *testing.T, turns ...func(*stream)) *server {
 	return s
 }
 
-// agent returns an agent that talks to s, and the notices it will give.
+// agent returns an agent for s, and the notices that it sends.
 func (s *server) agent(t *testing.T, tools ...tool) (*agent, *[]notice) {
-	a, err := newAgent("hermes", toolbox{tools: append(tools, folderTools()...), dir: fstest.MapFS{
+	m, err := load("", "hermes")
+	require.NoError(t, err)
+	a, err := newAgent(m, toolbox{tools: append(tools, fileTools()...), dir: fstest.MapFS{
 		"a.txt":     {Data: []byte("one\ntwo\n")},
 		"sub/b.txt": {Data: []byte("two and more\n")},
 	}})
@@ -114,7 +116,7 @@ func (s *server) agent(t *testing.T, tools ...tool) (*agent, *[]notice) {
 	return a, &seen
 }
 
-// responses returns the results that the last prompt holds.
+// responses returns the tool results in the last prompt.
 func (s *server) responses() (out []string) {
 	_, text, _ := strings.Cut(s.prompts[len(s.prompts)-1], "<tool_response>\n")
 	for text != "" {
@@ -132,11 +134,11 @@ func act(name string, run func(ctx context.Context, a arguments) (string, error)
 	}}
 }
 
-func TestToolStartsWhileTheTurnStreams(t *testing.T) {
+func TestToolStartsDuringStream(t *testing.T) {
 	started := make(chan struct{})
 	s := newServer(t, func(w *stream) {
 		w.say("<think>\nLook.\n</think>\n\nLooking. " + calls("knock", `{}`))
-		w.wait(started) // no byte more before the tool runs
+		w.wait(started) // no more output before the tool runs
 		w.say("\nAnd on I go.")
 		w.end("stop")
 	}, says("Done."))
@@ -151,7 +153,7 @@ func TestToolStartsWhileTheTurnStreams(t *testing.T) {
 	require.Less(t, c.complete, a.turns[0].ended)
 	var kinds []string
 	for _, n := range *seen {
-		if n.kind != "result" { // which comes when it comes
+		if n.kind != "result" { // at any time
 			kinds = append(kinds, n.kind)
 		}
 	}
@@ -161,8 +163,8 @@ func TestToolStartsWhileTheTurnStreams(t *testing.T) {
 	require.Contains(t, s.prompts[1], calls("knock", `{}`)+"<|im_end|>")
 }
 
-// Two tools that wait for each other, the first of which is done last.
-func TestToolsRunSideBySideAndResultsKeepOrder(t *testing.T) {
+// Two tools wait for each other; the first one ends last.
+func TestToolsRunConcurrentlyInOrder(t *testing.T) {
 	first, second := make(chan struct{}), make(chan struct{})
 	meet := func(ctx context.Context, other <-chan struct{}) (string, error) {
 		select {
@@ -194,21 +196,21 @@ func trim(list []string) []string {
 	return list
 }
 
-func TestWhatGoesWrongIsToldToTheModel(t *testing.T) {
+func TestFailuresBecomeResults(t *testing.T) {
 	cut := `<tool_call>` + "\n" + `{"name": "search", "arguments": {"pattern": "tw`
 	for _, c := range []struct {
 		name, says, finish string
 		want               []string
 	}{
 		{"cut by the token limit", calls("list_files", `{"path":"sub"}`) + "\n" + cut, "length",
-			[]string{"b.txt 13 bytes", `error: the call of "search" was not run: truncated. Nothing happened; write it anew, whole.`}},
+			[]string{"b.txt 13 bytes", `error: the call of "search" was not run: truncated. Nothing happened; write the whole call again.`}},
 		{"not JSON", "<tool_call>\n{\"name\": \"search\", \"arguments\": {oops}}\n</tool_call>", "stop",
-			[]string{`error: the call of "search" was not run: bad_arguments. Nothing happened; write it anew, whole.`}},
-		{"unknown tool", calls("fly", `{}`), "stop", []string{`error: there is no tool "fly"`}},
+			[]string{`error: the call of "search" was not run: bad_arguments. Nothing happened; write the whole call again.`}},
+		{"unknown tool", calls("fly", `{}`), "stop", []string{`error: unknown tool "fly"`}},
 		{"tool error", calls("read_file", `{"path":"nowhere"}`), "stop", []string{"error: open nowhere: file does not exist"}},
 		{"arguments of a wrong type", calls("read_file", `{"path":7}`), "stop",
 			[]string{"error: json: cannot unmarshal number into Go struct field arguments.Path of type string"}},
-		{"outside", calls("read_file", `{"path":"sub/../../x"}`), "stop", []string{"error: ../x is outside of the folder"}},
+		{"outside", calls("read_file", `{"path":"sub/../../x"}`), "stop", []string{"error: ../x is outside the directory"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newServer(t, func(w *stream) { w.say(c.says); w.end(c.finish) }, says("I see."))
@@ -223,8 +225,8 @@ func TestWhatGoesWrongIsToldToTheModel(t *testing.T) {
 	}
 }
 
-// A call that the model only thinks of is not run.
-func TestCallInReasoningIsNotRun(t *testing.T) {
+// A call inside reasoning is not run.
+func TestCallInReasoningNotRun(t *testing.T) {
 	s := newServer(t, says("<think>\nI could say "+calls("list_files", `{}`)+" here.\n</think>\n\nNo need."))
 	a, seen := s.agent(t)
 	require.NoError(t, a.run(t.Context(), "Think."))
@@ -251,12 +253,12 @@ func TestStreamBreaks(t *testing.T) {
 		name, want string
 		says       func(*stream)
 	}{
-		{"in text", "turn 1: the stream broke: unexpected EOF", func(w *stream) { w.say("Well, "); abort(w) }},
-		{"without a finish", "turn 1: the stream broke: it ended without a finish reason", func(w *stream) { w.say("Well, ") }},
-		{"reported", "turn 1: the engine failed: out of memory",
+		{"in text", "turn 1: read stream: unexpected EOF", func(w *stream) { w.say("Well, "); abort(w) }},
+		{"without a finish", "turn 1: read stream: no finish reason", func(w *stream) { w.say("Well, ") }},
+		{"reported", "turn 1: engine: out of memory",
 			func(w *stream) { io.WriteString(w, "data: {\"error\":{\"message\":\"out of memory\"}}\n\n") }},
-		{"aborted", "turn 1: the engine aborted the answer", func(w *stream) { w.end("abort") }},
-		{"refused", "turn 1: the engine says: 503 Service Unavailable: later",
+		{"aborted", "turn 1: engine: request aborted", func(w *stream) { w.end("abort") }},
+		{"refused", "turn 1: engine: 503 Service Unavailable: later",
 			func(w *stream) { http.Error(w, "later", http.StatusServiceUnavailable) }},
 		{"nonsense", `turn 1: chunk "{": unexpected end of JSON input`, func(w *stream) { io.WriteString(w, "data: {\n\n") }},
 	} {
@@ -269,7 +271,7 @@ func TestStreamBreaks(t *testing.T) {
 	}
 }
 
-// Ctrl-C in the middle of everything: TestMain checks that no goroutine is left.
+// Cancellation while the stream and a tool run; TestMain checks that no goroutine is left.
 func TestCancel(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := errors.New("that is enough")
@@ -278,7 +280,7 @@ func TestCancel(t *testing.T) {
 	a, _ := s.agent(t, act("sleep", func(ctx context.Context, _ arguments) (string, error) {
 		cancel(stop)
 		<-ctx.Done()
-		ended = true // read below without a lock: run must not return before
+		ended = true // read below without a lock: run must not return earlier
 		return "", ctx.Err()
 	}))
 	require.ErrorIs(t, a.run(ctx, "Sleep."), stop)
@@ -292,7 +294,7 @@ func TestEnds(t *testing.T) {
 		says       func(*stream)
 	}{
 		{"never", "no answer after 3 turns", says(calls("list_files", `{}`))},
-		{"cut", "the answer was cut at the limit of tokens", func(w *stream) { w.say("Well, "); w.end("length") }},
+		{"cut", "response truncated at the token limit", func(w *stream) { w.say("Well, "); w.end("length") }},
 		{"silent", "the model ended without an answer", says("<think>\nHm.\n</think>\n\n")},
 		{"empty", "the model ended without an answer", says("")},
 	} {
@@ -305,7 +307,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// More calls than anybody means: those that were complete count.
+// Calls beyond the limit are dropped; complete calls before it run.
 func TestRunawayCalls(t *testing.T) {
 	s := newServer(t, says(strings.Repeat(calls("list_files", `{}`), 100)), says("Sorry."))
 	a, _ := s.agent(t)
@@ -318,15 +320,17 @@ func TestXMLFamily(t *testing.T) {
 		"</function>\n</tool_call>"
 	s := newServer(t, says(said), says("Done."))
 	a, _ := s.agent(t)
-	b, err := newAgent("qwen3-coder", a.tools)
+	m, err := load("", "qwen3-coder")
+	require.NoError(t, err)
+	b, err := newAgent(m, a.tools)
 	require.NoError(t, err)
 	b.engine = a.engine
 	require.NoError(t, b.run(t.Context(), "Read."))
 	require.Equal(t, []string{"2  two"}, trim(s.responses()))
 	require.Contains(t, s.prompts[1], said)
 
-	_, err = newAgent("harmony", a.tools)
-	require.ErrorContains(t, err, "no chat template")
-	_, err = newAgent("nobody", a.tools)
-	require.ErrorContains(t, err, "nobody")
+	_, err = load("", "harmony")
+	require.ErrorContains(t, err, "set -model-dir")
+	_, err = load("", "klingon")
+	require.ErrorContains(t, err, "klingon")
 }

@@ -15,22 +15,22 @@ import (
 	"github.com/weft-go/weft/protocols/sse"
 )
 
-// An engine is a server that completes raw text: vLLM, SGLang, llama.cpp's server, and Ollama for a model whose template is
-// nothing but the prompt.
+// An engine is a server that completes raw text: vLLM, SGLang, llama.cpp's server, or Ollama with a model whose
+// template is only the prompt.
 type engine struct {
 	url       string // without /v1
-	model     string // "" lets the server choose
-	maxTokens int    // of one turn
+	model     string // "" means the server's default
+	maxTokens int    // per turn
 	client    *http.Client
 }
 
-// complete lets the model go on from prompt and hands over each piece of its output as it arrives, until it ends. finish
-// is the engine's reason, such as stop or length.
+// complete sends prompt to the engine and calls each with each piece of output as it arrives. finish is the engine's
+// finish reason, such as stop or length.
 func (e *engine) complete(ctx context.Context, prompt string, each func(text []byte) error) (finish string, err error) {
 	body, err := json.Marshal(map[string]any{
 		"model": e.model, "prompt": prompt, "stream": true, "max_tokens": e.maxTokens,
-		"skip_special_tokens": false, // in some vocabularies the markers of calls are special; the parser needs them
-		// No "stop": to watch for it the engine would hold back the last characters, and with them the ends of calls.
+		"skip_special_tokens": false, // call markers may be special tokens, which the parser needs
+		// No "stop": with stop strings, engines hold back the last characters and thus the ends of calls.
 	})
 	if err != nil {
 		return "", err
@@ -46,16 +46,16 @@ func (e *engine) complete(ctx context.Context, prompt string, each func(text []b
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		b, _ := io.ReadAll(io.LimitReader(resp.Body, 1000)) // for the message only
-		return "", fmt.Errorf("the engine says: %s: %s", resp.Status, strings.TrimSpace(string(b)))
+		b, _ := io.ReadAll(io.LimitReader(resp.Body, 1000)) // only for the error text
+		return "", fmt.Errorf("engine: %s: %s", resp.Status, strings.TrimSpace(string(b)))
 	}
 	events := sse.Reader{FlushAtEOF: true}
 	for ev, err := range events.Events(resp.Body) {
 		switch {
-		case err != nil && finish != "": // the answer is whole
+		case err != nil && finish != "": // the output is complete
 			return finish, nil
 		case err != nil:
-			return "", fmt.Errorf("the stream broke: %w", err)
+			return "", fmt.Errorf("read stream: %w", err)
 		case ev.Comment || ev.Done():
 			continue
 		}
@@ -70,7 +70,7 @@ func (e *engine) complete(ctx context.Context, prompt string, each func(text []b
 			return "", fmt.Errorf("chunk %.100q: %w", ev.Data, err)
 		}
 		if chunk.Error != nil {
-			return "", fmt.Errorf("the engine failed: %s", chunk.Error.Message)
+			return "", fmt.Errorf("engine: %s", chunk.Error.Message)
 		}
 		for _, c := range chunk.Choices {
 			if err := each([]byte(c.Text)); err != nil {
@@ -83,9 +83,9 @@ func (e *engine) complete(ctx context.Context, prompt string, each func(text []b
 	}
 	switch finish {
 	case "":
-		return "", errors.New("the stream broke: it ended without a finish reason")
+		return "", errors.New("read stream: no finish reason")
 	case "abort":
-		return "", errors.New("the engine aborted the answer")
+		return "", errors.New("engine: request aborted")
 	}
 	return finish, nil
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command agent is a small harness: it lets a model answer a question about the files of a folder. It sends raw prompts to
-// /v1/completions and reads the model's own markup with package parsers, so that each tool starts the moment its call is
-// complete, while the rest of the turn still streams.
+// Command agent is a small harness: it lets a model answer a question about the files of a directory. It sends raw
+// prompts to /v1/completions and decodes the model's markup with package parsers, so that each tool starts as soon as
+// its call is complete, while the rest of the turn is still streaming.
 //
 //	go run ./examples/agent
 //	go run ./examples/agent -url http://gpu:8000 -model Qwen/Qwen3-8B "Where is the retry limit set?"
@@ -22,7 +22,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -30,47 +29,61 @@ import (
 	"os/signal"
 	"strings"
 	"time"
+
+	"github.com/weft-go/weft/examples/internal/cli"
 )
+
+const usage = `
+usage: agent [-workdir DIR] [flags] [TASK]
+       agent -url URL [-model NAME] [-model-dir DIR] [-family NAME] [-workdir DIR] [flags] TASK
+
+Agent lets a model answer a question about the files of a directory with three tools that only read: list_files, read_file
+and search. Each tool starts as soon as its call is complete, while the rest of the response is still streaming. Agent does
+not read stdin. It prints the model's output and the tool calls, then a table of the time that early starts saved; with
+-json, one JSON object per line.
+
+-url is a server with /v1/completions; without it, an embedded engine plays a script.
+
+Example:
+  agent -url http://127.0.0.1:8000 -model Qwen/Qwen3-8B -workdir ~/src "Where is the retry limit set?"
+`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "agent:", err)
-		os.Exit(1)
-	}
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
+	cli.Exit("agent", run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	flags := flag.NewFlagSet("agent", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	url := flags.String("url", "", "server with /v1/completions; without one an embedded engine plays a script")
-	model := flags.String("model", "", "name of the model")
-	family := flags.String("family", "hermes", "how the model writes: hermes (Qwen2.5, Qwen3) or qwen3_coder")
-	workdir := flags.String("workdir", ".", "folder that the tools may read")
-	maxTurns := flags.Int("max-turns", 10, "turns before giving up")
-	maxTokens := flags.Int("max-tokens", 4096, "output tokens of one turn")
-	slow := flags.Duration("slow", 0, "a pause in front of each tool's work, to stand for slow tools; 400ms with the script")
-	asJSON := flags.Bool("json", false, "print what happens as JSON lines")
-	verbose := flags.Bool("v", false, "show prompts, on stderr")
+	flags := cli.NewFlags("agent", usage, stdout)
+	url := flags.String("url", "", "`URL` of a server with /v1/completions; by default an embedded engine that plays a script")
+	model := flags.String("model", "", "`name` of the model at the server; by default the server chooses")
+	dir := flags.String("model-dir", "", "`directory` of the model, or mini, for its template and family; by default prompts are ChatML")
+	family := flags.String("family", "", "parser family `name` of the model, such as qwen3_coder; by default inferred from the template, or hermes")
+	workdir := flags.String("workdir", ".", "`directory` that the tools may read")
+	maxTurns := flags.Int("max-turns", 10, "maximum `number` of turns")
+	maxTokens := flags.Int("max-tokens", 4096, "limit of output `tokens` per turn")
+	slow := flags.Duration("slow", 0, "`delay` before each tool runs, to simulate slow tools; 400ms with the script")
+	asJSON := flags.Bool("json", false, "print JSON lines")
+	verbose := flags.Bool("v", false, "print prompts to stderr")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	task := strings.Join(flags.Args(), " ")
 	if *url == "" {
-		if *family != "hermes" {
-			return errors.New("the script is written for the family hermes; give -url for another")
+		if *dir != "" || *family != "" && *family != "hermes" {
+			return cli.Usagef("the built-in script supports only -family hermes, without -model-dir; set -url")
 		}
 		u, stop, err := play()
 		if err != nil {
 			return err
 		}
 		defer stop()
-		*url, task = u, cmp.Or(task, "What is in this folder?")
+		*url, task = u, cmp.Or(task, "What is in this directory?")
 		*slow = cmp.Or(*slow, 400*time.Millisecond)
 	}
 	if task == "" {
-		return errors.New("no task: write one behind the flags")
+		return cli.Usagef("no task: write it after the flags")
 	}
 
 	root, err := os.OpenRoot(*workdir)
@@ -78,7 +91,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer root.Close()
-	a, err := newAgent(*family, toolbox{tools: folderTools(), dir: root.FS(), slow: *slow})
+	m, err := load(*dir, *family)
+	if err != nil {
+		return err
+	}
+	a, err := newAgent(m, toolbox{tools: fileTools(), dir: root.FS(), slow: *slow})
 	if err != nil {
 		return err
 	}

@@ -7,53 +7,45 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/weft-go/weft/protocols/block"
-	"github.com/weft-go/weft/protocols/chat"
-	tchat "github.com/weft-go/weft/tokenizers/chat"
+	"github.com/weft-go/weft/examples/internal/cli"
+	"github.com/weft-go/weft/tokenizers/prompt"
 )
 
-// This file turns a conversation into the text that the model goes on from. It is pure.
-
-// template returns the chat template that goes with a family of parsers, by its canonical name.
-func template(family string) (tchat.Template, error) {
-	switch family {
-	case "hermes", "qwen25", "qwen3":
-		return tchat.ChatML(nil), nil
-	case "qwen3_coder", "qwen35":
-		return tchat.ChatML(&tchat.ChatMLOptions{Calls: tchat.CallsXML}), nil
+// load returns the model in dir or, if dir is empty, a model with ChatML prompts and the given family.
+func load(dir, family string) (*prompt.Model, error) {
+	if dir != "" {
+		files, err := cli.Model("model-dir", dir)
+		if err != nil {
+			return nil, err
+		}
+		return prompt.Load(files, &prompt.Options{Family: family})
 	}
-	return nil, fmt.Errorf("no chat template for models of the family %s here", family)
-}
-
-// words returns a turn of text.
-func words(r block.Role, text string) block.Turn {
-	return block.Turn{Role: r, Blocks: []block.Block{{Kind: block.Text, Text: text}}}
-}
-
-// render prints the conversation and opens the model's next turn. What a template cannot print is left out, such as where
-// text stood behind calls.
-func render(t tchat.Template, conversation *block.Request) (string, error) {
-	messages, _ := chat.AppendMessages(nil, conversation, nil)
-	tools, _ := chat.AppendTools(nil, conversation)
-	p, err := t.Render(tchat.Request{Messages: messages, Tools: tools, AddGenerationPrompt: true})
+	if family == "" {
+		family = "hermes"
+	}
+	m, err := prompt.New(nil, &prompt.Options{Family: family})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return disarm(p), nil
+	switch m.Family() {
+	case "hermes", "qwen25", "qwen3", "qwen3_coder", "qwen35":
+		return m, nil
+	}
+	return nil, fmt.Errorf("family %s requires the template of the model: set -model-dir", m.Family())
 }
 
 var control = regexp.MustCompile(`<\|(\w+\|>)`)
 
-// disarm returns the prompt's text so that nobody but the template can end a turn or begin one: in what files, tools and
-// users brought, <|name|> gets an invisible character. An engine that takes token ids needs no such thing: there
-// AppendEncodeSegments of package tokenizers keeps such text text.
-func disarm(p *tchat.Prompt) string {
+// disarm returns the text of a prompt in which only the template can start or end a turn: it inserts a zero-width space
+// in each <|name|> that comes from files, tools or users. An engine that accepts token ids does not need this, since
+// AppendEncodeSegments of package tokenizers encodes such text without control tokens.
+func disarm(p *prompt.Prompt) string {
 	var b strings.Builder
 	for _, s := range p.Segments {
-		if text := p.Text[s.Start:s.End]; s.Trusted {
-			b.WriteString(text)
+		if s.Trusted {
+			b.WriteString(s.Text)
 		} else {
-			b.WriteString(control.ReplaceAllString(text, "<\u200b|$1"))
+			b.WriteString(control.ReplaceAllString(s.Text, "<\u200b|$1"))
 		}
 	}
 	return b.String()

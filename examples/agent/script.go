@@ -14,10 +14,10 @@ import (
 	"github.com/weft-go/weft/tokenizers/mini"
 )
 
-// Without a server the program plays against an embedded engine. Folder, tools, tokens, stream and parsing are real; the
-// words of the model are written here, as a model of the family hermes writes them.
+// Without -url the program uses an embedded engine. Directory, tools, tokens, stream and parsing are real; only the
+// model's output is scripted, in the form of the family hermes.
 
-// play starts the engine on loopback.
+// play starts the engine on a loopback address.
 func play() (url string, stop func(), err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -27,13 +27,13 @@ func play() (url string, stop func(), err error) {
 	server, done := &http.Server{Handler: e}, make(chan struct{})
 	go func() {
 		defer close(done)
-		server.Serve(l) // ends with ErrServerClosed
+		server.Serve(l) // returns ErrServerClosed after stop
 	}()
 	return "http://" + l.Addr().String(), func() { e.Close(); server.Close(); <-done }, nil
 }
 
 const look = `<think>
-I do not know this folder. I need a look at what is there, and the places where programs begin.
+I do not know this directory. I need to see what is in it, and where programs begin.
 </think>
 
 I will look around.
@@ -43,7 +43,7 @@ I will look around.
 <tool_call>
 {"name": "search", "arguments": {"pattern": "func main\\("}}
 </tool_call>
-Both tools are at work while I still write this line, and the first of them may well be done before I am.`
+Both tools are running while I write this line, and the first may finish before I do.`
 
 const read = `<think>
 One file should tell me what this is.
@@ -52,10 +52,10 @@ One file should tell me what this is.
 <tool_call>
 {"name": "read_file", "arguments": {"path": "%s"}}
 </tool_call>
-A harness that waits for the end of my turn would not have opened the file yet, while this one is done by now.`
+A harness that waits for the end of my turn would not have opened the file yet; this one has already read it.`
 
-const answer = `There are %d files at the top of this folder. %s begins with “%s”.
-These words were scripted; with -url a model finds its own.`
+const answer = `There are %d files at the top of this directory. %s begins with “%s”.
+This text is scripted; with -url, a model writes the answer.`
 
 var (
 	listed = regexp.MustCompile(`(?m)^(\S+) \d+ bytes$`)
@@ -63,7 +63,7 @@ var (
 	opened = regexp.MustCompile(`(?m)^1  (.*)$`)
 )
 
-// script reads the results in the prompt, as a model would, and says what comes next.
+// script returns the next output, depending on the tool results in the prompt.
 func script(p vllm.Prompt) vllm.Reply {
 	files := listed.FindAllStringSubmatch(p.Text, -1)
 	file := readme.FindStringSubmatch(p.Text)
@@ -79,5 +79,5 @@ func script(p vllm.Prompt) vllm.Reply {
 	case turn == 3 && begins != nil:
 		return vllm.Reply{Text: fmt.Sprintf(answer, len(files), file[1], begins[1])}
 	}
-	return vllm.Reply{Text: "I found nothing here that I could read."}
+	return vllm.Reply{Text: "I found nothing here that I can read."}
 }

@@ -12,24 +12,25 @@ import (
 	"unicode"
 )
 
-// A notice is something that happens in a turn.
+// A notice is an event of a turn.
 type notice struct {
 	turn int
-	at   time.Duration // since the turn was asked for
+	at   time.Duration // since the request
 	kind string        // reasoning, text, start (of a tool), result, abort, broke (the stream), end
 	call *call         // of start, result and abort
-	text string        // what was said, arguments, result, or why
+	text string        // output, arguments, result or reason
 }
 
-// A screen prints notices, for people or as JSON lines. It is safe for concurrent use and keeps the first error of w.
+// A screen prints notices as text or JSON lines. It is safe for concurrent use by multiple goroutines and keeps the
+// first error of w.
 type screen struct {
 	w    io.Writer
 	json bool
 	dim  bool // w is a terminal
 
 	mu    sync.Mutex
-	kind  string   // of the words in the line that is not finished; "" for none
-	later []notice // results that wait for the end of a word
+	kind  string   // kind of the unfinished line, or ""
+	later []notice // results to print at the end of a word
 	err   error
 }
 
@@ -56,7 +57,7 @@ func (s *screen) see(n notice) {
 	}
 }
 
-// words goes on with reasoning or text.
+// words prints reasoning or text.
 func (s *screen) words(kind, text string) {
 	if s.kind != kind || s.later != nil && strings.IndexAny(text, " \n") == 0 {
 		s.fresh()
@@ -77,9 +78,9 @@ func (s *screen) row(n notice) {
 	case "result":
 		what = "← " + c.name + " after " + secs(c.took) + ": " + n.text
 	case "abort":
-		what = "✗ " + c.name + " was not run: " + n.text
+		what = "✗ " + c.name + " not run: " + n.text
 	case "broke":
-		what = "✗ " + n.text + "; going on with the calls so far"
+		what = "✗ " + n.text + "; continuing with the calls so far"
 	case "end":
 		what = fmt.Sprintf("· end of turn %d", n.turn)
 	}
@@ -87,7 +88,7 @@ func (s *screen) row(n notice) {
 	s.print(false, short(what)+"\n")
 }
 
-// fresh begins a new line if one is not finished, and prints what waited for that.
+// fresh ends an unfinished line and prints the results that waited for it.
 func (s *screen) fresh() {
 	if s.kind != "" {
 		s.print(false, "\n")
@@ -98,7 +99,7 @@ func (s *screen) fresh() {
 	s.kind, s.later = "", nil
 }
 
-// table says for each call what was won because it did not wait for the end of its turn.
+// table prints the time that each call saved by starting before the end of its turn.
 func (s *screen) table(turns []*turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,13 +121,13 @@ func (s *screen) table(turns []*turn) {
 		}
 	}
 	if won > 0 && !s.json {
-		s.print(false, fmt.Sprintf("In all the model could go on %s sooner.\n", secs(won)))
+		s.print(false, fmt.Sprintf("In total, the results were ready %s sooner.\n", secs(won)))
 	}
 }
 
 type object = map[string]any
 
-// line prints a JSON line.
+// line prints v as a JSON line.
 func (s *screen) line(v object) {
 	if s.err == nil {
 		enc := json.NewEncoder(s.w)
@@ -135,7 +136,7 @@ func (s *screen) line(v object) {
 	}
 }
 
-// print prints text without what could steer a terminal, and with U+FFFD for what is not UTF-8.
+// print prints text without control characters, which could affect a terminal, and with U+FFFD for invalid UTF-8.
 func (s *screen) print(dim bool, text string) {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {
@@ -151,7 +152,7 @@ func (s *screen) print(dim bool, text string) {
 	}
 }
 
-// short makes text one line of at most 100 characters.
+// short returns text as one line of at most 100 characters.
 func short(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if r := []rune(text); len(r) > 100 {

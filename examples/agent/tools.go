@@ -16,16 +16,16 @@ import (
 	"unicode/utf8"
 )
 
-// A tool is something the model may call. Tools of one turn run side by side: run must be safe for concurrent use and
-// return soon after ctx has ended.
+// A tool is a function that the model may call. The tools of a turn run concurrently: run must be safe for concurrent
+// use and return soon after ctx ends.
 type tool struct {
 	name, about, schema string // schema is the JSON Schema of the arguments
 	run                 func(ctx context.Context, dir fs.FS, a arguments) (string, error)
 }
 
-// arguments are those of all tools; each reads its own.
+// arguments holds the arguments of all tools; each tool uses some.
 type arguments struct {
-	Path    string // clean, below the folder
+	Path    string // clean and relative to the directory
 	From    int
 	Pattern string
 }
@@ -33,18 +33,18 @@ type arguments struct {
 // A toolbox holds the tools of an agent. It is safe for concurrent use.
 type toolbox struct {
 	tools []tool
-	dir   fs.FS         // what they work on
-	slow  time.Duration // a pause in front of their work, to stand for slow tools
+	dir   fs.FS         // the directory that they read
+	slow  time.Duration // delay before each tool runs, to simulate slow tools
 }
 
-// call runs a tool. Whatever goes wrong is the result, for the model to read.
+// call runs a tool. An error becomes the result, for the model to read.
 func (t *toolbox) call(ctx context.Context, name, args string) (result string, failed bool) {
 	result, err := t.try(ctx, name, args)
 	if err != nil {
 		return "error: " + err.Error(), true
 	}
 	if len(result) > maxResult {
-		result = strings.ToValidUTF8(result[:maxResult], "") + "\n(cut here)"
+		result = strings.ToValidUTF8(result[:maxResult], "") + "\n(truncated)"
 	}
 	return result, false
 }
@@ -52,14 +52,14 @@ func (t *toolbox) call(ctx context.Context, name, args string) (result string, f
 func (t *toolbox) try(ctx context.Context, name, args string) (string, error) {
 	i := slices.IndexFunc(t.tools, func(t tool) bool { return t.name == name })
 	if i < 0 {
-		return "", fmt.Errorf("there is no tool %q", name)
+		return "", fmt.Errorf("unknown tool %q", name)
 	}
 	var a arguments
 	if err := json.Unmarshal([]byte(args), &a); err != nil {
 		return "", err
 	}
 	if a.Path = path.Clean(a.Path); !fs.ValidPath(a.Path) {
-		return "", fmt.Errorf("%s is outside of the folder", a.Path)
+		return "", fmt.Errorf("%s is outside the directory", a.Path)
 	}
 	select {
 	case <-time.After(t.slow):
@@ -70,22 +70,22 @@ func (t *toolbox) try(ctx context.Context, name, args string) (string, error) {
 }
 
 const (
-	maxFile   = 1 << 20  // bytes of a file to be read
-	maxResult = 16 << 10 // bytes of a result, about 5,000 tokens; what is beyond is cut
+	maxFile   = 1 << 20  // size limit of files that are read, in bytes
+	maxResult = 16 << 10 // size limit of results, in bytes (about 5,000 tokens); longer results are truncated
 )
 
-// folderTools returns tools that read and change nothing. On the file system of an os.Root they cannot leave its folder, not
-// even through links.
-func folderTools() []tool {
+// fileTools returns tools that only read. On the file system of an os.Root they cannot leave its directory, not even
+// through links.
+func fileTools() []tool {
 	return []tool{
-		{"list_files", "List a folder: files with their size, folders with a slash.",
-			`{"type":"object","properties":{"path":{"type":"string","description":"folder, . by default"}}}`, listFiles},
+		{"list_files", "List a directory: files with their size, directories with a slash.",
+			`{"type":"object","properties":{"path":{"type":"string","description":"directory, . by default"}}}`, listFiles},
 		{"read_file", "Read a text file. Lines come back numbered.",
 			`{"type":"object","properties":{"path":{"type":"string"},"from":{"type":"integer",` +
 				`"description":"first line, 1 by default"}},"required":["path"]}`, readFile},
-		{"search", "Search the text files of a folder and of all in it for a regular expression (RE2).",
+		{"search", "Search the text files of a directory and its subdirectories for a regular expression (RE2).",
 			`{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string",` +
-				`"description":"folder, . by default"}},"required":["pattern"]}`, search},
+				`"description":"directory, . by default"}},"required":["pattern"]}`, search},
 	}
 }
 
@@ -117,7 +117,7 @@ func readFile(_ context.Context, dir fs.FS, a arguments) (string, error) {
 func search(ctx context.Context, dir fs.FS, a arguments) (string, error) {
 	re, err := regexp.Compile(a.Pattern)
 	if err != nil {
-		re = regexp.MustCompile(regexp.QuoteMeta(a.Pattern)) // it was meant as it stands
+		re = regexp.MustCompile(regexp.QuoteMeta(a.Pattern)) // not an RE2 expression: search for the literal text
 	}
 	var b strings.Builder
 	err = fs.WalkDir(dir, a.Path, func(name string, d fs.DirEntry, err error) error {
@@ -126,12 +126,12 @@ func search(ctx context.Context, dir fs.FS, a arguments) (string, error) {
 			return context.Cause(ctx)
 		case err != nil && name == a.Path:
 			return err
-		case err != nil || d.IsDir() && name != a.Path && d.Name()[0] == '.': // unreadable, or hidden
+		case err != nil || d.IsDir() && name != a.Path && d.Name()[0] == '.': // unreadable or hidden
 			return fs.SkipDir
 		}
 		data, err := readText(dir, name)
 		if err != nil {
-			return nil // not for us
+			return nil // not a text file
 		}
 		n := 0
 		for line := range bytes.Lines(data) {
@@ -147,13 +147,13 @@ func search(ctx context.Context, dir fs.FS, a arguments) (string, error) {
 	return b.String(), err
 }
 
-// readText reads a regular file of text. To open anything else, such as a named pipe, could block.
+// readText reads a regular text file. Opening other files, such as a named pipe, could block.
 func readText(dir fs.FS, name string) ([]byte, error) {
 	switch st, err := fs.Stat(dir, name); {
 	case err != nil:
 		return nil, err
 	case !st.Mode().IsRegular() || st.Size() > maxFile:
-		return nil, fmt.Errorf("%s is not a file of at most %d bytes", name, maxFile)
+		return nil, fmt.Errorf("%s is not a regular file of at most %d bytes", name, maxFile)
 	}
 	data, err := fs.ReadFile(dir, name)
 	if err == nil && (!utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0) {

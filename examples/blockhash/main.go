@@ -1,56 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command blockhash names the blocks of prompts as a serving engine does: JSON lines in, JSON lines out.
+// Command blockhash computes the hashes that serving engines use for the blocks of a prompt. It reads and writes JSON
+// lines.
 //
-//	go run ./examples/blockhash -scheme S -block N [-seed S] [-salt S] [-lora S] [-model S] [-none-hash HEX]
-//	    [-eagle] [-universal] [-bare] [-lineage] [FILE ...]
-//
-// S is dynamo, vllm_sha256_cbor, vllm_xxhash_cbor, sglang, llmd or trtllm (unverified). A record is {"id","tokens":[…]} with any of the
-// members scheme, block, seed, salt, lora, model, none_hash, eagle, universal, bare, which go before the flags, and mm or objects.
-// The answer is
-//
-//	{"id","hashes":["…"],"digests":["…"],"local":["…"],"lineage":["…"]}
-//
-// hashes are the 64-bit numbers of complete blocks as decimal strings, as the engine's events have them: signed for sglang, unsigned for
-// the others. digests are what the engine chains, in hex, for the two vLLM schemes and sglang; local are the local hashes, for
-// dynamo; lineage are Dynamo's positional lineage hashes in hex, with -lineage.
-//
-// mm is a list per block of what the block holds besides tokens: null, or a list of hashes. A hash is a number or a string; dynamo needs
-// 64-bit numbers (strings of decimal digits are numbers too), vLLM and llm-d take any string. An entry may be a pair [identifier,
-// offset], the offset counted from the start of the block and negative where the image began earlier. Only vLLM hashes offsets;
-// identifiers alone are the form of its older versions (the same as -bare). objects says the same by positions in the
-// prompt: [{"hash" or "id","at","len"}], in order. The universal form of dynamo needs objects.
-//
-// seed, salt and lora may be numbers; for trtllm salt and lora are ids. null is as good as no member, other members are ignored. A record
-// that cannot be hashed gives {"id","error"}, the error with the line and the member, and the command fails at its end.
+//	go run ./examples/blockhash -h
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 
-	"github.com/weft-go/weft/examples/internal/lines"
+	"github.com/weft-go/weft/examples/internal/cli"
 	"github.com/weft-go/weft/kvhash"
 )
 
-func main() {
-	if err := run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "blockhash:", err)
-		os.Exit(1)
-	}
-}
+const usage = `
+usage: blockhash -scheme NAME -block N [flags] [FILE ...]
 
-func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
-	flags := flag.NewFlagSet("blockhash", flag.ContinueOnError)
-	flags.SetOutput(stderr)
+Blockhash computes the hashes by which serving engines name the blocks of a prompt.
+
+Each line of the files, or of stdin, is a JSON object:
+  tokens     the ids of the prompt
+  scheme, block, seed, salt, lora, model, none_hash, eagle, universal, bare
+             settings that take precedence over the flags; seed, salt and lora may be numbers
+  mm         objects such as images, a list for each block: null, or a list of hashes. A hash is a number or a string;
+             dynamo needs 64-bit numbers. An entry may be a pair [hash, offset]: the offset is counted from the start of
+             the block, negative if the object began earlier. Only vLLM hashes offsets.
+  objects    objects by their position in the prompt, instead of mm: [{"hash" or "id","at","len"}], in order
+Only tokens is required; null is treated as absent, and other fields are ignored.
+
+Each line of output is {"id","hashes","digests","local","lineage"}:
+  hashes     64-bit numbers of the complete blocks as decimal strings, as in the engine's events: signed for sglang
+  digests    what the engine chains, in hex, for vLLM and SGLang
+  local      local hashes, for dynamo
+  lineage    positional lineage hashes in hex, for dynamo with -lineage
+A bad record gives {"id","error"}; the others are hashed all the same, and the exit status is 1.
+
+The scheme trtllm has not been compared with a running engine.
+
+Example:
+  echo '{"id":1,"tokens":[0,1,2,3]}' | blockhash -scheme dynamo -block 4
+`
+
+func main() { cli.Exit("blockhash", run(os.Args[1:], os.Stdin, os.Stdout)) }
+
+func run(args []string, stdin io.Reader, stdout io.Writer) error {
+	flags := cli.NewFlags("blockhash", usage, stdout)
 	var s settings
 	flags.StringVar(&s.Scheme, "scheme", "", "`name`: "+strings.Join(kvhash.Names(), ", "))
 	flags.IntVar(&s.Block, "block", 0, "`tokens` in a block")
@@ -58,7 +58,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	flags.StringVar((*string)(&s.Salt), "salt", "", "cache salt, Dynamo's cache namespace")
 	flags.StringVar((*string)(&s.LoRA), "lora", "", "`name` of the adapter")
 	flags.StringVar(&s.Model, "model", "", "`name` of the model, for llmd")
-	flags.StringVar(&s.NoneHash, "none-hash", "", "vLLM's NONE_HASH in `hex`, in the place of a seed")
+	flags.StringVar(&s.NoneHash, "none-hash", "", "vLLM's NONE_HASH in `hex`, instead of a seed")
 	flags.BoolVar(&s.Eagle, "eagle", false, "the engine decodes with EAGLE: dynamo, sglang")
 	flags.BoolVar(&s.Universal, "universal", false, "dynamo: objects as frames of 13 bytes")
 	flags.BoolVar(&s.Bare, "bare", false, "vLLM: objects without offsets")
@@ -66,62 +66,31 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if _, err := s.scheme(); s.Scheme != "" && err != nil {
+	if _, err := s.scheme(); s.Scheme != "" && err != nil { // one error rather than one for each record
 		e, ok := errors.AsType[*fault](err)
-		if !ok || e.name != "seed" || s.Seed != "" { // records may bring the seed
-			if ok {
-				err = fmt.Errorf("-%s: %s", strings.ReplaceAll(e.name, "_", "-"), e.why)
-			}
-			return err // rather than with every record
-		}
-	}
-	out := bufio.NewWriter(stdout)
-	defer out.Flush()
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false)
-	total, failed, first := 0, 0, ""
-	names := flags.Args()
-	if len(names) == 0 {
-		names = []string{""}
-	}
-	for _, name := range names {
-		n := 0
-		each := func(line []byte) error {
-			n++
-			if len(bytes.TrimSpace(line)) == 0 {
-				return nil
-			}
-			ans := answer(line, s, *lineage)
-			if total++; ans.Error != "" {
-				where := fmt.Sprintf("line %d", n)
-				if name != "" {
-					where += " of " + name
-				}
-				ans.Error = where + ": " + ans.Error
-				if failed++; failed == 1 {
-					first = where
-				}
-			}
-			return enc.Encode(ans)
-		}
-		var files []string // none is stdin
-		if name != "" {
-			files = []string{name}
-		}
-		if err := lines.Each(stdin, files, each); err != nil {
+		switch {
+		case !ok:
 			return err
+		case e.name == "scheme":
+			return cli.Usagef("-scheme %s%s", e.why, cli.DidYouMean(cli.Near(s.Scheme, kvhash.Names())))
+		case e.name != "seed" || s.Seed != "": // a record may specify the seed
+			return cli.Usagef("-%s: %s", strings.ReplaceAll(e.name, "_", "-"), e.why)
 		}
 	}
-	if err := out.Flush(); err != nil {
+	records := cli.NewRecords(stdin, flags.Args(), stdout)
+	if err := records.Each(func(rec *cli.Record) (any, bool, error) {
+		ans := answer(rec.JSON, s, *lineage)
+		if ans.Error != "" {
+			ans.Error = rec.String() + ": " + ans.Error
+		}
+		return ans, ans.Error == "", nil
+	}); err != nil {
 		return err
 	}
-	if failed > 0 {
-		return fmt.Errorf("%d of %d records have errors, the first is %s", failed, total, first)
-	}
-	return nil
+	return records.Finish()
 }
 
-// result is a line of output. The pointers tell an empty list from none.
+// result is one line of output. Pointers distinguish empty from absent lists.
 type result struct {
 	ID      json.RawMessage `json:"id"`
 	Hashes  *[]string       `json:"hashes,omitempty"`
@@ -145,13 +114,13 @@ func answer(line []byte, s settings, lineage bool) result {
 	return ans
 }
 
-// hash fills in the answer to one record.
+// hash fills in the result of one record.
 func (r *record) hash(ans *result, lineage bool) error {
 	switch {
 	case r.Tokens == nil || string(r.Tokens) == "null":
 		return errors.New("no tokens")
 	case r.Scheme == "":
-		return errors.New("which scheme? Give -scheme, or scheme in the record")
+		return errors.New("no scheme: use -scheme, or scheme in the record")
 	case r.Block <= 0 || r.Block > maxBlock:
 		return fmt.Errorf("the block size is %d, want 1 to %d (-block, or block in the record)", r.Block, maxBlock)
 	}
@@ -167,7 +136,7 @@ func (r *record) hash(ans *result, lineage bool) error {
 	if err != nil {
 		return err
 	}
-	hashes := s.AppendBlocksWith(nil, tokens, r.Block, x)
+	hashes := s.AppendBlocks(nil, tokens, r.Block, x)
 	ans.Hashes = texts(len(hashes), func(i int) string {
 		if r.Scheme == "sglang" {
 			return fmt.Sprint(int64(hashes[i]))
@@ -179,10 +148,10 @@ func (r *record) hash(ans *result, lineage bool) error {
 		ans.Digests = texts(len(hashes), func(i int) string { return hex.EncodeToString(digests[i*n:][:n]) })
 	}
 	if s.HasLocal() {
-		local := s.AppendLocalWith(nil, tokens, r.Block, x)
+		local := s.AppendLocal(nil, tokens, r.Block, x)
 		ans.Local = texts(len(local), func(i int) string { return fmt.Sprint(local[i]) })
 		if lineage {
-			const n = kvhash.LineageLen
+			const n = 16 // bytes of a lineage hash
 			list := kvhash.AppendLineage(nil, hashes)
 			ans.Lineage = texts(len(list)/n, func(i int) string { return hex.EncodeToString(list[i*n:][:n]) })
 		}

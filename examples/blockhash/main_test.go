@@ -13,13 +13,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/examples/internal/cli/clitest"
 )
 
 // runLines returns the lines of output and the error of a run.
 func runLines(t *testing.T, in string, args ...string) ([]string, error) {
 	t.Helper()
-	var out, msg bytes.Buffer
-	err := run(args, strings.NewReader(in), &out, &msg)
+	var out bytes.Buffer
+	err := run(args, strings.NewReader(in), &out)
 	return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n"), err
 }
 
@@ -132,20 +134,20 @@ func TestBadRecords(t *testing.T) {
 		{`{"id":2,"tokens":[],"model":"` + strings.Repeat("x", 50) + `","lora":false}`, "lora is false, want"},
 		{`{"id":2,"tokens":[],"scheme":"vllm_sha256_cbor","none_hash":"x"}`, "none_hash: is not hex"},
 		{`{"id":2,"tokens":[],"scheme":"vllm_sha256_cbor","none_hash":"00"}`, "none_hash: has 1 bytes, want 32"},
-		{`{"id":2,"tokens":[1],"mm":[[1],[2]]}`, "mm is for 2 blocks"},
+		{`{"id":2,"tokens":[1],"mm":[[1],[2]]}`, "mm has 2 blocks"},
 		{`{"id":2,"tokens":[1],"mm":5}`, "mm is 5, want a list with a list for each block"},
 		{`{"id":2,"tokens":[1],"mm":[5]}`, "mm[0] is 5, want a list of hashes or null"},
-		{`{"id":2,"tokens":[1],"mm":[["a"]]}`, "not a decimal"},
-		{`{"id":2,"tokens":[1],"mm":[[""]]}`, "neither"},
+		{`{"id":2,"tokens":[1],"mm":[["a"]]}`, "not a 64-bit decimal"},
+		{`{"id":2,"tokens":[1],"mm":[[""]]}`, "neither hash nor id"},
 		{`{"id":2,"tokens":[1],"mm":[[1,true]]}`, "mm[0][1] is true, want a hash"},
 		{`{"id":2,"tokens":[1],"mm":[[["a"]]]}`, `mm[0][0] is ["a"], want`},
 		{`{"id":2,"tokens":[1],"mm":[[["a",9223372036854775807]]]}`, "mm[0][0][1] is 9223372036854775807, want an offset"},
 		{`{"id":2,"tokens":[1],"mm":[[["a",null]]]}`, "mm[0][0][1] is null, want an offset"},
-		{`{"id":2,"tokens":[1],"mm":[[["1",4]]]}`, "not in a block"},
-		{`{"id":2,"tokens":[1,2,3,4,5],"mm":[null,[["1",-1]]]}`, "not in the block before"},
-		{`{"id":2,"tokens":[1],"mm":[[1]],"objects":[]}`, "one of them"},
+		{`{"id":2,"tokens":[1],"mm":[[["1",4]]]}`, "outside a block"},
+		{`{"id":2,"tokens":[1,2,3,4,5],"mm":[null,[["1",-1]]]}`, "not in the previous block"},
+		{`{"id":2,"tokens":[1],"mm":[[1]],"objects":[]}`, "mutually exclusive"},
 		{`{"id":2,"tokens":[1],"mm":[[1]],"universal":true}`, "positions"},
-		{`{"id":2,"tokens":[1],"mm":[[1]],"scheme":"sglang"}`, "no objects"},
+		{`{"id":2,"tokens":[1],"mm":[[1]],"scheme":"sglang"}`, "does not hash objects"},
 		{`{"id":2,"tokens":[1],"mm":[["1",["2",0]]],"scheme":"vllm_sha256_cbor"}`, "some do not"},
 		{`{"id":2,"tokens":[1],"objects":{}}`, "objects is {}, want a list of objects"},
 		{`{"id":2,"tokens":[1],"objects":[{"hash":1,"at":3,"len":2},{"hash":1,"at":4,"len":2}]}`, "objects[1]"},
@@ -168,7 +170,7 @@ func TestBadRecords(t *testing.T) {
 	}
 }
 
-// What comes in is what files and other systems hold: lines may end in CRLF, be empty, be very long; the last one may have no end.
+// Lines may end in CRLF, be empty or very long, and the last line may be unterminated.
 func TestLines(t *testing.T) {
 	rec := `{"id":1,"tokens":[0,1,2,3],"salt":null}`
 	want := `{"id":1,"hashes":["9143094415614847814"],"local":["9143094415614847814"]}`
@@ -197,7 +199,7 @@ func TestFatal(t *testing.T) {
 		why  string
 		args []string
 	}{
-		{`-scheme: "md5": there is no such scheme`, []string{"-scheme", "md5"}},
+		{`-scheme "md5": there is no such scheme`, []string{"-scheme", "md5"}},
 		{"-lora: does not enter", []string{"-scheme", "sglang", "-lora", "a"}},
 		{"-none-hash: is not hex", []string{"-scheme", "vllm_sha256_cbor", "-none-hash", "x"}},
 		{"-none-hash: has 1 bytes", []string{"-scheme", "vllm_sha256_cbor", "-none-hash", "00"}},
@@ -206,8 +208,8 @@ func TestFatal(t *testing.T) {
 		require.ErrorContains(t, err, tt.why)
 	}
 	for _, args := range [][]string{{"-scheme", "md5"}, {"-scheme", "sglang", "-lora", "a"}, {"no-such-file"}, {"-block", "x"}} {
-		var out, msg bytes.Buffer
-		require.Error(t, run(args, strings.NewReader(""), &out, &msg), args)
+		var out bytes.Buffer
+		require.Error(t, run(args, strings.NewReader(""), &out), args)
 		require.Empty(t, out.String())
 	}
 	got, err := runLines(t, `{"id":1,"tokens":[],"seed":1}`+"\n"+`{"id":2,"tokens":[]}`, "-scheme", "vllm_xxhash_cbor", "-block", "4")
@@ -215,12 +217,12 @@ func TestFatal(t *testing.T) {
 	require.Contains(t, got[1], "seed: is missing")
 	got, err = runLines(t, `{"id":1,"tokens":[]}`)
 	require.Error(t, err)
-	require.Contains(t, got[0], "which scheme")
+	require.Contains(t, got[0], "no scheme")
 }
 
 type dict = map[string]any
 
-// TestGolden sends all hashes that independent programs made through the command.
+// TestGolden compares the command with hashes that independent programs computed.
 func TestGolden(t *testing.T) {
 	read := func(name string) (v any) {
 		dir := os.Getenv("WEFT_SHARED")
@@ -238,7 +240,7 @@ func TestGolden(t *testing.T) {
 	}
 	type pair struct {
 		rec  dict
-		want dict // members of the answer
+		want dict // fields of the result
 	}
 	var all []pair
 	add := func(rec, want dict) { all = append(all, pair{rec, want}) }
@@ -341,7 +343,7 @@ func upTo(from, to int) (list []int) {
 	return list
 }
 
-// keys turns vLLM's extra keys into the members of a record that make them.
+// keys converts vLLM's extra keys to the fields of a record that produce them.
 func keys(blocks any, rec dict) {
 	list, _ := blocks.([]any)
 	var mm [][]any
@@ -364,4 +366,8 @@ func keys(blocks any, rec dict) {
 	if mm != nil {
 		rec["mm"] = mm
 	}
+}
+
+func TestCommandLine(t *testing.T) {
+	clitest.Check(t, "blockhash", func(args []string, stdout *bytes.Buffer) error { return run(args, strings.NewReader(""), stdout) })
 }

@@ -16,13 +16,14 @@ import (
 	"github.com/weft-go/weft/kvhash"
 )
 
-// maxBlock is the largest block in tokens, far beyond what engines have; offsets of objects are bounded by some hundred times that.
+// maxBlock is the maximum block size in tokens, far beyond that of any engine. It also limits offsets of objects, to
+// some hundred times that.
 const (
 	maxBlock  = 1 << 20
 	maxOffset = maxBlock << 9
 )
 
-// settings come from flags, and from records, which go before.
+// settings come from flags and from records; records take precedence.
 type settings struct {
 	Scheme    string
 	Block     int
@@ -51,13 +52,13 @@ func (t *text) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// members are the names of [kvhash.Options] here; flags have a hyphen for the underscore.
-var members = map[string]string{
+// fieldNames maps the fields of [kvhash.Options] to names in a record; flags have hyphens instead of underscores.
+var fieldNames = map[string]string{
 	"LoRA": "lora", "Salt": "salt", "Seed": "seed", "NoneHash": "none_hash", "Model": "model", "Eagle": "eagle", "Universal": "universal",
 	"BareObjects": "bare",
 }
 
-// fault says which setting does not go. Its name is that of the member of a record.
+// fault names an invalid setting. Its name is the name of the field in a record.
 type fault struct{ name, why string }
 
 func (e *fault) Error() string { return e.name + ": " + e.why }
@@ -73,12 +74,12 @@ func (s *settings) scheme() (kvhash.Scheme, error) {
 			return kvhash.Scheme{}, &fault{"none_hash", "is not hex"}
 		}
 	}
-	scheme, err := kvhash.ByName(s.Scheme, &o)
+	scheme, err := kvhash.Lookup(s.Scheme, &o)
 	if e, ok := errors.AsType[*kvhash.OptionError](err); ok {
 		if e.Option == "" {
-			return scheme, &fault{"scheme", strconv.Quote(e.Scheme) + ": " + e.Why}
+			return scheme, &fault{"scheme", strconv.Quote(s.Scheme) + ": " + e.Why}
 		}
-		return scheme, &fault{members[e.Option], e.Why + " (scheme " + e.Scheme + ")"}
+		return scheme, &fault{fieldNames[e.Option], e.Why + " (scheme " + s.Scheme + ")"}
 	}
 	return scheme, err
 }
@@ -92,9 +93,9 @@ type record struct {
 	Objects []object
 }
 
-// read fills in what the line has. Its members are read one by one, so that a bad one is named, and does not cost the id.
+// read decodes the fields of line one by one, so that an error names the field and the id is kept.
 func (r *record) read(line []byte) error {
-	if !utf8.Valid(line) { // the decoder would put other characters there, and the hashes would be of those
+	if !utf8.Valid(line) { // the decoder would replace characters and thus change the hashes
 		return errors.New("is not UTF-8")
 	}
 	var m map[string]json.RawMessage
@@ -115,7 +116,7 @@ func (r *record) read(line []byte) error {
 		{"lora", &r.LoRA, strOrNumber}, {"model", &r.Model, str}, {"none_hash", &r.NoneHash, str}, {"eagle", &r.Eagle, onOff},
 		{"universal", &r.Universal, onOff}, {"bare", &r.Bare, onOff},
 	} {
-		if err := member(f.name, m[f.name], f.to, f.want); err != nil {
+		if err := readField(f.name, m[f.name], f.to, f.want); err != nil {
 			return err
 		}
 	}
@@ -125,8 +126,8 @@ func (r *record) read(line []byte) error {
 	return r.readObjects(m["objects"])
 }
 
-// member reads a member of an object; null is as good as none.
-func member(name string, raw json.RawMessage, to any, want string) error {
+// readField decodes a field of an object; null is treated as absent.
+func readField(name string, raw json.RawMessage, to any, want string) error {
 	if raw == nil || string(raw) == "null" {
 		return nil
 	}
@@ -136,7 +137,7 @@ func member(name string, raw json.RawMessage, to any, want string) error {
 	return nil
 }
 
-// unwanted says what a member is.
+// unwanted describes the type of a field.
 func unwanted(name string, raw json.RawMessage, want string) error {
 	is := string(raw)
 	if len(is) > 40 {
@@ -148,7 +149,7 @@ func unwanted(name string, raw json.RawMessage, want string) error {
 // tokens returns the ids of the prompt.
 func (r *record) tokens() ([]uint32, error) {
 	var ids []uint32
-	if json.Unmarshal(r.Tokens, &ids) == nil && !bytes.Contains(r.Tokens, []byte("null")) { // which the decoder takes for 0
+	if json.Unmarshal(r.Tokens, &ids) == nil && !bytes.Contains(r.Tokens, []byte("null")) { // which decodes to 0
 		return ids, nil
 	}
 	var list []json.RawMessage
@@ -161,7 +162,7 @@ func (r *record) tokens() ([]uint32, error) {
 			return nil, unwanted(fmt.Sprintf("tokens[%d]", i), raw, "a token id, 0 to 4294967295")
 		}
 	}
-	return nil, errors.New("tokens are no list of token ids")
+	return nil, errors.New("tokens is not a list of token ids")
 }
 
 // object is an object by its position in the prompt.
@@ -174,7 +175,7 @@ type object struct {
 
 func (r *record) readObjects(raw json.RawMessage) error {
 	var list []map[string]json.RawMessage
-	if err := member("objects", raw, &list, "a list of objects"); err != nil {
+	if err := readField("objects", raw, &list, "a list of objects"); err != nil {
 		return err
 	}
 	if list != nil {
@@ -183,8 +184,8 @@ func (r *record) readObjects(raw json.RawMessage) error {
 	for i, m := range list {
 		o, name := &r.Objects[i], fmt.Sprintf("objects[%d].", i)
 		if err := cmp.Or(
-			member(name+"hash", m["hash"], &o.Hash, "a string or a number"), member(name+"id", m["id"], &o.ID, "a string"),
-			member(name+"at", m["at"], &o.At, "a whole number"), member(name+"len", m["len"], &o.Len, "a whole number"),
+			readField(name+"hash", m["hash"], &o.Hash, "a string or a number"), readField(name+"id", m["id"], &o.ID, "a string"),
+			readField(name+"at", m["at"], &o.At, "a whole number"), readField(name+"len", m["len"], &o.Len, "a whole number"),
 		); err != nil {
 			return err
 		}
@@ -201,7 +202,7 @@ type entry struct {
 
 func (r *record) readMM(raw json.RawMessage) error {
 	var blocks []json.RawMessage
-	if err := member("mm", raw, &blocks, "a list with a list for each block"); err != nil {
+	if err := readField("mm", raw, &blocks, "a list with a list for each block"); err != nil {
 		return err
 	}
 	if blocks != nil {
@@ -210,7 +211,7 @@ func (r *record) readMM(raw json.RawMessage) error {
 	for i, raw := range blocks {
 		var list []json.RawMessage
 		name := fmt.Sprintf("mm[%d]", i)
-		if err := member(name, raw, &list, "a list of hashes or null"); err != nil {
+		if err := readField(name, raw, &list, "a list of hashes or null"); err != nil {
 			return err
 		}
 		for j, raw := range list {
@@ -227,7 +228,7 @@ func (r *record) readMM(raw json.RawMessage) error {
 func readEntry(name string, raw json.RawMessage) (e entry, err error) {
 	const want = "a hash, an identifier, or a pair of one and its offset"
 	if raw[0] != '[' {
-		return e, member(name, raw, &e.name, want)
+		return e, readField(name, raw, &e.name, want)
 	}
 	var pair []json.RawMessage
 	if json.Unmarshal(raw, &pair) != nil || len(pair) != 2 || json.Unmarshal(pair[0], &e.name) != nil {
@@ -242,26 +243,26 @@ func readEntry(name string, raw json.RawMessage) (e entry, err error) {
 	return e, nil
 }
 
-// extras returns what the record holds besides tokens, nil for nothing. It sets Bare if the entries of mm have no offsets.
+// extras returns the inputs of the hashes other than tokens, or nil. It sets Bare if the entries of mm have no offsets.
 func (r *record) extras(tokens int) (*kvhash.Extras, error) {
 	if r.MM == nil && r.Objects == nil {
 		return nil, nil
 	}
 	switch {
 	case r.MM != nil && r.Objects != nil:
-		return nil, errors.New("mm and objects say the same: give one of them")
+		return nil, errors.New("mm and objects are mutually exclusive")
 	case r.Scheme == "sglang" || r.Scheme == "trtllm":
-		return nil, fmt.Errorf("scheme %s mixes no objects into its hashes: give its tokens for them", r.Scheme)
+		return nil, fmt.Errorf("scheme %s does not hash objects; put their tokens into tokens", r.Scheme)
 	case r.MM != nil && r.Universal:
-		return nil, errors.New("the universal form needs the positions of objects: give objects, not mm")
+		return nil, errors.New("universal requires the positions of objects: use objects instead of mm")
 	case len(r.MM) > (tokens+r.Block-1)/r.Block:
-		return nil, fmt.Errorf("mm is for %d blocks, the prompt has %d tokens", len(r.MM), tokens)
+		return nil, fmt.Errorf("mm has %d blocks, which does not match %d tokens", len(r.MM), tokens)
 	}
 	x := new(kvhash.Extras)
 	end := -maxOffset
 	for i, o := range r.Objects {
 		if o.At < end || o.Len <= 0 || o.At > maxOffset || o.Len > maxOffset {
-			return nil, fmt.Errorf("objects[%d]: tokens %d and %d more are not behind the one before it", i, o.At, o.Len)
+			return nil, fmt.Errorf("objects[%d]: at %d with len %d is not after the previous object", i, o.At, o.Len)
 		}
 		end = o.At + o.Len
 		k, err := r.object(o.Hash, o.ID)
@@ -285,14 +286,14 @@ func (r *record) extras(tokens int) (*kvhash.Extras, error) {
 				k.At = start + e.offset
 				k.Len = start + r.Block - k.At
 				if e.offset >= r.Block {
-					return nil, fmt.Errorf("mm[%d]: offset %d is not in a block of %d", i, e.offset, r.Block)
+					return nil, fmt.Errorf("mm[%d]: offset %d is outside a block of %d tokens", i, e.offset, r.Block)
 				}
 				if n := len(x.Objects); n > 0 && x.Objects[n-1].At == k.At && x.Objects[n-1].ID == k.ID {
-					x.Objects[n-1].Len = k.Len // it goes on from the block before
+					x.Objects[n-1].Len = k.Len // it continues from the previous block
 					continue
 				}
 				if k.At < start && i > 0 {
-					return nil, fmt.Errorf("mm[%d]: an object that began %d tokens earlier is not in the block before", i, -e.offset)
+					return nil, fmt.Errorf("mm[%d]: object that began %d tokens earlier is not in the previous block", i, -e.offset)
 				}
 			} else {
 				bare++
@@ -316,11 +317,11 @@ func (r *record) object(hash text, id string) (kvhash.Object, error) {
 		o.ID = string(hash)
 	}
 	if o.ID == "" {
-		return o, errors.New("an object has neither a hash nor an identifier")
+		return o, errors.New("object has neither hash nor id")
 	}
 	n, err := strconv.ParseUint(string(hash), 10, 64)
 	if err != nil && r.Scheme == "dynamo" {
-		return o, fmt.Errorf("hash %q is not a decimal number of 64 bits", hash)
+		return o, fmt.Errorf("hash %q is not a 64-bit decimal number", hash)
 	}
 	o.Hash = n
 	return o, nil

@@ -1,91 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command convert turns requests of one API into requests of another: JSON lines in, JSON lines out.
+// Command convert converts requests of one API to another. It reads and writes JSON lines.
 //
-//	go run ./examples/convert -from API -to API [-strict] [-anew] [FILE ...]
-//
-// The APIs are chat, responses, messages and completions. A record is {"id","body"}: the body is a JSON string that holds
-// the exact bytes of the request, or the request itself; "body_b64" holds bytes that are no text. "from" and "to" in a
-// record override the flags. The answer is {"id","body","losses":[{"path","why"}]}, or {"id","error":{…}} for a record that
-// cannot be converted; an error in the record itself has its line, and the file if one was named. With the same API on both sides the bytes are the same, and with -anew equal JSON that was written
-// from the fields alone. With -strict a record that would lose something is an error.
+//	go run ./examples/convert -h
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
-	"errors"
-	"flag"
-	"fmt"
 	"io"
 	"os"
+
+	"github.com/weft-go/weft/examples/internal/cli"
 )
 
-func main() {
-	if err := run(os.Args[1:], os.Stdin, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "convert:", err)
-		os.Exit(1)
-	}
-}
+const usage = `
+usage: convert -from API -to API [-strict] [-anew] [FILE ...]
+
+Convert converts requests of one API to another. The APIs are chat, responses, messages and completions.
+
+Each line of the files, or of stdin, is a JSON object:
+  id        printed with the result
+  body      the request: a JSON string with its exact bytes, or the request itself
+  body_b64  the request in base64, instead of body
+  from, to  APIs that take precedence over the flags
+
+Each line of output is {"id","body","losses":[{"path","why"}]}: the body as a JSON string, and what the other API cannot
+express. With the same API on both sides the bytes are the same. A bad record gives {"id","error":{"kind","message",...}};
+the others are converted all the same, and the exit status is 1.
+
+Example:
+  echo '{"id":1,"body":{"model":"m","messages":[{"role":"user","content":"Hi"}]}}' | convert -from chat -to messages
+`
+
+func main() { cli.Exit("convert", run(os.Args[1:], os.Stdin, os.Stdout)) }
 
 func run(args []string, stdin io.Reader, stdout io.Writer) error {
-	flags := flag.NewFlagSet("convert", flag.ContinueOnError)
+	flags := cli.NewFlags("convert", usage, stdout)
 	var c converter
-	flags.StringVar(&c.from, "from", "", "API of the bodies: chat, responses, messages or completions")
-	flags.StringVar(&c.to, "to", "", "API to convert to")
-	flags.BoolVar(&c.strict, "strict", false, "refuse what would lose something")
-	flags.BoolVar(&c.anew, "anew", false, "let go of the bytes of the body before encoding")
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return nil // it has been printed
-	} else if err != nil {
+	flags.StringVar(&c.from, "from", "", "`API` of the requests: chat, responses, messages or completions")
+	flags.StringVar(&c.to, "to", "", "`API` to convert to")
+	flags.BoolVar(&c.strict, "strict", false, "treat losses as an error")
+	flags.BoolVar(&c.anew, "anew", false, "write the request from its decoded fields, even if the API is the same")
+	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	for _, name := range []string{c.from, c.to} {
-		if _, err := apiOf(name); name != "" && err != nil {
+	for _, f := range []struct{ flag, api string }{{"-from", c.from}, {"-to", c.to}} {
+		if f.api == "" {
+			continue // each record must specify the API
+		}
+		if err := cli.OneOf("API for "+f.flag, f.api, apis...); err != nil {
 			return err
 		}
 	}
-	out := bufio.NewWriter(stdout)
-	defer out.Flush()
-	if flags.NArg() == 0 {
-		return c.lines(out, stdin, "")
+	first := true
+	records := cli.NewRecords(stdin, flags.Args(), stdout)
+	if err := records.Each(func(rec *cli.Record) (any, bool, error) {
+		ans, missing := c.record(rec.JSON)
+		if missing != "" && first { // one error rather than one for each record
+			return nil, false, cli.Usagef("no API to convert %s: use -%[1]s, or %[1]q in each record", missing)
+		}
+		first = false
+		if e := ans.Error; e != nil && e.Kind == "record" {
+			e.Line, e.File = rec.Line, rec.File
+		}
+		return ans, ans.Error == nil, nil
+	}); err != nil {
+		return err
 	}
-	for _, name := range flags.Args() {
-		f, err := os.Open(name)
-		if err != nil {
-			return err
-		}
-		err = c.lines(out, f, name)
-		f.Close()
-		if err != nil {
-			return err
-		}
-	}
-	return out.Flush()
-}
-
-// lines converts the records of a file; its name is "" for stdin.
-func (c *converter) lines(out *bufio.Writer, in io.Reader, name string) error {
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false)
-	lines := bufio.NewReaderSize(in, 1<<16)
-	for n := 1; ; n++ {
-		line, err := lines.ReadBytes('\n')
-		if len(bytes.TrimSpace(line)) > 0 {
-			ans := c.record(line)
-			if e := ans.Error; e != nil && e.Kind == "record" {
-				e.Line, e.File = n, name
-			}
-			if e := enc.Encode(ans); e != nil {
-				return e
-			}
-		}
-		if err == io.EOF {
-			return out.Flush()
-		}
-		if err != nil {
-			return err
-		}
-	}
+	return records.Finish()
 }

@@ -6,18 +6,23 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/examples/internal/cli"
+	"github.com/weft-go/weft/examples/internal/cli/clitest"
 )
 
 func convert(t *testing.T, args []string, records ...string) (out []map[string]any) {
 	t.Helper()
 	var buf bytes.Buffer
-	require.NoError(t, run(args, strings.NewReader(strings.Join(records, "\n")), &buf))
+	err := run(args, strings.NewReader(strings.Join(records, "\n")), &buf)
 	lines := bufio.NewScanner(&buf)
 	lines.Buffer(nil, 1<<26)
 	for lines.Scan() {
@@ -25,6 +30,8 @@ func convert(t *testing.T, args []string, records ...string) (out []map[string]a
 		require.NoError(t, json.Unmarshal(lines.Bytes(), &m))
 		out = append(out, m)
 	}
+	bad := slices.ContainsFunc(out, func(m map[string]any) bool { return m["error"] != nil })
+	require.Equal(t, bad, err != nil, "%v", err)
 	require.Len(t, out, len(records))
 	return out
 }
@@ -70,8 +77,8 @@ func TestErrors(t *testing.T) {
 	require.Error(t, run([]string{"no such file"}, strings.NewReader(""), &bytes.Buffer{}))
 }
 
-// TestCaptures sends recorded requests of real harnesses through the command: same API, same bytes; any other API, a body
-// that converts back.
+// TestCaptures converts recorded requests of real harnesses: to the same API with the same bytes, and to the others and
+// back.
 func TestCaptures(t *testing.T) {
 	dir := os.Getenv("WEFT_SHARED")
 	if dir == "" {
@@ -108,7 +115,8 @@ func TestCaptures(t *testing.T) {
 	}
 }
 
-// TestBadRecords sees records that cannot be read keep their ids and say where they are, without words of this program's insides.
+// TestBadRecords checks that unreadable records keep their ids and that errors give the position without internal
+// terms.
 func TestBadRecords(t *testing.T) {
 	for _, tt := range []struct {
 		record string
@@ -125,7 +133,7 @@ func TestBadRecords(t *testing.T) {
 		{`"x"`, nil, "not a JSON object"},
 		{`{"id":6,`, nil, "not JSON"},
 		{`not json`, nil, "at byte 1"},
-		{"{\"id\":7,\"body\":\"{\xff}\"}", 7.0, "as body_b64"},
+		{"{\"id\":7,\"body\":\"{\xff}\"}", 7.0, "use body_b64"},
 		{"{\"id\":7,\"body\":\"{\xff}\"}", 7.0, "not valid UTF-8"},
 		{`{"id":8,"body":"{\ud83d}"}`, 8.0, "or use body_b64"},
 		{`{"id":8,"body":"{\ud83d\ud83d\ude00}"}`, 8.0, "surrogate"},
@@ -145,7 +153,7 @@ func TestBadRecords(t *testing.T) {
 			require.NotContains(t, e["message"], "main.")
 		})
 	}
-	// What a text can hold goes through: pairs, an escaped backslash before a u, and escapes that are the body's own.
+	// Valid text is accepted: surrogate pairs, an escaped backslash before a u, and escapes of the body.
 	for _, quoted := range []string{`\ud83d\ude00`, `😀`, `\\ud83d`, `\\\\ud83d`, `\ufffd`, "\ufffd"} {
 		var want string
 		rec := `{"body":"{\"messages\":[{\"role\":\"user\",\"content\":\"` + quoted + `\"}]}"}`
@@ -154,22 +162,37 @@ func TestBadRecords(t *testing.T) {
 	}
 }
 
-// TestFiles reads files one after the other; one that does not end its last line does not run into the next.
+// TestFiles reads several files, one of which does not end its last line.
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
 	require.NoError(t, os.WriteFile(one, []byte("{\"id\":1,\"body\":{\"messages\":[]}}\r\n\r\n{\"id\":2,\"body\":{\"messages\":[]}}"), 0o600))
 	require.NoError(t, os.WriteFile(two, []byte("\n{\"id\":3}\n"), 0o600))
 	var out bytes.Buffer
-	require.NoError(t, run([]string{"-from", "chat", "-to", "chat", one, two}, strings.NewReader(""), &out))
+	require.EqualError(t, run([]string{"-from", "chat", "-to", "chat", one, two}, strings.NewReader(""), &out), "1 of 3 records have errors, the first is line 2 of "+two)
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	require.Len(t, lines, 3)
 	require.JSONEq(t, `{"id":2,"body":"{\"messages\":[]}","losses":[]}`, lines[1])
 	quoted, err := json.Marshal(two)
 	require.NoError(t, err)
-	require.JSONEq(t, `{"id":3,"error":{"kind":"record","message":"the record has no body","line":2,"file":`+string(quoted)+`}}`, lines[2])
+	require.JSONEq(t, `{"id":3,"error":{"kind":"record","message":"record has no body","line":2,"file":`+string(quoted)+`}}`, lines[2])
 }
 
-func TestHelp(t *testing.T) {
-	require.NoError(t, run([]string{"-h"}, strings.NewReader(""), &bytes.Buffer{}))
+// TestMissingAPI checks that there is one error for all records if neither the flags nor the first record specify the
+// API.
+func TestMissingAPI(t *testing.T) {
+	var out bytes.Buffer
+	err := run([]string{"-from", "chat"}, strings.NewReader(`{"id":1,"body":{}}`+"\n"+`{"id":2,"body":{}}`), &out)
+	require.EqualError(t, err, `no API to convert to: use -to, or "to" in each record`)
+	_, usage := errors.AsType[*cli.UsageError](err)
+	require.True(t, usage)
+	require.Empty(t, out.String())
+
+	got := convert(t, []string{"-from", "chat"}, `{"id":1,"to":"chat","body":{"messages":[]}}`, `{"id":2,"body":{}}`)
+	require.Nil(t, got[0]["error"])
+	require.Equal(t, map[string]any{"kind": "usage", "message": `no API: set "to" in the record or -to`}, got[1]["error"])
+}
+
+func TestCommandLine(t *testing.T) {
+	clitest.Check(t, "convert", func(args []string, stdout *bytes.Buffer) error { return run(args, strings.NewReader(""), stdout) })
 }

@@ -13,11 +13,9 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/weft-go/weft/examples/internal/cli"
 	"github.com/weft-go/weft/protocols/block"
-	"github.com/weft-go/weft/protocols/chat"
-	"github.com/weft-go/weft/protocols/completions"
-	"github.com/weft-go/weft/protocols/messages"
-	"github.com/weft-go/weft/protocols/responses"
+	"github.com/weft-go/weft/protocols/wire"
 )
 
 // converter holds the settings of a run.
@@ -26,27 +24,17 @@ type converter struct {
 	strict, anew bool
 }
 
-// api reads and writes requests of one API.
-type api struct {
-	decode func(body []byte, l *block.Limits) (*block.Request, error)
-	encode func(dst []byte, r *block.Request, opt *block.EncodeOptions) ([]byte, []block.Loss, error)
-}
+// apis lists the APIs by name.
+var apis = []string{"chat", "responses", "messages", "completions"}
 
-func apiOf(name string) (api, error) {
-	switch name {
-	case "chat":
-		return api{chat.Decode, chat.Encode}, nil
-	case "responses":
-		return api{responses.Decode, responses.Encode}, nil
-	case "messages":
-		return api{messages.Decode, messages.Encode}, nil
-	case "completions":
-		return api{completions.Decode, completions.Encode}, nil
+func lookup(name string) (*wire.API, error) {
+	if a, ok := wire.Lookup(name); ok {
+		return a, nil
 	}
-	return api{}, fmt.Errorf("no API %q: chat, responses, messages and completions are known", name)
+	return nil, cli.OneOf("API", name, apis...)
 }
 
-// record is a line of input. Its members are read one by one, so that a bad one does not cost the id.
+// record is one line of input. Its fields are decoded one by one, so that an invalid field does not lose the id.
 type record struct {
 	ID      json.RawMessage `json:"id"`
 	From    json.RawMessage `json:"from"`
@@ -55,8 +43,8 @@ type record struct {
 	BodyB64 json.RawMessage `json:"body_b64"`
 }
 
-// answer is a line of output.
-type answer struct {
+// output is one line of output.
+type output struct {
 	ID     json.RawMessage `json:"id,omitempty"`
 	Body   *string         `json:"body,omitempty"`
 	Losses []loss          `json:"losses,omitzero"`
@@ -68,8 +56,8 @@ type loss struct {
 	Why  string `json:"why"`
 }
 
-// fault says why a record was not converted. Offset is in bytes of the body. Line counts from 1; it and File are given where
-// the record itself cannot be read.
+// fault is the reason why a record was not converted. Offset is in bytes of the body. Line, from 1, and File are set if
+// the record itself is invalid.
 type fault struct {
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
@@ -80,39 +68,50 @@ type fault struct {
 	Line    int    `json:"line,omitempty"`
 }
 
-func (c *converter) record(line []byte) answer {
+// record converts a record. If neither it nor a flag specifies an API, missing is the name of that setting, "from" or "to".
+func (c *converter) record(line []byte) (ans output, missing string) {
 	var rec record
 	if err := rec.read(line); err != nil {
-		return answer{Error: &fault{Kind: "record", Message: err.Error()}}
+		return output{Error: &fault{Kind: "record", Message: err.Error()}}, ""
 	}
-	ans := answer{ID: rec.ID}
+	ans = output{ID: rec.ID}
 	job, err := c.job(&rec)
 	if err != nil {
 		ans.Error = &fault{Kind: "record", Message: err.Error()}
-		return ans
+		return ans, ""
+	}
+	switch "" {
+	case job.from:
+		missing = "from"
+	case job.to:
+		missing = "to"
+	}
+	if missing != "" {
+		ans.Error = &fault{Kind: "usage", Message: fmt.Sprintf("no API: set %q in the record or -%[1]s", missing)}
+		return ans, missing
 	}
 	out, losses, err := c.convert(&job)
 	if err != nil {
 		ans.Error = faultOf(err)
-		return ans
+		return ans, ""
 	}
 	s := string(out)
 	ans.Body, ans.Losses = &s, lossesOf(losses)
-	return ans
+	return ans, ""
 }
 
 func (r *record) read(line []byte) error {
 	err := json.Unmarshal(line, r)
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fmt.Errorf("the line is not JSON: %w at byte %d", e, max(e.Offset-1, 0))
+		return fmt.Errorf("record is not JSON: %w at byte %d", e, max(e.Offset-1, 0))
 	}
-	if err != nil || bytes.TrimSpace(line)[0] != '{' { // null is read as no record
-		return errors.New("the line is not a JSON object")
+	if err != nil || bytes.TrimSpace(line)[0] != '{' { // null would decode to an empty record
+		return errors.New("record is not a JSON object")
 	}
 	return nil
 }
 
-// job is a record with all that it leaves to the flags.
+// job is a record with the settings of the flags.
 type job struct {
 	from, to string
 	body     []byte
@@ -144,7 +143,7 @@ func (r *record) body() ([]byte, error) {
 	}
 	switch {
 	case len(r.Body) == 0:
-		return nil, errors.New("the record has no body")
+		return nil, errors.New("record has no body")
 	case r.Body[0] != '"':
 		return r.Body, nil
 	}
@@ -152,11 +151,11 @@ func (r *record) body() ([]byte, error) {
 	return []byte(s), err
 }
 
-// given reports whether a record has a member.
+// given reports whether a record has a field.
 func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// text returns the text of a member that is a string, "" if it is not given. What no text can hold is an error: decoding would put
-// something else in its place.
+// text returns the text of a string field, or "" if absent. Invalid UTF-8 and lone surrogates are errors, since
+// decoding would replace them.
 func text(member string, raw json.RawMessage) (s string, err error) {
 	switch {
 	case !given(raw):
@@ -164,9 +163,9 @@ func text(member string, raw json.RawMessage) (s string, err error) {
 	case raw[0] != '"':
 		return "", fmt.Errorf("%s is not a string", member)
 	case !utf8.Valid(raw):
-		return "", fmt.Errorf("%s is not valid UTF-8: give bytes that are no text as body_b64", member)
+		return "", fmt.Errorf("%s is not valid UTF-8; use body_b64", member)
 	case lone(raw):
-		return "", fmt.Errorf("%s has half of a surrogate pair: escape it as the body has it, with two backslashes, or use body_b64", member)
+		return "", fmt.Errorf("%s has a lone surrogate: escape it with two backslashes, as in the body, or use body_b64", member)
 	}
 	err = json.Unmarshal(raw, &s)
 	return s, err
@@ -174,12 +173,12 @@ func text(member string, raw json.RawMessage) (s string, err error) {
 
 // lone reports whether a JSON string escapes half of a surrogate pair without the other.
 func lone(raw []byte) bool {
-	var half rune // the first of a pair, right before
+	var half rune // the preceding first half of a pair
 	for i := 1; i < len(raw); i++ {
 		c := rune(raw[i])
 		if c == '\\' {
 			if i++; raw[i] == 'u' {
-				n, _ := strconv.ParseUint(string(raw[i+1:i+5]), 16, 16) // it was read as JSON before
+				n, _ := strconv.ParseUint(string(raw[i+1:i+5]), 16, 16) // the JSON is valid
 				c, i = rune(n), i+4
 			}
 		}
@@ -199,15 +198,15 @@ func lone(raw []byte) bool {
 }
 
 func (c *converter) convert(j *job) ([]byte, []block.Loss, error) {
-	from, err := apiOf(j.from)
+	from, err := lookup(j.from)
 	if err != nil {
 		return nil, nil, err
 	}
-	to, err := apiOf(j.to)
+	to, err := lookup(j.to)
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := from.decode(j.body, nil)
+	r, err := from.Decode(j.body, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -216,7 +215,7 @@ func (c *converter) convert(j *job) ([]byte, []block.Loss, error) {
 			return nil, nil, err
 		}
 	}
-	return to.encode(nil, r, &block.EncodeOptions{Strict: c.strict})
+	return to.AppendRequest(nil, r, &block.EncodeOptions{Strict: c.strict})
 }
 
 func lossesOf(list []block.Loss) []loss {

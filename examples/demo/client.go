@@ -13,45 +13,45 @@ import (
 	"github.com/weft-go/weft/protocols/sse"
 )
 
-// The client's side: a tiny client for each API, written the way a harness would write its own.
+// This file implements a small client for each API.
 
-// A call is a tool call as the client sees it.
+// A call is a tool call received by the client.
 type call struct {
 	id, name, args string
 }
 
-// A sight is something the client sees in the stream.
+// A sight is a piece of a response received by the client.
 type sight struct {
 	kind string // reasoning, text, call (begun), dispatch (complete, may be run)
 	text string
 	call call
 }
 
-// An outcome is what one turn came to.
+// An outcome is the result of one turn.
 type outcome struct {
 	finish                 string
 	prompt, cached, output int
 	calls                  []call
 }
 
-// A talker speaks one API. It keeps the conversation in that API's own form.
+// A talker is a client of one API. It keeps the conversation in the form of that API.
 type talker interface {
 	ask(text string)
 	answer(c call, result string)
-	// turn sends the conversation, reports what it sees as it comes, and adds the model's turn to the conversation.
+	// turn sends the conversation, reports each sight as it arrives, and adds the model's turn to the conversation.
 	turn(ctx context.Context, id string, see func(sight)) (outcome, error)
 }
 
 type object = map[string]any
 
-// wire is how a talker reaches the gateway.
+// wire is the connection of a talker to the gateway.
 type wire struct {
 	base, model string
 	header      http.Header
 	client      *http.Client
 }
 
-// stream posts body and hands every event of the answer to each. Its type is the event field.
+// stream posts body and passes every event of the response to each. Its type is the event field.
 func (w *wire) stream(ctx context.Context, path, id string, body object, each func(typ string, data []byte) error) error {
 	b, err := json.Marshal(body)
 	if err != nil {
@@ -70,7 +70,7 @@ func (w *wire) stream(ctx context.Context, path, id string, body object, each fu
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		b, _ := io.ReadAll(io.LimitReader(resp.Body, 1000)) // for the message only
+		b, _ := io.ReadAll(io.LimitReader(resp.Body, 1000)) // only for the error text
 		return fmt.Errorf("%s: %s: %s", path, resp.Status, b)
 	}
 	for ev, err := range new(sse.Reader).Events(resp.Body) {
@@ -87,16 +87,16 @@ func (w *wire) stream(ctx context.Context, path, id string, body object, each fu
 	return nil
 }
 
-// decode reads data into v, or says what the server reported instead.
+// decode reads data into v, or returns the error that the server reported instead.
 func decode(data []byte, v any) error {
 	var e struct{ Error *struct{ Message string } }
 	if json.Unmarshal(data, &e) == nil && e.Error != nil {
-		return fmt.Errorf("the server says: %s", e.Error.Message)
+		return fmt.Errorf("server: %s", e.Error.Message)
 	}
 	return json.Unmarshal(data, v)
 }
 
-// chatTalker speaks /v1/chat/completions.
+// chatTalker is a client of /v1/chat/completions.
 type chatTalker struct {
 	wire
 	messages []any
@@ -182,7 +182,7 @@ func (t *chatTalker) turn(ctx context.Context, id string, see func(sight)) (out 
 					see(sight{kind: "call", call: out.calls[len(out.calls)-1]})
 				}
 				if d.Index >= len(out.calls) {
-					return fmt.Errorf("call %d was never begun", d.Index)
+					return fmt.Errorf("call %d was not started", d.Index)
 				}
 				out.calls[d.Index].args += d.Function.Arguments
 			}
@@ -207,7 +207,7 @@ func (t *chatTalker) turn(ctx context.Context, id string, see func(sight)) (out 
 	return out, err
 }
 
-// responsesTalker speaks /v1/responses. It sends back the items of the answer as they came.
+// responsesTalker is a client of /v1/responses. It returns the items of the response unmodified.
 type responsesTalker struct {
 	wire
 	instructions string
@@ -283,14 +283,15 @@ func (t *responsesTalker) turn(ctx context.Context, id string, see func(sight)) 
 			u := e.Response.Usage
 			out.prompt, out.cached, out.output = u.Input, u.Details.Cached, u.Output
 		case "response.failed", "response.incomplete":
-			return fmt.Errorf("the response is %s: %s", e.Response.Status, data)
+			return fmt.Errorf("response status %s: %s", e.Response.Status, data)
 		}
 		return nil
 	})
 	return out, err
 }
 
-// messagesTalker speaks /v1/messages. Like Claude Code it opens the system text with a block that changes with every request.
+// messagesTalker is a client of /v1/messages. Like Claude Code, it begins the system text with a block that changes
+// with each request.
 type messagesTalker struct {
 	wire
 	system   string

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// A clock runs faster than the real one: all times that the demo prints are the model's, not the wall's.
+// A clock measures modeled time, which is faster than real time. The demo prints only modeled times.
 type clock struct {
-	speed float64 // modelled time per real time; +Inf does not wait
+	speed float64 // modeled time per real time; +Inf does not wait
 }
 
-// since returns the modelled time that has passed since t.
+// since returns the modeled time since t.
 func (c clock) since(t time.Time) time.Duration {
 	if math.IsInf(c.speed, 1) {
 		return 0
@@ -21,7 +21,7 @@ func (c clock) since(t time.Time) time.Duration {
 	return time.Duration(float64(time.Since(t)) * c.speed)
 }
 
-// sleep lets d of modelled time pass, or less if ctx ends.
+// sleep waits for a modeled time d, or until ctx ends.
 func (c clock) sleep(ctx context.Context, d time.Duration) {
 	if math.IsInf(c.speed, 1) {
 		return

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command demo plays a coding agent's work through the whole of weft, on loopback and without a model: two embedded engines,
-// the gateway in front of them, and a small client for each of the three APIs.
+// Command demo plays a coding agent's work through all modules, on loopback and without a model: two embedded engines, the
+// gateway, and a small client for each of the three APIs.
 //
 //	go run ./examples/demo
 //
-// Real are: every byte on the wire, rendering, tokens, prefix caches, routing, parsing, and the tools, which read and change a
-// repository in memory. Scripted is what the model says, as raw text of a model family. Modelled is the time it takes, on a clock
-// that runs faster than the wall's.
+// The bytes on the wire, prompts, tokens, prefix caches, routing, parsing and the tools, which read and change a repository in
+// memory, are real. The output of the model is scripted, as raw text of a model family. Times are modeled, on a clock that runs
+// faster than the real one.
 package main
 
 import (
 	"context"
 	_ "embed"
-	"flag"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"net/http"
@@ -25,25 +25,48 @@ import (
 
 	"github.com/weft-go/weft/examples/engine/vllm"
 	"github.com/weft-go/weft/examples/gateway/serve"
+	"github.com/weft-go/weft/examples/internal/cli"
 	"github.com/weft-go/weft/tokenizers/mini"
+	"github.com/weft-go/weft/tokenizers/prompt"
 )
 
 //go:embed prompt.txt
 var systemPrompt string
 
-// timing is what the engines pretend to be: a mid-size model on one GPU.
+const usage = `
+usage: demo [-v] [-speed N]
+
+Demo plays a coding agent's work through two embedded engines, the gateway and a small client for each of three APIs. It
+does not read stdin. It prints to stdout what a stripped header and early dispatch save, then each conversation.
+
+Example:
+  go run ./examples/demo -v
+`
+
+// timing models a mid-size model on one GPU.
 var timing = vllm.Timing{Base: 30 * time.Millisecond, PrefillPerSecond: 4000, DecodePerToken: 15 * time.Millisecond}
 
 func main() {
-	speed := flag.Float64("speed", 10, "modelled seconds per real second")
-	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	p := newPrinter(os.Stdout, isTerminal(os.Stdout) && os.Getenv("NO_COLOR") == "")
-	if err := run(ctx, p, *speed); err != nil {
-		fmt.Fprintln(os.Stderr, "demo:", err)
-		os.Exit(1)
+	cli.Exit("demo", command(ctx, os.Args[1:], os.Stdout, isTerminal(os.Stdout) && os.Getenv("NO_COLOR") == ""))
+}
+
+// command runs the program.
+func command(ctx context.Context, args []string, stdout io.Writer, color bool) error {
+	flags := cli.NewFlags("demo", usage, stdout)
+	speed := flags.Float64("speed", 10, "modeled seconds per real second")
+	verbose := flags.Bool("v", false, "print everything that arrived, with its time")
+	if err := flags.Parse(args); err != nil {
+		return err
 	}
+	if flags.NArg() > 0 {
+		return cli.Usagef("unexpected argument %q", flags.Arg(0))
+	}
+	if !(*speed > 0) {
+		return cli.Usagef("-speed %v: want more than 0", *speed)
+	}
+	return run(ctx, newPrinter(stdout, color, *verbose), *speed)
 }
 
 func isTerminal(f *os.File) bool {
@@ -51,42 +74,60 @@ func isTerminal(f *os.File) bool {
 	return err == nil && st.Mode()&os.ModeCharDevice != 0
 }
 
-// run plays the three stories, then the third again with the billing header kept, and prints the tables.
+// run plays the three conversations, then the third again with and without the billing header, and prints the results before
+// the conversations.
 func run(ctx context.Context, p *printer, speed float64) error {
 	clock := clock{speed: speed}
-	p.title(speed)
+	p.title()
 	s, err := start(speed, true)
 	if err != nil {
 		return err
 	}
 	defer s.stop()
 	var sum ledger
-	for _, st := range stories {
-		p.story(st)
-		if err := s.play(ctx, clock, st, p, &sum); err != nil {
+	turns := make([][]*turn, len(stories))
+	for i, st := range stories {
+		p.begin("/v1/" + path(st.api))
+		err := s.play(ctx, clock, st, &sum, func(t *turn) {
+			turns[i] = append(turns[i], t)
+			p.progress()
+		})
+		if err != nil {
 			return fmt.Errorf("%s: %w", st.api, err)
 		}
+		p.end()
 	}
 
-	// The same conversation, alone on fresh engines: once as Claude Code sends it, once with the volatile block dropped. Nobody
-	// watches, so nobody waits: the modelled times do not depend on the clock.
+	// The same conversation, alone on fresh engines: as Claude Code sends it, and without the volatile block. Modeled times do not
+	// depend on the clock here, so it does not wait.
 	var kept, stripped ledger
+	p.begin("the last again, twice")
 	for _, l := range []*ledger{&kept, &stripped} {
 		s, err := start(math.Inf(1), l == &stripped)
 		if err != nil {
 			return err
 		}
-		err = s.play(ctx, clockOff, stories[len(stories)-1], nil, l)
+		err = s.play(ctx, clockOff, stories[len(stories)-1], l, func(*turn) { p.progress() })
 		s.stop()
 		if err != nil {
 			return err
 		}
 	}
-	p.tables(&kept, &stripped, &sum)
+	p.end()
+
+	p.results(&kept, &stripped, &sum)
+	for i, st := range stories {
+		p.story(st)
+		for _, t := range turns[i] {
+			p.turn(t)
+		}
+	}
+	p.terms(speed)
+	p.next()
 	return p.err
 }
 
-// clockOff does not wait.
+// clockOff is a clock that does not wait.
 var clockOff = clock{speed: math.Inf(1)}
 
 // A stack is two engines and the gateway, serving on loopback.
@@ -107,13 +148,16 @@ func start(speed float64, strip bool) (_ *stack, err error) {
 			s.stop()
 		}
 	}()
-	tok := mini.Load()
+	prompts, err := prompt.Load(mini.FS(), nil)
+	if err != nil {
+		return nil, err
+	}
 	opt := serve.Options{
-		Model: "demo", Tokenizer: tok, StripPreamble: strip, ToolDispatch: true,
+		Model: "demo", Prompts: prompts, StripPreamble: strip, ToolDispatch: true,
 		OnDone: func(r serve.Record) { s.mu.Lock(); s.records[r.RequestID] = r; s.mu.Unlock() },
 	}
 	for _, name := range []string{"ada", "bob"} {
-		e := vllm.New(tok, &vllm.Options{
+		e := vllm.New(prompts.Tokenizer(), &vllm.Options{
 			Model: "demo", Script: script, Timing: timing, Speed: speed,
 			OnFinish: func(r vllm.Report) { s.mu.Lock(); s.reports[r.RequestID] = r; s.mu.Unlock() },
 		})
@@ -143,13 +187,13 @@ func (s *stack) listen(h http.Handler) (url string, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		server.Serve(l) // ends with ErrServerClosed
+		server.Serve(l) // returns ErrServerClosed after stop
 	}()
 	s.close = append(s.close, func() { server.Close(); <-done })
 	return "http://" + l.Addr().String(), nil
 }
 
-// stop stops everything, the gateway first.
+// stop stops the gateway, then the engines.
 func (s *stack) stop() {
 	for i := len(s.close) - 1; i >= 0; i-- {
 		s.close[i]()
@@ -157,7 +201,7 @@ func (s *stack) stop() {
 	s.close = nil
 }
 
-// cost returns what engine and gateway say about a request. Both tell at its end, perhaps a moment after the client has seen it.
+// cost returns the reports of engine and gateway about a request, which may arrive a moment after the client has its end.
 func (s *stack) cost(ctx context.Context, id string) (vllm.Report, serve.Record, error) {
 	for {
 		s.mu.Lock()

@@ -15,19 +15,19 @@ import (
 	"github.com/weft-go/weft/router"
 )
 
-// A ledger sums what turns cost.
+// A ledger holds the cost of one or more turns.
 type ledger struct {
 	turns            int
 	prompt, uncached int           // tokens, as the engines counted them
-	first            time.Duration // to first token, modelled
+	first            time.Duration // to first token, modeled
 	worst            time.Duration
 	calls            int
 	ready            time.Duration // until all tools were done, over all turns
-	won              time.Duration // of that, by running tools before the turn had ended
-	parts            string        // why a prompt did not begin with the one before it, the last time; "" if all did
+	won              time.Duration // part of ready that was saved by running tools before the turn ended
+	parts            string        // why the last prompt diverged from the previous one; "" if none did
 }
 
-// A turn is one round of a conversation as the client saw it. Times are modelled and count from when the request was sent.
+// A turn is one request and its response, as seen by the client. Times are modeled and relative to the request.
 type turn struct {
 	outcome
 	n            int
@@ -35,16 +35,16 @@ type turn struct {
 	stripped     int
 	prefix       serve.Prefix
 	uncached     int
-	firstToken   time.Duration // as the engine modelled it
+	firstToken   time.Duration // as the engine modeled it
 	reasoning    passage
 	text         passage
 	tools        []*toolRun
 	end          time.Duration // the turn ended
 	ready        time.Duration // all tools were done
-	withoutEarly time.Duration // when they would have been, had they waited for the end of the turn
+	withoutEarly time.Duration // time at which they would have been done if started at the end of the turn
 }
 
-// A passage is a stretch of one kind of output.
+// A passage is consecutive output of one kind.
 type passage struct {
 	text        string
 	first, last time.Duration
@@ -65,8 +65,9 @@ type toolRun struct {
 	result                  string
 }
 
-// play runs one story to its end: ask, run the tools the model calls, answer, until it calls no more. p may be nil.
-func (s *stack) play(ctx context.Context, clock clock, st story, p *printer, sum *ledger) error {
+// play runs one story: it sends requests, runs the tools that the model calls and returns their results, until the
+// model calls no tool. It calls done after each turn.
+func (s *stack) play(ctx context.Context, clock clock, st story, sum *ledger, done func(*turn)) error {
 	w := wire{base: s.url, model: "demo", header: http.Header{}, client: &http.Client{Transport: &http.Transport{}}}
 	defer w.client.CloseIdleConnections()
 	w.header.Set("X-Session-Id", "demo-"+st.api)
@@ -96,12 +97,12 @@ func (s *stack) play(ctx context.Context, clock clock, st story, p *printer, sum
 		sum.calls += len(tr.tools)
 		sum.ready += tr.ready
 		sum.won += tr.withoutEarly - tr.ready
-		if b := tr.prefix; b.Known && b.Relation == preamble.Parts {
-			sum.parts = b.Cause.String()
+		if b := tr.prefix; b.Known && b.Relation == preamble.Diverges {
+			sum.parts = b.Cause
 		}
-		p.turn(tr)
+		done(tr)
 		if len(tr.tools) != len(plan[n-1].calls) {
-			return fmt.Errorf("turn %d: the model made %d calls and %d arrived", n, len(plan[n-1].calls), len(tr.tools))
+			return fmt.Errorf("turn %d: received %d of %d calls", n, len(tr.tools), len(plan[n-1].calls))
 		}
 		if len(tr.tools) == 0 {
 			break
@@ -111,12 +112,12 @@ func (s *stack) play(ctx context.Context, clock clock, st story, p *printer, sum
 		}
 	}
 	if out, err := repo.test(nil); err != nil || !strings.HasPrefix(out, "ok") {
-		return fmt.Errorf("the agent left the repository broken: %s %v", out, err)
+		return fmt.Errorf("repository is broken after the last turn: %s %v", out, err)
 	}
 	return nil
 }
 
-// turn sends the conversation and runs each tool the moment its call is complete.
+// turn sends the conversation and runs each tool as soon as its call is complete.
 func (s *stack) turn(ctx context.Context, clock clock, t talker, repo *world, id string) (*turn, error) {
 	tr := &turn{}
 	start := time.Now()

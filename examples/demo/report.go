@@ -14,16 +14,19 @@ import (
 	"github.com/weft-go/weft/router"
 )
 
-// A printer writes the report. A nil printer is silent. The first error of the writer is kept.
+// A printer writes the report. It keeps the first error of the writer.
 type printer struct {
-	w     io.Writer
-	color bool
-	err   error
+	w       io.Writer
+	color   bool
+	verbose bool
+	err     error
 }
 
-func newPrinter(w io.Writer, color bool) *printer { return &printer{w: w, color: color} }
+func newPrinter(w io.Writer, color, verbose bool) *printer {
+	return &printer{w: w, color: color, verbose: verbose}
+}
 
-// The colours, as SGR parameters.
+// The colors, as SGR parameters.
 const (
 	bold    = "1"
 	dim     = "2"
@@ -33,7 +36,7 @@ const (
 	cyan    = "36"
 )
 
-// paint wraps text in a colour.
+// paint wraps text in a color.
 func (p *printer) paint(sgr, text string) string {
 	if !p.color {
 		return text
@@ -41,19 +44,45 @@ func (p *printer) paint(sgr, text string) string {
 	return "\x1b[" + sgr + "m" + text + "\x1b[0m"
 }
 
-func (p *printer) line(format string, args ...any) {
-	if p != nil && p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+func (p *printer) line(format string, args ...any) { p.print(format+"\n", args...) }
+
+func (p *printer) print(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format, args...)
 	}
 }
 
-func (p *printer) title(speed float64) {
-	p.line("%s  two engines, one gateway, three APIs", p.paint(bold, "weft demo"))
-	p.line("%s", p.paint(dim, fmt.Sprintf("Times are modelled: %.0f tokens/s of uncached prompt, %v a token of output; 1 s here is %v of yours.",
-		timing.PrefillPerSecond, timing.DecodePerToken, time.Duration(float64(time.Second)/speed).Round(time.Millisecond))))
-	p.line("%s", p.paint(dim, "The model's words are scripted. Tokens, caches, routing, parsing and tools are real."))
+// title prints the first line, before any work.
+func (p *printer) title() {
+	p.line("%s: an agent repairs a failing test over three APIs, through one gateway with two engines. It takes about 4 seconds.", p.paint(bold, "weft demo"))
 }
 
+// begin prints the start of a conversation, progress the end of one of its turns, and end the end of the line.
+func (p *printer) begin(what string) { p.print("  playing %-24s ", what) }
+func (p *printer) progress()         { p.print(".") }
+func (p *printer) end()              { p.line(" done") }
+
+// results prints the savings: kept and stripped are one conversation with and without the header, all is the three
+// conversations.
+func (p *printer) results(kept, stripped, all *ledger) {
+	less := 100 - 100*float64(stripped.uncached)/float64(kept.uncached)
+	p.line("")
+	p.line("%s  Without the volatile header, engines compute %s prompt tokens.", p.paint(bold, "RESULT 1"), p.paint(green, fmt.Sprintf("%.0f %% fewer", less)))
+	p.line("  Claude Code begins its system text with a billing header that changes with every request, so an engine's prefix cache")
+	p.line("  never matches what follows. The gateway removes the header. Four turns of /v1/messages, on fresh engines:")
+	p.line("  %-36s %14s %12s", "", "header kept", "stripped")
+	p.line("  %-36s %14s %12s", "what ends the shared prefix", cmp.Or(kept.parts, "nothing"), cmp.Or(stripped.parts, "nothing"))
+	p.line("  %-36s %14d %12d", "prompt tokens", kept.prompt, stripped.prompt)
+	p.line("  %-36s %14d %s", "prompt tokens computed", kept.uncached, p.paint(green, fmt.Sprintf("%12d", stripped.uncached)))
+	p.line("  %-36s %14s %s", "time to first token, mean (modeled)", secs(kept.first/time.Duration(kept.turns)),
+		p.paint(green, fmt.Sprintf("%12s", secs(stripped.first/time.Duration(stripped.turns)))))
+	p.line("  %-36s %14s %12s", "time to first token, worst (modeled)", secs(kept.worst), secs(stripped.worst))
+	p.line("")
+	p.line("%s  Early dispatch saves %s of the %s that %d turns take (modeled).", p.paint(bold, "RESULT 2"), p.paint(green, secs(all.won)), secs(all.ready+all.won), all.turns)
+	p.line("  %d tool calls started as soon as each was complete in the stream, instead of at the end of the model's turn.", all.calls)
+}
+
+// story prints the heading and the question of a conversation.
 func (p *printer) story(s story) {
 	p.line("")
 	p.line("%s  %s  “%s”", p.paint(bold, "/v1/"+path(s.api)), p.paint(dim, s.family), s.question)
@@ -66,13 +95,34 @@ func path(api string) string {
 	return api
 }
 
-// turn prints what was seen of a turn, in the order in which it came.
+// turn prints a turn: one line or, if verbose, a timeline.
 func (p *printer) turn(t *turn) {
-	if p == nil {
-		return
-	}
 	p.line(" %s  %d prompt tokens, %s cached → %s", p.paint(bold, fmt.Sprint("turn ", t.n)), t.prompt,
-		p.paint(green, fmt.Sprint(t.cached)), p.reason(&t.decision))
+		p.paint(green, fmt.Sprintf("%4d", t.cached)), p.choice(&t.decision)+p.paint(dim, p.summary(t)))
+	if p.verbose {
+		p.timeline(t)
+	}
+}
+
+// summary returns the actions of the turn for a line without a timeline.
+func (p *printer) summary(t *turn) string {
+	switch {
+	case p.verbose:
+		return ""
+	case len(t.tools) == 0:
+		return "; the final text"
+	}
+	var names []string
+	var ahead time.Duration
+	for _, r := range t.tools {
+		names = append(names, r.name)
+		ahead = max(ahead, t.end-r.dispatched)
+	}
+	return fmt.Sprintf("; %s, the first %s before the turn ended", strings.Join(names, " and "), secs(ahead))
+}
+
+// timeline prints everything that the client received in a turn.
+func (p *printer) timeline(t *turn) {
 	var rows []row
 	add := func(at time.Duration, what, sgr, format string, args ...any) {
 		rows = append(rows, row{at, what, sgr, fmt.Sprintf(format, args...)})
@@ -103,17 +153,43 @@ func (p *printer) turn(t *turn) {
 	}
 }
 
-// reason says what each engine would have cost, the chosen one first.
-func (p *printer) reason(d *router.Decision) string {
+// choice returns the router's estimates, beginning with the chosen engine.
+func (p *printer) choice(d *router.Decision) string {
 	var first, rest string
 	for _, s := range d.Scores {
+		terms := ""
+		if p.verbose {
+			terms = fmt.Sprintf(" (%s)", s.Terms)
+		}
 		if s.Worker == d.Worker {
-			first = p.paint(cyan, s.Key.String()) + p.paint(dim, fmt.Sprintf(" %.0f ms (%s)", whole(s.Cost), s.Terms))
+			first = p.paint(cyan, s.Key.String()) + p.paint(dim, fmt.Sprintf(" %.0f ms%s", whole(s.Cost), terms))
 		} else {
 			rest += p.paint(dim, fmt.Sprintf(", %s %.0f ms", s.Key, whole(s.Cost)))
 		}
 	}
 	return first + rest
+}
+
+// terms explains the words of the report.
+func (p *printer) terms(speed float64) {
+	p.line("")
+	p.line("%s", p.paint(bold, "Terms"))
+	p.line("  ada, bob       the two engines: vLLM's HTTP API with a real prefix cache. The model's words are scripted; tokens,")
+	p.line("                 caches, routing, parsing and tools are real.")
+	p.line("  cached         prompt tokens that the engine still has from an earlier request and does not compute again")
+	p.line("  → ada 71 ms    the router's choice, with its estimate for each engine; the lowest wins. The estimate is mainly the time")
+	p.line("                 to compute the tokens that are not cached there (new), less 10 ms for the engine that had the previous")
+	p.line("                 turn of the session (affinity); -v prints the terms")
+	p.line("  modeled        on a clock that runs %.0f times as fast as yours, at %.0f prompt tokens/s and %v for each output token", speed, timing.PrefillPerSecond, timing.DecodePerToken)
+}
+
+// next prints commands to try next.
+func (p *printer) next() {
+	p.line("")
+	p.line("%s", p.paint(bold, "Next"))
+	p.line("  go run ./examples/demo -v       everything that arrived, with its time")
+	p.line("  go run ./examples/agent         an agent without a gateway: parsers on a raw completion stream")
+	p.line("  go run ./examples/gateway -h    the gateway alone, in front of your engines (see examples/README.md)")
 }
 
 // A row is one line of a turn's timeline.
@@ -123,7 +199,7 @@ type row struct {
 	text      string
 }
 
-// width is how many characters a row's text may have.
+// width is the largest number of characters in a row's text.
 const width = 88
 
 func (p *printer) row(r row) {
@@ -132,22 +208,6 @@ func (p *printer) row(r row) {
 		label = p.paint(r.sgr, label)
 	}
 	p.line("  %7s  %s  %s", secs(r.at), label, r.text)
-}
-
-// tables prints what it came to.
-func (p *printer) tables(kept, stripped, all *ledger) {
-	p.line("")
-	p.line("%s  %d turns of /v1/messages, each alone on fresh engines", p.paint(bold, "Billing header"), kept.turns)
-	p.line("  %-36s %12s %12s", "", "kept", "stripped")
-	p.line("  %-34s %14s %12s", "what breaks the shared prefix", cmp.Or(kept.parts, "nothing"), cmp.Or(stripped.parts, "nothing"))
-	p.line("  %-36s %12d %12d", "prompt tokens", kept.prompt, stripped.prompt)
-	p.line("  %-36s %12d %12s", "uncached prompt tokens (real)", kept.uncached, p.paint(green, fmt.Sprintf("%12d", stripped.uncached)))
-	p.line("  %-36s %12s %12s", "time to first token, mean (modelled)", secs(kept.first/time.Duration(kept.turns)),
-		p.paint(green, fmt.Sprintf("%12s", secs(stripped.first/time.Duration(stripped.turns)))))
-	p.line("  %-36s %12s %12s", "time to first token, worst (modelled)", secs(kept.worst), secs(stripped.worst))
-	p.line("")
-	p.line("%s  %d calls ran as soon as each was complete, not at the end of its turn: %s of %s won (modelled)",
-		p.paint(bold, "Early dispatch"), all.calls, p.paint(green, secs(all.won)), secs(all.ready+all.won))
 }
 
 func count(n int, one, many string) string {
@@ -159,7 +219,7 @@ func count(n int, one, many string) string {
 
 func secs(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
 
-// clip makes text one line of at most n characters.
+// clip returns text as one line of at most n characters.
 func clip(text string, n int) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if r := []rune(text); len(r) > n {
@@ -168,5 +228,5 @@ func clip(text string, n int) string {
 	return text
 }
 
-// whole rounds x, without the minus before nothing.
+// whole rounds x and returns 0 instead of -0, which would print a minus sign.
 func whole(x float64) float64 { return math.Round(x) + 0 }

@@ -10,8 +10,8 @@ import (
 	"github.com/weft-go/weft/examples/engine/vllm"
 )
 
-// What the model says. Everything that the engines send is written here as a plan and printed in the raw format of a model
-// family; the gateway has to find reasoning, text and calls in it again.
+// This file plans the output of the model, which is written in the raw format of a model family and parsed by the
+// gateway.
 
 // A line is one turn of the model.
 type line struct {
@@ -24,7 +24,7 @@ type plannedCall struct {
 	args []string // name, value, name, value, ...
 }
 
-// plan is the model's side of the conversation, turn by turn.
+// plan lists the model's turns.
 var plan = []line{
 	{
 		reasoning: "The test wants five attempts. I should read it, and find every place that knows the limit.",
@@ -54,8 +54,8 @@ var plan = []line{
 	},
 }
 
-// A story is one conversation of the demo: an API, the model family that answers, who the agent is, and the question that opens
-// it. Agents of one name share their system text; other system text begins another prefix.
+// A story is one conversation of the demo: an API, a model family, the name of the agent, and the first question.
+// Agents of one name share their system text and thus a prefix.
 type story struct {
 	api, family, agent, question string
 }
@@ -66,14 +66,14 @@ var stories = []story{
 	{"messages", "qwen3_coder", "Your name is Loom.", "Somebody broke TestRetry. Make it pass without touching the test."},
 }
 
-// script answers a prompt: the question says which family speaks, the number of answers so far which line is next.
+// script returns the reply to a prompt: the question selects the family, the number of earlier replies the line.
 func script(p vllm.Prompt) vllm.Reply {
 	for _, s := range stories {
 		if !strings.Contains(p.Text, s.question) {
 			continue
 		}
 		_, talk, _ := strings.Cut(p.Text, s.question)
-		turn := strings.Count(talk, "<|im_start|>assistant\n") - 1 // the last one is the model's to write
+		turn := strings.Count(talk, "<|im_start|>assistant\n") - 1 // the last one is the start of the model's turn
 		if turn >= 0 && turn < len(plan) {
 			return vllm.Reply{Text: plan[turn].raw(s.family)}
 		}
@@ -81,7 +81,7 @@ func script(p vllm.Prompt) vllm.Reply {
 	return vllm.Reply{Text: "I have nothing to say to that."}
 }
 
-// raw prints the line as a model of the family writes it.
+// raw returns the line in the raw format of the family.
 func (l *line) raw(family string) string {
 	var b strings.Builder
 	if l.reasoning != "" {

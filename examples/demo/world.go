@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// A world is the repository the agent works on, in memory, and the tools that act on it. Safe for concurrent use.
+// A world is an in-memory repository and the tools that read and change it. It is safe for concurrent use by multiple
+// goroutines.
 type world struct {
 	clock clock
 
@@ -38,10 +39,10 @@ func newWorld(c clock) *world {
 	}}
 }
 
-// A tool is what the agent may call. Its run time is modelled: the work in memory takes no time, a real one does.
+// A tool is a function that the agent may call. Its run time is modeled, since work in memory takes no time.
 type tool struct {
 	name, description string
-	params            []string // required strings, with a description each
+	params            []string // required string parameters, with descriptions
 	takes             time.Duration
 	run               func(w *world, args map[string]string) (string, error)
 }
@@ -73,7 +74,7 @@ func (t *tool) schema() json.RawMessage {
 	return b
 }
 
-// call runs the tool of that name. What goes wrong inside is the result, for the model to read.
+// call runs the tool called name. An error of the tool becomes the result, for the model to read.
 func (w *world) call(ctx context.Context, name, arguments string) (result string, took time.Duration) {
 	i := slices.IndexFunc(tools, func(t tool) bool { return t.name == name })
 	if i < 0 {
@@ -142,7 +143,7 @@ var (
 	wantRE  = regexp.MustCompile(`want := (\d+)`)
 )
 
-// test is the smallest test runner there is: it knows one test and reads both numbers from the files.
+// test is a minimal test runner: it knows one test and reads both numbers from the files.
 func (w *world) test(map[string]string) (string, error) {
 	limit, want := limitRE.FindStringSubmatch(w.files["retry.go"]), wantRE.FindStringSubmatch(w.files["retry_test.go"])
 	if limit == nil || want == nil {

@@ -2,18 +2,15 @@
 
 // Command engine serves the embedded engine of package vllm: vLLM's HTTP API with a real prefix cache and no model.
 //
-//	go run ./examples/engine -listen 127.0.0.1:8000 -script replies.json
-//	curl 127.0.0.1:8000/v1/completions -d '{"prompt":"hello","max_tokens":50,"stream":true}'
-//
-// The script is a JSON list of {"when": "text in the prompt", "say": "raw model output"}; without one it echoes.
+//	go run ./examples/engine -h
 package main
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -23,26 +20,37 @@ import (
 	"time"
 
 	"github.com/weft-go/weft/examples/engine/vllm"
+	"github.com/weft-go/weft/examples/internal/cli"
 	"github.com/weft-go/weft/tokenizers"
-	"github.com/weft-go/weft/tokenizers/mini"
 )
+
+const usage = `
+usage: engine [-listen ADDRESS] [-script FILE] [flags]
+
+Engine serves vLLM's HTTP API with a real prefix cache and no model until it is interrupted. It does not read stdin; it
+logs to stderr.
+
+The script is a JSON list of {"when": "text in the prompt", "say": "raw model output"}; the entry whose text occurs last in
+the prompt is used. Without a script, or such an entry, the engine repeats the last message of the user.
+
+Example:
+  engine -listen 127.0.0.1:8000 &
+  curl 127.0.0.1:8000/v1/completions -d '{"prompt":"hello","max_tokens":50,"stream":true}'
+`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "engine:", err)
-		os.Exit(1)
-	}
+	cli.Exit("engine", run(ctx, os.Args[1:], os.Stdout))
 }
 
 // run serves until ctx ends.
-func run(ctx context.Context, args []string) error {
+func run(ctx context.Context, args []string, stdout io.Writer) error {
 	var o vllm.Options
-	fs := flag.NewFlagSet("engine", flag.ContinueOnError)
+	fs := cli.NewFlags("engine", usage, stdout)
 	listen := fs.String("listen", "127.0.0.1:8000", "`address` to listen on")
-	dir := fs.String("model-dir", "", "`folder` with tokenizer.json; empty: the small tokenizer of this repository")
-	script := fs.String("script", "", "`file` with replies; empty: echo")
+	dir := fs.String("model-dir", "mini", "`directory` with tokenizer.json, or mini for the small tokenizer of this repository")
+	script := fs.String("script", "", "`file` with replies; without it the engine repeats the last message")
 	verbose := fs.Bool("v", false, "log every request")
 	fs.StringVar(&o.Model, "model", "embedded", "`name` of the model")
 	fs.IntVar(&o.BlockSize, "block-size", 16, "tokens per cache block")
@@ -51,9 +59,12 @@ func run(ctx context.Context, args []string) error {
 	fs.Float64Var(&o.Timing.PrefillPerSecond, "prefill", 8000, "uncached prompt tokens per second")
 	fs.DurationVar(&o.Timing.DecodePerToken, "decode", 20*time.Millisecond, "time per output token")
 	fs.DurationVar(&o.Timing.Base, "base", 20*time.Millisecond, "time per request before the prefill")
-	fs.Float64Var(&o.Speed, "speed", 1, "modelled time per real time, +Inf: do not wait")
+	fs.Float64Var(&o.Speed, "speed", 1, "modeled time per real time; +Inf does not wait")
 	if err := fs.Parse(args); err != nil {
 		return err
+	}
+	if fs.NArg() > 0 {
+		return cli.Usagef("unexpected argument %q", fs.Arg(0))
 	}
 	level := slog.LevelInfo
 	if *verbose {
@@ -71,12 +82,13 @@ func run(ctx context.Context, args []string) error {
 		}
 		o.Script = vllm.Rules(rules...)
 	}
-	tok := mini.Load()
-	if *dir != "" {
-		var err error
-		if tok, err = tokenizers.Load(*dir); err != nil {
-			return err
-		}
+	files, err := cli.Model("model-dir", *dir)
+	if err != nil {
+		return err
+	}
+	tok, err := tokenizers.Load(files, nil)
+	if err != nil {
+		return cli.InModel(*dir, err)
 	}
 	l, err := net.Listen("tcp", *listen)
 	if err != nil {
@@ -88,7 +100,7 @@ func run(ctx context.Context, args []string) error {
 		e.Close()
 		s.Close()
 	})()
-	o.Logger.Info("embedded engine", "address", l.Addr().String(), "model", o.Model, "blocks", o.Blocks, "block_size", o.BlockSize)
+	o.Logger.Info("engine listening", "address", l.Addr().String(), "model", o.Model, "blocks", o.Blocks, "block_size", o.BlockSize)
 	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

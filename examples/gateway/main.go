@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command gateway serves the chat, responses and messages APIs in front of engines that speak vLLM's /v1/completions.
+// Command gateway serves the Chat Completions, Responses and Messages APIs in front of engines with vLLM's
+// /v1/completions.
 //
 //	go run ./examples/gateway -model m -engine embedded=local -engine embedded=local -tool-call-parser hermes
 //	go run ./examples/gateway -model Qwen/Qwen3-8B -model-dir ~/qwen3 -engine vllm=http://gpu1:8000 -engine vllm=http://gpu2:8000
 //	go run ./examples/gateway -config gateway.yaml
 //
-// The handler itself is package serve. Engine kinds: vllm is a real engine, whose cache is predicted from what was sent to it;
-// embedded is examples/engine, which also tells what its cache holds, and embedded=local starts one inside this process.
+// Package serve implements the handler. Run the command with -h for the kinds of engines, the flags and the environment
+// variables.
 package main
 
 import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"math"
 	"net"
@@ -27,61 +28,54 @@ import (
 
 	"github.com/weft-go/weft/examples/engine/vllm"
 	"github.com/weft-go/weft/examples/gateway/serve"
-	"github.com/weft-go/weft/examples/prompt"
-	"github.com/weft-go/weft/protocols/intent"
-	tchat "github.com/weft-go/weft/tokenizers/chat"
-	"github.com/weft-go/weft/tokenizers/mini"
+	"github.com/weft-go/weft/examples/internal/cli"
+	"github.com/weft-go/weft/tokenizers/prompt"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	if err := run(ctx, os.Args[1:], log, nil); err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "gateway:", err)
-		os.Exit(1)
-	}
+	cli.Exit("gateway", run(ctx, os.Args[1:], os.Stdout, log, nil))
 }
 
-// run serves until ctx ends. It calls ready, if not nil, with the address it listens on.
-func run(ctx context.Context, args []string, log *slog.Logger, ready func(addr string)) error {
-	c, err := parse(args)
+// run serves until ctx ends. If ready is not nil, run calls it with its address once it listens.
+func run(ctx context.Context, args []string, stdout io.Writer, log *slog.Logger, ready func(addr string)) error {
+	c, err := parse(args, stdout)
 	if err != nil {
 		return err
-	}
-	tok := mini.Load()
-	var template tchat.Template
-	if c.ModelDir != "" {
-		var source string
-		if tok, template, source, err = prompt.Load(os.DirFS(c.ModelDir)); err != nil {
-			return err
-		}
-		log.Info("chat template", "from", source)
 	}
 	models, err := records(c.Models)
 	if err != nil {
 		return err
 	}
 	for _, m := range models {
-		if m.ID == c.Model { // an engine in here must take as much
+		if m.ID == c.Model { // embedded engines get the same limit
 			c.MaxModelLen = cmp.Or(c.MaxModelLen, int(min(m.ContextWindow, math.MaxInt)))
 		}
+	}
+	prompts, err := model(c, log)
+	if err != nil {
+		return err
+	}
+	policy, err := c.Policy.policy()
+	if err != nil {
+		return err
 	}
 	policies, tenant, err := tenants(c)
 	if err != nil {
 		return err
 	}
-	proof, err := carrier(os.Getenv("WEFT_REASONING_KEY"))
+	proof, err := signer(os.Getenv("WEFT_REASONING_KEY"))
 	if err != nil {
 		return err
 	}
 	opt := serve.Options{
-		Model: c.Model, Aliases: c.Aliases, Models: models, Tokenizer: tok, Template: template,
-		ToolParser: c.ToolCallParser, ReasoningParser: c.ReasoningParser,
+		Model: c.Model, Aliases: c.Aliases, Models: models, Prompts: prompts,
 		MaxModelLen: c.MaxModelLen, MaxChoices: c.MaxChoices, BlockSize: c.BlockSize,
 		StripPreamble: c.StripPreamble, ToolDispatch: c.ToolDispatch, ReasoningDispatch: c.ReasoningDispatch, CallsInReasoning: c.CallsInReasoning,
-		Relocate: c.Relocate, SortTools: c.SortTools, KeepEmpty: c.KeepEmpty,
-		Policies: policies, Tenant: tenant, PriorityIs: c.PriorityIs, Carrier: proof,
+		Relocate: c.Relocate, SortTools: c.SortTools,
+		Policy: policy, Policies: policies, Tenant: tenant, PriorityIs: c.PriorityIs, Signer: proof,
 		KeepAlive: time.Duration(c.KeepAlive * float64(time.Second)), Logger: log,
 	}
 	for i, e := range c.Engines {
@@ -89,12 +83,15 @@ func run(ctx context.Context, args []string, log *slog.Logger, ready func(addr s
 		if name == "" {
 			name = fmt.Sprintf("%s-%d", e.Kind, i)
 		}
-		hints := intent.Target{Kind: e.Dialect, Version: e.Version, Features: e.Features}
+		hints, err := e.hints()
+		if err != nil {
+			return fmt.Errorf("config: engine %q: %w", name, err)
+		}
 		switch {
 		case e.Kind == "vllm":
 			opt.Engines = append(opt.Engines, serve.Engine{Name: name, URL: e.URL, APIKey: os.Getenv("VLLM_API_KEY"), Hints: hints})
 		case e.Kind == "embedded" && e.URL == "local":
-			local := vllm.New(tok, &vllm.Options{Model: c.Model, BlockSize: c.BlockSize, MaxModelLen: c.MaxModelLen})
+			local := vllm.New(prompts.Tokenizer(), &vllm.Options{Model: c.Model, BlockSize: c.BlockSize, MaxModelLen: prompts.Window()})
 			url, stop, err := listen("127.0.0.1:0", local)
 			if err != nil {
 				return err
@@ -105,7 +102,7 @@ func run(ctx context.Context, args []string, log *slog.Logger, ready func(addr s
 		case e.Kind == "embedded":
 			opt.Engines = append(opt.Engines, serve.Engine{Name: name, URL: e.URL, Events: vllm.Follow(e.URL, log), Hints: hints})
 		default:
-			return fmt.Errorf("unknown kind of engine %q: there are vllm and embedded", e.Kind)
+			return cli.OneOf("engine kind", e.Kind, "vllm", "embedded")
 		}
 	}
 	g, err := serve.New(&opt)
@@ -119,10 +116,10 @@ func run(ctx context.Context, args []string, log *slog.Logger, ready func(addr s
 	}
 	s := &http.Server{Handler: g, ReadHeaderTimeout: 10 * time.Second}
 	defer context.AfterFunc(ctx, func() {
-		g.Close() // ends the requests that run, so that Shutdown has nothing to wait for
+		g.Close() // ends running requests, so that Shutdown does not wait
 		s.Shutdown(context.WithoutCancel(ctx))
 	})()
-	log.Info("gateway", "address", l.Addr().String(), "model", c.Model, "engines", len(opt.Engines))
+	log.Info("gateway listening", "address", l.Addr().String(), "model", c.Model, "engines", len(opt.Engines))
 	if ready != nil {
 		ready(l.Addr().String())
 	}
@@ -132,7 +129,33 @@ func run(ctx context.Context, args []string, log *slog.Logger, ready func(addr s
 	return nil
 }
 
-// listen serves h on addr and returns its URL.
+// model loads the model from the directory of -model-dir, or the small tokenizer of this repository.
+func model(c *config, log *slog.Logger) (*prompt.Model, error) {
+	dir := cmp.Or(c.ModelDir, "mini")
+	files, err := cli.Model("model-dir", dir)
+	if err != nil {
+		return nil, err
+	}
+	family, opt := c.ToolCallParser, &prompt.Options{Name: c.Model, Window: c.MaxModelLen, KeepEmpty: c.KeepEmpty}
+	if family != "" && c.ReasoningParser != "" {
+		family += "+" + c.ReasoningParser
+	}
+	opt.Family = family
+	m, err := prompt.Load(files, opt)
+	if err == nil && family == "" && c.ReasoningParser != "" {
+		m, err = m.WithFamily(m.Family() + "+" + c.ReasoningParser)
+	}
+	switch {
+	case err != nil:
+		return nil, cli.InModel(dir, err)
+	case m.Family() == "":
+		return nil, cli.Usagef("cannot infer the parser family of the model: set -tool-call-parser")
+	}
+	log.Info("model loaded", "template", m.Source(), "family", m.Family(), "inferred", c.ToolCallParser == "", "window", m.Window())
+	return m, nil
+}
+
+// listen serves h on addr. The caller must call stop.
 func listen(addr string, h http.Handler) (url string, stop func(), err error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -142,7 +165,7 @@ func listen(addr string, h http.Handler) (url string, stop func(), err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s.Serve(l) // ends with ErrServerClosed at stop
+		s.Serve(l) // returns ErrServerClosed after stop
 	}()
 	return "http://" + l.Addr().String(), func() { s.Close(); <-done }, nil
 }

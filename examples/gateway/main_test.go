@@ -3,8 +3,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -19,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weft-go/weft/examples/engine/vllm"
+	"github.com/weft-go/weft/examples/internal/cli/clitest"
 	"github.com/weft-go/weft/protocols/catalog"
 	"github.com/weft-go/weft/protocols/intent"
 	"github.com/weft-go/weft/protocols/replay"
@@ -74,11 +77,11 @@ tenants:
 			{ID: "claude-m", DisplayName: "M", ParallelToolCalls: new(false), ReasoningLevels: []level{}},
 		},
 		MaxChoices: 4, KeepAlive: 2.5, Engines: []engineConfig{
-			{Kind: "vllm", URL: "http://gpu1:8000", Name: "one", Version: "0.20.0", Features: intent.PriorityScheduling | intent.SessionField},
-			{Kind: "embedded", URL: "local", Dialect: intent.Weft},
+			{Kind: "vllm", URL: "http://gpu1:8000", Name: "one", Version: "0.20.0", Features: "priority scheduling, session field"},
+			{Kind: "embedded", URL: "local", Dialect: "weft"},
 		},
 		Policy: policyConfig{MaxTTL: 30 * time.Minute}, PriorityIs: intent.LowerSooner, Relocate: true, SortTools: true, KeepEmpty: true,
-		Tenants: []tenantConfig{{Name: "ops", Keys: []string{"sk-1", "sk-2"}, Policy: policyConfig{MaxPriority: 10, Trust: []intent.Hint{intent.HintTier, intent.HintSalt}, Prefetch: true}}}}
+		Tenants: []tenantConfig{{Name: "ops", Keys: []string{"sk-1", "sk-2"}, Policy: policyConfig{MaxPriority: 10, Trust: []string{"tier", "salt"}, Prefetch: true}}}}
 	won := fromFile
 	won.Model, won.Engines, won.Aliases, won.StripPreamble = "from-flag", []engineConfig{{Kind: "vllm", URL: "http://x"}}, []string{"c"}, true
 	engine := []engineConfig{{Kind: "vllm", URL: "http://x"}}
@@ -89,12 +92,12 @@ tenants:
 	}{
 		{"-config " + file, &fromFile, ""},
 		{"-config " + file + " -model from-flag -alias c -engine vllm=http://x -strip-preamble", &won, ""},
-		{"-model m -engine vllm=http://x", &config{Listen: "127.0.0.1:8080", Model: "m", ToolCallParser: "hermes", Engines: engine}, ""},
+		{"-model m -engine vllm=http://x", &config{Listen: "127.0.0.1:8080", Model: "m", Engines: engine}, ""},
 		{"-model m -engine vllm=http://x --strip-anthropic-preamble --enable-streaming-tool-dispatch --enable-streaming-reasoning-dispatch --enable-anthropic-api",
-			&config{Listen: "127.0.0.1:8080", Model: "m", ToolCallParser: "hermes", Engines: engine, StripPreamble: true, ToolDispatch: true, ReasoningDispatch: true}, ""},
-		{"-model m", nil, "no engine"},
-		{"-engine vllm=http://x", nil, "no model"},
-		{"-model m -engine http://x", nil, "kind=url"},
+			&config{Listen: "127.0.0.1:8080", Model: "m", Engines: engine, StripPreamble: true, ToolDispatch: true, ReasoningDispatch: true}, ""},
+		{"-model m", nil, "no engine: set -engine"},
+		{"-engine vllm=http://x", nil, "no model: set -model"},
+		{"-model m -engine http://x", nil, "KIND=URL"},
 		{"-model m -engine vllm=http://x more", nil, "more"},
 		{"-model m -engine vllm=http://x -keep-alive NaN", nil, "keep_alive"},
 		{"-model m -engine vllm=http://x -keep-alive -1", nil, "keep_alive"},
@@ -104,7 +107,7 @@ tenants:
 		{"-model m -engine embedded=local -max-model-len -1", nil, "max_model_len"},
 		{"-config nowhere.yaml", nil, "nowhere.yaml"},
 	} {
-		got, err := parse(strings.Fields(tt.args))
+		got, err := parse(strings.Fields(tt.args), io.Discard)
 		if tt.err != "" {
 			require.ErrorContains(t, err, tt.err)
 			continue
@@ -114,19 +117,19 @@ tenants:
 	}
 	for _, text := range []string{"modle: m\n", "models: [{id: m, contex_window: 1}]\n", "models: [{id: m, truncation_policy: {mod: bytes}}]\n"} {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-		_, err := parse([]string{"-config", file})
+		_, err := parse([]string{"-config", file}, io.Discard)
 		require.ErrorContains(t, err, "unknown field", text)
 	}
 
 	for text, has := range map[string]string{
-		"policy: {trust: [importance]}\n":                     "no hint",
-		"engines: [{kind: vllm, url: x, features: warp}]\n":   "no feature",
-		"engines: [{kind: vllm, url: x, dialect: klingon}]\n": "no kind of target",
-		"priority_is: sooner\n":                               "no polarity",
+		"policy: {trust: [importance]}\n":                     "unknown hint",
+		"engines: [{kind: vllm, url: x, features: warp}]\n":   "unknown feature",
+		"engines: [{kind: vllm, url: x, dialect: klingon}]\n": "unknown dialect",
+		"priority_is: sooner\n":                               "unknown polarity",
 		"tenants: [{name: a, policy: {max_prio: 1}}]\n":       "unknown field",
 	} {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-		_, err := parse([]string{"-config", file})
+		_, err := parse([]string{"-config", file}, io.Discard)
 		require.ErrorContains(t, err, has, text)
 	}
 
@@ -134,13 +137,19 @@ tenants:
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff([]catalog.Model{
 		{ID: "from-file", ContextWindow: 65536, MaxInputTokens: 60000, AutoCompactTokens: 50000, Truncation: catalog.Truncation{Mode: "tokens", Limit: 9000},
-			Efforts: []catalog.Effort{{Effort: "low", Description: "Quick"}, {Effort: "high"}}, DefaultEffort: "low", ParallelCalls: catalog.Yes, Verbosity: catalog.No,
+			Efforts: []catalog.Effort{{Effort: "low", Description: "Quick"}, {Effort: "high"}}, DefaultEffort: "low", ParallelCalls: new(true), Verbosity: new(false),
 			ApplyPatch: "freeform", BaseInstructions: "Be short.\n", Capabilities: []byte(`{"thinking":{"supported":true}}`)},
-		{ID: "claude-m", DisplayName: "M", ParallelCalls: catalog.No, Efforts: []catalog.Effort{}},
+		{ID: "claude-m", DisplayName: "M", ParallelCalls: new(false), Efforts: []catalog.Effort{}},
 	}, list))
 }
 
-func TestRunRefuses(t *testing.T) {
+func TestFlags(t *testing.T) {
+	clitest.Check(t, "gateway", func(args []string, stdout *bytes.Buffer) error {
+		return run(t.Context(), args, stdout, slog.New(slog.DiscardHandler), nil)
+	})
+}
+
+func TestRunErrors(t *testing.T) {
 	for args, has := range map[string]string{
 		"-model m -engine sglang=http://x":                          "sglang",
 		"-model m -engine vllm=x":                                   "http://",
@@ -150,11 +159,44 @@ func TestRunRefuses(t *testing.T) {
 		"-model m -engine vllm=http://x -listen 256.0.0.1:1":        "256.0.0.1",
 		"-model m -engine embedded=local -tool-call-parser klingon": "klingon",
 	} {
-		err := run(t.Context(), strings.Fields(args), slog.New(slog.DiscardHandler), nil)
-		if !strings.Contains(args, "nowhere") {
-			require.ErrorContains(t, err, has)
+		err := run(t.Context(), strings.Fields(args), io.Discard, slog.New(slog.DiscardHandler), nil)
+		require.ErrorContains(t, err, has)
+	}
+}
+
+// The family is inferred from the model unless a flag sets it; flags that contradict the model are an error.
+func TestModelInfersFamily(t *testing.T) {
+	calls := `{% for t in tools or [] %}{{ t | tojson }}{% endfor %}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}` +
+		`<tool_call>{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments if c.function.arguments is string else c.function.arguments | tojson }}}</tool_call>{% endfor %}{% endfor %}` +
+		`{% if add_generation_prompt %}<assistant>{% endif %}`
+	dir := t.TempDir()
+	for _, name := range []string{"tokenizer.json", "tokenizer_config.json"} {
+		data, err := fs.ReadFile(mini.FS(), name)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte(calls), 0o600))
+	for _, tt := range []struct {
+		c         config
+		want, err string
+	}{
+		{config{Model: "m"}, "hermes", ""},
+		{config{Model: "Qwen/Qwen3-Coder-30B"}, "qwen3_coder", ""},
+		{config{Model: "openai/gpt-oss-20b"}, "hermes", ""}, // gpt-oss does not write ChatML
+		{config{Model: "m", ToolCallParser: "kimi_k2"}, "kimi_k2", ""},
+		{config{Model: "m", ReasoningParser: "qwen3"}, "hermes+qwen3", ""},
+		{config{Model: "m", ToolCallParser: "qwen25", ReasoningParser: "deepseek_r1"}, "qwen25+deepseek_r1", ""},
+		{config{Model: "m", ModelDir: dir}, "hermes", ""},
+		{config{Model: "Qwen/Qwen3-8B", ModelDir: dir}, "qwen3", ""},
+		{config{Model: "m", ModelDir: dir, ToolCallParser: "harmony"}, "", dir + ": the parser harmony contradicts the template (the model's own template), which prints calls as hermes reads them"},
+	} {
+		m, err := model(&tt.c, slog.New(slog.DiscardHandler))
+		if tt.err != "" {
+			require.ErrorContains(t, err, tt.err)
+			continue
 		}
-		require.Error(t, err)
+		require.NoError(t, err)
+		require.Equal(t, tt.want, m.Family(), tt.c)
 	}
 }
 
@@ -174,14 +216,15 @@ func TestTenants(t *testing.T) {
 		r := &http.Request{Header: http.Header{}}
 		r.Header.Set(tt.name, tt.value)
 		require.Equal(t, tt.want, of(r), tt.value)
-		in, _ := policies.Clamp(of(r), intent.Intent{Priority: 99})
+		policy := policies[of(r)]
+		in, _ := policy.Clamp(of(r), intent.Intent{Priority: 99})
 		require.Equal(t, tt.priority, in.Priority)
 	}
 	for has, list := range map[string][]tenantConfig{
-		"without a name":      {{Keys: []string{"x"}}},
-		`two tenants "a"`:     {{Name: "a"}, {Name: "a"}},
-		`tenant "b" is empty`: {{Name: "a", Keys: []string{"x"}}, {Name: "b", Keys: []string{"x"}}},
-		`tenant "a" is empty`: {{Name: "a", Keys: []string{""}}},
+		"tenant 1 has no name":                          {{Keys: []string{"x"}}},
+		`duplicate tenant "a"`:                          {{Name: "a"}, {Name: "a"}},
+		`tenant "b": key 1 is also a key of tenant "a"`: {{Name: "a", Keys: []string{"x"}}, {Name: "b", Keys: []string{"x"}}},
+		`tenant "a": key 1 is empty`:                    {{Name: "a", Keys: []string{""}}},
 	} {
 		_, _, err := tenants(&config{Tenants: list})
 		require.ErrorContains(t, err, has)
@@ -190,23 +233,23 @@ func TestTenants(t *testing.T) {
 
 func TestCarrier(t *testing.T) {
 	one, two := strings.Repeat("ab", 32), strings.Repeat("cd", 32)
-	old, err := carrier(one)
+	old, err := signer(one)
 	require.NoError(t, err)
-	now, err := carrier(two + ", " + one)
+	now, err := signer(two + ", " + one)
 	require.NoError(t, err)
 	text, verdict := now.Open(string(old.AppendSigned(nil, []byte("thought"))), "thought")
 	require.Equal(t, "thought", text)
 	require.Equal(t, replay.Intact, verdict)
-	none, err := carrier(" ")
+	none, err := signer(" ")
 	require.NoError(t, err)
 	require.Nil(t, none)
 	for _, bad := range []string{"xyz", "abcd", one + "," + "ab", one + ","} {
-		_, err := carrier(bad)
+		_, err := signer(bad)
 		require.ErrorContains(t, err, "WEFT_REASONING_KEY", bad)
 	}
 }
 
-// TestRun serves with an engine inside, one in another process as far as the gateway can tell, and stops when told.
+// TestRun serves with an engine in the process and one at a URL until its context is canceled.
 func TestRun(t *testing.T) {
 	e := vllm.New(mini.Load(), &vllm.Options{Model: "m"})
 	url, stop, err := listen("127.0.0.1:0", e)
@@ -217,7 +260,7 @@ func TestRun(t *testing.T) {
 	addr := make(chan string, 1)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- run(ctx, []string{"-listen", "127.0.0.1:0", "-model", "m", "-engine", "embedded=local", "-engine", "embedded=" + url},
+		ended <- run(ctx, []string{"-listen", "127.0.0.1:0", "-model", "m", "-engine", "embedded=local", "-engine", "embedded=" + url}, io.Discard,
 			slog.New(slog.DiscardHandler), func(a string) { addr <- a })
 	}()
 	resp, err := http.Post("http://"+<-addr+"/v1/chat/completions", "application/json",
@@ -233,10 +276,10 @@ func TestRun(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// TestModelConfig sees that the configuration has a key for every field of a record.
+// TestModelConfig checks that the configuration has a key for each field of a record.
 func TestModelConfig(t *testing.T) {
 	m, c := reflect.TypeFor[catalog.Model](), reflect.TypeFor[modelConfig]()
-	require.Equal(t, m.NumField()-1, c.NumField(), "all but Raw")
+	require.Equal(t, m.NumField(), c.NumField())
 	var one modelConfig
 	v := reflect.ValueOf(&one).Elem()
 	for i := range v.NumField() {
@@ -263,8 +306,7 @@ func TestModelConfig(t *testing.T) {
 	require.NoError(t, err)
 	got := reflect.ValueOf(list[0])
 	for i := range got.NumField() {
-		if name := m.Field(i).Name; name != "Raw" {
-			require.False(t, got.Field(i).IsZero(), name)
-		}
+		name := m.Field(i).Name
+		require.False(t, got.Field(i).IsZero(), name)
 	}
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/weft-go/weft/protocols/catalog"
 )
 
-// modelConfig is a catalog.Model, with the names that its fields have on the wire. What is not given is not known, or, for an
-// alias, as the model has it.
+// modelConfig is a catalog.Model with the wire names of its fields. Absent fields are unknown or, for an alias,
+// inherited from the model.
 type modelConfig struct {
 	ID                     string         `yaml:"id"`
-	AliasOf                string         `yaml:"alias_of"` // the model, if nothing else
+	AliasOf                string         `yaml:"alias_of"` // the model if absent
 	Created                int64          `yaml:"created"`  // Unix time
 	OwnedBy                string         `yaml:"owned_by"`
 	DisplayName            string         `yaml:"display_name"`
@@ -54,20 +54,14 @@ type level struct {
 
 // records returns the records of a configuration.
 func records(list []modelConfig) ([]catalog.Model, error) {
-	support := func(b *bool) catalog.Support {
-		if b == nil {
-			return catalog.Unknown
-		}
-		return catalog.SupportOf(*b)
-	}
 	var out []catalog.Model
 	for _, c := range list {
 		m := catalog.Model{
 			ID: c.ID, AliasOf: c.AliasOf, Created: c.Created, OwnedBy: c.OwnedBy, DisplayName: c.DisplayName, Description: c.Description,
 			ContextWindow: c.ContextWindow, MaxInputTokens: c.MaxInputTokens, MaxOutputTokens: c.MaxOutputTokens,
 			AutoCompactTokens: c.AutoCompactTokenLimit, EffectivePercent: c.EffectiveWindowPercent, Truncation: catalog.Truncation(c.TruncationPolicy),
-			DefaultEffort: c.DefaultReasoningLevel, ReasoningSummaries: support(c.ReasoningSummaries),
-			Verbosity: support(c.Verbosity), DefaultVerbosity: c.DefaultVerbosity, ParallelCalls: support(c.ParallelToolCalls),
+			DefaultEffort: c.DefaultReasoningLevel, ReasoningSummaries: c.ReasoningSummaries,
+			Verbosity: c.Verbosity, DefaultVerbosity: c.DefaultVerbosity, ParallelCalls: c.ParallelToolCalls,
 			ApplyPatch: c.ApplyPatchToolType, Shell: c.ShellType, Tools: c.ExperimentalTools, Modalities: c.InputModalities,
 			Visibility: c.Visibility, Priority: c.Priority, BaseInstructions: c.BaseInstructions, Root: c.Root, Parent: c.Parent,
 		}

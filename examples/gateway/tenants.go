@@ -15,7 +15,7 @@ import (
 	"github.com/weft-go/weft/protocols/replay"
 )
 
-// tenantConfig is a tenant: who sends one of its keys, as a bearer token or in x-api-key.
+// tenantConfig is a tenant. A request belongs to it if it contains one of the keys, as a bearer token or in x-api-key.
 type tenantConfig struct {
 	Name   string       `yaml:"name"`
 	Keys   []string     `yaml:"keys"`
@@ -24,50 +24,65 @@ type tenantConfig struct {
 
 // policyConfig is an intent.Policy.
 type policyConfig struct {
-	Trust          []intent.Hint `yaml:"trust"` // hints that are believed: tier, objective, tenant, evict, final, pin, meta; salt as it is
-	Deny           []intent.Hint `yaml:"deny"`
+	Trust          []string      `yaml:"trust"` // guarded hints to accept: tier, objective, tenant, evict, final, pin, meta; salt: accept it unchanged
+	Deny           []string      `yaml:"deny"`
 	MaxPriority    int32         `yaml:"max_priority"`
 	MinPriority    int32         `yaml:"min_priority"`
 	MaxTier        uint32        `yaml:"max_tier"`
 	MaxOutput      int           `yaml:"max_output"`
-	MaxTTL         time.Duration `yaml:"max_ttl"` // 0 is 1h, below 0 keeps nothing
+	MaxTTL         time.Duration `yaml:"max_ttl"` // 0 means 1h; if negative, retention hints are dropped
 	MaxBreakpoints int           `yaml:"max_breakpoints"`
 	MinTTFT        time.Duration `yaml:"min_ttft"`
 	MinITL         time.Duration `yaml:"min_itl"`
 	MinDeadline    time.Duration `yaml:"min_deadline"`
 	Prefetch       bool          `yaml:"prefetch"`
-	Isolate        bool          `yaml:"isolate"` // a cache of its own
+	Isolate        bool          `yaml:"isolate"` // give the tenant its own cache
 }
 
-func (c *policyConfig) policy() intent.Policy {
+func (c *policyConfig) policy() (intent.Policy, error) {
+	trust, err := intent.ParseHints(c.Trust...)
+	if err != nil {
+		return intent.Policy{}, fmt.Errorf("policy: trust: %w", err)
+	}
+	deny, err := intent.ParseHints(c.Deny...)
+	if err != nil {
+		return intent.Policy{}, fmt.Errorf("policy: deny: %w", err)
+	}
 	return intent.Policy{
-		Trust: intent.SetOf(c.Trust...), Deny: intent.SetOf(c.Deny...), MaxPriority: c.MaxPriority, MinPriority: c.MinPriority,
+		Trust: trust, Deny: deny, MaxPriority: c.MaxPriority, MinPriority: c.MinPriority,
 		MaxTier: c.MaxTier, MaxOutput: c.MaxOutput, MaxTTL: c.MaxTTL, MaxBreakpoints: c.MaxBreakpoints, MinTTFT: c.MinTTFT,
 		MinITL: c.MinITL, MinDeadline: c.MinDeadline, Prefetch: c.Prefetch, Isolate: c.Isolate,
-	}
+	}, nil
 }
 
-// tenants returns the policies of a configuration, and what says whom a request comes from.
-func tenants(c *config) (intent.Policies, func(*http.Request) string, error) {
-	p := intent.Policies{Default: c.Policy.policy(), Tenants: map[string]intent.Policy{}}
-	byKey := map[[sha256.Size]byte]string{} // hashes, so that the time of a lookup tells nothing of a key
-	for _, t := range c.Tenants {
+// tenants returns the policy of each tenant, and a function that returns the tenant of a request, or "".
+func tenants(c *config) (map[string]intent.Policy, func(*http.Request) string, error) {
+	policies := map[string]intent.Policy{}
+	byKey := map[[sha256.Size]byte]string{} // by hash, so that lookup times reveal nothing about keys
+	for i, t := range c.Tenants {
 		if t.Name == "" {
-			return p, nil, errors.New("config: a tenant without a name")
+			return nil, nil, fmt.Errorf("config: tenant %d has no name", i+1)
 		}
-		if _, ok := p.Tenants[t.Name]; ok {
-			return p, nil, fmt.Errorf("config: two tenants %q", t.Name)
+		if _, ok := policies[t.Name]; ok {
+			return nil, nil, fmt.Errorf("config: duplicate tenant %q", t.Name)
 		}
-		p.Tenants[t.Name] = t.Policy.policy()
-		for _, key := range t.Keys {
+		policy, err := t.Policy.policy()
+		if err != nil {
+			return nil, nil, fmt.Errorf("config: tenant %q: %w", t.Name, err)
+		}
+		policies[t.Name] = policy
+		for k, key := range t.Keys {
+			if key == "" {
+				return nil, nil, fmt.Errorf("config: tenant %q: key %d is empty", t.Name, k+1)
+			}
 			sum := sha256.Sum256([]byte(key))
-			if of, ok := byKey[sum]; ok || key == "" {
-				return p, nil, fmt.Errorf("config: a key of tenant %q is empty or that of %q", t.Name, of)
+			if of, ok := byKey[sum]; ok {
+				return nil, nil, fmt.Errorf("config: tenant %q: key %d is also a key of tenant %q", t.Name, k+1, of)
 			}
 			byKey[sum] = t.Name
 		}
 	}
-	return p, func(r *http.Request) string {
+	return policies, func(r *http.Request) string {
 		scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		if !strings.EqualFold(scheme, "Bearer") {
 			key = r.Header.Get("X-Api-Key")
@@ -76,9 +91,9 @@ func tenants(c *config) (intent.Policies, func(*http.Request) string, error) {
 	}, nil
 }
 
-// carrier returns what proves reasoning, with the keys in hex that stand in an environment variable with commas between them: the
-// first one signs, the others are of before. Without any there is none.
-func carrier(keys string) (*replay.Carrier, error) {
+// signer returns a signer for hex keys separated by commas, or nil if keys is blank. The first key signs and verifies;
+// the others only verify.
+func signer(keys string) (*replay.Signer, error) {
 	if strings.TrimSpace(keys) == "" {
 		return nil, nil
 	}
@@ -86,11 +101,11 @@ func carrier(keys string) (*replay.Carrier, error) {
 	for s := range strings.SplitSeq(keys, ",") {
 		key, err := hex.DecodeString(strings.TrimSpace(s))
 		if err != nil {
-			return nil, errors.New("WEFT_REASONING_KEY: a key is not written in hex") // the error would show it
+			return nil, errors.New("WEFT_REASONING_KEY: invalid hex") // err would print part of the key
 		}
 		list = append(list, key)
 	}
-	c, err := replay.NewCarrier(list[0], &replay.CarrierOptions{Old: list[1:]})
+	c, err := replay.NewSigner(list[0], &replay.SignerOptions{Old: list[1:]})
 	if err != nil {
 		return nil, fmt.Errorf("WEFT_REASONING_KEY: %w", err)
 	}

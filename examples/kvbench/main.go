@@ -1,63 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kvbench plays recorded workloads through the index and says what it cost: a JSON line per file.
+// Command kvbench plays recorded workloads through the index and prints one JSON line of measurements for each file.
 //
-//	go run ./examples/kvbench [-rounds N] FILE.kvw ...
+//	go run ./examples/kvbench -h
 //
-// Files are KVW1, see package kvw. The members of a line:
-//
-//   - workload, queries: from the file's header
-//   - checksum: the sum over all queries, in file order with events applied, of every worker's matched depth
-//   - us_per_query, us_per_query_p50, us_per_query_p99: of a lookup
-//   - ns_per_event_block: events, divided by the blocks they store or remove
-//   - bytes_per_residency: what the index takes at the end of the file (heap after garbage collection, less what was there before),
-//     divided by residencies, which are pairs of a worker and a block
-//   - residencies: how many there are at the end of the file
-//   - allocs_per_query: over up to 1,000 of the queries, asked again at the end of the file
-//   - allocs_per_event: over all events, the growth of the index from nothing included
-//   - blocks_per_query, hit_rate: blocks asked for on average, and the share of all of them that the deepest worker of each query held
-//   - block_ops_per_s: blocks of all queries and events over the time of both, one thread: how the numbers of others are counted. A query
-//     counts all its blocks, also those that the index never looks at. Events are applied when Apply returns, so there is no queue.
-//   - rounds, noisy: how often the file was played; whether times differed by more than 15 % between the median and the fastest round
-//
-// How time is taken: files are decoded before, and a prompt's hashes are put into one buffer just before it is asked, as a caller who has
-// computed them would have them. Lookups are timed one by one in a pass over the whole file, by the monotonic clock, less what reading the
-// clock takes; the time of a lookup is the median of the rounds, which drops a round in which something else had the processor. Queries and
-// events alternate in these files, so there are no runs of queries to put one clock around. Events are timed in a pass of their own
-// without queries, as a whole; the median of the rounds counts. Compare figures of one run only.
+// Files are decoded first, and the hashes of a prompt are copied to one buffer just before the lookup, as if the caller
+// had computed them. Lookups are timed one by one in a pass over the whole file with the monotonic clock, less the time
+// of reading the clock. The time of a lookup is the median of the rounds, which excludes rounds disturbed by other
+// processes. Queries and events alternate in these files, so there are no runs of queries to time together. Events are
+// timed together in a separate pass without queries, as the median of the rounds. Compare figures only within one run.
 package main
 
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 
+	"github.com/weft-go/weft/examples/internal/cli"
 	"github.com/weft-go/weft/examples/kvbench/kvw"
 )
 
-func main() {
-	err := run(os.Args[1:], os.Stdout, os.Stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "kvbench:", err)
-		os.Exit(1)
-	}
-}
+const usage = `
+usage: kvbench [-rounds N] FILE.kvw ...
 
-func run(args []string, stdout, stderr io.Writer) error {
-	flags := flag.NewFlagSet("kvbench", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	rounds := flags.Int("rounds", 5, "how often each file is played; medians count")
+Kvbench plays recorded workloads, in the format KVW1 of package kvw, through the index and measures it. It does not read
+stdin.
+
+Each line of output is a JSON object for one file:
+  workload, queries     from the header of the file
+  checksum              sum over all queries, with events applied in file order, of the matched depth of every worker
+  us_per_query, us_per_query_p50, us_per_query_p99
+                        time of a lookup
+  ns_per_event_block    time of the events, divided by the number of blocks that they store or remove
+  bytes_per_residency   heap of the index at the end of the file, divided by residencies
+  residencies           pairs of a worker and a block at the end of the file
+  allocs_per_query      over up to 1,000 of the queries, repeated at the end of the file
+  allocs_per_event      over all events, including the growth of the index
+  blocks_per_query, hit_rate
+                        blocks in a query on average, and the share of them that the deepest worker holds
+  block_ops_per_s       blocks of all queries and events, divided by the time of both on one thread
+  rounds, noisy         how often the file was played; whether the median differs by more than 15 % from the fastest round
+
+Example:
+  kvbench -rounds 3 workload.kvw
+`
+
+func main() { cli.Exit("kvbench", run(os.Args[1:], os.Stdout)) }
+
+func run(args []string, stdout io.Writer) error {
+	flags := cli.NewFlags("kvbench", usage, stdout)
+	rounds := flags.Int("rounds", 5, "`number` of times that each file is played; medians count")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if flags.NArg() == 0 || *rounds < 1 {
-		return errors.New("which workload? Give FILE.kvw, and at least one round")
+	if flags.NArg() == 0 {
+		return cli.Usagef("no workload: name a FILE.kvw")
+	}
+	if *rounds < 1 {
+		return cli.Usagef("-rounds %d: want at least 1", *rounds)
 	}
 	out := bufio.NewWriter(stdout)
 	defer out.Flush()
@@ -78,7 +80,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 		if err := enc.Encode(f); err != nil {
 			return err
 		}
-		if err := out.Flush(); err != nil { // a line as soon as it is known
+		if err := out.Flush(); err != nil { // print each line immediately
 			return err
 		}
 	}

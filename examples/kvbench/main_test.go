@@ -12,10 +12,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/weft-go/weft/examples/internal/cli/clitest"
 	"github.com/weft-go/weft/examples/kvbench/kvw"
 )
 
-// write makes a file in which the checksum can be added up by hand.
+// write writes a file whose checksum can be verified by hand.
 func write(t *testing.T, f func(w *kvw.Writer)) string {
 	t.Helper()
 	w := kvw.Writer{Header: kvw.Header{Name: "small", BlockSize: 16, Workers: 2}}
@@ -27,7 +28,7 @@ func write(t *testing.T, f func(w *kvw.Writer)) string {
 
 func TestSmall(t *testing.T) {
 	name := write(t, func(w *kvw.Writer) {
-		w.Query(0, 1, 2)       // nobody
+		w.Query(0, 1, 2)       // no worker
 		w.Store(0, -1, 0, 1)   //
 		w.Store(0, 1, 2)       //
 		w.Store(1, -1, 0)      //
@@ -39,8 +40,8 @@ func TestSmall(t *testing.T) {
 		w.Query(0, 1, 4, 5, 6) // 2 + 1
 		w.Query()              //
 	})
-	var out, msg bytes.Buffer
-	require.NoError(t, run([]string{"-rounds", "2", name, name}, &out, &msg))
+	var out bytes.Buffer
+	require.NoError(t, run([]string{"-rounds", "2", name, name}, &out))
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	require.Len(t, lines, 2)
 	var f map[string]any
@@ -58,15 +59,15 @@ func TestSmall(t *testing.T) {
 	require.Greater(t, f["bytes_per_residency"], 0.0)
 }
 
-// A file without queries or without events has no figures for them, and is no error.
+// A file without queries or without events is valid and has no figures for them.
 func TestNothing(t *testing.T) {
 	for _, name := range []string{
 		write(t, func(*kvw.Writer) {}),
 		write(t, func(w *kvw.Writer) { w.Query(0, 1) }),
 		write(t, func(w *kvw.Writer) { w.Store(0, -1, 0, 1) }),
 	} {
-		var out, msg bytes.Buffer
-		require.NoError(t, run([]string{"-rounds", "1", name}, &out, &msg))
+		var out bytes.Buffer
+		require.NoError(t, run([]string{"-rounds", "1", name}, &out))
 		require.Contains(t, out.String(), `"checksum":0,`)
 	}
 }
@@ -75,13 +76,13 @@ func TestErrors(t *testing.T) {
 	bad := write(t, func(w *kvw.Writer) { w.Header.Workers = 0 })
 	gone := write(t, func(w *kvw.Writer) { w.Store(0, -1, 0, 1); w.Store(1, 1, 2) }) // worker 1 has no block 1
 	for _, args := range [][]string{{}, {"-rounds", "0", bad}, {bad}, {gone}, {"no-such-file"}, {"-nope"}} {
-		var out, msg bytes.Buffer
-		require.Error(t, run(args, &out, &msg), "%v", args)
+		var out bytes.Buffer
+		require.Error(t, run(args, &out), "%v", args)
 		require.Empty(t, out.String())
 	}
 }
 
-// The checksum of a shared workload is the one that four other implementations agree on.
+// The checksum of a shared workload equals that of four other implementations.
 func TestShared(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long")
@@ -94,7 +95,11 @@ func TestShared(t *testing.T) {
 	if _, err := os.Stat(name); err != nil {
 		t.Skip("no workloads: set WEFT_SHARED")
 	}
-	var out, msg bytes.Buffer
-	require.NoError(t, run([]string{"-rounds", "1", name}, &out, &msg))
+	var out bytes.Buffer
+	require.NoError(t, run([]string{"-rounds", "1", name}, &out))
 	require.Contains(t, out.String(), `"workload":"conv_n16_bs64","checksum":2301659,"queries":12031,`)
+}
+
+func TestCommandLine(t *testing.T) {
+	clitest.Check(t, "kvbench", func(args []string, stdout *bytes.Buffer) error { return run(args, stdout) })
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/weft-go/weft/kvhash/index"
 )
 
-// figures is a line of output.
+// figures is one line of output.
 type figures struct {
 	Workload          string  `json:"workload"`
 	Checksum          int64   `json:"checksum"`
@@ -39,7 +39,7 @@ type player struct {
 	hashes  []uint64
 	matches []index.Match
 
-	tick    time.Duration // what reading the clock takes
+	tick    time.Duration // time of reading the clock
 	times   [][]int32     // by query: nanoseconds in each round
 	events  []float64     // by round: nanoseconds of all events
 	sum     int64         // of depths
@@ -48,7 +48,7 @@ type player struct {
 	mem runtime.MemStats
 }
 
-// measure plays w that many times and sums up.
+// measure plays w the given number of times and returns the figures.
 func measure(w *kvw.Workload, rounds int) (figures, error) {
 	p := player{w: w, tick: tick(), times: make([][]int32, w.Queries)}
 	f := figures{Workload: w.Name, Queries: w.Queries, Rounds: rounds}
@@ -67,7 +67,7 @@ func measure(w *kvw.Workload, rounds int) (figures, error) {
 			return f, err
 		}
 		if i > 0 && p.sum != sum {
-			return f, fmt.Errorf("checksum %d in round %d, %d before", p.sum, i, sum)
+			return f, fmt.Errorf("checksum mismatch: %d in round %d, %d before", p.sum, i, sum)
 		}
 		p.apply(&f)
 	}
@@ -124,7 +124,7 @@ func (p *player) queries() error {
 		}
 		p.hashes = p.w.AppendSeq(p.hashes[:0], op)
 		start := time.Since(began)
-		p.matches = x.Match(p.matches[:0], p.hashes)
+		p.matches = x.AppendMatches(p.matches[:0], p.hashes)
 		p.times[n] = append(p.times[n], int32(min(time.Since(began)-start, math.MaxInt32)))
 		n++
 		deepest := int32(0)
@@ -137,7 +137,7 @@ func (p *player) queries() error {
 	return nil
 }
 
-// apply plays the events alone and times them together. At the end it takes the memory and counts the allocations of lookups.
+// apply plays and times the events. At the end it measures the memory and counts the allocations of lookups.
 func (p *player) apply(f *figures) {
 	before := memory()
 	x := p.new()
@@ -145,7 +145,7 @@ func (p *player) apply(f *figures) {
 	start := time.Now()
 	for i := range p.w.Ops {
 		if op := &p.w.Ops[i]; op.Kind != kvw.Query {
-			x.Apply(index.WorkerID(op.Worker), &op.Event)
+			x.Add(index.WorkerID(op.Worker), &op.Event)
 		}
 	}
 	p.events = append(p.events, float64(time.Since(start)))
@@ -154,7 +154,7 @@ func (p *player) apply(f *figures) {
 	}
 	after := memory()
 	f.Residencies = 0
-	for _, s := range x.AppendStates(nil) {
+	for _, s := range x.AppendWorkers(nil) {
 		f.Residencies += s.Blocks
 	}
 	if f.Residencies > 0 {
@@ -168,7 +168,7 @@ func (p *player) apply(f *figures) {
 		if op := &p.w.Ops[i]; op.Kind == kvw.Query {
 			if n++; n%step == 0 {
 				p.hashes = p.w.AppendSeq(p.hashes[:0], op)
-				p.matches = x.Match(p.matches[:0], p.hashes)
+				p.matches = x.AppendMatches(p.matches[:0], p.hashes)
 			}
 		}
 	}
@@ -177,31 +177,32 @@ func (p *player) apply(f *figures) {
 	}
 }
 
-// applied applies an event and fails if the index did not take all of it: then the workload is not what the figures are about.
+// applied applies an event. It fails if the index did not apply all of it, because the figures would then describe
+// another workload.
 func applied(x *index.Index, op *kvw.Op) error {
-	r := x.Apply(index.WorkerID(op.Worker), &op.Event)
+	r := x.Add(index.WorkerID(op.Worker), &op.Event)
 	if r.Stored+r.Known+r.Removed != op.Blocks {
-		return fmt.Errorf("an event of worker %d with %d blocks gave %+v", op.Worker, op.Blocks, r)
+		return fmt.Errorf("event of worker %d with %d blocks applied only in part: %+v", op.Worker, op.Blocks, r)
 	}
 	return nil
 }
 
-// memory returns the bytes that are in use.
+// memory returns the bytes of heap in use.
 func memory() int64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what the first one's finalizers let go
+	runtime.GC() // frees memory released by finalizers
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
 
 // mallocs returns the number of allocations so far.
 func (p *player) mallocs() uint64 {
-	runtime.ReadMemStats(&p.mem) // a local one would be an allocation
+	runtime.ReadMemStats(&p.mem) // a local variable would be an allocation
 	return p.mem.Mallocs
 }
 
-// tick returns what two readings of the clock in a row differ by.
+// tick returns the difference of two consecutive readings of the clock.
 func tick() time.Duration {
 	d := make([]time.Duration, 10001)
 	began := time.Now()

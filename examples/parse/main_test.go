@@ -3,11 +3,14 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/examples/internal/cli/clitest"
 )
 
 const input = `{"id":1,"family":"hermes","text":"<think>a</think>b<tool_call>{\"name\":\"f\",\"arguments\":{\"x\": 1.0}}</tool_call>"}
@@ -28,7 +31,7 @@ func TestRun(t *testing.T) {
 		`{"id":1,"content":"b","reasoning":"a","calls":[{"name":"f","arguments":"{\"x\": 1.0}","id":""}],"aborted":[],"events":[["reason","a"],["text","b"],["call","f","{\"x\": 1.0}"]]}`,
 		`{"id":"two","content":"","reasoning":"","calls":[],"aborted":[{"name":"f","why":"truncated"}],"events":[["abort","f","truncated"]]}`,
 		`{"id":3,"content":"éé","reasoning":"","calls":[],"aborted":[],"events":[["text","éé"]]}`,
-		`{"id":4,"error":"parsers: unknown family \"no_such\""}`,
+		`{"id":4,"error":"parsers: unknown family \"no_such\"; parse -families lists the families"}`,
 		`{"id":5,"error":"no text, chunks or chunks_b64"}`,
 		`{"id":6,"error":"init.start \"middle\": want none, reasoning or response"}`,
 		`{"id":null,"error":"invalid character 'o' in literal null (expecting 'u')"}`,
@@ -43,7 +46,7 @@ func TestRun(t *testing.T) {
 		if split != "" {
 			args = append(args, "-split", split)
 		}
-		require.NoError(t, run(args, strings.NewReader(input), &out))
+		require.EqualError(t, run(args, strings.NewReader(input), &out), "4 of 11 records have errors, the first is line 4")
 		require.Equal(t, want, strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n"), "split %q", split)
 	}
 }
@@ -65,4 +68,8 @@ func TestBadFlags(t *testing.T) {
 	for _, args := range [][]string{{"-split", "0"}, {"-split", "x"}, {"-policy", "mine"}, {"no-such-file"}} {
 		require.Error(t, run(args, strings.NewReader(""), &strings.Builder{}), "%q", args)
 	}
+}
+
+func TestCommandLine(t *testing.T) {
+	clitest.Check(t, "parse", func(args []string, stdout *bytes.Buffer) error { return run(args, strings.NewReader(""), stdout) })
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/weft-go/weft/examples/internal/cli"
 	"github.com/weft-go/weft/parsers"
 	"github.com/weft-go/weft/protocols/event"
 )
@@ -14,7 +15,8 @@ import (
 type config struct {
 	family, policy, split string
 
-	size int // of the pieces that -split asks for: 0 as recorded, -1 whole
+	rules parsers.Policy // of policy
+	size  int            // size of pieces by -split: 0 as recorded, -1 whole
 }
 
 func (c *config) check() error {
@@ -27,12 +29,20 @@ func (c *config) check() error {
 	default:
 		n, err := strconv.Atoi(c.split)
 		if err != nil || n < 1 {
-			return fmt.Errorf("-split %q: want whole, bytes or a number of bytes", c.split)
+			return cli.Usagef("-split %q: want whole, bytes or a number of bytes", c.split)
 		}
 		c.size = n
 	}
-	_, err := parsers.PolicyOf(c.policy, "")
-	return err
+	if c.family != "" {
+		if _, err := parsers.Default().Lookup(c.family); err != nil {
+			return cli.Usagef("-family: %v", withHint(err))
+		}
+	}
+	var err error
+	if c.rules, err = parsers.ParsePolicy(c.policy); err != nil {
+		return cli.Usagef("-policy: %v", err)
+	}
+	return nil
 }
 
 // record is one line of input.
@@ -69,8 +79,8 @@ func (t *text) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, &t.s)
 }
 
-// answer is one line of output. A line has either Error or the rest.
-type answer struct {
+// output is one line of output. A line has either Error or the rest.
+type output struct {
 	ID        json.RawMessage `json:"id"`
 	Error     string          `json:"error,omitempty"`
 	Content   *string         `json:"content,omitempty"`
@@ -91,52 +101,52 @@ type aborted struct {
 	Why  string `json:"why"`
 }
 
-// job is a record ready to run.
+// job is a record with its parser.
 type job struct {
 	parser *parsers.Parser
 	chunks [][]byte
 	bytes  int
 }
 
-// record runs one line. The job is nil if it cannot be run.
-func (c *config) record(line []byte) (*job, answer) {
+// record parses one line. The job is nil if the record is bad.
+func (c *config) record(line []byte) (*job, output) {
 	var r record
 	r.ID = json.RawMessage("null")
 	if err := json.Unmarshal(line, &r); err != nil {
-		return nil, answer{ID: r.ID, Error: err.Error()}
+		return nil, output{ID: r.ID, Error: err.Error()}
 	}
 	j, err := c.prepare(&r)
 	if err != nil {
-		return nil, answer{ID: r.ID, Error: err.Error()}
+		return nil, output{ID: r.ID, Error: err.Error()}
 	}
 	var all event.Collector
 	var evs []event.Event
 	for _, chunk := range j.chunks {
-		evs, err = j.parser.Feed(evs[:0], chunk)
+		evs, err = j.parser.Append(evs[:0], chunk)
 		all.Add(evs...)
 		if err != nil {
 			break
 		}
 	}
 	if err == nil {
-		evs, err = j.parser.Close(evs[:0])
+		evs, err = j.parser.Finish(evs[:0], event.None)
 		all.Add(evs...)
 	}
 	if err != nil {
-		return nil, answer{ID: r.ID, Error: err.Error()}
+		return nil, output{ID: r.ID, Error: err.Error()}
 	}
 	return j, render(r.ID, &all)
 }
 
 func (c *config) prepare(r *record) (*job, error) {
-	opt := parsers.Options{Tool: r.Init.Tool}
+	opt := parsers.Options{Tool: r.Init.Tool, Policy: c.rules}
 	for _, t := range r.Tools {
 		opt.Tools = append(opt.Tools, parsers.Tool{Name: t.Function.Name, Schema: t.Function.Parameters})
 	}
 	switch r.Init.Start {
 	case "":
 	case "none":
-		opt.Start = parsers.StartNone
+		opt.Start = parsers.StartTurn
 	case "reasoning":
 		opt.Start = parsers.StartReasoning
 	case "response":
@@ -196,19 +206,15 @@ func (c *config) prepare(r *record) (*job, error) {
 	if name == "" {
 		return nil, fmt.Errorf("no family: name one in the record or with -family")
 	}
-	g, err := parsers.Default().Lookup(name)
-	if err != nil {
-		return nil, err
+	var err error
+	if j.parser, err = parsers.New(name, &opt); err != nil {
+		return nil, withHint(err)
 	}
-	if opt.Policy, err = parsers.PolicyOf(c.policy, g.Name); err != nil {
-		return nil, err
-	}
-	j.parser, err = parsers.New(name, &opt)
-	return j, err
+	return j, nil
 }
 
-// together copies chunks of n bytes in all into one piece of memory: a chunk that has just arrived is in the cache, and
-// fetching it is no work of the parser.
+// together copies chunks of n bytes in total into one allocation. In use, a chunk that has just arrived is in the
+// processor's cache, so fetching it should not be part of the parser's time.
 func together(chunks [][]byte, n int) [][]byte {
 	all := make([]byte, 0, n)
 	out := make([][]byte, 0, len(chunks))
@@ -219,7 +225,7 @@ func together(chunks [][]byte, n int) [][]byte {
 	return out
 }
 
-// cut joins chunks and cuts them into pieces of size bytes; -1 leaves one piece.
+// cut joins chunks and splits them into pieces of size bytes; -1 means one piece.
 func cut(chunks [][]byte, size int) [][]byte {
 	var all []byte
 	for _, c := range chunks {
@@ -236,8 +242,8 @@ func cut(chunks [][]byte, size int) [][]byte {
 	return append(out, all)
 }
 
-// render lists what was collected.
-func render(id json.RawMessage, all *event.Collector) answer {
+// render returns the output line for the collected events.
+func render(id json.RawMessage, all *event.Collector) output {
 	content, reasoning := "", ""
 	calls, aborts, events := []call{}, []aborted{}, [][]string{}
 	add := func(kind, text string) {
@@ -266,5 +272,5 @@ func render(id json.RawMessage, all *event.Collector) answer {
 			}
 		}
 	}
-	return answer{ID: id, Content: &content, Reasoning: &reasoning, Calls: &calls, Aborted: &aborts, Events: &events}
+	return output{ID: id, Content: &content, Reasoning: &reasoning, Calls: &calls, Aborted: &aborts, Events: &events}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// stats are the figures of -stats. Times cover the parser alone.
+// stats holds the figures of -stats. Times cover only the parser.
 type stats struct {
 	Bytes          int     `json:"bytes"`
 	Chunks         int     `json:"chunks"`
@@ -27,14 +27,14 @@ func (b *bencher) pass(evs []event.Event) []event.Event {
 	for _, j := range b.jobs {
 		j.parser.Reset()
 		for _, c := range j.chunks {
-			evs, _ = j.parser.Feed(evs[:0], c) // it ran without error before
+			evs, _ = j.parser.Append(evs[:0], c) // it parsed without error before
 		}
-		evs, _ = j.parser.Close(evs[:0])
+		evs, _ = j.parser.Finish(evs[:0], event.None)
 	}
 	return evs
 }
 
-// measure repeats passes for about a second and reports the fastest, which noise disturbs least.
+// measure repeats passes for about a second and reports the fastest, which is least affected by noise.
 func (b *bencher) measure() stats {
 	var s stats
 	for _, j := range b.jobs {
@@ -44,7 +44,7 @@ func (b *bencher) measure() stats {
 	if s.Chunks == 0 {
 		return s
 	}
-	evs := b.pass(nil) // warm
+	evs := b.pass(nil) // warm up
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	evs = b.pass(evs)

@@ -1,46 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command prefix says where and why the prompts of requests part: what to run when a prefix cache does not hit.
+// Command prefix reports where and why the prompts of requests differ, to find out why a prefix cache misses.
 //
-//	go run ./examples/prefix [-api messages] [-order tools|system] [-strip] [-relocate] [FILE ...]
-//
-// It compares every request with the one before it. A FILE holds the body of a request, or records as command render reads them:
-// {"id","api","body"}, the body a JSON string with the exact bytes of the request, or the request itself. -api is that of bodies
-// and of records without one: chat, responses or messages; without it, what only one of them has tells. -order says what the
-// model's template writes first. -strip drops the billing header, -relocate also moves what differs between users, folders and days
-// to the end of the system text and deferred tools behind the others: a second run with one of them shows what a server would
-// gain. For each pair there is a line of JSON:
-//
-//	{"a","b","relation","offset","shared","lost","cause","class","rule","paths":[…],"excerpts":[…],"text"}
-//
-// a and b are ids, or names of files; offset, shared and lost are bytes of the canonical prompt, see package preamble; paths end
-// with the byte in the text there; text says it all in words. Excerpts are what users wrote: mind who reads them. Input that
-// cannot be read ends it with status 1.
+//	go run ./examples/prefix -h
 package main
 
 import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 
-	"github.com/weft-go/weft/examples/prompt"
+	"github.com/weft-go/weft/examples/internal/cli"
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/preamble"
 )
 
-func main() {
-	if err := run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "prefix:", err)
-		os.Exit(1)
-	}
-}
+const usage = `
+usage: prefix [-api API] [-order tools|system] [-strip] [-relocate] [FILE ...]
 
-// answer is a line of output.
-type answer struct {
+Prefix compares the prompt of each request with the one before it, and reports where and why they differ, to find
+out why a prefix cache misses. Run it again with -strip or -relocate to see their effect.
+
+The files, or stdin, hold JSON values, on one line or many. Each is the body of a request, or an object:
+  id    printed with the result
+  api   chat, responses or messages; if absent, -api or inferred from the body
+  path  of a recorded request, such as /v1/messages; instead of api
+  body  the request: a JSON string with its exact bytes, or the request itself
+
+Each line of output, for one pair, is
+{"a","b","relation","offset","shared","lost","cause","class","rule","paths","excerpts","text"}:
+  a, b                  ids, or names of files
+  offset, shared, lost  bytes of the canonical prompt; see package preamble
+  paths                 of the two requests, each with the byte in the text there
+  excerpts              of the two prompts; may contain user data
+  text                  a summary in words
+A bad request gives {"id","error"}; the next one is compared with the last good one, and the exit status is 1.
+
+Example:
+  prefix first.json second.json
+`
+
+func main() { cli.Exit("prefix", run(os.Args[1:], os.Stdin, os.Stdout)) }
+
+// output is one line of output.
+type output struct {
 	A        json.RawMessage `json:"a"`
 	B        json.RawMessage `json:"b"`
 	Relation string          `json:"relation"`
@@ -55,58 +61,81 @@ type answer struct {
 	Text     string          `json:"text"`
 }
 
-func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
-	flags := flag.NewFlagSet("prefix", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	api := flags.String("api", "", "the `API` of bodies: chat, responses or messages; empty: by what they hold")
-	order := flags.String("order", "tools", "what the template writes `first`: tools or system")
-	strip := flags.Bool("strip", false, "drop the billing header")
-	relocate := flags.Bool("relocate", false, "strip, and move what is of a user, folder or day to the end of the system text")
+// bad is the line of output for a request that cannot be compared.
+type bad struct {
+	ID    json.RawMessage `json:"id"`
+	Error string          `json:"error"`
+}
+
+func run(args []string, stdin io.Reader, stdout io.Writer) error {
+	flags := cli.NewFlags("prefix", usage, stdout)
+	api := flags.String("api", "", "`API` of requests that do not specify it: chat, responses or messages; by default inferred from the fields")
+	order := flags.String("order", "tools", "what the template prints `first`: tools or system")
+	strip := flags.Bool("strip", false, "remove the billing header")
+	relocate := flags.Bool("relocate", false, "like -strip; also move text that depends on the user, directory or day to the end of the system text, and deferred tools after the others")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	p := preamble.Prompt{Order: preamble.SystemFirst}
-	if *order == "tools" {
-		p.Order = preamble.ToolsFirst
-	} else if *order != "system" {
-		return fmt.Errorf("-order %s: it is tools or system", *order)
+	if *api != "" {
+		if err := cli.OneOf("API", *api, "chat", "responses", "messages"); err != nil {
+			return err
+		}
 	}
+	if err := cli.OneOf("order", *order, "tools", "system"); err != nil {
+		return err
+	}
+	p := preamble.Prompt{SystemFirst: *order == "system"}
 	out := json.NewEncoder(stdout)
 	out.SetEscapeHTML(false)
 	var last *block.Request
 	var lastID json.RawMessage
-	pairs := -1
-	err := each(stdin, flags.Args(), func(id json.RawMessage, own string, body []byte) error {
+	total, failed := 0, 0
+	err := each(stdin, flags.Args(), func(id json.RawMessage, own string, body []byte, err error) error {
+		total++
+		if err != nil {
+			failed++
+			return out.Encode(bad{id, err.Error()})
+		}
 		if own = cmp.Or(own, *api); own == "" {
 			own = guess(body)
 		}
-		r, err := prompt.Decode(own, body, nil)
+		r, err := decode(own, body)
 		switch {
 		case err != nil:
 		case *relocate:
-			_, err = preamble.Apply(r, &preamble.Options{Relocate: true, DeferredLast: true, Prompt: p})
+			_, err = preamble.Stabilize(r, &preamble.Options{Relocate: true, DeferredLast: true, Prompt: p})
 		case *strip:
-			_, err = preamble.Apply(r, nil)
+			_, err = preamble.Stabilize(r, nil)
 		}
-		if pairs++; err == nil && pairs > 0 {
+		if err != nil {
+			failed++
+			return out.Encode(bad{id, err.Error()})
+		}
+		if last != nil {
 			b := preamble.Compare(last, r, &preamble.CompareOptions{Prompt: p})
-			err = out.Encode(answer{
-				lastID, id, b.Relation.String(), b.Offset, b.Shared, b.Lost, b.Cause.String(), b.Class.String(), b.Rule,
-				[2]string{place(b.A), place(b.B)}, [2]string{b.A.Excerpt, b.B.Excerpt}, b.String(),
+			err = out.Encode(output{
+				lastID, id, b.Relation.String(), b.Offset, b.Offset, b.A.Bytes - b.Offset, cmp.Or(b.Cause, "none"), cmp.Or(b.Class, "static"), b.Rule,
+				[2]string{position(b.A), position(b.B)}, [2]string{b.A.Excerpt, b.B.Excerpt}, b.String(),
 			})
 		}
 		last, lastID = r, id
 		return err
 	})
-	if err == nil && pairs < 1 {
-		err = errors.New("it takes two requests to part")
+	switch {
+	case err != nil:
+		return err
+	case failed > 0:
+		return fmt.Errorf("%d of %d requests have errors", failed, total)
+	case total < 2:
+		return errors.New("need at least two requests to compare")
 	}
-	return err
+	return nil
 }
 
-func place(s preamble.Side) string {
+// position returns the path of a side and the offset in its text, or "" at the end of the prompt.
+func position(s preamble.Side) string {
 	if s.Path == "" {
-		return "" // the end of the prompt
+		return ""
 	}
 	return fmt.Sprintf("%s+%d", s.Path, s.At)
 }

@@ -7,11 +7,14 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/weft-go/weft/examples/internal/cli/clitest"
 )
 
-// two requests of one harness, with another version, folder and message, spelled on one line and on many.
+// Two requests of one harness with different versions, directories and messages, on one line and on several lines.
 const first = `{"system":[{"type":"text","text":"x-anthropic-billing-header: v=1;"},{"type":"text","text":"You.\nPlatform: linux\nBe kind."}],` +
 	`"messages":[{"role":"user","content":"hi"}],"tools":[{"name":"t","input_schema":{}}]}`
 
@@ -24,7 +27,7 @@ func second(t *testing.T) string {
 	return out.String()
 }
 
-func runFiles(t *testing.T, in string, args []string, files ...string) ([]answer, error) {
+func runFiles(t *testing.T, in string, args []string, files ...string) ([]output, error) {
 	t.Helper()
 	dir := t.TempDir()
 	for i, text := range files {
@@ -34,11 +37,11 @@ func runFiles(t *testing.T, in string, args []string, files ...string) ([]answer
 		}
 		args = append(args, name)
 	}
-	var out, msg bytes.Buffer
-	err := run(args, strings.NewReader(in), &out, &msg)
-	var list []answer
+	var out bytes.Buffer
+	err := run(args, strings.NewReader(in), &out)
+	var list []output
 	for line := range strings.Lines(out.String()) {
-		var a answer
+		var a output
 		if err := json.Unmarshal([]byte(line), &a); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
@@ -62,7 +65,7 @@ func TestPrefix(t *testing.T) {
 			t.Fatalf("%s: %v, %v", tt.args, got, err)
 		}
 		a := got[0]
-		if a.Relation != "parts" || a.Cause != tt.cause || a.Rule != tt.rule || a.Paths[1] != tt.path || a.Offset != tt.offset || a.Shared != a.Offset {
+		if a.Relation != "diverges" || a.Cause != tt.cause || a.Rule != tt.rule || a.Paths[1] != tt.path || a.Offset != tt.offset || a.Shared != a.Offset {
 			t.Errorf("%s: %+v", tt.args, a)
 		}
 		if tt.excerpt != "" && a.Excerpts[1] != tt.excerpt || !strings.Contains(a.Text, tt.cause) {
@@ -71,7 +74,7 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
-// Records of several APIs, from standard input: each pair of neighbours.
+// Records of several APIs from stdin: each adjacent pair is compared.
 func TestRecords(t *testing.T) {
 	quoted, _ := json.Marshal(`{"instructions":"You.","input":"hi"}`)
 	got, err := runFiles(t, `{"id":1,"api":"responses","body":`+string(quoted)+`}
@@ -93,9 +96,19 @@ func TestErrors(t *testing.T) {
 	for _, in := range []string{
 		"", first, first + "\n{", first + "\nnonsense", first + `{"id":1,"body":null}`, first + `{"id":1,"body":"{"}`, first + `{"api":"x","body":{}}`, "[]",
 	} {
-		if got, err := runFiles(t, in, []string{"-api", "messages"}); err == nil || len(got) > 0 {
+		got, err := runFiles(t, in, []string{"-api", "messages"})
+		if err == nil || slices.ContainsFunc(got, func(a output) bool { return a.Relation != "" }) {
 			t.Errorf("%s: %v, no error", in, got)
 		}
+	}
+	// After a bad request, the next one is compared with the last good one.
+	var out bytes.Buffer
+	err := run([]string{"-api", "messages"}, strings.NewReader(first+`{"id":7,"body":"{"}`+first), &out)
+	if err == nil || err.Error() != "1 of 3 requests have errors" {
+		t.Error(err)
+	}
+	if lines := strings.Split(out.String(), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[0], `{"id":7,"error":"`) || !strings.Contains(lines[1], `"relation":"same"`) {
+		t.Errorf("%q", lines)
 	}
 	for _, args := range [][]string{{"-order", "x"}, {"no-such-file", "b"}, {"-x"}} {
 		if _, err := runFiles(t, "", args); err == nil {
@@ -128,4 +141,8 @@ func TestRecording(t *testing.T) {
 	if err != nil || len(got) != 1 || got[0].Relation != "same" {
 		t.Error(got, err)
 	}
+}
+
+func TestCommandLine(t *testing.T) {
+	clitest.Check(t, "prefix", func(args []string, stdout *bytes.Buffer) error { return run(args, strings.NewReader(""), stdout) })
 }

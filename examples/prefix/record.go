@@ -3,55 +3,72 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
-	"github.com/weft-go/weft/examples/internal/lines"
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/wire"
 )
 
-// each calls f with every request: of files that hold one, on one line or many, and of records.
-func each(stdin io.Reader, names []string, f func(id json.RawMessage, api string, body []byte) error) error {
-	for i := range max(len(names), 1) {
-		from, name := names[min(i, len(names)):min(i+1, len(names))], "stdin" // none is stdin
-		if len(from) > 0 {
-			name = from[0]
-		}
-		var text bytes.Buffer
-		if err := lines.Each(stdin, from, func(line []byte) error { text.Write(line); return nil }); err != nil {
+// A visit is called for each request, with an error if it is invalid. An error that it returns ends the reading.
+type visit func(id json.RawMessage, api string, body []byte, err error) error
+
+// each calls f for each request in files, or in stdin without files: requests themselves, on one line or many, and
+// records.
+func each(stdin io.Reader, files []string, f visit) error {
+	if len(files) == 0 {
+		return values("stdin", stdin, f)
+	}
+	for _, name := range files {
+		file, err := os.Open(name)
+		if err != nil {
 			return err
 		}
-		dec := json.NewDecoder(&text)
-		for n := 1; ; n++ {
-			var raw json.RawMessage
-			err := dec.Decode(&raw)
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err == nil {
-				err = record(name, raw, f)
-			}
-			if err != nil {
-				return fmt.Errorf("%s: request %d: %w", name, n, err)
-			}
+		err = values(name, file, f)
+		file.Close()
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// paths are where the APIs are.
+// values calls f for each JSON value in a file. It cannot continue after invalid JSON.
+func values(name string, in io.Reader, f visit) error {
+	dec := json.NewDecoder(in)
+	for n := 1; ; n++ {
+		var raw json.RawMessage
+		err := dec.Decode(&raw)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err == nil:
+			err = record(name, raw, f)
+		default:
+			id, _ := json.Marshal(name)
+			return f(id, "", nil, fmt.Errorf("request %d: %w; rest of %s skipped", n, err, name))
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// paths maps the paths of the APIs to their names.
 var paths = map[string]string{"/v1/chat/completions": "chat", "/v1/responses": "responses", "/v1/messages": "messages"}
 
-// guess says of which API a body is, by what only one of them has: the others' readers would take it for a shorter conversation.
+// guess returns the API of a body by fields that only one API has. Decoders of the other APIs would lose a part of the
+// conversation.
 func guess(body []byte) string {
 	var b struct {
 		Input, Instructions, System json.RawMessage
 		Messages                    []struct{ Content json.RawMessage }
 	}
 	if json.Unmarshal(body, &b) != nil {
-		return "chat" // which says what is wrong
+		return "chat" // its decoder reports the error
 	}
 	switch {
 	case b.Input != nil || b.Instructions != nil:
@@ -61,7 +78,7 @@ func guess(body []byte) string {
 	}
 	for _, m := range b.Messages {
 		var parts []struct{ Type string }
-		_ = json.Unmarshal(m.Content, &parts) // a string, or null
+		_ = json.Unmarshal(m.Content, &parts) // fails for a string
 		for _, p := range parts {
 			switch p.Type {
 			case "tool_use", "tool_result", "thinking", "redacted_thinking":
@@ -72,7 +89,7 @@ func guess(body []byte) string {
 	return "chat"
 }
 
-func record(name string, raw json.RawMessage, f func(id json.RawMessage, api string, body []byte) error) error {
+func record(name string, raw json.RawMessage, f visit) error {
 	var rec struct {
 		ID   json.RawMessage
 		API  string
@@ -92,5 +109,14 @@ func record(name string, raw json.RawMessage, f func(id json.RawMessage, api str
 	if rec.Body[0] != '"' || json.Unmarshal(rec.Body, &text) != nil {
 		text = string(rec.Body)
 	}
-	return f(rec.ID, rec.API, []byte(text))
+	return f(rec.ID, rec.API, []byte(text), nil)
+}
+
+// decode reads the body of a request.
+func decode(api string, body []byte) (*block.Request, error) {
+	from, ok := wire.Lookup(api)
+	if !ok || from == wire.Completions {
+		return nil, fmt.Errorf("unknown API %q: want chat, responses or messages", api)
+	}
+	return from.Decode(body, nil)
 }

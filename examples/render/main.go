@@ -1,63 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command render turns requests into prompts with a model's own chat template: JSON lines in, JSON lines out.
+// Command render converts requests to prompts with a model's chat template. It reads and writes JSON lines.
 //
-//	go run ./examples/render -model DIR [-segments] [-now 2026-01-31T12:00:00Z] [FILE ...]
-//
-// DIR is a model's folder; the name mini is the small tokenizer of this repository, with ChatML. A record is
-// {"id","api","body"}: api is chat, responses or messages (chat if it is missing), the body a JSON string that holds the exact
-// bytes of the request, or the request itself. The answer is
-//
-//	{"id","prompt","ids","spans":[{"path","kind","bytes":[a,b],"tokens":[a,b],"at"}],"losses":[{"path","why"}],
-//	 "breakpoints":[{"path","byte","tokens","ttl","scope"}],"faults":[{"path","why"}]}
-//
-// A span says which bytes of the prompt, and which of the ids, print the part of the conversation at path, counted in its
-// OpenAI form; a token on the border of two spans belongs to both. The member at is the path of that part in the body, where it is
-// one block or tool. Losses are what the prompt does not hold, or holds in another place; without any the member is missing.
-// Breakpoints are the places up to which the request asks to keep its prompt, with the bytes and whole tokens in front of them and
-// for how many seconds; faults are what is wrong with the others. Both are missing if there are none. With -segments nothing in the request can become a control token. A record that cannot be
-// rendered gives {"id","error"}. -now is the time that templates may print.
+//	go run ./examples/render -h
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"time"
 
-	"github.com/weft-go/weft/examples/internal/lines"
-	"github.com/weft-go/weft/examples/prompt"
-	"github.com/weft-go/weft/tokenizers"
-	"github.com/weft-go/weft/tokenizers/mini"
+	"github.com/weft-go/weft/examples/internal/cli"
+	"github.com/weft-go/weft/tokenizers/prompt"
 )
 
-func main() {
-	if err := run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "render:", err)
-		os.Exit(1)
-	}
-}
+const usage = `
+usage: render -model DIR [-segments] [-now TIME] [FILE ...]
+
+Render converts requests to prompts with the chat template of a model. DIR is the model's directory; -model mini selects
+the small tokenizer of this repository, with ChatML.
+
+Each line of the files, or of stdin, is a JSON object:
+  id    printed with the result
+  api   chat, responses or messages; chat if absent
+  body  the request: a JSON string with its exact bytes, or the request itself
+
+Each line of output is {"id","prompt","ids","spans","losses","breakpoints","faults"}; empty lists other than ids and spans
+are omitted:
+  spans        {"path","kind","bytes":[a,b],"tokens":[a,b],"at"}: the bytes of the prompt and the ids that print the part
+               of the conversation at path, in its OpenAI form. A token on the border of two spans is in both. The field
+               at is the path of the part in the body, if it is one block or tool.
+  losses       {"path","why"}: what the prompt omits or moves
+  breakpoints  {"path","byte","tokens","ttl","scope"}: positions up to which the request asks to cache its prompt, in
+               bytes and whole tokens, and for how many seconds
+  faults       {"path","why"}: breakpoints that cannot be honored
+A bad record gives {"id","error"}; the others are rendered all the same, and the exit status is 1.
+
+Example:
+  echo '{"id":1,"body":{"model":"m","messages":[{"role":"user","content":"Hi"}]}}' | render -model mini
+`
+
+func main() { cli.Exit("render", run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 // command is one run of the program.
 type command struct {
-	tok      *tokenizers.Tokenizer
-	renderer *prompt.Renderer
+	model    *prompt.Model
 	segments bool
 	now      func() time.Time
 }
 
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
-	flags := flag.NewFlagSet("render", flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags := cli.NewFlags("render", usage, stdout)
 	c := command{now: time.Now}
-	model := flags.String("model", "", "`folder` of the model, or mini")
-	flags.BoolVar(&c.segments, "segments", false, "keep control tokens out of what the request says")
-	flags.Func("now", "the `time` that templates may print, such as 2026-01-31T12:00:00Z", func(s string) error {
+	model := flags.String("model", "", "`directory` of the model, or mini")
+	flags.BoolVar(&c.segments, "segments", false, "encode what the request contains without control tokens")
+	flags.Func("now", "the `time` that templates may print, such as 2026-01-31T12:00:00Z; now by default", func(s string) error {
 		t, err := time.Parse(time.RFC3339, s)
 		c.now = func() time.Time { return t }
 		return err
@@ -65,33 +63,21 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	folder := mini.FS()
-	switch *model {
-	case "":
-		return errors.New("which model? Give -model DIR or -model mini")
-	case "mini":
-	default:
-		folder = os.DirFS(*model)
-	}
-	tok, template, source, err := prompt.Load(folder)
+	files, err := cli.Model("model", *model)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(stderr, "render: template:", source)
-	c.tok = tok.WithLimits(tokenizers.Truncation{}, tokenizers.Padding{})
-	c.renderer = prompt.New(template, nil)
+	if c.model, err = prompt.Load(files, nil); err != nil {
+		return cli.InModel(*model, err)
+	}
+	fmt.Fprintln(stderr, "render: template:", c.model.Source())
 
-	out := bufio.NewWriter(stdout)
-	defer out.Flush()
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false)
-	if err := lines.Each(stdin, flags.Args(), func(line []byte) error {
-		if len(bytes.TrimSpace(line)) == 0 {
-			return nil
-		}
-		return enc.Encode(c.record(line))
+	records := cli.NewRecords(stdin, flags.Args(), stdout)
+	if err := records.Each(func(rec *cli.Record) (any, bool, error) {
+		ans := c.record(rec.JSON)
+		return ans, ans.Error == "", nil
 	}); err != nil {
 		return err
 	}
-	return out.Flush()
+	return records.Finish()
 }

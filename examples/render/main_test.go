@@ -11,23 +11,27 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weft-go/weft/examples/internal/cli/clitest"
 	"github.com/weft-go/weft/tokenizers"
 	"github.com/weft-go/weft/tokenizers/mini"
 )
 
-func runLines(t *testing.T, in string, args ...string) []answer {
+func runLines(t *testing.T, in string, args ...string) []output {
 	t.Helper()
 	var out, msg bytes.Buffer
-	if err := run(args, strings.NewReader(in), &out, &msg); err != nil {
-		t.Fatal(err, msg.String())
-	}
-	var list []answer
+	err := run(args, strings.NewReader(in), &out, &msg)
+	var list []output
+	bad := false
 	for line := range strings.Lines(out.String()) {
-		var a answer
+		var a output
 		if err := json.Unmarshal([]byte(line), &a); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
 		list = append(list, a)
+		bad = bad || a.Error != ""
+	}
+	if bad != (err != nil) {
+		t.Fatal(err, msg.String())
 	}
 	return list
 }
@@ -36,7 +40,7 @@ const conversation = `{"model":"m","messages":[{"role":"system","content":"be br
 	`{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"a\": 1}"}}]},{"role":"tool","tool_call_id":"1","content":"done"}],` +
 	`"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}]}`
 
-// The spans hold what they say, in bytes and in tokens, and the ids are those of the prompt.
+// The bytes and tokens of each span contain its part, and the ids encode the prompt.
 func TestRender(t *testing.T) {
 	tok := mini.Load()
 	body, _ := json.Marshal(conversation)
@@ -75,7 +79,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// Breakpoints are said with their places, and spans with the path in the body; both only where there are any.
+// Breakpoints have positions, and spans have paths in the body; both are omitted if absent.
 func TestBreakpoints(t *testing.T) {
 	got := runLines(t, `{"id":1,"api":"messages","body":{"model":"m","max_tokens":5,"system":[{"type":"text","text":"be brief","cache_control":{"type":"ephemeral","ttl":"1h"}}],`+
 		`"messages":[{"role":"user","content":[{"type":"text","text":"hi","cache_control":{"type":"ephemeral","ttl":"x"}}]}]}}
@@ -106,7 +110,7 @@ func TestBreakpoints(t *testing.T) {
 	}
 }
 
-// What cannot be rendered is an error with the record's id, and the next one goes on.
+// A record that cannot be rendered gets an error with its id, and the next one is rendered.
 func TestErrors(t *testing.T) {
 	got := runLines(t, `{"id":1}
 {"id":2,"body":"{"}
@@ -117,7 +121,7 @@ nonsense
 	if len(got) != 6 || got[5].Error != "" || got[5].Prompt == nil {
 		t.Fatalf("got %+v", got)
 	}
-	for i, want := range []string{"no body", "", `no API "x"`, "is empty", "invalid character"} {
+	for i, want := range []string{"no body", "", `unknown API "x"`, "is empty", "invalid character"} {
 		if got[i].Error == "" || !strings.Contains(got[i].Error, want) || got[i].Prompt != nil {
 			t.Errorf("record %d: %+v, want %q", i, got[i], want)
 		}
@@ -130,7 +134,7 @@ nonsense
 	}
 }
 
-// All models at hand render a conversation of each API.
+// All available models render a conversation of each API; without WEFT_TEST=long, two models do.
 func TestModels(t *testing.T) {
 	shared := os.Getenv("WEFT_SHARED")
 	if shared == "" {
@@ -145,12 +149,12 @@ func TestModels(t *testing.T) {
 {"id":3,"api":"responses","body":{"model":"m","instructions":"be brief","input":"hi"}}`
 	for _, dir := range dirs {
 		dir = filepath.Dir(dir)
-		if name := filepath.Base(dir); testing.Short() && name != "qwen3" && name != "tinyllama" {
+		if name := filepath.Base(dir); os.Getenv("WEFT_TEST") != "long" && name != "qwen3" && name != "tinyllama" {
 			continue
 		}
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			t.Parallel()
-			tok, err := tokenizers.Load(dir)
+			tok, err := tokenizers.Load(os.DirFS(dir), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -162,4 +166,10 @@ func TestModels(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestCommandLine(t *testing.T) {
+	clitest.Check(t, "render", func(args []string, stdout *bytes.Buffer) error {
+		return run(args, strings.NewReader(""), stdout, &bytes.Buffer{})
+	})
 }

@@ -6,20 +6,22 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sort"
 
-	"github.com/weft-go/weft/examples/prompt"
+	"github.com/weft-go/weft/protocols/wire"
 	"github.com/weft-go/weft/tokenizers"
+	"github.com/weft-go/weft/tokenizers/prompt"
 )
 
-// answer is a line of output.
-type answer struct {
+// output is one line of output.
+type output struct {
 	ID     json.RawMessage `json:"id"`
 	Prompt *string         `json:"prompt,omitempty"`
 	IDs    *[]uint32       `json:"ids,omitempty"`
 	Spans  *[]span         `json:"spans,omitempty"`
 	Losses []loss          `json:"losses,omitempty"`
-	// Breakpoints and Faults are missing if there are none.
+	// Breakpoints and Faults are omitted if empty.
 	Breakpoints []breakpoint `json:"breakpoints,omitempty"`
 	Faults      []loss       `json:"faults,omitempty"`
 	Error       string       `json:"error,omitempty"`
@@ -38,7 +40,7 @@ type span struct {
 	Kind   string `json:"kind"`
 	Bytes  [2]int `json:"bytes"`
 	Tokens [2]int `json:"tokens"`
-	At     string `json:"at,omitempty"` // in the body
+	At     string `json:"at,omitempty"` // path in the body
 }
 
 type loss struct {
@@ -46,24 +48,24 @@ type loss struct {
 	Why  string `json:"why"`
 }
 
-func (c *command) record(line []byte) answer {
+func (c *command) record(line []byte) output {
 	var rec struct {
 		ID   json.RawMessage
 		API  string
 		Body json.RawMessage
 	}
 	err := json.Unmarshal(line, &rec)
-	ans := answer{ID: rec.ID}
+	ans := output{ID: rec.ID}
 	if err == nil {
 		err = c.render(rec.API, rec.Body, &ans)
 	}
 	if err != nil {
-		ans = answer{ID: rec.ID, Error: err.Error()}
+		ans = output{ID: rec.ID, Error: err.Error()}
 	}
 	return ans
 }
 
-func (c *command) render(api string, body json.RawMessage, ans *answer) error {
+func (c *command) render(api string, body json.RawMessage, ans *output) error {
 	switch {
 	case len(body) == 0:
 		return errors.New("no body")
@@ -74,29 +76,33 @@ func (c *command) render(api string, body json.RawMessage, ans *answer) error {
 		}
 		body = []byte(text)
 	}
-	req, err := prompt.Decode(cmp.Or(api, "chat"), body, nil)
+	from, ok := wire.Lookup(cmp.Or(api, "chat"))
+	if !ok || from == wire.Completions {
+		return fmt.Errorf("unknown API %q: want chat, responses or messages", api)
+	}
+	req, err := from.Decode(body, nil)
 	if err != nil {
 		return err
 	}
-	p, losses, err := c.renderer.Render(req, c.now())
+	p, err := c.model.Render(req, c.now())
 	if err != nil {
-		return err
+		return cmp.Or(errors.Unwrap(err), err) // the template's message
 	}
-	for _, l := range losses {
+	for _, l := range p.Losses {
 		ans.Losses = append(ans.Losses, loss{l.Path, l.Why})
 	}
 	segs := []tokenizers.Segment{{Text: p.Text, Trusted: true}}
 	if c.segments {
-		segs = p.AppendSegments(nil)
+		segs = p.Segments
 	}
 	var e tokenizers.Encoding
-	if err := c.tok.Encode(&e, segs, tokenizers.Options{Offsets: true}); err != nil {
+	if err := c.model.Tokenizer().Encode(&e, segs, &tokenizers.EncodeOptions{Offsets: true}); err != nil {
 		return err
 	}
 	ids := append([]uint32{}, e.IDs...)
 	spans := spansOf(p, e.Offsets)
 	marks, faults := p.Breakpoints(req)
-	for i, b := range p.Tokens(c.tok, marks, ids) {
+	for i, b := range p.Tokens(c.model.Tokenizer(), marks, ids) {
 		ans.Breakpoints = append(ans.Breakpoints, breakpoint{marks[i].Path, marks[i].Byte, b.Tokens, b.TTL.Seconds(), b.Scope})
 	}
 	for _, f := range faults {

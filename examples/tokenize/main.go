@@ -1,113 +1,94 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command tokenize turns text into token ids and back: JSON lines in, JSON lines out.
+// Command tokenize converts text to token ids and back. It reads and writes JSON lines.
 //
-//	go run ./examples/tokenize -model DIR [-special] [-cache] [-offsets] [-stats] [FILE ...]
-//	go run ./examples/tokenize -model DIR -decode [-skip-special] [FILE ...]
-//
-// DIR holds a tokenizer.json, a tiktoken rank file or a tekken.json; the name mini is the small tokenizer that comes
-// with the module. A record is {"id","text"} and gives {"id","ids"}, with -offsets also "offsets", a pair of byte
-// positions for each id; -cache encodes through the prefix cache, which gives the same ids, and a last line to stderr
-// says how often it helped. With -decode a record is {"id","ids"} and gives {"id","text","deltas"}, where
-// deltas are what a stream shows after each id and at the end. Other members are ignored. A record that cannot be
-// run gives {"id","error"}, and the command fails at its end. With -stats a last line says how fast it was, measured in
-// this process on the texts read.
+//	go run ./examples/tokenize -h
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"time"
 
-	"github.com/weft-go/weft/examples/internal/lines"
+	"github.com/weft-go/weft/examples/internal/cli"
 	"github.com/weft-go/weft/tokenizers"
 	"github.com/weft-go/weft/tokenizers/cache"
-	"github.com/weft-go/weft/tokenizers/mini"
 )
 
-func main() {
-	err := run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "tokenize:", err)
-		os.Exit(1)
-	}
-}
+const usage = `
+usage: tokenize -model DIR [-special] [-cache | -offsets] [-stats] [FILE ...]
+       tokenize -model DIR -decode [-skip-special] [-stats] [FILE ...]
+
+Tokenize converts text to token ids, or with -decode ids to text. DIR holds a tokenizer.json, a tiktoken rank file or a
+tekken.json; -model mini selects the small tokenizer of this repository.
+
+Each line of the files, or of stdin, is a JSON object: {"id","text"}, or {"id","ids":[...]} with -decode. Other fields are
+ignored.
+
+Each line of output is {"id","ids"}; with -offsets also "offsets", the first byte and the end of each token in the text.
+With -decode it is {"id","text","deltas"}; the deltas are the text that a stream returns after each id and at the end. A
+bad record gives {"id","error"}; the others are read all the same, and the exit status is 1. With -stats a last line holds
+the speed, measured over the texts read.
+
+Example:
+  echo '{"id":1,"text":"Hello"}' | tokenize -model mini
+`
+
+func main() { cli.Exit("tokenize", run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 // command is one run of the program.
 type command struct {
 	tok         *tokenizers.Tokenizer
-	cache       *cache.Cache // nil if not asked for
+	cache       *cache.Cache // nil unless requested
 	offsets     bool
 	decode      bool
 	special     bool
 	skipSpecial bool
-	stats       *stats // nil if not asked for
+	stats       *stats // nil unless requested
 }
 
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
-	flags := flag.NewFlagSet("tokenize", flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags := cli.NewFlags("tokenize", usage, stdout)
 	var c command
-	model := flags.String("model", "", "folder with tokenizer.json, or mini")
-	flags.BoolVar(&c.decode, "decode", false, "read ids, write text")
-	flags.BoolVar(&c.special, "special", false, "add the ids that the model puts around a text")
-	flags.BoolVar(&c.skipSpecial, "skip-special", false, "with -decode: leave special tokens out")
-	flags.BoolVar(&c.offsets, "offsets", false, "say which bytes of the text each id stands for")
-	withCache := flags.Bool("cache", false, "encode through the prefix cache")
-	withStats := flags.Bool("stats", false, "add a last line with times")
+	model := flags.String("model", "", "`directory` of the model, or mini")
+	flags.BoolVar(&c.decode, "decode", false, "convert ids to text")
+	flags.BoolVar(&c.special, "special", false, "add the special tokens of the model, such as BOS")
+	flags.BoolVar(&c.skipSpecial, "skip-special", false, "with -decode, omit special tokens")
+	flags.BoolVar(&c.offsets, "offsets", false, "print the bytes of the text that each token represents")
+	withCache := flags.Bool("cache", false, "encode through the prefix cache, which gives the same ids, and print its counters to stderr")
+	withStats := flags.Bool("stats", false, "print a last line with times")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if *model == "" {
-		return errors.New("which model? Give -model DIR or -model mini")
-	}
 	if *withCache && (c.offsets || c.decode) {
-		return errors.New("the cache knows ids only: -cache does not go with -offsets or -decode")
+		return cli.Usagef("-cache returns only ids: it excludes -offsets and -decode")
 	}
-	start := time.Now()
-	var err error
-	if *model == "mini" {
-		c.tok, err = tokenizers.LoadFS(mini.FS())
-	} else {
-		c.tok, err = tokenizers.Load(*model)
-	}
+	files, err := cli.Model("model", *model)
 	if err != nil {
 		return err
+	}
+	start := time.Now()
+	if c.tok, err = tokenizers.Load(files, nil); err != nil {
+		return cli.InModel(*model, err)
 	}
 	if *withCache {
 		if c.cache, err = cache.New(c.tok, nil); err != nil {
 			return err
 		}
-		if why := c.cache.Off(); why != "" {
-			fmt.Fprintln(stderr, "tokenize: nothing is cached:", why)
+		if why := c.cache.Err(); why != nil {
+			fmt.Fprintln(stderr, "tokenize: cache disabled:", why)
 			c.cache = nil
 		}
 	}
 	if *withStats {
 		c.stats = &stats{load: time.Since(start)}
 	}
-	out := bufio.NewWriter(stdout)
-	defer out.Flush()
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false)
-	total, failed := 0, 0
-	if err := lines.Each(stdin, flags.Args(), func(line []byte) error {
-		if len(bytes.TrimSpace(line)) == 0 {
-			return nil
-		}
-		ans := c.record(line)
-		if total++; ans.Error != "" {
-			failed++
-		}
-		return enc.Encode(ans)
+	records := cli.NewRecords(stdin, flags.Args(), stdout)
+	if err := records.Each(func(rec *cli.Record) (any, bool, error) {
+		ans := c.record(rec.JSON)
+		return ans, ans.Error == "", nil
 	}); err != nil {
 		return err
 	}
@@ -116,21 +97,15 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 		fmt.Fprintf(stderr, "tokenize: cache: %+v\n", s)
 	}
 	if c.stats != nil {
-		if err := enc.Encode(map[string]any{"stats": c.stats.measure(c.tok, c.special)}); err != nil {
+		if err := records.Print(map[string]any{"stats": c.stats.measure(c.tok, c.special)}); err != nil {
 			return err
 		}
 	}
-	if err := out.Flush(); err != nil {
-		return err
-	}
-	if failed > 0 {
-		return fmt.Errorf("%d of %d records have errors", failed, total)
-	}
-	return nil
+	return records.Finish()
 }
 
-// answer is one line of output. The pointers tell an empty result from none.
-type answer struct {
+// output is one line of output. Pointers distinguish empty from absent fields.
+type output struct {
 	ID      json.RawMessage `json:"id"`
 	IDs     *[]uint32       `json:"ids,omitempty"`
 	Offsets *[][2]int       `json:"offsets,omitempty"`
@@ -139,14 +114,14 @@ type answer struct {
 	Error   string          `json:"error,omitempty"`
 }
 
-func (c *command) record(line []byte) answer {
+func (c *command) record(line []byte) output {
 	var rec struct {
 		ID   json.RawMessage
 		Text *string
 		IDs  *[]uint32
 	}
 	err := json.Unmarshal(line, &rec)
-	ans := answer{ID: rec.ID}
+	ans := output{ID: rec.ID}
 	switch {
 	case err != nil:
 		ans.Error = err.Error()
@@ -165,12 +140,12 @@ func (c *command) record(line []byte) answer {
 	return ans
 }
 
-func (c *command) encodeRecord(text string, ans *answer) {
+func (c *command) encodeRecord(text string, ans *output) {
 	ids := []uint32{}
 	switch {
 	case c.offsets:
 		var e tokenizers.Encoding
-		err := c.tok.Encode(&e, []tokenizers.Segment{{Text: text, Trusted: true}}, tokenizers.Options{Frame: c.special, Offsets: true})
+		err := c.tok.Encode(&e, []tokenizers.Segment{{Text: text, Trusted: true}}, &tokenizers.EncodeOptions{AddSpecial: c.special, Offsets: true})
 		if err != nil {
 			ans.Error = err.Error()
 			return
@@ -182,7 +157,7 @@ func (c *command) encodeRecord(text string, ans *answer) {
 		}
 		ans.Offsets = &pairs
 	case c.cache != nil:
-		before, after := c.tok.Frame()
+		before, after := c.tok.AddedSpecial()
 		if c.special {
 			ids = append(ids, before...)
 		}
@@ -191,14 +166,14 @@ func (c *command) encodeRecord(text string, ans *answer) {
 			ids = append(ids, after...)
 		}
 	case c.special:
-		ids = c.tok.AppendEncodeFramed(ids, text)
+		ids = c.tok.AppendEncodeSpecial(ids, text)
 	default:
 		ids = c.tok.AppendEncode(ids, text)
 	}
 	ans.IDs = &ids
 }
 
-func (c *command) decodeRecord(ids []uint32, ans *answer) {
+func (c *command) decodeRecord(ids []uint32, ans *output) {
 	for _, id := range ids {
 		if _, ok := c.tok.Token(id); !ok {
 			ans.Error = fmt.Sprintf("no token has the id %d", id)
@@ -207,7 +182,7 @@ func (c *command) decodeRecord(ids []uint32, ans *answer) {
 	}
 	text := string(c.tok.AppendDecode(nil, ids, c.skipSpecial))
 	deltas := make([]string, 0, len(ids)+1)
-	s := c.tok.NewStream(c.skipSpecial)
+	s := c.tok.NewStream(c.skipSpecial, nil)
 	var buf []byte
 	for _, id := range ids {
 		buf = s.Append(buf[:0], id)

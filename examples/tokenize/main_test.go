@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/weft-go/weft/examples/internal/cli/clitest"
 )
 
 func runLines(t *testing.T, in string, args ...string) []string {
@@ -14,7 +16,7 @@ func runLines(t *testing.T, in string, args ...string) []string {
 	return runBad(t, "", in, args...)
 }
 
-// runBad is runLines for a run that fails after its last record; why is "" if it does not.
+// runBad is like runLines for a run that fails after its last record; why is "" if it does not fail.
 func runBad(t *testing.T, why, in string, args ...string) []string {
 	t.Helper()
 	var out, msg bytes.Buffer
@@ -34,12 +36,12 @@ func TestRoundTrip(t *testing.T) {
 {"id":3}
 {"id":4,"text":7}
 nonsense` + "\r\n\r\n"
-	enc := runBad(t, "3 of 5 records have errors", in, "-model", "mini")
+	enc := runBad(t, "3 of 5 records have errors, the first is line 3", in, "-model", "mini")
 	if len(enc) != 5 || enc[1] != `{"id":"two","ids":[]}` || enc[2] != `{"id":3,"error":"no text"}` ||
 		!strings.HasPrefix(enc[3], `{"id":4,"error":`) || !strings.HasPrefix(enc[4], `{"id":null,"error":`) {
 		t.Fatalf("got %q", enc)
 	}
-	dec := runBad(t, "1 of 2 records have errors", enc[0]+"\n"+`{"id":9,"ids":[99999999]}`, "-model", "mini", "-decode")
+	dec := runBad(t, "1 of 2 records have errors, the first is line 2", enc[0]+"\n"+`{"id":9,"ids":[99999999]}`, "-model", "mini", "-decode")
 	var a struct {
 		Text   string
 		Deltas []string
@@ -84,7 +86,7 @@ func TestFatal(t *testing.T) {
 	}
 }
 
-// The cache changes nothing but the time, and offsets say where ids come from.
+// The cache does not change ids, and offsets locate the text of each id.
 func TestCacheAndOffsets(t *testing.T) {
 	in := strings.Repeat(`{"id":1,"text":"<|im_start|>user\nHello, 世界 🚀<|im_end|>\n<|im_start|>assistant\n"}`+"\n", 3)
 	plain := runLines(t, in, "-model", "mini", "-special")
@@ -102,4 +104,10 @@ func TestCacheAndOffsets(t *testing.T) {
 	if n := len(a.IDs); n < 2 || len(a.Offsets) != n || a.Offsets[n-1] != [2]int{5, 15} {
 		t.Errorf("got %s", out[0])
 	}
+}
+
+func TestCommandLine(t *testing.T) {
+	clitest.Check(t, "tokenize", func(args []string, stdout *bytes.Buffer) error {
+		return run(args, strings.NewReader(""), stdout, &bytes.Buffer{})
+	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-go/weft/tokenizers"
 )
 
-// stats collects the texts of a run and times them afterwards.
+// stats collects the texts of a run to time their encoding afterwards.
 type stats struct {
 	load  time.Duration
 	texts []string
@@ -34,7 +34,7 @@ func (s *stats) measure(tok *tokenizers.Tokenizer, special bool) figures {
 		start := time.Now()
 		for _, text := range s.texts {
 			if special {
-				ids = tok.AppendEncodeFramed(ids[:0], text)
+				ids = tok.AppendEncodeSpecial(ids[:0], text)
 			} else {
 				ids = tok.AppendEncode(ids[:0], text)
 			}

@@ -60,7 +60,7 @@ func raw(v any) string {
 	return quote(v)
 }
 
-// builtinFamily is how one family writes an answer.
+// builtinFamily writes responses in the format of one family.
 type builtinFamily struct {
 	prefill bool
 	special []string
@@ -144,9 +144,9 @@ func element(name, attrs, body string) string {
 	return "<|open|>" + name + attrs + "<|sep|>" + body + "<|close|>" + name + "<|sep|>"
 }
 
-// Builtin returns the built-in workload called work (plain, agentic, short, growth or more) of a family, or nil when
-// there is none. Growth has one argument of 1 KB, 10 KB, 100 KB and 1 MB, more has Replies with 10 KB. It is the same in
-// every run.
+// Builtin returns the built-in workload called work (plain, agentic, short, growth or more) of a family, or nil if
+// absent. Growth has one argument of 1 KB, 10 KB, 100 KB and 1 MB, more has Replies with 10 KB. It is the same in every
+// run.
 func Builtin(family, work string) []Sample {
 	f, ok := builtinFamilies()[family]
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Result is what a parser made of one sample.
+// Result is the output of a parser for one sample.
 type Result struct {
 	Reasoning string
 	Content   string
@@ -21,7 +21,7 @@ type Result struct {
 	Err       error // of the parser
 }
 
-// Check compares got with the right answer as the workloads define it: reasoning and content after trimming white
+// Check compares got with the expected result as the workloads define it: reasoning and content after trimming white
 // space, arguments as JSON values with numbers by value. It returns nil when got is right.
 func (s *Sample) Check(got Result) error {
 	if got.Err != nil {
@@ -78,7 +78,7 @@ func same(what, want, got string) error {
 // around returns a few bytes of s at i.
 func around(s string, i int) string { return s[i:min(len(s), i+24)] }
 
-// decode reads one JSON value and nothing behind it; numbers stay as they are spelled.
+// decode reads exactly one JSON value and keeps the spelling of numbers.
 func decode(raw []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -92,7 +92,7 @@ func decode(raw []byte) (any, error) {
 	return v, nil
 }
 
-// elided stands for a long string in the expected arguments, which then has to be the one in the sample's text.
+// elided replaces a long string in the expected arguments; the string in the sample's text is then expected.
 const elided = "(elided: see text)"
 
 // sameValue compares two JSON values; at is where they are.
@@ -157,13 +157,13 @@ func sameNumber(a, b json.Number) bool {
 	return errX == nil && errY == nil && x == y
 }
 
-// closers are what stands behind a raw string value in the families that do not quote strings.
+// closers are the texts that end a raw string value in families that do not quote strings.
 var closers = []string{
 	"\n</parameter>", "</parameter>", "</arg_value>", "</｜DSML｜parameter>", `<|"|>`, "<|close|>argument",
 }
 
-// inText checks a string whose expected value was left out: it has to stand in the text as a whole value, quoted or up
-// to the markup that ends it, and has to be most of the text.
+// inText checks a string whose expected value was left out: it must occur in the text as a whole value, quoted or up to
+// the markup that ends it, and has to be most of the text.
 func (s *Sample) inText(at, got string) error {
 	if len(got) < len(s.Text)*3/4 {
 		return fmt.Errorf("%s has %d bytes, want most of the %d in the text", at, len(got), len(s.Text))

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fake is a runner whose results are what a sample expects, with one thing changed.
+// fake is a runner that returns the expected results of a sample with one change.
 type fake struct {
 	change func(*Result)
 	drives int

@@ -8,7 +8,7 @@ import "time"
 
 var began = time.Now()
 
-// cpuTime stands in for the CPU time of this process where it cannot be had finely enough: it is the time on the clock.
+// cpuTime returns wall-clock time, for systems on which CPU time is not available or too coarse.
 func cpuTime() time.Duration { return time.Since(began) }
 
 func threadTime() time.Duration { return cpuTime() }

@@ -4,7 +4,7 @@ package bench
 
 import "slices"
 
-// Family is what the harness has to know about one family of models.
+// Family describes one family of models to the harness.
 type Family struct {
 	// Name is the family as the workload files spell it.
 	Name string
@@ -18,8 +18,8 @@ type Family struct {
 	Prime string
 	// Stop lists end-of-turn tokens, which Ollama's engine does not pass on to its parser. They are cut off the end.
 	Stop []string
-	// NoReasoning tells that the workload files say "the prompt opened reasoning" of this family, but their texts are
-	// all answer.
+	// NoReasoning reports that the workload files declare "the prompt opened reasoning" for this family, although their
+	// texts contain no reasoning.
 	NoReasoning bool
 }
 
@@ -45,7 +45,7 @@ func Families() []Family {
 	}
 }
 
-// FamilyNamed returns the family called name, and false when there is none.
+// FamilyNamed returns the family called name, and whether it exists.
 func FamilyNamed(name string) (Family, bool) {
 	all := Families()
 	i := slices.IndexFunc(all, func(f Family) bool { return f.Name == name })

@@ -14,21 +14,21 @@ import (
 	"strings"
 )
 
-// Floor is the minimal machine: a program that passes text through as it comes and looks only for the markers of hermes,
-// with no names, no arguments, no checks. Its time is what no parser can beat by much. It measures itself on the
-// hermes lines of the workload files; other families are compared with that.
+// Floor is the minimal machine: a program that passes text through as it comes and looks only for the markers of
+// hermes, with no names, no arguments, no checks. No parser can be much faster. It measures itself on the hermes lines
+// of the workload files; other families are compared with that.
 type Floor struct {
 	program string
 	data    string
 }
 
-// Replies is how many replies with a 10 KB argument the growth workload has besides the one of the workload files. A
-// processor learns the branches of one short reply that is parsed again and again, which makes it look cheaper, per
+// Replies is the number of replies with a 10 KB argument in the growth workload, besides the one in the workload files.
+// A processor learns the branches of one short reply that is parsed again and again, which makes it look cheaper, per
 // chunk, than a long one that it cannot learn; it does not learn that many.
 const Replies = 12
 
-// NewFloor builds the minimal machine of folder shared into folder dir, where it also puts the workload files that it
-// reads and the growth files of every family.
+// NewFloor builds the minimal machine of directory shared into directory dir, where it also puts the workload files
+// that it reads and the growth files of every family.
 func NewFloor(ctx context.Context, shared, dir string) (*Floor, error) {
 	f := &Floor{program: filepath.Join(dir, "floor"), data: filepath.Join(dir, "data")}
 	gen := filepath.Join(dir, "parsegen")
@@ -117,7 +117,7 @@ type FloorTimes struct {
 	Growth         FloorTime // at a 1 MB argument
 }
 
-// Run measures the minimal machine. It takes some seconds. raw is what it printed.
+// Run measures the minimal machine. It takes some seconds. raw is its output.
 func (f *Floor) Run(ctx context.Context) (times FloorTimes, raw []byte, err error) {
 	c := exec.CommandContext(ctx, f.program, f.data)
 	c.Stderr = os.Stderr

@@ -34,4 +34,5 @@ replace (
 	github.com/weft-go/weft/protocols => ../../protocols
 	github.com/weft-go/weft/router => ../../router
 	github.com/weft-go/weft/tokenizers => ../../tokenizers
+	github.com/weft-go/weft/tokenizers/prompt => ../../tokenizers/prompt
 )

@@ -17,7 +17,7 @@ type Timing struct {
 	Min    float64 `json:"min"`    // the lowest round
 	Allocs float64 `json:"allocs"` // allocations per chunk
 	Rounds int     `json:"rounds"`
-	// Wrong says why there is no time: the results are wrong or were not asked for.
+	// Wrong is the reason for a missing time: the results are wrong or were not requested.
 	Wrong string `json:"wrong,omitempty"`
 }
 
@@ -77,7 +77,7 @@ func (j *Job) timing() (t Timing) {
 	return t
 }
 
-// check tells what is wrong with the results of j, "" when nothing is.
+// check describes what is wrong with the results of j, or returns "".
 func (j *Job) check() string {
 	for i := range j.Inputs {
 		in := &j.Inputs[i]

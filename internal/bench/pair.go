@@ -12,7 +12,7 @@ type Pair struct {
 	Name         string
 	Bytes        int // per call, for the rate; 0: none
 	Ours, Theirs func()
-	Goal         float64 // the ratio that is to be reached
+	Goal         float64 // the ratio to reach
 }
 
 // Verdict is the outcome of a Pair: CPU time per call, medians of the rounds; allocations of ours per call; and the median of

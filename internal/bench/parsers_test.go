@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// root is the repository, seen from this folder.
+// root is the path of the repository from this directory.
 const root = "../.."
 
 // load returns the samples of one family and work with their tools: of the workload files, else the built-in ones.
@@ -95,8 +95,8 @@ func drive(b *testing.B, r bench.Runner, ins []bench.Input) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*chunks), "ns/chunk")
 }
 
-// TestBuiltin runs the built-in workload through weft: what the harness says about weft without the workload files has
-// to rest on right answers.
+// TestBuiltin runs the built-in workload through weft, since figures measured without the workload files must rest on
+// right results.
 func TestBuiltin(t *testing.T) {
 	tools, err := bench.LoadTools("")
 	require.NoError(t, err)
@@ -120,8 +120,8 @@ func TestBuiltin(t *testing.T) {
 	require.Nil(t, bench.Builtin("none", "plain"))
 }
 
-// TestOllama shows that Ollama's parsers are called as they expect: each gets a plain answer right. Where it is wrong on
-// other workloads, that is its own doing.
+// TestOllama shows that Ollama's parsers are called as they expect: each parses a plain response correctly. Where it is
+// wrong on other workloads, that is its own doing.
 func TestOllama(t *testing.T) {
 	ran := 0
 	for _, f := range bench.Families() {

@@ -17,11 +17,11 @@ import (
 
 // Runner is one parser. One goroutine at a time.
 type Runner interface {
-	// Name says which parser it is.
+	// Name identifies the parser.
 	Name() string
 	// Collect parses in and keeps what came out.
 	Collect(in *Input) Result
-	// Drive parses in and only counts the bytes that came out. This is what is timed.
+	// Drive parses in and only counts the bytes that came out. Only this is timed.
 	Drive(in *Input) int
 }
 
@@ -50,7 +50,7 @@ func ParseTools(raw []byte) (Tools, error) {
 	return t, err
 }
 
-// LoadTools reads the tools of the workload files in folder shared, or the same tools from the built-in workload when
+// LoadTools reads the tools of the workload files in directory shared, or the same tools from the built-in workload if
 // shared is "".
 func LoadTools(shared string) (Tools, error) {
 	if shared == "" {
@@ -72,8 +72,8 @@ type Weft struct {
 	fresh bool
 }
 
-// NewWeft returns weft's parser of family f. prefill tells that the prompt opened reasoning. With fresh a new parser is
-// made for every reply. The error says that weft has no such family.
+// NewWeft returns weft's parser of family f. prefill reports that the prompt opened reasoning. With fresh a new parser
+// is made for every reply. An unknown family is an error.
 func NewWeft(f Family, prefill bool, tools Tools, fresh bool) (*Weft, error) {
 	w := &Weft{name: f.Name, opt: parsers.Options{Tools: tools.weft}, fresh: fresh}
 	if prefill && !f.NoReasoning {
@@ -107,7 +107,7 @@ func (w *Weft) Drive(in *Input) int {
 	var err error
 	for _, n := range in.Lens {
 		end := at + int(n)
-		if evs, err = p.Feed(evs[:0], raw[at:end:end]); err != nil {
+		if evs, err = p.Append(evs[:0], raw[at:end:end]); err != nil {
 			return seen
 		}
 		for i := range evs {
@@ -115,7 +115,7 @@ func (w *Weft) Drive(in *Input) int {
 		}
 		at = end
 	}
-	evs, _ = p.Close(evs[:0])
+	evs, _ = p.Finish(evs[:0], event.None)
 	for i := range evs {
 		seen += len(evs[i].Data)
 	}
@@ -132,14 +132,14 @@ func (w *Weft) Collect(in *Input) Result {
 	at := 0
 	for _, n := range in.Lens {
 		end := at + int(n)
-		evs, err := w.p.Feed(w.evs[:0], in.Raw[at:end:end])
+		evs, err := w.p.Append(w.evs[:0], in.Raw[at:end:end])
 		if err != nil {
 			return Result{Err: err}
 		}
 		all.Add(evs...)
 		at, w.evs = end, evs
 	}
-	evs, err := w.p.Close(w.evs[:0])
+	evs, err := w.p.Finish(w.evs[:0], event.None)
 	if err != nil {
 		return Result{Err: err}
 	}
@@ -160,13 +160,13 @@ func (w *Weft) Collect(in *Input) Result {
 	return r
 }
 
-// Ollama is Ollama's parser of a family, made anew for every reply, as Ollama does.
+// Ollama is Ollama's parser of a family, created for every reply, as Ollama does.
 type Ollama struct {
 	f     Family
 	tools []api.Tool
 }
 
-// NewOllama returns Ollama's parser of family f. The error says that Ollama has none.
+// NewOllama returns Ollama's parser of family f. It is an error if Ollama has none.
 func NewOllama(f Family, tools Tools) (*Ollama, error) {
 	if f.Ollama == "" {
 		return nil, fmt.Errorf("Ollama has no parser of %s", f.Name)

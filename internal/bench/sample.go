@@ -20,14 +20,14 @@ type Call struct {
 type Sample struct {
 	Family string
 	Name   string
-	// Prefill tells that the prompt opened reasoning: the text starts inside it.
+	// Prefill reports that the prompt opened reasoning: the text starts inside it.
 	Prefill bool `json:"prefill_reasoning"`
 	Text    string
 	// The cuts, as byte lengths that add up to len(Text).
 	Runes  []int `json:"chunks"`        // 1 to 6 characters, may split markers
 	Atomic []int `json:"chunks_atomic"` // the same, but a special token is one chunk
 	Bytes  []int `json:"chunks_bytes"`  // 1 to 6 bytes, may split UTF-8; may be absent
-	// Expect is the right answer.
+	// Expect is the expected result.
 	Expect struct {
 		Reasoning string
 		Content   string
@@ -123,8 +123,8 @@ func Load(file, family string) ([]Sample, error) {
 	return out, lines.Err()
 }
 
-// Shared returns the folder of the test data that is not part of the repository: WEFT_SHARED, else "shared" beside the
-// repository. root is the path of the repository from the working directory. It returns "" when there is none.
+// Shared returns the directory of the test data outside the repository: WEFT_SHARED, else "shared" next to the
+// repository. root is the path of the repository from the working directory. It returns "" if absent.
 func Shared(root string) string {
 	dir := os.Getenv("WEFT_SHARED")
 	if dir == "" {

@@ -17,12 +17,12 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// collect runs chunks through p from the start, to the end of the stream, and returns the answer. Its memory is
+// collect runs chunks through p from the start, to the end of the stream, and returns the result. Its memory is
 // overwritten by the next run of c.
 func collect(t testing.TB, p *parsers.Parser, c *event.Collector, chunks ...string) event.Answer {
 	t.Helper()
 	feed(t, p, c, chunks...)
-	evs, err := p.Close(nil)
+	evs, err := p.Finish(nil, event.None)
 	require.NoError(t, err)
 	c.Add(evs...)
 	if len(c.Answers) == 0 {
@@ -37,11 +37,11 @@ func feed(t testing.TB, p *parsers.Parser, c *event.Collector, chunks ...string)
 	var evs []event.Event
 	var buf []byte
 	var err error
-	c.Reset()
+	*c = event.Collector{}
 	p.Reset()
 	for _, s := range chunks {
 		buf = append(buf[:0], s...)
-		evs, err = p.Feed(evs[:0], buf)
+		evs, err = p.Append(evs[:0], buf)
 		require.NoError(t, err)
 		c.Add(evs...)
 	}
@@ -169,7 +169,7 @@ func bytewise(text string) []string {
 	return out
 }
 
-// cuts returns text cut at random places, in pieces of at most most bytes.
+// cuts returns text cut at random positions into pieces of at most most bytes.
 func cuts(r *rand.Rand, text string, most int) (out []string) {
 	for text != "" {
 		n := 1 + r.IntN(min(len(text), most))

@@ -102,7 +102,8 @@ func (o oracle) digests(tokens []uint32, block int, x *kvhash.Extras) (all []byt
 	return all
 }
 
-// TestBlockHashCBOR compares the CBOR that kvhash writes by hand with that of a library, over random blocks with extra keys of all types.
+// TestBlockHashCBOR compares the hand-written CBOR encoding of kvhash with a library, over random blocks with extra
+// keys of all types.
 func TestBlockHashCBOR(t *testing.T) {
 	enc, err := cbor.CanonicalEncOptions().EncMode()
 	require.NoError(t, err)
@@ -125,7 +126,7 @@ func TestBlockHashCBOR(t *testing.T) {
 				o.opt.Seed, o.opt.NoneHash = "", rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, "none hash")
 			}
 		}
-		s, err := kvhash.ByName(o.scheme, &o.opt)
+		s, err := kvhash.Lookup(o.scheme, &o.opt)
 		require.NoError(t, err)
 		block := rapid.SampledFrom([]int{1, 2, 16, 23, 24, 300}).Draw(t, "block")
 		tokens := rapid.SliceOfN(token, 0, 3*block).Draw(t, "tokens")
@@ -149,13 +150,13 @@ type prompts struct {
 	cache *cache.Cache
 	chain *kvhash.Chain
 	ids   []uint32
-	cuts  []cache.Cut
+	cuts  []cache.Prefix
 }
 
 // hash returns how many of the prompt's tokens were hashed now.
 func (p *prompts) hash(segs []tokenizers.Segment) int {
-	p.ids, p.cuts = p.cache.AppendEncodeCuts(p.ids[:0], p.cuts[:0], "tenant", segs)
-	p.chain.Reset()
+	p.ids, p.cuts = p.cache.AppendEncodePrefixes(p.ids[:0], p.cuts[:0], "tenant", segs)
+	p.chain.Truncate(0)
 	known := 0
 	for ; known < len(p.cuts); known++ {
 		piece, _ := p.cuts[known].Value().(*kvhash.Piece)
@@ -175,8 +176,8 @@ func (p *prompts) hash(segs []tokenizers.Segment) int {
 	return len(fresh)
 }
 
-// TestChainFromPrefixCache joins the tokenizer's prefix cache and the chain: of every further request of a conversation the
-// new tokens are hashed, and those of the block that the last cut lies in.
+// TestChainFromPrefixCache joins the tokenizer's prefix cache and the chain: for each later request of a conversation,
+// only the new tokens and the block that contains the last cut are hashed.
 func TestChainFromPrefixCache(t *testing.T) {
 	const block = 16
 	tok := mini.Load()
@@ -186,7 +187,7 @@ func TestChainFromPrefixCache(t *testing.T) {
 			if name == "vllm_xxhash_cbor" { // without a seed vLLM draws a random one
 				o.Seed = "0"
 			}
-			s, err := kvhash.ByName(name, &o)
+			s, err := kvhash.Lookup(name, &o)
 			require.NoError(t, err)
 			c, err := cache.New(tok, &cache.Options{Spacing: 256})
 			require.NoError(t, err)
@@ -205,7 +206,7 @@ func TestChainFromPrefixCache(t *testing.T) {
 				} else {
 					require.LessOrEqual(t, hashed, len(want)-before+block, "turn %d of %d tokens", turn, len(want))
 				}
-				whole := s.AppendBlocks(nil, want, block)
+				whole := s.AppendBlocks(nil, want, block, nil)
 				require.True(t, slices.Equal(whole, p.chain.Blocks()))
 				if s.DigestLen() > 8 {
 					require.Equal(t, s.AppendDigests(nil, want, block, nil), p.chain.Digests())

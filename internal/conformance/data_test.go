@@ -28,6 +28,9 @@ func shared(t testing.TB, path ...string) string {
 	return f
 }
 
+// long reports whether to run what takes long: WEFT_TEST=long is set, as .ci/run does in one of its passes.
+func long() bool { return os.Getenv("WEFT_TEST") == "long" }
+
 // load returns the records of a file of JSON lines, one slice per family, in order. WEFT_FAMILY names the only family to
 // load.
 func load[T any](t testing.TB, file string, family func(*T) string) map[string][]*T {
@@ -73,11 +76,12 @@ func toolsOf(in []tool) (out []parsers.Tool) {
 	return out
 }
 
-// startOf returns where generation begins, as the corpora spell it. A corpus that says nothing leaves it to the family.
+// startOf returns where generation begins, as the corpora spell it. If a corpus does not specify it, the family
+// decides.
 func startOf(s string) parsers.Start {
 	switch s {
 	case "none":
-		return parsers.StartNone
+		return parsers.StartTurn
 	case "reasoning":
 		return parsers.StartReasoning
 	case "response":

@@ -2,21 +2,6 @@
 
 package conformance
 
-import "github.com/weft-go/weft/parsers"
-
-// dynamoPolicy returns the Dynamo profile for a family.
-var dynamoPolicy = func(family string) *parsers.Policy {
-	g, err := parsers.Default().Lookup(family)
-	if err != nil {
-		return nil
-	}
-	p, err := parsers.PolicyOf(parsers.ProfileDynamo, g.Name)
-	if err != nil {
-		panic(err)
-	}
-	return p
-}
-
 // agreedExceptions are the records whose agreed result contradicts the written policy.
 var agreedExceptions = map[string]reason{
 	"tool/deepseek_v4/batch.2.c": trailingTextKept,

@@ -32,7 +32,7 @@ type parity struct {
 	Results  int `json:"nresults"`
 }
 
-// peerResult is what one implementation makes of an output.
+// peerResult is the result of one implementation for an output.
 type peerResult struct {
 	Calls []struct {
 		Name      string
@@ -42,7 +42,7 @@ type peerResult struct {
 	Error, Unavailable string
 }
 
-// outcome returns r in the form of outcomes. Arguments that are no JSON are a string in the fixtures.
+// outcome returns r in the form of outcomes. Arguments that are not JSON are a string in the fixtures.
 func (r *peerResult) outcome(t testing.TB) outcome {
 	out := outcome{Calls: []step{}, Content: r.Content, Reasoning: r.Reasoning}
 	for _, c := range r.Calls {
@@ -51,9 +51,9 @@ func (r *peerResult) outcome(t testing.TB) outcome {
 	return out
 }
 
-// options returns how the record is to be parsed. Fixtures about calls know nothing of reasoning, and fixtures about
+// options returns the parser options for the record. Fixtures about calls know nothing of reasoning, and fixtures about
 // reasoning expect tool markup as content.
-func (r *parity) options(policy *parsers.Policy) *parsers.Options {
+func (r *parity) options(policy parsers.Policy) *parsers.Options {
 	opt := &parsers.Options{Tools: toolsOf(r.Tools), Channels: parsers.OnlyTools, Policy: policy}
 	if r.Kind == "reasoning" {
 		opt.Channels = parsers.OnlyReasoning
@@ -78,7 +78,7 @@ func parityDiff(want, got outcome) string {
 }
 
 // run parses r whole, in its own chunks, byte by byte and at 20 random splits, which must all give the same, and returns it.
-func (r *parity) run(t testing.TB, policy *parsers.Policy) outcome {
+func (r *parity) run(t testing.TB, policy parsers.Policy) outcome {
 	p, err := parsers.New(r.Family, r.options(policy))
 	require.NoError(t, err)
 	text := r.Text + strings.Join(r.Chunks, "") // a record has one of them
@@ -113,7 +113,7 @@ func loadParity(t *testing.T) map[string][]*parity {
 // TestParity asserts that weft gives, by default, what all implementations agree on, less what contradicts the written
 // policy.
 func TestParity(t *testing.T) {
-	runParity(t, nil, agreedExceptions, func(r *parity) (want []peerResult) {
+	runParity(t, parsers.Policy{}, agreedExceptions, func(r *parity) (want []peerResult) {
 		if r.Agreed && r.Results >= 2 {
 			for _, name := range []string{"dynamo", "vllm", "sglang"} {
 				if e := r.Expected[name]; e.Unavailable == "" && e.Error == "" {
@@ -127,11 +127,10 @@ func TestParity(t *testing.T) {
 
 // TestParityDynamo asserts that weft under the Dynamo profile gives what Dynamo gives.
 func TestParityDynamo(t *testing.T) {
-	if dynamoPolicy == nil {
-		t.Skip("no Dynamo profile yet")
-	}
+	dynamo, err := parsers.ParsePolicy("dynamo")
+	require.NoError(t, err)
 	require.LessOrEqual(t, len(dynamoExceptions), 25)
-	runParity(t, dynamoPolicy, dynamoExceptions, func(r *parity) []peerResult {
+	runParity(t, dynamo, dynamoExceptions, func(r *parity) []peerResult {
 		if e := r.Expected["dynamo"]; e.Unavailable == "" && e.Error == "" {
 			return []peerResult{e}
 		}
@@ -142,7 +141,7 @@ func TestParityDynamo(t *testing.T) {
 // runParity runs all records and compares those for which wanted names results. Every difference must be in the table,
 // and every entry of the table must be one.
 func runParity(
-	t *testing.T, policy func(family string) *parsers.Policy, except map[string]reason, wanted func(*parity) []peerResult,
+	t *testing.T, policy parsers.Policy, except map[string]reason, wanted func(*parity) []peerResult,
 ) {
 	byFamily := loadParity(t)
 	unknown := map[string]bool{}
@@ -167,11 +166,7 @@ func runParity(
 			}
 			right, compared, excepted := 0, 0, 0
 			for _, r := range list {
-				var pol *parsers.Policy
-				if policy != nil {
-					pol = policy(family)
-				}
-				got := r.run(t, pol)
+				got := r.run(t, policy)
 				results := wanted(r)
 				if len(results) == 0 {
 					continue

@@ -2,8 +2,8 @@
 
 package conformance
 
-// explained says, per peer, why weft differs on a vector of its tests. A key is a vector's id without the peer, or the
-// beginning of ids up to a slash.
+// explained lists, per peer, the reasons why weft differs on vectors of its tests. A key is a vector's id without the
+// peer, or the beginning of ids up to a slash.
 var explained = map[string]map[string]reason{
 	"ollama": {
 		"qwen3_coder/TestQwenParserStreaming.synth/20": losesHeld,

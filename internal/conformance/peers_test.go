@@ -38,7 +38,7 @@ type vector struct {
 	}
 }
 
-// smgResult is what a test of smg pins; the rest is open.
+// smgResult is the part of a result that a test of smg fixes; the rest is open.
 type smgResult struct {
 	Calls              *int     `json:"ncalls"`
 	Names              [][2]any `json:"names"`
@@ -171,7 +171,7 @@ func runVectors(t *testing.T, peer string, diff func(*testing.T, *vector, outcom
 				require.NoError(t, err)
 				feed(t, p, &c, v.Text+strings.Join(v.Chunks, ""))
 				if v.EOF == nil || *v.EOF {
-					evs, err := p.Close(nil)
+					evs, err := p.Finish(nil, event.None)
 					require.NoError(t, err)
 					c.Add(evs...)
 				}
@@ -209,7 +209,8 @@ func runVectors(t *testing.T, peer string, diff func(*testing.T, *vector, outcom
 	}
 }
 
-// explain finds the reason for a vector: that of its id, or of the longest prefix of whole path elements that has one.
+// explain finds the reason for a vector: the reason of its id, or of the longest prefix of whole path elements that has
+// one.
 func explain(table map[string]reason, id, family string) (reason, string) {
 	if !strings.HasPrefix(id, family+"/") {
 		id = family + "/" + id
@@ -248,8 +249,8 @@ var smgStartsInReasoning = map[string]bool{
 // ollamaThinks lists the families that Ollama lets think unless told otherwise.
 var ollamaThinks = map[string]bool{"cohere": true, "glm47": true, "olmo3_think": true}
 
-// ollamaStart returns where the templates of Ollama let generation begin. Where thinking is on they open it, and where it
-// is off they open and close it, unless the conversation ends in an answer that is to go on.
+// ollamaStart returns where the templates of Ollama let generation begin. Where thinking is on they open it, and where
+// it is off they open and close it, unless the conversation ends in a response to continue.
 func (v *vector) ollamaStart() parsers.Start {
 	last := v.Options.LastMessage
 	if last != nil && last.Role == "assistant" && last.Content != "" && v.Family != "laguna_v8" { // that begins a new turn

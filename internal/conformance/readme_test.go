@@ -9,43 +9,58 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 )
 
-// TestReadmePrograms compares the program at the top of each library's README with the Example of its package, which is compiled
-// and run: the same lines, and the output in the README.
+// TestReadmePrograms checks that the first program of each library's README is an Example of the module, which is compiled and
+// run, and that the README shows its output.
 func TestReadmePrograms(t *testing.T) {
-	for _, module := range []string{"protocols", "parsers", "tokenizers", "kvhash", "router"} {
+	for _, module := range []string{"protocols", "parsers", "tokenizers", "tokenizers/prompt", "kvhash", "router"} {
 		t.Run(module, func(t *testing.T) {
-			read := func(name string) string {
-				b, err := os.ReadFile(filepath.Join("..", "..", module, name))
-				require.NoError(t, err)
-				return strings.ReplaceAll(string(b), "\r\n", "\n")
+			dir := filepath.Join("..", "..", filepath.FromSlash(module))
+			readme := filepath.Join(dir, "README.md")
+			var program string
+			for _, b := range fences(t, readme) {
+				if b.lang == "go" {
+					program = b.text
+					break
+				}
 			}
-			_, body, ok := strings.Cut(read("example_test.go"), "\nfunc Example() {\n")
-			require.True(t, ok, "no Example")
-			body, _, _ = strings.Cut(body, "\n}\n")
-			body, output, ok := strings.Cut(body, "// Output:\n")
-			require.True(t, ok, "no output")
-
-			readme := read("README.md")
-			_, program, ok := strings.Cut(readme, "\n```go\n")
-			require.True(t, ok, "no program in the README")
-			program, _, _ = strings.Cut(program, "```\n")
+			require.NotEmpty(t, program, "no program in the README")
 			if _, main, ok := strings.Cut(program, "func main() {\n"); ok {
 				program, _, _ = strings.Cut(main, "\n}\n")
 			}
-			code := trimmed(program)
-			for len(code) > 0 && strings.HasPrefix(code[len(code)-1], "//") { // its output
-				code = code[:len(code)-1]
+			want := strings.Join(statements(program), "\n")
+
+			files, err := filepath.Glob(filepath.Join(dir, "example*_test.go"))
+			require.NoError(t, err)
+			more, err := filepath.Glob(filepath.Join(dir, "*", "example*_test.go"))
+			require.NoError(t, err)
+			var output string
+			found := false
+			for _, name := range append(files, more...) {
+				data, err := os.ReadFile(name)
+				require.NoError(t, err)
+				examples := strings.Split(strings.ReplaceAll(string(data), "\r\n", "\n"), "\nfunc Example")
+				for _, e := range examples[1:] {
+					body, _, _ := strings.Cut(e, "\n}\n")
+					body, out, ok := strings.Cut(body, "// Output:\n")
+					if ok && strings.Contains("\n"+strings.Join(statements(body), "\n")+"\n", "\n"+want+"\n") {
+						found, output = true, out
+					}
+				}
 			}
-			if d := cmp.Diff(trimmed(body), code); d != "" {
-				t.Errorf("the README's program is not the Example (-Example +README):\n%s", d)
+			if !found {
+				t.Fatalf("no Example with an output has the README's program:\n%s", want)
 			}
-			shown := trimmed(readme)
+			data, err := os.ReadFile(readme)
+			require.NoError(t, err)
+			shown := trimmed(string(data))
 			for i, line := range shown {
-				shown[i] = strings.TrimPrefix(line, "// ")
+				if j := strings.Index(line, "// "); j >= 0 {
+					line = line[j+len("// "):]
+				}
+				shown[i] = line
 			}
 			for _, line := range trimmed(output) {
 				if line = strings.TrimPrefix(line, "// "); !slices.Contains(shown, line) {

@@ -4,7 +4,7 @@ package conformance
 
 import "testing"
 
-// reason is why weft differs from a peer. The set is closed: reasons says what each one means.
+// reason is a reason why weft differs from a peer. The set is closed: reasons explains each one.
 type reason string
 
 const (
@@ -60,7 +60,7 @@ var reasons = map[reason]string{
 	unclosedValue: "Peers drop a parameter whose closing tag is missing and emit the call without it; weft has " +
 		"streamed the value by then, and emitted bytes are never contradicted, so the call aborts.",
 	unframedIsShown: "Peers show nothing of a reply that has no frame at all; weft shows it as text, since an answer " +
-		"without a frame is better than none (Policy.DropUnframed).",
+		"without a frame is better than none (the policy drop_unframed).",
 	trimsOnlyWhole: "Dynamo trims white space when it parses a whole text and keeps it when it streams the same text; " +
 		"weft gives one result.",
 	needsWholeText: "The peer's result needs the whole text before anything can be shown: what was text becomes " +

@@ -36,7 +36,7 @@ func samples(t *testing.T) map[string][]sample {
 	}
 	for _, list := range loadParity(t) {
 		for _, r := range list {
-			opt := r.options(nil)
+			opt := r.options(parsers.Policy{})
 			add(r.ID, r.Family, r.Text+strings.Join(r.Chunks, ""), opt)
 			both := *opt
 			both.Channels = parsers.Both
@@ -124,12 +124,12 @@ func events(t *testing.T, p *parsers.Parser, text string, size int) (evs []event
 	var err error
 	for at := 0; at < len(text); at += size {
 		n := len(evs)
-		evs, err = p.Feed(evs, []byte(text[at:min(at+size, len(text))]))
+		evs, err = p.Append(evs, []byte(text[at:min(at+size, len(text))]))
 		require.NoError(t, err)
 		keep(n)
 	}
 	n := len(evs)
-	evs, err = p.Close(evs)
+	evs, err = p.Finish(evs, event.None)
 	require.NoError(t, err)
 	keep(n)
 	return evs
@@ -179,7 +179,7 @@ func structure(g *grammar.Grammar, gap string, before, after event.Event) bool {
 	case before.Kind == event.ToolAbort || after.Kind == event.ToolAbort:
 		return true // what is left of a call
 	case g.Tagged == nil:
-		return marked // a header stands between markers, or before the first one
+		return marked // a header is between markers, or before the first one
 	case after.Kind == event.ToolStart:
 		// What introduces a name is punctuation, or one of a few words.
 		for _, word := range []string{"functions.", "function", "call:"} {

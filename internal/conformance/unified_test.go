@@ -38,8 +38,8 @@ func (r *unified) options() *parsers.Options {
 	return opt
 }
 
-// TestUnified runs every record of the unified corpus: whole, byte by byte, at every two-way byte split and at 50 random
-// splits.
+// TestUnified runs every record of the unified corpus: whole, byte by byte, at two-way byte splits and at random splits. With
+// WEFT_TEST=long these are every split and 50 random ones.
 func TestUnified(t *testing.T) {
 	for family, list := range loadUnified(t) {
 		t.Run(family, func(t *testing.T) {
@@ -77,13 +77,20 @@ func (r *unified) run(t *testing.T) (how, diff string) {
 	if !ok("whole", r.Text) || !ok("byte by byte", bytewise(r.Text)...) {
 		return how, diff
 	}
-	for i := 1; i < len(r.Text); i++ {
+	step, random := 11, 5
+	switch {
+	case long():
+		step, random = 1, 50
+	case testing.Short():
+		step, random = 67, 1
+	}
+	for i := 1 + len(r.ID)%step; i < len(r.Text); i += step { // not the same positions in each record
 		if !ok("a two-way split", r.Text[:i], r.Text[i:]) {
 			return how, diff
 		}
 	}
 	rnd := rand.New(rand.NewPCG(uint64(len(r.Text)), 3))
-	for range 50 {
+	for range random {
 		if !ok("a random split", cuts(rnd, r.Text, 16)...) {
 			return how, diff
 		}

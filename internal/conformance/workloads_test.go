@@ -59,8 +59,8 @@ func TestWorkloads(t *testing.T) {
 
 // TestSeeds does the same with workloads of other seeds, made by the generator. WEFT_SEEDS lists others.
 func TestSeeds(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the generator takes seconds")
+	if !long() {
+		t.Skip("set WEFT_TEST=long to generate workloads")
 	}
 	tools := workloadTools(t)
 	src := shared(t, "tools", "parsegen")
@@ -107,7 +107,7 @@ func runWorkloads(t *testing.T, tools []parsers.Tool, dir string, files ...strin
 	}
 }
 
-// run compares every chunking of r with the truth, or with the result of the whole text where there is none.
+// run compares every chunking of r with the truth, or with the result of the whole text if the truth is unknown.
 func (r *workload) run(t *testing.T, tools []parsers.Tool) {
 	p, err := parsers.New(r.Family, r.options(tools))
 	require.NoError(t, err)

@@ -3,13 +3,13 @@
 package sdk_test
 
 import (
+	"time"
+
 	"github.com/stretchr/testify/require"
 
-	"github.com/weft-go/weft/protocols/apierr"
-	"github.com/weft-go/weft/protocols/chat"
+	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
-	"github.com/weft-go/weft/protocols/messages"
-	"github.com/weft-go/weft/protocols/responses"
+	"github.com/weft-go/weft/protocols/wire"
 )
 
 const (
@@ -17,42 +17,28 @@ const (
 	created = 1700000000
 )
 
-// An api is what differs between the three.
+// An api holds the differences between the three APIs.
 type api struct {
+	*wire.API
 	name   string
 	id     string // of the response
 	golden string // worked example of protocols/testdata
-	stream func(s setup) encoder
-	whole  func(c *event.Collector, s setup) []byte
 
-	// hear asks the desk for a stream with the official client and accumulates it; read asks for a whole answer. Both check
-	// on the way what only that API has.
+	// hear requests a stream from the desk with the official client and accumulates it; read requests a whole response.
+	// Both check on the way what only that API has.
 	hear func(t require.TestingT, d *desk) (heard, error)
 	read func(t require.TestingT, d *desk) (heard, error)
 }
 
-type encoder interface {
-	Append(dst []byte, events ...event.Event) []byte
-	Close(dst []byte) []byte
-	Fail(dst []byte, e *apierr.Error) []byte
-	KeepAlive(dst []byte) []byte
-}
-
 var (
 	chatAPI = &api{
-		name: "chat", id: "chatcmpl-1", golden: "../../protocols/chat/testdata/example.sse",
-		stream: func(s setup) encoder { return chat.NewStream(chatOptions(s)) },
-		whole:  func(c *event.Collector, s setup) []byte { return chat.AppendResponse(nil, c, chatOptions(s)) },
+		API: wire.Chat, name: "chat", id: "chatcmpl-1", golden: "../../protocols/internal/chatanswer/testdata/example.sse",
 	}
 	responsesAPI = &api{
-		name: "responses", id: "resp_1", golden: "../../protocols/responses/testdata/example.sse",
-		stream: func(s setup) encoder { return responses.NewStream(responsesOptions(s)) },
-		whole:  func(c *event.Collector, s setup) []byte { return responses.AppendResponse(nil, c, responsesOptions(s)) },
+		API: wire.Responses, name: "responses", id: "resp_1", golden: "../../protocols/internal/responsesanswer/testdata/example.sse",
 	}
 	messagesAPI = &api{
-		name: "messages", id: "msg_1", golden: "../../protocols/messages/testdata/example.sse",
-		stream: func(s setup) encoder { return messages.NewStream(messagesOptions(s)) },
-		whole:  func(c *event.Collector, s setup) []byte { return messages.AppendResponse(nil, c, messagesOptions(s)) },
+		API: wire.Messages, name: "messages", id: "msg_1", golden: "../../protocols/internal/messagesanswer/testdata/example.sse",
 	}
 	apis = []*api{chatAPI, responsesAPI, messagesAPI}
 )
@@ -63,43 +49,65 @@ func init() { // here, because the methods name the variables
 	messagesAPI.hear, messagesAPI.read = hearMessage, readMessage
 }
 
-func chatOptions(s setup) chat.StreamOptions {
-	return chat.StreamOptions{
-		ID: "chatcmpl-1", Model: model, Created: created, IncludeUsage: true, Reasoning: s.field, Custom: s.custom,
-		WholeCalls: s.wholeCalls, DispatchInReasoning: s.callsInReasoning,
+// encoder returns an encoder for the response to the request of s.
+func (a *api) encoder(s setup, stream bool) *wire.Encoder {
+	return a.NewEncoder(s.request(a, stream), a.options(s))
+}
+
+// options returns the options of s, with a clock that advances by a second.
+func (a *api) options(s setup) *wire.Options {
+	now := time.Unix(created-1, 0)
+	return &wire.Options{
+		ID: a.id, Now: func() time.Time { now = now.Add(time.Second); return now }, Reasoning: s.reasoning, Details: wire.DetailsNever,
+		WholeCalls: s.wholeCalls, CallsInReasoning: s.callsInReasoning,
 	}
 }
 
-func responsesOptions(s setup) responses.StreamOptions {
-	return responses.StreamOptions{
-		ID: "resp_1", Model: model, Created: created, CompletedAt: created + 1, Reasoning: s.shown, Seal: s.seal,
-		Namespace: s.namespace, Custom: s.custom, WholeCalls: s.wholeCalls, DispatchInReasoning: s.callsInReasoning,
+// request returns the request of s to a, of the Responses API if that has to seal reasoning and else of none.
+func (s setup) request(a *api, stream bool) *block.Request {
+	r := block.NewRequest()
+	seal := s.seal && a == responsesAPI
+	if seal {
+		var err error
+		if r, err = wire.Responses.Decode([]byte(`{"model":"demo","input":[],"store":false}`), nil); err != nil {
+			panic(err)
+		}
 	}
+	for _, t := range s.tools {
+		if err := r.AppendTool(t); err != nil {
+			panic(err)
+		}
+	}
+	p := r.Params()
+	p.Model, p.Stream, p.StreamUsage = model, stream, !seal
+	if err := r.SetParams(p); err != nil {
+		panic(err)
+	}
+	return r
 }
 
-func messagesOptions(s setup) messages.StreamOptions {
-	return messages.StreamOptions{
-		ID: "msg_1", Model: model, Thinking: s.thinking, WholeCalls: s.wholeCalls, DispatchInReasoning: s.callsInReasoning,
-	}
-}
-
-// encode returns the stream of the events. With alive a keep-alive stands in front of every event and at the end.
+// encode returns the stream of the events. With alive, a keep-alive comes before every event and at the end.
 func (a *api) encode(s setup, events []event.Event, alive bool) []byte {
-	enc := a.stream(s)
+	enc := a.encoder(s, true)
 	var out []byte
 	for i := range events {
 		if alive {
-			out = enc.KeepAlive(out)
+			out = enc.AppendKeepAlive(out)
 		}
 		out = enc.Append(out, events[i])
 	}
 	if alive {
-		out = enc.KeepAlive(out)
+		out = enc.AppendKeepAlive(out)
 	}
-	return enc.Close(out)
+	return enc.Finish(out)
 }
 
-// collect returns what the events say.
+// whole returns the events as a whole response.
+func (a *api) whole(s setup, events []event.Event) []byte {
+	return a.encoder(s, false).Finish(nil, events...)
+}
+
+// collect returns the content of the events.
 func collect(events []event.Event) *event.Collector {
 	var c event.Collector
 	c.Add(events...)

@@ -5,10 +5,9 @@ package sdk_test
 import (
 	"strings"
 
-	"github.com/weft-go/weft/protocols/chat"
+	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
-	"github.com/weft-go/weft/protocols/messages"
-	"github.com/weft-go/weft/protocols/responses"
+	"github.com/weft-go/weft/protocols/wire"
 )
 
 // A scene is a response that every API has to get across.
@@ -113,15 +112,12 @@ func scenes() []scene {
 		{name: "custom call, cut", events: begin(some).open(event.Custom, "apply_patch", "", "*** Begin").usage(done).finish(event.Length).events},
 		{name: "custom and function calls", events: begin(some).call("get", "", "{}").flagged(event.Custom, "apply_patch", "", patch).call("get", "", "{}").usage(done).finish(event.ToolCalls).events},
 		{
-			name: "function call that is a custom one", setup: setup{custom: func(name string) bool { return name == "apply_patch" }},
+			name: "function call that is a custom one", setup: setup{tools: []block.Tool{{Kind: block.CustomTool, Name: "apply_patch"}}},
 			events: begin(some).call("apply_patch", "", `{"inp`, `ut": "*** Begin\n\u00e`, `9 \ud83d`, `\ude00\"end\""}`).call("get", "", "{}").usage(done).finish(event.ToolCalls).events,
 		},
 		{
-			name: "namespaces", setup: setup{namespace: func(tool string) (string, string) {
-				if ns, name, ok := strings.Cut(tool, "__"); ok {
-					return ns, name
-				}
-				return "", tool
+			name: "namespaces", setup: setup{tools: []block.Tool{
+				{Name: "get"}, {Name: "patch"}, {Namespace: "mcp", Name: "get"}, {Namespace: "mcp", Name: "patch"},
 			}}, only: []*api{responsesAPI},
 			events: begin(some).call("mcp__get", "", "{}").call("get", "", "{}").flagged(event.Custom, "mcp__patch", "", "x").usage(done).finish(event.ToolCalls).events,
 		},
@@ -129,10 +125,11 @@ func scenes() []scene {
 		{name: "several reasoning runs", events: begin(some).think("a").text("b").think("c").next().think("d").text("e").call("get", "", "{}").think("f").usage(done).finish(event.ToolCalls).events},
 		{name: "signed reasoning", events: begin(some).think("a", "b").sign("c2ln", "bmVk").call("get", "", "{}").think("c").sign("ZGVk").usage(done).finish(event.ToolCalls).events},
 		{name: "omitted reasoning", events: begin(some).sign("b3BhcXVl").text("a").usage(done).finish(event.Stop).events},
-		{name: "reasoning that is not to be shown", setup: setup{field: chat.ReasoningNone, shown: responses.ReasoningNone, thinking: messages.ThinkingOmitted}, events: begin(some).think("a").sign("b3BhcXVl").text("b").think("c").text("d").usage(done).finish(event.Stop).events},
-		{name: "reasoning that is not sent", setup: setup{field: chat.ReasoningNone, shown: responses.ReasoningNone, thinking: messages.ThinkingNone}, events: begin(some).think("a").text("b").think("c").call("get", "", "{}").usage(done).finish(event.Stop).events},
-		{name: "raw reasoning", setup: setup{field: chat.ReasoningPlain, shown: responses.ReasoningRaw}, events: begin(some).think("a", "b").text("c").think("d").usage(done).finish(event.Stop).events},
-		{name: "reasoning in both fields, sealed", setup: setup{field: chat.ReasoningBoth, shown: responses.ReasoningRaw, seal: true}, events: begin(some).think("a", "b").text("c").think("d").sign("e").usage(done).finish(event.Stop).events},
+		{name: "reasoning that is not to be shown", setup: setup{reasoning: wire.ReasoningOmitted}, events: begin(some).think("a").sign("b3BhcXVl").text("b").think("c").text("d").usage(done).finish(event.Stop).events},
+		{name: "reasoning that is not sent", setup: setup{reasoning: wire.ReasoningNone}, events: begin(some).think("a").text("b").think("c").call("get", "", "{}").usage(done).finish(event.Stop).events},
+		{name: "raw reasoning", setup: setup{reasoning: wire.ReasoningPlain}, events: begin(some).think("a", "b").text("c").think("d").usage(done).finish(event.Stop).events},
+		{name: "reasoning in both fields, sealed", setup: setup{reasoning: wire.ReasoningBoth, seal: true}, events: begin(some).think("a", "b").text("c").think("d").sign("e").usage(done).finish(event.Stop).events},
+		{name: "raw reasoning, sealed", setup: setup{reasoning: wire.ReasoningPlain, seal: true}, events: begin(some).think("a", "b").text("c").think("d").sign("e").usage(done).finish(event.Stop).events},
 		{name: "sealed summary", setup: setup{seal: true}, events: begin(some).think("caf\xc3", "\xa9").text("c").usage(done).finish(event.Stop).events},
 		{name: "two texts", events: begin(some).text("a").next().text("b").usage(done).finish(event.Stop).events},
 
@@ -167,7 +164,7 @@ func scenes() []scene {
 	return list
 }
 
-// many returns an answer with n calls, three of which are open at a time.
+// many returns a response with n calls, three of which are open at a time.
 func many(n int32) []event.Event {
 	s := begin(some)
 	for i := range n {

@@ -131,7 +131,7 @@ func reasoningOf(t require.TestingT, extra map[string]respjson.Field) (s string)
 	return s
 }
 
-// rawList returns the elements of a JSON array as they stand.
+// rawList returns the elements of a JSON array unchanged.
 func rawList(t require.TestingT, raw string) (out []string) {
 	if raw == "" || raw == "null" {
 		return nil

@@ -16,7 +16,7 @@ import (
 	oaiopt "github.com/openai/openai-go/v3/option"
 )
 
-// A desk is a server that gives every request the same answer and remembers the last question.
+// A desk is a server that gives every request the same response and records the last request.
 type desk struct {
 	openai openai.Client
 	claude anthropic.Client
@@ -59,7 +59,7 @@ func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(d.answer[n:])
 }
 
-// stream sets the answer to server-sent events, whole to a JSON body.
+// stream sets the response to server-sent events, whole to a JSON body.
 func (d *desk) stream(answer []byte) { d.set("text/event-stream", answer) }
 func (d *desk) whole(answer []byte)  { d.set("application/json", answer) }
 

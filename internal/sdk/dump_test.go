@@ -9,7 +9,7 @@ import (
 	"github.com/weft-go/weft/protocols/block"
 )
 
-// dump writes what a request says, a line for each parameter, tool and block; what is not said has no place in it.
+// dump writes the content of a request, a line for each parameter, tool and block; absent values are left out.
 func dump(r *block.Request) string {
 	var d dumper
 	d.params(r.Params())
@@ -20,7 +20,7 @@ func dump(r *block.Request) string {
 		d.end()
 	}
 	for _, t := range r.Turns() {
-		d.begin(t.Role.String()).flag(t.Kind.String(), t.Kind != block.Other).str("id", t.ID).str("name", t.Name).end()
+		d.begin(t.Role.String()).flag(t.Kind.String(), t.Kind != 0).str("id", t.ID).str("name", t.Name).end()
 		d.blocks(t.Blocks, "  ")
 	}
 	return d.String()
@@ -89,15 +89,15 @@ func (d *dumper) params(p block.Params) {
 		fmt.Fprintf(d, " stop=%q%v", s.Stop, s.StopTokens)
 	}
 	d.end()
-	if c := p.ToolChoice; !c.Equal(block.ToolChoice{}) {
-		d.begin("choice "+c.Mode.String()).str("name", c.Name).flag("must", c.Must).flag("serial", c.Serial)
+	if c := p.ToolChoice; c.Mode != 0 || c.Name != "" || len(c.Allow) > 0 || c.Must || c.Serial {
+		d.begin("choice "+[]string{"default", "auto", "none", "required", "named", "allowed"}[c.Mode]).str("name", c.Name).flag("must", c.Must).flag("serial", c.Serial)
 		if c.Allow != nil {
 			fmt.Fprintf(d, " allow=%q", c.Allow)
 		}
 		d.end()
 	}
 	if t := p.Thinking; t != (block.Thinking{}) {
-		d.begin("thinking").flag([]string{"", "on", "off", "adaptive"}[t.Mode], t.Mode != block.ThinkingDefault)
+		d.begin("thinking").flag([]string{"", "on", "off", "adaptive"}[t.Mode], t.Mode != block.ThinkingUnspecified)
 		d.str("effort", t.Effort).ptr("budget", t.Budget).str("summary", t.Summary).end()
 	}
 	if f := p.Format; f.Type != "" {

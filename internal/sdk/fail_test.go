@@ -15,7 +15,7 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// message returns what the server said in an error that came in the middle of a stream.
+// message returns the server's message of an error in the middle of a stream.
 func message(t require.TestingT, err error) string {
 	var e struct {
 		Error struct{ Message string }
@@ -35,6 +35,13 @@ func message(t require.TestingT, err error) string {
 	return ""
 }
 
+// text returns the message of an error in the words of one API.
+func text(t *testing.T, e *apierr.Error, s apierr.Style) string {
+	var body struct{ Error struct{ Message string } }
+	require.NoError(t, json.Unmarshal(e.AppendBody(nil, s, ""), &body))
+	return body.Error.Message
+}
+
 // TestFailures sees what the SDKs tell of errors in the middle of a stream.
 func TestFailures(t *testing.T) {
 	d := newDesk(t)
@@ -49,11 +56,11 @@ func TestFailures(t *testing.T) {
 		{"engine", apierr.New(event.EngineFailed, "The engine failed."), "server_error", "server_error", "api_error", ""},
 		{"overloaded", apierr.New(event.Overloaded, "Too busy."), "server_error", "rate_limit_exceeded", "overloaded_error", ""},
 		{"internal", apierr.New(event.Internal, "Oops."), "server_error", "server_error", "api_error", ""},
-		{"context", apierr.ContextLength(300, 200), "invalid_request_error", "context_length_exceeded", "invalid_request_error", "context_length_exceeded"},
+		{"context", apierr.ContextLength(300, 0, 200), "invalid_request_error", "context_length_exceeded", "invalid_request_error", "context_length_exceeded"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			for _, a := range apis {
-				enc := a.stream(setup{})
+				enc := a.encoder(setup{}, true)
 				out := enc.Append(nil, begin(some).think("a").text("b").open(0, "get", "", `{"x":`).events...)
 				d.stream(enc.Fail(out, test.err))
 				_, err := a.hear(t, d)
@@ -69,7 +76,7 @@ func TestFailures(t *testing.T) {
 					}
 					require.NoError(t, json.Unmarshal(s.Event.Data, &e))
 					require.Equal(t, test.openAI, e.Error.Type)
-					require.Equal(t, test.err.Text(apierr.OpenAI), e.Error.Message)
+					require.Equal(t, text(t, test.err, apierr.OpenAI), e.Error.Message)
 					if test.openAICode != "" {
 						require.Equal(t, test.openAICode, *e.Error.Code)
 					}
@@ -77,24 +84,23 @@ func TestFailures(t *testing.T) {
 					s, ok := errors.AsType[failedResponse](err)
 					require.True(t, ok, "%v", err)
 					require.EqualValues(t, test.code, s.Response.Error.Code)
-					require.Equal(t, test.err.Text(apierr.OpenAI), s.Response.Error.Message)
+					require.Equal(t, text(t, test.err, apierr.OpenAI), s.Response.Error.Message)
 					require.Len(t, s.Output, 2, "the items that were done")
 				case messagesAPI:
 					s, ok := errors.AsType[*anthropic.Error](err)
 					require.True(t, ok, "%v", err)
 					require.EqualValues(t, test.claude, s.Type())
-					require.Equal(t, test.err.Text(apierr.Anthropic), message(t, err))
+					require.Equal(t, text(t, test.err, apierr.Anthropic), message(t, err))
 				}
 			}
 		})
 	}
 }
 
-// TestFailedWhole sees a response of the responses API that failed as a whole. The other APIs answer with an HTTP error.
+// TestFailedWhole sees a response of the responses API that failed as a whole. The other APIs return an HTTP error.
 func TestFailedWhole(t *testing.T) {
 	d := newDesk(t)
-	c := collect(begin(some).text("a").fail(event.EngineFailed, "The engine failed.").events)
-	d.whole(responsesAPI.whole(c, setup{}))
+	d.whole(responsesAPI.whole(setup{}, begin(some).text("a").fail(event.EngineFailed, "The engine failed.").events))
 	_, err := responsesAPI.read(t, d)
 	s, ok := errors.AsType[failedResponse](err)
 	require.True(t, ok, "%v", err)

@@ -34,7 +34,7 @@ func TestErrors(t *testing.T) {
 	long := strings.Repeat("one two three ", 500)
 	for _, test := range []struct {
 		name, model, text string
-		set               string // member that is set in the body
+		set               string // field that is set in the body
 		to                any
 		body              string // sent instead
 
@@ -178,7 +178,8 @@ func TestErrors(t *testing.T) {
 	})
 }
 
-// TestEngineBreaks lets the engine fail in the middle of an answer: the clients get an error, and what came before it.
+// TestEngineBreaks makes the engine fail in the middle of a response: the clients get an error and everything before
+// it.
 func TestEngineBreaks(t *testing.T) {
 	for _, mode := range []vllm.FailureMode{vllm.Cut, vllm.ErrorLine} {
 		r := start(t, func(vllm.Prompt) vllm.Reply {

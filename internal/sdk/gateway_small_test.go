@@ -119,7 +119,7 @@ func TestNamespaces(t *testing.T) {
 	require.Equal(t, []string{"b", "get", `{"path": "x"}`}, []string{call.Namespace, call.Name, call.Arguments})
 }
 
-// TestAnswers asks for two answers at once.
+// TestAnswers requests two choices at once.
 func TestAnswers(t *testing.T) {
 	r := start(t, always("<think>\na\n</think>\n\nb"), nil)
 	p := openai.ChatCompletionNewParams{Model: slashed, Messages: chatMessages{openai.UserMessage("go")}, N: openai.Int(2)}
@@ -139,7 +139,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestLimits sees what ends an answer early be told in each API.
+// TestLimits checks that each API reports why a response ended early.
 func TestLimits(t *testing.T) {
 	r := start(t, always("one two three STOP four five six seven eight nine ten"), nil)
 	ctx := context.Background()

@@ -19,7 +19,7 @@ import (
 	"github.com/weft-go/weft/examples/engine/vllm"
 )
 
-// What the model says, in the manner of hermes: two calls at once, one more, and the answer.
+// The model's output, in the format of hermes: two calls at once, one more, and the final response.
 var lines = []string{
 	"<think>\nTwo looks.\n</think>\n\nLooking.\n" +
 		"<tool_call>\n{\"name\": \"read\", \"arguments\": {\"path\": \"a.go\"}}\n</tool_call>\n" +
@@ -28,7 +28,7 @@ var lines = []string{
 	"<think>\nEnough.\n</think>\n\nIt is fine: é 😀.",
 }
 
-// talk is what the client must have heard of it.
+// talk is the content that the client must have received.
 const talk = `reasoning "Two looks."
 text "Looking."
 call read {"path": "a.go"}
@@ -41,13 +41,13 @@ text "It is fine: é 😀."
 
 // A talker keeps a conversation in one API, as an agent would with the SDK.
 type talker interface {
-	ask(t *testing.T, r *rig, stream bool) heard // sends the conversation and adds the answer to it
+	ask(t *testing.T, r *rig, stream bool) heard // sends the conversation and adds the response to it
 	result(id, text string)                      // adds the result of a call
 	flush()                                      // after the last result of a turn
 }
 
-// TestConversations plays an agent's work with tools through each API, streamed and whole. The client brings results in the
-// other order. The prompts that reach the engine must each begin with the one before and all that was said to it.
+// TestConversations plays an agent's work with tools through each API, streamed and whole. The client brings results in
+// the other order. Each prompt that reaches the engine must begin with the previous prompt and its whole response.
 func TestConversations(t *testing.T) {
 	for _, stream := range []bool{true, false} {
 		for name, talker := range map[string]talker{

@@ -16,6 +16,7 @@ import (
 	"github.com/weft-go/weft/examples/gateway/serve"
 	"github.com/weft-go/weft/tokenizers"
 	"github.com/weft-go/weft/tokenizers/mini"
+	"github.com/weft-go/weft/tokenizers/prompt"
 )
 
 var tok = sync.OnceValue(func() *tokenizers.Tokenizer { return mini.Load() })
@@ -42,8 +43,10 @@ func start(t testing.TB, script vllm.Script, change func(*serve.Options)) *rig {
 		return script(p)
 	}})
 	engine := httptest.NewServer(e)
+	prompts, err := prompt.New(nil, &prompt.Options{Tokenizer: tok(), Family: "hermes"})
+	require.NoError(t, err)
 	opt := serve.Options{
-		Model: "m", Aliases: []string{slashed}, Tokenizer: tok(), Engines: []serve.Engine{{Name: "e", URL: engine.URL, Events: e.Events}},
+		Model: "m", Aliases: []string{slashed}, Prompts: prompts, Engines: []serve.Engine{{Name: "e", URL: engine.URL, Events: e.Events}},
 	}
 	if change != nil {
 		change(&opt)

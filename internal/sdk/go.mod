@@ -10,6 +10,7 @@ require (
 	github.com/weft-go/weft/examples v0.1.0
 	github.com/weft-go/weft/protocols v0.1.0
 	github.com/weft-go/weft/tokenizers v0.1.0
+	github.com/weft-go/weft/tokenizers/prompt v0.1.0
 	pgregory.net/rapid v1.3.0
 )
 
@@ -50,4 +51,5 @@ replace (
 	github.com/weft-go/weft/protocols => ../../protocols
 	github.com/weft-go/weft/router => ../../router
 	github.com/weft-go/weft/tokenizers => ../../tokenizers
+	github.com/weft-go/weft/tokenizers/prompt => ../../tokenizers/prompt
 )

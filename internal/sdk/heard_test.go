@@ -11,12 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weft-go/weft/protocols/event"
-	"github.com/weft-go/weft/protocols/messages"
+	"github.com/weft-go/weft/protocols/replay"
 )
 
-// This file is the common form in which what an SDK heard meets what was meant; want_test.go makes the latter.
+// This file defines the common form for comparing the content that an SDK received with the expected content, which
+// want_test.go derives.
 
-// A piece is one block of an answer.
+// A piece is one block of a response.
 type piece struct {
 	Kind      string // reasoning, text, refusal, call, custom, wrapped, server, other
 	Text      string // exact arguments for calls, JSON for others
@@ -29,7 +30,7 @@ type piece struct {
 	Cut       bool     // a call that was aborted after it had begun
 }
 
-// A choice is one answer.
+// A choice is one of the responses.
 type choice struct {
 	Pieces []piece
 	Finish string
@@ -91,8 +92,8 @@ func valid(b []byte) string {
 	return string(out)
 }
 
-// meet compares what was heard with what was meant. got loses what cannot be foretold and was found in order: the ids
-// that we made, and how an aborted call was made unreadable.
+// meet compares the received content with the expected content. got loses what cannot be foretold and was found in
+// order: the ids that we made, and how an aborted call was made unreadable.
 func meet(t require.TestingT, want, got heard) {
 	if len(want.Choices) == len(got.Choices) {
 		for i := range want.Choices {
@@ -114,16 +115,16 @@ func meet(t require.TestingT, want, got heard) {
 	require.Empty(t, cmp.Diff(want, got), "-meant +heard")
 }
 
-// minted stands for an id that the encoder made.
+// minted replaces an id that the encoder made.
 const minted = "(minted)"
 
-// sealed, with the text behind it, stands for a signature that the encoder made for that text.
+// sealed, followed by a text, replaces a signature that the encoder made for that text.
 const sealed = "(sealed)"
 
 func meetPiece(t require.TestingT, w, g *piece) {
 	if text, ok := strings.CutPrefix(w.Signature, sealed); ok {
-		ours, intact := messages.CheckSignature(g.Signature, text)
-		require.True(t, ours && intact, "signature %q of %q", g.Signature, text)
+		_, verdict := (*replay.Signer)(nil).Open(g.Signature, text)
+		require.Equal(t, replay.Intact, verdict, "signature %q of %q", g.Signature, text)
 		g.Signature = w.Signature
 	}
 	if w.ID == minted {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weft-go/weft/protocols/event"
-	"github.com/weft-go/weft/protocols/messages"
+	"github.com/weft-go/weft/protocols/wire"
 )
 
 func messageParams() anthropic.MessageNewParams {
@@ -25,9 +25,9 @@ func hearMessage(t require.TestingT, d *desk) (heard, error) {
 	return h, err
 }
 
-// accumulateMessage reads a stream with the SDK's accumulator. On the way it checks what stricter clients demand: one open
-// block at a time, no text in a start, exactly one signature. The input of calls is also put together by hand, because the
-// SDK replaces what is no JSON by {}.
+// accumulateMessage reads a stream with the SDK's accumulator. On the way it checks what stricter clients demand: one
+// open block at a time, no text in a start, exactly one signature. The input of calls is also put together by hand,
+// because the SDK replaces invalid JSON by {}.
 func accumulateMessage(t require.TestingT, s *ssestream.Stream[anthropic.MessageStreamEventUnion]) (heard, *anthropic.Message, error) {
 	defer s.Close()
 	var m anthropic.Message
@@ -143,5 +143,7 @@ func messageHeard(t require.TestingT, m *anthropic.Message) heard {
 // callID checks an id against Anthropic's rule and returns the one that the producer gave.
 func callID(t require.TestingT, id string) string {
 	require.Regexp(t, `^[a-zA-Z0-9_-]+$`, id)
-	return messages.CallID(id)
+	r, err := wire.Messages.Decode([]byte(`{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"`+id+`","name":"f","input":{}}]}]}`), nil)
+	require.NoError(t, err)
+	return r.Turns()[0].Blocks[0].CallID
 }

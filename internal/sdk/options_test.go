@@ -9,24 +9,24 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/stretchr/testify/require"
 
-	"github.com/weft-go/weft/protocols/chat"
+	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/wire"
 )
 
 // This file looks at options of chat streams that the SDK knows nothing of.
 
-func encodeChat(opt chat.StreamOptions, events []event.Event) []byte {
-	s := chat.NewStream(opt)
-	return s.Close(s.Append(nil, events...))
+func encodeChat(r *block.Request, opt *wire.Options, events []event.Event) []byte {
+	return wire.Chat.NewEncoder(r, opt).Finish(nil, events...)
 }
 
-// TestToolDispatch sees the SDK read on past the events that tell of complete calls. It takes them for chunks without
-// choices, and its accumulator refuses those: that is why a client has to ask for them.
+// TestToolDispatch sees the SDK read on past the events that tell of complete calls. It treats them as chunks without
+// choices, which its accumulator refuses, so a client must request them.
 func TestToolDispatch(t *testing.T) {
 	d := newDesk(t)
-	opt := chatOptions(setup{})
+	opt := chatAPI.options(setup{})
 	opt.ToolDispatch = true
-	d.stream(encodeChat(opt, example()))
+	d.stream(encodeChat(setup{}.request(chatAPI, true), opt, example()))
 	s := d.openai.Chat.Completions.NewStreaming(context.Background(), chatParams())
 	defer s.Close()
 	var acc openai.ChatCompletionAccumulator
@@ -53,9 +53,9 @@ func TestToolDispatch(t *testing.T) {
 // that ask for them.
 func TestContinuousUsage(t *testing.T) {
 	d := newDesk(t)
-	opt := chatOptions(setup{})
-	opt.ContinuousUsage = true
-	d.stream(encodeChat(opt, begin(some).text("a").usage(event.Tokens{Prompt: 10, Output: 1}).text("b").usage(event.Tokens{Prompt: 10, Output: 2}).text("c").
+	r, err := wire.Chat.Decode([]byte(`{"model":"demo","messages":[],"stream":true,"stream_options":{"include_usage":true,"continuous_usage_stats":true}}`), nil)
+	require.NoError(t, err)
+	d.stream(encodeChat(r, chatAPI.options(setup{}), begin(some).text("a").usage(event.Tokens{Prompt: 10, Output: 1}).text("b").usage(event.Tokens{Prompt: 10, Output: 2}).text("c").
 		usage(done).finish(event.Stop).events))
 	s := d.openai.Chat.Completions.NewStreaming(context.Background(), chatParams())
 	defer s.Close()
@@ -77,9 +77,11 @@ func TestContinuousUsage(t *testing.T) {
 // TestNoUsage sees a stream whose client did not ask for usage.
 func TestNoUsage(t *testing.T) {
 	d := newDesk(t)
-	opt := chatOptions(setup{})
-	opt.IncludeUsage = false
-	d.stream(encodeChat(opt, example()))
+	r := setup{}.request(chatAPI, true)
+	p := r.Params()
+	p.StreamUsage = false
+	require.NoError(t, r.SetParams(p))
+	d.stream(encodeChat(r, chatAPI.options(setup{}), example()))
 	h, err := hearChat(t, d)
 	require.NoError(t, err)
 	want := (&meaning{api: chatAPI}).of(collect(example()))

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-go/weft/protocols/block"
 )
 
-// A request is what an SDK is asked to send, and what we must read in it.
+// A request is a request that an SDK sends, and the content that we must read from it.
 type request struct {
 	name string
 	send func(d *desk) error
@@ -24,7 +24,7 @@ func checkRequests(t *testing.T, a *api, path string, decode func([]byte, *block
 	d := newDesk(t)
 	for _, r := range list {
 		t.Run(r.name, func(t *testing.T) {
-			d.whole(a.whole(collect(example()), setup{}))
+			d.whole(a.whole(setup{}, example()))
 			require.NoError(t, r.send(d))
 			q := d.last()
 			require.Equal(t, path, q.path)
@@ -33,7 +33,7 @@ func checkRequests(t *testing.T, a *api, path string, decode func([]byte, *block
 			if diff := cmp.Diff(strings.TrimSpace(r.want), strings.TrimSpace(dump(req))); diff != "" {
 				t.Errorf("%s\n%s\n-want +read\n%s", q.body, dump(req), diff)
 			}
-			out, err := req.Encode(nil)
+			out, err := req.AppendBody(nil)
 			require.NoError(t, err)
 			require.Equal(t, string(q.body), string(out))
 		})

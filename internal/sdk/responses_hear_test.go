@@ -18,10 +18,10 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// errCut says that a stream ended before its last event, where the SDK leaves it to its user to see that.
+// errCut reports that a stream ended before its last event, which the SDK leaves to its user to detect.
 var errCut = errors.New("the stream was cut")
 
-// A failedResponse is a response that says itself that it failed. For the SDK that is an answer like any other.
+// A failedResponse is a response with the status failed. The SDK treats it like any other response.
 type failedResponse struct{ *responses.Response }
 
 func (f failedResponse) Error() string {
@@ -103,7 +103,7 @@ func accumulateResponse(t require.TestingT, s *ssestream.Stream[responses.Respon
 	return responseHeard(t, last), last, nil
 }
 
-// socketEvent makes a stream's event one of a WebSocket, which is what the SDK's accumulator takes.
+// socketEvent converts a stream's event to the WebSocket form that the SDK's accumulator accepts.
 func socketEvent(t require.TestingT, raw string) (ev responses.ResponsesServerEventUnion) {
 	require.NoError(t, json.Unmarshal([]byte(raw), &ev))
 	return ev

@@ -41,7 +41,7 @@ func TestScenes(t *testing.T) {
 					meet(t, (&meaning{api: a, setup: sc.setup}).of(collect(sc.events)), got)
 				}
 
-				d.whole(a.whole(collect(sc.events), sc.setup))
+				d.whole(a.whole(sc.setup, sc.events))
 				got, err := a.read(t, d)
 				require.NoError(t, err)
 				meet(t, (&meaning{api: a, setup: sc.setup, whole: true}).of(collect(sc.events)), got)

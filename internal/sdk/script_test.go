@@ -24,7 +24,7 @@ func begin(u event.Tokens) *script {
 	return s
 }
 
-// choice goes on with another of n answers.
+// choice continues with another of n choices.
 func (s *script) choice(n int32) *script { s.on = n; return s }
 
 func (s *script) at() *scriptState {
@@ -77,7 +77,7 @@ func (s *script) probs(json string) *script {
 	return s.add(event.Event{Kind: event.Logprobs, Call: -1, Data: []byte(json)})
 }
 
-// open starts a call and leaves it open; its ordinal is that of the calls of the choice.
+// open starts a call and leaves it open; its ordinal is counted within the choice.
 func (s *script) open(f event.Flags, name, id string, args ...string) *script {
 	a := s.at()
 	a.part++

@@ -6,29 +6,36 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/weft-go/weft/protocols/chat"
+	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
-	"github.com/weft-go/weft/protocols/messages"
-	"github.com/weft-go/weft/protocols/responses"
+	"github.com/weft-go/weft/protocols/wire"
 )
 
-// This file says what a client must hear, given what event.Collector holds. The rules are those of the packages' docs,
-// written down a second time.
+// This file derives the content that a client must receive from an event.Collector. It implements the rules of the
+// packages' documentation a second time.
 
-// setup is the options of an encoder that bear on what is heard.
+// setup holds the encoder options that affect the received content.
 type setup struct {
-	field     chat.ReasoningField
-	shown     responses.Reasoning
-	seal      bool
-	thinking  messages.Thinking
-	namespace func(tool string) (namespace, name string)
-	custom    func(tool string) bool
+	reasoning wire.Reasoning
+	seal      bool // the request is one of the Responses API that wants reasoning sealed
+	tools     []block.Tool
 
 	wholeCalls       bool
 	callsInReasoning bool
 }
 
-// meaning derives what must be heard. whole is an answer that was not streamed.
+// hidden reports whether the client does not get the text of reasoning.
+func (s setup) hidden() bool {
+	return s.reasoning == wire.ReasoningOmitted || s.reasoning == wire.ReasoningNone
+}
+
+// tool returns the tool that the model knows by name, or none.
+func (s setup) tool(name string) block.Tool {
+	t, _ := s.request(chatAPI, false).Tool(name)
+	return t
+}
+
+// meaning derives the expected content. whole is set for a response that was not streamed.
 type meaning struct {
 	setup
 	api   *api
@@ -151,9 +158,9 @@ func (m *meaning) reasoning(b *event.Block, p piece) (piece, bool) {
 	switch m.api {
 	case chatAPI:
 		p.Signature = ""
-		return p, text != "" && m.field != chat.ReasoningNone
+		return p, text != "" && !m.hidden()
 	case responsesAPI:
-		if m.shown == responses.ReasoningNone {
+		if m.hidden() {
 			p.Text = ""
 		}
 		if p.Signature != "" && !b.Flags.Has(event.Encrypted) { // another API's, packed so that it comes back as one
@@ -164,13 +171,13 @@ func (m *meaning) reasoning(b *event.Block, p piece) (piece, bool) {
 		}
 		return p, p.Text != "" || p.Signature != ""
 	}
-	if m.thinking == messages.ThinkingOmitted {
+	if m.setup.reasoning == wire.ReasoningOmitted {
 		p.Text = ""
 	}
 	if p.Signature == "" {
 		p.Signature = sealed + text
 	}
-	return p, m.thinking != messages.ThinkingNone && (text != "" || len(b.Signature) > 0)
+	return p, m.setup.reasoning != wire.ReasoningNone && (text != "" || len(b.Signature) > 0)
 }
 
 func (m *meaning) call(b *event.Block, p piece) (piece, bool) {
@@ -196,7 +203,7 @@ func (m *meaning) call(b *event.Block, p piece) (piece, bool) {
 		p.Kind = "wrapped"
 	case b.Flags.Has(event.Custom):
 		p.Kind = "custom"
-	case m.custom != nil && m.custom(b.Name) && m.api != messagesAPI:
+	case m.tool(b.Name).Kind == block.CustomTool && m.api != messagesAPI:
 		p.Kind = "custom"
 		var in struct{ Input string }
 		if json.Unmarshal(b.Data, &in) == nil {
@@ -211,8 +218,8 @@ func (m *meaning) call(b *event.Block, p piece) (piece, bool) {
 		if p.Cut {
 			p.Status = "incomplete"
 		}
-		if m.namespace != nil {
-			p.Namespace, p.Name = m.namespace(b.Name)
+		if t := m.tool(b.Name); t.Namespace != "" {
+			p.Namespace, p.Name = t.Namespace, t.Name
 		}
 	}
 	if !p.Cut && p.Kind != "server" {
@@ -239,7 +246,7 @@ func (m *meaning) finish(why event.Why) string {
 	}[m.api][why]
 	switch {
 	case m.api == chatAPI && why == event.Refused && m.refused:
-		return "stop" // the refusal text says it
+		return "stop" // the refusal text contains it
 	case forced != "":
 		return forced
 	case m.api == chatAPI && m.complete > 0:
@@ -256,7 +263,7 @@ func (m *meaning) finish(why event.Why) string {
 	return "end_turn"
 }
 
-// oneLine is how raw JSON travels in an event.
+// oneLine returns raw JSON as an event carries it.
 func oneLine(raw []byte) string { return strings.ReplaceAll(string(raw), "\n", " ") }
 
 // tokensOf returns the tokens of a list of log probabilities in OpenAI form.

@@ -17,17 +17,17 @@ func TestAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	x := index.New(16, nil)
+	x := index.NewAll(16, nil)
 	tokens := make([]uint32, 16*256)
-	ev := &kvevent.Event{Kind: kvevent.Stored, TokenIDs: tokens, BlockHashes: kvhash.Scheme{}.AppendBlocks(nil, tokens, 16)}
+	ev := &kvevent.Event{Kind: kvevent.Stored, TokenIDs: tokens, BlockHashes: kvhash.Scheme{}.AppendBlocks(nil, tokens, 16, nil)}
 	half := &kvevent.Event{Kind: kvevent.Stored, TokenIDs: tokens[:16*128], BlockHashes: ev.BlockHashes[:128]}
 	for i := range 100 { // more than one word of bits
 		id := x.AddWorker(index.Key{Instance: "e", DPRank: uint32(i)})
-		x.Apply(id, []*kvevent.Event{ev, half}[i%2])
+		x.Add(id, []*kvevent.Event{ev, half}[i%2])
 	}
-	x.Apply(3, removed("a", 1, 0))
+	x.Add(3, removed("a", 1, 0))
 	hole := &kvevent.Event{Kind: kvevent.Removed, BlockHashes: ev.BlockHashes[17:19]}
-	x.Apply(4, hole)
+	x.Add(4, hole)
 	x.Predict(5, ev.BlockHashes, 0, time.Unix(100, 0))
 	dst := make([]index.Match, 0, 100)
 	zero := func(what string, f func()) {
@@ -36,55 +36,56 @@ func TestAllocs(t *testing.T) {
 		f()
 		require.Zero(t, testing.AllocsPerRun(100, f), what)
 	}
-	zero("Match", func() { dst = x.Match(dst[:0], ev.BlockHashes) })
+	zero("AppendMatches", func() { dst = x.AppendMatches(dst[:0], ev.BlockHashes) })
 	require.Len(t, dst, 100)
-	states := make([]index.State, 0, 100)
-	zero("AppendStates", func() { states = x.AppendStates(states[:0]) })
-	zero("State", func() { x.State(3) })
+	states := make([]index.Info, 0, 100)
+	zero("AppendInfos", func() { states = x.AppendInfos(states[:0]) })
+	zero("Info", func() { x.Info(3) })
 	zero("Len", func() { x.Len() })
 	zero("Expire", func() { x.Expire(time.Unix(0, 0)) })
-	zero("Apply of known blocks", func() { x.Apply(2, ev) })
-	x.Apply(2, &kvevent.Event{Kind: kvevent.Stored, Parent: 1, HasParent: true, BlockHashes: []uint64{2}, TokenIDs: tokens[:16]})
-	zero("Apply of known blocks beside an orphan", func() { x.Apply(2, ev) })
+	zero("Apply of known blocks", func() { x.Add(2, ev) })
+	x.Add(2, &kvevent.Event{Kind: kvevent.Stored, Parent: 1, HasParent: true, BlockHashes: []uint64{2}, TokenIDs: tokens[:16]})
+	zero("Apply of known blocks beside an orphan", func() { x.Add(2, ev) })
 	zero("a copy to another tier, and back", func() {
 		copied := kvevent.Event{Kind: kvevent.Stored, BlockHashes: ev.BlockHashes[100:200], Tier: kvevent.Host}
-		x.Apply(2, &copied)
+		x.Add(2, &copied)
 		copied.Kind = kvevent.Removed
-		x.Apply(2, &copied)
+		x.Add(2, &copied)
 	})
 	zero("a hole and its refilling", func() {
 		fill := kvevent.Event{Kind: kvevent.Stored, TokenIDs: tokens[:16*19], BlockHashes: ev.BlockHashes[:19]}
-		x.Apply(6, hole)
-		x.Apply(6, &fill)
+		x.Add(6, hole)
+		x.Add(6, &fill)
 	})
 	zero("the end of a run removed and stored, which others hold", func() {
 		end := kvevent.Event{Kind: kvevent.Removed, BlockHashes: ev.BlockHashes[60:]}
-		x.Apply(8, &end)
-		x.Apply(8, ev)
+		x.Add(8, &end)
+		x.Add(8, ev)
 	})
 	zero("all of it", func() {
 		all := kvevent.Event{Kind: kvevent.Removed, BlockHashes: ev.BlockHashes}
-		x.Apply(8, &all)
-		x.Apply(8, ev)
+		x.Add(8, &all)
+		x.Add(8, ev)
 	})
 	zero("a prompt of its own", func() { // nodes come and go
 		own := kvevent.Event{Kind: kvevent.Stored, TokenIDs: tokens[:16*40], BlockHashes: ev.BlockHashes[:40], Namespace: "own"}
-		x.Apply(9, &own)
+		x.Add(9, &own)
 		own.Kind = kvevent.Removed
-		x.Apply(9, &own)
+		x.Add(9, &own)
 	})
 	branch := runOf(raceLong, 0)
 	branch.HasParent = true
 	zero("branches that split a run", func() {
 		for _, at := range []int{3, 77, 254, 255} {
 			branch.Kind, branch.Parent = kvevent.Stored, ev.BlockHashes[at]
-			x.Apply(10, branch)
+			x.Add(10, branch)
 			branch.Kind = kvevent.Removed
-			x.Apply(10, branch)
+			x.Add(10, branch)
 		}
 	})
+	stream, b := x.NewStream(13, nil), kvevent.Batch{Events: []kvevent.Event{*half, *hole, *half}}
 	zero("a batch", func() {
-		b := kvevent.Batch{Events: []kvevent.Event{*half, *hole, *half}}
-		x.ApplyBatch(13, &b)
+		stream.Add(b)
+		b.Seq++
 	})
 }

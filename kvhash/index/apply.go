@@ -10,37 +10,30 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// Result says what an event did, in blocks.
+// Result reports what an event changed, in blocks.
 type Result struct {
-	Stored  int // placed, or placed in a further tier
+	Stored  int // added, or added in a further tier
 	Known   int // stored before: nothing changed
 	Removed int // removed; a block with two engine hashes counts for each
-	Parked  int // stored, waiting for their parent
+	Pending int // stored, but kept aside until their parent is known
 	Ignored int // of another size, of another kind of attention, without tokens, unknown, malformed
 }
 
-// Apply applies an event of the worker. The event is not retained. An event of an unknown worker, or of an unknown kind, is ignored.
+// Add applies an event of the worker, for callers that receive events in order and lose none; for an engine's batches over a network
+// use a [Stream]. The worker is Exact from its first event on. The event is not retained. An event of an unknown worker, or of an unknown
+// kind, is ignored.
 //
-// To lookups, the blocks of a Stored event appear in one step, and with them those that waited for them; but where the worker has all that
-// leads to some of them already, these come before, one sequence after another. In which tiers a worker has what it had before changes run by
-// run. The blocks of a Removed event vanish one after another, neighbours together; Cleared is one step. O(tokens) for Stored, O(blocks)
-// for Removed, O(blocks the worker holds) for Cleared. No allocation but for what grows, and for orphans.
-func (x *Index) Apply(id WorkerID, ev *kvevent.Event) Result {
+// To lookups, the blocks of a Stored event appear in one step, and with them those that were pending; but where the worker has all that
+// precedes some of them already, these come before, one sequence after another. The tiers of what a worker had before change run by
+// run. The blocks of a Removed event vanish one after another, neighbors together; Cleared is one step. O(tokens) for Stored, O(blocks)
+// for Removed, O(blocks the worker holds) for Cleared. No allocation except for growth and pending blocks.
+func (x *Index) Add(id WorkerID, ev *kvevent.Event) Result {
 	x.lock()
 	defer x.mu.Unlock()
-	return x.applyOne(id, ev)
+	return x.add(id, ev)
 }
 
-// ApplyBatch applies the events of b in order. Lookups see each by itself.
-func (x *Index) ApplyBatch(id WorkerID, b *kvevent.Batch) {
-	x.lock()
-	defer x.mu.Unlock()
-	for i := range b.Events {
-		x.applyOne(id, &b.Events[i])
-	}
-}
-
-func (x *Index) applyOne(id WorkerID, ev *kvevent.Event) Result {
+func (x *Index) add(id WorkerID, ev *kvevent.Event) Result {
 	w := x.worker(id)
 	if w == nil {
 		return Result{Ignored: len(ev.BlockHashes)}
@@ -83,7 +76,7 @@ func (x *Index) apply(id WorkerID, teller *worker, ev *kvevent.Event) (res Resul
 	return res
 }
 
-// holder returns who holds the blocks of an event: the worker, or a registered store that the event names.
+// holder returns the worker, or the registered store named by the event, that holds the blocks of an event.
 func (x *Index) holder(id WorkerID, w *worker, ev *kvevent.Event) (WorkerID, *worker) {
 	if ev.Owner != "" && w.store == 0 {
 		if id, ok := x.byKey[Key{Instance: ev.Owner}]; ok && x.workers[id].store != 0 {
@@ -98,8 +91,8 @@ func (w *worker) plane(t kvevent.Tier) int {
 	return int(cmp.Or(w.store, t, kvevent.Device)) - 1
 }
 
-// counts reports whether events of this kind of attention and group say how long a cached prefix is. Of several groups with full
-// attention the first one counts; the others hold the same prefixes.
+// counts reports whether events of this kind of attention and group determine the length of a cached prefix. Of several
+// groups with full attention the first one counts; the others hold the same prefixes.
 func (w *worker) counts(ev *kvevent.Event) bool {
 	if ev.Attention != kvevent.FullAttention {
 		return false
@@ -110,7 +103,7 @@ func (w *worker) counts(ev *kvevent.Event) bool {
 	return w.grouped && w.group == ev.Group
 }
 
-// learn notes how those who store in w, which may be a store, name blocks: others may only remove.
+// learn records how the workers that store in w, which may be a store, name blocks; other workers may only remove.
 func (w *worker) learn(teller *worker) {
 	if !w.grouped {
 		w.grouped, w.group = true, teller.group
@@ -120,7 +113,7 @@ func (w *worker) learn(teller *worker) {
 	}
 }
 
-// store stores blocks for w. What they follow may be known only to the worker that says so.
+// store stores blocks for w. Their parent may be known only to the worker that names it.
 func (x *Index) store(id WorkerID, w, teller *worker, ev *kvevent.Event) (res Result) {
 	n := len(ev.BlockHashes)
 	if !teller.counts(ev) {
@@ -144,20 +137,24 @@ func (x *Index) store(id WorkerID, w, teller *worker, ev *kvevent.Event) (res Re
 	switch {
 	case len(ev.SequenceHashes) > 0:
 		r.chain, r.chained = ev.SequenceHashes, true
-	case !x.opt.Base.HasLocal() && len(ev.TokenIDs)/x.block > 0: // the engines' names are the chain
+	case !x.opt.Scheme.HasLocal() && len(ev.TokenIDs)/x.block > 0: // the engines' names are the chain
 		r.chain, r.chained = ev.BlockHashes[:min(n, len(ev.TokenIDs)/x.block)], true
-	case !x.opt.Base.HasLocal():
+	case !x.opt.Scheme.HasLocal():
 		return x.storeKnown(id, w, teller, ev.BlockHashes, ratio, r.plane)
 	case len(ev.LocalHashes) > 0:
 		r.chain = ev.LocalHashes
 	case len(ev.TokenIDs) > 0:
-		x.locals = x.opt.Base.With(ev.LoRA, ev.Namespace).AppendLocal(x.locals[:0], ev.TokenIDs, x.block, ev.Objects)
+		var extras *kvhash.Extras
+		if len(ev.Objects) > 0 {
+			extras = &kvhash.Extras{BlockObjects: ev.Objects}
+		}
+		x.locals = x.opt.Scheme.With(ev.LoRA, ev.Namespace).AppendLocal(x.locals[:0], ev.TokenIDs, x.block, extras)
 		r.chain = x.locals
 	default:
 		return x.storeKnown(id, w, teller, ev.BlockHashes, ratio, r.plane)
 	}
 	r.hashes = x.expand(ev.BlockHashes, ratio) // about as many as the event has hashes, or tokens for
-	// A last block with too few tokens is partial: some engines announce those. It is no block of a prefix yet.
+	// A last block with too few tokens is partial: some engines announce those. It is not yet a block of a prefix.
 	whole := min(len(r.hashes), len(r.chain)/int(ratio)*int(ratio))
 	res.Ignored = len(r.hashes) - whole
 	if res.Ignored > 0 && len(ev.TokenIDs) == 0 {
@@ -172,9 +169,9 @@ func (x *Index) store(id WorkerID, w, teller *worker, ev *kvevent.Event) (res Re
 	} else if p := cmp.Or(w.parent(ev.Parent), teller.parent(ev.Parent)); p != 0 {
 		x.place(id, w, job{blocks: r, anchor: p, seq: x.tree.slots.seq.at(p).Load()}, &res)
 	} else {
-		parked, dropped := w.orphans.park(ev.Parent, r, cmp.Or(x.opt.MaxOrphans, 1<<16), x.clock.Load())
+		parked, dropped := w.orphans.park(ev.Parent, r, cmp.Or(x.opt.MaxPending, 1<<16), x.clock.Load())
 		if parked {
-			res.Parked = whole
+			res.Pending = whole
 		} else {
 			res.Ignored += whole
 		}
@@ -184,11 +181,11 @@ func (x *Index) store(id WorkerID, w, teller *worker, ev *kvevent.Event) (res Re
 	return res
 }
 
-// maxRatio is how many of the index's blocks an engine block can be at most.
+// maxRatio limits the number of index blocks in one engine block.
 const maxRatio = 1024
 
-// fits returns how many of the index's blocks a block of the event is, and whether the event makes sense by what it says and by how
-// many tokens it has. The last block may be partial; with Eagle, one token of the next may follow.
+// fits returns the number of index blocks in one block of the event, and whether the event's block size and number of
+// tokens are consistent. The last block may be partial; with Eagle, one token of the next may follow.
 func (x *Index) fits(w *worker, ev *kvevent.Event) (ratio int32, ok bool) {
 	ratio = max(w.ratio, 1)
 	if ev.BlockSize != 0 {
@@ -199,7 +196,7 @@ func (x *Index) fits(w *worker, ev *kvevent.Event) (ratio int32, ok bool) {
 			return 0, false
 		}
 	}
-	if ratio > maxRatio || ratio > 1 && !x.opt.Base.HasLocal() {
+	if ratio > maxRatio || ratio > 1 && !x.opt.Scheme.HasLocal() {
 		return 0, false
 	}
 	n, tokens, size := len(ev.BlockHashes), int64(len(ev.TokenIDs)), int64(ratio)*int64(x.block)
@@ -210,7 +207,7 @@ func (x *Index) fits(w *worker, ev *kvevent.Event) (ratio int32, ok bool) {
 		return ratio, true
 	}
 	before := int64(n-1) * size
-	return ratio, before < tokens && tokens <= before+size+int64(x.opt.Base.Window(x.block)-x.block)
+	return ratio, before < tokens && tokens <= before+size+int64(x.opt.Scheme.Window(x.block)-x.block)
 }
 
 // expand returns names for the index's blocks in engine blocks with the given hashes, ratio for each: the last one has the engine's
@@ -229,7 +226,8 @@ func (x *Index) expand(hashes []uint64, ratio int32) []uint64 {
 	return x.names
 }
 
-// expandAtOnce is how many engine hashes without tokens to expand at once, which bounds the memory that a short message can ask for.
+// expandAtOnce is the number of engine hashes without tokens that are expanded at once, which bounds the memory that a
+// short message can claim.
 const expandAtOnce = 1024
 
 // storeKnown handles an event that names blocks only by engine hashes, as for a copy to another tier.
@@ -298,7 +296,7 @@ func (x *Index) remove(id WorkerID, w, teller *worker, ev *kvevent.Event) (res R
 			if w.orphans.blocks > 0 && w.orphans.remove(h, d.plane) {
 				n++
 			}
-			// An unknown block is no sign of a loss: partial blocks are removed too, and were not placed.
+			// An unknown block does not indicate a loss: partial blocks are removed too, and were never stored.
 			if n == 0 {
 				res.Ignored++
 			}
@@ -315,7 +313,7 @@ func (x *Index) remove(id WorkerID, w, teller *worker, ev *kvevent.Event) (res R
 type drops struct {
 	plane    int
 	from, to uint32
-	down     bool // named from the last one to the first, so they go in that order
+	down     bool // named from the last one to the first, so they are removed in that order
 }
 
 // drop undoes one hold: at once, or with those before and after.
@@ -368,8 +366,8 @@ func (x *Index) flush(id WorkerID, w *worker, d *drops) {
 	}
 }
 
-// removeOne drops every place of h in the plane and returns how many there were. An engine hash that stands at several places says not
-// which one it lost; a false miss costs less than a false hit.
+// removeOne drops every position of h in the plane and returns their number. An engine hash with several positions does
+// not identify the lost one, so all are removed: a false miss costs less than a false hit.
 func (x *Index) removeOne(id WorkerID, w *worker, h uint64, d *drops) (n int) {
 	first := w.names.find(h)
 	if first == nil {

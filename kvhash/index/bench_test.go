@@ -30,18 +30,18 @@ func BenchmarkMatch(b *testing.B) {
 		for _, workers := range []int{1, 16, 64, 1024} {
 			for _, hit := range []float64{0, 0.5, 1} {
 				b.Run(fmt.Sprintf("blocks=%d/workers=%d/hit=%v", blocks, workers, hit), func(b *testing.B) {
-					x := index.New(16, nil)
+					x := index.NewAll(16, nil)
 					tokens := randomTokens(1, 16*blocks)
-					h := kvhash.Scheme{}.AppendBlocks(nil, tokens, 16)
+					h := kvhash.Scheme{}.AppendBlocks(nil, tokens, 16, nil)
 					n := int(hit * float64(blocks))
 					for i := range workers {
 						id := x.AddWorker(index.Key{Instance: "e", DPRank: uint32(i)})
-						x.Apply(id, &kvevent.Event{Kind: kvevent.Stored, TokenIDs: tokens[:16*n], BlockHashes: h[:n]})
+						x.Add(id, &kvevent.Event{Kind: kvevent.Stored, TokenIDs: tokens[:16*n], BlockHashes: h[:n]})
 					}
 					dst := make([]index.Match, 0, workers)
 					b.ReportAllocs()
 					for b.Loop() {
-						dst = x.Match(dst[:0], h)
+						dst = x.AppendMatches(dst[:0], h)
 					}
 					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(max(n, 1)), "ns/block")
 				})
@@ -55,21 +55,21 @@ func BenchmarkMatchBesideChanges(b *testing.B) {
 	const blocks, workers = 2000, 1024
 	for _, name := range []string{"alone", "beside"} {
 		b.Run(name, func(b *testing.B) {
-			x := index.New(1, nil)
+			x := index.NewAll(1, nil)
 			tokens := randomTokens(1, blocks)
-			h := kvhash.Scheme{}.AppendBlocks(nil, tokens, 1)
+			h := kvhash.Scheme{}.AppendBlocks(nil, tokens, 1, nil)
 			for i := range workers {
 				n := blocks - i
 				id := x.AddWorker(index.Key{DPRank: uint32(i)})
-				x.Apply(id, &kvevent.Event{Kind: kvevent.Stored, TokenIDs: tokens[:n], BlockHashes: h[:n]})
+				x.Add(id, &kvevent.Event{Kind: kvevent.Stored, TokenIDs: tokens[:n], BlockHashes: h[:n]})
 			}
 			var stop atomic.Bool
 			done := make(chan int)
 			go func() {
 				n := 0
 				for ; name == "beside" && !stop.Load(); n += 2 {
-					x.Apply(0, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: h[:1]})
-					x.Apply(0, &kvevent.Event{Kind: kvevent.Stored, TokenIDs: tokens[:1], BlockHashes: h[:1]})
+					x.Add(0, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: h[:1]})
+					x.Add(0, &kvevent.Event{Kind: kvevent.Stored, TokenIDs: tokens[:1], BlockHashes: h[:1]})
 				}
 				done <- n
 			}()
@@ -78,7 +78,7 @@ func BenchmarkMatchBesideChanges(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				at := time.Now()
-				dst = x.Match(dst[:0], h)
+				dst = x.AppendMatches(dst[:0], h)
 				took = append(took, time.Since(at))
 			}
 			stop.Store(true)
@@ -94,21 +94,21 @@ func BenchmarkMatchBesideChanges(b *testing.B) {
 // BenchmarkApply stores and removes prompts of 4096 tokens that share their first half.
 func BenchmarkApply(b *testing.B) {
 	const blocks = 256
-	x := index.New(16, nil)
+	x := index.NewAll(16, nil)
 	id := x.AddWorker(index.Key{Instance: "e"})
 	tokens := randomTokens(1, 16*blocks)
 	var evs [64]kvevent.Event
 	for i := range evs {
 		own := append(tokens[:8*blocks:8*blocks], randomTokens(uint64(i)+2, 8*blocks)...)
-		evs[i] = kvevent.Event{Kind: kvevent.Stored, TokenIDs: own, BlockHashes: kvhash.Scheme{}.AppendBlocks(nil, own, 16)}
+		evs[i] = kvevent.Event{Kind: kvevent.Stored, TokenIDs: own, BlockHashes: kvhash.Scheme{}.AppendBlocks(nil, own, 16, nil)}
 	}
 	b.ReportAllocs()
 	i := 0
 	for b.Loop() {
 		e := evs[i%len(evs)]
-		x.Apply(id, &e)
+		x.Add(id, &e)
 		e.Kind = kvevent.Removed
-		x.Apply(id, &e)
+		x.Add(id, &e)
 		i++
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(2*blocks), "ns/block")

@@ -11,44 +11,44 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// End says why the way of a prompt ends.
-type End uint8
+// ending is the reason why an explanation ends.
+type ending uint8
 
 // The reasons.
 const (
-	EndOfPrompt End = iota // every block is known
-	NotKnown               // nobody holds the next block
-	Parted                 // nobody holds the next block, and those who hold the last one go on otherwise
+	endOfPrompt ending = iota // every block is known
+	notKnown                  // no worker holds the next block
+	parted                    // no worker holds the next block, and the workers that hold the last one continue differently
 )
 
 // String returns the reason in words.
-func (e End) String() string {
+func (e ending) String() string {
 	switch e {
-	case EndOfPrompt:
+	case endOfPrompt:
 		return "the end of the prompt"
-	case NotKnown:
+	case notKnown:
 		return "nobody holds the next block"
-	case Parted:
+	case parted:
 		return "nobody holds the next block, other prompts part here"
 	}
 	return fmt.Sprintf("end(%d)", uint8(e))
 }
 
-// Explanation is why a lookup answers what it does.
-type Explanation struct {
+// explanation describes how a lookup arrives at its result.
+type explanation struct {
 	Blocks int   // of the prompt
-	Known  int   // leading blocks that are known, though perhaps to nobody who holds all before
-	Way    []Leg // the known ones
-	End    End
-	// Again is the first block behind the end that is known again: what lies between is a hole. 0 if there is none, or not as far as can be
-	// seen: inside a run that began before, blocks cannot be found.
+	Known  int   // leading blocks that are known, even if no worker holds all blocks before them
+	Way    []leg // the known ones
+	End    ending
+	// Again is the first known block after the end; the blocks between are a hole. 0 if absent or not found: blocks
+	// inside a run that began earlier cannot be looked up.
 	Again int
 
 	keys map[WorkerID]Key
 }
 
-// Leg is blocks of a prompt that the same workers hold.
-type Leg struct {
+// leg is blocks of a prompt that the same workers hold.
+type leg struct {
 	From, To  int // blocks [From,To)
 	Tiers     [kvevent.NumTiers][]WorkerID
 	Predicted []WorkerID
@@ -56,19 +56,24 @@ type Leg struct {
 	Left []WorkerID
 }
 
-// Explain says how the index comes to what [Index.Match] answers: the runs of blocks on the prompt's way, who holds them in which tiers
-// (through a store too), and who drops out where. It goes on where nobody is left, as far as blocks are known. For people and
-// tests: it stops changes meanwhile, and costs O(runs * workers).
-func (x *Index) Explain(hashes []uint64) Explanation {
+// AppendExplanation appends to dst a description, for people, of how [Index.AppendMatches] arrives at its result for a prompt, and returns it: a line
+// with how far the prompt is known and why no further, and one for each run of blocks with the workers that hold it, by tier, and
+// those that held everything before it but not this. It continues where no worker is left, as far as blocks are known. It stops
+// updates meanwhile. O(runs * workers).
+func (x *Index) AppendExplanation(dst []byte, hashes []uint64) []byte {
+	return x.explain(hashes).append(dst)
+}
+
+func (x *Index) explain(hashes []uint64) explanation {
 	x.lock()
 	defer x.mu.Unlock()
 	t := &x.tree
-	e := Explanation{Blocks: len(hashes), keys: make(map[WorkerID]Key)}
+	e := explanation{Blocks: len(hashes), keys: make(map[WorkerID]Key)}
 	var all []WorkerID // that hold everything so far
 	for e.Known < len(hashes) {
 		n, r, _ := t.heads.find(&t.runs, hashes[e.Known])
 		if n == 0 {
-			e.End = NotKnown
+			e.End = notKnown
 			break
 		}
 		st := t.state(n)
@@ -76,7 +81,7 @@ func (x *Index) Explain(hashes []uint64) Explanation {
 		for m < st.length() && e.Known+int(m) < len(hashes) && t.slots.seq.at(start+m).Load() == hashes[e.Known+int(m)] {
 			m++
 		}
-		leg := Leg{From: e.Known, To: e.Known + int(m)}
+		l := leg{From: e.Known, To: e.Known + int(m)}
 		v, _ := t.sets.view(st.set())
 		var still []WorkerID
 		for id, w := range x.workers {
@@ -87,25 +92,25 @@ func (x *Index) Explain(hashes []uint64) Explanation {
 			if held {
 				all = all[1:]
 			}
-			if x.explainHolder(&leg, &v, WorkerID(id)) {
+			if x.explainHolder(&l, &v, WorkerID(id)) {
 				e.keys[WorkerID(id)] = w.key
-				if held || leg.From == 0 {
+				if held || l.From == 0 {
 					still = append(still, WorkerID(id))
 				}
 			} else if held {
-				leg.Left = append(leg.Left, WorkerID(id))
+				l.Left = append(l.Left, WorkerID(id))
 			}
 		}
 		all = still
-		if k := len(e.Way); k > 0 && len(leg.Left) == 0 && leg.same(&e.Way[k-1]) {
-			e.Way[k-1].To = leg.To // runs have a greatest length
+		if k := len(e.Way); k > 0 && len(l.Left) == 0 && l.same(&e.Way[k-1]) {
+			e.Way[k-1].To = l.To // runs have a greatest length
 		} else {
-			e.Way = append(e.Way, leg)
+			e.Way = append(e.Way, l)
 		}
-		e.Known = leg.To
+		e.Known = l.To
 		if m < st.length() && e.Known < len(hashes) {
 			if n, _, _ := t.heads.find(&t.runs, hashes[e.Known]); n == 0 {
-				e.End = Parted
+				e.End = parted
 				break
 			}
 		}
@@ -120,7 +125,7 @@ func (x *Index) Explain(hashes []uint64) Explanation {
 }
 
 // explainHolder adds the worker to a leg where it holds a set's blocks. It reports whether it does.
-func (x *Index) explainHolder(l *Leg, v *view, id WorkerID) (holds bool) {
+func (x *Index) explainHolder(l *leg, v *view, id WorkerID) (holds bool) {
 	word, bit := int(id>>6), id&63
 	if v.word(v.plane(planePredicted), word)>>bit&1 != 0 {
 		l.Predicted = append(l.Predicted, id)
@@ -140,7 +145,7 @@ func (x *Index) explainHolder(l *Leg, v *view, id WorkerID) (holds bool) {
 }
 
 // same reports whether two legs have the same holders.
-func (l *Leg) same(m *Leg) bool {
+func (l *leg) same(m *leg) bool {
 	for i := range l.Tiers {
 		if !slices.Equal(l.Tiers[i], m.Tiers[i]) {
 			return false
@@ -149,9 +154,9 @@ func (l *Leg) same(m *Leg) bool {
 	return slices.Equal(l.Predicted, m.Predicted)
 }
 
-// String returns a line for each leg, and one that says why the way ends.
-func (e Explanation) String() string {
-	b := fmt.Appendf(nil, "%d of %d blocks known, then %v", e.Known, e.Blocks, e.End)
+// append appends a line with the reason for the end, and one for each leg.
+func (e explanation) append(dst []byte) []byte {
+	b := fmt.Appendf(dst, "%d of %d blocks known, then %v", e.Known, e.Blocks, e.End)
 	if e.Again > 0 {
 		b = fmt.Appendf(b, "; known again from block %d on", e.Again)
 	}
@@ -182,12 +187,13 @@ func (e Explanation) String() string {
 		list("left", l.Left)
 		b[len(b)-1] = '\n'
 	}
-	return string(b)
+	return b
 }
 
-// AppendDump appends to dst the whole index as text for people, in a stable order: workers, then blocks as chains with their holders, then
-// orphans. The same blocks have the same numbers in all lines of one dump. When max is not 0 it ends after the line that goes beyond max
-// bytes, and says so. It stops changes meanwhile, and costs O(blocks * log of the chains + lines * workers).
+// AppendDump appends to dst the whole index as text for people, in a stable order: workers, then blocks as chains with
+// their holders, then orphans. The same blocks have the same numbers in all lines of one dump. If max is not 0, it ends
+// after the line that exceeds max bytes, with a note. It stops changes meanwhile, and costs O(blocks * log of the
+// chains + lines * workers).
 func (x *Index) AppendDump(dst []byte, max int) []byte {
 	x.lock()
 	defer x.mu.Unlock()
@@ -200,7 +206,7 @@ func (x *Index) AppendDump(dst []byte, max int) []byte {
 		dst = append(dst, "and more\n"...)
 		return true
 	}
-	dst = fmt.Appendf(dst, "%d workers, %d blocks of %d tokens, scheme %v\n", len(x.byKey), t.slots.live, x.block, x.opt.Base)
+	dst = fmt.Appendf(dst, "%d workers, %d blocks of %d tokens, scheme %v\n", len(x.byKey), t.slots.live, x.block, x.opt.Scheme)
 	for id, w := range x.workers {
 		if w == nil {
 			continue
@@ -215,7 +221,7 @@ func (x *Index) AppendDump(dst []byte, max int) []byte {
 				}
 			}
 		}
-		dst = fmt.Appendf(dst, ", %d blocks, %v", s.Blocks, s.Trust)
+		dst = fmt.Appendf(dst, ", %d blocks, %v", s.Blocks, s.State)
 		if s.Why != "" {
 			dst = fmt.Appendf(dst, " (%s)", s.Why)
 		}

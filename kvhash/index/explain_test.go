@@ -3,7 +3,6 @@
 package index_test
 
 import (
-	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -14,9 +13,9 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// explained has everything that a line can say.
+// explained has every part of a line.
 func explained() *index.Index {
-	x := index.New(modelBlock, nil)
+	x := index.NewAll(modelBlock, nil)
 	for i := range uint32(4) {
 		x.AddWorker(index.Key{Instance: "e", DPRank: i})
 	}
@@ -26,7 +25,7 @@ func explained() *index.Index {
 		if ev.HasParent = from > 0; ev.HasParent {
 			ev.Parent = modelHashes(path)[from-1]
 		}
-		x.Apply(id, &ev)
+		x.Add(id, &ev)
 	}
 	store(0, kvevent.Device, 0, "abcdef")
 	store(0, kvevent.Host, 0, "ab")
@@ -37,9 +36,9 @@ func explained() *index.Index {
 	return x
 }
 
-func ExampleIndex_Explain() {
+func ExampleIndex_AppendExplanation() {
 	x := explained()
-	fmt.Print(x.Explain(modelHashes("abcdefgh")))
+	os.Stdout.Write(x.AppendExplanation(nil, modelHashes("abcdefgh")))
 	// Output:
 	// 6 of 8 blocks known, then nobody holds the next block
 	// [0,2) device e e/1; host e; remote e/3; predicted e/2
@@ -77,7 +76,7 @@ func TestExplain(t *testing.T) {
 	// A hole.
 	h := modelHashes("abcdef")
 	for id := range index.WorkerID(3) {
-		x.Apply(id, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: h[4:5]})
+		x.Add(id, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: h[4:5]})
 	}
 	x.Expire(time.Unix(10, 0))
 	e = x.Explain(h)
@@ -108,7 +107,7 @@ func TestExplainAgrees(t *testing.T) {
 				}
 			}
 			got := map[index.WorkerID]int32{}
-			for _, m := range x.Match(nil, p) {
+			for _, m := range x.AppendMatches(nil, p) {
 				got[m.Worker] = m.Depth
 			}
 			require.Equal(t, got, depth, "%v", e)

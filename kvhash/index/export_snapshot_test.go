@@ -10,7 +10,8 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Held returns what a worker holds, one line for each place of an engine hash and each sequence of orphans, in a fixed order.
+// Held returns what a worker holds, one line for each position of an engine hash and each sequence of orphans, in a
+// fixed order.
 func (x *Index) Held(id WorkerID) (lines []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -49,14 +50,14 @@ func (x *Index) Records() (list [][]byte) {
 	return list
 }
 
-// Delta returns a delta of the given records for an empty index, right but for what they say.
+// Delta returns a delta of the given records for an empty index, valid except for their content.
 func (x *Index) Delta(records [][]byte) []byte {
-	to := Version{}
+	to := version{}
 	for _, r := range records {
-		to = Version{to.Count + 1, xxh3.HashSeed(r, to.Sum)}
+		to = version{to.Count + 1, xxh3.HashSeed(r, to.Sum)}
 	}
-	b := appendHeader(nil, kindDelta, fingerprint(x.block, x.opt.Base))
-	b = appendUint(appendVersion(appendVersion(b, Version{}), to), uint64(x.maxOrphans()))
+	b := appendHeader(nil, kindDelta, fingerprint(x.block, x.opt.Scheme))
+	b = appendUint(appendVersion(appendVersion(b, version{}), to), uint64(x.maxOrphans()))
 	b = appendUint(b, uint64(len(records)))
 	for _, r := range records {
 		b = appendString(b, r)

@@ -12,7 +12,7 @@ import (
 // Check returns an error if an invariant of the index does not hold. It is slow.
 func (x *Index) Check() error { return x.check(true) }
 
-// CheckLies is Check for an index that was told chains that are none: a block may then be there twice.
+// CheckLies is Check for an index that received invalid chains: a block may then be present twice.
 func (x *Index) CheckLies() error { return x.check(false) }
 
 func (x *Index) check(unique bool) error {

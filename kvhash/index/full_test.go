@@ -13,13 +13,13 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// A full index knows less than there is, says so, and never says more; what is removed makes room again.
+// A full index holds fewer blocks than exist, reports this, and never reports more; removals make room again.
 func TestFull(t *testing.T) {
 	for seed := range uint64(40 * factor()) {
 		rnd := rand.New(rand.NewPCG(seed, 6))
 		most := 1 + rnd.IntN(60)
-		x := index.New(modelBlock, &index.Options{MaxBlocks: most, OrphanTTL: -1})
-		m := newModel(modelBlock, index.Options{})
+		x := index.NewAll(modelBlock, &index.AllOptions{MaxBlocks: most, PendingTTL: -1})
+		m := newModel(modelBlock, index.AllOptions{})
 		for i := range uint32(2) {
 			m.add(x.AddWorker(index.Key{DPRank: i}), index.Key{DPRank: i})
 		}
@@ -35,12 +35,12 @@ func TestFull(t *testing.T) {
 			switch rnd.IntN(6) {
 			case 0, 1:
 				ev := runOf(word[:to], from*rnd.IntN(2))
-				r := x.Apply(id, ev)
+				r := x.Add(id, ev)
 				m.apply(id, ev)
 				cut[id] = cut[id] || r.Ignored > 0
 			case 2, 3:
 				ev := &kvevent.Event{Kind: kvevent.Removed, BlockHashes: engineHashes(word, 1)[from:to]}
-				x.Apply(id, ev)
+				x.Add(id, ev)
 				m.apply(id, ev)
 			case 4:
 				if seed%2 == 0 { // what was cut confirms no prediction
@@ -58,13 +58,13 @@ func TestFull(t *testing.T) {
 			}
 			require.NoError(t, x.Check())
 			require.LessOrEqual(t, x.Len(), most)
-			for _, s := range x.AppendStates(nil) {
+			for _, s := range x.AppendInfos(nil) {
 				if cut[s.Worker] {
-					require.Equal(t, kvevent.Degraded, s.Trust)
+					require.Equal(t, index.Degraded, s.State)
 				}
 			}
 			for _, w := range words {
-				for _, got := range x.Match(nil, modelHashes(w)) {
+				for _, got := range x.AppendMatches(nil, modelHashes(w)) {
 					want := m.worker(got.Worker).match(got.Worker, m.path(modelHashes(w)))
 					if seed%2 == 0 && got.Depth > want.Depth {
 						t.Fatalf("seed %d: %+v, model %+v", seed, got, want)

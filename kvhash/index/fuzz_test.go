@@ -15,7 +15,7 @@ import (
 // FuzzApply applies events made of arbitrary bytes, with all kinds and fields. Nothing may panic or break an invariant; every result,
 // state and lookup must be the model's; removing every worker must leave nothing.
 //
-// With the first byte's lowest bit, hashes are given that are no chain: then there is no model, lookups must only add up.
+// With the first byte's lowest bit, the hashes are not a chain: then there is no model, lookups must only add up.
 func FuzzApply(f *testing.F) {
 	f.Add([]byte("\x00\x01\x00\x00\x02\x01\x02\x00\x01\x01\x02\x02\x00\x01\x01"))
 	f.Add([]byte("\x00\x01\x10\x00\x03abc\x00\x01\x02\x03\x04\x05\x06\x02\x10\x01\x01b\x05\x00"))
@@ -33,8 +33,8 @@ func FuzzApply(f *testing.F) {
 		}
 		flags := next()
 		wild := flags&1 != 0
-		o := index.Options{MaxOrphans: 8, OrphanTTL: -1}
-		x, m := index.New(modelBlock, &o), newModel(modelBlock, o)
+		o := index.AllOptions{MaxPending: 8, PendingTTL: -1}
+		x, m := index.NewAll(modelBlock, &o), newModel(modelBlock, o)
 		var ids []index.WorkerID
 		for i := range uint32(70) {
 			id := x.AddWorker(index.Key{Instance: "e", DPRank: i})
@@ -88,7 +88,7 @@ func FuzzApply(f *testing.F) {
 				}
 			}
 			if ev.BlockSize > modelBlock && (wild || ev.HasParent || len(ev.LocalHashes) > 0) {
-				ev.BlockSize |= 1 // a multiple only where all is said about it
+				ev.BlockSize |= 1 // a multiple only if the event is complete
 			}
 			// A prompt made of what may have been stored.
 			query := make([]uint64, 0, 8)
@@ -122,13 +122,14 @@ func FuzzApply(f *testing.F) {
 				if rare&32 == 0 {
 					x.Clear(id)
 					m.worker(id).clear(kvevent.AnyTier)
+					m.worker(id).heard = true // Clear is an event
 					break
 				}
 				x.RemoveWorker(id)
 				k := index.Key{Instance: "again", DPRank: uint32(id)}
 				m.add(x.AddWorker(k), k)
 			default:
-				got, want := x.Apply(id, &ev), m.apply(id, &ev)
+				got, want := x.Add(id, &ev), m.apply(id, &ev)
 				if got != want && !wild && (ev.BlockSize == 0 || ev.BlockSize == modelBlock) {
 					t.Fatalf("%+v: %+v, model %+v", ev, got, want)
 				}
@@ -141,7 +142,7 @@ func FuzzApply(f *testing.F) {
 				t.Fatal(err)
 			}
 			for _, q := range queries {
-				got := x.Match(nil, q)
+				got := x.AppendMatches(nil, q)
 				for i := range got {
 					sum := got[i].Predicted
 					for _, d := range got[i].Tiers {
@@ -150,7 +151,7 @@ func FuzzApply(f *testing.F) {
 					if g := got[i]; g.Depth < 1 || int(g.Depth) > len(q) || sum != g.Depth || i > 0 && got[i-1].Worker >= g.Worker {
 						t.Fatalf("%+v", got)
 					}
-					if s, ok := x.State(got[i].Worker); !ok || s.Blocks < 1 || !wild && s.Blocks < int(got[i].Depth) || s.Trust != got[i].Trust {
+					if s, ok := x.Info(got[i].Worker); !ok || s.Blocks < 1 || !wild && s.Blocks < int(got[i].Depth) || s.State != got[i].State {
 						t.Fatalf("%+v: state %+v", got[i], s)
 					}
 				}
@@ -166,7 +167,7 @@ func FuzzApply(f *testing.F) {
 			}
 		}
 		if !wild {
-			for i, s := range x.AppendStates(nil) {
+			for i, s := range x.AppendInfos(nil) {
 				w := m.states()[i]
 				if s.Key, w.Key = (index.Key{}), (index.Key{}); s != w {
 					t.Fatalf("%+v, model %+v", s, w)

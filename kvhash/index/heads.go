@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// mixer spreads keys over buckets. The secret keeps those who choose tokens from choosing buckets.
+// mixer spreads keys over buckets. The secret prevents clients that choose tokens from choosing buckets.
 type mixer uint64
 
 func (m mixer) mix(h uint64) uint64 {
@@ -15,9 +15,10 @@ func (m mixer) mix(h uint64) uint64 {
 	return hi ^ lo
 }
 
-// heads finds the run that begins with a block, by the block's sequence hash. Open addressing with linear probing; an entry is the
-// low half of the mixed hash and the number of the run. Readers load words; one writer changes them. An entry never moves
-// within a table; when the table is made anew, the old one stays as it was for those who still read it.
+// heads finds the run that begins with a block, by the block's sequence hash. Open addressing with linear probing; an
+// entry is the low half of the mixed hash and the number of the run. Readers load words; one writer changes them. An
+// entry never moves within a table; when the table is rebuilt, the old one stays unchanged for lookups that still read
+// it.
 type heads struct {
 	mixer
 	table atomic.Pointer[headTable]
@@ -45,7 +46,8 @@ func newHeadTable(entries int) *headTable {
 
 func entry(mixed uint64, run uint32) uint64 { return mixed<<32 | uint64(run) }
 
-// find returns the run whose first block has hash seq, or 0; conflict says that the writer was just changing it. For readers too.
+// find returns the run whose first block has hash seq, or 0; conflict reports that the writer was just changing it. For
+// readers too.
 func (h *heads) find(runs *slab[run], seq uint64) (n uint32, r *run, conflict bool) {
 	t := h.table.Load()
 	mixed := h.mix(seq)
@@ -102,7 +104,7 @@ func (h *heads) remove(seq uint64, n uint32) {
 		t.words[i&mask].Store(grave)
 		return
 	}
-	// Nothing follows: no probe goes on from here, and none from the graves before.
+	// The next entry is free, so no probe continues past this one or past the tombstones before it.
 	for {
 		t.words[i&mask].Store(0)
 		h.used--

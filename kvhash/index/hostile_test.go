@@ -14,16 +14,17 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// Hashes come from outside. These tests have no clock: with work that grows as the square of n they run for a minute and more.
+// Hashes come from outside. These tests have no clock: with work that grows as the square of n they run for a minute and more in their
+// long form.
 
 func hostile() int {
 	switch {
-	case factor() > 1:
-		return 1_000_000
 	case testing.Short() || raceEnabled:
-		return 10_000
+		return 5_000
+	case exhaustive():
+		return 100_000
 	}
-	return 100_000
+	return 20_000
 }
 
 // collisions are ways to choose n numbers.
@@ -43,12 +44,12 @@ func TestCollidingHashes(t *testing.T) {
 			ev := &kvevent.Event{Kind: kvevent.Stored, BlockHashes: make([]uint64, 1), LocalHashes: make([]uint64, 1)}
 			for i := range n {
 				ev.BlockHashes[0], ev.LocalHashes[0] = hash(i), hash(i)
-				x.Apply(0, ev)
+				x.Add(0, ev)
 			}
-			dst := x.Match(nil, []uint64{hash(n / 2), hash(n/2 + 1)})
+			dst := x.AppendMatches(nil, []uint64{hash(n / 2), hash(n/2 + 1)})
 			require.Len(t, dst, 1)
 			for i := range n {
-				if dst = x.Match(dst[:0], []uint64{hash(i)}); len(dst) != 1 {
+				if dst = x.AppendMatches(dst[:0], []uint64{hash(i)}); len(dst) != 1 {
 					t.Fatalf("block %d: %+v", i, dst)
 				}
 			}
@@ -57,15 +58,15 @@ func TestCollidingHashes(t *testing.T) {
 			for i := range n {
 				long.BlockHashes[i], long.LocalHashes[i] = hash(i), hash(i)
 			}
-			x.Apply(1, long)
-			require.Equal(t, int32(n), x.Match(nil, kvhash.AppendSequence(nil, long.LocalHashes))[1].Depth)
+			x.Add(1, long)
+			require.Equal(t, int32(n), x.AppendMatches(nil, kvhash.AppendSequence(nil, long.LocalHashes))[1].Depth)
 			ev.Kind = kvevent.Removed
 			for i := range n {
 				ev.BlockHashes[0] = hash(i)
-				x.Apply(0, ev)
+				x.Add(0, ev)
 			}
 			long.Kind = kvevent.Removed
-			x.Apply(1, long)
+			x.Add(1, long)
 			require.Zero(t, x.Len())
 		})
 	}
@@ -84,20 +85,20 @@ func storedAt(parent uint64, h ...uint64) *kvevent.Event {
 	return &kvevent.Event{Kind: kvevent.Stored, BlockHashes: h, LocalHashes: h, Parent: parent, HasParent: parent != 0}
 }
 
-// long is an index in which one chain of n blocks lies, and its hashes.
+// long returns an index with one chain of n blocks, and its hashes.
 func long(t *testing.T, n int) (x *index.Index, h, seqs []uint64) {
 	x = fleet(3)
 	h = blocks(0, n)
-	x.Apply(0, storedAt(0, h...))
+	x.Add(0, storedAt(0, h...))
 	return x, h, kvhash.AppendSequence(nil, h)
 }
 
 func remove(x *index.Index, id index.WorkerID, h ...uint64) index.Result {
-	return x.Apply(id, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: h})
+	return x.Add(id, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: h})
 }
 
 func depthOf(x *index.Index, seqs []uint64) int {
-	m := x.Match(nil, seqs)
+	m := x.AppendMatches(nil, seqs)
 	if len(m) == 0 {
 		return 0
 	}
@@ -108,7 +109,7 @@ func TestHostileShapes(t *testing.T) {
 	n := hostile() / 2
 	empty := func(t *testing.T, x *index.Index) {
 		t.Helper()
-		for _, s := range x.AppendStates(nil) {
+		for _, s := range x.AppendInfos(nil) {
 			x.Clear(s.Worker)
 		}
 		require.Zero(t, x.Len())
@@ -119,7 +120,7 @@ func TestHostileShapes(t *testing.T) {
 			x, h := fleet(1), blocks(0, n)
 			parent := uint64(0)
 			for i := range h {
-				x.Apply(0, storedAt(parent, one(h, i)...))
+				x.Add(0, storedAt(parent, one(h, i)...))
 				parent = h[i]
 			}
 			require.Equal(t, n, depthOf(x, kvhash.AppendSequence(nil, h)))
@@ -148,18 +149,18 @@ func TestHostileShapes(t *testing.T) {
 			}
 			require.Equal(t, 1, depthOf(x, seqs))
 			for i := 1; i < n; i += 2 {
-				x.Apply(0, storedAt(h[i-1], one(h, i)...))
+				x.Add(0, storedAt(h[i-1], one(h, i)...))
 			}
 			require.Equal(t, n, depthOf(x, seqs))
 			empty(t, x)
 		},
 		"every second block of another worker": func(t *testing.T) {
 			x, h, seqs := long(t, n)
-			x.Apply(1, storedAt(0, h...))
+			x.Add(1, storedAt(0, h...))
 			for i := 1; i < n; i += 2 {
 				remove(x, 1, one(h, i)...)
 			}
-			m := x.Match(nil, seqs)
+			m := x.AppendMatches(nil, seqs)
 			require.Len(t, m, 2)
 			require.Equal(t, []int32{int32(n), 1}, []int32{m[0].Depth, m[1].Depth})
 			remove(x, 0, h...)
@@ -170,10 +171,10 @@ func TestHostileShapes(t *testing.T) {
 			x, h, seqs := long(t, n)
 			b := blocks(1<<40, n)
 			for i := range b {
-				x.Apply(1, storedAt(0, one(h, i)...)) // wrong on purpose: a root; h[i] is then known to worker 1
+				x.Add(1, storedAt(0, one(h, i)...)) // wrong on purpose: a root; h[i] is then known to worker 1
 			}
 			for i := range b {
-				x.Apply(0, storedAt(h[i], one(b, i)...))
+				x.Add(0, storedAt(h[i], one(b, i)...))
 			}
 			require.Equal(t, n, depthOf(x, seqs))
 			for i := range b {
@@ -186,7 +187,7 @@ func TestHostileShapes(t *testing.T) {
 			x, h, _ := long(t, 10)
 			b := blocks(1<<40, n)
 			for i := range b {
-				x.Apply(0, storedAt(h[4], one(b, i)...))
+				x.Add(0, storedAt(h[4], one(b, i)...))
 			}
 			seqs := kvhash.AppendSequence(nil, append(slices.Clone(h[:5]), b[n/2]))
 			for range 1000 {
@@ -204,7 +205,7 @@ func TestHostileShapes(t *testing.T) {
 			for i := range b {
 				ev := storedAt(0, one(b, i)...)
 				ev.BlockHashes = []uint64{7}
-				x.Apply(0, ev)
+				x.Add(0, ev)
 			}
 			require.Equal(t, n, x.Len())
 			require.Equal(t, n, remove(x, 0, 7).Removed)
@@ -216,7 +217,7 @@ func TestHostileShapes(t *testing.T) {
 			for i := range b {
 				ev := storedAt(0, one(b, i)...)
 				ev.LocalHashes = []uint64{7}
-				x.Apply(0, ev)
+				x.Add(0, ev)
 			}
 			require.Equal(t, 1, x.Len())
 			for i := range b {
@@ -229,7 +230,7 @@ func TestHostileShapes(t *testing.T) {
 			x := fleet(1)
 			ev := storedAt(0, blocks(0, n)...)
 			ev.BlockHashes = slices.Repeat([]uint64{7}, n)
-			require.Equal(t, n, x.Apply(0, ev).Stored)
+			require.Equal(t, n, x.Add(0, ev).Stored)
 			require.Equal(t, n, remove(x, 0, 7).Removed)
 			require.Zero(t, x.Len())
 		},
@@ -238,22 +239,22 @@ func TestHostileShapes(t *testing.T) {
 			x := fleet(1)
 			b := blocks(1<<40, n)
 			for i := range b {
-				x.Apply(0, storedAt(5, one(b, i)...))
+				x.Add(0, storedAt(5, one(b, i)...))
 			}
 			ev := storedAt(0, 5)
-			require.Equal(t, n+1, x.Apply(0, ev).Stored)
+			require.Equal(t, n+1, x.Add(0, ev).Stored)
 			require.Equal(t, n+1, x.Len())
 			empty(t, x)
 		},
 		"orphans of one parent, dropped": func(t *testing.T) {
 			n := 2 * n
-			x := index.New(modelBlock, &index.Options{MaxOrphans: n / 2})
+			x := index.NewAll(modelBlock, &index.AllOptions{MaxPending: n / 2})
 			x.AddWorker(index.Key{})
 			b := blocks(1<<40, n)
 			for i := range b {
-				x.Apply(0, storedAt(5, one(b, i)...))
+				x.Add(0, storedAt(5, one(b, i)...))
 			}
-			require.Equal(t, n/2+1, x.Apply(0, storedAt(0, 5)).Stored)
+			require.Equal(t, n/2+1, x.Add(0, storedAt(0, 5)).Stored)
 			empty(t, x)
 		},
 		"orphans of one name": func(t *testing.T) {
@@ -263,10 +264,10 @@ func TestHostileShapes(t *testing.T) {
 			for i := range b {
 				ev := storedAt(b[i], one(b, i)...)
 				ev.BlockHashes = []uint64{7}
-				x.Apply(0, ev)
+				x.Add(0, ev)
 			}
 			remove(x, 0, 7)
-			s, _ := x.State(0)
+			s, _ := x.Info(0)
 			require.Zero(t, s.Orphans)
 			empty(t, x)
 		},
@@ -274,9 +275,9 @@ func TestHostileShapes(t *testing.T) {
 			n := min(n, 1<<16)
 			x, h := fleet(1), blocks(0, n)
 			for i := n - 1; i > 0; i-- {
-				require.Equal(t, 1, x.Apply(0, storedAt(h[i-1], one(h, i)...)).Parked)
+				require.Equal(t, 1, x.Add(0, storedAt(h[i-1], one(h, i)...)).Pending)
 			}
-			require.Equal(t, n, x.Apply(0, storedAt(0, h[0])).Stored)
+			require.Equal(t, n, x.Add(0, storedAt(0, h[0])).Stored)
 			require.Equal(t, n, depthOf(x, kvhash.AppendSequence(nil, h)))
 			empty(t, x)
 		},
@@ -284,33 +285,33 @@ func TestHostileShapes(t *testing.T) {
 			n := min(n, 1<<15-1)
 			x, h, seqs := long(t, n)
 			x.Clear(0)
-			x.Apply(1, storedAt(0, h...))
-			require.Equal(t, n-1, x.Apply(0, storedAt(h[0], h[1:]...)).Parked)
+			x.Add(1, storedAt(0, h...))
+			require.Equal(t, n-1, x.Add(0, storedAt(h[0], h[1:]...)).Pending)
 			require.Equal(t, n-2, remove(x, 0, h[1:n-1]...).Removed)
 			other := blocks(1<<40, n)
 			for i := 1; i < n-1; i++ {
 				ev := storedAt(h[i], one(h, i+1)...)
 				ev.BlockHashes = one(other, i)
-				require.Equal(t, 1, x.Apply(0, ev).Parked)
+				require.Equal(t, 1, x.Add(0, ev).Pending)
 			}
-			require.Equal(t, n, x.Apply(0, storedAt(0, h[0])).Stored) // the last block under two names
+			require.Equal(t, n, x.Add(0, storedAt(0, h[0])).Stored) // the last block under two names
 			require.Equal(t, n, x.Len(), "each is the block that was there")
 			require.NoError(t, x.Check())
 			remove(x, 1, one(h, 1)...)
 			require.Equal(t, 1, depthOf(x, seqs))
-			x.Apply(0, storedAt(h[0], one(h, 1)...))
+			x.Add(0, storedAt(h[0], one(h, 1)...))
 			require.Equal(t, n, depthOf(x, seqs))
 			empty(t, x)
 		},
 		"engine blocks of many of ours, unknown": func(t *testing.T) {
 			x := fleet(1)
 			ev := &kvevent.Event{Kind: kvevent.Stored, BlockSize: 1024 * modelBlock, BlockHashes: []uint64{1}, TokenIDs: make([]uint32, 1024*modelBlock)}
-			require.Equal(t, 1024, x.Apply(0, ev).Stored)
-			const n = 1 << 13
+			require.Equal(t, 1024, x.Add(0, ev).Stored)
+			n := min(hostile(), 1<<13)
 			h := blocks(0, n)
 			require.Equal(t, n<<10, remove(x, 0, h...).Ignored)
-			require.Equal(t, n<<10, x.Apply(0, &kvevent.Event{Kind: kvevent.Stored, Tier: kvevent.Host, BlockHashes: h}).Ignored)
-			require.Less(t, x.Stats().Bytes, int64(n<<10*8/4))
+			require.Equal(t, n<<10, x.Add(0, &kvevent.Event{Kind: kvevent.Stored, Tier: kvevent.Host, BlockHashes: h}).Ignored)
+			require.Less(t, x.Measure().Bytes, int64(n<<10*8/4))
 			require.Equal(t, 1024, remove(x, 0, 1).Removed)
 			require.NoError(t, x.Check())
 		},
@@ -318,9 +319,9 @@ func TestHostileShapes(t *testing.T) {
 			n := min(n, 1<<16)
 			x, h := fleet(1), blocks(0, n)
 			for i := range h {
-				require.Equal(t, 1, x.Apply(0, storedAt(h[(i+1)%n], one(h, i)...)).Parked)
+				require.Equal(t, 1, x.Add(0, storedAt(h[(i+1)%n], one(h, i)...)).Pending)
 			}
-			require.Equal(t, n+1, x.Apply(0, storedAt(0, h[0])).Stored) // h[0] again at the end
+			require.Equal(t, n+1, x.Add(0, storedAt(0, h[0])).Stored) // h[0] again at the end
 			empty(t, x)
 		},
 		"predictions that end before all others": func(t *testing.T) {
@@ -341,12 +342,12 @@ func TestHostileShapes(t *testing.T) {
 				x.Predict(0, seqs[i:i+1], 0, time.Unix(int64(i), 0))
 				ev := storedAt(0, one(seqs, i)...)
 				ev.LocalHashes = []uint64{7}
-				x.Apply(0, ev)
+				x.Add(0, ev)
 			}
 			for i := range n {
 				x.Predict(1, seqs[i:i+1], 0, time.Unix(0, 0))
-				x.Apply(1, storedAt(0, 7))
-				x.Apply(1, storedAt(0, 7, 8)) // two more names
+				x.Add(1, storedAt(0, 7))
+				x.Add(1, storedAt(0, 7, 8)) // two more names
 				switch i % 3 {
 				case 0:
 					x.Clear(1)
@@ -354,19 +355,20 @@ func TestHostileShapes(t *testing.T) {
 					x.RemoveWorker(1)
 					x.AddWorker(index.Key{Instance: "e", DPRank: 1})
 				default:
-					x.Apply(1, &kvevent.Event{Kind: kvevent.Cleared, Tier: kvevent.Device})
+					x.Add(1, &kvevent.Event{Kind: kvevent.Cleared, Tier: kvevent.Device})
 				}
 			}
-			require.Equal(t, n, x.Stats().Predictions)
+			require.Equal(t, n, x.Measure().Predictions)
 			require.NoError(t, x.Check())
 			empty(t, x)
 		},
 		"a block that names its own beginning": func(t *testing.T) {
-			// The first block's sequence hash is its local hash, which can be made to be that of a block deep in another prompt.
+			// The first block's sequence hash is its local hash, which can be made equal to the hash of a block deep in
+			// another prompt.
 			x, h, seqs := long(t, n/10)
-			x.Apply(1, storedAt(0, seqs[5:]...))
-			x.Apply(2, storedAt(0, append([]uint64{seqs[100]}, h[101:]...)...))
-			m := x.Match(nil, seqs)
+			x.Add(1, storedAt(0, seqs[5:]...))
+			x.Add(2, storedAt(0, append([]uint64{seqs[100]}, h[101:]...)...))
+			m := x.AppendMatches(nil, seqs)
 			require.NotEmpty(t, m)
 			require.Equal(t, index.WorkerID(0), m[0].Worker)
 			require.Equal(t, int32(n/10), m[0].Depth)
@@ -376,9 +378,9 @@ func TestHostileShapes(t *testing.T) {
 			x, _, seqs := long(t, n)
 			other := slices.Clone(seqs)
 			slices.Reverse(other)
-			x.Match(nil, other)
-			x.Match(nil, slices.Repeat(seqs[:1], n))
-			x.Match(nil, append(slices.Clone(seqs[:n/2]), seqs[:n/2]...))
+			x.AppendMatches(nil, other)
+			x.AppendMatches(nil, slices.Repeat(seqs[:1], n))
+			x.AppendMatches(nil, append(slices.Clone(seqs[:n/2]), seqs[:n/2]...))
 			empty(t, x)
 		},
 		"every worker ends elsewhere": func(t *testing.T) {
@@ -387,9 +389,9 @@ func TestHostileShapes(t *testing.T) {
 			ev := storedAt(0, h...)
 			for i := range workers {
 				ev.BlockHashes, ev.LocalHashes = h[:2*i+2], h[:2*i+2]
-				x.Apply(index.WorkerID(i), ev)
+				x.Add(index.WorkerID(i), ev)
 			}
-			m := x.Match(nil, kvhash.AppendSequence(nil, h))
+			m := x.AppendMatches(nil, kvhash.AppendSequence(nil, h))
 			require.Len(t, m, workers)
 			for i := range m {
 				require.Equal(t, int32(2*i+2), m[i].Depth)

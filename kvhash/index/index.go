@@ -15,13 +15,15 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// This file is structured as follows: the types a caller names, then workers coming and going. apply.go says what an event does, place.go
-// puts blocks into the tree, orphans.go parks those that cannot be placed, predict.go adds expectations, match.go reads, feed.go follows
-// an engine's stream, snapshot.go and journal.go let the state travel (wire.go is their bytes), explain.go and stats.go are for people.
-// Under them lies the tree: runs.go, with its blocks in slots.go, who holds them in sets.go, where runs begin in heads.go; names.go is each
-// worker's own map. What a lookup touches is atomic; everything else below Index is guarded by Index.mu, which no lookup takes.
+// This file has the types a caller names, and adds and removes workers. apply.go applies events, place.go puts blocks
+// into the tree, orphans.go keeps those that cannot be placed yet, predict.go adds predictions, match.go reads,
+// stream.go follows an engine's batches, state.go describes workers, explain.go and stats.go make reports. snapshot.go
+// and journal.go copy the state to another index (wire.go has the bytes of both, hooks.go exports them to package
+// replica). The tree is runs.go, with its blocks in slots.go, their residents in sets.go, the first blocks of runs in
+// heads.go; names.go is each worker's own map. What a lookup reads is atomic; everything else is guarded by Index.mu,
+// which no lookup takes.
 
-// Key is the identity of a worker.
+// Key identifies a worker.
 type Key struct {
 	Instance string // the engine's name, unique among the instances that serve the model
 	DPRank   uint32 // data-parallel rank within it
@@ -45,42 +47,40 @@ func (k Key) AppendText(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// WorkerID is the number the index gave a worker. Numbers are dense, from 0, and those of removed workers are used again: stop a
+// WorkerID identifies a worker within an index. IDs are dense, from 0, and IDs of removed workers are reused: stop a
 // worker's event source before removing it.
 type WorkerID uint32
 
 // Options configure an [Index].
 type Options struct {
-	// Base is how blocks are named when an event names no LoRA adapter and no namespace; it has neither itself. Callers of Match
-	// name the blocks of their prompts in the same way, with the adapter and the namespace of the request.
+	// Scheme is the hashing scheme of blocks without a LoRA adapter and a namespace. Callers of AppendMatches hash their prompts with the same
+	// scheme, with the adapter and the namespace of the request.
 	//
-	// The zero Scheme, Dynamo's, fits every fleet: the index hashes the tokens in events itself. With another scheme the names that the
-	// engines give are taken for the hashes of that scheme, and nothing is hashed: all of them must then be set up alike (see package kvhash), and
-	// have the index's block size.
-	Base kvhash.Scheme
-	// MaxOrphans is how many blocks without a known parent are parked for each worker; 0 means 65,536. Beyond it the oldest are
-	// dropped.
-	MaxOrphans int
-	// OrphanTTL is how long blocks without a known parent are parked, by the times given to [Index.Expire]; 0 means 30 s, less means
-	// without end.
-	OrphanTTL time.Duration
-	// MaxBlocks is how many distinct blocks the index holds at most; 0 means 268,435,454, which is also the most it can. Events that would
-	// go beyond are cut there, and the worker's trust says so.
+	// The zero Scheme, Dynamo's, fits every fleet: the index hashes the tokens in events itself. With another scheme the engines' own
+	// hashes are the keys, and nothing is hashed: all engines must then have the same settings (see package kvhash) and the index's
+	// block size.
+	Scheme kvhash.Scheme
+	// MaxBlocks limits the number of distinct blocks; 0 means 268,435,454, which is also the most there can be. Events beyond it are cut,
+	// and the worker is then Degraded.
 	MaxBlocks int
-	// Journal is how many bytes of changes are kept for those who follow, see [Index.AppendDelta]; 0 means none, and costs nothing.
-	Journal int
+	// MaxPending limits the number of blocks with an unknown parent that are kept for each worker; 0 means 65,536. Beyond it the oldest are
+	// dropped.
+	MaxPending int
+	// PendingTTL limits how long blocks with an unknown parent are kept, by the times given to [Index.Expire]; 0 means
+	// 30 s, a negative value no limit.
+	PendingTTL time.Duration
 }
 
-// Index holds which worker has which blocks, for one model at one block size. [New] makes one. Safe for concurrent use. Lookups ([Index.Match],
-// [Index.Search], [Index.State], [Index.AppendStates], [Index.Worker]) take no lock and never wait for events; everything that changes
-// the index takes turns. Events of one worker have to be applied in their order, so by one goroutine or one after another.
+// Index holds which worker has which blocks, for one model at one block size. Use [New]. It is safe for concurrent use by multiple goroutines.
+// Lookups ([Index.AppendMatches], [Index.Worker], [Index.AppendWorkers], [Index.Lookup]) take no lock and never wait for events. Updates are
+// serialized; the caller must apply each worker's events in order.
 type Index struct {
 	block int
 	opt   Options
 
 	tree   tree
 	live   [maxWorkers / 64]atomic.Uint64 // workers that lookups report, one bit each
-	trust  slab[atomic.Uint32]            // by WorkerID
+	states slab[atomic.Uint32]            // by WorkerID: its State
 	roster atomic.Pointer[roster]         // replaced, never changed
 
 	_       apart
@@ -92,12 +92,12 @@ type Index struct {
 	due     atomic.Int64  // when Expire has something to do
 
 	mu      sync.Mutex
-	workers []*worker // by WorkerID; nil where there is none
+	workers []*worker // by WorkerID; nil if absent
 	byKey   map[Key]WorkerID
 	journal *journal       // nil if changes are not noted
-	follows bool           // the last change was the leader's, and came by ApplyDelta or in its snapshot
+	follows bool           // the last change was the leader's, and came in a delta or its snapshot
 	cuts    int            // events cut because the index was full
-	extra   map[ref]uint32 // further engine hashes of a worker that stand for one block in one tier; absent means none
+	extra   map[ref]uint32 // further engine hashes of a worker that name one block in one tier; absent means none
 	pred    predictions
 	locals  []uint64
 	seqs    []uint64
@@ -109,7 +109,7 @@ type Index struct {
 
 // roster is the workers as lookups see them.
 type roster struct {
-	workers []*worker // by WorkerID; nil where there is none
+	workers []*worker // by WorkerID; nil if absent
 	width   int       // words of a set that can hold a worker
 	stores  []store
 	// clearing is a worker and a plane that is being emptied: its bits do not count any more.
@@ -130,7 +130,10 @@ type store struct {
 
 // New returns an empty index for blocks of the given size in tokens. nil options mean the defaults. It panics if block is not
 // positive.
-func New(block int, o *Options) *Index {
+func New(block int, o *Options) *Index { return newWithJournal(block, o, 0) }
+
+// newWithJournal is New for an index that keeps that many bytes of changes for its followers, see [Index.appendDelta].
+func newWithJournal(block int, o *Options, journalBytes int) *Index {
 	if block <= 0 {
 		panic("index: block size must be positive")
 	}
@@ -141,13 +144,13 @@ func New(block int, o *Options) *Index {
 	if x.opt.MaxBlocks <= 0 || x.opt.MaxBlocks > maxSlots-1 {
 		x.opt.MaxBlocks = maxSlots - 1
 	}
-	if x.opt.Journal > 0 {
-		x.journal = &journal{max: x.opt.Journal}
+	if journalBytes > 0 {
+		x.journal = &journal{max: journalBytes}
 	}
-	if x.opt.OrphanTTL > 1e6*time.Hour {
-		x.opt.OrphanTTL = -1 // times are in 64 bits of nanoseconds
+	if x.opt.PendingTTL > 1e6*time.Hour {
+		x.opt.PendingTTL = -1 // times are in 64 bits of nanoseconds
 	}
-	// The secret only says which bucket a hash goes to, so that nobody can choose tokens that all go to one.
+	// The secret only determines the bucket of a hash, so that clients cannot choose tokens that all share one.
 	x.tree.init(maphash.Bytes(maphash.MakeSeed(), nil))
 	x.roster.Store(&roster{})
 	x.clock.Store(math.MinInt64)
@@ -158,7 +161,7 @@ func New(block int, o *Options) *Index {
 // BlockSize returns the number of tokens in a block.
 func (x *Index) BlockSize() int { return x.block }
 
-// worker is what is known about one rank, or about a store that several ranks read from.
+// worker is the state of one rank, or of a store that several ranks read from.
 type worker struct {
 	key   Key
 	store kvevent.Tier // of a store; 0 for a rank
@@ -166,35 +169,28 @@ type worker struct {
 	// For lookups.
 	status atomic.Pointer[status]
 	shown  atomic.Int64 // held, as of the last event
-	parked atomic.Int64
 
 	// For the writer.
 	names      names
 	recent     uint64 // the engine hash placed last, and where, if recentSlot is not 0
 	recentSlot uint32
-	more       map[uint64]*places // further places of an engine hash that stands at several
+	more       map[uint64]*places // further positions of an engine hash that has several
 	group      int32              // the group of full attention that counts, valid if grouped
 	grouped    bool
-	ratio      int32 // how many of our blocks an engine block is; 0 means not heard yet
+	ratio      int32 // number of index blocks in an engine block; 0 means not known yet
 	held       int   // blocks resident or predicted
 	expects    expects
 	orphans    orphans
-	heard      bool          // an event was applied
-	unknown    bool          // blocks were stored that could not be placed, ever
-	refused    bool          // blocks of another size were stored
-	full       bool          // blocks were refused because the index was full
-	told       bool          // trust was set by the caller
-	trust      kvevent.Trust // valid if told
+	heard      bool  // an event was applied
+	unknown    bool  // blocks were stored that could not be placed, ever
+	refused    bool  // blocks of another size were stored
+	full       bool  // blocks were refused because the index was full
+	told       bool  // state was set by a stream
+	state      State // valid if told
 	why        string
 
-	feed     *Feed  // the last one made; nil if there is none
-	position []byte // the place of its stream, for a feed that is to be made; nil if it is not known
-}
-
-// status is what lookups tell about a worker.
-type status struct {
-	trust kvevent.Trust
-	why   string
+	stream   *Stream // the last one made, or nil
+	position []byte  // the position of its stream, for the next Stream; nil if unknown
 }
 
 // ref is a worker's hold on a block in one plane.
@@ -204,16 +200,11 @@ type ref struct {
 	plane  uint8
 }
 
-// AddWorker returns the number of the worker with the given key, and registers it if it is new. A store's key gives the store's
-// number. It panics beyond 16,384 workers and stores.
+// AddWorker returns the ID of the worker with the given key, and adds the worker if it is new. It panics beyond 16,384 workers.
 func (x *Index) AddWorker(k Key) WorkerID { return x.addWorker(k, 0) }
 
-// AddStore registers a store that several workers read from, such as a cache server. Its blocks count for each worker that is attached to it,
-// in the given tier, whatever tier its events name. They come in events of its own, applied under the number returned, or in
-// events of workers whose Owner is the store's instance, if its rank is 0; an Owner that is not registered means the worker's own. Stores
-// share the numbers of workers, and lookups do not report them. If the key is registered already, AddStore returns its number and
-// changes nothing. It panics if there is no such tier, and as [Index.AddWorker] does.
-func (x *Index) AddStore(k Key, tier kvevent.Tier) WorkerID {
+// addStore adds a store; see AddStore of package replica.
+func (x *Index) addStore(k Key, tier kvevent.Tier) WorkerID {
 	if tier < kvevent.Device || tier > kvevent.NumTiers {
 		panic("index: a store has a tier")
 	}
@@ -226,22 +217,22 @@ func (x *Index) addWorker(k Key, tier kvevent.Tier) WorkerID {
 	if id, ok := x.byKey[k]; ok {
 		return id
 	}
-	id := x.add(k, tier)
+	id := x.enter(k, tier)
 	if x.journal != nil {
 		x.noteAdd(id, x.workers[id])
 	}
 	return id
 }
 
-// add registers a worker or store that is new.
-func (x *Index) add(k Key, tier kvevent.Tier) WorkerID {
+// enter adds a worker or store that is new.
+func (x *Index) enter(k Key, tier kvevent.Tier) WorkerID {
 	i := slices.Index(x.workers, nil)
 	if i < 0 {
 		if i = len(x.workers); i == maxWorkers {
 			panic("index: too many workers")
 		}
 		x.workers = append(x.workers, nil)
-		x.trust.resize(uint32(i + 1))
+		x.states.resize(uint32(i + 1))
 	}
 	id := WorkerID(i)
 	w := &worker{key: k, store: tier}
@@ -262,12 +253,7 @@ func (x *Index) add(k Key, tier kvevent.Tier) WorkerID {
 	return id
 }
 
-// Attach says that the worker reads from the store. It does nothing if there are no such two.
-func (x *Index) Attach(worker, store WorkerID) { x.attach(worker, store, true) }
-
-// Detach undoes [Index.Attach].
-func (x *Index) Detach(worker, store WorkerID) { x.attach(worker, store, false) }
-
+// attach notes that the worker reads from the store, or no longer. It does nothing if there are no such two.
 func (x *Index) attach(worker, store WorkerID, on bool) {
 	x.lock()
 	defer x.mu.Unlock()
@@ -292,7 +278,7 @@ func (x *Index) join(worker, store WorkerID, on bool) bool {
 	return true
 }
 
-// join replaces the members by those with or without worker w.
+// join replaces the members by a set with or without worker w.
 func (s *store) join(w WorkerID, on bool) {
 	m := make([]uint64, max(len(s.members), int(w>>6)+1))
 	copy(m, s.members)
@@ -303,8 +289,8 @@ func (s *store) join(w WorkerID, on bool) {
 	s.members = m
 }
 
-// enroll publishes a roster with what edit changes; nothing is being cleared but what edit says. edit may not write to the workers, which are
-// the old roster's.
+// enroll publishes a roster with the changes of edit; only the workers that edit names are being cleared. edit may not
+// write to the workers, which are the old roster's.
 func (x *Index) enroll(edit func(*roster)) {
 	old := x.roster.Load()
 	r := &roster{workers: old.workers, stores: slices.Clone(old.stores)}
@@ -329,17 +315,7 @@ func (x *Index) show(id WorkerID, on bool) {
 	x.tree.work.step()
 }
 
-// Worker returns the number of the worker or store with the given key.
-func (x *Index) Worker(k Key) (id WorkerID, ok bool) {
-	v, ok := x.keys.Load(k)
-	if ok {
-		id = v.(WorkerID)
-	}
-	return id, ok
-}
-
-// RemoveWorker forgets the worker, or the store, and everything it holds, in one step for lookups. Its number may be given to another
-// worker. O(blocks it holds).
+// RemoveWorker removes the worker and everything it holds, in one step for lookups. Its ID may be reused. O(blocks it holds).
 func (x *Index) RemoveWorker(id WorkerID) {
 	x.lock()
 	defer x.mu.Unlock()
@@ -368,129 +344,6 @@ func (x *Index) leave(id WorkerID, w *worker) {
 			r.stores[i].join(id, false)
 		}
 	})
-}
-
-// Clear forgets what the worker holds, in all tiers, with its orphans and predictions, in one step for lookups. It says that the worker's
-// cache is empty; trust set by [Index.SetTrust] stays. O(blocks it holds).
-func (x *Index) Clear(id WorkerID) {
-	x.lock()
-	defer x.mu.Unlock()
-	if w := x.worker(id); w != nil {
-		x.clear(id, w)
-		x.publish(id, w)
-		if x.journal != nil {
-			x.noteWorker(opClear, id)
-		}
-	}
-}
-
-// SetTrust sets how far the events of the worker can be believed, as [kvevent.Ingest.Trust] says. Without it, the index takes
-// the events for complete from the first one on. What the index finds out itself can only lower it.
-func (x *Index) SetTrust(id WorkerID, t kvevent.Trust, why string) {
-	x.lock()
-	defer x.mu.Unlock()
-	if w := x.worker(id); w != nil {
-		x.setTrust(id, w, t, why)
-	}
-}
-
-func (x *Index) setTrust(id WorkerID, w *worker, t kvevent.Trust, why string) {
-	if x.journal != nil && (!w.told || w.trust != t || w.why != why) {
-		x.noteTrust(id, t, why)
-	}
-	w.told, w.trust, w.why = true, t, why
-	x.publish(id, w)
-}
-
-// State is what the index knows about a worker as a whole.
-type State struct {
-	Worker  WorkerID
-	Key     Key
-	Trust   kvevent.Trust
-	Why     string       // why Trust is not Exact, "" if it is
-	Blocks  int          // resident or predicted
-	Orphans int          // blocks parked
-	Store   kvevent.Tier // of a store that workers share; AnyTier for a worker
-}
-
-// State returns what is known about the worker; false if there is none with this number.
-func (x *Index) State(id WorkerID) (State, bool) {
-	r := x.roster.Load()
-	if int64(id) >= int64(len(r.workers)) || r.workers[id] == nil {
-		return State{}, false
-	}
-	return r.workers[id].report(id), true
-}
-
-// AppendStates appends the state of every worker and store to dst, in ascending order of numbers, and returns it. No allocation if dst
-// has room.
-func (x *Index) AppendStates(dst []State) []State {
-	for i, w := range x.roster.Load().workers {
-		if w != nil {
-			dst = append(dst, w.report(WorkerID(i)))
-		}
-	}
-	return dst
-}
-
-func (w *worker) report(id WorkerID) State {
-	s := w.status.Load()
-	return State{
-		Worker: id, Key: w.key, Trust: s.trust, Why: s.why, Blocks: int(w.shown.Load()), Orphans: int(w.parked.Load()), Store: w.store,
-	}
-}
-
-// Len returns the number of distinct blocks that any worker holds.
-func (x *Index) Len() int { return int(x.blocks.Load()) }
-
-// publish tells lookups how far the worker is to be believed.
-func (x *Index) publish(id WorkerID, w *worker) {
-	t, why := w.judge()
-	if s := w.status.Load(); s == nil || s.trust != t || s.why != why {
-		w.status.Store(&status{t, why})
-		x.trust.at(uint32(id)).Store(uint32(t))
-		x.tree.work.step()
-		x.tree.epoch.Add(1)
-	}
-	if n := int64(w.held); w.shown.Load() != n {
-		w.shown.Store(n)
-	}
-	if n := int64(w.orphans.left); w.parked.Load() != n {
-		w.parked.Store(n)
-	}
-	x.count()
-}
-
-// count tells lookups how many blocks there are.
-func (x *Index) count() {
-	if n := int64(x.tree.slots.live); x.blocks.Load() != n {
-		x.blocks.Store(n)
-	}
-}
-
-// judge returns the worker's trust.
-func (w *worker) judge() (kvevent.Trust, string) {
-	t, why := kvevent.Exact, ""
-	switch {
-	case w.told:
-		t, why = w.trust, w.why
-	case !w.heard:
-		t, why = kvevent.Unknown, "no events yet"
-	}
-	if t <= kvevent.Degraded {
-		return t, why
-	}
-	switch {
-	case w.refused:
-		return kvevent.Degraded, "stored blocks of another size"
-	case w.full:
-		return kvevent.Degraded, "stored blocks when the index was full"
-	case w.orphans.blocks > 0:
-		return kvevent.Degraded, "stored blocks whose parent is unknown"
-	case w.unknown:
-		return kvevent.Degraded, "stored blocks that could not be placed"
-	}
-	return t, ""
 }
 
 func (x *Index) worker(id WorkerID) *worker {
@@ -541,7 +394,7 @@ func (x *Index) clearHidden(id WorkerID, w *worker) {
 	x.tree.reset()
 }
 
-// strip takes the worker out of the whole run that has the slot of a place, unless that was done.
+// strip removes the worker from the whole run that contains a position's slot, unless that was done.
 func (x *Index) strip(id WorkerID, p place) {
 	t, slot := &x.tree, p.slot()
 	for plane := uint8(0); len(x.extra) > 0 && plane < kvevent.NumTiers; plane++ {

@@ -44,14 +44,14 @@ func on(tier kvevent.Tier, ev *kvevent.Event) *kvevent.Event {
 // depths returns worker:depth of a lookup.
 func depths(x *index.Index, path string) string {
 	var s []string
-	for _, m := range x.Match(nil, modelHashes(path)) {
+	for _, m := range x.AppendMatches(nil, modelHashes(path)) {
 		s = append(s, fmt.Sprintf("%d:%d", m.Worker, m.Depth))
 	}
 	return strings.Join(s, " ")
 }
 
 func fleet(n int) *index.Index {
-	x := index.New(modelBlock, nil)
+	x := index.NewAll(modelBlock, nil)
 	for i := range n {
 		x.AddWorker(index.Key{Instance: "e", DPRank: uint32(i)})
 	}
@@ -120,9 +120,9 @@ func TestSemantics(t *testing.T) {
 		{
 			name: "orphans wait for their parent, in a chain",
 			steps: []step{
-				{0, stored("abab", 3, 0), index.Result{Parked: 1}},
-				{0, stored("ab", 1, 0), index.Result{Parked: 1}},
-				{0, stored("aba", 2, 0), index.Result{Parked: 1}},
+				{0, stored("abab", 3, 0), index.Result{Pending: 1}},
+				{0, stored("ab", 1, 0), index.Result{Pending: 1}},
+				{0, stored("aba", 2, 0), index.Result{Pending: 1}},
 				{0, stored("a", 0, 0), index.Result{Stored: 4}},
 			},
 			look: map[string]string{"abab": "0:4"},
@@ -130,7 +130,7 @@ func TestSemantics(t *testing.T) {
 		{
 			name: "an orphan removed while it waits leaves a hole",
 			steps: []step{
-				{0, stored("abab", 1, 0), index.Result{Parked: 3}},
+				{0, stored("abab", 1, 0), index.Result{Pending: 3}},
 				{0, removed("aba", 1, 0), index.Result{Removed: 1}},
 				{0, stored("a", 0, 0), index.Result{Stored: 3}},
 			},
@@ -186,9 +186,9 @@ func TestSemantics(t *testing.T) {
 		{
 			name: "an orphan parked again is whole again",
 			steps: []step{
-				{0, stored("abab", 1, 0), index.Result{Parked: 3}},
+				{0, stored("abab", 1, 0), index.Result{Pending: 3}},
 				{0, removed("aba", 1, 0), index.Result{Removed: 1}},
-				{0, stored("abab", 1, 0), index.Result{Parked: 3}},
+				{0, stored("abab", 1, 0), index.Result{Pending: 3}},
 				{0, stored("a", 0, 0), index.Result{Stored: 4}},
 			},
 			look: map[string]string{"abab": "0:4"},
@@ -196,8 +196,8 @@ func TestSemantics(t *testing.T) {
 		{
 			name: "orphans that wait for each other",
 			steps: []step{
-				{0, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{5}, Parent: 6, HasParent: true, TokenIDs: modelTokens("a")}, index.Result{Parked: 1}},
-				{0, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{6}, Parent: 5, HasParent: true, TokenIDs: modelTokens("b")}, index.Result{Parked: 1}},
+				{0, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{5}, Parent: 6, HasParent: true, TokenIDs: modelTokens("a")}, index.Result{Pending: 1}},
+				{0, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{6}, Parent: 5, HasParent: true, TokenIDs: modelTokens("b")}, index.Result{Pending: 1}},
 				{0, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{5}, TokenIDs: modelTokens("a")}, index.Result{Stored: 3}},
 			},
 			look: map[string]string{"abaa": "0:3"},
@@ -299,7 +299,7 @@ func TestSemantics(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			x := fleet(2)
 			for i, s := range tt.steps {
-				if d := cmp.Diff(s.want, x.Apply(s.worker, s.ev)); d != "" {
+				if d := cmp.Diff(s.want, x.Add(s.worker, s.ev)); d != "" {
 					t.Errorf("step %d (-want +got):\n%s", i, d)
 				}
 				require.NoError(t, x.Check())
@@ -317,24 +317,24 @@ func TestSemantics(t *testing.T) {
 
 func TestTiersAndPredictions(t *testing.T) {
 	x, now := fleet(1), time.Unix(100, 0)
-	x.Apply(0, stored("a", 0, 0))
-	x.Apply(0, on(kvevent.Host, stored("ab", 0, 0)))
-	x.Apply(0, on(kvevent.Disk, stored("aba", 2, 0)))
+	x.Add(0, stored("a", 0, 0))
+	x.Add(0, on(kvevent.Host, stored("ab", 0, 0)))
+	x.Add(0, on(kvevent.Disk, stored("aba", 2, 0)))
 	x.Predict(0, modelHashes("abab"), 0, now.Add(time.Second))
-	want := []index.Match{{Depth: 4, Tiers: [4]int32{1, 1, 1, 0}, Predicted: 1, Trust: kvevent.Exact}}
-	if d := cmp.Diff(want, x.Match(nil, modelHashes("abab"))); d != "" {
+	want := []index.Match{{Depth: 4, Tiers: [4]int32{1, 1, 1, 0}, Predicted: 1, State: index.Exact}}
+	if d := cmp.Diff(want, x.AppendMatches(nil, modelHashes("abab"))); d != "" {
 		t.Errorf("before (-want +got):\n%s", d)
 	}
 	x.Expire(now)
 	require.Equal(t, "0:4", depths(x, "abab"))
 	x.Expire(now.Add(time.Second))
 	require.Equal(t, "0:3", depths(x, "abab"))
-	x.Apply(0, &kvevent.Event{Kind: kvevent.Cleared, Tier: kvevent.Host})
+	x.Add(0, &kvevent.Event{Kind: kvevent.Cleared, Tier: kvevent.Host})
 	require.Equal(t, "0:1", depths(x, "abab"))
 
 	// A confirmed prediction does not expire.
 	x.Predict(0, modelHashes("bb"), 0, now.Add(2*time.Second))
-	x.Apply(0, stored("b", 0, 0))
+	x.Add(0, stored("b", 0, 0))
 	x.Expire(now.Add(time.Hour))
 	require.Equal(t, "0:1", depths(x, "bb"))
 	require.NoError(t, x.Check())
@@ -348,7 +348,7 @@ func TestTiersAndPredictions(t *testing.T) {
 	require.Equal(t, "0:1", depths(x, "bab"))
 }
 
-// Predictions of nobody, and of those who are gone.
+// Predictions of unknown and of removed workers.
 func TestStalePredictions(t *testing.T) {
 	x := fleet(2)
 	store := x.AddStore(index.Key{Instance: "lmcache"}, kvevent.Remote)
@@ -382,7 +382,7 @@ func TestStalePredictions(t *testing.T) {
 	require.NoError(t, x.Check())
 }
 
-// Hashes that are no chain may name a block again that is only being stored.
+// Hashes that are not a chain may name a block again while it is being stored.
 func TestRepeatedHashes(t *testing.T) {
 	for n := 1; n < 6; n++ {
 		x := fleet(2)
@@ -391,7 +391,7 @@ func TestRepeatedHashes(t *testing.T) {
 		again := slices.Concat(h, h, h)
 		x.Predict(1, again, 0, time.Unix(1, 0))
 		require.NoError(t, x.CheckLies())
-		x.Apply(0, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: blocks(99, len(again)), SequenceHashes: again})
+		x.Add(0, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: blocks(99, len(again)), SequenceHashes: again})
 		require.NoError(t, x.CheckLies())
 		x.Clear(0)
 		x.Expire(time.Unix(1, 0))
@@ -401,86 +401,87 @@ func TestRepeatedHashes(t *testing.T) {
 }
 
 func TestTrust(t *testing.T) {
-	x := index.New(modelBlock, &index.Options{MaxOrphans: 2})
+	x := index.NewAll(modelBlock, &index.AllOptions{MaxPending: 2})
 	id := x.AddWorker(index.Key{Instance: "e"})
 	require.Equal(t, id, x.AddWorker(index.Key{Instance: "e"}))
 	state := func() string {
-		s, ok := x.State(id)
+		s, ok := x.Info(id)
 		require.True(t, ok)
-		require.Equal(t, []index.State{s}, x.AppendStates(nil))
-		return s.Trust.String() + " " + s.Why
+		require.Equal(t, []index.Info{s}, x.AppendInfos(nil))
+		return s.State.String() + " " + s.Why
 	}
 	require.Equal(t, "unknown no events yet", state())
-	x.Apply(id, stored("a", 0, 0))
+	x.Add(id, stored("a", 0, 0))
 	require.Equal(t, "exact ", state())
-	x.Apply(id, stored("bab", 2, 0))
+	x.Add(id, stored("bab", 2, 0))
 	require.Equal(t, "degraded stored blocks whose parent is unknown", state())
-	x.Apply(id, stored("ba", 0, 0))
+	x.Add(id, stored("ba", 0, 0))
 	require.Equal(t, "exact ", state())
-	x.Apply(id, stored("bbaaa", 2, 0)) // more than may be parked
+	x.Add(id, stored("bbaaa", 2, 0)) // more than may be parked
 	require.Equal(t, "degraded stored blocks that could not be placed", state())
-	m := x.Match(nil, modelHashes("a"))
-	require.Equal(t, kvevent.Degraded, m[0].Trust)
+	m := x.AppendMatches(nil, modelHashes("a"))
+	require.Equal(t, index.Degraded, m[0].State)
 	require.Equal(t, "degraded stored blocks that could not be placed", state())
-	x.Apply(id, &kvevent.Event{Kind: kvevent.Cleared})
+	x.Add(id, &kvevent.Event{Kind: kvevent.Cleared})
 	require.Equal(t, "exact ", state())
-	x.Apply(id, &kvevent.Event{Kind: kvevent.Stored, BlockSize: 63, BlockHashes: []uint64{1}, TokenIDs: make([]uint32, 63)})
+	x.Add(id, &kvevent.Event{Kind: kvevent.Stored, BlockSize: 63, BlockHashes: []uint64{1}, TokenIDs: make([]uint32, 63)})
 	require.Equal(t, "degraded stored blocks of another size", state())
 	x.Clear(id)
 	require.Equal(t, "exact ", state())
-	x.Apply(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, TokenIDs: make([]uint32, 64)}) // the size shows
+	x.Add(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, TokenIDs: make([]uint32, 64)}) // the size shows
 	require.Equal(t, "degraded stored blocks of another size", state())
 	x.Clear(id)
-	x.SetTrust(id, kvevent.Degraded, "batches were lost")
+	x.SetState(id, index.Degraded, "batches were lost")
 	require.Equal(t, "degraded batches were lost", state())
-	x.SetTrust(id, kvevent.Exact, "")
+	x.SetState(id, index.Exact, "")
 	require.Equal(t, "exact ", state())
 	x.RemoveWorker(id)
-	_, ok := x.State(id)
+	_, ok := x.Info(id)
 	require.False(t, ok)
-	_, ok = x.Worker(index.Key{Instance: "e"})
+	_, ok = x.Lookup(index.Key{Instance: "e"})
 	require.False(t, ok)
 }
 
 func TestFeed(t *testing.T) {
 	x := fleet(1)
-	f := x.Feed(0, nil)
+	f := x.NewStream(0, nil)
 	batch := func(seq uint64, ev *kvevent.Event) kvevent.Batch {
 		return kvevent.Batch{Seq: seq, Events: []kvevent.Event{*ev}}
 	}
 	look := func() string {
-		s, _ := x.State(0)
-		return fmt.Sprintf("%s %s %v", depths(x, "abab"), s.Trust, f.Need())
+		s, _ := x.Info(0)
+		n, from := f.Need()
+		return fmt.Sprintf("%s %s {%v %v}", depths(x, "abab"), s.State, n, from)
 	}
-	f.Push(batch(0, stored("a", 0, 0)))
+	f.Add(batch(0, stored("a", 0, 0)))
 	require.Equal(t, "0:1 exact {0 0}", look())
-	f.Push(batch(4, stored("abab", 3, 0)))
+	f.Add(batch(4, stored("abab", 3, 0)))
 	require.Equal(t, "0:1 degraded {1 1}", look())
-	f.ReplayDone()
+	f.FinishReplay()
 	require.Equal(t, "0:1 degraded {2 1}", look())
-	f.GiveUp()
+	f.Skip()
 	require.Equal(t, "0:1 degraded {0 0}", look(), "the last block is an orphan")
-	f.Push(batch(7, stored("ababb", 4, 0)))
-	f.Snapshot(6, []kvevent.Event{*stored("abab", 0, 0)})
+	f.Add(batch(7, stored("ababb", 4, 0)))
+	f.Replace(6, []kvevent.Event{*stored("abab", 0, 0)})
 	require.Equal(t, "0:4 exact {0 0}", look())
 	require.Equal(t, "0:5", depths(x, "ababb"), "the held batch went on top")
-	f.Push(batch(0, stored("b", 0, 0)))
+	f.Add(batch(0, stored("b", 0, 0)))
 	require.Equal(t, " exact {0 0}", look(), "the engine was restarted")
 	require.Equal(t, "0:1", depths(x, "b"))
 	x.RemoveWorker(0)
-	f.Push(batch(1, stored("ab", 0, 0)))
-	f.Snapshot(2, nil)
+	f.Add(batch(1, stored("ab", 0, 0)))
+	f.Replace(2, nil)
 	require.Zero(t, x.Len())
 }
 
 // Workers beyond one word of bits, and beyond what a lookup keeps on its stack.
 func TestManyWorkers(t *testing.T) {
 	x := fleet(3)
-	x.Apply(1, stored("aaa", 0, 0))
+	x.Add(1, stored("aaa", 0, 0))
 	for i := 3; i < 5000; i++ {
 		id := x.AddWorker(index.Key{Instance: "e", DPRank: uint32(i)})
 		if i%1000 == 0 || i == 64 {
-			x.Apply(id, stored("aaaa"[:1+i/1000%4], 0, 0))
+			x.Add(id, stored("aaaa"[:1+i/1000%4], 0, 0))
 		}
 	}
 	require.Equal(t, "1:3 64:1 1000:2 2000:3 3000:4 4000:1", depths(x, "aaaa"))
@@ -495,25 +496,25 @@ func TestManyWorkers(t *testing.T) {
 func TestKeys(t *testing.T) {
 	require.Equal(t, "a", index.Key{Instance: "a"}.String())
 	require.Equal(t, "a/3", index.Key{Instance: "a", DPRank: 3}.String())
-	require.Panics(t, func() { index.New(0, nil) })
+	require.Panics(t, func() { index.NewAll(0, nil) })
 }
 
-// TestFeedReset empties the cache of an engine that does not say so.
+// TestFeedReset clears the cache of an engine that does not report it.
 func TestFeedReset(t *testing.T) {
-	x := index.New(1, nil)
+	x := index.NewAll(1, nil)
 	a := x.AddWorker(index.Key{Instance: "a"})
-	f := x.Feed(a, nil)
+	f := x.NewStream(a, nil)
 	stored := func(h uint64) []kvevent.Event {
 		return []kvevent.Event{{Kind: kvevent.Stored, BlockHashes: []uint64{h}, TokenIDs: []uint32{uint32(h)}}}
 	}
-	f.Push(kvevent.Batch{Seq: 0, Events: stored(1)})
-	f.Push(kvevent.Batch{Seq: 1, Events: stored(2)})
-	f.Reset()
-	s, _ := x.State(a)
+	f.Add(kvevent.Batch{Seq: 0, Events: stored(1)})
+	f.Add(kvevent.Batch{Seq: 1, Events: stored(2)})
+	f.Reset("")
+	s, _ := x.Info(a)
 	require.Zero(t, s.Blocks)
-	require.Equal(t, kvevent.Unknown, s.Trust)
-	f.Push(kvevent.Batch{Seq: 0, Events: stored(3)})
-	s, _ = x.State(a)
+	require.Equal(t, index.Unknown, s.State)
+	f.Add(kvevent.Batch{Seq: 0, Events: stored(3)})
+	s, _ = x.Info(a)
 	require.EqualValues(t, 1, s.Blocks)
-	require.Equal(t, kvevent.Exact, s.Trust)
+	require.Equal(t, index.Exact, s.State)
 }

@@ -12,19 +12,19 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// Blocks that nobody has yet are there for a moment while orphans are placed. A lookup over many workers, whose scratch memory was used
-// before, must not take what it finds there for theirs.
+// Blocks without a worker exist for a moment while orphans are stored. A lookup over many workers, whose scratch memory
+// was used before, must not take what it finds there for theirs.
 func TestNobody(t *testing.T) {
 	x := New(1, nil)
 	for i := range uint32(64*narrow + 1) {
 		id := x.AddWorker(Key{DPRank: i})
-		x.Apply(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, LocalHashes: []uint64{1}})
+		x.Add(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, LocalHashes: []uint64{1}})
 	}
 	x.locate(0, []uint64{2}, nil)
 	x.tree.fill(0, x.segs[0].slot, x.segs[0].slot+1, 0)
 	for range 100 { // the pool may drop some
-		require.Len(t, x.Match(nil, []uint64{1}), 64*narrow+1)
-		require.Empty(t, x.Match(nil, []uint64{2}))
+		require.Len(t, x.AppendMatches(nil, []uint64{1}), 64*narrow+1)
+		require.Empty(t, x.AppendMatches(nil, []uint64{2}))
 	}
 }
 
@@ -35,14 +35,14 @@ func TestRosterIsShared(t *testing.T) {
 	list := &x.roster.Load().workers[0]
 	x.Attach(a, s)
 	for _, id := range []WorkerID{a, s} {
-		x.Apply(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, LocalHashes: []uint64{1}})
-		x.Apply(id, &kvevent.Event{Kind: kvevent.Cleared, Tier: kvevent.Host})
+		x.Add(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, LocalHashes: []uint64{1}})
+		x.Add(id, &kvevent.Event{Kind: kvevent.Cleared, Tier: kvevent.Host})
 		x.Clear(id)
 	}
 	require.Same(t, list, &x.roster.Load().workers[0])
 	x.RemoveWorker(a)
 	require.NotSame(t, list, &x.roster.Load().workers[0])
-	_, ok := x.Worker(Key{})
+	_, ok := x.Lookup(Key{})
 	require.False(t, ok)
 }
 
@@ -53,15 +53,15 @@ func TestSetNumbersEnd(t *testing.T) {
 }
 
 // An orphan that waits nearly for ever does not keep Expire busy.
-func TestLongOrphanTTL(t *testing.T) {
-	x := New(1, &Options{OrphanTTL: math.MaxInt64})
+func TestLongPendingTTL(t *testing.T) {
+	x := New(1, &Options{PendingTTL: math.MaxInt64})
 	id := x.AddWorker(Key{})
 	now := time.Unix(1e9, 0)
 	x.Expire(now)
 	ev := &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, LocalHashes: []uint64{1}, Parent: 7, HasParent: true}
-	require.Equal(t, 1, x.Apply(id, ev).Parked)
+	require.Equal(t, 1, x.Add(id, ev).Pending)
 	require.Greater(t, x.due.Load(), now.UnixNano())
 	x.Expire(now.Add(time.Hour))
-	st, _ := x.State(id)
+	st, _ := x.Info(id)
 	require.Equal(t, 1, st.Orphans)
 }

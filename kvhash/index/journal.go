@@ -9,12 +9,13 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/weft-go/weft/kvhash/internal/sequence"
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// A journal is the last changes of an index, each as a record, for those who follow it. Events are kept with hashes instead of tokens,
-// and only those that changed something. Records chain: a version is how many changes there were and a sum over all of them, so that two
-// indexes with one version had the same history.
+// A journal holds the last changes of an index, each as a record, for its followers. Events are kept with hashes
+// instead of tokens, and only those that changed something. Records are chained: a version is the number of changes and
+// a checksum over all of them, so that two indexes with the same version have the same history.
 //
 //	record = op(1 byte) worker ...
 //	delta  = version version limit of orphans, count record..., each with its length, count places: worker position
@@ -22,8 +23,8 @@ type journal struct {
 	max   int    // bytes to keep; 0: nothing, only the version, until there is a change of our own
 	buf   []byte // records
 	marks []mark // one for each record in buf
-	first Version
-	last  Version
+	first version
+	last  version
 	one   [1]kvevent.Event
 	dec   *kvevent.Decoder
 }
@@ -36,8 +37,8 @@ type mark struct {
 
 const markSize = 16
 
-// Version says which changes an index has seen. It is comparable; the zero Version is that of an empty index.
-type Version struct {
+// version identifies the changes that an index contains. It is comparable; the zero version belongs to an empty index.
+type version struct {
 	Count uint64 // changes
 	Sum   uint64 // over all of them
 }
@@ -47,8 +48,8 @@ const (
 	opFlags              // flags
 	opAdd                // key rank tier
 	opRemove             //
-	opClear              //
-	opTrust              // trust(1 byte) why
+	_                    // was: clear
+	opState              // state(1 byte) why
 	opAttach             // store on(1 byte)
 	opExpired            // how many orphans
 	opReplace            // clear; what follows is one step,
@@ -56,31 +57,28 @@ const (
 	opRestore            // a snapshot of one worker
 )
 
-// Version returns which changes the index has seen; the zero Version if it keeps no journal and did not come from one that does.
-func (x *Index) Version() Version {
+// version returns which changes the index has seen; the zero version if it keeps no journal and did not come from one that does.
+func (x *Index) version() version {
 	x.lock()
 	defer x.mu.Unlock()
 	if x.journal == nil {
-		return Version{}
+		return version{}
 	}
 	return x.journal.last
 }
 
-// AppendDelta appends to dst what changed since a version, for [Index.ApplyDelta], and returns the version after it. It needs
-// [Options.Journal]. ok is false, and nothing is appended, if the journal does not go back so far, or that is no version of this index:
-// take a snapshot. A batch of events by sequence hashes takes 8 bytes for each block, 16 when the engine's hashes differ. Places in the
-// workers' streams go with it. O(bytes appended); it waits for the index's feeds and stops changes meanwhile, as [Index.AppendSnapshot].
-func (x *Index) AppendDelta(dst []byte, since Version) (delta []byte, now Version, ok bool) {
+// appendDelta appends what changed since a version; see AppendDelta of package replica.
+func (x *Index) appendDelta(dst []byte, since version) (delta []byte, now version, ok bool) {
 	defer x.freeze()()
 	j := x.journal
 	if j == nil {
-		return dst, Version{}, false
+		return dst, version{}, false
 	}
 	if since.Count < j.first.Count || since.Count > j.last.Count || j.sum(since.Count) != since.Sum {
 		return dst, j.last, false
 	}
 	from := len(dst)
-	dst = appendHeader(dst, kindDelta, fingerprint(x.block, x.opt.Base))
+	dst = appendHeader(dst, kindDelta, fingerprint(x.block, x.opt.Scheme))
 	dst = appendVersion(appendVersion(dst, since), j.last)
 	dst = appendUint(dst, uint64(x.maxOrphans()))
 	marks := j.marks[since.Count-j.first.Count:]
@@ -103,31 +101,24 @@ func (x *Index) AppendDelta(dst []byte, since Version) (delta []byte, now Versio
 	return appendSum(append(dst, 0), from), j.last, true
 }
 
-func appendVersion(dst []byte, v Version) []byte { return appendHash(appendUint(dst, v.Count), v.Sum) }
+func appendVersion(dst []byte, v version) []byte { return appendHash(appendUint(dst, v.Count), v.Sum) }
 
-func (c *cursor) version() Version { return Version{c.uint(math.MaxUint64), c.hash()} }
+func (c *cursor) version() version { return version{c.uint(math.MaxUint64), c.hash()} }
 
-func (x *Index) maxOrphans() int { return cmp.Or(x.opt.MaxOrphans, 1<<16) }
+func (x *Index) maxOrphans() int { return cmp.Or(x.opt.MaxPending, 1<<16) }
 
-// ApplyDelta applies what [Index.AppendDelta] of another index, the leader, appended. The index must have the version that the delta goes on
-// from: it is new and empty, or was loaded from a snapshot of the leader that keeps a journal, and nothing else changed it since but
-// predictions. Options that say how blocks are named and how many orphans are parked must be equal. Workers have the leader's numbers.
-//
-// An error is a [*SnapshotError], and changes nothing. [ErrGap] says that a snapshot is needed. While an index follows, [Index.Expire]
-// leaves orphans alone: that they are dropped comes with the delta. Make feeds ([Index.Feed]) when it is to follow no more: one that is
-// there stays where it is in its stream. Lookups see each change by itself. It costs as the events do, but that
-// no tokens are hashed.
-func (x *Index) ApplyDelta(data []byte) error {
+// addDelta applies a delta; see AddDelta of package replica. An error is a [*snapshotError].
+func (x *Index) addDelta(data []byte) error {
 	c, names, err := open(data, kindDelta)
 	if err != nil {
 		return err
 	}
-	if names != fingerprint(x.block, x.opt.Base) {
-		return &SnapshotError{Offset: int64(len(frameMagic) + 2), Err: ErrScheme}
+	if names != fingerprint(x.block, x.opt.Scheme) {
+		return &snapshotError{Offset: int64(len(frameMagic) + 2), Err: errScheme}
 	}
 	from, to := c.version(), c.version()
 	if c.uint(math.MaxUint64) != uint64(x.maxOrphans()) {
-		c.fail(ErrOrphans)
+		c.fail(errOrphans)
 	}
 	records := make([][]byte, 0, c.left()/64)
 	sum := from.Sum
@@ -136,7 +127,7 @@ func (x *Index) ApplyDelta(data []byte) error {
 		sum = xxh3.HashSeed(r, sum)
 		records = append(records, r)
 	}
-	c.check(to == Version{from.Count + uint64(len(records)), sum})
+	c.check(to == version{from.Count + uint64(len(records)), sum})
 	type at struct {
 		id       WorkerID
 		position []byte
@@ -148,7 +139,7 @@ func (x *Index) ApplyDelta(data []byte) error {
 			break
 		}
 		p := c.bytes(c.uint(math.MaxUint64))
-		if _, err := new(kvevent.Ingest).Restore(nil, p); err != nil {
+		if _, err := new(sequence.Tracker).Restore(nil, p); err != nil {
 			c.fail(err)
 		}
 		places = append(places, at{WorkerID(id - 1), p})
@@ -164,7 +155,7 @@ func (x *Index) ApplyDelta(data []byte) error {
 		j = new(journal)
 	}
 	if j == nil || j.last != from {
-		return &SnapshotError{Offset: int64(frameHeader), Err: ErrGap}
+		return &snapshotError{Offset: int64(frameHeader), Err: errGap}
 	}
 	if err := x.checkRecords(j, records, data); err != nil {
 		return err
@@ -182,11 +173,11 @@ func (x *Index) ApplyDelta(data []byte) error {
 	x.follows = true
 	if x.cuts == cuts {
 		x.journal = j
-	} else { // blocks are missing that the leader has: no delta can go on from here
+	} else { // blocks of the leader are missing: no delta can be applied after this
 		x.lead()
 	}
 	for _, p := range places {
-		if w := x.worker(p.id); w != nil && w.feed == nil {
+		if w := x.worker(p.id); w != nil && w.stream == nil {
 			w.position = slices.Clone(p.position)
 		}
 	}
@@ -233,9 +224,8 @@ func (x *Index) checkRecords(j *journal, records [][]byte, data []byte) error {
 					delete(keys, x.workers[id].key)
 				}
 				delete(byID, id)
-			case opClear:
-			case opTrust:
-				c.check(c.byte() <= byte(kvevent.Exact))
+			case opState:
+				c.check(c.byte() <= byte(Exact))
 				c.string()
 			case opAttach:
 				c.uint(maxWorkers - 1)
@@ -249,30 +239,30 @@ func (x *Index) checkRecords(j *journal, records [][]byte, data []byte) error {
 				c.check(replaced == id+1)
 				replaced = 0
 			case opRestore:
-				y, err := load(c.bytes(uint64(c.left())), kindWorker, &x.opt)
+				y, err := loadKind(c.bytes(uint64(c.left())), kindWorker, &x.opt, 0)
 				c.check(err == nil && y.block == x.block)
 			default:
-				c.fail(ErrMalformed)
+				c.fail(errMalformed)
 			}
 			c.check(c.left() == 0 && (replaced == 0 || op == opReplace || op == opFlags || replaced == id+1 && op == opEvent))
 		}
 		if c.err != nil {
-			return &SnapshotError{Offset: at, Err: c.err.Err}
+			return &snapshotError{Offset: at, Err: c.err.Err}
 		}
 		at += int64(len(r))
 	}
 	if replaced != 0 {
-		return &SnapshotError{Offset: int64(len(data) - frameSum), Err: ErrMalformed}
+		return &snapshotError{Offset: int64(len(data) - frameSum), Err: errMalformed}
 	}
 	return nil
 }
 
-// event reads the rest of a record. What it returns is good until the next call.
+// event reads the rest of a record. The result is valid until the next call.
 func (j *journal) event(c *cursor) (*kvevent.Event, bool) {
 	if j.dec == nil {
-		j.dec = kvevent.NewDecoder(kvevent.Compact, &kvevent.DecoderOptions{MaxBlocks: maxSlots, MaxEvents: 1})
+		j.dec = kvevent.NewDecoder(kvevent.Compact, &kvevent.DecoderOptions{MaxTokens: math.MaxInt})
 	}
-	b, err := j.dec.Decode(nil, c.bytes(uint64(c.left())))
+	b, err := j.dec.Append(nil, c.bytes(uint64(c.left())))
 	if err != nil || len(b) != 1 || len(b[0].Events) != 1 || b[0].Damaged {
 		return nil, false
 	}
@@ -285,7 +275,7 @@ func (x *Index) follow(j *journal, records [][]byte) int {
 	op, id := c.byte(), WorkerID(c.uint(maxWorkers))
 	if op == opAdd {
 		k := Key{c.string(), uint32(c.uint(math.MaxUint32))}
-		x.add(k, kvevent.Tier(c.byte()))
+		x.enter(k, kvevent.Tier(c.byte()))
 		return 1
 	}
 	w := x.worker(id)
@@ -301,10 +291,8 @@ func (x *Index) follow(j *journal, records [][]byte) int {
 	case opRemove:
 		x.leave(id, w)
 		return 1
-	case opClear:
-		x.clear(id, w)
-	case opTrust:
-		w.told, w.trust, w.why = true, kvevent.Trust(c.byte()), c.string()
+	case opState:
+		w.told, w.state, w.why = true, State(c.byte()), c.string()
 	case opAttach:
 		x.join(id, WorkerID(c.uint(maxWorkers)), c.byte() != 0)
 	case opExpired:
@@ -322,7 +310,7 @@ func (x *Index) follow(j *journal, records [][]byte) int {
 		})
 		n++
 	case opRestore:
-		y, err := load(c.bytes(uint64(c.left())), kindWorker, &x.opt)
+		y, err := loadKind(c.bytes(uint64(c.left())), kindWorker, &x.opt, 0)
 		if err == nil {
 			x.clear(id, w)
 			x.hide(id, w, func() { x.graft(id, w, y) })
@@ -332,10 +320,10 @@ func (x *Index) follow(j *journal, records [][]byte) int {
 	return n
 }
 
-// renew begins a history: what was before is told apart by from.
+// renew begins a history; from distinguishes it from the one before.
 func (j *journal) renew(from uint64) {
 	j.buf, j.marks = nil, nil
-	j.first = Version{0, from}
+	j.first = version{0, from}
 	j.last = j.first
 }
 
@@ -347,7 +335,7 @@ func (j *journal) sum(count uint64) uint64 {
 	return j.marks[count-j.first.Count-1].sum
 }
 
-// lead says that the index follows no more: orphans that waited too long are its own to drop.
+// lead ends following: the index may again drop orphans that waited too long.
 func (x *Index) lead() {
 	if x.follows {
 		x.follows = false
@@ -360,7 +348,7 @@ func (x *Index) begin(op byte, id WorkerID) (at int, j *journal) {
 	j = x.journal
 	x.lead()
 	if j.max == 0 {
-		x.journal = nil // from here on the history is our own, and nobody asks for it
+		x.journal = nil // from now on the history is the index's own, without followers
 		return 0, nil
 	}
 	at = len(j.buf)
@@ -370,7 +358,7 @@ func (x *Index) begin(op byte, id WorkerID) (at int, j *journal) {
 
 // note ends the record that begins at an offset, and drops old ones when there is too much.
 func (j *journal) note(at int) {
-	j.last = Version{j.last.Count + 1, xxh3.HashSeed(j.buf[at:], j.last.Sum)}
+	j.last = version{j.last.Count + 1, xxh3.HashSeed(j.buf[at:], j.last.Sum)}
 	j.marks = append(j.marks, mark{len(j.buf), j.last.Sum})
 	if len(j.buf)+markSize*len(j.marks) <= j.max {
 		return
@@ -382,7 +370,7 @@ func (j *journal) note(at int) {
 	}
 	n = min(n+1, len(j.marks))
 	cut := j.marks[n-1].end
-	j.first = Version{j.first.Count + uint64(n), j.marks[n-1].sum}
+	j.first = version{j.first.Count + uint64(n), j.marks[n-1].sum}
 	j.buf = append(j.buf[:0], j.buf[cut:]...)
 	if cap(j.buf) > 2*j.max {
 		j.buf = slices.Clone(j.buf)
@@ -393,7 +381,7 @@ func (j *journal) note(at int) {
 	}
 }
 
-// lose says that what happened cannot be told: who follows needs a snapshot.
+// lose discards the journal, so followers need a snapshot.
 func (j *journal) lose() {
 	j.buf, j.marks, j.first = j.buf[:0], j.marks[:0], j.last
 }
@@ -403,12 +391,12 @@ func (x *Index) applyNoted(id WorkerID, w *worker, ev *kvevent.Event) Result {
 	in, holder := x.holder(id, w, ev)
 	before, held, cuts, waiting := w.flags(), holder.flags(), x.cuts, holder.orphans.blocks
 	res := x.apply(id, w, ev)
-	if res.Stored+res.Removed+res.Parked > 0 || ev.Kind == kvevent.Cleared && ev.Tier <= kvevent.NumTiers {
+	if res.Stored+res.Removed+res.Pending > 0 || ev.Kind == kvevent.Cleared && ev.Tier <= kvevent.NumTiers {
 		at, j := x.begin(opEvent, id)
 		if j == nil {
 			return res
 		}
-		j.one[0] = x.plain(w, ev, waiting+res.Parked == 0 && x.cuts == cuts)
+		j.one[0] = x.plain(w, ev, waiting+res.Pending == 0 && x.cuts == cuts)
 		j.buf = kvevent.AppendBatch(j.buf, &kvevent.Batch{Events: j.one[:]})
 		j.one[0] = kvevent.Event{}
 		j.note(at)
@@ -425,8 +413,8 @@ func (x *Index) applyNoted(id WorkerID, w *worker, ev *kvevent.Event) Result {
 	return res
 }
 
-// plain returns the event just applied with hashes instead of tokens, and what they are made of. placed says that all of it was placed, and
-// nothing after: x.seqs has its sequence hashes, which engine hashes often are.
+// plain returns the event just applied with hashes instead of tokens, and what they are made of. placed records that
+// exactly these blocks were stored: x.seqs has their sequence hashes, which often equal the engine hashes.
 func (x *Index) plain(w *worker, ev *kvevent.Event, placed bool) kvevent.Event {
 	e := kvevent.Event{
 		Kind: ev.Kind, Tier: ev.Tier, Attention: ev.Attention, Group: ev.Group,
@@ -445,7 +433,7 @@ func (x *Index) plain(w *worker, ev *kvevent.Event, placed bool) kvevent.Event {
 	switch {
 	case len(ev.SequenceHashes) > 0:
 		e.SequenceHashes = whole(ev.SequenceHashes)
-	case !x.opt.Base.HasLocal(): // the engine's names are the chain, if there are tokens for them
+	case !x.opt.Scheme.HasLocal(): // the engine's names are the chain, if there are tokens for them
 		if n := min(len(ev.BlockHashes), len(ev.TokenIDs)/x.block); n > 0 {
 			e.SequenceHashes = whole(ev.BlockHashes[:n])
 		}
@@ -483,8 +471,8 @@ func (x *Index) noteAdd(id WorkerID, w *worker) {
 	}
 }
 
-func (x *Index) noteTrust(id WorkerID, t kvevent.Trust, why string) {
-	if at, j := x.begin(opTrust, id); j != nil {
+func (x *Index) noteState(id WorkerID, t State, why string) {
+	if at, j := x.begin(opState, id); j != nil {
 		j.buf = appendString(append(j.buf, byte(t)), why)
 		j.note(at)
 	}

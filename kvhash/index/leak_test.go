@@ -40,10 +40,10 @@ func steady(t *testing.T, n int, f func(i int)) {
 	require.LessOrEqual(t, end, mark+mark/5+1<<16, "bytes in use")
 }
 
-// loops is how often the memory tests do what they do: a million times in the long form.
+// loops is the number of rounds of the memory tests: a million in the long form.
 func loops() int {
 	switch {
-	case factor() > 1:
+	case exhaustive():
 		return 1_000_000
 	case testing.Short() || raceEnabled:
 		return 2_000
@@ -56,17 +56,17 @@ func TestSplitsDoNotGrow(t *testing.T) {
 	x := fleet(2)
 	word := raceLong
 	full := runOf(word, 0)
-	x.Apply(0, full)
+	x.Add(0, full)
 	one := &kvevent.Event{Kind: kvevent.Stored}
 	steady(t, loops(), func(i int) {
 		n := 1 + i%len(word)
 		*one = *full
 		one.BlockHashes, one.LocalHashes = full.BlockHashes[:n], full.LocalHashes[:n]
-		if r := x.Apply(1, one); r.Stored != n {
+		if r := x.Add(1, one); r.Stored != n {
 			t.Fatalf("%+v", r)
 		}
 		one.Kind = kvevent.Removed
-		if r := x.Apply(1, one); r.Removed != n {
+		if r := x.Add(1, one); r.Removed != n {
 			t.Fatalf("%+v", r)
 		}
 	})
@@ -80,7 +80,7 @@ func TestSplitsDoNotGrow(t *testing.T) {
 func TestBranchesDoNotGrow(t *testing.T) {
 	x := fleet(2)
 	full := runOf(raceLong, 0)
-	x.Apply(0, full)
+	x.Add(0, full)
 	ev := &kvevent.Event{Kind: kvevent.Stored, BlockHashes: make([]uint64, 3), LocalHashes: make([]uint64, 3), HasParent: true}
 	rnd := rand.New(rand.NewPCG(1, 1))
 	steady(t, loops(), func(i int) {
@@ -88,11 +88,11 @@ func TestBranchesDoNotGrow(t *testing.T) {
 		for j := range ev.BlockHashes {
 			ev.BlockHashes[j], ev.LocalHashes[j] = rnd.Uint64(), rnd.Uint64()
 		}
-		if r := x.Apply(0, ev); r.Stored != 3 {
+		if r := x.Add(0, ev); r.Stored != 3 {
 			t.Fatalf("%+v", r)
 		}
 		ev.Kind = kvevent.Removed
-		if r := x.Apply(0, ev); r.Removed != 3 {
+		if r := x.Add(0, ev); r.Removed != 3 {
 			t.Fatalf("%+v", r)
 		}
 	})
@@ -115,23 +115,23 @@ func TestEvictionDoesNotGrow(t *testing.T) {
 				old.ev.BlockHashes[j], old.ev.BlockHashes[k] = old.ev.BlockHashes[k], old.ev.BlockHashes[j]
 			}
 			old.ev.Kind = kvevent.Removed
-			x.Apply(old.id, old.ev)
+			x.Add(old.id, old.ev)
 		}
 		p := prompt{index.WorkerID(rnd.IntN(4)), runOf(letters(rnd.Uint64(), "abc", 20+rnd.IntN(40)), 0)}
 		ring[i%kept] = p
-		x.Apply(p.id, p.ev)
+		x.Add(p.id, p.ev)
 	})
 	require.NoError(t, x.Check())
 }
 
-// What waits, is expected, has left or was never placed takes no memory for ever.
+// Orphans, predictions, removed workers and blocks that were never stored do not keep memory.
 func TestChurnDoesNotGrow(t *testing.T) {
 	word := raceLong[:60]
 	tests := map[string]func(x *index.Index, i int){
 		"orphans": func(x *index.Index, i int) {
 			ev := runOf(word, 50)
 			ev.Parent = uint64(i) // never comes
-			x.Apply(0, ev)
+			x.Add(0, ev)
 		},
 		"predictions": func(x *index.Index, i int) {
 			h := modelHashes(letters(uint64(i), "abcd", 20))
@@ -145,23 +145,23 @@ func TestChurnDoesNotGrow(t *testing.T) {
 		},
 		"workers": func(x *index.Index, i int) {
 			id := x.AddWorker(index.Key{Instance: fmt.Sprint(i)})
-			x.Apply(id, runOf(word, 0))
+			x.Add(id, runOf(word, 0))
 			x.RemoveWorker(id)
 		},
 		"engine hashes": func(x *index.Index, i int) {
 			ev := stored("abab", 0, uint64(i)*977+1)
-			x.Apply(0, ev)
+			x.Add(0, ev)
 			ev.Kind = kvevent.Removed
-			x.Apply(0, ev)
+			x.Add(0, ev)
 		},
 		"clear": func(x *index.Index, i int) {
-			x.Apply(0, runOf(word, 0))
-			x.Apply(0, &kvevent.Event{Kind: kvevent.Cleared, Tier: kvevent.Tier(i % 2)})
+			x.Add(0, runOf(word, 0))
+			x.Add(0, &kvevent.Event{Kind: kvevent.Cleared, Tier: kvevent.Tier(i % 2)})
 		},
 	}
 	for name, f := range tests {
 		t.Run(name, func(t *testing.T) {
-			x := index.New(modelBlock, &index.Options{MaxOrphans: 100})
+			x := index.NewAll(modelBlock, &index.AllOptions{MaxPending: 100})
 			for i := range 2 {
 				x.AddWorker(index.Key{Instance: "e", DPRank: uint32(i)})
 			}
@@ -177,24 +177,24 @@ func TestRemoveAll(t *testing.T) {
 		"removed": func(x *index.Index, evs [][]*kvevent.Event) {
 			for id, list := range evs {
 				for _, ev := range list {
-					x.Apply(index.WorkerID(id), &kvevent.Event{Kind: kvevent.Removed, Tier: ev.Tier, BlockHashes: ev.BlockHashes})
+					x.Add(index.WorkerID(id), &kvevent.Event{Kind: kvevent.Removed, Tier: ev.Tier, BlockHashes: ev.BlockHashes})
 				}
 			}
 		},
 		"cleared": func(x *index.Index, _ [][]*kvevent.Event) {
-			for _, s := range x.AppendStates(nil) {
-				x.Apply(s.Worker, &kvevent.Event{Kind: kvevent.Cleared})
+			for _, s := range x.AppendInfos(nil) {
+				x.Add(s.Worker, &kvevent.Event{Kind: kvevent.Cleared})
 			}
 		},
 		"tiers cleared": func(x *index.Index, _ [][]*kvevent.Event) {
 			for tier := kvevent.Device; tier <= kvevent.NumTiers; tier++ {
-				for _, s := range x.AppendStates(nil) {
-					x.Apply(s.Worker, &kvevent.Event{Kind: kvevent.Cleared, Tier: tier})
+				for _, s := range x.AppendInfos(nil) {
+					x.Add(s.Worker, &kvevent.Event{Kind: kvevent.Cleared, Tier: tier})
 				}
 			}
 		},
 		"left": func(x *index.Index, _ [][]*kvevent.Event) {
-			for _, s := range x.AppendStates(nil) {
+			for _, s := range x.AppendInfos(nil) {
 				x.RemoveWorker(s.Worker)
 			}
 		},
@@ -211,22 +211,22 @@ func TestRemoveAll(t *testing.T) {
 					word := raceLong[:rnd.IntN(100)] + letters(rnd.Uint64N(4), "abc", 1+rnd.IntN(20))
 					id := rnd.IntN(3)
 					ev := on(kvevent.Tier(1+rnd.IntN(4)), runOf(word, rnd.IntN(len(word))))
-					x.Apply(index.WorkerID(id), ev)
+					x.Add(index.WorkerID(id), ev)
 					evs[id] = append(evs[id], ev)
 				}
 				for id, list := range evs { // the rest are orphans
 					whole := runOf(raceLong[:100], 0)
-					x.Apply(index.WorkerID(id), whole)
+					x.Add(index.WorkerID(id), whole)
 					evs[id] = append(list, whole)
 				}
 				require.NotZero(t, x.Len())
 				away(x, evs)
 				require.NoError(t, x.Check())
 				require.Zero(t, x.Len())
-				for _, s := range x.AppendStates(nil) {
+				for _, s := range x.AppendInfos(nil) {
 					require.Zero(t, s.Blocks)
 				}
-				if name != "left" { // the numbers of those who left are kept
+				if name != "left" { // the IDs of removed workers are kept
 					require.Equal(t, empty, stats(x))
 				}
 			}
@@ -255,12 +255,12 @@ func TestMemoryComesBack(t *testing.T) {
 	}
 	each(func(id index.WorkerID) {
 		ev.Kind = kvevent.Stored
-		x.Apply(id, ev)
+		x.Add(id, ev)
 	})
 	full := heap()
 	each(func(id index.WorkerID) {
 		ev.Kind = kvevent.Removed
-		x.Apply(id, ev)
+		x.Add(id, ev)
 	})
 	require.Zero(t, x.Len())
 	after := heap()

@@ -10,10 +10,10 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// This file is the readers' side. A lookup walks from run to run and notes each with the state it had. At the end it looks at all of them
-// again: if no state changed, then at the moment of its last step all of them were as it saw them, and so is the answer. Otherwise it
-// begins again. It writes nothing that others see, so readers do not slow each other down; that it must begin again
-// means that the writer got on. When it had to too often, it asks changes to wait a little.
+// This file is the readers' side. A lookup walks from run to run and notes each with the state it had. At the end it
+// examines all of them again: if no state changed, the result is a consistent snapshot at the moment of its last step.
+// Otherwise it begins again. It writes nothing that others see, so readers do not slow each other down; that it must
+// begin again means that the writer got on. When it had to too often, it asks changes to wait a little.
 //
 // Why that is so (atomic operations of Go have one order for all goroutines):
 //
@@ -26,54 +26,46 @@ import (
 //     the next as it was when that took over. So there was a moment during the probe, and after all states were loaded, when no run began with
 //     the hash. Then its block was not there: a block that stays while its run goes is joined to the run before, whose state changes, and
 //     that is the last one on the way. The hint in next is but another way to the run; it changes when nothing else does.
-//   - The roster, live and trust are read after the epoch, and the writer counts the epoch after it changed one of them and before it changes
+//   - The roster, live and states are read after the epoch, and the writer counts the epoch after it changed one of them and before it changes
 //     anything else. A lookup that finds the same epoch at its end saw all as they were when it began, or met one change that is not counted
 //     yet: then nothing else changed since, and the answer was true just before the change or after it.
 //   - What is read of a run that is gone may be anything. Every index into a slab or chunk is compared with its length first; tables always
 //     have an empty entry, where probes end; each run on the way adds a block to the depth. So it is short, and thrown away.
 
-// Match says how much of a prompt one worker holds.
+// Match describes how much of a prompt one worker holds.
 //
 // Depth == Predicted + sum of Tiers.
 type Match struct {
 	Worker WorkerID
-	// Depth is the number of leading blocks that are resident or predicted, at least 1. Blocks in a store the worker is attached to
-	// count too.
+	// Depth is the number of leading blocks that are resident or predicted, at least 1.
 	Depth int32
 	// Tiers splits these blocks by the fastest tier that holds each; tier t has the index t-1.
 	Tiers [kvevent.NumTiers]int32
 	// Predicted is the number of these blocks that no tier holds yet.
 	Predicted int32
-	// Trust says how far this can be believed; [Index.State] has the reason if it is not Exact.
-	Trust kvevent.Trust
+	// State reports whether the worker's blocks are known exactly; [Index.Worker] returns the reason if they are not.
+	State State
 }
 
-// Query restricts a lookup. The zero value asks about all workers and follows each to its end.
-type Query struct {
-	// Workers are the workers to ask about, in any order; nil means all.
-	Workers []WorkerID
-	// Stop ends the lookup early, as soon as at most this many workers hold everything so far: they hold at least what is reported.
-	Stop int
+// query restricts a lookup. The zero value is for all workers and follows each to its end.
+type query struct {
+	workers []WorkerID // in any order; nil means all
+	stop    int        // the lookup ends as soon as at most this many workers hold everything so far: they hold at least what is reported
 }
 
-// Match appends to dst one Match for each worker that holds the first block of a prompt or expects it, in ascending order of
-// numbers, and returns it. hashes are the prompt's sequence hashes, first block first, as [kvhash.Chain.Blocks] gives them.
-// It stops at the first block that no worker has in a row.
+// AppendMatches appends to dst one Match for each worker that holds or is predicted to hold the first block of a prompt, in ascending order of IDs,
+// and returns it. hashes are the prompt's sequence hashes, first block first, as [kvhash.Chain.Blocks] returns them.
 //
-// Safe for concurrent use with everything, without a lock. What is said of each worker was true at one moment between begin and end of the
-// call, the same moment for all. O(runs of blocks with the same residents on the way + log of the last run + workers reported); no
-// allocation if dst has room. With more than 256 workers, or more than 48 runs on the way, it takes scratch memory from a pool.
-func (x *Index) Match(dst []Match, hashes []uint64) []Match {
-	return x.Search(dst, hashes, nil)
+// AppendMatches is safe for concurrent use with everything and takes no lock. The result is a consistent snapshot of all workers at one instant during
+// the call. O(runs of blocks with the same residents along the prompt + log of the last run + workers reported); no
+// allocation if dst has room. With more than 256 workers, or more than 48 runs, it takes scratch memory from a pool.
+func (x *Index) AppendMatches(dst []Match, hashes []uint64) []Match {
+	return x.search(dst, hashes, &all)
 }
 
-// Search is [Index.Match] with a restriction; nil means none.
-func (x *Index) Search(dst []Match, hashes []uint64, q *Query) []Match {
+func (x *Index) search(dst []Match, hashes []uint64, q *query) []Match {
 	if len(hashes) == 0 {
 		return dst
-	}
-	if q == nil {
-		q = &all
 	}
 	base := len(dst)
 	long, tries := false, 0
@@ -106,13 +98,13 @@ func (x *Index) Search(dst []Match, hashes []uint64, q *Query) []Match {
 	}
 }
 
-var all Query
+var all query
 
-// patience is how often a lookup begins again before it asks changes to let it go first.
+// patience is the number of attempts after which a lookup asks updates to wait for it.
 const patience = 4
 
 // insist is the rest of a lookup that began again too often.
-func (x *Index) insist(dst []Match, base int, hashes []uint64, q *Query) []Match {
+func (x *Index) insist(dst []Match, base int, hashes []uint64, q *query) []Match {
 	x.starved.Add(1)
 	defer x.starved.Add(-1)
 	for {
@@ -127,8 +119,8 @@ func (x *Index) insist(dst []Match, base int, hashes []uint64, q *Query) []Match
 	}
 }
 
-// lock locks the index for a change, or against changes. It lets lookups go first that were never quick enough, but not for ever: they wait for nobody, so
-// nobody has to wait for them.
+// lock locks the index for a change, or against changes. It waits for lookups that have failed too often, but only for
+// a bounded time: lookups never wait, so they cannot block updates.
 func (x *Index) lock() {
 	for i := 0; i < 10_000 && x.starved.Load() > 0; i++ {
 		runtime.Gosched()
@@ -148,7 +140,7 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return &scratch{steps: make([]step, 1024)} }}
 
-func (x *Index) wide(dst []Match, hashes []uint64, q *Query, r *roster, epoch uint64) ([]Match, verdict) {
+func (x *Index) wide(dst []Match, hashes []uint64, q *query, r *roster, epoch uint64) ([]Match, verdict) {
 	b := scratches.Get().(*scratch)
 	defer scratches.Put(b)
 	if len(b.first) < r.width {
@@ -162,8 +154,8 @@ func (x *Index) wide(dst []Match, hashes []uint64, q *Query, r *roster, epoch ui
 	return dst, v
 }
 
-// search is one try of a lookup. A worker's entry among those found is at its rank among the bits of first. The entries and the index are
-// passed beside it: were they fields, the compiler would move the whole search to the heap.
+// search is one try of a lookup. A worker's entry among those found is at its rank among the bits of first. The entries
+// and the index are separate arguments: as fields, they would make the compiler move the whole search to the heap.
 type search struct {
 	roster *roster
 	epoch  uint64
@@ -189,7 +181,7 @@ const (
 )
 
 // run walks down the prompt.
-func (s *search) run(x *Index, found []Match, hashes []uint64, q *Query) ([]Match, verdict) {
+func (s *search) run(x *Index, found []Match, hashes []uint64, q *query) ([]Match, verdict) {
 	t := &x.tree
 	base := len(found)
 	mark := t.changes.Load()
@@ -222,7 +214,7 @@ func (s *search) run(x *Index, found []Match, hashes []uint64, q *Query) ([]Matc
 		t.work.edge(st.length())
 		if st.set() != set {
 			set = st.set()
-			if v, ok = t.sets.view(set); !ok && set != 0 { // blocks being stored may have nobody yet
+			if v, ok = t.sets.view(set); !ok && set != 0 { // blocks being stored may have no worker yet
 				return found, again
 			}
 			if depth == 0 {
@@ -240,7 +232,7 @@ func (s *search) run(x *Index, found []Match, hashes []uint64, q *Query) ([]Matc
 			s.slower(found[base:], &v, int32(m))
 		}
 		depth += m
-		if left <= q.Stop || int(depth) == len(hashes) {
+		if left <= q.stop || int(depth) == len(hashes) {
 			break
 		}
 		// Prompts may part inside a run too, but only where a block was missing for a while.
@@ -295,23 +287,23 @@ func (t *tree) agree(start uint32, hashes []uint64) (m uint32, ok bool) {
 }
 
 // open adds an entry for each worker that holds the first block.
-func (s *search) open(x *Index, found []Match, v *view, q *Query) []Match {
+func (s *search) open(x *Index, found []Match, v *view, q *query) []Match {
 	base := len(found)
 	clear(s.active)
-	for _, id := range q.Workers {
+	for _, id := range q.workers {
 		if int64(id>>6) < int64(len(s.active)) {
 			s.active[id>>6] |= 1 << (id & 63)
 		}
 	}
 	for i := range s.first {
 		word := s.held(v, i) & x.live[i].Load()
-		if q.Workers != nil {
+		if q.workers != nil {
 			word &= s.active[i]
 		}
 		s.first[i], s.active[i], s.rank[i] = word, word, int32(len(found)-base)
 		for ; word != 0; word &= word - 1 {
 			id := WorkerID(i*64 + bits.TrailingZeros64(word))
-			found = append(found, Match{Worker: id, Trust: kvevent.Trust(x.trust.at(uint32(id)).Load())})
+			found = append(found, Match{Worker: id, State: State(x.states.at(uint32(id)).Load())})
 		}
 	}
 	return found

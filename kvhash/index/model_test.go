@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/weft-go/weft/kvhash"
 	"github.com/weft-go/weft/kvhash/index"
+	"github.com/weft-go/weft/kvhash/internal/sequence"
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
@@ -26,21 +26,23 @@ import (
 // and knows nothing of trees; then prompts written as letters; then random histories that compare it with the index after every step.
 // The race, leak and fuzz tests use the same model.
 
-// factor is by how much long runs multiply the loops: WEFT_LONG=20 runs the model 20 times as long as by default.
+// exhaustive reports whether to run tests in full: WEFT_TEST=long is set.
+func exhaustive() bool { return os.Getenv("WEFT_TEST") == "long" }
+
+// factor is by how much long runs multiply the loops.
 func factor() int {
-	n, err := strconv.Atoi(os.Getenv("WEFT_LONG"))
-	if err != nil || n < 1 {
-		return 1
+	if exhaustive() {
+		return 4
 	}
-	return n
+	return 1
 }
 
 type model struct {
 	block   int
-	opt     index.Options
+	opt     index.AllOptions
 	ids     map[uint64]int32 // by sequence hash
 	seqs    []uint64         // the other way
-	workers []*modelWorker   // by WorkerID; nil where there is none
+	workers []*modelWorker   // by WorkerID; nil if absent
 }
 
 type modelWorker struct {
@@ -52,31 +54,31 @@ type modelWorker struct {
 	orphans []modelOrphan // oldest first
 
 	group         int32
-	each          int // how many of our blocks an engine's block is; 0 means not heard yet
+	each          int // number of index blocks in an engine's block; 0 means not known yet
 	grouped       bool
 	lost, refused bool
 	heard         bool
 	told          bool
-	trust         kvevent.Trust
+	trust         index.State
 	why           string
 	store         kvevent.Tier   // of a shared store; 0 for a worker
 	stores        []*modelWorker // attached
 }
 
-// modelDeadline is until when a block is expected, and the prediction that says so.
+// modelDeadline is the time until which a block is expected, and its prediction.
 type modelDeadline struct {
 	until  time.Time
 	serial int
 }
 
-// modelPrediction is what can be taken back.
+// modelPrediction holds the blocks of a prediction, for withdrawing it.
 type modelPrediction struct {
 	worker *modelWorker
 	serial int
-	fresh  []int32 // blocks that nobody expected before
+	fresh  []int32 // blocks without an earlier prediction
 }
 
-// modelPlace is a block, or several where the engine's blocks are a multiple of ours, that an engine hash stands for.
+// modelPlace is the block that an engine hash names, or several blocks if the engine's blocks are larger.
 type modelPlace struct {
 	blocks []int32
 	tiers  [kvevent.NumTiers]bool
@@ -96,7 +98,7 @@ type modelRun struct {
 	tier   kvevent.Tier
 }
 
-func newModel(block int, o index.Options) *model {
+func newModel(block int, o index.AllOptions) *model {
 	return &model{block: block, opt: o, ids: map[uint64]int32{}}
 }
 
@@ -169,36 +171,36 @@ func (w *modelWorker) parked() (n int) {
 	return n
 }
 
-func (w *modelWorker) state() (kvevent.Trust, string) {
+func (w *modelWorker) state() (index.State, string) {
 	return stated{w.told, w.trust, w.why, w.heard, w.refused, false, len(w.orphans) > 0, w.lost}.trusted()
 }
 
-// stated is what a worker's trust comes from.
+// stated holds the inputs of a worker's trust.
 type stated struct {
 	told                               bool
-	trust                              kvevent.Trust
+	trust                              index.State
 	why                                string
 	heard, refused, full, parked, lost bool
 }
 
-func (s stated) trusted() (kvevent.Trust, string) {
-	t, why := kvevent.Exact, ""
+func (s stated) trusted() (index.State, string) {
+	t, why := index.Exact, ""
 	if s.told {
 		t, why = s.trust, s.why
 	} else if !s.heard {
-		t, why = kvevent.Unknown, "no events yet"
+		t, why = index.Unknown, "no events yet"
 	}
 	switch {
-	case t <= kvevent.Degraded:
+	case t <= index.Degraded:
 		return t, why
 	case s.refused:
-		return kvevent.Degraded, "stored blocks of another size"
+		return index.Degraded, "stored blocks of another size"
 	case s.full:
-		return kvevent.Degraded, "stored blocks when the index was full"
+		return index.Degraded, "stored blocks when the index was full"
 	case s.parked:
-		return kvevent.Degraded, "stored blocks whose parent is unknown"
+		return index.Degraded, "stored blocks whose parent is unknown"
 	case s.lost:
-		return kvevent.Degraded, "stored blocks that could not be placed"
+		return index.Degraded, "stored blocks that could not be placed"
 	}
 	return t, ""
 }
@@ -301,7 +303,7 @@ func (m *model) store(w *modelWorker, ev *kvevent.Event, tier kvevent.Tier) (res
 		r.locals = r.seqs
 	}
 	if len(r.locals) == 0 {
-		r.locals = m.opt.Base.With(ev.LoRA, ev.Namespace).AppendLocal(nil, ev.TokenIDs, m.block, ev.Objects)
+		r.locals = m.opt.Scheme.With(ev.LoRA, ev.Namespace).AppendLocal(nil, ev.TokenIDs, m.block, &kvhash.Extras{BlockObjects: ev.Objects})
 	}
 	whole := min(n, len(r.locals)/each)
 	r.hashes, r.locals = slices.Clone(ev.BlockHashes[:whole]), slices.Clone(r.locals[:whole*each])
@@ -319,7 +321,7 @@ func (m *model) store(w *modelWorker, ev *kvevent.Event, tier kvevent.Tier) (res
 		last := p[len(p)-1].blocks
 		res = m.place(w, o, m.seqs[last[len(last)-1]], false)
 	case whole > 0 && m.park(w, o):
-		res.Parked = whole * each
+		res.Pending = whole * each
 	default:
 		res.Ignored += whole * each
 	}
@@ -328,7 +330,7 @@ func (m *model) store(w *modelWorker, ev *kvevent.Event, tier kvevent.Tier) (res
 }
 
 func (m *model) park(w *modelWorker, o modelOrphan) bool {
-	limit := cmp.Or(m.opt.MaxOrphans, 1<<16)
+	limit := cmp.Or(m.opt.MaxPending, 1<<16)
 	for i, q := range w.orphans {
 		if q.parent == o.parent && q.tier == o.tier && slices.Equal(q.hashes, o.hashes) && slices.Equal(q.locals, o.locals) && (q.seqs == nil) == (o.seqs == nil) {
 			w.orphans = append(slices.Delete(w.orphans, i, i+1), o)
@@ -359,7 +361,7 @@ func (w *modelWorker) waiting() (n int) {
 	return n
 }
 
-// place places a run after the block with sequence hash seq, and then what waited for its blocks.
+// place stores a run after the block with sequence hash seq, and then the orphans that waited for its blocks.
 func (m *model) place(w *modelWorker, o modelOrphan, seq uint64, first bool) (res index.Result) {
 	type job struct {
 		modelOrphan
@@ -461,7 +463,7 @@ func (w *modelWorker) clear(tier kvevent.Tier) {
 	}
 	w.orphans = slices.DeleteFunc(w.orphans, func(o modelOrphan) bool { return o.tier == tier })
 	orphans := w.orphans
-	w.orphans = nil // those of other tiers stay as they are
+	w.orphans = nil // blocks of other tiers stay unchanged
 	for h := range w.places {
 		w.remove(h, tier)
 	}
@@ -508,10 +510,10 @@ func (m *model) expire(now time.Time) {
 	}
 }
 
-// match returns what a lookup should say of one worker; Depth is 0 where it should say nothing.
+// match returns the expected result of a lookup for one worker; Depth is 0 if the worker must be absent.
 func (w *modelWorker) match(id index.WorkerID, path []int32) index.Match {
 	r := index.Match{Worker: id}
-	r.Trust, _ = w.state()
+	r.State, _ = w.state()
 	for _, b := range path {
 		t := w.tier(b)
 		if t == 0 { // only in stores: the fastest of them
@@ -547,11 +549,11 @@ func (m *model) match(path []int32) (out []index.Match) {
 	return out
 }
 
-func (m *model) states() (out []index.State) {
+func (m *model) states() (out []index.Info) {
 	for id, w := range m.workers {
 		if w != nil {
-			s := index.State{Worker: index.WorkerID(id), Key: w.key, Blocks: len(w.blocks()), Orphans: w.waiting()}
-			s.Trust, s.Why = w.state()
+			s := index.Info{Worker: index.WorkerID(id), Key: w.key, Blocks: len(w.blocks()), Orphans: w.waiting()}
+			s.State, s.Why = w.state()
 			out = append(out, s)
 		}
 	}
@@ -576,8 +578,8 @@ func (m *model) len() int {
 	return n
 }
 
-// A prompt is a word with one letter for each block. The case of a letter says the adapter, and digits are another namespace: 'b', 'B'
-// and '1' are the same tokens for the base model, adapter x and namespace n.
+// A prompt is a word with one letter for each block. The case of a letter selects the adapter, and digits are another
+// namespace: 'b', 'B' and '1' are the same tokens for the base model, adapter x and namespace n.
 
 const modelBlock = 2
 
@@ -596,7 +598,7 @@ func modelNamespace(letters string) string {
 }
 
 func modelScheme(letters string) kvhash.Scheme {
-	return kvhash.Dynamo(&kvhash.DynamoOptions{LoRA: modelLoRA(letters), Namespace: modelNamespace(letters)})
+	return kvhash.Scheme{}.With(modelLoRA(letters), modelNamespace(letters))
 }
 
 // modelTokens returns the tokens of a word.
@@ -650,11 +652,7 @@ func engineHashes(word string, variant uint64) []uint64 {
 }
 
 func TestAgainstModel(t *testing.T) {
-	loops := 2 * factor()
-	if testing.Short() {
-		loops = 1
-	}
-	for range loops { // times what -rapid.checks says
+	for range factor() { // times the value of -rapid.checks
 		rapid.Check(t, func(t *rapid.T) { newHistory(t).run(t) })
 	}
 }
@@ -666,7 +664,7 @@ type history struct {
 	now       time.Time
 	each      int  // of our blocks in one of the engines'
 	small     bool // few and short prompts, many orphans and ambiguous engine hashes
-	plain     bool // an engine hash always stands for the same block
+	plain     bool // an engine hash always names the same block
 	ids       []index.WorkerID
 	feeds     map[index.WorkerID]*modelFeed
 	words     []string   // prompts, the newest last
@@ -688,21 +686,21 @@ type prediction struct {
 }
 
 type modelFeed struct {
-	feed *index.Feed
-	in   *kvevent.Ingest
+	feed *index.Stream
+	in   *sequence.Tracker
 	seq  uint64
 	sent []kvevent.Batch
 	rest bool // the worker has blocks from before the feed
 }
 
 func newHistory(t *rapid.T) *history {
-	o := index.Options{MaxOrphans: rapid.SampledFrom([]int{0, 1, 6, 60}).Draw(t, "max orphans"), OrphanTTL: -1}
+	o := index.AllOptions{MaxPending: rapid.SampledFrom([]int{0, 1, 6, 60}).Draw(t, "max orphans"), PendingTTL: -1}
 	h := &history{now: time.Unix(1000, 0), each: 1, feeds: map[index.WorkerID]*modelFeed{}, path: map[string][]int32{}}
 	if rapid.IntRange(0, 4).Draw(t, "multiple") == 0 {
 		h.each = rapid.IntRange(2, 4).Draw(t, "each")
-		o.MaxOrphans = 0 // whose blocks it counts is not said
+		o.MaxPending = 0 // the workers of the counted blocks are not specified
 	}
-	h.x, h.m = index.New(modelBlock, &o), newModel(modelBlock, o)
+	h.x, h.m = index.NewAll(modelBlock, &o), newModel(modelBlock, o)
 	h.plain = rapid.IntRange(0, 2).Draw(t, "plain") == 0
 	if h.small = rapid.Bool().Draw(t, "small"); h.small {
 		h.join(t, 2)
@@ -735,7 +733,7 @@ func (h *history) worker(t *rapid.T) index.WorkerID {
 	return h.ids[rapid.IntRange(0, n-1).Draw(t, "worker")]
 }
 
-// cut returns a number from 0 to n, often one where a run begins or ends, or beside it.
+// cut returns a number from 0 to n, often at or next to the beginning or end of a run.
 func (h *history) cut(t *rapid.T, n int) int {
 	if len(h.cuts) > 0 && rapid.Bool().Draw(t, "at a boundary") {
 		return min(max(rapid.SampledFrom(h.cuts).Draw(t, "boundary")+rapid.IntRange(-1, 1).Draw(t, "beside"), 0), n)
@@ -840,7 +838,7 @@ func (h *history) store(t *rapid.T, ev *kvevent.Event) {
 	mixed := !one || strings.ToUpper(rest) != rest && modelLoRA(rest) != "" || modelNamespace(rest) != "" && strings.Trim(rest, "01") != ""
 	switch {
 	case mixed || h.each == 1 && rapid.IntRange(0, 4).Draw(t, "hashed") == 0:
-		if h.each > 1 { // how many local hashes one of the engine's blocks has is not said
+		if h.each > 1 { // the number of local hashes per engine block is not specified
 			rest = strings.Repeat("a", len(rest))
 			ev.TokenIDs = modelTokens(rest)
 			break
@@ -917,7 +915,7 @@ func (h *history) odd(t *rapid.T, ev *kvevent.Event) {
 }
 
 func (h *history) apply(t *rapid.T, id index.WorkerID, ev *kvevent.Event) {
-	got := h.x.Apply(id, ev)
+	got := h.x.Add(id, ev)
 	want := h.m.apply(id, ev)
 	if got != want && h.each == 1 {
 		t.Fatalf("result %+v, model %+v", got, want)
@@ -959,11 +957,12 @@ func (h *history) run(t *rapid.T) {
 			id := h.worker(t)
 			h.x.Clear(id)
 			h.m.worker(id).clear(kvevent.AnyTier)
+			h.m.worker(id).heard = true
 		},
 		"trust": func(t *rapid.T) {
-			id, trust := h.worker(t), kvevent.Trust(rapid.IntRange(0, 2).Draw(t, "trust"))
+			id, trust := h.worker(t), index.State(rapid.IntRange(0, 2).Draw(t, "trust"))
 			why := []string{"nothing heard", "lost some", ""}[trust]
-			h.x.SetTrust(id, trust, why)
+			h.x.SetState(id, trust, why)
 			w := h.m.worker(id)
 			w.told, w.trust, w.why = true, trust, why
 		},
@@ -1001,7 +1000,7 @@ func (h *history) run(t *rapid.T) {
 	}
 	require.NoError(t, h.x.Check())
 	require.Zero(t, h.x.Len())
-	require.Empty(t, h.x.AppendStates(nil))
+	require.Empty(t, h.x.AppendInfos(nil))
 }
 
 func (h *history) one(t *rapid.T) {
@@ -1013,14 +1012,14 @@ func (h *history) until(t *rapid.T) time.Time {
 	return h.now.Add(time.Duration(rapid.IntRange(1, 5).Draw(t, "until")) * time.Second)
 }
 
-// feed sends a batch through a worker's feed, in order or not, or does what a feed asks for. The model takes the order of the batches
-// from an Ingest of its own.
+// feed sends a batch through a worker's feed, in order or not, or does what a feed asks for. The model takes the order
+// of the batches from its own tracker.
 func (h *history) feed(t *rapid.T) {
 	id := h.worker(t)
 	f := h.feeds[id]
 	if f == nil {
-		o := &kvevent.IngestOptions{MaxHeld: 3, Window: 8}
-		f = &modelFeed{feed: h.x.Feed(id, o), in: kvevent.NewIngest(o), rest: h.m.worker(id).heard}
+		o := &sequence.Options{MaxHeld: 3, Window: 8}
+		f = &modelFeed{feed: h.x.NewStreamOf(id, o), in: sequence.New(o), rest: h.m.worker(id).heard}
 		h.feeds[id] = f
 	}
 	var ready []kvevent.Batch
@@ -1039,41 +1038,41 @@ func (h *history) feed(t *rapid.T) {
 		}
 		f.seq++
 		f.sent = append(f.sent, b)
-		f.feed.Push(b)
-		ready = f.in.Push(nil, b)
+		f.feed.Add(b)
+		ready = f.in.Append(nil, b)
 	case 2: // repeated
 		if len(f.sent) == 0 {
 			return
 		}
 		b := rapid.SampledFrom(f.sent).Draw(t, "batch")
-		f.feed.Push(b)
-		ready = f.in.Push(nil, b)
+		f.feed.Add(b)
+		ready = f.in.Append(nil, b)
 	case 3, 4:
 		for _, b := range f.sent {
-			if b.Seq >= f.feed.Need().Seq {
-				f.feed.Replay(b)
-				ready = append(ready, f.in.Replay(nil, b)...)
+			if b.Seq >= from(f.feed) {
+				f.feed.AddReplay(b)
+				ready = append(ready, f.in.AppendReplay(nil, b)...)
 			}
 		}
-		f.feed.ReplayDone()
-		f.in.ReplayDone()
+		f.feed.FinishReplay()
+		f.in.FinishReplay()
 	case 5:
-		f.feed.GiveUp()
-		ready = f.in.GiveUp(nil)
+		f.feed.Skip()
+		ready = f.in.Skip(nil)
 	case 6:
 		var events []kvevent.Event
 		for range rapid.IntRange(0, 3).Draw(t, "events") {
 			events = append(events, h.event(t))
 		}
-		seq := f.feed.Need().Seq + uint64(rapid.IntRange(0, 2).Draw(t, "later"))
+		seq := from(f.feed) + uint64(rapid.IntRange(0, 2).Draw(t, "later"))
 		f.seq = max(f.seq, seq+1)
-		f.feed.Snapshot(seq, events)
+		f.feed.Replace(seq, events)
 		h.m.worker(id).clear(kvevent.AnyTier)
 		f.rest = false
 		for i := range events {
 			h.m.apply(id, &events[i])
 		}
-		ready = f.in.Snapshot(nil, seq)
+		ready = f.in.Replace(nil, seq)
 	}
 	for i := range ready {
 		if f.rest && ready[i].Seq == 0 {
@@ -1084,13 +1083,15 @@ func (h *history) feed(t *rapid.T) {
 			h.m.apply(id, &ready[i].Events[j])
 		}
 	}
-	require.Equal(t, f.in.Need(), f.feed.Need())
+	n, seq := f.in.Need()
+	requireNeed(t, index.Need(n), seq, f.feed)
 	w := h.m.worker(id)
 	w.told = true
-	w.trust, w.why = f.in.Trust()
+	state, why := f.in.State()
+	w.trust, w.why = index.State(state), why
 }
 
-// check compares every answer.
+// check compares all results.
 func (h *history) check(t *rapid.T) {
 	if h.steps++; h.steps%8 == 0 { // slow
 		if err := h.x.Check(); err != nil {
@@ -1100,7 +1101,7 @@ func (h *history) check(t *rapid.T) {
 	if got, want := h.x.Len(), h.m.len(); got != want {
 		t.Fatalf("%d blocks, model %d", got, want)
 	}
-	states := h.x.AppendStates(nil)
+	states := h.x.AppendInfos(nil)
 	want := h.m.states()
 	if h.each > 1 {
 		for i := range states {
@@ -1128,14 +1129,14 @@ func (h *history) check(t *rapid.T) {
 }
 
 func (h *history) compare(t *rapid.T, word string, hashes []uint64, path []int32) {
-	h.got = h.x.Match(h.got[:0], hashes)
+	h.got = h.x.AppendMatches(h.got[:0], hashes)
 	if err := sameMatches(h.m.match(path), h.got); err != nil {
 		t.Fatalf("match %q: %v", word, err)
 	}
 	searchToo(t, h, hashes, path)
 }
 
-// sameMatches compares what a lookup said with the model's.
+// sameMatches compares the result of a lookup with the model's.
 func sameMatches(want, got []index.Match) error {
 	for i := range max(len(want), len(got)) {
 		if i >= len(got) || i >= len(want) || answerOf(&want[i]) != answerOf(&got[i]) {
@@ -1145,15 +1146,15 @@ func sameMatches(want, got []index.Match) error {
 	return nil
 }
 
-// answer is what a lookup says of a worker.
+// answer is the result of a lookup for one worker.
 type answer struct {
 	worker    index.WorkerID
 	depth     int32
 	tiers     [kvevent.NumTiers]int32
 	predicted int32
-	trust     kvevent.Trust
+	trust     index.State
 }
 
 func answerOf(m *index.Match) answer {
-	return answer{m.Worker, m.Depth, m.Tiers, m.Predicted, m.Trust}
+	return answer{m.Worker, m.Depth, m.Tiers, m.Predicted, m.State}
 }

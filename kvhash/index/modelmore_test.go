@@ -18,14 +18,14 @@ import (
 
 // stats returns what must be as before when everything is gone again.
 func stats(x *index.Index) any {
-	s := x.Stats()
+	s := x.Measure()
 	s.Bytes, s.Retries = 0, 0
 	return s
 }
 
 // chainGiven now and then names the blocks of an event by their chained hashes.
 func chainGiven(t *rapid.T, h *history, ev *kvevent.Event, word string, skip int) {
-	// A chain is believed, so it has to hang where it says.
+	// Chains are trusted, so they must be valid.
 	if h.each > 1 || ev.HasParent && !h.plain || rapid.IntRange(0, 3).Draw(t, "chained") > 0 {
 		return
 	}
@@ -33,7 +33,7 @@ func chainGiven(t *rapid.T, h *history, ev *kvevent.Event, word string, skip int
 	ev.SequenceHashes = modelHashes(word)[skip:]
 }
 
-// giveAny gives hashes that are no chain.
+// giveAny passes hashes that are not a chain.
 func giveAny(ev *kvevent.Event, next func() byte) {
 	if next()&1 == 0 {
 		return
@@ -44,14 +44,14 @@ func giveAny(ev *kvevent.Event, next func() byte) {
 	}
 }
 
-// moreOps adds the restart of a router: the index goes on as what a snapshot gives.
+// moreOps adds the restart of a router: the index is replaced by one loaded from a snapshot.
 func moreOps(h *history, ops map[string]func(*rapid.T)) {
 	ops["restart"] = func(t *rapid.T) {
 		if len(h.feeds) > 0 {
 			t.Skip("the model does not know where streams go on")
 		}
 		data := h.x.AppendSnapshot(nil)
-		x, err := index.Load(data, &h.m.opt)
+		x, err := index.LoadAll(data, &h.m.opt)
 		require.NoError(t, err)
 		require.Equal(t, data, x.AppendSnapshot(nil), "snapshot of the loaded index")
 		h.x, h.predicted = x, nil
@@ -89,7 +89,7 @@ func searchToo(t *rapid.T, h *history, hashes []uint64, path []int32) {
 	}
 }
 
-// sameBounds checks what a search said that stopped as soon as at most stop workers were left.
+// sameBounds checks the result of a search that stopped as soon as at most stop workers were left.
 func sameBounds(want, got []index.Match, stop int) error {
 	if len(want) != len(got) {
 		return errors.New("other workers")
@@ -100,7 +100,7 @@ func sameBounds(want, got []index.Match, stop int) error {
 	}
 	slices.Sort(depths)
 	slices.Reverse(depths)
-	least := int32(1) // the search goes on while more than stop workers are left
+	least := int32(1) // the search continues while more than stop workers are left
 	if len(depths) > stop {
 		least = depths[stop]
 	}
@@ -115,7 +115,7 @@ func sameBounds(want, got []index.Match, stop int) error {
 		for _, d := range g.Tiers {
 			sum += d
 		}
-		if g.Worker != w.Worker || g.Trust != w.Trust || g.Depth < least || g.Depth > w.Depth || sum != g.Depth {
+		if g.Worker != w.Worker || g.State != w.State || g.Depth < least || g.Depth > w.Depth || sum != g.Depth {
 			return fmt.Errorf("entry %d is no lower bound, or below %d:\nmodel %+v\nindex %+v", i, least, w, g)
 		}
 	}
@@ -125,7 +125,7 @@ func sameBounds(want, got []index.Match, stop int) error {
 	return nil
 }
 
-// readToo checks searches beside writers.
+// readToo checks searches that run concurrently with writers.
 func readToo(r *reader, q, i int) error {
 	hashes := r.scripts[0].queries[q]
 	r.begin()
@@ -158,16 +158,16 @@ func TestSequenceHashes(t *testing.T) {
 	apply := func(id index.WorkerID, want index.Result, ev *kvevent.Event) {
 		t.Helper()
 		ev.Kind = cmpKind(ev.Kind)
-		require.Equal(t, want, x.Apply(id, ev))
+		require.Equal(t, want, x.Add(id, ev))
 		require.NoError(t, x.Check())
 	}
 	apply(0, index.Result{Stored: 2}, &kvevent.Event{BlockHashes: []uint64{1, 2}, SequenceHashes: seqs[:2]})
 	require.Equal(t, "0:2", depths(x, "abab"))
 	// They wait for their parent, as others do.
-	apply(0, index.Result{Parked: 1}, &kvevent.Event{BlockHashes: []uint64{4}, Parent: 3, HasParent: true, SequenceHashes: seqs[3:]})
+	apply(0, index.Result{Pending: 1}, &kvevent.Event{BlockHashes: []uint64{4}, Parent: 3, HasParent: true, SequenceHashes: seqs[3:]})
 	apply(0, index.Result{Stored: 2}, &kvevent.Event{BlockHashes: []uint64{3}, Parent: 2, HasParent: true, SequenceHashes: seqs[2:3]})
 	require.Equal(t, "0:4", depths(x, "abab"))
-	// They meet those who say tokens, before and after.
+	// They are mixed with workers that send tokens, before and after.
 	apply(1, index.Result{Stored: 4}, stored("abab", 0, 0))
 	require.Equal(t, "0:4 1:4", depths(x, "abab"))
 	require.Equal(t, 4, x.Len())
@@ -196,36 +196,36 @@ func TestBlocksOfTheEngine(t *testing.T) {
 	x := fleet(2)
 	const size = 3 * modelBlock
 	word := "abaabbbab"
-	x.Apply(0, &kvevent.Event{Kind: kvevent.Stored, BlockSize: size, BlockHashes: []uint64{1, 2}, TokenIDs: modelTokens(word[:6])})
+	x.Add(0, &kvevent.Event{Kind: kvevent.Stored, BlockSize: size, BlockHashes: []uint64{1, 2}, TokenIDs: modelTokens(word[:6])})
 	require.Equal(t, "0:6", depths(x, word))
-	x.Apply(0, &kvevent.Event{Kind: kvevent.Stored, BlockSize: size, BlockHashes: []uint64{3}, Parent: 2, HasParent: true, TokenIDs: modelTokens(word[6:])})
+	x.Add(0, &kvevent.Event{Kind: kvevent.Stored, BlockSize: size, BlockHashes: []uint64{3}, Parent: 2, HasParent: true, TokenIDs: modelTokens(word[6:])})
 	require.Equal(t, "0:9", depths(x, word))
 	require.Equal(t, 9, x.Len())
-	s, _ := x.State(0)
+	s, _ := x.Info(0)
 	require.Equal(t, 9, s.Blocks)
-	require.Equal(t, kvevent.Exact, s.Trust)
-	x.Apply(1, stored(word, 0, 0)) // one of ours each
+	require.Equal(t, index.Exact, s.State)
+	x.Add(1, stored(word, 0, 0)) // one of ours each
 	require.Equal(t, "0:9 1:9", depths(x, word))
 	require.Equal(t, 9, x.Len())
-	x.Apply(0, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{2}})
+	x.Add(0, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{2}})
 	require.Equal(t, "0:3 1:9", depths(x, word))
 	require.NoError(t, x.Check())
-	x.Apply(0, &kvevent.Event{Kind: kvevent.Stored, BlockSize: size, BlockHashes: []uint64{2}, Parent: 1, HasParent: true, TokenIDs: modelTokens(word[3:6])})
+	x.Add(0, &kvevent.Event{Kind: kvevent.Stored, BlockSize: size, BlockHashes: []uint64{2}, Parent: 1, HasParent: true, TokenIDs: modelTokens(word[3:6])})
 	require.Equal(t, "0:9 1:9", depths(x, word))
 	// A copy in another tier is of all three.
-	x.Apply(0, &kvevent.Event{Kind: kvevent.Stored, Tier: kvevent.Host, BlockHashes: []uint64{3}})
-	x.Apply(0, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{3}})
-	m := x.Match(nil, modelHashes(word))
+	x.Add(0, &kvevent.Event{Kind: kvevent.Stored, Tier: kvevent.Host, BlockHashes: []uint64{3}})
+	x.Add(0, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{3}})
+	m := x.AppendMatches(nil, modelHashes(word))
 	require.Equal(t, [4]int32{6, 3}, m[0].Tiers)
-	// A partial block of theirs is none, though it has whole ones of ours.
-	x.Apply(0, &kvevent.Event{Kind: kvevent.Stored, BlockSize: size, BlockHashes: []uint64{9, 10}, TokenIDs: modelTokens("bbbbb")})
+	// A partial engine block does not count, even if it contains whole index blocks.
+	x.Add(0, &kvevent.Event{Kind: kvevent.Stored, BlockSize: size, BlockHashes: []uint64{9, 10}, TokenIDs: modelTokens("bbbbb")})
 	require.Equal(t, "0:3", depths(x, "bbbbb"))
 	// An orphan.
 	x.Clear(0)
-	x.Apply(0, &kvevent.Event{Kind: kvevent.Stored, BlockSize: size, BlockHashes: []uint64{2}, Parent: 1, HasParent: true, TokenIDs: modelTokens(word[3:6])})
-	x.Apply(0, &kvevent.Event{Kind: kvevent.Stored, BlockSize: size, BlockHashes: []uint64{1}, TokenIDs: modelTokens(word[:3])})
+	x.Add(0, &kvevent.Event{Kind: kvevent.Stored, BlockSize: size, BlockHashes: []uint64{2}, Parent: 1, HasParent: true, TokenIDs: modelTokens(word[3:6])})
+	x.Add(0, &kvevent.Event{Kind: kvevent.Stored, BlockSize: size, BlockHashes: []uint64{1}, TokenIDs: modelTokens(word[:3])})
 	require.Equal(t, "0:6 1:9", depths(x, word))
-	// Sizes that are no multiple, and too many tokens.
+	// Sizes that are not a multiple, and too many tokens.
 	for _, ev := range []kvevent.Event{
 		{Kind: kvevent.Stored, BlockSize: 3, BlockHashes: []uint64{4}, TokenIDs: make([]uint32, 3)},
 		{Kind: kvevent.Stored, BlockSize: size, BlockHashes: []uint64{4}, TokenIDs: make([]uint32, size+1)},
@@ -233,11 +233,11 @@ func TestBlocksOfTheEngine(t *testing.T) {
 		{Kind: kvevent.Stored, BlockSize: -size, BlockHashes: []uint64{4}, TokenIDs: make([]uint32, size)},
 	} {
 		x.Clear(0)
-		require.Zero(t, x.Apply(0, &ev).Stored)
-		s, _ := x.State(0)
-		require.Equal(t, kvevent.Degraded, s.Trust)
+		require.Zero(t, x.Add(0, &ev).Stored)
+		s, _ := x.Info(0)
+		require.Equal(t, index.Degraded, s.State)
 	}
-	x.Apply(1, &kvevent.Event{Kind: kvevent.Cleared})
+	x.Add(1, &kvevent.Event{Kind: kvevent.Cleared})
 	x.Clear(0)
 	require.Zero(t, x.Len())
 	require.NoError(t, x.Check())

@@ -4,8 +4,9 @@ package index
 
 import "math/bits"
 
-// names maps one worker's engine hashes to the blocks they stand for: a slot and the tiers, one bit each, that hold it under this
-// hash. It points at slots, and slots do not move, so that runs can be split and merged without touching it. Only the writer uses it.
+// names maps one worker's engine hashes to blocks: a slot and the tiers, one bit each, that hold it under this hash. It
+// points at slots, and slots do not move, so that runs can be split and merged without touching it. Only the writer
+// uses it.
 //
 // It is open addressing in groups of five entries that fill a cache line; a hash that finds its group full goes to the next one with
 // room, and the groups it passed count it. It grows by three quarters and shrinks again, in order, so that both tables are read and written in one
@@ -19,7 +20,7 @@ type names struct {
 type group struct {
 	keys [groupLen]uint64
 	vals [groupLen]place
-	// meta is how many entries there are, and how many passed: those that would be here or before, and are behind.
+	// meta holds the number of entries, and the number of entries that belong here or earlier but were moved further.
 	meta uint32 // passed:29 n:3
 }
 
@@ -30,12 +31,12 @@ const (
 	passed    = 1 << 3
 )
 
-// place is a slot and, above it, one bit for each tier.
+// place is a slot and, in the higher bits, one bit for each tier.
 type place uint32
 
 const (
 	slotBits = 28
-	maxSlots = 1<<slotBits - 1 // slot 0 is none
+	maxSlots = 1<<slotBits - 1 // slot 0 is not used
 )
 
 func placeAt(slot uint32, tiers uint8) place { return place(tiers)<<slotBits | place(slot) }
@@ -49,7 +50,7 @@ func (t *names) home(h uint64) int {
 	return int(hi)
 }
 
-// find returns the place of h, or nil. It is valid until the next add or remove.
+// find returns the position of h, or nil. It is valid until the next add or remove.
 func (t *names) find(h uint64) *place {
 	if len(t.groups) == 0 {
 		return nil
@@ -71,8 +72,8 @@ func (t *names) find(h uint64) *place {
 	return nil
 }
 
-// touch loads the groups of many hashes, one as soon as the other: memory answers them together, and not one after another as in a loop of
-// find, where each answer decides a branch. The result says nothing; it keeps the loads from being left out.
+// touch loads the groups of many hashes at once, so that the loads overlap. In a loop of find they would not, because
+// each decides a branch. The result has no meaning; it keeps the loads from being optimized away.
 func (t *names) touch(hashes []uint64) (sum uint32) {
 	if len(t.groups) == 0 {
 		return 0
@@ -83,10 +84,10 @@ func (t *names) touch(hashes []uint64) (sum uint32) {
 	return sum
 }
 
-// touchLen is how many hashes to touch at a time.
+// touchLen is the number of hashes to touch at a time.
 const touchLen = 16
 
-// get returns the place of h, or 0.
+// get returns the position of h, or 0.
 func (t *names) get(h uint64) place {
 	if p := t.find(h); p != nil {
 		return *p
@@ -159,7 +160,7 @@ func (t *names) resize(n int) {
 	}
 }
 
-// all ranges over the hashes and their places, in no order. The table must not change meanwhile.
+// all ranges over the hashes and their positions, in no order. The table must not change meanwhile.
 func (t *names) all(yield func(uint64, place) bool) {
 	for i := range t.groups {
 		g := &t.groups[i]
@@ -171,12 +172,12 @@ func (t *names) all(yield func(uint64, place) bool) {
 	}
 }
 
-// places is where an engine hash stands besides the place in names, in the order in which it came to. Engines do not do this; what
+// places holds the positions of an engine hash besides the one in names, oldest first. Engines do not do this; what
 // does may do it often.
 type places struct {
 	list  []place
 	at    map[uint32]int // slot to position, once there are many
-	tiers place          // bits that some place has
+	tiers place          // bits that some position has
 }
 
 func newPlaces(list []place) *places {
@@ -220,7 +221,7 @@ func (m *places) add(slot uint32, plane int) bool {
 	return m.list[i].add(p &^ maxSlots)
 }
 
-// parent returns the slot that the engine hash of a parent stands for, or 0. Mostly it is the block announced last.
+// parent returns the slot that a parent's engine hash names, or 0. Mostly it is the block announced last.
 func (w *worker) parent(h uint64) uint32 {
 	if w.recent == h && w.recentSlot != 0 && len(w.more) == 0 {
 		return w.recentSlot
@@ -228,7 +229,7 @@ func (w *worker) parent(h uint64) uint32 {
 	return w.last(h).slot()
 }
 
-// last returns the place an engine hash stands for; if it stands for several, the one announced last; 0 if for none.
+// last returns the position that an engine hash names, the latest one if it names several, or 0.
 func (w *worker) last(h uint64) place {
 	if len(w.more) > 0 {
 		if m := w.more[h]; m != nil {

@@ -9,10 +9,10 @@ import (
 
 // orphans are sequences of blocks whose parent is not known, in a list from the oldest to the newest.
 //
-// Invariants: blocks == sum of len(hashes) over the list, left those of them that are not gone; byParent holds exactly those of the list,
-// and byBlock exactly their blocks that are not gone; since ascends.
+// Invariants: blocks is the sum of len(hashes) over the list; byParent holds exactly the orphans of the list, and
+// byBlock exactly their blocks that were not removed; since ascends.
 type orphans struct {
-	blocks, left   int
+	blocks         int
 	oldest, newest *orphan
 	byParent       map[uint64]*orphan // the newest, and through sibling those before
 	byBlock        map[parked]*parking
@@ -41,7 +41,7 @@ type parked struct {
 	plane int
 }
 
-// siblings is how many orphans of one parent are looked at to see whether one is parked again.
+// siblings is the number of orphans of one parent that are compared to find one that is parked already.
 const siblings = 16
 
 // park keeps a copy of r until its parent is claimed. It reports whether it could, and whether blocks were dropped to stay within limit.
@@ -84,7 +84,6 @@ func (o *orphans) park(parent uint64, r blocks, limit int, now int64) (ok, dropp
 			n.left++
 		}
 	}
-	o.left += n.left
 	return true, dropped
 }
 
@@ -148,7 +147,6 @@ func (o *orphans) remove(h uint64, plane int) (found bool) {
 		o.leave(n, p.block)
 		found, n.gone[p.block] = true, true
 		n.left--
-		o.left--
 		if n.left == 0 {
 			o.unlink(n)
 		}
@@ -182,7 +180,6 @@ func (o *orphans) expire(now, ttl int64) (dropped int) {
 
 func (o *orphans) unlink(n *orphan) {
 	o.blocks -= len(n.hashes)
-	o.left -= n.left
 	if n.older == nil {
 		o.oldest = n.newer
 	} else {

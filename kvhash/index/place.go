@@ -8,8 +8,8 @@ import (
 	"github.com/weft-go/weft/kvhash"
 )
 
-// This file puts blocks whose place in a prompt is known into the tree: find their slots or take new ones, let the worker name them, and
-// give them to the worker.
+// This file stores blocks whose position in a prompt is known: it finds or allocates their slots, records the worker's
+// names for them, and assigns them to the worker.
 
 // blocks is a sequence of blocks that follow each other, for one plane.
 type blocks struct {
@@ -23,12 +23,12 @@ type blocks struct {
 // isGone reports whether block i was removed while it was parked.
 func (b *blocks) isGone(i int) bool { return b.gone != nil && b.gone[i] }
 
-// job is blocks whose place is known: they follow a block with sequence hash seq, or begin a prompt.
+// job is a list of blocks with a known position: they follow a block with sequence hash seq, or begin a prompt.
 type job struct {
 	blocks
 	first  bool
 	seq    uint64
-	anchor uint32   // a slot in front of them, or 0
+	anchor uint32   // the slot before them, or 0
 	path   []uint64 // sequence hashes of the blocks between the anchor, or the beginning, and the first of them; the last maxRun at most
 }
 
@@ -40,14 +40,15 @@ type segment struct {
 	prev    uint32 // the slot of the block before, or 0
 }
 
-// place places a job, and with it every orphan that waited for one of its blocks. See Apply for how lookups see it.
+// place stores a job, and with it every orphan that waited for one of its blocks. See Apply for how lookups see it.
 func (x *Index) place(id WorkerID, w *worker, j job, res *Result) {
 	if !w.orphans.awaits(j.hashes) {
 		x.locateJob(w, &j, res)
 		x.publishJob(id, w, x.segs, x.fresh, j.plane)
 		return
 	}
-	// What is deeper in a prompt must be there before what leads to it, so nobody holds any of the blocks until all have their slots.
+	// Deeper blocks must be present before the blocks that lead to them, so no worker holds any of the blocks until all
+	// have slots.
 	type located struct {
 		segs  []segment
 		fresh []bool
@@ -93,8 +94,9 @@ func (x *Index) claim(todo []job, w *worker, j *job) []job {
 	return todo
 }
 
-// locateJob finds or takes slots for the blocks of a job and lets the worker name them. It leaves their sequence hashes in x.seqs, their
-// segments in x.segs, and in x.fresh of which the name is new. When the index is full it cuts the job.
+// locateJob finds or allocates slots for the blocks of a job and records the worker's names for them. It leaves their
+// sequence hashes in x.seqs, their segments in x.segs, and in x.fresh of which the name is new. When the index is full
+// it cuts the job.
 func (x *Index) locateJob(w *worker, j *job, res *Result) {
 	x.touched += w.names.touch(j.hashes[:min(len(j.hashes), touchLen)])
 	x.seqs = x.seqs[:0]
@@ -164,9 +166,9 @@ func (t *tree) hang(segs []segment) {
 	}
 }
 
-// locate finds the slots of blocks with the given sequence hashes, which follow the one in slot prev (0 if it is not there or they begin a
-// prompt), and takes new ones for those that are not there. The segments are in x.segs; new ones wait for fill. Gone blocks are passed over.
-// It returns how many blocks it came to: fewer than all if the index is full.
+// locate finds the slots of blocks with the given sequence hashes, which follow the block in slot prev (0 if it is
+// absent or they begin a prompt), and allocates slots for absent blocks. The segments are in x.segs; new ones wait for
+// fill. Removed blocks are skipped. It returns how many blocks it came to: fewer than all if the index is full.
 func (x *Index) locate(prev uint32, seqs []uint64, gone []bool) int {
 	t := &x.tree
 	x.segs = x.segs[:0]
@@ -235,8 +237,8 @@ func (x *Index) locate(prev uint32, seqs []uint64, gone []bool) int {
 	return len(seqs)
 }
 
-// grant gives the worker the blocks in slots [from,to) in a plane, the deepest first. fresh says of each whether its name there is new. One
-// that is not is there already, or waits for the job that named it.
+// grant gives the worker the blocks in slots [from,to) in a plane, the deepest first. fresh reports for each whether
+// its name there is new. One that is not is there already, or waits for the job that named it.
 func (x *Index) grant(id WorkerID, w *worker, from, to uint32, plane int, fresh []bool) {
 	t := &x.tree
 	for to > from {

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// predictions are blocks expected on workers. Each worker has its own, so that what happens to one costs nothing for those of others;
-// they share the queue of what ends.
+// predictions are blocks expected on workers. Each worker has its own predictions, so that changes of one do not affect
+// the others; all share one queue of deadlines.
 type predictions struct {
 	queue deadlines // a block may be in several, the latest counts
 	last  uint64    // serial number of the last one
 }
 
-// expects is what is expected on one worker.
+// expects holds the predictions of one worker.
 //
 // Invariants: a bit in planePredicted is set exactly while until has the slot; the queue of the index holds exactly what is in all.
 type expects struct {
@@ -25,13 +25,14 @@ type expects struct {
 	all   map[uint64]*prediction // by serial number
 }
 
-// deadline is until when a block is expected, and the prediction that says so.
+// deadline is the time until which a block is expected, and its prediction.
 type deadline struct {
 	until  time.Time
 	serial uint64
 }
 
-// Prediction is what [Index.Predict] of one index noted, for taking it back. The zero Prediction is none.
+// Prediction identifies the blocks that a call of [Index.Predict] added, for withdrawing them. The zero Prediction is
+// empty.
 type Prediction struct {
 	serial uint64
 	worker WorkerID
@@ -40,7 +41,7 @@ type Prediction struct {
 type prediction struct {
 	Prediction
 	until  time.Time
-	blocks []segment // fresh: expected by nobody before
+	blocks []segment // fresh: not expected before
 	at     int       // in the queue
 }
 
@@ -61,10 +62,11 @@ func (d *deadlines) Pop() any {
 	return last
 }
 
-// Predict notes that the worker will soon hold the blocks of a prompt on its device, because the prompt was sent there. hashes are the
-// prompt's sequence hashes; of the first from blocks nothing is said. The others count in lookups until an event of the worker confirms
-// them or [Index.Expire] is called with a time not before until. Blocks that are resident already stay as they are; when nothing is
-// left to expect, or there is no such worker, or it is a store, nothing is noted. To lookups it is one step. O(len(hashes)).
+// Predict notes that the worker will soon hold the blocks of a prompt on its device, because the prompt was sent there.
+// hashes are the prompt's sequence hashes; the first from blocks are not affected. The others count in lookups until an
+// event of the worker confirms them or [Index.Expire] is called with a time not before until. Blocks that are resident
+// already stay as they are; when nothing is left to expect, or there is no such worker, or it is a store, nothing is
+// noted. To lookups it is one step. O(len(hashes)).
 func (x *Index) Predict(id WorkerID, hashes []uint64, from int, until time.Time) Prediction {
 	x.lock()
 	defer x.mu.Unlock()
@@ -117,7 +119,8 @@ func (x *Index) expect(id WorkerID, w *worker, s segment, p *prediction) {
 	}
 }
 
-// extend lets predictions of the blocks in slots [from,to) end with p, if they do not end later. fresh says that there were none.
+// extend lets predictions of the blocks in slots [from,to) end with p, if they do not end later. fresh reports that
+// there were none.
 func (e *expects) extend(from, to uint32, fresh bool, p *prediction) {
 	late := false
 	for i := from; i < to; i++ {
@@ -156,7 +159,7 @@ func (x *Index) Unpredict(p Prediction) {
 	x.publish(p.worker, w)
 }
 
-// end ends those segments of a prediction that are chosen, but for blocks that another one expects longer.
+// end ends the selected segments of a prediction, except for blocks that another prediction expects longer.
 func (x *Index) end(w *worker, p *prediction, chosen func(segment) bool) {
 	for _, s := range slices.Backward(p.blocks) { // the shallowest first
 		if !chosen(s) {
@@ -192,7 +195,7 @@ func (x *Index) Expire(at time.Time) {
 	x.lock()
 	defer x.mu.Unlock()
 	x.due.Store(math.MaxInt64)
-	ttl := int64(cmp.Or(x.opt.OrphanTTL, 30*time.Second))
+	ttl := int64(cmp.Or(x.opt.PendingTTL, 30*time.Second))
 	for id, w := range x.workers {
 		if w == nil || w.orphans.blocks == 0 || ttl < 0 || x.follows {
 			continue
@@ -246,7 +249,7 @@ func (x *Index) wake(t int64) {
 
 // wakeForOrphans lets Expire look when the oldest orphan of the worker has waited long enough.
 func (x *Index) wakeForOrphans(w *worker) {
-	if ttl := int64(cmp.Or(x.opt.OrphanTTL, 30*time.Second)); ttl >= 0 && w.orphans.oldest != nil {
+	if ttl := int64(cmp.Or(x.opt.PendingTTL, 30*time.Second)); ttl >= 0 && w.orphans.oldest != nil {
 		if w.orphans.oldest.since == math.MinInt64 { // parked before there was a clock
 			ttl = 0
 		}
@@ -254,7 +257,7 @@ func (x *Index) wakeForOrphans(w *worker) {
 	}
 }
 
-// confirm turns predictions of the blocks in slots [from,to) into facts: an event said that they are there.
+// confirm removes predictions of the blocks in slots [from,to), which an event has stored.
 func (e *expects) confirm(from, to uint32) {
 	for i := from; i < to; i++ {
 		delete(e.until, i)

@@ -19,17 +19,17 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// Readers beside writers. Each writer plays a script, for workers that no other writer touches, and the model says beforehand what
-// lookups may answer after each step of it. A reader notes how many steps were done when its call began and how many had begun when it
-// ended:
+// Readers concurrent with writers. Each writer plays a script, for workers that no other writer touches, and the model
+// computes in advance the possible results of lookups after each step. A reader notes how many steps were done when its
+// call began and how many had begun when it ended:
 //
 //	writer   begun=7 [ step 7 ] done=7   begun=8 [ step 8 ] done=8   begun=9 [ step 9 ] done=9
 //	reader                      lo=7 [ Match ............... ] hi=8
 //
-// For each worker, the answer must be true after one of the steps from lo to hi, or within one of the steps lo+1 to hi that take
-// blocks away one by one: Removed, Unpredict, Expire. All others are seen in one step.
+// For each worker, the result must be true after one of the steps from lo to hi, or within one of the steps lo+1 to hi
+// that remove blocks one by one: Removed, Unpredict, Expire. All others are seen in one step.
 
-// script is what one writer does, again and again: it ends in the state in which it began.
+// script is a sequence of steps that one writer repeats: it ends in its initial state.
 type script struct {
 	m       *model
 	workers []index.WorkerID
@@ -48,13 +48,13 @@ type script struct {
 	mu          *sync.Mutex                    // makes leaving and joining one step among the writers
 }
 
-// moment is what is true of some workers at one moment.
+// moment is the state of some workers at one moment.
 type moment map[index.WorkerID]*truth
 
 type truth struct {
 	gone    bool
 	answers []answer // by query; no trust
-	trust   kvevent.Trust
+	trust   index.State
 	blocks  int
 }
 
@@ -72,7 +72,7 @@ func (s *script) truth(id index.WorkerID) *truth {
 	for _, p := range s.paths {
 		m := w.match(id, p)
 		if w.store != 0 {
-			m = index.Match{} // no answer names a store
+			m = index.Match{} // no result names a store
 		}
 		a := answerOf(&m)
 		a.trust, a.worker = 0, 0
@@ -125,7 +125,7 @@ func (s *script) apply(id index.WorkerID, ev *kvevent.Event, also ...index.Worke
 		}
 	}
 	s.step(func(x *index.Index) error {
-		x.Apply(id, ev)
+		x.Add(id, ev)
 		return nil
 	}, append(also, id), parts...)
 }
@@ -161,7 +161,7 @@ func (s *script) rejoin(id index.WorkerID) {
 		return nil
 	}
 	s.step(do, []index.WorkerID{id}, func() { s.m.workers[id] = nil }, func() { s.m.add(id, index.Key{}) })
-	s.clear(id, kvevent.AnyTier) // it was heard of
+	s.clear(id, kvevent.AnyTier) // it was announced
 }
 
 func (s *script) predict(id index.WorkerID, word string, until int64) {
@@ -210,12 +210,12 @@ func (s *script) expire(word string, now int64) {
 func (s *script) snapshot(id index.WorkerID, word string) {
 	ev := []kvevent.Event{*runOf(word, 0)}
 	s.step(func(x *index.Index) error {
-		x.Feed(id, nil).Snapshot(0, ev)
+		x.NewStream(id, nil).Replace(0, ev)
 		return nil
 	}, []index.WorkerID{id}, func() {
 		w := s.m.worker(id)
 		w.clear(kvevent.AnyTier)
-		w.told, w.trust, w.heard = true, kvevent.Exact, true
+		w.told, w.trust, w.heard = true, index.Exact, true
 		s.m.apply(id, &ev[0])
 	})
 }
@@ -274,7 +274,7 @@ var races = []race{
 			s.store(id, raceLong[:3*i+11], 2*i+10, 0)
 		}
 	}},
-	// Everything goes, the places are taken by other content, and the first content comes back in other places.
+	// Everything is removed, other content takes the slots, and the first content returns in other slots.
 	{"same content elsewhere", 1, 2, []string{raceLong, raceOther, raceLong[:50] + raceOther[50:]}, func(s *script) {
 		a, b := s.workers[0], s.workers[1]
 		mixed := raceLong[:50] + raceOther[50:]
@@ -427,11 +427,11 @@ var (
 func TestReaders(t *testing.T) {
 	for _, r := range append(races, moreRaces...) {
 		t.Run(r.name, func(t *testing.T) {
-			x := index.New(modelBlock, nil)
+			x := index.NewAll(modelBlock, nil)
 			scripts := make([]*script, r.writers)
 			mu := new(sync.Mutex)
 			for i := range scripts {
-				s := &script{m: newModel(modelBlock, index.Options{}), after: []moment{{}}, alone: r.writers == 1, mu: mu}
+				s := &script{m: newModel(modelBlock, index.AllOptions{}), after: []moment{{}}, alone: r.writers == 1, mu: mu}
 				for range r.workers {
 					k := index.Key{Instance: "e", DPRank: s.key}
 					s.key++
@@ -444,11 +444,11 @@ func TestReaders(t *testing.T) {
 					s.queries = append(s.queries, modelHashes(q))
 					s.paths = append(s.paths, s.m.path(modelHashes(q)))
 				}
-				// A script begins with workers that were heard of and hold nothing.
+				// A script begins with known workers that hold nothing.
 				for _, id := range s.workers {
-					x.Feed(id, nil).Snapshot(0, nil)
+					x.NewStream(id, nil).Replace(0, nil)
 					w := s.m.worker(id)
-					w.told, w.trust = true, kvevent.Exact
+					w.told, w.trust = true, index.Exact
 				}
 				s.begin()
 				r.script(s)
@@ -474,12 +474,12 @@ func (s *script) begin() {
 func (s *script) end(t *testing.T) {
 	for _, id := range s.workers {
 		s.step(func(x *index.Index) error {
-			x.Feed(id, nil).Snapshot(0, nil)
+			x.NewStream(id, nil).Replace(0, nil)
 			return nil
 		}, []index.WorkerID{id}, func() {
 			w := s.m.worker(id)
 			w.clear(kvevent.AnyTier)
-			w.told, w.trust = true, kvevent.Exact
+			w.told, w.trust = true, index.Exact
 		})
 	}
 	for id, first := range s.after[0] {
@@ -524,8 +524,8 @@ func (s *script) find(id index.WorkerID, lo, hi int64, ok func(*truth) bool) boo
 	return false
 }
 
-// copying reports whether the answer may be seen while an event stores blocks that the worker has in another tier: those change tier one after
-// another, so that the depth is true at once, and the split between the two.
+// copying reports whether the result is possible while an event stores blocks that the worker has in another tier:
+// those change tier one by one, so the depth is final at once while the split between the tiers changes.
 func (s *script) copying(id index.WorkerID, q int, lo, hi int64, got answer) bool {
 	n := int64(len(s.steps))
 	for i := max(lo, hi-n); i < hi; i++ {
@@ -560,7 +560,7 @@ type reader struct {
 	scripts []*script
 	lo, hi  []int64
 	dst     []index.Match
-	states  []index.State
+	states  []index.Info
 }
 
 func (r *reader) begin() {
@@ -578,12 +578,12 @@ func (r *reader) end() {
 func (r *reader) match(q int) error {
 	hashes := r.scripts[0].queries[q]
 	r.begin()
-	r.dst = r.x.Match(r.dst[:0], hashes)
+	r.dst = r.x.AppendMatches(r.dst[:0], hashes)
 	r.end()
 	return r.check(q)
 }
 
-// check compares r.dst, an answer to query q, with the truth.
+// check compares r.dst, a result of query q, with the truth.
 func (r *reader) check(q int) error {
 	for i := range r.dst {
 		if i > 0 && r.dst[i].Worker <= r.dst[i-1].Worker {
@@ -625,7 +625,7 @@ func (r *reader) state(id index.WorkerID) error {
 			continue
 		}
 		r.begin()
-		st, ok := r.x.State(id)
+		st, ok := r.x.Info(id)
 		r.end()
 		if !s.find(id, r.lo[i], r.hi[i], func(t *truth) bool { return t.gone == !ok && t.blocks == st.Blocks }) {
 			return fmt.Errorf("worker %d: state %+v %v was never true in steps %d to %d", id, st, ok, r.lo[i], r.hi[i])
@@ -634,7 +634,7 @@ func (r *reader) state(id index.WorkerID) error {
 	return nil
 }
 
-// run asks until it has asked reads times and stop says so.
+// run looks up until it has done so reads times and stop is set.
 func (r *reader) run(kind, reads int, stop func() bool) error {
 	start := time.Now()
 	for i := 0; i < reads || !stop(); i++ {
@@ -648,7 +648,7 @@ func (r *reader) run(kind, reads int, stop func() bool) error {
 			err = r.match(q)
 			runtime.Gosched()
 		case kind == 3 && i%16 == 0:
-			r.states = r.x.AppendStates(r.states[:0])
+			r.states = r.x.AppendInfos(r.states[:0])
 			if n := r.x.Len(); n < 0 {
 				err = fmt.Errorf("%d blocks", n)
 			}
@@ -668,12 +668,12 @@ func (r *reader) run(kind, reads int, stop func() bool) error {
 	return nil
 }
 
-// runScripts plays the scripts beside four readers until each reader has done its work, which it must be able to while the writers never
-// pause.
+// runScripts plays the scripts with four concurrent readers until each reader has done its work, although the writers
+// never pause.
 func runScripts(t *testing.T, x *index.Index, scripts []*script) {
-	reads, rounds := 600, int64(1)
-	if testing.Short() || raceEnabled {
-		reads = 200
+	reads, rounds := 200, int64(1)
+	if testing.Short() {
+		reads = 50
 	}
 	reads, rounds = reads*factor(), rounds*int64(factor())
 	var stop atomic.Bool

@@ -4,16 +4,17 @@ package index
 
 import "sync/atomic"
 
-// A run is a range of blocks that follow each other in a prompt, lie in consecutive slots and have the same residents: one edge of
-// the tree, but a tree without parents. A lookup finds the first run by the hash of the prompt's first block, and every further one
-// by the hash of the block behind the run before. Hashes are chained, so finding one says that everything before is equal too.
+// A run is a range of blocks that follow each other in a prompt, lie in consecutive slots and have the same residents:
+// one edge of the tree, but a tree without parents. A lookup finds the first run by the hash of the prompt's first
+// block, and every further one by the hash of the block after the previous run. Hashes are chained, so finding one
+// implies that everything before it is equal too.
 //
 // Readers see a run change in one step, when its state is stored: the set of its residents, its length in blocks, and a version that
 // counts the changes of this number, so that a reader can tell that nothing changed while it looked. head and start are stored before a
 // state makes the run live, and never while it is. A run of length 0 is free.
 //
-// The writer keeps the blocks behind a change reachable: what is new is added to heads before the state that leads to it is
-// stored, and what is obsolete is removed after.
+// The writer keeps the blocks after a change reachable: new entries are added to heads before the state that leads to
+// them is stored, and obsolete ones are removed afterwards.
 type run struct {
 	head  atomic.Uint64 // sequence hash of the first block
 	state atomic.Uint64 // version:24 length:12 set:28
@@ -21,8 +22,8 @@ type run struct {
 	next  atomic.Uint32 // a hint: a run that followed once, or 0; the link among free runs
 
 	// For the writer: where prompts part, a run ends, so that a lookup searches only in the last run of its way.
-	forks  uint32 // runs that follow the last block and do not lie behind it
-	parent uint32 // the slot of the block before, if that is not the slot before; 0 if there is none
+	forks  uint32 // runs that follow the last block but are not in the next slots
+	parent uint32 // the slot of the previous block if it is not the previous slot, or 0
 	check  uint32 // the low half of that block's hash: the slot may have another block by now
 }
 
@@ -41,7 +42,8 @@ type state uint64
 func (s state) set() uint32    { return uint32(s) & (1<<setBits - 1) }
 func (s state) length() uint32 { return uint32(s>>setBits) & (1<<lengthBits - 1) }
 
-// tree is the blocks and who holds them. One writer at a time; readers load the atomic words and check afterwards that nothing changed.
+// tree holds the blocks and the sets of their workers. One writer at a time; readers load the atomic words and check
+// afterwards that nothing changed.
 type tree struct {
 	heads heads
 	runs  slab[run]
@@ -58,7 +60,7 @@ type tree struct {
 
 	_       apart
 	changed uint64 // changed states, exactly
-	ends    uint32 // runs in use, free ones included; at least 1, for run 0 is none
+	ends    uint32 // runs in use, free ones included; at least 1, because run 0 is not used
 	free    uint32 // first free run
 	live    int
 	_       apart
@@ -129,8 +131,9 @@ func (t *tree) remove(n uint32) {
 	}
 }
 
-// find returns the slot of the block with hash seq that follows the one in slot prev, or begins a prompt if prev is 0; 0 if there is none.
-// Slots that were taken and not filled yet do not count: hashes that are no chain may come to them again.
+// find returns the slot of the block with hash seq that follows the one in slot prev, or begins a prompt if prev is 0;
+// it returns 0 if absent. Slots that were allocated but not filled are ignored: hashes that are not a chain may reach
+// them again.
 func (t *tree) find(prev uint32, seq uint64) uint32 {
 	if prev != 0 && t.slots.isNext(prev+1) && t.slots.run(prev+1) != 0 {
 		if t.slots.seq.at(prev+1).Load() == seq {
@@ -189,7 +192,8 @@ func (t *tree) leave(prev, check uint32) {
 	t.join(n)
 }
 
-// join makes run n and the one directly behind it one run, if they have the same residents and no prompts part between them.
+// join merges run n with the run directly after it, if they have the same residents and no prompts diverge between
+// them.
 func (t *tree) join(n uint32) {
 	r, st := t.runs.at(n), t.state(n)
 	start := r.start.Load()
@@ -218,7 +222,7 @@ func (t *tree) repaint(n, a, b, set uint32) {
 	end := start + st.length()
 	t.sets.ref(set, 1) // merging may drop the run that had it
 	rest, forks := b, uint32(0)
-	right := uint32(0) // a run behind that has the set, to be merged
+	right := uint32(0) // a following run with the same set, to be merged
 	if b < end {
 		z := t.add(b, end, st.set())
 		t.runs.at(z).forks, r.forks = r.forks, 0
@@ -282,8 +286,8 @@ func (t *tree) alone(prev uint32, w WorkerID, plane int) uint32 {
 	return t.sets.edit(0, w, 1<<plane, 0)
 }
 
-// fill makes runs of the slots [from,to), which were taken and put, and lets readers find them, the deepest first. They follow the block
-// in slot prev, 0 if there is none.
+// fill makes runs of the slots [from,to), which were taken and put, and lets readers find them, the deepest first. They
+// follow the block in slot prev, or begin a prompt if prev is 0.
 func (t *tree) fill(prev, from, to, set uint32) {
 	t.sets.ref(set, 1)
 	// As many as fit join the run before.

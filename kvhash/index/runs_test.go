@@ -20,15 +20,15 @@ func TestHolesAreClosed(t *testing.T) {
 	for i := range h {
 		h[i] = uint64(i) + 1
 	}
-	x.Apply(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: h, LocalHashes: h})
+	x.Add(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: h, LocalHashes: h})
 	for i := 3; i < len(h); i += 10 {
-		x.Apply(id, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: h[i : i+1]})
-		if i%20 == 3 { // at first only the block: that it leads to the next one is not said
-			x.Apply(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: h[i : i+1], LocalHashes: h[i : i+1], Parent: h[i-1], HasParent: true})
+		x.Add(id, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: h[i : i+1]})
+		if i%20 == 3 { // at first only the block, without the link to the next one
+			x.Add(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: h[i : i+1], LocalHashes: h[i : i+1], Parent: h[i-1], HasParent: true})
 		}
-		x.Apply(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: h, LocalHashes: h})
+		x.Add(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: h, LocalHashes: h})
 		require.NoError(t, x.Check())
-		require.EqualValues(t, 100, x.Match(nil, kvhash.AppendSequence(nil, h))[0].Depth)
+		require.EqualValues(t, 100, x.AppendMatches(nil, kvhash.AppendSequence(nil, h))[0].Depth)
 		require.Equal(t, 1, x.tree.live)
 	}
 }
@@ -43,24 +43,28 @@ func TestForksComeBack(t *testing.T) {
 	}
 	b := append(append([]uint64(nil), a[:50]...), 201, 202, 203)
 	store := func(p []uint64) {
-		x.Apply(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: p, LocalHashes: p})
+		x.Add(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: p, LocalHashes: p})
 	}
 	store(a)
 	store(b)
 	require.Equal(t, 3, x.tree.live)
-	x.Apply(id, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: a[49:50]})
+	x.Add(id, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: a[49:50]})
 	store(a)
 	store(b)
 	require.NoError(t, x.Check())
 	require.Equal(t, 3, x.tree.live)
-	x.Apply(id, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: b[50:]})
+	x.Add(id, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: b[50:]})
 	require.Equal(t, 1, x.tree.live)
 }
 
 // Random histories of few prompts: the runs are not many more than there have to be.
 func TestRunsAreFew(t *testing.T) {
 	var runs, least int
-	for seed := range uint64(300) {
+	seeds := uint64(300)
+	if testing.Short() {
+		seeds = 60
+	}
+	for seed := range seeds {
 		rnd := rand.New(rand.NewPCG(seed, 3))
 		x := New(1, nil)
 		for i := range uint32(3) {
@@ -86,17 +90,17 @@ func TestRunsAreFew(t *testing.T) {
 			id := WorkerID(rnd.IntN(3))
 			switch rnd.IntN(4) {
 			case 0:
-				x.Apply(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: names[:to], LocalHashes: p[:to]})
+				x.Add(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: names[:to], LocalHashes: p[:to]})
 			case 1:
-				x.Apply(id, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: names[from:]})
+				x.Add(id, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: names[from:]})
 			case 2:
-				x.Apply(id, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: names[from:to]})
+				x.Add(id, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: names[from:to]})
 			default:
 				ev := &kvevent.Event{Kind: kvevent.Stored, BlockHashes: names[from:to], LocalHashes: p[from:to]}
 				if from > 0 {
 					ev.Parent, ev.HasParent = names[from-1], true
 				}
-				x.Apply(id, ev)
+				x.Add(id, ev)
 			}
 		}
 		require.NoError(t, x.Check())

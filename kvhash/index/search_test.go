@@ -18,7 +18,7 @@ func TestSearch(t *testing.T) {
 	x := fleet(130)
 	word := raceLong[:90]
 	for i, n := range map[index.WorkerID]int{0: 20, 3: 50, 65: 90, 129: 90} {
-		x.Apply(i, runOf(word[:n], 0))
+		x.Add(i, runOf(word[:n], 0))
 	}
 	ask := func(q *index.Query) (s string) {
 		for _, m := range x.Search(nil, modelHashes(word), q) {
@@ -35,9 +35,9 @@ func TestSearch(t *testing.T) {
 	require.Equal(t, all, ask(&index.Query{Stop: 1}), "two are left to the end")
 	for stop, least := range map[int]int32{2: 50, 3: 20, 4: 1, 5: 1} {
 		got := x.Search(nil, modelHashes(word), &index.Query{Stop: stop})
-		require.NoError(t, sameBounds(x.Match(nil, modelHashes(word)), got, stop), "stop %d, at least %d", stop, least)
+		require.NoError(t, sameBounds(x.AppendMatches(nil, modelHashes(word)), got, stop), "stop %d, at least %d", stop, least)
 	}
-	// Only those asked for count as left.
+	// Only requested workers are counted as left.
 	got := x.Search(nil, modelHashes(word), &index.Query{Workers: []index.WorkerID{3, 65}, Stop: 1})
 	require.Len(t, got, 2)
 	require.Equal(t, int32(50), got[0].Depth)
@@ -51,58 +51,58 @@ func TestSearch(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { dst = x.Search(dst[:0], h, q) }))
 }
 
-func TestOrphanTTL(t *testing.T) {
+func TestPendingTTL(t *testing.T) {
 	now := time.Unix(1000, 0)
-	x := index.New(modelBlock, &index.Options{OrphanTTL: 10 * time.Second})
+	x := index.NewAll(modelBlock, &index.AllOptions{PendingTTL: 10 * time.Second})
 	id := x.AddWorker(index.Key{Instance: "e"})
 	state := func() string {
-		s, _ := x.State(id)
-		return fmt.Sprint(s.Orphans, " ", s.Trust)
+		s, _ := x.Info(id)
+		return fmt.Sprint(s.Orphans, " ", s.State)
 	}
 	after := func(d time.Duration) string {
 		now = now.Add(d)
 		x.Expire(now)
 		return state()
 	}
-	x.Apply(id, stored("abab", 2, 0)) // before any time is known: its time begins with the first one
+	x.Add(id, stored("abab", 2, 0)) // before any time is known: its time begins with the first one
 	require.Equal(t, "2 degraded", after(0))
-	x.Apply(id, stored("bbab", 3, 0))
+	x.Add(id, stored("bbab", 3, 0))
 	require.Equal(t, "3 degraded", after(5*time.Second))
-	x.Apply(id, stored("bab", 2, 0))
+	x.Add(id, stored("bab", 2, 0))
 	require.Equal(t, "1 degraded", after(6*time.Second))
-	x.Apply(id, stored("ab", 0, 0)) // too late
+	x.Add(id, stored("ab", 0, 0)) // too late
 	require.Equal(t, "0:2", depths(x, "abab"))
-	x.Apply(id, stored("ba", 0, 0))
+	x.Add(id, stored("ba", 0, 0))
 	require.Equal(t, "0:3", depths(x, "bab"))
 	require.Equal(t, "0 degraded", after(0), "blocks were lost")
 	require.Equal(t, "0 degraded", after(time.Hour))
 	require.NoError(t, x.Check())
-	x.Apply(id, &kvevent.Event{Kind: kvevent.Cleared})
+	x.Add(id, &kvevent.Event{Kind: kvevent.Cleared})
 	require.Equal(t, "0 exact", state())
 
-	// Parked again, an orphan is young again. One that was removed while it waited goes without a loss.
-	x.Apply(id, stored("abab", 2, 0))
+	// Pending again, an orphan is young again. One that was removed while it waited goes without a loss.
+	x.Add(id, stored("abab", 2, 0))
 	require.Equal(t, "2 degraded", after(6*time.Second))
-	x.Apply(id, stored("abab", 2, 0))
+	x.Add(id, stored("abab", 2, 0))
 	require.Equal(t, "2 degraded", after(6*time.Second))
-	x.Apply(id, removed("abab", 2, 0))
+	x.Add(id, removed("abab", 2, 0))
 	require.Equal(t, "0 exact", after(time.Hour))
 
 	// They may stay for ever.
-	x = index.New(modelBlock, &index.Options{OrphanTTL: -1})
+	x = index.NewAll(modelBlock, &index.AllOptions{PendingTTL: -1})
 	x.AddWorker(index.Key{Instance: "e"})
 	x.Expire(now)
-	x.Apply(0, stored("abab", 2, 0))
+	x.Add(0, stored("abab", 2, 0))
 	x.Expire(now.Add(1000 * time.Hour))
-	s, _ := x.State(0)
+	s, _ := x.Info(0)
 	require.Equal(t, 2, s.Orphans)
 
 	// The clock of a simulation may begin with the zero time; all before 1678 is one moment.
 	x = fleet(1)
-	x.Apply(0, stored("abab", 2, 0))
+	x.Add(0, stored("abab", 2, 0))
 	x.Expire(time.Time{})
 	x.Expire(time.Time{}.Add(time.Hour))
-	s, _ = x.State(0)
+	s, _ = x.Info(0)
 	require.Equal(t, 2, s.Orphans)
 	x.Predict(0, modelHashes("aa"), 0, time.Time{}.Add(2*time.Hour))
 	x.Expire(time.Time{}.Add(2*time.Hour - 1))
@@ -110,7 +110,7 @@ func TestOrphanTTL(t *testing.T) {
 	x.Expire(time.Time{}.Add(2 * time.Hour))
 	require.Equal(t, "", depths(x, "aa"))
 	x.Expire(now)
-	s, _ = x.State(0)
+	s, _ = x.Info(0)
 	require.Zero(t, s.Orphans)
 }
 
@@ -120,26 +120,26 @@ func TestStores(t *testing.T) {
 	disk := x.AddStore(index.Key{Instance: "nvme"}, kvevent.Disk)
 	require.Equal(t, remote, x.AddStore(index.Key{Instance: "lmcache"}, kvevent.Remote))
 	look := func(word string) (s string) {
-		for _, m := range x.Match(nil, modelHashes(word)) {
+		for _, m := range x.AppendMatches(nil, modelHashes(word)) {
 			s += fmt.Sprintf("%d:%d%v ", m.Worker, m.Depth, m.Tiers)
 		}
 		return s
 	}
-	x.Apply(remote, stored("ababab", 0, 0))
+	x.Add(remote, stored("ababab", 0, 0))
 	require.Equal(t, "", look("abab"), "attached to nobody")
 	x.Attach(0, remote)
 	x.Attach(0, remote) // once is enough
 	require.Equal(t, "0:4[0 0 0 4] ", look("abab"))
-	x.Apply(0, stored("ab", 0, 0))
-	x.Apply(1, stored("aba", 0, 0))
+	x.Add(0, stored("ab", 0, 0))
+	x.Add(1, stored("aba", 0, 0))
 	require.Equal(t, "0:4[2 0 0 2] 1:3[3 0 0 0] ", look("abab"))
 	x.Attach(1, remote)
 	x.Attach(1, disk)
-	x.Apply(disk, stored("abab", 0, 9))
+	x.Add(disk, stored("abab", 0, 9))
 	require.Equal(t, "0:6[2 0 0 4] 1:6[3 0 1 2] ", look("ababab"))
-	x.Apply(0, removed("a", 1, 0)) // a hole that the store fills
+	x.Add(0, removed("a", 1, 0)) // a hole that the store fills
 	require.Equal(t, "0:6[1 0 0 5] 1:6[3 0 1 2] ", look("ababab"))
-	x.Apply(remote, removed("abab", 1, 0))
+	x.Add(remote, removed("abab", 1, 0))
 	require.Equal(t, "0:3[1 0 0 2] 1:6[3 0 1 2] ", look("ababab"))
 	x.Detach(0, remote)
 	x.Detach(0, remote)
@@ -157,7 +157,7 @@ func TestStores(t *testing.T) {
 	require.Zero(t, x.Len())
 	require.NoError(t, x.Check())
 
-	// Numbers of nobody, or of the wrong kind, do nothing.
+	// Unknown IDs, and IDs of the wrong kind, have no effect.
 	x.Attach(99, remote)
 	x.Attach(1, 99)
 	x.Detach(99, 99)
@@ -166,7 +166,8 @@ func TestStores(t *testing.T) {
 	require.NoError(t, x.Check())
 }
 
-// Workers say what a store has: any of them may remove what another stored, though it never stored anything, or was cleared since.
+// Workers report the content of a store: any of them may remove blocks that another stored, even if it never stored any
+// or was cleared since.
 func TestStoresOfOwners(t *testing.T) {
 	for _, ratio := range []int{1, 2} {
 		x := fleet(3)
@@ -174,7 +175,7 @@ func TestStoresOfOwners(t *testing.T) {
 		x.Attach(2, store)
 		of := func(id index.WorkerID, ev *kvevent.Event) index.Result {
 			ev.Owner = "lmcache"
-			return x.Apply(id, ev)
+			return x.Add(id, ev)
 		}
 		put := func(id index.WorkerID, word string, skip int) index.Result {
 			ev := stored(word, skip, 0)
@@ -204,7 +205,7 @@ func TestStoresOfOwners(t *testing.T) {
 		require.Equal(t, "", depths(x, "ababbbbb"))
 		require.Zero(t, x.Len())
 
-		require.Equal(t, index.Result{Parked: 4}, put(0, "ababbbbb", 4))
+		require.Equal(t, index.Result{Pending: 4}, put(0, "ababbbbb", 4))
 		require.Equal(t, index.Result{Removed: 4}, drop(1, "ababbbbb"), "parked")
 		require.Equal(t, index.Result{Stored: 4}, put(1, "abab", 0))
 		require.Equal(t, "2:4", depths(x, "ababbbbb"))
@@ -225,23 +226,23 @@ func TestStoresOfOwners(t *testing.T) {
 			ev.BlockSize, ev.BlockHashes = int32(2*modelBlock), ev.BlockHashes[:2]
 		}
 		x.Clear(store)
-		require.Equal(t, 4, x.Apply(2, ev).Stored)
+		require.Equal(t, 4, x.Add(2, ev).Stored)
 		require.Equal(t, index.Result{Stored: 4}, of(2, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: ev.BlockHashes}))
 		require.NoError(t, x.Check())
-		s, _ := x.State(store)
+		s, _ := x.Info(store)
 		require.Equal(t, 4, s.Blocks)
 		x.Clear(2)
 		require.Equal(t, "2:4", depths(x, "abab"))
 
 		// Such a copy leads to what the store has parked.
 		x.Clear(store)
-		require.Equal(t, index.Result{Parked: 4}, put(0, "ababbbbb", 4))
+		require.Equal(t, index.Result{Pending: 4}, put(0, "ababbbbb", 4))
 		ev = stored("abab", 0, 0)
 		if ratio > 1 {
 			ev.BlockSize, ev.BlockHashes = int32(2*modelBlock), []uint64{ev.BlockHashes[1], ev.BlockHashes[3]}
 		}
 		ev.Group = 3
-		require.Equal(t, 4, x.Apply(1, ev).Stored)
+		require.Equal(t, 4, x.Add(1, ev).Stored)
 		require.Equal(t, index.Result{Stored: 8}, of(1, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: ev.BlockHashes, Group: 3}))
 		require.Equal(t, "1:4 2:8", depths(x, "ababbbbb"))
 		require.NoError(t, x.Check())
@@ -252,8 +253,8 @@ func TestStoresOfOwners(t *testing.T) {
 func TestStoresAgainstModel(t *testing.T) {
 	for range factor() {
 		rapid.Check(t, func(t *rapid.T) {
-			o := index.Options{}
-			x, m := index.New(modelBlock, &o), newModel(modelBlock, o)
+			o := index.AllOptions{}
+			x, m := index.NewAll(modelBlock, &o), newModel(modelBlock, o)
 			var ids []index.WorkerID
 			for i := range uint32(6) {
 				k := index.Key{Instance: "e", DPRank: i}
@@ -273,14 +274,14 @@ func TestStoresAgainstModel(t *testing.T) {
 			pick := func(t *rapid.T, from, to int) index.WorkerID {
 				return ids[rapid.IntRange(from, to-1).Draw(t, "worker")]
 			}
-			// Of what a store holds a worker tells as well.
+			// A worker also reports the content of a store.
 			tell := func(t *rapid.T, id index.WorkerID, ev *kvevent.Event) {
 				m.apply(id, ev)
 				if id >= ids[3] && rapid.Bool().Draw(t, "told by a worker") {
 					ev.Owner = m.worker(id).key.Instance
 					id = pick(t, 0, 3)
 				}
-				x.Apply(id, ev)
+				x.Add(id, ev)
 			}
 			t.Repeat(map[string]func(*rapid.T){
 				"store": func(t *rapid.T) {
@@ -329,12 +330,12 @@ func TestStoresAgainstModel(t *testing.T) {
 				"": func(t *rapid.T) {
 					require.NoError(t, x.Check())
 					for _, word := range words {
-						want, got := m.match(m.path(modelHashes(word))), x.Match(nil, modelHashes(word))
+						want, got := m.match(m.path(modelHashes(word))), x.AppendMatches(nil, modelHashes(word))
 						for i := range want {
-							want[i].Trust = 0 // what a store's trust does to the worker's is not said
+							want[i].State = 0 // the effect of a store's trust on the worker's is not specified
 						}
 						for i := range got {
-							got[i].Trust = 0
+							got[i].State = 0
 						}
 						if err := sameMatches(want, got); err != nil {
 							t.Fatal(err)

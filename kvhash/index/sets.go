@@ -9,8 +9,8 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// The planes of bits that say who holds a block: plane t-1 for tier t of package kvevent, and one for predictions. A worker is
-// resident in a block if it has a bit in any plane.
+// The bit planes of the workers that hold a block: plane t-1 for tier t of package kvevent, and one for predictions. A
+// worker is resident in a block if it has a bit in any plane.
 const (
 	planePredicted = kvevent.NumTiers
 	numPlanes      = kvevent.NumTiers + 1
@@ -18,10 +18,10 @@ const (
 
 const planeDevice = int(kvevent.Device) - 1
 
-// maxWorkers is how many workers an index can have: so many that a set always fits into a chunk of the slab.
+// maxWorkers limits the workers of an index, so that a set always fits into a chunk of the slab.
 const maxWorkers = 16384
 
-// These do not compile if a set, a run or a place does not fit.
+// These do not compile if a set, a run or a position does not fit.
 const (
 	_ = uint(chunkLen - setHeader - (1+numPlanes)*maxWorkers/64)
 	_ = uint(1<<lengthBits - 1 - maxRun)
@@ -47,7 +47,7 @@ type sets struct {
 	_       apart
 	end     uint32                 // fours of words given out, free ones included
 	free    [chunkLen/4 + 1]uint32 // by size in fours: the first free set, whose second word is the number of the next
-	buckets []uint32               // open addressing over the numbers, 0 where there is none
+	buckets []uint32               // open addressing over the numbers; 0 is free
 	n       int
 	scratch content
 	_       apart
@@ -123,7 +123,7 @@ func (s *sets) has(id uint32, w WorkerID, plane int) bool {
 	return v.word(v.plane(plane), int(w>>6))>>(w&63)&1 != 0
 }
 
-// isAlone reports whether a set that is not empty is that of one worker in one plane. For the writer.
+// isAlone reports whether a nonempty set has exactly one worker in one plane. For the writer.
 func (s *sets) isAlone(id uint32, w WorkerID, plane int) bool {
 	v, _ := s.view(id)
 	return v.n == 1 && v.lo == int(w>>6) && v.mask == 1<<plane && v.words[0].Load() == 1<<(w&63)
@@ -160,8 +160,8 @@ func (s *sets) load(id uint32, w WorkerID) *content {
 	return c
 }
 
-// edit returns the set that has worker w in the planes of on and not in those of off, and is otherwise like id. It has no reference yet: a
-// caller gives it one, or had it before.
+// edit returns the set that equals id except that it has worker w in the planes of on and not in the planes of off. It
+// has no reference yet: a caller gives it one, or had it before.
 func (s *sets) edit(id uint32, w WorkerID, on, off uint8) uint32 {
 	c := s.load(id, w)
 	word, bit := w>>6, uint64(1)<<(w&63)
@@ -296,7 +296,7 @@ func setSize(n int, mask uint8) int {
 	return (setHeader + n*v.rows() + 3) / 4
 }
 
-// release puts a set on the list of free ones. It has no words then, which tells a late reader.
+// release puts a set on the list of free ones. It then has no words, which a late reader notices.
 func (s *sets) release(id uint32, size int) {
 	s.words.at(id << 2).Store(0)
 	s.words.at(id<<2 + 1).Store(uint64(s.free[size]))
@@ -311,7 +311,7 @@ func (s *sets) alloc(size int) uint32 {
 	}
 	end := max(s.end, 1) // there is no set 0
 	if rest := int(chunkLen/4 - end&(chunkLen/4-1)); rest < size {
-		s.release(end, rest) // a set lies in one chunk
+		s.release(end, rest) // a set is within one chunk
 		end += uint32(rest)
 	}
 	if end+uint32(size) > 1<<setBits {

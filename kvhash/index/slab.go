@@ -24,7 +24,7 @@ func (s *slab[T]) at(i uint32) *T {
 	return &(*s.dir.Load())[i>>chunkBits][i&chunkMask]
 }
 
-// peek returns element i, or nil if there is none any more: a reader may hold a number that was given back.
+// peek returns element i, or nil if it was freed: a reader may hold an old number.
 func (s *slab[T]) peek(i uint32) *T {
 	d := s.dir.Load()
 	if d == nil || int(i>>chunkBits) >= len(*d) {
@@ -45,7 +45,7 @@ func (s *slab[T]) resize(n uint32) {
 	}
 	dir := old
 	if chunks < len(old) {
-		dir = append([]*[chunkLen]T(nil), old[:chunks]...) // let go of the rest
+		dir = append([]*[chunkLen]T(nil), old[:chunks]...) // release the rest
 	}
 	for len(dir) < chunks {
 		dir = append(dir, new([chunkLen]T)) // beyond the length of every directory that a reader has

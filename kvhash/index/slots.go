@@ -8,10 +8,11 @@ import (
 	"sync/atomic"
 )
 
-// slots is where blocks lie: 12 bytes each, the sequence hash for readers and the owner for the writer. Consecutive blocks of a prompt
-// lie in consecutive slots where they can, so that a run is a range of slots. A slot never moves while its block lives.
+// slots is where blocks lie: 12 bytes each, the sequence hash for readers and the owner for the writer. Consecutive
+// blocks of a prompt lie in consecutive slots where they can, so that a run is a range of slots. A slot never moves
+// while its block exists.
 //
-// The owner of a slot says what it is:
+// The owner of a slot determines its use:
 //
 //	0 cont:1 run:30      a block of the run; cont: it follows the block in the slot before
 //	1 listed:1 length:30 the first or last slot of a free range of that length; others inside a free range are stale
@@ -24,7 +25,7 @@ type slots struct {
 
 	_     apart
 	owner slab[uint32]
-	end   uint32     // slots in use, free ranges included; at least 1, for slot 0 is none
+	end   uint32     // slots in use, free ranges included; at least 1, because slot 0 is not used
 	free  [32]uint32 // by the binary logarithm of the length: the first listed range
 	live  int        // blocks
 	_     apart
@@ -66,8 +67,8 @@ func (s *slots) own(from, to, run uint32) {
 	}
 }
 
-// grow takes up to n slots directly behind slot last, if they are the room of its run or nobody's, and room behind them. It returns how
-// many.
+// grow allocates up to n slots directly after slot last, if they are reserved for its run or free, and reserves room
+// after them. It returns how many.
 func (s *slots) grow(last, n, room uint32) uint32 {
 	at := last + 1
 	if at == s.end {
@@ -93,8 +94,8 @@ func (s *slots) tight() bool {
 	return int(s.end)-s.live > s.live+4*chunkLen || s.end > maxSlots-chunkLen
 }
 
-// alloc takes up to n slots in a row, and room behind them if it is at hand. It returns the first one and how many, or 0, 0 when the
-// index is full.
+// alloc allocates up to n consecutive slots, and reserves room after them if available. It returns the first one and
+// how many, or 0, 0 when the index is full.
 func (s *slots) alloc(n, room uint32) (at, got uint32) {
 	tight := s.tight()
 	if tight {
@@ -165,7 +166,7 @@ func (s *slots) sweep() {
 	}
 }
 
-// keep gives back what is behind the first n+room slots of an unlisted free range, and marks the room.
+// keep frees the slots after the first n+room of an unlisted free range, and marks the room.
 func (s *slots) keep(at, n, have, room uint32) {
 	room = min(room, have-n)
 	if room > 0 {
@@ -185,7 +186,7 @@ func (s *slots) extend(end uint32) {
 	s.end = end
 }
 
-// put fills a slot that was taken. cont says whether its block follows the one in the slot before.
+// put fills a slot that was taken. cont reports whether its block follows the one in the previous slot.
 func (s *slots) put(i uint32, seq uint64, cont bool) {
 	s.seq.at(i).Store(seq)
 	o := s.owner.at(i)

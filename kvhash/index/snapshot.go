@@ -10,11 +10,12 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/weft-go/weft/kvhash/internal/sequence"
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// This file is structured as follows: what a caller names, then writing (blocks get numbers, workers say what they hold of them), then
-// reading, then putting one worker of a snapshot into an index that has others.
+// This file is structured as follows: what a caller names, then writing (blocks get numbers, and each worker lists
+// those that it holds), then reading, then putting one worker of a snapshot into an index that has others.
 //
 //	body      = clock version workers blocks residencies
 //	version   = 0, or 1 count sum(8 bytes)
@@ -29,22 +30,15 @@ import (
 // Blocks are numbered from 0 as they are written: walking from those without a known parent, by hash, the child with the least hash first.
 // So the order follows from what the index holds and not from how it came to hold it.
 
-// AppendSnapshot appends to dst everything the index holds in a binary form, for [Load]: block names, workers with their numbers, trust and
-// place in their streams, blocks, residencies, orphans. Predictions are left out: they are this router's own. About 8 bytes for each
-// distinct block, little for each range of blocks that a worker holds under our names, 8 more for each engine hash that differs. The form
-// is the same on all machines; a loaded index gives the same bytes again.
-//
-// It waits for calls of the index's feeds to end and holds the lock of those who change the index meanwhile: 40 to 100 ns for each block
-// and each residency. Lookups go on.
-func (x *Index) AppendSnapshot(dst []byte) []byte {
+// appendAll appends a snapshot of the index; see AppendSnapshot of package replica.
+func (x *Index) appendAll(dst []byte) []byte {
 	defer x.freeze()()
 	return x.appendSnapshot(dst, kindIndex, x.workers)
 }
 
-// AppendWorker appends to dst what the index holds of one worker, with its place in its stream, for [Feed.Restore] in an index that
-// knows the same worker by any number. It is what a sidecar, which follows one engine, answers to a router that needs a
-// snapshot. An unknown worker appends nothing. It costs as [Index.AppendSnapshot], but that only blocks of the worker count.
-func (x *Index) AppendWorker(dst []byte, id WorkerID) []byte {
+// appendOne appends a snapshot of one worker, with its position in its stream, for [Stream.restore] in an index that has the same worker
+// with any ID. An unknown worker appends nothing.
+func (x *Index) appendOne(dst []byte, id WorkerID) []byte {
 	defer x.freeze()()
 	if x.worker(id) == nil {
 		return dst
@@ -52,56 +46,56 @@ func (x *Index) AppendWorker(dst []byte, id WorkerID) []byte {
 	return x.appendSnapshot(dst, kindWorker, x.workers[id:id+1])
 }
 
-// freeze stops the feeds between two calls, and all changes. The result ends that.
+// freeze stops the streams between two calls, and all changes. The result ends that.
 func (x *Index) freeze() (thaw func()) {
 	for {
-		feeds := x.currentFeeds()
-		for _, f := range feeds {
+		streams := x.currentStreams()
+		for _, f := range streams {
 			f.mu.Lock()
 		}
 		x.lock()
-		if slices.Equal(feeds, x.feeds()) {
+		if slices.Equal(streams, x.streams()) {
 			return func() {
 				x.mu.Unlock()
-				for _, f := range feeds {
+				for _, f := range streams {
 					f.mu.Unlock()
 				}
 			}
 		}
-		x.mu.Unlock() // a feed was made meanwhile
-		for _, f := range feeds {
+		x.mu.Unlock() // a stream was made meanwhile
+		for _, f := range streams {
 			f.mu.Unlock()
 		}
 	}
 }
 
-func (x *Index) currentFeeds() []*Feed {
+func (x *Index) currentStreams() []*Stream {
 	x.lock()
 	defer x.mu.Unlock()
-	return x.feeds()
+	return x.streams()
 }
 
-// feeds returns the feeds in order of their workers' numbers. The index is locked.
-func (x *Index) feeds() (list []*Feed) {
+// streams returns the streams in order of their workers' numbers. The index is locked.
+func (x *Index) streams() (list []*Stream) {
 	for _, w := range x.workers {
-		if w != nil && w.feed != nil {
-			list = append(list, w.feed)
+		if w != nil && w.stream != nil {
+			list = append(list, w.stream)
 		}
 	}
 	return list
 }
 
-// where returns the place of the worker's stream. The feeds are frozen.
+// where returns the position of the worker's stream. The streams are frozen.
 func (w *worker) where() []byte {
-	if w.feed != nil {
-		return w.feed.in.AppendPosition(nil)
+	if w.stream != nil {
+		return w.stream.in.AppendPosition(nil)
 	}
 	return w.position
 }
 
 func (x *Index) appendSnapshot(dst []byte, kind byte, workers []*worker) []byte {
 	from := len(dst)
-	dst = appendHeader(dst, kind, fingerprint(x.block, x.opt.Base))
+	dst = appendHeader(dst, kind, fingerprint(x.block, x.opt.Scheme))
 	dst = appendUint(dst, uint64(x.block))
 	dst = binary.AppendVarint(dst, x.clock.Load())
 	if x.journal == nil || kind != kindIndex {
@@ -119,7 +113,7 @@ func (x *Index) appendSnapshot(dst []byte, kind byte, workers []*worker) []byte 
 		dst = append(dst, 1)
 		dst = appendUint(appendString(dst, w.key.Instance), uint64(w.key.DPRank))
 		dst = appendFlags(dst, w.flags())
-		dst = append(dst, byte(w.store), bit(w.told, 7)|byte(w.trust))
+		dst = append(dst, byte(w.store), bit(w.told, 7)|byte(w.state))
 		dst = appendString(appendString(dst, w.why), w.where())
 		if w.store == 0 {
 			continue
@@ -163,7 +157,7 @@ func (x *Index) appendSnapshot(dst []byte, kind byte, workers []*worker) []byte 
 	return appendSum(dst, from)
 }
 
-// flags are what a worker was found to be by its events.
+// flags are the properties of a worker learned from its events.
 type flags struct {
 	heard, unknown, refused, full, grouped bool
 	group, ratio                           int32
@@ -207,7 +201,8 @@ const (
 	forkedBit = 1 << 30
 )
 
-// child is a block that follows the one in slot parent, which is not the slot before it; or a block whose place comes next.
+// child is a block that follows the one in slot parent, which is not the slot before it; or a block whose position
+// comes next.
 type child struct {
 	parent uint32
 	slot   uint32
@@ -242,7 +237,7 @@ func (t *tree) eachRun(f func(start, end uint32, st state)) {
 	}
 }
 
-// number gives numbers to the blocks whose residents are to be kept.
+// number assigns numbers to the blocks whose residents are kept.
 func (x *Index) number(keep func(*view) bool) *numbers {
 	t := &x.tree
 	n := &numbers{of: make([]uint32, t.slots.end)}
@@ -279,7 +274,7 @@ func (x *Index) number(keep func(*view) bool) *numbers {
 	n.seen = make([]uint32, 1<<bits.Len(uint(kept+kept/2)))
 	n.walk(t, todo, kids)
 	if len(n.slots) < kept {
-		// Publishers that name blocks by hashes that are none may have made circles.
+		// Publishers with invalid hashes may have made cycles.
 		todo = todo[:0]
 		for i := uint32(1); i < t.slots.end; i++ {
 			if n.of[i]&keptBit != 0 && n.of[i]&lowBits == 0 {
@@ -345,7 +340,7 @@ func (n *numbers) walk(t *tree, todo, kids []child) {
 // number returns the number of the block in a slot.
 func (n *numbers) number(slot uint32) uint32 { return n.of[slot]&lowBits - 1 }
 
-// end returns the number behind the last block of a list.
+// end returns the number after the last block of a list.
 func (n *numbers) end(list int) uint32 {
 	if list+1 < len(n.lists) {
 		return n.lists[list+1].from
@@ -371,14 +366,14 @@ func (n *numbers) append(dst []byte, t *tree) []byte {
 	return dst
 }
 
-// further is a place of a name, where the block has another name or the name another place.
+// further is a position of a name, if the block has another name or the name another position.
 type further struct {
 	number uint32
 	tiers  uint8
 	hash   uint64
 }
 
-// merge returns the places of an engine hash by numbers: slots that have the same block are one place.
+// merge returns the positions of an engine hash by numbers: slots with the same block are one position.
 func (n *numbers) merge(h uint64, places []place) (list []further) {
 	for _, p := range places {
 		k := n.number(p.slot())
@@ -482,7 +477,7 @@ func (n *numbers) appendWorker(dst []byte, x *Index, id WorkerID, w *worker) []b
 	return dst
 }
 
-// named says that the engine hashes of a segment are not the sequence hashes.
+// named reports that the engine hashes of a segment are not the sequence hashes.
 const named = 1 << kvevent.NumTiers
 
 // count returns how many sequences are parked.
@@ -493,22 +488,12 @@ func (o *orphans) count() (n int) {
 	return n
 }
 
-// Load returns the index that a snapshot describes, for options with which the snapshot was made; nil options mean the defaults. Workers
-// have the numbers they had. If the other index keeps a journal, this one follows it ([Index.ApplyDelta]) until it has a change of its own,
-// or a feed. [Index.Feed] goes on where the worker's stream was; what came since is missed, and asked for, like any batch
-// that was lost. It takes about as long as storing the blocks by events.
-//
-// An error is a [*SnapshotError]. Memory is what the index needs: in proportion to len(data), but that a range of blocks that a worker
-// holds under our names takes 3 bytes of data, however long it is.
-func Load(data []byte, o *Options) (*Index, error) {
-	x, err := load(data, kindIndex, o)
-	if err != nil {
-		return nil, err
-	}
-	return x, nil
+// load returns the index of a snapshot; see Load of package replica.
+func load(data []byte, o *Options, journalBytes int) (*Index, error) {
+	return loadKind(data, kindIndex, o, journalBytes)
 }
 
-func load(data []byte, kind byte, o *Options) (*Index, error) {
+func loadKind(data []byte, kind byte, o *Options, journalBytes int) (*Index, error) {
 	c, names, err := open(data, kind)
 	if err != nil {
 		return nil, err
@@ -517,18 +502,18 @@ func load(data []byte, kind byte, o *Options) (*Index, error) {
 	if !c.check(block > 0) {
 		return nil, c.err
 	}
-	x := New(int(block), o)
-	if names != fingerprint(x.block, x.opt.Base) {
-		return nil, &SnapshotError{Offset: int64(len(frameMagic) + 2), Err: ErrScheme}
+	x := newWithJournal(int(block), o, journalBytes)
+	if names != fingerprint(x.block, x.opt.Scheme) {
+		return nil, &snapshotError{Offset: int64(len(frameMagic) + 2), Err: errScheme}
 	}
 	x.clock.Store(c.int())
 	if known := c.byte(); known == 1 {
-		v := Version{c.uint(math.MaxUint64), c.hash()}
+		v := version{c.uint(math.MaxUint64), c.hash()}
 		if x.journal == nil {
 			x.journal = new(journal)
 		}
 		x.journal.first, x.journal.last = v, v
-		x.follows = true // until there is a change of its own, or a feed
+		x.follows = true // until there is a change of its own, or a stream
 	} else {
 		c.check(known == 0)
 		if x.journal != nil {
@@ -546,7 +531,7 @@ func load(data []byte, kind byte, o *Options) (*Index, error) {
 	}
 	c.check(c.left() == 0)
 	if c.err == nil && slices.Contains(sets[1:], 0) {
-		c.fail(ErrMalformed) // a block that nobody holds
+		c.fail(errMalformed) // a block that no worker holds
 	}
 	if c.err != nil {
 		return nil, c.err
@@ -567,7 +552,7 @@ func (x *Index) loadWorkers(c *cursor, kind byte) {
 	if c.err != nil {
 		return
 	}
-	x.trust.resize(uint32(n))
+	x.states.resize(uint32(n))
 	x.workers = make([]*worker, n)
 	var stores []store
 	for i := range x.workers {
@@ -581,14 +566,14 @@ func (x *Index) loadWorkers(c *cursor, kind byte) {
 		w.setFlags(c.flags())
 		w.store = kvevent.Tier(c.byte())
 		trust := c.byte()
-		w.told, w.trust = trust>>7 != 0, kvevent.Trust(trust&^(1<<7))
+		w.told, w.state = trust>>7 != 0, State(trust&^(1<<7))
 		w.why = c.string()
 		w.position = slices.Clone(c.bytes(c.uint(math.MaxUint64)))
-		if _, err := new(kvevent.Ingest).Restore(nil, w.position); err != nil && len(w.position) > 0 {
+		if _, err := new(sequence.Tracker).Restore(nil, w.position); err != nil && len(w.position) > 0 {
 			c.fail(err)
 		}
 		_, twice := x.byKey[w.key]
-		if !c.check(!twice && w.store <= kvevent.NumTiers && w.trust <= kvevent.Exact) {
+		if !c.check(!twice && w.store <= kvevent.NumTiers && w.state <= Exact) {
 			return
 		}
 		x.workers[i], x.byKey[w.key] = w, id
@@ -636,7 +621,7 @@ func (x *Index) loadBlocks(c *cursor) (parents []child) {
 	t := &x.tree
 	n := uint32(c.count(8))
 	if n > uint32(x.opt.MaxBlocks) {
-		c.fail(ErrFull)
+		c.fail(errFull)
 		n = 0
 	}
 	t.slots.extend(n + 1)
@@ -657,7 +642,7 @@ func (x *Index) loadBlocks(c *cursor) (parents []child) {
 			k := int(t.heads.mix(h)) & mask
 			for ; seen[k] != 0; k = (k + 1) & mask {
 				if t.slots.seq.at(seen[k]).Load() == h {
-					c.fail(ErrMalformed) // the same block twice
+					c.fail(errMalformed) // the same block twice
 					return nil
 				}
 			}
@@ -703,12 +688,12 @@ func (x *Index) loadHeld(c *cursor, id WorkerID, w *worker, sets []uint32) {
 					h = binary.LittleEndian.Uint64(b[8*i:])
 				}
 				if w.names.find(h) != nil {
-					c.fail(ErrMalformed)
+					c.fail(errMalformed)
 					return
 				}
 				w.names.add(h, placeAt(slot, tiers))
 			}
-			x.enter(id, uint32(at)+1, uint32(at+length)+1, tiers, sets)
+			x.include(id, uint32(at)+1, uint32(at+length)+1, tiers, sets)
 			at += length
 			w.held += int(length)
 		}
@@ -727,7 +712,7 @@ func (x *Index) loadHeld(c *cursor, id WorkerID, w *worker, sets []uint32) {
 			if t.sets.has(sets[slot], id, plane) {
 				x.extra[ref{slot, id, uint8(plane)}]++
 			} else {
-				x.enter(id, slot, slot+1, 1<<plane, sets)
+				x.include(id, slot, slot+1, 1<<plane, sets)
 			}
 		}
 	}
@@ -778,8 +763,8 @@ func (x *Index) loadHeld(c *cursor, id WorkerID, w *worker, sets []uint32) {
 	}
 }
 
-// enter adds the worker to the sets of the slots [from,to), in the tiers, which are all new to it.
-func (x *Index) enter(id WorkerID, from, to uint32, tiers uint8, sets []uint32) {
+// include adds the worker to the sets of the slots [from,to), in the tiers, which are all new to it.
+func (x *Index) include(id WorkerID, from, to uint32, tiers uint8, sets []uint32) {
 	s := &x.tree.sets
 	for from < to {
 		old, n := sets[from], uint32(1)
@@ -825,7 +810,7 @@ func (x *Index) loadOrphans(c *cursor, w *worker) {
 		if !c.check(left > 0 && w.last(parent) == 0) {
 			return
 		}
-		if _, dropped := w.orphans.park(parent, o, cmp.Or(x.opt.MaxOrphans, 1<<16), since); dropped {
+		if _, dropped := w.orphans.park(parent, o, cmp.Or(x.opt.MaxPending, 1<<16), since); dropped {
 			w.unknown = true
 		}
 	}
@@ -956,28 +941,28 @@ func (x *Index) graft(id WorkerID, w *worker, y *Index) {
 	full := w.full
 	w.setFlags(from.flags())
 	w.full = w.full || full
-	w.told, w.trust, w.why = from.told, from.trust, from.why
+	w.told, w.state, w.why = from.told, from.state, from.why
 	x.wakeForOrphans(w)
 }
 
-// restore replaces what the worker holds by what data from AppendWorker says, while lookups do not report it.
-func (f *Feed) restore(data []byte) (position []byte, err error) {
+// load replaces what the worker holds by what data has, which [Index.appendOne] made, while lookups do not report it.
+func (f *Stream) load(data []byte) (position []byte, err error) {
 	x, id := f.index, f.worker
-	y, err := load(data, kindWorker, &x.opt)
+	y, err := loadKind(data, kindWorker, &x.opt, 0)
 	if err != nil {
 		return nil, err
 	}
 	if y.block != x.block {
-		return nil, &SnapshotError{Offset: int64(frameHeader), Err: ErrScheme}
+		return nil, &snapshotError{Offset: int64(frameHeader), Err: errScheme}
 	}
 	if position = y.workers[0].position; len(position) == 0 {
-		return nil, &SnapshotError{Offset: int64(frameHeader), Err: ErrNoPlace}
+		return nil, &snapshotError{Offset: int64(frameHeader), Err: errNoPlace}
 	}
 	x.lock()
 	defer x.mu.Unlock()
 	if w := f.current(); w != nil {
 		if y.workers[0].store != w.store { // events would look for its blocks in other tiers
-			return nil, &SnapshotError{Offset: int64(frameHeader), Err: ErrStore}
+			return nil, &snapshotError{Offset: int64(frameHeader), Err: errStore}
 		}
 		f.rest = false
 		cuts := x.cuts
@@ -988,7 +973,7 @@ func (f *Feed) restore(data []byte) (position []byte, err error) {
 			x.noteRestore(id, data)
 		}
 		if x.cuts != cuts && x.journal != nil {
-			x.journal.lose() // who follows may have room for all
+			x.journal.lose() // a follower may have room for all
 		}
 	}
 	return position, nil

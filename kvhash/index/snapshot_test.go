@@ -42,9 +42,9 @@ func (h *past) path(max int) string {
 func (h *past) name(path string) uint64 {
 	switch h.rnd.IntN(12) {
 	case 0:
-		return uint64(1 + h.rnd.IntN(5)) // one name at several places
+		return uint64(1 + h.rnd.IntN(5)) // one name at several positions
 	case 1:
-		return xxh3.HashString(path) // a second name for one place
+		return xxh3.HashString(path) // a second name for one position
 	}
 	s := modelHashes(path)
 	return s[len(s)-1]
@@ -82,20 +82,20 @@ func (h *past) event(id index.WorkerID) kvevent.Event {
 		ev.Kind = kvevent.Cleared
 	}
 	if h.rnd.IntN(6) == 0 {
-		ev.Owner = "store" // a worker tells of it
+		ev.Owner = "store" // a worker reports it
 	}
 	return ev
 }
 
-var pastOptions = index.Options{MaxOrphans: 12, OrphanTTL: 5 * time.Second}
+var pastOptions = index.AllOptions{MaxPending: 12, PendingTTL: 5 * time.Second}
 
-func (h *past) index(steps int, o *index.Options) *index.Index {
-	x := index.New(modelBlock, o)
+func (h *past) index(steps int, o *index.AllOptions) *index.Index {
+	x := index.NewAll(modelBlock, o)
 	h.join(x)
 	for range steps {
 		id := index.WorkerID(h.rnd.IntN(4))
 		ev := h.event(id)
-		x.Apply(id, &ev)
+		x.Add(id, &ev)
 	}
 	return x
 }
@@ -107,18 +107,18 @@ func (h *past) join(x *index.Index) {
 	x.Attach(0, x.AddStore(index.Key{Instance: "store"}, kvevent.Remote))
 }
 
-// requireEqual compares what two indexes answer.
+// requireEqual compares the results of two indexes.
 func requireEqual(t require.TestingT, h *past, want, got *index.Index) {
 	require.NoError(t, want.Check())
 	require.NoError(t, got.Check())
-	require.Empty(t, cmp.Diff(want.AppendStates(nil), got.AppendStates(nil)))
+	require.Empty(t, cmp.Diff(want.AppendInfos(nil), got.AppendInfos(nil)))
 	require.Equal(t, want.Len(), got.Len())
-	for _, s := range want.AppendStates(nil) {
+	for _, s := range want.AppendInfos(nil) {
 		require.Equal(t, want.Held(s.Worker), got.Held(s.Worker))
 	}
 	for range 20 {
 		p := modelHashes(h.path(12))
-		require.Empty(t, cmp.Diff(want.Match(nil, p), got.Match(nil, p)))
+		require.Empty(t, cmp.Diff(want.AppendMatches(nil, p), got.AppendMatches(nil, p)))
 	}
 }
 
@@ -127,14 +127,14 @@ func TestSnapshot(t *testing.T) {
 		h := newPast(seed)
 		x := h.index(int(seed), &pastOptions)
 		data := x.AppendSnapshot([]byte("before"))[6:]
-		y, err := index.Load(data, &pastOptions)
+		y, err := index.LoadAll(data, &pastOptions)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(data, y.AppendSnapshot(nil)), "seed %d", seed)
 		requireEqual(t, h, x, y)
-		for range 30 { // and both go on alike
+		for range 30 { // and both continue alike
 			id := index.WorkerID(h.rnd.IntN(4))
 			ev := h.event(id)
-			require.Equal(t, x.Apply(id, &ev), y.Apply(id, &ev))
+			require.Equal(t, x.Add(id, &ev), y.Add(id, &ev))
 		}
 		requireEqual(t, h, x, y)
 		for id := range index.WorkerID(4) {
@@ -146,40 +146,40 @@ func TestSnapshot(t *testing.T) {
 }
 
 func TestSnapshotSize(t *testing.T) {
-	x := index.New(16, nil)
+	x := index.NewAll(16, nil)
 	const workers, blocks = 16, 20000
 	for i := range uint32(workers) {
 		id := x.AddWorker(index.Key{Instance: "e", DPRank: i})
 		for p := range blocks / 1000 {
 			tokens := randomTokens(uint64(p), 16*1000)
-			hashes := kvhash.Scheme{}.AppendBlocks(nil, tokens, 16)
-			x.Apply(id, &kvevent.Event{Kind: kvevent.Stored, TokenIDs: tokens, BlockHashes: hashes})
+			hashes := kvhash.Scheme{}.AppendBlocks(nil, tokens, 16, nil)
+			x.Add(id, &kvevent.Event{Kind: kvevent.Stored, TokenIDs: tokens, BlockHashes: hashes})
 		}
 	}
 	require.Equal(t, blocks, x.Len())
 	require.Less(t, len(x.AppendSnapshot(nil)), 8*blocks+20*workers+100*blocks/1000)
 }
 
-// TestSnapshotOfNonsense has blocks that publishers named by hashes that are none: blocks that follow each other in a circle, and one block
-// at two places. The loaded index has each block once.
+// TestSnapshotOfNonsense has blocks with invalid hashes: blocks that follow each other in a cycle, and one block at two
+// positions. The loaded index has each block once.
 func TestSnapshotOfNonsense(t *testing.T) {
 	for seed := range uint64(100) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
-		x := index.New(modelBlock, nil)
+		x := index.NewAll(modelBlock, nil)
 		for range 30 {
 			ev := kvevent.Event{Kind: kvevent.Stored, HasParent: rnd.IntN(2) == 0, Parent: rnd.Uint64N(9)}
 			for range 1 + rnd.IntN(4) {
 				h := rnd.Uint64N(9)
 				ev.BlockHashes, ev.SequenceHashes = append(ev.BlockHashes, h), append(ev.SequenceHashes, h)
 			}
-			x.Apply(x.AddWorker(index.Key{DPRank: rnd.Uint32N(3)}), &ev)
+			x.Add(x.AddWorker(index.Key{DPRank: rnd.Uint32N(3)}), &ev)
 		}
-		y, err := index.Load(x.AppendSnapshot(nil), nil)
+		y, err := index.LoadAll(x.AppendSnapshot(nil), nil)
 		require.NoError(t, err)
 		require.NoError(t, y.Check(), "seed %d", seed)
 		require.LessOrEqual(t, y.Len(), 9)
 		x.AppendDump(nil, 0)
-		for _, s := range y.AppendStates(nil) {
+		for _, s := range y.AppendInfos(nil) {
 			y.RemoveWorker(s.Worker)
 		}
 		require.NoError(t, y.Check())
@@ -188,7 +188,7 @@ func TestSnapshotOfNonsense(t *testing.T) {
 }
 
 func TestSnapshotLeavesPredictionsOut(t *testing.T) {
-	x := index.New(modelBlock, nil)
+	x := index.NewAll(modelBlock, nil)
 	x.AddWorker(index.Key{Instance: "e"})
 	empty := x.AppendSnapshot(nil)
 	x.Predict(0, modelHashes("abc"), 0, time.Unix(9, 0))
@@ -199,33 +199,37 @@ func TestSnapshotDamaged(t *testing.T) {
 	h := newPast(7)
 	data := h.index(60, &pastOptions).AppendSnapshot(nil)
 	fault := func(data []byte) error {
-		x, err := index.Load(data, &pastOptions)
+		x, err := index.LoadAll(data, &pastOptions)
 		_, ok := errors.AsType[*index.SnapshotError](err)
 		require.True(t, ok, "%v", err)
 		require.Nil(t, x)
 		return err
 	}
-	for n := range data {
+	step := 7 // prime to 8
+	if exhaustive() {
+		step = 1
+	}
+	for n := 0; n < len(data); n += step {
 		fault(data[:n])
 		require.Error(t, fault(resum(slices.Clone(data[:max(n, 8)])))) // with a sum that agrees
 	}
-	for i := range 8 * len(data) {
+	for i := 0; i < 8*len(data); i += step {
 		bad := slices.Clone(data)
 		bad[i/8] ^= 1 << (i % 8)
 		fault(bad)
-		if x, err := index.Load(resum(bad), &pastOptions); err == nil {
+		if x, err := index.LoadAll(resum(bad), &pastOptions); err == nil {
 			require.NoError(t, x.Check(), "bit %d", i)
 		}
 	}
 	require.ErrorIs(t, fault([]byte("no snapshot")), index.ErrForm)
 	later := slices.Clone(data)
 	later[7]++
-	require.EqualError(t, fault(resum(later)), "index: snapshot: an unknown version of the form at byte 7")
+	require.EqualError(t, fault(resum(later)), "replica: snapshot: unknown version of the format at byte 7")
 	require.ErrorIs(t, fault(later), index.ErrVersion)
-	require.ErrorIs(t, new(index.Index).ApplyDelta(later), index.ErrForm, "no delta, whatever the version")
-	_, err := index.Load(data, &index.Options{Base: kvhash.Dynamo(&kvhash.DynamoOptions{LoRA: "x"})})
+	require.ErrorIs(t, new(index.Index).AddDelta(later), index.ErrForm, "no delta, whatever the version")
+	_, err := index.LoadAll(data, &index.AllOptions{Scheme: kvhash.Scheme{}.With("x", "")})
 	require.ErrorIs(t, err, index.ErrScheme)
-	_, err = index.Load(data, &index.Options{MaxBlocks: 3})
+	_, err = index.LoadAll(data, &index.AllOptions{MaxBlocks: 3})
 	require.ErrorIs(t, err, index.ErrFull)
 }
 
@@ -242,15 +246,15 @@ func TestRestore(t *testing.T) {
 		h := newPast(seed)
 		sidecar := h.index(0, &pastOptions)
 		id := index.WorkerID(seed % 4)
-		feed := sidecar.Feed(id, nil)
+		feed := sidecar.NewStream(id, nil)
 		n := uint64(h.rnd.IntN(40))
 		for seq := range n {
-			feed.Push(kvevent.Batch{Seq: seq, Events: []kvevent.Event{h.event(id)}})
+			feed.Add(kvevent.Batch{Seq: seq, Events: []kvevent.Event{h.event(id)}})
 		}
 		x := h.index(int(seed), &pastOptions)
-		y, err := index.Load(x.AppendSnapshot(nil), &pastOptions)
+		y, err := index.LoadAll(x.AppendSnapshot(nil), &pastOptions)
 		require.NoError(t, err)
-		f := x.Feed(id, nil)
+		f := x.NewStream(id, nil)
 		require.NoError(t, f.Restore(sidecar.AppendWorker(nil, id)))
 		require.NoError(t, x.Check(), "seed %d", seed)
 		require.Equal(t, sidecar.Held(id), x.Held(id), "seed %d", seed)
@@ -261,11 +265,11 @@ func TestRestore(t *testing.T) {
 		}
 		for seq := n; seq < n+20; seq++ {
 			ev := h.event(id)
-			feed.Push(kvevent.Batch{Seq: seq, Events: []kvevent.Event{ev}})
-			f.Push(kvevent.Batch{Seq: seq, Events: []kvevent.Event{ev}})
+			feed.Add(kvevent.Batch{Seq: seq, Events: []kvevent.Event{ev}})
+			f.Add(kvevent.Batch{Seq: seq, Events: []kvevent.Event{ev}})
 		}
-		want, _ := sidecar.State(id)
-		got, _ := x.State(id)
+		want, _ := sidecar.Info(id)
+		got, _ := x.Info(id)
 		require.Equal(t, want, got)
 		require.NoError(t, x.Check())
 		for range 10 {
@@ -282,23 +286,23 @@ func TestRestoreRefused(t *testing.T) {
 	h := newPast(1)
 	x := h.index(30, &pastOptions)
 	before := x.AppendSnapshot(nil)
-	f := x.Feed(0, nil)
+	f := x.NewStream(0, nil)
 	require.ErrorIs(t, f.Restore(before), index.ErrForm)
 	require.ErrorIs(t, f.Restore(x.AppendWorker(nil, 1)), index.ErrNoPlace)
 	require.Empty(t, x.AppendWorker(nil, 99))
-	sidecar := index.New(modelBlock, nil)
-	sidecar.Feed(sidecar.AddStore(index.Key{}, kvevent.Host), nil).Push(kvevent.Batch{Events: []kvevent.Event{*stored("ab", 0, 0)}})
+	sidecar := index.NewAll(modelBlock, nil)
+	sidecar.NewStream(sidecar.AddStore(index.Key{}, kvevent.Host), nil).Add(kvevent.Batch{Events: []kvevent.Event{*stored("ab", 0, 0)}})
 	require.ErrorIs(t, f.Restore(sidecar.AppendWorker(nil, 0)), index.ErrStore)
-	y, err := index.Load(before, &pastOptions)
+	y, err := index.LoadAll(before, &pastOptions)
 	require.NoError(t, err)
 	requireEqual(t, h, y, x)
 }
 
-// TestSnapshotFeeds has a stream that goes on after a restart, with a gap in it, and with a namespace said before.
+// TestSnapshotFeeds has a stream that continues after a restart, with a gap, and with a namespace declared before.
 func TestSnapshotFeeds(t *testing.T) {
-	x := index.New(modelBlock, nil)
+	x := index.NewAll(modelBlock, nil)
 	x.AddWorker(index.Key{Instance: "e"})
-	f := x.Feed(0, nil)
+	f := x.NewStream(0, nil)
 	batch := func(seq uint64, path string, root bool) kvevent.Batch {
 		n := len(path)
 		ev := kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{uint64(n)}, TokenIDs: modelTokens(path[n-1:]), RootNamespace: root}
@@ -309,23 +313,23 @@ func TestSnapshotFeeds(t *testing.T) {
 	}
 	first := batch(0, "a", true)
 	first.Events[0].RootNamespace = true
-	f.Push(first)
-	f.Push(batch(1, "ab", true))
-	f.Push(batch(3, "abcd", true)) // 2 is missing
+	f.Add(first)
+	f.Add(batch(1, "ab", true))
+	f.Add(batch(3, "abcd", true)) // 2 is missing
 
-	y, err := index.Load(x.AppendSnapshot(nil), nil)
+	y, err := index.LoadAll(x.AppendSnapshot(nil), nil)
 	require.NoError(t, err)
-	g := y.Feed(0, nil)
-	require.Equal(t, kvevent.Need{Kind: kvevent.ReplayFrom, Seq: 2}, g.Need())
-	for _, f := range []*index.Feed{f, g} {
-		f.Replay(batch(2, "abc", true))
-		f.Replay(batch(3, "abcd", true))
-		f.ReplayDone()
-		require.Zero(t, f.Need())
+	g := y.NewStream(0, nil)
+	requireNeed(t, index.Replay, 2, g)
+	for _, f := range []*index.Stream{f, g} {
+		f.AddReplay(batch(2, "abc", true))
+		f.AddReplay(batch(3, "abcd", true))
+		f.FinishReplay()
+		requireNeed(t, index.None, 0, f)
 	}
-	s, _ := y.State(0)
+	s, _ := y.Info(0)
 	require.Equal(t, 4, s.Blocks)
-	require.Equal(t, kvevent.Exact, s.Trust)
+	require.Equal(t, index.Exact, s.State)
 	require.Equal(t, x.AppendSnapshot(nil), y.AppendSnapshot(nil))
 }
 
@@ -336,16 +340,16 @@ func TestJournal(t *testing.T) {
 			h := newPast(rapid.Uint64().Draw(t, "seed"))
 			o := pastOptions
 			o.Journal = size
-			x := index.New(modelBlock, &o)
+			x := index.NewAll(modelBlock, &o)
 			h.join(x)
-			y := index.New(modelBlock, &o)
+			y := index.NewAll(modelBlock, &o)
 			now := time.Unix(1000, 0)
 			deltas := 0
 			for range rapid.IntRange(1, 200).Draw(t, "steps") {
 				id := index.WorkerID(h.rnd.IntN(4))
 				switch k := h.rnd.IntN(60); k {
 				case 0:
-					s, _ := x.State(id)
+					s, _ := x.Info(id)
 					x.RemoveWorker(id)
 					if h.rnd.IntN(2) == 0 {
 						x.RemoveWorker(index.WorkerID(h.rnd.IntN(3)))
@@ -359,9 +363,9 @@ func TestJournal(t *testing.T) {
 				case 1:
 					x.Clear(id)
 				case 2:
-					x.SetTrust(id, kvevent.Trust(h.rnd.IntN(3)), "told")
+					x.SetState(id, index.State(h.rnd.IntN(3)), "told")
 				case 3:
-					x.Feed(id, nil).Snapshot(5, []kvevent.Event{h.event(id), h.event(id), h.event(id)})
+					x.NewStream(id, nil).Replace(5, []kvevent.Event{h.event(id), h.event(id), h.event(id)})
 				case 4:
 					x.Predict(id, modelHashes(h.path(12)), h.rnd.IntN(3), now.Add(time.Second))
 					y.Predict(id, modelHashes(h.path(12)), h.rnd.IntN(3), now.Add(time.Second))
@@ -374,12 +378,12 @@ func TestJournal(t *testing.T) {
 				case 7:
 					x.Attach(0, 3)
 				case 8:
-					if err := x.Feed(id, nil).Restore(sidecar(h, id)); !errors.Is(err, index.ErrStore) {
+					if err := x.NewStream(id, nil).Restore(sidecar(h, id)); !errors.Is(err, index.ErrStore) {
 						require.NoError(t, err)
 					}
 				default:
 					ev := h.event(id)
-					x.Apply(id, &ev)
+					x.Add(id, &ev)
 				}
 				if h.rnd.IntN(20) > 0 {
 					continue
@@ -387,14 +391,14 @@ func TestJournal(t *testing.T) {
 				delta, v, ok := x.AppendDelta(nil, y.Version())
 				if !ok {
 					var err error
-					y, err = index.Load(x.AppendSnapshot(nil), &o)
+					y, err = index.LoadAll(x.AppendSnapshot(nil), &o)
 					require.NoError(t, err)
 				} else {
 					deltas++
 					before := y.Version()
-					require.NoError(t, y.ApplyDelta(delta))
+					require.NoError(t, y.AddDelta(delta))
 					if v != before {
-						require.ErrorIs(t, y.ApplyDelta(delta), index.ErrGap)
+						require.ErrorIs(t, y.AddDelta(delta), index.ErrGap)
 					}
 				}
 				require.Equal(t, x.Version(), y.Version())
@@ -402,7 +406,7 @@ func TestJournal(t *testing.T) {
 				x.Expire(now) // predictions end; orphans may
 				y.Expire(now)
 				if delta, _, ok = x.AppendDelta(nil, y.Version()); ok {
-					require.NoError(t, y.ApplyDelta(delta))
+					require.NoError(t, y.AddDelta(delta))
 					requireEqual(t, h, x, y)
 				}
 			}
@@ -415,9 +419,9 @@ func TestJournal(t *testing.T) {
 
 func sidecar(h *past, id index.WorkerID) []byte {
 	s := h.index(0, &pastOptions)
-	f := s.Feed(id, nil)
+	f := s.NewStream(id, nil)
 	for seq := range uint64(8) {
-		f.Push(kvevent.Batch{Seq: seq, Events: []kvevent.Event{h.event(id)}})
+		f.Add(kvevent.Batch{Seq: seq, Events: []kvevent.Event{h.event(id)}})
 	}
 	return s.AppendWorker(nil, id)
 }
@@ -430,18 +434,18 @@ func TestJournalRefuses(t *testing.T) {
 	delta, _, ok := x.AppendDelta(nil, index.Version{})
 	require.True(t, ok)
 
-	y := index.New(modelBlock, &pastOptions)
+	y := index.NewAll(modelBlock, &pastOptions)
 	for i := range 8 * len(delta) {
 		bad := slices.Clone(delta)
 		bad[i/8] ^= 1 << (i % 8)
-		_, is := errors.AsType[*index.SnapshotError](y.ApplyDelta(bad))
+		_, is := errors.AsType[*index.SnapshotError](y.AddDelta(bad))
 		require.True(t, is)
-		if _, is = errors.AsType[*index.SnapshotError](y.ApplyDelta(resum(bad))); !is {
-			y = index.New(modelBlock, &pastOptions) // the place of a stream or so
+		if _, is = errors.AsType[*index.SnapshotError](y.AddDelta(resum(bad))); !is {
+			y = index.NewAll(modelBlock, &pastOptions) // about the position of a stream
 		}
 	}
-	require.Empty(t, y.AppendStates(nil))
-	require.NoError(t, y.ApplyDelta(delta))
+	require.Empty(t, y.AppendInfos(nil))
+	require.NoError(t, y.AddDelta(delta))
 	requireEqual(t, h, x, y)
 	require.Equal(t, x.Version(), y.Version())
 
@@ -450,47 +454,47 @@ func TestJournalRefuses(t *testing.T) {
 	x.Clear(1)
 	delta, _, ok = x.AppendDelta(nil, x.Version())
 	require.True(t, ok)
-	require.ErrorIs(t, y.ApplyDelta(delta), index.ErrGap)
+	require.ErrorIs(t, y.AddDelta(delta), index.ErrGap)
 	_, _, ok = x.AppendDelta(nil, y.Version())
 	require.True(t, ok, "the zero version is that of an empty index")
 	_, _, ok = x.AppendDelta(nil, index.Version{Count: 5, Sum: 5})
 	require.False(t, ok)
 	_, _, ok = y.AppendDelta(nil, index.Version{})
 	require.False(t, ok, "no journal")
-	require.ErrorIs(t, index.New(modelBlock, nil).ApplyDelta(delta), index.ErrOrphans)
+	require.ErrorIs(t, index.NewAll(modelBlock, nil).AddDelta(delta), index.ErrOrphans)
 }
 
 // TestJournalFull: when an index is full, what it leaves out cannot be followed.
 func TestJournalFull(t *testing.T) {
 	ev := kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1, 2, 3}, TokenIDs: modelTokens("abc")}
-	x := index.New(modelBlock, &index.Options{Journal: 1 << 20, MaxBlocks: 2})
-	x.Apply(x.AddWorker(index.Key{}), &ev)
+	x := index.NewAll(modelBlock, &index.AllOptions{Journal: 1 << 20, MaxBlocks: 2})
+	x.Add(x.AddWorker(index.Key{}), &ev)
 	_, _, ok := x.AppendDelta(nil, index.Version{})
 	require.False(t, ok)
 	_, _, ok = x.AppendDelta(nil, x.Version())
 	require.True(t, ok)
 
-	x = index.New(modelBlock, &index.Options{Journal: 1 << 20})
-	x.Apply(x.AddWorker(index.Key{}), &ev)
+	x = index.NewAll(modelBlock, &index.AllOptions{Journal: 1 << 20})
+	x.Add(x.AddWorker(index.Key{}), &ev)
 	delta, _, ok := x.AppendDelta(nil, index.Version{})
 	require.True(t, ok)
-	y := index.New(modelBlock, &index.Options{MaxBlocks: 2})
-	require.NoError(t, y.ApplyDelta(delta))
-	s, _ := y.State(0)
-	require.Equal(t, kvevent.Degraded, s.Trust)
+	y := index.NewAll(modelBlock, &index.AllOptions{MaxBlocks: 2})
+	require.NoError(t, y.AddDelta(delta))
+	s, _ := y.Info(0)
+	require.Equal(t, index.Degraded, s.State)
 	delta, _, _ = x.AppendDelta(nil, x.Version())
-	require.ErrorIs(t, y.ApplyDelta(delta), index.ErrGap)
+	require.ErrorIs(t, y.AddDelta(delta), index.ErrGap)
 }
 
-// So is what there was no room for in a worker's snapshot.
+// So are the blocks of a worker's snapshot for which there was no room.
 func TestJournalFullRestore(t *testing.T) {
-	sidecar := index.New(modelBlock, nil)
-	sidecar.Feed(sidecar.AddWorker(index.Key{}), nil).Push(kvevent.Batch{Events: []kvevent.Event{*stored("abab", 0, 0)}})
-	x := index.New(modelBlock, &index.Options{Journal: 1 << 20, MaxBlocks: 5})
-	x.Apply(x.AddWorker(index.Key{Instance: "a"}), stored("bbb", 0, 0))
+	sidecar := index.NewAll(modelBlock, nil)
+	sidecar.NewStream(sidecar.AddWorker(index.Key{}), nil).Add(kvevent.Batch{Events: []kvevent.Event{*stored("abab", 0, 0)}})
+	x := index.NewAll(modelBlock, &index.AllOptions{Journal: 1 << 20, MaxBlocks: 5})
+	x.Add(x.AddWorker(index.Key{Instance: "a"}), stored("bbb", 0, 0))
 	id := x.AddWorker(index.Key{Instance: "b"})
 	before := x.Version()
-	require.NoError(t, x.Feed(id, nil).Restore(sidecar.AppendWorker(nil, 0)))
+	require.NoError(t, x.NewStream(id, nil).Restore(sidecar.AppendWorker(nil, 0)))
 	require.Equal(t, 5, x.Len())
 	_, _, ok := x.AppendDelta(nil, before)
 	require.False(t, ok)
@@ -498,12 +502,12 @@ func TestJournalFullRestore(t *testing.T) {
 
 // TestJournalOfNames: where the engines' names are the chain, a delta has them.
 func TestJournalOfNames(t *testing.T) {
-	base, err := kvhash.ByName("sglang", nil)
+	base, err := kvhash.Lookup("sglang", nil)
 	require.NoError(t, err)
-	x := index.New(modelBlock, &index.Options{Base: base, Journal: 1 << 20})
-	y := index.New(modelBlock, &index.Options{Base: base})
+	x := index.NewAll(modelBlock, &index.AllOptions{Scheme: base, Journal: 1 << 20})
+	y := index.NewAll(modelBlock, &index.AllOptions{Scheme: base})
 	id := x.AddWorker(index.Key{})
-	names := base.AppendBlocks(nil, modelTokens("ababb"), modelBlock)
+	names := base.AppendBlocks(nil, modelTokens("ababb"), modelBlock, nil)
 	for _, ev := range []kvevent.Event{
 		{BlockHashes: names[3:], Parent: names[2], HasParent: true, TokenIDs: modelTokens("bb")}, // waits
 		{BlockHashes: names[:4], TokenIDs: modelTokens("abab")[:7]},                              // the last one is partial
@@ -511,57 +515,57 @@ func TestJournalOfNames(t *testing.T) {
 		{BlockHashes: names[2:3], Tier: kvevent.Disk, LocalHashes: []uint64{1}}, // which this scheme has not: a copy
 	} {
 		ev.Kind = kvevent.Stored
-		x.Apply(id, &ev)
+		x.Add(id, &ev)
 		delta, _, ok := x.AppendDelta(nil, y.Version())
 		require.True(t, ok)
-		require.NoError(t, y.ApplyDelta(delta))
+		require.NoError(t, y.AddDelta(delta))
 		require.Equal(t, x.AppendSnapshot(nil), y.AppendSnapshot(nil))
 	}
-	require.Equal(t, int32(5), y.Match(nil, names)[0].Depth)
+	require.Equal(t, int32(5), y.AppendMatches(nil, names)[0].Depth)
 }
 
 // TestFollowerKeepsOrphans: an index that follows leaves orphans to its leader, from its snapshot on; one that leads does not.
 func TestFollowerKeepsOrphans(t *testing.T) {
-	o := &index.Options{Journal: 1 << 20}
+	o := &index.AllOptions{Journal: 1 << 20}
 	now := time.Unix(1000, 0)
-	x := index.New(modelBlock, o)
+	x := index.NewAll(modelBlock, o)
 	id := x.AddWorker(index.Key{})
 	x.Expire(now)
-	x.Apply(id, stored("abab", 2, 0))
+	x.Add(id, stored("abab", 2, 0))
 	load := func() *index.Index {
-		y, err := index.Load(x.AppendSnapshot(nil), o)
+		y, err := index.LoadAll(x.AppendSnapshot(nil), o)
 		require.NoError(t, err)
 		y.Expire(now.Add(time.Hour))
-		require.Equal(t, 2, y.Stats().Orphans)
+		require.Equal(t, 2, y.Measure().Orphans)
 		return y
 	}
 	y := load()
 	x.Expire(now.Add(time.Hour))
 	delta, _, ok := x.AppendDelta(nil, y.Version())
 	require.True(t, ok)
-	require.NoError(t, y.ApplyDelta(delta))
-	require.Zero(t, y.Stats().Orphans)
+	require.NoError(t, y.AddDelta(delta))
+	require.Zero(t, y.Measure().Orphans)
 
-	x.Apply(id, stored("abab", 2, 0))
+	x.Add(id, stored("abab", 2, 0))
 	for _, lead := range []func(){
-		func() { y.Feed(id, nil) },
+		func() { y.NewStream(id, nil) },
 		func() { y.AddWorker(index.Key{DPRank: 1}) },
 	} {
 		y = load()
 		lead()
 		y.Expire(now.Add(2 * time.Hour))
-		require.Zero(t, y.Stats().Orphans)
+		require.Zero(t, y.Measure().Orphans)
 	}
 
 	// One that has no room for what the leader has follows no more.
-	y, err := index.Load(x.AppendSnapshot(nil), &index.Options{MaxBlocks: 2})
+	y, err := index.LoadAll(x.AppendSnapshot(nil), &index.AllOptions{MaxBlocks: 2})
 	require.NoError(t, err)
-	x.Apply(id, stored("bbb", 0, 0))
+	x.Add(id, stored("bbb", 0, 0))
 	delta, _, ok = x.AppendDelta(nil, y.Version())
 	require.True(t, ok)
-	require.NoError(t, y.ApplyDelta(delta))
+	require.NoError(t, y.AddDelta(delta))
 	y.Expire(now.Add(2 * time.Hour))
-	require.Zero(t, y.Stats().Orphans)
+	require.Zero(t, y.Measure().Orphans)
 }
 
 // TestJournalAllocs: noting an event needs no memory but the journal's.
@@ -569,13 +573,13 @@ func TestJournalAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	x := index.New(modelBlock, &index.Options{Journal: 1 << 16})
+	x := index.NewAll(modelBlock, &index.AllOptions{Journal: 1 << 16})
 	id := x.AddWorker(index.Key{})
 	stored := kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1, 2, 3}, TokenIDs: modelTokens("abc")}
 	removed := kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{3, 2, 1}}
 	run := func() {
-		x.Apply(id, &stored)
-		x.Apply(id, &removed)
+		x.Add(id, &stored)
+		x.Add(id, &removed)
 	}
 	for range 2000 {
 		run()
@@ -583,23 +587,23 @@ func TestJournalAllocs(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(1000, run))
 }
 
-// TestSnapshotWhileFeeding takes snapshots while streams go on: each is a state between two batches.
+// TestSnapshotWhileFeeding takes snapshots while streams continue: each is a state between two batches.
 func TestSnapshotWhileFeeding(t *testing.T) {
 	o := pastOptions
 	o.Journal = 1 << 20
-	x := index.New(modelBlock, &o)
+	x := index.NewAll(modelBlock, &o)
 	newPast(0).join(x)
-	y := index.New(modelBlock, &o)
+	y := index.NewAll(modelBlock, &o)
 	var feeders sync.WaitGroup
 	for id := range index.WorkerID(3) {
-		feed := x.Feed(id, nil)
+		feed := x.NewStream(id, nil)
 		feeders.Go(func() {
 			h := newPast(uint64(id))
 			for seq := range uint64(300) {
 				// Two blocks in each batch, and nothing but this.
 				tokens := randomTokens(h.rnd.Uint64(), 2*modelBlock)
-				hashes := kvhash.Scheme{}.AppendBlocks(nil, tokens, modelBlock)
-				feed.Push(kvevent.Batch{Seq: seq, Events: []kvevent.Event{
+				hashes := kvhash.Scheme{}.AppendBlocks(nil, tokens, modelBlock, nil)
+				feed.Add(kvevent.Batch{Seq: seq, Events: []kvevent.Event{
 					{Kind: kvevent.Stored, TokenIDs: tokens[:modelBlock], BlockHashes: hashes[:1]},
 					{Kind: kvevent.Stored, TokenIDs: tokens[modelBlock:], BlockHashes: hashes[1:], Parent: hashes[0], HasParent: true},
 				}})
@@ -607,95 +611,29 @@ func TestSnapshotWhileFeeding(t *testing.T) {
 		})
 	}
 	for range 30 {
-		z, err := index.Load(x.AppendSnapshot(nil), &o)
+		z, err := index.LoadAll(x.AppendSnapshot(nil), &o)
 		require.NoError(t, err)
 		delta, _, ok := x.AppendDelta(nil, y.Version())
 		require.True(t, ok)
-		require.NoError(t, y.ApplyDelta(delta))
+		require.NoError(t, y.AddDelta(delta))
 		for id := range index.WorkerID(3) {
-			s, _ := z.State(id)
-			z.Feed(id, nil).Push(kvevent.Batch{Seq: uint64(s.Blocks / 2)})
+			s, _ := z.Info(id)
+			z.NewStream(id, nil).Add(kvevent.Batch{Seq: uint64(s.Blocks / 2)})
 			require.Zero(t, s.Blocks%2)
-			if s, _ = z.State(id); s.Blocks > 0 {
-				require.Equal(t, kvevent.Exact, s.Trust, "%+v", s)
+			if s, _ = z.Info(id); s.Blocks > 0 {
+				require.Equal(t, index.Exact, s.State, "%+v", s)
 			}
 		}
 	}
 	feeders.Wait()
 	delta, _, ok := x.AppendDelta(nil, y.Version())
 	require.True(t, ok)
-	require.NoError(t, y.ApplyDelta(delta))
+	require.NoError(t, y.AddDelta(delta))
 	requireEqual(t, newPast(1), x, y)
-	require.Zero(t, y.Feed(2, nil).Need())
+	requireNeed(t, index.None, 0, y.NewStream(2, nil))
 }
 
-func ExampleLoad() {
-	// Before: a router that follows an engine.
-	x := index.New(2, nil)
-	feed := x.Feed(x.AddWorker(index.Key{Instance: "engine-a"}), nil)
-	stored := kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, TokenIDs: []uint32{10, 11}}
-	feed.Push(kvevent.Batch{Seq: 0, Events: []kvevent.Event{stored}})
-	data := x.AppendSnapshot(nil)
-
-	// After: it starts again, and batch 1 was missed.
-	x, err := index.Load(data, nil)
-	if err != nil {
-		fmt.Println(err) // begin with an empty index
-	}
-	for _, s := range x.AppendStates(nil) {
-		feed := x.Feed(s.Worker, nil)
-		feed.Push(kvevent.Batch{Seq: 2})
-		fmt.Println(s.Key, s.Blocks, "blocks, needs", feed.Need().Seq)
-	}
-	// Output:
-	// engine-a 1 blocks, needs 1
-}
-
-func ExampleFeed_Restore() {
-	// A sidecar beside the engine has seen every batch from the beginning.
-	sidecar := index.New(2, nil)
-	engine := sidecar.Feed(sidecar.AddWorker(index.Key{Instance: "engine-a"}), nil)
-	for seq := range uint64(3) {
-		stored := kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{seq}, TokenIDs: []uint32{10, uint32(seq)}}
-		engine.Push(kvevent.Batch{Seq: seq, Events: []kvevent.Event{stored}})
-	}
-
-	router := index.New(2, nil)
-	id := router.AddWorker(index.Key{Instance: "engine-a"})
-	feed := router.Feed(id, nil)
-	feed.Push(kvevent.Batch{Seq: 3}) // the first one it hears, and the engine has nothing to replay
-	feed.ReplayDone()
-	if feed.Need().Kind == kvevent.Snapshot {
-		if err := feed.Restore(sidecar.AppendWorker(nil, 0)); err != nil {
-			feed.GiveUp()
-		}
-	}
-	s, _ := router.State(id)
-	fmt.Println(s.Blocks, "blocks,", s.Trust)
-	// Output:
-	// 3 blocks, exact
-}
-
-func ExampleIndex_ApplyDelta() {
-	leader := index.New(2, &index.Options{Journal: 64 << 20})
-	follower := index.New(2, nil)
-	id := leader.AddWorker(index.Key{Instance: "engine-a"})
-	leader.Apply(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, TokenIDs: []uint32{10, 11}})
-
-	delta, _, ok := leader.AppendDelta(nil, follower.Version()) // the follower says where it is
-	if ok {
-		ok = follower.ApplyDelta(delta) == nil
-	}
-	if !ok { // too far behind
-		follower, _ = index.Load(leader.AppendSnapshot(nil), nil)
-	}
-	s, _ := follower.State(id)
-	fmt.Println(s.Key, s.Blocks, follower.Version() == leader.Version())
-	// Output:
-	// engine-a 1 true
-}
-
-// FuzzLoad loads arbitrary data with a sum that agrees: an error, or an index that holds what it says.
+// FuzzLoad loads arbitrary data with a valid checksum: the result is an error or an index with that content.
 func FuzzLoad(f *testing.F) {
 	for seed := range uint64(4) {
 		f.Add(newPast(seed).index(int(10*seed), &pastOptions).AppendSnapshot(nil))
@@ -704,7 +642,7 @@ func FuzzLoad(f *testing.F) {
 		if len(data) < 8 {
 			return
 		}
-		x, err := index.Load(resum(slices.Clone(data)), &pastOptions)
+		x, err := index.LoadAll(resum(slices.Clone(data)), &pastOptions)
 		if err != nil {
 			if _, ok := errors.AsType[*index.SnapshotError](err); !ok {
 				t.Fatal(err)
@@ -714,11 +652,11 @@ func FuzzLoad(f *testing.F) {
 		if err := x.Check(); err != nil {
 			t.Fatal(err)
 		}
-		again, err := index.Load(x.AppendSnapshot(nil), &pastOptions)
+		again, err := index.LoadAll(x.AppendSnapshot(nil), &pastOptions)
 		if err != nil || again.Len() != x.Len() || again.Check() != nil {
 			t.Fatal(err, again.Check())
 		}
-		for _, s := range x.AppendStates(nil) {
+		for _, s := range x.AppendInfos(nil) {
 			x.RemoveWorker(s.Worker)
 		}
 		if err := x.Check(); err != nil || x.Len() != 0 {
@@ -727,14 +665,15 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// BenchmarkSnapshot writes and reads an index of 16 workers that share half of what they hold; storing the same by events is beside it.
+// BenchmarkSnapshot writes and reads an index of 16 workers that share half of what they hold; and compares that with
+// storing the same blocks by events.
 func BenchmarkSnapshot(b *testing.B) {
 	for _, own := range []bool{true, false} { // the engines' hashes are our own
 		var evs []kvevent.Event
 		for i := range uint64(16) {
 			for k := range uint64(20) {
 				tokens := append(randomTokens(k, 16*250), randomTokens(k<<8+i+1, 16*250)...)
-				names := kvhash.Scheme{}.AppendBlocks(nil, tokens, 16)
+				names := kvhash.Scheme{}.AppendBlocks(nil, tokens, 16, nil)
 				for i := range names {
 					if !own {
 						names[i] = ^names[i]
@@ -744,9 +683,9 @@ func BenchmarkSnapshot(b *testing.B) {
 			}
 		}
 		fill := func() (x *index.Index, residencies int) {
-			x = index.New(16, nil)
+			x = index.NewAll(16, nil)
 			for i := range evs {
-				residencies += x.Apply(x.AddWorker(index.Key{Instance: "e", DPRank: uint32(evs[i].Group)}), &evs[i]).Stored
+				residencies += x.Add(x.AddWorker(index.Key{Instance: "e", DPRank: uint32(evs[i].Group)}), &evs[i]).Stored
 			}
 			return x, residencies
 		}
@@ -765,7 +704,7 @@ func BenchmarkSnapshot(b *testing.B) {
 		run("events", func() { fill() })
 		run("write", func() { data = x.AppendSnapshot(data[:0]) })
 		run("load", func() {
-			if _, err := index.Load(data, nil); err != nil {
+			if _, err := index.LoadAll(data, nil); err != nil {
 				b.Fatal(err)
 			}
 		})
@@ -777,14 +716,14 @@ func FuzzDelta(f *testing.F) {
 	o := pastOptions
 	o.Journal = 1 << 20
 	x := newPast(5).index(30, &o)
-	x.Feed(1, nil).Snapshot(3, []kvevent.Event{{Kind: kvevent.Stored, BlockHashes: []uint64{9}, TokenIDs: modelTokens("a")}})
+	x.NewStream(1, nil).Replace(3, []kvevent.Event{{Kind: kvevent.Stored, BlockHashes: []uint64{9}, TokenIDs: modelTokens("a")}})
 	x.Detach(0, 3)
-	x.SetTrust(2, kvevent.Degraded, "told")
+	x.SetState(2, index.Degraded, "told")
 	x.RemoveWorker(0)
 	x.Clear(1)
 	x.Expire(time.Unix(1, 0))
 	x.Expire(time.Unix(100, 0))
-	if err := x.Feed(2, nil).Restore(sidecar(newPast(6), 2)); err != nil {
+	if err := x.NewStream(2, nil).Restore(sidecar(newPast(6), 2)); err != nil {
 		f.Fatal(err)
 	}
 	records := x.Records()
@@ -800,9 +739,9 @@ func FuzzDelta(f *testing.F) {
 				list = slices.Delete(list, int(at)%len(list), int(at)%len(list)+1)
 			}
 		}
-		y := index.New(modelBlock, &o)
-		if err := y.ApplyDelta(y.Delta(list)); err != nil {
-			if _, ok := errors.AsType[*index.SnapshotError](err); !ok || y.Version() != (index.Version{}) || len(y.AppendStates(nil)) > 0 {
+		y := index.NewAll(modelBlock, &o)
+		if err := y.AddDelta(y.Delta(list)); err != nil {
+			if _, ok := errors.AsType[*index.SnapshotError](err); !ok || y.Version() != (index.Version{}) || len(y.AppendInfos(nil)) > 0 {
 				t.Fatal(err)
 			}
 			return
@@ -813,7 +752,7 @@ func FuzzDelta(f *testing.F) {
 		if err := y.Check(); err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range y.AppendStates(nil) {
+		for _, s := range y.AppendInfos(nil) {
 			y.RemoveWorker(s.Worker)
 		}
 		if y.Len() != 0 {

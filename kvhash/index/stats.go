@@ -4,30 +4,42 @@ package index
 
 import "unsafe"
 
-// Stats is how large an index is, and what became of its lookups.
+// Stats holds the size of an index.
 type Stats struct {
+	Blocks      int   // distinct
+	Residencies int   // pairs of worker and block, resident or predicted
+	Bytes       int64 // approximate memory
+}
+
+// Stats returns the size of the index. O(workers + pending blocks), with updates stopped.
+func (x *Index) Stats() Stats {
+	s := x.measure()
+	return Stats{s.Blocks, s.Residencies, s.Bytes}
+}
+
+// measures are Stats in full.
+type measures struct {
 	Workers     int    // stores included
 	Blocks      int    // distinct
 	Residencies int    // pairs of worker and block, resident or predicted
-	Names       int    // engine hashes, counted for each worker and place
-	Runs        int    // ranges of blocks that follow each other and have the same residents
-	Sets        int    // different residents of blocks
-	Orphans     int    // blocks that wait for their parent
+	Names       int    // engine hashes, counted for each worker and block
+	Runs        int    // sequences of blocks with the same residents
+	Sets        int    // different sets of residents
+	Orphans     int    // pending blocks
 	Predictions int    // pairs of worker and block that are only predicted
-	Bytes       int64  // memory of all that, by capacity; of maps about
-	Retries     uint64 // lookups that began again because of a change
+	Bytes       int64  // memory of all that, by capacity; approximate for maps
+	Retries     uint64 // lookups that started again because of an update
 }
 
-// Stats returns how large the index is. O(workers + names at several places + sequences of orphans), with changes stopped.
-func (x *Index) Stats() Stats {
+func (x *Index) measure() measures {
 	x.lock()
 	defer x.mu.Unlock()
 	t := &x.tree
-	s := Stats{
+	s := measures{
 		Blocks: t.slots.live, Runs: t.live, Sets: t.sets.n, Retries: x.retries.Load(),
 		Bytes: int64(unsafe.Sizeof(*x)),
 	}
-	s.Bytes += t.slots.seq.bytes() + t.slots.owner.bytes() + t.runs.bytes() + t.sets.words.bytes() + x.trust.bytes()
+	s.Bytes += t.slots.seq.bytes() + t.slots.owner.bytes() + t.runs.bytes() + t.sets.words.bytes() + x.states.bytes()
 	s.Bytes += sliceBytes(t.heads.table.Load().words) + sliceBytes(t.sets.buckets)
 	for _, w := range t.sets.scratch.words {
 		s.Bytes += sliceBytes(w)

@@ -15,51 +15,52 @@ import (
 )
 
 func TestStats(t *testing.T) {
-	x := index.New(modelBlock, nil)
+	x := index.NewAll(modelBlock, nil)
 	x.AddWorker(index.Key{Instance: "a"})
 	x.AddWorker(index.Key{Instance: "b"})
 	x.AddStore(index.Key{Instance: "s"}, kvevent.Remote)
 	for id := range index.WorkerID(2) {
-		x.Apply(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1, 2, 3}, TokenIDs: modelTokens("abc")})
+		x.Add(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1, 2, 3}, TokenIDs: modelTokens("abc")})
 	}
-	x.Apply(1, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{4}, Parent: 3, HasParent: true, TokenIDs: modelTokens("d")})
-	x.Apply(1, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, TokenIDs: modelTokens("x")})
-	x.Apply(0, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{7, 8}, Parent: 99, HasParent: true, TokenIDs: modelTokens("ef")})
+	x.Add(1, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{4}, Parent: 3, HasParent: true, TokenIDs: modelTokens("d")})
+	x.Add(1, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, TokenIDs: modelTokens("x")})
+	x.Add(0, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{7, 8}, Parent: 99, HasParent: true, TokenIDs: modelTokens("ef")})
 	x.Predict(0, modelHashes("abcd"), 0, time.Unix(9, 0))
-	s := x.Stats()
+	s := x.Measure()
 	require.Positive(t, s.Bytes)
 	s.Bytes = 0
-	require.Equal(t, index.Stats{
+	require.Equal(t, index.Measures{
 		Workers: 3, Blocks: 5, Residencies: 9, Names: 8, Runs: 3, Sets: 3, Orphans: 2, Predictions: 1,
 	}, s)
 }
 
-// TestStatsBaseline fills an index in a random way and empties it: what is left is what a new one has, but for a chunk of each structure.
+// TestStatsBaseline fills an index randomly and empties it: it then equals a new one, except for a chunk of each
+// structure.
 func TestStatsBaseline(t *testing.T) {
 	const chunks = 2048 * (8 + 4 + 36 + 8 + 8)
 	for seed := range uint64(8) {
 		h := newPast(seed)
-		x := index.New(modelBlock, &pastOptions)
+		x := index.NewAll(modelBlock, &pastOptions)
 		h.join(x)
-		empty := x.Stats()
+		empty := x.Measure()
 		for range 3 {
 			for i := range 40 {
 				tokens := randomTokens(seed<<8+uint64(i), modelBlock*500)
-				hashes := kvhash.Scheme{}.AppendBlocks(nil, tokens, modelBlock)
-				x.Apply(index.WorkerID(i%2), &kvevent.Event{Kind: kvevent.Stored, TokenIDs: tokens, BlockHashes: hashes})
+				hashes := kvhash.Scheme{}.AppendBlocks(nil, tokens, modelBlock, nil)
+				x.Add(index.WorkerID(i%2), &kvevent.Event{Kind: kvevent.Stored, TokenIDs: tokens, BlockHashes: hashes})
 				x.Predict(1, hashes, i, time.Unix(int64(i), 0))
 				ev := h.event(1)
-				x.Apply(1, &ev)
+				x.Add(1, &ev)
 			}
-			require.Greater(t, x.Stats().Bytes, empty.Bytes+20000*8)
+			require.Greater(t, x.Measure().Bytes, empty.Bytes+20000*8)
 			x.Expire(time.Unix(1000, 0))
 			for id := range index.WorkerID(4) {
 				x.Clear(id)
 			}
-			s := x.Stats()
+			s := x.Measure()
 			require.Less(t, s.Bytes, empty.Bytes+chunks)
 			s.Bytes, empty.Bytes = 0, min(empty.Bytes, s.Bytes)
-			require.Equal(t, index.Stats{Workers: 4}, s)
+			require.Equal(t, index.Measures{Workers: 4}, s)
 		}
 	}
 }
@@ -77,22 +78,22 @@ func TestStatsBytes(t *testing.T) {
 		return int64(m.HeapAlloc)
 	}
 	before := heap()
-	x := index.New(modelBlock, nil)
+	x := index.NewAll(modelBlock, nil)
 	for i := range uint32(8) {
 		id := x.AddWorker(index.Key{Instance: "e", DPRank: i})
 		for k := range uint64(60) {
 			tokens := append(randomTokens(k, modelBlock*500), randomTokens(k<<8+uint64(i), modelBlock*500)...)
-			hashes := kvhash.Scheme{}.AppendBlocks(nil, tokens, modelBlock)
-			x.Apply(id, &kvevent.Event{Kind: kvevent.Stored, TokenIDs: tokens, BlockHashes: hashes})
+			hashes := kvhash.Scheme{}.AppendBlocks(nil, tokens, modelBlock, nil)
+			x.Add(id, &kvevent.Event{Kind: kvevent.Stored, TokenIDs: tokens, BlockHashes: hashes})
 		}
 	}
 	data := x.AppendSnapshot(nil)
 	size := heap() - before - int64(cap(data))
-	require.InEpsilon(t, size, x.Stats().Bytes, 0.15)
+	require.InEpsilon(t, size, x.Measure().Bytes, 0.15)
 	before = heap()
-	y, err := index.Load(data, nil)
+	y, err := index.LoadAll(data, nil)
 	require.NoError(t, err)
-	require.InEpsilon(t, heap()-before, y.Stats().Bytes, 0.15)
+	require.InEpsilon(t, heap()-before, y.Measure().Bytes, 0.15)
 	runtime.KeepAlive(data)
 	runtime.KeepAlive(x)
 }

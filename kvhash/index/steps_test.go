@@ -18,9 +18,10 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// TestWorkSteps lets a writer do a random history in steps as small as lookups can see, and looks up between any two of them; while a lookup
-// is under way, the writer does some more. Each answer, for all workers and their trust, must have been true at one moment between begin
-// and end of the lookup, and not before one that an earlier lookup saw. Nothing depends on how goroutines are scheduled.
+// TestWorkSteps lets a writer do a random history in steps as small as lookups can see, and looks up between any two of
+// them; while a lookup is under way, the writer does some more. Each result, for all workers and their trust, must have
+// been true at one moment between the begin and end of the lookup, and not before the moment of an earlier lookup.
+// Nothing depends on how goroutines are scheduled.
 func TestWorkSteps(t *testing.T) {
 	for seed := range uint64(1000 * factor()) {
 		s := newStepper(seed)
@@ -34,30 +35,30 @@ func TestWorkSteps(t *testing.T) {
 	}
 }
 
-// A copy to a store, told by engine hashes only, is one step, though the blocks lie in several places.
+// A copy to a store, given by engine hashes only, is one step, although the blocks are in several runs.
 func TestWorkStepsOfCopy(t *testing.T) {
 	x := fleet(2)
 	store := x.AddStore(index.Key{Instance: "lmcache"}, kvevent.Remote)
 	x.Attach(1, store)
-	x.Apply(0, stored("abab", 0, 0))
-	x.Apply(0, stored("bbbb", 0, 0))
-	x.Apply(0, stored("ababbabb", 4, 0)) // behind bbbb
-	x.Apply(0, stored("aaaa", 0, 0))
-	x.Apply(0, stored("ababbabbbbaa", 8, 0))
+	x.Add(0, stored("abab", 0, 0))
+	x.Add(0, stored("bbbb", 0, 0))
+	x.Add(0, stored("ababbabb", 4, 0)) // after bbbb
+	x.Add(0, stored("aaaa", 0, 0))
+	x.Add(0, stored("ababbabbbbaa", 8, 0))
 	var seen []string
 	x.OnStep(func() {
 		if s := depths(x, "ababbabbbbaa"); len(seen) == 0 || seen[len(seen)-1] != s {
 			seen = append(seen, s)
 		}
 	})
-	x.Apply(0, &kvevent.Event{Kind: kvevent.Stored, Owner: "lmcache", BlockHashes: modelHashes("ababbabbbbaa")})
+	x.Add(0, &kvevent.Event{Kind: kvevent.Stored, Owner: "lmcache", BlockHashes: modelHashes("ababbabbbbaa")})
 	require.Equal(t, []string{"0:12", "0:12 1:12"}, seen)
 }
 
 // A prompt that changes at each look of a lookup is found all the same: at last the changes have to wait.
 func TestWorkStarved(t *testing.T) {
 	x := fleet(2)
-	x.Apply(1, stored("abab", 0, 0))
+	x.Add(1, stored("abab", 0, 0))
 	flips, held := 0, 0
 	x.OnLook(func() {
 		ev := stored("abab", 3, 0)
@@ -72,16 +73,16 @@ func TestWorkStarved(t *testing.T) {
 			held++
 		}
 	})
-	m := x.Match(nil, modelHashes("abab"))
+	m := x.AppendMatches(nil, modelHashes("abab"))
 	x.OnLook(nil)
-	require.Equal(t, uint64(4), x.Stats().Retries)
+	require.Equal(t, uint64(4), x.Measure().Retries)
 	require.NotZero(t, held)
 	require.Less(t, flips, 1000)
 	require.Equal(t, int32(3+flips%2), m[0].Depth)
 
 	// Nor do changes wait for ever.
 	x.Starve(1)
-	x.Apply(1, stored("bb", 0, 0))
+	x.Add(1, stored("bb", 0, 0))
 	require.Equal(t, "1:2", depths(x, "bb"))
 }
 
@@ -95,13 +96,13 @@ type stepper struct {
 	parked  map[int]bool // moments with orphans
 	do      []func()
 	name    []string
-	moments [][][]index.Match // answers by moment and query
+	moments [][][]index.Match // results by moment and query
 	until   []int             // by operation: how many moments there are when it is done
 	key     uint32
 }
 
 func newStepper(seed uint64) *stepper {
-	s := &stepper{x: index.New(modelBlock, nil), m: newModel(modelBlock, index.Options{}), rnd: rand.New(rand.NewPCG(seed, 8)), parked: map[int]bool{}}
+	s := &stepper{x: index.NewAll(modelBlock, nil), m: newModel(modelBlock, index.AllOptions{}), rnd: rand.New(rand.NewPCG(seed, 8)), parked: map[int]bool{}}
 	first := letters(seed, "ab", 24)
 	for range 4 {
 		n := s.rnd.IntN(len(first))
@@ -126,7 +127,7 @@ func (s *stepper) truth() (all [][]index.Match) {
 
 // add adds an operation that takes the model from moment to moment. Trust changes at its end.
 func (s *stepper) add(name string, do func(), parts ...func()) {
-	before := make(map[index.WorkerID]kvevent.Trust)
+	before := make(map[index.WorkerID]index.State)
 	for id, w := range s.m.workers {
 		if w != nil {
 			before[index.WorkerID(id)], _ = w.state()
@@ -143,7 +144,7 @@ func (s *stepper) add(name string, do func(), parts ...func()) {
 		for _, list := range now {
 			for i := range list {
 				if t, ok := before[list[i].Worker]; ok {
-					list[i].Trust = t
+					list[i].State = t
 				}
 			}
 		}
@@ -163,7 +164,7 @@ func (s *stepper) event(id index.WorkerID, ev *kvevent.Event) {
 			parts = append(parts, func() { s.m.apply(id, &one) })
 		}
 	}
-	s.add(fmt.Sprintf("event %d of %d", ev.Kind, id), func() { s.x.Apply(id, ev) }, parts...)
+	s.add(fmt.Sprintf("event %d of %d", ev.Kind, id), func() { s.x.Add(id, ev) }, parts...)
 }
 
 func (s *stepper) op() {
@@ -190,8 +191,8 @@ func (s *stepper) op() {
 		key := index.Key{Instance: "again", DPRank: s.key}
 		s.add("add worker", func() { s.x.AddWorker(key) }, func() { s.m.add(id, key) })
 	case k == 16:
-		trust := kvevent.Trust(s.rnd.IntN(3))
-		s.add("trust", func() { s.x.SetTrust(id, trust, "told") }, func() {
+		trust := index.State(s.rnd.IntN(3))
+		s.add("trust", func() { s.x.SetState(id, trust, "told") }, func() {
 			w := s.m.worker(id)
 			w.told, w.trust, w.why = true, trust, "told"
 		})
@@ -208,9 +209,9 @@ func (s *stepper) op() {
 		}
 	default:
 		ev := []kvevent.Event{{Kind: kvevent.Cleared}, *runOf(word[:to], 0), *runOf(s.words[0], 0)}
-		s.add("snapshot", func() { s.x.Feed(id, nil).Snapshot(0, ev) }, func() { s.m.worker(id).clear(kvevent.AnyTier) }, func() {
+		s.add("snapshot", func() { s.x.NewStream(id, nil).Replace(0, ev) }, func() { s.m.worker(id).clear(kvevent.AnyTier) }, func() {
 			w := s.m.worker(id)
-			w.told, w.trust, w.heard = true, kvevent.Exact, true
+			w.told, w.trust, w.heard = true, index.Exact, true
 			for i := range ev {
 				s.m.apply(id, &ev[i])
 			}
@@ -237,7 +238,7 @@ func (s *stepper) play() error {
 			over = !ok
 		}
 	}
-	seen := 0 // no answer may be older than this moment
+	seen := 0 // no result may be older than this moment
 	var dst []index.Match
 	for !over {
 		more()
@@ -255,7 +256,7 @@ func (s *stepper) play() error {
 					}
 				}
 			})
-			dst = s.x.Match(dst[:0], modelHashes(word))
+			dst = s.x.AppendMatches(dst[:0], modelHashes(word))
 			s.x.OnLook(nil)
 			hi := 1
 			if begun > 0 {
@@ -286,16 +287,16 @@ func (s *stepper) play() error {
 }
 
 func sameDepth(a, b index.Match) bool {
-	return a.Worker == b.Worker && a.Depth == b.Depth && a.Trust == b.Trust
+	return a.Worker == b.Worker && a.Depth == b.Depth && a.State == b.State
 }
 
-// between reports whether got is what a lookup may say between two moments that differ in one worker's depth.
+// between reports whether got is a possible result between two moments that differ in one worker's depth.
 func between(from, to, got []index.Match) bool {
 	if len(from) != len(to) || len(from) != len(got) {
 		return false
 	}
 	for i, m := range got {
-		if m.Worker != from[i].Worker || m.Worker != to[i].Worker || m.Trust != from[i].Trust || m.Depth < from[i].Depth || m.Depth > to[i].Depth {
+		if m.Worker != from[i].Worker || m.Worker != to[i].Worker || m.State != from[i].State || m.Depth < from[i].Depth || m.Depth > to[i].Depth {
 			return false
 		}
 	}

@@ -15,16 +15,18 @@ import (
 
 	"github.com/weft-go/weft/kvhash"
 	"github.com/weft-go/weft/kvhash/index"
+	"github.com/weft-go/weft/kvhash/internal/sequence"
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// This file lets all features meet in one history: shared stores and who tells of them, engine blocks of several sizes, orphans with limit
-// and time, an index that gets full, predictions, feeds, snapshots of the index and of workers, an index that follows. The model here is
-// another one than model's, simpler: a name is one of our blocks, and a block is its sequence hash.
+// This file combines all features in one history: shared stores and the workers that report them, engine blocks of
+// several sizes, orphans with limit and time, an index that gets full, predictions, feeds, snapshots of the index and
+// of workers, an index that follows. The model here is another one than model's, simpler: a name is one of our blocks,
+// and a block is its sequence hash.
 
 type togetherName struct {
 	hash  uint64
-	inner int // 0 for the last of ours in the engine's block, which is what others follow
+	inner int // 0 for the last index block of the engine's block, which others follow
 }
 
 type togetherPlace struct {
@@ -53,12 +55,12 @@ type togetherWorker struct {
 	unknown, refused, full, told bool
 	group                        int32
 	ratio                        int
-	trust                        kvevent.Trust
+	trust                        index.State
 	why                          string
 }
 
 type togetherModel struct {
-	opt     index.Options
+	opt     index.AllOptions
 	workers []*togetherWorker
 	clock   time.Time
 	serial  int
@@ -272,7 +274,7 @@ func (m *togetherModel) store(w, teller *togetherWorker, ev *kvevent.Event, tier
 		return index.Result{Ignored: n}
 	}
 	ratio := max(teller.ratio, 1)
-	bad, given := false, m.opt.Base.HasLocal() // tokens say how blocks are named
+	bad, given := false, m.opt.Scheme.HasLocal() // tokens determine the names of blocks
 	if ev.BlockSize != 0 {
 		bad = ev.BlockSize < 0 || int(ev.BlockSize)%modelBlock != 0 || teller.ratio != 0 && int(ev.BlockSize)/modelBlock != teller.ratio
 		ratio = int(ev.BlockSize) / modelBlock
@@ -332,7 +334,7 @@ func (m *togetherModel) store(w, teller *togetherWorker, ev *kvevent.Event, tier
 	case len(ev.LocalHashes) > 0:
 		o.chain = ev.LocalHashes
 	default:
-		o.chain = m.opt.Base.With(ev.LoRA, ev.Namespace).AppendLocal(nil, ev.TokenIDs, modelBlock, ev.Objects)
+		o.chain = m.opt.Scheme.With(ev.LoRA, ev.Namespace).AppendLocal(nil, ev.TokenIDs, modelBlock, &kvhash.Extras{BlockObjects: ev.Objects})
 	}
 	whole := min(len(names), len(o.chain)/ratio*ratio)
 	res.Ignored = len(names) - whole
@@ -358,7 +360,7 @@ func (m *togetherModel) store(w, teller *togetherWorker, ev *kvevent.Event, tier
 	w.orphans = slices.DeleteFunc(w.orphans, func(p *togetherOrphan) bool {
 		return p.parent == o.parent && p.tier == o.tier && p.chained == o.chained && slices.Equal(p.names, o.names) && slices.Equal(p.chain, o.chain)
 	})
-	limit := m.opt.MaxOrphans
+	limit := m.opt.MaxPending
 	if limit == 0 {
 		limit = 1 << 16
 	}
@@ -372,7 +374,7 @@ func (m *togetherModel) store(w, teller *togetherWorker, ev *kvevent.Event, tier
 		w.unknown = true
 	}
 	w.orphans = append(w.orphans, o)
-	res.Parked = whole
+	res.Pending = whole
 	return res
 }
 
@@ -433,7 +435,7 @@ func (m *togetherModel) place(w *togetherWorker, o *togetherOrphan, seq uint64, 
 	}
 }
 
-func (w *togetherWorker) state() (kvevent.Trust, string) {
+func (w *togetherWorker) state() (index.State, string) {
 	return stated{w.told, w.trust, w.why, w.heard, w.refused, w.full, len(w.orphans) > 0, w.unknown}.trusted()
 }
 
@@ -454,7 +456,7 @@ func (m *togetherModel) expire(now time.Time) {
 			if o.since.IsZero() {
 				o.since = now
 			}
-			late := m.opt.OrphanTTL > 0 && !o.since.Add(m.opt.OrphanTTL).After(now)
+			late := m.opt.PendingTTL > 0 && !o.since.Add(m.opt.PendingTTL).After(now)
 			w.unknown = w.unknown || late
 			return late
 		})
@@ -470,8 +472,8 @@ type togetherPrediction struct {
 }
 
 type togetherFeed struct {
-	feed *index.Feed
-	in   *kvevent.Ingest
+	feed *index.Stream
+	in   *sequence.Tracker
 	seq  uint64
 	rest bool
 }
@@ -486,7 +488,7 @@ type togetherSaved struct {
 type together struct {
 	x, f      *index.Index // f follows x; nil if none does
 	m         *togetherModel
-	opt       index.Options
+	opt       index.AllOptions
 	now       time.Time
 	feeds     map[index.WorkerID]*togetherFeed
 	predicted []togetherPrediction
@@ -503,10 +505,10 @@ var togetherSeed = []string{"abababababab", "ababbbabaabb", "aabbaabbaabb", "bab
 
 func newTogether(seed uint64) *together {
 	r := rand.New(rand.NewPCG(seed, 99))
-	o := index.Options{MaxOrphans: []int{0, 4, 9, 30}[r.IntN(4)], OrphanTTL: []time.Duration{-1, 2 * time.Second, 5 * time.Second}[r.IntN(3)],
+	o := index.AllOptions{MaxPending: []int{0, 4, 9, 30}[r.IntN(4)], PendingTTL: []time.Duration{-1, 2 * time.Second, 5 * time.Second}[r.IntN(3)],
 		MaxBlocks: []int{0, 0, 8, 20, 40}[r.IntN(5)], Journal: []int{1 << 20, 1 << 20, 2000, 0}[r.IntN(4)]}
 	if r.IntN(4) == 0 {
-		o.Base, _ = kvhash.ByName("sglang", nil)
+		o.Scheme, _ = kvhash.Lookup("sglang", nil)
 	}
 	h := &together{opt: o, now: time.Unix(1000, 0), feeds: map[index.WorkerID]*togetherFeed{}, words: togetherSeed, plain: r.IntN(3) == 0}
 	if r.IntN(12) == 0 {
@@ -514,10 +516,10 @@ func newTogether(seed uint64) *together {
 		for i := range 3 {
 			h.words = append(h.words, letters(1, "ab", 600*i)+letters(2, "ab", 2600-600*i))
 		}
-		h.opt.MaxBlocks, h.opt.MaxOrphans = min(100*h.opt.MaxBlocks, 3000), 200*h.opt.MaxOrphans
+		h.opt.MaxBlocks, h.opt.MaxPending = min(100*h.opt.MaxBlocks, 3000), 200*h.opt.MaxPending
 		h.long = true
 	}
-	h.x, h.m = index.New(modelBlock, &h.opt), &togetherModel{opt: h.opt}
+	h.x, h.m = index.NewAll(modelBlock, &h.opt), &togetherModel{opt: h.opt}
 	for range 1 + r.IntN(3) {
 		h.join(r)
 	}
@@ -526,10 +528,10 @@ func newTogether(seed uint64) *together {
 
 // hashes returns what callers of Match name the blocks of a word.
 func (h *together) hashes(word string) []uint64 {
-	if h.opt.Base.HasLocal() {
+	if h.opt.Scheme.HasLocal() {
 		return modelHashes(word)
 	}
-	return h.opt.Base.With(modelLoRA(word), modelNamespace(word)).AppendBlocks(nil, modelTokens(word), modelBlock)
+	return h.opt.Scheme.With(modelLoRA(word), modelNamespace(word)).AppendBlocks(nil, modelTokens(word), modelBlock, nil)
 }
 
 func (h *together) add(id index.WorkerID, k index.Key, tier kvevent.Tier) {
@@ -552,7 +554,7 @@ func (h *together) join(r *rand.Rand) {
 
 func (h *together) storeIn(r *rand.Rand) {
 	k := index.Key{Instance: []string{"lmcache", "mooncake"}[r.IntN(2)]}
-	if _, ok := h.x.Worker(k); ok {
+	if _, ok := h.x.Lookup(k); ok {
 		return
 	}
 	tier := []kvevent.Tier{kvevent.Remote, kvevent.Host, kvevent.Device, kvevent.Disk}[r.IntN(4)]
@@ -586,7 +588,7 @@ func (h *together) event(r *rand.Rand, id index.WorkerID) (ev kvevent.Event) {
 	if r.IntN(6) == 0 {
 		hashes = h.hashes(word)
 	}
-	names := !h.opt.Base.HasLocal()
+	names := !h.opt.Scheme.HasLocal()
 	if names {
 		hashes = h.hashes(word)
 		if ratio = 1; r.IntN(30) == 0 {
@@ -653,7 +655,7 @@ func (h *together) event(r *rand.Rand, id index.WorkerID) (ev kvevent.Event) {
 				ev.TokenIDs = ev.TokenIDs[:len(ev.TokenIDs)-1]
 			}
 		}
-		if r.IntN(2) == 0 || ratio > 1 && (h.plain || names || r.IntN(6) > 0) { // without, the names would stand for other blocks
+		if r.IntN(2) == 0 || ratio > 1 && (h.plain || names || r.IntN(6) > 0) { // without, the names would refer to other blocks
 			ev.BlockSize = int32(ratio * modelBlock)
 		}
 	case k < 14: // a copy
@@ -709,7 +711,7 @@ func (h *together) op(r *rand.Rand) error {
 		ev := h.event(r, id)
 		h.say("apply %d %v", id, ev)
 		want := h.m.apply(w, &ev)
-		if got := h.x.Apply(id, &ev); got != want && !h.lies {
+		if got := h.x.Add(id, &ev); got != want && !h.lies {
 			return fmt.Errorf("result %+v, model %+v", got, want)
 		}
 	case k < 55:
@@ -747,13 +749,13 @@ func (h *together) op(r *rand.Rand) error {
 			}
 		}
 	case k < 68:
-		t := kvevent.Trust(r.IntN(3))
+		t := index.State(r.IntN(3))
 		h.say("trust %d %v", id, t)
-		h.x.SetTrust(id, t, "told")
+		h.x.SetState(id, t, "told")
 		w.told, w.trust, w.why = true, t, "told"
-		if t == kvevent.Exact {
+		if t == index.Exact {
 			w.why = ""
-			h.x.SetTrust(id, t, "")
+			h.x.SetState(id, t, "")
 		}
 	case k < 76:
 		word := h.words[r.IntN(len(h.words))]
@@ -805,12 +807,13 @@ func (h *together) op(r *rand.Rand) error {
 		h.say("clear %d", id)
 		h.x.Clear(id)
 		w.clear()
+		w.heard = true
 	case k < 92:
 		return h.feed(r, id, w)
 	case k < 94: // the router is started again
 		h.say("load")
 		data := h.x.AppendSnapshot(nil)
-		y, err := index.Load(data, &h.opt)
+		y, err := index.LoadAll(data, &h.opt)
 		if err != nil {
 			return err
 		}
@@ -837,12 +840,12 @@ func (h *together) op(r *rand.Rand) error {
 	return nil
 }
 
-// goOn goes on with another index of the same state.
+// goOn continues with another index of the same state.
 func (h *together) goOn(r *rand.Rand, x *index.Index) {
 	h.say("go on with it")
 	h.x, h.predicted = x, nil
 	h.join(r) // so it leads, and drops orphans
-	o := &kvevent.IngestOptions{MaxHeld: 3, Window: 8}
+	o := &sequence.Options{MaxHeld: 3, Window: 8}
 	for id, w := range h.m.workers {
 		if w == nil {
 			continue
@@ -850,20 +853,20 @@ func (h *together) goOn(r *rand.Rand, x *index.Index) {
 		w.pred = map[uint64]modelDeadline{}
 		if f := h.feeds[index.WorkerID(id)]; f != nil {
 			position := f.in.AppendPosition(nil)
-			f.feed, f.in = x.Feed(index.WorkerID(id), o), kvevent.NewIngest(o)
+			f.feed, f.in = x.NewStreamOf(index.WorkerID(id), o), sequence.New(o)
 			f.in.Restore(nil, position)
-			t, _ := f.in.Trust()
-			f.rest = w.heard && t == kvevent.Unknown
+			t, _ := f.in.State()
+			f.rest = w.heard && t == sequence.Unknown
 		}
 	}
 }
 
 func (h *together) feed(r *rand.Rand, id index.WorkerID, w *togetherWorker) error {
 	f := h.feeds[id]
-	o := &kvevent.IngestOptions{MaxHeld: 3, Window: 8}
+	o := &sequence.Options{MaxHeld: 3, Window: 8}
 	if f == nil {
 		h.say("feed %d", id)
-		f = &togetherFeed{feed: h.x.Feed(id, o), in: kvevent.NewIngest(o), rest: w.heard}
+		f = &togetherFeed{feed: h.x.NewStreamOf(id, o), in: sequence.New(o), rest: w.heard}
 		h.feeds[id] = f
 	}
 	var ready []kvevent.Batch
@@ -879,30 +882,30 @@ func (h *together) feed(r *rand.Rand, id index.WorkerID, w *togetherWorker) erro
 			return nil
 		}
 		h.say("push %d %d %v", id, b.Seq, b.Events)
-		f.feed.Push(b.Clone())
-		ready = f.in.Push(nil, b)
+		f.feed.Add(b.Clone())
+		ready = f.in.Append(nil, b)
 	case k < 6:
 		h.say("give up %d", id)
-		f.feed.GiveUp()
-		ready = f.in.GiveUp(nil)
+		f.feed.Skip()
+		ready = f.in.Skip(nil)
 	case k < 7:
 		h.say("reset %d", id)
-		f.feed.Reset()
-		ready = f.in.Reset(nil)
+		f.feed.Reset("")
+		ready = f.in.Reset(nil, "")
 		f.seq = 0
 	case k < 8:
 		h.say("replay done %d", id)
-		f.feed.ReplayDone()
-		f.in.ReplayDone()
+		f.feed.FinishReplay()
+		f.in.FinishReplay()
 	case k < 9:
 		h.say("another feed %d", id)
 		old := f.feed
 		position := f.in.AppendPosition(nil)
-		f.feed, f.in = h.x.Feed(id, o), kvevent.NewIngest(o)
+		f.feed, f.in = h.x.NewStreamOf(id, o), sequence.New(o)
 		f.in.Restore(nil, position)
-		t, _ := f.in.Trust()
-		f.rest = w.heard && t == kvevent.Unknown
-		old.Push(kvevent.Batch{Seq: f.seq, Events: []kvevent.Event{h.event(r, id)}})
+		t, _ := f.in.State()
+		f.rest = w.heard && t == sequence.Unknown
+		old.Add(kvevent.Batch{Seq: f.seq, Events: []kvevent.Event{h.event(r, id)}})
 		return nil
 	case k < 10 && len(h.saved) > 0:
 		s := h.saved[r.IntN(len(h.saved))]
@@ -915,7 +918,7 @@ func (h *together) feed(r *rand.Rand, id index.WorkerID, w *togetherWorker) erro
 			}
 			*w = *rest
 			if len(n) > h.opt.MaxBlocks {
-				return nil // which blocks there is room for is not said
+				return nil // the blocks for which there is room are not specified
 			}
 		}
 		h.say("restore %d from %v", id, s.key)
@@ -939,16 +942,16 @@ func (h *together) feed(r *rand.Rand, id index.WorkerID, w *togetherWorker) erro
 		for range r.IntN(4) {
 			events = append(events, h.event(r, id))
 		}
-		seq := f.feed.Need().Seq + uint64(r.IntN(3))
+		seq := from(f.feed) + uint64(r.IntN(3))
 		f.seq = max(f.seq, seq+1)
 		h.say("snapshot %d %d %v", id, seq, events)
-		f.feed.Snapshot(seq, events)
+		f.feed.Replace(seq, events)
 		w.clear()
 		f.rest = false
 		for i := range events {
 			h.m.apply(w, &events[i])
 		}
-		ready = f.in.Snapshot(nil, seq, events...)
+		ready = f.in.Replace(nil, seq, events...)
 	}
 	for i := range ready {
 		if f.rest && ready[i].Seq == 0 {
@@ -961,9 +964,11 @@ func (h *together) feed(r *rand.Rand, id index.WorkerID, w *togetherWorker) erro
 		}
 	}
 	w.told = true
-	w.trust, w.why = f.in.Trust()
-	if f.feed.Need() != f.in.Need() {
-		return fmt.Errorf("need %+v, model %+v", f.feed.Need(), f.in.Need())
+	state, why := f.in.State()
+	w.trust, w.why = index.State(state), why
+	n, seq := f.feed.Need()
+	if m, want := f.in.Need(); n != index.Need(m) || seq != want {
+		return fmt.Errorf("need %d from %d, model %d from %d", n, seq, m, want)
 	}
 	return nil
 }
@@ -977,7 +982,7 @@ func (h *together) follow(r *rand.Rand) error {
 		delta, now, ok := h.x.AppendDelta(nil, h.f.Version())
 		h.say("delta from %d: %v", h.f.Version().Count, ok)
 		if ok {
-			if err := h.f.ApplyDelta(delta); err != nil {
+			if err := h.f.AddDelta(delta); err != nil {
 				return fmt.Errorf("delta: %w", err)
 			}
 			if h.f.Version() != now {
@@ -992,16 +997,16 @@ func (h *together) follow(r *rand.Rand) error {
 		o.Journal = []int{0, 1 << 20}[r.IntN(2)]
 		if h.x.Version() == (index.Version{}) {
 			h.say("follow from nothing")
-			h.f = index.New(modelBlock, &o)
+			h.f = index.NewAll(modelBlock, &o)
 			if d, _, ok := h.x.AppendDelta(nil, index.Version{}); ok {
-				if err := h.f.ApplyDelta(d); err != nil {
+				if err := h.f.AddDelta(d); err != nil {
 					return err
 				}
 			}
 			return nil
 		}
 		h.say("follow")
-		f, err := index.Load(h.x.AppendSnapshot(nil), &o)
+		f, err := index.LoadAll(h.x.AppendSnapshot(nil), &o)
 		if err != nil {
 			return err
 		}
@@ -1017,7 +1022,7 @@ func (h *together) follow(r *rand.Rand) error {
 		return nil
 	}
 	err := h.compare(r, h.f, false)
-	if _, _, ok := h.f.AppendDelta(nil, h.f.Version()); ok && h.opt.OrphanTTL < 0 && r.IntN(6) == 0 { // for its orphans, time began later
+	if _, _, ok := h.f.AppendDelta(nil, h.f.Version()); ok && h.opt.PendingTTL < 0 && r.IntN(6) == 0 { // for its orphans, time began later
 		x := h.f
 		h.f = nil
 		h.goOn(r, x)
@@ -1025,10 +1030,10 @@ func (h *together) follow(r *rand.Rand) error {
 	return err
 }
 
-// compare compares all answers. Only the leader has predictions.
+// compare compares all results. Only the leader has predictions.
 func (h *together) compare(r *rand.Rand, x *index.Index, predictions bool) error {
 	m := h.m
-	var states []index.State
+	var states []index.Info
 	has := make([]map[uint64][kvevent.NumTiers]bool, len(m.workers))
 	own := make([]map[uint64]bool, len(m.workers)) // resident or predicted
 	known := map[uint64]bool{}
@@ -1046,7 +1051,7 @@ func (h *together) compare(r *rand.Rand, x *index.Index, predictions bool) error
 				own[id][b], known[b] = true, true
 			}
 		}
-		s := index.State{Worker: index.WorkerID(id), Key: w.key, Blocks: len(own[id]), Store: w.store}
+		s := index.Info{Worker: index.WorkerID(id), Key: w.key, Blocks: len(own[id]), Store: w.store}
 		for _, o := range w.orphans {
 			for _, gone := range o.gone {
 				if !gone {
@@ -1054,13 +1059,13 @@ func (h *together) compare(r *rand.Rand, x *index.Index, predictions bool) error
 				}
 			}
 		}
-		s.Trust, s.Why = w.state()
+		s.State, s.Why = w.state()
 		states = append(states, s)
-		if got, ok := x.State(index.WorkerID(id)); !ok || got != s {
+		if got, ok := x.Info(index.WorkerID(id)); !ok || got != s {
 			return fmt.Errorf("state %+v, model %+v", got, s)
 		}
 	}
-	if got := x.AppendStates(nil); !slices.Equal(got, states) {
+	if got := x.AppendInfos(nil); !slices.Equal(got, states) {
 		return fmt.Errorf("states %+v, model %+v", got, states)
 	}
 	if x.Len() != len(known) {
@@ -1090,7 +1095,7 @@ func (h *together) compare(r *rand.Rand, x *index.Index, predictions bool) error
 				continue
 			}
 			a := index.Match{Worker: index.WorkerID(id)}
-			a.Trust, _ = w.state()
+			a.State, _ = w.state()
 			for _, b := range hashes {
 				t := slices.Index(slices.Clone(func() []bool { t := holds(id, b); return t[:] }()), true)
 				if t < 0 && !(predictions && own[id][b]) {
@@ -1107,7 +1112,7 @@ func (h *together) compare(r *rand.Rand, x *index.Index, predictions bool) error
 				want = append(want, a)
 			}
 		}
-		if got := x.Match(nil, hashes); !slices.Equal(got, want) {
+		if got := x.AppendMatches(nil, hashes); !slices.Equal(got, want) {
 			return fmt.Errorf("match %s: %+v, model %+v", word, got, want)
 		}
 		q := &index.Query{Stop: r.IntN(3)}
@@ -1192,7 +1197,7 @@ func (h *together) end() error {
 	if err := h.x.Check(); err != nil {
 		return err
 	}
-	if s := h.x.Stats(); s.Blocks+s.Names+s.Runs+s.Sets+s.Orphans+s.Predictions+s.Residencies+s.Workers != 0 {
+	if s := h.x.Measure(); s.Blocks+s.Names+s.Runs+s.Sets+s.Orphans+s.Predictions+s.Residencies+s.Workers != 0 {
 		return fmt.Errorf("left: %+v", s)
 	}
 	return nil

@@ -18,46 +18,36 @@ import (
 //
 //	frame = "weftkv" kind(1 byte) version(1 byte) names(8 bytes) body sum(8 bytes)
 //
-// names tells block size and scheme; sum is XXH3 of all before. Numbers are variable-length as in package encoding/binary, hashes
-// 8 bytes little-endian, strings and lists have their length in front.
+// names identifies block size and scheme; sum is XXH3 of all bytes before it. Numbers are variable-length as in package
+// encoding/binary, hashes 8 bytes little-endian, strings and lists have their length in front.
 
-// SnapshotError reports data that is no snapshot, or no delta, for this index. It unwraps to one of the errors below, or
+// snapshotError reports data that is not a snapshot, or not a delta, for this index. It unwraps to one of the errors below, or
 // to [io.ErrUnexpectedEOF] if the data ends too early.
-type SnapshotError struct {
+type snapshotError struct {
 	Offset int64 // bytes into the data
 	Err    error
 }
 
-// Error returns the cause and the place.
-func (e *SnapshotError) Error() string {
-	return "index: snapshot: " + e.Err.Error() + " at byte " + strconv.FormatInt(e.Offset, 10)
+// Error returns the cause and the position.
+func (e *snapshotError) Error() string {
+	return "replica: snapshot: " + e.Err.Error() + " at byte " + strconv.FormatInt(e.Offset, 10)
 }
 
 // Unwrap returns the cause.
-func (e *SnapshotError) Unwrap() error { return e.Err }
+func (e *snapshotError) Unwrap() error { return e.Err }
 
-// The causes of a [SnapshotError].
+// The causes of a [snapshotError].
 var (
-	// ErrForm: the data is something else, or of another kind: a snapshot, a worker of one, or a delta.
-	ErrForm = errors.New("another kind of data")
-	// ErrVersion: the data is of a version of the form that is not known; another version of this module wrote it.
-	ErrVersion = errors.New("an unknown version of the form")
-	// ErrScheme: blocks are named otherwise, or have another size.
-	ErrScheme = errors.New("another block size or scheme")
-	// ErrSum: the data is damaged.
-	ErrSum = errors.New("the sum does not agree")
-	// ErrMalformed: the data says what cannot be.
-	ErrMalformed = errors.New("malformed")
-	// ErrFull: there are more blocks than the options allow.
-	ErrFull = errors.New("more blocks than allowed")
-	// ErrNoPlace: the worker has no feed where the snapshot was made, so nothing says up to which batch it goes.
-	ErrNoPlace = errors.New("no place in the stream")
-	// ErrStore: what is a store here is a worker there, or a store of another tier.
-	ErrStore = errors.New("a store of another tier, or none")
-	// ErrOrphans: the leader parks another number of orphans.
-	ErrOrphans = errors.New("another limit of orphans")
-	// ErrGap: the delta does not go on from where the index is. A snapshot is needed.
-	ErrGap = errors.New("not the version the index has")
+	errForm      = errors.New("another kind of data")               // something else, or another of snapshot, worker and delta
+	errVersion   = errors.New("unknown version of the format")      // another version of this module wrote it
+	errScheme    = errors.New("another block size or scheme")       //
+	errSum       = errors.New("checksum mismatch")                  //
+	errMalformed = errors.New("malformed")                          // a value that cannot be
+	errFull      = errors.New("more blocks than allowed")           // by Options.MaxBlocks
+	errNoPlace   = errors.New("no position in the stream")          // the worker has no stream where the snapshot was made
+	errStore     = errors.New("a store of another tier, or none")   // what is a store here is a worker there, or a store of another tier
+	errOrphans   = errors.New("another limit of pending blocks")    // the leader's MaxPending
+	errGap       = errors.New("not the version that the index has") // the delta does not continue from there
 )
 
 const (
@@ -71,7 +61,7 @@ const (
 	kindDelta  = 'd'
 )
 
-// fingerprint tells indexes apart that name blocks otherwise: by what they make of a prompt.
+// fingerprint distinguishes indexes with different block names by their hashes of a sample prompt.
 func fingerprint(block int, s kvhash.Scheme) uint64 {
 	n := min(block, 1<<12)
 	tokens := make([]uint32, 2*n+s.Window(n)-n)
@@ -79,8 +69,8 @@ func fingerprint(block int, s kvhash.Scheme) uint64 {
 		tokens[i] = uint32(i)*2654435761 + 1
 	}
 	extras := &kvhash.Extras{Objects: []kvhash.Object{{Hash: 7, ID: "7", At: 0, Len: 1}}}
-	b := binary.LittleEndian.AppendUint64([]byte(s.Name()), uint64(block))
-	for _, h := range s.AppendBlocksWith(s.AppendBlocks(nil, tokens, n), tokens, n, extras) {
+	b := binary.LittleEndian.AppendUint64([]byte(s.String()), uint64(block))
+	for _, h := range s.AppendBlocks(s.AppendBlocks(nil, tokens, n, nil), tokens, n, extras) {
 		b = binary.LittleEndian.AppendUint64(b, h)
 	}
 	return xxh3.Hash(b)
@@ -115,7 +105,7 @@ func bit(on bool, i uint) byte {
 type cursor struct {
 	data []byte
 	pos  int
-	err  *SnapshotError
+	err  *snapshotError
 }
 
 // open checks a frame and returns a cursor at its body.
@@ -123,15 +113,15 @@ func open(data []byte, kind byte) (*cursor, uint64, error) {
 	c := &cursor{data: data}
 	if string(c.bytes(uint64(len(frameMagic)))) != frameMagic {
 		c.pos = 0
-		c.fail(ErrForm)
+		c.fail(errForm)
 	}
 	if k := c.byte(); k != kind {
 		c.pos--
-		c.fail(ErrForm)
+		c.fail(errForm)
 	}
 	if v := c.byte(); v != frameVersion {
 		c.pos--
-		c.fail(ErrVersion)
+		c.fail(errVersion)
 	}
 	names := c.hash()
 	if c.err == nil && c.left() < frameSum {
@@ -141,7 +131,7 @@ func open(data []byte, kind byte) (*cursor, uint64, error) {
 		end := len(data) - frameSum
 		if xxh3.Hash(data[:end]) != binary.LittleEndian.Uint64(data[end:]) {
 			c.pos = end
-			c.fail(ErrSum)
+			c.fail(errSum)
 		}
 		c.data = data[:end]
 	}
@@ -150,7 +140,7 @@ func open(data []byte, kind byte) (*cursor, uint64, error) {
 
 func (c *cursor) fail(err error) {
 	if c.err == nil {
-		c.err = &SnapshotError{Offset: int64(c.pos), Err: err}
+		c.err = &snapshotError{Offset: int64(c.pos), Err: err}
 	}
 	c.pos = len(c.data)
 }
@@ -165,7 +155,7 @@ func (c *cursor) fault() error {
 // check fails if what was read cannot be.
 func (c *cursor) check(ok bool) bool {
 	if !ok {
-		c.fail(ErrMalformed)
+		c.fail(errMalformed)
 	}
 	return c.err == nil
 }
@@ -204,7 +194,7 @@ func (c *cursor) uint(max uint64) uint64 {
 		c.fail(io.ErrUnexpectedEOF)
 		return 0
 	case n < 0 || v > max:
-		c.fail(ErrMalformed)
+		c.fail(errMalformed)
 		return 0
 	}
 	c.pos += n

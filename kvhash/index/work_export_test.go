@@ -23,9 +23,9 @@ func (x *Index) TryApply(id WorkerID, ev *kvevent.Event) bool {
 	if x.starved.Load() > 0 {
 		return false
 	}
-	x.Apply(id, ev)
+	x.Add(id, ev)
 	return true
 }
 
-// Starve says how many lookups began again too often.
+// Starve returns the number of lookups that were retried too often.
 func (x *Index) Starve(n int32) { x.starved.Store(n) }

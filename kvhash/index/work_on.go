@@ -32,7 +32,7 @@ func (w *work) look() {
 	}
 }
 
-// step says that the writer has changed something that lookups see.
+// step records that the writer has changed something that lookups see.
 func (w *work) step() {
 	if w.steps != nil {
 		w.steps()

@@ -27,7 +27,7 @@ func checkWork(t testing.TB, x *index.Index) (runs int64) {
 
 // TestWork: conversations that fork off each other, grow on one worker or on several, and are evicted from the end.
 func TestWork(t *testing.T) {
-	x := index.New(1, nil)
+	x := index.NewAll(1, nil)
 	for i := range 8 {
 		x.AddWorker(index.Key{Instance: "e", DPRank: uint32(i)})
 	}
@@ -59,18 +59,18 @@ func TestWork(t *testing.T) {
 		}
 		prompts = append(prompts, p)
 		seq := kvhash.AppendSequence(nil, p.local)
-		x.Apply(p.on, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: seq, LocalHashes: p.local})
+		x.Add(p.on, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: seq, LocalHashes: p.local})
 		if q := prompts[rnd.IntN(len(prompts))]; rnd.IntN(3) == 0 && q.own > 0 {
 			seq := kvhash.AppendSequence(nil, q.local)
 			n := rnd.IntN(q.own) + 1
-			x.Apply(q.on, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: seq[len(seq)-n:]})
+			x.Add(q.on, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: seq[len(seq)-n:]})
 			q.local, q.own = q.local[:len(seq)-n], q.own-n
 		}
 		for range 5 {
 			q := prompts[rnd.IntN(len(prompts))].local
 			q = append(append([]uint64(nil), q[:rnd.IntN(len(q))]...), rnd.Uint64())
 			x.Work()
-			x.Match(nil, kvhash.AppendSequence(nil, q))
+			x.AppendMatches(nil, kvhash.AppendSequence(nil, q))
 			runs += checkWork(t, x)
 			lookups++
 		}

@@ -30,8 +30,8 @@ func TestWorkloads(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		t.Skip("long, and one goroutine")
 	}
-	names := []string{"conv_n16_bs64", "agent_n16_bs64"} // WEFT_WORKLOADS=all for all eight
-	if os.Getenv("WEFT_WORKLOADS") == "all" {
+	names := []string{"conv_n16_bs64", "agent_n16_bs64"}
+	if exhaustive() {
 		names = names[:0]
 		for n := range checksums {
 			names = append(names, n)
@@ -45,7 +45,7 @@ func TestWorkloads(t *testing.T) {
 			}
 			sum, x := newWorkload(t, raw).run(t)
 			require.Equal(t, checksums[name], sum)
-			for i := range x.AppendStates(nil) {
+			for i := range x.AppendInfos(nil) {
 				x.RemoveWorker(index.WorkerID(i))
 			}
 			require.Zero(t, x.Len())
@@ -74,7 +74,7 @@ func BenchmarkWorkload(b *testing.B) {
 				runtime.GC()
 				runtime.ReadMemStats(&after)
 				heap, held = int(after.HeapAlloc)-int(before.HeapAlloc), 0
-				for _, s := range x.AppendStates(nil) {
+				for _, s := range x.AppendInfos(nil) {
 					held += s.Blocks
 				}
 			}
@@ -118,7 +118,7 @@ func newWorkload(t testing.TB, raw []byte) *workload {
 	for i := range w.parent {
 		w.parent[i] = -2
 	}
-	// First pass: learn who follows whom.
+	// First pass: learn the parent of each block.
 	w.in = ops
 	var list []int32
 	for len(w.in) > 0 {
@@ -177,7 +177,7 @@ func local(u int32) uint64 {
 
 // run plays the operations and returns the sum of depths.
 func (w *workload) run(t testing.TB) (sum int64, x *index.Index) {
-	x = index.New(w.block, nil)
+	x = index.NewAll(w.block, nil)
 	for i := range w.workers {
 		x.AddWorker(index.Key{Instance: "engine", DPRank: uint32(i)})
 	}
@@ -191,7 +191,7 @@ func (w *workload) run(t testing.TB) (sum int64, x *index.Index) {
 			list = w.list(list[:0])
 			ev.BlockHashes = w.hashes(ev.BlockHashes[:0], list)
 			start := time.Now()
-			matches = x.Match(matches[:0], ev.BlockHashes)
+			matches = x.AppendMatches(matches[:0], ev.BlockHashes)
 			w.queryTime += time.Since(start)
 			w.queries++
 			if w.matched != nil {
@@ -213,8 +213,8 @@ func (w *workload) run(t testing.TB) (sum int64, x *index.Index) {
 			for _, u := range list {
 				ev.LocalHashes = append(ev.LocalHashes, local(u))
 			}
-			r := x.Apply(id, &ev)
-			if r.Parked+r.Ignored > 0 {
+			r := x.Add(id, &ev)
+			if r.Pending+r.Ignored > 0 {
 				t.Fatalf("%+v", r)
 			}
 			w.blocks += len(list)
@@ -223,7 +223,7 @@ func (w *workload) run(t testing.TB) (sum int64, x *index.Index) {
 			list = w.list(list[:0])
 			ev.Kind = kvevent.Removed
 			ev.BlockHashes = w.hashes(ev.BlockHashes[:0], list)
-			r := x.Apply(id, &ev)
+			r := x.Add(id, &ev)
 			if r.Removed != len(list) {
 				t.Fatalf("%+v", r)
 			}

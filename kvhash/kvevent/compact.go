@@ -56,8 +56,8 @@ const (
 //	objects  = count hashes...
 //	string   = length bytes
 //
-// All else are variable-length numbers as in package encoding/binary; seconds, group and block size are signed ones. LoRA, namespace
-// and owner are those of the event before, in the batch, unless written.
+// All else are variable-length numbers as in package encoding/binary; seconds, group and block size are signed ones.
+// LoRA, namespace and owner are taken from the previous event in the batch unless written.
 func AppendBatch(dst []byte, b *Batch) []byte {
 	var flags uint64
 	if !b.Time.IsZero() {
@@ -134,7 +134,7 @@ func appendEvent(dst []byte, e, before *Event) []byte {
 		dst = appendHashes(dst, e.BlockHashes)
 	}
 	if flags&hasParent != 0 {
-		// A number without a parent to go with it means nothing, but is kept.
+		// A number without a parent has no meaning, but is kept.
 		dst = append(dst, byte(b2i(e.HasParent)))
 		dst = binary.LittleEndian.AppendUint64(dst, e.Parent)
 	}
@@ -246,7 +246,7 @@ func (d *Decoder) compactEvent(before *Event) (Event, bool) {
 	}
 	if flags&hasTokens != 0 {
 		n := r.count(1)
-		if n > d.opt.MaxTokens {
+		if n > d.maxTokens {
 			r.fail("more tokens than allowed", ErrLimit)
 			n = 0
 		}
@@ -274,7 +274,7 @@ func (d *Decoder) compactEvent(before *Event) (Event, bool) {
 	}
 	if flags&hasObjects != 0 {
 		n := r.count(1)
-		if n > d.opt.MaxBlocks {
+		if n > d.maxBlocks {
 			r.fail("more blocks than allowed", ErrLimit)
 			n = 0
 		}
@@ -302,7 +302,7 @@ func (d *Decoder) compactEvent(before *Event) (Event, bool) {
 func (d *Decoder) compactHashes(mem *[]uint64) []uint64 {
 	r := &d.r
 	n := r.count(8)
-	if n > d.opt.MaxBlocks {
+	if n > d.maxBlocks {
 		r.fail("more blocks than allowed", ErrLimit)
 	}
 	b := r.bytes(uint64(8 * n))

@@ -43,11 +43,11 @@ func TestCompact(t *testing.T) {
 	next := kvevent.Batch{Seq: 301}
 	both := kvevent.AppendBatch(packed, &next)
 	d := kvevent.NewDecoder(kvevent.Compact, nil)
-	got, err := d.Decode(nil, both)
+	got, err := d.Append(nil, both)
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff([]kvevent.Batch{b, next}, got))
 	for n := range both {
-		got, err := d.Decode(nil, both[:n])
+		got, err := d.Append(nil, both[:n])
 		if n == 0 || n == len(packed) {
 			require.NoError(t, err)
 			continue
@@ -63,30 +63,30 @@ func TestCompact(t *testing.T) {
 	}
 	for _, bad := range []string{"\x02", "\x01\x20\x00\x00", "\x01\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "\x01\x00\x00\x01\x01\x80\x80\x04",
 		"\x01\x04\x00\xff\xff\xff\xff\x7f\x00", "\x01\x01\x00\x00\xff\xff\xff\xff\x7f\x00"} {
-		_, err := d.Decode(nil, []byte(bad))
+		_, err := d.Append(nil, []byte(bad))
 		var fault *kvevent.DecodeError
 		require.ErrorAs(t, err, &fault, "%x", bad)
 		require.NotErrorIs(t, err, io.ErrUnexpectedEOF, "%x", bad)
 	}
 	// Lists of no elements are nil, whatever was decoded before.
-	got, err = d.Decode(nil, []byte("\x01\x00\x07\x01\x01\xd0\x0b\x00\x00\x00\x00\x00"))
+	got, err = d.Append(nil, []byte("\x01\x00\x07\x01\x01\xd0\x0b\x00\x00\x00\x00\x00"))
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff([]kvevent.Batch{{Seq: 7, Events: []kvevent.Event{{Kind: kvevent.Stored}}}}, got))
-	small := kvevent.NewDecoder(kvevent.Compact, &kvevent.DecoderOptions{MaxEvents: 2})
-	_, err = small.Decode(nil, packed)
+	small := kvevent.NewDecoder(kvevent.Compact, nil).Limit(2, 0, 0)
+	_, err = small.Append(nil, packed)
 	require.ErrorIs(t, err, kvevent.ErrLimit)
-	small = kvevent.NewDecoder(kvevent.Compact, &kvevent.DecoderOptions{MaxBlocks: 1})
-	_, err = small.Decode(nil, packed)
+	small = kvevent.NewDecoder(kvevent.Compact, nil).Limit(0, 1, 0)
+	_, err = small.Append(nil, packed)
 	require.ErrorIs(t, err, kvevent.ErrLimit)
-	small = kvevent.NewDecoder(kvevent.Compact, &kvevent.DecoderOptions{MaxTokens: 2})
-	_, err = small.Decode(nil, packed)
+	small = kvevent.NewDecoder(kvevent.Compact, nil).Limit(0, 0, 2)
+	_, err = small.Append(nil, packed)
 	require.ErrorIs(t, err, kvevent.ErrLimit)
 }
 
 // cmpEmpty takes nil and empty lists of events for the same.
 var cmpEmpty = cmp.Comparer(func(a, b []kvevent.Event) bool { return len(a) == len(b) && (len(a) == 0 || cmp.Equal(a, b)) })
 
-// A stream of hashes takes 8 bytes for a block.
+// A stream of hashes takes 8 bytes per block.
 func TestCompactSize(t *testing.T) {
 	h := make([]uint64, 1000)
 	for i := range h {
@@ -140,7 +140,7 @@ func TestCompactRoundTrip(t *testing.T) {
 			want = append(want, b)
 			packed = kvevent.AppendBatch(packed, &b)
 		}
-		got, err := d.Decode(nil, packed)
+		got, err := d.Append(nil, packed)
 		if err != nil {
 			t.Fatal(err)
 		}

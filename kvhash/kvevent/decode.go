@@ -21,14 +21,14 @@ import (
 // Format is a form that events have on the wire.
 type Format uint8
 
-// The formats. All but Compact may be msgpack or JSON, whatever the engine sends: a payload says itself which.
+// The formats. All but Compact may be msgpack or JSON, as the engine sends it: the decoder detects which.
 const (
 	// VLLM is the batch of vLLM: an array or a map of time, events and rank; each event an array or a map.
 	VLLM Format = iota + 1
 	// SGLang is the batch of SGLang. It has vLLM's layout; hashes and cache salts are different.
 	SGLang
-	// TensorRTLLM is what TensorRT-LLM's get_kv_cache_events returns: one event, or an array of events, each a map. Each becomes a
-	// batch, numbered by its event_id.
+	// TensorRTLLM is the result of TensorRT-LLM's get_kv_cache_events: one event, or an array of events, each a map.
+	// Each becomes a batch, numbered by its event_id.
 	TensorRTLLM
 	// Dynamo is Dynamo's RouterEvent, or an array of them, each a map: the payload in the envelope of its event plane. Each becomes a
 	// batch, numbered by its event_id, from 1.
@@ -45,26 +45,21 @@ func (f Format) String() string {
 	return fmt.Sprintf("format(%d)", uint8(f))
 }
 
-// EndOfReplay is the sequence number, -1, with which vLLM and SGLang end a replay. It is no batch: an [Ingest] passes over it.
+// EndOfReplay is the sequence number, -1, with which vLLM and SGLang end a replay. It is not a batch.
 const EndOfReplay uint64 = math.MaxUint64
 
 // DecoderOptions configure a [Decoder].
 type DecoderOptions struct {
-	// DPRank is the data-parallel rank of batches that do not say theirs: the rank that was subscribed to.
-	DPRank uint32
-	// BlockSize is the number of tokens in a whole block. TensorRT-LLM does not say it, and announces blocks that are not full; 0
-	// means as many tokens as the first block of each event has, which takes a single block for a whole one.
+	// BlockSize is the number of tokens in a whole block. TensorRT-LLM does not send it, and announces blocks that are not full; 0
+	// means as many tokens as the first block of each event has, which treats a single block as a whole one.
 	BlockSize int
-	// MaxEvents is how many events, and how many batches, a payload may have; 0 means 65,536.
-	MaxEvents int
-	// MaxBlocks is how many blocks an event may have; 0 means 1,048,576.
-	MaxBlocks int
-	// MaxTokens is how many tokens an event may have; 0 means 16,777,216.
+	// MaxTokens limits the tokens of an event; 0 means 16,777,216. A sixteenth of it limits the blocks of an event, and a sixteenth of that
+	// the events, and the batches, of a payload.
 	MaxTokens int
 }
 
-// Counts is what a [Decoder] has seen since it was made.
-type Counts struct {
+// tally holds the counters of a decoder.
+type tally struct {
 	Batches   uint64 // appended, damaged ones included
 	Events    uint64 // in these
 	Damaged   uint64 // batches
@@ -75,41 +70,44 @@ type Counts struct {
 	Fields    uint64 // keys and elements that are not known: skipped
 }
 
-// ErrLimit is the cause of a [DecodeError] when a payload has more than the options allow.
+// ErrLimit is the cause of a [DecodeError] when a payload has more than [DecoderOptions].MaxTokens allows.
 var ErrLimit = errors.New("more than allowed")
 
-// DecodeError says where a payload stopped making sense. It unwraps to [ErrLimit], to [io.ErrUnexpectedEOF] if the payload ends too
+// DecodeError reports a payload that cannot be decoded. It unwraps to [ErrLimit], to [io.ErrUnexpectedEOF] if the payload ends too
 // early, or to nothing.
 type DecodeError struct {
-	Offset int64  // bytes into the payload; -1 when the fault is not in one place of it
-	Reason string // what was expected or found
-	Err    error
+	Offset int64  // bytes into the payload; -1 if the fault is not at one position of it
+	reason string // what was expected or found
+	cause  error
 }
 
-// Error returns the reason and the place.
+// Error returns the reason and the position.
 func (e *DecodeError) Error() string {
 	if e.Offset < 0 {
-		return "kvevent: " + e.Reason
+		return "kvevent: " + e.reason
 	}
-	return "kvevent: " + e.Reason + " at byte " + strconv.FormatInt(e.Offset, 10)
+	return "kvevent: " + e.reason + " at byte " + strconv.FormatInt(e.Offset, 10)
 }
 
-// Unwrap returns the cause, nil if there is none.
-func (e *DecodeError) Unwrap() error { return e.Err }
+// Unwrap returns the cause, or nil.
+func (e *DecodeError) Unwrap() error { return e.cause }
 
 // Decoder reads events of one format, from as many streams as the caller likes; TensorRT-LLM's of one model, since it learns the model's
 // windows and levels from them.
 //
-// What it returns lies in memory of the decoder and is good until the next call of a method that decodes: an [Ingest] and package index
-// copy what they keep, [Batch.Clone] does so for others. No allocation once the memory is as large as the payloads need; strings are
+// What it returns is in the decoder's memory and is valid until the next call of a method that decodes. Package index
+// copies what it keeps; [Batch.Clone] does so for others. No allocation once the memory is as large as the payloads need; strings are
 // kept once each. That memory is proportional to the largest payload seen; the limits bound what one event can make of it.
 //
 // What a decoder does not know, it skips and counts: keys, further elements, types of events, media. One goroutine at a time.
 type Decoder struct {
 	format Format
 	opt    DecoderOptions
-	counts Counts
-	names  names
+	counts tally
+
+	maxEvents, maxBlocks, maxTokens int
+
+	names names
 
 	r        reader
 	scratch  []byte // the payload as msgpack, if it was JSON
@@ -137,60 +135,61 @@ func NewDecoder(f Format, o *DecoderOptions) *Decoder {
 	if o != nil {
 		d.opt = *o
 	}
-	if d.opt.MaxEvents <= 0 {
-		d.opt.MaxEvents = 1 << 16
+	d.maxTokens = d.opt.MaxTokens
+	if d.maxTokens <= 0 {
+		d.maxTokens = 1 << 24
 	}
-	if d.opt.MaxBlocks <= 0 {
-		d.opt.MaxBlocks = 1 << 20
-	}
-	if d.opt.MaxTokens <= 0 {
-		d.opt.MaxTokens = 1 << 24
-	}
+	d.maxBlocks, d.maxEvents = max(1, d.maxTokens/16), max(1, d.maxTokens/256)
 	return d
 }
 
-// Counts returns what was seen so far.
-func (d *Decoder) Counts() Counts { return d.counts }
+// Skipped returns the number of events that were skipped: those of an unknown type, medium, locality or residency domain, and malformed
+// ones, whose batch is then damaged.
+func (d *Decoder) Skipped() uint64 {
+	c := &d.counts
+	return c.Malformed + c.Unknown + c.Elsewhere
+}
 
-// DecodeFrames decodes a message of vLLM or SGLang over ZMQ and appends its batch to dst: the topic, the sequence number in 8 bytes, and
-// the payload. In the answer to a replay request the topic may be empty or missing, as publishers differ, and a DEALER socket gets an empty
-// frame in front of it. The end of a replay is a batch with the sequence number [EndOfReplay] and no events. The error, if any, is a
-// [*DecodeError]; if the frames are right and the payload is not, the batch is appended with what could be read of it, as [Decoder.Decode]
-// does.
-func (d *Decoder) DecodeFrames(dst []Batch, frames [][]byte) ([]Batch, error) {
+// AppendFrames decodes a message of vLLM or SGLang over ZMQ and appends its batch to dst: the topic, the sequence
+// number in 8 bytes, and the payload. In the reply to a replay request the topic may be empty or missing, as publishers
+// differ, and a DEALER socket receives an empty frame before it. The end of a replay is a batch with the sequence
+// number [EndOfReplay] and no events. The error, if any, is a [*DecodeError]; if the frames are right and the payload
+// is not, the batch is appended with what could be read of it, as [Decoder.Append] does.
+func (d *Decoder) AppendFrames(dst []Batch, frames [][]byte) ([]Batch, error) {
 	if len(frames) == 4 && len(frames[0]) == 0 {
 		frames = frames[1:]
 	}
 	if len(frames) != 2 && len(frames) != 3 {
-		return dst, &DecodeError{Offset: -1, Reason: "message of " + strconv.Itoa(len(frames)) + " frames instead of 3"}
+		return dst, &DecodeError{Offset: -1, reason: "message of " + strconv.Itoa(len(frames)) + " frames instead of 3"}
 	}
 	number, payload := frames[len(frames)-2], frames[len(frames)-1]
 	if len(number) != 8 {
-		return dst, &DecodeError{Offset: -1, Reason: "sequence number of " + strconv.Itoa(len(number)) + " bytes instead of 8"}
+		return dst, &DecodeError{Offset: -1, reason: "sequence number of " + strconv.Itoa(len(number)) + " bytes instead of 8"}
 	}
 	seq := binary.BigEndian.Uint64(number)
 	if seq == EndOfReplay {
 		if len(payload) > 0 {
-			return dst, &DecodeError{Offset: -1, Reason: "end of a replay with a payload"}
+			return dst, &DecodeError{Offset: -1, reason: "end of a replay with a payload"}
 		}
 		return append(dst, Batch{Seq: seq}), nil
 	}
 	n := len(dst)
-	dst, err := d.Decode(dst, payload)
+	dst, err := d.Append(dst, payload)
 	for i := range dst[n:] {
 		dst[n+i].Seq = seq
 	}
 	return dst, err
 }
 
-// Decode decodes a payload and appends its batches to dst. Those of vLLM and SGLang have no sequence number of their own: theirs is 0
-// until the caller sets it, as [Decoder.DecodeFrames] does. An [Ingest] of batches that are all number 0 follows nothing.
+// Append decodes a payload and appends its batches to dst. Payloads of vLLM and SGLang contain no sequence number: it
+// is 0 until the caller sets it, as [Decoder.AppendFrames] does. Batches that all have the number 0 cannot be followed.
 //
-// The error, if any, is a [*DecodeError]. Nothing that was read before the fault is lost: a batch that was begun is appended with its
-// events up to there and marked as damaged, so that its sequence number counts as received (a replay would bring the same bytes) and an
-// [Ingest] lowers its trust; those of vLLM and SGLang then have no time, for their rank is at the end. An event that is well formed as a
-// value but not as an event is skipped: the batch is marked, and there is no error.
-func (d *Decoder) Decode(dst []Batch, payload []byte) ([]Batch, error) {
+// The error, if any, is a [*DecodeError]. Nothing that was read before the fault is lost: a partial batch is appended
+// with its events up to the fault and marked as damaged. Its sequence number is then treated as received, since a
+// replay would bring the same bytes, and the worker becomes degraded. The rank of a damaged batch of vLLM or SGLang is
+// unknown, because it comes last, so its time is not set. An event that is well formed as a value but not as an event
+// is skipped: the batch is marked, and there is no error.
+func (d *Decoder) Append(dst []Batch, payload []byte) ([]Batch, error) {
 	d.events, d.hashes, d.tokens = d.events[:0], d.hashes[:0], d.tokens[:0]
 	d.objects, d.keys = d.objects[:0], d.keys[:0]
 	d.damaged, d.batches = false, 0
@@ -205,7 +204,7 @@ func (d *Decoder) Decode(dst []Batch, payload []byte) ([]Batch, error) {
 		var fault *DecodeError
 		if d.scratch, fault = appendMsgpack(d.scratch[:0], payload); fault != nil {
 			if d.format <= SGLang {
-				dst = d.deliver(dst, Batch{DPRank: d.opt.DPRank, Damaged: true}, len(d.events))
+				dst = d.deliver(dst, Batch{Damaged: true}, len(d.events))
 			}
 			return dst, fault
 		}
@@ -282,7 +281,7 @@ func (d *Decoder) mark() mark {
 	return mark{len(d.hashes), len(d.tokens), len(d.objects), len(d.keys)}
 }
 
-// lone ends a batch of one event that lies before position end: good says whether the event made sense.
+// lone ends a batch of one event that ends at position end; good reports whether the event was valid.
 func (d *Decoder) lone(dst []Batch, b Batch, start int, m mark, end int, good bool) []Batch {
 	if !good {
 		d.malformed()
@@ -295,7 +294,7 @@ func (d *Decoder) lone(dst []Batch, b Batch, start int, m mark, end int, good bo
 	return d.deliver(dst, b, start)
 }
 
-// unnumbered passes over an event that says no number: without one it is no batch, and the one that is missing will be noticed.
+// unnumbered skips an event without a number: it is not a batch, and the missing number will be noticed.
 func (d *Decoder) unnumbered(end int) {
 	if d.r.ok() {
 		d.r.pos = end
@@ -309,8 +308,8 @@ func (d *Decoder) back(m mark) {
 
 // add appends an event to the batch that is being read.
 func (d *Decoder) add(e Event) {
-	if len(d.events) >= d.opt.MaxEvents {
-		d.r.fail("more than "+strconv.Itoa(d.opt.MaxEvents)+" events", ErrLimit)
+	if len(d.events) >= d.maxEvents {
+		d.r.fail("more than "+strconv.Itoa(d.maxEvents)+" events", ErrLimit)
 		return
 	}
 	d.events = append(d.events, e)
@@ -318,18 +317,18 @@ func (d *Decoder) add(e Event) {
 
 // begin reports whether there may be another batch.
 func (d *Decoder) begin() bool {
-	if d.batches >= d.opt.MaxEvents {
-		d.r.fail("more than "+strconv.Itoa(d.opt.MaxEvents)+" batches", ErrLimit)
+	if d.batches >= d.maxEvents {
+		d.r.fail("more than "+strconv.Itoa(d.maxEvents)+" batches", ErrLimit)
 	}
 	return d.r.ok()
 }
 
-// rank returns a data-parallel rank; what is none means the rank of the subscription.
-func (d *Decoder) rank(v value) uint32 {
+// rank returns a data-parallel rank; 0 if the value is not one.
+func rank(v value) uint32 {
 	if v.kind == intKind && !v.neg && v.num <= math.MaxUint32 {
 		return uint32(v.num)
 	}
-	return d.opt.DPRank
+	return 0
 }
 
 // hashList reads the hashes of blocks.
@@ -338,8 +337,8 @@ func (d *Decoder) hashList() bool {
 	if v.kind != arrayKind {
 		return false
 	}
-	if v.n > d.opt.MaxBlocks {
-		d.r.fail("more than "+strconv.Itoa(d.opt.MaxBlocks)+" blocks", ErrLimit)
+	if v.n > d.maxBlocks {
+		d.r.fail("more than "+strconv.Itoa(d.maxBlocks)+" blocks", ErrLimit)
 		return false
 	}
 	for range v.n {
@@ -352,8 +351,8 @@ func (d *Decoder) hashList() bool {
 	return true
 }
 
-// hash returns the engine hash that v stands for: a number, negative ones as their two's complement; a digest, of which vLLM's numbers
-// are the last 8 bytes and SGLang's the first; or a digest in hexadecimal digits.
+// hash returns v as an engine hash: a number, negative ones as their two's complement; a digest, whose last 8 bytes are
+// vLLM's number and whose first 8 are SGLang's; or a digest in hexadecimal digits.
 func (d *Decoder) hash(v value) (uint64, bool) {
 	b := v.raw
 	switch v.kind {
@@ -388,8 +387,8 @@ func (d *Decoder) tokenList() (pairs, ok bool) {
 	if v.kind != arrayKind {
 		return false, v.kind == nilKind
 	}
-	if v.n > d.opt.MaxTokens {
-		r.fail("more than "+strconv.Itoa(d.opt.MaxTokens)+" tokens", ErrLimit)
+	if v.n > d.maxTokens {
+		r.fail("more than "+strconv.Itoa(d.maxTokens)+" tokens", ErrLimit)
 		return false, false
 	}
 	if v.n > 0 && r.peek() == arrayKind {
@@ -421,10 +420,11 @@ func (d *Decoder) objectAt(first, i int, hash uint64) {
 	d.keys = append(d.keys, hash)
 	n := len(d.keys)
 	o := &d.objects[first+i]
-	*o = d.keys[n-1-len(*o) : n : n] // those of a block follow each other
+	*o = d.keys[n-1-len(*o) : n : n] // keys of a block are adjacent
 }
 
-// label returns a name. A number, for engines that number adapters, becomes "#" and its digits, so that it is nobody's name.
+// label returns a name. A number, for engines that number adapters, becomes "#" and its digits, which is not a valid
+// name.
 func (d *Decoder) label(v value) (string, bool) {
 	switch v.kind {
 	case nilKind:
@@ -441,7 +441,7 @@ func (d *Decoder) label(v value) (string, bool) {
 	return "", false
 }
 
-// namespace is label for cache salts. Dynamo marks the salts that it gives to vLLM; the namespace is what follows the mark.
+// namespace is label for cache salts. Dynamo marks the salts that it gives to vLLM; the namespace follows the mark.
 func (d *Decoder) namespace(v value) (string, bool) {
 	s, ok := d.label(v)
 	return strings.TrimPrefix(s, "dynamo-cache-salt:"), ok
@@ -474,9 +474,10 @@ func (n *names) get(b []byte) string {
 	return s
 }
 
-// ObjectHash returns the 64-bit hash of an image or other object from the identifier an engine gives it, for [Event.Objects] and for the
-// objects of a prompt in package kvhash. An identifier of 64 hexadecimal digits, as vLLM's digests are, stands for its first 16; any other
-// is hashed with XXH3-64, and "" is 0. So does Dynamo (kv-router, hash_mm_identifier, 2026-08).
+// ObjectHash returns the 64-bit hash of an image or other object from the identifier an engine gives it, for
+// [Event.Objects] and for the objects of a prompt in package kvhash. An identifier of 64 hexadecimal digits, as vLLM's
+// digests are, is replaced by its first 16; any other is hashed with XXH3-64, and "" is 0. So does Dynamo (kv-router,
+// hash_mm_identifier, 2026-08).
 func ObjectHash(identifier string) uint64 {
 	if identifier == "" {
 		return 0
@@ -497,7 +498,7 @@ func objectHash(b []byte) uint64 {
 	return xxh3.Hash(b)
 }
 
-// digest64 returns the first 8 bytes of a digest of 64 hexadecimal digits; false if s is none.
+// digest64 returns the first 8 bytes of a digest of 64 hexadecimal digits; false if s is not one.
 func digest64[T []byte | string](s T) (uint64, bool) {
 	if len(s) != 64 {
 		return 0, false
@@ -593,7 +594,7 @@ func (r *reader) err() error {
 	if r.ok() {
 		return nil
 	}
-	return &DecodeError{Offset: int64(r.at), Reason: r.reason, Err: r.cause}
+	return &DecodeError{Offset: int64(r.at), reason: r.reason, cause: r.cause}
 }
 
 var errEnd = io.ErrUnexpectedEOF

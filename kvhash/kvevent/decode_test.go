@@ -4,7 +4,6 @@ package kvevent_test
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -19,95 +18,17 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/zeebo/xxh3"
 
+	"github.com/weft-go/weft/kvhash/internal/packed"
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
 // a is an array, m a map of keys and values in turn.
 type (
-	a []any
-	m []any
+	a = packed.Array
+	m = packed.Map
 )
 
-// pack writes a value as msgpack, in the shortest form.
-func pack(v any) []byte { return appendPacked(nil, v) }
-
-func appendPacked(b []byte, v any) []byte {
-	length := func(n int, fix, fixMax, code byte, width ...int) {
-		if fixMax > 0 && n <= int(fixMax) {
-			b = append(b, fix|byte(n))
-			return
-		}
-		for i, w := range width {
-			if w == 4 || n < 1<<(8*w) {
-				b = append(b, code+byte(i))
-				b = append(b, binary.BigEndian.AppendUint64(nil, uint64(n))[8-w:]...)
-				return
-			}
-		}
-	}
-	switch v := v.(type) {
-	case nil:
-		b = append(b, 0xc0)
-	case bool:
-		b = append(b, 0xc2)
-		if v {
-			b[len(b)-1] = 0xc3
-		}
-	case int:
-		return appendPacked(b, int64(v))
-	case int64:
-		switch {
-		case v >= 0:
-			return appendPacked(b, uint64(v))
-		case v >= -32:
-			b = append(b, byte(v))
-		case v >= math.MinInt8:
-			b = append(b, 0xd0, byte(v))
-		case v >= math.MinInt16:
-			b = binary.BigEndian.AppendUint16(append(b, 0xd1), uint16(v))
-		case v >= math.MinInt32:
-			b = binary.BigEndian.AppendUint32(append(b, 0xd2), uint32(v))
-		default:
-			b = binary.BigEndian.AppendUint64(append(b, 0xd3), uint64(v))
-		}
-	case uint64:
-		switch {
-		case v < 0x80:
-			b = append(b, byte(v))
-		case v <= math.MaxUint8:
-			b = append(b, 0xcc, byte(v))
-		case v <= math.MaxUint16:
-			b = binary.BigEndian.AppendUint16(append(b, 0xcd), uint16(v))
-		case v <= math.MaxUint32:
-			b = binary.BigEndian.AppendUint32(append(b, 0xce), uint32(v))
-		default:
-			b = binary.BigEndian.AppendUint64(append(b, 0xcf), v)
-		}
-	case float32:
-		b = binary.BigEndian.AppendUint32(append(b, 0xca), math.Float32bits(v))
-	case float64:
-		b = binary.BigEndian.AppendUint64(append(b, 0xcb), math.Float64bits(v))
-	case string:
-		length(len(v), 0xa0, 31, 0xd9, 1, 2, 4)
-		b = append(b, v...)
-	case []byte:
-		length(len(v), 0, 0, 0xc4, 1, 2, 4)
-		b = append(b, v...)
-	case a:
-		length(len(v), 0x90, 15, 0xdc, 2, 4)
-		for _, e := range v {
-			b = appendPacked(b, e)
-		}
-	case m:
-		length(len(v)/2, 0x80, 15, 0xde, 2, 4)
-		for _, e := range v {
-			b = appendPacked(b, e)
-		}
-	default:
-		panic(fmt.Sprintf("%T", v))
-	}
-	return b
-}
+func pack(v any) []byte { return packed.Append(nil, v) }
 
 // jsonOf writes a value as JSON.
 func jsonOf(v any) string {
@@ -143,7 +64,7 @@ type wireCase struct {
 	format  kvevent.Format
 	payload any // packed; as JSON too, unless it holds binary data
 	want    []kvevent.Batch
-	counts  kvevent.Counts // without Batches and Events
+	counts  kvevent.Tally // without Batches and Events
 }
 
 var at = time.Unix(1757500000, 250e6).UTC()
@@ -175,35 +96,35 @@ func wireCases() []wireCase {
 	}
 	var minus int64 = -5
 	cases := []wireCase{
-		{"tuple of 5", kvevent.VLLM, batch(tuple()), of(stored(nil)), kvevent.Counts{}},
-		{"tuple of 6, adapter by number", kvevent.VLLM, batch(tuple(3)), of(stored(func(e *kvevent.Event) { e.LoRA = "#3" })), kvevent.Counts{}},
-		{"tuple of 7, medium", kvevent.VLLM, batch(tuple(nil, "cpu")), of(stored(func(e *kvevent.Event) { e.Tier = kvevent.Host })), kvevent.Counts{}},
+		{"tuple of 5", kvevent.VLLM, batch(tuple()), of(stored(nil)), kvevent.Tally{}},
+		{"tuple of 6, adapter by number", kvevent.VLLM, batch(tuple(3)), of(stored(func(e *kvevent.Event) { e.LoRA = "#3" })), kvevent.Tally{}},
+		{"tuple of 7, medium", kvevent.VLLM, batch(tuple(nil, "cpu")), of(stored(func(e *kvevent.Event) { e.Tier = kvevent.Host })), kvevent.Tally{}},
 		{"tuple of 8, adapter", kvevent.VLLM, batch(tuple(1, "GPU", "ad")),
-			of(stored(func(e *kvevent.Event) { e.Tier, e.LoRA = kvevent.Device, "ad" })), kvevent.Counts{}},
+			of(stored(func(e *kvevent.Event) { e.Tier, e.LoRA = kvevent.Device, "ad" })), kvevent.Tally{}},
 		{"tuple of 9, salt", kvevent.VLLM, batch(tuple(nil, nil, "ad", a{a{"ad", "salt"}, nil})),
-			of(stored(func(e *kvevent.Event) { e.LoRA, e.Namespace, e.RootNamespace = "ad", "salt", true })), kvevent.Counts{}},
+			of(stored(func(e *kvevent.Event) { e.LoRA, e.Namespace, e.RootNamespace = "ad", "salt", true })), kvevent.Tally{}},
 		{"tuple of 9, old objects", kvevent.VLLM, batch(tuple(nil, nil, nil, a{a{digest, "my image", "salt"}, a{"other"}})),
 			of(stored(func(e *kvevent.Event) {
 				e.Namespace, e.RootNamespace = "salt", true
 				e.Objects = [][]uint64{{0x0123456789abcdef, xxh3.HashString("my image")}, {xxh3.HashString("other")}}
-			})), kvevent.Counts{}},
+			})), kvevent.Tally{}},
 		{"tuple of 14", kvevent.VLLM, batch(tuple(nil, "DISK", nil, nil, 2, "mla_attention", nil, "LOCAL", "store")),
-			of(stored(func(e *kvevent.Event) { e.Tier, e.Group, e.Owner = kvevent.Disk, 2, "store" })), kvevent.Counts{}},
+			of(stored(func(e *kvevent.Event) { e.Tier, e.Group, e.Owner = kvevent.Disk, 2, "store" })), kvevent.Tally{}},
 		{"tuple of 16", kvevent.VLLM, batch(tuple(nil, nil, nil, nil, 0, "mamba", nil, nil, nil, "session", "new")),
-			of(stored(func(e *kvevent.Event) { e.Attention = kvevent.StateSpace })), kvevent.Counts{Fields: 1}},
+			of(stored(func(e *kvevent.Event) { e.Attention = kvevent.StateSpace })), kvevent.Tally{Fields: 1}},
 		{"tuple with Dynamo's objects", kvevent.VLLM, batch(tuple(nil, "GPU", nil, nil,
 			a{nil, m{"mm_objects", a{m{"mm_hash", 42, "offsets", a{a{0, 2}}}, m{"offsets", a{}, "mm_hash", 43}}}}, 1, "full_attention")),
 			of(stored(func(e *kvevent.Event) {
 				e.Tier, e.Group, e.Objects = kvevent.Device, 1, [][]uint64{nil, {42, 43}}
-			})), kvevent.Counts{}},
+			})), kvevent.Tally{}},
 		{"map", kvevent.VLLM, batch(mapped("lora_id", nil, "medium", "GPU", "lora_name", nil, "group_idx", 0)),
-			of(stored(func(e *kvevent.Event) { e.Tier = kvevent.Device })), kvevent.Counts{}},
+			of(stored(func(e *kvevent.Event) { e.Tier = kvevent.Device })), kvevent.Tally{}},
 		{"map, salt and objects", kvevent.VLLM, batch(mapped("lora_name", "ad", "extra_keys", a{
 			a{"ad", a{digest, 2}, a{"id", -3}, "salt"}, a{"ad", a{"id", -7}}})),
 			of(stored(func(e *kvevent.Event) {
 				e.LoRA, e.Namespace, e.RootNamespace = "ad", "salt", true
 				e.Objects = [][]uint64{{0x0123456789abcdef, xxh3.HashString("id")}, {xxh3.HashString("id")}}
-			})), kvevent.Counts{}},
+			})), kvevent.Tally{}},
 		{"map, salt that is a digest, marked salt", kvevent.VLLM, batch(
 			mapped("extra_keys", a{a{digest}, nil}),
 			mapped("extra_keys", a{a{"dynamo-cache-salt:x"}, nil}),
@@ -211,28 +132,28 @@ func wireCases() []wireCase {
 			of(
 				stored(func(e *kvevent.Event) { e.Namespace, e.RootNamespace = digest, true }),
 				stored(func(e *kvevent.Event) { e.Namespace, e.RootNamespace = "x", true }),
-				stored(func(e *kvevent.Event) { e.Namespace, e.RootNamespace = "y", true })), kvevent.Counts{}},
+				stored(func(e *kvevent.Event) { e.Namespace, e.RootNamespace = "y", true })), kvevent.Tally{}},
 		{"map, keys that say what they are", kvevent.VLLM, batch(mapped("lora_name", "ad", "event_version", 1, "extra_keys", a{
 			a{m{"type", "mm", "modality", "image", "hash", digest, "block_offset", 2}, m{"type", "lora", "name", "ad"}, m{"type", "cache_salt", "salt", "ad"}},
 			a{m{"type", "legacy", "value", "what"}, m{"type", "lora", "name", "ad"}, a{"ad:id", 3}}})),
 			of(stored(func(e *kvevent.Event) {
 				e.LoRA, e.Namespace, e.RootNamespace = "ad", "ad", true
 				e.Objects = [][]uint64{{0x0123456789abcdef}, {xxh3.HashString("what"), xxh3.HashString("id")}}
-			})), kvevent.Counts{}},
+			})), kvevent.Tally{}},
 		{"map, salt that is the adapter's name", kvevent.VLLM, batch(mapped("lora_name", "ad", "extra_keys", a{a{"ad", "ad"}, a{"ad"}})),
-			of(stored(func(e *kvevent.Event) { e.LoRA, e.Namespace, e.RootNamespace = "ad", "ad", true })), kvevent.Counts{}},
+			of(stored(func(e *kvevent.Event) { e.LoRA, e.Namespace, e.RootNamespace = "ad", "ad", true })), kvevent.Tally{}},
 		{"map, digests of embeddings", kvevent.VLLM, batch(mapped("extra_keys", a{a{[]byte{1, 2}}, a{m{"type", "prompt_embeds", "hash", []byte{3}}}})),
-			of(stored(func(e *kvevent.Event) { e.Objects = [][]uint64{{xxh3.Hash([]byte{1, 2})}, {xxh3.Hash([]byte{3})}} })), kvevent.Counts{}},
+			of(stored(func(e *kvevent.Event) { e.Objects = [][]uint64{{xxh3.Hash([]byte{1, 2})}, {xxh3.Hash([]byte{3})}} })), kvevent.Tally{}},
 		{"map, Dynamo's objects and vLLM's", kvevent.VLLM, batch(mapped("extra_keys", a{a{a{"id", 0}, "salt"}, a{a{"id", 0}}},
 			"block_mm_infos", a{m{"mm_objects", a{m{"mm_hash", 42}}}, m{"mm_objects", a{m{"mm_hash", 43}}}})),
 			of(stored(func(e *kvevent.Event) {
 				e.Namespace, e.RootNamespace, e.Objects = "salt", true, [][]uint64{{42}, {43}}
-			})), kvevent.Counts{}},
+			})), kvevent.Tally{}},
 		{"localities", kvevent.VLLM, batch(mapped("medium", "CPU", "locality", "LOCAL"), mapped("locality", "PEER", "medium", "CPU")),
-			of(stored(func(e *kvevent.Event) { e.Tier = kvevent.Host })), kvevent.Counts{Elsewhere: 1}},
+			of(stored(func(e *kvevent.Event) { e.Tier = kvevent.Host })), kvevent.Tally{Elsewhere: 1}},
 		{"map, child", kvevent.VLLM, batch(m{"type", "BlockStored", "block_hashes", a{9}, "parent_block_hash", 8, "token_ids", t4, "block_size", 4}),
 			of(kvevent.Event{Kind: kvevent.Stored, BlockSize: 4, BlockHashes: []uint64{9}, Parent: 8, HasParent: true, TokenIDs: tokens4,
-				RootNamespace: true}), kvevent.Counts{}},
+				RootNamespace: true}), kvevent.Tally{}},
 		{"map, windows", kvevent.VLLM, batch(
 			mapped("kv_cache_spec_kind", "sliding_window", "kv_cache_spec_sliding_window", 1024, "group_idx", 1),
 			mapped("kv_cache_spec_sliding_window", 1024), mapped("kv_cache_spec_kind", "chunked_local_attention"), mapped("kv_cache_spec_kind", "?"),
@@ -242,18 +163,18 @@ func wireCases() []wireCase {
 				stored(func(e *kvevent.Event) { e.Attention = kvevent.SlidingWindow }),
 				stored(func(e *kvevent.Event) { e.Attention = kvevent.OtherAttention }),
 				stored(func(e *kvevent.Event) { e.Attention = kvevent.OtherAttention }),
-				stored(nil)), kvevent.Counts{}},
+				stored(nil)), kvevent.Tally{}},
 		{"map, remote store", kvevent.VLLM, batch(mapped("medium", "CPU", "locality", "REMOTE", "ownership", "kvcr", "session_id", "s1"),
 			m{"type", "BlockRemoved", "block_hashes", a{7}, "medium", "CPU", "locality", "REMOTE", "ownership", "kvcr"}),
 			of(stored(func(e *kvevent.Event) { e.Tier, e.Owner = kvevent.Remote, "kvcr" }),
-				kvevent.Event{Kind: kvevent.Removed, Tier: kvevent.Remote, Owner: "kvcr", BlockHashes: []uint64{7}}), kvevent.Counts{}},
+				kvevent.Event{Kind: kvevent.Removed, Tier: kvevent.Remote, Owner: "kvcr", BlockHashes: []uint64{7}}), kvevent.Tally{}},
 		{"unknown keys, types, media", kvevent.VLLM, batch(mapped("new", a{m{"x", a{}}}, "ext", m{}),
 			m{"type", "BlockMigrated", "block_hashes", "elsewhere"}, a{"BlockMigrated"}, mapped("medium", "FS"), a{"BlockRemoved", a{1}, "OBJ"}),
-			of(stored(nil)), kvevent.Counts{Fields: 2, Unknown: 2, Elsewhere: 2}},
+			of(stored(nil)), kvevent.Tally{Fields: 2, Unknown: 2, Elsewhere: 2}},
 		{"malformed", kvevent.VLLM, batch(nil, 5, "x", a{}, m{}, a{a{}}, a{"BlockStored"}, mapped("block_hashes", "x"), mapped("token_ids", a{1, -1}),
 			mapped("block_size", 0), mapped("block_size", -4), mapped("token_ids", a{1, a{2, 3}}), mapped("token_ids", a{a{1, 2}, 3}),
 			mapped("extra_keys", a{5}), mapped("lora_name", true), mapped("parent_block_hash", "not hex"), mapped("group_idx", "0"), tuple()),
-			damaged(stored(nil)), kvevent.Counts{Malformed: 17}},
+			damaged(stored(nil)), kvevent.Tally{Malformed: 17}},
 		{"lengths", kvevent.VLLM, batch(
 			m{"type", "BlockStored", "block_hashes", a{7, 8}, "token_ids", a{}, "block_size", 4, "medium", "CPU"},
 			m{"type", "BlockStored", "block_hashes", a{7, 8}},
@@ -267,36 +188,36 @@ func wireCases() []wireCase {
 				kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{7, 8}},
 				kvevent.Event{Kind: kvevent.Stored, Tier: kvevent.Host, BlockHashes: []uint64{7}, Parent: 6, HasParent: true},
 				kvevent.Event{Kind: kvevent.Stored, BlockSize: 3, BlockHashes: []uint64{1, 2}, TokenIDs: tokens8[:6]},
-				kvevent.Event{Kind: kvevent.Stored, BlockSize: 3, BlockHashes: []uint64{1}, TokenIDs: tokens8[:3]}), kvevent.Counts{Partial: 2}},
+				kvevent.Event{Kind: kvevent.Stored, BlockSize: 3, BlockHashes: []uint64{1}, TokenIDs: tokens8[:3]}), kvevent.Tally{Partial: 2}},
 		{"EAGLE", kvevent.SGLang, batch(m{"type", "BlockStored", "block_hashes", a{1, 2}, "block_size", 2, "token_ids",
 			a{a{1, 2}, a{2, 3}, a{3, 4}, a{4, 9}}},
 			m{"type", "BlockStored", "block_hashes", a{1, 2}, "block_size", 2, "token_ids", a{a{1, 2}, a{2, 3}, a{3, 4}}}),
 			of(kvevent.Event{Kind: kvevent.Stored, BlockSize: 2, BlockHashes: []uint64{1, 2}, TokenIDs: []uint32{1, 2, 3, 4, 9}},
-				kvevent.Event{Kind: kvevent.Stored, BlockSize: 2, BlockHashes: []uint64{1}, TokenIDs: []uint32{1, 2, 3}}), kvevent.Counts{Partial: 1}},
+				kvevent.Event{Kind: kvevent.Stored, BlockSize: 2, BlockHashes: []uint64{1}, TokenIDs: []uint32{1, 2, 3}}), kvevent.Tally{Partial: 1}},
 		{"integers", kvevent.VLLM, batch(a{"BlockRemoved", a{0, 127, 128, 255, 256, 65535, 65536, uint64(math.MaxUint32), uint64(math.MaxUint32 + 1), uint64(math.MaxUint64),
 			-1, -32, -33, -128, -129, -32768, -32769, math.MinInt32, int64(math.MinInt32 - 1), int64(math.MinInt64)}}),
 			of(kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{0, 127, 128, 255, 256, 65535, 65536, math.MaxUint32, math.MaxUint32 + 1, math.MaxUint64,
 				math.MaxUint64, 1<<64 - 32, 1<<64 - 33, 1<<64 - 128, 1<<64 - 129, 1<<64 - 32768, 1<<64 - 32769, 1<<64 + math.MinInt32,
-				1<<64 + math.MinInt32 - 1, 1 << 63}}), kvevent.Counts{}},
+				1<<64 + math.MinInt32 - 1, 1 << 63}}), kvevent.Tally{}},
 		{"digests of vLLM", kvevent.VLLM, batch(a{"BlockRemoved", a{[]byte{1, 2, 3, 4, 5, 6, 7, 8, 9}, []byte{1, 2}, bytes.Repeat([]byte{7}, 300)}}, a{"BlockRemoved", a{[]byte{}}}),
-			damaged(kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{0x0203040506070809, 0x0102, 0x0707070707070707}}), kvevent.Counts{Malformed: 1}},
+			damaged(kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{0x0203040506070809, 0x0102, 0x0707070707070707}}), kvevent.Tally{Malformed: 1}},
 		{"digests of SGLang", kvevent.SGLang, batch(a{"BlockRemoved", a{[]byte{1, 2, 3, 4, 5, 6, 7, 8, 9}, []byte{1, 2}}}),
-			of(kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{0x0102030405060708, 0x0102}}), kvevent.Counts{}},
+			of(kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{0x0102030405060708, 0x0102}}), kvevent.Tally{}},
 		{"digests in digits", kvevent.SGLang, batch(a{"BlockRemoved", a{"0102030405060708090A", "ff"}}),
-			of(kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{0x0102030405060708, 0xff}}), kvevent.Counts{}},
+			of(kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{0x0102030405060708, 0xff}}), kvevent.Tally{}},
 		{"salts of SGLang", kvevent.SGLang, batch(tuple(nil, "CPU_PINNED", m{"cache_salt", "s", "more", a{}}), tuple(nil, nil, "t"),
 			mapped("cache_salt", "u", "session_id", nil, "component_type", "swa")),
 			of(stored(func(e *kvevent.Event) { e.Tier, e.Namespace = kvevent.Host, "s" }),
 				stored(func(e *kvevent.Event) { e.Namespace = "t" }),
-				stored(func(e *kvevent.Event) { e.Namespace, e.Attention = "u", kvevent.SlidingWindow })), kvevent.Counts{Fields: 1}},
+				stored(func(e *kvevent.Event) { e.Namespace, e.Attention = "u", kvevent.SlidingWindow })), kvevent.Tally{Fields: 1}},
 		{"session of SGLang's tuple", kvevent.SGLang, batch(tuple(nil, "GPU", "t", "session"), tuple(nil, "GPU", nil, nil)),
 			of(stored(func(e *kvevent.Event) { e.Tier, e.Namespace = kvevent.Device, "t" }),
-				stored(func(e *kvevent.Event) { e.Tier = kvevent.Device })), kvevent.Counts{}},
+				stored(func(e *kvevent.Event) { e.Tier = kvevent.Device })), kvevent.Tally{}},
 		{"tuples of old Dynamo", kvevent.VLLM, batch(tuple(nil, "GPU", nil, nil, "sliding_window", 128), tuple(nil, "GPU", nil, nil, 1, 128),
 			a{"BlockRemoved", a{1}, "GPU", "mamba"}),
 			of(stored(func(e *kvevent.Event) { e.Tier, e.Attention = kvevent.Device, kvevent.SlidingWindow }),
 				stored(func(e *kvevent.Event) { e.Tier, e.Attention, e.Group = kvevent.Device, kvevent.SlidingWindow, 1 }),
-				kvevent.Event{Kind: kvevent.Removed, Tier: kvevent.Device, BlockHashes: []uint64{1}, Attention: kvevent.StateSpace}), kvevent.Counts{}},
+				kvevent.Event{Kind: kvevent.Removed, Tier: kvevent.Device, BlockHashes: []uint64{1}, Attention: kvevent.StateSpace}), kvevent.Tally{}},
 		{"copies that remain", kvevent.VLLM, batch(
 			m{"type", "BlockRemoved", "remaining_copy_counts", a{1, 0, 2, 0}, "block_hashes", a{1, 2, 3, 4}},
 			m{"type", "BlockRemoved", "block_hashes", a{5, 6}, "remaining_copy_counts", nil},
@@ -304,7 +225,7 @@ func wireCases() []wireCase {
 			m{"type", "BlockRemoved", "block_hashes", a{8, 9}, "remaining_copy_counts", a{0}},
 			m{"type", "BlockRemoved", "block_hashes", a{8}, "remaining_copy_counts", a{"0"}}),
 			damaged(kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{2, 4}, NoCopies: true}, kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{5, 6}}),
-			kvevent.Counts{Malformed: 2}},
+			kvevent.Tally{Malformed: 2}},
 		{"removed", kvevent.VLLM, batch(a{"BlockRemoved", a{1}}, a{"BlockRemoved", a{1}, nil}, a{"BlockRemoved", a{1}, "NVMe", 4},
 			a{"BlockRemoved", a{1}, "GPU", 4, "LOCAL", "o"}, a{"BlockRemoved", a{1}, "GPU", 4, "mamba", 9, "REMOTE", "o"}, a{"BlockRemoved", a{}},
 			a{"BlockRemoved", a{1}, "GPU", 0, "cross_attention"}),
@@ -313,16 +234,16 @@ func wireCases() []wireCase {
 				kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{1}, Tier: kvevent.Device, Group: 4, Owner: "o"},
 				kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{1}, Tier: kvevent.Remote, Group: 4, Owner: "o", Attention: kvevent.StateSpace},
 				kvevent.Event{Kind: kvevent.Removed, BlockHashes: []uint64{1}, Tier: kvevent.Device, Attention: kvevent.OtherAttention}),
-			kvevent.Counts{}},
+			kvevent.Tally{}},
 		{"cleared", kvevent.VLLM, batch(a{"AllBlocksCleared"}, m{"type", "AllBlocksCleared"}, m{"medium", "CPU", "type", "AllBlocksCleared"}),
-			of(kvevent.Event{Kind: kvevent.Cleared}, kvevent.Event{Kind: kvevent.Cleared}, kvevent.Event{Kind: kvevent.Cleared, Tier: kvevent.Host}), kvevent.Counts{}},
+			of(kvevent.Event{Kind: kvevent.Cleared}, kvevent.Event{Kind: kvevent.Cleared}, kvevent.Event{Kind: kvevent.Cleared, Tier: kvevent.Host}), kvevent.Tally{}},
 		{"a store cleared", kvevent.VLLM, batch(a{"AllBlocksCleared", "kvcr"}), of(kvevent.Event{Kind: kvevent.Cleared, Tier: kvevent.Host, Owner: "kvcr"},
-			kvevent.Event{Kind: kvevent.Cleared, Tier: kvevent.Disk, Owner: "kvcr"}, kvevent.Event{Kind: kvevent.Cleared, Tier: kvevent.Remote, Owner: "kvcr"}), kvevent.Counts{}},
+			kvevent.Event{Kind: kvevent.Cleared, Tier: kvevent.Disk, Owner: "kvcr"}, kvevent.Event{Kind: kvevent.Cleared, Tier: kvevent.Remote, Owner: "kvcr"}), kvevent.Tally{}},
 		{"envelope is a map", kvevent.VLLM, m{"events", a{a{"AllBlocksCleared"}}, "new", 1, "ts", 1757500000.25, "data_parallel_rank", 3},
-			of(kvevent.Event{Kind: kvevent.Cleared}), kvevent.Counts{Fields: 1}},
-		{"envelope of 2, of the wrong types, of 4", kvevent.SGLang, a{nil, a{}}, []kvevent.Batch{{DPRank: 9}}, kvevent.Counts{}},
-		{"rank that is none", kvevent.SGLang, a{math.MaxFloat64, a{}, -1, 5}, []kvevent.Batch{{DPRank: 9}}, kvevent.Counts{Fields: 1}},
-		{"events that are none", kvevent.SGLang, a{float64(1), "x", 1}, []kvevent.Batch{{DPRank: 1, Time: time.Unix(1, 0).UTC(), Damaged: true}}, kvevent.Counts{Malformed: 1}},
+			of(kvevent.Event{Kind: kvevent.Cleared}), kvevent.Tally{Fields: 1}},
+		{"envelope of 2, of the wrong types, of 4", kvevent.SGLang, a{nil, a{}}, []kvevent.Batch{{}}, kvevent.Tally{}},
+		{"rank that is none", kvevent.SGLang, a{math.MaxFloat64, a{}, -1, 5}, []kvevent.Batch{{}}, kvevent.Tally{Fields: 1}},
+		{"events that are none", kvevent.SGLang, a{float64(1), "x", 1}, []kvevent.Batch{{DPRank: 1, Time: time.Unix(1, 0).UTC(), Damaged: true}}, kvevent.Tally{Malformed: 1}},
 	}
 	token := func(id int) m {
 		return m{"type", "unique_token", "token_id", id, "token_extra_id", 0}
@@ -366,16 +287,16 @@ func wireCases() []wireCase {
 				TokenIDs: []uint32{7, 8}, Objects: [][]uint64{{0x0123456789abcdef, xxh3.HashString("id")}}}}},
 			{Seq: 7, DPRank: 1},
 			{Seq: 8, DPRank: 1, Damaged: true},
-			{Seq: 9, DPRank: 9, Events: []kvevent.Event{
+			{Seq: 9, Events: []kvevent.Event{
 				{Kind: kvevent.Removed, Tier: kvevent.Device, Attention: kvevent.SlidingWindow, Group: 2, BlockHashes: []uint64{12}},
 				{Kind: kvevent.Removed, Tier: kvevent.Host, Attention: kvevent.SlidingWindow, Group: 2, BlockHashes: []uint64{12}},
 				{Kind: kvevent.Removed, Tier: kvevent.Disk, Attention: kvevent.SlidingWindow, Group: 2, BlockHashes: []uint64{12}}}},
-			{Seq: 10, DPRank: 9, Events: []kvevent.Event{{Kind: kvevent.Stored, Tier: kvevent.Device, BlockSize: 2, BlockHashes: []uint64{16}, TokenIDs: []uint32{5, 5},
+			{Seq: 10, Events: []kvevent.Event{{Kind: kvevent.Stored, Tier: kvevent.Device, BlockSize: 2, BlockHashes: []uint64{16}, TokenIDs: []uint32{5, 5},
 				Objects: [][]uint64{{77}}}}},
 			{Seq: 11, DPRank: 1, Events: []kvevent.Event{
 				{Kind: kvevent.Removed, Tier: kvevent.Device, BlockHashes: []uint64{14}}, {Kind: kvevent.Removed, Tier: kvevent.Host, BlockHashes: []uint64{14}},
 				{Kind: kvevent.Removed, Tier: kvevent.Disk, BlockHashes: []uint64{14}}}},
-		}, kvevent.Counts{Partial: 2, Unknown: 1, Malformed: 1}},
+		}, kvevent.Tally{Partial: 2, Unknown: 1, Malformed: 1}},
 		wireCase{"TensorRT-LLM, salts of blocks", kvevent.TensorRTLLM, trt(4, m{"type", "stored", "parent_hash", nil, "blocks", a{
 			append(block(21, 0, t1, t2), "cache_salt", "s"), append(block(22, 0, t2, t3), "cache_salt", "s", "lora_id", nil),
 			append(block(23, 0, t3, t3), "cache_salt", "t", "lora_id", 7), block(24, 0, t3, t3)}}),
@@ -384,12 +305,12 @@ func wireCases() []wireCase {
 				{Kind: kvevent.Stored, Tier: kvevent.Device, BlockSize: 2, BlockHashes: []uint64{23}, Parent: 22, HasParent: true,
 					TokenIDs: []uint32{3, 3}, Namespace: "t", LoRA: "#7"},
 				{Kind: kvevent.Stored, Tier: kvevent.Device, BlockSize: 2, BlockHashes: []uint64{24}, Parent: 23, HasParent: true, TokenIDs: []uint32{3, 3}},
-			}}}, kvevent.Counts{}},
+			}}}, kvevent.Tally{}},
 		wireCase{"TensorRT-LLM, digests", kvevent.TensorRTLLM, trt(4, m{"type", "stored", "parent_hash", digest, "blocks", a{
 			append(block(digest[:48]+"00000000000000ff", 0, t1, m{"token_id", digest, "token_extra_id", 0}), "mm_keys", a{}), block("fe", 0, t1, t2)}}),
 			[]kvevent.Batch{{Seq: 4, DPRank: 1, Events: []kvevent.Event{{Kind: kvevent.Stored, Tier: kvevent.Device, BlockSize: 2,
 				BlockHashes: []uint64{0xff, 0xfe}, Parent: 0x0123456789abcdef, HasParent: true,
-				TokenIDs: []uint32{1, 0, 1, 2}, Objects: [][]uint64{{0x0123456789abcdef}}}}}}, kvevent.Counts{}},
+				TokenIDs: []uint32{1, 0, 1, 2}, Objects: [][]uint64{{0x0123456789abcdef}}}}}}, kvevent.Tally{}},
 		wireCase{"TensorRT-LLM, a block that becomes whole", kvevent.TensorRTLLM, a{
 			trt(0, m{"type", "stored", "blocks", a{block(31, 0, t1)}}),
 			trt(1, m{"type", "stored", "blocks", a{block(31, 0, t1, t2)}}),
@@ -397,16 +318,16 @@ func wireCases() []wireCase {
 			[]kvevent.Batch{{DPRank: 1},
 				{Seq: 1, DPRank: 1, Events: []kvevent.Event{{Kind: kvevent.Stored, Tier: kvevent.Device, BlockSize: 2, BlockHashes: []uint64{31}, TokenIDs: []uint32{1, 2}}}},
 				{Seq: 2, DPRank: 1, Events: []kvevent.Event{{Kind: kvevent.Removed, Tier: kvevent.Device, BlockHashes: []uint64{31}},
-					{Kind: kvevent.Removed, Tier: kvevent.Host, BlockHashes: []uint64{31}}}}}, kvevent.Counts{Partial: 1}},
+					{Kind: kvevent.Removed, Tier: kvevent.Host, BlockHashes: []uint64{31}}}}}, kvevent.Tally{Partial: 1}},
 		wireCase{"TensorRT-LLM, a window that is none", kvevent.TensorRTLLM, a{
 			m{"event_id", 0, "window_size", -1, "data", m{"type", "removed", "block_hashes", a{1}}}, trt(1, m{"type", "removed", "block_hashes", a{1}})},
 			[]kvevent.Batch{
-				{DPRank: 9, Events: []kvevent.Event{{Kind: kvevent.Removed, Tier: kvevent.Device, BlockHashes: []uint64{1}}, {Kind: kvevent.Removed, Tier: kvevent.Host, BlockHashes: []uint64{1}}}},
+				{Events: []kvevent.Event{{Kind: kvevent.Removed, Tier: kvevent.Device, BlockHashes: []uint64{1}}, {Kind: kvevent.Removed, Tier: kvevent.Host, BlockHashes: []uint64{1}}}},
 				{Seq: 1, DPRank: 1, Events: []kvevent.Event{{Kind: kvevent.Removed, Tier: kvevent.Device, BlockHashes: []uint64{1}}, {Kind: kvevent.Removed, Tier: kvevent.Host, BlockHashes: []uint64{1}}}}},
-			kvevent.Counts{}},
+			kvevent.Tally{}},
 		wireCase{"TensorRT-LLM, one event", kvevent.TensorRTLLM, m{"data", m{"blocks", a{}, "type", "stored"}, "event_id", 4},
-			[]kvevent.Batch{{Seq: 4, DPRank: 9}}, kvevent.Counts{}},
-		wireCase{"TensorRT-LLM, no number", kvevent.TensorRTLLM, a{m{"data", m{}}, 5, trt(-1, m{"type", "created"})}, nil, kvevent.Counts{Malformed: 3}},
+			[]kvevent.Batch{{Seq: 4}}, kvevent.Tally{}},
+		wireCase{"TensorRT-LLM, no number", kvevent.TensorRTLLM, a{m{"data", m{}}, 5, trt(-1, m{"type", "created"})}, nil, kvevent.Tally{Malformed: 3}},
 	)
 	dynamo := func(id int, tier string, data any) m {
 		return m{"worker_id", uint64(1) << 63, "storage_tier", tier, "event", m{"event_id", id, "data", data, "dp_rank", 2}}
@@ -436,33 +357,33 @@ func wireCases() []wireCase {
 			{Worker: 1 << 63, Seq: 6, DPRank: 2},
 			{Worker: 1 << 63, Seq: 7, DPRank: 2},
 			{Worker: 1 << 63, Seq: 8, DPRank: 2, Damaged: true},
-			{Seq: 9, DPRank: 9, Events: []kvevent.Event{{Kind: kvevent.Removed, BlockHashes: []uint64{5}}}},
+			{Seq: 9, Events: []kvevent.Event{{Kind: kvevent.Removed, BlockHashes: []uint64{5}}}},
 			{Worker: 1 << 63, Seq: 10, DPRank: 2},
 			{Worker: 1 << 63, Seq: 11, DPRank: 2},
 			{Worker: 1 << 63, Seq: 12, DPRank: 2, Events: []kvevent.Event{{Kind: kvevent.Cleared}}},
-		}, kvevent.Counts{Elsewhere: 3, Unknown: 1, Malformed: 1}},
-		wireCase{"Dynamo, no number", kvevent.Dynamo, dynamo(-2, "device", "cleared"), nil, kvevent.Counts{Malformed: 1}},
+		}, kvevent.Tally{Elsewhere: 3, Unknown: 1, Malformed: 1}},
+		wireCase{"Dynamo, no number", kvevent.Dynamo, dynamo(-2, "device", "cleared"), nil, kvevent.Tally{Malformed: 1}},
 		wireCase{"Dynamo, one event", kvevent.Dynamo, dynamo(int(minus)+6, "gpu", "Cleared"),
-			[]kvevent.Batch{{Worker: 1 << 63, Seq: 1, DPRank: 2, Events: []kvevent.Event{{Kind: kvevent.Cleared}}}}, kvevent.Counts{}},
+			[]kvevent.Batch{{Worker: 1 << 63, Seq: 1, DPRank: 2, Events: []kvevent.Event{{Kind: kvevent.Cleared}}}}, kvevent.Tally{}},
 	)
 	return cases
 }
 
-var options = &kvevent.DecoderOptions{DPRank: 9, BlockSize: 2}
+var options = &kvevent.DecoderOptions{BlockSize: 2}
 
 func TestDecode(t *testing.T) {
-	lives := map[kvevent.Format]*kvevent.Decoder{} // each has decoded what stands above
+	lives := map[kvevent.Format]*kvevent.Decoder{} // each has decoded the input above
 	for _, tt := range wireCases() {
 		t.Run(tt.name, func(t *testing.T) {
 			check := func(d *kvevent.Decoder, payload []byte) {
 				t.Helper()
-				before := d.Counts()
-				got, err := d.Decode(nil, payload)
+				before := d.Tally()
+				got, err := d.Append(nil, payload)
 				require.NoError(t, err)
 				if diff := cmp.Diff(tt.want, got); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
-				after := d.Counts()
+				after := d.Tally()
 				events, damaged := 0, 0
 				for _, b := range got {
 					events += len(b.Events)
@@ -473,7 +394,9 @@ func TestDecode(t *testing.T) {
 				require.EqualValues(t, len(got), after.Batches-before.Batches)
 				require.EqualValues(t, events, after.Events-before.Events)
 				require.EqualValues(t, damaged, after.Damaged-before.Damaged)
-				counts := kvevent.Counts{Malformed: after.Malformed - before.Malformed, Unknown: after.Unknown - before.Unknown,
+				skipped := after.Malformed + after.Unknown + after.Elsewhere
+				require.Equal(t, skipped, d.Skipped())
+				counts := kvevent.Tally{Malformed: after.Malformed - before.Malformed, Unknown: after.Unknown - before.Unknown,
 					Elsewhere: after.Elsewhere - before.Elsewhere, Partial: after.Partial - before.Partial, Fields: after.Fields - before.Fields}
 				if diff := cmp.Diff(tt.counts, counts); diff != "" {
 					t.Errorf("counts (-want +got):\n%s", diff)
@@ -493,13 +416,13 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// Whatever is cut off, there is an error and no panic, and what came before the cut is what the whole has there.
+// Every truncation gives an error and no panic, and the events before the cut equal those of the whole input.
 func TestDecodeTruncated(t *testing.T) {
 	for _, tt := range wireCases() {
 		d := kvevent.NewDecoder(tt.format, options)
 		for _, payload := range [][]byte{pack(tt.payload), []byte(jsonOf(tt.payload))} {
 			for n := range payload {
-				got, err := d.Decode(nil, payload[:n])
+				got, err := d.Append(nil, payload[:n])
 				var fault *kvevent.DecodeError
 				require.ErrorAs(t, err, &fault, "%s, %d of %d", tt.name, n, len(payload))
 				require.ErrorIs(t, err, io.ErrUnexpectedEOF, "%s, %d of %d", tt.name, n, len(payload))
@@ -512,18 +435,18 @@ func TestDecodeTruncated(t *testing.T) {
 					}
 				}
 			}
-			got, err := d.Decode(nil, append(payload[:len(payload):len(payload)], 1))
+			got, err := d.Append(nil, append(payload[:len(payload):len(payload)], 1))
 			require.ErrorContains(t, err, "something after the end")
 			require.True(t, len(got) == 0 || got[len(got)-1].Damaged)
 		}
 	}
 }
 
-// What is no batch counts as one that could not be read: its number was used.
+// A payload that is not a batch is treated as a damaged batch: its number was used.
 func TestDecodeNoBatch(t *testing.T) {
 	for _, payload := range []any{m{}, m{"error", "busy"}, m{"ts", 1.0}, a{}, a{1.0}, "x", 5} {
 		d := kvevent.NewDecoder(kvevent.VLLM, nil)
-		got, err := d.Decode(nil, pack(payload))
+		got, err := d.Append(nil, pack(payload))
 		_, ok := errors.AsType[*kvevent.DecodeError](err)
 		require.True(t, ok, "%v: %v", payload, err)
 		require.Len(t, got, 1)
@@ -534,35 +457,35 @@ func TestDecodeNoBatch(t *testing.T) {
 func TestDecodeFrames(t *testing.T) {
 	d := kvevent.NewDecoder(kvevent.VLLM, nil)
 	payload := pack(a{1.0, a{a{"AllBlocksCleared"}}})
-	got, err := d.DecodeFrames(nil, [][]byte{nil, {0, 0, 0, 0, 0, 0, 1, 2}, payload})
+	got, err := d.AppendFrames(nil, [][]byte{nil, {0, 0, 0, 0, 0, 0, 1, 2}, payload})
 	require.NoError(t, err)
 	want := []kvevent.Batch{{Seq: 258, Time: time.Unix(1, 0).UTC(), Events: []kvevent.Event{{Kind: kvevent.Cleared}}}}
 	require.Empty(t, cmp.Diff(want, got))
 	end := bytes.Repeat([]byte{0xff}, 8)
-	got, err = d.DecodeFrames(got, [][]byte{[]byte("topic"), end, nil})
+	got, err = d.AppendFrames(got, [][]byte{[]byte("topic"), end, nil})
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(append(want, kvevent.Batch{Seq: kvevent.EndOfReplay}), got))
 	// A replay comes without a topic.
-	got, err = d.DecodeFrames(nil, [][]byte{{0, 0, 0, 0, 0, 0, 1, 2}, payload})
+	got, err = d.AppendFrames(nil, [][]byte{{0, 0, 0, 0, 0, 0, 1, 2}, payload})
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(want, got))
 	for _, topic := range [][]byte{nil, []byte("kv-events")} { // to a DEALER, with the topic: TensorRT-LLM's publisher
-		got, err = d.DecodeFrames(nil, [][]byte{nil, topic, {0, 0, 0, 0, 0, 0, 1, 2}, payload})
+		got, err = d.AppendFrames(nil, [][]byte{nil, topic, {0, 0, 0, 0, 0, 0, 1, 2}, payload})
 		require.NoError(t, err)
 		require.Equal(t, uint64(258), got[0].Seq)
-		got, err = d.DecodeFrames(nil, [][]byte{nil, topic, end, nil})
+		got, err = d.AppendFrames(nil, [][]byte{nil, topic, end, nil})
 		require.NoError(t, err)
 		require.Equal(t, []kvevent.Batch{{Seq: kvevent.EndOfReplay}}, got)
 	}
-	got, err = d.DecodeFrames(nil, [][]byte{end, {}})
+	got, err = d.AppendFrames(nil, [][]byte{end, {}})
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff([]kvevent.Batch{{Seq: kvevent.EndOfReplay}}, got))
 	// A damaged batch keeps its number.
-	got, err = d.DecodeFrames(nil, [][]byte{nil, {0, 0, 0, 0, 0, 0, 0, 7}, payload[:len(payload)-1]})
+	got, err = d.AppendFrames(nil, [][]byte{nil, {0, 0, 0, 0, 0, 0, 0, 7}, payload[:len(payload)-1]})
 	require.EqualError(t, err, "kvevent: the payload ends too early at byte 12")
 	require.Empty(t, cmp.Diff([]kvevent.Batch{{Seq: 7, Damaged: true}}, got))
 	for _, frames := range [][][]byte{nil, {end, payload}, {nil, payload}, {payload}, {nil, {1}, payload}, {nil, append(end, 1), payload}, {nil, end, payload}, {nil, nil, nil, nil}, {{1}, nil, {0, 0, 0, 0, 0, 0, 1, 2}, payload}} {
-		got, err = d.DecodeFrames(nil, frames)
+		got, err = d.AppendFrames(nil, frames)
 		var fault *kvevent.DecodeError
 		require.ErrorAs(t, err, &fault)
 		require.EqualValues(t, -1, fault.Offset)
@@ -605,8 +528,8 @@ func TestDecodeHostile(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			d := kvevent.NewDecoder(kvevent.VLLM, &kvevent.DecoderOptions{MaxEvents: 3, MaxBlocks: 4, MaxTokens: 8})
-			got, err := d.Decode(nil, tt.payload)
+			d := kvevent.NewDecoder(kvevent.VLLM, nil).Limit(3, 4, 8)
+			got, err := d.Append(nil, tt.payload)
 			if tt.err == "" {
 				require.NoError(t, err)
 			} else {
@@ -620,15 +543,15 @@ func TestDecodeHostile(t *testing.T) {
 		})
 	}
 	for _, f := range []kvevent.Format{kvevent.TensorRTLLM, kvevent.Dynamo} {
-		d := kvevent.NewDecoder(f, &kvevent.DecoderOptions{MaxEvents: 2})
-		_, err := d.Decode(nil, pack(a{m{"event_id", 1}, m{"event_id", 2}, m{"event_id", 3}}))
+		d := kvevent.NewDecoder(f, nil).Limit(2, 0, 0)
+		_, err := d.Append(nil, pack(a{m{"event_id", 1}, m{"event_id", 2}, m{"event_id", 3}}))
 		require.ErrorIs(t, err, kvevent.ErrLimit)
-		_, err = d.Decode(nil, pack(5))
+		_, err = d.Append(nil, pack(5))
 		require.ErrorContains(t, err, "no event")
 	}
 }
 
-// Values of every kind are passed over, and times are numbers of any kind.
+// Values of every kind are skipped, and times are numbers of any kind.
 func TestDecodeSkips(t *testing.T) {
 	for _, v := range []string{"c0", "c2", "c3", "7f", "e0", "cc01", "cd0001", "ce00000001", "cf0000000000000001", "d0ff", "d1ffff", "d2ffffffff", "d3ffffffffffffffff",
 		"ca3f800000", "cb3ff0000000000000", "a0", "a161", "d90161", "da000161", "db0000000161", "c40161", "c5000161", "c60000000161",
@@ -636,12 +559,12 @@ func TestDecodeSkips(t *testing.T) {
 		"d40001", "d5000102", "d60001020304", "d7000102030405060708", "d80001020304050607080910111213141516", "c7010001", "c800010001", "c9000000010001"} {
 		b, err := hex.DecodeString("93ca3f8000009182a178" + v + "a474797065b0416c6c426c6f636b73436c656172656401")
 		require.NoError(t, err)
-		got, err := kvevent.NewDecoder(kvevent.SGLang, nil).Decode(nil, b)
+		got, err := kvevent.NewDecoder(kvevent.SGLang, nil).Append(nil, b)
 		require.NoError(t, err, v)
 		require.Empty(t, cmp.Diff([]kvevent.Batch{{Time: time.Unix(1, 0).UTC(), DPRank: 1, Events: []kvevent.Event{{Kind: kvevent.Cleared}}}}, got), v)
 	}
 	for ts, want := range map[any]time.Time{5: time.Unix(5, 0).UTC(), -5: time.Unix(-5, 0).UTC(), -0.5: time.Unix(-1, 5e8).UTC(), math.Inf(1): {}, math.NaN(): {}, "x": {}} {
-		got, err := kvevent.NewDecoder(kvevent.SGLang, nil).Decode(nil, pack(a{ts, a{}}))
+		got, err := kvevent.NewDecoder(kvevent.SGLang, nil).Append(nil, pack(a{ts, a{}}))
 		require.NoError(t, err)
 		require.Equal(t, want, got[0].Time)
 	}
@@ -651,7 +574,7 @@ func TestDecodeJSON(t *testing.T) {
 	d := kvevent.NewDecoder(kvevent.VLLM, nil)
 	good := func(events string) []kvevent.Event {
 		t.Helper()
-		got, err := d.Decode(nil, []byte(`[1, [`+events+`]]`))
+		got, err := d.Append(nil, []byte(`[1, [`+events+`]]`))
 		require.NoError(t, err)
 		return got[0].Events
 	}
@@ -661,7 +584,7 @@ func TestDecodeJSON(t *testing.T) {
 	require.Len(t, good("{ \"type\" :\t\"AllBlocksCleared\" , \"x\":{},\"y\":[ ],\"z\":[{},[],{\"a\":[1.5e3,true,false,null]}]}"), 1)
 	for _, bad := range []string{`[1,]`, `[,1]`, `[1 2]`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{,}`, `{1:2}`, `[tru]`, `[+1]`, `["a` + "\n" + `"]`, `["\x"]`, `["\u12g4"]`, `[1}`, `{"a":1]`, `[--1]`,
 		`[1]]`, `[1][`, `[]{}`, `["a": 1]`} {
-		_, err := d.Decode(nil, []byte(bad))
+		_, err := d.Append(nil, []byte(bad))
 		var fault *kvevent.DecodeError
 		require.ErrorAs(t, err, &fault, bad)
 		require.GreaterOrEqual(t, fault.Offset, int64(0), "%s: %v", bad, err)
@@ -681,26 +604,31 @@ func TestDecodeAllocs(t *testing.T) {
 			}
 			d := kvevent.NewDecoder(tt.format, options)
 			var dst []kvevent.Batch
-			dst, _ = d.Decode(dst, payload)
-			require.Zero(t, testing.AllocsPerRun(10, func() { dst, _ = d.Decode(dst[:0], payload) }), "%s: %s", tt.name, payload)
+			dst, _ = d.Append(dst, payload)
+			require.Zero(t, testing.AllocsPerRun(10, func() { dst, _ = d.Append(dst[:0], payload) }), "%s: %s", tt.name, payload)
 		}
 	}
 	b := allFields()
 	payload := kvevent.AppendBatch(nil, &b)
 	d := kvevent.NewDecoder(kvevent.Compact, nil)
-	dst, err := d.Decode(nil, payload)
+	dst, err := d.Append(nil, payload)
 	require.NoError(t, err)
-	require.Zero(t, testing.AllocsPerRun(10, func() { dst, _ = d.Decode(dst[:0], payload) }))
+	require.Zero(t, testing.AllocsPerRun(10, func() { dst, _ = d.Append(dst[:0], payload) }))
 	require.Zero(t, testing.AllocsPerRun(10, func() { payload = kvevent.AppendBatch(payload[:0], &b) }))
 }
 
 // Strings stay right when the table of those that are known is full.
 func TestDecodeNames(t *testing.T) {
 	d := kvevent.NewDecoder(kvevent.SGLang, nil)
+	const salt = "salt 000000"
+	payload := pack(a{nil, a{a{"BlockStored", a{1}, nil, a{1}, 1, nil, nil, salt}}})
+	digits := payload[bytes.Index(payload, []byte(salt))+len("salt "):][:6]
 	for i := range 100_000 {
-		got, err := d.Decode(nil, pack(a{nil, a{a{"BlockStored", a{1}, nil, a{1}, 1, nil, nil, fmt.Sprint("salt ", i)}}}))
-		require.NoError(t, err)
-		require.Equal(t, fmt.Sprint("salt ", i), got[0].Events[0].Namespace)
+		copy(digits, fmt.Sprintf("%06d", i))
+		got, err := d.Append(nil, payload)
+		if want := "salt " + string(digits); err != nil || got[0].Events[0].Namespace != want {
+			t.Fatal(got, err, want)
+		}
 	}
 }
 
@@ -711,6 +639,12 @@ func TestObjectHash(t *testing.T) {
 	require.Equal(t, xxh3.HashString("x"+digest[1:]), kvevent.ObjectHash("x"+digest[1:]))
 	require.Equal(t, xxh3.HashString(digest[:63]+"-"), kvevent.ObjectHash(digest[:63]+"-"))
 	require.Equal(t, xxh3.HashString(digest[1:]), kvevent.ObjectHash(digest[1:]))
+}
+
+func TestNames(t *testing.T) {
+	require.Equal(t, "stored removed cleared kind(9)", fmt.Sprint(kvevent.Stored, " ", kvevent.Removed, " ", kvevent.Cleared, " ", kvevent.Kind(9)))
+	require.Equal(t, "[ device host disk remote tier(9)]", fmt.Sprint([]kvevent.Tier{0, 1, 2, 3, 4, 9}))
+	require.EqualValues(t, kvevent.NumTiers, kvevent.Remote)
 }
 
 func TestFormats(t *testing.T) {
@@ -726,12 +660,10 @@ func FuzzDecode(f *testing.F) {
 	b := allFields()
 	f.Add(byte(kvevent.Compact), kvevent.AppendBatch(nil, &b))
 	f.Fuzz(func(t *testing.T, format byte, payload []byte) {
-		o := *options
-		o.MaxEvents = 1 << 12
-		d := kvevent.NewDecoder(kvevent.VLLM+kvevent.Format(format)%5, &o)
-		got, err := d.Decode(nil, payload)
+		d := kvevent.NewDecoder(kvevent.VLLM+kvevent.Format(format)%5, options).Limit(1<<12, 0, 0)
+		got, err := d.Append(nil, payload)
 		if err != nil {
-			require.True(t, len(got) == 0 || got[len(got)-1].Damaged || d.Counts().Batches > 1)
+			require.True(t, len(got) == 0 || got[len(got)-1].Damaged || d.Tally().Batches > 1)
 		}
 		var kept []kvevent.Batch
 		var packed []byte
@@ -745,12 +677,12 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 		// Decoding again, after it, gives the same.
-		again, _ := d.Decode(nil, payload)
+		again, _ := d.Append(nil, payload)
 		if d2 := kvevent.Format(format) % 5; d2 != 2 { // TensorRT-LLM's partial blocks are remembered
 			require.Empty(t, cmp.Diff(kept, again))
 		}
-		c := kvevent.NewDecoder(kvevent.Compact, &o)
-		back, err := c.Decode(nil, packed)
+		c := kvevent.NewDecoder(kvevent.Compact, options).Limit(1<<12, 0, 0)
+		back, err := c.Append(nil, packed)
 		require.NoError(t, err)
 		require.Empty(t, cmp.Diff(kept, back))
 	})
@@ -773,7 +705,7 @@ func BenchmarkDecode(b *testing.B) {
 		named := pack(a{1.5, a{m{"type", "BlockStored", "block_hashes", hashes, "parent_block_hash", 5, "token_ids", tokens, "block_size", size,
 			"lora_id", nil, "medium", "GPU", "lora_name", nil, "group_idx", 0}, m{"type", "BlockRemoved", "block_hashes", hashes, "medium", "GPU"}}, 0})
 		d := kvevent.NewDecoder(kvevent.VLLM, nil)
-		decoded, err := d.Decode(nil, tuple)
+		decoded, err := d.Append(nil, tuple)
 		require.NoError(b, err)
 		events := decoded[0].Clone()
 		full := kvevent.AppendBatch(nil, &events)
@@ -790,7 +722,7 @@ func BenchmarkDecode(b *testing.B) {
 				b.ReportAllocs()
 				b.SetBytes(int64(len(form.payload)))
 				for b.Loop() {
-					dst, _ = d.Decode(dst[:0], form.payload)
+					dst, _ = d.Append(dst[:0], form.payload)
 				}
 				ns := float64(b.Elapsed().Nanoseconds()) / float64(b.N)
 				b.ReportMetric(ns/blocks/2, "ns/eventblock")

@@ -5,7 +5,7 @@ package kvevent
 // RouterEvents of Dynamo, as serde writes the types of lib/kv-router/src/protocols.rs (2026-08) with names: {worker_id, storage_tier,
 // residency_domain, event: {event_id, dp_rank, data: {"stored": {...}} | {"removed": {...}} | "cleared"}, state_source}.
 
-// dynamoEvent reads one event, a map of n pairs. What stands under "event" may also stand alone, as KvCacheEvent.
+// dynamoEvent reads one event, a map of n pairs. The value of "event" may also come alone, as KvCacheEvent.
 func (d *Decoder) dynamoEvent(dst []Batch, n int) []Batch {
 	r := &d.r
 	at, unknown := r.places(n, "worker_id", "storage_tier", "residency_domain", "event", "state_source", "event_id", "dp_rank", "data")
@@ -26,7 +26,7 @@ func (d *Decoder) dynamoEvent(dst []Batch, n int) []Batch {
 		d.unnumbered(end)
 		return dst
 	}
-	b.Seq, b.DPRank = id.num, d.rank(r.read(inner[1]))
+	b.Seq, b.DPRank = id.num, rank(r.read(inner[1]))
 	start := len(d.events)
 	m := d.mark()
 	tier := r.read(at[1])
@@ -34,7 +34,7 @@ func (d *Decoder) dynamoEvent(dst []Batch, n int) []Batch {
 	var known bool
 	ev.Tier, known = tierOf(tier.raw)
 	if domain := r.read(at[2]); string(domain.raw) == "cache_owner" {
-		// The store is its own owner, not the worker: which one is said in a form of Dynamo's own.
+		// The store is the owner, not the worker; it is identified in a form specific to Dynamo.
 		ev.Owner = "cache_owner"
 		if s := r.read(at[4]); s.kind == stringKind {
 			ev.Owner = d.names.get(s.raw)
@@ -61,7 +61,7 @@ func (d *Decoder) dynamoData(ev Event, at int) bool {
 	}
 	switch {
 	case equalFold(name, "CLEARED"):
-		ev.Tier = AnyTier // what stands there is a placeholder
+		ev.Tier = AnyTier // the value there is a placeholder
 		d.addCleared(ev)
 		return true
 	case v.kind != mapKind && v.kind != stringKind:
@@ -114,7 +114,7 @@ func (d *Decoder) dynamoBlocks(ev *Event, v value) bool {
 	if v.kind != arrayKind {
 		return false
 	}
-	if v.n > d.opt.MaxBlocks {
+	if v.n > d.maxBlocks {
 		r.fail("more blocks than allowed", ErrLimit)
 		return false
 	}

@@ -15,7 +15,7 @@ import (
 // disaggregation/kv_events.py (2025 to 2026-08), Dynamo's lib/kv-router/src/zmq_wire (2026-08) for the tuples that it accepts;
 // remaining_copy_counts is vLLM's PR 48933 (2026-09, open).
 
-// field is what a value in an event says.
+// field identifies the meaning of a value in an event.
 type field uint8
 
 const (
@@ -34,14 +34,14 @@ const (
 	fWindow
 	fLocality
 	fOwner
-	fSession // says nothing about blocks
+	fSession // has no information about blocks
 	fSalt
 	fObjects
 	fCopies // of a removal: how many copies of each block remain
-	fTail   // in a tuple: the value's type says what it is
+	fTail   // in a tuple: identified by the value's type
 )
 
-// storedFields and removedFields say what stands where in an event that is an array.
+// storedFields and removedFields are the fields of an event that is an array, by index.
 var (
 	storedFields = [...]field{fType, fHashes, fParent, fTokens, fBlockSize, fLoRAID, fMedium, fLoRA, fExtraKeys,
 		fGroup, fAttention, fWindow, fLocality, fOwner, fSession}
@@ -49,7 +49,7 @@ var (
 	clearedFields = [...]field{fType, fOwner}
 )
 
-// fieldOf returns what a key of an event that is a map stands for.
+// fieldOf returns the field of a key of an event that is a map.
 func fieldOf(key []byte) field {
 	switch string(key) {
 	case "type":
@@ -123,7 +123,7 @@ type raw struct {
 // engineBatch reads a batch of vLLM or SGLang and appends it to dst.
 func (d *Decoder) engineBatch(dst []Batch) []Batch {
 	r := &d.r
-	b := Batch{DPRank: d.opt.DPRank}
+	var b Batch
 	start := len(d.events)
 	switch v := r.next(); v.kind {
 	case arrayKind:
@@ -137,7 +137,7 @@ func (d *Decoder) engineBatch(dst []Batch) []Batch {
 			case 1:
 				d.engineEvents()
 			case 2:
-				b.DPRank = d.rank(d.scalar())
+				b.DPRank = rank(d.scalar())
 			default:
 				r.skip()
 				d.counts.Fields++
@@ -155,7 +155,7 @@ func (d *Decoder) engineBatch(dst []Batch) []Batch {
 				d.engineEvents()
 				events = true
 			case "data_parallel_rank", "attn_dp_rank", "dp_rank":
-				b.DPRank = d.rank(d.scalar())
+				b.DPRank = rank(d.scalar())
 			default:
 				r.skip()
 				d.counts.Fields++
@@ -168,12 +168,12 @@ func (d *Decoder) engineBatch(dst []Batch) []Batch {
 		r.fail("no batch", nil)
 	}
 	if !r.ok() {
-		b.Time = time.Time{} // its rank may not have been read: it must not begin another life of the one that it is taken for
+		b.Time = time.Time{} // its rank may not have been read: it must not begin another run of the rank that it is assigned to
 	}
 	return d.deliver(dst, b, start)
 }
 
-// scalar reads a value and passes over what is in it.
+// scalar reads a value and skips its elements.
 func (d *Decoder) scalar() value {
 	v := d.r.next()
 	d.r.rest(v)
@@ -234,7 +234,7 @@ func (d *Decoder) engineEvent() {
 	}
 }
 
-// position returns what stands at a place of an event that is an array.
+// position returns the field at an index of an event that is an array.
 func position(k Kind, i int) field {
 	all := clearedFields[:]
 	switch k {
@@ -252,7 +252,7 @@ func position(k Kind, i int) field {
 	return all[i]
 }
 
-// field reads the value of a field. One of the wrong type is passed over; it makes the event bad.
+// field reads the value of a field. A value of the wrong type is skipped; it makes the event invalid.
 func (d *Decoder) field(e *raw, f field) {
 	r := &d.r
 	at := r.pos
@@ -263,7 +263,7 @@ func (d *Decoder) field(e *raw, f field) {
 	}
 }
 
-// readField reads the value of a field; false, wherever it stands, if it is of the wrong type.
+// readField reads the value of a field; false if it has the wrong type.
 func (d *Decoder) readField(e *raw, f field) (ok bool) {
 	r := &d.r
 	switch f {
@@ -282,7 +282,7 @@ func (d *Decoder) readField(e *raw, f field) (ok bool) {
 			r.skip() // SGLang has none: its tuple has the session here
 			return true
 		}
-		e.extraKeys = r.pos // read at the end: they are told apart by the adapter's name
+		e.extraKeys = r.pos // read at the end: they are distinguished by the adapter's name
 		r.skip()
 		return true
 	case fCopies:
@@ -458,8 +458,8 @@ func (d *Decoder) finish(e *raw) bool {
 	return true
 }
 
-// fit sets the event's tokens and returns the hashes of the blocks that have all of theirs. Without tokens the event says only where
-// the blocks are.
+// fit sets the event's tokens and returns the hashes of the blocks that have all of theirs. Without tokens the event
+// reports only where the blocks are.
 func (d *Decoder) fit(e *raw, ev *Event, hashes []uint64) ([]uint64, bool) {
 	tokens := d.tokens[e.mark.tokens:]
 	if len(tokens) == 0 {
@@ -479,7 +479,8 @@ func (d *Decoder) fit(e *raw, ev *Event, hashes []uint64) ([]uint64, bool) {
 	return hashes[:whole:whole], true
 }
 
-// lastCopies reads how many copies of each block remain and returns the hashes of those of which none does; if it is not said, all.
+// lastCopies reads the number of remaining copies of each block and returns the hashes of blocks without copies, or all
+// hashes if the number is absent.
 func (d *Decoder) lastCopies(hashes []uint64) (gone []uint64, said, ok bool) {
 	v := d.r.next()
 	if v.kind != arrayKind {
@@ -498,7 +499,7 @@ func (d *Decoder) lastCopies(hashes []uint64) (gone []uint64, said, ok bool) {
 	return gone, true, v.n == len(hashes)
 }
 
-// addCleared adds the event that says that all blocks are gone; those of a shared store lie in no device.
+// addCleared adds the event that clears all blocks; blocks of a shared store are in no device.
 func (d *Decoder) addCleared(ev Event) {
 	if ev.Owner == "" {
 		d.add(Event{Kind: Cleared, Tier: ev.Tier})
@@ -509,11 +510,12 @@ func (d *Decoder) addCleared(ev Event) {
 	}
 }
 
-// extraKeys reads what vLLM hashed with the tokens of each block: the adapter's name; for each object the block overlaps a pair of
-// identifier and offset, or in older versions only the identifier; in the first block of a prompt the cache salt; digests of embeddings
-// as binary data. So of the strings that stand alone in the first block, after the adapter's name, the last is the salt. An older
-// version's identifier of 64 hexadecimal digits is told from a salt by the event's form: it was an array. A key that is a map says itself
-// what it is: so it was proposed for vLLM, with an event_version of 1 (PR 55488, 2026-09, not merged).
+// extraKeys reads what vLLM hashed with the tokens of each block: the adapter's name; for each object the block
+// overlaps a pair of identifier and offset, or in older versions only the identifier; in the first block of a prompt
+// the cache salt; digests of embeddings as binary data. So the salt is the last plain string in the first block after
+// the adapter's name. An older version's identifier of 64 hexadecimal digits is distinguished from a salt by the
+// event's form: it was an array. A key that is a map contains its own type, as proposed for vLLM with an event_version
+// of 1 (PR 55488, 2026-09, not merged).
 func (d *Decoder) extraKeys(e *raw, ev *Event, blocks int) bool {
 	r := &d.r
 	v := r.next()
@@ -575,8 +577,8 @@ func (d *Decoder) extraKeys(e *raw, ev *Event, blocks int) bool {
 	return r.ok()
 }
 
-// typedKey reads a key that says what it is, a map of n pairs, and returns the cache salt or the hash of the object that it is. What is
-// of an unknown type sets its block apart from others, too: a false miss costs less than a false hit.
+// typedKey reads a key that contains its type, a map of n pairs, and returns the cache salt or the hash of the object.
+// What is of an unknown type sets its block apart from others, too: a false miss costs less than a false hit.
 func (d *Decoder) typedKey(n int, lora string) (salt string, object uint64) {
 	r := &d.r
 	start := r.pos
@@ -602,8 +604,8 @@ func (d *Decoder) typedKey(n int, lora string) (salt string, object uint64) {
 	return salt, object
 }
 
-// ofAdapter returns an object's identifier without the adapter's name, which vLLM puts in front of it where an adapter changes how objects
-// are encoded: it is in the block's hash anyway.
+// ofAdapter returns an object's identifier without the adapter's name, which vLLM prepends if an adapter changes how
+// objects are encoded: it is in the block's hash anyway.
 func ofAdapter(id []byte, lora string) []byte {
 	if n := len(lora); n > 0 && len(id) > n && id[n] == ':' && string(id[:n]) == lora {
 		return id[n+1:]

@@ -14,7 +14,7 @@ import (
 // JSON is turned into msgpack, so that there is one reader of each format. What is not JSON in detail (leading zeros, bad UTF-8) may pass:
 // the aim is to read what engines send, in bounded memory and without recursion.
 
-// maxDepth is how deep arrays and maps of a JSON payload may be nested. No form of events needs more than ten.
+// maxDepth limits the nesting of arrays and maps in a JSON payload. No form of events needs more than ten.
 const maxDepth = 64
 
 // isJSON reports whether the payload begins like an array or an object. In msgpack these bytes are small numbers, which no payload is.
@@ -40,10 +40,10 @@ func appendMsgpack(dst, src []byte) ([]byte, *DecodeError) {
 	var stack [maxDepth]open
 	depth := 0
 	fault := func(i int, reason string) *DecodeError {
-		e := &DecodeError{Offset: int64(i), Reason: reason}
+		e := &DecodeError{Offset: int64(i), reason: reason}
 		if i >= len(src) {
-			e.Err = io.ErrUnexpectedEOF
-			e.Reason = "the payload ends too early"
+			e.cause = io.ErrUnexpectedEOF
+			e.reason = "the payload ends too early"
 		}
 		return e
 	}
@@ -137,7 +137,8 @@ func appendMsgpack(dst, src []byte) ([]byte, *DecodeError) {
 	}
 }
 
-// appendKey reads a key and its colon. It returns how many bytes they are; minus the place of the fault, at most 0, if they are none.
+// appendKey reads a key and its colon. It returns their number of bytes or, if they are invalid, minus the position of
+// the fault, which is at most 0.
 func appendKey(dst, src []byte) ([]byte, int) {
 	if len(src) == 0 || src[0] != '"' {
 		return dst, 0
@@ -220,7 +221,7 @@ func b2i(b bool) int {
 	return 0
 }
 
-// parseDecimal returns a number of digits only; false if there are none or it is too large.
+// parseDecimal returns a number of digits only; false if there are no digits or it is too large.
 func parseDecimal(b []byte) (v uint64, ok bool) {
 	for _, c := range b {
 		d := uint64(c - '0')

@@ -24,7 +24,7 @@ const (
 	extKind
 )
 
-// value is a value of msgpack; of arrays and maps, what stands before the elements.
+// value is a value of msgpack, or the header of an array or map.
 type value struct {
 	kind kind
 	neg  bool   // of an int: negative
@@ -35,7 +35,7 @@ type value struct {
 
 func (v value) isToken() bool { return v.kind == intKind && !v.neg && v.num <= math.MaxUint32 }
 
-// float returns a number of any kind, NaN for what is none.
+// float returns a number of any kind, or NaN if it is not a number.
 func (v value) float() float64 {
 	switch {
 	case v.kind == floatKind:
@@ -48,7 +48,7 @@ func (v value) float() float64 {
 	return math.NaN()
 }
 
-// reader reads msgpack from a buffer. After a fault it stands at the end and every value is of no kind.
+// reader reads msgpack from a buffer. After a fault it is at the end, and every value is of no kind.
 //
 // A length is believed only as far as the buffer goes: n elements take n bytes at least.
 type reader struct {
@@ -62,7 +62,7 @@ type reader struct {
 func (r *reader) ok() bool  { return r.reason == "" }
 func (r *reader) left() int { return len(r.buf) - r.pos }
 
-// fail notes the first fault, at the reader's place.
+// fail records the first fault, at the reader's position.
 func (r *reader) fail(reason string, cause error) {
 	if r.ok() {
 		r.reason, r.cause, r.at = reason, cause, r.pos
@@ -96,7 +96,7 @@ func (r *reader) uint(n int) (v uint64) {
 	return 0
 }
 
-// next reads a value; of arrays and maps only what stands before the elements.
+// next reads a value, or the header of an array or map.
 func (r *reader) next() value {
 	if r.pos >= len(r.buf) {
 		r.fail("the payload ends too early", errEnd)
@@ -193,10 +193,10 @@ func (r *reader) peek() kind {
 	return intKind
 }
 
-// skip passes over a value with all that is in it, however deep.
+// skip skips a value with all its elements, at any depth.
 func (r *reader) skip() { r.skipN(1) }
 
-// rest passes over what is in v, which was just read.
+// rest skips the elements of v, which was just read.
 func (r *reader) rest(v value) {
 	switch v.kind {
 	case arrayKind:
@@ -220,7 +220,7 @@ func (r *reader) skipN(n int) {
 	}
 }
 
-// tokens appends n token ids to dst; false if one is none.
+// tokens appends n token ids to dst; false if one is invalid.
 func (r *reader) tokens(dst []uint32, n int) ([]uint32, bool) {
 	dst = slices.Grow(dst, n) // n <= r.left()
 	buf, pos := r.buf, r.pos
@@ -259,11 +259,11 @@ func (r *reader) tokens(dst []uint32, n int) ([]uint32, bool) {
 	return dst, true
 }
 
-// maxNames is how many keys a map is searched for at once.
+// maxNames limits the keys that a map is searched for at once.
 const maxNames = 10
 
-// places reads a map of n pairs and returns where the values of the given keys begin, 0 for those that are not there; of a key that
-// stands twice, the last. It also counts the keys that are not among the names.
+// places reads a map of n pairs and returns where the values of the given keys begin, or 0 for absent keys; the last
+// one wins if a key occurs twice. It also counts the keys that are not among the names.
 func (r *reader) places(n int, names ...string) (at [maxNames]int, unknown int) {
 	for range n {
 		if !r.ok() {
@@ -286,7 +286,7 @@ func (r *reader) places(n int, names ...string) (at [maxNames]int, unknown int) 
 	return at, unknown
 }
 
-// read returns the value at a place that places gave; nil if that is 0.
+// read returns the value at a position returned by places, or nil if it is 0.
 func (r *reader) read(at int) value {
 	if at == 0 || !r.ok() {
 		return value{kind: nilKind}

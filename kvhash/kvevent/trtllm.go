@@ -7,9 +7,10 @@ import (
 	"math"
 )
 
-// Events of TensorRT-LLM, as KVCacheEventSerializer (tensorrt_llm/_utils.py, 2025 to 2026) makes dicts of them. Cache levels are 0 for
-// the device and 1 for the host; 2 and 3 are taken for disk and remote. The second cache manager (runtime/kv_cache_manager_v2,
-// _event_manager.py, 2026) may write hashes, and tokens that stand for a part of an object, as strings of hexadecimal digits.
+// Events of TensorRT-LLM, as KVCacheEventSerializer (tensorrt_llm/_utils.py, 2025 to 2026) makes dicts of them. Cache
+// levels are 0 for the device and 1 for the host; 2 and 3 are treated as disk and remote. The second cache manager
+// (runtime/kv_cache_manager_v2, _event_manager.py, 2026) may write hashes, and tokens that represent a part of an
+// object, as strings of hexadecimal digits.
 
 // trtEvent reads one event, a map of n pairs.
 func (d *Decoder) trtEvent(dst []Batch, n int) []Batch {
@@ -32,7 +33,7 @@ func (d *Decoder) trtEvent(dst []Batch, n int) []Batch {
 			ev.Attention = SlidingWindow
 		}
 	}
-	b := Batch{Seq: id.num, DPRank: d.rank(r.read(at[3]))}
+	b := Batch{Seq: id.num, DPRank: rank(r.read(at[3]))}
 	if g := r.read(at[4]); g.kind == intKind && g.num <= math.MaxInt32 {
 		ev.Group = int32(g.num)
 	}
@@ -79,7 +80,8 @@ func (d *Decoder) trtData(n int, ev Event) bool {
 	return true
 }
 
-// trtRemoved reads the hashes of blocks that are gone. The event does not say from where: from every level there may be.
+// trtRemoved reads the hashes of blocks that are gone. The event does not specify the level: the block is removed from
+// every level.
 func (d *Decoder) trtRemoved(ev Event) bool {
 	m := len(d.hashes)
 	if !d.hashList() {
@@ -100,7 +102,7 @@ func (d *Decoder) trtRemoved(ev Event) bool {
 	return true
 }
 
-// trtUpdated reads a change of a block; only that of its level matters.
+// trtUpdated reads a change of a block; only a change of its level matters.
 func (d *Decoder) trtUpdated(ev Event, h uint64, at int) bool {
 	r := &d.r
 	v := r.read(at)
@@ -142,10 +144,10 @@ func (d *Decoder) level(v value) (Tier, bool) {
 	return t, true
 }
 
-// trtStored reads n blocks. Those that follow each other in one tier, for one adapter and salt, become an event; one that is not whole ends
-// the prompt. What the event says of adapter and salt holds for blocks that do not say it.
+// trtStored reads n blocks. Those that follow each other in one tier, for one adapter and salt, become an event; one
+// that is not whole ends the prompt. The event's adapter and salt apply to blocks without their own.
 func (d *Decoder) trtStored(ev Event, n int) bool {
-	if n > d.opt.MaxBlocks {
+	if n > d.maxBlocks {
 		d.r.fail("more blocks than allowed", ErrLimit)
 		return false
 	}
@@ -195,7 +197,7 @@ func (d *Decoder) trtStored(ev Event, n int) bool {
 		if !d.trtTokens(m.objects, len(d.hashes)-m.hashes, r.read(at[1]), at[3] == 0) {
 			return false
 		}
-		if len(d.tokens)-first.tokens > d.opt.MaxTokens {
+		if len(d.tokens)-first.tokens > d.maxTokens {
 			r.fail("more tokens than allowed", ErrLimit)
 			return false
 		}
@@ -224,9 +226,9 @@ func (d *Decoder) trtStored(ev Event, n int) bool {
 	return r.ok()
 }
 
-// trtTokens reads the tokens of a block: maps, or plain numbers. A token's extra id names what stands in its place; it is an object
-// where the block says nothing better. A token that is a digest is an object, too, and token 0: a prompt made of the engine's
-// tokens for it is not found, rather than found by mistake.
+// trtTokens reads the tokens of a block: maps, or plain numbers. A token's extra id names the content at its position;
+// it is treated as an object unless the block specifies otherwise. A token that is a digest is an object, too, and
+// token 0: a prompt made of the engine's tokens for it is not found, rather than found by mistake.
 func (d *Decoder) trtTokens(first, block int, v value, extra bool) bool {
 	r := &d.r
 	if v.kind != arrayKind {
@@ -292,7 +294,7 @@ func (d *Decoder) trtObjects(first, block int, v value) {
 	}
 }
 
-// remember notes the hash of a block that was left out, so that what is said about it later is left out too.
+// remember records the hash of a block that was left out, so that later events about it are left out too.
 func (d *Decoder) remember(h uint64) {
 	if d.partial == nil {
 		d.partial = make(map[uint64]struct{})

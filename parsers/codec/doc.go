@@ -5,7 +5,7 @@
 //
 // # What all of them promise
 //
-//   - The output does not depend on how the input is cut, and neither does the place where a call turns out to be
+//   - The output does not depend on how the input is cut, and neither does the position at which a call turns out to be
 //     wrong. What was appended is right for good: the sum of all output is the object, byte for byte.
 //   - Strings leave as they come. A decoder keeps only what may be the string's end, or half a character. Numbers,
 //     names and unquoted text are kept until they end, at most 4096 bytes; [Nested], whose values are typed by the

@@ -5,18 +5,17 @@ package codec_test
 import (
 	"fmt"
 
-	"github.com/weft-go/weft/parsers/args"
 	"github.com/weft-go/weft/parsers/codec"
 	"github.com/weft-go/weft/parsers/grammar"
 )
 
 // decode prints what each chunk gives, and how many bytes are taken. What is not is shown again.
 func decode(d grammar.Decoder, chunks ...string) {
-	d.Begin(args.Compile(nil))
+	d.Begin(nil)
 	var window []byte
 	for i, c := range chunks {
 		window = append(window, c...)
-		out, n, st := d.Decode(nil, window, i == len(chunks)-1)
+		out, n, st := d.Append(nil, window, i == len(chunks)-1)
 		window = window[n:]
 		fmt.Printf("%-18q %-18s %d %t\n", c, out, n, st == grammar.Done)
 	}

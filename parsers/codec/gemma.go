@@ -5,20 +5,20 @@ package codec
 import (
 	"bytes"
 
-	"github.com/weft-go/weft/parsers/args"
 	"github.com/weft-go/weft/parsers/grammar"
+	"github.com/weft-go/weft/parsers/internal/args"
 	"github.com/weft-go/weft/parsers/internal/jsontext"
 	"github.com/weft-go/weft/parsers/internal/keys"
 	"github.com/weft-go/weft/parsers/internal/work"
 )
 
-// Gemma is the argument syntax of Gemma 4 and FunctionGemma: an object with bare keys, whose strings stand between two
-// equal quotes and are raw.
+// Gemma is the argument syntax of Gemma 4 and FunctionGemma: an object with bare keys, whose strings are raw and
+// enclosed in two equal quotes.
 //
 //	{city:<|"|>Oslo<|"|>,days:3,opts:{metric:true},on:[1,<|"|>b<|"|>]}
 //	{"city":"Oslo","days":3,"opts":{"metric":true},"on":[1,"b"]}
 //
-// It begins at the opening brace, white space before it allowed, and is Done behind the closing one.
+// It begins at the opening brace, optionally after white space, and is Done after the closing one.
 //
 // Nothing is escaped inside a string, so a quote ends it only if a comma, a closing brace or bracket, or the end of the
 // stream follows, at most 64 bytes of white space away; any other is data. So are closing markers and braces.
@@ -28,17 +28,17 @@ import (
 //   - keys in quotes, or in double quotes with JSON's escapes; strings in double quotes likewise, a backslash before
 //     anything else being data;
 //   - true, false and null in any case, and none and nil for null;
-//   - white space between any two parts, and a comma behind the last;
+//   - white space between any two parts, and a trailing comma;
 //   - other text without quotes and without '<'. It ends at a comma or closing brace or bracket. An argument is typed by
-//     the tool's schema, other values are strings. Nothing at all behind a key is such text.
+//     the tool's schema, other values are strings. Nothing at all after a key is such text.
 //
 // A '<' in text without quotes is Bad, since it looks like a marker: a call whose brace is missing would take the next
 // call for its text. A decoder leaves at most what may be an opening quote untaken.
 //
 // Numbers are kept as they are spelled. Gemma is immutable and safe for concurrent use.
 type Gemma struct {
-	// Quote stands on both sides of a string: <|"|> for Gemma 4, which is also what "" means, <escape> for FunctionGemma.
-	// It must not contain white space.
+	// Quote encloses a string: <|"|> for Gemma 4, which is also what "" means, <escape> for FunctionGemma. It must not
+	// contain white space.
 	Quote string
 }
 
@@ -65,19 +65,19 @@ type gemmaState uint8
 
 const (
 	gemmaStart   gemmaState = iota // before the first brace
-	gemmaMember                    // before a key, or behind the last member
+	gemmaMember                    // before a key, or after the last entry
 	gemmaBareKey                   // in a key without quotes
-	gemmaColon                     // behind a key in quotes
-	gemmaValue                     // before a value, or behind the last element
+	gemmaColon                     // after a key in quotes
+	gemmaValue                     // before a value, or after the last element
 	gemmaOpen                      // at what may be an opening quote
 	gemmaString                    // between quotes
-	gemmaClose                     // behind what may be a closing quote
+	gemmaClose                     // after a possible closing quote
 	gemmaJSON                      // between double quotes
 	gemmaRaw                       // in a value without quotes
-	gemmaAfter                     // behind a value
+	gemmaAfter                     // after a value
 )
 
-// maxGap is how much white space may stand between a closing quote and what proves it to be one.
+// maxGap limits the white space between a closing quote and the byte that proves it to be one.
 const maxGap = 64
 
 // gemmaDecoder reads one byte after the other. len(held) <= maxHeld between calls, depth <= maxDepth.
@@ -90,10 +90,10 @@ type gemmaDecoder struct {
 
 	state   gemmaState
 	end     grammar.Status
-	more    bool // something stands before in the same container
+	more    bool // the container already has an element
 	key     bool // what is read is a key
-	match   int  // bytes of a quote seen; those of an opening one are not taken
-	gap     int  // bytes of white space behind it
+	match   int  // bytes of a quote seen; the bytes of an opening one are not taken
+	gap     int  // bytes of white space after it
 	gapText [maxGap]byte
 	json    jsonString
 	escaped bool // the key is written as a JSON string
@@ -104,8 +104,8 @@ type gemmaDecoder struct {
 }
 
 // Begin implements [grammar.Decoder].
-func (d *gemmaDecoder) Begin(schema *args.Schema) {
-	d.schema = schema
+func (d *gemmaDecoder) Begin(schema grammar.Schema) {
+	d.schema, _ = schema.(*args.Schema) // nil knows nothing
 	d.seen.Reset()
 	d.state, d.end = gemmaStart, grammar.More
 	d.more, d.key, d.match, d.gap, d.depth = false, false, 0, 0, 0
@@ -113,8 +113,8 @@ func (d *gemmaDecoder) Begin(schema *args.Schema) {
 	d.held, d.name = d.held[:0], d.name[:0]
 }
 
-// Decode implements [grammar.Decoder]. It takes all of src but an unfinished character or opening quote.
-func (d *gemmaDecoder) Decode(dst, src []byte, final bool) (out []byte, n int, st grammar.Status) {
+// Append implements [grammar.Decoder]. It takes all of src but an unfinished character or opening quote.
+func (d *gemmaDecoder) Append(dst, src []byte, final bool) (out []byte, n int, st grammar.Status) {
 	src = src[:whole(src, final)]
 	i := 0
 	for i < len(src) && d.end == grammar.More {
@@ -242,7 +242,7 @@ func (d *gemmaDecoder) structure(dst []byte, c byte, i int) ([]byte, int) {
 	return dst, i
 }
 
-// begin selects how to read the key or value that begins with c; bare is how without quotes.
+// begin selects the state for the key or value that begins with c; bare is the state if it has no quotes.
 func (d *gemmaDecoder) begin(c byte, i int, bare gemmaState) int {
 	switch c {
 	case d.quote[0]:
@@ -260,7 +260,7 @@ func (d *gemmaDecoder) begin(c byte, i int, bare gemmaState) int {
 	return i
 }
 
-// member writes a key; its value follows.
+// member writes a key; its value comes next.
 func (d *gemmaDecoder) member(dst, key []byte) []byte {
 	if d.depth == 1 {
 		if d.end = addKey(&d.seen, key); d.end != grammar.More {

@@ -9,12 +9,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/weft-go/weft/parsers/args"
 	"github.com/weft-go/weft/parsers/codec"
 	"github.com/weft-go/weft/parsers/grammar"
+	"github.com/weft-go/weft/parsers/internal/args"
 )
 
-// q stands for Gemma 4's quote in test data.
+// q represents Gemma 4's quote in test data.
 func q(s string) string { return strings.ReplaceAll(s, "~", `<|"|>`) }
 
 func TestGemma(t *testing.T) {
@@ -67,7 +67,7 @@ func TestGemma(t *testing.T) {
 	add("{a:,b:}", `{"a":"","b":""}`)
 	add("{a:[inf,-x]}", `{"a":["inf","-x"]}`)
 
-	// Without quotes, a marker is no text: the brace is missing.
+	// Without quotes, a marker is not text: the brace is missing.
 	fail("{i:1<tool_call|><|tool_call>call:f{j:2}<tool_call|>", 4, `{"i":`)
 	fail("{s:a b <tool_call|>}", 7, `{"s":`)
 	fail("{i:<tool_call|>}", 3, `{"i":`)
@@ -138,8 +138,8 @@ func TestGemmaLimits(t *testing.T) {
 	}{
 		{"deep", deep + "{}" + strings.Repeat("}", 127), grammar.Done},
 		{"too deep", deep + "{a:{", grammar.Limit},
-		{"arrays", "{a:" + strings.Repeat("[", 1<<20), grammar.Limit},
-		{"braces", strings.Repeat("{", 1<<20), grammar.Bad},
+		{"arrays", "{a:" + strings.Repeat("[", many()), grammar.Limit},
+		{"braces", strings.Repeat("{", many()), grammar.Bad},
 		{"number", "{a:" + long + "}", grammar.Done},
 		{"long number", "{a:" + long + "9}", grammar.Limit},
 		{"key", "{" + long + ":1}", grammar.Done},
@@ -148,9 +148,9 @@ func TestGemmaLimits(t *testing.T) {
 		{"long key in double quotes", "{\"" + long + "9\":1}", grammar.Limit},
 		{"keys", "{" + keys.String() + "}", grammar.Done},
 		{"too many keys", "{" + keys.String() + "a:1}", grammar.Limit},
-		{"angles", strings.Repeat("<", 1<<20), grammar.Bad},
-		{"angles in a string", q("{a:~" + strings.Repeat("<", 1<<16) + "~}"), grammar.Done},
-		{"white space", "{" + strings.Repeat(" ", 1<<16) + "}", grammar.Done},
+		{"angles", strings.Repeat("<", many()), grammar.Bad},
+		{"angles in a string", q("{a:~" + strings.Repeat("<", many()/16) + "~}"), grammar.Done},
+		{"white space", "{" + strings.Repeat(" ", many()/16) + "}", grammar.Done},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := same(t, codec.Gemma{}.NewDecoder(), args.Compile(nil), c.in, newRand(1))
@@ -179,7 +179,7 @@ func TestGemmaReuse(t *testing.T) {
 		got, _ = run(t, d, args.Compile(nil), `{a:1,b:x}`)
 		require.Equal(t, result{`{"a":1,"b":"x"}`, 9, grammar.Done}, got)
 	}
-	_, n, st := d.Decode(nil, []byte("}"), false)
+	_, n, st := d.Append(nil, []byte("}"), false)
 	require.Equal(t, 0, n)
 	require.Equal(t, grammar.Done, st)
 }

@@ -56,7 +56,7 @@ func (d *gemmaDecoder) text(dst, src []byte, i int) ([]byte, int) {
 	return dst, i + 1
 }
 
-// confirm reads c behind a quote and white space, and decides whether the string ends there.
+// confirm reads c after a quote and white space, and decides whether the string ends there.
 func (d *gemmaDecoder) confirm(dst []byte, c byte, i int) ([]byte, int) {
 	switch {
 	case blank(c) && d.gap < maxGap:

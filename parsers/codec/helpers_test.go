@@ -6,25 +6,35 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/weft-go/weft/parsers/args"
 	"github.com/weft-go/weft/parsers/grammar"
+	"github.com/weft-go/weft/parsers/internal/args"
 )
 
-// result is what a decoder made of an input.
+// many returns the length of inputs that exceed a limit: more with WEFT_TEST=long.
+func many() int {
+	if os.Getenv("WEFT_TEST") == "long" {
+		return 1 << 20
+	}
+	return 1 << 16
+}
+
+// result is the result of a decoder for an input.
 type result struct {
 	JSON   string
 	Taken  int
 	Status grammar.Status
 }
 
-// run feeds chunks to d the way the machine does: what was not taken is shown again with more behind it, src and dst
-// are not the decoder's, and the last call is final. It returns the result and the most bytes that were left untaken.
+// run passes chunks to d as the machine does: bytes that were not taken are passed again with more after them, src and
+// dst are not the decoder's, and the last call is final. It returns the result and the most bytes that were left
+// untaken.
 func run(t testing.TB, d grammar.Decoder, schema *args.Schema, chunks ...string) (r result, left int) {
 	d.Begin(schema)
 	var window []byte
@@ -32,7 +42,7 @@ func run(t testing.TB, d grammar.Decoder, schema *args.Schema, chunks ...string)
 		window = append(window, c...)
 		src := append([]byte(nil), window...)
 		dst := append(make([]byte, 0, 64), "dst"...)
-		out, n, st := d.Decode(dst, src, i == len(chunks)-1)
+		out, n, st := d.Append(dst, src, i == len(chunks)-1)
 		if n < 0 || n > len(src) || len(out) < 3 || string(out[:3]) != "dst" || string(src) != string(window) {
 			t.Fatalf("%d of %d bytes taken, dst is %q", n, len(src), out)
 		}
@@ -93,17 +103,20 @@ func split(text string, size func() int) (chunks []string) {
 	return chunks
 }
 
-// rounds is how often a random test runs; n in full.
+// rounds returns the number of rounds of a random test, n with WEFT_TEST=long.
 func rounds(n uint64) uint64 {
-	if testing.Short() || raceEnabled {
+	switch {
+	case testing.Short() || raceEnabled:
 		return n / 10
+	case os.Getenv("WEFT_TEST") != "long":
+		return n / 3
 	}
 	return n
 }
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
 
-// decodeCase is a row of a table: what the input gives, or how it fails behind how many bytes.
+// decodeCase is a row of a table: the output for an input, or the failure and the number of bytes before it.
 type decodeCase struct {
 	in   string
 	json string
@@ -135,7 +148,7 @@ func requireLinear(t *testing.T, d grammar.Decoder, text string, st grammar.Stat
 	for i := 0; i < len(text) && end == grammar.More; i++ {
 		window = append(window, text[i])
 		shown += len(window)
-		_, n, s := d.Decode(dst, window, i == len(text)-1)
+		_, n, s := d.Append(dst, window, i == len(text)-1)
 		window = window[:copy(window, window[n:])]
 		end = s
 	}
@@ -157,7 +170,7 @@ func requireNoAllocs(t *testing.T, d grammar.Decoder, schema *args.Schema, text 
 		for i, end := 0, 0; i < len(src); {
 			var n int
 			end = min(end+4, len(src))
-			if out, n, st = d.Decode(out, src[i:end], end == len(src)); st != grammar.More {
+			if out, n, st = d.Append(out, src[i:end], end == len(src)); st != grammar.More {
 				break
 			}
 			i += n
@@ -179,7 +192,7 @@ func benchDecode(b *testing.B, d grammar.Decoder, text string, size int) {
 		for i, end := 0, 0; end < len(src); {
 			var n int
 			end = min(end+size, len(src))
-			_, n, st = d.Decode(dst, src[i:end], end == len(src))
+			_, n, st = d.Append(dst, src[i:end], end == len(src))
 			i += n
 		}
 		if st != grammar.Done {

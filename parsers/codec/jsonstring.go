@@ -4,8 +4,8 @@ package codec
 
 import "github.com/weft-go/weft/parsers/internal/jsontext"
 
-// jsonString reads a JSON string behind its opening quote, however it is cut. A backslash that begins no escape of
-// JSON's is data, and so are control characters. The zero value is ready.
+// jsonString reads a JSON string after its opening quote, in any chunking. A backslash that begins no escape of JSON's
+// is data, and so are control characters. The zero value is ready.
 type jsonString struct {
 	seen uint8 // bytes of an escape
 	hex  [4]byte

@@ -5,71 +5,70 @@ package codec
 import (
 	"strings"
 
-	"github.com/weft-go/weft/parsers/args"
 	"github.com/weft-go/weft/parsers/grammar"
+	"github.com/weft-go/weft/parsers/internal/args"
 	"github.com/weft-go/weft/parsers/internal/keys"
 )
 
-// Nested is the argument syntax of MiniMax M3: each parameter, property and element stands in a tag of its own name, and
-// each tag begins with a prefix that text does not have. With ~ for the prefix ]<]minimax[>[ :
+// Nested is the argument syntax of MiniMax M3: each parameter, property and element is enclosed in a tag of its own
+// name, and each tag begins with a prefix that text does not have. With ~ for the prefix ]<]minimax[>[ :
 //
 //	~<city>Oslo~</city>                                      {"city":"Oslo",
 //	~<o>~<k>v~</k>~</o>                                       "o":{"k":"v"},
 //	~<a>~<item>1~</item>~<item>2~</item>~</a>                 "a":[1,2]}
 //	~</invoke>
 //
-// The arguments begin behind the call's opening tag and are Done before its closing tag. They also end before any other
-// closing tag at this level, and before an opening tag with an attribute, as that of the next call: the closing tag of
-// the call was left out, and it is for the parser to judge.
+// The arguments begin after the call's opening tag and are Done before its closing tag. They also end before any other
+// closing tag at this level, and before an opening tag with an attribute, such as the tag of the next call: the closing
+// tag of the call was left out, which the parser must judge.
 //
 // # Which value
 //
-// The tool's schema types what is inside a tag, at every level ([args.Node]):
+// The tool's schema types what is inside a tag, at every level:
 //
 //   - What is declared to be a string is text up to its closing tag; tags inside it are data.
 //   - Where the schema permits an object or array, or does not know the value, an opening tag at the beginning makes
-//     one: an array if the schema permits only that, or if the tag is item and nothing says that this is a property;
+//     one: an array if the schema permits only that, or if the tag is item and nothing specifies that this is a property;
 //     else an object. Elements of an array may have any name. If its elements are objects that have a property of the
 //     first tag's name, the tags are the properties of the only element.
 //   - Anything else is text, which becomes a value by [args.Node.AppendValue]; so JSON is an object or array where one
 //     is permitted. Without any text an array, object or null is empty, if no string is permitted: the template writes
 //     them so.
-//   - A property of an object may be given again right behind itself if the schema permits an array or does not know
-//     the property: its values are the elements, ~<o>~<t>a~</t>~<t>b~</t>~</o> is {"o":{"t":["a","b"]}}. An
-//     array or object in tags of the first cannot be taken back, so it must not be given again unless the schema wants
-//     an array of objects. All other repetition is Bad, and so is that of a parameter.
+//   - A property of an object may be repeated immediately if the schema permits an array or does not know the property:
+//     its values are the elements, ~<o>~<t>a~</t>~<t>b~</t>~</o> is {"o":{"t":["a","b"]}}. An array or object in tags
+//     of the first cannot be taken back, so it must not be given again unless the schema wants an array of objects. All
+//     other repetition is Bad, and so is that of a parameter.
 //
 // # Where it ends
 //
-// A text ends at the first closing tag of its name that is followed, behind at most 64 bytes of white space, by another
-// tag, or by the end of the stream; any other is data. If the call's closing tag stands inside a text and another tag
-// follows, the text was never closed: that is Bad. White space between tags is dropped; other text there is Bad, so that
-// no argument is lost without a word. Names have at most 128 bytes, without control characters and any of <>"= in them.
+// A text ends at the first closing tag of its name that is followed, after at most 64 bytes of white space, by another
+// tag, or by the end of the stream; any other is data. If the call's closing tag occurs inside a text and another tag
+// follows, the text was never closed: that is Bad. White space between tags is dropped; other text there is Bad, so
+// that no argument is lost without a word. Names have at most 128 bytes, without control characters and any of <>"= in
+// them.
 //
-// A decoder leaves at most 2·len(Prefix)+200 bytes untaken. Tags may stand 64 deep. Besides strings, a value is kept
-// until its end, at most MaxHeld bytes, and one that may be the first of several until the next tag. Both limits and
-// that of 1024 properties in one object are Limit.
+// A decoder leaves at most 2·len(Prefix)+200 bytes untaken. Tags may be nested 64 deep. Besides strings, a value is
+// kept until its end, at most 4 MiB or what Hold allows, and one that may be the first of several until the next tag. Exceeding
+// these limits, or 1024 properties in one object, is Limit.
 //
 // Nested is immutable and safe for concurrent use.
 //
 // # Sources
 //
-// The template is chat_template.jinja of MiniMaxAI/MiniMax-M3 (macro to_xml): properties by name, elements as item, true
-// and false, nothing at all for null, and nothing between the tags of an empty container. Read beside it: SGLang
+// The template is chat_template.jinja of MiniMaxAI/MiniMax-M3 (macro to_xml): properties by name, elements as item,
+// true and false, nothing at all for null, and nothing between the tags of an empty container. See also: SGLang
 // python/sglang/srt/function_call/minimax_m3.py (00ca197b), vLLM rust/src/tool-parser/src/minimax_m3.rs (0b205215),
 // Dynamo lib/parsers/src/tool_calling/xml/minimax_m3_parser.rs (9c7bf0ce), smg crates/tool_parser/src/parsers/
 // minimax_m3.rs (30c04073; smg-project/smg#2370 for empty containers). They agree on names, on item, and on tags that
 // are repeated inside a value. Different on purpose: they gather a value before they look at its tags, and so can merge
-// what is repeated anywhere; text beside tags is kept as $text by vLLM, Dynamo and smg, and here it is data if it comes
-// first, else Bad; the first closing tag ends a text there, whatever follows; Dynamo and smg decode entities, which the
-// template does not write.
+// what is repeated anywhere; text next to tags is kept as $text by vLLM, Dynamo and smg, and here it is data if it
+// comes first, else Bad; the first closing tag ends a text there, whatever follows; Dynamo and smg decode entities,
+// which the template does not write.
 type Nested struct {
-	// Prefix stands before every tag. It must not begin with white space.
+	// Prefix begins every tag. It must not begin with white space.
 	Prefix string
 	// End is the closing tag of the call, without Prefix; "" means </invoke>.
 	End string
-	// MaxHeld limits the text of a value that is not a string, in bytes; 0 means 4 MiB.
-	MaxHeld int
 }
 
 // NewDecoder implements [grammar.Codec].
@@ -77,12 +76,9 @@ func (c Nested) NewDecoder() grammar.Decoder {
 	if c.End == "" {
 		c.End = "</invoke>"
 	}
-	if c.MaxHeld <= 0 {
-		c.MaxHeld = 4 << 20
-	}
 	open := []byte(c.Prefix + "<")
 	return &nestedDecoder{
-		open: open, last: []byte(strings.TrimPrefix(c.End, "<")), limit: c.MaxHeld, end: grammar.Bad,
+		open: open, last: []byte(strings.TrimPrefix(c.End, "<")), limit: nestedHeld, end: grammar.Bad,
 		special: specials(open[0]),
 	}
 }
@@ -90,6 +86,8 @@ func (c Nested) NewDecoder() grammar.Decoder {
 const (
 	nestedDepth = 64  // tags inside each other
 	nestedName  = 128 // bytes of a name
+
+	nestedHeld = 4 << 20 // bytes of a value that is not a string, unless Hold sets less
 )
 
 // Hold implements [grammar.Holding].
@@ -111,7 +109,7 @@ const (
 	nestedUnknown // the first tag decides
 )
 
-// nestedList says what is known of the last property of an object when it might be an array of repeated tags.
+// nestedList is the state of the last property of an object that may be an array of repeated tags.
 type nestedList uint8
 
 const (
@@ -141,7 +139,7 @@ type nestedDecoder struct {
 	state  nestedState
 	end    grammar.Status
 	frames []nestedFrame // 1 ≤ len ≤ 1+nestedDepth
-	names  []byte        // of the open tags, one behind the other
+	names  []byte        // of the open tags, concatenated
 	out    []byte        // dst, during Decode
 
 	node   args.Node // of the text
@@ -157,19 +155,20 @@ type nestedDecoder struct {
 }
 
 // Begin implements [grammar.Decoder].
-func (d *nestedDecoder) Begin(schema *args.Schema) {
+func (d *nestedDecoder) Begin(schema grammar.Schema) {
 	if cap(d.held) > 64<<10 {
 		d.held = nil
 	}
 	d.frames, d.names, d.held = d.frames[:0], d.names[:0], d.held[:0]
 	f := d.push()
-	f.kind, f.node = nestedObject, schema.Root()
+	s, _ := schema.(*args.Schema) // nil knows nothing
+	f.kind, f.node = nestedObject, s.Root()
 	d.state, d.end = nestedTag, grammar.More
 	d.look, d.step, d.gap = 0, 0, 0
 }
 
-// Decode implements [grammar.Decoder].
-func (d *nestedDecoder) Decode(dst, src []byte, final bool) (out []byte, n int, st grammar.Status) {
+// Append implements [grammar.Decoder].
+func (d *nestedDecoder) Append(dst, src []byte, final bool) (out []byte, n int, st grammar.Status) {
 	src = src[:whole(src, final)]
 	d.out = dst
 	for again := true; again && d.end == grammar.More; {

@@ -12,14 +12,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/weft-go/weft/parsers/args"
 	"github.com/weft-go/weft/parsers/codec"
 	"github.com/weft-go/weft/parsers/grammar"
+	"github.com/weft-go/weft/parsers/internal/args"
 )
 
 const m3 = "]<]minimax[>["
 
-// ns puts the prefix of MiniMax M3 where ~ stands.
+// ns replaces ~ by the prefix of MiniMax M3.
 func ns(s string) string { return strings.ReplaceAll(s, "~", m3) }
 
 func nested() grammar.Decoder { return codec.Nested{Prefix: m3}.NewDecoder() }
@@ -169,7 +169,7 @@ func TestNested(t *testing.T) {
 	}
 }
 
-// TestNestedEnds has what is not complete, and where it turns out. The taken part stands before the bar.
+// TestNestedEnds has what is not complete, and where it turns out. The part before the bar is taken.
 func TestNestedEnds(t *testing.T) {
 	long := strings.Repeat("n", 128)
 	deep := func(n int, inner string) string {
@@ -253,7 +253,7 @@ func TestNestedEnds(t *testing.T) {
 			d := nested()
 			run(t, d, nestedSchema, taken+rest)
 			if c.st != grammar.More {
-				_, n, st := d.Decode(nil, []byte(rest), true)
+				_, n, st := d.Append(nil, []byte(rest), true)
 				require.Equal(t, c.st, st)
 				require.Zero(t, n, "after the end it takes nothing")
 			}
@@ -272,8 +272,9 @@ func TestNestedFields(t *testing.T) {
 	d = codec.Nested{Prefix: "aaab"}.NewDecoder()
 	got = sameNested(t, d, nestedSchema, "aaab<s>aaaaaab<aaaab</saaab</s>aaab</invoke>", newRand(1))
 	require.Equal(t, result{`{"s":"aaaaaab<aaaab</s"}`, 31, grammar.Done}, got)
-	// MaxHeld
-	d = codec.Nested{Prefix: m3, MaxHeld: 8}.NewDecoder()
+	// A limit on what is kept
+	d = codec.Nested{Prefix: m3}.NewDecoder()
+	d.(grammar.Holding).Hold(8)
 	got = sameNested(t, d, nestedSchema, ns("~<i>12345678~</i>~<s>123456789~</s>~</invoke>"), newRand(1))
 	require.Equal(t, `{"i":12345678,"s":"123456789"}`, got.JSON)
 	got = sameNested(t, d, nestedSchema, ns("~<i>123456789~</i>~</invoke>"), newRand(1))
@@ -291,7 +292,7 @@ func TestNestedFields(t *testing.T) {
 	require.Equal(t, grammar.Limit, got.Status)
 	// A decoder is for one call after the other, and for none before Begin.
 	d = nested()
-	_, n, st := d.Decode(nil, []byte(ns("~</invoke>")), true)
+	_, n, st := d.Append(nil, []byte(ns("~</invoke>")), true)
 	require.Zero(t, n)
 	require.Equal(t, grammar.Bad, st)
 	for range 3 {
@@ -308,12 +309,12 @@ func TestNestedStreams(t *testing.T) {
 	} {
 		d := nested()
 		d.Begin(nestedSchema)
-		out, n, _ := d.Decode(nil, []byte(ns(before)), false)
+		out, n, _ := d.Append(nil, []byte(ns(before)), false)
 		rest := ns(before)[n:]
 		for _, chunk := range []string{"some ", "te", "xt]", "\n~", "~</x> "} {
 			at := len(out)
 			src := rest + ns(chunk)
-			out, n, _ = d.Decode(out, []byte(src), false)
+			out, n, _ = d.Append(out, []byte(src), false)
 			rest = src[n:]
 			want := src
 			if n < len(src) {
@@ -339,7 +340,7 @@ func TestNestedDoesNotAllocate(t *testing.T) {
 		out, from := dst, 0
 		for end := 4; ; end = min(end+4, len(src)) {
 			var n int
-			if out, n, st = d.Decode(out, src[from:end], end == len(src)); st != grammar.More {
+			if out, n, st = d.Append(out, src[from:end], end == len(src)); st != grammar.More {
 				return
 			}
 			from += n
@@ -348,7 +349,7 @@ func TestNestedDoesNotAllocate(t *testing.T) {
 	require.Equal(t, grammar.Done, st)
 }
 
-// fragmentsM3 are what random arguments are made of.
+// fragmentsM3 are the parts of random arguments.
 var fragmentsM3 = []string{
 	"~<s>", "~</s>", "~<i>", "~</i>", "~<o>", "~</o>", "~<p>", "~</p>", "~<t>", "~</t>",
 	"~<list>", "~</list>", "~<item>", "~</item>",
@@ -479,7 +480,7 @@ func ExampleNested() {
 	rest := ""
 	for _, chunk := range []string{"@@<city>San Fran", "cisco@@</ci", "ty>\n@@<days>", "@@<item>1@@</item>@@</da", "ys>\n@@</invoke>"} {
 		src := rest + chunk
-		out, n, st := d.Decode(nil, []byte(src), false)
+		out, n, st := d.Append(nil, []byte(src), false)
 		fmt.Printf("%-32q %-19s %d %t\n", src, out, n, st == grammar.Done)
 		rest = src[n:] // it is shown again
 	}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/weft-go/weft/parsers/args"
 	"github.com/weft-go/weft/parsers/codec"
+	"github.com/weft-go/weft/parsers/internal/args"
 	"github.com/weft-go/weft/parsers/internal/work"
 )
 
@@ -54,7 +54,7 @@ func TestWorkOfNested(t *testing.T) {
 			dst := make([]byte, 0, 2*len(src))
 			for from, end := 0, 0; end < len(src); {
 				end = min(end+size, len(src))
-				_, n, _ := d.Decode(dst, src[from:end], end == len(src))
+				_, n, _ := d.Append(dst, src[from:end], end == len(src))
 				from += n
 			}
 			looks := work.Take()

@@ -5,8 +5,8 @@ package codec
 import (
 	"bytes"
 
-	"github.com/weft-go/weft/parsers/args"
 	"github.com/weft-go/weft/parsers/grammar"
+	"github.com/weft-go/weft/parsers/internal/args"
 	"github.com/weft-go/weft/parsers/internal/jsontext"
 	"github.com/weft-go/weft/parsers/internal/work"
 )
@@ -119,7 +119,7 @@ func (d *nestedDecoder) openTag(name []byte) {
 	}
 }
 
-// decide says what the container f is, whose first tag is name, and opens it.
+// decide determines the kind of the container f, whose first tag is name, and opens it.
 func (d *nestedDecoder) decide(f *nestedFrame, name []byte) {
 	t := f.node.Types()
 	if !f.node.Declared() {

@@ -5,8 +5,8 @@ package codec
 import (
 	"bytes"
 
-	"github.com/weft-go/weft/parsers/args"
 	"github.com/weft-go/weft/parsers/grammar"
+	"github.com/weft-go/weft/parsers/internal/args"
 	"github.com/weft-go/weft/parsers/internal/jsontext"
 	"github.com/weft-go/weft/parsers/internal/scan"
 	"github.com/weft-go/weft/parsers/internal/work"
@@ -61,14 +61,14 @@ func (d *nestedDecoder) beginText(stream bool) {
 const (
 	nestedSeek   uint8 = iota // no tag has begun
 	nestedOpen                // in what every tag begins with
-	nestedClose               // behind that
-	nestedBehind              // behind a closing tag
+	nestedClose               // after it
+	nestedBehind              // after a closing tag
 )
 
 // The closing tags that the bytes seen may belong to.
 const (
-	nestedOwn  uint8 = 1 << iota // that of the text
-	nestedCall                   // that of the call
+	nestedOwn  uint8 = 1 << iota // the text's own
+	nestedCall                   // the call's
 )
 
 // text reads on in a text.
@@ -105,8 +105,8 @@ func (d *nestedDecoder) text(src []byte, final bool) (n int, again bool) {
 	}
 }
 
-// closing reports whether src begins with a closing tag that ends the text, or with that of the call. alive says which,
-// and closed how long it is.
+// closing reports whether src begins with a closing tag that ends the text, or with the call's. alive selects which,
+// and closed is its length.
 func (d *nestedDecoder) closing(src []byte, final bool) scan.Prefix {
 	for ; d.look < len(src); d.look++ {
 		c := src[d.look]
@@ -143,7 +143,7 @@ func (d *nestedDecoder) closing(src []byte, final bool) scan.Prefix {
 	return scan.No
 }
 
-// closes compares c with byte at of the two closing tags behind what all tags begin with.
+// closes compares c with byte at of the two closing tags, after the common beginning of all tags.
 func (d *nestedDecoder) closes(c byte, at int) bool {
 	own := d.names[d.name:]
 	if d.alive&nestedOwn != 0 {

@@ -17,7 +17,7 @@ type ListScanner struct {
 	quote  byte
 	quotes uint8 // in a row
 	word   uint8 // bytes of the word before, at most 3
-	prefix bool  // the word may stand before a string
+	prefix bool  // the word may be the prefix of a string
 }
 
 const maxList = maxDepth + 1 // the arguments object of a decoder has the depth of a list and a parenthesis here
@@ -37,10 +37,10 @@ const (
 func (s *ListScanner) Reset() { s.end, s.depth, s.in, s.word = grammar.More, 0, listCode, 0 }
 
 // Scan reads b, which follows what was read before, and returns how many of its bytes belong to the list. The list
-// begins at the first byte. On Done it ends behind them. Bad says that the byte behind them cannot stand there: a
-// bracket of another kind, or a quote right behind a word that is no string prefix, as in "[don't". Limit says that it
-// is the 130th bracket open; a list of calls that [Python] reads is less deep. A list that does not end is More for
-// ever: the caller bounds what it keeps.
+// begins at the first byte. On Done it ends after them. Bad means that the byte after them is invalid there: a bracket
+// of another kind, or a quote right after a word that is not a string prefix, as in "[don't". Limit means that it is
+// the 130th open bracket; a list of calls that [Python] reads is less deep. A list that does not end is More for ever:
+// the caller bounds what it keeps.
 func (s *ListScanner) Scan(b []byte) (n int, st grammar.Status) {
 	for i := 0; i < len(b) && s.end == grammar.More; n = i {
 		c := b[i]

@@ -16,7 +16,7 @@ func (d *pythonDecoder) before() {
 	}
 }
 
-// after reads c behind a value.
+// after reads c following a value.
 func (d *pythonDecoder) after(c byte) bool {
 	k := d.kind[d.depth]
 	switch {
@@ -73,7 +73,7 @@ func (d *pythonDecoder) push(k pythonKind) bool {
 	d.mark[d.depth] = uint16(len(d.pend))
 	d.put("\x00")
 	if k == pythonBrace {
-		d.put("\x00") // for the quote before a key that is no string
+		d.put("\x00") // for the quote before a key that is not a string
 	}
 	return true
 }

@@ -20,7 +20,7 @@ type pythonText struct {
 	count  uint8
 }
 
-// plainText[c] says that c needs no attention in any string literal.
+// plainText[c] reports that c is an ordinary character in every string literal.
 var plainText = func() (t [256]bool) {
 	for c := 0x20; c < 256; c++ {
 		t[c] = c != '"' && c != '\'' && c != '\\'
@@ -136,7 +136,7 @@ func (d *pythonDecoder) special(c byte, i int) int {
 	return i
 }
 
-// simpleEscape returns what a backslash before c stands for.
+// simpleEscape returns the character that a backslash and c represent.
 func simpleEscape(c byte) (to byte, ok bool) {
 	switch c {
 	case '\n', '\\', '\'', '"':
@@ -159,7 +159,7 @@ func simpleEscape(c byte) (to byte, ok bool) {
 	return 0, false
 }
 
-// digit reads c in or behind the digits of an escape.
+// digit reads c in or after the digits of an escape.
 func (d *pythonDecoder) digit(c byte, i int) int {
 	s := &d.str
 	want := uint8(3)
@@ -189,7 +189,7 @@ func (d *pythonDecoder) digit(c byte, i int) int {
 	return i
 }
 
-// char writes the character that an escape stands for.
+// char writes the character that an escape represents.
 func (d *pythonDecoder) char() {
 	s := &d.str
 	base := rune(16)

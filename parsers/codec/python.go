@@ -3,7 +3,6 @@
 package codec
 
 import (
-	"github.com/weft-go/weft/parsers/args"
 	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/parsers/internal/jsontext"
 	"github.com/weft-go/weft/parsers/internal/keys"
@@ -16,22 +15,22 @@ import (
 //	get(city="Oslo", days=3, opts={'metric': True}, on=(1, None))
 //	    {"city":"Oslo","days":3,"opts":{"metric":true},"on":[1,null]}
 //
-// It begins behind the opening parenthesis and is Done behind the closing one. Values mean what they mean to Python:
+// It begins after the opening parenthesis and is Done after the closing one. Values mean what they mean to Python:
 //
-//   - True, False and None; JSON's true, false and null are taken for them.
+//   - True, False and None; JSON's true, false and null are treated alike.
 //   - Numbers keep their spelling, without underscores. 0x10, 0o20 and 0b10000 become decimal, or a string if they do
 //     not fit 64 bits; 1. and .5 become 1.0 and 0.5.
-//   - Strings in single, double or triple quotes, with Python's escapes; literals beside each other are one string. r
-//     keeps backslashes; b, u and f are ignored, and so are braces in an f-string. An escape that Python does not know
-//     keeps its backslash, and so does \N{…}. Surrogates in pairs are one character, as a model that thinks in JSON
-//     means them.
+//   - Strings in single, double or triple quotes, with Python's escapes; adjacent literals are one string. r keeps
+//     backslashes; b, u and f are ignored, and so are braces in an f-string. An escape that Python does not know keeps
+//     its backslash, and so does \N{…}. Surrogates in pairs are one character, as a model that thinks in JSON means
+//     them.
 //   - Lists, tuples and sets become arrays; a parenthesis around one value without a comma is nothing.
 //   - Keys of a dict become strings the way json.dumps makes them: {1: 2, None: 3} is {"1":2,"null":3}. A key that is
 //     repeated inside a dict is written twice.
 //
-// A comma behind the last is allowed, and names may hold dots, dashes and dollar signs, which some tools use. Line
-// breaks inside one-line strings are data. All else is Bad: positional arguments, * and **, names, calls, operators,
-// comments, a keyword that comes twice, a key in parentheses unless it is the first of its dict.
+// A trailing comma is allowed, and names may hold dots, dashes and dollar signs, which some tools use. Line breaks
+// inside one-line strings are data. All else is Bad: positional arguments, * and **, names, calls, operators, comments,
+// a keyword that comes twice, a key in parentheses unless it is the first of its dict.
 //
 // Strings leave as they come, except inside a parenthesis without a comma yet and in the first element of a dict or
 // set, which are kept, at most 4096 bytes, because what encloses them is not known.
@@ -47,23 +46,24 @@ type pythonState uint8
 const (
 	pythonName     pythonState = iota // before a keyword or the end
 	pythonInName                      // in a keyword
-	pythonEquals                      // behind a keyword
+	pythonEquals                      // after a keyword
 	pythonValue                       // before a value or, if shut, the end of a container
 	pythonWord                        // in a literal or a string's prefix
 	pythonNumber                      // in a number
-	pythonQuote                       // behind a quote that opens a string, perhaps with two more
+	pythonQuote                       // after a quote that opens a string, perhaps with two more
 	pythonString                      // in a string
-	pythonEscape                      // behind a backslash
-	pythonRaw                         // behind a backslash of a raw string
-	pythonReturn                      // behind a backslash and a carriage return
+	pythonEscape                      // after a backslash
+	pythonRaw                         // after a backslash of a raw string
+	pythonReturn                      // after a backslash and a carriage return
 	pythonDigits                      // in the digits of an escape
-	pythonEndQuote                    // behind a quote that ends a string in triple quotes if two more follow
-	pythonJoin                        // behind a string: another may follow
+	pythonEndQuote                    // after a quote that ends a string in triple quotes if two more follow
+	pythonJoin                        // after a string: another may follow
 	pythonJoinWord                    // in the prefix of another
-	pythonAfter                       // behind a value
+	pythonAfter                       // after a value
 )
 
-// pythonKind says what a level of nesting is. Whether ( opens a tuple and { a dict shows behind the first element.
+// pythonKind is the kind of a nesting level. Whether ( opens a tuple and { a dict is known only after the first
+// element.
 type pythonKind uint8
 
 const (
@@ -76,7 +76,7 @@ const (
 	pythonBrace // a dict or a set
 )
 
-// pythonLast says what the last complete value was.
+// pythonLast is the kind of the last complete value.
 type pythonLast uint8
 
 const (
@@ -86,11 +86,11 @@ const (
 )
 
 // pythonDecoder reads one byte after the other. While a parenthesis or brace is undecided, its output is collected in
-// pend with zero bytes where brackets or quotes may have to stand.
+// pend with zero bytes where brackets or quotes may be needed.
 type pythonDecoder struct {
 	state pythonState
 	end   grammar.Status
-	comma bool // one stands before the next value
+	comma bool // a comma precedes the next value
 	shut  bool // the container may end here
 	key   bool // in a dict, a key is due
 	last  pythonLast
@@ -100,7 +100,7 @@ type pythonDecoder struct {
 	depth int // of the innermost container; level 0 is the call
 	open  int // undecided levels
 	kind  [maxDepth]pythonKind
-	mark  [maxDepth]uint16 // by undecided level: its place in pend
+	mark  [maxDepth]uint16 // by undecided level: its position in pend
 	pend  []byte
 	out   []byte // dst, during Decode
 
@@ -108,8 +108,8 @@ type pythonDecoder struct {
 	seen keys.Set
 }
 
-// Begin implements [grammar.Decoder]. Values say themselves what they are: schema is not used.
-func (d *pythonDecoder) Begin(*args.Schema) {
+// Begin implements [grammar.Decoder]. Values determine their own types: schema is not used.
+func (d *pythonDecoder) Begin(grammar.Schema) {
 	d.state, d.end = pythonName, grammar.More
 	d.comma, d.shut, d.key, d.last = false, true, false, pythonWasString
 	d.str = pythonText{}
@@ -118,8 +118,8 @@ func (d *pythonDecoder) Begin(*args.Schema) {
 	d.seen.Reset()
 }
 
-// Decode implements [grammar.Decoder]. It takes all of src but an unfinished character.
-func (d *pythonDecoder) Decode(dst, src []byte, final bool) (out []byte, n int, st grammar.Status) {
+// Append implements [grammar.Decoder]. It takes all of src but an unfinished character.
+func (d *pythonDecoder) Append(dst, src []byte, final bool) (out []byte, n int, st grammar.Status) {
 	src = src[:whole(src, final)]
 	d.out = dst
 	i := 0

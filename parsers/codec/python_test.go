@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/weft-go/weft/parsers/args"
 	"github.com/weft-go/weft/parsers/codec"
 	"github.com/weft-go/weft/parsers/grammar"
+	"github.com/weft-go/weft/parsers/internal/args"
 )
 
 func TestPython(t *testing.T) {
@@ -63,7 +63,7 @@ d""")`, `{"a":"\"","b":"'","c":"a'b''c\"d","d":"a\"b\"\"c\nd"}`)
 	add(`a="x" 'y' """z""" r'\n' u"w",b=["p" "q","r"])`, `{"a":"xyz\\nw","b":["pq","r"]}`)
 	add("a=\"\xff\xe6\",b='\x00\x01')", "{\"a\":\"\xff\xe6\",\"b\":\"\\u0000\\u0001\"}")
 
-	// What is no literal
+	// Not literals
 	fail(`"x")`, 0, "")
 	fail("1)", 0, "")
 	fail("x)", 1, "")
@@ -153,14 +153,14 @@ func TestPythonLimits(t *testing.T) {
 		{"dicts", nested("{'k':", "1", "}", 127), grammar.Done},
 		{"too deep dicts", nested("{'k':", "1", "}", 128), grammar.Limit},
 		{"sets", nested("{", "1", "}", 127), grammar.Done},
-		{"braces", "a=" + strings.Repeat("{", 1<<20), grammar.Limit},
-		{"brackets", "a=" + strings.Repeat("[", 1<<20), grammar.Limit},
-		{"open parentheses", "a=" + strings.Repeat("(", 1<<20), grammar.Limit},
-		{"angles", strings.Repeat("<", 1<<20), grammar.Bad},
-		{"only braces", strings.Repeat("{", 1<<20), grammar.Bad},
+		{"braces", "a=" + strings.Repeat("{", many()), grammar.Limit},
+		{"brackets", "a=" + strings.Repeat("[", many()), grammar.Limit},
+		{"open parentheses", "a=" + strings.Repeat("(", many()), grammar.Limit},
+		{"angles", strings.Repeat("<", many()), grammar.Bad},
+		{"only braces", strings.Repeat("{", many()), grammar.Bad},
 		{"number", "a=" + long + ")", grammar.Done},
 		{"long number", "a=" + long + "9)", grammar.Limit},
-		{"long word", "a=" + strings.Repeat("x", 1<<20) + ")", grammar.Bad},
+		{"long word", "a=" + strings.Repeat("x", many()) + ")", grammar.Bad},
 		{"keyword", strings.Repeat("k", 4096) + "=1)", grammar.Done},
 		{"long keyword", strings.Repeat("k", 4097) + "=1)", grammar.Limit},
 		{"keys", keys.String() + ")", grammar.Done},
@@ -171,8 +171,8 @@ func TestPythonLimits(t *testing.T) {
 		{"not kept", `a=(1,"` + strings.Repeat("x", 1<<14) + `"))`, grammar.Done},
 		{"quotes", "a='''" + strings.Repeat("''x", 1<<14) + "''')", grammar.Done},
 		{"empty strings", "a=" + strings.Repeat("'' ", 1<<14) + ")", grammar.Done},
-		{"white space", "a=" + strings.Repeat(" ", 1<<16) + "1)", grammar.Done},
-		{"signs", "a=-" + strings.Repeat(" ", 1<<16) + "1)", grammar.Done},
+		{"white space", "a=" + strings.Repeat(" ", many()/16) + "1)", grammar.Done},
+		{"signs", "a=-" + strings.Repeat(" ", many()/16) + "1)", grammar.Done},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := same(t, codec.Python{}.NewDecoder(), nil, c.in, newRand(1))
@@ -198,7 +198,7 @@ func TestPythonReuse(t *testing.T) {
 		got, _ = run(t, d, nil, `a=1,b="y")`)
 		require.Equal(t, result{`{"a":1,"b":"y"}`, 10, grammar.Done}, got)
 	}
-	_, n, st := d.Decode(nil, []byte(")"), false)
+	_, n, st := d.Append(nil, []byte(")"), false)
 	require.Equal(t, 0, n)
 	require.Equal(t, grammar.Done, st)
 }

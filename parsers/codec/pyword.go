@@ -13,7 +13,7 @@ func nameStart(c byte) bool { return text.NameStart(c) }
 
 func nameByte(c byte) bool { return nameStart(c) || isDigit(c) }
 
-// word reads c in or behind a keyword, a literal, the prefix of a string, or a number.
+// word reads c in or after a keyword, a literal, the prefix of a string, or a number.
 func (d *pythonDecoder) word(c byte, i int) int {
 	switch d.state {
 	case pythonInName:
@@ -29,7 +29,7 @@ func (d *pythonDecoder) word(c byte, i int) int {
 			return i + 1
 		}
 		if blank(c) && len(d.held) == 1 && !isDigit(d.held[0]) && d.held[0] != '.' {
-			return i + 1 // behind the sign
+			return i + 1 // after the sign
 		}
 		d.number()
 		return i
@@ -60,7 +60,7 @@ func (d *pythonDecoder) word(c byte, i int) int {
 	return i
 }
 
-// literal returns the JSON literal that word stands for, or "".
+// literal returns the JSON literal for word, or "".
 func literal(word []byte) string {
 	switch string(word) {
 	case "True", "true":
@@ -73,7 +73,7 @@ func literal(word []byte) string {
 	return ""
 }
 
-// stringPrefix reports whether word may stand before a string, and whether it makes it raw.
+// stringPrefix reports whether word may be the prefix of a string, and whether it makes it raw.
 func stringPrefix(word []byte) (raw, ok bool) {
 	if len(word) > 2 {
 		return false, false
@@ -90,7 +90,7 @@ func stringPrefix(word []byte) (raw, ok bool) {
 	return raw, true
 }
 
-// inNumber reports whether c goes on with the number in held.
+// inNumber reports whether c continues the number in held.
 func (d *pythonDecoder) inNumber(c byte) bool {
 	h := d.held
 	if c == '+' || c == '-' {
@@ -120,7 +120,7 @@ func (d *pythonDecoder) number() {
 }
 
 // appendNumber appends the Python number text to dst as a JSON number. It appends nothing if the number is not decimal
-// and does not fit 64 bits, and reports false if it is none.
+// and does not fit 64 bits, and reports false if it is not a number.
 func appendNumber(dst, text []byte) (out []byte, ok bool) {
 	minus := false
 	if len(text) > 0 && (text[0] == '-' || text[0] == '+') {

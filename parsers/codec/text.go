@@ -15,7 +15,8 @@ const (
 	maxKeys  = 1024 // keys of the arguments object
 )
 
-// whole returns how many bytes of src may be read: all, unless src ends inside a UTF-8 sequence that may go on.
+// whole returns the number of bytes of src that may be read: all, unless src ends inside a UTF-8 sequence that may
+// continue.
 func whole(src []byte, final bool) int {
 	if final {
 		return len(src)

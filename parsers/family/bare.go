@@ -4,14 +4,14 @@ package family
 
 import "github.com/weft-go/weft/parsers/grammar"
 
-// JSON returns the grammar of models without a format of their own that are told to write calls as JSON:
+// jsonObject returns the grammar of models without a format of their own that are instructed to write calls as JSON:
 //
 //	{"name": "f", "arguments": {"x": 1}}
 //
-// An answer that begins with such an object, or with a list of them, is calls; all else is text.
+// A response that begins with such an object, or with a list of them, is calls; all else is text.
 //
 // Source: the json parser of smg, which looks for objects anywhere in the text.
-func JSON() *grammar.Grammar {
+func jsonObject() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name:    "json",
 		Tagged:  &grammar.Tagged{Body: grammar.Body{Call: callObject()}, Bare: true},
@@ -19,7 +19,7 @@ func JSON() *grammar.Grammar {
 	}
 }
 
-// Sarashina returns the grammar of SB Intuitions' Sarashina, which writes calls as a Python list of dicts:
+// sarashina returns the grammar of SB Intuitions' Sarashina, which writes calls as a Python list of dicts:
 //
 //	text<|tool_calls|>[{'name': 'f', 'arguments': {'x': 1, 'on': True}}]
 //
@@ -27,7 +27,7 @@ func JSON() *grammar.Grammar {
 // text is read too.
 //
 // Source: the sarashina parser of smg.
-func Sarashina() *grammar.Grammar {
+func sarashina() *grammar.Grammar {
 	call := callObject()
 	call.Python = true
 	return &grammar.Grammar{
@@ -42,10 +42,10 @@ func Sarashina() *grammar.Grammar {
 	}
 }
 
-// Passthrough returns the grammar of models that have neither reasoning nor calls: all output is text.
+// passthrough returns the grammar of models that have neither reasoning nor calls: all output is text.
 //
 // Sources: the passthrough parsers of smg and Ollama, vLLM's identity reasoning parser.
-func Passthrough() *grammar.Grammar {
+func passthrough() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name:    "passthrough",
 		Aliases: []string{"identity"},

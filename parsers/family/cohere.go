@@ -7,22 +7,22 @@ import (
 	"github.com/weft-go/weft/protocols/replay"
 )
 
-// Cohere returns the grammar of Cohere's Command A, Command R7B and North, which frame everything:
+// cohere returns the grammar of Cohere's Command A, Command R7B and North, which frame everything:
 //
 //	<|START_THINKING|>reasoning<|END_THINKING|><|START_ACTION|>[
 //	    {"tool_call_id": "0", "tool_name": "f", "parameters": {"x": 1}}
 //	]<|END_ACTION|><|END_OF_TURN_TOKEN|>
 //
 // or <|START_RESPONSE|>text<|END_RESPONSE|>, in newer templates <|START_TEXT|>text<|END_TEXT|>, instead of the action. The
-// frames of text are only dropped: models leave them out. Templates number the calls of a conversation anew, so the id
-// that the model writes is dropped too. They open reasoning in the prompt or close it there; the caller says which
-// (parsers.StartOf).
+// frames of text are only dropped: models leave them out. Templates number the calls of a conversation again, so the id
+// that the model writes is dropped too. They open reasoning in the prompt or close it there; the caller specifies which
+// (parsers.Options.Prompt).
 //
 // Sources: Cohere's own parser (cohere-ai/melody); the cohere parsers of Ollama and smg, which also takes the keys name and
 // arguments; SGLang's cohere_command4 parser.
 //
 // Replay: all of it, as Ollama's cohere renderer writes past messages.
-func Cohere() *grammar.Grammar {
+func cohere() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name:    "cohere",
 		Aliases: []string{"cohere_cmd", "cohere_command3", "cohere_command4"},
@@ -41,7 +41,7 @@ func Cohere() *grammar.Grammar {
 				grammar.Tok("<|START_RESPONSE|>"), grammar.Tok("<|END_RESPONSE|>"), grammar.Tok("<|END_OF_TURN_TOKEN|>"),
 			},
 		},
-		Replay:  replay.Rule{Scope: replay.All},
+		Replay:  replay.MustRule("all"),
 		MaxHold: maxHold,
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/weft-go/weft/protocols/replay"
 )
 
-// DeepSeekV3 returns the grammar of DeepSeek V3:
+// deepSeekV3 returns the grammar of DeepSeek V3:
 //
 //	<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f
 //	```json
@@ -18,7 +18,7 @@ import (
 // three need the closing tag of a call.
 //
 // Replay: the template prints only what the content holds.
-func DeepSeekV3() *grammar.Grammar {
+func deepSeekV3() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name:    "deepseek_v3",
 		Aliases: []string{"cogito", "deepseek"},
@@ -30,45 +30,45 @@ func DeepSeekV3() *grammar.Grammar {
 			},
 			Open:      grammar.Tok("<｜tool▁call▁begin｜>"),
 			Name:      &grammar.Name{Prefix: "function<｜tool▁sep｜>", Ends: []string{"\n"}},
-			Body:      grammar.Body{Args: &grammar.JSONArgs{Fence: "```"}},
+			Body:      grammar.Body{Fence: "```"},
 			Close:     grammar.Tok("<｜tool▁call▁end｜>"),
 			NeedClose: true,
 			Ends:      turnEnds("<｜end▁of▁sentence｜>"),
 		},
 		Special: []grammar.Marker{grammar.Tok("<｜tool▁sep｜>")},
-		Replay:  replay.Rule{Scope: replay.None},
+		Replay:  replay.MustRule("none"),
 		MaxHold: maxHold,
 	}
 }
 
-// DeepSeekR1 returns the grammar of DeepSeek R1: that of [DeepSeekV3], starting inside reasoning.
+// deepSeekR1 returns the grammar of DeepSeek R1: deepseek_v3, starting inside reasoning.
 //
 // Source: the chat template of deepseek-ai/DeepSeek-R1-0528.
 //
-// Replay: none; the template cuts past content behind </think>.
-func DeepSeekR1() *grammar.Grammar {
-	g := named(DeepSeekV3(), "deepseek_r1")
+// Replay: none; the template cuts past content after </think>.
+func deepSeekR1() *grammar.Grammar {
+	g := named(deepSeekV3(), "deepseek_r1")
 	prompted(g.Tagged.Reasoning)
-	g.Replay = replay.Rule{Scope: replay.None}
+	g.Replay = replay.MustRule("none")
 	return g
 }
 
-// DeepSeekV31 returns the grammar of DeepSeek V3.1 and V3.2-Exp: that of [DeepSeekV3] with a shorter call:
+// deepSeekV31 returns the grammar of DeepSeek V3.1 and V3.2-Exp: deepseek_v3 with a shorter call:
 //
 //	<｜tool▁call▁begin｜>f<｜tool▁sep｜>{"x": 1}<｜tool▁call▁end｜>
 //
 // Source: the chat template of deepseek-ai/DeepSeek-V3.1.
 //
 // Replay: none, only </think> stays, in the template. Ollama's deepseek3 renderer prints that since the last user message.
-func DeepSeekV31() *grammar.Grammar {
-	g := named(DeepSeekV3(), "deepseek_v3_1", "deepseek3", "deepseek31")
+func deepSeekV31() *grammar.Grammar {
+	g := named(deepSeekV3(), "deepseek_v3_1", "deepseek3", "deepseek31")
 	g.Tagged.Name = &grammar.Name{Ends: []string{"<｜tool▁sep｜>"}}
-	g.Tagged.Body.Args = &grammar.JSONArgs{}
-	g.Replay = replay.Rule{Scope: replay.None, Remnant: replay.CloseTag}
+	g.Tagged.Body.Fence = ""
+	g.Replay = replay.MustRule("none; left: close_tag")
 	return g
 }
 
-// dsml returns a grammar whose tags bear the word ｜DSML｜, which is one token. space stands behind it.
+// dsml returns a grammar whose tags bear the word ｜DSML｜, which is one token. followed by space.
 func dsml(name, calls, space string) *grammar.Grammar {
 	open, shut := "<｜DSML｜"+space, "</｜DSML｜"+space
 	return &grammar.Grammar{
@@ -94,13 +94,10 @@ func dsml(name, calls, space string) *grammar.Grammar {
 
 // dsmlReplay is the rule of V4 and V4.1.
 func dsmlReplay() replay.Rule {
-	return replay.Rule{
-		Scope: replay.SinceUser, Tools: replay.All, Off: replay.None, Remnant: replay.CloseTag,
-		Switch: replay.Switch{Variable: "drop_thinking", Keep: false, Wide: replay.All, Narrow: replay.SinceUser},
-	}
+	return replay.MustRule("since_user; tools: all; off: none; drop_thinking=false: all; left: close_tag")
 }
 
-// DeepSeekV32 returns the grammar of DeepSeek V3.2:
+// deepSeekV32 returns the grammar of DeepSeek V3.2:
 //
 //	<｜DSML｜function_calls>
 //	<｜DSML｜invoke name="f">
@@ -114,35 +111,32 @@ func dsmlReplay() replay.Rule {
 //
 // Replay: since the last user or developer message, in thinking mode, unless drop_thinking is false: encoders/deepseek_v32.rs
 // of smg. The script itself has no such variable.
-func DeepSeekV32() *grammar.Grammar {
+func deepSeekV32() *grammar.Grammar {
 	g := dsml("deepseek_v3_2", "function_calls", "")
 	g.Aliases = []string{"deepseek32", "deepseek_dsml32"}
-	g.Replay = replay.Rule{
-		Scope: replay.SinceUser, Off: replay.None, Remnant: replay.CloseTag,
-		Switch: replay.Switch{Variable: "drop_thinking", Keep: false, Wide: replay.All, Narrow: replay.SinceUser},
-	}
+	g.Replay = replay.MustRule("since_user; off: none; drop_thinking=false: all; left: close_tag")
 	return g
 }
 
-// DeepSeekV4 returns the grammar of DeepSeek V4: that of [DeepSeekV32], in a block called tool_calls.
+// deepSeekV4 returns the grammar of DeepSeek V4: deepseek_v3_2, in a block called tool_calls.
 //
 // Sources: the encoding of deepseek-ai/DeepSeek-V4; the deepseek_v4 parsers of vLLM and Dynamo.
 //
 // Replay: as in V3.2, but everything where tools are declared: encoding/encoding_dsv4.py of deepseek-ai/DeepSeek-V4-Flash.
-func DeepSeekV4() *grammar.Grammar {
+func deepSeekV4() *grammar.Grammar {
 	g := dsml("deepseek_v4", "tool_calls", "")
 	g.Aliases = []string{"deepseek_dsml"}
 	g.Replay = dsmlReplay()
 	return g
 }
 
-// DeepSeekV41 returns the grammar of DeepSeek V4.1: that of [DeepSeekV32] with a space behind ｜DSML｜, in a block called
-// calls. One JSON object may stand in place of the parameters.
+// deepSeekV41 returns the grammar of DeepSeek V4.1: deepseek_v3_2 with a space after ｜DSML｜, in a block called calls.
+// One JSON object may replace the parameters.
 //
 // Source: the deepseek_v41 parsers of vLLM and Dynamo.
 //
-// Replay: as in [DeepSeekV4]; encoding_dsv41.py of SGLang.
-func DeepSeekV41() *grammar.Grammar {
+// Replay: as in deepseek_v4; encoding_dsv41.py of SGLang.
+func deepSeekV41() *grammar.Grammar {
 	g := dsml("deepseek_v41", "calls", " ")
 	g.Tagged.Body.Params.Object = true
 	g.Replay = dsmlReplay()

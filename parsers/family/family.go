@@ -2,27 +2,38 @@
 
 // Package family holds the grammar of each family of models, one file per format with its sources.
 //
-// Every function returns a fresh value that the caller may change before use: that is how a variant is made.
+// Every call returns fresh values, which the caller may change before use to make a variant.
 package family
 
 import "github.com/weft-go/weft/parsers/grammar"
 
+// New returns the grammar of the family called name, which is a canonical one such as "qwen3_coder", or nil if there is
+// none.
+func New(name string) *grammar.Grammar {
+	for _, g := range All() {
+		if g.Name == name {
+			return g
+		}
+	}
+	return nil
+}
+
 // All returns the grammars of all families, in alphabetical order.
 func All() []*grammar.Grammar {
 	return []*grammar.Grammar{
-		Cohere(), DeepSeekR1(), DeepSeekV3(), DeepSeekV31(), DeepSeekV32(), DeepSeekV4(), DeepSeekV41(),
-		FunctionGemma(), Gemma4(), GLM45(), GLM47(), Granite(), Harmony(), Hermes(), Inkling(), JSON(), Jamba(),
-		Kimi(), KimiK2(), KimiK25(), KimiK3(), LFM2(), Laguna(), Llama3JSON(),
-		MiniMaxAppendThink(), MiniMaxM2(), MiniMaxM3(), Ministral(), Mistral(), MistralV11(), MuseGlimmer(),
-		NemotronDeci(), NemotronNano(), Olmo3(), Olmo3Think(), Passthrough(), Phi4(), Pythonic(),
-		Qwen25(), Qwen3(), Qwen35(), Qwen3Coder(), Qwen3Thinking(), Sarashina(), Step3(),
+		cohere(), deepSeekR1(), deepSeekV3(), deepSeekV31(), deepSeekV32(), deepSeekV4(), deepSeekV41(),
+		functionGemma(), gemma4(), glm45(), glm47(), granite(), harmony(), hermes(), inkling(), jsonObject(), jamba(),
+		kimi(), kimiK2(), kimiK25(), kimiK3(), lfm2(), laguna(), llama3JSON(),
+		miniMaxAppendThink(), miniMaxM2(), miniMaxM3(), ministral(), mistral(), mistralV11(), museGlimmer(),
+		nemotronDeci(), nemotronNano(), olmo3(), olmo3Think(), passthrough(), phi4(), pythonic(),
+		qwen25(), qwen3(), qwen35(), qwen3Coder(), qwen3Thinking(), sarashina(), step3(),
 	}
 }
 
 // maxHold is the MaxHold of all families: the longest closing tag, the next opening tag and white space fit well.
 const maxHold = 256
 
-// think is the <think> tag pair as the Qwen3 templates print it: a newline inside each tag, a blank line behind.
+// think is the <think> tag pair as the Qwen3 templates print it: a newline inside each tag, a blank line after.
 func think() *grammar.Reasoning {
 	return &grammar.Reasoning{
 		Open: grammar.Tok("<think>"), Close: grammar.Tok("</think>"),

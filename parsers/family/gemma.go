@@ -8,18 +8,18 @@ import (
 	"github.com/weft-go/weft/protocols/replay"
 )
 
-// Gemma4 returns the grammar of Gemma 4:
+// gemma4 returns the grammar of Gemma 4:
 //
 //	<|channel>thought
 //	reasoning<channel|>text<|tool_call>call:f{x:<|"|>a<|"|>,n:1}<tool_call|>
 //
-// The word thought behind the opening tag is optional. Under load the opener drifts to <|tool_call|>
+// The word thought after the opening tag is optional. Under load the opener drifts to <|tool_call|>
 // (jundot/omlx#1886), which is accepted.
 //
 // Sources: the chat template of google/gemma-4; the gemma4 parsers of vLLM, SGLang, Dynamo and Ollama.
 //
-// Replay: since the last user message; with preserve_thinking also that of messages with calls. The chat template.
-func Gemma4() *grammar.Grammar {
+// Replay: since the last user message; with preserve_thinking also in messages with calls. The chat template.
+func gemma4() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name:    "gemma4",
 		Aliases: []string{"gemma4_no_thinking"},
@@ -28,26 +28,22 @@ func Gemma4() *grammar.Grammar {
 				Open: grammar.Tok("<|channel>"), Close: grammar.Tok("<channel|>"), Label: "thought\n",
 				Tail: "\n", Join: "\n",
 			},
-			Open:     grammar.Tok("<|tool_call>"),
-			OpenAlso: []grammar.Marker{grammar.Lit("<|tool_call|>")},
-			Close:    grammar.Tok("<tool_call|>"),
-			Name:     &grammar.Name{Prefix: "call:", Stops: "{"},
-			Body:     grammar.Body{Codec: codec.Gemma{Quote: `<|"|>`}},
+			Open:  grammar.Tok("<|tool_call>", grammar.Lit("<|tool_call|>")),
+			Close: grammar.Tok("<tool_call|>"),
+			Name:  &grammar.Name{Prefix: "call:", Stops: "{"},
+			Body:  grammar.Body{Codec: codec.Gemma{Quote: `<|"|>`}},
 		},
-		Replay: replay.Rule{
-			Scope:  replay.SinceUser,
-			Switch: replay.Switch{Variable: "preserve_thinking", Keep: true, Wide: replay.SinceUserCalls, Narrow: replay.SinceUser},
-		},
+		Replay:  replay.MustRule("since_user; preserve_thinking=true: since_user_calls"),
 		MaxHold: maxHold,
 	}
 }
 
-// FunctionGemma returns the grammar of FunctionGemma:
+// functionGemma returns the grammar of FunctionGemma:
 //
 //	<start_function_call>call:f{x:<escape>a<escape>}<end_function_call>
 //
 // Sources: the model card of google/functiongemma-270m-it; the functiongemma parsers of vLLM and Ollama.
-func FunctionGemma() *grammar.Grammar {
+func functionGemma() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name: "functiongemma",
 		Tagged: &grammar.Tagged{

@@ -7,18 +7,18 @@ import (
 	"github.com/weft-go/weft/protocols/replay"
 )
 
-// GLM47 returns the grammar of GLM-4.7 and GLM-5:
+// glm47 returns the grammar of GLM-4.7 and GLM-5:
 //
 //	<think>reasoning</think>text<tool_call>f<arg_key>x</arg_key><arg_value>1</arg_value></tool_call>
 //
-// The block is the call. GLM-4.5 and 4.6 print a newline behind the name and between the tags. Values are raw text,
+// The block is the call. GLM-4.5 and 4.6 print a newline after the name and between the tags. Values are raw text,
 // entities included; the tool's schema types them.
 //
 // Sources: the chat templates of zai-org/GLM-4.5, GLM-4.7; the glm45 and glm47 parsers of vLLM and SGLang.
 //
 // Replay: since the last user message, all with clear_thinking=false; the chat templates of zai-org/GLM-4.7 and GLM-5. A later
 // revision keeps all unless clear_thinking is true.
-func GLM47() *grammar.Grammar {
+func glm47() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name:    "glm47",
 		Aliases: []string{"glm47_moe"},
@@ -33,19 +33,16 @@ func GLM47() *grammar.Grammar {
 			}},
 			Ends: turnEnds("<|observation|>", "<|user|>", "<|endoftext|>"),
 		},
-		Replay: replay.Rule{
-			Scope: replay.SinceUser, Remnant: replay.CloseTag,
-			Switch: replay.Switch{Variable: "clear_thinking", Keep: false, Wide: replay.All, Narrow: replay.SinceUser},
-		},
+		Replay:  replay.MustRule("since_user; clear_thinking=false: all; left: close_tag"),
 		MaxHold: maxHold,
 	}
 }
 
-// GLM45 returns the grammar of GLM-4.5 and GLM-4.6: that of [GLM47], which reads both layouts.
+// glm45 returns the grammar of GLM-4.5 and GLM-4.6: glm47, which reads both layouts.
 //
 // Replay: since the last user message; the chat template of zai-org/GLM-4.5 has no variable for it.
-func GLM45() *grammar.Grammar {
-	g := named(GLM47(), "glm45", "glm", "glm45_moe", "glm_ocr")
-	g.Replay = replay.Rule{Scope: replay.SinceUser, Remnant: replay.EmptyTags}
+func glm45() *grammar.Grammar {
+	g := named(glm47(), "glm45", "glm", "glm45_moe", "glm_ocr")
+	g.Replay = replay.MustRule("since_user; left: empty_tags")
 	return g
 }

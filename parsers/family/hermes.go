@@ -7,7 +7,7 @@ import (
 	"github.com/weft-go/weft/protocols/replay"
 )
 
-// Hermes returns the grammar of Hermes 2 and 3 and of models tuned on its format:
+// hermes returns the grammar of Hermes 2 and 3 and of models tuned on its format:
 //
 //	<think>
 //	reasoning
@@ -20,8 +20,8 @@ import (
 // Sources: the chat templates of NousResearch/Hermes-3 and Qwen/Qwen3; vLLM's hermes parser for the keys. The spelling
 // "parameters" for the arguments appears in guided output and in older fine-tunes.
 //
-// Replay: not known. Most models of this format do not think, and the templates of those that do say what they keep.
-func Hermes() *grammar.Grammar {
+// Replay: not known. Most models of this format do not reason, and the templates of the others determine what is kept.
+func hermes() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name:    "hermes",
 		Aliases: []string{"granite4"},
@@ -37,36 +37,36 @@ func Hermes() *grammar.Grammar {
 	}
 }
 
-// Qwen25 returns the grammar of Qwen2.5 and QwQ: that of [Hermes], but a call needs its closing tag and its arguments.
+// qwen25 returns the grammar of Qwen2.5 and QwQ: hermes, but a call needs its closing tag and its arguments.
 //
 // Sources: the chat template of Qwen/Qwen2.5-7B-Instruct; the qwen25 parsers of SGLang and Dynamo, which drop a call that
 // the end of the stream cut before the tag, and leave an object without arguments in the text.
 //
-// Replay: not known, as in [Hermes]; the template of Qwen2.5 has no reasoning.
-func Qwen25() *grammar.Grammar {
-	g := named(Hermes(), "qwen25", "qwen", "qwq")
+// Replay: not known, as in hermes; the template of Qwen2.5 has no reasoning.
+func qwen25() *grammar.Grammar {
+	g := named(hermes(), "qwen25", "qwen", "qwq")
 	g.Tagged.NeedClose = true
 	g.Tagged.Body.Call.Strict = true
 	g.Tagged.Quoted = true
 	return g
 }
 
-// Qwen3 returns the grammar of Qwen3, instruct and thinking: that of [Hermes].
+// qwen3 returns the grammar of Qwen3, instruct and thinking: hermes.
 //
 // Source: the chat template of Qwen/Qwen3-8B.
 //
 // Replay: since the last user message (last_query_index in the template).
-func Qwen3() *grammar.Grammar {
-	g := named(Hermes(), "qwen3", "base", "basic", "qwen3_vl", "qwen3_vl_instruct")
-	g.Replay = replay.Rule{Scope: replay.SinceUser}
+func qwen3() *grammar.Grammar {
+	g := named(hermes(), "qwen3", "base", "basic", "qwen3_vl", "qwen3_vl_instruct")
+	g.Replay = replay.MustRule("since_user")
 	return g
 }
 
-// Qwen3Thinking returns the grammar of Qwen3-Thinking: that of [Qwen3], starting inside reasoning.
+// qwen3Thinking returns the grammar of Qwen3-Thinking: qwen3, starting inside reasoning.
 //
 // Source: the chat template of Qwen/Qwen3-30B-A3B-Thinking-2507.
-func Qwen3Thinking() *grammar.Grammar {
-	g := named(Qwen3(), "qwen3_thinking", "qwen3_vl_thinking")
+func qwen3Thinking() *grammar.Grammar {
+	g := named(qwen3(), "qwen3_thinking", "qwen3_vl_thinking")
 	prompted(g.Tagged.Reasoning)
 	return g
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/weft-go/weft/protocols/replay"
 )
 
-// NemotronDeci returns the grammar of Llama-Nemotron Super and Ultra:
+// nemotronDeci returns the grammar of Llama-Nemotron Super and Ultra:
 //
 //	<think>reasoning</think>text<TOOLCALL>[{"name": "f", "arguments": {"x": 1}}]</TOOLCALL>
 //
 // Sources: the chat template of nvidia/Llama-3_3-Nemotron-Super-49B-v1; Dynamo's nemotron_deci parsers.
 //
-// Replay: none; the template cuts past content behind </think>.
-func NemotronDeci() *grammar.Grammar {
+// Replay: none; the template cuts past content after </think>.
+func nemotronDeci() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name:    "nemotron_deci",
 		Aliases: []string{"llama_nemotron_json", "nemotron_json"},
@@ -25,17 +25,17 @@ func NemotronDeci() *grammar.Grammar {
 			Close:     grammar.Lit("</TOOLCALL>"),
 			Body:      grammar.Body{Call: callObject()},
 		},
-		Replay:  replay.Rule{Scope: replay.None},
+		Replay:  replay.MustRule("none"),
 		MaxHold: maxHold,
 	}
 }
 
-// Jamba returns the grammar of Jamba 1.5 to 1.7:
+// jamba returns the grammar of Jamba 1.5 to 1.7:
 //
 //	<tool_calls>[{"name": "f", "arguments": {"x": 1}}]</tool_calls>
 //
 // Sources: the chat template of ai21labs/AI21-Jamba-Mini-1.7; the jamba parsers of vLLM and Dynamo.
-func Jamba() *grammar.Grammar {
+func jamba() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name: "jamba",
 		Tagged: &grammar.Tagged{
@@ -49,12 +49,12 @@ func Jamba() *grammar.Grammar {
 	}
 }
 
-// Phi4 returns the grammar of Phi-4-mini:
+// phi4 returns the grammar of Phi-4-mini:
 //
 //	functools[{"name": "f", "arguments": {"x": 1}}]
 //
 // Sources: the model card of microsoft/Phi-4-mini-instruct; the phi4 parsers of vLLM and Dynamo.
-func Phi4() *grammar.Grammar {
+func phi4() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name:    "phi4",
 		Aliases: []string{"phi4_mini_json"},
@@ -67,44 +67,42 @@ func Phi4() *grammar.Grammar {
 	}
 }
 
-// Granite returns the grammar of Granite 3:
+// granite returns the grammar of Granite 3:
 //
 //	Here is my thought process: reasoning Here is my response: text<|tool_call|>[{"name": "f", "arguments": {"x": 1}}]
 //
 // The phrases are ordinary text; "Here's" is written too. Granite 3.3 and later put calls in <tool_call> tags, thoughts in
-// <think> and the answer in <response>.
+// <think> and the response in <response>.
 //
 // Sources: the chat template of ibm-granite/granite-3.2-8b-instruct; the granite parsers of vLLM and Dynamo.
-func Granite() *grammar.Grammar {
+func granite() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name: "granite",
 		Tagged: &grammar.Tagged{
 			Reasoning: &grammar.Reasoning{
-				Open: grammar.Lit("Here is my thought process:"), Close: grammar.Lit("Here is my response:"),
-				OpenAlso:  []grammar.Marker{grammar.Lit("Here's my thought process:"), grammar.Lit("<think>")},
-				CloseAlso: []grammar.Marker{grammar.Lit("Here's my response:"), grammar.Lit("</think>")},
-				Lead:      " ", After: " ", Join: "\n",
+				Open:  grammar.Lit("Here is my thought process:", grammar.Lit("Here's my thought process:"), grammar.Lit("<think>")),
+				Close: grammar.Lit("Here is my response:", grammar.Lit("Here's my response:"), grammar.Lit("</think>")),
+				Lead:  " ", After: " ", Join: "\n",
 			},
-			Before:   "\n",
-			Open:     grammar.Tok("<|tool_call|>"),
-			OpenAlso: []grammar.Marker{grammar.Tok("<tool_call>")},
-			Close:    grammar.Tok("</tool_call>"),
-			Body:     grammar.Body{Call: callObject()},
-			Ends:     []grammar.Marker{grammar.Lit("<response>"), grammar.Lit("</response>")},
+			Before: "\n",
+			Open:   grammar.Tok("<|tool_call|>", grammar.Tok("<tool_call>")),
+			Close:  grammar.Tok("</tool_call>"),
+			Body:   grammar.Body{Call: callObject()},
+			Ends:   []grammar.Marker{grammar.Lit("<response>"), grammar.Lit("</response>")},
 		},
 		MaxHold: maxHold,
 	}
 }
 
-// Llama3JSON returns the grammar of Llama 3.1 to 3.3:
+// llama3JSON returns the grammar of Llama 3.1 to 3.3:
 //
 //	<|python_tag|>{"name": "f", "parameters": {"x": 1}}; {"name": "g", "parameters": {}}<|eom_id|>
 //
-// The tag is optional: an answer that begins with a call object is a call.
+// The tag is optional: a response that begins with a call object is a call.
 //
 // Sources: the chat template of meta-llama/Llama-3.1-8B-Instruct and Meta's prompt format page; the llama3_json parsers
 // of vLLM, SGLang and Dynamo.
-func Llama3JSON() *grammar.Grammar {
+func llama3JSON() *grammar.Grammar {
 	call := callObject()
 	call.Arguments = []string{"parameters", "arguments"}
 	call.Sep = ";"

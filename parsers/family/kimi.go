@@ -7,7 +7,7 @@ import (
 	"github.com/weft-go/weft/protocols/replay"
 )
 
-// KimiK2 returns the grammar of Kimi K2 and K2-Thinking:
+// kimiK2 returns the grammar of Kimi K2 and K2-Thinking:
 //
 //	<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"x": 1}<|tool_call_end|>
 //	<|tool_calls_section_end|>
@@ -17,23 +17,21 @@ import (
 //
 // Sources: docs/tool_call_guidance.md of moonshotai/Kimi-K2-Instruct; the kimi_k2 parsers of vLLM, SGLang and Dynamo.
 //
-// Replay: not known of the family. The template of Kimi-K2-Thinking keeps what is since the last message without calls
-// (models/templates/moonshotai-Kimi-K2-Thinking.jinja of llama.cpp); that of Kimi-K2-Instruct, which does not think, would print
-// in its text whatever stands there.
-func KimiK2() *grammar.Grammar {
+// Replay: not known of the family. The template of Kimi-K2-Thinking keeps reasoning since the last message without
+// calls (models/templates/moonshotai-Kimi-K2-Thinking.jinja of llama.cpp); the template of Kimi-K2-Instruct, which does
+// not reason, would print it as part of the text.
+func kimiK2() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name: "kimi_k2",
 		Tagged: &grammar.Tagged{
 			Reasoning: think(),
 			Wrapper: &grammar.Wrapper{
-				Open: grammar.Tok("<|tool_calls_section_begin|>"), Close: grammar.Tok("<|tool_calls_section_end|>"),
-				OpenAlso:  []grammar.Marker{grammar.Tok("<|tool_call_section_begin|>")},
-				CloseAlso: []grammar.Marker{grammar.Tok("<|tool_call_section_end|>")},
-				Optional:  true,
+				Open:     grammar.Tok("<|tool_calls_section_begin|>", grammar.Tok("<|tool_call_section_begin|>")),
+				Close:    grammar.Tok("<|tool_calls_section_end|>", grammar.Tok("<|tool_call_section_end|>")),
+				Optional: true,
 			},
 			Open:      grammar.Tok("<|tool_call_begin|>"),
 			Name:      &grammar.Name{Prefix: "functions.", Ends: []string{"<|tool_call_argument_begin|>"}, Number: ":"},
-			Body:      grammar.Body{Args: &grammar.JSONArgs{}},
 			Close:     grammar.Tok("<|tool_call_end|>"),
 			NeedClose: true,
 			Ends:      turnEnds("<|im_end|>"),
@@ -42,32 +40,29 @@ func KimiK2() *grammar.Grammar {
 	}
 }
 
-// KimiK25 returns the grammar of Kimi K2.5 to K2.7: the calls of [KimiK2]; generation starts inside reasoning, which a
+// kimiK25 returns the grammar of Kimi K2.5 to K2.7: the calls of kimi_k2; generation starts inside reasoning, which a
 // section of calls ends too.
 //
 // Sources: the chat template of moonshotai/Kimi-K2.5; the kimi_k25 reasoning parser of Dynamo.
 //
 // Replay: since the last message without calls; nothing with thinking=false; all with preserve_thinking, which K2.6 added. The template is
 // crates/tokenizer/tests/fixtures/kimi_k25/chat_template.jinja of smg.
-func KimiK25() *grammar.Grammar {
-	g := named(KimiK2(), "kimi_k25", "kimi_thinking")
+func kimiK25() *grammar.Grammar {
+	g := named(kimiK2(), "kimi_k25", "kimi_thinking")
 	g.Tagged.Reasoning = prompted(think())
 	g.Tagged.Reasoning.CallEnds = true
-	g.Replay = replay.Rule{
-		Scope: replay.SinceFinal, Off: replay.None, Remnant: replay.EmptyTags,
-		Switch: replay.Switch{Variable: "preserve_thinking", Keep: true, Wide: replay.All, Narrow: replay.SinceFinal},
-	}
+	g.Replay = replay.MustRule("since_final; off: none; preserve_thinking=true: all; left: empty_tags")
 	return g
 }
 
-// Kimi returns the grammar of the first thinking Kimi models: reasoning between ◁think▷ and ◁/think▷, the calls of
-// [KimiK2]. A closing tag alone is text.
+// kimi returns the grammar of the first thinking Kimi models: reasoning between ◁think▷ and ◁/think▷, the calls of
+// kimi_k2. A closing tag alone is text.
 //
 // Source: the kimi reasoning parsers of SGLang and Dynamo.
 //
 // Replay: not known; no template is at hand.
-func Kimi() *grammar.Grammar {
-	g := named(KimiK2(), "kimi")
+func kimi() *grammar.Grammar {
+	g := named(kimiK2(), "kimi")
 	g.Tagged.Reasoning = &grammar.Reasoning{
 		Open: grammar.Lit("◁think▷"), Close: grammar.Lit("◁/think▷"), Join: "\n",
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/weft-go/weft/protocols/replay"
 )
 
-// KimiK3 returns the grammar of Kimi K3 (XTML), which frames visible text too:
+// kimiK3 returns the grammar of Kimi K3 (XTML), which frames visible text too:
 //
 //	<|open|>think<|sep|>reasoning<|close|>think<|sep|>
 //	<|open|>response<|sep|>text<|close|>response<|sep|>
@@ -16,24 +16,21 @@ import (
 //	<|close|>call<|sep|><|close|>tools<|sep|><|close|>message<|sep|><|end_of_msg|>
 //
 // (one line in reality). Instead of arguments a call may hold one JSON object, in a json element. Values are not
-// escaped; in attributes &quot; and &amp; are. Blanks may stand beside an element's name, and the <|sep|> behind the
-// close of think gets lost at times. The wire has no call ids.
+// escaped; in attributes &quot; and &amp; are. Blanks may surround an element's name, and the <|sep|> after the close
+// of think is sometimes missing. The wire has no call ids.
 //
 // Sources: the XTML description in moonshotai/Kimi-K3; the kimi_k3 parsers of vLLM and SGLang.
 //
 // Replay: all of it in thinking mode; encoding_k3.py of moonshotai/Kimi-K3.
-func KimiK3() *grammar.Grammar {
+func kimiK3() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name:    "kimi_k3",
 		Aliases: []string{"kimik3"},
 		Elements: &grammar.Elements{
 			Open: grammar.Tok("<|open|>"), Sep: grammar.Tok("<|sep|>"), Close: grammar.Tok("<|close|>"),
 			EndOfTurn: []grammar.Marker{grammar.Tok("<|end_of_msg|>")},
-			Reasoning: "think", Text: "response", Tools: "tools", Call: "call", Argument: "argument", Object: "json",
-			Turn:     "message",
-			ToolAttr: "tool", KeyAttr: "key", TypeAttr: "type", StringType: "string",
 		},
-		Replay:  replay.Rule{Scope: replay.All, Off: replay.None},
+		Replay:  replay.MustRule("all; off: none"),
 		MaxHold: maxHold,
 	}
 }

@@ -8,20 +8,20 @@ import (
 	"github.com/weft-go/weft/protocols/replay"
 )
 
-// LFM2 returns the grammar of Liquid's LFM2 and LFM2.5, which write calls as a Python list between two tokens:
+// lfm2 returns the grammar of Liquid's LFM2 and LFM2.5, which write calls as a Python list between two tokens:
 //
 //	<think>reasoning</think>text<|tool_call_start|>[f(x=1, s="a"), g()]<|tool_call_end|>
 //
-// The brackets may be missing. A model that is told to writes JSON instead: [{"name": "f", "arguments": {"x": 1}}]. Small
-// models leave out the tokens, so a bare list of Python calls is read as in [Pythonic]. The templates open no reasoning;
-// thinking models write the tag themselves.
+// The brackets may be missing. A model that is instructed to does write JSON instead: [{"name": "f", "arguments": {"x":
+// 1}}]. Small models leave out the tokens, so a bare list of Python calls is read as in pythonic. The templates open no
+// reasoning; thinking models write the tag themselves.
 //
 // Sources: Ollama's lfm2 renderer, which is the chat template, and parser, whose fallback for a bare list this is; SGLang's
 // lfm2 parser for JSON.
 //
 // Replay: of the last message of the assistant, all with keep_past_thinking; Ollama's lfm2 renderer. The template of LFM2.5-8B-A1B
 // keeps what is since the last user message, all with preserve_thinking (models/templates/LFM2.5-8B-A1B.jinja of llama.cpp).
-func LFM2() *grammar.Grammar {
+func lfm2() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name:    "lfm2",
 		Aliases: []string{"lfm2_thinking"},
@@ -35,10 +35,7 @@ func LFM2() *grammar.Grammar {
 			Body: grammar.Body{Codec: codec.Python{}, Call: callObject()},
 			Bare: true,
 		},
-		Replay: replay.Rule{
-			Scope:  replay.LastTurn,
-			Switch: replay.Switch{Variable: "keep_past_thinking", Keep: true, Wide: replay.All, Narrow: replay.LastTurn},
-		},
+		Replay:  replay.MustRule("last_turn; keep_past_thinking=true: all"),
 		MaxHold: maxHold,
 	}
 }

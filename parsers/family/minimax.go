@@ -7,7 +7,7 @@ import (
 	"github.com/weft-go/weft/protocols/replay"
 )
 
-// MiniMaxM2 returns the grammar of MiniMax M2 to M2.7:
+// miniMaxM2 returns the grammar of MiniMax M2 to M2.7:
 //
 //	<minimax:tool_call>
 //	<invoke name="f">
@@ -19,9 +19,9 @@ import (
 //
 // Sources: docs/tool_calling_guide.md of MiniMaxAI/MiniMax-M2; the minimax_m2 parsers of vLLM, SGLang and Dynamo.
 //
-// Replay: since the last user message; models/templates/unsloth-MiniMax-M2.jinja of llama.cpp, which is the model's own but for
-// repairs.
-func MiniMaxM2() *grammar.Grammar {
+// Replay: since the last user message; models/templates/unsloth-MiniMax-M2.jinja of llama.cpp, which is the model's own
+// except for repairs.
+func miniMaxM2() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name:    "minimax_m2",
 		Aliases: []string{"minimax"},
@@ -39,17 +39,17 @@ func MiniMaxM2() *grammar.Grammar {
 			}},
 			NeedClose: true,
 		},
-		Replay:  replay.Rule{Scope: replay.SinceUser},
+		Replay:  replay.MustRule("since_user"),
 		MaxHold: maxHold,
 	}
 }
 
-// MiniMaxAppendThink returns the grammar of [MiniMaxM2] for users who want the reasoning in the visible text, tags
-// included. The template writes the opening tag into the prompt; the answer then begins with it.
+// miniMaxAppendThink returns the grammar of minimax_m2 that leaves reasoning in the visible text, tags included. The
+// template writes the opening tag into the prompt; the response then begins with it.
 //
 // Source: the minimax_append_think reasoning parsers of vLLM, SGLang and Dynamo.
-func MiniMaxAppendThink() *grammar.Grammar {
-	g := named(MiniMaxM2(), "minimax_append_think", "minimax_m2_append_think")
+func miniMaxAppendThink() *grammar.Grammar {
+	g := named(miniMaxM2(), "minimax_append_think", "minimax_m2_append_think")
 	g.Tagged.Reasoning = &grammar.Reasoning{
 		Open: grammar.Tok("<think>"), Close: grammar.Tok("</think>"), Prompted: true, Inline: true,
 	}

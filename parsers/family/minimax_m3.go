@@ -7,7 +7,7 @@ import (
 	"github.com/weft-go/weft/parsers/grammar"
 )
 
-// MiniMaxM3 returns the grammar of MiniMax M3, whose tags all begin with a token of their own:
+// miniMaxM3 returns the grammar of MiniMax M3, whose tags all begin with a token of their own:
 //
 //	]<]minimax[>[<tool_call>
 //	]<]minimax[>[<invoke name="f">
@@ -18,7 +18,7 @@ import (
 // Parameters are named by their tags, which nest.
 //
 // Sources: the chat template of MiniMaxAI/MiniMax-M3; the minimax_m3 parsers of vLLM, SGLang and Dynamo.
-func MiniMaxM3() *grammar.Grammar {
+func miniMaxM3() *grammar.Grammar {
 	const ns = "]<]minimax[>["
 	return &grammar.Grammar{
 		Name:    "minimax_m3",

@@ -7,16 +7,16 @@ import (
 	"github.com/weft-go/weft/protocols/replay"
 )
 
-// Mistral returns the grammar of Mistral models with a tokenizer before v11:
+// mistral returns the grammar of Mistral models with a tokenizer before v11:
 //
 //	[THINK]reasoning[/THINK]text[TOOL_CALLS][{"name": "f", "arguments": {"x": 1}}][/TOOL_CALLS]
 //
-// The closing tag is rare. The forms of [MistralV11] are read too.
+// The closing tag is rare. The forms of mistral_v11 are read too.
 //
 // Sources: mistral-common (tokens/tokenizers/instruct.py); the mistral parsers of vLLM and Dynamo.
 //
 // Replay: all of it: mistral-common encodes the think chunks of every message.
-func Mistral() *grammar.Grammar {
+func mistral() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name: "mistral",
 		Tagged: &grammar.Tagged{
@@ -27,21 +27,21 @@ func Mistral() *grammar.Grammar {
 			Open:  grammar.Tok("[TOOL_CALLS]"),
 			Close: grammar.Tok("[/TOOL_CALLS]"),
 			Name:  &grammar.Name{Ends: []string{"[ARGS]"}, Stops: "{", ID: "[CALL_ID]"},
-			Body:  grammar.Body{Call: callObject(), Args: &grammar.JSONArgs{}},
+			Body:  grammar.Body{Call: callObject()},
 		},
-		Replay:  replay.Rule{Scope: replay.All},
+		Replay:  replay.MustRule("all"),
 		MaxHold: maxHold,
 	}
 }
 
-// MistralV11 returns the grammar of Mistral models with tokenizer v11 and later:
+// mistralV11 returns the grammar of Mistral models with tokenizer v11 and later:
 //
 //	[TOOL_CALLS]f{"x": 1}[TOOL_CALLS]g[CALL_ID]abc123def[ARGS]{}
 //
 // Source: mistral-common (tokens/tokenizers/instruct.py, from InstructTokenizerV11 on).
-func MistralV11() *grammar.Grammar { return named(Mistral(), "mistral_v11") }
+func mistralV11() *grammar.Grammar { return named(mistral(), "mistral_v11") }
 
-// Ministral returns the grammar of Ministral 3 and Magistral: that of [MistralV11] with [ARGS], reasoning in [THINK].
+// ministral returns the grammar of Ministral 3 and Magistral: mistral_v11 with [ARGS], reasoning in [THINK].
 //
 // Source: the chat template of mistralai/Ministral-3-8B-Reasoning-2512; Ollama's ministral parser.
-func Ministral() *grammar.Grammar { return named(Mistral(), "ministral") }
+func ministral() *grammar.Grammar { return named(mistral(), "ministral") }

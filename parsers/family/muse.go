@@ -7,7 +7,7 @@ import (
 	"github.com/weft-go/weft/protocols/replay"
 )
 
-// MuseGlimmer returns the grammar of Muse Glimmer, which routes messages by recipient:
+// museGlimmer returns the grammar of Muse Glimmer, which routes messages by recipient:
 //
 //	 to=self<|message|>reasoning<|eom|><|start|>assistant to=f<|message|><atem:function_calls>
 //	<atem:invoke name="f">
@@ -21,18 +21,18 @@ import (
 // glimmer parser.
 //
 // Replay: all of it, as Ollama's glimmer renderer writes past messages.
-func MuseGlimmer() *grammar.Grammar {
+func museGlimmer() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name:    "muse_glimmer",
 		Aliases: []string{"glimmer", "muse"},
 		Channels: &grammar.Channels{
-			Sections:    []grammar.Section{{Marker: grammar.Tok("<|start|>"), Field: grammar.Role}},
-			Body:        grammar.Tok("<|message|>"),
-			Ends:        []grammar.Marker{grammar.Tok("<|eom|>"), grammar.Tok("<|eot|>")},
-			Recipient:   "to=",
-			ToReasoning: []string{"self"},
-			ToText:      []string{"user", "assistant", "all"},
-			Join:        "\n",
+			Sections:  []grammar.Section{{Marker: grammar.Tok("<|start|>"), Field: grammar.Role}},
+			Body:      grammar.Tok("<|message|>"),
+			Ends:      []grammar.Marker{grammar.Tok("<|eom|>"), grammar.Tok("<|eot|>")},
+			Recipient: "to=",
+			Reasoning: []string{"to=self"},
+			Text:      []string{"to=user", "to=assistant", "to=all"},
+			Join:      "\n",
 			Calls: &grammar.Tagged{
 				Wrapper: &grammar.Wrapper{
 					Open: grammar.Lit("<atem:function_calls>"), Close: grammar.Lit("</atem:function_calls>"), Optional: true,
@@ -45,7 +45,7 @@ func MuseGlimmer() *grammar.Grammar {
 				}},
 			},
 		},
-		Replay:  replay.Rule{Scope: replay.All},
+		Replay:  replay.MustRule("all"),
 		MaxHold: maxHold,
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/weft-go/weft/protocols/replay"
 )
 
-// Pythonic returns the grammar of Llama 4, Llama 3.2 and ToolACE, which write calls as a Python list:
+// pythonic returns the grammar of Llama 4, Llama 3.2 and ToolACE, which write calls as a Python list:
 //
 //	[f(x=1, s="a"), g()]
 //
@@ -16,7 +16,7 @@ import (
 // Between <|python_start|> and <|python_end|>, which Llama 4 writes at times, calls stream.
 //
 // Sources: Meta's prompt format pages for Llama 3.2 and 4; the pythonic parsers of vLLM, SGLang and Dynamo.
-func Pythonic() *grammar.Grammar {
+func pythonic() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name:    "pythonic",
 		Aliases: []string{"llama4", "llama4_pythonic"},
@@ -33,13 +33,13 @@ func Pythonic() *grammar.Grammar {
 	}
 }
 
-// Olmo3 returns the grammar of Olmo 3, which writes Python calls line by line:
+// olmo3 returns the grammar of Olmo 3, which writes Python calls line by line:
 //
 //	<think>reasoning</think>text<function_calls>f(x=1)
 //	g(s="a")</function_calls>
 //
 // Sources: the chat template of allenai/Olmo-3-7B-Instruct; the olmo3 parsers of vLLM and Ollama.
-func Olmo3() *grammar.Grammar {
+func olmo3() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name: "olmo3",
 		Tagged: &grammar.Tagged{
@@ -56,14 +56,14 @@ func Olmo3() *grammar.Grammar {
 	}
 }
 
-// Olmo3Think returns the grammar of Olmo 3 Think: that of [Olmo3], starting inside reasoning.
+// olmo3Think returns the grammar of Olmo 3 Think: olmo3, starting inside reasoning.
 //
 // Source: the chat template of allenai/Olmo-3-7B-Think.
 //
 // Replay: none; Ollama's olmo3_think renderer writes only the text of past messages.
-func Olmo3Think() *grammar.Grammar {
-	g := named(Olmo3(), "olmo3_think")
+func olmo3Think() *grammar.Grammar {
+	g := named(olmo3(), "olmo3_think")
 	prompted(g.Tagged.Reasoning)
-	g.Replay = replay.Rule{Scope: replay.None}
+	g.Replay = replay.MustRule("none")
 	return g
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/weft-go/weft/protocols/replay"
 )
 
-// Qwen3Coder returns the grammar of Qwen3-Coder:
+// qwen3Coder returns the grammar of Qwen3-Coder:
 //
 //	<tool_call>
 //	<function=f>
@@ -17,7 +17,7 @@ import (
 //	</function>
 //	</tool_call>
 //
-// Behind text the templates of Qwen3.5 and later print a blank line before the first call.
+// After text the templates of Qwen3.5 and later print a blank line before the first call.
 // Values are raw text, entities included; the tool's schema types them. Models leave out the <tool_call> tags at times
 // (ollama/ollama#16686, #17353), so the wrapper is optional.
 //
@@ -25,7 +25,7 @@ import (
 //
 // Replay: not known. Qwen3-Coder does not think; the templates of MiMo and Step 3.5, which do, keep what is since the last user
 // message.
-func Qwen3Coder() *grammar.Grammar {
+func qwen3Coder() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name:    "qwen3_coder",
 		Aliases: []string{"granite_thinking_parser", "mimo", "qwen3_xml", "qwen_coder", "qwen_xml", "step3p5"},
@@ -47,33 +47,27 @@ func Qwen3Coder() *grammar.Grammar {
 	}
 }
 
-// Qwen35 returns the grammar of Qwen3.5 to 3.8: that of [Qwen3Coder], whose templates open the reasoning in the prompt or
-// close it there; the caller says which (parsers.StartOf).
+// qwen35 returns the grammar of Qwen3.5 to 3.8: qwen3_coder, with templates that open the reasoning in the prompt or
+// close it there; the caller passes the prompt or the start.
 //
 // Source: the chat template of Qwen/Qwen3.5.
 //
 // Replay: since the last user message; Qwen3.6 added preserve_thinking, and Qwen3.8 keeps all unless it is false, which its
 // template shows.
-func Qwen35() *grammar.Grammar {
-	g := named(Qwen3Coder(), "qwen35", "ornith")
-	g.Replay = replay.Rule{
-		Scope:  replay.SinceUser,
-		Switch: replay.Switch{Variable: "preserve_thinking", Keep: true, Wide: replay.All, Narrow: replay.SinceUser},
-	}
+func qwen35() *grammar.Grammar {
+	g := named(qwen3Coder(), "qwen35", "ornith")
+	g.Replay = replay.MustRule("since_user; preserve_thinking=true: all")
 	return g
 }
 
-// NemotronNano returns the grammar of Nemotron 3 Nano: that of [Qwen3Coder], starting inside reasoning.
+// nemotronNano returns the grammar of Nemotron 3 Nano: qwen3_coder, starting inside reasoning.
 //
 // Sources: the chat template of nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B; Dynamo's nemotron_nano parsers.
 //
 // Replay: since the last user message, all with truncate_history_thinking=false; the chat template.
-func NemotronNano() *grammar.Grammar {
-	g := named(Qwen3Coder(), "nemotron_nano", "nano_v3", "nemotron", "nemotron3", "nemotron_3_5_nano", "nemotron_3_nano", "nemotron_v3")
+func nemotronNano() *grammar.Grammar {
+	g := named(qwen3Coder(), "nemotron_nano", "nano_v3", "nemotron", "nemotron3", "nemotron_3_5_nano", "nemotron_3_nano", "nemotron_v3")
 	prompted(g.Tagged.Reasoning)
-	g.Replay = replay.Rule{
-		Scope: replay.SinceUser, Remnant: replay.EmptyTags,
-		Switch: replay.Switch{Variable: "truncate_history_thinking", Keep: false, Wide: replay.All, Narrow: replay.SinceUser},
-	}
+	g.Replay = replay.MustRule("since_user; truncate_history_thinking=false: all; left: empty_tags")
 	return g
 }

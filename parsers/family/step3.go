@@ -4,7 +4,7 @@ package family
 
 import "github.com/weft-go/weft/parsers/grammar"
 
-// Step3 returns the grammar of Step3:
+// step3 returns the grammar of Step3:
 //
 //	<｜tool_calls_begin｜>
 //	<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="f">
@@ -15,7 +15,7 @@ import "github.com/weft-go/weft/parsers/grammar"
 // Generation starts inside reasoning. Values are raw text; the tool's schema types them.
 //
 // Sources: the step3 parsers of SGLang and smg.
-func Step3() *grammar.Grammar {
+func step3() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name: "step3",
 		Tagged: &grammar.Tagged{
@@ -24,10 +24,9 @@ func Step3() *grammar.Grammar {
 			Wrapper: &grammar.Wrapper{
 				Open: grammar.Tok("<｜tool_calls_begin｜>"), Close: grammar.Tok("<｜tool_calls_end｜>"), Optional: true,
 			},
-			Open:      grammar.Tok("<｜tool_call_begin｜>"),
-			Name:      &grammar.Name{Prefix: `function<｜tool_sep｜><steptml:invoke name="`, Ends: []string{`">`}},
-			Close:     grammar.Lit("</steptml:invoke>"),
-			CloseAlso: []grammar.Marker{grammar.Tok("<｜tool_call_end｜>")},
+			Open:  grammar.Tok("<｜tool_call_begin｜>"),
+			Name:  &grammar.Name{Prefix: `function<｜tool_sep｜><steptml:invoke name="`, Ends: []string{`">`}},
+			Close: grammar.Lit("</steptml:invoke>", grammar.Tok("<｜tool_call_end｜>")),
 			Body: grammar.Body{Params: &grammar.Params{
 				Open: `<steptml:parameter name="`, KeyEnd: `">`, Close: "</steptml:parameter>",
 			}},

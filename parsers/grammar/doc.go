@@ -12,6 +12,6 @@
 //   - marker: a control string of the family, such as <tool_call> or <|channel|>.
 //   - layout: where reasoning, text and calls sit: [Tagged], [Channels] or [Elements].
 //   - codec: an argument syntax that a grammar brings with it: see [Codec]. Others are fields of [Body].
-//   - structural white space: white space that the chat template puts beside a marker. It is part of the markup; all
+//   - structural white space: white space that the chat template puts next to a marker. It is part of the markup; all
 //     other white space is the model's own and survives.
 package grammar

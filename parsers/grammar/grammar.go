@@ -31,14 +31,14 @@ type Grammar struct {
 	// Special are tokens that are parts of markers, such as ｜DSML｜; an engine must keep them like markers.
 	Special []Marker
 
-	// Replay says which past reasoning the family is shown again. The zero Rule says that it is not known; the chat template
+	// Replay specifies which past reasoning the family is shown again. The zero Rule specifies that it is not known; the chat template
 	// then decides.
 	Replay replay.Rule
 
 	// MaxHold bounds, in bytes, each thing that is held back until it resolves: white space at the beginning of a run,
-	// a name, a tag or section of a header, what stands behind a tag that may be prose, and white space behind what may
-	// be the end of a string argument. In text they may meet and add up. Arguments that are not strings are held
-	// until they close, under Limits.HeldBytes.
+	// a name, a tag or section of a header, the text after a tag that may be prose, and white space after a possible
+	// end of a string argument. In text they may meet and add up. Arguments that are not strings are held until they
+	// close, under Limits.HeldBytes.
 	MaxHold int
 }
 
@@ -46,23 +46,23 @@ type Grammar struct {
 type Marker struct {
 	// Text is the exact spelling.
 	Text string
-	// Token says that vocabularies of the family hold Text as one added token. When the caller feeds token ids, such
+	// Token specifies that vocabularies of the family hold Text as one added token. When the caller feeds token ids, such
 	// a marker counts only as that token: the same characters spelled by other tokens are data.
 	Token bool
+	// Also are other spellings, which may differ in Token. Theirs are not used.
+	Also []Marker
 }
 
-// Tok returns the marker of an added token.
-func Tok(text string) Marker { return Marker{Text: text, Token: true} }
+// Tok returns the marker of an added token, with its other spellings.
+func Tok(text string, also ...Marker) Marker { return Marker{Text: text, Token: true, Also: also} }
 
-// Lit returns a marker that is ordinary text in the vocabulary.
-func Lit(text string) Marker { return Marker{Text: text} }
+// Lit returns a marker that is ordinary text in the vocabulary, with its other spellings.
+func Lit(text string, also ...Marker) Marker { return Marker{Text: text, Also: also} }
 
 // Reasoning describes reasoning between two tags.
 type Reasoning struct {
 	Open, Close Marker
-	// OpenAlso and CloseAlso are other spellings of the tags.
-	OpenAlso, CloseAlso []Marker
-	// Label is a word behind Open that belongs to the markup, such as Gemma's "thought\n". It may be missing.
+	// Label is a word after Open that belongs to the markup, such as Gemma's "thought\n". It may be missing.
 	Label string
 	// Lead is white space after Open that belongs to the markup; any prefix of it is dropped.
 	Lead string
@@ -72,13 +72,13 @@ type Reasoning struct {
 	After string
 	// Join separates two spans of reasoning with nothing between them.
 	Join string
-	// Prompted says that the chat template writes Open into the prompt, so that generation begins inside reasoning
+	// Prompted specifies that the chat template writes Open into the prompt, so that generation begins inside reasoning
 	// unless the caller knows better.
 	Prompted bool
-	// CallEnds says that the beginning of a call ends reasoning: the model leaves out Close before it. Otherwise
-	// reasoning goes on behind a call that stands inside it.
+	// CallEnds specifies that the beginning of a call ends reasoning: the model leaves out Close before it. Otherwise
+	// reasoning continues after a call that is inside it.
 	CallEnds bool
-	// Inline leaves reasoning in the text, tags included. An opening tag that stands in the prompt is written first.
+	// Inline leaves reasoning in the text, tags included. An opening tag that is in the prompt is written first.
 	Inline bool
 }
 
@@ -96,22 +96,21 @@ type Tagged struct {
 	Before string
 	// Wrapper encloses calls; nil when a call is its own block.
 	Wrapper *Wrapper
-	// Open and Close delimit one call. Without Open, calls stand inside the wrapper one behind the other, with commas,
-	// white space or brackets around them. Without Close, a call ends with its arguments.
+	// Open and Close delimit one call. Without Open, calls are inside the wrapper one after the other, with commas,
+	// white space or brackets around them. Without Close, a call ends with its arguments. Inside a wrapper, Close.Also may
+	// follow Close.
 	Open, Close Marker
-	// OpenAlso and CloseAlso are other spellings. Inside a wrapper CloseAlso may also stand behind Close.
-	OpenAlso, CloseAlso []Marker
-	// Name is how the name stands before the body; nil when it is inside the body.
+	// Name describes the name before the body; nil if it is inside the body.
 	Name *Name
 	// Body reads what is between.
 	Body Body
-	// NeedClose says that a call counts only once Close follows. By default a call whose arguments are complete is
+	// NeedClose specifies that a call counts only once Close follows. By default a call whose arguments are complete is
 	// complete.
 	NeedClose bool
-	// Quoted says that an opening tag which no call follows is text, with all that stands behind it. By default it is
-	// a broken call if a closing tag follows soon.
+	// Quoted specifies that an opening tag which no call follows is text, with everything after it. By default it is a
+	// broken call if a closing tag follows soon.
 	Quoted bool
-	// Bare says that models write calls without any tag: a list of Python calls anywhere in the text, which is held
+	// Bare specifies that models write calls without any tag: a list of Python calls anywhere in the text, which is held
 	// until it is whole; or, without a codec, an object with the keys of Body.Call, or a list of them, at the beginning
 	// of the text.
 	Bare bool
@@ -122,56 +121,49 @@ type Tagged struct {
 // Wrapper is the pair of tags around the calls of one block.
 type Wrapper struct {
 	Open, Close Marker
-	// OpenAlso and CloseAlso are other spellings.
-	OpenAlso, CloseAlso []Marker
-	// Optional says that models write calls without it.
+	// Optional specifies that models write calls without it.
 	Optional bool
 }
 
-// Name is a name that stands between Open and the body.
+// Name is a name that is between Open and the body.
 type Name struct {
-	// Prefix stands before the name and is not part of it. It may be missing.
+	// Prefix comes before the name and is not part of it. It may be missing.
 	Prefix string
 	// Ends are the strings that end the name.
 	Ends []string
 	// Stops are characters that end the name too, but belong to what follows.
 	Stops string
-	// Number stands between the name and a number, as in functions.NAME:0; the whole is the id of the call.
+	// Number is between the name and a number, as in functions.NAME:0; the whole is the id of the call.
 	Number string
-	// ID stands between the name and an id.
+	// ID is between the name and an id.
 	ID string
 }
 
-// Body selects the codec that reads a call. Exactly one field is set, except that Call may stand beside another one for
-// families that write both.
+// Body selects what reads a call. At most one of Params and Codec is set. With neither, the arguments after a name are one
+// JSON object. Without a name before the body, Call is set; it may be set with a name too, for families that write both.
 type Body struct {
 	// Call is one JSON object that holds name and arguments, or a list of such objects.
 	Call *JSONCall
-	// Args is one JSON object with the arguments.
-	Args *JSONArgs
+	// Fence is the code fence around the JSON object of arguments, such as "```", with an optional "json" after the first;
+	// or empty.
+	Fence string
 	// Params is a list of tagged parameters, typed by the tool's schema.
 	Params *Params
 	// Codec reads any other syntax.
 	Codec Codec
 }
 
-// JSONCall is a call written as one JSON object, such as {"name": "f", "arguments": {…}}. Several may stand in an array.
+// JSONCall is a call written as one JSON object, such as {"name": "f", "arguments": {…}}. Several may be in an array.
 type JSONCall struct {
 	// Name and Arguments list the accepted keys, the canonical one first.
 	Name, Arguments []string
-	// Sep separates calls that do not stand in an array.
+	// Sep separates calls that are not in an array.
 	Sep string
-	// Strict says that an object counts only if its name comes first and arguments that are an object follow.
+	// Strict specifies that an object counts only if its name comes first and arguments that are an object follow.
 	Strict bool
-	// Python says that calls are a list of dicts in the syntax of Python, such as [{'name': 'f', 'arguments': {…}}].
+	// Python specifies that calls are a list of dicts in the syntax of Python, such as [{'name': 'f', 'arguments': {…}}].
 	// It is held until it is whole.
 	Python bool
-}
-
-// JSONArgs is a JSON object of arguments.
-type JSONArgs struct {
-	// Fence is the code fence around the object, such as "```", with an optional "json" behind the first; or empty.
-	Fence string
 }
 
 // Params is a list of parameters in tags, such as <parameter=key>value</parameter>. Values are raw text.
@@ -181,66 +173,47 @@ type JSONArgs struct {
 type Params struct {
 	Open   string // before the key
 	KeyEnd string // between key and value
-	// Value stands before the value, behind KeyEnd and optional white space; or empty.
+	// Value comes before the value, after KeyEnd and optional white space; or empty.
 	Value string
-	// Attr is the attribute between KeyEnd and Value that says whether the value is a raw string ("true") or JSON
+	// Attr is the attribute between KeyEnd and Value that reports whether the value is a raw string ("true") or JSON
 	// ("false"); or empty. Without the attribute the schema decides.
 	Attr    string
 	Close   string // after the value
 	Newline bool   // one newline at each end of a value belongs to the markup
-	// Object says that one JSON object may stand in place of the parameters.
+	// Object specifies that one JSON object may replace the parameters.
 	Object bool
 }
 
 // Channels is a sequence of messages, each with a header of sections that routes its body:
 //
 //	output  = { message | text }
-//	message = section { section } ( Body | Kind ) body End
+//	message = section { section } ( Body | section of a body ) body End
 //	section = marker text
 //
 // The first header arrives without its beginning, because the prompt ends inside it.
 type Channels struct {
-	// Sections are the markers that may open a part of a header, in their usual order.
+	// Sections are the markers that may open a part of a header, in their usual order. Those whose field is a body end the
+	// header instead of Body, in families where the marker alone routes. The author before them is dropped.
 	Sections []Section
 	// Body ends the header.
 	Body Marker
-	// Kinds end the header in place of Body, in families where the marker alone routes. The author before it is dropped.
-	Kinds []Kind
-	// Object is how the body of a message of kind CallBody is written.
+	// Object describes the form of a CallBody.
 	Object *JSONCall
 	// Ends are the markers that end a body. An engine may swallow the last one of a turn.
 	Ends []Marker
 	// Recipient is the text before a recipient inside any section, such as "to=".
 	Recipient string
-	// ToolPrefix is what a recipient that is a declared tool starts with; it is not part of the name.
+	// ToolPrefix is the prefix of a recipient that is a declared tool; it is not part of the name.
 	ToolPrefix string
-	// Reasoning and Text name the channels whose bodies are reasoning and visible text. A message with a recipient is
-	// a call whatever its channel. A message of another channel, or of none, is text too, unless its content type is
-	// JSON: that is a call whose recipient was lost.
+	// Reasoning and Text name the channels whose bodies are reasoning and visible text, and, with the prefix Recipient, the
+	// recipients whose messages are. A message with any other recipient is a call whatever its channel. A message of
+	// another channel, or of none, is text too, unless its content type is JSON: that is a call whose recipient was lost.
 	Reasoning, Text []string
-	// ToReasoning and ToText name the recipients whose messages are reasoning and text; any other recipient is a tool.
-	ToReasoning, ToText []string
-	// Calls is how the body of a call is written; nil means the bare arguments as JSON.
+	// Calls describes the body of a call; nil means the bare arguments as JSON.
 	Calls *Tagged
 	// Join separates two reasoning messages with nothing between them.
 	Join string
 }
-
-// Kind is a marker that ends a header and says what the body is.
-type Kind struct {
-	Marker Marker
-	Is     Content
-}
-
-// Content says what the body of a message is.
-type Content uint8
-
-// The contents of messages.
-const (
-	TextBody      Content = iota + 1 // visible text
-	ReasoningBody                    // reasoning
-	CallBody                         // one call, see Channels.Object
-)
 
 // Section is one part of a message header.
 type Section struct {
@@ -248,19 +221,26 @@ type Section struct {
 	Field  Field
 }
 
-// Field says what the text of a header section means.
+// Field specifies what the text of a header section means.
 type Field uint8
 
 // The fields of a header.
 const (
-	Role    Field = iota + 1 // the author
-	Channel                  // the channel that routes the body
-	Type                     // the content type of the body
+	Role          Field = iota + 1 // the author
+	Channel                        // the channel that routes the body
+	Type                           // the content type of the body
+	TextBody                       // none: the body follows and is visible text
+	ReasoningBody                  // none: the body follows and is reasoning
+	CallBody                       // none: the body follows and is one call, see Channels.Object
 )
 
-// Elements frames everything in named elements with attributes:
+// Elements frames everything in named elements with attributes, as XTML does:
 //
-//	element = Open name { attr } Sep body Close name Sep
+//	element = Open name { attribute } Sep body Close name Sep
+//
+// The elements are think and response, for reasoning and visible text; tools, which holds calls; call, with the name of
+// the tool in its attribute tool; in a call, argument, with the attributes key and type, or json, one object instead of
+// all arguments; and message, the turn. A string is an argument of type string; other types hold JSON.
 //
 // Bodies are not escaped: an argument ends at the first closing tag that is followed by the next argument or the end
 // of the call.
@@ -268,12 +248,6 @@ type Elements struct {
 	Open, Sep, Close Marker
 	// EndOfTurn are markers that end the turn and carry nothing.
 	EndOfTurn []Marker
-	// Names of the elements.
-	Reasoning, Text, Tools, Call, Argument, Object, Turn string
-	// Names of the attributes: the tool's name, the argument's key and its JSON type.
-	ToolAttr, KeyAttr, TypeAttr string
-	// StringType is the value of TypeAttr for raw text; other types hold JSON.
-	StringType string
 }
 
 // Marked is a Codec with control strings of its own.
@@ -283,38 +257,31 @@ type Marked interface {
 }
 
 // Markers returns every control string of g, each once, in order of declaration, those inside a call included. A leak
-// detector looks for these in visible text; an engine must be told to keep those that are tokens of its vocabulary when it
-// turns ids into text.
+// detector looks for these in visible text. An engine must be configured to keep the markers that are tokens of its
+// vocabulary when it turns ids into text.
 func (g *Grammar) Markers() []Marker {
 	var out []Marker
+	one := func(m Marker) {
+		if m.Text != "" && !slices.ContainsFunc(out, func(o Marker) bool { return o.Text == m.Text }) {
+			out = append(out, Marker{Text: m.Text, Token: m.Token})
+		}
+	}
 	add := func(ms ...Marker) {
 		for _, m := range ms {
-			if m.Text == "" {
-				continue
-			}
-			dup := false
-			for _, o := range out {
-				dup = dup || o.Text == m.Text
-			}
-			if !dup {
-				out = append(out, m)
+			one(m)
+			for _, a := range m.Also {
+				one(a)
 			}
 		}
 	}
 	tagged := func(t *Tagged) {
 		if r := t.Reasoning; r != nil {
 			add(r.Open, r.Close)
-			add(r.OpenAlso...)
-			add(r.CloseAlso...)
 		}
 		if w := t.Wrapper; w != nil {
 			add(w.Open, w.Close)
-			add(w.OpenAlso...)
-			add(w.CloseAlso...)
 		}
 		add(t.Open, t.Close)
-		add(t.OpenAlso...)
-		add(t.CloseAlso...)
 		add(t.Ends...)
 		inner := func(texts ...string) {
 			for _, s := range texts {
@@ -342,9 +309,6 @@ func (g *Grammar) Markers() []Marker {
 			add(s.Marker)
 		}
 		add(c.Body)
-		for _, k := range c.Kinds {
-			add(k.Marker)
-		}
 		add(c.Ends...)
 		if c.Calls != nil {
 			tagged(c.Calls)
@@ -394,9 +358,12 @@ func (g *Grammar) Validate() error {
 		return fail("exactly one layout is needed, not %d", n)
 	}
 	ms := g.Markers()
+	special := func(m Marker) bool {
+		return slices.ContainsFunc(g.Special, func(s Marker) bool { return s.Text == m.Text })
+	}
 	for i, a := range ms {
 		for j, b := range ms {
-			if i != j && len(a.Text) > len(b.Text) && strings.Contains(a.Text[1:], b.Text) && !slices.Contains(g.Special, b) {
+			if i != j && len(a.Text) > len(b.Text) && strings.Contains(a.Text[1:], b.Text) && !special(b) {
 				return fail("marker %q hides %q", a.Text, b.Text)
 			}
 		}
@@ -414,20 +381,18 @@ func (c *Channels) invalid() string {
 	if len(c.Sections) == 0 || len(c.Ends) == 0 {
 		return "channels need sections and end markers"
 	}
-	if len(c.Kinds) == 0 {
+	if !slices.ContainsFunc(c.Sections, func(s Section) bool { return s.Field >= TextBody }) {
 		if c.Body.Text == "" || c.Recipient == "" {
-			return "channels need a body marker and a recipient prefix, or kinds"
+			return "channels need a body marker and a recipient prefix, or sections of bodies"
 		}
-		return ""
+	} else if c.Body.Text != "" || c.Recipient != "" || c.Calls != nil {
+		return "sections of bodies leave nothing to a body marker, recipients and tagged calls"
 	}
-	if c.Body.Text != "" || c.Recipient != "" || c.Calls != nil {
-		return "kinds leave nothing to a body marker, recipients and tagged calls"
-	}
-	for _, k := range c.Kinds {
+	for _, s := range c.Sections {
 		switch {
-		case k.Marker.Text == "" || k.Is == 0:
-			return "a kind needs a marker and a content"
-		case k.Is == CallBody && (c.Object == nil || len(c.Object.Name) == 0 || len(c.Object.Arguments) == 0):
+		case s.Marker.Text == "" || s.Field == 0:
+			return "a section needs a marker and a field"
+		case s.Field == CallBody && (c.Object == nil || len(c.Object.Name) == 0 || len(c.Object.Arguments) == 0):
 			return "calls need an object with keys for name and arguments"
 		}
 	}
@@ -451,7 +416,7 @@ func (t *Tagged) invalid() string {
 	}
 	b := t.Body
 	n := 0
-	for _, set := range []bool{b.Args != nil, b.Params != nil, b.Codec != nil} {
+	for _, set := range []bool{t.Name != nil && b.Params == nil && b.Codec == nil, b.Params != nil, b.Codec != nil} {
 		if set {
 			n++
 		}

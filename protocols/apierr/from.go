@@ -5,22 +5,25 @@ package apierr
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/internal/errform"
 )
 
-// From turns any error into an Error:
+// Wrap converts any error to an Error:
 //
-//   - an *Error in its chain is returned as it is;
-//   - an error with a method APIError() *Error says itself what it is;
-//   - a *block.Error is a request that cannot be read, or, marked as such, an answer of the engine that cannot; a
-//     *block.LossError is a request that cannot be served as it is;
-//   - a canceled context is Canceled, a passed deadline a timeout;
-//   - anything else is Internal, with a message that gives nothing away and err as its Cause.
+//   - an *Error in its chain is returned unmodified;
+//   - an error with a method APIError() *Error is converted by that method;
+//   - a *block.Error is an error in the request's body or, if its field Answer is set, in the engine's response; a
+//     *block.LossError is a request that cannot be served without losses;
+//   - an *http.MaxBytesError is a body that is too large;
+//   - a canceled context is Canceled, an exceeded deadline a timeout;
+//   - any other error is Internal, with a generic message and err as its Cause.
 //
-// From(nil) is nil.
-func From(err error) *Error {
+// Wrap(nil) is nil.
+func Wrap(err error) *Error {
 	if err == nil {
 		return nil
 	}
@@ -37,6 +40,11 @@ func From(err error) *Error {
 	if e, ok := errors.AsType[*block.LossError](err); ok && len(e.Losses) > 0 {
 		return &Error{Why: event.Invalid, Code: CodeUnsupported, Param: e.Losses[0].Path, Message: e.Losses[0].String(), Cause: err}
 	}
+	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		out := TooLarge(e.Limit)
+		out.Cause = err
+		return out
+	}
 	switch {
 	case errors.Is(err, context.Canceled):
 		return &Error{Why: event.Canceled, Message: "The request was canceled by its caller.", Cause: err}
@@ -46,7 +54,8 @@ func From(err error) *Error {
 	return &Error{Why: event.Internal, Message: internalMessage, Cause: err}
 }
 
-// fromBlock words a fault of the request body. The text of a block.Error is meant for clients and holds path and offset.
+// fromBlock converts an error in a request body. The text of a block.Error is intended for clients and contains path
+// and offset.
 func fromBlock(e *block.Error, cause error) *Error {
 	if e.Answer {
 		return EngineFailed(cause)
@@ -54,7 +63,7 @@ func fromBlock(e *block.Error, cause error) *Error {
 	out := &Error{Why: event.Invalid, Param: e.Path, Message: e.Error(), Cause: cause}
 	switch e.Kind {
 	case block.Malformed, block.InvalidEncoding, block.DuplicateKey:
-		out.Code = CodeInvalidJSON
+		out.Code = errform.InvalidJSON
 		out.Message = "The body of your request cannot be read: " + out.Message
 	case block.LimitPassed:
 		if e.Path == "" && e.Limit == bodyLimit {
@@ -64,12 +73,12 @@ func fromBlock(e *block.Error, cause error) *Error {
 	case block.Unsupported:
 		out.Code = CodeUnsupported
 	case block.Stale:
-		return &Error{Why: event.Internal, Message: internalMessage, Cause: cause} // a program's fault, not the client's
+		return &Error{Why: event.Internal, Message: internalMessage, Cause: cause} // an error of the program, not the client
 	}
 	return out
 }
 
-// bodyLimit is how block names the limit on the size of the body.
+// bodyLimit is the name that package block gives the limit on the body's size.
 const bodyLimit = "body bytes"
 
 const internalMessage = "The server had an error while processing your request."

@@ -13,12 +13,12 @@ import (
 	"github.com/weft-go/weft/protocols/apierr"
 )
 
-// A harness knows a prompt that is too long by words in the text it gets.
+// A harness recognizes a prompt that is too long by patterns in the text of an error.
 type harness struct {
 	name     string
-	patterns []string // any of them; those that fit other servers only are left out
-	never    []string // words that make it something else
-	tells    string   // pattern whose groups are the numbers it works with
+	patterns []string // any of them suffices; those that match only other servers' errors are left out
+	never    []string // patterns of other errors, which take precedence
+	tells    string   // pattern whose groups are the token counts that it uses
 }
 
 var (
@@ -26,10 +26,10 @@ var (
 	claudeCode = harness{"Claude Code", []string{`prompt is too long`, `input is too long for requested model`}, nil, `(?i)prompt is too long[^0-9]*(\d+)\s*tokens?\s*>\s*(\d+)`}
 	// pi-mono packages/ai/src/utils/overflow.ts, 83378aad (2026-03).
 	pi = harness{"pi", []string{`prompt is too long`, `exceeds the context window`, `reduce the length of the messages`, `maximum context length is \d+ tokens`, `context[_ ]length[_ ]exceeded`, `too many tokens`, `token limit exceeded`}, nil, ""}
-	// opencode packages/opencode/src/provider/error.ts (2026); besides, the code of the body, and status 413.
+	// opencode packages/opencode/src/provider/error.ts (2026); also by the code in the body, and by status 413.
 	opencode = harness{"opencode", []string{`prompt is too long`, `exceeds the context window`, `reduce the length of the messages`, `maximum context length is \d+ tokens`, `context[_ ]length[_ ]exceeded`, `input length.*exceeds.*context length`}, nil, ""}
-	// OpenClaw src/agents/pi-embedded-helpers/errors.ts (2026): words for a limit on the rate and for models that must think
-	// are looked at first.
+	// OpenClaw src/agents/pi-embedded-helpers/errors.ts (2026): patterns for rate limits and for models that require
+	// reasoning are checked first.
 	openClaw = harness{"OpenClaw", []string{`context length exceeded`, `maximum context length`, `prompt is too long`, `exceed context limit`, `input length.*exceed.*context`},
 		[]string{`\btpm\b`, `tokens per minute`, `reasoning is (mandatory|required)`, `requires reasoning`, `rate limit`, `too many requests`}, `(?i)(?:resulted in\s+|requested\s+|prompt is too long:\s*)([\d,]+)\s+tokens`}
 )
@@ -49,13 +49,13 @@ func (h *harness) knows(text string) bool {
 	return false
 }
 
-// TestHarnesses gives each harness the text it makes of our answer on each API that it speaks.
-func TestHarnesses(t *testing.T) {
+// TestHarnessesRecognizeContextLength passes to each harness the text it builds from our errors, for each API that it uses.
+func TestHarnessesRecognizeContextLength(t *testing.T) {
 	type text func(e *apierr.Error) string
-	status := func(s apierr.Style) text { // SDKs that put the body behind the status
+	status := func(s apierr.Style) text { // SDKs that append the body to the status
 		return func(e *apierr.Error) string { return "400 " + string(e.AppendBody(nil, s, "req_1")) }
 	}
-	message := func(s apierr.Style) text { // SDKs that take the message out
+	message := func(s apierr.Style) text { // SDKs that extract the message
 		return func(e *apierr.Error) string {
 			var body struct{ Error struct{ Message string } }
 			require.NoError(t, json.Unmarshal(e.AppendBody(nil, s, ""), &body))
@@ -67,14 +67,14 @@ func TestHarnesses(t *testing.T) {
 		require.NoError(t, json.Unmarshal(e.AppendResponseError(nil), &body))
 		return body.Code + ": " + body.Message
 	}
-	long, output := apierr.ContextLength(210000, 200000), apierr.OutputLength(190000, 16000, 200000)
+	long, output := apierr.ContextLength(210000, 0, 200000), apierr.ContextLength(190000, 16000, 200000)
 	for _, c := range []struct {
 		h      harness
 		api    string
 		text   text
-		output bool // it also knows that prompt and answer do not fit together
+		output bool // it also recognizes that prompt and output together are too long
 	}{
-		{claudeCode, "messages", status(apierr.Anthropic), false}, // it has other words for that, see below
+		{claudeCode, "messages", status(apierr.Anthropic), false}, // it recognizes that by another pattern, see below
 		{pi, "messages", status(apierr.Anthropic), false},
 		{pi, "chat and responses", message(apierr.OpenAI), true},
 		{pi, "response.failed", failed, true},
@@ -94,11 +94,11 @@ func TestHarnesses(t *testing.T) {
 			require.Equal(t, "210000 200000"[:7*(len(numbers)-1)-1], strings.Join(numbers[1:], " "), c.h.name)
 		}
 	}
-	// Claude Code asks again for what is left.
+	// Claude Code retries with the number of output tokens that fit.
 	require.Equal(t, []string{"190000", "16000", "200000"},
 		regexp.MustCompile("input length and `max_tokens` exceed context limit: (\\d+) \\+ (\\d+) > (\\d+)").FindStringSubmatch(output.Text(apierr.Anthropic))[1:])
-	// Codex: codex-api/src/sse/responses.rs, the code alone.
+	// Codex: codex-api/src/sse/responses.rs reads only the code.
 	require.Equal(t, "context_length_exceeded", long.ResponseCode())
-	// opencode also takes the code of an HTTP error.
+	// opencode also reads the code of an HTTP error.
 	require.Contains(t, string(long.AppendBody(nil, apierr.OpenAI, "")), `"code":"context_length_exceeded"`)
 }

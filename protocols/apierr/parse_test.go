@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weft-go/weft/protocols/apierr"
-	"github.com/weft-go/weft/protocols/chat"
 	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/wire"
 )
 
 func TestParse(t *testing.T) {
@@ -52,12 +52,13 @@ func TestParse(t *testing.T) {
 	require.Contains(t, e.Error(), "10.0.0.7", "logs see the page")
 }
 
-// TestParseOwn reads what AppendBody wrote, in both styles. Which class it was is lost where the status is the same.
-func TestParseOwn(t *testing.T) {
+// TestParseRoundTrip parses the output of AppendBody, in both styles. Classes that share a status cannot be distinguished.
+func TestParseRoundTrip(t *testing.T) {
 	for _, e := range []*apierr.Error{
-		apierr.Invalid("tools[1]", "no"), apierr.ModelNotFound("m"), apierr.RouteNotFound("GET", "/x"), apierr.TooLarge(5),
-		apierr.Overloaded(0), apierr.EngineFailed(nil), apierr.ContextLength(2, 1), apierr.OutputLength(2, 9, 10), {Code: apierr.CodeTimeout, Why: event.EngineFailed, Message: "t"},
-		apierr.ResponseNotFound("r"), apierr.ItemNotFound("i", "input[0]"),
+		apierr.Invalid("tools[1]", "no"), apierr.ModelNotFound("m"), {Why: event.NotFound, Code: "unknown_url", Message: "r"}, apierr.TooLarge(5),
+		apierr.Overloaded(0), apierr.EngineFailed(nil), apierr.ContextLength(2, 0, 1), apierr.ContextLength(2, 9, 10), {Code: apierr.CodeTimeout, Why: event.EngineFailed, Message: "t"},
+		{Why: event.Invalid, Code: "previous_response_not_found", Param: "previous_response_id", Message: "r"},
+		{Why: event.NotFound, Code: "item_not_found", Param: "input[0]", Message: "i"},
 	} {
 		for _, s := range []apierr.Style{apierr.OpenAI, apierr.Anthropic} {
 			got := apierr.Parse(e.HTTPStatus(s), e.AppendBody(nil, s, "req_1"))
@@ -86,8 +87,8 @@ func ExampleParse() {
 	// Output: invalid seed bad seed
 }
 
-// TestParseContext finds the numbers of a prompt that is too long in the words of each engine, for the words of each API.
-func TestParseContext(t *testing.T) {
+// TestParseContextLength checks that the token counts of a prompt that is too long are found in the wording of each engine.
+func TestParseContextLength(t *testing.T) {
 	const most = "This model's maximum context length is 4096 tokens. However, "
 	for _, tt := range []struct {
 		message string
@@ -110,30 +111,19 @@ func TestParseContext(t *testing.T) {
 		e := apierr.Parse(400, body)
 		require.Equal(t, apierr.CodeContextLength, e.Code)
 		require.Equal(t, event.Invalid, e.Why)
-		require.Equal(t, tt.want, [3]int64{e.Prompt, e.Output, e.Max}, tt.message)
-		for _, s := range []apierr.Style{apierr.OpenAI, apierr.Anthropic} { // numbers survive a change of the API
+		require.Equal(t, tt.want, e.Counts(), tt.message)
+		for _, s := range []apierr.Style{apierr.OpenAI, apierr.Anthropic} { // the numbers survive a conversion to the other API
 			again := apierr.Parse(400, e.AppendBody(nil, s, ""))
-			require.Equal(t, tt.want, [3]int64{again.Prompt, again.Output, again.Max}, tt.message)
+			require.Equal(t, tt.want, again.Counts(), tt.message)
 		}
 	}
-	require.Equal(t, apierr.CodeRateLimited, apierr.Parse(429, []byte(`{"type":"error","error":{"type":"rate_limit_error","message":"m"}}`)).Code)
+	require.Equal(t, "rate_limit_exceeded", apierr.Parse(429, []byte(`{"type":"error","error":{"type":"rate_limit_error","message":"m"}}`)).Code)
 }
 
-// TestAnswerFaults does not blame the caller for what the engine sent.
-func TestAnswerFaults(t *testing.T) {
-	_, err := chat.NewStreamDecoder(nil).Decode(nil, nil, []byte(`{"choices":[{`))
-	require.Equal(t, event.EngineFailed, apierr.From(err).Why)
-	_, err = chat.Decode([]byte(`{"messages":[{`), nil)
-	require.Equal(t, event.Invalid, apierr.From(err).Why)
-}
-
-func TestFromCollector(t *testing.T) {
-	var c event.Collector
-	require.Equal(t, event.EngineFailed, apierr.FromCollector(&c).Why)
-	c.Add(event.Event{Kind: event.Text, Data: []byte("a")})
-	require.Equal(t, event.EngineFailed, apierr.FromCollector(&c).Why)
-	c.Add(event.Event{Kind: event.Finish, Why: event.Stop})
-	require.Nil(t, apierr.FromCollector(&c))
-	c.Add(event.Event{Kind: event.Error, Why: event.Overloaded, Data: []byte("m")})
-	require.Equal(t, event.Overloaded, apierr.FromCollector(&c).Why)
+// TestEngineResponseErrors checks that errors in an engine's response are not attributed to the client.
+func TestEngineResponseErrors(t *testing.T) {
+	_, err := wire.Chat.NewDecoder(nil).AppendEvent(nil, nil, []byte(`{"choices":[{`))
+	require.Equal(t, event.EngineFailed, apierr.Wrap(err).Why)
+	_, err = wire.Chat.Decode([]byte(`{"messages":[{`), nil)
+	require.Equal(t, event.Invalid, apierr.Wrap(err).Why)
 }

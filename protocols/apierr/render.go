@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/internal/errform"
 	"github.com/weft-go/weft/protocols/internal/jsonw"
 )
 
@@ -14,35 +15,30 @@ import (
 type Style uint8
 
 const (
-	// OpenAI is the form of the chat and responses APIs.
+	// OpenAI is the form of the Chat Completions and Responses APIs.
 	OpenAI Style = iota
-	// Anthropic is the form of the messages API.
+	// Anthropic is the form of the Messages API.
 	Anthropic
 )
 
-// statusOverloaded is Anthropic's own status for a server that is too busy.
-const statusOverloaded = 529
-
-// statusCanceled is the status that logs give to a request whose caller went away; nobody receives it.
-const statusCanceled = 499
-
-// HTTPStatus returns e.Status if it is set, else the status of the code, else that of the class, in the given style.
+// HTTPStatus returns e.Status if it is set, otherwise the status of the code, otherwise the status of the class, in the
+// given style.
 func (e *Error) HTTPStatus(s Style) int {
 	if e.Status != 0 {
 		return e.Status
 	}
 	switch e.Code {
-	case CodeTooLarge:
+	case errform.TooLarge:
 		return 413
-	case CodeUnauthorized:
+	case errform.Unauthorized:
 		return 401
-	case CodeForbidden:
+	case errform.Forbidden:
 		return 403
-	case CodeRateLimited, CodeQuota:
+	case errform.RateLimited, errform.Quota:
 		return 429
 	case CodeTimeout:
 		return 504
-	case CodeMethodNotAllowed:
+	case errform.MethodNotAllowed:
 		return 405
 	}
 	switch e.Why {
@@ -52,22 +48,22 @@ func (e *Error) HTTPStatus(s Style) int {
 		return 404
 	case event.Overloaded:
 		if s == Anthropic {
-			return statusOverloaded
+			return errform.StatusOverloaded
 		}
 		return 503
 	case event.EngineFailed:
 		if s == Anthropic {
-			return 500 // the only 5xx besides 504 and 529 that Anthropic clients know
+			return 500 // the only 5xx besides 504 and 529 that Anthropic clients recognize
 		}
 		return 502
 	case event.Canceled:
-		return statusCanceled
+		return errform.StatusCanceled
 	}
 	return 500
 }
 
-// Type returns the error type, which is a function of the status.
-func (e *Error) Type(s Style) string {
+// typ returns the error type, which is a function of the status.
+func (e *Error) typ(s Style) string {
 	status := e.HTTPStatus(s)
 	if s == Anthropic {
 		switch status {
@@ -85,7 +81,7 @@ func (e *Error) Type(s Style) string {
 			return "rate_limit_error"
 		case 504:
 			return "timeout_error"
-		case 503, statusOverloaded:
+		case 503, errform.StatusOverloaded:
 			return "overloaded_error"
 		}
 		if status >= 500 {
@@ -106,29 +102,29 @@ func (e *Error) Type(s Style) string {
 	return "invalid_request_error"
 }
 
-// RetryAfterHeader returns the value of the Retry-After header in whole seconds, rounded up, or "" for none. When
-// e says nothing, statuses that call for another try (429, 503, 529) get "1".
+// RetryAfterHeader returns the value of the Retry-After header in whole seconds, rounded up, or "" if the header must
+// be omitted. If e.RetryAfter is 0, it returns "1" for statuses that suggest a retry (429, 503, 529).
 func (e *Error) RetryAfterHeader(s Style) string {
 	if e.RetryAfter > 0 {
 		return strconv.FormatInt(int64((e.RetryAfter+time.Second-1)/time.Second), 10)
 	}
 	switch e.HTTPStatus(s) {
-	case 429, 503, statusOverloaded:
+	case 429, 503, errform.StatusOverloaded:
 		return "1"
 	}
 	return ""
 }
 
-// AppendBody appends the whole JSON body of an error response. requestID is used by Anthropic's form only; when it is
-// empty the field is left out.
+// AppendBody appends the JSON body of an error response to dst. requestID appears only in Anthropic's form; if it is
+// empty, the field is omitted.
 func (e *Error) AppendBody(dst []byte, s Style, requestID string) []byte {
 	if s == Anthropic {
 		dst = append(dst, `{"type":"error","error":{"type":"`...)
-		dst = append(dst, e.Type(s)...)
+		dst = append(dst, e.typ(s)...)
 		dst = append(dst, `","message":`...)
 		dst = jsonw.AppendString(dst, e.text(s))
-		if e.Code == CodeThreadNotFound { // the SDKs look there
-			dst = append(dst, `,"details":{"error_code":"`+CodeThreadNotFound+`"}`...)
+		if e.Code == errform.ThreadNotFound { // where the SDKs read it
+			dst = append(dst, `,"details":{"error_code":"`+errform.ThreadNotFound+`"}`...)
 		}
 		dst = append(dst, '}')
 		if requestID != "" {
@@ -138,16 +134,16 @@ func (e *Error) AppendBody(dst []byte, s Style, requestID string) []byte {
 		return append(dst, '}')
 	}
 	dst = append(dst, `{"error":`...)
-	dst = e.AppendObject(dst)
+	dst = e.appendObject(dst)
 	return append(dst, '}')
 }
 
-// AppendObject appends OpenAI's inner error object: message, type, param and code, the last two null when empty.
-func (e *Error) AppendObject(dst []byte) []byte {
+// appendObject appends OpenAI's inner error object: message, type, param and code, the last two null if empty.
+func (e *Error) appendObject(dst []byte) []byte {
 	dst = append(dst, `{"message":`...)
 	dst = jsonw.AppendString(dst, e.text(OpenAI))
 	dst = append(dst, `,"type":"`...)
-	dst = append(dst, e.Type(OpenAI)...)
+	dst = append(dst, e.typ(OpenAI)...)
 	dst = append(dst, `","param":`...)
 	dst = appendNullable(dst, e.Param)
 	dst = append(dst, `,"code":`...)
@@ -155,31 +151,28 @@ func (e *Error) AppendObject(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// AppendResponseError appends the error object of a failed response of the responses API: a code of that API's own
-// set, and the message. Codex reads the codes context_length_exceeded and rate_limit_exceeded.
+// AppendResponseError appends the error object of a failed response of the Responses API: one of that API's codes, and
+// the message. Codex reads the codes context_length_exceeded and rate_limit_exceeded.
 func (e *Error) AppendResponseError(dst []byte) []byte {
 	dst = append(dst, `{"code":`...)
-	dst = jsonw.AppendString(dst, e.ResponseCode())
+	dst = jsonw.AppendString(dst, e.responseCode())
 	dst = append(dst, `,"message":`...)
 	dst = jsonw.AppendString(dst, e.text(OpenAI))
 	return append(dst, '}')
 }
 
-// ResponseCode returns the error code of a failed response of the responses API.
-func (e *Error) ResponseCode() string {
+// responseCode returns the error code of a failed response of the Responses API.
+func (e *Error) responseCode() string {
 	switch {
-	case e.Code == CodeContextLength || e.Code == CodeQuota:
+	case e.Code == CodeContextLength || e.Code == errform.Quota:
 		return e.Code
-	case e.Code == CodeRateLimited || e.Why == event.Overloaded:
-		return CodeRateLimited
+	case e.Code == errform.RateLimited || e.Why == event.Overloaded:
+		return errform.RateLimited
 	case e.Why == event.Invalid:
 		return "invalid_prompt"
 	}
 	return "server_error"
 }
-
-// Text returns the public message in the words of one API.
-func (e *Error) Text(s Style) string { return e.text(s) }
 
 func appendNullable(dst []byte, s string) []byte {
 	if s == "" {

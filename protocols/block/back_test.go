@@ -16,24 +16,24 @@ import (
 	"github.com/weft-go/weft/protocols/block"
 )
 
-// said is what a block says, in a form that can be compared across APIs.
+// said is the content of a block in a form that can be compared across APIs.
 type said struct {
 	Path string `cmp:"-"`
 	Role string
 	B    block.Block
 }
 
-// flatten lists the blocks of a request in order, those inside of others behind them.
+// flatten lists the blocks of a request in order, nested blocks after their parent.
 func flatten(r *block.Request) (list []said) {
 	var add func(role string, blocks []block.Block)
 	add = func(role string, blocks []block.Block) {
 		for _, b := range blocks {
-			if b.Kind == block.Instruction { // stands as system text in the other APIs
+			if b.Kind == block.Instruction { // becomes system text in the other APIs
 				add("system", b.Content)
 				continue
 			}
 			if b.Kind == block.Text && b.Text == "" && b.Cache == nil {
-				continue // beside calls it is how many clients spell that there is none
+				continue // next to calls, many clients write an empty text for absent content
 			}
 			inner, path := b.Content, b.At.Path()
 			b.At, b.Type, b.ID, b.Content = block.Ref{}, "", "", nil
@@ -42,15 +42,15 @@ func flatten(r *block.Request) (list []said) {
 			}
 			if b.Media != nil && b.Media.MIME == "" && b.Media.Data != "" {
 				m := *b.Media
-				m.MIME, b.Media = "application/octet-stream", &m // a data: URL names one
+				m.MIME, b.Media = "application/octet-stream", &m // a data: URL has one
 			}
 			if b.Kind == block.ToolResult {
-				b.Name, b.Custom = "", false // said by the call
+				b.Name, b.Custom = "", false // implied by the call
 			}
 			of := role
 			switch b.Kind {
 			case block.Reasoning, block.ToolCall, block.ToolResult, block.Compaction:
-				of = "" // the kind says it, and Responses has no other place for it
+				of = "" // implied by the kind; Responses has no other position for it
 			}
 			list = append(list, said{path, of, b})
 			add(of, inner)
@@ -59,14 +59,14 @@ func flatten(r *block.Request) (list []said) {
 	for _, t := range r.Turns() {
 		role := t.Role.String()
 		if t.Role == block.RoleTool {
-			role = "user" // the Messages API has results in user turns
+			role = "user" // in the Messages API, results are in user turns
 		}
 		add(role, t.Blocks)
 	}
 	return list
 }
 
-// hit reports whether the losses name a place or something around or in it.
+// hit reports whether the losses name a path, or a path inside or around it.
 func hit(losses []block.Loss, path string) bool {
 	for _, l := range losses {
 		if l.Path == path || strings.HasPrefix(path, l.Path) && l.Path != "" && strings.ContainsAny(path[len(l.Path):][:1], ".[") ||
@@ -77,7 +77,8 @@ func hit(losses []block.Loss, path string) bool {
 	return false
 }
 
-// checkBack converts a request to another API and back. Every block that no loss names comes back as it was, in its place.
+// checkBack converts a request to another API and back. Every block that no loss names must be unchanged and at the
+// same position.
 func checkBack(t interface {
 	Helper()
 	Fatalf(string, ...any)
@@ -99,8 +100,8 @@ func checkBack(t interface {
 	if err != nil {
 		t.Fatalf("%v: %s", err, again)
 	}
-	// What the way back loses is named by its place in the other body; it must be what the way there had warned of, or
-	// a matter of form.
+	// The losses of the second conversion have paths in the other body; they must have been reported by the first, or
+	// be matters of form.
 	var want []said
 	for _, s := range flatten(r) {
 		if !hit(losses, s.Path) {
@@ -112,8 +113,8 @@ func checkBack(t interface {
 	for i := range got {
 		got[i].Path = ""
 	}
-	// Blocks that a loss names may come back in another form, or not at all: the rest must be there, in order.
-	// Only where the way back says that it moves something, the order is not looked at.
+	// Blocks that a loss names may return in another form, or not at all. The others must be present, in order. The
+	// order is not checked if the second conversion reports that it moves a block.
 	moved := slices.ContainsFunc(more, func(l block.Loss) bool { return strings.HasPrefix(l.Why, "the order of") })
 	k := 0
 	for _, w := range want {
@@ -124,13 +125,13 @@ func checkBack(t interface {
 			k++
 		}
 		if k == len(got) {
-			t.Fatalf("%v to %v and back: %s %+v is gone\nlosses %v\nand back %v\n%s\n%s\n%s", from.api, to.api, w.Role, w.B, losses, more, r.Body(), there, again)
+			t.Fatalf("%v to %v and back: lost %s %+v\nlosses %v\nand back %v\n%s\n%s\n%s", from.api, to.api, w.Role, w.B, losses, more, r.Body(), there, again)
 		}
 		k++
 	}
 }
 
-func TestThereAndBack(t *testing.T) {
+func TestConvertRoundTrip(t *testing.T) {
 	for _, c := range captures(t) {
 		t.Run(c.name, func(t *testing.T) {
 			for _, o := range apis {
@@ -151,8 +152,8 @@ func TestThereAndBack(t *testing.T) {
 	}
 }
 
-// TestShapesThereAndBack does the same with requests that are drawn.
-func TestShapesThereAndBack(t *testing.T) {
+// TestShapesConvertRoundTrip converts random requests to each API and back.
+func TestShapesConvertRoundTrip(t *testing.T) {
 	for i, a := range apis {
 		t.Run(a.api.String(), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
@@ -178,8 +179,8 @@ func TestShapesThereAndBack(t *testing.T) {
 	}
 }
 
-// TestBridges names what travels in forms that the other API lends, and shows that the whole request comes back equal,
-// without any loss.
+// TestBridges checks that contents for which an API has no field are encoded in other forms, and that the whole request
+// is restored without any loss.
 func TestBridges(t *testing.T) {
 	reason := func(b block.Block) block.Block { b.Kind = block.Reasoning; return b }
 	call := func(id, name, args string) block.Block {
@@ -212,7 +213,7 @@ func TestBridges(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, i := range tt.to {
-				r := block.New()
+				r := block.NewRequest()
 				require.NoError(t, r.SetParams(block.Params{Model: "m", MaxTokens: new(int64)}))
 				require.NoError(t, r.AppendTool(block.Tool{Name: "ls", Schema: []byte(`{"type":"object"}`), Strict: new(bool)}))
 				require.NoError(t, r.AppendTool(block.Tool{Kind: block.CustomTool, Name: "patch", Format: []byte(`{"type":"grammar","syntax":"lark","definition":"start: /x/"}`)}))
@@ -227,7 +228,7 @@ func TestBridges(t *testing.T) {
 					t.Errorf("%v: %s\n%s", apis[i].api, d, out)
 				}
 				require.Equal(t, block.CustomTool, back.Tools()[1].Kind)
-				// Edits reach these places, too.
+				// Edits of such blocks work, too.
 				for _, b := range back.Turns()[0].Blocks {
 					if b.Kind != block.Reasoning || b.Text == "" {
 						continue
@@ -235,7 +236,7 @@ func TestBridges(t *testing.T) {
 					b.Text = "other"
 					require.NoError(t, back.Set(b.At, b))
 				}
-				edited, err := back.Encode(nil)
+				edited, err := back.AppendBody(nil)
 				require.NoError(t, err)
 				want := back.Turns()
 				again, err := apis[i].decode(edited, nil)
@@ -248,8 +249,8 @@ func TestBridges(t *testing.T) {
 	}
 }
 
-// TestInstruction shows system text inside a user message in the other APIs: a turn of its own, in its place.
-func TestInstruction(t *testing.T) {
+// TestInstructionConverts converts system text inside a user message to the other APIs: it becomes a turn at the same position.
+func TestInstructionConverts(t *testing.T) {
 	r, err := apis[2].decode([]byte(`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"mid_conv_system","content":[{"type":"text","text":"now"}]},{"type":"text","text":"b"}]}]}`), nil)
 	require.NoError(t, err)
 	require.Equal(t, block.Instruction, r.Turns()[0].Blocks[1].Kind)
@@ -262,16 +263,16 @@ func TestInstruction(t *testing.T) {
 	require.Contains(t, string(out), `{"type":"message","role":"system","content":[{"type":"input_text","text":"now"}]}`)
 }
 
-// TestResultsBack sends tool results with pictures, out of the order of their calls, through every API and back: they join
-// their calls by id.
-func TestResultsBack(t *testing.T) {
+// TestResultsRoundTrip converts tool results with images, in another order than their calls, to every API and back. They are
+// linked to their calls by ID.
+func TestResultsRoundTrip(t *testing.T) {
 	png := &block.Media{MIME: "image/png", Data: "aGk="}
 	results := []block.Block{
 		{Kind: block.ToolResult, CallID: "c2", Content: []block.Block{{Kind: block.Text, Text: "second"}, {Kind: block.Image, Media: png}}},
 		{Kind: block.ToolResult, CallID: "c1", Content: []block.Block{{Kind: block.Image, Media: png}}},
 		{Kind: block.ToolResult, CallID: "c3", Content: text("")},
 	}
-	r := block.New()
+	r := block.NewRequest()
 	require.NoError(t, r.SetParams(block.Params{Model: "m", MaxTokens: new(int64)}))
 	require.NoError(t, r.AppendTool(block.Tool{Name: "see", Schema: []byte(`{}`), Strict: new(bool), Deferred: true}))
 	require.NoError(t, r.AppendTurn(block.Turn{Role: block.RoleDeveloper, Blocks: text("Look.")}))
@@ -304,7 +305,7 @@ func TestResultsBack(t *testing.T) {
 		}
 		require.True(t, back.Tools()[0].Deferred, "%v", a.api)
 		want := []string{"developer Look.", "system Hurry."}
-		if i == 2 { // the one thing that the Messages API cannot say
+		if i == 2 { // the only thing that the Messages API cannot express
 			want[0] = "system Look."
 			require.Len(t, losses, 1)
 		} else {

@@ -18,12 +18,12 @@ func largeRequest(tb testing.TB) []byte {
 	}
 	body, err := os.ReadFile(filepath.Join(dir, "bench", "protocols", "anthropic_request.json"))
 	if err != nil {
-		tb.Skip("no large request: set WEFT_SHARED to the folder of shared test data")
+		tb.Skip("no large request: set WEFT_SHARED to the directory of shared test data")
 	}
 	return body
 }
 
-// encoding/json runs beside these in internal/bench/cmd/protocols.
+// internal/bench/cmd/protocols runs encoding/json on the same data.
 
 func BenchmarkDecode(b *testing.B) {
 	body := largeRequest(b)
@@ -46,13 +46,13 @@ func BenchmarkEncode(b *testing.B) {
 	b.ReportAllocs()
 	b.SetBytes(int64(len(body)))
 	for b.Loop() {
-		if dst, err = r.Encode(dst[:0]); err != nil {
+		if dst, err = r.AppendBody(dst[:0]); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
-// BenchmarkEncodeAnew writes a request without its bytes.
+// BenchmarkEncodeAnew encodes a detached request.
 func BenchmarkEncodeAnew(b *testing.B) {
 	body := largeRequest(b)
 	r, err := messages.Decode(bytes.Clone(body), nil)
@@ -66,13 +66,13 @@ func BenchmarkEncodeAnew(b *testing.B) {
 	b.ReportAllocs()
 	b.SetBytes(int64(len(body)))
 	for b.Loop() {
-		if dst, err = r.Encode(dst[:0]); err != nil {
+		if dst, err = r.AppendBody(dst[:0]); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
-// BenchmarkDetach takes a decoded request off its bytes, decoding included.
+// BenchmarkDetach decodes and detaches a request.
 func BenchmarkDetach(b *testing.B) {
 	body := largeRequest(b)
 	b.ReportAllocs()
@@ -101,7 +101,7 @@ func BenchmarkEdit(b *testing.B) {
 		if err := r.SetText(r.Turns()[0].Blocks[0].At, "You are another agent."); err != nil {
 			b.Fatal(err)
 		}
-		if dst, err = r.Encode(dst[:0]); err != nil {
+		if dst, err = r.AppendBody(dst[:0]); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -10,81 +10,81 @@ import (
 
 // Block is one piece of a turn. It is a flat value; which fields have meaning depends on Kind.
 //
-// Strings and slices of a block that was read from a request are views of that request's body: keep them as long as you
-// like, but clone a small one that should outlive a large body. To change a block, copy it, change the copy and hand it
-// to [Request.Set].
+// Strings and slices of a block that was read from a request are views of that request's body. They remain valid, but
+// keep the whole body in memory: clone a small one that outlives a large body. To change a block, modify a copy and
+// pass it to [Request.Set].
 type Block struct {
 	Kind Kind
-	// Type is the type the block has in its API (thinking, input_text, function_call). Writers ignore it.
+	// Type is the block's type in its API (thinking, input_text, function_call). Writers ignore it.
 	Type string
-	// ID is the item's own id in the Responses API. It is not the id that joins call and result.
+	// ID is the item's ID in the Responses API. It is not the ID that links a call to its result.
 	ID string
 
 	Text string // Text, Refusal, Reasoning, Compaction
 
 	// Reasoning, and Encrypted also for Compaction.
-	Signature string // proof of origin that goes back as it came
-	Encrypted string // reasoning only the origin can read
+	Signature string // proof of origin; clients return it unmodified
+	Encrypted string // reasoning that only its origin can read
 	Summary   bool   // Text is a summary; the reasoning itself was not given
-	Redacted  bool   // Encrypted stands for reasoning that was withheld
+	Redacted  bool   // Encrypted holds reasoning that was withheld
 
 	// ToolCall and ToolResult.
-	CallID    string // joins a call and its result; never changed
+	CallID    string // links a call to its result; never changed
 	Name      string // tool name; also Citation title, ToolReference
-	Namespace string // of the tool, Responses only
-	// Args is the exact text of the arguments: JSON as the model or its harness wrote it, valid or not; free text when
+	Namespace string // the tool's namespace; Responses only
+	// Args is the exact text of the arguments: JSON as the model or its harness wrote it, valid or not, or free text if
 	// Custom is set.
 	Args    string
 	Custom  bool // the tool takes free text
-	Server  bool // the tool runs on the serving side
+	Server  bool // the tool runs on the server
 	IsError bool // ToolResult: the tool failed
 
 	Content []Block // ToolResult, Document, Citation, Instruction: nested blocks
 	Media   *Media  // Image, Audio, Video, File, Document, Citation
-	Cache   *Cache  // a cache breakpoint behind this block
+	Cache   *Cache  // a cache breakpoint after this block
 
-	// JSON is the block itself, as valid JSON, where Kind is Unknown or ServerItem and the block is your own: writers of the
-	// API that knows it copy it. [Block.Raw] is the one to read.
+	// JSON is the block itself, as valid JSON, if Kind is Unknown or ServerItem and the block was not read from a
+	// request. Encoders of the API that defines it copy it. Use [Block.Raw] to read it.
 	JSON []byte
-	// Form is how the content of a ToolResult was spelled.
+	// Form is the spelling of a ToolResult's content.
 	Form Form
 
-	// At is the block's place in its request, zero for a block of your own.
+	// At is the block's position in its request. It is zero for a block that was not read from a request.
 	At Ref
 
-	// Of a detached request.
+	// Set for blocks of detached requests.
 	rest  *residue
 	opens bool     // a message begins with this block, in a turn that has several
 	env   *residue // of that message
 }
 
-// Media is a picture, sound, film or file: by address, by id, or inline. At least one of URL, FileID and Data is set;
-// nothing is fetched or decoded.
+// Media is an image, audio, video or file, given by URL, by ID, or inline. At least one of URL, FileID and Data is set.
+// Nothing is fetched or decoded.
 type Media struct {
 	MIME   string // as declared: image/png, application/pdf; "" when unknown
-	URL    string // an address. Inline data arrives in Data, also if it came as a data: URL
+	URL    string // a URL; inline data, including data: URLs, is in Data instead
 	Data   string // base64 text, or plain text when MIME is text/plain
-	FileID string // id in the API's file store
+	FileID string // ID in the API's file store
 	Name   string // file name or title
 	Detail string // OpenAI: low, high, auto
 }
 
-// Cache is a cache breakpoint: everything up to its block may be cached.
+// Cache is a cache breakpoint: the prompt up to and including its block may be cached.
 type Cache struct {
 	Type  string // Anthropic: ephemeral. OpenAI: explicit
 	TTL   string // as written: 5m, 1h, or a number of seconds; "" for the default
-	Scope string // Anthropic, beta: global; "" for the default, an organisation or workspace
+	Scope string // Anthropic, beta: global; "" for the default, an organization or workspace
 }
 
-// Ref is a place in the body of a request: what edits take. The zero Ref is no place. A Ref is good until the request
-// is read again after an edit.
+// Ref is a block's position in a request. Edit methods take it. The zero Ref is not a valid position. A Ref is valid
+// until the request is parsed again after an edit.
 type Ref struct {
 	doc  *jsonscan.Doc
-	node int32 // the value; without a document, a number the request gave out
-	last int32 // turns that span several items: the last one
+	node int32 // the value; without a document, a number that the request assigned
+	last int32 // for turns that span several items, the last one
 }
 
-// Span returns the bytes [off, end) of the place in the body that was decoded, 0, 0 if there is none.
+// Span returns the bytes [off, end) of the position in the decoded body, or 0, 0 if there is no body.
 func (r Ref) Span() (off, end int) {
 	if r.doc == nil {
 		return 0, 0
@@ -96,7 +96,8 @@ func (r Ref) Span() (off, end int) {
 	return off, end
 }
 
-// Path returns the place as errors spell it, for example messages[3].content[1]. It costs a walk.
+// Path returns the position as errors spell it, for example messages[3].content[1]. It walks the values before the
+// position.
 func (r Ref) Path() string {
 	if r.doc == nil {
 		return ""
@@ -104,10 +105,7 @@ func (r Ref) Path() string {
 	return r.doc.At(int(r.node)).Path()
 }
 
-// IsZero reports whether r is no place.
-func (r Ref) IsZero() bool { return r == Ref{} }
-
-// Raw returns the field JSON if it is set, else the block's JSON as it stood when it was read. It must not be changed.
+// Raw returns the field JSON if it is set, or the block's JSON as last parsed. The caller must not modify it.
 func (b *Block) Raw() []byte {
 	if b.At.doc == nil || b.JSON != nil {
 		return b.JSON
@@ -115,7 +113,7 @@ func (b *Block) Raw() []byte {
 	return b.At.doc.At(int(b.At.node)).Raw()
 }
 
-// Equal reports whether two blocks say the same. It ignores where they stand, Type, ID and Form; unknown blocks and server
+// Equal reports whether two blocks have the same content. It ignores At, Type, ID and Form. Unknown blocks and server
 // items are compared by their raw bytes.
 func (b Block) Equal(o Block) bool {
 	if b.Kind != o.Kind || b.Text != o.Text || b.Signature != o.Signature || b.Encrypted != o.Encrypted ||

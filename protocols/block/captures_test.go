@@ -19,7 +19,7 @@ import (
 	"github.com/weft-go/weft/protocols/responses"
 )
 
-// api is one of the three packages.
+// api is the decoder and encoder of one API.
 type api struct {
 	api    block.API
 	decode func([]byte, *block.Limits) (*block.Request, error)
@@ -27,9 +27,9 @@ type api struct {
 }
 
 var apis = []api{
-	{block.Chat, chat.Decode, chat.Encode},
-	{block.Responses, responses.Decode, responses.Encode},
-	{block.Messages, messages.Decode, messages.Encode},
+	{block.Chat, chat.Decode, chat.AppendRequest},
+	{block.Responses, responses.Decode, responses.AppendRequest},
+	{block.Messages, messages.Decode, messages.AppendRequest},
 }
 
 func byPath(path string) api {
@@ -42,7 +42,7 @@ func byPath(path string) api {
 	return apis[2]
 }
 
-// capture is a request of a real harness.
+// capture is a recorded request of a real harness.
 type capture struct {
 	name    string
 	api     api
@@ -50,7 +50,7 @@ type capture struct {
 	headers map[string]string
 }
 
-// captures returns the recorded requests, none where the folder of shared test data is absent.
+// captures returns the recorded requests, or nil if the shared test data is absent.
 func captures(t testing.TB) []capture {
 	dir := os.Getenv("WEFT_SHARED")
 	if dir == "" {
@@ -80,12 +80,12 @@ func captures(t testing.TB) []capture {
 	return list
 }
 
-// TestCaptures sends every recorded request through everything: it decodes, comes back byte for byte, converts to the
-// other APIs and back, and renders.
+// TestCaptures decodes every recorded request, encodes it byte for byte, converts it to the other APIs and back, and
+// renders it.
 func TestCaptures(t *testing.T) {
 	list := captures(t)
 	if len(list) == 0 {
-		t.Skip("no captures: set WEFT_SHARED to the folder of shared test data")
+		t.Skip("no captures: set WEFT_SHARED to the directory of shared test data")
 	}
 	for _, c := range list {
 		t.Run(c.name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestCaptures(t *testing.T) {
 				back, err := other.decode(out, nil)
 				require.NoError(t, err)
 				again, _ := chat.AppendMessages(nil, back, nil)
-				// The Messages API has one system text in front.
+				// The Messages API has one system text at the start.
 				joined := bytes.ReplaceAll(msgs, []byte(`"},{"role":"system","content":"`), []byte(`\n`))
 				if diff := cmp.Diff(string(msgs), string(again)); diff != "" && !bytes.Equal(joined, again) {
 					t.Errorf("rendered through %v:\n%s", other.api, diff)

@@ -4,40 +4,40 @@ package block
 
 import "github.com/weft-go/weft/protocols/internal/jsonscan"
 
-// EncodeOptions are for encoding to a named API. nil is all defaults.
+// EncodeOptions configures encoding to a named API. nil means defaults.
 type EncodeOptions struct {
 	// Strict makes a conversion that loses something fail with a *[LossError].
 	Strict bool
 }
 
-// Convert is what chat.Encode, responses.Encode, messages.Encode and completions.Encode call. A request of the dialect's API is copied with
-// its edits. Another is written by write from its view.
-func Convert(dst []byte, r *Request, d Dialect, opt *EncodeOptions,
-	write func(dst []byte, v *View, lose Lose) []byte) ([]byte, []Loss, error) {
+// convert appends r in the API of d. If r is in that API, this is a copy with its edits; otherwise write encodes its
+// view.
+func convert(dst []byte, r *Request, d dialect, opt *EncodeOptions,
+	write func(dst []byte, v *view, lose lossFunc) []byte) ([]byte, []Loss, error) {
 	if r.API() == d.API() {
-		out, err := r.Encode(dst)
+		out, err := r.AppendBody(dst)
 		return out, nil, err
 	}
 	var losses []Loss
 	lose := func(path, why string) { losses = append(losses, Loss{Path: path, Why: why}) }
-	view := r.View()
+	v := r.whole()
 	if r.err != nil {
 		return dst, nil, r.err
 	}
-	if api := r.API(); view.Params.Stream && (api == Responses || api == Messages) {
-		view.Params.StreamUsage = true // their streams always have usage; who asks an API where it is an option wants it, too
+	if api := r.API(); v.Params.Stream && (api == Responses || api == Messages) {
+		v.Params.StreamUsage = true // streams of the other APIs always have usage, so request it from an API where it is optional
 	}
 	r.loseFields(lose)
-	out := write(dst, &view, lose)
+	out := write(dst, &v, lose)
 	if opt != nil && opt.Strict && len(losses) > 0 {
 		return dst, losses, &LossError{Losses: losses}
 	}
 	return out, losses, nil
 }
 
-// modelled names the top-level members that Params, Turns and Tools cover, per API, and those that say nothing to a
+// modeled lists, per API, the top-level fields that Params, Turns and Tools cover and those that do not affect a
 // model.
-var modelled = [...]map[string]bool{
+var modeled = [...]map[string]bool{
 	Chat: set("model", "messages", "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options",
 		"max_tokens", "max_completion_tokens", "temperature", "top_p", "min_p", "top_k", "seed", "n",
 		"frequency_penalty", "presence_penalty", "repetition_penalty", "stop", "stop_token_ids", "ignore_eos",
@@ -53,8 +53,8 @@ var modelled = [...]map[string]bool{
 		"logprobs", "response_format", "user"),
 }
 
-// modelledIn names the members of objects that the view covers in part, at any place of a request, per API.
-var modelledIn = [...]map[string]map[string]bool{
+// modeledIn lists, per API, the known fields of objects that the view covers in part, anywhere in a request.
+var modeledIn = [...]map[string]map[string]bool{
 	Chat: {
 		"response_format": set("type", "json_schema"), "json_schema": set("name", "schema", "strict", "description"),
 		"thinking": set("type"), "stream_options": set("include_usage", "include_obfuscation", "continuous_usage_stats"),
@@ -83,7 +83,7 @@ func set(names ...string) map[string]bool {
 	return m
 }
 
-// members names the members of messages, items and blocks that the view covers or that say nothing to a model, per API.
+// members lists, per API, the fields of messages, items and blocks that the view covers or that do not affect a model.
 var members = [...]map[string]bool{
 	Chat: set("role", "content", "name", "reasoning_content", "reasoning", "refusal", "tool_calls", "tool_call_id", "type",
 		"text", "image_url", "video_url", "audio_url", "input_audio", "file", "id", "function", "custom", "function_call",
@@ -93,10 +93,10 @@ var members = [...]map[string]bool{
 		"arguments", "input", "output", "logprobs", "prompt_cache_breakpoint", "signature", "format"),
 	Messages: set("role", "content", "type", "text", "thinking", "signature", "data", "id", "name", "input", "tool_use_id",
 		"is_error", "source", "title", "cache_control", "tool_name", "file_id"),
-	Completions: set(), // prompts are strings or token ids
+	Completions: set(), // prompts are strings or token IDs
 }
 
-// toolMembers names the members of declarations of tools that the view covers, per API.
+// toolMembers lists, per API, the fields of tool declarations that the view covers.
 var toolMembers = [...]map[string]bool{
 	Chat: set("type", "function", "custom", "name", "description", "parameters", "strict", "format", "defer_loading",
 		"cache_control", "prompt_cache_breakpoint"),
@@ -104,9 +104,10 @@ var toolMembers = [...]map[string]bool{
 	Messages:  set("type", "name", "description", "input_schema", "strict", "defer_loading", "cache_control"),
 }
 
-// loseFields records the members of a body that no conversion carries: at the top, and inside tools, turns and blocks. Of a
-// detached request these are the ones that its body had, for the tools and turns that are still there.
-func (r *Request) loseFields(lose Lose) {
+// loseFields records the fields of a body that no conversion carries over: at the top level, and inside tools, turns
+// and blocks. For a detached request, these are the losses of its former body that concern tools and turns it still
+// has.
+func (r *Request) loseFields(lose lossFunc) {
 	tell := func(list []Loss) {
 		for _, l := range list {
 			lose(l.Path, l.Why)
@@ -134,27 +135,27 @@ func (r *Request) loseFields(lose Lose) {
 	}
 }
 
-func (r *Request) loseRoot(lose Lose) {
+func (r *Request) loseRoot(lose lossFunc) {
 	root := r.doc.Root()
-	loseMembers(root, modelled[r.API()], modelledIn[r.API()], lose)
+	loseMembers(root, modeled[r.API()], modeledIn[r.API()], lose)
 	r.loseChoice(root.Get("tool_choice"), lose)
 	r.losePrompts(lose)
 }
 
-func (r *Request) loseTool(t *Tool, lose Lose) {
+func (r *Request) loseTool(t *Tool, lose lossFunc) {
 	if t.Kind == Hosted {
 		return
 	}
-	v := ValueOf(t.At)
+	v := valueOf(t.At)
 	loseMembers(v, toolMembers[r.API()], nil, lose)
 	if f := v.Get(t.Type); r.API() == Chat && f.Exists() {
 		loseMembers(f, toolMembers[r.API()], nil, lose)
 	}
 }
 
-func (r *Request) loseTurn(t *Turn, lose Lose) {
-	known, in := members[r.API()], modelledIn[r.API()]
-	first, last := ValueOf(t.At), LastOf(t.At)
+func (r *Request) loseTurn(t *Turn, lose lossFunc) {
+	known, in := members[r.API()], modeledIn[r.API()]
+	first, last := valueOf(t.At), lastOf(t.At)
 	if first.Kind() == jsonscan.Object {
 		for v, list := first, first.Parent(); v.Exists(); v = list.Next(v) {
 			loseMembers(v, known, in, lose)
@@ -166,46 +167,46 @@ func (r *Request) loseTurn(t *Turn, lose Lose) {
 	loseInner(t.Blocks, first.Index(), last.Index(), known, in, lose)
 }
 
-// loseInner is loseFields for blocks whose objects are not among the items first to last themselves.
-func loseInner(list []Block, first, last int, known map[string]bool, in map[string]map[string]bool, lose Lose) {
+// loseInner is loseFields for blocks whose objects are not themselves among the items first to last.
+func loseInner(list []Block, first, last int, known map[string]bool, in map[string]map[string]bool, lose lossFunc) {
 	for i := range list {
 		b := &list[i]
-		v := ValueOf(b.At)
+		v := valueOf(b.At)
 		item := v.Parent().Kind() == jsonscan.Array && v.Index() >= first && v.Index() <= last && !v.Parent().KeyIs("content") &&
 			!v.Parent().KeyIs("tool_calls") && !v.Parent().KeyIs("output")
 		if b.Kind != Unknown && b.Kind != ServerItem && !item {
 			loseMembers(v, known, in, lose)
 		}
 		if sum := v.Get("summary"); b.Kind == Reasoning && !b.Summary && b.Text != "" && sum.First().Exists() {
-			lose(sum.Path(), "a summary beside the reasoning")
+			lose(sum.Path(), "a summary in addition to the reasoning")
 		}
 		loseInner(b.Content, first, last, known, in, lose)
 	}
 }
 
-// losePrompts records that several prompts become one conversation.
-func (r *Request) losePrompts(lose Lose) {
+// losePrompts records that several prompts are merged into one conversation.
+func (r *Request) losePrompts(lose lossFunc) {
 	if r.API() == Completions && len(r.view.Turns) > 1 {
-		lose("prompt", "each prompt asks for an answer of its own; the other API takes them for one conversation")
+		lose("prompt", "separate prompts become one conversation in the other API")
 	}
 }
 
-// loseChoice records a tool_choice that names a tool of the serving side.
-func (r *Request) loseChoice(v jsonscan.Value, lose Lose) {
-	if r.view.Params.ToolChoice.Mode == ChoiceDefault && v.Get("type").Exists() {
-		lose("tool_choice", "a choice of a tool that another API runs")
+// loseChoice records a tool_choice that names a tool run by the server.
+func (r *Request) loseChoice(v jsonscan.Value, lose lossFunc) {
+	if r.view.Params.ToolChoice.Mode == ChoiceUnspecified && v.Get("type").Exists() {
+		lose("tool_choice", "a choice of a tool that another server runs")
 	}
 }
 
-// loseMembers records the members of v that are not known and not empty; in has those of objects inside it.
-func loseMembers(v jsonscan.Value, known map[string]bool, in map[string]map[string]bool, lose Lose) {
+// loseMembers records the fields of v that are neither known nor empty. in has the known fields of objects inside v.
+func loseMembers(v jsonscan.Value, known map[string]bool, in map[string]map[string]bool, lose lossFunc) {
 	for m := v.First(); m.Exists() && v.Kind() == jsonscan.Object; m = v.Next(m) {
 		key := m.Key()
 		switch {
 		case known[key] && in[key] != nil && m.Kind() == jsonscan.Object:
 			loseMembers(m, in[key], in, lose)
 		case known[key] && key == "status" && m.RawStr() == `"incomplete"`:
-			lose(m.Path(), "the mark of an item that was cut")
+			lose(m.Path(), "the status of an incomplete item")
 		case known[key] || saysNothing(key, m.Raw()):
 		default:
 			lose(m.Path(), "no counterpart in the other API")
@@ -213,13 +214,13 @@ func loseMembers(v jsonscan.Value, known map[string]bool, in map[string]map[stri
 	}
 }
 
-// saysNothing reports whether a member with a value is as good as absent.
+// saysNothing reports whether a field with a value is equivalent to an absent one.
 func saysNothing(key string, value []byte) bool {
 	switch string(value) {
 	case "null", "false", `""`, "[]":
 		return true
 	case "{}":
-		return key != "web_search_options" // asks for a search with all defaults
+		return key != "web_search_options" // requests a search with all defaults
 	case "true":
 		return key == "store" // the default
 	}

@@ -12,14 +12,15 @@ import (
 
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/chat"
+	"github.com/weft-go/weft/protocols/internal/codec"
 	"github.com/weft-go/weft/protocols/internal/race"
 	"github.com/weft-go/weft/protocols/messages"
 	"github.com/weft-go/weft/protocols/responses"
 )
 
-// built is a request made of everything that all three APIs can say.
+// built returns a request with all features that the three APIs share.
 func built(t testing.TB) *block.Request {
-	r := block.New()
+	r := block.NewRequest()
 	limit, temp := int64(100), 0.5
 	require.NoError(t, r.SetParams(block.Params{
 		Model: "m", Stream: true, MaxTokens: &limit, Sampling: block.Sampling{Temperature: &temp},
@@ -43,7 +44,7 @@ func built(t testing.TB) *block.Request {
 	return r
 }
 
-func TestBuild(t *testing.T) {
+func TestBuiltRequestEncodes(t *testing.T) {
 	want := []string{
 		`{"model":"m","max_completion_tokens":100,"stream":true,"temperature":0.5,"tool_choice":{"type":"function","function":{"name":"ls"}},"parallel_tool_calls":false,` +
 			`"tools":[{"type":"function","function":{"name":"ls","description":"List.","parameters":{"type":"object"}}}],"messages":[` +
@@ -68,7 +69,7 @@ func TestBuild(t *testing.T) {
 	for i, a := range apis {
 		t.Run(a.api.String(), func(t *testing.T) {
 			r := built(t)
-			_, err := r.Encode(nil)
+			_, err := r.AppendBody(nil)
 			require.Error(t, err, "a built request has no API")
 			out, losses, err := a.encode(nil, r, &block.EncodeOptions{Strict: true})
 			require.NoError(t, err)
@@ -79,7 +80,7 @@ func TestBuild(t *testing.T) {
 			back, err := a.decode(out, nil)
 			require.NoError(t, err)
 			require.True(t, back.Params().Equal(r.Params()))
-			if a.api == block.Chat { // one message per turn of this request
+			if a.api == block.Chat { // one message per turn in this request
 				require.True(t, back.Equal(r))
 			}
 			for _, b := range apis { // and from there to the others
@@ -95,9 +96,10 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// TestBuiltBadRaw refuses raw JSON that is none where it is handed in: nothing reads a built request back.
-func TestBuiltBadRaw(t *testing.T) {
-	r := block.New()
+// TestBuiltRejectsInvalidJSON checks that invalid raw JSON is rejected by the edit that adds it: a built request is never parsed
+// again.
+func TestBuiltRejectsInvalidJSON(t *testing.T) {
+	r := block.NewRequest()
 	bad := []byte("{nope")
 	require.Error(t, r.AppendTool(block.Tool{Name: "f", Schema: bad}))
 	require.Error(t, r.AppendTool(block.Tool{Name: "f", Kind: block.CustomTool, Format: bad}))
@@ -105,7 +107,6 @@ func TestBuiltBadRaw(t *testing.T) {
 	require.Error(t, r.AppendTurn(block.Turn{Role: block.RoleUser, Blocks: []block.Block{{Kind: block.Unknown, JSON: bad}}}))
 	require.Error(t, r.AppendTurn(block.Turn{Role: block.RoleTool, Blocks: []block.Block{{Kind: block.ToolResult, Content: []block.Block{{Kind: block.Unknown, JSON: bad}}}}}))
 	require.Empty(t, r.Turns())
-	require.False(t, r.Edited())
 }
 
 func TestBuiltEdits(t *testing.T) {
@@ -119,7 +120,7 @@ func TestBuiltEdits(t *testing.T) {
 	require.NoError(t, r.SetText(r.Turns()[2].Blocks[0].Content[0].At, "z"))
 	require.Equal(t, "Hello. Where?", r.Turns()[0].Text(" "))
 	require.Equal(t, block.TurnStart, r.Turns()[0].Kind)
-	require.Equal(t, "z", block.JoinText(r.Turns()[2].Blocks[0].Content, ""))
+	require.Equal(t, "z", codec.JoinText(r.Turns()[2].Blocks[0].Content, ""))
 	require.Empty(t, r.Tools())
 	require.True(t, built(t).Equal(built(t)))
 	require.False(t, r.Equal(built(t)))
@@ -153,7 +154,7 @@ func TestLosses(t *testing.T) {
 			"responses to messages", 1, 2,
 			`{"model":"m","max_output_tokens":5,"previous_response_id":"r","input":[{"type":"custom_tool_call","call_id":"c","name":"p","input":"x"},{"type":"custom_tool_call_output","call_id":"c","output":"y"},{"type":"item_reference","id":"i"},{"type":"web_search_call"},{"type":"reasoning","content":[{"type":"reasoning_text","text":"r"}],"summary":[{"type":"summary_text","text":"s"}]}],"tools":[{"type":"custom","name":"p"}]}`,
 			[]string{
-				"previous_response_id: no counterpart in the other API", "input[4].summary: a summary beside the reasoning",
+				"previous_response_id: no counterpart in the other API", "input[4].summary: a summary in addition to the reasoning",
 				"input[2]: a turn of an unknown role", "input[3]: a block of another API: web_search_call",
 			},
 		},
@@ -190,11 +191,11 @@ func TestLosses(t *testing.T) {
 	}
 }
 
-// TestCallIDs shows that an id that the Messages API forbids survives the way there and back.
+// TestCallIDs checks that an ID that the Messages API forbids survives a conversion there and back.
 func TestCallIDs(t *testing.T) {
 	r, err := chat.Decode([]byte(`{"messages":[{"role":"assistant","tool_calls":[{"id":"functions.f:0","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"functions.f:0","content":"r"}]}`), nil)
 	require.NoError(t, err)
-	out, _, err := messages.Encode(nil, r, nil)
+	out, _, err := messages.AppendRequest(nil, r, nil)
 	require.NoError(t, err)
 	require.NotContains(t, string(out), "functions.f:0")
 	back, err := messages.Decode(out, nil)
@@ -212,10 +213,10 @@ func TestAllocs(t *testing.T) {
 	require.NoError(t, err)
 	dst := make([]byte, 0, 2*len(body))
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		if _, err := r.Encode(dst); err != nil {
+		if _, err := r.AppendBody(dst); err != nil {
 			t.Fatal(err)
 		}
-	}), "encoding what nobody edited is one copy")
+	}), "encoding an unedited request is one copy")
 	decodes := testing.AllocsPerRun(100, func() {
 		if _, err := messages.Decode(body, nil); err != nil {
 			t.Fatal(err)
@@ -224,7 +225,7 @@ func TestAllocs(t *testing.T) {
 	require.LessOrEqual(t, decodes, 30.0)
 }
 
-// A request in one API: read, edited, written back; only the edited text changes.
+// A request is read, edited and encoded in the same API; only the edited text changes.
 func Example() {
 	body := []byte(`{"model":"m", "messages":[ {"role":"user", "content":[{"type":"text", "text":"Hi", "x_mine":1.50}]} ], "max_tokens":9}`)
 	r, err := messages.Decode(body, nil)
@@ -234,43 +235,43 @@ func Example() {
 	if err := r.SetText(r.Turns()[0].Blocks[0].At, "Hello"); err != nil {
 		panic(err)
 	}
-	out, _ := r.Encode(nil)
+	out, _ := r.AppendBody(nil)
 	fmt.Println(string(out))
-	out, losses, _ := chat.Encode(nil, r, nil)
+	out, losses, _ := chat.AppendRequest(nil, r, nil)
 	fmt.Println(string(out), losses)
 	// Output:
 	// {"model":"m", "messages":[ {"role":"user", "content":[{"type":"text", "text":"Hello", "x_mine":1.50}]} ], "max_tokens":9}
 	// {"model":"m","max_completion_tokens":9,"messages":[{"role":"user","content":"Hello"}]} [messages[0].content[0].x_mine: no counterpart in the other API]
 }
 
-// TestNamespaces shows that a built request has its namespaces in the Responses API.
+// TestNamespaces checks that a built request has its namespaces in the Responses API.
 func TestNamespaces(t *testing.T) {
-	r := block.New()
+	r := block.NewRequest()
 	require.NoError(t, r.AppendTool(block.Tool{Name: "ls", Schema: []byte(`{}`)}))
 	for _, name := range []string{"spawn", "wait"} {
 		require.NoError(t, r.AppendTool(block.Tool{Name: name, Namespace: "agents", Schema: []byte(`{}`)}))
 	}
-	out, losses, err := responses.Encode(nil, r, nil)
+	out, losses, err := responses.AppendRequest(nil, r, nil)
 	require.NoError(t, err)
 	require.Empty(t, losses)
 	back, err := responses.Decode(out, nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"", "agents", "agents"}, []string{back.Tools()[0].Namespace, back.Tools()[1].Namespace, back.Tools()[2].Namespace})
-	_, losses, err = messages.Encode(nil, back, nil)
+	_, losses, err = messages.AppendRequest(nil, back, nil)
 	require.NoError(t, err)
 	require.Contains(t, fmt.Sprint(losses), "tools[1].tools[0]: the tool's namespace")
 }
 
-func ExampleNew() {
-	r := block.New()
+func ExampleNewRequest_encode() {
+	r := block.NewRequest()
 	_ = r.SetModel("m")
 	_ = r.AppendTurn(block.Turn{Role: block.RoleUser, Blocks: []block.Block{{Kind: block.Text, Text: "Hi"}}})
-	for _, encode := range []func([]byte, *block.Request, *block.EncodeOptions) ([]byte, []block.Loss, error){chat.Encode, responses.Encode, messages.Encode} {
+	for _, encode := range []func([]byte, *block.Request, *block.EncodeOptions) ([]byte, []block.Loss, error){chat.AppendRequest, responses.AppendRequest, messages.AppendRequest} {
 		out, losses, _ := encode(nil, r, nil)
 		fmt.Println(string(out), losses)
 	}
 	// Output:
 	// {"model":"m","messages":[{"role":"user","content":"Hi"}]} []
 	// {"model":"m","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"Hi"}]}]} []
-	// {"model":"m","max_tokens":8192,"messages":[{"role":"user","content":"Hi"}]} [max_tokens: the Messages API demands max_tokens; the default was set]
+	// {"model":"m","max_tokens":8192,"messages":[{"role":"user","content":"Hi"}]} [max_tokens: the Messages API requires max_tokens; the default was set]
 }

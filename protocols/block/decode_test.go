@@ -15,7 +15,7 @@ import (
 	"github.com/weft-go/weft/protocols/block"
 )
 
-// dump prints the turns of a request, one a line.
+// dump formats the turns of a request, one per line.
 func dump(r *block.Request) string {
 	var b strings.Builder
 	var put func(list []block.Block)
@@ -103,10 +103,8 @@ user/turn_start: text "Thanks é";
 			require.Equal(t, a.api, r.API())
 			require.Equal(t, "m1", r.Model())
 			require.True(t, r.Stream())
-			n, ok := r.MaxTokens()
-			require.True(t, ok)
-			require.EqualValues(t, 1000, n)
-			require.Equal(t, 1.0, *r.Sampling().Temperature)
+			require.EqualValues(t, 1000, *r.Params().MaxTokens)
+			require.Equal(t, 1.0, *r.Params().Sampling.Temperature)
 		})
 	}
 }
@@ -196,8 +194,8 @@ func TestParams(t *testing.T) {
 			if diff := cmp.Diff(tt.want, r.Params()); diff != "" {
 				t.Error(diff)
 			}
-			// The same parameters, written by a built request, read the same.
-			b := block.New()
+			// The same parameters, encoded from a built request, decode to the same values.
+			b := block.NewRequest()
 			require.NoError(t, b.SetParams(r.Params()))
 			out, losses, err := a.encode(nil, b, nil)
 			require.NoError(t, err)
@@ -286,7 +284,7 @@ func TestLimits(t *testing.T) {
 			require.Equal(t, tt.path, be.Path)
 		})
 	}
-	// 64 MiB is the default.
+	// The default limit is 64 MiB.
 	big := []byte(`{"messages":[],"x":"` + strings.Repeat("a", 64<<20) + `"}`)
 	_, err := apis[0].decode(big, nil)
 	be, ok := errors.AsType[*block.Error](err)
@@ -294,7 +292,7 @@ func TestLimits(t *testing.T) {
 	require.EqualValues(t, 64<<20, be.Max)
 }
 
-// TestTurnKinds says where the work on a question starts, and that reminders do not start it anew.
+// TestTurnKinds checks where the work on a question starts, and that reminders do not start it again.
 func TestTurnKinds(t *testing.T) {
 	const (
 		result = `{"type":"tool_result","tool_use_id":"c","content":"r"}`
@@ -306,14 +304,14 @@ func TestTurnKinds(t *testing.T) {
 	tests := []struct{ turns, want string }{
 		{user(ask), "turn_start"},
 		{user(remind, ask), "turn_start"},
-		{user(remind) + "," + user(ask), "reminder turn_start"},
-		{user(ask) + "," + user(remind), "turn_start reminder"},
+		{user(remind) + "," + user(ask), "other turn_start"},
+		{user(ask) + "," + user(remind), "turn_start other"},
 		{user(ask) + "," + assistant + "," + user(result), "turn_start other tool_continuation"},
 		{user(ask) + "," + assistant + "," + user(result, remind), "turn_start other tool_continuation"},
 		{user(ask) + "," + assistant + "," + user(result) + "," + user(remind), "turn_start other tool_continuation tool_continuation"},
 		{user(ask) + "," + assistant + "," + user(result) + "," + system + "," + user(remind), "turn_start other tool_continuation other tool_continuation"},
 		{user(ask) + "," + assistant + "," + user(result) + "," + user(ask), "turn_start other tool_continuation turn_start"},
-		{user(ask) + "," + assistant + "," + user(remind), "turn_start other reminder"},
+		{user(ask) + "," + assistant + "," + user(remind), "turn_start other other"},
 	}
 	for _, tt := range tests {
 		r, err := apis[2].decode([]byte(`{"messages":[`+tt.turns+`]}`), nil)
@@ -340,7 +338,7 @@ func fuzzDecode(f *testing.F, i int) {
 			}
 			return
 		}
-		out, err := r.Encode(nil)
+		out, err := r.AppendBody(nil)
 		if err != nil || string(out) != string(body) {
 			t.Fatalf("%v: %q became %q", err, body, out)
 		}
@@ -356,12 +354,12 @@ func fuzzDecode(f *testing.F, i int) {
 			}
 		}
 		var whole any
-		if json.Unmarshal(body, &whole) == nil { // it refuses numbers that no float64 holds
+		if json.Unmarshal(body, &whole) == nil { // it rejects numbers that no float64 can represent
 			d, err := detached(apis[i], body)
 			if err != nil {
 				t.Fatal(err)
 			}
-			out, err := d.Encode(nil)
+			out, err := d.AppendBody(nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -380,7 +378,7 @@ func fuzzDecode(f *testing.F, i int) {
 				break
 			}
 		}
-		if out, err = r.Encode(nil); err != nil || !json.Valid(out) {
+		if out, err = r.AppendBody(nil); err != nil || !json.Valid(out) {
 			t.Fatalf("%v after an edit: %s", err, out)
 		}
 	})

@@ -7,30 +7,33 @@ import (
 	"strings"
 
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
+	"github.com/weft-go/weft/protocols/internal/seam"
 )
 
-// This file is structured as follows: Detach takes a request off its body, piece by piece from the inside out; then how a
-// detached request is written; then the copies.
+// This file is structured as follows: Detach and its helpers first, from the whole request down to its parts; then the
+// encoding of a detached request; then cloning.
 
-// Detach takes the request off its body: the bytes are let go, and what they said stays in turns, tools and parameters.
-// [Request.Encode] then writes the request anew, in its own API, equal to the body as JSON: unknown members and blocks
-// included, spacing, order of members and spelling of numbers and strings not. Call arguments and schemas keep their bytes.
+// Detach releases the body of the request and keeps its contents in turns, tools and parameters. [Request.AppendBody]
+// then encodes the request in its own API, equal to the body as JSON: it keeps unknown fields and blocks, but not white
+// space, order of fields and spelling of numbers and strings. Call arguments and schemas keep their bytes.
 //
-// Losses of a conversion are those that the body had, at its places, for the tools and turns that are still there.
+// A conversion reports the losses that it would report with the body, at the same paths, for the tools and turns that
+// the request still has.
 //
-// Use it to hold many requests without their bodies, or to bring requests into one spelling. Places change; edits go on as
-// in a built request, and what nobody edits keeps its unknown members. Cost: about ten times that of decoding.
+// Use it to hold many requests without their bodies, or to normalize the spelling of requests. Positions change. Edits
+// work as in a built request, and blocks that are not edited keep their unknown fields. Detach costs about ten times as
+// much as decoding.
 func (r *Request) Detach() error {
 	if r.doc == nil {
 		return r.err
 	}
-	if err := r.settle(); err != nil {
+	if err := r.Commit(); err != nil {
 		return err
 	}
 	d := detacher{r: r, own: r.dialect, root: r.doc.Root()}
 	view := d.view(r.view)
 	r.toolsAs = "tools"
-	if len(r.view.Tools) > 0 && ValueOf(r.view.Tools[0].At).Parent().KeyIs("functions") {
+	if len(r.view.Tools) > 0 && valueOf(r.view.Tools[0].At).Parent().KeyIs("functions") {
 		r.toolsAs = "functions"
 	}
 	r.loseRoot(keep(&r.lost))
@@ -45,20 +48,20 @@ func (r *Request) Detach() error {
 	return nil
 }
 
-// keep returns a Lose that appends to a list.
-func keep(list *[]Loss) Lose {
+// keep returns a function that appends to a list.
+func keep(list *[]Loss) lossFunc {
 	return func(path, why string) { *list = append(*list, Loss{Path: path, Why: why}) }
 }
 
-// detacher copies a view off a body.
+// detacher copies a view so that it no longer refers to the body.
 type detacher struct {
 	r    *Request
-	own  Dialect
+	own  dialect
 	root jsonscan.Value
 }
 
-func (d *detacher) view(v View) View {
-	out := View{Params: v.Params.clone()}
+func (d *detacher) view(v view) view {
+	out := view{Params: v.Params.clone()}
 	if v.Tools != nil {
 		out.Tools = make([]Tool, len(v.Tools))
 	}
@@ -79,8 +82,8 @@ func (d *detacher) tool(old *Tool) Tool {
 	t := old.clone()
 	t.At = d.r.newRef()
 	d.r.loseTool(old, keep(&t.lost))
-	d.r.noteOdd(t.At, old.Cache, old.At)
-	is := ValueOf(old.At)
+	d.r.noteMark(t.At, old.At)
+	is := valueOf(old.At)
 	if t.Kind == Hosted {
 		t.JSON = slices.Clone(is.Raw())
 		return t
@@ -89,17 +92,17 @@ func (d *detacher) tool(old *Tool) Tool {
 	return t
 }
 
-// namespaces gives the first tool of every namespace the residue of the object around its tools.
+// namespaces stores in the first tool of each namespace the residue of the object that contains the tools.
 func (d *detacher) namespaces(old, tools []Tool) {
 	for i := 0; i < len(tools); {
-		n, list := 1, ValueOf(old[i].At).Parent()
-		for i+n < len(tools) && ValueOf(old[i+n].At).Parent() == list {
+		n, list := 1, valueOf(old[i].At).Parent()
+		for i+n < len(tools) && valueOf(old[i+n].At).Parent() == list {
 			n++
 		}
 		if tools[i].Namespace != "" {
 			tools[i].space = d.residue(appendSpace(nil, d.own, tools[i:i+n]), list.Parent())
 			if tools[i].space == nil {
-				tools[i].space = &residue{size: -1} // marks where the namespace begins
+				tools[i].space = &residue{size: -1} // marks the first tool of a namespace
 			}
 		}
 		i += n
@@ -112,12 +115,12 @@ func (d *detacher) turn(old *Turn) Turn {
 	d.r.loseTurn(old, keep(&t.lost))
 	t.Blocks = d.blocks(&t, old.Blocks)
 	d.messages(&t, old.Blocks)
-	first, last := ValueOf(old.At), LastOf(old.At)
-	if t.Form&FormMember != 0 {
+	first, last := valueOf(old.At), lastOf(old.At)
+	if t.Form&seam.FormMember != 0 {
 		t.rest = d.residue(d.own.AppendTurn(nil, &t), first)
 		return t
 	}
-	// The items of the turn, as a list.
+	// The items of the turn, as a JSON array.
 	is := []byte{'['}
 	for v := first; v.Exists(); v = first.Parent().Next(v) {
 		if len(is) > 1 {
@@ -135,15 +138,15 @@ func (d *detacher) turn(old *Turn) Turn {
 	return t
 }
 
-// messages marks where messages begin in a turn that has several, as the Responses API can, and gives each the residue of the
-// object around its parts.
+// messages marks the first block of each message in a turn with several messages, as the Responses API allows, and
+// stores there the residue of the message object.
 func (d *detacher) messages(t *Turn, old []Block) {
-	if d.own.API() != Responses || t.Form&FormMember != 0 {
+	if d.own.API() != Responses || t.Form&seam.FormMember != 0 {
 		return
 	}
 	around := func(i int) jsonscan.Value {
-		v := ValueOf(old[i].At)
-		p := v.Parent() // content, or the message for content that is a string
+		v := valueOf(old[i].At)
+		p := v.Parent() // content, or the message if content is a string
 		switch {
 		case v.KeyIs("content"):
 			return p
@@ -164,21 +167,14 @@ func (d *detacher) messages(t *Turn, old []Block) {
 			t.Blocks[i].opens = true
 			part := *t
 			part.Blocks = t.Blocks[i : i+n]
-			if ValueOf(old[i].At).Kind() == jsonscan.String {
-				part.Form = FormString
+			if valueOf(old[i].At).Kind() == jsonscan.String {
+				part.Form = seam.FormString
 			}
 			t.Blocks[i].env = d.residue(d.own.AppendTurn(nil, &part), msg)
 		}
 		i += n
 	}
 }
-
-// Opens reports whether a message begins with this block although the one before could hold it. For the packages of this
-// module.
-func (b *Block) Opens() bool { return b.opens }
-
-// PatchMessage is Patch for the message that begins with this block.
-func (b *Block) PatchMessage(dst []byte, from int) []byte { return b.env.patch(dst, from) }
 
 func (d *detacher) blocks(t *Turn, old []Block) []Block {
 	if old == nil {
@@ -189,12 +185,12 @@ func (d *detacher) blocks(t *Turn, old []Block) []Block {
 		b := old[i].clone()
 		b.At = d.r.newRef()
 		b.Content = d.blocks(t, old[i].Content)
-		d.r.noteOdd(b.At, old[i].Cache, old[i].At)
-		is := ValueOf(old[i].At)
+		d.r.noteMark(b.At, old[i].At)
+		is := valueOf(old[i].At)
 		switch {
 		case b.Kind == Unknown || b.Kind == ServerItem:
 			b.JSON = slices.Clone(old[i].Raw())
-		case is.Kind() == jsonscan.Object && LastOf(old[i].At) == is:
+		case is.Kind() == jsonscan.Object && lastOf(old[i].At) == is:
 			if was := d.own.AppendBlock(nil, t, &b); len(was) > 0 {
 				b.rest = d.residue(was, is)
 			}
@@ -204,7 +200,7 @@ func (d *detacher) blocks(t *Turn, old []Block) []Block {
 	return list
 }
 
-// residue returns the residue between what our writer wrote and what the body says.
+// residue returns the difference between our encoder's output was and the body's value is.
 func (d *detacher) residue(was []byte, is jsonscan.Value) *residue {
 	doc, err := scanOwn(was)
 	if err != nil || !is.Exists() {
@@ -213,8 +209,8 @@ func (d *detacher) residue(was []byte, is jsonscan.Value) *residue {
 	return diff(doc.Root(), is)
 }
 
-// params returns the residue of the members beside turns and tools.
-func (d *detacher) params(v *View) *residue {
+// params returns the residue of the fields other than turns and tools.
+func (d *detacher) params(v *view) *residue {
 	held := d.r.held(v)
 	was, err := scanOwn(append(d.r.appendParams([]byte{'{'}, v, func(key string) bool {
 		if d.root.Get(key).Exists() {
@@ -229,8 +225,8 @@ func (d *detacher) params(v *View) *residue {
 	return diffObject(was.Root(), d.root, func(key string) bool { return slices.Contains(held, key) })
 }
 
-// held lists the members that are written from turns and tools.
-func (r *Request) held(v *View) (list []string) {
+// held lists the fields that are written from turns and tools.
+func (r *Request) held(v *view) (list []string) {
 	own := r.dialect
 	if len(v.Tools) > 0 {
 		list = append(list, r.toolsAs)
@@ -247,8 +243,9 @@ func (r *Request) held(v *View) (list []string) {
 	return list
 }
 
-// appendParams appends the members for the parameters to an object that is open. also says which of two spellings a member has.
-func (r *Request) appendParams(dst []byte, v *View, also func(key string) bool) []byte {
+// appendParams appends the fields of the parameters to an open object. also reports whether the alternative name of a
+// field is used.
+func (r *Request) appendParams(dst []byte, v *view, also func(key string) bool) []byte {
 	for _, m := range r.dialect.Members(&v.Params, v.Tools, func(string, string) {}) {
 		key := m.Key
 		if m.Also != "" && also(m.Also) {
@@ -259,7 +256,7 @@ func (r *Request) appendParams(dst []byte, v *View, also func(key string) bool) 
 	return dst
 }
 
-// appendDetached appends a request that has no body.
+// appendDetached appends a request without a body.
 func (r *Request) appendDetached(dst []byte) []byte {
 	own, v := r.dialect, &r.view
 	from := len(dst)
@@ -297,14 +294,14 @@ func (r *Request) appendDetached(dst []byte) []byte {
 	case list:
 		dst = append(dst, ']')
 	case (r.API() == Chat || r.API() == Messages) && !slices.Contains(held, own.ListMember()) && !r.rest.adds(own.ListMember()):
-		dst = append(appendKey(dst, own.ListMember()), "[]"...) // all turns were deleted; the API demands it
+		dst = append(appendKey(dst, own.ListMember()), "[]"...) // all turns were deleted, but the API requires the field
 	}
 	return append(dst, '}')
 }
 
 // appendTurn appends the items of a turn.
-func appendTurn(dst []byte, own Dialect, t *Turn) []byte {
-	if t.Form&FormMember != 0 { // what was a member is an item now, because others stand in front of it
+func appendTurn(dst []byte, own dialect, t *Turn) []byte {
+	if t.Form&seam.FormMember != 0 { // the turn was a field of the request, but other turns now precede it, so it becomes an item
 		as := *t
 		as.Form, as.rest = 0, nil
 		return own.AppendTurn(dst, &as)
@@ -317,7 +314,7 @@ func appendTurn(dst []byte, own Dialect, t *Turn) []byte {
 	return append(dst[:from], dst[from+1:len(dst)-1]...)
 }
 
-// appendTools appends the declarations of tools, with commas between them.
+// appendTools appends tool declarations, separated by commas.
 func (r *Request) appendTools(dst []byte, tools []Tool) []byte {
 	d := r.dialect
 	for i := 0; i < len(tools); {
@@ -329,7 +326,7 @@ func (r *Request) appendTools(dst []byte, tools []Tool) []byte {
 			n = 1
 			from := len(dst)
 			dst = appendTool(dst, d, &tools[i])
-			if r.toolsAs == "functions" { // added since: a function is what its declaration holds
+			if r.toolsAs == "functions" { // added after detaching: write only the function object of the declaration
 				if doc, err := scanOwn(dst[from:]); err == nil && doc.Root().Get("function").Exists() {
 					dst = append(dst[:from], slices.Clone(doc.Root().Get("function").Raw())...)
 				}
@@ -343,7 +340,7 @@ func (r *Request) appendTools(dst []byte, tools []Tool) []byte {
 	return dst
 }
 
-// spaceLen returns how many tools from the first on share its namespace; 1 without one.
+// spaceLen returns the number of leading tools that share the namespace of the first one, or 1 if it has none.
 func spaceLen(tools []Tool) int {
 	n := 1
 	for tools[0].Namespace != "" && n < len(tools) && tools[n].Namespace == tools[0].Namespace && tools[n].space == nil {
@@ -352,8 +349,8 @@ func spaceLen(tools []Tool) int {
 	return n
 }
 
-// appendSpace appends a namespace with its tools.
-func appendSpace(dst []byte, d Dialect, tools []Tool) []byte {
+// appendSpace appends a namespace and its tools.
+func appendSpace(dst []byte, d dialect, tools []Tool) []byte {
 	dst = append(dst, `{"type":"namespace","name":`...)
 	dst = jsonscan.AppendString(dst, tools[0].Namespace)
 	dst = append(dst, `,"tools":[`...)
@@ -366,17 +363,13 @@ func appendSpace(dst []byte, d Dialect, tools []Tool) []byte {
 	return append(dst, "]}"...)
 }
 
-func appendTool(dst []byte, d Dialect, t *Tool) []byte {
+func appendTool(dst []byte, d dialect, t *Tool) []byte {
 	if t.Kind == Hosted {
 		return append(dst, t.Raw()...)
 	}
 	from := len(dst)
 	return t.rest.patch(d.AppendTool(dst, t, func(string, string) {}), from)
 }
-
-// Patch gives dst[from:], which a writer wrote for the block, what the block's fields do not say. For the packages of this
-// module, when they write a block of their own API.
-func (b *Block) Patch(dst []byte, from int) []byte { return b.rest.patch(dst, from) }
 
 func (p Params) clone() Params {
 	text(&p.Model, &p.Verbosity, &p.User, &p.CacheKey, &p.ServiceTier, &p.ToolChoice.Name, &p.Thinking.Effort,
@@ -398,7 +391,7 @@ func (t Turn) clone() Turn {
 	return t
 }
 
-// clone copies all but Content.
+// clone copies all fields except Content.
 func (b Block) clone() Block {
 	text(&b.Type, &b.ID, &b.Text, &b.Signature, &b.Encrypted, &b.CallID, &b.Name, &b.Namespace, &b.Args)
 	b.JSON = slices.Clone(b.JSON)
@@ -420,7 +413,7 @@ func (c *Cache) clone() *Cache {
 	return &out
 }
 
-// text copies strings.
+// text clones the strings in place.
 func text(list ...*string) {
 	for _, s := range list {
 		*s = strings.Clone(*s)

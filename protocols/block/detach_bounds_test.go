@@ -13,8 +13,8 @@ import (
 	"github.com/weft-go/weft/protocols/chat"
 )
 
-// TestDetachLinear detaches and writes bodies with objects of many members: twice the members may take about twice the
-// memory. Names are spelled with an escape, so that each comparison with one allocates and is counted.
+// TestDetachLinear detaches and encodes bodies with objects of many fields: twice the fields may take about twice the
+// memory. The names are escaped, so that each comparison with one allocates and is counted.
 func TestDetachLinear(t *testing.T) {
 	members := func(n int) string {
 		var b strings.Builder
@@ -40,11 +40,11 @@ func TestDetachLinear(t *testing.T) {
 				body := []byte(tt.body(n))
 				r, err := chat.Decode(body, nil)
 				require.NoError(t, err)
-				r.Turns() // reads what is read on demand
+				r.Turns() // derives the values that are computed on demand
 				var out []byte
 				b := allocated(func() {
 					require.NoError(t, r.Detach())
-					out, err = r.Encode(nil)
+					out, err = r.AppendBody(nil)
 				})
 				require.NoError(t, err)
 				require.JSONEq(t, tt.body(n), string(out))
@@ -56,7 +56,7 @@ func TestDetachLinear(t *testing.T) {
 	}
 }
 
-// allocated returns how many bytes f allocates.
+// allocated returns the number of bytes that f allocates.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

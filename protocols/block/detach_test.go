@@ -17,7 +17,7 @@ import (
 	"github.com/weft-go/weft/protocols/block"
 )
 
-// detached decodes a copy of body, detaches it, and overwrites the copy: what is left is the request's own.
+// detached decodes a copy of body, detaches it, and overwrites the copy: the request must not refer to it.
 func detached(a api, body []byte) (*block.Request, error) {
 	mine := bytes.Clone(body)
 	r, err := a.decode(mine, nil)
@@ -33,7 +33,7 @@ func detached(a api, body []byte) (*block.Request, error) {
 	return r, nil
 }
 
-// equalJSON reports whether two texts are the same value, numbers compared by value.
+// equalJSON reports whether two texts have the same JSON value, with numbers compared by value.
 func equalJSON(a, b []byte) (bool, string) {
 	var x, y any
 	if err := json.Unmarshal(a, &x); err != nil {
@@ -62,16 +62,16 @@ func TestDetach(t *testing.T) {
 			require.Nil(t, r.Body())
 			require.Equal(t, c.api.api, r.API())
 			require.True(t, r.Equal(plain), "turns, tools and parameters stay")
-			out, err := r.Encode(nil)
+			out, err := r.AppendBody(nil)
 			require.NoError(t, err)
 			same, diff := equalJSON(c.body, out)
 			require.True(t, same, "%s", diff)
-			t.Logf("%d bytes, %d of them not modelled", len(c.body), block.ResidueBytes(r))
+			t.Logf("%d bytes, %d of them not modeled", len(c.body), block.ResidueBytes(r))
 			if len(c.body) > 10_000 {
 				require.Less(t, block.ResidueBytes(r)*20, len(c.body), "nearly everything is in fields")
 			}
 
-			// To other APIs it says the same as with its body, losses aside, whose places are gone.
+			// Conversions give the same result as with the body, except for losses, whose paths differ.
 			for _, o := range apis {
 				if o.api == c.api.api {
 					continue
@@ -87,7 +87,7 @@ func TestDetach(t *testing.T) {
 	}
 }
 
-// TestDetachShapes does it with requests that are drawn, unknown members and odd spellings everywhere.
+// TestDetachShapes detaches random requests with unknown fields and unusual spellings everywhere.
 func TestDetachShapes(t *testing.T) {
 	for i, a := range apis {
 		t.Run(a.api.String(), func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestDetachShapes(t *testing.T) {
 				if err != nil {
 					return
 				}
-				out, err := r.Encode(nil)
+				out, err := r.AppendBody(nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -123,7 +123,7 @@ func TestDetachShapes(t *testing.T) {
 				good++
 			}
 			rapid.Check(t, func(t *rapid.T) {
-				for range 5 { // many bodies do not decode, and few are drawn with -short
+				for range 5 { // many bodies do not decode, and -short draws few
 					one(t)
 				}
 			})
@@ -132,8 +132,8 @@ func TestDetachShapes(t *testing.T) {
 	}
 }
 
-// TestDetachEdits changes every text of a request, with and without its body: the outcome is the same JSON, and in the
-// detached one, too, what nobody edits keeps its unknown members.
+// TestDetachEdits changes every text of a request, with and without its body. The result is the same JSON, and blocks
+// that are not edited keep their unknown fields in the detached request, too.
 func TestDetachEdits(t *testing.T) {
 	for i, body := range bodies {
 		t.Run(apis[i].api.String(), func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestDetachEdits(t *testing.T) {
 				if a.Kind != block.Text && a.Kind != block.Reasoning && a.Kind != block.ToolCall || a.Redacted {
 					continue
 				}
-				if a.Text == "bare" { // a string where a part belongs becomes a part
+				if a.Text == "bare" { // a string becomes a part in an array of parts
 					continue
 				}
 				edit := func(x block.Block) block.Block {
@@ -159,9 +159,9 @@ func TestDetachEdits(t *testing.T) {
 				}
 				require.NoError(t, plain.Set(a.At, edit(a)))
 				require.NoError(t, r.Set(b.At, edit(b)))
-				want, err := plain.Encode(nil)
+				want, err := plain.AppendBody(nil)
 				require.NoError(t, err)
-				got, err := r.Encode(nil)
+				got, err := r.AppendBody(nil)
 				require.NoError(t, err)
 				same, diff := equalJSON(want, got)
 				require.True(t, same, "%v: %s", a, diff)
@@ -172,7 +172,7 @@ func TestDetachEdits(t *testing.T) {
 			require.NoError(t, r.DeleteTurn(len(r.Turns())-1))
 			require.NoError(t, r.AppendTurn(block.Turn{Role: block.RoleUser, Blocks: text("More.")}))
 			require.NoError(t, r.AppendTool(block.Tool{Name: "extra", Schema: []byte(`{}`), Strict: new(bool)}))
-			out, err := r.Encode(nil)
+			out, err := r.AppendBody(nil)
 			require.NoError(t, err)
 			again, err := apis[i].decode(out, nil)
 			require.NoError(t, err)
@@ -182,8 +182,9 @@ func TestDetachEdits(t *testing.T) {
 	}
 }
 
-// TestDetachMore edits detached requests where residues could go astray: each keeps its own members, and nothing empty stays.
-func TestDetachMore(t *testing.T) {
+// TestDetachEditsKeepResidues makes edits of detached requests that could apply residues to the wrong values: each value keeps its
+// own fields, and nothing empty remains.
+func TestDetachEditsKeepResidues(t *testing.T) {
 	text := func(r *block.Request, s string) block.Block { return pick(t, r, isText(s)) }
 	tests := []struct {
 		name string
@@ -222,19 +223,19 @@ func TestDetachMore(t *testing.T) {
 		{"the first tool of a namespace", 1, `{"input":[],"tools":[{"type":"namespace","name":"n","description":"d","tools":[{"type":"function","name":"a","parameters":{}},{"type":"function","name":"b","parameters":{},"strict":true}]}]}`,
 			func(t *testing.T, r *block.Request) { require.NoError(t, r.DeleteTool(0)) },
 			`{"input":[],"tools":[{"type":"namespace","name":"n","description":"d","tools":[{"type":"function","name":"b","parameters":{},"strict":true}]}]}`},
-		{"a tool beside functions", 0, `{"messages":[],"functions":[{"name":"a","x":1}]}`,
+		{"a tool in addition to functions", 0, `{"messages":[],"functions":[{"name":"a","x":1}]}`,
 			func(t *testing.T, r *block.Request) {
 				require.NoError(t, r.AppendTool(block.Tool{Name: "b", Schema: []byte(`{}`)}))
 			},
 			`{"messages":[],"functions":[{"name":"a","x":1},{"name":"b","parameters":{}}]}`},
-		{"functions beside no tools", 0, `{"messages":[],"tools":[],"functions":[{"name":"a"}]}`, func(*testing.T, *block.Request) {}, `{"messages":[],"tools":[],"functions":[{"name":"a"}]}`},
+		{"functions with empty tools", 0, `{"messages":[],"tools":[],"functions":[{"name":"a"}]}`, func(*testing.T, *block.Request) {}, `{"messages":[],"tools":[],"functions":[{"name":"a"}]}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r, err := detached(apis[tt.api], []byte(tt.body))
 			require.NoError(t, err)
 			tt.edit(t, r)
-			out, err := r.Encode(nil)
+			out, err := r.AppendBody(nil)
 			require.NoError(t, err)
 			same, diff := equalJSON([]byte(tt.want), out)
 			require.True(t, same, "%s\n%s", out, diff)
@@ -244,7 +245,7 @@ func TestDetachMore(t *testing.T) {
 	}
 }
 
-// TestDetachLosses names the same losses with the body and without it, at the same places.
+// TestDetachLosses checks that the losses are the same with the body and without it, at the same paths.
 func TestDetachLosses(t *testing.T) {
 	for i, body := range append(slices.Clone(bodies), `{"messages":[{"role":"assistant","reasoning":"r","x_unknown":1}],"nvext":{"a":1}}`) {
 		a := apis[i%len(apis)]
@@ -277,7 +278,7 @@ func TestDetachLosses(t *testing.T) {
 	}
 }
 
-// TestDetachUnsupported refuses what the API cannot say, as with the body.
+// TestDetachUnsupported checks that detached requests reject what the API cannot express, as with the body.
 func TestDetachUnsupported(t *testing.T) {
 	film := block.Block{Kind: block.Video, Media: &block.Media{URL: "https://x/y.mp4"}}
 	for i := 1; i < 3; i++ {

@@ -9,14 +9,14 @@ import (
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
 )
 
-// This file is structured as follows. Every exported method finds the place it was given in the view, has the dialect
-// record the change of the body, and then either changes the view in the same way (the change is exact) or marks it as
-// old. Slices of the view that were handed out are replaced, never written, so that a caller may edit while ranging over
-// them.
+// This file is structured as follows. Every exported method finds the given position in the view and has the dialect
+// record the change of the body. Then it either makes the same change in the view (the change is exact) or marks the
+// view as outdated. Slices of the view that were returned to a caller are replaced, never written, so a caller may edit
+// while ranging over them.
 
-// Set replaces the block at a place by b. Only what differs is written: a changed text replaces that string and leaves
-// the block's other fields, known or not, as they are. Where the API has no such field, or the kind differs, the whole
-// block is written anew and its unknown fields are lost.
+// Set replaces the block at the given position with b. It writes only what differs: a changed text replaces that string
+// and preserves the block's other fields, known or not. If the API has no such field, or the kind differs, it rewrites
+// the whole block, which loses unknown fields.
 func (r *Request) Set(at Ref, b Block) error {
 	p, err := r.find(at)
 	if err != nil {
@@ -43,8 +43,8 @@ func (r *Request) Set(at Ref, b Block) error {
 	return nil
 }
 
-// SetText replaces the text of the block at a place and nothing else. A result has its text in its content: if that is one
-// text, it is set, and if it is empty, one is inserted. Blocks without text are an error of kind Unsupported.
+// SetText replaces only the text of the block at the given position. For a tool result, it replaces the text of its
+// only block or, if the content is empty, inserts one. It returns an error of kind Unsupported for blocks without text.
 func (r *Request) SetText(at Ref, text string) error {
 	p, err := r.find(at)
 	if err != nil {
@@ -63,12 +63,12 @@ func (r *Request) SetText(at Ref, text string) error {
 		case len(b.Content) == 1 && b.Content[0].Kind == Text:
 			return r.SetText(b.Content[0].At, text)
 		}
-		return &Error{Kind: Unsupported, Path: at.Path(), Offset: -1, Msg: "the result holds more than one text: set the blocks in its content"}
+		return &Error{Kind: Unsupported, Path: at.Path(), Offset: -1, Msg: "the tool result has several blocks: set them individually"}
 	}
 	return &Error{Kind: Unsupported, Path: at.Path(), Offset: -1, Msg: "a " + b.Kind.String() + " has no text"}
 }
 
-// Insert adds blocks in front of the block at a place.
+// Insert inserts blocks before the block at the given position.
 func (r *Request) Insert(at Ref, list ...Block) error {
 	p, err := r.find(at)
 	if err != nil {
@@ -77,7 +77,7 @@ func (r *Request) Insert(at Ref, list ...Block) error {
 	return r.insert(p, list)
 }
 
-// Append adds blocks at the end of turn number turn.
+// Append appends blocks to turn number turn.
 func (r *Request) Append(turn int, list ...Block) error {
 	r.ready()
 	if turn < 0 || turn >= len(r.view.Turns) {
@@ -106,14 +106,14 @@ func (r *Request) insert(p spot, list []Block) error {
 	return nil
 }
 
-// Delete removes the block at a place. A message or item that consists of this block only goes with it.
+// Delete removes the block at the given position. It also removes a message or item that would be left empty.
 func (r *Request) Delete(at Ref) error {
 	p, err := r.find(at)
 	if err != nil {
 		return err
 	}
 	if r.doc == nil && p.holder == nil && len(p.list) == 1 {
-		return r.DeleteTurn(p.ti) // as with a body
+		return r.DeleteTurn(p.ti) // like a request with a body
 	}
 	exact := true
 	if r.doc != nil {
@@ -128,7 +128,7 @@ func (r *Request) Delete(at Ref) error {
 	return nil
 }
 
-// InsertTurn adds a turn in front of turn number i; at the end if i is the number of turns.
+// InsertTurn inserts a turn before turn number i, or at the end if i is the number of turns.
 func (r *Request) InsertTurn(i int, t Turn) error {
 	r.ready()
 	if i < 0 || i > len(r.view.Turns) {
@@ -151,7 +151,7 @@ func (r *Request) InsertTurn(i int, t Turn) error {
 	return nil
 }
 
-// AppendTurn adds a turn at the end.
+// AppendTurn appends a turn.
 func (r *Request) AppendTurn(t Turn) error { return r.InsertTurn(len(r.Turns()), t) }
 
 // DeleteTurn removes turn number i.
@@ -172,7 +172,7 @@ func (r *Request) DeleteTurn(i int) error {
 	return nil
 }
 
-// InsertTool adds a tool in front of tool number i; at the end if i is the number of tools.
+// InsertTool inserts a tool before tool number i, or at the end if i is the number of tools.
 func (r *Request) InsertTool(i int, t Tool) error {
 	r.ready()
 	if i < 0 || i > len(r.view.Tools) {
@@ -205,9 +205,9 @@ func (r *Request) InsertTool(i int, t Tool) error {
 	}
 	var before jsonscan.Value
 	if i < len(r.view.Tools) {
-		before = ValueOf(r.view.Tools[i].At)
+		before = valueOf(r.view.Tools[i].At)
 		if next := &r.view.Tools[i]; next.Namespace != "" && next.Namespace != t.Namespace {
-			before = before.Parent().Parent() // in front of the namespace
+			before = before.Parent().Parent() // before the namespace
 		} else if next.Namespace != "" {
 			list = before.Parent()
 		}
@@ -220,7 +220,7 @@ func (r *Request) InsertTool(i int, t Tool) error {
 	return nil
 }
 
-// inSpace returns the declaration of a tool in a namespace of its own, if it has one.
+// inSpace wraps the declaration of a tool in a new namespace object, unless namespace is "".
 func inSpace(namespace string, raw []byte) []byte {
 	if namespace == "" {
 		return raw
@@ -230,7 +230,7 @@ func inSpace(namespace string, raw []byte) []byte {
 	return append(append(out, raw...), "]}"...)
 }
 
-// AppendTool adds a tool at the end.
+// AppendTool appends a tool.
 func (r *Request) AppendTool(t Tool) error { return r.InsertTool(len(r.Tools()), t) }
 
 // DeleteTool removes tool number i.
@@ -240,13 +240,13 @@ func (r *Request) DeleteTool(i int) error {
 		return noTool(i)
 	}
 	if r.doc != nil {
-		v := ValueOf(r.view.Tools[i].At)
+		v := valueOf(r.view.Tools[i].At)
 		r.editor().Delete(v.Parent(), v)
 		r.changed(false)
 		return nil
 	}
 	tools := slices.Clone(r.view.Tools)
-	if n := spaceLen(tools[i:]); n > 1 && tools[i].space != nil { // the namespace begins with the next one
+	if n := spaceLen(tools[i:]); n > 1 && tools[i].space != nil { // the namespace now begins with the next tool
 		tools[i+1].space = tools[i].space
 	}
 	r.view.Tools = slices.Delete(tools, i, i+1)
@@ -254,7 +254,7 @@ func (r *Request) DeleteTool(i int) error {
 	return nil
 }
 
-// checkRaw checks raw JSON of the caller's, nil for none. In a request with a body, reading the edited body does.
+// checkRaw checks raw JSON from the caller, nil if absent. In a request with a body, parsing the edited body checks it.
 func (r *Request) checkRaw(raw []byte) error {
 	if raw == nil {
 		return nil
@@ -267,7 +267,7 @@ func (r *Request) checkRaw(raw []byte) error {
 	return nil
 }
 
-// canSay refuses blocks that the API of a detached request has no form for, as edits of a body do.
+// canSay returns an error for blocks that the API of a detached request cannot express, as edits of a body do.
 func (r *Request) canSay(t *Turn, list []Block) error {
 	if r.dialect == nil {
 		return nil
@@ -278,7 +278,7 @@ func (r *Request) canSay(t *Turn, list []Block) error {
 			continue
 		}
 		if len(r.dialect.AppendBlock(nil, t, b)) == 0 {
-			return &Error{Kind: Unsupported, Offset: -1, Msg: "this API has no form for such a " + b.Kind.String()}
+			return &Error{Kind: Unsupported, Offset: -1, Msg: "the API cannot express a block of kind " + b.Kind.String()}
 		}
 		if err := r.canSay(t, b.Content); err != nil {
 			return err
@@ -287,7 +287,7 @@ func (r *Request) canSay(t *Turn, list []Block) error {
 	return nil
 }
 
-// fits returns what keeps blocks out of a turn of a request without a body.
+// fits reports, as an error, why blocks cannot be added to a turn of a request without a body.
 func (r *Request) fits(t *Turn, list []Block) error {
 	if err := r.checkBlocks(list); err != nil {
 		return err
@@ -295,7 +295,7 @@ func (r *Request) fits(t *Turn, list []Block) error {
 	return r.canSay(t, list)
 }
 
-// checkBlocks is checkRaw for blocks.
+// checkBlocks calls checkRaw for the JSON of blocks, including nested ones.
 func (r *Request) checkBlocks(list []Block) error {
 	for i := range list {
 		if err := r.checkRaw(list[i].JSON); err != nil {
@@ -308,7 +308,7 @@ func (r *Request) checkBlocks(list []Block) error {
 	return nil
 }
 
-// tool writes a tool's declaration.
+// tool encodes a tool's declaration.
 func (r *Request) tool(t *Tool) ([]byte, error) {
 	var loss *Error
 	raw := r.dialect.AppendTool(nil, t, func(path, why string) {
@@ -320,15 +320,15 @@ func (r *Request) tool(t *Tool) ([]byte, error) {
 	return raw, nil
 }
 
-// SetModel changes the model.
+// SetModel replaces the model.
 func (r *Request) SetModel(model string) error {
 	p := r.Params()
 	p.Model = model
 	return r.SetParams(p)
 }
 
-// SetParams changes the parameters. Only members that say something else than before are written. A parameter that the
-// API cannot express is an error of kind Unsupported.
+// SetParams replaces the parameters. It writes only the fields whose value changes. It returns an error of kind
+// Unsupported for a parameter that the API cannot express.
 func (r *Request) SetParams(p Params) error {
 	r.ready()
 	if r.doc == nil {
@@ -348,33 +348,14 @@ func (r *Request) SetParams(p Params) error {
 		}
 		r.writeParams(old, members)
 		if string(p.Format.Schema) != string(r.view.Params.Format.Schema) {
-			r.dirty = true // raw JSON of the caller's
+			r.dirty = true // raw JSON from the caller must be checked
 		}
 	}
 	r.view.Params = p
-	r.edited = true
 	return nil
 }
 
-// Rewrite lets record make edits of the body itself, for what no other edit can say: members that the view does not model, the
-// order of tools. It first settles the edits that are pending, and reads the edited body when record reports a change: places
-// change. A request without a body is an error of kind Unsupported. For the packages of this module.
-func (r *Request) Rewrite(record func(e *jsonscan.Edits, root jsonscan.Value) (changed bool)) error {
-	if r.doc == nil {
-		return &Error{Kind: Unsupported, Offset: -1, Msg: "the request has no body"}
-	}
-	if err := r.settle(); err != nil {
-		return err
-	}
-	if e := jsonscan.NewEdits(r.doc); record(e, r.doc.Root()) {
-		r.edits = e
-		r.changed(false)
-		r.fresh()
-	}
-	return r.err
-}
-
-// spot is a place in the view: list[i], where list is the turn's blocks or the holder's content.
+// spot is a position in the view: list[i], where list is the turn's blocks or the holder's content.
 type spot struct {
 	turn   *Turn
 	ti     int
@@ -383,9 +364,9 @@ type spot struct {
 	i      int
 }
 
-// find looks a place up.
+// find looks up a position.
 func (r *Request) find(at Ref) (spot, error) {
-	if !at.IsZero() && at.doc == r.doc {
+	if at != (Ref{}) && at.doc == r.doc {
 		if r.hold.where == nil {
 			r.hold.where = make(map[int32]int32, 2*len(r.view.Turns))
 			for ti := range r.view.Turns {
@@ -399,10 +380,10 @@ func (r *Request) find(at Ref) (spot, error) {
 			}
 		}
 	}
-	return spot{}, &Error{Kind: Stale, Offset: -1, Msg: "no block of this request stands there"}
+	return spot{}, &Error{Kind: Stale, Offset: -1, Msg: "the request has no block at this position"}
 }
 
-// index notes the turn of the places of blocks.
+// index records the turn number of each block's position.
 func (r *Request) index(list []Block, turn int32) {
 	for i := range list {
 		r.hold.where[list[i].At.node] = turn
@@ -429,7 +410,7 @@ func findIn(p spot, at Ref) (spot, bool) {
 	return p, false
 }
 
-// put stores the new list of a spot in the view, copying what holds it.
+// put stores the new list of a spot in the view and copies the lists that contain it.
 func (r *Request) put(p spot, list []Block) {
 	t := &r.mine()[p.ti]
 	if p.holder == nil {
@@ -441,7 +422,7 @@ func (r *Request) put(p spot, list []Block) {
 	r.hold.where = nil
 }
 
-// replace puts b in its place in the view.
+// replace stores b at its position in the view.
 func (r *Request) replace(p spot, b Block) {
 	t := &r.mine()[p.ti]
 	if p.holder != nil {
@@ -459,11 +440,11 @@ func (r *Request) replace(p spot, b Block) {
 		t.Blocks[p.i] = b
 	}
 	if len(b.Content) > 0 {
-		r.hold.where = nil // they may be others
+		r.hold.where = nil // the nested blocks may differ
 	}
 }
 
-// replaceContent returns a copy of list in which the block at a place has other content.
+// replaceContent returns a copy of list in which the block at the given position has other content.
 func replaceContent(list []Block, at Ref, content []Block) []Block {
 	out := slices.Clone(list)
 	for i := range out {
@@ -476,9 +457,8 @@ func replaceContent(list []Block, at Ref, content []Block) []Block {
 	return out
 }
 
-// changed is called behind every edit of turns or tools.
+// changed is called after every edit of turns or tools.
 func (r *Request) changed(exact bool) {
-	r.edited = true
 	if !exact {
 		r.dirty = true
 	}
@@ -492,7 +472,7 @@ func (r *Request) editor() *jsonscan.Edits {
 	return r.edits
 }
 
-// own returns a copy of blocks with places of this built request.
+// own returns a copy of blocks with new positions in this request.
 func (r *Request) own(list []Block) []Block {
 	out := slices.Clone(list)
 	for i := range out {
@@ -508,9 +488,9 @@ func (r *Request) newRef() Ref {
 }
 
 func noTurn(i int) error {
-	return &Error{Kind: Stale, Offset: -1, Msg: fmt.Sprintf("there is no turn %d", i)}
+	return &Error{Kind: Stale, Offset: -1, Msg: fmt.Sprintf("turn %d does not exist", i)}
 }
 
 func noTool(i int) error {
-	return &Error{Kind: Stale, Offset: -1, Msg: fmt.Sprintf("there is no tool %d", i)}
+	return &Error{Kind: Stale, Offset: -1, Msg: fmt.Sprintf("tool %d does not exist", i)}
 }

@@ -8,24 +8,24 @@ import (
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
 )
 
-// otherSpellings names the members that say the same as another one and are read where that is absent, per API.
+// otherSpellings maps, per API, a field to the alternative that is read if it is absent.
 var otherSpellings = [...]map[string]string{
 	Chat:     {"tool_choice": "function_call"},
 	Messages: {"output_config": "output_format"},
 }
 
-// writeParams turns the members old, which our writer gives for the parameters as they are, into list. Only what differs is
-// written, inside of objects too: members that are not modelled stay.
-func (r *Request) writeParams(old, list []Member) {
+// writeParams changes the fields old, our encoding of the current parameters, to list. It writes only what differs,
+// including inside objects, so fields that are not modeled are preserved.
+func (r *Request) writeParams(old, list []member) {
 	e, root := r.editor(), r.doc.Root()
-	find := func(list []Member, key string) []byte {
-		if i := slices.IndexFunc(list, func(m Member) bool { return m.Key == key }); i >= 0 {
+	find := func(list []member, key string) []byte {
+		if i := slices.IndexFunc(list, func(m member) bool { return m.Key == key }); i >= 0 {
 			return list[i].Value
 		}
 		return nil
 	}
 	stop := root.Get("stop")
-	mixed := false // stop holds token ids beside texts
+	mixed := false // stop contains both token IDs and texts
 	for v := stop.First(); v.Exists() && stop.Kind() == jsonscan.Array; v = stop.Next(v) {
 		mixed = mixed || v.Kind() == jsonscan.Number
 	}
@@ -54,15 +54,15 @@ func (r *Request) writeParams(old, list []Member) {
 			key = m.Also
 		}
 		if r.dropOther(e, root, m.Key) {
-			was = nil // all of it is written
+			was = nil // write all of it
 		}
 		setParam(e, root, key, was, m.Value)
 	}
 }
 
-// dropOther removes the other spelling of a member, and reports whether there was one.
+// dropOther removes the alternative spelling of a field and reports whether one was present.
 func (r *Request) dropOther(e *jsonscan.Edits, root jsonscan.Value, key string) bool {
-	if key == "parallel_tool_calls" { // converters have it in here
+	if key == "parallel_tool_calls" { // some converters put the setting here
 		if v := root.Get("tool_choice"); v.Get("disable_parallel_tool_use").Exists() {
 			e.DeleteMember(v, "disable_parallel_tool_use")
 			r.dirty = true
@@ -81,7 +81,7 @@ func (r *Request) dropOther(e *jsonscan.Edits, root jsonscan.Value, key string) 
 	return true
 }
 
-// setParam gives obj the member key; was is what our writer gave for it before, nil for nothing.
+// setParam sets the field key of obj. was is our previous encoding of it, or nil if it had none.
 func setParam(e *jsonscan.Edits, obj jsonscan.Value, key string, was, value []byte) {
 	if v := obj.Get(key); v.Kind() == jsonscan.Object && !v.Opaque() && !e.Replaced(v) && len(value) > 0 && value[0] == '{' {
 		if was == nil || was[0] != '{' {
@@ -97,7 +97,7 @@ func setParam(e *jsonscan.Edits, obj jsonscan.Value, key string, was, value []by
 	e.SetMember(obj, key, value)
 }
 
-// mergeParam makes an object of the body say now what it said was, and leaves its other members.
+// mergeParam changes an object of the body from was to now and preserves its other fields.
 func mergeParam(e *jsonscan.Edits, v, was, now jsonscan.Value) {
 	for m := now.First(); m.Exists(); m = now.Next(m) {
 		key := m.Key()
@@ -118,7 +118,8 @@ func mergeParam(e *jsonscan.Edits, v, was, now jsonscan.Value) {
 	}
 }
 
-// dropParam removes the member key of obj, for which our writer gave was. Of an object that holds more, only that goes.
+// dropParam removes the field key of obj, which our encoder wrote as was. If the object has other fields as well, it
+// removes only those in was.
 func (r *Request) dropParam(e *jsonscan.Edits, obj jsonscan.Value, key string, was []byte) {
 	v := obj.Get(key)
 	if v.Kind() == jsonscan.Object && !v.Opaque() && !e.Replaced(v) && was[0] == '{' {

@@ -19,11 +19,10 @@ import (
 
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/internal/race"
-	"github.com/weft-go/weft/protocols/messages"
 )
 
-// The bodies below say the same agent turn in each API, with odd spacing, escapes, spellings of numbers and fields that
-// nobody knows, so that any re-encoding shows.
+// The bodies below contain the same agent turn in each API, with unusual white space, escapes and spellings of numbers,
+// and with unknown fields, so that encoding any of it again would change the body.
 const (
 	chatBody = ` { "model" : "m\u0031",
  "x_unknown" : {"b":1.50, "a":[ ]},"temperature":1.0e0,
@@ -69,7 +68,7 @@ const (
 
 var bodies = []string{chatBody, responsesBody, messagesBody}
 
-// blocksOf lists all blocks of a request, nested ones included.
+// blocksOf lists all blocks of a request, including nested ones.
 func blocksOf(r *block.Request) []block.Block {
 	var list []block.Block
 	var walk func([]block.Block)
@@ -92,13 +91,13 @@ func decoded(t require.TestingT, i int) *block.Request {
 }
 
 func encoded(t require.TestingT, r *block.Request) string {
-	out, err := r.Encode(nil)
+	out, err := r.AppendBody(nil)
 	require.NoError(t, err)
 	return string(out)
 }
 
-// TestEditOneBlock changes the text of every block with text, one at a time, in each API: the string of that text is
-// replaced and every other byte is as it was.
+// TestEditOneBlock changes the text of every block with text, one at a time, in each API: only the string of that text
+// changes.
 func TestEditOneBlock(t *testing.T) {
 	for i, a := range apis {
 		t.Run(a.api.String(), func(t *testing.T) {
@@ -112,7 +111,7 @@ func TestEditOneBlock(t *testing.T) {
 				require.NoError(t, r.SetText(blocksOf(r)[k].At, "new \"text\"\n"))
 				out := encoded(t, r)
 				const want = `"new \"text\"\n"`
-				// The old string lies inside the block's span and is the only thing that changed.
+				// The old string is inside the block's span and is the only change.
 				old, _ := json.Marshal(b.Text)
 				at := strings.Index(out, want)
 				require.True(t, at >= off && at < end, "block %d", k)
@@ -131,7 +130,7 @@ func TestEditOneBlock(t *testing.T) {
 	}
 }
 
-func TestUntouched(t *testing.T) {
+func TestEncodeUneditedRequest(t *testing.T) {
 	for i, a := range apis {
 		r := decoded(t, i)
 		require.Equal(t, bodies[i], encoded(t, r))
@@ -139,9 +138,8 @@ func TestUntouched(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, losses)
 		require.Equal(t, "x"+bodies[i], string(out))
-		require.False(t, r.Edited())
 		p := r.Params()
-		require.NoError(t, r.SetParams(p)) // nothing differs
+		require.NoError(t, r.SetParams(p)) // no difference
 		require.Equal(t, bodies[i], encoded(t, r))
 	}
 }
@@ -152,7 +150,7 @@ func TestSet(t *testing.T) {
 		api      int
 		pick     func(b block.Block) bool
 		change   func(b *block.Block)
-		old, new string // what differs in the body
+		old, new string // the difference in the body
 	}{
 		{"chat arguments", 0, is(block.ToolCall, "c1"), func(b *block.Block) { b.Args = `{"p":2}` },
 			`"{ \"p\": 1.0 }"`, `"{\"p\":2}"`},
@@ -257,7 +255,7 @@ func TestInsertDelete(t *testing.T) {
 			return r.Insert(pick(t, r, is(block.ToolCall, "c2")).At, block.Block{Kind: block.Reasoning, Text: "hm"})
 		}, `1.0 }","status":"completed"},`,
 			`1.0 }","status":"completed"},{"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"hm"}]},`},
-		{"responses insert text in front of a part", 1, func(t *testing.T, r *block.Request) error {
+		{"responses insert text before a part", 1, func(t *testing.T, r *block.Request) error {
 			return r.Insert(pick(t, r, isText("Sure. 😀")).At, text("Well.")...)
 		}, `{"type":"output_text",`, `{"type":"output_text","text":"Well."},{"type":"output_text",`},
 		{"responses delete instructions", 1, func(_ *testing.T, r *block.Request) error { return r.DeleteTurn(0) },
@@ -313,7 +311,7 @@ func TestStale(t *testing.T) {
 	r := decoded(t, 2)
 	at := r.Turns()[0].Blocks[0].At
 	require.NoError(t, r.Append(1, text("more")...))
-	_ = r.Turns() // reads again: places are new
+	_ = r.Turns() // parses again: positions are new
 	err := r.SetText(at, "x")
 	be, ok := errors.AsType[*block.Error](err)
 	require.True(t, ok)
@@ -325,15 +323,14 @@ func TestStale(t *testing.T) {
 
 func TestSettle(t *testing.T) {
 	r := decoded(t, 2)
-	require.NoError(t, r.Settle())
+	require.NoError(t, r.Commit())
 	require.NoError(t, r.SetModel("other"))
 	require.Equal(t, bodies[2], string(r.Body()))
 	require.Equal(t, `"other"`, string(r.Field("model")))
 	require.Equal(t, encoded(t, r), string(r.Body()))
-	require.True(t, r.Edited(), "reading it does not undo the edit")
 	require.Equal(t, "ephemeral", r.Turns()[0].Blocks[0].Cache.Type)
 	require.Nil(t, r.Field("model", "x"))
-	require.Nil(t, block.New().Field("model"))
+	require.Nil(t, block.NewRequest().Field("model"))
 }
 
 func TestUnsupported(t *testing.T) {
@@ -345,23 +342,23 @@ func TestUnsupported(t *testing.T) {
 	require.Equal(t, bodies[2], encoded(t, r), "a refused edit changes nothing")
 }
 
-// TestBadRaw shows that raw JSON of a program cannot make a body that does not read.
-func TestBadRaw(t *testing.T) {
+// TestEditRejectsInvalidJSON checks that invalid raw JSON in an edit cannot produce an invalid body.
+func TestEditRejectsInvalidJSON(t *testing.T) {
 	r := decoded(t, 2)
 	require.NoError(t, r.AppendTool(block.Tool{Name: "n", Schema: []byte(`{broken`)}))
-	_, err := r.Encode(nil)
+	_, err := r.AppendBody(nil)
 	require.Error(t, err)
-	require.Equal(t, err, r.Settle())
+	require.Equal(t, err, r.Commit())
 	r = decoded(t, 0)
 	p := r.Params()
 	p.Format = block.Format{Type: "json_schema", Schema: []byte(`{broken`)}
 	require.NoError(t, r.SetParams(p))
-	_, err = r.Encode(nil)
+	_, err = r.AppendBody(nil)
 	require.Error(t, err)
 }
 
-// TestEditsShow makes random edits and checks that the view shows exactly what reading the encoded body shows.
-func TestEditsShow(t *testing.T) {
+// TestEditsUpdateView makes random edits and checks that the view equals what decoding the encoded body returns.
+func TestEditsUpdateView(t *testing.T) {
 	for i, a := range apis {
 		t.Run(a.api.String(), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
@@ -369,7 +366,7 @@ func TestEditsShow(t *testing.T) {
 				var list []block.Block
 				for range rapid.IntRange(1, 5).Draw(t, "edits") {
 					if len(list) == 0 || rapid.Bool().Draw(t, "read") {
-						list = blocksOf(r) // else places from before the last edit
+						list = blocksOf(r) // otherwise use positions from before the last edit
 					}
 					if len(list) == 0 {
 						break
@@ -405,7 +402,7 @@ func TestEditsShow(t *testing.T) {
 					}
 				}
 				shown := r.Turns()
-				out, err := r.Encode(nil)
+				out, err := r.AppendBody(nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -421,25 +418,7 @@ func TestEditsShow(t *testing.T) {
 	}
 }
 
-// TestEdited asks after reads, which settle the edits inside.
-func TestEdited(t *testing.T) {
-	r := decoded(t, 0)
-	require.False(t, r.Edited())
-	require.Error(t, r.InsertTurn(99, block.Turn{}))
-	require.False(t, r.Edited(), "a refused edit is none")
-	require.NoError(t, r.DeleteTurn(0))
-	r.Turns()
-	encoded(t, r)
-	require.True(t, r.Edited())
-	require.NoError(t, r.Settle())
-	require.False(t, r.Edited())
-	d, err := detached(apis[0], []byte(bodies[0]))
-	require.NoError(t, err)
-	require.NoError(t, d.SetModel("x"))
-	require.True(t, d.Edited())
-}
-
-// TestSetTextKinds shows what has a text: results by their content, calls and pictures not at all.
+// TestSetTextKinds checks which kinds have a text: tool results through their content, calls and images not.
 func TestSetTextKinds(t *testing.T) {
 	for i := range apis {
 		r := decoded(t, i)
@@ -467,24 +446,24 @@ func TestSetTextKinds(t *testing.T) {
 	}
 }
 
-// TestSetParamsInside changes parameters that share an object, or have several spellings: what is not modelled stays, and the
-// body says what the view says.
-func TestSetParamsInside(t *testing.T) {
+// TestSetParamsKeepsUnknownFields changes parameters that share an object, or have several spellings: fields that are not modeled
+// are preserved, and the body agrees with the view.
+func TestSetParamsKeepsUnknownFields(t *testing.T) {
 	n, m := int64(9), int64(8)
 	tests := []struct {
 		name string
 		api  int
-		body string // besides messages
+		body string // without the messages
 		set  func(p *block.Params)
 		want string
 	}{
-		{"an effort beside others", 1, `"reasoning":{"effort":"low","context":"all_turns","mode":"pro"}`, func(p *block.Params) { p.Thinking.Effort = "high" },
+		{"an effort among others", 1, `"reasoning":{"effort":"low","context":"all_turns","mode":"pro"}`, func(p *block.Params) { p.Thinking.Effort = "high" },
 			`"reasoning":{"effort":"high","context":"all_turns","mode":"pro"}`},
 		{"no effort", 1, `"reasoning":{"effort":"low","context":"all_turns"}`, func(p *block.Params) { p.Thinking.Effort = "" }, `"reasoning":{"context":"all_turns"}`},
 		{"the first effort", 1, `"reasoning":{"context":"all_turns"}`, func(p *block.Params) { p.Thinking.Effort = "low" }, `"reasoning":{"context":"all_turns","effort":"low"}`},
 		{"an object that held nothing else", 1, `"reasoning":{"effort":"low"}`, func(p *block.Params) { p.Thinking.Effort = "" }, ``},
 		{"a display", 2, `"thinking":{"type":"adaptive","display":"omitted"}`, func(p *block.Params) { p.Thinking.Mode = block.ThinkingOff }, `"thinking":{"type":"disabled","display":"omitted"}`},
-		{"a user beside other metadata", 2, `"metadata":{"user_id":"u","x":1}`, func(p *block.Params) { p.User = "v" }, `"metadata":{"user_id":"v","x":1}`},
+		{"a user among other metadata", 2, `"metadata":{"user_id":"u","x":1}`, func(p *block.Params) { p.User = "v" }, `"metadata":{"user_id":"v","x":1}`},
 		{"a user where there was none", 2, `"metadata":{"user_id":[],"x":1}`, func(p *block.Params) { p.User = "v" }, `"metadata":{"user_id":"v","x":1}`},
 		{"a user in place of anything", 2, `"metadata":5`, func(p *block.Params) { p.User = "v" }, `"metadata":{"user_id":"v"}`},
 		{"a hint of the wrong type stays", 0, `"user":5,"top_p":1`, func(p *block.Params) { p.Sampling.TopP = nil }, `"user":5`},
@@ -496,7 +475,7 @@ func TestSetParamsInside(t *testing.T) {
 		{"a choice spelled function_call", 0, `"function_call":"none"`, func(p *block.Params) { p.ToolChoice = block.ToolChoice{} }, ``},
 		{"another choice", 0, `"function_call":"none"`, func(p *block.Params) { p.ToolChoice.Mode = block.Auto }, `"tool_choice":"auto"`},
 		{"a format spelled output_format", 2, `"output_format":{"type":"json_schema","schema":{}}`, func(p *block.Params) { p.Format = block.Format{} }, ``},
-		{"an effort beside output_format", 2, `"output_format":{"type":"json_schema","schema":{}}`, func(p *block.Params) { p.Thinking.Effort = "low" },
+		{"an effort with output_format", 2, `"output_format":{"type":"json_schema","schema":{}}`, func(p *block.Params) { p.Thinking.Effort = "low" },
 			`"output_config":{"effort":"low","format":{"type":"json_schema","schema":{}}}`},
 		{"token ids in stop", 0, `"stop":[1,2,"a"]`, func(p *block.Params) { p.Sampling.Stop = []string{"b"} }, `"stop":["b"],"stop_token_ids":[1,2]`},
 		{"no token ids in stop", 0, `"stop":[1,2,"a"]`, func(p *block.Params) { p.Sampling.StopTokens = nil }, `"stop":["a"]`},
@@ -528,8 +507,9 @@ func TestSetParamsInside(t *testing.T) {
 	}
 }
 
-// TestInsertToolInFront keeps tools without a namespace out of it, and gives one with a namespace its own.
-func TestInsertToolInFront(t *testing.T) {
+// TestInsertToolKeepsNamespace checks that a tool without a namespace is not inserted into one, and that a tool with a
+// namespace gets its own.
+func TestInsertToolKeepsNamespace(t *testing.T) {
 	const body = `{"input":[],"tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"a"}]}]}`
 	r, err := apis[1].decode([]byte(body), nil)
 	require.NoError(t, err)
@@ -545,8 +525,8 @@ func TestInsertToolInFront(t *testing.T) {
 	require.Error(t, c.AppendTool(block.Tool{Name: "y", Namespace: "m"}))
 }
 
-// TestManyEdits edits every turn of a long conversation, with one slice of turns in hand and asking anew each time: an edit
-// allocates for itself and not for the conversation.
+// TestManyEdits edits every turn of a long conversation, with one slice of turns and calling Turns each time: the
+// allocations of an edit do not depend on the length of the conversation.
 func TestManyEdits(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
@@ -573,7 +553,7 @@ func TestManyEdits(t *testing.T) {
 			require.NoError(t, r.SetText(turn.Blocks[0].At, "b"))
 		}
 		runtime.ReadMemStats(&after)
-		require.Equal(t, "a", turns[n-1].Text(""), "what was handed out stays")
+		require.Equal(t, "a", turns[n-1].Text(""), "a slice returned earlier keeps its contents")
 		require.Equal(t, "b", r.Turns()[n-1].Text(""))
 		require.Equal(t, n, strings.Count(encoded(t, r), `"b"`))
 		return after.TotalAlloc - before.TotalAlloc
@@ -582,15 +562,15 @@ func TestManyEdits(t *testing.T) {
 	require.Less(t, large, 20*small)
 }
 
-// TestReadersTogether lets many read a request that nobody edits.
-func TestReadersTogether(t *testing.T) {
+// TestConcurrentReaders reads a request that is not edited from many goroutines.
+func TestConcurrentReaders(t *testing.T) {
 	r := decoded(t, 2)
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
 			for range 50 {
-				_, _, _ = r.Turns(), r.Tools(), r.View()
-				if _, err := r.Encode(nil); err != nil || r.Model() == "" || messages.Of(r).CacheControl() != nil {
+				_, _, _ = r.Turns(), r.Tools(), r.Params()
+				if _, err := r.AppendBody(nil); err != nil || r.Model() == "" || r.Field("cache_control") != nil {
 					t.Error(err)
 				}
 			}

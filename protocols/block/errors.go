@@ -12,34 +12,35 @@ import (
 // ErrorKind is the class of an [Error].
 type ErrorKind uint8
 
-// The classes of errors. The first five are faults of the body; Stale and Unsupported are about what a program asked.
+// The classes of errors. The first five are errors in the body. Stale and Unsupported are errors in calls of this
+// package.
 const (
-	Malformed       ErrorKind = iota + 1 // not JSON, or cut short
+	Malformed       ErrorKind = iota + 1 // not JSON, or truncated
 	InvalidEncoding                      // invalid UTF-8
-	DuplicateKey                         // a member name twice in one object
+	DuplicateKey                         // a name twice in one object
 	WrongType                            // a field has the wrong JSON type, or a required one is missing
-	LimitPassed                          // a limit was passed; Limit and Max say which
-	Stale                                // the place that an edit names is gone: read the turns again
-	Unsupported                          // the API cannot express what an edit or a conversion asked for
+	LimitPassed                          // a limit was exceeded, see Limit and Max
+	Stale                                // the position given to an edit is no longer valid: read the turns again
+	Unsupported                          // the API cannot express an edit or a conversion
 )
 
 var errorNames = [...]string{
-	"", "malformed JSON", "invalid encoding", "duplicate member", "wrong type", "limit passed", "stale reference", "unsupported",
+	"", "malformed JSON", "invalid encoding", "duplicate member", "wrong type", "limit exceeded", "stale reference", "unsupported",
 }
 
-// String returns the class in words.
+// String returns a description of the class.
 func (k ErrorKind) String() string { return name(errorNames[:], int(k), "error") }
 
-// Error says what is wrong with a request and where. Its text is meant for the client: it has no Go type names and never
-// quotes the body, member names aside.
+// Error describes an error in a request and its position. Its text is intended for the client: it contains no Go type
+// names and, except for field names, never quotes the body.
 type Error struct {
 	Kind   ErrorKind
-	Path   string // of the value at fault, for example messages[3].content[1]; "" for the whole request
-	Offset int64  // bytes before the fault; -1 when it has no place in a body
+	Path   string // of the invalid value, for example messages[3].content[1]; "" for the whole request
+	Offset int64  // bytes before the error; -1 if it has no position in a body
 	Msg    string
 	Limit  string // LimitPassed: body bytes, depth, values, blocks, tools
 	Max    int64  // LimitPassed: the limit
-	Answer bool   // the fault is in the answer of another server, not in a request: who asked here is not to blame
+	Answer bool   // the error is in the response of another server, not in the client's request
 }
 
 // Error returns path, message and offset.
@@ -57,7 +58,7 @@ func (e *Error) Error() string {
 	return msg
 }
 
-// scanError turns a fault of the scanner into an Error.
+// scanError converts an error of the scanner to an Error.
 func scanError(err error) error {
 	se, ok := errors.AsType[*jsonscan.Error](err)
 	if !ok {
@@ -77,11 +78,11 @@ func scanError(err error) error {
 
 // Loss is something that a conversion could not carry over.
 type Loss struct {
-	Path string // in the request that was converted; "" when it was built
+	Path string // in the original request; "" if it was built
 	Why  string
 }
 
-// String returns path and reason.
+// String returns the path and the reason.
 func (l Loss) String() string {
 	if l.Path == "" {
 		return l.Why
@@ -89,10 +90,10 @@ func (l Loss) String() string {
 	return l.Path + ": " + l.Why
 }
 
-// LossError is the error of a strict conversion that lost something.
+// LossError is returned by a strict conversion that loses something.
 type LossError struct{ Losses []Loss }
 
-// Error names the first loss and counts the rest.
+// Error returns the first loss and the number of others.
 func (e *LossError) Error() string {
 	if len(e.Losses) == 1 {
 		return "block: conversion loses " + e.Losses[0].String()
@@ -100,7 +101,7 @@ func (e *LossError) Error() string {
 	return fmt.Sprintf("block: conversion loses %v and %d more", e.Losses[0], len(e.Losses)-1)
 }
 
-// Limits bounds what is accepted from outside. 0 means the default; a nil *Limits is all defaults.
+// Limits bounds the requests that are accepted. 0 means the default; a nil *Limits means all defaults.
 type Limits struct {
 	Body   int // bytes; 64 MiB. At most 2 GiB - 1
 	Depth  int // nesting of arrays and objects; 128

@@ -2,7 +2,7 @@
 
 package block
 
-// ResidueBytes returns how many bytes of raw JSON a detached request holds beside its fields.
+// ResidueBytes returns the number of bytes of raw JSON that a detached request holds in addition to its fields.
 func ResidueBytes(r *Request) int {
 	n := r.rest.bytes()
 	for i := range r.view.Tools {
@@ -22,7 +22,7 @@ func ResidueBytes(r *Request) int {
 	return n
 }
 
-// bytes returns the raw JSON that a residue holds.
+// bytes returns the number of bytes of raw JSON in a residue.
 func (r *residue) bytes() (n int) {
 	if r == nil {
 		return 0

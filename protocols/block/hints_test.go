@@ -19,9 +19,10 @@ import (
 	"github.com/weft-go/weft/protocols/completions"
 	"github.com/weft-go/weft/protocols/intent"
 	"github.com/weft-go/weft/protocols/messages"
+	"github.com/weft-go/weft/protocols/wire"
 )
 
-// aHint is a member that is only a hint: where it stands, and what it may be.
+// aHint is a field that is only a hint: its path, and a check of its type.
 type aHint struct {
 	path string
 	good func(v any) bool
@@ -34,7 +35,8 @@ func isTTL(v any) bool {
 	return isString(v) || ok && f == math.Trunc(f) && math.Abs(f) <= 1<<53
 }
 
-// hintBodies are requests of each API with every hint, and where they stand; markHints are those of a mark.
+// hintBodies are requests of each API with every hint, and the paths of the hints. markHints are the hints inside a
+// mark.
 var hintBodies = []struct {
 	a     api
 	body  string
@@ -42,7 +44,7 @@ var hintBodies = []struct {
 	hints []aHint
 }{
 	{
-		a: api{block.Messages, messages.Decode, messages.Encode},
+		a: api{block.Messages, messages.Decode, messages.AppendRequest},
 		body: `{"model":"m","max_tokens":5,"metadata":{"user_id":"u","x":1},"service_tier":"auto","speed":"fast","cache_control":{"type":"ephemeral","ttl":"1h","scope":"global"},
 			"nvext":{"agent_hints":{"osl":4},"router":{"ttft_target":5}},
 			"system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral","ttl":"1h","scope":"global"}}],
@@ -54,7 +56,7 @@ var hintBodies = []struct {
 			{"nvext", isObject}, {"nvext.agent_hints", isObject}, {"nvext.router", isObject}},
 	},
 	{
-		a: api{block.Chat, chat.Decode, chat.Encode},
+		a: api{block.Chat, chat.Decode, chat.AppendRequest},
 		body: `{"model":"m","metadata":{"x":"y"},"service_tier":"flex","user":"u","safety_identifier":"s","prompt_cache_key":"k","prompt_cache_retention":"24h",
 			"prompt_cache_options":{"mode":"explicit","ttl":"30m"},"nvext":{"agent_hints":{"osl":4}},
 			"tools":[{"type":"function","function":{"name":"t"},"cache_control":{"type":"ephemeral","ttl":"5m","scope":"a"}}],
@@ -74,7 +76,7 @@ var hintBodies = []struct {
 		hints: append([]aHint{{"client_metadata", isObject}}, openAIHints...),
 	},
 	{
-		a: api{block.Completions, completions.Decode, completions.Encode},
+		a: api{block.Completions, completions.Decode, completions.AppendRequest},
 		body: `{"model":"m","prompt":"a","metadata":{"x":"y"},"service_tier":"flex","user":"u","safety_identifier":"s","prompt_cache_key":"k",
 			"prompt_cache_retention":"24h","prompt_cache_options":{"mode":"explicit","ttl":"30m"},"nvext":{"agent_hints":{"osl":4}}}`,
 		hints: openAIHints,
@@ -87,7 +89,7 @@ var openAIHints = []aHint{
 	{"prompt_cache_options.ttl", isTTL}, {"nvext", isObject}, {"nvext.agent_hints", isObject},
 }
 
-// step finds the object that holds the member at a path, nil if the way is not there, and the member's name.
+// step finds the object that contains the field at a path, or nil if the path does not exist, and the field's name.
 func step(root any, path string) (obj map[string]any, name string) {
 	parts := strings.FieldsFunc(path, func(c rune) bool { return c == '.' || c == '[' || c == ']' })
 	for _, p := range parts[:len(parts)-1] {
@@ -102,14 +104,15 @@ func step(root any, path string) (obj map[string]any, name string) {
 	return obj, parts[len(parts)-1]
 }
 
-// faultsOf returns what is odd of a request's hints.
+// faultsOf returns the faults in a request's hints.
 func faultsOf(r *block.Request) (list []intent.Fault) {
 	_, list = intent.Read(intent.Source{API: r.API().String(), Field: r.Field})
-	_, more := r.Breakpoints()
+	_, more := wire.Breakpoints(r)
 	return append(list, more...)
 }
 
-// TestHintsOfAnyType puts values of any type in place of hints: nothing fails, nothing else changes, and each is reported.
+// TestHintsOfAnyType replaces hints by values of any type: decoding succeeds, nothing else changes, and each hint is
+// reported.
 func TestHintsOfAnyType(t *testing.T) {
 	for _, tt := range hintBodies {
 		hints := slices.Clone(tt.hints)
@@ -137,7 +140,7 @@ func TestHintsOfAnyType(t *testing.T) {
 					obj, name := step(odd, h.path)
 					clean, _ := step(without, h.path)
 					if obj == nil || clean == nil {
-						continue // what it stood in is gone
+						continue // the object that contained it is gone
 					}
 					if slices.ContainsFunc(bad, func(b string) bool { return strings.HasPrefix(b, h.path+".") }) {
 						continue
@@ -160,7 +163,7 @@ func TestHintsOfAnyType(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%v\n%s", err, body)
 				}
-				if out, err := r.Encode(nil); err != nil || !bytes.Equal(out, body) {
+				if out, err := r.AppendBody(nil); err != nil || !bytes.Equal(out, body) {
 					t.Fatalf("%v\n%s\n%s", err, out, body)
 				}
 				least, _ := json.Marshal(without)
@@ -177,7 +180,7 @@ func TestHintsOfAnyType(t *testing.T) {
 						t.Fatalf("%s is not reported: %v\n%s", path, faults, body)
 					}
 				}
-				for _, o := range apis { // as good as absent there too
+				for _, o := range apis { // treated as absent there, too
 					if o.api == tt.a.api {
 						continue
 					}
@@ -191,7 +194,7 @@ func TestHintsOfAnyType(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if out, err := off.Encode(nil); err != nil {
+				if out, err := off.AppendBody(nil); err != nil {
 					t.Fatal(err)
 				} else if same, diff := equalJSON(out, body); !same || !off.Equal(r) {
 					t.Fatalf("detached: %s", diff)
@@ -206,8 +209,8 @@ func TestHintsOfAnyType(t *testing.T) {
 	}
 }
 
-// TestOddMarks names places and reasons, of a request with its body and without.
-func TestOddMarks(t *testing.T) {
+// TestInvalidMarksReported checks the paths and reasons of faults in marks, with the body and without.
+func TestInvalidMarksReported(t *testing.T) {
 	body := `{"model":"m","max_tokens":1,"cache_control":7,"service_tier":3,"metadata":{"user_id":[1]},
 		"tools":[{"name":"x","input_schema":{},"cache_control":true},{"type":"web_search_20250305","name":"w","cache_control":{"ttl":[]}}],
 		"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b","cache_control":{"type":"ephemeral","ttl":300}},
@@ -220,7 +223,7 @@ func TestOddMarks(t *testing.T) {
 	for _, r := range []*block.Request{r, off} {
 		require.Equal(t, &block.Cache{Type: "ephemeral", TTL: "300"}, r.Turns()[0].Blocks[1].Cache)
 		require.Equal(t, &block.Cache{}, r.Turns()[0].Blocks[2].Cache)
-		list, _ := r.Breakpoints()
+		list, _ := wire.Breakpoints(r)
 		require.Len(t, list, 5, "of the second tool and of four blocks")
 		var lines []string
 		for _, f := range faultsOf(r) {
@@ -231,14 +234,14 @@ func TestOddMarks(t *testing.T) {
 			"tools[0].cache_control true: not an object", "tools[1].cache_control.ttl []: not a string",
 			"messages[0].content[2].cache_control.type 1: not a string", "messages[0].content[2].cache_control.ttl {}: not a string",
 			"messages[0].content[3].cache_control.ttl 1.5: not a string",
-			"messages[0].content[4].cache_control.ttl 86400: not from 300 to 3600 seconds; taken for the nearest",
+			"messages[0].content[4].cache_control.ttl 86400: not from 300 to 3600 seconds; the nearest is used",
 			"cache_control 5: more than 4 breakpoints",
 		}, lines); diff != "" {
 			t.Error(diff)
 		}
 	}
 
-	// A mark that is put right is reported no more.
+	// A mark that was corrected is no longer reported.
 	b := off.Turns()[0].Blocks[2]
 	b.Cache = &block.Cache{TTL: "1h"}
 	require.NoError(t, off.Set(b.At, b))
@@ -246,12 +249,12 @@ func TestOddMarks(t *testing.T) {
 		require.NotContains(t, f.Where, "content[2].cache_control.ttl")
 	}
 
-	// What the other APIs do with the times to live.
+	// The other APIs' handling of times to live.
 	fromChat, err := chat.Decode([]byte(`{"model":"m","messages":[{"role":"user","content":[
 		{"type":"text","text":"a","cache_control":{"ttl":300,"scope":"global"}},{"type":"text","text":"b","cache_control":{"ttl":600}}]}],
 		"tools":[{"type":"function","function":{"name":"t"},"cache_control":{"ttl":"24h"}}]}`), nil)
 	require.NoError(t, err)
-	out, losses, err := messages.Encode(nil, fromChat, nil)
+	out, losses, err := messages.AppendRequest(nil, fromChat, nil)
 	require.NoError(t, err)
 	require.Contains(t, string(out), `"content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral","ttl":"5m","scope":"global"}},{"type":"text","text":"b","cache_control":{"type":"ephemeral"}}]`)
 	var lines []string
@@ -260,7 +263,7 @@ func TestOddMarks(t *testing.T) {
 	}
 	require.Contains(t, lines, "messages[0].content[1]: a time to live that the Messages API does not have: 600")
 	require.Contains(t, lines, "tools[0]: a time to live that the Messages API does not have: 24h")
-	_, losses, err = chat.Encode(nil, r, nil)
+	_, losses, err = chat.AppendRequest(nil, r, nil)
 	require.NoError(t, err)
 	require.NotContains(t, losses, block.Loss{Path: "messages[0].content[1]", Why: "the scope of a cache breakpoint"})
 	scoped, err := messages.Decode([]byte(`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":[{"type":"text","text":"a","cache_control":{"scope":"global"}}]}]}`), nil)

@@ -7,13 +7,13 @@ import "fmt"
 // API is a wire format of requests.
 type API uint8
 
-// The APIs. None is the API of a request that was built from nothing.
+// The APIs. None is the API of a request that was built with [NewRequest].
 const (
 	None        API = iota
 	Chat            // POST /v1/chat/completions
-	Responses       // POST /v1/responses
-	Messages        // POST /v1/messages
-	Completions     // POST /v1/completions
+	Responses       //  POST /v1/responses
+	Messages        //  POST /v1/messages
+	Completions     //  POST /v1/completions
 )
 
 // String returns chat, responses, messages, completions, or none.
@@ -21,17 +21,17 @@ func (a API) String() string { return name(apiNames[:], int(a), "api") }
 
 var apiNames = [...]string{"none", "chat", "responses", "messages", "completions"}
 
-// Role says whose turn it is.
+// Role is the author of a turn.
 type Role uint8
 
-// The roles. RoleUnknown is a role that no API of this version knows; its name is in the body.
+// The roles. RoleUnknown is a role that this version does not model; its name is in the body.
 const (
 	RoleUnknown Role = iota
 	RoleSystem
 	RoleDeveloper
 	RoleUser
 	RoleAssistant
-	RoleTool // a turn of tool results only
+	RoleTool // a turn with only tool results
 )
 
 // String returns the role as the OpenAI APIs spell it.
@@ -39,32 +39,29 @@ func (r Role) String() string { return name(roleNames[:], int(r), "role") }
 
 var roleNames = [...]string{"unknown", "system", "developer", "user", "assistant", "tool"}
 
-// TurnKind says what a turn is in the course of an agent's work.
+// TurnKind specifies whether a turn begins or continues an agent's work. It is zero for system text, for assistant
+// turns and for a user turn that contains only reminders and follows no tool result.
 type TurnKind uint8
 
-// The kinds of turns. Replay rules need to know where the work on the last real question began: at the last TurnStart.
+// The kinds of turns. The work on the user's last question begins at the last TurnStart; replay rules depend on it.
 const (
-	// Other is a turn that neither asks nor continues: system text and assistant turns.
-	Other TurnKind = iota
-	// TurnStart is a user turn that asks something new.
-	TurnStart
-	// ToolContinuation is a turn that brings tool results, or a user turn of reminders only that follows one.
+	// TurnStart is a user turn with a new question.
+	TurnStart TurnKind = iota + 1
+	// ToolContinuation is a turn with tool results, or a user turn that contains only reminders and follows one.
 	ToolContinuation
-	// Reminder is a user turn of reminders only that follows no tool result.
-	Reminder
 )
 
-// String returns the kind in snake case.
+// String returns turn_start or tool_continuation, and other for the zero kind.
 func (k TurnKind) String() string { return name(turnNames[:], int(k), "turn") }
 
-var turnNames = [...]string{"other", "turn_start", "tool_continuation", "reminder"}
+var turnNames = [...]string{"other", "turn_start", "tool_continuation"}
 
-// Kind says what a block is. Values may be added: treat those you do not know as Unknown.
+// Kind is the kind of a block. Later versions may add kinds: treat unknown values as Unknown.
 type Kind uint8
 
 // The kinds, with the fields of [Block] each one uses besides Type, ID, Cache and At.
 const (
-	// Unknown is a block this version does not model. Type has its type; [Block.Raw] has the rest.
+	// Unknown is a block that this version does not model. Type is its type; [Block.Raw] returns the rest.
 	Unknown Kind = iota
 	// Text is text in Text.
 	Text
@@ -74,11 +71,11 @@ const (
 	ToolCall
 	// ToolResult is a result: CallID, Content, IsError, Custom, Server.
 	ToolResult
-	// Image is a picture in Media.
+	// Image is an image in Media.
 	Image
-	// Audio is sound in Media.
+	// Audio is audio in Media.
 	Audio
-	// Video is a film in Media.
+	// Video is a video in Media.
 	Video
 	// File is a file in Media.
 	File
@@ -86,15 +83,15 @@ const (
 	Document
 	// Refusal is a refusal in Text.
 	Refusal
-	// Citation is a source that answers may cite: Name is the title, Media the address, Content the text.
+	// Citation is a source that responses may cite: Name is the title, Media the address, Content the text.
 	Citation
-	// Compaction stands for history that was compacted: Text or Encrypted.
+	// Compaction replaces history that was compacted: Text or Encrypted.
 	Compaction
-	// ToolReference names, in Name, a deferred tool that is available from here on.
+	// ToolReference makes the deferred tool in Name available from this block on.
 	ToolReference
-	// ServerItem is an item of a tool that the serving side runs (a web search, a shell call), kept raw.
+	// ServerItem is an item of a tool that the server runs (a web search, a shell call), kept as raw JSON.
 	ServerItem
-	// Instruction is system text, as Content, in the middle of a turn of somebody else.
+	// Instruction is system text, as Content, inside a turn of another role.
 	Instruction
 )
 

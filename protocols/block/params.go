@@ -4,12 +4,12 @@ package block
 
 import "slices"
 
-// Params is what a request says besides turns and tools, as far as this package models it. Pointers are nil where the
-// request is silent.
+// Params contains the parameters of a request that this package models, other than turns and tools. Pointers are nil if
+// the parameter is absent.
 type Params struct {
 	Model       string
 	Stream      bool
-	StreamUsage bool   // Chat: a last chunk with usage is wanted
+	StreamUsage bool   // Chat: the stream ends with a chunk that contains usage
 	MaxTokens   *int64 // output tokens, reasoning included
 	Sampling    Sampling
 	ToolChoice  ToolChoice
@@ -21,77 +21,73 @@ type Params struct {
 	ServiceTier string
 }
 
-// Sampling says how tokens are chosen.
+// Sampling contains the parameters of token selection.
 type Sampling struct {
 	Temperature       *float64
 	TopP              *float64
 	MinP              *float64 // engines
 	TopK              *int64   // Messages, engines
 	Seed              *int64
-	N                 *int64 // answers wanted
+	N                 *int64 // number of responses
 	FrequencyPenalty  *float64
 	PresencePenalty   *float64
 	RepetitionPenalty *float64 // engines
 	Stop              []string
-	StopTokens        []int64 // token ids, engines
+	StopTokens        []int64 // token IDs, engines
 	IgnoreEOS         bool    // engines
 	Logprobs          bool
 	TopLogprobs       *int64
 }
 
-// ChoiceMode is how far the model may choose to call tools.
+// ChoiceMode specifies whether the model may, must or must not call tools.
 type ChoiceMode uint8
 
-// The modes. ChoiceDefault is a request that says nothing, which is Auto with tools and NoTools without.
+// The modes. ChoiceUnspecified, in a request without a tool choice, means Auto if there are tools and NoTools
+// otherwise.
 const (
-	ChoiceDefault ChoiceMode = iota
-	Auto                     // as it likes
-	NoTools                  // never
-	Required                 // at least one call
-	Named                    // the tool in Name
-	Allowed                  // one of several: see the raw field; Required says whether it must
+	ChoiceUnspecified ChoiceMode = iota
+	Auto                         // the model decides
+	NoTools                      // no calls
+	Required                     // at least one call
+	Named                        // a call of the tool in Name
+	Allowed                      // the tools in Allow; Must specifies whether a call is required
 )
 
-// String returns the mode in snake case.
-func (m ChoiceMode) String() string {
-	return name([]string{"default", "auto", "none", "required", "named", "allowed"}, int(m), "choice")
-}
-
-// ToolChoice says which tools the model may call.
+// ToolChoice specifies which tools the model may call.
 type ToolChoice struct {
 	Mode ChoiceMode
 	// Name is the tool of mode Named.
 	Name string
 	// Allow lists the tools of mode Allowed.
 	Allow []string
-	// Must says, for mode Allowed, that a call is required.
+	// Must requires a call in mode Allowed.
 	Must bool
 	// Serial forbids more than one call in a turn.
 	Serial bool
 }
 
-// ThinkingMode switches reasoning.
+// ThinkingMode enables or disables reasoning.
 type ThinkingMode uint8
 
-// The modes of reasoning. ThinkingDefault leaves it to the model.
+// The modes of reasoning. ThinkingUnspecified leaves the choice to the model.
 const (
-	ThinkingDefault ThinkingMode = iota
+	ThinkingUnspecified ThinkingMode = iota
 	ThinkingOn
 	ThinkingOff
 	ThinkingAdaptive
 )
 
-// Thinking says how the model reasons.
+// Thinking configures the model's reasoning.
 type Thinking struct {
 	Mode    ThinkingMode
-	Effort  string // none, minimal, low, medium, high, xhigh, max; as written
+	Effort  string // none, minimal, low, medium, high, xhigh, max; other values are preserved
 	Budget  *int64 // tokens
 	Summary string // Responses: auto, concise, detailed
 }
 
-// Format constrains the visible answer.
+// Format constrains the format of the visible output.
 type Format struct {
-	Type   string // text, json_object, json_schema; "" when the request is silent
+	Type   string // text, json_object, json_schema; "" if absent
 	Name   string
 	Schema []byte // raw JSON
 	Strict *bool
@@ -99,10 +95,10 @@ type Format struct {
 	Description string
 }
 
-// Equal reports whether two sets of parameters say the same.
+// Equal reports whether two sets of parameters are the same.
 func (p Params) Equal(o Params) bool {
 	return p.Model == o.Model && p.Stream == o.Stream && p.StreamUsage == o.StreamUsage &&
-		equalPtr(p.MaxTokens, o.MaxTokens) && p.Sampling.Equal(o.Sampling) && p.ToolChoice.Equal(o.ToolChoice) &&
+		equalPtr(p.MaxTokens, o.MaxTokens) && p.Sampling.equal(o.Sampling) && p.ToolChoice.equal(o.ToolChoice) &&
 		p.Thinking.Mode == o.Thinking.Mode && p.Thinking.Effort == o.Thinking.Effort &&
 		p.Thinking.Summary == o.Thinking.Summary && equalPtr(p.Thinking.Budget, o.Thinking.Budget) &&
 		p.Format.Type == o.Format.Type && p.Format.Name == o.Format.Name && p.Format.Description == o.Format.Description &&
@@ -110,8 +106,7 @@ func (p Params) Equal(o Params) bool {
 		p.Verbosity == o.Verbosity && p.User == o.User && p.CacheKey == o.CacheKey && p.ServiceTier == o.ServiceTier
 }
 
-// Equal reports whether two samplings say the same.
-func (s Sampling) Equal(o Sampling) bool {
+func (s Sampling) equal(o Sampling) bool {
 	return equalPtr(s.Temperature, o.Temperature) && equalPtr(s.TopP, o.TopP) && equalPtr(s.MinP, o.MinP) &&
 		equalPtr(s.TopK, o.TopK) && equalPtr(s.Seed, o.Seed) && equalPtr(s.N, o.N) &&
 		equalPtr(s.FrequencyPenalty, o.FrequencyPenalty) && equalPtr(s.PresencePenalty, o.PresencePenalty) &&
@@ -120,7 +115,6 @@ func (s Sampling) Equal(o Sampling) bool {
 		equalPtr(s.TopLogprobs, o.TopLogprobs)
 }
 
-// Equal reports whether two choices say the same.
-func (c ToolChoice) Equal(o ToolChoice) bool {
+func (c ToolChoice) equal(o ToolChoice) bool {
 	return c.Mode == o.Mode && c.Name == o.Name && slices.Equal(c.Allow, o.Allow) && c.Must == o.Must && c.Serial == o.Serial
 }

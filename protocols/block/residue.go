@@ -10,28 +10,28 @@ import (
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
 )
 
-// A residue is what a piece of a body says beyond the fields that were read from it: members that nobody models, and
-// another spelling of what the fields say. Written over the JSON that the fields alone give, it gives the piece again, equal
-// as JSON. Where a field was changed since, the field wins.
+// A residue is the difference between a JSON value of a body and our encoding of the fields read from it: fields that
+// are not modeled, and alternative spellings. Applied to our encoding, it restores a value that is equal as JSON.
+// Fields that changed since take precedence.
 //
-// It has one of three forms: a value in place of another one; or members and elements. nil is no residue.
+// It either replaces a value or lists changes of fields and elements. nil means no difference.
 type residue struct {
-	value   []byte // in place of the text that instead is the hash of
+	value   []byte // replaces the text whose hash is instead
 	instead uint64
 
-	add   []extra // members that the fields do not give
-	drop  []extra // members that the fields give and the piece does not have, as they were
-	inner []inner // residues of members and elements
-	size  int     // arrays: the number of elements that inner was made for, else -1
+	add   []extra // fields that our encoding lacks
+	drop  []extra // fields that only our encoding has, with their values
+	inner []inner // residues of fields and elements
+	size  int     // arrays: the number of elements when inner was computed, else -1
 }
 
-// extra is a member with raw JSON, which the residue owns.
+// extra is a field with its raw JSON, which the residue owns.
 type extra struct {
 	key   string
 	value []byte
 }
 
-// inner is the residue of the member key or of the element index.
+// inner is the residue of the field key or of the element index.
 type inner struct {
 	key   string
 	index int
@@ -40,7 +40,7 @@ type inner struct {
 
 var residueSeed = maphash.MakeSeed()
 
-// diff returns the residue that turns the value was, which the fields give, into is.
+// diff returns the residue that changes was, our encoding, to is.
 func diff(was, is jsonscan.Value) *residue {
 	if string(was.Raw()) == string(is.Raw()) {
 		return nil
@@ -80,8 +80,8 @@ func diffArray(was, is jsonscan.Value, n int) *residue {
 	return r
 }
 
-// diffObject is diff for two objects. Members for which skip is true are not looked at; with skip, a member that only was
-// has is dropped and never said in another way.
+// diffObject is diff for two objects. Fields for which skip returns true are ignored. If skip is not nil, a field that
+// only was has is dropped, and the object is never replaced as a whole.
 func diffObject(was, is jsonscan.Value, skip func(key string) bool) *residue {
 	r := &residue{size: -1}
 	inWas, inIs := jsonscan.NewFinder(was), jsonscan.NewFinder(is)
@@ -90,7 +90,7 @@ func diffObject(was, is jsonscan.Value, skip func(key string) bool) *residue {
 			continue
 		}
 		if !empty(m) && !m.KeyIs("type") && skip == nil {
-			return replaced(was, is) // said in another way: both together would say it twice
+			return replaced(was, is) // an alternative spelling: a merge would contain both
 		}
 		r.drop = append(r.drop, extra{strings.Clone(m.Key()), append([]byte(nil), m.Raw()...)})
 	}
@@ -112,7 +112,7 @@ func diffObject(was, is jsonscan.Value, skip func(key string) bool) *residue {
 	return r
 }
 
-// empty reports whether a value says nothing.
+// empty reports whether a value is a zero value in JSON.
 func empty(v jsonscan.Value) bool {
 	switch string(v.Raw()) {
 	case "null", "false", `""`, "[]", "{}", "0":
@@ -134,18 +134,18 @@ func same(a, b jsonscan.Value) bool {
 	case jsonscan.Number:
 		x, ok := a.Float()
 		y, also := b.Float()
-		// A float64 does not tell large integers apart.
+		// A float64 does not distinguish all large integers.
 		return ok && also && x == y && (strings.ContainsAny(a.RawStr(), ".eE") || strings.ContainsAny(b.RawStr(), ".eE"))
 	}
 	return false
 }
 
-// adds reports whether the residue of an object adds a member.
+// adds reports whether the residue of an object adds a field.
 func (r *residue) adds(key string) bool {
 	return r != nil && slices.ContainsFunc(r.add, func(x extra) bool { return x.key == key })
 }
 
-// without returns the residue of an object without the members of names that it adds.
+// without returns the residue of an object, less the added fields in names.
 func (r *residue) without(names []string) *residue {
 	if r == nil || !slices.ContainsFunc(r.add, func(x extra) bool { return slices.Contains(names, x.key) }) {
 		return r
@@ -155,25 +155,25 @@ func (r *residue) without(names []string) *residue {
 	return &c
 }
 
-// patch rewrites dst[from:], one JSON value that the fields gave, with the residue.
+// patch applies the residue to dst[from:], one JSON value of our encoding.
 func (r *residue) patch(dst []byte, from int) []byte {
 	if r == nil {
 		return dst
 	}
 	was, err := scanOwn(dst[from:])
 	if err != nil {
-		return dst // our own writers do not write such
+		return dst // cannot happen: our encoders write valid JSON
 	}
 	out := r.append(make([]byte, 0, len(dst)-from+256), was.Root())
 	return append(dst[:from], out...)
 }
 
-// scanOwn indexes what our own writers wrote.
+// scanOwn indexes the output of our encoders.
 func scanOwn(text []byte) (*jsonscan.Doc, error) {
 	return jsonscan.Scan(text, jsonscan.Limits{Bytes: 1<<31 - 1, Depth: 1 << 16, Values: 1 << 30, Opaque: opaque})
 }
 
-// append appends v with the residue.
+// append appends v with the residue applied.
 func (r *residue) append(dst []byte, v jsonscan.Value) []byte {
 	switch {
 	case r == nil:
@@ -213,14 +213,14 @@ func (r *residue) append(dst []byte, v jsonscan.Value) []byte {
 	}
 	fields := jsonscan.NewFinder(v)
 	for _, x := range r.add {
-		if !fields.Get(x.key).Exists() { // a field says it now
+		if !fields.Get(x.key).Exists() { // else a field now holds it
 			dst = append(appendKey(dst, x.key), x.value...)
 		}
 	}
 	return append(dst, '}')
 }
 
-// appendKey begins a member of an object that is open: dst ends in its brace or in a value.
+// appendKey appends a name and colon to an open object; dst ends with its brace or with a value.
 func appendKey(dst []byte, key string) []byte {
 	if dst[len(dst)-1] != '{' {
 		dst = append(dst, ',')
@@ -228,10 +228,10 @@ func appendKey(dst []byte, key string) []byte {
 	return append(jsonscan.AppendString(dst, key), ':')
 }
 
-// manyParts is the number of members that a residue speaks of from which a map of them pays.
+// manyParts is the number of fields in a residue above which parts uses maps.
 const manyParts = 16
 
-// parts finds what a residue says of the members of an object.
+// parts looks up the entries of a residue for the fields of an object.
 type parts struct {
 	r     *residue
 	asked int
@@ -239,7 +239,7 @@ type parts struct {
 	inner map[string]*residue
 }
 
-// get returns the value with which a member is dropped, nil if it stays, and the residue of the member.
+// get returns the value with which a field is dropped, or nil if it is kept, and the field's residue.
 func (p *parts) get(key string) (drop []byte, in *residue) {
 	if p.drop == nil {
 		if p.asked++; p.asked <= manyParts || len(p.r.drop)+len(p.r.inner) <= manyParts {
@@ -272,7 +272,7 @@ func (p *parts) search(key string) (drop []byte, in *residue) {
 	return drop, in
 }
 
-// appendOwn appends, as one object, what only the residue of an object says: the members that were added at any depth.
+// appendOwn appends an object with the parts that only the residue holds: the fields that it adds, at any depth.
 func (r *residue) appendOwn(dst []byte) []byte {
 	dst = append(dst, '{')
 	if r != nil {

@@ -19,8 +19,8 @@ func scanned(t require.TestingT, text string) jsonscan.Value {
 	return doc.Root()
 }
 
-// TestResiduePatch turns one value into another and back through a residue, with few members and with so many that they
-// are found through maps.
+// TestResiduePatch changes one value to another and back with a residue, with few fields and with so many that they are
+// looked up in maps.
 func TestResiduePatch(t *testing.T) {
 	for _, n := range []int{1, manyParts, 4 * manyParts} {
 		var was, is strings.Builder
@@ -34,7 +34,7 @@ func TestResiduePatch(t *testing.T) {
 		require.Len(t, r.drop, n)
 		require.Len(t, r.add, n)
 		require.Len(t, r.inner, n)
-		// What a field says now wins over what was dropped, changed and added.
+		// The current value of a field takes precedence over what was dropped, changed and added.
 		now := strings.NewReplacer(`null`, `true`, `[{"a":1}]`, `[]`).Replace(a[:len(a)-1]) + `,"new0":"field"}`
 		out := scanned(t, string(r.patch([]byte(now), 0)))
 		require.Equal(t, `"field"`, out.Get("new0").RawStr())
@@ -43,8 +43,8 @@ func TestResiduePatch(t *testing.T) {
 	}
 }
 
-// TestResidueLinear makes and applies a residue of two large objects: twice the members may take about twice the memory.
-// Names are spelled with an escape, so that each comparison with one allocates and is counted.
+// TestResidueLinear computes and applies a residue of two large objects: twice the fields may take about twice the
+// memory. The names are escaped, so that each comparison with one allocates and is counted.
 func TestResidueLinear(t *testing.T) {
 	object := func(n int, also string) string {
 		var b strings.Builder
@@ -73,7 +73,7 @@ func TestResidueLinear(t *testing.T) {
 	require.Less(t, spent(1000), 3*spent(500))
 }
 
-// TestDiffDeep compares nested lists that differ at the bottom: each level is looked at once.
+// TestDiffDeep compares nested arrays that differ at the innermost level: each level is compared once.
 func TestDiffDeep(t *testing.T) {
 	const depth = 64
 	nested := func(bottom string) string { return strings.Repeat("[", depth) + bottom + strings.Repeat("]", depth) }

@@ -31,7 +31,7 @@ var (
 	}
 )
 
-// shape draws a value that looks like a part of a request and often is none.
+// shape draws a value that resembles a part of a request and often is not one.
 func shape(t *rapid.T, depth int) any {
 	k := rapid.IntRange(0, 9).Draw(t, "kind")
 	switch {
@@ -53,7 +53,7 @@ func shape(t *rapid.T, depth int) any {
 	return m
 }
 
-// turnShape draws a message or item that is mostly well formed.
+// turnShape draws a message or item that is mostly well-formed.
 func turnShape(t *rapid.T) any {
 	m, ok := shape(t, 4).(map[string]any)
 	if !ok {
@@ -75,8 +75,8 @@ func turnShape(t *rapid.T) any {
 	return m
 }
 
-// TestShapes decodes many requests that are nearly right. What decodes comes back byte for byte, converts to every API
-// with valid JSON that decodes again, and renders.
+// TestShapes decodes many requests that are nearly valid. Each request that decodes is encoded byte for byte, converts
+// to every API with valid JSON that decodes again, and renders.
 func TestShapes(t *testing.T) {
 	for i, a := range apis {
 		good := 0
@@ -98,7 +98,7 @@ func TestShapes(t *testing.T) {
 					return
 				}
 				good++
-				if out, err := r.Encode(nil); err != nil || string(out) != string(body) {
+				if out, err := r.AppendBody(nil); err != nil || string(out) != string(body) {
 					t.Fatalf("%v: %s became %s", err, body, out)
 				}
 				for _, o := range apis {
@@ -110,12 +110,12 @@ func TestShapes(t *testing.T) {
 						t.Fatalf("%v: %v\n%s\n%s", o.api, err, body, out)
 					}
 				}
-				for _, opt := range []*chat.RenderOptions{nil, {ReasoningSegments: true, Reminders: chat.RemindAsUser, System: chat.SystemMerge}, {ObjectArguments: true, System: chat.SystemAsUser, KeepDeveloper: true}} {
+				for _, opt := range []*chat.RenderOptions{nil, {ReasoningSegments: true, System: chat.SystemMerge}, {ObjectArguments: true, System: chat.SystemAsUser, KeepDeveloper: true}} {
 					if out, _ := chat.AppendMessages(nil, r, opt); !json.Valid(out) {
 						t.Fatalf("%s rendered as %s", body, out)
 					}
 				}
-				for _, b := range blocksOf(r) { // each block alone can go
+				for _, b := range blocksOf(r) { // each block can be deleted alone
 					r2, _ := a.decode([]byte(string(body)), nil)
 					for _, b2 := range blocksOf(r2) {
 						if off, _ := b2.At.Span(); b2.Equal(b) && off == spanOff(b) {
@@ -125,14 +125,14 @@ func TestShapes(t *testing.T) {
 							break
 						}
 					}
-					out, err := r2.Encode(nil)
+					out, err := r2.AppendBody(nil)
 					if err != nil || !json.Valid(out) {
 						t.Fatalf("%v: %s without %v is %s", err, body, b.Kind, out)
 					}
 				}
 			}
 			rapid.Check(t, func(t *rapid.T) {
-				for range 5 { // many bodies do not decode, and few are drawn with -short
+				for range 5 { // many bodies do not decode, and -short draws few
 					one(t)
 				}
 			})

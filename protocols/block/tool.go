@@ -2,45 +2,46 @@
 
 package block
 
-// ToolKind says how a tool takes its input and who runs it.
+// ToolKind specifies the input of a tool and where the tool runs.
 type ToolKind uint8
 
 // The kinds of tools.
 const (
 	Function   ToolKind = iota // JSON arguments under a schema
-	CustomTool                 // free text, perhaps under a grammar
-	Hosted                     // run by the serving side, or with a schema that the API defines; known by Type only
+	CustomTool                 // free text, optionally with a grammar
+	Hosted                     // run by the server, or with a schema that the API defines; identified by Type only
 )
 
 // Tool is a tool that the request declares.
 type Tool struct {
 	Kind        ToolKind
 	Name        string
-	Namespace   string // Responses: the namespace that holds the tool
+	Namespace   string // Responses: the namespace that contains the tool
 	Description string
-	// Schema is the JSON schema of the arguments, as raw and valid JSON; nil for none.
+	// Schema is the JSON schema of the arguments, as valid raw JSON, or nil if absent.
 	Schema []byte
-	// Format is the format of a custom tool's input, as raw JSON; nil for plain text.
+	// Format is the format of a custom tool's input as raw JSON, or nil for plain text.
 	Format   []byte
-	Strict   *bool  // nil: not said
-	Deferred bool   // declared, but only available once a tool reference names it
+	Strict   *bool  // nil if absent
+	Deferred bool   // declared, but available only after a tool reference names it
 	Type     string // the type in the API: function, custom, web_search_20250305
 	Cache    *Cache
 	At       Ref
 
-	// ModelName is the name the model sees: Name, or Namespace__Name where two tools share a Name. The request that
-	// holds the tool sets it.
+	// ModelName is the name by which the model knows the tool: Name, or Namespace__Name if several tools share a Name.
+	// The request that contains the tool sets it.
 	ModelName string
 
-	// JSON is the declaration, as valid JSON, of a Hosted tool that was not read from a body. [Tool.Raw] is the one to
-	// read.
+	// JSON is the declaration, as valid JSON, of a Hosted tool that was not read from a body. Use [Tool.Raw] to read
+	// it.
 	JSON []byte
 
-	rest, space *residue // of a detached request: of the tool, of the namespace that begins with it
-	lost        []Loss   // what no conversion carries of it
+	rest, space *residue // detached requests: residues of the tool and of the namespace that begins with it
+	lost        []Loss   // losses of any conversion
 }
 
-// Raw returns the tool's JSON as it stood when it was read, the field JSON for a tool of your own.
+// Raw returns the tool's JSON as last parsed, or the field JSON if the tool was not read from a body. The caller must
+// not modify it.
 func (t *Tool) Raw() []byte {
 	if t.At.doc == nil {
 		return t.JSON
@@ -48,8 +49,7 @@ func (t *Tool) Raw() []byte {
 	return t.At.doc.At(int(t.At.node)).Raw()
 }
 
-// Equal reports whether two tools say the same. It ignores where they stand and Type; hosted tools are compared by their
-// raw bytes.
+// Equal reports whether two tools are the same. It ignores At and Type. Hosted tools are compared by their raw bytes.
 func (t Tool) Equal(o Tool) bool {
 	if t.Kind != o.Kind || t.Name != o.Name || t.Namespace != o.Namespace || t.Description != o.Description ||
 		string(t.Schema) != string(o.Schema) || string(t.Format) != string(o.Format) || t.Deferred != o.Deferred ||
@@ -79,6 +79,3 @@ func nameTools(tools []Tool) {
 		}
 	}
 }
-
-// ReferenceText is how a [ToolReference] reads where there is only text.
-func ReferenceText(name string) string { return "Tool " + name + " is available now." }

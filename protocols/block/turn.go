@@ -9,38 +9,28 @@ import (
 
 // Turn is one step of the conversation: a role and its blocks in order.
 //
-// A turn is one message of the Chat and Messages APIs. In the Responses API a run of assistant items (reasoning,
-// message, calls) is one turn and a run of call outputs is one turn.
+// A turn is one message of the Chat and Messages APIs. In the Responses API, a sequence of assistant items (reasoning,
+// messages, calls) is one turn, as is a sequence of call outputs.
 type Turn struct {
 	Role   Role
-	Kind   TurnKind // set by the request that holds the turn
+	Kind   TurnKind // set by the request that contains the turn
 	Blocks []Block
-	ID     string // of the message, Responses only
-	Name   string // of the participant, Chat only
-	Form   Form   // how it was spelled
-	At     Ref    // its place in the request, zero for a turn of your own
+	ID     string // ID of the message; Responses only
+	Name   string // name of the participant; Chat only
+	Form   Form   // spelling in the body
+	At     Ref    // position in the request; zero if not read from one
 
-	rest *residue // of a detached request
-	lost []Loss   // what no conversion carries of it
+	rest *residue // detached requests only
+	lost []Loss   // losses of any conversion
 }
 
-// Form is how a turn or the content of a result was spelled where the API has several ways. It combines. Writers of the
-// API that it came from keep to it; 0 leaves it to them.
+// Form is the spelling of a turn, or of the content of a tool result, if the API has several: a string or an array, a
+// message or a separate field such as system. Encoders of the same API preserve it. 0 lets the encoder choose.
 type Form uint8
 
-// The forms.
-const (
-	FormMember    Form = 1 << iota // a member of its own: system, instructions, an input that is a string
-	FormString                     // the content is a string
-	FormList                       // the content is a list
-	FormReasoning                  // Chat: past reasoning is in the member reasoning and not in reasoning_content
-)
-
-// Text returns the text blocks of the turn, joined by sep.
-func (t *Turn) Text(sep string) string { return JoinText(t.Blocks, sep) }
-
-// JoinText returns the text of the Text blocks of list, joined by sep. One block costs nothing.
-func JoinText(list []Block, sep string) string {
+// Text returns the text of the turn's Text blocks, joined by sep. It does not allocate if there is at most one.
+func (t *Turn) Text(sep string) string {
+	list := t.Blocks
 	var one string
 	n := 0
 	for i := range list {
@@ -64,20 +54,20 @@ func JoinText(list []Block, sep string) string {
 	return b.String()
 }
 
-// Equal reports whether two turns say the same. It ignores where they stand and their ids.
+// Equal reports whether two turns have the same contents. It ignores positions and IDs.
 func (t Turn) Equal(o Turn) bool {
 	return t.Role == o.Role && t.Kind == o.Kind && t.Name == o.Name && slices.EqualFunc(t.Blocks, o.Blocks, Block.Equal)
 }
 
-// reminders are the wrappings of text that a harness, not a person, puts into user turns.
+// reminders are the delimiters of text that a harness, not a person, adds to user turns.
 var reminders = [...]struct{ open, end string }{
 	{"<system-reminder>", "</system-reminder>"},                                      // Claude Code
 	{"<total_tokens>", "</total_tokens>"},                                            // Claude Code
 	{"<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>", "<<<END_OPENCLAW_INTERNAL_CONTEXT>>>"}, // OpenClaw
 }
 
-// IsReminder reports whether text is nothing but a reminder that a harness wrote: the kinds known are
-// <system-reminder> and <total_tokens> of Claude Code and OpenClaw's internal context.
+// IsReminder reports whether text consists of one reminder that a harness wrote: <system-reminder> or <total_tokens> of
+// Claude Code, or OpenClaw's internal context.
 func IsReminder(text string) bool {
 	text = strings.TrimSpace(text)
 	for _, r := range reminders {
@@ -88,9 +78,9 @@ func IsReminder(text string) bool {
 	return false
 }
 
-// markTurns sets the Kind of all turns. A turn with a tool result continues, also if the tool is one that the API defines (a
-// shell, say) and its result is kept raw. A user turn of reminders only goes with what
-// it follows, system text in between not counted: a tool result or continuation makes it one too.
+// markTurns sets the Kind of all turns. A turn with a tool result is a continuation, also if the API defines the tool
+// (a shell, for example) and the result is kept as raw JSON. A user turn that contains only reminders is a continuation
+// if it follows a tool result or continuation, ignoring system text in between.
 func markTurns(turns []Turn) {
 	continues := false
 	for i := range turns {
@@ -103,7 +93,7 @@ func markTurns(turns []Turn) {
 				switch {
 				case b.Kind == ToolResult:
 					results++
-				case b.Kind == Instruction: // neither asks nor answers
+				case b.Kind == Instruction: // neither a question nor a result
 				case b.Kind != Text || !IsReminder(b.Text):
 					others++
 				}
@@ -114,45 +104,14 @@ func markTurns(turns []Turn) {
 			case others == 0 && len(t.Blocks) > 0 && continues:
 				t.Kind = ToolContinuation
 			case others == 0 && len(t.Blocks) > 0:
-				t.Kind = Reminder
+				t.Kind = 0
 			default:
 				t.Kind, continues = TurnStart, false
 			}
 		case RoleAssistant:
-			t.Kind, continues = Other, false
+			t.Kind, continues = 0, false
 		default:
-			t.Kind = Other
+			t.Kind = 0
 		}
 	}
-}
-
-// SplitInstructions returns turns in which every [Instruction] is a system turn of its own, between the parts of the turn
-// that it stood in. Turns without any are the same; the slice is the given one if no turn has one.
-func SplitInstructions(turns []Turn) []Turn {
-	has := func(t Turn) bool {
-		return slices.ContainsFunc(t.Blocks, func(b Block) bool { return b.Kind == Instruction })
-	}
-	if !slices.ContainsFunc(turns, has) {
-		return turns
-	}
-	var out []Turn
-	for _, t := range turns {
-		from := 0
-		part := func(to int) {
-			if from < to || len(t.Blocks) == 0 {
-				p := t
-				p.Blocks = t.Blocks[from:to:to]
-				out = append(out, p)
-			}
-		}
-		for i := range t.Blocks {
-			if b := &t.Blocks[i]; b.Kind == Instruction {
-				part(i)
-				out = append(out, Turn{Role: RoleSystem, Blocks: b.Content, At: b.At})
-				from = i + 1
-			}
-		}
-		part(len(t.Blocks))
-	}
-	return out
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/weft-go/weft/protocols/responses"
 )
 
-// TestRawResultContinues sees the output of a tool that the API defines continue the work, although it is kept raw.
+// TestRawResultContinues checks that the output of a tool that the API defines is a continuation, although it is kept
+// as raw JSON.
 func TestRawResultContinues(t *testing.T) {
 	r, err := responses.Decode([]byte(`{"model":"m","input":[
 		{"role":"user","content":"list"},
@@ -24,5 +25,5 @@ func TestRawResultContinues(t *testing.T) {
 	for _, turn := range r.Turns() {
 		kinds = append(kinds, turn.Kind)
 	}
-	require.Equal(t, []block.TurnKind{block.TurnStart, block.Other, block.ToolContinuation, block.ToolContinuation}, kinds)
+	require.Equal(t, []block.TurnKind{block.TurnStart, 0, block.ToolContinuation, block.ToolContinuation}, kinds)
 }

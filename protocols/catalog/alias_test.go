@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package catalog_test
+package catalog
 
 import (
 	"fmt"
@@ -10,59 +10,57 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/weft-go/weft/protocols/catalog"
 )
 
 func TestNew(t *testing.T) {
 	for name, c := range map[string]struct {
-		models []catalog.Model
+		models []Model
 		want   string
 	}{
-		"empty id":         {[]catalog.Model{{}}, `catalog: model "": id: it is empty`},
-		"control":          {[]catalog.Model{{ID: "a\nb"}}, `catalog: model "a\nb": id: it holds control characters`},
-		"high control":     {[]catalog.Model{{ID: "a\u0085"}}, `catalog: model "a\u0085": id: it holds control characters`},
-		"not UTF-8":        {[]catalog.Model{{ID: "a\xff"}}, `catalog: model "a\xff": id: it is not UTF-8`},
-		"slash at the end": {[]catalog.Model{{ID: "org/"}}, `catalog: model "org/": id: a slash at its ends is lost in a path`},
-		"twice":            {[]catalog.Model{{ID: "a"}, {ID: "a", AliasOf: "a"}}, `catalog: model "a": id: there are two of that name`},
-		"of nothing":       {[]catalog.Model{{ID: "a", AliasOf: "A"}, {ID: "b"}}, `catalog: model "a": alias_of: there is no model "A"`},
-		"of itself":        {[]catalog.Model{{ID: "a", AliasOf: "a"}}, `catalog: model "a": alias_of: it is an alias of itself`},
-		"a ring":           {[]catalog.Model{{ID: "x"}, {ID: "d", AliasOf: "a"}, {ID: "a", AliasOf: "b"}, {ID: "b", AliasOf: "c"}, {ID: "c", AliasOf: "a"}}, `catalog: model "a": alias_of: it is an alias of itself`},
-		"word":             {[]catalog.Model{{ID: "a", Shell: "bash"}}, `catalog: model "a": shell_type: it may be default, local, unified_exec, shell_command, disabled, not "bash"`},
-		"old patch tool":   {[]catalog.Model{{ID: "a", ApplyPatch: "function"}}, `catalog: model "a": apply_patch_tool_type: it may be freeform, not "function"`},
-		"mode":             {[]catalog.Model{{ID: "a", Truncation: catalog.Truncation{Mode: "lines", Limit: 1}}}, `catalog: model "a": truncation_policy.mode: it may be bytes, tokens, not "lines"`},
-		"limit":            {[]catalog.Model{{ID: "a", Truncation: catalog.Truncation{Mode: "tokens"}}}, `catalog: model "a": truncation_policy.limit: it is required`},
-		"negative":         {[]catalog.Model{{ID: "a", ContextWindow: -1}}, `catalog: model "a": context_window: it is negative`},
-		"percent":          {[]catalog.Model{{ID: "a", EffectivePercent: 101}}, `catalog: model "a": effective_context_window_percent: it is more than 100`},
-		"input":            {[]catalog.Model{{ID: "a", ContextWindow: 9, MaxInputTokens: 10}}, `catalog: model "a": max_input_tokens: they are more than the context window`},
-		"modality":         {[]catalog.Model{{ID: "a", Modalities: []string{"smell"}}}, `catalog: model "a": input_modalities: they may be text, image, audio, not "smell"`},
-		"effort":           {[]catalog.Model{{ID: "a", Efforts: []catalog.Effort{{}}}}, `catalog: model "a": supported_reasoning_levels: an effort is required`},
-		"default effort":   {[]catalog.Model{{ID: "a", Efforts: []catalog.Effort{{Effort: "high"}}, DefaultEffort: "low"}}, `catalog: model "a": default_reasoning_level: "low" is none of the reasoning levels`},
+		"empty id":         {[]Model{{}}, `catalog: model "": id: empty`},
+		"control":          {[]Model{{ID: "a\nb"}}, `catalog: model "a\nb": id: contains control characters`},
+		"high control":     {[]Model{{ID: "a\u0085"}}, `catalog: model "a\u0085": id: contains control characters`},
+		"not UTF-8":        {[]Model{{ID: "a\xff"}}, `catalog: model "a\xff": id: not valid UTF-8`},
+		"slash at the end": {[]Model{{ID: "org/"}}, `catalog: model "org/": id: must not start or end with a slash`},
+		"twice":            {[]Model{{ID: "a"}, {ID: "a", AliasOf: "a"}}, `catalog: model "a": id: duplicate`},
+		"of nothing":       {[]Model{{ID: "a", AliasOf: "A"}, {ID: "b"}}, `catalog: model "a": alias_of: unknown model "A"`},
+		"of itself":        {[]Model{{ID: "a", AliasOf: "a"}}, `catalog: model "a": alias_of: the alias refers to itself`},
+		"a ring":           {[]Model{{ID: "x"}, {ID: "d", AliasOf: "a"}, {ID: "a", AliasOf: "b"}, {ID: "b", AliasOf: "c"}, {ID: "c", AliasOf: "a"}}, `catalog: model "a": alias_of: the alias refers to itself`},
+		"word":             {[]Model{{ID: "a", Shell: "bash"}}, `catalog: model "a": shell_type: "bash" is not one of default, local, unified_exec, shell_command, disabled`},
+		"old patch tool":   {[]Model{{ID: "a", ApplyPatch: "function"}}, `catalog: model "a": apply_patch_tool_type: "function" is not one of freeform`},
+		"mode":             {[]Model{{ID: "a", Truncation: Truncation{Mode: "lines", Limit: 1}}}, `catalog: model "a": truncation_policy.mode: "lines" is not one of bytes, tokens`},
+		"limit":            {[]Model{{ID: "a", Truncation: Truncation{Mode: "tokens"}}}, `catalog: model "a": truncation_policy.limit: missing`},
+		"negative":         {[]Model{{ID: "a", ContextWindow: -1}}, `catalog: model "a": context_window: negative`},
+		"percent":          {[]Model{{ID: "a", EffectivePercent: 101}}, `catalog: model "a": effective_context_window_percent: greater than 100`},
+		"input":            {[]Model{{ID: "a", ContextWindow: 9, MaxInputTokens: 10}}, `catalog: model "a": max_input_tokens: greater than the context window`},
+		"modality":         {[]Model{{ID: "a", Modalities: []string{"smell"}}}, `catalog: model "a": input_modalities: "smell" is not one of text, image, audio`},
+		"effort":           {[]Model{{ID: "a", Efforts: []Effort{{}}}}, `catalog: model "a": supported_reasoning_levels: a level has no effort`},
+		"default effort":   {[]Model{{ID: "a", Efforts: []Effort{{Effort: "high"}}, DefaultEffort: "low"}}, `catalog: model "a": default_reasoning_level: "low" is not one of the reasoning levels`},
 	} {
-		_, err := catalog.New(c.models...)
+		_, err := New(c.models...)
 		require.EqualError(t, err, c.want, name)
-		require.IsType(t, &catalog.Error{}, err)
+		require.IsType(t, &Error{}, err)
 	}
-	c, err := catalog.New()
+	c, err := New()
 	require.NoError(t, err)
 	require.Empty(t, c.Models())
 	_, ok := c.Lookup("")
 	require.False(t, ok)
-	_, ok = new(catalog.Catalog).Lookup("a")
+	_, ok = new(Catalog).Lookup("a")
 	require.False(t, ok)
 }
 
 func TestLookup(t *testing.T) {
-	given := []catalog.Model{
+	given := []Model{
 		{ID: "claude-fast", AliasOf: "org/fast", DisplayName: "Fast"},
-		{ID: "org/model", ContextWindow: 9, ParallelCalls: catalog.Yes, Modalities: []string{"text"}, Raw: []byte("{}")},
-		{ID: "org/fast", AliasOf: "org/model", ParallelCalls: catalog.No, Modalities: []string{}},
+		{ID: "org/model", ContextWindow: 9, ParallelCalls: yes, Modalities: []string{"text"}},
+		{ID: "org/fast", AliasOf: "org/model", ParallelCalls: no, Modalities: []string{}},
 	}
-	c, err := catalog.New(given...)
+	c, err := New(given...)
 	require.NoError(t, err)
 	m, ok := c.Lookup("claude-fast")
 	require.True(t, ok)
-	require.Empty(t, gocmp.Diff(&catalog.Model{ID: "claude-fast", AliasOf: "org/model", DisplayName: "Fast", ContextWindow: 9, ParallelCalls: catalog.No, Modalities: []string{}}, m))
+	require.Empty(t, gocmp.Diff(&Model{ID: "claude-fast", AliasOf: "org/model", DisplayName: "Fast", ContextWindow: 9, ParallelCalls: no, Modalities: []string{}}, m))
 	require.Equal(t, "org/model", m.ServedBy())
 	m, ok = c.Lookup("org/model")
 	require.True(t, ok)
@@ -79,16 +77,16 @@ func TestInherit(t *testing.T) {
 	whole := reflect.ValueOf(full)
 	for i := range whole.NumField() {
 		name := whole.Type().Field(i).Name
-		if name == "ID" || name == "AliasOf" || name == "Raw" {
+		if name == "ID" || name == "AliasOf" {
 			continue
 		}
 		require.False(t, whole.Field(i).IsZero(), "the full record of the tests lacks %s", name)
-		base := catalog.Model{ID: "base"}
+		base := Model{ID: "base"}
 		reflect.ValueOf(&base).Elem().Field(i).Set(whole.Field(i))
 		if name == "DefaultEffort" || name == "MaxInputTokens" {
 			base.Efforts, base.ContextWindow = full.Efforts, full.ContextWindow
 		}
-		c, err := catalog.New(catalog.Model{ID: "alias", AliasOf: "base"}, base)
+		c, err := New(Model{ID: "alias", AliasOf: "base"}, base)
 		require.NoError(t, err, name)
 		got, _ := c.Lookup("alias")
 		want := base
@@ -97,27 +95,27 @@ func TestInherit(t *testing.T) {
 	}
 }
 
-// An alias does not inherit what its own words rule out.
+// TestContradictions tests that an alias does not inherit values that contradict its own.
 func TestContradictions(t *testing.T) {
-	base := catalog.Model{ID: "m", ContextWindow: 200, MaxInputTokens: 150, MaxOutputTokens: 90, AutoCompactTokens: 140, Efforts: []catalog.Effort{{Effort: "low"}, {Effort: "high"}},
-		DefaultEffort: "high", Verbosity: catalog.Yes, DefaultVerbosity: "low"}
+	base := Model{ID: "m", ContextWindow: 200, MaxInputTokens: 150, MaxOutputTokens: 90, AutoCompactTokens: 140, Efforts: []Effort{{Effort: "low"}, {Effort: "high"}},
+		DefaultEffort: "high", Verbosity: yes, DefaultVerbosity: "low"}
 	for name, c := range map[string]struct {
-		alias catalog.Model
-		want  func(m *catalog.Model)
+		alias Model
+		want  func(m *Model)
 	}{
-		"smaller window": {catalog.Model{ContextWindow: 145}, func(m *catalog.Model) { m.ContextWindow, m.MaxInputTokens = 145, 0 }},
-		"small window":   {catalog.Model{ContextWindow: 100}, func(m *catalog.Model) { m.ContextWindow, m.MaxInputTokens, m.AutoCompactTokens = 100, 0, 0 }},
-		"larger window":  {catalog.Model{ContextWindow: 300}, func(m *catalog.Model) { m.ContextWindow = 300 }},
-		"a window smaller than the answer": {catalog.Model{ContextWindow: 60}, func(m *catalog.Model) {
+		"smaller window": {Model{ContextWindow: 145}, func(m *Model) { m.ContextWindow, m.MaxInputTokens = 145, 0 }},
+		"small window":   {Model{ContextWindow: 100}, func(m *Model) { m.ContextWindow, m.MaxInputTokens, m.AutoCompactTokens = 100, 0, 0 }},
+		"larger window":  {Model{ContextWindow: 300}, func(m *Model) { m.ContextWindow = 300 }},
+		"a window smaller than the answer": {Model{ContextWindow: 60}, func(m *Model) {
 			m.ContextWindow, m.MaxInputTokens, m.MaxOutputTokens, m.AutoCompactTokens = 60, 0, 0, 0
 		}},
-		"no efforts":      {catalog.Model{Efforts: []catalog.Effort{}}, func(m *catalog.Model) { m.Efforts, m.DefaultEffort = []catalog.Effort{}, "" }},
-		"another effort":  {catalog.Model{Efforts: base.Efforts[:1]}, func(m *catalog.Model) { m.Efforts, m.DefaultEffort = m.Efforts[:1], "" }},
-		"the same effort": {catalog.Model{Efforts: base.Efforts[1:]}, func(m *catalog.Model) { m.Efforts = m.Efforts[1:] }},
-		"not verbose":     {catalog.Model{Verbosity: catalog.No}, func(m *catalog.Model) { m.Verbosity, m.DefaultVerbosity = catalog.No, "" }},
+		"no efforts":      {Model{Efforts: []Effort{}}, func(m *Model) { m.Efforts, m.DefaultEffort = []Effort{}, "" }},
+		"another effort":  {Model{Efforts: base.Efforts[:1]}, func(m *Model) { m.Efforts, m.DefaultEffort = m.Efforts[:1], "" }},
+		"the same effort": {Model{Efforts: base.Efforts[1:]}, func(m *Model) { m.Efforts = m.Efforts[1:] }},
+		"not verbose":     {Model{Verbosity: no}, func(m *Model) { m.Verbosity, m.DefaultVerbosity = no, "" }},
 	} {
 		c.alias.ID, c.alias.AliasOf = "a", "m"
-		got, err := catalog.New(base, c.alias)
+		got, err := New(base, c.alias)
 		require.NoError(t, err, name)
 		want := base
 		want.ID, want.AliasOf = "a", "m"
@@ -126,12 +124,12 @@ func TestContradictions(t *testing.T) {
 	}
 }
 
-// TestInheritDrawn builds chains of aliases in any order and compares each with the nearest record up its chain that says
-// something.
+// TestInheritDrawn builds chains of aliases in any order and compares each field with the nearest record in its chain
+// that sets it.
 func TestInheritDrawn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 12).Draw(t, "n")
-		list := make([]catalog.Model, n)
+		list := make([]Model, n)
 		up := make([]int, n)
 		for i := range list {
 			list[i] = drawn(t, fmt.Sprint("m", i))
@@ -142,7 +140,7 @@ func TestInheritDrawn(t *testing.T) {
 			}
 		}
 		order := rapid.Permutation(list).Draw(t, "order")
-		c, err := catalog.New(order...)
+		c, err := New(order...)
 		require.NoError(t, err)
 		for i, m := range c.Models() {
 			require.Equal(t, order[i].ID, m.ID)
@@ -164,15 +162,15 @@ func TestInheritDrawn(t *testing.T) {
 				require.Equal(t, want, v.Field(f).Interface(), "%s of %s", name, got.ID)
 			}
 		}
-		again, err := catalog.New(c.Models()...)
+		again, err := New(c.Models()...)
 		require.NoError(t, err)
 		require.Empty(t, gocmp.Diff(c.Models(), again.Models()))
 	})
 }
 
-// A long chain of aliases costs no more than as many records.
+// TestLongChain tests that the cost of a long chain of aliases is linear.
 func TestLongChain(t *testing.T) {
-	list := make([]catalog.Model, 100000)
+	list := make([]Model, 100000)
 	for i := range list {
 		list[i].ID = fmt.Sprint(i)
 		if i+1 < len(list) {
@@ -180,7 +178,7 @@ func TestLongChain(t *testing.T) {
 		}
 	}
 	list[len(list)-1].ContextWindow = 7
-	c, err := catalog.New(list...)
+	c, err := New(list...)
 	require.NoError(t, err)
 	m, _ := c.Lookup("0")
 	require.Equal(t, int64(7), m.ContextWindow)

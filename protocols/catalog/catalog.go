@@ -10,29 +10,29 @@ import (
 	"unicode/utf8"
 )
 
-// Catalog is the models of a server, aliases resolved. Make one with New; the zero value has none. It is safe for concurrent
-// use.
+// Catalog holds the models of a server, with aliases resolved. The zero value is empty. A Catalog is immutable and safe
+// for concurrent use by multiple goroutines.
 type Catalog struct {
 	models []Model
 	index  map[string]int
 }
 
-// Error reports a record that no catalog can have.
+// Error describes an invalid record.
 type Error struct {
-	ID    string // of the record, as given
-	Field string // at fault, by its name on the wire
+	ID    string // ID of the record, as given
+	Field string // JSON name of the invalid field
 	Msg   string
 }
 
-// Error returns the record, the field and what is wrong with it.
+// Error returns the record, the field and the problem.
 func (e *Error) Error() string { return fmt.Sprintf("catalog: model %q: %s: %s", e.ID, e.Field, e.Msg) }
 
-// New returns a catalog of models, in their order. An alias may stand in front of its model, and be one of another alias; it
-// inherits every field that it does not set itself, and its AliasOf becomes the model at the end of the chain. Only what
-// contradicts an alias's own words is not inherited: greater counts than its window, an effort that it has not. Errors
-// are *[Error]: ids that are empty, given twice or not fit to be one, aliases of nothing or of themselves, and values that would
-// make a client refuse the list. The catalog shares memory with what the records refer to: do not change it. The cost is
-// linear.
+// New returns a catalog of models, in the given order. An alias may come before its model, and may refer to another
+// alias. It inherits every field that it does not set, and its AliasOf is set to the ID of the model at the end of the
+// chain. It does not inherit values that contradict its own fields: token counts greater than its context window, or a
+// default effort that is not in its Efforts. New returns an *[Error] for IDs that are empty, duplicate or invalid, for
+// aliases of unknown models or of themselves, and for values that would make a client reject the list. The catalog
+// shares slices and pointers with the models, which the caller must not modify. Cost: linear in the number of models.
 func New(models ...Model) (*Catalog, error) {
 	c := &Catalog{models: slices.Clone(models), index: make(map[string]int, len(models))}
 	for i := range c.models {
@@ -41,7 +41,7 @@ func New(models ...Model) (*Catalog, error) {
 			return nil, err
 		}
 		if _, ok := c.index[m.ID]; ok {
-			return nil, &Error{m.ID, "id", "there are two of that name"}
+			return nil, &Error{m.ID, "id", "duplicate"}
 		}
 		c.index[m.ID] = i
 	}
@@ -56,16 +56,16 @@ func New(models ...Model) (*Catalog, error) {
 	return c, nil
 }
 
-// resolve lets every alias inherit.
+// resolve sets the inherited fields of every alias.
 func (c *Catalog) resolve() error {
-	seen := make([]bool, len(c.models)) // it is in path, or was
+	seen := make([]bool, len(c.models)) // it is in path, or was before
 	done := make([]bool, len(c.models))
 	var path []int
 	for i := range c.models {
 		for k := i; !done[k]; {
 			m := &c.models[k]
 			if seen[k] {
-				return &Error{m.ID, "alias_of", "it is an alias of itself"}
+				return &Error{m.ID, "alias_of", "the alias refers to itself"}
 			}
 			seen[k], path = true, append(path, k)
 			if m.AliasOf == "" {
@@ -73,7 +73,7 @@ func (c *Catalog) resolve() error {
 			}
 			next, ok := c.index[m.AliasOf]
 			if !ok {
-				return &Error{m.ID, "alias_of", fmt.Sprintf("there is no model %q", m.AliasOf)}
+				return &Error{m.ID, "alias_of", fmt.Sprintf("unknown model %q", m.AliasOf)}
 			}
 			k = next
 		}
@@ -90,7 +90,8 @@ func (c *Catalog) resolve() error {
 	return nil
 }
 
-// Lookup returns the record of an id: that of an alias has the alias's id and the profile that it inherited. Do not change it.
+// Lookup returns the record with the given ID. The record of an alias has the alias's ID and the inherited profile. The
+// caller must not modify it.
 func (c *Catalog) Lookup(id string) (*Model, bool) {
 	i, ok := c.index[id]
 	if !ok {
@@ -99,24 +100,24 @@ func (c *Catalog) Lookup(id string) (*Model, bool) {
 	return &c.models[i], true
 }
 
-// Models returns all records in the order they were given, aliases resolved. Do not change them.
+// Models returns all records in the order given to [New], with aliases resolved. The caller must not modify them.
 func (c *Catalog) Models() []Model { return c.models }
 
 func checkID(m *Model) error {
 	switch {
 	case m.ID == "":
-		return &Error{m.ID, "id", "it is empty"}
+		return &Error{m.ID, "id", "empty"}
 	case !utf8.ValidString(m.ID):
-		return &Error{m.ID, "id", "it is not UTF-8"}
+		return &Error{m.ID, "id", "not valid UTF-8"}
 	case strings.ContainsFunc(m.ID, unicode.IsControl):
-		return &Error{m.ID, "id", "it holds control characters"}
+		return &Error{m.ID, "id", "contains control characters"}
 	case strings.HasPrefix(m.ID, "/") || strings.HasSuffix(m.ID, "/"):
-		return &Error{m.ID, "id", "a slash at its ends is lost in a path"}
+		return &Error{m.ID, "id", "must not start or end with a slash"}
 	}
 	return nil
 }
 
-// check refuses values that would make clients refuse the list.
+// check returns an error for values that would make clients reject the list.
 func check(m *Model) error {
 	for _, f := range []struct {
 		field, value string
@@ -129,7 +130,7 @@ func check(m *Model) error {
 		{"visibility", m.Visibility, []string{"list", "hide", "none"}},
 	} {
 		if f.value != "" && !slices.Contains(f.words, f.value) {
-			return &Error{m.ID, f.field, fmt.Sprintf("it may be %s, not %q", strings.Join(f.words, ", "), f.value)}
+			return &Error{m.ID, f.field, fmt.Sprintf("%q is not one of %s", f.value, strings.Join(f.words, ", "))}
 		}
 	}
 	for _, f := range []struct {
@@ -140,29 +141,29 @@ func check(m *Model) error {
 		{"auto_compact_token_limit", m.AutoCompactTokens}, {"effective_context_window_percent", m.EffectivePercent}, {"truncation_policy.limit", m.Truncation.Limit},
 	} {
 		if f.n < 0 {
-			return &Error{m.ID, f.field, "it is negative"}
+			return &Error{m.ID, f.field, "negative"}
 		}
 	}
 	switch {
 	case m.EffectivePercent > 100:
-		return &Error{m.ID, "effective_context_window_percent", "it is more than 100"}
+		return &Error{m.ID, "effective_context_window_percent", "greater than 100"}
 	case m.ContextWindow > 0 && m.MaxInputTokens > m.ContextWindow:
-		return &Error{m.ID, "max_input_tokens", "they are more than the context window"}
+		return &Error{m.ID, "max_input_tokens", "greater than the context window"}
 	case m.Truncation.Mode == "tokens" && m.Truncation.Limit == 0:
-		return &Error{m.ID, "truncation_policy.limit", "it is required"}
+		return &Error{m.ID, "truncation_policy.limit", "missing"}
 	}
 	for _, s := range m.Modalities {
 		if s != "text" && s != "image" && s != "audio" {
-			return &Error{m.ID, "input_modalities", fmt.Sprintf("they may be text, image, audio, not %q", s)}
+			return &Error{m.ID, "input_modalities", fmt.Sprintf("%q is not one of text, image, audio", s)}
 		}
 	}
 	for _, e := range m.Efforts {
 		if e.Effort == "" {
-			return &Error{m.ID, "supported_reasoning_levels", "an effort is required"}
+			return &Error{m.ID, "supported_reasoning_levels", "a level has no effort"}
 		}
 	}
 	if m.DefaultEffort != "" && m.Efforts != nil && !hasEffort(m.Efforts, m.DefaultEffort) {
-		return &Error{m.ID, "default_reasoning_level", fmt.Sprintf("%q is none of the reasoning levels", m.DefaultEffort)}
+		return &Error{m.ID, "default_reasoning_level", fmt.Sprintf("%q is not one of the reasoning levels", m.DefaultEffort)}
 	}
 	return nil
 }

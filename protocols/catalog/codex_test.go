@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package catalog_test
+package catalog
 
 import (
 	"encoding/json"
@@ -12,18 +12,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/weft-go/weft/protocols/catalog"
 )
 
-// A codexField is a field of codex-rs's ModelInfo (protocol/src/openai_models.rs): its type, and the states of that file in
-// which it must be there. States of 2026, oldest first: 1 is commit 8db0700, with supports_reasoning_summaries; 2 has
-// supports_reasoning_summary_parameter in its place; 3, the newest found, has no supports_parallel_tool_calls, takes all shells
-// for one, and wants base_instructions of the list instead of the record.
+// A codexField is a field of codex-rs's ModelInfo (protocol/src/openai_models.rs): its type, and the versions of that
+// file in which it is required. Versions of 2026, oldest first: 1 is commit 8db0700, with supports_reasoning_summaries;
+// 2 has supports_reasoning_summary_parameter in its place; 3, the newest found, has no supports_parallel_tool_calls,
+// treats all shells the same, and requires base_instructions in the list instead of the record.
 type codexField struct {
 	name string
 	typ  string
-	must string // states in which it is neither optional nor has a default
+	must string // versions in which it is neither optional nor has a default
 }
 
 var codexFields = []codexField{
@@ -54,7 +52,7 @@ var codexFields = []codexField{
 	{"input_modalities", "modalities", ""},
 }
 
-// codexReads says why Codex would refuse a record, nil if it would not.
+// codexReads returns the error with which Codex would reject a record, or nil.
 func codexReads(record map[string]any) error {
 	for _, f := range codexFields {
 		v, ok := record[f.name]
@@ -119,31 +117,31 @@ func codexTyped(typ string, v any) bool {
 	return ok && slices.Contains(strings.Split(typ, "|"), s)
 }
 
-// TestCodexReads holds any record against Codex's own list of fields, with everything known, with nothing known, and drawn.
+// TestCodexReads checks records against Codex's list of fields: with all values known, with none known, and drawn.
 func TestCodexReads(t *testing.T) {
-	read := func(t require.TestingT, m *catalog.Model) map[string]any {
+	read := func(t require.TestingT, m *Model) map[string]any {
 		var record map[string]any
-		require.NoError(t, json.Unmarshal(catalog.AppendModel(nil, m, catalog.Codex), &record))
+		require.NoError(t, json.Unmarshal(AppendModel(nil, m, Codex), &record))
 		require.NoError(t, codexReads(record))
 		return record
 	}
 	for _, f := range codexFields {
 		require.Contains(t, read(t, &full), f.name)
 	}
-	bare := read(t, &catalog.Model{ID: "m"})
+	bare := read(t, &Model{ID: "m"})
 	require.Greater(t, len(bare["base_instructions"].(string)), 100, "a model without instructions of its own gets some")
-	for name := range bare { // no claims: what is there is demanded, or null
+	for name := range bare { // every field is required, or null
 		f := codexFields[slices.IndexFunc(codexFields, func(f codexField) bool { return f.name == name })]
 		require.True(t, f.must != "" || bare[name] == nil, name)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawn(t, "m")
-		_, err := catalog.New(m)
+		_, err := New(m)
 		require.NoError(t, err)
 		read(t, &m)
 	})
 
-	for name, change := range map[string]func(map[string]any){ // the check itself
+	for name, change := range map[string]func(map[string]any){ // codexReads must detect these
 		"slug is missing":    func(r map[string]any) { delete(r, "slug") },
 		"shell_type: zsh":    func(r map[string]any) { r["shell_type"] = "zsh" },
 		"priority: 1.5":      func(r map[string]any) { r["priority"] = 1.5 },
@@ -156,18 +154,19 @@ func TestCodexReads(t *testing.T) {
 	}
 }
 
-// A model with levels of reasoning is sent a reasoning object, unless it is known to take none.
+// TestCodexReasoning tests that Codex sends a reasoning object to a model with reasoning levels, unless the record
+// forbids it.
 func TestCodexReasoning(t *testing.T) {
-	levels := []catalog.Effort{{Effort: "high"}}
+	levels := []Effort{{Effort: "high"}}
 	for _, c := range []struct {
-		m    catalog.Model
+		m    Model
 		want string
 	}{
-		{catalog.Model{}, `"supports_reasoning_summaries":false,"support_verbosity"`},
-		{catalog.Model{Efforts: levels}, `"supports_reasoning_summaries":true,"support_verbosity"`},
-		{catalog.Model{Efforts: levels, ReasoningSummaries: catalog.No}, `"supports_reasoning_summaries":false,"supports_reasoning_summary_parameter":false,`},
-		{catalog.Model{ReasoningSummaries: catalog.Yes}, `"supports_reasoning_summaries":true,"supports_reasoning_summary_parameter":true,`},
+		{Model{}, `"supports_reasoning_summaries":false,"support_verbosity"`},
+		{Model{Efforts: levels}, `"supports_reasoning_summaries":true,"support_verbosity"`},
+		{Model{Efforts: levels, ReasoningSummaries: no}, `"supports_reasoning_summaries":false,"supports_reasoning_summary_parameter":false,`},
+		{Model{ReasoningSummaries: yes}, `"supports_reasoning_summaries":true,"supports_reasoning_summary_parameter":true,`},
 	} {
-		require.Contains(t, string(catalog.AppendModel(nil, &c.m, catalog.Codex)), c.want)
+		require.Contains(t, string(AppendModel(nil, &c.m, Codex)), c.want)
 	}
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/weft-go/weft/protocols/internal/streamdec"
 )
 
-// limits bounds what is read of a server's answer: its model cards may be long.
+// limits limits the size of a server's response, whose model cards may be long.
 var limits = jsonscan.Limits{Bytes: 64 << 20, Depth: 128, Values: 1 << 20}
 
-// DecodeList reads the list of models of a server, in any of the forms or as a bare array. Members of other types than
-// expected are passed over; only a model without id is an error. What a form cannot leave out comes back as it was written,
-// also where it stood for what is not known. Strings are views of body. Errors are *[block.Error].
-func DecodeList(body []byte) ([]Model, error) {
+// ParseList parses a server's list of models, in any of the forms or as a bare array. It ignores fields of unexpected
+// types; a model without an ID is an error. A value that was written for an unknown one, because the form requires the
+// field, is returned as written. The strings of the result share memory with body. Errors are *[block.Error].
+func ParseList(body []byte) ([]Model, error) {
 	doc, err := jsonscan.Scan(body, limits)
 	if err != nil {
 		return nil, streamdec.Fault(err)
@@ -47,8 +47,8 @@ func DecodeList(body []byte) ([]Model, error) {
 	return out, nil
 }
 
-// DecodeModel reads the description of one model in any of the forms. See [DecodeList].
-func DecodeModel(body []byte) (Model, error) {
+// ParseModel parses the description of one model in any of the forms. See [ParseList].
+func ParseModel(body []byte) (Model, error) {
 	doc, err := jsonscan.Scan(body, limits)
 	if err != nil {
 		return Model{}, streamdec.Fault(err)
@@ -63,7 +63,6 @@ func decode(v jsonscan.Value) (Model, error) {
 		ContextWindow:   count(v, "max_model_len", "max_context_window", "context_window", "context_length"),
 		MaxInputTokens:  count(v, "max_input_tokens"),
 		MaxOutputTokens: count(v, "max_output_tokens", "max_tokens"),
-		Raw:             v.Raw(),
 	}
 	if m.ID == "" {
 		m.ID = str(v, "slug")
@@ -85,7 +84,7 @@ func decode(v jsonscan.Value) (Model, error) {
 	return m, nil
 }
 
-// decodeCodex reads what only Codex's form has. See appendCodex.
+// decodeCodex reads the fields that only Codex's form has. See appendCodex.
 func decodeCodex(v jsonscan.Value, m *Model) {
 	if n := count(v, "context_window"); n < m.ContextWindow {
 		m.MaxInputTokens = n
@@ -102,7 +101,7 @@ func decodeCodex(v jsonscan.Value, m *Model) {
 	}
 	m.DefaultEffort = str(v, "default_reasoning_level")
 	m.ReasoningSummaries = support(v, "supports_reasoning_summary_parameter")
-	if old := support(v, "supports_reasoning_summaries"); m.ReasoningSummaries == Unknown && (old == Yes) != (len(m.Efforts) > 0) {
+	if old := support(v, "supports_reasoning_summaries"); m.ReasoningSummaries == nil && is(old) != (len(m.Efforts) > 0) {
 		m.ReasoningSummaries = old
 	}
 	m.Verbosity = support(v, "support_verbosity")
@@ -126,7 +125,7 @@ func str(v jsonscan.Value, name string) string {
 	return s
 }
 
-// count returns the first of some members that is a number above 0.
+// count returns the value of the first of the named fields that is an integer above 0, or 0.
 func count(v jsonscan.Value, names ...string) int64 {
 	for _, name := range names {
 		if n, ok := v.Get(name).Int(); ok && n > 0 {
@@ -136,11 +135,11 @@ func count(v jsonscan.Value, names ...string) int64 {
 	return 0
 }
 
-func support(v jsonscan.Value, name string) Support {
+func support(v jsonscan.Value, name string) *bool {
 	if b, ok := v.Get(name).Bool(); ok {
-		return SupportOf(b)
+		return &b
 	}
-	return Unknown
+	return nil
 }
 
 func texts(v jsonscan.Value, name string) []string {

@@ -8,92 +8,72 @@ import (
 	"strings"
 )
 
-// Model is a record: a model, and how clients should treat it. ID is required; of the rest, zero is not known.
+// Model is a record: a model and the settings of clients for it. ID is required. All other fields are optional; zero or
+// nil means unknown.
 //
-// Slices that are empty but not nil say that there is none of it: an alias does not inherit over them.
+// A slice that is empty but not nil means that the model has no such elements; an alias does not inherit it.
 type Model struct {
 	ID      string
-	AliasOf string // the model that answers under this id; see [New]
+	AliasOf string // ID of the model that serves requests for this ID; see [New]
 
-	Created     int64  // Unix time in seconds at which the model was made. Give it a fixed value: clients cache by it
-	OwnedBy     string // OpenAI's form demands one: "" is written as "weft"
-	DisplayName string // for people; "" is written as ID where a form demands it
-	Description string // a line for people
+	Created     int64  // Unix time in seconds when the model was created. Use a fixed value, because it is part of the ETag
+	OwnedBy     string // "" is written as "weft" in OpenAI's form, which requires it
+	DisplayName string // human-readable; "" is written as ID if a form requires it
+	Description string // human-readable, one line
 
-	// MaxInputTokens <= ContextWindow, where both are known.
-	ContextWindow   int64 // tokens of prompt and answer together
-	MaxInputTokens  int64 // tokens of the prompt; 0 is written as ContextWindow where a form asks for it
-	MaxOutputTokens int64 // tokens of the answer
+	// MaxInputTokens <= ContextWindow if both are known.
+	ContextWindow   int64 // maximum tokens of prompt and response together
+	MaxInputTokens  int64 // maximum tokens of the prompt; 0 is written as ContextWindow if a form has the field
+	MaxOutputTokens int64 // maximum tokens of the response
 
-	AutoCompactTokens int64      // tokens at which a harness shortens the conversation; Codex assumes 90 % of the window, and takes no more
-	EffectivePercent  int64      // share of the window that a harness fills, of 100; Codex assumes 95
-	Truncation        Truncation // of what tools print, before the model sees it
+	AutoCompactTokens int64      // tokens at which a harness compacts the conversation; Codex assumes 90 % of the window, which is also its maximum
+	EffectivePercent  int64      // percentage of the window that a harness uses; Codex assumes 95
+	Truncation        Truncation // limit on the output of tools
 
-	Efforts            []Effort // how hard the model may be told to think, least first
-	DefaultEffort      string   // that of requests that do not say; one of Efforts
-	ReasoningSummaries Support  // Codex sends no reasoning object, and so no effort, without; Unknown is Yes where there are Efforts
-	Verbosity          Support  // text.verbosity may be set
+	Efforts            []Effort // reasoning levels, lowest first
+	DefaultEffort      string   // level of requests that specify none; one of Efforts
+	ReasoningSummaries *bool    // whether Codex may send a reasoning object, which contains the effort; nil means true if there are Efforts
+	Verbosity          *bool    // whether requests may set text.verbosity
 	DefaultVerbosity   string   // low, medium or high
-	ParallelCalls      Support  // several calls in one answer
+	ParallelCalls      *bool    // whether a response may contain several calls
 
 	// The tools that Codex offers the model.
-	ApplyPatch string   // freeform: a tool for patches, of type custom. "" is none
+	ApplyPatch string   // freeform: a tool for patches, of type custom; "" means no such tool
 	Shell      string   // default, local, unified_exec, shell_command or disabled; "" is written as default
 	Tools      []string // names of experimental tools
 
-	Modalities []string // of the input: text, image, audio. Codex assumes text and image; old versions refuse audio
-	Visibility string   // in a harness's menu: list, hide or none; "" is written as list
-	Priority   int32    // place in the menu, least first
+	Modalities []string // of the input: text, image, audio. Codex assumes text and image; old versions reject audio
+	Visibility string   // in the menu of a harness: list, hide or none; "" is written as list
+	Priority   int32    // sort key in the menu, lowest first
 
-	// BaseInstructions are the system prompt that Codex sends. It has no word for "your own": whatever its record says replaces
-	// the prompt that it gives to models without a record. "" is written as a few lines that fit any model.
+	// BaseInstructions is the system prompt that Codex sends. It always replaces the prompt that Codex has for models
+	// without a record. "" is written as a few lines that suit any model.
 	BaseInstructions string
 
-	Root   string // what the model was made from (vLLM)
+	Root   string // the model that this model was made from (vLLM)
 	Parent string // the base of an adapter (vLLM)
 
-	// Capabilities is Anthropic's object of capabilities, as raw and valid JSON.
+	// Capabilities is Anthropic's object capabilities, as raw JSON. It must be valid.
 	Capabilities []byte
-
-	// Raw is the JSON that the model was decoded from; nothing is written from it, and no alias inherits it.
-	Raw []byte
 }
 
-// Support is whether a model can do something.
-type Support uint8
-
-// The values of Support.
-const (
-	Unknown Support = iota
-	Yes
-	No
-)
-
-// SupportOf returns Yes for true and No for false.
-func SupportOf(b bool) Support {
-	if b {
-		return Yes
-	}
-	return No
-}
-
-// Truncation says where a harness cuts off the output of a tool.
+// Truncation specifies the length to which a harness truncates the output of a tool.
 type Truncation struct {
 	Mode  string // bytes or tokens; "" is written as bytes
-	Limit int64  // so many of them; 0 is written as 10,000
+	Limit int64  // number of bytes or tokens; 0 is written as 10,000 if Mode is not tokens
 }
 
 // Effort is a level of reasoning.
 type Effort struct {
-	Effort      string // as requests name it: none, minimal, low, medium, high, xhigh; old versions of Codex refuse others
-	Description string // for people
+	Effort      string // as in requests: none, minimal, low, medium, high, xhigh; old versions of Codex reject others
+	Description string // human-readable
 }
 
-// ServedBy returns the id of the model that answers: AliasOf, or ID of a model that is no alias. In a [Catalog] it is never
-// that of another alias.
+// ServedBy returns the ID of the model that serves requests: AliasOf, or ID if m is not an alias. In a [Catalog], it is
+// never the ID of an alias.
 func (m *Model) ServedBy() string { return cmp.Or(m.AliasOf, m.ID) }
 
-// inherit fills what m does not say with what base says, but for what cannot stand beside m's own words.
+// inherit copies the fields of base to unknown fields of m, except values that contradict fields of m.
 func (m *Model) inherit(base *Model) {
 	own := *m
 	m.Created = cmp.Or(m.Created, base.Created)
@@ -137,7 +117,7 @@ func (m *Model) inherit(base *Model) {
 	if own.Efforts != nil && own.DefaultEffort == "" && !hasEffort(own.Efforts, m.DefaultEffort) {
 		m.DefaultEffort = ""
 	}
-	if own.Verbosity == No && own.DefaultVerbosity == "" {
+	if own.Verbosity != nil && !*own.Verbosity && own.DefaultVerbosity == "" {
 		m.DefaultVerbosity = ""
 	}
 }
@@ -153,12 +133,9 @@ func orSlice[E any](a, b []E) []E {
 	return b
 }
 
-// Compare orders models by id.
-func Compare(a, b Model) int { return cmp.Compare(a.ID, b.ID) }
-
-// PathID returns the id in the path of a request, decoded as in url.URL.Path, for example org/name of
-// /v1/models/org/name. Whatever stands in front of /v1/models/ is passed over. ok is false for a path that names no model,
-// as that of the list.
+// PathID returns the model ID in the path of a request, decoded as in url.URL.Path, for example org/name in
+// /v1/models/org/name. It ignores any prefix before /v1/models/. ok is false if the path does not contain an ID, like
+// the path of the list.
 func PathID(path string) (id string, ok bool) {
 	_, id, ok = strings.Cut(path, "/v1/models/")
 	id = strings.TrimSuffix(id, "/")

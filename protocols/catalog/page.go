@@ -10,36 +10,45 @@ import (
 	"github.com/weft-go/weft/protocols/internal/jsonw"
 )
 
-// Page is a part of a list, as Anthropic's clients ask for it. The zero value is all of it.
-type Page struct {
-	Limit             int    // models at most; 0 is all
-	AfterID, BeforeID string // the model that the page follows, or that follows it; one of them at most
+// page is a part of a list, as requested by Anthropic's clients. The zero value is the whole list.
+type page struct {
+	limit             int    // maximum number of models; 0 means all
+	afterID, beforeID string // the model before the page, or after it; at most one is set
 }
 
 const (
-	pageLimit = 20   // of a request that does not say
-	maxLimit  = 1000 // that a request may say
+	pageLimit = 20   // default limit
+	maxLimit  = 1000 // largest limit of a request
 )
 
-// PageOf returns the page that a request asks for, given what returns its parameters, "" for none. Errors are *[apierr.Error].
-func PageOf(query func(name string) string) (Page, error) {
-	p := Page{Limit: pageLimit, AfterID: query("after_id"), BeforeID: query("before_id")}
+// parsePage returns the page that a request specifies. Errors are *[apierr.Error].
+func parsePage(query func(name string) string) (page, error) {
+	p := page{limit: pageLimit, afterID: query("after_id"), beforeID: query("before_id")}
 	if s := query("limit"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 || n > maxLimit {
 			return p, apierr.Invalid("limit", "limit: it must be a number from 1 to %d.", maxLimit)
 		}
-		p.Limit = n
+		p.limit = n
 	}
-	if p.AfterID != "" && p.BeforeID != "" {
+	if p.afterID != "" && p.beforeID != "" {
 		return p, apierr.Invalid("before_id", "before_id: it may not be given along with after_id.")
 	}
 	return p, nil
 }
 
-// Append appends the page of a list in the style Anthropic. A page behind or in front of a model that is not in the list is
-// an *[apierr.Error].
-func (p Page) Append(dst []byte, list []Model) ([]byte, error) {
+// AppendPage appends the page of a list that a request specifies, in the style [Anthropic]. query returns a query
+// parameter of the request, or "" if absent; AppendPage reads limit, after_id and before_id. It returns an
+// *[apierr.Error] if a parameter is invalid or names a model that is not in the list.
+func AppendPage(dst []byte, list []Model, query func(name string) string) ([]byte, error) {
+	p, err := parsePage(query)
+	if err != nil {
+		return dst, err
+	}
+	return p.append(dst, list)
+}
+
+func (p page) append(dst []byte, list []Model) ([]byte, error) {
 	part, more, err := p.cut(list)
 	if err != nil {
 		return dst, err
@@ -47,7 +56,7 @@ func (p Page) Append(dst []byte, list []Model) ([]byte, error) {
 	return appendPage(dst, part, more), nil
 }
 
-func (p Page) cut(list []Model) (part []Model, more bool, err error) {
+func (p page) cut(list []Model) (part []Model, more bool, err error) {
 	at := func(param, id string) (int, error) {
 		i := slices.IndexFunc(list, func(m Model) bool { return m.ID == id })
 		if i < 0 {
@@ -55,26 +64,26 @@ func (p Page) cut(list []Model) (part []Model, more bool, err error) {
 		}
 		return i, nil
 	}
-	if p.BeforeID != "" {
-		i, err := at("before_id", p.BeforeID)
+	if p.beforeID != "" {
+		i, err := at("before_id", p.beforeID)
 		if err != nil {
 			return nil, false, err
 		}
 		list = list[:i]
-		if p.Limit > 0 && len(list) > p.Limit {
-			return list[len(list)-p.Limit:], true, nil
+		if p.limit > 0 && len(list) > p.limit {
+			return list[len(list)-p.limit:], true, nil
 		}
 		return list, false, nil
 	}
-	if p.AfterID != "" {
-		i, err := at("after_id", p.AfterID)
+	if p.afterID != "" {
+		i, err := at("after_id", p.afterID)
 		if err != nil {
 			return nil, false, err
 		}
 		list = list[i+1:]
 	}
-	if p.Limit > 0 && len(list) > p.Limit {
-		return list[:p.Limit], true, nil
+	if p.limit > 0 && len(list) > p.limit {
+		return list[:p.limit], true, nil
 	}
 	return list, false, nil
 }

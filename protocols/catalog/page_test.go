@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package catalog_test
+package catalog
 
 import (
 	"encoding/json"
@@ -12,13 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weft-go/weft/protocols/apierr"
-	"github.com/weft-go/weft/protocols/catalog"
 )
 
 func TestPage(t *testing.T) {
-	var list []catalog.Model
+	var list []Model
 	for i := range 25 {
-		list = append(list, catalog.Model{ID: fmt.Sprint("m", i)})
+		list = append(list, Model{ID: fmt.Sprint("m", i)})
 	}
 	for query, want := range map[string]string{
 		"":                        "m0…m19 true",
@@ -40,15 +39,15 @@ func TestPage(t *testing.T) {
 	} {
 		q, err := url.ParseQuery(query)
 		require.NoError(t, err)
-		page, err := catalog.PageOf(q.Get)
+		page, err := parsePage(q.Get)
 		var body []byte
 		if err == nil {
-			body, err = page.Append(nil, list)
+			body, err = page.append(nil, list)
 		}
 		if err != nil {
 			require.IsType(t, &apierr.Error{}, err)
-			require.Equal(t, want, apierr.From(err).Text(apierr.Anthropic), query)
-			require.Equal(t, 400, apierr.From(err).HTTPStatus(apierr.Anthropic))
+			require.Equal(t, want, apierr.Wrap(err).Message, query)
+			require.Equal(t, 400, apierr.Wrap(err).HTTPStatus(apierr.Anthropic))
 			continue
 		}
 		var got struct {
@@ -68,36 +67,36 @@ func TestPage(t *testing.T) {
 		}
 		require.Equal(t, want, fmt.Sprint(text, " ", got.HasMore), query)
 	}
-	all, err := catalog.Page{}.Append(nil, list)
+	all, err := page{}.append(nil, list)
 	require.NoError(t, err)
-	require.Equal(t, string(catalog.AppendList(nil, list, catalog.Anthropic)), string(all))
+	require.Equal(t, string(AppendList(nil, list, Anthropic)), string(all))
 }
 
-// TestPages walks a list in both directions, as a client does.
+// TestPages reads all pages of a list in both directions, as a client does.
 func TestPages(t *testing.T) {
-	var list []catalog.Model
+	var list []Model
 	for i := range 10 {
-		list = append(list, catalog.Model{ID: fmt.Sprint(i)})
+		list = append(list, Model{ID: fmt.Sprint(i)})
 	}
 	for limit := 1; limit < 12; limit++ {
 		for _, back := range []bool{false, true} {
-			p, seen, more := catalog.Page{Limit: limit}, "", true
+			p, seen, more := page{limit: limit}, "", true
 			if back {
-				p.BeforeID, seen = "9", "9"
+				p.beforeID, seen = "9", "9"
 			}
 			for more {
-				body, err := p.Append(nil, list)
+				body, err := p.append(nil, list)
 				require.NoError(t, err)
-				got, err := catalog.DecodeList(body)
+				got, err := ParseList(body)
 				require.NoError(t, err)
 				part := make([]string, 0, len(got))
 				for _, m := range got {
 					part = append(part, m.ID)
 				}
 				if back {
-					seen, p.BeforeID = strings.Join(part, "")+seen, part[0]
+					seen, p.beforeID = strings.Join(part, "")+seen, part[0]
 				} else {
-					seen, p.AfterID = seen+strings.Join(part, ""), part[len(part)-1]
+					seen, p.afterID = seen+strings.Join(part, ""), part[len(part)-1]
 				}
 				more = strings.Contains(string(body), `"has_more":true`)
 			}
@@ -107,8 +106,8 @@ func TestPages(t *testing.T) {
 }
 
 func TestETag(t *testing.T) {
-	a := catalog.ETag(catalog.AppendList(nil, []catalog.Model{{ID: "a"}}, catalog.Codex))
+	a := ETag(AppendList(nil, []Model{{ID: "a"}}, Codex))
 	require.Regexp(t, `^"[0-9a-f]{24}"$`, a)
-	require.Equal(t, a, catalog.ETag(catalog.AppendList(nil, []catalog.Model{{ID: "a"}}, catalog.Codex)))
-	require.NotEqual(t, a, catalog.ETag(catalog.AppendList(nil, []catalog.Model{{ID: "b"}}, catalog.Codex)))
+	require.Equal(t, a, ETag(AppendList(nil, []Model{{ID: "a"}}, Codex)))
+	require.NotEqual(t, a, ETag(AppendList(nil, []Model{{ID: "b"}}, Codex)))
 }

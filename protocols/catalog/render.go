@@ -13,7 +13,7 @@ import (
 	"github.com/weft-go/weft/protocols/internal/jsonw"
 )
 
-// Style is the form of an answer.
+// Style is the form of a response.
 type Style uint8
 
 // The styles.
@@ -23,10 +23,11 @@ const (
 	Codex
 )
 
-// StyleOf returns the style that a client expects, given what returns a header and what returns a parameter of its
-// request, "" for none: Codex sends the parameter client_version, Anthropic's clients the header anthropic-version. Both
-// are also known by their User-Agent, since Claude Code's request for models need not have the header.
-func StyleOf(header, query func(name string) string) Style {
+// DetectStyle returns the style that a client expects. header and query return a header and a query parameter of its
+// request, or "" if absent. Codex sends the parameter client_version, Anthropic's clients the header anthropic-version.
+// Codex and Claude Code are also recognized by their User-Agent, because Claude Code's request for models may lack the
+// header.
+func DetectStyle(header, query func(name string) string) Style {
 	agent := header("User-Agent")
 	switch {
 	case query("client_version") != "", strings.HasPrefix(agent, "codex_"), strings.HasPrefix(agent, "codex-"):
@@ -37,20 +38,20 @@ func StyleOf(header, query func(name string) string) Style {
 	return OpenAI
 }
 
-// ETag returns a name of an answer for the header of the same name: equal bytes have equal names. Codex keeps it with the
-// list.
+// ETag returns an entity tag for a response, derived from its bytes. Codex stores it with the list.
 func ETag(body []byte) string {
 	sum := sha256.Sum256(body)
 	return `"` + hex.EncodeToString(sum[:12]) + `"`
 }
 
-// owner is the owned_by of a model that has none.
+// owner is the owned_by of a model without OwnedBy.
 const owner = "weft"
 
-// maxCreated is the last second that a date with a year of four digits can say.
+// maxCreated is the last second of the year 9999.
 const maxCreated = 253402300799
 
-// AppendList appends the answer to a request for all models, in their order. See [Page] for Anthropic's pages.
+// AppendList appends the response to a request for all models, in the order of list. See [AppendPage] for Anthropic's
+// pages.
 func AppendList(dst []byte, list []Model, s Style) []byte {
 	switch s {
 	case Anthropic:
@@ -73,7 +74,7 @@ func appendModels(dst []byte, list []Model, s Style) []byte {
 	return dst
 }
 
-// AppendModel appends the answer to a request for one model.
+// AppendModel appends the response to a request for one model.
 func AppendModel(dst []byte, m *Model, s Style) []byte {
 	switch s {
 	case Anthropic:
@@ -118,7 +119,7 @@ func appendString(dst []byte, key, s string) []byte {
 	return jsonw.AppendString(append(dst, key...), s)
 }
 
-// appendNullable appends a member that a form demands, null if it is not known.
+// appendNullable appends a required field, which is null if unknown.
 func appendNullable(dst []byte, key, s string) []byte {
 	if s == "" {
 		return append(append(dst, key...), "null"...)
@@ -126,7 +127,7 @@ func appendNullable(dst []byte, key, s string) []byte {
 	return appendString(dst, key, s)
 }
 
-// appendCount appends a member that is known.
+// appendCount appends a field, unless it is unknown.
 func appendCount(dst []byte, key string, n int64) []byte {
 	if n <= 0 {
 		return dst

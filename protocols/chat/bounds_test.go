@@ -15,9 +15,9 @@ import (
 	"github.com/weft-go/weft/protocols/responses"
 )
 
-// TestLinear renders and writes bodies with a piece that is there many times: twice the pieces may take about twice the
-// memory, and what comes out is bounded by what came in.
-func TestLinear(t *testing.T) {
+// TestMemoryIsLinear renders and encodes bodies in which one element occurs many times: twice the elements may take about twice
+// the memory, and the length of the output is bounded by the length of the input.
+func TestMemoryIsLinear(t *testing.T) {
 	result := func(content string) string {
 		return `{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},` +
 			`{"role":"user","content":[` + content + `]}]}`
@@ -35,7 +35,7 @@ func TestLinear(t *testing.T) {
 		body   func(n int) string
 		do     func(*block.Request) int
 	}{
-		{"reminders behind a result", messages.Decode, func(n int) string {
+		{"reminders after a result", messages.Decode, func(n int) string {
 			return result(`{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"x"}]}` +
 				many(`,{"type":"text","text":"<system-reminder></system-reminder>"}`, n))
 		}, render(nil)},
@@ -50,7 +50,7 @@ func TestLinear(t *testing.T) {
 		{"allowed tools", responses.Decode, func(n int) string {
 			return `{"input":"x","tools":[{"type":"custom","name":"c"}],"tool_choice":{"type":"allowed_tools","tools":[{"name":"c"}` + many(`,{"name":"a"}`, n) + `]}}`
 		}, func(r *block.Request) int {
-			out, _, err := chat.Encode(nil, r, nil)
+			out, _, err := chat.AppendRequest(nil, r, nil)
 			require.NoError(t, err)
 			require.Contains(t, string(out), `[{"type":"custom","custom":{"name":"c"}},{"type":"function","function":{"name":"a"}}`)
 			return len(out)
@@ -62,7 +62,7 @@ func TestLinear(t *testing.T) {
 				body := tt.body(n)
 				r, err := tt.decode([]byte(body), nil)
 				require.NoError(t, err)
-				r.Turns() // reads what is read on demand
+				r.Turns() // derives the values that are computed on demand
 				size := 0
 				b := allocated(func() { size = tt.do(r) })
 				require.Less(t, size, 5*len(body))
@@ -74,7 +74,7 @@ func TestLinear(t *testing.T) {
 	}
 }
 
-// allocated returns how many bytes f allocates.
+// allocated returns the number of bytes that f allocates.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

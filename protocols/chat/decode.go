@@ -4,29 +4,29 @@ package chat
 
 import (
 	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/codec"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
-	"github.com/weft-go/weft/protocols/internal/wire"
 )
 
-// Decode checks and reads a Chat Completions request. The request owns body from here on; nil limits are the defaults.
-// Errors are *[block.Error].
+// Decode validates and parses a Chat Completions request. The request takes ownership of body; nil limits mean
+// defaults. Errors are of type *[block.Error].
 //
-// Content parts, fields and tools that are not modelled are kept: they stand in the body. Cost: one pass, about one
-// allocation per message.
+// Content parts, fields and tools that are not modeled stay in the body and are preserved. Decode makes one pass and
+// about one allocation per message.
 func Decode(body []byte, lim *block.Limits) (*block.Request, error) {
-	return block.Open(body, reqDialect{}, lim)
+	return codec.Decode(body, reqDialect{}, lim)
 }
 
-// reqDialect is the Chat API's way to say requests. It has no state.
+// reqDialect implements seam.Dialect for the Chat API. It is stateless.
 type reqDialect struct{}
 
 // API returns block.Chat.
 func (reqDialect) API() block.API { return block.Chat }
 
-// Read reads the fields of a checked body.
-func (reqDialect) Read(root jsonscan.Value, lim block.Limits) (block.View, error) {
-	r := reqReader{wire.NewReader(root, lim)}
-	var v block.View
+// Read reads the view from a validated body.
+func (reqDialect) Read(root jsonscan.Value, lim block.Limits) (codec.View, error) {
+	r := reqReader{codec.NewReader(root, lim)}
+	var v codec.View
 	r.params(root, &v.Params)
 	r.tools(root.Get("tools"), &v)
 	r.functions(root.Get("functions"), &v)
@@ -34,7 +34,7 @@ func (reqDialect) Read(root jsonscan.Value, lim block.Limits) (block.View, error
 	return v, r.Err()
 }
 
-type reqReader struct{ *wire.Reader }
+type reqReader struct{ *codec.Reader }
 
 func (r reqReader) params(root jsonscan.Value, p *block.Params) {
 	p.Model = r.Str(root.Get("model"))
@@ -69,7 +69,7 @@ func (r reqReader) choice(root jsonscan.Value, c *block.ToolChoice) {
 		c.Serial = !*p
 	}
 	tc := root.Get("tool_choice")
-	if tc.IsNull() { // the form before tools: a word, or an object with a name
+	if tc.IsNull() { // the form before tools: a string, or an object with a name
 		if tc = root.Get("function_call"); tc.Kind() == jsonscan.Object {
 			c.Mode, c.Name = block.Named, r.Str(tc.Get("name"))
 			return
@@ -105,7 +105,7 @@ func (r reqReader) choice(root jsonscan.Value, c *block.ToolChoice) {
 	}
 }
 
-func (r reqReader) tools(list jsonscan.Value, v *block.View) {
+func (r reqReader) tools(list jsonscan.Value, v *codec.View) {
 	list = r.List(list)
 	if !list.Exists() {
 		return
@@ -116,7 +116,7 @@ func (r reqReader) tools(list jsonscan.Value, v *block.View) {
 			r.Want(e, "an object")
 			return
 		}
-		t := block.Tool{Type: r.Str(e.Get("type")), Deferred: r.Bool(e.Get("defer_loading")), Cache: r.Cache(e), At: wire.At(e)}
+		t := block.Tool{Type: r.Str(e.Get("type")), Deferred: r.Bool(e.Get("defer_loading")), Cache: r.Cache(e), At: codec.At(e)}
 		f := r.Object(e.Get("function"))
 		switch {
 		case t.Type == "custom":
@@ -135,8 +135,8 @@ func (r reqReader) tools(list jsonscan.Value, v *block.View) {
 	v.Tools = tools
 }
 
-// functions reads the API's form of tools before there were tools.
-func (r reqReader) functions(list jsonscan.Value, v *block.View) {
+// functions reads the field functions, the form that tools had before.
+func (r reqReader) functions(list jsonscan.Value, v *codec.View) {
 	if list = r.List(list); !list.Exists() || len(v.Tools) > 0 {
 		return
 	}
@@ -145,7 +145,7 @@ func (r reqReader) functions(list jsonscan.Value, v *block.View) {
 		f := r.Object(e)
 		t := block.Tool{
 			Type: "function", Name: r.Str(f.Get("name")), Description: r.Str(f.Get("description")), Schema: r.Raw(f.Get("parameters")),
-			At: wire.At(e),
+			At: codec.At(e),
 		}
 		if t.Name == "" {
 			r.Missing(e, "name", "a string")
@@ -155,7 +155,7 @@ func (r reqReader) functions(list jsonscan.Value, v *block.View) {
 	v.Tools = tools
 }
 
-func (r reqReader) turns(root jsonscan.Value, v *block.View) {
+func (r reqReader) turns(root jsonscan.Value, v *codec.View) {
 	list := root.Get("messages")
 	if list.Kind() != jsonscan.Array {
 		if list.IsNull() {
@@ -170,7 +170,7 @@ func (r reqReader) turns(root jsonscan.Value, v *block.View) {
 			r.Want(m, "an object")
 			return
 		}
-		t := block.Turn{Name: r.Str(m.Get("name")), Form: wire.FormOf(m.Get("content")), At: wire.At(m)}
+		t := block.Turn{Name: r.Str(m.Get("name")), Form: codec.FormOf(m.Get("content")), At: codec.At(m)}
 		switch r.Str(m.Get("role")) {
 		case "system":
 			t.Role = block.RoleSystem
@@ -190,13 +190,13 @@ func (r reqReader) turns(root jsonscan.Value, v *block.View) {
 			list := r.Blocks(m, 1)
 			t.Blocks = append(list, block.Block{
 				Kind: block.ToolResult, CallID: r.Str(m.Get("tool_call_id")), Name: t.Name,
-				Content: r.Content(m.Get("content"), r.part), Form: t.Form, At: wire.At(m),
+				Content: r.Content(m.Get("content"), r.part), Form: t.Form, At: codec.At(m),
 			})
 			t.Name = ""
 		case block.RoleAssistant:
 			t.Blocks = r.assistant(m)
 			if m.Get("reasoning_content").IsNull() && m.Get("reasoning").Kind() == jsonscan.String {
-				t.Form |= block.FormReasoning
+				t.Form |= codec.FormReasoning
 			}
 		default:
 			t.Blocks = r.Content(m.Get("content"), r.part)
@@ -205,7 +205,7 @@ func (r reqReader) turns(root jsonscan.Value, v *block.View) {
 	}
 }
 
-// reasoningOf returns the member of an assistant message that holds past reasoning.
+// reasoningOf returns the field of an assistant message that contains past reasoning.
 func reasoningOf(m jsonscan.Value) jsonscan.Value {
 	v := m.Get("reasoning_content")
 	if v.IsNull() {
@@ -214,13 +214,13 @@ func reasoningOf(m jsonscan.Value) jsonscan.Value {
 	return v
 }
 
-// assistant reads the blocks of an assistant message in the order in which the model wrote them, as far as the API tells:
-// reasoning, content, refusal, calls. A list of reasoning has one entry in front of every call and one behind the last.
-// Reasoning details say where each of them stood, see details.go.
+// assistant reads the blocks of an assistant message in the order in which the model generated them, as far as the API
+// specifies it: reasoning, content, refusal, calls. A list of reasoning has one entry before each call and one after
+// the last. Reasoning details contain the position of each run; see details.go.
 func (r reqReader) assistant(m jsonscan.Value) []block.Block {
 	reasoning, calls := reasoningOf(m), r.List(m.Get("tool_calls"))
 	said := m.Get("content")
-	if calls.First().Exists() && string(said.Raw()) == `""` { // how many clients spell that there is none
+	if calls.First().Exists() && string(said.Raw()) == `""` { // many clients write an empty text for absent content
 		said = jsonscan.Value{}
 	}
 	content := r.Content(said, r.part)
@@ -235,7 +235,7 @@ func (r reqReader) assistant(m jsonscan.Value) []block.Block {
 	case !reasoning.IsNull():
 		n++
 	}
-	n++ // plain reasoning beside details
+	n++ // plain reasoning in addition to details
 	if !r.Count(m, n) {
 		return nil
 	}
@@ -243,7 +243,7 @@ func (r reqReader) assistant(m jsonscan.Value) []block.Block {
 	var segment jsonscan.Value
 	think := func(v jsonscan.Value) {
 		if s := r.Str(v); s != "" {
-			out = append(out, block.Block{Kind: block.Reasoning, Text: s, At: wire.At(v)})
+			out = append(out, block.Block{Kind: block.Reasoning, Text: s, At: codec.At(v)})
 		}
 	}
 	switch {
@@ -260,7 +260,7 @@ func (r reqReader) assistant(m jsonscan.Value) []block.Block {
 	}
 	out = append(out, content...)
 	if s := r.Str(refusal); s != "" {
-		out = append(out, block.Block{Kind: block.Refusal, Text: s, At: wire.At(refusal)})
+		out = append(out, block.Block{Kind: block.Refusal, Text: s, At: codec.At(refusal)})
 	}
 	for c := calls.First(); c.Exists(); c = calls.Next(c) {
 		if c.Kind() != jsonscan.Object {
@@ -273,13 +273,13 @@ func (r reqReader) assistant(m jsonscan.Value) []block.Block {
 			segment = reasoning.Next(segment)
 		}
 	}
-	for segment.Exists() { // more than there is room for
+	for segment.Exists() { // more segments than calls
 		think(segment)
 		segment = reasoning.Next(segment)
 	}
-	if fc := r.Object(m.Get("function_call")); fc.Exists() { // the API's form before tool_calls
+	if fc := r.Object(m.Get("function_call")); fc.Exists() { // the form before tool_calls
 		out = append(out, block.Block{
-			Kind: block.ToolCall, Name: r.Str(fc.Get("name")), Args: r.Str(fc.Get("arguments")), At: wire.At(fc),
+			Kind: block.ToolCall, Name: r.Str(fc.Get("name")), Args: r.Str(fc.Get("arguments")), At: codec.At(fc),
 		})
 	}
 	if details.Exists() {
@@ -289,7 +289,7 @@ func (r reqReader) assistant(m jsonscan.Value) []block.Block {
 }
 
 func (r reqReader) call(c jsonscan.Value) block.Block {
-	b := block.Block{Kind: block.ToolCall, Type: r.Str(c.Get("type")), CallID: r.Str(c.Get("id")), At: wire.At(c)}
+	b := block.Block{Kind: block.ToolCall, Type: r.Str(c.Get("type")), CallID: r.Str(c.Get("id")), At: codec.At(c)}
 	if cu := r.Object(c.Get("custom")); cu.Exists() {
 		b.Custom, b.Name, b.Args = true, r.Str(cu.Get("name")), r.Str(cu.Get("input"))
 		return b
@@ -306,7 +306,7 @@ func (r reqReader) call(c jsonscan.Value) block.Block {
 }
 
 func (r reqReader) part(v jsonscan.Value) block.Block {
-	b := block.Block{Type: r.Str(v.Get("type")), Cache: r.Cache(v), At: wire.At(v)}
+	b := block.Block{Type: r.Str(v.Get("type")), Cache: r.Cache(v), At: codec.At(v)}
 	switch b.Type {
 	case "text", "input_text", "output_text":
 		b.Kind, b.Text = block.Text, r.Str(v.Get("text"))
@@ -315,12 +315,12 @@ func (r reqReader) part(v jsonscan.Value) block.Block {
 	case "image_url", "video_url", "audio_url":
 		b.Kind = map[string]block.Kind{"image_url": block.Image, "video_url": block.Video, "audio_url": block.Audio}[b.Type]
 		u := v.Get(b.Type)
-		if u.Kind() == jsonscan.String { // seen from lenient clients
-			b.Media = wire.MediaURL(r.Str(u))
+		if u.Kind() == jsonscan.String { // sent by some clients
+			b.Media = codec.MediaURL(r.Str(u))
 			break
 		}
 		u = r.Object(u)
-		b.Media = wire.MediaURL(r.Str(u.Get("url")))
+		b.Media = codec.MediaURL(r.Str(u.Get("url")))
 		b.Media.Detail = r.Str(u.Get("detail"))
 	case "input_audio":
 		a := r.Object(v.Get("input_audio"))
@@ -333,7 +333,7 @@ func (r reqReader) part(v jsonscan.Value) block.Block {
 		b.Kind = block.File
 		b.Media = &block.Media{FileID: r.Str(f.Get("file_id"))}
 		if d := r.Str(f.Get("file_data")); d != "" {
-			if mime, data, ok := wire.Inline(d); ok {
+			if mime, data, ok := codec.Inline(d); ok {
 				b.Media.MIME, b.Media.Data = mime, data
 			} else {
 				b.Media.Data = d

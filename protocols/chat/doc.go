@@ -1,67 +1,97 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chat is the Chat Completions API, POST /v1/chat/completions, as of openai-go v3.52 (2026-08) with the
+// Package chat implements the Chat Completions API, POST /v1/chat/completions, as of openai-go v3.95 with the
 // extensions that vLLM, SGLang and Dynamo share.
 //
-// Requests come in through [Decode] and go out through [Encode]; [AppendMessages] writes the form that chat templates
-// read. Answers go out through [Stream], for stream:true, or [AppendResponse]. Both are pure: events in, bytes out. The
-// answers of an engine that speaks this API come in through [StreamDecoder], or [Events] over an HTTP body, or
-// [DecodeResponse].
+// [Decode] decodes requests and [AppendRequest] encodes them; [AppendMessages] appends the messages in the form that chat
+// templates read. Package wire encodes and decodes responses, as described below.
 //
 // # Stream
 //
-// One chunk a delta, and all chunks share id, created and model:
+// Each delta is one chunk. All chunks have the same id, created and model:
 //
 //	Start, or the first event   delta {role, content:""}, once per choice
 //	Text                        delta {content}
-//	Reasoning                   delta {reasoning_content}, or as [ReasoningField] says
+//	Reasoning                   delta {reasoning_content}, or as wire.Options.Reasoning specifies
 //	Refusal                     delta {refusal}
 //	ToolStart                   delta {tool_calls:[{index, id, type, function:{name, arguments:""}}]}
 //	ToolArgs                    delta {tool_calls:[{index, function:{arguments}}]}
 //	ToolEnd                     nothing, or the event tool_call_dispatch
-//	Annotation, Logprobs        delta {annotations}; logprobs beside an empty delta
+//	Annotation, Logprobs        delta {annotations}; logprobs with an empty delta
 //	Finish                      delta {} with finish_reason, once per choice
-//	Close                       usage with empty choices, if asked for, then [DONE]
+//	end                         usage with empty choices, if asked for, then [DONE]
 //	Fail, Error                 {"error":{…}}, and no [DONE]
 //
-// Deltas keep the order in which the model wrote them; clients that collect each field by itself lose it. The index of a
-// call is dense and in order of appearance, whatever the producer counts.
+// Deltas are in the order in which the model generated them; clients that collect each field separately lose this
+// order. The indexes of calls are dense and in order of appearance, regardless of the producer's ordinals.
 //
 // # Past reasoning
 //
-// A request has one string for it, reasoning_content. Signatures, encrypted and withheld reasoning, several runs and their
-// place among text and calls stand in reasoning_details beside it, as OpenRouter has them:
+// A message has one string of reasoning, reasoning_content. As in OpenRouter's API, reasoning_details holds signatures,
+// encrypted and withheld reasoning, and the separate runs with their positions among text and calls:
 //
 //	"reasoning_content":"one\ntwo","reasoning_details":[
 //	 {"type":"reasoning.text","index":0,"text":"one","signature":"c2ln"},
 //	 {"type":"reasoning.text","index":1,"id":"weft1p.1.2.","text":"two"}]
 //
-// Here the first run comes first, and the second behind one piece of text and two calls: the id says so, with whatever follows
-// the second number. thinking_blocks (LiteLLM), a list as reasoning_content (Dynamo: one entry in front of every call), lists
-// without places and lists of deltas that a client has not put together are read, too.
+// Here the first run is at the start of the message, and the second after one piece of text and two calls, as its id
+// specifies; the part after the second number is ignored. Decode also accepts thinking_blocks (LiteLLM), a list as
+// reasoning_content (Dynamo: one entry before each call), lists without positions, and lists of deltas that a client
+// has not merged.
 //
-// Answers have the list as StreamOptions.ReasoningDetails says. What an answer cannot say is where among calls text stood: the
-// client reads all text first. Text then comes back as early as the runs of reasoning allow.
+// Responses have the list if wire.Options.Details specifies it. A message cannot express the position of text among
+// calls: clients read all text first. Decode places text as early as the runs of reasoning permit.
 //
-// A client that sends back reasoning_content alone loses places, signatures and where one run ends, but not the text: runs are
-// lines in it, as [AppendMessages] joins them, so that a template which prints the reasoning of a turn in one place makes the
-// same prompt of it. One that prints it between calls ([RenderOptions.ReasoningSegments]) then prints all of it in front.
+// A client that returns only reasoning_content loses positions, signatures and the bounds of runs, but not the text:
+// the runs are joined by line ends, as in [AppendMessages]. A template that prints the reasoning of a turn in one piece
+// therefore makes the same prompt. One that prints it between calls ([RenderOptions.ReasoningSegments]) prints all of
+// it before the first call.
+//
+// # Responses of engines
+//
+//	data: {"choices":[{"delta":{"role":"assistant"}}]}                    Start
+//	data: {"choices":[{"delta":{"reasoning":"Hm."}}]}                     Reasoning
+//	data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"x",
+//	       "function":{"name":"get","arguments":""}}]}}]}                 ToolStart
+//	data: {"choices":[{"delta":{"tool_calls":[{"index":0,
+//	       "function":{"arguments":"{}"}}]}}]}                            ToolArgs
+//	data: {"choices":[{"delta":{},"finish_reason":"tool_calls"}]}         ToolEnd, Finish
+//	data: {"choices":[],"usage":{…}}                                      Usage
+//	data: [DONE]                                                          nothing
+//
+// The Decoder follows these rules:
+//
+//   - Events are in the order of the chunks. The order in one delta is reasoning, content, refusal, calls, unless the
+//     entries of reasoning_details specify positions. A new part begins with every change of kind and with every call.
+//   - The API does not mark the end of a call. A call ends if its arguments are one complete JSON object and other
+//     output arrives, or with the finish_reason. At the finish_reason, incomplete arguments abort the call: with
+//     Truncated if the response was cut off, else with BadArguments. Arguments that are not an object abort it as soon
+//     as other output arrives. The free text of a custom call ends only with the finish_reason, because it might
+//     continue.
+//   - ToolStart waits for the name. It has the id if that arrives before the first arguments; a later one is lost. A
+//     delta of a call belongs to the call with its index; without an index, to the call with its id; without both, to
+//     the last call. It opens a new call if it has a name and that call has ended, has another id or name, or has
+//     complete arguments, because many servers give all calls the index 0.
+//   - The finish_reason stop is ToolCalls after a complete call and Refused after a refusal.
+//   - Usage may be before or after Finish.
 //
 // # Decisions
 //
-//   - An aborted call. The API cannot take back what was sent. The call gets no more arguments, it does not count for
-//     finish_reason, and if its arguments would read as JSON (or are empty, which clients take for {}), one more delta, a
-//     quote or a brace, makes them unreadable: many clients execute calls whatever the finish reason. A call that aborts before its
-//     name is known is never sent, and [AppendResponse] leaves all of them out. StreamOptions.WholeCalls avoids the
-//     matter at the price of later deltas.
-//   - A call inside reasoning is left out unless StreamOptions.DispatchInReasoning is set. Its markup is not sent as
-//     reasoning text either: the events do not hold it.
-//   - Calls and results of server-side tools and opaque items have no form here. [Stream.Dropped] counts them.
-//   - finish_reason is tool_calls exactly if a complete call was sent and the answer ended by itself; length and
-//     content_filter win over it.
-//   - A stream that is closed before every choice has finished ends with an error. No client takes it for a whole answer.
-//   - An id is the producer's own, unless it is empty or was used before in the answer; then it is "call_", the response
-//     id without its prefix, and the ordinal. The same request gives the same ids.
-//   - Text that is not UTF-8 becomes U+FFFD. A character that is cut between two deltas is held until it is whole, at most
+//   - Aborted calls: the API cannot withdraw data that was sent. The call gets no more arguments and does not affect
+//     finish_reason. If its arguments are valid JSON, or empty, which clients read as {}, one more delta with a quote
+//     or a brace makes them invalid, because many clients execute calls regardless of the finish_reason. A call that
+//     aborts before its name is known is never sent, and a response that is not streamed omits all aborted calls.
+//     wire.Options.WholeCalls avoids partial calls by sending each call only when it is complete.
+//   - Calls inside reasoning are left out unless wire.Options.CallsInReasoning is set. Their markup is not sent as
+//     reasoning text either, because the events do not contain it.
+//   - Calls and results of server-side tools, and opaque items, cannot be expressed. wire.Encoder.Dropped counts them.
+//   - finish_reason is tool_calls if and only if a complete call was sent and the model stopped by itself; length and
+//     content_filter take precedence.
+//   - wire.Encoder.Finish ends each choice that lacks an event.Finish as if the model had stopped. If such a choice has
+//     an open call or only an event.Start, the response was cut off, and the stream ends with an error so that no
+//     client mistakes it for a complete one.
+//   - The id of a call is the producer's, unless it is empty or occurred before in the response. It is then "call_",
+//     the response id without its prefix, and the ordinal, so that the same response id gives the same call ids.
+//   - Invalid UTF-8 becomes U+FFFD. A character that is split between two deltas is held until it is complete, at most
 //     3 bytes.
 package chat

@@ -6,18 +6,18 @@ import (
 	"strings"
 
 	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/codec"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
-	"github.com/weft-go/weft/protocols/internal/wire"
 )
 
-// This file is structured as follows. A block of the Chat API stands in one of six kinds of places: content that is a
-// string, an element of content, a member of its own (reasoning, refusal), an element of tool_calls or of
-// reasoning_details, or, as a tool result, the whole message. Every edit begins by telling these apart.
+// This file is structured as follows. A block of the Chat API has one of six positions: content that is a string, an
+// element of content, a separate field (reasoning, refusal), an element of tool_calls or of reasoning_details, or, as a
+// tool result, the whole message. Every edit first distinguishes these.
 
-// Set writes what differs between old and b, or the whole element anew.
+// Set writes the differences between old and b, or rewrites the whole element.
 func (d reqDialect) Set(e *jsonscan.Edits, t *block.Turn, old, b *block.Block) (bool, error) {
-	v := block.ValueOf(old.At)
-	if err := wire.Guard(e, v); err != nil {
+	v := codec.ValueOf(old.At)
+	if err := codec.Guard(e, v); err != nil {
 		return false, err
 	}
 	if inDetails(old) {
@@ -25,18 +25,18 @@ func (d reqDialect) Set(e *jsonscan.Edits, t *block.Turn, old, b *block.Block) (
 	}
 	if v.Kind() == jsonscan.String {
 		if b.Kind == old.Kind && b.Cache == nil {
-			e.Replace(v, wire.Str(b.Text))
-			return wire.OnlyText(old, b), nil
+			e.Replace(v, codec.Str(b.Text))
+			return codec.OnlyText(old, b), nil
 		}
 		if old.Kind != block.Text || b.Kind == block.ToolCall || b.Kind == block.ToolResult || b.Kind == block.Reasoning {
-			return false, wire.Unsupported("a " + b.Kind.String() + " cannot stand in place of a " + old.Kind.String())
+			return false, codec.Unsupported("a " + b.Kind.String() + " cannot replace a " + old.Kind.String())
 		}
 		raw, err := d.one(b)
 		if err != nil {
 			return false, err
 		}
 		if v.KeyIs("content") {
-			raw = wire.Array([][]byte{raw})
+			raw = codec.Array([][]byte{raw})
 		}
 		e.Replace(v, raw)
 		return false, nil
@@ -46,12 +46,12 @@ func (d reqDialect) Set(e *jsonscan.Edits, t *block.Turn, old, b *block.Block) (
 		if err != nil {
 			return false, err
 		}
-		if ok && wire.Apply(e, v, patches) {
+		if ok && codec.Apply(e, v, patches) {
 			return true, nil
 		}
 	}
 	if old.Kind == block.ToolCall != (b.Kind == block.ToolCall) || old.Kind == block.ToolResult != (b.Kind == block.ToolResult) {
-		return false, wire.Unsupported("a " + b.Kind.String() + " cannot stand in place of a " + old.Kind.String())
+		return false, codec.Unsupported("a " + b.Kind.String() + " cannot replace a " + old.Kind.String())
 	}
 	raw, err := d.one(b)
 	if err != nil {
@@ -61,8 +61,8 @@ func (d reqDialect) Set(e *jsonscan.Edits, t *block.Turn, old, b *block.Block) (
 	return false, nil
 }
 
-func (d reqDialect) patches(v jsonscan.Value, old, b *block.Block) (list []wire.Patch, ok bool, err error) {
-	put := func(key string, raw []byte) { list = append(list, wire.Patch{Key: key, Raw: raw}) }
+func (d reqDialect) patches(v jsonscan.Value, old, b *block.Block) (list []codec.Patch, ok bool, err error) {
+	put := func(key string, raw []byte) { list = append(list, codec.Patch{Key: key, Raw: raw}) }
 	in := "function."
 	args := "function.arguments"
 	if old.Custom {
@@ -71,29 +71,29 @@ func (d reqDialect) patches(v jsonscan.Value, old, b *block.Block) (list []wire.
 	if v.KeyIs("function_call") {
 		in, args = "", "arguments"
 	}
-	for _, f := range wire.Diff(old, b) {
+	for _, f := range codec.Diff(old, b) {
 		switch {
-		case f == wire.FText && b.Kind == block.Text:
-			put("text", wire.Str(b.Text))
-		case f == wire.FText && b.Kind == block.Refusal:
-			put("refusal", wire.Str(b.Text))
-		case f == wire.FCallID && b.Kind == block.ToolCall && in != "":
-			put("id", wire.Str(b.CallID))
-		case f == wire.FName && b.Kind == block.ToolCall:
-			put(in+"name", wire.Str(b.Name))
-		case f == wire.FArgs && b.Kind == block.ToolCall:
-			put(args, wire.Str(b.Args))
-		case f == wire.FCallID && b.Kind == block.ToolResult:
-			put("tool_call_id", wire.Str(b.CallID))
-		case f == wire.FContent && b.Kind == block.ToolResult:
-			w := reqWriter{Lossy: wire.Lossy{Strict: true}}
+		case f == codec.FText && b.Kind == block.Text:
+			put("text", codec.Str(b.Text))
+		case f == codec.FText && b.Kind == block.Refusal:
+			put("refusal", codec.Str(b.Text))
+		case f == codec.FCallID && b.Kind == block.ToolCall && in != "":
+			put("id", codec.Str(b.CallID))
+		case f == codec.FName && b.Kind == block.ToolCall:
+			put(in+"name", codec.Str(b.Name))
+		case f == codec.FArgs && b.Kind == block.ToolCall:
+			put(args, codec.Str(b.Args))
+		case f == codec.FCallID && b.Kind == block.ToolResult:
+			put("tool_call_id", codec.Str(b.CallID))
+		case f == codec.FContent && b.Kind == block.ToolResult:
+			w := reqWriter{Lossy: codec.Lossy{Strict: true}}
 			raw := w.content(nil, b.Content, 0)
 			if w.Err != nil {
 				return nil, false, w.Err
 			}
 			put("content", raw)
-		case f == wire.FIsError:
-			return nil, false, wire.Unsupported("the Chat API has no mark for failed tools")
+		case f == codec.FIsError:
+			return nil, false, codec.Unsupported("the Chat API has no mark for failed tools")
 		default:
 			return nil, false, nil
 		}
@@ -101,9 +101,9 @@ func (d reqDialect) patches(v jsonscan.Value, old, b *block.Block) (list []wire.
 	return list, true, nil
 }
 
-// one writes an element: a content part, a call, or a message with a tool result.
+// one encodes an element: a content part, a call, or a message with a tool result.
 func (reqDialect) one(b *block.Block) ([]byte, error) {
-	w := reqWriter{Lossy: wire.Lossy{Strict: true}}
+	w := reqWriter{Lossy: codec.Lossy{Strict: true}}
 	var raw []byte
 	switch b.Kind {
 	case block.ToolCall:
@@ -116,29 +116,29 @@ func (reqDialect) one(b *block.Block) ([]byte, error) {
 	return raw, w.Err
 }
 
-// Insert adds parts, calls or reasoning to a message, or parts to a tool result.
+// Insert inserts parts, calls or reasoning into a message, or parts into a tool result.
 func (d reqDialect) Insert(e *jsonscan.Edits, t *block.Turn, holder *block.Block, at int, list []block.Block) error {
-	msg := block.ValueOf(t.At)
-	if err := wire.Guard(e, msg); err != nil {
+	msg := codec.ValueOf(t.At)
+	if err := codec.Guard(e, msg); err != nil {
 		return err
 	}
 	siblings := t.Blocks
 	if holder != nil {
 		siblings = holder.Content
 	} else if t.Role == block.RoleTool {
-		return wire.Unsupported("a tool message holds one result: insert a turn, or insert into the result")
+		return codec.Unsupported("a tool message holds one result: insert a turn, or insert into the result")
 	}
 	var parts, calls [][]byte
 	for i := range list {
 		b := &list[i]
 		switch {
 		case b.Kind == block.ToolResult, b.Kind == block.ToolCall && (t.Role != block.RoleAssistant || holder != nil):
-			return wire.Unsupported("a " + b.Kind.String() + " cannot stand in this message")
+			return codec.Unsupported("a " + b.Kind.String() + " cannot be part of this message")
 		case b.Kind == block.Reasoning:
 			if t.Role != block.RoleAssistant || !reasoningOf(msg).IsNull() || detailsOf(msg).Exists() {
-				return wire.Unsupported("a message has one run of reasoning, in front")
+				return codec.Unsupported("a message has one run of reasoning, at its start")
 			}
-			e.SetMember(msg, "reasoning_content", wire.Str(b.Text))
+			e.SetMember(msg, "reasoning_content", codec.Str(b.Text))
 		default:
 			raw, err := d.one(b)
 			if err != nil {
@@ -151,10 +151,10 @@ func (d reqDialect) Insert(e *jsonscan.Edits, t *block.Turn, holder *block.Block
 			}
 		}
 	}
-	// The element in front of which the new ones go: the first sibling from here on that stands in the same list.
+	// The element before which the new ones are inserted: the first sibling from here on in the same list.
 	next := func(call bool) jsonscan.Value {
 		for _, s := range siblings[min(at, len(siblings)):] {
-			v := block.ValueOf(s.At)
+			v := codec.ValueOf(s.At)
 			if (s.Kind == block.ToolCall) == call && s.Kind != block.Reasoning && !v.KeyIs("refusal") {
 				return v
 			}
@@ -163,25 +163,26 @@ func (d reqDialect) Insert(e *jsonscan.Edits, t *block.Turn, holder *block.Block
 	}
 	text := func(raw []byte) []byte { return append(append([]byte(`{"type":"text","text":`), raw...), '}') }
 	if len(parts) > 0 {
-		if err := wire.InsertContent(e, msg, "content", next(false), parts, text); err != nil {
+		if err := codec.InsertContent(e, msg, "content", next(false), parts, text); err != nil {
 			return err
 		}
 	}
 	if len(calls) > 0 {
-		return wire.InsertContent(e, msg, "tool_calls", next(true), calls, text)
+		return codec.InsertContent(e, msg, "tool_calls", next(true), calls, text)
 	}
 	return nil
 }
 
-// Delete removes a block with what holds nothing else: the only block with its message, the last call with tool_calls.
+// Delete removes a block and any container that would be left empty: the message with its only block, tool_calls with
+// its last call.
 func (d reqDialect) Delete(e *jsonscan.Edits, t *block.Turn, holder *block.Block, at int) (bool, error) {
 	list := t.Blocks
 	if holder != nil {
 		list = holder.Content
 	}
 	b := &list[at]
-	v := block.ValueOf(b.At)
-	if err := wire.Guard(e, v); err != nil {
+	v := codec.ValueOf(b.At)
+	if err := codec.Guard(e, v); err != nil {
 		return false, err
 	}
 	parent := v.Parent()
@@ -191,7 +192,7 @@ func (d reqDialect) Delete(e *jsonscan.Edits, t *block.Turn, holder *block.Block
 	case inDetails(b):
 		deleteDetail(e, t, b)
 		return true, nil
-	case v.KeyIs("content") && holder == nil: // beside calls
+	case v.KeyIs("content") && holder == nil: // next to calls
 		e.Replace(v, []byte("null"))
 		return true, nil
 	case v.KeyIs("content"):
@@ -207,11 +208,11 @@ func (d reqDialect) Delete(e *jsonscan.Edits, t *block.Turn, holder *block.Block
 				left++
 			}
 		}
-		if left <= 1 { // an empty list of calls is an error at some servers
+		if left <= 1 { // some servers reject an empty list of calls
 			e.Delete(parent.Parent(), parent)
 			return true, nil
 		}
-	case b.Kind == block.Reasoning: // one of several segments, which are counted
+	case b.Kind == block.Reasoning: // one of several segments, whose number is significant
 		e.Replace(v, []byte(`""`))
 		return true, nil
 	}
@@ -219,19 +220,19 @@ func (d reqDialect) Delete(e *jsonscan.Edits, t *block.Turn, holder *block.Block
 	return true, nil
 }
 
-// InsertTurn adds the messages of a turn in front of turn number at.
+// InsertTurn inserts the messages of a turn before turn number at.
 func (reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t *block.Turn) error {
 	var before jsonscan.Value
 	if at < len(turns) {
-		before = block.ValueOf(turns[at].At)
+		before = codec.ValueOf(turns[at].At)
 	}
-	w := reqWriter{Lossy: wire.Lossy{Strict: true}}
+	w := reqWriter{Lossy: codec.Lossy{Strict: true}}
 	raw := w.turn(nil, t)
 	if w.Err != nil {
 		return w.Err
 	}
 	if len(raw) == 0 {
-		return wire.Unsupported("a turn without blocks")
+		return codec.Unsupported("a turn without blocks")
 	}
 	e.Insert(e.Doc().Root().Get("messages"), before, raw)
 	return nil
@@ -239,7 +240,7 @@ func (reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t *b
 
 // DeleteTurn removes a message.
 func (reqDialect) DeleteTurn(e *jsonscan.Edits, t *block.Turn) error {
-	e.Delete(e.Doc().Root().Get("messages"), block.ValueOf(t.At))
+	e.Delete(e.Doc().Root().Get("messages"), codec.ValueOf(t.At))
 	return nil
 }
 

@@ -7,33 +7,33 @@ import (
 	"strings"
 
 	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/codec"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
-	"github.com/weft-go/weft/protocols/internal/wire"
 )
 
-// Encode appends r as a Chat Completions request to dst. A Chat request comes out as it came in, edits applied, without
-// losses. Any other is written anew, and what the API cannot express is in the losses; with opt.Strict the first loss is
-// an error.
+// AppendRequest appends r as a Chat Completions request to dst. A Chat request is written unmodified, with edits applied and
+// without losses. Any other request is converted. The losses report what the API cannot express; with opt.Strict, a
+// loss is an error.
 //
-// Past reasoning becomes reasoning_content, and reasoning_details where that does not hold it all. Results become messages
-// with role tool in front of what else their turn says; system text inside a turn becomes a message of its own. A cache
-// breakpoint becomes a prompt_cache_breakpoint of its part.
-func Encode(dst []byte, r *block.Request, opt *block.EncodeOptions) ([]byte, []block.Loss, error) {
-	return block.Convert(dst, r, reqDialect{}, opt, appendRequest)
+// Past reasoning becomes reasoning_content, and also reasoning_details if that cannot express all of it. Tool results
+// become messages with role tool before the rest of their turn; system text inside a turn becomes a separate message. A
+// cache breakpoint becomes a prompt_cache_breakpoint of its part.
+func AppendRequest(dst []byte, r *block.Request, opt *block.EncodeOptions) ([]byte, []block.Loss, error) {
+	return codec.Convert(dst, r, reqDialect{}, opt, appendRequest)
 }
 
-func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
+func appendRequest(dst []byte, v *codec.View, lose codec.LossFunc) []byte {
 	d := reqDialect{}
-	o := wire.Open(dst)
+	o := codec.Open(dst)
 	for _, m := range d.Members(&v.Params, v.Tools, lose) {
 		o.Raw(m.Key, m.Value)
 	}
 	o.Tools(v.Tools, d.AppendTool, lose)
 	o.Key("messages")
 	o.Buf = append(o.Buf, '[')
-	w := reqWriter{Lossy: wire.Lossy{Lose: lose}, tools: v.Tools}
+	w := reqWriter{Lossy: codec.Lossy{Lose: lose}, tools: v.Tools}
 	n := 0
-	turns := block.SplitInstructions(v.Turns)
+	turns := codec.SplitInstructions(v.Turns)
 	for i := range turns {
 		if raw := w.turn(nil, &turns[i]); len(raw) > 0 {
 			if n++; n > 1 {
@@ -46,10 +46,10 @@ func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
 	return o.Close()
 }
 
-// Members returns the top-level members for the parameters.
-func (reqDialect) Members(p *block.Params, tools []block.Tool, lose block.Lose) []block.Member {
-	var m wire.Members
-	m.Add("model", "", wire.Str(p.Model))
+// Members returns the top-level fields for the parameters.
+func (reqDialect) Members(p *block.Params, tools []block.Tool, lose codec.LossFunc) []codec.Member {
+	var m codec.Members
+	m.Add("model", "", codec.Str(p.Model))
 	m.Int("max_completion_tokens", "max_tokens", p.MaxTokens)
 	m.True("stream", p.Stream)
 	if p.StreamUsage {
@@ -72,10 +72,10 @@ func (reqDialect) Members(p *block.Params, tools []block.Tool, lose block.Lose) 
 	m.Str("verbosity", p.Verbosity)
 	m.Str("user", p.User)
 	m.Str("prompt_cache_key", p.CacheKey)
-	m.Str("service_tier", wire.OpenAITier(p.ServiceTier))
-	wire.LoseAll(lose, "no field in the Chat API",
-		wire.Opt{Set: p.Thinking.Budget != nil, Name: "thinking.budget_tokens"},
-		wire.Opt{Set: p.Thinking.Summary != "", Name: "reasoning.summary"},
+	m.Str("service_tier", codec.OpenAITier(p.ServiceTier))
+	codec.LoseAll(lose, "no field in the Chat API",
+		codec.Opt{Set: p.Thinking.Budget != nil, Name: "thinking.budget_tokens"},
+		codec.Opt{Set: p.Thinking.Summary != "", Name: "reasoning.summary"},
 	)
 	reqChoice(&m, &p.ToolChoice, tools)
 	return m
@@ -89,14 +89,14 @@ func cmpOr(s, def string) string {
 }
 
 // reqChoice writes tool_choice and parallel_tool_calls.
-func reqChoice(m *wire.Members, c *block.ToolChoice, tools []block.Tool) {
-	isCustom := wire.CustomNames(tools, len(c.Allow))
+func reqChoice(m *codec.Members, c *block.ToolChoice, tools []block.Tool) {
+	isCustom := codec.CustomNames(tools, len(c.Allow))
 	named := func(name string) []byte {
 		kind := "function"
 		if isCustom(name) {
 			kind = "custom"
 		}
-		in, o := wire.Open(nil), wire.Open(nil)
+		in, o := codec.Open(nil), codec.Open(nil)
 		in.Str("name", name)
 		o.Str("type", kind)
 		o.Raw(kind, in.Close())
@@ -116,13 +116,13 @@ func reqChoice(m *wire.Members, c *block.ToolChoice, tools []block.Tool) {
 		for _, n := range c.Allow {
 			list = append(list, named(n))
 		}
-		in, o := wire.Open(nil), wire.Open(nil)
+		in, o := codec.Open(nil), codec.Open(nil)
 		mode := "auto"
 		if c.Must {
 			mode = "required"
 		}
 		in.Str("mode", mode)
-		in.Raw("tools", wire.Array(list))
+		in.Raw("tools", codec.Array(list))
 		o.Str("type", "allowed_tools")
 		o.Raw("allowed_tools", in.Close())
 		m.Add("tool_choice", "", o.Close())
@@ -133,7 +133,7 @@ func reqChoice(m *wire.Members, c *block.ToolChoice, tools []block.Tool) {
 }
 
 // AppendTool appends the declaration of a tool.
-func (reqDialect) AppendTool(dst []byte, t *block.Tool, lose block.Lose) []byte {
+func (reqDialect) AppendTool(dst []byte, t *block.Tool, lose codec.LossFunc) []byte {
 	if t.Kind == block.Hosted {
 		lose(t.At.Path(), "a tool that another API runs: "+t.Type)
 		return dst
@@ -144,7 +144,7 @@ func (reqDialect) AppendTool(dst []byte, t *block.Tool, lose block.Lose) []byte 
 	if t.Cache != nil {
 		lose(t.At.Path(), "a cache breakpoint on a tool")
 	}
-	in := wire.Open(nil)
+	in := codec.Open(nil)
 	in.Str("name", cmpOr(t.ModelName, t.Name))
 	in.OptStr("description", t.Description)
 	kind := "function"
@@ -157,7 +157,7 @@ func (reqDialect) AppendTool(dst []byte, t *block.Tool, lose block.Lose) []byte 
 			in.Bool("strict", *t.Strict)
 		}
 	}
-	o := wire.Open(dst)
+	o := codec.Open(dst)
 	o.Str("type", kind)
 	o.Raw(kind, in.Close())
 	if t.Deferred {
@@ -166,7 +166,7 @@ func (reqDialect) AppendTool(dst []byte, t *block.Tool, lose block.Lose) []byte 
 	return o.Close()
 }
 
-// reqFormat returns a custom tool's format in the nested form of this API; the Responses API has it flat.
+// reqFormat converts a custom tool's format to the nested form of this API; the Responses API has a flat form.
 func reqFormat(raw []byte) []byte {
 	d, err := jsonscan.Scan(raw, jsonscan.Limits{Bytes: 1 << 30, Depth: 64, Values: 1 << 16})
 	if err != nil {
@@ -176,7 +176,7 @@ func reqFormat(raw []byte) []byte {
 	if kind, _ := v.Get("type").Str(nil); kind != "grammar" || v.Get("grammar").Exists() {
 		return raw
 	}
-	in, o := wire.Open(nil), wire.Open(nil)
+	in, o := codec.Open(nil), codec.Open(nil)
 	in.OptRaw("syntax", v.Get("syntax").Raw())
 	in.OptRaw("definition", v.Get("definition").Raw())
 	o.Str("type", "grammar")
@@ -184,14 +184,14 @@ func reqFormat(raw []byte) []byte {
 	return o.Close()
 }
 
-// reqWriter writes messages.
+// reqWriter encodes messages.
 type reqWriter struct {
-	wire.Lossy
-	tools []block.Tool // declared
-	wrote []bool       // which parts of the last list of content there is JSON for
+	codec.Lossy
+	tools []block.Tool // declared tools
+	wrote []bool       // whether each part of the last content has been encoded
 }
 
-// turn writes the messages of a turn, with commas between them; nothing for a turn that has none.
+// turn writes the messages of a turn, separated by commas, or nothing if the turn has none.
 func (w *reqWriter) turn(dst []byte, t *block.Turn) []byte {
 	from := len(dst)
 	var rest []block.Block
@@ -211,7 +211,7 @@ func (w *reqWriter) turn(dst []byte, t *block.Turn) []byte {
 			continue
 		}
 		if len(rest) > 0 {
-			w.Cannot(b, "the order of text in front of a tool result")
+			w.Cannot(b, "the order of text before a tool result")
 		}
 		at := len(dst)
 		if at > from {
@@ -225,13 +225,13 @@ func (w *reqWriter) turn(dst []byte, t *block.Turn) []byte {
 	if len(rest) == 0 && len(dst) > from {
 		return dst
 	}
-	if len(rest) == 0 && !w.Strict && len(t.Blocks) > 0 { // results that are no results here
+	if len(rest) == 0 && !w.Strict && len(t.Blocks) > 0 { // results that this API cannot express
 		return dst
 	}
 	if len(dst) > from {
 		dst = append(dst, ',')
 	}
-	o := wire.Open(dst)
+	o := codec.Open(dst)
 	role := t.Role
 	if role == block.RoleTool {
 		role = block.RoleUser
@@ -252,7 +252,7 @@ func (w *reqWriter) result(dst []byte, b *block.Block) []byte {
 	if b.IsError {
 		w.Soft(b, "the mark of a failed tool")
 	}
-	o := wire.Open(dst)
+	o := codec.Open(dst)
 	o.Str("role", "tool")
 	o.Str("tool_call_id", b.CallID)
 	o.Key("content")
@@ -267,13 +267,13 @@ func (w *reqWriter) assistant(dst []byte, t *block.Turn) []byte {
 	var reasoning []string
 	refusal := ""
 	detailed := needDetails(t.Blocks)
-	var shown, called []int // where the blocks of content and calls stand in the turn
+	var shown, called []int // indexes in the turn of the blocks of content and calls
 	for i := range t.Blocks {
 		b := &t.Blocks[i]
 		switch b.Kind {
 		case block.Reasoning:
 			if b.Text == "" && b.Signature == "" && b.Encrypted == "" {
-				w.Soft(b, "reasoning that says nothing")
+				w.Soft(b, "empty reasoning")
 			}
 			w.NoBreakpoint(b)
 			reasoning = append(reasoning, b.Text)
@@ -288,7 +288,7 @@ func (w *reqWriter) assistant(dst []byte, t *block.Turn) []byte {
 			}
 		default:
 			if len(calls) > 0 {
-				w.Cannot(b, "the order of text behind calls")
+				w.Cannot(b, "the order of text after calls")
 			}
 			content = append(content, *b)
 			if detailed {
@@ -296,18 +296,18 @@ func (w *reqWriter) assistant(dst []byte, t *block.Turn) []byte {
 			}
 		}
 	}
-	// The last refusal has a member of its own; others are parts.
+	// The last refusal has a separate field; others are parts.
 	if n := len(content); n > 0 && content[n-1].Kind == block.Refusal && content[n-1].Text != "" {
 		refusal, content = content[n-1].Text, content[:n-1]
 	}
-	o := wire.Open(dst)
+	o := codec.Open(dst)
 	o.Str("role", "assistant")
 	o.OptStr("name", t.Name)
 	if len(content) > 0 {
 		o.Key("content")
 		w.wrote = w.wrote[:0]
 		o.Buf = w.content(o.Buf, content, t.Form)
-		for i := len(w.wrote) - 1; i >= 0 && detailed; i-- { // parts that the API does not have are not there
+		for i := len(w.wrote) - 1; i >= 0 && detailed; i-- { // skip parts that the API cannot express
 			if !w.wrote[i] {
 				shown = slices.Delete(shown, i, i+1)
 			}
@@ -318,7 +318,7 @@ func (w *reqWriter) assistant(dst []byte, t *block.Turn) []byte {
 		o.Str("content", "")
 	}
 	field := "reasoning_content"
-	if w.Strict && t.Form&block.FormReasoning != 0 {
+	if w.Strict && t.Form&codec.FormReasoning != 0 {
 		field = "reasoning"
 	}
 	o.OptStr(field, joinNonEmpty("\n", reasoning...))
@@ -328,14 +328,14 @@ func (w *reqWriter) assistant(dst []byte, t *block.Turn) []byte {
 	}
 	o.OptStr("refusal", refusal)
 	if len(calls) > 0 {
-		o.Raw("tool_calls", wire.Array(calls))
+		o.Raw("tool_calls", codec.Array(calls))
 	}
 	return o.Close()
 }
 
 func (w *reqWriter) call(dst []byte, b *block.Block) []byte {
 	w.NoBreakpoint(b)
-	in, o := wire.Open(nil), wire.Open(dst)
+	in, o := codec.Open(nil), codec.Open(dst)
 	in.Str("name", w.CallName(b, w.tools))
 	kind := "function"
 	if b.Custom {
@@ -351,7 +351,8 @@ func (w *reqWriter) call(dst []byte, b *block.Block) []byte {
 	return w.Patched(o.Close(), from, b)
 }
 
-// content writes one plain text as a string and anything else as a list, unless this API has it in another form.
+// content writes a single plain text as a string and anything else as an array, unless the block was read from this API
+// in another form.
 func (w *reqWriter) content(dst []byte, list []block.Block, form block.Form) []byte {
 	if len(list) == 0 {
 		return append(dst, `""`...)
@@ -359,10 +360,10 @@ func (w *reqWriter) content(dst []byte, list []block.Block, form block.Form) []b
 	if !w.Strict {
 		form = 0
 	}
-	return wire.AppendContent(dst, list, form, w.part)
+	return codec.AppendContent(dst, list, form, w.part)
 }
 
-// part writes a content part; nothing if the API has none for it.
+// part writes a content part, or nothing if the API cannot express it.
 func (w *reqWriter) part(dst []byte, b *block.Block) []byte {
 	from := len(dst)
 	dst = w.Patched(w.fields(dst, b), from, b)
@@ -370,9 +371,9 @@ func (w *reqWriter) part(dst []byte, b *block.Block) []byte {
 	return dst
 }
 
-// fields writes what the fields of a part say.
+// fields writes the fields of a part.
 func (w *reqWriter) fields(dst []byte, b *block.Block) []byte {
-	o := wire.Open(dst)
+	o := codec.Open(dst)
 	switch b.Kind {
 	case block.Text:
 		o.Str("type", "text")
@@ -383,17 +384,17 @@ func (w *reqWriter) fields(dst []byte, b *block.Block) []byte {
 	case block.Image, block.Video:
 		u := ""
 		if b.Media != nil {
-			u = wire.URLOf(b.Media)
+			u = codec.URLOf(b.Media)
 		}
 		if u == "" {
-			w.Cannot(b, "an image or film by file id")
+			w.Cannot(b, "an image or video given by file ID")
 			return dst
 		}
 		key := "image_url"
 		if b.Kind == block.Video {
 			key = "video_url"
 		}
-		in := wire.Open(nil)
+		in := codec.Open(nil)
 		in.Str("url", u)
 		in.OptStr("detail", b.Media.Detail)
 		o.Str("type", key)
@@ -403,7 +404,7 @@ func (w *reqWriter) fields(dst []byte, b *block.Block) []byte {
 			w.Cannot(b, "audio that is not inline")
 			return dst
 		}
-		in := wire.Open(nil)
+		in := codec.Open(nil)
 		in.Str("data", b.Media.Data)
 		in.OptStr("format", strings.TrimPrefix(b.Media.MIME, "audio/"))
 		o.Str("type", "input_audio")
@@ -411,15 +412,15 @@ func (w *reqWriter) fields(dst []byte, b *block.Block) []byte {
 	case block.File, block.Document:
 		return w.file(dst, b)
 	case block.Compaction, block.Citation, block.ToolReference, block.Instruction:
-		text := joinNonEmpty("\n", b.Name, b.Text, block.JoinText(b.Content, "\n"))
+		text := joinNonEmpty("\n", b.Name, b.Text, codec.JoinText(b.Content, "\n"))
 		if b.Kind == block.ToolReference {
-			text = block.ReferenceText(b.Name)
+			text = codec.ReferenceText(b.Name)
 		}
 		w.Cannot(b, "a "+b.Kind.String()+" became text")
 		o.Str("type", "text")
 		o.Str("text", text)
 	default:
-		if raw := b.Raw(); w.Strict && len(raw) > 0 { // the part of another Chat request, as it was
+		if raw := b.Raw(); w.Strict && len(raw) > 0 { // the part of another Chat request, unmodified
 			return append(dst, raw...)
 		}
 		w.Cannot(b, "a block of another API: "+cmpOr(b.Type, b.Kind.String()))
@@ -430,7 +431,7 @@ func (w *reqWriter) fields(dst []byte, b *block.Block) []byte {
 }
 
 func (w *reqWriter) file(dst []byte, b *block.Block) []byte {
-	o := wire.Open(dst)
+	o := codec.Open(dst)
 	m := b.Media
 	if m == nil {
 		m = &block.Media{}
@@ -439,7 +440,7 @@ func (w *reqWriter) file(dst []byte, b *block.Block) []byte {
 	if m.MIME == "text/plain" {
 		text = m.Data
 	} else if m.Data == "" {
-		text = block.JoinText(b.Content, "\n")
+		text = codec.JoinText(b.Content, "\n")
 	}
 	switch {
 	case text != "":
@@ -447,11 +448,11 @@ func (w *reqWriter) file(dst []byte, b *block.Block) []byte {
 		o.Str("type", "text")
 		o.Str("text", joinNonEmpty("\n", m.Name, text))
 	case m.Data != "" || m.FileID != "":
-		in := wire.Open(nil)
+		in := codec.Open(nil)
 		in.OptStr("filename", m.Name)
 		in.OptStr("file_id", m.FileID)
 		if m.Data != "" {
-			in.Str("file_data", wire.URLOf(m))
+			in.Str("file_data", codec.URLOf(m))
 		}
 		o.Str("type", "file")
 		o.Raw("file", in.Close())
@@ -462,11 +463,11 @@ func (w *reqWriter) file(dst []byte, b *block.Block) []byte {
 	return o.Close()
 }
 
-// AppendBlock appends a part, a call, or the message of a result, of a request of this API.
+// AppendBlock appends a part, a call, or the message of a tool result, for a request of this API.
 func (reqDialect) AppendBlock(dst []byte, _ *block.Turn, b *block.Block) []byte {
-	w := reqWriter{Lossy: wire.Lossy{Strict: true}}
+	w := reqWriter{Lossy: codec.Lossy{Strict: true}}
 	switch b.Kind {
-	case block.Reasoning: // a run in reasoning_details is written with all of them
+	case block.Reasoning: // reasoning_details are written for all runs together
 		return dst
 	case block.ToolCall:
 		return w.call(dst, b)
@@ -476,9 +477,9 @@ func (reqDialect) AppendBlock(dst []byte, _ *block.Turn, b *block.Block) []byte 
 	return w.part(dst, b)
 }
 
-// AppendTurn appends a message of a request of this API.
+// AppendTurn appends a message for a request of this API.
 func (reqDialect) AppendTurn(dst []byte, t *block.Turn) []byte {
-	w := reqWriter{Lossy: wire.Lossy{Strict: true}}
+	w := reqWriter{Lossy: codec.Lossy{Strict: true}}
 	return w.turn(dst, t)
 }
 

@@ -6,88 +6,74 @@ import (
 	"slices"
 
 	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/codec"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
-	"github.com/weft-go/weft/protocols/internal/wire"
 )
 
-// ReminderMode says where reminders of a harness go that follow tool results.
-type ReminderMode uint8
-
-// The modes for reminders.
-const (
-	// RemindInResult appends a reminder to the last tool result. A user message there would make templates believe that
-	// a new question was asked and drop the reasoning of the work in hand.
-	RemindInResult ReminderMode = iota
-	// RemindAsUser keeps a reminder as a user message.
-	RemindAsUser
-)
-
-// SystemMode says what becomes of system text behind the first other turn, which many templates refuse.
+// SystemMode specifies how system text after the first other turn is rendered. Many templates reject it.
 type SystemMode uint8
 
 // The modes for late system text.
 const (
 	SystemKeep   SystemMode = iota // stays a system message
-	SystemAsUser                   // becomes a user message in <system-reminder> tags, or a reminder behind tool results
-	SystemMerge                    // moves to the end of the first system message; the prompt then changes in front
+	SystemAsUser                   // becomes a user message in <system-reminder> tags, or a reminder after tool results
+	SystemMerge                    // moves to the end of the first system message, which changes the start of the prompt
 )
 
-// RenderOptions says in which shape a chat template wants its messages. nil is all defaults.
+// RenderOptions specifies the form of the messages for a chat template. nil means defaults.
 type RenderOptions struct {
-	// Join stands between the text blocks of one message. "" means a newline, as vLLM and Dynamo join.
-	Join string
-	// ReasoningField names the member for past reasoning. "" means reasoning_content.
-	ReasoningField string
-	// ReasoningSegments writes reasoning that lies between calls as a list: one entry in front of every call and one
-	// behind the last. Else all reasoning of a turn is one string.
+	// ReasoningSegments writes reasoning between calls as a list, with one entry before each call and one after the
+	// last. Otherwise all reasoning of a turn is one string.
 	ReasoningSegments bool
-	// Keep says of each turn of [block.Request.Turns] whether its reasoning is written. nil writes all of it.
+	// Keep reports whether the reasoning of a turn, an index of [block.Request.Turns], is written. nil keeps all
+	// reasoning.
 	Keep func(turn int) bool
-	// Blank says of each turn of the assistant without reasoning whether a line end is written for it: there are templates that
-	// print the empty tags of reasoning that was off only then.
+	// Blank reports whether a newline is written as the reasoning of an assistant turn without any: some templates
+	// print empty reasoning tags only then.
 	Blank func(turn int) bool
-	// Inline writes the reasoning of a turn into its content, in front of the text, for templates that read no member for it.
+	// Inline writes the reasoning of a turn into its content, before the text, for templates that have no field for it.
 	Inline *Tags
-	// KeepDeveloper keeps the role developer. Else it becomes system.
+	// KeepDeveloper keeps the role developer. Otherwise it becomes system.
 	KeepDeveloper bool
-	// ObjectArguments writes call arguments that are a JSON object as such, byte for byte. Else, and if they are not,
-	// they are a string.
+	// ObjectArguments writes call arguments that are a JSON object as an object, byte for byte. Otherwise, and for
+	// other arguments, it writes a string.
 	ObjectArguments bool
-	// RespelledArguments writes as a JSON object, byte for byte, also arguments that have no white space outside their
-	// strings, as the JSON libraries of most clients print them: they are not the model's own text any more.
+	// RespelledArguments extends ObjectArguments to arguments without white space outside strings. The JSON libraries
+	// of most clients print arguments this way, so these are no longer the text that the model generated.
 	RespelledArguments bool
-	// TextOnly puts a note in brackets in the place of pictures, sound, files without text and parts that are not known, for
-	// templates that take only text. Harnesses read pictures with their tools; refusing the request would end the session.
-	TextOnly  bool
-	Reminders ReminderMode
-	System    SystemMode
-	// Places, if it is not nil, gets appended where the tools and blocks of the request stand, in the order in which they are
-	// written. Of several places of one block, the first is meant. What is not written has none.
-	Places *[]Place
+	// TextOnly replaces images, audio, files without text and unknown parts by a note in brackets, for templates that
+	// accept only text. Harnesses read images with their tools, and rejecting the request would end the session.
+	TextOnly bool
+	// System specifies what later system messages become.
+	System SystemMode
+	// Places, if not nil, receives the positions of the tools and blocks of the request, in the order in which they are
+	// written. If a block has several positions, the first is the relevant one. Blocks that are not written have no
+	// position.
+	Places *[]Position
 }
 
-// Tags are what stands before and behind reasoning inside the content, with the white space that the model writes there.
+const (
+	separator      = "\n"                // of the text blocks of one message, as in vLLM and Dynamo
+	reasoningField = "reasoning_content" // of past reasoning
+)
+
+// Tags are the delimiters of reasoning inside the content, including the white space that the model writes there.
 type Tags struct{ Open, Close string }
 
 // AppendMessages appends the conversation of r, of any API, as the ordered JSON list of messages that chat templates
-// read, with a list of what it leaves out.
+// read, and returns a list of what it omits.
 //
-// The shape: role, content, then reasoning_content and tool_calls of the assistant, or tool_call_id and name of a tool.
-// Text-only content is one string; with media it is a list of parts. One assistant turn is one message. Arguments are
-// strings with the bytes of the request. Results stand directly behind the assistant message that made the calls, in the
-// order of the calls; calls and results of the tools that the Responses API defines and the client runs are among them. Members of Chat messages that this package does not know are kept behind the others.
+// A message has the fields role and content, then reasoning_content and tool_calls for the assistant, or tool_call_id
+// and name for a tool. Content without media is one string; with media it is a list of parts. One assistant turn is one
+// message. Arguments are strings with the bytes of the request. Tool results directly follow the assistant message with
+// the calls, in the order of the calls. They include calls and results of tools that the Responses API defines and the
+// client runs. Fields of Chat messages that this package does not know are written after the others.
 func AppendMessages(dst []byte, r *block.Request, opt *RenderOptions) ([]byte, []block.Loss) {
 	w := renderer{r: r, dst: append(dst, '[')}
 	if opt != nil {
 		w.opt = *opt
 	}
-	if w.opt.Join == "" {
-		w.opt.Join = "\n"
-	}
-	if w.opt.ReasoningField == "" {
-		w.opt.ReasoningField = "reasoning_content"
-	}
-	turns := block.SplitInstructions(w.kept(r.Turns()))
+	turns := codec.SplitInstructions(w.kept(r.Turns()))
 	w.putTools()
 	w.merge(turns)
 	for i := 0; i < len(turns); {
@@ -117,15 +103,15 @@ func AppendMessages(dst []byte, r *block.Request, opt *RenderOptions) ([]byte, [
 	return append(w.dst, ']'), w.losses
 }
 
-// continues reports whether a turn brings results or reminders behind them.
+// continues reports whether a turn contains tool results or reminders after them.
 func continues(t *block.Turn) bool { return t.Kind == block.ToolContinuation }
 
-// between reports whether a turn may stand among those that continue.
+// between reports whether a turn may occur among continuing turns.
 func between(t *block.Turn) bool {
 	return t.Role == block.RoleSystem || t.Role == block.RoleDeveloper || t.Role == block.RoleUnknown
 }
 
-// kept returns turns without the reasoning that is not to be written, and with a blank where there is to be one.
+// kept returns the turns without the reasoning that Keep excludes and with the blanks that Blank requires.
 func (w *renderer) kept(turns []block.Turn) []block.Turn {
 	if w.opt.Keep == nil && w.opt.Blank == nil {
 		return turns
@@ -157,19 +143,19 @@ type renderer struct {
 	opt    RenderOptions
 	dst    []byte
 	n      int            // messages written
-	others bool           // a message of another role than system was written
-	late   []block.Block  // system text that moves to the front
-	lead   int            // the turn that takes it, -1: none
+	others bool           // a message with a role other than system was written
+	late   []block.Block  // system text that moves to the first system message
+	lead   int            // the turn that receives it, -1: none
 	calls  []block.Block  // of the last assistant message
-	index  map[string]int // call id → ordinal, where there are many calls
+	index  map[string]int // call ID → ordinal, if there are many calls
 	losses []block.Loss
 
-	deferred map[string][]int // name → deferred tools that were not declared yet; nil before the first reference
+	deferred map[string][]int // name → deferred tools that are not declared yet; nil before the first reference
 
-	// With RenderOptions.Places only.
-	ends     []int      // where the blocks of the last text end in it
-	declared []declared // by that text
-	places   []Place    // of the blocks of the last content
+	// Used only with RenderOptions.Places.
+	ends     []int      // end offsets of the blocks in the last text
+	declared []declared // deferred tools declared in that text
+	places   []Position // positions of the blocks of the last content
 }
 
 func (w *renderer) lose(at block.Ref, why string) {
@@ -177,34 +163,35 @@ func (w *renderer) lose(at block.Ref, why string) {
 }
 
 // open starts a message.
-func (w *renderer) open(role string) wire.Obj {
+func (w *renderer) open(role string) codec.Obj {
 	if w.n > 0 {
 		w.dst = append(w.dst, ',')
 	}
 	w.n++
-	o := wire.Open(w.dst)
+	o := codec.Open(w.dst)
 	o.Str("role", role)
 	return o
 }
 
-// asSystem reports whether a turn prints as a system message.
+// asSystem reports whether a turn is written as a system message.
 func (w *renderer) asSystem(t *block.Turn) bool {
 	return t.Role == block.RoleSystem || t.Role == block.RoleDeveloper && !w.opt.KeepDeveloper
 }
 
-// reminds reports whether a turn is system text that goes where reminders go: as a user message behind tool results it would
-// look like a new question.
+// reminds reports whether a turn is system text that is rendered as a reminder, because a user message after tool
+// results would look like a new question.
 func (w *renderer) reminds(t *block.Turn) bool {
-	return w.opt.System == SystemAsUser && w.opt.Reminders == RemindInResult && w.asSystem(t)
+	return w.opt.System == SystemAsUser && w.asSystem(t)
 }
 
-// asReminder wraps the system text of a turn as a reminder.
+// asReminder converts the system text of a turn to a reminder.
 func (w *renderer) asReminder(t *block.Turn) block.Block {
 	text := "<system-reminder>\n" + w.text(t.Blocks, true) + "\n</system-reminder>"
 	return block.Block{Kind: block.Text, Text: text, Content: t.Blocks, At: t.At}
 }
 
-// merge collects late system text if it is to move to the front, and writes it there if no system message is.
+// merge collects late system text if it must move to the start, and writes it there if the conversation has no system
+// message.
 func (w *renderer) merge(turns []block.Turn) {
 	w.lead = -1
 	if w.opt.System != SystemMerge {
@@ -217,7 +204,7 @@ func (w *renderer) merge(turns []block.Turn) {
 			others = others || t.Role != block.RoleDeveloper
 		case others:
 			w.late = append(w.late, t.Blocks...)
-			w.lose(t.At, "the place of system text, moved to the front")
+			w.lose(t.At, "the position of system text, moved to the start")
 		case w.lead < 0:
 			w.lead = i
 		}
@@ -242,7 +229,7 @@ func (w *renderer) system(turns []block.Turn, i int) {
 		case i == w.lead:
 			list = slices.Concat(list, w.late)
 		case w.others && w.opt.System == SystemMerge:
-			return // it stands in front
+			return // already merged into the first message
 		case w.others && w.opt.System == SystemAsUser:
 			o := w.open("user")
 			o.Key("content")
@@ -259,8 +246,8 @@ func (w *renderer) system(turns []block.Turn, i int) {
 	w.dst = o.Close()
 }
 
-// users writes one user turn, or a run of turns that continue after calls: all[from:to]. Results and reminders come first, also
-// in front of system text among them.
+// users writes one user turn, or a sequence of continuing turns after calls: all[from:to]. Tool results and reminders
+// come first, also before system text among them.
 func (w *renderer) users(all []block.Turn, from, to int) {
 	w.others = true
 	turns := all[from:to]
@@ -287,7 +274,7 @@ func (w *renderer) users(all []block.Turn, from, to int) {
 				if w.opt.TextOnly {
 					reminders = append(reminders, block.Block{Kind: block.Text, Text: leftOut(cmpOr(b.Type, b.Kind.String())), At: b.At})
 				}
-			case b.Kind == block.Text && w.opt.Reminders == RemindInResult && len(turns)+len(results) > 0 &&
+			case b.Kind == block.Text && len(turns)+len(results) > 0 &&
 				turns[i].Kind == block.ToolContinuation && block.IsReminder(b.Text):
 				reminders = append(reminders, *b)
 			default:
@@ -299,12 +286,12 @@ func (w *renderer) users(all []block.Turn, from, to int) {
 	for i, b := range results {
 		content := b.Content
 		if i == len(results)-1 {
-			content = append(slices.Clip(content), reminders...) // the request keeps its own
+			content = append(slices.Clip(content), reminders...) // do not modify the request's slice
 			reminders = nil
 		}
 		w.result(b, content)
 	}
-	for _, b := range reminders { // nothing to put them into
+	for _, b := range reminders { // no result to append them to
 		o := w.open("user")
 		o.Key("content")
 		o.Buf = w.content(o.Buf, []block.Block{b})
@@ -333,7 +320,7 @@ func (w *renderer) users(all []block.Turn, from, to int) {
 	w.calls, w.index = nil, nil
 }
 
-// order returns the ordinal of the call that a result answers, behind all calls if there is none.
+// order returns the ordinal of the call that a result belongs to, or the number of calls if no call matches.
 func (w *renderer) order(b *block.Block) int {
 	if w.index != nil {
 		if i, ok := w.index[b.CallID]; ok {
@@ -373,7 +360,7 @@ func (w *renderer) assistant(t *block.Turn) {
 	w.calls, w.index = nil, nil
 	var content []block.Block
 	var reasoning []*block.Block
-	segments := [][]*block.Block{nil} // in front of every call and behind the last
+	segments := [][]*block.Block{nil} // before each call and after the last
 	for i := range t.Blocks {
 		b := &t.Blocks[i]
 		if call, ok := rawCall(b); ok {
@@ -386,7 +373,7 @@ func (w *renderer) assistant(t *block.Turn) {
 				continue
 			}
 			if len(content)+len(w.calls) > 0 && !w.opt.ReasoningSegments {
-				w.lose(b.At, "the order of reasoning behind text or calls")
+				w.lose(b.At, "the order of reasoning after text or calls")
 			}
 			reasoning = append(reasoning, b)
 			last := &segments[len(segments)-1]
@@ -396,7 +383,7 @@ func (w *renderer) assistant(t *block.Turn) {
 			segments = append(segments, nil)
 		default:
 			if len(w.calls) > 0 {
-				w.lose(b.At, "the order of text behind calls")
+				w.lose(b.At, "the order of text after calls")
 			}
 			content = append(content, *b)
 		}
@@ -414,12 +401,12 @@ func (w *renderer) assistant(t *block.Turn) {
 	case w.opt.ReasoningSegments && interleaved:
 		raws := make([][]byte, len(segments))
 		for i, s := range segments {
-			raws[i] = wire.Str(w.thoughts(s))
+			raws[i] = codec.Str(w.thoughts(s))
 			w.putReasoning(s, i)
 		}
-		o.Raw(w.opt.ReasoningField, wire.Array(raws))
+		o.Raw(reasoningField, codec.Array(raws))
 	default:
-		o.Str(w.opt.ReasoningField, w.thoughts(reasoning))
+		o.Str(reasoningField, w.thoughts(reasoning))
 		w.putReasoning(reasoning, -1)
 	}
 	if len(w.calls) > 16 {
@@ -444,16 +431,16 @@ func (w *renderer) assistant(t *block.Turn) {
 	w.dst = o.Close()
 }
 
-// thoughts joins reasoning.
+// thoughts joins the texts of reasoning.
 func (w *renderer) thoughts(list []*block.Block) string {
 	texts := make([]string, len(list))
 	for i, b := range list {
 		texts[i] = b.Text
 	}
-	return joinNonEmpty(w.opt.Join, texts...)
+	return joinNonEmpty(separator, texts...)
 }
 
-// inline returns content with reasoning in front, as one text where it begins with one.
+// inline returns content with reasoning before it, merged into the first block if that is text.
 func (w *renderer) inline(content []block.Block, reasoning []*block.Block) []block.Block {
 	text := block.Block{Kind: block.Text, Text: w.opt.Inline.Open + w.thoughts(reasoning) + w.opt.Inline.Close}
 	for _, b := range reasoning {
@@ -468,15 +455,15 @@ func (w *renderer) inline(content []block.Block, reasoning []*block.Block) []blo
 }
 
 func (w *renderer) call(dst []byte, b *block.Block) []byte {
-	in, o := wire.Open(nil), wire.Open(dst)
+	in, o := codec.Open(nil), codec.Open(dst)
 	in.Str("name", w.r.ModelName(b.Namespace, b.Name))
 	args := b.Args
 	if b.Custom {
-		c := wire.Open(nil)
+		c := codec.Open(nil)
 		c.Str("input", b.Args)
 		args = string(c.Close())
 	}
-	if (w.opt.ObjectArguments || w.opt.RespelledArguments && !jsonscan.Spaced(args)) && wire.IsObject(args) {
+	if (w.opt.ObjectArguments || w.opt.RespelledArguments && !jsonscan.Spaced(args)) && codec.IsObject(args) {
 		in.Raw("arguments", []byte(args))
 	} else {
 		in.Str("arguments", args)
@@ -487,7 +474,7 @@ func (w *renderer) call(dst []byte, b *block.Block) []byte {
 	return o.Close()
 }
 
-// content writes text as one string, and a list of parts only where media is among it.
+// content writes text as one string, or a list of parts if the content includes media.
 func (w *renderer) content(dst []byte, list []block.Block) []byte {
 	media := slices.ContainsFunc(list, func(b block.Block) bool {
 		switch b.Kind {
@@ -506,7 +493,7 @@ func (w *renderer) content(dst []byte, list []block.Block) []byte {
 	w.ends = w.ends[:0]
 	dst = append(dst, '[')
 	n := 0
-	p := reqWriter{Lossy: wire.Lossy{Lose: func(path, why string) { w.losses = append(w.losses, block.Loss{Path: path, Why: why}) }}}
+	p := reqWriter{Lossy: codec.Lossy{Lose: func(path, why string) { w.losses = append(w.losses, block.Loss{Path: path, Why: why}) }}}
 	for i := range list {
 		b := &list[i]
 		if b.Kind == block.ToolReference { // with the declaration, as in a text
@@ -524,7 +511,7 @@ func (w *renderer) content(dst []byte, list []block.Block) []byte {
 	return append(dst, ']')
 }
 
-// text joins what can be read as text. Losses are noted if note is set.
+// text joins the blocks that can be written as text. It records losses if note is true.
 func (w *renderer) text(list []block.Block, note bool) string {
 	if len(list) == 1 && list[0].Kind == block.Text {
 		w.ends = append(w.ends[:0], len(list[0].Text))
@@ -539,7 +526,7 @@ func (w *renderer) text(list []block.Block, note bool) string {
 		case block.Text, block.Refusal:
 			parts = append(parts, b.Text)
 		case block.Compaction, block.Citation, block.Document, block.File:
-			s := joinNonEmpty("\n", b.Name, b.Text, block.JoinText(b.Content, "\n"))
+			s := joinNonEmpty("\n", b.Name, b.Text, codec.JoinText(b.Content, "\n"))
 			if b.Media != nil && b.Media.MIME == "text/plain" {
 				s = joinNonEmpty("\n", b.Media.Name, s, b.Media.Data)
 			}
@@ -566,20 +553,20 @@ func (w *renderer) text(list []block.Block, note bool) string {
 		}
 		for _, s := range parts[seen:] {
 			if end > 0 && s != "" {
-				end += len(w.opt.Join)
+				end += len(separator)
 			}
 			end += len(s)
 		}
 		w.ends = append(w.ends, end)
 	}
-	return joinNonEmpty(w.opt.Join, parts...)
+	return joinNonEmpty(separator, parts...)
 }
 
-// leftOut is what stands in the place of media and of parts that are not known.
+// leftOut returns the note that replaces media and unknown parts.
 func leftOut(what string) string { return "[" + what + " left out: only text can be read here]" }
 
-// reference tells of a deferred tool that is available from here on. The first reference has the declaration: at the head
-// of the prompt, it would change what is in front of everything else.
+// reference returns the text that announces a deferred tool as available. The first reference includes the declaration,
+// because declaring the tool at the start of the prompt would change the prompt before everything else.
 func (w *renderer) reference(b *block.Block) string {
 	if w.deferred == nil {
 		w.deferred = map[string][]int{}
@@ -589,13 +576,13 @@ func (w *renderer) reference(b *block.Block) string {
 			}
 		}
 	}
-	text := block.ReferenceText(b.Name)
+	text := codec.ReferenceText(b.Name)
 	list := w.deferred[b.Name]
 	if len(list) == 0 {
 		return text
 	}
-	delete(w.deferred, b.Name)                   // a second declaration would say nothing, and many would be a prompt without bounds
-	s := append([]byte(text[:len(text)-1]), ':') // in place of the full stop
+	delete(w.deferred, b.Name)                   // another declaration would add nothing, and many would make the prompt unbounded
+	s := append([]byte(text[:len(text)-1]), ':') // replaces the final period
 	for _, i := range list {
 		s = renderTool(append(s, '\n'), &w.r.Tools()[i])
 		if w.opt.Places != nil {
@@ -605,13 +592,13 @@ func (w *renderer) reference(b *block.Block) string {
 	return string(s)
 }
 
-// extra copies the members of a Chat message that are unknown here: name, partial, a list of tools and the like.
-func (w *renderer) extra(o *wire.Obj, t *block.Turn) {
+// extra copies the fields of a Chat message that this package does not model, such as name, partial or a list of tools.
+func (w *renderer) extra(o *codec.Obj, t *block.Turn) {
 	if w.r.API() != block.Chat {
 		o.OptStr("name", t.Name)
 		return
 	}
-	msg := block.ValueOf(t.At)
+	msg := codec.ValueOf(t.At)
 	for m := msg.First(); m.Exists(); m = msg.Next(m) {
 		switch key := m.Key(); key {
 		case "role", "content", "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "tool_calls", "function_call",

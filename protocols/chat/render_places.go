@@ -9,29 +9,31 @@ import (
 	"github.com/weft-go/weft/protocols/block"
 )
 
-// Place says where a block of a request stands in the messages of [AppendMessages], or a tool in the list of [AppendTools].
-type Place struct {
-	// At is the block in the request, the tool, or for a system message that stood between the parts of a turn the block
-	// that held it.
+// Position is the position of a block of a request in the messages of [AppendMessages], or of a tool in the list of
+// [AppendTools].
+type Position struct {
+	// At is the block or tool in the request. For a system message from the middle of a turn, it is the block that
+	// contained the system text.
 	At block.Ref
-	// Tool is the index in the list of tools, -1 for what is in the messages. Tools that are not in the list have no place, and a
-	// deferred one has that of the first reference to it.
+	// Tool is the index in the list of tools, or -1 for positions in the messages. Tools that are not in the list have
+	// no position, except that a deferred tool has the position of the first reference to it.
 	Tool int
-	// Message is the index in the list of messages, -1 for a tool.
+	// Message is the index in the list of messages, or -1 for a tool.
 	Message int
-	// Member is the member of the message: content, tool_calls, or [RenderOptions.ReasoningField].
+	// Member is the field of the message: content, tool_calls or reasoning_content.
 	Member string
-	// Index counts the parts of a content that is a list, the calls, or the segments of reasoning; -1 where the member is one
-	// text.
+	// Index is the index in a list of parts, calls, or segments of reasoning, or -1 if the field is a single text.
 	Index int
-	// Text is all of the text that the block stands in, decoded, and Offset the bytes of it up to the end of the block. Of a call
-	// they are its arguments; of tools, and of parts that were made of other blocks than text, Text is empty.
+	// Text is the complete, decoded text that contains the block, and Offset is the number of its bytes up to the end
+	// of the block. For a call, Text is its arguments. For tools, and for parts that were made from blocks other than
+	// text, Text is empty.
 	Text   string
 	Offset int
 }
 
-// Path returns the place as package tokenizers/chat names it in its spans, such as messages[2].content.
-func (p *Place) Path() string {
+// Path returns the position in the form that package tokenizers/chat uses in its spans, for example
+// messages[2].content.
+func (p *Position) Path() string {
 	if p.Tool >= 0 {
 		return "tools[" + strconv.Itoa(p.Tool) + "]"
 	}
@@ -42,15 +44,15 @@ func (p *Place) Path() string {
 	return s
 }
 
-// put adds a place of the message in writing.
-func (w *renderer) put(at block.Ref, p Place) {
-	if w.opt.Places != nil && !at.IsZero() {
+// put adds a position in the current message.
+func (w *renderer) put(at block.Ref, p Position) {
+	if w.opt.Places != nil && at != (block.Ref{}) {
 		p.At, p.Tool, p.Message = at, -1, w.n-1
 		*w.opt.Places = append(*w.opt.Places, p)
 	}
 }
 
-// putTools adds the places of the tools.
+// putTools adds the positions of the tools.
 func (w *renderer) putTools() {
 	if w.opt.Places == nil {
 		return
@@ -58,13 +60,13 @@ func (w *renderer) putTools() {
 	n := 0
 	for i := range w.r.Tools() {
 		if t := &w.r.Tools()[i]; listed(t) {
-			*w.opt.Places = append(*w.opt.Places, Place{At: t.At, Tool: n, Message: -1, Index: -1})
+			*w.opt.Places = append(*w.opt.Places, Position{At: t.At, Tool: n, Message: -1, Index: -1})
 			n++
 		}
 	}
 }
 
-// putText adds the places of the blocks of list, which are the text s. w.ends says where they end in it.
+// putText adds the positions of the blocks of list, whose joined text is s. w.ends contains the offsets of their ends.
 func (w *renderer) putText(list []block.Block, s string) {
 	if w.opt.Places == nil {
 		return
@@ -73,12 +75,12 @@ func (w *renderer) putText(list []block.Block, s string) {
 	w.places = w.places[:0]
 	for i := range list {
 		b := &list[i]
-		p := Place{Member: "content", Index: -1, Text: s, Offset: w.ends[i]}
+		p := Position{Member: "content", Index: -1, Text: s, Offset: w.ends[i]}
 		if b.Kind == block.Text {
 			w.putInner(b, p)
-		} else { // not behind any of it
+		} else { // a position before the block's note
 			for k := range b.Content {
-				w.put(b.Content[k].At, Place{Member: p.Member, Index: p.Index, Text: s, Offset: start})
+				w.put(b.Content[k].At, Position{Member: p.Member, Index: p.Index, Text: s, Offset: start})
 			}
 		}
 		for len(w.declared) > 0 && w.declared[0].block == i {
@@ -92,23 +94,23 @@ func (w *renderer) putText(list []block.Block, s string) {
 	w.declared = nil
 }
 
-// putInner adds the places of the blocks that the renderer made the text b from, such as a reminder of system text. p is that
-// of b.
-func (w *renderer) putInner(b *block.Block, p Place) {
+// putInner adds the positions of the blocks from which the renderer made the text b, for example a reminder from system
+// text. p is the position of b.
+func (w *renderer) putInner(b *block.Block, p Position) {
 	end, last := p.Offset, 0
 	for i := range b.Content {
 		in := &b.Content[i]
-		if in.Text != "" && last == 0 { // behind the tag
+		if in.Text != "" && last == 0 { // after the tag
 			last = end - len(b.Text) + max(strings.Index(b.Text, in.Text), 0) + len(in.Text)
 		} else if in.Text != "" {
-			last += len(w.opt.Join) + len(in.Text)
+			last += len(separator) + len(in.Text)
 		}
 		p.Offset = min(last, end)
 		w.put(in.At, p)
 	}
 }
 
-// putEnd adds the place behind the first n of the blocks that were written last.
+// putEnd adds the position after the first n of the blocks that were written last.
 func (w *renderer) putEnd(at block.Ref, n int) {
 	switch {
 	case w.opt.Places == nil:
@@ -119,39 +121,40 @@ func (w *renderer) putEnd(at block.Ref, n int) {
 		p.Offset = 0
 		w.put(at, p)
 	default:
-		w.put(at, Place{Member: "content", Index: -1})
+		w.put(at, Position{Member: "content", Index: -1})
 	}
 }
 
-// putReasoning adds the places of reasoning, one text of the member for reasoning.
+// putReasoning adds the positions of reasoning in one text of the reasoning field.
 func (w *renderer) putReasoning(list []*block.Block, index int) {
 	if w.opt.Places == nil || len(list) == 0 {
 		return
 	}
-	p := Place{Member: w.opt.ReasoningField, Index: index, Text: w.thoughts(list)}
+	p := Position{Member: reasoningField, Index: index, Text: w.thoughts(list)}
 	for i, b := range list {
 		if i > 0 {
-			p.Offset += len(w.opt.Join)
+			p.Offset += len(separator)
 		}
 		p.Offset += len(b.Text)
 		w.put(b.At, p)
 	}
 }
 
-// putCalls adds the places of the calls.
+// putCalls adds the positions of the calls.
 func (w *renderer) putCalls() {
 	for i := range w.calls {
-		w.put(w.calls[i].At, Place{Member: "tool_calls", Index: i, Text: w.calls[i].Args, Offset: len(w.calls[i].Args)})
+		w.put(w.calls[i].At, Position{Member: "tool_calls", Index: i, Text: w.calls[i].Args, Offset: len(w.calls[i].Args)})
 	}
 }
 
-// putParts adds the places of the blocks of a content that is a list. w.ends says how many parts there were behind each.
+// putParts adds the positions of the blocks of a content that is a list. w.ends contains the number of parts after each
+// block.
 func (w *renderer) putParts(list []block.Block) {
 	if w.opt.Places == nil {
 		return
 	}
 	w.places = w.places[:0]
-	p := Place{Member: "content", Index: -1}
+	p := Position{Member: "content", Index: -1}
 	for i := range list {
 		if n := w.ends[i] - 1; n != p.Index {
 			p.Index, p.Text = n, ""
@@ -168,5 +171,5 @@ func (w *renderer) putParts(list []block.Block) {
 	}
 }
 
-// declared is a deferred tool, and which of the blocks in writing declares it.
+// declared is a deferred tool and the index of the block that declares it.
 type declared struct{ block, tool int }

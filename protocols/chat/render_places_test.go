@@ -18,8 +18,8 @@ import (
 	"github.com/weft-go/weft/protocols/responses"
 )
 
-// spelled has each place as: path in the request, path in the messages, text in front of it.
-func spelled(places []chat.Place) (list []string) {
+// spelled formats each position as its path in the request, its path in the messages, and the text before it.
+func spelled(places []chat.Position) (list []string) {
 	for _, p := range places {
 		list = append(list, fmt.Sprintf("%s %s %q", p.At.Path(), p.Path(), p.Text[:p.Offset]))
 	}
@@ -58,7 +58,7 @@ func TestPlaces(t *testing.T) {
 			`messages[2].content[0] messages[4].content "` + late + `\ntwo"`,
 			`messages[2].content[3] messages[5].content "next"`,
 		}},
-		{"media, reasoning in the text, system text in front", messages.Decode,
+		{"media, reasoning in the text, system text at the start", messages.Decode,
 			`{"messages":[{"role":"user","content":[{"type":"text","text":"u1"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aWs="}},{"type":"text","text":"u2"}]},` +
 				`{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"text","text":"ok"}]},{"role":"system","content":"late"},{"role":"user","content":"u3"}]}`,
 			chat.RenderOptions{System: chat.SystemMerge, Inline: &chat.Tags{Open: "<t>", Close: "</t>"}}, []string{
@@ -86,10 +86,11 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// placesOf sees places lead to the texts that they say, and asking for them change nothing.
-func placesOf(t require.TestingT, r *block.Request, opt chat.RenderOptions) []chat.Place {
+// placesOf renders r with Places, checks that each position refers to its text, and checks that Places does not change
+// the output.
+func placesOf(t require.TestingT, r *block.Request, opt chat.RenderOptions) []chat.Position {
 	plain, lost := chat.AppendMessages(nil, r, &opt)
-	var places []chat.Place
+	var places []chat.Position
 	opt.Places = &places
 	got, again := chat.AppendMessages(nil, r, &opt)
 	require.Equal(t, string(plain), string(got))
@@ -100,7 +101,7 @@ func placesOf(t require.TestingT, r *block.Request, opt chat.RenderOptions) []ch
 	raw, _ := chat.AppendTools(nil, r)
 	require.NoError(t, json.Unmarshal(raw, &tools))
 	for _, p := range places {
-		require.False(t, p.At.IsZero())
+		require.NotZero(t, p.At)
 		if p.Tool >= 0 {
 			require.Less(t, p.Tool, len(tools))
 			require.Equal(t, -1, p.Message)
@@ -126,9 +127,9 @@ func placesOf(t require.TestingT, r *block.Request, opt chat.RenderOptions) []ch
 	return places
 }
 
-// Random conversations, in every way of rendering: each block that has text ends where it is said to, and what is behind it in
+// Random conversations are rendered with all options: each block with text ends at its offset, and the next block of
 // the same text begins there.
-func TestPlacesRandom(t *testing.T) {
+func TestPlacesRandomRequests(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := 0
 		text := func() string {
@@ -165,13 +166,13 @@ func TestPlacesRandom(t *testing.T) {
 		r, err := messages.Decode([]byte(`{"tools":[{"name":"late","input_schema":{},"defer_loading":true},{"name":"f","input_schema":{}}],"system":[`+blocks(plain)+`],"messages":[`+strings.Join(list, ",")+`]}`), nil)
 		require.NoError(t, err)
 		opt := chat.RenderOptions{
-			Join: rapid.SampledFrom([]string{"", "|", "\n\n"}).Draw(t, "join"), TextOnly: rapid.Bool().Draw(t, "text only"), ReasoningSegments: rapid.Bool().Draw(t, "segments"),
-			Reminders: chat.ReminderMode(rapid.IntRange(0, 1).Draw(t, "reminders")), System: chat.SystemMode(rapid.IntRange(0, 2).Draw(t, "mode")),
+			TextOnly: rapid.Bool().Draw(t, "text only"), ReasoningSegments: rapid.Bool().Draw(t, "segments"),
+			System: chat.SystemMode(rapid.IntRange(0, 2).Draw(t, "mode")),
 		}
 		if rapid.Bool().Draw(t, "inline") {
 			opt.Inline = &chat.Tags{Open: "<think>\n", Close: "\n</think>\n\n"}
 		}
-		first := map[block.Ref]chat.Place{}
+		first := map[block.Ref]chat.Position{}
 		for _, p := range placesOf(t, r, opt) {
 			if _, ok := first[p.At]; !ok {
 				first[p.At] = p

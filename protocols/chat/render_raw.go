@@ -6,17 +6,17 @@ import (
 	"strings"
 
 	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/codec"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
-	"github.com/weft-go/weft/protocols/internal/wire"
 )
 
 // This file renders the tools that the Responses API defines and the client runs: local_shell_call, shell_call,
-// apply_patch_call, computer_call and their outputs. They are kept raw in a request. For a template they are calls and results
-// like any other: a result that came as a message of the user would be a new question, and the reasoning of the work in hand
-// would go. Items that the serving side ran, such as web_search_call and mcp_call, are part of the answer that they stand in; no
-// template knows them, and they are left out.
+// apply_patch_call, computer_call and their outputs. They are kept as raw JSON in a request. For a template, they are
+// ordinary calls and results. If a result were rendered as a user message, it would be a new question, and the
+// reasoning of the current work would be dropped. Items that the server ran, such as web_search_call and mcp_call, are
+// part of the response that contains them. Templates do not know them, so they are omitted.
 
-// rawCall returns an item that calls a tool of the client's as a call. Those that the serving side runs have no call_id.
+// rawCall converts an item that calls a tool of the client to a call. Calls that the server runs have no call_id.
 func rawCall(b *block.Block) (block.Block, bool) {
 	name, ok := strings.CutSuffix(b.Type, "_call")
 	if b.Kind != block.ServerItem || !ok || b.CallID == "" {
@@ -28,7 +28,7 @@ func rawCall(b *block.Block) (block.Block, bool) {
 			c.Args = a.RawStr()
 			break
 		} else if !a.IsNull() {
-			o := wire.Open(nil)
+			o := codec.Open(nil)
 			o.Raw(m, a.Raw())
 			c.Args = string(o.Close())
 			break
@@ -37,11 +37,11 @@ func rawCall(b *block.Block) (block.Block, bool) {
 	return c, true
 }
 
-// rawResult returns the output of such a tool as a result.
+// rawResult converts the output of such a tool to a tool result.
 func (w *renderer) rawResult(b *block.Block) *block.Block {
 	name := strings.TrimSuffix(strings.TrimSuffix(b.Type, "_output"), "_call")
 	r := &block.Block{Kind: block.ToolResult, Type: b.Type, CallID: b.CallID, Name: name, At: b.At}
-	if r.CallID == "" { // local_shell_call_output has it as its id
+	if r.CallID == "" { // local_shell_call_output has the call's ID as its id
 		r.CallID = b.ID
 	}
 	for i := range w.calls {
@@ -53,9 +53,9 @@ func (w *renderer) rawResult(b *block.Block) *block.Block {
 	return r
 }
 
-// itemOf returns the JSON of a raw block.
+// itemOf returns the JSON value of a raw block.
 func itemOf(b *block.Block) jsonscan.Value {
-	if v := block.ValueOf(b.At); v.Exists() && b.JSON == nil {
+	if v := codec.ValueOf(b.At); v.Exists() && b.JSON == nil {
 		return v
 	}
 	d, err := jsonscan.Scan(b.Raw(), jsonscan.Limits{Bytes: 1 << 30, Depth: 128, Values: 1 << 20})
@@ -65,7 +65,7 @@ func itemOf(b *block.Block) jsonscan.Value {
 	return d.Root()
 }
 
-// outputOf returns what the output of an item says: its text and pictures, else its JSON.
+// outputOf returns the content of an item's output: its text and images, or its JSON.
 func outputOf(item jsonscan.Value) []block.Block {
 	out := item.Get("output")
 	text := func(s string) []block.Block { return []block.Block{{Kind: block.Text, Text: s}} }
@@ -93,22 +93,22 @@ func outputOf(item jsonscan.Value) []block.Block {
 	return text(out.RawStr())
 }
 
-// outputPart returns a part of an output that is text or a picture, or the whole of what a command printed.
+// outputPart converts a part of an output that is text or an image, or the complete output of a command.
 func outputPart(v jsonscan.Value) (block.Block, bool) {
 	kind, _ := v.Get("type").Str(nil)
 	switch kind {
 	case "input_text", "output_text", "text":
 		s, _ := v.Get("text").Str(nil)
-		return block.Block{Kind: block.Text, Text: s, At: wire.At(v)}, true
+		return block.Block{Kind: block.Text, Text: s, At: codec.At(v)}, true
 	case "input_image", "computer_screenshot":
 		url, _ := v.Get("image_url").Str(nil)
-		b := block.Block{Kind: block.Image, Type: kind, Media: wire.MediaURL(url), At: wire.At(v)}
+		b := block.Block{Kind: block.Image, Type: kind, Media: codec.MediaURL(url), At: codec.At(v)}
 		b.Media.FileID, _ = v.Get("file_id").Str(nil)
 		return b, true
 	}
-	// shell_call_output: anything but success without complaints is shown as it is.
+	// shell_call_output: the raw JSON is shown unless the command succeeded with an empty stderr.
 	stdout, ok := v.Get("stdout").Str(nil)
 	stderr, _ := v.Get("stderr").Str(nil)
 	code, exited := v.Get("outcome").Get("exit_code").Int()
-	return block.Block{Kind: block.Text, Text: stdout, At: wire.At(v)}, ok && stderr == "" && exited && code == 0
+	return block.Block{Kind: block.Text, Text: stdout, At: codec.At(v)}, ok && stderr == "" && exited && code == 0
 }

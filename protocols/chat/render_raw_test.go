@@ -17,6 +17,7 @@ import (
 	"github.com/weft-go/weft/protocols/messages"
 	"github.com/weft-go/weft/protocols/replay"
 	"github.com/weft-go/weft/protocols/responses"
+	"github.com/weft-go/weft/protocols/wire"
 )
 
 // TestRawCalls renders the tools that the Responses API defines.
@@ -30,7 +31,7 @@ func TestRawCalls(t *testing.T) {
 				{"type":"local_shell_call_output","id":"c1","output":"a.go\n"}`,
 			want: `assistant:"" think=hm local_shell#c1({"type":"exec","command":["ls"],"env":{}}) | tool#c1 local_shell:"a.go\n"`,
 		},
-		"local shell by the id of the item, and a reminder": {
+		"local shell by the ID of the item, and a reminder": {
 			items: `{"type":"local_shell_call","id":"ls_1","call_id":"c1","action":{"command":["ls"]}},
 				{"type":"local_shell_call_output","id":"ls_1","output":"x"},{"role":"user","content":"<system-reminder>r</system-reminder>"}`,
 			want: `assistant:"" think=hm local_shell#c1({"command":["ls"]}) | tool#c1 local_shell:"x\n<system-reminder>r</system-reminder>"`,
@@ -45,7 +46,7 @@ func TestRawCalls(t *testing.T) {
 				{"type":"shell_call_output","call_id":"c1","output":[{"stdout":"","stderr":"no","outcome":{"type":"exit","exit_code":1}}]}`,
 			want: `assistant:"" think=hm shell#c1({"commands":["ls"]}) | tool#c1 shell:"[{\"stdout\":\"\",\"stderr\":\"no\",\"outcome\":{\"type\":\"exit\",\"exit_code\":1}}]"`,
 		},
-		"apply patch, two, answered in another order": {
+		"two patches, results in another order": {
 			items: `{"type":"apply_patch_call","call_id":"c1","operation":{"type":"delete_file","path":"a"}},{"type":"apply_patch_call","call_id":"c2","operation":{"type":"delete_file","path":"b"}},
 				{"type":"apply_patch_call_output","call_id":"c2","status":"completed"},{"type":"apply_patch_call_output","call_id":"c1","status":"completed","output":"gone"}`,
 			want: `assistant:"" think=hm apply_patch#c1({"type":"delete_file","path":"a"}) apply_patch#c2({"type":"delete_file","path":"b"}) | tool#c1 apply_patch:"gone" | ` +
@@ -65,7 +66,7 @@ func TestRawCalls(t *testing.T) {
 			items: `{"type":"computer_call","call_id":"c1","actions":[{"type":"screenshot"}]},{"type":"computer_call_output","call_id":"c1","output":{"type":"computer_screenshot","image_url":"data:image/png;base64,AAAA"}}`,
 			want:  `assistant:"" think=hm computer#c1({"actions":[{"type":"screenshot"}]}) | tool#c1 computer:[{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]`,
 		},
-		"what the serving side ran": {
+		"items that the server ran": {
 			items: `{"type":"web_search_call","id":"ws","status":"completed","action":{"type":"search","query":"q"}},{"type":"mcp_list_tools","id":"m","server_label":"s","tools":[]},
 				{"type":"mcp_call","id":"mc","server_label":"s","name":"n","arguments":"{}","output":"o"},{"type":"code_interpreter_call","id":"ci","code":"1","outputs":[]},
 				{"type":"message","role":"assistant","content":[{"type":"output_text","text":"so"}]}`,
@@ -82,8 +83,8 @@ func TestRawCalls(t *testing.T) {
 			check := func() {
 				raw, _ := chat.AppendMessages(nil, r, c.opt)
 				require.Empty(t, cmp.Diff(`user:"q" | `+c.want, short(t, raw)))
-				plan := replay.Resolve(replay.Model{Template: replay.Template{Rule: replay.Rule{Scope: replay.SinceUser}}}, replay.Wish{})
-				require.Equal(t, replay.Kept, plan.Decide(nil, r.ReplayTurns(), true)[1])
+				plan := replay.NewPlan(replay.Model{Family: replay.MustRule("since_user")}, replay.Preference{})
+				require.Equal(t, replay.Kept, plan.AppendOutcomes(nil, wire.ReplayTurns(r), true)[1])
 			}
 			check()
 			r.Detach()
@@ -108,7 +109,7 @@ func shown(t require.TestingT, raw []byte) (list []shownMessage) {
 	return list
 }
 
-// short prints messages in one line.
+// short formats messages in one line.
 func short(t require.TestingT, raw []byte) string {
 	var out []string
 	for _, m := range shown(t, raw) {
@@ -129,7 +130,7 @@ func short(t require.TestingT, raw []byte) string {
 	return strings.Join(out, " | ")
 }
 
-// pieces of conversations, that may stand in any order.
+// pieces of conversations, which may occur in any order.
 var pieces = map[string][]string{
 	"chat": {
 		`{"role":"user","content":"q"}`, `{"role":"user","content":"<system-reminder>r</system-reminder>"}`, `{"role":"system","content":"s"}`,
@@ -159,9 +160,9 @@ var pieces = map[string][]string{
 	},
 }
 
-// TestStartsAreUsers sees the rules of replay and the messages of templates agree on where work begins: whatever stands in a
-// request, a message of the user comes of a turn that starts something, and of every such turn. So do calls.
-func TestStartsAreUsers(t *testing.T) {
+// TestTurnStartsAreUserMessages checks that the rules of package replay and the rendered messages agree on where work begins: in
+// any request, user messages come from turns that start work, and every such turn has one. The same holds for calls.
+func TestTurnStartsAreUserMessages(t *testing.T) {
 	decoders := map[string]func([]byte, *block.Limits) (*block.Request, error){"chat": chat.Decode, "messages": messages.Decode, "responses": responses.Decode}
 	members := map[string]string{"chat": "messages", "messages": "messages", "responses": "input"}
 	rapid.Check(t, func(rt *rapid.T) {
@@ -176,11 +177,11 @@ func TestStartsAreUsers(t *testing.T) {
 				*s += letter
 			}
 		}
-		for _, turn := range r.ReplayTurns() {
-			switch turn.Kind {
-			case replay.Start:
+		for _, turn := range wire.ReplayTurns(r) {
+			switch {
+			case turn.Start:
 				add(&want, "u")
-			case replay.Assistant:
+			case turn.Assistant:
 				add(&want, map[bool]string{true: "c", false: "a"}[turn.Calls])
 			}
 		}

@@ -19,7 +19,7 @@ import (
 type decodeFunc func([]byte, *block.Limits) (*block.Request, error)
 
 func TestAppendMessages(t *testing.T) {
-	// An agent's turn in the Messages API: results come in completion order, a reminder stands beside them.
+	// An agent's turn in the Messages API: tool results are in order of completion, and a reminder follows them.
 	const agent = `{"system":[{"type":"text","text":"S1"},{"type":"text","text":"S2"}],"messages":[
 		{"role":"user","content":[{"type":"text","text":"<system-reminder>r</system-reminder>"},{"type":"text","text":"go"}]},
 		{"role":"system","content":"env"},
@@ -46,19 +46,18 @@ func TestAppendMessages(t *testing.T) {
 			}, nil,
 		},
 		{
-			"reminders as user, late system as user, object arguments", messages.Decode, agent,
-			&chat.RenderOptions{Reminders: chat.RemindAsUser, System: chat.SystemAsUser, ObjectArguments: true, Keep: func(int) bool { return false }, Join: "|"}, []string{
-				`{"role":"system","content":"S1|S2"}`,
-				`{"role":"user","content":"<system-reminder>r</system-reminder>|go"}`,
+			"late system as user, object arguments", messages.Decode, agent,
+			&chat.RenderOptions{System: chat.SystemAsUser, ObjectArguments: true, Keep: func(int) bool { return false }}, []string{
+				`{"role":"system","content":"S1\nS2"}`,
+				`{"role":"user","content":"<system-reminder>r</system-reminder>\ngo"}`,
 				`{"role":"user","content":"<system-reminder>\nenv\n</system-reminder>"}`,
 				`{"role":"assistant","content":"ok","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":{ "b":1.0, "a":"\u00e9" }}},{"id":"c2","type":"function","function":{"name":"g","arguments":{}}}]}`,
-				`{"role":"tool","tool_call_id":"c1","name":"f","content":"one|1"}`,
-				`{"role":"tool","tool_call_id":"c2","name":"g","content":"two"}`,
-				`{"role":"user","content":"<system-reminder>todo</system-reminder>"}`,
+				`{"role":"tool","tool_call_id":"c1","name":"f","content":"one\n1"}`,
+				`{"role":"tool","tool_call_id":"c2","name":"g","content":"two\n<system-reminder>todo</system-reminder>"}`,
 			}, nil,
 		},
 		{
-			"late system behind results", messages.Decode,
+			"late system after results", messages.Decode,
 			`{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"r"}]},` +
 				`{"role":"system","content":"env"},{"role":"system","content":[{"type":"text","text":"more"}]},{"role":"assistant","content":"a"},{"role":"system","content":"x"}]}`,
 			&chat.RenderOptions{System: chat.SystemAsUser}, []string{
@@ -91,7 +90,7 @@ func TestAppendMessages(t *testing.T) {
 			}, nil,
 		},
 		{
-			"a reference beside a picture", messages.Decode,
+			"a reference next to an image", messages.Decode,
 			`{"tools":[{"name":"c","input_schema":{},"defer_loading":true}],"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"x","name":"a","input":{}}]},` +
 				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":[{"type":"tool_reference","tool_name":"c"},` +
 				`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aWs="}}]}]}]}`,
@@ -129,17 +128,17 @@ func TestAppendMessages(t *testing.T) {
 			"late system merged", messages.Decode, `{"system":"S","messages":[{"role":"user","content":"a"},{"role":"system","content":"late"}]}`,
 			&chat.RenderOptions{System: chat.SystemMerge}, []string{
 				`{"role":"system","content":"S\nlate"}`, `{"role":"user","content":"a"}`,
-			}, []string{"messages[1]: the place of system text, moved to the front"},
+			}, []string{"messages[1]: the position of system text, moved to the start"},
 		},
 		{
-			"late system merged, none in front", chat.Decode,
+			"late system merged, none at the start", chat.Decode,
 			`{"messages":[{"role":"developer","content":"d"},{"role":"user","content":"a"},{"role":"system","content":"x"},{"role":"assistant","content":"b"},{"role":"system","content":"y"}]}`,
 			&chat.RenderOptions{System: chat.SystemMerge, KeepDeveloper: true}, []string{
 				`{"role":"system","content":"x\ny"}`, `{"role":"developer","content":"d"}`, `{"role":"user","content":"a"}`, `{"role":"assistant","content":"b"}`,
-			}, []string{"messages[2]: the place of system text, moved to the front", "messages[4]: the place of system text, moved to the front"},
+			}, []string{"messages[2]: the position of system text, moved to the start", "messages[4]: the position of system text, moved to the start"},
 		},
 		{
-			"text beside results is a question", messages.Decode,
+			"text next to results is a question", messages.Decode,
 			`{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","is_error":true},{"type":"text","text":"stop"}]}]}`,
 			nil, []string{
 				`{"role":"assistant","content":"","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}`,
@@ -150,8 +149,8 @@ func TestAppendMessages(t *testing.T) {
 		{
 			"interleaved reasoning", messages.Decode,
 			`{"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"a"},{"type":"tool_use","id":"c","name":"f","input":{}},{"type":"thinking","thinking":"b"},{"type":"tool_use","id":"d","name":"f","input":{}}]}]}`,
-			&chat.RenderOptions{ReasoningSegments: true, ReasoningField: "reasoning"}, []string{
-				`{"role":"assistant","content":"","reasoning":["a","b",""],"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"d","type":"function","function":{"name":"f","arguments":"{}"}}]}`,
+			&chat.RenderOptions{ReasoningSegments: true}, []string{
+				`{"role":"assistant","content":"","reasoning_content":["a","b",""],"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"d","type":"function","function":{"name":"f","arguments":"{}"}}]}`,
 			}, nil,
 		},
 		{
@@ -161,7 +160,7 @@ func TestAppendMessages(t *testing.T) {
 			&chat.RenderOptions{Keep: func(turn int) bool { return turn == 2 }, Inline: &chat.Tags{Open: "<think>\n", Close: "\n</think>\n\n"}}, []string{
 				`{"role":"assistant","content":"one"}`, `{"role":"user","content":"u"}`,
 				`{"role":"assistant","content":"<think>\nb\nc\n</think>\n\ntwo"}`,
-			}, []string{"messages[2].content[2]: the order of reasoning behind text or calls"},
+			}, []string{"messages[2].content[2]: the order of reasoning after text or calls"},
 		},
 		{
 			"a blank for reasoning that was off", messages.Decode,
@@ -178,10 +177,10 @@ func TestAppendMessages(t *testing.T) {
 			`{"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"a"},{"type":"tool_use","id":"c","name":"f","input":{}},{"type":"thinking","thinking":"b"}]}]}`,
 			nil, []string{
 				`{"role":"assistant","content":"","reasoning_content":"a\nb","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}`,
-			}, []string{"messages[0].content[2]: the order of reasoning behind text or calls"},
+			}, []string{"messages[0].content[2]: the order of reasoning after text or calls"},
 		},
 		{
-			"a run of items is one message", responses.Decode,
+			"consecutive items are one message", responses.Decode,
 			`{"instructions":"I","input":[{"role":"developer","content":"D"},{"role":"user","content":[{"type":"input_text","text":"go"}]},
 				{"type":"reasoning","summary":[{"type":"summary_text","text":"s1"},{"type":"summary_text","text":"s2"}]},
 				{"type":"message","role":"assistant","content":[{"type":"output_text","text":"ok"}]},
@@ -255,7 +254,7 @@ func TestAppendTools(t *testing.T) {
 			`[{"type":"function","function":{"name":"f","description":"d","parameters":{ "z":1 },"strict":false}},{"type":"function","function":{"name":"n__f"}}]`, 1,
 		},
 		{
-			"messages: deferred tools stand where they are referenced", messages.Decode,
+			"messages: deferred tools are written where they are referenced", messages.Decode,
 			`{"tools":[{"name":"b","input_schema":{},"defer_loading":true},{"name":"c","input_schema":{},"defer_loading":true},{"name":"a","input_schema":{}}],
 			"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":[{"type":"tool_reference","tool_name":"c"}]}]}]}`,
 			`[{"type":"function","function":{"name":"a","parameters":{}}}]`, 0,
@@ -272,24 +271,6 @@ func TestAppendTools(t *testing.T) {
 			require.Len(t, losses, tt.losses)
 		})
 	}
-}
-
-func TestFields(t *testing.T) {
-	r, err := chat.Decode([]byte(`{"messages":[],"logit_bias":{"5":-100,"6":1.5},"chat_template_args":{"enable_thinking":false},"nvext":{"x":1},"add_generation_prompt":false,"continue_final_message":true}`), nil)
-	require.NoError(t, err)
-	f := chat.Of(r)
-	require.Equal(t, map[string]float64{"5": -100, "6": 1.5}, f.LogitBias())
-	require.Equal(t, `{"enable_thinking":false}`, string(f.ChatTemplateKwargs()))
-	require.Equal(t, `{"x":1}`, string(f.NvExt()))
-	require.False(t, f.AddGenerationPrompt())
-	require.True(t, f.ContinueFinalMessage())
-	other, err := responses.Decode([]byte(`{"logit_bias":{"5":1},"include":["a"],"store":false,"previous_response_id":"r"}`), nil)
-	require.NoError(t, err)
-	require.Nil(t, chat.Of(other).LogitBias())
-	require.Equal(t, []string{"a"}, responses.Of(other).Include())
-	require.False(t, responses.Of(other).Store())
-	require.Equal(t, "r", responses.Of(other).PreviousResponseID())
-	require.Nil(t, messages.Of(other).Container())
 }
 
 func ExampleAppendMessages() {

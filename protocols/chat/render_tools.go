@@ -4,15 +4,15 @@ package chat
 
 import (
 	"github.com/weft-go/weft/protocols/block"
-	"github.com/weft-go/weft/protocols/internal/wire"
+	"github.com/weft-go/weft/protocols/internal/codec"
 )
 
-// AppendTools appends the tools of r, of any API, as the ordered JSON list that chat templates read, with a list of what
-// it leaves out. It appends [] if there are none.
+// AppendTools appends the tools of r, of any API, as the ordered JSON list that chat templates read, and returns a list
+// of what it omits. It appends [] if there are no tools.
 //
-// Function tools of a Chat request are copied byte for byte. A tool with free text becomes a function with one string
-// argument called input. Tools that another API runs are left out, and so are deferred ones: [AppendMessages] writes
-// those where a tool reference first names them, so that the prompt in front of it stays as it was.
+// Function tools of a Chat request are copied byte for byte. A tool with free-text input becomes a function with one
+// string argument named input. It omits tools that another server runs and deferred tools: [AppendMessages] writes
+// those at the first tool reference that names them, so that the prompt before it does not change.
 func AppendTools(dst []byte, r *block.Request) ([]byte, []block.Loss) {
 	var losses []block.Loss
 	dst = append(dst, '[')
@@ -39,11 +39,11 @@ func AppendTools(dst []byte, r *block.Request) ([]byte, []block.Loss) {
 // listed reports whether a tool is in the list.
 func listed(t *block.Tool) bool { return !t.Deferred && t.Kind != block.Hosted }
 
-// customSchema is what the model sees of a tool with free text.
+// customSchema is the schema of a free-text tool, as shown to the model.
 const customSchema = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`
 
 func renderTool(dst []byte, t *block.Tool) []byte {
-	in, o := wire.Open(nil), wire.Open(dst)
+	in, o := codec.Open(nil), codec.Open(dst)
 	in.Str("name", cmpOr(t.ModelName, t.Name))
 	in.OptStr("description", t.Description)
 	switch {

@@ -4,34 +4,34 @@ package completions
 
 import (
 	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/codec"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
-	"github.com/weft-go/weft/protocols/internal/wire"
 )
 
-// Decode checks and reads a Completions request. The request owns body from here on; nil limits are the defaults. Errors
-// are *[block.Error].
+// Decode validates and parses a Completions request. The request takes ownership of body; nil limits mean defaults.
+// Errors are of type *[block.Error].
 //
-// A token id of a prompt counts as a value against [block.Limits.Values], and a prompt as a block. Cost: one pass.
+// Each token ID of a prompt counts toward [block.Limits.Values], and each prompt is a block. Decode makes one pass.
 func Decode(body []byte, lim *block.Limits) (*block.Request, error) {
-	return block.Open(body, reqDialect{}, lim)
+	return codec.Decode(body, reqDialect{}, lim)
 }
 
-// reqDialect is the Completions API's way to say requests. It has no state.
+// reqDialect implements seam.Dialect for the Completions API. It is stateless.
 type reqDialect struct{}
 
 // API returns block.Completions.
 func (reqDialect) API() block.API { return block.Completions }
 
-// Read reads the fields of a checked body.
-func (reqDialect) Read(root jsonscan.Value, lim block.Limits) (block.View, error) {
-	r := reqReader{wire.NewReader(root, lim)}
-	var v block.View
+// Read reads the view from a validated body.
+func (reqDialect) Read(root jsonscan.Value, lim block.Limits) (codec.View, error) {
+	r := reqReader{codec.NewReader(root, lim)}
+	var v codec.View
 	r.params(root, &v.Params)
 	r.prompts(root, &v)
 	return v, r.Err()
 }
 
-type reqReader struct{ *wire.Reader }
+type reqReader struct{ *codec.Reader }
 
 func (r reqReader) params(root jsonscan.Value, p *block.Params) {
 	p.Model = r.Str(root.Get("model"))
@@ -41,7 +41,7 @@ func (r reqReader) params(root jsonscan.Value, p *block.Params) {
 	s := &p.Sampling
 	r.Sampling(root, s)
 	switch l := root.Get("logprobs"); l.Kind() {
-	case jsonscan.True, jsonscan.False: // the Chat API's form, seen from clients of both
+	case jsonscan.True, jsonscan.False: // the Chat API's form, sent by clients of both APIs
 		s.Logprobs, _ = l.Bool()
 	default:
 		s.TopLogprobs = r.Int(l)
@@ -51,10 +51,10 @@ func (r reqReader) params(root jsonscan.Value, p *block.Params) {
 	p.User = r.Hint(root.Get("user"))
 }
 
-const wantPrompt = "a string, an array of strings, or token ids"
+const wantPrompt = "a string, an array of strings, or token IDs"
 
 // prompts reads each prompt as a turn.
-func (r reqReader) prompts(root jsonscan.Value, v *block.View) {
+func (r reqReader) prompts(root jsonscan.Value, v *codec.View) {
 	p := root.Get("prompt")
 	switch p.Kind() {
 	case jsonscan.Absent, jsonscan.Null:
@@ -62,10 +62,10 @@ func (r reqReader) prompts(root jsonscan.Value, v *block.View) {
 			r.Missing(root, "prompt", wantPrompt)
 		}
 	case jsonscan.String:
-		v.Turns = r.prompt(nil, p, block.FormMember)
+		v.Turns = r.prompt(nil, p, codec.FormMember)
 	case jsonscan.Array:
 		if p.First().Kind() == jsonscan.Number {
-			v.Turns = r.prompt(nil, p, block.FormMember)
+			v.Turns = r.prompt(nil, p, codec.FormMember)
 			return
 		}
 		v.Turns = make([]block.Turn, 0, p.Len())
@@ -79,25 +79,25 @@ func (r reqReader) prompts(root jsonscan.Value, v *block.View) {
 
 // prompt reads one prompt.
 func (r reqReader) prompt(turns []block.Turn, v jsonscan.Value, form block.Form) []block.Turn {
-	b := block.Block{At: wire.At(v)}
+	b := block.Block{At: codec.At(v)}
 	switch v.Kind() {
 	case jsonscan.String:
 		b.Kind, b.Text = block.Text, r.Str(v)
 	case jsonscan.Array:
 		for e := v.First(); e.Exists(); e = v.Next(e) {
 			if _, ok := e.Uint32(); !ok {
-				r.Want(e, "a token id")
+				r.Want(e, "a token ID")
 				return turns
 			}
 		}
-		b.Kind, b.Type = block.Unknown, TokensType
+		b.Kind, b.Type = block.Unknown, tokensType
 	default:
-		r.Want(v, "a string or an array of token ids")
+		r.Want(v, "a string or an array of token IDs")
 		return turns
 	}
 	list := r.Blocks(v, 1)
 	if r.Err() != nil {
 		return turns
 	}
-	return append(turns, block.Turn{Role: block.RoleUser, Blocks: append(list, b), Form: form, At: wire.At(v)})
+	return append(turns, block.Turn{Role: block.RoleUser, Blocks: append(list, b), Form: form, At: codec.At(v)})
 }

@@ -39,20 +39,28 @@ func TestDecode(t *testing.T) {
 		},
 	}
 	require.Empty(t, cmp.Diff(want, r.Params()))
-	f := completions.Of(r)
-	require.Equal(t, []string{"a\n"}, f.Prompts())
-	require.Empty(t, f.TokenPrompts())
-	require.Equal(t, []uint32{1, 2}, f.TokenData())
-	require.Equal(t, "z 3 true -100", fmt.Sprint(f.Suffix(), " ", f.BestOf(), " ", f.Echo(), " ", f.LogitBias()["5"]))
-	require.Equal(t, `"AAAA" {"token_data":[1,2]}`, string(f.PromptEmbeds())+" "+string(f.NvExt()))
+	texts, tokens := prompts(r)
+	require.Equal(t, []string{"a\n"}, texts)
+	require.Empty(t, tokens)
+	for name, want := range map[string]string{"suffix": `"z"`, "best_of": "3", "echo": "true", "logit_bias": `{"5":-100}`, "prompt_embeds": `"AAAA"`} {
+		require.Equal(t, want, string(r.Field(name)), name)
+	}
+	require.Equal(t, "[1,2]", string(r.Field("nvext", "token_data")))
+}
 
-	other, err := chat.Decode([]byte(`{"model":"m","messages":[],"suffix":"z","echo":true,"best_of":2,"logit_bias":{"1":1}}`), nil)
-	require.NoError(t, err)
-	f = completions.Of(other)
-	require.Zero(t, f.Suffix()+string(f.PromptEmbeds()))
-	require.Nil(t, f.LogitBias())
-	require.Nil(t, f.TokenData())
-	require.False(t, f.Echo())
+// prompts returns the text prompts and the token prompts of r.
+func prompts(r *block.Request) (texts []string, tokens [][]uint32) {
+	for _, t := range r.Turns() {
+		for i := range t.Blocks {
+			b := &t.Blocks[i]
+			if ids, ok := completions.TokenIDs(b); ok {
+				tokens = append(tokens, ids)
+			} else if b.Kind == block.Text {
+				texts = append(texts, b.Text)
+			}
+		}
+	}
+	return texts, tokens
 }
 
 func TestPrompts(t *testing.T) {
@@ -73,8 +81,9 @@ func TestPrompts(t *testing.T) {
 		{`null,"nvext":{"token_data":[]}`, nil, nil},
 	} {
 		r := decode(t, `{"model":"m","prompt":`+c.prompt+`}`)
-		require.Equal(t, c.texts, completions.Of(r).Prompts(), c.prompt)
-		require.Equal(t, c.tokens, completions.Of(r).TokenPrompts(), c.prompt)
+		texts, tokens := prompts(r)
+		require.Equal(t, c.texts, texts, c.prompt)
+		require.Equal(t, c.tokens, tokens, c.prompt)
 		require.Len(t, r.Turns(), len(c.texts)+len(c.tokens), c.prompt)
 		for _, turn := range r.Turns() {
 			require.Equal(t, block.RoleUser, turn.Role)
@@ -86,14 +95,14 @@ func TestPrompts(t *testing.T) {
 
 func TestDecodeErrors(t *testing.T) {
 	for body, want := range map[string]string{
-		`{"model":"m"}`:                           "prompt: a string, an array of strings, or token ids is required at byte 0",
-		`{"prompt":7}`:                            "prompt: a string, an array of strings, or token ids was expected, not a number at byte 10",
-		`{"prompt":["a",7]}`:                      "prompt[1]: a string or an array of token ids was expected, not a number at byte 15",
-		`{"prompt":[1,"a"]}`:                      "prompt[1]: a token id was expected, not a string at byte 13",
-		`{"prompt":[[1,-1]]}`:                     "prompt[0][1]: a token id was expected, not a number at byte 14",
-		`{"prompt":[4294967296]}`:                 "prompt[0]: a token id was expected, not a number at byte 11",
+		`{"model":"m"}`:                           "prompt: a string, an array of strings, or token IDs is required at byte 0",
+		`{"prompt":7}`:                            "prompt: a string, an array of strings, or token IDs was expected, not a number at byte 10",
+		`{"prompt":["a",7]}`:                      "prompt[1]: a string or an array of token IDs was expected, not a number at byte 15",
+		`{"prompt":[1,"a"]}`:                      "prompt[1]: a token ID was expected, not a string at byte 13",
+		`{"prompt":[[1,-1]]}`:                     "prompt[0][1]: a token ID was expected, not a number at byte 14",
+		`{"prompt":[4294967296]}`:                 "prompt[0]: a token ID was expected, not a number at byte 11",
 		`{"prompt":"a","logprobs":"x"}`:           "logprobs: an integer was expected, not a string at byte 25",
-		`{"prompt":"a","prompt":"b"}`:             "prompt: the member name occurs twice at byte 14",
+		`{"prompt":"a","prompt":"b"}`:             "prompt: the name occurs twice at byte 14",
 		`["a"]`:                                   "an object was expected, not an array at byte 0",
 		`{"prompt":"a","stream_options":[]}`:      "stream_options: an object was expected, not an array at byte 31",
 		`{"prompt":["a","b","c","d"],"stream":1}`: "stream: a boolean was expected, not a number at byte 37",
@@ -108,17 +117,17 @@ func TestDecodeErrors(t *testing.T) {
 	require.Equal(t, block.LimitPassed, err.(*block.Error).Kind)
 }
 
-// TestSame shows that bodies come out as they came in, and that a request without its body says the same.
-func TestSame(t *testing.T) {
+// TestRoundTrip checks that bodies are preserved byte for byte, and that a detached request has the same contents.
+func TestRoundTrip(t *testing.T) {
 	for _, body := range bodies {
 		r := decode(t, body)
-		out, losses, err := completions.Encode(nil, r, nil)
+		out, losses, err := completions.AppendRequest(nil, r, nil)
 		require.NoError(t, err)
 		require.Empty(t, losses)
 		require.Equal(t, body, string(out))
 
 		require.NoError(t, r.Detach(), body)
-		out, err = r.Encode(nil)
+		out, err = r.AppendBody(nil)
 		require.NoError(t, err)
 		var want, got any
 		require.NoError(t, json.Unmarshal([]byte(body), &want))
@@ -148,7 +157,7 @@ func TestEncodeOther(t *testing.T) {
 			want: `{"model":"m","max_tokens":3,"stream":true,"stream_options":{"include_usage":true},"seed":1,"n":2,"stop":["x"],"logprobs":2,"response_format":{"type":"json_object"},"user":"u","prompt":"Hi"}`,
 		},
 		{
-			name: "logprobs of nothing else; json_schema",
+			name: "logprobs without alternatives; json_schema",
 			in:   `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"Hi"}]}],"max_tokens":3,"logprobs":true,"response_format":{"type":"json_schema","json_schema":{"schema":{"a":1},"strict":true}}}`,
 			want: `{"model":"m","max_tokens":3,"logprobs":0,"response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":{"a":1},"strict":true}},"prompt":"Hi"}`,
 		},
@@ -161,12 +170,12 @@ func TestEncodeOther(t *testing.T) {
 			losses: []string{
 				"tool_choice: no field in the Completions API: tool_choice",
 				"reasoning_effort: no field in the Completions API: reasoning_effort",
-				"max_tokens: the Completions API takes a missing max_tokens as 16; the default was set",
+				"max_tokens: the Completions API treats a missing max_tokens as 16; the default was set",
 				"tools[0]: a completion has no tools: f",
 				"messages[0]: a completion has no roles: a turn of system",
 				"messages[1]: a completion has no roles: a turn of user",
 				"messages[1].content[2]: media: image",
-				"messages[1]: the bounds of the texts of a turn",
+				"messages[1]: the boundaries of the texts in a turn",
 				"messages[2]: a completion has no roles: a turn of assistant",
 				"messages[2].reasoning_content: a completion has text only: reasoning",
 				"messages[2].tool_calls[0]: a completion has text only: tool_call",
@@ -184,7 +193,7 @@ func TestEncodeOther(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r, err := chat.Decode([]byte(c.in), nil)
 			require.NoError(t, err)
-			out, losses, err := completions.Encode([]byte("x"), r, nil)
+			out, losses, err := completions.AppendRequest([]byte("x"), r, nil)
 			require.NoError(t, err)
 			require.Empty(t, cmp.Diff("x"+c.want, string(out)))
 			var got []string
@@ -193,13 +202,13 @@ func TestEncodeOther(t *testing.T) {
 			}
 			require.Empty(t, cmp.Diff(c.losses, got))
 			decode(t, c.want)
-			_, _, err = completions.Encode(nil, r, &block.EncodeOptions{Strict: true})
+			_, _, err = completions.AppendRequest(nil, r, &block.EncodeOptions{Strict: true})
 			require.Equal(t, len(c.losses) > 0, err != nil)
 		})
 	}
 }
 
-// TestEncodeDocuments has the blocks of the Messages API.
+// TestEncodeDocuments converts the kinds of blocks of the Messages API.
 func TestEncodeDocuments(t *testing.T) {
 	r, err := messages.Decode([]byte(`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":[
 		{"type":"document","title":"T","source":{"type":"text","media_type":"text/plain","data":"D"},"cache_control":{"type":"ephemeral"}},
@@ -207,40 +216,40 @@ func TestEncodeDocuments(t *testing.T) {
 		{"type":"search_result","title":"Q","source":"http://y/","content":[{"type":"text","text":"C"}]},
 		{"type":"tokens","x":1}]}]}`), nil)
 	require.NoError(t, err)
-	out, losses, err := completions.Encode(nil, r, nil)
+	out, losses, err := completions.AppendRequest(nil, r, nil)
 	require.NoError(t, err)
 	require.Equal(t, `{"model":"m","max_tokens":1,"prompt":"D\nQ\nC"}`, string(out))
 	require.Len(t, losses, 5)
 }
 
 func TestEncodeBuilt(t *testing.T) {
-	r := block.New()
+	r := block.NewRequest()
 	require.NoError(t, r.SetParams(block.Params{Model: "m", MaxTokens: new(int64(2))}))
 	require.NoError(t, r.AppendTurn(block.Turn{Role: block.RoleUser, Blocks: []block.Block{completions.Tokens([]uint32{1, 22})}}))
-	out, losses, err := completions.Encode(nil, r, nil)
+	out, losses, err := completions.AppendRequest(nil, r, nil)
 	require.NoError(t, err)
 	require.Empty(t, losses)
 	require.Equal(t, `{"model":"m","max_tokens":2,"prompt":[1,22]}`, string(out))
 
 	require.NoError(t, r.AppendTurn(block.Turn{Role: block.RoleUser, Blocks: []block.Block{completions.Tokens(nil)}}))
-	out, _, err = completions.Encode(nil, r, nil)
+	out, _, err = completions.AppendRequest(nil, r, nil)
 	require.NoError(t, err)
 	require.Equal(t, `{"model":"m","max_tokens":2,"prompt":[[1,22],[]]}`, string(out))
 
 	require.NoError(t, r.AppendTurn(block.Turn{Role: block.RoleUser, Blocks: []block.Block{{Kind: block.Text, Text: "t"}}}))
-	out, losses, err = completions.Encode(nil, r, nil)
+	out, losses, err = completions.AppendRequest(nil, r, nil)
 	require.NoError(t, err)
 	require.Equal(t, `{"model":"m","max_tokens":2,"prompt":"t"}`, string(out))
 	require.Len(t, losses, 5)
 
-	_, ok := completions.TokensOf(&block.Block{Kind: block.Unknown, Type: completions.TokensType, JSON: []byte(`{}`)})
+	_, ok := completions.TokenIDs(&block.Block{Kind: block.Unknown, Type: "tokens", JSON: []byte(`{}`)})
 	require.False(t, ok)
-	_, ok = completions.TokensOf(&block.Block{Kind: block.Unknown, Type: completions.TokensType, JSON: []byte(`[`)})
+	_, ok = completions.TokenIDs(&block.Block{Kind: block.Unknown, Type: "tokens", JSON: []byte(`[`)})
 	require.False(t, ok)
 }
 
-// TestToOthers converts completions to the other APIs.
-func TestToOthers(t *testing.T) {
+// TestEncodeToOtherAPIs converts completions to the other APIs.
+func TestEncodeToOtherAPIs(t *testing.T) {
 	for _, c := range []struct {
 		body, chat string
 		losses     []string
@@ -248,11 +257,11 @@ func TestToOthers(t *testing.T) {
 		{`{"model":"m","prompt":"Hi","max_tokens":3,"echo":false}`, `{"model":"m","max_completion_tokens":3,"messages":[{"role":"user","content":"Hi"}]}`, nil},
 		{
 			`{"model":"m","prompt":["a","b"],"suffix":"z"}`, `{"model":"m","messages":[{"role":"user","content":"a"},{"role":"user","content":"b"}]}`,
-			[]string{"suffix: no counterpart in the other API", "prompt: each prompt asks for an answer of its own; the other API takes them for one conversation"},
+			[]string{"suffix: no counterpart in the other API", "prompt: separate prompts become one conversation in the other API"},
 		},
 		{`{"model":"m","prompt":[1,2]}`, `{"model":"m","messages":[{"role":"user","content":[]}]}`, []string{"prompt: a block of another API: tokens"}},
 	} {
-		out, losses, err := chat.Encode(nil, decode(t, c.body), nil)
+		out, losses, err := chat.AppendRequest(nil, decode(t, c.body), nil)
 		require.NoError(t, err)
 		require.Equal(t, c.chat, string(out))
 		var got []string
@@ -304,10 +313,10 @@ func TestEdits(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := decode(t, c.body)
 			require.NoError(t, c.edit(r))
-			out, err := r.Encode(nil)
+			out, err := r.AppendBody(nil)
 			require.NoError(t, err)
 			require.Equal(t, c.want, string(out))
-			require.True(t, decode(t, c.want).Equal(r), "what is shown is what was written")
+			require.True(t, decode(t, c.want).Equal(r), "the view equals the decoded body")
 		})
 	}
 }
@@ -327,13 +336,13 @@ func TestEditErrors(t *testing.T) {
 		require.IsType(t, &block.Error{}, err, name)
 		require.Equal(t, block.Unsupported, err.(*block.Error).Kind, name)
 	}
-	out, err := r.Encode(nil)
+	out, err := r.AppendBody(nil)
 	require.NoError(t, err)
 	require.Equal(t, `{"model":"m","prompt":"a"}`, string(out))
 }
 
-// TestEditsDrawn makes random edits and compares with the same edits of a list.
-func TestEditsDrawn(t *testing.T) {
+// TestRandomEdits makes random edits and compares the result with the same edits of a slice.
+func TestRandomEdits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := rapid.SliceOfN(rapid.StringN(0, 5, 20), 1, 3).Draw(t, "prompts")
 		raw, err := json.Marshal(list)
@@ -360,13 +369,15 @@ func TestEditsDrawn(t *testing.T) {
 				require.NoError(t, r.SetText(r.Turns()[i].Blocks[0].At, s))
 				list[i] = s
 			}
-			require.Len(t, completions.Of(r).Prompts(), len(list))
+			texts, _ := prompts(r)
+			require.Len(t, texts, len(list))
 		}
-		out, err := r.Encode(nil)
+		out, err := r.AppendBody(nil)
 		require.NoError(t, err)
 		again := decode(t, string(out))
 		require.True(t, again.Equal(r))
-		require.Empty(t, cmp.Diff(append([]string{}, list...), append([]string{}, completions.Of(again).Prompts()...)))
+		texts, _ := prompts(again)
+		require.Empty(t, cmp.Diff(append([]string{}, list...), append([]string{}, texts...)))
 		require.Contains(t, string(out), `"x":[1]`)
 	})
 }
@@ -381,18 +392,18 @@ func FuzzDecode(f *testing.F) {
 			require.IsType(t, &block.Error{}, err)
 			return
 		}
-		out, err := r.Encode(nil)
+		out, err := r.AppendBody(nil)
 		require.NoError(t, err)
 		require.Equal(t, string(body), string(out))
 		for _, turn := range r.Turns() {
 			_ = turn.Text("")
 		}
-		completions.Of(r).TokenPrompts()
-		chatBody, _, err := chat.Encode(nil, r, nil)
+		prompts(r)
+		chatBody, _, err := chat.AppendRequest(nil, r, nil)
 		require.NoError(t, err)
 		back, err := chat.Decode(chatBody, nil)
 		require.NoError(t, err, "%s", chatBody)
-		_, _, err = completions.Encode(nil, back, nil)
+		_, _, err = completions.AppendRequest(nil, back, nil)
 		require.NoError(t, err)
 	})
 }
@@ -403,8 +414,8 @@ func ExampleDecode() {
 		fmt.Println(err)
 		return
 	}
-	for _, p := range completions.Of(r).Prompts() {
-		fmt.Println(p)
+	for _, t := range r.Turns() {
+		fmt.Println(t.Blocks[0].Text)
 	}
 	// Output:
 	// Once upon
@@ -412,11 +423,11 @@ func ExampleDecode() {
 }
 
 func ExampleTokens() {
-	r := block.New()
+	r := block.NewRequest()
 	n := int64(64)
 	r.SetParams(block.Params{Model: "m", MaxTokens: &n})
 	r.AppendTurn(block.Turn{Role: block.RoleUser, Blocks: []block.Block{completions.Tokens([]uint32{9906, 1917})}})
-	body, _, err := completions.Encode(nil, r, nil)
+	body, _, err := completions.AppendRequest(nil, r, nil)
 	fmt.Println(string(body), err)
 	// Output: {"model":"m","max_tokens":64,"prompt":[9906,1917]} <nil>
 }

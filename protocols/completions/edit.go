@@ -4,17 +4,17 @@ package completions
 
 import (
 	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/codec"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
-	"github.com/weft-go/weft/protocols/internal/wire"
 )
 
-// This file is structured as follows. A turn is a prompt, and a prompt is the value of the member prompt or an element of
-// it. Every edit replaces, inserts or deletes such a value whole.
+// This file is structured as follows. A turn is a prompt: the value of the field prompt or one of its elements. Every
+// edit replaces, inserts or deletes one such value.
 
-// Set writes the prompt anew.
+// Set rewrites the prompt.
 func (reqDialect) Set(e *jsonscan.Edits, _ *block.Turn, old, b *block.Block) (bool, error) {
-	v := block.ValueOf(old.At)
-	if err := wire.Guard(e, v); err != nil {
+	v := codec.ValueOf(old.At)
+	if err := codec.Guard(e, v); err != nil {
 		return false, err
 	}
 	raw, err := prompt(b)
@@ -22,25 +22,25 @@ func (reqDialect) Set(e *jsonscan.Edits, _ *block.Turn, old, b *block.Block) (bo
 		return false, err
 	}
 	e.Replace(v, raw)
-	return v.Kind() == jsonscan.String && wire.OnlyText(old, b), nil
+	return v.Kind() == jsonscan.String && codec.OnlyText(old, b), nil
 }
 
 // prompt returns the JSON of a prompt.
 func prompt(b *block.Block) ([]byte, error) {
 	switch {
 	case b.Cache != nil:
-		return nil, wire.Unsupported("a prompt cannot have a cache breakpoint")
+		return nil, codec.Unsupported("a prompt cannot have a cache breakpoint")
 	case b.Kind == block.Text:
-		return wire.Str(b.Text), nil
+		return codec.Str(b.Text), nil
 	case isTokens(b):
 		return b.Raw(), nil
 	}
-	return nil, wire.Unsupported("a prompt is text or token ids, not a " + b.Kind.String())
+	return nil, codec.Unsupported("a prompt is text or token IDs, not a " + b.Kind.String())
 }
 
-// Insert fails: a prompt is one text.
+// Insert returns an error: a prompt is one text.
 func (reqDialect) Insert(*jsonscan.Edits, *block.Turn, *block.Block, int, []block.Block) error {
-	return wire.Unsupported("a prompt is one text: set it, or insert a turn")
+	return codec.Unsupported("a prompt is one text: set it, or insert a turn")
 }
 
 // Delete removes a prompt.
@@ -48,10 +48,10 @@ func (d reqDialect) Delete(e *jsonscan.Edits, t *block.Turn, _ *block.Block, _ i
 	return false, d.DeleteTurn(e, t)
 }
 
-// InsertTurn adds a prompt in front of prompt number at.
+// InsertTurn inserts a prompt before prompt number at.
 func (reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t *block.Turn) error {
 	if t.Role != block.RoleUser || len(t.Blocks) != 1 {
-		return wire.Unsupported("a prompt is a user turn with one block")
+		return codec.Unsupported("a prompt is a user turn with one block")
 	}
 	raw, err := prompt(&t.Blocks[0])
 	if err != nil {
@@ -62,7 +62,7 @@ func (reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t *b
 	switch {
 	case list.IsNull():
 		e.SetMember(root, "prompt", raw)
-	case len(turns) == 1 && block.ValueOf(turns[0].At) == list: // the one prompt becomes one of two
+	case len(turns) == 1 && codec.ValueOf(turns[0].At) == list: // convert the single prompt to the first element of an array
 		old, err := prompt(&turns[0].Blocks[0])
 		if err != nil {
 			return err
@@ -71,20 +71,20 @@ func (reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t *b
 		if at > 0 {
 			two = [][]byte{old, raw}
 		}
-		e.Replace(list, wire.Array(two))
+		e.Replace(list, codec.Array(two))
 	default:
 		var before jsonscan.Value
 		if at < len(turns) {
-			before = block.ValueOf(turns[at].At)
+			before = codec.ValueOf(turns[at].At)
 		}
 		e.Insert(list, before, raw)
 	}
 	return nil
 }
 
-// DeleteTurn removes a prompt. Without any, the request has an empty list of prompts.
+// DeleteTurn removes a prompt. The last deletion leaves an empty array of prompts.
 func (reqDialect) DeleteTurn(e *jsonscan.Edits, t *block.Turn) error {
-	v, list := block.ValueOf(t.At), e.Doc().Root().Get("prompt")
+	v, list := codec.ValueOf(t.At), e.Doc().Root().Get("prompt")
 	if v == list {
 		e.Replace(v, []byte("[]"))
 		return nil

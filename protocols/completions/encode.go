@@ -6,31 +6,31 @@ import (
 	"strings"
 
 	"github.com/weft-go/weft/protocols/block"
-	"github.com/weft-go/weft/protocols/internal/wire"
+	"github.com/weft-go/weft/protocols/internal/codec"
 )
 
-// DefaultMaxTokens is the max_tokens of a converted request that has none: this API takes silence as 16.
+// DefaultMaxTokens is the max_tokens of a converted request that has none: this API's default is 16.
 const DefaultMaxTokens = 8192
 
-// Encode appends r as a Completions request to dst. A Completions request comes out as it came in, edits applied, without
-// losses. Any other is written anew, and what the API cannot express is in the losses; with opt.Strict the first loss is
-// an error.
+// AppendRequest appends r as a Completions request to dst. A Completions request is written unmodified, with edits applied and
+// without losses. Any other request is converted. The losses report what the API cannot express; with opt.Strict, a
+// loss is an error.
 //
-// A single user turn with one text, or with the ids of [Tokens], becomes the prompt; several turns with ids become as many
-// prompts. The text of anything more is joined by blank lines.
-func Encode(dst []byte, r *block.Request, opt *block.EncodeOptions) ([]byte, []block.Loss, error) {
-	return block.Convert(dst, r, reqDialect{}, opt, appendRequest)
+// A single user turn with one text, or with the IDs of [Tokens], becomes the prompt. Several turns with IDs become as
+// many prompts. The text of anything else is joined by blank lines.
+func AppendRequest(dst []byte, r *block.Request, opt *block.EncodeOptions) ([]byte, []block.Loss, error) {
+	return codec.Convert(dst, r, reqDialect{}, opt, appendRequest)
 }
 
-func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
+func appendRequest(dst []byte, v *codec.View, lose codec.LossFunc) []byte {
 	d := reqDialect{}
-	o := wire.Open(dst)
+	o := codec.Open(dst)
 	for _, m := range d.Members(&v.Params, v.Tools, lose) {
 		o.Raw(m.Key, m.Value)
 	}
 	if v.Params.MaxTokens == nil {
-		lose("max_tokens", "the Completions API takes a missing max_tokens as 16; the default was set")
-		o.Raw("max_tokens", wire.Int(DefaultMaxTokens))
+		lose("max_tokens", "the Completions API treats a missing max_tokens as 16; the default was set")
+		o.Raw("max_tokens", codec.Int(DefaultMaxTokens))
 	}
 	for i := range v.Tools {
 		d.AppendTool(nil, &v.Tools[i], lose)
@@ -40,7 +40,7 @@ func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
 }
 
 // appendPrompt returns the value of prompt.
-func appendPrompt(turns []block.Turn, lose block.Lose) []byte {
+func appendPrompt(turns []block.Turn, lose codec.LossFunc) []byte {
 	ids := make([][]byte, 0, len(turns))
 	for i := range turns {
 		if t := &turns[i]; t.Role == block.RoleUser && len(t.Blocks) == 1 && isTokens(&t.Blocks[0]) {
@@ -51,14 +51,14 @@ func appendPrompt(turns []block.Turn, lose block.Lose) []byte {
 		if len(ids) == 1 {
 			return ids[0]
 		}
-		return wire.Array(ids)
+		return codec.Array(ids)
 	}
-	return wire.Str(flatten(turns, lose))
+	return codec.Str(flatten(turns, lose))
 }
 
 // flatten returns the text of turns.
-func flatten(turns []block.Turn, lose block.Lose) string {
-	p := flat{Lossy: wire.Lossy{Lose: lose}}
+func flatten(turns []block.Turn, lose codec.LossFunc) string {
+	p := flat{Lossy: codec.Lossy{Lose: lose}}
 	for i := range turns {
 		t := &turns[i]
 		if t.Role != block.RoleUser || len(turns) > 1 {
@@ -75,18 +75,18 @@ func flatten(turns []block.Turn, lose block.Lose) string {
 			p.block(&t.Blocks[k])
 		}
 		if texts > 1 {
-			p.Soft(&block.Block{At: t.At}, "the bounds of the texts of a turn")
+			p.Soft(&block.Block{At: t.At}, "the boundaries of the texts in a turn")
 		}
 		p.between = "\n\n"
 	}
 	return p.text.String()
 }
 
-// flat is a conversation that becomes one text.
+// flat is a conversation that is joined to one text.
 type flat struct {
-	wire.Lossy
+	codec.Lossy
 	text    strings.Builder
-	between string // what comes before the next text
+	between string // separator before the next text
 }
 
 func (p *flat) add(s string) {
@@ -141,10 +141,10 @@ func (p *flat) block(b *block.Block) {
 	}
 }
 
-// Members returns the top-level members for the parameters.
-func (reqDialect) Members(p *block.Params, _ []block.Tool, lose block.Lose) []block.Member {
-	var m wire.Members
-	m.Add("model", "", wire.Str(p.Model))
+// Members returns the top-level fields for the parameters.
+func (reqDialect) Members(p *block.Params, _ []block.Tool, lose codec.LossFunc) []codec.Member {
+	var m codec.Members
+	m.Add("model", "", codec.Str(p.Model))
 	m.Int("max_tokens", "", p.MaxTokens)
 	m.True("stream", p.Stream)
 	if p.StreamUsage {
@@ -156,48 +156,48 @@ func (reqDialect) Members(p *block.Params, _ []block.Tool, lose block.Lose) []bl
 	case s.TopLogprobs != nil:
 		m.Int("logprobs", "", s.TopLogprobs)
 	case s.Logprobs:
-		m.Add("logprobs", "", []byte("0")) // of the tokens of the answer, and no others
+		m.Add("logprobs", "", []byte("0")) // of the output tokens, without alternatives
 	}
 	m.Format(&p.Format)
 	m.Str("user", p.User)
-	wire.LoseAll(lose, "no field in the Completions API",
-		wire.Opt{Set: p.ToolChoice.Mode != block.ChoiceDefault || p.ToolChoice.Serial, Name: "tool_choice"},
-		wire.Opt{Set: p.Thinking.Mode != block.ThinkingDefault, Name: "thinking"},
-		wire.Opt{Set: p.Thinking.Effort != "", Name: "reasoning_effort"},
-		wire.Opt{Set: p.Thinking.Budget != nil, Name: "thinking.budget_tokens"},
-		wire.Opt{Set: p.Thinking.Summary != "", Name: "reasoning.summary"},
-		wire.Opt{Set: p.Verbosity != "", Name: "verbosity"},
-		wire.Opt{Set: p.CacheKey != "", Name: "prompt_cache_key"},
-		wire.Opt{Set: p.ServiceTier != "", Name: "service_tier"},
+	codec.LoseAll(lose, "no field in the Completions API",
+		codec.Opt{Set: p.ToolChoice.Mode != block.ChoiceUnspecified || p.ToolChoice.Serial, Name: "tool_choice"},
+		codec.Opt{Set: p.Thinking.Mode != block.ThinkingUnspecified, Name: "thinking"},
+		codec.Opt{Set: p.Thinking.Effort != "", Name: "reasoning_effort"},
+		codec.Opt{Set: p.Thinking.Budget != nil, Name: "thinking.budget_tokens"},
+		codec.Opt{Set: p.Thinking.Summary != "", Name: "reasoning.summary"},
+		codec.Opt{Set: p.Verbosity != "", Name: "verbosity"},
+		codec.Opt{Set: p.CacheKey != "", Name: "prompt_cache_key"},
+		codec.Opt{Set: p.ServiceTier != "", Name: "service_tier"},
 	)
 	return m
 }
 
 // AppendTool appends nothing: the API has no tools.
-func (reqDialect) AppendTool(dst []byte, t *block.Tool, lose block.Lose) []byte {
+func (reqDialect) AppendTool(dst []byte, t *block.Tool, lose codec.LossFunc) []byte {
 	lose(t.At.Path(), "a completion has no tools: "+t.Name)
 	return dst
 }
 
-// AppendBlock appends the prompt that a block of a request of this API is.
+// AppendBlock appends the prompt in a block, for a request of this API.
 func (reqDialect) AppendBlock(dst []byte, _ *block.Turn, b *block.Block) []byte {
 	raw, _ := prompt(b)
 	return append(dst, raw...)
 }
 
-// AppendTurn appends the prompt that a turn of a request of this API is.
+// AppendTurn appends the prompt in a turn, for a request of this API.
 func (d reqDialect) AppendTurn(dst []byte, t *block.Turn) []byte {
 	if len(t.Blocks) == 1 {
 		if raw, err := prompt(&t.Blocks[0]); err == nil {
 			return append(dst, raw...)
 		}
 	}
-	return append(dst, wire.Str(flatten([]block.Turn{*t}, func(string, string) {}))...)
+	return append(dst, codec.Str(flatten([]block.Turn{*t}, func(string, string) {}))...)
 }
 
-// TurnMember returns prompt for a prompt that is not in a list.
+// TurnMember returns prompt for a prompt that is not in an array.
 func (reqDialect) TurnMember(t *block.Turn) string {
-	if t.Form&block.FormMember != 0 {
+	if t.Form&codec.FormMember != 0 {
 		return "prompt"
 	}
 	return ""

@@ -5,6 +5,7 @@ package embeddings_test
 import (
 	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -13,36 +14,20 @@ import (
 	"github.com/weft-go/weft/protocols/embeddings"
 )
 
-// TestManyMembers changes requests with many unknown members: twice the members may take about twice the memory. Names are
-// spelled with an escape, so that each comparison with one in the body allocates and is counted.
+// TestManyMembers changes requests with many unknown fields: twice the fields may take about twice the memory. The
+// names are escaped, so that each comparison with one in the body allocates and is counted.
 func TestManyMembers(t *testing.T) {
 	member := func(i int, value string) string { return fmt.Sprintf(`,"\u006b%d":%s`, i, value) }
 	for name, c := range map[string]struct {
-		change func(m []embeddings.Member) []embeddings.Member
+		change func(r *embeddings.Request, name string)
 		want   func(i int) string
 	}{
-		"as it was": {func(m []embeddings.Member) []embeddings.Member { return m }, func(i int) string { return member(i, "1") }},
-		"other order": {func(m []embeddings.Member) []embeddings.Member {
-			return append(m[len(m)/2:len(m):len(m)], m[:len(m)/2]...)
-		}, func(i int) string { return member(i, "1") }},
-		"all away": {func([]embeddings.Member) []embeddings.Member { return nil }, func(int) string { return "" }},
-		"other values": {func(m []embeddings.Member) []embeddings.Member {
-			for i := range m {
-				m[i].Value = []byte("2")
-			}
-			return m
-		}, func(i int) string { return member(i, "2") }},
-		"new ones": {func(m []embeddings.Member) []embeddings.Member {
-			for i := range m {
-				m[i].Key = "n" + m[i].Key
-			}
-			return m
-		}, func(i int) string { return fmt.Sprintf(`,"nk%d":1`, i) }},
-		"twice, the last one wins": {func(m []embeddings.Member) []embeddings.Member {
-			for i := range m {
-				m = append(m, embeddings.Member{Key: m[i].Key, Value: []byte("3")})
-			}
-			return m
+		"as it was":    {func(*embeddings.Request, string) {}, func(i int) string { return member(i, "1") }},
+		"all away":     {func(r *embeddings.Request, name string) { r.Set(name, nil) }, func(int) string { return "" }},
+		"other values": {func(r *embeddings.Request, name string) { r.Set(name, []byte("2")) }, func(i int) string { return member(i, "2") }},
+		"twice, the last one takes precedence": {func(r *embeddings.Request, name string) {
+			r.Set(name, []byte("2"))
+			r.Set(name, []byte("3"))
 		}, func(i int) string { return member(i, "3") }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +40,9 @@ func TestManyMembers(t *testing.T) {
 				const head = `{"model":"m","input":"x"`
 				r, err := embeddings.Decode([]byte(head+body.String()+`}`), nil)
 				require.NoError(t, err)
-				r.Extra = c.change(r.Extra)
+				for i := range n {
+					c.change(r, "k"+strconv.Itoa(i))
+				}
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
 				out := r.AppendJSON(nil)

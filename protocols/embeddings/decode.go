@@ -6,28 +6,32 @@ import (
 	"errors"
 
 	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/codec"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
 	"github.com/weft-go/weft/protocols/internal/streamdec"
-	"github.com/weft-go/weft/protocols/internal/wire"
 )
 
-// Decode checks and reads a request, which owns body from here on. Errors are *[block.Error].
-func Decode(body []byte, lim *Limits) (*Request, error) {
-	doc, err := jsonscan.Scan(body, lim.scan(64<<20))
+// Decode validates and parses a request, which takes ownership of body. Errors are of type *[block.Error].
+//
+// Each input counts as a block toward the limits, and each token ID as a value. The defaults are 64 MiB, 4,194,304
+// values and 2,048 inputs, OpenAI's limit.
+func Decode(body []byte, lim *block.Limits) (*Request, error) {
+	scan, inputs := bounds(lim, 64<<20)
+	doc, err := jsonscan.Scan(body, scan)
 	if err != nil {
 		err = streamdec.Fault(err)
 		if e, ok := errors.AsType[*block.Error](err); ok {
-			e.Answer = false // this is a request
+			e.Answer = false // not in a response
 		}
 		return nil, err
 	}
-	return read(doc, lim.inputs())
+	return read(doc, inputs)
 }
 
-// read reads the fields of a checked body.
+// read reads the fields of a validated body.
 func read(doc *jsonscan.Doc, inputs int) (*Request, error) {
 	root := doc.Root()
-	d := decoder{Reader: wire.NewReader(root, block.Limits{}), inputs: inputs}
+	d := decoder{Reader: codec.NewReader(root, block.Limits{}), inputs: inputs}
 	r := &Request{doc: doc}
 	for m := root.First(); m.Exists() && root.Kind() == jsonscan.Object; m = root.Next(m) {
 		switch m.Key() {
@@ -36,26 +40,16 @@ func read(doc *jsonscan.Doc, inputs int) (*Request, error) {
 		case "input":
 			d.input(r, m)
 		case "messages":
-			r.Messages = d.List(m).Raw()
-		case "dimensions":
-			r.Dimensions = d.Int(m)
-		case "encoding_format":
-			r.EncodingFormat = Format(d.Str(m))
-		case "user":
-			r.User = d.Str(m)
-		case "truncate_prompt_tokens":
-			r.TruncatePromptTokens = d.Int(m)
-		case "add_special_tokens":
-			r.AddSpecialTokens = d.BoolPtr(m)
-		case "normalize":
-			r.Normalize = d.BoolPtr(m)
-		case "priority":
-			r.Priority = d.Int(m)
-		default:
-			r.Extra = append(r.Extra, Member{Key: m.Key(), Value: m.Raw()})
+			d.List(m)
+		case "encoding_format", "user":
+			d.Str(m)
+		case "dimensions", "truncate_prompt_tokens", "priority":
+			d.Int(m)
+		case "add_special_tokens", "normalize":
+			d.BoolPtr(m)
 		}
 	}
-	if root.Get("input").IsNull() && r.Messages == nil {
+	if root.Get("input").IsNull() && root.Get("messages").IsNull() {
 		d.Missing(root, "input", wantInput)
 	}
 	if d.over != nil {
@@ -68,29 +62,29 @@ func read(doc *jsonscan.Doc, inputs int) (*Request, error) {
 }
 
 type decoder struct {
-	*wire.Reader
+	*codec.Reader
 	inputs int
 	over   *block.Error // too many inputs
 }
 
-const wantInput = "a string, an array of strings, or token ids"
+const wantInput = "a string, an array of strings, or token IDs"
 
 func (d *decoder) input(r *Request, v jsonscan.Value) {
 	switch first := v.First(); {
 	case v.IsNull():
 	case v.Kind() == jsonscan.String:
-		r.Texts, r.One = []string{d.Str(v)}, true
+		r.Texts, r.one = []string{d.Str(v)}, true
 	case v.Kind() != jsonscan.Array:
 		d.Want(v, wantInput)
 	case first.Kind() == jsonscan.Number:
-		r.Tokens, r.One = [][]uint32{d.ids(v)}, true
+		r.Tokens, r.one = [][]uint32{d.ids(v)}, true
 	case v.Len() > d.inputs:
 		d.limit(v)
 	case first.Kind() == jsonscan.Array:
 		r.Tokens = make([][]uint32, 0, v.Len())
 		for e := first; e.Exists() && d.Err() == nil; e = v.Next(e) {
 			if e.Kind() != jsonscan.Array {
-				d.Want(e, "an array of token ids, as in front of it,")
+				d.Want(e, "an array of token IDs, like the elements before it,")
 				return
 			}
 			r.Tokens = append(r.Tokens, d.ids(e))
@@ -112,7 +106,7 @@ func (d *decoder) ids(v jsonscan.Value) []uint32 {
 	for e := v.First(); e.Exists(); e = v.Next(e) {
 		n, ok := e.Uint32()
 		if !ok {
-			d.Want(e, "a token id")
+			d.Want(e, "a token ID")
 			return nil
 		}
 		ids = append(ids, n)

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package embeddings is the Embeddings API, POST /v1/embeddings, as of openai-go v3.52 (2026-08) with what vLLM adds.
+// Package embeddings implements the Embeddings API, POST /v1/embeddings, as of openai-go v3.95 with the extensions of
+// vLLM.
 //
-// Requests come in through [Decode] and go out through [Request.AppendJSON]; answers go out through [Response.AppendJSON]
-// and come in through [DecodeResponse]. There is no conversation in here, so this package stands beside the shared form
-// of requests and not under it.
+// [Decode] and [Request.AppendJSON] convert requests from and to JSON; [DecodeResponse] and [Response.AppendJSON]
+// convert responses. The API has no conversations, so its requests are not requests of package block.
 //
 // # Guarantees
 //
-//   - A request that was decoded and not changed comes out byte for byte. A changed field changes its own member only.
-//   - Members that are not modelled are in [Request.Extra], in order, as raw JSON.
-//   - Invalid UTF-8, duplicate member names, wrong types and passed limits are *[block.Error], with path and offset.
-//   - Vectors are 32-bit floats, as engines compute them. They are written with as many digits as it takes to read the same
-//     float back; base64 holds the bits themselves, little-endian.
+//   - A request that was decoded and not changed is written byte for byte. Changing a field changes only that field of
+//     the body.
+//   - [Request.Field] returns any other field as raw JSON, and [Request.Set] sets it.
+//   - Invalid UTF-8, duplicate names, wrong types and exceeded limits are reported as *[block.Error], with path and
+//     offset.
+//   - Vectors are 32-bit floats, as engines compute them. As text, they have as many digits as are necessary to parse
+//     the same float; base64 contains the bits, little-endian.
 //
 // # Cost
 //
-// Decoding is one pass. A vector is read from and written to JSON without an index of its numbers, and a warm buffer costs
-// no allocation.
+// Decoding makes one pass. The numbers of a vector are not indexed. Writing to a buffer with sufficient capacity does
+// not allocate.
 package embeddings

@@ -8,45 +8,32 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
 	"github.com/weft-go/weft/protocols/internal/jsonw"
 	"github.com/weft-go/weft/protocols/internal/streamdec"
 )
 
-// Response is an answer: one vector for each input.
+// Response is a response: one vector for each input.
 type Response struct {
-	ID    string // engines; left out when empty
 	Model string
-	// Created is the Unix time in seconds (engines); left out when 0.
-	Created int64
-	Data    []Embedding
-	Usage   Usage
+	Data  []Embedding
+
+	PromptTokens int64
+	TotalTokens  int64 // written as PromptTokens if 0
 }
 
 // Embedding is the vector of an input.
 type Embedding struct {
-	Index  int // which input
+	Index  int // index of the input
 	Vector []float32
 }
 
-// Usage counts tokens.
-type Usage struct {
-	Prompt int64
-	Total  int64 // written as Prompt when 0
-}
-
-// AppendJSON appends the answer in the given format. A number that is not finite, which JSON does not have, is null in a
-// list; base64 keeps it. No allocation once dst has room.
-func (r *Response) AppendJSON(dst []byte, f Format) []byte {
+// AppendJSON appends the response to dst, with vectors in base64 if encoded is true; see [Request.Base64]. Infinities
+// and NaN, which JSON cannot represent, are null in a list; base64 preserves them. It does not allocate if dst has
+// sufficient capacity.
+func (r *Response) AppendJSON(dst []byte, encoded bool) []byte {
 	dst = append(dst, `{"object":"list"`...)
-	if r.ID != "" {
-		dst = append(dst, `,"id":`...)
-		dst = jsonw.AppendString(dst, r.ID)
-	}
-	if r.Created != 0 {
-		dst = append(dst, `,"created":`...)
-		dst = strconv.AppendInt(dst, r.Created, 10)
-	}
 	dst = append(dst, `,"data":[`...)
 	for i := range r.Data {
 		if i > 0 {
@@ -55,7 +42,7 @@ func (r *Response) AppendJSON(dst []byte, f Format) []byte {
 		dst = append(dst, `{"object":"embedding","index":`...)
 		dst = strconv.AppendInt(dst, int64(r.Data[i].Index), 10)
 		dst = append(dst, `,"embedding":`...)
-		if f == Base64 {
+		if encoded {
 			dst = appendBase64(dst, r.Data[i].Vector)
 		} else {
 			dst = appendFloats(dst, r.Data[i].Vector)
@@ -65,11 +52,11 @@ func (r *Response) AppendJSON(dst []byte, f Format) []byte {
 	dst = append(dst, `],"model":`...)
 	dst = jsonw.AppendString(dst, r.Model)
 	dst = append(dst, `,"usage":{"prompt_tokens":`...)
-	dst = strconv.AppendInt(dst, r.Usage.Prompt, 10)
+	dst = strconv.AppendInt(dst, r.PromptTokens, 10)
 	dst = append(dst, `,"total_tokens":`...)
-	total := r.Usage.Total
+	total := r.TotalTokens
 	if total == 0 {
-		total = r.Usage.Prompt
+		total = r.PromptTokens
 	}
 	dst = strconv.AppendInt(dst, total, 10)
 	return append(dst, `}}`...)
@@ -93,7 +80,7 @@ func appendFloats(dst []byte, v []float32) []byte {
 
 func appendBase64(dst []byte, v []float32) []byte {
 	dst = append(dst, '"')
-	var buf [768]byte // a multiple of 3 and of 4: padding stands at the end only
+	var buf [768]byte // a multiple of 3 and of 4, so that only the end is padded
 	for len(v) > 0 {
 		n := min(len(v), len(buf)/4)
 		for i, x := range v[:n] {
@@ -105,10 +92,12 @@ func appendBase64(dst []byte, v []float32) []byte {
 	return append(dst, '"')
 }
 
-// DecodeResponse reads an answer of a server in either format, whichever was asked for. An embedding without index has
-// that of its place. An error body is no answer: it is a *[block.Error] of kind WrongType; apierr.Parse reads it.
-func DecodeResponse(body []byte, lim *Limits) (*Response, error) {
-	scan := lim.scan(1 << 30)
+// DecodeResponse parses a response in either format, regardless of the requested one. The default of an embedding's
+// index is its position in the list. For an error body, it returns a *[block.Error] of kind WrongType; use apierr.Parse
+// for such bodies. The limits are as in [Decode], except that the default of Body is 1 GiB and the numbers of vectors
+// do not count as values.
+func DecodeResponse(body []byte, lim *block.Limits) (*Response, error) {
+	scan, _ := bounds(lim, 1<<30)
 	scan.Opaque = func(key []byte, _ int) bool { return string(key) == "embedding" }
 	doc, err := jsonscan.Scan(body, scan)
 	if err != nil {
@@ -125,11 +114,10 @@ func DecodeResponse(body []byte, lim *Limits) (*Response, error) {
 		}
 		return nil, streamdec.Wrong(list, "a list of embeddings as data")
 	}
-	r := &Response{Data: make([]Embedding, 0, list.Len()), Created: streamdec.Int(root.Get("created"))}
-	r.ID, _ = root.Get("id").Str(nil)
+	r := &Response{Data: make([]Embedding, 0, list.Len())}
 	r.Model, _ = root.Get("model").Str(nil)
 	usage := root.Get("usage")
-	r.Usage = Usage{Prompt: streamdec.Int(usage.Get("prompt_tokens")), Total: streamdec.Int(usage.Get("total_tokens"))}
+	r.PromptTokens, r.TotalTokens = streamdec.Int(usage.Get("prompt_tokens")), streamdec.Int(usage.Get("total_tokens"))
 	for e := list.First(); e.Exists(); e = list.Next(e) {
 		x := Embedding{Index: len(r.Data)}
 		if n, ok := e.Get("index").Int(); ok {
@@ -154,7 +142,7 @@ func DecodeResponse(body []byte, lim *Limits) (*Response, error) {
 	return r, nil
 }
 
-// floats reads a checked array of numbers. null, which stands for what JSON cannot say, is NaN.
+// floats parses a validated array of numbers. null becomes NaN.
 func floats(raw []byte) ([]float32, bool) {
 	n := 1
 	for _, c := range raw {

@@ -3,111 +3,99 @@
 package embeddings
 
 import (
+	"encoding/json"
+
+	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
 )
 
-// Format is how vectors stand in an answer.
-type Format string
-
-// The formats. A request that names none wants Float.
-const (
-	Float  Format = "float"  // a list of numbers
-	Base64 Format = "base64" // little-endian 32-bit floats, in base64
-)
-
-// Request asks for the vectors of some inputs. A built one needs Model and one of Texts, Tokens and Messages.
+// Request is a request for the vectors of its inputs. A built request needs Model and either Texts, Tokens or the field
+// messages.
 //
-// Strings and raw JSON of a decoded request are views of its body. Fields may be changed; AppendJSON writes what differs.
-// One goroutine at a time.
+// Strings and raw JSON of a decoded request are views of its body. Callers may change fields; AppendJSON writes the
+// differences. A Request is not safe for concurrent use by multiple goroutines.
 type Request struct {
 	Model string
 
-	// The inputs: texts or token ids. One says that the body has a single input that is not in a list.
+	// The inputs: texts or token IDs. They are written as a list, but a single input of a request that was decoded without
+	// a list is written without one.
 	Texts  []string
 	Tokens [][]uint32
-	One    bool
-	// Messages is a conversation in the form of the Chat API, as raw JSON, in place of inputs (vLLM).
-	Messages []byte
 
-	Dimensions     *int64 // numbers per vector; nil: all that the model has
-	EncodingFormat Format // as written; "" is Float
-	User           string // the end user, for abuse detection
-
-	// Engines.
-	TruncatePromptTokens *int64 // keep so many tokens of each input; -1: as many as the model takes
-	AddSpecialTokens     *bool
-	Normalize            *bool // scale vectors to length 1
-	Priority             *int64
-
-	// Extra is all other members, in order.
-	Extra []Member
-
-	doc *jsonscan.Doc
+	one   bool // the decoded input is not in a list
+	doc   *jsonscan.Doc
+	edits []member
+	at    map[string]int // index in edits, by name
 }
 
-// Member is a member of an object: its name and its value as raw JSON.
-type Member struct {
-	Key   string
-	Value []byte
+// member is a field of a request and its value; nil removes the field.
+type member struct {
+	name  string
+	value []byte
 }
 
-// Len returns the number of inputs; a conversation is one.
+// Field returns the raw JSON of a field of the request other than model and input, or nil if absent. [Decode] checks
+// the types of these:
+//
+//	dimensions              numbers per vector
+//	encoding_format         float or base64
+//	user                    the end user
+//	messages                a conversation in the form of the Chat API, in place of inputs (vLLM)
+//	truncate_prompt_tokens  maximum tokens per input; -1: the limit of the model (engines)
+//	add_special_tokens      whether to add special tokens (engines)
+//	normalize               whether to scale vectors to length 1 (engines)
+//	priority                an integer (engines)
+func (r *Request) Field(name string) []byte {
+	if i, ok := r.at[name]; ok {
+		return r.edits[i].value
+	}
+	if r.doc == nil || name == "model" || name == "input" {
+		return nil
+	}
+	return r.doc.Root().Get(name).Raw()
+}
+
+// Set sets a field of the request other than model and input, which are Go fields, to raw JSON; nil removes it. It
+// panics if name is one of these two.
+func (r *Request) Set(name string, raw []byte) {
+	if name == "model" || name == "input" {
+		panic("embeddings: Set of " + name + ", which is a field of Request")
+	}
+	if i, ok := r.at[name]; ok {
+		r.edits[i].value = raw
+		return
+	}
+	if r.at == nil {
+		r.at = map[string]int{}
+	}
+	r.at[name] = len(r.edits)
+	r.edits = append(r.edits, member{name, raw})
+}
+
+// Len returns the number of inputs; a conversation is one input.
 func (r *Request) Len() int {
-	if r.Messages != nil {
+	if m := r.Field("messages"); m != nil && string(m) != "null" {
 		return 1
 	}
 	return len(r.Texts) + len(r.Tokens)
 }
 
-// Format returns the format in which the answer is to be: Base64 if it was asked for, else Float.
-func (r *Request) Format() Format {
-	if r.EncodingFormat == Base64 {
-		return Base64
-	}
-	return Float
+// Base64 reports whether the response must have vectors as little-endian 32-bit floats in base64, not as lists of numbers.
+func (r *Request) Base64() bool {
+	var format string
+	return json.Unmarshal(r.Field("encoding_format"), &format) == nil && format == "base64"
 }
 
-// Body returns the body as it was decoded, nil for a built request. It must not be changed.
-func (r *Request) Body() []byte {
-	if r.doc == nil {
-		return nil
+// bounds returns the limits with this package's defaults; body is the default size of the body in bytes.
+func bounds(l *block.Limits, body int) (scan jsonscan.Limits, inputs int) {
+	if l == nil {
+		l = &block.Limits{}
 	}
-	return r.doc.Body()
-}
-
-// Field returns the raw JSON at a path of member names in the body as it was decoded, nil if there is none.
-func (r *Request) Field(path ...string) []byte {
-	if r.doc == nil {
-		return nil
+	or := func(n, def int) int {
+		if n > 0 {
+			return n
+		}
+		return def
 	}
-	v := r.doc.Root()
-	for _, p := range path {
-		v = v.Get(p)
-	}
-	return v.Raw()
-}
-
-// Limits bounds what is accepted from outside. 0 means the default; a nil *Limits is all defaults.
-type Limits struct {
-	Body   int // bytes; 64 MiB. Of an answer 1 GiB
-	Inputs int // inputs of a request; 2,048, as OpenAI has it
-	Values int // JSON values, each token id being one; 4,194,304. Numbers of vectors are not counted
-}
-
-func (l *Limits) scan(body int) jsonscan.Limits {
-	s := jsonscan.Limits{Bytes: body, Depth: 128, Values: 4 << 20}
-	if l != nil && l.Body > 0 {
-		s.Bytes = l.Body
-	}
-	if l != nil && l.Values > 0 {
-		s.Values = l.Values
-	}
-	return s
-}
-
-func (l *Limits) inputs() int {
-	if l != nil && l.Inputs > 0 {
-		return l.Inputs
-	}
-	return 2048
+	return jsonscan.Limits{Bytes: or(l.Body, body), Depth: or(l.Depth, 128), Values: or(l.Values, 4<<20)}, or(l.Blocks, 2048)
 }

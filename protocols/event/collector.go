@@ -2,14 +2,14 @@
 
 package event
 
-// Block is one output block of a collected answer.
+// Block is an output block of an [Answer].
 type Block struct {
 	Kind      Kind   // Reasoning, Text, Refusal, ToolStart (a call), ToolAbort (an aborted call), ToolResult or Opaque
-	Flags     Flags  // of the call, Complete included once it ended
+	Flags     Flags  // of the call; includes Complete once it has ended
 	Why       Why    // of an aborted call
-	Call      int32  // ordinal of the call, -1 outside one
+	Call      int32  // ordinal of the call; -1 for other blocks
 	Name      string // tool name
-	ID        string // call id as the producer gave it; Opaque: type
+	ID        string // call ID from the producer; Opaque: type
 	Data      []byte // reasoning, text, refusal or the exact argument text; owned by the Collector
 	Signature []byte // of reasoning; with the flag Encrypted, its encrypted form
 
@@ -18,28 +18,26 @@ type Block struct {
 	part int32
 }
 
-// Answer is one collected choice: its blocks in the order in which the model wrote them.
+// Answer is one collected choice. Its blocks are in the order in which the model generated them.
 type Answer struct {
 	Blocks   []Block
 	Finish   Why      // None while the choice is open
 	Stop     []byte   // the stop sequence, when Finish is StopSequence
-	Logprobs [][]byte // JSON arrays as they came
+	Logprobs [][]byte // JSON arrays, unmodified
 }
 
-// Collector builds whole answers from events. Adjacent deltas of one part become one block; order is kept.
-// The zero value is ready for use. It copies everything it keeps. One goroutine at a time.
+// Collector builds complete responses from events. Adjacent deltas of one part are merged into one block; order is
+// preserved. The zero value is ready for use. A Collector copies everything that it keeps. It is not safe for
+// concurrent use.
 type Collector struct {
 	Answers []Answer // by choice
-	Usage   Tokens   // the last counts seen
+	Usage   Tokens   // counts of the last event that has any
 	Err     Why      // class of the Error event, or None
 	Message string   // public message of the Error event
-	Code    string   // machine-readable code of the Error event, "" if it has none
+	Code    string   // machine-readable code of the Error event, or ""
 }
 
-// Reset forgets everything and keeps the memory for the next response; blocks handed out before are overwritten.
-func (c *Collector) Reset() { *c = Collector{Answers: c.Answers[:0]} }
-
-// Add takes in events, in order. Events of kinds it does not know are skipped.
+// Add adds events, in order. Events of unknown kinds are skipped.
 func (c *Collector) Add(events ...Event) {
 	for i := range events {
 		c.add(&events[i])
@@ -109,7 +107,7 @@ func (c *Collector) add(e *Event) {
 	}
 }
 
-// maxChoices bounds what a stray Choice can make the Collector allocate; OpenAI allows 128.
+// maxChoices bounds the allocation that a single large Choice can cause; OpenAI allows 128 choices.
 const maxChoices = 1024
 
 func (c *Collector) answer(choice int32) *Answer {
@@ -131,8 +129,8 @@ func (a *Answer) open(b Block) *Block {
 	return a.last()
 }
 
-// call finds an open call by its ordinal: parallel calls may interleave their arguments. A complete call is closed, as it
-// may have been dispatched.
+// call finds an open call by its ordinal, because parallel calls may interleave their arguments. A complete call is
+// closed, since it may have been dispatched.
 func (a *Answer) call(n int32) *Block {
 	for i := len(a.Blocks) - 1; i >= 0; i-- {
 		if b := &a.Blocks[i]; b.Kind == ToolStart && b.Call == n && !b.Flags.Has(Complete) {
@@ -142,10 +140,10 @@ func (a *Answer) call(n int32) *Block {
 	return nil
 }
 
-// Text returns the visible text of a: its text blocks joined.
+// Text returns the visible text of a, the concatenation of its text blocks.
 func (a *Answer) Text() string { return a.join(Text) }
 
-// Reasoning returns the reasoning of a: its reasoning blocks joined.
+// Reasoning returns the reasoning of a, the concatenation of its reasoning blocks.
 func (a *Answer) Reasoning() string { return a.join(Reasoning) }
 
 func (a *Answer) join(k Kind) string {
@@ -158,8 +156,8 @@ func (a *Answer) join(k Kind) string {
 	return string(s)
 }
 
-// Calls returns the complete calls of a that the client is to execute: those written outside reasoning, of tools that the
-// serving side does not run itself.
+// Calls returns the complete calls of a that the client should execute. Calls in reasoning and calls that the server
+// runs itself are left out.
 func (a *Answer) Calls() []Block {
 	var out []Block
 	for _, b := range a.Blocks {

@@ -10,33 +10,29 @@ import (
 	"slices"
 )
 
-// Call is a tool call that has ended, as a [Dispatcher] tells of it. Its memory belongs to the receiver.
+// Call is a tool call that has ended, as reported by a [Dispatcher]. Its memory belongs to the receiver.
 type Call struct {
-	Choice  int32 // which of n answers, from 0
-	Ordinal int32 // among the calls of the choice, from 0: Call of its events
-	Part    int32 // output block of the choice
-	Flags   Flags // of its ToolStart and of its end: Complete, Custom, Recovered, Repaired, InReasoning
-	Why     Why   // why it must not run; None of a call that may
+	Choice  int32 // choice index, from 0
+	Ordinal int32 // index among the calls of the choice, from 0; Call of its events
+	Flags   Flags // flags of its ToolStart and of its end: Complete, Custom, Recovered, Repaired, InReasoning
+	Why     Why   // why it must not run, or None
 
-	ID   string // as the producer gave it; "" if it knows none
+	ID   string // from the producer; "" if absent
 	Name string
-	// Arguments is the exact text that the model wrote: JSON, or free text with the flag Custom. JSON arguments may be
-	// blank where the model gave none; that means {}.
+	// Arguments is the exact text that the model generated: JSON, or free text with the flag Custom. Blank JSON
+	// arguments mean {}.
 	Arguments []byte
 }
 
-// Run is a run of reasoning that has ended. Its memory belongs to the receiver.
-type Run struct {
-	Choice int32  // which of n answers, from 0
-	Part   int32  // output block of the choice
-	Text   []byte // exactly what the model wrote; not empty, unless Why is LimitExceeded
-	// Why is None when other output followed, else the cause of the Finish that ended the run: Length is a thought that was
-	// cut. LimitExceeded is one that passed the limit; its text was not kept.
-	Why Why
+// run is a run of reasoning of one part of a choice. why is LimitExceeded if it exceeded the limit; its text is then discarded.
+type run struct {
+	choice, part int32
+	text         []byte
+	why          Why
 }
 
-// A Dispatcher tells of tool calls the moment they are complete, while the model still writes, and of runs of reasoning. Set
-// the callbacks and give it the events of a response:
+// A Dispatcher reports each tool call as soon as it is complete, while the model is still generating, and each run of
+// reasoning. Set the callbacks and add the events of a response:
 //
 //	                                        d.OnCall = func(c event.Call) { go run(c) }
 //	ToolStart call=0 "read"
@@ -45,34 +41,39 @@ type Run struct {
 //	ToolEnd   call=0 complete               run read {"path":"a.go"}
 //	Text             "And then I…"
 //
-// It is one rule for all who dispatch. A call is handed to OnCall once, at its ToolEnd, and only if all of these hold:
+// OnCall receives a call once, at its ToolEnd, and only if all of these hold:
 //
-//   - it is complete: neither aborted nor cut by the end of the stream or an error;
+//   - it is complete: neither aborted nor cut off by the end of the stream or an error;
 //   - its arguments are valid JSON or blank, or it has the flag Custom;
-//   - the client is to run it: it has no flag Server, and no flag InReasoning unless that is asked for.
+//   - the client should run it: it does not have the flag Server, nor the flag InReasoning unless the field InReasoning
+//     is set.
 //
-// Whether the arguments fit the tool's schema is for its receiver to see. Every other call that the client would have to
-// run, had it been whole, is handed to OnReject once. Calls of the server and calls in reasoning that nobody asked for are
-// not told of.
+// The receiver must check the arguments against the tool's schema. OnReject receives, once, each other call that the
+// client would have had to run. Calls that the server runs, and calls in reasoning unless InReasoning is set, are not
+// reported.
 //
-// The zero value is ready for use and tells nobody; set the fields before the first event. Calls of one choice may overlap
-// and choices may interleave. It copies what it needs of an event and holds the arguments of open calls only, up to Limit.
-// Events that no callback needs cost no allocation. The callbacks run inside [Dispatcher.Add], in the order of the events, and
-// must not use the Dispatcher. One goroutine at a time.
+// The zero value is ready for use and reports nothing; set the fields before the first event. Calls of one choice may
+// overlap and choices may interleave. A Dispatcher copies what it needs of an event and holds open calls and runs only,
+// up to Limit. Events that no callback needs do not allocate. [Dispatcher.Add] and [Dispatcher.Finish] run the
+// callbacks, in the order of the events; callbacks must not use the Dispatcher. A Dispatcher is not safe for concurrent
+// use.
 type Dispatcher struct {
-	// OnCall is told of each call that may run, at its ToolEnd.
+	// OnCall receives each call that may run, at its ToolEnd.
 	OnCall func(Call)
-	// OnReject is told of each call that ended otherwise, with Why: the cause of its ToolAbort, Truncated for one that the
-	// end of the events or an error cut, BadArguments for a complete one whose arguments are no JSON, LimitExceeded for one
-	// that passed the limit, without arguments. It must not run, but the model may be told.
+	// OnReject receives each call that must not run. Why is the cause of its ToolAbort, Truncated if the end of the
+	// events or an error cut it off, BadArguments if it is complete but its arguments are not JSON, or LimitExceeded if
+	// it exceeded the limit; its arguments are then empty. A harness may report the rejection to the model.
 	OnReject func(Call)
-	// OnReasoning is told of each run of reasoning once, when the next block begins in its choice or the choice finishes.
-	// A run that an error cuts is not told of. Signatures, and the arguments of an open call, do not end a run.
-	OnReasoning func(Run)
-	// InReasoning treats calls that the model wrote inside its reasoning like any other.
+	// OnReasoning receives each run of reasoning once, when the next block begins in its choice or the choice finishes.
+	// A run that an error cuts off is not reported. Signatures, and the arguments of an open call, do not end a run. The
+	// text is the exact text of the model; its memory belongs to the receiver. why is None if other output followed, else the
+	// cause of the Finish that ended the run: Length means that the reasoning was cut off. LimitExceeded means that it
+	// exceeded the limit and its text was discarded.
+	OnReasoning func(choice int32, text []byte, why Why)
+	// InReasoning treats calls inside reasoning like all others.
 	InReasoning bool
-	// Limit bounds the bytes held at once, for all open calls and runs of reasoning together; 0 means 64 MiB, less than 0 no
-	// limit.
+	// Limit is the maximum number of bytes held for all open calls and runs of reasoning together. 0 means 64 MiB; if
+	// negative, there is no limit.
 	Limit int
 
 	choices []undone
@@ -80,35 +81,35 @@ type Dispatcher struct {
 	failed  bool // an Error event has ended the response
 }
 
-// undone is what has not ended of a choice.
+// undone is the state of a choice: its open calls and its open run of reasoning.
 type undone struct {
 	calls    []openCall // in the order in which they opened
-	run      Run
+	run      run
 	thinking bool // run is open
 	finished bool
-	seen     int32 // ordinals of calls begin here: those below were told of, or are open
+	seen     int32 // lowest ordinal that has not occurred; lower ones were reported or are open
 }
 
 type openCall struct {
 	Call
-	skip bool // nobody is to be told
+	skip bool // not reported
 	held int
 }
 
-// maxOpen bounds the calls of one choice that are open at once. Parsers open one, servers a few.
+// maxOpen is the maximum number of calls of one choice that are open at once. Parsers open one, servers a few.
 const maxOpen = 1024
 
-// Add takes in events, in order, and calls back. Events of kinds it does not know, and those behind the end of their
-// choice, are skipped.
+// Add adds events, in order, and runs the callbacks. Events of unknown kinds, and those after the end of their choice,
+// are skipped.
 func (d *Dispatcher) Add(events ...Event) {
 	for i := range events {
 		d.add(&events[i])
 	}
 }
 
-// Close says that there are no more events: open runs of reasoning are told of, open calls are rejected. Behind a Finish of
-// every choice it has nothing left to tell. The Dispatcher is then ready for the next response.
-func (d *Dispatcher) Close() {
+// Finish ends the events. It reports open runs of reasoning and rejects open calls; after a Finish event for every
+// choice there are none. The Dispatcher is then ready for the next response.
+func (d *Dispatcher) Finish() {
 	for i := range d.choices {
 		d.end(&d.choices[i], None)
 	}
@@ -168,45 +169,45 @@ func (d *Dispatcher) add(e *Event) {
 	}
 }
 
-// reasoning adds to the run of a choice.
+// reasoning extends the run of a choice, or begins one.
 func (d *Dispatcher) reasoning(c *undone, e *Event) {
-	if c.thinking && c.run.Part != e.Part {
+	if c.thinking && c.run.part != e.Part {
 		d.endRun(c, None)
 	}
 	if !c.thinking {
-		c.thinking, c.run = true, Run{Choice: e.Choice, Part: e.Part}
+		c.thinking, c.run = true, run{choice: e.Choice, part: e.Part}
 	}
 	switch {
-	case c.run.Why != None:
+	case c.run.why != None:
 	case d.fits(len(e.Data)):
 		d.held += len(e.Data)
-		c.run.Text = append(c.run.Text, e.Data...)
+		c.run.text = append(c.run.text, e.Data...)
 	default:
-		d.held -= len(c.run.Text)
-		c.run.Text, c.run.Why = nil, LimitExceeded
+		d.held -= len(c.run.text)
+		c.run.text, c.run.why = nil, LimitExceeded
 	}
 }
 
-// endRun ends the run of a choice, if there is one.
+// endRun ends the open run of a choice, if any.
 func (d *Dispatcher) endRun(c *undone, why Why) {
 	if !c.thinking {
 		return
 	}
-	run := c.run
-	c.thinking, c.run = false, Run{}
-	d.held -= len(run.Text)
-	if run.Why == None {
-		run.Why = why
+	r := c.run
+	c.thinking, c.run = false, run{}
+	d.held -= len(r.text)
+	if r.why == None {
+		r.why = why
 	}
-	if len(run.Text) > 0 || run.Why == LimitExceeded {
-		d.OnReasoning(run)
+	if len(r.text) > 0 || r.why == LimitExceeded {
+		d.OnReasoning(r.choice, r.text, r.why)
 	}
 }
 
-// open opens a call. Its name and id count as held, too.
+// open opens a call. Its name and ID count toward the limit.
 func (d *Dispatcher) open(c *undone, e *Event) {
 	c.seen = max(c.seen, e.Call+1)
-	o := openCall{Call: Call{Choice: e.Choice, Ordinal: e.Call, Part: e.Part, Flags: e.Flags}}
+	o := openCall{Call: Call{Choice: e.Choice, Ordinal: e.Call, Flags: e.Flags}}
 	full := len(c.calls) == maxOpen
 	if o.skip = d.left(e.Flags); !o.skip {
 		if d.hold(&o, len(e.ID)+len(e.Data)) {
@@ -233,15 +234,15 @@ func (c *undone) call(n int32) *openCall {
 	return nil
 }
 
-// close ends the call of e. why is None for one that is complete.
+// close ends the call of e. why is None if it is complete.
 func (d *Dispatcher) close(c *undone, e *Event, why Why) {
 	open := c.call(e.Call)
 	if open == nil {
-		if e.Kind == ToolAbort && e.Call >= c.seen { // it failed before its name was known
+		if e.Kind == ToolAbort && e.Call >= c.seen { // the call failed before its name was known
 			d.endRun(c, None)
 			c.seen = e.Call + 1
 			d.tell(&openCall{skip: d.left(e.Flags), Call: Call{
-				Choice: e.Choice, Ordinal: e.Call, Part: e.Part, Flags: e.Flags &^ Complete, Why: why, Name: string(e.Data),
+				Choice: e.Choice, Ordinal: e.Call, Flags: e.Flags &^ Complete, Why: why, Name: string(e.Data),
 			}})
 		}
 		return
@@ -255,7 +256,7 @@ func (d *Dispatcher) close(c *undone, e *Event, why Why) {
 	}
 	d.held -= o.held
 	if o.Flags |= e.Flags; e.Kind == ToolAbort {
-		o.Flags &^= Complete // whatever its producer says
+		o.Flags &^= Complete // even if the producer set it
 	}
 	if o.Why == None {
 		o.Why = why
@@ -282,7 +283,7 @@ func (d *Dispatcher) end(c *undone, why Why) {
 	}
 }
 
-// fail ends the response: what was open will never be whole.
+// fail ends the response after an Error event. Open runs are discarded; open calls are rejected.
 func (d *Dispatcher) fail() {
 	if d.failed {
 		return
@@ -290,7 +291,7 @@ func (d *Dispatcher) fail() {
 	d.failed = true
 	for i := range d.choices {
 		c := &d.choices[i]
-		c.thinking, c.run = false, Run{}
+		c.thinking, c.run = false, run{}
 		d.end(c, None)
 	}
 	d.held = 0
@@ -308,7 +309,7 @@ func (d *Dispatcher) tell(o *openCall) {
 	}
 }
 
-// left reports whether nobody is to be told of a call.
+// left reports whether not reported of a call.
 func (d *Dispatcher) left(f Flags) bool {
 	return f.Has(Server) || f.Has(InReasoning) && !d.InReasoning || d.OnCall == nil && d.OnReject == nil
 }
@@ -322,7 +323,8 @@ func (d *Dispatcher) fits(n int) bool {
 	return limit < 0 || n <= limit-d.held
 }
 
-// hold makes room for n more bytes of a call. If there is none, it lets go of those it has.
+// hold counts n more bytes of a call toward the limit. If they exceed it, hold discards the arguments so far and
+// returns false.
 func (d *Dispatcher) hold(o *openCall, n int) bool {
 	if d.fits(n) {
 		d.held += n
@@ -335,14 +337,14 @@ func (d *Dispatcher) hold(o *openCall, n int) bool {
 	return false
 }
 
-// isArguments reports whether text is what a tool that takes JSON can be run with.
+// isArguments reports whether text is valid as the arguments of a function: JSON or blank.
 func isArguments(text []byte) bool {
 	return len(bytes.Trim(text, " \t\r\n")) == 0 || json.Valid(text)
 }
 
-// Calls returns the calls among the events that may run, each the moment it is complete; the rule is that of [Dispatcher]. The
-// events go on only when the body of the loop is done: start what takes time in a goroutine. Errors of the producer are
-// handed on. It takes what parsers.Events and the Events of each API's decoder return.
+// Calls returns the calls that [Dispatcher.OnCall] would receive, each as soon as it is complete. The next event is
+// read only after the loop body returns, so start long work in a goroutine. Errors of the producer are passed on. The
+// argument is, for example, the result of parsers.Events or of wire.API.Events.
 func Calls(events iter.Seq2[Event, error]) iter.Seq2[Call, error] {
 	return func(yield func(Call, error) bool) {
 		var call Call

@@ -21,7 +21,7 @@ import (
 	"github.com/weft-go/weft/protocols/internal/streamtest"
 )
 
-// told writes down what a Dispatcher tells, in order.
+// told records what a Dispatcher reports, in order.
 type told struct {
 	event.Dispatcher
 	log []string
@@ -48,10 +48,10 @@ func listen(change func(*event.Dispatcher)) *told {
 		}
 	}
 	t.OnCall, t.OnReject = note("call"), note("reject")
-	t.OnReasoning = func(r event.Run) {
-		s := fmt.Sprintf("run %d.%d %s", r.Choice, r.Part, r.Text)
-		if r.Why != event.None {
-			s += " why=" + r.Why.String()
+	t.OnReasoning = func(choice int32, text []byte, why event.Why) {
+		s := fmt.Sprintf("run %d %s", choice, text)
+		if why != event.None {
+			s += " why=" + why.String()
 		}
 		t.log = append(t.log, s)
 	}
@@ -95,7 +95,7 @@ func TestDispatcher(t *testing.T) {
 		change func(*event.Dispatcher)
 		events []event.Event
 		want   []string
-		close  []string // told at Close
+		close  []string // reported at Finish
 	}{
 		{"at its end", nil, []event.Event{named, args(0, `{"a" : 1 ,`), args(0, ` "a":2}`), end(0, 0), text}, []string{`call 0.0 f({"a" : 1 , "a":2}) id=call_1`}, nil},
 		{"once", nil, []event.Event{begin(0, "f", 0), end(0, 0), end(0, 0), args(0, "x"), abort(0, event.Truncated), finish}, []string{"call 0.0 f()"}, nil},
@@ -109,8 +109,8 @@ func TestDispatcher(t *testing.T) {
 		}, []string{"reject 0.0 f() why=bad_structure", "reject 0.1 () why=bad_name"}, nil},
 		{"cut by the end", nil, []event.Event{begin(0, "f", 0), args(0, "{}"), finish, end(0, 0)}, []string{"reject 0.0 f({}) why=truncated"}, nil},
 		{"cut by an error", nil, []event.Event{think(0, "h"), begin(0, "f", 0), args(0, "{}"), of(1, think(0, "m")), failed, failed, end(0, 0), of(2, begin(0, "g", 0)), of(2, end(0, 0))},
-			[]string{"run 0.0 h", "reject 0.0 f({}) why=truncated"}, nil},
-		{"no more events", nil, []event.Event{begin(0, "f", 0), args(0, "{}"), of(1, think(4, "m"))}, nil, []string{"reject 0.0 f({}) why=truncated", "run 1.4 m"}},
+			[]string{"run 0 h", "reject 0.0 f({}) why=truncated"}, nil},
+		{"no more events", nil, []event.Event{begin(0, "f", 0), args(0, "{}"), of(1, think(4, "m"))}, nil, []string{"reject 0.0 f({}) why=truncated", "run 1 m"}},
 		{"not marked complete", nil, []event.Event{begin(0, "f", 0), args(0, "{}"), {Kind: event.ToolEnd}, end(0, 0)}, []string{"reject 0.0 f({}) why=truncated"}, nil},
 		{"no JSON", nil, []event.Event{begin(0, "f", 0), args(0, `{"a":`), end(0, 0)}, []string{`reject 0.0 f({"a":) why=bad_arguments`}, nil},
 		{"free text", nil, []event.Event{begin(0, "f", event.Custom), args(0, `{"a":`), end(0, event.Custom)}, []string{`call 0.0 f({"a":) custom`}, nil},
@@ -124,20 +124,20 @@ func TestDispatcher(t *testing.T) {
 		{"limit", func(d *event.Dispatcher) { d.Limit = 6 }, []event.Event{begin(0, "f", 0), args(0, "[1,"), args(0, "23"), args(0, "]"), args(0, "]"), begin(1, "g", 0), args(1, "[12]"), end(1, 0), end(0, 0), begin(2, "h", 0), args(2, "[12]"), end(2, 0)},
 			[]string{"call 0.1 g([12])", "reject 0.0 f() why=limit", "call 0.2 h([12])"}, nil},
 		{"limit of reasoning", func(d *event.Dispatcher) { d.Limit = 4 }, []event.Event{think(0, "abc"), think(0, "de"), think(0, "f"), think(1, "four"), text, of(1, think(0, "four")), finish},
-			[]string{"run 0.0  why=limit", "run 0.1 four"}, []string{"run 1.0 four"}},
+			[]string{"run 0  why=limit", "run 0 four"}, []string{"run 1 four"}},
 		{"no limit", func(d *event.Dispatcher) { d.Limit = -1 }, []event.Event{begin(0, "f", 0), args(0, "{}"), end(0, 0)}, []string{"call 0.0 f({})"}, nil},
 		{"runs", nil, []event.Event{think(0, "a"), think(0, "b"), signature, args(7, "x"), think(0, "c"), think(1, "d"), of(1, text), think(1, ""), begin(0, "f", 0), think(2, "e"), text, think(3, ""), text, think(4, "f"), finish, think(4, "g")},
-			[]string{"run 0.0 abc", "run 0.1 d", "run 0.2 e", "run 0.4 f why=stop", "reject 0.0 f() why=truncated"}, nil},
+			[]string{"run 0 abc", "run 0 d", "run 0 e", "run 0 f why=stop", "reject 0.0 f() why=truncated"}, nil},
 		{"stray", nil, []event.Event{of(-1, begin(0, "f", 0)), of(1<<30, begin(0, "f", 0)), args(3, "x"), end(3, 0), {Kind: 99}, {}}, nil, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := listen(tt.change)
-			for range 2 { // Close makes it ready for another response
+			for range 2 { // Finish makes it ready for another response
 				d.log = nil
 				for _, e := range tt.events {
 					scratch := e.Clone()
 					d.Add(scratch)
-					for _, b := range [][]byte{scratch.Data, scratch.ID} { // the producer's next call
+					for _, b := range [][]byte{scratch.Data, scratch.ID} { // the producer reuses its memory
 						for i := range b {
 							b[i] = '#'
 						}
@@ -145,14 +145,14 @@ func TestDispatcher(t *testing.T) {
 				}
 				require.Empty(t, cmp.Diff(tt.want, d.log, cmpopts.EquateEmpty()))
 				d.log = nil
-				d.Close()
+				d.Finish()
 				require.Empty(t, cmp.Diff(tt.close, d.log, cmpopts.EquateEmpty()))
 			}
 		})
 	}
 }
 
-// TestDispatcherOpenCalls opens more calls than are followed: each is told of once all the same.
+// TestDispatcherOpenCalls opens more than maxOpen calls. Each is still reported once.
 func TestDispatcherOpenCalls(t *testing.T) {
 	const n = 1100
 	calls, rejects := 0, 0
@@ -171,15 +171,15 @@ func TestDispatcherOpenCalls(t *testing.T) {
 			d.Add(end(i, 0))
 		}
 	}
-	d.Close()
+	d.Finish()
 	require.Equal(t, []int{1024, n - 1024}, []int{calls, rejects})
 }
 
-// TestDispatcherOwnership keeps what it was told while more arrives.
+// TestDispatcherOwnership checks that reported calls and runs do not change when more events arrive.
 func TestDispatcherOwnership(t *testing.T) {
 	var calls []event.Call
-	var runs []event.Run
-	d := event.Dispatcher{OnCall: func(c event.Call) { calls = append(calls, c) }, OnReasoning: func(r event.Run) { runs = append(runs, r) }}
+	var runs []string
+	d := event.Dispatcher{OnCall: func(c event.Call) { calls = append(calls, c) }, OnReasoning: func(_ int32, text []byte, _ event.Why) { runs = append(runs, string(text)) }}
 	huge := `{"s":"` + strings.Repeat("é\\n", 1<<18) + `"}`
 	for i, a := range []string{`{"n":1}`, huge, `{"n":3}`} {
 		d.Add(think(int32(i), a), begin(int32(i), "f", 0))
@@ -192,11 +192,11 @@ func TestDispatcherOwnership(t *testing.T) {
 	}
 	require.Len(t, calls, 3)
 	for i, a := range []string{`{"n":1}`, huge, `{"n":3}`} {
-		require.True(t, a == string(calls[i].Arguments) && a == string(runs[i].Text), "%d", i)
+		require.True(t, a == string(calls[i].Arguments) && a == runs[i], "%d", i)
 	}
 }
 
-// TestDispatcherProperties compares a Dispatcher with the whole answers that a Collector makes.
+// TestDispatcherProperties compares a Dispatcher with the responses that a Collector builds.
 func TestDispatcherProperties(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 3).Draw(rt, "n")
@@ -205,7 +205,7 @@ func TestDispatcherProperties(t *testing.T) {
 		var c event.Collector
 		d := event.Dispatcher{InReasoning: all}
 		calls, rejects, runs := map[int32][]event.Call{}, map[int32]map[int32]event.Why{}, map[int32][]string{}
-		var at event.Event // the event that is being taken in
+		var at event.Event // the event being added
 		d.OnCall = func(call event.Call) {
 			require.Equal(rt, event.ToolEnd, at.Kind)
 			require.Equal(rt, []int32{at.Choice, at.Call}, []int32{call.Choice, call.Ordinal})
@@ -218,9 +218,9 @@ func TestDispatcherProperties(t *testing.T) {
 			require.NotContains(rt, rejects[call.Choice], call.Ordinal)
 			rejects[call.Choice][call.Ordinal] = call.Why
 		}
-		d.OnReasoning = func(r event.Run) {
+		d.OnReasoning = func(choice int32, text []byte, _ event.Why) {
 			require.NotEqual(rt, event.ToolEnd, at.Kind)
-			runs[r.Choice] = append(runs[r.Choice], string(r.Text))
+			runs[choice] = append(runs[choice], string(text))
 		}
 		for i := range events {
 			at = events[i]
@@ -228,7 +228,7 @@ func TestDispatcherProperties(t *testing.T) {
 			c.Add(at)
 		}
 		at = event.Event{}
-		d.Close() // tells nothing new: every choice has finished
+		d.Finish() // reports nothing: every choice has finished
 		for i := range c.Answers {
 			var want []event.Call
 			var thoughts []string
@@ -256,20 +256,20 @@ func TestDispatcherProperties(t *testing.T) {
 				require.Contains(rt, rejects[int32(i)], ordinal)
 				delete(rejects[int32(i)], ordinal)
 			}
-			byOrdinal := cmpopts.SortSlices(func(a, b event.Call) bool { return a.Ordinal < b.Ordinal }) // they end in any order
-			require.Empty(rt, cmp.Diff(want, calls[int32(i)], byOrdinal, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(event.Call{}, "Part")))
+			byOrdinal := cmpopts.SortSlices(func(a, b event.Call) bool { return a.Ordinal < b.Ordinal }) // calls may end in any order
+			require.Empty(rt, cmp.Diff(want, calls[int32(i)], byOrdinal, cmpopts.EquateEmpty()))
 			require.Empty(rt, rejects[int32(i)])
 			require.Empty(rt, cmp.Diff(thoughts, runs[int32(i)], cmpopts.EquateEmpty()))
 		}
 	})
 }
 
-// TestDispatcherAnySequence gives it sequences that keep to no grammar: no call is told of twice, nor without its end.
+// TestDispatcherAnySequence adds arbitrary sequences of events. No call is reported twice or before its end.
 func TestDispatcherAnySequence(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		started, done := 0, 0
 		ended := func(event.Call) { done++ }
-		d := event.Dispatcher{InReasoning: true, OnReject: ended, OnReasoning: func(r event.Run) { require.NotEmpty(rt, r.Text) }}
+		d := event.Dispatcher{InReasoning: true, OnReject: ended, OnReasoning: func(_ int32, text []byte, _ event.Why) { require.NotEmpty(rt, text) }}
 		var last event.Event
 		d.OnCall = func(c event.Call) {
 			require.True(rt, last.Kind == event.ToolEnd && last.Flags.Has(event.Complete))
@@ -282,7 +282,7 @@ func TestDispatcherAnySequence(t *testing.T) {
 			d.Add(e)
 			require.LessOrEqual(rt, done, started)
 		}
-		d.Close()
+		d.Finish()
 	})
 }
 
@@ -337,12 +337,12 @@ func TestCallsRange(t *testing.T) {
 	}
 }
 
-// The tool runs before the model has said its last word.
+// The tool runs while the model is still generating.
 func ExampleDispatcher() {
 	d := event.Dispatcher{
 		OnCall:      func(c event.Call) { fmt.Printf("run %s(%s)\n", c.Name, c.Arguments) },
 		OnReject:    func(c event.Call) { fmt.Println("do not run", c.Name+":", c.Why) },
-		OnReasoning: func(r event.Run) { fmt.Printf("thought %q\n", r.Text) },
+		OnReasoning: func(_ int32, text []byte, _ event.Why) { fmt.Printf("thought %q\n", text) },
 	}
 	for _, e := range []event.Event{
 		{Kind: event.Reasoning, Part: 0, Data: []byte("Look it ")},
@@ -376,7 +376,7 @@ func ExampleDispatcher() {
 }
 
 func ExampleCalls() {
-	answer := func(yield func(event.Event, error) bool) { // for example parsers.Events or chat.Events
+	answer := func(yield func(event.Event, error) bool) { // for example of parsers.Events or wire.API.Events
 		_ = yield(event.Event{Kind: event.Text, Data: []byte("Wait.")}, nil) &&
 			yield(event.Event{Kind: event.ToolStart, Data: []byte("read")}, nil) &&
 			yield(event.Event{Kind: event.ToolArgs, Data: []byte(`{"path":"a.go"}`)}, nil) &&

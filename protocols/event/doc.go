@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package event is the alphabet between those who read model output and those who write it to a client.
+// Package event defines the events that parsers and decoders of model output produce and encoders of client streams
+// consume.
 //
-// Parsers append events; encoders consume them; a [Collector] builds the whole answer from them; a [Dispatcher] says which
-// calls to run while the answer is still being written. Nothing else passes between the two sides, so any producer works with
-// any consumer.
+// Parsers append events and encoders consume them. A [Collector] builds the complete response from them; a [Dispatcher]
+// reports which calls to run while the response is still being generated. Producers and consumers share nothing else,
+// so any producer works with any consumer.
 //
 // # Terminology
 //
 //   - response: everything one request produces. It has one or more choices.
-//   - choice: one of n alternative answers, numbered from 0.
+//   - choice: one of n alternative responses, numbered from 0.
 //   - part: one output block of a choice: a run of reasoning, a run of text, or one tool call. Parts are numbered
 //     from 0 in the order in which they open. Consecutive events with the same Part belong to the same block.
 //   - call: a tool call, numbered from 0 per choice in the order in which calls open.
@@ -17,7 +18,7 @@
 //
 // # Order
 //
-// The order of events is the order of the output. Per choice a stream reads
+// The order of events is the order of the output. The events of a choice form this sequence:
 //
 //	stream = [ Start ] { part | side } [ Usage ] ( Finish | Error )
 //	part   = Reasoning { Reasoning | Signature }
@@ -29,11 +30,11 @@
 //	       | Opaque
 //	side   = Logprobs | Usage
 //
-// Reasoning and calls interleave as the model wrote them. A ToolAbort ends its call: nothing that was streamed is
-// taken back, but the call must not be executed. ToolEnd is the only sign to dispatch a call on.
+// Reasoning and calls interleave as the model generated them. A ToolAbort ends its call: data that was streamed is not
+// withdrawn, but the call must not be executed. Dispatch a call only at its ToolEnd.
 //
 // # Memory
 //
-// Data and ID of an event are views of the producer's memory and stay valid until the next call on that producer.
-// [Event.Clone] keeps one for longer; a Collector copies what it keeps.
+// Data and ID of an event are views of the producer's memory and are valid until the next call on that producer.
+// [Event.Clone] returns a copy; a Collector copies what it keeps.
 package event

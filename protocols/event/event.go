@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// Kind says what an event is. The zero Kind is no event. New kinds may be added: consumers skip those they do not know.
+// Kind specifies the type of an event. The zero Kind is not valid. New kinds may be added; consumers must skip unknown
+// ones.
 type Kind uint8
 
-// The kinds, with the fields each one uses besides Choice, Off, End and Tokens.
+// Kinds of events, with the fields that each uses in addition to Choice, Off, End and Tokens.
 const (
-	// Start opens a response. Usage, when present, holds what is known before the first output token
-	// (prompt and cached tokens).
+	// Start opens a response. Usage, if present, holds the counts that are known before the first output token (prompt
+	// and cached tokens).
 	Start Kind = iota + 1
 	// Reasoning adds Data to the reasoning of Part.
 	Reasoning
@@ -23,30 +24,30 @@ const (
 	Text
 	// Refusal adds Data to the refusal text of Part.
 	Refusal
-	// ToolStart opens Call with the tool's final name in Data and, if the producer knows one, the call's id in ID.
+	// ToolStart opens Call, with the final name of the tool in Data and the ID of the call, if known, in ID.
 	ToolStart
-	// ToolArgs adds Data to the arguments of Call. The concatenation of all ToolArgs is the exact argument text:
-	// JSON, or free text when the call has the Custom flag.
+	// ToolArgs adds Data to the arguments of Call. The concatenation of all ToolArgs is the exact argument text: JSON,
+	// or free text if the call has the flag Custom.
 	ToolArgs
-	// ToolEnd completes Call. It always carries Complete.
+	// ToolEnd completes Call. It always has the flag Complete.
 	ToolEnd
-	// ToolAbort ends Call without completing it; Why says why and Data holds the name if it is known. A call that
-	// failed before its ToolStart has an ordinal of its own.
+	// ToolAbort ends Call without completing it. Why is the cause, and Data holds the name if it is known. A call that
+	// failed before its ToolStart has a new ordinal.
 	ToolAbort
-	// ToolResult is the result, in Data, of the server-side call with the id in ID.
+	// ToolResult is the result, in Data, of the server-side call with the ID in ID.
 	ToolResult
-	// Annotation attaches Data, a JSON object in the form of the API it came from, to the text of Part.
+	// Annotation attaches Data, a JSON object in the form of the API that sent it, to the text of Part.
 	Annotation
-	// Logprobs carries Data, a JSON array of token log probabilities in OpenAI form.
+	// Logprobs holds, in Data, a JSON array of token log probabilities in OpenAI's form.
 	Logprobs
-	// Usage carries cumulative token counts in Usage. The last one wins.
+	// Usage holds cumulative token counts in Usage. The last one takes precedence.
 	Usage
 	// Finish ends Choice. Why is the reason; for StopSequence, Data is the sequence.
 	Finish
-	// Error ends the whole response. Why is the class, Data the public message, and ID the machine-readable code, in
-	// OpenAI's spelling, if there is one.
+	// Error ends the whole response. Why is the class, Data the public message, and ID the machine-readable code in
+	// OpenAI's spelling, if any.
 	Error
-	// Opaque is an output item this version does not model, in Data as raw JSON. ID holds its type.
+	// Opaque is an output item that this version does not model, in Data as raw JSON. ID holds its type.
 	Opaque
 )
 
@@ -57,7 +58,7 @@ var kindNames = [...]string{
 	Finish: "finish", Error: "error", Opaque: "opaque",
 }
 
-// String returns the kind in snake case, as traces and goldens spell it.
+// String returns the kind in snake case, for example "tool_start".
 func (k Kind) String() string {
 	if int(k) < len(kindNames) && kindNames[k] != "" {
 		return kindNames[k]
@@ -65,24 +66,25 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
 
-// Flags qualify an event. They combine.
+// Flags is a set of properties of an event.
 type Flags uint16
 
 const (
-	// Complete marks the ToolEnd of a call whose arguments are whole. Only such a call may be dispatched.
+	// Complete marks the ToolEnd of a call whose arguments are complete. Only such a call may be dispatched.
 	Complete Flags = 1 << iota
-	// Recovered marks output that the producer accepted although its markup was damaged (a missing wrapper, say).
+	// Recovered marks output that the producer accepted although its markup was damaged, for example by a missing
+	// wrapper.
 	Recovered
-	// InReasoning marks a call that the model wrote inside its reasoning. It is not dispatched unless asked.
+	// InReasoning marks a call inside reasoning. By default it is not dispatched.
 	InReasoning
-	// Custom marks a call whose arguments are free text and not JSON.
+	// Custom marks a call whose arguments are free text instead of JSON.
 	Custom
-	// Server marks a call or result of a tool that the serving side runs itself.
+	// Server marks a call or result of a tool that the server runs itself.
 	Server
-	// Repaired marks a call whose arguments the producer completed, because it was told to.
+	// Repaired marks a call whose arguments the producer completed, which is an option of parsers.
 	Repaired
-	// Encrypted marks a Signature whose Data is the encrypted form of the reasoning, which the Responses API has, and not
-	// proof of its origin.
+	// Encrypted marks a Signature whose Data is the encrypted form of the reasoning, as in the Responses API, instead
+	// of proof of its origin.
 	Encrypted
 )
 
@@ -91,8 +93,8 @@ func (f Flags) Has(g Flags) bool { return f&g == g }
 
 var flagNames = [...]string{"complete", "recovered", "in_reasoning", "custom", "server", "repaired", "encrypted"}
 
-// String returns the names of the flags in snake case with a bar between them, in the order of their declaration; no
-// flags are the empty string. Flags without a name follow as one number.
+// String returns the names of the flags in snake case, separated by vertical bars, in the order of their declaration.
+// Flags without a name follow as one number. String returns "" if no flag is set.
 func (f Flags) String() string {
 	var names []string
 	for i, name := range flagNames {
@@ -106,14 +108,14 @@ func (f Flags) String() string {
 	return strings.Join(names, "|")
 }
 
-// Why is an enumerated cause: of a finish, of an aborted call, or of an error. Values may be added.
+// Why specifies the cause of a finish, an aborted call or an error. Values may be added.
 type Why uint8
 
 const (
-	// None is no cause.
+	// None means that there is no cause.
 	None Why = iota
 
-	// Stop is a finish at the model's own end of turn.
+	// Stop is a finish at the end of the model's turn.
 	Stop
 	// StopSequence is a finish at a stop sequence of the request, which is in Data.
 	StopSequence
@@ -127,22 +129,22 @@ const (
 	ContentFilter
 	// Refused is a finish at a refusal of the model.
 	Refused
-	// Paused is a finish of a server-side tool loop that the caller may resume.
+	// Paused is a finish of a server-side tool loop that the client may resume.
 	Paused
 
-	// Truncated aborts a call that the end of the stream cut.
+	// Truncated aborts a call that the end of the stream cut off.
 	Truncated
 	// BadName aborts a call without a usable tool name.
 	BadName
-	// BadArguments aborts a call whose arguments cannot be read.
+	// BadArguments aborts a call whose arguments are malformed.
 	BadArguments
-	// BadStructure aborts a call whose markup cannot be read.
+	// BadStructure aborts a call whose markup is malformed.
 	BadStructure
-	// UnknownTool aborts a call to a tool that the request did not declare, where the policy refuses those.
+	// UnknownTool aborts a call to a tool that the request did not declare, if the policy rejects such calls.
 	UnknownTool
 	// NotAllowed aborts a call that tool_choice or parallel_tool_calls forbids.
 	NotAllowed
-	// LimitExceeded aborts a call that passed a limit.
+	// LimitExceeded aborts a call that exceeded a limit.
 	LimitExceeded
 	// Duplicate aborts a call that repeats an argument after it was streamed.
 	Duplicate
@@ -151,13 +153,13 @@ const (
 	Invalid
 	// NotFound is an error about a model or resource that does not exist.
 	NotFound
-	// Overloaded is an error of a serving side that is too busy.
+	// Overloaded is an error of a server that is too busy.
 	Overloaded
-	// EngineFailed is an error of the engine behind the serving side, before or during the stream.
+	// EngineFailed is an error of the engine behind the server, before or during the stream.
 	EngineFailed
-	// Canceled is an error of a request that its caller gave up.
+	// Canceled is an error of a request that the client canceled.
 	Canceled
-	// Internal is an error of the serving side itself.
+	// Internal is an error of the server itself.
 	Internal
 )
 
@@ -170,7 +172,7 @@ var whyNames = [...]string{
 	Canceled: "canceled", Internal: "internal",
 }
 
-// String returns the cause in snake case; None is the empty string.
+// String returns the cause in snake case, or "" for None.
 func (w Why) String() string {
 	if int(w) < len(whyNames) {
 		return whyNames[w]
@@ -178,41 +180,41 @@ func (w Why) String() string {
 	return fmt.Sprintf("why(%d)", uint8(w))
 }
 
-// Event is one step of a response. It is a flat value: a slice of events is reused from call to call.
+// Event is one step of a response. Callers may reuse a slice of events from call to call.
 //
-// Which fields have meaning depends on Kind; the others are zero.
+// Kind determines which fields are used; the others are zero.
 type Event struct {
 	Kind   Kind
 	Why    Why
 	Flags  Flags
-	Choice int32 // which of n answers, from 0
+	Choice int32 // choice index, from 0
 	Part   int32 // output block within the choice, from 0; changes when a new block opens
 	Call   int32 // tool call within the choice, from 0; -1 on events outside a call, as a parser emits them
-	Tokens int32 // output tokens that ended in this event; 0 when the producer was not given token ids
+	Tokens int32 // output tokens that ended in this event; 0 if the producer was not given token IDs
 
-	// Off and End delimit the source bytes [Off, End) of the event, in bytes since the start of the choice's model
-	// output; 0, 0 when there is no such source. The spans of one choice never overlap and never go back; the bytes
-	// between them are markers, structural white space and the rest of calls that were aborted.
+	// Off and End delimit the source bytes [Off, End) of the event, in bytes from the start of the choice's model
+	// output; both are 0 if the source is unknown. The spans of one choice are in order and do not overlap. The bytes
+	// between them are markers, structural white space and the rest of aborted calls.
 	Off, End int64
 
 	Data  []byte  // payload; valid until the next call on the producer
-	ID    []byte  // ToolStart, ToolResult: call id; Opaque: type; Error: code; same lifetime as Data
+	ID    []byte  // ToolStart, ToolResult: call ID; Opaque: type; Error: code; same lifetime as Data
 	Usage *Tokens // Start, Usage; owned by the producer, same lifetime as Data
 }
 
 // Tokens counts the tokens of one response, cumulatively.
 type Tokens struct {
-	Prompt     int64 // input tokens, cached ones included
+	Prompt     int64 // input tokens, including cached ones
 	Cached     int64 // of Prompt: read from a prefix cache
 	CacheWrite int64 // of Prompt: written to a prefix cache
-	Output     int64 // output tokens, reasoning included
+	Output     int64 // output tokens, including reasoning
 	Reasoning  int64 // of Output: spent on reasoning
 
 	CachedEstimated    bool // Cached was predicted, not reported by the engine
-	ReasoningEstimated bool // Reasoning was derived from byte counts, not from token ids
+	ReasoningEstimated bool // Reasoning was derived from byte counts, not from token IDs
 }
 
-// Clone returns e with its own copies of Data, ID and Usage.
+// Clone returns a copy of e that does not share Data, ID and Usage with it.
 func (e Event) Clone() Event {
 	if e.Data != nil {
 		e.Data = append([]byte(nil), e.Data...)
@@ -228,7 +230,7 @@ func (e Event) Clone() Event {
 }
 
 // String renders e for logs and test failures, for example `tool_args call=0 "{\"x\":"` or `tool_end call=0 recovered`.
-// Complete goes without saying.
+// The flag Complete is left out.
 func (e Event) String() string {
 	s := e.Kind.String()
 	switch e.Kind {

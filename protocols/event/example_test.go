@@ -35,7 +35,7 @@ func ExampleEvent_Clone() {
 	buffer := []byte("first")
 	e := event.Event{Kind: event.Text, Data: buffer}
 	kept := e.Clone()
-	copy(buffer, "other") // the producer's next call
+	copy(buffer, "other") // the producer reuses its memory
 	fmt.Println(e)
 	fmt.Println(kept)
 	// Output:

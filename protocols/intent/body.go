@@ -10,27 +10,27 @@ import (
 	"strings"
 )
 
-// foreign are the members of engines and our own, none of which goes on as the caller said it.
+// foreign lists the fields of engines and our own, none of which is passed on from the client.
 var foreign = [][]string{
 	{weftMember}, {"nvext"}, {"priority"}, {"cache_salt"}, {"extra_key"}, {"session_id"}, {"request_id"}, {"rid"}, {"session_params"},
 	{"thinking_token_budget"}, {"routed_dp_rank"}, {"data_parallel_rank"}, {"disagg_prefill_dp_rank"},
 }
 
-// dropped returns the members of a body whose place o takes: those above, and those of the target's API.
+// dropped returns the fields of a body that o replaces: foreign, and the fields of the target's API.
 func (o *Out) dropped() [][]string {
 	switch o.kind {
-	case Dynamo:
+	case dynamo:
 		return slices.Concat(slices.DeleteFunc(slices.Clone(foreign), func(p []string) bool { return p[0] == "nvext" }), dynamoMembers)
-	case OpenAI:
+	case openAI:
 		return slices.Concat(foreign, openAIMembers)
-	case Anthropic:
+	case anthropic:
 		return slices.Concat(foreign, anthropicMembers)
 	}
 	return foreign
 }
 
-// foreignHeaders are the headers that carry hints between a caller and whoever serves, and those by which the parts of a router
-// name an endpoint or a model to each other: believed, they would be a pin. Names that end in a dash are prefixes.
+// foreignHeaders lists the headers that carry hints from clients, and those by which the parts of a router specify an
+// endpoint or a model, which would let a client choose one. Names that end in a dash are prefixes.
 var foreignHeaders = []string{
 	"x-dynamo-", "x-llm-d-", "x-gateway-", "x-slo-ttft-ms", "x-slo-tpot-ms",
 	"x-prefiller-", "x-encoder-hosts-ports", "x-data-parallel-host-port", "x-kv-cache-source-host-port", "x-session-token",
@@ -39,8 +39,9 @@ var foreignHeaders = []string{
 	"thread-id", "session_id", "x-session-id", "x-session-affinity", "x-parent-session-id", "x-openai-subagent",
 }
 
-// SetHeaders makes h, an http.Header of a request to the target, say what o says. Headers with hints of the caller are deleted,
-// in every dialect, those that name its session, and those that name an endpoint or a model to a router; all others stay.
+// SetHeaders sets the headers of o in h, an http.Header of a request to the target. It deletes the client's headers
+// that contain hints in any dialect, name its session, or specify an endpoint or a model for a router. It does not
+// change other headers.
 func (o *Out) SetHeaders(h map[string][]string) {
 	for name := range h {
 		low := strings.ToLower(name)
@@ -50,12 +51,12 @@ func (o *Out) SetHeaders(h map[string][]string) {
 			delete(h, name)
 		}
 	}
-	for _, x := range o.Headers {
-		h[canonical(x.Name)] = []string{x.Value}
+	for _, x := range o.headers {
+		h[canonical(x.name)] = []string{x.value}
 	}
 }
 
-// canonical returns a name in lower case as net/http keeps it.
+// canonical returns the canonical form of a name in lower case, as in net/http.
 func canonical(name string) string {
 	b := []byte(name)
 	up := true
@@ -68,27 +69,27 @@ func canonical(name string) string {
 	return string(b)
 }
 
-// AppendBody appends body, which is a JSON object, to dst with the members of o: so a gateway completes a body of its own and a
-// proxy one of its client. Of the latter, hints that the client said are left out, in the dialects of engines, our own and of
-// the target's API; all else is copied byte for byte. The error is one of syntax at the members that are looked at; body should
-// have been checked. dst and body must not overlap. Cost: one pass.
+// AppendBody appends body, a JSON object, to dst and adds the fields of o. Hints in body are left out if they are in
+// our own dialect or in the dialect of an engine or of the target's API; everything else is copied byte for byte. So a
+// gateway can complete its own body, and a proxy can replace the hints of its client. AppendBody returns an error for
+// syntax errors that it notices, but does not validate body. dst and body must not overlap. Cost: one pass over body.
 func (o *Out) AppendBody(dst, body []byte) ([]byte, error) {
 	var root edit
 	for _, path := range o.dropped() {
 		root.at(path).drop = true
 	}
-	for _, m := range o.Members {
-		root.at(m.Path).set = m.JSON
+	for _, m := range o.members {
+		root.at(m.path).set = m.json
 	}
 	return root.apply(dst, body, 0)
 }
 
-// edit is what becomes of a value.
+// edit specifies the change to a value.
 type edit struct {
-	drop  bool   // what was there goes
-	set   []byte // and this comes
+	drop  bool   // remove the old value
+	set   []byte // insert this value
 	name  string
-	inner []*edit // members, in order
+	inner []*edit // edits of fields, in order
 }
 
 func (e *edit) at(path []string) *edit {
@@ -103,10 +104,10 @@ func (e *edit) at(path []string) *edit {
 	return e
 }
 
-// adds reports whether the edit brings something.
+// adds reports whether the edit inserts something.
 func (e *edit) adds() bool { return e.set != nil || slices.ContainsFunc(e.inner, (*edit).adds) }
 
-// append writes what the edit brings.
+// append appends the inserted value.
 func (e *edit) append(dst []byte) []byte {
 	if e.set != nil {
 		return append(dst, e.set...)
@@ -116,7 +117,7 @@ func (e *edit) append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// appendRest writes the members that were not there.
+// appendRest appends the fields that are not in done.
 func (e *edit) appendRest(dst []byte, done map[*edit]bool, first bool) ([]byte, bool) {
 	for _, m := range e.inner {
 		if done[m] || !m.adds() {
@@ -132,9 +133,9 @@ func (e *edit) appendRest(dst []byte, done map[*edit]bool, first bool) ([]byte, 
 	return dst, first
 }
 
-var errBody = errors.New("intent: the body is not a JSON object")
+var errBody = errors.New("intent: append body: not a valid JSON object")
 
-// apply appends obj with the edits of its members. off is where it begins in the body.
+// apply appends obj with its fields edited. off is the offset of obj in the body.
 func (e *edit) apply(dst, obj []byte, off int) ([]byte, error) {
 	i := space(obj, 0)
 	if i >= len(obj) || obj[i] != '{' {
@@ -167,7 +168,7 @@ func (e *edit) apply(dst, obj []byte, off int) ([]byte, error) {
 		m := e.member(obj[k:keyEnd])
 		do := keepValue
 		if m != nil {
-			do = m.fate(obj[v:end], done[m])
+			do = m.action(obj[v:end], done[m])
 			done[m] = true
 		}
 		if do != dropValue {
@@ -198,7 +199,7 @@ func (e *edit) apply(dst, obj []byte, off int) ([]byte, error) {
 	}
 }
 
-// What becomes of the value of a member.
+// The actions on the value of a field.
 const (
 	keepValue = iota
 	dropValue
@@ -206,15 +207,16 @@ const (
 	editValue
 )
 
-// fate says what becomes of a value that is there. Only the first of several counts.
-func (e *edit) fate(v []byte, again bool) int {
+// action returns the action on a value that is present. again reports that the field occurred before; repeated fields
+// are dropped.
+func (e *edit) action(v []byte, again bool) int {
 	object := v[0] == '{'
 	switch {
 	case again:
 		return dropValue
 	case e.set != nil, e.adds() && (e.drop || !object):
 		return newValue
-	case e.drop && (object || e.name != weftMember): // agent is ours only if it is an object
+	case e.drop && (object || e.name != weftMember): // the field agent belongs to our dialect only if it is an object
 		return dropValue
 	case object && len(e.inner) > 0:
 		return editValue
@@ -222,7 +224,7 @@ func (e *edit) fate(v []byte, again bool) int {
 	return keepValue
 }
 
-// member returns the edit of the member with a raw key, nil if there is none.
+// member returns the edit of the field with the given raw key, or nil.
 func (e *edit) member(key []byte) *edit {
 	name := string(key[1 : len(key)-1])
 	if strings.Contains(name, `\`) && json.Unmarshal(key, &name) != nil {
@@ -236,7 +238,7 @@ func (e *edit) member(key []byte) *edit {
 	return nil
 }
 
-// space returns the first place from i on that is no white space.
+// space returns the index of the first byte from i on that is not white space.
 func space(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\n' || b[i] == '\r') {
 		i++
@@ -244,7 +246,7 @@ func space(b []byte, i int) int {
 	return i
 }
 
-// skip returns the end of the JSON value at i, -1 if it has none. It looks for ends only.
+// skip returns the end of the JSON value at i, or -1 if the value is incomplete. It does not validate the value.
 func skip(b []byte, i int) int {
 	start, depth := i, 0
 	for i < len(b) {

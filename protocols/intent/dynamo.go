@@ -11,21 +11,22 @@ import (
 	"time"
 )
 
-// Dynamo has nvext in the body, where an unknown member fails the whole request, and x-dynamo-* headers. As read from
-// ai-dynamo/dynamo, lib/llm/src/protocols/common/extensions.rs and agents.rs at 004e2c53, with two differences: a malformed
-// value is reported, and metadata is cut where Dynamo answers 431.
+// Dynamo reads hints from the object nvext in the body, where an unknown field fails the whole request, and from
+// x-dynamo-* headers, according to ai-dynamo/dynamo, lib/llm/src/protocols/common/extensions.rs and agents.rs at
+// 004e2c53. There are two differences: a malformed value is reported, and excess metadata is dropped where Dynamo
+// responds with status 431.
 
 const dynamoMeta = "x-dynamo-meta-"
 
 func (r *reader) dynamoHeaders() {
 	r.priority(r.header("x-dynamo-request-priority"))
 	r.tier(r.header("x-dynamo-request-strict-priority"))
-	r.str(HintSalt, &r.in.Salt, r.header("x-tenant-id"))
-	r.str(HintRequestID, &r.in.RequestID, r.header("x-request-id"))
+	r.str(hintSalt, &r.in.Salt, r.header("x-tenant-id"))
+	r.str(hintRequestID, &r.in.RequestID, r.header("x-request-id"))
 	r.session(Session{
 		ID: r.header("x-dynamo-session-id").word(), Parent: r.header("x-dynamo-parent-session-id").word(),
 	})
-	if final, ok := r.header("x-dynamo-session-final").bool(); ok && r.take(HintFinal) {
+	if final, ok := r.header("x-dynamo-session-final").bool(); ok && r.take(hintFinal) {
 		r.in.Session.Final = final
 	}
 	if id := r.header("x-dynamo-worker-instance-id", "x-worker-instance-id"); id.ok {
@@ -50,9 +51,9 @@ func (r *reader) dynamoHeaders() {
 		where, v := "header "+name, strings.TrimSpace(r.head[name])
 		switch {
 		case secret(key):
-			r.fault(where, "", "a secret is no metadata")
+			r.fault(where, "", "credentials are not allowed in metadata")
 		case !inHeader(v) || !metaName(key):
-			r.fault(where, "", "empty, or characters that a header cannot have")
+			r.fault(where, "", "empty, or contains characters not allowed in a header")
 		case len(meta) == maxMeta || size+len(key)+len(v) > maxMetaBytes:
 			r.fault(where, "", "too much metadata")
 		default:
@@ -63,12 +64,12 @@ func (r *reader) dynamoHeaders() {
 			size += len(key) + len(v)
 		}
 	}
-	if meta != nil && r.take(HintMeta) {
+	if meta != nil && r.take(hintMeta) {
 		r.in.Meta = meta
 	}
 }
 
-// secret reports whether metadata of that name would be somebody's credentials. Dynamo refuses the first two.
+// secret reports whether metadata with this name would contain credentials. Dynamo rejects the first two names.
 func secret(name string) bool {
 	switch strings.ReplaceAll(name, "_", "-") {
 	case "authorization", "cookie", "set-cookie", "proxy-authorization", "api-key", "x-api-key", "x-goog-api-key":
@@ -77,7 +78,7 @@ func secret(name string) bool {
 	return false
 }
 
-// metaName reports whether a name of metadata can end the name of a header.
+// metaName reports whether s is valid as the end of a header name.
 func metaName(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' && c != '.' {
@@ -101,21 +102,21 @@ func (r *reader) dynamoBody() {
 	hints := func(name string) value { return r.body("nvext", "agent_hints", name) }
 	r.priority(hints("priority"))
 	r.tier(hints("strict_priority"))
-	r.tokens(HintExpectedOutput, &r.in.ExpectedOutput, hints("osl"))
-	if b, ok := hints("speculative_prefill").bool(); ok && r.take(HintPrefetch) {
+	r.tokens(hintExpectedOutput, &r.in.ExpectedOutput, hints("osl"))
+	if b, ok := hints("speculative_prefill").bool(); ok && r.take(hintPrefetch) {
 		r.in.Prefetch = b
 	}
-	if v := hints("latency_sensitivity"); v.ok { // deprecated: seconds to go ahead of others
+	if v := hints("latency_sensitivity"); v.ok { // deprecated: the number of seconds by which the request precedes others
 		if x, err := strconv.ParseFloat(v.text, 64); err != nil {
 			v.fault("not a number")
-		} else if x > 0 && r.take(HintPace) {
+		} else if x > 0 && r.take(hintPace) {
 			r.in.Pace = Interactive
 		}
 	}
-	r.tokens(HintMaxThinking, &r.in.MaxThinking, r.body("nvext", "max_thinking_tokens"))
-	r.str(HintSalt, &r.in.Salt, r.body("nvext", "cache_salt"))
-	r.millis(HintTTFT, r.body("nvext", "router", "ttft_target"))
-	r.millis(HintITL, r.body("nvext", "router", "itl_target"))
+	r.tokens(hintMaxThinking, &r.in.MaxThinking, r.body("nvext", "max_thinking_tokens"))
+	r.str(hintSalt, &r.in.Salt, r.body("nvext", "cache_salt"))
+	r.millis(hintTTFT, r.body("nvext", "router", "ttft_target"))
+	r.millis(hintITL, r.body("nvext", "router", "itl_target"))
 	r.worker(&r.in.Pin.Worker, r.body("nvext", "backend_instance_id"))
 	r.worker(&r.in.Pin.Prefill, r.body("nvext", "prefill_worker_id"))
 	r.worker(&r.in.Pin.Decode, r.body("nvext", "decode_worker_id"))
@@ -124,27 +125,27 @@ func (r *reader) dynamoBody() {
 }
 
 var dynamoRows = []capability{
-	row(HintPriority, "nvext.agent_hints.priority", func(s *sender) {
+	row(hintPriority, "nvext.agent_hints.priority", func(s *sender) {
 		s.member(strconv.AppendInt(nil, int64(s.in.Priority), 10), "nvext", "agent_hints", "priority")
-	}).since("1.1.0").priority(HigherSooner).note("before, it had the polarity of the engine behind"),
-	row(HintTier, "nvext.agent_hints.strict_priority", func(s *sender) {
+	}).since("1.1.0").priority(HigherSooner), // earlier versions use the polarity of the engine
+	row(hintTier, "nvext.agent_hints.strict_priority", func(s *sender) {
 		s.member(strconv.AppendUint(nil, uint64(s.in.Tier), 10), "nvext", "agent_hints", "strict_priority")
 	}).since("1.3.0"),
-	countRow(HintExpectedOutput, outputOf, "nvext", "agent_hints", "osl"),
-	countRow(HintMaxThinking, thinkingOf, "nvext", "max_thinking_tokens"),
-	row(HintPrefetch, "nvext.agent_hints.speculative_prefill", func(s *sender) {
+	countRow(hintExpectedOutput, outputOf, "nvext", "agent_hints", "osl"),
+	countRow(hintMaxThinking, thinkingOf, "nvext", "max_thinking_tokens"),
+	row(hintPrefetch, "nvext.agent_hints.speculative_prefill", func(s *sender) {
 		s.member([]byte("true"), "nvext", "agent_hints", "speculative_prefill")
-	}).note("renders text only: after reasoning or calls it warms the wrong prefix"),
-	row(HintTTFT, "nvext.router.ttft_target", func(s *sender) { s.floatMillis(s.in.TTFT, "nvext", "router", "ttft_target") }).
-		since("1.6.0").note("undocumented"),
-	row(HintITL, "nvext.router.itl_target", func(s *sender) { s.floatMillis(s.in.ITL, "nvext", "router", "itl_target") }).
-		since("1.6.0").note("undocumented"),
-	inBodyRow(HintSalt, maxText, saltOf, "nvext", "cache_salt").since("1.3.0").note("with SGLang it separates routing only"),
-	inHeaderRow(HintSession, "x-dynamo-session-id", sessionOf).since("1.4.0"),
-	inHeaderRow(HintParent, "x-dynamo-parent-session-id", parentOf).since("1.4.0"),
-	row(HintFinal, "x-dynamo-session-final", func(s *sender) { s.header("x-dynamo-session-final", "true") }).since("1.4.0"),
-	inHeaderRow(HintRequestID, "x-request-id", requestIDOf),
-	row(HintPin, "nvext.backend_instance_id and others", func(s *sender) {
+	}), // renders text only: after reasoning or calls it warms the wrong prefix
+	row(hintTTFT, "nvext.router.ttft_target", func(s *sender) { s.floatMillis(s.in.TTFT, "nvext", "router", "ttft_target") }).
+		since("1.6.0"), // undocumented
+	row(hintITL, "nvext.router.itl_target", func(s *sender) { s.floatMillis(s.in.ITL, "nvext", "router", "itl_target") }).
+		since("1.6.0"), // undocumented
+	inBodyRow(hintSalt, maxText, saltOf, "nvext", "cache_salt").since("1.3.0"), // with SGLang, it separates only routing
+	inHeaderRow(hintSession, "x-dynamo-session-id", sessionOf).since("1.4.0"),
+	inHeaderRow(hintParent, "x-dynamo-parent-session-id", parentOf).since("1.4.0"),
+	row(hintFinal, "x-dynamo-session-final", func(s *sender) { s.header("x-dynamo-session-final", "true") }).since("1.4.0"),
+	inHeaderRow(hintRequestID, "x-request-id", requestIDOf),
+	row(hintPin, "nvext.backend_instance_id and others", func(s *sender) {
 		p := &s.in.Pin
 		for _, m := range []struct {
 			name string
@@ -158,7 +159,7 @@ var dynamoRows = []capability{
 			}
 		}
 	}),
-	row(HintMeta, dynamoMeta+"*", func(s *sender) {
+	row(hintMeta, dynamoMeta+"*", func(s *sender) {
 		size, sent := 0, 0
 		for _, name := range slices.Sorted(maps.Keys(s.in.Meta)) {
 			v := s.in.Meta[name]
@@ -167,13 +168,13 @@ var dynamoRows = []capability{
 			}
 			size += len(name) + len(v)
 			sent++
-			s.out.Headers = append(s.out.Headers, Header{dynamoMeta + name, v})
+			s.out.headers = append(s.out.headers, sentHeader{dynamoMeta + name, v})
 		}
 		switch {
 		case sent == 0:
-			s.lose("no entry that a header can have")
+			s.lose("no entry can be sent in a header")
 		case sent < len(s.in.Meta):
-			s.instead(strconv.Itoa(sent)+" entries", "too much, or entries that a header cannot have")
+			s.instead(strconv.Itoa(sent)+" entries", "too much metadata, or entries that cannot be sent in a header")
 		}
 	}),
 }
@@ -186,7 +187,7 @@ func widen(n *uint32) *uint64 {
 	return &w
 }
 
-// floatMillis sends a time in milliseconds with a fraction.
+// floatMillis sends a duration in milliseconds with a fraction.
 func (s *sender) floatMillis(d time.Duration, path ...string) {
 	if s.wait(d) {
 		raw, _ := json.Marshal(float64(d) / 1e6)
@@ -194,7 +195,7 @@ func (s *sender) floatMillis(d time.Duration, path ...string) {
 	}
 }
 
-// dynamoMembers are what nvext says of hints; its other members are no hints.
+// dynamoMembers lists the fields of nvext that are hints.
 var dynamoMembers = [][]string{
 	{"nvext", "agent_hints"}, {"nvext", "max_thinking_tokens"}, {"nvext", "cache_salt"}, {"nvext", "router"},
 	{"nvext", "backend_instance_id"}, {"nvext", "prefill_worker_id"}, {"nvext", "decode_worker_id"}, {"nvext", "dp_rank"},

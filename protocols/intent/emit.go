@@ -9,45 +9,46 @@ import (
 	"time"
 )
 
-// Header is a header to be sent.
-type Header struct{ Name, Value string } // Name in lower case
+// sentHeader is a header to send.
+type sentHeader struct{ name, value string } // name in lower case
 
-// Member is a member of the body to be sent.
-type Member struct {
-	Path []string // names from the root
-	JSON []byte
+// sentMember is a field of the body to send.
+type sentMember struct {
+	path []string // names from the root
+	json []byte
 }
 
-// Loss is a hint that a target could not be told, or not exactly.
-type Loss struct {
-	Hint Hint
-	Why  string
-	Sent string // what was sent in its place, "" for nothing
+// Change describes a hint that is not used as requested: a [Policy] limited it, or a [Target] does not support it or
+// only approximates it.
+type Change struct {
+	Hint  string // name, see [Hints]
+	Value string // as requested; "" from Emit
+	Used  string // the value used instead, or "" if the hint is dropped
+	Why   string
 }
 
-// Out is what a target is told.
+// Out holds hints in the dialect of a [Target].
 type Out struct {
-	Headers []Header
-	Members []Member
-	Left    []Loss
+	// Changes are the hints that the target does not support or only approximates.
+	Changes []Change
 
-	kind Kind
+	kind    kind
+	headers []sentHeader
+	members []sentMember
 }
 
-// Emit says in as t can hear it. Nothing is sent that t does not take by its kind, version and features; the rest is in
-// Out.Left. No hint costs nothing: Emit of the zero Intent is empty.
-//
-// Out.AppendBody and Out.SetHeaders put the result into a request.
-func Emit(in *Intent, t Target) Out {
-	s := sender{in: in, t: &t, out: Out{kind: t.Kind}}
-	for h := range in.Said().All() {
+// Emit returns the hints of in, in the dialect of t. Hints that the dialect, version and features of t do not support
+// are listed in Out.Changes instead. [Out.AppendBody] and [Out.SetHeaders] add the result to a request.
+func (t *Target) Emit(in *Intent) Out {
+	s := sender{in: in, t: t, out: Out{kind: t.kind}}
+	for h := range in.Hints().all() {
 		s.hint = h
 		c, why := t.find(h)
 		switch {
 		case c == nil:
 			s.lose(why)
-		case lineage.Has(h) && s.unsaid(HintSession):
-			s.lose("its session is not said")
+		case lineage.has(h) && s.lost(hintSession):
+			s.lose("the session is not sent")
 		default:
 			c.send(&s)
 		}
@@ -55,45 +56,47 @@ func Emit(in *Intent, t Target) Out {
 	return s.out
 }
 
-// sender collects what a target is told.
+// sender collects the headers and fields to send.
 type sender struct {
 	in   *Intent
 	t    *Target
-	hint Hint
+	hint hint
 	out  Out
 }
 
-// lineage are the hints that mean nothing without a session.
-var lineage = SetOf(HintParent, HintRoot, HintFinal)
+// lineage holds the hints that have no meaning without a session.
+var lineage = setOf(hintParent, hintRoot, hintFinal)
 
-// unsaid reports whether a hint that came before is among those left.
-func (s *sender) unsaid(h Hint) bool {
-	return slices.ContainsFunc(s.out.Left, func(l Loss) bool { return l.Hint == h })
+// lost reports whether an earlier hint was dropped or changed.
+func (s *sender) lost(h hint) bool {
+	return slices.ContainsFunc(s.out.Changes, func(c Change) bool { return c.Hint == h.String() })
 }
 
-func (s *sender) lose(why string) { s.out.Left = append(s.out.Left, Loss{Hint: s.hint, Why: why}) }
+func (s *sender) lose(why string) {
+	s.out.Changes = append(s.out.Changes, Change{Hint: s.hint.String(), Why: why})
+}
 
-// instead notes that something near was sent.
+// instead records that an approximation was sent.
 func (s *sender) instead(sent, why string) {
-	s.out.Left = append(s.out.Left, Loss{s.hint, why, sent})
+	s.out.Changes = append(s.out.Changes, Change{Hint: s.hint.String(), Used: sent, Why: why})
 }
 
 func (s *sender) header(name, value string) {
 	switch {
-	case len(value) > maxText && s.t.Kind != Weft, len(value) > maxHeader:
+	case len(value) > maxText && s.t.kind != weft, len(value) > maxHeader:
 		s.lose("too long for a header")
 	case !inHeader(value):
-		s.lose("characters that a header cannot have")
+		s.lose("contains characters not allowed in a header")
 	default:
-		s.out.Headers = append(s.out.Headers, Header{name, value})
+		s.out.headers = append(s.out.headers, sentHeader{name, value})
 	}
 }
 
 func (s *sender) member(json []byte, path ...string) {
-	s.out.Members = append(s.out.Members, Member{path, json})
+	s.out.members = append(s.out.members, sentMember{path, json})
 }
 
-// text sends a string of at most so many bytes.
+// text sends a string of at most most bytes.
 func (s *sender) text(text string, most int, path ...string) {
 	switch why := textFault(text); {
 	case why != "":
@@ -108,22 +111,22 @@ func (s *sender) text(text string, most int, path ...string) {
 // count sends a number of tokens.
 func (s *sender) count(n int, path ...string) {
 	if n < 0 || n > 1<<31-1 {
-		s.lose("not a number of tokens")
+		s.lose("not a token count from 0 to 2147483647")
 		return
 	}
 	s.member(strconv.AppendInt(nil, int64(n), 10), path...)
 }
 
-// wait returns whether a time can be sent.
+// wait reports whether a duration can be sent.
 func (s *sender) wait(d time.Duration) bool {
 	if d <= 0 || d > maxWait {
-		s.lose("not a time up to a day")
+		s.lose("not a duration above 0 and up to a day")
 		return false
 	}
 	return true
 }
 
-// milliseconds sends a time in a header, as a whole number of milliseconds.
+// milliseconds sends a duration in a header, rounded up to whole milliseconds.
 func (s *sender) milliseconds(name string, d time.Duration) {
 	if !s.wait(d) {
 		return
@@ -135,35 +138,34 @@ func (s *sender) milliseconds(name string, d time.Duration) {
 	s.header(name, ms)
 }
 
-// The ways most hints are sent.
+// Rows for hints that are sent in common ways.
 
-func inHeaderRow(h Hint, name string, at func(*Intent) *string) capability {
-	return capability{Capability: Capability{Hint: h, As: name}, send: func(s *sender) { s.header(name, *at(s.in)) }}
+func inHeaderRow(h hint, name string, at func(*Intent) *string) capability {
+	return capability{hint: h, as: name, send: func(s *sender) { s.header(name, *at(s.in)) }}
 }
 
-func inBodyRow(h Hint, most int, at func(*Intent) *string, path ...string) capability {
-	return capability{Capability: Capability{Hint: h, As: strings.Join(path, ".")}, send: func(s *sender) {
+func inBodyRow(h hint, most int, at func(*Intent) *string, path ...string) capability {
+	return capability{hint: h, as: strings.Join(path, "."), send: func(s *sender) {
 		s.text(*at(s.in), most, path...)
 	}}
 }
 
-func countRow(h Hint, at func(*Intent) *int, path ...string) capability {
-	return capability{Capability: Capability{Hint: h, As: strings.Join(path, ".")}, send: func(s *sender) {
+func countRow(h hint, at func(*Intent) *int, path ...string) capability {
+	return capability{hint: h, as: strings.Join(path, "."), send: func(s *sender) {
 		s.count(*at(s.in), path...)
 	}}
 }
 
-// The following complete a row.
+// The following set a field of a row.
 
-func (c capability) since(version string) capability { c.Since = version; return c }
-func (c capability) needs(f Features) capability     { c.Needs = f; return c }
-func (c capability) note(text string) capability     { c.Note = text; return c }
-func (c capability) priority(p Polarity) capability  { c.Polarity = p; return c }
-func row(h Hint, as string, send func(*sender)) capability {
-	return capability{Capability: Capability{Hint: h, As: as}, send: send}
+func (c capability) since(version string) capability { c.version = version; return c }
+func (c capability) needs(f features) capability     { c.features = f; return c }
+func (c capability) priority(p Polarity) capability  { c.polarity = p; return c }
+func row(h hint, as string, send func(*sender)) capability {
+	return capability{hint: h, as: as, send: send}
 }
 
-// Fields that several dialects carry.
+// Fields that several dialects support.
 var (
 	saltOf      = func(in *Intent) *string { return &in.Salt }
 	keyOf       = func(in *Intent) *string { return &in.CacheKey }

@@ -3,43 +3,66 @@
 package intent_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/weft-go/weft/protocols/intent"
 )
 
-// A gateway reads what a request says, cuts it to what the caller may have, and tells the engine what the engine can hear.
+// field returns a function that does what the method Field of *block.Request does.
+func field(body string) func(path ...string) []byte {
+	return func(path ...string) []byte {
+		raw := json.RawMessage(body)
+		for _, p := range path {
+			var m map[string]json.RawMessage
+			if json.Unmarshal(raw, &m) != nil {
+				return nil
+			}
+			raw = m[p]
+		}
+		return raw
+	}
+}
+
+// A gateway reads the hints of a request, limits them to what the tenant may use, and sends the engine those that it
+// supports.
 func Example() {
 	h := http.Header{}
 	h.Set("X-Claude-Code-Session-Id", "712598c5")
 	h.Set("X-Claude-Code-Agent-Id", "explore-1")
 	h.Set("X-Dynamo-Request-Priority", "5")
-	body := `{"nvext":{"agent_hints":{"osl":512},"cache_salt":"mine"}}` // Field is that of *block.Request
+	body := `{"nvext":{"agent_hints":{"osl":512},"cache_salt":"mine"}}`
 
-	in, faults := intent.Read(intent.Source{API: "chat", Header: h, Field: fields(body)})
-	var policies intent.Policies // nobody goes ahead of others
-	in, cut := policies.Clamp("acme", in)
-	out := intent.Emit(&in, intent.Target{Kind: intent.VLLM, Features: intent.PriorityScheduling})
+	in, faults := intent.Read(intent.Source{API: "chat", Header: h, Field: field(body)})
+	var policy intent.Policy // permits no priority above 0
+	in, limited := policy.Clamp("acme", in)
+	engine, err := intent.NewTarget("vllm", "", "priority scheduling")
+	if err != nil {
+		panic(err)
+	}
+	out := engine.Emit(&in)
 	own, err := out.AppendBody(nil, []byte(`{"prompt":[1,2,3]}`))
 
 	fmt.Println(len(faults), in.Session.ID, "in", in.Session.Root)
-	fmt.Printf("%v\n%s %v\n", cut, own, err)
-	for _, l := range out.Left {
-		fmt.Println(l.Hint, "-", l.Why)
+	fmt.Printf("%v\n%s %v\n", limited, own, err)
+	for _, c := range out.Changes {
+		fmt.Println(c.Hint, "-", c.Why)
 	}
 	// Output:
 	// 0 712598c5/explore-1 in 712598c5
-	// [{priority 5 0 above the highest}]
+	// [{priority 5 0 above the maximum}]
 	// {"prompt":[1,2,3],"cache_salt":"L5rZSNZGtO70wjixcpipczAsmPfz8TvEeliqr_xESJ8"} <nil>
-	// expected_output - vllm has no way to say it
-	// tenant - vllm has no way to say it
-	// session - vllm needs session field
-	// parent - vllm has no way to say it
-	// root - vllm has no way to say it
-	// harness - vllm has no way to say it
+	// expected_output - vllm does not support it
+	// tenant - vllm does not support it
+	// session - vllm needs the feature session field
+	// parent - vllm does not support it
+	// root - vllm does not support it
+	// harness - vllm does not support it
 }
 
 func ExampleRead() {
@@ -55,73 +78,162 @@ func ExampleRead() {
 	// intent: header x-dynamo-request-priority "soon": not a whole number from -2147483648 to 2147483647
 }
 
-func ExampleEmit() {
+func ExampleTarget_Emit() {
 	in := intent.Intent{Priority: -2, ExpectedOutput: 512, TTFT: 250 * time.Millisecond}
-	for _, to := range []intent.Target{
-		{Kind: intent.Dynamo},
-		{Kind: intent.SGLang, Features: intent.PriorityScheduling},
-		{Kind: intent.LLMD, Version: "0.9"},
-		{Kind: intent.Weft},
+	for dialect, o := range map[string]struct {
+		version  string
+		features []string
+	}{
+		"dynamo": {},
+		"sglang": {features: []string{"priority scheduling"}},
+		"llm-d":  {version: "0.9"},
+		"weft":   {},
 	} {
-		out := intent.Emit(&in, to)
+		to, err := intent.NewTarget(dialect, o.version, o.features...)
+		if err != nil {
+			panic(err)
+		}
+		out := to.Emit(&in)
+		h := http.Header{}
+		out.SetHeaders(h)
 		body, _ := out.AppendBody(nil, []byte("{}"))
-		fmt.Printf("%-7v %s %v left: %d\n", to.Kind, body, out.Headers, len(out.Left))
+		fmt.Printf("%-7v %s %v changed: %d\n", dialect, body, h, len(out.Changes))
 	}
-	// Output:
-	// dynamo  {"nvext":{"agent_hints":{"priority":-2,"osl":512},"router":{"ttft_target":250}}} [] left: 0
-	// sglang  {"priority":-2} [] left: 2
-	// llm-d   {} [{x-llm-d-slo-ttft-ms 250}] left: 2
-	// weft    {"agent":{"priority":-2,"expected_output":512,"ttft":"250ms"}} [] left: 0
+	// Unordered output:
+	// dynamo  {"nvext":{"agent_hints":{"priority":-2,"osl":512},"router":{"ttft_target":250}}} map[] changed: 0
+	// sglang  {"priority":-2} map[] changed: 2
+	// llm-d   {} map[X-Llm-D-Slo-Ttft-Ms:[250]] changed: 2
+	// weft    {"agent":{"priority":-2,"expected_output":512,"ttft":"250ms"}} map[] changed: 0
 }
 
-func ExamplePolicies_Clamp() {
-	policies := intent.Policies{Tenants: map[string]intent.Policy{"ops": {MaxPriority: 10, Prefetch: true}}}
-	ask := intent.Intent{Priority: 20, Prefetch: true}
-	for _, tenant := range []string{"ops", "somebody"} {
-		in, cut := policies.Clamp(tenant, ask)
-		fmt.Println(tenant, in.Priority, in.Prefetch, cut)
+// A harness sends all hints in our own dialect.
+func ExampleIntent() {
+	in := intent.Intent{
+		Session:     intent.Session{ID: "s1/review", Parent: "s1", Root: "s1", Agent: "review", Harness: "acme", Turn: "t7", Window: "w2"},
+		Trigger:     intent.ToolResult,
+		Pace:        intent.Background, // intent.Interactive if a person waits
+		MaxThinking: 2000,
+		Deadline:    time.Minute,
+		ITL:         40 * time.Millisecond,
+		Speed:       "standard",
+		Tenant:      "acme",
+		DataClass:   "internal",
+		Retain:      intent.Retain{TTL: time.Hour, Scope: "global", Explicit: true, Memory: true},
+		Evict:       intent.EvictThinking | intent.EvictAfterTurn, // intent.EvictSession with its last request
+		Compaction:  map[string]string{"trigger": "automatic", "reason": "window", "implementation": "model", "phase": "start", "strategy": "summary"},
+		Pin:         intent.Pin{Worker: new(uint64(7)), Rank: new(uint32(1))}, // also Prefill, Decode and PrefillRank if they are separate
+		Meta:        map[string]string{"ticket": "4711"},
+	}
+	to, err := intent.NewTarget("weft", "", "headers")
+	if err != nil {
+		panic(err)
+	}
+	out, h := to.Emit(&in), http.Header{}
+	out.SetHeaders(h)
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		fmt.Println(name+":", h.Get(name))
 	}
 	// Output:
-	// ops 10 true [{priority 20 10 above the highest}]
-	// somebody 0 false [{priority 20 0 above the highest} {prefetch true  not allowed}]
+	// X-Weft-Agent: review
+	// X-Weft-Compaction: {"trigger":"automatic","reason":"window","implementation":"model","phase":"start","strategy":"summary"}
+	// X-Weft-Data-Class: internal
+	// X-Weft-Deadline: 1m0s
+	// X-Weft-Evict: ["thinking","after_turn"]
+	// X-Weft-Harness: acme
+	// X-Weft-Itl: 40ms
+	// X-Weft-Max-Thinking: 2000
+	// X-Weft-Meta: {"ticket":"4711"}
+	// X-Weft-Pace: background
+	// X-Weft-Parent: s1
+	// X-Weft-Pin: {"worker":7,"rank":1}
+	// X-Weft-Retain: {"scope":"global","ttl":"1h0m0s","explicit":true,"memory":true}
+	// X-Weft-Root: s1
+	// X-Weft-Session: s1/review
+	// X-Weft-Speed: standard
+	// X-Weft-Tenant: acme
+	// X-Weft-Trigger: tool_result
+	// X-Weft-Turn: t7
+	// X-Weft-Window: w2
+}
+
+func ExamplePolicy_Clamp() {
+	ops := intent.Policy{MaxPriority: 10, Prefetch: true, Trust: intent.MustHints("tier"), Deny: intent.MustHints("cache_key")}
+	requested := intent.Intent{Priority: 20, Tier: 1, Prefetch: true, CacheKey: "k"}
+	for tenant, policy := range map[string]intent.Policy{"ops": ops, "other": {}} {
+		in, limited := policy.Clamp(tenant, requested)
+		fmt.Println(tenant, in.Priority, in.Prefetch, in.Hints().Names(), limited)
+	}
+	// Unordered output:
+	// ops 10 true [priority tier prefetch tenant] [{cache_key "k"  denied} {priority 20 10 above the maximum}]
+	// other 0 false [cache_key tenant] [{tier 1  not trusted} {priority 20 0 above the maximum} {prefetch true  not allowed}]
+}
+
+func ExampleIntent_Only() {
+	in := intent.Intent{Priority: -1, User: "ada", CacheKey: "k"}
+	in = in.Only(in.Hints() &^ intent.MustHints("user")) // all except the user
+	fmt.Println(in.Hints().Names(), in.CoarsePriority())
+	in = intent.Intent{ServiceTier: "flex"}
+	fmt.Println(in.CoarsePriority()) // the priority of the service tier
+	// Output:
+	// [priority cache_key] -1
+	// -1
+}
+
+func ExampleTarget_Lookup() {
+	for _, version := range []string{"1.2", "1.3"} {
+		to, err := intent.NewTarget("dynamo", version)
+		if err != nil {
+			panic(err)
+		}
+		c, ok := to.Lookup("tier")
+		fmt.Printf("%t %q\n", ok, c.As)
+	}
+	// Output:
+	// false ""
+	// true "nvext.agent_hints.strict_priority"
 }
 
 func ExampleHolds() {
-	fmt.Println(intent.Holds([]intent.Breakpoint{
+	for _, b := range intent.Holds([]intent.Breakpoint{
 		{Tokens: 8900, TTL: time.Hour},          // tools and system
 		{Tokens: 12300, TTL: 5 * time.Minute},   // the conversation
 		{Tokens: 12310, TTL: intent.DefaultTTL}, // in the same block
-	}, 16))
-	// Output: [{556 1h0m0s } {769 5m0s }]
+	}, 16) {
+		fmt.Println(b.Tokens/16, "blocks,", b.TTL)
+	}
+	// Output:
+	// 556 blocks, 1h0m0s
+	// 769 blocks, 5m0s
 }
 
-// The table of what each target takes. It is the one that Emit goes by. Hints without a row can only be said in our own dialect.
+// The table of hints that each dialect supports. Hints without a row exist only in our own dialect.
 func ExampleCapabilities() {
-	kinds := []intent.Kind{intent.Dynamo, intent.VLLM, intent.SGLang, intent.LLMD, intent.GAIE, intent.OpenAI, intent.Anthropic}
-	fmt.Println("| hint | " + strings.TrimSuffix(strings.ReplaceAll(fmt.Sprint(kinds)[1:], " ", " | "), "]") + " |")
-	fmt.Println("|" + strings.Repeat("---|", len(kinds)+1))
-	for h := range intent.AllHints.All() {
-		row, said := fmt.Sprintf("| %v |", h), false
-		for _, k := range kinds {
+	dialects := intent.Dialects()
+	dialects = dialects[:len(dialects)-1] // all except our own
+	fmt.Println("| hint | " + strings.Join(dialects, " | ") + " |")
+	fmt.Println("|" + strings.Repeat("---|", len(dialects)+1))
+	for _, hint := range intent.Capabilities("weft") {
+		row, known := fmt.Sprintf("| %v |", hint.Hint), false
+		for _, d := range dialects {
 			cell := "-"
-			for _, c := range intent.Capabilities(k) {
-				if c.Hint != h {
+			for _, c := range intent.Capabilities(d) {
+				if c.Hint != hint.Hint {
 					continue
 				}
-				cell, said = c.As, true
+				cell, known = c.As, true
 				if c.Polarity == intent.LowerSooner {
 					cell += ", negated"
 				}
 				if c.Since != "" {
 					cell += ", since " + c.Since
 				}
-				if c.Needs != 0 {
-					cell += ", needs " + c.Needs.String()
+				if c.Needs != "" {
+					cell += ", needs " + c.Needs
 				}
 			}
 			row += " " + cell + " |"
 		}
-		if said {
+		if known {
 			fmt.Println(row)
 		}
 	}

@@ -8,26 +8,26 @@ import (
 	"unicode/utf8"
 )
 
-// Limits on what is read and sent. Beyond, a hint is reported and taken for absent.
+// Limits on hints that are read and sent. A hint beyond them is reported and treated as absent.
 const (
-	maxFaults    = 64       // reported of one request
+	maxFaults    = 64       // reported per request
 	maxExcerpt   = 64       // bytes of a value in a report
-	maxText      = 1 << 10  // bytes of an id or name
+	maxText      = 1 << 10  // bytes of an ID or name
 	maxHeader    = 16 << 10 // bytes of a header
-	maxMember    = 1 << 20  // bytes of a member of the body
+	maxMember    = 1 << 20  // bytes of a field of the body
 	maxMeta      = 64       // entries
 	maxMetaBytes = 64 << 10 // of names and values
 	maxPoints    = 128      // breakpoints
 )
 
-// Fault is a hint that could not be understood. It is no reason to refuse a request.
+// Fault describes a malformed hint. Servers should not reject a request because of it.
 type Fault struct {
 	Where string // such as header x-dynamo-request-priority, or nvext.agent_hints.osl
-	Value string // how the value begins
+	Value string // the start of the value
 	Why   string
 }
 
-// Error returns the fault as one line.
+// Error returns the fault as one line of text.
 func (f Fault) Error() string { return fmt.Sprintf("intent: %s %q: %s", f.Where, f.Value, f.Why) }
 
 // NewFault returns a fault with an excerpt of the value.
@@ -35,7 +35,7 @@ func NewFault(where, value, why string) Fault {
 	return Fault{excerpt(where, 2*maxExcerpt), excerpt(value, maxExcerpt), why}
 }
 
-// excerpt returns how a text begins.
+// excerpt returns the start of s, at most most bytes plus an ellipsis.
 func excerpt(s string, most int) string {
 	if len(s) > most {
 		for most > 0 && !utf8.RuneStart(s[most]) {
@@ -46,7 +46,7 @@ func excerpt(s string, most int) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// textFault says why s cannot be an id or name, "" if it can.
+// textFault returns the reason why s is not valid as an ID or name, or "".
 func textFault(s string) string {
 	switch {
 	case len(s) > maxText:
@@ -56,13 +56,13 @@ func textFault(s string) string {
 	}
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] == 0x7f {
-			return "a control character"
+			return "contains a control character"
 		}
 	}
 	return ""
 }
 
-// inHeader reports whether a text can be the value of a header as it is.
+// inHeader reports whether s can be the value of a header unquoted.
 func inHeader(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// What harnesses say of their sessions, as captured from Claude Code 2.1.330, Codex 0.169, opencode 1.18.33, pi with the OpenAI SDK
-// 6.26, and as Dynamo reads it. OpenClaw names its session in the text of the user message only, which is not read, and sends
-// a traceparent per request; SDKs name none.
+// The session headers and fields of harnesses, as captured from Claude Code 2.1.330, Codex 0.169, opencode 1.18.33 and
+// pi with the OpenAI SDK 6.26, and as Dynamo reads them. OpenClaw names its session only in the text of the user
+// message, which is not read, and sends a traceparent per request; SDKs do not name a session.
 
-// agents are the harnesses that tell who they are, by the beginning of the user agent or originator.
+// agents lists the harnesses that identify themselves, with the prefix of their User-Agent or Originator header.
 var agents = []struct{ prefix, harness string }{
 	{"claude-cli/", "claude-code"},
 	{"claude-code/", "claude-code"},
@@ -27,17 +27,17 @@ func (r *reader) harness() {
 			break
 		}
 	}
-	// Each notes who it is, also where the session is known already.
+	// Call all of them, because each also identifies its harness when the session is already known.
 	for _, read := range []func(name string) string{r.claudeCode, r.codex, r.deepseek, r.opencode, r.pi} {
 		if found := read(name); name == "" {
 			name = found
 		}
 	}
-	if name != "" && r.take(HintHarness) {
+	if name != "" && r.take(hintHarness) {
 		r.in.Session.Harness = name
 	}
-	if name != "codex" { // there it is the thread
-		r.str(HintRequestID, &r.in.RequestID, r.header("x-client-request-id"))
+	if name != "codex" { // where it is the ID of the thread
+		r.str(hintRequestID, &r.in.RequestID, r.header("x-client-request-id"))
 	}
 }
 
@@ -60,8 +60,8 @@ func (r *reader) claudeCode(string) string {
 	return "claude-code"
 }
 
-// claudeSession returns the session in metadata.user_id of Claude Code: a member of a JSON object in a string, or, in older
-// versions, what follows _session_.
+// claudeSession returns the session ID in Claude Code's metadata.user_id: a field of a JSON object in a string or, in
+// older versions, the text after _session_.
 func claudeSession(user string) string {
 	if strings.HasPrefix(user, "{") {
 		var m map[string]json.RawMessage
@@ -82,7 +82,7 @@ func (r *reader) codex(name string) string {
 		if s := r.header(header).word(); s != "" {
 			return s
 		}
-		if name != "codex" { // client_metadata belongs to whoever made it
+		if name != "codex" { // another client may give client_metadata another meaning
 			return ""
 		}
 		return r.body("client_metadata", member).word()
@@ -120,44 +120,40 @@ func (r *reader) codex(name string) string {
 		s.ID = s.Root
 	}
 	if s.Parent == "" {
-		s.Parent = s.Root // the root thread has the id of the session
+		s.Parent = s.Root // the root thread has the ID of the session
 	}
 	r.session(s)
 	for _, x := range []struct {
-		hint Hint
+		hint hint
 		to   *string
 		text string
 	}{
-		{HintAgent, &r.in.Session.Agent, or(r.header("x-openai-subagent").word(), "subagent_kind")},
-		{HintTurn, &r.in.Session.Turn, or("", "turn_id")},
-		{HintWindow, &r.in.Session.Window, or(says("x-codex-window-id", "x-codex-window-id"), "window_id")},
+		{hintAgent, &r.in.Session.Agent, or(r.header("x-openai-subagent").word(), "subagent_kind")},
+		{hintTurn, &r.in.Session.Turn, or("", "turn_id")},
+		{hintWindow, &r.in.Session.Window, or(says("x-codex-window-id", "x-codex-window-id"), "window_id")},
 	} {
 		if x.text != "" && r.take(x.hint) {
 			*x.to = x.text
 		}
 	}
-	if or("", "request_kind") == "compaction" && r.take(HintCompaction) {
+	if or("", "request_kind") == "compaction" && r.take(hintCompaction) {
 		r.in.Compaction = meta.compaction(m["compaction"])
 	}
 	return "codex"
 }
 
-// compaction reads the details of a compaction; there may be none.
-func (v value) compaction(raw json.RawMessage) *Compaction {
-	c := new(Compaction)
+// compaction reads the details of a compaction, if present.
+func (v value) compaction(raw json.RawMessage) map[string]string {
+	c := make(map[string]string)
 	if len(raw) == 0 || string(raw) == "null" {
 		return c
 	}
 	in := value{r: v.r, where: v.where + ".compaction", text: string(raw), json: true, ok: true}
 	m := in.object()
-	for _, f := range []struct {
-		name string
-		to   *string
-	}{
-		{"trigger", &c.Trigger}, {"reason", &c.Reason}, {"implementation", &c.Implementation}, {"phase", &c.Phase},
-		{"strategy", &c.Strategy},
-	} {
-		*f.to = in.member(m, f.name).word()
+	for _, name := range compactionNames {
+		if text := in.member(m, name).word(); text != "" {
+			c[name] = text
+		}
 	}
 	return c
 }
@@ -168,8 +164,8 @@ func (r *reader) deepseek(string) string {
 		return ""
 	}
 	r.session(Session{ID: id, Parent: r.header("x-deepseek-harness-parent-session-id").word()})
-	if r.head["x-deepseek-harness-compact"] == "1" && r.take(HintCompaction) {
-		r.in.Compaction = new(Compaction)
+	if r.head["x-deepseek-harness-compact"] == "1" && r.take(hintCompaction) {
+		r.in.Compaction = map[string]string{}
 	}
 	return "deepseek"
 }

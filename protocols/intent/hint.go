@@ -3,106 +3,107 @@
 package intent
 
 import (
+	"fmt"
 	"iter"
 	"math/bits"
+	"strings"
 )
 
-// Hint names one thing that an [Intent] can say.
-type Hint uint8
+// hint is one piece of information in an [Intent].
+type hint uint8
 
-// The hints, each the field of [Intent] or [Session] of that name.
 const (
-	HintPriority Hint = iota
-	HintTier
-	HintServiceTier
-	HintSpeed
-	HintObjective
-	HintExpectedOutput
-	HintMaxThinking
-	HintPrefetch
-	HintPace
-	HintTTFT
-	HintITL
-	HintDeadline
-	HintRetain
-	HintBreakpoints
-	HintSalt
-	HintCacheKey
-	HintEvict
-	HintTenant
-	HintUser
-	HintDataClass
-	HintSession // its ID
-	HintParent
-	HintRoot
-	HintFinal
-	HintAgent
-	HintHarness
-	HintTurn
-	HintWindow
-	HintTrigger
-	HintCompaction
-	HintRequestID
-	HintPin
-	HintMeta
+	hintPriority hint = iota
+	hintTier
+	hintServiceTier
+	hintSpeed
+	hintObjective
+	hintExpectedOutput
+	hintMaxThinking
+	hintPrefetch
+	hintPace
+	hintTTFT
+	hintITL
+	hintDeadline
+	hintRetain
+	hintBreakpoints
+	hintSalt
+	hintCacheKey
+	hintEvict
+	hintTenant
+	hintUser
+	hintDataClass
+	hintSession // its ID
+	hintParent
+	hintRoot
+	hintFinal
+	hintAgent
+	hintHarness
+	hintTurn
+	hintWindow
+	hintTrigger
+	hintCompaction
+	hintRequestID
+	hintPin
+	hintMeta
 
 	numHints
 )
 
-// about says of every hint what it is called, whether an intent says it, and how one intent takes it from another.
+// about holds, for each hint, its name, a function that reports whether an Intent has it, and one that copies it.
 var about = [numHints]struct {
 	name string
 	has  func(*Intent) bool
 	copy func(dst, src *Intent)
 }{
-	HintPriority:       plain("priority", func(in *Intent) *int32 { return &in.Priority }),
-	HintTier:           plain("tier", func(in *Intent) *uint32 { return &in.Tier }),
-	HintServiceTier:    plain("service_tier", func(in *Intent) *string { return &in.ServiceTier }),
-	HintSpeed:          plain("speed", func(in *Intent) *string { return &in.Speed }),
-	HintObjective:      plain("objective", func(in *Intent) *string { return &in.Objective }),
-	HintExpectedOutput: plain("expected_output", func(in *Intent) *int { return &in.ExpectedOutput }),
-	HintMaxThinking:    plain("max_thinking", func(in *Intent) *int { return &in.MaxThinking }),
-	HintPrefetch:       plain("prefetch", func(in *Intent) *bool { return &in.Prefetch }),
-	HintPace:           plain("pace", func(in *Intent) *Pace { return &in.Pace }),
-	HintTTFT:           plain("ttft", durationOf(HintTTFT)),
-	HintITL:            plain("itl", durationOf(HintITL)),
-	HintDeadline:       plain("deadline", durationOf(HintDeadline)),
-	HintRetain:         plain("retain", func(in *Intent) *Retain { return &in.Retain }),
-	HintBreakpoints: {
+	hintPriority:       plain("priority", func(in *Intent) *int32 { return &in.Priority }),
+	hintTier:           plain("tier", func(in *Intent) *uint32 { return &in.Tier }),
+	hintServiceTier:    plain("service_tier", func(in *Intent) *string { return &in.ServiceTier }),
+	hintSpeed:          plain("speed", func(in *Intent) *string { return &in.Speed }),
+	hintObjective:      plain("objective", func(in *Intent) *string { return &in.Objective }),
+	hintExpectedOutput: plain("expected_output", func(in *Intent) *int { return &in.ExpectedOutput }),
+	hintMaxThinking:    plain("max_thinking", func(in *Intent) *int { return &in.MaxThinking }),
+	hintPrefetch:       plain("prefetch", func(in *Intent) *bool { return &in.Prefetch }),
+	hintPace:           plain("pace", func(in *Intent) *Pace { return &in.Pace }),
+	hintTTFT:           plain("ttft", durationOf(hintTTFT)),
+	hintITL:            plain("itl", durationOf(hintITL)),
+	hintDeadline:       plain("deadline", durationOf(hintDeadline)),
+	hintRetain:         plain("retain", func(in *Intent) *Retain { return &in.Retain }),
+	hintBreakpoints: {
 		"breakpoints",
 		func(in *Intent) bool { return len(in.Breakpoints) > 0 },
 		func(dst, src *Intent) { dst.Breakpoints = src.Breakpoints },
 	},
-	HintSalt:      plain("salt", func(in *Intent) *string { return &in.Salt }),
-	HintCacheKey:  plain("cache_key", func(in *Intent) *string { return &in.CacheKey }),
-	HintEvict:     plain("evict", func(in *Intent) *Evict { return &in.Evict }),
-	HintTenant:    plain("tenant", func(in *Intent) *string { return &in.Tenant }),
-	HintUser:      plain("user", func(in *Intent) *string { return &in.User }),
-	HintDataClass: plain("data_class", func(in *Intent) *string { return &in.DataClass }),
-	HintSession:   plain("session", func(in *Intent) *string { return &in.Session.ID }),
-	HintParent:    plain("parent", func(in *Intent) *string { return &in.Session.Parent }),
-	HintRoot: {
+	hintSalt:      plain("salt", func(in *Intent) *string { return &in.Salt }),
+	hintCacheKey:  plain("cache_key", func(in *Intent) *string { return &in.CacheKey }),
+	hintEvict:     plain("evict", func(in *Intent) *Evict { return &in.Evict }),
+	hintTenant:    plain("tenant", func(in *Intent) *string { return &in.Tenant }),
+	hintUser:      plain("user", func(in *Intent) *string { return &in.User }),
+	hintDataClass: plain("data_class", func(in *Intent) *string { return &in.DataClass }),
+	hintSession:   plain("session", func(in *Intent) *string { return &in.Session.ID }),
+	hintParent:    plain("parent", func(in *Intent) *string { return &in.Session.Parent }),
+	hintRoot: {
 		"root",
-		func(in *Intent) bool { // what follows from the others need not be said
+		func(in *Intent) bool { // not if the other fields imply it
 			s := &in.Session
 			return s.Root != "" && (s.Parent != "" || s.Root != s.ID)
 		},
 		func(dst, src *Intent) { dst.Session.Root = src.Session.Root },
 	},
-	HintFinal:   plain("final", func(in *Intent) *bool { return &in.Session.Final }),
-	HintAgent:   plain("agent", func(in *Intent) *string { return &in.Session.Agent }),
-	HintHarness: plain("harness", func(in *Intent) *string { return &in.Session.Harness }),
-	HintTurn:    plain("turn", func(in *Intent) *string { return &in.Session.Turn }),
-	HintWindow:  plain("window", func(in *Intent) *string { return &in.Session.Window }),
-	HintTrigger: plain("trigger", func(in *Intent) *Trigger { return &in.Trigger }),
-	HintCompaction: {
+	hintFinal:   plain("final", func(in *Intent) *bool { return &in.Session.Final }),
+	hintAgent:   plain("agent", func(in *Intent) *string { return &in.Session.Agent }),
+	hintHarness: plain("harness", func(in *Intent) *string { return &in.Session.Harness }),
+	hintTurn:    plain("turn", func(in *Intent) *string { return &in.Session.Turn }),
+	hintWindow:  plain("window", func(in *Intent) *string { return &in.Session.Window }),
+	hintTrigger: plain("trigger", func(in *Intent) *Trigger { return &in.Trigger }),
+	hintCompaction: {
 		"compaction",
 		func(in *Intent) bool { return in.Compaction != nil },
 		func(dst, src *Intent) { dst.Compaction = src.Compaction },
 	},
-	HintRequestID: plain("request_id", func(in *Intent) *string { return &in.RequestID }),
-	HintPin:       plain("pin", func(in *Intent) *Pin { return &in.Pin }),
-	HintMeta: {
+	hintRequestID: plain("request_id", func(in *Intent) *string { return &in.RequestID }),
+	hintPin:       plain("pin", func(in *Intent) *Pin { return &in.Pin }),
+	hintMeta: {
 		"meta",
 		func(in *Intent) bool { return len(in.Meta) > 0 },
 		func(dst, src *Intent) { dst.Meta = src.Meta },
@@ -121,61 +122,101 @@ func plain[T comparable](name string, at func(*Intent) *T) (d struct {
 	return d
 }
 
-// String returns the name of the hint in snake case: that of its member in our own dialect.
-func (h Hint) String() string {
-	if h < numHints {
-		return about[h].name
+// String returns the name of the hint.
+func (h hint) String() string { return about[h].name }
+
+// lookup returns the hint with the given name. Spaces, dashes and underscores are equivalent.
+func lookup(name string) (h hint, ok bool) {
+	for h := range numHints {
+		if unspaced(h.String()) == unspaced(name) {
+			return h, true
+		}
 	}
-	return "invalid"
+	return 0, false
 }
 
-// Has reports whether in says something of h.
-func (in *Intent) Has(h Hint) bool { return h < numHints && about[h].has(in) }
+// unspaced replaces dashes and underscores in a name by spaces.
+func unspaced(s string) string {
+	return strings.NewReplacer("-", " ", "_", " ").Replace(strings.TrimSpace(s))
+}
 
-// Said returns everything that in says something of.
-func (in *Intent) Said() (set Hints) {
+// Hints returns the set of hints that are present.
+func (in *Intent) Hints() (set Hints) {
 	for h := range numHints {
 		if about[h].has(in) {
-			set = set.With(h)
+			set = set.with(h)
 		}
 	}
 	return set
 }
 
-// Only returns what in says of the hints of set, and nothing of others.
+// Only returns a copy of in with only the hints of set.
 func (in *Intent) Only(set Hints) (out Intent) {
-	for h := range set.All() {
+	for h := range set.all() {
 		about[h].copy(&out, in)
 	}
 	out.Session.normal()
 	return out
 }
 
-// Hints is a set of hints. The zero value is empty.
+// Hints is a set of hints. The name of a hint is the name of its field of [Intent] or [Session] in snake case:
+//
+//	priority tier service_tier speed objective expected_output max_thinking prefetch pace ttft itl deadline
+//	retain breakpoints salt cache_key evict tenant user data_class
+//	session parent root final agent harness turn window trigger compaction request_id pin meta
+//
+// where session is the ID of the session. Our own dialect uses the same names. The zero value is the empty set.
 type Hints uint64
 
-// AllHints is the set of all hints.
-const AllHints Hints = 1<<numHints - 1
+// ParseHints returns the set of hints with the given names. Spaces and dashes in a name are treated as underscores.
+func ParseHints(names ...string) (Hints, error) {
+	var set Hints
+	for _, name := range names {
+		h, ok := lookup(name)
+		if !ok {
+			return 0, fmt.Errorf("intent: unknown hint %q: the hints are %s", name, strings.Join(allHints.Names(), ", "))
+		}
+		set = set.with(h)
+	}
+	return set, nil
+}
 
-// SetOf returns the set of the given hints.
-func SetOf(list ...Hint) (s Hints) {
+// MustHints is like [ParseHints] but panics if a name is unknown. It is for names that are constants of a program.
+func MustHints(names ...string) Hints {
+	set, err := ParseHints(names...)
+	if err != nil {
+		panic(err)
+	}
+	return set
+}
+
+// Names returns the names of the hints, in the order listed at [Hints].
+func (s Hints) Names() []string {
+	var names []string
+	for h := range s.all() {
+		names = append(names, h.String())
+	}
+	return names
+}
+
+const allHints Hints = 1<<numHints - 1
+
+func setOf(list ...hint) (s Hints) {
 	for _, h := range list {
-		s = s.With(h)
+		s = s.with(h)
 	}
 	return s
 }
 
-// Has reports whether h is in the set.
-func (s Hints) Has(h Hint) bool { return s&(1<<h) != 0 }
+func (s Hints) has(h hint) bool { return s&(1<<h) != 0 }
 
-// With returns the set with h.
-func (s Hints) With(h Hint) Hints { return s | 1<<h }
+func (s Hints) with(h hint) Hints { return s | 1<<h }
 
-// All yields the hints of the set in the order of their declaration.
-func (s Hints) All() iter.Seq[Hint] {
-	return func(yield func(Hint) bool) {
-		for s &= AllHints; s != 0; s &= s - 1 {
-			if !yield(Hint(bits.TrailingZeros64(uint64(s)))) {
+// all yields the hints of the set in the order of their declaration.
+func (s Hints) all() iter.Seq[hint] {
+	return func(yield func(hint) bool) {
+		for s &= allHints; s != 0; s &= s - 1 {
+			if !yield(hint(bits.TrailingZeros64(uint64(s)))) {
 				return
 			}
 		}

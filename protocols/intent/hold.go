@@ -8,32 +8,27 @@ import (
 	"time"
 )
 
-// Hold is a wish to keep the first blocks of a prompt.
-type Hold struct {
-	Blocks int // whole blocks of the prompt, from its start
-	TTL    time.Duration
-	Scope  string
-}
-
-// Holds returns what breakpoints ask a cache to keep that has blocks of size tokens: only whole blocks in front of a breakpoint
-// count, as a part of one cannot be reused. Breakpoints without Tokens, and those in front of the first whole block, ask for
-// nothing. The result is in order of Blocks; what a longer hold of the same scope keeps anyway is not in it.
-func Holds(list []Breakpoint, size int) []Hold {
-	var out []Hold
+// Holds returns what a cache with blocks of size tokens should keep, as breakpoints at the ends of whole blocks. Only
+// whole blocks before a breakpoint can be reused, so breakpoints before the end of the first block, or without Tokens,
+// are left out. The result is sorted by Tokens. A breakpoint is also left out if one with the same scope keeps at least
+// as many blocks for at least as long.
+func Holds(list []Breakpoint, size int) []Breakpoint {
+	var out []Breakpoint
 	for _, b := range list {
 		if size > 0 && b.Tokens >= size {
-			out = append(out, Hold{b.Tokens / size, b.TTL, b.Scope})
+			b.Tokens -= b.Tokens % size
+			out = append(out, b)
 		}
 	}
-	slices.SortFunc(out, func(a, b Hold) int {
-		return cmp.Or(cmp.Compare(b.Blocks, a.Blocks), cmp.Compare(b.TTL, a.TTL), cmp.Compare(a.Scope, b.Scope))
+	slices.SortStableFunc(out, func(a, b Breakpoint) int {
+		return cmp.Or(cmp.Compare(b.Tokens, a.Tokens), cmp.Compare(b.TTL, a.TTL), cmp.Compare(a.Scope, b.Scope))
 	})
-	longest := make(map[string]time.Duration) // by scope, of the holds with as many blocks or more
+	longest := make(map[string]time.Duration) // by scope, of those with at least as many tokens
 	kept := out[:0]
-	for _, h := range out {
-		if ttl, ok := longest[h.Scope]; !ok || h.TTL > ttl {
-			longest[h.Scope] = h.TTL
-			kept = append(kept, h)
+	for _, b := range out {
+		if ttl, ok := longest[b.Scope]; !ok || b.TTL > ttl {
+			longest[b.Scope] = b.TTL
+			kept = append(kept, b)
 		}
 	}
 	slices.Reverse(kept)

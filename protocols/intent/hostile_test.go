@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package intent_test
+package intent
 
 import (
 	"encoding/json"
@@ -11,11 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
-
-	"github.com/weft-go/weft/protocols/intent"
 )
 
-// TestMalformed says that a malformed value is a report and nothing else.
+// TestMalformed tests that a malformed value yields one fault and no hint.
 func TestMalformed(t *testing.T) {
 	for _, tt := range []struct{ name, head, value, body string }{
 		{name: "no JSON", head: "x-weft-compaction", value: `{"trigger"`},
@@ -27,28 +25,28 @@ func TestMalformed(t *testing.T) {
 		{name: "more than a body needs", body: `{"agent":{"breakpoints":[` + strings.Repeat("{},", 400_000) + `{}]}}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			src := intent.Source{API: "chat"}
+			src := Source{API: "chat"}
 			if tt.head != "" {
 				src.Header = header(tt.head, tt.value)
 			}
 			if tt.body != "" {
 				src.Field = fields(tt.body)
 			}
-			got, faults := intent.Read(src)
+			got, faults := Read(src)
 			require.Len(t, faults, 1)
-			if diff := cmp.Diff(intent.Intent{}, got); diff != "" {
+			if diff := cmp.Diff(Intent{}, got); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
-	// Nothing said is nothing, in any spelling.
-	got, _ := intent.Read(intent.Source{Field: fields(`{"agent":{"meta":{},"evict":[],"breakpoints":[],"pin":{},"salt":""}}`)})
-	if diff := cmp.Diff(intent.Intent{}, got); diff != "" {
+	// Empty values are not hints.
+	got, _ := Read(Source{Field: fields(`{"agent":{"meta":{},"evict":[],"breakpoints":[],"pin":{},"salt":""}}`)})
+	if diff := cmp.Diff(Intent{}, got); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// TestSecrets says that what may be a secret is in no report.
+// TestSecrets tests that faults and changes do not contain secrets.
 func TestSecrets(t *testing.T) {
 	const secret = "sk-hush"
 	h := http.Header{}
@@ -63,68 +61,68 @@ func TestSecrets(t *testing.T) {
 	h.Set("x-weft-meta", `{"authorization":"`+secret+`"}`)
 	h.Set("x-weft-salt", `"`+secret)
 	h.Set("x-weft-tenant", secret+strings.Repeat("x", 1<<20))
-	in, faults := intent.Read(intent.Source{Header: h, Field: fields(`{"agent":{"meta":{"a":"` + secret + `","b":1}},"cache_salt":"` + secret + `\u0000"}`)})
+	in, faults := Read(Source{Header: h, Field: fields(`{"agent":{"meta":{"a":"` + secret + `","b":1}},"cache_salt":"` + secret + `\u0000"}`)})
 	require.Empty(t, in.Meta)
 	require.NotEmpty(t, faults)
 	in.Meta, in.Salt = map[string]string{"token": secret}, secret
-	policy := intent.Policy{Deny: intent.SetOf(intent.HintSalt)}
+	policy := Policy{Deny: setOf(hintSalt)}
 	_, clamped := policy.Clamp("t", in)
 	require.Len(t, clamped, 2)
 	for _, s := range []any{faults, clamped} {
 		require.NotContains(t, fmt.Sprint(s), secret)
 		require.Less(t, len(fmt.Sprint(s)), 4096)
 	}
-	out := intent.Emit(&intent.Intent{Meta: map[string]string{"authorization": secret}}, intent.Target{Kind: intent.Weft})
-	require.Empty(t, out.Members)
+	out := emit(&Intent{Meta: map[string]string{"authorization": secret}}, Target{kind: weft})
+	require.Empty(t, out.members)
 }
 
-// TestFaultOnce says that a value that several dialects look at is reported once.
+// TestFaultOnce tests that a value that several dialects read is reported once.
 func TestFaultOnce(t *testing.T) {
-	_, faults := intent.Read(intent.Source{API: "messages", Field: fields(`{"metadata":{"user_id":7}}`)})
+	_, faults := Read(Source{API: "messages", Field: fields(`{"metadata":{"user_id":7}}`)})
 	require.Len(t, faults, 1)
-	_, faults = intent.Read(intent.Source{Header: header("session_id", "a\x01", "originator", "codex")})
+	_, faults = Read(Source{Header: header("session_id", "a\x01", "originator", "codex")})
 	require.Len(t, faults, 1)
 }
 
-// TestClampOdd has policies that a configuration may well have.
+// TestClampOdd tests unusual policies.
 func TestClampOdd(t *testing.T) {
-	points := []intent.Breakpoint{{Turn: 1}, {Turn: 2}}
+	points := []Breakpoint{{Turn: 1}, {Turn: 2}}
 	for _, n := range []int{-1, -100} {
-		p := intent.Policy{MaxBreakpoints: n}
-		got, clamped := p.Clamp("t", intent.Intent{Breakpoints: points})
+		p := Policy{MaxBreakpoints: n}
+		got, clamped := p.Clamp("t", Intent{Breakpoints: points})
 		require.Empty(t, got.Breakpoints)
 		require.Len(t, clamped, 1)
-		_, clamped = p.Clamp("t", intent.Intent{})
+		_, clamped = p.Clamp("t", Intent{})
 		require.Empty(t, clamped)
 	}
-	own := intent.Policy{Trust: intent.SetOf(intent.HintSalt), Isolate: true}
-	got, _ := own.Clamp("t", intent.Intent{})
-	require.Equal(t, intent.Salt("t", ""), got.Salt, "isolated, although salts are trusted")
-	got, _ = own.Clamp("t", intent.Intent{Salt: "s"})
+	own := Policy{Trust: setOf(hintSalt), Isolate: true}
+	got, _ := own.Clamp("t", Intent{})
+	require.Equal(t, deriveSalt("t", ""), got.Salt, "isolated, although salts are trusted")
+	got, _ = own.Clamp("t", Intent{Salt: "s"})
 	require.Equal(t, "s", got.Salt)
 
-	shut := intent.Policy{Deny: intent.SetOf(intent.HintTenant)}
-	got, _ = shut.Clamp("t", intent.Intent{Tenant: "t"})
+	shut := Policy{Deny: setOf(hintTenant)}
+	got, _ = shut.Clamp("t", Intent{Tenant: "t"})
 	require.Empty(t, got.Tenant)
 
-	// Somebody else's session is not ended.
-	ended := intent.Intent{Session: intent.Session{ID: "of another", Root: "of another", Final: true}}
-	got, _ = new(intent.Policy).Clamp("t", ended)
+	// A client cannot end another client's session.
+	ended := Intent{Session: Session{ID: "of another", Root: "of another", Final: true}}
+	got, _ = new(Policy).Clamp("t", ended)
 	require.False(t, got.Session.Final)
 	require.Equal(t, "of another", got.Session.ID)
-	sure := intent.Policy{Trust: intent.SetOf(intent.HintFinal)}
+	sure := Policy{Trust: setOf(hintFinal)}
 	got, _ = sure.Clamp("t", ended)
 	require.True(t, got.Session.Final)
 
-	// No service tier is a way around the highest priority.
+	// A service tier cannot exceed the highest priority.
 	for _, tier := range []string{"priority", "scale", "fast"} {
-		got, clamped := new(intent.Policy).Clamp("t", intent.Intent{ServiceTier: tier})
+		got, clamped := new(Policy).Clamp("t", Intent{ServiceTier: tier})
 		require.Empty(t, got.ServiceTier)
 		require.Len(t, clamped, 1)
 	}
 }
 
-// TestSetHeadersPins says that no caller names an endpoint or a model to a router behind.
+// TestSetHeadersPins tests that a client cannot specify an endpoint or a model for a router.
 func TestSetHeadersPins(t *testing.T) {
 	h := header("Authorization", "Bearer x", "Content-Type", "application/json")
 	want := h.Clone()
@@ -136,7 +134,7 @@ func TestSetHeadersPins(t *testing.T) {
 		h.Set(name, "10.0.0.1:80")
 		h[name] = []string{"10.0.0.1:80"} // not canonical
 	}
-	out := intent.Emit(&intent.Intent{}, intent.Target{Kind: intent.LLMD})
+	out := emit(&Intent{}, Target{kind: llmd})
 	out.SetHeaders(h)
 	if diff := cmp.Diff(want, h); diff != "" {
 		t.Error(diff)
@@ -145,25 +143,24 @@ func TestSetHeadersPins(t *testing.T) {
 
 func TestRequestIDOpenAI(t *testing.T) {
 	for _, n := range []int{512, 513} {
-		out := intent.Emit(&intent.Intent{RequestID: strings.Repeat("r", n)}, intent.Target{Kind: intent.OpenAI})
-		require.Equal(t, n == 512, len(out.Headers) == 1)
+		out := emit(&Intent{RequestID: strings.Repeat("r", n)}, Target{kind: openAI})
+		require.Equal(t, n == 512, len(out.headers) == 1)
 	}
 }
 
-// TestAppendBodyTwice says that of members that occur twice no second one gets through.
+// TestAppendBodyTwice tests that the second of two equal fields is dropped.
 func TestAppendBodyTwice(t *testing.T) {
-	out := intent.Emit(&intent.Intent{Priority: 1}, intent.Target{Kind: intent.Dynamo})
+	out := emit(&Intent{Priority: 1}, Target{kind: dynamo})
 	got, err := out.AppendBody(nil, []byte(`{"nvext":{"annotations":["a"]},"nvext":{"agent_hints":{"priority":9}},"nvext":7,"a":[{"nvext":{"dp_rank":1}}]}`))
 	require.NoError(t, err)
 	require.Equal(t, `{"nvext":{"annotations":["a"],"agent_hints":{"priority":1}},"a":[{"nvext":{"dp_rank":1}}]}`, string(got))
 	require.True(t, json.Valid(got))
 }
 
-// TestLongSalt sees a salt that is too long to be handed on stand for itself all the same: who asks for a cache of his own must not
-// share one.
+// TestLongSalt tests that a salt that is too long to be sent still isolates the request.
 func TestLongSalt(t *testing.T) {
 	read := func(salt string) string {
-		in, faults := intent.Read(intent.Source{Field: fields(`{"cache_salt":"` + salt + `"}`)})
+		in, faults := Read(Source{Field: fields(`{"cache_salt":"` + salt + `"}`)})
 		require.Empty(t, faults)
 		return in.Salt
 	}

@@ -4,129 +4,130 @@ package intent
 
 import "time"
 
-// Intent is what a harness knows about a request. The zero value says nothing.
+// Intent holds the hints of a request. The zero value holds no hint.
 //
-// It is a plain value: copies share the memory of slices, maps and pointers, which nobody writes to.
+// Copies share slices, maps and pointers. This package does not modify them, and callers must not either.
 type Intent struct {
 	// Priority orders requests that wait: higher is sooner, 0 is normal.
 	Priority int32
-	// Tier is a strict class: requests of a higher tier go before all of a lower one. 0 is the lowest and normal.
+	// Tier is a strict priority class: requests of a higher tier run before all requests of a lower one. 0 is normal
+	// and the lowest.
 	Tier uint32
-	// ServiceTier is the class of service of an API, as written: auto, default, flex, priority, fast, standard_only. What it
-	// means for the order of requests, [Intent.CoarsePriority] says.
+	// ServiceTier is the class of service as the API spells it: auto, default, flex, scale, priority, fast, batch,
+	// standard_only. [Intent.CoarsePriority] converts it to a priority.
 	ServiceTier string
-	// Speed is how fast the answer shall be written, as written: standard, fast.
+	// Speed is the requested output speed as the API spells it: standard, fast.
 	Speed string
-	// Objective names a goal that the serving side has configured: an InferenceObjective of llm-d.
+	// Objective names a goal configured on the server: an InferenceObjective of llm-d.
 	Objective string
-	// ExpectedOutput is how many tokens the answer will probably have; 0 means unknown.
+	// ExpectedOutput is the expected number of tokens in the response; 0 means unknown.
 	ExpectedOutput int
-	// MaxThinking is how many tokens of reasoning are wanted at most; 0 means no limit.
+	// MaxThinking is the maximum number of reasoning tokens; 0 means no limit.
 	MaxThinking int
-	// Prefetch asks to compute the prompt of the session's next turn ahead.
+	// Prefetch requests that the prompt of the session's next turn be computed in advance.
 	Prefetch bool
-	// Pace says whether somebody waits for the answer.
+	// Pace specifies whether a person waits for the response.
 	Pace Pace
-	// TTFT and ITL are the time to the first token and between two tokens that the caller aims at; 0 means none.
+	// TTFT and ITL are the target times to the first token and between two tokens; 0 means no target.
 	TTFT, ITL time.Duration
-	// Deadline is how long the request may wait: the caller has no use for an answer that has not begun by then. It counts from
-	// the arrival of the request; 0 means none.
+	// Deadline is the longest time from the arrival of the request to the start of the response, after which the client
+	// no longer needs the response; 0 means no deadline.
 	Deadline time.Duration
 
-	// Retain asks to keep the whole prompt in the cache.
+	// Retain requests that the whole prompt be kept in the cache.
 	Retain Retain
-	// Breakpoints are the places up to which the prompt shall be kept, in the order of the prompt. What a body says in its blocks,
-	// (*block.Request).Breakpoints reads.
+	// Breakpoints are the positions up to which the prompt should be kept in the cache, in prompt order.
+	// (*block.Request).Breakpoints reads those in the blocks of a body.
 	Breakpoints []Breakpoint
-	// Salt isolates prefix caches: requests with different salts share none. "" is the common cache.
+	// Salt isolates prefix caches: requests with different salts do not share cached prefixes. "" selects the common
+	// cache.
 	Salt string
-	// CacheKey is an affinity: requests with the same key probably share a prefix, and should go to one place.
+	// CacheKey is a routing key: requests with the same key probably share a prefix, and should go to the same worker.
 	CacheKey string
-	// Evict says what need not be kept.
+	// Evict specifies what the cache need not keep.
 	Evict Evict
 
-	// Tenant is whom the request is counted for, where requests share capacity fairly.
+	// Tenant is the account that the request is charged to when capacity is shared fairly.
 	Tenant string
-	// User is the end user, as the caller names him; the Messages API's metadata.user_id as it is.
+	// User identifies the end user, in the client's terms. It is the unmodified metadata.user_id in the Messages API.
 	User string
-	// DataClass says which rules hold for the data, such as public or confidential. The words are the deployment's.
+	// DataClass is the confidentiality class of the data, such as public or confidential. Each deployment defines its
+	// own names.
 	DataClass string
 
-	// Session is the conversation the request belongs to.
+	// Session is the conversation that the request belongs to.
 	Session Session
-	// Trigger is what caused the request.
+	// Trigger is the event that caused the request.
 	Trigger Trigger
-	// Compaction is set for a request whose answer will stand for past conversation; nil for all others.
-	Compaction *Compaction
-	// RequestID names the request, as its sender likes. Senders may repeat themselves.
+	// Compaction is not nil if the response of the request will replace past conversation. Its entries describe how, in the
+	// harness's own terms: trigger (such as manual or automatic), reason, implementation (the method), phase (of the compaction)
+	// and strategy (what is kept). Others are not sent.
+	Compaction map[string]string
+	// RequestID is the sender's ID of the request. It need not be unique.
 	RequestID string
-	// Pin asks for certain workers.
+	// Pin requests specific workers.
 	Pin Pin
-	// Meta is what else the caller hands through: at most 64 entries with 64 KiB of names and values. Names are in lower case.
+	// Meta holds other metadata: at most 64 entries, with 64 KiB of names and values in total. Names are in lower case.
 	Meta map[string]string
 }
 
-// Session identifies a conversation of one agent. Without ID all other fields but Agent, Harness, Turn and Window are empty.
+// Session identifies a conversation of one agent. If ID is empty, so are Parent, Root and Final.
 type Session struct {
-	// ID names the session; "" means none. IDs are compared byte by byte and are unique within a tenant.
+	// ID identifies the session, or is "" if unknown. IDs are compared byte by byte and are unique within a tenant.
 	ID string
-	// Parent is the session that started this one, "" for none. It is never equal to ID.
+	// Parent is the ID of the session that started this one, or "". It never equals ID.
 	Parent string
-	// Root is the session that a person, or whatever is not an agent, started. It is ID without a parent; "" with one if nothing
-	// tells.
+	// Root is the ID of the session that no agent started. It equals ID if Parent is empty; otherwise it may be unknown
+	// ("").
 	Root string
-	// Agent is the kind of agent, such as review or collab_spawn; "" for the main one.
+	// Agent is the kind of agent, such as review or collab_spawn; "" for the main agent.
 	Agent string
-	// Harness is the program that sent the request: claude-code, codex, opencode, pi, deepseek; "" if nothing tells.
+	// Harness is the program that sent the request: claude-code, codex, opencode, pi, deepseek; "" if unknown.
 	Harness string
-	// Turn names the turn: one instruction of the user with all requests it took.
+	// Turn identifies the turn: one instruction of the user and all requests that serve it.
 	Turn string
-	// Window names the context window; it changes with every compaction.
+	// Window identifies the context window; it changes with every compaction.
 	Window string
-	// Final says that no further request of the session will come.
+	// Final reports that this is the last request of the session.
 	Final bool
 }
 
-// Retain is a wish to keep the whole prompt in the cache. The zero value says nothing.
+// Retain is a request to keep the whole prompt in the cache. The zero value requests nothing.
 type Retain struct {
-	// Scope says who may use what is kept, as written: global; "" is the API's own, an organisation or workspace.
+	// Scope specifies who may use the cached prompt, as the API spells it: global; "" is the API's default, an
+	// organization or workspace.
 	Scope string
-	// TTL is for how long, at least; 0 is up to the cache.
+	// TTL is the minimum time to keep the prompt; 0 leaves it to the cache.
 	TTL time.Duration
-	// Explicit says that only the breakpoints shall be kept and none be added.
+	// Explicit requests that only the given breakpoints be kept and none be added.
 	Explicit bool
-	// Memory says that nothing shall leave volatile memory.
+	// Memory requests that the prompt be kept in volatile memory only.
 	Memory bool
 }
 
-// Breakpoint is a place in the prompt: what stands before it shall be kept.
+// Breakpoint is a position in the prompt; the prompt before it should be kept in the cache.
 type Breakpoint struct {
-	// Tool is the index of the tool that the place is behind, -1 if it is in a turn.
+	// Tool is the index of the tool that the breakpoint follows, or -1 if it is in a turn.
 	Tool int
-	// Turn and Block are the index of the turn and of the block in it that the place is behind, -1 if it is behind a tool.
+	// Turn and Block are the indexes of the turn, and of the block in it, that the breakpoint follows, or -1 if it
+	// follows a tool.
 	Turn, Block int
-	// Inner is the index in the content of that block, for a place inside of a tool result; else -1.
+	// Inner is the index in the content of that block if the breakpoint is inside a tool result, or else -1.
 	Inner int
-	// Tokens is how many tokens of the prompt stand before the place; 0 means not known yet.
+	// Tokens is the number of tokens of the prompt before the breakpoint; 0 means unknown.
 	Tokens int
-	// TTL is for how long, at least.
+	// TTL is the minimum time to keep it.
 	TTL time.Duration
-	// Scope is that of [Retain].
+	// Scope is as in [Retain].
 	Scope string
-	// Auto says that the place follows from a wish for the whole request and is not marked itself.
+	// Auto reports that the breakpoint results from a field of the whole request and is not marked in the prompt.
 	Auto bool
 }
 
-// Compaction says how a harness shortens a conversation. All of it is as the harness writes it.
-type Compaction struct {
-	Trigger        string `json:"trigger,omitempty"`        // manual, automatic
-	Reason         string `json:"reason,omitempty"`         // why
-	Implementation string `json:"implementation,omitempty"` // by which means
-	Phase          string `json:"phase,omitempty"`          // where in the flow of a compaction
-	Strategy       string `json:"strategy,omitempty"`       // what is kept
-}
+// compactionNames are the names in [Intent.Compaction], in the order in which they are sent.
+var compactionNames = [...]string{"trigger", "reason", "implementation", "phase", "strategy"}
 
-// Pin asks for certain workers and data-parallel ranks; nil is any. The ids are those of Dynamo.
+// Pin requests specific workers and data-parallel ranks; nil means any. The IDs are Dynamo's.
 type Pin struct {
 	Worker      *uint64 `json:"worker,omitempty"`
 	Prefill     *uint64 `json:"prefill,omitempty"`
@@ -135,61 +136,43 @@ type Pin struct {
 	PrefillRank *uint32 `json:"prefill_rank,omitempty"`
 }
 
-// IsZero reports whether p asks for nothing.
-func (p Pin) IsZero() bool { return p == Pin{} }
-
-// Pace says whether somebody waits for an answer.
-type Pace uint8
+// Pace specifies whether a person waits for the response. The zero Pace is unknown.
+type Pace string
 
 // The paces.
 const (
-	PaceUnknown Pace = iota
-	Interactive      // a person waits
-	Background       // nobody does
+	Interactive Pace = "interactive" // a person waits
+	Background  Pace = "background"  // no person waits
 )
 
-var paceNames = []string{"unknown", "interactive", "background"}
+var paces = []Pace{Interactive, Background}
 
-// String returns the pace in lower case.
-func (p Pace) String() string { return nameOf(paceNames, int(p)) }
-
-// Trigger is what caused a request.
-type Trigger uint8
+// Trigger is the event that caused a request, as Dynamo spells it. The zero Trigger is unknown.
+type Trigger string
 
 // The triggers.
 const (
-	TriggerUnknown Trigger = iota
-	UserMessage            // somebody asked something
-	ToolResult             // a tool answered, and the turn goes on
-	OtherTrigger           // anything else, such as a reminder of the harness
+	UserMessage  Trigger = "user_message" // the user asked something
+	ToolResult   Trigger = "tool_result"  // a tool returned a result, and the turn continues
+	OtherTrigger Trigger = "other"        // anything else, such as a reminder of the harness
 )
 
-var triggerNames = []string{"unknown", "user_message", "tool_result", "other"}
+var triggers = []Trigger{UserMessage, ToolResult, OtherTrigger}
 
-// String returns the trigger in snake case, as Dynamo spells it.
-func (t Trigger) String() string { return nameOf(triggerNames, int(t)) }
-
-// Evict says what a cache need not keep. It combines.
+// Evict is a bit set that specifies what a cache need not keep.
 type Evict uint8
 
-// What need not be kept.
+// The bits of Evict.
 const (
-	EvictSession   Evict = 1 << iota // nothing of the session, once the request is done
-	EvictThinking                    // the reasoning of this answer
-	EvictAfterTurn                   // nothing of the turn, once the turn is over
+	EvictSession   Evict = 1 << iota // the whole session, after this request
+	EvictThinking                    // the reasoning of this response
+	EvictAfterTurn                   // the whole turn, after it ends
 )
 
 var evictNames = []string{"session", "thinking", "after_turn"}
 
-func nameOf(names []string, i int) string {
-	if i < len(names) {
-		return names[i]
-	}
-	return "invalid"
-}
-
-// CoarsePriority returns Priority, and where that is 0 what ServiceTier and Speed say of it: 1 for priority, scale and fast, -1 for
-// flex and batch.
+// CoarsePriority returns Priority or, if that is 0, the priority that ServiceTier and Speed imply: 1 for priority,
+// scale and fast, -1 for flex and batch.
 func (in *Intent) CoarsePriority() int32 {
 	switch {
 	case in.Priority != 0:
@@ -202,7 +185,7 @@ func (in *Intent) CoarsePriority() int32 {
 	return 0
 }
 
-// normal makes the fields of s agree with each other.
+// normal makes the fields of s consistent.
 func (s *Session) normal() {
 	if s.ID == "" {
 		s.Parent, s.Root, s.Final = "", "", false

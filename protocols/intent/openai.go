@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// OpenAI's API, Chat Completions and Responses, as of November 2026. prompt_cache_key and safety_identifier have at most 64
-// characters there; longer ones are refused.
+// OpenAI's API, Chat Completions and Responses, as of November 2026. It rejects a prompt_cache_key or safety_identifier
+// of more than 64 characters.
 
 func (r *reader) openAIBody() {
-	r.str(HintCacheKey, &r.in.CacheKey, r.body("prompt_cache_key"))
-	r.str(HintServiceTier, &r.in.ServiceTier, r.body("service_tier"))
-	r.str(HintUser, &r.in.User, r.body("safety_identifier"))
-	r.str(HintUser, &r.in.User, r.body("user"))
+	r.str(hintCacheKey, &r.in.CacheKey, r.body("prompt_cache_key"))
+	r.str(hintServiceTier, &r.in.ServiceTier, r.body("service_tier"))
+	r.str(hintUser, &r.in.User, r.body("safety_identifier"))
+	r.str(hintUser, &r.in.User, r.body("user"))
 	r.object("metadata")
 	if r.src.API == "responses" {
 		r.object("client_metadata")
@@ -45,7 +45,7 @@ func (r *reader) openAIBody() {
 			keep.TTL = ttl
 		}
 	}
-	if keep != (Retain{}) && r.take(HintRetain) {
+	if keep != (Retain{}) && r.take(hintRetain) {
 		r.in.Retain = keep
 	}
 }
@@ -53,32 +53,31 @@ func (r *reader) openAIBody() {
 var openAITiers = []string{"auto", "default", "flex", "scale", "priority", "fast"}
 
 var openAIRows = []capability{
-	row(HintPriority, "service_tier", func(s *sender) {
+	row(hintPriority, "service_tier", func(s *sender) {
 		tier := "flex"
 		if s.in.Priority > 0 {
 			tier = "priority"
 		}
 		if s.in.ServiceTier != "" {
-			s.lose("service_tier is said")
+			s.lose("service_tier is set")
 			return
 		}
 		s.member(appendString(nil, tier), "service_tier")
-		s.instead(tier, "three classes only")
-	}).needs(BuyPriority).priority(HigherSooner).note("priority above 0, flex below"),
-	row(HintServiceTier, "service_tier", func(s *sender) {
+		s.instead(tier, "openai has only three classes")
+	}).needs(buyPriority).priority(HigherSooner), // priority above 0, flex below
+	row(hintServiceTier, "service_tier", func(s *sender) {
 		if !slices.Contains(openAITiers, s.in.ServiceTier) {
-			s.lose("not a service tier of openai")
+			s.lose("not an OpenAI service tier")
 			return
 		}
 		s.member(appendString(nil, s.in.ServiceTier), "service_tier")
 	}),
-	row(HintRetain, "prompt_cache_options, prompt_cache_retention", sendOpenAIRetain).
-		note("options with cache options, else retention; never both"),
-	row(HintBreakpoints, "prompt_cache_breakpoint", func(*sender) {}).needs(CacheOptions).note("in the blocks of the body itself"),
-	inBodyRow(HintCacheKey, 64, keyOf, "prompt_cache_key"),
-	inBodyRow(HintUser, 64, userOf, "safety_identifier"),
-	row(HintRequestID, "x-client-request-id", func(s *sender) {
-		if len(s.in.RequestID) > 512 { // refused
+	row(hintRetain, "prompt_cache_options, prompt_cache_retention", sendOpenAIRetain),     // prompt_cache_options with the feature cache options, else prompt_cache_retention
+	row(hintBreakpoints, "prompt_cache_breakpoint", func(*sender) {}).needs(cacheOptions), // set in the blocks of the body
+	inBodyRow(hintCacheKey, 64, keyOf, "prompt_cache_key"),
+	inBodyRow(hintUser, 64, userOf, "safety_identifier"),
+	row(hintRequestID, "x-client-request-id", func(s *sender) {
+		if len(s.in.RequestID) > 512 { // the API rejects longer ones
 			s.lose("more than 512 bytes")
 			return
 		}
@@ -88,14 +87,14 @@ var openAIRows = []capability{
 
 func sendOpenAIRetain(s *sender) {
 	keep := s.in.Retain
-	if s.t.Features&CacheOptions == 0 {
+	if s.t.features&cacheOptions == 0 {
 		switch {
 		case keep == Retain{Memory: true}:
 			s.member([]byte(`"in_memory"`), "prompt_cache_retention")
 		case keep == Retain{TTL: 24 * time.Hour}:
 			s.member([]byte(`"24h"`), "prompt_cache_retention")
 		default:
-			s.lose("this model keeps prompts in memory, or for 24 hours, and nothing else")
+			s.lose("this model supports only in_memory and 24h")
 		}
 		return
 	}
@@ -108,9 +107,9 @@ func sendOpenAIRetain(s *sender) {
 	}
 	switch {
 	case !short && !keep.Explicit:
-		s.lose("this model keeps prompts for 30 minutes and nothing else")
+		s.lose("this model supports only a ttl of 30m")
 	case keep != Retain{TTL: keep.TTL, Explicit: keep.Explicit} || keep.TTL != 0 && keep.TTL != 30*time.Minute:
-		s.instead("what there is of mode explicit and 30m", "this model keeps prompts for 30 minutes and nothing else")
+		s.instead("the supported part of mode explicit and ttl 30m", "this model supports only a ttl of 30m")
 	}
 }
 

@@ -11,107 +11,88 @@ import (
 	"time"
 )
 
-// Guarded are the hints that a caller is not believed unless a [Policy] trusts him: they go ahead of others, touch what belongs
-// to others, or name somebody. Who says that a session is final names it, whosever it is: Dynamo evicts it then. Meta of Dynamo
-// names a policy class.
-const Guarded Hints = 1<<HintTier | 1<<HintObjective | 1<<HintTenant | 1<<HintEvict | 1<<HintFinal | 1<<HintPin | 1<<HintMeta
+// guarded are the hints that are dropped unless a [Policy] trusts the caller with them: they take precedence over the
+// requests of other tenants, affect their cached data, or name a tenant or worker. A final session may belong to
+// another client, and Dynamo evicts it. Dynamo's metadata names a policy class.
+const guarded Hints = 1<<hintTier | 1<<hintObjective | 1<<hintTenant | 1<<hintEvict | 1<<hintFinal | 1<<hintPin | 1<<hintMeta
 
-// Policy is what callers of a tenant may ask. The zero Policy lets nobody raise a priority above 0, believes none of the guarded
-// hints, keeps every tenant's salts apart, and leaves the rest alone.
+// Policy limits the hints of a tenant's callers. The zero Policy allows no priority above 0, drops guarded and prefetch hints, keeps each
+// tenant's salts apart, and limits retention to one hour and the last four breakpoints. It leaves other hints alone.
 type Policy struct {
-	// Trust are the guarded hints that are believed, and [HintSalt], which then is used as it is.
+	// Trust lists the guarded hints that are not dropped. The guarded hints are tier, objective, tenant, evict, final,
+	// pin and meta. If it includes salt, salts are used unmodified.
 	Trust Hints
-	// Deny are hints that are dropped.
+	// Deny lists hints that are dropped.
 	Deny Hints
-	// MaxPriority is the highest priority. It bounds service tiers and speed too, by [Intent.CoarsePriority].
+	// MaxPriority is the highest priority. It also limits service tiers and speed, by [Intent.CoarsePriority].
 	MaxPriority int32
 	// MinPriority is the lowest priority; 0 means no bound.
 	MinPriority int32
-	// MaxTier is the highest tier, where tiers are trusted; 0 means no bound.
+	// MaxTier is the highest tier if Trust includes tier; 0 means no bound.
 	MaxTier uint32
 	// MaxOutput is the largest number of tokens in ExpectedOutput; 0 means no bound.
 	MaxOutput int
-	// MaxTTL is the longest time to keep a prompt; 0 means one hour, below 0 that nothing is kept on request.
+	// MaxTTL limits retention. 0 means one hour; if negative, TTLs, scopes and breakpoints are dropped.
 	MaxTTL time.Duration
-	// MaxBreakpoints is how many breakpoints are believed, the last ones of the prompt; 0 means 4, below 0 none.
+	// MaxBreakpoints is the number of breakpoints that are kept, the last ones of the prompt. 0 means 4; if negative,
+	// none are kept.
 	MaxBreakpoints int
-	// MinTTFT, MinITL and MinDeadline are the shortest targets: a short one goes ahead of others. 0 means no bound.
+	// MinTTFT, MinITL and MinDeadline are the shortest targets: a request with a short target runs before others. 0
+	// means no bound.
 	MinTTFT, MinITL, MinDeadline time.Duration
-	// Prefetch allows to compute prompts ahead. How often is for the caller of Clamp, who has a clock.
+	// Prefetch permits prefetch hints. The caller of Clamp must limit their rate.
 	Prefetch bool
-	// Isolate gives the tenant a cache of its own also where a request names no salt.
+	// Isolate gives the tenant a separate cache even if a request has no salt.
 	Isolate bool
 }
 
-// Policies are the policies by tenant. Values may be shared: nothing writes to them.
-type Policies struct {
-	Default Policy
-	Tenants map[string]Policy
-}
-
-// Clamped is a wish that was not granted, or not all of it.
-type Clamped struct {
-	Hint         Hint
-	Asked, Given string // Given is "" for nothing
-	Why          string
-}
-
-// Clamp returns what a caller of tenant may have of what he asks. tenant is whom the caller was found to be, not whom he says he is;
-// "" is nobody in particular.
-func (p *Policies) Clamp(tenant string, in Intent) (Intent, []Clamped) {
-	policy, ok := p.Tenants[tenant]
-	if !ok {
-		policy = p.Default
-	}
-	return policy.Clamp(tenant, in)
-}
-
-// Clamp returns what a caller of tenant may have of what he asks. It is to be called once per request, where the caller is known:
-// a salt is bound to the tenant with every call.
-func (p *Policy) Clamp(tenant string, in Intent) (Intent, []Clamped) {
+// Clamp returns the hints of in that the policy permits to a tenant, and those that it limited or dropped. tenant is
+// the client as identified by the server, not as claimed in the request; "" means unknown. Call it once per request:
+// each call derives the salt again.
+func (p *Policy) Clamp(tenant string, in Intent) (Intent, []Change) {
 	c := clamper{in: in}
-	for h := range (in.Said() & (p.Deny | Guarded&^p.Trust)).All() {
-		if h == HintTenant && in.Tenant == tenant && !p.Deny.Has(h) || !c.in.Has(h) { // it went with its session
+	for h := range (in.Hints() & (p.Deny | guarded&^p.Trust)).all() {
+		if h == hintTenant && in.Tenant == tenant && !p.Deny.has(h) || !about[h].has(&c.in) { // it was dropped with its session
 			continue
 		}
 		why := "denied"
-		if !p.Deny.Has(h) {
+		if !p.Deny.has(h) {
 			why = "not trusted"
 		}
 		c.drop(h, why)
 	}
-	if c.in.Tenant == "" && !p.Deny.Has(HintTenant) {
+	if c.in.Tenant == "" && !p.Deny.has(hintTenant) {
 		c.in.Tenant = tenant
 	}
-	bound(&c, HintPriority, &c.in.Priority, least(p.MinPriority), p.MaxPriority)
-	for _, h := range []Hint{HintServiceTier, HintSpeed} {
-		only := c.in.Only(SetOf(h))
+	bound(&c, hintPriority, &c.in.Priority, least(p.MinPriority), p.MaxPriority)
+	for _, h := range []hint{hintServiceTier, hintSpeed} {
+		only := c.in.Only(setOf(h))
 		if n := only.CoarsePriority(); n > 0 && n > p.MaxPriority {
-			c.drop(h, "above the highest priority")
+			c.drop(h, "above the maximum priority")
 		}
 	}
 	if p.MaxTier > 0 {
-		bound(&c, HintTier, &c.in.Tier, 0, p.MaxTier)
+		bound(&c, hintTier, &c.in.Tier, 0, p.MaxTier)
 	}
 	if p.MaxOutput > 0 {
-		bound(&c, HintExpectedOutput, &c.in.ExpectedOutput, 0, p.MaxOutput)
+		bound(&c, hintExpectedOutput, &c.in.ExpectedOutput, 0, p.MaxOutput)
 	}
 	for _, t := range []struct {
-		hint  Hint
+		hint  hint
 		least time.Duration
-	}{{HintTTFT, p.MinTTFT}, {HintITL, p.MinITL}, {HintDeadline, p.MinDeadline}} {
+	}{{hintTTFT, p.MinTTFT}, {hintITL, p.MinITL}, {hintDeadline, p.MinDeadline}} {
 		if d := durationOf(t.hint)(&c.in); *d != 0 {
 			bound(&c, t.hint, d, t.least, maxWait)
 		}
 	}
 	if !p.Prefetch && c.in.Prefetch {
-		c.drop(HintPrefetch, "not allowed")
+		c.drop(hintPrefetch, "not allowed")
 	}
 	p.keep(&c)
 	switch {
-	case c.in.Salt == "" && !p.Isolate, c.in.Salt != "" && p.Trust.Has(HintSalt):
+	case c.in.Salt == "" && !p.Isolate, c.in.Salt != "" && p.Trust.has(hintSalt):
 	default:
-		c.in.Salt = Salt(tenant, c.in.Salt)
+		c.in.Salt = deriveSalt(tenant, c.in.Salt)
 	}
 	return c.in, c.out
 }
@@ -123,7 +104,7 @@ func least(n int32) int32 {
 	return n
 }
 
-// keep bounds what is to be kept.
+// keep limits retention and breakpoints.
 func (p *Policy) keep(c *clamper) {
 	most, points := p.MaxTTL, p.MaxBreakpoints
 	if most == 0 {
@@ -134,25 +115,25 @@ func (p *Policy) keep(c *clamper) {
 	}
 	if most < 0 {
 		if c.in.Retain.TTL != 0 || c.in.Retain.Scope != "" {
-			c.note(HintRetain, c.in.Retain, "", "not allowed")
+			c.note(hintRetain, c.in.Retain, "", "not allowed")
 			c.in.Retain.TTL, c.in.Retain.Scope = 0, ""
 		}
 		if len(c.in.Breakpoints) > 0 {
-			c.drop(HintBreakpoints, "not allowed")
+			c.drop(hintBreakpoints, "not allowed")
 		}
 		return
 	}
-	bound(c, HintRetain, &c.in.Retain.TTL, 0, most)
+	bound(c, hintRetain, &c.in.Retain.TTL, 0, most)
 	points = max(points, 0)
 	if n := len(c.in.Breakpoints); n > points {
-		c.note(HintBreakpoints, n, points, "too many: the last ones count")
+		c.note(hintBreakpoints, n, points, "too many; the last ones are kept")
 		c.in.Breakpoints = c.in.Breakpoints[n-points:]
 	}
 	for i := range c.in.Breakpoints {
 		if ttl := c.in.Breakpoints[i].TTL; ttl > most || ttl < 0 {
-			list := append([]Breakpoint(nil), c.in.Breakpoints...) // the caller keeps his own
+			list := append([]Breakpoint(nil), c.in.Breakpoints...) // the caller's slice must not change
 			for k := range list {
-				bound(c, HintBreakpoints, &list[k].TTL, 0, most)
+				bound(c, hintBreakpoints, &list[k].TTL, 0, most)
 			}
 			c.in.Breakpoints = list
 			break
@@ -160,24 +141,24 @@ func (p *Policy) keep(c *clamper) {
 	}
 }
 
-// clamper collects what is not granted.
+// clamper collects the changes.
 type clamper struct {
 	in  Intent
-	out []Clamped
+	out []Change
 }
 
-func (c *clamper) note(h Hint, asked, given any, why string) {
+func (c *clamper) note(h hint, asked, given any, why string) {
 	if len(c.out) < maxFaults {
 		f := NewFault("", fmt.Sprint(asked), why)
-		c.out = append(c.out, Clamped{h, f.Value, fmt.Sprint(given), why})
+		c.out = append(c.out, Change{h.String(), f.Value, fmt.Sprint(given), why})
 	}
 }
 
-// drop takes a hint away.
-func (c *clamper) drop(h Hint, why string) {
+// drop removes a hint.
+func (c *clamper) drop(h hint, why string) {
 	var none Intent
-	if h == HintSession { // the rest of it means nothing without
-		for _, part := range []Hint{HintParent, HintRoot, HintFinal} {
+	if h == hintSession { // the other fields need an ID
+		for _, part := range []hint{hintParent, hintRoot, hintFinal} {
 			about[part].copy(&c.in, &none)
 		}
 	}
@@ -186,12 +167,12 @@ func (c *clamper) drop(h Hint, why string) {
 	c.in.Session.normal()
 }
 
-// text returns a hint as our own dialect writes it. Of a salt and of metadata, which may be secrets, it tells that they are.
-func (in *Intent) text(h Hint) string {
+// text returns a hint in our own dialect. It does not include salts and metadata, which may be secret.
+func (in *Intent) text(h hint) string {
 	switch h {
-	case HintSalt:
+	case hintSalt:
 		return "a salt"
-	case HintMeta:
+	case hintMeta:
 		return strconv.Itoa(len(in.Meta)) + " entries"
 	}
 	for i := range weftFields {
@@ -203,20 +184,20 @@ func (in *Intent) text(h Hint) string {
 	return ""
 }
 
-func bound[T int | int32 | uint32 | time.Duration](c *clamper, h Hint, n *T, least, most T) {
+func bound[T int | int32 | uint32 | time.Duration](c *clamper, h hint, n *T, least, most T) {
 	switch given := min(max(*n, least), most); {
 	case given < *n:
-		c.note(h, *n, given, "above the highest")
+		c.note(h, *n, given, "above the maximum")
 		*n = given
 	case given > *n:
-		c.note(h, *n, given, "below the lowest")
+		c.note(h, *n, given, "below the minimum")
 		*n = given
 	}
 }
 
-// Salt returns the salt that stands for what a tenant calls salt: no two tenants have one in common, whatever they call it, and it
-// does not tell who they are. It has 43 characters that every dialect can carry.
-func Salt(tenant, salt string) string {
+// deriveSalt returns a salt for a tenant and the salt that it requested. Different tenants never have the same salt,
+// and the result does not reveal the tenant. It has 43 characters, which are valid in every dialect.
+func deriveSalt(tenant, salt string) string {
 	h := sha256.New()
 	h.Write([]byte("weft/intent salt"))
 	h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(tenant))))

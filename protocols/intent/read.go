@@ -5,6 +5,7 @@ package intent
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -12,40 +13,49 @@ import (
 	"time"
 )
 
-// Polarity says which priority goes first. The zero Polarity is not known.
-type Polarity uint8
+// Polarity specifies which priority goes first. The zero Polarity is unknown.
+type Polarity string
 
 // The polarities.
 const (
-	AnyPolarity  Polarity = iota
-	HigherSooner          // SGLang, Dynamo, and this package
-	LowerSooner           // vLLM
+	HigherSooner Polarity = "higher is sooner" // SGLang, Dynamo, and this package
+	LowerSooner  Polarity = "lower is sooner"  // vLLM
 )
 
-// String returns the polarity in words.
-func (p Polarity) String() string {
-	return nameOf([]string{"unknown", "higher is sooner", "lower is sooner"}, int(p))
+// UnmarshalText sets p to the polarity with the given name: the text of a constant, or unknown. Dashes and underscores
+// are treated as spaces.
+func (p *Polarity) UnmarshalText(text []byte) error {
+	switch s := Polarity(unspaced(string(text))); s {
+	case HigherSooner, LowerSooner:
+		*p = s
+	case "unknown":
+		*p = ""
+	default:
+		return fmt.Errorf("intent: unknown polarity %q: the polarities are unknown, %s and %s", text, HigherSooner, LowerSooner)
+	}
+	return nil
 }
 
-// Source is a request, as far as hints are in it. Nothing is kept of it.
+// Source holds the parts of a request that can contain hints. [Read] does not retain it.
 type Source struct {
-	// API is the API of the body: chat, responses, messages or completions, as block.API spells them. "" reads only what means
-	// the same in all of them.
+	// API is the API of the body: chat, responses, messages or completions, as block.API spells them. If it is "", only
+	// fields with the same meaning in all APIs are read.
 	API string
-	// Header is the header of the request, an http.Header. Names in any case are found; of several values the first counts.
+	// Header is the header of the request, an http.Header. Names are matched without regard to case; only the first of
+	// several values is used.
 	Header map[string][]string
-	// Field returns the raw JSON at a path of member names from the root of the body, nil if it is absent: the method Field of
-	// *block.Request. nil: only the header is read.
+	// Field returns the raw JSON at a path of field names from the root of the body, or nil if it is absent, as the
+	// method Field of *block.Request does. If Field is nil, only the header is read.
 	Field func(path ...string) []byte
-	// Priority is what the body's own member priority means. vLLM and SGLang share the name and differ in the polarity, so
-	// without it a priority there is reported and not believed.
+	// Priority is the polarity of the field priority at the root of the body. vLLM and SGLang both have this field,
+	// with opposite polarities. If Priority is "", a priority other than 0 is reported as a fault and ignored.
 	Priority Polarity
 }
 
-// Read returns what a request says in all dialects, and what of it could not be understood: at most 64 faults. It never fails.
-// What a caller may ask is for a [Policy] to decide: these are wishes.
+// Read returns the hints of a request in all dialects, and at most 64 faults for malformed ones. It never fails. The
+// result is what the client requests; a [Policy] limits it to what the client may use.
 //
-// A header goes before the body. Among headers, and then again in the body, the first that is well-formed counts:
+// Headers take precedence over the body. Within each, the first well-formed value in this order is used:
 //
 //	header  x-weft-*        our own: every hint
 //	        x-dynamo-*      priority, tier, session, pins, meta; x-tenant-id is the salt; x-request-id
@@ -57,7 +67,7 @@ type Source struct {
 //	        of an engine    vLLM and SGLang: priority, cache_salt, session_id, request_id, rid and more
 //	        of the API      OpenAI: prompt_cache_*, service_tier, user; Anthropic: cache_control, service_tier, speed, metadata
 //
-// A session is taken from one source as a whole. The sources of its ID, first to last; a Root that none of them tells is "":
+// ID, Parent and Root of a session are read from a single source, the first of these that has an ID:
 //
 //	x-weft-session           with -parent, -root, -final
 //	x-dynamo-session-id      x-dynamo-parent-session-id; x-dynamo-session-final goes with every source
@@ -91,7 +101,8 @@ func Read(src Source) (Intent, []Fault) {
 	return r.in, r.faults
 }
 
-// headers returns the first values by name in lower case. Where a name comes in several spellings, the first in order counts.
+// headers returns the first value of each header, by name in lower case. If a name occurs in several spellings, the
+// lexically first is used.
 func headers(h map[string][]string) map[string]string {
 	out := make(map[string]string, len(h))
 	from := make(map[string]string, len(h))
@@ -104,7 +115,7 @@ func headers(h map[string][]string) map[string]string {
 	return out
 }
 
-// reader collects what a request says. Whoever says something first is believed.
+// reader collects the hints of a request. The first source of each hint takes precedence.
 type reader struct {
 	src    Source
 	head   map[string]string
@@ -113,16 +124,16 @@ type reader struct {
 	faults []Fault
 }
 
-// take reports whether nobody said something of h before, and notes that somebody has now.
-func (r *reader) take(h Hint) bool {
-	if r.said.Has(h) {
+// take reports whether h was not present yet, and marks it as present.
+func (r *reader) take(h hint) bool {
+	if r.said.has(h) {
 		return false
 	}
-	r.said = r.said.With(h)
+	r.said = r.said.with(h)
 	return true
 }
 
-// fault reports a place; of several faults there the first counts.
+// fault reports a fault, unless one was reported at the same position.
 func (r *reader) fault(where, value, why string) {
 	f := NewFault(where, value, why)
 	if len(r.faults) < maxFaults && !slices.ContainsFunc(r.faults, func(x Fault) bool { return x.Where == f.Where }) {
@@ -130,17 +141,17 @@ func (r *reader) fault(where, value, why string) {
 	}
 }
 
-// value is a hint as written, and where.
+// value is an unparsed hint and its position.
 type value struct {
 	r      *reader
 	where  string
 	text   string
 	json   bool // text is JSON
 	ok     bool
-	hidden bool // the text is nothing for a report
+	hidden bool // the text must not appear in a report
 }
 
-// header returns the header of a name in lower case.
+// header returns the first of the named headers that is present. Names are in lower case.
 func (r *reader) header(names ...string) value {
 	for _, name := range names {
 		s := strings.TrimSpace(r.head[name])
@@ -155,7 +166,7 @@ func (r *reader) header(names ...string) value {
 	return value{}
 }
 
-// body returns a member of the body.
+// body returns a field of the body.
 func (r *reader) body(path ...string) value {
 	if r.src.Field == nil {
 		return value{}
@@ -179,7 +190,7 @@ func (v value) fault(why string) {
 	v.r.fault(v.where, v.text, why)
 }
 
-// object reports a member that should be an object and is none.
+// object reports a fault if a field is present but not an object.
 func (r *reader) object(path ...string) {
 	raw := bytes.TrimSpace(r.src.Field(path...))
 	if len(raw) > 0 && raw[0] != '{' && string(raw) != "null" {
@@ -187,7 +198,7 @@ func (r *reader) object(path ...string) {
 	}
 }
 
-// str returns a text that can be an id or name; "" is absent.
+// str returns a string that is valid as an ID or name; "" is treated as absent.
 func (v value) str() (string, bool) {
 	if !v.ok {
 		return "", false
@@ -199,8 +210,8 @@ func (v value) str() (string, bool) {
 			return "", false
 		}
 	}
-	if v.hidden && len(s) > maxText { // who asks for a cache of his own must not share one: any salt will do
-		return Salt("", s), true
+	if v.hidden && len(s) > maxText { // dropping the salt would put the request into the shared cache, so derive a short one
+		return deriveSalt("", s), true
 	}
 	if why := textFault(s); why != "" {
 		v.fault(why)
@@ -209,7 +220,7 @@ func (v value) str() (string, bool) {
 	return s, s != ""
 }
 
-// int returns a whole number from least to most.
+// int returns an integer from least to most.
 func (v value) int(least, most int64) (int64, bool) {
 	if !v.ok {
 		return 0, false
@@ -222,19 +233,19 @@ func (v value) int(least, most int64) (int64, bool) {
 	return n, true
 }
 
-// uint returns a number of that many bits.
+// uint returns an unsigned integer of size bits.
 func (v value) uint(size int) (uint64, bool) {
 	if !v.ok {
 		return 0, false
 	}
 	n, err := strconv.ParseUint(v.text, 10, size)
 	if err != nil {
-		v.fault("not a number of " + strconv.Itoa(size) + " bits")
+		v.fault("not an unsigned integer of " + strconv.Itoa(size) + " bits")
 	}
 	return n, err == nil
 }
 
-// bool returns a truth value; headers may spell it in several ways.
+// bool returns a boolean. Headers may also spell it 1, yes, on, 0, no or off.
 func (v value) bool() (b, ok bool) {
 	if !v.ok {
 		return false, false
@@ -249,17 +260,17 @@ func (v value) bool() (b, ok bool) {
 	case s == "false", !v.json && (s == "0" || s == "no" || s == "off"):
 		return false, true
 	}
-	v.fault("neither true nor false")
+	v.fault("not a boolean")
 	return false, false
 }
 
-// Bounds of times, also on what is sent: they are exact in milliseconds as a float64.
+// Bounds of durations, read or sent. Within them, a float64 holds a number of milliseconds exactly.
 const (
 	maxWait = 24 * time.Hour
 	maxTTL  = 30 * 24 * time.Hour
 )
 
-// millis returns a time that is given in milliseconds.
+// millis parses a duration in milliseconds.
 func (v value) millis() (time.Duration, bool) {
 	if !v.ok {
 		return 0, false
@@ -268,11 +279,11 @@ func (v value) millis() (time.Duration, bool) {
 	if d := math.Round(x * 1e6); err == nil && d > 0 && d <= float64(maxWait) {
 		return time.Duration(d), true
 	}
-	v.fault("not milliseconds up to a day")
+	v.fault("not a number of milliseconds above 0 and up to a day")
 	return 0, false
 }
 
-// duration returns a time as Go spells it.
+// duration parses a duration in the format of time.ParseDuration.
 func (v value) duration(most time.Duration) (time.Duration, bool) {
 	s, ok := v.str()
 	if !ok {
@@ -280,13 +291,13 @@ func (v value) duration(most time.Duration) (time.Duration, bool) {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil || d <= 0 || d > most {
-		v.fault("not a duration such as 1.5s up to " + most.String())
+		v.fault("not a duration, such as 1.5s, above 0 and up to " + most.String())
 		return 0, false
 	}
 	return d, true
 }
 
-// object returns the members of a JSON object.
+// object returns the fields of a JSON object.
 func (v value) object() map[string]json.RawMessage {
 	if !v.ok {
 		return nil
@@ -299,7 +310,7 @@ func (v value) object() map[string]json.RawMessage {
 	return m
 }
 
-// member returns a member of an object that the value v held.
+// member returns a field of the object m, which was parsed from v.
 func (v value) member(m map[string]json.RawMessage, name string) value {
 	raw := bytes.TrimSpace(m[name])
 	if len(raw) == 0 || string(raw) == "null" {
@@ -308,70 +319,70 @@ func (v value) member(m map[string]json.RawMessage, name string) value {
 	return value{r: v.r, where: v.where + "." + name, text: string(raw), json: true, ok: true, hidden: v.hidden}
 }
 
-// Of the following, each puts a value into the intent if it is well-formed and the hint not taken. A malformed value is reported
-// in any case.
+// Each of the following sets a hint if the value is well-formed and the hint is not present yet. A malformed value is
+// always reported.
 
-func (r *reader) str(h Hint, to *string, from value) {
-	from.hidden = h == HintSalt // a secret among those who share it
+func (r *reader) str(h hint, to *string, from value) {
+	from.hidden = h == hintSalt // a shared secret
 	if s, ok := from.str(); ok && r.take(h) {
 		*to = s
 	}
 }
 
-func (r *reader) tokens(h Hint, to *int, from value) {
+func (r *reader) tokens(h hint, to *int, from value) {
 	if n, ok := from.int(0, math.MaxInt32); ok && r.take(h) {
 		*to = int(n)
 	}
 }
 
 func (r *reader) priority(from value) {
-	if n, ok := from.int(math.MinInt32, math.MaxInt32); ok && r.take(HintPriority) {
+	if n, ok := from.int(math.MinInt32, math.MaxInt32); ok && r.take(hintPriority) {
 		r.in.Priority = int32(n)
 	}
 }
 
 func (r *reader) tier(from value) {
-	if n, ok := from.uint(32); ok && r.take(HintTier) {
+	if n, ok := from.uint(32); ok && r.take(hintTier) {
 		r.in.Tier = uint32(n)
 	}
 }
 
-func (r *reader) millis(h Hint, from value) {
+func (r *reader) millis(h hint, from value) {
 	if d, ok := from.millis(); ok && r.take(h) {
 		*durationOf(h)(&r.in) = d
 	}
 }
 
-// durationOf returns the field of a hint that is a time.
-func durationOf(h Hint) func(*Intent) *time.Duration {
+// durationOf returns a function that returns the field of a hint that is a duration.
+func durationOf(h hint) func(*Intent) *time.Duration {
 	return func(in *Intent) *time.Duration {
 		switch h {
-		case HintTTFT:
+		case hintTTFT:
 			return &in.TTFT
-		case HintITL:
+		case hintITL:
 			return &in.ITL
 		}
 		return &in.Deadline
 	}
 }
 
-// session puts in a session that s describes, if none was named before.
+// session sets the session to s, unless one is present.
 func (r *reader) session(s Session) {
-	if s.ID == "" || !r.take(HintSession) {
+	if s.ID == "" || !r.take(hintSession) {
 		return
 	}
 	r.in.Session.ID, r.in.Session.Parent, r.in.Session.Root = s.ID, s.Parent, s.Root
 	r.in.Session.Final = r.in.Session.Final || s.Final
 }
 
-// word returns what v says, "" if nothing.
+// word returns the string in v, or "" if absent or malformed.
 func (v value) word() string {
 	s, _ := v.str()
 	return s
 }
 
 func (r *reader) rank(to **uint32, from value) {
-	if n, ok := from.uint(32); ok && *to == nil && n != math.MaxUint32 { // Dynamo's own sign for none
+	if n, ok := from.uint(32); ok && *to == nil && n != math.MaxUint32 { // Dynamo's value for an absent rank
 		n := uint32(n)
 		*to = &n
 	}

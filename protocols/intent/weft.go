@@ -14,55 +14,55 @@ import (
 	"unicode/utf8"
 )
 
-// The package comment says how our own dialect is spelled.
+// The package comment describes the syntax of our own dialect.
 
 const (
 	weftMember = "agent"
 	weftHeader = "x-weft-"
 )
 
-// weftField is how one hint is written as JSON and read.
+// weftField encodes and decodes one hint in our own dialect.
 type weftField struct {
-	hint Hint
-	text bool // a string, which a header has without quotation marks
+	hint hint
+	text bool // a string, which is unquoted in a header
 	enc  func(*Intent) ([]byte, string)
 	dec  func(*Intent, value) bool
 }
 
 var weftFields = []weftField{
-	numField(HintPriority, math.MinInt32, math.MaxInt32, func(in *Intent) *int32 { return &in.Priority }),
-	numField(HintTier, 0, math.MaxUint32, func(in *Intent) *uint32 { return &in.Tier }),
-	textField(HintServiceTier, serviceOf),
-	textField(HintSpeed, func(in *Intent) *string { return &in.Speed }),
-	textField(HintObjective, goalOf),
-	numField(HintExpectedOutput, 0, math.MaxInt32, outputOf),
-	numField(HintMaxThinking, 0, math.MaxInt32, thinkingOf),
-	boolField(HintPrefetch, func(in *Intent) *bool { return &in.Prefetch }),
-	enumField(HintPace, paceNames, func(in *Intent) *Pace { return &in.Pace }),
-	timeField(HintTTFT),
-	timeField(HintITL),
-	timeField(HintDeadline),
-	{hint: HintRetain, enc: encRetain, dec: decRetain},
-	{hint: HintBreakpoints, enc: encBreakpoints, dec: decBreakpoints},
-	textField(HintSalt, saltOf),
-	textField(HintCacheKey, keyOf),
-	{hint: HintEvict, enc: encEvict, dec: decEvict},
-	textField(HintTenant, tenantOf),
-	textField(HintUser, userOf),
-	textField(HintDataClass, func(in *Intent) *string { return &in.DataClass }),
-	textField(HintSession, sessionOf),
-	textField(HintParent, parentOf),
-	textField(HintRoot, func(in *Intent) *string { return &in.Session.Root }),
-	boolField(HintFinal, func(in *Intent) *bool { return &in.Session.Final }),
-	textField(HintAgent, func(in *Intent) *string { return &in.Session.Agent }),
-	textField(HintHarness, func(in *Intent) *string { return &in.Session.Harness }),
-	textField(HintTurn, func(in *Intent) *string { return &in.Session.Turn }),
-	textField(HintWindow, func(in *Intent) *string { return &in.Session.Window }),
-	enumField(HintTrigger, triggerNames, func(in *Intent) *Trigger { return &in.Trigger }),
-	{hint: HintCompaction, enc: encCompaction, dec: decCompaction},
-	textField(HintRequestID, requestIDOf),
-	{hint: HintPin, enc: encPin, dec: decPin},
-	{hint: HintMeta, enc: encMeta, dec: decMeta},
+	numField(hintPriority, math.MinInt32, math.MaxInt32, func(in *Intent) *int32 { return &in.Priority }),
+	numField(hintTier, 0, math.MaxUint32, func(in *Intent) *uint32 { return &in.Tier }),
+	textField(hintServiceTier, serviceOf),
+	textField(hintSpeed, func(in *Intent) *string { return &in.Speed }),
+	textField(hintObjective, goalOf),
+	numField(hintExpectedOutput, 0, math.MaxInt32, outputOf),
+	numField(hintMaxThinking, 0, math.MaxInt32, thinkingOf),
+	boolField(hintPrefetch, func(in *Intent) *bool { return &in.Prefetch }),
+	enumField(hintPace, paces, func(in *Intent) *Pace { return &in.Pace }),
+	timeField(hintTTFT),
+	timeField(hintITL),
+	timeField(hintDeadline),
+	{hint: hintRetain, enc: encRetain, dec: decRetain},
+	{hint: hintBreakpoints, enc: encBreakpoints, dec: decBreakpoints},
+	textField(hintSalt, saltOf),
+	textField(hintCacheKey, keyOf),
+	{hint: hintEvict, enc: encEvict, dec: decEvict},
+	textField(hintTenant, tenantOf),
+	textField(hintUser, userOf),
+	textField(hintDataClass, func(in *Intent) *string { return &in.DataClass }),
+	textField(hintSession, sessionOf),
+	textField(hintParent, parentOf),
+	textField(hintRoot, func(in *Intent) *string { return &in.Session.Root }),
+	boolField(hintFinal, func(in *Intent) *bool { return &in.Session.Final }),
+	textField(hintAgent, func(in *Intent) *string { return &in.Session.Agent }),
+	textField(hintHarness, func(in *Intent) *string { return &in.Session.Harness }),
+	textField(hintTurn, func(in *Intent) *string { return &in.Session.Turn }),
+	textField(hintWindow, func(in *Intent) *string { return &in.Session.Window }),
+	enumField(hintTrigger, triggers, func(in *Intent) *Trigger { return &in.Trigger }),
+	{hint: hintCompaction, enc: encCompaction, dec: decCompaction},
+	textField(hintRequestID, requestIDOf),
+	{hint: hintPin, enc: encPin, dec: decPin},
+	{hint: hintMeta, enc: encMeta, dec: decMeta},
 }
 
 var weftRows = func() (rows []capability) {
@@ -73,20 +73,20 @@ var weftRows = func() (rows []capability) {
 			switch {
 			case why != "":
 				s.lose(why)
-			case !s.t.Headers:
+			case s.t.features&inHeaders == 0:
 				s.member(raw, weftMember, f.hint.String())
 			default:
 				s.header(name, f.inHeader(raw))
 			}
 		}))
-		if f.hint == HintPriority {
-			rows[len(rows)-1].Polarity = HigherSooner
+		if f.hint == hintPriority {
+			rows[len(rows)-1].polarity = HigherSooner
 		}
 	}
 	return rows
 }()
 
-func weftHeaderOf(h Hint) string { return weftNames[h] }
+func weftHeaderOf(h hint) string { return weftNames[h] }
 
 var weftNames = func() (names [numHints]string) {
 	for h := range numHints {
@@ -95,7 +95,7 @@ var weftNames = func() (names [numHints]string) {
 	return names
 }()
 
-// inHeader returns JSON as a header says it.
+// inHeader converts a JSON value to the value of a header.
 func (f *weftField) inHeader(raw []byte) string {
 	var s string
 	if f.text && json.Unmarshal(raw, &s) == nil && inHeader(s) && s[0] != '"' {
@@ -128,27 +128,27 @@ func (r *reader) weftHeaders() {
 func (r *reader) weftBody() {
 	root := r.body(weftMember)
 	if !root.ok || root.text[0] != '{' {
-		return // somebody else's
+		return // not our dialect
 	}
 	m := root.object()
 	r.weft(func(f *weftField) value { return root.member(m, f.hint.String()) })
 }
 
-// oneSource are the hints that come from where the session does.
-var oneSource = SetOf(HintParent, HintRoot)
+// oneSource holds the hints that must come from the source of the session.
+var oneSource = setOf(hintParent, hintRoot)
 
 func (r *reader) weft(get func(*weftField) value) {
-	named := r.said.Has(HintSession)
+	named := r.said.has(hintSession)
 	for i := range weftFields {
 		f := &weftFields[i]
-		if r.said.Has(f.hint) || oneSource.Has(f.hint) && named {
+		if r.said.has(f.hint) || oneSource.has(f.hint) && named {
 			continue
 		}
 		if v := get(f); v.ok && f.dec(&r.in, v) {
 			r.take(f.hint)
 		}
 	}
-	if !r.said.Has(HintSession) { // a parent alone is nobody's
+	if !r.said.has(hintSession) { // ignore a parent without a session
 		r.in.Session.Parent, r.in.Session.Root = "", ""
 		r.said &^= oneSource
 	}
@@ -156,12 +156,12 @@ func (r *reader) weft(get func(*weftField) value) {
 
 // The codecs.
 
-func textField(h Hint, at func(*Intent) *string) weftField {
+func textField(h hint, at func(*Intent) *string) weftField {
 	return weftField{
 		hint: h, text: true,
 		enc: func(in *Intent) ([]byte, string) { return appendString(nil, *at(in)), textFault(*at(in)) },
 		dec: func(in *Intent, v value) bool {
-			v.hidden = h == HintSalt
+			v.hidden = h == hintSalt
 			s, ok := v.str()
 			if ok {
 				*at(in) = s
@@ -171,7 +171,7 @@ func textField(h Hint, at func(*Intent) *string) weftField {
 	}
 }
 
-func numField[T int | int32 | uint32](h Hint, least, most int64, at func(*Intent) *T) weftField {
+func numField[T int | int32 | uint32](h hint, least, most int64, at func(*Intent) *T) weftField {
 	return weftField{
 		hint: h,
 		enc: func(in *Intent) ([]byte, string) {
@@ -191,7 +191,7 @@ func numField[T int | int32 | uint32](h Hint, least, most int64, at func(*Intent
 	}
 }
 
-func boolField(h Hint, at func(*Intent) *bool) weftField {
+func boolField(h hint, at func(*Intent) *bool) weftField {
 	return weftField{
 		hint: h,
 		enc:  func(in *Intent) ([]byte, string) { return strconv.AppendBool(nil, *at(in)), "" },
@@ -205,12 +205,12 @@ func boolField(h Hint, at func(*Intent) *bool) weftField {
 	}
 }
 
-func enumField[T ~uint8](h Hint, names []string, at func(*Intent) *T) weftField {
+func enumField[T ~string](h hint, values []T, at func(*Intent) *T) weftField {
 	return weftField{
 		hint: h, text: true,
 		enc: func(in *Intent) ([]byte, string) {
-			if i := int(*at(in)); i < len(names) {
-				return appendString(nil, names[i]), ""
+			if v := *at(in); slices.Contains(values, v) {
+				return appendString(nil, string(v)), ""
 			}
 			return nil, "out of range"
 		},
@@ -219,24 +219,23 @@ func enumField[T ~uint8](h Hint, names []string, at func(*Intent) *T) weftField 
 			if !ok {
 				return false
 			}
-			i := slices.Index(names, s)
-			if i <= 0 {
-				v.fault("none of " + strings.Join(names[1:], ", "))
+			if !slices.Contains(values, T(s)) {
+				v.fault(fmt.Sprintf("not one of %s", strings.Trim(strings.ReplaceAll(fmt.Sprint(values), " ", ", "), "[]")))
 				return false
 			}
-			*at(in) = T(i)
+			*at(in) = T(s)
 			return true
 		},
 	}
 }
 
-func timeField(h Hint) weftField {
+func timeField(h hint) weftField {
 	at := durationOf(h)
 	return weftField{
 		hint: h, text: true,
 		enc: func(in *Intent) ([]byte, string) {
 			if d := *at(in); d <= 0 || d > maxWait {
-				return nil, "not a time up to a day"
+				return nil, "not a duration above 0 and up to a day"
 			}
 			return appendString(nil, at(in).String()), ""
 		},
@@ -250,7 +249,7 @@ func timeField(h Hint) weftField {
 	}
 }
 
-// retainJSON is a wish to retain as JSON.
+// retainJSON is a Retain as JSON.
 type retainJSON struct {
 	Scope    string `json:"scope,omitempty"`
 	TTL      string `json:"ttl,omitempty"`
@@ -263,7 +262,7 @@ func ttlText(d time.Duration) (text, why string) {
 	case d == 0:
 		return "", ""
 	case d < 0 || d > maxTTL:
-		return "", "not a ttl up to 30 days"
+		return "", "not a ttl from 0 to 30 days"
 	}
 	return d.String(), ""
 }
@@ -291,14 +290,14 @@ func decRetain(in *Intent, v value) bool {
 	}
 	ttl, ok := textTTL(x.TTL)
 	if !ok || textFault(x.Scope) != "" {
-		v.fault("a ttl or scope that cannot be")
+		v.fault("invalid ttl or scope")
 		return false
 	}
 	in.Retain = Retain{x.Scope, ttl, x.Explicit, x.Memory}
 	return true
 }
 
-// pointJSON is a breakpoint as JSON. Of the indexes, those that are -1 are absent.
+// pointJSON is a breakpoint as JSON. Indexes of -1 are absent.
 type pointJSON struct {
 	Tool   *int32 `json:"tool,omitempty"`
 	Turn   *int32 `json:"turn,omitempty"`
@@ -319,7 +318,7 @@ func encBreakpoints(in *Intent) ([]byte, string) {
 		x := pointJSON{Tokens: int32(b.Tokens), Scope: b.Scope, Auto: b.Auto}
 		why := textFault(b.Scope)
 		if x.TTL, _ = ttlText(b.TTL); x.TTL == "" && b.TTL != 0 || why != "" || b.Tokens < 0 || b.Tokens > math.MaxInt32 {
-			return nil, "a breakpoint that cannot be"
+			return nil, "invalid breakpoint"
 		}
 		for _, f := range []struct {
 			to **int32
@@ -327,7 +326,7 @@ func encBreakpoints(in *Intent) ([]byte, string) {
 		}{{&x.Tool, b.Tool}, {&x.Turn, b.Turn}, {&x.Block, b.Block}, {&x.Inner, b.Inner}} {
 			switch {
 			case f.n < -1 || f.n > math.MaxInt32:
-				return nil, "a breakpoint that cannot be"
+				return nil, "invalid breakpoint"
 			case f.n >= 0:
 				n := int32(f.n)
 				*f.to = &n
@@ -339,7 +338,7 @@ func encBreakpoints(in *Intent) ([]byte, string) {
 }
 
 func decBreakpoints(in *Intent, v value) bool {
-	var raw []json.RawMessage // counted before they take memory
+	var raw []json.RawMessage // check the number of elements before decoding them
 	if !v.decode(&raw) {
 		return false
 	}
@@ -365,7 +364,7 @@ func decBreakpoints(in *Intent, v value) bool {
 		}
 		var ok bool
 		if b.TTL, ok = textTTL(x.TTL); !ok || min(b.Tool, b.Turn, b.Block, b.Inner, b.Tokens) < -1 || b.Tokens < 0 || textFault(b.Scope) != "" {
-			v.fault("a breakpoint that cannot be")
+			v.fault("invalid breakpoint")
 			return false
 		}
 		out = append(out, b)
@@ -396,7 +395,7 @@ func decEvict(in *Intent, v value) bool {
 	for _, name := range list {
 		i := slices.Index(evictNames, name)
 		if i < 0 {
-			v.fault("none of " + strings.Join(evictNames, ", "))
+			v.fault("not one of " + strings.Join(evictNames, ", "))
 			return false
 		}
 		e |= 1 << i
@@ -406,13 +405,21 @@ func decEvict(in *Intent, v value) bool {
 }
 
 func encCompaction(in *Intent) ([]byte, string) {
-	c := in.Compaction
-	for _, s := range []string{c.Trigger, c.Reason, c.Implementation, c.Phase, c.Strategy} {
-		if why := textFault(s); why != "" {
+	raw := []byte{'{'}
+	for _, name := range compactionNames {
+		text := in.Compaction[name]
+		if text == "" {
+			continue
+		}
+		if why := textFault(text); why != "" {
 			return nil, why
 		}
+		if len(raw) > 1 {
+			raw = append(raw, ',')
+		}
+		raw = append(append(raw, `"`+name+`":`...), marshal(text)...)
 	}
-	return marshal(c), ""
+	return append(raw, '}'), ""
 }
 
 func decCompaction(in *Intent, v value) bool {
@@ -432,7 +439,7 @@ func decPin(in *Intent, v value) bool {
 		return false
 	}
 	in.Pin = p
-	return !p.IsZero()
+	return p != Pin{}
 }
 
 func metaFault(m map[string]string) string {
@@ -441,9 +448,9 @@ func metaFault(m map[string]string) string {
 		size += len(name) + len(v)
 		switch {
 		case secret(name):
-			return "a secret is no metadata"
+			return "credentials are not allowed in metadata"
 		case !metaName(name) || !utf8.ValidString(v):
-			return "metadata that a header cannot have"
+			return "invalid name, or a value that is not UTF-8"
 		}
 	}
 	if len(m) > maxMeta || size > maxMetaBytes {
@@ -473,13 +480,13 @@ func decMeta(in *Intent, v value) bool {
 // decode reads JSON into x.
 func (v value) decode(x any) bool {
 	if err := json.Unmarshal([]byte(v.text), x); err != nil {
-		v.fault("not what it should be")
+		v.fault("invalid JSON or wrong type")
 		return false
 	}
 	return true
 }
 
-// marshal writes values that always can be.
+// marshal encodes x, which must be a type that cannot fail.
 func marshal(x any) []byte {
 	raw, err := json.Marshal(x)
 	if err != nil {
@@ -488,5 +495,5 @@ func marshal(x any) []byte {
 	return raw
 }
 
-// appendString appends s as a JSON string. What is not UTF-8 becomes U+FFFD.
+// appendString appends s as a JSON string. Invalid UTF-8 is replaced by U+FFFD.
 func appendString(dst []byte, s string) []byte { return append(dst, marshal(s)...) }

@@ -13,15 +13,16 @@ import (
 	"github.com/weft-go/weft/protocols/messages"
 )
 
-// TestEncodeRun writes a run of tool messages as one user message. Twice the messages may take about twice the memory.
-func TestEncodeRun(t *testing.T) {
+// TestEncodeMergesToolMessages encodes consecutive tool messages as one user message. Twice the messages may take about twice the
+// memory.
+func TestEncodeMergesToolMessages(t *testing.T) {
 	spent := func(n int) uint64 {
 		r, err := chat.Decode([]byte(`{"messages":[{"role":"user","content":"q"}`+
 			strings.Repeat(`,{"role":"tool","tool_call_id":"c","content":"r"}`, n)+`]}`), nil)
 		require.NoError(t, err)
 		blocks := len(r.Turns())
 		var out []byte
-		b := allocated(func() { out, _, err = messages.Encode(nil, r, nil) })
+		b := allocated(func() { out, _, err = messages.AppendRequest(nil, r, nil) })
 		require.NoError(t, err)
 		require.Equal(t, n, strings.Count(string(out), `"tool_result"`))
 		require.Equal(t, 2, strings.Count(string(out), `"role"`))
@@ -34,7 +35,7 @@ func TestEncodeRun(t *testing.T) {
 	require.Less(t, spent(2000), 3*spent(1000))
 }
 
-// allocated returns how many bytes f allocates.
+// allocated returns the number of bytes that f allocates.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -7,21 +7,21 @@ import (
 	"strings"
 
 	"github.com/weft-go/weft/protocols/block"
-	"github.com/weft-go/weft/protocols/internal/carrier"
+	"github.com/weft-go/weft/protocols/internal/codec"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
-	"github.com/weft-go/weft/protocols/internal/wire"
+	"github.com/weft-go/weft/protocols/internal/sigpack"
 )
 
-// This file holds the bridges: how what other APIs have and this one lacks travels in fields that it has, so that decoding
-// gives it back. Each is a form that no client of this API writes by itself.
+// This file implements the bridges: forms in which features of other APIs that this API lacks are encoded in its own
+// fields, so that decoding restores them. Clients of this API never write these forms themselves.
 //
 //	a tool with free text       input_schema {"type":"object","properties":{"input":{"type":"string"}},"required":["input"],
 //	                            "x-custom-format":FORMAT}; its calls have the input {"input":"…"}
-//	arguments that are no       input {"x-raw-arguments":"…"}
+//	arguments other than a      input {"x-raw-arguments":"…"}
 //	  JSON object
 //	reasoning that is a         a signature, or the data of redacted thinking if there is no text: "weft1c.", s for a
 //	  summary or has an         summary or t for text, the length in bytes of the encrypted form, a dot, the encrypted form,
-//	  encrypted form            the signature. Streams do the same with what another API's stream brought
+//	  encrypted form            the signature. Streams do the same with the contents of another API's stream
 
 const (
 	customSchema = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]`
@@ -29,7 +29,7 @@ const (
 	rawArguments = "x-raw-arguments"
 )
 
-// appendCustomSchema appends the schema for a tool with free text in a format, nil for plain text.
+// appendCustomSchema appends the schema for a free-text tool with the given format, nil for plain text.
 func appendCustomSchema(dst, format []byte) []byte {
 	dst = append(dst, customSchema+`,"`+customFormat+`":`...)
 	if format == nil {
@@ -38,7 +38,7 @@ func appendCustomSchema(dst, format []byte) []byte {
 	return append(append(dst, format...), '}')
 }
 
-// bridged reports whether a schema is one of appendCustomSchema, however it was spelled since.
+// bridged reports whether a schema was written by appendCustomSchema, even if it was respelled since.
 func bridged(schema []byte) (format []byte, ok bool) {
 	if !bytes.Contains(schema, []byte(customFormat)) {
 		return nil, false
@@ -65,7 +65,7 @@ func (r reqReader) input(in jsonscan.Value, b *block.Block) {
 	if !custom && !strings.Contains(b.Args, rawArguments) || in.Kind() != jsonscan.Object {
 		return
 	}
-	// The inside of an input has no index.
+	// The contents of an input are not indexed.
 	d, err := jsonscan.Scan([]byte(b.Args), jsonscan.Limits{Bytes: 1 << 30, Depth: 128, Values: 1 << 16})
 	if err != nil {
 		return
@@ -84,7 +84,7 @@ func (r reqReader) input(in jsonscan.Value, b *block.Block) {
 // appendInput appends the input for a call.
 func (w *reqWriter) appendInput(dst []byte, b *block.Block) []byte {
 	wrap := func(key string) []byte {
-		o := wire.Open(dst)
+		o := codec.Open(dst)
 		o.Str(key, b.Args)
 		return o.Close()
 	}
@@ -94,9 +94,9 @@ func (w *reqWriter) appendInput(dst []byte, b *block.Block) []byte {
 			w.Soft(b, "free text of a tool that is not declared became an argument")
 		}
 		return wrap("input")
-	case wire.IsObject(b.Args) && !strings.Contains(b.Args, rawArguments):
+	case codec.IsObject(b.Args) && !strings.Contains(b.Args, rawArguments):
 		args := strings.Trim(b.Args, " \t\r\n")
-		if args != b.Args { // a model must not see the bridge for this
+		if args != b.Args { // too small a difference to show the model the bridge
 			w.Soft(b, "white space around the arguments")
 		}
 		return append(dst, args...)
@@ -107,22 +107,22 @@ func (w *reqWriter) appendInput(dst []byte, b *block.Block) []byte {
 	return wrap(rawArguments)
 }
 
-// needCarrier reports whether reasoning has what this API has no field for.
-func needCarrier(b *block.Block) bool { return !b.Redacted && (b.Encrypted != "" || b.Summary) }
+// needsPack reports whether reasoning has an encrypted form or is a summary, which this API has no fields for.
+func needsPack(b *block.Block) bool { return !b.Redacted && (b.Encrypted != "" || b.Summary) }
 
-// carrierOf returns what travels as the signature of reasoning.
-func carrierOf(b *block.Block) string {
-	kind := carrier.Text
+// packed returns the signature of reasoning with the parts that this API has no fields for.
+func packed(b *block.Block) string {
+	kind := sigpack.Text
 	if b.Summary {
-		kind = carrier.Summary
+		kind = sigpack.Summary
 	}
-	return string(carrier.Append(nil, kind, b.Encrypted, b.Signature))
+	return string(sigpack.Append(nil, kind, b.Encrypted, b.Signature))
 }
 
-// openCarrier gives reasoning back what s carries, if it is a carrier.
-func openCarrier(b *block.Block, s string) {
-	if kind, encrypted, signature, ok := carrier.Open(s); ok {
-		b.Summary, b.Redacted = kind == carrier.Summary, kind == carrier.Withheld
+// unpack restores the parts of reasoning from s, if it is a packed signature.
+func unpack(b *block.Block, s string) {
+	if kind, encrypted, signature, ok := sigpack.Open(s); ok {
+		b.Summary, b.Redacted = kind == sigpack.Summary, kind == sigpack.Withheld
 		b.Encrypted, b.Signature = encrypted, signature
 	}
 }

@@ -15,31 +15,31 @@ import (
 )
 
 func TestEncodeCount(t *testing.T) {
-	// A request of this API keeps its bytes, members that do not count aside.
+	// A request of this API keeps its bytes, except for fields that do not affect the count.
 	const body = `{ "model":"m", "max_tokens":5, "system":[{"type":"text","text":"S","x":1}],"stream":true ,"messages":[{"role":"user","content":"\u0048i"}], "thinking":{"type":"enabled","budget_tokens":1024},` +
 		`"tools":[{"name":"f","input_schema":{"a":1.0}}],"tool_choice":{"type":"auto"},"output_config":{"effort":"low"},"cache_control":{"type":"ephemeral"},"context_management":{"edits":[]},"mcp_servers":[],"metadata":{"user_id":"u"},"temperature":1,"speed":"fast" }`
 	const want = `{ "model":"m", "system":[{"type":"text","text":"S","x":1}] ,"messages":[{"role":"user","content":"\u0048i"}], "thinking":{"type":"enabled","budget_tokens":1024},` +
 		`"tools":[{"name":"f","input_schema":{"a":1.0}}],"tool_choice":{"type":"auto"},"output_config":{"effort":"low"},"cache_control":{"type":"ephemeral"},"context_management":{"edits":[]},"mcp_servers":[] }`
 	r, err := messages.Decode([]byte(body), nil)
 	require.NoError(t, err)
-	out, losses, err := messages.EncodeCount([]byte("x"), r, &blocks.EncodeOptions{Strict: true})
+	out, losses, err := messages.AppendCountRequest([]byte("x"), r, &blocks.EncodeOptions{Strict: true})
 	require.NoError(t, err)
 	require.Empty(t, losses)
 	require.Equal(t, "x"+want, string(out))
 
-	// The body of count_tokens decodes, without max_tokens, and comes out as it is.
+	// The body of count_tokens decodes without max_tokens and is encoded unmodified.
 	r, err = messages.Decode([]byte(want), nil)
 	require.NoError(t, err)
 	require.Len(t, r.Turns(), 2)
-	_, ok := r.MaxTokens()
+	ok := r.Params().MaxTokens != nil
 	require.False(t, ok)
-	out, _, err = messages.EncodeCount(nil, r, nil)
+	out, _, err = messages.AppendCountRequest(nil, r, nil)
 	require.NoError(t, err)
 	require.Equal(t, want, string(out))
 
-	// Edits are in it.
+	// It includes edits.
 	require.NoError(t, r.SetText(r.Turns()[1].Blocks[0].At, "Hello"))
-	out, _, err = messages.EncodeCount(nil, r, nil)
+	out, _, err = messages.AppendCountRequest(nil, r, nil)
 	require.NoError(t, err)
 	require.Contains(t, string(out), `"content":"Hello"`)
 }
@@ -48,30 +48,30 @@ func TestEncodeCountOther(t *testing.T) {
 	r, err := chat.Decode([]byte(`{"model":"m","messages":[{"role":"system","content":"S"},{"role":"user","content":"Hi"}],"seed":1,"stop":"x","stream":true,"n":2,
 		"presence_penalty":1,"logit_bias":{"1":2},"user":"u","reasoning_effort":"low","tools":[{"type":"function","function":{"name":"f"}}]}`), nil)
 	require.NoError(t, err)
-	out, losses, err := messages.EncodeCount(nil, r, &blocks.EncodeOptions{Strict: true})
-	require.NoError(t, err, "what does not count is no loss")
+	out, losses, err := messages.AppendCountRequest(nil, r, &blocks.EncodeOptions{Strict: true})
+	require.NoError(t, err, "fields that do not affect the count are not losses")
 	require.Empty(t, losses)
 	require.JSONEq(t, `{"model":"m","output_config":{"effort":"low"},"system":"S","messages":[{"role":"user","content":"Hi"}],"tools":[{"name":"f","input_schema":{"type":"object","properties":{}}}]}`, string(out))
 
 	r, err = chat.Decode([]byte(`{"model":"m","messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"AA","format":"wav"}}]}]}`), nil)
 	require.NoError(t, err)
-	_, losses, err = messages.EncodeCount(nil, r, nil)
+	_, losses, err = messages.AppendCountRequest(nil, r, nil)
 	require.NoError(t, err)
 	require.Len(t, losses, 1)
-	out, _, err = messages.EncodeCount([]byte("x"), r, &blocks.EncodeOptions{Strict: true})
+	out, _, err = messages.AppendCountRequest([]byte("x"), r, &blocks.EncodeOptions{Strict: true})
 	require.IsType(t, &blocks.LossError{}, err)
 	require.Equal(t, "x", string(out))
 }
 
-// TestEncodeCountCapture asks for the count of a real request.
+// TestEncodeCountCapture encodes the count request of a recorded request.
 func TestEncodeCountCapture(t *testing.T) {
 	body, err := os.ReadFile("../../../shared/bench/protocols/anthropic_request.json")
 	if err != nil {
-		t.Skip("needs the shared data: ", err)
+		t.Skip("needs the shared data: set WEFT_SHARED: ", err)
 	}
 	r, err := messages.Decode(body, nil)
 	require.NoError(t, err)
-	out, losses, err := messages.EncodeCount(nil, r, nil)
+	out, losses, err := messages.AppendCountRequest(nil, r, nil)
 	require.NoError(t, err)
 	require.Empty(t, losses)
 	count, err := messages.Decode(out, nil)
@@ -103,13 +103,13 @@ func TestTokenCount(t *testing.T) {
 	}
 }
 
-func ExampleEncodeCount() {
+func ExampleAppendCountRequest() {
 	r, err := messages.Decode([]byte(`{"model":"m","max_tokens":64,"messages":[{"role":"user","content":"Hi"}],"stream":true}`), nil)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	body, _, err := messages.EncodeCount(nil, r, nil)
+	body, _, err := messages.AppendCountRequest(nil, r, nil)
 	fmt.Println(string(body), err)
 	fmt.Println(string(messages.AppendTokenCount(nil, 8)))
 	// Output:

@@ -6,29 +6,30 @@ import (
 	"strings"
 
 	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/callid"
+	"github.com/weft-go/weft/protocols/internal/codec"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
-	"github.com/weft-go/weft/protocols/internal/wire"
 )
 
-// Decode checks and reads a Messages request. The request owns body from here on; nil limits are the defaults. Errors
-// are *[block.Error].
+// Decode validates and parses a Messages request. The request takes ownership of body; nil limits mean defaults. Errors
+// are of type *[block.Error].
 //
-// Blocks and fields that are not modelled are kept: they stand in the body. Cost: one pass, about one allocation per
-// turn.
+// Blocks and fields that are not modeled stay in the body and are preserved. Decode makes one pass and about one
+// allocation per turn.
 func Decode(body []byte, lim *block.Limits) (*block.Request, error) {
-	return block.Open(body, reqDialect{}, lim)
+	return codec.Decode(body, reqDialect{}, lim)
 }
 
-// reqDialect is the Messages API's way to say requests. It has no state.
+// reqDialect implements seam.Dialect for the Messages API. It is stateless.
 type reqDialect struct{}
 
 // API returns block.Messages.
 func (reqDialect) API() block.API { return block.Messages }
 
-// Read reads the fields of a checked body.
-func (reqDialect) Read(root jsonscan.Value, lim block.Limits) (block.View, error) {
-	r := reqReader{Reader: wire.NewReader(root, lim)}
-	var v block.View
+// Read reads the view from a validated body.
+func (reqDialect) Read(root jsonscan.Value, lim block.Limits) (codec.View, error) {
+	r := reqReader{Reader: codec.NewReader(root, lim)}
+	var v codec.View
 	r.params(root, &v.Params)
 	r.tools(root.Get("tools"), &v)
 	for i := range v.Tools {
@@ -44,8 +45,8 @@ func (reqDialect) Read(root jsonscan.Value, lim block.Limits) (block.View, error
 }
 
 type reqReader struct {
-	*wire.Reader
-	custom map[string]bool // tools with free text, see bridge.go
+	*codec.Reader
+	custom map[string]bool // names of tools with free text; see bridge.go
 }
 
 func (r reqReader) params(root jsonscan.Value, p *block.Params) {
@@ -73,7 +74,7 @@ func (r reqReader) params(root jsonscan.Value, p *block.Params) {
 	p.Thinking.Effort = r.Str(out.Get("effort"))
 	format := r.Object(out.Get("format"))
 	if !format.Exists() {
-		format = r.Object(root.Get("output_format")) // its name while it was in beta
+		format = r.Object(root.Get("output_format")) // its name during the beta
 	}
 	p.Format.Type = r.Str(format.Get("type"))
 	p.Format.Schema = r.Raw(format.Get("schema"))
@@ -93,7 +94,7 @@ func (r reqReader) params(root jsonscan.Value, p *block.Params) {
 	p.ToolChoice.Serial = r.Bool(tc.Get("disable_parallel_tool_use"))
 }
 
-func (r reqReader) tools(list jsonscan.Value, v *block.View) {
+func (r reqReader) tools(list jsonscan.Value, v *codec.View) {
 	list = r.List(list)
 	if !list.Exists() {
 		return
@@ -107,7 +108,7 @@ func (r reqReader) tools(list jsonscan.Value, v *block.View) {
 		t := block.Tool{
 			Type: r.Str(e.Get("type")), Name: r.Str(e.Get("name")), Description: r.Str(e.Get("description")),
 			Schema: r.Raw(e.Get("input_schema")), Strict: r.BoolPtr(e.Get("strict")),
-			Deferred: r.Bool(e.Get("defer_loading")), Cache: r.Cache(e), At: wire.At(e),
+			Deferred: r.Bool(e.Get("defer_loading")), Cache: r.Cache(e), At: codec.At(e),
 		}
 		if t.Type != "" && t.Type != "custom" {
 			t.Kind = block.Hosted
@@ -121,7 +122,7 @@ func (r reqReader) tools(list jsonscan.Value, v *block.View) {
 	v.Tools = tools
 }
 
-func (r reqReader) turns(root jsonscan.Value, v *block.View) {
+func (r reqReader) turns(root jsonscan.Value, v *codec.View) {
 	list := root.Get("messages")
 	if list.Kind() != jsonscan.Array {
 		if list.IsNull() {
@@ -133,7 +134,7 @@ func (r reqReader) turns(root jsonscan.Value, v *block.View) {
 	v.Turns = make([]block.Turn, 0, list.Len()+1)
 	if sys := root.Get("system"); !sys.IsNull() {
 		v.Turns = append(v.Turns, block.Turn{
-			Role: block.RoleSystem, Blocks: r.Content(sys, r.block), Form: block.FormMember | wire.FormOf(sys), At: wire.At(sys),
+			Role: block.RoleSystem, Blocks: r.Content(sys, r.block), Form: codec.FormMember | codec.FormOf(sys), At: codec.At(sys),
 		})
 	}
 	for m := list.First(); m.Exists() && r.Err() == nil; m = list.Next(m) {
@@ -141,7 +142,7 @@ func (r reqReader) turns(root jsonscan.Value, v *block.View) {
 			r.Want(m, "an object")
 			return
 		}
-		t := block.Turn{At: wire.At(m)}
+		t := block.Turn{At: codec.At(m)}
 		role := m.Get("role")
 		switch r.Str(role) {
 		case "user":
@@ -154,16 +155,16 @@ func (r reqReader) turns(root jsonscan.Value, v *block.View) {
 			r.Missing(m, "role", "a string")
 		}
 		c := m.Get("content")
-		t.Blocks, t.Form = r.Content(c, r.block), wire.FormOf(c)
+		t.Blocks, t.Form = r.Content(c, r.block), codec.FormOf(c)
 		v.Turns = append(v.Turns, t)
 	}
 }
 
 func (r reqReader) block(v jsonscan.Value) block.Block { return r.nested(v, 0) }
 
-// nested reads a block that lies depth levels inside another one.
+// nested reads a block that is nested depth levels deep in another block.
 func (r reqReader) nested(v jsonscan.Value, depth int) block.Block {
-	b := block.Block{Type: r.Str(v.Get("type")), Cache: r.Cache(v), At: wire.At(v)}
+	b := block.Block{Type: r.Str(v.Get("type")), Cache: r.Cache(v), At: codec.At(v)}
 	inner := func(c jsonscan.Value) []block.Block {
 		if depth >= 2 {
 			return nil
@@ -175,18 +176,18 @@ func (r reqReader) nested(v jsonscan.Value, depth int) block.Block {
 		b.Kind, b.Text = block.Text, r.Str(v.Get("text"))
 	case "thinking":
 		b.Kind, b.Text, b.Signature = block.Reasoning, r.Str(v.Get("thinking")), r.Str(v.Get("signature"))
-		openCarrier(&b, b.Signature)
+		unpack(&b, b.Signature)
 	case "redacted_thinking":
 		b.Kind, b.Redacted, b.Encrypted = block.Reasoning, true, r.Str(v.Get("data"))
-		openCarrier(&b, b.Encrypted)
+		unpack(&b, b.Encrypted)
 	case "tool_use", "server_tool_use", "mcp_tool_use":
 		b.Kind, b.Server = block.ToolCall, b.Type != "tool_use"
-		b.CallID, b.Name = CallID(r.Str(v.Get("id"))), r.Str(v.Get("name"))
+		b.CallID, b.Name = callid.Unescape(r.Str(v.Get("id"))), r.Str(v.Get("name"))
 		r.input(v.Get("input"), &b)
 	case "tool_result", "mcp_tool_result":
 		b.Kind, b.Server = block.ToolResult, b.Type != "tool_result"
-		b.CallID, b.IsError = CallID(r.Str(v.Get("tool_use_id"))), r.Bool(v.Get("is_error"))
-		b.Content, b.Form = inner(v.Get("content")), wire.FormOf(v.Get("content"))
+		b.CallID, b.IsError = callid.Unescape(r.Str(v.Get("tool_use_id"))), r.Bool(v.Get("is_error"))
+		b.Content, b.Form = inner(v.Get("content")), codec.FormOf(v.Get("content"))
 	case "image":
 		b.Kind, b.Media = block.Image, r.source(v)
 	case "document":
@@ -209,7 +210,7 @@ func (r reqReader) nested(v jsonscan.Value, depth int) block.Block {
 		b.Kind, b.Text = block.Compaction, r.Str(v.Get("content"))
 	default:
 		if strings.HasSuffix(b.Type, "_tool_result") {
-			b.Kind, b.Server, b.CallID = block.ServerItem, true, CallID(r.Str(v.Get("tool_use_id")))
+			b.Kind, b.Server, b.CallID = block.ServerItem, true, callid.Unescape(r.Str(v.Get("tool_use_id")))
 		}
 	}
 	return b
@@ -221,7 +222,7 @@ func (r reqReader) source(v jsonscan.Value) *block.Media {
 		MIME: r.Str(s.Get("media_type")), Data: r.Str(s.Get("data")), FileID: r.Str(s.Get("file_id")),
 	}
 	if u := r.Str(s.Get("url")); u != "" {
-		if in := wire.MediaURL(u); in.Data != "" {
+		if in := codec.MediaURL(u); in.Data != "" {
 			m.MIME, m.Data = in.MIME, in.Data
 		} else {
 			m.URL = u

@@ -4,27 +4,27 @@ package messages
 
 import (
 	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/codec"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
-	"github.com/weft-go/weft/protocols/internal/wire"
 )
 
-// Set writes what differs between old and b into the members of the block's object, or the whole block anew.
+// Set writes the differences between old and b to the block's object, or rewrites the whole block.
 func (d reqDialect) Set(e *jsonscan.Edits, _ *block.Turn, old, b *block.Block) (bool, error) {
-	v := block.ValueOf(old.At)
-	if err := wire.Guard(e, v); err != nil {
+	v := codec.ValueOf(old.At)
+	if err := codec.Guard(e, v); err != nil {
 		return false, err
 	}
 	if v.Kind() == jsonscan.String { // content that is a string
 		if b.Kind == block.Text && b.Cache == nil {
-			e.Replace(v, wire.Str(b.Text))
-			return wire.OnlyText(old, b), nil
+			e.Replace(v, codec.Str(b.Text))
+			return codec.OnlyText(old, b), nil
 		}
 		raw, err := d.one(b)
 		if err != nil {
 			return false, err
 		}
 		if v.KeyIs("content") || v.KeyIs("system") {
-			raw = wire.Array([][]byte{raw})
+			raw = codec.Array([][]byte{raw})
 		}
 		e.Replace(v, raw)
 		return false, nil
@@ -34,7 +34,7 @@ func (d reqDialect) Set(e *jsonscan.Edits, _ *block.Turn, old, b *block.Block) (
 		if err != nil {
 			return false, err
 		}
-		if ok && wire.Apply(e, v, patches) {
+		if ok && codec.Apply(e, v, patches) {
 			return true, nil
 		}
 	}
@@ -46,35 +46,35 @@ func (d reqDialect) Set(e *jsonscan.Edits, _ *block.Turn, old, b *block.Block) (
 	return false, nil
 }
 
-// patches returns the members that turn old into b. ok is false when that takes more.
-func (d reqDialect) patches(old, b *block.Block) (list []wire.Patch, ok bool, err error) {
-	put := func(key string, raw []byte) { list = append(list, wire.Patch{Key: key, Raw: raw}) }
-	for _, f := range wire.Diff(old, b) {
+// patches returns the field changes that turn old into b. ok is false if other changes are necessary.
+func (d reqDialect) patches(old, b *block.Block) (list []codec.Patch, ok bool, err error) {
+	put := func(key string, raw []byte) { list = append(list, codec.Patch{Key: key, Raw: raw}) }
+	for _, f := range codec.Diff(old, b) {
 		switch {
-		case f == wire.FText && b.Kind == block.Text:
-			put("text", wire.Str(b.Text))
-		case f == wire.FText && old.Type == "thinking":
-			put("thinking", wire.Str(b.Text))
-		case f == wire.FSignature && old.Type == "thinking" && !needCarrier(old) && !needCarrier(b):
-			put("signature", wire.Str(b.Signature))
-		case f == wire.FEncrypted && old.Redacted && b.Redacted:
-			put("data", wire.Str(b.Encrypted))
-		case f == wire.FName && b.Kind == block.ToolCall:
-			put("name", wire.Str(b.Name))
-		case f == wire.FCallID && b.Kind == block.ToolCall:
-			put("id", wire.Str(reqCallID(b.CallID)))
-		case f == wire.FArgs && b.Kind == block.ToolCall:
+		case f == codec.FText && b.Kind == block.Text:
+			put("text", codec.Str(b.Text))
+		case f == codec.FText && old.Type == "thinking":
+			put("thinking", codec.Str(b.Text))
+		case f == codec.FSignature && old.Type == "thinking" && !needsPack(old) && !needsPack(b):
+			put("signature", codec.Str(b.Signature))
+		case f == codec.FEncrypted && old.Redacted && b.Redacted:
+			put("data", codec.Str(b.Encrypted))
+		case f == codec.FName && b.Kind == block.ToolCall:
+			put("name", codec.Str(b.Name))
+		case f == codec.FCallID && b.Kind == block.ToolCall:
+			put("id", codec.Str(reqCallID(b.CallID)))
+		case f == codec.FArgs && b.Kind == block.ToolCall:
 			w := reqWriter{}
 			put("input", w.appendInput(nil, b))
-		case f == wire.FCallID && b.Kind == block.ToolResult:
-			put("tool_use_id", wire.Str(reqCallID(b.CallID)))
-		case f == wire.FIsError && b.Kind == block.ToolResult:
-			put("is_error", wire.Bool(b.IsError))
-		case f == wire.FCache && b.Cache == nil:
+		case f == codec.FCallID && b.Kind == block.ToolResult:
+			put("tool_use_id", codec.Str(reqCallID(b.CallID)))
+		case f == codec.FIsError && b.Kind == block.ToolResult:
+			put("is_error", codec.Bool(b.IsError))
+		case f == codec.FCache && b.Cache == nil:
 			put("cache_control", nil)
-		case f == wire.FCache:
+		case f == codec.FCache:
 			put("cache_control", reqCache(nil, b.Cache))
-		case f == wire.FContent && b.Kind == block.ToolResult:
+		case f == codec.FContent && b.Kind == block.ToolResult:
 			w := reqWriter{}
 			put("content", w.content(nil, b.Content, 0))
 			if w.Err != nil {
@@ -87,9 +87,9 @@ func (d reqDialect) patches(old, b *block.Block) (list []wire.Patch, ok bool, er
 	return list, true, nil
 }
 
-// one writes a block that the API must be able to express.
+// one encodes a block and returns an error if the API cannot express it.
 func (d reqDialect) one(b *block.Block) ([]byte, error) {
-	w := reqWriter{Lossy: wire.Lossy{Strict: true}}
+	w := reqWriter{Lossy: codec.Lossy{Strict: true}}
 	raw := w.block(nil, b)
 	if w.Err != nil {
 		return nil, w.Err
@@ -97,10 +97,10 @@ func (d reqDialect) one(b *block.Block) ([]byte, error) {
 	return raw, nil
 }
 
-// Insert adds blocks to the content of a message, of the system text, or of a tool result.
+// Insert inserts blocks into the content of a message, of the system text, or of a tool result.
 func (d reqDialect) Insert(e *jsonscan.Edits, t *block.Turn, holder *block.Block, at int, list []block.Block) error {
 	obj, name, siblings := d.holder(t, holder)
-	if err := wire.Guard(e, obj); err != nil {
+	if err := codec.Guard(e, obj); err != nil {
 		return err
 	}
 	raws := make([][]byte, len(list))
@@ -113,41 +113,41 @@ func (d reqDialect) Insert(e *jsonscan.Edits, t *block.Turn, holder *block.Block
 	}
 	var before jsonscan.Value
 	if at < len(siblings) {
-		before = block.ValueOf(siblings[at].At)
+		before = codec.ValueOf(siblings[at].At)
 	}
-	return wire.InsertContent(e, obj, name, before, raws, func(raw []byte) []byte {
+	return codec.InsertContent(e, obj, name, before, raws, func(raw []byte) []byte {
 		return append(append([]byte(`{"type":"text","text":`), raw...), '}')
 	})
 }
 
-// holder returns the object and the member that hold a turn's or a block's content.
+// holder returns the object and the name of its field with a turn's or a block's content.
 func (reqDialect) holder(t *block.Turn, holder *block.Block) (obj jsonscan.Value, name string, list []block.Block) {
 	if holder != nil {
-		v := block.ValueOf(holder.At)
+		v := codec.ValueOf(holder.At)
 		if holder.Kind == block.Document {
 			v = v.Get("source")
 		}
 		return v, "content", holder.Content
 	}
-	v := block.ValueOf(t.At)
-	if v.KeyIs("system") { // the only turn whose place is a member
+	v := codec.ValueOf(t.At)
+	if v.KeyIs("system") { // the only turn that is a field of the request
 		return v.Doc().Root(), "system", t.Blocks
 	}
 	return v, "content", t.Blocks
 }
 
-// Delete removes a block, and the message or the system text with its last one.
+// Delete removes a block. With the last block, it removes the message or the system text.
 func (d reqDialect) Delete(e *jsonscan.Edits, t *block.Turn, holder *block.Block, at int) (bool, error) {
 	obj, name, list := d.holder(t, holder)
-	v := block.ValueOf(list[at].At)
-	if err := wire.Guard(e, v); err != nil {
+	v := codec.ValueOf(list[at].At)
+	if err := codec.Guard(e, v); err != nil {
 		return false, err
 	}
 	c := obj.Get(name)
 	switch {
 	case holder == nil && len(list) == 1:
 		return false, d.DeleteTurn(e, t)
-	case c == v: // a result that is a string
+	case c == v: // a tool result that is a string
 		e.Replace(v, []byte(`""`))
 		return false, nil
 	}
@@ -155,11 +155,11 @@ func (d reqDialect) Delete(e *jsonscan.Edits, t *block.Turn, holder *block.Block
 	return true, nil
 }
 
-// InsertTurn adds a message in front of turn number at. System text in front of everything becomes system blocks.
+// InsertTurn inserts a message before turn number at. System text before all messages becomes system blocks.
 func (d reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t *block.Turn) error {
 	root := e.Doc().Root()
-	hasSystem := len(turns) > 0 && block.ValueOf(turns[0].At).KeyIs("system")
-	w := reqWriter{Lossy: wire.Lossy{Strict: true}}
+	hasSystem := len(turns) > 0 && codec.ValueOf(turns[0].At).KeyIs("system")
+	w := reqWriter{Lossy: codec.Lossy{Strict: true}}
 	if (t.Role == block.RoleSystem || t.Role == block.RoleDeveloper) && at == 0 {
 		if hasSystem {
 			return d.Insert(e, &turns[0], nil, 0, t.Blocks)
@@ -168,7 +168,7 @@ func (d reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t 
 		return w.Err
 	}
 	if at == 0 && hasSystem {
-		return wire.Unsupported("only system text can stand in front of the system text")
+		return codec.Unsupported("only system text can precede the system text")
 	}
 	raw := w.message(nil, t)
 	if w.Err != nil {
@@ -176,7 +176,7 @@ func (d reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t 
 	}
 	var before jsonscan.Value
 	if at < len(turns) {
-		before = block.ValueOf(turns[at].At)
+		before = codec.ValueOf(turns[at].At)
 	}
 	e.Insert(root.Get("messages"), before, raw)
 	return nil
@@ -184,7 +184,7 @@ func (d reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t 
 
 // DeleteTurn removes a message, or all system text.
 func (reqDialect) DeleteTurn(e *jsonscan.Edits, t *block.Turn) error {
-	v := block.ValueOf(t.At)
+	v := codec.ValueOf(t.At)
 	if v.KeyIs("system") {
 		e.Delete(v.Doc().Root(), v)
 		return nil

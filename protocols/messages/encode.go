@@ -7,38 +7,38 @@ import (
 
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/internal/callid"
-	"github.com/weft-go/weft/protocols/internal/wire"
+	"github.com/weft-go/weft/protocols/internal/codec"
 )
 
-// DefaultMaxTokens is the max_tokens of a converted request that has none: the Messages API demands one.
+// DefaultMaxTokens is the max_tokens of a converted request that has none: the Messages API requires it.
 const DefaultMaxTokens = 8192
 
-// Encode appends r as a Messages request to dst. A Messages request comes out as it came in, edits applied, without
-// losses. Any other is written anew, and what the API cannot express is in the losses; with opt.Strict the first loss is
-// an error.
+// AppendRequest appends r as a Messages request to dst. A Messages request is written unmodified, with edits applied and
+// without losses. Any other request is converted. The losses report what the API cannot express; with opt.Strict, a
+// loss is an error.
 //
-// Leading system and developer text becomes the system field, later one a message with role system. Consecutive turns
+// Leading system and developer text becomes the field system, later text a message with role system. Consecutive turns
 // of tool results become one user message.
-func Encode(dst []byte, r *block.Request, opt *block.EncodeOptions) ([]byte, []block.Loss, error) {
-	return block.Convert(dst, r, reqDialect{}, opt, appendRequest)
+func AppendRequest(dst []byte, r *block.Request, opt *block.EncodeOptions) ([]byte, []block.Loss, error) {
+	return codec.Convert(dst, r, reqDialect{}, opt, appendRequest)
 }
 
-func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
+func appendRequest(dst []byte, v *codec.View, lose codec.LossFunc) []byte {
 	d := reqDialect{}
-	o := wire.Open(dst)
+	o := codec.Open(dst)
 	for _, m := range d.Members(&v.Params, v.Tools, lose) {
 		o.Raw(m.Key, m.Value)
 	}
 	if v.Params.MaxTokens == nil {
-		lose("max_tokens", "the Messages API demands max_tokens; the default was set")
-		o.Raw("max_tokens", wire.Int(DefaultMaxTokens))
+		lose("max_tokens", "the Messages API requires max_tokens; the default was set")
+		o.Raw("max_tokens", codec.Int(DefaultMaxTokens))
 	}
-	o.Tools(v.Tools, func(dst []byte, t *block.Tool, lose block.Lose) []byte {
+	o.Tools(v.Tools, func(dst []byte, t *block.Tool, lose codec.LossFunc) []byte {
 		as := *t
 		as.Cache = knownCache(t.Cache, t.At, lose)
 		return d.AppendTool(dst, &as, lose)
 	}, lose)
-	w := reqWriter{Lossy: wire.Lossy{Lose: lose}, custom: map[string]bool{}}
+	w := reqWriter{Lossy: codec.Lossy{Lose: lose}, custom: map[string]bool{}}
 	for i := range v.Tools {
 		w.custom[v.Tools[i].ModelName] = v.Tools[i].Kind == block.CustomTool
 	}
@@ -61,7 +61,7 @@ func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
 	n := 0
 	for i := 0; i < len(turns); i++ {
 		t := turns[i]
-		t.Blocks = slices.Clip(t.Blocks) // a run is collected in memory of its own
+		t.Blocks = slices.Clip(t.Blocks) // the loop must not append to the request's slice
 		for t.Role == block.RoleTool && i+1 < len(turns) && turns[i+1].Role == block.RoleTool {
 			i++
 			t.Blocks = append(t.Blocks, turns[i].Blocks...)
@@ -79,10 +79,10 @@ func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
 	return o.Close()
 }
 
-// Members returns the top-level members for the parameters.
-func (reqDialect) Members(p *block.Params, _ []block.Tool, lose block.Lose) []block.Member {
-	var m wire.Members
-	m.Add("model", "", wire.Str(p.Model))
+// Members returns the top-level fields for the parameters.
+func (reqDialect) Members(p *block.Params, _ []block.Tool, lose codec.LossFunc) []codec.Member {
+	var m codec.Members
+	m.Add("model", "", codec.Str(p.Model))
 	m.Int("max_tokens", "", p.MaxTokens)
 	m.True("stream", p.Stream)
 	s := &p.Sampling
@@ -90,25 +90,25 @@ func (reqDialect) Members(p *block.Params, _ []block.Tool, lose block.Lose) []bl
 	m.Float("top_p", s.TopP)
 	m.Int("top_k", "", s.TopK)
 	m.Strs("stop_sequences", s.Stop)
-	wire.LoseAll(lose, "no field in the Messages API",
-		wire.Opt{Set: s.N != nil && *s.N > 1, Name: "n"},
-		wire.Opt{Set: s.Seed != nil, Name: "seed"},
-		wire.Opt{Set: s.MinP != nil, Name: "min_p"},
-		wire.Opt{Set: s.FrequencyPenalty != nil && *s.FrequencyPenalty != 0, Name: "frequency_penalty"},
-		wire.Opt{Set: s.PresencePenalty != nil && *s.PresencePenalty != 0, Name: "presence_penalty"},
-		wire.Opt{Set: s.RepetitionPenalty != nil, Name: "repetition_penalty"},
-		wire.Opt{Set: len(s.StopTokens) > 0, Name: "stop_token_ids"},
-		wire.Opt{Set: s.IgnoreEOS, Name: "ignore_eos"},
-		wire.Opt{Set: s.Logprobs || s.TopLogprobs != nil, Name: "logprobs"},
-		wire.Opt{Set: p.Verbosity != "", Name: "verbosity"},
-		wire.Opt{Set: p.CacheKey != "", Name: "prompt_cache_key"},
-		wire.Opt{Set: p.Thinking.Summary != "", Name: "reasoning.summary"},
-		wire.Opt{Set: p.Format.Type == "json_object", Name: "response_format json_object"},
-		wire.Opt{Set: p.Format.Name != "" || p.Format.Description != "", Name: "the name of the response format"},
-		wire.Opt{Set: p.Format.Strict != nil && !*p.Format.Strict, Name: "a response format that is not strict"},
+	codec.LoseAll(lose, "no field in the Messages API",
+		codec.Opt{Set: s.N != nil && *s.N > 1, Name: "n"},
+		codec.Opt{Set: s.Seed != nil, Name: "seed"},
+		codec.Opt{Set: s.MinP != nil, Name: "min_p"},
+		codec.Opt{Set: s.FrequencyPenalty != nil && *s.FrequencyPenalty != 0, Name: "frequency_penalty"},
+		codec.Opt{Set: s.PresencePenalty != nil && *s.PresencePenalty != 0, Name: "presence_penalty"},
+		codec.Opt{Set: s.RepetitionPenalty != nil, Name: "repetition_penalty"},
+		codec.Opt{Set: len(s.StopTokens) > 0, Name: "stop_token_ids"},
+		codec.Opt{Set: s.IgnoreEOS, Name: "ignore_eos"},
+		codec.Opt{Set: s.Logprobs || s.TopLogprobs != nil, Name: "logprobs"},
+		codec.Opt{Set: p.Verbosity != "", Name: "verbosity"},
+		codec.Opt{Set: p.CacheKey != "", Name: "prompt_cache_key"},
+		codec.Opt{Set: p.Thinking.Summary != "", Name: "reasoning.summary"},
+		codec.Opt{Set: p.Format.Type == "json_object", Name: "response_format json_object"},
+		codec.Opt{Set: p.Format.Name != "" || p.Format.Description != "", Name: "the name of the response format"},
+		codec.Opt{Set: p.Format.Strict != nil && !*p.Format.Strict, Name: "a response format that is not strict"},
 	)
 	if p.User != "" {
-		o := wire.Open(nil)
+		o := codec.Open(nil)
 		o.Str("user_id", p.User)
 		m.Add("metadata", "", o.Close())
 	}
@@ -125,26 +125,26 @@ func (reqDialect) Members(p *block.Params, _ []block.Tool, lose block.Lose) []bl
 	return m
 }
 
-func reqThinking(m *wire.Members, p *block.Params) {
+func reqThinking(m *codec.Members, p *block.Params) {
 	th := &p.Thinking
 	kind := map[block.ThinkingMode]string{
 		block.ThinkingOn: "enabled", block.ThinkingOff: "disabled", block.ThinkingAdaptive: "adaptive",
 	}[th.Mode]
 	if kind != "" {
-		o := wire.Open(nil)
+		o := codec.Open(nil)
 		o.Str("type", kind)
 		if th.Budget != nil {
-			o.Raw("budget_tokens", wire.Int(*th.Budget))
+			o.Raw("budget_tokens", codec.Int(*th.Budget))
 		}
 		m.Add("thinking", "", o.Close())
 	}
 	if th.Effort == "" && p.Format.Type != "json_schema" {
 		return
 	}
-	o := wire.Open(nil)
+	o := codec.Open(nil)
 	o.OptStr("effort", th.Effort)
 	if p.Format.Type == "json_schema" {
-		f := wire.Open(nil)
+		f := codec.Open(nil)
 		f.Str("type", "json_schema")
 		f.OptRaw("schema", p.Format.Schema)
 		o.Raw("format", f.Close())
@@ -152,7 +152,7 @@ func reqThinking(m *wire.Members, p *block.Params) {
 	m.Add("output_config", "", o.Close())
 }
 
-func reqChoice(m *wire.Members, c *block.ToolChoice, lose block.Lose) {
+func reqChoice(m *codec.Members, c *block.ToolChoice, lose codec.LossFunc) {
 	kind := map[block.ChoiceMode]string{
 		block.Auto: "auto", block.Required: "any", block.NoTools: "none", block.Named: "tool",
 	}[c.Mode]
@@ -169,7 +169,7 @@ func reqChoice(m *wire.Members, c *block.ToolChoice, lose block.Lose) {
 	if kind == "" {
 		return
 	}
-	o := wire.Open(nil)
+	o := codec.Open(nil)
 	o.Str("type", kind)
 	if c.Mode == block.Named {
 		o.Str("name", c.Name)
@@ -181,8 +181,8 @@ func reqChoice(m *wire.Members, c *block.ToolChoice, lose block.Lose) {
 }
 
 // AppendTool appends the declaration of a tool.
-func (reqDialect) AppendTool(dst []byte, t *block.Tool, lose block.Lose) []byte {
-	o := wire.Open(dst)
+func (reqDialect) AppendTool(dst []byte, t *block.Tool, lose codec.LossFunc) []byte {
+	o := codec.Open(dst)
 	name := t.ModelName
 	if name == "" {
 		name = t.Name
@@ -217,16 +217,16 @@ func (reqDialect) AppendTool(dst []byte, t *block.Tool, lose block.Lose) []byte 
 }
 
 func reqCache(dst []byte, c *block.Cache) []byte {
-	o := wire.Open(dst)
+	o := codec.Open(dst)
 	o.Str("type", "ephemeral")
 	o.OptStr("ttl", c.TTL)
 	o.OptStr("scope", c.Scope)
 	return o.Close()
 }
 
-// knownCache returns a breakpoint of another API with a time to live that this one has. Any other would make it refuse the
-// request.
-func knownCache(c *block.Cache, at block.Ref, lose block.Lose) *block.Cache {
+// knownCache returns a breakpoint of another API if this API supports its time to live. The API rejects requests with
+// other values.
+func knownCache(c *block.Cache, at block.Ref, lose codec.LossFunc) *block.Cache {
 	if c == nil || c.TTL == "" || c.TTL == "5m" || c.TTL == "1h" {
 		return c
 	}
@@ -243,11 +243,11 @@ func knownCache(c *block.Cache, at block.Ref, lose block.Lose) *block.Cache {
 	return &as
 }
 
-// reqWriter writes messages and blocks.
+// reqWriter encodes messages and blocks.
 type reqWriter struct {
-	wire.Lossy
-	custom map[string]bool // declared tools with free text, by the name the model sees
-	tools  []block.Tool    // declared
+	codec.Lossy
+	custom map[string]bool // declared tools tools with free text, by the name that the model knows
+	tools  []block.Tool    // declared tools
 }
 
 func (w *reqWriter) message(dst []byte, t *block.Turn) []byte {
@@ -264,29 +264,30 @@ func (w *reqWriter) message(dst []byte, t *block.Turn) []byte {
 	if t.Name != "" {
 		w.Soft(&block.Block{At: t.At}, "the name of a participant")
 	}
-	o := wire.Open(dst)
+	o := codec.Open(dst)
 	o.Str("role", role)
 	o.Key("content")
 	o.Buf = w.content(o.Buf, t.Blocks, t.Form)
 	return o.Close()
 }
 
-// content writes one plain text as a string and anything else as a list, unless this API has it in another form.
+// content writes a single plain text as a string and anything else as an array, unless the block was read from this API
+// in another form.
 func (w *reqWriter) content(dst []byte, list []block.Block, form block.Form) []byte {
 	if !w.Strict {
 		form = 0
 	}
-	return wire.AppendContent(dst, list, form, w.block)
+	return codec.AppendContent(dst, list, form, w.block)
 }
 
-// block writes a block; nothing if the API has none for it.
+// block writes a block, or nothing if the API cannot express it.
 func (w *reqWriter) block(dst []byte, b *block.Block) []byte {
 	return w.Patched(w.fields(dst, b), len(dst), b)
 }
 
-// fields writes what the fields of a block say.
+// fields writes the fields of a block.
 func (w *reqWriter) fields(dst []byte, b *block.Block) []byte {
-	o := wire.Open(dst)
+	o := codec.Open(dst)
 	switch b.Kind {
 	case block.Text:
 		o.Str("type", "text")
@@ -300,13 +301,13 @@ func (w *reqWriter) fields(dst []byte, b *block.Block) []byte {
 		case b.Redacted:
 			o.Str("type", "redacted_thinking")
 			o.Str("data", b.Encrypted)
-		case needCarrier(b) && b.Text == "":
+		case needsPack(b) && b.Text == "":
 			o.Str("type", "redacted_thinking")
-			o.Str("data", carrierOf(b))
-		case needCarrier(b):
+			o.Str("data", packed(b))
+		case needsPack(b):
 			o.Str("type", "thinking")
 			o.Str("thinking", b.Text)
-			o.Str("signature", carrierOf(b))
+			o.Str("signature", packed(b))
 		default:
 			o.Str("type", "thinking")
 			o.Str("thinking", b.Text)
@@ -339,7 +340,7 @@ func (w *reqWriter) fields(dst []byte, b *block.Block) []byte {
 	case block.Instruction:
 		o.Str("type", "mid_conv_system")
 		o.Key("content")
-		o.Buf = wire.AppendList(o.Buf, b.Content, w.block)
+		o.Buf = codec.AppendList(o.Buf, b.Content, w.block)
 	case block.ToolReference:
 		o.Str("type", "tool_reference")
 		o.Str("tool_name", b.Name)
@@ -355,7 +356,7 @@ func (w *reqWriter) fields(dst []byte, b *block.Block) []byte {
 		}
 		o.Str("title", b.Name)
 		o.Key("content")
-		o.Buf = w.content(o.Buf, b.Content, block.FormList)
+		o.Buf = w.content(o.Buf, b.Content, codec.FormList)
 	case block.Compaction:
 		if b.Text == "" {
 			w.Cannot(b, "compacted history that only its origin can read")
@@ -364,7 +365,7 @@ func (w *reqWriter) fields(dst []byte, b *block.Block) []byte {
 		o.Str("type", "compaction")
 		o.Str("content", b.Text)
 	default:
-		if raw := b.Raw(); w.Strict && len(raw) > 0 { // the block of another Messages request, as it was
+		if raw := b.Raw(); w.Strict && len(raw) > 0 { // the block of another Messages request, unmodified
 			return append(dst, raw...)
 		}
 		w.Cannot(b, "a block of another API: "+b.Type)
@@ -381,7 +382,7 @@ func (w *reqWriter) fields(dst []byte, b *block.Block) []byte {
 }
 
 // media writes type and source.
-func (w *reqWriter) media(o *wire.Obj, b *block.Block) bool {
+func (w *reqWriter) media(o *codec.Obj, b *block.Block) bool {
 	m := b.Media
 	if m == nil || b.Kind == block.Audio || b.Kind == block.Video {
 		return false
@@ -392,7 +393,7 @@ func (w *reqWriter) media(o *wire.Obj, b *block.Block) bool {
 	} else if b.Kind == block.File && m.MIME != "" && m.MIME != "application/pdf" && m.MIME != "text/plain" {
 		return false
 	}
-	s := wire.Open(nil)
+	s := codec.Open(nil)
 	switch {
 	case m.Data != "" && m.MIME == "text/plain" && b.Kind == block.Document:
 		s.Str("type", "text")
@@ -426,19 +427,19 @@ func (w *reqWriter) media(o *wire.Obj, b *block.Block) bool {
 	return true
 }
 
-// reqCallID returns the id in the letters that this API allows; [CallID] takes it back, and decoding does.
+// reqCallID returns the ID escaped to the characters that this API allows; decoding reverses it.
 func reqCallID(id string) string { return string(callid.AppendEscaped(nil, []byte(id))) }
 
-// AppendBlock appends a block of a request of this API.
+// AppendBlock appends a block, for a request of this API.
 func (reqDialect) AppendBlock(dst []byte, _ *block.Turn, b *block.Block) []byte {
-	w := reqWriter{Lossy: wire.Lossy{Strict: true}}
+	w := reqWriter{Lossy: codec.Lossy{Strict: true}}
 	return w.block(dst, b)
 }
 
-// AppendTurn appends a message of a request of this API, or the system text.
+// AppendTurn appends a message or the system text, for a request of this API.
 func (reqDialect) AppendTurn(dst []byte, t *block.Turn) []byte {
-	w := reqWriter{Lossy: wire.Lossy{Strict: true}}
-	if t.Form&block.FormMember != 0 {
+	w := reqWriter{Lossy: codec.Lossy{Strict: true}}
+	if t.Form&codec.FormMember != 0 {
 		return w.content(dst, t.Blocks, t.Form)
 	}
 	return w.message(dst, t)
@@ -446,7 +447,7 @@ func (reqDialect) AppendTurn(dst []byte, t *block.Turn) []byte {
 
 // TurnMember returns system for the system text.
 func (reqDialect) TurnMember(t *block.Turn) string {
-	if t.Form&block.FormMember != 0 {
+	if t.Form&codec.FormMember != 0 {
 		return "system"
 	}
 	return ""

@@ -7,16 +7,17 @@ import (
 	"slices"
 
 	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/codec"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
 )
 
-// canonical rewrites what moves without meaning.
+// canonical rewrites the body in canonical form.
 func (w *work) canonical() error {
 	if w.r.Body() == nil {
 		return w.canonicalBuilt()
 	}
 	c := canon{api: w.r.API(), w: w}
-	return w.r.Rewrite(func(e *jsonscan.Edits, root jsonscan.Value) bool {
+	return codec.Rewrite(w.r, func(e *jsonscan.Edits, root jsonscan.Value) bool {
 		c.e = e
 		tools := root.Get("tools")
 		for t := range elements(tools) {
@@ -38,7 +39,7 @@ func (w *work) canonical() error {
 	})
 }
 
-// canonicalBuilt does the same for a request without a body, in which content has no spelling.
+// canonicalBuilt does the same for a request without a body, where content has only one form.
 func (w *work) canonicalBuilt() error {
 	for _, t := range w.r.Turns() {
 		for _, b := range t.Blocks {
@@ -54,7 +55,7 @@ func (w *work) canonicalBuilt() error {
 	return nil
 }
 
-// elements ranges over the elements of an array, over nothing else.
+// elements ranges over the elements of v if it is an array.
 func elements(v jsonscan.Value) func(yield func(jsonscan.Value) bool) {
 	return func(yield func(jsonscan.Value) bool) {
 		if v.Kind() != jsonscan.Array {
@@ -68,7 +69,7 @@ func elements(v jsonscan.Value) func(yield func(jsonscan.Value) bool) {
 	}
 }
 
-// canon records the edits of the canonical form.
+// canon records the edits that produce the canonical form.
 type canon struct {
 	api   block.API
 	w     *work
@@ -78,7 +79,7 @@ type canon struct {
 	ids   Change
 }
 
-// note reports what was done, and whether anything was.
+// note adds the edits to the report. It returns whether there were any.
 func (c *canon) note() bool {
 	any := false
 	for _, x := range []struct {
@@ -86,7 +87,7 @@ func (c *canon) note() bool {
 		c    *Change
 	}{{"canonical/cache", &c.cache}, {"canonical/content-form", &c.form}, {"canonical/item-id", &c.ids}} {
 		if x.c.Count > 0 {
-			x.c.Action, x.c.Rule = Respelt, x.rule
+			x.c.Action, x.c.Rule = actRespelt, x.rule
 			c.w.rep.Changes = append(c.w.rep.Changes, *x.c)
 			any = true
 		}
@@ -94,16 +95,16 @@ func (c *canon) note() bool {
 	return any
 }
 
-// did counts an edit at v that took n bytes of the body away.
+// did counts an edit at v that removed n bytes of the body.
 func (c *canon) did(x *Change, v jsonscan.Value, n int) {
 	if x.Count++; x.Count == 1 {
-		at := block.RefOf(v, v)
+		at := codec.RefOf(v, v)
 		x.Path, x.Offset = at.Path(), c.w.offset(at)
 	}
 	x.Bytes += n
 }
 
-// drop removes a member.
+// drop removes a field.
 func (c *canon) drop(x *Change, obj jsonscan.Value, key string) {
 	if v := obj.Get(key); v.Exists() && obj.Kind() == jsonscan.Object {
 		c.e.Delete(obj, v)
@@ -111,7 +112,7 @@ func (c *canon) drop(x *Change, obj jsonscan.Value, key string) {
 	}
 }
 
-// breakpoints are the members that mark one.
+// breakpoints are the names of the fields that mark a cache breakpoint.
 var breakpoints = [...]string{"cache_control", "prompt_cache_breakpoint"}
 
 // uncache removes the breakpoints of an object.
@@ -126,7 +127,7 @@ func (c *canon) tool(t jsonscan.Value) {
 	c.uncache(t.Get("function"))
 }
 
-// messages does the messages of the Chat and Messages APIs.
+// messages rewrites the messages of the Chat and Messages APIs.
 func (c *canon) messages(list jsonscan.Value) {
 	for m := range elements(list) {
 		c.uncache(m)
@@ -137,7 +138,7 @@ func (c *canon) messages(list jsonscan.Value) {
 	}
 }
 
-// items does the items of the Responses API.
+// items rewrites the items of the Responses API.
 func (c *canon) items(list jsonscan.Value) {
 	for it := range elements(list) {
 		c.uncache(it)
@@ -155,10 +156,10 @@ func (c *canon) items(list jsonscan.Value) {
 	}
 }
 
-// maxNested bounds how deep content nests in content: a document in a result in a message.
+// maxNested limits the depth of content within content, such as a document in a result in a message.
 const maxNested = 3
 
-// content does a list of blocks.
+// content rewrites a list of blocks.
 func (c *canon) content(v jsonscan.Value, depth int) {
 	if v.Kind() != jsonscan.Array || v.Opaque() || depth > maxNested {
 		return
@@ -168,7 +169,7 @@ func (c *canon) content(v jsonscan.Value, depth int) {
 		c.content(el.Get("content"), depth+1)
 		c.content(el.Get("source").Get("content"), depth+1)
 	}
-	if kind, _ := v.Parent().Get("type").Str(nil); kind == "search_result" { // the API has a list only
+	if kind, _ := v.Parent().Get("type").Str(nil); kind == "search_result" { // the API permits only a list
 		return
 	}
 	el := v.First()
@@ -192,7 +193,7 @@ func (c *canon) content(v jsonscan.Value, depth int) {
 	}
 }
 
-// order finds the new order of the tools, and reports.
+// order determines the new order of the tools and adds it to the report.
 func (w *work) order(o *Options) {
 	tools := w.r.Tools()
 	var units []unit
@@ -222,17 +223,17 @@ func (w *work) order(o *Options) {
 		if u.deferred && o.DeferredLast {
 			rule = "deferred-last"
 		} else if !o.SortTools {
-			continue // it only closed up
+			continue // it only filled a gap
 		}
 		at := tools[u.first].At
-		w.rep.Changes = append(w.rep.Changes, Change{Action: Ordered, Rule: rule, Path: at.Path(), Offset: w.offset(at), Text: u.name, Bytes: len(u.name), Count: 1})
+		w.rep.Changes = append(w.rep.Changes, Change{Action: actOrdered, Rule: rule, Path: at.Path(), Offset: w.offset(at), Text: u.name, Bytes: len(u.name), Count: 1})
 	}
 	if moved {
 		w.tools = units
 	}
 }
 
-// unit is a tool, or a namespace with its tools, which stay together.
+// unit is a tool, or a namespace with its tools, which are moved together.
 type unit struct {
 	first, n, was int
 	space, name   string
@@ -246,7 +247,7 @@ func rank(deferred bool) int {
 	return 0
 }
 
-// setTools writes the tools in the order that was found.
+// setTools writes the tools in the new order.
 func (w *work) setTools() error {
 	if w.tools == nil {
 		return nil
@@ -269,12 +270,12 @@ func (w *work) setTools() error {
 		}
 		return nil
 	}
-	return w.r.Rewrite(func(e *jsonscan.Edits, root jsonscan.Value) bool {
+	return codec.Rewrite(w.r, func(e *jsonscan.Edits, root jsonscan.Value) bool {
 		list := root.Get("tools")
 		raw := []byte{'['}
 		n := 0
 		for _, u := range w.tools {
-			v := block.ValueOf(tools[u.first].At)
+			v := codec.ValueOf(tools[u.first].At)
 			if u.space != "" {
 				v = v.Parent().Parent()
 			}
@@ -283,7 +284,7 @@ func (w *work) setTools() error {
 			}
 			raw = append(raw, v.Raw()...)
 		}
-		if n != list.Len() { // an element that is no tool: leave all as it is
+		if n != list.Len() { // an element is not a tool: change nothing
 			return false
 		}
 		e.Replace(list, append(raw, ']'))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package preamble_test
+package preamble
 
 import (
 	"bytes"
@@ -17,11 +17,10 @@ import (
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/chat"
 	"github.com/weft-go/weft/protocols/messages"
-	"github.com/weft-go/weft/protocols/preamble"
 	"github.com/weft-go/weft/protocols/responses"
 )
 
-// capture returns the body of a recorded request, with replacements made in it: old, new, old, new.
+// capture returns the body of a recorded request after replacements: old, new, old, new.
 func capture(t testing.TB, name string, replace ...string) *block.Request {
 	t.Helper()
 	dir := os.Getenv("WEFT_SHARED")
@@ -52,24 +51,24 @@ func capture(t testing.TB, name string, replace ...string) *block.Request {
 	return r
 }
 
-// treatments are what a server may do to both requests.
+// treatments are the options that a server may apply to both requests.
 var treatments = []struct {
 	name string
-	do   func(*block.Request, preamble.Prompt) (preamble.Report, error)
+	do   func(*block.Request, Prompt) (Report, error)
 }{
-	{"as sent", func(*block.Request, preamble.Prompt) (preamble.Report, error) { return preamble.Report{}, nil }},
-	{"stripped", func(r *block.Request, p preamble.Prompt) (preamble.Report, error) {
-		return preamble.Apply(r, &preamble.Options{Prompt: p})
+	{"as sent", func(*block.Request, Prompt) (Report, error) { return Report{}, nil }},
+	{"stripped", func(r *block.Request, p Prompt) (Report, error) {
+		return Stabilize(r, &Options{Prompt: p})
 	}},
-	{"relocated", func(r *block.Request, p preamble.Prompt) (preamble.Report, error) {
-		return preamble.Apply(r, &preamble.Options{Canonical: true, Relocate: true, DeferredLast: true, Prompt: p})
+	{"relocated", func(r *block.Request, p Prompt) (Report, error) {
+		return Stabilize(r, &Options{Canonical: true, Relocate: true, DeferredLast: true, Prompt: p})
 	}},
 }
 
-// harnesses are the recorded ones, with what another user, folder and day changes in them.
+// harnesses lists the recorded harnesses, with the replacements for another user, directory and day.
 var harnesses = []struct {
-	name, file        string
-	user, folder, day []string
+	name, file     string
+	user, dir, day []string
 }{
 	{"Claude Code", "claude-code/A1-001", first("user1", "user2"), first("projA", "projB"), first("2026-11-21", "2026-11-22")},
 	{"Codex", "codex/A1-001", []string{"user1", "user2"}, []string{"projA", "projB"}, []string{"2026-11-21", "2026-11-22"}},
@@ -78,33 +77,32 @@ var harnesses = []struct {
 	{"pi", "pi/A1-001", nil, []string{"projA", "projB"}, []string{"2026-11-21", "2026-11-22"}},
 }
 
-// first adds what another first message changes in the header of Claude Code.
+// first adds the replacement for another first message in the header of Claude Code.
 func first(replace ...string) []string { return append(replace, "2.1.330.1ad", "2.1.330.080") }
 
-// TestFigures states the stable prefix of every recorded harness, which the package comment repeats.
+// TestFigures checks the stable prefix of every recorded harness against the table in the package comment.
 func TestFigures(t *testing.T) {
 	var table []string
 	for _, h := range harnesses {
 		for _, v := range []struct {
 			what    string
 			replace []string
-		}{{"user", h.user}, {"folder", h.folder}, {"day", h.day}} {
+		}{{"user", h.user}, {"directory", h.dir}, {"day", h.day}} {
 			if v.replace == nil {
 				continue
 			}
-			row := fmt.Appendf(nil, "%-11s %-6s", h.name, v.what)
-			for _, order := range []preamble.Order{preamble.ToolsFirst, preamble.SystemFirst} {
+			row := fmt.Appendf(nil, "%-11s %-9s", h.name, v.what)
+			for _, p := range []Prompt{{}, {SystemFirst: true}} {
 				for _, tr := range treatments {
 					a, b := capture(t, h.file), capture(t, h.file, v.replace...)
-					p := preamble.Prompt{Order: order}
 					rep, err := tr.do(a, p)
 					require.NoError(t, err)
 					_, err = tr.do(b, p)
 					require.NoError(t, err)
-					br := preamble.Compare(a, b, &preamble.CompareOptions{Prompt: p})
-					require.Equal(t, preamble.Parts, br.Relation)
+					br := Compare(a, b, &CompareOptions{Prompt: p})
+					require.Equal(t, Diverges, br.Relation)
 					require.LessOrEqual(t, rep.Stable.Offset, br.Offset, "%s, other %s: %v", h.name, v.what, br)
-					back := preamble.Compare(b, a, &preamble.CompareOptions{Prompt: p})
+					back := Compare(b, a, &CompareOptions{Prompt: p})
 					require.Equal(t, br.Offset, back.Offset)
 					require.Equal(t, br.Cause, back.Cause)
 					row = fmt.Appendf(row, " %6d", br.Offset)
@@ -143,7 +141,7 @@ func isFigure(line string) bool {
 	return false
 }
 
-// TestBreaks finds the breaks where research/clients.md 5 saw them. It counts characters, we count bytes: 4 more behind two dashes.
+// TestBreaks tests that divergences in recorded requests are found at their known offsets, in bytes.
 func TestBreaks(t *testing.T) {
 	other := func(h int, replace []string) func(*testing.T) (a, b *block.Request) {
 		return func(t *testing.T) (a, b *block.Request) {
@@ -159,57 +157,57 @@ func TestBreaks(t *testing.T) {
 		treat int
 		path  string
 		at    int
-		cause preamble.Cause
-		class preamble.Stability
+		cause string
+		class string
 	}{
-		{"Claude Code A and B", sessions, 0, "system[0]", 47, preamble.BillingHeader, preamble.Volatile},
-		{"Claude Code A and B", sessions, 1, "system[2]", 3623 + 4, preamble.MemoryPath, preamble.Session},
-		{"Claude Code A and B", sessions, 2, "system[2]", 103, preamble.MemoryPath, preamble.Session},
-		{"Claude Code users", other(0, harnesses[0].user), 0, "system[0]", 47, preamble.BillingHeader, preamble.Volatile},
-		{"Claude Code users", other(0, harnesses[0].user), 1, "system[2]", 3573 + 4, preamble.MemoryPath, preamble.Session},
-		{"Claude Code days", other(0, harnesses[0].day), 1, "messages[1].content[0]", 9137, preamble.Date, preamble.Session},
-		{"Codex users", other(1, harnesses[1].user), 0, "input[1].content[0]", 334, preamble.SkillRoot, preamble.Session},
-		{"Codex users", other(1, harnesses[1].user), 2, "input[1].content[2]", 45, preamble.SkillRoot, preamble.Session},
-		{"Codex folders", other(1, harnesses[1].folder), 0, "input[2].content[0]", 43, preamble.ProjectFile, preamble.Session},
-		{"Codex days", other(1, harnesses[1].day), 0, "input[2].content[1]", 98, preamble.Date, preamble.Session},
-		{"OpenCode users", other(2, harnesses[2].user), 0, "tools[0]", 473, preamble.TempDir, preamble.Session},
-		{"OpenCode folders", other(2, harnesses[2].folder), 0, "messages[0].content", 8723 + 4, preamble.WorkingDir, preamble.Session},
-		{"OpenCode folders", other(2, harnesses[2].folder), 2, "messages[0].content", 8733, preamble.ProjectFile, preamble.Session},
-		{"OpenCode days", other(2, harnesses[2].day), 0, "messages[0].content", 8836, preamble.Date, preamble.Session},
-		{"OpenClaw folders", other(3, harnesses[3].folder), 0, "messages[0].content", 21712 + 4, preamble.WorkingDir, preamble.Session},
-		{"OpenClaw folders", other(3, harnesses[3].folder), 2, "messages[0].content", 22833, preamble.ProjectFile, preamble.Session},
-		{"pi folders", other(4, harnesses[4].folder), 0, "messages[0].content", 2330, preamble.ProjectFile, preamble.Session},
-		{"pi days", other(4, harnesses[4].day), 0, "messages[0].content", 2401, preamble.Date, preamble.Session},
+		{"Claude Code A and B", sessions, 0, "system[0]", 47, causeBillingHeader, classVolatile},
+		{"Claude Code A and B", sessions, 1, "system[2]", 3623 + 4, causeMemoryPath, classSession},
+		{"Claude Code A and B", sessions, 2, "system[2]", 103, causeMemoryPath, classSession},
+		{"Claude Code users", other(0, harnesses[0].user), 0, "system[0]", 47, causeBillingHeader, classVolatile},
+		{"Claude Code users", other(0, harnesses[0].user), 1, "system[2]", 3573 + 4, causeMemoryPath, classSession},
+		{"Claude Code days", other(0, harnesses[0].day), 1, "messages[1].content[0]", 9137, causeDate, classSession},
+		{"Codex users", other(1, harnesses[1].user), 0, "input[1].content[0]", 334, causeSkillRoot, classSession},
+		{"Codex users", other(1, harnesses[1].user), 2, "input[1].content[2]", 45, causeSkillRoot, classSession},
+		{"Codex folders", other(1, harnesses[1].dir), 0, "input[2].content[0]", 43, causeProjectFile, classSession},
+		{"Codex days", other(1, harnesses[1].day), 0, "input[2].content[1]", 98, causeDate, classSession},
+		{"OpenCode users", other(2, harnesses[2].user), 0, "tools[0]", 473, causeTempDir, classSession},
+		{"OpenCode folders", other(2, harnesses[2].dir), 0, "messages[0].content", 8723 + 4, causeWorkingDir, classSession},
+		{"OpenCode folders", other(2, harnesses[2].dir), 2, "messages[0].content", 8733, causeProjectFile, classSession},
+		{"OpenCode days", other(2, harnesses[2].day), 0, "messages[0].content", 8836, causeDate, classSession},
+		{"OpenClaw folders", other(3, harnesses[3].dir), 0, "messages[0].content", 21712 + 4, causeWorkingDir, classSession},
+		{"OpenClaw folders", other(3, harnesses[3].dir), 2, "messages[0].content", 22833, causeProjectFile, classSession},
+		{"pi folders", other(4, harnesses[4].dir), 0, "messages[0].content", 2330, causeProjectFile, classSession},
+		{"pi days", other(4, harnesses[4].day), 0, "messages[0].content", 2401, causeDate, classSession},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name+", "+treatments[tt.treat].name, func(t *testing.T) {
 			a, b := tt.pair(t)
 			for _, r := range []*block.Request{a, b} {
-				if tt.treat == 1 { // places stay those of the body as sent
-					_, err := preamble.Apply(r, nil)
+				if tt.treat == 1 { // positions refer to the body as sent
+					_, err := Stabilize(r, nil)
 					require.NoError(t, err)
 					continue
 				}
-				_, err := treatments[tt.treat].do(r, preamble.Prompt{})
+				_, err := treatments[tt.treat].do(r, Prompt{})
 				require.NoError(t, err)
 			}
-			br := preamble.Compare(a, b, nil)
+			br := Compare(a, b, nil)
 			t.Log(br)
 			type seen struct {
 				Path  string
 				At    int
-				Cause preamble.Cause
-				Class preamble.Stability
+				Cause string
+				Class string
 			}
 			if diff := cmp.Diff(seen{tt.path, tt.at, tt.cause, tt.class}, seen{br.B.Path, br.B.At, br.Cause, br.Class}); diff != "" {
 				t.Error(diff)
 			}
-			var trail preamble.Trail
-			trail.Next(a, nil)
-			tb := trail.Next(b, nil)
-			require.Equal(t, preamble.Parts, tb.Relation)
+			var history History
+			history.Next(a, nil)
+			tb := history.Next(b, nil)
+			require.Equal(t, Diverges, tb.Relation)
 			require.LessOrEqual(t, tb.Offset, br.Offset)
-			require.Greater(t, tb.Offset+tb.Within, br.Offset)
+			require.Greater(t, tb.Offset+tb.within, br.Offset)
 			require.Equal(t, br.Class, tb.Class)
 			require.Equal(t, br.Cause, tb.Cause)
 			require.Equal(t, br.Rule, tb.Rule)
@@ -218,34 +216,34 @@ func TestBreaks(t *testing.T) {
 	}
 }
 
-// TestExtends sees that a later request of a session extends the one before, in every form, and that in canonical form it does so
-// in its bytes.
+// TestExtends tests that a later request of a session extends the previous one with all options, and in canonical form
+// also in the bytes of its body.
 func TestExtends(t *testing.T) {
 	for _, h := range []string{"claude-code", "codex"} {
 		for _, tr := range treatments {
 			t.Run(h+", "+tr.name, func(t *testing.T) {
 				a, b := capture(t, h+"/A1-001"), capture(t, h+"/A1-003")
 				for _, r := range []*block.Request{a, b} {
-					_, err := tr.do(r, preamble.Prompt{})
+					_, err := tr.do(r, Prompt{})
 					require.NoError(t, err)
 				}
-				br := preamble.Compare(a, b, nil)
-				require.Equal(t, preamble.Extends, br.Relation, br.String())
+				br := Compare(a, b, nil)
+				require.Equal(t, Extends, br.Relation, br.String())
 				require.Equal(t, br.A.Bytes, br.Offset)
-				var trail preamble.Trail
-				require.Equal(t, preamble.Extends, trail.Next(a, nil).Relation)
-				tb := trail.Next(b, nil)
-				require.Equal(t, preamble.Extends, tb.Relation, tb.String())
+				var history History
+				require.Equal(t, Extends, history.Next(a, nil).Relation)
+				tb := history.Next(b, nil)
+				require.Equal(t, Extends, tb.Relation, tb.String())
 				require.Equal(t, br.Offset, tb.Offset)
-				require.Equal(t, preamble.Same, trail.Next(b, nil).Relation)
-				require.Equal(t, preamble.Shorter, trail.Next(a, nil).Relation)
+				require.Equal(t, Same, history.Next(b, nil).Relation)
+				require.Equal(t, Shorter, history.Next(a, nil).Relation)
 				if tr.name == "relocated" {
-					require.Zero(t, br.Cosmetic)
+					require.Zero(t, br.cosmetic)
 					extendsRaw(t, a, b)
 				} else if h == "claude-code" {
-					require.Equal(t, preamble.CacheMoved|preamble.ContentForm, br.Cosmetic)
+					require.Equal(t, "cache breakpoints, content form", br.cosmetic)
 				}
-				again, err := treatments[2].do(b, preamble.Prompt{})
+				again, err := treatments[2].do(b, Prompt{})
 				require.NoError(t, err)
 				if tr.name == "relocated" {
 					require.Empty(t, again.Changes, "not idempotent")
@@ -255,7 +253,8 @@ func TestExtends(t *testing.T) {
 	}
 }
 
-// extendsRaw compares bodies: tools and system text are the same bytes, and messages extend.
+// extendsRaw tests that b has the same bytes of tools and system text as a, and that its messages extend the messages
+// of a.
 func extendsRaw(t *testing.T, a, b *block.Request) {
 	t.Helper()
 	for _, member := range []string{"tools", "system", "instructions"} {
@@ -268,7 +267,7 @@ func extendsRaw(t *testing.T, a, b *block.Request) {
 	}
 }
 
-// TestCanonicalPrompt sees that the canonical form renders to the prompt that the request as sent renders to.
+// TestCanonicalPrompt tests that the canonical form renders to the same prompt as the request as sent.
 func TestCanonicalPrompt(t *testing.T) {
 	for _, f := range []string{
 		"claude-code/A1-001", "claude-code/A1-003", "claude-code/B-001", "codex/A1-001", "codex/A1-003", "opencode/A1-002",
@@ -276,11 +275,11 @@ func TestCanonicalPrompt(t *testing.T) {
 	} {
 		t.Run(f, func(t *testing.T) {
 			a, b := capture(t, f), capture(t, f)
-			_, err := preamble.Apply(a, nil)
+			_, err := Stabilize(a, nil)
 			require.NoError(t, err)
-			_, err = preamble.Apply(b, &preamble.Options{Canonical: true, DeferredLast: true})
+			_, err = Stabilize(b, &Options{Canonical: true, DeferredLast: true})
 			require.NoError(t, err)
-			require.Equal(t, preamble.Same, preamble.Compare(a, b, nil).Relation)
+			require.Equal(t, Same, Compare(a, b, nil).Relation)
 			for _, render := range []func([]byte, *block.Request) []byte{
 				func(dst []byte, r *block.Request) []byte { dst, _ = chat.AppendMessages(dst, r, nil); return dst },
 				func(dst []byte, r *block.Request) []byte { dst, _ = chat.AppendTools(dst, r); return dst },

@@ -12,54 +12,61 @@ import (
 	"github.com/weft-go/weft/protocols/block"
 )
 
-// CompareOptions says how [Compare] reads. nil is all defaults.
+// CompareOptions configures [Compare] and [History.Next]. nil means the defaults.
 type CompareOptions struct {
 	Prompt Prompt
-	Rules  []Rule // nil: DefaultRules
-	// Excerpt is the most bytes of text that Side.Excerpt holds. 0 means 64, less than 0 none: excerpts are what users wrote.
+	// Excerpt is the maximum size of Side.Excerpt in bytes. 0 means 64; if negative, there are no excerpts, which users may have written.
 	Excerpt int
 }
 
-// Break says where and why the prompts of two requests part.
-type Break struct {
+// Divergence describes where and why the prompts of two requests diverge.
+//
+// The causes are
+//
+//	in system text   billing header, memory path, environment (machine, platform, shell, time zone, a whole env block), date, git status,
+//	                 temp dir, working directory, skill root, project file (path or text of CLAUDE.md, AGENTS.md …), relocated text
+//	                 (another line after the mark that Options.Relocate sets), system text edited, system message moved
+//	in tools         tool added, tool removed, tools reordered, tool changed
+//	in turns         reminder, user text, assistant text, reasoning dropped, reasoning added, reasoning changed, arguments respelled (the
+//	                 same JSON in other bytes), call changed, call id changed, result changed, media changed, history compacted,
+//	                 history rewritten
+//
+// More causes may be added.
+type Divergence struct {
 	Relation Relation
-	// Offset is the byte of the canonical prompt, see the package, at which they part. 0 <= Offset <= A.Bytes and B.Bytes.
-	Offset int64
-	// Within is 0 if Offset is exact. Else, from a [Trail], they part in [Offset, Offset+Within) of the later one.
-	Within   int64
-	Cause    Cause     // NoCause unless Relation is Parts or Shorter
-	Class    Stability // of the fragment at Offset
-	Rule     string    // id of the rule that knows the fragment, "" for none
-	A, B     Side      // the first and the second request
-	Shared   int64     // bytes of the prompt that a cache of A serves for B: Offset
-	Lost     int64     // bytes of A's prompt behind them, which it does not
-	Cosmetic Cosmetic  // what else differs, up to the break, without reaching the prompt
+	// Offset is the number of bytes of the canonical prompt (see the package comment) that A and B share. It is at most
+	// A.Bytes and at most B.Bytes. In the result of [History.Next], it is a lower bound.
+	Offset   int64
+	Cause    string // "" unless Relation is Diverges or Shorter
+	Class    string // how long the fragment at Offset stays the same: static, session, turn or volatile; "" if Cause is ""
+	Rule     string // ID of the rule that matches the fragment, or ""
+	A, B     Side   // the first and the second request
+	within   int64  // 0 if Offset is exact; otherwise the prompts diverge in [Offset, Offset+within) of the later prompt
+	cosmetic string // other differences before Offset, which are not in the prompt: cache breakpoints, content form, item ids, call ids, tool spelling
 }
 
-// Side is a break as seen in one of the two requests.
+// Side describes a divergence in one of the two requests.
 type Side struct {
-	Bytes   int64  // of its whole canonical prompt
-	Path    string // the block or tool, "" at the end of the prompt and in built requests
-	At      int    // bytes of the segment's text in front of the break
-	Kind    Kind   // of the segment
-	Name    string // of the tool, if Kind is ToolSegment
-	Excerpt string // text around the break, valid UTF-8
+	Bytes   int64  // length of the canonical prompt
+	Path    string // path of the block or tool; "" at the end of the prompt and in built requests
+	At      int    // bytes of the segment's text before the divergence
+	Excerpt string // text around the divergence, valid UTF-8
 }
 
-// String returns the break in one line.
-func (b Break) String() string {
-	out := fmt.Sprintf("prompts are the same: %d bytes", b.Shared)
+// String returns the divergence as one line of text.
+func (b Divergence) String() string {
+	out := fmt.Sprintf("prompts are the same: %d bytes", b.Offset)
 	switch b.Relation {
 	case Extends:
-		out = fmt.Sprintf("prompt extends: %d of %d bytes are shared", b.Shared, b.B.Bytes)
+		out = fmt.Sprintf("prompt extends: %d of %d bytes are shared", b.Offset, b.B.Bytes)
 	case Shorter:
-		out = fmt.Sprintf("prompt ends early: %d of %d bytes are left", b.Shared, b.A.Bytes)
-	case Parts:
+		out = fmt.Sprintf("prompt ends early: %d of %d bytes are left", b.Offset, b.A.Bytes)
+	case Diverges:
 		at := fmt.Sprintf("%s+%d", b.B.Path, b.B.At)
 		if b.A.Path != "" && b.A.Path != b.B.Path {
 			at = fmt.Sprintf("%s+%d / %s", b.A.Path, b.A.At, at)
 		}
-		out = fmt.Sprintf("prompts part at byte %d (%s): %v, %v; %d bytes lost", b.Offset, at, b.Cause, b.Class, b.Lost)
+		out = fmt.Sprintf("prompts diverge at byte %d (%s): %v, %v; %d bytes lost", b.Offset, at, b.Cause, b.Class, b.A.Bytes-b.Offset)
 		if b.Rule != "" {
 			out += ", rule " + b.Rule
 		}
@@ -67,18 +74,18 @@ func (b Break) String() string {
 			out += fmt.Sprintf(": %q, then %q", b.A.Excerpt, b.B.Excerpt)
 		}
 	}
-	if b.Cosmetic != 0 {
-		out += "; not in the prompt: " + b.Cosmetic.String()
+	if b.cosmetic != "" {
+		out += "; not in the prompt: " + b.cosmetic
 	}
 	return out
 }
 
-// Compare says where the prompt of b, the later request, parts from that of a. It compares canonical prompts, so breakpoints,
-// spelling of content and ids of items are no break. Requests of two APIs may be compared; tools then by name, description and
-// schema only.
+// Compare returns where the prompt of b, the later request, diverges from the prompt of a. It compares canonical
+// prompts, so differences in breakpoints, the form of content and IDs of items are not a divergence. Requests of
+// different APIs can be compared; their tools are compared by name, description and schema only.
 //
-// Cost: linear in both requests. Places are looked up for the break alone.
-func Compare(a, b *block.Request, o *CompareOptions) Break {
+// Cost: linear in both requests. Paths are computed only for the divergence.
+func Compare(a, b *block.Request, o *CompareOptions) Divergence {
 	c := newComparer(o)
 	raw := a.API() == b.API() && a.Body() != nil && b.Body() != nil
 	c.a, c.b = segments(a, c.prompt, raw), segments(b, c.prompt, raw)
@@ -88,19 +95,15 @@ func Compare(a, b *block.Request, o *CompareOptions) Break {
 // comparer compares two prompts.
 type comparer struct {
 	prompt  Prompt
-	rules   func() []Rule
 	excerpt int
 	a, b    []segment
 }
 
-// newComparer returns a comparer of no prompts yet; nil options are the defaults.
+// newComparer returns a comparer without prompts. nil options mean the defaults.
 func newComparer(o *CompareOptions) comparer {
-	c := comparer{rules: DefaultRules, excerpt: 64}
+	c := comparer{excerpt: 64}
 	if o != nil {
 		c.prompt = o.Prompt
-		if o.Rules != nil {
-			c.rules = func() []Rule { return o.Rules }
-		}
 		if o.Excerpt != 0 {
 			c.excerpt = max(o.Excerpt, 0)
 		}
@@ -108,42 +111,42 @@ func newComparer(o *CompareOptions) comparer {
 	return c
 }
 
-func (c *comparer) compare() Break {
-	var br Break
+func (c *comparer) compare() Divergence {
+	var br Divergence
 	for i := range c.a {
 		br.A.Bytes += int64(len(c.a[i].text))
 	}
 	for i := range c.b {
 		br.B.Bytes += int64(len(c.b[i].text))
 	}
-	i := 0
+	i, differ := 0, cosmetic(0)
 	for i < len(c.a) && i < len(c.b) && c.a[i].same(&c.b[i]) {
-		br.Cosmetic |= c.cosmetic(&c.a[i], &c.b[i])
+		differ |= c.cosmetic(&c.a[i], &c.b[i])
 		br.Offset += int64(len(c.a[i].text))
 		i++
 	}
+	br.cosmetic = differ.String()
 	off := 0
 	switch {
 	case i == len(c.a) && i == len(c.b):
 	case i == len(c.a):
 		br.Relation = Extends
 	case i == len(c.b):
-		br.Relation, br.Cause, br.Class = Shorter, HistoryRewritten, Turn
+		br.Relation, br.Cause, br.Class = Shorter, causeHistoryRewritten, classTurn
 	default:
-		br.Relation = Parts
+		br.Relation = Diverges
 		if c.a[i].head(&c.b[i]) {
 			off = common(c.a[i].text, c.b[i].text)
 		}
 		br.Cause, br.Class, br.Rule = c.cause(i, off)
 	}
 	br.Offset += int64(off)
-	br.Shared, br.Lost = br.Offset, br.A.Bytes-br.Offset
 	c.side(&br.A, c.a, i, off)
 	c.side(&br.B, c.b, i, off)
 	return br
 }
 
-// common returns the number of equal bytes at the start of two texts, whole characters.
+// common returns the length of the common prefix of two texts, in bytes of whole characters.
 func common(a, b string) int {
 	n := min(len(a), len(b))
 	i := 0
@@ -156,17 +159,17 @@ func common(a, b string) int {
 	return i
 }
 
-// side fills in what one side shows at segment i.
+// side sets the fields of s for a divergence at offset off of segment i.
 func (c *comparer) side(s *Side, list []segment, i, off int) {
 	if i >= len(list) {
 		return
 	}
 	g := &list[i]
-	s.Path, s.At, s.Kind, s.Name = g.at.Path(), off, g.kind, g.name
+	s.Path, s.At = g.at.Path(), off
 	s.Excerpt = excerpt(g.text, off, c.excerpt)
 }
 
-// excerpt returns at most n bytes of text around off, whole characters.
+// excerpt returns at most n bytes of whole characters of text around off.
 func excerpt(text string, off, n int) string {
 	if n <= 0 {
 		return ""
@@ -182,77 +185,77 @@ func excerpt(text string, off, n int) string {
 	return strings.ToValidUTF8(text[from:end], "\uFFFD")
 }
 
-// cosmetic compares what does not reach the prompt of two equal segments.
-func (c *comparer) cosmetic(a, b *segment) (x Cosmetic) {
+// cosmetic compares two equal segments in what is not in the prompt.
+func (c *comparer) cosmetic(a, b *segment) (x cosmetic) {
 	if a.cache != b.cache {
-		x |= CacheMoved
+		x |= cacheMoved
 	}
 	if a.form != b.form {
-		x |= ContentForm
+		x |= contentForm
 	}
 	if a.id != b.id {
-		x |= ItemIDs
+		x |= itemIDs
 	}
 	if a.callID != b.callID {
-		x |= CallIDs
+		x |= callIDs
 	}
 	if a.spaced != b.spaced {
-		x |= ToolSpelling
+		x |= toolSpelling
 	}
 	return x
 }
 
-// cause says why segments i, which both exist, differ behind off bytes.
-func (c *comparer) cause(i, off int) (Cause, Stability, string) {
+// cause returns the cause, class and rule of a difference at offset off of segments i, which both exist.
+func (c *comparer) cause(i, off int) (string, string, string) {
 	a, b := &c.a[i], &c.b[i]
-	if c.leads(i) && (off < Len(a.text) || off < Len(b.text)) {
-		return BillingHeader, Volatile, billingRule
+	if c.leads(i) && (off < billingLen(a.text) || off < billingLen(b.text)) {
+		return causeBillingHeader, classVolatile, billingRule
 	}
 	switch {
-	case a.kind == ToolSegment && b.kind == ToolSegment && a.name == b.name && a.head(b):
+	case a.kind == toolSegment && b.kind == toolSegment && a.name == b.name && a.head(b):
 		if r := c.known(a, b, off); r != nil {
 			return r.Cause, r.Class, r.ID
 		}
-		return ToolChanged, Static, ""
-	case a.kind == ToolSegment || b.kind == ToolSegment:
-		return c.tools(a, b), Session, ""
+		return causeToolChanged, classStatic, ""
+	case a.kind == toolSegment || b.kind == toolSegment:
+		return c.tools(a, b), classSession, ""
 	case a.head(b) && a.where() != 0:
 		if r := c.known(a, b, off); r != nil {
 			return r.Cause, r.Class, r.ID
 		}
-		if a.kind == SystemSegment && (tailed(a.text, off) || tailed(b.text, off)) {
-			return RelocatedText, Session, ""
+		if a.kind == systemSegment && (tailed(a.text, off) || tailed(b.text, off)) {
+			return causeRelocatedText, classSession, ""
 		}
 	}
 	switch {
-	case a.kind == SystemSegment || b.kind == SystemSegment:
+	case a.kind == systemSegment || b.kind == systemSegment:
 		return c.system(i)
-	case b.kind == CompactionSegment || compacts(b.text):
-		return Compacted, Turn, ""
-	case a.kind == ReasoningSegment && b.kind != a.kind && a.role == b.role:
-		return ReasoningDropped, Turn, ""
-	case b.kind == ReasoningSegment && a.kind != b.kind && a.role == b.role:
-		return ReasoningAdded, Turn, ""
-	case a.kind == ReminderSegment || b.kind == ReminderSegment:
-		return Reminder, Turn, ""
+	case b.kind == compactionSegment || compacts(b.text):
+		return causeCompacted, classTurn, ""
+	case a.kind == reasoningSegment && b.kind != a.kind && a.role == b.role:
+		return causeReasoningDropped, classTurn, ""
+	case b.kind == reasoningSegment && a.kind != b.kind && a.role == b.role:
+		return causeReasoningAdded, classTurn, ""
+	case a.kind == reminderSegment || b.kind == reminderSegment:
+		return causeReminder, classTurn, ""
 	case a.kind != b.kind || a.role != b.role:
-		return HistoryRewritten, Turn, ""
-	case a.kind == CallSegment:
-		return c.call(a, b), Turn, ""
-	case a.kind == ResultSegment && c.prompt.CallIDs && a.callID != b.callID && a.text == a.callID:
-		return CallIDChanged, Turn, ""
+		return causeHistoryRewritten, classTurn, ""
+	case a.kind == callSegment:
+		return c.call(a, b), classTurn, ""
+	case a.kind == resultSegment && c.prompt.CallIDs && a.callID != b.callID && a.text == a.callID:
+		return causeCallIDChanged, classTurn, ""
 	}
-	return causeOf(a.kind), Turn, ""
+	return causeOf(a.kind), classTurn, ""
 }
 
-// leads reports whether segment i is the first system text of one of the two.
+// leads reports whether segment i is the first system text of either prompt.
 func (c *comparer) leads(i int) bool {
 	first := func(list []segment) bool {
-		if list[i].kind != SystemSegment {
+		if list[i].kind != systemSegment {
 			return false
 		}
 		for k := range i {
-			if list[k].kind == SystemSegment {
+			if list[k].kind == systemSegment {
 				return false
 			}
 		}
@@ -261,17 +264,17 @@ func (c *comparer) leads(i int) bool {
 	return first(c.a) || first(c.b)
 }
 
-// known returns the rule that knows the fragment at off in one of two texts of one kind.
-func (c *comparer) known(a, b *segment, off int) *Rule {
-	s := scanner{rules: c.rules(), where: a.where()}
+// known returns the rule that matches the fragment at off in either of two segments of the same kind.
+func (c *comparer) known(a, b *segment, off int) *rule {
+	s := scanner{rules: DefaultRules(), where: a.where()}
 	if r := s.rule(a.text, off); r != nil {
 		return r
 	}
 	return s.rule(b.text, off)
 }
 
-// rule returns the rule that knows the place off of text: that of its line, else that of the lines around it.
-func (s *scanner) rule(text string, off int) *Rule {
+// rule returns the rule that matches offset off of text, by its line or else by the lines around it.
+func (s *scanner) rule(text string, off int) *rule {
 	from := strings.LastIndexByte(text[:off], '\n') + 1
 	if from < len(text) {
 		end := lineEnd(text, from)
@@ -295,7 +298,7 @@ func (s *scanner) rule(text string, off int) *Rule {
 	return nil
 }
 
-// all is find, with the fragments behind the mark too.
+// all is like find but also returns the fragments after the mark.
 func (s *scanner) all(text string) ([]fragment, int) {
 	list, mark := s.find(nil, text)
 	if mark < 0 {
@@ -309,53 +312,51 @@ func (s *scanner) all(text string) ([]fragment, int) {
 	return list, mark
 }
 
-// label returns the rule whose value Relocate wrote in a line.
-func (s *scanner) label(line string) *Rule {
+// label returns the rule whose label starts a line that Relocate wrote.
+func (s *scanner) label(line string) *rule {
 	for i := range s.rules {
-		if r := &s.rules[i]; r.Label != "" && r.Where&(InSystem|InTools) != 0 && strings.HasPrefix(line, r.Label) {
+		if r := &s.rules[i]; r.Label != "" && r.Where&(inSystem|inTools) != 0 && strings.HasPrefix(line, r.Label) {
 			return r
 		}
 	}
 	return nil
 }
 
-// tailed reports whether off is behind the mark of Relocate.
+// tailed reports whether off is after the mark of Relocate.
 func tailed(text string, off int) bool {
-	s := scanner{where: InSystem}
+	s := scanner{where: inSystem}
 	_, mark := s.find(nil, text)
 	return mark >= 0 && off >= mark
 }
 
-// tools says why the lists of tools part at a and b, one of which may be no tool.
-func (c *comparer) tools(a, b *segment) Cause {
+// tools returns the cause of a divergence in the list of tools at a and b, one of which may not be a tool.
+func (c *comparer) tools(a, b *segment) string {
 	has := func(list []segment, name string) bool {
 		for i := range list {
-			if list[i].kind == ToolSegment && list[i].name == name {
+			if list[i].kind == toolSegment && list[i].name == name {
 				return true
 			}
 		}
 		return false
 	}
 	switch {
-	case b.kind == ToolSegment && !has(c.a, b.name) && b.deferred:
-		return DeferredToolLoaded
-	case b.kind == ToolSegment && !has(c.a, b.name):
-		return ToolAdded
-	case a.kind == ToolSegment && !has(c.b, a.name):
-		return ToolRemoved
-	case a.kind == ToolSegment && b.kind == ToolSegment:
-		return ToolReordered
-	case b.kind == ToolSegment:
-		return ToolAdded
+	case b.kind == toolSegment && !has(c.a, b.name):
+		return causeToolAdded
+	case a.kind == toolSegment && !has(c.b, a.name):
+		return causeToolRemoved
+	case a.kind == toolSegment && b.kind == toolSegment:
+		return causeToolReordered
+	case b.kind == toolSegment:
+		return causeToolAdded
 	}
-	return ToolRemoved
+	return causeToolRemoved
 }
 
-// system says why system text parts at segment i.
-func (c *comparer) system(i int) (Cause, Stability, string) {
+// system returns the cause, class and rule of a divergence in system text at segment i.
+func (c *comparer) system(i int) (string, string, string) {
 	in := func(list []segment, text string) bool {
 		for k := i + 1; k < len(list); k++ {
-			if list[k].kind == SystemSegment && list[k].text == text {
+			if list[k].kind == systemSegment && list[k].text == text {
 				return true
 			}
 		}
@@ -363,16 +364,16 @@ func (c *comparer) system(i int) (Cause, Stability, string) {
 	}
 	a, b := &c.a[i], &c.b[i]
 	switch {
-	case a.kind == SystemSegment && b.kind == SystemSegment && (a.text == b.text || in(c.b, a.text) && in(c.a, b.text)),
-		a.kind == SystemSegment && b.kind != SystemSegment && in(c.b, a.text),
-		b.kind == SystemSegment && a.kind != SystemSegment && in(c.a, b.text):
-		return SystemMoved, Turn, ""
+	case a.kind == systemSegment && b.kind == systemSegment && (a.text == b.text || in(c.b, a.text) && in(c.a, b.text)),
+		a.kind == systemSegment && b.kind != systemSegment && in(c.b, a.text),
+		b.kind == systemSegment && a.kind != systemSegment && in(c.a, b.text):
+		return causeSystemMoved, classTurn, ""
 	}
-	return SystemEdited, Static, ""
+	return causeSystemEdited, classStatic, ""
 }
 
-// call says why two calls differ.
-func (c *comparer) call(a, b *segment) Cause {
+// call returns the cause of a difference between two calls.
+func (c *comparer) call(a, b *segment) string {
 	cut := func(s *segment) (name, args string) {
 		text := s.text
 		if c.prompt.CallIDs {
@@ -385,20 +386,20 @@ func (c *comparer) call(a, b *segment) Cause {
 	bn, ba := cut(b)
 	switch {
 	case an == bn && aa == ba && a.callID != b.callID:
-		return CallIDChanged
+		return causeCallIDChanged
 	case an == bn && aa != ba && sameJSON(aa, ba):
-		return ArgumentsRespelled
+		return causeArgumentsRespelled
 	}
-	return CallChanged
+	return causeCallChanged
 }
 
-// sameJSON reports whether two texts are the same JSON in other bytes.
+// sameJSON reports whether two texts are JSON encodings of equal values.
 func sameJSON(a, b string) bool {
 	var x, y any
 	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// compactions begin the user text that harnesses put in the place of a history that they compacted.
+// compactions lists the starts of the user text with which harnesses replace a compacted history.
 var compactions = [...]string{
 	"This session is being continued from a previous conversation", // Claude Code
 	"Another language model started to solve this problem",         // Codex

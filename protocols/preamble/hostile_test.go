@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package preamble_test
+package preamble
 
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -13,36 +14,38 @@ import (
 
 	"github.com/weft-go/weft/protocols/chat"
 	"github.com/weft-go/weft/protocols/messages"
-	"github.com/weft-go/weft/protocols/preamble"
 )
 
 const short = "x-anthropic-billing-header:a=1;"
 
-// TestManyHeaders strips headers by the thousand: glued in one line, in lines, and in blocks. All go at once; quadratic work would take
-// minutes.
+// TestManyHeaders removes thousands of headers in one call: in one line, in lines, and in blocks. Quadratic time would
+// take minutes.
 func TestManyHeaders(t *testing.T) {
-	const n = 200_000
+	n, blocks := 20_000, 500
+	if os.Getenv("WEFT_TEST") == "long" {
+		n, blocks = 200_000, 2000
+	}
 	for _, sep := range []string{"", "\n", strings.Repeat(" ", 20) + "\n"} {
 		text := strings.Repeat(short+sep, n)
-		require.Equal(t, len(text), preamble.Len(text))
-		require.Equal(t, len(text), preamble.Len(text+"You"))
+		require.Equal(t, len(text), billingLen(text))
+		require.Equal(t, len(text), billingLen(text+"You"))
 	}
-	blocks := strings.Repeat(`{"type":"text","text":"`+short+`"},`, 2000)
-	r, err := messages.Decode([]byte(`{"system":[`+blocks+`{"type":"text","text":"`+short+`\nYou"}],"messages":[]}`), nil)
+	list := strings.Repeat(`{"type":"text","text":"`+short+`"},`, blocks)
+	r, err := messages.Decode([]byte(`{"system":[`+list+`{"type":"text","text":"`+short+`\nYou"}],"messages":[]}`), nil)
 	require.NoError(t, err)
-	rep, err := preamble.Apply(r, nil)
+	rep, err := Stabilize(r, nil)
 	require.NoError(t, err)
-	require.Len(t, rep.Changes, 2001)
-	out, err := r.Encode(nil)
+	require.Len(t, rep.Changes, blocks+1)
+	out, err := r.AppendBody(nil)
 	require.NoError(t, err)
 	require.Equal(t, `{"system":[{"type":"text","text":"You"}],"messages":[]}`, string(out))
-	again, err := preamble.Apply(r, nil)
+	again, err := Stabilize(r, nil)
 	require.NoError(t, err)
 	require.Empty(t, again.Changes)
 }
 
-// TestApplyOffsets sees that places are those of the body as decoded, wherever the header stood.
-func TestApplyOffsets(t *testing.T) {
+// TestStabilizeOffsets tests that offsets refer to the body as decoded, regardless of where the header was.
+func TestStabilizeOffsets(t *testing.T) {
 	const rest = `\nCurrent date: 2\nB","cache_control":{"type":"ephemeral"}},{"type":"text","text":"Platform: x\nC"}],` +
 		`"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}]}`
 	for _, front := range []string{
@@ -52,7 +55,7 @@ func TestApplyOffsets(t *testing.T) {
 		body := `{"model":"m", "system":[ {"type":"text","text":"` + front + rest
 		r, err := messages.Decode([]byte(body), nil)
 		require.NoError(t, err)
-		rep, err := preamble.Apply(r, &preamble.Options{Canonical: true, Relocate: true})
+		rep, err := Stabilize(r, &Options{Canonical: true, Relocate: true})
 		require.NoError(t, err)
 		for _, c := range rep.Changes {
 			at := body[c.Offset:]
@@ -74,11 +77,11 @@ func TestApplyOffsets(t *testing.T) {
 	}
 }
 
-func TestApplyOdd(t *testing.T) {
+func TestStabilizeOdd(t *testing.T) {
 	tests := []struct {
 		name, body, want string
 		decode           decoder
-		o                *preamble.Options
+		o                *Options
 	}{
 		{
 			"system text without a byte is nothing", `{"system":"","messages":[{"role":"system","content":"` + short + `\nYou"},{"role":"user","content":"u"}]}`,
@@ -91,14 +94,14 @@ func TestApplyOdd(t *testing.T) {
 		{
 			"a search result keeps its list", `{"messages":[{"role":"user","content":[{"type":"search_result","source":"s","title":"t","content":[{"type":"text","text":"a"}]}]}]}`,
 			`{"messages":[{"role":"user","content":[{"type":"search_result","source":"s","title":"t","content":[{"type":"text","text":"a"}]}]}]}`, messages.Decode,
-			&preamble.Options{Canonical: true},
+			&Options{Canonical: true},
 		},
 		{
-			"the header of a developer message behind the first stays", `{"messages":[{"role":"system","content":"You"},{"role":"developer","content":"` + short + `"}]}`,
+			"the header of a second message stays", `{"messages":[{"role":"system","content":"You"},{"role":"developer","content":"` + short + `"}]}`,
 			`{"messages":[{"role":"system","content":"You"},{"role":"developer","content":"` + short + `"}]}`, chat.Decode, nil,
 		},
 		{
-			"the header of system text behind an image stays", `{"messages":[{"role":"system","content":[{"type":"image_url","image_url":{"url":"u"}},{"type":"text","text":"` + short + `"}]}]}`,
+			"the header of system text after an image stays", `{"messages":[{"role":"system","content":[{"type":"image_url","image_url":{"url":"u"}},{"type":"text","text":"` + short + `"}]}]}`,
 			`{"messages":[{"role":"system","content":[{"type":"image_url","image_url":{"url":"u"}},{"type":"text","text":"` + short + `"}]}]}`, chat.Decode, nil,
 		},
 	}
@@ -106,21 +109,22 @@ func TestApplyOdd(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r, err := tt.decode([]byte(tt.body), nil)
 			require.NoError(t, err)
-			_, err = preamble.Apply(r, tt.o)
+			_, err = Stabilize(r, tt.o)
 			require.NoError(t, err)
-			out, err := r.Encode(nil)
+			out, err := r.AppendBody(nil)
 			require.NoError(t, err)
 			if diff := cmp.Diff(tt.want, string(out)); diff != "" {
 				t.Error(diff)
 			}
-			again, err := preamble.Apply(r, tt.o)
+			again, err := Stabilize(r, tt.o)
 			require.NoError(t, err)
 			require.Empty(t, again.Changes)
 		})
 	}
 }
 
-// TestToolBreakpoints says that breakpoints of tools are not in the canonical prompt, in any spelling.
+// TestToolBreakpoints tests that breakpoints of tools are not in the canonical prompt, even with escapes in their
+// names.
 func TestToolBreakpoints(t *testing.T) {
 	const tool = `{"messages":[],"tools":[{"type":"function","function":{"name":"f"%s}%s}]}`
 	plain, err := chat.Decode(fmt.Appendf(nil, tool, "", ""), nil)
@@ -131,7 +135,7 @@ func TestToolBreakpoints(t *testing.T) {
 	} {
 		r, err := chat.Decode(fmt.Appendf(nil, tool, mark, mark), nil)
 		require.NoError(t, err)
-		b := preamble.Compare(plain, r, nil)
-		require.Equal(t, preamble.Same, b.Relation, "%s: %v", mark, b)
+		b := Compare(plain, r, nil)
+		require.Equal(t, Same, b.Relation, "%s: %v", mark, b)
 	}
 }

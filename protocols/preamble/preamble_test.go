@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package preamble_test
+package preamble
 
 import (
 	"bytes"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/chat"
 	"github.com/weft-go/weft/protocols/messages"
-	"github.com/weft-go/weft/protocols/preamble"
 	"github.com/weft-go/weft/protocols/responses"
 )
 
@@ -27,7 +25,7 @@ func TestLen(t *testing.T) {
 		{"the block as sent", head, ""},
 		{"with a trailing newline", head + "\n", ""},
 		{"unknown keys", "x-anthropic-billing-header: cc_future=1; x=y;", ""},
-		{"an agent's, with a space behind", head + " cc_is_subagent=true; ", ""},
+		{"an agent's, with a trailing space", head + " cc_is_subagent=true; ", ""},
 		{"no semicolon at the end", "x-anthropic-billing-header: a=1; b=2", ""},
 		{"a line before text", head + "\nYou are an agent.", "You are an agent."},
 		{"glued to text", head + "You are an agent.\nBe kind.", "You are an agent.\nBe kind."},
@@ -40,7 +38,7 @@ func TestLen(t *testing.T) {
 		{"keys with dots", "x-anthropic-billing-header: cc.version=1; a-b.c=2;\nYou", "You"},
 		{"CRLF", head + "\r\nYou", "You"},
 		{"several lines", head + "\n" + head + "\n" + head + "\nYou", "You"},
-		{"a blank line behind stays", head + "\n\nYou", "\nYou"},
+		{"a blank line after the header stays", head + "\n\nYou", "\nYou"},
 		{"the last pair lacks its semicolon, in a line", "x-anthropic-billing-header: a=1; b=2\nYou", "You"},
 		{"a value with blanks", "x-anthropic-billing-header: cc_version=2; cc_prev_req=a b c; cch=0", ""},
 		{"a value with blanks, glued", "x-anthropic-billing-header: cc_workload=a b; cch=0;You are", "You are"},
@@ -55,14 +53,14 @@ func TestLen(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.rest, tt.text[preamble.Len(tt.text):]); diff != "" {
+			if diff := cmp.Diff(tt.rest, tt.text[billingLen(tt.text):]); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 }
 
-func TestApply(t *testing.T) {
+func TestStabilize(t *testing.T) {
 	type decode = func([]byte, *block.Limits) (*block.Request, error)
 	h := strings.ReplaceAll(head, "1ad", `1\u0061d`) // spelled with an escape
 	tests := []struct {
@@ -126,7 +124,7 @@ func TestApply(t *testing.T) {
 			`{"messages":[{"role":"user","content":"` + h + `\nhi"}]}`, `{"messages":[{"role":"user","content":"` + h + `\nhi"}]}`, -1,
 		},
 		{
-			"user text stays, behind system text", chat.Decode,
+			"user text after system text stays", chat.Decode,
 			`{"messages":[{"role":"system","content":"You"},{"role":"user","content":[{"type":"text","text":"` + h + `"}]}]}`,
 			`{"messages":[{"role":"system","content":"You"},{"role":"user","content":[{"type":"text","text":"` + h + `"}]}]}`, -1,
 		},
@@ -144,7 +142,7 @@ func TestApply(t *testing.T) {
 			`{"messages":[{"role":"tool","tool_call_id":"c","content":"` + h + `"}]}`, -1,
 		},
 		{
-			"system text behind the start stays", messages.Decode,
+			"system text after the start stays", messages.Decode,
 			`{"system":"You","messages":[{"role":"user","content":"hi"},{"role":"system","content":"` + h + `"}]}`,
 			`{"system":"You","messages":[{"role":"user","content":"hi"},{"role":"system","content":"` + h + `"}]}`, -1,
 		},
@@ -153,7 +151,7 @@ func TestApply(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r, err := tt.decode([]byte(tt.body), nil)
 			require.NoError(t, err)
-			rep, err := preamble.Apply(r, nil)
+			rep, err := Stabilize(r, nil)
 			require.NoError(t, err)
 			if tt.off < 0 {
 				require.Empty(t, rep.Changes)
@@ -162,65 +160,46 @@ func TestApply(t *testing.T) {
 				require.Equal(t, tt.off, rep.Changes[0].Offset)
 				require.True(t, strings.HasPrefix(rep.Changes[0].Text, head))
 			}
-			out, err := r.Encode(nil)
+			out, err := r.AppendBody(nil)
 			require.NoError(t, err)
 			if diff := cmp.Diff(tt.want, string(out)); diff != "" {
 				t.Error(diff)
 			}
-			again, err := preamble.Apply(r, nil)
+			again, err := Stabilize(r, nil)
 			require.NoError(t, err)
 			require.Empty(t, again.Changes, "not idempotent")
 		})
 	}
 }
 
-func TestApplySeveral(t *testing.T) {
-	r := block.New()
+func TestStabilizeSeveral(t *testing.T) {
+	r := block.NewRequest()
 	require.NoError(t, r.AppendTurn(block.Turn{Role: block.RoleSystem, Blocks: []block.Block{
 		{Kind: block.Text, Text: head}, {Kind: block.Text, Text: head + "\n" + head + "\nYou"},
 	}}))
-	rep, err := preamble.Apply(r, nil)
+	rep, err := Stabilize(r, nil)
 	require.NoError(t, err)
 	require.Len(t, rep.Changes, 2)
 	require.Equal(t, 3*len(head)+2, rep.Bytes())
 	require.Equal(t, "You", r.Turns()[0].Text(""))
 }
 
-// TestApplyCaptures strips recorded requests of Claude Code: what goes is the first system block, and no byte besides.
-func TestApplyCaptures(t *testing.T) {
+// TestStabilizeCaptures strips recorded requests of Claude Code. Only the first system block may be removed.
+func TestStabilizeCaptures(t *testing.T) {
 	for _, f := range []string{"A1-001", "A1-003", "B-001"} {
 		r := capture(t, "claude-code/"+f)
 		body := bytes.Clone(r.Body())
-		rep, err := preamble.Apply(r, nil)
+		rep, err := Stabilize(r, nil)
 		require.NoError(t, err)
 		require.Len(t, rep.Changes, 1)
 		x := rep.Changes[0]
-		require.True(t, x.Block)
+		require.True(t, x.whole)
 		require.Equal(t, "system[0]", x.Path)
-		out, err := r.Encode(nil)
+		out, err := r.AppendBody(nil)
 		require.NoError(t, err)
 		gone := len(body) - len(out)
 		want := append(bytes.Clone(body[:x.Offset]), body[int(x.Offset)+gone:]...)
 		require.True(t, bytes.Equal(want, out), "bytes outside the block changed")
 		require.NotContains(t, string(out[:x.Offset+200]), "x-anthropic-billing-header")
 	}
-}
-
-func ExampleApply() {
-	r, err := messages.Decode([]byte(`{"system":[`+
-		`{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1.330.1ad; cch=97bd6;"},`+
-		`{"type":"text","text":"You are an agent."}],"messages":[]}`), nil)
-	if err != nil {
-		panic(err)
-	}
-	report, err := preamble.Apply(r, nil)
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println(report.Changes[0].Path, report.Changes[0].Offset)
-	body, _ := r.Encode(nil)
-	fmt.Println(string(body))
-	// Output:
-	// system[0] 11
-	// {"system":[{"type":"text","text":"You are an agent."}],"messages":[]}
 }

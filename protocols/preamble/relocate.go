@@ -6,32 +6,33 @@ import (
 	"strings"
 
 	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/codec"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
 )
 
-// maxMoves bounds how many fragments move, so that a report costs no more than the request. Harnesses have a handful; where more
-// are found, none moves.
+// maxMoves limits the number of fragments, and so the size of the report. Harnesses write only a few; if there are more
+// than maxMoves, none is moved.
 const maxMoves = 256
 
 // found is a text with its fragments.
 type found struct {
 	turn, block int // turn is -1 for the description of tool number block
 	text        string
-	end         int // of the part that is looked at: the mark, or the end
+	end         int // the end of the part to examine: the mark, or the end of text
 	at          block.Ref
 	list        []fragment
 }
 
-// plan finds what moves, notes the new texts, and reports.
-func (w *work) plan(o *Options, rules []Rule) {
+// plan finds the fragments to move, records the new texts, and adds the moves to the report.
+func (w *work) plan(o *Options, rules Rules) {
 	var all []found
-	if o.Prompt.Order == ToolsFirst { // else they stand behind the end of the system text
+	if !o.Prompt.SystemFirst { // else the tools come after the system text
 		all = w.inTools(rules)
 	}
 	move := len(all) > 0
-	s := scanner{rules: rules, where: InSystem}
+	s := scanner{rules: rules, where: inSystem}
 	turns := w.r.Turns()
-	solid := false // a block without text was seen
+	solid := false // whether a block is not text
 	for ti := range leading(turns) {
 		for bi := range turns[ti].Blocks {
 			b := &turns[ti].Blocks[bi]
@@ -47,7 +48,7 @@ func (w *work) plan(o *Options, rules []Rule) {
 			all = append(all, f)
 			if mark >= 0 {
 				w.mark = true
-				goto read // behind the mark is what moved
+				goto read // text after the mark was moved before
 			}
 		}
 	}
@@ -67,12 +68,12 @@ read:
 	}
 }
 
-// inTools finds the fragments in descriptions of tools.
-func (w *work) inTools(rules []Rule) (all []found) {
+// inTools returns the fragments in descriptions of tools.
+func (w *work) inTools(rules Rules) (all []found) {
 	if w.r.Body() == nil {
 		return nil
 	}
-	s := scanner{rules: rules, where: InTools}
+	s := scanner{rules: rules, where: inTools}
 	for i, t := range w.r.Tools() {
 		if list, _ := s.find(nil, t.Description); len(list) > 0 && t.Kind == block.Function && moves(list) {
 			all = append(all, found{-1, i, t.Description, len(t.Description), t.At, list})
@@ -83,14 +84,15 @@ func (w *work) inTools(rules []Rule) (all []found) {
 
 func moves(list []fragment) bool {
 	for i := range list {
-		if a := list[i].rule.Action; a == Move || a == Point {
+		if a := list[i].rule.Action; a == actMove || a == actPoint {
 			return true
 		}
 	}
 	return false
 }
 
-// inFront reports whether a fragment that moves has other text behind it. Where all stand at the end, they stay.
+// inFront reports whether a fragment to move is followed by other text. If all are at the end already, they need not
+// move.
 func inFront(all []found) bool {
 	rest := false
 	for i := len(all) - 1; i >= 0; i-- {
@@ -100,7 +102,7 @@ func inFront(all []found) bool {
 			x := &f.list[k]
 			rest = rest || strings.TrimSpace(f.text[x.end:end]) != ""
 			switch x.rule.Action {
-			case Move, Point:
+			case actMove, actPoint:
 				if rest {
 					return true
 				}
@@ -114,7 +116,7 @@ func inFront(all []found) bool {
 	return false
 }
 
-// cut notes the text without what moves.
+// cut records the text without its fragments.
 func (w *work) cut(f *found) {
 	var out strings.Builder
 	end := 0
@@ -122,15 +124,15 @@ func (w *work) cut(f *found) {
 		r := x.rule
 		value := f.text[x.valOff:x.valEnd]
 		switch {
-		case r.Action == Point && r.From != "":
+		case r.Action == actPoint && r.From != "":
 			out.WriteString(f.text[end:x.valOff])
-			out.WriteString(Pointer)
+			out.WriteString(pointerText)
 			end = x.valEnd
-		case r.Action == Move:
+		case r.Action == actMove:
 			out.WriteString(f.text[end:x.off])
 			if end = x.end; r.Pointer != "" {
 				out.WriteString(r.Pointer)
-				end = x.valEnd // the newline stays
+				end = x.valEnd // keep the newline
 			}
 		default:
 			continue
@@ -150,7 +152,7 @@ func (w *work) cut(f *found) {
 	}
 }
 
-// relocate sets the texts that plan noted, and what moved behind them.
+// relocate writes the texts that plan recorded, and then the moved text.
 func (w *work) relocate() error {
 	if len(w.moves) == 0 {
 		return nil
@@ -158,7 +160,7 @@ func (w *work) relocate() error {
 	if err := w.setDescriptions(); err != nil {
 		return err
 	}
-	turns := w.r.Turns() // places stay good: nothing is read again before the last edit
+	turns := w.r.Turns() // positions are valid until the last edit, because the body is not parsed again before
 	for _, m := range w.moves {
 		if m.turn < 0 {
 			continue
@@ -177,9 +179,9 @@ func (w *work) relocate() error {
 	return w.setTail()
 }
 
-// setDescriptions writes the descriptions of tools that lost a value.
+// setDescriptions writes the descriptions of tools from which a value was moved.
 func (w *work) setDescriptions() error {
-	if w.moves[0].turn >= 0 { // those of tools stand in front
+	if w.moves[0].turn >= 0 { // the moves in tools come first
 		return nil
 	}
 	tools := w.r.Tools()
@@ -189,9 +191,9 @@ func (w *work) setDescriptions() error {
 			at = append(at, tools[m.block].At)
 		}
 	}
-	return w.r.Rewrite(func(e *jsonscan.Edits, _ jsonscan.Value) bool {
+	return codec.Rewrite(w.r, func(e *jsonscan.Edits, _ jsonscan.Value) bool {
 		for i, ref := range at {
-			v := block.ValueOf(ref)
+			v := codec.ValueOf(ref)
 			d := v.Get("description")
 			if !d.Exists() {
 				d = v.Get("function").Get("description")
@@ -204,7 +206,7 @@ func (w *work) setDescriptions() error {
 	})
 }
 
-// setTail writes what moved to the end of the leading system text.
+// setTail writes the moved text to the end of the leading system text.
 func (w *work) setTail() error {
 	text := strings.Join(w.tail, "\n")
 	turns := w.r.Turns()
@@ -215,10 +217,10 @@ func (w *work) setTail() error {
 	t := &turns[last]
 	n := len(t.Blocks)
 	switch {
-	case n > 0 && t.Blocks[n-1].Kind == block.Text && w.mark: // there is a tail
+	case n > 0 && t.Blocks[n-1].Kind == block.Text && w.mark: // the mark exists already
 		b := &t.Blocks[n-1]
 		return w.r.SetText(b.At, b.Text+"\n"+text)
-	case n == 1 && t.Form&block.FormString != 0 && t.Blocks[0].Kind == block.Text:
+	case n == 1 && t.Form&codec.FormString != 0 && t.Blocks[0].Kind == block.Text:
 		b := &t.Blocks[0]
 		return w.r.SetText(b.At, strings.TrimRight(b.Text, "\n")+"\n\n"+tailMark+"\n"+text)
 	}

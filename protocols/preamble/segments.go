@@ -6,44 +6,34 @@ import (
 	"bytes"
 
 	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/codec"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
 )
 
-// Order says what a template writes first.
-type Order uint8
-
-// The orders.
-const (
-	ToolsFirst  Order = iota // tools, then system text, as Claude and most templates with tools in a first system message do
-	SystemFirst              // the leading system text, then tools
-)
-
-// Prompt says how a chat template and its server put a request together, as far as it decides where two prompts part. The zero
-// Prompt is what package chat renders.
+// Prompt specifies the order of a chat template and what it renders, as far as it affects where prompts diverge. The
+// zero Prompt is the order of package chat.
 type Prompt struct {
-	Order Order
-	// DeferredInPlace renders tools with defer_loading among the others. Else each one stands where a tool reference first names
-	// it, as chat.AppendMessages does.
-	DeferredInPlace bool
-	// CallIDs says that the template prints ids of calls, as those of Kimi and Mistral do.
+	// SystemFirst reports that the leading system text comes before the tools. Otherwise the tools come first, as for
+	// Claude and in most templates that list them in a first system message.
+	SystemFirst bool
+	// CallIDs reports that the template renders the IDs of calls, as the templates of Kimi and Mistral do.
 	CallIDs bool
 }
 
-// segment is one piece of the canonical prompt.
+// segment is one part of the canonical prompt.
 type segment struct {
-	kind  Kind
+	kind  kind
 	role  block.Role
-	opens bool // a turn begins with it
+	opens bool // it is the first segment of a turn
 	text  string
 	name  string // of a tool
 	at    block.Ref
 
-	// What does not reach the prompt.
+	// Not in the prompt.
 	id, callID string
 	form       block.Form
 	cache      bool
 	spaced     bool // white space was dropped from the declaration of a tool
-	deferred   bool
 }
 
 // same reports whether two segments are equal in the prompt.
@@ -53,25 +43,25 @@ func (s *segment) head(o *segment) bool {
 	return s.kind == o.kind && s.role == o.role && s.opens == o.opens
 }
 
-// reader makes segments.
+// reader converts a request to segments.
 type reader struct {
 	r        *block.Request
 	p        Prompt
 	raw      bool // tools as their own JSON: the other request is of the same API
 	out      []segment
-	deferred map[string]int // name → a deferred tool that was not rendered yet
+	deferred map[string]int // name to index of each deferred tool that was not rendered yet
 }
 
 // segments returns the canonical prompt of r, as the package comment describes it.
 func segments(r *block.Request, p Prompt, raw bool) []segment {
-	turns := block.SplitInstructions(r.Turns())
+	turns := codec.SplitInstructions(r.Turns())
 	n := len(r.Tools())
 	for i := range turns {
 		n += max(len(turns[i].Blocks), 1)
 	}
 	s := reader{r: r, p: p, raw: raw, out: make([]segment, 0, n)}
 	front := 0
-	if p.Order == SystemFirst {
+	if p.SystemFirst {
 		front = leading(turns)
 		for i := range front {
 			s.turn(&turns[i])
@@ -88,10 +78,10 @@ func (s *reader) tools() {
 	tools := s.r.Tools()
 	for i := range tools {
 		t := &tools[i]
-		if t.Deferred && !s.p.DeferredInPlace {
+		if t.Deferred {
 			continue
 		}
-		g := segment{kind: ToolSegment, name: t.ModelName, at: t.At, cache: t.Cache != nil, deferred: t.Deferred}
+		g := segment{kind: toolSegment, name: t.ModelName, at: t.At, cache: t.Cache != nil}
 		if g.name == "" {
 			g.name = t.Type
 		}
@@ -100,11 +90,12 @@ func (s *reader) tools() {
 	}
 }
 
-// tool returns the text of a tool: its JSON without white space and breakpoints, or, to compare with another API, what all say.
+// tool returns the text of a tool: its JSON without white space and breakpoints or, for a comparison with another API,
+// the fields that all APIs have.
 func (s *reader) tool(t *block.Tool) (text string, spaced bool) {
 	raw := t.Raw()
 	if s.raw && len(raw) > 0 {
-		v := block.ValueOf(t.At)
+		v := codec.ValueOf(t.At)
 		return squeeze(raw, v)
 	}
 	if t.Kind == block.Hosted {
@@ -114,7 +105,8 @@ func (s *reader) tool(t *block.Tool) (text string, spaced bool) {
 	return t.ModelName + "\n" + t.Description + "\n" + schema, false
 }
 
-// squeeze returns JSON without white space outside of strings and without the breakpoints of v, which is its value.
+// squeeze returns JSON without white space outside of strings and without the breakpoints of v, which is the parsed
+// value of raw.
 func squeeze(raw []byte, v jsonscan.Value) (string, bool) {
 	var skip [4][2]int // of a tool and of its function
 	n := 0
@@ -133,7 +125,7 @@ func squeeze(raw []byte, v jsonscan.Value) (string, bool) {
 	}
 	spaced := jsonscan.Spaced(raw)
 	if !spaced && n == 0 {
-		return string(raw), false // the places of a body are bytes
+		return string(raw), false // an unmodified copy
 	}
 	out := make([]byte, 0, len(raw))
 	for i, in := 0, false; i < len(raw); i++ {
@@ -155,7 +147,7 @@ func squeeze(raw []byte, v jsonscan.Value) (string, bool) {
 			out = append(out, c, raw[i+1])
 			i++
 		case c <= ' ' && !in:
-		case c == ',' && !in && len(out) > 0 && out[len(out)-1] == '{': // the first member is gone
+		case c == ',' && !in && len(out) > 0 && out[len(out)-1] == '{': // the first field was removed
 		default:
 			out = append(out, c)
 		}
@@ -163,10 +155,10 @@ func squeeze(raw []byte, v jsonscan.Value) (string, bool) {
 	return string(out), spaced
 }
 
-// cutMember removes the name of a member and its comma from the end of JSON in writing.
+// cutMember removes the name of a field, and the comma before it, from the end of out.
 func cutMember(out []byte) []byte {
 	out = bytes.TrimSuffix(out, []byte(`":`))
-	out = out[:bytes.LastIndexByte(out, '"')] // there is none in these names, however they are spelled
+	out = out[:bytes.LastIndexByte(out, '"')] // these names contain no quotation mark, even in escaped form
 	return bytes.TrimSuffix(out, []byte(","))
 }
 
@@ -182,7 +174,7 @@ func (s *reader) turn(t *block.Turn) {
 	if s.out[from].id == "" {
 		s.out[from].id = t.ID
 	}
-	s.out[from].form |= t.Form & (block.FormString | block.FormList)
+	s.out[from].form |= t.Form & (codec.FormString | codec.FormList)
 }
 
 func roleOf(t *block.Turn) block.Role {
@@ -193,19 +185,19 @@ func roleOf(t *block.Turn) block.Role {
 }
 
 // kind returns the kind of text in a turn.
-func (s *reader) kind(t *block.Turn, b *block.Block) Kind {
+func (s *reader) kind(t *block.Turn, b *block.Block) kind {
 	switch t.Role {
 	case block.RoleSystem, block.RoleDeveloper:
-		return SystemSegment
+		return systemSegment
 	case block.RoleAssistant:
-		return AssistantSegment
+		return assistantSegment
 	case block.RoleUser:
 		if b != nil && block.IsReminder(b.Text) {
-			return ReminderSegment
+			return reminderSegment
 		}
-		return UserSegment
+		return userSegment
 	}
-	return OtherSegment
+	return otherSegment
 }
 
 func (s *reader) block(t *block.Turn, b *block.Block, result bool) {
@@ -214,12 +206,12 @@ func (s *reader) block(t *block.Turn, b *block.Block, result bool) {
 	case block.Text, block.Refusal:
 		g.kind, g.text = s.kind(t, b), b.Text
 	case block.Reasoning:
-		if b.Text == "" { // only its origin can read it
+		if b.Text == "" { // encrypted, or redacted
 			return
 		}
-		g.kind, g.text = ReasoningSegment, b.Text
+		g.kind, g.text = reasoningSegment, b.Text
 	case block.ToolCall:
-		g.kind, g.callID = CallSegment, b.CallID
+		g.kind, g.callID = callSegment, b.CallID
 		g.text = s.r.ModelName(b.Namespace, b.Name) + "\n" + b.Args
 		if s.p.CallIDs {
 			g.text = b.CallID + "\n" + g.text
@@ -227,7 +219,7 @@ func (s *reader) block(t *block.Turn, b *block.Block, result bool) {
 	case block.ToolResult:
 		from := len(s.out)
 		if s.p.CallIDs || len(b.Content) == 0 {
-			s.out = append(s.out, segment{kind: ResultSegment, role: g.role, at: b.At})
+			s.out = append(s.out, segment{kind: resultSegment, role: g.role, at: b.At})
 			if s.p.CallIDs {
 				s.out[from].text = b.CallID
 			}
@@ -236,29 +228,29 @@ func (s *reader) block(t *block.Turn, b *block.Block, result bool) {
 			s.block(t, &b.Content[i], true)
 		}
 		if len(s.out) == from {
-			s.out = append(s.out, segment{kind: ResultSegment, role: g.role, at: b.At})
+			s.out = append(s.out, segment{kind: resultSegment, role: g.role, at: b.At})
 		}
 		f := &s.out[from]
 		f.callID, f.form, f.cache, f.id = b.CallID, b.Form, b.Cache != nil || f.cache, b.ID
 		return
 	case block.Image, block.Audio, block.Video, block.File:
-		g.kind, g.text = MediaSegment, media(b.Media)
+		g.kind, g.text = mediaSegment, media(b.Media)
 	case block.Document, block.Citation:
-		g.kind, g.text = MediaSegment, b.Name+media(b.Media)
+		g.kind, g.text = mediaSegment, b.Name+media(b.Media)
 		if len(b.Content) > 0 {
-			g.text += block.JoinText(b.Content, "\n")
+			g.text += codec.JoinText(b.Content, "\n")
 		}
 	case block.Compaction:
-		g.kind, g.text = CompactionSegment, b.Text
+		g.kind, g.text = compactionSegment, b.Text
 	case block.ToolReference:
-		g.kind, g.text = OtherSegment, s.reference(b)
-	case block.Instruction: // split off before
-		g.kind, g.text = SystemSegment, block.JoinText(b.Content, "\n")
+		g.kind, g.text = otherSegment, s.reference(b)
+	case block.Instruction: // normally split off before
+		g.kind, g.text = systemSegment, codec.JoinText(b.Content, "\n")
 	default:
-		g.kind, g.text = OtherSegment, string(b.Raw())
+		g.kind, g.text = otherSegment, string(b.Raw())
 	}
-	if result && g.kind != MediaSegment {
-		g.kind = ResultSegment
+	if result && g.kind != mediaSegment {
+		g.kind = resultSegment
 	}
 	s.out = append(s.out, g)
 }
@@ -275,12 +267,9 @@ func media(m *block.Media) string {
 	return m.FileID
 }
 
-// reference returns the text of a tool reference, with the tool where it is named for the first time.
+// reference returns the text of a tool reference, followed by the tool if this is the first reference to it.
 func (s *reader) reference(b *block.Block) string {
-	text := block.ReferenceText(b.Name)
-	if s.p.DeferredInPlace {
-		return text
-	}
+	text := codec.ReferenceText(b.Name)
 	tools := s.r.Tools()
 	if s.deferred == nil {
 		s.deferred = map[string]int{}
@@ -298,21 +287,21 @@ func (s *reader) reference(b *block.Block) string {
 	return text
 }
 
-// where returns which rules speak of a segment.
-func (s *segment) where() Where {
+// where returns the kind of rules that apply to a segment.
+func (s *segment) where() where {
 	switch s.kind {
-	case ToolSegment:
-		return InTools
-	case SystemSegment:
-		return InSystem
-	case UserSegment, ReminderSegment:
-		return InUser
+	case toolSegment:
+		return inTools
+	case systemSegment:
+		return inSystem
+	case userSegment, reminderSegment:
+		return inUser
 	}
 	return 0
 }
 
-// stableEnd finds the first fragment that is not static.
-func stableEnd(r *block.Request, p Prompt, rules []Rule) Stable {
+// stableEnd returns the position of the first fragment that is not static.
+func stableEnd(r *block.Request, p Prompt, rules Rules) Stable {
 	var off int64
 	first := true // no system text yet
 	list := segments(r, p, true)
@@ -323,62 +312,62 @@ func stableEnd(r *block.Request, p Prompt, rules []Rule) Stable {
 			at.Path = g.at.Path()
 			return at
 		}
-		first = first && g.kind != SystemSegment
+		first = first && g.kind != systemSegment
 		off += int64(len(g.text))
 	}
 	return Stable{Offset: off}
 }
 
-// unstable returns where in a segment the first fragment begins that is not static, and false if all of it is.
-func unstable(g *segment, rules []Rule, first bool) (Stable, bool) {
+// unstable returns the position in a segment of the first fragment that is not static, and whether there is one.
+func unstable(g *segment, rules Rules, first bool) (Stable, bool) {
 	where := g.where()
 	if where == 0 {
-		return Stable{Class: Turn, Cause: causeOf(g.kind)}, true
+		return Stable{Class: classTurn, Cause: causeOf(g.kind)}, true
 	}
-	if first && g.kind == SystemSegment && Len(g.text) > 0 {
-		return Stable{Class: Volatile, Cause: BillingHeader, Rule: billingRule}, true
+	if first && g.kind == systemSegment && billingLen(g.text) > 0 {
+		return Stable{Class: classVolatile, Cause: causeBillingHeader}, true
 	}
 	s := scanner{rules: rules, where: where}
 	list, mark := s.find(nil, g.text)
 	for i := range list {
-		if f := &list[i]; f.rule.Class > Static {
-			return Stable{Offset: int64(f.valOff), Class: f.rule.Class, Cause: f.rule.Cause, Rule: f.rule.ID}, true
+		if f := &list[i]; f.rule.Class != classStatic {
+			return Stable{Offset: int64(f.valOff), Class: f.rule.Class, Cause: f.rule.Cause}, true
 		}
 	}
 	switch {
 	case mark >= 0:
-		return Stable{Offset: int64(mark), Class: Session, Cause: RelocatedText}, true
-	case g.kind == UserSegment:
-		return Stable{Class: Turn, Cause: UserText}, true
-	case g.kind == ReminderSegment:
-		return Stable{Class: Session, Cause: Reminder}, true
+		return Stable{Offset: int64(mark), Class: classSession, Cause: causeRelocatedText}, true
+	case g.kind == userSegment:
+		return Stable{Class: classTurn, Cause: causeUserText}, true
+	case g.kind == reminderSegment:
+		return Stable{Class: classSession, Cause: causeReminder}, true
 	}
 	return Stable{}, false
 }
 
-// causeOf is what it means that a segment of a kind differs.
-func causeOf(k Kind) Cause {
+// causeOf returns the cause of a difference in a segment of kind k.
+func causeOf(k kind) string {
 	switch k {
-	case ToolSegment:
-		return ToolChanged
-	case SystemSegment:
-		return SystemEdited
-	case UserSegment:
-		return UserText
-	case ReminderSegment:
-		return Reminder
-	case AssistantSegment:
-		return AssistantText
-	case ReasoningSegment:
-		return ReasoningChanged
-	case CallSegment:
-		return CallChanged
-	case ResultSegment:
-		return ResultChanged
-	case MediaSegment:
-		return MediaChanged
-	case CompactionSegment:
-		return Compacted
+	case toolSegment:
+		return causeToolChanged
+	case systemSegment:
+		return causeSystemEdited
+	case userSegment:
+		return causeUserText
+	case reminderSegment:
+		return causeReminder
+	case assistantSegment:
+		return causeAssistantText
+	case reasoningSegment:
+		return causeReasoningChanged
+	case callSegment:
+		return causeCallChanged
+	case resultSegment:
+		return causeResultChanged
+	case mediaSegment:
+		return causeMediaChanged
+	case compactionSegment:
+		return causeCompacted
 	}
-	return HistoryRewritten
+	return causeHistoryRewritten
 }

@@ -9,25 +9,25 @@ import (
 	"github.com/weft-go/weft/protocols/block"
 )
 
-// header opens the billing block. The comparison minds case, as the harness writes it.
+// header is the start of the billing block. The comparison is case-sensitive.
 const header = "x-anthropic-billing-header:"
 
-// billingRule is the id of the rules R1 to R4 in a report.
+// billingRule is the ID of the rules R1 to R4 in a report.
 const billingRule = "claude-code/billing"
 
-// maxOpaque bounds the length of a header whose line has no key=value; pairs. A longer line may be system text.
+// maxOpaque limits the length of a header without key=value; pairs. A longer line may be system text.
 const maxOpaque = 512
 
-// strip removes the billing header, or several in a row, from the start of the request's system text.
+// strip removes the billing header, or several in sequence, from the start of the request's system text.
 func strip(r *block.Request) (changes []Change, err error) {
 	for b := range opening(r.Turns()) {
-		n := Len(b.Text)
+		n := billingLen(b.Text)
 		if n == 0 {
 			break
 		}
-		c := Change{Action: Removed, Rule: billingRule, Path: b.At.Path(), Offset: offsetOf(b.At), Text: b.Text[:n], Bytes: n, Count: 1}
-		c.Block = n == len(b.Text)
-		if c.Block {
+		c := Change{Action: actRemoved, Rule: billingRule, Path: b.At.Path(), Offset: offsetOf(b.At), Text: b.Text[:n], Bytes: n, Count: 1}
+		c.whole = n == len(b.Text)
+		if c.whole {
 			err = r.Delete(b.At)
 		} else {
 			err = r.SetText(b.At, b.Text[n:])
@@ -36,14 +36,14 @@ func strip(r *block.Request) (changes []Change, err error) {
 			return changes, err
 		}
 		changes = append(changes, c)
-		if !c.Block {
+		if !c.whole {
 			break
 		}
 	}
 	return changes, nil
 }
 
-// offsetOf returns the byte at which a place begins, -1 for none.
+// offsetOf returns the offset of a position in the body, or -1 if it has none.
 func offsetOf(at block.Ref) int64 {
 	off, end := at.Span()
 	if end == 0 {
@@ -52,7 +52,7 @@ func offsetOf(at block.Ref) int64 {
 	return int64(off)
 }
 
-// opening yields the blocks of the leading system text, up to the first that is no text. Those without a byte are nothing.
+// opening yields the blocks of the leading system text, up to the first that is not text. It skips empty ones.
 func opening(turns []block.Turn) iter.Seq[*block.Block] {
 	return func(yield func(*block.Block) bool) {
 		for i := range leading(turns) {
@@ -66,11 +66,11 @@ func opening(turns []block.Turn) iter.Seq[*block.Block] {
 	}
 }
 
-// Len returns how many bytes at the start of system text are billing headers, 0 if there is none. Cost: one pass over them.
-func Len(text string) int {
+// billingLen returns the length of the billing headers at the start of text. Cost: one pass over them.
+func billingLen(text string) int {
 	n, end := 0, 0
 	for strings.HasPrefix(text[n:], header) {
-		if n >= end { // else glued to the header before, in the same line
+		if n >= end { // otherwise the header follows another in the same line
 			end = lineEnd(text, n)
 		}
 		k := one(text[n:], end-n)
@@ -82,26 +82,26 @@ func Len(text string) int {
 	return n
 }
 
-// one returns the length of the header that text begins with; its line has size bytes.
+// one returns the length of the header at the start of text; its line has size bytes.
 func one(text string, size int) int {
 	line := strings.TrimSuffix(text[:size], "\n")
 	switch n := pairs(line); {
 	case len(header) < n && n < len(line):
-		return n // glued to the text behind it
+		return n // followed by text in the same line
 	case n < len(line) && len(line) > maxOpaque:
-		return 0 // no pairs at all: the header of another day, if the line can be one
+		return 0 // no pairs and too long for a header of a future version
 	case blank(text[size:]):
 		return len(text)
 	}
 	return size
 }
 
-// blank reports whether a block has nothing but space behind its header. It looks at a few bytes: more are text.
+// blank reports whether s, the text after a header, is only white space of at most 16 bytes.
 func blank(s string) bool { return len(s) <= 16 && strings.TrimSpace(s) == "" }
 
-// pairs returns how far the header reaches in its line: through the last of the key=value; pairs, or the whole line if that
-// holds nothing else but blanks. A blank in a value says that text was glued to the header, unless what follows the value's
-// semicolon is the end, or another of the keys that are known, which all begin with cc.
+// pairs returns the end of the header in its line: after the last key=value; pair, or the end of the line if only
+// blanks follow. A blank ends a value, because text may follow the header directly, unless the value's semicolon is
+// followed by the end of the line or by another known key, all of which start with cc.
 func pairs(line string) int {
 	i := len(header)
 	for {

@@ -1,41 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package replay says which reasoning of past turns a model is shown again, and proves that it is still what the model said.
+// Package replay selects the past reasoning to include in a prompt and verifies that clients return it unmodified.
 //
-// Models differ: some were trained with all of their past reasoning in view, some with that of the work in hand, some with
-// none. What is dropped changes the prompt in front of what follows, so it also decides how much of a prefix cache is of use.
+// Models differ: some were trained with all of their past reasoning in the prompt, some with the reasoning of the
+// current task only, some with none. Dropping reasoning changes the prompt before later turns, so it also determines
+// how much of a cached prefix can be reused.
 //
 // # Terms
 //
-// A [Turn] is one step of a conversation: system text, a start (somebody asks), a continuation (tools answer), or the
-// assistant. A chain is the run of assistant turns from one start to the next; it is open while it has no answer yet.
+// A [Turn] is one step of a conversation: a start (the user asks something), results of tools, a turn of the assistant,
+// or system text. A chain is the sequence of assistant turns from one start to the next; it is open until it has a
+// final turn.
 //
-//	start   assistant   continuation  assistant   start   assistant   continuation
+//	start   assistant   results       assistant   start   assistant   results
 //	"why?"  think call  result        think text  "so?"   think call  result
 //	        └─ a closed chain ───────────────┘            └─ an open chain ──
 //
-// A turn without calls is final. Reasoning stays or goes by the turn, all of it: what a turn thought between two calls explains
-// the second one.
+// A turn without calls is final. The reasoning of a turn is kept or dropped as a whole, because reasoning between two
+// calls explains the second call.
 //
-// A [Rule] is what a family of models, or a template, does: the [Scope] that stays, what stands in the place of what went,
-// and the variable of the template that changes it. A [Wish] is what a request asks for. [Resolve] makes a [Plan] of what is
-// known, strongest first:
+// A [Rule] specifies what a family of models, or a template, keeps. [Infer] determines the rule of a template from
+// observations of a probe. A [Preference] holds the settings of a request. [NewPlan] combines them into a [Plan], in
+// this order of precedence:
 //
 //	a template variable in the request            preserve_thinking, clear_thinking, drop_thinking …
-//	the API's own wish                            reasoning.context, clear_thinking_20251015
+//	a field of the API                            reasoning.context, clear_thinking_20251015
 //	the configured rule of the model
-//	what the template was seen to do
+//	the observed behavior of the template
 //	the rule of the family
 //
-// A template's observed behaviour goes before the family's rule, because it is what happens.
+// Observed behavior takes precedence over the family's rule, because it determines the prompt. The plan has an [Outcome] for each turn.
 //
-// # The carrier
+// # Signatures
 //
-// Reasoning goes to a client and comes back with its next request. A [Carrier] makes a token that goes with it: signed, for text
-// that the client holds, or sealed, with the text inside. On the way back its [Verdict] tells what is the model's own.
+// A client receives reasoning and returns it with its next request. A [Signer] creates a token to send with it: signed,
+// for text that the client receives, or sealed, which contains the encrypted text. When the client returns the
+// reasoning, [Signer.Open] verifies it and returns a [Verdict].
 //
 // # Cost
 //
-// Deciding is linear in the number of turns and, given a slice that is long enough, free of allocations. Values of this
-// package are plain data; functions are safe for concurrent use.
+// Plan.AppendOutcomes and Rule.AppendKept take time linear in the number of turns. Functions and immutable values of
+// this package are safe for concurrent use.
 package replay

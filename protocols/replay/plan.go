@@ -2,206 +2,193 @@
 
 package replay
 
-import "fmt"
-
-// Template is what a chat template was seen to do with past reasoning. The zero Template is one that nobody has looked at.
-type Template struct {
-	// Reads says how it takes past reasoning.
-	Reads Reads
-	// Rule is what it does with what it takes.
-	Rule Rule
-	// Thinking are the variables that turn reasoning on and off, the one that wins first; nil are enable_thinking and thinking.
-	// It matters to a rule with [Rule.Off]. OffByDefault says that reasoning is off unless the request turns it on.
-	Thinking     []string
-	OffByDefault bool
-}
-
-// Reads says how a template takes past reasoning.
-type Reads uint8
-
-// The ways.
-const (
-	NotSeen  Reads = iota // nobody has looked
-	FromKey               // from a member of the message, such as reasoning_content
-	FromText              // from between tags in the text, of which it drops some
-	Verbatim              // not at all: whatever the text holds is printed
-	Nowhere               // not at all, and tags in the text do not come through either
+import (
+	"cmp"
+	"fmt"
 )
 
-// Model is what is known of a model.
+// Model describes how a model treats past reasoning. The zero Model is unknown.
 type Model struct {
-	Configured Rule     // of the model's record; the zero Rule for none
-	Template   Template // what its template was seen to do
-	Family     Rule     // of the family it belongs to; the zero Rule for none
+	Configured Rule     // the operator's rule, or the zero Rule if absent
+	Template   Template // the model's chat template
+	Family     Rule     // the rule of the model's family, or the zero Rule if unknown
+	// Untagged reports that the tags around the family's reasoning are unknown. Reasoning then cannot be written into
+	// the text of a turn for a template that prints only the text.
+	Untagged bool
 }
 
-// Plan is what is to be done with past reasoning in one request.
+// Plan specifies how the past reasoning of one request is treated.
 type Plan struct {
-	// Rule is what is to stay.
+	// Rule specifies the reasoning to keep.
 	Rule Rule
-	// Template is what the template lets stay of what it is given, with the variables of the request and of Vars.
-	Template Rule
-	// Thinking says whether the model is to reason in this turn; Unsaid is as the template likes.
-	Thinking Choice
-	// Vars are variables to give to the template beside those of the request.
-	Vars []Var
-	// Inline says that reasoning has to stand in the text of its turn, between the family's tags, because the template reads
-	// no member for it.
+	// Printed specifies the reasoning that the template prints if it receives all of it, with the variables of the
+	// request and Vars.
+	Printed Rule
+	// Thinking reports whether the model should reason in its response. It is true unless the request, or the template
+	// by default, turns reasoning off.
+	Thinking bool
+	// Vars are variables to pass to the template in addition to those of the request.
+	Vars map[string]bool
+	// Inline reports that reasoning must be written into the text of its turn, between the family's tags, because the
+	// template does not read it from a field.
 	Inline bool
-	// Notes say what was asked and cannot be had.
+	// Notes describe requested behavior that the template does not support.
 	Notes []string
 }
 
-// Resolve makes the plan for a request. What the request sets as a variable of the template is the request's: it is in
-// Plan.Template, not in Plan.Vars.
-func Resolve(m Model, w Wish) Plan {
+// NewPlan returns the plan for a request to a model. A variable that the request sets affects Plan.Printed and is not
+// in Plan.Vars.
+func NewPlan(m Model, pref Preference) Plan {
+	if m.Untagged && m.Template.reads == verbatim {
+		m.Configured, m.Family = Rule{}, Rule{} // they cannot be applied
+	}
 	var p Plan
 	base := m.Family
-	switch m.Template.Reads {
-	case FromKey, FromText:
-		if m.Template.Rule.Scope != Unset {
-			base = m.Template.Rule
+	switch m.Template.reads {
+	case fromKey, fromText:
+		if m.Template.rule.scope != unspecified {
+			base = m.Template.rule
 		}
-	case Verbatim, Nowhere:
-		if base.Scope == Unset {
-			base = Rule{Scope: None}
+	case verbatim, nowhere:
+		if base.scope == unspecified {
+			base = Rule{scope: none}
 		}
 	}
-	if base.Scope == Unset {
-		base.Scope = SinceUser
+	if base.scope == unspecified {
+		base.scope = sinceUser
 	}
-	own := false // the request has set the template's variable itself
-	if v, ok := w.variable(base.Switch.Variable); ok {
+	own := false // whether the request sets the template's variable
+	if v, ok := pref.Vars[base.toggle.name]; ok {
 		base, own = base.at(v), true
 	}
-	if p.Thinking = w.thinks(m.Template.Thinking); p.Thinking == Unsaid && m.Template.OffByDefault {
-		p.Thinking = No
-	}
-	if p.Thinking == No && base.Off != Unset {
-		base.Scope, base.N, base.Tools, base.Switch = base.Off, 0, Unset, Switch{}
+	p.Thinking = pref.thinks(&m.Template)
+	if !p.Thinking && base.off != unspecified {
+		base.scope, base.n, base.tools, base.toggle = base.off, 0, unspecified, toggle{}
 	}
 	want, by := base, ""
-	if scope, n, from := w.asks(); !own && scope != Unset {
-		want, by = Rule{Scope: scope, N: n, Remnant: base.Remnant}, from
-	} else if !own && m.Configured.Scope != Unset {
+	if r, from := pref.requested(); !own && r.scope != unspecified {
+		want, by = r, from
+		want.remnant = base.remnant
+	} else if !own && m.Configured.scope != unspecified {
 		want, by = m.Configured, "the configured rule"
 	}
 	able := base
-	switch m.Template.Reads {
-	case NotSeen:
-		if m.Family.Scope == Unset {
-			able = Rule{Scope: All}
+	switch m.Template.reads {
+	case unknown:
+		if m.Family.scope == unspecified {
+			able = Rule{scope: all}
 		}
-	case Verbatim:
-		able, p.Inline = Rule{Scope: All}, want.Scope != None
-		if m.Family.Scope == Unset && m.Configured.Scope == Unset {
-			able.Scope, p.Inline = None, false // that the model reads it there is not known
+	case verbatim:
+		able, p.Inline = Rule{scope: all}, want.scope != none
+		if m.Family.scope == unspecified && m.Configured.scope == unspecified {
+			able.scope, p.Inline = none, false // the model may not expect reasoning there
 		}
-	case FromText:
+	case fromText:
 		p.Inline = true
-	case Nowhere:
-		able = Rule{Scope: None}
+	case nowhere:
+		able = Rule{scope: none}
 	}
-	if by != "" && able == base && base.Switch.Variable != "" {
-		wide, narrow := base.at(base.Switch.Keep), base.at(!base.Switch.Keep)
+	if by != "" && able == base && base.toggle.name != "" {
+		wide, narrow := base.at(base.toggle.keep), base.at(!base.toggle.keep)
 		switch {
-		case !able.covers(want) && wide != able: // also where it does not suffice: it is nearer
+		case !able.covers(want) && wide != able: // even if it is not enough, because it is closer
 			able = wide
-			p.Vars = append(p.Vars, Var{base.Switch.Variable, base.Switch.Keep})
+			p.Vars = map[string]bool{base.toggle.name: base.toggle.keep}
 		case narrow != able && narrow.covers(want) && want.covers(narrow):
 			able = narrow
-			p.Vars = append(p.Vars, Var{base.Switch.Variable, !base.Switch.Keep})
+			p.Vars = map[string]bool{base.toggle.name: !base.toggle.keep}
 		}
 	}
 	if by != "" && !able.covers(want) {
-		p.Notes = append(p.Notes, fmt.Sprintf("%s asks for reasoning of %s; the template prints that of %s", by, want.name(), able.name()))
+		p.Notes = append(p.Notes, fmt.Sprintf("%s requests reasoning of scope %s, but the template prints scope %s", by, want.name(), able.name()))
 	}
-	if (m.Template.Reads == Verbatim || m.Template.Reads == Nowhere) && able.Scope == None && m.Family.Scope != None {
-		p.Notes = append(p.Notes, "the template prints no past reasoning, and no other way to write it is known")
+	if (m.Template.reads == verbatim || m.Template.reads == nowhere) && able.scope == none && m.Family.scope != none {
+		p.Notes = append(p.Notes, "the template does not print past reasoning, and no other way to include it is known")
 	}
-	p.Rule, p.Template = want, able
+	p.Rule, p.Printed = want, able
 	return p
 }
 
-// thinks says whether the model is to reason, given the variables that the template looks at.
-func (w *Wish) thinks(vars []string) Choice {
+// thinks reports whether the model should reason, given the variables that the template reads.
+func (p *Preference) thinks(t *Template) bool {
+	vars := t.thinking
 	if vars == nil {
 		vars = thinking[:]
 	}
 	for _, name := range vars {
-		if v, ok := w.variable(name); ok {
-			return choice(v)
+		if v, ok := p.Vars[name]; ok {
+			return v
 		}
 	}
-	return w.Thinking
+	if p.Thinking != nil {
+		return *p.Thinking
+	}
+	return !t.offByDefault
 }
 
-// asks returns the scope that the request asks for: in a variable that is another template's, or in its API's own way.
-func (w *Wish) asks() (s Scope, n int, from string) {
-	for _, v := range w.Vars {
-		for _, h := range history {
-			if v.Name == h.Name && v.Value == h.Value {
-				return All, 0, v.Name
-			} else if v.Name == h.Name {
-				return SinceUser, 0, v.Name
-			}
+// requested returns the rule that the request prefers and the field that specifies it: a variable of another template,
+// or a field of the API.
+func (p *Preference) requested() (r Rule, from string) {
+	for _, h := range history {
+		switch v, ok := p.Vars[h.name]; {
+		case ok && v == h.keep:
+			return Rule{scope: all}, h.name
+		case ok:
+			return Rule{scope: sinceUser}, h.name
 		}
 	}
-	return w.Scope, w.N, w.From
+	return p.rule, cmp.Or(p.from, "the request")
 }
 
-// name names what stays.
+// name describes the reasoning that r keeps, for a note.
 func (r Rule) name() string {
-	s := r.Scope.String()
-	if r.Scope == LastN {
-		s += fmt.Sprintf("(%d)", r.N)
-	}
-	if r.Tools != Unset && r.Tools != r.Scope {
-		s += ", with tools " + r.Tools.String()
+	s := r.base()
+	if r.tools != unspecified && r.tools != r.scope {
+		s += ", with tools " + r.tools.String()
 	}
 	return s
 }
 
-// Fate is what becomes of the reasoning of one turn.
-type Fate uint8
+// Outcome is the decision on the reasoning of one turn.
+type Outcome uint8
 
-// The fates.
+// The outcomes.
 const (
-	NoReasoning Fate = iota // there is none
-	Kept                    // it stays
-	Dropped                 // the rule does not keep it, and the template leaves it out by itself
-	Stripped                // the rule does not keep it; the template would print it, so it must not be given any
+	None     Outcome = iota // the turn has no reasoning
+	Kept                    // the reasoning is kept
+	Dropped                 // the rule does not keep it, and the template leaves it out
+	Stripped                // the rule does not keep it, but the template would print it, so the caller must remove it
 	Refused                 // the rule keeps it, but the template does not print it
 )
 
-var fateNames = [...]string{"none", "kept", "dropped", "stripped", "refused"}
+var outcomeNames = [...]string{"none", "kept", "dropped", "stripped", "refused"}
 
-// String returns the fate in snake case.
-func (f Fate) String() string {
-	if int(f) < len(fateNames) {
-		return fateNames[f]
+// String returns the outcome in lower case.
+func (o Outcome) String() string {
+	if int(o) < len(outcomeNames) {
+		return outcomeNames[o]
 	}
-	return fmt.Sprintf("fate(%d)", uint8(f))
+	return fmt.Sprintf("outcome(%d)", uint8(o))
 }
 
-// Decide appends the fate of each turn's reasoning to dst.
-func (p *Plan) Decide(dst []Fate, turns []Turn, tools bool) []Fate {
-	keeps := p.Rule.Decide(make([]bool, 0, 2*len(turns)), turns, tools)
-	prints := p.Template.Decide(keeps[len(keeps):], turns, tools)
+// AppendOutcomes appends the outcome for each turn to dst. tools reports whether the request declares tools.
+func (p *Plan) AppendOutcomes(dst []Outcome, turns []Turn, tools bool) []Outcome {
+	keeps := p.Rule.AppendKept(make([]bool, 0, 2*len(turns)), turns, tools)
+	prints := p.Printed.AppendKept(keeps[len(keeps):], turns, tools)
 	for i, t := range turns {
-		f := NoReasoning
+		o := None
 		switch {
-		case t.Kind != Assistant || !t.Reasoning:
+		case !t.Assistant || !t.Reasoning:
 		case keeps[i] && prints[i]:
-			f = Kept
+			o = Kept
 		case keeps[i]:
-			f = Refused
+			o = Refused
 		case prints[i]:
-			f = Stripped
+			o = Stripped
 		default:
-			f = Dropped
+			o = Dropped
 		}
-		dst = append(dst, f)
+		dst = append(dst, o)
 	}
 	return dst
 }

@@ -9,26 +9,26 @@ import (
 	"pgregory.net/rapid"
 )
 
-var scopes = []Scope{Unset, None, SinceUser, SinceFinal, FirstFinal, Calls, SinceUserCalls, LastTurn, LastN, All}
+var scopes = []scope{unspecified, none, sinceUser, sinceFinal, firstFinal, calls, sinceUserCalls, lastTurn, lastN, all}
 
-// conversation draws any list of turns, also those no API would accept.
+// conversation draws any list of turns, including lists that no API accepts.
 func conversation() *rapid.Generator[[]Turn] {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Turn {
 		switch k := rapid.IntRange(0, 7).Draw(t, "kind"); k {
 		case 0:
-			return Turn{Kind: System}
+			return Turn{}
 		case 1, 2:
-			return Turn{Kind: Start}
+			return Turn{Start: true}
 		case 3:
-			return Turn{Kind: Continuation}
+			return Turn{}
 		default:
-			return Turn{Kind: Assistant, Reasoning: k > 4, Calls: rapid.Bool().Draw(t, "calls"), Text: rapid.Bool().Draw(t, "text")}
+			return Turn{Assistant: true, Reasoning: k > 4, Calls: rapid.Bool().Draw(t, "calls")}
 		}
 	}), 0, 14)
 }
 
-// naive restates each scope for one turn, as one would say it.
-func naive(scope Scope, n int, turns []Turn, i int) bool {
+// naive is a simple implementation of each scope for one turn.
+func naive(scope scope, n int, turns []Turn, i int) bool {
 	later := func(from int, is func(Turn) bool) bool {
 		for _, t := range turns[from:] {
 			if is(t) {
@@ -37,20 +37,20 @@ func naive(scope Scope, n int, turns []Turn, i int) bool {
 		}
 		return false
 	}
-	isFinal := func(t Turn) bool { return t.Kind == Assistant && !t.Calls }
-	isAssistant := func(t Turn) bool { return t.Kind == Assistant }
-	isStart := func(t Turn) bool { return t.Kind == Start }
-	if turns[i].Kind != Assistant || !turns[i].Reasoning {
+	isFinal := func(t Turn) bool { return t.Assistant && !t.Calls }
+	isAssistant := func(t Turn) bool { return t.Assistant }
+	isStart := func(t Turn) bool { return t.Start }
+	if !turns[i].Assistant || !turns[i].Reasoning {
 		return false
 	}
 	switch scope {
-	case All:
+	case all:
 		return true
-	case SinceUser:
+	case sinceUser:
 		return !later(i+1, isStart)
-	case SinceFinal:
+	case sinceFinal:
 		return !later(i, isFinal)
-	case FirstFinal:
+	case firstFinal:
 		lastIsFinal := false
 		for _, t := range turns {
 			if isAssistant(t) {
@@ -66,13 +66,13 @@ func naive(scope Scope, n int, turns []Turn, i int) bool {
 			}
 		}
 		return false
-	case Calls:
+	case calls:
 		return turns[i].Calls
-	case SinceUserCalls:
+	case sinceUserCalls:
 		return turns[i].Calls || !later(i+1, isStart)
-	case LastTurn:
+	case lastTurn:
 		return !later(i+1, isAssistant)
-	case LastN:
+	case lastN:
 		chain := func(i int) (c int) {
 			for _, t := range turns[:i] {
 				if isStart(t) {
@@ -95,21 +95,21 @@ func naive(scope Scope, n int, turns []Turn, i int) bool {
 func TestDecideIsNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		turns := conversation().Draw(t, "turns")
-		r := Rule{Scope: rapid.SampledFrom(scopes).Draw(t, "scope"), N: rapid.IntRange(0, 4).Draw(t, "n")}
+		r := Rule{scope: rapid.SampledFrom(scopes).Draw(t, "scope"), n: rapid.IntRange(0, 4).Draw(t, "n")}
 		other := rapid.Bool().Draw(t, "other with tools")
 		if other {
-			r.Tools = rapid.SampledFrom(scopes[1:]).Draw(t, "tools scope")
+			r.tools = rapid.SampledFrom(scopes[1:]).Draw(t, "tools scope")
 		}
 		for _, tools := range []bool{false, true} {
-			scope := r.Scope
+			scope := r.scope
 			if tools && other {
-				scope = r.Tools
+				scope = r.tools
 			}
-			got := r.Decide([]bool{true}, turns, tools)
+			got := r.AppendKept([]bool{true}, turns, tools)
 			require.Len(t, got, len(turns)+1)
 			require.True(t, got[0], "it appends")
 			for i := range turns {
-				require.Equal(t, naive(scope, r.N, turns, i), got[i+1], "%v turn %d of %+v", scope, i, turns)
+				require.Equal(t, naive(scope, r.n, turns, i), got[i+1], "%v turn %d of %+v", scope, i, turns)
 			}
 		}
 	})
@@ -118,29 +118,28 @@ func TestDecideIsNaive(t *testing.T) {
 func TestCovers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		turns := conversation().Draw(t, "turns")
-		a := Rule{Scope: rapid.SampledFrom(scopes).Draw(t, "a"), N: rapid.IntRange(0, 3).Draw(t, "n")}
-		b := Rule{Scope: rapid.SampledFrom(scopes).Draw(t, "b"), N: rapid.IntRange(0, 3).Draw(t, "m")}
+		a := Rule{scope: rapid.SampledFrom(scopes).Draw(t, "a"), n: rapid.IntRange(0, 3).Draw(t, "n")}
+		b := Rule{scope: rapid.SampledFrom(scopes).Draw(t, "b"), n: rapid.IntRange(0, 3).Draw(t, "m")}
 		if !a.covers(b) {
 			return
 		}
-		wide := a.Decide(nil, turns, false)
-		for i, keep := range b.Decide(nil, turns, false) {
+		wide := a.AppendKept(nil, turns, false)
+		for i, keep := range b.AppendKept(nil, turns, false) {
 			require.True(t, !keep || wide[i], "%v covers %v, not turn %d of %+v", a, b, i, turns)
 		}
 	})
 }
 
-// What covers says is all there is to say: over every short conversation, one scope keeps what another keeps exactly where
-// it says so.
+// TestCoversIsExact tests that scope.covers is also a necessary condition, over all short conversations.
 func TestCoversIsExact(t *testing.T) {
 	kinds := []Turn{
-		{Kind: Start}, {Kind: Continuation}, {Kind: Assistant, Reasoning: true, Calls: true}, {Kind: Assistant, Reasoning: true}, {Kind: Assistant},
+		{Start: true}, {}, {Assistant: true, Reasoning: true, Calls: true}, {Assistant: true, Reasoning: true}, {Assistant: true},
 	}
-	var keeps [All + 1][]bool
+	var keeps [all + 1][]bool
 	var extend func(turns []Turn)
 	extend = func(turns []Turn) {
-		for s := None; s <= All; s++ {
-			keeps[s] = Rule{Scope: s, N: 1}.Decide(keeps[s], turns, false)
+		for s := none; s <= all; s++ {
+			keeps[s] = Rule{scope: s, n: 1}.AppendKept(keeps[s], turns, false)
 		}
 		if len(turns) < 5 {
 			for _, k := range kinds {
@@ -149,45 +148,47 @@ func TestCoversIsExact(t *testing.T) {
 		}
 	}
 	extend(nil)
-	for a := None; a <= All; a++ {
-		for b := None; b <= All; b++ {
+	for a := none; a <= all; a++ {
+		for b := none; b <= all; b++ {
 			want := true
 			for i, keep := range keeps[b] {
 				want = want && (!keep || keeps[a][i])
 			}
-			if a != LastN && b != LastN {
+			if a != lastN && b != lastN {
 				require.Equal(t, want, a.covers(b), "%v covers %v", a, b)
 			}
 		}
 	}
 }
 
-// Whatever the wish, what a plan keeps is printed, what it strips would be, and a wish that can be had is had.
+// TestPlanIsConsistent tests for any preference that a plan keeps only reasoning that is printed, strips only reasoning
+// that would be printed, and follows the preference if possible.
 func TestPlanIsConsistent(t *testing.T) {
 	rule := rapid.Custom(func(t *rapid.T) Rule {
-		r := Rule{Scope: rapid.SampledFrom(scopes).Draw(t, "scope"), N: 1}
+		r := Rule{scope: rapid.SampledFrom(scopes).Draw(t, "scope"), n: 1}
 		if rapid.Bool().Draw(t, "switch") {
-			r.Switch = Switch{"v", rapid.Bool().Draw(t, "keep"), All, r.Scope}
+			r.toggle = toggle{"v", rapid.Bool().Draw(t, "keep"), all, r.scope}
 		}
 		return r
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		m := Model{Configured: rule.Draw(t, "configured"), Family: rule.Draw(t, "family")}
-		m.Template.Reads, m.Template.Rule = Reads(rapid.IntRange(0, int(Nowhere)).Draw(t, "reads")), rule.Draw(t, "template")
-		w := Wish{Scope: rapid.SampledFrom([]Scope{Unset, SinceUser, LastN, All}).Draw(t, "wish"), N: 2, From: "here"}
+		m.Template.reads, m.Template.rule = reads(rapid.IntRange(0, int(nowhere)).Draw(t, "reads")), rule.Draw(t, "template")
+		w := Preference{rule: Rule{scope: rapid.SampledFrom([]scope{unspecified, sinceUser, lastN, all}).Draw(t, "preferred"), n: 2}, from: "here"}
 		if rapid.Bool().Draw(t, "var") {
-			w.Vars = []Var{rapid.SampledFrom(Variables()).Draw(t, "which")}
+			v := rapid.SampledFrom(history[:]).Draw(t, "which")
+			w.Vars = map[string]bool{v.name: v.keep}
 		}
-		p := Resolve(m, w)
+		p := NewPlan(m, w)
 		turns := conversation().Draw(t, "turns")
-		keeps, prints := p.Rule.Decide(nil, turns, false), p.Template.Decide(nil, turns, false)
-		for i, f := range p.Decide(nil, turns, false) {
-			want := NoReasoning
-			if turns[i].Kind == Assistant && turns[i].Reasoning {
-				want = [2][2]Fate{{Dropped, Stripped}, {Refused, Kept}}[b2i(keeps[i])][b2i(prints[i])]
+		keeps, prints := p.Rule.AppendKept(nil, turns, false), p.Printed.AppendKept(nil, turns, false)
+		for i, f := range p.AppendOutcomes(nil, turns, false) {
+			want := None
+			if turns[i].Assistant && turns[i].Reasoning {
+				want = [2][2]Outcome{{Dropped, Stripped}, {Refused, Kept}}[b2i(keeps[i])][b2i(prints[i])]
 			}
 			require.Equal(t, want, f)
-			require.True(t, f != Refused || len(p.Notes) > 0 || p.Template.Scope == Unset, "refused without a note: %+v", p)
+			require.True(t, f != Refused || len(p.Notes) > 0 || p.Printed.scope == unspecified, "refused without a note: %+v", p)
 		}
 	})
 }
@@ -202,18 +203,119 @@ func b2i(b bool) int {
 func TestDecideAllocatesNothing(t *testing.T) {
 	turns := make([]Turn, 1000)
 	for i := range turns {
-		turns[i] = Turn{Kind: Kind(i % 4), Reasoning: true, Calls: i%8 == 3}
+		turns[i] = Turn{Start: i%4 == 1, Assistant: i%4 == 3, Reasoning: true, Calls: i%8 == 3}
 	}
 	dst := make([]bool, 0, len(turns))
 	for _, s := range scopes {
-		require.Zero(t, testing.AllocsPerRun(10, func() { Rule{Scope: s, N: 3}.Decide(dst, turns, true) }), s)
+		require.Zero(t, testing.AllocsPerRun(10, func() { Rule{scope: s, n: 3}.AppendKept(dst, turns, true) }), s)
 	}
 }
 
 func TestNames(t *testing.T) {
-	require.Equal(t, "since_final", SinceFinal.String())
-	require.Equal(t, "all", All.String())
-	require.Equal(t, "scope(99)", Scope(99).String())
 	require.Equal(t, "stripped", Stripped.String())
-	require.Equal(t, "close_tag", CloseTag.String())
+	require.Equal(t, "outcome(99)", Outcome(99).String())
+	require.Equal(t, len(scopeNames), int(all)+1)
+}
+
+func TestParseRule(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want Rule
+	}{
+		{"", Rule{}},
+		{"all", Rule{scope: all}},
+		{"last_n(3)", Rule{scope: lastN, n: 3}},
+		{"since_user; tools: all; off: none; drop_thinking=false: all; left: close_tag",
+			Rule{scope: sinceUser, tools: all, off: none, toggle: toggle{"drop_thinking", false, all, sinceUser}, remnant: closeTag}},
+		{"all; preserve_thinking=true: all; preserve_thinking=false: since_user",
+			Rule{scope: all, toggle: toggle{"preserve_thinking", true, all, sinceUser}}},
+	} {
+		got, err := ParseRule(tt.text)
+		require.NoError(t, err, tt.text)
+		require.Equal(t, tt.want, got)
+		require.Equal(t, tt.text, got.String())
+	}
+	spaced, err := ParseRule(" since_user ;off:none; left : empty_tags")
+	require.NoError(t, err)
+	require.Equal(t, "since_user; off: none; left: empty_tags", spaced.String())
+	for text, want := range map[string]string{
+		"some":                           `replay: rule "some": clause 1: "some" is not a scope`,
+		"tools: all":                     `replay: rule "tools: all": clause 1: the first clause, and only it, is a scope without a key`,
+		"all; none":                      `replay: rule "all; none": clause 2: the first clause, and only it, is a scope without a key`,
+		"all;":                           `replay: rule "all;": clause 2: the first clause, and only it, is a scope without a key`,
+		"last_n":                         `replay: rule "last_n": clause 1: "last_n" is not a scope`,
+		"last_n(0)":                      `replay: rule "last_n(0)": clause 1: "last_n(0)": last_n needs a positive number in parentheses`,
+		"all; off: last_n(1)":            `replay: rule "all; off: last_n(1)": clause 2: last_n is for the first clause only`,
+		"all; left: x":                   `replay: rule "all; left: x": left: "x" is neither empty_tags nor close_tag`,
+		"all; v: none":                   `replay: rule "all; v: none": clause 2: key "v" is not tools, off, left, NAME=true or NAME=false`,
+		"all; v=1: none":                 `replay: rule "all; v=1: none": clause 2: key "v=1" is not tools, off, left, NAME=true or NAME=false`,
+		"all; v=true: all; v=true: none": `replay: rule "all; v=true: all; v=true: none": clause 3: key "v=true": only one variable is possible, with each value once`,
+		"all; v=true: all; w=true: none": `replay: rule "all; v=true: all; w=true: none": clause 3: key "w=true": only one variable is possible, with each value once`,
+	} {
+		got, err := ParseRule(text)
+		require.EqualError(t, err, want)
+		require.Zero(t, got)
+		require.Panics(t, func() { MustRule(text) })
+	}
+}
+
+// TestRuleRoundTrip tests that ParseRule and Rule.String are inverse.
+func TestRuleRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pick := func(name string, from []scope) scope { return rapid.SampledFrom(from).Draw(t, name) }
+		plain := []scope{none, sinceUser, sinceFinal, firstFinal, calls, sinceUserCalls, lastTurn, all}
+		r := Rule{scope: pick("scope", scopes[1:]), tools: pick("tools", append(plain, unspecified)), off: pick("off", append(plain, unspecified)),
+			remnant: rapid.SampledFrom([]string{"", emptyTags, closeTag}).Draw(t, "left")}
+		if r.scope == lastN {
+			r.n = rapid.IntRange(1, 9).Draw(t, "n")
+		}
+		if rapid.Bool().Draw(t, "variable") {
+			r.toggle = toggle{"v", rapid.Bool().Draw(t, "keep"), pick("wide", plain), pick("narrow", append(plain, r.scope))}
+			if r.toggle.narrow == lastN {
+				r.toggle.narrow = r.scope
+			}
+		}
+		got, err := ParseRule(r.String())
+		require.NoError(t, err, r.String())
+		require.Equal(t, r, got, r.String())
+	})
+}
+
+func TestInfer(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		o    Observations
+		want Template
+	}{
+		{"nothing printed", Observations{}, Template{reads: nowhere, rule: Rule{scope: none}}},
+		{"everything", Observations{Key: true, Printed: "uAu uCt uCtAu"}, Template{reads: fromKey, rule: Rule{scope: all}}},
+		{"since the user", Observations{Key: true, Printed: "uau uCt uctau uctu uCtCt uauCt uauau uA"}, Template{reads: fromKey, rule: Rule{scope: sinceUser}}},
+		{"since the answer", Observations{Key: true, Printed: "uau uCt uctau uCtu"}, Template{reads: fromKey, rule: Rule{scope: sinceFinal}}},
+		{"harmony's library", Observations{Key: true, Printed: "uau uCt uctau uCtu uAuCt uauAu"}, Template{reads: fromKey, rule: Rule{scope: firstFinal}}},
+		{"an answer at the end is like nothing else", Observations{Key: true, Printed: "uAu uCt ua"}, Template{reads: fromKey, rule: Rule{scope: all}}},
+		{"unclear", Observations{Key: true, Printed: "uAu uct"}, Template{reads: fromKey}},
+		{"with tools and off", Observations{Key: true, Printed: "uau uCt; tools: uAu uCt; off: uau uct", Left: "</think>"},
+			Template{reads: fromKey, rule: Rule{scope: sinceUser, tools: all, off: none, remnant: closeTag}}},
+		{"off with tools only", Observations{Key: true, Printed: "uau uct; tools: uAu uCt; off tools: uau uct", Left: "<think></think>"},
+			Template{reads: fromKey, rule: Rule{scope: none, tools: all, off: none, remnant: emptyTags}}},
+		{"a variable", Observations{Key: true, Printed: "uAu uCt; preserve_thinking=true: uAu uCt; preserve_thinking=false: uau uCt", Thinking: []string{"thinking"}, OffByDefault: true},
+			Template{reads: fromKey, rule: MustRule("all; preserve_thinking=true: all; preserve_thinking=false: since_user"), thinking: []string{"thinking"}, offByDefault: true}},
+		{"a variable without effect", Observations{Key: true, Printed: "uAu uCt; v=true: uAu uCt"}, Template{reads: fromKey, rule: Rule{scope: all}}},
+		{"text as it is", Observations{Inline: true, Printed: "uAu uCt"}, Template{reads: verbatim, rule: Rule{scope: all}}},
+		{"text, cut", Observations{Inline: true, Printed: "uau uCt"}, Template{reads: fromText, rule: Rule{scope: sinceUser}}},
+		{"text, cut without tools", Observations{Inline: true, Printed: "uAu uCt; tools: uau uCt"}, Template{reads: fromText, rule: Rule{scope: all, tools: sinceUser}}},
+	} {
+		got, err := Infer(tt.o)
+		require.NoError(t, err, tt.name)
+		require.Equal(t, tt.want, got, tt.name)
+	}
+	for text, want := range map[string]string{
+		"uxu":                       `replay: observed "uxu": clause 1: conversation "uxu": unknown letter 'x'`,
+		"uAu; what: uAu":            `replay: observed "uAu; what: uAu": clause 2: unknown or repeated key "what"`,
+		"uAu; tools: u; tools: u":   `replay: observed "uAu; tools: u; tools: u": clause 3: unknown or repeated key "tools"`,
+		"uAu; v=true: u; w=true: u": `replay: observed "uAu; v=true: u; w=true: u": clause 3: unknown or repeated key "w=true"`,
+	} {
+		_, err := Infer(Observations{Printed: text})
+		require.EqualError(t, err, want)
+	}
 }

@@ -6,15 +6,16 @@ import (
 	"strconv"
 
 	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/codec"
 	"github.com/weft-go/weft/protocols/internal/streamdec"
-	"github.com/weft-go/weft/protocols/internal/wire"
 )
 
-// EncodeCount appends r, a request of any API, as the body of POST /v1/responses/input_tokens, which asks how many tokens
-// the prompt has. That body is a request with the members that make the prompt only; [Decode] reads it. Losses and
-// opt.Strict are those of [Encode], but sampling, limits and the like, which do not count, are no losses.
-func EncodeCount(dst []byte, r *block.Request, opt *block.EncodeOptions) ([]byte, []block.Loss, error) {
-	return wire.Count(dst, r, opt, countMember, Encode)
+// AppendCountRequest appends r, a request of any API, as the body of POST /v1/responses/input_tokens, which counts the tokens
+// of the prompt. The body is a request with only the fields that affect the prompt; [Decode] parses it. Losses and
+// opt.Strict are as in [AppendRequest], except that fields that do not affect the prompt, such as sampling and limits, are not
+// losses.
+func AppendCountRequest(dst []byte, r *block.Request, opt *block.EncodeOptions) ([]byte, []block.Loss, error) {
+	return codec.Count(dst, r, opt, countMember, AppendRequest)
 }
 
 func countMember(name string) bool {
@@ -26,14 +27,14 @@ func countMember(name string) bool {
 	return false
 }
 
-// AppendTokenCount appends the answer to a request for a count: the prompt has n tokens.
+// AppendTokenCount appends the response of input_tokens for a prompt of n tokens.
 func AppendTokenCount(dst []byte, n int64) []byte {
 	dst = append(dst, `{"object":"response.input_tokens","input_tokens":`...)
 	dst = strconv.AppendInt(dst, n, 10)
 	return append(dst, '}')
 }
 
-// DecodeTokenCount reads the answer to a request for a count. Errors are *[block.Error].
+// DecodeTokenCount parses the response of input_tokens. Errors are of type *[block.Error].
 func DecodeTokenCount(body []byte) (int64, error) {
 	return streamdec.TokenCount(body)
 }

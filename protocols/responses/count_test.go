@@ -20,7 +20,7 @@ func TestEncodeCount(t *testing.T) {
 		`"tool_choice":"auto","parallel_tool_calls":false,"reasoning":{"effort":"low"},"text":{"verbosity":"low"},"truncation":"auto","previous_response_id":null}`
 	r, err := responses.Decode([]byte(body), nil)
 	require.NoError(t, err)
-	out, losses, err := responses.EncodeCount([]byte("x"), r, &block.EncodeOptions{Strict: true})
+	out, losses, err := responses.AppendCountRequest([]byte("x"), r, &block.EncodeOptions{Strict: true})
 	require.NoError(t, err)
 	require.Empty(t, losses)
 	require.Equal(t, "x"+want, string(out))
@@ -32,8 +32,8 @@ func TestEncodeCount(t *testing.T) {
 func TestEncodeCountOther(t *testing.T) {
 	r, err := messages.Decode([]byte(`{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"Hi"}],"stop_sequences":["x"],"top_k":3,"temperature":1}`), nil)
 	require.NoError(t, err)
-	out, losses, err := responses.EncodeCount(nil, r, &block.EncodeOptions{Strict: true})
-	require.NoError(t, err, "what does not count is no loss")
+	out, losses, err := responses.AppendCountRequest(nil, r, &block.EncodeOptions{Strict: true})
+	require.NoError(t, err, "fields that do not affect the count are not losses")
 	require.Empty(t, losses)
 	again, err := responses.Decode(out, nil)
 	require.NoError(t, err)
@@ -42,7 +42,7 @@ func TestEncodeCountOther(t *testing.T) {
 
 	r, err = messages.Decode([]byte(`{"model":"m","messages":[{"role":"user","content":[{"type":"search_result","source":"s","title":"t","content":[]}]}]}`), nil)
 	require.NoError(t, err)
-	_, _, err = responses.EncodeCount(nil, r, &block.EncodeOptions{Strict: true})
+	_, _, err = responses.AppendCountRequest(nil, r, &block.EncodeOptions{Strict: true})
 	require.IsType(t, &block.LossError{}, err)
 }
 
@@ -62,13 +62,13 @@ func TestTokenCount(t *testing.T) {
 	}
 }
 
-func ExampleEncodeCount() {
+func ExampleAppendCountRequest() {
 	r, err := responses.Decode([]byte(`{"model":"m","input":"Hi","max_output_tokens":64,"stream":true}`), nil)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	body, _, err := responses.EncodeCount(nil, r, nil)
+	body, _, err := responses.AppendCountRequest(nil, r, nil)
 	fmt.Println(string(body), err)
 	fmt.Println(string(responses.AppendTokenCount(nil, 8)))
 	// Output:

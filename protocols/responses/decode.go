@@ -7,31 +7,31 @@ import (
 	"strings"
 
 	"github.com/weft-go/weft/protocols/block"
-	"github.com/weft-go/weft/protocols/internal/carrier"
+	"github.com/weft-go/weft/protocols/internal/codec"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
-	"github.com/weft-go/weft/protocols/internal/wire"
+	"github.com/weft-go/weft/protocols/internal/sigpack"
 )
 
-// Decode checks and reads a Responses request. The request owns body from here on; nil limits are the defaults. Errors
-// are *[block.Error].
+// Decode validates and parses a Responses request. The request takes ownership of body; nil limits mean defaults.
+// Errors are of type *[block.Error].
 //
-// It takes what clients send and not only what the specification allows: messages without type, items without id or
-// status, null where a list belongs. Items, parts and fields that are not modelled are kept: they stand in the body.
-// Cost: one pass, about one allocation per item.
+// It accepts deviations of clients from the specification: messages without type, items without id or status, null
+// instead of a list. Items, parts and fields that are not modeled stay in the body and are preserved. Decode makes one
+// pass and about one allocation per item.
 func Decode(body []byte, lim *block.Limits) (*block.Request, error) {
-	return block.Open(body, reqDialect{}, lim)
+	return codec.Decode(body, reqDialect{}, lim)
 }
 
-// reqDialect is the Responses API's way to say requests. It has no state.
+// reqDialect implements seam.Dialect for the Responses API. It is stateless.
 type reqDialect struct{}
 
 // API returns block.Responses.
 func (reqDialect) API() block.API { return block.Responses }
 
-// Read reads the fields of a checked body.
-func (reqDialect) Read(root jsonscan.Value, lim block.Limits) (block.View, error) {
-	r := reqReader{wire.NewReader(root, lim)}
-	var v block.View
+// Read reads the view from a validated body.
+func (reqDialect) Read(root jsonscan.Value, lim block.Limits) (codec.View, error) {
+	r := reqReader{codec.NewReader(root, lim)}
+	var v codec.View
 	r.params(root, &v.Params)
 	if list := r.List(root.Get("tools")); list.Exists() {
 		v.Tools = r.tools(list, "", r.Tools(list, list.Len()))
@@ -40,13 +40,13 @@ func (reqDialect) Read(root jsonscan.Value, lim block.Limits) (block.View, error
 	return v, r.Err()
 }
 
-type reqReader struct{ *wire.Reader }
+type reqReader struct{ *codec.Reader }
 
 func (r reqReader) params(root jsonscan.Value, p *block.Params) {
 	p.Model = r.Str(root.Get("model"))
 	p.Stream = r.Bool(root.Get("stream"))
 	if p.MaxTokens = r.Int(root.Get("max_output_tokens")); p.MaxTokens == nil {
-		p.MaxTokens = r.Int(root.Get("max_tokens")) // Dynamo takes this too
+		p.MaxTokens = r.Int(root.Get("max_tokens")) // accepted by Dynamo, too
 	}
 	s := &p.Sampling
 	s.Temperature, s.TopP = r.Float(root.Get("temperature")), r.Float(root.Get("top_p"))
@@ -54,7 +54,7 @@ func (r reqReader) params(root jsonscan.Value, p *block.Params) {
 	th := r.Object(root.Get("reasoning"))
 	p.Thinking.Effort, p.Thinking.Summary = r.Str(th.Get("effort")), r.Str(th.Get("summary"))
 	if p.Thinking.Summary == "" {
-		p.Thinking.Summary = r.Str(th.Get("generate_summary")) // its name before
+		p.Thinking.Summary = r.Str(th.Get("generate_summary")) // its former name
 	}
 	text := r.Object(root.Get("text"))
 	p.Verbosity = r.Str(text.Get("verbosity"))
@@ -78,7 +78,7 @@ func (r reqReader) params(root jsonscan.Value, p *block.Params) {
 		word = r.Str(tc)
 	case jsonscan.Object:
 		word = r.Str(tc.Get("type"))
-		c.Serial = c.Serial || r.Bool(tc.Get("disable_parallel_tool_use")) // seen from converters
+		c.Serial = c.Serial || r.Bool(tc.Get("disable_parallel_tool_use")) // sent by converters
 	default:
 		r.Want(tc, "a string or an object")
 	}
@@ -99,7 +99,7 @@ func (r reqReader) params(root jsonscan.Value, p *block.Params) {
 	}
 }
 
-// tools reads a list of tools; a namespace is read as the tools in it.
+// tools reads a list of tools. The tools in a namespace are read individually.
 func (r reqReader) tools(list jsonscan.Value, namespace string, out []block.Tool) []block.Tool {
 	for e := list.First(); e.Exists() && r.Err() == nil; e = list.Next(e) {
 		if e.Kind() != jsonscan.Object {
@@ -109,7 +109,7 @@ func (r reqReader) tools(list jsonscan.Value, namespace string, out []block.Tool
 		t := block.Tool{
 			Type: r.Str(e.Get("type")), Name: r.Str(e.Get("name")), Namespace: namespace,
 			Description: r.Str(e.Get("description")), Schema: r.Raw(e.Get("parameters")),
-			Strict: r.BoolPtr(e.Get("strict")), Deferred: r.Bool(e.Get("defer_loading")), At: wire.At(e),
+			Strict: r.BoolPtr(e.Get("strict")), Deferred: r.Bool(e.Get("defer_loading")), At: codec.At(e),
 		}
 		switch t.Type {
 		case "function":
@@ -117,7 +117,7 @@ func (r reqReader) tools(list jsonscan.Value, namespace string, out []block.Tool
 			t.Kind, t.Format = block.CustomTool, r.Raw(e.Get("format"))
 		case "namespace":
 			if inner := r.List(e.Get("tools")); inner.First().Exists() && namespace == "" && t.Name != "" {
-				r.Tools(inner, len(out)+inner.Len()) // counts against the limit
+				r.Tools(inner, len(out)+inner.Len()) // counts toward the limit
 				out = r.tools(inner, t.Name, out)
 				continue
 			}
@@ -133,16 +133,16 @@ func (r reqReader) tools(list jsonscan.Value, namespace string, out []block.Tool
 	return out
 }
 
-func (r reqReader) turns(root jsonscan.Value, v *block.View) {
+func (r reqReader) turns(root jsonscan.Value, v *codec.View) {
 	if in := root.Get("instructions"); !in.IsNull() {
-		v.Turns = append(v.Turns, block.Turn{Role: block.RoleSystem, Blocks: r.Content(in, r.part), Form: block.FormMember | wire.FormOf(in), At: wire.At(in)})
+		v.Turns = append(v.Turns, block.Turn{Role: block.RoleSystem, Blocks: r.Content(in, r.part), Form: codec.FormMember | codec.FormOf(in), At: codec.At(in)})
 	}
 	list := root.Get("input")
 	switch list.Kind() {
 	case jsonscan.Absent, jsonscan.Null:
 		return
 	case jsonscan.String:
-		v.Turns = append(v.Turns, block.Turn{Role: block.RoleUser, Blocks: r.Content(list, r.part), Form: block.FormMember | wire.FormOf(list), At: wire.At(list)})
+		v.Turns = append(v.Turns, block.Turn{Role: block.RoleUser, Blocks: r.Content(list, r.part), Form: codec.FormMember | codec.FormOf(list), At: codec.At(list)})
 		return
 	case jsonscan.Array:
 	default:
@@ -150,7 +150,7 @@ func (r reqReader) turns(root jsonscan.Value, v *block.View) {
 		return
 	}
 	v.Turns = slices.Grow(v.Turns, min(list.Len(), 256))
-	open := false // the last turn is a run that an item of the same role continues
+	open := false // the last turn is a sequence that an item of the same role continues
 	for it := list.First(); it.Exists() && r.Err() == nil; it = list.Next(it) {
 		if it.Kind() != jsonscan.Object {
 			r.Want(it, "an object")
@@ -160,22 +160,22 @@ func (r reqReader) turns(root jsonscan.Value, v *block.View) {
 		if n := len(v.Turns); open && runs && v.Turns[n-1].Role == role {
 			t := &v.Turns[n-1]
 			t.Blocks = append(t.Blocks, blocks...)
-			t.At = block.RefOf(block.ValueOf(t.At), it)
+			t.At = codec.RefOf(codec.ValueOf(t.At), it)
 			continue
 		}
-		t := block.Turn{Role: role, Blocks: blocks, At: wire.At(it)}
+		t := block.Turn{Role: role, Blocks: blocks, At: codec.At(it)}
 		if !runs {
-			t.ID, t.Form = r.Str(it.Get("id")), wire.FormOf(it.Get("content"))
+			t.ID, t.Form = r.Str(it.Get("id")), codec.FormOf(it.Get("content"))
 		}
 		v.Turns = append(v.Turns, t)
 		open = runs
 	}
 }
 
-// item reads one input item. runs reports that items of the same role in a row are one turn.
+// item reads one input item. runs reports whether consecutive items of the same role are one turn.
 func (r reqReader) item(it jsonscan.Value) (role block.Role, blocks []block.Block, runs bool) {
 	kind := r.Str(it.Get("type"))
-	b := block.Block{Type: kind, ID: r.Str(it.Get("id")), At: wire.At(it)}
+	b := block.Block{Type: kind, ID: r.Str(it.Get("id")), At: codec.At(it)}
 	one := func() []block.Block { return append(r.Blocks(it, 1), b) }
 	switch kind {
 	case "", "message":
@@ -190,7 +190,7 @@ func (r reqReader) item(it jsonscan.Value) (role block.Role, blocks []block.Bloc
 			role = block.RoleDeveloper
 		case "":
 			if kind == "" {
-				if id := it.Get("id"); id.Exists() { // an item reference may come without type
+				if id := it.Get("id"); id.Exists() { // an item reference may lack a type
 					return block.RoleUnknown, one(), false
 				}
 			}
@@ -210,10 +210,10 @@ func (r reqReader) item(it jsonscan.Value) (role block.Role, blocks []block.Bloc
 		return block.RoleAssistant, one(), true
 	case "function_call_output", "custom_tool_call_output":
 		b.Kind, b.Custom, b.CallID = block.ToolResult, kind == "custom_tool_call_output", r.Str(it.Get("call_id"))
-		if out := it.Get("output"); out.Kind() == jsonscan.Object { // seen: one part without its list
+		if out := it.Get("output"); out.Kind() == jsonscan.Object { // some clients send one part without an array
 			b.Content = append(r.Blocks(out, 1), r.part(out))
 		} else {
-			b.Content, b.Form = r.Content(out, r.part), wire.FormOf(out)
+			b.Content, b.Form = r.Content(out, r.part), codec.FormOf(out)
 		}
 		return block.RoleTool, one(), true
 	case "compaction", "compaction_summary":
@@ -241,12 +241,12 @@ func (r reqReader) item(it jsonscan.Value) (role block.Role, blocks []block.Bloc
 	return block.RoleUnknown, one(), false
 }
 
-// reasoning reads the text of a reasoning item: its content, or if there is none, its summary.
+// reasoning reads the text of a reasoning item: its content or, if that is absent, its summary.
 func (r reqReader) reasoning(it jsonscan.Value, b *block.Block) {
 	b.Kind, b.Encrypted = block.Reasoning, r.Str(it.Get("encrypted_content"))
 	b.Signature = r.Str(it.Get("signature"))
-	kind, encrypted, signature, ok := carrier.Open(b.Encrypted)
-	if ok { // what our stream gave the client to send back
+	kind, encrypted, signature, ok := sigpack.Open(b.Encrypted)
+	if ok { // a string that our stream encoder wrote
 		b.Encrypted, b.Signature = encrypted, signature
 	}
 	b.Text = r.joined(it.Get("content"))
@@ -254,7 +254,7 @@ func (r reqReader) reasoning(it jsonscan.Value, b *block.Block) {
 		b.Text = r.joined(it.Get("summary"))
 		b.Summary = b.Text != ""
 	}
-	b.Redacted = b.Text == "" && b.Signature == "" && (kind == carrier.Withheld || r.Str(it.Get("format")) == carrier.RedactedFormat)
+	b.Redacted = b.Text == "" && b.Signature == "" && (kind == sigpack.Withheld || r.Str(it.Get("format")) == sigpack.RedactedFormat)
 }
 
 // joined returns the texts of a list of parts with blank lines between them.
@@ -279,14 +279,14 @@ func (r reqReader) joined(list jsonscan.Value) string {
 }
 
 func (r reqReader) part(v jsonscan.Value) block.Block {
-	b := block.Block{Type: r.Str(v.Get("type")), Cache: r.Cache(v), At: wire.At(v)}
+	b := block.Block{Type: r.Str(v.Get("type")), Cache: r.Cache(v), At: codec.At(v)}
 	switch b.Type {
 	case "input_text", "output_text", "text":
 		b.Kind, b.Text = block.Text, r.Str(v.Get("text"))
 	case "refusal":
 		b.Kind, b.Text = block.Refusal, r.Str(v.Get("refusal"))
 	case "input_image":
-		b.Kind, b.Media = block.Image, wire.MediaURL(r.Str(v.Get("image_url")))
+		b.Kind, b.Media = block.Image, codec.MediaURL(r.Str(v.Get("image_url")))
 		b.Media.FileID, b.Media.Detail = r.Str(v.Get("file_id")), r.Str(v.Get("detail"))
 	case "input_audio":
 		a := r.Object(v.Get("input_audio"))
@@ -295,9 +295,9 @@ func (r reqReader) part(v jsonscan.Value) block.Block {
 			b.Media.MIME = "audio/" + f
 		}
 	case "input_file":
-		b.Kind, b.Media = block.File, wire.MediaURL(r.Str(v.Get("file_url")))
+		b.Kind, b.Media = block.File, codec.MediaURL(r.Str(v.Get("file_url")))
 		if d := r.Str(v.Get("file_data")); d != "" {
-			if mime, data, ok := wire.Inline(d); ok {
+			if mime, data, ok := codec.Inline(d); ok {
 				b.Media.MIME, b.Media.Data = mime, data
 			} else {
 				b.Media.Data = d

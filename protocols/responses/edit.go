@@ -4,36 +4,36 @@ package responses
 
 import (
 	"github.com/weft-go/weft/protocols/block"
-	"github.com/weft-go/weft/protocols/internal/carrier"
+	"github.com/weft-go/weft/protocols/internal/codec"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
-	"github.com/weft-go/weft/protocols/internal/wire"
+	"github.com/weft-go/weft/protocols/internal/sigpack"
 )
 
-// This file is structured as follows. A block of the Responses API stands in one of three kinds of places: a string
-// (instructions, input, content, output), a part of a list of content, or, as reasoning, call or result, a whole item.
+// This file is structured as follows. A block of the Responses API has one of three positions: a string (instructions,
+// input, content, output), a part in a content array, or, as reasoning, call or tool result, a whole item.
 
-// Set writes what differs between old and b, or the whole part or item anew.
+// Set writes the differences between old and b, or rewrites the whole part or item.
 func (d reqDialect) Set(e *jsonscan.Edits, t *block.Turn, old, b *block.Block) (bool, error) {
-	v := block.ValueOf(old.At)
-	if err := wire.Guard(e, v); err != nil {
+	v := codec.ValueOf(old.At)
+	if err := codec.Guard(e, v); err != nil {
 		return false, err
 	}
 	if v.Kind() == jsonscan.String {
 		if b.Kind == block.Text && b.Cache == nil {
-			e.Replace(v, wire.Str(b.Text))
-			return wire.OnlyText(old, b), nil
+			e.Replace(v, codec.Str(b.Text))
+			return codec.OnlyText(old, b), nil
 		}
 		raw, err := d.one(b, t.Role)
 		switch {
 		case err != nil:
 			return false, err
 		case v.KeyIs("instructions") || isItem(b):
-			return false, wire.Unsupported("a " + b.Kind.String() + " cannot stand in place of this text")
+			return false, codec.Unsupported("a " + b.Kind.String() + " cannot replace this text")
 		case v.KeyIs("input"):
-			e.Replace(v, wire.Array([][]byte{userItem(wire.Array([][]byte{raw}))}))
+			e.Replace(v, codec.Array([][]byte{userItem(codec.Array([][]byte{raw}))}))
 		case v.KeyIs("content") || v.KeyIs("output"):
-			e.Replace(v, wire.Array([][]byte{raw}))
-		default: // a string in a list
+			e.Replace(v, codec.Array([][]byte{raw}))
+		default: // a string in an array
 			e.Replace(v, raw)
 		}
 		return false, nil
@@ -44,7 +44,7 @@ func (d reqDialect) Set(e *jsonscan.Edits, t *block.Turn, old, b *block.Block) (
 		}
 	}
 	if isItem(old) != isItem(b) {
-		return false, wire.Unsupported("a " + b.Kind.String() + " cannot stand in place of a " + old.Kind.String())
+		return false, codec.Unsupported("a " + b.Kind.String() + " cannot replace a " + old.Kind.String())
 	}
 	raw, err := d.one(b, t.Role)
 	if err != nil {
@@ -63,22 +63,22 @@ func isItem(b *block.Block) bool {
 	return false
 }
 
-// patch sets the members in which the blocks differ. It reports false, and does nothing, when that takes more.
+// patch sets the fields in which the blocks differ. It returns false, and does nothing, if other changes are necessary.
 func (reqDialect) patch(e *jsonscan.Edits, v jsonscan.Value, old, b *block.Block) (bool, error) {
-	var list []wire.Patch
-	put := func(key string, raw []byte) { list = append(list, wire.Patch{Key: key, Raw: raw}) }
+	var list []codec.Patch
+	put := func(key string, raw []byte) { list = append(list, codec.Patch{Key: key, Raw: raw}) }
 	args := "arguments"
 	if old.Custom {
 		args = "input"
 	}
-	var thought jsonscan.Value // the one part that holds the text of reasoning
-	for _, f := range wire.Diff(old, b) {
+	var thought jsonscan.Value // the only part with the text of reasoning
+	for _, f := range codec.Diff(old, b) {
 		switch {
-		case f == wire.FText && b.Kind == block.Text:
-			put("text", wire.Str(b.Text))
-		case f == wire.FText && b.Kind == block.Refusal:
-			put("refusal", wire.Str(b.Text))
-		case f == wire.FText && b.Kind == block.Reasoning:
+		case f == codec.FText && b.Kind == block.Text:
+			put("text", codec.Str(b.Text))
+		case f == codec.FText && b.Kind == block.Refusal:
+			put("refusal", codec.Str(b.Text))
+		case f == codec.FText && b.Kind == block.Reasoning:
 			parts := v.Get("content")
 			if old.Summary {
 				parts = v.Get("summary")
@@ -87,29 +87,29 @@ func (reqDialect) patch(e *jsonscan.Edits, v jsonscan.Value, old, b *block.Block
 				return false, nil
 			}
 			thought = parts.First()
-		case (f == wire.FSignature || f == wire.FEncrypted) && bridged(v): // both in one string
+		case (f == codec.FSignature || f == codec.FEncrypted) && bridged(v): // one string contains both
 			return false, nil
-		case f == wire.FSignature:
-			put("signature", wire.Str(b.Signature))
-		case f == wire.FEncrypted:
-			put("encrypted_content", wire.Str(b.Encrypted))
-		case f == wire.FCallID:
-			put("call_id", wire.Str(b.CallID))
-		case f == wire.FName && b.Kind == block.ToolCall:
-			put("name", wire.Str(b.Name))
-		case f == wire.FNamespace && b.Kind == block.ToolCall && b.Namespace != "":
-			put("namespace", wire.Str(b.Namespace))
-		case f == wire.FArgs && b.Kind == block.ToolCall:
-			put(args, wire.Str(b.Args))
-		case f == wire.FContent && b.Kind == block.ToolResult:
-			w := reqWriter{Lossy: wire.Lossy{Strict: true}}
+		case f == codec.FSignature:
+			put("signature", codec.Str(b.Signature))
+		case f == codec.FEncrypted:
+			put("encrypted_content", codec.Str(b.Encrypted))
+		case f == codec.FCallID:
+			put("call_id", codec.Str(b.CallID))
+		case f == codec.FName && b.Kind == block.ToolCall:
+			put("name", codec.Str(b.Name))
+		case f == codec.FNamespace && b.Kind == block.ToolCall && b.Namespace != "":
+			put("namespace", codec.Str(b.Namespace))
+		case f == codec.FArgs && b.Kind == block.ToolCall:
+			put(args, codec.Str(b.Args))
+		case f == codec.FContent && b.Kind == block.ToolResult:
+			w := reqWriter{Lossy: codec.Lossy{Strict: true}}
 			raw := w.output(nil, b.Content, 0)
 			if w.Err != nil {
 				return false, w.Err
 			}
 			put("output", raw)
-		case f == wire.FIsError:
-			return false, wire.Unsupported("the Responses API has no mark for failed tools")
+		case f == codec.FIsError:
+			return false, codec.Unsupported("the Responses API has no mark for failed tools")
 		default:
 			return false, nil
 		}
@@ -118,21 +118,21 @@ func (reqDialect) patch(e *jsonscan.Edits, v jsonscan.Value, old, b *block.Block
 		if thought.Kind() != jsonscan.Object {
 			return false, nil
 		}
-		e.SetMember(thought, "text", wire.Str(b.Text))
+		e.SetMember(thought, "text", codec.Str(b.Text))
 	}
-	return wire.Apply(e, v, list), nil
+	return codec.Apply(e, v, list), nil
 }
 
-// bridged reports whether the encrypted content of an item holds the signature of another API.
+// bridged reports whether the encrypted content of an item contains the signature of another API.
 func bridged(v jsonscan.Value) bool {
 	s, _ := v.Get("encrypted_content").Str(nil)
-	_, _, _, ok := carrier.Open(s)
+	_, _, _, ok := sigpack.Open(s)
 	return ok
 }
 
-// one writes a part for a message of the role, or an item.
+// one encodes a part for a message of the role, or an item.
 func (reqDialect) one(b *block.Block, role block.Role) ([]byte, error) {
-	w := reqWriter{Lossy: wire.Lossy{Strict: true}}
+	w := reqWriter{Lossy: codec.Lossy{Strict: true}}
 	var raw []byte
 	if isItem(b) {
 		raw = w.item(nil, b)
@@ -143,17 +143,18 @@ func (reqDialect) one(b *block.Block, role block.Role) ([]byte, error) {
 }
 
 func userItem(content []byte) []byte {
-	o := wire.Open(nil)
+	o := codec.Open(nil)
 	o.Str("type", "message")
 	o.Str("role", "user")
 	o.Raw("content", content)
 	return o.Close()
 }
 
-// messageOf returns the message item that holds a part, absent for items and plain strings of the root.
+// messageOf returns the message item that contains a part. It does not exist for items and for strings at the top
+// level.
 func messageOf(b *block.Block) jsonscan.Value {
-	v := block.ValueOf(b.At)
-	p := v.Parent() // content, or the message for content that is a string
+	v := codec.ValueOf(b.At)
+	p := v.Parent() // content, or the message if content is a string
 	if v.KeyIs("content") {
 		return p
 	}
@@ -163,15 +164,15 @@ func messageOf(b *block.Block) jsonscan.Value {
 	return jsonscan.Value{}
 }
 
-// Insert adds parts to a message or a result, and items to a run of items.
+// Insert inserts parts into a message or a tool result, and items into a sequence of items.
 func (d reqDialect) Insert(e *jsonscan.Edits, t *block.Turn, holder *block.Block, at int, list []block.Block) error {
-	first := block.ValueOf(t.At)
-	if err := wire.Guard(e, first); err != nil {
+	first := codec.ValueOf(t.At)
+	if err := codec.Guard(e, first); err != nil {
 		return err
 	}
 	text := func(role block.Role) func([]byte) []byte {
 		return func(raw []byte) []byte {
-			o := wire.Open(nil)
+			o := codec.Open(nil)
 			o.Str("type", textType(role))
 			o.Raw("text", raw)
 			return o.Close()
@@ -183,7 +184,7 @@ func (d reqDialect) Insert(e *jsonscan.Edits, t *block.Turn, holder *block.Block
 	}
 	var before jsonscan.Value
 	if at < len(siblings) {
-		before = block.ValueOf(siblings[at].At)
+		before = codec.ValueOf(siblings[at].At)
 	}
 	raws := make([][]byte, len(list))
 	items := 0
@@ -200,65 +201,65 @@ func (d reqDialect) Insert(e *jsonscan.Edits, t *block.Turn, holder *block.Block
 	switch {
 	case holder != nil:
 		if items > 0 {
-			return wire.Unsupported("only text and media can stand in a tool result")
+			return codec.Unsupported("a tool result can contain only text and media")
 		}
-		return wire.InsertContent(e, block.ValueOf(holder.At), "output", before, raws, text(block.RoleUser))
+		return codec.InsertContent(e, codec.ValueOf(holder.At), "output", before, raws, text(block.RoleUser))
 	case first.KeyIs("instructions"):
-		return wire.Unsupported("instructions are one text: set it")
+		return codec.Unsupported("instructions are one text: set it")
 	case first.KeyIs("input"):
 		if items > 0 {
-			return wire.Unsupported("insert a turn in front of or behind the input text")
+			return codec.Unsupported("insert a turn before or after the input text")
 		}
 		if e.Replaced(first) {
-			return wire.Stale(first)
+			return codec.Stale(first)
 		}
 		old := text(block.RoleUser)(first.Raw())
 		all := append([][]byte{old}, raws...)
 		if before.Exists() {
 			all = append(raws, old)
 		}
-		e.Replace(first, wire.Array([][]byte{userItem(wire.Array(all))}))
+		e.Replace(first, codec.Array([][]byte{userItem(codec.Array(all))}))
 		return nil
 	case t.Role != block.RoleAssistant && t.Role != block.RoleTool:
 		if items > 0 {
-			return wire.Unsupported("only text and media can stand in this message")
+			return codec.Unsupported("this message can contain only text and media")
 		}
-		return wire.InsertContent(e, first, "content", before, raws, text(t.Role))
+		return codec.InsertContent(e, first, "content", before, raws, text(t.Role))
 	}
 	return d.insertItems(e, t, at, list, raws, text(t.Role))
 }
 
-// insertItems adds blocks to a run of items: parts join the message next to them, all else becomes an item.
+// insertItems inserts blocks into a sequence of items: parts join the adjacent message, and other blocks become items.
 func (d reqDialect) insertItems(e *jsonscan.Edits, t *block.Turn, at int, list []block.Block, raws [][]byte,
 	text func([]byte) []byte) error {
-	var msg, part jsonscan.Value // the message on either side, and its part in front of which to insert
+	var msg, part jsonscan.Value // the adjacent message, and its part before which to insert
 	if at < len(t.Blocks) {
 		if msg = messageOf(&t.Blocks[at]); msg.Exists() {
-			part = block.ValueOf(t.Blocks[at].At)
+			part = codec.ValueOf(t.Blocks[at].At)
 		}
 	}
 	if !msg.Exists() && at > 0 {
 		msg = messageOf(&t.Blocks[at-1])
 	}
-	items := block.ValueOf(t.At).Parent()
-	var before jsonscan.Value // the item in front of which to insert
+	items := codec.ValueOf(t.At).Parent()
+	var before jsonscan.Value // the item before which to insert
 	if at < len(t.Blocks) {
 		if before = messageOf(&t.Blocks[at]); !before.Exists() {
-			before = block.ValueOf(t.Blocks[at].At)
+			before = codec.ValueOf(t.Blocks[at].At)
 		}
 	} else {
-		before = items.Next(block.LastOf(t.At))
+		before = items.Next(codec.LastOf(t.At))
 	}
 	for i, raw := range raws {
 		switch {
 		case isItem(&list[i]):
 			e.Insert(items, before, raw)
 		case msg.Exists():
-			if err := wire.InsertContent(e, msg, "content", part, [][]byte{raw}, text); err != nil {
+			if err := codec.InsertContent(e, msg, "content", part, [][]byte{raw}, text); err != nil {
 				return err
 			}
 		default:
-			w := reqWriter{Lossy: wire.Lossy{Strict: true}}
+			w := reqWriter{Lossy: codec.Lossy{Strict: true}}
 			e.Insert(items, before, w.message(nil, t.Role, "", list[i:i+1], 0))
 			if w.Err != nil {
 				return w.Err
@@ -274,8 +275,8 @@ func (reqDialect) Delete(e *jsonscan.Edits, t *block.Turn, holder *block.Block, 
 	if holder != nil {
 		list = holder.Content
 	}
-	v := block.ValueOf(list[at].At)
-	if err := wire.Guard(e, v); err != nil {
+	v := codec.ValueOf(list[at].At)
+	if err := codec.Guard(e, v); err != nil {
 		return false, err
 	}
 	parent := v.Parent()
@@ -288,7 +289,7 @@ func (reqDialect) Delete(e *jsonscan.Edits, t *block.Turn, holder *block.Block, 
 		return false, nil
 	}
 	msg := messageOf(&list[at])
-	if !msg.Exists() || holder != nil { // an item, or a part of a result
+	if !msg.Exists() || holder != nil { // an item, or a part of a tool result
 		e.Delete(parent, v)
 		return len(t.Blocks) > 1 || holder != nil, nil
 	}
@@ -306,33 +307,33 @@ func (reqDialect) Delete(e *jsonscan.Edits, t *block.Turn, holder *block.Block, 
 	return len(t.Blocks) > 1, nil
 }
 
-// InsertTurn adds the items of a turn in front of turn number at.
+// InsertTurn inserts the items of a turn before turn number at.
 func (d reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t *block.Turn) error {
-	w := reqWriter{Lossy: wire.Lossy{Strict: true}}
+	w := reqWriter{Lossy: codec.Lossy{Strict: true}}
 	raws := w.turn(t)
 	if w.Err != nil {
 		return w.Err
 	}
 	if len(raws) == 0 {
-		return wire.Unsupported("a turn without blocks")
+		return codec.Unsupported("a turn without blocks")
 	}
 	root := e.Doc().Root()
-	hasInstructions := len(turns) > 0 && block.ValueOf(turns[0].At).KeyIs("instructions")
+	hasInstructions := len(turns) > 0 && codec.ValueOf(turns[0].At).KeyIs("instructions")
 	if at == 0 && hasInstructions {
-		return wire.Unsupported("nothing can stand in front of the instructions")
+		return codec.Unsupported("nothing can precede the instructions")
 	}
 	switch in := root.Get("input"); in.Kind() {
 	case jsonscan.Array:
 		var before jsonscan.Value
 		if at < len(turns) {
-			before = block.ValueOf(turns[at].At)
+			before = codec.ValueOf(turns[at].At)
 		}
 		for _, raw := range raws {
 			e.Insert(in, before, raw)
 		}
 	case jsonscan.String:
 		if e.Replaced(in) {
-			return wire.Stale(in)
+			return codec.Stale(in)
 		}
 		old := userItem(in.Raw())
 		if at < len(turns) {
@@ -340,16 +341,16 @@ func (d reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t 
 		} else {
 			raws = append([][]byte{old}, raws...)
 		}
-		e.Replace(in, wire.Array(raws))
+		e.Replace(in, codec.Array(raws))
 	default:
-		e.SetMember(root, "input", wire.Array(raws))
+		e.SetMember(root, "input", codec.Array(raws))
 	}
 	return nil
 }
 
 // DeleteTurn removes the items of a turn, or the instructions; input that is a string becomes the empty string.
 func (reqDialect) DeleteTurn(e *jsonscan.Edits, t *block.Turn) error {
-	v := block.ValueOf(t.At)
+	v := codec.ValueOf(t.At)
 	parent := v.Parent()
 	switch {
 	case v.KeyIs("instructions"):
@@ -357,7 +358,7 @@ func (reqDialect) DeleteTurn(e *jsonscan.Edits, t *block.Turn) error {
 	case v.KeyIs("input"):
 		e.Replace(v, []byte(`""`))
 	default:
-		last := block.LastOf(t.At)
+		last := codec.LastOf(t.At)
 		for c := v; c.Exists(); c = parent.Next(c) {
 			e.Delete(parent, c)
 			if c == last {

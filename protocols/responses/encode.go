@@ -6,30 +6,31 @@ import (
 	"strings"
 
 	"github.com/weft-go/weft/protocols/block"
-	"github.com/weft-go/weft/protocols/internal/carrier"
+	"github.com/weft-go/weft/protocols/internal/codec"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
-	"github.com/weft-go/weft/protocols/internal/wire"
+	"github.com/weft-go/weft/protocols/internal/sigpack"
 )
 
-// Encode appends r as a Responses request to dst. A Responses request comes out as it came in, edits applied, without
-// losses. Any other is written anew, and what the API cannot express is in the losses; with opt.Strict the first loss is
-// an error.
+// AppendRequest appends r as a Responses request to dst. A Responses request is written unmodified, with edits applied and
+// without losses. Any other request is converted. The losses report what the API cannot express; with opt.Strict, a
+// loss is an error.
 //
-// System text becomes messages with role system, reasoning, calls and results become items in the order of the blocks.
-func Encode(dst []byte, r *block.Request, opt *block.EncodeOptions) ([]byte, []block.Loss, error) {
-	return block.Convert(dst, r, reqDialect{}, opt, appendRequest)
+// System text becomes messages with role system. Reasoning, calls and tool results become items in the order of the
+// blocks.
+func AppendRequest(dst []byte, r *block.Request, opt *block.EncodeOptions) ([]byte, []block.Loss, error) {
+	return codec.Convert(dst, r, reqDialect{}, opt, appendRequest)
 }
 
-func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
+func appendRequest(dst []byte, v *codec.View, lose codec.LossFunc) []byte {
 	d := reqDialect{}
-	o := wire.Open(dst)
+	o := codec.Open(dst)
 	for _, m := range d.Members(&v.Params, v.Tools, lose) {
 		o.Raw(m.Key, m.Value)
 	}
 	if len(v.Tools) > 0 {
 		var tools [][]byte
 		for i := 0; i < len(v.Tools); {
-			var inner [][]byte // of a namespace
+			var inner [][]byte // tools of a namespace
 			space := v.Tools[i].Namespace
 			for ; i < len(v.Tools) && v.Tools[i].Namespace == space; i++ {
 				if raw := d.AppendTool(nil, &v.Tools[i], lose); len(raw) > 0 {
@@ -43,22 +44,22 @@ func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
 			if len(inner) == 0 {
 				continue
 			}
-			n := wire.Open(nil)
+			n := codec.Open(nil)
 			n.Str("type", "namespace")
 			n.Str("name", space)
 			n.Str("description", "")
-			n.Raw("tools", wire.Array(inner))
+			n.Raw("tools", codec.Array(inner))
 			tools = append(tools, n.Close())
 		}
 		if len(tools) > 0 {
-			o.Raw("tools", wire.Array(tools))
+			o.Raw("tools", codec.Array(tools))
 		}
 	}
-	w := reqWriter{Lossy: wire.Lossy{Lose: lose}, custom: map[string]bool{}}
+	w := reqWriter{Lossy: codec.Lossy{Lose: lose}, custom: map[string]bool{}}
 	o.Key("input")
 	o.Buf = append(o.Buf, '[')
 	n := 0
-	turns := block.SplitInstructions(v.Turns)
+	turns := codec.SplitInstructions(v.Turns)
 	for i := range turns {
 		for _, raw := range w.turn(&turns[i]) {
 			if n++; n > 1 {
@@ -71,41 +72,41 @@ func appendRequest(dst []byte, v *block.View, lose block.Lose) []byte {
 	return o.Close()
 }
 
-// Members returns the top-level members for the parameters.
-func (reqDialect) Members(p *block.Params, tools []block.Tool, lose block.Lose) []block.Member {
-	var m wire.Members
-	m.Add("model", "", wire.Str(p.Model))
+// Members returns the top-level fields for the parameters.
+func (reqDialect) Members(p *block.Params, tools []block.Tool, lose codec.LossFunc) []codec.Member {
+	var m codec.Members
+	m.Add("model", "", codec.Str(p.Model))
 	m.Int("max_output_tokens", "max_tokens", p.MaxTokens)
 	m.True("stream", p.Stream)
 	s := &p.Sampling
 	m.Float("temperature", s.Temperature)
 	m.Float("top_p", s.TopP)
 	m.Int("top_logprobs", "", s.TopLogprobs)
-	wire.LoseAll(lose, "no field in the Responses API",
-		wire.Opt{Set: s.N != nil && *s.N > 1, Name: "n"},
-		wire.Opt{Set: s.Seed != nil, Name: "seed"},
-		wire.Opt{Set: len(s.Stop) > 0, Name: "stop"},
-		wire.Opt{Set: s.MinP != nil, Name: "min_p"},
-		wire.Opt{Set: s.TopK != nil, Name: "top_k"},
-		wire.Opt{Set: s.FrequencyPenalty != nil && *s.FrequencyPenalty != 0, Name: "frequency_penalty"},
-		wire.Opt{Set: s.PresencePenalty != nil && *s.PresencePenalty != 0, Name: "presence_penalty"},
-		wire.Opt{Set: s.RepetitionPenalty != nil, Name: "repetition_penalty"},
-		wire.Opt{Set: len(s.StopTokens) > 0, Name: "stop_token_ids"},
-		wire.Opt{Set: s.IgnoreEOS, Name: "ignore_eos"},
-		wire.Opt{Set: s.Logprobs && s.TopLogprobs == nil, Name: "logprobs"},
-		wire.Opt{Set: p.Thinking.Budget != nil, Name: "thinking.budget_tokens"},
-		wire.Opt{Set: p.Thinking.Mode != block.ThinkingDefault, Name: "thinking.type"},
+	codec.LoseAll(lose, "no field in the Responses API",
+		codec.Opt{Set: s.N != nil && *s.N > 1, Name: "n"},
+		codec.Opt{Set: s.Seed != nil, Name: "seed"},
+		codec.Opt{Set: len(s.Stop) > 0, Name: "stop"},
+		codec.Opt{Set: s.MinP != nil, Name: "min_p"},
+		codec.Opt{Set: s.TopK != nil, Name: "top_k"},
+		codec.Opt{Set: s.FrequencyPenalty != nil && *s.FrequencyPenalty != 0, Name: "frequency_penalty"},
+		codec.Opt{Set: s.PresencePenalty != nil && *s.PresencePenalty != 0, Name: "presence_penalty"},
+		codec.Opt{Set: s.RepetitionPenalty != nil, Name: "repetition_penalty"},
+		codec.Opt{Set: len(s.StopTokens) > 0, Name: "stop_token_ids"},
+		codec.Opt{Set: s.IgnoreEOS, Name: "ignore_eos"},
+		codec.Opt{Set: s.Logprobs && s.TopLogprobs == nil, Name: "logprobs"},
+		codec.Opt{Set: p.Thinking.Budget != nil, Name: "thinking.budget_tokens"},
+		codec.Opt{Set: p.Thinking.Mode != block.ThinkingUnspecified, Name: "thinking.type"},
 	)
 	if p.Thinking.Effort != "" || p.Thinking.Summary != "" {
-		o := wire.Open(nil)
+		o := codec.Open(nil)
 		o.OptStr("effort", p.Thinking.Effort)
 		o.OptStr("summary", p.Thinking.Summary)
 		m.Add("reasoning", "", o.Close())
 	}
 	if p.Format.Type != "" || p.Verbosity != "" {
-		o := wire.Open(nil)
+		o := codec.Open(nil)
 		if p.Format.Type != "" {
-			f := wire.Open(nil)
+			f := codec.Open(nil)
 			f.Str("type", p.Format.Type)
 			if p.Format.Type == "json_schema" {
 				f.Schema(&p.Format)
@@ -117,20 +118,20 @@ func (reqDialect) Members(p *block.Params, tools []block.Tool, lose block.Lose) 
 	}
 	m.Str("user", p.User)
 	m.Str("prompt_cache_key", p.CacheKey)
-	m.Str("service_tier", wire.OpenAITier(p.ServiceTier))
+	m.Str("service_tier", codec.OpenAITier(p.ServiceTier))
 	reqChoice(&m, &p.ToolChoice, tools)
 	return m
 }
 
 // reqChoice writes tool_choice and parallel_tool_calls.
-func reqChoice(m *wire.Members, c *block.ToolChoice, tools []block.Tool) {
-	isCustom := wire.CustomNames(tools, len(c.Allow))
+func reqChoice(m *codec.Members, c *block.ToolChoice, tools []block.Tool) {
+	isCustom := codec.CustomNames(tools, len(c.Allow))
 	named := func(name string) []byte {
 		kind := "function"
 		if isCustom(name) {
 			kind = "custom"
 		}
-		o := wire.Open(nil)
+		o := codec.Open(nil)
 		o.Str("type", kind)
 		o.Str("name", name)
 		return o.Close()
@@ -149,14 +150,14 @@ func reqChoice(m *wire.Members, c *block.ToolChoice, tools []block.Tool) {
 		for _, n := range c.Allow {
 			list = append(list, named(n))
 		}
-		o := wire.Open(nil)
+		o := codec.Open(nil)
 		o.Str("type", "allowed_tools")
 		if c.Must {
 			o.Str("mode", "required")
 		} else {
 			o.Str("mode", "auto")
 		}
-		o.Raw("tools", wire.Array(list))
+		o.Raw("tools", codec.Array(list))
 		m.Add("tool_choice", "", o.Close())
 	}
 	if c.Serial {
@@ -165,7 +166,7 @@ func reqChoice(m *wire.Members, c *block.ToolChoice, tools []block.Tool) {
 }
 
 // AppendTool appends the declaration of a tool.
-func (reqDialect) AppendTool(dst []byte, t *block.Tool, lose block.Lose) []byte {
+func (reqDialect) AppendTool(dst []byte, t *block.Tool, lose codec.LossFunc) []byte {
 	if t.Kind == block.Hosted {
 		lose(t.At.Path(), "a tool that another API runs: "+t.Type)
 		return dst
@@ -173,7 +174,7 @@ func (reqDialect) AppendTool(dst []byte, t *block.Tool, lose block.Lose) []byte 
 	if t.Cache != nil {
 		lose(t.At.Path(), "a cache breakpoint on a tool")
 	}
-	o := wire.Open(dst)
+	o := codec.Open(dst)
 	if t.Kind == block.CustomTool {
 		o.Str("type", "custom")
 		o.Str("name", t.Name)
@@ -196,7 +197,7 @@ func (reqDialect) AppendTool(dst []byte, t *block.Tool, lose block.Lose) []byte 
 	return o.Close()
 }
 
-// reqFormat returns a custom tool's format in the flat form of this API; the Chat API has it nested.
+// reqFormat converts a custom tool's format to the flat form of this API; the Chat API has a nested form.
 func reqFormat(raw []byte) []byte {
 	d, err := jsonscan.Scan(raw, jsonscan.Limits{Bytes: 1 << 30, Depth: 64, Values: 1 << 16})
 	if err != nil {
@@ -206,20 +207,20 @@ func reqFormat(raw []byte) []byte {
 	if g.Kind() != jsonscan.Object {
 		return raw
 	}
-	o := wire.Open(nil)
+	o := codec.Open(nil)
 	o.Str("type", "grammar")
 	o.OptRaw("syntax", g.Get("syntax").Raw())
 	o.OptRaw("definition", g.Get("definition").Raw())
 	return o.Close()
 }
 
-// reqWriter writes items and parts.
+// reqWriter encodes items and parts.
 type reqWriter struct {
-	wire.Lossy
-	custom map[string]bool // call ids of custom tools
+	codec.Lossy
+	custom map[string]bool // call IDs of custom tools
 }
 
-// turn writes the items of a turn: runs of parts as messages, everything else as items, in order.
+// turn encodes the items of a turn: sequences of parts as messages, other blocks as items, in order.
 func (w *reqWriter) turn(t *block.Turn) (items [][]byte) {
 	if t.Role == block.RoleUnknown {
 		if !w.Strict {
@@ -242,12 +243,12 @@ func (w *reqWriter) turn(t *block.Turn) (items [][]byte) {
 			continue
 		}
 		n := 1
-		for i+n < len(t.Blocks) && !isItem(&t.Blocks[i+n]) && !(w.Strict && t.Blocks[i+n].Opens()) {
+		for i+n < len(t.Blocks) && !isItem(&t.Blocks[i+n]) && !(w.Strict && codec.Opens(&t.Blocks[i+n])) {
 			n++
 		}
 		raw := w.message(nil, t.Role, t.ID, t.Blocks[i:i+n], t.Form)
 		if w.Strict {
-			raw = t.Blocks[i].PatchMessage(raw, 0)
+			raw = codec.PatchMessage(&t.Blocks[i], raw, 0)
 		}
 		items = append(items, raw)
 		i += n
@@ -265,12 +266,12 @@ func (w *reqWriter) message(dst []byte, role block.Role, id string, list []block
 	if role == block.RoleTool {
 		role = block.RoleUser
 	}
-	o := wire.Open(dst)
+	o := codec.Open(dst)
 	o.Str("type", "message")
 	o.OptStr("id", id)
 	o.Str("role", role.String())
 	o.Key("content")
-	if w.Strict && form&block.FormString != 0 && len(list) == 1 {
+	if w.Strict && form&codec.FormString != 0 && len(list) == 1 {
 		o.Buf = w.output(o.Buf, list, form)
 	} else {
 		o.Buf = w.parts(o.Buf, list, role)
@@ -279,29 +280,29 @@ func (w *reqWriter) message(dst []byte, role block.Role, id string, list []block
 }
 
 func (w *reqWriter) parts(dst []byte, list []block.Block, role block.Role) []byte {
-	return wire.AppendList(dst, list, func(dst []byte, b *block.Block) []byte { return w.part(dst, b, role) })
+	return codec.AppendList(dst, list, func(dst []byte, b *block.Block) []byte { return w.part(dst, b, role) })
 }
 
-// output writes the content of a result: one text as a string and anything else as a list, unless this API has it in
-// another form.
+// output writes the content of a tool result: one text as a string and anything else as an array, unless the block was
+// read from this API in another form.
 func (w *reqWriter) output(dst []byte, list []block.Block, form block.Form) []byte {
 	if !w.Strict {
 		form = 0
 	}
-	if len(list) == 0 && form&block.FormList == 0 {
+	if len(list) == 0 && form&codec.FormList == 0 {
 		return append(dst, `""`...)
 	}
-	return wire.AppendContent(dst, list, form, func(dst []byte, b *block.Block) []byte { return w.part(dst, b, block.RoleUser) })
+	return codec.AppendContent(dst, list, form, func(dst []byte, b *block.Block) []byte { return w.part(dst, b, block.RoleUser) })
 }
 
-// item writes an item; nothing if the API has none for it.
+// item writes an item, or nothing if the API cannot express it.
 func (w *reqWriter) item(dst []byte, b *block.Block) []byte {
 	return w.Patched(w.itemFields(dst, b), len(dst), b)
 }
 
-// itemFields writes what the fields of an item say.
+// itemFields writes the fields of an item.
 func (w *reqWriter) itemFields(dst []byte, b *block.Block) []byte {
-	o := wire.Open(dst)
+	o := codec.Open(dst)
 	switch b.Kind {
 	case block.Reasoning:
 		w.NoBreakpoint(b)
@@ -316,9 +317,9 @@ func (w *reqWriter) itemFields(dst []byte, b *block.Block) []byte {
 			}
 		}
 		o.OptStr("encrypted_content", b.Encrypted)
-		o.OptStr("signature", b.Signature) // as OpenRouter has it
+		o.OptStr("signature", b.Signature) // as in OpenRouter's API
 		if b.Redacted {
-			o.Str("format", carrier.RedactedFormat)
+			o.Str("format", sigpack.RedactedFormat)
 		}
 	case block.ToolCall:
 		if b.Server {
@@ -364,7 +365,7 @@ func (w *reqWriter) itemFields(dst []byte, b *block.Block) []byte {
 		o.Str("type", "compaction")
 		o.Str("encrypted_content", b.Encrypted)
 	default:
-		if raw := b.Raw(); w.Strict && len(raw) > 0 { // the item of another Responses request, as it was
+		if raw := b.Raw(); w.Strict && len(raw) > 0 { // the item of another Responses request, unmodified
 			return append(dst, raw...)
 		}
 		w.Cannot(b, "a block of another API: "+b.Type)
@@ -373,15 +374,15 @@ func (w *reqWriter) itemFields(dst []byte, b *block.Block) []byte {
 	return o.Close()
 }
 
-// textPart writes a list with one part of text.
+// textPart returns an array with one text part.
 func textPart(kind, text string) []byte {
-	o := wire.Open([]byte{'['})
+	o := codec.Open([]byte{'['})
 	o.Str("type", kind)
 	o.Str("text", text)
 	return append(o.Close(), ']')
 }
 
-// textType is the type of text in a message of the role.
+// textType returns the type of text in a message of the role.
 func textType(role block.Role) string {
 	if role == block.RoleAssistant {
 		return "output_text"
@@ -389,14 +390,14 @@ func textType(role block.Role) string {
 	return "input_text"
 }
 
-// part writes a content part; nothing if the API has none for it.
+// part writes a content part, or nothing if the API cannot express it.
 func (w *reqWriter) part(dst []byte, b *block.Block, role block.Role) []byte {
 	return w.Patched(w.partFields(dst, b, role), len(dst), b)
 }
 
-// partFields writes what the fields of a part say.
+// partFields writes the fields of a part.
 func (w *reqWriter) partFields(dst []byte, b *block.Block, role block.Role) []byte {
-	o := wire.Open(dst)
+	o := codec.Open(dst)
 	switch b.Kind {
 	case block.Text:
 		o.Str("type", textType(role))
@@ -409,8 +410,8 @@ func (w *reqWriter) partFields(dst []byte, b *block.Block, role block.Role) []by
 		switch {
 		case b.Media != nil && b.Media.FileID != "":
 			o.Str("file_id", b.Media.FileID)
-		case b.Media != nil && wire.URLOf(b.Media) != "":
-			o.Str("image_url", wire.URLOf(b.Media))
+		case b.Media != nil && codec.URLOf(b.Media) != "":
+			o.Str("image_url", codec.URLOf(b.Media))
 		default:
 			w.Cannot(b, "an image without data")
 			return dst
@@ -423,7 +424,7 @@ func (w *reqWriter) partFields(dst []byte, b *block.Block, role block.Role) []by
 			w.Cannot(b, "audio that is not inline")
 			return dst
 		}
-		in := wire.Open(nil)
+		in := codec.Open(nil)
 		in.Str("data", b.Media.Data)
 		in.OptStr("format", strings.TrimPrefix(b.Media.MIME, "audio/"))
 		o.Str("type", "input_audio")
@@ -431,15 +432,15 @@ func (w *reqWriter) partFields(dst []byte, b *block.Block, role block.Role) []by
 	case block.File, block.Document:
 		return w.file(dst, b, role)
 	case block.Citation, block.ToolReference, block.Instruction:
-		text := strings.Trim(b.Name+"\n"+block.JoinText(b.Content, "\n"), "\n")
+		text := strings.Trim(b.Name+"\n"+codec.JoinText(b.Content, "\n"), "\n")
 		if b.Kind == block.ToolReference {
-			text = block.ReferenceText(b.Name)
+			text = codec.ReferenceText(b.Name)
 		}
 		w.Cannot(b, "a "+b.Kind.String()+" became text")
 		o.Str("type", textType(role))
 		o.Str("text", text)
 	default:
-		if raw := b.Raw(); w.Strict && len(raw) > 0 { // the part of another Responses request, as it was
+		if raw := b.Raw(); w.Strict && len(raw) > 0 { // the part of another Responses request, unmodified
 			return append(dst, raw...)
 		}
 		w.Cannot(b, "a block of another API: "+b.Type)
@@ -450,7 +451,7 @@ func (w *reqWriter) partFields(dst []byte, b *block.Block, role block.Role) []by
 }
 
 func (w *reqWriter) file(dst []byte, b *block.Block, role block.Role) []byte {
-	o := wire.Open(dst)
+	o := codec.Open(dst)
 	m := b.Media
 	if m == nil {
 		m = &block.Media{}
@@ -459,7 +460,7 @@ func (w *reqWriter) file(dst []byte, b *block.Block, role block.Role) []byte {
 	if m.MIME == "text/plain" {
 		text = m.Data
 	} else if m.Data == "" {
-		text = block.JoinText(b.Content, "\n")
+		text = codec.JoinText(b.Content, "\n")
 	}
 	switch {
 	case text != "":
@@ -471,7 +472,7 @@ func (w *reqWriter) file(dst []byte, b *block.Block, role block.Role) []byte {
 		o.OptStr("filename", m.Name)
 		o.OptStr("file_id", m.FileID)
 		if m.Data != "" {
-			o.Str("file_data", wire.URLOf(m))
+			o.Str("file_data", codec.URLOf(m))
 		} else {
 			o.OptStr("file_url", m.URL)
 		}
@@ -482,19 +483,19 @@ func (w *reqWriter) file(dst []byte, b *block.Block, role block.Role) []byte {
 	return o.Close()
 }
 
-// AppendBlock appends a part or an item of a request of this API.
+// AppendBlock appends a part or an item, for a request of this API.
 func (reqDialect) AppendBlock(dst []byte, t *block.Turn, b *block.Block) []byte {
-	w := reqWriter{Lossy: wire.Lossy{Strict: true}}
+	w := reqWriter{Lossy: codec.Lossy{Strict: true}}
 	if isItem(b) {
 		return w.item(dst, b)
 	}
 	return w.part(dst, b, t.Role)
 }
 
-// AppendTurn appends the items of a turn of a request of this API, or a text that is a member.
+// AppendTurn appends the items of a turn, or the string of a top-level field, for a request of this API.
 func (reqDialect) AppendTurn(dst []byte, t *block.Turn) []byte {
-	w := reqWriter{Lossy: wire.Lossy{Strict: true}}
-	if t.Form&block.FormMember != 0 {
+	w := reqWriter{Lossy: codec.Lossy{Strict: true}}
+	if t.Form&codec.FormMember != 0 {
 		return w.output(dst, t.Blocks, t.Form)
 	}
 	for i, raw := range w.turn(t) {
@@ -506,10 +507,10 @@ func (reqDialect) AppendTurn(dst []byte, t *block.Turn) []byte {
 	return dst
 }
 
-// TurnMember returns instructions or input for text that is a member.
+// TurnMember returns instructions or input for text in a top-level field.
 func (reqDialect) TurnMember(t *block.Turn) string {
 	switch {
-	case t.Form&block.FormMember == 0:
+	case t.Form&codec.FormMember == 0:
 		return ""
 	case t.Role == block.RoleSystem:
 		return "instructions"

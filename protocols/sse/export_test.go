@@ -2,5 +2,5 @@
 
 package sse
 
-// Held returns the number of bytes that r holds back.
+// Held returns the number of bytes that r holds.
 func Held(r *Reader) int { return len(r.buf) - r.start }

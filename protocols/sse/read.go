@@ -4,73 +4,72 @@ package sse
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"time"
 )
 
-// Event is an event or a comment. Its slices are views of the Reader's memory, valid until the next call on it.
+// Event is an event or a comment. Its slices are views of the Reader's memory and are valid until the next call.
 type Event struct {
 	Type    []byte // value of the event field; empty means "message"
 	Data    []byte // data fields joined by LF; the text of a comment
-	ID      []byte // last id of the stream so far, as a client would send it in Last-Event-ID
 	Comment bool   // the event is a comment
-	Offset  int64  // of its first byte, in bytes since the start of the stream
 }
 
-// Done reports whether the whole data is [DONE], which ends a stream of the chat API.
+// Done reports whether the data is exactly [DONE], which ends a stream of the Chat or Completions API.
 func (e *Event) Done() bool { return !e.Comment && string(e.Data) == Done }
 
-// LimitError reports an event that is too big. The Reader goes on with the event after it.
-type LimitError struct {
-	Max    int   // the limit in bytes
-	Offset int64 // of the first byte beyond the limit, in bytes since the start of the stream
+// ErrTooBig is wrapped by the error for an event that exceeds [Reader.MaxEvent]. The Reader continues with the next event.
+var ErrTooBig = errors.New("sse: event exceeds the limit")
+
+// tooBig is that error.
+type tooBig struct {
+	limit  int   // in bytes
+	offset int64 // of the first byte beyond the limit, in bytes since the start of the stream
 }
 
-// Error returns a message with the limit and the position.
-func (e *LimitError) Error() string {
-	return fmt.Sprintf("sse: event exceeds %d bytes at offset %d", e.Max, e.Offset)
+func (e *tooBig) Error() string {
+	return fmt.Sprintf("sse: event exceeds %d bytes at offset %d", e.limit, e.offset)
 }
+
+func (e *tooBig) Unwrap() error { return ErrTooBig }
 
 const defaultMaxEvent = 8 << 20
 
-// Reader splits a stream into events. Set the exported fields before the first call. The zero value is ready for use.
-// One goroutine at a time.
+// Reader splits a stream into events. Set the exported fields before the first call. The zero value is ready for use. A
+// Reader is not safe for concurrent use.
 type Reader struct {
-	// MaxEvent is the greatest size of an event in bytes, its field names and inner line breaks included. 0 means 8 MiB.
-	// The Reader holds at most this much besides the piece it was fed last.
+	// MaxEvent is the maximum size of an event in bytes, including field names and inner line breaks. 0 means 8 MiB.
+	// The Reader holds at most this much in addition to the last piece added.
 	MaxEvent int
-	// FlushAtEOF reports an event that the end of the stream cut before its blank line, as many servers send it. The
+	// FlushAtEOF returns an event that lacks its blank line at the end of the stream, as many servers send it. The
 	// standard discards it.
 	FlushAtEOF bool
 
 	buf   []byte
 	base  int64 // offset of buf[0] in the stream
-	start int   // of the current event; what is before it may be dropped
+	start int   // of the current event; earlier bytes may be dropped
 	pos   int   // of the current line; start <= pos <= len(buf)
 	lf    mark
 	cr    mark
 
-	begun    bool // past a byte order mark
+	begun    bool // the byte order mark, if any, was skipped
 	eof      bool
-	afterCR  bool // an LF at pos belongs to the CR before it
-	discard  bool // the current event was too big
+	afterCR  bool // an LF at pos is part of the CRLF that ended the line before
+	discard  bool // the current event exceeds the limit
 	lineSeen bool // while discarding: bytes of the current line were dropped
 
-	fields     bool // the current event has a field
-	typed      bool // typ is that of the current event
-	typ        []byte
-	id         []byte
-	hasData    bool
-	dStart     int // data of the current event, in buf
-	dEnd       int
-	retry      time.Duration
-	retryGiven bool
+	fields  bool // the current event has a field
+	typed   bool // the current event has a type, typ
+	typ     []byte
+	hasData bool
+	dStart  int // data of the current event, in buf
+	dEnd    int
 }
 
-// mark remembers the search for a byte: buf[pos:at] does not hold it, and if hit is set buf[at] is it. It keeps the
-// search linear whatever line ends the stream uses.
+// mark records the search for a byte: buf[pos:at] does not contain it, and if hit is set, buf[at] is that byte. It
+// keeps the search linear for all kinds of line ends.
 type mark struct {
 	at  int
 	hit bool
@@ -90,26 +89,23 @@ func (m *mark) find(buf []byte, pos int, c byte) {
 	}
 }
 
-// Feed adds the next piece of the stream, cut anywhere. The Reader copies it. Take out all events with Next before the
-// next Feed, else they pile up.
-func (r *Reader) Feed(piece []byte) {
+// Add adds the next piece of the stream, split anywhere. The Reader copies it. Call Next until it returns false before
+// the next Add, or events accumulate.
+func (r *Reader) Add(piece []byte) {
 	r.grow(len(piece))
 	r.buf = append(r.buf, piece...)
 }
 
-// End tells the Reader that the stream has ended. Next then returns what FlushAtEOF asks for.
-func (r *Reader) End() { r.eof = true }
+// Finish ends the stream. Next then returns an unterminated event if FlushAtEOF is set.
+func (r *Reader) Finish() { r.eof = true }
 
-// Reset makes the Reader ready for another stream and keeps its memory.
+// Reset makes the Reader ready for another stream. It keeps its memory.
 func (r *Reader) Reset() {
-	*r = Reader{MaxEvent: r.MaxEvent, FlushAtEOF: r.FlushAtEOF, buf: r.buf[:0], typ: r.typ[:0], id: r.id[:0]}
+	*r = Reader{MaxEvent: r.MaxEvent, FlushAtEOF: r.FlushAtEOF, buf: r.buf[:0], typ: r.typ[:0]}
 }
 
-// Retry returns the last reconnection time that the stream gave.
-func (r *Reader) Retry() (d time.Duration, ok bool) { return r.retry, r.retryGiven }
-
-// Next returns the next event or comment. ok is false when another piece is needed, or after End when there are no more.
-// The only error is a *[LimitError]; the events after it can still be read.
+// Next returns the next event or comment. ok is false if another piece is needed, or after Finish if there are no more
+// events. The only error is one that wraps [ErrTooBig]; later events can still be read.
 func (r *Reader) Next() (ev Event, ok bool, err error) {
 	if !r.begun && !r.skipBOM() {
 		return ev, false, nil
@@ -141,7 +137,7 @@ func (r *Reader) Next() (ev Event, ok bool, err error) {
 			continue
 		}
 		if end-r.start > limit {
-			err = &LimitError{Max: limit, Offset: r.base + int64(r.start) + int64(limit)}
+			err = &tooBig{limit, r.base + int64(r.start) + int64(limit)}
 			r.discard, r.fields, r.typed, r.hasData = true, false, false, false
 			r.start = r.pos
 			return ev, false, err
@@ -164,7 +160,7 @@ func (r *Reader) Next() (ev Event, ok bool, err error) {
 			continue
 		}
 		if line[0] == ':' {
-			ev = Event{Data: trimSpace(line[1:]), ID: r.id, Comment: true, Offset: r.base + int64(at)}
+			ev = Event{Data: trimSpace(line[1:]), Comment: true}
 			r.advance()
 			return ev, true, nil
 		}
@@ -172,7 +168,7 @@ func (r *Reader) Next() (ev Event, ok bool, err error) {
 	}
 }
 
-// skipBOM skips a byte order mark at the start of the stream. It returns false while it cannot tell.
+// skipBOM skips a byte order mark at the start of the stream. It returns false if more input is needed.
 func (r *Reader) skipBOM() bool {
 	const bom = "\xEF\xBB\xBF"
 	n := min(len(r.buf), len(bom))
@@ -186,8 +182,8 @@ func (r *Reader) skipBOM() bool {
 	return true
 }
 
-// line finds the end of the line at pos and the length of its terminator, as far as it is known: the LF of a CRLF is
-// skipped later. If there is no line end, found is false and end is the end of the buffer.
+// line finds the end of the line at pos and the length of its terminator, without the LF of a CRLF, which is skipped
+// later. If the line has not ended, found is false and end is the end of the buffer.
 func (r *Reader) line() (end, term int, found bool) {
 	r.lf.find(r.buf, r.pos, '\n')
 	r.cr.find(r.buf, r.pos, '\r')
@@ -200,23 +196,23 @@ func (r *Reader) line() (end, term int, found bool) {
 	return len(r.buf), 0, false
 }
 
-// next moves behind the line that ends at end.
+// next advances past the line that ends at end.
 func (r *Reader) next(end, term int) {
 	r.pos = end + term
 	r.afterCR = term > 0 && r.buf[end] == '\r'
 }
 
-// advance lets the current event start at pos if it has no field yet.
+// advance moves the start of the current event to pos if it has no field yet.
 func (r *Reader) advance() {
 	if !r.fields {
 		r.start = r.pos
 	}
 }
 
-// dispatch ends the current event. An event without data is none.
+// dispatch ends the current event. An event without data is skipped.
 func (r *Reader) dispatch() (ev Event, ok bool, err error) {
 	if ok = r.hasData; ok {
-		ev = Event{Data: r.buf[r.dStart:r.dEnd:r.dEnd], ID: r.id, Offset: r.base + int64(r.start)}
+		ev = Event{Data: r.buf[r.dStart:r.dEnd:r.dEnd]}
 		if r.typed {
 			ev.Type = r.typ
 		}
@@ -226,7 +222,7 @@ func (r *Reader) dispatch() (ev Event, ok bool, err error) {
 	return ev, ok, nil
 }
 
-// field takes in the line that starts at buf[at].
+// field adds the line that starts at buf[at] to the current event.
 func (r *Reader) field(line []byte, at int) {
 	r.fields = true
 	name, value := line, line[len(line):]
@@ -241,19 +237,11 @@ func (r *Reader) field(line []byte, at int) {
 			r.dEnd = at + len(line)
 			return
 		}
-		// The value moves to the end of the data, over line ends and field names.
+		// The value moves to the end of the data, overwriting line ends and field names.
 		r.buf[r.dEnd] = '\n'
 		r.dEnd += 1 + copy(r.buf[r.dEnd+1:], value)
 	case "event":
 		r.typ, r.typed = append(r.typ[:0], value...), true
-	case "id":
-		if bytes.IndexByte(value, 0) < 0 {
-			r.id = append(r.id[:0], value...)
-		}
-	case "retry":
-		if ms, ok := digits(value); ok {
-			r.retry, r.retryGiven = time.Duration(ms)*time.Millisecond, true
-		}
 	}
 }
 
@@ -264,18 +252,7 @@ func trimSpace(value []byte) []byte {
 	return value
 }
 
-// digits reads a number of ASCII digits; one beyond a year of milliseconds is not believed.
-func digits(s []byte) (n int64, ok bool) {
-	for _, c := range s {
-		if c < '0' || c > '9' || n > 1<<35 {
-			return 0, false
-		}
-		n = n*10 + int64(c-'0')
-	}
-	return n, len(s) > 0
-}
-
-// grow makes room for n more bytes, first by dropping what was read.
+// grow makes room for n more bytes, first by dropping bytes already read.
 func (r *Reader) grow(n int) {
 	if drop := r.start; drop > 0 && (drop == len(r.buf) || drop > len(r.buf)/2 || cap(r.buf)-len(r.buf) < n) {
 		r.buf = r.buf[:copy(r.buf, r.buf[drop:])]
@@ -295,12 +272,11 @@ func (r *Reader) grow(n int) {
 
 const (
 	readSize = 16 << 10
-	maxEmpty = 100 // reads in a row without a byte, as bufio counts them
+	maxEmpty = 100 // consecutive empty reads, as in bufio
 )
 
-// Events returns the events and comments of src, read until its end. An error of src is returned as the last element;
-// a *[LimitError] is not the last. The events are valid until the next one is asked for. To stop the range while src
-// blocks, close src.
+// Events returns the events and comments of src, which it reads to its end. An error of src is the last element; one that
+// wraps [ErrTooBig] need not be. An event is valid until the next iteration. To stop the loop while src blocks, close src.
 func (r *Reader) Events(src io.Reader) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for empty := 0; ; {
@@ -325,7 +301,7 @@ func (r *Reader) Events(src io.Reader) iter.Seq2[Event, error] {
 				err = io.ErrNoProgress
 			}
 			if err == io.EOF {
-				r.End()
+				r.Finish()
 			} else if err != nil {
 				r.fail(err, yield)
 				return
@@ -334,7 +310,7 @@ func (r *Reader) Events(src io.Reader) iter.Seq2[Event, error] {
 	}
 }
 
-// fail yields what can still be read and then err.
+// fail yields the remaining complete events and then err.
 func (r *Reader) fail(err error, yield func(Event, error) bool) {
 	for {
 		ev, ok, lerr := r.Next()

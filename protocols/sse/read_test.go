@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -19,12 +18,11 @@ import (
 	"github.com/weft-go/weft/protocols/sse"
 )
 
-// got is an event in a form that outlives the Reader.
+// got is a copy of an event.
 type got struct {
-	Type, Data, ID string
-	Comment        bool
-	Offset         int64
-	Err            string
+	Type, Data string
+	Comment    bool
+	Err        string
 }
 
 func drain(r *sse.Reader, out []got) []got {
@@ -36,18 +34,18 @@ func drain(r *sse.Reader, out []got) []got {
 		case !ok:
 			return out
 		default:
-			out = append(out, got{Type: string(ev.Type), Data: string(ev.Data), ID: string(ev.ID), Comment: ev.Comment, Offset: ev.Offset})
+			out = append(out, got{Type: string(ev.Type), Data: string(ev.Data), Comment: ev.Comment})
 		}
 	}
 }
 
-// read feeds the pieces one by one.
+// read adds the pieces one by one and returns copies of the events.
 func read(r sse.Reader, pieces ...[]byte) (out []got) {
 	for _, p := range pieces {
-		r.Feed(p)
+		r.Add(p)
 		out = drain(&r, out)
 	}
-	r.End()
+	r.Finish()
 	return drain(&r, out)
 }
 
@@ -60,36 +58,36 @@ func TestReader(t *testing.T) {
 		{name: "plain", in: "data: a\n\n", want: []got{{Data: "a"}}},
 		{name: "type and data", in: "event: ping\ndata: {}\n\n", want: []got{{Type: "ping", Data: "{}"}}},
 		{name: "type does not outlive its event", in: "event: x\ndata: 1\n\ndata: 2\n\n",
-			want: []got{{Type: "x", Data: "1"}, {Data: "2", Offset: 18}}},
-		{name: "CRLF", in: "data: a\r\ndata: b\r\n\r\ndata: c\r\n\r\n", want: []got{{Data: "a\nb"}, {Data: "c", Offset: 20}}},
-		{name: "CR", in: "data: a\rdata: b\r\rdata: c\r\r", want: []got{{Data: "a\nb"}, {Data: "c", Offset: 17}}},
+			want: []got{{Type: "x", Data: "1"}, {Data: "2"}}},
+		{name: "CRLF", in: "data: a\r\ndata: b\r\n\r\ndata: c\r\n\r\n", want: []got{{Data: "a\nb"}, {Data: "c"}}},
+		{name: "CR", in: "data: a\rdata: b\r\rdata: c\r\r", want: []got{{Data: "a\nb"}, {Data: "c"}}},
 		{name: "mixed line ends", in: "data: a\r\ndata: b\rdata: c\n\r\n", want: []got{{Data: "a\nb\nc"}}},
-		{name: "byte order mark", in: "\xEF\xBB\xBFdata: a\n\n", want: []got{{Data: "a", Offset: 3}}},
+		{name: "byte order mark", in: "\xEF\xBB\xBFdata: a\n\n", want: []got{{Data: "a"}}},
 		{name: "byte order mark only once", in: "data: a\n\n\xEF\xBB\xBFdata: b\n\n", want: []got{{Data: "a"}}},
-		{name: "one space is stripped", in: "data:  a\n\ndata:b\n\n", want: []got{{Data: " a"}, {Data: "b", Offset: 10}}},
+		{name: "one space is stripped", in: "data:  a\n\ndata:b\n\n", want: []got{{Data: " a"}, {Data: "b"}}},
 		{name: "only the field name", in: "data\n\ndata\ndata\n\ndata:\n\n",
-			want: []got{{}, {Data: "\n", Offset: 6}, {Offset: 17}}},
+			want: []got{{}, {Data: "\n"}, {}}},
 		{name: "lines join in place", in: "data: one\nevent: t\ndata:two\n: c\ndata: three\n\n",
-			want: []got{{Comment: true, Data: "c", Offset: 28}, {Type: "t", Data: "one\ntwo\nthree"}}},
-		{name: "no data, no event", in: "event: x\n\nid: 1\n\ndata: a\n\n", want: []got{{Data: "a", ID: "1", Offset: 17}}},
+			want: []got{{Comment: true, Data: "c"}, {Type: "t", Data: "one\ntwo\nthree"}}},
+		{name: "no data, no event", in: "event: x\n\nid: 1\n\ndata: a\n\n", want: []got{{Data: "a"}}},
 		{name: "comments", in: ": hi\n\n:\n\n:there\ndata: a\n\n",
-			want: []got{{Comment: true, Data: "hi"}, {Comment: true, Offset: 6}, {Comment: true, Data: "there", Offset: 9}, {Data: "a", Offset: 16}}},
+			want: []got{{Comment: true, Data: "hi"}, {Comment: true}, {Comment: true, Data: "there"}, {Data: "a"}}},
 		{name: "id stays, NUL is refused", in: "id: 7\ndata: a\n\ndata: b\n\nid: x\x00\ndata: c\n\nid\ndata: d\n\n",
-			want: []got{{Data: "a", ID: "7"}, {Data: "b", ID: "7", Offset: 15}, {Data: "c", ID: "7", Offset: 24}, {Data: "d", Offset: 40}}},
+			want: []got{{Data: "a"}, {Data: "b"}, {Data: "c"}, {Data: "d"}}},
 		{name: "unknown fields", in: "foo: 1\ndatax: 2\ndata: a\nDATA: b\n\n", want: []got{{Data: "a"}}},
 		{name: "cut event is discarded", in: "data: a\n\ndata: b\n", want: []got{{Data: "a"}}},
 		{name: "cut event is flushed", in: "data: a\n\ndata: b\n", r: sse.Reader{FlushAtEOF: true},
-			want: []got{{Data: "a"}, {Data: "b", Offset: 9}}},
+			want: []got{{Data: "a"}, {Data: "b"}}},
 		{name: "cut line is flushed", in: "event: x\ndata: [DO", r: sse.Reader{FlushAtEOF: true}, want: []got{{Type: "x", Data: "[DO"}}},
 		{name: "nothing to flush", in: "event: x\n", r: sse.Reader{FlushAtEOF: true}},
 		{name: "limit", in: "data: 1\n\ndata: 2345\ndata: 6\n\ndata: 7\n\n", r: sse.Reader{MaxEvent: 8},
-			want: []got{{Data: "1"}, {Err: "sse: event exceeds 8 bytes at offset 17"}, {Data: "7", Offset: 29}}},
+			want: []got{{Data: "1"}, {Err: "sse: event exceeds 8 bytes at offset 17"}, {Data: "7"}}},
 		{name: "limit in the last line", in: "data: 12\n\ndata: 3\n\n", r: sse.Reader{MaxEvent: 8},
-			want: []got{{Err: "sse: event exceeds 8 bytes at offset 8"}, {Data: "3", Offset: 10}}},
+			want: []got{{Err: "sse: event exceeds 8 bytes at offset 8"}, {Data: "3"}}},
 		{name: "limit with CRLF", in: "data: 12345678\r\n\r\ndata: 3\r\n\r\n", r: sse.Reader{MaxEvent: 9},
-			want: []got{{Err: "sse: event exceeds 9 bytes at offset 9"}, {Data: "3", Offset: 18}}},
+			want: []got{{Err: "sse: event exceeds 9 bytes at offset 9"}, {Data: "3"}}},
 		{name: "limit is not reached by comments", in: ": 12345\n: 12345\ndata: 1\n\n", r: sse.Reader{MaxEvent: 8},
-			want: []got{{Comment: true, Data: "12345"}, {Comment: true, Data: "12345", Offset: 8}, {Data: "1", Offset: 16}}},
+			want: []got{{Comment: true, Data: "12345"}, {Comment: true, Data: "12345"}, {Data: "1"}}},
 		{name: "UTF-8 is not looked at", in: "data: \xff\xe2\x82\n\n", want: []got{{Data: "\xff\xe2\x82"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -107,7 +105,7 @@ func TestReader(t *testing.T) {
 
 func TestReaderEndsAtOnce(t *testing.T) {
 	var r sse.Reader
-	r.Feed([]byte("data: a\r\n\r"))
+	r.Add([]byte("data: a\r\n\r"))
 	ev, ok, err := r.Next()
 	require.NoError(t, err)
 	require.True(t, ok, "an event must not wait for the LF after its last CR")
@@ -120,7 +118,7 @@ func TestDone(t *testing.T) {
 		": [DONE]\n\n": false, "data: {\"t\":\"[DONE]\"}\n\n": false,
 	} {
 		r := sse.Reader{}
-		r.Feed([]byte(in))
+		r.Add([]byte(in))
 		ev, ok, err := r.Next()
 		require.NoError(t, err)
 		require.True(t, ok)
@@ -128,25 +126,13 @@ func TestDone(t *testing.T) {
 	}
 }
 
-func TestRetry(t *testing.T) {
-	var r sse.Reader
-	_, ok := r.Retry()
-	require.False(t, ok)
-	r.Feed(append(sse.AppendRetry(nil, 1500*time.Millisecond), "retry: x\n\nretry: 99999999999999999999\n\n"...))
-	_, ok, _ = r.Next()
-	require.False(t, ok)
-	d, ok := r.Retry()
-	require.True(t, ok)
-	require.Equal(t, 1500*time.Millisecond, d)
-}
-
 func TestReaderReset(t *testing.T) {
 	r := sse.Reader{FlushAtEOF: true}
-	r.Feed([]byte("id: 1\ndata: cut"))
+	r.Add([]byte("id: 1\ndata: cut"))
 	drain(&r, nil)
 	r.Reset()
-	r.Feed([]byte("data: a"))
-	r.End()
+	r.Add([]byte("data: a"))
+	r.Finish()
 	require.Empty(t, cmp.Diff([]got{{Data: "a"}}, drain(&r, nil)))
 }
 
@@ -195,16 +181,17 @@ func TestEvents(t *testing.T) {
 	})
 	t.Run("limit", func(t *testing.T) {
 		r := sse.Reader{MaxEvent: 10}
-		var limit *sse.LimitError
+		var failed error
 		var data []string
 		for ev, err := range r.Events(strings.NewReader("data: 12345678\n\ndata: b\n\n")) {
 			if err != nil {
-				require.ErrorAs(t, err, &limit)
+				failed = err
 				continue
 			}
 			data = append(data, string(ev.Data))
 		}
-		require.Equal(t, int64(10), limit.Offset)
+		require.ErrorIs(t, failed, sse.ErrTooBig)
+		require.EqualError(t, failed, "sse: event exceeds 10 bytes at offset 10")
 		require.Equal(t, []string{"b"}, data)
 	})
 }
@@ -220,10 +207,10 @@ func TestReaderAllocs(t *testing.T) {
 	in := []byte("event: content_block_delta\ndata: {\"type\":\"content_block_delta\"}\n\n: c\n\nid: 5\ndata: a\ndata: b\n\n")
 	var r sse.Reader
 	run := func() {
-		r.Feed(in[:30])
+		r.Add(in[:30])
 		for _, ok, _ := r.Next(); ok; _, ok, _ = r.Next() {
 		}
-		r.Feed(in[30:])
+		r.Add(in[30:])
 		for _, ok, _ := r.Next(); ok; _, ok, _ = r.Next() {
 		}
 	}
@@ -236,10 +223,10 @@ func TestReaderAllocs(t *testing.T) {
 func TestReaderMemoryIsBounded(t *testing.T) {
 	r := sse.Reader{MaxEvent: 1 << 10}
 	piece := bytes.Repeat([]byte("x"), 100)
-	r.Feed([]byte("data: "))
+	r.Add([]byte("data: "))
 	errs := 0
 	for range 10_000 {
-		r.Feed(piece)
+		r.Add(piece)
 		for _, g := range drain(&r, nil) {
 			require.Equal(t, "sse: event exceeds 1024 bytes at offset 1024", g.Err)
 			errs++
@@ -268,7 +255,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// FuzzRoundTrip checks that what AppendEvent writes is what the Reader reads.
+// FuzzRoundTrip checks that a Reader returns the events that AppendEvent appended.
 func FuzzRoundTrip(f *testing.F) {
 	f.Add("ping", []byte("{}"))
 	f.Add("", []byte("a\r\nb\rc\n"))
@@ -279,7 +266,7 @@ func FuzzRoundTrip(f *testing.F) {
 		stream := sse.AppendComment(nil, "c\n\nx")
 		stream = sse.AppendEvent(stream, typ, data)
 		norm := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(data))
-		want := []got{{Comment: true, Data: "c  x"}, {Type: typ, Data: norm, Offset: 8}}
+		want := []got{{Comment: true, Data: "c  x"}, {Type: typ, Data: norm}}
 		if d := cmp.Diff(want, read(sse.Reader{}, stream)); d != "" {
 			t.Fatal(d)
 		}
@@ -289,7 +276,7 @@ func FuzzRoundTrip(f *testing.F) {
 func ExampleReader() {
 	var r sse.Reader
 	for _, piece := range []string{"event: ping\nda", "ta: {}\n\nda", "ta: [DONE]\n\n"} {
-		r.Feed([]byte(piece))
+		r.Add([]byte(piece))
 		for {
 			ev, ok, err := r.Next()
 			if err != nil || !ok {
@@ -336,7 +323,7 @@ func BenchmarkReader(b *testing.B) {
 			b.SetBytes(int64(len(in)))
 			n := 0
 			for b.Loop() {
-				r.Feed(in)
+				r.Add(in)
 				for _, ok, _ := r.Next(); ok; _, ok, _ = r.Next() {
 					n++
 				}

@@ -4,18 +4,16 @@ package sse
 
 import (
 	"bytes"
-	"strconv"
-	"time"
 )
 
-// ContentType is the media type of a stream, without parameters: official clients compare it as a whole.
+// ContentType is the media type of a stream. It has no parameters, because official clients compare it exactly.
 const ContentType = "text/event-stream"
 
-// Done is the data of the event that ends a stream of the chat API. The other APIs do not use it.
+// Done is the data of the event that ends a stream of the Chat or Completions API. The other APIs do not use it.
 const Done = "[DONE]"
 
-// AppendEvent appends an event with the given type and data, blank line included. An empty type is left out. Data with
-// line breaks goes out as several data fields, which a reader joins with LF. typ must not contain a line break.
+// AppendEvent appends an event with the given type and data, including the blank line. An empty type is omitted. Data
+// with line breaks becomes several data fields, which a reader joins with LF. typ must not contain a line break.
 func AppendEvent(dst []byte, typ string, data []byte) []byte {
 	if typ != "" {
 		dst = append(dst, "event: "...)
@@ -48,12 +46,5 @@ func AppendComment(dst []byte, text string) []byte {
 			dst[i] = ' '
 		}
 	}
-	return append(dst, '\n', '\n')
-}
-
-// AppendRetry appends the field that tells a reader how long to wait before it connects again, in whole milliseconds.
-func AppendRetry(dst []byte, d time.Duration) []byte {
-	dst = append(dst, "retry: "...)
-	dst = strconv.AppendInt(dst, d.Milliseconds(), 10)
 	return append(dst, '\n', '\n')
 }

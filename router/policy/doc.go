@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policy decides which worker gets a request. It is pure: everything a decision depends on is passed in, so a simulator, a
-// test and a gateway get the same answer from the same arguments.
+// Package policy decides which worker gets a request. Decisions are pure functions: a simulator, a test and a gateway get the same result
+// from the same arguments.
 //
 // # Terminology
 //
-//   - view: what is known about all workers at one moment, for one request.
-//   - barred: not to be considered, for a reason a person can read: down, draining, wrong role, excluded by the request.
+//   - view: all workers at one moment, for one request.
+//   - barred: not eligible, with a human-readable reason: down, draining, wrong role, excluded by the request.
 //   - term: one part of a worker's cost, in milliseconds until and around the first token. The cost is their sum; the lowest wins.
-//   - cached tokens: what the index believes the worker holds of the prompt. It is an estimate until the engine reports its own count.
+//   - cached tokens: what the worker holds of the prompt according to the index. It is an estimate until the engine reports its own count.
 //
 // # Cost in milliseconds
 //
 // [KVAware] is the default. For each worker
 //
-//	wait      predicted time until the worker begins with a new prompt
+//	wait      predicted time until the worker begins a new prompt
 //	new       tokens it must compute, times its ms/token
 //	load      tokens it holds in a slower tier, times that tier's ms/token, never more than computing them
 //	decode    ms by which the KV blocks already active there slow this request down
@@ -27,5 +27,5 @@
 //
 // # Writing a policy
 //
-// Implement [Policy]. Skip workers for which [Worker.Barred] gives a reason. Do not keep the view: it is used again.
+// Implement [Policy]. Skip workers for which [Worker.Barred] gives a reason. Do not keep the view: it is reused.
 package policy

@@ -9,24 +9,25 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weft-go/weft/kvhash/kvevent"
+	"github.com/weft-go/weft/kvhash/index"
 )
 
 // KVAware chooses the worker with the lowest cost in milliseconds; see the package comment. The zero value has the defaults. A
-// negative field switches its term off.
+// negative field turns its term off.
 type KVAware struct {
 	// Beta is the milliseconds by which each active KV block slows a request down; 0 means 0.02.
 	Beta float64
-	// Gamma is the share of the extra work at a worker, against the cheapest one, that counts as cost for the sake of later turns;
-	// 0 means 0.5. It is (expected further turns) x (chance that they come back) x (chance that they would stay).
+	// Gamma is the share of a worker's extra work, compared with the cheapest one, that is added to its cost because
+	// later turns will have it too; 0 means 0.5. It is (expected further turns) x (chance that they come back) x
+	// (chance that they would stay).
 	Gamma float64
 	// Affinity is the credit in milliseconds of the worker that served the session's last request; 0 means 10.
 	Affinity float64
 	// AffinityWait is the wait beyond which there is no such credit; 0 means one second.
 	AffinityWait time.Duration
-	// Degraded and Unknown weigh cached tokens of workers with such trust; 0 means 0.8 and 0.5. Those of Exact ones weigh 1, and
-	// so do predicted ones.
-	Degraded, Unknown float64
+	// Weights are the weights of cached tokens, by the worker's [index.State]; 0 means 0.5 for Unknown, 0.8 for Degraded and 1 for
+	// Exact. Predicted matches have weight 1.
+	Weights [index.Exact + 1]float64
 }
 
 // Name returns "cost_ms".
@@ -45,12 +46,12 @@ func (p KVAware) Decide(v *View, r *Request, rnd *rand.Rand, now time.Time) (Dec
 		if s.Barred != "" {
 			continue
 		}
-		e := w.Estimate(r, v.BlockSize, p.weight(w.Cache.Trust))
-		s.Terms = Terms{Wait: ms(w.Load.Wait), New: e.New, Load: e.Load, Decode: beta * float64(w.Load.Blocks)}
+		s.Terms, _, _ = w.Estimate(r, v.BlockSize, p.weight(w.State))
+		s.Terms.Wait, s.Terms.Decode = ms(w.Load.Wait), beta*float64(w.Load.Blocks)
 		if w.Session && w.Load.Wait <= affinityWait {
 			s.Terms.Affinity = affinity
 		}
-		least = min(least, e.New+e.Load)
+		least = min(least, s.Terms.New+s.Terms.Load)
 	}
 	for i := range c.scores {
 		if s := &c.scores[i]; s.Barred == "" {
@@ -61,14 +62,12 @@ func (p KVAware) Decide(v *View, r *Request, rnd *rand.Rand, now time.Time) (Dec
 	return c.lowest(p.Name(), rnd)
 }
 
-func (p KVAware) weight(t kvevent.Trust) float64 {
-	switch t {
-	case kvevent.Exact:
-		return 1
-	case kvevent.Degraded:
-		return min(setting(p.Degraded, 0.8), 1)
+func (p KVAware) weight(s index.State) float64 {
+	def := [...]float64{index.Unknown: 0.5, index.Degraded: 0.8, index.Exact: 1}
+	if s > index.Exact {
+		s = index.Unknown
 	}
-	return min(setting(p.Unknown, 0.5), 1)
+	return min(setting(p.Weights[s], def[s]), 1)
 }
 
 // setting returns x, or def if x is zero, or 0 if x is negative.
@@ -91,8 +90,7 @@ func newChoice(v *View, r *Request) choice {
 		s := &c.scores[i]
 		s.Worker, s.Key = w.ID, w.Key
 		if s.Barred = w.Barred(r); s.Barred == "" {
-			s.CachedEstimate = w.Estimate(r, v.BlockSize, 1).Cached
-			s.Trust = w.Cache.Trust
+			_, s.CachedEstimate, _ = w.Estimate(r, v.BlockSize, 1)
 		}
 	}
 	return c
@@ -133,7 +131,7 @@ func (c *choice) lowest(name string, rnd *rand.Rand) (Decision, error) {
 	d := c.decision(name, best)
 	why := c.why(best)
 	why = append(appendMS(append(why, ": "...), c.scores[best].Cost), " ms = "...)
-	why, _ = c.scores[best].Terms.AppendText(why)
+	why = c.scores[best].Terms.append(why)
 	why = c.cached(append(why, "; "...), d)
 	switch {
 	case ties > 1:
@@ -170,7 +168,7 @@ func (c *choice) tie(first, n int, rnd *rand.Rand) (best, other int) {
 	}
 	best, other = equal[0], equal[1]
 	for _, i := range equal[1:] {
-		if c.v.Workers[i].Cache.Held < c.v.Workers[best].Cache.Held {
+		if c.v.Workers[i].Blocks < c.v.Workers[best].Blocks {
 			best, other = i, best
 		}
 	}
@@ -180,18 +178,15 @@ func (c *choice) tie(first, n int, rnd *rand.Rand) (best, other int) {
 // decision returns the decision for the worker at index i, without Why.
 func (c *choice) decision(name string, i int) Decision {
 	w := &c.v.Workers[i]
-	e := w.Estimate(c.r, c.v.BlockSize, 1)
-	return Decision{
-		Worker: w.ID, Key: w.Key, Policy: name, CachedEstimate: e.Cached, PredictedTokens: e.Predicted,
-		Trust: w.Cache.Trust, Scores: c.scores,
-	}
+	_, _, predicted := w.Estimate(c.r, c.v.BlockSize, 1)
+	return Decision{Score: c.scores[i], Policy: name, PredictedTokens: predicted, State: w.State, Scores: c.scores}
 }
 
 // cached appends a description of the estimate of cached tokens.
 func (c *choice) cached(b []byte, d Decision) []byte {
 	b = append(strconv.AppendInt(b, int64(d.CachedEstimate), 10), " of "...)
 	b = append(strconv.AppendInt(b, int64(c.r.Tokens), 10), " tokens cached (estimate, "...)
-	b = append(b, d.Trust.String()...)
+	b = append(b, d.State.String()...)
 	if d.PredictedTokens > 0 {
 		b = append(strconv.AppendInt(append(b, ", "...), int64(d.PredictedTokens), 10), " of them predicted"...)
 	}

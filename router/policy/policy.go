@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/weft-go/weft/kvhash/index"
-	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
 // Policy chooses a worker. [KVAware], [LeastLoaded] and [RoundRobin] are policies; users write others.
@@ -26,29 +25,28 @@ type Policy interface {
 
 // Decision is a chosen worker and the reasons.
 type Decision struct {
-	Worker index.WorkerID
-	Key    index.Key
+	// Score is that of the chosen worker.
+	Score
 	Policy string // its name
-	// CachedEstimate is how many tokens of the prompt the worker is believed to hold. It is an estimate of the index, to be
-	// replaced by the engine's own count when that comes. PredictedTokens of them are expected there but not confirmed.
-	CachedEstimate  int
+	// PredictedTokens of the Score's CachedEstimate are not confirmed by an event.
 	PredictedTokens int
-	// Trust says how far the estimate can be believed.
-	Trust kvevent.Trust
+	// State is the state of the worker in the index.
+	State index.State
 	// Scores are the costs of all workers, in the order of the view.
 	Scores []Score
-	// Why says in one line why this worker.
+	// Why gives the reason in one line.
 	Why string
 }
 
-// Score is what a decision thought of one worker.
+// Score is the cost of one worker in a decision.
 type Score struct {
 	Worker index.WorkerID
 	Key    index.Key
-	// Barred says why the worker was not considered, "" if it was. The other fields are then zero.
-	Barred         string
-	CachedEstimate int // tokens
-	Trust          kvevent.Trust
+	// Barred is the reason why the worker was not eligible, or "". The other fields are then zero.
+	Barred string
+	// CachedEstimate is the number of prompt tokens that the worker holds according to the index, until the engine
+	// reports its own count.
+	CachedEstimate int
 	Terms          Terms
 	Cost           float64 // ms; what the policy compared
 }
@@ -61,8 +59,8 @@ type Terms struct {
 // Sum returns the cost: all terms together, Affinity being a credit.
 func (t Terms) Sum() float64 { return t.Wait + t.New + t.Load + t.Decode + t.Move - t.Affinity }
 
-// AppendText appends the terms that are not zero, as in "wait 12.0 + new 3.4 - affinity 10.0". The error is nil.
-func (t Terms) AppendText(b []byte) ([]byte, error) {
+// append appends what String returns.
+func (t Terms) append(b []byte) []byte {
 	n := len(b)
 	for _, p := range [...]struct {
 		name string
@@ -81,26 +79,23 @@ func (t Terms) AppendText(b []byte) ([]byte, error) {
 	if len(b) == n {
 		b = append(b, '0')
 	}
-	return b, nil
+	return b
 }
 
 func appendMS(b []byte, ms float64) []byte { return strconv.AppendFloat(b, ms, 'f', 1, 64) }
 
-// String returns what [Terms.AppendText] appends.
-func (t Terms) String() string {
-	b, _ := t.AppendText(nil)
-	return string(b)
-}
+// String returns the terms that are not zero, as in "wait 12.0 + new 3.4 - affinity 10.0".
+func (t Terms) String() string { return string(t.append(nil)) }
 
 // The reasons for which no worker is chosen.
 var (
-	// ErrNoWorkers says that no worker is registered.
+	// ErrNoWorkers means that no worker is registered.
 	ErrNoWorkers = errors.New("no workers")
-	// ErrAllBarred says that there are workers and none of them may get the request.
+	// ErrAllBarred means that there are workers and none of them is eligible for the request.
 	ErrAllBarred = errors.New("all workers are barred")
 )
 
-// Error is what [Policy.Decide] returns when it chooses no worker. It wraps the reason.
+// Error is the error of [Policy.Decide] when it chooses no worker. It wraps the reason.
 type Error struct {
 	Err    error   // ErrNoWorkers, ErrAllBarred, or a reason of a user's policy
 	Scores []Score // with the reason for each worker in Barred

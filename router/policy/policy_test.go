@@ -16,8 +16,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weft-go/weft/kvhash/index"
-	"github.com/weft-go/weft/kvhash/kvevent"
-	"github.com/weft-go/weft/router/load"
 	"github.com/weft-go/weft/router/policy"
 )
 
@@ -37,9 +35,18 @@ func view(workers ...policy.Worker) *policy.View {
 	return v
 }
 
+// held returns a worker in a state that holds depth blocks, of which some are predicted, and the others in tiers.
+func held(s index.State, depth, predicted int, tiers ...int) policy.Worker {
+	w := policy.Worker{Worker: index.Worker{State: s}, Match: index.Match{Depth: int32(depth), Predicted: int32(predicted)}}
+	for i, n := range tiers {
+		w.Match.Tiers[i] = int32(n)
+	}
+	return w
+}
+
 // cached returns a worker that holds n blocks on the device, for certain.
 func cached(n int) policy.Worker {
-	return policy.Worker{Cache: policy.Cache{Depth: n, Tiers: [4]int{n}, Trust: kvevent.Exact}}
+	return held(index.Exact, n, 0, n)
 }
 
 func with(w policy.Worker, f func(*policy.Worker)) policy.Worker {
@@ -77,8 +84,8 @@ func TestCost(t *testing.T) {
 		{
 			name: "slower tiers cost their loading, but never more than computing", want: "a",
 			v: view(
-				policy.Worker{Cache: policy.Cache{Depth: 6, Tiers: [4]int{2, 4}, Trust: kvevent.Exact}},
-				policy.Worker{Cache: policy.Cache{Depth: 6, Tiers: [4]int{2, 0, 4}, Trust: kvevent.Exact}},
+				held(index.Exact, 6, 0, 2, 4),
+				held(index.Exact, 6, 0, 2, 0, 4),
 			),
 			scores: []policy.Terms{{New: 40, Load: 10}, {New: 40, Load: 40, Move: 15}},
 		},
@@ -104,9 +111,9 @@ func TestCost(t *testing.T) {
 		{
 			name: "doubtful knowledge weighs less, own predictions weigh fully", want: "c",
 			v: view(
-				policy.Worker{Cache: policy.Cache{Depth: 5, Tiers: [4]int{5}, Trust: kvevent.Degraded}},
-				policy.Worker{Cache: policy.Cache{Depth: 5, Tiers: [4]int{5}, Trust: kvevent.Unknown}},
-				policy.Worker{Cache: policy.Cache{Depth: 5, Predicted: 5, Trust: kvevent.Unknown}},
+				held(index.Degraded, 5, 0, 5),
+				held(index.Unknown, 5, 0, 5),
+				held(index.Unknown, 5, 5),
 			),
 			scores: []policy.Terms{{New: 60, Move: 5}, {New: 75, Move: 12.5}, {New: 50}},
 		},
@@ -135,7 +142,7 @@ func TestCost(t *testing.T) {
 
 func TestWhy(t *testing.T) {
 	a := with(cached(6), func(w *policy.Worker) {
-		w.Session, w.Load.Blocks, w.Cache.Predicted, w.Cache.Tiers = true, 100, 1, [4]int{5}
+		w.Session, w.Load.Blocks, w.Match.Predicted, w.Match.Tiers = true, 100, 1, [4]int32{5}
 	})
 	tests := []struct {
 		p    policy.Policy
@@ -200,7 +207,7 @@ func TestRoundRobin(t *testing.T) {
 func TestTies(t *testing.T) {
 	v := view(cached(0), cached(0), cached(0), cached(0))
 	for i := range v.Workers {
-		v.Workers[i].Cache.Held = i
+		v.Workers[i].Blocks = i
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))
 	got := map[string]int{}
@@ -215,20 +222,19 @@ func TestTies(t *testing.T) {
 	require.InDelta(t, 100, got["c"], 60)
 }
 
-// TestPure decides twice on the same arguments, and checks that nobody would have been cheaper.
+// TestPure decides twice on the same arguments, and checks that no other worker would have been cheaper.
 func TestPure(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var ws []policy.Worker
 		for range rapid.IntRange(0, 6).Draw(t, "workers") {
 			n := rapid.IntRange(0, 12).Draw(t, "depth")
 			host := rapid.IntRange(0, n).Draw(t, "host")
-			ws = append(ws, policy.Worker{
-				Role:    policy.Role(rapid.IntRange(0, 2).Draw(t, "role")),
-				Health:  policy.Health(rapid.IntRange(0, 2).Draw(t, "health")),
-				Session: rapid.Bool().Draw(t, "session"),
-				Load:    load.Load{Wait: time.Duration(rapid.IntRange(0, 200).Draw(t, "wait")) * time.Millisecond},
-				Cache:   policy.Cache{Depth: n, Tiers: [4]int{n - host, host}, Trust: kvevent.Trust(rapid.IntRange(0, 2).Draw(t, "trust"))},
-			})
+			w := held(index.State(rapid.IntRange(0, 2).Draw(t, "state")), n, 0, n-host, host)
+			w.Role = policy.Role(rapid.IntRange(0, 2).Draw(t, "role"))
+			w.Health = policy.Health(rapid.IntRange(0, 2).Draw(t, "health"))
+			w.Session = rapid.Bool().Draw(t, "session")
+			w.Load.Wait = time.Duration(rapid.IntRange(0, 200).Draw(t, "wait")) * time.Millisecond
+			ws = append(ws, w)
 		}
 		v := view(ws...)
 		r := &policy.Request{Tokens: rapid.IntRange(0, 120).Draw(t, "tokens"), Role: policy.Role(rapid.IntRange(0, 2).Draw(t, "need"))}

@@ -5,21 +5,21 @@ package policy
 import (
 	"math"
 	"slices"
+	"time"
 
 	"github.com/weft-go/weft/kvhash/index"
 	"github.com/weft-go/weft/kvhash/kvevent"
 	"github.com/weft-go/weft/protocols/intent"
-	"github.com/weft-go/weft/router/load"
 )
 
-// Role says what part of a request a worker serves. The zero Role is both.
+// Role specifies which part of a request a worker serves. The zero Role is both.
 type Role uint8
 
 // The roles.
 const (
-	Both    Role = iota // prompt and answer on one worker
-	Prefill             // only prompts
-	Decode              // only answers, from KV data computed elsewhere
+	Both    Role = iota // prompt and response on one worker
+	Prefill             // prompts only
+	Decode              // responses only, from KV data computed elsewhere
 )
 
 // String returns the role in lower case.
@@ -33,13 +33,13 @@ func (r Role) String() string {
 	return "both"
 }
 
-// Health says whether a worker takes requests. The zero Health is Healthy.
+// Health specifies whether a worker takes requests. The zero Health is Healthy.
 type Health uint8
 
 // The states of health.
 const (
 	Healthy  Health = iota
-	Draining        // finishes what it has, gets nothing new
+	Draining        // finishes its requests, gets no new ones
 	Down
 )
 
@@ -54,26 +54,26 @@ func (h Health) String() string {
 	return "healthy"
 }
 
-// Request is what a decision needs to know about a request.
+// Request describes the request to decide for.
 type Request struct {
-	// Hashes are the sequence hashes of the prompt's complete blocks, as [kvhash.Chain.Blocks] gives them. Without them only
-	// load decides.
+	// Hashes are the sequence hashes of the prompt's complete blocks, as [kvhash.Chain.Blocks] returns them. Without them the
+	// decision depends on load alone.
 	Hashes []uint64
-	// Tokens is the length of the whole prompt; below 0 counts as 0.
+	// Tokens is the length of the whole prompt; negative values are treated as 0.
 	Tokens int
-	// Intent is what the caller knows: session, expected output, priority.
+	// Intent has the client's hints: session, expected output, priority.
 	Intent intent.Intent
-	// Role is what the worker has to do.
+	// Role is the part of the request that the worker has to serve.
 	Role Role
 	// Exclude are workers not to use, such as those where this request failed before.
 	Exclude []index.WorkerID
 }
 
-// View is what is known about all workers, at one moment and for one request. Policies must not change or keep it.
+// View describes all workers, at one moment and for one request. Policies must not modify or retain it.
 type View struct {
 	// BlockSize is the number of tokens in a block.
 	BlockSize int
-	// Turn counts the requests placed before this one.
+	// Turn is the number of requests placed before this one.
 	Turn uint64
 	// Workers are in ascending order of ID.
 	Workers []Worker
@@ -81,24 +81,34 @@ type View struct {
 
 // Worker is one worker in a [View].
 type Worker struct {
-	ID        index.WorkerID
-	Key       index.Key
-	Role      Role
-	Health    Health
-	HealthWhy string
-	Rates     Rates
-	Load      load.Load
-	Cache     Cache
-	// Session says that the last request of the same session went here.
+	index.Worker             // what the index knows about it: ID, Key, State, Blocks
+	Match        index.Match // how much of the prompt it holds; zero if nothing
+	Role         Role
+	Health       Health
+	HealthWhy    string
+	Rates        Rates
+	Load         Load
+	// Session reports whether the previous request of the same session was placed here.
 	Session bool
 }
 
-// Rates say how fast a worker is, in milliseconds per token. What is not a positive number means the default.
+// Load is the account of a worker at one moment.
+type Load struct {
+	// Wait is the predicted time until a request placed now begins its prefill.
+	Wait time.Duration
+	// Prefills is the number of requests without a first token.
+	Prefills int
+	// Blocks is the number of KV blocks of all requests, prompt and expected output. Shared blocks count for each request,
+	// as attention reads them for each.
+	Blocks int
+}
+
+// Rates are the speed of a worker, in milliseconds per token. Values that are not positive mean the default.
 type Rates struct {
 	// Prefill is the time to compute one token of a prompt. The default is 1/70, that is 70,000 tokens/s.
 	Prefill float64
-	// Load is the time to bring one token's KV data from a tier to the device; tier t has the index t-1. The default is none for the
-	// device, 0.003 for host, 0.027 for disk, 0.005 for remote.
+	// Load is the time to bring one token's KV data from a tier to the device; tier t has the index t-1. The default is
+	// 0 for the device, 0.003 for host, 0.027 for disk, 0.005 for remote.
 	Load [kvevent.NumTiers]float64
 }
 
@@ -116,21 +126,7 @@ func (r Rates) Defaults() Rates {
 	return r
 }
 
-// Cache is what the index believes a worker holds of the prompt.
-type Cache struct {
-	// Depth is the number of leading blocks of the prompt, Tiers splits them by tier, Predicted counts those not confirmed. See
-	// [index.Match].
-	Depth     int
-	Tiers     [kvevent.NumTiers]int
-	Predicted int
-	// Held is the number of blocks the worker holds in all.
-	Held int
-	// Trust says how far this can be believed, Why gives the reason if not fully.
-	Trust kvevent.Trust
-	Why   string
-}
-
-// Barred returns why the worker must not get the request, "" if it may.
+// Barred returns why the worker is not eligible for the request, "" if it is.
 func (w *Worker) Barred(r *Request) string {
 	switch {
 	case w.Health != Healthy:
@@ -146,26 +142,16 @@ func (w *Worker) Barred(r *Request) string {
 	return ""
 }
 
-// Estimate is what a prompt would cost on a worker.
-type Estimate struct {
-	Cached    int     // tokens held in any tier or predicted
-	Predicted int     // of these, tokens not confirmed by an event
-	New       float64 // ms to compute the others
-	Load      float64 // ms to load those that lie in a slower tier
-}
-
-// Estimate returns what the prompt of r would cost on w. Cached tokens count with the given weight between 0 and 1, those only
-// predicted fully: they are the router's own news. At least the last token is always computed.
-func (w *Worker) Estimate(r *Request, blockSize int, weight float64) Estimate {
+// Estimate returns the terms New and Load of the request's prompt on w, and how many tokens of it are cached; predicted of these are not
+// confirmed by an event. Cached tokens are multiplied by weight, between 0 and 1; predicted ones count fully, because the router itself
+// placed them. At least the last token is always computed.
+func (w *Worker) Estimate(r *Request, blockSize int, weight float64) (t Terms, cached, predicted int) {
 	tokens := max(0, r.Tokens)
-	e := Estimate{
-		Cached:    max(0, min(w.Cache.Depth*blockSize, tokens-1)),
-		Predicted: w.Cache.Predicted * blockSize,
+	cached = max(0, min(int(w.Match.Depth)*blockSize, tokens-1))
+	predicted = min(int(w.Match.Predicted)*blockSize, cached)
+	t.New = (float64(tokens-predicted) - weight*float64(cached-predicted)) * w.Rates.Prefill
+	for i, n := range w.Match.Tiers {
+		t.Load += weight * float64(int(n)*blockSize) * min(w.Rates.Load[i], w.Rates.Prefill)
 	}
-	e.Predicted = min(e.Predicted, e.Cached)
-	e.New = (float64(tokens-e.Predicted) - weight*float64(e.Cached-e.Predicted)) * w.Rates.Prefill
-	for i, n := range w.Cache.Tiers {
-		e.Load += weight * float64(n*blockSize) * min(w.Rates.Load[i], w.Rates.Prefill)
-	}
-	return e
+	return t, cached, predicted
 }

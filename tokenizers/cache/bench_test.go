@@ -57,7 +57,7 @@ func benchTokenizer(b *testing.B) (string, *tokenizers.Tokenizer) {
 	if dir == "" {
 		dir = filepath.Join("..", "..", "..", "shared")
 	}
-	if tok, err := tokenizers.Load(filepath.Join(dir, "tok", "qwen3")); err == nil {
+	if tok, err := tokenizers.Load(os.DirFS(filepath.Join(dir, "tok", "qwen3")), nil); err == nil {
 		return "qwen3", tok
 	}
 	return "mini", mini.Load()
@@ -105,8 +105,8 @@ func BenchmarkPrompt(b *testing.B) {
 	run("hit", func() { ids = c.AppendEncode(ids[:0], "", text) })
 	run("hit/form=segments", func() { ids = c.AppendEncodeSegments(ids[:0], "", segs) })
 	one := []tokenizers.Segment{{Text: text, Trusted: true}}
-	var cuts []cache.Cut
-	run("lookup", func() { cuts = c.AppendCuts(cuts[:0], "", one) })
+	var cuts []cache.Prefix
+	run("lookup", func() { cuts = c.AppendPrefixes(cuts[:0], "", one) })
 	b.Run("store", func(b *testing.B) {
 		b.SetBytes(int64(len(text)))
 		for b.Loop() {

@@ -20,15 +20,12 @@ import (
 
 // Options configures a [Cache]. The zero value is the default.
 type Options struct {
-	// MaxBytes is the budget for texts, ids and their overhead; 0 means 64 MiB. A prompt of 160 KB takes
+	// MaxBytes is the budget for texts, ids and their overhead, without values; 0 means 64 MiB. A prompt of 160 KB takes
 	// about 0.4 MB, and each longer version of it only what is new.
 	MaxBytes int64
-	// Spacing is the number of bytes after which the next safe cut point is kept; 0 means 4 KiB. A prompt
-	// that leaves a known one in the middle encodes up to that much again; smaller values cost memory and
-	// time on a hit.
+	// Spacing is the distance in bytes between cached prefixes; 0 means 4 KiB. A prompt that diverges from a cached one
+	// in the middle encodes up to that much again; smaller values cost memory and time on a hit.
 	Spacing int
-	// ValueBytes is what the values of [Cut.SetValue] take, in bytes for each token, for the budget.
-	ValueBytes int
 }
 
 const (
@@ -36,12 +33,13 @@ const (
 	defaultSpacing = 4 << 10
 )
 
-// Cache keeps the ids of prefixes of texts. It is safe for concurrent use. Make one with [New].
+// Cache keeps the ids of prefixes of texts. It is safe for concurrent use by multiple goroutines. Create one with
+// [New].
 type Cache struct {
 	tok     *tokenizers.Tokenizer
-	cutter  *tokenizers.Cutter
+	split   *tokenizers.Splitter
+	err     error // the reason why nothing is stored
 	spacing int
-	value   int
 	max     int64
 
 	policy   *otter.Cache[uint64, *node]
@@ -57,24 +55,23 @@ type Cache struct {
 	stats counters
 }
 
-// New returns a cache for tok. It probes tok's cut points ([tokenizers.NewCutter]); where there are none
-// the cache works, but keeps nothing, and [Cache.Off] says why.
+// New returns a cache for tok. If texts cannot be split for tok ([tokenizers.Tokenizer.Splitter]), the cache encodes
+// every text and stores nothing, and [Cache.Err] returns the reason.
 func New(tok *tokenizers.Tokenizer, opt *Options) (*Cache, error) {
 	var o Options
 	if opt != nil {
 		o = *opt
 	}
-	if o.MaxBytes < 0 || o.Spacing < 0 || o.ValueBytes < 0 {
+	if o.MaxBytes < 0 || o.Spacing < 0 {
 		return nil, fmt.Errorf("cache: an option is negative: %+v", o)
 	}
 	c := &Cache{
 		tok:     tok,
-		cutter:  tokenizers.NewCutter(tok),
 		spacing: o.Spacing,
-		value:   o.ValueBytes,
 		max:     o.MaxBytes,
 		roots:   map[rootKey]*node{},
 	}
+	c.split, c.err = tok.Splitter()
 	c.encoders.New = func() any { return new(encoder) }
 	if c.spacing == 0 {
 		c.spacing = defaultSpacing
@@ -96,80 +93,79 @@ func New(tok *tokenizers.Tokenizer, opt *Options) (*Cache, error) {
 	return c, nil
 }
 
-// Off returns why nothing is kept, "" if the cache works.
-func (c *Cache) Off() string { return c.cutter.Off() }
+// Err returns the reason why nothing is stored, or nil if the cache works.
+func (c *Cache) Err() error { return c.err }
 
-// Cut is a cut point of a text that is kept.
-type Cut struct {
-	Bytes  int  // of the text before it
-	Tokens int  // of those bytes
-	Found  bool // it was there before the call
+// A Prefix is a cached prefix of a text.
+type Prefix struct {
+	Bytes  int
+	Tokens int
+	Found  bool // it was cached before the call
 	n      *node
 }
 
-// Value returns what [Cut.SetValue] has stored with the cut, nil if nothing was.
-func (c Cut) Value() any {
-	if v := c.n.value.Load(); v != nil {
+// Value returns the value stored with the prefix, or nil.
+func (p Prefix) Value() any {
+	if v := p.n.value.Load(); v != nil {
 		return *v
 	}
 	return nil
 }
 
-// SetValue stores v with the cut, for all who find it, until it is evicted. The last one counts. v must be
-// safe to share; it depends on the text before the cut, its provenance and the namespace only. In a list of
-// cuts of one call each follows from the one before it, now and later, so v may describe what lies between
-// the two (the block hashes, say).
-func (c Cut) SetValue(v any) { c.n.value.Store(&v) }
+// SetValue stores v with the prefix for all callers until it is evicted; a later value replaces it. v must be safe to
+// share, and may depend only on the text of the prefix, on which of it is trusted, and on the namespace. In the list of
+// one call each prefix extends the one before it, now and later, so v may describe the part between the two, such as its
+// block hashes.
+func (p Prefix) SetValue(v any) { p.n.value.Store(&v) }
 
-// AppendEncode appends the ids of text to dst, as [tokenizers.Tokenizer.AppendEncode] does. Prefixes are
-// shared by calls with the same ns only; by the time that a call takes, one namespace learns nothing about
-// the texts of another.
+// AppendEncode appends the IDs of text to dst, as [tokenizers.Tokenizer.AppendEncode] does. Prefixes are shared only by
+// calls with the same namespace ns; the time of a call reveals nothing about texts of other namespaces.
 //
-// It does not allocate when dst has room and the text, up to its last cut point, is known.
+// It does not allocate if dst has room and the text is cached up to the last position where it can be split.
 func (c *Cache) AppendEncode(dst []uint32, ns, text string) []uint32 {
-	if c.Off() != "" {
+	if c.Err() != nil {
 		return c.tok.AppendEncode(dst, text)
 	}
 	e := c.encoders.Get().(*encoder)
 	e.one[0] = tokenizers.Segment{Text: text, Trusted: true}
-	dst, _ = c.encode(dst, nil, false, rootKey{ns, !c.cutter.Plain()}, e.one[:], e)
+	dst, _ = c.encode(dst, nil, false, rootKey{ns, !c.split.Plain()}, e.one[:], e)
 	return dst
 }
 
 // AppendEncodeSegments is [Cache.AppendEncode] for segments, as
-// [tokenizers.Tokenizer.AppendEncodeSegments] does it. Text of another provenance is another text.
+// [tokenizers.Tokenizer.AppendEncodeSegments] does it. Trusted and untrusted text are different texts.
 func (c *Cache) AppendEncodeSegments(dst []uint32, ns string, segs []tokenizers.Segment) []uint32 {
-	if c.Off() != "" {
+	if c.Err() != nil {
 		return c.tok.AppendEncodeSegments(dst, segs)
 	}
 	dst, _ = c.encode(dst, nil, false, rootKey{ns, false}, segs, c.encoders.Get().(*encoder))
 	return dst
 }
 
-// AppendEncodeCuts is [Cache.AppendEncodeSegments] and appends the cut points of the text that are kept now,
-// in order, to cuts.
-func (c *Cache) AppendEncodeCuts(dst []uint32, cuts []Cut, ns string, segs []tokenizers.Segment) ([]uint32, []Cut) {
-	if c.Off() != "" {
-		return c.tok.AppendEncodeSegments(dst, segs), cuts
+// AppendEncodePrefixes is [Cache.AppendEncodeSegments], and appends the prefixes of the text that are now cached to
+// prefixes, shortest first.
+func (c *Cache) AppendEncodePrefixes(dst []uint32, prefixes []Prefix, ns string, segs []tokenizers.Segment) ([]uint32, []Prefix) {
+	if c.Err() != nil {
+		return c.tok.AppendEncodeSegments(dst, segs), prefixes
 	}
-	return c.encode(dst, cuts, true, rootKey{ns, false}, segs, c.encoders.Get().(*encoder))
+	return c.encode(dst, prefixes, true, rootKey{ns, false}, segs, c.encoders.Get().(*encoder))
 }
 
-// AppendCuts appends the cut points of the text that are known to cuts, in order, without encoding
-// anything or copying ids. The last one says how much of the text is known.
-func (c *Cache) AppendCuts(cuts []Cut, ns string, segs []tokenizers.Segment) []Cut {
+// AppendPrefixes appends the cached prefixes of the text to dst, shortest first, without encoding anything or copying
+// IDs. The last one is the longest cached prefix.
+func (c *Cache) AppendPrefixes(dst []Prefix, ns string, segs []tokenizers.Segment) []Prefix {
 	root := c.root(rootKey{ns, false}, false)
 	if root == nil {
-		return cuts
+		return dst
 	}
 	p := place{n: root, at: newCursor(segs)}
 	p.walk()
 	c.touch(p.n)
-	return appendCuts(cuts, p.n, p.n.bytes)
+	return appendPrefixes(dst, p.n, p.n.bytes)
 }
 
-// encode is all of them. It gives e back.
-func (c *Cache) encode(dst []uint32, cuts []Cut, want bool, key rootKey, segs []tokenizers.Segment, e *encoder) ([]uint32, []Cut) {
+// encode implements the exported methods. It returns e to the pool.
+func (c *Cache) encode(dst []uint32, prefixes []Prefix, want bool, key rootKey, segs []tokenizers.Segment, e *encoder) ([]uint32, []Prefix) {
 	at := newCursor(segs)
 	p := place{n: c.root(key, true), at: at, baseAt: at}
 	p.walk()
@@ -178,7 +174,7 @@ func (c *Cache) encode(dst []uint32, cuts []Cut, want bool, key rootKey, segs []
 		own = c.await(&p)
 	}
 	c.touch(p.n)
-	c.stats.lookup(p.n, p.at.left)
+	c.stats.hitTokens.Add(uint64(p.n.tokens))
 	start := len(dst)
 	dst = appendIDs(dst, p.n)
 	last := p.n
@@ -188,15 +184,15 @@ func (c *Cache) encode(dst []uint32, cuts []Cut, want bool, key rootKey, segs []
 	}
 	c.stats.tokens.Add(uint64(len(dst) - start))
 	if want {
-		cuts = appendCuts(cuts, last, p.n.bytes)
+		prefixes = appendPrefixes(prefixes, last, p.n.bytes)
 	}
 	if *e = (encoder{untrusted: e.untrusted[:0], segs: e.segs[:0]}); cap(e.untrusted)+cap(e.segs) < 1<<12 {
 		c.encoders.Put(e)
 	}
-	return dst, cuts
+	return dst, prefixes
 }
 
-// root returns the root of a tree, nil if there is none and make is false.
+// root returns the root of a tree, or nil if it does not exist and make is false.
 func (c *Cache) root(key rootKey, create bool) *node {
 	c.mu.RLock()
 	n := c.roots[key]
@@ -207,7 +203,7 @@ func (c *Cache) root(key rootKey, create bool) *node {
 	key.ns = strings.Clone(key.ns)
 	n = &node{key: c.keys.Add(1), root: key}
 	n.base = n
-	n.weigh(0)
+	n.weigh()
 	c.mu.Lock()
 	if have := c.roots[key]; have != nil {
 		c.mu.Unlock()
@@ -220,14 +216,14 @@ func (c *Cache) root(key rootKey, create bool) *node {
 	return n
 }
 
-// place is how far a text is known.
+// place is the end of the cached prefix of a text.
 type place struct {
 	n      *node
-	at     cursor // behind n
-	baseAt cursor // behind n.base
+	at     cursor // after n
+	baseAt cursor // after n.base
 }
 
-// walk goes down as far as the text does. It reports whether it went anywhere.
+// walk descends the tree along the text and reports whether p moved.
 func (p *place) walk() bool {
 	moved := false
 	for p.at.left > 0 {
@@ -244,7 +240,7 @@ func (p *place) walk() bool {
 	return moved
 }
 
-// touch tells the policy that n and what leads to it are used.
+// touch reports the use of n and its ancestors to the policy.
 func (c *Cache) touch(n *node) {
 	for ; n != nil; n = n.parent {
 		c.policy.GetIfPresent(n.key)
@@ -261,24 +257,24 @@ func appendIDs(dst []uint32, n *node) []uint32 {
 	return dst
 }
 
-// appendCuts appends the cuts up to n. Those within found bytes were there before.
-func appendCuts(cuts []Cut, n *node, found int) []Cut {
-	start := len(cuts)
+// appendPrefixes appends the prefixes up to n. Those within found bytes were there before.
+func appendPrefixes(prefixes []Prefix, n *node, found int) []Prefix {
+	start := len(prefixes)
 	for ; n.parent != nil; n = n.parent {
-		cuts = append(cuts, Cut{Bytes: n.bytes, Tokens: n.tokens, Found: n.bytes <= found, n: n})
+		prefixes = append(prefixes, Prefix{Bytes: n.bytes, Tokens: n.tokens, Found: n.bytes <= found, n: n})
 	}
-	slices.Reverse(cuts[start:])
-	return cuts
+	slices.Reverse(prefixes[start:])
+	return prefixes
 }
 
-// flight is an encoding under way. Those who need most of it wait.
+// flight is an encoding in progress. Calls that need most of it wait for it.
 type flight struct {
 	text string // what follows the node
 	done chan struct{}
 }
 
-// await waits while somebody else encodes most of what p lacks, and moves p on. If nobody does, it
-// announces p's own encoding and returns it; nil if waiting did not help.
+// await waits while another call encodes most of the text after p, and then advances p. If no call does, it registers a
+// flight for p and returns it. It returns nil if p did not advance or little text remains.
 func (c *Cache) await(p *place) *flight {
 	for {
 		p.n.mu.Lock()
@@ -301,7 +297,6 @@ func (c *Cache) await(p *place) *flight {
 			p.n.mu.Unlock()
 			return own
 		}
-		c.stats.waits.Add(1)
 		<-other.done
 		if !p.walk() || p.at.left < c.spacing {
 			return nil
@@ -351,9 +346,9 @@ func (c *Cache) fill(dst []uint32, start int, p place, own *flight, e *encoder) 
 	if own != nil {
 		defer p.n.land(own)
 	}
-	// Without a cut behind p.n there is nothing to store, and the text before it is not needed.
+	// Without a cut after p.n there is nothing to store, and the text before it is not needed.
 	e.begin(p.at, 0)
-	if cut, _ := c.cutter.Last(e.text, 0, e.untrusted); cut == 0 {
+	if cut, _ := c.split.Last(e.text, 0, e.untrusted); cut == 0 {
 		return e.encode(dst, c, len(e.text)), p.n
 	}
 	if p.n != p.n.base {
@@ -363,8 +358,8 @@ func (c *Cache) fill(dst []uint32, start int, p place, own *flight, e *encoder) 
 	last, from := p.n.base, 0 // the node that regular cuts hang on, and its offset in e.text
 	tokens := last.tokens
 	for last != nil {
-		cut, kind := c.cutter.Next(e.text, max(from+c.spacing, e.from+1), e.untrusted)
-		if kind == tokenizers.NoCut {
+		cut, kind := c.split.Next(e.text, max(from+c.spacing, e.from+1), e.untrusted)
+		if kind == 0 {
 			break
 		}
 		dst = e.encode(dst, c, cut)
@@ -376,7 +371,7 @@ func (c *Cache) fill(dst []uint32, start int, p place, own *flight, e *encoder) 
 		last, from, tokens = p.n, e.from, p.n.tokens
 	}
 	if last != nil {
-		if cut, kind := c.cutter.Last(e.text, e.from, e.untrusted); kind != tokenizers.NoCut {
+		if cut, kind := c.split.Last(e.text, e.from, e.untrusted); kind != 0 {
 			dst = e.encode(dst, c, cut)
 			n := c.node(e, last, from, cut, kind, dst[start+tokens:])
 			n.base = last.base
@@ -426,7 +421,7 @@ func (e *encoder) encode(dst []uint32, c *Cache, to int) []uint32 {
 	if e.from == to {
 		return dst
 	}
-	if e.key.plain || e.allTrusted && c.cutter.Plain() {
+	if e.key.plain || e.allTrusted && c.split.Plain() {
 		dst = c.tok.AppendEncode(dst, e.text[e.from:to])
 	} else {
 		e.segs = e.at.appendSegments(e.segs[:0], to-e.from)
@@ -439,7 +434,7 @@ func (e *encoder) encode(dst []uint32, c *Cache, to int) []uint32 {
 }
 
 // node returns a new node below parent for text[from:to].
-func (c *Cache) node(e *encoder, parent *node, from, to int, kind tokenizers.CutKind, ids []uint32) *node {
+func (c *Cache) node(e *encoder, parent *node, from, to int, kind tokenizers.Boundary, ids []uint32) *node {
 	n := &node{
 		key:    c.keys.Add(1),
 		parent: parent,
@@ -450,7 +445,7 @@ func (c *Cache) node(e *encoder, parent *node, from, to int, kind tokenizers.Cut
 		tokens: parent.tokens + len(ids),
 		runs:   runsOf(e.untrusted, from, to),
 	}
-	n.weigh(c.value)
+	n.weigh()
 	return n
 }
 
@@ -485,7 +480,6 @@ func (c *Cache) store(n *node) *node {
 	if have != n {
 		return have
 	}
-	c.stats.stored.Add(1)
 	c.policy.Set(n.key, n)
 	// The parent may have been dropped before the policy knew n, which nothing would lead to now.
 	if n.parent.isDead() {
@@ -497,7 +491,6 @@ func (c *Cache) store(n *node) *node {
 
 // deleted takes a node out of the tree. The policy calls it, maybe under its lock.
 func (c *Cache) deleted(n *node) {
-	c.stats.evicted.Add(1)
 	if n.parent != nil {
 		n.parent.unlink(n)
 	} else {

@@ -35,7 +35,7 @@ func (c *cursor) advance(n int) {
 	c.settle()
 }
 
-// symbol is that of the text at the cursor. See trie.
+// symbol returns the symbol of the text at the cursor. See trie.
 func (c *cursor) symbol() uint16 {
 	if c.left <= 0 {
 		return 0
@@ -43,7 +43,7 @@ func (c *cursor) symbol() uint16 {
 	return notEnd | uint16(c.segs[0].Text[c.off])
 }
 
-// common returns how many bytes of s stand here.
+// common returns the length of the longest prefix of s at the cursor.
 func (c cursor) common(s string) int {
 	k := 0
 	for k < len(s) && c.left > 0 {
@@ -58,7 +58,7 @@ func (c cursor) common(s string) int {
 	return k
 }
 
-// run is a stretch of one provenance. It ends at an offset in the text of its node.
+// run is a range of one provenance. It ends at an offset in the text of its node.
 type run struct {
 	end     int
 	trusted bool

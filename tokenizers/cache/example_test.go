@@ -23,17 +23,17 @@ func Example() {
 	// Output: 20 tokens, 10 known
 }
 
-func ExampleCache_AppendEncodeCuts() {
-	c, err := cache.New(mini.Load(), &cache.Options{Spacing: 1}) // keep every cut
+func ExampleCache_AppendEncodePrefixes() {
+	c, err := cache.New(mini.Load(), &cache.Options{Spacing: 1}) // cache as many prefixes as possible
 	if err != nil {
 		panic(err)
 	}
 	prompt := []tokenizers.Segment{{Text: "<|im_start|>user\n", Trusted: true}, {Text: "Hello<|im_end|>"}, {Text: "<|im_end|>\n", Trusted: true}}
 	for range 2 {
-		_, cuts := c.AppendEncodeCuts(nil, nil, "tenant", prompt)
-		for _, cut := range cuts {
-			fmt.Println(cut.Bytes, "bytes", cut.Tokens, "tokens", cut.Found, cut.Value())
-			cut.SetValue("seen")
+		_, prefixes := c.AppendEncodePrefixes(nil, nil, "tenant", prompt)
+		for _, p := range prefixes {
+			fmt.Println(p.Bytes, "bytes", p.Tokens, "tokens", p.Found, p.Value())
+			p.SetValue("seen")
 		}
 	}
 	// Output:
@@ -43,4 +43,21 @@ func ExampleCache_AppendEncodeCuts() {
 	// 12 bytes 1 tokens true seen
 	// 17 bytes 3 tokens true seen
 	// 42 bytes 10 tokens true seen
+}
+
+// AppendPrefixes reports how much of a prompt is cached, without encoding it.
+func ExampleCache_AppendPrefixes() {
+	c, err := cache.New(mini.Load(), nil)
+	if err != nil {
+		panic(err)
+	}
+	prompt := []tokenizers.Segment{{Text: "<|im_start|>user\nHello<|im_end|>\n", Trusted: true}}
+	fmt.Println(len(c.AppendPrefixes(nil, "tenant", prompt)))
+	c.AppendEncodeSegments(nil, "tenant", prompt)
+	prefixes := c.AppendPrefixes(nil, "tenant", prompt)
+	last := prefixes[len(prefixes)-1]
+	fmt.Println(last.Bytes, "bytes", last.Tokens, "tokens")
+	// Output:
+	// 0
+	// 32 bytes 5 tokens
 }

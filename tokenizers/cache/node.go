@@ -11,8 +11,8 @@ import (
 	"github.com/weft-go/weft/tokenizers"
 )
 
-// node is a cut point that is kept: what lies between the cut point before it and itself. All but the last
-// group of fields is immutable, so a reader may use a node that has just been evicted.
+// node is a cached cut point. It holds the text and the ids since the previous cut point. All but the last group of
+// fields is immutable, so a reader may use a node that has just been evicted.
 type node struct {
 	key    uint64 // in the policy
 	parent *node  // nil in a root
@@ -20,7 +20,7 @@ type node struct {
 	text   string
 	ids    []uint32
 	runs   []run // provenance of text, nil if all of it is trusted
-	kind   tokenizers.CutKind
+	kind   tokenizers.Boundary
 	bytes  int // of the whole prefix
 	tokens int
 	root   rootKey // in a root
@@ -44,14 +44,14 @@ type rootKey struct {
 const policyOverhead = 192
 
 // weigh computes cost. A string or slice takes up to an eighth more than its length.
-func (n *node) weigh(perToken int) {
+func (n *node) weigh() {
 	data := len(n.text) + len(n.root.ns) + 4*len(n.ids) + int(unsafe.Sizeof(run{}))*len(n.runs)
-	data += data/8 + perToken*len(n.ids)
+	data += data / 8
 	data += int(unsafe.Sizeof(node{})) + 2*int(unsafe.Sizeof(trie{})) + 16 + policyOverhead
 	n.cost = uint32(min(uint64(data), math.MaxUint32))
 }
 
-// find returns the child with the longest text that stands at the cursor, and the cursor behind it.
+// find returns the child with the longest text that matches at the cursor, and the cursor after it.
 func (n *node) find(c cursor) (*node, cursor) {
 	t := n.kids.Load()
 	if t == nil {
@@ -72,7 +72,7 @@ func (n *node) find(c cursor) (*node, cursor) {
 		}
 		limit--
 	}
-	// A child whose text ends on the way and within what agrees stands here too. The longest first.
+	// A child whose text ends on the path and within the common prefix also matches. The longest first.
 	for {
 		var best *trie
 		walk, at = c, 0
@@ -93,8 +93,8 @@ func (n *node) find(c cursor) (*node, cursor) {
 	}
 }
 
-// enter returns the child of a leaf, whose text stands at the cursor, that has its provenance and is a cut
-// point here too.
+// enter returns the child of a leaf, whose text matches at the cursor, that has the same provenance and is a cut point
+// here too.
 func (c cursor) enter(leaf *trie) (*node, cursor) {
 	for _, n := range leaf.same {
 		if !c.same(len(n.text), n.runs) {
@@ -102,7 +102,11 @@ func (c cursor) enter(leaf *trie) (*node, cursor) {
 		}
 		next := c
 		next.advance(len(n.text))
-		if n.kind == tokenizers.CutAnywhere || next.left > 0 && n.kind.Holds(byte(next.symbol())) {
+		follows := -1
+		if next.left > 0 {
+			follows = int(byte(next.symbol()))
+		}
+		if n.kind.Before(follows) {
 			return n, next
 		}
 	}

@@ -8,8 +8,8 @@ import "math/bits"
 // the texts below it differ, so a text is compared with one child only, however many there are. Vertices
 // are immutable; a change copies the path to it. A nil *trie has no children.
 //
-// The symbol of a text at an index is its byte with notEnd set, or 0 beyond its end. So a text that another
-// one begins with has its place: it is the zero side of an inner vertex that tests notEnd.
+// The symbol of a text at an index is its byte with notEnd set, or 0 beyond its end. So a text that is a prefix of
+// another one is on the zero side of an inner vertex that tests notEnd.
 type trie struct {
 	at   int      // index of the symbol, -1 in a leaf
 	bit  uint16   // the bit of it, the highest that differs

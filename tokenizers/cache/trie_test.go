@@ -21,7 +21,7 @@ func TestTrie(t *testing.T) {
 		}
 		return b.String()
 	}
-	kinds := []tokenizers.CutKind{tokenizers.CutAnywhere, tokenizers.CutAnywhere, tokenizers.CutBeforeLetter}
+	kinds := []tokenizers.Boundary{1, 1, 3} // anything may follow, a letter must
 	for range 300 {
 		parent := &node{}
 		var list []*node
@@ -63,7 +63,7 @@ func TestTrie(t *testing.T) {
 			var want *node
 			for _, n := range list {
 				if strings.HasPrefix(text, n.text) && (n.runs == nil) == trusted && (want == nil || len(n.text) > len(want.text)) &&
-					(n.kind == tokenizers.CutAnywhere || len(n.text) < len(text) && n.kind.Holds(text[len(n.text)])) {
+					n.kind.Before(follows(text, len(n.text))) {
 					want = n
 				}
 			}
@@ -93,4 +93,12 @@ func TestRuns(t *testing.T) {
 			t.Errorf("[%d, %d): %v, want %v", c.from, c.to, got, c.want)
 		}
 	}
+}
+
+// follows returns the byte at n, or -1.
+func follows(text string, n int) int {
+	if n < len(text) {
+		return int(text[n])
+	}
+	return -1
 }

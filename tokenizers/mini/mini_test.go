@@ -38,7 +38,7 @@ func Example() {
 	tok := mini.Load()
 	ids := tok.AppendEncode(nil, "You are a helpful assistant.<|im_end|>")
 	for _, id := range ids {
-		fmt.Printf("%q", tok.TokenBytes(nil, id))
+		fmt.Printf("%q", tok.AppendToken(nil, id))
 	}
 	fmt.Println()
 	fmt.Println(string(tok.AppendDecode(nil, ids, true)))

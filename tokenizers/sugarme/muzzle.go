@@ -37,10 +37,10 @@ func muzzle() (release func()) {
 	}
 }
 
-// fatal is the panic that takes the place of the end of the process.
+// fatal is the panic value that replaces the exit of the process.
 type fatal string
 
-// guardWriter drops what the engine logs and hands on the rest.
+// guardWriter drops the engine's log output and passes on the rest.
 type guardWriter struct{ to io.Writer }
 
 // Write panics with fatal if the engine called log.Fatal.

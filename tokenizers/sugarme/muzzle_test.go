@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"errors"
 	"log"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -47,7 +48,7 @@ func TestMuzzle(t *testing.T) {
 }
 
 func TestConcurrent(t *testing.T) {
-	tok, err := Load(wordLevel, Options{Enable: true, Golden: golden(t)})
+	tok, err := Load(os.DirFS(wordLevel), &Options{Enable: true, Vectors: golden(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,14 +3,14 @@
 package sugarme
 
 import (
-	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
-	"os"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -18,70 +18,48 @@ import (
 	"github.com/weft-go/weft/tokenizers"
 )
 
-// Options say whether and how the engine may be used. The zero value refuses everything.
+// Options specifies whether and how the engine may be used. Nil options refuse everything.
 type Options struct {
-	// Enable must be true: the caller knows that this engine is not exact in general.
+	// Enable must be true: the caller accepts that this engine is not exact in general.
 	Enable bool
-	// Vectors are texts with the ids that are right for them, from Hugging Face's own tokenizer. All must match.
-	// They prove what they cover and nothing else: they should hold every kind of text that is going to come.
-	Vectors []Vector
-	// Golden holds more vectors, one JSON object with the fields text and ids in a line; other fields are
-	// ignored. It is read once.
-	Golden io.Reader
-	// Unverified accepts a file that neither the native loader nor a vector can vouch for.
-	Unverified bool
-	// MaxText is the longest text in bytes. 0 means 16384.
-	MaxText int
-	// MaxTime is how long one encoding may take. 0 means 2 seconds.
-	MaxTime time.Duration
-}
-
-// Vector is a text and its ids, without those that a frame would add.
-type Vector struct {
-	Text string   `json:"text"`
-	IDs  []uint32 `json:"ids"`
-}
-
-// Proof says what the check on load compared.
-type Proof struct {
-	Native  bool // the native loader takes the file too and agrees on every probe
-	Probes  int  // texts compared with it
-	Vectors int  // vectors that matched
+	// Vectors are texts with their correct IDs, without added special tokens, from Hugging Face's own tokenizer. All must
+	// match. They should contain every kind of text that will be encoded, because they prove nothing about others.
+	Vectors map[string][]uint32
 }
 
 const (
-	maxText   = 16 << 10
-	maxTime   = 2 * time.Second
-	maxFile   = 64 << 20 // bytes of tokenizer.json
-	maxGolden = 256 << 20
-	loadTime  = time.Minute
+	maxText  = 16 << 10        // bytes of a text to encode
+	maxTime  = 2 * time.Second // for encoding a text
+	maxFile  = 64 << 20        // bytes of tokenizer.json
+	loadTime = time.Minute
 
 	file = "tokenizer.json"
 )
 
-// Tokenizer turns text into ids. It is safe for concurrent use; calls run one at a time. Make one with [Load]
-// or [LoadFS].
+// A Tokenizer converts text to IDs. It is safe for concurrent use by multiple goroutines; calls run one at a time.
 type Tokenizer struct {
 	engine  engine
 	running chan struct{} // holds one element while the engine works
 	maxText int
 	maxTime time.Duration
-	proof   Proof
+	probes  int // texts compared with the native loader
+	vectors int // vectors that matched
 }
 
-// engine is what the adapter needs of github.com/sugarme/tokenizer.
+// engine is the part of github.com/sugarme/tokenizer that the adapter uses.
 type engine interface {
 	encode(text string) ([]int, error)
 }
 
-// Load reads tokenizer.json in directory dir. See [LoadFS].
-func Load(dir string, opt Options) (*Tokenizer, error) { return LoadFS(os.DirFS(dir), opt) }
-
-// LoadFS reads tokenizer.json from the root of fsys, at most 64 MiB, and checks it as the package comment says.
-// Errors are [*Error]. It takes about as long as encoding all vectors.
-func LoadFS(fsys fs.FS, opt Options) (*Tokenizer, error) {
+// Load reads tokenizer.json from the root of fsys, at most 64 MiB, and checks it as the package comment describes. It
+// takes about as long as encoding all vectors.
+func Load(fsys fs.FS, options *Options) (*Tokenizer, error) {
+	var opt Options
+	if options != nil {
+		opt = *options
+	}
 	if !opt.Enable {
-		return nil, &Error{Op: "load", Reason: "set Options.Enable to use it", Err: ErrOff}
+		return nil, fail("load", ErrUnverified, "the adapter is off: set Options.Enable to use it")
 	}
 	data, err := read(fsys)
 	if err != nil {
@@ -91,31 +69,17 @@ func LoadFS(fsys fs.FS, opt Options) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	vectors := opt.Vectors
-	if opt.Golden != nil {
-		more, err := readVectors(opt.Golden)
-		if err != nil {
-			return nil, err
-		}
-		vectors = slices.Concat(vectors, more)
-	}
-	native, err := tokenizers.LoadFS(fsys)
+	native, err := tokenizers.Load(fsys, nil)
 	if err != nil {
 		if !errors.Is(err, tokenizers.ErrUnsupported) && !errors.Is(err, tokenizers.ErrLimit) {
-			return nil, &Error{Op: "load", Err: err} // a damaged file is damaged for everyone
+			return nil, fail("load", err, "") // a damaged file is damaged for everyone
 		}
 		native = nil
 	}
-	if native == nil && len(vectors) == 0 && !opt.Unverified {
-		return nil, &Error{Op: "check", Reason: fmt.Sprintf("give vectors or set Options.Unverified (%v)", err), Err: ErrUnverified}
+	if native == nil && len(opt.Vectors) == 0 {
+		return nil, fail("check", ErrUnverified, "give vectors (%v)", err)
 	}
-	t := &Tokenizer{running: make(chan struct{}, 1), maxText: opt.MaxText, maxTime: opt.MaxTime}
-	if t.maxText <= 0 {
-		t.maxText = maxText
-	}
-	if t.maxTime <= 0 {
-		t.maxTime = maxTime
-	}
+	t := &Tokenizer{running: make(chan struct{}, 1), maxText: maxText, maxTime: maxTime}
 	if err := t.fenced("load", loadTime, func() error {
 		e, err := open(data)
 		t.engine = e
@@ -123,7 +87,7 @@ func LoadFS(fsys fs.FS, opt Options) (*Tokenizer, error) {
 	}); err != nil {
 		return nil, err
 	}
-	if err := t.check(native, vectors, probes(added)); err != nil {
+	if err := t.check(native, opt.Vectors, probes(added)); err != nil {
 		return nil, err
 	}
 	return t, nil
@@ -132,15 +96,15 @@ func LoadFS(fsys fs.FS, opt Options) (*Tokenizer, error) {
 func read(fsys fs.FS) ([]byte, error) {
 	f, err := fsys.Open(file)
 	if err != nil {
-		return nil, &Error{Op: "load", Reason: file, Err: err}
+		return nil, fail("load", err, file)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return nil, &Error{Op: "load", Reason: file, Err: err}
+		return nil, fail("load", err, file)
 	}
 	if len(data) > maxFile {
-		return nil, &Error{Op: "load", Reason: fmt.Sprintf("%s is longer than %d bytes", file, maxFile), Err: ErrLimit}
+		return nil, fail("load", tokenizers.ErrLimit, "%s is longer than %d bytes", file, maxFile)
 	}
 	return data, nil
 }
@@ -159,10 +123,10 @@ func survey(data []byte) (added []string, err error) {
 		}
 	}
 	if err := json.Unmarshal(data, &v); err != nil {
-		return nil, &Error{Op: "load", Reason: fmt.Sprintf("%s: %v", file, err), Err: tokenizers.ErrFormat}
+		return nil, fail("load", tokenizers.ErrFormat, "%s: %v", file, err)
 	}
 	refuse := func(what string) ([]string, error) {
-		return nil, &Error{Op: "load", Reason: what, Err: ErrUnsupported}
+		return nil, fail("load", tokenizers.ErrUnsupported, "%s", what)
 	}
 	for _, part := range []json.RawMessage{v.Truncation, v.Padding} {
 		if len(part) > 0 && string(part) != "null" {
@@ -190,44 +154,15 @@ func survey(data []byte) (added []string, err error) {
 	return added, nil
 }
 
-// readVectors reads lines of JSON.
-func readVectors(r io.Reader) ([]Vector, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxGolden+1))
-	if err != nil {
-		return nil, &Error{Op: "check", Reason: "reading vectors", Err: err}
-	}
-	if len(data) > maxGolden {
-		return nil, &Error{Op: "check", Reason: fmt.Sprintf("vectors are longer than %d bytes", maxGolden), Err: ErrLimit}
-	}
-	var out []Vector
-	n := 0
-	for line := range bytes.Lines(data) {
-		n++
-		if len(bytes.TrimSpace(line)) == 0 {
-			continue
-		}
-		var v struct {
-			Text *string
-			IDs  *[]uint32
-		}
-		if err := json.Unmarshal(line, &v); err != nil || v.Text == nil || v.IDs == nil {
-			return nil, &Error{Op: "check", Reason: fmt.Sprintf("line %d of the vectors has no text with ids", n), Err: ErrFormat}
-		}
-		out = append(out, Vector{*v.Text, *v.IDs})
-	}
-	return out, nil
-}
-
-// check compares the engine with all that is known to be right.
-func (t *Tokenizer) check(native *tokenizers.Tokenizer, vectors []Vector, texts []string) error {
+// check compares the engine's ids with the native loader's and the vectors.
+func (t *Tokenizer) check(native *tokenizers.Tokenizer, vectors map[string][]uint32, texts []string) error {
 	compare := func(text string, want []uint32, source string) error {
 		got, err := t.AppendEncode(nil, text)
 		if err != nil {
-			e := err.(*Error)
-			return &Error{Op: "check", Reason: fmt.Sprintf("%.60q: %s", text, e.Reason), Err: e.Err}
+			return fmt.Errorf("%w (encoding %.60q)", err, text)
 		}
 		if !slices.Equal(got, want) {
-			return &Error{Op: "check", Reason: fmt.Sprintf("%.60q gives %s, %s says %s", text, short(got), source, short(want)), Err: ErrDisagrees}
+			return fail("check", ErrDisagrees, "%.60q gives %s, %s says %s", text, short(got), source, short(want))
 		}
 		return nil
 	}
@@ -238,24 +173,22 @@ func (t *Tokenizer) check(native *tokenizers.Tokenizer, vectors []Vector, texts 
 		// Without a judge a probe still has to pass the fence, twice alike: the engine caches words.
 		want, err := t.AppendEncode(nil, s)
 		if err != nil {
-			e := err.(*Error)
-			return &Error{Op: "check", Reason: fmt.Sprintf("%.60q: %s", s, e.Reason), Err: e.Err}
+			return fmt.Errorf("%w (encoding %.60q)", err, s)
 		}
 		source := "it said before"
 		if native != nil {
 			want, source = native.AppendEncode(nil, s), "the native tokenizer"
-			t.proof.Probes++
+			t.probes++
 		}
 		if err := compare(s, want, source); err != nil {
 			return err
 		}
 	}
-	t.proof.Native = native != nil
-	for _, v := range vectors {
-		if err := compare(v.Text, v.IDs, "the vector"); err != nil {
+	for _, text := range slices.Sorted(maps.Keys(vectors)) {
+		if err := compare(text, vectors[text], "the vector"); err != nil {
 			return err
 		}
-		t.proof.Vectors++
+		t.vectors++
 	}
 	return nil
 }
@@ -267,24 +200,25 @@ func short(ids []uint32) string {
 	return fmt.Sprint(ids)
 }
 
-// Proof returns what the check on load compared. Its zero value means that nothing proves the ids right.
-func (t *Tokenizer) Proof() Proof { return t.proof }
+// Verified returns what the check on load compared: texts with the native loader, and vectors.
+func (t *Tokenizer) Verified() (probes, vectors int) { return t.probes, t.vectors }
 
-// AppendEncode appends the ids of text to dst, without a frame. On an error it returns dst as it was. Errors are
-// [*Error].
+// AppendEncode appends the IDs of text to dst, without added special tokens. On an error it returns dst unchanged. A
+// text over 16 KiB wraps [tokenizers.ErrLimit], one that is not UTF-8 [tokenizers.ErrFormat], and a call that
+// exceeds 2 seconds [context.DeadlineExceeded].
 func (t *Tokenizer) AppendEncode(dst []uint32, text string) ([]uint32, error) {
 	if len(text) > t.maxText {
-		return dst, &Error{Op: "encode", Reason: fmt.Sprintf("%d bytes, the limit is %d", len(text), t.maxText), Err: ErrLimit}
+		return dst, fail("encode", tokenizers.ErrLimit, "%d bytes, the limit is %d", len(text), t.maxText)
 	}
 	if !utf8.ValidString(text) {
-		return dst, &Error{Op: "encode", Err: ErrText}
+		return dst, fail("encode", tokenizers.ErrFormat, "the text is not UTF-8")
 	}
 	if text == "" {
 		return dst, nil
 	}
 	var ids []int
 	if err := t.fenced("encode", t.maxTime, func() (err error) {
-		// Written by the engine's goroutine: nobody reads it after the time is over.
+		// Written by the engine's goroutine, and not read after a timeout.
 		ids, err = t.engine.encode(text)
 		return err
 	}); err != nil {
@@ -293,7 +227,7 @@ func (t *Tokenizer) AppendEncode(dst []uint32, text string) ([]uint32, error) {
 	n := len(dst)
 	for _, id := range ids {
 		if id < 0 || int64(id) > math.MaxUint32 {
-			return dst[:n], &Error{Op: "encode", Reason: fmt.Sprintf("id %d", id), Err: ErrEngine}
+			return dst[:n], fail("encode", ErrEngine, "id %d", id)
 		}
 		dst = append(dst, uint32(id))
 	}
@@ -307,7 +241,7 @@ func (t *Tokenizer) fenced(op string, d time.Duration, f func() error) error {
 	select {
 	case t.running <- struct{}{}:
 	case <-clock.C:
-		return &Error{Op: op, Reason: fmt.Sprintf("an earlier call has not ended after %v", d), Err: ErrTime}
+		return fail(op, context.DeadlineExceeded, "an earlier call has not ended after %v", d)
 	}
 	done := make(chan error, 1)
 	go func() {
@@ -319,24 +253,24 @@ func (t *Tokenizer) fenced(op string, d time.Duration, f func() error) error {
 	case err := <-done:
 		return err
 	case <-clock.C:
-		return &Error{Op: op, Reason: fmt.Sprintf("not done after %v", d), Err: ErrTime}
+		return fail(op, context.DeadlineExceeded, "not done after %v", d)
 	}
 }
 
-// shielded runs f and turns whatever happens in it into an error.
+// shielded runs f and converts a panic or log.Fatal in it to an error.
 func shielded(op string, f func() error) (err error) {
 	release := muzzle()
 	defer release()
 	defer func() {
 		if r := recover(); r != nil {
-			err = &Error{Op: op, Reason: fmt.Sprintf("it panicked: %.300v", r), Err: ErrEngine}
+			err = fail(op, ErrEngine, "it panicked: %.300v", r)
 		}
 	}()
 	if err := f(); err != nil {
-		if e, ok := errors.AsType[*Error](err); ok {
-			return e
+		if errors.Is(err, ErrEngine) || errors.Is(err, tokenizers.ErrUnsupported) {
+			return err // reported already
 		}
-		return &Error{Op: op, Reason: fmt.Sprintf("%.300v", err), Err: ErrEngine}
+		return fail(op, ErrEngine, "%.300v", err)
 	}
 	return nil
 }

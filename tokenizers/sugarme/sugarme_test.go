@@ -3,8 +3,11 @@
 package sugarme
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"strconv"
@@ -23,17 +26,33 @@ const wordLevel = "testdata/wordlevel"
 func needEngine(t *testing.T) {
 	t.Helper()
 	if strconv.IntSize == 32 {
-		t.Skip(ErrPlatform)
+		t.Skip("not on 32-bit systems")
 	}
 }
 
-func golden(t *testing.T) *strings.Reader {
-	t.Helper()
+func golden(tb testing.TB) map[string][]uint32 {
+	tb.Helper()
+	out := map[string][]uint32{}
 	data, err := os.ReadFile(wordLevel + "/golden.jsonl")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	return strings.NewReader(string(data))
+	for d := json.NewDecoder(bytes.NewReader(data)); d.More(); {
+		var v struct {
+			Text string
+			IDs  []uint32
+		}
+		if err := d.Decode(&v); err != nil {
+			tb.Fatal(err)
+		}
+		out[v.Text] = v.IDs
+	}
+	return out
+}
+
+func verified(t *Tokenizer) [2]int {
+	probes, vectors := t.Verified()
+	return [2]int{probes, vectors}
 }
 
 // edited returns a file system with the JSON file at name after change.
@@ -58,21 +77,23 @@ func edited(t *testing.T, fsys fs.FS, change func(m map[string]any)) fs.FS {
 // also equals on 2,000 random texts of this kind.
 func TestServed(t *testing.T) {
 	needEngine(t)
-	tok, err := Load(wordLevel, Options{Enable: true, Golden: golden(t), Vectors: []Vector{{"the router", []uint32{1, 2}}}})
+	vectors := golden(t)
+	vectors["the router"] = []uint32{1, 2}
+	tok, err := Load(os.DirFS(wordLevel), &Options{Enable: true, Vectors: vectors})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := tok.Proof(); p.Vectors != 151 || p.Native != (p.Probes > 0) {
-		t.Errorf("proof %+v", p)
+	if n := verified(tok); n[1] != 104 {
+		t.Errorf("verified by %v", n)
 	}
 	ids, err := tok.AppendEncode([]uint32{7}, "the  router[UNK]sends\n日本")
 	if want := []uint32{7, 1, 2, 0, 3, 9}; err != nil || !equal(ids, want) {
 		t.Errorf("got %v, %v", ids, err)
 	}
-	if _, err = tok.AppendEncode(nil, strings.Repeat("x", maxText+1)); !errors.Is(err, ErrLimit) {
+	if _, err = tok.AppendEncode(nil, strings.Repeat("x", maxText+1)); !errors.Is(err, tokenizers.ErrLimit) {
 		t.Errorf("a long text: %v", err)
 	}
-	if _, err = tok.AppendEncode(nil, "a\xff"); !errors.Is(err, ErrText) {
+	if _, err = tok.AppendEncode(nil, "a\xff"); !errors.Is(err, tokenizers.ErrFormat) {
 		t.Errorf("no UTF-8: %v", err)
 	}
 }
@@ -106,25 +127,23 @@ func TestRefused(t *testing.T) {
 		kind   error
 		reason string
 	}{
-		{"off", words, nothing, Options{}, ErrOff, ""},
+		{"off", words, nothing, Options{}, ErrUnverified, "Options.Enable"},
 		// The pattern has (?!\S), on which the engine panics.
-		{"panic on load", mini.FS(), nothing, Options{Enable: true, Unverified: true}, ErrEngine, "(?!"},
+		{"panic on load", mini.FS(), nothing, Options{Enable: true}, ErrEngine, "(?!"},
 		// GPT-2's cutting rule: the engine loads it and cuts white space elsewhere.
 		{"other ids than native", mini.FS(), func(m map[string]any) {
 			m["pre_tokenizer"] = map[string]any{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}
 		}, Options{Enable: true}, ErrDisagrees, "the native tokenizer says"},
 		// \w is ASCII there, so héllo falls apart; Hugging Face gives one id.
-		{"other ids than a vector", words, whitespace, Options{Enable: true, Vectors: []Vector{{"the", []uint32{1}}, {"Grüße", []uint32{10}}}}, ErrDisagrees, ""},
-		{"other ids, accepted unverified", words, whitespace, Options{Enable: true, Unverified: true, Vectors: []Vector{{"Grüße", []uint32{10}}}}, ErrDisagrees, ""},
+		{"other ids than a vector", words, whitespace, Options{Enable: true, Vectors: map[string][]uint32{"the": {1}, "Grüße": {10}}}, ErrDisagrees, ""},
 		// Two added tokens in one text: the first is lost, all before the second becomes one unknown word.
 		{"two added tokens", words, func(m map[string]any) { m["added_tokens"] = two },
-			Options{Enable: true, Vectors: []Vector{{"router<s>request\u3000[UNK]", []uint32{2, 13, 0, 0}}}}, ErrDisagrees, ""},
-		{"truncation", words, func(m map[string]any) { m["truncation"] = map[string]any{"max_length": 3} }, Options{Enable: true, Unverified: true}, ErrUnsupported, "truncation or padding"},
-		{"byte fallback", words, func(m map[string]any) { m["model"].(map[string]any)["byte_fallback"] = true }, Options{Enable: true, Unverified: true}, ErrUnsupported, "byte_fallback"},
-		{"unknown words without a token", words, func(m map[string]any) { m["model"].(map[string]any)["unk_token"] = "?" }, Options{Enable: true, Unverified: true}, ErrUnsupported, `"?"`},
-		{"no model", words, func(m map[string]any) { m["model"] = map[string]any{"type": "Magic"} }, Options{Enable: true, Unverified: true}, ErrEngine, ""},
-		{"vectors without ids", words, nothing, Options{Enable: true, Golden: strings.NewReader("\n{\"text\":\"a\"}\n")}, ErrFormat, "line 2"},
-		{"damaged file", fstest.MapFS{file: {Data: []byte(`{"model":`)}}, nil, Options{Enable: true, Unverified: true}, tokenizers.ErrFormat, ""},
+			Options{Enable: true, Vectors: map[string][]uint32{"router<s>request\u3000[UNK]": {2, 13, 0, 0}}}, ErrDisagrees, ""},
+		{"truncation", words, func(m map[string]any) { m["truncation"] = map[string]any{"max_length": 3} }, Options{Enable: true}, tokenizers.ErrUnsupported, "truncation or padding"},
+		{"byte fallback", words, func(m map[string]any) { m["model"].(map[string]any)["byte_fallback"] = true }, Options{Enable: true}, tokenizers.ErrUnsupported, "byte_fallback"},
+		{"unknown words without a token", words, func(m map[string]any) { m["model"].(map[string]any)["unk_token"] = "?" }, Options{Enable: true}, tokenizers.ErrUnsupported, `"?"`},
+		{"no model", words, func(m map[string]any) { m["model"] = map[string]any{"type": "Magic"} }, Options{Enable: true, Vectors: map[string][]uint32{"the": {1}}}, ErrEngine, ""},
+		{"damaged file", fstest.MapFS{file: {Data: []byte(`{"model":`)}}, nil, Options{Enable: true}, tokenizers.ErrFormat, ""},
 		{"no file", fstest.MapFS{}, nil, Options{Enable: true}, fs.ErrNotExist, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -132,32 +151,28 @@ func TestRefused(t *testing.T) {
 			if c.change != nil {
 				fsys = edited(t, fsys, c.change)
 			}
-			tok, err := LoadFS(fsys, c.opt)
-			if _, ok := errors.AsType[*Error](err); !ok || !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.reason) {
+			tok, err := Load(fsys, &c.opt)
+			if !strings.HasPrefix(fmt.Sprint(err), "sugarme: ") || !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.reason) {
 				t.Fatalf("got %v, error %v", tok, err)
 			}
 		})
 	}
 }
 
-// Without anything to compare with, a file is refused unless the caller insists.
+// Without anything to compare with, a file is refused.
 func TestUnverified(t *testing.T) {
 	needEngine(t)
 	words := os.DirFS(wordLevel)
-	if _, err := tokenizers.LoadFS(words); err == nil {
-		// The native loader vouches for this file. One with a field nobody knows has no judge again.
+	if _, err := tokenizers.Load(words, nil); err == nil {
+		// The native loader vouches for this file. A file with an unknown field cannot be verified.
 		words = edited(t, words, func(m map[string]any) { m["model"].(map[string]any)["note"] = 1 })
 	}
-	if _, err := LoadFS(words, Options{Enable: true}); !errors.Is(err, ErrUnverified) {
-		t.Errorf("got %v", err)
-	}
-	tok, err := LoadFS(words, Options{Enable: true, Unverified: true})
-	if err != nil || tok.Proof() != (Proof{}) {
+	if _, err := Load(words, &Options{Enable: true}); !errors.Is(err, ErrUnverified) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// stuck is an engine that works until it is told to stop.
+// stuck is an engine that runs until its channel is closed.
 type stuck chan struct{}
 
 func (s stuck) encode(text string) ([]int, error) {
@@ -171,7 +186,7 @@ func TestTime(t *testing.T) {
 	e := make(stuck)
 	tok := &Tokenizer{engine: e, running: make(chan struct{}, 1), maxText: 10, maxTime: 20 * time.Millisecond}
 	for _, text := range []string{"wait", "next"} {
-		if ids, err := tok.AppendEncode(nil, text); !errors.Is(err, ErrTime) || ids != nil {
+		if ids, err := tok.AppendEncode(nil, text); !errors.Is(err, context.DeadlineExceeded) || ids != nil {
 			t.Errorf("%s: %v, %v", text, ids, err)
 		}
 	}
@@ -208,18 +223,14 @@ func TestFence(t *testing.T) {
 }
 
 func FuzzEncode(f *testing.F) {
-	data, err := os.ReadFile(wordLevel + "/golden.jsonl")
-	if err != nil {
-		f.Fatal(err)
-	}
-	tok, err := Load(wordLevel, Options{Enable: true, Golden: strings.NewReader(string(data))})
+	tok, err := Load(os.DirFS(wordLevel), &Options{Enable: true, Vectors: golden(f)})
 	if err != nil {
 		f.Skip(err)
 	}
 	f.Add("the router[UNK] \xff\u2028")
 	f.Fuzz(func(t *testing.T, text string) {
 		if _, err := tok.AppendEncode(nil, text); err != nil {
-			if _, ok := errors.AsType[*Error](err); !ok {
+			if !strings.HasPrefix(err.Error(), "sugarme: encode: ") || errors.Unwrap(err) == nil {
 				t.Fatalf("%T: %v", err, err)
 			}
 		}

@@ -8,21 +8,21 @@ import (
 	"slices"
 )
 
-// A cache is the prefix cache: full blocks of tokens under chained hashes, bounded, least recently used out first.
+// A cache is a prefix cache: a bounded set of full token blocks, keyed by chained hashes, with LRU eviction.
 //
-// A block is pinned while a lease holds it and waits in the free list otherwise. Invariants:
+// A block is pinned while a lease holds it and is in the free list otherwise. Invariants:
 //
 //	len(blocks) <= capacity
 //	a block is in the free list exactly when refs == 0
 //	the parent of a cached block is cached, and stands behind it in the free list if both are free
 //
-// The last one holds because a lease pins a prefix from its first block on and unpins it from its last: whoever touches
-// a block touches its ancestors later. One goroutine at a time.
+// The last one holds because a lease pins a prefix from its first block on and unpins it from its last: every use of a
+// block is followed by a use of its ancestors. A cache is not safe for concurrent use.
 type cache struct {
 	size     int // tokens per block
 	capacity int // blocks
 	blocks   map[uint64]*node
-	free     node // ring of unpinned blocks; free.next is the first to go
+	free     node // ring of unpinned blocks; free.next is evicted first
 	freeLen  int
 
 	changes []change // since the last call of take
@@ -32,7 +32,7 @@ type cache struct {
 type node struct {
 	hash, parent uint64
 	root         bool   // no parent
-	salt         string // of the sequence: other salts have other hashes
+	salt         string // of the sequence; part of the hash
 	tokens       []uint32
 	refs         int
 	prev, next   *node // in the free list, nil outside it
@@ -54,8 +54,8 @@ func newCache(size, capacity int) *cache {
 	return c
 }
 
-// hashBlock returns the hash of a block behind parent: the last 8 bytes of SHA-256(parent, tokens), little-endian inside. For
-// the first block the salt takes the parent's place.
+// hashBlock returns the hash of a block after parent: the last 8 bytes of SHA-256(parent, tokens), all little-endian.
+// For the first block the salt replaces the parent.
 func hashBlock(scratch []byte, parent uint64, root bool, salt string, tokens []uint32) (uint64, []byte) {
 	scratch = scratch[:0]
 	if root {
@@ -70,23 +70,23 @@ func hashBlock(scratch []byte, parent uint64, root bool, salt string, tokens []u
 	return binary.BigEndian.Uint64(sum[24:]), scratch
 }
 
-// A lease is the part of one sequence that the cache holds for it, pinned.
+// A lease holds the pinned blocks of one sequence.
 type lease struct {
 	c       *cache
 	salt    string
 	nodes   []*node // nodes[i] holds tokens [i*size, (i+1)*size)
-	full    bool    // the cache had no room: nothing more of this sequence is stored
+	full    bool    // the cache had no room; no further blocks of this sequence are stored
 	scratch []byte
 }
 
-// acquire pins the longest prefix of tokens that is cached under salt, at least one token short of all of them.
+// acquire pins the longest cached prefix of tokens under salt, which excludes at least the last token.
 func (c *cache) acquire(salt string, tokens []uint32) *lease {
 	l := &lease{c: c, salt: salt}
 	l.extend(tokens[:max(len(tokens)-1, 0)])
 	return l
 }
 
-// extend pins the blocks of tokens that the cache holds behind the lease's last one.
+// extend pins the cached blocks of tokens after the last block of the lease.
 func (l *lease) extend(tokens []uint32) {
 	for (len(l.nodes)+1)*l.c.size <= len(tokens) {
 		hash, part := l.next(tokens)
@@ -99,16 +99,16 @@ func (l *lease) extend(tokens []uint32) {
 	}
 }
 
-// cached returns how many tokens the lease holds.
+// cached returns the number of tokens in the lease.
 func (l *lease) cached() int { return len(l.nodes) * l.c.size }
 
-// store makes the cache hold every full block of tokens, of which the lease's blocks are a prefix.
+// store adds all full blocks of tokens to the cache and the lease, whose blocks must be a prefix of them.
 func (l *lease) store(tokens []uint32) {
 	c := l.c
 	if l.full {
 		return
 	}
-	l.extend(tokens) // what other requests computed meanwhile; all blocks behind it are new, for parents outlive children
+	l.extend(tokens) // blocks of concurrent requests; all blocks after these are new, because parents outlive children
 	first := len(l.nodes)
 	count := c.makeRoom(len(tokens)/c.size - first)
 	l.full = count < len(tokens)/c.size-first
@@ -121,7 +121,7 @@ func (l *lease) store(tokens []uint32) {
 	}
 	for i := range count {
 		hash, _ := l.next(tokens)
-		if c.blocks[hash] != nil { // two prefixes under one hash
+		if c.blocks[hash] != nil { // hash collision
 			l.full = true
 			run.tokens = run.tokens[:i*c.size]
 			break
@@ -139,7 +139,7 @@ func (l *lease) store(tokens []uint32) {
 	}
 }
 
-// next returns the hash and the tokens of the block behind the lease.
+// next returns the hash and the tokens of the block after the lease.
 func (l *lease) next(tokens []uint32) (uint64, []uint32) {
 	i := len(l.nodes)
 	part := tokens[i*l.c.size : (i+1)*l.c.size]
@@ -152,7 +152,7 @@ func (l *lease) next(tokens []uint32) (uint64, []uint32) {
 	return hash, part
 }
 
-// release unpins the blocks, the last one first, so that it is also the first to be evicted.
+// release unpins the blocks in reverse order, so that the last one is evicted first.
 func (l *lease) release() {
 	for _, n := range slices.Backward(l.nodes) {
 		if n.refs--; n.refs == 0 {
@@ -162,7 +162,7 @@ func (l *lease) release() {
 	l.nodes, l.full = nil, true
 }
 
-// makeRoom makes room for n blocks, as far as unpinned blocks allow, and returns for how many there is room.
+// makeRoom evicts unpinned blocks to make room for n blocks and returns the number of blocks that fit.
 func (c *cache) makeRoom(n int) int {
 	var removed []uint64
 	for c.capacity-len(c.blocks) < n && c.free.next != &c.free {
@@ -202,7 +202,7 @@ func (c *cache) take() []change {
 	return out
 }
 
-// snapshot returns what the cache holds as stored runs of one block each, parents before children.
+// snapshot returns all blocks as stored runs of one block each, parents before children.
 func (c *cache) snapshot() []change {
 	out := make([]change, 0, len(c.blocks))
 	seen := make(map[uint64]bool, len(c.blocks))

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// checkInvariants checks what the comment on cache promises.
+// checkInvariants checks the invariants in the comment on cache.
 func checkInvariants(t require.TestingT, c *cache) {
 	require.LessOrEqual(t, len(c.blocks), c.capacity)
 	place := map[uint64]int{}

@@ -17,7 +17,7 @@ import (
 	"github.com/weft-go/weft/tokenizers"
 )
 
-// completionRequest is the part of vLLM's request that the engine reads. Other fields are ignored.
+// completionRequest contains the fields of vLLM's request that the engine reads.
 type completionRequest struct {
 	Model         string          `json:"model"`
 	Prompt        json.RawMessage `json:"prompt"`
@@ -65,15 +65,15 @@ type completionBody struct {
 	Usage   *usage             `json:"usage,omitempty"`
 }
 
-// maxChoices is how many answers to one prompt may be asked for: as many as of OpenAI.
+// maxChoices limits the choices of one request, as OpenAI does.
 const maxChoices = 128
 
-// A completion is one /v1/completions request being answered.
+// A completion is one running /v1/completions request.
 type completion struct {
 	e       *Engine
 	req     completionRequest
 	job     job
-	body    completionBody // of the next chunk, or of the whole answer
+	body    completionBody // of the next chunk, or of the whole response
 	choices []choice
 	eos     []uint32
 
@@ -82,9 +82,9 @@ type completion struct {
 	started bool
 }
 
-// A choice is one answer on its way to the client.
+// A choice is one of the responses to a prompt.
 type choice struct {
-	out     completionChoice // in the next chunk, or in the whole answer
+	out     completionChoice // in the next chunk, or in the whole response
 	decode  *tokenizers.Stream
 	stops   stopper
 	pending []byte // text of out
@@ -115,12 +115,12 @@ func (e *Engine) completions(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		fmt.Fprintf(w, "data: %s\n\ndata: [DONE]\n\n", ae.body())
-	default: // the client went away, or is to see a broken connection
+	default: // the client disconnected, or Failure breaks the connection
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// newCompletion reads and checks the request.
+// newCompletion decodes and validates the request.
 func (e *Engine) newCompletion(w http.ResponseWriter, r *http.Request) (*completion, *apiError) {
 	c := &completion{e: e, w: w, flush: http.NewResponseController(w).Flush}
 	data, err := io.ReadAll(r.Body)
@@ -152,7 +152,7 @@ func (e *Engine) newCompletion(w http.ResponseWriter, r *http.Request) (*complet
 	if bad != nil {
 		return nil, bad
 	}
-	maxTokens := 16 // as vLLM's, when absent
+	maxTokens := 16 // vLLM's default
 	if req.MaxTokens != nil {
 		maxTokens = *req.MaxTokens
 	}
@@ -181,7 +181,7 @@ func (e *Engine) newCompletion(w http.ResponseWriter, r *http.Request) (*complet
 			output = append(output, c.eos[0])
 		}
 		c.job.sequences = append(c.job.sequences, sequence{output: output, fail: reply.Fail})
-		ch := choice{decode: e.tok.NewStream(req.SkipSpecialTokens == nil || *req.SkipSpecialTokens), stops: stopper{stops: stops, include: req.IncludeStop}}
+		ch := choice{decode: e.tok.NewStream(req.SkipSpecialTokens == nil || *req.SkipSpecialTokens, nil), stops: stopper{stops: stops, include: req.IncludeStop}}
 		if ch.out.Index = p.Choice; req.ReturnTokenIDs {
 			ch.out.PromptIDs = prompt
 		}
@@ -191,7 +191,7 @@ func (e *Engine) newCompletion(w http.ResponseWriter, r *http.Request) (*complet
 	return c, nil
 }
 
-// prompt reads a prompt: text, token ids, or a list with one of either.
+// prompt decodes a prompt: text, token ids, or a list of one of them.
 func (e *Engine) prompt(raw json.RawMessage) ([]uint32, *apiError) {
 	var text string
 	var ids []uint32
@@ -219,13 +219,14 @@ func (e *Engine) prompt(raw json.RawMessage) ([]uint32, *apiError) {
 	return ids, nil
 }
 
-// token takes one output token of a choice: it ends up as text in a chunk of its own, or in the whole answer.
+// token adds an output token of a choice. It sends the text in a chunk, or keeps it for a response that is not
+// streamed.
 func (c *completion) token(i int, id uint32) (stop bool, err error) {
 	ch := &c.choices[i]
 	if c.req.ReturnTokenIDs {
 		ch.out.IDs = append(ch.out.IDs, id)
 	}
-	for _, s := range c.eos { // the model's own end: not part of the text, no stop_reason
+	for _, s := range c.eos { // end-of-turn token: not part of the text, no stop_reason
 		stop = stop || id == s
 	}
 	for _, s := range c.req.StopTokenIDs {
@@ -240,7 +241,7 @@ func (c *completion) token(i int, id uint32) (stop bool, err error) {
 			stop, ch.out.StopReason = true, hit
 		}
 	}
-	if c.req.Stream && !stop { // the last chunk carries the finish reason: finish writes it
+	if c.req.Stream && !stop { // finish writes the last chunk, which has the finish reason
 		return false, c.chunk(ch)
 	}
 	return stop, nil
@@ -260,13 +261,13 @@ func (c *completion) finish(i int, reason string) error {
 	return nil
 }
 
-// settle gives the choice its text.
+// settle sets the text of the choice.
 func (ch *choice) settle() completionChoice {
 	ch.out.Text, ch.pending = strings.ToValidUTF8(string(ch.pending), "\uFFFD"), ch.pending[:0]
 	return ch.out
 }
 
-// chunk writes the chunk of ch that was built so far and starts the next.
+// chunk writes the current chunk of ch and starts the next.
 func (c *completion) chunk(ch *choice) error {
 	if !c.started {
 		c.started = true
@@ -297,7 +298,7 @@ func (c *completion) write() error {
 	return c.flush()
 }
 
-// end writes what remains when all choices have ended.
+// end writes the rest of the response when all choices have ended.
 func (c *completion) end() {
 	if !c.req.Stream {
 		for i := range c.choices {
@@ -325,7 +326,7 @@ func (c *completion) usage() *usage {
 	return u
 }
 
-// oneOrMany reads a string, a list of strings, or nothing.
+// oneOrMany decodes a string, a list of strings, or null.
 func oneOrMany(raw json.RawMessage) ([]string, error) {
 	var one string
 	var many []string

@@ -15,30 +15,30 @@ import (
 	"github.com/weft-go/weft/tokenizers"
 )
 
-// Options configure an Engine.
+// Options configures an Engine.
 type Options struct {
 	Model  string // name of the model; "" means "embedded"
 	Script Script // nil means Echo
 
 	BlockSize   int // tokens per cache block; 0 means 16
 	Blocks      int // capacity of the cache in blocks; 0 means 8192, negative means no cache
-	MaxModelLen int // prompt and output tokens of one request; 0 means 131072
+	MaxModelLen int // prompt and output tokens per request; 0 means 131072
 
 	Timing Timing
-	// Speed is modelled time per real time: 1 is real time, 20 twenty times faster, +Inf does not wait at all. 0 means 1.
+	// Speed is the ratio of modeled to real time; +Inf does not wait. 0 means 1.
 	Speed float64
 
-	MaxRunning int   // requests that run at a time; 0 means 256
-	MaxWaiting int   // requests that wait for a running slot, beyond which the engine answers 503; 0 means 1024
+	MaxRunning int   // concurrent requests; 0 means 256
+	MaxWaiting int   // requests that may wait for a running slot; further ones get status 503; 0 means 1024
 	MaxBody    int64 // bytes of a request body; 0 means 64 MiB
 
-	OnFinish func(Report) // called at the end of each request that ran, from its goroutine; nil means nobody is told
-	Logger   *slog.Logger // nil means silent
+	OnFinish func(Report) // called at the end of each request that ran, from its goroutine; may be nil
+	Logger   *slog.Logger // nil means no logs
 }
 
-// Report is what one request cost. The durations are modelled time.
+// Report holds the cost of one request. The durations are modeled time.
 type Report struct {
-	RequestID                                string // the caller's X-Request-Id, or one of the engine's own
+	RequestID                                string // the client's X-Request-Id, or a generated one
 	PromptTokens, CachedTokens, OutputTokens int
 	Queued                                   time.Duration // from arrival to the start of the prefill
 	FirstToken                               time.Duration // from arrival to the first token, Queued included
@@ -46,8 +46,8 @@ type Report struct {
 	Finish                                   string        // stop, length, abort or error
 }
 
-// Engine is an embedded engine: an http.Handler with a prefix cache. Make one with New and Close it at the end. It is safe
-// for concurrent use.
+// Engine is an embedded engine: an http.Handler with a prefix cache. Create one with New and release it with Close. It
+// is safe for concurrent use by multiple goroutines.
 type Engine struct {
 	tok *tokenizers.Tokenizer
 	opt Options
@@ -58,10 +58,10 @@ type Engine struct {
 	slots   chan struct{} // one token per running request
 	prefill chan struct{} // one prefill at a time
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	cache *cache
 	subs  []*subscriber
-	seq   uint64
+	seq   uint64 // number of the last published batch; 0 before the first
 	stats stats
 	ids   uint64
 	busy  sync.WaitGroup // requests inside ServeHTTP; Add under mu, not after closed
@@ -70,7 +70,7 @@ type Engine struct {
 
 var errClosed = errors.New("vllm: the engine is closed")
 
-// New returns an engine that speaks the vocabulary of tok.
+// New returns an engine with the vocabulary of tok. The caller must call Close.
 func New(tok *tokenizers.Tokenizer, o *Options) *Engine {
 	e := &Engine{tok: tok}
 	if o != nil {
@@ -117,7 +117,8 @@ func (e *Engine) Model() string { return e.opt.Model }
 // BlockSize returns the tokens per cache block.
 func (e *Engine) BlockSize() int { return e.opt.BlockSize }
 
-// Close ends all requests, as a crash of the engine would, and waits until they are gone. Requests after it get 503.
+// Close breaks the connections of all requests, as a crash would, and waits for them to return. Later requests get
+// status 503.
 func (e *Engine) Close() {
 	e.stop(errClosed)
 	e.mu.Lock()
@@ -126,7 +127,7 @@ func (e *Engine) Close() {
 	e.busy.Wait()
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP serves one request.
 func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.mu.Lock()
 	if e.done {
@@ -146,7 +147,7 @@ func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.mux.ServeHTTP(w, r)
 }
 
-// A job is one completion on its way through the engine.
+// A job is the state of one completion.
 type job struct {
 	id        string
 	arrived   time.Time
@@ -155,39 +156,39 @@ type job struct {
 	sequences []sequence // one per choice
 	maxTokens int        // of each
 	pace      *pace
-	failed    FailureMode // how a choice was made to fail
+	failed    FailureMode // injected failure
 	report    Report
 }
 
-// A sequence is one choice as the engine generates it.
+// A sequence is the state of one choice.
 type sequence struct {
-	output []uint32 // what the model will say, end-of-turn token included if there is one
+	output []uint32 // the model's output, with the end-of-turn token if the tokenizer has one
 	fail   Failure
-	tokens []uint32 // the prompt and what was said so far
+	tokens []uint32 // the prompt and the output so far
 	lease  *lease
 	done   bool
 }
 
-// said returns how many tokens of the output were generated.
-func (s *sequence) said(j *job) int { return len(s.tokens) - len(j.prompt) }
+// generated returns the number of output tokens generated so far.
+func (s *sequence) generated(j *job) int { return len(s.tokens) - len(j.prompt) }
 
-// refused reports whether a choice is to fail before any output.
+// refused reports whether a choice must fail before any output.
 func (j *job) refused() bool {
 	return slices.ContainsFunc(j.sequences, func(s sequence) bool { return s.fail.Mode == Refuse })
 }
 
-// A sink takes what is generated.
+// A sink receives generated tokens.
 type sink interface {
-	// token takes a token of a choice and may say that its output ends there.
+	// token adds a token of a choice and reports whether its output ends there.
 	token(choice int, id uint32) (stop bool, err error)
-	// finish is told why a choice ended: stop or length.
+	// finish ends a choice with its reason: stop or length.
 	finish(choice int, reason string) error
 }
 
-// errInjected is what run returns when Failure makes it fail.
+// errInjected reports an injected failure.
 var errInjected = errors.New("vllm: injected failure")
 
-// admit waits for a running slot; leave must be called when it returns nil.
+// admit waits for a running slot. If it returns nil, the caller must call leave.
 func (e *Engine) admit(ctx context.Context) *apiError {
 	select {
 	case e.slots <- struct{}{}:
@@ -220,7 +221,7 @@ func (e *Engine) locked(f func()) {
 	f()
 }
 
-// run generates j's choices, a token of each at a time, and hands them to out. What happened is left in j.report.
+// run generates the choices of j, one token of each at a time, passes the tokens to out and fills in j.report.
 func (e *Engine) run(ctx context.Context, j *job, out sink) (err error) {
 	rep := &j.report
 	rep.RequestID, rep.PromptTokens = j.id, len(j.prompt)
@@ -255,7 +256,7 @@ func (e *Engine) run(ctx context.Context, j *job, out sink) (err error) {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	rep.Queued = modelled(time.Since(j.arrived), e.opt.Speed)
+	rep.Queued = modeled(time.Since(j.arrived), e.opt.Speed)
 	first := &j.sequences[0]
 	e.locked(func() {
 		first.lease = e.cache.acquire(j.salt, j.prompt)
@@ -295,7 +296,7 @@ func (e *Engine) run(ctx context.Context, j *job, out sink) (err error) {
 		if !running {
 			return nil
 		}
-		if step > 0 { // the first tokens come out of the prefill
+		if step > 0 { // the prefill generates the first tokens
 			if err := j.pace.wait(ctx, e.opt.Timing.DecodePerToken); err != nil {
 				return err
 			}
@@ -314,10 +315,10 @@ func (e *Engine) run(ctx context.Context, j *job, out sink) (err error) {
 func (e *Engine) step(ctx context.Context, j *job, i int, out sink) (err error) {
 	s, rep := &j.sequences[i], &j.report
 	reason := "length"
-	if n := s.said(j); n < len(s.output) {
+	if n := s.generated(j); n < len(s.output) {
 		rep.OutputTokens++
 		rep.Total = rep.Queued + j.pace.elapsed
-		if len(s.tokens)%e.opt.BlockSize == 0 && n > 0 { // the token before filled a block
+		if len(s.tokens)%e.opt.BlockSize == 0 && n > 0 { // the previous token filled a block
 			e.locked(func() {
 				s.lease.store(s.tokens)
 				e.publish()
@@ -351,5 +352,5 @@ func (j *job) failNow(ctx context.Context, s *sequence) error {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
-	return fmt.Errorf("%w after %d tokens", errInjected, s.said(j))
+	return fmt.Errorf("%w after %d tokens", errInjected, s.generated(j))
 }

@@ -23,6 +23,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weft-go/weft/examples/engine/vllm"
+	"github.com/weft-go/weft/kvhash/index"
 	"github.com/weft-go/weft/kvhash/kvevent"
 	"github.com/weft-go/weft/tokenizers"
 	"github.com/weft-go/weft/tokenizers/mini"
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func tokenizer(testing.TB) *tokenizers.Tokenizer { return mini.Load() }
 
-// serve starts an engine that does not wait and returns it with its address.
+// serve starts an engine with infinite speed and returns it with its URL.
 func serve(t testing.TB, o vllm.Options) (*vllm.Engine, string) {
 	t.Helper()
 	if o.Speed == 0 {
@@ -102,7 +103,7 @@ func say(text string) vllm.Script {
 	return func(vllm.Prompt) vllm.Reply { return vllm.Reply{Text: text} }
 }
 
-// stream posts a streaming request and returns its chunks and whether [DONE] came.
+// stream posts a streaming request and returns its chunks, and whether [DONE] arrived.
 func stream(t testing.TB, url string, body map[string]any) (chunks []answer, done bool) {
 	t.Helper()
 	body["stream"] = true
@@ -173,7 +174,7 @@ func TestContinuousUsage(t *testing.T) {
 	}
 }
 
-// TestChoices asks for several answers to one prompt: each is its own, all share the prompt, and one that fails ends all.
+// TestChoices requests several choices for one prompt: they differ, share the prompt, and a failing one ends all.
 func TestChoices(t *testing.T) {
 	says := []string{"one two three", "uno", "one two three", "eins zwei drei vier"}
 	var reports []vllm.Report
@@ -342,7 +343,7 @@ func TestPrefixCacheAndEvents(t *testing.T) {
 	require.Equal(t, prompt[:16], first.TokenIDs)
 	stored, held := 0, map[uint64]bool{}
 	for i, b := range batches {
-		require.EqualValues(t, i, b.Seq)
+		require.EqualValues(t, i+1, b.Seq)
 		for _, ev := range b.Events {
 			for _, h := range ev.BlockHashes {
 				held[h] = ev.Kind == kvevent.Stored
@@ -364,6 +365,7 @@ func TestPrefixCacheAndEvents(t *testing.T) {
 	defer e.Subscribe(func(b kvevent.Batch) { late = append(late, b) })()
 	require.Len(t, late, 1, "a late subscriber first gets what is there")
 	require.Greater(t, late[0].Seq, batches[n-1].Seq)
+	require.Equal(t, kvevent.Cleared, late[0].Events[0].Kind)
 
 	mu.Lock()
 	defer mu.Unlock()
@@ -457,7 +459,8 @@ func TestFailures(t *testing.T) {
 	require.True(t, done, "and the engine goes on")
 }
 
-// TestDisconnect sees a request that would run for hours end when its client leaves, and its blocks unpinned.
+// TestDisconnect checks that a request that would run for hours ends when its client disconnects, and that its blocks
+// are unpinned.
 func TestDisconnect(t *testing.T) {
 	finished := make(chan vllm.Report, 1)
 	_, url := serve(t, vllm.Options{Speed: 1, Timing: vllm.Timing{PrefillPerSecond: 1e9, DecodePerToken: time.Hour},
@@ -479,7 +482,7 @@ func TestDisconnect(t *testing.T) {
 	require.Contains(t, m, `finished_reason="abort"} 1`)
 }
 
-// TestCloseEndsRequests sees Close break a running stream.
+// TestCloseEndsRequests checks that Close breaks a running stream.
 func TestCloseEndsRequests(t *testing.T) {
 	e, url := serve(t, vllm.Options{Speed: 1, Timing: vllm.Timing{PrefillPerSecond: 1e9, DecodePerToken: time.Hour}})
 	resp, err := http.Post(url+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"x x","stream":true}`))
@@ -492,7 +495,7 @@ func TestCloseEndsRequests(t *testing.T) {
 	require.Equal(t, 503, status)
 }
 
-// TestTiming checks the modelled times against the model, on a fake clock.
+// TestTiming checks the modeled times on a fake clock.
 func TestTiming(t *testing.T) {
 	for _, speed := range []float64{1, 10, math.Inf(1)} {
 		t.Run(fmt.Sprint(speed), func(t *testing.T) {
@@ -523,7 +526,7 @@ func TestTiming(t *testing.T) {
 	}
 }
 
-// TestOverload fills the one slot and the one waiting place.
+// TestOverload fills the one running and the one waiting slot.
 func TestOverload(t *testing.T) {
 	tok := tokenizer(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -544,7 +547,7 @@ func TestOverload(t *testing.T) {
 	})
 }
 
-// TestQueued has one request wait for the only slot, and another one leave before its prefill.
+// TestQueued has one request wait for the only slot, and another one disconnect before its prefill.
 func TestQueued(t *testing.T) {
 	tok := tokenizer(t)
 	for name, running := range map[string]int{"for a slot": 1, "for the prefill": 3} {
@@ -590,10 +593,9 @@ func TestParallel(t *testing.T) {
 	held := map[uint64]bool{}
 	var seq uint64
 	defer e.Subscribe(func(b kvevent.Batch) {
-		if seq != b.Seq {
+		if seq++; seq != b.Seq {
 			t.Errorf("batch %d instead of %d", b.Seq, seq)
 		}
-		seq++
 		for _, ev := range b.Events {
 			for _, h := range ev.BlockHashes {
 				if held[h] == (ev.Kind == kvevent.Stored) {
@@ -648,7 +650,7 @@ func TestRules(t *testing.T) {
 	require.Equal(t, "hi", s(vllm.Prompt{Text: "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"}).Text)
 }
 
-// TestFollow reads the events of an engine over HTTP, through a restart of the connection.
+// TestFollow reads the events of an engine over HTTP, including a reconnect.
 func TestFollow(t *testing.T) {
 	e := vllm.New(tokenizer(t), &vllm.Options{BlockSize: 2, Speed: math.Inf(1)})
 	s := httptest.NewServer(e)
@@ -658,7 +660,17 @@ func TestFollow(t *testing.T) {
 		post(t, s.URL+"/v1/completions", map[string]any{"prompt": []uint32{1, 2, 3, 4, 5, 6}, "max_tokens": 1})
 	}
 	ask()
-	batches, trusts := make(chan kvevent.Batch, 100), make(chan kvevent.Trust, 100)
+	x := index.New(2, nil)
+	id := x.AddWorker(index.Key{Instance: "e"})
+	batches := make(chan kvevent.Batch, 100)
+	stream := x.NewStream(id, &index.StreamOptions{OnBatch: func(b *kvevent.Batch) { batches <- b.Clone() }})
+	state := func(want index.State, why string, blocks int) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			w, _ := x.Worker(id)
+			return w.State == want && w.Why == why && w.Blocks == blocks
+		}, 5*time.Second, time.Millisecond)
+	}
 	next := func(kind kvevent.Kind, blocks int) {
 		t.Helper()
 		b := <-batches
@@ -669,20 +681,18 @@ func TestFollow(t *testing.T) {
 		}
 		require.Equal(t, blocks, n)
 	}
-	cancel := vllm.Follow(s.URL, nil)(func(b kvevent.Batch) { batches <- b }, func(t kvevent.Trust, _ string) { trusts <- t })
-	next(kvevent.Cleared, 3) // and what the cache holds with it: it is believed from then on
-	require.Equal(t, kvevent.Unknown, <-trusts, "before the first batch")
-	require.Equal(t, kvevent.Exact, <-trusts)
+	cancel := vllm.Follow(s.URL, nil)(stream)
+	next(kvevent.Cleared, 0) // empty before the first batch
+	next(kvevent.Cleared, 3) // with the content of the cache
+	state(index.Exact, "", 3)
 	post(t, s.URL+"/v1/completions", map[string]any{"prompt": []uint32{9, 8, 7, 6}, "max_tokens": 1})
 	next(kvevent.Stored, 2)
 	s.CloseClientConnections()
 	next(kvevent.Cleared, 0) // the connection is lost
 	next(kvevent.Cleared, 5) // and comes back
-	require.Equal(t, kvevent.Unknown, <-trusts, "between")
-	require.Equal(t, kvevent.Exact, <-trusts)
+	state(index.Exact, "", 5)
 	cancel()
-	next(kvevent.Cleared, 0) // nobody listens any more: nothing is known
-	require.Equal(t, kvevent.Unknown, <-trusts)
+	next(kvevent.Cleared, 0) // empty after the end
+	state(index.Unknown, "the connection to the engine's events is lost", 0)
 	require.Empty(t, batches)
-	require.Empty(t, trusts)
 }

@@ -8,7 +8,7 @@ import (
 	"net/http"
 )
 
-// An apiError is an error answer in vLLM's envelope.
+// An apiError is an error response in vLLM's envelope.
 type apiError struct {
 	status int
 	kind   string // BadRequestError, NotFoundError, ...
@@ -49,5 +49,5 @@ func (e *apiError) write(w http.ResponseWriter) {
 
 func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(v) // what we answer with always encodes; a broken connection has no reader
+	json.NewEncoder(w).Encode(v) // these values always encode; a write error means that the client disconnected
 }

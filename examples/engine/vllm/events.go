@@ -5,6 +5,7 @@ package vllm
 import (
 	"time"
 
+	"github.com/weft-go/weft/kvhash/index"
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
@@ -13,31 +14,33 @@ type subscriber struct {
 	fn func(kvevent.Batch)
 }
 
-// Events is Subscribe for those who also want to know how far the events can be believed: inside one process they are exact.
-func (e *Engine) Events(fn func(kvevent.Batch), trust func(t kvevent.Trust, why string)) (cancel func()) {
-	cancel = e.Subscribe(fn)
-	trust(kvevent.Exact, "")
-	return cancel
+// Events adds each change of the cache to the stream, after a first batch that clears the cache and stores its content.
+// The returned function ends the subscription.
+func (e *Engine) Events(s *index.Stream) (cancel func()) {
+	return e.subscribe(s.Add)
 }
 
-// Subscribe calls fn with every change of the cache from now on. If the engine published anything before, the first batch,
-// under the number of the last one published, holds all that the cache holds. Calls are in the order of Batch.Seq, one at a
-// time, and inside the engine's lock: fn must return soon and must not call the engine. The batch and all it refers to are
-// fn's to keep but not to change. The returned function ends the subscription; no call begins after it returns.
+// Subscribe calls fn with each further change of the cache. If the engine has published batches before, the first batch
+// has the number of the last one published; it clears the cache and stores its content. Batches are numbered from 1. fn
+// is called in order, by one goroutine at a time, with the engine's lock held: it must return quickly and must not call
+// the engine. fn may keep the batch but must not modify it. The returned function ends the subscription; no call begins
+// after it returns.
 func (e *Engine) Subscribe(fn func(kvevent.Batch)) (cancel func()) {
-	return e.subscribe(func(held kvevent.Batch) {
-		if e.seq > 0 {
-			fn(held)
+	return e.subscribe(func(b kvevent.Batch) {
+		if b.Seq > 0 {
+			fn(b)
 		}
-	}, fn)
+	})
 }
 
-// subscribe is Subscribe for those who hear what the cache holds apart, and always.
-func (e *Engine) subscribe(begin, fn func(kvevent.Batch)) (cancel func()) {
+// subscribe is like Subscribe, but always sends the first batch.
+func (e *Engine) subscribe(fn func(kvevent.Batch)) (cancel func()) {
 	s := &subscriber{fn: fn}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	begin(e.batch(max(e.seq, 1)-1, e.cache.snapshot()))
+	held := e.batch(e.seq, e.cache.snapshot())
+	held.Events = append([]kvevent.Event{{Kind: kvevent.Cleared}}, held.Events...)
+	fn(held)
 	e.subs = append(e.subs, s)
 	return func() {
 		e.mu.Lock()
@@ -51,19 +54,19 @@ func (e *Engine) subscribe(begin, fn func(kvevent.Batch)) (cancel func()) {
 	}
 }
 
-// publish sends the cache's changes since the last call to the subscribers. Engine.mu is held.
+// publish sends the cache's changes since the last call to the subscribers. Engine.mu must be held.
 func (e *Engine) publish() {
 	changes := e.cache.take()
 	if len(changes) == 0 {
 		return
 	}
+	e.seq++
 	if len(e.subs) > 0 {
 		b := e.batch(e.seq, changes)
 		for _, s := range e.subs {
 			s.fn(b)
 		}
 	}
-	e.seq++
 }
 
 // batch returns changes in the form of package kvevent.

@@ -15,7 +15,7 @@ import (
 	"github.com/weft-go/weft/tokenizers/mini"
 )
 
-// An engine that always says the same, and tells what enters its cache.
+// An engine that always generates the same text and reports the blocks stored in its cache.
 func Example() {
 	e := vllm.New(mini.Load(), &vllm.Options{
 		Script: func(vllm.Prompt) vllm.Reply { return vllm.Reply{Text: "Hello there, and a good day to you."} },
@@ -35,7 +35,7 @@ func Example() {
 		return
 	}
 	defer resp.Body.Close()
-	body, _ := io.ReadAll(resp.Body) // an error shows as a short answer
+	body, _ := io.ReadAll(resp.Body) // after an error the body is incomplete
 	fmt.Println(strings.Contains(string(body), `"completion_tokens":3`))
 	http.DefaultClient.CloseIdleConnections()
 	// Output:

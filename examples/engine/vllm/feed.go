@@ -10,25 +10,22 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/weft-go/weft/kvhash/index"
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// This file carries the cache's events to another process: GET /kv_events answers with one JSON line per batch, Follow reads
-// them. A connection begins with a batch that clears and says what the cache holds, so a reader that lost it just connects
-// again. vLLM itself sends its events over ZMQ.
+// This file sends the cache's events to other processes: GET /kv_events returns one JSON line per batch, and Follow
+// reads them. A connection begins with a batch that clears the cache and stores its content again, so a reader can
+// reconnect at any time. vLLM sends its events over ZMQ.
 
-// feedBuffer is how many batches may wait for a reader before its connection is cut.
+// feedBuffer is the number of batches that may wait for a reader before its connection is closed.
 const feedBuffer = 4096
 
 func (e *Engine) kvEvents(w http.ResponseWriter, r *http.Request) {
 	batches := make(chan kvevent.Batch, feedBuffer)
 	slow := make(chan struct{})
 	overflow := false
-	begin := func(held kvevent.Batch) {
-		held.Events = append([]kvevent.Event{{Kind: kvevent.Cleared}}, held.Events...)
-		batches <- held
-	}
-	defer e.subscribe(begin, func(b kvevent.Batch) {
+	defer e.subscribe(func(b kvevent.Batch) {
 		select {
 		case batches <- b:
 		default:
@@ -54,14 +51,14 @@ func (e *Engine) kvEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Follow returns a function that subscribes to the events of the engine at url, as [Engine.Events] does in the same process.
-// It connects again whenever the connection breaks; until then the cache counts as empty and trust hears that nothing is known.
-// fn and trust are called from one goroutine; the returned cancel function waits for it to end. nil log means silent.
-func Follow(url string, log *slog.Logger) func(fn func(kvevent.Batch), trust func(t kvevent.Trust, why string)) (cancel func()) {
+// Follow returns a function that adds the events of the engine at url to a stream, as [Engine.Events] does in the same
+// process. It reconnects after a lost connection; until then the worker is Unknown and empty. One goroutine uses the
+// stream; the returned cancel function waits for it to end. If log is nil, nothing is logged.
+func Follow(url string, log *slog.Logger) func(*index.Stream) (cancel func()) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return func(fn func(kvevent.Batch), trust func(kvevent.Trust, string)) (cancel func()) {
+	return func(s *index.Stream) (cancel func()) {
 		ctx, stop := context.WithCancel(context.Background())
 		done := make(chan struct{})
 		go func() {
@@ -69,12 +66,11 @@ func Follow(url string, log *slog.Logger) func(fn func(kvevent.Batch), trust fun
 			client := &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
 			defer client.CloseIdleConnections()
 			pause := minPause
-			trust(kvevent.Unknown, "not connected to the engine's events yet")
+			s.Reset("not connected to the engine's events yet")
 			for ctx.Err() == nil {
-				heard, err := follow(ctx, client, url, fn, trust)
-				trust(kvevent.Unknown, "the connection to the engine's events is lost")
-				if heard {
-					fn(kvevent.Batch{Events: []kvevent.Event{{Kind: kvevent.Cleared}}})
+				received, err := follow(ctx, client, url, s)
+				if received {
+					s.Reset("the connection to the engine's events is lost")
 					pause = minPause
 				}
 				if ctx.Err() == nil {
@@ -91,14 +87,14 @@ func Follow(url string, log *slog.Logger) func(fn func(kvevent.Batch), trust fun
 	}
 }
 
-// The pause between two tries to connect.
+// Pause between attempts to connect.
 const (
 	minPause = 100 * time.Millisecond
 	maxPause = 5 * time.Second
 )
 
-// follow reads one connection to its end and reports whether any batch came.
-func follow(ctx context.Context, client *http.Client, url string, fn func(kvevent.Batch), trust func(kvevent.Trust, string)) (heard bool, err error) {
+// follow reads one connection to its end and reports whether it received a batch.
+func follow(ctx context.Context, client *http.Client, url string, s *index.Stream) (received bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/kv_events", nil)
 	if err != nil {
 		return false, err
@@ -115,12 +111,9 @@ func follow(ctx context.Context, client *http.Client, url string, fn func(kveven
 	for {
 		var b kvevent.Batch
 		if err := dec.Decode(&b); err != nil {
-			return heard, err
+			return received, err
 		}
-		fn(b)
-		if !heard { // the first batch says what the cache holds
-			heard = true
-			trust(kvevent.Exact, "")
-		}
+		s.Add(b)
+		received = true
 	}
 }

@@ -48,7 +48,7 @@ func (s *stats) finish(r *Report) {
 	}
 }
 
-// metrics answers GET /metrics in Prometheus' text format, with vLLM's metric names. Durations are modelled time.
+// metrics serves GET /metrics in Prometheus' text format, with vLLM's metric names. Durations are modeled time.
 func (e *Engine) metrics(w http.ResponseWriter, _ *http.Request) {
 	var b []byte
 	label := `model_name=` + strconv.Quote(e.opt.Model)

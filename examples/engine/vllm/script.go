@@ -6,48 +6,48 @@ import (
 	"strings"
 )
 
-// A Script decides what the engine says. It is called once for each answer that a request asks for, from the request's
-// goroutine: it must be safe for concurrent use and should return at once.
+// A Script returns the engine's output. It is called once for each requested choice, from the request's goroutine. It
+// must be safe for concurrent use and should return quickly.
 type Script func(Prompt) Reply
 
-// Prompt is what a Script sees of a request.
+// Prompt is a request as passed to a Script.
 type Prompt struct {
 	Text      string // the decoded prompt, special tokens included
 	IDs       []uint32
 	Model     string
-	RequestID string // the caller's X-Request-Id, or one of the engine's own
-	Choice    int    // which of the n answers to the prompt is asked for, from 0
+	RequestID string // the client's X-Request-Id, or a generated one
+	Choice    int    // index of the requested choice, from 0
 }
 
-// Reply is what the engine says to one prompt.
+// Reply is the engine's output for one prompt.
 type Reply struct {
-	// Text is raw model output: reasoning and call markers as the model family writes them, without the end-of-turn
-	// token, which the engine adds. Spellings of special tokens become those tokens.
+	// Text is raw model output with the reasoning and call markers of the model family, but without the end-of-turn
+	// token, which the engine adds. Spellings of special tokens become special tokens.
 	Text string
-	// Fail makes the engine fail while it answers. The zero Failure is none.
+	// Fail injects a failure. The zero Failure has no effect.
 	Fail Failure
 }
 
 // Failure is an engine failure to be injected.
 type Failure struct {
 	Mode        FailureMode
-	AfterTokens int // output tokens that are sent before; Refuse ignores it
+	AfterTokens int // output tokens sent before the failure; ignored by Refuse
 }
 
-// FailureMode says how an engine fails.
+// FailureMode specifies how an engine fails.
 type FailureMode uint8
 
-// The ways to fail. All but Refuse happen after Failure.AfterTokens output tokens.
+// Failure modes. All except Refuse take effect after Failure.AfterTokens output tokens.
 const (
 	NoFailure FailureMode = iota
 	Refuse                // HTTP 500 in vLLM's envelope, before any output
 	Cut                   // the connection breaks
 	ErrorLine             // a data line with an error object, then [DONE], as vLLM reports a failed step
-	Stall                 // no further output until the client goes away or the engine is closed
+	Stall                 // no further output until the client disconnects or the engine is closed
 )
 
-// Echo is the Script used when none is given: it repeats the text of the last ChatML user turn, or the whole prompt when
-// there is none.
+// Echo is the default Script: it repeats the text of the last ChatML user turn or, if there is no such turn, the whole
+// prompt.
 func Echo(p Prompt) Reply {
 	text := p.Text
 	if _, after, ok := cutLast(text, "<|im_start|>user\n"); ok {
@@ -63,14 +63,15 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// Rule is one line of a script for Rules.
+// Rule is an entry of a script for Rules.
 type Rule struct {
-	When string `json:"when"` // text that must occur in the prompt; empty: always
+	When string `json:"when"` // text that must occur in the prompt; "" always does
 	Say  string `json:"say"`  // raw model output
 }
 
-// Rules returns a Script that says the answer of the rule whose text occurs last in the prompt (where two end at the same
-// place, the earlier rule), or echoes when none occurs. Later turns of a conversation thus win over earlier ones.
+// Rules returns a Script that replies with the rule whose text occurs last in the prompt (of two that end at the same
+// position, the earlier rule), or echoes the prompt if none occurs. Later turns of a conversation thus take precedence
+// over earlier ones.
 func Rules(rules ...Rule) Script {
 	return func(p Prompt) Reply {
 		best, at := -1, -1

@@ -4,14 +4,16 @@ package vllm
 
 import "bytes"
 
-// A stopper looks for stop strings in text that arrives in pieces. It holds back the longest tail that may begin one.
+// A stopper searches for stop strings in text that arrives in pieces. It holds back the longest tail that may start
+// one.
 type stopper struct {
 	stops   []string
 	include bool // the stop string itself is part of the output
 	held    []byte
 }
 
-// feed appends to dst the part of the text that is safe to show. With a hit it is all text up to the stop string.
+// feed appends the text that cannot be part of a stop string to dst. After a hit, that is the text up to the stop
+// string.
 func (s *stopper) feed(dst, text []byte) (out []byte, hit string) {
 	if len(s.stops) == 0 {
 		return append(dst, text...), ""
@@ -43,7 +45,7 @@ func (s *stopper) feed(dst, text []byte) (out []byte, hit string) {
 	return dst, ""
 }
 
-// finish appends what was held back when the output ends without a hit.
+// finish appends the text held back, if the output ends without a hit.
 func (s *stopper) finish(dst []byte) []byte {
 	dst = append(dst, s.held...)
 	s.held = nil

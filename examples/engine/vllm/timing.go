@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Timing says what the work of a model costs. All durations are modelled time.
+// Timing specifies how long the work of a model takes. All durations are modeled time.
 type Timing struct {
 	Base             time.Duration // per request, before the prefill; 0 means none
 	PrefillPerSecond float64       // uncached prompt tokens per second; 0 means 8000
@@ -25,28 +25,28 @@ func (t Timing) withDefaults() Timing {
 	return t
 }
 
-// Prefill returns the modelled time from the start of the prefill to the first token for a prompt of which uncached
+// Prefill returns the modeled time from the start of the prefill to the first token for a prompt of which uncached
 // tokens must be computed.
 func (t Timing) Prefill(uncached int) time.Duration {
 	t = t.withDefaults()
 	return t.Base + time.Duration(float64(uncached)/t.PrefillPerSecond*float64(time.Second))
 }
 
-// Decode returns the modelled time of n output tokens.
+// Decode returns the modeled time of n output tokens.
 func (t Timing) Decode(n int) time.Duration {
 	return time.Duration(n) * t.withDefaults().DecodePerToken
 }
 
-// A pace turns modelled time into waiting. It follows the schedule, not the single steps: a late wake-up is made up for.
+// A pace waits for modeled time. It keeps the schedule rather than single steps: it compensates for late wake-ups.
 type pace struct {
 	speed   float64
 	start   time.Time
-	elapsed time.Duration // modelled
+	elapsed time.Duration // modeled
 }
 
 func newPace(speed float64) *pace { return &pace{speed: speed, start: time.Now()} }
 
-// onWall returns how long d modelled takes on the wall clock.
+// onWall returns the real time for a modeled time d.
 func onWall(d time.Duration, speed float64) time.Duration {
 	if math.IsInf(speed, 1) {
 		return 0
@@ -54,15 +54,15 @@ func onWall(d time.Duration, speed float64) time.Duration {
 	return time.Duration(float64(d) / speed)
 }
 
-// modelled returns the modelled length of d real time.
-func modelled(d time.Duration, speed float64) time.Duration {
+// modeled returns the modeled time for a real time d.
+func modeled(d time.Duration, speed float64) time.Duration {
 	if math.IsInf(speed, 1) {
 		return 0
 	}
 	return time.Duration(float64(d) * speed)
 }
 
-// wait lets d of modelled time pass, or returns the cause when ctx ends first.
+// wait waits for a modeled time d, or returns the cause if ctx ends first.
 func (p *pace) wait(ctx context.Context, d time.Duration) error {
 	p.elapsed += d
 	left := time.Until(p.start.Add(onWall(p.elapsed, p.speed)))

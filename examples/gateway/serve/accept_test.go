@@ -16,13 +16,13 @@ import (
 
 	"github.com/weft-go/weft/examples/engine/vllm"
 	"github.com/weft-go/weft/examples/gateway/serve"
-	tchat "github.com/weft-go/weft/tokenizers/chat"
+	"github.com/weft-go/weft/tokenizers/template"
 )
 
-// This file holds what harnesses send that a server may trip over, and what engines and templates do with it. Tools that are
-// declared late are in TestPromptsGrowPastToolSearch.
+// This file tests unusual requests of harnesses and unusual behavior of engines and templates.
+// TestPromptsGrowPastToolSearch covers tools that are declared late.
 
-// prompt sends a body and returns the prompt that the engine got for it.
+// prompt sends a body and returns the prompt that the engine received.
 func (r *rig) prompt(t testing.TB, path string, body any) string {
 	t.Helper()
 	status, _, text := send(t, r.url+path, body)
@@ -32,7 +32,7 @@ func (r *rig) prompt(t testing.TB, path string, body any) string {
 	return r.prompts[len(r.prompts)-1].Text
 }
 
-// call and outcome of a tool, for messages.
+// A tool call and its result, for the Messages API.
 const (
 	toolUse    = `{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"f","input":{"a":1}}]}`
 	toolResult = `{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"r"}]}`
@@ -42,8 +42,9 @@ func messagesBody(msgs ...string) string {
 	return `{"model":"m","max_tokens":50,"system":"S","messages":[` + strings.Join(msgs, ",") + `],"tools":[{"name":"f","input_schema":{"type":"object"}}]}`
 }
 
-// strict is a template that raises an error on system text behind the first turn, as Qwen3.5's does; silent one that leaves it out.
-type strict struct{ tchat.Template }
+// strict is a template that raises an error for system text after the first turn, as Qwen3.5's does; silent omits such
+// text.
+type strict struct{ template.Template }
 
 func late(msgs []byte) (kept []json.RawMessage, found bool) {
 	var list []json.RawMessage
@@ -61,16 +62,16 @@ func late(msgs []byte) (kept []json.RawMessage, found bool) {
 	return kept, found
 }
 
-func (s strict) Render(r tchat.Request) (*tchat.Prompt, error) {
+func (s strict) Render(r template.Request) (*template.Prompt, error) {
 	if _, found := late(r.Messages); found {
 		return nil, errors.New("System message must be at the beginning.")
 	}
 	return s.Template.Render(r)
 }
 
-type silent struct{ tchat.Template }
+type silent struct{ template.Template }
 
-func (s silent) Render(r tchat.Request) (*tchat.Prompt, error) {
+func (s silent) Render(r template.Request) (*template.Prompt, error) {
 	kept, _ := late(r.Messages)
 	var err error
 	if r.Messages, err = json.Marshal(kept); err != nil {
@@ -79,12 +80,12 @@ func (s silent) Render(r tchat.Request) (*tchat.Prompt, error) {
 	return s.Template.Render(r)
 }
 
-// TestSystemInTheMiddle sends system text among the messages, at the second place and behind results: as a list of blocks while it
-// is the last, as a string later. Whether the template takes it as such or not, nothing in front of it changes.
+// TestSystemInTheMiddle sends system text as the second message and after results: as a list of blocks while it is the
+// last message, as a string later. Whether or not the template accepts it, the prompt before it must not change.
 func TestSystemInTheMiddle(t *testing.T) {
-	for name, template := range map[string]tchat.Template{"lenient": nil, "strict": strict{tchat.ChatML(nil)}, "silent": silent{tchat.ChatML(nil)}} {
+	for name, template := range map[string]template.Template{"lenient": nil, "strict": strict{lookup("chatml", nil)}, "silent": silent{lookup("chatml", nil)}} {
 		t.Run(name, func(t *testing.T) {
-			r := start(t, 1, say("fine"), func(o *serve.Options) { o.Template = template })
+			r := start(t, 1, say("fine"), func(o *serve.Options) { o.Prompts = prompts(t, template, "hermes") })
 			ask, env := `{"role":"user","content":"go"}`, `{"role":"system","content":"ENV"}`
 			blocks := `{"role":"system","content":[{"type":"text","text":"ENV","cache_control":{"type":"ephemeral"}}]}`
 			more := `{"role":"system","content":[{"type":"text","text":"MORE"}]}`
@@ -106,7 +107,7 @@ func TestSystemInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestContentShapes sends every shape of content that was seen, and finds it in the prompt.
+// TestContentShapes checks that the prompt contains the content of each form that harnesses send.
 func TestContentShapes(t *testing.T) {
 	r := start(t, 1, say("fine"), nil)
 	responses := func(items ...string) string {
@@ -156,8 +157,8 @@ func TestContentShapes(t *testing.T) {
 	}
 }
 
-// TestCacheControl marks everything that can be marked for a cache: the prompt must not show it, for the marks move on with each
-// request.
+// TestCacheControl puts cache_control on everything that permits it. The prompt must not depend on it, since it moves
+// with each request.
 func TestCacheControl(t *testing.T) {
 	r := start(t, 1, say("fine"), nil)
 	body := func(mark string) string {
@@ -173,9 +174,8 @@ func TestCacheControl(t *testing.T) {
 	}
 }
 
-// TestThinkingOff pins what Qwen3's template does when it is told not to reason: its own next prompt lacks the empty reasoning
-// that the model went on from, so that only the prompt in front of the answer is found in the cache again. Whoever wants more
-// needs another template.
+// TestThinkingOff pins the behavior of Qwen3's template with reasoning disabled: the next prompt lacks the empty
+// reasoning block before the response, so only the prompt before it is found in the cache. KeepEmpty changes that.
 func TestThinkingOff(t *testing.T) {
 	const says = "Looking.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>"
 	r := start(t, 1, say(says), nil)
@@ -190,7 +190,8 @@ func TestThinkingOff(t *testing.T) {
 	require.True(t, strings.HasPrefix(second, strings.TrimSuffix(first, empty)+says), "%s\n---\n%s", first, second)
 }
 
-// TestReasoningNotSentBack sees the prompt kept by a client that forgets reasoning; what the model said to it is then lost.
+// TestReasoningNotSentBack checks the common prefix if a client does not return reasoning: the previous prompt, without
+// the response.
 func TestReasoningNotSentBack(t *testing.T) {
 	r := start(t, 1, say("<think>\nHm.\n</think>\n\nYes."), nil)
 	ask := `{"role":"user","content":"go"}`
@@ -199,7 +200,7 @@ func TestReasoningNotSentBack(t *testing.T) {
 	require.True(t, strings.HasPrefix(second, first))
 }
 
-// TestStopToken takes the token that ends an answer with and without its text, with and without ids: a client never sees it.
+// TestStopToken checks that clients never see the stop token, whether or not the engine sends its text and its id.
 func TestStopToken(t *testing.T) {
 	im, _ := tok().TokenID("<|im_end|>")
 	ids := func(text string, more ...uint32) string {
@@ -237,26 +238,26 @@ func TestStopToken(t *testing.T) {
 	}
 }
 
-// asked keeps what a template was asked to render.
+// asked records the requests that a template renders.
 type asked struct {
-	tchat.Template
+	template.Template
 	mu    *sync.Mutex
 	tools *[]byte
 }
 
-func (a asked) Render(r tchat.Request) (*tchat.Prompt, error) {
+func (a asked) Render(r template.Request) (*template.Prompt, error) {
 	a.mu.Lock()
 	*a.tools = append([]byte(nil), r.Tools...)
 	a.mu.Unlock()
 	return a.Template.Render(r)
 }
 
-// TestToolsReachTheTemplate: how tools are told to a model, as JSON or in tags, is the template's affair, so it gets them as the
-// client wrote them.
-func TestToolsReachTheTemplate(t *testing.T) {
+// TestToolsReachTemplate checks that the template gets the tools exactly as the client wrote them, since it selects
+// their form in the prompt.
+func TestToolsReachTemplate(t *testing.T) {
 	var mu sync.Mutex
 	var tools []byte
-	r := start(t, 1, func(vllm.Prompt) vllm.Reply { return vllm.Reply{Text: "fine"} }, func(o *serve.Options) { o.Template = asked{tchat.ChatML(nil), &mu, &tools} })
+	r := start(t, 1, func(vllm.Prompt) vllm.Reply { return vllm.Reply{Text: "fine"} }, func(o *serve.Options) { o.Prompts = prompts(t, asked{lookup("chatml", nil), &mu, &tools}, "hermes") })
 	const schema = `{"z":1.50,"type":"object", "a":"\u00e9"}`
 	for path, body := range map[string]string{
 		"/v1/chat/completions": `{"model":"m","messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f","parameters":` + schema + `}}]}`,

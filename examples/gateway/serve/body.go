@@ -22,9 +22,10 @@ import (
 // maxWindow bounds the memory that a zstd frame may ask for. Codex sends windows of at most 8 MiB.
 const maxWindow = 8 << 20
 
-// readBody reads the body of a request, which may be compressed with gzip or zstd. It may not be longer than max, neither as
-// it comes nor as it is: what a small body blows up to beyond that is never held. Once it is whole, the deadline for reading from the
-// connection is lifted; else it stays, for the server reads on before it answers.
+// readBody reads the body of a request, which may be compressed with gzip or zstd. The limit max applies to the
+// compressed and the decompressed body, so decompression holds at most max+1 bytes. If the body is complete, readBody
+// lifts the read deadline of the connection. On an error it keeps the deadline, because net/http may read the rest of
+// the body before it sends the response.
 func readBody(w http.ResponseWriter, r *http.Request, max int64) ([]byte, error) {
 	if r.ContentLength > max {
 		return nil, apierr.TooLarge(max)
@@ -42,12 +43,12 @@ func readBody(w http.ResponseWriter, r *http.Request, max int64) ([]byte, error)
 	if err != nil {
 		return nil, unreadable(err, coding, max)
 	}
-	http.NewResponseController(w).SetReadDeadline(time.Time{}) // as in ServeHTTP
+	http.NewResponseController(w).SetReadDeadline(time.Time{}) // errors as in ServeHTTP
 	return body.Bytes(), nil
 }
 
-// A source is what comes over the connection. It keeps the error that ended it early: decompressors take it for their own, or at
-// the end of a frame for the end of all.
+// A source reads a request body from the connection. It keeps the first error, since decompressors may replace it by
+// their own or, at the end of a frame, treat it as the end of the body.
 type source struct {
 	r   io.Reader
 	err error
@@ -62,7 +63,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unpack reads src into body, at most max bytes as they are.
+// unpack decompresses src into body, up to max bytes.
 func unpack(body *bytes.Buffer, src io.Reader, coding string, max int64) error {
 	plain := src
 	switch coding {
@@ -93,7 +94,7 @@ func unpack(body *bytes.Buffer, src io.Reader, coding string, max int64) error {
 	return err
 }
 
-// unreadable says why a body could not be read.
+// unreadable returns the error that the client gets for err.
 func unreadable(err error, coding string, max int64) error {
 	if _, ok := errors.AsType[*apierr.Error](err); ok {
 		return err

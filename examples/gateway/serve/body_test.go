@@ -22,7 +22,7 @@ import (
 	"github.com/weft-go/weft/examples/gateway/serve"
 )
 
-// codings compresses bodies as clients do: Codex sends zstd when it is told to.
+// codings compresses bodies as clients do. Codex can send zstd.
 var codings = map[string]func(w io.Writer) (io.WriteCloser, error){
 	"gzip": func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil },
 	"zstd": func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) },
@@ -56,7 +56,7 @@ func TestCompressedBodies(t *testing.T) {
 				require.Equal(t, 200, status, out)
 				require.Equal(t, "Hello.", a.gather(t, out).Text)
 
-				// A bomb: 4 MB of blanks in a few kilobytes.
+				// A decompression bomb: 4 MB of spaces in a few kilobytes.
 				status, out = post(a, coding, []byte(strings.Repeat(" ", 4<<20)))
 				tooLarge := "invalid_request_error"
 				if a.anthropic {
@@ -68,8 +68,8 @@ func TestCompressedBodies(t *testing.T) {
 	}
 }
 
-// talk writes a request to the gateway byte for byte, closes its own side of the connection if half is set, and reads the
-// answer. The connection must then be closed.
+// talk writes a raw request to the gateway, closes the sending side of the connection if half is set, and reads the
+// response. The gateway must then close the connection.
 func (r *rig) talk(t testing.TB, request string, half bool) (*http.Response, string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
@@ -91,13 +91,13 @@ func (r *rig) talk(t testing.TB, request string, half bool) (*http.Response, str
 	return resp, string(body)
 }
 
-// post is the text of a request that announces more bytes of body than it has.
+// post returns a request whose Content-Length exceeds its body.
 func post(path, body string, missing int, header string) string {
 	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n%s\r\n%s", path, len(body)+missing, header, body)
 }
 
-// TestHalfClosed sees a client that closes its own side of the connection get an error, never an empty 200: a server cannot tell it
-// from one that is gone.
+// TestHalfClosed checks that a client that closes its sending side gets an error and not an empty response with status
+// 200. A server cannot distinguish it from one that disconnected.
 func TestHalfClosed(t *testing.T) {
 	r := start(t, 1, func(vllm.Prompt) vllm.Reply { return vllm.Reply{Text: "one", Fail: vllm.Failure{Mode: vllm.Stall}} }, nil)
 	for i, a := range apiCases {
@@ -120,8 +120,8 @@ func TestHalfClosed(t *testing.T) {
 	}
 }
 
-// TestBodyTimeout sees a connection let go whose body does not come, whether it is read or not, and others served however long they
-// take to answer.
+// TestBodyTimeout checks that a connection is closed if its body does not arrive, whether or not a handler reads it,
+// and that long responses are not affected.
 func TestBodyTimeout(t *testing.T) {
 	r := start(t, 1, say("one two three"), func(o *serve.Options) { o.BodyTimeout = 50 * time.Millisecond })
 	for _, a := range apiCases {

@@ -19,16 +19,16 @@ import (
 	"github.com/weft-go/weft/protocols/catalog"
 )
 
-// withRecords describes the model of the rig, and two aliases.
+// withRecords adds records of the rig's model and two aliases.
 func withRecords(o *serve.Options) {
 	o.Aliases = []string{"org/name"}
 	o.Models = []catalog.Model{
 		{ID: "claude-m", DisplayName: "M", ContextWindow: 300},
-		{ID: "m", ContextWindow: 600, MaxOutputTokens: 40, ParallelCalls: catalog.Yes, Truncation: catalog.Truncation{Mode: "tokens", Limit: 9000}, BaseInstructions: "Be short."},
+		{ID: "m", ContextWindow: 600, MaxOutputTokens: 40, ParallelCalls: new(true), Truncation: catalog.Truncation{Mode: "tokens", Limit: 9000}, BaseInstructions: "Be short."},
 	}
 }
 
-// get asks for a path. Headers are pairs.
+// get sends a GET request. headers holds names and values in turn.
 func get(t *testing.T, url string, headers ...string) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -109,7 +109,7 @@ func TestModelLists(t *testing.T) {
 	}
 }
 
-// TestClaudeCodeMenu reads the answer as Claude Code does: ids with the right beginning, under the name for people.
+// TestClaudeCodeMenu decodes the list as Claude Code does: ids with the expected prefix and their display names.
 func TestClaudeCodeMenu(t *testing.T) {
 	r := start(t, 1, say("x"), withRecords)
 	for _, headers := range [][]string{{"User-Agent", "claude-code/2.1.330"}, {"Anthropic-Version", "2023-06-01"}, nil} {
@@ -131,8 +131,9 @@ func TestClaudeCodeMenu(t *testing.T) {
 	}
 }
 
-// TestRecordsBind holds requests to what the record of their model says, and answers under the name that was asked.
-func TestRecordsBind(t *testing.T) {
+// TestRecordLimits checks that requests obey the limits in their model's record, and that responses contain the
+// requested name.
+func TestRecordLimits(t *testing.T) {
 	r := start(t, 1, say(strings.Repeat("one two ", 100)), withRecords)
 	for _, a := range apiCases {
 		for _, stream := range []bool{false, true} {
@@ -160,8 +161,8 @@ func TestRecordsBind(t *testing.T) {
 	}
 }
 
-// TestMostInput refuses a prompt that fits the window, but is more than the model takes.
-func TestMostInput(t *testing.T) {
+// TestMaxInputTokens checks that a prompt that fits the context window, but exceeds max_input_tokens, is refused.
+func TestMaxInputTokens(t *testing.T) {
 	r := start(t, 1, say("x"), func(o *serve.Options) {
 		o.Models = []catalog.Model{{ID: "m", ContextWindow: 600, MaxInputTokens: 50}}
 	})
@@ -170,7 +171,8 @@ func TestMostInput(t *testing.T) {
 	require.Contains(t, text, "maximum context length is 50 tokens")
 }
 
-// TestCodexOverflow: Codex is told in the stream, everybody else by the status, whoever finds out.
+// TestCodexOverflow checks that Codex gets the error for a long prompt in a stream and other clients get a status,
+// whether the gateway or the engine detects it.
 func TestCodexOverflow(t *testing.T) {
 	small := vllm.New(tok(), &vllm.Options{Model: "m", MaxModelLen: 500})
 	engine := httptest.NewServer(small)
@@ -210,29 +212,29 @@ func TestCodexOverflow(t *testing.T) {
 	apiCases[1].wantError(t, status, text, 404, "invalid_request_error", "nobody")
 }
 
-func TestOptionsRefused(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	for _, o := range []serve.Options{{BlockSize: -1}, {MaxChoices: -1}, {MaxModelLen: -1}, {MaxBody: -1}, {KeepAlive: -1}, {BodyTimeout: -1}, {EngineSilence: -1}} {
-		o.Model, o.Tokenizer, o.Engines = "m", tok(), []serve.Engine{{URL: "http://127.0.0.1:1"}}
+		o.Model, o.Prompts, o.Engines = "m", hermesModel(), []serve.Engine{{URL: "http://127.0.0.1:1"}}
 		_, err := serve.New(&o)
 		require.ErrorContains(t, err, "negative")
 	}
 }
 
-func TestRecordsRefused(t *testing.T) {
+func TestInvalidRecords(t *testing.T) {
 	for name, c := range map[string]struct {
 		opt  serve.Options
 		want string
 	}{
-		"twice":         {serve.Options{Aliases: []string{"a", "a"}}, `serve: catalog: model "a": id: there are two of that name`},
-		"its own alias": {serve.Options{Aliases: []string{"m"}}, `serve: catalog: model "m": id: there are two of that name`},
-		"empty":         {serve.Options{Aliases: []string{""}}, `serve: catalog: model "": id: it is empty`},
-		"of nothing":    {serve.Options{Models: []catalog.Model{{ID: "a", AliasOf: "b"}}}, `serve: catalog: model "a": alias_of: there is no model "b"`},
-		"no model":      {serve.Options{Models: []catalog.Model{{ID: "a"}, {ID: "m", AliasOf: "a"}}}, `serve: catalog: model "m": alias_of: it is the model itself`},
-		"too long":      {serve.Options{MaxModelLen: 9, Models: []catalog.Model{{ID: "a", ContextWindow: 10}}}, `serve: catalog: model "a": context_window: a request has no more than 9 tokens here`},
-		"too long, m":   {serve.Options{MaxModelLen: 9, Models: []catalog.Model{{ID: "m", ContextWindow: 10}}}, `serve: catalog: model "m": context_window: a request has no more than 9 tokens here`},
-		"input":         {serve.Options{MaxModelLen: 9, Models: []catalog.Model{{ID: "m", MaxInputTokens: 10}}}, `serve: catalog: model "m": max_input_tokens: they are more than the context window`},
+		"twice":         {serve.Options{Aliases: []string{"a", "a"}}, `serve: catalog: model "a": id: duplicate`},
+		"its own alias": {serve.Options{Aliases: []string{"m"}}, `serve: catalog: model "m": id: duplicate`},
+		"empty":         {serve.Options{Aliases: []string{""}}, `serve: catalog: model "": id: empty`},
+		"of nothing":    {serve.Options{Models: []catalog.Model{{ID: "a", AliasOf: "b"}}}, `serve: catalog: model "a": alias_of: unknown model "b"`},
+		"no model":      {serve.Options{Models: []catalog.Model{{ID: "a"}, {ID: "m", AliasOf: "a"}}}, `serve: catalog: model "m": alias_of: must be empty for the model itself`},
+		"too long":      {serve.Options{MaxModelLen: 9, Models: []catalog.Model{{ID: "a", ContextWindow: 10}}}, `serve: catalog: model "a": context_window: exceeds the limit of 9 tokens per request`},
+		"too long, m":   {serve.Options{MaxModelLen: 9, Models: []catalog.Model{{ID: "m", ContextWindow: 10}}}, `serve: catalog: model "m": context_window: exceeds the limit of 9 tokens per request`},
+		"input":         {serve.Options{MaxModelLen: 9, Models: []catalog.Model{{ID: "m", MaxInputTokens: 10}}}, `serve: catalog: model "m": max_input_tokens: greater than the context window`},
 	} {
-		c.opt.Model, c.opt.Tokenizer, c.opt.Engines = "m", tok(), []serve.Engine{{URL: "http://127.0.0.1:1"}}
+		c.opt.Model, c.opt.Prompts, c.opt.Engines = "m", hermesModel(), []serve.Engine{{URL: "http://127.0.0.1:1"}}
 		_, err := serve.New(&c.opt)
 		require.EqualError(t, err, c.want, name)
 	}

@@ -3,15 +3,17 @@
 package serve
 
 import (
+	"fmt"
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/messages"
 	"github.com/weft-go/weft/protocols/responses"
+	"github.com/weft-go/weft/protocols/wire"
 )
 
-// check refuses what the gateway cannot serve, beyond what decoding refuses.
-func (g *Gateway) check(a *api, r *block.Request) error {
+// check returns an error for a decoded request that the gateway cannot serve.
+func (g *Gateway) check(a *wire.API, r *block.Request) error {
 	if r.Model() == "" {
 		return apierr.Invalid("model", "A model is required.")
 	}
@@ -25,40 +27,59 @@ func (g *Gateway) check(a *api, r *block.Request) error {
 		return err
 	}
 	if len(r.Turns()) == 0 {
-		return apierr.Invalid(a.turns, "The conversation is empty.")
+		return apierr.Invalid(turnsField(a), "The conversation is empty.")
 	}
 	if err := roles(r); err != nil {
 		return err
 	}
-	if n, ok := r.MaxTokens(); ok && n < 1 {
-		param := a.limit
+	if n := r.Params().MaxTokens; n != nil && *n < 1 {
+		param := limitField(a)
 		if !given(r, param) {
 			param = "max_tokens"
 		}
 		return apierr.Invalid(param, "The limit of output tokens must be at least 1.")
 	}
-	if n := r.Sampling().N; n != nil && (*n < 1 || *n > int64(g.opt.MaxChoices)) {
+	if n := r.Params().Sampling.N; n != nil && (*n < 1 || *n > int64(g.opt.MaxChoices)) {
 		return apierr.Invalid("n", "The number of answers must be from 1 to %d.", g.opt.MaxChoices)
 	}
 	return nil
 }
 
-// given reports whether the body says anything in a field.
+// turnsField returns the name of the field that contains the conversation.
+func turnsField(a *wire.API) string {
+	if a == wire.Responses {
+		return "input"
+	}
+	return "messages"
+}
+
+// limitField returns the name of the field that limits the output. The Chat Completions API also has max_tokens.
+func limitField(a *wire.API) string {
+	switch a {
+	case wire.Chat:
+		return "max_completion_tokens"
+	case wire.Responses:
+		return "max_output_tokens"
+	}
+	return "max_tokens"
+}
+
+// given reports whether a field of the body is present and not null.
 func given(r *block.Request, field string) bool {
 	raw := string(r.Field(field))
 	return raw != "" && raw != "null"
 }
 
-// unsupported refuses what changes the question or the way of the answer and is not served. Other fields that the gateway does not
-// know are ignored: clients send many.
+// unsupported returns an error for fields that change the conversation or the form of the response and are not
+// implemented. Other unknown fields are ignored, since clients send many.
 func unsupported(r *block.Request) error {
 	refuse := func(param, message string) error {
 		return &apierr.Error{Why: event.Invalid, Param: param, Code: apierr.CodeUnsupported, Message: message}
 	}
-	switch f := responses.Of(r); {
+	switch {
 	case r.API() == block.Responses && given(r, "prompt"):
 		return refuse("prompt", "This server keeps no prompts: send all of it as instructions and input.")
-	case f.Background():
+	case r.API() == block.Responses && string(r.Field("background")) == "true":
 		return refuse("background", "This server answers while the client waits: send background as false.")
 	case r.API() == block.Chat && string(r.Field("continue_final_message")) == "true" && string(r.Field("add_generation_prompt")) != "false":
 		return refuse("continue_final_message", "A new message cannot be begun as well: send add_generation_prompt as false.")
@@ -66,14 +87,15 @@ func unsupported(r *block.Request) error {
 	return nil
 }
 
-// knownRoles are the roles of each API, for those who use another.
+// knownRoles lists the roles of each API for error messages.
 var knownRoles = map[block.API]string{
 	block.Chat:      "system, developer, user, assistant, tool and function",
 	block.Responses: "system, developer, user and assistant",
 	block.Messages:  "system, user and assistant",
 }
 
-// roles refuses messages of roles that the API has not. Without them the prompt would be another conversation.
+// roles returns an error for a message with a role that the API does not define. Omitting the message would change the
+// conversation.
 func roles(r *block.Request) error {
 	for _, t := range r.Turns() {
 		if t.Role == block.RoleUnknown && !isItem(r, &t) {
@@ -83,31 +105,33 @@ func roles(r *block.Request) error {
 	return nil
 }
 
-// isItem reports whether a turn of unknown role is an item of the responses API that is no message, and so has no role.
+// isItem reports whether a turn with an unknown role is an item of the Responses API that is not a message and thus has
+// no role.
 func isItem(r *block.Request, t *block.Turn) bool {
 	return r.API() == block.Responses && t.Form == 0 && len(t.Blocks) == 1 && t.Blocks[0].Kind == block.Unknown
 }
 
-// answers returns how many answers a checked request asks for.
-func answers(r *block.Request) int {
-	if n := r.Sampling().N; n != nil {
+// choices returns the number of choices in a checked request.
+func choices(r *block.Request) int {
+	if n := r.Params().Sampling.N; n != nil {
 		return int(*n)
 	}
 	return 1
 }
 
-// stateless refuses requests that go on from something the server should have kept: answering the rest of a conversation
-// as if it were all of it would be worse. What clients make of it: Anthropic's SDK sends everything, as does the AI SDK when it
-// is told store: false.
+// stateless returns an error for requests that refer to stored state, since responding to only part of a conversation
+// would be worse. Anthropic's SDK then sends the whole conversation, as does the AI SDK with store: false.
 func stateless(r *block.Request) error {
-	if mode, id := messages.Of(r).Thread(); mode == "continue" {
-		return apierr.ThreadNotFound(id)
+	if mode, id := messages.Thread(r); mode == "continue" {
+		return &apierr.Error{Why: event.NotFound, Code: "thread_not_found", Param: "thread",
+			Message: fmt.Sprintf("No thread was found for previous_message_id %q: this server keeps none. Send the whole conversation.", id)}
 	}
-	f := responses.Of(r)
-	if id := f.PreviousResponseID(); id != "" {
-		return apierr.ResponseNotFound(id)
+	id, conversation := responses.Thread(r)
+	if id != "" {
+		return &apierr.Error{Why: event.Invalid, Code: "previous_response_not_found", Param: "previous_response_id",
+			Message: "Previous response with id '" + id + "' not found: this server keeps none. Send the whole conversation."}
 	}
-	if f.Conversation() != "" {
+	if conversation != "" {
 		return &apierr.Error{Why: event.Invalid, Param: "conversation", Code: apierr.CodeUnsupported,
 			Message: "This server keeps no conversations: send all of it as input."}
 	}
@@ -116,7 +140,8 @@ func stateless(r *block.Request) error {
 			continue
 		}
 		if b := &t.Blocks[0]; b.Type == "item_reference" || b.Type == "" {
-			return apierr.ItemNotFound(b.ID, b.At.Path())
+			return &apierr.Error{Why: event.NotFound, Code: "item_not_found", Param: b.At.Path(),
+				Message: "Item with id '" + b.ID + "' not found. This server keeps no items: set store to false, so that the client sends them whole."}
 		}
 	}
 	return nil

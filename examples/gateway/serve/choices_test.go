@@ -18,7 +18,7 @@ import (
 	"github.com/weft-go/weft/examples/gateway/serve"
 )
 
-// TestChoices asks for several answers: one with calls, one cut short, one that is plain.
+// TestChoices requests several choices: one with calls, one truncated, one plain.
 func TestChoices(t *testing.T) {
 	long := strings.Repeat("on and on ", 200)
 	says := []string{answer, "<think>\nHm.\n</think>\n\n" + long, "Plain.", answer}
@@ -102,7 +102,7 @@ func TestChoices(t *testing.T) {
 	require.Len(t, finished, 4)
 }
 
-// TestChoicesWithStops asks with a stop string, where engines send text without token ids.
+// TestChoicesWithStops uses a stop string, for which engines send text without token ids.
 func TestChoicesWithStops(t *testing.T) {
 	r := start(t, 1, func(p vllm.Prompt) vllm.Reply {
 		return vllm.Reply{Text: []string{"one END two", "three", "<think>\nx\n</think>\n\nfourEND"}[p.Choice]}
@@ -115,7 +115,7 @@ func TestChoicesWithStops(t *testing.T) {
 	}
 }
 
-// TestChoicesBounds refuses more answers than are offered, and any number but one where the API has none.
+// TestChoicesBounds checks the limit of n, and that n is ignored or refused in APIs without it.
 func TestChoicesBounds(t *testing.T) {
 	r := start(t, 1, say("fine"), nil)
 	few := start(t, 1, say("fine"), func(o *serve.Options) { o.MaxChoices = 2 })
@@ -145,7 +145,7 @@ func TestChoicesBounds(t *testing.T) {
 	}
 }
 
-// TestChoicesFail lets one of three answers fail: the request fails, once.
+// TestChoicesFail checks that the request fails once if one of three choices fails.
 func TestChoicesFail(t *testing.T) {
 	r := start(t, 1, func(p vllm.Prompt) vllm.Reply {
 		rep := vllm.Reply{Text: "one two three four"}
@@ -164,11 +164,11 @@ func TestChoicesFail(t *testing.T) {
 	apiCases[0].wantError(t, status, text, 502, "server_error", "engine")
 }
 
-// TestEngineChoices looks at engines that do with n what they like.
+// TestEngineChoices tests engines that ignore or misinterpret n.
 func TestEngineChoices(t *testing.T) {
 	for name, tt := range map[string]struct {
 		chunks []string
-		want   []string // nil: it is an error
+		want   []string // nil means an error
 	}{
 		"several in a chunk": {[]string{`{"choices":[{"index":1,"text":"b"},{"index":0,"text":"a"}]}`,
 			`{"choices":[{"index":0,"text":"A","finish_reason":"stop"},{"index":1,"text":"B","finish_reason":"length"}],"usage":{"prompt_tokens":9,"completion_tokens":4}}`}, []string{"aA", "bB"}},

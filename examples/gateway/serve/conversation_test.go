@@ -15,9 +15,12 @@ import (
 	"github.com/weft-go/weft/examples/gateway/serve"
 )
 
-// TestConversations plays whole conversations with the gateway, in the shapes of the harnesses.
+// TestConversations plays conversations with the gateway in the form of each harness.
 func TestConversations(t *testing.T) {
-	for _, h := range ownHarnesses() {
+	for i, h := range ownHarnesses() {
+		if i > 0 && testing.Short() {
+			break
+		}
 		for _, family := range []string{"hermes", "qwen3_coder"} {
 			for _, mode := range []string{"stream", "whole", "by turns"} {
 				t.Run(fmt.Sprint(h.name, "/", family, "/", mode), func(t *testing.T) { play(t, h, family, mode) })
@@ -26,8 +29,11 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// TestCapturedConversations plays them from the first requests that real harnesses sent.
+// TestCapturedConversations plays conversations that begin with recorded requests of real harnesses.
 func TestCapturedConversations(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays whole conversations")
+	}
 	for _, h := range capturedHarnesses(t) {
 		for _, mode := range []string{"stream", "whole"} {
 			t.Run(h.name+"/"+mode, func(t *testing.T) { play(t, h, "hermes", mode) })
@@ -35,17 +41,18 @@ func TestCapturedConversations(t *testing.T) {
 	}
 }
 
-// A line is what the model says to one prompt, and what a client must make of it.
+// A line is the model's output for one prompt, and the parts that a client must decode from it.
 type line struct {
 	text  string
 	parts []part
 }
 
-// lines returns what the model says: one call; two at once; words and three at once; the end; and a word to another question.
+// lines returns the model's output: one call; two calls; text and three calls; the final text; and the response to
+// another question.
 func lines(t testing.TB, body object, family string) []line {
 	t.Helper()
 	tools := usables(t, body)
-	gap := "\n" // what a model of the family writes between text and calls
+	gap := "\n" // between text and calls in the output of the family
 	if family == "qwen3_coder" {
 		gap = "\n\n"
 	}
@@ -76,13 +83,13 @@ func lines(t testing.TB, body object, family string) []line {
 	}
 }
 
-// play plays a conversation of three turns with calls, an end, and another question.
+// play plays a conversation: three turns with calls, a final turn, and another question.
 func play(t *testing.T, h harness, family, mode string) {
 	body := h.first(t)
 	say := lines(t, body, family)
 	step := 0
 	r := start(t, 2, func(vllm.Prompt) vllm.Reply { return vllm.Reply{Text: say[step].text} }, func(o *serve.Options) {
-		o.Aliases, o.StripPreamble, o.ToolParser = []string{"mock-model"}, true, family
+		o.Aliases, o.StripPreamble, o.Prompts = []string{"mock-model"}, true, prompts(t, nil, family)
 	})
 	key := h.api.key()
 	msgs := body[key].([]any)
@@ -118,7 +125,7 @@ func play(t *testing.T, h harness, family, mode string) {
 		require.EqualValues(t, len(prompts[step].IDs), rec.Usage.Prompt)
 		require.Equal(t, "stop", rec.Finish)
 
-		// The tools end in another order than that of the calls.
+		// The tools end in a different order than the calls.
 		var done []result
 		for i, c := range got.calls() {
 			done = append(done, result{c, fmt.Sprintf("result %d of step %d", i, step)})
@@ -142,13 +149,13 @@ func play(t *testing.T, h harness, family, mode string) {
 	require.Contains(t, last, "Done: everything is in order.")
 }
 
-// grown checks that a prompt begins with the one before and all that the model said to it, and goes on with the results in the
-// order of the calls.
+// grown checks that a prompt begins with the previous one and the model's output for it, and continues with the results
+// in the order of the calls.
 func grown(t *testing.T, h harness, before string, said line, prompt string) {
 	t.Helper()
 	answer := said.text + "<|im_end|>\n"
 	want := before + answer
-	if h.tail != "" { // it stood at the end, alone or behind the result of a tool, and has moved on
+	if h.tail != "" { // it was at the end, alone or after a tool result, and has moved
 		i := strings.LastIndex(before, h.tail)
 		require.Positive(t, i)
 		head := strings.TrimSuffix(strings.TrimSuffix(before[:i], "<|im_start|>user\n"), "\n")
@@ -168,7 +175,7 @@ func grown(t *testing.T, h harness, before string, said line, prompt string) {
 	require.Equal(t, count(said.parts), strings.Count(rest, "<tool_response>"))
 }
 
-// count returns how many of the parts are calls.
+// count returns the number of calls in parts.
 func count(parts []part) (n int) {
 	for _, p := range parts {
 		if p.Kind == "call" {

@@ -9,12 +9,12 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// notices are the early notices that a client gets in a chat stream. The streams of the other APIs say themselves when a call
-// or a run of reasoning is whole.
+// notices specifies the dispatch events that a client gets in a chat stream. The streams of the other APIs have events
+// for the end of a call or a run of reasoning.
 type notices struct{ calls, reasoning bool }
 
-// notices returns what the client asks for, as far as it is offered. One header asks for both, as it would of Dynamo, where
-// only the server's flags tell them apart.
+// notices returns the dispatch events that the client requests and the options permit. One header requests both kinds,
+// as in Dynamo, where only the flags of the server select them.
 func (g *Gateway) notices(h http.Header) notices {
 	if h.Get("X-Weft-Tool-Dispatch") != "1" {
 		return notices{}
@@ -22,7 +22,7 @@ func (g *Gateway) notices(h http.Header) notices {
 	return notices{calls: g.opt.ToolDispatch, reasoning: g.opt.ReasoningDispatch}
 }
 
-// listen lets those who embed the gateway hear of calls and reasoning.
+// listen sets the callbacks for calls and reasoning.
 func (c *call) listen(ctx context.Context) {
 	opt := &c.g.opt
 	c.early.InReasoning = opt.CallsInReasoning
@@ -34,9 +34,9 @@ func (c *call) listen(ctx context.Context) {
 		}
 	}
 	if opt.OnReasoning != nil {
-		c.early.OnReasoning = func(r event.Run) {
-			if r.Why != event.LimitExceeded {
-				opt.OnReasoning(ctx, Reasoning{RequestID: c.id, Choice: int(r.Choice), Text: string(r.Text)})
+		c.early.OnReasoning = func(choice int32, text []byte, why event.Why) {
+			if why != event.LimitExceeded {
+				opt.OnReasoning(ctx, Reasoning{RequestID: c.id, Choice: int(choice), Text: string(text)})
 			}
 		}
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/weft-go/weft/examples/gateway/serve"
 )
 
-// A voice writes an engine's answer, piece by piece.
+// A voice writes an engine's response in pieces.
 type voice struct{ http.ResponseWriter }
 
 func (v voice) say(choice int, text, finish string) {
@@ -36,7 +36,7 @@ func (v voice) say(choice int, text, finish string) {
 	v.ResponseWriter.(http.Flusher).Flush()
 }
 
-// wait blocks until c is closed. Should that not happen, the connection breaks and the test fails.
+// wait blocks until c is closed. After a timeout it breaks the connection, which fails the test.
 func (v voice) wait(c <-chan struct{}) {
 	select {
 	case <-c:
@@ -47,7 +47,7 @@ func (v voice) wait(c <-chan struct{}) {
 
 func (v voice) done() { io.WriteString(v, "data: [DONE]\n\n") }
 
-// speaking returns what makes a gateway ask an engine that speaks as the test likes.
+// speaking returns a change of Options that replaces the engine with a scripted one.
 func speaking(t testing.TB, speak func(v voice)) func(*serve.Options) {
 	url := engineOf(t, func(w http.ResponseWriter) { speak(voice{w}) })
 	return func(o *serve.Options) {
@@ -56,11 +56,11 @@ func speaking(t testing.TB, speak func(v voice)) func(*serve.Options) {
 	}
 }
 
-// A diary writes down what a gateway tells.
+// A diary records the callbacks of a gateway.
 type diary struct {
 	calls    []serve.ToolCall
 	thoughts []serve.Reasoning
-	told     chan string // names and thoughts, where somebody waits
+	told     chan string // names and reasoning, if a test waits for them
 }
 
 func (d *diary) keep(o *serve.Options) {
@@ -69,14 +69,14 @@ func (d *diary) keep(o *serve.Options) {
 	o.OnReasoning = func(_ context.Context, r serve.Reasoning) { d.thoughts = append(d.thoughts, r); d.told <- r.Text }
 }
 
-// asking is the header of a client that wants all notices.
+// asking is the header of a client that requests all dispatch events.
 var asking = []string{"X-Weft-Tool-Dispatch", "1"}
 
 func hermes(name, args string) string {
 	return fmt.Sprintf("<tool_call>\n{\"name\": %q, \"arguments\": %s}\n</tool_call>", name, args)
 }
 
-// within waits for something that has to come.
+// within waits for a value and fails the test after a timeout.
 func within[T any](t testing.TB, c <-chan T) (v T) {
 	t.Helper()
 	select {
@@ -87,9 +87,9 @@ func within[T any](t testing.TB, c <-chan T) (v T) {
 	return v
 }
 
-// TestDispatchBeforeTheEnd lets the engine wait behind a call until the client has heard that the call is complete. In the other
-// APIs the client is told by the stream's own events; a Go callback is told in all of them.
-func TestDispatchBeforeTheEnd(t *testing.T) {
+// TestDispatchBeforeEnd makes the engine wait after a call until the client has received the dispatch event. In the
+// other APIs the stream has its own events; the Go callback is called in all of them.
+func TestDispatchBeforeEnd(t *testing.T) {
 	for _, a := range apiCases {
 		t.Run(a.name, func(t *testing.T) {
 			heard := make(chan struct{})
@@ -137,7 +137,7 @@ func TestDispatchBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// heardOf returns the calls and thoughts that the notices of a chat stream tell of.
+// heardOf returns the calls and reasoning in the dispatch events of a chat stream.
 func heardOf(t testing.TB, stream string) (calls []serve.ToolCall, thoughts []serve.Reasoning) {
 	t.Helper()
 	for _, f := range frames(t, stream) {
@@ -158,8 +158,8 @@ func heardOf(t testing.TB, stream string) (calls []serve.ToolCall, thoughts []se
 	return calls, thoughts
 }
 
-// TestDispatchOf compares what is told with what the model wrote, on the stream, to callbacks and without a stream.
-func TestDispatchOf(t *testing.T) {
+// TestDispatchContent compares dispatch events and callbacks, with and without a stream, with the model's output.
+func TestDispatchContent(t *testing.T) {
 	huge := `{"path": "` + strings.Repeat("é", 1<<19) + `"}`
 	if testing.Short() {
 		huge = huge[len(huge)-(1<<16):]
@@ -192,7 +192,7 @@ func TestDispatchOf(t *testing.T) {
 			change := speaking(t, func(v voice) {
 				for s := tt.says; s != ""; {
 					k := min(len(s), 1000)
-					for k < len(s) && s[k]&0xc0 == 0x80 { // JSON cannot hold half a character
+					for k < len(s) && s[k]&0xc0 == 0x80 { // JSON cannot represent part of a character
 						k++
 					}
 					v.say(0, s[:k], "")
@@ -251,7 +251,7 @@ func trimmed(list []string) (out []string) {
 	return out
 }
 
-// TestDispatchChoices asks for several answers, which come mixed.
+// TestDispatchChoices requests several choices, which arrive interleaved.
 func TestDispatchChoices(t *testing.T) {
 	var d diary
 	change := speaking(t, func(v voice) {
@@ -285,7 +285,8 @@ func TestDispatchChoices(t *testing.T) {
 	require.Empty(t, cmp.Diff([]serve.Reasoning{{Choice: 0, Text: "A."}, {Choice: 1, Text: "B."}}, thoughts))
 }
 
-// TestDispatchOff compares streams of clients that ask, and are not allowed or use another API, with those of clients that do not.
+// TestDispatchOff checks that the header has no effect on streams if dispatch is not permitted or the API is not Chat
+// Completions.
 func TestDispatchOff(t *testing.T) {
 	plain := start(t, 1, say(answer), nil)
 	var d diary
@@ -294,10 +295,10 @@ func TestDispatchOff(t *testing.T) {
 	onlyReasoning := start(t, 1, say(answer), func(o *serve.Options) { o.ReasoningDispatch = true })
 	names := regexp.MustCompile(`"(?:chatcmpl-|resp_|msg_)([0-9a-z]+-[0-9a-z]+)"`)
 	times := regexp.MustCompile(`("(?:created|created_at|completed_at)"):[0-9]+`)
-	proofs := regexp.MustCompile(`weft3\.s[^"]*`) // bound to the tenant
+	proofs := regexp.MustCompile(`weft3\.s[^"]*`) // tokens differ by tenant
 	asked := 0
 	stream := func(r *rig, a apiCase, header ...string) string {
-		asked++ // a tenant of its own, so that nothing is cached
+		asked++ // a new tenant, so that nothing is cached
 		_, _, body := send(t, r.url+a.path, a.body("go", true), append(slices.Clip(header), "X-Tenant-Id", fmt.Sprint(asked))...)
 		name := names.FindStringSubmatch(body)
 		require.NotNil(t, name, body)
@@ -333,7 +334,7 @@ func TestDispatchOff(t *testing.T) {
 	}
 }
 
-// TestDispatchCustomTool calls a tool that takes free text.
+// TestDispatchCustomTool calls a tool whose argument is free text.
 func TestDispatchCustomTool(t *testing.T) {
 	var d diary
 	r := start(t, 1, say(hermes("patch", `{"input": "*** Begin\n+é"}`)), func(o *serve.Options) { o.ToolDispatch = true; d.keep(o) })
@@ -347,7 +348,7 @@ func TestDispatchCustomTool(t *testing.T) {
 	require.Equal(t, `{"input": "*** Begin\n+é"}`, d.calls[0].Arguments, "as the model wrote it")
 }
 
-// TestDispatchEngineError lets the embedded engine fail in each of its ways behind a first call.
+// TestDispatchEngineError makes the embedded engine fail in each mode after a first call.
 func TestDispatchEngineError(t *testing.T) {
 	first, second := hermes("read", `{"path": "a"}`), hermes("grep", `{"pattern": "b"}`)
 	after := len(tok().AppendEncode(nil, first+"\n"+second[:40]))

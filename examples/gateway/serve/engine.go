@@ -23,17 +23,17 @@ import (
 	"github.com/weft-go/weft/protocols/sse"
 )
 
-// completionRequest is what the gateway asks of vLLM's /v1/completions.
+// completionRequest is the body of a request to vLLM's /v1/completions.
 type completionRequest struct {
 	Model         string         `json:"model"`
 	Prompt        []uint32       `json:"prompt"`
-	MaxTokens     int64          `json:"max_tokens"` // always: absent, vLLM takes 16
+	MaxTokens     int64          `json:"max_tokens"` // always set: vLLM's default is 16
 	N             int            `json:"n"`
 	Stream        bool           `json:"stream"`
 	StreamOptions map[string]any `json:"stream_options"`
-	// The markers of calls may be special tokens; the parser needs them.
+	// Must be false: call markers may be special tokens, which the parser needs.
 	SkipSpecialTokens bool `json:"skip_special_tokens"`
-	// With the ids a marker is known from text that only looks like one.
+	// Token ids distinguish a marker from text that only looks like one.
 	ReturnTokenIDs bool `json:"return_token_ids"`
 
 	Temperature       *float64 `json:"temperature,omitempty"`
@@ -53,25 +53,25 @@ func newCompletionRequest(model string, prompt []uint32, maxTokens int64, choice
 	return &completionRequest{
 		Model: model, Prompt: prompt, MaxTokens: maxTokens, N: choices, Stream: true,
 		StreamOptions:  map[string]any{"include_usage": true},
-		ReturnTokenIDs: len(s.Stop) == 0, // a stop string cuts the text but not the ids
+		ReturnTokenIDs: len(s.Stop) == 0, // a stop string truncates the text but not the ids
 		Temperature:    s.Temperature, TopP: s.TopP, MinP: s.MinP, TopK: s.TopK, Seed: s.Seed,
 		FrequencyPenalty: s.FrequencyPenalty, PresencePenalty: s.PresencePenalty, RepetitionPenalty: s.RepetitionPenalty,
 		Stop: s.Stop, StopTokens: s.StopTokens, IgnoreEOS: s.IgnoreEOS,
 	}
 }
 
-// A step is one piece of an engine's stream: of a choice, or the usage of all.
+// A step is one piece of an engine's stream: output of one choice, or the usage of all.
 type step struct {
 	choice int
 	text   string
-	ids    []uint32 // empty when the engine sends none
+	ids    []uint32 // empty if the engine sends no ids
 	finish event.Why
 	stop   string        // the stop sequence, with finish
-	stopID int64         // the token that ended the choice, with finish; -1 if none did. It may be among ids; text never shows it
-	usage  *event.Tokens // nil but in a step that says nothing else
+	stopID int64         // the token that ended the choice, with finish, or -1. It may be among ids, but is never in text
+	usage  *event.Tokens // nil except in a step of its own
 }
 
-// chunk is the part of a chunk of vLLM's stream that the gateway reads.
+// chunk contains the fields of vLLM's stream chunks that the gateway reads.
 type chunk struct {
 	Choices []struct {
 		Index        int             `json:"index"`
@@ -90,7 +90,7 @@ type chunk struct {
 	Error *engineError `json:"error"`
 }
 
-// maxErrorBody bounds what is read of an engine's error answer.
+// maxErrorBody limits the part of an engine's error response that is read, in bytes.
 const maxErrorBody = 64 << 10
 
 // engineError is vLLM's error object.
@@ -98,12 +98,12 @@ type engineError struct {
 	Message string `json:"message"`
 }
 
-// errUnreachable says that no connection to the engine could be made or used.
+// errUnreachable reports that a request to an engine failed before its response arrived.
 var errUnreachable = errors.New("serve: engine unreachable")
 
-// complete posts a completion with hints and returns its stream. An engine that cannot be reached or refuses is an *apierr.Error.
-// The range ends with an error when the stream breaks, or ends before each choice has a finish reason. The call is over when
-// ctx ends; the range must be run, or ctx ended.
+// complete sends a completion request with hints and returns its stream. If the engine cannot be reached or refuses the
+// request, the error is an *apierr.Error. The sequence ends with an error if the stream breaks or ends before each
+// choice has a finish reason. The caller must iterate over it or cancel ctx.
 func (e *engine) complete(ctx context.Context, id string, req *completionRequest, hints intent.Out) (iter.Seq2[step, error], error) {
 	body, err := json.Marshal(req)
 	if err != nil {
@@ -154,12 +154,12 @@ func (e *engine) complete(ctx context.Context, id string, req *completionRequest
 			}
 		}
 		if slices.Contains(finished, false) {
-			yield(step{}, apierr.EngineFailed(errors.New("the stream ended without a finish reason")))
+			yield(step{}, apierr.EngineFailed(errors.New("no finish reason in stream")))
 		}
 	}, nil
 }
 
-// appendSteps reads a chunk of a stream of n choices.
+// appendSteps decodes a chunk of a stream with n choices.
 func appendSteps(dst []step, data []byte, n int) ([]step, error) {
 	var c chunk
 	if err := json.Unmarshal(data, &c); err != nil {
@@ -179,13 +179,13 @@ func appendSteps(dst []step, data []byte, n int) ([]step, error) {
 		case "length":
 			st.finish = event.Length
 		case "abort":
-			return dst, apierr.EngineFailed(errors.New("the engine aborted the request"))
+			return dst, apierr.EngineFailed(errors.New("request aborted by engine"))
 		default:
 			st.finish = event.Stop
 			if json.Unmarshal(ch.StopReason, &st.stop) == nil && st.stop != "" {
 				st.finish = event.StopSequence
 			}
-			json.Unmarshal(ch.StopReason, &st.stopID) // no number: no token
+			json.Unmarshal(ch.StopReason, &st.stopID) // stays -1 if StopReason is not a number
 		}
 		dst = append(dst, st)
 	}
@@ -199,10 +199,10 @@ func appendSteps(dst []step, data []byte, n int) ([]step, error) {
 	return dst, nil
 }
 
-// refusal turns an engine's HTTP error into what the client is told. What the client did wrong is passed on; everything
-// else is the engine's failure, with details only in the log.
+// refusal converts an engine's HTTP error to the error that the client gets. Client errors are passed on; all others
+// become engine failures, with details only in the log.
 func refusal(resp *http.Response, req *completionRequest) error {
-	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // what arrived is all there is to say
+	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a partial body is still useful
 	said := apierr.Parse(resp.StatusCode, data)
 	cause := fmt.Errorf("engine: HTTP %d: %.500s", resp.StatusCode, data)
 	switch {
@@ -210,7 +210,7 @@ func refusal(resp *http.Response, req *completionRequest) error {
 		e := apierr.Overloaded(retryAfter(resp.Header))
 		e.Cause = cause
 		return e
-	case resp.StatusCode != http.StatusBadRequest || said.Cause != nil: // with a cause, the body was no error
+	case resp.StatusCode != http.StatusBadRequest || said.Cause != nil: // said.Cause is set if the body was not an error object
 		return apierr.EngineFailed(cause)
 	case said.Code == apierr.CodeContextLength:
 		return tooLong(said.Message, req, cause)
@@ -218,31 +218,31 @@ func refusal(resp *http.Response, req *completionRequest) error {
 	return &apierr.Error{Why: event.Invalid, Message: said.Message, Cause: cause}
 }
 
-// maxRetryAfter bounds how long an engine may send clients away.
+// maxRetryAfter limits the Retry-After of an engine.
 const maxRetryAfter = time.Hour
 
-// retryAfter returns after how long an engine wants to be asked again, 0 if it does not say so in seconds.
+// retryAfter returns the Retry-After of a response, or 0 if it is absent or not in seconds.
 func retryAfter(h http.Header) time.Duration {
 	n, err := strconv.ParseUint(strings.TrimSpace(h.Get("Retry-After")), 10, 32)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return 0
 	}
-	return min(time.Duration(n)*time.Second, maxRetryAfter) // out of range, n is the greatest there is
+	return min(time.Duration(n)*time.Second, maxRetryAfter) // ParseUint returns the maximum if out of range
 }
 
-// tooLong words an engine's complaint about a length as the client's API does: harnesses read the numbers out of it, and shorten
-// the conversation, or ask for a shorter answer if only that does not fit. The engine's window is believed; how long prompt and
-// answer are, the gateway knows better. Where they would fit, the engine's words stay.
+// tooLong rewrites an engine's error about the context length in the words of the client's API. Harnesses parse the
+// numbers in it and shorten the conversation, or request less output if only that does not fit. The window is the
+// engine's; the lengths of prompt and output are the gateway's. If they fit the window, the engine's message is kept.
 func tooLong(message string, req *completionRequest, cause error) error {
 	e := &apierr.Error{Why: event.Invalid, Code: apierr.CodeContextLength, Message: message}
 	var window int64
 	_, rest, _ := strings.Cut(message, "maximum context length is ")
 	if n, _ := fmt.Sscanf(rest, "%d tokens", &window); n == 1 {
 		switch prompt := int64(len(req.Prompt)); {
-		case prompt >= window: // an answer needs a token too
-			e = apierr.ContextLength(prompt, window)
+		case prompt >= window: // the output needs a token too
+			e = apierr.ContextLength(prompt, 0, window)
 		case req.MaxTokens > window-prompt:
-			e = apierr.OutputLength(prompt, req.MaxTokens, window)
+			e = apierr.ContextLength(prompt, req.MaxTokens, window)
 		}
 	}
 	e.Cause = cause

@@ -10,14 +10,16 @@ import (
 	"github.com/weft-go/weft/parsers"
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/wire"
 )
 
-// errSilent says that an engine gave no sign of life for too long.
-var errSilent = errors.New("serve: the engine is silent")
+// errSilent reports that an engine sent nothing for Options.EngineSilence.
+var errSilent = errors.New("serve: engine silent")
 
-// public returns what the client is told of err: what the client did wrong, if that is it, else why the request ended.
+// public returns the error that the client gets for err: the client's own mistake if err is one, otherwise the reason
+// why ctx or the engine ended the request.
 func public(ctx context.Context, err error) *apierr.Error {
-	if e := apierr.From(err); e.Why == event.Invalid || e.Why == event.NotFound {
+	if e := apierr.Wrap(err); e.Why == event.Invalid || e.Why == event.NotFound {
 		return e
 	}
 	switch cause := context.Cause(ctx); {
@@ -26,30 +28,31 @@ func public(ctx context.Context, err error) *apierr.Error {
 	case errors.Is(cause, errSilent):
 		return &apierr.Error{Why: event.EngineFailed, Code: apierr.CodeTimeout, Message: "Timeout: the engine took too long to answer.", Cause: err}
 	case cause != nil:
-		return apierr.From(cause)
+		return apierr.Wrap(cause)
 	}
 	if _, ok := errors.AsType[*parsers.LimitError](err); ok {
 		return &apierr.Error{Why: event.EngineFailed, Message: "The model's output passed a limit of this server.", Cause: err}
 	}
-	return apierr.From(err)
+	return apierr.Wrap(err)
 }
 
-// refuse answers with an HTTP error in the API's form. Nothing may have been sent. A client that is gone gets one too: it may have
-// closed only its own side of the connection, and an answer that is not written would be an empty 200.
-func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, a *api, err error) {
+// refuse sends an HTTP error in the form of the API. The response must not have started. It also sends one if the
+// client has disconnected, since the client may have closed only its sending side, and would get an empty response with
+// status 200.
+func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, a *wire.API, err error) {
 	e := public(r.Context(), err)
 	id := w.Header().Get("X-Request-Id")
 	if id == "" {
 		id = g.requestID(w, r, a)
 	}
-	if e.Why != event.Canceled { // those are the client's own affair
-		g.opt.Logger.Warn("refused", "request", id, "path", r.URL.Path, "err", e)
+	if e.Why != event.Canceled { // the client disconnected
+		g.opt.Logger.Warn("request refused", "request", id, "path", r.URL.Path, "err", e)
 	}
 	h := w.Header()
-	if after := e.RetryAfterHeader(a.style); after != "" {
+	if after := e.RetryAfterHeader(a.ErrorStyle()); after != "" {
 		h.Set("Retry-After", after)
 	}
 	h.Set("Content-Type", "application/json")
-	w.WriteHeader(e.HTTPStatus(a.style))
-	w.Write(e.AppendBody(nil, a.style, id))
+	w.WriteHeader(e.HTTPStatus(a.ErrorStyle()))
+	w.Write(e.AppendBody(nil, a.ErrorStyle(), id))
 }

@@ -13,9 +13,10 @@ import (
 	"github.com/weft-go/weft/examples/engine/vllm"
 	"github.com/weft-go/weft/examples/gateway/serve"
 	"github.com/weft-go/weft/tokenizers/mini"
+	"github.com/weft-go/weft/tokenizers/prompt"
 )
 
-// A gateway in front of one embedded engine, which calls a tool.
+// A gateway in front of an embedded engine whose output calls a tool.
 func Example() {
 	tok := mini.Load()
 	engine := vllm.New(tok, &vllm.Options{Model: "m", Script: func(vllm.Prompt) vllm.Reply {
@@ -25,8 +26,13 @@ func Example() {
 	upstream := httptest.NewServer(engine)
 	defer upstream.Close()
 
+	prompts, err := prompt.New(nil, &prompt.Options{Tokenizer: tok, Family: "hermes"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	gateway, err := serve.New(&serve.Options{
-		Model: "m", Tokenizer: tok, ToolParser: "hermes",
+		Model: "m", Prompts: prompts,
 		Engines:    []serve.Engine{{Name: "a", URL: upstream.URL, Events: engine.Events}},
 		OnToolCall: func(_ context.Context, c serve.ToolCall) { fmt.Println("run", c.Name, c.Arguments) },
 	})
@@ -45,7 +51,7 @@ func Example() {
 		return
 	}
 	defer resp.Body.Close()
-	body, _ := io.ReadAll(resp.Body) // an error shows as a short answer
+	body, _ := io.ReadAll(resp.Body) // after an error the body is incomplete
 	fmt.Println(strings.Contains(string(body), `"stop_reason":"tool_use"`))
 	http.DefaultClient.CloseIdleConnections()
 	// Output:

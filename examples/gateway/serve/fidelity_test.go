@@ -19,15 +19,15 @@ import (
 	"github.com/weft-go/weft/examples/gateway/serve"
 )
 
-// TestFidelity has a row for everything that real clients were seen to need of a server over HTTP. What is about the events of a
-// stream is in the tests of that name of protocols/chat, /responses and /messages. A row that another test of this package
-// covers names it.
+// TestFidelity has a row for each requirement of real clients on a server over HTTP. The tests of the same name in
+// protocols/chat, /responses and /messages cover stream events. A row that another test of this package covers contains
+// its name.
 func TestFidelity(t *testing.T) {
 	tests := testsHere(t)
 	for _, row := range []struct {
 		api, name string
 		test      func(t *testing.T)
-		in        string // the test that covers it
+		in        string // name of the test that covers it
 	}{
 		{"all", "JSON body to stream:true", streamsWhenAsked, ""},
 		{"all", "stream:false is part of the contract: clients fall back to it", nil, "TestWholeAnswers"},
@@ -48,7 +48,7 @@ func TestFidelity(t *testing.T) {
 		{"messages", "[DONE] leaks", noDone, ""},
 		{"responses", "426 for a WebSocket upgrade", nil, "TestSmallEndpoints"},
 		{"responses", "code context_length_exceeded", contextLengthCode, ""},
-		{"responses", "no store, no previous_response_id", nil, "TestNothingIsKept"},
+		{"responses", "no store, no previous_response_id", nil, "TestStatefulRequestsRefused"},
 		{"responses", "keep-alives as comments, no invented event types", nil, "TestKeepAlive"},
 		{"responses", "response.failed", nil, "TestEngineFailures"},
 		{"responses", "[DONE] leaks", noDone, ""},
@@ -87,8 +87,8 @@ func testsHere(t *testing.T) map[string]bool {
 	return out
 }
 
-// streamsWhenAsked: three of four clients break on a JSON body, one of them asks for ever. A refusal is JSON, with a status that
-// says so.
+// streamsWhenAsked: three of four clients fail on a JSON body, and one of them retries forever. An error is JSON with
+// an error status.
 func streamsWhenAsked(t *testing.T) {
 	r := start(t, 1, say(answer), nil)
 	for _, a := range apiCases {
@@ -118,7 +118,7 @@ func anyCredentials(t *testing.T) {
 	}
 }
 
-// retryAfter: clients try again by themselves, and wait as long as they are told.
+// retryAfter: clients retry after the time in Retry-After.
 func retryAfter(t *testing.T) {
 	for _, engineSays := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
 		engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(engineSays) }))
@@ -137,14 +137,15 @@ func retryAfter(t *testing.T) {
 		engine.Close()
 	}
 	r := start(t, 1, say("fine"), func(o *serve.Options) { o.MaxBody = 2000 })
-	for _, a := range apiCases { // nothing to wait for
+	for _, a := range apiCases { // errors that are not temporary
 		status, h, _ := send(t, r.url+a.path, a.body(strings.Repeat("x", 3000), true))
 		require.Equal(t, 413, status)
 		require.Empty(t, h.Get("Retry-After"))
 	}
 }
 
-// unknownBetas: Claude Code takes a 400 for a sign that a beta is not understood and asks again with one less, up to five times.
+// unknownBetas: after status 400, Claude Code assumes that a beta is not supported and retries without it, up to five
+// times.
 func unknownBetas(t *testing.T) {
 	r := start(t, 1, say("fine"), nil)
 	a := apiCases[2]
@@ -160,8 +161,8 @@ func unknownBetas(t *testing.T) {
 	require.Equal(t, "fine", a.gather(t, text).Text)
 }
 
-// tooLongWording: Claude Code reads the numbers and shortens the conversation, or asks for a shorter answer, also when it is the
-// engine that says so.
+// tooLongWording: Claude Code parses the numbers and shortens the conversation or requests less output, also if the
+// engine reports the error.
 func tooLongWording(t *testing.T) {
 	a := apiCases[2]
 	long := a.body(strings.Repeat("one two three ", 500), true)
@@ -178,7 +179,7 @@ func tooLongWording(t *testing.T) {
 	status, _, text = send(t, r.url+a.path, long)
 	a.wantError(t, status, text, 400, "invalid_request_error", "prompt is too long")
 	require.Regexp(t, fmt.Sprintf(wording, 500), text)
-	for _, a := range apiCases { // it is the output that is too long, with the prompt
+	for _, a := range apiCases { // the prompt fits, but not with the output
 		words := `maximum context length is 500 tokens\. However, you requested \d+ tokens \(\d{3} in the messages, \d+ in the completion\)`
 		if a.anthropic {
 			words = "input length and `max_tokens` exceed context limit: \\d{3} \\+ 1000 > 500, decrease input length"
@@ -189,7 +190,7 @@ func tooLongWording(t *testing.T) {
 	}
 }
 
-// contextLengthCode: Codex explains the error instead of trying again.
+// contextLengthCode: Codex reports the error instead of retrying.
 func contextLengthCode(t *testing.T) {
 	r := start(t, 1, say("x"), func(o *serve.Options) { o.MaxModelLen = 600 })
 	for _, a := range apiCases[:2] {
@@ -199,7 +200,7 @@ func contextLengthCode(t *testing.T) {
 	}
 }
 
-// noDone: only the chat API has it.
+// noDone: only the Chat Completions API has [DONE].
 func noDone(t *testing.T) {
 	r := start(t, 1, say(answer), nil)
 	for _, a := range apiCases[1:] {

@@ -13,43 +13,42 @@ import (
 
 	"github.com/weft-go/weft/kvhash"
 	"github.com/weft-go/weft/kvhash/index"
-	"github.com/weft-go/weft/kvhash/kvevent"
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/intent"
 	"github.com/weft-go/weft/router"
 	"github.com/weft-go/weft/router/policy"
 )
 
-// A fleet is the engines and the router over them. Safe for concurrent use.
+// A fleet holds the engines and their router. It is safe for concurrent use by multiple goroutines.
 type fleet struct {
 	block   int
 	router  *router.Router
 	engines map[index.WorkerID]*engine
-	cancels []func()      // of the subscriptions
+	cancels []func()      // cancel event subscriptions
 	idle    func()        // closes idle connections
-	pause   time.Duration // how long an engine that cannot be reached is left alone
+	pause   time.Duration // time for which an unreachable engine gets no requests
 }
 
-// An engine is a worker as the gateway reaches it.
+// An engine is the connection to a worker.
 type engine struct {
 	id          index.WorkerID
 	name        string
 	url, apiKey string
-	hints       intent.Target
+	hints       *intent.Target
 	client      *http.Client
 
 	mu   sync.Mutex
-	down time.Time // when it could not be reached; zero while it is up
+	down time.Time // time of the last failed connection; zero while the engine is up
 }
 
 func newFleet(o *Options) (*fleet, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 64
-	transport.DisableCompression = true // a compressed stream is a delayed one
+	transport.DisableCompression = true // compression delays streams
 	ropt := &router.Options{}
 	for _, e := range o.Engines {
 		if e.Events == nil {
-			ropt.PredictFor = 2 * time.Minute // predictions are all there is
+			ropt.PredictFor = 2 * time.Minute // without events, predictions are not confirmed
 		}
 	}
 	f := &fleet{
@@ -60,19 +59,25 @@ func newFleet(o *Options) (*fleet, error) {
 		url := strings.TrimSuffix(strings.TrimRight(e.URL, "/"), "/v1")
 		if !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") {
 			f.close()
-			return nil, fmt.Errorf("engine %q: the address %q does not begin with http:// or https://", e.Name, e.URL)
+			return nil, fmt.Errorf("engine %q: invalid URL %q: want http:// or https://", e.Name, e.URL)
+		}
+		hints := e.Hints
+		if hints == nil {
+			var err error
+			if hints, err = intent.NewTarget("vllm", ""); err != nil {
+				f.close()
+				return nil, err
+			}
 		}
 		name := cmp.Or(e.Name, url)
-		id, err := f.router.AddWorker(router.WorkerInfo{Key: index.Key{Instance: name}, Rates: rates(e.PrefillPerSecond)})
+		id, err := f.router.AddWorker(index.Key{Instance: name}, policy.Both, rates(e.PrefillPerSecond))
 		if err != nil {
 			f.close()
 			return nil, err
 		}
-		f.engines[id] = &engine{id: id, name: name, url: url, apiKey: e.APIKey, hints: e.Hints, client: &http.Client{Transport: transport}}
+		f.engines[id] = &engine{id: id, name: name, url: url, apiKey: e.APIKey, hints: hints, client: &http.Client{Transport: transport}}
 		if e.Events != nil {
-			x := f.router.Index()
-			f.cancels = append(f.cancels, e.Events(func(b kvevent.Batch) { x.ApplyBatch(id, &b) },
-				func(t kvevent.Trust, why string) { x.SetTrust(id, t, why) }))
+			f.cancels = append(f.cancels, e.Events(f.router.Index().NewStream(id, nil)))
 		}
 	}
 	return f, nil
@@ -85,16 +90,16 @@ func (f *fleet) close() {
 	f.idle()
 }
 
-// A placement is a request at its engine.
+// A placement is a request that was placed on an engine.
 type placement struct {
 	engine *engine
 	ticket *router.Ticket
 }
 
-// place chooses an engine for a prompt. Engines in tried have failed it already.
+// place chooses an engine for a prompt, except those in req.Exclude.
 func (f *fleet) place(req router.Request, prompt []uint32) (*placement, error) {
-	scheme := kvhash.Dynamo(&kvhash.DynamoOptions{Namespace: req.Intent.Salt})
-	req.Hashes = scheme.AppendBlocks(nil, prompt, f.block)
+	scheme := kvhash.Scheme{}.With("", req.Intent.Salt)
+	req.Hashes = scheme.AppendBlocks(nil, prompt, f.block, nil)
 	req.Tokens = len(prompt)
 	now := time.Now()
 	for _, e := range f.engines {
@@ -105,7 +110,7 @@ func (f *fleet) place(req router.Request, prompt []uint32) (*placement, error) {
 		e.mu.Unlock()
 	}
 	t, err := f.router.Place(&req, now)
-	if errors.Is(err, router.ErrAllBarred) && len(req.Exclude) == 0 { // a doubtful engine is better than none
+	if errors.Is(err, policy.ErrAllBarred) && len(req.Exclude) == 0 { // retry engines that are down rather than fail
 		for _, e := range f.engines {
 			e.mu.Lock()
 			f.revive(e)
@@ -118,23 +123,23 @@ func (f *fleet) place(req router.Request, prompt []uint32) (*placement, error) {
 		e.Cause = err
 		return nil, e
 	}
-	return &placement{engine: f.engines[t.Worker()], ticket: t}, nil
+	return &placement{engine: f.engines[t.Decision().Worker], ticket: t}, nil
 }
 
-// revive lets the router use the engine again; e.mu is held.
+// revive lets the router use the engine again. e.mu must be held.
 func (f *fleet) revive(e *engine) {
 	e.down = time.Time{}
 	f.router.SetHealth(e.id, policy.Healthy, "")
 }
 
-func rates(perSecond float64) (r router.Rates) {
+func rates(perSecond float64) *router.Rates {
 	if perSecond > 0 {
-		r.Prefill = 1000 / perSecond
+		return &router.Rates{Prefill: 1000 / perSecond}
 	}
-	return r
+	return nil
 }
 
-// unreachable keeps requests away from an engine for a while.
+// unreachable marks an engine as down for f.pause.
 func (f *fleet) unreachable(e *engine, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/weft-go/weft/examples/engine/vllm"
 )
 
-// TestPromptsGrow plays a turn with reasoning and two calls back to the gateway, as harnesses do, and sees the second prompt begin
-// with the first one and everything the model said to it, token by token: nothing of the cache is lost on the way.
+// TestPromptsGrow returns a turn with reasoning and two calls to the gateway, as harnesses do. The tokens of the second
+// prompt must begin with the first prompt and the model's output, so that the whole cache is reused.
 func TestPromptsGrow(t *testing.T) {
 	families := map[string]string{
 		"hermes": "<think>\nTwo things at once.\n</think>\n\nA look at both.\n" +
@@ -25,7 +25,7 @@ func TestPromptsGrow(t *testing.T) {
 			"<tool_call>\n<function=grep>\n<parameter=pattern>\nx+ <b> \"é\"\n</parameter>\n</function>\n</tool_call>",
 	}
 	for family, says := range families {
-		// With "compact" the client parses the arguments and prints them anew, as opencode and pi do.
+		// With "compact" the client parses and reprints the arguments, as opencode and pi do.
 		for _, name := range []string{"chat", "chat compact", "responses", "responses compact", "messages", "messages compact"} {
 			t.Run(family+"/"+name, func(t *testing.T) {
 				api, compact, _ := strings.Cut(name, " ")
@@ -51,7 +51,8 @@ func TestPromptsGrow(t *testing.T) {
 					Content json.RawMessage
 				}
 				require.NoError(t, json.Unmarshal([]byte(text), &ans))
-				// The ids, in the order of the calls; the results go back in the other order, as Claude Code does.
+				// The ids are in the order of the calls; the results are returned in reverse order, as Claude Code
+				// does.
 				var ids []string
 				key := map[string]string{"chat": `"id":"call_`, "responses": `"call_id":"call_`, "messages": `"id":"call_`}[a.name]
 				for _, part := range strings.Split(text, key)[1:] {
@@ -94,7 +95,8 @@ func TestPromptsGrow(t *testing.T) {
 	}
 }
 
-// TestPromptsGrowPastToolSearch sees a tool that is declared late, and a picture, leave the prompt in front of them alone.
+// TestPromptsGrowPastToolSearch checks that a tool that is declared late, and an image, do not change the prompt before
+// them.
 func TestPromptsGrowPastToolSearch(t *testing.T) {
 	const search = "<tool_call>\n{\"name\": \"ToolSearch\", \"arguments\": {\"query\": \"fetch\"}}\n</tool_call>"
 	r := start(t, 1, func(p vllm.Prompt) vllm.Reply {

@@ -14,29 +14,30 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// This file knows how harnesses go on from an answer: the shapes in which they send it back with the results of tools.
+// This file defines the forms in which harnesses return a response with the results of its calls.
 
-// A harness is one of the programs that talk to the gateway.
+// A harness is a client program of the gateway.
 type harness struct {
 	name   string
 	api    apiCase
 	header []string
 	first  func(t testing.TB) object // the body of the first request
-	// turn returns what the harness appends for an answer and the results of its calls, in the order in which the tools ended.
+	// turn returns the messages or items that the harness appends for a response and the results of its calls, in the
+	// order in which the tools ended.
 	turn func(r reply, done []result) []any
-	// tail is a message that stands at the end of every request.
+	// tail is a message at the end of each request.
 	tail string
 	// final changes a request before it is sent.
 	final func(msgs []any)
 }
 
-// A result is what a tool gave back.
+// A result is the result of a tool.
 type result struct {
 	call part
 	text string
 }
 
-// key is the name of the field with the conversation.
+// key returns the name of the field that contains the conversation.
 func (a apiCase) key() string {
 	if a.name == "responses" {
 		return "input"
@@ -46,7 +47,8 @@ func (a apiCase) key() string {
 
 // The turns of each harness.
 
-// anthropicTurn is what Claude Code sends: blocks as they came, input printed anew, results in one message.
+// anthropicTurn returns the form of Claude Code: unmodified blocks with reprinted input, and the results in one
+// message.
 func anthropicTurn(r reply, done []result) []any {
 	var blocks, results []any
 	for _, p := range r.Parts {
@@ -62,8 +64,8 @@ func anthropicTurn(r reply, done []result) []any {
 	return out
 }
 
-// markLast marks the last block of the last message for the cache, as Claude Code does anew in every request; its system message
-// is a list of blocks only while it is the last.
+// markLast puts cache_control on the last block of the last message, as Claude Code does in each request. Its system
+// message is a list of blocks only while it is the last.
 func markLast(msgs []any) {
 	for i, m := range msgs {
 		m, ok := m.(object)
@@ -84,7 +86,8 @@ func markLast(msgs []any) {
 	}
 }
 
-// codexTurn is what Codex sends: the done items, content null where reasoning has none, outputs of ids of its own.
+// codexTurn returns the form of Codex: the done items, null content in reasoning without content, and outputs with its
+// own ids.
 func codexTurn(r reply, done []result) []any {
 	var out []any
 	for _, p := range r.Parts {
@@ -104,7 +107,7 @@ func codexTurn(r reply, done []result) []any {
 	return out
 }
 
-// sdkTurn is what the AI SDK sends to the responses API: arguments printed anew, a list of parts as output.
+// sdkTurn returns the form of the AI SDK for the Responses API: reprinted arguments, and outputs as lists of parts.
 func sdkTurn(r reply, done []result) []any {
 	var out []any
 	for _, p := range r.Parts {
@@ -123,7 +126,7 @@ func sdkTurn(r reply, done []result) []any {
 	return out
 }
 
-// chatTurn is what clients of the chat API send; respell says whether they print arguments anew.
+// chatTurn returns the form of Chat Completions clients; respell specifies whether they reprint arguments.
 func chatTurn(respell bool) func(r reply, done []result) []any {
 	return func(r reply, done []result) []any {
 		m := object{"role": "assistant", "content": r.text("text")}
@@ -151,7 +154,7 @@ func chatTurn(respell bool) func(r reply, done []result) []any {
 	}
 }
 
-// captured makes a harness of a recorded request. name is the folder it lies in.
+// captured returns a harness whose first request is a recorded one. name is the directory of the recording.
 func captured(t testing.TB, file, name string) harness {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -176,7 +179,7 @@ func captured(t testing.TB, file, name string) harness {
 	return h
 }
 
-// shape sets what the program of that name does.
+// shape sets the behavior of the program called name.
 func shape(h *harness, name string) {
 	switch name {
 	case "claude-code":
@@ -192,8 +195,8 @@ func shape(h *harness, name string) {
 	}
 }
 
-// decoded reads a body, the conversation in it to be changed, all else as it stands: the order of keys in the declarations of
-// tools decides about the prompt.
+// decoded decodes only the conversation of a body and keeps the other fields raw, since the key order in tool
+// declarations affects the prompt.
 func decoded(t testing.TB, raw []byte, key string) object {
 	t.Helper()
 	var fields map[string]json.RawMessage
@@ -208,7 +211,7 @@ func decoded(t testing.TB, raw []byte, key string) object {
 	return body
 }
 
-// own are requests of our own writing, in the shapes of the harnesses: what the recorded ones have in them, and small.
+// own holds small requests in the form of each harness, with the content of the recorded ones.
 var own = []struct{ name, shape, api, body string }{
 	{"claude-code", "claude-code", "messages", `{"model":"m","max_tokens":32000,"stream":true,
 		"system":[{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1.330.1ad; cc_entrypoint=sdk-cli;"},
@@ -251,7 +254,7 @@ var own = []struct{ name, shape, api, body string }{
 			{"type":"function","function":{"name":"read","strict":false,"parameters":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}}]}`},
 }
 
-// ownHarnesses returns the harnesses with requests of our own writing.
+// ownHarnesses returns the harnesses with the requests in own.
 func ownHarnesses() (out []harness) {
 	for _, o := range own {
 		h := harness{name: o.name, api: apiCases[slices.IndexFunc(apiCases, func(a apiCase) bool { return a.name == o.api })]}
@@ -262,7 +265,8 @@ func ownHarnesses() (out []harness) {
 	return out
 }
 
-// capturedHarnesses returns those whose first requests were recorded; none where the folder of shared test data is absent.
+// capturedHarnesses returns the harnesses with recorded first requests, or nil if the directory of shared test data is
+// absent.
 func capturedHarnesses(t testing.TB) (out []harness) {
 	t.Helper()
 	dir := os.Getenv("WEFT_SHARED")
@@ -272,7 +276,7 @@ func capturedHarnesses(t testing.TB) (out []harness) {
 	files, err := filepath.Glob(filepath.Join(dir, "captures", "*", "*.json"))
 	require.NoError(t, err)
 	if len(files) == 0 {
-		t.Skip("no captures in " + dir)
+		t.Skip("no captures in " + dir + ": set WEFT_SHARED")
 	}
 	for _, f := range files {
 		out = append(out, captured(t, f, filepath.Base(filepath.Dir(f))))
@@ -280,14 +284,15 @@ func capturedHarnesses(t testing.TB) (out []harness) {
 	return out
 }
 
-// A usable is a tool that a request declares, as the model knows it, with the names of its required arguments.
+// A usable is a tool that a request declares, with the name that the model sees and the names of its required
+// arguments.
 type usable struct {
 	name   string
 	args   []string
 	custom bool
 }
 
-// usables returns the tools of a request that take strings, or free text.
+// usables returns the tools of a request whose arguments are strings or free text.
 func usables(t testing.TB, body object) (out []usable) {
 	t.Helper()
 	type tool struct {
@@ -345,7 +350,7 @@ func usables(t testing.TB, body object) (out []usable) {
 	return out
 }
 
-// write writes a call as a model of the family does, and returns it with the part that a client must see.
+// write returns a call in the form of the family, and the part that a client must decode from it.
 func (u usable) write(family, value string) (string, part) {
 	p := part{Kind: "call", Name: u.name}
 	args := make([]string, len(u.args))

@@ -22,18 +22,37 @@ import (
 	"github.com/weft-go/weft/protocols/sse"
 	"github.com/weft-go/weft/tokenizers"
 	"github.com/weft-go/weft/tokenizers/mini"
+	"github.com/weft-go/weft/tokenizers/prompt"
+	"github.com/weft-go/weft/tokenizers/template"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var tok = sync.OnceValue(func() *tokenizers.Tokenizer { return mini.Load() })
 
-// answer is raw model output of the family hermes with everything in it.
+// prompts returns a model with the small tokenizer, a template (nil means ChatML) and a family.
+func prompts(t testing.TB, tpl template.Template, family string) *prompt.Model {
+	t.Helper()
+	m, err := prompt.New(tpl, &prompt.Options{Tokenizer: tok(), Family: family})
+	require.NoError(t, err)
+	return m
+}
+
+// hermesModel is the model of most tests.
+var hermesModel = sync.OnceValue(func() *prompt.Model {
+	m, err := prompt.New(nil, &prompt.Options{Tokenizer: tok(), Family: "hermes"})
+	if err != nil {
+		panic(err)
+	}
+	return m
+})
+
+// answer is raw output in the form of hermes with reasoning, text and calls.
 const answer = "<think>\nI need two looks.\n</think>\n\nLooking.\n" +
 	"<tool_call>\n{\"name\": \"read\", \"arguments\": {\"path\": \"a.go\"}}\n</tool_call>\n" +
 	"<tool_call>\n{\"name\": \"grep\", \"arguments\": {\"pattern\": \"x+\"}}\n</tool_call>"
 
-// A rig is a gateway with its engines, on loopback.
+// A rig is a gateway with engines, on loopback.
 type rig struct {
 	url     string
 	gateway *serve.Gateway
@@ -45,11 +64,11 @@ type rig struct {
 	prompts []vllm.Prompt
 }
 
-// start serves a gateway in front of n embedded engines that follow script.
+// start serves a gateway in front of n embedded engines that use script.
 func start(t testing.TB, n int, script vllm.Script, change func(*serve.Options)) *rig {
 	t.Helper()
 	r := &rig{}
-	opt := serve.Options{Model: "m", Tokenizer: tok(), OnDone: func(rec serve.Record) {
+	opt := serve.Options{Model: "m", Prompts: hermesModel(), OnDone: func(rec serve.Record) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.records = append(r.records, rec)
@@ -81,7 +100,7 @@ func start(t testing.TB, n int, script vllm.Script, change func(*serve.Options))
 	return r
 }
 
-// done returns the records of the requests that have ended, once there are n.
+// done waits until n requests have ended and returns their records.
 func (r *rig) done(t testing.TB, n int) []serve.Record {
 	t.Helper()
 	for {
@@ -121,7 +140,7 @@ func (a apiCase) body(question string, stream bool) object {
 	schema := func(name string) string {
 		return `{"type":"object","properties":{"` + name + `":{"type":"string"}}}`
 	}
-	tools := func(format string) json.RawMessage { // raw, for the order of keys decides whether prompts are equal
+	tools := func(format string) json.RawMessage { // raw, since the key order affects the prompt
 		return json.RawMessage("[" + fmt.Sprintf(format, "read", schema("path")) + "," + fmt.Sprintf(format, "grep", schema("pattern")) + "]")
 	}
 	b := object{"model": "m", "stream": stream}
@@ -143,7 +162,7 @@ func (a apiCase) body(question string, stream bool) object {
 	return b
 }
 
-// send posts a body, JSON text or something to encode, and returns status, header and the whole answer.
+// send posts a body, JSON text or a value to encode, and returns the status, header and body of the response.
 func send(t testing.TB, url string, body any, header ...string) (int, http.Header, string) {
 	t.Helper()
 	text, ok := body.(string)
@@ -166,14 +185,14 @@ func send(t testing.TB, url string, body any, header ...string) (int, http.Heade
 	return resp.StatusCode, resp.Header, string(b)
 }
 
-// frame is one event of a stream.
+// A frame is one event of a stream.
 type frame struct {
 	typ  string
 	text string
 	data object // nil for [DONE]
 }
 
-// frames splits a stream. Every frame must be whole and its type that of its data, where there is one.
+// frames splits a stream. Each frame must be complete, and its type must equal the type in its data, if present.
 func frames(t testing.TB, stream string) (out []frame) {
 	t.Helper()
 	for ev, err := range new(sse.Reader).Events(strings.NewReader(stream)) {
@@ -190,7 +209,7 @@ func frames(t testing.TB, stream string) (out []frame) {
 	return out
 }
 
-// whatCame is an answer in terms all APIs share.
+// whatCame is a response in terms that all APIs share.
 type whatCame struct {
 	Reasoning, Text string
 	Calls           []string // name(arguments)
@@ -200,7 +219,7 @@ type whatCame struct {
 	Error           string // type of the error event
 }
 
-// gather reads a stream of the API as a client would.
+// gather decodes a stream of the API as a client would.
 func (a apiCase) gather(t testing.TB, stream string) (w whatCame) {
 	t.Helper()
 	var names, args []string
@@ -328,9 +347,20 @@ func (a apiCase) wantError(t testing.TB, status int, body string, wantStatus int
 	require.Contains(t, body, `"code":`)
 }
 
-// engineOf serves an engine that answers every request with what answer writes, and returns its address.
+// engineOf serves an engine whose handler is answer and returns its URL.
 func engineOf(t testing.TB, answer func(w http.ResponseWriter)) string {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w) }))
 	t.Cleanup(s.Close)
 	return s.URL
 }
+
+// lookup returns a format that is implemented in Go.
+func lookup(name string, v variables) template.Template {
+	t, err := template.Lookup(name, &template.Options{Variables: v})
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+type variables = map[string]any

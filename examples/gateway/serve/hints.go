@@ -3,7 +3,6 @@
 package serve
 
 import (
-	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -11,79 +10,82 @@ import (
 
 	"github.com/maypok86/otter/v2"
 
-	"github.com/weft-go/weft/examples/prompt"
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/intent"
 	"github.com/weft-go/weft/protocols/preamble"
 	"github.com/weft-go/weft/protocols/replay"
-	"github.com/weft-go/weft/tokenizers/cache"
+	"github.com/weft-go/weft/protocols/wire"
 )
 
-// This file is what the gateway hears besides the words of a request, and what it makes of it.
+// This file handles hints, the preamble and returned reasoning:
 //
-//	hear     hints in any dialect, what the tenant may have of them; the preamble; reasoning that comes back
-//	locate   cache breakpoints as tokens of the prompt
-//	follow   how the prompt stands to the session's last one
-//	tell     hints in the engine's dialect
+//	readHints     reads hints, stabilizes the preamble, checks reasoning, applies the policy
+//	locate        converts cache breakpoints to token positions
+//	follow        compares the prompt with the previous one of its session
+//	engineHints   writes the hints in the engine's dialect
 
-// hear reads what the request says besides its words, and cleans up what it says in them.
-func (c *call) hear(r *http.Request) error {
+// readHints reads the hints of the request, stabilizes its preamble, checks returned reasoning, and limits the hints by
+// policy.
+func (c *call) readHints(r *http.Request) error {
 	g := c.g
 	in, faults := intent.Read(intent.Source{API: c.rec.API, Header: r.Header, Field: c.req.Field, Priority: g.opt.PriorityIs})
 	if g.opt.Tenant != nil {
 		c.rec.Tenant = g.opt.Tenant(r)
 	}
 	if g.opt.StripPreamble || g.opt.Relocate || g.opt.SortTools {
-		report, err := preamble.Apply(c.req, c.preambleOptions())
+		report, err := preamble.Stabilize(c.req, c.preambleOptions())
 		if err != nil {
 			return err
 		}
 		c.rec.Stripped = report.Bytes()
 	}
 
-	// What the model said to one tenant is not taken from another, nor from one that isolates its cache by another salt.
-	c.carrier = g.opt.Carrier.With(c.rec.Tenant + "\x00" + in.Salt)
-	found, err := c.req.CheckReasoning(c.carrier, nil)
+	// Reasoning is bound to its tenant and cache salt.
+	c.signer = g.opt.Signer.With(c.rec.Tenant + "\x00" + in.Salt)
+	found, err := wire.CheckReasoning(c.req, c.signer)
 	if err != nil {
 		return err
 	}
-	c.rec.Findings = found
-	c.noteFindings()
+	c.rec.Reasoning = found
+	c.noteReasoning()
 
 	if in.Breakpoints == nil {
-		in.Breakpoints, _ = c.req.Breakpoints() // of the blocks as they are now; what is odd about them, locate says
+		in.Breakpoints, _ = wire.Breakpoints(c.req) // positions after Stabilize; locate reports the faults
 	}
-	if in.Trigger == intent.TriggerUnknown {
-		in.Trigger = c.req.Trigger()
+	if in.Trigger == "" {
+		in.Trigger = wire.Trigger(c.req)
 	}
-	in, c.rec.Clamped = g.opt.Policies.Clamp(c.rec.Tenant, in)
+	policy, ok := g.opt.Policies[c.rec.Tenant]
+	if !ok {
+		policy = g.opt.Policy
+	}
+	in, c.rec.Limited = policy.Clamp(c.rec.Tenant, in)
 	c.rec.Intent, c.route.Intent = in, in
-	c.odd(faults)
-	for _, x := range c.rec.Clamped {
-		g.opt.Logger.Info("a hint that is not granted", "request", c.id, "hint", x.Hint, "asked", x.Asked, "given", x.Given, "why", x.Why)
+	c.addFaults(faults)
+	for _, x := range c.rec.Limited {
+		g.opt.Logger.Info("hint limited by policy", "request", c.id, "hint", x.Hint, "requested", x.Value, "used", x.Used, "why", x.Why)
 	}
 	return nil
 }
 
-// odd notes hints that cannot be understood.
-func (c *call) odd(faults []intent.Fault) {
+// addFaults records and logs invalid hints.
+func (c *call) addFaults(faults []intent.Fault) {
 	c.rec.Faults = append(c.rec.Faults, faults...)
 	for _, f := range faults {
-		c.g.opt.Logger.Info("a hint that cannot be understood", "request", c.id, "where", f.Where, "value", f.Value, "why", f.Why)
+		c.g.opt.Logger.Info("invalid hint", "request", c.id, "where", f.Where, "value", f.Value, "why", f.Why)
 	}
 }
 
-// locate fills in how many tokens of the prompt stand before the breakpoints that were granted, and so what an engine's cache is asked
-// to keep.
-func (c *call) locate(p *prompt.Prompt, cuts []cache.Cut) {
-	marks, faults := p.Breakpoints(c.req)
-	c.odd(faults)
+// locate sets the number of prompt tokens before each granted breakpoint and, from these, the cache blocks to retain.
+func (c *call) locate() {
+	marks, faults := c.text.Breakpoints(c.req)
+	c.addFaults(faults)
 	in := &c.route.Intent
 	at := make(map[intent.Breakpoint]int, len(marks))
 	place := func(b intent.Breakpoint) intent.Breakpoint {
 		return intent.Breakpoint{Tool: b.Tool, Turn: b.Turn, Block: b.Block, Inner: b.Inner}
 	}
-	for _, b := range p.Tokens(c.g.opt.Tokenizer, marks, c.prompt, cuts...) {
+	for _, b := range c.text.Tokens(c.model.Tokenizer(), marks, c.prompt, c.text.Cuts()...) {
 		at[place(b)] = b.Tokens
 	}
 	in.Breakpoints = slices.Clone(in.Breakpoints)
@@ -96,25 +98,26 @@ func (c *call) locate(p *prompt.Prompt, cuts []cache.Cut) {
 	c.rec.Holds = intent.Holds(in.Breakpoints, c.g.opt.BlockSize)
 }
 
-// noteFindings logs what was found of past reasoning, the first of each kind: a request may hold any number.
-func (c *call) noteFindings() {
+// noteReasoning logs the results of checking past reasoning, the first of each kind.
+func (c *call) noteReasoning() {
 	type kind struct {
-		verdict replay.Verdict
-		action  block.ReasoningAction
+		verdict           replay.Verdict
+		restored, dropped bool
 	}
 	times := make(map[kind]int)
-	for _, f := range c.rec.Findings {
-		times[kind{f.Verdict, f.Action}]++
+	for _, f := range c.rec.Reasoning {
+		times[kind{f.Verdict, f.Restored, f.Dropped}]++
 	}
-	for _, f := range c.rec.Findings {
-		if n := times[kind{f.Verdict, f.Action}]; n > 0 {
-			c.g.opt.Logger.Info("reasoning", "request", c.id, "found", f, "times", n)
-			delete(times, kind{f.Verdict, f.Action})
+	for _, f := range c.rec.Reasoning {
+		k := kind{f.Verdict, f.Restored, f.Dropped}
+		if n := times[k]; n > 0 {
+			c.g.opt.Logger.Info("reasoning checked", "request", c.id, "found", f, "times", n)
+			delete(times, k)
 		}
 	}
 }
 
-// preambleOptions returns what is to be done with the front of a prompt, nil for the header alone.
+// preambleOptions returns the options for preamble.Stabilize; nil removes only the billing header.
 func (c *call) preambleOptions() *preamble.Options {
 	opt := &c.g.opt
 	if !opt.Relocate && !opt.SortTools {
@@ -123,60 +126,58 @@ func (c *call) preambleOptions() *preamble.Options {
 	return &preamble.Options{Relocate: opt.Relocate, SortTools: opt.SortTools, Prompt: c.layout}
 }
 
-// follow notes how the prompt stands to the one before it in its session.
+// follow compares the prompt with the previous one of its session.
 func (c *call) follow() {
 	in := &c.route.Intent
 	if in.Session.ID == "" {
 		return
 	}
-	c.rec.Prefix = c.g.trails.next(trailKey{c.rec.Tenant, in.Salt, in.Session.ID}, c.req, &preamble.CompareOptions{Prompt: c.layout})
+	c.rec.Prefix = c.g.histories.next(historyKey{c.rec.Tenant, in.Salt, in.Session.ID}, c.req, &preamble.CompareOptions{Prompt: c.layout})
 	if p := &c.rec.Prefix; p.Known && p.Relation != preamble.Extends && p.Relation != preamble.Same {
-		c.g.opt.Logger.Info("the prompt parts from the last one of its session", "request", c.id, "session", in.Session.ID, "break", p.Break)
+		c.g.opt.Logger.Info("prompt diverged from previous prompt in session", "request", c.id, "session", in.Session.ID, "divergence", p.Divergence)
 	}
 }
 
-// tell returns the hints in the dialect of an engine.
-func (c *call) tell(e *engine) intent.Out {
+// engineHints returns the hints in the dialect of an engine.
+func (c *call) engineHints(e *engine) intent.Out {
 	in := c.route.Intent
 	in.RequestID = c.id
-	to := e.hints
-	to.Kind = cmp.Or(to.Kind, intent.VLLM)
-	out := intent.Emit(&in, to)
-	for _, l := range out.Left {
-		c.g.opt.Logger.Debug("a hint that the engine cannot be told", "request", c.id, "engine", e.name, "hint", l.Hint, "why", l.Why, "sent", l.Sent)
+	out := e.hints.Emit(&in)
+	for _, x := range out.Changes {
+		c.g.opt.Logger.Debug("hint not supported by engine", "request", c.id, "engine", e.name, "hint", x.Hint, "why", x.Why, "used", x.Used)
 	}
 	return out
 }
 
-// maxTrails is how many sessions are remembered, each in at most 64 KiB.
-const maxTrails = 1024
+// maxHistories limits the number of sessions that are remembered, in at most 64 KiB each.
+const maxHistories = 1024
 
-// trails remembers the last prompt of the sessions that were heard of last. Safe for concurrent use.
-type trails struct {
-	cache *otter.Cache[trailKey, *trail]
+// histories holds the last prompt of recently used sessions. It is safe for concurrent use by multiple goroutines.
+type histories struct {
+	cache *otter.Cache[historyKey, *history]
 }
 
-// trailKey names a session: those of tenants who isolate their caches do not meet, even by accident.
-type trailKey struct{ tenant, salt, session string }
+// historyKey identifies a session. Session ids are scoped by tenant and cache salt.
+type historyKey struct{ tenant, salt, session string }
 
-type trail struct {
+type history struct {
 	mu sync.Mutex
-	preamble.Trail
+	preamble.History
 }
 
-func newTrails() (*trails, error) {
-	c, err := otter.New(&otter.Options[trailKey, *trail]{MaximumSize: maxTrails})
+func newHistories() (*histories, error) {
+	c, err := otter.New(&otter.Options[historyKey, *history]{MaximumSize: maxHistories})
 	if err != nil {
 		return nil, fmt.Errorf("sessions: %w", err)
 	}
-	return &trails{c}, nil
+	return &histories{c}, nil
 }
 
-// next compares a request with the last one of its session and remembers it instead.
-func (t *trails) next(k trailKey, r *block.Request, o *preamble.CompareOptions) Prefix {
-	e, _ := t.cache.ComputeIfAbsent(k, func() (*trail, bool) { return new(trail), false })
+// next compares a request with the previous one of its session and replaces it.
+func (t *histories) next(k historyKey, r *block.Request, o *preamble.CompareOptions) Prefix {
+	e, _ := t.cache.ComputeIfAbsent(k, func() (*history, bool) { return new(history), false })
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	known := e.Len() > 0
-	return Prefix{Known: known, Break: e.Next(r, o)}
+	d := e.Next(r, o)
+	return Prefix{Known: d.A.Bytes > 0, Divergence: d}
 }

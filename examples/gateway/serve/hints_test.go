@@ -28,14 +28,20 @@ import (
 	"github.com/weft-go/weft/protocols/replay"
 )
 
-// heard is what an engine was asked.
+// heard is a request that an engine received.
 type heard struct {
 	header http.Header
 	body   map[string]json.RawMessage
 }
 
-// overhear puts an engine in front of which every request is noted, with what it takes, behind a gateway.
-func overhear(t *testing.T, to intent.Target, change func(*serve.Options)) (*rig, func() heard) {
+func target(t *testing.T, dialect string, features ...string) *intent.Target {
+	to, err := intent.NewTarget(dialect, "", features...)
+	require.NoError(t, err)
+	return to
+}
+
+// overhear serves a gateway whose engine accepts the given hints and records each request.
+func overhear(t *testing.T, to *intent.Target, change func(*serve.Options)) (*rig, func() heard) {
 	e := vllm.New(tok(), &vllm.Options{Model: "m", Speed: math.Inf(1), Script: say("x")})
 	var mu sync.Mutex
 	var last heard
@@ -58,37 +64,38 @@ func overhear(t *testing.T, to intent.Target, change func(*serve.Options)) (*rig
 	return r, func() heard { mu.Lock(); defer mu.Unlock(); return last }
 }
 
-// TestHintsReachTheEngine sends hints in several dialects and sees what engines of several kinds are told.
-func TestHintsReachTheEngine(t *testing.T) {
+// TestHintsReachEngine sends hints in several dialects and checks the requests that engines of several kinds
+// receive.
+func TestHintsReachEngine(t *testing.T) {
 	ops := func(o *serve.Options) {
 		o.Tenant = func(r *http.Request) string { return strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ") }
-		o.Policies = intent.Policies{Tenants: map[string]intent.Policy{
-			"ops": {MaxPriority: 10, Trust: intent.SetOf(intent.HintSalt, intent.HintTier), Prefetch: true},
-		}}
+		o.Policies = map[string]intent.Policy{
+			"ops": {MaxPriority: 10, Trust: intent.MustHints("salt", "tier"), Prefetch: true},
+		}
 	}
 	for _, tt := range []struct {
 		name     string
-		to       intent.Target
+		to       *intent.Target
 		header   []string
 		members  object
 		priority int32
-		body     map[string]string // what the engine is told; "" for a member that it must not have
+		body     map[string]string // fields of the engine's request; "" means absent
 	}{
 		{
-			"vLLM without priorities", intent.Target{}, []string{"Authorization", "Bearer ops", "X-Dynamo-Request-Priority", "7", "X-Tenant-Id", "acme"}, nil,
+			"vLLM without priorities", nil, []string{"Authorization", "Bearer ops", "X-Dynamo-Request-Priority", "7", "X-Tenant-Id", "acme"}, nil,
 			7, map[string]string{"priority": "", "cache_salt": `"acme"`},
 		},
 		{
-			"vLLM with priorities", intent.Target{Features: intent.PriorityScheduling}, []string{"Authorization", "Bearer ops"},
+			"vLLM with priorities", target(t, "vllm", "priority scheduling"), []string{"Authorization", "Bearer ops"},
 			object{"nvext": object{"agent_hints": object{"priority": 7, "osl": 200, "strict_priority": 1}}},
 			7, map[string]string{"priority": "-7", "nvext": "", "cache_salt": ""},
 		},
 		{
-			"a stranger asks for more", intent.Target{Features: intent.PriorityScheduling}, nil,
+			"a stranger asks for more", target(t, "vllm", "priority scheduling"), nil,
 			object{"nvext": object{"agent_hints": object{"priority": 7}}}, 0, map[string]string{"priority": ""},
 		},
 		{
-			"Dynamo", intent.Target{Kind: intent.Dynamo}, []string{"Authorization", "Bearer ops", "X-Weft-Expected-Output", "300"},
+			"Dynamo", target(t, "dynamo"), []string{"Authorization", "Bearer ops", "X-Weft-Expected-Output", "300"},
 			object{"agent": object{"priority": 3, "prefetch": true}},
 			3, map[string]string{"nvext": `{"agent_hints":{"priority":3,"osl":300,"speculative_prefill":true}}`, "priority": ""},
 		},
@@ -107,7 +114,7 @@ func TestHintsReachTheEngine(t *testing.T) {
 				}
 				rec := r.done(t, i+1)[i]
 				require.Equal(t, tt.priority, rec.Intent.Priority)
-				require.Equal(t, tt.priority < 7 && tt.header == nil, len(rec.Clamped) > 0)
+				require.Equal(t, tt.priority < 7 && tt.header == nil, len(rec.Limited) > 0)
 				require.Empty(t, rec.Faults)
 				require.Equal(t, intent.UserMessage, rec.Intent.Trigger)
 				require.Equal(t, rec.RequestID, last().header.Get("X-Request-Id"))
@@ -116,7 +123,7 @@ func TestHintsReachTheEngine(t *testing.T) {
 	}
 }
 
-// TestMalformedHints sees a request with hints that nobody can understand answered, and the hints reported.
+// TestMalformedHints checks that a request with invalid hints succeeds and that the hints are reported.
 func TestMalformedHints(t *testing.T) {
 	r := start(t, 1, say("x"), nil)
 	for i, a := range apiCases {
@@ -134,8 +141,8 @@ func TestMalformedHints(t *testing.T) {
 	}
 }
 
-// TestPrefixBreaks follows a session whose system text changes on the way.
-func TestPrefixBreaks(t *testing.T) {
+// TestPrefixDivergence sends a session whose system text changes.
+func TestPrefixDivergence(t *testing.T) {
 	r := start(t, 1, say("x"), func(o *serve.Options) { o.StripPreamble = true })
 	turn := func(system string, more ...any) object {
 		return object{"model": "m", "max_tokens": 9, "system": system, "messages": append([]any{object{"role": "user", "content": "one"}}, more...)}
@@ -156,7 +163,7 @@ func TestPrefixBreaks(t *testing.T) {
 	type seen struct {
 		Known    bool
 		Relation preamble.Relation
-		Cause    preamble.Cause
+		Cause    string
 		Stripped bool
 	}
 	var got []seen
@@ -164,17 +171,17 @@ func TestPrefixBreaks(t *testing.T) {
 		got = append(got, seen{rec.Prefix.Known, rec.Prefix.Relation, rec.Prefix.Cause, rec.Stripped > 0})
 	}
 	require.Empty(t, cmp.Diff([]seen{
-		{false, preamble.Extends, preamble.NoCause, true},
-		{true, preamble.Extends, preamble.NoCause, true}, // the billing line is no part of it
-		{true, preamble.Parts, preamble.Date, false},
-		{true, preamble.Same, preamble.NoCause, false},
-		{false, preamble.Extends, preamble.NoCause, true},
-		{false, preamble.Same, preamble.NoCause, true}, // no session
+		{false, preamble.Extends, "", true},
+		{true, preamble.Extends, "", true}, // the billing line is not part of the canonical prompt
+		{true, preamble.Diverges, "date", false},
+		{true, preamble.Same, "", false},
+		{false, preamble.Extends, "", true},
+		{false, preamble.Same, "", true}, // no session
 	}, got))
 }
 
-// TestReasoningIsProved plays reasoning back to the gateway as it was, changed, and to a gateway that has another key.
-func TestReasoningIsProved(t *testing.T) {
+// TestReasoningVerified returns reasoning unmodified, modified, and to a gateway with another key.
+func TestReasoningVerified(t *testing.T) {
 	key := bytes.Repeat([]byte{7}, replay.KeySize)
 	begin := func(key []byte) *rig {
 		return start(t, 1, func(p vllm.Prompt) vllm.Reply {
@@ -184,16 +191,16 @@ func TestReasoningIsProved(t *testing.T) {
 			return vllm.Reply{Text: "<think>\nTrue thought.\n</think>\n\n<tool_call>\n{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}\n</tool_call>"}
 		}, func(o *serve.Options) {
 			if key != nil {
-				c, err := replay.NewCarrier(key, nil)
+				c, err := replay.NewSigner(key, nil)
 				require.NoError(t, err)
-				o.Carrier = c
+				o.Signer = c
 			}
 		})
 	}
 	for _, a := range apiCases[1:] {
 		for _, tt := range []struct {
 			name     string
-			edit     func(body object, text string) string // of the answer before it goes back
+			edit     func(body object, text string) string // applied to the response before it is returned
 			other    bool                                  // the next request goes to another gateway
 			header   []string
 			display  string
@@ -208,7 +215,7 @@ func TestReasoningIsProved(t *testing.T) {
 			{name: "never shown", display: "omitted", verdict: replay.Intact, restored: true, kept: "True thought."},
 		} {
 			if tt.display != "" && !a.anthropic {
-				continue // this API has no such wish
+				continue // this API has no such option
 			}
 			t.Run(a.name+"/"+tt.name, func(t *testing.T) {
 				r := begin(key)
@@ -253,7 +260,7 @@ func TestReasoningIsProved(t *testing.T) {
 				} else {
 					require.NotContains(t, prompt, "thought.")
 				}
-				found := next.done(t, n)[n-1].Findings
+				found := next.done(t, n)[n-1].Reasoning
 				if tt.verdict == replay.Foreign {
 					require.Empty(t, found)
 				} else {
@@ -265,15 +272,16 @@ func TestReasoningIsProved(t *testing.T) {
 	}
 }
 
-// TestReasoningDetailsAreProved plays back the list in which the chat API has reasoning between calls, whole or streamed.
-func TestReasoningDetailsAreProved(t *testing.T) {
+// TestReasoningDetailsVerified returns the reasoning_details of the Chat Completions API, which hold reasoning between
+// calls, from streamed and other responses.
+func TestReasoningDetailsVerified(t *testing.T) {
 	key := bytes.Repeat([]byte{7}, replay.KeySize)
 	call := "<tool_call>\n{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}\n</tool_call>"
 	for _, stream := range []bool{false, true} {
 		for _, tt := range []struct {
 			name    string
 			tenant  string
-			second  string // as it comes back
+			second  string // as returned
 			verdict []replay.Verdict
 			kept    bool
 		}{
@@ -288,9 +296,9 @@ func TestReasoningDetailsAreProved(t *testing.T) {
 					}
 					return vllm.Reply{Text: "<think>First thought.</think>" + call + "<think>True thought.</think>" + call}
 				}, func(o *serve.Options) {
-					c, err := replay.NewCarrier(key, nil)
+					c, err := replay.NewSigner(key, nil)
 					require.NoError(t, err)
-					o.Carrier = c
+					o.Signer = c
 				})
 				body := apiCases[0].body("go", stream)
 				_, _, text := send(t, r.url+apiCases[0].path, body)
@@ -317,7 +325,7 @@ func TestReasoningDetailsAreProved(t *testing.T) {
 				require.NotContains(t, r.prompts[1].Text, "Evil")
 				require.Equal(t, tt.kept, strings.Contains(r.prompts[1].Text, "True thought."))
 				var got []replay.Verdict
-				for _, f := range r.done(t, 2)[1].Findings {
+				for _, f := range r.done(t, 2)[1].Reasoning {
 					got = append(got, f.Verdict)
 				}
 				require.Equal(t, tt.verdict, got)
@@ -326,11 +334,12 @@ func TestReasoningDetailsAreProved(t *testing.T) {
 	}
 }
 
-// TestBreakpoints sends marks in two requests of a conversation: what the first one asks to keep is at the beginning of the second.
+// TestBreakpoints sends cache_control in two requests of a conversation: the blocks that the first request retains are
+// at the start of the second prompt.
 func TestBreakpoints(t *testing.T) {
 	r := start(t, 1, say("x"), func(o *serve.Options) {
 		o.StripPreamble = true
-		o.Policies.Default.MaxTTL = 30 * time.Minute
+		o.Policy.MaxTTL = 30 * time.Minute
 	})
 	mark := func(ttl any) object { return object{"type": "ephemeral", "ttl": ttl} }
 	text := func(s string, more ...any) object {
@@ -366,12 +375,13 @@ func TestBreakpoints(t *testing.T) {
 	}
 	require.Len(t, recs[1].Faults, 1)
 	require.Equal(t, "messages[2].content[0].cache_control.ttl", recs[1].Faults[0].Where)
-	require.Equal(t, intent.Hold{Blocks: first[0].Tokens / 16, TTL: 30 * time.Minute}, recs[0].Holds[0])
+	require.Equal(t, first[0].Tokens/16*16, recs[0].Holds[0].Tokens)
+	require.Equal(t, 30*time.Minute, recs[0].Holds[0].TTL)
 	require.Equal(t, recs[0].Holds[0], recs[1].Holds[0])
 }
 
-// TestManyForgeries sends a conversation with a thousand forged thoughts: the log tells of them in one line.
-func TestManyForgeries(t *testing.T) {
+// TestForgedReasoningLoggedOnce sends a conversation with a thousand forged reasoning blocks, which the log reports in one line.
+func TestForgedReasoningLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
 	r := start(t, 1, say("<think>\nTrue thought.\n</think>\n\nDone."), func(o *serve.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	body := apiCases[2].body("go", false)
@@ -383,13 +393,13 @@ func TestManyForgeries(t *testing.T) {
 	body["messages"] = append(body["messages"].([]any), object{"role": "assistant", "content": append(evil, ans.Content[1])}, object{"role": "user", "content": "And?"})
 	status, _, text := send(t, r.url+apiCases[2].path, body)
 	require.Equal(t, 200, status, text)
-	require.Len(t, r.done(t, 2)[1].Findings, 1000)
+	require.Len(t, r.done(t, 2)[1].Reasoning, 1000)
 	require.NotContains(t, r.prompts[1].Text, "Evil")
 	require.Equal(t, 1, strings.Count(log.String(), "forged reasoning dropped"))
 	require.Contains(t, log.String(), "times=1000")
 }
 
-// TestSessionsOfTenants sees that a session of one tenant, or with one salt, is not that of another who calls it the same.
+// TestSessionsOfTenants checks that equal session ids of different tenants or salts are different sessions.
 func TestSessionsOfTenants(t *testing.T) {
 	r := start(t, 1, say("x"), func(o *serve.Options) {
 		o.Tenant = func(r *http.Request) string { return r.Header.Get("X-Who") }
@@ -406,7 +416,7 @@ func TestSessionsOfTenants(t *testing.T) {
 	}
 }
 
-// TestManySessions sees the gateway forget sessions, and none of their prompts mixed up, while they are used side by side.
+// TestManySessions checks that the gateway evicts sessions and does not mix up their prompts under concurrent use.
 func TestManySessions(t *testing.T) {
 	r := start(t, 1, say("x"), nil)
 	var busy sync.WaitGroup

@@ -13,9 +13,10 @@ import (
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/catalog"
 	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/wire"
 )
 
-// newCatalog returns the records of the model and its aliases, and settles how long a request may be.
+// newCatalog returns the records of the model and its aliases, and sets o.MaxModelLen if it is 0.
 func newCatalog(o *Options) (*catalog.Catalog, error) {
 	list := slices.Clone(o.Models)
 	if !slices.ContainsFunc(list, func(m catalog.Model) bool { return m.ID == o.Model }) {
@@ -31,12 +32,12 @@ func newCatalog(o *Options) (*catalog.Catalog, error) {
 			continue
 		}
 		if m.AliasOf != "" {
-			return nil, &catalog.Error{ID: m.ID, Field: "alias_of", Msg: "it is the model itself"}
+			return nil, &catalog.Error{ID: m.ID, Field: "alias_of", Msg: "must be empty for the model itself"}
 		}
-		o.MaxModelLen = cmp.Or(o.MaxModelLen, int(min(m.ContextWindow, math.MaxInt)), 131072)
+		o.MaxModelLen = cmp.Or(o.MaxModelLen, int(min(m.ContextWindow, math.MaxInt)), o.Prompts.Window(), 131072)
 		m.ContextWindow = cmp.Or(m.ContextWindow, int64(o.MaxModelLen))
 		if m.Modalities == nil {
-			m.Modalities = []string{"text"} // prompts leave out all else
+			m.Modalities = []string{"text"} // prompts omit other modalities
 		}
 	}
 	c, err := catalog.New(list...)
@@ -45,33 +46,29 @@ func newCatalog(o *Options) (*catalog.Catalog, error) {
 	}
 	for _, m := range c.Models() {
 		if m.ContextWindow > int64(o.MaxModelLen) {
-			return nil, &catalog.Error{ID: m.ID, Field: "context_window", Msg: fmt.Sprintf("a request has no more than %d tokens here", o.MaxModelLen)}
+			return nil, &catalog.Error{ID: m.ID, Field: "context_window", Msg: fmt.Sprintf("exceeds the limit of %d tokens per request", o.MaxModelLen)}
 		}
 	}
 	return c, nil
 }
 
-// listModels answers with all records, in the form of the client.
+// listModels lists all records in the form that the client expects.
 func (g *Gateway) listModels(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query().Get
-	style := catalog.StyleOf(r.Header.Get, query)
+	style := catalog.DetectStyle(r.Header.Get, query)
 	if style != catalog.Anthropic {
 		writeModels(w, r, catalog.AppendList(nil, g.models.Models(), style))
 		return
 	}
-	var body []byte
-	page, err := catalog.PageOf(query)
-	if err == nil {
-		body, err = page.Append(nil, g.models.Models())
-	}
+	body, err := catalog.AppendPage(nil, g.models.Models(), query)
 	if err != nil {
-		g.refuse(w, r, messagesAPI, err)
+		g.refuse(w, r, wire.Messages, err)
 		return
 	}
 	writeModels(w, r, body)
 }
 
-// oneModel answers with one record. Its id may have slashes, as they are or escaped.
+// oneModel returns one record. Its id may contain slashes, literal or escaped.
 func (g *Gateway) oneModel(w http.ResponseWriter, r *http.Request) {
 	id, _ := catalog.PathID(r.URL.Path)
 	m, ok := g.models.Lookup(id)
@@ -79,7 +76,7 @@ func (g *Gateway) oneModel(w http.ResponseWriter, r *http.Request) {
 		g.refuse(w, r, apiOf(r), apierr.ModelNotFound(id))
 		return
 	}
-	writeModels(w, r, catalog.AppendModel(nil, m, catalog.StyleOf(r.Header.Get, r.URL.Query().Get)))
+	writeModels(w, r, catalog.AppendModel(nil, m, catalog.DetectStyle(r.Header.Get, r.URL.Query().Get)))
 }
 
 func writeModels(w http.ResponseWriter, r *http.Request, body []byte) {
@@ -93,10 +90,10 @@ func writeModels(w http.ResponseWriter, r *http.Request, body []byte) {
 	writeBody(w, body)
 }
 
-// hasTag reports whether an If-None-Match names tag. Proxies that compress mark it as weak.
+// hasTag reports whether an If-None-Match header contains tag. Proxies that compress responses mark it as weak.
 func hasTag(header []string, tag string) bool {
 	for _, list := range header {
-		for t := range strings.SplitSeq(list, ",") { // no tag of ours has a comma
+		for t := range strings.SplitSeq(list, ",") { // our tags contain no comma
 			if t = strings.TrimSpace(t); t == "*" || strings.TrimPrefix(t, "W/") == tag {
 				return true
 			}
@@ -105,36 +102,36 @@ func hasTag(header []string, tag string) bool {
 	return false
 }
 
-// record returns what the catalog says of the model that a checked request names.
+// record returns the catalog record of the model of a checked request.
 func (c *call) record() *catalog.Model {
 	m, _ := c.g.models.Lookup(c.req.Model())
 	return m
 }
 
-// overflow returns the error of a prompt that does not fit its model, or leaves no room for an answer.
+// overflow returns an error if the prompt exceeds the model's limits or leaves no room for output.
 func (c *call) overflow() error {
 	m, n := c.record(), int64(len(c.prompt))
 	limit := cmp.Or(m.MaxInputTokens, m.ContextWindow)
 	if n <= limit && n < m.ContextWindow {
 		return nil
 	}
-	e := apierr.ContextLength(n, limit)
-	e.Param = c.api.turns
+	e := apierr.ContextLength(n, 0, limit)
+	e.Param = turnsField(c.api)
 	return e
 }
 
-// decline refuses a request of which nothing was answered. Codex makes room in a conversation that is too long when a stream
-// fails with that code; in an HTTP error it does not look for it (codex-rs codex-api/src/api_bridge.rs, 2026).
+// decline sends an error if the response has not started. Codex shortens a conversation that is too long if a stream
+// fails with that code, but ignores the code in an HTTP error (codex-rs codex-api/src/api_bridge.rs, 2026).
 func (c *call) decline(w http.ResponseWriter, r *http.Request, err error) {
 	e := public(r.Context(), err)
-	codex := catalog.StyleOf(r.Header.Get, func(string) string { return "" }) == catalog.Codex
-	if !codex || c.api != responsesAPI || !c.req.Stream() || e.Why != event.Invalid || e.Code != apierr.CodeContextLength {
+	codex := catalog.DetectStyle(r.Header.Get, func(string) string { return "" }) == catalog.Codex
+	if !codex || c.api != wire.Responses || !c.req.Stream() || e.Why != event.Invalid || e.Code != apierr.CodeContextLength {
 		c.g.refuse(w, r, c.api, err)
 		return
 	}
-	c.g.opt.Logger.Warn("refused in a stream", "request", c.id, "path", r.URL.Path, "err", e)
-	enc := c.api.stream(c)
-	out := newStreamWriter(w, enc.Fail(nil, e), enc.KeepAlive(nil), c.g.opt.KeepAlive)
-	out.write(nil) // the opening; a broken connection has no reader
+	c.g.opt.Logger.Warn("request refused in stream", "request", c.id, "path", r.URL.Path, "err", e)
+	enc := c.encoder()
+	out := newStreamWriter(w, enc.Fail(nil, e), enc.AppendKeepAlive(nil), c.g.opt.KeepAlive)
+	out.write(nil) // writes the opening; an error means that the client disconnected
 	out.close(nil)
 }

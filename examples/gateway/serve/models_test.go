@@ -4,7 +4,6 @@ package serve_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -13,16 +12,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/weft-go/weft/examples/engine/vllm"
 	"github.com/weft-go/weft/examples/gateway/serve"
-	"github.com/weft-go/weft/examples/prompt"
+	"github.com/weft-go/weft/tokenizers/prompt"
 )
 
-// modelFolders returns the folders of tokenizers beside the repository, or skips.
+// modelFolders returns the directories of the shared tokenizers, or skips the test.
 func modelFolders(t *testing.T) []string {
 	shared := os.Getenv("WEFT_SHARED")
 	if shared == "" {
@@ -42,22 +40,23 @@ func modelFolders(t *testing.T) []string {
 	return dirs
 }
 
-// withModel serves the model of a folder.
+// withModel serves the model in a directory.
 func withModel(t *testing.T, dir string, reply string) (url string, prompts func() []string) {
 	t.Helper()
-	tok, template, source, err := prompt.Load(os.DirFS(dir))
+	m, err := prompt.Load(os.DirFS(dir), nil)
 	require.NoError(t, err)
-	t.Log(source)
+	t.Log(m.Source(), m.Family())
+	tok := m.Tokenizer()
 	var mu sync.Mutex
 	var seen []string
-	e := vllm.New(tok, &vllm.Options{Model: "m", Speed: math.Inf(1), Script: func(p vllm.Prompt) vllm.Reply {
+	e := vllm.New(tok, &vllm.Options{Model: "m", MaxModelLen: m.Window(), Speed: math.Inf(1), Script: func(p vllm.Prompt) vllm.Reply {
 		mu.Lock()
 		seen = append(seen, string(tok.AppendDecode(nil, p.IDs, false)))
 		mu.Unlock()
 		return vllm.Reply{Text: reply}
 	}})
 	engine := httptest.NewServer(e)
-	g, err := serve.New(&serve.Options{Model: "m", Tokenizer: tok, Template: template, Engines: []serve.Engine{{URL: engine.URL, Events: e.Events}}})
+	g, err := serve.New(&serve.Options{Model: "m", Prompts: m, Engines: []serve.Engine{{URL: engine.URL, Events: e.Events}}})
 	require.NoError(t, err)
 	front := httptest.NewServer(g)
 	t.Cleanup(func() {
@@ -74,8 +73,9 @@ func withModel(t *testing.T, dir string, reply string) (url string, prompts func
 	}
 }
 
-// Every model at hand answers an agent's conversation with everything that templates refuse: system text in the middle,
-// two turns of the user in a row, calls and results. What was said stands in the prompt, and both ways to count agree.
+// TestModels sends a conversation with elements that some templates refuse to each available model: system text in the
+// middle, consecutive user turns, calls and results. The prompt must contain the text of all turns, and count_tokens
+// must equal the usage.
 func TestModels(t *testing.T) {
 	for _, dir := range modelFolders(t) {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestModels(t *testing.T) {
 			for path, body := range map[string]string{"/v1/chat/completions": chat, "/v1/messages": messages} {
 				status, _, got := send(t, url+path, body)
 				require.Equal(t, 200, status, "%s: %s", path, got)
-				require.Contains(t, strings.ToLower(strings.ReplaceAll(got, "\u003c/w\u003e", " ")), reply) // CLIP shows where words end
+				require.Contains(t, strings.ToLower(strings.ReplaceAll(got, "\u003c/w\u003e", " ")), reply) // CLIP marks the ends of words
 			}
 			for i, p := range prompts() {
 				at := 0
@@ -121,7 +121,7 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// In the messages API the model goes on with a last message of the assistant.
+// In the Messages API, the model continues a final assistant message.
 func TestContinue(t *testing.T) {
 	for _, dir := range modelFolders(t) {
 		if name := filepath.Base(dir); name != "qwen2.5" && name != "qwen3" && name != "phi-4" {
@@ -137,24 +137,4 @@ func TestContinue(t *testing.T) {
 			require.Equal(t, prompts()[0], prompts()[1])
 		})
 	}
-}
-
-// A folder without a template is judged by what it has, and says so.
-func TestTemplateSource(t *testing.T) {
-	small := fstest.MapFS{}
-	for name, marks := range map[string][]string{"ChatML": {"<|im_start|>", "<|im_end|>"}, "harmony": {"<|start|>", "<|channel|>", "<|message|>", "<|call|>"}, "ChatML as plain text: the folder has no template": nil} {
-		var added []string
-		for i, m := range marks {
-			added = append(added, fmt.Sprintf(`{"id":%d,"content":%q,"special":true,"normalized":false,"single_word":false,"lstrip":false,"rstrip":false}`, i+1, m))
-		}
-		small["tokenizer.json"] = &fstest.MapFile{Data: []byte(`{"added_tokens":[` + strings.Join(added, ",") + `],"model":{"type":"WordLevel","vocab":{"<unk>":0},"unk_token":"<unk>"}}`)}
-		_, template, source, err := prompt.Load(small)
-		require.NoError(t, err)
-		require.NotNil(t, template)
-		require.Equal(t, name, source)
-	}
-	small["tokenizer.json"] = &fstest.MapFile{Data: []byte(`{"model":{"type":"WordLevel","vocab":{"<unk>":0},"unk_token":"<unk>"}}`)}
-	small["chat_template.jinja"] = &fstest.MapFile{Data: []byte("{% for m in messages %}{{ m.content")}
-	_, _, _, err := prompt.Load(small)
-	require.ErrorContains(t, err, "chat template")
 }

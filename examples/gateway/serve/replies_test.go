@@ -12,18 +12,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// This file reads answers as harnesses do: what they keep of one, to send it back in the next request.
+// This file decodes responses as harnesses do, and keeps the parts that they return in the next request.
 
-// A part is a piece of an answer: reasoning, text or a call.
+// A part is a part of a response: reasoning, text or a call.
 type part struct {
 	Kind     string // reasoning, text, call
 	Text     string
 	ID, Name string // of a call
-	Args     string // of a call: byte for byte, or the input of a custom one
+	Args     string // of a call: exact arguments, or the input of a custom call
 	raw      object // the block or item that the client keeps
 }
 
-// A reply is one answer.
+// A reply is one decoded choice.
 type reply struct {
 	Parts  []part
 	Finish string
@@ -39,7 +39,7 @@ func (r *reply) calls() (out []part) {
 	return out
 }
 
-// text returns what the parts of a kind say.
+// text returns the text of the parts of a kind.
 func (r *reply) text(kind string) (s string) {
 	for _, p := range r.Parts {
 		if p.Kind == kind {
@@ -49,7 +49,7 @@ func (r *reply) text(kind string) (s string) {
 	return s
 }
 
-// shown returns the parts without what differs from answer to answer.
+// shown returns the parts without ids and raw data, which differ between responses.
 func (r *reply) shown() (out []part) {
 	for _, p := range r.Parts {
 		p.ID, p.raw = "", nil
@@ -58,7 +58,7 @@ func (r *reply) shown() (out []part) {
 	return out
 }
 
-// ask sends a request and reads its answers, more than one only where the API has them.
+// ask sends a request and decodes its choices.
 func (a apiCase) ask(t testing.TB, url string, body object, stream bool, header ...string) []reply {
 	t.Helper()
 	body["stream"] = stream
@@ -70,12 +70,12 @@ func (a apiCase) ask(t testing.TB, url string, body object, stream bool, header 
 	}
 	require.Equal(t, "text/event-stream", h.Get("Content-Type"))
 	if body["n"] == nil {
-		a.gather(t, text) // strict about order and ends
+		a.gather(t, text) // also checks the order and end of the stream
 	}
 	return a.rebuilt(t, text)
 }
 
-// wholes reads an answer that did not stream.
+// wholes decodes a response that is not a stream.
 func (a apiCase) wholes(t testing.TB, body string) (out []reply) {
 	t.Helper()
 	var w struct {
@@ -122,7 +122,7 @@ type chatCall struct {
 	Function struct{ Name, Arguments string }
 }
 
-// chatReply keeps what clients of the chat API keep: reasoning, text and calls, without their order.
+// chatReply returns the parts that Chat Completions clients keep: reasoning, text and calls, without their order.
 func chatReply(reasoning, text string, calls []chatCall, finish string) reply {
 	r := reply{Finish: finish}
 	if reasoning != "" {
@@ -137,7 +137,7 @@ func chatReply(reasoning, text string, calls []chatCall, finish string) reply {
 	return r
 }
 
-// itemPart reads an output item of the responses API.
+// itemPart decodes an output item of the Responses API.
 func itemPart(t testing.TB, raw []byte) part {
 	t.Helper()
 	var it struct {
@@ -163,7 +163,7 @@ func itemPart(t testing.TB, raw []byte) part {
 	return p
 }
 
-// blockPart reads a block of the messages API; args is the input that deltas brought, if any did.
+// blockPart decodes a content block of the Messages API; args is the input from deltas, if any.
 func blockPart(t testing.TB, raw []byte, args string) part {
 	t.Helper()
 	var b struct {
@@ -187,7 +187,7 @@ func blockPart(t testing.TB, raw []byte, args string) part {
 	return p
 }
 
-// compacted prints JSON as clients in JavaScript do, once they have parsed it.
+// compacted reprints JSON as JavaScript clients do.
 func compacted(s string) string {
 	var b strings.Builder
 	in := false
@@ -206,7 +206,7 @@ func compacted(s string) string {
 	return b.String()
 }
 
-// rebuilt puts the answers of a stream together.
+// rebuilt decodes the choices of a stream.
 func (a apiCase) rebuilt(t testing.TB, stream string) (out []reply) {
 	t.Helper()
 	switch a.name {
@@ -256,7 +256,7 @@ func (a apiCase) rebuilt(t testing.TB, stream string) (out []reply) {
 		r := reply{}
 		for _, f := range frames(t, stream) {
 			switch f.typ {
-			case "response.output_item.done": // where Codex takes its history from
+			case "response.output_item.done": // Codex keeps these items
 				raw, err := json.Marshal(f.data["item"])
 				require.NoError(t, err)
 				r.Parts = append(r.Parts, itemPart(t, raw))

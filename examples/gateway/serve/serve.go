@@ -10,173 +10,165 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/weft-go/weft/kvhash/kvevent"
-	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/kvhash/index"
 	"github.com/weft-go/weft/protocols/catalog"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/intent"
 	"github.com/weft-go/weft/protocols/preamble"
 	"github.com/weft-go/weft/protocols/replay"
+	"github.com/weft-go/weft/protocols/wire"
 	"github.com/weft-go/weft/router"
-	"github.com/weft-go/weft/tokenizers"
-	"github.com/weft-go/weft/tokenizers/cache"
-	tchat "github.com/weft-go/weft/tokenizers/chat"
+	"github.com/weft-go/weft/tokenizers/prompt"
 )
 
-// Options configure a Gateway. Model, Tokenizer and at least one engine are required.
+// Options configures a Gateway. Model, Prompts and at least one engine are required.
 type Options struct {
-	Model   string   // name of the model, for clients and engines
-	Aliases []string // other names that clients may use for it
-	// Models are the records of Model and of aliases of it, for GET /v1/models: what clients are told of them. A record
-	// without AliasOf is one of Model. Names without a record get one, and Aliases follow them in the list.
-	Models    []catalog.Model
-	Tokenizer *tokenizers.Tokenizer
-	Template  tchat.Template // see package prompt; nil means ChatML, with calls written as the family writes them
-	Engines   []Engine
+	Model   string   // name of the model at clients and engines
+	Aliases []string // other names that clients may use for the model
+	// Models holds the records of Model and its aliases for GET /v1/models. A record with an ID other than Model is an
+	// alias, by default of Model. Model and Aliases without a record get one; the aliases come last in the list.
+	Models  []catalog.Model
+	Prompts *prompt.Model // renders prompts and decodes output; must have a tokenizer and a family
+	Engines []Engine
 
-	ToolParser      string // family that reads the model's output; "" means hermes
-	ReasoningParser string // family of its reasoning, if another; "" means the same
-
-	MaxModelLen int   // prompt and output tokens of one request; 0 means the window in Model's record, or 131072. Records may say less
-	MaxChoices  int   // answers that one chat request may ask for; 0 means 16
+	MaxModelLen int   // prompt and output tokens per request; 0 means the window in Model's record, Prompts.Window(), or 131072. Records may set less
+	MaxChoices  int   // choices per chat request; 0 means 16
 	BlockSize   int   // tokens per cache block of the engines; 0 means 16
 	MaxBody     int64 // bytes of a request body; 0 means 64 MiB
 
-	StripPreamble bool // drop the billing header that harnesses put before the system text
-	// Relocate also moves what differs between users, folders and days to the end of the system text, SortTools orders the tools by
-	// name: see preamble.Options. Either one strips the header as well.
+	StripPreamble bool // remove the billing header that harnesses put before the system text
+	// Relocate moves text that differs between users, directories and days to the end of the system text. SortTools
+	// sorts the tools by name. See preamble.Options. Either one also implies StripPreamble.
 	Relocate, SortTools bool
-	// Replay is which past reasoning the model is shown; the zero Rule leaves it to the template and the family. KeepEmpty is
-	// prompt.Options.KeepEmpty.
-	Replay    replay.Rule
-	KeepEmpty bool
-	// Carrier proves on its way back that reasoning is the model's own: what was changed is dropped. nil means one with a key of this
-	// process, so that after a restart earlier reasoning is still taken, but not proved.
-	Carrier *replay.Carrier
-	// Tenant says whom a request comes from, by what the caller can prove; "" is nobody in particular. nil is nobody, always.
+	// Signer signs reasoning that is sent to clients and verifies it when they return it; modified reasoning is
+	// dropped. nil means a Signer with a random key: after a restart, earlier reasoning is still accepted, but no
+	// longer verified.
+	Signer *replay.Signer
+	// Tenant returns the authenticated tenant of a request, or "". nil means always "".
 	Tenant func(*http.Request) string
-	// Policies say what tenants may ask. The zero value lets nobody go ahead of others.
-	Policies intent.Policies
-	// PriorityIs is what the member priority of a body means, which engines read in opposite ways. The zero Polarity believes none.
+	// Policy limits the hints of tenants that Policies does not contain. The zero Policy grants no priority over other
+	// requests.
+	Policy   intent.Policy
+	Policies map[string]intent.Policy // by tenant
+	// PriorityIs is the polarity of the body's priority field, which varies by engine. By default the field is ignored.
 	PriorityIs intent.Polarity
-	// ToolDispatch offers tool_call_dispatch events in chat streams to clients that ask for them by header, ReasoningDispatch
-	// reasoning_dispatch events.
+	// ToolDispatch and ReasoningDispatch permit tool_call_dispatch and reasoning_dispatch events in chat streams of
+	// clients that request them with a header.
 	ToolDispatch, ReasoningDispatch bool
-	// CallsInReasoning sends calls that the model wrote inside its reasoning like any other. Some models leave out the end
-	// of their reasoning before a call; others draft calls there that they do not mean, so by default such calls are not sent.
+	// CallsInReasoning also sends calls that the model writes inside its reasoning. Some models omit the end of their
+	// reasoning before a call; others draft calls that are not meant to run. By default such calls are not sent.
 	CallsInReasoning bool
-	// OnToolCall is told of every complete call that may be run by the rule of event.Dispatcher, as soon as its last argument
-	// byte has been read and, in a stream, written to the client, in all APIs. So a client that does not read holds it up, and
-	// of a call that a client could not be sent it is not told. It is called from the request's goroutine, between two pieces
-	// of output: return soon.
+	// OnToolCall is called for each complete call that may run by the rule of event.Dispatcher, in all APIs, as soon as
+	// its last argument byte has been decoded and, in a stream, written to the client. A client that does not read its
+	// stream therefore delays it, and it is not called if writing the call to the client failed. It is called from the
+	// request's goroutine, between two chunks of output, and should return quickly.
 	OnToolCall func(ctx context.Context, c ToolCall)
-	// OnReasoning is told of every run of reasoning when it has ended, like OnToolCall.
+	// OnReasoning is called for each run of reasoning when it ends, like OnToolCall.
 	OnReasoning func(ctx context.Context, r Reasoning)
-	// OnDone is told of every request that was placed, when it has ended. It is called from the request's goroutine.
+	// OnDone is called when a request that was placed on an engine ends. It is called from the request's goroutine.
 	OnDone func(Record)
 
-	KeepAlive     time.Duration // of silence before a stream gets a keep-alive; 0 means 10 s
-	BodyTimeout   time.Duration // within which the body of a request must have come; 0 means 1 min
-	EngineSilence time.Duration // after which an engine counts as failed; 0 means 10 min
-	Logger        *slog.Logger  // nil means silent
+	KeepAlive     time.Duration // silence before a stream sends a keep-alive; 0 means 10 s
+	BodyTimeout   time.Duration // time in which the body of a request must arrive; 0 means 1 min
+	EngineSilence time.Duration // silence after which a request to an engine fails; 0 means 10 min
+	Logger        *slog.Logger  // nil means no logs
 }
 
-// Engine is a server behind the gateway.
+// Engine specifies a server behind the gateway.
 type Engine struct {
 	Name   string // unique; "" means the URL
 	URL    string // base address, without /v1
-	APIKey string // sent as a bearer token; "" means none
-	// PrefillPerSecond is how many prompt tokens the engine computes in a second, for the router; 0 means 70,000.
+	APIKey string // sent as a bearer token; "" means no token
+	// PrefillPerSecond is the prefill speed that the router assumes, in prompt tokens per second; 0 means 70,000.
 	PrefillPerSecond float64
-	// Hints is what the engine can be told besides the prompt. The zero Target is vLLM without options.
-	Hints intent.Target
-	// Events subscribes to what the engine's cache holds and to how far that can be believed, and returns how to stop; see the
-	// embedded engine. Without it the router predicts what the cache holds from what was sent to the engine.
-	Events func(fn func(kvevent.Batch), trust func(t kvevent.Trust, why string)) (cancel func())
+	// Hints specifies the hints that the engine accepts. nil means vLLM without options.
+	Hints *intent.Target
+	// Events adds the cache events of the engine to a stream until cancel is called; see the embedded engine. If nil,
+	// the router predicts the contents of the cache from the prompts sent to the engine.
+	Events func(*index.Stream) (cancel func())
 }
 
 // ToolCall is a complete tool call of the model.
 type ToolCall struct {
 	RequestID string
-	Choice    int    // which of the answers the request asked for, from 0
-	ID        string // as the client sees it; the messages API escapes what it forbids in ids that the model gave
+	Choice    int    // index of the choice, from 0
+	ID        string // as sent to the client; for the Messages API, ids of the model are escaped
 	Name      string
-	Arguments string // exactly as the model wrote it: JSON, or blank for {}
-	Custom    bool   // Arguments are free text and not JSON
+	Arguments string // exactly as generated: JSON, or blank for {}
+	Custom    bool   // Arguments is free text and not JSON
 }
 
-// Reasoning is a run of the model's reasoning.
+// Reasoning is a completed run of the model's reasoning.
 type Reasoning struct {
 	RequestID string
-	Choice    int    // which of the answers the request asked for, from 0
-	Text      string // exactly as the model wrote it
+	Choice    int    // index of the choice, from 0
+	Text      string // exactly as generated
 }
 
-// Record is what became of one request.
+// Record describes a completed request.
 type Record struct {
 	RequestID string
 	API       string          // chat, responses, messages
 	Worker    string          // name of the engine
-	Decision  router.Decision // why that one, with the terms of each engine
+	Decision  router.Decision // reason for that engine, with the scores of each engine
 	Usage     event.Tokens
-	Finish    string // why the answer ended, the first one of several, or the class of the error
-	Stripped  int    // bytes of volatile preamble that were dropped
+	Finish    string // finish reason of the first choice, or the class of the error
+	Stripped  int    // bytes of volatile preamble that were removed
 
-	Tenant  string           // whom the request came from
-	Intent  intent.Intent    // what the caller asked and was granted
-	Faults  []intent.Fault   // hints that could not be understood
-	Clamped []intent.Clamped // hints that were not granted
-	Holds   []intent.Hold    // what engines are asked to keep, in blocks of their caches: the breakpoints of Intent
-	// Prefix says how the prompt stands to the one before it in its session. Without a session, Known is false.
+	Tenant  string              // result of Options.Tenant
+	Intent  intent.Intent       // hints that were granted
+	Faults  []intent.Fault      // invalid hints
+	Limited []intent.Change     // hints that the policy limited or dropped
+	Holds   []intent.Breakpoint // retention requested from the engine by the breakpoints of Intent, in whole cache blocks
+	// Prefix compares the prompt with the previous one of its session. Without a session, Known is false.
 	Prefix Prefix
-	// Fates is what became of the reasoning of each turn, Findings of that which was not plainly the client's to send.
-	Fates    []replay.Fate
-	Findings []block.Finding
+	// Outcomes holds the outcome for the reasoning of each turn. Reasoning holds the results of wire.CheckReasoning.
+	Outcomes  []replay.Outcome
+	Reasoning []wire.ReasoningCheck
 
 	FirstByte time.Duration
 	Total     time.Duration
 }
 
-// Prefix is how a prompt stands to the one before it in its session, in bytes of the canonical prompt of package preamble.
+// Prefix is the result of comparing a prompt with the previous one of its session, in bytes of the canonical prompt of
+// package preamble.
 type Prefix struct {
-	Known bool // there was one before
-	preamble.Break
+	Known bool // there is a previous prompt
+	preamble.Divergence
 }
 
-// Gateway serves the three APIs. Make one with New; Close it at the end. It is safe for concurrent use.
+// Gateway serves the three APIs. Create one with New and release it with Close. It is safe for concurrent use by
+// multiple goroutines.
 type Gateway struct {
-	opt      Options
-	mux      *http.ServeMux
-	fleet    *fleet
-	families *families
-	models   *catalog.Catalog
-	prompts  *cache.Cache    // token ids of prompts
-	trails   *trails         // the last prompt of each session
-	ctx      context.Context // ends at Close
-	cancel   context.CancelCauseFunc
+	opt       Options
+	mux       *http.ServeMux
+	fleet     *fleet
+	families  families
+	models    *catalog.Catalog
+	histories *histories      // the last prompt of each recent session
+	ctx       context.Context // ends at Close
+	cancel    context.CancelCauseFunc
 
-	eos  []uint32
-	born string // tells the request names of one gateway from another's
+	born string // prefix of request ids; distinguishes gateways
 
 	mu   sync.Mutex
 	ids  uint64
 	done bool
-	busy sync.WaitGroup // requests that run; Add under mu, not after done
+	busy sync.WaitGroup // running requests; Add under mu, not after done
 }
 
-var errClosed = errors.New("serve: the gateway is closed")
+var errClosed = errors.New("serve: gateway closed")
 
-// New returns a gateway. Unknown families, engines without an address and negative sizes and times are errors.
+// New returns a Gateway. Options without a model name, prompts or engines, invalid engine addresses, invalid records,
+// and negative sizes and times are errors. The caller must call Close.
 func New(o *Options) (*Gateway, error) {
-	g := &Gateway{opt: *o}
+	g := &Gateway{opt: *o, families: families{model: o.Prompts, named: map[string]*prompt.Model{}}}
 	opt := &g.opt
-	opt.ToolParser = cmp.Or(opt.ToolParser, "hermes")
 	opt.MaxChoices = cmp.Or(opt.MaxChoices, 16)
 	opt.BlockSize = cmp.Or(opt.BlockSize, 16)
 	opt.MaxBody = cmp.Or(opt.MaxBody, 64<<20)
@@ -189,49 +181,43 @@ func New(o *Options) (*Gateway, error) {
 	switch {
 	case opt.Model == "":
 		return nil, errors.New("serve: no model name")
-	case opt.Tokenizer == nil:
-		return nil, errors.New("serve: no tokenizer")
+	case opt.Prompts == nil || opt.Prompts.Tokenizer() == nil || opt.Prompts.Family() == "":
+		return nil, errors.New("serve: Prompts must have a tokenizer and a family")
 	case len(opt.Engines) == 0:
 		return nil, errors.New("serve: no engine")
 	case opt.MaxModelLen < 0 || opt.MaxChoices < 0 || opt.BlockSize < 0 || opt.MaxBody < 0:
-		return nil, errors.New("serve: a negative MaxModelLen, MaxChoices, BlockSize or MaxBody")
+		return nil, errors.New("serve: MaxModelLen, MaxChoices, BlockSize and MaxBody must not be negative")
 	case opt.KeepAlive < 0 || opt.BodyTimeout < 0 || opt.EngineSilence < 0:
-		return nil, errors.New("serve: a negative KeepAlive, BodyTimeout or EngineSilence")
+		return nil, errors.New("serve: KeepAlive, BodyTimeout and EngineSilence must not be negative")
 	}
 	var err error
 	if g.models, err = newCatalog(opt); err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
-	if g.families, err = newFamilies(opt); err != nil {
-		return nil, fmt.Errorf("serve: %w", err)
-	}
 	if g.fleet, err = newFleet(opt); err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
-	opt.Tokenizer = opt.Tokenizer.WithLimits(tokenizers.Truncation{}, tokenizers.Padding{}) // a prompt is whole or refused
-	if g.prompts, err = cache.New(opt.Tokenizer, nil); err != nil {
-		return nil, fmt.Errorf("serve: %w", err)
+	if why := opt.Prompts.Cache().Err(); why != nil {
+		opt.Logger.Info("prompt cache unavailable", "err", why)
 	}
-	if why := g.prompts.Off(); why != "" {
-		opt.Logger.Info("prompts are not cached", "why", why)
-	}
-	if opt.Carrier == nil {
-		if opt.Carrier, err = replay.ProcessCarrier(rand.Reader, nil); err != nil {
+	if opt.Signer == nil {
+		key := make([]byte, replay.KeySize)
+		rand.Read(key)
+		if opt.Signer, err = replay.NewSigner(key, nil); err != nil {
 			return nil, fmt.Errorf("serve: %w", err)
 		}
 	}
-	if g.trails, err = newTrails(); err != nil {
+	if g.histories, err = newHistories(); err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
-	g.eos = opt.Tokenizer.EOS()
 	g.born = strconv.FormatInt(time.Now().UnixNano(), 36)
 	g.ctx, g.cancel = context.WithCancelCause(context.Background())
 	g.mux = g.routes()
 	return g, nil
 }
 
-// Close ends all requests with an error, waits until they are gone and lets go of the engines. Requests after it are
-// refused.
+// Close ends all requests with an error, waits for them to return and closes the connections to the engines. Later
+// requests get status 503.
 func (g *Gateway) Close() {
 	g.mu.Lock()
 	first := !g.done
@@ -244,20 +230,21 @@ func (g *Gateway) Close() {
 	}
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP serves one request.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	if g.done {
 		g.mu.Unlock()
-		http.Error(w, "the gateway is closed", http.StatusServiceUnavailable)
+		http.Error(w, "gateway closed", http.StatusServiceUnavailable)
 		return
 	}
 	g.busy.Add(1)
 	g.mu.Unlock()
 	defer g.busy.Done()
 
-	// Until readBody lifts it, and also where nobody reads the body: the server takes in what it can of it before it answers.
-	http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.opt.BodyTimeout)) // a server without deadlines has no such limit
+	// The deadline holds until readBody lifts it. It is needed even if the handler does not read the body, because
+	// net/http may read the rest of a body before it sends the response.
+	http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.opt.BodyTimeout)) // an error means that the server does not support deadlines
 
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
@@ -265,29 +252,27 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mux.ServeHTTP(w, r.WithContext(ctx))
 }
 
-// requestID returns the caller's name for the request if it is fit to be one, or a new one, and puts it into the answer's header.
-func (g *Gateway) requestID(w http.ResponseWriter, r *http.Request, a *api) string {
+// requestID returns the client's request id if it is printable ASCII of at most 128 bytes, or a new one, and sets the
+// response header.
+func (g *Gateway) requestID(w http.ResponseWriter, r *http.Request, a *wire.API) string {
 	id := r.Header.Get("X-Request-Id")
 	if id == "" || len(id) > 128 || strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		id = g.newID()
 	}
 	w.Header().Set("X-Request-Id", id)
-	if a == messagesAPI {
+	if a == wire.Messages {
 		w.Header().Set("Request-Id", id)
 	}
 	return id
 }
 
-// newID returns a name that no other request has.
+// newID returns a unique request id.
 func (g *Gateway) newID() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.ids++
 	return g.born + "-" + strconv.FormatUint(g.ids, 36)
 }
-
-// isEOS reports whether id ends the model's turn.
-func (g *Gateway) isEOS(id uint32) bool { return slices.Contains(g.eos, id) }
 
 func (g *Gateway) knows(model string) bool {
 	_, ok := g.models.Lookup(model)

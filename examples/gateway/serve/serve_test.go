@@ -23,7 +23,8 @@ import (
 
 	"github.com/weft-go/weft/examples/engine/vllm"
 	"github.com/weft-go/weft/examples/gateway/serve"
-	tchat "github.com/weft-go/weft/tokenizers/chat"
+	"github.com/weft-go/weft/tokenizers"
+	"github.com/weft-go/weft/tokenizers/template"
 )
 
 func TestStreams(t *testing.T) {
@@ -44,7 +45,7 @@ func TestStreams(t *testing.T) {
 				Cached: got.Cached,
 			}
 			require.Empty(t, cmp.Diff(want, got))
-			if i > 0 { // all three render to the same prompt, so the second finds the first's blocks
+			if i > 0 { // all three render to the same prompt, so the second hits the cache of the first
 				require.Equal(t, r.prompts[0].Text, r.prompts[i].Text)
 				require.Equal(t, (want.Prompt-1)/16*16, got.Cached)
 			}
@@ -75,7 +76,7 @@ func TestWholeAnswers(t *testing.T) {
 	}
 }
 
-// TestEngineRequest looks at what an engine that is not ours gets, and answers without ids and cached tokens.
+// TestEngineRequest checks the request to a foreign engine, whose response has no ids and no cached tokens.
 func TestEngineRequest(t *testing.T) {
 	var mu sync.Mutex
 	var got []map[string]any
@@ -208,7 +209,7 @@ func TestRefusedRequests(t *testing.T) {
 	apiCases[2].wantError(t, status, body, 404, "not_found_error", "/v1/messages/batches")
 }
 
-// TestParams sees errors name the field as its API does.
+// TestParams checks that errors name the field of the API.
 func TestParams(t *testing.T) {
 	r := start(t, 1, say("fine"), func(o *serve.Options) { o.MaxModelLen = 300 })
 	long := strings.Repeat("one two three ", 500)
@@ -245,7 +246,7 @@ func TestParams(t *testing.T) {
 		status, _, body := send(t, r.url+"/v1/messages", messagesBody(`{"role":"`+role+`","content":"x"}`))
 		apiCases[2].wantError(t, status, body, 400, "invalid_request_error", "system, user and assistant")
 	}
-	for path, body := range map[string]string{ // what asks for nothing that is not served, and what is only ignored
+	for path, body := range map[string]string{ // fields with default values, and ignored fields
 		"chat/completions": chat + `"continue_final_message":false,"response_format":{"type":"json_object"},"logprobs":true,"never_heard_of":1}`,
 		"responses":        resp + `"prompt":null,"background":false,"continue_final_message":true,"n":2,"input":[{"type":"never_heard_of"},{"role":"user","content":"x"}]}`,
 		"messages":         strings.Replace(messagesBody(`{"role":"user","content":"x"}`), `{`, `{"prompt":{"id":"x"},"background":true,"n":"2",`, 1),
@@ -257,8 +258,8 @@ func TestParams(t *testing.T) {
 	}
 }
 
-// TestFull sees a prompt that takes the whole window refused with numbers that are a reason: harnesses read them.
-func TestFull(t *testing.T) {
+// TestFullWindow checks that a prompt that fills the context window is refused with correct numbers, which harnesses parse.
+func TestFullWindow(t *testing.T) {
 	r := start(t, 1, say("fine"), nil)
 	n := len(tok().AppendEncode(nil, r.prompt(t, "/v1/messages", messagesBody(`{"role":"user","content":"x"}`))))
 	full := start(t, 1, say("fine"), func(o *serve.Options) { o.MaxModelLen = n })
@@ -274,7 +275,7 @@ func TestFull(t *testing.T) {
 	apiCases[2].wantError(t, status, body, 400, "invalid_request_error", fmt.Sprintf("%d tokens > %d maximum", n+1, n))
 }
 
-// TestRefusals passes on what an engine says of a request, in whichever form it says it, and not what a proxy in front of it does.
+// TestRefusals checks that error messages of an engine are passed on in all their forms, unlike messages of a proxy.
 func TestRefusals(t *testing.T) {
 	for _, tt := range []struct {
 		status     int
@@ -303,7 +304,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestRetryAfter passes on how long a busy engine wants to be left alone, within reason.
+// TestRetryAfter checks that the Retry-After of an engine is passed on up to a limit.
 func TestRetryAfter(t *testing.T) {
 	for _, tt := range []struct {
 		status     int
@@ -331,8 +332,8 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestNothingIsKept refuses to answer the end of a conversation whose beginning the client believes to be here.
-func TestNothingIsKept(t *testing.T) {
+// TestStatefulRequestsRefused checks that requests that refer to stored state are refused.
+func TestStatefulRequestsRefused(t *testing.T) {
 	r := start(t, 1, say("fine"), nil)
 	ask := []any{object{"role": "user", "content": "And then?"}}
 	for _, tt := range []struct {
@@ -365,7 +366,7 @@ func TestNothingIsKept(t *testing.T) {
 	}
 }
 
-// TestEngineFailures lets engines fail in every way, before and during the answer.
+// TestEngineFailures makes engines fail in each mode, before and during the response.
 func TestEngineFailures(t *testing.T) {
 	r := start(t, 1, func(p vllm.Prompt) vllm.Reply {
 		rep := vllm.Reply{Text: answer, Fail: vllm.Failure{AfterTokens: 12}}
@@ -411,7 +412,7 @@ func TestEngineFailures(t *testing.T) {
 	}
 }
 
-// TestFailover takes another engine when one refuses or is not there at all.
+// TestFailover checks that another engine is used if one refuses or cannot be reached.
 func TestFailover(t *testing.T) {
 	dead := httptest.NewServer(nil)
 	dead.Close()
@@ -430,7 +431,7 @@ func TestFailover(t *testing.T) {
 	require.NotEqual(t, "dead", r.done(t, 1)[0].Worker)
 
 	gone := start(t, 0, nil, func(o *serve.Options) { o.Engines = []serve.Engine{{URL: dead.URL}} })
-	for range 2 { // also while the engine is believed dead
+	for range 2 { // also while the engine is marked as down
 		for _, a := range apiCases {
 			status, _, body := send(t, gone.url+a.path, a.body("hi", true))
 			if a.anthropic {
@@ -442,8 +443,8 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// TestClientLeaves sees a client's departure reach the engine and the router.
-func TestClientLeaves(t *testing.T) {
+// TestClientDisconnects checks that a disconnect of the client cancels the engine's request and the reservation.
+func TestClientDisconnects(t *testing.T) {
 	ended := make(chan vllm.Report, 10)
 	for _, a := range apiCases {
 		t.Run(a.name, func(t *testing.T) {
@@ -468,7 +469,7 @@ func TestClientLeaves(t *testing.T) {
 					cancel()
 					resp.Body.Close()
 				} else {
-					go func() { // leaves once the engine has begun
+					go func() { // disconnects once the engine has started
 						for !strings.Contains(metrics(s.URL), `num_requests_running{model_name="m"} 1`) {
 							time.Sleep(time.Millisecond)
 						}
@@ -496,7 +497,8 @@ func metrics(url string) string {
 	return string(b)
 }
 
-// TestKeepAlive waits for signs of life while the engine is silent, before and after its first token, then closes the gateway.
+// TestKeepAlive waits for keep-alives while the engine is silent, before and after its first token, then closes the
+// gateway.
 func TestKeepAlive(t *testing.T) {
 	for _, a := range apiCases {
 		for _, after := range []int{0, 2} {
@@ -538,7 +540,7 @@ func TestKeepAlive(t *testing.T) {
 	}
 }
 
-// TestSilentEngine gives up on an engine that hangs, in the middle of its answer and before.
+// TestSilentEngine checks the timeout for an engine that hangs before or during its output.
 func TestSilentEngine(t *testing.T) {
 	for _, a := range apiCases {
 		for _, after := range []int{0, 2} {
@@ -546,7 +548,7 @@ func TestSilentEngine(t *testing.T) {
 				return vllm.Reply{Text: "one two three", Fail: vllm.Failure{Mode: vllm.Stall, AfterTokens: after}}
 			}, func(o *serve.Options) { o.EngineSilence = 100 * time.Millisecond })
 			status, _, body := send(t, r.url+a.path, a.body("go", after > 0))
-			if status == 200 { // on a slow machine the first token may be too late as well
+			if status == 200 { // on a slow machine, the first token may also be too late
 				require.NotEmpty(t, a.gather(t, body).Error)
 			} else {
 				typ := "server_error"
@@ -560,20 +562,20 @@ func TestSilentEngine(t *testing.T) {
 	}
 }
 
-// opener is a template that begins the reasoning for the model.
-type opener struct{ tchat.Template }
+// opener is a template whose prompts end with the start of reasoning.
+type opener struct{ template.Template }
 
-func (o opener) Render(r tchat.Request) (*tchat.Prompt, error) {
+func (o opener) Render(r template.Request) (*template.Prompt, error) {
 	p, err := o.Template.Render(r)
 	if err == nil {
 		p.Text += "<think>\n"
-		p.Segments = append(p.Segments, tchat.Segment{Start: len(p.Text) - 8, End: len(p.Text), Trusted: true})
+		p.Segments = append(p.Segments, tokenizers.Segment{Text: p.Text[len(p.Text)-8:], Trusted: true})
 	}
 	return p, err
 }
 
 func TestStartState(t *testing.T) {
-	r := start(t, 1, say("hm\n</think>\n\nyes"), func(o *serve.Options) { o.Template = opener{tchat.ChatML(nil)} })
+	r := start(t, 1, say("hm\n</think>\n\nyes"), func(o *serve.Options) { o.Prompts = prompts(t, opener{lookup("chatml", nil)}, "hermes") })
 	for _, a := range apiCases {
 		_, _, body := send(t, r.url+a.path, a.body("go", true))
 		w := a.gather(t, body)
@@ -641,7 +643,7 @@ func TestToolDispatch(t *testing.T) {
 	}
 }
 
-// TestTenants sees two tenants with one prompt not share a cache, and each find its own again.
+// TestTenants checks that two tenants with the same prompt share no cache entries, and that each finds its own.
 func TestTenants(t *testing.T) {
 	r := start(t, 1, say("x"), nil)
 	for i, tenant := range []string{"a", "b", "a", "b", ""} {
@@ -660,7 +662,7 @@ func TestFamilyPerRequest(t *testing.T) {
 	}
 }
 
-// TestCallsInReasoning sees a call of a model that left out the end of its reasoning sent when that was asked for, and only then.
+// TestCallsInReasoning checks that a call inside reasoning is sent only with Options.CallsInReasoning.
 func TestCallsInReasoning(t *testing.T) {
 	for _, sent := range []bool{false, true} {
 		told := 0
@@ -682,8 +684,8 @@ func TestCallsInReasoning(t *testing.T) {
 	}
 }
 
-// TestCustomTool sees a tool that takes free text, which the model knows as a function of one string, called in the form the
-// client declared it in.
+// TestCustomTool checks that a call of a free-text tool, which the model sees as a function with one string, has the
+// form that the client declared.
 func TestCustomTool(t *testing.T) {
 	r := start(t, 1, say("<tool_call>\n{\"name\": \"apply_patch\", \"arguments\": {\"input\": \"*** Begin\\n+é\"}}\n</tool_call>"), nil)
 	body := object{"model": "m", "input": "go", "stream": true, "tools": []any{object{"type": "custom", "name": "apply_patch"}}}
@@ -756,16 +758,14 @@ func TestSmallEndpoints(t *testing.T) {
 }
 
 func TestBadOptions(t *testing.T) {
-	good := serve.Options{Model: "m", Tokenizer: tok(), Engines: []serve.Engine{{URL: "http://127.0.0.1:1"}}}
+	good := serve.Options{Model: "m", Prompts: hermesModel(), Engines: []serve.Engine{{URL: "http://127.0.0.1:1"}}}
 	for has, change := range map[string]func(*serve.Options){
-		"klingon":        func(o *serve.Options) { o.ToolParser = "klingon" },
-		"vulcan":         func(o *serve.Options) { o.ReasoningParser = "vulcan" },
-		"combined":       func(o *serve.Options) { o.ReasoningParser = "harmony" },
-		"no model":       func(o *serve.Options) { o.Model = "" },
-		"no tokenizer":   func(o *serve.Options) { o.Tokenizer = nil },
-		"no engine":      func(o *serve.Options) { o.Engines = nil },
-		"does not begin": func(o *serve.Options) { o.Engines = []serve.Engine{{URL: "gpu1:8000"}} },
-		"registered":     func(o *serve.Options) { o.Engines = append(o.Engines, o.Engines[0]) },
+		"no model":        func(o *serve.Options) { o.Model = "" },
+		"Prompts must":    func(o *serve.Options) { o.Prompts = nil },
+		"and a family":    func(o *serve.Options) { o.Prompts = prompts(t, nil, "") },
+		"no engine":       func(o *serve.Options) { o.Engines = nil },
+		"want http:// or": func(o *serve.Options) { o.Engines = []serve.Engine{{URL: "gpu1:8000"}} },
+		"registered":      func(o *serve.Options) { o.Engines = append(o.Engines, o.Engines[0]) },
 	} {
 		o := good
 		change(&o)
@@ -773,7 +773,7 @@ func TestBadOptions(t *testing.T) {
 		require.ErrorContains(t, err, has)
 	}
 	o := good
-	o.ReasoningParser = "qwen3_coder"
+	o.Prompts = prompts(t, nil, "hermes+qwen3_coder")
 	g, err := serve.New(&o)
 	require.NoError(t, err)
 	g.Close()
@@ -783,8 +783,8 @@ func TestBadOptions(t *testing.T) {
 	require.Equal(t, 503, w.Code)
 }
 
-// TestParallel runs conversations of two turns side by side; every second turn must find its first one's blocks.
-func TestParallel(t *testing.T) {
+// TestConcurrentConversations runs conversations of two turns concurrently; each second turn must hit the cache of the first.
+func TestConcurrentConversations(t *testing.T) {
 	r := start(t, 3, say("Certainly, here is what I think about that question of yours."), func(o *serve.Options) { o.StripPreamble = true })
 	var wg sync.WaitGroup
 	for i := range 24 {
@@ -810,7 +810,7 @@ func TestParallel(t *testing.T) {
 	require.GreaterOrEqual(t, cached, 24)
 }
 
-// TestCaptures sends what real harnesses sent, two turns of a session in a row where there are two.
+// TestCaptures sends recorded requests of real harnesses, two turns of a session if available.
 func TestCaptures(t *testing.T) {
 	dir := os.Getenv("WEFT_SHARED")
 	if dir == "" {
@@ -819,7 +819,7 @@ func TestCaptures(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(dir, "captures", "*", "*.json"))
 	require.NoError(t, err)
 	if len(files) == 0 {
-		t.Skip("no captures in " + dir)
+		t.Skip("no captures in " + dir + ": set WEFT_SHARED")
 	}
 	r := start(t, 2, say(answer), func(o *serve.Options) { o.Aliases, o.StripPreamble = []string{"mock-model"}, true })
 	for i, file := range files {
@@ -857,8 +857,8 @@ func TestCaptures(t *testing.T) {
 	}
 }
 
-// TestNotRenderedIsLoggedOnce sees one line for each kind of thing that a prompt leaves out, however often it occurs.
-func TestNotRenderedIsLoggedOnce(t *testing.T) {
+// TestNotRenderedLoggedOnce checks that each kind of part that a prompt omits is logged once per request.
+func TestNotRenderedLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
 	r := start(t, 1, say("fine"), func(o *serve.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	msgs := []any{object{"role": "user", "content": "go"}}

@@ -12,22 +12,22 @@ import (
 	"github.com/weft-go/weft/protocols/sse"
 )
 
-// writeTimeout is how long a client may leave a stream unread before it is taken for gone.
+// writeTimeout is the time in which a client must accept a write; after it, the client is treated as disconnected.
 const writeTimeout = time.Minute
 
-// errClientGone says that the client does not take its answer any more.
-var errClientGone = errors.New("serve: the client is gone")
+// errClientGone reports that writing to the client failed.
+var errClientGone = errors.New("serve: client disconnected")
 
 // A streamWriter writes a stream to the client and keeps it alive.
 //
-// Nothing is sent before the first write, so that until then a failure can still be an HTTP error. When the stream was
-// idle for a while, it writes a keep-alive, preceded by the opening frames if they have not been sent yet: a long prefill
-// looks dead to clients and proxies otherwise. Safe for concurrent use.
+// Nothing is sent before the first write or keep-alive, so until then a failure can still become an HTTP error. After
+// idle time it writes a keep-alive, preceded by the opening frames if they have not been sent yet, so that clients and
+// proxies do not time out during a long prefill. It is safe for concurrent use by multiple goroutines.
 type streamWriter struct {
 	w       http.ResponseWriter
 	rc      *http.ResponseController
 	opening []byte // written first
-	alive   []byte // the keep-alive
+	alive   []byte // keep-alive frame
 	idle    time.Duration
 
 	mu      sync.Mutex
@@ -45,7 +45,7 @@ func newStreamWriter(w http.ResponseWriter, opening, alive []byte, idle time.Dur
 	return s
 }
 
-// write sends frames. Only whole events may be written.
+// write sends frames, which must be complete events.
 func (s *streamWriter) write(frames []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +55,7 @@ func (s *streamWriter) write(frames []byte) error {
 	return s.send(frames)
 }
 
-// send writes with s.mu held.
+// send writes frames. s.mu must be held.
 func (s *streamWriter) send(frames []byte) error {
 	s.rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // a server without deadlines has no such limit
 	if !s.started {
@@ -89,7 +89,8 @@ func (s *streamWriter) keepAlive() {
 	}
 }
 
-// close ends the writer; no write happens after it returns. If the stream was started, last is sent first: it reports which.
+// close ends the writer: nothing is written after it returns. If the stream has started, close sends last first. It
+// reports whether the stream has started.
 func (s *streamWriter) close(last []byte) (started bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// Header is the first line of a file. What it counts has to be what is in the file; the rest is for people.
+// Header is the first line of a file. Its counts must match the file; the other fields are informational.
 type Header struct {
 	Name      string `json:"name"`
 	BlockSize int    `json:"block_size"` // tokens
@@ -22,7 +22,7 @@ type Header struct {
 	StoreBlocks  int `json:"store_blocks"`
 	RemoveEvents int `json:"remove_events"`
 	RemoveBlocks int `json:"remove_blocks"`
-	MaxU         int `json:"max_u"` // the greatest id of a block
+	MaxU         int `json:"max_u"` // the largest block id
 
 	UniqueBlocks int    `json:"unique_blocks"`
 	HitBlocks    int    `json:"hit_blocks"` // leading blocks of the queries that the worker of the request held
@@ -51,22 +51,22 @@ type Op struct {
 	Kind   Kind
 	Worker uint32 // of Store and Remove, less than Header.Workers
 	Blocks int    // in the list
-	// Event is what a Store or a Remove is to an index: engine hashes, and for Store parent and local hashes. Its slices
-	// belong to the workload and are not to be written to.
+	// Event is a Store or a Remove as an index receives it: engine hashes, and for Store parent and local hashes. Its
+	// slices belong to the workload; the caller must not modify them.
 	Event kvevent.Event
 
 	runs []run
 }
 
-// run is blocks with consecutive ids, upwards from first, or downwards if n is negative.
+// run is a sequence of consecutive block ids, ascending from first, or descending if n is negative.
 type run struct{ first, n int32 }
 
-// Workload is a file in memory. Methods may run beside each other.
+// Workload is a decoded file. It is safe for concurrent use by multiple goroutines.
 type Workload struct {
 	Header
 	Ops []Op
 
-	// By block id. parent is the id before, or one of:
+	// By block id. parent is the id of the previous block, or one of:
 	parent     []int32
 	seq, local []uint64
 }
@@ -90,7 +90,8 @@ func (w *Workload) AppendIDs(dst []uint32, op *Op) []uint32 {
 	return dst
 }
 
-// AppendSeq appends the sequence hashes of the blocks of op to dst and returns it: what an index is asked with. Little more than a copy.
+// AppendSeq appends the sequence hashes of the blocks of op, the input of a lookup, to dst and returns it. It costs
+// little more than a copy.
 func (w *Workload) AppendSeq(dst []uint64, op *Op) []uint64 { return appendRuns(dst, w.seq, op.runs) }
 
 // AppendLocal appends the local hashes of the blocks of op to dst and returns it.
@@ -114,16 +115,16 @@ func appendRuns(dst, table []uint64, runs []run) []uint64 {
 // Seq returns the sequence hash of a block.
 func (w *Workload) Seq(id uint32) uint64 { return w.seq[id] }
 
-// Parent returns the block before a block; false if the block begins a prompt.
+// Parent returns the previous block of a block, or false if the block begins a prompt.
 func (w *Workload) Parent(id uint32) (uint32, bool) {
 	p := w.parent[id]
 	return uint32(max(p, 0)), p >= 0
 }
 
-// Undo returns operations that take back the events of ops, the last one first: blocks stored are removed, blocks removed are stored
-// where they were. A block that was removed after the one before it is stored before that one: an index has to park it until then.
-// Undo fails if ops does not tell, because a block is stored that was there or one is removed that was not; held says whether a worker
-// holds a block before ops.
+// Undo returns operations that revert the events of ops, the last one first: stored blocks are removed, and removed
+// blocks are stored again. A block that was removed after the one before it is stored before that one: an index has to
+// park it until then. Undo fails if ops is ambiguous, because a block is stored that was present or one is removed that
+// was absent; held reports whether a worker holds a block before ops.
 func (w *Workload) Undo(ops []Op, held func(worker, id uint32) bool) ([]Op, error) {
 	has := make(map[[2]uint32]bool) // what ops changed so far
 	var ids []uint32
@@ -140,7 +141,7 @@ func (w *Workload) Undo(ops []Op, held func(worker, id uint32) bool) ([]Op, erro
 				now = held(op.Worker, id)
 			}
 			if now == (op.Kind == Store) {
-				return nil, fmt.Errorf("kvw: operation %d of %d changes nothing for block %d of worker %d", i, len(ops), id, op.Worker)
+				return nil, fmt.Errorf("kvw: undo: operation %d of %d has no effect on block %d of worker %d", i, len(ops), id, op.Worker)
 			}
 			has[k] = op.Kind == Store
 		}
@@ -168,7 +169,7 @@ func (w *Workload) Undo(ops []Op, held func(worker, id uint32) bool) ([]Op, erro
 	return out, nil
 }
 
-// event makes an operation of a list of blocks.
+// event returns an operation for a list of blocks.
 func (w *Workload) event(k Kind, worker uint32, parent int32, ids []uint32) Op {
 	op := Op{Kind: k, Worker: worker, Blocks: len(ids), runs: make([]run, len(ids))}
 	for i, id := range ids {
@@ -178,7 +179,7 @@ func (w *Workload) event(k Kind, worker uint32, parent int32, ids []uint32) Op {
 	return op
 }
 
-// fill makes the event of op in room, which has space for two hashes a block, and returns what is left of room.
+// fill builds the event of op in room, which has space for two hashes per block, and returns the rest of room.
 func (w *Workload) fill(op *Op, parent int32, room []uint64) []uint64 {
 	cut := func(table []uint64) []uint64 {
 		room = appendRuns(room, table, op.runs)
@@ -197,9 +198,9 @@ func (w *Workload) fill(op *Op, parent int32, room []uint64) []uint64 {
 	return room
 }
 
-// place notes that block id follows block p, or begins a prompt if p is noParent, and makes its hashes. It reports whether that
-// is what was noted before, if anything was.
-func (w *Workload) place(id, p int32) bool {
+// setParent records that block id follows block p, or begins a prompt if p is noParent, and computes its hashes. It
+// reports false if an earlier call recorded another parent.
+func (w *Workload) setParent(id, p int32) bool {
 	if w.parent[id] == notListed {
 		w.parent[id] = p
 		w.local[id] = local(uint64(id))

@@ -41,7 +41,7 @@ func TestRead(t *testing.T) {
 	require.Empty(t, ids(5))
 	require.Equal(t, []uint32{0, 1, 5, 6}, ids(6))
 
-	// The first output of splitmix64 with seed 0 is known from elsewhere.
+	// The first output of splitmix64 with seed 0 is published.
 	local := w.AppendLocal(nil, &w.Ops[1])
 	require.Equal(t, uint64(0xE220A8397B1DCDAF), local[0])
 	seq := w.AppendSeq(nil, &w.Ops[1])
@@ -75,28 +75,28 @@ func TestErrors(t *testing.T) {
 	for _, c := range []struct{ name, data, want string }{
 		{"empty", "", "at byte 0"},
 		{"magic", "KVW2 {}\n", "at byte 0"},
-		{"one line", "KVW1 {}", "at byte 7: no end"},
+		{"one line", "KVW1 {}", "at byte 7: header line has no end"},
 		{"json", "KVW1 {]\n", "at byte 5"},
 		{"no workers", head(func(h *kvw.Header) { h.Workers = 0 }), "0 workers"},
 		{"many workers", head(func(h *kvw.Header) { h.Workers = 1 << 30 }), "workers"},
-		{"many blocks", head(func(h *kvw.Header) { h.MaxU = 1 << 30 }), "numbered up to"},
+		{"many blocks", head(func(h *kvw.Header) { h.MaxU = 1 << 30 }), "header out of range"},
 		{"sparse", head(func(h *kvw.Header) { h.MaxU = 1 << 20 }), "there are only 16"},
-		{"count", head(func(h *kvw.Header) { h.Queries = 2 }), "3 queries and says 2"},
+		{"count", head(func(h *kvw.Header) { h.Queries = 2 }), "3 queries, header has 2"},
 		{"cut", ok[:len(ok)-1], fmt.Sprintf("at byte %d: the file ends", len(ok)-1)},
 		{"kind", bare(one, "\x03"), "kind 3"},
 		{"worker", bare(one, "\x02\x02\x00"), "worker 2, of 2"},
 		{"parent", bare(one, "\x01\x00\x0b\x00"), "parent 11, of 11"},
 		{"id", bare(one, "\x00\x01\x14\x02"), "blocks 10 to 10, of 10"},
 		{"below", bare(one, "\x00\x01\x02\x07"), "blocks 1 to -1, of 10"},
-		{"counted", bare(one, "\x00\x01\x02\x05"), "has 1 operations and says 0"},
+		{"counted", bare(one, "\x00\x01\x02\x05"), "1 operations, header has 0"},
 		{"long", bare(one, "\x00\x01\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), "beyond block 0"},
 		{"twice", bare(one, "\x00\x02\x00\x14\x11\x04"), "more blocks in a list than the 10"},
 		{"nothing", bare(one, "\x00\x01\x00\x00"), "0 blocks from"},
 		{"number", bare(one, "\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), "more than 64 bits"},
 		{"many runs", bare(one, "\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), "the file ends"},
-		{"two parents", two(func(w *kvw.Writer) { w.Query(0, 1); w.Query(1) }), "block 1 follows -1 here and 0 before"},
-		{"own parent", two(func(w *kvw.Writer) { w.Store(0, 1, 1, 0) }), "follows block 1, which is in no operation"},
-		{"removed", two(func(w *kvw.Writer) { w.Query(1, 2); w.Query(1, 2); w.Remove(0, 0) }), "block 0 is removed"},
+		{"two parents", two(func(w *kvw.Writer) { w.Query(0, 1); w.Query(1) }), "block 1 has parent -1 here and 0 before"},
+		{"own parent", two(func(w *kvw.Writer) { w.Store(0, 1, 1, 0) }), "store after unknown block 1"},
+		{"removed", two(func(w *kvw.Writer) { w.Query(1, 2); w.Query(1, 2); w.Remove(0, 0) }), "removal of unknown block 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := kvw.Read([]byte(c.data))
@@ -113,7 +113,7 @@ func two(f func(*kvw.Writer)) string {
 	return string(w.Bytes())
 }
 
-// What is written is read, whatever the order of the ids.
+// Read returns the written operations, for any order of ids.
 func TestWriteRead(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -171,7 +171,7 @@ func TestUndo(t *testing.T) {
 		require.Equal(t, before, fmt.Sprint(held))
 	}
 	_, err = w.Undo(w.Ops, func(_, _ uint32) bool { return true })
-	require.ErrorContains(t, err, "changes nothing")
+	require.ErrorContains(t, err, "has no effect")
 }
 
 func FuzzRead(f *testing.F) {
@@ -194,7 +194,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// The shared workloads read, and are consistent.
+// The shared workloads are valid and consistent.
 func TestShared(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long")

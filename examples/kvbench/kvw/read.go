@@ -9,21 +9,21 @@ import (
 	"fmt"
 )
 
-// Limits of what [Read] takes, whatever a file says: a few bytes can stand for very many blocks. A file within them takes at most
-// 36 bytes of memory for each of MaxBlocks, besides 300 bytes for each of its operations, which it has to hold.
+// Limits that [Read] enforces for every file: a few bytes can represent very many blocks. A file within them needs at
+// most 36 bytes of memory for each of MaxBlocks, and 300 bytes for each of its operations.
 const (
-	MaxBlocks      = 1 << 24 // that are different, and that events store and remove in all
-	MaxQueryBlocks = 1 << 27 // in all queries together: they bound the time
+	MaxBlocks      = 1 << 24 // different blocks; also blocks that all events store and remove
+	MaxQueryBlocks = 1 << 27 // blocks of all queries; limits the time
 	MaxWorkers     = 1 << 16
 )
 
-// Error says what is wrong with a file.
+// Error describes a fault in a file.
 type Error struct {
 	Offset int64 // of the byte, from the start of the file
 	Err    error
 }
 
-// Error says where it is and what.
+// Error returns the position and the fault.
 func (e *Error) Error() string { return fmt.Sprintf("kvw: at byte %d: %v", e.Offset, e.Err) }
 
 // Unwrap returns what is wrong.
@@ -31,8 +31,8 @@ func (e *Error) Unwrap() error { return e.Err }
 
 const magic = "KVW1 "
 
-// Read decodes a file. data is not retained. Errors are of type *[Error]: a file that is cut short or says other numbers than its header,
-// blocks that follow different ones in different places, a store that follows a block nobody has seen, sizes beyond the limits.
+// Read decodes a file. data is not retained. Errors are of type *[Error]: a file that is truncated or contradicts its
+// header, a block with different parents, a store after an unknown block, sizes beyond the limits. The time is
 // O(blocks).
 func Read(data []byte) (*Workload, error) {
 	if !bytes.HasPrefix(data, []byte(magic)) {
@@ -40,7 +40,7 @@ func Read(data []byte) (*Workload, error) {
 	}
 	end := bytes.IndexByte(data, '\n')
 	if end < 0 {
-		return nil, &Error{int64(len(data)), fmt.Errorf("no end of the first line")}
+		return nil, &Error{int64(len(data)), fmt.Errorf("header line has no end")}
 	}
 	w := new(Workload)
 	if err := json.Unmarshal(data[len(magic):end], &w.Header); err != nil {
@@ -48,13 +48,13 @@ func Read(data []byte) (*Workload, error) {
 	}
 	r := reader{data: data, at: end + 1, h: &w.Header}
 	if w.BlockSize <= 0 || w.Workers <= 0 || w.Workers > MaxWorkers || w.MaxU < 0 || w.MaxU >= MaxBlocks {
-		return nil, &Error{int64(len(magic)), fmt.Errorf("%d workers, blocks of %d tokens, numbered up to %d", w.Workers, w.BlockSize, w.MaxU)}
+		return nil, &Error{int64(len(magic)), fmt.Errorf("header out of range: %d workers, blocks of %d tokens, max_u %d", w.Workers, w.BlockSize, w.MaxU)}
 	}
 	runs, err := r.count()
 	if err != nil {
 		return nil, err
 	}
-	// What follows cannot fail but for what blocks follow: r has been here.
+	// This pass can fail only on the parents of blocks: r has read the file before.
 	w.Ops = make([]Op, 0, w.Header.Ops)
 	w.parent = make([]int32, w.MaxU+1)
 	w.seq, w.local = make([]uint64, w.MaxU+1), make([]uint64, w.MaxU+1)
@@ -79,18 +79,18 @@ func Read(data []byte) (*Workload, error) {
 		op.runs = all[n:len(all):len(all)]
 		ids = w.AppendIDs(ids[:0], &op)
 		if op.Kind == Store && parent >= 0 && w.parent[parent] == notListed {
-			return nil, &Error{int64(at), fmt.Errorf("the store follows block %d, which is in no operation before", parent)}
+			return nil, &Error{int64(at), fmt.Errorf("store after unknown block %d", parent)}
 		}
 		p := parent
 		for _, id := range ids {
 			if op.Kind == Remove {
 				if w.parent[id] == notListed {
-					return nil, &Error{int64(at), fmt.Errorf("block %d is removed, and in no operation before", id)}
+					return nil, &Error{int64(at), fmt.Errorf("removal of unknown block %d", id)}
 				}
 				continue
 			}
-			if !w.place(int32(id), p) {
-				return nil, &Error{int64(at), fmt.Errorf("block %d follows %d here and %d before (-1: none)", id, p, w.parent[id])}
+			if !w.setParent(int32(id), p) {
+				return nil, &Error{int64(at), fmt.Errorf("block %d has parent %d here and %d before (-1: none)", id, p, w.parent[id])}
 			}
 			p = int32(id)
 		}
@@ -102,7 +102,7 @@ func Read(data []byte) (*Workload, error) {
 	return w, nil
 }
 
-// reader goes over the operations. After an error it reads zeros.
+// reader decodes the operations. After an error it returns zeros.
 type reader struct {
 	data []byte
 	at   int
@@ -139,7 +139,7 @@ func (r *reader) uvarint() uint64 {
 	return v
 }
 
-// number reads a number that has to be less than limit.
+// number reads a number that must be less than limit.
 func (r *reader) number(what string, limit int) int {
 	at := r.at
 	v := r.uvarint()
@@ -185,7 +185,7 @@ func (r *reader) list(f func(run)) (blocks int) {
 	return blocks
 }
 
-// count reads all operations without keeping them, and returns the number of runs. Afterwards the header is what is in the file.
+// count checks all operations and the counts of the header, and returns the number of runs.
 func (r *reader) count() (runs int, err error) {
 	start := r.at
 	var h Header
@@ -232,11 +232,11 @@ func (r *reader) count() (runs int, err error) {
 		{"removals", r.h.RemoveEvents, h.RemoveEvents}, {"blocks removed", r.h.RemoveBlocks, h.RemoveBlocks},
 	} {
 		if c.said != c.are {
-			return 0, &Error{int64(r.at), fmt.Errorf("the file has %d %s and says %d", c.are, c.what, c.said)}
+			return 0, &Error{int64(r.at), fmt.Errorf("%d %s, header has %d", c.are, c.what, c.said)}
 		}
 	}
 	if blocks := h.QueryBlocks + h.StoreBlocks; r.h.MaxU > 0 && r.h.MaxU >= blocks {
-		return 0, &Error{int64(start), fmt.Errorf("blocks are numbered up to %d, and there are only %d", r.h.MaxU, blocks)}
+		return 0, &Error{int64(start), fmt.Errorf("max_u is %d, but there are only %d blocks", r.h.MaxU, blocks)}
 	}
 	return runs, nil
 }

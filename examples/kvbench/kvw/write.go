@@ -7,7 +7,8 @@ import (
 	"encoding/json"
 )
 
-// Writer makes a file. It counts for the header; the rest of that is the caller's. It checks nothing: [Read] does.
+// Writer builds a file. It sets the counts in the header; the caller sets the other fields. It does not validate its
+// input; [Read] does.
 //
 //	w := kvw.Writer{Header: kvw.Header{Name: "two", BlockSize: 16, Workers: 2}}
 //	w.Store(0, -1, 0, 1, 2)
@@ -25,8 +26,8 @@ func (w *Writer) Query(ids ...uint32) {
 	w.Header.QueryBlocks += w.list(ids)
 }
 
-// Store adds that a worker stored these blocks, which follow each other and the block parent; parent is -1 if the first one begins a
-// prompt.
+// Store adds a store of consecutive blocks by a worker, after the block parent; parent is -1 if the first block begins
+// a prompt.
 func (w *Writer) Store(worker, parent int, ids ...uint32) {
 	w.ops = binary.AppendUvarint(append(w.ops, byte(Store)), uint64(worker))
 	w.ops = binary.AppendUvarint(w.ops, uint64(parent+1))
@@ -34,7 +35,7 @@ func (w *Writer) Store(worker, parent int, ids ...uint32) {
 	w.Header.StoreBlocks += w.list(ids)
 }
 
-// Remove adds that a worker removed these blocks.
+// Remove adds a removal of blocks by a worker.
 func (w *Writer) Remove(worker int, ids ...uint32) {
 	w.ops = binary.AppendUvarint(append(w.ops, byte(Remove)), uint64(worker))
 	w.Header.RemoveEvents++
@@ -45,7 +46,7 @@ func (w *Writer) Remove(worker int, ids ...uint32) {
 func (w *Writer) Bytes() []byte {
 	head, err := json.Marshal(&w.Header)
 	if err != nil {
-		panic("kvw: " + err.Error()) // there are only numbers and a string in it
+		panic("kvw: " + err.Error()) // a Header always encodes
 	}
 	out := append([]byte(magic), head...)
 	return append(append(out, '\n'), w.ops...)

@@ -16,10 +16,11 @@ import (
 	"github.com/weft-go/weft/kvhash/index"
 )
 
-// Beside is what a writer costs a reader, on one index. Lookups are per second of CPU time of the reader's thread.
+// Beside measures the cost of a writer to a reader of the same index. Lookups are per second of CPU time of the
+// reader's thread.
 type Beside struct {
 	Workload string  `json:"workload"`
-	Alone    float64 `json:"alone_per_cpu_s"`   // nobody else runs
+	Alone    float64 `json:"alone_per_cpu_s"`   // nothing else runs
 	Beside   float64 `json:"beside_per_cpu_s"`  // a writer applies events to the same index without pause
 	Control  float64 `json:"control_per_cpu_s"` // a writer applies the same events to another index
 	// Medians of the ratios of the rounds.
@@ -27,7 +28,7 @@ type Beside struct {
 	ControlRatio float64 `json:"control_ratio"` // Control / Alone: what the machine takes, whatever the index does
 	OwnRatio     float64 `json:"own_ratio"`     // Beside / Control
 
-	// The writer, beside the reader on the same index.
+	// The writer, concurrent with the reader on the same index.
 	EventsPerS      float64 `json:"events_per_s"` // on the clock
 	NSPerEventBlock float64 `json:"ns_per_event_block"`
 	AllocsPerEvent  float64 `json:"allocs_per_event"` // of the whole process, the reader's included
@@ -46,7 +47,7 @@ func (b *Beside) Goals() []Goal {
 	}
 }
 
-// Readers is how lookups scale with the number of threads that ask. Nobody writes.
+// Readers measures how lookups scale with the number of reading threads. There is no writer.
 type Readers struct {
 	Workload string  `json:"workload"`
 	Readers  int     `json:"readers"`
@@ -55,7 +56,7 @@ type Readers struct {
 	CPUs     float64 `json:"cpus"`              // that they had together
 }
 
-// half is a workload whose first half of the events is in an index, and what goes on from there.
+// half is a workload whose first half of the events is in an index, and the events after it.
 type half struct {
 	w          *kvw.Workload
 	rest, undo []kvw.Op   // the events of the second half, and what takes them back
@@ -63,7 +64,7 @@ type half struct {
 	asked      int64      // blocks in queries
 }
 
-// maxQueries is how many queries, spread over the file, the readers ask in turn.
+// maxQueries is the number of queries, spread over the file, that the readers run in turn.
 const maxQueries = 256
 
 func newHalf(w *kvw.Workload) (*half, error) {
@@ -130,12 +131,12 @@ func (h *half) index() (*index.Index, error) {
 type writer struct {
 	x       *index.Index
 	h       *half
-	at      int // in rest, and behind it in undo
+	at      int // in rest, and after it in undo
 	events  int
 	blocks  int64
 	cpu     time.Duration
 	mallocs uint64
-	wrong   int // events that changed something else than they say
+	wrong   int // events whose effect differs from their content
 }
 
 func (w *writer) next() {
@@ -145,7 +146,7 @@ func (w *writer) next() {
 	} else {
 		op = &w.h.undo[w.at-n]
 	}
-	if r := w.x.Apply(index.WorkerID(op.Worker), &op.Event); r.Stored+r.Removed != op.Blocks {
+	if r := w.x.Add(index.WorkerID(op.Worker), &op.Event); r.Stored+r.Removed != op.Blocks {
 		w.wrong++
 	}
 	w.events++
@@ -155,7 +156,7 @@ func (w *writer) next() {
 	}
 }
 
-// to goes on to the place at.
+// to continues to the position at.
 func (w *writer) to(at int) {
 	for w.at != at {
 		w.next()
@@ -180,7 +181,7 @@ func (w *writer) run(stop *atomic.Bool) {
 	w.mallocs += m.Mallocs - mallocs
 }
 
-// reading is what a reader did.
+// reading holds the results of a reader.
 type reading struct {
 	lookups   int
 	cpu, wall time.Duration
@@ -206,7 +207,7 @@ func (h *half) read(x *index.Index, from int, stop *atomic.Bool) (r reading) {
 	wall, cpu := now(), bench.ThreadTime()
 	for i := from % len(h.queries); !stop.Load(); {
 		for range 16 {
-			matches = x.Match(matches[:0], h.queries[i])
+			matches = x.AppendMatches(matches[:0], h.queries[i])
 			found += len(matches)
 			if i++; i == len(h.queries) {
 				i = 0
@@ -246,9 +247,10 @@ func (h *half) with(x *index.Index, n int, w *writer, d time.Duration) (sum read
 // Concurrent measures what a writer costs a reader, in rounds of about 3*d, and then how 1, 2, 4 and 8 readers share the machine, for d each.
 // It needs two processors.
 //
-// The index holds the first half of the events; the writer applies the second half, takes it back, and so on. The reader asks
-// prompts of the whole file. Prompts of the second half are found deeper while it is there, so that what a lookup costs depends
-// on where the writer is: alone and control are measured half before the second half and half behind it.
+// The index holds the first half of the events; the writer applies the second half, takes it back, and so on. The
+// reader asks prompts of the whole file. Prompts of the second half are found deeper while it is there, so that what a
+// lookup costs depends on where the writer is: alone and control are measured half before the second half and half
+// after it.
 func Concurrent(w *kvw.Workload, rounds int, d time.Duration) (*Beside, []Readers, error) {
 	h, err := newHalf(w)
 	if err != nil {

@@ -16,8 +16,9 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// history makes a workload of random operations: prompts that branch, stores of whatever a worker does not hold yet, removals of blocks
-// in the middle, which hide what is behind them, and stores that fill such holes. Without holes, only ends are removed, the last block first.
+// history makes a workload of random operations: prompts that branch, stores of whatever a worker does not hold yet,
+// removals of blocks in the middle, which hide the blocks after them, and stores that fill such holes. Without holes,
+// only ends are removed, the last block first.
 func history(t testing.TB, seed uint64, workers, ops int, holes bool) *kvw.Workload {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -86,7 +87,7 @@ func history(t testing.TB, seed uint64, workers, ops int, holes bool) *kvw.Workl
 	return got
 }
 
-// All peers give the same answers after every operation.
+// All peers return the same results after every operation.
 func TestPeersAgree(t *testing.T) {
 	for _, c := range []struct{ workers, ops int }{{1, 100}, {3, 300}, {16, 300}, {64, 200}, {65, 200}, {200, 300}} {
 		w := history(t, uint64(c.workers), c.workers, c.ops, true)
@@ -148,7 +149,7 @@ func TestTreeEmpty(t *testing.T) {
 	}
 }
 
-// A store behind a block that is not there, and a removal of one, change nothing.
+// A store after an absent block, and the removal of an absent block, change nothing.
 func TestTreeUnknown(t *testing.T) {
 	x := NewTree(1, false)
 	require.Zero(t, x.Apply(0, &kvevent.Event{Kind: kvevent.Stored, HasParent: true, Parent: 5, BlockHashes: []uint64{6}, LocalHashes: []uint64{6}}))
@@ -176,7 +177,7 @@ func TestCompare(t *testing.T) {
 	require.False(t, c.Known)
 }
 
-// liar is right until it has answered n queries.
+// liar is right for its first n queries.
 type liar struct {
 	Peer
 	n int
@@ -190,7 +191,7 @@ func (l *liar) Match(seq, local []uint64) int64 {
 	return sum
 }
 
-// A wrong answer leaves no time; a wrong reference is an error.
+// A peer with a wrong result has no time; a wrong reference is an error.
 func TestWrong(t *testing.T) {
 	w := history(t, 9, 5, 100, true)
 	makers := Makers()
@@ -231,7 +232,7 @@ func TestHalf(t *testing.T) {
 	require.NoError(t, err)
 	depths := func() (all []int32) {
 		for _, q := range h.queries {
-			for _, m := range x.Match(nil, q) {
+			for _, m := range x.AppendMatches(nil, q) {
 				all = append(all, int32(m.Worker), m.Depth)
 			}
 		}

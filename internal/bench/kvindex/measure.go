@@ -14,7 +14,7 @@ import (
 	"github.com/weft-go/weft/internal/bench"
 )
 
-// Cost is what a workload costs one peer.
+// Cost is the cost of a workload for one peer.
 type Cost struct {
 	Peer              string  `json:"peer"`
 	USPerQuery        float64 `json:"us_per_query"` // mean over the queries of the median of the rounds
@@ -34,11 +34,11 @@ type Cost struct {
 	Asked  int  `json:"asked"`
 	Rounds int  `json:"rounds"`
 	Noisy  bool `json:"noisy"` // a median more than 15 % above the fastest round
-	// Wrong says why there are no times: an answer is wrong.
+	// Wrong describes the wrong result, if any; there are no times then.
 	Wrong string `json:"wrong,omitempty"`
 }
 
-// Comparison is what a workload costs all peers.
+// Comparison holds the costs of a workload for all peers.
 type Comparison struct {
 	Workload string `json:"workload"`
 	Checksum int64  `json:"checksum"`
@@ -121,8 +121,8 @@ func (p *player) ask(op *kvw.Op) (sum int64, took time.Duration) {
 	return sum, now() - start
 }
 
-// play applies the events, and calls f for each query that is to be asked with its number. It fails at an event that does not change
-// what it says: then the workload is not what the figures are about.
+// play applies the events, and calls f with the number of each query to run. It fails at an event without the expected
+// effect, because the figures would then describe another workload.
 func (p *player) play(f func(i int, op *kvw.Op) error) error {
 	q := 0
 	for i := range p.w.Ops {
@@ -155,7 +155,7 @@ func (p *player) sums() (sums []int64, err error) {
 	return sums, err
 }
 
-// queries plays the whole file, checks every answer and times it.
+// queries plays the whole file, and checks and times every lookup.
 func (p *player) queries() error {
 	p.peer = p.maker.New(p.w.BlockSize, p.w.Workers)
 	runtime.GC()
@@ -249,16 +249,16 @@ func (p *player) sum() Cost {
 	return c
 }
 
-// budget is how long the lookups of a peer may take in a round, by a guess of perBlock for each block of depth of each worker: the naive
-// model looks at all of them.
+// budget limits the time of a peer's lookups in a round. It assumes perBlock for each block of depth of each worker,
+// because the naive model examines all of them.
 const (
 	budget   = time.Second / 2
 	perBlock = 60 * time.Nanosecond
 )
 
-// Compare plays w through the peers, round after round, and returns what it cost them. Every answer is compared with those of
-// the first peer, whose sum is compared with the published one; an error says that this one is wrong already. If full, the naive peer
-// has to answer all queries too, however long that takes.
+// Compare plays w through the peers, round after round, and returns what it cost them. Every result is compared with
+// the result of the first peer, whose checksum is compared with the published one; if the checksum differs, that is an
+// error. If full, the naive peer runs all queries too, however long that takes.
 func Compare(w *kvw.Workload, makers []Maker, rounds int, full bool) (*Comparison, error) {
 	most := 0
 	for i := range w.Ops {

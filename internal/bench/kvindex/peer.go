@@ -22,7 +22,7 @@ type Peer interface {
 	Residencies() int
 }
 
-// Hit is how many leading blocks of a prompt a worker holds, at least 1.
+// Hit is the number of leading blocks of a prompt that a worker holds, at least 1.
 type Hit struct {
 	Worker int
 	Depth  int32
@@ -34,7 +34,8 @@ type Maker struct {
 	New  func(block, workers int) Peer
 }
 
-// Makers returns all peers: the lean tree, the plain tree, weft, the naive model. The answers of the first are the reference.
+// Makers returns all peers: the lean tree, the plain tree, weft, the naive model. The results of the first are the
+// reference.
 func Makers() []Maker {
 	return []Maker{
 		{"lean", func(_, workers int) Peer { return NewTree(workers, true) }},
@@ -63,13 +64,13 @@ func NewWeft(block, workers int) *Weft {
 
 // Apply implements [Peer].
 func (w *Weft) Apply(worker int, ev *kvevent.Event) int {
-	r := w.Index.Apply(index.WorkerID(worker), ev)
+	r := w.Index.Add(index.WorkerID(worker), ev)
 	return r.Stored + r.Removed
 }
 
 // Match implements [Peer].
 func (w *Weft) Match(seq, _ []uint64) (sum int64) {
-	w.matches = w.Index.Match(w.matches[:0], seq)
+	w.matches = w.Index.AppendMatches(w.matches[:0], seq)
 	for i := range w.matches {
 		sum += int64(w.matches[i].Depth)
 	}
@@ -86,7 +87,7 @@ func (w *Weft) AppendHits(dst []Hit) []Hit {
 
 // Residencies implements [Peer].
 func (w *Weft) Residencies() (n int) {
-	for _, s := range w.Index.AppendStates(nil) {
+	for _, s := range w.Index.AppendWorkers(nil) {
 		n += s.Blocks
 	}
 	return n

@@ -2,7 +2,7 @@
 
 package kvindex
 
-// Reference is what is known about a workload from elsewhere.
+// Reference holds published figures of a workload.
 type Reference struct {
 	// Checksum is the sum over all queries, in file order with events applied, of every worker's matched depth. Four structures of
 	// Dynamo agree on it.

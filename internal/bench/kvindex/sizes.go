@@ -12,7 +12,7 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// Sized is what the index costs at one size.
+// Sized is the cost of the index at one size.
 type Sized struct {
 	Residencies       int     `json:"residencies"`
 	Workers           int     `json:"workers"`
@@ -23,8 +23,8 @@ type Sized struct {
 	MB                float64 `json:"mb"` // 1,000,000 bytes, of the whole index
 }
 
-// A session of the made-up fleet lives on one worker. It begins with one of a few preambles, which sessions on all workers share, and has turns
-// of a prompt in one event and an answer in events of one block each.
+// A session of the synthetic fleet stays on one worker. It begins with one of a few preambles, which sessions on all
+// workers share, and has turns of a prompt in one event and a response in events of one block each.
 const (
 	preambles      = 2
 	preambleBlocks = 32
@@ -99,7 +99,7 @@ func (f *fleet) remove(id uint64) {
 	f.spent += bench.CPUTime() - start
 }
 
-// worker is where a session lives. Sessions with one preamble are on all workers.
+// worker returns the worker of a session. Sessions with one preamble are on all workers.
 func (f *fleet) worker(id uint64) int { return int(id / preambles % uint64(f.workers)) }
 
 // rate returns the CPU time per block since the last call.

@@ -8,12 +8,13 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// Tree is a prefix tree with one node per block: a child is found by its local hash, each worker finds its nodes by engine hash, each node
-// has the set of its workers. It is the structure of Dynamo's concurrent radix tree (one node per block, not the compressed one) without
-// locks. The first 64 workers of a node are one word; nodes that nobody holds and that lead nowhere go.
+// Tree is a prefix tree with one node per block: a child is found by its local hash, each worker finds its nodes by
+// engine hash, each node has the set of its workers. It is the structure of Dynamo's concurrent radix tree (one node
+// per block, not the compressed one) without locks. The first 64 workers of a node are one word; nodes without workers
+// and children are removed.
 //
-// There are two. The plain one has a map of children in every node that has any. The lean one has a map only where there are several, and
-// a pointer to the only child that most nodes have: as good as a node per block gets.
+// There are two. The plain one has a map of children in every node that has any. The lean tree has a map only in nodes
+// with several children, and a pointer in the many nodes with one: no tree with a node per block can be much smaller.
 type Tree struct {
 	root    node
 	lean    bool
@@ -22,7 +23,7 @@ type Tree struct {
 	hits    []Hit
 }
 
-// node is a block behind the blocks above it.
+// node is a block after the blocks of its ancestors.
 type node struct {
 	local    uint64
 	parent   *node            // nil for the root
@@ -41,7 +42,7 @@ func NewTree(workers int, lean bool) *Tree {
 	return t
 }
 
-// child returns the child with the local hash, nil if there is none.
+// child returns the child with the local hash, or nil if absent.
 func (n *node) child(local uint64) *node {
 	if n.children != nil {
 		return n.children[local]
@@ -104,7 +105,7 @@ func (n *node) unset(worker int) {
 	n.more[worker/64-1] &^= 1 << (worker % 64)
 }
 
-// empty reports whether n says nothing.
+// empty reports whether n holds no worker and no child.
 func (n *node) empty() bool {
 	if n.first != 0 || n.only != nil || n.children != nil || n.parent == nil {
 		return false

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// file is what the libraries need of a tokenizer.json.
+// file holds the fields of a tokenizer.json that the libraries need.
 type file struct {
 	Model struct {
 		Type         string
@@ -27,7 +27,7 @@ type file struct {
 	vocab map[string]uint32
 }
 
-// gpt2Expr is what a ByteLevel pre-tokenizer cuts with.
+// gpt2Expr is the expression of a ByteLevel pre-tokenizer.
 const gpt2Expr = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 
 // readBPE reads a file with a byte-pair model.
@@ -102,7 +102,7 @@ var byteOf = func() map[rune]byte {
 	return m
 }()
 
-// raw returns the bytes of a byte-level spelling, or the spelling when it is none.
+// raw returns the bytes of a byte-level spelling, or the spelling if it is not one.
 func raw(token string) string {
 	b := make([]byte, 0, len(token))
 	for _, r := range token {

@@ -42,7 +42,7 @@ func (p sugarmePeer) decode(ids []uint32) string { return p.t.Decode(convert[int
 
 type pkoukkPeer struct{ t *pkoukk.Tiktoken }
 
-// newPkoukk takes ids for ranks, as they are where a vocabulary was made from a rank file.
+// newPkoukk uses ids as ranks, which is right for a vocabulary made from a rank file.
 func newPkoukk(path string) (peer, error) {
 	f, err := readBPE(path)
 	if err != nil {

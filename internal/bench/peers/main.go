@@ -85,7 +85,7 @@ type server struct {
 	texts map[string][]string
 }
 
-// serve answers r. A panic of the library is an error.
+// serve handles r. A panic of the library is an error.
 func (s *server) serve(r *request) (a *reply, err error) {
 	defer func() {
 		if v := recover(); v != nil {

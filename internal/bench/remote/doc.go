@@ -15,5 +15,5 @@
 //	{"op":"full","docs":["…"]}                             → {"full":[{"ids":…,"framed":…,"offsets":…,"dec":…,"skip":…}]}
 //	{"op":"text of","lists":[[1,2]],"skip":true}           → {"texts":["…"]}
 //
-// A reply with "error" says what went wrong; the process goes on.
+// A reply with "error" reports a failure; the process continues.
 package remote

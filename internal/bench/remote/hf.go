@@ -16,8 +16,8 @@ const Version = "0.23.2"
 //go:embed hf.js
 var script string
 
-// Install returns a folder with npm's tokenizers: dir if it holds them, else dir after installing them there; "" is a folder
-// in the user's cache. The error says that there is no node, no npm, or no network.
+// Install returns a directory with npm's tokenizers: dir if it holds them, else dir after installing them there; ""
+// means a directory in the user's cache. The error reports a missing node, npm or network.
 func Install(dir string) (string, error) {
 	if _, err := exec.LookPath("node"); err != nil {
 		return "", err
@@ -46,7 +46,7 @@ func Install(dir string) (string, error) {
 	return dir, nil
 }
 
-// StartHF starts Hugging Face's Rust code under node, with one thread. dir is what [Install] returned.
+// StartHF starts Hugging Face's Rust code under node, with one thread. dir is the result of [Install].
 func StartHF(dir string) (*Proc, error) {
 	cmd := exec.Command("node", "--expose-gc", "-e", script, filepath.Join(dir, "node_modules", "tokenizers"))
 	cmd.Env = append(os.Environ(), "TOKENIZERS_PARALLELISM=false", "RAYON_NUM_THREADS=1", "UV_THREADPOOL_SIZE=1")

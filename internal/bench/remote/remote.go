@@ -26,7 +26,7 @@ type Request struct {
 	Skip  bool       `json:"skip,omitempty"`
 }
 
-// Reply is what came back.
+// Reply is a reply of the process.
 type Reply struct {
 	Error  string     `json:"error"`
 	CPU    float64    `json:"cpu_us"` // of the process, all threads, microseconds
@@ -36,7 +36,7 @@ type Reply struct {
 	Texts  []string   `json:"texts"`
 }
 
-// Full is everything that the reference says of a text.
+// Full is the whole result of the reference for a text.
 type Full struct {
 	IDs     []uint32 `json:"ids"`
 	Framed  []uint32 `json:"framed"`  // with add_special_tokens
@@ -46,7 +46,7 @@ type Full struct {
 	Error   string   `json:"error"`
 }
 
-// ErrTimeout means that the process did not answer in time. It has been killed.
+// ErrTimeout means that the process did not reply in time. It has been killed.
 var ErrTimeout = errors.New("no answer in time")
 
 // Proc is a process that serves requests. One goroutine at a time.
@@ -73,8 +73,8 @@ func Start(cmd *exec.Cmd) (*Proc, error) {
 	return &Proc{cmd: cmd, in: in, out: bufio.NewReaderSize(out, 1<<20)}, nil
 }
 
-// Call sends a request and waits for the reply, at most limit. When there is none in time, or the process ends, every later
-// call fails with the same error.
+// Call sends a request and waits for the reply, at most limit. If none arrives in time, or the process ends, every
+// later call fails with the same error.
 func (p *Proc) Call(limit time.Duration, r Request) (*Reply, error) {
 	if p.dead != nil {
 		return nil, p.dead

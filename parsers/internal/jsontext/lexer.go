@@ -9,7 +9,7 @@ import "github.com/weft-go/weft/parsers/internal/work"
 type State uint8
 
 const (
-	// Open means the value goes on.
+	// Open means the value continues.
 	Open State = iota
 	// Done means the value is complete; it ends where Scan stopped.
 	Done
@@ -115,7 +115,7 @@ func (l *Lexer) inObject() bool {
 	return d >= 0 && l.stack[d/64]>>(uint(d%64))&1 == 1
 }
 
-// plain[c] says that c inside a string needs no attention.
+// plain[c] specifies that c inside a string needs no attention.
 var plain = func() (t [256]bool) {
 	for c := 0x20; c < 256; c++ {
 		t[c] = c != '"' && c != '\\'
@@ -123,7 +123,7 @@ var plain = func() (t [256]bool) {
 	return
 }()
 
-// Escape reports whether c behind a backslash makes an escape of two bytes.
+// Escape reports whether c after a backslash makes an escape of two bytes.
 func Escape(c byte) bool {
 	switch c {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
@@ -135,13 +135,13 @@ func Escape(c byte) bool {
 // Plain reports whether c inside a string needs no attention.
 func Plain(c byte) bool { return plain[c] }
 
-// InString reports whether the value is open inside a string, behind a whole character.
+// InString reports whether the value is open inside a string, after a whole character.
 func (l *Lexer) InString() bool { return l.mode == inString }
 
-// InEscape reports whether the value is open inside a string, behind a backslash.
+// InEscape reports whether the value is open inside a string, after a backslash.
 func (l *Lexer) InEscape() bool { return l.mode == inEscape }
 
-// SetEscape says whether the string that l is in goes on behind a backslash. Only a caller that has read on in the string by
+// SetEscape reports whether the string that l is in continues after a backslash. Only a caller that has read on in the string by
 // itself may do so.
 func (l *Lexer) SetEscape(open bool) {
 	if l.mode = inString; open {
@@ -149,8 +149,9 @@ func (l *Lexer) SetEscape(open bool) {
 	}
 }
 
-// Scan reads b and returns how many bytes belong to the value and where it stands. White space before the value
-// counts as part of it; nothing behind it is read. A bare number ends at the first byte that cannot belong to it.
+// Scan reads b and returns the number of bytes that belong to the value, and the state of the value. White space before
+// the value is treated as part of it; nothing after it is read. A bare number ends at the first byte that cannot belong
+// to it.
 func (l *Lexer) Scan(b []byte) (n int, st State) {
 	n, st = l.scan(b)
 	work.Add(n)
@@ -319,7 +320,7 @@ func (l *Lexer) endValue() bool {
 	return false
 }
 
-// number takes one byte in or behind a number.
+// number takes one byte in or after a number.
 func (l *Lexer) number(c byte) (ok, more bool) {
 	digit := c >= '0' && c <= '9'
 	switch l.num {

@@ -43,7 +43,8 @@ func AppendQuoted[S []byte | string](dst []byte, raw S) []byte {
 	return append(AppendEscaped(append(dst, '"'), raw), '"')
 }
 
-// AppendUnquoted appends what quoted, a valid JSON string with its quotes, stands for. A lone surrogate becomes U+FFFD.
+// AppendUnquoted appends the decoded text of quoted, a valid JSON string with its quotes. A lone surrogate becomes
+// U+FFFD.
 func AppendUnquoted(dst, quoted []byte) []byte {
 	work.Add(len(quoted))
 	s := quoted[1 : len(quoted)-1]

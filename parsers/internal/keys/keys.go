@@ -12,7 +12,7 @@ import (
 // Set is the keys of one object, in the order in which they came. The zero value is empty. A look-up costs one comparison of a
 // number per key.
 type Set struct {
-	text []byte // the keys, one behind the other
+	text []byte // the keys, one after the other
 	ends []end
 }
 
@@ -21,7 +21,7 @@ type end struct {
 	hash uint32
 }
 
-// Outcome is what Add came to.
+// Outcome is the result of Add.
 type Outcome uint8
 
 // The outcomes of Add.

@@ -19,7 +19,7 @@ type Set struct {
 	next  []uint16 // node*classes + class
 	out   []int16  // by node: marker that ends here, or -1
 	begun []int16  // by node: longest marker that begins the half-seen one, or is it, or -1
-	over  []uint16 // by node: bytes seen behind that
+	over  []uint16 // by node: bytes seen after that
 	depth []uint16 // by node: bytes of marker seen
 	leaf  []bool   // by node: no longer marker begins with this one
 	n     int      // classes
@@ -27,7 +27,7 @@ type Set struct {
 	start [256]bool
 }
 
-// Node is a place inside a half-seen marker; the zero Node is outside any.
+// Node is a position inside a half-seen marker; the zero Node is outside any.
 type Node uint16
 
 // New compiles markers; empty ones are numbered but never found. No marker may contain another except at its beginning.
@@ -107,11 +107,11 @@ func New(markers ...string) *Set {
 func (s *Set) Held(node Node) int { return int(s.depth[node]) }
 
 // Find scans win from pos, resuming at *node, for the leftmost longest marker. It returns the marker and the position
-// behind it, with *node at zero; or -1 and len(win), with *node at the half-seen marker that win ends in. If final is
-// set nothing will follow, and a marker that might have grown longer is taken as it stands.
+// after it, with *node at zero; or -1 and len(win), with *node at the half-seen marker that win ends in. If final is
+// set nothing will follow, and a marker that might have grown longer is taken as it is.
 //
 // The half-seen marker must still be in win, before pos: when it turns out to be another one that only begins it, the
-// position behind that may be before pos.
+// position after that may be before pos.
 func (s *Set) Find(win []byte, pos int, node *Node, final bool) (marker, end int) {
 	at := uint16(*node)
 	from := pos
@@ -186,12 +186,12 @@ type Prefix uint8
 
 // The outcomes of Match.
 const (
-	More Prefix = iota // all of win matches; the literal goes on
+	More Prefix = iota // all of win matches; the literal continues
 	Yes                // the literal is there
 	No                 // it is not
 )
 
-// Match tells whether win continues with lit from byte *n of lit on, advancing pos and *n over what matches.
+// Match reports whether win continues with lit from byte *n of lit on, advancing pos and *n over what matches.
 func Match(win []byte, pos int, lit string, n *int) (Prefix, int) {
 	for *n < len(lit) {
 		if pos == len(win) {

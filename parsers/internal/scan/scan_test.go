@@ -46,7 +46,7 @@ func check(t *testing.T, s *Set, markers []string, text string) {
 	}
 	try(len(text))
 	try(all...)
-	try(append(all, len(text))...) // the end is told later
+	try(append(all, len(text))...) // the end is passed later
 }
 
 func TestFindAgainstNaive(t *testing.T) {

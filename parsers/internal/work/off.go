@@ -8,7 +8,7 @@
 // A byte is examined each time a loop looks at it to decide something or to rewrite it; copies do not count.
 package work
 
-// Counting says that work is counted.
+// Counting specifies that work is counted.
 const Counting = false
 
 // Add notes that n bytes were examined.

@@ -4,7 +4,7 @@
 
 package work
 
-// Counting says that work is counted.
+// Counting specifies that work is counted.
 const Counting = true
 
 var examined int

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package callid makes the ids of tool calls and output items.
+// Package callid generates IDs of tool calls and output items.
 //
-// An id is a function of the response id and an ordinal, so a repeated request gives the same ids, and ids stay
-// unique over a conversation as long as response ids do. All ids consist of ASCII letters, digits, '_' and '-'
-// (Anthropic's rule for tool ids) and are at most 64 bytes long (OpenAI's).
+// An ID is a function of the response ID and an ordinal, so a repeated request results in the same IDs, and IDs are
+// unique in a conversation if response IDs are. All IDs consist of ASCII letters, digits, '_' and '-' (Anthropic's rule
+// for tool IDs) and are at most 64 bytes long (OpenAI's limit).
 package callid
 
 import (
@@ -17,11 +17,11 @@ import (
 // maxSuffix leaves room in 64 bytes for a prefix ("srvtoolu_"), the choice and the ordinal.
 const maxSuffix = 40
 
-// prefixes are those of the response ids of the three APIs; an item id repeats only what follows.
+// prefixes are the prefixes of response IDs in all APIs. Item IDs contain only what follows them.
 var prefixes = [...]string{"chatcmpl-", "cmpl-", "resp_", "msg_"}
 
-// Suffix returns the part of a response id that the ids made from it share. Other bytes than those allowed become
-// '_'; an id that this changes, or that is too long, is told apart from others by a 64-bit hash.
+// Suffix returns the part of a response ID that the IDs derived from it share. Bytes that are not allowed become '_'.
+// If that changes the ID, or if it is too long, a 64-bit hash is added to keep IDs distinct.
 func Suffix(response string) string {
 	s := response
 	for _, p := range prefixes {
@@ -76,8 +76,8 @@ const escaped = "tc_x"
 
 var encoding = base32.HexEncoding.WithPadding(base32.NoPadding)
 
-// AppendEscaped appends id if it is [Legal] and could not be taken for an escaped one, else "tc_x" and the base32hex
-// of its bytes.
+// AppendEscaped appends id if it is [Legal] and cannot be mistaken for an escaped one, otherwise "tc_x" and the
+// base32hex encoding of its bytes.
 func AppendEscaped(dst, id []byte) []byte {
 	if Legal(id) && !strings.HasPrefix(string(id), escaped) {
 		return append(dst, id...)
@@ -85,7 +85,7 @@ func AppendEscaped(dst, id []byte) []byte {
 	return encoding.AppendEncode(append(dst, escaped...), id)
 }
 
-// Unescape returns the id that AppendEscaped was given.
+// Unescape returns the ID that was passed to AppendEscaped.
 func Unescape(id string) string {
 	s, ok := strings.CutPrefix(id, escaped)
 	if !ok {

@@ -30,7 +30,7 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-func TestProperties(t *testing.T) {
+func TestIDsUniqueAndLegal(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		a, b := rapid.String().Draw(rt, "a"), rapid.String().Draw(rt, "b")
 		sa, sb := Suffix("resp_"+a), Suffix("resp_"+b)
@@ -60,7 +60,7 @@ func TestSet(t *testing.T) {
 	}
 }
 
-// TestSetDrawn compares a set with a list of all ids. Few letters make collisions, with minted ids too.
+// TestSetDrawn compares a set with a list of all IDs. A small alphabet causes collisions, also with generated IDs.
 func TestSetDrawn(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var s Set
@@ -77,7 +77,7 @@ func TestSetDrawn(t *testing.T) {
 			require.Equal(rt, want, id)
 			require.Equal(rt, int32(i), n)
 		}
-		require.Equal(rt, len(seen) > len(s.few), s.many != nil, "a map only where there are many")
+		require.Equal(rt, len(seen) > len(s.few), s.many != nil, "a map only for many IDs")
 	})
 }
 

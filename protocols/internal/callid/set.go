@@ -4,21 +4,22 @@ package callid
 
 import "slices"
 
-// Set gives the calls of one answer their ids. Every call that opens or aborts is told to it, in order and whether or
-// not it is sent, so that streams and whole answers agree. The zero value is ready for use. A call costs the same however
-// many there were; ids of the producer's own are held without an allocation while there are few.
+// Set assigns IDs to the calls of one response. Assign must be called for every call that opens or aborts, in order and
+// whether or not it is sent, so that streams and complete responses have the same IDs. The zero value is ready to use.
+// The cost of a call does not depend on the number of earlier ones. The first few IDs are stored without an allocation.
 type Set struct {
 	n    int32
-	few  [8]string           // the first ids
-	many map[string]struct{} // all ids, once there are more
+	few  [8]string           // the first IDs
+	many map[string]struct{} // all IDs, once there are more than few holds
 }
 
-// Assign returns the ordinal of the next call of choice and its id: given, the producer's own, unless it is empty or an
-// earlier call has it, else a minted one. Clients join results to calls by id, so a repeated one would lose a result.
+// Assign returns the ordinal of the next call of choice and its ID: given, the engine's ID, unless it is empty or an
+// earlier call has it; otherwise a generated one. Clients link results to calls by ID, so a repeated ID would lose a
+// result.
 func (s *Set) Assign(prefix, suffix string, choice int32, given string) (id string, n int32) {
 	if given == "" || s.has(given) {
 		given = string(Append(nil, prefix, suffix, choice, s.n))
-		for s.has(given) { // a producer that uses our form
+		for s.has(given) { // an engine that uses our form
 			given += "-"
 		}
 	}
@@ -33,7 +34,7 @@ func (s *Set) has(id string) bool {
 	return slices.Contains(s.few[:min(int(s.n), len(s.few))], id)
 }
 
-// add holds the id of the next call and returns its ordinal.
+// add stores the ID of the next call and returns its ordinal.
 func (s *Set) add(id string) int32 {
 	n := s.n
 	s.n++

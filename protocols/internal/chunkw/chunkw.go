@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chunkw holds what the encoders of the Chat and Completions APIs share: what stands around the choices of an
-// answer and of the chunks of a stream. Everything appends to a slice of the caller and allocates nothing else.
+// Package chunkw writes the JSON before and after the choices of a response, and of the chunks of a stream, for the
+// encoders of the Chat and Completions APIs. All functions append to a slice of the caller and allocate only if it
+// lacks capacity.
 package chunkw
 
 import (
@@ -13,15 +14,15 @@ import (
 	"github.com/weft-go/weft/protocols/sse"
 )
 
-// Head is what an answer and each of its chunks say before their choices.
+// Head holds the fields of a response, or of a chunk, that precede its choices.
 type Head struct {
 	ID, Object, Model string
 	Created           int64  // Unix time in seconds
-	SystemFingerprint string // left out when empty
-	ServiceTier       string // left out when empty
+	SystemFingerprint string // omitted if empty
+	ServiceTier       string // omitted if empty
 }
 
-// Append appends the opening brace, the members and `,"choices":[`.
+// Append appends the opening brace, the fields and `,"choices":[`.
 func (h *Head) Append(dst []byte) []byte {
 	dst = append(dst, `{"id":`...)
 	dst = jsonw.AppendString(dst, h.ID)
@@ -42,7 +43,7 @@ func (h *Head) Append(dst []byte) []byte {
 	return append(dst, `,"choices":[`...)
 }
 
-// AppendUsage appends a usage object. Cached tokens are part of the prompt and are never more.
+// AppendUsage appends a usage object. Cached tokens are limited to the number of prompt tokens.
 func AppendUsage(dst []byte, u *event.Tokens) []byte {
 	dst = append(dst, `{"prompt_tokens":`...)
 	dst = strconv.AppendInt(dst, u.Prompt, 10)
@@ -61,24 +62,24 @@ func AppendUsage(dst []byte, u *event.Tokens) []byte {
 	return append(dst, `}}`...)
 }
 
-// AppendError appends the line that reports e in a stream.
+// AppendError appends the server-sent event that reports e.
 func AppendError(dst []byte, e *apierr.Error) []byte {
 	dst = append(dst, "data: "...)
 	dst = e.AppendBody(dst, apierr.OpenAI, "")
 	return append(dst, "\n\n"...)
 }
 
-// Frame is what stands around the choices of the chunks of one stream.
+// Frame holds the bytes before and after the choices of the chunks of one stream.
 type Frame struct {
 	Head  []byte       // `data: {"id":…,"choices":[`
 	Usage event.Tokens // so far
 
-	last, each bool   // usage in a chunk of its own, in each one
-	tail       []byte // `,"usage":null}` and the blank line, as last and each have it
+	last, each bool   // send usage in a last chunk, in each chunk
+	tail       []byte // `,"usage":null}` and the blank line, depending on last and each
 }
 
-// NewFrame returns the frame for a stream that begins with h. last asks for a chunk with the usage at the end, each for the
-// counts so far in each chunk.
+// NewFrame returns the frame of a stream whose chunks begin with h. last adds a chunk with the usage at the end of the
+// stream, each the counts so far to each chunk.
 func NewFrame(h Head, last, each bool) Frame {
 	f := Frame{Head: h.Append([]byte("data: ")), last: last, each: each}
 	if last && !each {
@@ -88,7 +89,7 @@ func NewFrame(h Head, last, each bool) Frame {
 	return f
 }
 
-// AppendTail ends a chunk behind its choices.
+// AppendTail appends the end of a chunk, after its choices.
 func (f *Frame) AppendTail(dst []byte) []byte {
 	if f.each {
 		dst = append(dst, `,"usage":`...)
@@ -97,7 +98,7 @@ func (f *Frame) AppendTail(dst []byte) []byte {
 	return append(dst, f.tail...)
 }
 
-// AppendEnd ends the stream: with the usage, if it was asked for, and [DONE].
+// AppendEnd appends the end of the stream: the usage, if requested, and [DONE].
 func (f *Frame) AppendEnd(dst []byte) []byte {
 	if f.last {
 		dst = append(dst, f.Head...)

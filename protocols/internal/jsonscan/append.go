@@ -9,13 +9,13 @@ import (
 	"github.com/weft-go/weft/protocols/internal/jsonw"
 )
 
-// AppendString appends s as a JSON string. Only what JSON demands is escaped; invalid UTF-8 becomes U+FFFD.
+// AppendString appends s as a JSON string. It escapes only what JSON requires; invalid UTF-8 becomes U+FFFD.
 func AppendString[T []byte | string](dst []byte, s T) []byte { return jsonw.AppendString(dst, s) }
 
 // AppendStringBody is AppendString without the quotes.
 func AppendStringBody[T []byte | string](dst []byte, s T) []byte { return jsonw.AppendLoose(dst, s) }
 
-// AppendFloat appends f as a JSON number, null when it is not finite.
+// AppendFloat appends f as a JSON number, or null if f is not finite.
 func AppendFloat(dst []byte, f float64) []byte {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return append(dst, "null"...)
@@ -30,7 +30,7 @@ func AppendFloat(dst []byte, f float64) []byte {
 // AppendBool appends true or false.
 func AppendBool(dst []byte, b bool) []byte { return strconv.AppendBool(dst, b) }
 
-// Spaced reports whether JSON has white space outside its strings.
+// Spaced reports whether json contains white space outside strings.
 func Spaced[T []byte | string](json T) bool {
 	for in, i := false, 0; i < len(json); i++ {
 		switch c := json[i]; {

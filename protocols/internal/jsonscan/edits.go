@@ -7,19 +7,20 @@ import (
 	"slices"
 )
 
-// Edits is a set of changes to one document. Nothing is changed until [Edits.Append] writes the edited text; bytes
-// that no edit covers come out as they are.
+// Edits is a set of changes to one document. The document does not change. [Edits.Append] writes the edited text and
+// copies all bytes that no edit covers.
 //
-// An edit of a value inside one that is replaced or deleted has no effect. One goroutine at a time.
+// An edit inside a value that is replaced or deleted has no effect. An Edits is not safe for concurrent use by multiple
+// goroutines.
 type Edits struct {
 	doc     *Doc
 	replace map[int32][]byte              // value → its new text
-	deleted map[int32]struct{}            // elements and members
+	deleted map[int32]struct{}            // elements and fields
 	insert  map[int32]map[int32][]addText // container → the child before which to insert, -1 for the end
 	touched map[int32]struct{}            // containers with deletions or insertions
 }
 
-// addText is an inserted element, or member with its name.
+// addText is an inserted element, or a field with its name.
 type addText []byte
 
 // NewEdits returns an empty set of changes to d.
@@ -40,7 +41,7 @@ func (e *Edits) Replaced(v Value) bool {
 	return r || d
 }
 
-// Lost reports whether v lies inside a value that is replaced or deleted.
+// Lost reports whether v is inside a value that is replaced or deleted.
 func (e *Edits) Lost(v Value) bool {
 	for v.i != 0 {
 		v = v.Parent()
@@ -51,17 +52,17 @@ func (e *Edits) Lost(v Value) bool {
 	return false
 }
 
-// Replace gives v the text raw, which must be a JSON value. A later call for the same value wins.
+// Replace replaces v with raw, which must be a JSON value. A later call for the same value takes precedence.
 func (e *Edits) Replace(v Value, raw []byte) { e.replace[v.i] = raw }
 
-// Delete removes child, an element or member of parent, with its comma.
+// Delete removes child, an element or field of parent, with its comma.
 func (e *Edits) Delete(parent, child Value) {
 	e.deleted[child.i] = struct{}{}
 	e.touched[parent.i] = struct{}{}
 }
 
-// Insert adds raw, a JSON value or a whole member, to the container parent: before its child before, or at the end if
-// before is absent. Several insertions at one place come out in the order of the calls.
+// Insert inserts raw, a JSON value or a whole field, into the container parent, before the child before or, if before
+// is absent, at the end. Several insertions at one position are written in the order of the calls.
 func (e *Edits) Insert(parent, before Value, raw []byte) {
 	at := int32(-1)
 	if before.Exists() {
@@ -76,7 +77,7 @@ func (e *Edits) Insert(parent, before Value, raw []byte) {
 	e.touched[parent.i] = struct{}{}
 }
 
-// SetMember gives the member name of obj the value raw: it replaces the value or adds the member at the end.
+// SetMember sets the field name of obj to raw: it replaces the value or appends the field.
 func (e *Edits) SetMember(obj Value, name string, raw []byte) {
 	if v := obj.Get(name); v.Exists() {
 		delete(e.deleted, v.i)
@@ -86,7 +87,7 @@ func (e *Edits) SetMember(obj Value, name string, raw []byte) {
 	m := AppendString(nil, name)
 	m = append(m, ':')
 	m = append(m, raw...)
-	// A second call for a name that is not in the document replaces the first.
+	// A second call for a name that the document lacks replaces the first.
 	for at, list := range e.insert[obj.i] {
 		for k, old := range list {
 			if n := len(m) - len(raw); len(old) >= n && string(old[:n]) == string(m[:n]) {
@@ -98,7 +99,7 @@ func (e *Edits) SetMember(obj Value, name string, raw []byte) {
 	e.Insert(obj, Value{}, m)
 }
 
-// DeleteMember removes the member name of obj if it is there, also one that SetMember added.
+// DeleteMember removes the field name of obj if present, including one that SetMember added.
 func (e *Edits) DeleteMember(obj Value, name string) {
 	if v := obj.Get(name); v.Exists() {
 		e.Delete(obj, v)
@@ -112,7 +113,7 @@ func (e *Edits) DeleteMember(obj Value, name string) {
 	}
 }
 
-// splice replaces the bytes [off, end) by text.
+// splice replaces the bytes [off, end) with text.
 type splice struct {
 	off, end int
 	text     []byte
@@ -130,7 +131,7 @@ func (e *Edits) Append(dst []byte) []byte {
 	for i := range e.touched {
 		list = e.gaps(list, Value{e.doc, i})
 	}
-	// In order of place. At one place an insertion comes first; of two spans the longer, outer one wins.
+	// Sort by position. At the same position, insertions come first; of two spans, the longer, outer one comes first.
 	slices.SortFunc(list, func(a, b splice) int {
 		if a.off != b.off {
 			return cmp.Compare(a.off, b.off)
@@ -146,7 +147,7 @@ func (e *Edits) Append(dst []byte) []byte {
 	body, at := e.doc.body, 0
 	for _, s := range list {
 		if s.off < at {
-			continue // inside a span that is gone
+			continue // inside a replaced or deleted span
 		}
 		dst = append(dst, body[at:s.off]...)
 		dst = append(dst, s.text...)
@@ -155,9 +156,10 @@ func (e *Edits) Append(dst []byte) []byte {
 	return append(dst, body[at:]...)
 }
 
-// gaps appends one splice for every gap between surviving children of c in which something was deleted or inserted.
-// A gap reaches from the end of a survivor (or, in front, the start of the first child) to the start of the next
-// survivor (or, behind, the end of the last child), so that the blanks along the brackets stay.
+// gaps appends one splice for every gap between surviving children of c in which something was deleted or inserted. A
+// gap extends from the end of a survivor (or, before the first survivor, the start of the first child) to the start of
+// the next survivor (or, after the last survivor, the end of the last child), so that white space next to the brackets
+// is preserved.
 func (e *Edits) gaps(list []splice, c Value) []splice {
 	var (
 		ins      = e.insert[c.i]
@@ -195,7 +197,7 @@ func (e *Edits) gaps(list []splice, c Value) []splice {
 			}
 			switch {
 			case ch.Exists() && left.Exists():
-				// The separator in front of the next survivor, as it stands.
+				// The separator before the next survivor, unmodified.
 				end, _ = ch.outer()
 				_, sep := prev.outer()
 				text = append(text, e.doc.body[sep:end]...)

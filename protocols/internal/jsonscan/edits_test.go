@@ -64,20 +64,20 @@ func TestEdits(t *testing.T) {
 			e.Insert(v, at(v, 1), []byte("8"))
 			e.Insert(v, Value{}, []byte("9"))
 		}, `[ 8,9 ]`},
-		{"insert and delete at one place", list, func(e *Edits, v Value) {
+		{"insert and delete at one position", list, func(e *Edits, v Value) {
 			e.Insert(v, at(v, 1), []byte("9"))
 			e.Delete(v, at(v, 1))
 		}, `[ 1,9,  3 ]`},
-		{"inside what is gone", `{"a":[1,2],"b":3}`, func(e *Edits, v Value) {
+		{"inside a deleted value", `{"a":[1,2],"b":3}`, func(e *Edits, v Value) {
 			e.Replace(at(v.Get("a"), 0), []byte("9"))
 			e.Delete(v.Get("a"), at(v.Get("a"), 1))
 			e.Replace(v.Get("a"), []byte(`"x"`))
 		}, `{"a":"x","b":3}`},
-		{"replace wins over inside", `[[1]]`, func(e *Edits, v Value) {
+		{"replace takes precedence over edits inside", `[[1]]`, func(e *Edits, v Value) {
 			e.Replace(at(v, 0), []byte("0"))
 			e.Insert(at(v, 0), Value{}, []byte("9"))
 		}, `[0]`},
-		{"insert before what is replaced", list, func(e *Edits, v Value) {
+		{"insert before a replaced value", list, func(e *Edits, v Value) {
 			e.Replace(at(v, 1), []byte("20"))
 			e.Insert(v, at(v, 1), []byte("15"))
 		}, `[ 1,15 , 20,  3 ]`},
@@ -101,7 +101,7 @@ func TestEdits(t *testing.T) {
 	}
 }
 
-// tree is a JSON value that knows how it should look after edits.
+// tree is a JSON value with its expected state after edits.
 type tree struct {
 	key      string
 	scalar   string
@@ -109,7 +109,7 @@ type tree struct {
 	obj      bool
 	gone     bool
 	replaced string
-	before   map[int][]string // texts to insert in front of a child; -1: at the end
+	before   map[int][]string // texts to insert before a child; -1: at the end
 }
 
 func genTree(t *rapid.T, depth int) *tree {
@@ -126,7 +126,7 @@ func genTree(t *rapid.T, depth int) *tree {
 	return x
 }
 
-// print writes the tree as it is before the edits, with odd spacing.
+// print writes the tree as it is before the edits, with irregular white space.
 func (x *tree) print(t *rapid.T, b *strings.Builder) {
 	blank := func() { b.WriteString(rapid.SampledFrom([]string{"", "", " ", "\n", "\t "}).Draw(t, "ws")) }
 	if x.list == nil {
@@ -159,7 +159,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-// want writes the tree as it should be after the edits, without spaces.
+// want writes the tree as it must be after the edits, without white space.
 func (x *tree) want(b *strings.Builder) {
 	if x.replaced != "" {
 		b.WriteString(x.replaced)
@@ -195,7 +195,7 @@ func (x *tree) want(b *strings.Builder) {
 	b.WriteByte("]}"[btoi(x.obj)])
 }
 
-// edit makes random edits of a value and, in the same way, of its tree.
+// edit makes random edits of a value and applies the same edits to its tree.
 func (x *tree) edit(t *rapid.T, e *Edits, v Value, fresh *int) {
 	if x.list == nil {
 		return

@@ -7,28 +7,28 @@ import (
 	"strconv"
 )
 
-// ErrorKind is the class of a fault.
+// ErrorKind is the class of an [Error].
 type ErrorKind uint8
 
-// The classes of faults.
+// The classes of errors.
 const (
-	Syntax    ErrorKind = iota + 1 // not JSON, or cut short
+	Syntax    ErrorKind = iota + 1 // not JSON, or truncated
 	Encoding                       // invalid UTF-8
-	Duplicate                      // a member name occurs twice in one object
-	Limit                          // a limit was passed
+	Duplicate                      // a name occurs twice in one object
+	Limit                          // a limit was exceeded
 )
 
-// Error is a fault in a document.
+// Error is an error in a document.
 type Error struct {
 	Kind   ErrorKind
-	Path   string // of the value that holds the fault, for example messages[3].content[1]; empty at the root
-	Offset int    // bytes before the fault
+	Path   string // of the value that contains the error, for example messages[3].content[1]; empty at the root
+	Offset int    // bytes before the error
 	Msg    string
-	Limit  string // Kind Limit: which one
+	Limit  string // Kind Limit: the limit's name
 	Max    int64  // Kind Limit: its value
 }
 
-// Error describes the fault with its place.
+// Error returns the path, the message and the offset.
 func (e *Error) Error() string {
 	at := e.Path
 	if at == "" {
@@ -37,7 +37,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s at byte %d", at, e.Msg, e.Offset)
 }
 
-// AppendPathKey appends a member name to a path: a.b, or a["odd name"].
+// AppendPathKey appends a field name to a path: a.b, or a["odd name"].
 func AppendPathKey(dst, key []byte) []byte {
 	plain := len(key) > 0
 	for i, c := range key {

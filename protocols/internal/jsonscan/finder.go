@@ -2,22 +2,23 @@
 
 package jsonscan
 
-// manySearches is the number of searches in one object from which a map pays: many searches through many members would
-// take quadratic time.
+// manySearches is the number of searches in one object after which Finder builds a map, because many searches through
+// many fields would take quadratic time.
 const manySearches = 16
 
-// Finder finds the members of one object. The first few searches look at the members in order, as [Value.Get] does; then
-// it makes a map, so that n searches in an object of n members take linear time. One goroutine at a time.
+// Finder looks up fields of one object. The first few lookups compare all fields in order, as [Value.Get] does. Then it
+// builds a map, so that n lookups in an object of n fields take linear time. A Finder is not safe for concurrent use by
+// multiple goroutines.
 type Finder struct {
 	object Value
 	asked  int
 	index  map[string]Value
 }
 
-// NewFinder returns a finder for the members of an object; in other values it finds nothing.
+// NewFinder returns a finder for the fields of an object; in other values it finds nothing.
 func NewFinder(object Value) Finder { return Finder{object: object} }
 
-// Get returns the member called name, absent if there is none.
+// Get returns the field called name. The value does not exist if the object lacks it.
 func (f *Finder) Get(name string) Value {
 	if f.index == nil {
 		if f.asked++; f.asked <= manySearches {
@@ -26,7 +27,7 @@ func (f *Finder) Get(name string) Value {
 		f.index = map[string]Value{}
 		if f.object.Kind() == Object {
 			for m := f.object.First(); m.Exists(); m = f.object.Next(m) {
-				f.index[m.Key()] = m // no name is there twice: Scan refuses that
+				f.index[m.Key()] = m // names are unique: Scan rejects duplicates
 			}
 		}
 	}

@@ -21,7 +21,7 @@ func TestFinder(t *testing.T) {
 	require.NoError(t, err)
 	f := NewFinder(doc.Root())
 	for i := range n {
-		require.Equal(t, i > manySearches, f.index != nil, "a map only once there are many searches")
+		require.Equal(t, i > manySearches, f.index != nil, "a map only after many searches")
 		require.Equal(t, strconv.Itoa(i), f.Get("k"+strconv.Itoa(i)).RawStr())
 	}
 	require.False(t, f.Get("none").Exists())

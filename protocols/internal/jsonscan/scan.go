@@ -22,7 +22,7 @@ const (
 	Object
 )
 
-// String returns the name of the type as messages spell it.
+// String returns the name of the type as used in error messages.
 func (k Kind) String() string {
 	switch k {
 	case Null:
@@ -41,35 +41,35 @@ func (k Kind) String() string {
 	return "nothing"
 }
 
-// node is one value of a document. 0 <= off < end <= len(body); of members 0 < keyOff <= keyEnd < off.
-// parent < the node's own index < next.
+// node is one value of a document. 0 <= off < end <= len(body); in objects, 0 < keyOff <= keyEnd < off. parent < the
+// node's own index < next.
 type node struct {
 	off, end       int32 // the value
-	keyOff, keyEnd int32 // members: the name without its quotes; elements: the index, and 0
-	next           int32 // the first node behind this one's subtree
-	parent         int32 // the array or object around it, 0 for the root
+	keyOff, keyEnd int32 // in objects: the name without its quotes; in arrays: the index, and 0
+	next           int32 // the first node after this one's subtree
+	parent         int32 // the array or object that contains it, 0 for the root
 	kind           Kind
 	flags          uint8
 }
 
 const (
 	flagEscaped    = 1 << iota // the string has a backslash
-	flagKeyEscaped             // the member name has one
-	flagMember                 // the node is a member of an object
-	flagOpaque                 // the object or array has no nodes for what is inside
+	flagKeyEscaped             // the name has a backslash
+	flagMember                 // the node is a field of an object
+	flagOpaque                 // the object or array has no nodes for its contents
 )
 
-// Doc is a checked document. It is safe for concurrent use: nothing changes it.
+// Doc is a validated document. It is immutable and safe for concurrent use by multiple goroutines.
 type Doc struct {
 	body    []byte
 	nodes   []node
 	escaped int // bytes inside string values that have a backslash
 }
 
-// Body returns the bytes of the document. They must not be changed.
+// Body returns the bytes of the document. The caller must not modify them.
 func (d *Doc) Body() []byte { return d.body }
 
-// Escaped returns how many bytes the unescaped text of all string values with escapes needs at most.
+// Escaped returns an upper bound for the length of the unescaped text of all string values with escapes.
 func (d *Doc) Escaped() int { return d.escaped }
 
 // Values returns the number of values outside opaque ones.
@@ -78,20 +78,19 @@ func (d *Doc) Values() int { return len(d.nodes) }
 // Root returns the document's value.
 func (d *Doc) Root() Value { return Value{d, 0} }
 
-// Limits bounds a pass. All must be positive.
+// Limits limits the size of a document. All must be positive.
 type Limits struct {
-	Bytes  int // of the body; capped at 2 GiB - 1
-	Depth  int // of nesting: 1 is a flat object
-	Values int // outside opaque values
-	// Opaque says whether the object or array that is the member key, depth levels deep, stays without an inner
-	// index. nil: none does.
+	Bytes  int // size of the body; capped at 2 GiB - 1
+	Depth  int // nesting; a flat object has depth 1
+	Values int // number of values outside opaque values
+	// Opaque reports whether the object or array with the name key, depth levels deep, is opaque. If nil, no value is.
 	Opaque func(key []byte, depth int) bool
 }
 
 // frame is an object or array that is still open.
 type frame struct {
-	node  int32 // its node, -1 inside an opaque value
-	keys  int32 // objects: where its names start in scanner.keys
+	node  int32 // its node; -1 inside an opaque value
+	keys  int32 // objects: index of its first name in scanner.keys
 	index int32 // arrays: of the element being read
 	obj   bool
 	set   *keySet // objects with many names
@@ -100,10 +99,10 @@ type frame struct {
 // keyRef is a name of an open object.
 type keyRef struct {
 	off, end int32
-	esc      bool // the span lies in scanner.unesc
+	esc      bool // the span is in scanner.unesc
 }
 
-// manyKeys is the number of names from which an object gets a hash set.
+// manyKeys is the number of names from which an object uses a hash set.
 const manyKeys = 24
 
 type scanner struct {
@@ -113,8 +112,8 @@ type scanner struct {
 	unesc  []byte
 }
 
-// Scan checks body and returns its index. The document keeps body, which must not change any more.
-// Errors are *[Error].
+// Scan validates body and returns its index. The document retains body, which the caller must not modify afterward.
+// Errors are of type *[Error].
 func Scan(body []byte, lim Limits) (*Doc, error) {
 	if maxBytes := min(lim.Bytes, math.MaxInt32); len(body) > maxBytes {
 		return nil, &Error{Kind: Limit, Offset: maxBytes, Msg: "the body is too large", Limit: "body bytes", Max: int64(maxBytes)}
@@ -127,15 +126,16 @@ func Scan(body []byte, lim Limits) (*Doc, error) {
 	return d, nil
 }
 
-// Scanner scans one document after the other in the same memory: a warm one allocates nothing, objects with many names
-// aside. The zero value is ready for use. One goroutine at a time.
+// Scanner scans documents one after the other and reuses its memory: after the first ones, it allocates only for
+// objects with many names. The zero value is ready to use. A Scanner is not safe for concurrent use by multiple
+// goroutines.
 type Scanner struct {
 	s scanner
 	d Doc
 }
 
-// Scan is the function [Scan] with the memory of the document before, which is gone: values of it must not be used any
-// more. The new one is valid until the next call, and as long as body does not change.
+// Scan is like the function [Scan], but reuses the memory of the previous document, whose values become invalid. The
+// result is valid until the next call, and only while body does not change.
 func (c *Scanner) Scan(body []byte, lim Limits) (*Doc, error) {
 	if maxBytes := min(lim.Bytes, math.MaxInt32); len(body) > maxBytes {
 		return nil, &Error{Kind: Limit, Offset: maxBytes, Msg: "the body is too large", Limit: "body bytes", Max: int64(maxBytes)}
@@ -148,22 +148,22 @@ func (c *Scanner) Scan(body []byte, lim Limits) (*Doc, error) {
 	return &c.d, nil
 }
 
-// Trim gives up memory for more than values values, so that one large document does not stay in the way of many small
-// ones.
+// Trim releases the memory if it holds more than the given number of values, so that one large document does not waste
+// memory while many small ones follow.
 func (c *Scanner) Trim(values int) {
 	if cap(c.d.nodes) > values {
 		*c = Scanner{}
 	}
 }
 
-// run is the pass. It alternates between three places: before a value, behind a value, before a member name.
+// run scans the document. It alternates between three states: before a value, after a value, before a name.
 func (s *scanner) run(d *Doc, lim Limits) error {
 	var (
 		b       = s.body
 		i       = 0
-		top     *frame // the innermost open one
-		opaque  = 0    // depth of the opaque value that is open, 0: none
-		cur     node   // name of the member whose value comes next
+		top     *frame // the innermost open container
+		opaque  = 0    // depth of the outermost open opaque value; 0: none
+		cur     node   // name of the field whose value follows
 		n       int
 		esc     bool
 		bad     strFault
@@ -215,7 +215,7 @@ value:
 		s.frames = append(s.frames, f)
 		top = &s.frames[len(s.frames)-1]
 		i = skipSpace(b, i+1)
-		if i < len(b) && b[i] == c+2 { // the closer of '[' and of '{' is two behind
+		if i < len(b) && b[i] == c+2 { // ']' and '}' are the codes of '[' and '{' plus 2
 			isClose = true
 			goto behind
 		}
@@ -258,7 +258,7 @@ value:
 behind:
 	if top == nil {
 		if i = skipSpace(b, i); i < len(b) {
-			return s.fail(Syntax, i, "more text behind the JSON value")
+			return s.fail(Syntax, i, "more text after the JSON value")
 		}
 		return nil
 	}
@@ -307,7 +307,7 @@ name:
 		return s.fail(Syntax, i, "unexpected end of JSON")
 	}
 	if b[i] != '"' {
-		return s.fail(Syntax, i, "a member name was expected")
+		return s.fail(Syntax, i, "a name was expected")
 	}
 	n, esc, bad = scanString(b, i+1)
 	if bad != strOK {
@@ -318,7 +318,7 @@ name:
 		cur.flags |= flagKeyEscaped
 	}
 	if !s.addKey(top, i+1, n, esc) {
-		return s.fail(Duplicate, i, "the member name occurs twice")
+		return s.fail(Duplicate, i, "the name occurs twice")
 	}
 	i = skipSpace(b, n+1)
 	if i >= len(b) {
@@ -331,7 +331,7 @@ name:
 	goto value
 }
 
-// add appends a node. It doubles the room when it is full, which costs less in all than append's smaller steps.
+// add appends a node. It doubles the capacity when full, which costs less in total than the smaller steps of append.
 func (d *Doc) add(n node, limit int) {
 	if len(d.nodes) == cap(d.nodes) {
 		room := make([]node, len(d.nodes), max(min(2*cap(d.nodes), limit), len(d.nodes)+1))
@@ -341,7 +341,7 @@ func (d *Doc) add(n node, limit int) {
 	d.nodes = append(d.nodes, n)
 }
 
-// addKey adds a name to the open object and reports whether it is new there.
+// addKey adds a name to the open object and reports whether it is new.
 func (s *scanner) addKey(f *frame, off, end int, esc bool) bool {
 	k := keyRef{off: int32(off), end: int32(end)}
 	if esc {
@@ -373,15 +373,15 @@ func (s *scanner) addKey(f *frame, off, end int, esc bool) bool {
 	return fresh
 }
 
-// keySet is a hash set of names: open addressing over ordinals of scanner.keys, which stay what they are as long as the
-// object is open. It costs 8 to 16 bytes a name; a map of strings costs ten times that.
+// keySet is a hash set of names with open addressing. It contains ordinals of scanner.keys, which do not change while
+// the object is open. It takes 8 to 16 bytes per name, a tenth of a map of strings.
 type keySet struct {
 	seed  maphash.Seed
-	slots []int32 // ordinal + 1; len is a power of two, at most half of it in use
+	slots []int32 // ordinal + 1; len is a power of two, at most half of the slots are used
 	n     int
 }
 
-// add adds the name with an ordinal and reports whether it is new.
+// add adds the name with the given ordinal and reports whether it is new.
 func (k *keySet) add(s *scanner, ordinal int32, name []byte) bool {
 	if 2*(k.n+1) > len(k.slots) {
 		old := k.slots
@@ -401,7 +401,7 @@ func (k *keySet) add(s *scanner, ordinal int32, name []byte) bool {
 	return true
 }
 
-// find returns the slot that holds the name, or where it belongs.
+// find returns the slot that contains the name, or the free slot for it.
 func (k *keySet) find(s *scanner, name []byte) int {
 	mask := len(k.slots) - 1
 	for at := int(maphash.Bytes(k.seed, name)) & mask; ; at = (at + 1) & mask {
@@ -425,7 +425,7 @@ func skipSpace(b []byte, i int) int {
 	return i
 }
 
-// scanNumber returns the end of the number at b[i], or the index of the fault.
+// scanNumber returns the end of the number at b[i], or the index of the error.
 func scanNumber(b []byte, i int) (int, bool) {
 	if b[i] == '-' {
 		i++
@@ -463,7 +463,7 @@ func scanNumber(b []byte, i int) (int, bool) {
 	return i, true
 }
 
-// scanLiteral returns the kind and the end of the literal at b[i], or Absent and the index of the fault.
+// scanLiteral returns the kind and the end of the literal at b[i], or Absent and the index of the error.
 func scanLiteral(b []byte, i int) (Kind, int) {
 	word, kind := "", Absent
 	switch b[i] {
@@ -482,7 +482,7 @@ func scanLiteral(b []byte, i int) (Kind, int) {
 	return kind, i + len(word)
 }
 
-// fail builds the error for a fault at offset off, with the path of the innermost open value.
+// fail returns an error at offset off, with the path of the innermost open value.
 func (s *scanner) fail(kind ErrorKind, off int, msg string) error {
 	var path []byte
 	for i, f := range s.frames {
@@ -490,8 +490,8 @@ func (s *scanner) fail(kind ErrorKind, off int, msg string) error {
 			path = AppendPathIndex(path, int(f.index))
 			continue
 		}
-		// The open member is the last name of the object: it stands right before the names of the next one inside.
-		// An array has its frame's keys where the names of an object inside would start.
+		// The open field is the last name of the object, immediately before the names of the next object inside it. For
+		// an array, the frame's keys is the index at which names of an object inside would start.
 		end := len(s.keys)
 		if i+1 < len(s.frames) {
 			end = int(s.frames[i+1].keys)

@@ -113,7 +113,7 @@ func TestManyKeys(t *testing.T) {
 	require.Equal(t, "o.k777", err.(*Error).Path)
 }
 
-// TestDepth shows that depth costs no stack.
+// TestDepth checks that depth uses no stack.
 func TestDepth(t *testing.T) {
 	body := strings.Repeat(`{"a":[`, 200_000)
 	lim := testLimits
@@ -122,7 +122,7 @@ func TestDepth(t *testing.T) {
 	require.Equal(t, Syntax, err.(*Error).Kind)
 }
 
-func TestStrings(t *testing.T) {
+func TestStringValues(t *testing.T) {
 	for raw, want := range map[string]string{
 		`""`:                   "",
 		`"plain"`:              "plain",
@@ -180,7 +180,7 @@ func TestValue(t *testing.T) {
 	require.Equal(t, "1.5e1", root.Get("f").RawStr())
 }
 
-// FuzzScan compares what is accepted with encoding/json, and all values with what it reads.
+// FuzzScan compares the set of accepted inputs, and all values, with encoding/json.
 func FuzzScan(f *testing.F) {
 	for _, s := range []string{
 		`{"a":[1,-0.5e+3,"x\ud83d\ude00",true,false,null,{}],"b":{"c":"é"}}`, `{"a":1,"a":2}`, `[[[[[[]]]]]]`, "\"\xff\"", `01`,
@@ -198,12 +198,12 @@ func FuzzScan(f *testing.F) {
 				t.Fatalf("offset %d of %d", se.Offset, len(body))
 			}
 			if stdErr == nil && se.Kind == Syntax {
-				t.Fatalf("encoding/json accepts what we refuse: %v", err)
+				t.Fatalf("rejected, but encoding/json accepts: %v", err)
 			}
 			return
 		}
 		if stdErr != nil && !strings.Contains(stdErr.Error(), "cannot unmarshal number") {
-			t.Fatalf("we accept what encoding/json refuses: %v", stdErr)
+			t.Fatalf("accepted, but encoding/json rejects: %v", stdErr)
 		}
 		if !utf8.Valid(body) {
 			t.Fatal("invalid UTF-8 accepted")
@@ -213,19 +213,19 @@ func FuzzScan(f *testing.F) {
 				t.Fatal(diff)
 			}
 		}
-		// With everything opaque the same is accepted.
+		// With everything opaque, the same inputs are accepted.
 		lim := testLimits
 		lim.Opaque = func([]byte, int) bool { return true }
 		if _, err := Scan(body, lim); err != nil {
 			t.Fatal("opaque:", err)
 		}
 		if out := NewEdits(d).Append(nil); string(out) != string(body) {
-			t.Fatal("no edits, but other bytes")
+			t.Fatal("no edits, but the bytes differ")
 		}
 	})
 }
 
-// plain reads a value as encoding/json does.
+// plain decodes a value as encoding/json does.
 func plain(v Value) any {
 	switch v.Kind() {
 	case Array:

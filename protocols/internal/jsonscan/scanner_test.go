@@ -11,13 +11,13 @@ import (
 	"github.com/weft-go/weft/protocols/internal/race"
 )
 
-// scanned are documents to be scanned one after the other.
+// scanned contains documents that are scanned one after the other.
 var scanned = []string{
 	`{"a":[1,"x\ny",{"\u0062":null}],"c":true}`, `[`, `[[[[1]]]]`, `{"a":1,"a":2}`, "\"\xff\"", `"plain"`, `{"k":{"k":{"k":[]}}}`, `[1,2`,
 	`{"o":1}`, `{"a":"\ud83d\ude00"}`,
 }
 
-// TestScanner finds the same as Scan, whatever was scanned before.
+// TestScanner checks that results are those of Scan, regardless of previous documents.
 func TestScanner(t *testing.T) {
 	var s Scanner
 	for range 2 {
@@ -75,5 +75,5 @@ func TestText(t *testing.T) {
 		got = append(got, string(text))
 	}
 	require.Equal(t, []string{"plain", `es"c`, "é", ""}, got)
-	require.Equal(t, `es"cé`, string(buf), "only what has escapes is copied")
+	require.Equal(t, `es"cé`, string(buf), "only strings with escapes are copied")
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-go/weft/protocols/internal/jsonw"
 )
 
-// strFault says why a string is not one.
+// strFault is the reason why a string is invalid.
 type strFault uint8
 
 const (
@@ -28,12 +28,13 @@ const (
 	highs = 0x8080808080808080
 )
 
-// scanString checks the string whose first byte behind the quote is b[i]. It returns the index of the closing quote and
-// whether a backslash occurs; or, with a fault, the index of the fault.
+// scanString validates the string whose first byte after the quote is b[i]. It returns the index of the closing quote
+// and whether a backslash occurs, or a fault and its index.
 func scanString(b []byte, i int) (end int, escaped bool, fault strFault) {
 	for {
-		// Eight bytes at a time over plain ASCII. A byte of m is marked where w holds a quote, a backslash, a control
-		// or a byte above 0x7f. Borrows can mark bytes behind a true mark only, and just the first mark is used.
+		// Plain ASCII, eight bytes at a time. m marks the bytes at which w contains a quote, a backslash, a control
+		// character or a byte above 0x7f. Borrows can set wrong marks only after a true one, and only the first mark is
+		// used.
 		for i+8 <= len(b) {
 			w := binary.LittleEndian.Uint64(b[i:])
 			q := w ^ ones*'"'
@@ -94,7 +95,7 @@ func hex4(b []byte) rune {
 	return rune(jsonw.Hex(b[0])<<12 | jsonw.Hex(b[1])<<8 | jsonw.Hex(b[2])<<4 | jsonw.Hex(b[3]))
 }
 
-// AppendUnescaped appends the text that raw, the checked inside of a JSON string, stands for. A lone surrogate becomes
+// AppendUnescaped appends the text represented by raw, the validated inside of a JSON string. A lone surrogate becomes
 // U+FFFD. dst never grows by more than len(raw).
 func AppendUnescaped(dst, raw []byte) []byte {
 	for len(raw) > 0 {
@@ -141,14 +142,14 @@ func AppendUnescaped(dst, raw []byte) []byte {
 	return dst
 }
 
-// Arena is memory for unescaped strings: strings handed out stay valid as long as anyone holds them. The zero Arena
-// is ready; one goroutine at a time.
+// Arena is memory for unescaped strings. Strings from it are ordinary Go strings and remain valid. The zero Arena is
+// ready to use. An Arena is not safe for concurrent use by multiple goroutines.
 type Arena struct {
 	buf []byte
 	ask int
 }
 
-// Reserve says how many bytes the strings to come need in all.
+// Reserve sets the expected total length of the following strings, in bytes.
 func (a *Arena) Reserve(n int) { a.ask = n }
 
 func (a *Arena) unescape(raw []byte) string {
@@ -161,8 +162,8 @@ func (a *Arena) unescape(raw []byte) string {
 	return view(a.buf[from:])
 }
 
-// view returns b as a string without a copy. The callers' b is never written again: it is a document's body or the
-// used part of an arena.
+// view returns b as a string without a copy. Callers never write b again: it is a document's body or the used part of
+// an arena.
 func view(b []byte) string {
 	if len(b) == 0 {
 		return ""

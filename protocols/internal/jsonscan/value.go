@@ -7,19 +7,20 @@ import (
 	"strconv"
 )
 
-// Value is a cursor: one value of one document. The zero Value is absent; all its methods give zero results.
+// Value is a cursor: it refers to one value of one document. The zero Value is absent; all its methods return zero
+// results.
 type Value struct {
 	d *Doc
 	i int32
 }
 
-// Exists reports whether there is a value. A JSON null exists.
+// Exists reports whether the value exists. A JSON null exists.
 func (v Value) Exists() bool { return v.d != nil }
 
-// Doc returns the value's document, nil for an absent value.
+// Doc returns the value's document, or nil for an absent value.
 func (v Value) Doc() *Doc { return v.d }
 
-// Index returns the value's place in its document's index.
+// Index returns the value's index in its document.
 func (v Value) Index() int { return int(v.i) }
 
 // At returns the value at index i of the document's index.
@@ -36,7 +37,7 @@ func (v Value) Kind() Kind {
 // IsNull reports whether the value is absent or null.
 func (v Value) IsNull() bool { return v.Kind() <= Null }
 
-// Opaque reports whether the value is an object or array whose inside has no index.
+// Opaque reports whether the value is an object or array whose contents are not indexed.
 func (v Value) Opaque() bool { return v.d != nil && v.d.nodes[v.i].flags&flagOpaque != 0 }
 
 // Span returns the bytes [off, end) of the value.
@@ -48,7 +49,7 @@ func (v Value) Span() (off, end int) {
 	return int(n.off), int(n.end)
 }
 
-// outer is Span with the member name.
+// outer is Span including the name.
 func (v Value) outer() (off, end int) {
 	n := &v.d.nodes[v.i]
 	if n.flags&flagMember != 0 {
@@ -57,7 +58,7 @@ func (v Value) outer() (off, end int) {
 	return int(n.off), int(n.end)
 }
 
-// Raw returns the bytes of the value as they stand in the document.
+// Raw returns the bytes of the value, unmodified.
 func (v Value) Raw() []byte {
 	if v.d == nil {
 		return nil
@@ -66,7 +67,7 @@ func (v Value) Raw() []byte {
 	return v.d.body[n.off:n.end:n.end]
 }
 
-// First returns the first element or member of an array or object that is not opaque.
+// First returns the first element or field of an array or object that is not opaque.
 func (v Value) First() Value {
 	if v.d == nil || v.d.nodes[v.i].next == v.i+1 || v.d.nodes[v.i].kind < Array {
 		return Value{}
@@ -74,7 +75,7 @@ func (v Value) First() Value {
 	return Value{v.d, v.i + 1}
 }
 
-// Next returns what follows child in v.
+// Next returns the sibling after child in v.
 func (v Value) Next(child Value) Value {
 	n := v.d.nodes[child.i].next
 	if n >= v.d.nodes[v.i].next {
@@ -83,7 +84,7 @@ func (v Value) Next(child Value) Value {
 	return Value{v.d, n}
 }
 
-// Len counts the elements or members.
+// Len returns the number of elements or fields.
 func (v Value) Len() int {
 	n := 0
 	for c := v.First(); c.Exists(); c = v.Next(c) {
@@ -92,7 +93,7 @@ func (v Value) Len() int {
 	return n
 }
 
-// KeyIs reports whether the value is the member name of an object.
+// KeyIs reports whether the value is the field name of an object.
 func (v Value) KeyIs(name string) bool {
 	n := &v.d.nodes[v.i]
 	if n.flags&flagMember == 0 {
@@ -105,7 +106,7 @@ func (v Value) KeyIs(name string) bool {
 	return string(AppendUnescaped(nil, raw)) == name
 }
 
-// Key returns the member name of the value, "" for elements.
+// Key returns the value's field name, or "" for elements.
 func (v Value) Key() string {
 	if v.d == nil {
 		return ""
@@ -121,7 +122,8 @@ func (v Value) Key() string {
 	return string(AppendUnescaped(nil, raw))
 }
 
-// Get returns the member called name of an object, absent if there is none. It looks at the members in order.
+// Get returns the field called name of an object. The value does not exist if the object lacks it. It compares the
+// fields in order.
 func (v Value) Get(name string) Value {
 	if v.Kind() != Object {
 		return Value{}
@@ -140,8 +142,8 @@ func (v Value) Get(name string) Value {
 	return Value{}
 }
 
-// Str returns the text of a string. Without escapes it is a view of the document, otherwise memory of a, or, with a
-// nil arena, of its own.
+// Str returns the text of a string. Without escapes, the result is a view of the document. Otherwise it uses memory of
+// a or, if a is nil, a new allocation.
 func (v Value) Str(a *Arena) (string, bool) {
 	if v.Kind() != String {
 		return "", false
@@ -157,8 +159,8 @@ func (v Value) Str(a *Arena) (string, bool) {
 	return a.unescape(raw), true
 }
 
-// Text returns the text of a string, nil and false for other values. Without escapes it is a view of the document,
-// otherwise it is appended to *buf and the result is a view of that.
+// Text returns the text of a string, or nil and false for other values. Without escapes, the result is a view of the
+// document. Otherwise the text is appended to *buf, and the result is a view of that.
 func (v Value) Text(buf *[]byte) ([]byte, bool) {
 	if v.Kind() != String {
 		return nil, false
@@ -182,7 +184,7 @@ func (v Value) Bool() (b, ok bool) {
 	return k == True, k == True || k == False
 }
 
-// Uint32 is Int for integers of 32 bits without a sign, such as token ids.
+// Uint32 is Int for unsigned integers of 32 bits, such as token IDs.
 func (v Value) Uint32() (uint32, bool) {
 	n, ok := v.Int()
 	if !ok || n < 0 || n > math.MaxUint32 {
@@ -191,7 +193,7 @@ func (v Value) Uint32() (uint32, bool) {
 	return uint32(n), true
 }
 
-// Int returns the value of a number that is an integer of 64 bits; 1e3 and 2.0 are.
+// Int returns the value of a number that is a 64-bit integer; 1e3 and 2.0 are integers.
 func (v Value) Int() (int64, bool) {
 	if v.Kind() != Number {
 		return 0, false
@@ -207,7 +209,7 @@ func (v Value) Int() (int64, bool) {
 	return int64(f), true
 }
 
-// Float returns the value of a number that a float64 can hold.
+// Float returns the value of a number that a float64 can represent.
 func (v Value) Float() (float64, bool) {
 	if v.Kind() != Number {
 		return 0, false
@@ -216,7 +218,7 @@ func (v Value) Float() (float64, bool) {
 	return f, err == nil
 }
 
-// Path returns the place of the value, for example messages[3].content[1].
+// Path returns the position of the value, for example messages[3].content[1].
 func (v Value) Path() string {
 	if v.d == nil {
 		return ""
@@ -236,7 +238,7 @@ func (v Value) Path() string {
 	return string(path)
 }
 
-// Parent returns the array or object that holds the value, absent for the root.
+// Parent returns the array or object that contains the value. It does not exist for the root.
 func (v Value) Parent() Value {
 	if v.d == nil || v.i == 0 {
 		return Value{}

@@ -4,8 +4,8 @@ package jsonw
 
 import "unicode/utf8"
 
-// Carry turns pieces of text that may cut a character in two into pieces that are valid UTF-8. It holds back at most
-// 3 bytes. The zero value is ready for use.
+// Carry converts pieces of text, which may split a character, into pieces that are valid UTF-8. It holds back at most 3
+// bytes. The zero value is ready to use.
 //
 //	c.Next("a\xe2\x82")  "a"     two bytes of a character are held
 //	c.Next("\xac!")      "€!"
@@ -18,9 +18,9 @@ type Carry struct {
 	out  []byte
 }
 
-// Next returns the valid text that data, after what is held, adds. The result is data itself where possible, else
-// memory of c; it is valid until the next call, or as long as data. No allocation for text that is cut between
-// characters.
+// Next returns the valid text that data adds to the bytes held back. The result is data itself if possible, otherwise
+// memory of c. It is valid until the next call, and only while data does not change. Next does not allocate for text
+// that is split between characters.
 func (c *Carry) Next(data []byte) []byte {
 	if c.n == 0 {
 		if utf8.Valid(data) {
@@ -38,10 +38,10 @@ func (c *Carry) Next(data []byte) []byte {
 	return c.out
 }
 
-// Holds reports whether an incomplete character is held.
+// Holds reports whether an incomplete character is held back.
 func (c *Carry) Holds() bool { return c.n > 0 }
 
-// Flush ends the text: it returns U+FFFD if an incomplete character was held, else nothing.
+// Flush ends the text: it returns U+FFFD if an incomplete character was held back, otherwise an empty slice.
 func (c *Carry) Flush() []byte {
 	if c.n == 0 {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/weft-go/weft/protocols/internal/race"
 )
 
-// replaced is a slow AppendValid by another road: the maximal subpart is the longest run that utf8.FullRune still
-// takes for the beginning of a character.
+// replaced is a slow, independent implementation of AppendValid: the maximal subpart is the longest run that
+// utf8.FullRune considers the beginning of a character.
 func replaced(s string) (out string) {
 	for len(s) > 0 {
 		if r, n := utf8.DecodeRuneInString(s); r != utf8.RuneError || n > 1 {
@@ -73,7 +73,7 @@ func check(t *testing.T, s string, cuts uint64) {
 	require.Empty(t, c.Flush())
 }
 
-func TestText(t *testing.T) {
+func TestAppendText(t *testing.T) {
 	bytes := rapid.SliceOfN(rapid.SampledFrom([]byte("a\"\\\n\r\t\b\f\x00\x1f\x7f\x80\xa0\xbf\xc0\xc3\xe0\xe2\xed\xf0\x90\x9f\xf4\x8f\xf5\xff")), 0, 20)
 	rapid.Check(t, func(rt *rapid.T) {
 		check(t, string(bytes.Draw(rt, "bytes")), rapid.Uint64().Draw(rt, "cuts"))
@@ -85,7 +85,7 @@ func FuzzText(f *testing.F) {
 	f.Fuzz(check)
 }
 
-func TestMembers(t *testing.T) {
+func TestMembersCallsYield(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		raw := object(rt, 3)
 		require.True(t, json.Valid([]byte(raw)), raw)
@@ -123,7 +123,7 @@ func TestBlank(t *testing.T) {
 	}
 }
 
-// object draws a JSON object without blanks before it, so that each of its prefixes is open.
+// object draws a JSON object without leading white space, so that each of its prefixes is open.
 func object(t *rapid.T, depth int) string {
 	s := "{"
 	for i := range rapid.IntRange(0, 3).Draw(t, "members") {
@@ -161,7 +161,7 @@ func FuzzMembers(f *testing.F) {
 	})
 }
 
-func TestRaw(t *testing.T) {
+func TestAppendRaw(t *testing.T) {
 	require.Equal(t, "{ \"a\" :  1.50}", string(AppendRaw(nil, []byte("{ \"a\" :\r\n1.50}"))))
 	require.Equal(t, "\"\uFFFD\"", string(AppendRaw(nil, []byte("\"\xff\""))))
 	dst := []byte("[")

@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// IsObject reports whether raw is one valid JSON object. It bounds nesting at 10,000 levels.
+// IsObject reports whether raw is one valid JSON object. It limits nesting to 10,000 levels.
 func IsObject(raw []byte) bool {
 	raw = bytes.TrimLeft(raw, " \t\r\n")
 	return len(raw) > 0 && raw[0] == '{' && json.Valid(raw)
 }
 
-// IsTyped reports whether raw is one valid JSON object with a string as its first member named type, as all output items
-// and content blocks have.
+// IsTyped reports whether raw is one valid JSON object whose first field is a string named type, as in all output items
+// and content blocks.
 func IsTyped(raw []byte) bool {
 	if !IsObject(raw) {
 		return false
@@ -38,7 +38,7 @@ func IsArray(raw []byte) bool {
 }
 
 // AppendRaw appends raw, which must be valid JSON, on one line: line breaks between its tokens become spaces and
-// ill-formed UTF-8 becomes U+FFFD. All else, number spelling and key order included, stays as it is.
+// ill-formed UTF-8 becomes U+FFFD. Everything else is preserved, including spelling of numbers and order of keys.
 func AppendRaw(dst, raw []byte) []byte {
 	n := len(dst)
 	if utf8.Valid(raw) {
@@ -54,8 +54,8 @@ func AppendRaw(dst, raw []byte) []byte {
 	return dst
 }
 
-// AppendElements appends the elements of raw, which must be a valid JSON array, without the brackets, with a comma
-// before them if dst does not end in an opening bracket. It is how several arrays become one.
+// AppendElements appends the elements of raw, which must be a valid JSON array, without the brackets, and with a comma
+// before them if dst does not end in an opening bracket. It is used to concatenate arrays.
 func AppendElements(dst, raw []byte) []byte {
 	raw = bytes.TrimSpace(raw)
 	raw = bytes.TrimSpace(raw[1 : len(raw)-1])
@@ -68,9 +68,9 @@ func AppendElements(dst, raw []byte) []byte {
 	return AppendRaw(dst, raw)
 }
 
-// Members calls yield with the key, still quoted and escaped, and the value of each member of raw, which should be a
-// valid JSON object, until yield returns false. It reads only the outermost level. On text that is not an object it
-// stops where it loses its way; it never panics. One pass, no allocation.
+// Members calls yield with the key, still quoted and escaped, and the value of each field of raw, which should be a
+// valid JSON object, until yield returns false. It reads only the outermost level. If raw is not an object, it stops at
+// the first byte that it cannot parse; it never panics. It makes one pass and does not allocate.
 func Members(raw []byte, yield func(key, value []byte) bool) {
 	i := blank(raw, 0)
 	if i >= len(raw) || raw[i] != '{' {
@@ -158,11 +158,11 @@ func isEnd(c byte) bool {
 	return false
 }
 
-// Balance follows the nesting of JSON text that arrives in pieces. The zero value is at the start.
+// Balance tracks the nesting of JSON text that is received in pieces. The zero value is ready to use.
 type Balance struct {
 	depth    int
 	str, esc bool
-	some     bool // something but blanks was read
+	some     bool // something other than white space was read
 }
 
 // Feed reads the next piece.
@@ -195,19 +195,19 @@ func (b *Balance) Feed(p []byte) {
 	}
 }
 
-// Open reports whether the text read so far is inside a string, an object or an array, so that it cannot be a
+// Open reports whether the text read so far ends inside a string, an object or an array, so that it cannot be a
 // complete JSON value.
 func (b *Balance) Open() bool { return b.str || b.depth > 0 }
 
-// Blank reports whether nothing but blanks was read so far.
+// Blank reports whether only white space was read so far.
 func (b *Balance) Blank() bool { return !b.some }
 
-// IsBlank reports whether raw holds nothing but JSON's blanks.
+// IsBlank reports whether raw contains only JSON white space.
 func IsBlank(raw []byte) bool { return blank(raw, 0) == len(raw) }
 
-// Spoiler returns what to append to the text read so far so that it cannot be read as JSON, nor as the empty arguments
-// that some clients take for {}: nothing while it is open. A quote behind a complete value is no JSON, yet the parsers of
-// incomplete JSON that official clients run over each delta ignore it, where they would throw on a brace.
+// Spoiler returns a suffix that makes the text read so far invalid as JSON and distinct from the empty arguments that
+// some clients treat as {}. It returns "" while the text is open. A quote after a complete value is not JSON, yet the
+// parsers of incomplete JSON that official clients run on each delta ignore it, whereas they would fail on a brace.
 func (b *Balance) Spoiler() string {
 	switch {
 	case b.Open():

@@ -22,12 +22,12 @@ const (
 // text returns s as a string without a copy.
 func text[T ~string | ~[]byte](s T) string { return *(*string)(unsafe.Pointer(&s)) }
 
-// skipPlain returns the index from i on of the first byte of s that JSON demands to escape; with ascii, also of the first one
-// beyond ASCII. Eight bytes at a time.
+// skipPlain returns the index, from i on, of the first byte of s that JSON requires to be escaped or, with ascii, is
+// not ASCII. It reads eight bytes at a time.
 func skipPlain(s string, i int, ascii uint64) int {
 	for b := unsafe.Slice(unsafe.StringData(s), len(s)); i+8 <= len(b); i += 8 {
-		// A byte of m is marked where w holds a quote, a backslash or a control; of bytes beyond ASCII the mark is taken
-		// away. Borrows can mark bytes behind a true mark only, and just the first mark is used.
+		// m marks the bytes at which w contains a quote, a backslash or a control character; marks of non-ASCII bytes
+		// are cleared. Borrows can set wrong marks only after a true one, and only the first mark is used.
 		w := binary.LittleEndian.Uint64(b[i:])
 		q, r := w^ones*'"', w^ones*'\\'
 		m := ((w-ones*0x20)|(q-ones)|(r-ones))&^w | w&ascii
@@ -43,11 +43,11 @@ func skipPlain(s string, i int, ascii uint64) int {
 	return i
 }
 
-// IsPlain reports whether s is not empty and stands for itself inside a JSON string: ASCII without quotes, backslashes and
-// controls.
+// IsPlain reports whether s is not empty and needs no escapes inside a JSON string: ASCII without quotes, backslashes
+// and control characters.
 func IsPlain(s []byte) bool { return len(s) > 0 && skipPlain(text(s), 0, highs) == len(s) }
 
-// AppendPlain is [AppendText] for text of which it is known whether [IsPlain].
+// AppendPlain is [AppendText] with the known result of [IsPlain] for s.
 func AppendPlain(dst, s []byte, plain bool) []byte {
 	if plain {
 		return append(dst, s...)
@@ -55,12 +55,12 @@ func AppendPlain(dst, s []byte, plain bool) []byte {
 	return AppendText(dst, s)
 }
 
-// IsWhole reports whether s is not empty and consists of whole characters: nothing of it is to be held back, and [AppendText]
-// takes it.
+// IsWhole reports whether s is not empty and consists of complete characters, so that nothing must be held back and
+// [AppendText] accepts it.
 func IsWhole(s []byte) bool { return len(s) > 0 && utf8.Valid(s) }
 
-// AppendText appends s, which must be valid UTF-8, escaped for the inside of a JSON string, without quotes. Only
-// what JSON demands is escaped: the quote, the backslash and the control characters below U+0020. One pass over s.
+// AppendText appends s, which must be valid UTF-8, escaped for the inside of a JSON string, without quotes. Only what
+// JSON requires is escaped: the quote, the backslash and the control characters below U+0020. It makes one pass over s.
 func AppendText[T ~string | ~[]byte](dst []byte, s T) []byte {
 	t := text(s)
 	for start, i := 0, 0; ; start = i {
@@ -91,7 +91,7 @@ func appendEscape(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }
 
-// AppendString appends s as a JSON string with its quotes. s need not be UTF-8.
+// AppendString appends s as a JSON string with its quotes. s need not be valid UTF-8.
 func AppendString[T ~string | ~[]byte](dst []byte, s T) []byte {
 	dst = append(dst, '"')
 	dst = AppendLoose(dst, s)
@@ -113,7 +113,7 @@ func AppendLoose[T ~string | ~[]byte](dst []byte, s T) []byte {
 			start = i
 			continue
 		}
-		for i < len(t) && t[i] >= utf8.RuneSelf { // a run of text beyond ASCII
+		for i < len(t) && t[i] >= utf8.RuneSelf { // a run of non-ASCII text
 			n, ok, _ := sequence(t, i)
 			if !ok {
 				dst = append(dst, t[start:i]...)
@@ -125,7 +125,7 @@ func AppendLoose[T ~string | ~[]byte](dst []byte, s T) []byte {
 	}
 }
 
-// AppendValid appends s as it is, with U+FFFD for what is not UTF-8.
+// AppendValid appends s unescaped, with U+FFFD in place of invalid UTF-8.
 func AppendValid[T ~string | ~[]byte](dst []byte, s T) []byte {
 	start := 0
 	for i := 0; i < len(s); {
@@ -144,9 +144,9 @@ func AppendValid[T ~string | ~[]byte](dst []byte, s T) []byte {
 	return append(dst, s[start:]...)
 }
 
-// sequence looks at the sequence that starts at s[i], a byte beyond ASCII. If it is well-formed, n is its length and
-// ok is set. Otherwise n is the length of its maximal subpart, at least 1, and cut says that s ended inside a sequence
-// that more bytes could still complete. Table 3-7 of the Unicode standard.
+// sequence examines the sequence that starts at s[i], a non-ASCII byte. If it is well-formed, n is its length and ok is
+// true. Otherwise n is the length of its maximal subpart, at least 1, and cut reports whether s ends inside a sequence
+// that more bytes could complete. The ranges are those of table 3-7 of the Unicode standard.
 func sequence[T ~string | ~[]byte](s T, i int) (n int, ok, cut bool) {
 	c := s[i]
 	lo, hi, want := byte(0x80), byte(0xBF), 0

@@ -4,24 +4,24 @@ package jsonw
 
 import "unicode/utf16"
 
-// Unwrap turns the arguments of a function, {"input":"…"}, back into the text of the custom tool that it stands for,
-// as the arguments arrive. The zero value is ready for use.
+// Unwrap decodes the arguments of a function, {"input":"…"}, to the input text of the custom tool that the function
+// represents, as the arguments are received. The zero value is ready to use.
 //
 //	u.Next(dst, `{"input":"a\`)    a
 //	u.Next(dst, `nb`)              LF b
 //	u.Next(dst, `"}`)              nothing
 //	u.Close(dst)                   nothing
 //
-// The first member named input whose value is a string counts. If there is none the model did not keep to the form, and
-// Close appends all that was read.
+// The text is the first field named input whose value is a string. If no such field exists, the model did not follow
+// the schema, and Close appends everything that was read.
 type Unwrap struct {
 	state unwrapState
-	raw   []byte // all input until the member is found
+	raw   []byte // all input until the field is found
 	key   []byte
 	skip  Balance
 	hex   rune // of a \u escape
 	n     int  // its digits so far
-	high  rune // a high surrogate that waits for its low one; 0 for none
+	high  rune // a high surrogate that precedes its low one; 0 if none
 }
 
 type unwrapState uint8
@@ -30,14 +30,14 @@ const (
 	unwrapStart  unwrapState = iota
 	unwrapMember             // before a key
 	unwrapKey                // inside a key
-	unwrapKeyEsc             // behind a backslash in it
+	unwrapKeyEsc             // after a backslash in a key
 	unwrapColon              // before a colon
 	unwrapValue              // before a value
-	unwrapSkip               // inside another member's value
+	unwrapSkip               // inside another field's value
 	unwrapText               // inside the text
-	unwrapEscape             // behind a backslash in it
+	unwrapEscape             // after a backslash in the text
 	unwrapHex                // inside a \u escape
-	unwrapDone               // behind the text
+	unwrapDone               // after the text
 	unwrapLost               // not an object
 )
 
@@ -122,7 +122,7 @@ func (u *Unwrap) Next(dst, p []byte) []byte {
 			}
 			dst, u.state = append(u.lone(dst), unescape(c)), unwrapText
 		case unwrapHex:
-			u.hex = u.hex<<4 | rune(max(0, Hex(c))) // what is no digit counts as 0
+			u.hex = u.hex<<4 | rune(max(0, Hex(c))) // a non-digit has the value 0
 			if u.n++; u.n == 4 {
 				dst, u.state = u.unit(dst, u.hex), unwrapText
 			}
@@ -154,7 +154,7 @@ func (u *Unwrap) unit(dst []byte, r rune) []byte {
 	return append(dst, string(r)...) // a lone low surrogate becomes U+FFFD
 }
 
-// lone writes U+FFFD for a high surrogate that no low one followed.
+// lone writes U+FFFD for a high surrogate without a low one.
 func (u *Unwrap) lone(dst []byte) []byte {
 	if u.high != 0 {
 		u.high = 0
@@ -181,7 +181,7 @@ func unescape(c byte) byte {
 	return c
 }
 
-// Hex returns the value of a hexadecimal digit, -1 for any other byte.
+// Hex returns the value of a hexadecimal digit, or -1 for any other byte.
 func Hex(c byte) int {
 	switch {
 	case c >= '0' && c <= '9':

@@ -2,8 +2,9 @@
 
 //go:build !race
 
-// Package race tells tests whether the race detector is on.
+// Package race reports whether tests run with the race detector.
 package race
 
-// Enabled reports whether the race detector is on. It allocates, so allocation tests are skipped under it.
+// Enabled reports whether the race detector is enabled. The race detector allocates, so tests of allocation counts are
+// skipped if it is enabled.
 const Enabled = false

@@ -4,5 +4,6 @@
 
 package race
 
-// Enabled reports whether the race detector is on. It allocates, so allocation tests are skipped under it.
+// Enabled reports whether the race detector is enabled. The race detector allocates, so tests of allocation counts are
+// skipped if it is enabled.
 const Enabled = true

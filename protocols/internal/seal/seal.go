@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package seal remembers a text that was passed on, to tell a repetition of it from another text, without keeping it.
+// Package seal computes checksums of texts that were passed on, to distinguish a repetition from another text without
+// retaining it.
 //
-// A seal holds the text's length and its CRC-32C. It is against accidents and not against who means to deceive. Cost: a few
-// bytes a cycle where the processor has the instruction.
+// A seal contains the text's length and its CRC-32C. It detects accidental differences, not deliberate ones. With
+// hardware support, it processes a few bytes per cycle.
 package seal
 
 import "hash/crc32"
 
-// A Seal is the seal of the text added so far. The zero Seal is that of no text.
+// A Seal is the checksum of the text added so far. The zero Seal is the seal of the empty text.
 type Seal struct {
 	sum  uint32
 	n    uint64
-	held uint8 // bytes of buf that are not in sum yet: short pieces are summed together
+	held uint8 // bytes of buf that are not in sum yet, because short pieces are summed together
 	buf  [64]byte
-	_    [0]func() // not comparable with ==: the same text may be held and summed in another way
+	_    [0]func() // prevents comparison with ==: equal texts may be split differently between buf and sum
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -35,8 +36,8 @@ func (s *Seal) Add(text []byte) {
 
 func (s *Seal) sumHeld() uint32 { return crc32.Update(s.sum, castagnoli, s.buf[:s.held]) }
 
-// Len returns the bytes of the text.
+// Len returns the length of the text in bytes.
 func (s *Seal) Len() uint64 { return s.n }
 
-// Equal reports whether the texts have the same length and sum.
+// Equal reports whether the texts have the same length and checksum.
 func (s *Seal) Equal(o *Seal) bool { return s.n == o.n && s.sumHeld() == o.sumHeld() }

@@ -10,8 +10,8 @@ import (
 	"github.com/weft-go/weft/protocols/internal/seal"
 )
 
-// TestPieces shows that a seal does not depend on how the text was cut, and does on the text.
-func TestPieces(t *testing.T) {
+// TestSealIgnoresSplits checks that a seal depends on the text and not on how it was split.
+func TestSealIgnoresSplits(t *testing.T) {
 	of := func(text []byte) (s seal.Seal) {
 		s.Add(text)
 		return s
@@ -25,7 +25,7 @@ func TestPieces(t *testing.T) {
 			text = append(text, p...)
 		}
 		if whole := of(text); !s.Equal(&whole) {
-			t.Fatal("pieces and the whole differ")
+			t.Fatal("seal depends on how the text is split")
 		}
 		if s.Len() != uint64(len(text)) {
 			t.Fatal(s.Len())
@@ -34,7 +34,7 @@ func TestPieces(t *testing.T) {
 			k := rapid.IntRange(0, len(text)-1).Draw(t, "flip")
 			text[k] ^= 1
 			if other := of(text); s.Equal(&other) {
-				t.Fatal("a changed byte keeps the seal")
+				t.Fatal("changed byte not detected")
 			}
 		}
 	})

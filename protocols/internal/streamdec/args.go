@@ -4,12 +4,12 @@ package streamdec
 
 import "github.com/weft-go/weft/protocols/internal/jsonw"
 
-// MaxDepth is the nesting of arguments up to which an [ArgState] follows them. Deeper ones count as broken.
+// MaxDepth is the maximum nesting of arguments that an [ArgState] accepts. Deeper ones are treated as broken.
 const MaxDepth = 512
 
-// ArgState follows JSON text that arrives in pieces and knows whether the text so far is one complete value as RFC 8259
-// has it. Blanks around the value are allowed. It looks at each byte once and keeps nothing of it; the zero value is at
-// the start.
+// ArgState validates JSON text that arrives in pieces and reports whether the text so far is one complete value
+// according to RFC 8259. White space around the value is allowed. It examines each byte once and retains none. The zero
+// value is ready for use.
 //
 //	a.Feed(`{"x":`)  Complete false, Broken false
 //	a.Feed(`1}`)     Complete true
@@ -17,10 +17,10 @@ const MaxDepth = 512
 type ArgState struct {
 	state argState
 	num   numState
-	n     uint8 // of a literal or an escape: what is read
-	first byte  // of the whole value
+	n     uint8 // bytes read of a literal or an escape
+	first byte  // first byte of the value
 	depth uint16
-	word  string // the literal that is being read
+	word  string // the literal being read
 	stack [MaxDepth / 64]uint64
 }
 
@@ -28,37 +28,37 @@ type argState uint8
 
 const (
 	argValue  argState = iota // before a value
-	argFirst                  // behind [: a value or ]
-	argName                   // behind {: a name or }
-	argNext                   // behind a comma in an object: a name
-	argColon                  // behind a name
-	argBehind                 // behind a value inside an object or array
-	argEnd                    // behind the whole value
+	argFirst                  // after [: a value or ]
+	argName                   // after {: a name or }
+	argNext                   // after a comma in an object: a name
+	argColon                  // after a name
+	argBehind                 // after a value inside an object or array
+	argEnd                    // after the whole value
 	argString                 // inside a string
-	argEscape                 // behind a backslash
+	argEscape                 // after a backslash
 	argHex                    // inside a \u escape
 	argKey                    // inside a name
-	argKeyEsc                 // behind a backslash in a name
+	argKeyEsc                 // after a backslash in a name
 	argKeyHex                 // inside a \u escape in a name
 	argWord                   // inside true, false, null
 	argNumber                 // inside a number
-	argBroken                 // no JSON, whatever follows
+	argBroken                 // not JSON, regardless of the rest
 )
 
 type numState uint8
 
 const (
-	numMinus numState = iota // behind a minus
-	numZero                  // behind a leading zero
+	numMinus numState = iota // after a minus
+	numZero                  // after a leading zero
 	numInt                   // inside the integer part
-	numPoint                 // behind the point
+	numPoint                 // after the point
 	numFrac                  // inside the fraction
-	numE                     // behind the e
-	numSign                  // behind its sign
+	numE                     // after the e
+	numSign                  // after its sign
 	numExp                   // inside the exponent
 )
 
-// whole reports that a number may end here.
+// whole reports whether a number may end in state n.
 func (n numState) whole() bool { return n == numZero || n == numInt || n == numFrac || n == numExp }
 
 // Complete reports whether the text so far is one complete value.
@@ -66,23 +66,23 @@ func (a *ArgState) Complete() bool {
 	return a.state == argEnd || a.state == argNumber && a.depth == 0 && a.num.whole()
 }
 
-// Broken reports that the text cannot become a complete value any more, or is nested deeper than [MaxDepth].
+// Broken reports whether the text is no prefix of a JSON value, or is nested deeper than [MaxDepth].
 func (a *ArgState) Broken() bool { return a.state == argBroken }
 
-// Object reports that the value is an object, as far as it goes: arguments of a function are nothing else.
+// Object reports whether the value begins as an object, as arguments of a function must.
 func (a *ArgState) Object() bool { return a.first == '{' }
 
-// Empty reports that there was nothing but blanks.
+// Empty reports whether the text so far is empty or white space.
 func (a *ArgState) Empty() bool { return a.state == argValue && a.depth == 0 }
 
-// Feed reads the next piece.
+// Feed adds the next piece of text.
 func (a *ArgState) Feed(p []byte) {
 	for i := 0; i < len(p); i++ {
 		c := p[i]
 	again:
 		switch a.state {
 		case argString, argKey:
-			// The run up to the next byte that means something.
+			// Skip to the next quote, backslash or control character.
 			for c >= 0x20 && c != '"' && c != '\\' {
 				if i++; i == len(p) {
 					return
@@ -145,7 +145,7 @@ func (a *ArgState) Feed(p []byte) {
 	}
 }
 
-// token reads a byte between strings, numbers and words.
+// token reads a byte outside strings, numbers and literals.
 func (a *ArgState) token(c byte) {
 	if a.depth == 0 && a.state == argValue {
 		a.first = c
@@ -199,12 +199,12 @@ func (a *ArgState) token(c byte) {
 		default:
 			a.state = argBroken
 		}
-	default: // behind the whole value
+	default: // after the whole value
 		a.state = argBroken
 	}
 }
 
-// number reads a byte of a number; false if the number does not go on with it.
+// number reads a byte of a number. It returns false if c is not part of the number.
 func (a *ArgState) number(c byte) bool {
 	digit := c >= '0' && c <= '9'
 	switch a.num {
@@ -251,7 +251,7 @@ func (a *ArgState) number(c byte) bool {
 	return digit
 }
 
-// behind moves behind a value.
+// behind sets the state after the end of a value.
 func (a *ArgState) behind() {
 	a.state = argBehind
 	if a.depth == 0 {

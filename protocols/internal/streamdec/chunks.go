@@ -11,8 +11,9 @@ import (
 	"github.com/weft-go/weft/protocols/sse"
 )
 
-// Chunks reads what the chunks of the Chat and Completions APIs have in common, which is all but the output in a choice,
-// and keeps what they say of the whole answer. The zero value is ready for use. One goroutine at a time.
+// Chunks decodes the common part of the chunks of the Chat and Completions APIs, which is all except the output in a
+// choice, and keeps the ID, model and usage of the response. The zero value is ready for use. A Chunks is not safe for
+// concurrent use.
 //
 //	dst, err = c.Read(dst, typ, data, lim) // appends Start and Usage
 //	for c.Next(&choice) {
@@ -21,44 +22,44 @@ import (
 //	… // c.Failure, c.Done
 type Chunks struct {
 	Doc
-	ID, Model []byte // as the server gave them
+	ID, Model []byte // from the server
 	Usage     event.Tokens
-	Started   bool // there was a chunk
-	Ended     bool // nothing more is to come; for the decoder to set
-	Dropped   int  // deltas that the decoder could not place
+	Started   bool // a chunk was read
+	Ended     bool // the response has ended; set by the decoder
+	Dropped   int  // deltas without an open call or choice; counted by the decoder
 
-	// What the event that was read last says behind its choices: the error that ends the answer, nil for none, or that it
-	// is [DONE].
+	// Failure is the error in the last event, which ends the response after the event's choices, or nil. Done reports
+	// whether the last event is [DONE].
 	Failure *event.Event
 	Done    bool
 
 	whole   bool
 	choices jsonscan.Value
-	next    jsonscan.Value // of choices
-	place   int64          // of next
+	next    jsonscan.Value // next element of choices
+	place   int64          // index of next
 }
 
-// Choice is an element of choices.
+// Choice is an element of the array choices.
 type Choice struct {
-	Index    int64          // its place in the list if it has none
-	Delta    jsonscan.Value // or its message, always in a whole answer
+	Index    int64          // its index field or else its index in the array
+	Delta    jsonscan.Value // or its message; always the message if Whole
 	Text     jsonscan.Value
 	Logprobs jsonscan.Value
 	TokenIDs jsonscan.Value
-	Stop     jsonscan.Value // if Why is StopSequence: at which it ended
+	Stop     jsonscan.Value // if Why is StopSequence: the sequence, if known
 
-	Whole  bool      // it is part of a whole answer
-	Ends   bool      // it is the last of its answer: it has a finish_reason, or the answer is whole
-	Failed bool      // it ends because the engine gave up, and with it all answers: see [Chunks.GaveUp]
-	Why    event.Why // why it ends
+	Whole  bool      // part of a response that is not streamed
+	Ends   bool      // last element for its choice: it has a finish_reason, or Whole is set
+	Failed bool      // the engine gave up, which ends all choices: see [Chunks.GaveUp]
+	Why    event.Why // cause of its end
 }
 
-// Reset makes c ready for another answer and keeps its memory.
+// Reset makes c ready for another response. It keeps its memory.
 func (c *Chunks) Reset() { *c = Chunks{Doc: c.Doc, ID: c.ID[:0], Model: c.Model[:0]} }
 
-// Read reads one server-sent event and appends the Start and the Usage that it tells of; the choices are for Next. Events of
-// types that are not known count if they are objects. A malformed one is a *[block.Error]; nothing of it is delivered. It
-// reads nothing more once c has ended.
+// Read decodes one server-sent event and appends its event.Start and event.Usage; Next returns the choices. Events of
+// unknown types are decoded if they are objects. If the event is malformed, Read returns a *[block.Error] and no
+// events. It ignores events after c has ended.
 func (c *Chunks) Read(dst []event.Event, typ, data []byte, lim *block.Limits) ([]event.Event, error) {
 	c.Failure, c.Done, c.next = nil, false, jsonscan.Value{}
 	if c.Ended {
@@ -84,7 +85,7 @@ func (c *Chunks) Read(dst []event.Event, typ, data []byte, lim *block.Limits) ([
 	switch {
 	case err == nil && root.Kind() == jsonscan.Object:
 		return c.read(dst, root)
-	case !known: // not ours
+	case !known: // an unrelated event
 		return dst, nil
 	case err == nil:
 		err = Wrong(root, "an object")
@@ -92,7 +93,7 @@ func (c *Chunks) Read(dst []event.Event, typ, data []byte, lim *block.Limits) ([
 	return dst, err
 }
 
-// ReadWhole is Read for the body of a whole answer.
+// ReadWhole is like Read for the body of a response that is not streamed.
 func (c *Chunks) ReadWhole(dst []event.Event, body []byte, lim *block.Limits) ([]event.Event, error) {
 	c.whole = true
 	root, err := c.Parse(body, lim)
@@ -105,7 +106,7 @@ func (c *Chunks) ReadWhole(dst []event.Event, body []byte, lim *block.Limits) ([
 	return c.read(dst, root)
 }
 
-// read reads a chunk or a whole answer up to its choices.
+// read decodes a chunk or a whole response except for its choices.
 func (c *Chunks) read(dst []event.Event, root jsonscan.Value) ([]event.Event, error) {
 	var choices, usage, failure, id, model jsonscan.Value
 	for m := root.First(); m.Exists(); m = root.Next(m) {
@@ -116,7 +117,7 @@ func (c *Chunks) read(dst []event.Event, root jsonscan.Value) ([]event.Event, er
 			if m.Kind() == jsonscan.Object {
 				usage = m
 			}
-		case "x_groq": // Groq has its usage in there
+		case "x_groq": // Groq's usage
 			if u := m.Get("usage"); u.Kind() == jsonscan.Object {
 				usage = u
 			}
@@ -176,7 +177,7 @@ func (c *Chunks) read(dst []event.Event, root jsonscan.Value) ([]event.Event, er
 
 func (c *Chunks) failed(e event.Event) { c.Failure = &e }
 
-// Next reads the next choice of the event that was read last into x. false means that there is none.
+// Next decodes the next choice of the last event into x. It returns false if there are no more.
 func (c *Chunks) Next(x *Choice) bool {
 	if !c.next.Exists() {
 		return false
@@ -185,7 +186,7 @@ func (c *Chunks) Next(x *Choice) bool {
 	return true
 }
 
-// choice is Next when there is one.
+// choice decodes the choice at c.next.
 func (c *Chunks) choice(x *Choice) {
 	v, index := c.next, c.place
 	c.next, c.place = c.choices.Next(v), index+1
@@ -225,7 +226,7 @@ func (c *Chunks) choice(x *Choice) {
 	}
 }
 
-// GaveUp returns the error for a choice that failed: that of its chunk, if there is one.
+// GaveUp returns the error for a choice that failed: the error of its chunk, if any, or else one with the cause of x.
 func (c *Chunks) GaveUp(x *Choice) event.Event {
 	if c.Failure != nil {
 		return *c.Failure

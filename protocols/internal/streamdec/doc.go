@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package streamdec holds what the stream decoders share: reading the JSON of one server-sent event after the other in
-// the same memory, following arguments that arrive in pieces, token counts, and the errors of servers. [Chunks] is the
-// part that the Chat and Completions APIs have in common, [Typed] that of the Messages and Responses APIs.
+// Package streamdec holds the common parts of the stream decoders. [Doc] decodes the JSON of server-sent events,
+// [ArgState] validates arguments that arrive in pieces, and further functions decode token counts and errors of
+// servers. [Chunks] is the common part of the Chat and Completions APIs, [Typed] of the Messages and Responses APIs.
 //
-// All of it is warm after a few events: a [Doc] keeps its index and its buffer, an [ArgState] is a flat value.
+// After a few events, decoding does not allocate: a [Doc] reuses its index and buffer, and an [ArgState] is a flat
+// value.
 package streamdec

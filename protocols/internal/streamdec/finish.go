@@ -7,13 +7,13 @@ import (
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
 )
 
-// Finish returns the cause that the finish_reason of a choice names. failed says that the engine gave the answer up: then
-// why is the class of an error. Reasons that are not known are a natural end.
+// Finish returns the cause for the finish_reason of a choice. failed reports whether the engine gave up; why is then
+// the class of an error. Unknown reasons map to event.Stop.
 func Finish(reason string) (why event.Why, failed bool) {
 	switch reason {
 	case "length", "max_tokens":
 		return event.Length, false
-	case "model_length", "model_context_window_exceeded": // Mistral; proxies of Anthropic
+	case "model_length", "model_context_window_exceeded": // Mistral; proxies in front of Anthropic
 		return event.ContextFull, false
 	case "tool_calls", "function_call", "tool_use":
 		return event.ToolCalls, false
@@ -33,11 +33,11 @@ func Finish(reason string) (why event.Why, failed bool) {
 	return event.Stop, false
 }
 
-// Aborted is the message of the error for an answer that the engine gave up.
+// Aborted is the message of the error for a response that the engine gave up.
 const Aborted = "The engine gave up the answer."
 
-// StopSequence returns the stop sequence at which a choice ended: vLLM's stop_reason or SGLang's matched_stop, which may
-// also be the id of a token. Absent if there is none.
+// StopSequence returns the stop sequence at which a choice ended, from vLLM's stop_reason or SGLang's matched_stop. The
+// value is absent if neither is a string; both may also be token IDs.
 func StopSequence(choice jsonscan.Value) jsonscan.Value {
 	for _, name := range [...]string{"stop_reason", "matched_stop"} {
 		if v := choice.Get(name); v.Kind() == jsonscan.String {

@@ -12,18 +12,19 @@ import (
 	"github.com/weft-go/weft/protocols/sse"
 )
 
-// Decoder is what the stream decoders of all APIs have in common.
+// Decoder is implemented by the stream decoders of all APIs.
 type Decoder interface {
-	Decode(dst []event.Event, typ, data []byte) ([]event.Event, error)
-	Close(dst []event.Event) []event.Event
-	// Ended reports that nothing more is to come.
+	Append(dst []event.Event, typ, data []byte) ([]event.Event, error)
+	Finish(dst []event.Event) []event.Event
+	// Ended reports whether the response has ended, so that later events are ignored.
 	Ended() bool
 }
 
-// Pull returns the events of the stream src. It reads until d has ended or src has. An error of src, of the framing or of
-// d is the last element.
+// Pull returns the events of the stream src. It reads until d or src has ended. An error of src, of the framing or of d
+// is the last element.
 //
-// A server that was asked for a stream and sent one JSON document is understood: whole decodes it, or says that it is over the limits.
+// If src is one JSON document, although a stream was requested, whole decodes it or returns an error if it exceeds the
+// limits.
 func Pull(src io.Reader, d Decoder, lim *block.Limits, whole func(dst []event.Event, body []byte) ([]event.Event, error)) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		var events []event.Event
@@ -41,20 +42,16 @@ func Pull(src io.Reader, d Decoder, lim *block.Limits, whole func(dst []event.Ev
 			return
 		}
 		if isJSON {
-			limit := maxBytes
-			if lim != nil {
-				limit = or(lim.Body, maxBytes)
-			}
-			body, err := io.ReadAll(io.LimitReader(src, int64(limit)+1))
+			body, err := io.ReadAll(io.LimitReader(src, int64(MaxBody(lim))+1))
 			if err == nil {
-				events, err = whole(nil, body)
+				events, err = whole(nil, bytes.TrimPrefix(body, []byte(bom)))
 			}
 			if all() && err != nil {
 				yield(event.Event{}, err)
 			}
 			return
 		}
-		// An event at the end without its blank line may be whole, as many servers forget it, or cut.
+		// An event at the end without its blank line may be complete, as many servers omit the line, or cut off.
 		end := &eofReader{src: src}
 		r := sse.Reader{FlushAtEOF: true}
 		if lim != nil {
@@ -65,7 +62,7 @@ func Pull(src io.Reader, d Decoder, lim *block.Limits, whole func(dst []event.Ev
 				continue
 			}
 			if err == nil {
-				events, err = d.Decode(events[:0], ev.Type, ev.Data)
+				events, err = d.Append(events[:0], ev.Type, ev.Data)
 				if !all() {
 					return
 				}
@@ -81,13 +78,15 @@ func Pull(src io.Reader, d Decoder, lim *block.Limits, whole func(dst []event.Ev
 				break
 			}
 		}
-		events = d.Close(events[:0])
+		events = d.Finish(events[:0])
 		all()
 	}
 }
 
-// peek reports whether the first byte of src that is not blank opens a JSON object, which no server-sent event does. The
-// reader it returns gives all bytes of src.
+const bom = "\xEF\xBB\xBF"
+
+// peek reports whether the first byte of src after white space begins a JSON object, which no server-sent event does.
+// The reader that it returns reads all bytes of src.
 func peek(src io.Reader) (io.Reader, bool, error) {
 	head := make([]byte, 512)
 	n, err := io.ReadAtLeast(src, head, 1)
@@ -95,11 +94,11 @@ func peek(src io.Reader) (io.Reader, bool, error) {
 		return nil, false, err
 	}
 	head = head[:n]
-	text := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xEF\xBB\xBF")), " \t\r\n")
+	text := bytes.TrimLeft(bytes.TrimPrefix(head, []byte(bom)), " \t\r\n")
 	return io.MultiReader(bytes.NewReader(head), src), len(text) > 0 && text[0] == '{', nil
 }
 
-// eofReader notes the end of src. It never gives bytes together with it.
+// eofReader records that src has ended. It never returns bytes together with io.EOF.
 type eofReader struct {
 	src io.Reader
 	err error

@@ -10,14 +10,15 @@ import (
 	"github.com/weft-go/weft/protocols/internal/jsonw"
 )
 
-// Halves joins characters that a server cut in two. A program that counts text in UTF-16, as JavaScript does, may end one
-// delta with the escape of a high surrogate and begin the next with that of the low one. The zero value is ready for use.
+// Halves joins surrogate pairs that a server split between two deltas. A program that counts text in UTF-16, as
+// JavaScript does, may end one delta with the escape of a high surrogate and begin the next with the low one. The zero
+// value is ready for use.
 //
 //	h.Text(`"a\ud83d"`)  a
 //	h.Text(`"\ude00!"`)  😀!
 type Halves struct{ high rune }
 
-// Text is [Doc.Text] for the next delta of one text. A high surrogate at the end is held until the delta after it.
+// Text is like [Doc.Text] for the next delta of a text. It holds a high surrogate at the end until the next delta.
 func (h *Halves) Text(d *Doc, v jsonscan.Value) []byte {
 	if v.Kind() != jsonscan.String {
 		return nil
@@ -25,11 +26,11 @@ func (h *Halves) Text(d *Doc, v jsonscan.Value) []byte {
 	return h.Next(d, v, d.Text(v))
 }
 
-// Next is Text for a string v whose text is known.
+// Next is like Text, given the decoded text of v.
 func (h *Halves) Next(d *Doc, v jsonscan.Value, text []byte) []byte {
 	raw := v.Raw()
 	raw = raw[1 : len(raw)-1]
-	if h.high == 0 && (len(text) == len(raw) || highTail(raw) == 0) { // every escape is longer than what it stands for
+	if h.high == 0 && (len(text) == len(raw) || highTail(raw) == 0) { // every escape is longer than the character it represents
 		return text
 	}
 	if len(raw) == 0 {
@@ -51,7 +52,7 @@ func (h *Halves) Next(d *Doc, v jsonscan.Value, text []byte) []byte {
 	return d.buf[from:len(d.buf):len(d.buf)]
 }
 
-// Flush ends the text: it returns U+FFFD if a half was held, else nothing.
+// Flush ends the text. It returns U+FFFD if a high surrogate was held, else nil.
 func (h *Halves) Flush() []byte {
 	if h.high == 0 {
 		return nil
@@ -60,7 +61,7 @@ func (h *Halves) Flush() []byte {
 	return []byte("\uFFFD")
 }
 
-// highTail returns the high surrogate that is escaped at the end of raw, the checked inside of a string, or 0.
+// highTail returns the high surrogate whose escape is at the end of raw, the validated contents of a string, or 0.
 func highTail(raw []byte) rune {
 	at := len(raw) - 6
 	if at < 0 {
@@ -80,7 +81,7 @@ func highTail(raw []byte) rune {
 	return r
 }
 
-// escape returns the UTF-16 unit that the escape at the start of raw stands for.
+// escape returns the UTF-16 unit that the escape at the start of raw represents.
 func escape(raw []byte) (r rune, ok bool) {
 	if len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
 		return 0, false
@@ -95,5 +96,5 @@ func escape(raw []byte) (r rune, ok bool) {
 	return r, true
 }
 
-// Drop forgets a half that is held: the text is known from elsewhere.
+// Drop discards a high surrogate that is held, because another source has the text.
 func (h *Halves) Drop() { h.high = 0 }

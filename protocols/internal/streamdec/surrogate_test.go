@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// text returns what pieces, JSON strings, read as.
+// text returns the text of pieces, which are JSON strings.
 func text(t require.TestingT, pieces ...string) string {
 	var d Doc
 	var h Halves
@@ -49,7 +49,7 @@ func TestHalves(t *testing.T) {
 	require.Nil(t, h.Flush())
 }
 
-// Text that is cut between any two UTF-16 units reads as if it were not.
+// TestHalvesSplit checks that splitting text between any two UTF-16 units does not change it.
 func TestHalvesSplit(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := rapid.StringOf(rapid.SampledFrom([]rune("a\\\"\n€😀𝄞"))).Draw(rt, "s")

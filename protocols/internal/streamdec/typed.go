@@ -11,12 +11,12 @@ import (
 	"github.com/weft-go/weft/protocols/sse"
 )
 
-// maxName is the greatest length of an id or a model that is kept.
+// maxName is the maximum length in bytes of an ID or model that is kept.
 const maxName = 512
 
-// Typed is what the decoders of the Messages and Responses APIs share, whose events have types: the frame of one call, with
-// its events and its first fault, and what is known of the answer. The zero value is ready for use. One goroutine at a
-// time.
+// Typed is the common part of the decoders of the Messages and Responses APIs, whose server-sent events have types. It
+// holds the output events and the first error of one call, and the ID and model of the response. The zero value is
+// ready for use. A Typed is not safe for concurrent use.
 //
 //	name, root, failure := t.Read(dst, typ, data, lim)
 //	… // appends to t.Out
@@ -24,21 +24,22 @@ const maxName = 512
 type Typed struct {
 	Doc
 	ID, Model []byte
-	Started   bool // there was a Start
-	Ended     bool // nothing more is to come; for the decoder to set
+	Started   bool // the event.Start was appended
+	Ended     bool // the response has ended; set by the decoder
 
-	Out []event.Event // of the call that is running
-	Err error         // first fault of the call that is running
+	Out []event.Event // of the current call
+	Err error         // first fault of the current call
 
-	known event.Tokens // of Start
+	known event.Tokens // usage of the event.Start
 	parts int32
 }
 
-// Reset makes t ready for another answer and keeps its memory.
+// Reset makes t ready for another response. It keeps its memory.
 func (t *Typed) Reset() { *t = Typed{Doc: t.Doc, ID: t.ID[:0], Model: t.Model[:0]} }
 
-// Read begins a call that reads one server-sent event. It returns its type, which in data counts more than typ, and the object
-// it is, absent if there is nothing to do. failure is an error in plain text. It reads nothing more once t has ended.
+// Read begins a call that decodes one server-sent event. It returns its type and its object, which is absent if the
+// event is malformed or ignored. A type field in data takes precedence over typ. failure is the event for an error in
+// plain text, or nil. Read ignores events after t has ended.
 func (t *Typed) Read(dst []event.Event, typ, data []byte, lim *block.Limits) (name []byte, root jsonscan.Value, failure *event.Event) {
 	t.Out, t.Err = dst, nil
 	if t.Ended || string(bytes.TrimSpace(data)) == sse.Done {
@@ -62,14 +63,14 @@ func (t *Typed) Read(dst []event.Event, typ, data []byte, lim *block.Limits) (na
 	return name, root, nil
 }
 
-// Take ends a call: it returns the events and the fault.
+// Take ends a call and returns its events and its error.
 func (t *Typed) Take() ([]event.Event, error) {
 	out, err := t.Out, t.Err
 	t.Out, t.Err = nil, nil
 	return out, err
 }
 
-// Begin appends the Start, once, with the counts that are known ahead of the output, if there are some.
+// Begin appends the event.Start, once. It has counts, without those of the output, if known is set.
 func (t *Typed) Begin(counts event.Tokens, known bool) {
 	if t.Started {
 		return
@@ -84,13 +85,13 @@ func (t *Typed) Begin(counts event.Tokens, known bool) {
 	t.Out = append(t.Out, e)
 }
 
-// NextPart returns the number of a part that begins.
+// NextPart returns the index of a new part.
 func (t *Typed) NextPart() int32 {
 	t.parts++
 	return t.parts - 1
 }
 
-// Begun returns the number of the part at p, which begins if it is negative.
+// Begun returns *p, after setting it to the index of a new part if it is negative.
 func (t *Typed) Begun(p *int32) int32 {
 	if *p < 0 {
 		*p = t.NextPart()
@@ -98,7 +99,7 @@ func (t *Typed) Begun(p *int32) int32 {
 	return *p
 }
 
-// Name reads the id and the model of an answer.
+// Name sets ID and Model from the fields of v.
 func (t *Typed) Name(v jsonscan.Value) {
 	if s := t.Str(v.Get("id")); len(s) > 0 && len(s) <= maxName {
 		t.ID = append(t.ID[:0], s...)
@@ -108,7 +109,7 @@ func (t *Typed) Name(v jsonscan.Value) {
 	}
 }
 
-// Str returns a string, nil if it is absent or null. Any other value is a fault.
+// Str returns a string, or nil if v is absent or null. Any other value is an error.
 func (t *Typed) Str(v jsonscan.Value) []byte {
 	if v.Kind() == jsonscan.String {
 		return t.Text(v)
@@ -119,7 +120,7 @@ func (t *Typed) Str(v jsonscan.Value) []byte {
 	return nil
 }
 
-// Delta is [Halves.Text] for a delta. A value that is no string is a fault.
+// Delta is like [Halves.Text], except that a value that is not a string is an error.
 func (t *Typed) Delta(h *Halves, v jsonscan.Value) []byte {
 	if v.Kind() != jsonscan.String && !v.IsNull() {
 		t.Wrong(v, "a string")
@@ -127,7 +128,7 @@ func (t *Typed) Delta(h *Halves, v jsonscan.Value) []byte {
 	return h.Text(&t.Doc, v)
 }
 
-// Object returns the member name of root if it is an object, else an absent value and a fault.
+// Object returns the field name of root if it is an object. Otherwise it returns an absent value and records an error.
 func (t *Typed) Object(root jsonscan.Value, name string) jsonscan.Value {
 	v := root.Get(name)
 	switch {
@@ -143,14 +144,14 @@ func (t *Typed) Object(root jsonscan.Value, name string) jsonscan.Value {
 	return jsonscan.Value{}
 }
 
-// Wrong notes a value that is not what it should be.
+// Wrong records that v does not have the expected type.
 func (t *Typed) Wrong(v jsonscan.Value, what string) {
 	if t.Err == nil {
 		t.Err = Wrong(v, what)
 	}
 }
 
-// TooMany notes that a limit was passed at v.
+// TooMany records that v exceeds a limit.
 func (t *Typed) TooMany(v jsonscan.Value, msg, limit string, maximum int64) {
 	if t.Err == nil {
 		off, _ := v.Span()

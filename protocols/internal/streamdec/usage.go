@@ -7,9 +7,9 @@ import (
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
 )
 
-// Usage reads token counts in the form of the Chat, Completions and Embeddings APIs (prompt_tokens, …) or of the
+// Usage sets t to token counts in the form of the Chat, Completions and Embeddings APIs (prompt_tokens, …) or of the
 // Responses API (input_tokens, …), whose counts of input tokens include cached ones. It reports whether v has any.
-// Members that are absent or null leave t as it is.
+// Counts that are absent or null do not change t.
 func Usage(v jsonscan.Value, t *event.Tokens) (ok bool) {
 	if v.Kind() != jsonscan.Object {
 		return false
@@ -55,10 +55,10 @@ func Usage(v jsonscan.Value, t *event.Tokens) (ok bool) {
 	return ok
 }
 
-// count returns a number of tokens, which is not negative.
+// count returns a number of tokens, or 0 if it is negative.
 func count(v jsonscan.Value) int64 { return max(0, Int(v)) }
 
-// TokenCount reads the answer of an endpoint that counts the tokens of a prompt. Errors are *[block.Error].
+// TokenCount decodes the response of an endpoint that counts the tokens of a prompt. Errors are of type *[block.Error].
 func TokenCount(body []byte) (int64, error) {
 	doc, err := jsonscan.Scan(body, jsonscan.Limits{Bytes: 1 << 20, Depth: 64, Values: 1 << 16})
 	if err != nil {

@@ -16,15 +16,15 @@ import (
 	"github.com/weft-go/weft/protocols/sse"
 )
 
-// Decoder is a stream decoder of any API.
+// Decoder is implemented by the stream decoders of all APIs.
 type Decoder = streamdec.Decoder
 
-// Decode gives d a stream of server-sent events and returns copies of the events, up to those of Close, and the errors. It
-// checks what [CheckWhole] does.
+// Decode decodes a stream of server-sent events with d and returns copies of the events, including those of Finish, and
+// the errors. It makes the checks of [CheckWhole].
 func Decode(t require.TestingT, d Decoder, stream []byte) (out []event.Event, errs []error) {
 	r := sse.Reader{FlushAtEOF: true}
-	r.Feed(stream)
-	r.End()
+	r.Add(stream)
+	r.Finish()
 	var got []event.Event
 	keep := func() {
 		for i := range got {
@@ -43,20 +43,20 @@ func Decode(t require.TestingT, d Decoder, stream []byte) (out []event.Event, er
 		if ev.Comment {
 			continue
 		}
-		if got, err = d.Decode(got[:0], ev.Type, ev.Data); err != nil {
+		if got, err = d.Append(got[:0], ev.Type, ev.Data); err != nil {
 			CheckError(t, err, len(ev.Data))
 			errs = append(errs, err)
 		}
 		keep()
 	}
-	got = d.Close(got[:0])
+	got = d.Finish(got[:0])
 	keep()
 	require.True(t, d.Ended())
 	CheckWhole(t, out)
 	return out, errs
 }
 
-// CheckError checks that err is a fault with a place in data of so many bytes.
+// CheckError checks that err is a *block.Error whose offset is within data of size bytes.
 func CheckError(t require.TestingT, err error, size int) {
 	e, ok := errors.AsType[*block.Error](err)
 	require.True(t, ok, "%T", err)
@@ -64,10 +64,10 @@ func CheckError(t require.TestingT, err error, size int) {
 	require.NotEmpty(t, e.Msg)
 }
 
-// CheckWhole checks that events are a whole response as package event defines it: one end and nothing behind it, calls that open
-// once and end once, arguments inside calls only, complete calls with one JSON object as arguments or none, parts and
-// calls numbered in the order in which they open. Unlike [Check] it lets parts overlap, as the items and blocks of the
-// Responses and Messages APIs may.
+// CheckWhole checks that events are a complete response as defined by package event: one end and nothing after it,
+// calls that open once and end once, arguments inside calls only, complete calls with one JSON object or nothing as
+// arguments, and parts and calls numbered in the order in which they open. Unlike [CheckGrammar] it allows parts to
+// overlap, as the items and blocks of the Responses and Messages APIs may.
 func CheckWhole(t require.TestingT, events []event.Event) {
 	open, args := map[int32]event.Event{}, map[int32]string{}
 	parts, calls, ended := int32(0), int32(0), false
@@ -119,7 +119,7 @@ func CheckWhole(t require.TestingT, events []event.Event) {
 	require.True(t, ended, "no end")
 }
 
-// Strings returns the events as they print.
+// Strings returns the strings of events.
 func Strings(events []event.Event) []string {
 	var out []string
 	for i := range events {

@@ -21,9 +21,10 @@ import (
 	"github.com/weft-go/weft/protocols/internal/race"
 )
 
-// This file holds what the tests of the decoders share: collected answers, JSON in pieces, and whole checks.
+// This file holds the common parts of the tests of the decoders: collected responses, JSON in pieces, and complete
+// tests.
 
-// Bare returns events without event fields: their data alone.
+// Bare returns server-sent events that have only data fields.
 func Bare(data ...string) []byte {
 	var b []byte
 	for _, d := range data {
@@ -32,7 +33,7 @@ func Bare(data ...string) []byte {
 	return b
 }
 
-// ExampleData returns the data of the events of testdata/example.sse, a line each.
+// ExampleData returns the data of the events in testdata/example.sse.
 func ExampleData(t require.TestingT) (lines [][]byte) {
 	raw, err := os.ReadFile("testdata/example.sse")
 	require.NoError(t, err)
@@ -44,13 +45,13 @@ func ExampleData(t require.TestingT) (lines [][]byte) {
 	return lines
 }
 
-// Reusable is a Decoder that can start over.
+// Reusable is a Decoder that can be reset.
 type Reusable interface {
 	Decoder
 	Reset()
 }
 
-// CheckReuse checks what [Decode] does and that the decoder says the same again after a Reset.
+// CheckReuse makes the checks of [Decode] and checks that the decoder returns the same events after a Reset.
 func CheckReuse(t require.TestingT, d Reusable, stream []byte) {
 	once, _ := Decode(t, d, stream)
 	d.Reset()
@@ -58,7 +59,8 @@ func CheckReuse(t require.TestingT, d Reusable, stream []byte) {
 	require.Empty(t, cmp.Diff(once, again))
 }
 
-// FuzzDecoder fuzzes a decoder with streams; each line is the data of an event. The worked example is a seed, too.
+// FuzzDecoder fuzzes a decoder with streams. Each line of the input is the data of an event. The worked example is also
+// a seed.
 func FuzzDecoder(f *testing.F, decoder func() Reusable, seeds ...string) {
 	f.Add(bytes.Join(ExampleData(f), nil))
 	for _, s := range seeds {
@@ -69,7 +71,7 @@ func FuzzDecoder(f *testing.F, decoder func() Reusable, seeds ...string) {
 	})
 }
 
-// FuzzResponse fuzzes a decoder of whole answers. The worked example is a seed, too.
+// FuzzResponse fuzzes a decoder of responses that are not streamed. The worked example is also a seed.
 func FuzzResponse(f *testing.F, decode func(dst []event.Event, body []byte) ([]event.Event, error), seeds ...string) {
 	raw, err := os.ReadFile("testdata/example.json")
 	require.NoError(f, err)
@@ -88,8 +90,7 @@ func FuzzResponse(f *testing.F, decode func(dst []event.Event, body []byte) ([]e
 	})
 }
 
-// CheckTwice checks that a stream that was decoded and encoded again is the same, byte for byte, once it has been through
-// it.
+// CheckTwice checks that decoding and encoding a stream twice gives the same bytes as doing it once.
 func CheckTwice(t *testing.T, encode func(events []event.Event) []byte, decoder func() Reusable) {
 	rapid.Check(t, func(rt *rapid.T) {
 		aborted := false
@@ -101,7 +102,7 @@ func CheckTwice(t *testing.T, encode func(events []event.Event) []byte, decoder 
 				aborted = aborted || e.Kind == event.ToolAbort
 			}
 			again := encode(decoded)
-			if i > 0 && !aborted { // one more quote breaks arguments that are broken
+			if i > 0 && !aborted { // the spoiler of an aborted call is added again
 				require.Equal(rt, string(stream), string(again))
 			}
 			stream = again
@@ -109,7 +110,7 @@ func CheckTwice(t *testing.T, encode func(events []event.Event) []byte, decoder 
 	})
 }
 
-// CheckCuts checks that the decoder says so wherever a stream is cut.
+// CheckCuts checks that the decoder reports an error wherever a stream is cut off.
 func CheckCuts(t *testing.T, encode func(events []event.Event) []byte, d Reusable) {
 	example, err := os.ReadFile("testdata/example.sse")
 	require.NoError(t, err)
@@ -128,7 +129,7 @@ func CheckCuts(t *testing.T, encode func(events []event.Event) []byte, d Reusabl
 	}
 }
 
-// CheckAllocs checks that a warm decoder reads the data of some events without an allocation. before, if not nil, runs
+// CheckAllocs checks that a decoder, after the first rounds, decodes data without allocating. before, if not nil, runs
 // first in each round.
 func CheckAllocs(t *testing.T, d Decoder, before func(), data ...string) {
 	if race.Enabled {
@@ -145,7 +146,7 @@ func CheckAllocs(t *testing.T, d Decoder, before func(), data ...string) {
 		}
 		for _, l := range lines {
 			var err error
-			if events, err = d.Decode(events[:0], nil, l); err != nil {
+			if events, err = d.Append(events[:0], nil, l); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -155,7 +156,8 @@ func CheckAllocs(t *testing.T, d Decoder, before func(), data ...string) {
 	require.Zero(t, testing.AllocsPerRun(100, round))
 }
 
-// BenchDecoder decodes a delta and the worked example, and reads both with encoding/json into a Plain for comparison.
+// BenchDecoder decodes a delta and the worked example, and for comparison unmarshals both into a Plain with
+// encoding/json.
 func BenchDecoder[Plain any](b *testing.B, d Reusable, delta string) {
 	for _, c := range []struct {
 		name string
@@ -173,7 +175,7 @@ func BenchDecoder[Plain any](b *testing.B, d Reusable, delta string) {
 			for b.Loop() {
 				for _, data := range c.data {
 					var err error
-					if out, err = d.Decode(out[:0], nil, data); err != nil {
+					if out, err = d.Append(out[:0], nil, data); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -197,21 +199,21 @@ func BenchDecoder[Plain any](b *testing.B, d Reusable, delta string) {
 	}
 }
 
-// SameAnswer compares collected answers. Part numbers are no content.
+// SameAnswer holds the options to compare collected responses, ignoring part numbers.
 var SameAnswer = cmp.Options{cmpopts.IgnoreUnexported(event.Block{}), cmpopts.EquateEmpty()}
 
-// Collect returns what the events make.
+// Collect returns a Collector of the events.
 func Collect(events []event.Event) (c event.Collector) {
 	c.Add(events...)
 	return c
 }
 
-// Pick draws one of some strings.
+// Pick draws one of the given strings.
 func Pick(t *rapid.T, what string, from ...string) string {
 	return rapid.SampledFrom(from).Draw(t, what)
 }
 
-// Member draws a member that follows others in an object: one of some values, or nothing.
+// Member draws a further field of an object with one of the given values, or nothing.
 func Member(t *rapid.T, name string, values ...string) string {
 	v := Pick(t, name, append(values, "")...)
 	if v == "" {
@@ -220,7 +222,7 @@ func Member(t *rapid.T, name string, values ...string) string {
 	return `,"` + name + `":` + v
 }
 
-// CheckWholeLimits checks that Events of an API applies limits to body, an answer that is one JSON document.
+// CheckWholeLimits checks that Events of an API applies limits to body, a response that is one JSON document.
 func CheckWholeLimits(t *testing.T, body string, events func(src io.Reader, lim *block.Limits) iter.Seq2[event.Event, error]) {
 	t.Helper()
 	last := func(lim block.Limits) (err error) {

@@ -16,10 +16,10 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// Writer is a stream encoder of any API.
+// Writer is implemented by the stream encoders of all APIs.
 type Writer interface {
 	Append(dst []byte, events ...event.Event) []byte
-	Close(dst []byte) []byte
+	Finish(dst []byte) []byte
 	Fail(dst []byte, e *apierr.Error) []byte
 }
 
@@ -38,7 +38,7 @@ func Golden(t *testing.T, name string, got []byte) {
 	require.Empty(t, cmp.Diff(string(want), string(got)))
 }
 
-// CheckEnd sees deltas of the run that was open at the end of a stream come to nothing.
+// CheckEnd checks that deltas after the end of a stream are ignored, even for the run that was open.
 func CheckEnd(t *testing.T, writer func() Writer) {
 	text := event.Event{Kind: event.Text, Call: -1, Data: []byte("a")}
 	args := event.Event{Kind: event.ToolArgs, Part: 1, Data: []byte("1")}
@@ -47,7 +47,7 @@ func CheckEnd(t *testing.T, writer func() Writer) {
 		{{Kind: event.ToolStart, Part: 1, Data: []byte("get")}, args, args},
 	} {
 		for name, end := range map[string]func(s Writer) []byte{
-			"close": func(s Writer) []byte { return s.Close(nil) },
+			"close": func(s Writer) []byte { return s.Finish(nil) },
 			"fail":  func(s Writer) []byte { return s.Fail(nil, apierr.New(event.EngineFailed, "broken")) },
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -61,8 +61,8 @@ func CheckEnd(t *testing.T, writer func() Writer) {
 	}
 }
 
-// CheckShortWay shows that deltas that take the short way give the bytes of the long one: an event that says nothing between
-// any two of them makes all of them take the long one. writer takes the option to send calls whole.
+// CheckShortWay checks that the fast path for deltas gives the same bytes as the slow path, which an event without
+// effect between any two deltas forces. The argument of writer is the option to send whole calls.
 func CheckShortWay(t *testing.T, writer func(wholeCalls bool) Writer) {
 	rapid.Check(t, func(t *rapid.T) {
 		events := Any(t)
@@ -76,7 +76,7 @@ func CheckShortWay(t *testing.T, writer func(wholeCalls bool) Writer) {
 			a = short.Append(a, e)
 			b = long.Append(b, e, event.Event{Kind: event.Usage})
 		}
-		a, b = short.Close(a), long.Close(b)
+		a, b = short.Finish(a), long.Finish(b)
 		if string(a) != string(b) {
 			t.Fatalf("short:\n%s\nlong:\n%s", a, b)
 		}

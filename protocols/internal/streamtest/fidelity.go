@@ -17,20 +17,21 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/internal/streamdec"
 )
 
-// This file is structured as follows: streams as a client's event parser sees them, then the table of deviations that
+// This file is structured as follows: streams as split by a client's event parser, then the table of deviations that
 // break clients, then the test that runs it. The cases are in provoke.go.
 
-// A Frame is what stands between two blank lines of a stream.
+// A Frame is the part of a stream between two blank lines.
 type Frame struct {
-	Comment string         // of a comment, "" else
-	Type    string         // of the event line, "" without one
-	Data    string         // of the data line
-	JSON    map[string]any // what Data says, nil if it is no object
+	Comment string         // text of a comment, else ""
+	Type    string         // value of the event line, or ""
+	Data    string         // value of the data line
+	JSON    map[string]any // Data, decoded; nil if not an object
 }
 
-// Edit changes what the frame says.
+// Edit changes the object of the frame.
 func (f *Frame) Edit(change func(o map[string]any)) {
 	change(f.JSON)
 	data, err := json.Marshal(f.JSON)
@@ -40,17 +41,17 @@ func (f *Frame) Edit(change func(o map[string]any)) {
 	f.Data = string(data)
 }
 
-// Clone returns a copy that shares nothing with f.
+// Clone returns a deep copy of f.
 func (f *Frame) Clone() Frame {
 	c := Frame{Comment: f.Comment, Type: f.Type, Data: f.Data}
 	_ = json.Unmarshal([]byte(c.Data), &c.JSON)
 	return c
 }
 
-// At returns what stands at a path of member names and list indices, nil if there is nothing.
+// At returns the value at a path of field names and array indexes, or nil.
 func (f *Frame) At(path ...any) any { return At(f.JSON, path...) }
 
-// At returns what stands at a path below v, nil if there is nothing.
+// At returns the value at a path in v, or nil.
 func At(v any, path ...any) any {
 	for _, p := range path {
 		switch p := p.(type) {
@@ -68,10 +69,10 @@ func At(v any, path ...any) any {
 	return v
 }
 
-// Str returns the string at a path, "" if there is none.
+// Str returns the string at a path, or "".
 func (f *Frame) Str(path ...any) string { s, _ := f.At(path...).(string); return s }
 
-// Int returns the number at a path, -1 if there is none.
+// Int returns the number at a path, or -1.
 func (f *Frame) Int(path ...any) int {
 	if n, ok := f.At(path...).(float64); ok {
 		return int(n)
@@ -79,7 +80,7 @@ func (f *Frame) Int(path ...any) int {
 	return -1
 }
 
-// Frames splits a stream. It takes what it finds: checks judge it.
+// Frames splits a stream. It does not validate the frames; checks do.
 func Frames(stream []byte) (out []Frame) {
 	text := strings.ReplaceAll(string(stream), "\r\n", "\n")
 	for part := range strings.SplitSeq(strings.TrimSuffix(text, "\n\n"), "\n\n") {
@@ -94,7 +95,7 @@ func Frames(stream []byte) (out []Frame) {
 				f.Data += strings.TrimPrefix(value, " ")
 			}
 		}
-		_ = json.Unmarshal([]byte(f.Data), &f.JSON) // no object: JSON stays nil
+		_ = json.Unmarshal([]byte(f.Data), &f.JSON) // JSON remains nil if Data is not an object
 		if f.Comment != "" || f.Type != "" || f.Data != "" {
 			out = append(out, f)
 		}
@@ -102,7 +103,7 @@ func Frames(stream []byte) (out []Frame) {
 	return out
 }
 
-// Bytes writes frames as a stream.
+// Bytes returns frames as a stream.
 func Bytes(frames []Frame) (out []byte) {
 	for _, f := range frames {
 		if f.Comment != "" {
@@ -119,7 +120,7 @@ func Bytes(frames []Frame) (out []byte) {
 	return out
 }
 
-// A Stream is a stream with the events it was made from.
+// A Stream is a stream with the events that were encoded.
 type Stream struct {
 	Raw    []byte
 	Frames []Frame // without comments
@@ -127,12 +128,12 @@ type Stream struct {
 	Answer event.Collector // of Events
 }
 
-// Read reads what an encoder made of events.
+// Read returns the Stream for the output of an encoder of events.
 func Read(raw []byte, events []event.Event) *Stream {
 	s := &Stream{Raw: raw, Events: events}
 	for _, e := range events {
 		if e.Kind == event.ToolStart {
-			e.Flags &^= event.Complete // only an end can say that
+			e.Flags &^= event.Complete // valid only in a ToolEnd
 		}
 		s.Answer.Add(e)
 	}
@@ -148,12 +149,23 @@ func (s *Stream) Last() *Frame {
 	return &s.Frames[len(s.Frames)-1]
 }
 
-// Failed reports whether the events tell of a failure, in so many words or by the lack of an end, of an answer with any
-// number of choices or with one.
-func (s *Stream) Failed(one bool) bool {
+// Serve returns the stream that w encodes. A choice that does not end was cut off by the engine.
+func Serve(w Writer, events []event.Event, one bool) []byte {
+	out := w.Append(nil, events...)
+	if failed(events, one) {
+		return w.Fail(out, streamdec.CutError())
+	}
+	return w.Finish(out)
+}
+
+// Failed reports whether the response fails, by an event.Error or because it was cut off. one specifies that only
+// choice 0 is encoded.
+func (s *Stream) Failed(one bool) bool { return failed(s.Events, one) }
+
+func failed(events []event.Event, one bool) bool {
 	seen, finished := 0, map[int32]bool{}
-	for i := range s.Events {
-		switch e := &s.Events[i]; {
+	for i := range events {
+		switch e := &events[i]; {
 		case e.Kind == event.Error:
 			return true
 		case e.Kind == event.Usage || e.Choice < 0 || e.Choice >= 1024:
@@ -170,8 +182,8 @@ func (s *Stream) Failed(one bool) bool {
 	return seen == 0 || len(finished) < seen
 }
 
-// Unreadable returns how many calls of a choice a client may find without arguments that can be read: those that did not
-// end well, and those whose arguments never were JSON.
+// Unreadable returns the number of calls of a choice whose arguments a client may be unable to parse: aborted or
+// incomplete calls, and calls whose arguments are not JSON.
 func (s *Stream) Unreadable(choice int) (n int) {
 	if choice >= len(s.Answer.Answers) {
 		return 0
@@ -187,27 +199,27 @@ func (s *Stream) Unreadable(choice int) (n int) {
 	return n
 }
 
-// A Row is a deviation from an API that was seen to break a client, or at least tried on some.
+// A Row is a deviation from an API that breaks a client or was tested with some.
 type Row struct {
-	// Name is the deviation, in words of the table it comes from.
+	// Name describes the deviation, in the words of the table that lists it.
 	Name string
-	// Check returns an error if a stream deviates in this way.
+	// Check returns an error if a stream has the deviation.
 	Check func(s *Stream) error
-	// Mutate makes a stream deviate, or leaves it as it is if it cannot. The frames are its own.
+	// Mutate adds the deviation to a stream, if possible. It may modify the frames.
 	Mutate func(frames []Frame) []Frame
-	// Elsewhere says where the test of a row is that has nothing to do with encoders.
+	// Elsewhere names the test of a row that does not concern encoders.
 	Elsewhere string
 }
 
-// Encoder makes a stream of events.
+// Encoder is a named function that encodes events as a stream.
 type Encoder struct {
 	Name    string
 	Encode  func(events []event.Event) []byte
-	Choices int // an API with n answers gets up to so many
+	Choices int // maximum number of choices
 }
 
-// Fidelity runs every row over the streams that the encoders make of the worked example, of sequences that provoke
-// deviations, and of random ones. It also breaks the streams in the way of the row and expects to be told.
+// Fidelity runs the check of every row on the streams that the encoders make of the worked example, of sequences that
+// provoke deviations, and of random ones. It also applies the mutation of the row and expects its check to fail.
 func Fidelity(t *testing.T, rows []Row, encoders ...Encoder) {
 	seen := map[string]bool{}
 	for _, row := range rows {
@@ -246,8 +258,8 @@ func Fidelity(t *testing.T, rows []Row, encoders ...Encoder) {
 	}
 }
 
-// Complete checks that rows are those of the table under a heading of the notes on clients, in their order. It skips where
-// the folder of shared test data is absent.
+// Complete checks that rows are those of the table under a heading of the notes on clients, in the same order. It skips
+// the test if the directory of shared test data is absent.
 func Complete(t *testing.T, heading string, rows []Row) {
 	dir := os.Getenv("WEFT_SHARED")
 	if dir == "" {
@@ -266,7 +278,7 @@ func Complete(t *testing.T, heading string, rows []Row) {
 			want = append(want, strings.TrimSpace(strings.NewReplacer("**", "", "`", "").Replace(strings.Split(line, "|")[1])))
 		}
 	}
-	want = want[1:] // the names of the columns
+	want = want[1:] // column names
 	for i := range want {
 		require.Less(t, i, len(rows), "no row for %q", want[i])
 		require.Contains(t, want[i], rows[i].Name)
@@ -274,12 +286,12 @@ func Complete(t *testing.T, heading string, rows []Row) {
 	require.Len(t, rows, len(want))
 }
 
-// Fail returns an error that says where a stream deviates.
+// Fail returns an error with the index and data of the frame that deviates.
 func Fail(i int, f *Frame, format string, args ...any) error {
 	return fmt.Errorf("frame %d: %s: %s", i, fmt.Sprintf(format, args...), f.Data)
 }
 
-// Unless returns the complaint if what is wanted is not so.
+// Unless returns "" if ok, else complaint.
 func Unless(ok bool, complaint string) string {
 	if ok {
 		return ""
@@ -287,7 +299,7 @@ func Unless(ok bool, complaint string) string {
 	return complaint
 }
 
-// Want returns the complaint as an error if what is wanted is not so.
+// Want returns nil if ok, else complaint as an error.
 func Want(ok bool, complaint string) error {
 	if ok {
 		return nil
@@ -295,7 +307,7 @@ func Want(ok bool, complaint string) error {
 	return errors.New(complaint)
 }
 
-// Each makes a check of one that looks at every frame.
+// Each returns a check of a stream that calls check for every frame.
 func Each(check func(i int, f *Frame) string) func(*Stream) error {
 	return func(s *Stream) error {
 		for i := range s.Frames {
@@ -307,7 +319,7 @@ func Each(check func(i int, f *Frame) string) func(*Stream) error {
 	}
 }
 
-// On makes a check of one that looks at the frames of a type.
+// On returns a check of a stream that calls check for the frames of a type.
 func On(typ string, check func(f *Frame) string) func(*Stream) error {
 	return Each(func(_ int, f *Frame) string {
 		if f.Type != typ {
@@ -317,7 +329,7 @@ func On(typ string, check func(f *Frame) string) func(*Stream) error {
 	})
 }
 
-// Count returns how many frames match.
+// Count returns the number of frames that match.
 func Count(s *Stream, match func(f *Frame) bool) (n int) {
 	for i := range s.Frames {
 		if match(&s.Frames[i]) {
@@ -327,14 +339,14 @@ func Count(s *Stream, match func(f *Frame) bool) (n int) {
 	return n
 }
 
-// Drop returns a mutation that leaves out the frames that match.
+// Drop returns a mutation that removes the frames that match.
 func Drop(match func(f *Frame) bool) func([]Frame) []Frame {
 	return func(frames []Frame) []Frame {
 		return slices.DeleteFunc(frames, func(f Frame) bool { return match(&f) })
 	}
 }
 
-// Change returns a mutation of the frames that match.
+// Change returns a mutation that changes the objects of the frames that match.
 func Change(match func(f *Frame) bool, change func(o map[string]any)) func([]Frame) []Frame {
 	return func(frames []Frame) []Frame {
 		for i := range frames {
@@ -346,7 +358,7 @@ func Change(match func(f *Frame) bool, change func(o map[string]any)) func([]Fra
 	}
 }
 
-// OfType matches events of the types.
+// OfType returns a function that matches events of the given types.
 func OfType(types ...string) func(*Frame) bool {
 	return func(f *Frame) bool { return slices.Contains(types, f.Type) }
 }

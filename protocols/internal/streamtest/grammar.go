@@ -8,7 +8,7 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// grammarChoice is what CheckGrammar knows of a choice.
+// grammarChoice is CheckGrammar's state of a choice.
 type grammarChoice struct {
 	kind     event.Kind
 	part     int32
@@ -18,9 +18,9 @@ type grammarChoice struct {
 	finished bool
 }
 
-// CheckGrammar reports how a sequence of events of any number of choices breaks the grammar that the package event
-// describes, nil if it does not. Parts and calls must be numbered densely. done says that the sequence is a whole
-// response: every choice must have ended.
+// CheckGrammar returns an error if a sequence of events of any number of choices breaks the grammar in package event.
+// Parts and calls must be numbered densely. If done is set, the sequence is a complete response, in which every choice
+// must have ended.
 func CheckGrammar(events []event.Event, done bool) error {
 	choices := map[int32]*grammarChoice{}
 	ended := false

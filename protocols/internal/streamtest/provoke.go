@@ -8,13 +8,13 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// A Case is a sequence of events with a name.
+// A Case is a named sequence of events.
 type Case struct {
 	Name   string
 	Events []event.Event
 }
 
-// Provoking returns the worked example and sequences that tempt an encoder to deviate from its API.
+// Provoking returns the worked example and sequences that are likely to make an encoder deviate from its API.
 func Provoking() []Case {
 	start := event.Event{Kind: event.Start, Call: -1, Usage: &event.Tokens{Prompt: 20, Cached: 16}}
 	usage := event.Event{Kind: event.Usage, Call: -1, Usage: &event.Tokens{Prompt: 20, Cached: 16, Output: 5, Reasoning: 2}}
@@ -29,7 +29,7 @@ func Provoking() []Case {
 		return out
 	}
 	text := func(pieces ...string) []event.Event { return run(event.Text, pieces...) }
-	// call makes a call that ends with the event end: ToolEnd, ToolAbort or, with 0, not at all.
+	// call returns the events of a call that ends with the event end: ToolEnd, ToolAbort or, if 0, none.
 	call := func(n int32, id string, flags event.Flags, end event.Kind, args ...string) []event.Event {
 		part++
 		e := event.Event{Call: n, Part: part, Flags: flags}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package streamtest holds what the tests of the three stream encoders share: the worked example, and random event
-// sequences. Only tests import it.
+// Package streamtest holds test helpers for the stream encoders and decoders: the worked example, random event
+// sequences, and checks. Only tests import it.
 package streamtest
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// Example returns an answer that reasons, calls a tool, reasons again, calls another and then speaks.
+// Example returns the events of the worked example: reasoning, a call, reasoning, another call, and text.
 func Example() []event.Event {
 	return []event.Event{
 		{Kind: event.Start, Call: -1, Usage: &event.Tokens{Prompt: 120, Cached: 100}},
@@ -33,14 +33,14 @@ func Example() []event.Event {
 	}
 }
 
-// finishes are the causes that an answer may end with.
+// finishes are the causes with which a choice may end.
 var finishes = []event.Why{
 	event.Stop, event.StopSequence, event.Length, event.ContextFull, event.ToolCalls, event.ContentFilter, event.Refused,
 	event.Paused,
 }
 
-// Events draws a well-formed response of n choices, interleaved at random, from Start to Finish. With overlap it also
-// draws calls that are open at the same time.
+// Events draws a well-formed response of n choices, interleaved at random, from Start to Finish. If overlap is set,
+// calls may be open at the same time.
 func Events(t *rapid.T, n int, overlap bool) []event.Event {
 	choices := make([][]event.Event, n)
 	for i := range choices {
@@ -70,7 +70,7 @@ func Events(t *rapid.T, n int, overlap bool) []event.Event {
 	return append(out[:at:at], append([]event.Event{usage}, out[at:]...)...)
 }
 
-// Any draws a sequence that keeps to no grammar: kinds, ordinals and parts at random, the end in the middle.
+// Any draws an arbitrary sequence: kinds, ordinals and parts at random, with ends in the middle.
 func Any(t *rapid.T) []event.Event {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) event.Event {
 		e := event.Event{
@@ -99,7 +99,7 @@ func Any(t *rapid.T) []event.Event {
 	}), 0, 30).Draw(t, "events")
 }
 
-// drawn is a choice in the making.
+// drawn is the state of a choice being drawn.
 type drawn struct {
 	t     *rapid.T
 	c     int32
@@ -171,7 +171,7 @@ func Text(t *rapid.T) []byte {
 	return []byte(rapid.StringN(1, 10, 30).Draw(t, "text"))
 }
 
-// Split cuts data into pieces at random bytes, also inside characters. It may give empty pieces.
+// Split splits data at random bytes, also inside characters. Pieces may be empty.
 func Split(t *rapid.T, data []byte) [][]byte {
 	var out [][]byte
 	for len(data) > 0 {
@@ -182,7 +182,7 @@ func Split(t *rapid.T, data []byte) [][]byte {
 	return out
 }
 
-// call draws a call of its own part, from ToolStart to ToolEnd, ToolAbort or neither.
+// call draws a call in a new part, from ToolStart to ToolEnd, ToolAbort or neither.
 func (d *drawn) call() []event.Event {
 	t := d.t
 	e := event.Event{Choice: d.c, Part: d.part, Call: d.calls}
@@ -225,7 +225,7 @@ func (d *drawn) call() []event.Event {
 	return out
 }
 
-// parallel draws two calls whose arguments interleave, with text between them now and then.
+// parallel draws two calls whose arguments interleave, sometimes with text between them.
 func (d *drawn) parallel() {
 	a := d.call()
 	d.part++
@@ -245,7 +245,7 @@ func (d *drawn) parallel() {
 	}
 }
 
-// Started returns the ordinals of the calls of a choice that have a ToolStart; other calls are never seen by a client.
+// Started returns the ordinals of the calls of a choice that have a ToolStart; clients never receive the others.
 func Started(events []event.Event, choice int32) map[int32]bool {
 	out := map[int32]bool{}
 	for i := range events {

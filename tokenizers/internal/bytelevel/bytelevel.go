@@ -6,7 +6,7 @@ package bytelevel
 
 import "unicode/utf8"
 
-// Printable bytes stand for themselves; the other 68, in order, are U+0100 and up.
+// Printable bytes map to themselves; the other 68, in order, are U+0100 and up.
 func plain(c rune) bool {
 	return '!' <= c && c <= '~' || 0xA1 <= c && c <= 0xAC || 0xAE <= c && c <= 0xFF
 }
@@ -17,8 +17,8 @@ const odd = "\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f" +
 	"\x80\x81\x82\x83\x84\x85\x86\x87\x88\x89\x8a\x8b\x8c\x8d\x8e\x8f" +
 	"\x90\x91\x92\x93\x94\x95\x96\x97\x98\x99\x9a\x9b\x9c\x9d\x9e\x9f\xa0\xad"
 
-// Decode appends the bytes that the characters of s stand for. If one of them stands for none, it returns
-// dst as it was and false.
+// Decode appends the bytes that the characters of s represent. If one of them represents none, it returns
+// dst unchanged and false.
 func Decode(dst []byte, s []byte) ([]byte, bool) {
 	n := len(dst)
 	for i := 0; i < len(s); {

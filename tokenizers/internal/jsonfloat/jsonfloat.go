@@ -8,7 +8,7 @@ package jsonfloat
 
 import "math"
 
-// Parse returns the value of the JSON number s. It reports false if s is none or too large. It does not
+// Parse returns the value of the JSON number s. It reports false if s is not a number or too large. It does not
 // allocate.
 func Parse[T []byte | string](s T) (float64, bool) {
 	i := 0

@@ -24,7 +24,7 @@ import (
 // MaxDepth is the deepest nesting a [Reader] accepts.
 const MaxDepth = 256
 
-// Error says where and why a document could not be read.
+// Error reports where and why a document could not be read.
 type Error struct {
 	Path   string // keys and indexes from the root, such as model.merges[3]
 	Offset int64  // bytes from the start of the document
@@ -55,7 +55,7 @@ type Reader struct {
 type frame struct {
 	array bool
 	n     int    // elements begun
-	key   []byte // as it stands in the document
+	key   []byte // as spelled in the document
 }
 
 // New returns a Reader for the value in s. root is its path in messages.
@@ -325,8 +325,8 @@ func (r *Reader) Uint32() uint32 {
 // Skip reads the next value whatever it is.
 func (r *Reader) Skip() { r.Raw() }
 
-// Raw reads the next value and returns where it stands. Of an object or array it only looks at brackets and
-// quotes: its content is checked by whoever reads it.
+// Raw reads the next value and returns its span. In an object or array it checks only brackets and
+// quotes; the caller that reads the content checks the rest.
 func (r *Reader) Raw() Span {
 	c := r.Peek()
 	start := r.i
@@ -372,7 +372,7 @@ func (r *Reader) skipNested() bool {
 	return false
 }
 
-// explain walks the broken value at r.i with all checks, to say where it breaks.
+// explain walks the broken value at r.i with all checks, to report where it breaks.
 func (r *Reader) explain() {
 	depth := len(r.stack)
 	for r.err == nil {

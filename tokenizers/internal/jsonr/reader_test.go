@@ -73,7 +73,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Raw finds the end of a broken value too, and says where it breaks.
+// Raw finds the end of a broken value too, and reports where it breaks.
 func TestRaw(t *testing.T) {
 	for _, c := range []struct{ in, raw, err string }{
 		{` {"a":[1,"}]\""]} ,`, `{"a":[1,"}]\""]}`, ``},

@@ -70,7 +70,7 @@ func read(r *jsonr.Reader) Value {
 					at[k] = i
 				}
 			}
-			// As in Python's dict, a second value takes the place of the first.
+			// As in Python's dict, a second value replaces the first.
 			if i := v.index(k, at); i >= 0 {
 				v.List[i] = x
 				continue
@@ -142,7 +142,7 @@ func Repr(f float64) string {
 	return s
 }
 
-// Get returns the value of a key, Undefined if v is no object or has no such key.
+// Get returns the value of a key, or Undefined if v is not an object or lacks the key.
 func (v Value) Get(key string) Value {
 	if v.Kind == Object {
 		if i := v.index(key, nil); i >= 0 {

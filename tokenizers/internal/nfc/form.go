@@ -23,10 +23,10 @@ const (
 func (f Form) composed() bool { return f&1 == 0 }
 func (f Form) compat() bool   { return f&2 != 0 }
 
-// Char is a character of a normalized stretch.
+// Char is a character of a normalized run.
 type Char struct {
 	R rune
-	// Change says what it did to the text, in the terms of Hugging Face's NormalizedString: 1 when it was
+	// Change specifies what it did to the text, in the terms of Hugging Face's NormalizedString: 1 when it was
 	// inserted, 0 when it replaced a character, -n when it replaced one and n after that went away.
 	Change int32
 	class  uint8
@@ -67,13 +67,13 @@ func (f Form) Span(s string) int {
 	return len(s)
 }
 
-// window is the number of characters after which [Buffer.Next] looks for a place to stop that costs it a
-// second look at a character.
+// window is the number of characters after which [Buffer.Next] looks for a stopping point at the cost of
+// examining a character twice.
 const window = 64
 
 // Next normalizes the start of s, up to before a character that neither changes nor is changed by what
-// precedes it, and returns the characters and how many bytes of s they stand for. Both are 0 when s starts with
-// a byte that is not UTF-8, which stands for itself. The characters are overwritten by the next call.
+// precedes it, and returns the characters and how many bytes of s they replace. Both are 0 when s starts with
+// a byte that is not UTF-8, which is kept as it is. The characters are overwritten by the next call.
 //
 // The sum of 1-Change over the characters is the number of characters used.
 func (b *Buffer) Next(f Form, s string) ([]Char, int) {
@@ -182,7 +182,7 @@ func (b *Buffer) reorder() {
 	}
 }
 
-// compose joins characters in place. A character that joins another takes its change along.
+// compose joins characters in the buffer. A character that joins another adds its change to it.
 func (b *Buffer) compose() {
 	out := b.chars[:0]
 	starter := -1    // index in out

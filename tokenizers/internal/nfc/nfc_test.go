@@ -69,7 +69,7 @@ func TestReference(t *testing.T) {
 	}
 	raw, err := os.ReadFile(filepath.Join(dir, "tok", "_unicode", "hf_nfc.json"))
 	if err != nil {
-		t.Skip("no reference data:", err)
+		t.Skip("no reference data: set WEFT_SHARED:", err)
 	}
 	var facts struct{ Single, Pairs map[string]string }
 	if err := json.Unmarshal(raw, &facts); err != nil {
@@ -118,7 +118,7 @@ func FuzzAppend(f *testing.F) {
 	})
 }
 
-// The end does not depend on where in eight bytes a character stands.
+// The end does not depend on the alignment of a character.
 func TestSpanPlaces(t *testing.T) {
 	for _, c := range []struct {
 		tail string

@@ -9,8 +9,8 @@ import (
 	"github.com/weft-go/weft/tokenizers/internal/unidata"
 )
 
-// Bert returns the normalizer BertNormalizer. clean is its clean_text, chinese its handle_chinese_chars; its
-// strip_accents is that of lower when the file has null.
+// Bert returns the normalizer BertNormalizer. clean is its clean_text, chinese its handle_chinese_chars; if the file has
+// null for strip_accents, pass lower.
 //
 // The reference makes four passes: control characters away and white space to spaces, spaces around Chinese characters, NFD and
 // non-spacing marks away, lower case. Here they are one.
@@ -53,8 +53,8 @@ func Bert(clean, chinese, stripAccents, lower bool) Step {
 const latinEnd = 0x250
 
 type bert struct {
-	tab            [256]byte                      // what becomes of an ASCII character; stop for what goes away and for other bytes
-	latin          [latinEnd - utf8.RuneSelf]rune // what becomes of U+0080 and up, where it is one character; else 0
+	tab            [256]byte                      // what happens to an ASCII character; stop for what goes away and for other bytes
+	latin          [latinEnd - utf8.RuneSelf]rune // what happens to U+0080 and up, where it is one character; else 0
 	mask           uint8                          // the properties that ask for something
 	chinese, strip bool
 }

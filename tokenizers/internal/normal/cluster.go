@@ -8,7 +8,7 @@ import (
 	"github.com/weft-go/weft/tokenizers/internal/unidata"
 )
 
-// extends reports whether a character of class g belongs to the cluster of what stands before it, if that is no
+// extends reports whether a character of class g belongs to the cluster of the character before it, if that is not a
 // control.
 func extends(g uint8) bool {
 	return unidata.GraphemeExtend <= g && g <= unidata.GraphemeSpacing

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package normal has the normalizers of Hugging Face tokenizers: what they make of a text, and which bytes of the
-// original each byte of the result stands for.
+// Package normal implements the normalizers of Hugging Face tokenizers: the normalized text, and for each of its
+// bytes the original bytes that it came from.
 //
 // A normalizer is a [Step]; a Sequence is a list of them, run by [Run] one after the other:
 //
@@ -15,14 +15,14 @@
 // the crates unicode-normalization-alignments 0.1.12, spm_precompiled 0.1 and unicode-segmentation). There, each
 // character of a result carries a change: 0 when it replaced the next character of the source, whose span it
 // takes; 1 when it was inserted, with the span of the last character used before it; -n when it replaced one and the
-// n after it went away, whose spans are lost. So an accent that was sorted before another takes the place of the
-// one it overtook, é made of two characters has the span of the letter alone, and the text that stands for a match of
+// n after it went away, whose spans are lost. So an accent that was sorted before another takes the position of the
+// one it overtook, é made of two characters has the span of the letter alone, and the replacement of a match of
 // Replace has the span of the match's last character. Spans of consecutive bytes never go backwards.
 //
 // # Bytes that are not UTF-8
 //
 // The reference takes UTF-8 only. Here, a byte that is part of no character is kept as it is with its own span.
-// It counts as a character that nothing changes, that is in no class and that joins nothing: no accent is moved across it. [Prepend]
+// It is treated as a character that never changes, is in no class and joins no other: no accent is moved across it. [Prepend]
 // puts its text before one too; [ByteLevel] spells it like any other byte.
 //
 // # Cost

@@ -13,7 +13,7 @@ import (
 )
 
 // Precompiled returns the normalizer of that name for the rules in charsmap, the decoded field
-// precompiled_charsmap. It is what SentencePiece compiles its rules to:
+// precompiled_charsmap. SentencePiece compiles its rules to this form:
 //
 //	size of the trie in bytes  4 bytes, little endian
 //	trie                       units of 4 bytes, little endian: a double array over the bytes of the keys
@@ -24,7 +24,7 @@ import (
 // then the whole key is replaced. All of that is reproduced, also what looks like a mistake: a cluster
 // removed at the very start of a text puts the origins of what follows off by its characters.
 //
-// The error says what is wrong with charsmap. Its memory is not kept. A trie that points outside itself or outside the texts
+// The error describes the fault in charsmap. Its memory is not kept. A trie that points outside itself or outside the texts
 // has no rule there (the reference stops the program).
 func Precompiled(charsmap []byte) (Step, error) {
 	if len(charsmap) < 4 {
@@ -68,8 +68,8 @@ func Precompiled(charsmap []byte) (Step, error) {
 type precompiled struct {
 	trie  []uint32
 	texts string
-	// inert has the characters below U+10000 that have no rule and that join neither what stands before them
-	// nor another of them.
+	// inert has the characters below U+10000 that have no rule and that join neither the preceding character
+	// nor each other.
 	inert [1 << 10]uint64
 }
 
@@ -173,7 +173,7 @@ func (x *precompiled) Prefix(s string) int {
 // valid reports whether a cluster is more than a byte that is not UTF-8.
 func valid(s string) bool { return len(s) > 1 || s[0] < utf8.RuneSelf }
 
-// item is a stretch of the result: a character of size bytes with a change, as in [aligner.next], or, if that is
+// item is a run of the result: a character of size bytes with a change, as in [aligner.next], or, if that is
 // kept, characters that stay, which are at at in the source.
 type item struct{ size, change, at int32 }
 

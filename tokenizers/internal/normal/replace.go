@@ -9,7 +9,7 @@ import (
 
 // Matcher finds the matches of a pattern. It must be safe for concurrent use.
 type Matcher interface {
-	// Find returns the leftmost match in s that starts at from or later. What stands before from is context. The
+	// Find returns the leftmost match in s that starts at from or later. The text before from is context. The
 	// match starts and ends between characters.
 	Find(s string, from int) (start, end int, ok bool)
 }
@@ -19,7 +19,7 @@ type Matcher interface {
 func Replace(old, to string) Step { return &replace{literal(old), to} }
 
 // ReplaceMatches returns the normalizer Replace for a regular expression. to is taken as it is: it has no references to
-// groups. A match of nothing counts unless it stands at the end of the match before it.
+// groups. A match of nothing counts unless it is at the end of the previous match.
 //
 // What a match of nothing inserts before the first character has the span [0, 0). The reference's next step in a
 // Sequence stops the program on that (index out of bounds in NormalizedString); here the next step takes it like any other text.

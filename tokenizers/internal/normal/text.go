@@ -10,18 +10,18 @@ import (
 	"github.com/weft-go/weft/tokenizers/internal/nfc"
 )
 
-// Span is the stretch [Start, End) of the original, in bytes.
+// Span is the run [Start, End) of the original, in bytes.
 type Span struct{ Start, End int32 }
 
 // Text is a text on its way through the normalizers.
 type Text struct {
 	B []byte
-	// From says what each byte stands for: len(From) == len(B). It is nil while nobody asks. All bytes of
+	// From holds the origin of each byte: len(From) == len(B). It is nil unless requested. All bytes of
 	// a character have the same span.
 	From []Span
 }
 
-// Origins appends to dst the origins of a text that no normalizer has seen: each byte stands for its character.
+// Origins appends to dst the origins of a text that no normalizer has seen: each byte originates from its character.
 func Origins(dst []Span, s []byte) []Span {
 	dst = slices.Grow(dst, len(s))
 	for i := 0; i < len(s); {
@@ -121,7 +121,7 @@ func mapASCII(dst []byte, s string, tab *[256]byte) []byte {
 	return out
 }
 
-// stop is no ASCII character.
+// stop is not an ASCII character.
 const stop = 0xFF
 
 // aligner walks over a text and tells origins by the rule of NormalizedString::transform.
@@ -130,8 +130,8 @@ type aligner struct {
 	at  int // bytes used
 }
 
-// next returns the origin of a character with the given change. Where the reference would read behind the end,
-// it is that of the last byte.
+// next returns the origin of a character with the given change. If the reference would read beyond the end,
+// the result is the origin of the last byte.
 func (a *aligner) next(change int32) Span {
 	switch {
 	case change > 0:

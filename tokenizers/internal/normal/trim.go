@@ -2,7 +2,7 @@
 
 package normal
 
-// Trim lets go of scratch space if it holds more than max bytes of text with its origins.
+// Trim releases scratch space if it holds more than max bytes of text with its origins.
 func (b *Buffer) Trim(max int) {
 	for i := range b.text {
 		if t := &b.text[i]; cap(t.B)+8*cap(t.From) > max {

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/weft-go/weft/tokenizers/internal/jsonfloat"
-	"github.com/weft-go/weft/tokenizers/vocab"
+	"github.com/weft-go/weft/tokenizers/internal/vocab"
 )
 
 // Model is the model of a tokenizer.json.
@@ -38,9 +38,12 @@ type Line struct {
 	Offsets []int
 }
 
-// Dir returns the folder of a tokenizer under ../shared/tok and skips the test if it is not there.
+// Dir returns the directory of a tokenizer under ../shared/tok and skips the test if it is not there.
 func Dir(tb testing.TB, name string) string {
 	tb.Helper()
+	if testing.Short() {
+		tb.Skip("reference vectors are not for -short")
+	}
 	dir := os.Getenv("WEFT_SHARED")
 	for up := "../../.."; dir == ""; up += "/.." {
 		if _, err := os.Stat(filepath.Join(up, "shared")); err == nil {

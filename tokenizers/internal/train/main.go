@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command train makes the tokenizer of package mini from the texts in its corpus folder.
+// Command train makes the tokenizer of package mini from the texts in its corpus directory.
 //
 //	go run ./internal/train -dir mini    # from the module's root
 package main

@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/weft-go/weft/tokenizers/pretok"
+	"github.com/weft-go/weft/tokenizers/internal/pretok"
 )
 
 // piece is a distinct pre-token of the corpus.

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The committed tokenizer is what the generator makes of the committed texts.
+// The generator makes the committed tokenizer from the committed texts.
 func TestRegenerate(t *testing.T) {
 	dir := filepath.Join("..", "..", "mini")
 	files, err := build(dir)

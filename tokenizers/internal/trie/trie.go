@@ -17,7 +17,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weft-go/weft/tokenizers/vocab"
+	"github.com/weft-go/weft/tokenizers/internal/vocab"
 )
 
 // MaxBytes is the largest number of token bytes a trie is made of. It bounds the memory that a hostile file
@@ -30,7 +30,7 @@ type Trie struct {
 	root  Node
 }
 
-// Node is a place in the trie.
+// Node is a position in the trie.
 type Node uint64
 
 const (
@@ -62,10 +62,10 @@ func New(v *vocab.Table) (*Trie, error) {
 	return &Trie{units: b.units, root: Node(b.units[b.root])}, nil
 }
 
-// Root is the place before the first byte.
+// Root returns the position before the first byte.
 func (t *Trie) Root() Node { return t.root }
 
-// Step goes along byte c. It reports false if no token goes on so.
+// Step goes along byte c. It reports false if no token continues so.
 func (t *Trie) Step(n Node, c byte) (Node, bool) {
 	u := t.units[uint64(n)>>32^uint64(c)]
 	return Node(u), u&(used|0xFF) == used|uint64(c)
@@ -89,7 +89,7 @@ func (t *Trie) Walk(n Node, s string) (Node, bool) {
 }
 
 // Longest returns the longest token that s starts with when the search starts at n, and its length in s. The
-// length is 0 if there is none.
+// length is 0 if none matches.
 func (t *Trie) Longest(n Node, s string) (id uint32, size int) {
 	units := t.units
 	u := uint64(n)
@@ -121,7 +121,7 @@ type builder struct {
 	open  int      // first block that may be taken from
 }
 
-// maxOpen is how many blocks are searched for room.
+// maxOpen is the number of blocks that are searched for room.
 const maxOpen = 16
 
 // span is a node to be given children: keys[lo:hi] go through it and have depth bytes before it.

@@ -11,9 +11,9 @@ import (
 
 //go:generate go run ./gen/category -o category_tables.go
 
-// This file answers what expressions ask besides [Class]: sets by the name of a property, and case folding.
-// It is for compiling expressions, not for looking at text: the answers are lists of inclusive ranges, made
-// anew for every question.
+// This file has the lookups that expressions need besides [Class]: sets by the name of a property, and case folding.
+// It is for compiling expressions, not for scanning text: results are lists of inclusive ranges, built
+// by every call.
 
 // Property returns the characters that \p{name} of Oniguruma (Unicode 16) matches in a character class, sorted
 // by code point, as ranges that may touch: general categories (one and two letters, and their long names),
@@ -170,7 +170,7 @@ func records(text string, f func([]rune)) {
 }
 
 // HFScript returns a number for the script that the pre-tokenizer UnicodeScripts gives r, by an old table in
-// which Hiragana, Katakana and U+30FC are Han. 0 is none: the space, and what the table does not know.
+// which Hiragana, Katakana and U+30FC are Han. 0 means no script: the space, and characters that the table lacks.
 func HFScript(r rune) int {
 	lo, hi := 0, len(hfScriptRuns)
 	for lo < hi {

@@ -11,7 +11,7 @@ const (
 	PropNonspace                    // BertNormalizer's strip_accents removes it
 	PropAccent                      // StripAccents removes it
 	PropCanonical                   // it has a canonical decomposition (Hangul too) or a combining class: NFD may change or move it
-	PropCompat                      // it has a compatibility decomposition beside or instead of the canonical one
+	PropCompat                      // it has a compatibility decomposition besides or instead of the canonical one
 	PropLower                       // it has a lower case
 	PropPunct                       // BertPreTokenizer and Punctuation cut at it
 )
@@ -41,7 +41,7 @@ func IsNumeric(r rune) bool {
 // the normalizer Strip: Rust's char::is_whitespace. It is the class [Space].
 func IsSpace(r rune) bool { return Class(r)&Space != 0 }
 
-// lowerRun says that lo, lo+step, ... hi have their lower case at distance delta.
+// lowerRun specifies that lo, lo+step, ... hi have their lower case at distance delta.
 type lowerRun struct {
 	lo, hi rune
 	step   uint8
@@ -49,7 +49,7 @@ type lowerRun struct {
 }
 
 // ToLower returns the lower case of r as the normalizer Lowercase has it: Rust's char::to_lowercase, without
-// regard for what stands around. Only that of U+0130 is two characters, i and U+0307: it is given as U+0130.
+// regard for context. Only the lower case of U+0130 is two characters, i and U+0307: it is given as U+0130.
 func ToLower(r rune) rune {
 	if r < utf8.RuneSelf {
 		if 'A' <= r && r <= 'Z' {

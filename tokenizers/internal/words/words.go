@@ -18,11 +18,11 @@ const Log = 14
 // MaxLen is the length in bytes of the longest word that is kept.
 const MaxLen = 15
 
-// MaxIDs is how many ids a kept word may have.
+// MaxIDs is the largest number of ids of a cached word.
 const MaxIDs = 4
 
 const (
-	// CountShift is where the number of ids, 1 to 4, stands in the first id of an entry.
+	// CountShift is the bit position of the number of ids, 1 to 4, in the first id of an entry.
 	CountShift = 28
 	// FirstMask takes the number away.
 	FirstMask = 1<<CountShift - 1
@@ -45,7 +45,7 @@ type Cache struct {
 	owner   *Owner
 }
 
-// Serves reports whether the words are those of o.
+// Serves reports whether the cache belongs to o.
 func (c *Cache) Serves(o *Owner) bool { return c.owner == o }
 
 // Bind makes c the cache of o, which must not be so already, and forgets the words of another model.

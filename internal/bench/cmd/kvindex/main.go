@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kvindex measures weft's index of KV caches beside prefix trees with one node per block and a naive model.
+// Command kvindex compares weft's index of KV caches with prefix trees that have one node per block and with a naive
+// model.
 //
 //	go run ./cmd/kvindex [-work all|NAMES|FILES] [-rounds N] [-quick] [-sizes] [-json]
 //
-// It prints tables, or with -json a line per measurement. It exits with 1 when an answer is wrong, with -check also when a goal is missed.
-// README.md of the module says what is measured.
+// It prints tables, or with -json a line per measurement. It exits with status 1 if a result is wrong and, with -check,
+// if a goal is missed. README.md of the module describes the measurements.
 package main
 
 import (

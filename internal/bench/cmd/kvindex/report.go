@@ -95,7 +95,7 @@ func (p *printer) comparison(c *kvindex.Comparison, goals []kvindex.Goal) {
 	p.lines = append(p.lines, line+verdict(goals))
 }
 
-// verdict says which goals are missed.
+// verdict lists the missed goals.
 func verdict(goals []kvindex.Goal) string {
 	var missed []string
 	for _, g := range goals {
@@ -118,7 +118,7 @@ func reference(name string) any {
 	return nil
 }
 
-// definition says what block operations are.
+// definition defines block operations.
 const definition = `Mblocks/s: millions of block operations a second, as others count: a query counts all its block hashes, looked at or not, an event
 counts the blocks that it stores or removes. Time ends when every event is visible to lookups; events are applied when the call returns, so
 that there is no queue to drain. Prefix-heavy workloads have high numbers whatever the index does: compare us/query and ns/block.
@@ -164,7 +164,7 @@ func (p *printer) size(s kvindex.Sized) {
 		s.BytesPerResidency, s.MB)
 }
 
-// sizeEnd says what a hundred million would take, by the largest that was measured with that many workers.
+// sizeEnd estimates the memory of a hundred million blocks from the largest size measured with that many workers.
 func (p *printer) sizeEnd(last kvindex.Sized) {
 	const n = 100_000_000
 	mb := last.BytesPerResidency * n / 1e6

@@ -5,7 +5,7 @@
 //	go run ./cmd/parsers -family hermes,harmony -work plain,agentic
 //
 // For each family it prints a table and one line of JSON, and at the end a summary. It exits with 1 when a result of
-// weft is wrong. README.md of the module says what the columns mean.
+// weft is wrong. README.md of the module explains the columns.
 package main
 
 import (
@@ -169,7 +169,7 @@ func (s source) samples(family, work string) ([]bench.Sample, string, error) {
 	return bench.Builtin(family, work), "built-in", nil
 }
 
-// tools returns the tools that go with samples from that source.
+// tools returns the tools for samples from that source.
 func (s source) tools(from string) (bench.Tools, error) {
 	if from == "files" {
 		return bench.LoadTools(s.shared)

@@ -89,8 +89,8 @@ func everyWay(r bench.Runner, samples []bench.Sample) string {
 	return ""
 }
 
-// fair returns a way to cut the samples that the peer gets right: the one asked for, else markers whole, which is what a
-// detokenizer yields. It returns "" and the reason when the peer is wrong both ways. spent is the time of one try.
+// fair returns a chunking for which the peer's results are right: the requested one, else whole markers, as a
+// detokenizer yields them. It returns "" and the reason when the peer is wrong both ways. spent is the time of one try.
 func fair(r bench.Runner, samples []bench.Sample, want string) (how, why string, spent time.Duration) {
 	for _, how := range []string{want, "atomic"} {
 		t, err := bench.Try(r, bench.Inputs(samples, how))
@@ -159,8 +159,7 @@ func growth(o options, weft *bench.Weft, peer *bench.Ollama, samples, more []ben
 // moreName is the row of the replies with a 10 KB argument that growth is judged by.
 var moreName = fmt.Sprintf("growth-10240 ×%d", bench.Replies)
 
-// floors are the runs of the minimal machine. Families are compared with the mean of the run before them and the run
-// behind them.
+// floors are the runs of the minimal machine. Families are compared with the mean of the runs before and after them.
 type floors struct {
 	floor *bench.Floor
 	file  string

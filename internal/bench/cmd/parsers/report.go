@@ -13,7 +13,7 @@ import (
 	"github.com/weft-go/weft/internal/bench"
 )
 
-// report is what was measured of one family; its JSON is one line of output.
+// report holds the measurements of one family; its JSON is one line of output.
 type report struct {
 	Family   string `json:"family"`
 	NotBuilt string `json:"not_built,omitempty"`
@@ -22,11 +22,12 @@ type report struct {
 	Chunks   string `json:"chunks"`
 	Ollama   string `json:"ollama,omitempty"` // its parser
 	Rows     []*row `json:"rows,omitempty"`
-	// Growth is the time per chunk at a 1 MB argument over that of several replies with 10 KB, 0 when not measured.
+	// Growth is the time per chunk at a 1 MB argument divided by the time per chunk of several 10 KB replies, or 0 if
+	// not measured.
 	Growth float64 `json:"growth,omitempty"`
 	// Repeated is the same over one reply with 10 KB, whose branches the processor has learnt.
 	Repeated float64 `json:"growth_repeated,omitempty"`
-	// OllamaGrowth is the same of Ollama, or 100 KB over 10 KB, as OllamaGrowthAt says.
+	// OllamaGrowth is the same for Ollama, or 100 KB over 10 KB, as given by OllamaGrowthAt.
 	OllamaGrowth   float64 `json:"ollama_growth,omitempty"`
 	OllamaGrowthAt string  `json:"ollama_growth_at,omitempty"`
 
@@ -43,7 +44,7 @@ type row struct {
 	Floor  float64       `json:"floor_ns,omitempty"`
 	Weft   bench.Timing  `json:"weft"`
 	Ollama *bench.Timing `json:"ollama,omitempty"`
-	// OllamaChunks is how the text was cut for Ollama: markers whole, where it is wrong with the cut asked for.
+	// OllamaChunks is the chunking for Ollama: whole markers if its results are wrong with the requested one.
 	OllamaChunks string  `json:"ollama_chunks,omitempty"`
 	OverFloor    float64 `json:"over_floor,omitempty"`
 	MinOverFloor float64 `json:"min_over_floor,omitempty"` // of the lowest rounds

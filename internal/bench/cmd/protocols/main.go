@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command protocols measures the wire formats beside the plain ways to do the same: encoding/json into structs of the same
-// fields, and appending by hand.
+// Command protocols compares the wire formats with plain alternatives: encoding/json into structs with the same fields,
+// and appending by hand.
 //
 //	go run ./cmd/protocols [-rounds N]
 //

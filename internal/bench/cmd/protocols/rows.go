@@ -6,19 +6,17 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/weft-go/weft/internal/bench"
-	"github.com/weft-go/weft/protocols/chat"
+	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/messages"
-	"github.com/weft-go/weft/protocols/responses"
 	"github.com/weft-go/weft/protocols/sse"
+	"github.com/weft-go/weft/protocols/wire"
 )
 
 // rows returns the measurements.
@@ -79,7 +77,7 @@ func requests(body []byte) ([]bench.Pair, error) {
 			Name: "request of 211 KB: encode without its bytes", Bytes: len(body), Goal: 0.5,
 			Ours: func() {
 				var err error
-				dst, err = r.Encode(dst[:0])
+				dst, err = r.AppendBody(dst[:0])
 				must(err)
 			},
 			Theirs: func() {
@@ -90,9 +88,11 @@ func requests(body []byte) ([]bench.Pair, error) {
 	}, nil
 }
 
-// stream is what the encoders of the three APIs have in common.
-type stream interface {
-	Append(dst []byte, events ...event.Event) []byte
+// encoder returns the encoder of a stream.
+func encoder(api *wire.API) *wire.Encoder {
+	r := block.NewRequest()
+	must(r.SetParams(block.Params{Model: "m", Stream: true}))
+	return api.NewEncoder(r, &wire.Options{ID: api.IDPrefix() + "1", Details: wire.DetailsNever})
 }
 
 // encoders writes one delta in each API; by hand it is three appends of bytes that are ready.
@@ -111,13 +111,8 @@ func encoders() []bench.Pair {
 	}
 	var list []bench.Pair
 	for _, k := range kinds {
-		streams := map[string]stream{
-			"chat":      chat.NewStream(chat.StreamOptions{ID: "chatcmpl-1", Model: "m"}),
-			"messages":  messages.NewStream(messages.StreamOptions{ID: "msg_1", Model: "m"}),
-			"responses": responses.NewStream(responses.StreamOptions{ID: "resp_1", Model: "m"}),
-		}
-		for _, name := range slices.Sorted(maps.Keys(streams)) {
-			s := streams[name]
+		for _, api := range []*wire.API{wire.Chat, wire.Messages, wire.Responses} {
+			s := encoder(api)
 			delta := []event.Event{k.delta}
 			dst := s.Append(s.Append(nil, k.before...)[:0], delta...)
 			dst = s.Append(dst[:0], delta...)
@@ -137,7 +132,7 @@ func encoders() []bench.Pair {
 				}
 			}
 			list = append(list, bench.Pair{
-				Name: fmt.Sprintf("stream chunk: encode %s, %s", name, k.name), Bytes: len(dst), Goal: 3,
+				Name: fmt.Sprintf("stream chunk: encode %s, %s", api, k.name), Bytes: len(dst), Goal: 3,
 				Ours: func() {
 					dst = s.Append(dst[:0], delta...)
 				},
@@ -150,20 +145,15 @@ func encoders() []bench.Pair {
 	return list
 }
 
-// decoder is what the stream decoders have in common.
-type decoder interface {
-	Decode(dst []event.Event, typ, data []byte) ([]event.Event, error)
-}
-
 // decoders reads recorded chat chunks, and deltas of the other APIs as our own encoders write them.
 func decoders(chunks [][]byte) ([]bench.Pair, error) {
 	var list []bench.Pair
-	add := func(name string, d decoder, goal float64, events []sse.Event, std func(data []byte)) error {
+	add := func(name string, d *wire.Decoder, goal float64, events []sse.Event, std func(data []byte)) error {
 		var out []event.Event
 		size := 0
 		for _, e := range events {
 			var err error
-			if out, err = d.Decode(out[:0], e.Type, e.Data); err != nil {
+			if out, err = d.AppendEvent(out[:0], e.Type, e.Data); err != nil {
 				return err
 			}
 			size += len(e.Data)
@@ -177,7 +167,7 @@ func decoders(chunks [][]byte) ([]bench.Pair, error) {
 					i = 0
 				}
 				var err error
-				out, err = d.Decode(out[:0], e.Type, e.Data)
+				out, err = d.AppendEvent(out[:0], e.Type, e.Data)
 				must(err)
 			},
 			Theirs: func() {
@@ -199,7 +189,7 @@ func decoders(chunks [][]byte) ([]bench.Pair, error) {
 			recorded = append(recorded, sse.Event{Data: c})
 		}
 	}
-	if err := add("chat chunk: decode", chat.NewStreamDecoder(nil), 0.3, recorded, func(data []byte) {
+	if err := add("chat chunk: decode", wire.Chat.NewDecoder(nil), 0.3, recorded, func(data []byte) {
 		var x chunk
 		must(json.Unmarshal(data, &x))
 	}); err != nil {
@@ -210,9 +200,9 @@ func decoders(chunks [][]byte) ([]bench.Pair, error) {
 	for range 500 {
 		words = append(words, event.Event{Kind: event.Text, Call: -1, Data: []byte(" the next\nword")})
 	}
-	deltas := func(s stream, typ string) (before, deltas []sse.Event) {
+	deltas := func(s *wire.Encoder, typ string) (before, deltas []sse.Event) {
 		r := sse.Reader{}
-		r.Feed(s.Append(nil, words...))
+		r.Add(s.Append(nil, words...))
 		for ev, ok, _ := r.Next(); ok; ev, ok, _ = r.Next() {
 			e := sse.Event{Type: bytes.Clone(ev.Type), Data: bytes.Clone(ev.Data)}
 			if string(e.Type) == typ {
@@ -223,16 +213,16 @@ func decoders(chunks [][]byte) ([]bench.Pair, error) {
 		}
 		return before, deltas
 	}
-	warm := func(d decoder, before []sse.Event) (decoder, error) {
+	warm := func(d *wire.Decoder, before []sse.Event) (*wire.Decoder, error) {
 		for _, e := range before {
-			if _, err := d.Decode(nil, e.Type, e.Data); err != nil {
+			if _, err := d.AppendEvent(nil, e.Type, e.Data); err != nil {
 				return nil, err
 			}
 		}
 		return d, nil
 	}
-	before, events := deltas(messages.NewStream(messages.StreamOptions{ID: "msg_1", Model: "m"}), "content_block_delta")
-	d, err := warm(messages.NewStreamDecoder(nil), before)
+	before, events := deltas(encoder(wire.Messages), "content_block_delta")
+	d, err := warm(wire.Messages.NewDecoder(nil), before)
 	if err != nil {
 		return nil, err
 	}
@@ -242,8 +232,8 @@ func decoders(chunks [][]byte) ([]bench.Pair, error) {
 	}); err != nil {
 		return nil, err
 	}
-	before, events = deltas(responses.NewStream(responses.StreamOptions{ID: "resp_1", Model: "m"}), "response.output_text.delta")
-	if d, err = warm(responses.NewStreamDecoder(nil), before); err != nil {
+	before, events = deltas(encoder(wire.Responses), "response.output_text.delta")
+	if d, err = warm(wire.Responses.NewDecoder(nil), before); err != nil {
 		return nil, err
 	}
 	if err := add("responses delta: decode", d, 0.3, events, func(data []byte) {
@@ -257,22 +247,22 @@ func decoders(chunks [][]byte) ([]bench.Pair, error) {
 
 // splitter splits a stream of the recorded chunks; the plain way looks for line ends and blank lines.
 func splitter(chunks [][]byte) bench.Pair {
-	var wire []byte
+	var body []byte
 	for _, c := range chunks {
-		wire = sse.AppendEvent(wire, "", c)
+		body = sse.AppendEvent(body, "", c)
 	}
 	pieces := func(feed func(piece []byte)) {
-		for i := 0; i < len(wire); i += 16 << 10 {
-			feed(wire[i:min(len(wire), i+16<<10)])
+		for i := 0; i < len(body); i += 16 << 10 {
+			feed(body[i:min(len(body), i+16<<10)])
 		}
 	}
 	var r sse.Reader
 	var buf []byte
 	return bench.Pair{
-		Name: fmt.Sprintf("SSE: split %d events", len(chunks)), Bytes: len(wire), Goal: 3,
+		Name: fmt.Sprintf("SSE: split %d events", len(chunks)), Bytes: len(body), Goal: 3,
 		Ours: func() {
 			pieces(func(piece []byte) {
-				r.Feed(piece)
+				r.Add(piece)
 				for _, ok, _ := r.Next(); ok; _, ok, _ = r.Next() {
 				}
 			})

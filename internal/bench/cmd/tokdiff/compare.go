@@ -26,7 +26,7 @@ type comparer struct {
 // difference is a text that both treat differently, cut down.
 type difference struct{ text, ours, theirs string }
 
-// keep is how many differences of a kind are cut down and kept.
+// keep is the number of differences of a kind that are reduced and kept.
 const keep = 10
 
 func newComparer(tok *tokenizers.Tokenizer, hf *remote.Proc, file string) (*comparer, error) {
@@ -89,7 +89,7 @@ func (c *comparer) note(kind string, d difference) {
 // decode returns the text of ids, and what is wrong when whole and streamed text differ.
 func (c *comparer) decode(ids []uint32, skip bool) string {
 	whole := string(c.tok.AppendDecode(nil, ids, skip))
-	s := c.tok.NewStream(skip)
+	s := c.tok.NewStream(skip, nil)
 	var out []byte
 	for _, id := range ids {
 		out = s.Append(out, id)
@@ -100,7 +100,7 @@ func (c *comparer) decode(ids []uint32, skip bool) string {
 	return whole
 }
 
-// compare returns the kind of the first difference, "" when there is none, and both sides of it.
+// compare returns the kind of the first difference, or "" if they are equal, and both sides of it.
 func (c *comparer) compare(text string, want *remote.Full) (kind, ours, theirs string) {
 	if want.Error != "" {
 		c.refused++ // the reference panics on some texts
@@ -110,7 +110,7 @@ func (c *comparer) compare(text string, want *remote.Full) (kind, ours, theirs s
 	if !slices.Equal(ids, want.IDs) {
 		return "ids", fmt.Sprint(ids), fmt.Sprint(want.IDs)
 	}
-	if framed := c.tok.AppendEncodeFramed(nil, text); !slices.Equal(framed, want.Framed) {
+	if framed := c.tok.AppendEncodeSpecial(nil, text); !slices.Equal(framed, want.Framed) {
 		return "ids with frame", fmt.Sprint(framed), fmt.Sprint(want.Framed)
 	}
 	segments := []tokenizers.Segment{{Text: text[:len(text)/2], Trusted: true}, {Text: text[len(text)/2:], Trusted: true}}
@@ -124,7 +124,7 @@ func (c *comparer) compare(text string, want *remote.Full) (kind, ours, theirs s
 		return "decoded text without special tokens", got, want.Skip
 	}
 	var e tokenizers.Encoding
-	err := c.tok.Encode(&e, []tokenizers.Segment{{Text: text, Trusted: true}}, tokenizers.Options{Offsets: true})
+	err := c.tok.Encode(&e, []tokenizers.Segment{{Text: text, Trusted: true}}, &tokenizers.EncodeOptions{Offsets: true})
 	if err != nil || !slices.Equal(e.IDs, ids) || len(e.Offsets) != len(ids) {
 		return "ids with offsets", fmt.Sprint(e.IDs, err), fmt.Sprint(ids)
 	}

@@ -57,7 +57,7 @@ func (d *drawer) ids() []uint32 {
 		switch d.r.IntN(12) {
 		case 0:
 			out[i] = uint32(d.size + d.r.IntN(1000))
-		case 1, 2, 3: // bytes and characters stand first in most vocabularies
+		case 1, 2, 3: // bytes and characters come first in most vocabularies
 			out[i] = uint32(d.r.IntN(min(d.size, 600)))
 		case 4:
 			out[i] = uint32(d.size - 1 - d.r.IntN(min(d.size, 300)))
@@ -91,7 +91,7 @@ func (d *drawer) words(b *strings.Builder) {
 	}
 }
 
-// block draws a few neighbours of one place in Unicode.
+// block draws a few adjacent characters from one range of Unicode.
 func (d *drawer) block(b *strings.Builder) {
 	starts := []rune{0x80, 0x100, 0x180, 0x250, 0x2B0, 0x370, 0x400, 0x530, 0x590, 0x600, 0x700, 0x900, 0xA00, 0xB80, 0xE00, 0xF00, 0x1000, 0x10A0, 0x1100,
 		0x13A0, 0x1780, 0x1C80, 0x1D00, 0x1E00, 0x1F00, 0x2000, 0x2070, 0x2100, 0x2150, 0x2200, 0x2460, 0x2500, 0x2C00, 0x2D00, 0x3000, 0x3040, 0x30A0, 0x3130,
@@ -112,7 +112,7 @@ func (d *drawer) anywhere(b *strings.Builder) {
 	}
 }
 
-// rune writes r unless it is no character of UTF-8.
+// rune writes r if UTF-8 can represent it.
 func (d *drawer) rune(b *strings.Builder, r rune) {
 	if r <= unicode.MaxRune && (r < 0xD800 || r > 0xDFFF) {
 		b.WriteRune(r)

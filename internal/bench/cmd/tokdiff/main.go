@@ -5,10 +5,10 @@
 //
 //	go run ./cmd/tokdiff [-tok qwen3,gpt2] [-n 20000] [-seed 1] [-npm DIR]
 //
-// For each folder under shared/tok that loads it draws n texts and n/4 lists of ids. Compared are ids, ids with the frame,
-// ids by segments, offsets, and the decoded text, whole, streamed and without special tokens. It prints the first differences of
-// each kind, cut down as far as they go, and exits with 1 when there are any. Without node or test data it says so and exits
-// with 0. The same seed draws the same texts.
+// For each directory below shared/tok that loads, it draws n texts and n/4 lists of ids. Compared are ids, ids with the
+// frame, ids by segments, offsets, and the decoded text, whole, streamed and without special tokens. It prints the
+// first differences of each kind, cut down as far as they go, and exits with 1 when there are any. Without node or test
+// data it prints a message and exits with status 0. The same seed draws the same texts.
 package main
 
 import (
@@ -53,10 +53,10 @@ func main() {
 	}
 }
 
-// batch is how many texts go to the reference at once.
+// batch is the number of texts sent to the reference at once.
 const batch = 200
 
-// limit is how long the reference may take for a batch.
+// limit is the timeout of the reference for one batch.
 const limit = time.Minute
 
 // run compares every tokenizer and reports whether there was no difference.
@@ -73,7 +73,7 @@ func run(shared, npm, names string, n, show int, seed uint64) (same bool, err er
 		if names != "" && !slices.Contains(wanted, name) {
 			continue
 		}
-		tok, err := tokenizers.Load(dir)
+		tok, err := tokenizers.Load(os.DirFS(dir), nil)
 		if err != nil {
 			fmt.Printf("%s: %v\n", name, err)
 			continue

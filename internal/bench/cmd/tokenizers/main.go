@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command tokenizers measures weft's tokenizers beside Hugging Face's Rust code (npm's tokenizers, in a node process) and
-// beside other Go libraries, in one run: one round of each, then the next round.
+// Command tokenizers compares weft's tokenizers with Hugging Face's Rust code (npm's tokenizers, in a node process) and
+// with other Go libraries, in one run: one round of each, then the next round.
 //
 //	go run ./cmd/tokenizers [-tok qwen3,gpt2] [-rounds 5] [-npm DIR] [-peers=false] [-check]
 //
-// It prints tables with the goals, and per measurement a line of JSON that begins with "{". With -check it exits with 1 when
-// a goal is missed. Needs the shared test data (WEFT_SHARED). Without node only the peers are compared, without -peers only
-// node. README.md says what is measured.
+// It prints tables with the goals, and per measurement a line of JSON that begins with "{". With -check it exits with 1
+// when a goal is missed. Needs the shared test data (WEFT_SHARED). Without node only the peers are compared, without
+// -peers only node. README.md describes the measurements.
 package main
 
 import (
@@ -110,7 +110,7 @@ func run(o *options, names, npm string, peers bool, root string) error {
 		if names != "" && !slices.Contains(wanted, name) {
 			continue
 		}
-		tok, err := tokenizers.Load(dir)
+		tok, err := tokenizers.Load(os.DirFS(dir), nil)
 		if err != nil {
 			fmt.Printf("%s: %v\n", name, err)
 			continue

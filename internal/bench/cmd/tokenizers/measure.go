@@ -19,7 +19,7 @@ import (
 	"github.com/weft-go/weft/tokenizers"
 )
 
-// options is what is measured and, in the end, what came out.
+// options holds the settings of a run and, at the end, its results.
 type options struct {
 	rounds int
 	texts  []text
@@ -36,8 +36,8 @@ type row struct {
 	Tok    string  `json:"tok"`
 	Kind   string  `json:"kind"`  // byte-level, sentencepiece, wordpiece, unigram
 	What   string  `json:"what"`  // encode, decode, load, stream, prefix
-	Text   string  `json:"text"`  // "" where there is none
-	Cache  string  `json:"cache"` // cold or warm, of both sides; "" where there is none
+	Text   string  `json:"text"`  // or ""
+	Cache  string  `json:"cache"` // cold or warm, of both sides; or ""
 	With   string  `json:"with"`  // hf, a peer, or weft
 	Unit   string  `json:"unit"`
 	Ours   float64 `json:"ours"`
@@ -49,7 +49,7 @@ type row struct {
 	Wrong  string  `json:"wrong,omitempty"` // why there is no time, or what a library gets wrong
 }
 
-// exactness is how many golden vectors a library encodes exactly.
+// exactness is the number of golden vectors that a library encodes exactly.
 type exactness struct {
 	tok, with string
 	right, of int
@@ -67,7 +67,7 @@ const (
 // caches, for as long.
 const slice = 40 * time.Millisecond
 
-// kindOf tells which goals a tokenizer has.
+// kindOf returns the kind of a tokenizer, which selects its goals.
 func kindOf(dir string) (string, error) {
 	data, err := os.ReadFile(filepath.Join(dir, "tokenizer.json"))
 	if err != nil {
@@ -96,7 +96,7 @@ func kindOf(dir string) (string, error) {
 	return "wordpiece", nil
 }
 
-// encodeGoal is how many times faster than Hugging Face encoding is to be.
+// encodeGoal is the required speed of encoding relative to Hugging Face.
 func encodeGoal(kind, text, cache string) float64 {
 	switch {
 	case kind == "sentencepiece":
@@ -324,7 +324,7 @@ func (f *family) round() error {
 	}
 	runtime.GC()
 	began := bench.CPUTime()
-	if _, err := tokenizers.Load(f.dir); err != nil {
+	if _, err := tokenizers.Load(os.DirFS(f.dir), nil); err != nil {
 		return err
 	}
 	f.add("weft load", float64(bench.CPUTime()-began)/1e6)
@@ -438,7 +438,7 @@ func (f *family) decode(t *text) (whole, stream float64) {
 			f.buf = f.tok.AppendDecode(f.buf[:0], ids, true)
 		}
 	})
-	s := f.tok.NewStream(true)
+	s := f.tok.NewStream(true, nil)
 	steps := func() {
 		for _, ids := range list {
 			for _, id := range ids {

@@ -13,12 +13,12 @@ func newPrefix(tok *tokenizers.Tokenizer, text string) (encode func(dst []uint32
 	if err != nil {
 		return nil, err.Error()
 	}
-	if off := c.Off(); off != "" {
-		return nil, off
+	if err := c.Err(); err != nil {
+		return nil, err.Error()
 	}
 	c.AppendEncode(nil, "bench", text)
-	if len(c.AppendCuts(nil, "bench", []tokenizers.Segment{{Text: text, Trusted: true}})) == 0 {
-		return nil, "the agent prompt has none of its cut points"
+	if len(c.AppendPrefixes(nil, "bench", []tokenizers.Segment{{Text: text, Trusted: true}})) == 0 {
+		return nil, "the agent prompt cannot be split"
 	}
 	return func(dst []uint32, text string) []uint32 { return c.AppendEncode(dst, "bench", text) }, ""
 }

@@ -44,7 +44,8 @@ func (f *family) report() {
 	for _, name := range peerNames {
 		for _, t := range f.o.texts {
 			if theirs := f.series[name+" "+t.name]; len(theirs) > 0 {
-				// Theirs have seen the text before, as ours have when warm; most of them keep nothing, so that cold says as much.
+				// Theirs have seen the text before, as ours have when warm; most of them keep nothing, so that cold
+				// times are as informative.
 				for _, cache := range []string{"cold", "warm"} {
 					r := row{What: "encode", Text: t.name, Cache: cache, With: name, Unit: "MB/s", Wrong: f.wrong[name+" "+t.name]}
 					if cache == "warm" && r.Wrong == "" {
@@ -103,7 +104,7 @@ func median(x []float64) float64 {
 
 func round(x float64) float64 { return math.Round(x*1000) / 1000 }
 
-// tables sums the rows up: one table beside Hugging Face, one beside the other libraries.
+// tables summarizes the rows: one table for Hugging Face, one for the other libraries.
 func (o *options) tables() string {
 	var b strings.Builder
 	var toks []string

@@ -58,7 +58,7 @@ func loadTexts(root string) ([]text, error) {
 	return list, nil
 }
 
-// cut takes n documents of size bytes, in lines, from places spread over s.
+// cut takes n documents of size bytes, in lines, from positions spread over s.
 func cut(s string, size, n int) (out []string) {
 	step := len(s) / n
 	for i := range n {

@@ -2,7 +2,7 @@
 
 // Command gen writes tables.go of package unidata.
 //
-// It reads tok/_unicode/onig_classes.json below $WEFT_SHARED and hf.txt beside this file, which probe.js prints.
+// It reads tok/_unicode/onig_classes.json below $WEFT_SHARED and hf.txt next to this file, which probe.js prints.
 package main
 
 import (
@@ -247,7 +247,7 @@ func writeProps(w *bytes.Buffer, f *facts, classes map[string][][2]int) error {
 		}
 		return s
 	}
-	// What the package answers from Class, or by a rule, must be so.
+	// Lookups that the package derives from Class, or by a rule, must hold.
 	if !maps.Equal(f.props["white"], class("space")) {
 		return errors.New("gen: white space is not \\s")
 	}

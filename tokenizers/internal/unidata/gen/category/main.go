@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command category writes category_tables.go of package unidata from props.txt beside this file, which
+// Command category writes category_tables.go of package unidata from props.txt next to this file, which
 // probe.js prints.
 package main
 
@@ -101,7 +101,7 @@ func generate() ([]byte, error) {
 		n := names["prop"][s.id]
 		byName[n] = append(byName[n], s)
 	}
-	// What the categories already say stays out.
+	// Characters that the categories already cover are left out.
 	for n, less := range map[string]string{"Alphabetic": "Lu Ll Lt Lm Lo Nl", "Lowercase": "Ll", "Uppercase": "Lu"} {
 		in := map[int]bool{}
 		for _, s := range byName[n] {

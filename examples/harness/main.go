@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command harness is a minimal agent loop on raw completions: it renders the conversation, runs each tool as soon as
+// its call is complete, and sends the results in the next prompt.
+//
+//	go run ./examples/harness -h
+//
+// Command examples/agent adds error handling for broken streams and incomplete calls, limits, and a display.
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/weft-go/weft/examples/internal/cli"
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/wire"
+	"github.com/weft-go/weft/tokenizers/prompt"
+)
+
+func main() { cli.Exit("harness", run(os.Args[1:], os.Stdout)) }
+
+func run(args []string, stdout io.Writer) error {
+	flags := cli.NewFlags("harness", usage, stdout)
+	engine := flags.String("engine", "", "`URL` of the engine, without /v1; by default an embedded one")
+	dir := flags.String("model-dir", "mini", "`directory` of the model, or mini for the small tokenizer of this repository")
+	name := flags.String("model", "m", "`name` of the model at the engine")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	files, err := cli.Model("model-dir", *dir)
+	if err != nil {
+		return err
+	}
+	m, err := prompt.Load(files, &prompt.Options{Name: *name})
+	if err != nil {
+		return err
+	}
+	if *engine == "" {
+		local := play(m, *name)
+		defer local.Close()
+		*engine = local.URL
+	}
+	conv := block.NewRequest(block.UserText(cmp.Or(strings.Join(flags.Args(), " "), "Weather in Oslo and Rome?")))
+	if err := conv.AppendTool(weatherTool); err != nil {
+		return err
+	}
+	for {
+		p, err := m.Render(conv, time.Now())
+		if err != nil {
+			return err
+		}
+		dec, err := m.NewDecoder(conv, p, nil)
+		if err != nil {
+			return err
+		}
+		var response event.Collector
+		var pending []chan block.Block
+		calls := event.Dispatcher{OnCall: func(c event.Call) { // as soon as the call is complete
+			result := make(chan block.Block, 1)
+			pending = append(pending, result)
+			go func() { result <- block.ResultText(c.ID, weather(c.Arguments)) }()
+		}}
+		take := func(events []event.Event) {
+			show(stdout, events)
+			calls.Add(events...)
+			response.Add(events...)
+		}
+		dec.Fail(complete(*engine, *name, p.Text, min(dec.Limit(), 2000), func(ev event.Event) { take(dec.AppendChunk(nil, nil, ev)) }))
+		if take(dec.Finish(nil)); dec.Err() != nil || pending == nil {
+			return dec.Err()
+		}
+		// The response renders to the exact bytes that the model wrote, so the next prompt begins with this one.
+		err = errors.Join(conv.AppendTurn(wire.Turn(&response, 0)), conv.AppendTurn(block.ToolResults(wait(pending)...)))
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// complete sends a prompt to the engine and calls each with each event of the stream.
+func complete(engine, model, prompt string, limit int, each func(event.Event)) error {
+	body, _ := json.Marshal(map[string]any{ // cannot fail
+		"model": model, "prompt": prompt, "max_tokens": limit, "stream": true, "skip_special_tokens": false, "add_special_tokens": false,
+	})
+	resp, err := http.Post(engine+"/v1/completions", "application/json", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	for ev, e := range wire.Completions.Events(resp.Body, nil) {
+		each(ev)
+		err = e
+	}
+	return err
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index_test
+
+import (
+	"fmt"
+
+	"github.com/weft-go/weft/kvhash"
+	"github.com/weft-go/weft/kvhash/index"
+	"github.com/weft-go/weft/kvhash/kvevent"
+)
+
+// message is a message as received by a subscriber to vLLM's KV events: topic, sequence number, and the events as
+// msgpack. This one stores two blocks of 4 tokens, 10 to 17.
+var message = [][]byte{[]byte("kv-events"), {0, 0, 0, 0, 0, 0, 0, 0}, []byte("\x93\xcb\x41\xda\x00\x00\x00\x00\x00\x00" +
+	"\x91\x95\xabBlockStored\x92\x01\x02\xc0\x98\x0a\x0b\x0c\x0d\x0e\x0f\x10\x11\x04\x00")}
+
+// Read the events of two engines, and send a prompt to the one that holds most of it.
+func Example() {
+	x := index.New(4, nil) // the engines' block size
+	streams := map[string]*index.Stream{}
+	for _, name := range []string{"engine-a", "engine-b"} {
+		streams[name] = x.NewStream(x.AddWorker(index.Key{Instance: name}), &index.StreamOptions{Copies: true})
+	}
+
+	decoder := kvevent.NewDecoder(kvevent.VLLM, nil)
+	batches, err := decoder.AppendFrames(nil, message)
+	if err != nil {
+		fmt.Println(err) // the batch is marked as damaged, and the worker will be Degraded
+	}
+	for _, b := range batches {
+		streams["engine-b"].Add(b) // then look at Need, which reports lost messages
+	}
+
+	prompt := []uint32{10, 11, 12, 13, 14, 15, 16, 17, 18, 19}
+	var best index.Match
+	for _, m := range x.AppendMatches(nil, kvhash.Scheme{}.AppendBlocks(nil, prompt, 4, nil)) {
+		if m.Depth > best.Depth {
+			best = m
+		}
+	}
+	worker, _ := x.Worker(best.Worker)
+	fmt.Printf("%v holds %d blocks (%v)\n", worker.Key, best.Depth, best.State)
+	// Output:
+	// engine-b holds 2 blocks (exact)
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package parsers
+
+import (
+	"bytes"
+
+	"github.com/weft-go/weft/parsers/internal/args"
+	"github.com/weft-go/weft/parsers/internal/jsontext"
+	"github.com/weft-go/weft/parsers/internal/keys"
+	"github.com/weft-go/weft/parsers/internal/work"
+	"github.com/weft-go/weft/protocols/event"
+)
+
+// paramState is the state of arguments that are written one by one as raw text, in tags or elements, and typed by
+// the tool's schema. Strings stream as JSON string fragments; other values are held until they close.
+type paramState struct {
+	bare    bool // the call has no wrapper and may still be prose
+	lead    bool // the structural newline before the value may follow
+	stray   bool // the call contains something other than parameters
+	quoting bool // the opening tag of a call was seen in the value
+	opened  bool // of a string: its opening quote was emitted
+	tagged  bool // something other than an object follows the name
+	closer  uint8
+	newline bool       // one newline at each end of a value belongs to the markup
+	set     *markerSet // what may end a value
+	types   args.Types
+	schema  bool // types are the schema's, which may be more specific
+	key     []byte
+	seen    keys.Set // keys of this call
+	object  bool     // one object holds all the arguments
+}
+
+func (s *paramState) reset() {
+	s.seen.Reset()
+	*s = paramState{key: s.key[:0], seen: s.seen, set: s.set, newline: s.newline}
+}
+
+// beginValue opens the value of key after window position pos.
+func (p *machine) beginValue(key []byte, types args.Types) {
+	v := &p.param
+	switch {
+	case p.call.failed:
+	case v.object:
+		p.fail(event.Duplicate, p.pos)
+	default:
+		switch v.seen.Add(key, p.lim.Parameters) {
+		case keys.Known:
+			p.fail(event.Duplicate, p.pos)
+		case keys.Full:
+			p.fail(event.LimitExceeded, p.pos)
+		default:
+			v.key = append(v.key[:0], key...)
+		}
+	}
+	v.types, v.lead, v.opened, v.quoting = types, v.newline, false, false
+	p.start, p.node = p.pos, 0
+	p.state = stValue
+}
+
+// has reports whether key was seen, or the call has no separate arguments because one object holds them all.
+func (s *paramState) has(key []byte) bool { return s.object || s.seen.Has(key) }
+
+// empty reports whether no argument was seen.
+func (s *paramState) empty() bool { return !s.object && s.seen.Len() == 0 }
+
+// end returns what ends the object of arguments.
+func (s *paramState) end() []byte {
+	switch {
+	case s.empty():
+		return []byte("{}")
+	case s.object:
+		return nil
+	}
+	return []byte("}")
+}
+
+// value reads on in a value.
+func (p *machine) value() bool {
+	v := &p.param
+	if v.lead {
+		if p.start == len(p.win) {
+			return false
+		}
+		if v.lead = false; p.win[p.start] == '\n' {
+			p.start++
+			p.pos = max(p.pos, p.start)
+		}
+	}
+	m := p.find(v.set)
+	if m < 0 {
+		p.growValue(p.free(v.set))
+		return false
+	}
+	if !p.layout.mayEndValue(v.set.markers[m].role) {
+		return true
+	}
+	p.growValue(p.mark)
+	p.closeAt, p.closeEnd = p.mark, p.pos
+	p.from = p.pos
+	p.step, p.lit, p.node = 0, 0, 0
+	p.state = stConfirm
+	return true
+}
+
+// growValue passes on what of the value cannot belong to its end, or checks what is held.
+func (p *machine) growValue(to int) {
+	if p.param.types != args.String && !p.call.failed {
+		if to-p.start <= p.lim.HeldBytes {
+			return
+		}
+		p.fail(event.LimitExceeded, to)
+	}
+	if to = p.whole(p.start, p.unlined(to)); to > p.start {
+		p.stringPart(to)
+	}
+}
+
+// unlined returns the window position before the structural newline that ends a value at to, if the family writes one.
+func (p *machine) unlined(to int) int {
+	if p.param.newline && to > p.start && p.win[to-1] == '\n' {
+		to--
+	}
+	return to
+}
+
+// stringPart emits win[start:to] as part of a JSON string.
+func (p *machine) stringPart(to int) {
+	if p.call.failed {
+		p.start = to
+		return
+	}
+	n := len(p.out)
+	p.openString()
+	p.out = jsontext.AppendEscaped(p.out, p.win[p.start:to])
+	p.start = to
+	p.arguments(p.out[n:len(p.out):len(p.out)], to)
+}
+
+// openString appends to out what comes before the first byte of a string value, once.
+func (p *machine) openString() {
+	if !p.param.opened {
+		p.param.opened = true
+		p.member()
+		p.out = append(p.out, '"')
+	}
+}
+
+// member appends to out the text before the value of key.
+func (p *machine) member() {
+	c := byte('{')
+	if p.param.seen.Len() > 1 {
+		c = ','
+	}
+	p.out = append(p.out, c)
+	p.out = append(jsontext.AppendQuoted(p.out, p.param.key), ':')
+}
+
+// endValue emits the rest of a value that ends at closeAt and continues after its closer, at closeEnd.
+func (p *machine) endValue() {
+	v := &p.param
+	if p.call.failed {
+		p.start, p.pos, p.node = p.closeEnd, p.closeEnd, 0
+		return
+	}
+	to := p.unlined(p.closeAt)
+	n := len(p.out)
+	if v.types == args.String {
+		p.openString()
+		p.out = append(jsontext.AppendEscaped(p.out, p.win[p.start:to]), '"')
+	} else {
+		p.member()
+		if raw := p.win[p.start:to]; v.schema {
+			p.out = p.call.schema.Param(v.key).AppendValue(p.out, raw)
+		} else {
+			p.out = args.AppendValue(p.out, raw, v.types)
+		}
+	}
+	p.start, p.pos, p.node = p.closeEnd, p.closeEnd, 0
+	p.arguments(p.out[n:len(p.out):len(p.out)], p.closeEnd)
+}
+
+// notTheEnd continues in a value after what only looked like its end.
+func (p *machine) notTheEnd() bool {
+	p.node, p.pos, p.lit = 0, p.closeEnd, 0
+	p.state = stValue
+	return true
+}
+
+// attr returns the value of attribute key, with &quot; and &amp; decoded, or nil.
+func attr(attrs []byte, key string) []byte {
+	work.Add(len(attrs))
+	for len(attrs) > 0 {
+		attrs = bytes.TrimLeft(attrs, " \n\t\r")
+		eq := bytes.IndexByte(attrs, '=')
+		if eq < 0 {
+			return nil
+		}
+		k := bytes.TrimSpace(attrs[:eq])
+		attrs = bytes.TrimLeft(attrs[eq+1:], " \n\t\r")
+		if len(attrs) == 0 || attrs[0] != '"' {
+			return nil
+		}
+		end := bytes.IndexByte(attrs[1:], '"')
+		if end < 0 {
+			return nil
+		}
+		v := attrs[1 : 1+end]
+		attrs = attrs[2+end:]
+		if string(k) == key {
+			if bytes.IndexByte(v, '&') >= 0 {
+				v = bytes.ReplaceAll(bytes.ReplaceAll(v, []byte("&quot;"), []byte(`"`)), []byte("&amp;"), []byte("&"))
+			}
+			return append([]byte{}, v...)
+		}
+	}
+	return nil
+}

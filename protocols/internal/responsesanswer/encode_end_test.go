@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package responsesanswer_test
+
+import (
+	"testing"
+
+	"github.com/weft-go/weft/protocols/internal/responsesanswer"
+	"github.com/weft-go/weft/protocols/internal/streamtest"
+)
+
+func TestNothingFollowsTheEnd(t *testing.T) {
+	streamtest.CheckEnd(t, func() streamtest.Writer {
+		return responsesanswer.NewEncoder(responsesanswer.Options{ID: "resp_1", Model: "m"})
+	})
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package seam
+
+import "github.com/weft-go/weft/protocols/internal/jsonscan"
+
+// LossFunc records a loss of a conversion; path is in the source request.
+type LossFunc = func(path, why string)
+
+// The values of block's type Form. They combine.
+const (
+	FormMember    = 1 << iota // a separate field: system, instructions, an input that is a string
+	FormString                // the content is a string
+	FormList                  // the content is an array
+	FormReasoning             // Chat: past reasoning is in the field reasoning, not in reasoning_content
+)
+
+// View contains the parts of a request that package block models.
+type View[Params, Tool, Turn any] struct {
+	Params Params
+	Turns  []Turn
+	Tools  []Tool
+}
+
+// Member is a top-level field of a request body.
+type Member struct {
+	Key   string
+	Also  string // alternative name, used if the body uses it
+	Value []byte // JSON
+}
+
+// Dialect reads, edits and writes requests of one API.
+//
+// Set, Insert, Delete, InsertTurn and DeleteTurn record edits of the body. exact reports whether a view with the same
+// change equals the result of parsing the edited body; otherwise the request parses it again.
+type Dialect[API, Limits, Params, Tool, Turn, Block any] interface {
+	API() API
+	// Read reads the view from a validated body.
+	Read(root jsonscan.Value, lim Limits) (View[Params, Tool, Turn], error)
+	// Members returns the top-level fields for p, without messages and tools.
+	Members(p *Params, tools []Tool, lose LossFunc) []Member
+	// AppendTool appends the declaration of a tool, or nothing if the API cannot express it.
+	AppendTool(dst []byte, t *Tool, lose LossFunc) []byte
+
+	// The next four encode detached requests of this API.
+
+	// AppendBlock appends the JSON value of a block, or nothing if the API cannot express it.
+	AppendBlock(dst []byte, t *Turn, b *Block) []byte
+	// AppendTurn appends the messages or items of a turn, separated by commas, or, with FormMember, its content.
+	AppendTurn(dst []byte, t *Turn) []byte
+	// TurnMember returns the name of the field that contains a turn with FormMember, or "" for other turns.
+	TurnMember(t *Turn) string
+	// ListMember returns the name of the field with the messages or items.
+	ListMember() string
+
+	Set(e *jsonscan.Edits, t *Turn, old, b *Block) (exact bool, err error)
+	// Insert inserts blocks before t.Blocks[at], or before holder.Content[at] if holder is not nil.
+	Insert(e *jsonscan.Edits, t *Turn, holder *Block, at int, list []Block) error
+	Delete(e *jsonscan.Edits, t *Turn, holder *Block, at int) (exact bool, err error)
+	InsertTurn(e *jsonscan.Edits, turns []Turn, at int, t *Turn) error
+	DeleteTurn(e *jsonscan.Edits, t *Turn) error
+}
+
+// Change replaces or removes one block of a turn; see [Access.Amend].
+type Change[Block any] struct {
+	Turn, Block int
+	To          Block
+	Drop        bool
+	Kept        bool // set by Amend: the API cannot express To at this position, and the block is unchanged
+}
+
+// Access contains the functions that package block provides.
+type Access[API, Limits, Params, Tool, Turn, Block, Request, Ref, EncodeOptions, Loss any] struct {
+	// Decode validates and parses body. The request takes ownership of it.
+	Decode func(body []byte, d Dialect[API, Limits, Params, Tool, Turn, Block], lim *Limits) (*Request, error)
+	// Convert appends r in the API of d. If r is in that API, this is a copy with its edits; otherwise write encodes
+	// its view.
+	Convert func(dst []byte, r *Request, d Dialect[API, Limits, Params, Tool, Turn, Block], opt *EncodeOptions,
+		write func(dst []byte, v *View[Params, Tool, Turn], lose LossFunc) []byte) ([]byte, []Loss, error)
+
+	// Ref returns the position of v, which may extend to the value last, a later sibling.
+	Ref func(v, last jsonscan.Value) Ref
+	// Value returns the value at a position. It does not exist for a block that was not read from a body.
+	Value func(at Ref) jsonscan.Value
+	// Last returns the last value of a position that spans several, or the value at the position.
+	Last func(at Ref) jsonscan.Value
+
+	// Field is like the method Field of a request, but returns the value instead of its bytes.
+	Field func(r *Request, path []string) jsonscan.Value
+	// Rewrite calls record to record edits of the body that no other method can make: of fields that the view does not
+	// model, or of the order of tools. It first settles pending edits, and parses the edited body if record reports a
+	// change: positions change. For a request without a body, it returns an error of kind Unsupported.
+	Rewrite func(r *Request, record func(e *jsonscan.Edits, root jsonscan.Value) (changed bool)) error
+	// Amend applies changes, sorted by position, to a request without pending edits.
+	Amend func(r *Request, changes []Change[Block]) error
+
+	// For blocks of a detached request.
+
+	// Opens reports whether a message begins with this block although the previous message could contain it.
+	Opens func(b *Block) bool
+	// Patch adds the parts of b that its fields do not hold to dst[from:], an encoding of b in its own API.
+	Patch func(b *Block, dst []byte, from int) []byte
+	// PatchMessage is Patch for the message that begins with this block.
+	PatchMessage func(b *Block, dst []byte, from int) []byte
+
+	// BlockMarks returns an object with the cache marks of a block as the request spells them. The value does not exist
+	// if the fields of the block hold all of them. ToolMarks does that for a tool.
+	BlockMarks func(r *Request, t *Turn, b *Block) jsonscan.Value
+	ToolMarks  func(r *Request, t *Tool) jsonscan.Value
+	// MarkPath returns the path of a marked block or tool in the decoded body, or "" if the request had no body.
+	MarkPath func(r *Request, at Ref) string
+}
+
+var lent any
+
+// Lend is called by package block during initialization.
+func Lend(access any) { lent = access }
+
+// Borrow returns the value passed to Lend. A is an instance of [Access].
+func Borrow[A any]() A { return lent.(A) }

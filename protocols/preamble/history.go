@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preamble
+
+import (
+	"hash/maphash"
+	"slices"
+	"strings"
+
+	"github.com/weft-go/weft/protocols/block"
+)
+
+// Bounds of a history: 2,048 marks of 24 bytes are 48 KiB, the names of 2,048 tools 16 KiB.
+const (
+	maxMarks = 2048
+	maxTools = 2048
+)
+
+// The pieces into which a segment is split. Tools and system text are split at newlines, and a line that may be a
+// fragment is a separate piece, so that a divergence is located at its line.
+const (
+	headPiece = 256  // bytes of tools and system text after which a newline ends a piece
+	maxPiece  = 4096 // bytes of other text, or of text without newlines
+	lookAhead = 64   // bytes of a line that determine whether it is a piece
+)
+
+var historySeed = maphash.MakeSeed()
+
+// History records the prompt of the last request of a session in at most 64 KiB, so that a server can report where the
+// next prompt diverges without keeping the body. The zero History is empty and ready to use. It is not safe for
+// concurrent use.
+//
+// It keeps hashes of prefixes of the prompt: one for about every 256 bytes of tools and system text, one for each line
+// that a rule may match, and one per segment or 4 KiB of other text. If there are more than 2,048, it drops every
+// second one. The hashes are seeded, so a History cannot be used in another process.
+type History struct {
+	marks []mark
+	total int64
+	tools []uint64 // hashes of the names of tools, sorted
+}
+
+// mark is the end of a piece of the prompt.
+type mark struct {
+	prefix uint64 // hash of everything up to here
+	end    int64  // bytes up to here
+	piece  uint32 // ordinal of the piece
+	kind   kind
+}
+
+// Next returns where the prompt of r diverges from the previous request's prompt, and records r as the previous
+// request. For the first request, Relation is Extends and A.Bytes is 0. Side A has no path and no excerpt, because only
+// hashes of the earlier request are kept. Offset is a lower bound. The cause is determined from the later
+// request.
+//
+// Cost: linear in the request, for every request.
+func (t *History) Next(r *block.Request, o *CompareOptions) Divergence {
+	c := newComparer(o)
+	c.b = segments(r, c.prompt, true)
+	w := walk{rules: DefaultRules(), old: t.marks, was: -1, part: -1}
+	names := make([]uint64, 0, min(len(r.Tools()), maxTools))
+	for i := range c.b {
+		w.segment(&c.b[i], i)
+		if c.b[i].kind == toolSegment && len(names) < cap(names) {
+			names = append(names, maphash.String(historySeed, c.b[i].name))
+		}
+	}
+	slices.Sort(names)
+	w.close()
+	br := w.result(t, &c, names)
+	t.marks, t.total, t.tools = w.marks, w.end, names
+	return br
+}
+
+// walk marks a prompt and compares it with old marks.
+type walk struct {
+	rules Rules
+	old   []mark
+	next  int // in old
+	marks []mark
+	skip  uint32 // pieces between two marks, minus one
+	piece uint32
+	hash  maphash.Hash
+	sum   uint64
+	end   int64
+	kind  kind
+
+	was     int // the last old mark that matched, or -1
+	part    int // the first old mark that did not match, or -1
+	segIdx  int // the segment and offset of the piece that did not match
+	segOff  int
+	partEnd int64
+}
+
+func (w *walk) segment(g *segment, index int) {
+	w.kind = g.kind
+	flags := byte(0)
+	if g.opens {
+		flags = 1
+	}
+	text, off := g.text, 0
+	for first := true; first || len(text) > 0; first = false {
+		n := w.pieceLen(g, off)
+		last := byte(0)
+		if n == len(text) {
+			last = 1
+		}
+		w.hash.SetSeed(historySeed)
+		var head [12]byte
+		for i := range 8 {
+			head[i] = byte(w.sum >> (8 * i))
+		}
+		head[8], head[9], head[10], head[11] = byte(g.kind), byte(g.role), flags, last
+		w.hash.Write(head[:])
+		w.hash.WriteString(text[:n])
+		w.sum = w.hash.Sum64()
+		w.end += int64(n)
+		w.mark(index, off)
+		text, off = text[n:], off+n
+	}
+}
+
+// pieceLen returns the length of the piece of a segment's text at off. The result depends on at most lookAhead bytes
+// after the piece.
+func (w *walk) pieceLen(g *segment, off int) int {
+	text := g.text[off:]
+	n := min(len(text), maxPiece)
+	if n > headPiece && (g.kind == toolSegment || g.kind == systemSegment) {
+		if i := strings.IndexByte(text[headPiece:n], '\n'); i >= 0 {
+			n = headPiece + i + 1
+		}
+	}
+	where := g.where()
+	if where&(inSystem|inUser) == 0 {
+		return n
+	}
+	start := 0 // of a line
+	if off > 0 && g.text[off-1] != '\n' {
+		start = lineEnd(text[:n], 0)
+	}
+	for ; start < n; start = lineEnd(text[:n], start) {
+		if !w.labelled(text[start:min(len(text), start+lookAhead)], where) {
+			continue
+		}
+		if start == 0 {
+			return lineEnd(text[:n], 0)
+		}
+		return start
+	}
+	return n
+}
+
+// labelled reports whether a line that starts with head may be a fragment.
+func (w *walk) labelled(head string, where where) bool {
+	head = strings.TrimPrefix(strings.TrimLeft(head, " \t"), "- ")
+	for i := range w.rules {
+		r := &w.rules[i]
+		if r.Where&where != 0 && r.Line != "" && r.End == "" && strings.HasPrefix(head, r.Line) ||
+			where == inSystem && r.Label != "" && strings.HasPrefix(head, r.Label) {
+			return true
+		}
+	}
+	return false
+}
+
+// mark ends a piece: it compares it with the old marks and may add a mark.
+func (w *walk) mark(index, off int) {
+	if w.part < 0 && w.next < len(w.old) && w.old[w.next].piece == w.piece {
+		if m := &w.old[w.next]; m.prefix == w.sum && m.end == w.end {
+			w.was = w.next
+			w.next++
+		} else {
+			w.part, w.segIdx, w.segOff, w.partEnd = w.next, index, off, w.end
+		}
+	}
+	if w.piece&w.skip == w.skip {
+		if len(w.marks) == maxMarks-1 { // one is reserved for the end
+			kept := w.marks[:0]
+			for i := 1; i < len(w.marks); i += 2 {
+				kept = append(kept, w.marks[i])
+			}
+			w.marks, w.skip = kept, w.skip<<1|1
+		}
+		if w.piece&w.skip == w.skip {
+			w.add()
+		}
+	}
+	w.piece++
+}
+
+// add appends a mark for the piece that ends here. The capacity does not exceed maxMarks.
+func (w *walk) add() {
+	if n := len(w.marks); n == cap(w.marks) {
+		w.marks = append(make([]mark, 0, min(max(2*n, 64), maxMarks)), w.marks...)
+	}
+	w.marks = append(w.marks, mark{prefix: w.sum, end: w.end, piece: w.piece, kind: w.kind})
+}
+
+// close marks the end of the prompt.
+func (w *walk) close() {
+	if w.piece == 0 {
+		return
+	}
+	w.piece--
+	if n := len(w.marks); n == 0 || w.marks[n-1].piece != w.piece {
+		w.add()
+	}
+	w.piece++
+}
+
+// result returns the divergence that was found.
+func (w *walk) result(t *History, c *comparer, names []uint64) Divergence {
+	br := Divergence{A: Side{Bytes: t.total}, B: Side{Bytes: w.end}}
+	if w.was >= 0 {
+		br.Offset = w.old[w.was].end
+	}
+	switch {
+	case w.part >= 0:
+		br.Relation = Diverges
+		br.within = max(min(w.partEnd+lookAhead, max(w.end, t.total))-br.Offset, 1)
+		c.later(&br, w, t, names)
+	case w.was == len(w.old)-1 && w.end == br.Offset && (len(w.old) == 0 && w.piece == 0 || len(w.old) > 0 && w.old[w.was].piece == w.piece-1):
+		br.Relation = Same
+	case w.was == len(w.old)-1:
+		br.Relation = Extends
+	default:
+		br.Relation, br.Cause, br.Class = Shorter, causeHistoryRewritten, classTurn
+		br.within = w.end - br.Offset
+	}
+	return br
+}
+
+// later determines the cause of a divergence from the later request.
+func (c *comparer) later(br *Divergence, w *walk, t *History, names []uint64) {
+	g := &c.b[w.segIdx]
+	br.B = Side{Bytes: br.B.Bytes, Path: g.at.Path(), At: w.segOff, Excerpt: excerpt(g.text, w.segOff, c.excerpt)}
+	was := w.old[w.part].kind
+	br.Class = classTurn
+	switch {
+	case g.kind == systemSegment && c.firstSystem(w.segIdx) && w.segOff < billingLen(g.text):
+		br.Cause, br.Class, br.Rule = causeBillingHeader, classVolatile, billingRule
+	case g.kind == toolSegment || was == toolSegment:
+		br.Class = classSession
+		gone, added := false, false
+		for _, n := range t.tools {
+			if _, ok := slices.BinarySearch(names, n); !ok {
+				gone = true
+			}
+		}
+		if g.kind == toolSegment {
+			_, ok := slices.BinarySearch(t.tools, maphash.String(historySeed, g.name))
+			added = !ok
+		}
+		switch {
+		case added:
+			br.Cause = causeToolAdded
+		case gone:
+			br.Cause = causeToolRemoved
+		case c.fragment(br, w, g):
+		case g.kind == toolSegment && was == toolSegment:
+			br.Cause, br.Class = causeToolChanged, classStatic
+		default:
+			br.Cause = causeToolReordered
+		}
+	case c.fragment(br, w, g):
+	case g.kind == systemSegment && was == systemSegment:
+		br.Cause, br.Class = causeSystemEdited, classStatic
+		if tailed(g.text, w.segOff) {
+			br.Cause, br.Class = causeRelocatedText, classSession
+		}
+	case g.kind == systemSegment || was == systemSegment:
+		br.Cause = causeSystemMoved
+	case g.kind == compactionSegment || compacts(g.text):
+		br.Cause = causeCompacted
+	case was == reasoningSegment && g.kind != was && g.role == block.RoleAssistant:
+		br.Cause = causeReasoningDropped
+	case g.kind == reasoningSegment && (was == assistantSegment || was == callSegment):
+		br.Cause = causeReasoningAdded
+	case was == reminderSegment || g.kind == reminderSegment:
+		br.Cause = causeReminder
+	case was != g.kind:
+		br.Cause = causeHistoryRewritten
+	default:
+		br.Cause = causeOf(g.kind)
+	}
+}
+
+func (c *comparer) firstSystem(i int) bool {
+	for k := range i {
+		if c.b[k].kind == systemSegment {
+			return false
+		}
+	}
+	return true
+}
+
+// fragment looks for a fragment in the piece where the prompts diverge. It reports whether it found one.
+func (c *comparer) fragment(br *Divergence, w *walk, g *segment) bool {
+	off := w.segOff
+	if g.where() == 0 {
+		return false
+	}
+	s := scanner{rules: w.rules, where: g.where()}
+	end := off + w.pieceLen(g, off)
+	var r *rule
+	if f, ok := s.at(g.text, off, lineEnd(g.text, off)); ok && f.rule.End == "" {
+		r = f.rule
+	}
+	list, mark := s.all(g.text)
+	for i := range list {
+		if f := &list[i]; r == nil && f.off < end && off < f.end {
+			r = f.rule
+		}
+	}
+	for at := max(off, mark); r == nil && mark >= 0 && at < end; at = lineEnd(g.text, at) {
+		r = s.label(g.text[at:])
+	}
+	if r != nil {
+		br.Cause, br.Class, br.Rule = r.Cause, r.Class, r.ID
+	}
+	return r != nil
+}

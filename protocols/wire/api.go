@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"github.com/weft-go/weft/protocols/apierr"
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/chat"
+	"github.com/weft-go/weft/protocols/completions"
+	"github.com/weft-go/weft/protocols/messages"
+	"github.com/weft-go/weft/protocols/responses"
+)
+
+// An API is the wire format of requests, responses and errors. It is safe for concurrent use by multiple goroutines.
+type API struct {
+	api      block.API
+	path     string
+	idPrefix string
+	style    apierr.Style
+	decode   func(body []byte, l *block.Limits) (*block.Request, error)
+	encode   func(dst []byte, r *block.Request, opt *block.EncodeOptions) ([]byte, []block.Loss, error)
+}
+
+// The supported APIs.
+var (
+	// Chat is OpenAI's Chat Completions API.
+	Chat = &API{
+		api: block.Chat, path: "/v1/chat/completions", idPrefix: "chatcmpl-", style: apierr.OpenAI,
+		decode: chat.Decode, encode: chat.AppendRequest,
+	}
+	// Responses is OpenAI's Responses API.
+	Responses = &API{
+		api: block.Responses, path: "/v1/responses", idPrefix: "resp_", style: apierr.OpenAI,
+		decode: responses.Decode, encode: responses.AppendRequest,
+	}
+	// Messages is Anthropic's Messages API.
+	Messages = &API{
+		api: block.Messages, path: "/v1/messages", idPrefix: "msg_", style: apierr.Anthropic,
+		decode: messages.Decode, encode: messages.AppendRequest,
+	}
+	// Completions is OpenAI's legacy API for plain text, which engines still serve.
+	Completions = &API{
+		api: block.Completions, path: "/v1/completions", idPrefix: "cmpl-", style: apierr.OpenAI,
+		decode: completions.Decode, encode: completions.AppendRequest,
+	}
+)
+
+// Lookup returns the API with the given name: chat, responses, messages or completions, as returned by
+// [block.API.String].
+func Lookup(name string) (*API, bool) {
+	for _, a := range [...]*API{Chat, Responses, Messages, Completions} {
+		if a.String() == name {
+			return a, true
+		}
+	}
+	return nil, false
+}
+
+// String returns the name of the API: chat, responses, messages or completions.
+func (a *API) String() string { return a.api.String() }
+
+// Path returns the path of the API's endpoint, for example /v1/messages. Its method is POST.
+func (a *API) Path() string { return a.path }
+
+// IDPrefix returns the prefix of response IDs, for example "chatcmpl-".
+func (a *API) IDPrefix() string { return a.idPrefix }
+
+// ErrorStyle returns the style of the API's error bodies.
+func (a *API) ErrorStyle() apierr.Style { return a.style }
+
+// Decode decodes the body of a request. The request retains body; the caller must not modify it. Errors are of type
+// *[block.Error].
+func (a *API) Decode(body []byte, l *block.Limits) (*block.Request, error) { return a.decode(body, l) }
+
+// AppendRequest appends r as the body of a request of this API, and returns the blocks and fields that the API cannot carry. A
+// request that was decoded by the same API keeps every byte that was not edited. With [block.EncodeOptions.Strict], losses are
+// an error of type *[block.LossError]; other errors are *[block.Error].
+func (a *API) AppendRequest(dst []byte, r *block.Request, opt *block.EncodeOptions) ([]byte, []block.Loss, error) {
+	return a.encode(dst, r, opt)
+}
+
+// Status returns the HTTP status of a response that reports err, which may be any error: see [apierr.Wrap].
+func (a *API) Status(err error) int { return apierr.Wrap(err).HTTPStatus(a.style) }
+
+// AppendError appends the JSON body of a response that reports err, which may be any error: see [apierr.Wrap]. Internals of
+// err are not disclosed.
+func (a *API) AppendError(dst []byte, err error) []byte {
+	return apierr.Wrap(err).AppendBody(dst, a.style, "")
+}

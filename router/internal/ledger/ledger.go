@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"time"
+
+	"github.com/weft-go/weft/router/policy"
+)
+
+// Entry is one request in a [Ledger]. Set the first three fields, then pass it to [Ledger.Reserve]; do not copy or change it after that.
+type Entry struct {
+	Prefill time.Duration // estimated time of its prefill
+	Tokens  int           // to be computed before the first token
+	Blocks  int           // KV blocks, prompt and expected output
+
+	phase      phase
+	prev, next *Entry // in the line of prefills
+}
+
+type phase uint8
+
+const (
+	idle phase = iota
+	prefill
+	decode
+	released
+)
+
+// Ledger is the account of one worker. The zero value is empty and ready. One goroutine at a time.
+type Ledger struct {
+	sum        policy.Load // without Wait
+	pending    time.Duration
+	head, tail *Entry    // line of prefills, in order of Reserve
+	since      time.Time // when head came to the head
+}
+
+// At returns the account at the given time.
+func (l *Ledger) At(now time.Time) policy.Load {
+	s := l.sum
+	if l.head != nil {
+		// The head may take longer than estimated; then it is expected at any moment.
+		ran := min(max(now.Sub(l.since), 0), l.head.Prefill)
+		s.Wait = l.pending - ran
+	}
+	return s
+}
+
+// Reserve adds e, which must be new.
+func (l *Ledger) Reserve(e *Entry, now time.Time) {
+	if e.phase != idle {
+		panic("ledger: entry reserved twice")
+	}
+	e.Prefill = max(e.Prefill, 0)
+	e.phase = prefill
+	if l.tail == nil {
+		l.head, l.since = e, now
+	} else {
+		l.tail.next, e.prev = e, l.tail
+	}
+	l.tail = e
+	l.pending += e.Prefill
+	l.sum.Prefills++
+	l.sum.Blocks += e.Blocks
+}
+
+// FirstToken ends the prefill of e. It reports whether e was waiting for it.
+func (l *Ledger) FirstToken(e *Entry, now time.Time) bool {
+	if e.phase != prefill {
+		return false
+	}
+	l.leave(e, now)
+	e.phase = decode
+	return true
+}
+
+// Release removes e. It reports whether e was there.
+func (l *Ledger) Release(e *Entry, now time.Time) bool {
+	switch e.phase {
+	case prefill:
+		l.leave(e, now)
+	case decode:
+	default:
+		return false
+	}
+	e.phase = released
+	l.sum.Blocks -= e.Blocks
+	return true
+}
+
+// Prefilling reports whether e waits for its first token.
+func (e *Entry) Prefilling() bool { return e.phase == prefill }
+
+// leave takes e out of the line.
+func (l *Ledger) leave(e *Entry, now time.Time) {
+	if e.prev == nil {
+		l.head, l.since = e.next, now
+	} else {
+		e.prev.next = e.next
+	}
+	if e.next == nil {
+		l.tail = e.prev
+	} else {
+		e.next.prev = e.prev
+	}
+	e.prev, e.next = nil, nil
+	l.pending -= e.Prefill
+	l.sum.Prefills--
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package prompt renders requests of any API into a model's prompt and decodes the model's output into events.
+//
+//	          block.Request ──▶ Model.Render ──▶ Prompt: text, segments, spans, token ids
+//	                                                          │ the engine
+//	event.Event: Start … Finish ◀── Decoder ◀── token ids or text
+//
+// A [Model] combines the files of a Hugging Face model: tokenizer, chat template, stop tokens and context window. Its
+// family specifies how the model writes reasoning and tool calls. Loading probes the template to find out what it
+// prints; nothing is guessed from the model's name alone.
+//
+// # Past reasoning
+//
+// The reasoning of past turns that the prompt includes is determined by, in order of precedence, the request, the
+// operator's rule (Options.Replay), what the template was observed to print, and the family's rule. See package replay.
+// [Prompt].Outcomes contains the result for each turn. A request's thinking and effort settings are passed to the
+// template in the variables that it reads.
+//
+// # Prompts that grow
+//
+// A response that is returned unmodified in the next request, by wire.Turn or by a client, renders to the bytes that
+// the model generated if the rule for reasoning and the template permit it. The next prompt then begins with the
+// previous prompt and response, which the engine's prefix cache holds. Calls keep the ids that the model wrote if those
+// are new in the conversation.
+//
+// # Provenance
+//
+// A prompt consists of segments. Text of the template is trusted; text of the request is not, and [Prompt.IDs] never
+// encodes it as a control token. [Prompt].Namespace separates tenants in the prefix cache of a Model.
+package prompt

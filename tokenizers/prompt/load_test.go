@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prompt_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/tokenizers/mini"
+	"github.com/weft-go/weft/tokenizers/prompt"
+)
+
+// tokenizerJSON returns a tokenizer that only has special tokens.
+func tokenizerJSON(special ...string) *fstest.MapFile {
+	var added []string
+	for i, m := range special {
+		added = append(added, fmt.Sprintf(`{"id":%d,"content":%q,"special":true,"normalized":false,"single_word":false,"lstrip":false,"rstrip":false}`, i+1, m))
+	}
+	return &fstest.MapFile{Data: []byte(`{"added_tokens":[` + strings.Join(added, ",") + `],"model":{"type":"WordLevel","vocab":{"<unk>":0},"unk_token":"<unk>"}}`)}
+}
+
+func file(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+
+// Without a template, the vocabulary determines the format, and Source reports that.
+func TestLoadFindsTheTemplate(t *testing.T) {
+	small := fstest.MapFS{}
+	for want, special := range map[string][]string{
+		"ChatML": {"<|im_start|>", "<|im_end|>"}, "harmony": {"<|start|>", "<|channel|>", "<|message|>", "<|call|>"},
+		"ChatML as plain text: the directory has no template": nil,
+	} {
+		small["tokenizer.json"] = tokenizerJSON(special...)
+		m, err := prompt.Load(small, nil)
+		require.NoError(t, err)
+		require.Equal(t, want, m.Source())
+	}
+	small["tokenizer.json"] = tokenizerJSON()
+	small["chat_template.jinja"] = file("{% for m in messages %}{{ m.content")
+	_, err := prompt.Load(small, nil)
+	require.ErrorContains(t, err, "chat template")
+}
+
+// callsAs returns a template that prints calls between tags.
+const callsAs = `{% for t in tools or [] %}{{ t | tojson }}{% endfor %}{% for m in messages %}<{{ m.role }}>{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}` +
+	`{% for c in m.tool_calls or [] %}CALL{% endfor %}</{{ m.role }}>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}`
+
+func TestLoadInfersTheFamily(t *testing.T) {
+	hermes := strings.Replace(callsAs, "CALL", `<tool_call>{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments if c.function.arguments is string else c.function.arguments | tojson }}}</tool_call>`, 1)
+	xml := strings.Replace(callsAs, "CALL", "<tool_call>\n<function={{ c.function.name }}>\n{% for k, v in c.function.arguments | items %}<parameter={{ k }}>\n{{ v }}\n</parameter>\n{% endfor %}</function>\n</tool_call>", 1)
+	odd := strings.Replace(callsAs, "CALL", `@@{{ c.function.name }}@@{{ c.function.arguments }}@@`, 1)
+	plain := `{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}`
+	for _, tt := range []struct {
+		name, template, config string
+		opt                    prompt.Options
+		want, err              string
+	}{
+		{name: "by its calls", template: hermes, want: "hermes"},
+		{name: "by its calls, in XML", template: xml, want: "qwen3_coder"},
+		{name: "a name that agrees", template: hermes, opt: prompt.Options{Name: "Qwen/Qwen3-8B"}, want: "qwen3"},
+		{name: "a model_type that agrees", template: hermes, config: `{"model_type":"qwen3_moe"}`, want: "qwen3"},
+		{name: "the template decides", template: hermes, opt: prompt.Options{Name: "openai/gpt-oss-20b"}, want: "hermes"},
+		{name: "asked for", template: hermes, opt: prompt.Options{Family: "qwen25"}, want: "qwen25"},
+		{name: "contradicted", template: hermes, opt: prompt.Options{Family: "harmony"},
+			err: "the parser harmony contradicts the template (the model's own template), which prints calls as hermes reads them"},
+		{name: "raw text", template: hermes, opt: prompt.Options{Family: "passthrough"}, want: "passthrough"},
+		{name: "nobody reads it", template: odd, want: ""},
+		{name: "nobody reads it, asked for", template: odd, opt: prompt.Options{Family: "hermes"}, want: "hermes"},
+		{name: "no calls", template: plain, want: "passthrough"},
+		{name: "no calls, but a name", template: plain, opt: prompt.Options{Name: "gpt-oss-20b"}, want: "harmony"},
+		{name: "unknown", template: plain, opt: prompt.Options{Family: "klingon"}, err: `klingon`},
+		{name: "two that cannot be combined", template: plain, opt: prompt.Options{Family: "hermes+harmony"}, err: `harmony`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			files := fstest.MapFS{"tokenizer.json": tokenizerJSON(), "chat_template.jinja": file(tt.template)}
+			if tt.config != "" {
+				files["config.json"] = file(tt.config)
+			}
+			m, err := prompt.Load(files, &tt.opt)
+			if tt.err != "" {
+				require.ErrorContains(t, err, tt.err)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, tt.want, m.Family())
+			req := block.NewRequest(block.UserText("Hi"))
+			p, err := m.Render(req, noon)
+			require.NoError(t, err)
+			_, err = m.NewDecoder(req, p, nil)
+			require.Equal(t, tt.want == "", err != nil, "%v", err)
+		})
+	}
+}
+
+// TestLoadShared loads all models of the shared data.
+func TestLoadShared(t *testing.T) {
+	if _, err := os.Stat(sharedDir()); err != nil {
+		t.Skip("no shared data: set WEFT_SHARED")
+	}
+	for dir, want := range map[string][2]string{
+		"qwen3": {"qwen3", "the model's own template"}, "qwen2.5": {"qwen25", "the model's own template"}, "kimi-k2": {"kimi_k2", "the model's own template"},
+		"gpt-oss": {"harmony", "harmony"}, "phi-4": {"phi4", "the model's own template"}, "qwen3.5-renum": {"qwen35", "the model's own template"},
+	} {
+		m, err := prompt.Load(os.DirFS(filepath.Join(sharedDir(), "tok", dir)), nil)
+		require.NoError(t, err)
+		require.Equal(t, want, [2]string{m.Family(), m.Source()})
+	}
+	dir := filepath.Join(sharedDir(), "tok", "gpt-oss")
+	_, err := prompt.Load(os.DirFS(dir), &prompt.Options{Family: "hermes"})
+	require.EqualError(t, err, "prompt: load "+dir+": the parser hermes contradicts the template (harmony), which prints calls as harmony reads them")
+}
+
+func TestLoadFindsTheWindow(t *testing.T) {
+	for config, want := range map[string]int{
+		``: 0, `{`: 0, `{"max_position_embeddings":40960}`: 40960, `{"n_positions":1024}`: 1024, `{"max_seq_len":2048,"seq_length":4096}`: 2048,
+		`{"max_position_embeddings":4096,"max_sequence_length":2048}`:                                                                 2048,
+		`{"text_config":{"max_position_embeddings":131072},"max_position_embeddings":5}`:                                              131072,
+		`{"max_position_embeddings":32768,"rope_scaling":{"rope_type":"yarn","factor":4,"original_max_position_embeddings":32768}}`:   131072,
+		`{"max_position_embeddings":163840,"rope_scaling":{"type":"yarn","factor":40,"original_max_position_embeddings":4096}}`:       163840,
+		`{"max_position_embeddings":131072,"rope_scaling":{"rope_type":"llama3","factor":8,"original_max_position_embeddings":8192}}`: 131072,
+		`{"max_position_embeddings":8192,"rope_scaling":{"type":"linear","factor":2}}`:                                                16384,
+		`{"max_position_embeddings":8192,"model_max_length":131072}`:                                                                  131072,
+		`{"max_position_embeddings":1e30}`: 1<<31 - 1,
+	} {
+		files := fstest.MapFS{"tokenizer.json": tokenizerJSON("<|im_start|>", "<|im_end|>")}
+		if config != "" {
+			files["config.json"] = file(config)
+		}
+		m, err := prompt.Load(files, nil)
+		require.NoError(t, err)
+		require.Equal(t, want, m.Window(), config)
+		files["tokenizer_config.json"] = file(`{"model_max_length":1000}`)
+		m, err = prompt.Load(files, nil)
+		require.NoError(t, err)
+		require.Equal(t, 1000, m.Window(), config)
+		files["tokenizer_config.json"] = file(`{"model_max_length":1000000000000000019884624838656}`)
+		m, err = prompt.Load(files, &prompt.Options{Window: 7})
+		require.NoError(t, err)
+		require.Equal(t, 7, m.Window(), config)
+	}
+}
+
+func TestLoadFindsStopTokens(t *testing.T) {
+	files := fstest.MapFS{
+		"tokenizer.json":         tokenizerJSON("<|im_start|>", "<|im_end|>", "<a>", "<b>", "<c>", "<|eot_id|>"),
+		"config.json":            file(`{"eos_token_id":3,"text_config":{"eos_token_id":[4]}}`),
+		"generation_config.json": file(`{"eos_token_id":[5]}`),
+	}
+	m, err := prompt.Load(files, nil)
+	require.NoError(t, err)
+	require.Equal(t, []uint32{2, 3, 4, 5, 6}, m.StopTokens())
+	for _, odd := range []string{`{"eos_token_id":null}`, `{"eos_token_id":"x"}`, `{"eos_token_id":-1}`} {
+		files["config.json"] = file(odd)
+		m, err = prompt.Load(files, nil)
+		require.NoError(t, err)
+		require.Equal(t, []uint32{2, 5, 6}, m.StopTokens())
+	}
+}
+
+// Errors name the directory as the user gave it and the files in it.
+func TestLoadErrors(t *testing.T) {
+	dir := t.TempDir()
+	_, err := prompt.Load(os.DirFS(dir), nil)
+	require.ErrorContains(t, err, "prompt: load "+dir+": tokenizer.json (or tiktoken.model, tekken.json) is missing; the folder is empty")
+	for _, name := range []string{"config.json", "model.safetensors"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+	}
+	_, err = prompt.Load(os.DirFS(dir), nil)
+	require.ErrorContains(t, err, "prompt: load "+dir+": tokenizer.json (or tiktoken.model, tekken.json) is missing; found config.json, model.safetensors")
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "tokenizer.json"), []byte("{"), 0o600))
+	_, err = prompt.Load(os.DirFS(dir), nil)
+	require.ErrorContains(t, err, "prompt: load "+dir+": tokenizers: tokenizer.json")
+	_, err = prompt.Load(os.DirFS("Qwen/Qwen3-8B"), nil)
+	require.ErrorContains(t, err, "prompt: load Qwen/Qwen3-8B: no such directory: download the model first, as its id is not a path")
+	_, err = prompt.Load(os.DirFS(filepath.Join(dir, "nowhere")), nil)
+	require.ErrorContains(t, err, "nowhere: no such directory")
+	_, err = prompt.Load(fstest.MapFS{}, nil)
+	require.ErrorContains(t, err, "prompt: load model: tokenizer.json (or tiktoken.model, tekken.json) is missing; the folder is empty")
+}
+
+func TestNewErrors(t *testing.T) {
+	_, err := prompt.New(nil, &prompt.Options{Window: -1})
+	require.ErrorContains(t, err, "Window")
+	_, err = prompt.New(nil, &prompt.Options{Family: "vulcan"})
+	require.ErrorContains(t, err, "vulcan")
+	m, err := prompt.New(lookup("chatml", nil), &prompt.Options{Family: "hermes"})
+	require.NoError(t, err)
+	_, err = m.WithFamily("vulcan")
+	require.ErrorContains(t, err, "vulcan")
+	require.Equal(t, "hermes", m.Family())
+	m, err = prompt.Load(mini.FS(), &prompt.Options{Family: "qwen3_coder"})
+	require.NoError(t, err)
+	req := block.NewRequest(block.UserText("Hi"), block.Turn{Role: block.RoleAssistant, Blocks: []block.Block{{Kind: block.ToolCall, CallID: "1", Name: "f", Args: `{"x":"y"}`}}})
+	p, err := m.Render(req, noon)
+	require.NoError(t, err)
+	require.Contains(t, p.Text, "<function=f>", "ChatML is written as the family writes it")
+	m, err = m.WithFamily("hermes")
+	require.NoError(t, err)
+	p, err = m.Render(req, noon)
+	require.NoError(t, err)
+	require.Contains(t, p.Text, `{"name": "f"`)
+}

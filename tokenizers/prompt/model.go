@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prompt
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/weft-go/weft/parsers"
+	"github.com/weft-go/weft/parsers/grammar"
+	"github.com/weft-go/weft/protocols/chat"
+	"github.com/weft-go/weft/protocols/preamble"
+	"github.com/weft-go/weft/protocols/replay"
+	"github.com/weft-go/weft/tokenizers"
+	"github.com/weft-go/weft/tokenizers/cache"
+	"github.com/weft-go/weft/tokenizers/template"
+)
+
+// Model renders requests into prompts and decodes the model's output. Create one with [Load] or [New]. It is immutable,
+// except for its prefix cache, and safe for concurrent use by multiple goroutines.
+type Model struct {
+	opt      Options
+	template template.Template
+	chatML   bool // the template is the built-in ChatML for the family
+	verbatim bool // the template prints arguments unchanged; the model writes them as most clients' JSON libraries do
+	caps     template.Capabilities
+	source   string
+
+	grammar *grammar.Grammar // nil if the family is unknown or the caller registered its parser
+	past    replay.Model     // rules that select past reasoning
+	tags    *chat.Tags       // of the family's reasoning; nil if it has no tags
+
+	tok    *tokenizers.Tokenizer // may be nil
+	cache  *cache.Cache
+	ends   []uint32 // eos_token_id of config.json
+	stops  []uint32 // ids that end a response, sorted
+	window int
+	empty  bool // Options.KeepEmpty
+}
+
+// Options configures [Load] and [New]. The zero value is the default.
+type Options struct {
+	// Family is the name of the model's format for reasoning and calls, as passed to [parsers.Registry.Lookup]. If
+	// empty, Load infers it; New leaves it unknown, and the model then renders prompts but NewDecoder returns an error.
+	// Load returns an error if the template contradicts the family.
+	Family string
+	// Name is the model's name, such as "Qwen/Qwen3-8B". Load uses it to infer the family.
+	Name string
+	// Parsers is the registry of families; nil means [parsers.Default].
+	Parsers *parsers.Registry
+	// Tokenizer encodes prompts. Load ignores it and reads the directory's own. In New it may be nil; prompts then have
+	// no ids.
+	Tokenizer *tokenizers.Tokenizer
+	// Window is the maximum number of tokens of prompt and response together. 0 means the window that the directory
+	// specifies, or no limit.
+	Window int
+	// Replay is the operator's rule for past reasoning. With the zero Rule, the template and the family determine it.
+	Replay replay.Rule
+	// KeepEmpty keeps the empty reasoning block, with which a prompt ends if reasoning is off, in the following prompts
+	// of a chain of calls if the template can print it. Each prompt then begins with the previous one, but it differs
+	// from the template's own output: Qwen3's omits the empty tags.
+	KeepEmpty bool
+}
+
+// New returns a model with the given template and options, for tests and for programs that load these parts themselves.
+// It probes the template, which takes some milliseconds. A nil template selects ChatML with calls as the family writes
+// them; the tokenizer, if any, must then have the token <|im_start|>. Nil options are the defaults.
+func New(t template.Template, opt *Options) (*Model, error) {
+	m := &Model{template: t, chatML: t == nil}
+	if opt != nil {
+		m.opt = *opt
+	}
+	m.empty, m.window = m.opt.KeepEmpty, m.opt.Window
+	if m.opt.Window < 0 {
+		return nil, errors.New("prompt: negative Window")
+	}
+	if m.opt.Parsers == nil {
+		m.opt.Parsers = parsers.Default()
+	}
+	if tok := m.opt.Tokenizer; tok != nil {
+		if _, ok := tok.TokenID("<|im_start|>"); m.chatML && !ok {
+			return nil, errors.New("prompt: the tokenizer has no <|im_start|>: this model needs a template of its own")
+		}
+		m.tok = tok.WithLimits(tokenizers.Truncation{}, tokenizers.Padding{}) // prompts are never truncated
+		var err error
+		if m.cache, err = cache.New(m.tok, nil); err != nil {
+			return nil, fmt.Errorf("prompt: %w", err)
+		}
+	}
+	if !m.chatML {
+		if err := m.probe(t); err != nil {
+			return nil, fmt.Errorf("prompt: %w", err)
+		}
+	}
+	if err := m.setFamily(m.opt.Family); err != nil {
+		return nil, fmt.Errorf("prompt: %w", err)
+	}
+	return m, nil
+}
+
+// WithFamily returns a copy of the model with another family. The two share all parts, including the tokenizer and the
+// cache. The template is not probed again, unless it is the built-in ChatML.
+func (m *Model) WithFamily(name string) (*Model, error) {
+	out := *m
+	if err := out.setFamily(name); err != nil {
+		return nil, fmt.Errorf("prompt: %w", err)
+	}
+	return &out, nil
+}
+
+// probe sets the template and its capabilities.
+func (m *Model) probe(t template.Template) (err error) {
+	m.template, m.caps = t, template.Probe(t)
+	m.past.Template, err = replayOf(&m.caps)
+	return err
+}
+
+// setFamily looks up the family and sets the fields that depend on it.
+func (m *Model) setFamily(name string) error {
+	m.opt.Family, m.grammar, m.tags = name, nil, nil
+	m.past.Configured, m.past.Family = m.opt.Replay, replay.Rule{}
+	if name != "" {
+		g, err := m.opt.Parsers.Lookup(name)
+		if err != nil {
+			return err
+		}
+		m.grammar = g
+	}
+	if m.chatML {
+		opt := &template.Options{Variables: map[string]any{}}
+		if g := m.grammar; g != nil && g.Tagged != nil && g.Tagged.Body.Params != nil && g.Tagged.Body.Params.Open == "<parameter=" {
+			opt.Variables["calls"] = "xml"
+		}
+		t, err := template.Lookup("chatml", opt)
+		if err == nil {
+			err = m.probe(t)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if m.grammar != nil {
+		m.past.Family, m.tags = m.grammar.Replay, tagsOf(m.grammar)
+	}
+	m.past.Untagged = m.tags == nil
+	m.setStops()
+	return nil
+}
+
+// terminators are tokens that end a turn if the vocabulary has them as special tokens, even if the model's files do not
+// list them.
+var terminators = []string{"<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<end_of_turn>", "<|end_of_msg|>", "<|return|>", "<|call|>"}
+
+// setStops collects the tokens that end a response: those in the model's files, the family's, and terminators.
+func (m *Model) setStops() {
+	if m.tok == nil {
+		return
+	}
+	names := slices.Clone(terminators)
+	if m.grammar != nil && m.grammar.Tagged != nil {
+		for _, end := range m.grammar.Tagged.Ends {
+			names = append(names, end.Text)
+		}
+	}
+	m.stops = slices.Concat(m.ends, m.tok.EOS())
+	for _, name := range names {
+		if id, ok := m.tok.TokenID(name); ok && m.tok.IsSpecial(id) {
+			m.stops = append(m.stops, id)
+		}
+	}
+	slices.Sort(m.stops)
+	m.stops = slices.Compact(m.stops)
+}
+
+// Tokenizer returns the tokenizer, or nil if the model has none. It neither truncates nor pads.
+func (m *Model) Tokenizer() *tokenizers.Tokenizer { return m.tok }
+
+// Cache returns the prefix cache of token ids, or nil if the model has no tokenizer.
+func (m *Model) Cache() *cache.Cache { return m.cache }
+
+// Family returns the name of the family, or "" if it is unknown. An alias of a family with a grammar is replaced by the
+// canonical name.
+func (m *Model) Family() string {
+	if m.grammar != nil {
+		return m.grammar.Name
+	}
+	return m.opt.Family
+}
+
+// Source describes the source of the template, for logs.
+func (m *Model) Source() string { return cmp.Or(m.source, "the caller's own template") }
+
+// Window returns the maximum number of tokens of prompt and response together, or 0 if it is unknown.
+func (m *Model) Window() int { return m.window }
+
+// StopTokens returns the ids that end a response, sorted: those in the model's files and the known end-of-turn tokens
+// of its vocabulary. The caller must not modify the slice.
+func (m *Model) StopTokens() []uint32 { return m.stops }
+
+// Capabilities returns the capabilities of the template, as found by probing.
+func (m *Model) Capabilities() template.Capabilities { return m.caps }
+
+// Preamble returns the order of parts in prompts, which package preamble needs to compare requests.
+func (m *Model) Preamble() preamble.Prompt {
+	p := preamble.Prompt{CallIDs: m.caps.Has("call_ids")}
+	if m.caps.Has("tools") && m.caps.Has("system") && !m.caps.Has("tools_first") {
+		p.SystemFirst = true
+	}
+	return p
+}

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prompt
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/chat"
+	"github.com/weft-go/weft/protocols/intent"
+	"github.com/weft-go/weft/protocols/wire"
+	"github.com/weft-go/weft/tokenizers"
+	"github.com/weft-go/weft/tokenizers/cache"
+)
+
+// This file finds the blocks of a request in its prompt. It contains the marks and their tokens, the locator, which
+// maps positions in the messages to positions in the prompt, and the alignment of a text with what a template printed
+// of it.
+
+// Mark is a breakpoint and its position in the prompt.
+type Mark struct {
+	intent.Breakpoint
+	Path string // path of the marked block in the body of the request
+	Byte int    // position in the prompt, in bytes
+}
+
+// Breakpoints returns the cache breakpoints of req, from which p must have been rendered, with their positions in the
+// prompt and sorted by them. It also returns the faults found in them. The Tokens of the marks are 0; see
+// [Prompt.Tokens].
+//
+// The position is the end of the template's output for the marked block, before the tags that close a message. It is
+// never after the block, but it may be earlier if the template trims or reformats text. Blocks without text in the
+// prompt, such as images, have the position of the block before them. A mark is omitted, with a fault, if the template
+// does not print its block or prints it after later blocks, because such a prompt is not a prefix of later ones.
+//
+// If there are marks, the cost is one pass over the spans and over the texts of marked blocks.
+func (p *Prompt) Breakpoints(req *block.Request) ([]Mark, []intent.Fault) {
+	list, faults := wire.Breakpoints(req)
+	if len(list) == 0 {
+		return nil, faults
+	}
+	l := p.locator()
+	marks := make([]Mark, 0, len(list))
+	for _, b := range list {
+		at := markedAt(req, &b)
+		m := Mark{Breakpoint: b, Path: at.Path()}
+		var why string
+		if m.Byte, why = l.end(at); why != "" {
+			faults = append(faults, intent.NewFault(cmp.Or(m.Path, "cache_control"), "", why))
+			continue
+		}
+		marks = append(marks, m)
+	}
+	slices.SortStableFunc(marks, func(a, b Mark) int { return a.Byte - b.Byte })
+	return marks, faults
+}
+
+// markedAt returns the position of a breakpoint's block or tool in the body.
+func markedAt(req *block.Request, b *intent.Breakpoint) block.Ref {
+	if b.Tool >= 0 {
+		return req.Tools()[b.Tool].At
+	}
+	blk := &req.Turns()[b.Turn].Blocks[b.Block]
+	if b.Inner >= 0 {
+		blk = &blk.Content[b.Inner]
+	}
+	return blk.At
+}
+
+// Tokens returns the breakpoints of marks with Tokens set to the number of ids that are entirely before the mark. This
+// number is exact. The marks must be sorted, and ids must be the whole prompt encoded by tok.
+//
+// It decodes ids up to each mark, starting at the nearest of cuts. With the cuts of a prefix cache
+// ([cache.Cache.AppendEncodePrefixes]) these are at most 4 KiB of text for each mark; without cuts it is the whole
+// prompt. If the decoded text differs from the prompt, as with normalizers, the prompt is encoded again with offsets;
+// if that yields other ids, only the common prefix counts.
+func (p *Prompt) Tokens(tok *tokenizers.Tokenizer, marks []Mark, ids []uint32, cuts ...cache.Prefix) []intent.Breakpoint {
+	out := make([]intent.Breakpoint, len(marks))
+	k := 0
+	// until sets the Tokens of the marks before end to n.
+	until := func(end, n int) {
+		for ; k < len(marks) && marks[k].Byte < end; k++ {
+			out[k] = marks[k].Breakpoint
+			out[k].Tokens = n
+		}
+	}
+	s, done := tok.NewStream(false, nil), 0
+	var text []byte
+	for n := 0; n < len(ids) && k < len(marks); n++ {
+		if n > 0 && s.Held() == 0 { // decoders may treat the first token differently
+			i := sort.Search(len(cuts), func(i int) bool { return cuts[i].Bytes > marks[k].Byte })
+			if i > 0 && cuts[i-1].Tokens > n && cuts[i-1].Tokens < len(ids) {
+				done, n = cuts[i-1].Bytes, cuts[i-1].Tokens
+			}
+		}
+		text = s.Append(text[:0], ids[n])
+		if p.Text[done:min(done+len(text), len(p.Text))] != string(text) {
+			var e tokenizers.Encoding
+			if err := tok.Encode(&e, p.Segments, &tokenizers.EncodeOptions{Offsets: true}); err != nil {
+				e = tokenizers.Encoding{} // a text of more than 2 GiB
+			}
+			same := 0
+			for ; same < len(ids) && same < len(e.IDs) && ids[same] == e.IDs[same]; same++ {
+				until(e.Offsets[same].End, same)
+			}
+			until(len(p.Text)+1, same)
+			return out
+		}
+		done += len(text)
+		until(done+s.Held(), n)
+	}
+	until(len(p.Text)+1, len(ids))
+	return out
+}
+
+// Paths returns, for each span of p, the path in the request's body of the block or tool that it prints, or "" if it
+// prints none or several.
+func (p *Prompt) Paths() []string {
+	l := p.locator()
+	out := make([]string, len(p.Spans))
+	for i := 0; i < len(l.places); {
+		n := 1
+		for i+n < len(l.places) && l.places[i].sameText(&l.places[i+n]) {
+			n++
+		}
+		l.paths(out, l.places[i:i+n])
+		i += n
+	}
+	return out
+}
+
+// place is the position of a block in the messages that were passed to the template.
+type place struct {
+	chat.Position
+	lost bool // the position is unknown
+}
+
+func (p *place) sameText(o *place) bool { return p.key() == o.key() }
+
+// element is the part of the request that a span prints.
+type element struct {
+	tool, message int // at least one is -1
+	member        string
+	index         int    // -1 if absent
+	rest          string // rest of the path
+}
+
+// elementOf parses a path such as messages[2].tool_calls[0].function.name.
+func elementOf(path string) element {
+	e := element{tool: -1, message: -1, index: -1}
+	number := func(s string) (int, string) {
+		digits, rest, ok := strings.Cut(s, "]")
+		n, err := strconv.Atoi(digits)
+		if !ok || err != nil {
+			return -1, ""
+		}
+		return n, rest
+	}
+	if s, ok := strings.CutPrefix(path, "tools["); ok {
+		e.tool, e.rest = number(s)
+		return e
+	}
+	s, ok := strings.CutPrefix(path, "messages[")
+	if !ok {
+		return e
+	}
+	e.message, s = number(s)
+	s = strings.TrimPrefix(s, ".")
+	end := strings.IndexAny(s, ".[")
+	if end < 0 {
+		end = len(s)
+	}
+	e.member, e.rest = s[:end], s[end:]
+	if s, ok := strings.CutPrefix(e.rest, "["); ok {
+		e.index, e.rest = number(s)
+	}
+	return e
+}
+
+// key identifies a text, a call or a tool by the path of its spans.
+type key struct {
+	tool, message int
+	member        string
+	index         int
+}
+
+func (p *place) key() key { return key{p.Tool, p.Message, p.Member, p.Index} }
+
+// locator maps blocks of the request to positions in the prompt.
+type locator struct {
+	p        *Prompt
+	places   []place
+	index    map[block.Ref]int // index in places, by block
+	elements []element         // one for each span
+	spans    map[key][]int     // indexes of the spans of its first printing
+	latest   []int             // for each span, the highest index of a non-system message in the spans before it
+	starts   map[key][]int     // results of align
+}
+
+func (p *Prompt) locator() *locator {
+	l := &locator{
+		p: p, places: p.fit(), index: make(map[block.Ref]int), elements: make([]element, len(p.Spans)),
+		spans: make(map[key][]int), latest: make([]int, len(p.Spans)+1), starts: make(map[key][]int),
+	}
+	for i := range l.places {
+		if _, ok := l.index[l.places[i].At]; !ok {
+			l.index[l.places[i].At] = i
+		}
+	}
+	l.latest[0] = -1
+	// Repetitions of a text after another message or tool are ignored.
+	last := [2]int{-1, -1}
+	seen, first := make(map[[2]int]bool), false
+	for i, s := range p.Spans {
+		e := elementOf(s.Path)
+		l.elements[i] = e
+		l.latest[i+1] = l.latest[i]
+		if e.message >= 0 && s.Kind != "system" {
+			l.latest[i+1] = max(l.latest[i+1], e.message)
+		}
+		now := [2]int{e.tool, e.message}
+		if now == [2]int{-1, -1} {
+			continue
+		}
+		if now != last {
+			last, first = now, !seen[now]
+			seen[now] = true
+		}
+		if !first {
+			continue
+		}
+		k := key{e.tool, e.message, e.member, -1}
+		l.spans[k] = append(l.spans[k], i)
+		if e.index >= 0 {
+			k.index = e.index
+			l.spans[k] = append(l.spans[k], i)
+		}
+	}
+	return l
+}
+
+// end returns the position in the prompt at which a block ends, or the reason why it is unknown.
+func (l *locator) end(at block.Ref) (int, string) {
+	i, ok := l.index[at]
+	if !ok || at == (block.Ref{}) {
+		return 0, "the block is not in the prompt"
+	}
+	p := &l.places[i]
+	if p.lost {
+		return 0, "the position of the block in the prompt is unknown"
+	}
+	end, ok := l.printed(p)
+	// A block that prints nothing has the end of the block before it.
+	const most = 1000 // blocks to go back
+	for from := i; !ok && strings.TrimSpace(p.Text[:p.Offset]) == "" && p.Message >= 0 && i > max(0, from-most) && l.places[i-1].Message >= 0; i-- {
+		end, ok = l.printed(&l.places[i-1])
+	}
+	if !ok {
+		return 0, "the template does not print the block"
+	}
+	// n is the number of spans that begin before end.
+	n := sort.Search(len(l.p.Spans), func(i int) bool { return l.p.Spans[i].Start >= end })
+	if l.latest[n] > p.Message {
+		return 0, "the template prints the block after later ones"
+	}
+	return end, ""
+}
+
+// printed returns the end of the template's output for p.
+func (l *locator) printed(p *place) (end int, ok bool) {
+	if p.lost {
+		return 0, false
+	}
+	list := l.spans[p.key()]
+	switch {
+	case len(list) == 0:
+		return 0, false
+	case p.Member == "tool_calls":
+		return l.call(list), true
+	case p.Offset == len(p.Text):
+		return l.p.Spans[list[len(list)-1]].End, true
+	case strings.TrimSpace(p.Text[:p.Offset]) == "":
+		return l.p.Spans[list[0]].Start, true
+	}
+	starts := l.align(p, list)
+	if starts == nil {
+		return l.common(list, p.Text, p.Offset)
+	}
+	for i, k := range list {
+		s := &l.p.Spans[k]
+		if p.Offset <= starts[i] {
+			break
+		}
+		end, ok = s.Start+min(p.Offset-starts[i], s.End-s.Start), true
+	}
+	return end, ok
+}
+
+// call returns the end of a call's arguments. Spans after them are ignored, because templates repeat the name of a call
+// with its result.
+func (l *locator) call(list []int) int {
+	end, args := l.p.Spans[list[0]].End, false
+	for _, i := range list {
+		is := strings.HasPrefix(strings.TrimPrefix(l.elements[i].rest, ".function"), ".arguments")
+		switch {
+		case is:
+			end, args = l.p.Spans[i].End, true
+		case args:
+			return end
+		}
+	}
+	return end
+}
+
+// align returns the position in p.Text of each span in list, or nil if the spans are not consecutive parts of the text.
+// If several positions are possible, it is the last one, so that a mark is never too late.
+func (l *locator) align(p *place, list []int) []int {
+	if starts, ok := l.starts[p.key()]; ok {
+		return starts
+	}
+	starts, text := make([]int, len(list)), p.Text
+	l.starts[p.key()] = nil
+	for i := len(list) - 1; i >= 0; i-- {
+		s := &l.p.Spans[list[i]]
+		if starts[i] = strings.LastIndex(text, l.p.Text[s.Start:s.End]); starts[i] < 0 {
+			return nil
+		}
+		text = text[:starts[i]]
+	}
+	l.starts[p.key()] = starts
+	return starts
+}
+
+// common returns the end of the common prefix of the spans in list and the first n bytes of text. The spans print a
+// modified text: trimmed, for example, or as a JSON string.
+func (l *locator) common(list []int, text string, n int) (end int, ok bool) {
+	trimmed := strings.TrimLeft(text, " \t\r\n")
+	front := l.p.Text[l.p.Spans[list[0]].Start:]
+	quoted := front[0] == '"' && (text[0] != '"' || strings.HasPrefix(front, `"\`))
+	if !quoted {
+		n -= len(text) - len(trimmed)
+		text = trimmed
+	}
+	at := 0
+	for i, k := range list {
+		s := &l.p.Spans[k]
+		from := s.Start
+		if quoted && i == 0 {
+			from++
+		}
+		for from < s.End {
+			c, size := l.p.Text[from:from+1], 1
+			if quoted && c == `\` {
+				r, _, rest, err := strconv.UnquoteChar(l.p.Text[from:s.End], '"')
+				if err != nil {
+					return end, ok
+				}
+				c, size = string(r), s.End-from-len(rest)
+			}
+			if at+len(c) > n || text[at:at+len(c)] != c {
+				return end, ok
+			}
+			at += len(c)
+			from += size
+			end, ok = from, true
+		}
+	}
+	return end, ok
+}
+
+// paths sets the paths of the spans that print one text, which the elements of places share.
+func (l *locator) paths(out []string, places []place) {
+	p := &places[0]
+	if p.lost {
+		return
+	}
+	list := l.spans[p.key()]
+	var starts []int
+	if len(places) > 1 {
+		if starts = l.align(p, list); starts == nil {
+			return
+		}
+	}
+	if len(list) == 0 {
+		return
+	}
+	path := p.At.Path()
+	for i, k := range list {
+		if starts == nil {
+			out[k] = path
+			continue
+		}
+		s := &l.p.Spans[k]
+		n := sort.Search(len(places), func(n int) bool { return places[n].Offset > starts[i] })
+		if n < len(places) && starts[i]+s.End-s.Start <= places[n].Offset {
+			out[k] = places[n].At.Path()
+		}
+	}
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prompt_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/tokenizers/prompt"
+	"github.com/weft-go/weft/tokenizers/template"
+)
+
+func render(t *testing.T, r *prompt.Model, api, body string) (string, []string) {
+	t.Helper()
+	req, err := decode(api, []byte(body), nil)
+	require.NoError(t, err)
+	p, err := r.Render(req, time.Time{})
+	require.NoError(t, err)
+	losses := p.Losses
+	var why []string
+	for _, l := range losses {
+		why = append(why, l.Why)
+	}
+	return p.Text, why
+}
+
+// The request's reasoning settings are passed to the template in the variable that it reads; variables set by the
+// client take precedence.
+func TestKwargs(t *testing.T) {
+	tpl, err := template.Parse("t", "{% for m in messages %}{{ m.content }}{% endfor %}{% if add_generation_prompt %}[{% if thinking is defined and not thinking %}off{% else %}on{% endif %} {{ reasoning_effort }}]{% endif %}", nil)
+	require.NoError(t, err)
+	r := familyModel(t, tpl, nil)
+	caps := r.Capabilities()
+	require.Equal(t, "thinking", caps.Text("reasoning_switches"))
+	for body, want := range map[string]string{
+		`{"model":"m","messages":[{"role":"user","content":"u"}]}`:                                                                                                "u[on ]",
+		`{"model":"m","messages":[{"role":"user","content":"u"}],"reasoning_effort":"high"}`:                                                                      "u[on high]",
+		`{"model":"m","messages":[{"role":"user","content":"u"}],"reasoning_effort":"none"}`:                                                                      "u[off ]",
+		`{"model":"m","messages":[{"role":"user","content":"u"}],"chat_template_kwargs":{"reasoning_effort":"x"}}`:                                                "u[on x]",
+		`{"model":"m","messages":[{"role":"user","content":"u"}],"chat_template_kwargs":{"enable_thinking":false}}`:                                               "u[off ]",
+		`{"model":"m","messages":[{"role":"user","content":"u"}],"reasoning_effort":"none","chat_template_kwargs":{"enable_thinking":true}}`:                      "u[on ]",
+		`{"model":"m","messages":[{"role":"user","content":"u"}],"chat_template_kwargs":{"enable_thinking":false,"thinking":true}}`:                               "u[on ]",
+		`{"model":"m","messages":[{"role":"user","content":"u"}],"add_generation_prompt":false}`:                                                                  "u",
+		`{"model":"m","messages":[{"role":"user","content":"u"},{"role":"assistant","content":"a"}]}`:                                                             "ua[on ]",
+		`{"model":"m","messages":[{"role":"user","content":"u"},{"role":"assistant","content":"a"}],"continue_final_message":true,"add_generation_prompt":false}`: "ua",
+	} {
+		got, _ := render(t, r, "chat", body)
+		require.Equal(t, want, got, body)
+	}
+	got, _ := render(t, r, "messages", `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"u"},{"role":"assistant","content":"a"}]}`)
+	require.Equal(t, "ua", got, "a last message of the assistant")
+}
+
+// If a template has no switch to turn reasoning off, a loss is reported.
+func TestNoSwitch(t *testing.T) {
+	const user = `"messages":[{"role":"user","content":"u"}]`
+	for _, off := range []string{`"reasoning_effort":"none"`, `"chat_template_kwargs":{"enable_thinking":false}`, `"chat_template_kwargs":{"thinking":false}`} {
+		_, why := render(t, familyModel(t, lookup("harmony", nil), nil), "chat", `{"model":"m",`+user+`,`+off+`}`)
+		require.Equal(t, []string{"reasoning is off in the request, but the template cannot turn it off"}, why, off)
+		_, why = render(t, familyModel(t, lookup("chatml", nil), nil), "chat", `{"model":"m",`+user+`,`+off+`}`)
+		require.Empty(t, why, "a template without reasoning")
+	}
+	_, why := render(t, familyModel(t, lookup("harmony", nil), nil), "chat", `{"model":"m",`+user+`}`)
+	require.Empty(t, why)
+}
+
+// With a template without tools, calls are kept, and the missing definitions are reported.
+func TestNoTools(t *testing.T) {
+	tpl, err := template.Parse("t", "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}", nil)
+	require.NoError(t, err)
+	got, why := render(t, familyModel(t, tpl, nil), "chat", `{"model":"m","messages":[{"role":"user","content":"u"},
+		{"role":"assistant","content":"a","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}}]},
+		{"role":"tool","tool_call_id":"1","content":"r"}],"tools":[{"type":"function","function":{"name":"f"}}]}`)
+	require.Contains(t, got, `"name": "f"`)
+	require.Contains(t, got, `{"x":1}`)
+	require.Contains(t, got, "r")
+	require.Contains(t, strings.Join(why, "\n"), "the template does not print tools", fmt.Sprint(why))
+}
+
+// TestEffort requests efforts other than the three that a template knows.
+func TestEffort(t *testing.T) {
+	j, err := template.Parse("t", `{% if reasoning_effort is defined and reasoning_effort not in ('xhigh', 'medium', 'low') %}{{ raise_exception('no such effort') }}{% endif %}`+
+		`[{{ reasoning_effort }}]{% for m in messages %}{{ m.role }}: {{ m.content }}{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}`, nil)
+	require.NoError(t, err)
+	r := familyModel(t, j, nil)
+	for asked, want := range map[string]string{"low": "low", "minimal": "low", "medium": "medium", "high": "xhigh", "xhigh": "xhigh", "max": "xhigh", "heroic": "", "none": ""} {
+		req, err := decode("chat", []byte(`{"model":"m","reasoning_effort":"`+asked+`","messages":[{"role":"user","content":"hi"}]}`), nil)
+		require.NoError(t, err)
+		p, err := r.Render(req, time.Time{})
+		require.NoError(t, err, asked)
+		require.Equal(t, "["+want+"]user: hiassistant: ", p.Text, asked)
+	}
+	both, err := decode("chat", []byte(`{"model":"m","reasoning_effort":"low","chat_template_kwargs":{"x":1},"messages":[{"role":"user","content":"hi"}]}`), nil)
+	require.NoError(t, err)
+	p, err := r.Render(both, time.Time{})
+	require.NoError(t, err)
+	require.Equal(t, "[low]user: hiassistant: ", p.Text, "other variables of the caller do not hide it")
+	req, err := decode("chat", []byte(`{"model":"m","chat_template_kwargs":{"reasoning_effort":"high"},"messages":[{"role":"user","content":"hi"}]}`), nil)
+	require.NoError(t, err)
+	_, err = r.Render(req, time.Time{})
+	require.ErrorContains(t, err, "no such effort", "the caller's own variables are the caller's own")
+}
+
+// lookup returns a template that is written in Go.
+func lookup(name string, v variables) template.Template {
+	t, err := template.Lookup(name, &template.Options{Variables: v})
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+type variables = map[string]any

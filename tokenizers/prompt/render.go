@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prompt
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weft-go/weft/protocols/apierr"
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/chat"
+	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/replay"
+	"github.com/weft-go/weft/tokenizers/cache"
+	"github.com/weft-go/weft/tokenizers/template"
+)
+
+// Prompt is a rendered request. It is not safe for concurrent use.
+type Prompt struct {
+	*template.Prompt // text, segments and spans; span paths refer to the conversation in OpenAI's chat form
+
+	// Losses lists the content that the prompt omits or moves. Reasoning that the rule drops is not a loss; see
+	// Outcomes.
+	Losses []block.Loss
+	// Replay is the plan for past reasoning, and Outcomes its outcome for each turn of the request.
+	Replay   replay.Plan
+	Outcomes []replay.Outcome
+	// Namespace isolates the prompt in the prefix cache, normally by a tenant's salt, so that no tenant can probe the
+	// prompts of others by timing. Set it before the first call to IDs. Prompts with an empty Namespace share one.
+	Namespace string
+
+	model  *Model
+	ids    []uint32
+	cuts   []cache.Prefix
+	done   bool            // ids and cuts were computed
+	now    time.Time       // as given to Render
+	places []chat.Position // positions of the blocks in the messages
+	fitted []byte          // the messages, if Fit changed them; otherwise nil
+}
+
+// IDs returns the token ids of the prompt, or nil if the model has no tokenizer. The prompt is encoded by its segments,
+// so text of the request never becomes a control token. The first call encodes it, using the model's prefix cache;
+// later calls return the same slice. The caller must not modify it.
+func (p *Prompt) IDs() []uint32 {
+	p.encode()
+	return p.ids
+}
+
+// Cuts returns token boundaries of the prompt, as [cache.Cache.AppendEncodePrefixes] returns them, for [Prompt.Tokens].
+func (p *Prompt) Cuts() []cache.Prefix {
+	p.encode()
+	return p.cuts
+}
+
+func (p *Prompt) encode() {
+	if p.done || p.model.cache == nil {
+		return
+	}
+	p.done = true
+	p.ids, p.cuts = p.model.cache.AppendEncodePrefixes(nil, nil, p.Namespace, p.Segments)
+}
+
+// Render renders req into a prompt. now is the time that templates may print.
+//
+// If the template refuses the conversation, the error is an *[apierr.Error] of class Invalid. The returned Prompt then
+// only has Losses, Replay and Outcomes; the embedded template.Prompt is nil.
+func (m *Model) Render(req *block.Request, now time.Time) (*Prompt, error) {
+	opt := chat.RenderOptions{
+		// The Messages API has arguments as an object, formatted by the client's JSON library. The template formats
+		// them as in the model's training data, which is most likely how the model wrote them.
+		ObjectArguments: req.API() == block.Messages && m.caps.Has("object_arguments") && !m.verbatim,
+		// The other APIs have them as a string, but opencode and pi parse it and format it again. Requests that were
+		// not decoded from a body contain the model's own text.
+		RespelledArguments: req.API() != block.None && m.caps.Has("object_arguments") && !m.verbatim,
+		TextOnly:           !m.caps.Has("images"),
+		KeepDeveloper:      m.caps.Has("developer"),
+		ReasoningSegments:  m.caps.Has("reasoning_segments"),
+	}
+	if !m.caps.Has("system_middle") {
+		opt.System = chat.SystemAsUser
+	}
+	out := &Prompt{now: now, model: m}
+	tools, lost := chat.AppendTools(nil, req)
+	out.Losses = m.replay(req, out, &opt, len(tools) > len("[]"))
+	opt.Places = &out.places
+	turns, more := chat.AppendMessages(nil, req, &opt)
+	out.Losses = append(append(out.Losses, more...), lost...)
+	if !m.caps.Has("tools") && len(req.Tools()) > 0 {
+		out.Losses = append(out.Losses, block.Loss{Path: "tools", Why: "the template does not print tools"})
+	}
+	turns, notes, err := template.Fit(turns, &m.caps)
+	if err != nil {
+		return out, refused(err)
+	}
+	for _, n := range notes {
+		out.Losses = append(out.Losses, block.Loss{Path: "messages", Why: n})
+	}
+	if len(notes) > 0 {
+		out.fitted = turns
+	}
+	goesOn := continues(req)
+	out.Prompt, err = m.template.Render(template.Request{
+		Messages: turns, Tools: tools, Kwargs: m.kwargs(req, &out.Replay), Now: now,
+		AddGenerationPrompt: !goesOn && string(req.Field("add_generation_prompt")) != "false", ContinueFinalMessage: goesOn,
+	})
+	if err != nil {
+		return out, refused(err)
+	}
+	return out, nil
+}
+
+// refused returns the error for a conversation that cannot be rendered.
+func refused(err error) error {
+	return &apierr.Error{Why: event.Invalid, Message: "The conversation cannot be rendered: " + err.Error(), Cause: err}
+}
+
+// continues reports whether the model continues the last message, which must be the assistant's and only have text:
+// always in the Messages API, and in the Chat Completions API if vLLM's field continue_final_message is true.
+func continues(req *block.Request) bool {
+	turns := req.Turns()
+	if len(turns) == 0 || turns[len(turns)-1].Role != block.RoleAssistant {
+		return false
+	}
+	for _, b := range turns[len(turns)-1].Blocks {
+		if b.Kind != block.Text {
+			return false
+		}
+	}
+	switch req.API() {
+	case block.Messages:
+		return true
+	case block.Chat:
+		return string(req.Field("continue_final_message")) == "true"
+	}
+	return false
+}
+
+// kwargs returns the template's variables as JSON: the request's own and, unless it sets them, the plan's and the ones
+// for the request's thinking and effort.
+func (m *Model) kwargs(req *block.Request, plan *replay.Plan) []byte {
+	vars := map[string]any{}
+	for name, value := range plan.Vars {
+		vars[name] = value
+	}
+	_, own := replay.Kwargs(req.Field)
+	own = bytes.TrimSpace(own)
+	var set map[string]json.RawMessage // empty if own is not an object
+	_ = json.Unmarshal(own, &set)
+	switches := strings.Fields(m.caps.Text("reasoning_switches"))
+	if len(switches) == 0 {
+		switches = []string{"enable_thinking"}
+	}
+	if name := switches[0]; !slices.ContainsFunc(switches, func(s string) bool { return set[s] != nil }) {
+		switch {
+		case !plan.Thinking && !m.caps.Has("off_by_default"):
+			vars[name] = false
+		case plan.Thinking && m.caps.Has("off_by_default"):
+			vars[name] = true
+		}
+	}
+	if e := m.caps.NearestEffort(req.Params().Thinking.Effort); e != "" && set["reasoning_effort"] == nil {
+		vars["reasoning_effort"] = e
+	}
+	if len(vars) == 0 {
+		return own
+	}
+	out, err := json.Marshal(vars)
+	if err != nil {
+		return own // cannot happen with strings and booleans
+	}
+	if len(own) < 2 || own[0] != '{' {
+		return out
+	}
+	if inner := bytes.TrimSpace(own[1 : len(own)-1]); len(inner) > 0 {
+		return slices.Concat([]byte("{"), inner, []byte(","), out[1:]) // out has no name that own sets
+	}
+	return out
+}

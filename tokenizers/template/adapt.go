@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package template
+
+import (
+	"fmt"
+
+	"github.com/weft-go/weft/tokenizers/template/internal/jinja"
+)
+
+// Names that are written into messages.
+var (
+	nameRole      = jinja.NewStr("role", nil)
+	nameContent   = jinja.NewStr("content", nil)
+	nameArguments = jinja.NewStr("arguments", nil)
+	nameType      = jinja.NewStr("type", nil)
+	empty         = jinja.NewStr("", nil)
+
+	knownRoles = map[string]*jinja.Str{
+		"system": jinja.NewStr("system", nil), "user": jinja.NewStr("user", nil), "assistant": jinja.NewStr("assistant", nil),
+		"tool": jinja.NewStr("tool", nil), "developer": jinja.NewStr("developer", nil), "function": jinja.NewStr("function", nil),
+	}
+)
+
+// adapt changes a message to what the template prints, and returns its role.
+func (t *compiled) adapt(b *jinja.Builder, m *jinja.Dict) (string, error) {
+	role := ""
+	if v, _ := m.Get("role"); v != nil {
+		if s, ok := v.(*jinja.Str); ok {
+			role = s.String()
+			if known := knownRoles[role]; known != nil {
+				m.Set(nameRole, known)
+			}
+		}
+	}
+	if !t.raw {
+		if err := t.adaptContent(m, role); err != nil {
+			return "", err
+		}
+		t.adaptReasoning(m)
+	}
+	calls, _ := m.Get("tool_calls")
+	list, ok := calls.(*jinja.List)
+	if !ok || len(list.Items) == 0 || t.opt.Arguments == rawArguments && t.raw {
+		return role, nil
+	}
+	for i, c := range list.Items {
+		call, ok := c.(*jinja.Dict)
+		if !ok {
+			continue
+		}
+		if f, ok := call.Get("function"); ok {
+			fn, ok := f.(*jinja.Dict)
+			if !ok {
+				continue
+			}
+			if !t.raw {
+				if caps := t.caps(); !caps.toolCalls && caps.flatCalls {
+					list.Items[i] = fn
+				}
+			}
+			call = fn
+		}
+		if err := t.adaptArguments(b, call); err != nil {
+			return "", err
+		}
+	}
+	return role, nil
+}
+
+// adaptContent gives the template a content that it prints.
+func (t *compiled) adaptContent(m *jinja.Dict, role string) error {
+	v, ok := m.Get("content")
+	switch c := v.(type) {
+	case nil:
+		if ok && !t.caps().nullContent || !ok && !t.caps().noContent {
+			m.Set(nameContent, empty)
+		}
+	case *jinja.List:
+		if !t.caps().takesList(role) {
+			return joinParts(m, c)
+		}
+		for _, p := range c.Items {
+			d, ok := p.(*jinja.Dict)
+			if !ok {
+				continue
+			}
+			kind, _ := d.Get("type")
+			s, ok := kind.(*jinja.Str)
+			if !ok {
+				continue
+			}
+			to := ""
+			switch s.String() {
+			case "image_url", "input_image":
+				to = "image"
+			case "video_url", "input_video":
+				to = "video"
+			case "audio_url", "input_audio":
+				to = "audio"
+			case "input_text", "output_text":
+				to = "text"
+			}
+			if to != "" {
+				d.Set(nameType, jinja.NewStr(to, s.Source()))
+			}
+		}
+	}
+	return nil
+}
+
+// joinParts replaces a list of text parts by their text, one to a line, as vLLM does for templates that
+// want a string.
+func joinParts(m *jinja.Dict, l *jinja.List) error {
+	var parts []*jinja.Str
+	for i, p := range l.Items {
+		text := p
+		kind := ""
+		if d, ok := p.(*jinja.Dict); ok {
+			text, _ = d.Get("text")
+			if k, _ := d.Get("type"); k != nil {
+				if s, ok := k.(*jinja.Str); ok {
+					kind = s.String()
+				}
+			}
+		}
+		s, ok := text.(*jinja.Str)
+		if !ok {
+			return &Error{path: fmt.Sprintf("%s.content[%d]", m.Source().Path(), i), reason: fmt.Sprintf("is not text but %q", kind)}
+		}
+		if i > 0 {
+			parts = append(parts, jinja.NewStr("\n", l.Source()))
+		}
+		parts = append(parts, s)
+	}
+	m.Set(nameContent, jinja.Concat(parts...))
+	return nil
+}
+
+// reasoningKeys are the names under which templates look for reasoning.
+var reasoningKeys = [...]string{"reasoning_content", "reasoning", "thinking"}
+
+// adaptReasoning puts reasoning under the name that the template reads.
+func (t *compiled) adaptReasoning(m *jinja.Dict) {
+	for _, k := range reasoningKeys {
+		s, ok := get[*jinja.Str](m, k)
+		if !ok || s.String() == "" {
+			continue
+		}
+		if want := t.caps().reasoningKey; want != "" && want != k {
+			if s2, ok := get[*jinja.Str](m, want); !ok || s2.String() == "" {
+				m.Delete(k)
+				m.Set(jinja.NewStr(want, nil), s)
+			}
+		}
+		return
+	}
+}
+
+func get[T jinja.Value](d *jinja.Dict, key string) (T, bool) {
+	v, _ := d.Get(key)
+	x, ok := v.(T)
+	return x, ok
+}
+
+// adaptArguments gives the template arguments in a form that it prints.
+func (t *compiled) adaptArguments(b *jinja.Builder, call *jinja.Dict) error {
+	v, ok := call.Get("arguments")
+	if !ok || t.opt.Arguments == rawArguments {
+		return nil
+	}
+	switch a := v.(type) {
+	case *jinja.Str:
+		if t.opt.Arguments != objectArguments {
+			if caps := t.caps(); caps.stringArguments || !caps.objectArguments {
+				return nil
+			}
+		}
+		if jinja.Trim(a.String()) == "" {
+			call.Set(nameArguments, jinja.NewDict(a.Source()))
+			return nil
+		}
+		path := call.Source().Path() + ".arguments"
+		parsed, err := b.Parse([]byte(a.String()), path, a.Source())
+		if err != nil {
+			return fromJSON(err)
+		}
+		if _, ok := parsed.(*jinja.Dict); !ok {
+			return &Error{path: path, reason: "is not an object"}
+		}
+		call.Set(nameArguments, parsed)
+	case *jinja.Dict:
+		if t.opt.Arguments != objectArguments {
+			if caps := t.caps(); caps.stringArguments && !caps.objectArguments {
+				call.Set(nameArguments, jinja.Dump(a, a.Source()))
+			}
+		}
+	case nil:
+		if t.opt.Arguments == objectArguments {
+			call.Set(nameArguments, jinja.NewDict(call.Source()))
+		}
+	}
+	return nil
+}

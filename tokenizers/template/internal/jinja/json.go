@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jinja
+
+import (
+	"cmp"
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/weft-go/weft/tokenizers/internal/jsonr"
+)
+
+// Builder makes values of JSON. The zero Builder is ready; it hands out memory in blocks, so use one for
+// all parts of a request.
+type Builder struct {
+	strs    []Str
+	origins []Origin
+	dicts   []Dict
+	key     []byte
+	buf     []byte
+}
+
+func (b *Builder) origin(parent *Origin, key string, index int) *Origin {
+	if len(b.origins) == 0 {
+		b.origins = make([]Origin, 64)
+	}
+	o := &b.origins[0]
+	b.origins = b.origins[1:]
+	o.parent, o.key, o.index = parent, key, index
+	return o
+}
+
+func (b *Builder) str(s string, src *Origin) *Str {
+	if len(b.strs) == 0 {
+		b.strs = make([]Str, 64)
+	}
+	x := &b.strs[0]
+	b.strs = b.strs[1:]
+	x.s, x.src = s, src
+	return x
+}
+
+// words are keys and values that requests are full of.
+var words = func() map[string]string {
+	m := map[string]string{}
+	for w := range strings.FieldsSeq("role content type text function name arguments id tool_calls tool_call_id reasoning_content reasoning thinking user assistant system tool developer description parameters properties required enum items object string number integer boolean array image image_url url title default additionalProperties") {
+		m[w] = w
+	}
+	return m
+}()
+
+func word(b []byte) string {
+	if len(b) <= 20 {
+		if w, ok := words[string(b)]; ok {
+			return w
+		}
+	}
+	return string(b)
+}
+
+// Parse reads a JSON document. name is its path in errors, which are *jsonr.Error; the values come from
+// root and places in it.
+func (b *Builder) Parse(data []byte, name string, root *Origin) (Value, error) {
+	r := jsonr.New(jsonr.Span{Data: data}, name)
+	v := b.read(r, root)
+	if err := r.End(); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+func (b *Builder) read(r *jsonr.Reader, at *Origin) Value {
+	switch r.Peek() {
+	case '"':
+		b.buf = r.String(b.buf[:0])
+		return b.str(word(b.buf), at)
+	case '[':
+		v := &List{src: at}
+		for r.Array(); r.Next(); {
+			v.Items = append(v.Items, b.read(r, b.origin(at, "", len(v.Items))))
+		}
+		return v
+	case '{':
+		if len(b.dicts) == 0 {
+			b.dicts = make([]Dict, 16)
+		}
+		d := &b.dicts[0]
+		b.dicts = b.dicts[1:]
+		d.src = at
+		for r.Object(); r.Key(&b.key); {
+			k := word(b.key)
+			x := b.read(r, b.origin(at, k, -1))
+			if i := d.find(k); i >= 0 { // as in Python, a second value replaces the first
+				d.vals[i] = x
+				continue
+			}
+			if d.keys == nil {
+				d.keys = make([]Value, 0, 4)
+				d.vals = make([]Value, 0, 4)
+			}
+			d.push(b.str(k, at), x)
+		}
+		return d
+	}
+	switch s := string(r.Raw().Data); s {
+	case "null":
+		return nil
+	case "true", "false":
+		return s == "true"
+	default:
+		if len(s) > maxDigits && !strings.ContainsAny(s, ".eE") {
+			r.Fail("is an integer of more than %d digits", maxDigits)
+			return nil
+		}
+		return parseNumber(s, at)
+	}
+}
+
+func parseNumber(s string, at *Origin) Value {
+	if strings.ContainsAny(s, ".eE") {
+		f, _ := strconv.ParseFloat(s, 64) // out of range gives an infinity, as in Python
+		return &num{float: true, f: f, src: at}
+	}
+	if i, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return &num{i: i, src: at}
+	}
+	n, _ := new(big.Int).SetString(s, 10)
+	return &num{big: n, src: at}
+}
+
+// jsonStyle are the arguments of json.dumps.
+type jsonStyle struct {
+	ascii, sort bool
+	indent      string // per level, if pretty
+	pretty      bool
+	item, key   string // separators
+}
+
+// dumps writes v as json.dumps does. A container of the request is written as one piece of it, but its root
+// lists element by element.
+func (rt *render) dumps(w *sbuf, v Value, st *jsonStyle, level int, in *Origin) {
+	or := func(src *Origin) *Origin { return inside(in, src) }
+	line := func(level int, src *Origin) {
+		if st.pretty {
+			w.add("\n", src)
+			for range level {
+				w.add(st.indent, src)
+			}
+		}
+	}
+	switch v := v.(type) {
+	case nil:
+		w.add("null", in)
+	case bool:
+		w.add(strconv.FormatBool(v), in)
+	case int64, float64, *num:
+		n, _ := number(v)
+		w.add(rt.jsonNum(n), or(n.src))
+	case *Str:
+		rt.jsonStr(w, v, st, or)
+	case *List, *Tuple:
+		items := rt.list(v)
+		src := in
+		if l, ok := v.(*List); ok {
+			src = or(l.src)
+		}
+		if len(items) == 0 {
+			w.add("[]", src)
+			return
+		}
+		rt.enter()
+		w.add("[", src)
+		for i, x := range items {
+			if i > 0 {
+				w.add(st.item, src)
+			}
+			line(level+1, src)
+			rt.dumps(w, x, st, level+1, src)
+		}
+		line(level, src)
+		w.add("]", src)
+		rt.leave()
+	case *Dict:
+		src := or(v.src)
+		if len(v.keys) == 0 {
+			w.add("{}", src)
+			return
+		}
+		rt.enter()
+		w.add("{", src)
+		order := make([]int, len(v.keys))
+		for i := range order {
+			order[i] = i
+		}
+		if st.sort {
+			slices.SortStableFunc(order, func(a, b int) int { return rt.order("<", v.keys[a], v.keys[b]) })
+		}
+		for n, i := range order {
+			if n > 0 {
+				w.add(st.item, src)
+			}
+			line(level+1, src)
+			switch k := v.keys[i].(type) {
+			case *Str:
+				rt.jsonStr(w, k, st, func(o *Origin) *Origin {
+					if src != nil {
+						return src
+					}
+					return o
+				})
+			case nil:
+				w.add(`"null"`, src)
+			case bool:
+				w.add(`"`+strconv.FormatBool(k)+`"`, src)
+			case int64, float64, *num:
+				x, _ := number(k)
+				w.add(`"`+rt.jsonNum(x)+`"`, cmp.Or(x.src, src))
+			default:
+				rt.fail("tojson: a key is %s", typeName(k))
+			}
+			w.add(st.key, src)
+			rt.dumps(w, v.vals[i], st, level+1, src)
+		}
+		line(level, src)
+		w.add("}", src)
+		rt.leave()
+	default:
+		rt.fail("tojson: %s is not JSON serializable", typeName(v))
+	}
+}
+
+func (rt *render) jsonNum(n num) string {
+	if n.float {
+		switch {
+		case n.f != n.f:
+			return "NaN"
+		case math.IsInf(n.f, 1):
+			return "Infinity"
+		case math.IsInf(n.f, -1):
+			return "-Infinity"
+		}
+	}
+	return rt.numText(n)
+}
+
+func (rt *render) jsonStr(w *sbuf, s *Str, st *jsonStyle, or func(*Origin) *Origin) {
+	first, last := s.src, s.src
+	if s.segs != nil {
+		first, last = s.segs[0].src, s.segs[len(s.segs)-1].src
+	}
+	w.add(`"`, or(first))
+	s.pieces(func(t string, src *Origin) {
+		src = or(src)
+		from := 0
+		for i := 0; i < len(t); i++ {
+			c := t[i]
+			if c >= 0x20 && c != '"' && c != '\\' && (c < utf8.RuneSelf && c != 0x7f || !st.ascii) || c == 0x7f {
+				continue
+			}
+			w.add(t[from:i], src)
+			from = i + 1
+			switch c {
+			case '"', '\\':
+				w.add("\\"+string(c), src)
+			case '\n':
+				w.add(`\n`, src)
+			case '\r':
+				w.add(`\r`, src)
+			case '\t':
+				w.add(`\t`, src)
+			case '\b':
+				w.add(`\b`, src)
+			case '\f':
+				w.add(`\f`, src)
+			default:
+				if c < 0x20 {
+					w.add(hexEscape('u', rune(c), 4), src)
+					break
+				}
+				r, n := utf8.DecodeRuneInString(t[i:])
+				if r1, r2 := utf16.EncodeRune(r); r1 != utf8.RuneError {
+					w.add(hexEscape('u', r1, 4)+hexEscape('u', r2, 4), src)
+				} else {
+					w.add(hexEscape('u', r, 4), src)
+				}
+				i += n - 1
+				from = i + 1
+			}
+		}
+		w.add(t[from:], src)
+	})
+	w.add(`"`, or(last))
+}
+
+// tojson is the filter as transformers defines it: json.dumps without escapes for HTML.
+func (rt *render) tojson(v Value, a *args) Value {
+	p := a.bind(rt, "tojson", true, "ensure_ascii", "indent", "separators", "sort_keys")
+	st := &jsonStyle{item: ", ", key: ": "}
+	st.ascii = p[0] != unset && truth(p[0])
+	switch x := p[1].(type) {
+	case nil, *unsetType:
+	case *Str:
+		st.pretty, st.indent = true, x.s
+	default:
+		n, ok := number(x)
+		if !ok || n.float {
+			rt.fail("tojson: indent is %s", typeName(x))
+		}
+		st.pretty, st.indent = true, strings.Repeat(" ", min(max(rt.int(x, "indent"), 0), 1024))
+	}
+	if st.pretty {
+		st.item = ","
+	}
+	if p[2] != unset && p[2] != nil {
+		list := rt.list(p[2])
+		if len(list) != 2 {
+			rt.fail("tojson: separators are not two")
+		}
+		st.item, st.key = rt.string(list[0], "separator").s, rt.string(list[1], "separator").s
+	}
+	st.sort = p[3] != unset && truth(p[3])
+	w := rt.buf()
+	rt.dumps(w, v, st, 0, nil)
+	return taint(w.str(), a)
+}
+
+// taint marks a whole text as coming from the request if one of the arguments does.
+func taint(s *Str, a *args) *Str {
+	var src *Origin
+	for _, v := range a.pos {
+		src = cmp.Or(src, deepSource(v))
+	}
+	for _, k := range a.kw {
+		src = cmp.Or(src, deepSource(k.v))
+	}
+	if src == nil {
+		return s
+	}
+	return &Str{s: s.s, src: src, html: s.html}
+}
+
+// deepSource is source, also of the elements of lists and tuples.
+func deepSource(v Value) *Origin {
+	src := source(v)
+	var items []Value
+	switch v := v.(type) {
+	case *List:
+		items = v.Items
+	case *Tuple:
+		items = v.Items
+	}
+	for _, x := range items {
+		src = cmp.Or(src, source(x))
+	}
+	return src
+}

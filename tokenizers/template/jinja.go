@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package template
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weft-go/weft/tokenizers"
+	"github.com/weft-go/weft/tokenizers/template/internal/jinja"
+)
+
+// Options configures [Parse], [Load] and [Lookup].
+type Options struct {
+	// Variables are template variables with a string, bool, int or []string, such as bos_token or reasoning_effort. A
+	// request's Kwargs take precedence. Text that a template prints of these is trusted. Jinja templates accept any
+	// name; [Lookup] lists the names of each format.
+	Variables map[string]any
+	// Now returns the current time for strftime_now and for harmony's date. If it is nil and the request has
+	// no time, strftime_now is an error and harmony prints no date. It must be safe for concurrent use.
+	Now func() time.Time
+	// By default, the arguments of past calls are converted between a string of JSON, which is OpenAI's form,
+	// and an object only if the template prints only the other. Arguments "raw" leaves them unchanged, as
+	// transformers does; "object" makes all of them objects, as vLLM and SGLang do.
+	Arguments string
+}
+
+// Values of [Options.Arguments].
+const (
+	rawArguments    = "raw"
+	objectArguments = "object"
+)
+
+// compiled is a Jinja template, or several by name. It renders byte for byte what apply_chat_template of
+// transformers (4.5x, and 5.x where these differ) does with tokenize=False, under jinja2 3.1.6. The names of
+// common roles (system, user, assistant, tool, developer, function) are trusted wherever a template prints
+// them; everything else from the request is not.
+type compiled struct {
+	opt     Options
+	raw     bool // pass messages unchanged, as transformers does; by default they are adapted
+	main    *jinja.Template
+	toolUse *jinja.Template // for requests with tools; may be nil
+	source  string
+	toolSrc string
+	fixed   []jinja.Var
+	caps    func() *Capabilities
+}
+
+// Parse parses a Jinja template. name is used in errors, which are [*Error]. It takes microseconds per line; keep the
+// result.
+func Parse(name, source string, opt *Options) (Template, error) {
+	t := &compiled{source: source}
+	if opt != nil {
+		t.opt = *opt
+	}
+	var err error
+	if t.main, err = jinja.Compile(name, source); err != nil {
+		return nil, fromJinja(err)
+	}
+	if err := t.prepare(); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *compiled) prepare() error {
+	switch t.opt.Arguments {
+	case "", rawArguments, objectArguments:
+	default:
+		return &Error{reason: fmt.Sprintf("option Arguments is %q, not empty, raw or object", t.opt.Arguments)}
+	}
+	for name, value := range t.opt.Variables {
+		v := jinja.Var{Name: name}
+		switch x := value.(type) {
+		case string:
+			v.Value = jinja.NewStr(x, nil)
+		case bool:
+			v.Value = x
+		case int:
+			v.Value = int64(x)
+		case []string:
+			l := jinja.NewList()
+			for _, s := range x {
+				l.Items = append(l.Items, jinja.NewStr(s, nil))
+			}
+			v.Value = l
+		default:
+			return &Error{path: "variables." + name, reason: fmt.Sprintf("is a %T, not a string, bool, int or []string", value)}
+		}
+		t.fixed = append(t.fixed, v)
+	}
+	t.caps = sync.OnceValue(func() *Capabilities {
+		plain := *t
+		plain.raw, plain.opt.Arguments = true, rawArguments
+		c := probe(&plain)
+		return &c
+	})
+	return nil
+}
+
+var (
+	rootMessages  = jinja.Root("messages")
+	rootTools     = jinja.Root("tools")
+	rootDocuments = jinja.Root("documents")
+	rootKwargs    = jinja.Root("kwargs")
+)
+
+// continueTag is the mark that transformers appends to the final message to find its end in the prompt.
+const continueTag = "CONTINUE_FINAL_MESSAGE_TAG "
+
+// Render implements [Template].
+func (t *compiled) Render(req Request) (*Prompt, error) {
+	if req.AddGenerationPrompt && req.ContinueFinalMessage {
+		return nil, &Error{reason: "the final message cannot be continued and a new one begun"}
+	}
+	var b jinja.Builder
+	messages, err := parseValue[*jinja.List](&b, req.Messages, "messages", rootMessages, "an array")
+	if err != nil {
+		return nil, err
+	}
+	if messages == nil || len(messages.Items) == 0 {
+		return nil, &Error{path: "messages", reason: "is empty"}
+	}
+	tools, err := parseValue[*jinja.List](&b, req.Tools, "tools", rootTools, "an array")
+	if err != nil {
+		return nil, err
+	}
+	documents, err := parseValue[*jinja.List](&b, req.Documents, "documents", rootDocuments, "an array")
+	if err != nil {
+		return nil, err
+	}
+	kwargs, err := parseValue[*jinja.Dict](&b, req.Kwargs, "kwargs", rootKwargs, "an object")
+	if err != nil {
+		return nil, err
+	}
+	roles := make([]string, len(messages.Items))
+	for i, m := range messages.Items {
+		d, ok := m.(*jinja.Dict)
+		if !ok {
+			return nil, &Error{path: fmt.Sprintf("messages[%d]", i), reason: "is not an object"}
+		}
+		if roles[i], err = t.adapt(&b, d); err != nil {
+			return nil, err
+		}
+	}
+	final := ""
+	if req.ContinueFinalMessage {
+		if final, err = t.tag(messages.Items[len(messages.Items)-1].(*jinja.Dict), len(messages.Items)-1); err != nil {
+			return nil, err
+		}
+	}
+	tpl := t.main
+	vars := make([]jinja.Var, 0, 8+len(t.fixed))
+	vars = append(vars, jinja.Var{Name: "messages", Value: messages}, jinja.Var{Name: "tools"}, jinja.Var{Name: "documents"},
+		jinja.Var{Name: "add_generation_prompt", Value: req.AddGenerationPrompt})
+	if tools != nil && len(tools.Items) > 0 {
+		vars[1].Value = tools
+		if t.toolUse != nil {
+			tpl = t.toolUse
+		}
+	}
+	if documents != nil {
+		vars[2].Value = documents
+	}
+	vars = append(vars, t.fixed...)
+	if kwargs != nil {
+		for k, v := range kwargs.All() {
+			switch k {
+			case "messages", "tools", "documents", "add_generation_prompt", "conversation", "chat_template", "tokenize", "continue_final_message":
+				return nil, &Error{path: "kwargs." + k, reason: "is not a template variable of its own"}
+			}
+			vars = append(vars, jinja.Var{Name: k, Value: v})
+		}
+	}
+	if req.ContinueFinalMessage && !strings.Contains(t.sourceOf(tpl), "content") {
+		return nil, &Error{reason: "the template does not print content that could be continued"}
+	}
+	now := t.opt.Now
+	if !req.Now.IsZero() {
+		now = func() time.Time { return req.Now }
+	}
+	out, err := tpl.Render(jinja.Input{Vars: vars, Now: now})
+	if err != nil {
+		return nil, fromJinja(err)
+	}
+	if req.ContinueFinalMessage {
+		if err := cut(out, final, len(messages.Items)-1); err != nil {
+			return nil, err
+		}
+	}
+	return toPrompt(out, roles), nil
+}
+
+func (t *compiled) sourceOf(tpl *jinja.Template) string {
+	if tpl == t.toolUse {
+		return t.toolSrc
+	}
+	return t.source
+}
+
+// parseValue reads an optional JSON value of type T.
+func parseValue[T jinja.Value](b *jinja.Builder, data []byte, name string, root *jinja.Origin, what string) (out T, err error) {
+	if len(data) == 0 {
+		return out, nil
+	}
+	v, err := b.Parse(data, name, root)
+	if err != nil {
+		return out, fromJSON(err)
+	}
+	if v == nil {
+		return out, nil
+	}
+	out, ok := v.(T)
+	if !ok {
+		return out, &Error{path: name, reason: "is not " + what}
+	}
+	return out, nil
+}
+
+// tag marks the end of the final message's text and returns the text.
+func (t *compiled) tag(m *jinja.Dict, i int) (string, error) {
+	fail := func(reason string) (string, error) {
+		return "", &Error{path: fmt.Sprintf("messages[%d]", i), reason: "cannot be continued: " + reason}
+	}
+	v, _ := m.Get("content")
+	switch c := v.(type) {
+	case *jinja.Str:
+		m.Set(jinja.NewStr("content", m.Source()), jinja.Concat(c, jinja.NewStr(continueTag, c.Source())))
+		return c.String(), nil
+	case *jinja.List:
+		for k := len(c.Items) - 1; k >= 0; k-- {
+			d, ok := c.Items[k].(*jinja.Dict)
+			if !ok {
+				continue
+			}
+			if x, ok := d.Get("text"); ok {
+				s, ok := x.(*jinja.Str)
+				if !ok {
+					break
+				}
+				d.Set(jinja.NewStr("text", d.Source()), jinja.Concat(s, jinja.NewStr(continueTag, s.Source())))
+				return s.String(), nil
+			}
+		}
+		return fail("no part of it has text")
+	case nil:
+		return fail("it has no content")
+	}
+	return fail("its content is not text")
+}
+
+// cut drops the output after the final message's text.
+func cut(out *jinja.Output, final string, i int) error {
+	k := strings.LastIndex(out.Text, strings.TrimSpace(continueTag))
+	if k < 0 || !strings.Contains(out.Text, jinja.Trim(final)) {
+		return &Error{path: fmt.Sprintf("messages[%d]", i), reason: "cannot be continued: the template does not print its text as it is"}
+	}
+	if strings.HasPrefix(out.Text[k:], continueTag) {
+		out.Text = out.Text[:k]
+	} else {
+		// The template trimmed the text, so that white space before the tag would not have been printed.
+		out.Text = jinja.TrimRight(out.Text[:k])
+	}
+	n := len(out.Text)
+	for j, s := range out.Segs {
+		if s.End >= n {
+			out.Segs = out.Segs[:j+1]
+			out.Segs[j].End = n
+			break
+		}
+	}
+	for len(out.Segs) > 0 && n == 0 {
+		out.Segs = nil
+	}
+	for j, g := range out.Generations {
+		if g.End > n {
+			out.Generations = out.Generations[:j]
+			if g.Start < n {
+				out.Generations = append(out.Generations, jinja.Range{Start: g.Start, End: n})
+			}
+			break
+		}
+	}
+	return nil
+}
+
+// toPrompt turns origins into segments and spans.
+func toPrompt(out *jinja.Output, roles []string) *Prompt {
+	p := &Prompt{Text: out.Text, generations: out.Generations}
+	spans := 0
+	for _, s := range out.Segs {
+		if s.Origin != nil {
+			spans++
+		}
+	}
+	p.Segments = make([]tokenizers.Segment, 0, min(len(out.Segs), 2*spans+1))
+	p.Spans = make([]Span, 0, spans)
+	at, start := 0, 0 // of the segment and the last one in p
+	for _, s := range out.Segs {
+		if s.End == at {
+			continue
+		}
+		trusted := s.Origin == nil
+		if k := len(p.Segments) - 1; k >= 0 && p.Segments[k].Trusted == trusted {
+			p.Segments[k].Text = out.Text[start:s.End]
+		} else {
+			start = at
+			p.Segments = append(p.Segments, tokenizers.Segment{Text: out.Text[at:s.End], Trusted: trusted})
+		}
+		if !trusted {
+			p.Spans = append(p.Spans, Span{s.Origin.Path(), kind(s.Origin, roles), at, s.End})
+		}
+		at = s.End
+	}
+	return p
+}
+
+// kind returns the kind of a path in the request.
+func kind(o *jinja.Origin, roles []string) string {
+	var list, field *jinja.Origin
+	for ; o.Parent() != nil; o = o.Parent() {
+		field, list = list, o
+	}
+	switch o {
+	case rootTools:
+		return kindTools
+	case rootDocuments:
+		return kindDocument
+	case rootKwargs:
+		return kindOption
+	}
+	if list == nil {
+		return kindUser
+	}
+	if field != nil {
+		switch field.Key() {
+		case "reasoning_content", "reasoning", "thinking":
+			return kindReasoning
+		case "tool_calls", "function_call":
+			return kindToolCall
+		case "tools":
+			return kindTools
+		}
+	}
+	switch roles[list.Index()] {
+	case "system", "developer":
+		return kindSystem
+	case "assistant", "model":
+		return kindText
+	case "tool", "function", "ipython", "observation":
+		return kindToolResult
+	}
+	return kindUser
+}
+
+func fromJinja(err error) error {
+	e, ok := errors.AsType[*jinja.Error](err)
+	if !ok {
+		return err
+	}
+	place := e.Name
+	if e.Line > 0 {
+		place = fmt.Sprintf("%s:%d:%d", e.Name, e.Line, e.Col)
+	}
+	return &Error{path: e.Origin, reason: e.Reason, place: place, Raised: e.Raised}
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package template
+
+import (
+	"fmt"
+	"strings"
+)
+
+// This file observes which past reasoning a template prints. It renders conversations in which the reasoning of each
+// message has a distinct word, and records the printed words.
+
+// talks lists the conversations. u is a question, a a response without calls, c one with a call, t its result. The
+// reasoning of the n-th message of the assistant is the n-th word of thoughts.
+var talks = [...]string{"uau", "uct", "uctau", "uctu", "uctct", "uauct", "uauau", "ua"}
+
+// thoughts lists words of which no one contains another.
+var thoughts = [...]string{"Zqfirst", "Zqsecond"}
+
+// seen is the set of words printed in the talks: one bit per word, two per talk.
+type seen struct{ shown, known uint32 }
+
+// String lists the conversations with the turns whose reasoning was printed.
+func (s seen) String() string {
+	var list []string
+	for i, talk := range talks {
+		b, n := []byte(talk), 0
+		if s.known>>(2*i)&3 == 0 {
+			continue // it could not be rendered
+		}
+		for at := range b {
+			if b[at] != 'a' && b[at] != 'c' {
+				continue
+			}
+			if s.shown>>(2*i+n)&1 != 0 {
+				b[at] -= 'a' - 'A'
+			}
+			n++
+		}
+		list = append(list, string(b))
+	}
+	return strings.Join(list, " ")
+}
+
+func kwarg(name string, value bool) string { return fmt.Sprintf(`{"%s":%t}`, name, value) }
+
+// teller builds the messages of talks.
+type teller struct {
+	key  string // of the reasoning; "" for reasoning inside the content
+	form string // of arguments
+	flat bool
+}
+
+// message returns a message of the assistant.
+func (w teller) message(call bool, thought, text string) string {
+	think := `"` + w.key + `":"` + thought + `",`
+	if w.key == "" {
+		think, text = "", `<think>\n`+thought+`\n</think>\n\n`+text
+	}
+	if call {
+		return probeCall(think+`"content":"`+text+`",`, w.flat, w.form)
+	}
+	return `{"role":"assistant",` + think + `"content":"` + text + `"}`
+}
+
+func (w teller) tell(talk string) string {
+	var list []string
+	n := 0
+	for i := range len(talk) {
+		switch talk[i] {
+		case 'u':
+			list = append(list, `{"role":"user","content":"Zquser`+string(rune('0'+i))+`"}`)
+		case 't':
+			list = append(list, strings.TrimPrefix(probeResult, ","))
+		default:
+			text := "Zqanswer"
+			if talk[i] == 'c' {
+				text = ""
+			}
+			list = append(list, w.message(talk[i] == 'c', thoughts[n], text))
+			n++
+		}
+	}
+	return strings.Join(list, ",")
+}
+
+// watch returns the words of the talks that are printed.
+func (p prober) watch(w teller, tools, kwargs string) (s seen) {
+	for i, talk := range talks {
+		text, ok := p.try(w.tell(talk), tools, kwargs, true)
+		if !ok {
+			continue
+		}
+		for n := range strings.Count(talk, "a") + strings.Count(talk, "c") {
+			s.known |= 1 << (2*i + n)
+			if strings.Contains(text, thoughts[n]) {
+				s.shown |= 1 << (2*i + n)
+			}
+		}
+	}
+	return s
+}
+
+// historySwitches are the variables known to change which past reasoning is printed, with the value that keeps it.
+var historySwitches = [...]struct {
+	name string
+	keep bool
+}{
+	{"preserve_thinking", true}, {"clear_thinking", false}, {"truncate_history_thinking", false},
+	{"keep_past_thinking", true}, {"drop_thinking", false}, {"auto_drop_analysis", false},
+}
+
+// reasoning sets the fields and features of c for past reasoning.
+func (p prober) reasoning(c *Capabilities, form string, flat bool) {
+	w := teller{form: form, flat: flat}
+	inline := w.tell("uau")
+	if text, ok := p.try(inline, "", "", true); ok {
+		c.stripsInline = strings.Contains(text, "Zqanswer") && !strings.Contains(text, thoughts[0])
+	}
+	on := "" // the variables with which reasoning is on
+	find := func(kwargs string) bool {
+		for _, key := range []string{reasoningKeys[0], reasoningKeys[1], reasoningKeys[2], ""} {
+			w.key = key
+			s := p.watch(w, "", kwargs)
+			if s.shown == 0 && c.tools {
+				s = p.watch(w, probeTools, kwargs)
+			}
+			if s.shown != 0 {
+				c.reasoningKey, c.reasoningInline, on = key, key == "", kwargs
+				return true
+			}
+		}
+		return false
+	}
+	// A template that prints content unchanged also prints reasoning in it, so that form is only used if no other
+	// works.
+	switch found := find(""); {
+	case c.reasoningSwitch() == "":
+	case !found || c.reasoningInline:
+		was, inline := w, c.reasoningInline
+		if find(kwarg(c.reasoningSwitch(), true)) && !c.reasoningInline {
+			c.offByDefault = true
+		} else {
+			w, on, c.reasoningInline = was, "", inline
+		}
+	}
+	if c.reasoningKey == "" && !c.reasoningInline {
+		return
+	}
+	if c.reasoningInline {
+		w.key = ""
+	}
+	kinds := func(kwargs string) (plain, tools seen) {
+		plain = p.watch(w, "", kwargs)
+		if tools = plain; c.tools {
+			tools = p.watch(w, probeTools, kwargs)
+		}
+		return plain, tools
+	}
+	plain, tools := kinds(on)
+	c.pastReasoning = plain.String()
+	note := func(key string, s, like seen) {
+		if s != like {
+			c.pastReasoning += "; " + key + ": " + s.String()
+		}
+	}
+	note("tools", tools, plain)
+	if c.reasoningSwitch() != "" {
+		off := kwarg(c.reasoningSwitch(), false)
+		plainOff, toolsOff := kinds(off)
+		note("off", plainOff, plain)
+		note("off tools", toolsOff, tools)
+		if c.reasoningKey != "" {
+			question, result := w.tell("u"), strings.TrimPrefix(probeResult, ",")
+			first, ok := p.try(question, probeTools, off, true)
+			grows := func(thought string) bool {
+				text, ok := p.try(question+","+w.message(true, thought, "")+","+result, probeTools, off, true)
+				return ok && strings.HasPrefix(text, first)
+			}
+			c.blankReasoning = ok && !grows("") && grows(`\n`)
+		}
+	}
+	for _, v := range historySwitches {
+		if !p.uses(v.name) {
+			continue
+		}
+		with := func(value bool) string {
+			if on == "" {
+				return kwarg(v.name, value)
+			}
+			return on[:len(on)-1] + "," + kwarg(v.name, value)[1:]
+		}
+		wide, _ := kinds(with(v.keep))
+		narrow, _ := kinds(with(!v.keep))
+		if wide != narrow {
+			c.pastReasoning += fmt.Sprintf("; %s=%t: %v; %s=%t: %v", v.name, v.keep, wide, v.name, !v.keep, narrow)
+			break
+		}
+	}
+	c.omittedReasoning = p.left(w, on)
+	alone, ok := p.try(w.tell("ct"), probeTools, on, true)
+	c.reasoningNoUser = ok && strings.Contains(alone, thoughts[0])
+	asks := func(role string) bool {
+		chain := w.tell("uct")
+		before, ok1 := p.try(chain, probeTools, on, true)
+		after, ok2 := p.try(chain+`,{"role":"`+role+`","content":"Zqmore"}`, probeTools, on, true)
+		return ok1 && ok2 && strings.Contains(before, thoughts[0]) && strings.Contains(after, "Zqmore") && !strings.Contains(after, thoughts[0])
+	}
+	c.systemAsks, c.developerAsks = asks("system"), asks("developer")
+	if c.reasoningKey != "" && c.parallelCalls {
+		m := probeCall(`"`+w.key+`":["Zqone","Zqtwo",""],"content":"",`, flat, form, strings.ReplaceAll(form, "Zqvalue", "Zqother"))
+		text, ok := p.try(probeUser+m+probeResult+strings.ReplaceAll(probeResult, "001", "002"), probeTools, on, true)
+		c.reasoningSegments = ok && inOrder(text, []string{"Zqone", "Zqvalue", "Zqtwo", "Zqother"})
+	}
+}
+
+// left returns the tags printed instead of omitted reasoning.
+func (p prober) left(w teller, kwargs string) string {
+	text, ok := p.try(w.tell("uau"), "", kwargs, true)
+	if !ok || strings.Contains(text, thoughts[0]) {
+		return ""
+	}
+	_, text, _ = strings.Cut(text, "Zquser0")
+	text, _, ok = strings.Cut(text, "Zqanswer")
+	if !ok {
+		return ""
+	}
+	from, to := len(text), 0
+	for _, o := range openers {
+		for _, tag := range []string{o, closer(o)} {
+			if i := strings.Index(text, tag); i >= 0 {
+				from, to = min(from, i), max(to, strings.LastIndex(text, tag)+len(tag))
+			}
+		}
+	}
+	return text[min(from, to):to]
+}
+
+// closer returns the tag that ends what an opener begins.
+func closer(opener string) string {
+	switch opener {
+	case "<|channel>thought":
+		return "<channel|>"
+	case "<|START_THINKING|>":
+		return "<|END_THINKING|>"
+	case "<|inner_prefix|>":
+		return "<|inner_suffix|>"
+	case "◁think▷":
+		return "◁/think▷"
+	}
+	return opener[:1] + "/" + opener[1:]
+}

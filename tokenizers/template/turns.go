@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package template
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weft-go/weft/tokenizers/internal/jsonval"
+)
+
+// callTurn is a message as the native renderers read it. Nothing in it is trusted.
+type callTurn struct {
+	v                        jsonval.Value // the message itself, for keys of one format only
+	role, path               string
+	content, contentPath     string
+	reasoning, reasoningPath string // the path is empty if the message has no reasoning, not even an empty one
+	calls                    []call
+	call                     *call // of a result, where a format looks it up
+	place                    int   // of that call among its message's
+}
+
+// call is one tool call of an assistant's message.
+type call struct {
+	id             string
+	name, namePath string
+	args           jsonval.Value // the arguments; a string of JSON is read already
+	raw            string        // the arguments as the request wrote them, if that was a string
+	isRaw          bool
+	valid          bool // args holds the value, because the arguments were not a string or were a string of JSON
+	argsPath       string
+	v              jsonval.Value // the function, or the call itself if it has none
+}
+
+// parseTurns reads the messages, whose roles must be among roles.
+func parseTurns(data []byte, roles ...string) ([]callTurn, error) {
+	list, err := parseList(data, "messages")
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, &Error{path: "messages", reason: "is empty"}
+	}
+	turns := make([]callTurn, len(list))
+	for i, v := range list {
+		t := &turns[i]
+		t.v = v
+		t.path = fmt.Sprintf("messages[%d]", i)
+		t.contentPath = t.path + ".content"
+		role := v.Get("role")
+		t.role = role.Str
+		if role.Kind != jsonval.String || !slices.Contains(roles, t.role) {
+			last := len(roles) - 1
+			return nil, &Error{path: t.path + ".role",
+				reason: fmt.Sprintf("is %q, not %s or %s", role.Text(), strings.Join(roles[:last], ", "), roles[last])}
+		}
+		switch c := v.Get("content"); {
+		case t.role == "tool" && c.Kind != jsonval.Null && c.Kind != jsonval.Undefined && c.Kind != jsonval.String && c.Kind != jsonval.Array:
+			t.content = string(c.AppendJSON(nil)) // a tool may return any value
+		default:
+			if t.content, err = contentText(c, t.contentPath); err != nil {
+				return nil, err
+			}
+		}
+		if t.role != "assistant" {
+			continue
+		}
+		for _, key := range []string{"reasoning_content", "reasoning", "thinking"} {
+			switch r := v.Get(key); r.Kind {
+			case jsonval.String:
+				if t.reasoning == "" {
+					t.reasoning, t.reasoningPath = r.Str, t.path+"."+key
+				}
+			case jsonval.Null, jsonval.Undefined:
+			default:
+				return nil, &Error{path: t.path + "." + key, reason: "is not a string"}
+			}
+		}
+		if t.calls, err = parseCalls(v.Get("tool_calls"), t.path+".tool_calls"); err != nil {
+			return nil, err
+		}
+	}
+	return turns, nil
+}
+
+func parseCalls(v jsonval.Value, path string) ([]call, error) {
+	if !v.True() {
+		return nil, nil
+	}
+	if v.Kind != jsonval.Array {
+		return nil, &Error{path: path, reason: "is not an array"}
+	}
+	calls := make([]call, len(v.List))
+	for i, x := range v.List {
+		c := &calls[i]
+		p := fmt.Sprintf("%s[%d]", path, i)
+		c.id = x.Get("id").Str
+		if f := x.Get("function"); f.True() {
+			x = f
+			p += ".function"
+		}
+		c.v = x
+		c.namePath, c.argsPath = p+".name", p+".arguments"
+		name := x.Get("name")
+		if name.Kind != jsonval.String {
+			return nil, &Error{path: c.namePath, reason: "is not a string"}
+		}
+		c.name = name.Str
+		c.args = x.Get("arguments")
+		c.valid = true
+		switch c.args.Kind {
+		case jsonval.String:
+			c.raw, c.isRaw = c.args.Str, true
+			switch args, err := jsonval.Parse([]byte(c.raw), c.argsPath); {
+			case err == nil:
+				c.args = args
+			case strings.TrimSpace(c.raw) == "":
+				c.args = jsonval.Value{Kind: jsonval.Object}
+			default:
+				c.valid = false
+			}
+		case jsonval.Undefined, jsonval.Null:
+			c.args = jsonval.Value{Kind: jsonval.Object}
+		}
+	}
+	return calls, nil
+}
+
+// parseRequest reads what every native renderer needs.
+func parseRequest(req Request, roles ...string) (turns []callTurn, tools []jsonval.Value, kwargs jsonval.Value, err error) {
+	if req.AddGenerationPrompt && req.ContinueFinalMessage {
+		return nil, nil, kwargs, &Error{reason: "the final message cannot be continued and a new one begun"}
+	}
+	if turns, err = parseTurns(req.Messages, roles...); err != nil {
+		return nil, nil, kwargs, err
+	}
+	if tools, err = parseList(req.Tools, "tools"); err != nil {
+		return nil, nil, kwargs, err
+	}
+	if kwargs, err = parseObject(req.Kwargs, "kwargs"); err != nil {
+		return nil, nil, kwargs, err
+	}
+	if last := &turns[len(turns)-1]; req.ContinueFinalMessage && len(last.calls) > 0 {
+		return nil, nil, kwargs, &Error{path: last.path, reason: "cannot be continued: it has tool calls"}
+	}
+	return turns, tools, kwargs, nil
+}
+
+// kwargBool returns a boolean of the kwargs, def if it is absent, null or of another type.
+func kwargBool(kwargs jsonval.Value, key string, def bool) bool {
+	if v := kwargs.Get(key); v.Kind == jsonval.Bool {
+		return v.Bool
+	}
+	return def
+}
