@@ -87,7 +87,8 @@ type DecoderOptions struct {
 }
 
 // NewDecoder returns a decoder of the output for p, which must have been rendered from req. If the prompt fills the
-// model's window, the error is an *[apierr.Error] with the code context_length_exceeded. Nil options are the defaults.
+// model's window, the error is an *[apierr.Error] with the code context_length_exceeded; if the stop strings or
+// min_tokens of req cannot be used, it is an *apierr.Error of class Invalid. Nil options are the defaults.
 func (m *Model) NewDecoder(req *block.Request, p *Prompt, opt *DecoderOptions) (*Decoder, error) {
 	if m.opt.Family == "" {
 		return nil, errors.New("prompt: the model's family is not known: set Options.Family")
@@ -108,7 +109,11 @@ func (m *Model) NewDecoder(req *block.Request, p *Prompt, opt *DecoderOptions) (
 			d.ends = append(d.ends, uint32(id))
 		}
 	}
-	if n, err := strconv.ParseFloat(string(req.Field("min_tokens")), 64); err == nil {
+	if v := string(req.Field("min_tokens")); v != "" && v != "null" {
+		n, err := strconv.ParseFloat(v, 64) // 1e3 and 2.0 are integers, as in max_tokens
+		if err != nil || n != math.Trunc(n) || n < 0 || n > 1<<53 {
+			return nil, apierr.Invalid("min_tokens", "The minimum number of tokens must be an integer of at least 0.")
+		}
 		d.min = int64(n)
 	}
 	if len(s.Stop) > 0 && !d.opt.EngineStops {

@@ -158,6 +158,17 @@ func TestDecoderStops(t *testing.T) {
 	}
 	_, err := ask(t, prompt.Options{}, `,"stop":[""]`).new()
 	require.Error(t, err)
+	for _, n := range []string{"0", "1000", "1e3", "2.0", "null"} {
+		_, err := ask(t, prompt.Options{}, `,"min_tokens":`+n).new()
+		require.NoError(t, err, n)
+	}
+	for _, n := range []string{"2.5", "-1", `"3"`, "[]", "99999999999999999999"} {
+		_, err := ask(t, prompt.Options{}, `,"min_tokens":`+n).new()
+		e, ok := errors.AsType[*apierr.Error](err)
+		require.True(t, ok, "%s: %v", n, err)
+		require.Equal(t, event.Invalid, e.Why)
+		require.Equal(t, "min_tokens", e.Param)
+	}
 }
 
 func (k *talk) new() (*prompt.Decoder, error) { return k.m.NewDecoder(k.req, k.p, nil) }
