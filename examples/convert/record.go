@@ -28,7 +28,7 @@ type converter struct {
 var apis = []string{"chat", "responses", "messages", "completions"}
 
 func lookup(name string) (*wire.API, error) {
-	if a, ok := wire.Lookup(name); ok {
+	if a, err := wire.Lookup(name); err == nil {
 		return a, nil
 	}
 	return nil, cli.OneOf("API", name, apis...)

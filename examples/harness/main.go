@@ -11,7 +11,6 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -58,7 +57,7 @@ func run(args []string, stdout io.Writer) error {
 		if err != nil {
 			return err
 		}
-		dec, err := m.NewDecoder(conv, p, nil)
+		dec, err := m.NewDecoder(conv, p, &prompt.DecoderOptions{MaxTokens: 2000})
 		if err != nil {
 			return err
 		}
@@ -74,7 +73,14 @@ func run(args []string, stdout io.Writer) error {
 			calls.Add(events...)
 			response.Add(events...)
 		}
-		dec.Fail(complete(*engine, *name, p.Text, min(dec.Limit(), 2000), func(ev event.Event) { take(dec.AppendChunk(nil, nil, ev)) }))
+		resp, err := http.Post(*engine+"/v1/completions", "application/json", bytes.NewReader(dec.AppendRequest(nil, *name)))
+		if err != nil {
+			return err
+		}
+		for events := range dec.Events(resp.StatusCode, resp.Body) {
+			take(events)
+		}
+		resp.Body.Close()
 		if take(dec.Finish(nil)); dec.Err() != nil || pending == nil {
 			return dec.Err()
 		}
@@ -84,21 +90,4 @@ func run(args []string, stdout io.Writer) error {
 			return err
 		}
 	}
-}
-
-// complete sends a prompt to the engine and calls each with each event of the stream.
-func complete(engine, model, prompt string, limit int, each func(event.Event)) error {
-	body, _ := json.Marshal(map[string]any{ // cannot fail
-		"model": model, "prompt": prompt, "max_tokens": limit, "stream": true, "skip_special_tokens": false, "add_special_tokens": false,
-	})
-	resp, err := http.Post(engine+"/v1/completions", "application/json", bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	for ev, e := range wire.Completions.Events(resp.Body, nil) {
-		each(ev)
-		err = e
-	}
-	return err
 }

@@ -114,8 +114,8 @@ func record(name string, raw json.RawMessage, f visit) error {
 
 // decode reads the body of a request.
 func decode(api string, body []byte) (*block.Request, error) {
-	from, ok := wire.Lookup(api)
-	if !ok || from == wire.Completions {
+	from, err := wire.Lookup(api)
+	if err != nil || from == wire.Completions {
 		return nil, fmt.Errorf("unknown API %q: want chat, responses or messages", api)
 	}
 	return from.Decode(body, nil)

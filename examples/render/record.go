@@ -76,8 +76,8 @@ func (c *command) render(api string, body json.RawMessage, ans *output) error {
 		}
 		body = []byte(text)
 	}
-	from, ok := wire.Lookup(cmp.Or(api, "chat"))
-	if !ok || from == wire.Completions {
+	from, err := wire.Lookup(cmp.Or(api, "chat"))
+	if err != nil || from == wire.Completions {
 		return fmt.Errorf("unknown API %q: want chat, responses or messages", api)
 	}
 	req, err := from.Decode(body, nil)

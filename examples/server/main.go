@@ -11,8 +11,6 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"encoding/json"
 	"io"
 	"log"
 	"net"
@@ -24,8 +22,6 @@ import (
 	"github.com/weft-go/weft/examples/internal/cli"
 	"github.com/weft-go/weft/kvhash"
 	"github.com/weft-go/weft/protocols/apierr"
-	"github.com/weft-go/weft/protocols/event"
-	"github.com/weft-go/weft/protocols/sse"
 	"github.com/weft-go/weft/protocols/wire"
 	"github.com/weft-go/weft/tokenizers/prompt"
 )
@@ -113,58 +109,28 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, api *wire.API) er
 		return err
 	}
 	log.Printf("%s: %d tokens, blocks %x", api, len(p.IDs()), kvhash.Scheme{}.AppendBlocks(nil, p.IDs(), 16, nil))
+	er, err := http.NewRequestWithContext(r.Context(), http.MethodPost, s.engine+"/v1/completions", bytes.NewReader(dec.AppendRequest(nil, s.name)))
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(er) // ends if the client disconnects
+	if err != nil {
+		return apierr.EngineFailed(err)
+	}
+	defer resp.Body.Close()
 	enc := api.NewEncoder(req, nil)
 	w.Header().Set("Content-Type", enc.ContentType())
-	var events []event.Event
 	var out []byte
-	dec.Fail(s.generate(r.Context(), p.IDs(), dec.Limit(), req.Params().Sampling.Temperature, func(ids []uint32, chunk []event.Event) bool {
-		events = dec.AppendChunk(events[:0], ids, chunk...)
+	for events := range dec.Events(resp.StatusCode, resp.Body) {
 		if out = enc.Append(out[:0], events...); len(out) > 0 {
-			w.Write(out) // if the client disconnected, its context cancels the engine's request
+			w.Write(out)
 			http.NewResponseController(w).Flush()
 		}
-		return !dec.Done()
-	}))
-	out = enc.Finish(out[:0], dec.Finish(events[:0])...)
+	}
+	out = enc.Finish(out[:0], dec.Finish(nil)...)
 	if err := enc.Err(); err != nil && !enc.Started() {
 		return err
 	}
 	w.Write(out)
 	return nil
-}
-
-// generate sends a prompt to the engine and calls each with each piece of output as it arrives, until each returns
-// false.
-func (s *server) generate(ctx context.Context, prompt []uint32, limit int, temperature *float64, each func([]uint32, []event.Event) bool) error {
-	body, _ := json.Marshal(map[string]any{ // cannot fail
-		"model": s.name, "prompt": prompt, "max_tokens": limit, "temperature": temperature, "stream": true, "return_token_ids": true,
-	})
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.engine+"/v1/completions", bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return apierr.EngineFailed(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 4096)) // a partial body is still useful
-		return apierr.Parse(resp.StatusCode, text)
-	}
-	dec := wire.Completions.NewDecoder(nil)
-	for ev, err := range new(sse.Reader).Events(resp.Body) {
-		if err != nil {
-			return apierr.EngineFailed(err)
-		}
-		if ev.Comment {
-			continue
-		}
-		if chunk, err := dec.AppendEvent(nil, ev.Type, ev.Data); err != nil || !each(dec.TokenIDs(0), chunk) {
-			return err
-		}
-	}
-	chunk, err := dec.Finish(nil)
-	each(nil, chunk) // an error event if the output is incomplete
-	return err
 }

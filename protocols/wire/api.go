@@ -3,6 +3,8 @@
 package wire
 
 import (
+	"fmt"
+
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/chat"
@@ -45,15 +47,15 @@ var (
 	}
 )
 
-// Lookup returns the API with the given name: chat, responses, messages or completions, as returned by
-// [block.API.String].
-func Lookup(name string) (*API, bool) {
+// Lookup returns the API with the given name, as returned by [API.String], or path, as returned by [API.Path]. The error
+// lists the names.
+func Lookup(name string) (*API, error) {
 	for _, a := range [...]*API{Chat, Responses, Messages, Completions} {
-		if a.String() == name {
-			return a, true
+		if name == a.String() || name == a.path {
+			return a, nil
 		}
 	}
-	return nil, false
+	return nil, fmt.Errorf("wire: unknown API %q: want chat, responses, messages or completions", name)
 }
 
 // String returns the name of the API: chat, responses, messages or completions.

@@ -289,13 +289,17 @@ func boolInt(b bool) int {
 
 func TestLookup(t *testing.T) {
 	for _, api := range append(apis, wire.Completions) {
-		got, ok := wire.Lookup(api.String())
-		require.True(t, ok)
-		require.Same(t, api, got)
+		for _, name := range []string{api.String(), api.Path()} {
+			got, err := wire.Lookup(name)
+			require.NoError(t, err)
+			require.Same(t, api, got)
+		}
 		require.True(t, strings.HasPrefix(api.Path(), "/v1/"))
 	}
-	_, ok := wire.Lookup("none")
-	require.False(t, ok)
+	for _, name := range []string{"", "none", "/v1/models"} {
+		_, err := wire.Lookup(name)
+		require.EqualError(t, err, fmt.Sprintf("wire: unknown API %q: want chat, responses, messages or completions", name))
+	}
 }
 
 // TestDecoderSplits splits streams and documents anywhere and compares the events with those of API.Events.

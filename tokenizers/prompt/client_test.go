@@ -24,9 +24,9 @@ import (
 
 // decode decodes the body of a request of an API.
 func decode(api string, body []byte, l *block.Limits) (*block.Request, error) {
-	a, ok := wire.Lookup(api)
-	if !ok {
-		return nil, fmt.Errorf("unknown API %q", api)
+	a, err := wire.Lookup(api)
+	if err != nil {
+		return nil, err
 	}
 	return a.Decode(body, l)
 }
@@ -79,8 +79,8 @@ func (c *client) answer(events ...event.Event) {
 			calls++
 		}
 	}
-	api, ok := wire.Lookup(c.api)
-	require.True(c.t, ok)
+	api, err := wire.Lookup(c.api)
+	require.NoError(c.t, err)
 	r := block.NewRequest()
 	require.NoError(c.t, r.SetParams(block.Params{Model: "m", Stream: c.streamed}))
 	enc := api.NewEncoder(r, &wire.Options{ID: fmt.Sprint("answer", c.answers), Details: c.details})

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -266,19 +265,6 @@ func (d *Decoder) Append(dst []event.Event, chunk string) []event.Event {
 	d.text = append(d.text, chunk...)
 	d.watch(from)
 	return d.parse(dst, false)
-}
-
-// Events returns an iterator over the events that [Decoder.Append] would append for chunk. It decodes the chunk when
-// the iteration begins, so iterate once. The events are valid until the next call.
-func (d *Decoder) Events(chunk string) iter.Seq[event.Event] {
-	return func(yield func(event.Event) bool) {
-		d.events = d.Append(d.events[:0], chunk)
-		for _, ev := range d.events {
-			if !yield(ev) {
-				return
-			}
-		}
-	}
 }
 
 // AppendChunk decodes a chunk of an engine's stream, as decoded by wire.Completions, and appends the resulting events

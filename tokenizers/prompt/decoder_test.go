@@ -3,6 +3,11 @@
 package prompt_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"testing/iotest"
+
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +22,7 @@ import (
 	"github.com/weft-go/weft/parsers"
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/completions"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/tokenizers/mini"
 	"github.com/weft-go/weft/tokenizers/prompt"
@@ -314,9 +320,7 @@ func TestDecoderFails(t *testing.T) {
 func TestDecoderChunks(t *testing.T) {
 	k := ask(t, prompt.Options{}, "")
 	d, g := k.decoder(t, nil), &gather{}
-	for ev := range d.Events("One") {
-		g.take([]event.Event{ev})
-	}
+	g.take(d.Append(nil, "One"))
 	g.take(d.AppendChunk(nil, nil, event.Event{Kind: event.Text, Data: []byte(" two")}, event.Event{Kind: event.Finish, Why: event.Length}))
 	g.take(d.AppendChunk(nil, nil, event.Event{Kind: event.Text, Data: []byte(" three")}))
 	g.take(d.AppendChunk(nil, nil, event.Event{Kind: event.Usage, Usage: &event.Tokens{Output: 9, Cached: 4}}))
@@ -332,4 +336,143 @@ func TestDecoderChunks(t *testing.T) {
 	require.Equal(t, "One two", g.Answers[0].Text())
 	require.Equal(t, event.Overloaded, g.Err)
 	require.Equal(t, "busy", g.Message)
+}
+
+// The body for an engine has the prompt and the sampling parameters of the request.
+func TestAppendRequest(t *testing.T) {
+	type body struct {
+		Model         string
+		Prompt        any
+		MaxTokens     int64 `json:"max_tokens"`
+		MinTokens     any   `json:"min_tokens"`
+		Stream        bool
+		StreamOptions map[string]bool `json:"stream_options"`
+		SkipSpecial   *bool           `json:"skip_special_tokens"`
+		AddSpecial    *bool           `json:"add_special_tokens"`
+		TokenIDs      bool            `json:"return_token_ids"`
+		Stop          []string
+		StopTokens    []int64 `json:"stop_token_ids"`
+		Temperature   *float64
+		TopK          *int64 `json:"top_k"`
+		N             any
+	}
+	read := func(d *prompt.Decoder) body {
+		var b body
+		dec := json.NewDecoder(bytes.NewReader(d.AppendRequest([]byte(" "), `a"b`)))
+		dec.DisallowUnknownFields()
+		require.NoError(t, dec.Decode(&b))
+		require.Equal(t, `a"b`, b.Model)
+		require.True(t, b.Stream && b.StreamOptions["include_usage"])
+		require.False(t, *b.SkipSpecial || *b.AddSpecial)
+		return b
+	}
+	k := ask(t, prompt.Options{Window: 5000}, `,"temperature":0,"top_k":4,"min_tokens":3,"stop":["X"],"stop_token_ids":[7],"n":2`)
+	b := read(k.decoder(t, nil))
+	var ids []any
+	for _, id := range k.p.IDs() {
+		ids = append(ids, float64(id))
+	}
+	require.Equal(t, ids, b.Prompt)
+	require.EqualValues(t, 5000-len(ids), b.MaxTokens)
+	require.Equal(t, 0.0, *b.Temperature)
+	require.EqualValues(t, 4, *b.TopK)
+	require.EqualValues(t, 3, b.MinTokens)
+	require.Equal(t, []int64{7}, b.StopTokens)
+	require.True(t, b.TokenIDs)
+	require.Empty(t, b.Stop)
+	require.Nil(t, b.N)
+
+	b = read(k.decoder(t, &prompt.DecoderOptions{EngineStops: true, MaxTokens: 9}))
+	require.Equal(t, []string{"X"}, b.Stop)
+	require.False(t, b.TokenIDs)
+	require.EqualValues(t, 9, b.MaxTokens)
+
+	m, err := prompt.New(lookup("chatml", nil), &prompt.Options{Family: "hermes"}) // no tokenizer
+	require.NoError(t, err)
+	k = &talk{m: m, req: k.req}
+	k.p, err = m.Render(k.req, noon)
+	require.NoError(t, err)
+	b = read(k.decoder(t, nil))
+	require.Equal(t, k.p.Text, b.Prompt)
+	require.EqualValues(t, completions.DefaultMaxTokens, b.MaxTokens)
+	require.False(t, b.TokenIDs)
+}
+
+// Events reads an engine's response up to its end, an error, or the end that the decoder finds.
+func TestDecoderEvents(t *testing.T) {
+	data := func(chunks ...string) string {
+		var s string
+		for _, c := range chunks {
+			s += "data: " + c + "\n\n"
+		}
+		return s
+	}
+	text := func(s string) string { return fmt.Sprintf(`{"choices":[{"index":0,"text":%q}]}`, s) }
+	const end = `{"choices":[{"index":0,"text":"","finish_reason":"length"}]}`
+	const usage = `{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":4,"total_tokens":13,"prompt_tokens_details":{"cached_tokens":8}}}`
+	run := func(t *testing.T, status int, body, more string) (*gather, *prompt.Decoder, int) {
+		k := ask(t, prompt.Options{}, more)
+		d, g, r := k.decoder(t, nil), &gather{}, iotest.OneByteReader(strings.NewReader(body))
+		for events := range d.Events(status, r) {
+			require.NotEmpty(t, events)
+			g.take(events)
+		}
+		rest, err := io.ReadAll(r)
+		require.NoError(t, err)
+		g.take(d.Finish(nil))
+		return g, d, len(rest)
+	}
+	t.Run("whole", func(t *testing.T) {
+		g, d, _ := run(t, 200, ": hello\n\n"+data(text("One"), text(" two"), end, usage, "[DONE]"), "")
+		require.NoError(t, d.Err())
+		require.Equal(t, "One two", g.Answers[0].Text())
+		require.Equal(t, event.Length, g.Answers[0].Finish)
+		require.Equal(t, event.Tokens{Prompt: 9, Output: 4, Cached: 8}, g.Usage)
+	})
+	t.Run("stop string", func(t *testing.T) {
+		g, d, rest := run(t, 200, data(text("One t"), text("wo thr"), text("ee"), text(" four"), end), `,"stop":["two"]`)
+		require.NoError(t, d.Err())
+		require.Equal(t, "One ", g.Answers[0].Text())
+		require.Equal(t, event.StopSequence, g.Answers[0].Finish)
+		require.Positive(t, rest, "the loop ends before the stream")
+	})
+	t.Run("token ids", func(t *testing.T) {
+		tok := mini.Load()
+		ids, err := json.Marshal(tok.AppendEncode(nil, "One two"))
+		require.NoError(t, err)
+		g, _, _ := run(t, 200, data(fmt.Sprintf(`{"choices":[{"index":0,"text":"other","token_ids":%s,"finish_reason":"stop"}]}`, ids), "[DONE]"), "")
+		require.Equal(t, "One two", g.Answers[0].Text())
+	})
+	for name, c := range map[string]struct {
+		status          int
+		body, err, text string
+		why             event.Why
+	}{
+		"status":    {400, `{"error":{"message":"too hot","code":"x"}}`, "too hot", "", event.Invalid},
+		"page":      {502, `<html>`, "status 502", "", event.EngineFailed},
+		"cut":       {200, data(text("One")), "", "One", event.EngineFailed},
+		"cut chunk": {200, data(text("One")) + `data: {"choi`, "JSON", "One", event.EngineFailed},
+		"no JSON":   {200, data(text("One"), "oops", text(" two"), end), "prompt: read the engine's stream", "One", event.EngineFailed},
+		"reported":  {200, data(text("One"), `{"error":{"message":"out of memory"}}`), "out of memory", "One", event.EngineFailed},
+		"empty":     {200, "", "", "", event.EngineFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, d, _ := run(t, c.status, c.body, "")
+			require.Error(t, d.Err())
+			require.ErrorContains(t, d.Err(), c.err)
+			require.Equal(t, c.why, g.Err)
+			if c.text != "" {
+				require.Equal(t, c.text, g.Answers[0].Text())
+			} else if len(g.Answers) > 0 {
+				require.Empty(t, g.Answers[0].Text())
+			}
+		})
+	}
+	t.Run("left early", func(t *testing.T) {
+		d := ask(t, prompt.Options{}, "").decoder(t, nil)
+		for range d.Events(200, strings.NewReader(data(text("One two three"), end))) {
+			break
+		}
+		require.Equal(t, event.Finish, d.Finish(nil)[1].Kind)
+	})
 }

@@ -122,7 +122,7 @@ func ExampleModel_NewDecoder() {
 	p := must(m.Render(req, time.Now()))
 	dec := must(m.NewDecoder(req, p, &prompt.DecoderOptions{ID: "1"}))
 	for _, chunk := range []string{"Let me look.\n<tool_", "call>\n{\"name\": \"weather\", \"arguments\": {\"city\":", " \"Oslo\"}}\n</tool_call>"} {
-		for ev := range dec.Events(chunk) {
+		for _, ev := range dec.Append(nil, chunk) {
 			fmt.Println(ev)
 		}
 	}

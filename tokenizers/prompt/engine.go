@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prompt
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/weft-go/weft/protocols/apierr"
+	"github.com/weft-go/weft/protocols/completions"
+	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/sse"
+	"github.com/weft-go/weft/protocols/wire"
+)
+
+// engineRequest is the body of a request to an engine's /v1/completions, without its prompt. vLLM, SGLang, llama.cpp and
+// Dynamo read these fields or ignore them.
+type engineRequest struct {
+	Model         string          `json:"model"`
+	Stream        bool            `json:"stream"`
+	StreamOptions map[string]bool `json:"stream_options"`
+	MaxTokens     int             `json:"max_tokens"`          // always set: the engines' default is 16
+	SkipSpecial   bool            `json:"skip_special_tokens"` // false, because markers of reasoning and calls may be special tokens
+	AddSpecial    bool            `json:"add_special_tokens"`  // false, because the template has written them; for prompts of text
+	TokenIDs      bool            `json:"return_token_ids"`    // ids distinguish a marker from text that only looks like one
+	Stop          []string        `json:"stop,omitempty"`      // only with EngineStops
+	StopTokens    []int64         `json:"stop_token_ids,omitempty"`
+	IgnoreEOS     bool            `json:"ignore_eos,omitempty"`
+	MinTokens     json.RawMessage `json:"min_tokens,omitempty"`
+
+	Temperature       *float64 `json:"temperature,omitempty"`
+	TopP              *float64 `json:"top_p,omitempty"`
+	MinP              *float64 `json:"min_p,omitempty"`
+	TopK              *int64   `json:"top_k,omitempty"`
+	Seed              *int64   `json:"seed,omitempty"`
+	FrequencyPenalty  *float64 `json:"frequency_penalty,omitempty"`
+	PresencePenalty   *float64 `json:"presence_penalty,omitempty"`
+	RepetitionPenalty *float64 `json:"repetition_penalty,omitempty"`
+}
+
+// AppendRequest appends the body of a request to an engine's /v1/completions endpoint that generates this response, one
+// choice, as a stream. model is the engine's name for the model. The prompt is sent as token ids, or as text if the model
+// has no tokenizer. Sampling parameters are those of the request, and max_tokens is [Decoder.Limit], or
+// [completions.DefaultMaxTokens] if there is no limit.
+//
+// The body asks for token ids and for special tokens in the text. Stop strings are not sent, because the decoder applies
+// them: end the engine's request when [Decoder.Done] returns true, as [Decoder.Events] does. With
+// [DecoderOptions.EngineStops] they are sent, and then token ids are not requested, because a stop string ends the text
+// within a token.
+func (d *Decoder) AppendRequest(dst []byte, model string) []byte {
+	s := d.req.Params().Sampling
+	r := engineRequest{
+		Model: model, Stream: true, StreamOptions: map[string]bool{"include_usage": true}, MaxTokens: d.limit,
+		TokenIDs: d.detok != nil, StopTokens: s.StopTokens, IgnoreEOS: s.IgnoreEOS, MinTokens: d.req.Field("min_tokens"),
+		Temperature: s.Temperature, TopP: s.TopP, MinP: s.MinP, TopK: s.TopK, Seed: s.Seed,
+		FrequencyPenalty: s.FrequencyPenalty, PresencePenalty: s.PresencePenalty, RepetitionPenalty: s.RepetitionPenalty,
+	}
+	if d.limit == math.MaxInt32 {
+		r.MaxTokens = completions.DefaultMaxTokens
+	}
+	if d.opt.EngineStops && len(s.Stop) > 0 {
+		r.Stop, r.TokenIDs = s.Stop, false
+	}
+	head, _ := json.Marshal(r) // cannot fail: numbers of JSON are finite, and min_tokens is valid JSON
+	dst = append(dst, head[:len(head)-1]...)
+	dst = append(dst, `,"prompt":`...)
+	if d.detok == nil {
+		var text bytes.Buffer
+		e := json.NewEncoder(&text)
+		e.SetEscapeHTML(false)
+		e.Encode(d.prompt.Text) // cannot fail
+		return append(append(dst, bytes.TrimSuffix(text.Bytes(), []byte("\n"))...), '}')
+	}
+	dst = append(dst, '[')
+	for i, id := range d.prompt.IDs() {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendUint(dst, uint64(id), 10)
+	}
+	return append(dst, "]}"...)
+}
+
+// maxErrorBody is the number of bytes of an engine's error response that are read.
+const maxErrorBody = 64 << 10
+
+// Events returns an iterator over an engine's response to the body of [Decoder.AppendRequest]. status is its HTTP status and
+// body is the response's body, a stream of server-sent events; the caller closes it after the loop. Each iteration has the
+// events of one server-sent event, which are valid until the next, and there are none for those that add nothing. Call
+// [Decoder.Finish] after the loop, even if the caller left it early.
+//
+// The loop ends with the stream, or before if [Decoder.Done] returns true. An error of the engine or of body ends it as
+// well; [Decoder.Err] returns it, and Finish ends the response with it.
+func (d *Decoder) Events(status int, body io.Reader) iter.Seq[[]event.Event] {
+	return func(yield func([]event.Event) bool) {
+		if status != http.StatusOK {
+			text, _ := io.ReadAll(io.LimitReader(body, maxErrorBody)) // a partial body is still useful
+			d.Fail(apierr.Parse(status, text))
+			return
+		}
+		in := wire.Completions.NewDecoder(nil)
+		var chunk []event.Event
+		ended := false // by the engine: only its usage follows
+		for ev, err := range (&sse.Reader{FlushAtEOF: true}).Events(body) {
+			if err == nil && ev.Comment {
+				continue
+			}
+			if err == nil {
+				chunk, err = in.AppendEvent(chunk[:0], ev.Type, ev.Data)
+			}
+			if err != nil {
+				d.Fail(apierr.EngineFailed(fmt.Errorf("prompt: read the engine's stream: %w", err)))
+				return
+			}
+			ended = ended || slices.ContainsFunc(chunk, func(ev event.Event) bool { return ev.Kind == event.Finish })
+			d.events = d.AppendChunk(d.events[:0], in.TokenIDs(0), chunk...)
+			if len(d.events) > 0 && !yield(d.events) || d.err != nil || d.Done() && !ended {
+				return
+			}
+		}
+		chunk, _ = in.Finish(chunk[:0]) // returns no error for a stream
+		d.events = d.AppendChunk(d.events[:0], nil, chunk...)
+	}
+}
