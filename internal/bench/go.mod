@@ -9,7 +9,9 @@ require (
 	github.com/weft-go/weft/kvhash v0.1.0
 	github.com/weft-go/weft/parsers v0.1.0
 	github.com/weft-go/weft/protocols v0.1.0
+	github.com/weft-go/weft/router v0.1.0
 	github.com/weft-go/weft/tokenizers v0.1.0
+	github.com/weft-go/weft/tokenizers/prompt v0.1.0
 	golang.org/x/sys v0.37.0
 )
 
@@ -17,6 +19,7 @@ require (
 	github.com/bahlo/generic-list-go v0.2.0 // indirect
 	github.com/buger/jsonparser v1.1.1 // indirect
 	github.com/google/uuid v1.6.0 // indirect
+	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/klauspost/cpuid/v2 v2.2.10 // indirect
 	github.com/mailru/easyjson v0.7.7 // indirect
 	github.com/maypok86/otter/v2 v2.4.0 // indirect

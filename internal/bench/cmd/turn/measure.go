@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/metrics"
+
+	"github.com/weft-go/weft/internal/bench"
+	"github.com/weft-go/weft/protocols/replay"
+	"github.com/weft-go/weft/tokenizers/prompt"
+)
+
+// A cost is the sum over some turns.
+type cost struct {
+	ns     float64 // CPU time of the process
+	bytes  float64
+	allocs float64
+}
+
+func (c *cost) add(d cost) { c.ns, c.bytes, c.allocs = c.ns+d.ns, c.bytes+d.bytes, c.allocs+d.allocs }
+
+func (c *cost) scale(x float64) { c.ns, c.bytes, c.allocs = c.ns*x, c.bytes*x, c.allocs*x }
+
+// A meter measures CPU time or, in other turns, memory, because reading the counters of memory takes time.
+type meter struct {
+	memory bool
+	cycles uint64 // garbage collections that ended meanwhile
+	a, b   runtime.MemStats
+	around func(func()) // runs what is measured; nil means directly
+}
+
+// measure runs f. The CPU time includes garbage collection that runs meanwhile.
+func (m *meter) measure(f func()) cost {
+	if m.around != nil {
+		g := f
+		f = func() { m.around(g) }
+	}
+	if m.memory {
+		runtime.ReadMemStats(&m.a)
+		f()
+		runtime.ReadMemStats(&m.b)
+		return cost{bytes: float64(m.b.TotalAlloc - m.a.TotalAlloc), allocs: float64(m.b.Mallocs - m.a.Mallocs)}
+	}
+	before := collections()
+	t := bench.CPUTime()
+	f()
+	c := cost{ns: float64(bench.CPUTime() - t)}
+	m.cycles += collections() - before
+	return c
+}
+
+// collections returns the number of garbage collections of the process.
+func collections() uint64 {
+	s := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
+}
+
+const (
+	window    = 8 // warm turns per conversation
+	collected = 4 // garbage collections that a row should include
+)
+
+// A run measures one template and size.
+type run struct {
+	model  *prompt.Model
+	signer *replay.Signer // the gateway's
+	sign   *replay.Signer // the same in the context of the requests
+	texts  *corpus
+	turns  int // at least
+	seed   uint64
+
+	requests int // of a conversation, so that half of the window is before the size and half after it
+}
+
+// calibrate sets the number of requests after which a prompt has size tokens.
+func (r *run) calibrate(size int) error {
+	v := newConversation(r.texts, r.sign, r.next(), 21)
+	front, err := render(r.model, v, 10)
+	if err != nil {
+		return err
+	}
+	whole, err := render(r.model, v, 20)
+	if err != nil {
+		return err
+	}
+	each := float64(len(whole)-len(front)) / 10
+	base := float64(len(front)) - 10*each
+	r.requests = int((float64(size)-base)/each+0.5) + window/2 + 1
+	if r.requests < window+1 {
+		return fmt.Errorf("size of %d tokens: the tools and the system text have %.0f", size, base)
+	}
+	return nil
+}
+
+// next returns a new seed.
+func (r *run) next() uint64 {
+	r.seed++
+	return r.seed
+}
+
+// An opener makes a server without any history.
+type opener func() (server, error)
+
+// A server runs turns: the gateway, or its stages one by one.
+type server interface {
+	// take runs one turn and returns the costs of its stages.
+	take(v *conversation, k int, m *meter) ([]cost, error)
+	// last returns the number of tokens of the last prompt, and how many of them its worker held.
+	last() (tokens, cached int)
+	streams() []worker
+	Close()
+}
+
+// costs measures turns by the stages, the rest and the total, and the floors. The servers and the floors take turns, so
+// that whatever disturbs the machine disturbs all of them.
+func (r *run) costs(warm bool, floors []floor) ([]cost, error) {
+	opens := []opener{
+		func() (server, error) { return newHandler(r.model, r.signer) },
+		func() (server, error) { return newStages(r.model, r.signer) },
+	}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	var means [2][]cost
+	for _, memory := range []bool{false, true} {
+		m := &meter{memory: memory}
+		var sums [2][]cost
+		var servers [2]server
+		n := 0
+		for !m.enough(n, r.turns) {
+			for i, open := range opens {
+				if servers[i] == nil || !warm {
+					s, err := open()
+					if err != nil {
+						return nil, err
+					}
+					defer s.Close()
+					servers[i] = s
+				}
+				measure := r.cold
+				if warm {
+					measure = r.warm
+				}
+				if err := measure(servers[i], m, &sums[i]); err != nil {
+					return nil, err
+				}
+			}
+			if n++; warm {
+				n += window - 1
+			}
+			for i := range floors {
+				floors[i].measure()
+			}
+		}
+		for i := range sums {
+			for j := range sums[i] {
+				sums[i][j].scale(1 / float64(n))
+			}
+			addCosts(&means[i], sums[i])
+		}
+	}
+	total, list := means[0][0], means[1]
+	rest := total
+	for _, c := range list {
+		c.scale(-1)
+		rest.add(c)
+	}
+	return append(list, rest, total), nil
+}
+
+// check checks the gateway's response to one turn.
+func (r *run) check() error {
+	h, err := newHandler(r.model, r.signer)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	return h.check(newConversation(r.texts, r.sign, r.next(), r.requests), r.requests-1)
+}
+
+// warm measures the last turns of a new conversation, as many as window. Its first request is not measured.
+func (r *run) warm(s server, m *meter, sum *[]cost) error {
+	first := r.requests - window - 1
+	v := newConversation(r.texts, r.sign, r.next(), r.requests)
+	hashes, err := hashesOf(r.model, v)
+	if err != nil {
+		return err
+	}
+	if _, err := s.take(v, first, new(meter)); err != nil {
+		return err
+	}
+	held := 0
+	for k := first + 1; k < r.requests; k++ {
+		tokens, _ := s.last()
+		holding(s.streams(), hashes, held, tokens/blockSize)
+		held = tokens / blockSize
+		c, err := s.take(v, k, m)
+		if err != nil {
+			return err
+		}
+		if _, cached := s.last(); cached < (held-1)*blockSize {
+			return fmt.Errorf("request %d: the worker holds only %d of the last prompt's %d tokens", k, cached, tokens)
+		}
+		addCosts(sum, c)
+	}
+	return nil
+}
+
+// cold measures the first request of a new conversation by a new server: neither that nor the caches of prompts and of
+// the tokenizer know any part of it.
+func (r *run) cold(s server, m *meter, sum *[]cost) error {
+	v := newConversation(r.texts, r.sign, r.next(), r.requests)
+	r.model.Tokenizer().ResetCache()
+	c, err := s.take(v, r.requests-1-window/2, m)
+	if err == nil {
+		addCosts(sum, c)
+	}
+	return err
+}
+
+// enough reports whether n turns are enough: there must be the given number and, if time is measured, some garbage
+// collections, but never more than eight times the number. Memory varies little.
+func (m *meter) enough(n, turns int) bool {
+	if m.memory {
+		return n >= min(turns, window)
+	}
+	return n >= turns && (m.cycles >= collected || n >= 8*turns)
+}
+
+// addCosts adds the costs of stages.
+func addCosts(sum *[]cost, list []cost) {
+	if *sum == nil {
+		*sum = make([]cost, len(list))
+	}
+	for i := range list {
+		(*sum)[i].add(list[i])
+	}
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
+)
+
+// profile writes profiles of warm turns in the gateway to dir. cpu.pprof is of all that runs; the turns have the label
+// turn=warm. The difference of mem.pprof to mem-base.pprof is one conversation's window of turns.
+//
+//	go tool pprof -top -tagfocus turn=warm cpu.pprof
+//	go tool pprof -top -sample_index alloc_space -base mem-base.pprof mem.pprof
+func (r *run) profile(dir string) error {
+	h, err := newHandler(r.model, r.signer)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	f, err := os.Create(filepath.Join(dir, "cpu.pprof"))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return err
+	}
+	m := &meter{around: func(g func()) {
+		pprof.Do(context.Background(), pprof.Labels("turn", "warm"), func(context.Context) { g() })
+	}}
+	var sum []cost
+	for n := 0; n < 8*r.turns && err == nil; n += window {
+		err = r.warm(h, m, &sum)
+	}
+	pprof.StopCPUProfile()
+	if err != nil {
+		return err
+	}
+	n := 0
+	defer func(rate int) { runtime.MemProfileRate = rate }(runtime.MemProfileRate)
+	m = &meter{memory: true, around: func(g func()) {
+		if n == 0 {
+			err = heap(filepath.Join(dir, "mem-base.pprof"))
+			runtime.MemProfileRate = 1
+		}
+		n++
+		g()
+	}}
+	if failed := r.warm(h, m, &sum); failed != nil {
+		return failed
+	}
+	if err != nil {
+		return err
+	}
+	return heap(filepath.Join(dir, "mem.pprof"))
+}
+
+// heap writes a profile of all allocations until now.
+func heap(file string) error {
+	runtime.MemProfileRate = 0 // nothing more is added
+	runtime.GC()
+	runtime.GC() // the counters are published after the second one
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return pprof.Lookup("allocs").WriteTo(f, 0)
+}
