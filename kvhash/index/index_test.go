@@ -442,6 +442,21 @@ func TestTrust(t *testing.T) {
 	require.False(t, ok)
 }
 
+// The reason names the batches that were unreadable or lost.
+func TestStreamLosses(t *testing.T) {
+	x := fleet(1)
+	f := x.NewStream(0, nil)
+	why := func() string {
+		s, _ := x.Info(0)
+		return s.State.String() + " " + s.Why
+	}
+	f.Add(kvevent.Batch{Seq: 0, Damaged: true})
+	require.Equal(t, "degraded batch 0 was lost or unreadable", why())
+	f.Add(kvevent.Batch{Seq: 5})
+	f.Skip()
+	require.Equal(t, "degraded some of the batches 0 to 4 were lost or unreadable", why())
+}
+
 func TestFeed(t *testing.T) {
 	x := fleet(1)
 	f := x.NewStream(0, nil)

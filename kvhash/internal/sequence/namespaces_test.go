@@ -100,7 +100,7 @@ func TestTrackerDamaged(t *testing.T) {
 	require.Len(t, in.Append(nil, kvevent.Batch{Seq: 2}), 1)
 	require.Equal(t, need{}, needOf(in))
 	trust, why := in.State()
-	require.Equal(t, "degraded batches were lost between 1 and 1", trust.String()+" "+why)
+	require.Equal(t, "degraded batch 1 was lost or unreadable", trust.String()+" "+why)
 	in.Append(nil, kvevent.Batch{Seq: 3, Events: []kvevent.Event{{Kind: kvevent.Cleared, Owner: "store"}}})
 	trust, _ = in.State()
 	require.Equal(t, sequence.Degraded, trust)

@@ -72,7 +72,7 @@ type Tracker struct {
 	again    bool            // a replay may be running that was asked for before a restart
 	ranked   bool            // worker and rank are known
 	mixed    bool            // there were batches of others
-	lost     bool            // batches were given up, and nothing has made up for them
+	lost     bool            // batches were given up or damaged, and nothing has made up for them
 	next     uint64          // first batch not delivered
 	end      uint64          // one beyond the highest sequence number known, from a batch or a snapshot; next <= end
 	heard    uint64          // one beyond the highest batch seen that has a time; heard <= end
@@ -253,7 +253,10 @@ func (in *Tracker) State() (s State, why string) {
 	case in.mixed:
 		return Degraded, "batches of another rank came in"
 	case in.lost:
-		return Degraded, fmt.Sprintf("batches were lost between %d and %d", in.lostFrom, in.lostTo)
+		if in.lostFrom == in.lostTo {
+			return Degraded, fmt.Sprintf("batch %d was lost or unreadable", in.lostFrom)
+		}
+		return Degraded, fmt.Sprintf("some of the batches %d to %d were lost or unreadable", in.lostFrom, in.lostTo)
 	case in.salted.full:
 		return Degraded, "the namespaces of some prompts were not kept"
 	}

@@ -59,10 +59,10 @@ func TestTracker(t *testing.T) {
 		{"snapshot beyond what is held", "0 10 done snap12 11 12 13", "0 13", need{}, "exact "},
 		{"snapshot older than what is held", "0 10 done snap5", "0", need{Kind: sequence.Replay, Seq: 6}, "degraded batch 6 is missing"},
 		{"snapshot first", "snap5 6", "6", need{}, "exact "},
-		{"given up", "0 5 6 done give 7", "0 5 6 7", need{}, "degraded batches were lost between 1 and 4"},
+		{"given up", "0 5 6 done give 7", "0 5 6 7", need{}, "degraded some of the batches 1 to 4 were lost or unreadable"},
 		{"given up, then cleared", "0 5 give 6! 7", "0 5 6 7", need{}, "exact "},
-		{"given up twice", "0 5 give 9 give", "0 5 9", need{}, "degraded batches were lost between 1 and 8"},
-		{"given up: cleared and lost again", "0 3! 6 give", "0 3 6", need{}, "degraded batches were lost between 4 and 5"},
+		{"given up twice", "0 5 give 9 give", "0 5 9", need{}, "degraded some of the batches 1 to 8 were lost or unreadable"},
+		{"given up: cleared and lost again", "0 3! 6 give", "0 3 6", need{}, "degraded some of the batches 4 to 5 were lost or unreadable"},
 		{"cleared after the losses", "0 3 5! 6", "0 5 6", need{}, "exact "},
 		{"cleared in the gap, and a gap again", "0 3 done 5! 7", "0 5", need{Kind: sequence.Replay, Seq: 6}, "degraded batch 6 is missing"},
 		{"late replay after a clear", "0 3 5! r1 r2 r3 r4 done 6", "0 5 6", need{}, "exact "},
@@ -402,7 +402,7 @@ func TestTrackerUnreadable(t *testing.T) {
 	require.Empty(t, in.Append(nil, kvevent.Batch{Damaged: true}))
 	trust, why := in.State()
 	require.Equal(t, sequence.Degraded, trust)
-	require.Equal(t, "batches were lost between 0 and 0", why)
+	require.Equal(t, "batch 0 was lost or unreadable", why)
 }
 
 // Where ranks share a socket, a truncated batch is treated as one of rank 0, but not as a restart of rank 0.
@@ -483,7 +483,7 @@ func TestTrackerMixedRanks(t *testing.T) {
 	require.Len(t, in.Append(nil, kvevent.Batch{Seq: 1, Damaged: true}), 1)
 	require.Len(t, in.Append(nil, kvevent.Batch{Seq: 2, DPRank: 2}), 1)
 	trust, why := in.State()
-	require.Equal(t, "degraded batches were lost between 1 and 1", trust.String()+" "+why)
+	require.Equal(t, "degraded batch 1 was lost or unreadable", trust.String()+" "+why)
 }
 
 func TestTrackerAllocs(t *testing.T) {
