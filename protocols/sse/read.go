@@ -275,10 +275,19 @@ const (
 	maxEmpty = 100 // consecutive empty reads, as in bufio
 )
 
-// Events returns the events and comments of src, which it reads to its end. An error of src is the last element; one that
-// wraps [ErrTooBig] need not be. An event is valid until the next iteration. To stop the loop while src blocks, close src.
+// Events returns the events and comments of src, which it reads to its end. An error of src is the last element, wrapped
+// in one that contains the number of events and bytes before it; an error that wraps [ErrTooBig] need not be the last.
+// An event is valid until the next iteration. To stop the loop while src blocks, close src.
 func (r *Reader) Events(src io.Reader) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
+		count := 0
+		each := yield
+		yield = func(ev Event, err error) bool {
+			if err == nil && !ev.Comment {
+				count++
+			}
+			return each(ev, err)
+		}
 		for empty := 0; ; {
 			for {
 				ev, ok, err := r.Next()
@@ -303,23 +312,32 @@ func (r *Reader) Events(src io.Reader) iter.Seq2[Event, error] {
 			if err == io.EOF {
 				r.Finish()
 			} else if err != nil {
-				r.fail(err, yield)
+				if r.rest(yield) {
+					each(Event{}, fmt.Errorf("sse: read: %w after %s (%d bytes)", err, events(count), r.base+int64(len(r.buf))))
+				}
 				return
 			}
 		}
 	}
 }
 
-// fail yields the remaining complete events and then err.
-func (r *Reader) fail(err error, yield func(Event, error) bool) {
+// rest yields the complete events that are left and reports whether yield did not stop it.
+func (r *Reader) rest(yield func(Event, error) bool) bool {
 	for {
-		ev, ok, lerr := r.Next()
-		if !ok && lerr == nil {
-			yield(Event{}, err)
-			return
+		ev, ok, err := r.Next()
+		if !ok && err == nil {
+			return true
 		}
-		if !yield(ev, lerr) {
-			return
+		if !yield(ev, err) {
+			return false
 		}
 	}
+}
+
+// events returns n in words.
+func events(n int) string {
+	if n == 1 {
+		return "1 event"
+	}
+	return fmt.Sprintf("%d events", n)
 }

@@ -157,12 +157,20 @@ func TestEvents(t *testing.T) {
 	}
 	t.Run("error", func(t *testing.T) {
 		boom := errors.New("boom")
-		var r sse.Reader
-		var log []string
-		for ev, err := range r.Events(io.MultiReader(strings.NewReader("data: a\n\n"), iotest.ErrReader(boom))) {
-			log = append(log, fmt.Sprint(string(ev.Data), err))
+		for in, want := range map[string]string{
+			"":                                 "after 0 events (0 bytes)",
+			"data: a\n\nid: 1\n\n:c\n\nda":     "after 1 event (22 bytes)",
+			strings.Repeat("data: a\n\n", 5e4): "after 50000 events (450000 bytes)",
+		} {
+			var r sse.Reader
+			var last error
+			for _, err := range r.Events(io.MultiReader(strings.NewReader(in), iotest.ErrReader(boom))) {
+				require.NoError(t, last)
+				last = err
+			}
+			require.ErrorIs(t, last, boom)
+			require.EqualError(t, last, "sse: read: boom "+want)
 		}
-		require.Equal(t, []string{"a<nil>", "boom"}, log)
 	})
 	t.Run("no progress", func(t *testing.T) {
 		var r sse.Reader

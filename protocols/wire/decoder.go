@@ -4,6 +4,7 @@ package wire
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"iter"
 
@@ -85,12 +86,18 @@ func (a *API) decoder(opt *DecoderOptions) apiDecoder {
 	return completionsanswer.NewDecoder(&completionsanswer.DecoderOptions{Limits: opt.Limits})
 }
 
-// Events returns the events of the HTTP response body src. An error of src or malformed JSON is the last element. An
-// event is valid until the next iteration. To stop the loop while src blocks, close src.
+// Events returns the events of the HTTP response body src. An error of src or malformed JSON is the last element; the
+// error names the API and how much of src was read, and wraps the cause. An event is valid until the next iteration. To
+// stop the loop while src blocks, close src.
 func (a *API) Events(src io.Reader, opt *DecoderOptions) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		d := a.NewDecoder(opt)
-		streamdec.Pull(src, d.in, d.limits, d.in.AppendWhole)(yield)
+		streamdec.Pull(src, d.in, d.limits, d.in.AppendWhole)(func(ev event.Event, err error) bool {
+			if err != nil {
+				err = fmt.Errorf("wire: %s response: %w", a, err)
+			}
+			return yield(ev, err)
+		})
 	}
 }
 
@@ -117,7 +124,9 @@ func (d *Decoder) Dropped() int {
 }
 
 // TokenIDs returns the token IDs of a choice in the last server-sent event of a completions stream, if the engine sends
-// them (vLLM: return_token_ids). They are valid until the next call.
+// them (vLLM: return_token_ids). They are valid until the next call. A call of Append may decode several server-sent
+// events, whose IDs are then lost except for the last one's: to receive all of them, split the body with an
+// [sse.Reader] and call AppendEvent and TokenIDs for each.
 func (d *Decoder) TokenIDs(choice int32) []uint32 {
 	if c, ok := d.in.(*completionsanswer.Decoder); ok {
 		return c.TokenIDs(choice)

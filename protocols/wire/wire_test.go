@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -178,6 +179,31 @@ func TestCut(t *testing.T) {
 }
 
 // TestFail ends responses with errors of any type, by Fail or by an event.
+// An error in the middle of a body says which response broke off and where.
+func TestEventsBroken(t *testing.T) {
+	for body, want := range map[string]string{
+		"": "wire: completions response: read: unexpected EOF before the first byte",
+		"data: {\"choices\":[{\"index\":0,\"text\":\"a\"}]}\n\ndata: {\"cho": "wire: completions response: sse: read: unexpected EOF after 1 event (55 bytes)",
+		`{"choices":[`: "wire: completions response: read: unexpected EOF after 12 bytes",
+	} {
+		var text string
+		var last error
+		for ev, err := range wire.Completions.Events(io.MultiReader(strings.NewReader(body), iotest.ErrReader(io.ErrUnexpectedEOF)), nil) {
+			require.NoError(t, last, "the error is the last element")
+			text += string(ev.Data)
+			last = err
+		}
+		require.EqualError(t, last, want)
+		require.ErrorIs(t, last, io.ErrUnexpectedEOF)
+		require.Equal(t, strings.Contains(body, "data:"), text == "a")
+	}
+	for _, err := range wire.Chat.Events(strings.NewReader("data: {\n\n"), nil) {
+		require.ErrorContains(t, err, "wire: chat response: ")
+		_, ok := errors.AsType[*block.Error](err)
+		require.True(t, ok)
+	}
+}
+
 func TestFail(t *testing.T) {
 	for _, api := range append(apis, wire.Completions) {
 		for _, stream := range []bool{true, false} {

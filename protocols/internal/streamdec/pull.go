@@ -4,6 +4,7 @@ package streamdec
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"iter"
 
@@ -45,6 +46,8 @@ func Pull(src io.Reader, d Decoder, lim *block.Limits, whole func(dst []event.Ev
 			body, err := io.ReadAll(io.LimitReader(src, int64(MaxBody(lim))+1))
 			if err == nil {
 				events, err = whole(nil, bytes.TrimPrefix(body, []byte(bom)))
+			} else {
+				err = fmt.Errorf("read: %w after %d bytes", err, len(body))
 			}
 			if all() && err != nil {
 				yield(event.Event{}, err)
@@ -91,7 +94,7 @@ func peek(src io.Reader) (io.Reader, bool, error) {
 	head := make([]byte, 512)
 	n, err := io.ReadAtLeast(src, head, 1)
 	if err != nil && err != io.EOF {
-		return nil, false, err
+		return nil, false, fmt.Errorf("read: %w before the first byte", err)
 	}
 	head = head[:n]
 	text := bytes.TrimLeft(bytes.TrimPrefix(head, []byte(bom)), " \t\r\n")

@@ -240,8 +240,9 @@ func TestPull(t *testing.T) {
 		{strings.NewReader("data: end\n\ndata: a\n\n"), `text "end", finish`},
 		{strings.NewReader("\xEF\xBB\xBF\r\n {\"a\":1}"), `opaque "\r\n {\"a\":1}"`},
 		{strings.NewReader(""), `finish`},
-		{iotest.ErrReader(broken), `broken`},
-		{io.MultiReader(strings.NewReader("data: a\n\ndata: b"), iotest.ErrReader(broken)), `text "a", broken`},
+		{iotest.ErrReader(broken), `read: broken before the first byte`},
+		{io.MultiReader(strings.NewReader("data: a\n\ndata: b"), iotest.ErrReader(broken)), `text "a", sse: read: broken after 1 event (16 bytes)`},
+		{io.MultiReader(strings.NewReader(`{"a":`), iotest.ErrReader(broken)), `read: broken after 5 bytes`},
 	} {
 		var got []string
 		for e, err := range Pull(c.src, &lines{}, nil, whole) {
