@@ -83,7 +83,7 @@ func ExampleParseRules() {
 	// {"system":"You work for a tenant.\nTenant: (see the end)\nBe brief.\n\n# About this session\nTenant: gold","messages":[]}
 }
 
-// A proxy can log the changes that it made to a request.
+// A proxy can log the changes that it made to a request. Each Change has the text that Stabilize found in the request.
 func ExampleReport() {
 	r, err := messages.Decode([]byte(`{"system":[`+
 		`{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1.330.1ad; cch=97bd6;"},`+
@@ -99,7 +99,7 @@ func ExampleReport() {
 		fmt.Printf("%s %s in %s, %d times, %d bytes: %q\n", c.Action, c.Rule, c.Path, c.Count, c.Bytes, c.Text)
 	}
 	s := report.Stable
-	fmt.Println(report.Bytes(), "bytes removed; stable up to", s.Offset, s.Path, s.Class, s.Cause)
+	fmt.Println(report.Bytes(), "bytes removed; stable up to", s.Offset, s.Path, s.Class, s.Cause) // 62 is that of the removed text
 	// Output:
 	// removed claude-code/billing in system[0], 1 times, 62 bytes: "x-anthropic-billing-header: cc_version=2.1.330.1ad; cch=97bd6;"
 	// move claude-code/date in system[1], 1 times, 27 bytes: "Today's date is 2026-11-22."

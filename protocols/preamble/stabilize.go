@@ -55,13 +55,15 @@ type Change struct {
 	// the decoded body, or -1 in a built request. For a canonical rule, both refer to its first change.
 	Path   string
 	Offset int64
-	Text   string // the text that was removed or moved, unescaped; it may share memory with the request
-	Bytes  int    // length of Text or, if Action is respelt, bytes removed from the body
-	Count  int    // number of edits; more than 1 only for canonical rules
-	whole  bool   // the whole block was removed
+	// Text is the part of the request that was removed or moved, unescaped, or the name of a tool that was moved. It is
+	// "" if Action is respelt. It may share memory with the request.
+	Text  string
+	Bytes int  // length of Text or, if Action is respelt, bytes removed from the body
+	Count int  // number of edits; more than 1 only for canonical rules
+	whole bool // the whole block was removed
 }
 
-// Bytes returns the number of bytes of text that were removed.
+// Bytes returns the number of bytes of text that were removed: the sum of Bytes over the Changes with Action removed.
 func (r Report) Bytes() int {
 	n := 0
 	for i := range r.Changes {
