@@ -8,7 +8,8 @@
 // had computed them. Lookups are timed one by one in a pass over the whole file with the monotonic clock, less the time
 // of reading the clock. The time of a lookup is the median of the rounds, which excludes rounds disturbed by other
 // processes. Queries and events alternate in these files, so there are no runs of queries to time together. Events are
-// timed together in a separate pass without queries, as the median of the rounds. Compare figures only within one run.
+// timed together in a separate pass without queries, as the median of the rounds. All times are elapsed time, not CPU
+// time, so a busy machine lengthens them, which the field noisy reports. Compare figures only within one run.
 package main
 
 import (
@@ -32,8 +33,8 @@ Each line of output is a JSON object for one file:
   workload, queries     from the header of the file
   checksum              sum over all queries, with events applied in file order, of the matched depth of every worker
   us_per_query, us_per_query_p50, us_per_query_p99
-                        time of a lookup
-  ns_per_event_block    time of the events, divided by the number of blocks that they store or remove
+                        elapsed time of a lookup
+  ns_per_event_block    elapsed time of the events, divided by the number of blocks that they store or remove
   bytes_per_residency   heap of the index at the end of the file, divided by residencies
   residencies           pairs of a worker and a block at the end of the file
   allocs_per_query      over up to 1,000 of the queries, repeated at the end of the file

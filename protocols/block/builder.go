@@ -30,7 +30,8 @@ func textTurn(role Role, text string) Turn {
 }
 
 // ToolResults returns a turn with the results of the calls in an assistant turn. Each block has kind [ToolResult]; see
-// [ResultText].
+// [ResultText]. Without results, the turn has no blocks; do not append it to a request, because some APIs encode it as an
+// empty message of the user.
 func ToolResults(results ...Block) Turn { return Turn{Role: RoleTool, Blocks: results} }
 
 // ResultText returns a block of kind [ToolResult] with one text, the result of the call callID. Set IsError in it if

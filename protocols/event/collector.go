@@ -30,11 +30,13 @@ type Answer struct {
 // preserved. The zero value is ready for use. A Collector copies everything that it keeps. It is not safe for
 // concurrent use.
 type Collector struct {
-	Answers []Answer // by choice
-	Usage   Tokens   // counts of the last event that has any
-	Err     Why      // class of the Error event, or None
-	Message string   // public message of the Error event
-	Code    string   // machine-readable code of the Error event, or ""
+	// Answers are indexed by choice. An answer exists from the first event of its choice on, normally event.Start: the
+	// slice is empty before, and if the response only has an Error event.
+	Answers []Answer
+	Usage   Tokens // counts of the last event that has any
+	Err     Why    // class of the Error event, or None
+	Message string // public message of the Error event
+	Code    string // machine-readable code of the Error event, or ""
 }
 
 // Add adds events, in order. Events of unknown kinds are skipped.

@@ -249,3 +249,14 @@ func TestFlagsString(t *testing.T) {
 		require.Equal(t, want, e.String())
 	}
 }
+
+// An answer exists from the first event of its choice on.
+func TestCollectorAnswers(t *testing.T) {
+	var c event.Collector
+	c.Add(event.Event{Kind: event.Usage, Usage: &event.Tokens{Prompt: 1}}, event.Event{Kind: event.Error, Why: event.Overloaded})
+	require.Empty(t, c.Answers)
+	c.Add(event.Event{Kind: event.Start})
+	require.Len(t, c.Answers, 1)
+	c.Add(event.Event{Kind: event.Text, Choice: 2, Data: []byte("a")})
+	require.Len(t, c.Answers, 3)
+}
