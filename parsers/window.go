@@ -74,6 +74,11 @@ type output struct {
 // open makes the window: what was held back, then chunk. Without held bytes the window is the chunk itself.
 func (p *machine) open(chunk []byte, tokens []Token) {
 	p.out = p.out[:0]
+	if p.own && p.start == 0 && len(p.win) > 0 && len(tokens) == 0 { // all of buf is held: it only grows
+		p.buf = append(p.buf, chunk...)
+		p.win = p.buf
+		return
+	}
 	held, gap := p.win[p.start:], p.start > 0
 	p.rebase()
 	if len(tokens) > 0 {
