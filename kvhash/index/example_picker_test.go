@@ -28,16 +28,12 @@ func Example() {
 	if err != nil {
 		fmt.Println(err) // the batch is marked as damaged, and the worker will be Degraded
 	}
-	for _, b := range batches {
-		streams["engine-b"].Add(b) // then look at Need, which reports lost messages
-	}
+	streams["engine-b"].Add(batches...) // then look at Need, which reports lost messages
 
 	prompt := []uint32{10, 11, 12, 13, 14, 15, 16, 17, 18, 19}
-	var best index.Match
-	for _, m := range x.AppendMatches(nil, kvhash.Scheme{}.AppendBlocks(nil, prompt, 4, nil)) {
-		if m.Depth > best.Depth {
-			best = m
-		}
+	best, ok := x.Best(kvhash.Scheme{}.AppendBlocks(nil, prompt, 4, nil))
+	if !ok {
+		fmt.Println("no engine holds the first block: choose by load")
 	}
 	worker, _ := x.Worker(best.Worker)
 	fmt.Printf("%v holds %d blocks (%v)\n", worker.Key, best.Depth, best.State)

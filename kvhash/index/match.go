@@ -63,6 +63,18 @@ func (x *Index) AppendMatches(dst []Match, hashes []uint64) []Match {
 	return x.search(dst, hashes, &all)
 }
 
+// Best returns the match with the greatest depth, and of equal ones that of the lowest ID. ok is false if no worker holds the
+// first block. It costs as much as AppendMatches.
+func (x *Index) Best(hashes []uint64) (best Match, ok bool) {
+	var room [32]Match
+	for _, m := range x.AppendMatches(room[:0], hashes) {
+		if m.Depth > best.Depth {
+			best, ok = m, true
+		}
+	}
+	return best, ok
+}
+
 func (x *Index) search(dst []Match, hashes []uint64, q *query) []Match {
 	if len(hashes) == 0 {
 		return dst

@@ -130,12 +130,14 @@ func (f *Stream) current() *worker {
 	return nil
 }
 
-// Add adds a batch of the live stream: it is applied, or held while earlier ones are missing. b is not retained; the namespaces of its events
-// may be set.
-func (f *Stream) Add(b kvevent.Batch) {
+// Add adds batches of the live stream, in the order in which they arrived. A batch is applied, or held while earlier ones are
+// missing. Batches are not retained; the namespaces of their events may be set.
+func (f *Stream) Add(batches ...kvevent.Batch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.apply(f.in.Append(f.ready[:0], b))
+	for _, b := range batches {
+		f.apply(f.in.Append(f.ready[:0], b))
+	}
 }
 
 // AddReplay adds a batch of a replay, which the caller requested because [Stream.Need] reported one. The live stream continues meanwhile.

@@ -4,10 +4,13 @@ package preamble_test
 
 import (
 	"fmt"
+	"log"
+	"os"
 
 	"github.com/weft-go/weft/protocols/messages"
 	"github.com/weft-go/weft/protocols/preamble"
 	"github.com/weft-go/weft/protocols/responses"
+	"github.com/weft-go/weft/protocols/wire"
 )
 
 func ExampleStabilize() {
@@ -27,6 +30,36 @@ func ExampleStabilize() {
 	// Output:
 	// system[0] 11
 	// {"system":[{"type":"text","text":"You are an agent."}],"messages":[]}
+}
+
+func ExampleAppendStable() {
+	body, err := stable("/v1/messages", []byte(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"Hi"}],`+
+		`"system":"x-anthropic-billing-header: cc_version=2.1.330.1ad; cch=97bd6;\nYou are an agent.\nToday's date is 2026-11-22.\nBe brief."}`))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(string(body))
+	// Output:
+	// removed claude-code/billing in system: 63 bytes: "x-anthropic-billing-header: cc_version=2.1.330.1ad; cch=97bd6;\n"
+	// move claude-code/date in system: 27 bytes: "Today's date is 2026-11-22."
+	// {"model":"m","max_tokens":9,"messages":[{"role":"user","content":"Hi"}],"system":"You are an agent.\nBe brief.\n\n# About this session\nToday's date is 2026-11-22."}
+}
+
+// stable returns the body of a request to path as a proxy passes it on.
+func stable(path string, body []byte) ([]byte, error) {
+	log := log.New(os.Stdout, "", 0)
+	api, err := wire.Lookup(path)
+	if err != nil {
+		return body, nil // another endpoint: pass the request on unchanged
+	}
+	body, report, err := preamble.AppendStable(nil, api, body, &preamble.Options{Relocate: true}) // nil: only the billing header
+	if err != nil {
+		return nil, err // reply with api.Status and api.AppendError
+	}
+	for _, c := range report.Changes { // Text was removed or moved, Bytes is its length
+		log.Printf("%s %s in %s: %d bytes: %q", c.Action, c.Rule, c.Path, c.Bytes, c.Text)
+	}
+	return body, nil
 }
 
 func ExampleCompare() {

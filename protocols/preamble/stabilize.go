@@ -8,6 +8,7 @@ import (
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/internal/codec"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
+	"github.com/weft-go/weft/protocols/wire"
 )
 
 // Options selects what [Stabilize] does in addition to dropping the billing header. Everything is off by default.
@@ -99,6 +100,22 @@ func Stabilize(r *block.Request, o *Options) (Report, error) {
 		return Report{Changes: changes}, err
 	}
 	return apply(r, o, changes, before)
+}
+
+// AppendStable appends the body of a request of an API as [Stabilize] changes it, for programs that pass requests on. The
+// other bytes are preserved, and the caller may modify body afterwards. An error is a *[block.Error] if body is not a valid
+// request of the API; dst is then returned unchanged.
+func AppendStable(dst []byte, api *wire.API, body []byte, o *Options) ([]byte, Report, error) {
+	r, err := api.Decode(slices.Clone(body), nil) // the report may share memory with it
+	if err != nil {
+		return dst, Report{}, err
+	}
+	report, err := Stabilize(r, o)
+	if err != nil {
+		return dst, report, err
+	}
+	out, err := r.AppendBody(dst)
+	return out, report, err
 }
 
 // apply makes the changes that o selects. before is the length of the body before the header was removed.

@@ -3,6 +3,7 @@
 package wire
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/weft-go/weft/protocols/apierr"
@@ -79,6 +80,16 @@ func (a *API) Decode(body []byte, l *block.Limits) (*block.Request, error) { ret
 // an error of type *[block.LossError]; other errors are *[block.Error].
 func (a *API) AppendRequest(dst []byte, r *block.Request, opt *block.EncodeOptions) ([]byte, []block.Loss, error) {
 	return a.encode(dst, r, opt)
+}
+
+// AppendConverted appends body, which is a request of the API from, as the body of a request of this API: see Decode and
+// AppendRequest, which it combines. The caller may modify body afterwards.
+func (a *API) AppendConverted(dst []byte, from *API, body []byte) ([]byte, []block.Loss, error) {
+	r, err := from.Decode(bytes.Clone(body), nil) // losses may share memory with it
+	if err != nil {
+		return dst, nil, err
+	}
+	return a.AppendRequest(dst, r, nil)
 }
 
 // Status returns the HTTP status of a response that reports err, which may be any error: see [apierr.Wrap].

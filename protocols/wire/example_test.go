@@ -206,6 +206,21 @@ func ExampleOptions_dispatch() {
 }
 
 // Each API has its own form of an error.
+func ExampleAPI_AppendConverted() {
+	body, losses, err := wire.Messages.AppendConverted(nil, wire.Chat, []byte(`{"model":"m","seed":7,"messages":[{"role":"user","content":"Hi"}]}`))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(string(body))
+	for _, l := range losses {
+		fmt.Println(l)
+	}
+	// Output:
+	// {"model":"m","max_tokens":8192,"messages":[{"role":"user","content":"Hi"}]}
+	// seed: no field in the Messages API: seed
+	// max_tokens: the Messages API requires max_tokens; the default was set
+}
+
 func ExampleAPI_AppendError() {
 	err := apierr.Overloaded(0)
 	for _, api := range []*wire.API{wire.Chat, wire.Responses, wire.Messages} {

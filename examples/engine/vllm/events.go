@@ -17,7 +17,7 @@ type subscriber struct {
 // Events adds each change of the cache to the stream, after a first batch that clears the cache and stores its content.
 // The returned function ends the subscription.
 func (e *Engine) Events(s *index.Stream) (cancel func()) {
-	return e.subscribe(s.Add)
+	return e.subscribe(func(b kvevent.Batch) { s.Add(b) })
 }
 
 // Subscribe calls fn with each further change of the cache. If the engine has published batches before, the first batch
