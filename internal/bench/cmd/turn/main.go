@@ -137,13 +137,13 @@ func (s *subject) rows(o *options, shared string, texts *corpus, size int) ([]ro
 	}
 	v := newConversation(texts, r.sign, r.next(), r.requests)
 	k := r.requests - 1 - window/2
-	floors := newFloors(v.body(k-1), v.body(k), tok)
+	r.floors = newFloors(v.body(k-1), v.body(k), tok)
 	var out []row
 	for _, state := range strings.Split(o.states, ",") {
 		if state != "warm" && state != "cold" {
 			return nil, fmt.Errorf("-states: unknown state %q", state)
 		}
-		costs, err := r.costs(state == "warm", floors)
+		costs, err := r.costs(state == "warm")
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", state, err)
 		}
@@ -152,8 +152,12 @@ func (s *subject) rows(o *options, shared string, texts *corpus, size int) ([]ro
 			out = append(out, row{s.name, size, state, name, c.ns / 1e3, c.bytes / 1024, c.allocs})
 		}
 	}
-	for i := range floors {
-		out = append(out, row{Template: s.name, Size: size, Stage: floors[i].name, US: floors[i].ns / float64(floors[i].runs) / 1e3})
+	for i := range r.floors.list {
+		x := &r.floors.list[i]
+		if x.runs == 0 { // fewer turns than floors
+			x.measure()
+		}
+		out = append(out, row{Template: s.name, Size: size, Stage: x.name, US: x.ns / float64(x.runs) / 1e3})
 	}
 	return out, nil
 }

@@ -72,6 +72,7 @@ type run struct {
 	turns  int // at least
 	seed   uint64
 
+	floors   floors
 	requests int // of a conversation, so that half of the window is before the size and half after it
 }
 
@@ -114,9 +115,9 @@ type server interface {
 	Close()
 }
 
-// costs measures turns by the stages, the rest and the total, and the floors. The servers and the floors take turns, so
-// that whatever disturbs the machine disturbs all of them.
-func (r *run) costs(warm bool, floors []floor) ([]cost, error) {
+// costs measures turns by the stages, the rest and the total. The servers alternate, and a floor is measured after each
+// turn, so that whatever disturbs the machine disturbs all of them.
+func (r *run) costs(warm bool) ([]cost, error) {
 	opens := []opener{
 		func() (server, error) { return newHandler(r.model, r.signer) },
 		func() (server, error) { return newStages(r.model, r.signer) },
@@ -150,9 +151,6 @@ func (r *run) costs(warm bool, floors []floor) ([]cost, error) {
 			}
 			if n++; warm {
 				n += window - 1
-			}
-			for i := range floors {
-				floors[i].measure()
 			}
 		}
 		for i := range sums {
@@ -205,6 +203,7 @@ func (r *run) warm(s server, m *meter, sum *[]cost) error {
 			return fmt.Errorf("request %d: the worker holds only %d of the last prompt's %d tokens", k, cached, tokens)
 		}
 		addCosts(sum, c)
+		r.floors.measure()
 	}
 	return nil
 }
@@ -217,6 +216,7 @@ func (r *run) cold(s server, m *meter, sum *[]cost) error {
 	c, err := s.take(v, r.requests-1-window/2, m)
 	if err == nil {
 		addCosts(sum, c)
+		r.floors.measure()
 	}
 	return err
 }
