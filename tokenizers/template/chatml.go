@@ -18,10 +18,17 @@ const (
 	scopeSinceUser = "since_user" // after the last message of the user, as in Qwen3
 )
 
+// The forms in which the format chatml can print calls, and ask for them.
+const (
+	callsJSON = "json" // {"name": …, "arguments": …}, as in Qwen3
+	callsXML  = "xml"  // <function=…><parameter=…>, as in Qwen3-Coder and Qwen3.5
+	callsNone = "none" // neither tools nor calls
+)
+
 type chatMLOptions struct {
 	system    string // text if the conversation has none; "" prints no system turn
 	reasoning string // since_user, all or none
-	xml       bool   // calls are written <function=…><parameter=…>, as in Qwen3-Coder and Qwen3.5
+	calls     string // json, xml or none
 	thinking  bool   // enable_thinking, unless the request sets it
 }
 
@@ -32,14 +39,15 @@ type chatMLOptions struct {
 //
 // with tools listed in the system turn, reasoning between <think> and </think>, calls between <tool_call> and
 // </tool_call>, and results between <tool_response> and </tool_response> in a user turn. By default it equals the
-// template published with Qwen3-8B (2025-04).
+// template published with Qwen3-8B (2025-04), and with calls in XML that of Qwen3.5, which lists the tools before the
+// system text.
 type chatML struct{ opt chatMLOptions }
 
 func newChatML(v *variables) Template {
 	return chatML{chatMLOptions{
 		system:    variable(v, "default_system", ""),
 		reasoning: v.choice("reasoning_scope", scopeSinceUser, scopeAll, scopeNone),
-		xml:       v.choice("calls", "json", "xml") == "xml",
+		calls:     v.choice("calls", callsJSON, callsXML, callsNone),
 		thinking:  variable(v, "enable_thinking", true),
 	}}
 }
@@ -55,6 +63,9 @@ type message struct {
 }
 
 const (
+	xmlToolsHead = "# Tools\n\nYou have access to the following functions:\n\n<tools>"
+	xmlToolsTail = "\n</tools>\n\nIf you choose to call a function ONLY reply in the following format with NO suffix:\n\n<tool_call>\n<function=example_function_name>\n<parameter=example_parameter_1>\nvalue_1\n</parameter>\n<parameter=example_parameter_2>\nThis is the value for the second parameter\nthat can span\nmultiple lines\n</parameter>\n</function>\n</tool_call>\n\n<IMPORTANT>\nReminder:\n- Function calls MUST follow the specified format: an inner <function=...></function> block must be nested within <tool_call></tool_call> XML tags\n- Required parameters MUST be specified\n- You may provide optional reasoning for your function call in natural language BEFORE the function call, but NOT after\n- If there is no function call available, answer the question like normal with your current knowledge and do not tell the user about function calls\n</IMPORTANT>"
+
 	toolsHead = "# Tools\n\nYou may call one or more functions to assist with the user query.\n\nYou are provided with function signatures within <tools></tools> XML tags:\n<tools>"
 	toolsTail = "\n</tools>\n\nFor each function call, return a json object with function name and arguments within <tool_call></tool_call> XML tags:\n<tool_call>\n{\"name\": <function-name>, \"arguments\": <args-json-object>}\n</tool_call>"
 )
@@ -76,13 +87,19 @@ func (t chatML) Render(req Request) (*Prompt, error) {
 	if err != nil {
 		return nil, err
 	}
+	if t.opt.calls == callsNone {
+		tools = nil
+		for i := range msgs {
+			msgs[i].calls = nil
+		}
+	}
 	b := &builder{}
 	if req.ContinueFinalMessage {
 		last := &msgs[len(msgs)-1]
 		switch {
 		case len(last.calls) > 0:
 			return nil, &Error{path: last.path, reason: "cannot be continued: it has tool calls"}
-		case len(msgs) == 1 && last.role == "system" && len(tools) > 0:
+		case len(msgs) == 1 && last.role == "system" && len(tools) > 0 && t.opt.calls == callsJSON:
 			return nil, &Error{path: last.path, reason: "cannot be continued: the tools follow it"}
 		}
 	}
@@ -126,32 +143,50 @@ func (t chatML) Render(req Request) (*Prompt, error) {
 	return b.prompt(), nil
 }
 
-// system prints the first turn: the system text, the tools, or both. With open it leaves a turn without tools open.
+// system prints the first turn: the system text, the tools, or both. With open it leaves a turn that ends with the system
+// text open.
 func (t chatML) system(b *builder, msgs []message, tools []jsonval.Value, open bool) {
 	first := len(msgs) > 0 && msgs[0].role == "system"
 	if len(tools) == 0 && !first && t.opt.system == "" {
 		return
 	}
-	b.lit("<|im_start|>system\n")
-	if first {
-		b.val(msgs[0].content, msgs[0].contentPath, kindSystem)
-	} else {
-		b.lit(t.opt.system)
+	text := func() {
+		if first {
+			b.val(msgs[0].content, msgs[0].contentPath, kindSystem)
+		} else {
+			b.lit(t.opt.system)
+		}
 	}
-	if len(tools) > 0 {
+	b.lit("<|im_start|>system\n")
+	switch {
+	case len(tools) == 0:
+		text()
+	case t.opt.calls == callsXML:
+		listTools(b, xmlToolsHead, tools, xmlToolsTail)
+		if first && strings.TrimSpace(msgs[0].content) != "" || !first && t.opt.system != "" {
+			b.lit("\n\n")
+			text()
+		}
+	default:
+		text()
 		if first || t.opt.system != "" {
 			b.lit("\n\n")
 		}
-		b.lit(toolsHead)
-		for i, tool := range tools {
-			b.lit("\n")
-			b.val(string(tool.AppendJSON(nil)), fmt.Sprintf("tools[%d]", i), kindTools)
-		}
-		b.lit(toolsTail)
+		listTools(b, toolsHead, tools, toolsTail)
 	}
 	if !first || !open {
 		b.lit("<|im_end|>\n")
 	}
+}
+
+// listTools prints a line for each tool between head and tail.
+func listTools(b *builder, head string, tools []jsonval.Value, tail string) {
+	b.lit(head)
+	for i, tool := range tools {
+		b.lit("\n")
+		b.val(string(tool.AppendJSON(nil)), fmt.Sprintf("tools[%d]", i), kindTools)
+	}
+	b.lit(tail)
 }
 
 // lastQuery returns the index of the last message that the user wrote, excluding tool results sent in a user turn, or
@@ -210,7 +245,7 @@ func (t chatML) assistant(b *builder, m *message, current, last, open bool) erro
 		}
 		// The XML form asks for content after trimming, and for one more line end. The JSON form tests the content
 		// before leading line ends are removed.
-		if t.opt.xml {
+		if t.opt.calls == callsXML {
 			switch {
 			case i > 0:
 				b.lit("\n")

@@ -82,6 +82,35 @@ func TestChatML(t *testing.T) {
 	}
 }
 
+// With calls set to none, the format prints neither tools nor calls, and Probe reports that.
+func TestChatMLWithoutCalls(t *testing.T) {
+	none := lookup("chatml", vars{"calls": "none"})
+	for _, g := range readGolden(t) {
+		if len(g.Tools) == 0 {
+			continue
+		}
+		req := g.request()
+		p, err := none.Render(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkPrompt(t, p)
+		if strings.Contains(p.Text, "<tool_call>") || strings.Contains(p.Text, "# Tools") {
+			t.Errorf("%s: tools or calls in\n%s", g.Name, p.Text)
+		}
+		req.Tools = nil
+		if q, err := none.Render(req); err != nil || q.Text != p.Text {
+			t.Errorf("%s: without tools\n%v\nwith tools\n%s", g.Name, q, p.Text)
+		}
+	}
+	c := template.Probe(none)
+	for _, name := range []string{"tools", "tool_calls", "flat_calls"} {
+		if c.Has(name) {
+			t.Errorf("the template has %s", name)
+		}
+	}
+}
+
 // vars are the variables of a written format.
 type vars = map[string]any
 

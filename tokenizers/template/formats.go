@@ -15,8 +15,8 @@ import (
 //
 //	name            of                               variables, with their defaults
 //	chatml          Qwen3 and many others            enable_thinking (true), default_system (none), reasoning_scope
-//	                                                 (since_user, all or none), calls (json, or xml as in Qwen3-Coder
-//	                                                 and Qwen3.5)
+//	                                                 (since_user, all or none), calls (json; xml as in Qwen3.5; none:
+//	                                                 neither tools nor calls are printed)
 //	harmony         gpt-oss                          style (template or library), date (from Now), model_identity,
 //	                                                 knowledge_cutoff (2024-06), reasoning_effort (medium),
 //	                                                 builtin_tools ([]string), auto_drop_analysis (true),

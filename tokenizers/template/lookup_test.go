@@ -25,7 +25,7 @@ func TestLookupErrors(t *testing.T) {
 		{"chatml", &template.Options{Arguments: "raw"}, "template: format chatml takes only the options Variables and Now"},
 		{"chatml", &template.Options{Variables: vars{"bos_token": "<s>"}},
 			"template: variables.bos_token: is not a variable of the format chatml, which has calls, default_system, enable_thinking, reasoning_scope"},
-		{"chatml", &template.Options{Variables: vars{"calls": "yaml"}}, `template: variables.calls: is "yaml", not json, xml`},
+		{"chatml", &template.Options{Variables: vars{"calls": "yaml"}}, `template: variables.calls: is "yaml", not json, xml, none`},
 		{"harmony", &template.Options{Variables: vars{"sampled_calls": "yes"}}, "template: variables.sampled_calls: is a string, not a bool"},
 		{"harmony", &template.Options{Variables: vars{"builtin_tools": "python"}}, "template: variables.builtin_tools: is a string, not a []string"},
 		{"deepseek_v41", &template.Options{Variables: vars{"reasoning_effort": 1.5}}, "template: variables.reasoning_effort: is a float64, not a string"},

@@ -48,7 +48,8 @@ func TestProbeOrder(t *testing.T) {
 		"ids of calls":       {compile(tools, "{{ c.id }}", ""), "tools first, ids"},
 		"ids of results":     {compile(tools, "", "{% if m.tool_call_id %}{{ m.tool_call_id }}{% endif %}"), "tools first, ids"},
 		"ChatML":             {lookup("chatml", nil), "system first"},
-		"ChatML XML":         {lookup("chatml", vars{"calls": "xml"}), "system first"},
+		"ChatML XML":         {lookup("chatml", vars{"calls": "xml"}), "tools first"}, // as in Qwen3.5
+		"ChatML, no calls":   {lookup("chatml", vars{"calls": "none"}), "no tools"},
 		"harmony":            {lookup("harmony", nil), "system first"},
 		"harmony as library": {lookup("harmony", vars{"style": "library"}), "system first"},
 		"DeepSeek V3.2":      {lookup("deepseek_v3_2", nil), "system first"},
