@@ -53,8 +53,8 @@ func writesCalls(g *grammar.Grammar) bool {
 	return t == nil || t.Open.Text != "" || t.Wrapper != nil || t.Bare
 }
 
-// findChatML sets the family of a model without a template, which gets ChatML. The format of calls follows the family.
-// A family that a name suggests is used only if its parser reads them.
+// findChatML sets the family of a model without a template, which gets ChatML. A family that a name suggests is used only
+// if its parser reads calls in ChatML.
 func (m *Model) findChatML(asked string, names []string) error {
 	if asked != "" {
 		return m.setFamily(asked)

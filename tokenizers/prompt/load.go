@@ -24,8 +24,8 @@ import (
 //   - The tokenizer is loaded by [tokenizers.Load].
 //   - The template is loaded by [template.Load]. If the directory has none, it is the built-in format for its
 //     model_type or for the control tokens in its vocabulary, or else ChatML as plain text. [Model.Source] describes
-//     which it is. Models that use harmony always get the built-in format, as in vLLM, because some published templates
-//     fail on tools.
+//     which it is. ChatML asks for calls in a form that the family's parser reads, or omits tools, as in [New]. Models
+//     that use harmony always get the built-in format, as in vLLM, because some published templates fail on tools.
 //   - The family is Options.Family, or is inferred from the format, Options.Name, config.json and the directory's name.
 //     If the template prints calls, the family's parser must be able to read them; if that of Options.Family cannot and
 //     another can, Load returns an error. A template without calls has the family passthrough if nothing else is known.
@@ -59,7 +59,7 @@ func load(fsys fs.FS, opt *Options) (*Model, error) {
 	}
 	family := o.Family
 	o.Tokenizer, o.Family = tok, ""
-	m, err := New(t, &o)
+	m, err := newModel(t, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func (c *config) window(longest int64) int {
 }
 
 // loadTemplate returns a directory's template, the family if it is a built-in format other than ChatML, and a
-// description of its source. A nil template means ChatML with calls as the family writes them.
+// description of its source. A nil template means ChatML with calls as the family's parser reads them.
 func loadTemplate(fsys fs.FS, tok *tokenizers.Tokenizer, cfg *config) (t template.Template, family, source string, err error) {
 	has := func(marks ...string) bool {
 		for _, m := range marks {
@@ -198,8 +198,7 @@ func loadTemplate(fsys fs.FS, tok *tokenizers.Tokenizer, cfg *config) (t templat
 	case has("<|im_start|>", "<|im_end|>"):
 		return nil, "", "ChatML", nil
 	default:
-		t, err = template.Lookup("chatml", now)
-		return t, "", "ChatML as plain text: the directory has no template", err
+		return nil, "", "ChatML as plain text: the directory has no template", nil
 	}
 	t, err = template.Lookup(family, now)
 	return t, family, source, err

@@ -6,13 +6,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/weft-go/weft/parsers"
 	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/chat"
+	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/tokenizers/mini"
 	"github.com/weft-go/weft/tokenizers/prompt"
 )
@@ -95,6 +99,73 @@ func TestLoadInfersTheFamily(t *testing.T) {
 			require.Equal(t, tt.want == "", err != nil, "%v", err)
 		})
 	}
+}
+
+// The built-in ChatML asks for calls only in a form that the family's parser reads. If there is none, the tools of a
+// request are a loss, and Source reports that.
+func TestChatMLAsksForReadableCalls(t *testing.T) {
+	const tools = `,"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"x":{"type":"string"}}}}}]`
+	plain := fstest.MapFS{"tokenizer.json": tokenizerJSON()}
+	req, err := chat.Decode([]byte(`{"model":"m","messages":[{"role":"user","content":"Hi"}]`+tools+`}`), nil)
+	require.NoError(t, err)
+	forms := map[string][]string{}
+	for _, family := range append(parsers.Default().Names(), "") {
+		made, err := prompt.New(nil, &prompt.Options{Family: family})
+		require.NoError(t, err)
+		models := []*prompt.Model{made}
+		if slices.Contains([]string{"hermes", "qwen3_coder", "kimi_k2"}, family) {
+			loaded, err := prompt.Load(plain, &prompt.Options{Family: family})
+			require.NoError(t, err)
+			models = append(models, loaded)
+		}
+		for i, m := range models {
+			source := []string{"ChatML", "ChatML as plain text: the directory has no template"}[i]
+			p, err := m.Render(req, noon)
+			require.NoError(t, err)
+			_, example, ok := strings.Cut(p.Text, "<tool_call>\n")
+			if !ok {
+				require.NotContains(t, p.Text, "# Tools")
+				require.Equal(t, []block.Loss{{Path: "tools", Why: "the model has no template of its own, and the parser " + family + " does not read calls in ChatML"}}, p.Losses)
+				require.Equal(t, source+" without tools: the parser "+family+" reads no call in it", m.Source())
+				continue
+			}
+			require.Empty(t, p.Losses)
+			require.Equal(t, source, m.Source())
+			form := "json"
+			if strings.Contains(example, "<function=") {
+				form = "xml"
+			}
+			if i == 0 {
+				forms[form] = append(forms[form], family)
+			}
+			if family == "passthrough" || family == "" {
+				continue
+			}
+			example, _, _ = strings.Cut("<tool_call>\n"+example, "</tool_call>")
+			example = strings.NewReplacer("<function-name>", `"f"`, "<args-json-object>", `{"x": "y"}`, "example_function_name", "f", "example_parameter_1", "x").Replace(example)
+			d, err := m.NewDecoder(req, p, nil)
+			require.NoError(t, err)
+			var c event.Collector
+			c.Add(d.Append(nil, example+"</tool_call>")...)
+			c.Add(d.Finish(nil)...)
+			require.Len(t, c.Answers[0].Calls(), 1, "%s does not read %s", family, example)
+			require.Equal(t, "f", c.Answers[0].Calls()[0].Name)
+		}
+	}
+	require.Equal(t, map[string][]string{
+		"json": {"granite", "hermes", "laguna", "passthrough", "qwen25", "qwen3", "qwen3_thinking", ""},
+		"xml":  {"nemotron_nano", "qwen35", "qwen3_coder"},
+	}, forms)
+	m, err := prompt.New(nil, &prompt.Options{Family: "kimi_k2"})
+	require.NoError(t, err)
+	m, err = m.WithFamily("hermes")
+	require.NoError(t, err)
+	p, err := m.Render(req, noon)
+	require.NoError(t, err)
+	require.Contains(t, p.Text, "# Tools")
+	m, err = prompt.New(lookup("chatml", nil), nil)
+	require.NoError(t, err)
+	require.Equal(t, "the caller's own template", m.Source())
 }
 
 // TestLoadShared loads all models of the shared data.

@@ -23,7 +23,7 @@ import (
 type Model struct {
 	opt      Options
 	template template.Template
-	chatML   bool // the template is the built-in ChatML for the family
+	chatML   bool // the template is the built-in ChatML, with calls as the family's parser reads them
 	verbatim bool // the template prints arguments unchanged; the model writes them as most clients' JSON libraries do
 	caps     template.Capabilities
 	source   string
@@ -65,9 +65,23 @@ type Options struct {
 }
 
 // New returns a model with the given template and options, for tests and for programs that load these parts themselves.
-// It probes the template, which takes some milliseconds. A nil template selects ChatML with calls as the family writes
-// them; the tokenizer, if any, must then have the token <|im_start|>. Nil options are the defaults.
+// It probes the template, which takes some milliseconds. Nil options are the defaults.
+//
+// A nil template selects ChatML; the tokenizer, if any, must then have the token <|im_start|>. ChatML asks for calls as
+// JSON objects (hermes) or in XML (qwen3_coder), whichever the parser of the family reads. If it reads neither, prompts
+// contain no tools, which is a loss of each request with tools. ChatML asks for JSON objects if the family is unknown,
+// has no calls, or has a parser of the caller's own.
 func New(t template.Template, opt *Options) (*Model, error) {
+	if t == nil && opt != nil && opt.Tokenizer != nil {
+		if _, ok := opt.Tokenizer.TokenID("<|im_start|>"); !ok {
+			return nil, errors.New("prompt: the tokenizer has no <|im_start|>: this model needs a template of its own")
+		}
+	}
+	return newModel(t, opt)
+}
+
+// newModel is like New, but ChatML may be plain text to the tokenizer.
+func newModel(t template.Template, opt *Options) (*Model, error) {
 	m := &Model{template: t, chatML: t == nil}
 	if opt != nil {
 		m.opt = *opt
@@ -80,9 +94,6 @@ func New(t template.Template, opt *Options) (*Model, error) {
 		m.opt.Parsers = parsers.Default()
 	}
 	if tok := m.opt.Tokenizer; tok != nil {
-		if _, ok := tok.TokenID("<|im_start|>"); m.chatML && !ok {
-			return nil, errors.New("prompt: the tokenizer has no <|im_start|>: this model needs a template of its own")
-		}
 		m.tok = tok.WithLimits(tokenizers.Truncation{}, tokenizers.Padding{}) // prompts are never truncated
 		var err error
 		if m.cache, err = cache.New(m.tok, nil); err != nil {
@@ -128,26 +139,42 @@ func (m *Model) setFamily(name string) error {
 		}
 		m.grammar = g
 	}
+	if m.grammar != nil {
+		m.past.Family, m.tags = m.grammar.Replay, tagsOf(m.grammar)
+	}
+	m.past.Untagged = m.tags == nil
+	m.setStops()
 	if m.chatML {
-		opt := &template.Options{Variables: map[string]any{}}
-		if g := m.grammar; g != nil && g.Tagged != nil && g.Tagged.Body.Params != nil && g.Tagged.Body.Params.Open == "<parameter=" {
-			opt.Variables["calls"] = "xml"
-		}
-		t, err := template.Lookup("chatml", opt)
+		return m.setChatML()
+	}
+	return nil
+}
+
+// setChatML sets the template to ChatML with the first form of calls that the family's parser reads, or to ChatML
+// without calls if there is none.
+func (m *Model) setChatML() error {
+	forms := []string{"json", "xml", "none"}
+	if g := m.grammar; g != nil && g.Tagged != nil && g.Tagged.Body.Params != nil {
+		forms = []string{"xml", "json", "none"} // it may read both, but writes parameters
+	}
+	for _, calls := range forms {
+		t, err := template.Lookup("chatml", &template.Options{Variables: map[string]any{"calls": calls}})
 		if err == nil {
 			err = m.probe(t)
 		}
 		if err != nil {
 			return err
 		}
+		if !writesCalls(m.grammar) || m.newSample().read(m.opt.Parsers, m.opt.Family) > 0 {
+			break
+		}
 	}
-	if m.grammar != nil {
-		m.past.Family, m.tags = m.grammar.Replay, tagsOf(m.grammar)
-	}
-	m.past.Untagged = m.tags == nil
-	m.setStops()
 	return nil
 }
+
+// untold reports whether the prompts of the built-in ChatML contain no tools because the family's parser would not read
+// calls.
+func (m *Model) untold() bool { return m.chatML && !m.caps.Has("tools") }
 
 // terminators are tokens that end a turn if the vocabulary has them as special tokens, even if the model's files do not
 // list them.
@@ -190,7 +217,15 @@ func (m *Model) Family() string {
 }
 
 // Source describes the source of the template, for logs.
-func (m *Model) Source() string { return cmp.Or(m.source, "the caller's own template") }
+func (m *Model) Source() string {
+	switch {
+	case m.untold():
+		return fmt.Sprintf("%s without tools: the parser %s reads no call in it", cmp.Or(m.source, "ChatML"), m.Family())
+	case m.chatML:
+		return cmp.Or(m.source, "ChatML")
+	}
+	return cmp.Or(m.source, "the caller's own template")
+}
 
 // Window returns the maximum number of tokens of prompt and response together, or 0 if it is unknown.
 func (m *Model) Window() int { return m.window }

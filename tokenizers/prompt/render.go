@@ -89,7 +89,11 @@ func (m *Model) Render(req *block.Request, now time.Time) (*Prompt, error) {
 	turns, more := chat.AppendMessages(nil, req, &opt)
 	out.Losses = append(append(out.Losses, more...), lost...)
 	if !m.caps.Has("tools") && len(req.Tools()) > 0 {
-		out.Losses = append(out.Losses, block.Loss{Path: "tools", Why: "the template does not print tools"})
+		why := "the template does not print tools"
+		if m.untold() {
+			why = "the model has no template of its own, and the parser " + m.Family() + " does not read calls in ChatML"
+		}
+		out.Losses = append(out.Losses, block.Loss{Path: "tools", Why: why})
 	}
 	turns, notes, err := template.Fit(turns, &m.caps)
 	if err != nil {
