@@ -253,7 +253,7 @@ func TestStreamBreaks(t *testing.T) {
 		name, want string
 		says       func(*stream)
 	}{
-		{"in text", "turn 1: read stream: unexpected EOF", func(w *stream) { w.say("Well, "); abort(w) }},
+		{"in text", "turn 1: read stream: sse: read: unexpected EOF after 1 event (70 bytes)", func(w *stream) { w.say("Well, "); abort(w) }},
 		{"without a finish", "turn 1: read stream: no finish reason", func(w *stream) { w.say("Well, ") }},
 		{"reported", "turn 1: engine: out of memory",
 			func(w *stream) { io.WriteString(w, "data: {\"error\":{\"message\":\"out of memory\"}}\n\n") }},
