@@ -11,7 +11,6 @@ import (
 	"io"
 	"iter"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +19,6 @@ import (
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/intent"
-	"github.com/weft-go/weft/protocols/sse"
 )
 
 // completionRequest is the body of a request to vLLM's /v1/completions.
@@ -60,50 +58,15 @@ func newCompletionRequest(model string, prompt []uint32, maxTokens int64, choice
 	}
 }
 
-// A step is one piece of an engine's stream: output of one choice, or the usage of all.
-type step struct {
-	choice int
-	text   string
-	ids    []uint32 // empty if the engine sends no ids
-	finish event.Why
-	stop   string        // the stop sequence, with finish
-	stopID int64         // the token that ended the choice, with finish, or -1. It may be among ids, but is never in text
-	usage  *event.Tokens // nil except in a step of its own
-}
-
-// chunk contains the fields of vLLM's stream chunks that the gateway reads.
-type chunk struct {
-	Choices []struct {
-		Index        int             `json:"index"`
-		Text         string          `json:"text"`
-		IDs          []uint32        `json:"token_ids"`
-		FinishReason string          `json:"finish_reason"`
-		StopReason   json.RawMessage `json:"stop_reason"`
-	} `json:"choices"`
-	Usage *struct {
-		Prompt  int64 `json:"prompt_tokens"`
-		Output  int64 `json:"completion_tokens"`
-		Details *struct {
-			Cached int64 `json:"cached_tokens"`
-		} `json:"prompt_tokens_details"`
-	} `json:"usage"`
-	Error *engineError `json:"error"`
-}
-
 // maxErrorBody limits the part of an engine's error response that is read, in bytes.
 const maxErrorBody = 64 << 10
-
-// engineError is vLLM's error object.
-type engineError struct {
-	Message string `json:"message"`
-}
 
 // errUnreachable reports that a request to an engine failed before its response arrived.
 var errUnreachable = errors.New("serve: engine unreachable")
 
 // complete sends a completion request with hints and returns its stream. If the engine cannot be reached or refuses the
-// request, the error is an *apierr.Error. The sequence ends with an error if the stream breaks or ends before each
-// choice has a finish reason. The caller must iterate over it or cancel ctx.
+// request, the error is an *apierr.Error. See readSteps for the sequence. The
+// caller must iterate over it or cancel ctx.
 func (e *engine) complete(ctx context.Context, id string, req *completionRequest, hints intent.Out) (iter.Seq2[step, error], error) {
 	body, err := json.Marshal(req)
 	if err != nil {
@@ -130,73 +93,7 @@ func (e *engine) complete(ctx context.Context, id string, req *completionRequest
 		defer resp.Body.Close()
 		return nil, refusal(resp, req)
 	}
-	return func(yield func(step, error) bool) {
-		defer resp.Body.Close()
-		finished := make([]bool, req.N)
-		var steps []step
-		for ev, err := range new(sse.Reader).Events(resp.Body) {
-			if err != nil {
-				yield(step{}, apierr.EngineFailed(err))
-				return
-			}
-			if ev.Comment || ev.Done() {
-				continue
-			}
-			if steps, err = appendSteps(steps[:0], ev.Data, req.N); err != nil {
-				yield(step{}, err)
-				return
-			}
-			for _, st := range steps {
-				finished[st.choice] = finished[st.choice] || st.finish != event.None
-				if !yield(st, nil) {
-					return
-				}
-			}
-		}
-		if slices.Contains(finished, false) {
-			yield(step{}, apierr.EngineFailed(errors.New("no finish reason in stream")))
-		}
-	}, nil
-}
-
-// appendSteps decodes a chunk of a stream with n choices.
-func appendSteps(dst []step, data []byte, n int) ([]step, error) {
-	var c chunk
-	if err := json.Unmarshal(data, &c); err != nil {
-		return dst, apierr.EngineFailed(fmt.Errorf("chunk %.100q: %w", data, err))
-	}
-	if c.Error != nil {
-		return dst, apierr.EngineFailed(errors.New(c.Error.Message))
-	}
-	for i := range c.Choices {
-		ch := &c.Choices[i]
-		if ch.Index < 0 || ch.Index >= n {
-			return dst, apierr.EngineFailed(fmt.Errorf("choice %d of %d", ch.Index, n))
-		}
-		st := step{choice: ch.Index, text: ch.Text, ids: ch.IDs, stopID: -1}
-		switch ch.FinishReason {
-		case "":
-		case "length":
-			st.finish = event.Length
-		case "abort":
-			return dst, apierr.EngineFailed(errors.New("request aborted by engine"))
-		default:
-			st.finish = event.Stop
-			if json.Unmarshal(ch.StopReason, &st.stop) == nil && st.stop != "" {
-				st.finish = event.StopSequence
-			}
-			json.Unmarshal(ch.StopReason, &st.stopID) // stays -1 if StopReason is not a number
-		}
-		dst = append(dst, st)
-	}
-	if u := c.Usage; u != nil {
-		t := &event.Tokens{Prompt: u.Prompt, Output: u.Output, CachedEstimated: u.Details == nil}
-		if u.Details != nil {
-			t.Cached = u.Details.Cached
-		}
-		dst = append(dst, step{usage: t})
-	}
-	return dst, nil
+	return readSteps(resp.Body, req.N), nil
 }
 
 // refusal converts an engine's HTTP error to the error that the client gets. Client errors are passed on; all others

@@ -45,6 +45,7 @@ func newFleet(o *Options) (*fleet, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 64
 	transport.DisableCompression = true // compression delays streams
+	transport.ReadBufferSize = 16 << 10 // the output of a read leaves in one write
 	ropt := &router.Options{}
 	for _, e := range o.Engines {
 		if e.Events == nil {

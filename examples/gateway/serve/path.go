@@ -53,6 +53,8 @@ type call struct {
 
 	watch  *time.Timer // cancels the engine's request after Options.EngineSilence
 	events []event.Event
+	send   func(...event.Event) // encodes events for the client
+	flush  func() error         // writes the encoded events, if any; its first error is final
 }
 
 // A choice decodes one of the outputs for a request.
@@ -209,7 +211,8 @@ func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
 	enc := c.encoder()
 	if !c.req.Stream() {
 		enc.Append(nil, start)
-		err := c.pump(ctx, func(events ...event.Event) error { enc.Append(nil, events...); return nil })
+		c.send, c.flush = func(events ...event.Event) { enc.Append(nil, events...) }, func() error { return nil }
+		err := c.pump(ctx)
 		var body []byte
 		if err == nil {
 			body = enc.Finish(nil)
@@ -228,15 +231,23 @@ func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
 
 	out := newStreamWriter(w, enc.Append(nil, start), enc.AppendKeepAlive(nil), c.g.opt.KeepAlive)
 	var frames []byte
-	err = c.pump(ctx, func(events ...event.Event) error {
-		frames = enc.Append(frames[:0], events...)
-		return out.write(frames)
-	})
+	var failed error
+	due := false // frames may be empty: the first events only open the stream
+	c.send = func(events ...event.Event) { frames, due = enc.Append(frames, events...), true }
+	c.flush = func() error {
+		if due && failed == nil {
+			failed = out.write(frames)
+		}
+		frames, due = frames[:0], false
+		return failed
+	}
+	err = c.pump(ctx)
 	if err == nil {
-		err = out.write(enc.Finish(frames[:0]))
+		err = out.write(enc.Finish(frames))
 		out.close(nil)
 		return err
 	}
+	c.flush() // an error of this write does not replace err
 	if sent := out.close(enc.Fail(frames[:0], public(ctx, err))); !sent {
 		c.decline(w, r.WithContext(ctx), err)
 	}
@@ -251,15 +262,28 @@ func (c *call) encoder() *wire.Encoder {
 	})
 }
 
-// pump decodes the engine's output and sends the events.
-func (c *call) pump(ctx context.Context, send func(...event.Event) error) error {
+// pump decodes the engine's output and sends the events. It flushes them before it waits for more output. The caller
+// must flush what remains, also after an error.
+func (c *call) pump(ctx context.Context) error {
 	steps, err := c.ask(ctx)
 	if err != nil {
 		return err
 	}
 	c.listen(ctx)
+	heard := false // output arrived since the last pause
 	for st, err := range steps {
-		c.watch.Reset(c.g.opt.EngineSilence)
+		if st.pause {
+			if !heard {
+				continue
+			}
+			heard = false
+			if err := c.flush(); err != nil {
+				return err
+			}
+			c.watch.Reset(c.g.opt.EngineSilence)
+			continue
+		}
+		heard = true
 		switch {
 		case err != nil && c.unfinished():
 			return err
@@ -273,14 +297,15 @@ func (c *call) pump(ctx context.Context, send func(...event.Event) error) error 
 			}
 			c.choices[0].dec.SetUsage(u)
 		default:
-			if err := c.advance(&c.choices[st.choice], &st, send); err != nil {
+			if err := c.advance(&c.choices[st.choice], &st); err != nil {
 				return err
 			}
 		}
 	}
 	u := c.choices[0].dec.Usage() // of all choices
 	c.rec.Finish, c.rec.Usage = c.choices[0].why.String(), u
-	return send(event.Event{Kind: event.Usage, Call: -1, Usage: &u})
+	c.send(event.Event{Kind: event.Usage, Call: -1, Usage: &u})
+	return nil
 }
 
 // unfinished reports whether a choice is still open.
@@ -289,29 +314,29 @@ func (c *call) unfinished() bool {
 }
 
 // advance adds a step to a choice.
-func (c *call) advance(ch *choice, st *step, send func(...event.Event) error) error {
+func (c *call) advance(ch *choice, st *step) error {
 	if ch.why != event.None {
 		return nil // output after the finish reason
 	}
-	if c.rec.FirstByte == 0 && (st.text != "" || len(st.ids) > 0) {
+	if c.rec.FirstByte == 0 && (len(st.text) > 0 || len(st.ids) > 0) {
 		c.rec.FirstByte = time.Since(c.begun)
 		c.place.ticket.FirstToken(time.Now())
 	}
 	c.decode(ch.dec, st)
-	if err := c.deliver(ch, send); err != nil || st.finish == event.None {
+	if err := c.deliver(ch); err != nil || st.finish == event.None {
 		return err
 	}
 	ch.why = st.finish
 	ch.dec.SetFinish(st.finish, st.stop)
 	c.events = ch.dec.Finish(c.events[:0])
-	return c.deliver(ch, send)
+	return c.deliver(ch)
 }
 
 // decode decodes a step into c.events.
 func (c *call) decode(dec *prompt.Decoder, st *step) {
 	ids := st.ids
 	if len(ids) == 0 {
-		c.events = dec.Append(c.events[:0], st.text)
+		c.events = dec.Append(c.events[:0], string(st.text))
 		return
 	}
 	if last := len(ids) - 1; st.stopID == int64(ids[last]) { // the engine's stop token counts as output, but is not decoded
@@ -324,17 +349,14 @@ func (c *call) decode(dec *prompt.Decoder, st *step) {
 }
 
 // deliver sends the events, then calls the callbacks for complete calls and reasoning.
-func (c *call) deliver(ch *choice, send func(...event.Event) error) error {
+func (c *call) deliver(ch *choice) error {
 	if err := ch.dec.Err(); err != nil {
 		return err
 	}
-	if len(c.events) == 0 {
-		return nil
+	if len(c.events) > 0 {
+		c.send(c.events...)
+		c.early.Add(c.events...)
 	}
-	if err := send(c.events...); err != nil {
-		return err
-	}
-	c.early.Add(c.events...)
 	return nil
 }
 

@@ -55,7 +55,7 @@ func (s *streamWriter) write(frames []byte) error {
 	return s.send(frames)
 }
 
-// send writes frames. s.mu must be held.
+// send writes frames in one write and flushes them. s.mu must be held.
 func (s *streamWriter) send(frames []byte) error {
 	s.rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // a server without deadlines has no such limit
 	if !s.started {
@@ -64,11 +64,10 @@ func (s *streamWriter) send(frames []byte) error {
 		h.Set("Content-Type", sse.ContentType)
 		h.Set("Cache-Control", "no-cache")
 		h.Set("X-Accel-Buffering", "no")
-		if len(s.opening) > 0 {
-			_, s.err = s.w.Write(s.opening)
-		}
+		frames = append(s.opening, frames...)
+		s.opening = nil
 	}
-	if s.err == nil && len(frames) > 0 {
+	if len(frames) > 0 {
 		_, s.err = s.w.Write(frames)
 	}
 	if s.err == nil {

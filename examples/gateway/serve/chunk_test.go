@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
+)
+
+// chunkCases are chunks of a stream with three choices. Those with quick have output only.
+var chunkCases = []struct {
+	name, data string
+	quick      bool
+}{
+	{"vLLM", `{"id":"cmpl-1","object":"text_completion","created":1795392000,"model":"m","choices":[{"index":0,"text":" a","logprobs":null,` +
+		`"finish_reason":null,"stop_reason":null,"token_ids":[264],"prompt_token_ids":null}]}`, true},
+	{"prompt ids", `{"choices":[{"index":0,"text":"","token_ids":[],"prompt_token_ids":[1, 4294967296,3]}],"usage":null}`, true},
+	{"Python", `{"id": "cmpl-1", "choices": [{"index": 2, "text": "\u00e9\n\"\\\/\b\f\r\t", "token_ids": [1, 2]}, {"index": 0, "text": "b\u0000"}]}`, true},
+	{"text outside ASCII", `{"choices":[{"text":"é漢😀","index":1}]}`, true},
+	{"no index", `{"choices":[{"text":"a"}]}`, true},
+	{"no choice", `{"choices":[],"x":true,"y":false,"error":null}`, true},
+	{"no choices", " {\"id\":\"\"}\n", true},
+	{"long numbers", `{"choices":[{"index":0,"text":"a","token_ids":[4294967295,0],"x":922337203685477579}]}`, true},
+
+	{"empty", `{}`, false},
+	{"finish reason", `{"choices":[{"index":0,"text":"","finish_reason":"stop","stop_reason":151645,"token_ids":[151645]}]}`, false},
+	{"stop sequence", `{"choices":[{"index":0,"text":"","finish_reason":"stop","stop_reason":"END"}]}`, false},
+	{"length", `{"choices":[{"index":0,"text":"a","finish_reason":"length"}]}`, false},
+	{"aborted", `{"choices":[{"index":0,"text":"a","finish_reason":"abort"}]}`, false},
+	{"usage", `{"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":1}}}`, false},
+	{"error", `{"error":{"message":"no"}}`, false},
+	{"other case", `{"choices":[{"index":0,"text":"a","Text":"b"}],"Choices":[{"index":1,"text":"c"}]}`, false},
+	{"folded name", `{"choices":[{"index":0,"text":"a","token_idſ":[7]}]}`, false},
+	{"escaped name", `{"choices":[{"index":0,"text":"a","te\u0078t":"b"}]}`, false},
+	{"repeated choices", `{"choices":[{"index":0,"text":"a"}],"choices":[{"index":1}]}`, false},
+	{"repeated text", `{"choices":[{"index":0,"text":"a","text":"b"}]}`, false},
+	{"repeated index", `{"choices":[{"index":0,"text":"a","index":1}]}`, false},
+	{"repeated ids", `{"choices":[{"index":0,"token_ids":[1,2],"token_ids":null}]}`, false},
+	{"repeated ids, null first", `{"choices":[{"index":0,"token_ids":null,"token_ids":[1,2]}]}`, false},
+	{"surrogates", `{"choices":[{"index":0,"text":"\ud83d\ude00"}]}`, false},
+	{"lone surrogate", `{"choices":[{"index":0,"text":"\udc00"}]}`, false},
+	{"invalid UTF-8", "{\"choices\":[{\"index\":0,\"text\":\"\xff\"}]}", false},
+	{"invalid UTF-8 after an escape", "{\"choices\":[{\"index\":0,\"text\":\"\\n\xff\"}]}", false},
+	{"null text", `{"choices":[{"index":0,"text":null}]}`, false},
+	{"nested", `{"choices":[{"index":0,"text":"a","logprobs":{"tokens":["a"]}}]}`, false},
+	{"fraction", `{"choices":[{"index":0,"text":"a","x":1.5}]}`, false},
+	{"negative id", `{"choices":[{"index":0,"token_ids":[-1]}]}`, false},
+	{"id over 32 bits", `{"choices":[{"index":0,"token_ids":[4294967296]}]}`, false},
+	{"leading zero", `{"choices":[{"index":00}]}`, false},
+	{"choice out of range", `{"choices":[{"index":3,"text":"a"}]}`, false},
+	{"huge index", `{"choices":[{"index":18446744073709551616}]}`, false},
+	{"control character", "{\"choices\":[{\"index\":0,\"text\":\"\n\"}]}", false},
+	{"control character in a skipped string", "{\"id\":\"\n\"}", false},
+	{"unknown escape", `{"choices":[{"text":"\x"}]}`, false},
+	{"comma at the end", `{"choices":[{"text":"a",}]}`, false},
+	{"cut", `{"choices":[{"text":"a"}]`, false},
+	{"more after it", `{"choices":[]} {}`, false},
+	{"no JSON", `hello`, false},
+	{"nothing", ``, false},
+}
+
+// checkScan compares scan with encoding/json and returns whether scan decoded the chunk.
+func checkScan(t testing.TB, data []byte) bool {
+	before := step{choice: 9}
+	r := chunkReader{n: 3, ids: []uint32{1}, text: []byte("x")}
+	got, ok := r.scan([]step{before}, data)
+	if !ok {
+		return false
+	}
+	want, err := appendSteps([]step{before}, data, 3)
+	require.NoError(t, err, "%q", data)
+	opt := cmp.Options{cmp.AllowUnexported(step{}), cmpopts.EquateEmpty()}
+	require.Empty(t, cmp.Diff(want, got, opt), "%q", data)
+	return true
+}
+
+func TestScanEqualsUnmarshal(t *testing.T) {
+	for _, tt := range chunkCases {
+		t.Run(tt.name, func(t *testing.T) {
+			require.Equal(t, tt.quick, checkScan(t, []byte(tt.data)))
+			for i := range tt.data { // cut anywhere
+				checkScan(t, []byte(tt.data[:i]))
+			}
+			for _, c := range []byte("\"\\{}[],:0a \n\x00\xff") { // one byte changed
+				for i := range tt.data {
+					b := []byte(tt.data)
+					b[i] = c
+					checkScan(t, b)
+				}
+			}
+		})
+	}
+}
+
+func FuzzScanEqualsUnmarshal(f *testing.F) {
+	for _, tt := range chunkCases {
+		f.Add([]byte(tt.data))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) { checkScan(t, data) })
+}
+
+func TestScanDoesNotAllocate(t *testing.T) {
+	r := chunkReader{n: 3}
+	var steps []step
+	for _, tt := range chunkCases {
+		if tt.quick {
+			data := []byte(tt.data)
+			require.Zero(t, testing.AllocsPerRun(10, func() {
+				var err error
+				steps, err = r.appendSteps(steps[:0], data)
+				require.NoError(t, err)
+			}), tt.name)
+		}
+	}
+}
+
+func BenchmarkChunk(b *testing.B) {
+	data := []byte(chunkCases[0].data)
+	var steps []step
+	b.Run("way=scan", func(b *testing.B) {
+		r := chunkReader{n: 1}
+		b.SetBytes(int64(len(data)))
+		b.ReportAllocs()
+		for b.Loop() {
+			steps, _ = r.appendSteps(steps[:0], data)
+		}
+	})
+	b.Run("way=unmarshal", func(b *testing.B) {
+		b.SetBytes(int64(len(data)))
+		b.ReportAllocs()
+		for b.Loop() {
+			steps, _ = appendSteps(steps[:0], data, 1)
+		}
+	})
+}

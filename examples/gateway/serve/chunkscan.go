@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"math"
+	"unicode/utf8"
+)
+
+// Almost all chunks of a stream have output and nothing else that counts. This file decodes those in about a tenth of
+// the time of encoding/json and without allocation. It accepts a subset of JSON in which encoding/json finds the same
+// steps, and leaves the rest to appendSteps: finish reasons, usage, errors, repeated fields, names that encoding/json
+// would compare without regard to case, numbers that are not integers, nested values, surrogates, and malformed chunks.
+
+// scan decodes a chunk with output only. It reports false if the chunk is anything else.
+func (r *chunkReader) scan(dst []step, data []byte) ([]step, bool) {
+	r.ids, r.text = r.ids[:0], r.text[:0]
+	s := chunkScanner{b: data}
+	from := len(dst)
+	if !s.take('{') {
+		return dst, false
+	}
+	for seen := false; ; {
+		ok := false
+		switch string(s.name()) {
+		case "":
+			return dst, false
+		case "choices":
+			if !seen {
+				seen = true
+				dst, ok = r.choices(dst, &s)
+			}
+		case "error", "usage":
+			ok = s.literal("null")
+		default:
+			ok = s.skip()
+		}
+		if !ok {
+			return dst[:from], false
+		}
+		if s.take(',') {
+			continue
+		}
+		ok = s.take('}') && s.end()
+		if !ok {
+			dst = dst[:from]
+		}
+		return dst, ok
+	}
+}
+
+// choices scans the array of choices.
+func (r *chunkReader) choices(dst []step, s *chunkScanner) ([]step, bool) {
+	if !s.take('[') {
+		return dst, false
+	}
+	if s.take(']') {
+		return dst, true
+	}
+	for {
+		dst = append(dst, step{stopID: -1})
+		if !r.choice(&dst[len(dst)-1], s) {
+			return dst, false
+		}
+		if !s.take(',') {
+			return dst, s.take(']')
+		}
+	}
+}
+
+// choice scans an element of choices.
+func (r *chunkReader) choice(st *step, s *chunkScanner) bool {
+	if !s.take('{') {
+		return false
+	}
+	for index, text, ids := false, false, false; ; {
+		ok := false
+		switch string(s.name()) {
+		case "":
+			return false
+		case "index":
+			var n uint64
+			n, ok = s.uint()
+			ok = ok && !index && n < uint64(r.n)
+			st.choice, index = int(n), true
+		case "text":
+			if !text {
+				text = true
+				st.text, ok = s.text(&r.text)
+			}
+		case "token_ids":
+			if ok = s.literal("null"); !ok && !ids {
+				from := len(r.ids)
+				r.ids, ok = s.uints(r.ids)
+				st.ids = r.ids[from:len(r.ids):len(r.ids)]
+			}
+			ok, ids = ok && !ids, true
+		case "finish_reason", "stop_reason":
+			ok = s.literal("null")
+		default:
+			ok = s.skip()
+		}
+		if !ok {
+			return false
+		}
+		if !s.take(',') {
+			return s.take('}')
+		}
+	}
+}
+
+// A chunkScanner is a position in a chunk. After a method has failed, the position is undefined, except for take and
+// literal, which then only skip white space.
+type chunkScanner struct {
+	b []byte
+	i int
+}
+
+// space skips white space.
+func (s *chunkScanner) space() {
+	for s.i < len(s.b) && (s.b[s.i] == ' ' || s.b[s.i] == '\n' || s.b[s.i] == '\r' || s.b[s.i] == '\t') {
+		s.i++
+	}
+}
+
+// end reports whether only white space follows.
+func (s *chunkScanner) end() bool {
+	s.space()
+	return s.i == len(s.b)
+}
+
+// take skips white space and c.
+func (s *chunkScanner) take(c byte) bool {
+	if s.i < len(s.b) && s.b[s.i] == c {
+		s.i++
+		return true
+	}
+	s.space()
+	if s.i >= len(s.b) || s.b[s.i] != c {
+		return false
+	}
+	s.i++
+	return true
+}
+
+// literal skips white space and word.
+func (s *chunkScanner) literal(word string) bool {
+	s.space()
+	if len(s.b)-s.i < len(word) || string(s.b[s.i:s.i+len(word)]) != word {
+		return false
+	}
+	s.i += len(word)
+	return true
+}
+
+// name returns a field name of lower-case letters, digits and underscores, and skips the colon. It returns nil for all
+// else. encoding/json compares such names byte by byte, as no other name of that form folds to the same one.
+func (s *chunkScanner) name() []byte {
+	if !s.take('"') {
+		return nil
+	}
+	for from := s.i; s.i < len(s.b); s.i++ {
+		switch c := s.b[s.i]; {
+		case 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '_':
+		case c == '"':
+			name := s.b[from:s.i]
+			s.i++
+			if !s.take(':') {
+				return nil
+			}
+			return name
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+// uint scans an integer from 0 to 2^63-1.
+func (s *chunkScanner) uint() (uint64, bool) {
+	s.space()
+	from, n := s.i, uint64(0)
+	for s.i < len(s.b) && s.b[s.i]-'0' <= 9 {
+		if n > (math.MaxInt64-9)/10 {
+			return 0, false
+		}
+		n = 10*n + uint64(s.b[s.i]-'0')
+		s.i++
+	}
+	return n, s.i > from && (s.b[from] != '0' || s.i == from+1)
+}
+
+// uints scans an array of token ids and appends them to dst.
+func (s *chunkScanner) uints(dst []uint32) ([]uint32, bool) {
+	if !s.take('[') {
+		return dst, false
+	}
+	if s.take(']') {
+		return dst, true
+	}
+	for {
+		n, ok := s.uint()
+		if !ok || n > math.MaxUint32 {
+			return dst, false
+		}
+		dst = append(dst, uint32(n))
+		if !s.take(',') {
+			return dst, s.take(']')
+		}
+	}
+}
+
+// text scans a string. The result is a view of the chunk or, if the string has escapes, of *buf, to which its text is
+// appended.
+func (s *chunkScanner) text(buf *[]byte) ([]byte, bool) {
+	if !s.take('"') {
+		return nil, false
+	}
+	from, start, ascii := len(*buf), s.i, true
+	for escaped := false; s.i < len(s.b); {
+		switch c := s.b[s.i]; {
+		case c == '"':
+			text := s.b[start:s.i:s.i]
+			s.i++
+			if escaped {
+				*buf = append(*buf, text...)
+				text = (*buf)[from:len(*buf):len(*buf)]
+			}
+			return text, ascii || utf8.Valid(text)
+		case c == '\\':
+			escaped = true
+			*buf = append(*buf, s.b[start:s.i]...)
+			r, ok := s.escape()
+			if !ok {
+				return nil, false
+			}
+			*buf = utf8.AppendRune(*buf, r)
+			start = s.i
+		case c < ' ':
+			return nil, false
+		default:
+			ascii = ascii && c < utf8.RuneSelf
+			s.i++
+		}
+	}
+	return nil, false
+}
+
+// escape scans an escape sequence that is not a surrogate.
+func (s *chunkScanner) escape() (rune, bool) {
+	if len(s.b)-s.i < 2 {
+		return 0, false
+	}
+	c := s.b[s.i+1]
+	s.i += 2
+	switch c {
+	case '"', '\\', '/':
+		return rune(c), true
+	case 'b':
+		return '\b', true
+	case 'f':
+		return '\f', true
+	case 'n':
+		return '\n', true
+	case 'r':
+		return '\r', true
+	case 't':
+		return '\t', true
+	case 'u':
+		if len(s.b)-s.i < 4 {
+			return 0, false
+		}
+		r := rune(0)
+		for _, c := range s.b[s.i : s.i+4] {
+			switch {
+			case c-'0' <= 9:
+				r = r<<4 | rune(c-'0')
+			case c|0x20 >= 'a' && c|0x20 <= 'f':
+				r = r<<4 | rune(c|0x20-'a'+10)
+			default:
+				return 0, false
+			}
+		}
+		s.i += 4
+		return r, r < 0xd800 || r > 0xdfff
+	}
+	return 0, false
+}
+
+// skip skips a string without escapes, an integer, a literal, or an array of token ids, such as prompt_token_ids.
+func (s *chunkScanner) skip() bool {
+	s.space()
+	if s.i >= len(s.b) {
+		return false
+	}
+	switch s.b[s.i] {
+	case '"':
+		for s.i++; s.i < len(s.b); s.i++ {
+			switch c := s.b[s.i]; {
+			case c == '"':
+				s.i++
+				return true
+			case c == '\\' || c < ' ':
+				return false
+			}
+		}
+		return false
+	case '[':
+		s.i++
+		if s.take(']') {
+			return true
+		}
+		for {
+			if _, ok := s.uint(); !ok {
+				return false
+			}
+			if !s.take(',') {
+				return s.take(']')
+			}
+		}
+	case 'n':
+		return s.literal("null")
+	case 't':
+		return s.literal("true")
+	case 'f':
+		return s.literal("false")
+	}
+	_, ok := s.uint()
+	return ok
+}
