@@ -5,6 +5,7 @@ package template
 import (
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -165,11 +166,23 @@ func (c *Capabilities) takesList(role string) bool {
 // the templates of today's models. It is deterministic. For a Jinja template it describes the template itself,
 // before messages are adapted, and the result is kept with the template.
 func Probe(t Template) Capabilities {
-	if j, ok := t.(*compiled); ok {
-		return *j.caps()
+	switch t := t.(type) {
+	case *compiled:
+		return *t.caps()
+	case chatML:
+		if t.opt.system == "" { // the other options have few values
+			c, ok := chatMLCaps.Load(t.opt)
+			if !ok {
+				c, _ = chatMLCaps.LoadOrStore(t.opt, probe(t))
+			}
+			return c.(Capabilities)
+		}
 	}
 	return probe(t)
 }
+
+// chatMLCaps contains the Capabilities of the format chatml by its chatMLOptions.
+var chatMLCaps sync.Map
 
 type prober struct{ t Template }
 
@@ -418,10 +431,19 @@ func (p prober) efforts(user, on string) string {
 	return strings.Join(out, " ")
 }
 
-// uses reports whether the template may read a variable.
+// uses reports whether the template may read a variable, among those that probing sets.
 func (p prober) uses(name string) bool {
-	if j, ok := p.t.(*compiled); ok {
-		return j.main.Uses(name)
+	switch t := p.t.(type) {
+	case *compiled:
+		return t.main.Uses(name)
+	case chatML:
+		return name == "enable_thinking"
+	case harmony:
+		return name == "reasoning_effort" || name == "auto_drop_analysis"
+	case *deepSeek:
+		return name == "enable_thinking" || name == "thinking" || name == "reasoning_effort" || name == "drop_thinking"
+	case kimiK3:
+		return name == "thinking" || name == "reasoning_effort"
 	}
 	return true
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -217,6 +218,38 @@ func TestProbeSwitches(t *testing.T) {
 		}
 		if got := fmt.Sprintf("%s off %v %v, no user %t", c.Text("reasoning_switches"), past["off"], past["off tools"], c.Has("reasoning_no_user")); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+// opaque hides the type of a template from Probe.
+type opaque struct{ template.Template }
+
+// TestProbeFormats compares the capabilities of the formats written in Go with those found without knowing the
+// variables that each reads.
+func TestProbeFormats(t *testing.T) {
+	for _, tt := range []struct {
+		format string
+		vars   []vars
+	}{
+		{"chatml", []vars{nil, {"calls": "xml"}, {"reasoning_scope": "all"}, {"reasoning_scope": "none"}, {"enable_thinking": false}, {"default_system": "Zqdefault"}}},
+		{"harmony", []vars{nil, {"style": "library"}, {"sampled_calls": true}, {"auto_drop_analysis": false}}},
+		{"deepseek_v3_2", []vars{nil, {"thinking": true}, {"drop_thinking": false}}},
+		{"deepseek_v4", []vars{nil, {"thinking": true}, {"drop_thinking": false}}},
+		{"deepseek_v41", []vars{nil, {"thinking": true}, {"drop_thinking": false}}},
+		{"kimi_k3", []vars{nil, {"thinking": false}}},
+	} {
+		for _, v := range tt.vars {
+			tpl, err := template.Lookup(tt.format, &template.Options{Variables: v})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := template.Probe(opaque{tpl})
+			for range 2 { // the second may be kept
+				if got := template.Probe(tpl); !reflect.DeepEqual(got, want) {
+					t.Errorf("%s %v:\n%+v\nopaque:\n%+v", tt.format, v, got, want)
+				}
+			}
 		}
 	}
 }
