@@ -163,11 +163,11 @@ func check(t testing.TB, c trial) {
 	for i, chunks := range [][]string{bytewise(c.text), cuts(r, c.text), cuts(r, c.text)} {
 		evs, err := run(p, c.stopped, chunks) // the same parser again: Reset must leave no trace
 		checkPromises(t, c.text, evs)
-		if d := cmp.Diff(want, outcome(evs, err)); d != "" {
+		if got := outcome(evs, err); got != want {
 			if i == 0 {
 				chunks = []string{"everywhere"}
 			}
-			t.Fatalf("cut %q (-whole +cut):\n%s", chunks, d)
+			t.Fatalf("cut %q (-whole +cut):\n%s", chunks, cmp.Diff(want, got))
 		}
 	}
 }
@@ -244,7 +244,8 @@ func checkLeaks(t testing.TB, p *parsers.Parser, opt *parsers.Options, text stri
 	}
 }
 
-// roundsOf returns how many random outputs a test makes for one family: n, or the value of WEFT_ROUNDS.
+// roundsOf returns how many random outputs a test makes for one family: n with WEFT_TEST=long, a part of them without, or
+// the value of WEFT_ROUNDS.
 func roundsOf(t testing.TB, n int) int {
 	t.Helper()
 	if s := os.Getenv("WEFT_ROUNDS"); s != "" {
@@ -254,8 +255,11 @@ func roundsOf(t testing.TB, n int) int {
 		}
 		return v
 	}
-	if testing.Short() || raceEnabled {
-		n = max(1, n/4)
+	switch {
+	case testing.Short() || raceEnabled:
+		n /= 10
+	case !long():
+		n /= 4
 	}
 	return n
 }
@@ -362,9 +366,9 @@ func TestRandomTokens(t *testing.T) {
 					single = append(single, toks[i:i+1])
 				}
 				want := feedTokens(t, p, text, [][]parsers.Token{toks})
-				if d := cmp.Diff(want, feedTokens(t, p, text, single)); d != "" {
+				if got := feedTokens(t, p, text, single); got != want {
 					opt.TokenID = nil
-					t.Fatalf("tokens %q %v, %s (-at once +one by one):\n%s", pieces, toks, trial{family: family, opt: opt}, d)
+					t.Fatalf("tokens %q %v, %s (-at once +one by one):\n%s", pieces, toks, trial{family: family, opt: opt}, cmp.Diff(want, got))
 				}
 			}
 		})

@@ -13,8 +13,9 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// TestGoldens runs every case of testdata whole, byte by byte, at every two-way split and at random cuts, and checks
-// the promises that hold for any output.
+// TestGoldens runs every case of testdata whole, byte by byte, at two-way splits and at random cuts, and checks the
+// promises that hold for any output. With WEFT_TEST=long it runs every split, otherwise every second, with -short every
+// fourth; which ones depends on the case.
 func TestGoldens(t *testing.T) {
 	for _, c := range goldens(t) {
 		t.Run(c.family+"/"+c.name, func(t *testing.T) {
@@ -68,7 +69,14 @@ func checkInvariant(t testing.TB, family string, opt parsers.Options, in string)
 	}
 	same("byte by byte", bytewise(in)...)
 	if len(in) < 2000 {
-		for i := 1; i < len(in); i++ {
+		step := 2
+		switch {
+		case long():
+			step = 1
+		case testing.Short():
+			step = 4
+		}
+		for i := 1 + len(in)%step; i < len(in); i += step {
 			same("a two-way split", in[:i], in[i:])
 		}
 	}

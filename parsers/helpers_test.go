@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -164,7 +165,21 @@ type goldenCase struct {
 //	only=tools|reasoning            one channel
 //	policy=dynamo|strict            the profile, before what follows changes it
 //	another word                    a word of parsers.Policy
+//
+// The files are read once; the caller must not modify the cases.
 func goldens(t testing.TB) []goldenCase {
+	t.Helper()
+	readGoldens.Do(func() { goldenCases = parseGoldens(t) })
+	require.NotEmpty(t, goldenCases)
+	return goldenCases
+}
+
+var (
+	readGoldens sync.Once
+	goldenCases []goldenCase
+)
+
+func parseGoldens(t testing.TB) []goldenCase {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)

@@ -42,10 +42,10 @@ var (
 // TestLatency asserts that events of a chunk are emitted by the call that brings it: all of them for words, and all but
 // MaxHold bytes for any text. That holds for text, reasoning and string arguments. What is held by declaration is not
 // here: values that are not strings, lists of calls without a tag or in the syntax of Python until they are whole, and
-// guided documents of several calls.
+// guided documents of several calls. With -short it runs every sixth family.
 func TestLatency(t *testing.T) {
 	for i, d := range dialects(t) {
-		if testing.Short() && i%3 != 0 {
+		if testing.Short() && i%6 != 0 {
 			continue
 		}
 		t.Run(d.name, func(t *testing.T) {

@@ -44,8 +44,8 @@ func sameNested(t testing.TB, d grammar.Decoder, schema *args.Schema, text strin
 	want, _ := run(t, d, schema, text)
 	check := func(chunks ...string) {
 		got, left := run(t, d, schema, chunks...)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("%.600q (-whole +cut):\n%s", chunks, diff)
+		if got != want {
+			t.Fatalf("%.600q (-whole +cut):\n%s", chunks, cmp.Diff(want, got))
 		}
 		if left > 2*len(m3)+200 {
 			t.Fatalf("%.600q: %d bytes left untaken", chunks, left)
@@ -365,7 +365,8 @@ func TestNestedRandom(t *testing.T) {
 	r := newRand(5)
 	d := nested()
 	ends := map[grammar.Status]int{}
-	for range 3000 {
+	n := int(rounds(3000))
+	for range n {
 		var b strings.Builder
 		var open []string
 		for range r.IntN(25) {
@@ -387,9 +388,9 @@ func TestNestedRandom(t *testing.T) {
 		text := ns(b.String() + "~</invoke>")
 		ends[sameNested(t, d, nestedSchema, text, r).Status]++
 	}
-	require.Greater(t, ends[grammar.Done], 300)
-	require.Greater(t, ends[grammar.Bad], 300)
-	require.Greater(t, ends[grammar.More], 100)
+	require.Greater(t, ends[grammar.Done], n/10)
+	require.Greater(t, ends[grammar.Bad], n/10)
+	require.Greater(t, ends[grammar.More], n/30)
 }
 
 // TestNestedRoundTrip writes random values the way the chat template does and reads them back.
@@ -430,7 +431,7 @@ func TestNestedRoundTrip(t *testing.T) {
 		return `{"type":"object","properties":{` + props.String()[1:] + `}}`, b.String(), m
 	}
 	d := nested()
-	for range 500 {
+	for range rounds(500) {
 		schema, text, want := value(0)
 		for want == nil || !strings.HasPrefix(schema, `{"type":"object"`) {
 			schema, text, want = value(0)
