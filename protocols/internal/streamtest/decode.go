@@ -5,7 +5,6 @@ package streamtest
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/stretchr/testify/require"
@@ -71,49 +70,57 @@ func CheckError(t require.TestingT, err error, size int) {
 func CheckWhole(t require.TestingT, events []event.Event) {
 	open, args := map[int32]event.Event{}, map[int32]string{}
 	parts, calls, ended := int32(0), int32(0), false
+	isOpen := func(call int32) bool {
+		_, ok := open[call]
+		return ok
+	}
 	for i, e := range events {
-		at := fmt.Sprintf("event %d, %v", i, e)
-		require.False(t, ended, "%s: behind the end", at)
-		require.Zero(t, e.Choice, at)
-		require.Equal(t, i == 0, e.Kind == event.Start || i == 0 && e.Kind == event.Error, at)
+		check := func(ok bool, want string) { // require formats its messages and calls Helper even if nothing fails
+			if !ok {
+				require.Fail(t, want, "event %d, %v", i, e)
+			}
+		}
+		check(!ended, "no event after the end")
+		check(e.Choice == 0, "choice 0")
+		check((i == 0) == (e.Kind == event.Start || i == 0 && e.Kind == event.Error), "a start or an error first, and no other start")
 		switch e.Kind {
 		case event.Start, event.Usage:
-			require.Equal(t, int32(-1), e.Call, at)
-			require.True(t, e.Kind == event.Start || e.Usage != nil, at)
+			check(e.Call == -1, "no call")
+			check(e.Kind == event.Start || e.Usage != nil, "counts")
 			continue
 		case event.Finish, event.Error:
-			require.NotEqual(t, event.None, e.Why, at)
-			require.Empty(t, open, at)
+			check(e.Why != event.None, "a reason")
+			check(len(open) == 0, "no open calls")
 			ended = true
 			continue
 		case event.ToolStart:
-			require.NotEmpty(t, e.Data, at)
-			require.NotContains(t, open, e.Call, at)
+			check(len(e.Data) > 0, "a name")
+			check(!isOpen(e.Call), "a call that is not open")
 			open[e.Call] = e
 		case event.ToolArgs:
-			require.Contains(t, open, e.Call, at)
-			require.NotEmpty(t, e.Data, at)
+			check(isOpen(e.Call), "an open call")
+			check(len(e.Data) > 0, "data")
 			args[e.Call] += string(e.Data)
 		case event.ToolEnd:
-			require.True(t, e.Flags.Has(event.Complete), at)
-			require.Contains(t, open, e.Call, at)
+			check(e.Flags.Has(event.Complete), "the flag Complete")
+			check(isOpen(e.Call), "an open call")
 			if a := strings.TrimSpace(args[e.Call]); !e.Flags.Has(event.Custom) && a != "" {
-				require.True(t, a[0] == '{' && json.Valid([]byte(a)), "%s: %s", at, a)
+				check(a[0] == '{' && json.Valid([]byte(a)), "arguments that are an object, not "+a)
 			}
 			delete(open, e.Call)
 		case event.ToolAbort:
-			require.NotEqual(t, event.None, e.Why, at)
-			require.Equal(t, string(open[e.Call].Data), string(e.Data), at)
+			check(e.Why != event.None, "a reason")
+			check(string(open[e.Call].Data) == string(e.Data), "the name of the call's start")
 			delete(open, e.Call)
 		}
 		switch e.Kind {
 		case event.ToolStart, event.ToolArgs, event.ToolEnd, event.ToolAbort:
-			require.LessOrEqual(t, e.Call, calls, at)
+			check(e.Call <= calls, "calls numbered in order")
 			calls = max(calls, e.Call+1)
 		default:
-			require.Equal(t, int32(-1), e.Call, at)
+			check(e.Call == -1, "no call")
 		}
-		require.LessOrEqual(t, e.Part, parts, at)
+		check(e.Part <= parts, "parts numbered in order")
 		parts = max(parts, e.Part+1)
 	}
 	require.True(t, ended, "no end")
