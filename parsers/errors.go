@@ -25,8 +25,11 @@ type UnknownFamilyError struct {
 	Name  string
 	Near  []string // known names that it may be misspelled from, best first
 	Model string   // the family of the model that Name seems to be, as returned by LookupModel, or ""
+
+	known []string // the names in the registry
 }
 
+// Error returns a message with Near, Model or, if both are empty, all names in the registry.
 func (e *UnknownFamilyError) Error() string {
 	s := fmt.Sprintf("parsers: unknown family %q", e.Name)
 	switch {
@@ -34,8 +37,10 @@ func (e *UnknownFamilyError) Error() string {
 		return s + "; did you mean " + strings.Join(e.Near, ", ") + "?"
 	case e.Model != "":
 		return s + "; it is the name of a model of family " + e.Model
+	case len(e.known) > 0:
+		return s + "; known are " + strings.Join(e.known, ", ")
 	}
-	return s + "; Registry.Names lists the known ones"
+	return s
 }
 
 var errFinished = errors.New("parsers: Append after Finish; call Reset first")

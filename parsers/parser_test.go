@@ -338,15 +338,17 @@ func TestUnknownFamily(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, "qwen3_coder", unknown.Near[0])
 	require.EqualError(t, err, `parsers: unknown family "qwen3-codr"; did you mean `+strings.Join(unknown.Near, ", ")+"?")
+	known := "; known are " + strings.Join(parsers.Default().Names(), ", ")
 	for name, want := range map[string]string{
-		"nope":                 `parsers: unknown family "nope"; Registry.Names lists the known ones`,
-		"":                     `parsers: unknown family ""; Registry.Names lists the known ones`,
+		"nope":                 `parsers: unknown family "nope"` + known,
+		"":                     `parsers: unknown family ""` + known,
+		"hermes+hermes+hermes": `parsers: unknown family "hermes+hermes+hermes"` + known,
 		"qwen":                 "",
 		"qwne3":                `parsers: unknown family "qwne3"; did you mean qwen25, qwen3?`,
 		"kimi_k4":              `parsers: unknown family "kimi_k4"; did you mean kimi_k2, kimi_k3, kimi?`,
 		"deepsek":              `parsers: unknown family "deepsek"; did you mean deepseek_v3, deepseek_v3_1?`,
 		"gpt-oss-":             "",
-		"lama-3.1-8b-instruct": `parsers: unknown family "lama-3.1-8b-instruct"; Registry.Names lists the known ones`,
+		"lama-3.1-8b-instruct": `parsers: unknown family "lama-3.1-8b-instruct"` + known,
 	} {
 		if _, err := parsers.New(name, nil); want != "" {
 			require.EqualError(t, err, want)
@@ -354,6 +356,8 @@ func TestUnknownFamily(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
+	_, err = new(parsers.Registry).Lookup("nope")
+	require.EqualError(t, err, `parsers: unknown family "nope"`)
 	for _, name := range []string{"Qwen3-Coder", "QWEN3.CODER", "qwen3coder", "gpt-oss", "kimi-k3", "qwen2.5"} {
 		_, err := parsers.New(name, nil)
 		require.NoError(t, err, name)

@@ -111,7 +111,7 @@ func (r *Registry) lookup(name string) (*entry, error) {
 		return nil, r.unknown(name)
 	}
 	if strings.Contains(reasoning, "+") {
-		return nil, &UnknownFamilyError{Name: name}
+		return nil, &UnknownFamilyError{Name: name, known: r.Names()}
 	}
 	t, err := r.lookup(tools)
 	if err != nil {
@@ -145,7 +145,7 @@ func (r *Registry) lookup(name string) (*entry, error) {
 // unknown returns the error for a name that is not in r.
 func (r *Registry) unknown(name string) error {
 	model, _ := LookupModel(name)
-	return &UnknownFamilyError{Name: name, Near: r.near(name, model != ""), Model: model}
+	return &UnknownFamilyError{Name: name, Near: r.near(name, model != ""), Model: model, known: r.Names()}
 }
 
 // New returns a parser of the family called name, as [Registry.Lookup] understands it. Nil options are defaults. The

@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	url := flags.String("url", "", "`URL` of a server with /v1/completions; by default an embedded engine that plays a script")
 	model := flags.String("model", "", "`name` of the model at the server; by default the server chooses")
 	dir := flags.String("model-dir", "", "`directory` of the model, or mini, for its template and family; by default prompts are ChatML")
-	family := flags.String("family", "", "parser family `name` of the model, such as qwen3_coder; by default inferred from the template, or hermes")
+	family := flags.String("family", "", "parser family `name` of the model, such as qwen3_coder; parse -families lists all; by default inferred from the template, or hermes")
 	workdir := flags.String("workdir", ".", "`directory` that the tools may read")
 	maxTurns := flags.Int("max-turns", 10, "maximum `number` of turns")
 	maxTokens := flags.Int("max-tokens", 4096, "limit of output `tokens` per turn")

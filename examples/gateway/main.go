@@ -149,7 +149,7 @@ func model(c *config, log *slog.Logger) (*prompt.Model, error) {
 	case err != nil:
 		return nil, cli.InModel(dir, err)
 	case m.Family() == "":
-		return nil, cli.Usagef("cannot infer the parser family of the model: set -tool-call-parser")
+		return nil, cli.Usagef("cannot infer the parser family of the model: set -tool-call-parser to one that parse -families lists")
 	}
 	log.Info("model loaded", "template", m.Source(), "family", m.Family(), "inferred", c.ToolCallParser == "", "window", m.Window())
 	return m, nil

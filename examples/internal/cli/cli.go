@@ -136,23 +136,24 @@ func OneOf(what, value string, names ...string) error {
 	return Usagef("unknown %s %q: want %s", what, value, strings.Join(names, ", "))
 }
 
-// Near returns up to three of names that are similar to name or begin with it, the most similar first.
+// Near returns up to three of names that are similar to name or begin with it, the most similar first. Two names are
+// similar if a typing error at one position explains the difference.
 func Near(name string, names []string) []string {
 	type candidate struct {
 		name string
-		dist int
+		diff int
 	}
 	var list []candidate
 	fold := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "-")) }
 	a := fold(name)
 	for _, n := range names {
 		b := fold(n)
-		d := distance(a, b)
+		d := different(a, b)
 		if d <= max(1, min(len(a), len(b))/3) || len(a) > 1 && strings.HasPrefix(b, a) {
 			list = append(list, candidate{n, d})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b candidate) int { return a.dist - b.dist })
+	slices.SortStableFunc(list, func(a, b candidate) int { return a.diff - b.diff })
 	var near []string
 	for _, c := range list[:min(3, len(list))] {
 		near = append(near, c.name)
@@ -160,22 +161,13 @@ func Near(name string, names []string) []string {
 	return near
 }
 
-// distance returns the edit distance of a and b in bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+// different returns the number of bytes of the longer name between the prefix and the suffix that a and b share.
+func different(a, b string) int {
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			d := diagonal
-			if a[i] != b[j] {
-				d = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], d
-		}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
 	}
-	return row[len(b)]
+	return max(len(a), len(b))
 }

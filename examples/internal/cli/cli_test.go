@@ -65,7 +65,7 @@ func TestFlags(t *testing.T) {
 func TestNear(t *testing.T) {
 	schemes := []string{"dynamo", "vllm_sha256_cbor", "vllm_xxhash_cbor", "sglang", "llmd"}
 	for name, want := range map[string][]string{
-		"dinamo": {"dynamo"}, "vllm": {"vllm_sha256_cbor", "vllm_xxhash_cbor"}, "vllm-xxhash-cbor": {"vllm_xxhash_cbor", "vllm_sha256_cbor"},
+		"dinamo": {"dynamo"}, "vllm": {"vllm_sha256_cbor", "vllm_xxhash_cbor"}, "vllm-xxhash-cbor": {"vllm_xxhash_cbor"}, "dyanmo": {"dynamo"}, "vllm_sha25_cbor": {"vllm_sha256_cbor"},
 		"nope": nil, "md5": nil, "": nil, "sglan": {"sglang"}, "SGLang": {"sglang"},
 	} {
 		if got := Near(name, schemes); !slices.Equal(got, want) {
