@@ -78,7 +78,7 @@ func (d *Decoder) AppendRequest(dst []byte, model string) []byte {
 		e.Encode(d.prompt.Text) // cannot fail
 		return append(append(dst, bytes.TrimSuffix(text.Bytes(), []byte("\n"))...), '}')
 	}
-	dst = append(dst, '[')
+	dst = append(slices.Grow(dst, 7*len(d.prompt.IDs())+2), '[')
 	for i, id := range d.prompt.IDs() {
 		if i > 0 {
 			dst = append(dst, ',')

@@ -5,7 +5,6 @@ package serve
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,46 +15,38 @@ import (
 	"time"
 
 	"github.com/weft-go/weft/protocols/apierr"
-	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/intent"
 )
 
-// completionRequest is the body of a request to vLLM's /v1/completions.
+// completionRequest is a request to an engine's /v1/completions.
 type completionRequest struct {
-	Model         string         `json:"model"`
-	Prompt        []uint32       `json:"prompt"`
-	MaxTokens     int64          `json:"max_tokens"` // always set: vLLM's default is 16
-	N             int            `json:"n"`
-	Stream        bool           `json:"stream"`
-	StreamOptions map[string]any `json:"stream_options"`
-	// Must be false: call markers may be special tokens, which the parser needs.
-	SkipSpecialTokens bool `json:"skip_special_tokens"`
-	// Token ids distinguish a marker from text that only looks like one.
-	ReturnTokenIDs bool `json:"return_token_ids"`
-
-	Temperature       *float64 `json:"temperature,omitempty"`
-	TopP              *float64 `json:"top_p,omitempty"`
-	MinP              *float64 `json:"min_p,omitempty"`
-	TopK              *int64   `json:"top_k,omitempty"`
-	Seed              *int64   `json:"seed,omitempty"`
-	FrequencyPenalty  *float64 `json:"frequency_penalty,omitempty"`
-	PresencePenalty   *float64 `json:"presence_penalty,omitempty"`
-	RepetitionPenalty *float64 `json:"repetition_penalty,omitempty"`
-	Stop              []string `json:"stop,omitempty"`
-	StopTokens        []int64  `json:"stop_token_ids,omitempty"`
-	IgnoreEOS         bool     `json:"ignore_eos,omitempty"`
+	body    []byte // without hints
+	choices int
+	prompt  int // tokens
+	limit   int // maximum number of output tokens
 }
 
-func newCompletionRequest(model string, prompt []uint32, maxTokens int64, choices int, s block.Sampling) *completionRequest {
-	return &completionRequest{
-		Model: model, Prompt: prompt, MaxTokens: maxTokens, N: choices, Stream: true,
-		StreamOptions:  map[string]any{"include_usage": true},
-		ReturnTokenIDs: len(s.Stop) == 0, // a stop string truncates the text but not the ids
-		Temperature:    s.Temperature, TopP: s.TopP, MinP: s.MinP, TopK: s.TopK, Seed: s.Seed,
-		FrequencyPenalty: s.FrequencyPenalty, PresencePenalty: s.PresencePenalty, RepetitionPenalty: s.RepetitionPenalty,
-		Stop: s.Stop, StopTokens: s.StopTokens, IgnoreEOS: s.IgnoreEOS,
+// newCompletionRequest returns the request for the choices of a response, whose decoders are alike.
+func newCompletionRequest(model string, prompt int, choices []choice) *completionRequest {
+	dec := choices[0].dec
+	r := &completionRequest{body: dec.AppendRequest(nil, model), choices: len(choices), prompt: prompt, limit: dec.Limit()}
+	if r.choices > 1 {
+		r.body = fmt.Appendf(r.body[:len(r.body)-1], `,"n":%d}`, r.choices)
 	}
+	return r
+}
+
+// appendBody appends the body with hints, which are fields that it does not have. They are encoded alone, because an edit
+// of the body would scan the ids of the prompt.
+func (r *completionRequest) appendBody(dst []byte, hints *intent.Out) ([]byte, error) {
+	fields, err := hints.AppendBody(nil, []byte("{}"))
+	if err != nil || string(fields) == "{}" {
+		return append(dst, r.body...), err
+	}
+	dst = append(dst, r.body[:len(r.body)-1]...)
+	dst = append(dst, ',')
+	return append(dst, fields[1:]...), nil
 }
 
 // maxErrorBody limits the part of an engine's error response that is read, in bytes.
@@ -68,11 +59,8 @@ var errUnreachable = errors.New("serve: engine unreachable")
 // request, the error is an *apierr.Error. See readSteps for the sequence. The
 // caller must iterate over it or cancel ctx.
 func (e *engine) complete(ctx context.Context, id string, req *completionRequest, hints intent.Out) (iter.Seq2[step, error], error) {
-	body, err := json.Marshal(req)
+	body, err := req.appendBody(nil, &hints)
 	if err != nil {
-		return nil, err
-	}
-	if body, err = hints.AppendBody(nil, body); err != nil {
 		return nil, err
 	}
 	hr, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url+"/v1/completions", bytes.NewReader(body))
@@ -93,7 +81,7 @@ func (e *engine) complete(ctx context.Context, id string, req *completionRequest
 		defer resp.Body.Close()
 		return nil, refusal(resp, req)
 	}
-	return readSteps(resp.Body, req.N), nil
+	return readSteps(resp.Body, req.choices), nil
 }
 
 // refusal converts an engine's HTTP error to the error that the client gets. Client errors are passed on; all others
@@ -135,11 +123,11 @@ func tooLong(message string, req *completionRequest, cause error) error {
 	var window int64
 	_, rest, _ := strings.Cut(message, "maximum context length is ")
 	if n, _ := fmt.Sscanf(rest, "%d tokens", &window); n == 1 {
-		switch prompt := int64(len(req.Prompt)); {
+		switch prompt, limit := int64(req.prompt), int64(req.limit); {
 		case prompt >= window: // the output needs a token too
 			e = apierr.ContextLength(prompt, 0, window)
-		case req.MaxTokens > window-prompt:
-			e = apierr.ContextLength(prompt, req.MaxTokens, window)
+		case limit > window-prompt:
+			e = apierr.ContextLength(prompt, limit, window)
 		}
 	}
 	e.Cause = cause

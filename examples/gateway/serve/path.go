@@ -176,7 +176,7 @@ func (c *call) choose() error {
 
 // ask sends the prompt to the chosen engine. If that engine fails before its stream starts, ask tries the others.
 func (c *call) ask(ctx context.Context) (iter.Seq2[step, error], error) {
-	req := newCompletionRequest(c.g.opt.Model, c.prompt, int64(c.choices[0].dec.Limit()), len(c.choices), c.req.Params().Sampling)
+	req := newCompletionRequest(c.g.opt.Model, len(c.prompt), c.choices)
 	for {
 		e := c.place.engine
 		steps, err := e.complete(ctx, c.id, req, c.engineHints(e))
