@@ -2,8 +2,8 @@
 
 package kvhash
 
-// Canonical CBOR (RFC 8949 section 4.2.1: shortest heads), as much of it as hashed blocks need. It is the same in Python's cbor2 with
-// canonical=True and in fxamacker/cbor, against which internal/conformance tests it.
+// The subset of canonical CBOR (RFC 8949 section 4.2.1: shortest heads) that hashed blocks need. Python's cbor2 with
+// canonical=True and fxamacker/cbor produce the same bytes; internal/conformance tests the latter.
 
 // Major types, and null.
 const (
@@ -46,7 +46,7 @@ func appendBytes(dst, b []byte) []byte {
 	return append(appendHead(dst, cborBytes, uint64(len(b))), b...)
 }
 
-// appendTokenArray appends tokens as an array. The heads are written here, as this is where the time goes.
+// appendTokenArray appends tokens as an array. It does not call appendHead, because it takes most of the time.
 func appendTokenArray(dst []byte, tokens []uint32) []byte {
 	dst = appendHead(dst, cborArray, uint64(len(tokens)))
 	for _, t := range tokens {

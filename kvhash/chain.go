@@ -4,22 +4,22 @@ package kvhash
 
 import "slices"
 
-// Chain hashes a prompt that grows: append tokens as they become known, and the hashes of newly complete blocks come out. Over a
-// conversation of many turns each token is hashed once. It works with every scheme.
+// Chain hashes a growing prompt: its Append method adds tokens and returns the hashes of the blocks that they complete.
+// In a conversation of many turns, each token is hashed once. A Chain supports every scheme.
 //
 //	c := kvhash.NewChain(4, kvhash.Scheme{})
 //	c.Append(0, 1, 2, 3, 4, 5)   // [9143094415614847814], tokens 4 and 5 wait in the tail
 //	c.Append(6, 7)               // [9510318385840434533]
 //	c.Blocks()                   // both
 //
-// A Chain must be made by [NewChain]: the zero Chain panics when something is appended. One goroutine at a time; readers may run with
-// readers.
+// A Chain must be made by [NewChain]; Append panics on the zero Chain. Methods that only read may be called
+// concurrently; otherwise a Chain is not safe for concurrent use.
 type Chain struct {
 	scheme  Scheme
 	block   int
 	window  int      // tokens a block's hash covers; block or block+1
 	seq     []uint64 // hash of each complete block
-	digests []byte   // digest of each complete block, where it is more than the hash: len(digests) is 0 or len(seq)*DigestLen
+	digests []byte   // digest of each complete block, if it differs from the hash: len(digests) is 0 or len(seq)*DigestLen
 	tail    []uint32 // tokens from len(seq)*block on; len(tail) < window
 	extras  *Extras
 	obj     int    // first object that may reach into the next block
@@ -32,13 +32,15 @@ func NewChain(block int, s Scheme) *Chain {
 	return &Chain{scheme: s, block: block, window: s.Window(block)}
 }
 
-// SetExtras sets what the prompt contains besides tokens, with positions from the start of the prompt; nil means nothing. The caller
-// must not modify x. A longer list may replace it as the prompt grows, if it is the same for complete blocks. Forks share it.
+// SetExtras sets the inputs other than tokens, with positions from the start of the prompt; nil means none. The caller
+// must not modify x. As the prompt grows, x may be replaced with a longer list that is the same for complete blocks.
+// Forks share x.
 func (c *Chain) SetExtras(x *Extras) { c.extras, c.obj = x, 0 }
 
-// Append adds tokens to the end of the prompt and returns the hashes of the blocks they complete, as [Scheme.AppendBlocks] makes them.
-// The result is a view of [Chain.Blocks], valid until the next call that changes the chain. tokens are not retained. O(len(tokens)),
-// no allocation except when the chain's memory grows (and where [Scheme.AppendBlocks] allocates for objects).
+// Append adds tokens to the end of the prompt and returns the hashes of the blocks that they complete, which are those
+// of [Scheme.AppendBlocks]. The result is a view of [Chain.Blocks] and is valid until the next call that changes the
+// chain. tokens is not retained. O(len(tokens)). Append allocates only when the chain's memory grows, and where
+// [Scheme.AppendBlocks] allocates for objects.
 func (c *Chain) Append(tokens ...uint32) []uint64 {
 	checkBlock(c.block)
 	n := len(c.seq)
@@ -97,18 +99,20 @@ func (c *Chain) push(window []uint32) {
 	}
 }
 
-// Blocks returns the hashes of all complete blocks, first block first. It is a view, valid until the next call that
-// changes the chain, and not to be written to.
+// Blocks returns the hashes of all complete blocks, first block first. The result is a view that is valid until the
+// next call that changes the chain. The caller must not modify it.
 func (c *Chain) Blocks() []uint64 { return slices.Clip(c.seq) }
 
-// Digests returns the digests of all complete blocks, [Scheme.DigestLen] bytes each, for vLLM and SGLang; it is empty for the schemes
-// whose digest is the hash. It is a view, valid until the next call that changes the chain, and not to be written to.
+// Digests returns the digests of all complete blocks, [Scheme.DigestLen] bytes each, for vLLM and SGLang. For schemes
+// whose digest is the hash, it is empty. The result is a view that is valid until the next call that changes the chain.
+// The caller must not modify it.
 func (c *Chain) Digests() []byte { return slices.Clip(c.digests) }
 
 // Len returns the number of tokens in the chain.
 func (c *Chain) Len() int { return len(c.seq)*c.block + len(c.tail) }
 
-// Fork returns an independent copy, for a second continuation of one prompt. O(blocks) bytes are copied, nothing is hashed.
+// Fork returns an independent copy, for a second continuation of the prompt. It copies O(blocks) bytes and hashes
+// nothing.
 func (c *Chain) Fork() *Chain {
 	f := *c
 	f.seq = slices.Clone(c.seq)
@@ -118,9 +122,9 @@ func (c *Chain) Fork() *Chain {
 	return &f
 }
 
-// Truncate keeps the first n blocks and drops the rest with the tail, for a prompt whose end was replaced. Nothing is hashed, and memory is
-// kept. With Eagle, the last block's hash covers the token after it too: append that token again, or truncate one block more. It
-// panics if n is negative or more than the chain has.
+// Truncate keeps the first n blocks and drops the rest and the tail, for a prompt whose end was replaced. It hashes
+// nothing and keeps the chain's memory. With Eagle, the last block's hash also covers the token after it: append that
+// token again, or truncate one more block. Truncate panics if n is negative or greater than the number of blocks.
 func (c *Chain) Truncate(n int) {
 	if n < 0 || n > len(c.seq) {
 		panic("kvhash: Truncate beyond the chain")

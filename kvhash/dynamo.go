@@ -13,9 +13,9 @@ import (
 // dynamoSeed is the seed of Dynamo's hashes before LoRA and namespace are added. The chain always uses it unchanged.
 const dynamoSeed uint64 = 1337
 
-// AppendSequence appends the sequence hashes of the blocks with the given local hashes to dst and returns it; local[0] is the
-// first block of the prompt. dst may be local[:0]: the hashes then replace each other in place. O(blocks), no allocation if dst
-// has room.
+// AppendSequence appends the sequence hashes of the blocks with the given local hashes to dst and returns it; local[0]
+// is the first block of the prompt. dst may be local[:0], so that the result replaces the local hashes. O(blocks), no
+// allocation if dst has room.
 func AppendSequence(dst, local []uint64) []uint64 {
 	n := len(dst)
 	dst = append(dst, local...)
@@ -26,8 +26,8 @@ func AppendSequence(dst, local []uint64) []uint64 {
 // Next returns the sequence hash of the block with the given local hash that follows the block with sequence hash parent.
 // The first block of a prompt has no parent: its sequence hash is its local hash.
 func Next(parent, local uint64) uint64 {
-	// XXH3-64 of 16 bytes with dynamoSeed, as the specification of xxHash writes it (section on inputs of 9 to 16 bytes), with the seed
-	// folded into the two words of the secret. Written out here the call is inlined and its argument stays in registers.
+	// XXH3-64 of 16 bytes with dynamoSeed, as specified by xxHash (inputs of 9 to 16 bytes), with the seed folded into
+	// the two words of the secret. Written out, it is inlined and its arguments stay in registers.
 	lo := parent ^ nextLow
 	hi := local ^ nextHigh
 	h, l := bits.Mul64(lo, hi)
@@ -36,18 +36,18 @@ func Next(parent, local uint64) uint64 {
 	return x ^ x>>32
 }
 
-// What Next mixes into its arguments: two words each of XXH3's default secret, at bytes 24, 32, 40 and 48, and the seed.
+// The constants of Next: two words each of XXH3's default secret, at bytes 24, 32, 40 and 48, combined with the seed.
 const (
 	nextLow  = (0x1f67b3b7a4a44072 ^ 0x78e5c0cc4ee679cb) + dynamoSeed
 	nextHigh = (0x2172ffcc7dd05a82 ^ 0x8e2443f7744608b8) - dynamoSeed
 )
 
-// ObjectToken returns the token id that fills every position of an object in a prompt for vLLM: 1,000,000 plus the low
-// 30 bits of the object's hash, as Dynamo's router fills it in. Such a prompt is then hashed as plain text. SGLang
-// sends prompts that already hold such ids.
+// ObjectToken returns the token ID that Dynamo's router uses for every position of an object in a prompt for vLLM:
+// 1,000,000 plus the low 30 bits of the object's hash. The prompt is then hashed like text. Prompts from SGLang already
+// contain such IDs.
 func ObjectToken(object uint64) uint32 { return 1_000_000 + uint32(object&(1<<30-1)) }
 
-// seed returns the seed of Dynamo's local hash, with LoRA and namespace in it.
+// seed returns the seed of Dynamo's local hash, which depends on LoRA and namespace.
 func (s Scheme) seed() uint64 { return dynamoSeed + s.salt }
 
 // AppendLocal appends the local hash of every complete block of tokens to dst and returns it; x may be nil. It panics if block is not
@@ -97,8 +97,8 @@ func (s *Scheme) local(window []uint32, start, block int, x *Extras, obj int) (u
 	return s.localWith(window, hashes), obj
 }
 
-// hashFrames hashes tokens, of which objects fill some, in the universal form: a token is 0, the token as 32 bits and 64 zero bits; a
-// position of an object is 1, the position in it as 32 bits and its hash.
+// hashFrames hashes tokens and objects in the universal form. The frame of a token is 0, the token as 32 bits and 64
+// zero bits. The frame of a position in an object is 1, the offset in the object as 32 bits and the object's hash.
 func hashFrames(tokens []uint32, start int, objects []Object, seed uint64) uint64 {
 	var stack [2048]byte
 	buf := stack[:0]
@@ -127,9 +127,9 @@ func chain(h []uint64) {
 	}
 }
 
-// appendChained is AppendLocal and chain in one pass: the local hash of a block does not wait for the chain, so that a
-// processor works on both at once. after reports that the blocks follow the block whose sequence hash is the last in
-// dst.
+// appendChained combines AppendLocal and chain in one pass: the local hash of a block does not depend on the chain, so
+// the processor computes both in parallel. after reports that the blocks follow the block whose sequence hash is the
+// last in dst.
 func appendChained(dst []uint64, tokens []uint32, block, window int, seed uint64, after bool) []uint64 {
 	var seq uint64
 	if after {
@@ -156,7 +156,7 @@ func (s *Scheme) localWith(window []uint32, objects []uint64) uint64 {
 	}
 	var stack [1024]byte
 	buf := appendTokens(stack[:0], window)
-	sorted := objects // a variable of its own, so that objects stays on the stack
+	sorted := objects // a separate variable, so that objects stays on the stack
 	if !slices.IsSorted(sorted) {
 		sorted = slices.Sorted(slices.Values(objects))
 	}

@@ -4,8 +4,8 @@ package kvhash
 
 import "encoding/binary"
 
-// llmdRoot returns the parent of the first block: the hash of CBOR [hash of the seed, null, model or LoRA name]. As llm-d-kv-cache,
-// pkg/kvcache/kvblock/token_processor.go, of 2026.
+// llmdRoot returns the parent of the first block: the hash of CBOR [hash of the seed, null, model or LoRA name].
+// Source: llm-d-kv-cache, pkg/kvcache/kvblock/token_processor.go (2026).
 func llmdRoot(seed uint64, model string) uint64 {
 	var stack [128]byte
 	buf := appendHead(stack[:0], cborArray, 3)
@@ -14,9 +14,10 @@ func llmdRoot(seed uint64, model string) uint64 {
 	return fnv1a(appendText(buf, model))
 }
 
-// llmd makes the hash of one block: FNV-1a of CBOR [parent hash, tokens, objects or null], an object being {"Hash":
-// identifier}, as since 0.7.1 (pkg/kvcache/kvblock/extra_keys.go). Version 0.7.0 alone added the offset in the block;
-// older ones have no objects. internal/conformance compares the CBOR with the output of the library that llm-d uses.
+// llmd computes the hash of one block: FNV-1a of CBOR [parent hash, tokens, objects or null], where an object is
+// {"Hash": identifier}, as in llm-d since 0.7.1 (pkg/kvcache/kvblock/extra_keys.go). Version 0.7.0 alone added the
+// offset in the block; older ones have no objects. internal/conformance compares the CBOR with the output of the
+// library that llm-d uses.
 func (s *Scheme) llmd(buf []byte, digest *[32]byte, i int, tokens []uint32, objects []Object) []byte {
 	parent := binary.BigEndian.Uint64(digest[:])
 	if i == 0 {
@@ -39,7 +40,7 @@ func (s *Scheme) llmd(buf []byte, digest *[32]byte, i int, tokens []uint32, obje
 	return buf
 }
 
-// fnv1a is hash/fnv's 64-bit FNV-1a without its allocation.
+// fnv1a returns the 64-bit FNV-1a of b. Unlike hash/fnv, it does not allocate.
 func fnv1a(b []byte) uint64 {
 	h := uint64(14695981039346656037)
 	for _, c := range b {

@@ -4,10 +4,10 @@ package kvhash
 
 import "slices"
 
-// Piece is a run of a chain's blocks, to keep next to the text they were made from, so that the next prompt with the
-// same beginning does not hash it again. A cache of tokenized prefixes stores it at its cut points: package
-// tokenizers/cache with Cut.Value and Cut.SetValue. A chain gives it by [Chain.Piece] and takes it by [Chain.Join]. It
-// does not change and is safe to share; nil is one that no chain takes.
+// Piece is a range of a chain's blocks. A cache of tokenized prefixes can store it with the text, so that the next
+// prompt with the same prefix does not hash it again; package tokenizers/cache has Cut.Value and Cut.SetValue for this.
+// [Chain.Piece] makes a Piece and [Chain.Join] adds it to a chain. A Piece is immutable and safe for concurrent use.
+// Join rejects a nil Piece.
 type Piece struct {
 	scheme  Scheme
 	block   int
@@ -16,10 +16,9 @@ type Piece struct {
 	digests []byte
 }
 
-// Piece returns the blocks that the tokens [from, to) of the prompt complete, without hashing anything. It copies them.
-// Pieces of neighbouring ranges make up the chain; a range that completes no block gives a piece of no blocks. It
-// panics if the range is not within the chain. It returns nil if an object begins before to, as the text next to it may
-// not identify the object.
+// Piece returns a copy of the blocks that the tokens [from, to) of the prompt complete. It hashes nothing. Pieces of
+// adjacent ranges make up the chain; a range that completes no block has an empty piece. Piece panics if the range is
+// not within the chain. It returns nil if an object begins before to, because the text may not identify the object.
 func (c *Chain) Piece(from, to int) *Piece {
 	if from < 0 || to < from || to > c.Len() {
 		panic("kvhash: Piece beyond the chain")
@@ -36,14 +35,14 @@ func (c *Chain) Piece(from, to int) *Piece {
 	return p
 }
 
-// complete returns how many blocks are complete after n tokens of the chain.
+// complete returns the number of complete blocks in the first n tokens of the chain.
 func (c *Chain) complete(n int) int {
 	return max(0, n-(c.window-c.block)) / c.block
 }
 
-// Join adds the blocks of p after those of the chain and drops the tail: the prompt continues at token [Chain.Len]. It
-// reports whether it did; p must have been made with the same scheme and block size and begin where the chain's blocks
-// end, and no object of the chain ([Chain.SetExtras]) may begin before its end. Nothing is hashed.
+// Join appends the blocks of p to those of the chain, drops the tail and returns true: the prompt continues at token
+// [Chain.Len]. It does nothing and returns false unless p has the same scheme and block size and begins where the
+// chain's blocks end, and no object of the chain ([Chain.SetExtras]) begins before the end of p. Join hashes nothing.
 func (c *Chain) Join(p *Piece) bool {
 	if p == nil || p.scheme != c.scheme || p.block != c.block || p.first != len(c.seq) || c.extras.before((p.first+len(p.seq))*c.block) {
 		return false

@@ -16,7 +16,7 @@ import (
 // Scheme is a hashing rule and its settings: how an engine or a router hashes the blocks of a prompt. It is a small comparable value. The
 // zero Scheme is Dynamo's, without LoRA or namespace; [Scheme.With] adds those, [Lookup] returns the others.
 type Scheme struct {
-	// Three words, so that hashing one block of an event costs no more for the schemes that are not used.
+	// Three words, so that copying a Scheme is cheap when single blocks of events are hashed.
 	mode mode
 	salt uint64 // Dynamo: added to dynamoSeed; llm-d: hash of the seed
 	more unique.Handle[settings]
@@ -32,7 +32,7 @@ type settings struct {
 	task, saltID    uint64 // TensorRT-LLM: ids of LoRA and salt, if withTask and withSalt are on
 }
 
-// mode is the kind of a scheme and what is on or off in it.
+// mode contains the kind of a scheme and its flags.
 type mode uint16
 
 const (
@@ -70,35 +70,39 @@ var kinds = [...]struct {
 }
 
 // Options are the settings of [Lookup]. The zero value is a plain prompt on the base model of an engine with default
-// settings. A scheme refuses options that its engine does not mix into the hashes: a caller that relies on them must
-// keep an index for each.
+// settings. [Lookup] returns an error for options that the engine does not mix into its hashes: a caller that relies on
+// them needs a separate index for each value.
 type Options struct {
-	// LoRA is the name of the adapter the prompt runs on; for trtllm its task id, in decimal. Not for sglang.
+	// LoRA is the name of the prompt's adapter; for trtllm, its task ID in decimal. Not for sglang.
 	LoRA string
-	// Salt keeps the caches of tenants apart: Dynamo's cache_namespace, vLLM's cache_salt; for trtllm the salt's id, in decimal.
-	// Not for sglang and llmd.
+	// Salt separates the caches of tenants: Dynamo's cache_namespace or vLLM's cache_salt; for trtllm, the salt's ID in
+	// decimal. Not for sglang and llmd.
 	Salt string
 	// Seed starts the chain. vLLM: the value of PYTHONHASHSEED; "" means that it is not set, in a vLLM that has pull request
 	// 51875 (August 2026): "vllm-none-hash" for vllm_sha256_cbor; vllm_xxhash_cbor has no such default, as vLLM draws a random
 	// seed for it. llm-d: its hashSeed. Dynamo: the seed of the local hash in decimal, "" means 1337. Not for sglang and trtllm.
 	Seed string
-	// NoneHash is vLLM's NONE_HASH where it is not made from a known seed; nil means that Seed counts. Without PYTHONHASHSEED an
-	// older vLLM takes 32 random bytes, and a newer one with vllm_xxhash_cbor 16 that it makes from a random seed. It has 32 bytes,
-	// or 16 for vllm_xxhash_cbor.
+	// NoneHash is vLLM's NONE_HASH if it does not derive from a known seed; nil means that it derives from Seed. It has
+	// 32 bytes, or 16 for vllm_xxhash_cbor. Without PYTHONHASHSEED, older versions of vLLM use 32 random bytes, and
+	// newer ones with vllm_xxhash_cbor 16 bytes derived from a random seed.
 	NoneHash []byte
 	// Model is the model's name; llmd only.
 	Model string
-	// Eagle: the engine decodes with EAGLE. Dynamo hashes a block with the token after it, SGLang pairs of neighbours (bigrams).
+	// Eagle specifies that the engine decodes with EAGLE. Dynamo then hashes a block with the token after it, and
+	// SGLang pairs of adjacent tokens (bigrams).
 	Eagle bool
-	// Universal: blocks with objects are hashed as frames of 13 bytes, as Dynamo's block manager does; dynamo only, without Eagle.
+	// Universal specifies that blocks with objects are hashed as frames of 13 bytes, as in Dynamo's block manager. Only
+	// for dynamo, without Eagle.
 	Universal bool
-	// BareObjects: object keys are identifiers without offsets, as in older versions of vLLM (2025 and early 2026); vLLM only.
+	// BareObjects specifies that object keys are identifiers without offsets, as in older versions of vLLM (2025 and
+	// early 2026). Only for vLLM.
 	BareObjects bool
 }
 
-// OptionError reports a scheme that does not exist or cannot be reproduced, or an option that a scheme cannot follow.
+// OptionError reports a scheme that does not exist or cannot be reproduced, or an option that a scheme does not
+// support.
 type OptionError struct {
-	Option string // the field of [Options]; "" if the scheme itself is meant
+	Option string // the field of [Options], or "" if the error is about the scheme itself
 	Why    string
 
 	scheme string // as it was asked for
@@ -216,9 +220,9 @@ func unknown(name string) string {
 	return fmt.Sprintf("there is no such scheme; known are %v", Names())
 }
 
-// With returns the scheme for the same prompts on the given LoRA adapter and in the given namespace (cache salt); "" means none. The
-// scheme must not have either yet. What the engine does not mix into its hashes is left out here too, so that they stay equal: see
-// [Options] for which that is. Dynamo's does not allocate.
+// With returns the scheme with the given LoRA adapter and namespace (cache salt); "" means none. The scheme must not
+// have either. A value that the engine does not mix into its hashes (see [Options]) is ignored, so that hashes stay
+// equal. For Dynamo's scheme, With does not allocate.
 func (s Scheme) With(lora, namespace string) Scheme {
 	if s.mode.kind() != dynamo {
 		return s.with(lora, namespace)
@@ -264,8 +268,8 @@ func (s Scheme) String() string { return kinds[s.mode.kind()].name }
 // position. Only Dynamo's has; the others hash a block together with its parent's digest.
 func (s Scheme) HasLocal() bool { return s.mode.kind() == dynamo }
 
-// DigestLen returns how many bytes the digest of a block has: 32 or 16 for vLLM, 32 for SGLang, 8 for the schemes that chain
-// 64-bit hashes.
+// DigestLen returns the length of a block's digest in bytes: 32 or 16 for vLLM, 32 for SGLang, and 8 for schemes that
+// chain 64-bit hashes.
 func (s Scheme) DigestLen() int { return kinds[s.mode.kind()].digest }
 
 // Event returns the 64-bit number that the engine puts into events for the block with the given digest, of [Scheme.DigestLen]
@@ -277,7 +281,7 @@ func (s Scheme) Event(digest []byte) uint64 {
 	return binary.BigEndian.Uint64(digest[s.DigestLen()-8:])
 }
 
-// Window returns how many tokens the hash of one block of the given size covers: block, or one more with Eagle.
+// Window returns the number of tokens that the hash of a block of the given size covers: block, or one more with Eagle.
 func (s Scheme) Window(block int) int {
 	if s.mode.has(eagle) {
 		return max(block, block+1) // no overflow
@@ -285,10 +289,10 @@ func (s Scheme) Window(block int) int {
 	return block
 }
 
-// AppendBlocks appends the hash of every complete block of tokens to dst and returns it; tokens begin at the start of the prompt, and x is
-// what it contains besides, or nil. The hashes are the 64-bit numbers in the engine's events: Dynamo's sequence hashes, [Scheme.Event] of
-// the digests of the others. It panics if block is not positive. O(tokens), no allocation if dst has room and blocks have 512 tokens or
-// fewer.
+// AppendBlocks appends the hash of every complete block of tokens to dst and returns it. tokens begins at the start of
+// the prompt; x is its other input, or nil. The hashes are the 64-bit numbers in the engine's events: sequence hashes
+// for Dynamo, and otherwise [Scheme.Event] of the digests. It panics if block is not positive. O(tokens), no allocation
+// if dst has room and blocks have 512 tokens or fewer.
 func (s Scheme) AppendBlocks(dst []uint64, tokens []uint32, block int, x *Extras) []uint64 {
 	checkBlock(block)
 	if s.mode.kind() != dynamo {
@@ -330,9 +334,10 @@ func (s Scheme) AppendDigests(dst []byte, tokens []uint32, block int, x *Extras)
 	return dst
 }
 
-// appendDigests runs the chain of a scheme without local hashes. Digests go to digests, or, if that is nil, their numbers to hashes.
+// appendDigests computes the chain of a scheme without local hashes. It appends to digests or, if that is nil, appends
+// 64-bit hashes to hashes.
 func (s *Scheme) appendDigests(hashes []uint64, digests []byte, tokens []uint32, block int, x *Extras) ([]uint64, []byte) {
-	var stack [4<<10 + 64]byte // 512 tokens of 5 bytes, or 512 pairs, and what is around them
+	var stack [4<<10 + 64]byte // 512 tokens of 5 bytes, or 512 pairs, and the rest of the input
 	var digest [32]byte
 	buf := stack[:0]
 	window, size := s.Window(block), s.DigestLen()
@@ -348,9 +353,9 @@ func (s *Scheme) appendDigests(hashes []uint64, digests []byte, tokens []uint32,
 	return hashes, digests
 }
 
-// next replaces digest, of block i-1, with the digest of block i, whose tokens are window. buf is scratch; it is
-// returned, perhaps grown. obj is the first of x's objects that may reach into the block; the same for the next block
-// is returned.
+// next replaces digest, the digest of block i-1, with that of block i, whose tokens are window. buf is scratch memory,
+// which may grow and is returned. obj is the first of x's objects that may overlap the block; the value for the next
+// block is returned.
 func (s *Scheme) next(buf []byte, digest *[32]byte, i int, window []uint32, block int, x *Extras, obj int) ([]byte, int) {
 	var objects []Object
 	var embed []byte
@@ -373,5 +378,5 @@ func (s *Scheme) next(buf []byte, digest *[32]byte, i int, window []uint32, bloc
 	return buf, obj
 }
 
-// putHash makes a digest of a 64-bit hash.
+// putHash stores a 64-bit hash as a digest.
 func putHash(digest *[32]byte, h uint64) { binary.BigEndian.PutUint64(digest[:], h) }

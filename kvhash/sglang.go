@@ -7,8 +7,9 @@ import (
 	"encoding/binary"
 )
 
-// sglang makes the digest of one page: SHA-256 of the parent's digest (none for the first page) and the tokens as little-endian 32-bit
-// words; with bigram keys (EAGLE) of both tokens of each pair. As get_hash_str in sglang/srt/mem_cache does.
+// sglang computes the digest of one page: SHA-256 of the parent's digest (none for the first page) and the tokens as
+// little-endian 32-bit words; with bigram keys (EAGLE), both tokens of each pair. Source: get_hash_str in
+// sglang/srt/mem_cache.
 func (s *Scheme) sglang(buf []byte, digest *[32]byte, i int, window []uint32) []byte {
 	if i > 0 {
 		buf = append(buf, digest[:]...)

@@ -9,7 +9,7 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// hashTokens hashes tokens as little-endian 32-bit words. On a little-endian machine they lie in memory so already.
+// hashTokens hashes tokens as little-endian 32-bit words. On a little-endian machine it hashes their memory directly.
 func hashTokens(tokens []uint32, seed uint64) uint64 {
 	if len(tokens) > 0 && binary.NativeEndian.Uint16([]byte{1, 0}) == 1 {
 		// Bytes have no alignment, so the view is valid on every machine.

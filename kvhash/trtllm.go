@@ -4,8 +4,9 @@ package kvhash
 
 import "encoding/binary"
 
-// trtllm makes the hash of one block as BlockKeyHasher of TensorRT-LLM does (cpp/tensorrt_llm/batch_manager/blockKey.cpp, 2025).
-// UNVERIFIED: no hash from a running TensorRT-LLM was at hand. Token extra ids and multimodal keys are not mixed in.
+// trtllm computes the hash of one block like BlockKeyHasher of TensorRT-LLM
+// (cpp/tensorrt_llm/batch_manager/blockKey.cpp, 2025). It is unverified: it was never compared with a running
+// TensorRT-LLM. Extra token IDs and multimodal keys are not included.
 func (s *Scheme) trtllm(digest *[32]byte, i int, tokens []uint32) {
 	var parent uint64
 	if i > 0 {
@@ -27,7 +28,7 @@ func (s *Scheme) trtllm(digest *[32]byte, i int, tokens []uint32) {
 	binary.BigEndian.PutUint64(digest[:], h)
 }
 
-// mix64 folds an id into a hash.
+// mix64 combines a hash with an ID.
 func mix64(id, h uint64) uint64 {
 	id = (id ^ id>>30) * 0xbf58476d1ce4e5b9
 	id = (id ^ id>>27) * 0x94d049bb133111eb

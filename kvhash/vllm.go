@@ -13,8 +13,8 @@ import (
 // 51875 (August 2026). For XXH3 it draws a random seed instead.
 const noneSeed = "vllm-none-hash"
 
-// noneHash returns settings with the parent of the first block: the hash of the seed's CBOR, or the given bytes. As
-// vllm/v1/core/kv_cache_utils.py (init_none_hash) does.
+// noneHash returns settings with the parent of the first block: the hash of the seed's CBOR, or the given bytes.
+// Source: init_none_hash in vllm/v1/core/kv_cache_utils.py.
 func (s *Scheme) noneHash(seed string, none []byte) settings {
 	if none != nil {
 		v := settings{rootLen: uint8(len(none))}
@@ -26,7 +26,7 @@ func (s *Scheme) noneHash(seed string, none []byte) settings {
 	return v
 }
 
-// sum writes the digest of b.
+// sum sets digest to the hash of b.
 func (s *Scheme) sum(digest *[32]byte, b []byte) {
 	if s.mode.kind() == vllmXXHash {
 		h := xxh3.Hash128(b).Bytes()
@@ -36,12 +36,12 @@ func (s *Scheme) sum(digest *[32]byte, b []byte) {
 	*digest = sha256.Sum256(b)
 }
 
-// hashVLLM makes the digest of one block, H(CBOR [parent digest, tokens, extra keys or null]), as hash_block_tokens and
-// generate_block_hash_extra_keys in vllm/v1/core/kv_cache_utils.py of August 2026 do. The order of extra keys is: LoRA name, objects,
-// cache salt (first block only), digest of prompt embeddings.
+// hashVLLM computes the digest of one block, H(CBOR [parent digest, tokens, extra keys or null]), like
+// hash_block_tokens and generate_block_hash_extra_keys in vllm/v1/core/kv_cache_utils.py of August 2026. The order of
+// extra keys is: LoRA name, objects, cache salt (first block only), digest of prompt embeddings.
 //
-// Not followed: when output completes a block that began in the prompt, vLLM names only the last object of the prompt in it, and all of
-// them when the same tokens come back as a prompt; this does the latter.
+// One case differs: if output completes a block that begins in the prompt, vLLM includes only the last object of the
+// prompt, but includes all objects when the same tokens are part of a prompt. hashVLLM always includes all.
 func (s *Scheme) hashVLLM(buf []byte, digest *[32]byte, i int, tokens []uint32, start int, objects []Object, embed []byte) []byte {
 	v := s.more.Value()
 	for n, o := range objects { // the list ends with the first object that extends beyond the block

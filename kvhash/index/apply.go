@@ -12,21 +12,22 @@ import (
 
 // Result reports what an event changed, in blocks.
 type Result struct {
-	Stored  int // added, or added in a further tier
-	Known   int // stored before: nothing changed
+	Stored  int // added, or added to another tier
+	Known   int // already stored: nothing changed
 	Removed int // removed; a block with two engine hashes counts for each
-	Pending int // stored, but kept aside until their parent is known
+	Pending int // kept until their parent is known
 	Ignored int // of another size, of another kind of attention, without tokens, unknown, malformed
 }
 
-// Add applies an event of the worker, for callers that receive events in order and lose none; for an engine's batches over a network
-// use a [Stream]. The worker is Exact from its first event on. The event is not retained. An event of an unknown worker, or of an unknown
-// kind, is ignored.
+// Add applies an event of the worker. It is for callers that receive events in order and lose none; for batches that
+// arrive over a network use a [Stream]. The worker is Exact from its first event on. The event is not retained. An
+// event of an unknown worker or of an unknown kind is ignored.
 //
-// To lookups, the blocks of a Stored event appear in one step, and with them those that were pending; but where the worker has all that
-// precedes some of them already, these come before, one sequence after another. The tiers of what a worker had before change run by
-// run. The blocks of a Removed event vanish one after another, neighbors together; Cleared is one step. O(tokens) for Stored, O(blocks)
-// for Removed, O(blocks the worker holds) for Cleared. No allocation except for growth and pending blocks.
+// For lookups, the blocks of a Stored event appear in one step, together with pending blocks that follow them; pending
+// blocks whose predecessors the worker already has may appear earlier, one sequence after another. If the worker
+// already has blocks in another tier, their tiers change run by run. The blocks of a Removed event disappear one after
+// another, neighbors together; a Cleared event is one step. O(tokens) for Stored, O(blocks) for Removed, O(blocks of
+// the worker) for Cleared. Add allocates only for growth and for pending blocks.
 func (x *Index) Add(id WorkerID, ev *kvevent.Event) Result {
 	x.lock()
 	defer x.mu.Unlock()
@@ -49,14 +50,14 @@ func (x *Index) applyEvent(id WorkerID, w *worker, ev *kvevent.Event) Result {
 	return x.apply(id, w, ev)
 }
 
-func (x *Index) apply(id WorkerID, teller *worker, ev *kvevent.Event) (res Result) {
-	teller.heard = true
-	id, w := x.holder(id, teller, ev)
+func (x *Index) apply(id WorkerID, source *worker, ev *kvevent.Event) (res Result) {
+	source.received = true
+	id, w := x.holder(id, source, ev)
 	switch ev.Kind {
 	case kvevent.Stored:
-		res = x.store(id, w, teller, ev)
+		res = x.store(id, w, source, ev)
 	case kvevent.Removed:
-		res = x.remove(id, w, teller, ev)
+		res = x.remove(id, w, source, ev)
 	case kvevent.Cleared:
 		switch {
 		case ev.Attention != kvevent.FullAttention:
@@ -70,7 +71,7 @@ func (x *Index) apply(id WorkerID, teller *worker, ev *kvevent.Event) (res Resul
 	default:
 		return Result{Ignored: len(ev.BlockHashes)}
 	}
-	if w != teller {
+	if w != source {
 		x.publish(id, w)
 	}
 	return res
@@ -86,13 +87,13 @@ func (x *Index) holder(id WorkerID, w *worker, ev *kvevent.Event) (WorkerID, *wo
 	return id, w
 }
 
-// plane returns where a worker's events about a tier go; a store has one tier.
+// plane returns the plane for events about a tier. A store has only one tier.
 func (w *worker) plane(t kvevent.Tier) int {
 	return int(cmp.Or(w.store, t, kvevent.Device)) - 1
 }
 
-// counts reports whether events of this kind of attention and group determine the length of a cached prefix. Of several
-// groups with full attention the first one counts; the others hold the same prefixes.
+// counts reports whether events of this attention kind and group determine the length of a cached prefix. Of several
+// groups with full attention only the first one does, because the others hold the same prefixes.
 func (w *worker) counts(ev *kvevent.Event) bool {
 	if ev.Attention != kvevent.FullAttention {
 		return false
@@ -103,36 +104,37 @@ func (w *worker) counts(ev *kvevent.Event) bool {
 	return w.grouped && w.group == ev.Group
 }
 
-// learn records how the workers that store in w, which may be a store, name blocks; other workers may only remove.
-func (w *worker) learn(teller *worker) {
+// adopt copies the group and the ratio of a worker that stores blocks in w, which may be a store. Other workers may
+// only remove blocks.
+func (w *worker) adopt(source *worker) {
 	if !w.grouped {
-		w.grouped, w.group = true, teller.group
+		w.grouped, w.group = true, source.group
 	}
 	if w.ratio == 0 {
-		w.ratio = teller.ratio
+		w.ratio = source.ratio
 	}
 }
 
-// store stores blocks for w. Their parent may be known only to the worker that names it.
-func (x *Index) store(id WorkerID, w, teller *worker, ev *kvevent.Event) (res Result) {
+// store stores blocks for w. Their parent may be known only to source, the worker that sent the event.
+func (x *Index) store(id WorkerID, w, source *worker, ev *kvevent.Event) (res Result) {
 	n := len(ev.BlockHashes)
-	if !teller.counts(ev) {
+	if !source.counts(ev) {
 		return Result{Ignored: n}
 	}
 	if ev.Tier > kvevent.NumTiers || ev.HasParent && slices.Contains(ev.BlockHashes, ev.Parent) {
-		teller.unknown = true // an unknown tier, or its own parent
+		source.unknown = true // an unknown tier, or its own parent
 		return Result{Ignored: n}
 	}
-	ratio, ok := x.fits(teller, ev)
+	ratio, ok := x.fits(source, ev)
 	if !ok {
-		teller.refused = true
+		source.refused = true
 		return Result{Ignored: n}
 	}
 	if ev.BlockSize != 0 || len(ev.TokenIDs)+len(ev.LocalHashes)+len(ev.SequenceHashes) > 0 {
-		teller.ratio = ratio
+		source.ratio = ratio
 	}
-	w.learn(teller)
-	w.heard = true
+	w.adopt(source)
+	w.received = true
 	r := blocks{plane: w.plane(ev.Tier)}
 	switch {
 	case len(ev.SequenceHashes) > 0:
@@ -140,7 +142,7 @@ func (x *Index) store(id WorkerID, w, teller *worker, ev *kvevent.Event) (res Re
 	case !x.opt.Scheme.HasLocal() && len(ev.TokenIDs)/x.block > 0: // the engines' names are the chain
 		r.chain, r.chained = ev.BlockHashes[:min(n, len(ev.TokenIDs)/x.block)], true
 	case !x.opt.Scheme.HasLocal():
-		return x.storeKnown(id, w, teller, ev.BlockHashes, ratio, r.plane)
+		return x.storeKnown(id, w, source, ev.BlockHashes, ratio, r.plane)
 	case len(ev.LocalHashes) > 0:
 		r.chain = ev.LocalHashes
 	case len(ev.TokenIDs) > 0:
@@ -151,7 +153,7 @@ func (x *Index) store(id WorkerID, w, teller *worker, ev *kvevent.Event) (res Re
 		x.locals = x.opt.Scheme.With(ev.LoRA, ev.Namespace).AppendLocal(x.locals[:0], ev.TokenIDs, x.block, extras)
 		r.chain = x.locals
 	default:
-		return x.storeKnown(id, w, teller, ev.BlockHashes, ratio, r.plane)
+		return x.storeKnown(id, w, source, ev.BlockHashes, ratio, r.plane)
 	}
 	r.hashes = x.expand(ev.BlockHashes, ratio) // about as many as the event has hashes, or tokens for
 	// A last block with too few tokens is partial: some engines announce those. It is not yet a block of a prefix.
@@ -165,9 +167,9 @@ func (x *Index) store(id WorkerID, w, teller *worker, ev *kvevent.Event) (res Re
 		return res
 	}
 	if !ev.HasParent {
-		x.place(id, w, job{blocks: r, first: true}, &res)
-	} else if p := cmp.Or(w.parent(ev.Parent), teller.parent(ev.Parent)); p != 0 {
-		x.place(id, w, job{blocks: r, anchor: p, seq: x.tree.slots.seq.at(p).Load()}, &res)
+		x.insertJob(id, w, job{blocks: r, first: true}, &res)
+	} else if p := cmp.Or(w.parent(ev.Parent), source.parent(ev.Parent)); p != 0 {
+		x.insertJob(id, w, job{blocks: r, anchor: p, seq: x.tree.slots.seq.at(p).Load()}, &res)
 	} else {
 		parked, dropped := w.orphans.park(ev.Parent, r, cmp.Or(x.opt.MaxPending, 1<<16), x.clock.Load())
 		if parked {
@@ -184,8 +186,8 @@ func (x *Index) store(id WorkerID, w, teller *worker, ev *kvevent.Event) (res Re
 // maxRatio limits the number of index blocks in one engine block.
 const maxRatio = 1024
 
-// fits returns the number of index blocks in one block of the event, and whether the event's block size and number of
-// tokens are consistent. The last block may be partial; with Eagle, one token of the next may follow.
+// fits returns the number of index blocks in one block of the event, and reports whether the block size of the event
+// matches its number of tokens. The last block may be partial; with Eagle, one token of the next block may follow.
 func (x *Index) fits(w *worker, ev *kvevent.Event) (ratio int32, ok bool) {
 	ratio = max(w.ratio, 1)
 	if ev.BlockSize != 0 {
@@ -201,7 +203,7 @@ func (x *Index) fits(w *worker, ev *kvevent.Event) (ratio int32, ok bool) {
 	}
 	n, tokens, size := len(ev.BlockHashes), int64(len(ev.TokenIDs)), int64(ratio)*int64(x.block)
 	if hashes := len(ev.LocalHashes) + len(ev.SequenceHashes); ratio > 1 && hashes > 0 && hashes != n*int(ratio) {
-		return 0, false // hashes of blocks of another size; a journal has ours
+		return 0, false // hashes of blocks of another size; a journal has hashes of this size
 	}
 	if n == 0 || tokens == 0 || len(ev.LocalHashes)+len(ev.SequenceHashes) > 0 {
 		return ratio, true
@@ -210,8 +212,8 @@ func (x *Index) fits(w *worker, ev *kvevent.Event) (ratio int32, ok bool) {
 	return ratio, before < tokens && tokens <= before+size+int64(x.opt.Scheme.Window(x.block)-x.block)
 }
 
-// expand returns names for the index's blocks in engine blocks with the given hashes, ratio for each: the last one has the engine's
-// hash, so that it is the parent of what follows. The result is valid until the next call.
+// expand returns names for the index blocks in the engine blocks with the given hashes, ratio names for each. The last
+// name is the engine hash, so that following blocks find their parent. The result is valid until the next call.
 func (x *Index) expand(hashes []uint64, ratio int32) []uint64 {
 	if ratio <= 1 {
 		return hashes
@@ -226,17 +228,17 @@ func (x *Index) expand(hashes []uint64, ratio int32) []uint64 {
 	return x.names
 }
 
-// expandAtOnce is the number of engine hashes without tokens that are expanded at once, which bounds the memory that a
-// short message can claim.
+// expandAtOnce is the number of engine hashes without tokens that are expanded at once. It bounds the memory that a
+// short message can allocate.
 const expandAtOnce = 1024
 
-// storeKnown handles an event that names blocks only by engine hashes, as for a copy to another tier.
-func (x *Index) storeKnown(id WorkerID, w, teller *worker, hashes []uint64, ratio int32, plane int) (res Result) {
+// storeKnown applies a Stored event that has only engine hashes, such as for a copy to another tier.
+func (x *Index) storeKnown(id WorkerID, w, source *worker, hashes []uint64, ratio int32, plane int) (res Result) {
 	x.segs, x.fresh = x.segs[:0], x.fresh[:0]
-	var waited []job // what the store that w is had parked, as only the teller knew these blocks
+	var waited []job // orphans of w, a store: only source has names for these blocks
 	for part := range slices.Chunk(hashes, expandAtOnce) {
 		for _, h := range x.expand(part, ratio) {
-			p := cmp.Or(w.last(h), teller.last(h))
+			p := cmp.Or(w.last(h), source.last(h))
 			switch {
 			case p == 0:
 				w.unknown = true
@@ -263,25 +265,25 @@ func (x *Index) storeKnown(id WorkerID, w, teller *worker, hashes []uint64, rati
 		return res
 	}
 	segs, fresh := slices.Clone(x.segs), slices.Clone(x.fresh)
-	for _, j := range waited { // hidden until the worker has what leads to them
-		x.place(id, w, j, &res)
+	for _, j := range waited { // hidden until the worker has the blocks before them
+		x.insertJob(id, w, j, &res)
 	}
 	x.publishJob(id, w, segs, fresh, plane)
 	return res
 }
 
-func (x *Index) remove(id WorkerID, w, teller *worker, ev *kvevent.Event) (res Result) {
-	if !teller.grouped {
-		teller = w // others stored what it removes
+func (x *Index) remove(id WorkerID, w, source *worker, ev *kvevent.Event) (res Result) {
+	if !source.grouped {
+		source = w // another worker stored these blocks
 	}
-	if !teller.counts(ev) {
+	if !source.counts(ev) {
 		return Result{Ignored: len(ev.BlockHashes)}
 	}
 	if ev.Tier > kvevent.NumTiers {
 		w.unknown = true
 		return Result{Ignored: len(ev.BlockHashes)}
 	}
-	ratio := teller.ratio
+	ratio := source.ratio
 	w.recentSlot = 0
 	d := drops{plane: w.plane(ev.Tier)}
 	for rest := ev.BlockHashes; len(rest) > 0; {
@@ -308,15 +310,15 @@ func (x *Index) remove(id WorkerID, w, teller *worker, ev *kvevent.Event) (res R
 	return res
 }
 
-// drops is a range of slots that a worker is about to lose in a plane. Engines remove blocks one by one from the end of a prompt;
-// taken together they cost one change.
+// drops is a range of slots from which a worker is about to be removed in one plane. Engines remove the blocks of a
+// prompt one by one from its end; collecting them makes it one change.
 type drops struct {
 	plane    int
 	from, to uint32
-	down     bool // named from the last one to the first, so they are removed in that order
+	down     bool // the event lists the last block first, so blocks are removed in that order
 }
 
-// drop undoes one hold: at once, or with those before and after.
+// drop removes the worker from one slot in a plane, either immediately or together with adjacent slots.
 func (x *Index) drop(id WorkerID, w *worker, slot uint32, d *drops) {
 	if len(x.extra) > 0 {
 		k := ref{slot, id, uint8(d.plane)}
@@ -342,7 +344,7 @@ func (x *Index) drop(id WorkerID, w *worker, slot uint32, d *drops) {
 	}
 }
 
-// flush carries out the drops.
+// flush applies the collected drops.
 func (x *Index) flush(id WorkerID, w *worker, d *drops) {
 	t := &x.tree
 	for d.from < d.to {
@@ -366,19 +368,19 @@ func (x *Index) flush(id WorkerID, w *worker, d *drops) {
 	}
 }
 
-// removeOne drops every position of h in the plane and returns their number. An engine hash with several positions does
-// not identify the lost one, so all are removed: a false miss costs less than a false hit.
+// removeOne removes all locations of h in the plane and returns their number. An engine hash with several locations
+// does not identify the evicted block, so all are removed: a false miss costs less than a false hit.
 func (x *Index) removeOne(id WorkerID, w *worker, h uint64, d *drops) (n int) {
 	first := w.names.find(h)
 	if first == nil {
 		return 0
 	}
-	bit := place(1) << (slotBits + d.plane)
+	bit := location(1) << (slotBits + d.plane)
 	if m := w.more[h]; m != nil {
 		if (*first|m.tiers)&bit == 0 {
 			return 0
 		}
-		every := append([]place{*first}, m.list...)
+		every := append([]location{*first}, m.list...)
 		for i := range every {
 			if every[i]&bit != 0 {
 				every[i] &^= bit
@@ -386,9 +388,9 @@ func (x *Index) removeOne(id WorkerID, w *worker, h uint64, d *drops) (n int) {
 				n++
 			}
 		}
-		every = slices.DeleteFunc(every, func(p place) bool { return p.tiers() == 0 })
+		every = slices.DeleteFunc(every, func(p location) bool { return p.tiers() == 0 })
 		if delete(w.more, h); len(every) > 1 {
-			w.more[h] = newPlaces(every[1:])
+			w.more[h] = newLocations(every[1:])
 		}
 		if len(every) == 0 {
 			w.names.remove(h)
@@ -401,7 +403,7 @@ func (x *Index) removeOne(id WorkerID, w *worker, h uint64, d *drops) (n int) {
 		return 0
 	}
 	slot := first.slot()
-	if *first&^bit == place(slot) {
+	if *first&^bit == location(slot) {
 		w.names.remove(h)
 	} else {
 		*first &^= bit
@@ -410,7 +412,8 @@ func (x *Index) removeOne(id WorkerID, w *worker, h uint64, d *drops) (n int) {
 	return 1
 }
 
-// clearTier empties one tier of the worker. Predictions are of the device. To lookups it is one step: they leave the tier out meanwhile.
+// clearTier empties one tier of the worker. Predictions belong to the device. For lookups it is one step, because they
+// ignore the tier meanwhile.
 func (x *Index) clearTier(id WorkerID, w *worker, tier kvevent.Tier) {
 	x.enroll(func(r *roster) { r.clearing = &clearing{id, int(tier) - 1} })
 	defer x.enroll(func(*roster) {})

@@ -50,8 +50,8 @@ func BenchmarkMatch(b *testing.B) {
 	}
 }
 
-// BenchmarkMatchBesideChanges looks up a prompt of 1,024 runs, alone and while a writer changes the first of them without pause.
-func BenchmarkMatchBesideChanges(b *testing.B) {
+// BenchmarkMatchDuringUpdates looks up a prompt of 1,024 runs, alone and while a writer changes the first of them without pause.
+func BenchmarkMatchDuringUpdates(b *testing.B) {
 	const blocks, workers = 2000, 1024
 	for _, name := range []string{"alone", "beside"} {
 		b.Run(name, func(b *testing.B) {

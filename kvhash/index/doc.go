@@ -7,22 +7,25 @@
 //
 //   - worker: one data-parallel rank of one engine instance ([Key]). The index gives it a dense ID ([WorkerID]).
 //   - resident: a block is resident on a worker while at least one of the worker's tiers holds it.
-//   - residency: a pair of a worker and a block that is resident on it; what memory is measured by.
+//   - residency: a pair of a worker and a block that is resident on it. Memory is proportional to the number of
+//     residencies.
 //   - depth: the number of leading blocks of a prompt that are resident on a worker without a gap.
-//   - pending: stored by a worker that has not announced the block's parent. The block cannot be placed until the parent is known.
+//   - pending: stored by a worker whose events have not contained the block's parent. The block's position is unknown
+//     until the parent is.
 //   - predicted: expected on a worker because a prompt was sent there, not yet confirmed by an event.
 //   - state: whether the events of a worker are complete ([Exact]), something was lost ([Degraded]), or none arrived ([Unknown]).
 //   - run: consecutive blocks with the same residents; an edge of a compressed radix tree.
 //
 // # Events and lookups
 //
-// A [Stream] takes the batches of one worker's engine, in whatever order and completeness they arrive, and keeps the worker's state.
-// [Index.Add] is for callers that lose nothing. [Index.AppendMatches] looks a prompt up.
+// A [Stream] applies the batches of one worker's engine, even if they arrive out of order or incompletely, and
+// maintains the worker's state. [Index.Add] is for callers that never lose an event. [Index.AppendMatches] looks up a
+// prompt.
 //
-// Engines name blocks as they like. The index hashes the tokens of a Stored event itself, so that equal prompts meet whatever the
-// engine, and keeps a map from each worker's engine hashes to its own blocks. The parent, and later removals, are found
-// through that map. LoRA adapters and namespaces enter the hash and so never share a block. One Index serves one model at one block
-// size; engine blocks may be a multiple of it.
+// Engines choose their own hashes of blocks. The index hashes the tokens of a Stored event, so that equal prompts of
+// all engines have the same blocks, and maps each worker's engine hashes to its blocks. The parent of a block, and
+// later removals, are found through that map. LoRA adapters and namespaces enter the hash and so never share a block.
+// One Index serves one model at one block size; engine blocks may be a multiple of it.
 //
 // # Data structure
 //
@@ -32,13 +35,14 @@
 //	sets:  which workers, in which tiers                 each distinct set once
 //	names: engine hash -> slot                           one table for each worker
 //
-// Sequence hashes are chained: two prompts that agree in the hash of block i agree in all blocks before. So a lookup finds the first run
-// by the hash of block 0, compares one hash at the run's end, and finds the next run by the hash of the block after it. If a
-// prompt ends or diverges inside a run, a binary search finds the block. There are no parent pointers: a missing block is one that no
-// run begins with, what follows it stays, and is found again when the block comes back.
+// Sequence hashes are chained: two prompts that agree in the hash of block i agree in all blocks before. So a lookup
+// finds the first run by the hash of block 0, compares one hash at the run's end, and finds the next run by the hash of
+// the block after it. If a prompt ends or diverges inside a run, a binary search finds the block. There are no parent
+// pointers. If a block is removed, no run begins with it; the blocks after it stay, and are found again when the block
+// is stored again.
 //
-// A run is split where the residents of its blocks begin to differ or where prompts diverge, and joined again when the reason is gone.
-// Names point at slots, which never move, so that neither changes a name.
+// A run is split where the residents of its blocks begin to differ or where prompts diverge, and joined again when
+// neither applies. Names refer to slots, which never move, so that neither changes a name.
 //
 // # Lookups during updates
 //
@@ -57,10 +61,10 @@
 //   - Storing a block twice under one engine hash changes nothing. A block stored under two engine hashes stays until both are removed.
 //   - Removing a block in the middle hides what follows it; storing it again reveals what follows.
 //   - Clearing or removing one worker does not affect another.
-//   - Pending blocks are kept, up to a limit and for a time, and placed when their parent arrives. While there are any, and after one was
-//     dropped, the worker is Degraded, with the reason.
-//   - Memory is proportional to the blocks held: slots are reused before there are more than about twice as many as blocks, and when everything
-//     is removed, nothing remains.
+//   - Pending blocks are kept, up to a limit and for a time, and stored when their parent arrives. While there are any,
+//     and after one was dropped, the worker is Degraded, and [Worker].Why has the reason.
+//   - Memory is proportional to the number of blocks: slots are reused before there are more than about twice as many
+//     slots as blocks, and when everything is removed, all memory is released.
 //
 // # Cost
 //

@@ -11,7 +11,7 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// ending is the reason why an explanation ends.
+// ending specifies why an explanation ends.
 type ending uint8
 
 // The reasons.
@@ -40,26 +40,27 @@ type explanation struct {
 	Known  int   // leading blocks that are known, even if no worker holds all blocks before them
 	Way    []leg // the known ones
 	End    ending
-	// Again is the first known block after the end; the blocks between are a hole. 0 if absent or not found: blocks
-	// inside a run that began earlier cannot be looked up.
+	// Again is the first known block after the end; the blocks between form a gap. It is 0 if there is none, or if the
+	// block is inside a run that begins earlier and so cannot be looked up.
 	Again int
 
 	keys map[WorkerID]Key
 }
 
-// leg is blocks of a prompt that the same workers hold.
+// leg is a range of blocks of a prompt that the same workers hold.
 type leg struct {
 	From, To  int // blocks [From,To)
 	Tiers     [kvevent.NumTiers][]WorkerID
 	Predicted []WorkerID
-	// Left are the workers that hold all blocks before these, and not these; of the first leg none.
+	// Left are the workers that hold all blocks before these but not these; it is empty for the first leg.
 	Left []WorkerID
 }
 
-// AppendExplanation appends to dst a description, for people, of how [Index.AppendMatches] arrives at its result for a prompt, and returns it: a line
-// with how far the prompt is known and why no further, and one for each run of blocks with the workers that hold it, by tier, and
-// those that held everything before it but not this. It continues where no worker is left, as far as blocks are known. It stops
-// updates meanwhile. O(runs * workers).
+// AppendExplanation appends to dst a human-readable description of how [Index.AppendMatches] arrives at its result for
+// a prompt, and returns it. The first line contains the number of known blocks and the reason why no more are known.
+// Each run of blocks has a line with the workers that hold it, by tier, and the workers that hold all blocks before it
+// but not this run. The description continues as far as blocks are known, even if no worker holds all of them. Updates
+// wait meanwhile. O(runs * workers).
 func (x *Index) AppendExplanation(dst []byte, hashes []uint64) []byte {
 	return x.explain(hashes).append(dst)
 }
@@ -69,7 +70,7 @@ func (x *Index) explain(hashes []uint64) explanation {
 	defer x.mu.Unlock()
 	t := &x.tree
 	e := explanation{Blocks: len(hashes), keys: make(map[WorkerID]Key)}
-	var all []WorkerID // that hold everything so far
+	var all []WorkerID // workers that hold all blocks so far
 	for e.Known < len(hashes) {
 		n, r, _ := t.heads.find(&t.runs, hashes[e.Known])
 		if n == 0 {
@@ -103,7 +104,7 @@ func (x *Index) explain(hashes []uint64) explanation {
 		}
 		all = still
 		if k := len(e.Way); k > 0 && len(l.Left) == 0 && l.same(&e.Way[k-1]) {
-			e.Way[k-1].To = l.To // runs have a greatest length
+			e.Way[k-1].To = l.To // runs have a maximum length
 		} else {
 			e.Way = append(e.Way, l)
 		}
@@ -124,7 +125,7 @@ func (x *Index) explain(hashes []uint64) explanation {
 	return e
 }
 
-// explainHolder adds the worker to a leg where it holds a set's blocks. It reports whether it does.
+// explainHolder adds the worker to a leg if it holds a set's blocks, and reports whether it does.
 func (x *Index) explainHolder(l *leg, v *view, id WorkerID) (holds bool) {
 	word, bit := int(id>>6), id&63
 	if v.word(v.plane(planePredicted), word)>>bit&1 != 0 {
@@ -190,10 +191,10 @@ func (e explanation) append(dst []byte) []byte {
 	return b
 }
 
-// AppendDump appends to dst the whole index as text for people, in a stable order: workers, then blocks as chains with
-// their holders, then orphans. The same blocks have the same numbers in all lines of one dump. If max is not 0, it ends
-// after the line that exceeds max bytes, with a note. It stops changes meanwhile, and costs O(blocks * log of the
-// chains + lines * workers).
+// AppendDump appends to dst the contents of the index as human-readable text, and returns it. The order is stable:
+// workers, then chains of blocks with the workers that hold them, then pending blocks. Within one dump, a block has the
+// same number in all lines. If max is not 0, the dump ends with a note after the line that exceeds max bytes. Updates
+// wait meanwhile. O(blocks * log of the chains + lines * workers).
 func (x *Index) AppendDump(dst []byte, max int) []byte {
 	x.lock()
 	defer x.mu.Unlock()
@@ -282,7 +283,7 @@ func (x *Index) AppendDump(dst []byte, max int) []byte {
 	return dst
 }
 
-// appendIDs appends the workers of a row of bits that begins with word lo, as ranges.
+// appendIDs appends the workers of a bit set whose first word is word lo, as ranges.
 func appendIDs(dst []byte, words []uint64, lo int) []byte {
 	first, last := -1, -2
 	flush := func() {

@@ -28,14 +28,14 @@ const (
 )
 
 var (
-	ErrForm    = errForm
-	ErrVersion = errVersion
-	ErrScheme  = errScheme
-	ErrFull    = errFull
-	ErrNoPlace = errNoPlace
-	ErrStore   = errStore
-	ErrOrphans = errOrphans
-	ErrGap     = errGap
+	ErrForm       = errForm
+	ErrVersion    = errVersion
+	ErrScheme     = errScheme
+	ErrFull       = errFull
+	ErrNoPosition = errNoPosition
+	ErrStore      = errStore
+	ErrOrphans    = errOrphans
+	ErrGap        = errGap
 )
 
 // AllOptions are Options and the size of the journal.

@@ -17,7 +17,7 @@ func (x *Index) Held(id WorkerID) (lines []string) {
 	defer x.mu.Unlock()
 	w := x.workers[id]
 	for h, p := range w.names.all {
-		list := []place{p}
+		list := []location{p}
 		if m := w.more[h]; m != nil {
 			list = append(list, m.list...)
 		}
@@ -62,5 +62,5 @@ func (x *Index) Delta(records [][]byte) []byte {
 	for _, r := range records {
 		b = appendString(b, r)
 	}
-	return appendSum(append(b, 0), 0)
+	return appendChecksum(append(b, 0), 0)
 }

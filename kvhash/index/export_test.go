@@ -12,8 +12,8 @@ import (
 // Check returns an error if an invariant of the index does not hold. It is slow.
 func (x *Index) Check() error { return x.check(true) }
 
-// CheckLies is Check for an index that received invalid chains: a block may then be present twice.
-func (x *Index) CheckLies() error { return x.check(false) }
+// CheckInvalidChains is Check for an index that received invalid chains: a block may then be present twice.
+func (x *Index) CheckInvalidChains() error { return x.check(false) }
 
 func (x *Index) check(unique bool) error {
 	x.mu.Lock()
@@ -33,7 +33,7 @@ func (x *Index) check(unique bool) error {
 		if w == nil {
 			continue
 		}
-		count := func(p place) {
+		count := func(p location) {
 			for t := range kvevent.NumTiers {
 				if p.tiers()>>t&1 != 0 {
 					refs[ref{p.slot(), WorkerID(id), uint8(t)}]++

@@ -38,14 +38,14 @@ func TestFollow(t *testing.T) {
 func followOne(t *testing.T, r *rand.Rand, timed bool) {
 	const ids = 8 // blocks, each a prompt of its own
 	var (
-		clock   = time.Unix(1000, 0)
-		life    = 0
-		log     [][][]byte              // of this run: frames
-		truth   = []map[uint32]bool{{}} // truth[n] is the state after n batches of this run
-		heard   = -1                    // the run that the stream knows of
-		top     = 0                     // how many batches of it
-		exactIn = -1                    // the last run that was exact
-		trace   []string
+		clock    = time.Unix(1000, 0)
+		life     = 0
+		log      [][][]byte              // of this run: frames
+		truth    = []map[uint32]bool{{}} // truth[n] is the state after n batches of this run
+		received = -1                    // the run that the stream knows of
+		top      = 0                     // how many batches of it
+		exactIn  = -1                    // the last run that was exact
+		trace    []string
 	)
 	x, sx := index.NewAll(2, nil), index.NewAll(2, nil)
 	id, side := x.AddWorker(index.Key{Instance: "e"}), sx.AddWorker(index.Key{Instance: "e"})
@@ -99,8 +99,8 @@ func followOne(t *testing.T, r *rand.Rand, timed bool) {
 		s, _ := x.Info(id)
 		n, from := feed.Need()
 		trace = append(trace, fmt.Sprintf(what, args...)+fmt.Sprintf(" -> %v %s, need %v from %d", s.State, s.Why, n, from))
-		require.False(t, heard == life && exactIn == life && n != index.None && from == 0, "cleared without a restart: %q", trace)
-		if s.State != index.Exact || heard != life {
+		require.False(t, received == life && exactIn == life && n != index.None && from == 0, "cleared without a restart: %q", trace)
+		if s.State != index.Exact || received != life {
 			return
 		}
 		exactIn = life
@@ -111,11 +111,11 @@ func followOne(t *testing.T, r *rand.Rand, timed bool) {
 	}
 	push := func(frames [][]byte) {
 		seq := int(binary.BigEndian.Uint64(frames[1]))
-		if heard != life {
+		if received != life {
 			if seq >= top { // no message indicates it: the caller does
 				feed.Reset("")
 			}
-			heard, top = life, 0
+			received, top = life, 0
 		}
 		top = max(top, seq+1)
 		feed.Add(decode(frames))
@@ -123,7 +123,7 @@ func followOne(t *testing.T, r *rand.Rand, timed bool) {
 	}
 	replay := func(lost int) {
 		n, seq := feed.Need()
-		if n != index.Replay || heard != life {
+		if n != index.Replay || received != life {
 			return
 		}
 		for seq := int(seq); seq < len(log); seq++ {
@@ -137,10 +137,10 @@ func followOne(t *testing.T, r *rand.Rand, timed bool) {
 		check("replay done")
 	}
 	restore := func() {
-		if len(log) == 0 || !timed && heard != life {
+		if len(log) == 0 || !timed && received != life {
 			return
 		}
-		heard, top = life, len(log)
+		received, top = life, len(log)
 		require.NoError(t, feed.Restore(sx.AppendWorker(nil, side)))
 		check("restore %d.%d", life, top)
 	}

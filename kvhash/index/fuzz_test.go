@@ -102,7 +102,7 @@ func FuzzApply(f *testing.F) {
 				queries = append(queries, query)
 			}
 			if wild {
-				giveAny(&ev, next)
+				setAnyHashes(&ev, next)
 			}
 			until := now.Add(time.Duration(1+n) * time.Second)
 			switch ev.Kind {
@@ -122,7 +122,7 @@ func FuzzApply(f *testing.F) {
 				if rare&32 == 0 {
 					x.Clear(id)
 					m.worker(id).clear(kvevent.AnyTier)
-					m.worker(id).heard = true // Clear is an event
+					m.worker(id).received = true // Clear is an event
 					break
 				}
 				x.RemoveWorker(id)
@@ -136,7 +136,7 @@ func FuzzApply(f *testing.F) {
 			}
 			check := x.Check
 			if wild {
-				check = x.CheckLies
+				check = x.CheckInvalidChains
 			}
 			if err := check(); err != nil {
 				t.Fatal(err)

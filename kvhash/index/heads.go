@@ -46,8 +46,8 @@ func newHeadTable(entries int) *headTable {
 
 func entry(mixed uint64, run uint32) uint64 { return mixed<<32 | uint64(run) }
 
-// find returns the run whose first block has hash seq, or 0; conflict reports that the writer was just changing it. For
-// readers too.
+// find returns the run whose first block has hash seq, or 0; conflict reports a concurrent change by the writer.
+// Readers may call it.
 func (h *heads) find(runs *slab[run], seq uint64) (n uint32, r *run, conflict bool) {
 	t := h.table.Load()
 	mixed := h.mix(seq)
@@ -115,7 +115,7 @@ func (h *heads) remove(seq uint64, n uint32) {
 	}
 }
 
-// rebuild makes a table without graves and with room for as many entries again.
+// rebuild makes a table without removed entries and with room for twice as many entries.
 func (h *heads) rebuild(runs *slab[run]) *headTable {
 	old, t := h.table.Load(), newHeadTable(h.entries+1)
 	mask := uint64(len(t.words) - 1)

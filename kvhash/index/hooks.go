@@ -8,7 +8,7 @@ import (
 	"github.com/weft-go/weft/kvhash/internal/bridge"
 )
 
-// What package replica exports. It is a package of its own because nothing about it is promised yet.
+// The functions that package replica exports. They are in a separate package because their API is not yet stable.
 func init() {
 	bridge.Index = bridge.Hooks[Index, Options, Stream, Key, WorkerID, Match]{
 		New:            newWithJournal,

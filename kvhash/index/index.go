@@ -15,13 +15,13 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// This file has the types a caller names, and adds and removes workers. apply.go applies events, place.go puts blocks
-// into the tree, orphans.go keeps those that cannot be placed yet, predict.go adds predictions, match.go reads,
-// stream.go follows an engine's batches, state.go describes workers, explain.go and stats.go make reports. snapshot.go
-// and journal.go copy the state to another index (wire.go has the bytes of both, hooks.go exports them to package
-// replica). The tree is runs.go, with its blocks in slots.go, their residents in sets.go, the first blocks of runs in
-// heads.go; names.go is each worker's own map. What a lookup reads is atomic; everything else is guarded by Index.mu,
-// which no lookup takes.
+// This file is structured as follows: it defines the types of the API, and adds and removes workers. apply.go applies
+// events, insert.go stores blocks in the tree, orphans.go keeps those whose parent is unknown, predict.go adds
+// predictions, match.go implements lookups, stream.go applies an engine's batches, state.go describes workers,
+// explain.go and stats.go make reports. snapshot.go and journal.go copy the state to another index; wire.go has the
+// encoding of both, and hooks.go exports them to package replica. The tree is in runs.go, its blocks in slots.go, their
+// residents in sets.go, and the first blocks of runs in heads.go; names.go has the map of each worker. Data that
+// lookups read is atomic; everything else is guarded by Index.mu, which no lookup locks.
 
 // Key identifies a worker.
 type Key struct {
@@ -53,27 +53,28 @@ type WorkerID uint32
 
 // Options configure an [Index].
 type Options struct {
-	// Scheme is the hashing scheme of blocks without a LoRA adapter and a namespace. Callers of AppendMatches hash their prompts with the same
-	// scheme, with the adapter and the namespace of the request.
+	// Scheme is the hashing scheme of blocks without a LoRA adapter or a namespace. Callers of AppendMatches hash their
+	// prompts with the same scheme, to which they add the adapter and the namespace of the request.
 	//
-	// The zero Scheme, Dynamo's, fits every fleet: the index hashes the tokens in events itself. With another scheme the engines' own
-	// hashes are the keys, and nothing is hashed: all engines must then have the same settings (see package kvhash) and the index's
-	// block size.
+	// With the zero Scheme, Dynamo's, engines may differ, because the index hashes the tokens in events. With any other
+	// scheme the keys are the hashes that the engines send: all engines must then have the same settings (see package
+	// kvhash) and the block size of the index.
 	Scheme kvhash.Scheme
-	// MaxBlocks limits the number of distinct blocks; 0 means 268,435,454, which is also the most there can be. Events beyond it are cut,
-	// and the worker is then Degraded.
+	// MaxBlocks limits the number of distinct blocks; 0 means 268,435,454, which is also the maximum. If an event
+	// exceeds the limit, its remaining blocks are dropped and the worker is Degraded.
 	MaxBlocks int
-	// MaxPending limits the number of blocks with an unknown parent that are kept for each worker; 0 means 65,536. Beyond it the oldest are
-	// dropped.
+	// MaxPending limits the number of blocks with an unknown parent that are kept for each worker; 0 means 65,536. If
+	// there are more, the oldest are dropped.
 	MaxPending int
-	// PendingTTL limits how long blocks with an unknown parent are kept, by the times given to [Index.Expire]; 0 means
-	// 30 s, a negative value no limit.
+	// PendingTTL limits how long blocks with an unknown parent are kept, measured by the times passed to
+	// [Index.Expire]; 0 means 30 s, a negative value means no limit.
 	PendingTTL time.Duration
 }
 
-// Index holds which worker has which blocks, for one model at one block size. Use [New]. It is safe for concurrent use by multiple goroutines.
-// Lookups ([Index.AppendMatches], [Index.Worker], [Index.AppendWorkers], [Index.Lookup]) take no lock and never wait for events. Updates are
-// serialized; the caller must apply each worker's events in order.
+// Index records which worker has which blocks, for one model at one block size. Use [New] to make one. It is safe for
+// concurrent use by multiple goroutines. Lookups ([Index.AppendMatches], [Index.Worker], [Index.AppendWorkers],
+// [Index.Lookup]) take no locks and never wait for updates. Updates are serialized; the caller must apply each worker's
+// events in order.
 type Index struct {
 	block int
 	opt   Options
@@ -86,16 +87,16 @@ type Index struct {
 	_       apart
 	keys    sync.Map      // byKey, for lookups
 	blocks  atomic.Int64  // distinct blocks
-	retries atomic.Uint64 // lookups that began again
-	starved atomic.Int32  // lookups that began again too often
+	retries atomic.Uint64 // lookups that were retried
+	starved atomic.Int32  // lookups that have failed too often
 	clock   atomic.Int64  // the latest time given to Expire, in ns since 1970
-	due     atomic.Int64  // when Expire has something to do
+	due     atomic.Int64  // time at which Expire has something to do, in ns since 1970
 
 	mu      sync.Mutex
 	workers []*worker // by WorkerID; nil if absent
 	byKey   map[Key]WorkerID
-	journal *journal       // nil if changes are not noted
-	follows bool           // the last change was the leader's, and came in a delta or its snapshot
+	journal *journal       // nil if changes are not recorded
+	follows bool           // the last change came from the leader, in a delta or a snapshot
 	cuts    int            // events cut because the index was full
 	extra   map[ref]uint32 // further engine hashes of a worker that name one block in one tier; absent means none
 	pred    predictions
@@ -107,12 +108,12 @@ type Index struct {
 	touched uint32 // see names.touch
 }
 
-// roster is the workers as lookups see them.
+// roster lists the workers for lookups.
 type roster struct {
 	workers []*worker // by WorkerID; nil if absent
 	width   int       // words of a set that can hold a worker
 	stores  []store
-	// clearing is a worker and a plane that is being emptied: its bits do not count any more.
+	// clearing identifies a worker and a plane that is being emptied. Lookups ignore its bits. It may be nil.
 	clearing *clearing
 }
 
@@ -121,7 +122,7 @@ type clearing struct {
 	plane int
 }
 
-// store is a shared tier as lookups see it.
+// store describes a shared tier for lookups.
 type store struct {
 	id      WorkerID
 	tier    kvevent.Tier
@@ -132,7 +133,8 @@ type store struct {
 // positive.
 func New(block int, o *Options) *Index { return newWithJournal(block, o, 0) }
 
-// newWithJournal is New for an index that keeps that many bytes of changes for its followers, see [Index.appendDelta].
+// newWithJournal is New for an index that keeps journalBytes bytes of changes for its followers, see
+// [Index.appendDelta].
 func newWithJournal(block int, o *Options, journalBytes int) *Index {
 	if block <= 0 {
 		panic("index: block size must be positive")
@@ -174,18 +176,18 @@ type worker struct {
 	names      names
 	recent     uint64 // the engine hash placed last, and where, if recentSlot is not 0
 	recentSlot uint32
-	more       map[uint64]*places // further positions of an engine hash that has several
-	group      int32              // the group of full attention that counts, valid if grouped
+	more       map[uint64]*locations // further positions of an engine hash that has several
+	group      int32                 // the group of full attention that counts, valid if grouped
 	grouped    bool
-	ratio      int32 // number of index blocks in an engine block; 0 means not known yet
+	ratio      int32 // number of index blocks in an engine block; 0 means unknown
 	held       int   // blocks resident or predicted
 	expects    expects
 	orphans    orphans
-	heard      bool  // an event was applied
-	unknown    bool  // blocks were stored that could not be placed, ever
+	received   bool  // an event has been applied
+	unknown    bool  // blocks were stored whose position remained unknown
 	refused    bool  // blocks of another size were stored
 	full       bool  // blocks were refused because the index was full
-	told       bool  // state was set by a stream
+	hasState   bool  // state has been set by a stream
 	state      State // valid if told
 	why        string
 
@@ -253,7 +255,8 @@ func (x *Index) enter(k Key, tier kvevent.Tier) WorkerID {
 	return id
 }
 
-// attach notes that the worker reads from the store, or no longer. It does nothing if there are no such two.
+// attach records that the worker reads from the store or, if on is false, that it no longer does. It does nothing if
+// either does not exist.
 func (x *Index) attach(worker, store WorkerID, on bool) {
 	x.lock()
 	defer x.mu.Unlock()
@@ -262,7 +265,7 @@ func (x *Index) attach(worker, store WorkerID, on bool) {
 	}
 }
 
-// join attaches or detaches. It reports whether there are two such.
+// join attaches or detaches a worker. It reports whether the worker and the store exist.
 func (x *Index) join(worker, store WorkerID, on bool) bool {
 	w, s := x.worker(worker), x.worker(store)
 	if w == nil || s == nil || w.store != 0 || s.store == 0 {
@@ -278,7 +281,7 @@ func (x *Index) join(worker, store WorkerID, on bool) bool {
 	return true
 }
 
-// join replaces the members by a set with or without worker w.
+// join replaces the members with a copy that includes worker w if on is set, and excludes it otherwise.
 func (s *store) join(w WorkerID, on bool) {
 	m := make([]uint64, max(len(s.members), int(w>>6)+1))
 	copy(m, s.members)
@@ -289,8 +292,8 @@ func (s *store) join(w WorkerID, on bool) {
 	s.members = m
 }
 
-// enroll publishes a roster with the changes of edit; only the workers that edit names are being cleared. edit may not
-// write to the workers, which are the old roster's.
+// enroll publishes a copy of the roster that edit has changed. The copy has no clearing unless edit sets it. edit must
+// not modify the workers, which belong to the old roster.
 func (x *Index) enroll(edit func(*roster)) {
 	old := x.roster.Load()
 	r := &roster{workers: old.workers, stores: slices.Clone(old.stores)}
@@ -302,7 +305,7 @@ func (x *Index) enroll(edit func(*roster)) {
 	x.tree.work.step()
 }
 
-// show lets lookups report a worker, or not.
+// show specifies whether lookups report a worker.
 func (x *Index) show(id WorkerID, on bool) {
 	word, bit := &x.live[id>>6], uint64(1)<<(id&63)
 	if on {
@@ -315,7 +318,8 @@ func (x *Index) show(id WorkerID, on bool) {
 	x.tree.work.step()
 }
 
-// RemoveWorker removes the worker and everything it holds, in one step for lookups. Its ID may be reused. O(blocks it holds).
+// RemoveWorker removes the worker and all its blocks, in one step for lookups. The ID may be reused. O(blocks of the
+// worker).
 func (x *Index) RemoveWorker(id WorkerID) {
 	x.lock()
 	defer x.mu.Unlock()
@@ -353,7 +357,7 @@ func (x *Index) worker(id WorkerID) *worker {
 	return x.workers[id]
 }
 
-// hide runs f while lookups do not report the worker, nor what is in the store. Within f it may be called again.
+// hide calls f, during which lookups do not report the worker, or the blocks of the store. f may call hide again.
 func (x *Index) hide(id WorkerID, w *worker, f func()) {
 	if w.store == 0 {
 		if x.live[id>>6].Load()>>(id&63)&1 != 0 {
@@ -368,7 +372,7 @@ func (x *Index) hide(id WorkerID, w *worker, f func()) {
 	f()
 }
 
-// clear takes the worker out of every run.
+// clear removes the worker from every run.
 func (x *Index) clear(id WorkerID, w *worker) { x.hide(id, w, func() { x.clearHidden(id, w) }) }
 
 func (x *Index) clearHidden(id WorkerID, w *worker) {
@@ -381,7 +385,7 @@ func (x *Index) clearHidden(id WorkerID, w *worker) {
 		}
 	}
 	for slot := range w.expects.until {
-		x.strip(id, place(slot))
+		x.strip(id, location(slot))
 	}
 	x.forget(w)
 	w.held = 0
@@ -394,8 +398,8 @@ func (x *Index) clearHidden(id WorkerID, w *worker) {
 	x.tree.reset()
 }
 
-// strip removes the worker from the whole run that contains a position's slot, unless that was done.
-func (x *Index) strip(id WorkerID, p place) {
+// strip removes the worker from the run that contains the slot of a location, unless it was removed before.
+func (x *Index) strip(id WorkerID, p location) {
 	t, slot := &x.tree, p.slot()
 	for plane := uint8(0); len(x.extra) > 0 && plane < kvevent.NumTiers; plane++ {
 		if p.tiers()>>plane&1 != 0 {

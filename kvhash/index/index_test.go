@@ -390,12 +390,12 @@ func TestRepeatedHashes(t *testing.T) {
 		x.Predict(0, h[:1], 0, time.Unix(1, 0))
 		again := slices.Concat(h, h, h)
 		x.Predict(1, again, 0, time.Unix(1, 0))
-		require.NoError(t, x.CheckLies())
+		require.NoError(t, x.CheckInvalidChains())
 		x.Add(0, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: blocks(99, len(again)), SequenceHashes: again})
-		require.NoError(t, x.CheckLies())
+		require.NoError(t, x.CheckInvalidChains())
 		x.Clear(0)
 		x.Expire(time.Unix(1, 0))
-		require.NoError(t, x.CheckLies())
+		require.NoError(t, x.CheckInvalidChains())
 		require.Zero(t, x.Len())
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // Blocks without a worker exist for a moment while orphans are stored. A lookup over many workers, whose scratch memory
 // was used before, must not take what it finds there for theirs.
-func TestNobody(t *testing.T) {
+func TestBlocksWithoutWorkers(t *testing.T) {
 	x := New(1, nil)
 	for i := range uint32(64*narrow + 1) {
 		id := x.AddWorker(Key{DPRank: i})

@@ -18,9 +18,9 @@ import (
 // a checksum over all of them, so that two indexes with the same version have the same history.
 //
 //	record = op(1 byte) worker ...
-//	delta  = version version limit of orphans, count record..., each with its length, count places: worker position
+//	delta  = version version limit of orphans, count record..., each with its length, count positions: worker position
 type journal struct {
-	max   int    // bytes to keep; 0: nothing, only the version, until there is a change of our own
+	max   int    // bytes to keep; 0 means none, only the version, until the index has a change of its own
 	buf   []byte // records
 	marks []mark // one for each record in buf
 	first version
@@ -98,7 +98,7 @@ func (x *Index) appendDelta(dst []byte, since version) (delta []byte, now versio
 			}
 		}
 	}
-	return appendSum(append(dst, 0), from), j.last, true
+	return appendChecksum(append(dst, 0), from), j.last, true
 }
 
 func appendVersion(dst []byte, v version) []byte { return appendHash(appendUint(dst, v.Count), v.Sum) }
@@ -132,7 +132,7 @@ func (x *Index) addDelta(data []byte) error {
 		id       WorkerID
 		position []byte
 	}
-	var places []at
+	var locations []at
 	for {
 		id := c.uint(maxWorkers)
 		if id == 0 {
@@ -142,7 +142,7 @@ func (x *Index) addDelta(data []byte) error {
 		if _, err := new(sequence.Tracker).Restore(nil, p); err != nil {
 			c.fail(err)
 		}
-		places = append(places, at{WorkerID(id - 1), p})
+		locations = append(locations, at{WorkerID(id - 1), p})
 	}
 	if c.check(c.left() == 0); c.err != nil {
 		return c.err
@@ -176,7 +176,7 @@ func (x *Index) addDelta(data []byte) error {
 	} else { // blocks of the leader are missing: no delta can be applied after this
 		x.lead()
 	}
-	for _, p := range places {
+	for _, p := range locations {
 		if w := x.worker(p.id); w != nil && w.stream == nil {
 			w.position = slices.Clone(p.position)
 		}
@@ -184,7 +184,7 @@ func (x *Index) addDelta(data []byte) error {
 	return nil
 }
 
-// checkRecords reads all records before any is applied.
+// checkRecords checks all records before any is applied.
 func (x *Index) checkRecords(j *journal, records [][]byte, data []byte) error {
 	workers := make([]bool, len(x.workers), len(x.workers)+16)
 	for i, w := range x.workers {
@@ -252,12 +252,12 @@ func (x *Index) checkRecords(j *journal, records [][]byte, data []byte) error {
 		at += int64(len(r))
 	}
 	if replaced != 0 {
-		return &snapshotError{Offset: int64(len(data) - frameSum), Err: errMalformed}
+		return &snapshotError{Offset: int64(len(data) - frameChecksum), Err: errMalformed}
 	}
 	return nil
 }
 
-// event reads the rest of a record. The result is valid until the next call.
+// event reads the event of a record. The result is valid until the next call.
 func (j *journal) event(c *cursor) (*kvevent.Event, bool) {
 	if j.dec == nil {
 		j.dec = kvevent.NewDecoder(kvevent.Compact, &kvevent.DecoderOptions{MaxTokens: math.MaxInt})
@@ -269,7 +269,7 @@ func (j *journal) event(c *cursor) (*kvevent.Event, bool) {
 	return &b[0].Events[0], true
 }
 
-// follow applies the first record, and those that belong to it, and returns how many. They were checked.
+// follow applies the first record and those that belong to it, which must have been checked, and returns their number.
 func (x *Index) follow(j *journal, records [][]byte) int {
 	c := &cursor{data: records[0]}
 	op, id := c.byte(), WorkerID(c.uint(maxWorkers))
@@ -292,7 +292,7 @@ func (x *Index) follow(j *journal, records [][]byte) int {
 		x.leave(id, w)
 		return 1
 	case opState:
-		w.told, w.state, w.why = true, State(c.byte()), c.string()
+		w.hasState, w.state, w.why = true, State(c.byte()), c.string()
 	case opAttach:
 		x.join(id, WorkerID(c.uint(maxWorkers)), c.byte() != 0)
 	case opExpired:
@@ -320,7 +320,7 @@ func (x *Index) follow(j *journal, records [][]byte) int {
 	return n
 }
 
-// renew begins a history; from distinguishes it from the one before.
+// renew begins a new history; from distinguishes it from the previous one.
 func (j *journal) renew(from uint64) {
 	j.buf, j.marks = nil, nil
 	j.first = version{0, from}
@@ -335,7 +335,7 @@ func (j *journal) sum(count uint64) uint64 {
 	return j.marks[count-j.first.Count-1].sum
 }
 
-// lead ends following: the index may again drop orphans that waited too long.
+// lead ends following, so that the index drops expired orphans again.
 func (x *Index) lead() {
 	if x.follows {
 		x.follows = false
@@ -343,7 +343,7 @@ func (x *Index) lead() {
 	}
 }
 
-// begin begins a record if changes are kept.
+// begin begins a record if the index has a journal.
 func (x *Index) begin(op byte, id WorkerID) (at int, j *journal) {
 	j = x.journal
 	x.lead()
@@ -356,14 +356,14 @@ func (x *Index) begin(op byte, id WorkerID) (at int, j *journal) {
 	return at, j
 }
 
-// note ends the record that begins at an offset, and drops old ones when there is too much.
+// note ends the record that begins at offset at, and drops old records if the journal is too large.
 func (j *journal) note(at int) {
 	j.last = version{j.last.Count + 1, xxh3.HashSeed(j.buf[at:], j.last.Sum)}
 	j.marks = append(j.marks, mark{len(j.buf), j.last.Sum})
 	if len(j.buf)+markSize*len(j.marks) <= j.max {
 		return
 	}
-	// Half of it at a time, so that moving the rest costs nothing in the long run.
+	// Drop half of the journal at a time, so that the amortized cost of moving the rest is small.
 	n := 0
 	for n < len(j.marks) && len(j.buf)-j.marks[n].end+markSize*(len(j.marks)-n-1) > j.max/2 {
 		n++
@@ -381,12 +381,12 @@ func (j *journal) note(at int) {
 	}
 }
 
-// lose discards the journal, so followers need a snapshot.
-func (j *journal) lose() {
+// discard discards the journal, so followers need a snapshot.
+func (j *journal) discard() {
 	j.buf, j.marks, j.first = j.buf[:0], j.marks[:0], j.last
 }
 
-// applyNoted applies an event and notes what it changed, of the worker and of the store that holds the blocks.
+// applyNoted applies an event and records what it changed for the worker and for the store that holds the blocks.
 func (x *Index) applyNoted(id WorkerID, w *worker, ev *kvevent.Event) Result {
 	in, holder := x.holder(id, w, ev)
 	before, held, cuts, waiting := w.flags(), holder.flags(), x.cuts, holder.orphans.blocks
@@ -408,13 +408,13 @@ func (x *Index) applyNoted(id WorkerID, w *worker, ev *kvevent.Event) Result {
 		x.noteFlags(in, f)
 	}
 	if x.cuts != cuts && x.journal != nil {
-		x.journal.lose()
+		x.journal.discard()
 	}
 	return res
 }
 
-// plain returns the event just applied with hashes instead of tokens, and what they are made of. placed records that
-// exactly these blocks were stored: x.seqs has their sequence hashes, which often equal the engine hashes.
+// plain returns the event just applied, with hashes instead of tokens and objects. placed reports that exactly these
+// blocks were stored: x.seqs has their sequence hashes, which often equal the engine hashes.
 func (x *Index) plain(w *worker, ev *kvevent.Event, placed bool) kvevent.Event {
 	e := kvevent.Event{
 		Kind: ev.Kind, Tier: ev.Tier, Attention: ev.Attention, Group: ev.Group,
@@ -450,7 +450,7 @@ func (x *Index) plain(w *worker, ev *kvevent.Event, placed bool) kvevent.Event {
 
 func (x *Index) noteFlags(id WorkerID, f flags) {
 	if x.journal == nil {
-		return // dropped by a change just noted
+		return // dropped by a change that was just recorded
 	}
 	if at, j := x.begin(opFlags, id); j != nil {
 		j.buf = appendFlags(j.buf, f)

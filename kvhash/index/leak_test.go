@@ -235,7 +235,7 @@ func TestRemoveAll(t *testing.T) {
 }
 
 // The memory of a big index comes back when everything is removed, without anything being dropped.
-func TestMemoryComesBack(t *testing.T) {
+func TestMemoryIsReleased(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		t.Skip("many blocks")
 	}

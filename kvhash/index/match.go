@@ -10,27 +10,32 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// This file is the readers' side. A lookup walks from run to run and notes each with the state it had. At the end it
-// examines all of them again: if no state changed, the result is a consistent snapshot at the moment of its last step.
-// Otherwise it begins again. It writes nothing that others see, so readers do not slow each other down; that it must
-// begin again means that the writer got on. When it had to too often, it asks changes to wait a little.
+// This file implements lookups. A lookup goes from run to run and records the state of each. At the end it checks all
+// of them again: if no state has changed, the result is a consistent snapshot at the instant of its last step.
+// Otherwise it is retried. Lookups write no shared data, so they do not slow each other down, and a retry implies that
+// an update made progress. After too many retries, a lookup asks updates to yield.
 //
-// Why that is so (atomic operations of Go have one order for all goroutines):
+// The proof uses that Go's atomic operations have one order for all goroutines:
 //
-//   - What a live run names is written before its state is stored, and given to something else only after its state changed: head, start, the
-//     hashes in its slots, the words of its set. So what was read between two loads of one state was the run's. That the two are one state and
-//     not two that look alike say the version, changes (there were fewer than 2^23 + 2^20 in between, and 2^24 versions), and, where runs
-//     lost their memory and so their versions, the epoch.
-//   - All states are loaded before the first of them is loaded again. In between, all runs were as they were seen.
-//   - A walk may end at a hash that no run begins with. In a table of heads no entry moves, and the way to one has no gap; one table is left for
-//     the next as it was when that took over. So there was a moment during the probe, and after all states were loaded, when no run began with
-//     the hash. Then its block was not there: a block that stays while its run goes is joined to the run before, whose state changes, and
-//     that is the last one on the way. The hint in next is but another way to the run; it changes when nothing else does.
-//   - The roster, live and states are read after the epoch, and the writer counts the epoch after it changed one of them and before it changes
-//     anything else. A lookup that finds the same epoch at its end saw all as they were when it began, or met one change that is not counted
-//     yet: then nothing else changed since, and the answer was true just before the change or after it.
-//   - What is read of a run that is gone may be anything. Every index into a slab or chunk is compared with its length first; tables always
-//     have an empty entry, where probes end; each run on the way adds a block to the depth. So it is short, and thrown away.
+//   - The data of a live run (head, start, the hashes in its slots, the words of its set) is written before its state
+//     is stored and reused only after its state has changed. So data read between two loads of the same state belongs
+//     to the run. Equal states are the same state: versions do not wrap around, because there are fewer than 2^23 +
+//     2^20 changes in between and 2^24 versions, and where runs lost their memory and so their versions, the epoch
+//     differs.
+//   - All states are loaded before the first of them is loaded again. So there is an instant at which all runs were as
+//     the lookup read them.
+//   - A lookup may end at a hash with which no run begins. Entries in a table of heads do not move, probe sequences
+//     have no gaps, and a table that was replaced is not modified. So there was an instant during the probe, after all
+//     states were loaded, at which no run began with the hash. At that instant the block was absent: a block that stays
+//     while its run is removed is joined to the run before it, whose state then changes, and that run is the last one
+//     of the lookup. The hint in next is only a shortcut to the run.
+//   - The roster, live and states are read after the epoch, and the writer increments the epoch after it has changed
+//     one of them and before it changes anything else. If the epoch is the same at the end of a lookup, either none of
+//     them has changed, or one change is not counted yet. In the latter case nothing else has changed since, and the
+//     result is that just before or just after the change.
+//   - Data read from a removed run may be arbitrary. Every index into a slab or chunk is first compared with its
+//     length; tables always have an empty entry, where probes end; each run adds at least one block to the depth. So
+//     such a lookup ends soon, and its result is discarded.
 
 // Match describes how much of a prompt one worker holds.
 //
@@ -43,22 +48,23 @@ type Match struct {
 	Tiers [kvevent.NumTiers]int32
 	// Predicted is the number of these blocks that no tier holds yet.
 	Predicted int32
-	// State reports whether the worker's blocks are known exactly; [Index.Worker] returns the reason if they are not.
+	// State specifies how exactly the worker's blocks are known; [Index.Worker] returns the reason if it is not Exact.
 	State State
 }
 
-// query restricts a lookup. The zero value is for all workers and follows each to its end.
+// query restricts a lookup. The zero query covers all workers and all their blocks.
 type query struct {
 	workers []WorkerID // in any order; nil means all
-	stop    int        // the lookup ends as soon as at most this many workers hold everything so far: they hold at least what is reported
+	stop    int        // the lookup ends when at most this many workers hold all blocks so far; the reported depths of those are lower bounds
 }
 
 // AppendMatches appends to dst one Match for each worker that holds or is predicted to hold the first block of a prompt, in ascending order of IDs,
 // and returns it. hashes are the prompt's sequence hashes, first block first, as [kvhash.Chain.Blocks] returns them.
 //
-// AppendMatches is safe for concurrent use with everything and takes no lock. The result is a consistent snapshot of all workers at one instant during
-// the call. O(runs of blocks with the same residents along the prompt + log of the last run + workers reported); no
-// allocation if dst has room. With more than 256 workers, or more than 48 runs, it takes scratch memory from a pool.
+// AppendMatches takes no locks and may run concurrently with all other methods. The result is a consistent snapshot of
+// all workers at one instant during the call. O(runs of blocks with the same residents along the prompt + log of the
+// last run + workers reported); no allocation if dst has room. With more than 256 workers or more than 48 runs, it uses
+// scratch memory from a pool.
 func (x *Index) AppendMatches(dst []Match, hashes []uint64) []Match {
 	return x.search(dst, hashes, &all)
 }
@@ -115,7 +121,7 @@ var all query
 // patience is the number of attempts after which a lookup asks updates to wait for it.
 const patience = 4
 
-// insist is the rest of a lookup that began again too often.
+// insist completes a lookup that has failed too often.
 func (x *Index) insist(dst []Match, base int, hashes []uint64, q *query) []Match {
 	x.starved.Add(1)
 	defer x.starved.Add(-1)
@@ -140,10 +146,10 @@ func (x *Index) lock() {
 	x.mu.Lock()
 }
 
-// narrow is up to how many words of 64 workers a lookup needs no scratch memory.
+// narrow is the number of words of 64 workers up to which a lookup needs no scratch memory.
 const narrow = 4
 
-// scratch is the memory of lookups that need more.
+// scratch is the memory of lookups over more workers or runs.
 type scratch struct {
 	first, active []uint64
 	rank          []int32
@@ -166,19 +172,19 @@ func (x *Index) wide(dst []Match, hashes []uint64, q *query, r *roster, epoch ui
 	return dst, v
 }
 
-// search is one try of a lookup. A worker's entry among those found is at its rank among the bits of first. The entries
-// and the index are separate arguments: as fields, they would make the compiler move the whole search to the heap.
+// search is one attempt of a lookup. The entry of a worker is at the rank of its bit in first. The entries and the
+// index are separate arguments, because as fields they would make the search escape to the heap.
 type search struct {
 	roster *roster
 	epoch  uint64
 	first  []uint64 // workers that hold the first block
 	active []uint64 // those that hold all blocks so far
 	rank   []int32  // number of workers in the words before
-	steps  []step   // the first n: the runs on the way
+	steps  []step   // the first n are the runs visited so far
 	n      int
 }
 
-// step is a run as the lookup saw it.
+// step is a run and the state in which the lookup read it.
 type step struct {
 	run   uint32
 	state state
@@ -192,7 +198,7 @@ const (
 	tooLong         // more steps than there is room for
 )
 
-// run walks down the prompt.
+// run finds the runs of the prompt in order.
 func (s *search) run(x *Index, found []Match, hashes []uint64, q *query) ([]Match, verdict) {
 	t := &x.tree
 	base := len(found)
@@ -210,7 +216,7 @@ func (s *search) run(x *Index, found []Match, hashes []uint64, q *query) ([]Matc
 	depth, left := uint32(0), 0
 	for {
 		st := state(r.state.Load())
-		// Only now: the number may have been given to another run since it was found.
+		// This is checked after the state was loaded, because the number may have been reused since it was found.
 		if st.length() == 0 || r.head.Load() != hashes[depth] {
 			return found, again
 		}
@@ -247,7 +253,7 @@ func (s *search) run(x *Index, found []Match, hashes []uint64, q *query) ([]Matc
 		if left <= q.stop || int(depth) == len(hashes) {
 			break
 		}
-		// Prompts may part inside a run too, but only where a block was missing for a while.
+		// Prompts may also diverge inside a run, but only where a block was absent for a time.
 		if n = r.next.Load(); n != 0 {
 			if f := t.runs.peek(n); f != nil && f.head.Load() == hashes[depth] && state(f.state.Load()).length() > 0 {
 				r = f
@@ -268,7 +274,7 @@ func (s *search) run(x *Index, found []Match, hashes []uint64, q *query) ([]Matc
 	return found, done
 }
 
-// valid reports whether everything the lookup saw is still as it was.
+// valid reports whether nothing that the lookup read has changed.
 func (s *search) valid(t *tree, mark uint64) bool {
 	for _, step := range s.steps[:s.n] {
 		r := t.runs.peek(step.run)
@@ -279,8 +285,8 @@ func (s *search) valid(t *tree, mark uint64) bool {
 	return t.epoch.Load() == s.epoch && t.changes.Load()-mark < 1<<23
 }
 
-// agree returns how many blocks of the run that begins in the slot, the first of which is known to, agree with hashes; at most
-// len(hashes). Hashes are chained: when one agrees, all before it do.
+// agree returns the number of leading blocks of the run at slot start that match hashes, at most len(hashes). The first
+// one is known to match. Hashes are chained: if one matches, all before it do.
 func (t *tree) agree(start uint32, hashes []uint64) (m uint32, ok bool) {
 	lo, hi := uint32(1), uint32(len(hashes)) // the first lo agree, and not more than hi
 	for probe := hi; lo < hi; probe = (lo + hi + 1) / 2 {
@@ -341,7 +347,7 @@ func (s *search) held(v *view, i int) uint64 {
 	return h
 }
 
-// hides reports whether the plane does not count. Predictions are of the device.
+// hides reports whether lookups ignore the plane. Predictions belong to the device.
 func (c *clearing) hides(plane int) bool {
 	return plane == c.plane || c.plane == planeDevice && plane == planePredicted
 }
@@ -354,7 +360,8 @@ func (s *search) entry(found []Match, i int, bit int) *Match {
 	return &found[s.rank[i]+int32(bits.OnesCount64(s.first[i]&(1<<bit-1)))]
 }
 
-// drop ends the search for the workers that do not hold a set's blocks, which begin at depth, and returns how many are left.
+// drop ends the search for the workers that do not hold a set's blocks, which begin at depth, and returns the number of
+// remaining workers.
 func (s *search) drop(found []Match, v *view, depth int32) (left int) {
 	for i, a := range s.active {
 		if a == 0 {
@@ -371,7 +378,7 @@ func (s *search) drop(found []Match, v *view, depth int32) (left int) {
 	return left
 }
 
-// slower counts m blocks of a set for those workers that do not have them on the device.
+// slower counts m blocks of a set for the workers that do not have them on the device.
 func (s *search) slower(found []Match, v *view, m int32) {
 	device := v.plane(planeDevice)
 	for i, a := range s.active {
@@ -393,7 +400,8 @@ func (s *search) slower(found []Match, v *view, m int32) {
 	}
 }
 
-// tier returns the fastest tier below the device in which the worker of a bit has a set's blocks, 0 if they are only predicted.
+// tier returns the fastest tier below the device in which the worker of a bit has a set's blocks, or 0 if they are only
+// predicted.
 func (s *search) tier(v *view, i, b int) (best kvevent.Tier) {
 	for t := kvevent.Host; t <= kvevent.NumTiers; t++ {
 		if c := s.roster.clearing; c != nil && int(c.id) == i<<6|b && c.hides(int(t)-1) {
@@ -413,7 +421,7 @@ func (s *search) tier(v *view, i, b int) (best kvevent.Tier) {
 	return best
 }
 
-// close ends the search for the workers that are left after depth blocks.
+// close ends the search for the remaining workers after depth blocks.
 func (s *search) close(found []Match, depth int32) {
 	for i, a := range s.active {
 		for ; a != 0; a &= a - 1 {
@@ -422,7 +430,7 @@ func (s *search) close(found []Match, depth int32) {
 	}
 }
 
-// end sets the depth. What is in no slower tier and not predicted is on the device.
+// end sets the depth. Blocks that are in no slower tier and not predicted are on the device.
 func (m *Match) end(depth int32) {
 	m.Depth = depth
 	m.Tiers[kvevent.Device-1] = depth - m.Predicted

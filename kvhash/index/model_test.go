@@ -46,19 +46,19 @@ type model struct {
 }
 
 type modelWorker struct {
-	key     index.Key
-	places  map[uint64][]modelPlace // by engine hash, in the order in which they came to hold something
-	held    [][kvevent.NumTiers]int // by block: how many engine hashes hold it in each tier
-	pred    map[int32]modelDeadline
-	serial  int
-	orphans []modelOrphan // oldest first
+	key       index.Key
+	locations map[uint64][]modelLocation // by engine hash, in the order in which they came to hold something
+	held      [][kvevent.NumTiers]int    // by block: how many engine hashes hold it in each tier
+	pred      map[int32]modelDeadline
+	serial    int
+	orphans   []modelOrphan // oldest first
 
 	group         int32
 	each          int // number of index blocks in an engine's block; 0 means not known yet
 	grouped       bool
 	lost, refused bool
-	heard         bool
-	told          bool
+	received      bool
+	hasState      bool
 	trust         index.State
 	why           string
 	store         kvevent.Tier   // of a shared store; 0 for a worker
@@ -78,8 +78,8 @@ type modelPrediction struct {
 	fresh  []int32 // blocks without an earlier prediction
 }
 
-// modelPlace is the block that an engine hash names, or several blocks if the engine's blocks are larger.
-type modelPlace struct {
+// modelLocation is the block that an engine hash names, or several blocks if the engine's blocks are larger.
+type modelLocation struct {
 	blocks []int32
 	tiers  [kvevent.NumTiers]bool
 }
@@ -172,22 +172,22 @@ func (w *modelWorker) parked() (n int) {
 }
 
 func (w *modelWorker) state() (index.State, string) {
-	return stated{w.told, w.trust, w.why, w.heard, w.refused, false, len(w.orphans) > 0, w.lost}.trusted()
+	return stated{w.hasState, w.trust, w.why, w.received, w.refused, false, len(w.orphans) > 0, w.lost}.trusted()
 }
 
 // stated holds the inputs of a worker's trust.
 type stated struct {
-	told                               bool
-	trust                              index.State
-	why                                string
-	heard, refused, full, parked, lost bool
+	hasState                              bool
+	trust                                 index.State
+	why                                   string
+	received, refused, full, parked, lost bool
 }
 
 func (s stated) trusted() (index.State, string) {
 	t, why := index.Exact, ""
-	if s.told {
+	if s.hasState {
 		t, why = s.trust, s.why
-	} else if !s.heard {
+	} else if !s.received {
 		t, why = index.Unknown, "no events yet"
 	}
 	switch {
@@ -211,7 +211,7 @@ func (m *model) apply(id index.WorkerID, ev *kvevent.Event) (res index.Result) {
 	if w == nil {
 		return index.Result{Ignored: n}
 	}
-	w.heard = true
+	w.received = true
 	tier := cmp.Or(ev.Tier, kvevent.Device)
 	if w.store != 0 { // it has one tier
 		tier = min(tier, kvevent.NumTiers+1)
@@ -286,7 +286,7 @@ func (m *model) store(w *modelWorker, ev *kvevent.Event, tier kvevent.Tier) (res
 	r := modelRun{locals: ev.LocalHashes, seqs: ev.SequenceHashes, each: each, tier: tier}
 	if len(r.locals) == 0 && len(r.seqs) == 0 && len(ev.TokenIDs) == 0 {
 		for _, h := range ev.BlockHashes {
-			p := w.places[h]
+			p := w.locations[h]
 			switch {
 			case len(p) == 0:
 				w.lost = true
@@ -314,12 +314,12 @@ func (m *model) store(w *modelWorker, ev *kvevent.Event, tier kvevent.Tier) (res
 		w.lost = true // a partial block has too few tokens; hashes are missing
 	}
 	o := modelOrphan{modelRun: r, parent: ev.Parent, gone: make([]bool, whole)}
-	switch p := w.places[ev.Parent]; {
+	switch p := w.locations[ev.Parent]; {
 	case !ev.HasParent:
-		res = m.place(w, o, 0, true)
+		res = m.insert(w, o, 0, true)
 	case len(p) > 0:
 		last := p[len(p)-1].blocks
-		res = m.place(w, o, m.seqs[last[len(last)-1]], false)
+		res = m.insert(w, o, m.seqs[last[len(last)-1]], false)
 	case whole > 0 && m.park(w, o):
 		res.Pending = whole * each
 	default:
@@ -361,8 +361,8 @@ func (w *modelWorker) waiting() (n int) {
 	return n
 }
 
-// place stores a run after the block with sequence hash seq, and then the orphans that waited for its blocks.
-func (m *model) place(w *modelWorker, o modelOrphan, seq uint64, first bool) (res index.Result) {
+// insert stores a run after the block with sequence hash seq, and then the orphans that waited for its blocks.
+func (m *model) insert(w *modelWorker, o modelOrphan, seq uint64, first bool) (res index.Result) {
 	type job struct {
 		modelOrphan
 		seq   uint64
@@ -404,12 +404,12 @@ func (m *model) place(w *modelWorker, o modelOrphan, seq uint64, first bool) (re
 
 // hold notes that the blocks are in the tier under the engine hash, and reports whether that is new.
 func (w *modelWorker) hold(hash uint64, blocks []int32, tier kvevent.Tier) bool {
-	list := w.places[hash]
-	i := slices.IndexFunc(list, func(p modelPlace) bool { return slices.Equal(p.blocks, blocks) })
+	list := w.locations[hash]
+	i := slices.IndexFunc(list, func(p modelLocation) bool { return slices.Equal(p.blocks, blocks) })
 	if i < 0 {
 		i = len(list)
-		list = append(list, modelPlace{blocks: blocks})
-		w.places[hash] = list
+		list = append(list, modelLocation{blocks: blocks})
+		w.locations[hash] = list
 	}
 	if list[i].tiers[tier-1] {
 		return false
@@ -427,8 +427,8 @@ func (w *modelWorker) hold(hash uint64, blocks []int32, tier kvevent.Tier) bool 
 
 // remove takes the engine hash out of the tier and returns how many blocks that were.
 func (w *modelWorker) remove(hash uint64, tier kvevent.Tier) (n int) {
-	var left []modelPlace
-	for _, p := range w.places[hash] {
+	var left []modelLocation
+	for _, p := range w.locations[hash] {
 		if p.tiers[tier-1] {
 			p.tiers[tier-1] = false
 			for _, b := range p.blocks {
@@ -440,8 +440,8 @@ func (w *modelWorker) remove(hash uint64, tier kvevent.Tier) (n int) {
 			left = append(left, p)
 		}
 	}
-	if w.places[hash] = left; len(left) == 0 {
-		delete(w.places, hash)
+	if w.locations[hash] = left; len(left) == 0 {
+		delete(w.locations, hash)
 	}
 	each := 0
 	w.orphans = slices.DeleteFunc(w.orphans, func(o modelOrphan) bool {
@@ -457,14 +457,14 @@ func (w *modelWorker) remove(hash uint64, tier kvevent.Tier) (n int) {
 
 func (w *modelWorker) clear(tier kvevent.Tier) {
 	if tier == kvevent.AnyTier {
-		w.places, w.pred, w.held = map[uint64][]modelPlace{}, map[int32]modelDeadline{}, nil
+		w.locations, w.pred, w.held = map[uint64][]modelLocation{}, map[int32]modelDeadline{}, nil
 		w.orphans, w.grouped, w.each, w.lost, w.refused = nil, false, 0, false, false
 		return
 	}
 	w.orphans = slices.DeleteFunc(w.orphans, func(o modelOrphan) bool { return o.tier == tier })
 	orphans := w.orphans
 	w.orphans = nil // blocks of other tiers stay unchanged
-	for h := range w.places {
+	for h := range w.locations {
 		w.remove(h, tier)
 	}
 	w.orphans = orphans
@@ -957,14 +957,14 @@ func (h *history) run(t *rapid.T) {
 			id := h.worker(t)
 			h.x.Clear(id)
 			h.m.worker(id).clear(kvevent.AnyTier)
-			h.m.worker(id).heard = true
+			h.m.worker(id).received = true
 		},
 		"trust": func(t *rapid.T) {
 			id, trust := h.worker(t), index.State(rapid.IntRange(0, 2).Draw(t, "trust"))
-			why := []string{"nothing heard", "lost some", ""}[trust]
+			why := []string{"nothing received", "lost some", ""}[trust]
 			h.x.SetState(id, trust, why)
 			w := h.m.worker(id)
-			w.told, w.trust, w.why = true, trust, why
+			w.hasState, w.trust, w.why = true, trust, why
 		},
 		"predict": func(t *rapid.T) {
 			id, word, until := h.worker(t), h.word(t), h.until(t)
@@ -1019,7 +1019,7 @@ func (h *history) feed(t *rapid.T) {
 	f := h.feeds[id]
 	if f == nil {
 		o := &sequence.Options{MaxHeld: 3, Window: 8}
-		f = &modelFeed{feed: h.x.NewStreamOf(id, o), in: sequence.New(o), rest: h.m.worker(id).heard}
+		f = &modelFeed{feed: h.x.NewStreamOf(id, o), in: sequence.New(o), rest: h.m.worker(id).received}
 		h.feeds[id] = f
 	}
 	var ready []kvevent.Batch
@@ -1086,7 +1086,7 @@ func (h *history) feed(t *rapid.T) {
 	n, seq := f.in.Need()
 	requireNeed(t, index.Need(n), seq, f.feed)
 	w := h.m.worker(id)
-	w.told = true
+	w.hasState = true
 	state, why := f.in.State()
 	w.trust, w.why = index.State(state), why
 }
@@ -1139,7 +1139,7 @@ func (h *history) compare(t *rapid.T, word string, hashes []uint64, path []int32
 // sameMatches compares the result of a lookup with the model's.
 func sameMatches(want, got []index.Match) error {
 	for i := range max(len(want), len(got)) {
-		if i >= len(got) || i >= len(want) || answerOf(&want[i]) != answerOf(&got[i]) {
+		if i >= len(got) || i >= len(want) || resultOf(&want[i]) != resultOf(&got[i]) {
 			return fmt.Errorf("entry %d differs:\nmodel %+v\nindex %+v", i, want[i:min(i+1, len(want))], got[i:min(i+1, len(got))])
 		}
 	}
@@ -1155,6 +1155,6 @@ type answer struct {
 	trust     index.State
 }
 
-func answerOf(m *index.Match) answer {
+func resultOf(m *index.Match) answer {
 	return answer{m.Worker, m.Depth, m.Tiers, m.Predicted, m.State}
 }

@@ -33,8 +33,8 @@ func chainGiven(t *rapid.T, h *history, ev *kvevent.Event, word string, skip int
 	ev.SequenceHashes = modelHashes(word)[skip:]
 }
 
-// giveAny passes hashes that are not a chain.
-func giveAny(ev *kvevent.Event, next func() byte) {
+// setAnyHashes passes hashes that are not a chain.
+func setAnyHashes(ev *kvevent.Event, next func() byte) {
 	if next()&1 == 0 {
 		return
 	}
@@ -107,7 +107,7 @@ func sameBounds(want, got []index.Match, stop int) error {
 	left := 0
 	for i, g := range got {
 		w := want[i]
-		if answerOf(&g) == answerOf(&w) {
+		if resultOf(&g) == resultOf(&w) {
 			continue
 		}
 		left++
@@ -143,7 +143,7 @@ func readToo(r *reader, q, i int) error {
 	}
 	got := answer{}
 	if len(r.dst) == 1 {
-		got = answerOf(&r.dst[0])
+		got = resultOf(&r.dst[0])
 		got.trust, got.worker = 0, 0
 	}
 	if at := i % len(r.scripts); !s.find(id, r.lo[at], r.hi[at], func(t *truth) bool { return t.answers[q] == got }) && !s.copying(id, q, r.lo[at], r.hi[at], got) {

@@ -4,13 +4,12 @@ package index
 
 import "math/bits"
 
-// names maps one worker's engine hashes to blocks: a slot and the tiers, one bit each, that hold it under this hash. It
-// points at slots, and slots do not move, so that runs can be split and merged without touching it. Only the writer
-// uses it.
+// names maps one worker's engine hashes to locations: the slot of a block and, one bit each, the tiers that hold it
+// under this hash. Slots do not move, so splitting and merging runs does not change names. Only the writer uses it.
 //
-// It is open addressing in groups of five entries that fill a cache line; a hash that finds its group full goes to the next one with
-// room, and the groups it passed count it. It grows by three quarters and shrinks again, in order, so that both tables are read and written in one
-// direction.
+// It uses open addressing in groups of five entries, each of which fills a cache line. If a hash's group is full, the
+// hash is stored in the next group with room, and the groups in between count it. The table grows by three quarters and
+// also shrinks. Entries are rehashed in order, so that both tables are accessed sequentially.
 type names struct {
 	mixer
 	groups []group
@@ -19,7 +18,7 @@ type names struct {
 
 type group struct {
 	keys [groupLen]uint64
-	vals [groupLen]place
+	vals [groupLen]location
 	// meta holds the number of entries, and the number of entries that belong here or earlier but were moved further.
 	meta uint32 // passed:29 n:3
 }
@@ -31,18 +30,18 @@ const (
 	passed    = 1 << 3
 )
 
-// place is a slot and, in the higher bits, one bit for each tier.
-type place uint32
+// location is a slot and, in the higher bits, one bit for each tier.
+type location uint32
 
 const (
 	slotBits = 28
 	maxSlots = 1<<slotBits - 1 // slot 0 is not used
 )
 
-func placeAt(slot uint32, tiers uint8) place { return place(tiers)<<slotBits | place(slot) }
+func locationAt(slot uint32, tiers uint8) location { return location(tiers)<<slotBits | location(slot) }
 
-func (p place) slot() uint32 { return uint32(p) & maxSlots }
-func (p place) tiers() uint8 { return uint8(p >> slotBits) }
+func (p location) slot() uint32 { return uint32(p) & maxSlots }
+func (p location) tiers() uint8 { return uint8(p >> slotBits) }
 
 // home returns the group where the search for h begins.
 func (t *names) home(h uint64) int {
@@ -50,8 +49,8 @@ func (t *names) home(h uint64) int {
 	return int(hi)
 }
 
-// find returns the position of h, or nil. It is valid until the next add or remove.
-func (t *names) find(h uint64) *place {
+// find returns the location of h, or nil. It is valid until the next add or remove.
+func (t *names) find(h uint64) *location {
 	if len(t.groups) == 0 {
 		return nil
 	}
@@ -72,8 +71,8 @@ func (t *names) find(h uint64) *place {
 	return nil
 }
 
-// touch loads the groups of many hashes at once, so that the loads overlap. In a loop of find they would not, because
-// each decides a branch. The result has no meaning; it keeps the loads from being optimized away.
+// touch loads the groups of many hashes, so that the loads overlap. In a loop of find they would not, because each
+// decides a branch. The result only prevents the compiler from removing the loads.
 func (t *names) touch(hashes []uint64) (sum uint32) {
 	if len(t.groups) == 0 {
 		return 0
@@ -87,8 +86,8 @@ func (t *names) touch(hashes []uint64) (sum uint32) {
 // touchLen is the number of hashes to touch at a time.
 const touchLen = 16
 
-// get returns the position of h, or 0.
-func (t *names) get(h uint64) place {
+// get returns the location of h, or 0.
+func (t *names) get(h uint64) location {
 	if p := t.find(h); p != nil {
 		return *p
 	}
@@ -96,14 +95,14 @@ func (t *names) get(h uint64) place {
 }
 
 // add adds h, which is not there. p has at least one tier.
-func (t *names) add(h uint64, p place) {
+func (t *names) add(h uint64, p location) {
 	if room := len(t.groups) * groupLen; t.n+1 > room-room/5 {
 		t.resize(max(2, len(t.groups)+len(t.groups)*3/4))
 	}
 	t.insert(h, p)
 }
 
-func (t *names) insert(h uint64, p place) {
+func (t *names) insert(h uint64, p location) {
 	t.n++
 	for i := t.home(h); ; {
 		g := &t.groups[i]
@@ -160,8 +159,8 @@ func (t *names) resize(n int) {
 	}
 }
 
-// all ranges over the hashes and their positions, in no order. The table must not change meanwhile.
-func (t *names) all(yield func(uint64, place) bool) {
+// all ranges over the hashes and their locations, in no particular order. The table must not change meanwhile.
+func (t *names) all(yield func(uint64, location) bool) {
 	for i := range t.groups {
 		g := &t.groups[i]
 		for j := range min(g.meta&nMask, groupLen) {
@@ -172,23 +171,23 @@ func (t *names) all(yield func(uint64, place) bool) {
 	}
 }
 
-// places holds the positions of an engine hash besides the one in names, oldest first. Engines do not do this; what
-// does may do it often.
-type places struct {
-	list  []place
+// locations holds the locations of an engine hash in addition to the one in names, oldest first. Engines do not reuse
+// hashes; a publisher that does may have many locations.
+type locations struct {
+	list  []location
 	at    map[uint32]int // slot to position, once there are many
-	tiers place          // bits that some position has
+	tiers location       // the union of the bits of all locations
 }
 
-func newPlaces(list []place) *places {
-	m := new(places)
+func newLocations(list []location) *locations {
+	m := new(locations)
 	for _, p := range list {
 		m.push(p)
 	}
 	return m
 }
 
-func (m *places) push(p place) {
+func (m *locations) push(p location) {
 	m.list = append(m.list, p)
 	m.tiers |= p &^ maxSlots
 	switch n := len(m.list); {
@@ -202,9 +201,9 @@ func (m *places) push(p place) {
 	}
 }
 
-// add adds the slot in a plane. It reports whether that is new.
-func (m *places) add(slot uint32, plane int) bool {
-	p := placeAt(slot, 1<<plane)
+// add adds the slot in a plane. It reports whether the slot or plane is new.
+func (m *locations) add(slot uint32, plane int) bool {
+	p := locationAt(slot, 1<<plane)
 	i, ok := m.at[slot]
 	if m.at == nil {
 		for j := range m.list {
@@ -221,7 +220,7 @@ func (m *places) add(slot uint32, plane int) bool {
 	return m.list[i].add(p &^ maxSlots)
 }
 
-// parent returns the slot that a parent's engine hash names, or 0. Mostly it is the block announced last.
+// parent returns the slot of a parent's engine hash, or 0. Usually the parent is the block that was stored last.
 func (w *worker) parent(h uint64) uint32 {
 	if w.recent == h && w.recentSlot != 0 && len(w.more) == 0 {
 		return w.recentSlot
@@ -229,8 +228,8 @@ func (w *worker) parent(h uint64) uint32 {
 	return w.last(h).slot()
 }
 
-// last returns the position that an engine hash names, the latest one if it names several, or 0.
-func (w *worker) last(h uint64) place {
+// last returns the latest location of an engine hash, or 0.
+func (w *worker) last(h uint64) location {
 	if len(w.more) > 0 {
 		if m := w.more[h]; m != nil {
 			return m.list[len(m.list)-1]
@@ -239,12 +238,12 @@ func (w *worker) last(h uint64) place {
 	return w.names.get(h)
 }
 
-// name notes that the worker calls the block in the slot h, in the plane. It reports whether that is new.
+// name records that h is the worker's name of the block in the slot, in the plane. It reports whether this is new.
 func (w *worker) name(h uint64, slot uint32, plane int) bool {
-	bit := place(1) << (slotBits + plane)
+	bit := location(1) << (slotBits + plane)
 	p := w.names.find(h)
 	if p == nil {
-		w.names.add(h, placeAt(slot, 1<<plane))
+		w.names.add(h, locationAt(slot, 1<<plane))
 		return true
 	}
 	if p.slot() == slot {
@@ -253,16 +252,16 @@ func (w *worker) name(h uint64, slot uint32, plane int) bool {
 	m := w.more[h]
 	if m == nil {
 		if w.more == nil {
-			w.more = make(map[uint64]*places)
+			w.more = make(map[uint64]*locations)
 		}
-		m = new(places)
+		m = new(locations)
 		w.more[h] = m
 	}
 	return m.add(slot, plane)
 }
 
-// add adds the bit of a tier. It reports whether that is new.
-func (p *place) add(bit place) bool {
+// add adds the bit of a tier. It reports whether the bit is new.
+func (p *location) add(bit location) bool {
 	if *p&bit != 0 {
 		return false
 	}

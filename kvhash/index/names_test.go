@@ -14,7 +14,7 @@ import (
 func TestNames(t *testing.T) {
 	for most := range 40 {
 		rnd := rand.New(rand.NewPCG(uint64(most), 1))
-		want := make(map[uint64]place)
+		want := make(map[uint64]location)
 		names := names{mixer: mixer(rnd.Uint64())}
 		for range 2000 {
 			h := rnd.Uint64N(uint64(2*most) + 2)
@@ -25,7 +25,7 @@ func TestNames(t *testing.T) {
 				names.remove(h)
 				delete(want, h)
 			case len(want) < most:
-				want[h] = placeAt(uint32(h)+1, 1)
+				want[h] = locationAt(uint32(h)+1, 1)
 				names.add(h, want[h])
 			}
 			require.Len(t, want, names.n)

@@ -14,13 +14,13 @@ import (
 type orphans struct {
 	blocks         int
 	oldest, newest *orphan
-	byParent       map[uint64]*orphan // the newest, and through sibling those before
+	byParent       map[uint64]*orphan // the newest; sibling links to older ones
 	byBlock        map[parked]*parking
 }
 
 type orphan struct {
 	blocks
-	since        int64 // by the clock of Expire, in ns
+	since        int64 // last time passed to Expire, in ns
 	parent       uint64
 	left         int       // blocks not gone
 	parking      []parking // for each block
@@ -29,7 +29,7 @@ type orphan struct {
 	after        *orphan
 }
 
-// parking is a block of an orphan among those with its engine hash.
+// parking is a block of an orphan in the list of those with its engine hash.
 type parking struct {
 	orphan     *orphan
 	block      int
@@ -41,14 +41,15 @@ type parked struct {
 	plane int
 }
 
-// siblings is the number of orphans of one parent that are compared to find one that is parked already.
+// siblings is the number of orphans of one parent that are compared to detect duplicates.
 const siblings = 16
 
-// park keeps a copy of r until its parent is claimed. It reports whether it could, and whether blocks were dropped to stay within limit.
+// park keeps a copy of r until its parent is claimed. It reports whether r was kept, and whether blocks were dropped
+// because of the limit.
 func (o *orphans) park(parent uint64, r blocks, limit int, now int64) (ok, dropped bool) {
 	for old, n := o.byParent[parent], 0; old != nil && n < siblings; old, n = old.before, n+1 {
 		if old.plane == r.plane && old.chained == r.chained && slices.Equal(old.hashes, r.hashes) && slices.Equal(old.chain, r.chain) {
-			o.unlink(old) // and it comes again as the newest
+			o.unlink(old) // it is added again as the newest
 			break
 		}
 	}
@@ -79,7 +80,7 @@ func (o *orphans) park(parent uint64, r blocks, limit int, now int64) (ok, dropp
 	o.blocks += len(n.hashes)
 	n.parking = make([]parking, len(n.hashes))
 	for i := range n.hashes {
-		if !n.isGone(i) {
+		if !n.isRemoved(i) {
 			o.link(n, i)
 			n.left++
 		}
@@ -98,7 +99,7 @@ func (o *orphans) link(n *orphan, i int) {
 	o.byBlock[k] = p
 }
 
-// leave undoes link.
+// leave reverts link.
 func (o *orphans) leave(n *orphan, i int) {
 	p := &n.parking[i]
 	if p.next != nil {
@@ -114,7 +115,7 @@ func (o *orphans) leave(n *orphan, i int) {
 	}
 }
 
-// awaits reports whether some wait for one of the blocks with the given engine hashes.
+// awaits reports whether an orphan waits for one of the blocks with the given engine hashes.
 func (o *orphans) awaits(hashes []uint64) bool {
 	if o.blocks == 0 {
 		return false
@@ -122,7 +123,7 @@ func (o *orphans) awaits(hashes []uint64) bool {
 	return slices.ContainsFunc(hashes, func(h uint64) bool { return o.byParent[h] != nil })
 }
 
-// claim takes out the blocks that waited for the block with engine hash parent, oldest first.
+// claim removes and returns the orphans of the block with engine hash parent, oldest first.
 func (o *orphans) claim(parent uint64) (list []blocks) {
 	for n := o.byParent[parent]; n != nil; n = n.before {
 		list = append(list, n.blocks)
@@ -136,7 +137,7 @@ func (o *orphans) claim(parent uint64) (list []blocks) {
 	return list
 }
 
-// remove notes that a parked block was removed from its tier. It reports whether there was one.
+// remove records that a parked block was removed from its tier. It reports whether there is such a block.
 func (o *orphans) remove(h uint64, plane int) (found bool) {
 	k := parked{h, plane}
 	for p := o.byBlock[k]; p != nil; p = o.byBlock[k] {
@@ -164,13 +165,13 @@ func (o *orphans) clearTier(plane int) {
 	}
 }
 
-// expire drops the orphans that have waited for ttl and returns how many there were. Those parked before there was a clock wait from
-// now on.
+// expire removes the orphans that have waited for ttl and returns their number. The wait of orphans parked before the
+// first call begins now.
 func (o *orphans) expire(now, ttl int64) (dropped int) {
 	for n := o.oldest; n != nil && n.since == math.MinInt64; n = n.newer {
 		n.since = now
 	}
-	// now is math.MinInt64+1 by clocks that begin long ago.
+	// now may be math.MinInt64+1 if the clock is far in the past.
 	for o.oldest != nil && now >= math.MinInt64+ttl && o.oldest.since <= now-ttl {
 		o.unlink(o.oldest)
 		dropped++
@@ -202,7 +203,7 @@ func (o *orphans) unlink(n *orphan) {
 		delete(o.byParent, n.parent)
 	}
 	for i := range n.hashes {
-		if !n.isGone(i) {
+		if !n.isRemoved(i) {
 			o.leave(n, i)
 		}
 	}

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// predictions are blocks expected on workers. Each worker has its own predictions, so that changes of one do not affect
-// the others; all share one queue of deadlines.
+// predictions holds the blocks that are expected on workers. Each worker has its own predictions, so that changes of
+// one do not affect the others; all share one queue of deadlines.
 type predictions struct {
-	queue deadlines // a block may be in several, the latest counts
+	queue deadlines // a block may be in several; the latest deadline applies
 	last  uint64    // serial number of the last one
 }
 
@@ -31,8 +31,8 @@ type deadline struct {
 	serial uint64
 }
 
-// Prediction identifies the blocks that a call of [Index.Predict] added, for withdrawing them. The zero Prediction is
-// empty.
+// Prediction identifies the blocks that a call to [Index.Predict] added, so that they can be withdrawn. The zero
+// Prediction is empty.
 type Prediction struct {
 	serial uint64
 	worker WorkerID
@@ -62,11 +62,11 @@ func (d *deadlines) Pop() any {
 	return last
 }
 
-// Predict notes that the worker will soon hold the blocks of a prompt on its device, because the prompt was sent there.
-// hashes are the prompt's sequence hashes; the first from blocks are not affected. The others count in lookups until an
-// event of the worker confirms them or [Index.Expire] is called with a time not before until. Blocks that are resident
-// already stay as they are; when nothing is left to expect, or there is no such worker, or it is a store, nothing is
-// noted. To lookups it is one step. O(len(hashes)).
+// Predict records that the worker is expected to hold the blocks of a prompt on its device soon, because the prompt was
+// sent to it. hashes are the prompt's sequence hashes; the first from blocks are not predicted. Lookups report
+// predicted blocks until an event of the worker confirms them or [Index.Expire] is called with the time until or later.
+// Blocks that are already resident are not predicted. If no blocks remain, or id is not a worker, Predict does nothing
+// and returns the zero Prediction. For lookups it is one step. O(len(hashes)).
 func (x *Index) Predict(id WorkerID, hashes []uint64, from int, until time.Time) Prediction {
 	x.lock()
 	defer x.mu.Unlock()
@@ -94,7 +94,7 @@ func (x *Index) Predict(id WorkerID, hashes []uint64, from int, until time.Time)
 	return p.Prediction
 }
 
-// expect predicts the blocks of a segment, and adds to p those that are not resident.
+// expect predicts the blocks of a segment and adds those that are not resident to p.
 func (x *Index) expect(id WorkerID, w *worker, s segment, p *prediction) {
 	t := &x.tree
 	from, to := s.slot, s.slot+uint32(s.n)
@@ -119,8 +119,8 @@ func (x *Index) expect(id WorkerID, w *worker, s segment, p *prediction) {
 	}
 }
 
-// extend lets predictions of the blocks in slots [from,to) end with p, if they do not end later. fresh reports that
-// there were none.
+// extend moves the deadlines of the blocks in slots [from,to) to that of p, unless they are later. fresh reports that
+// the blocks had no predictions.
 func (e *expects) extend(from, to uint32, fresh bool, p *prediction) {
 	late := false
 	for i := from; i < to; i++ {
@@ -134,7 +134,7 @@ func (e *expects) extend(from, to uint32, fresh bool, p *prediction) {
 	}
 }
 
-// seek returns the slot of the last of the blocks with the given hashes from the beginning of a prompt, 0 if it is not there.
+// seek returns the slot of the last block of a prompt with the given hashes, or 0 if it is absent.
 func (t *tree) seek(hashes []uint64) (slot uint32) {
 	for _, h := range hashes {
 		slot = t.find(slot, h)
@@ -142,9 +142,9 @@ func (t *tree) seek(hashes []uint64) (slot uint32) {
 	return slot
 }
 
-// Unpredict takes back a prediction: its prompt will not be computed there after all. Blocks that were expected before, or that a later
-// prompt expects beyond its end, stay. One that ended before, or whose worker was cleared or removed, changes nothing. O(blocks
-// predicted).
+// Unpredict withdraws a prediction, because the worker will not compute the prompt. Blocks that were predicted before,
+// or that another prediction with a later deadline includes, remain predicted. If the prediction has expired, or its
+// worker was cleared or removed, Unpredict does nothing. O(blocks predicted).
 func (x *Index) Unpredict(p Prediction) {
 	x.lock()
 	defer x.mu.Unlock()
@@ -179,9 +179,10 @@ func (x *Index) end(w *worker, p *prediction, chosen func(segment) bool) {
 
 func allBlocks(segment) bool { return true }
 
-// Expire drops the predictions whose time has come, and orphans that waited too long. Call it now and then with the time that Predict
-// goes by; it costs next to nothing, and takes no lock, when there is nothing to drop. For orphans, times before the year 1678 are one
-// moment, and those after 2262.
+// Expire removes predictions whose deadline is at or before the given time, and blocks that have been pending for
+// longer than [Options].PendingTTL. Call it regularly, for example once a second, with times of the clock that
+// determines the deadlines of Predict. If there is nothing to remove, it takes no lock and returns at once. For
+// pending blocks, times are clamped to the range of time.Time.UnixNano.
 func (x *Index) Expire(at time.Time) {
 	now := nanos(at)
 	for {
@@ -229,7 +230,7 @@ func (x *Index) Expire(at time.Time) {
 	}
 }
 
-// nanos returns t in ns since 1970, or the nearest that 64 bits hold.
+// nanos returns t in ns since 1970, clamped to 64 bits.
 func nanos(t time.Time) int64 {
 	switch s := t.Unix(); {
 	case s >= math.MaxInt64/int64(time.Second):
@@ -240,31 +241,31 @@ func nanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// wake lets Expire look at time t, in ns, at the latest.
+// wake makes Expire look for expired entries at time t, in ns, at the latest.
 func (x *Index) wake(t int64) {
 	if t < x.due.Load() {
 		x.due.Store(t)
 	}
 }
 
-// wakeForOrphans lets Expire look when the oldest orphan of the worker has waited long enough.
+// wakeForOrphans makes Expire look for orphans when the oldest one of the worker expires.
 func (x *Index) wakeForOrphans(w *worker) {
 	if ttl := int64(cmp.Or(x.opt.PendingTTL, 30*time.Second)); ttl >= 0 && w.orphans.oldest != nil {
-		if w.orphans.oldest.since == math.MinInt64 { // parked before there was a clock
+		if w.orphans.oldest.since == math.MinInt64 { // parked before the first call to Expire
 			ttl = 0
 		}
 		x.wake(w.orphans.oldest.since + ttl)
 	}
 }
 
-// confirm removes predictions of the blocks in slots [from,to), which an event has stored.
+// confirm removes the predictions of the blocks in slots [from,to), which an event has stored.
 func (e *expects) confirm(from, to uint32) {
 	for i := from; i < to; i++ {
 		delete(e.until, i)
 	}
 }
 
-// unpredict drops the predictions of the blocks in slots [from,to), which have some.
+// unpredict removes the predictions of the blocks in slots [from,to), all of which are predicted.
 func (x *Index) unpredict(id WorkerID, w *worker, from, to uint32) {
 	t := &x.tree
 	w.expects.confirm(from, to)
@@ -272,13 +273,13 @@ func (x *Index) unpredict(id WorkerID, w *worker, from, to uint32) {
 		n := t.slots.run(from)
 		st := t.state(n)
 		end := min(to, t.runs.at(n).start.Load()+st.length())
-		w.held -= int(end - from) // what is predicted is in no tier
+		w.held -= int(end - from) // predicted blocks are in no tier
 		t.repaint(n, from, end, t.sets.edit(st.set(), id, 0, 1<<planePredicted))
 		from = end
 	}
 }
 
-// unpredictAll drops all predictions of the worker.
+// unpredictAll removes all predictions of the worker.
 func (x *Index) unpredictAll(w *worker) {
 	for _, p := range w.expects.all {
 		x.end(w, p, allBlocks)
@@ -286,7 +287,7 @@ func (x *Index) unpredictAll(w *worker) {
 	x.forget(w)
 }
 
-// forget drops the worker's predictions, which have no blocks any more.
+// forget removes the worker's predictions, which no longer have blocks.
 func (x *Index) forget(w *worker) {
 	for _, p := range w.expects.all {
 		heap.Remove(&x.pred.queue, p.at)

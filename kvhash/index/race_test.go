@@ -74,7 +74,7 @@ func (s *script) truth(id index.WorkerID) *truth {
 		if w.store != 0 {
 			m = index.Match{} // no result names a store
 		}
-		a := answerOf(&m)
+		a := resultOf(&m)
 		a.trust, a.worker = 0, 0
 		t.answers = append(t.answers, a)
 	}
@@ -215,7 +215,7 @@ func (s *script) snapshot(id index.WorkerID, word string) {
 	}, []index.WorkerID{id}, func() {
 		w := s.m.worker(id)
 		w.clear(kvevent.AnyTier)
-		w.told, w.trust, w.heard = true, index.Exact, true
+		w.hasState, w.trust, w.received = true, index.Exact, true
 		s.m.apply(id, &ev[0])
 	})
 }
@@ -448,7 +448,7 @@ func TestReaders(t *testing.T) {
 				for _, id := range s.workers {
 					x.NewStream(id, nil).Replace(0, nil)
 					w := s.m.worker(id)
-					w.told, w.trust = true, index.Exact
+					w.hasState, w.trust = true, index.Exact
 				}
 				s.begin()
 				r.script(s)
@@ -479,7 +479,7 @@ func (s *script) end(t *testing.T) {
 		}, []index.WorkerID{id}, func() {
 			w := s.m.worker(id)
 			w.clear(kvevent.AnyTier)
-			w.told, w.trust = true, index.Exact
+			w.hasState, w.trust = true, index.Exact
 		})
 	}
 	for id, first := range s.after[0] {
@@ -597,7 +597,7 @@ func (r *reader) check(q int) error {
 			at, _ := slices.BinarySearchFunc(r.dst, id, func(m index.Match, id index.WorkerID) int { return int(m.Worker) - int(id) })
 			if at < len(r.dst) && r.dst[at].Worker == id {
 				known++
-				got = answerOf(&r.dst[at])
+				got = resultOf(&r.dst[at])
 				trust := got.trust
 				if !s.find(id, r.lo[i], r.hi[i], func(t *truth) bool { return t.trust == trust && !t.gone }) {
 					return fmt.Errorf("query %d, worker %d: trust %v in steps %d to %d", q, id, trust, r.lo[i], r.hi[i])

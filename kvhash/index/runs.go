@@ -19,18 +19,18 @@ type run struct {
 	head  atomic.Uint64 // sequence hash of the first block
 	state atomic.Uint64 // version:24 length:12 set:28
 	start atomic.Uint32 // slot of the first block
-	next  atomic.Uint32 // a hint: a run that followed once, or 0; the link among free runs
+	next  atomic.Uint32 // a hint: a run that once followed, or 0; for free runs, the next free run
 
-	// For the writer: where prompts part, a run ends, so that a lookup searches only in the last run of its way.
+	// For the writer. Runs end where prompts diverge, so that a lookup searches only in its last run.
 	forks  uint32 // runs that follow the last block but are not in the next slots
 	parent uint32 // the slot of the previous block if it is not the previous slot, or 0
 	check  uint32 // the low half of that block's hash: the slot may have another block by now
 }
 
-// maxRun is the greatest length of a run in blocks. It bounds what splitting one costs.
+// maxRun is the maximum length of a run in blocks. It bounds the cost of a split.
 const (
 	maxRun  = 1024
-	maxRoom = 256 // slots that a run is given to grow into, at most
+	maxRoom = 256 // maximum number of slots reserved for the growth of a run
 
 	setBits     = 28
 	lengthBits  = 12
@@ -42,18 +42,20 @@ type state uint64
 func (s state) set() uint32    { return uint32(s) & (1<<setBits - 1) }
 func (s state) length() uint32 { return uint32(s>>setBits) & (1<<lengthBits - 1) }
 
-// tree holds the blocks and the sets of their workers. One writer at a time; readers load the atomic words and check
-// afterwards that nothing changed.
+// tree holds the blocks and the sets of their workers. There is one writer at a time; readers load the atomic words and
+// verify afterwards that nothing has changed.
 type tree struct {
 	heads heads
 	runs  slab[run]
 	sets  sets
 	slots slots
 
-	// changes counts changed states, in steps of a million. A reader that finds it far ahead cannot trust versions.
+	// changes counts changed states, in steps of a million. If it has advanced far during a lookup, versions may have
+	// wrapped around.
 	changes atomic.Uint64
-	// epoch counts what readers cannot see in the states of runs: memory given back, workers hidden and shown, their trust. It is counted
-	// after the change and before the next one, so a lookup whose epoch is the same at its end has seen at most one change too early.
+	// epoch counts changes that are not part of the states of runs: memory was released, a worker was hidden or shown,
+	// or the state of a worker changed. It is incremented after the change and before the next one, so if it has not
+	// changed at the end of a lookup, the lookup has seen at most one uncounted change.
 	epoch atomic.Uint64
 
 	work work
@@ -91,7 +93,7 @@ func (t *tree) set(n uint32, length, set uint32) {
 	}
 }
 
-// add makes a run of the slots [from,to) and lets readers find it.
+// add makes a run of the slots [from,to) and makes it visible to readers.
 func (t *tree) add(from, to, set uint32) uint32 {
 	n := t.free
 	if n != 0 {
@@ -116,7 +118,7 @@ func (t *tree) add(from, to, set uint32) uint32 {
 	return n
 }
 
-// remove makes run n unreachable and frees its number. Its slots are the caller's.
+// remove makes run n unreachable and frees its number. The caller owns its slots.
 func (t *tree) remove(n uint32) {
 	r := t.runs.at(n)
 	t.heads.remove(r.head.Load(), n)
@@ -150,14 +152,14 @@ func (t *tree) find(prev uint32, seq uint64) uint32 {
 	return r.start.Load()
 }
 
-// follow notes that run n follows the block in slot prev, which is not the slot before it.
+// follow records that run n follows the block in slot prev, which is not the slot before it.
 func (t *tree) follow(prev, n uint32) {
 	r := t.runs.at(n)
 	check := uint32(t.slots.seq.at(prev).Load())
 	l := t.slots.run(prev)
 	end := t.runs.at(l).start.Load() + t.state(l).length()
 	if r.parent == prev && r.check == check && t.runs.at(l).forks > 0 && prev+1 == end {
-		return // else the block was away since
+		return // otherwise the block was absent since
 	}
 	r.parent, r.check = prev, check
 	if prev+1 < end {
@@ -167,7 +169,7 @@ func (t *tree) follow(prev, n uint32) {
 	t.runs.at(l).next.Store(n)
 }
 
-// split ends run n before slot at and makes a run of the rest.
+// split ends run n before slot at and makes a new run of the rest.
 func (t *tree) split(n, at, end uint32) {
 	r, st := t.runs.at(n), t.state(n)
 	rest := t.add(at, end, st.set())
@@ -176,8 +178,8 @@ func (t *tree) split(n, at, end uint32) {
 	r.forks = 0
 }
 
-// leave notes that a run that followed the block in slot prev is gone. When it was the last one that kept two runs apart, they are
-// joined.
+// leave records that a run that followed the block in slot prev was removed. If it was the last reason to keep two runs
+// separate, they are joined.
 func (t *tree) leave(prev, check uint32) {
 	if !t.slots.isLive(prev) || uint32(t.slots.seq.at(prev).Load()) != check {
 		return
@@ -211,8 +213,9 @@ func (t *tree) join(n uint32) {
 	}
 }
 
-// repaint gives the blocks in slots [a,b), which are a part of run n, the residents of another set, splitting and merging runs so that
-// neighbours differ, but where prompts part. Blocks with an empty set are freed. To readers it is one step.
+// repaint changes the set of the blocks in slots [a,b), which are part of run n. It splits and merges runs, so that
+// adjacent runs differ unless prompts diverge between them. Blocks with an empty set are freed. For readers it is one
+// step.
 func (t *tree) repaint(n, a, b, set uint32) {
 	r, st := t.runs.at(n), t.state(n)
 	if set == st.set() {
@@ -220,7 +223,7 @@ func (t *tree) repaint(n, a, b, set uint32) {
 	}
 	start := r.start.Load()
 	end := start + st.length()
-	t.sets.ref(set, 1) // merging may drop the run that had it
+	t.sets.ref(set, 1) // merging may remove the run that refers to it
 	rest, forks := b, uint32(0)
 	right := uint32(0) // a following run with the same set, to be merged
 	if b < end {
@@ -276,7 +279,7 @@ func (t *tree) left(a, n, set uint32) uint32 {
 	return l
 }
 
-// alone returns the set of one worker in one plane. Mostly the block in slot prev has it.
+// alone returns the set of one worker in one plane. Usually the block in slot prev has it.
 func (t *tree) alone(prev uint32, w WorkerID, plane int) uint32 {
 	if prev != 0 && t.slots.run(prev) != 0 {
 		if set := t.state(t.slots.run(prev)).set(); t.sets.isAlone(set, w, plane) {
@@ -286,11 +289,11 @@ func (t *tree) alone(prev uint32, w WorkerID, plane int) uint32 {
 	return t.sets.edit(0, w, 1<<plane, 0)
 }
 
-// fill makes runs of the slots [from,to), which were taken and put, and lets readers find them, the deepest first. They
-// follow the block in slot prev, or begin a prompt if prev is 0.
+// fill makes runs of the allocated slots [from,to), and makes them visible to readers, the deepest first. They follow
+// the block in slot prev, or begin a prompt if prev is 0.
 func (t *tree) fill(prev, from, to, set uint32) {
 	t.sets.ref(set, 1)
-	// As many as fit join the run before.
+	// The previous run is extended as far as possible.
 	join := from
 	l := uint32(0)
 	if l = t.left(from, 1, set); l != 0 {
@@ -315,7 +318,7 @@ func (t *tree) fill(prev, from, to, set uint32) {
 	t.sets.ref(set, -1)
 }
 
-// reset gives memory back when nothing is left.
+// reset releases memory if the tree is empty.
 func (t *tree) reset() {
 	if t.slots.live > 0 || t.runs.chunks() <= 1 && t.slots.seq.chunks() <= 2 && t.sets.words.chunks() <= 1 {
 		return
@@ -326,6 +329,6 @@ func (t *tree) reset() {
 	t.slots.reset()
 	t.work.step()
 	t.ends, t.free = 1, 0
-	t.runs.resize(1) // the runs that stay keep their versions
+	t.runs.resize(1) // the remaining runs keep their versions
 	t.epoch.Add(1)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // A block that is removed and stored again leaves no trace: the run it was in is one again.
-func TestHolesAreClosed(t *testing.T) {
+func TestGapsAreFilled(t *testing.T) {
 	x := New(1, nil)
 	id := x.AddWorker(Key{})
 	h := make([]uint64, 100)
@@ -34,7 +34,7 @@ func TestHolesAreClosed(t *testing.T) {
 }
 
 // Prompts that part keep two runs apart, also when the block before was away for a while and came back in the same slot.
-func TestForksComeBack(t *testing.T) {
+func TestForksAreMerged(t *testing.T) {
 	x := New(1, nil)
 	id := x.AddWorker(Key{})
 	a := make([]uint64, 100)

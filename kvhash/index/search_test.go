@@ -275,9 +275,9 @@ func TestStoresAgainstModel(t *testing.T) {
 				return ids[rapid.IntRange(from, to-1).Draw(t, "worker")]
 			}
 			// A worker also reports the content of a store.
-			tell := func(t *rapid.T, id index.WorkerID, ev *kvevent.Event) {
+			add := func(t *rapid.T, id index.WorkerID, ev *kvevent.Event) {
 				m.apply(id, ev)
-				if id >= ids[3] && rapid.Bool().Draw(t, "told by a worker") {
+				if id >= ids[3] && rapid.Bool().Draw(t, "from a worker") {
 					ev.Owner = m.worker(id).key.Instance
 					id = pick(t, 0, 3)
 				}
@@ -287,13 +287,13 @@ func TestStoresAgainstModel(t *testing.T) {
 				"store": func(t *rapid.T) {
 					id, word := pick(t, 0, 6), rapid.SampledFrom(words).Draw(t, "word")
 					ev := on(kvevent.Tier(rapid.IntRange(0, 2).Draw(t, "tier")), runOf(word[:rapid.IntRange(1, len(word)).Draw(t, "to")], 0))
-					tell(t, id, ev)
+					add(t, id, ev)
 				},
 				"remove": func(t *rapid.T) {
 					id, word := pick(t, 0, 6), rapid.SampledFrom(words).Draw(t, "word")
 					at := rapid.IntRange(0, len(word)-1).Draw(t, "at")
 					ev := &kvevent.Event{Kind: kvevent.Removed, BlockHashes: engineHashes(word, 1)[at:min(at+3, len(word))]}
-					tell(t, id, ev)
+					add(t, id, ev)
 				},
 				"predict": func(t *rapid.T) {
 					id, h := pick(t, 0, 3), modelHashes(rapid.SampledFrom(words).Draw(t, "word"))

@@ -21,15 +21,16 @@ const planeDevice = int(kvevent.Device) - 1
 // maxWorkers limits the workers of an index, so that a set always fits into a chunk of the slab.
 const maxWorkers = 16384
 
-// These do not compile if a set, a run or a position does not fit.
+// These do not compile if a set, a run or a location does not fit.
 const (
 	_ = uint(chunkLen - setHeader - (1+numPlanes)*maxWorkers/64)
 	_ = uint(1<<lengthBits - 1 - maxRun)
 	_ = uint(32 - slotBits - kvevent.NumTiers)
 )
 
-// sets holds every distinct residency once: which workers hold a block in which planes. A set never changes; runs name it by its
-// number, 0 being the empty set, and count their references. Most runs of a fleet share few sets: one for each worker alone, one for all.
+// sets holds each distinct set of residents once: the workers that hold a block, by plane. A set never changes. Runs
+// refer to it by its number, 0 being the empty set, and references are counted. Most runs share few sets: one for each
+// single worker, and one for all workers.
 //
 // A set is a row of words in a slab, beginning at a multiple of 4:
 //
@@ -38,28 +39,28 @@ const (
 //	n words               the union of the planes, if there are several
 //	n words               for each plane that is not empty, in order
 //
-// Readers load the words of a set whose number they took from a run. When the run turns out to have changed meanwhile, what they read
-// may have been another set, or none, and they begin again.
+// Readers load the words of a set whose number they read from a run. If the run has changed meanwhile, the words may
+// belong to another set or to none, and the lookup is retried.
 type sets struct {
 	mixer
 	words slab[atomic.Uint64]
 
 	_       apart
-	end     uint32                 // fours of words given out, free ones included
-	free    [chunkLen/4 + 1]uint32 // by size in fours: the first free set, whose second word is the number of the next
+	end     uint32                 // number of units of four words, free ones included
+	free    [chunkLen/4 + 1]uint32 // by size in units of four words: the first free set, whose second word is the number of the next
 	buckets []uint32               // open addressing over the numbers; 0 is free
 	n       int
 	scratch content
 	_       apart
 }
 
-// content is a set being made.
+// content is a set under construction.
 type content struct {
 	words [numPlanes][]uint64 // all of one length
 	lo, n int                 // words outside are zero
 }
 
-// view is a set as readers see it.
+// view gives readers access to a set.
 type view struct {
 	lo, n int
 	mask  uint8
@@ -68,7 +69,7 @@ type view struct {
 
 const setHeader = 2
 
-// view returns the set with the given number, which is not 0; false if there cannot be such a set now.
+// view returns the set with the given number, which is not 0, or false if there is no such set.
 func (s *sets) view(id uint32) (v view, ok bool) {
 	at := id << 2
 	d := s.words.dir.Load()
@@ -86,7 +87,7 @@ func (s *sets) view(id uint32) (v view, ok bool) {
 	return v, true
 }
 
-// rows returns how many rows of n words there are.
+// rows returns the number of rows of n words.
 func (v *view) rows() int {
 	if v.mask&(v.mask-1) == 0 {
 		return 1
@@ -160,8 +161,8 @@ func (s *sets) load(id uint32, w WorkerID) *content {
 	return c
 }
 
-// edit returns the set that equals id except that it has worker w in the planes of on and not in the planes of off. It
-// has no reference yet: a caller gives it one, or had it before.
+// edit returns the set that equals id except that it has worker w in the planes of on and not in the planes of off. Its
+// reference count is unchanged; it is 0 if the set is new, and the caller must add a reference.
 func (s *sets) edit(id uint32, w WorkerID, on, off uint8) uint32 {
 	c := s.load(id, w)
 	word, bit := w>>6, uint64(1)<<(w&63)
@@ -178,7 +179,7 @@ func (s *sets) edit(id uint32, w WorkerID, on, off uint8) uint32 {
 
 // intern returns the set with the given content. A new one has no references; it must get one, or be dropped.
 func (s *sets) intern(c *content) uint32 {
-	// Trim to the words in use and see which planes there are.
+	// Trim to the words in use and determine the nonempty planes.
 	var mask uint8
 	lo, hi := len(c.words[0]), 0
 	for p := range c.words {
@@ -255,7 +256,7 @@ func (s *sets) mask() uint32 { return uint32(len(s.buckets) - 1) }
 
 func (s *sets) hash(id uint32) uint32 { return uint32(s.words.at(id<<2 + 1).Load()) }
 
-// ref counts n more references to a set, which may be fewer; without any it is gone.
+// ref adds n, which may be negative, to the number of references to a set, and frees the set if it becomes 0.
 func (s *sets) ref(id uint32, n int) {
 	if id == 0 {
 		return
@@ -290,13 +291,13 @@ func (s *sets) drop(id uint32) {
 	s.release(id, size)
 }
 
-// setSize returns the size of a set in fours of words.
+// setSize returns the size of a set in units of four words.
 func setSize(n int, mask uint8) int {
 	v := view{n: n, mask: mask}
 	return (setHeader + n*v.rows() + 3) / 4
 }
 
-// release puts a set on the list of free ones. It then has no words, which a late reader notices.
+// release adds a set to the free list. It then has no words, so that late readers detect it.
 func (s *sets) release(id uint32, size int) {
 	s.words.at(id << 2).Store(0)
 	s.words.at(id<<2 + 1).Store(uint64(s.free[size]))
@@ -309,9 +310,9 @@ func (s *sets) alloc(size int) uint32 {
 		s.free[size] = uint32(s.words.at(id<<2 + 1).Load())
 		return id
 	}
-	end := max(s.end, 1) // there is no set 0
+	end := max(s.end, 1) // set 0 is the empty set
 	if rest := int(chunkLen/4 - end&(chunkLen/4-1)); rest < size {
-		s.release(end, rest) // a set is within one chunk
+		s.release(end, rest) // a set must be within one chunk
 		end += uint32(rest)
 	}
 	if end+uint32(size) > 1<<setBits {
@@ -336,7 +337,7 @@ func (s *sets) rehash(n int) {
 	}
 }
 
-// reset gives the memory back; no run may refer to any set.
+// reset releases the memory; no run may refer to any set.
 func (s *sets) reset() {
 	s.end, s.n, s.buckets = 0, 0, nil
 	clear(s.free[:])

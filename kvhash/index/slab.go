@@ -4,13 +4,15 @@ package index
 
 import "sync/atomic"
 
-// slab is a growing array in chunks that never move, so that readers may look into it while the writer appends. T has no pointers:
-// the garbage collector does not look into the chunks. One writer; readers use peek, and everything in T that both touch is atomic.
+// slab is a growing array in chunks that never move, so that readers may access it while the writer appends. T must not
+// contain pointers, so that the garbage collector does not scan the chunks. There is one writer; readers use peek, and
+// all data in T that both access is atomic.
 type slab[T any] struct {
 	dir atomic.Pointer[[]*[chunkLen]T]
 }
 
-// apart keeps what lookups read off the cache lines that the writer writes at every event: two, for processors that fetch lines in pairs.
+// apart separates data that lookups read from the cache lines that the writer changes with every event. It has two
+// cache lines, for processors that fetch lines in pairs.
 type apart [128]byte
 
 const (
@@ -48,12 +50,12 @@ func (s *slab[T]) resize(n uint32) {
 		dir = append([]*[chunkLen]T(nil), old[:chunks]...) // release the rest
 	}
 	for len(dir) < chunks {
-		dir = append(dir, new([chunkLen]T)) // beyond the length of every directory that a reader has
+		dir = append(dir, new([chunkLen]T)) // beyond the length of every directory that a reader may have
 	}
 	s.dir.Store(&dir)
 }
 
-// chunks returns how many chunks there are.
+// chunks returns the number of chunks.
 func (s *slab[T]) chunks() int {
 	if d := s.dir.Load(); d != nil {
 		return len(*d)

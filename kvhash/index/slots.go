@@ -8,18 +8,18 @@ import (
 	"sync/atomic"
 )
 
-// slots is where blocks lie: 12 bytes each, the sequence hash for readers and the owner for the writer. Consecutive
-// blocks of a prompt lie in consecutive slots where they can, so that a run is a range of slots. A slot never moves
-// while its block exists.
+// slots holds the blocks, 12 bytes each: the sequence hash for readers and the owner for the writer. Consecutive blocks
+// of a prompt are in consecutive slots if possible, so that a run is a range of slots. A block never moves to another
+// slot.
 //
 // The owner of a slot determines its use:
 //
 //	0 cont:1 run:30      a block of the run; cont: it follows the block in the slot before
 //	1 listed:1 length:30 the first or last slot of a free range of that length; others inside a free range are stale
 //
-// A free range is listed, or it is the room that a run was given to grow into. The hash of the first slot of a listed one is
-// next:32 prev:32 of its list. No two free ranges are neighbours, except that room is kept apart until the run before it ends.
-// Slots from end on were never used, or are free again.
+// A free range is listed, or it is room reserved for the growth of a run. The hash of the first slot of a listed range
+// is next:32 prev:32 of its list. Free ranges are never adjacent, except that room stays separate until the run before
+// it ends. Slots from end on were never used, or are free again.
 type slots struct {
 	seq slab[atomic.Uint64]
 
@@ -46,7 +46,7 @@ func (s *slots) isNext(i uint32) bool {
 	return i < s.end && *s.owner.at(i)&(freeBit|contBit) == contBit
 }
 
-// tie notes that the block in slot i follows the one in slot i-1.
+// tie records that the block in slot i follows the one in slot i-1.
 func (s *slots) tie(i uint32) { *s.owner.at(i) |= contBit }
 
 // run returns the run of a live slot.
@@ -68,7 +68,7 @@ func (s *slots) own(from, to, run uint32) {
 }
 
 // grow allocates up to n slots directly after slot last, if they are reserved for its run or free, and reserves room
-// after them. It returns how many.
+// after them. It returns the number of slots.
 func (s *slots) grow(last, n, room uint32) uint32 {
 	at := last + 1
 	if at == s.end {
@@ -88,14 +88,14 @@ func (s *slots) grow(last, n, room uint32) uint32 {
 	return n
 }
 
-// tight reports whether more than about half of the slots have no block, or no more can be made. Then there is no room for what may never
-// come.
+// tight reports whether more than about half of the slots have no block, or no more can be allocated. If so, no room is
+// reserved for growth.
 func (s *slots) tight() bool {
 	return int(s.end)-s.live > s.live+4*chunkLen || s.end > maxSlots-chunkLen
 }
 
-// alloc allocates up to n consecutive slots, and reserves room after them if available. It returns the first one and
-// how many, or 0, 0 when the index is full.
+// alloc allocates up to n consecutive slots, and reserves room after them if available. It returns the first slot and
+// the number of slots, or 0, 0 if the index is full.
 func (s *slots) alloc(n, room uint32) (at, got uint32) {
 	tight := s.tight()
 	if tight {
@@ -105,7 +105,7 @@ func (s *slots) alloc(n, room uint32) (at, got uint32) {
 		s.keep(at, n, *s.owner.at(at)&lowBits, room)
 		return at, n
 	}
-	// Rather a run in pieces than more than twice the memory that blocks take.
+	// Prefer a fragmented run to more than twice the memory of the blocks.
 	if tight || n > maxSlots-s.end {
 		at := s.largest()
 		if at == 0 {
@@ -132,7 +132,7 @@ func (s *slots) alloc(n, room uint32) (at, got uint32) {
 	return at, n
 }
 
-// take unlists and returns a range of at least n slots, or returns 0.
+// take unlists and returns a free range of at least n slots, or returns 0.
 func (s *slots) take(n uint32) uint32 {
 	for c := bits.Len32(n - 1); c < len(s.free); c++ {
 		if at := s.free[c]; at != 0 {
@@ -143,7 +143,7 @@ func (s *slots) take(n uint32) uint32 {
 	return 0
 }
 
-// largest returns a listed range that is at least half as long as any, or 0.
+// largest returns a listed range that is at least half as long as the longest, or 0.
 func (s *slots) largest() uint32 {
 	for _, at := range slices.Backward(s.free[:]) {
 		if at != 0 {
@@ -153,7 +153,8 @@ func (s *slots) largest() uint32 {
 	return 0
 }
 
-// sweep lists the room of all runs. It looks at every slot; as much as it finds has to be taken before it is called again.
+// sweep lists the reserved room of all runs. It visits every slot, so the slots found must be used up before it is
+// called again.
 func (s *slots) sweep() {
 	for i := uint32(1); i < s.end; i++ {
 		if *s.owner.at(i)&freeBit != 0 {
@@ -196,8 +197,8 @@ func (s *slots) put(i uint32, seq uint64, cont bool) {
 	s.live++
 }
 
-// release frees the slots [from,to), which hold blocks that no run covers any more, or were taken and not used, together with the room
-// around them.
+// release frees the slots [from,to), which hold blocks that are no longer part of a run or were allocated but not used,
+// together with the room around them.
 func (s *slots) release(from, to uint32) {
 	for to < s.end && *s.owner.at(to)&freeBit != 0 {
 		to += s.absorb(to)
@@ -211,7 +212,7 @@ func (s *slots) release(from, to uint32) {
 	}
 	if to == s.end {
 		s.end = from
-		// Chunks are given back when they are twice what is needed: what shrinks may grow again.
+		// Chunks are released only if there are twice as many as needed, because the index may grow again.
 		if used := int(from>>chunkBits) + 1; s.seq.chunks() > 2*used+2 {
 			s.seq.resize(from + chunkLen)
 			s.owner.resize(from + chunkLen)
@@ -221,7 +222,7 @@ func (s *slots) release(from, to uint32) {
 	s.list(from, to-from)
 }
 
-// absorb takes a free range off its list, if it is on one, and returns its length.
+// absorb removes a free range from its list, if it is listed, and returns its length.
 func (s *slots) absorb(at uint32) uint32 {
 	o := *s.owner.at(at)
 	if o&listedBit != 0 {
@@ -268,7 +269,7 @@ func (s *slots) unlist(at uint32) {
 	}
 }
 
-// reset gives the memory back.
+// reset releases the memory.
 func (s *slots) reset() {
 	s.end, s.live = 1, 0
 	clear(s.free[:])

@@ -46,7 +46,7 @@ func (x *Index) appendOne(dst []byte, id WorkerID) []byte {
 	return x.appendSnapshot(dst, kindWorker, x.workers[id:id+1])
 }
 
-// freeze stops the streams between two calls, and all changes. The result ends that.
+// freeze waits for calls of the streams to end, and stops them and all updates until thaw is called.
 func (x *Index) freeze() (thaw func()) {
 	for {
 		streams := x.currentStreams()
@@ -113,7 +113,7 @@ func (x *Index) appendSnapshot(dst []byte, kind byte, workers []*worker) []byte 
 		dst = append(dst, 1)
 		dst = appendUint(appendString(dst, w.key.Instance), uint64(w.key.DPRank))
 		dst = appendFlags(dst, w.flags())
-		dst = append(dst, byte(w.store), bit(w.told, 7)|byte(w.state))
+		dst = append(dst, byte(w.store), bit(w.hasState, 7)|byte(w.state))
 		dst = appendString(appendString(dst, w.why), w.where())
 		if w.store == 0 {
 			continue
@@ -154,25 +154,25 @@ func (x *Index) appendSnapshot(dst []byte, kind byte, workers []*worker) []byte 
 			dst = n.appendWorker(dst, x, x.byKey[w.key], w)
 		}
 	}
-	return appendSum(dst, from)
+	return appendChecksum(dst, from)
 }
 
-// flags are the properties of a worker learned from its events.
+// flags holds the properties of a worker that its events determined.
 type flags struct {
-	heard, unknown, refused, full, grouped bool
-	group, ratio                           int32
+	received, unknown, refused, full, grouped bool
+	group, ratio                              int32
 }
 
 func (w *worker) flags() flags {
-	return flags{w.heard, w.unknown, w.refused, w.full, w.grouped, w.group, w.ratio}
+	return flags{w.received, w.unknown, w.refused, w.full, w.grouped, w.group, w.ratio}
 }
 
 func (w *worker) setFlags(f flags) {
-	w.heard, w.unknown, w.refused, w.full, w.grouped, w.group, w.ratio = f.heard, f.unknown, f.refused, f.full, f.grouped, f.group, f.ratio
+	w.received, w.unknown, w.refused, w.full, w.grouped, w.group, w.ratio = f.received, f.unknown, f.refused, f.full, f.grouped, f.group, f.ratio
 }
 
 func appendFlags(dst []byte, f flags) []byte {
-	dst = append(dst, bit(f.heard, 0)|bit(f.unknown, 1)|bit(f.refused, 2)|bit(f.full, 3)|bit(f.grouped, 4))
+	dst = append(dst, bit(f.received, 0)|bit(f.unknown, 1)|bit(f.refused, 2)|bit(f.full, 3)|bit(f.grouped, 4))
 	return appendUint(binary.AppendVarint(dst, int64(f.group)), uint64(f.ratio))
 }
 
@@ -183,7 +183,7 @@ func (c *cursor) flags() flags {
 	return flags{b&1 != 0, b&2 != 0, b&4 != 0, b&8 != 0, b&16 != 0, int32(group), int32(c.uint(maxRatio))}
 }
 
-// numbers are the blocks in the order in which they are written.
+// numbers holds the blocks in the order in which they are written.
 type numbers struct {
 	of    []uint32 // by slot: kept, forked and, below, one more than the number
 	slots []uint32 // by number
@@ -191,7 +191,7 @@ type numbers struct {
 	seen  []uint32 // numbers plus one, by hash
 }
 
-// list is blocks that follow each other; from is the number of the first.
+// list is a sequence of blocks that follow each other; from is the number of the first.
 type list struct {
 	from, parent uint32 // parent: one more than the number of the block before, or 0
 }
@@ -201,8 +201,8 @@ const (
 	forkedBit = 1 << 30
 )
 
-// child is a block that follows the one in slot parent, which is not the slot before it; or a block whose position
-// comes next.
+// child is a block that follows the one in slot parent, which is not the slot before its own, or a block that walk
+// visits next.
 type child struct {
 	parent uint32
 	slot   uint32
@@ -211,7 +211,7 @@ type child struct {
 
 func bySeq(a, b child) int { return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.slot, b.slot)) }
 
-// before returns the slot of the block before the one in a slot, 0 if it is not known.
+// before returns the slot of the previous block of the one in a slot, or 0 if it is unknown.
 func (t *tree) before(slot uint32) uint32 {
 	if t.slots.isNext(slot) {
 		return slot - 1
@@ -237,7 +237,7 @@ func (t *tree) eachRun(f func(start, end uint32, st state)) {
 	}
 }
 
-// number assigns numbers to the blocks whose residents are kept.
+// number assigns numbers to the blocks whose residents keep accepts.
 func (x *Index) number(keep func(*view) bool) *numbers {
 	t := &x.tree
 	n := &numbers{of: make([]uint32, t.slots.end)}
@@ -274,7 +274,7 @@ func (x *Index) number(keep func(*view) bool) *numbers {
 	n.seen = make([]uint32, 1<<bits.Len(uint(kept+kept/2)))
 	n.walk(t, todo, kids)
 	if len(n.slots) < kept {
-		// Publishers with invalid hashes may have made cycles.
+		// Invalid hashes of a publisher may have produced cycles.
 		todo = todo[:0]
 		for i := uint32(1); i < t.slots.end; i++ {
 			if n.of[i]&keptBit != 0 && n.of[i]&lowBits == 0 {
@@ -287,7 +287,8 @@ func (x *Index) number(keep func(*view) bool) *numbers {
 	return n
 }
 
-// walk numbers the blocks of todo, the last first, and all that follow them. The parent of one in todo is a number, plus one.
+// walk numbers the blocks of todo, the last first, and all blocks after them. The parent of a block in todo is a number
+// plus one.
 func (n *numbers) walk(t *tree, todo, kids []child) {
 	mask := len(n.seen) - 1
 	for len(todo) > 0 {
@@ -311,7 +312,7 @@ func (n *numbers) walk(t *tree, todo, kids []child) {
 				n.slots = append(n.slots, c.slot)
 				n.seen[at] = uint32(len(n.slots))
 			} else {
-				open = false // there a second time: one of them is enough
+				open = false // a duplicate block: one is enough
 			}
 			n.of[c.slot] = keptBit | n.seen[at]
 			before = n.seen[at]
@@ -366,16 +367,16 @@ func (n *numbers) append(dst []byte, t *tree) []byte {
 	return dst
 }
 
-// further is a position of a name, if the block has another name or the name another position.
+// further is a location of a name, if the block has another name or the name another location.
 type further struct {
 	number uint32
 	tiers  uint8
 	hash   uint64
 }
 
-// merge returns the positions of an engine hash by numbers: slots with the same block are one position.
-func (n *numbers) merge(h uint64, places []place) (list []further) {
-	for _, p := range places {
+// merge returns the locations of an engine hash by block number: slots with the same block are one location.
+func (n *numbers) merge(h uint64, locations []location) (list []further) {
+	for _, p := range locations {
 		k := n.number(p.slot())
 		if i := slices.IndexFunc(list, func(f further) bool { return f.number == k }); i >= 0 {
 			list[i].tiers |= p.tiers()
@@ -386,13 +387,13 @@ func (n *numbers) merge(h uint64, places []place) (list []further) {
 	return list
 }
 
-// appendWorker appends what a worker holds.
+// appendWorker appends the blocks of a worker.
 func (n *numbers) appendWorker(dst []byte, x *Index, id WorkerID, w *worker) []byte {
 	t := &x.tree
 	held := make([]uint64, (len(n.slots)+63)/64)
 	at := make([]uint32, len(n.slots)) // position among the names, valid where held
 	var rest []further
-	keys, vals := make([]uint64, 0, w.names.n), make([]place, 0, w.names.n)
+	keys, vals := make([]uint64, 0, w.names.n), make([]location, 0, w.names.n)
 	for h, p := range w.names.all {
 		if w.more[h] == nil {
 			keys, vals = append(keys, h), append(vals, p)
@@ -400,7 +401,7 @@ func (n *numbers) appendWorker(dst []byte, x *Index, id WorkerID, w *worker) []b
 	}
 	several := make(map[uint64][]further)
 	for h := range w.more {
-		if m := n.merge(h, append([]place{w.names.get(h)}, w.more[h].list...)); len(m) > 1 {
+		if m := n.merge(h, append([]location{w.names.get(h)}, w.more[h].list...)); len(m) > 1 {
 			several[h] = m
 		} else {
 			rest = append(rest, m[0])
@@ -480,7 +481,7 @@ func (n *numbers) appendWorker(dst []byte, x *Index, id WorkerID, w *worker) []b
 // named reports that the engine hashes of a segment are not the sequence hashes.
 const named = 1 << kvevent.NumTiers
 
-// count returns how many sequences are parked.
+// count returns the number of parked sequences.
 func (o *orphans) count() (n int) {
 	for p := o.oldest; p != nil; p = p.newer {
 		n++
@@ -513,11 +514,11 @@ func loadKind(data []byte, kind byte, o *Options, journalBytes int) (*Index, err
 			x.journal = new(journal)
 		}
 		x.journal.first, x.journal.last = v, v
-		x.follows = true // until there is a change of its own, or a stream
+		x.follows = true // until the index has a change of its own, or a stream
 	} else {
 		c.check(known == 0)
 		if x.journal != nil {
-			x.journal.renew(binary.LittleEndian.Uint64(data[len(data)-frameSum:]))
+			x.journal.renew(binary.LittleEndian.Uint64(data[len(data)-frameChecksum:]))
 		}
 	}
 	x.loadWorkers(c, kind)
@@ -536,7 +537,7 @@ func loadKind(data []byte, kind byte, o *Options, journalBytes int) (*Index, err
 	if c.err != nil {
 		return nil, c.err
 	}
-	x.settle(sets, parents)
+	x.buildRuns(sets, parents)
 	for id, w := range x.workers {
 		if w != nil {
 			x.publish(WorkerID(id), w)
@@ -566,7 +567,7 @@ func (x *Index) loadWorkers(c *cursor, kind byte) {
 		w.setFlags(c.flags())
 		w.store = kvevent.Tier(c.byte())
 		trust := c.byte()
-		w.told, w.state = trust>>7 != 0, State(trust&^(1<<7))
+		w.hasState, w.state = trust>>7 != 0, State(trust&^(1<<7))
 		w.why = c.string()
 		w.position = slices.Clone(c.bytes(c.uint(math.MaxUint64)))
 		if _, err := new(sequence.Tracker).Restore(nil, w.position); err != nil && len(w.position) > 0 {
@@ -616,7 +617,8 @@ func (x *Index) loadWorkers(c *cursor, kind byte) {
 	}
 }
 
-// loadBlocks puts block number n into slot n+1 and returns, for lists that follow a block, the slots of both, in order of lists.
+// loadBlocks stores block number n in slot n+1. For lists that follow a block, it returns the slots of both, in the
+// order of the lists.
 func (x *Index) loadBlocks(c *cursor) (parents []child) {
 	t := &x.tree
 	n := uint32(c.count(8))
@@ -654,8 +656,8 @@ func (x *Index) loadBlocks(c *cursor) (parents []child) {
 	return parents
 }
 
-// loadHeld reads the names of a worker's blocks and enters them, and adds the worker to the sets of the blocks, by slot. Each slot is a
-// reference to its set.
+// loadHeld reads and stores the names of a worker's blocks, and adds the worker to the sets of the blocks, by slot.
+// Each slot is a reference to its set.
 func (x *Index) loadHeld(c *cursor, id WorkerID, w *worker, sets []uint32) {
 	t := &x.tree
 	blocks := uint64(len(sets) - 1)
@@ -691,7 +693,7 @@ func (x *Index) loadHeld(c *cursor, id WorkerID, w *worker, sets []uint32) {
 					c.fail(errMalformed)
 					return
 				}
-				w.names.add(h, placeAt(slot, tiers))
+				w.names.add(h, locationAt(slot, tiers))
 			}
 			x.include(id, uint32(at)+1, uint32(at+length)+1, tiers, sets)
 			at += length
@@ -716,12 +718,12 @@ func (x *Index) loadHeld(c *cursor, id WorkerID, w *worker, sets []uint32) {
 			}
 		}
 	}
-	where := func() place {
+	where := func() location {
 		slot, tiers := uint32(c.uint(blocks))+1, c.byte()
 		if !c.check(tiers != 0 && tiers < named && uint64(slot) <= blocks) {
 			return 0
 		}
-		return placeAt(slot, tiers)
+		return locationAt(slot, tiers)
 	}
 	for range c.count(10) {
 		p, h := where(), c.hash()
@@ -749,10 +751,10 @@ func (x *Index) loadHeld(c *cursor, id WorkerID, w *worker, sets []uint32) {
 				continue
 			}
 			if w.more == nil {
-				w.more = make(map[uint64]*places)
+				w.more = make(map[uint64]*locations)
 			}
 			if w.more[h] == nil {
-				w.more[h] = new(places)
+				w.more[h] = new(locations)
 			}
 			w.more[h].push(p)
 		}
@@ -763,7 +765,7 @@ func (x *Index) loadHeld(c *cursor, id WorkerID, w *worker, sets []uint32) {
 	}
 }
 
-// include adds the worker to the sets of the slots [from,to), in the tiers, which are all new to it.
+// include adds the worker to the sets of the slots [from,to) in the given tiers, in none of which it is yet.
 func (x *Index) include(id WorkerID, from, to uint32, tiers uint8, sets []uint32) {
 	s := &x.tree.sets
 	for from < to {
@@ -816,8 +818,8 @@ func (x *Index) loadOrphans(c *cursor, w *worker) {
 	}
 }
 
-// settle makes runs of the slots, whose sets are given.
-func (x *Index) settle(sets []uint32, parents []child) {
+// buildRuns makes runs of the slots, whose sets are given.
+func (x *Index) buildRuns(sets []uint32, parents []child) {
 	t := &x.tree
 	forks := make([]uint32, 0, len(parents))
 	for _, p := range parents {
@@ -856,10 +858,11 @@ func (x *Index) settle(sets []uint32, parents []child) {
 	}
 }
 
-// graft replaces what the worker holds by what the only worker of another index holds. Neither is seen by lookups.
+// graft replaces the worker's blocks with those of the only worker of index y. Lookups see neither.
 func (x *Index) graft(id WorkerID, w *worker, y *Index) {
 	t, u, from := &x.tree, &y.tree, y.workers[0]
-	// A block whose predecessor is not known here is found if a run begins with it. If not, and if another worker has it, it is inside a run.
+	// A block whose predecessor is unknown in this index is found if a run begins with it. Otherwise, if another worker
+	// has it, it is inside a run.
 	hidden := make(map[uint64]uint32)
 	u.eachRun(func(start, _ uint32, _ state) {
 		if seq := u.slots.seq.at(start).Load(); u.before(start) == 0 {
@@ -877,7 +880,7 @@ func (x *Index) graft(id WorkerID, w *worker, y *Index) {
 			}
 		})
 	}
-	places := make([]uint32, u.slots.end)
+	locations := make([]uint32, u.slots.end)
 	var seqs []uint64
 	fresh := slices.Repeat([]bool{true}, maxRun)
 	u.eachRun(func(start, end uint32, st state) {
@@ -886,7 +889,7 @@ func (x *Index) graft(id WorkerID, w *worker, y *Index) {
 		for i := start; i < end; i++ {
 			seqs = append(seqs, u.slots.seq.at(i).Load())
 		}
-		prev := places[u.before(start)]
+		prev := locations[u.before(start)]
 		if at := hidden[seqs[0]]; at != 0 {
 			prev = at - 1
 		}
@@ -896,7 +899,7 @@ func (x *Index) graft(id WorkerID, w *worker, y *Index) {
 		}
 		for _, s := range slices.Backward(x.segs) {
 			for i := range s.n {
-				places[start+uint32(s.from+i)] = s.slot + uint32(i)
+				locations[start+uint32(s.from+i)] = s.slot + uint32(i)
 			}
 			to := s.slot + uint32(s.n)
 			if s.fresh {
@@ -912,8 +915,8 @@ func (x *Index) graft(id WorkerID, w *worker, y *Index) {
 		}
 	})
 	w.names.reserve(from.names.n)
-	name := func(h uint64, p place) {
-		if at := places[p.slot()]; at != 0 {
+	name := func(h uint64, p location) {
+		if at := locations[p.slot()]; at != 0 {
 			for plane := range kvevent.NumTiers {
 				if p.tiers()>>plane&1 != 0 {
 					w.name(h, at, plane)
@@ -930,22 +933,23 @@ func (x *Index) graft(id WorkerID, w *worker, y *Index) {
 		}
 	}
 	for r, n := range y.extra {
-		if at := places[r.slot]; at != 0 {
+		if at := locations[r.slot]; at != 0 {
 			x.extra[ref{at, id, r.plane}] = n
 		}
 	}
 	w.orphans = from.orphans
 	for o := w.orphans.oldest; o != nil; o = o.newer {
-		o.since = x.clock.Load() // the other's clock is another one
+		o.since = x.clock.Load() // the other index has another clock
 	}
 	full := w.full
 	w.setFlags(from.flags())
 	w.full = w.full || full
-	w.told, w.state, w.why = from.told, from.state, from.why
+	w.hasState, w.state, w.why = from.hasState, from.state, from.why
 	x.wakeForOrphans(w)
 }
 
-// load replaces what the worker holds by what data has, which [Index.appendOne] made, while lookups do not report it.
+// load replaces the worker's blocks with those in data, which [Index.appendOne] made. Lookups do not report the worker
+// meanwhile.
 func (f *Stream) load(data []byte) (position []byte, err error) {
 	x, id := f.index, f.worker
 	y, err := loadKind(data, kindWorker, &x.opt, 0)
@@ -956,12 +960,12 @@ func (f *Stream) load(data []byte) (position []byte, err error) {
 		return nil, &snapshotError{Offset: int64(frameHeader), Err: errScheme}
 	}
 	if position = y.workers[0].position; len(position) == 0 {
-		return nil, &snapshotError{Offset: int64(frameHeader), Err: errNoPlace}
+		return nil, &snapshotError{Offset: int64(frameHeader), Err: errNoPosition}
 	}
 	x.lock()
 	defer x.mu.Unlock()
 	if w := f.current(); w != nil {
-		if y.workers[0].store != w.store { // events would look for its blocks in other tiers
+		if y.workers[0].store != w.store { // events refer to its blocks in other tiers
 			return nil, &snapshotError{Offset: int64(frameHeader), Err: errStore}
 		}
 		f.rest = false
@@ -973,7 +977,7 @@ func (f *Stream) load(data []byte) (position []byte, err error) {
 			x.noteRestore(id, data)
 		}
 		if x.cuts != cuts && x.journal != nil {
-			x.journal.lose() // a follower may have room for all
+			x.journal.discard() // a follower may have room for all
 		}
 	}
 	return position, nil

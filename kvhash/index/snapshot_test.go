@@ -160,9 +160,9 @@ func TestSnapshotSize(t *testing.T) {
 	require.Less(t, len(x.AppendSnapshot(nil)), 8*blocks+20*workers+100*blocks/1000)
 }
 
-// TestSnapshotOfNonsense has blocks with invalid hashes: blocks that follow each other in a cycle, and one block at two
+// TestSnapshotInvalidHashes has blocks with invalid hashes: blocks that follow each other in a cycle, and one block at two
 // positions. The loaded index has each block once.
-func TestSnapshotOfNonsense(t *testing.T) {
+func TestSnapshotInvalidHashes(t *testing.T) {
 	for seed := range uint64(100) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
 		x := index.NewAll(modelBlock, nil)
@@ -288,7 +288,7 @@ func TestRestoreRefused(t *testing.T) {
 	before := x.AppendSnapshot(nil)
 	f := x.NewStream(0, nil)
 	require.ErrorIs(t, f.Restore(before), index.ErrForm)
-	require.ErrorIs(t, f.Restore(x.AppendWorker(nil, 1)), index.ErrNoPlace)
+	require.ErrorIs(t, f.Restore(x.AppendWorker(nil, 1)), index.ErrNoPosition)
 	require.Empty(t, x.AppendWorker(nil, 99))
 	sidecar := index.NewAll(modelBlock, nil)
 	sidecar.NewStream(sidecar.AddStore(index.Key{}, kvevent.Host), nil).Add(kvevent.Batch{Events: []kvevent.Event{*stored("ab", 0, 0)}})

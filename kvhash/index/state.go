@@ -62,18 +62,18 @@ func (x *Index) Lookup(k Key) (id WorkerID, ok bool) {
 	return id, ok
 }
 
-// setState notes how complete the events of a worker are. What the index finds out itself can only lower it.
+// setState records how complete the events of a worker are. What the index itself detects can only lower the state.
 func (x *Index) setState(id WorkerID, w *worker, s State, why string) {
-	if x.journal != nil && (!w.told || w.state != s || w.why != why) {
+	if x.journal != nil && (!w.hasState || w.state != s || w.why != why) {
 		x.noteState(id, s, why)
 	}
-	w.told, w.state, w.why = true, s, why
+	w.hasState, w.state, w.why = true, s, why
 	x.publish(id, w)
 }
 
-// publish lets lookups see how much is known about a worker.
+// publish makes the state of a worker visible to lookups.
 func (x *Index) publish(id WorkerID, w *worker) {
-	t, why := w.judge()
+	t, why := w.currentState()
 	if s := w.status.Load(); s == nil || s.state != t || s.why != why {
 		w.status.Store(&status{t, why})
 		x.states.at(uint32(id)).Store(uint32(t))
@@ -86,20 +86,20 @@ func (x *Index) publish(id WorkerID, w *worker) {
 	x.count()
 }
 
-// count lets lookups see how many blocks there are.
+// count makes the numbers of blocks visible to lookups.
 func (x *Index) count() {
 	if n := int64(x.tree.slots.live); x.blocks.Load() != n {
 		x.blocks.Store(n)
 	}
 }
 
-// judge returns the worker's state.
-func (w *worker) judge() (State, string) {
+// currentState returns the worker's state.
+func (w *worker) currentState() (State, string) {
 	s, why := Exact, ""
 	switch {
-	case w.told:
+	case w.hasState:
 		s, why = w.state, w.why
-	case !w.heard:
+	case !w.received:
 		s, why = Unknown, "no events yet"
 	}
 	if s <= Degraded {

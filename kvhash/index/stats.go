@@ -11,13 +11,13 @@ type Stats struct {
 	Bytes       int64 // approximate memory
 }
 
-// Stats returns the size of the index. O(workers + pending blocks), with updates stopped.
+// Stats returns the size of the index. Updates wait meanwhile. O(workers + pending blocks).
 func (x *Index) Stats() Stats {
 	s := x.measure()
 	return Stats{s.Blocks, s.Residencies, s.Bytes}
 }
 
-// measures are Stats in full.
+// measures holds all statistics of an index.
 type measures struct {
 	Workers     int    // stores included
 	Blocks      int    // distinct
@@ -27,7 +27,7 @@ type measures struct {
 	Sets        int    // different sets of residents
 	Orphans     int    // pending blocks
 	Predictions int    // pairs of worker and block that are only predicted
-	Bytes       int64  // memory of all that, by capacity; approximate for maps
+	Bytes       int64  // memory of the above, by capacity; approximate for maps
 	Retries     uint64 // lookups that started again because of an update
 }
 
@@ -91,7 +91,7 @@ func sliceBytes[T any](s []T) int64 {
 	return int64(cap(s)) * int64(unsafe.Sizeof(zero))
 }
 
-// mapBytes returns about the memory of a map: its tables are between 7/16 and 7/8 full.
+// mapBytes returns the approximate memory of a map, whose tables are between 7/16 and 7/8 full.
 func mapBytes[K comparable, V any](m map[K]V) int64 {
 	var k K
 	var v V

@@ -194,7 +194,7 @@ func (s *stepper) op() {
 		trust := index.State(s.rnd.IntN(3))
 		s.add("trust", func() { s.x.SetState(id, trust, "told") }, func() {
 			w := s.m.worker(id)
-			w.told, w.trust, w.why = true, trust, "told"
+			w.hasState, w.trust, w.why = true, trust, "told"
 		})
 	case k == 17:
 		p := new(prediction)
@@ -211,7 +211,7 @@ func (s *stepper) op() {
 		ev := []kvevent.Event{{Kind: kvevent.Cleared}, *runOf(word[:to], 0), *runOf(s.words[0], 0)}
 		s.add("snapshot", func() { s.x.NewStream(id, nil).Replace(0, ev) }, func() { s.m.worker(id).clear(kvevent.AnyTier) }, func() {
 			w := s.m.worker(id)
-			w.told, w.trust, w.heard = true, index.Exact, true
+			w.hasState, w.trust, w.received = true, index.Exact, true
 			for i := range ev {
 				s.m.apply(id, &ev[i])
 			}

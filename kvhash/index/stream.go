@@ -23,42 +23,47 @@ const (
 type StreamOptions struct {
 	// First is the number of an engine's first batch: 0 for most, 1 for Dynamo's events.
 	First uint64
-	// Copies specifies that the engine reports every copy of a block. vLLM does, as of November 2026: requests that compute the same prompt
-	// at the same time, or one whose last block must be computed again, leave copies, each with a Stored of its own and a Removed when it is
-	// evicted. With Copies a block is removed with the last of them, as in Dynamo and llm-d; without it with the first, and what the engine
-	// still has is missed. Do not set it for an engine that sends Removed only for the last copy: its blocks would stay.
+	// Copies specifies that the engine reports every copy of a block. vLLM does so, as of November 2026: it makes
+	// copies when requests compute the same prompt at the same time, or when the last block of a prompt must be
+	// computed again. It sends a Stored event for each copy, and a Removed event when the copy is evicted. If Copies is
+	// set, a block is removed with its last copy, as in Dynamo and llm-d. Otherwise it is removed with the first one,
+	// and lookups miss the copies that the engine still has. Do not set it for an engine that sends Removed only for
+	// the last copy: its blocks would never be removed.
 	//
-	// It takes 25 to 40 bytes for each block that the engine holds, and 0.1 to 0.2 µs for each block of an event. After a loss, and after the
-	// state was replaced, counting starts again: of a block that had copies then, the first Removed counts. Blocks of shared stores are not
-	// counted.
+	// Counting takes 25 to 40 bytes for each block that the engine holds, and 0.1 to 0.2 µs for each block of an event.
+	// It restarts after a loss and after the state was replaced: a block that had copies before is then removed with
+	// the first Removed event. Blocks of shared stores are not counted.
 	Copies bool
-	// MaxHeldBytes limits the memory of batches kept while earlier ones are missing; 0 means 64 MiB. There are never more than 1,024.
-	// Beyond that the oldest is dropped and has to come with the replay.
+	// MaxHeldBytes limits the memory of batches that are held while earlier ones are missing; 0 means 64 MiB. At most
+	// 1,024 batches are held. If there are more, the oldest is dropped and must be part of the replay.
 	MaxHeldBytes int
-	// OnBatch, if not nil, is called with each batch after it was applied, in order and without repetition; a restart of the engine is a
-	// batch with a Cleared event. A process that passes the events of an engine on needs no other bookkeeping. The batch is valid during the
-	// call, which must not call the Stream.
+	// OnBatch, if not nil, is called with each batch after it was applied, in order and without duplicates. A restart
+	// of the engine is a batch with a Cleared event. So a process that forwards the events of an engine needs no other
+	// state. The batch is valid until OnBatch returns. OnBatch must not call methods of the Stream.
 	OnBatch func(*kvevent.Batch)
 }
 
-// Stream keeps one worker of an index up to date from the batches that its engine publishes. It drops duplicates, holds batches that arrive
-// early, detects gaps and restarts of the engine, and reports what to fetch ([Stream.Need]). It moves no bytes: the caller reads the
-// engine's sockets. While batches are missing, lookups report the worker as [Degraded].
+// Stream updates one worker of an index with the batches that the worker's engine publishes. It drops duplicates, holds
+// batches that arrive early, detects gaps and restarts of the engine, and reports what to fetch ([Stream.Need]). It
+// does no I/O: the caller reads the engine's sockets. While batches are missing, lookups report the worker as
+// [Degraded].
 //
 //	Seq == next:               applied
 //	Seq > next:                held, Need is Replay; AddReplay fills the gap, then FinishReplay
 //	still a gap after that:    Need is Snapshot; Skip continues without the missing batches
 //	Seq fell back:             the engine was restarted, the worker is cleared
 //
-// A batch that clears the whole rank makes up for all that is missing before it. Sequence numbers that fall back by at most 1,024 are
-// duplicates, unless the time of the batch, or its content if it has no time, shows that the engine was restarted.
+// After a batch that clears the whole rank, the batches before it are no longer needed. A batch whose sequence number
+// is lower by at most 1,024 is a duplicate, unless its time, or its content if it has no time, shows that the engine
+// was restarted.
 //
-// All batches have to be of one rank, the first one's: one of another [kvevent.Batch.Worker] or [kvevent.Batch.DPRank]
-// is dropped, and the worker is Degraded until [Stream.Reset]. An engine that sleeps, or that was replaced while no
-// subscriber was connected, may not report it: a caller that learns of it otherwise calls Reset.
+// All batches must be of the rank of the first one. A batch with another [kvevent.Batch.Worker] or
+// [kvevent.Batch.DPRank] is dropped, and the worker is Degraded until [Stream.Reset]. An engine that empties its cache
+// to sleep, or that is replaced while no subscriber is connected, may not report it: if the caller learns of it by
+// other means, it must call Reset.
 //
-// A Stream reads no clock and is not safe for concurrent use. After the worker is removed, or another Stream is made for it, calls have no
-// effect: its ID may have been reused.
+// A Stream uses no clock and is not safe for concurrent use. After the worker is removed or another Stream is made for
+// it, calls have no effect, because the ID may have been reused.
 type Stream struct {
 	index   *Index
 	worker  WorkerID
@@ -67,14 +72,14 @@ type Stream struct {
 	in      *sequence.Tracker
 	ready   []kvevent.Batch
 	first   uint64 // the number of an engine's first batch
-	rest    bool   // nothing was applied yet, and the worker has blocks from before whose position in the stream is not known
+	rest    bool   // nothing has been applied, and the worker has older blocks whose position in the stream is unknown
 }
 
-// NewStream returns a stream of the worker. It continues after the batches of the worker's previous Stream, as after a
-// lost connection. Without one, it expects an engine's first batch, and what the worker holds by then is removed when
-// that comes. nil options mean the defaults.
+// NewStream returns a Stream for the worker. If the worker had a Stream before, for example on a lost connection, the
+// new one continues after its last batch. Otherwise it expects the engine's first batch, and removes all blocks of the
+// worker when that batch arrives. nil options mean the defaults.
 //
-// A worker has one Stream, the last one made. If one socket carries several ranks, make a Stream for each.
+// Only the last Stream made for a worker has an effect. If one socket carries several ranks, make a Stream for each.
 func (x *Index) NewStream(id WorkerID, o *StreamOptions) *Stream {
 	if o == nil {
 		o = new(StreamOptions)
@@ -94,7 +99,7 @@ func (x *Index) newStream(id WorkerID, o *sequence.Options, onBatch func(*kveven
 		}
 		before := w.stream
 		x.mu.Unlock()
-		before.mu.Lock() // a call of it may run
+		before.mu.Lock() // wait for a running call of it
 		x.lock()
 		ok := before.current() != nil
 		if ok {
@@ -108,21 +113,22 @@ func (x *Index) newStream(id WorkerID, o *sequence.Options, onBatch func(*kveven
 	}
 }
 
-// follow makes f the worker's stream, and lets it continue where the previous one was. The index is locked, and that stream.
+// follow makes f the worker's stream, which continues at the position of the previous one. The caller holds the locks
+// of the index and of that stream.
 func (f *Stream) follow(w *worker) {
 	if w == nil {
 		return
 	}
 	if p := w.where(); len(p) > 0 {
-		f.in.Restore(nil, p) // it was checked, and nothing is held
+		f.in.Restore(nil, p) // the position was checked, and no batches are held
 	}
 	s, _ := f.in.State()
-	f.rest = w.heard && State(s) == Unknown
+	f.rest = w.received && State(s) == Unknown
 	w.stream, w.position = f, nil
 	f.index.lead()
 }
 
-// current returns the worker, or nil if the stream is no longer its own. The index is locked.
+// current returns the worker, or nil if f is no longer its stream. The caller holds the index's lock.
 func (f *Stream) current() *worker {
 	if w := f.index.worker(f.worker); w != nil && w.stream == f {
 		return w
@@ -130,8 +136,8 @@ func (f *Stream) current() *worker {
 	return nil
 }
 
-// Add adds batches of the live stream, in the order in which they arrived. A batch is applied, or held while earlier ones are
-// missing. Batches are not retained; the namespaces of their events may be set.
+// Add adds batches of the live stream, in the order in which they arrived. A batch is applied, or held while earlier
+// ones are missing. Batches are not retained, but Add may set the namespaces of their events.
 func (f *Stream) Add(batches ...kvevent.Batch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -140,9 +146,9 @@ func (f *Stream) Add(batches ...kvevent.Batch) {
 	}
 }
 
-// AddReplay adds a batch of a replay, which the caller requested because [Stream.Need] reported one. The live stream continues meanwhile.
-// Batches that were applied before, and those from before a restart, are dropped. The end of a replay, [kvevent.EndOfReplay], is not a batch
-// and is ignored: call FinishReplay.
+// AddReplay adds a batch of a replay that the caller requested because [Stream.Need] returned Replay. The live stream
+// may continue meanwhile. Batches that were already applied, or that precede a restart, are dropped. A batch with the
+// number [kvevent.EndOfReplay] is ignored: call FinishReplay instead.
 func (f *Stream) AddReplay(b kvevent.Batch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -157,8 +163,8 @@ func (f *Stream) FinishReplay() {
 	f.apply(f.ready[:0])
 }
 
-// Replace replaces the worker's blocks by those that the events store, which are its state after batch seq. Lookups do not report the
-// worker meanwhile.
+// Replace replaces the worker's blocks with those that the events store, which are its state after batch seq. Lookups
+// do not report the worker meanwhile.
 func (f *Stream) Replace(seq uint64, events []kvevent.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -166,16 +172,18 @@ func (f *Stream) Replace(seq uint64, events []kvevent.Event) {
 	f.apply(f.in.Replace(f.ready[:0], seq, events...))
 }
 
-// Skip continues without what is missing. The worker is Degraded until a snapshot, or an event that clears the whole rank.
+// Skip continues without the missing batches. The worker is Degraded until a snapshot arrives or an event clears the
+// whole rank.
 func (f *Stream) Skip() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.apply(f.in.Skip(f.ready[:0]))
 }
 
-// restore replaces the worker's blocks by those in data, which appendWorker of another index made, and continues in the stream from
-// there; lookups do not report the worker meanwhile. The state is the other index's. An error is a [*snapshotError], and changes
-// nothing. O(blocks of the worker), and O(all blocks) when it holds some that do not begin a prompt and follow none of its own.
+// restore replaces the worker's blocks with those in data, which appendOne of another index made, and continues in the
+// stream from there. Lookups do not report the worker meanwhile. The state is that of the other index. An error is a
+// [*snapshotError], and nothing is changed. O(blocks of the worker), and O(all blocks) if it holds blocks that neither
+// begin a prompt nor follow one of its own.
 func (f *Stream) restore(data []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -188,28 +196,30 @@ func (f *Stream) restore(data []byte) error {
 	return nil
 }
 
-// Reset removes the worker's blocks, because the engine was restarted or emptied its cache and its events do not report it, or because the
-// connection to it is lost. The worker is [Unknown] until the next batch, which is expected to be the first one or one that clears the
-// rank. why is the reason that [Index.Worker] gives until then; "" means "no events yet".
+// Reset removes the worker's blocks. Call it if the connection to the engine is lost, or if the engine was restarted or
+// emptied its cache without an event that reports it. The worker is [Unknown] until the next batch, which should be the
+// engine's first one or one that clears the rank. why is the reason that [Index.Worker] returns until then; "" means
+// "no events yet".
 func (f *Stream) Reset(why string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.apply(f.in.Reset(f.ready[:0], why))
 }
 
-// Need returns what is missing now, and the number of the first missing batch. It stays the same until a call brings it: the caller has
-// to remember that it requested a replay. What was skipped, or arrived damaged, is not requested again.
+// Need returns what is missing, and the number of the first missing batch. The result stays the same until the missing
+// batches arrive, so the caller must remember that it has requested a replay. Batches that were skipped, or arrived
+// damaged, are not requested again.
 //
-// vLLM and SGLang reply on their replay socket, a ROUTER, to the number from in 8 bytes, big-endian, with an empty
-// frame before it (a REQ socket adds it, a DEALER does not): a message for each batch that they still have, and
-// [kvevent.EndOfReplay]. They keep 10,000 batches by default and have no snapshot.
+// The replay socket of vLLM and SGLang is a ROUTER. Its requests are an empty frame, which a REQ socket adds and a
+// DEALER does not, and the number from in 8 bytes, big-endian. The response has a message for each batch that the
+// engine still has, and then [kvevent.EndOfReplay]. The engines keep 10,000 batches by default and have no snapshots.
 func (f *Stream) Need() (n Need, from uint64) {
 	need, from := f.in.Need()
 	return Need(need), from
 }
 
-// apply applies batches that are ready. When one was lost, lookups report it before they report what came after; when the gap is closed,
-// they report what closed it first.
+// apply applies batches that are ready. A state that is not Exact is set before the batches are applied, and Exact
+// after them, so that lookups never report an incomplete worker as Exact.
 func (f *Stream) apply(ready []kvevent.Batch) {
 	s, why := f.in.State()
 	state := State(s)
@@ -224,7 +234,7 @@ func (f *Stream) apply(ready []kvevent.Batch) {
 	if state == Exact {
 		f.setState(state, why)
 	}
-	clear(ready) // they hold the memory of others
+	clear(ready) // they refer to memory of others
 	f.ready = ready[:0]
 }
 
@@ -237,7 +247,7 @@ func (f *Stream) setState(s State, why string) {
 	}
 }
 
-// applyBatch applies a batch. It reports whether the worker is still there.
+// applyBatch applies a batch. It reports whether f is still the worker's stream.
 func (f *Stream) applyBatch(b *kvevent.Batch) bool {
 	x := f.index
 	x.lock()

@@ -44,7 +44,7 @@ func state(t *testing.T, x *index.Index, id index.WorkerID) (blocks int, trust i
 }
 
 // A new Stream, as after a lost connection, continues where the previous one ended.
-func TestFeedAgain(t *testing.T) {
+func TestStreamReplacement(t *testing.T) {
 	x := index.NewAll(4, nil)
 	id := x.AddWorker(index.Key{Instance: "e"})
 	old := x.NewStream(id, nil)
@@ -80,7 +80,7 @@ func TestFeedAgain(t *testing.T) {
 }
 
 // A worker's number may be given to another worker; the feed of the one before does not reach it.
-func TestFeedOfAnother(t *testing.T) {
+func TestStreamOfRemovedWorker(t *testing.T) {
 	x := index.NewAll(4, nil)
 	id := x.AddWorker(index.Key{Instance: "a"})
 	f := x.NewStream(id, nil)
@@ -96,7 +96,7 @@ func TestFeedOfAnother(t *testing.T) {
 }
 
 // Blocks without a known position in the stream are absent when the stream begins.
-func TestFeedOfBlocksWithoutPlace(t *testing.T) {
+func TestStreamUnknownPositions(t *testing.T) {
 	for _, loaded := range []bool{false, true} {
 		x := index.NewAll(4, &index.AllOptions{Journal: 1 << 16})
 		id := x.AddWorker(index.Key{Instance: "e"})
@@ -127,7 +127,7 @@ func TestFeedOfBlocksWithoutPlace(t *testing.T) {
 }
 
 // One of two copies of a block is evicted: the blocks after it are still found, and more can be stored.
-func TestFeedCopies(t *testing.T) {
+func TestStreamCopies(t *testing.T) {
 	for _, count := range []bool{false, true} {
 		x := fleet(1)
 		f := x.NewStream(0, &index.StreamOptions{Copies: count})

@@ -29,7 +29,7 @@ type togetherName struct {
 	inner int // 0 for the last index block of the engine's block, which others follow
 }
 
-type togetherPlace struct {
+type togetherLocation struct {
 	seq   uint64
 	tiers [kvevent.NumTiers]bool
 }
@@ -45,18 +45,18 @@ type togetherOrphan struct {
 }
 
 type togetherWorker struct {
-	key                          index.Key
-	store                        kvevent.Tier
-	members                      map[index.WorkerID]bool
-	places                       map[togetherName][]togetherPlace
-	pred                         map[uint64]modelDeadline
-	orphans                      []*togetherOrphan
-	heard, grouped               bool
-	unknown, refused, full, told bool
-	group                        int32
-	ratio                        int
-	trust                        index.State
-	why                          string
+	key                              index.Key
+	store                            kvevent.Tier
+	members                          map[index.WorkerID]bool
+	locations                        map[togetherName][]togetherLocation
+	pred                             map[uint64]modelDeadline
+	orphans                          []*togetherOrphan
+	received, grouped                bool
+	unknown, refused, full, hasState bool
+	group                            int32
+	ratio                            int
+	trust                            index.State
+	why                              string
 }
 
 type togetherModel struct {
@@ -68,15 +68,15 @@ type togetherModel struct {
 }
 
 func (w *togetherWorker) clear() {
-	w.places, w.pred, w.orphans = map[togetherName][]togetherPlace{}, map[uint64]modelDeadline{}, nil
+	w.locations, w.pred, w.orphans = map[togetherName][]togetherLocation{}, map[uint64]modelDeadline{}, nil
 	w.grouped, w.ratio, w.unknown, w.refused, w.full = false, 0, false, false, false
 }
 
 func (w *togetherWorker) clone() *togetherWorker {
 	c := *w
-	c.members, c.pred, c.places = maps.Clone(w.members), maps.Clone(w.pred), map[togetherName][]togetherPlace{}
-	for n, p := range w.places {
-		c.places[n] = slices.Clone(p)
+	c.members, c.pred, c.locations = maps.Clone(w.members), maps.Clone(w.pred), map[togetherName][]togetherLocation{}
+	for n, p := range w.locations {
+		c.locations[n] = slices.Clone(p)
 	}
 	c.orphans = nil
 	for _, o := range w.orphans {
@@ -90,7 +90,7 @@ func (w *togetherWorker) clone() *togetherWorker {
 // tiers returns which blocks the worker has, and in which tiers.
 func (w *togetherWorker) tiers() map[uint64][kvevent.NumTiers]bool {
 	m := map[uint64][kvevent.NumTiers]bool{}
-	for _, list := range w.places {
+	for _, list := range w.locations {
 		for _, p := range list {
 			t := m[p.seq]
 			for i, on := range p.tiers {
@@ -108,7 +108,7 @@ func (m *togetherModel) blocks() map[uint64]bool {
 		if w == nil {
 			continue
 		}
-		for _, list := range w.places {
+		for _, list := range w.locations {
 			for _, p := range list {
 				all[p.seq] = true
 			}
@@ -143,10 +143,10 @@ func (m *togetherModel) owner(w *togetherWorker, ev *kvevent.Event) *togetherWor
 	return w
 }
 
-func (m *togetherModel) apply(teller *togetherWorker, ev *kvevent.Event) (res index.Result) {
+func (m *togetherModel) apply(source *togetherWorker, ev *kvevent.Event) (res index.Result) {
 	n := len(ev.BlockHashes)
-	teller.heard = true
-	w := m.owner(teller, ev)
+	source.received = true
+	w := m.owner(source, ev)
 	tier := ev.Tier
 	if tier == 0 {
 		tier = kvevent.Device
@@ -164,8 +164,8 @@ func (m *togetherModel) apply(teller *togetherWorker, ev *kvevent.Event) (res in
 			w.clear()
 		default:
 			w.orphans = slices.DeleteFunc(w.orphans, func(o *togetherOrphan) bool { return o.tier == tier })
-			for name := range w.places {
-				w.lose(name, tier)
+			for name := range w.locations {
+				w.drop(name, tier)
 			}
 			if tier == kvevent.Device {
 				clear(w.pred)
@@ -173,9 +173,9 @@ func (m *togetherModel) apply(teller *togetherWorker, ev *kvevent.Event) (res in
 		}
 		return res
 	case kvevent.Stored:
-		return m.store(w, teller, ev, tier)
+		return m.store(w, source, ev, tier)
 	case kvevent.Removed:
-		by := teller
+		by := source
 		if !by.grouped {
 			by = w
 		}
@@ -187,7 +187,7 @@ func (m *togetherModel) apply(teller *togetherWorker, ev *kvevent.Event) (res in
 			return index.Result{Ignored: n}
 		}
 		for _, name := range expandNames(ev.BlockHashes, max(by.ratio, 1)) {
-			k := w.lose(name, tier)
+			k := w.drop(name, tier)
 			was := false
 			w.orphans = slices.DeleteFunc(w.orphans, func(o *togetherOrphan) bool {
 				for i := range o.names {
@@ -209,28 +209,28 @@ func (m *togetherModel) apply(teller *togetherWorker, ev *kvevent.Event) (res in
 	return index.Result{Ignored: n}
 }
 
-func (w *togetherWorker) lose(name togetherName, tier kvevent.Tier) (k int) {
-	list := w.places[name]
+func (w *togetherWorker) drop(name togetherName, tier kvevent.Tier) (k int) {
+	list := w.locations[name]
 	for i := range list {
 		if list[i].tiers[tier-1] {
 			list[i].tiers[tier-1] = false
 			k++
 		}
 	}
-	w.places[name] = slices.DeleteFunc(list, func(p togetherPlace) bool { return p.tiers == [kvevent.NumTiers]bool{} })
-	if len(w.places[name]) == 0 {
-		delete(w.places, name)
+	w.locations[name] = slices.DeleteFunc(list, func(p togetherLocation) bool { return p.tiers == [kvevent.NumTiers]bool{} })
+	if len(w.locations[name]) == 0 {
+		delete(w.locations, name)
 	}
 	return k
 }
 
-func (w *togetherWorker) give(name togetherName, seq uint64, tier kvevent.Tier) bool {
-	list := w.places[name]
-	i := slices.IndexFunc(list, func(p togetherPlace) bool { return p.seq == seq })
+func (w *togetherWorker) add(name togetherName, seq uint64, tier kvevent.Tier) bool {
+	list := w.locations[name]
+	i := slices.IndexFunc(list, func(p togetherLocation) bool { return p.seq == seq })
 	if i < 0 {
 		i = len(list)
-		list = append(list, togetherPlace{seq: seq})
-		w.places[name] = list
+		list = append(list, togetherLocation{seq: seq})
+		w.locations[name] = list
 	}
 	if list[i].tiers[tier-1] {
 		return false
@@ -241,7 +241,7 @@ func (w *togetherWorker) give(name togetherName, seq uint64, tier kvevent.Tier) 
 }
 
 func (w *togetherWorker) at(name togetherName) (seq uint64, ok bool) {
-	list := w.places[name]
+	list := w.locations[name]
 	if len(list) == 0 {
 		return 0, false
 	}
@@ -258,43 +258,43 @@ func expandNames(hashes []uint64, ratio int) (names []togetherName) {
 	return names
 }
 
-func (m *togetherModel) store(w, teller *togetherWorker, ev *kvevent.Event, tier kvevent.Tier) (res index.Result) {
+func (m *togetherModel) store(w, source *togetherWorker, ev *kvevent.Event, tier kvevent.Tier) (res index.Result) {
 	n := len(ev.BlockHashes)
 	if ev.Attention != kvevent.FullAttention {
 		return index.Result{Ignored: n}
 	}
-	if !teller.grouped {
-		teller.grouped, teller.group = true, ev.Group
+	if !source.grouped {
+		source.grouped, source.group = true, ev.Group
 	}
-	if teller.group != ev.Group {
+	if source.group != ev.Group {
 		return index.Result{Ignored: n}
 	}
 	if tier > kvevent.NumTiers || ev.HasParent && slices.Contains(ev.BlockHashes, ev.Parent) {
-		teller.unknown = true
+		source.unknown = true
 		return index.Result{Ignored: n}
 	}
-	ratio := max(teller.ratio, 1)
+	ratio := max(source.ratio, 1)
 	bad, given := false, m.opt.Scheme.HasLocal() // tokens determine the names of blocks
 	if ev.BlockSize != 0 {
-		bad = ev.BlockSize < 0 || int(ev.BlockSize)%modelBlock != 0 || teller.ratio != 0 && int(ev.BlockSize)/modelBlock != teller.ratio
+		bad = ev.BlockSize < 0 || int(ev.BlockSize)%modelBlock != 0 || source.ratio != 0 && int(ev.BlockSize)/modelBlock != source.ratio
 		ratio = int(ev.BlockSize) / modelBlock
 	}
 	tokens, hashed := len(ev.TokenIDs), len(ev.LocalHashes)+len(ev.SequenceHashes)
 	if bad || ratio > 1 && !given || ratio > 1 && hashed > 0 && hashed != n*ratio ||
 		n > 0 && tokens > 0 && hashed == 0 && (tokens <= (n-1)*ratio*modelBlock || tokens > n*ratio*modelBlock) {
-		teller.refused = true
+		source.refused = true
 		return index.Result{Ignored: n}
 	}
 	if ev.BlockSize != 0 || tokens+hashed > 0 {
-		teller.ratio = ratio
+		source.ratio = ratio
 	}
 	if !w.grouped {
-		w.grouped, w.group = true, teller.group
+		w.grouped, w.group = true, source.group
 	}
 	if w.ratio == 0 {
-		w.ratio = teller.ratio
+		w.ratio = source.ratio
 	}
-	w.heard = true
+	w.received = true
 	names := expandNames(ev.BlockHashes, ratio)
 	if tokens+hashed == 0 || !given && len(ev.SequenceHashes) == 0 && tokens < modelBlock {
 		var woken []*togetherOrphan
@@ -302,13 +302,13 @@ func (m *togetherModel) store(w, teller *togetherWorker, ev *kvevent.Event, tier
 		for _, name := range names {
 			seq, ok := w.at(name)
 			if !ok {
-				seq, ok = teller.at(name)
+				seq, ok = source.at(name)
 			}
 			switch {
 			case !ok:
 				w.unknown = true
 				res.Ignored++
-			case !w.give(name, seq, tier):
+			case !w.add(name, seq, tier):
 				res.Known++
 			default:
 				res.Stored++
@@ -321,7 +321,7 @@ func (m *togetherModel) store(w, teller *togetherWorker, ev *kvevent.Event, tier
 			}
 		}
 		for i, o := range woken {
-			m.place(w, o, after[i], false, &res)
+			m.insert(w, o, after[i], false, &res)
 		}
 		return res
 	}
@@ -346,15 +346,15 @@ func (m *togetherModel) store(w, teller *togetherWorker, ev *kvevent.Event, tier
 		return res
 	}
 	if !ev.HasParent {
-		m.place(w, o, 0, true, &res)
+		m.insert(w, o, 0, true, &res)
 		return res
 	}
 	seq, ok := w.at(togetherName{hash: ev.Parent})
 	if !ok {
-		seq, ok = teller.at(togetherName{hash: ev.Parent})
+		seq, ok = source.at(togetherName{hash: ev.Parent})
 	}
 	if ok {
-		m.place(w, o, seq, false, &res)
+		m.insert(w, o, seq, false, &res)
 		return res
 	}
 	w.orphans = slices.DeleteFunc(w.orphans, func(p *togetherOrphan) bool {
@@ -395,7 +395,7 @@ func (w *togetherWorker) wake(parent uint64) (list []*togetherOrphan) {
 	return list
 }
 
-func (m *togetherModel) place(w *togetherWorker, o *togetherOrphan, seq uint64, first bool, res *index.Result) {
+func (m *togetherModel) insert(w *togetherWorker, o *togetherOrphan, seq uint64, first bool, res *index.Result) {
 	type job struct {
 		o     *togetherOrphan
 		seq   uint64
@@ -420,7 +420,7 @@ func (m *togetherModel) place(w *togetherWorker, o *togetherOrphan, seq uint64, 
 					res.Ignored += len(j.o.names) - i
 					break
 				}
-				if w.give(name, j.seq, j.o.tier) {
+				if w.add(name, j.seq, j.o.tier) {
 					res.Stored++
 				} else {
 					res.Known++
@@ -436,7 +436,7 @@ func (m *togetherModel) place(w *togetherWorker, o *togetherOrphan, seq uint64, 
 }
 
 func (w *togetherWorker) state() (index.State, string) {
-	return stated{w.told, w.trust, w.why, w.heard, w.refused, w.full, len(w.orphans) > 0, w.unknown}.trusted()
+	return stated{w.hasState, w.trust, w.why, w.received, w.refused, w.full, len(w.orphans) > 0, w.unknown}.trusted()
 }
 
 func (m *togetherModel) expire(now time.Time) {
@@ -486,19 +486,19 @@ type togetherSaved struct {
 }
 
 type together struct {
-	x, f      *index.Index // f follows x; nil if none does
-	m         *togetherModel
-	opt       index.AllOptions
-	now       time.Time
-	feeds     map[index.WorkerID]*togetherFeed
-	predicted []togetherPrediction
-	saved     []togetherSaved
-	words     []string
-	key       uint32
-	lies      bool
-	log       []string
-	plain     bool
-	long      bool
+	x, f          *index.Index // f follows x; nil if none does
+	m             *togetherModel
+	opt           index.AllOptions
+	now           time.Time
+	feeds         map[index.WorkerID]*togetherFeed
+	predicted     []togetherPrediction
+	saved         []togetherSaved
+	words         []string
+	key           uint32
+	invalidChains bool
+	log           []string
+	plain         bool
+	long          bool
 }
 
 var togetherSeed = []string{"abababababab", "ababbbabaabb", "aabbaabbaabb", "babababbabab", "bbbbbbbbbbbb", "ABABABABABAB", "010101010011"}
@@ -595,7 +595,7 @@ func (h *together) event(r *rand.Rand, id index.WorkerID) (ev kvevent.Event) {
 			ratio = 2
 		}
 	}
-	if !h.plain && (!names || h.lies) {
+	if !h.plain && (!names || h.invalidChains) {
 		for range r.IntN(3) {
 			hashes[r.IntN(len(hashes))] = 1 + r.Uint64N(3)
 		}
@@ -639,12 +639,12 @@ func (h *together) event(r *rand.Rand, id index.WorkerID) (ev kvevent.Event) {
 		case 0:
 			ev.LocalHashes = modelLocal(rest)
 		case 1:
-			if h.plain && !h.lies || !ev.HasParent || names {
+			if h.plain && !h.invalidChains || !ev.HasParent || names {
 				ev.SequenceHashes = h.hashes(word)[from*ratio : to*ratio]
 			} else {
 				ev.LocalHashes = modelLocal(rest)
 			}
-			if h.lies && r.IntN(2) == 0 {
+			if h.invalidChains && r.IntN(2) == 0 {
 				for i := range ev.SequenceHashes {
 					ev.SequenceHashes[i] = 1 + r.Uint64N(6)
 				}
@@ -674,8 +674,8 @@ func (h *together) event(r *rand.Rand, id index.WorkerID) (ev kvevent.Event) {
 	return ev
 }
 
-// tell returns an event in short.
-func tell(ev *kvevent.Event) string {
+// brief returns an event in short.
+func brief(ev *kvevent.Event) string {
 	s := fmt.Sprintf("%v tier %d size %d owner %q", ev.Kind, ev.Tier, ev.BlockSize, ev.Owner)
 	if ev.HasParent {
 		s += fmt.Sprintf(" after %x", ev.Parent)
@@ -689,15 +689,15 @@ func tell(ev *kvevent.Event) string {
 	return s
 }
 
-func (h *together) say(format string, args ...any) {
+func (h *together) logf(format string, args ...any) {
 	for i, a := range args {
 		switch a := a.(type) {
 		case kvevent.Event:
-			args[i] = tell(&a)
+			args[i] = brief(&a)
 		case []kvevent.Event:
 			args[i] = ""
 			for j := range a {
-				args[i] = fmt.Sprint(args[i], "\n    ", tell(&a[j]))
+				args[i] = fmt.Sprint(args[i], "\n    ", brief(&a[j]))
 			}
 		}
 	}
@@ -709,22 +709,22 @@ func (h *together) op(r *rand.Rand) error {
 	switch k := r.IntN(100); {
 	case k < 52:
 		ev := h.event(r, id)
-		h.say("apply %d %v", id, ev)
+		h.logf("apply %d %v", id, ev)
 		want := h.m.apply(w, &ev)
-		if got := h.x.Add(id, &ev); got != want && !h.lies {
+		if got := h.x.Add(id, &ev); got != want && !h.invalidChains {
 			return fmt.Errorf("result %+v, model %+v", got, want)
 		}
 	case k < 55:
 		if len(h.m.workers) < 9 {
-			h.say("join")
+			h.logf("join")
 			h.join(r)
 		}
 	case k < 57:
-		h.say("store")
+		h.logf("store")
 		h.storeIn(r)
 	case k < 60:
 		if r.IntN(3) == 0 {
-			h.say("leave %d", id)
+			h.logf("leave %d", id)
 			h.x.RemoveWorker(id)
 			for _, s := range h.m.workers {
 				if s != nil {
@@ -737,7 +737,7 @@ func (h *together) op(r *rand.Rand) error {
 	case k < 66:
 		sid, s := h.pick(r)
 		on := r.IntN(4) > 0
-		h.say("attach %d %d %v", id, sid, on)
+		h.logf("attach %d %d %v", id, sid, on)
 		if on {
 			h.x.Attach(id, sid)
 		} else {
@@ -750,9 +750,9 @@ func (h *together) op(r *rand.Rand) error {
 		}
 	case k < 68:
 		t := index.State(r.IntN(3))
-		h.say("trust %d %v", id, t)
+		h.logf("trust %d %v", id, t)
 		h.x.SetState(id, t, "told")
-		w.told, w.trust, w.why = true, t, "told"
+		w.hasState, w.trust, w.why = true, t, "told"
 		if t == index.Exact {
 			w.why = ""
 			h.x.SetState(id, t, "")
@@ -761,7 +761,7 @@ func (h *together) op(r *rand.Rand) error {
 		word := h.words[r.IntN(len(h.words))]
 		hashes := h.hashes(word[:1+r.IntN(len(word))])
 		from, until := r.IntN(len(hashes)+1)*r.IntN(2), h.now.Add(time.Duration(1+r.IntN(6))*time.Second)
-		h.say("predict %d %s[%d:%d] %v", id, word, from, len(hashes), until.Sub(h.now))
+		h.logf("predict %d %s[%d:%d] %v", id, word, from, len(hashes), until.Sub(h.now))
 		h.m.serial++
 		p := togetherPrediction{p: h.x.Predict(id, hashes, from, until), w: w, serial: h.m.serial}
 		if w.store == 0 {
@@ -787,7 +787,7 @@ func (h *together) op(r *rand.Rand) error {
 	case k < 80:
 		if len(h.predicted) > 0 {
 			p := h.predicted[r.IntN(len(h.predicted))]
-			h.say("unpredict %+v", p.p)
+			h.logf("unpredict %+v", p.p)
 			h.x.Unpredict(p.p)
 			for _, b := range p.fresh {
 				if d, ok := p.w.pred[b]; ok && d.serial == p.serial {
@@ -797,27 +797,27 @@ func (h *together) op(r *rand.Rand) error {
 		}
 	case k < 83:
 		h.now = h.now.Add(time.Duration(r.IntN(3000)) * time.Millisecond)
-		h.say("expire %v", h.now.Unix())
+		h.logf("expire %v", h.now.Unix())
 		h.x.Expire(h.now)
 		h.m.expire(h.now)
 		if h.f != nil {
 			h.f.Expire(h.now) // leaves all alone
 		}
 	case k < 85:
-		h.say("clear %d", id)
+		h.logf("clear %d", id)
 		h.x.Clear(id)
 		w.clear()
-		w.heard = true
+		w.received = true
 	case k < 92:
 		return h.feed(r, id, w)
 	case k < 94: // the router is started again
-		h.say("load")
+		h.logf("load")
 		data := h.x.AppendSnapshot(nil)
 		y, err := index.LoadAll(data, &h.opt)
 		if err != nil {
 			return err
 		}
-		if again := y.AppendSnapshot(nil); !bytes.Equal(data, again) && !h.lies && y.Version() == h.x.Version() {
+		if again := y.AppendSnapshot(nil); !bytes.Equal(data, again) && !h.invalidChains && y.Version() == h.x.Version() {
 			return fmt.Errorf("snapshot of the loaded index differs")
 		}
 		if r.IntN(2) == 0 {
@@ -830,7 +830,7 @@ func (h *together) op(r *rand.Rand) error {
 	case k < 98:
 		return h.follow(r)
 	default:
-		h.say("save %d", id)
+		h.logf("save %d", id)
 		if f := h.feeds[id]; f != nil {
 			c := w.clone()
 			c.pred = map[uint64]modelDeadline{}
@@ -842,7 +842,7 @@ func (h *together) op(r *rand.Rand) error {
 
 // goOn continues with another index of the same state.
 func (h *together) goOn(r *rand.Rand, x *index.Index) {
-	h.say("go on with it")
+	h.logf("go on with it")
 	h.x, h.predicted = x, nil
 	h.join(r) // so it leads, and drops orphans
 	o := &sequence.Options{MaxHeld: 3, Window: 8}
@@ -856,7 +856,7 @@ func (h *together) goOn(r *rand.Rand, x *index.Index) {
 			f.feed, f.in = x.NewStreamOf(index.WorkerID(id), o), sequence.New(o)
 			f.in.Restore(nil, position)
 			t, _ := f.in.State()
-			f.rest = w.heard && t == sequence.Unknown
+			f.rest = w.received && t == sequence.Unknown
 		}
 	}
 }
@@ -865,8 +865,8 @@ func (h *together) feed(r *rand.Rand, id index.WorkerID, w *togetherWorker) erro
 	f := h.feeds[id]
 	o := &sequence.Options{MaxHeld: 3, Window: 8}
 	if f == nil {
-		h.say("feed %d", id)
-		f = &togetherFeed{feed: h.x.NewStreamOf(id, o), in: sequence.New(o), rest: w.heard}
+		h.logf("feed %d", id)
+		f = &togetherFeed{feed: h.x.NewStreamOf(id, o), in: sequence.New(o), rest: w.received}
 		h.feeds[id] = f
 	}
 	var ready []kvevent.Batch
@@ -878,33 +878,33 @@ func (h *together) feed(r *rand.Rand, id index.WorkerID, w *togetherWorker) erro
 		}
 		f.seq++
 		if r.IntN(6) == 0 {
-			h.say("lost batch")
+			h.logf("lost batch")
 			return nil
 		}
-		h.say("push %d %d %v", id, b.Seq, b.Events)
+		h.logf("push %d %d %v", id, b.Seq, b.Events)
 		f.feed.Add(b.Clone())
 		ready = f.in.Append(nil, b)
 	case k < 6:
-		h.say("give up %d", id)
+		h.logf("give up %d", id)
 		f.feed.Skip()
 		ready = f.in.Skip(nil)
 	case k < 7:
-		h.say("reset %d", id)
+		h.logf("reset %d", id)
 		f.feed.Reset("")
 		ready = f.in.Reset(nil, "")
 		f.seq = 0
 	case k < 8:
-		h.say("replay done %d", id)
+		h.logf("replay done %d", id)
 		f.feed.FinishReplay()
 		f.in.FinishReplay()
 	case k < 9:
-		h.say("another feed %d", id)
+		h.logf("another feed %d", id)
 		old := f.feed
 		position := f.in.AppendPosition(nil)
 		f.feed, f.in = h.x.NewStreamOf(id, o), sequence.New(o)
 		f.in.Restore(nil, position)
 		t, _ := f.in.State()
-		f.rest = w.heard && t == sequence.Unknown
+		f.rest = w.received && t == sequence.Unknown
 		old.Add(kvevent.Batch{Seq: f.seq, Events: []kvevent.Event{h.event(r, id)}})
 		return nil
 	case k < 10 && len(h.saved) > 0:
@@ -921,7 +921,7 @@ func (h *together) feed(r *rand.Rand, id index.WorkerID, w *togetherWorker) erro
 				return nil // the blocks for which there is room are not specified
 			}
 		}
-		h.say("restore %d from %v", id, s.key)
+		h.logf("restore %d from %v", id, s.key)
 		err := f.feed.Restore(s.data)
 		if s.w.store != w.store && errors.Is(err, index.ErrStore) {
 			return nil
@@ -944,7 +944,7 @@ func (h *together) feed(r *rand.Rand, id index.WorkerID, w *togetherWorker) erro
 		}
 		seq := from(f.feed) + uint64(r.IntN(3))
 		f.seq = max(f.seq, seq+1)
-		h.say("snapshot %d %d %v", id, seq, events)
+		h.logf("snapshot %d %d %v", id, seq, events)
 		f.feed.Replace(seq, events)
 		w.clear()
 		f.rest = false
@@ -963,7 +963,7 @@ func (h *together) feed(r *rand.Rand, id index.WorkerID, w *togetherWorker) erro
 			h.m.apply(w, &ready[i].Events[j])
 		}
 	}
-	w.told = true
+	w.hasState = true
 	state, why := f.in.State()
 	w.trust, w.why = index.State(state), why
 	n, seq := f.feed.Need()
@@ -980,7 +980,7 @@ func (h *together) follow(r *rand.Rand) error {
 	}
 	if h.f != nil {
 		delta, now, ok := h.x.AppendDelta(nil, h.f.Version())
-		h.say("delta from %d: %v", h.f.Version().Count, ok)
+		h.logf("delta from %d: %v", h.f.Version().Count, ok)
 		if ok {
 			if err := h.f.AddDelta(delta); err != nil {
 				return fmt.Errorf("delta: %w", err)
@@ -996,7 +996,7 @@ func (h *together) follow(r *rand.Rand) error {
 		o := h.opt
 		o.Journal = []int{0, 1 << 20}[r.IntN(2)]
 		if h.x.Version() == (index.Version{}) {
-			h.say("follow from nothing")
+			h.logf("follow from nothing")
 			h.f = index.NewAll(modelBlock, &o)
 			if d, _, ok := h.x.AppendDelta(nil, index.Version{}); ok {
 				if err := h.f.AddDelta(d); err != nil {
@@ -1005,19 +1005,19 @@ func (h *together) follow(r *rand.Rand) error {
 			}
 			return nil
 		}
-		h.say("follow")
+		h.logf("follow")
 		f, err := index.LoadAll(h.x.AppendSnapshot(nil), &o)
 		if err != nil {
 			return err
 		}
 		h.f = f
 	}
-	if err := h.f.Check(); err != nil && !h.lies {
+	if err := h.f.Check(); err != nil && !h.invalidChains {
 		return fmt.Errorf("follower: %w", err)
 	}
-	if h.lies {
-		if h.f.CheckLies() != nil {
-			return h.f.CheckLies()
+	if h.invalidChains {
+		if h.f.CheckInvalidChains() != nil {
+			return h.f.CheckInvalidChains()
 		}
 		return nil
 	}
@@ -1179,8 +1179,8 @@ func (h *together) compare(r *rand.Rand, x *index.Index, predictions bool) error
 }
 
 func (h *together) check(r *rand.Rand) error {
-	if h.lies {
-		return h.x.CheckLies()
+	if h.invalidChains {
+		return h.x.CheckInvalidChains()
 	}
 	if err := h.x.Check(); err != nil {
 		return err
@@ -1203,9 +1203,9 @@ func (h *together) end() error {
 	return nil
 }
 
-func runTogether(seed uint64, ops []uint64, lies bool) (h *together, err error) {
+func runTogether(seed uint64, ops []uint64, invalidChains bool) (h *together, err error) {
 	h = newTogether(seed)
-	h.lies = lies
+	h.invalidChains = invalidChains
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
@@ -1227,12 +1227,12 @@ func runTogether(seed uint64, ops []uint64, lies bool) (h *together, err error) 
 }
 
 // shrinkTogether leaves out what is not needed to fail.
-func shrinkTogether(seed uint64, ops []uint64, lies bool) []uint64 {
+func shrinkTogether(seed uint64, ops []uint64, invalidChains bool) []uint64 {
 	for size := len(ops) / 2; size > 0; {
 		some := false
 		for i := 0; i+size <= len(ops); {
 			less := slices.Delete(slices.Clone(ops), i, i+size)
-			if _, err := runTogether(seed, less, lies); err != nil {
+			if _, err := runTogether(seed, less, invalidChains); err != nil {
 				ops, some = less, true
 			} else {
 				i += size
@@ -1246,17 +1246,17 @@ func shrinkTogether(seed uint64, ops []uint64, lies bool) []uint64 {
 }
 
 func TestTogether(t *testing.T) {
-	for _, lies := range []bool{false, true} {
+	for _, invalidChains := range []bool{false, true} {
 		for seed := range uint64(60 * factor()) {
 			r := rand.New(rand.NewPCG(seed, 5))
 			ops := make([]uint64, 70)
 			for i := range ops {
 				ops[i] = r.Uint64()
 			}
-			if _, err := runTogether(seed, ops, lies); err != nil {
+			if _, err := runTogether(seed, ops, invalidChains); err != nil {
 				t.Logf("seed %d: %v", seed, err)
-				ops = shrinkTogether(seed, ops, lies)
-				h, err := runTogether(seed, ops, lies)
+				ops = shrinkTogether(seed, ops, invalidChains)
+				h, err := runTogether(seed, ops, invalidChains)
 				t.Fatalf("%+v\n%s\n%v", h.opt, strings.Join(h.log, "\n"), err)
 			}
 		}

@@ -14,15 +14,15 @@ import (
 	"github.com/weft-go/weft/kvhash"
 )
 
-// This file has what the binary forms share: their frame, and a reader that never goes beyond the data.
+// This file has the parts that the binary formats share: their frame, and a reader with bounds checks.
 //
 //	frame = "weftkv" kind(1 byte) version(1 byte) names(8 bytes) body sum(8 bytes)
 //
 // names identifies block size and scheme; sum is XXH3 of all bytes before it. Numbers are variable-length as in package
 // encoding/binary, hashes 8 bytes little-endian, strings and lists have their length in front.
 
-// snapshotError reports data that is not a snapshot, or not a delta, for this index. It unwraps to one of the errors below, or
-// to [io.ErrUnexpectedEOF] if the data ends too early.
+// snapshotError reports data that is not a valid snapshot or delta for this index. It unwraps to one of the errors
+// below, or to [io.ErrUnexpectedEOF] if the data is truncated.
 type snapshotError struct {
 	Offset int64 // bytes into the data
 	Err    error
@@ -38,23 +38,23 @@ func (e *snapshotError) Unwrap() error { return e.Err }
 
 // The causes of a [snapshotError].
 var (
-	errForm      = errors.New("another kind of data")               // something else, or another of snapshot, worker and delta
-	errVersion   = errors.New("unknown version of the format")      // another version of this module wrote it
-	errScheme    = errors.New("another block size or scheme")       //
-	errSum       = errors.New("checksum mismatch")                  //
-	errMalformed = errors.New("malformed")                          // a value that cannot be
-	errFull      = errors.New("more blocks than allowed")           // by Options.MaxBlocks
-	errNoPlace   = errors.New("no position in the stream")          // the worker has no stream where the snapshot was made
-	errStore     = errors.New("a store of another tier, or none")   // what is a store here is a worker there, or a store of another tier
-	errOrphans   = errors.New("another limit of pending blocks")    // the leader's MaxPending
-	errGap       = errors.New("not the version that the index has") // the delta does not continue from there
+	errForm       = errors.New("another kind of data")               // not the expected one of snapshot, worker and delta
+	errVersion    = errors.New("unknown version of the format")      // written by another version of this module
+	errScheme     = errors.New("another block size or scheme")       //
+	errChecksum   = errors.New("checksum mismatch")                  //
+	errMalformed  = errors.New("malformed")                          // an impossible value
+	errFull       = errors.New("more blocks than allowed")           // by Options.MaxBlocks
+	errNoPosition = errors.New("no position in the stream")          // the worker had no stream in the index of the snapshot
+	errStore      = errors.New("a store of another tier, or none")   // a store here is a worker there, or a store of another tier
+	errOrphans    = errors.New("another limit of pending blocks")    // the leader's MaxPending
+	errGap        = errors.New("not the version that the index has") // the delta begins at another version
 )
 
 const (
-	frameMagic   = "weftkv"
-	frameVersion = 1
-	frameHeader  = len(frameMagic) + 2 + 8
-	frameSum     = 8
+	frameMagic    = "weftkv"
+	frameVersion  = 1
+	frameHeader   = len(frameMagic) + 2 + 8
+	frameChecksum = 8
 
 	kindIndex  = 'i'
 	kindWorker = 'w'
@@ -81,8 +81,8 @@ func appendHeader(dst []byte, kind byte, names uint64) []byte {
 	return binary.LittleEndian.AppendUint64(dst, names)
 }
 
-// appendSum ends a frame that begins at from.
-func appendSum(dst []byte, from int) []byte {
+// appendChecksum ends a frame that begins at from.
+func appendChecksum(dst []byte, from int) []byte {
 	return binary.LittleEndian.AppendUint64(dst, xxh3.Hash(dst[from:]))
 }
 
@@ -101,7 +101,7 @@ func bit(on bool, i uint) byte {
 	return 0
 }
 
-// cursor reads. After the first fault it is at the end and everything is zero.
+// cursor reads binary data. After the first error it is at the end, and all values are zero.
 type cursor struct {
 	data []byte
 	pos  int
@@ -124,14 +124,14 @@ func open(data []byte, kind byte) (*cursor, uint64, error) {
 		c.fail(errVersion)
 	}
 	names := c.hash()
-	if c.err == nil && c.left() < frameSum {
+	if c.err == nil && c.left() < frameChecksum {
 		c.fail(io.ErrUnexpectedEOF)
 	}
 	if c.err == nil {
-		end := len(data) - frameSum
+		end := len(data) - frameChecksum
 		if xxh3.Hash(data[:end]) != binary.LittleEndian.Uint64(data[end:]) {
 			c.pos = end
-			c.fail(errSum)
+			c.fail(errChecksum)
 		}
 		c.data = data[:end]
 	}
@@ -152,7 +152,7 @@ func (c *cursor) fault() error {
 	return c.err
 }
 
-// check fails if what was read cannot be.
+// check fails unless ok is set.
 func (c *cursor) check(ok bool) bool {
 	if !ok {
 		c.fail(errMalformed)
@@ -206,7 +206,7 @@ func (c *cursor) int() int64 {
 	return int64(u>>1) ^ -int64(u&1)
 }
 
-// count reads how many elements of at least size bytes follow.
+// count reads the number of elements, of at least size bytes each, that follow.
 func (c *cursor) count(size int) int {
 	n := c.uint(math.MaxUint64)
 	if n > uint64(c.left()/size) {

@@ -6,13 +6,14 @@ package index
 
 import "sync/atomic"
 
-// work counts what lookups do, and lets tests in between their steps and the writer's, in builds with the tag weftcount.
+// work counts the operations of lookups, and calls functions of tests between the steps of lookups and of the writer,
+// in builds with the tag weftcount.
 type work struct {
 	edges  atomic.Int64 // runs looked at
 	probes atomic.Int64 // hashes of blocks compared
 	last   atomic.Int64 // length of the last run, in blocks
 
-	looks, steps func() // called where a lookup looks, and where the writer changed what it sees; nil for nothing
+	looks, steps func() // called after each read of a lookup, and after each visible change by the writer; may be nil
 }
 
 func (w *work) edge(length uint32) {
@@ -32,7 +33,7 @@ func (w *work) look() {
 	}
 }
 
-// step records that the writer has changed something that lookups see.
+// step calls the function of tests after the writer has made a change that lookups can see.
 func (w *work) step() {
 	if w.steps != nil {
 		w.steps()

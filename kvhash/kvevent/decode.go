@@ -15,10 +15,11 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// This file is structured as follows: what a caller names (formats, options, counts, errors), the Decoder with what all formats share,
-// and the tables of words. engine.go, trtllm.go, dynamo.go and compact.go read one format each; msgpack.go and json.go read values.
+// This file is structured as follows: the types of the API (formats, options, counts, errors), the parts of the Decoder
+// that all formats share, and tables of names. engine.go, trtllm.go, dynamo.go and compact.go each decode one format;
+// msgpack.go and json.go read values.
 
-// Format is a form that events have on the wire.
+// Format specifies an encoding of events.
 type Format uint8
 
 // The formats. All but Compact may be msgpack or JSON, as the engine sends it: the decoder detects which.
@@ -50,11 +51,12 @@ const EndOfReplay uint64 = math.MaxUint64
 
 // DecoderOptions configure a [Decoder].
 type DecoderOptions struct {
-	// BlockSize is the number of tokens in a whole block. TensorRT-LLM does not send it, and announces blocks that are not full; 0
-	// means as many tokens as the first block of each event has, which treats a single block as a whole one.
+	// BlockSize is the number of tokens in a complete block, for TensorRT-LLM, which does not send it and also reports
+	// partial blocks. 0 means the number of tokens in the first block of each event, so that a single block is treated
+	// as complete.
 	BlockSize int
-	// MaxTokens limits the tokens of an event; 0 means 16,777,216. A sixteenth of it limits the blocks of an event, and a sixteenth of that
-	// the events, and the batches, of a payload.
+	// MaxTokens limits the tokens of an event; 0 means 16,777,216. The limit for the blocks of an event is a sixteenth
+	// of it, and the limit for the events and for the batches of a payload is a sixteenth of that.
 	MaxTokens int
 }
 
@@ -63,18 +65,18 @@ type tally struct {
 	Batches   uint64 // appended, damaged ones included
 	Events    uint64 // in these
 	Damaged   uint64 // batches
-	Malformed uint64 // events without what they need, or with a value of the wrong type: skipped, and the batch is damaged
+	Malformed uint64 // events with a missing field or a value of the wrong type: skipped, and the batch is damaged
 	Unknown   uint64 // events of an unknown type: skipped
 	Elsewhere uint64 // events of an unknown medium, locality or residency domain: skipped
-	Partial   uint64 // blocks with fewer tokens than the block size: left out
-	Fields    uint64 // keys and elements that are not known: skipped
+	Partial   uint64 // blocks with fewer tokens than the block size: omitted
+	Fields    uint64 // unknown keys and elements: skipped
 }
 
 // ErrLimit is the cause of a [DecodeError] when a payload has more than [DecoderOptions].MaxTokens allows.
 var ErrLimit = errors.New("more than allowed")
 
-// DecodeError reports a payload that cannot be decoded. It unwraps to [ErrLimit], to [io.ErrUnexpectedEOF] if the payload ends too
-// early, or to nothing.
+// DecodeError reports a payload that cannot be decoded. It unwraps to [ErrLimit], to [io.ErrUnexpectedEOF] if the
+// payload ends too early, or to nil.
 type DecodeError struct {
 	Offset int64  // bytes into the payload; -1 if the fault is not at one position of it
 	reason string // what was expected or found
@@ -92,14 +94,16 @@ func (e *DecodeError) Error() string {
 // Unwrap returns the cause, or nil.
 func (e *DecodeError) Unwrap() error { return e.cause }
 
-// Decoder reads events of one format, from as many streams as the caller likes; TensorRT-LLM's of one model, since it learns the model's
-// windows and levels from them.
+// A Decoder decodes events of one format, from any number of streams. For TensorRT-LLM, all streams must be of one
+// model, because the Decoder learns the model's windows and levels from events.
 //
-// What it returns is in the decoder's memory and is valid until the next call of a method that decodes. Package index
-// copies what it keeps; [Batch.Clone] does so for others. No allocation once the memory is as large as the payloads need; strings are
-// kept once each. That memory is proportional to the largest payload seen; the limits bound what one event can make of it.
+// Results are in the decoder's memory and are valid until the next call of a method that decodes. Package index copies
+// what it keeps; other callers can use [Batch.Clone]. The memory is proportional to the largest payload so far, and the
+// limits bound the memory of one event. Once it is large enough, decoding does not allocate; equal strings are stored
+// once.
 //
-// What a decoder does not know, it skips and counts: keys, further elements, types of events, media. One goroutine at a time.
+// Unknown keys, additional elements, and unknown event types and media are skipped and counted. A Decoder is not safe
+// for concurrent use.
 type Decoder struct {
 	format Format
 	opt    DecoderOptions
@@ -112,7 +116,7 @@ type Decoder struct {
 	r        reader
 	scratch  []byte // the payload as msgpack, if it was JSON
 	fromJSON bool
-	damaged  bool // an event of this batch could not be read
+	damaged  bool // an event of this batch could not be decoded
 	batches  int  // of this payload
 
 	events  []Event
@@ -121,12 +125,12 @@ type Decoder struct {
 	objects [][]uint64 // for each block, parts of keys
 	keys    []uint64   // of objects
 
-	partial   map[uint64]struct{} // hashes of blocks that were not whole: TensorRT-LLM
+	partial   map[uint64]struct{} // hashes of incomplete blocks: TensorRT-LLM
 	maxWindow uint64
 	maxLevel  Tier
 }
 
-// NewDecoder returns a decoder of the format. nil options mean the defaults. It panics if there is no such format.
+// NewDecoder returns a decoder for the format. nil options mean the defaults. It panics if the format is invalid.
 func NewDecoder(f Format, o *DecoderOptions) *Decoder {
 	if f < VLLM || f > Compact {
 		panic("kvevent: unknown format")
@@ -153,8 +157,8 @@ func (d *Decoder) Skipped() uint64 {
 // AppendFrames decodes a message of vLLM or SGLang over ZMQ and appends its batch to dst: the topic, the sequence
 // number in 8 bytes, and the payload. In the reply to a replay request the topic may be empty or missing, as publishers
 // differ, and a DEALER socket receives an empty frame before it. The end of a replay is a batch with the sequence
-// number [EndOfReplay] and no events. The error, if any, is a [*DecodeError]; if the frames are right and the payload
-// is not, the batch is appended with what could be read of it, as [Decoder.Append] does.
+// number [EndOfReplay] and no events. The error, if any, is a [*DecodeError]. If the frames are valid but the payload
+// is not, the batch is appended with the events before the fault, as by [Decoder.Append].
 func (d *Decoder) AppendFrames(dst []Batch, frames [][]byte) ([]Batch, error) {
 	if len(frames) == 4 && len(frames[0]) == 0 {
 		frames = frames[1:]
@@ -182,13 +186,13 @@ func (d *Decoder) AppendFrames(dst []Batch, frames [][]byte) ([]Batch, error) {
 }
 
 // Append decodes a payload and appends its batches to dst. Payloads of vLLM and SGLang contain no sequence number: it
-// is 0 until the caller sets it, as [Decoder.AppendFrames] does. Batches that all have the number 0 cannot be followed.
+// is 0 unless the caller sets it, as [Decoder.AppendFrames] does. A Stream of package index needs sequence numbers.
 //
-// The error, if any, is a [*DecodeError]. Nothing that was read before the fault is lost: a partial batch is appended
-// with its events up to the fault and marked as damaged. Its sequence number is then treated as received, since a
-// replay would bring the same bytes, and the worker becomes degraded. The rank of a damaged batch of vLLM or SGLang is
-// unknown, because it comes last, so its time is not set. An event that is well formed as a value but not as an event
-// is skipped: the batch is marked, and there is no error.
+// The error, if any, is a [*DecodeError]. Data before the fault is not lost: a partial batch is appended with its
+// events up to the fault and marked as damaged. A Stream treats its sequence number as received, because a replay would
+// have the same bytes, and the worker is Degraded. The rank of a damaged batch of vLLM or SGLang is unknown, because it
+// comes last, so its time is not set. An event that is a well-formed value but not a valid event is skipped: the batch
+// is marked as damaged, and there is no error.
 func (d *Decoder) Append(dst []Batch, payload []byte) ([]Batch, error) {
 	d.events, d.hashes, d.tokens = d.events[:0], d.hashes[:0], d.tokens[:0]
 	d.objects, d.keys = d.objects[:0], d.keys[:0]
@@ -227,12 +231,12 @@ func (d *Decoder) Append(dst []Batch, payload []byte) ([]Batch, error) {
 	}
 	err := d.r.err()
 	if e, ok := err.(*DecodeError); ok && d.fromJSON {
-		e.Offset = -1 // it counts bytes of the scratch
+		e.Offset = -1 // it is a position in the scratch memory
 	}
 	return dst, err
 }
 
-// deliver appends a batch with the events from number start on.
+// deliver appends a batch with the events from index start on.
 func (d *Decoder) deliver(dst []Batch, b Batch, start int) []Batch {
 	b.Events = d.events[start:len(d.events):len(d.events)]
 	if len(b.Events) == 0 {
@@ -263,7 +267,7 @@ func (d *Decoder) each(dst []Batch, one func(dst []Batch, pairs int) []Batch) []
 			if e := d.r.next(); e.kind != mapKind {
 				d.r.rest(e)
 				d.malformed()
-				d.damaged = false // of no batch: a number is missing
+				d.damaged = false // not part of a batch: its number is missing
 			} else if d.begin() {
 				dst = one(dst, e.n)
 			}
@@ -274,7 +278,7 @@ func (d *Decoder) each(dst []Batch, one func(dst []Batch, pairs int) []Batch) []
 	return dst
 }
 
-// mark is a state of the decoder's memory, to which it goes back when an event turns out to be none.
+// mark is a state of the decoder's memory, which is restored if an event is invalid.
 type mark struct{ hashes, tokens, objects, keys int }
 
 func (d *Decoder) mark() mark {
@@ -315,7 +319,7 @@ func (d *Decoder) add(e Event) {
 	d.events = append(d.events, e)
 }
 
-// begin reports whether there may be another batch.
+// begin reports whether the limits allow another batch.
 func (d *Decoder) begin() bool {
 	if d.batches >= d.maxEvents {
 		d.r.fail("more than "+strconv.Itoa(d.maxEvents)+" batches", ErrLimit)
@@ -423,7 +427,7 @@ func (d *Decoder) objectAt(first, i int, hash uint64) {
 	*o = d.keys[n-1-len(*o) : n : n] // keys of a block are adjacent
 }
 
-// label returns a name. A number, for engines that number adapters, becomes "#" and its digits, which is not a valid
+// label returns a name. A number, from engines that number adapters, becomes "#" and its digits, which is not a valid
 // name.
 func (d *Decoder) label(v value) (string, bool) {
 	switch v.kind {
@@ -441,13 +445,13 @@ func (d *Decoder) label(v value) (string, bool) {
 	return "", false
 }
 
-// namespace is label for cache salts. Dynamo marks the salts that it gives to vLLM; the namespace follows the mark.
+// namespace is label for cache salts. Dynamo prefixes the salts that it passes to vLLM with a mark, which is removed.
 func (d *Decoder) namespace(v value) (string, bool) {
 	s, ok := d.label(v)
 	return strings.TrimPrefix(s, "dynamo-cache-salt:"), ok
 }
 
-// names keeps each string once. It is bounded: when full it is emptied, and the strings it gave out stay what they are.
+// names interns strings. It is bounded: when full, it is emptied; strings returned before stay valid.
 type names struct {
 	known map[string]string
 	bytes int
@@ -474,10 +478,10 @@ func (n *names) get(b []byte) string {
 	return s
 }
 
-// ObjectHash returns the 64-bit hash of an image or other object from the identifier an engine gives it, for
-// [Event.Objects] and for the objects of a prompt in package kvhash. An identifier of 64 hexadecimal digits, as vLLM's
-// digests are, is replaced by its first 16; any other is hashed with XXH3-64, and "" is 0. So does Dynamo (kv-router,
-// hash_mm_identifier, 2026-08).
+// ObjectHash returns the 64-bit hash for an engine's identifier of an image or other object, for [Event.Objects] and
+// for the objects of a prompt in package kvhash. For 64 hexadecimal digits, such as vLLM's digests, the hash is the
+// value of the first 16 digits; for "" it is 0; other identifiers are hashed with XXH3-64. Source: hash_mm_identifier
+// of Dynamo's kv-router (2026-08).
 func ObjectHash(identifier string) uint64 {
 	if identifier == "" {
 		return 0
@@ -498,7 +502,7 @@ func objectHash(b []byte) uint64 {
 	return xxh3.Hash(b)
 }
 
-// digest64 returns the first 8 bytes of a digest of 64 hexadecimal digits; false if s is not one.
+// digest64 returns the first 8 bytes of a digest of 64 hexadecimal digits, or false if s is not one.
 func digest64[T []byte | string](s T) (uint64, bool) {
 	if len(s) != 64 {
 		return 0, false
@@ -532,7 +536,7 @@ func hexDigit(c byte) (byte, bool) {
 	return 0, false
 }
 
-// tierOf returns the tier of a medium, as vLLM, SGLang and Dynamo name them; media that are not in the table are of no known tier.
+// tierOf returns the tier of a medium, by the names of vLLM, SGLang and Dynamo, or false if the medium is unknown.
 func tierOf(medium []byte) (Tier, bool) {
 	for _, m := range [...]struct {
 		name string
@@ -579,7 +583,7 @@ func equalFold(b []byte, upper string) bool {
 	return true
 }
 
-// seconds returns a time in seconds since 1970; the zero Time if it is out of reason.
+// seconds returns the time of a number of seconds since 1970, or the zero Time if it is not plausible.
 func seconds(v value) time.Time {
 	f := v.float()
 	if !(math.Abs(f) < 1<<36) { // NaN too
@@ -589,7 +593,7 @@ func seconds(v value) time.Time {
 	return time.Unix(int64(whole), int64((f-whole)*1e9)).UTC()
 }
 
-// err returns the reader's fault, if there is one.
+// err returns the reader's error, if any.
 func (r *reader) err() error {
 	if r.ok() {
 		return nil

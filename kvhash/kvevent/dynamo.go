@@ -2,10 +2,11 @@
 
 package kvevent
 
-// RouterEvents of Dynamo, as serde writes the types of lib/kv-router/src/protocols.rs (2026-08) with names: {worker_id, storage_tier,
-// residency_domain, event: {event_id, dp_rank, data: {"stored": {...}} | {"removed": {...}} | "cleared"}, state_source}.
+// RouterEvents of Dynamo, as serde encodes the types of lib/kv-router/src/protocols.rs (2026-08) with field names:
+// {worker_id, storage_tier, residency_domain, event: {event_id, dp_rank, data: {"stored": {...}} | {"removed": {...}} |
+// "cleared"}, state_source}.
 
-// dynamoEvent reads one event, a map of n pairs. The value of "event" may also come alone, as KvCacheEvent.
+// dynamoEvent reads one event, a map of n pairs. The value of "event" may also be sent alone, as a KvCacheEvent.
 func (d *Decoder) dynamoEvent(dst []Batch, n int) []Batch {
 	r := &d.r
 	at, unknown := r.places(n, "worker_id", "storage_tier", "residency_domain", "event", "state_source", "event_id", "dp_rank", "data")
@@ -34,13 +35,13 @@ func (d *Decoder) dynamoEvent(dst []Batch, n int) []Batch {
 	var known bool
 	ev.Tier, known = tierOf(tier.raw)
 	if domain := r.read(at[2]); string(domain.raw) == "cache_owner" {
-		// The store is the owner, not the worker; it is identified in a form specific to Dynamo.
+		// The store is the owner, not the worker. It is identified in a form specific to Dynamo.
 		ev.Owner = "cache_owner"
 		if s := r.read(at[4]); s.kind == stringKind {
 			ev.Owner = d.names.get(s.raw)
 		}
 	} else if at[2] != 0 && string(domain.raw) != "worker" {
-		known = false // whose blocks they are is not known
+		known = false // the owner of the blocks is unknown
 	}
 	if !known {
 		d.counts.Elsewhere++
@@ -48,7 +49,7 @@ func (d *Decoder) dynamoEvent(dst []Batch, n int) []Batch {
 	return d.lone(dst, b, start, m, end, !known || d.dynamoData(ev, inner[2]))
 }
 
-// dynamoData reads what an event is about; false if it makes no sense.
+// dynamoData reads the data of an event. It returns false if the data is invalid.
 func (d *Decoder) dynamoData(ev Event, at int) bool {
 	r := &d.r
 	v := r.read(at)
@@ -61,7 +62,7 @@ func (d *Decoder) dynamoData(ev Event, at int) bool {
 	}
 	switch {
 	case equalFold(name, "CLEARED"):
-		ev.Tier = AnyTier // the value there is a placeholder
+		ev.Tier = AnyTier // the value is a placeholder
 		d.addCleared(ev)
 		return true
 	case v.kind != mapKind && v.kind != stringKind:
@@ -108,7 +109,7 @@ func (d *Decoder) dynamoData(ev Event, at int) bool {
 	return true
 }
 
-// dynamoBlocks reads the blocks of a Stored. Objects are in the tokens' hashes already.
+// dynamoBlocks reads the blocks of a Stored event. The token hashes already include objects.
 func (d *Decoder) dynamoBlocks(ev *Event, v value) bool {
 	r := &d.r
 	if v.kind != arrayKind {
@@ -119,7 +120,7 @@ func (d *Decoder) dynamoBlocks(ev *Event, v value) bool {
 		return false
 	}
 	m := len(d.hashes)
-	// Hashes of blocks and of tokens come in turn; they are put side by side at the end: first n of one, then n of the other.
+	// Hashes of blocks and of tokens alternate. They are separated at the end: first n of one, then n of the other.
 	n := v.n
 	for range n {
 		d.hashes = append(d.hashes, 0, 0) // n <= the payload's length

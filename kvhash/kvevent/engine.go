@@ -92,14 +92,14 @@ func fieldOf(key []byte) field {
 	return noField
 }
 
-// raw is an event as it is read. Lists lie in the decoder's memory from its mark on.
+// raw is an event that is being decoded. Its lists are in the decoder's memory, from its mark on.
 type raw struct {
 	mark
 	kind    Kind // 0 if unknown
-	typed   bool // there was a type, known or not
+	typed   bool // the event has a type, known or unknown
 	tuple   bool
 	bad     bool // a value was of the wrong type
-	hashed  bool // the hashes were there
+	hashed  bool // the event has hashes
 	hashEnd int
 	pairs   bool // the tokens were pairs
 
@@ -110,14 +110,14 @@ type raw struct {
 	lora      string
 	salt      string
 	tier      Tier
-	elsewhere bool // in a medium that is in no table
+	elsewhere bool // in an unknown medium
 	remote    bool
 	owner     string
 	group     int32
 	spec      []byte
 	windowed  bool
-	extraKeys int // where they begin, 0 for nowhere
-	copies    int // where the counts begin, 0 for nowhere
+	extraKeys int // their position, or 0 if absent
+	copies    int // position of the counts, or 0 if absent
 }
 
 // engineBatch reads a batch of vLLM or SGLang and appends it to dst.
@@ -168,7 +168,7 @@ func (d *Decoder) engineBatch(dst []Batch) []Batch {
 		r.fail("no batch", nil)
 	}
 	if !r.ok() {
-		b.Time = time.Time{} // its rank may not have been read: it must not begin another run of the rank that it is assigned to
+		b.Time = time.Time{} // its rank may be unknown, and its time must not indicate a restart of the rank that it is assigned to
 	}
 	return d.deliver(dst, b, start)
 }
@@ -282,11 +282,11 @@ func (d *Decoder) readField(e *raw, f field) (ok bool) {
 			r.skip() // SGLang has none: its tuple has the session here
 			return true
 		}
-		e.extraKeys = r.pos // read at the end: they are distinguished by the adapter's name
+		e.extraKeys = r.pos // decoded at the end, because the adapter's name is needed
 		r.skip()
 		return true
 	case fCopies:
-		e.copies = r.pos // read at the end: what they count may come later
+		e.copies = r.pos // decoded at the end, because the hashes may come later
 		r.skip()
 		return true
 	case fObjects:
@@ -356,7 +356,7 @@ func (d *Decoder) readField(e *raw, f field) (ok bool) {
 		e.salt, ok = d.namespace(v)
 		return ok
 	case fGroup:
-		if e.tuple && v.kind == stringKind { // tuples of old Dynamo leave out what is not there
+		if e.tuple && v.kind == stringKind { // tuples of old Dynamo versions omit absent fields
 			e.spec = v.raw
 			return true
 		}
@@ -376,7 +376,7 @@ func (d *Decoder) readField(e *raw, f field) (ok bool) {
 	case fOwner:
 		e.owner, ok = d.label(v)
 		return ok
-	case fTail: // what follows a removal's group: kind, window (Dynamo), locality, owner; strings tell themselves apart
+	case fTail: // the fields after a removal's group: kind, window (Dynamo), locality, owner; strings are distinguished by their values
 		switch {
 		case v.kind != stringKind:
 			r.rest(v)
@@ -393,7 +393,7 @@ func (d *Decoder) readField(e *raw, f field) (ok bool) {
 	return false
 }
 
-// finish makes an event of what was read; false if it makes none.
+// finish adds the event that was read. It returns false if the event is invalid.
 func (d *Decoder) finish(e *raw) bool {
 	switch {
 	case e.kind == 0 && e.typed:
@@ -458,8 +458,8 @@ func (d *Decoder) finish(e *raw) bool {
 	return true
 }
 
-// fit sets the event's tokens and returns the hashes of the blocks that have all of theirs. Without tokens the event
-// reports only where the blocks are.
+// fit sets the event's tokens and returns the hashes of complete blocks. An event without tokens reports only the tier
+// of its blocks.
 func (d *Decoder) fit(e *raw, ev *Event, hashes []uint64) ([]uint64, bool) {
 	tokens := d.tokens[e.mark.tokens:]
 	if len(tokens) == 0 {
@@ -481,7 +481,7 @@ func (d *Decoder) fit(e *raw, ev *Event, hashes []uint64) ([]uint64, bool) {
 
 // lastCopies reads the number of remaining copies of each block and returns the hashes of blocks without copies, or all
 // hashes if the number is absent.
-func (d *Decoder) lastCopies(hashes []uint64) (gone []uint64, said, ok bool) {
+func (d *Decoder) lastCopies(hashes []uint64) (gone []uint64, specified, ok bool) {
 	v := d.r.next()
 	if v.kind != arrayKind {
 		return hashes, false, v.kind == nilKind
@@ -499,7 +499,7 @@ func (d *Decoder) lastCopies(hashes []uint64) (gone []uint64, said, ok bool) {
 	return gone, true, v.n == len(hashes)
 }
 
-// addCleared adds the event that clears all blocks; blocks of a shared store are in no device.
+// addCleared adds the event that clears all blocks. Blocks of a shared store are never on the device.
 func (d *Decoder) addCleared(ev Event) {
 	if ev.Owner == "" {
 		d.add(Event{Kind: Cleared, Tier: ev.Tier})
@@ -578,7 +578,7 @@ func (d *Decoder) extraKeys(e *raw, ev *Event, blocks int) bool {
 }
 
 // typedKey reads a key that contains its type, a map of n pairs, and returns the cache salt or the hash of the object.
-// What is of an unknown type sets its block apart from others, too: a false miss costs less than a false hit.
+// A key of an unknown type also makes its block differ from others: a false miss costs less than a false hit.
 func (d *Decoder) typedKey(n int, lora string) (salt string, object uint64) {
 	r := &d.r
 	start := r.pos
@@ -591,7 +591,7 @@ func (d *Decoder) typedKey(n int, lora string) (salt string, object uint64) {
 		salt, _ = d.namespace(r.read(at[1]))
 	case hash.kind == stringKind || hash.kind == binKind: // "mm", "prompt_embeds"
 		object = objectHash(ofAdapter(hash.raw, lora))
-	default: // "legacy" and what is to come
+	default: // "legacy" and future types
 		if v := r.read(at[3]); v.kind == stringKind {
 			object = objectHash(v.raw)
 		} else if r.ok() {
@@ -605,7 +605,7 @@ func (d *Decoder) typedKey(n int, lora string) (salt string, object uint64) {
 }
 
 // ofAdapter returns an object's identifier without the adapter's name, which vLLM prepends if an adapter changes how
-// objects are encoded: it is in the block's hash anyway.
+// objects are encoded. The block's hash contains the name in any case.
 func ofAdapter(id []byte, lora string) []byte {
 	if n := len(lora); n > 0 && len(id) > n && id[n] == ':' && string(id[:n]) == lora {
 		return id[n+1:]

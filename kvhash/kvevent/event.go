@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// Kind is the kind of an event. The zero Kind is invalid. New kinds may be added: consumers skip those they do not
-// know.
+// Kind specifies the kind of an event. The zero Kind is invalid. New kinds may be added; consumers must ignore unknown
+// ones.
 type Kind uint8
 
 // The kinds of events.
 const (
-	// Stored reports that the blocks are now in the tier. They follow each other, and Parent if there is one.
+	// Stored reports that the blocks are now in the tier. They follow each other, and the first one follows Parent if
+	// HasParent is set.
 	Stored Kind = iota + 1
 	// Removed reports that the blocks are no longer in the tier.
 	Removed
@@ -61,11 +62,11 @@ func (t Tier) String() string {
 	return fmt.Sprintf("tier(%d)", uint8(t))
 }
 
-// Attention is the kind of attention a group of caches serves.
+// Attention specifies the kind of attention of a group.
 type Attention uint8
 
-// The kinds of attention. Only blocks of full attention determine the length of a cached prefix: the other caches drop
-// its beginning.
+// The kinds of attention. Only blocks of full attention determine the length of a cached prefix, because the other
+// caches drop its first blocks.
 const (
 	FullAttention Attention = iota
 	SlidingWindow
@@ -88,17 +89,17 @@ type Event struct {
 
 	// BlockHashes are the engine hashes of the blocks, in order of the prompt for Stored (Stored, Removed).
 	BlockHashes []uint64
-	// Parent is the engine hash of the block before the first one, if HasParent (Stored). Without, the first block is
-	// the beginning of a prompt.
+	// Parent is the engine hash of the block before the first one, if HasParent is set (Stored). Otherwise the first
+	// block begins a prompt.
 	Parent    uint64
 	HasParent bool
 
-	// TokenIDs are the tokens of the blocks, BlockSize for each hash except the last, which may cover fewer (Stored).
-	// With EAGLE, one token of the block after them follows. Engines leave them out when they copy a block they
-	// announced before to another tier.
+	// TokenIDs are the tokens of the blocks, BlockSize for each hash except the last, which may have fewer (Stored).
+	// With EAGLE, they include the first token of the next block. Engines omit them when they copy a known block to
+	// another tier.
 	TokenIDs []uint32
-	// LocalHashes, one for each block, replace TokenIDs if the publisher hashed the tokens itself, as Dynamo's does:
-	// see package kvhash. LoRA, Namespace and Objects are in them already.
+	// LocalHashes, one for each block, replace TokenIDs if the publisher hashed the tokens, as Dynamo's does; see
+	// package kvhash. They already include LoRA, Namespace and Objects.
 	LocalHashes []uint64
 	// SequenceHashes, one for each block, are the chained hashes of package kvhash, from publishers that know them
 	// (Stored). They replace TokenIDs and LocalHashes.
@@ -108,17 +109,17 @@ type Event struct {
 	Objects [][]uint64
 	// LoRA is the adapter's name, "" for the base model (Stored).
 	LoRA string
-	// Namespace is the cache salt of the request, "" for none (Stored). It names every block.
+	// Namespace is the cache salt of the request, or "" for none (Stored). It applies to every block.
 	Namespace string
-	// RootNamespace reports that the engine sends the namespace only with the first block of a prompt. The namespace is
-	// then Parent's, and Namespace is ignored (Stored). A Stream of package index, which applies events in order, sets
-	// it and clears the flag.
+	// RootNamespace reports that the engine sends the namespace only with the first block of a prompt, so that the
+	// namespace of these blocks is that of Parent and Namespace must be ignored (Stored). A Stream of package index,
+	// which applies events in order, sets Namespace and clears the flag.
 	RootNamespace bool
-	// NoCopies reports that no copy of the blocks remains in the tier (Removed). Engines that do not report it may hold
-	// others: see StreamOptions of package index.
+	// NoCopies reports that no copy of the blocks remains in the tier (Removed). Engines that do not report this may
+	// have other copies; see StreamOptions of package index.
 	NoCopies bool
-	// Owner is the store that holds the blocks, outside the worker and shared by several: every worker that can reach
-	// it holds them too. "" means that the worker owns them, or that the engine does not report it.
+	// Owner is the store that holds the blocks, if they are outside the worker and shared: every worker with access to
+	// the store holds them too. "" means that the worker owns the blocks or that the engine does not report the owner.
 	Owner string
 }
 
@@ -138,17 +139,18 @@ func (e *Event) clone() Event {
 
 // Batch is a group of events that a rank publishes at once.
 type Batch struct {
-	// Worker is the publisher's number for the engine instance, in streams that carry several, as Dynamo's do; otherwise 0.
+	// Worker is the publisher's number of the engine instance in streams that carry several instances, such as
+	// Dynamo's; otherwise it is 0.
 	Worker uint64
 	// Seq counts the batches of one run of the rank's publisher, from 0.
 	Seq uint64
-	// Time is when the engine made the batch, by its clock. The zero Time means unknown.
+	// Time is the time at which the engine made the batch, by its own clock. The zero Time means unknown.
 	Time time.Time
-	// DPRank is the data-parallel rank, 0 in an engine without and in a batch that does not contain it. A caller that subscribed to
-	// one rank may set it.
+	// DPRank is the data-parallel rank. It is 0 for engines without data parallelism and for batches that do not
+	// contain it. A caller that subscribed to one rank may set it.
 	DPRank uint32
-	// Damaged reports that some events of the batch could not be read, so that the content of the rank is no longer
-	// known exactly.
+	// Damaged reports that some events of the batch could not be decoded, so that the contents of the rank's cache are
+	// no longer known exactly.
 	Damaged bool
 	// Events are in the order in which they happened.
 	Events []Event

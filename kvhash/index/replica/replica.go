@@ -3,7 +3,7 @@
 // Package replica copies an [index.Index] to other processes, and lets several workers share a store. No program of this repository uses it
 // yet: unlike package index, it may change or disappear in any version.
 //
-//   - A snapshot ([AppendSnapshot], [Load]) lets a router start where it stopped.
+//   - A snapshot ([AppendSnapshot], [Load]) lets a router continue after a restart.
 //   - A worker's snapshot ([AppendWorker], [Restore]) comes from a process next to the engine that has received every
 //     batch, for a router that connects later.
 //   - Deltas ([AppendDelta], [AddDelta]) let an index follow another one, its leader.
@@ -35,9 +35,9 @@ func New(block, journal int, o *index.Options) *index.Index { return hooks.New(b
 // the defaults. Workers have their previous IDs. [index.Index.NewStream] continues where the worker's stream was; batches sent since are
 // missing, and requested. The index follows the other one ([AddDelta]) until it has an update of its own, or a stream. journal is as in [New].
 //
-// An error changes nothing. It takes about as long as storing the blocks by events. Memory is proportional to
-// len(data), except that a range of blocks whose engine hashes are sequence hashes takes 3 bytes of data for each
-// worker, regardless of its length.
+// If there is an error, the index is nil. Load takes about as long as adding the blocks with events. Memory is
+// proportional to len(data), except that a range of blocks whose engine hashes are sequence hashes takes 3 bytes of
+// data for each worker, regardless of its length.
 func Load(data []byte, journal int, o *index.Options) (*index.Index, error) {
 	return hooks.Load(data, o, journal)
 }
@@ -76,28 +76,29 @@ func AppendDelta(dst []byte, x *index.Index, since Version) (delta []byte, now V
 // from: it is new and empty, or was loaded from a snapshot of a leader that keeps a journal, and nothing else changed it since except
 // predictions. Its scheme and its MaxPending must be the leader's. Workers have the leader's IDs.
 //
-// An error changes nothing. [ErrGap] means that a snapshot is needed. While an index follows, [index.Index.Expire] keeps pending blocks:
-// the delta contains their end. Make streams when the index is to follow no longer: one that exists stays where it is. Lookups see
-// each change by itself. It costs as much as the events, except that no tokens are hashed.
+// An error changes nothing. [ErrGap] means that a snapshot is needed. While an index follows, [index.Index.Expire]
+// keeps pending blocks: the delta contains their end. Make streams only when the index no longer follows: existing
+// streams do not advance. Lookups see each change separately. AddDelta costs as much as adding the events, except that
+// no tokens are hashed.
 func AddDelta(x *index.Index, data []byte) error { return hooks.AddDelta(x, data) }
 
-// AddStore adds a store. Its blocks count for each worker that is attached to it, in the given tier, whatever tier its events name. They
-// come in events of its own, added with the ID returned, or in events of workers whose Owner is the store's instance, if its rank is 0.
-// An Owner that is not a store of the index means the worker's own cache. Stores share the IDs of workers; lookups do not report them. If
-// the key is known already, AddStore returns its ID and changes nothing. It panics if there is no such tier, and as
-// [index.Index.AddWorker] does.
+// AddStore adds a store. Its blocks count for each worker that is attached to it, in the given tier, whatever tier its
+// events name. They are in events added with the returned ID, or in events of workers whose Owner is the store's
+// instance, if its rank is 0. An Owner that is not a store of the index means the worker's own cache. Stores share the
+// IDs of workers; lookups do not report them. If the key is known already, AddStore returns its ID and changes nothing.
+// It panics if there is no such tier, and as [index.Index.AddWorker] does.
 func AddStore(x *index.Index, k index.Key, tier kvevent.Tier) index.WorkerID {
 	return hooks.AddStore(x, k, tier)
 }
 
-// Attach notes that the worker reads from the store. It does nothing if either does not exist.
+// Attach records that the worker reads from the store. It does nothing if either does not exist.
 func Attach(x *index.Index, worker, store index.WorkerID) { hooks.Attach(x, worker, store, true) }
 
-// Detach undoes [Attach].
+// Detach reverts [Attach].
 func Detach(x *index.Index, worker, store index.WorkerID) { hooks.Attach(x, worker, store, false) }
 
-// AppendMatches is [index.Index.AppendMatches] for some workers, in any order; nil means all. The lookup ends as soon as at most stop workers hold all
-// blocks so far: they hold at least what is reported.
+// AppendMatches is [index.Index.AppendMatches] for some workers, in any order; nil means all. The lookup ends when at
+// most stop workers hold all blocks so far; the reported depths of those are lower bounds.
 func AppendMatches(dst []index.Match, x *index.Index, hashes []uint64, workers []index.WorkerID, stop int) []index.Match {
 	return hooks.AppendMatches(x, dst, hashes, workers, stop)
 }

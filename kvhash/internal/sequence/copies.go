@@ -8,17 +8,18 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// copies counts how often each block of a rank is there, for engines that tell of every copy. Tiers are counted apart,
-// and so are groups. If an engine reports how many copies remain ([kvevent.Event.NoCopies]), its count is used.
+// copies counts the copies of each block of a rank, by tier and group, for engines that report every copy. If an engine
+// reports that no copies remain ([kvevent.Event.NoCopies]), the count is not used.
 type copies [kvevent.NumTiers + 1]map[uint64]uint32
 
 // counted is the key of a block of a group: the hash itself for group 0, to which most blocks belong.
 func counted(hash uint64, group int32) uint64 { return hash + uint64(group)*0x9e3779b97f4a7c15 }
 
-// maxCounted limits the blocks of a tier that are counted. Those beyond are gone with the first Removed.
+// maxCounted limits the number of counted blocks in a tier. Other blocks are removed with the first Removed event.
 const maxCounted = 1 << 24
 
-// see takes the next batch of the rank and leaves out the removals after which copies remain. What it gets is not changed.
+// see counts the blocks of the next batch, and removes from it the removals after which copies remain. The memory of
+// the events is not modified.
 func (c *copies) see(b *kvevent.Batch) {
 	cloned := false
 	for i := range b.Events {

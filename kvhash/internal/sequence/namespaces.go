@@ -5,15 +5,15 @@ package sequence
 import "github.com/weft-go/weft/kvhash/kvevent"
 
 // namespaces holds the namespaces of the blocks of a rank, for engines that send them only with the first block of a
-// prompt. Blocks of no namespace take no memory, so neither does an engine whose requests have no salts.
+// prompt. Blocks without a namespace take no memory.
 type namespaces struct {
 	of   map[uint64]inNamespace // by engine hash
-	full bool                   // some blocks were not noted
+	full bool                   // some blocks were not stored
 }
 
-// inNamespace is the entry of a block. Tiers has a bit for each tier that holds it. In a model with several caches a
-// block has one hash in all of them, and the caches that forget the beginning of a prompt drop it early: only one group
-// counts, one of full attention if there is one.
+// inNamespace is the entry of a block, with a bit for each tier that holds it. In a model with several caches, a block
+// has the same hash in all of them, and some drop the first blocks of a prompt early. So only one group is tracked, one
+// with full attention if it exists.
 type inNamespace struct {
 	name  string
 	group int32
@@ -24,8 +24,8 @@ type inNamespace struct {
 // maxNamespace limits the length of a namespace that is stored, in bytes.
 const maxNamespace = 1024
 
-// see takes the next event of the rank and sets its namespace if the engine left it to the block before. max bounds the blocks that
-// are remembered.
+// see processes the next event of the rank and sets its namespace if it is that of the previous block. max limits the
+// number of stored blocks.
 func (n *namespaces) see(e *kvevent.Event, max int) {
 	switch e.Kind {
 	case kvevent.Stored:
@@ -42,7 +42,7 @@ func (n *namespaces) see(e *kvevent.Event, max int) {
 		if len(n.of) > 0 {
 			for _, h := range e.BlockHashes {
 				if n.of[h].group == e.Group {
-					n.gone(h, tierBit(e.Tier))
+					n.dropCopy(h, tierBit(e.Tier))
 				}
 			}
 		}
@@ -52,13 +52,13 @@ func (n *namespaces) see(e *kvevent.Event, max int) {
 			*n = namespaces{}
 		case clearsTier(e):
 			for h := range n.of {
-				n.gone(h, tierBit(e.Tier))
+				n.dropCopy(h, tierBit(e.Tier))
 			}
 		}
 	}
 }
 
-// note remembers the namespace of the event's blocks.
+// note stores the namespace of the event's blocks.
 func (n *namespaces) note(e *kvevent.Event, max int) {
 	if e.Namespace == "" {
 		return
@@ -84,7 +84,7 @@ func (n *namespaces) note(e *kvevent.Event, max int) {
 	}
 }
 
-// moved notes that blocks are in a further tier.
+// moved records that blocks are in another tier.
 func (n *namespaces) moved(e *kvevent.Event) {
 	for _, h := range e.BlockHashes {
 		if b, ok := n.of[h]; ok && b.group == e.Group {
@@ -94,8 +94,8 @@ func (n *namespaces) moved(e *kvevent.Event) {
 	}
 }
 
-// gone notes that a block is no longer in a tier.
-func (n *namespaces) gone(h uint64, tier uint8) {
+// dropCopy records that a block is no longer in a tier.
+func (n *namespaces) dropCopy(h uint64, tier uint8) {
 	b, ok := n.of[h]
 	if !ok {
 		return

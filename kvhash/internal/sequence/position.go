@@ -16,7 +16,7 @@ import (
 
 const positionVersion = 1
 
-// What is true of a saved position.
+// The flags of a saved position.
 const (
 	wasSeen = 1 << iota
 	wasLost
@@ -24,14 +24,14 @@ const (
 	wasFull
 	wasMixed
 	hadBefore
-	hadSums
+	hadChecksums
 	hadFirst
 )
 
-// errPosition is the cause when a saved position makes no sense.
+// errPosition is the cause if a saved position is invalid.
 var errPosition = errors.New("not a position in a stream")
 
-// errVersion is the cause when another version of this package saved the position.
+// errVersion is the cause if another version of this package saved the position.
 var errVersion = errors.New("a position in a stream, of an unknown version")
 
 // AppendPosition appends to dst the position in the stream, with the namespaces that are remembered, for
@@ -41,7 +41,7 @@ var errVersion = errors.New("a position in a stream, of an unknown version")
 func (in *Tracker) AppendPosition(dst []byte) []byte {
 	flags := byte(0)
 	for f, on := range map[byte]bool{wasSeen: in.seen, wasLost: in.lost, hadTime: !in.time.IsZero(), wasFull: in.salted.full,
-		wasMixed: in.mixed, hadBefore: !in.before.IsZero(), hadSums: in.sums != nil,
+		wasMixed: in.mixed, hadBefore: !in.before.IsZero(), hadChecksums: in.checksums != nil,
 		hadFirst: !in.first.IsZero()} {
 		if on {
 			flags |= f
@@ -50,7 +50,7 @@ func (in *Tracker) AppendPosition(dst []byte) []byte {
 	dst = append(dst, positionVersion, flags)
 	dst = binary.AppendUvarint(dst, in.next)
 	dst = binary.AppendUvarint(dst, in.end)
-	dst = binary.AppendUvarint(dst, in.heard)
+	dst = binary.AppendUvarint(dst, in.received)
 	for _, t := range []time.Time{in.time, in.before, in.first} {
 		if !t.IsZero() {
 			dst = binary.AppendVarint(dst, t.Unix())
@@ -61,11 +61,11 @@ func (in *Tracker) AppendPosition(dst []byte) []byte {
 		dst = binary.AppendUvarint(dst, in.lostFrom)
 		dst = binary.AppendUvarint(dst, in.lostTo)
 	}
-	if in.sums != nil {
-		n := min(in.end, maxSums)
+	if in.checksums != nil {
+		n := min(in.end, maxChecksums)
 		dst = binary.AppendUvarint(dst, n)
 		for seq := in.end - n; seq < in.end; seq++ {
-			s := in.sums[seq%maxSums]
+			s := in.checksums[seq%maxChecksums]
 			if s.seq != seq {
 				s.of = 0
 			}
@@ -102,7 +102,7 @@ func (in *Tracker) Restore(dst []kvevent.Batch, position []byte) ([]kvevent.Batc
 		return dst, errVersion
 	}
 	flags := r.byte()
-	next, end, heard := r.uvarint(math.MaxUint64), r.uvarint(math.MaxUint64), r.uvarint(math.MaxUint64)
+	next, end, received := r.uvarint(math.MaxUint64), r.uvarint(math.MaxUint64), r.uvarint(math.MaxUint64)
 	readTime := func(had byte) (t time.Time) {
 		if flags&had != 0 {
 			sec := r.varint(math.MinInt64, math.MaxInt64)
@@ -115,9 +115,9 @@ func (in *Tracker) Restore(dst []kvevent.Batch, position []byte) ([]kvevent.Batc
 	if flags&wasLost != 0 {
 		lostFrom, lostTo = r.uvarint(math.MaxUint64), r.uvarint(math.MaxUint64)
 	}
-	var sums []byte // of the last batches
-	if flags&hadSums != 0 {
-		sums = r.bytes(4 * r.uvarint(min(end, maxSums)))
+	var checksums []byte // of the last batches
+	if flags&hadChecksums != 0 {
+		checksums = r.bytes(4 * r.uvarint(min(end, maxChecksums)))
 	}
 	salted := namespaces{full: flags&wasFull != 0}
 	for range r.count(2) {
@@ -135,7 +135,7 @@ func (in *Tracker) Restore(dst []kvevent.Batch, position []byte) ([]kvevent.Batc
 			salted.of[binary.LittleEndian.Uint64(b)] = n
 		}
 	}
-	if r.bad || len(r.buf) > 0 || next > end || heard > end || end > kvevent.EndOfReplay {
+	if r.bad || len(r.buf) > 0 || next > end || received > end || end > kvevent.EndOfReplay {
 		return dst, errPosition
 	}
 	if flags&wasSeen == 0 {
@@ -145,24 +145,24 @@ func (in *Tracker) Restore(dst []kvevent.Batch, position []byte) ([]kvevent.Batc
 	in.lost, in.lostFrom, in.lostTo = flags&wasLost != 0, lostFrom, lostTo
 	in.mixed, in.before, in.first = flags&wasMixed != 0, before, first
 	in.salted, in.copies = salted, copies{}
-	later := heard <= in.heard && at.Sub(in.time) >= restartTime // of a time after a restart that was not noticed here
+	later := received <= in.received && at.Sub(in.time) >= restartTime // after a restart that this Tracker has not detected
 	if later {
 		in.end, in.held, in.bytes = 0, nil, 0
 	}
-	if later || heard > in.heard && !at.IsZero() {
-		in.heard, in.time = heard, at
+	if later || received > in.received && !at.IsZero() {
+		in.received, in.time = received, at
 	}
 	in.next, in.end = next, max(in.end, end)
-	for i := 0; i < len(sums); i += 4 {
-		if of := binary.LittleEndian.Uint32(sums[i:]); of != 0 {
-			in.note(end-uint64((len(sums)-i)/4), of)
+	for i := 0; i < len(checksums); i += 4 {
+		if of := binary.LittleEndian.Uint32(checksums[i:]); of != 0 {
+			in.note(end-uint64((len(checksums)-i)/4), of)
 		}
 	}
 	in.dropHeld()
 	return in.drain(dst), nil
 }
 
-// reader reads numbers and bytes. After the first fault it is bad, and everything is zero.
+// reader reads numbers and bytes. After the first error, bad is set and all values are zero.
 type reader struct {
 	buf []byte
 	bad bool
@@ -208,7 +208,7 @@ func (r *reader) varint(min, max int64) int64 {
 	return v
 }
 
-// count reads how many elements of at least size bytes follow.
+// count reads the number of elements, of at least size bytes each, that follow.
 func (r *reader) count(size int) int {
 	n := r.uvarint(math.MaxUint64)
 	if n > uint64(len(r.buf)/size) {

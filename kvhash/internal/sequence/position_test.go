@@ -102,14 +102,14 @@ func TestPositionHeld(t *testing.T) {
 }
 
 // A sidecar may know of a restart that was not noticed here: its state is not cleared by the next batch.
-func TestPositionOfALaterLife(t *testing.T) {
+func TestPositionAfterRestart(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(s, 0) }
-	for _, heard := range []uint64{2, 3, 9} {
+	for _, received := range []uint64{2, 3, 9} {
 		in := sequence.New(nil)
-		for seq := range heard {
+		for seq := range received {
 			in.Append(nil, kvevent.Batch{Seq: seq, Time: at(1)})
 		}
-		in.Append(nil, kvevent.Batch{Seq: heard + 3, Time: at(1)})
+		in.Append(nil, kvevent.Batch{Seq: received + 3, Time: at(1)})
 		sidecar := sequence.New(nil)
 		for seq := range uint64(3) {
 			sidecar.Append(nil, kvevent.Batch{Seq: seq, Time: at(10)})

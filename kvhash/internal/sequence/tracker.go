@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sequence keeps the batches of one rank complete and in order: it drops duplicates, holds batches that arrive early, detects gaps
-// and restarts, and reports what to fetch. Package index exports it as Stream.
+// Package sequence puts the batches of one rank in order: it drops duplicates, holds batches that arrive early, detects
+// gaps and restarts, and reports what to fetch. Package index exports it as Stream.
 package sequence
 
 import (
@@ -22,20 +22,22 @@ type Need uint8
 const (
 	None     Need = iota // nothing is missing
 	Replay               // a replay of the batches from a sequence number on
-	Snapshot             // the state as a whole, as the replay did not fill the gap
+	Snapshot             // the whole state, because the replay did not fill the gap
 )
 
 // Options configure a [Tracker].
 type Options struct {
 	// First is the number of an engine's first batch: 0 for most, 1 for Dynamo's events.
 	First uint64
-	// MaxHeld is the number of batches kept while earlier ones are missing; 0 means 1024. Beyond it the oldest is dropped and
-	// has to come with the replay or the snapshot.
+	// MaxHeld is the maximum number of batches that are held while earlier ones are missing; 0 means 1024. If there are
+	// more, the oldest is dropped and must be part of the replay or the snapshot.
 	MaxHeld int
-	// MaxHeldBytes is the size of the events of those batches; 0 means 64 MiB. Beyond it, too, the oldest is dropped.
+	// MaxHeldBytes is the maximum size of those batches in bytes; 0 means 64 MiB. If it is exceeded, the oldest is
+	// dropped.
 	MaxHeldBytes int
-	// MaxSalted is the number of blocks whose namespace is remembered, if the engine reports it only with the first block
-	// of a prompt; 0 means 262,144. Beyond it the state is Degraded: what continues a forgotten prompt gets no namespace.
+	// MaxSalted is the maximum number of blocks whose namespace is stored, if the engine reports it only with the first
+	// block of a prompt; 0 means 262,144. If there are more, the state is Degraded, because blocks that follow an
+	// omitted block have no namespace.
 	MaxSalted int
 	// Window limits how far a sequence number may fall back and still be treated as a duplicate; 0 means 1024. Further
 	// back, or back to First, it is a restart of the engine, unless the first batch arrives again with its time. Within
@@ -46,7 +48,7 @@ type Options struct {
 	Copies bool
 }
 
-// Tracker follows the sequence of batches of one rank.
+// Tracker tracks the batches of one rank.
 //
 //	            Seq == next: deliver                        replay fills the gap: deliver it and what was held
 //	  +------+ ----------------------> live <------------------------------------------------+
@@ -65,29 +67,29 @@ type Options struct {
 // The zero value is ready for use with default options. A Tracker reads no clock; a caller that stops waiting calls FinishReplay or
 // Skip. It is not safe for concurrent use.
 type Tracker struct {
-	opt      Options
-	why      string // of the last Reset
-	seen     bool
-	stale    bool            // the replay did not help
-	again    bool            // a replay may be running that was asked for before a restart
-	ranked   bool            // worker and rank are known
-	mixed    bool            // there were batches of others
-	lost     bool            // batches were given up or damaged, and nothing has made up for them
-	next     uint64          // first batch not delivered
-	end      uint64          // one beyond the highest sequence number known, from a batch or a snapshot; next <= end
-	heard    uint64          // one beyond the highest batch seen that has a time; heard <= end
-	time     time.Time       // of that batch
-	before   time.Time       // of the last batch before the last restart; zero if absent
-	first    time.Time       // of the first batch since
-	held     []kvevent.Batch // ascending, next < held[i].Seq < end
-	bytes    int             // of held
-	salted   namespaces
-	copies   copies
-	lostFrom uint64 // valid if lost
-	lostTo   uint64
-	worker   uint64 // valid if ranked
-	rank     uint32
-	sums     []sum // by number modulo maxSums; nil while batches carry times
+	opt       Options
+	why       string // of the last Reset
+	seen      bool
+	stale     bool            // the replay did not fill the gap
+	again     bool            // a replay that was requested before a restart may be running
+	ranked    bool            // worker and rank are known
+	mixed     bool            // batches of other ranks were received
+	lost      bool            // batches were skipped or damaged, and the state was not replaced since
+	next      uint64          // first batch not delivered
+	end       uint64          // one beyond the highest sequence number known, from a batch or a snapshot; next <= end
+	received  uint64          // one beyond the highest batch received that has a time; received <= end
+	time      time.Time       // of that batch
+	before    time.Time       // of the last batch before the last restart; zero if absent
+	first     time.Time       // of the first batch since
+	held      []kvevent.Batch // ascending, next < held[i].Seq < end
+	bytes     int             // of held
+	salted    namespaces
+	copies    copies
+	lostFrom  uint64 // valid if lost
+	lostTo    uint64
+	worker    uint64 // valid if ranked
+	rank      uint32
+	checksums []sum // by number modulo maxChecksums; nil while batches have times
 }
 
 // New returns a Tracker that expects an engine's first batch. nil options mean the defaults.
@@ -100,8 +102,9 @@ func New(o *Options) *Tracker {
 	return in
 }
 
-// Append takes the next batch of the live stream and appends to dst the batches to apply now, in order. They share memory with b, whose
-// events' namespaces may be set; what is held for later is copied. After a restart of the engine the first of them clears the rank.
+// Append adds the next batch of the live stream and appends the batches to apply now to dst, in order. They share
+// memory with b, and Append may set the namespaces of b's events; batches that are held are copied. After a restart of
+// the engine, the first of them clears the rank.
 func (in *Tracker) Append(dst []kvevent.Batch, b kvevent.Batch) []kvevent.Batch {
 	if !in.ours(&b) {
 		return dst
@@ -109,21 +112,21 @@ func (in *Tracker) Append(dst []kvevent.Batch, b kvevent.Batch) []kvevent.Batch 
 	if in.restarted(&b) {
 		dst = in.reset(dst, b)
 	} else if b.Damaged && b.Seq < in.next {
-		in.spoil(b.Seq) // whether it is a repetition or from another run cannot be read
+		in.spoil(b.Seq) // it cannot be determined whether it is a duplicate or from another run
 	}
-	in.remember(&b)
+	in.record(&b)
 	return in.take(dst, b)
 }
 
-// Reset forgets everything and appends to dst a batch that clears the rank. The next batch is expected to be the first one. why is the
-// reason that [Tracker.State] gives until then.
+// Reset resets the Tracker to its initial state and appends a batch that clears the rank to dst. The next batch should
+// be the first one. why is the reason that [Tracker.State] returns until then.
 func (in *Tracker) Reset(dst []kvevent.Batch, why string) []kvevent.Batch {
 	dst = in.reset(dst, kvevent.Batch{Worker: in.worker, DPRank: in.rank})
 	in.ranked, in.mixed, in.why = false, false, why
 	return dst
 }
 
-// reset clears the rank of which b is a batch.
+// reset clears the rank that sent b.
 func (in *Tracker) reset(dst []kvevent.Batch, b kvevent.Batch) []kvevent.Batch {
 	before := in.time
 	if before.IsZero() {
@@ -146,7 +149,7 @@ func (in *Tracker) AppendReplay(dst []kvevent.Batch, b kvevent.Batch) []kvevent.
 		return dst
 	}
 	if !b.Time.IsZero() && (!in.before.IsZero() && !b.Time.After(in.before) || b.Seq > in.opt.First && b.Time.Before(in.first) ||
-		b.Seq >= in.heard && b.Time.Before(in.time)) {
+		b.Seq >= in.received && b.Time.Before(in.time)) {
 		return dst // from an earlier run; or the clock was set back, and the live stream will bring it
 	}
 	if in.reborn(&b, restartTime) {
@@ -156,13 +159,13 @@ func (in *Tracker) AppendReplay(dst []kvevent.Batch, b kvevent.Batch) []kvevent.
 	return in.take(dst, b)
 }
 
-// ours reports whether b is a batch, and of this rank.
+// ours reports whether b is a batch of this rank.
 func (in *Tracker) ours(b *kvevent.Batch) bool {
 	if b.Seq == kvevent.EndOfReplay {
 		return false
 	}
 	if b.Damaged {
-		return true // it may have lost its rank
+		return true // its rank may be missing
 	}
 	if !in.ranked {
 		in.ranked, in.worker, in.rank = true, b.Worker, b.DPRank
@@ -204,19 +207,19 @@ func (in *Tracker) Replace(dst []kvevent.Batch, seq uint64, events ...kvevent.Ev
 // clears the whole rank.
 func (in *Tracker) Skip(dst []kvevent.Batch) []kvevent.Batch {
 	for _, b := range in.held {
-		in.lose(b.Seq)
+		in.abandon(b.Seq)
 		in.next = b.Seq + 1
 		dst = in.deliver(dst, b)
 	}
-	in.lose(in.end)
+	in.abandon(in.end)
 	in.stale = false
 	in.next = in.end
 	in.held, in.bytes = slices.Delete(in.held, 0, len(in.held)), 0
 	return dst
 }
 
-// lose gives up the batches from next up to but not including seq, if there are any.
-func (in *Tracker) lose(seq uint64) {
+// abandon skips the batches from next up to but not including seq, if any.
+func (in *Tracker) abandon(seq uint64) {
 	if in.next == seq {
 		return
 	}
@@ -243,7 +246,7 @@ func (in *Tracker) replaying() bool {
 	return n == Replay
 }
 
-// State returns how much is known about the rank, and why not everything.
+// State returns the state of the rank, and the reason if it is not Exact.
 func (in *Tracker) State() (s State, why string) {
 	switch {
 	case !in.seen:
@@ -266,7 +269,7 @@ func (in *Tracker) State() (s State, why string) {
 // restarted reports whether b, from the live stream, begins another run of the engine. A publisher keeps order, so a
 // number that falls back is either a repetition of an old batch or a restart; a later time distinguishes them.
 func (in *Tracker) restarted(b *kvevent.Batch) bool {
-	if b.Seq >= in.end || b.Damaged && b.Time.IsZero() { // of what rank it is may not be known; the next one will show it
+	if b.Seq >= in.end || b.Damaged && b.Time.IsZero() { // its rank may be unknown; the next batch shows whether there was a restart
 		return false
 	}
 	last := in.end - 1
@@ -280,10 +283,10 @@ type sum struct {
 	of  uint32 // 0 for unknown
 }
 
-const maxSums = 1024
+const maxChecksums = 1024
 
-// remember notes a batch, unless its time distinguishes runs or it is incomplete.
-func (in *Tracker) remember(b *kvevent.Batch) {
+// record stores the checksum of a batch, unless the batch has a time or is incomplete.
+func (in *Tracker) record(b *kvevent.Batch) {
 	if !b.Time.IsZero() || b.Damaged {
 		return
 	}
@@ -291,40 +294,40 @@ func (in *Tracker) remember(b *kvevent.Batch) {
 }
 
 func (in *Tracker) note(seq uint64, of uint32) {
-	if in.sums == nil {
-		in.sums = make([]sum, maxSums)
+	if in.checksums == nil {
+		in.checksums = make([]sum, maxChecksums)
 	}
-	in.sums[seq%maxSums] = sum{seq, of}
+	in.checksums[seq%maxChecksums] = sum{seq, of}
 }
 
-// differs reports whether b is not the batch that had its number before.
+// differs reports whether b differs from the previous batch with its number.
 func (in *Tracker) differs(b *kvevent.Batch) bool {
-	if !b.Time.IsZero() || b.Damaged || in.sums == nil {
+	if !b.Time.IsZero() || b.Damaged || in.checksums == nil {
 		return false
 	}
-	s := in.sums[b.Seq%maxSums]
+	s := in.checksums[b.Seq%maxChecksums]
 	return s.of != 0 && s.seq == b.Seq && s.of != checksum(b)
 }
 
-// restartTime is less than an engine takes to start, and more than a clock is set back.
+// restartTime is less than the time that an engine takes to start, and more than a typical clock adjustment.
 const restartTime = 5 * time.Second
 
 // reborn reports whether b is later in time, by at least the given time, than the batch with the highest number that
 // was received with a time; a damaged batch has none. The live stream may lag a snapshot: a number that is received for
 // the first time is not a repetition, regardless of its time.
 func (in *Tracker) reborn(b *kvevent.Batch, by time.Duration) bool {
-	return b.Seq < in.heard && !b.Time.IsZero() && b.Time.Sub(in.time) >= by
+	return b.Seq < in.received && !b.Time.IsZero() && b.Time.Sub(in.time) >= by
 }
 
-// take delivers b if it is the next one, holds it if it is early, drops it if it is late.
+// take delivers b if it is the next batch, holds it if it is early, and drops it if it is late.
 func (in *Tracker) take(dst []kvevent.Batch, b kvevent.Batch) []kvevent.Batch {
 	in.seen = true
 	in.end = max(in.end, b.Seq+1)
 	if b.Seq == in.opt.First {
 		in.first = b.Time
 	}
-	if b.Seq >= in.heard && !b.Time.IsZero() {
-		in.heard, in.time = b.Seq+1, b.Time
+	if b.Seq >= in.received && !b.Time.IsZero() {
+		in.received, in.time = b.Seq+1, b.Time
 	}
 	switch {
 	case b.Seq < in.next:
@@ -360,7 +363,7 @@ func (in *Tracker) dropHeld() {
 	in.held = slices.Delete(in.held, 0, n)
 }
 
-// drain delivers held batches while they follow each other.
+// drain delivers held batches as long as none is missing.
 func (in *Tracker) drain(dst []kvevent.Batch) []kvevent.Batch {
 	n := 0
 	for n < len(in.held) && in.held[n].Seq == in.next {
@@ -388,12 +391,12 @@ func (in *Tracker) deliver(dst []kvevent.Batch, b kvevent.Batch) []kvevent.Batch
 		in.lost = false // an empty cache is known exactly
 	}
 	if b.Damaged {
-		in.spoil(b.Seq) // what it lacks, wherever in the batch it was
+		in.spoil(b.Seq) // events are missing, at an unknown position in the batch
 	}
 	return append(dst, b)
 }
 
-// spoil notes that a batch was lost, or some of it. How many copies there are is not known then.
+// spoil records that a batch, or part of it, was lost. The numbers of copies are then unknown.
 func (in *Tracker) spoil(seq uint64) {
 	in.copies = copies{}
 	if !in.lost {
@@ -433,7 +436,7 @@ func checksum(b *kvevent.Batch) uint32 {
 	var before []uint64
 	for i := range b.Events {
 		e := &b.Events[i]
-		known := e.Kind == kvevent.Stored && len(e.TokenIDs)+len(e.LocalHashes)+len(e.SequenceHashes) == 0 // is copied to another tier
+		known := e.Kind == kvevent.Stored && len(e.TokenIDs)+len(e.LocalHashes)+len(e.SequenceHashes) == 0 // a copy to another tier
 		if again := i > 0 && slices.Equal(e.BlockHashes, before); !known && !(again && e.Kind == kvevent.Removed) {
 			add(uint64(e.Kind)<<1 | uint64(b2i(e.HasParent)))
 			add(e.Parent)

@@ -90,7 +90,7 @@ func TestTracker(t *testing.T) {
 		{"late replay of a life of which no time is known", "0 1 0@9 r1@2 done 1@10", "0 1 clear 0 1", need{}, "exact "},
 		{"restart in a gap", "0 5 0", "0 clear 0", need{}, "exact "},
 		{"repetition of the first batch", "0@1 1@2 0@1 2@3", "0 1 2", need{}, "exact "},
-		{"late replay of the life before, of a batch not heard", "0@1 0@9 2@11 r1@3", "0 clear 0", need{Kind: sequence.Replay, Seq: 1}, "degraded batch 1 is missing"},
+		{"late replay of the previous run, of a batch that was not received", "0@1 0@9 2@11 r1@3", "0 clear 0", need{Kind: sequence.Replay, Seq: 1}, "degraded batch 1 is missing"},
 		{"restart with one batch before", "0@1 0@1 0@2", "0 clear 0", need{}, "exact "},
 		{"repetition of an old time is no restart", "0@1 1@2 2@3 1@2", "0 1 2", need{}, "exact "},
 		{"too much held", "0 2 3 4 5 6 7 r1", "0 1", need{Kind: sequence.Replay, Seq: 2}, "degraded batch 2 is missing"},
@@ -171,7 +171,7 @@ func TestTrackerLossy(t *testing.T) {
 		var state uint64 // what a consumer has
 		last := int64(-1)
 		life := 0
-		heard := 0     // batches up to the highest that arrived, or that a snapshot holds
+		received := 0  // batches up to the highest that arrived, or that a snapshot holds
 		came := 0      // batches up to the highest that arrived
 		quiet := false // nothing was received since the engine cleared its cache
 		event := func(t *rapid.T, state uint64) (kvevent.Event, uint64) {
@@ -237,7 +237,7 @@ func TestTrackerLossy(t *testing.T) {
 		push := func(b kvevent.Batch) {
 			out = in.Append(out, b)
 			came = max(came, int(b.Seq-first)+1)
-			heard, quiet = max(heard, came), false
+			received, quiet = max(received, came), false
 			apply()
 		}
 		t.Repeat(map[string]func(*rapid.T){
@@ -247,10 +247,10 @@ func TestTrackerLossy(t *testing.T) {
 				}
 			},
 			"repeat": func(t *rapid.T) {
-				if heard == 0 || quiet {
-					t.Skip("nothing heard")
+				if received == 0 || quiet {
+					t.Skip("nothing received")
 				}
-				push(log[heard-1])
+				push(log[received-1])
 			},
 			"replay": func(t *rapid.T) {
 				n := needOf(in)
@@ -261,7 +261,7 @@ func TestTrackerLossy(t *testing.T) {
 				for _, b := range log[from:] {
 					out = in.AppendReplay(out, b)
 					came = max(came, int(b.Seq-first)+1)
-					heard = max(heard, came)
+					received = max(received, came)
 				}
 				if rapid.IntRange(0, 4).Draw(t, "cut off") > 0 {
 					in.FinishReplay()
@@ -284,7 +284,7 @@ func TestTrackerLossy(t *testing.T) {
 					i := rapid.IntRange(0, len(log)-1).Draw(t, "snapshot")
 					state, last = states[i], int64(first)+int64(i)
 					out = in.Replace(out, first+uint64(i))
-					heard = max(heard, i+1)
+					received = max(received, i+1)
 				} else {
 					out = in.Skip(out)
 				}
@@ -292,12 +292,12 @@ func TestTrackerLossy(t *testing.T) {
 			},
 			"restart": func(t *rapid.T) {
 				if came == 0 || log[came-1].Time.IsZero() {
-					t.Skip("an engine that was not heard of")
+					t.Skip("no event of the engine received")
 				}
 				silent := rapid.IntRange(0, min(came-1, 3)).Draw(t, "silent") // nothing is received; an engine that continues to count is not noticed
 				dead = slices.DeleteFunc(log[:came], func(b kvevent.Batch) bool { return b.Time.IsZero() })
 				life++
-				log, states, heard, came = nil, nil, 0, 0
+				log, states, received, came = nil, nil, 0, 0
 				now = now.Add(time.Minute)
 				for range silent {
 					publish(t, false)
@@ -306,7 +306,7 @@ func TestTrackerLossy(t *testing.T) {
 			},
 			"emptied without a word": func(t *rapid.T) {
 				if came == 0 || came < len(log) || log[came-1].Time.IsZero() { // only the time of the last received batch identifies earlier ones
-					t.Skip("an engine that was not heard of")
+					t.Skip("no event of the engine received")
 				}
 				states[len(states)-1], quiet = 0, true
 				out = in.Reset(out, "")
@@ -315,7 +315,7 @@ func TestTrackerLossy(t *testing.T) {
 			"": func(t *rapid.T) {
 				if trust, _ := in.State(); trust == sequence.Exact {
 					exact++
-					if want := states[heard-1]; state != want {
+					if want := states[received-1]; state != want {
 						t.Fatalf("exact, but the engine has %b, the consumer %b", want, state)
 					}
 				}
@@ -325,7 +325,7 @@ func TestTrackerLossy(t *testing.T) {
 	require.NotZero(t, exact)
 }
 
-func TestTrackerCopiesWhatItHolds(t *testing.T) {
+func TestTrackerCopiesInput(t *testing.T) {
 	in := sequence.New(nil)
 	ev := []kvevent.Event{{Kind: kvevent.Stored, BlockHashes: []uint64{1}, TokenIDs: []uint32{2}, Objects: [][]uint64{{3}}}}
 	require.Empty(t, in.Append(nil, kvevent.Batch{Seq: 1, Events: ev}))

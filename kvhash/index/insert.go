@@ -20,19 +20,19 @@ type blocks struct {
 	plane   int
 }
 
-// isGone reports whether block i was removed while it was parked.
-func (b *blocks) isGone(i int) bool { return b.gone != nil && b.gone[i] }
+// isRemoved reports whether block i was removed while it was parked.
+func (b *blocks) isRemoved(i int) bool { return b.gone != nil && b.gone[i] }
 
-// job is a list of blocks with a known position: they follow a block with sequence hash seq, or begin a prompt.
+// job is a list of blocks with a known position: they follow the block with sequence hash seq, or begin a prompt.
 type job struct {
 	blocks
 	first  bool
 	seq    uint64
 	anchor uint32   // the slot before them, or 0
-	path   []uint64 // sequence hashes of the blocks between the anchor, or the beginning, and the first of them; the last maxRun at most
+	path   []uint64 // sequence hashes of the blocks between the anchor, or the start of the prompt, and the first block; at most the last maxRun
 }
 
-// segment is blocks of a job that lie in consecutive slots.
+// segment is a range of blocks of a job in consecutive slots.
 type segment struct {
 	slot    uint32
 	from, n int // in the job
@@ -40,15 +40,16 @@ type segment struct {
 	prev    uint32 // the slot of the block before, or 0
 }
 
-// place stores a job, and with it every orphan that waited for one of its blocks. See Apply for how lookups see it.
-func (x *Index) place(id WorkerID, w *worker, j job, res *Result) {
+// insertJob stores a job and every orphan that waited for one of its blocks. [Index.Add] documents what lookups report
+// meanwhile.
+func (x *Index) insertJob(id WorkerID, w *worker, j job, res *Result) {
 	if !w.orphans.awaits(j.hashes) {
 		x.locateJob(w, &j, res)
 		x.publishJob(id, w, x.segs, x.fresh, j.plane)
 		return
 	}
-	// Deeper blocks must be present before the blocks that lead to them, so no worker holds any of the blocks until all
-	// have slots.
+	// Deeper blocks must be present before their predecessors, so no worker holds any of the blocks until all have
+	// slots.
 	type located struct {
 		segs  []segment
 		fresh []bool
@@ -72,14 +73,14 @@ func (x *Index) place(id WorkerID, w *worker, j job, res *Result) {
 	}
 }
 
-// claim appends to todo the orphans that waited for a block of a job just placed.
+// claim appends to todo the orphans that waited for a block of the job just stored.
 func (x *Index) claim(todo []job, w *worker, j *job) []job {
 	anchor, path := j.anchor, slices.Clone(j.path) // jobs share it
 	segs := x.segs
 	for i, h := range j.hashes {
-		if j.isGone(i) {
+		if j.isRemoved(i) {
 			if path = append(path, x.seqs[i]); len(path) > maxRun {
-				anchor, path = 0, path[1:] // a block that is there is found without: its run begins not farther away
+				anchor, path = 0, path[1:] // not needed to find a present block: its run does not begin farther away
 			}
 		} else {
 			for i >= segs[0].from+segs[0].n {
@@ -94,9 +95,9 @@ func (x *Index) claim(todo []job, w *worker, j *job) []job {
 	return todo
 }
 
-// locateJob finds or allocates slots for the blocks of a job and records the worker's names for them. It leaves their
-// sequence hashes in x.seqs, their segments in x.segs, and in x.fresh of which the name is new. When the index is full
-// it cuts the job.
+// locateJob finds or allocates slots for the blocks of a job and records the worker's names for them. It sets x.seqs to
+// their sequence hashes, x.segs to their segments, and x.fresh to whether each name is new. If the index is full, it
+// truncates the job.
 func (x *Index) locateJob(w *worker, j *job, res *Result) {
 	x.touched += w.names.touch(j.hashes[:min(len(j.hashes), touchLen)])
 	x.seqs = x.seqs[:0]
@@ -140,7 +141,7 @@ func (x *Index) locateJob(w *worker, j *job, res *Result) {
 	}
 }
 
-// publishJob gives the worker the blocks of segments, in a plane, the deepest first: to lookups it is one step.
+// publishJob assigns the blocks of segments to the worker in a plane, the deepest first. For lookups it is one step.
 func (x *Index) publishJob(id WorkerID, w *worker, segs []segment, fresh []bool, plane int) {
 	for _, s := range slices.Backward(segs) {
 		if s.fresh {
@@ -153,7 +154,7 @@ func (x *Index) publishJob(id WorkerID, w *worker, segs []segment, fresh []bool,
 	x.tree.hang(segs)
 }
 
-// hang ties segments that were there to the blocks before, which may be new.
+// hang links existing segments to the blocks before them, which may be new.
 func (t *tree) hang(segs []segment) {
 	for i, s := range segs {
 		switch {
@@ -167,8 +168,9 @@ func (t *tree) hang(segs []segment) {
 }
 
 // locate finds the slots of blocks with the given sequence hashes, which follow the block in slot prev (0 if it is
-// absent or they begin a prompt), and allocates slots for absent blocks. The segments are in x.segs; new ones wait for
-// fill. Removed blocks are skipped. It returns how many blocks it came to: fewer than all if the index is full.
+// absent or they begin a prompt), and allocates slots for absent blocks. The segments are in x.segs; new ones must be
+// passed to fill. Removed blocks are skipped. It returns the number of blocks processed, which is less than len(seqs)
+// if the index is full.
 func (x *Index) locate(prev uint32, seqs []uint64, gone []bool) int {
 	t := &x.tree
 	x.segs = x.segs[:0]
@@ -184,7 +186,7 @@ func (x *Index) locate(prev uint32, seqs []uint64, gone []bool) int {
 			switch {
 			case prev == 0:
 			case slot == prev+1:
-				t.slots.tie(slot) // the one before may have been away
+				t.slots.tie(slot) // the block before may have been absent
 			case t.slots.run(prev) != 0:
 				t.follow(prev, t.slots.run(slot))
 			}
@@ -237,8 +239,9 @@ func (x *Index) locate(prev uint32, seqs []uint64, gone []bool) int {
 	return len(seqs)
 }
 
-// grant gives the worker the blocks in slots [from,to) in a plane, the deepest first. fresh reports for each whether
-// its name there is new. One that is not is there already, or waits for the job that named it.
+// grant assigns the blocks in slots [from,to) to the worker in a plane, the deepest first. fresh reports for each block
+// whether its name in the plane is new. A block without a new name is already assigned, or will be by the job that
+// named it.
 func (x *Index) grant(id WorkerID, w *worker, from, to uint32, plane int, fresh []bool) {
 	t := &x.tree
 	for to > from {
