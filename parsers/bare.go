@@ -19,10 +19,10 @@ func (p *tagged) beginBareList() {
 	p.state = stBareList
 }
 
-// bareList holds a list of calls until it is whole, since a list without a tag is text unless all of it can be read.
+// bareList holds a list of calls until it is complete, because a list without a tag is text unless all of it is valid.
 func (p *tagged) bareList() bool {
 	m := p.machine
-	for m.step == 0 { // is there a name and a parenthesis after the bracket?
+	for m.step == 0 { // check for a name and a parenthesis after the bracket
 		if m.from == len(m.win) {
 			if m.final {
 				return p.bareText(len(m.win))
@@ -70,7 +70,7 @@ func (p *tagged) nameBefore(at int) bool {
 	return at > p.openAt+1
 }
 
-// bareText goes back to text after what was not a list; no list begins before window position to.
+// bareText returns to text after bytes that are not a list; no list begins before window position to.
 func (p *tagged) bareText(to int) bool {
 	p.dead = p.off(to)
 	p.pos, p.node = p.openAt+1, 0
@@ -132,10 +132,10 @@ func trimmed(b []byte) []byte {
 	return b
 }
 
-// The kinds of list that stBareList holds, in step; below them it looks for a Python call.
+// The kinds of lists that stBareList holds, as values of step; lower values look for a Python call.
 const (
-	literalBare   uint8 = iota + 2 // dicts without a tag: text if they are not calls
-	literalTagged                  // dicts after the opening tag: a broken call then
+	literalBare   uint8 = iota + 2 // dicts without a tag: text unless they are calls
+	literalTagged                  // dicts after the opening tag: a broken call unless they are calls
 )
 
 // openLiteral drops the opening tag at openAt, which the list at pos follows.
@@ -178,7 +178,7 @@ func (p *tagged) literal(st grammar.Status) bool {
 	if !p.beginCall(p.openAt) {
 		return false
 	}
-	if st == grammar.Done { // where the list ends is known
+	if st == grammar.Done { // the end of the list is known
 		p.abort(why, p.pos)
 		p.layout.afterBlock()
 		return true
@@ -198,7 +198,7 @@ func (p *tagged) dicts(doc []byte) (calls []heldCall, ok bool) {
 		if doc[i] != '{' || len(calls) >= int(p.lim.Calls) {
 			return nil, false
 		}
-		// The codec reads arguments. To it the dict is one, and what follows the comma after it is Bad.
+		// The codec reads arguments and treats a dict as such. It returns Bad after the comma that follows the dict.
 		p.dec.Begin(noSchema)
 		out, _, _ := p.dec.Append(p.out, []byte("x="), false)
 		at := len(out)
@@ -224,7 +224,8 @@ func (p *tagged) bareCall() (begun, waits bool) {
 	return begun, waits
 }
 
-// bareObject looks, at the beginning of a run, for a call object, or a list of them, without a tag. It reports whether the state changed.
+// bareObject detects a call object, or a list of them, without a tag at the beginning of a run. It reports whether the
+// state changed.
 func (p *tagged) bareObject() bool {
 	i := max(p.from, p.start)
 	for i < len(p.win) && blank(p.win[i]) {

@@ -37,7 +37,7 @@ func (p *tagged) begin(start Start) {
 
 // advance implements layout.
 func (p *tagged) advance() bool {
-	switch p.state { // those in which long arguments arrive: three comparisons are faster than the table of the others
+	switch p.state { // the states of long arguments: three comparisons are faster than the switch
 	case stJSON:
 		return p.jsonBody()
 	case stCodec:
@@ -119,14 +119,14 @@ func (p *tagged) reset() {
 // kept implements layout.
 func (p *tagged) kept() int { return cap(p.spare) + cap(p.json.args) }
 
-// marker implements layout. A marker that is data needs nothing: pos is after it and start before it.
+// marker implements layout. For a marker that is data there is nothing to do: pos is after it and start before it.
 func (p *tagged) marker(m marker) {
 	t := p.tag
 	switch r := m.role; r {
 	case roleReasonOpen:
 		switch {
 		case !p.reasoning:
-			p.settle()
+			p.closeRun()
 			p.openReasoning(t.Reasoning)
 		case p.echoable && p.untouched():
 			p.start, p.echoable = p.pos, false
@@ -144,7 +144,7 @@ func (p *tagged) marker(m marker) {
 		p.breakOut()
 		p.newRun()
 	case roleTurn:
-		p.settle()
+		p.closeRun()
 		p.start = p.pos
 		p.newRun()
 	case roleWrapClose, roleCallClose:
@@ -173,8 +173,8 @@ func (p *tagged) holdOpener() {
 	p.call.name, p.call.id = p.call.name[:0], p.call.id[:0]
 }
 
-// closesText reports whether the closing marker at mark ends something that was left as text: an opening tag that no
-// call followed, or a call whose own opening tag was lost. It stays with what it closes then.
+// closesText reports whether the closing marker at mark ends something that was emitted as text: an opening tag without
+// a call, or a call whose opening tag is missing. The marker is then text too.
 func (p *tagged) closesText() bool {
 	last := p.last
 	if at := p.beforeBlock(p.mark); at > p.start {
@@ -186,7 +186,7 @@ func (p *tagged) closesText() bool {
 	return p.quoting
 }
 
-// opened decides, after an opening tag, whether a call follows. Until it knows, the tag may be prose.
+// opened determines whether a call follows an opening tag. Until then, the tag may be prose.
 func (p *tagged) opened() bool {
 	if p.want && p.node == 0 && p.openGuided() {
 		return true
@@ -251,7 +251,7 @@ func (p *tagged) opened() bool {
 	case scan.No:
 		return p.doubt(p.pos)
 	}
-	if m < 0 && t.Quoted && p.win[p.pos] == '[' { // a word that is prose too: a list of objects must follow
+	if m < 0 && t.Quoted && p.win[p.pos] == '[' { // a word that also occurs in prose: a list of objects must follow
 		i := p.pos + 1
 		for i < len(p.win) && blank(p.win[i]) && i-p.pos < p.c.g.MaxHold {
 			i++
@@ -288,7 +288,7 @@ func (p *tagged) opened() bool {
 }
 
 // openGuided drops an opening tag that engines leave around a guided document: the bytes after it can only begin the
-// document. It reports false when that is not so, or not known yet.
+// document. It returns false if they cannot, or if more input is needed.
 func (p *tagged) openGuided() bool {
 	i := p.pos
 	for i < len(p.win) && blank(p.win[i]) {
@@ -303,15 +303,15 @@ func (p *tagged) openGuided() bool {
 		return false
 	}
 	p.mark = p.openAt
-	p.settle()
+	p.closeRun()
 	p.start, p.pos = i, i
 	p.newRun()
 	p.state = stText
 	return true
 }
 
-// suspect looks on after an opening tag that no call follows. If its closing tag comes soon it was a broken call, whose
-// markup must not be shown; otherwise it was prose.
+// suspect searches for the closing tag after an opening tag without a call. If it follows soon, the tags are a broken
+// call, whose markup must not be shown; otherwise they are prose.
 func (p *tagged) suspect() bool {
 	s := p.textSet()
 	m := p.find(s)
@@ -368,7 +368,7 @@ func (p *tagged) blankSince(from int) bool {
 	return true
 }
 
-// dropOpener drops the opening tag at openAt, after which another one follows: it was written twice.
+// dropOpener drops the opening tag at openAt, because the model wrote it twice.
 func (p *tagged) dropOpener() {
 	again := p.mark
 	p.mark = p.openAt
@@ -381,7 +381,7 @@ func (p *tagged) dropOpener() {
 }
 
 // closing reads on after a call until its block ends or another call begins. A block that is not closed ends at the
-// first thing that cannot belong to it, so that no text is lost.
+// first byte that cannot belong to it, so that no text is lost.
 func (p *tagged) closing() bool {
 	if p.node == 0 && p.nextInBlock() {
 		waits := p.waiting
@@ -410,7 +410,7 @@ func (p *tagged) closing() bool {
 			p.start = len(p.win)
 			return false
 		}
-		fallthrough // what is left is white space
+		fallthrough // the rest is white space
 	case scan.No:
 		p.node, p.pos = 0, p.anchor
 		p.wrapper, p.listed = false, false
@@ -621,16 +621,16 @@ func (c *compiled) compileTags(t *grammar.Tagged, around []marker) *tagSets {
 			next = nil
 		}
 		s.value = set(pClose, cClose, cOpen, wClose, next)
-		s.behind[0] = set(pOpen, cClose, wClose, cOpen, around)
-		s.behind[1] = set(wClose, cOpen, around)
-		s.behind[2] = set(wOpen)
-		s.behind[3] = set(cOpen)
+		s.following[0] = set(pOpen, cClose, wClose, cOpen, around)
+		s.following[1] = set(wClose, cOpen, around)
+		s.following[2] = set(wOpen)
+		s.following[3] = set(cOpen)
 	}
 	s.opens = set(opens)
 	return s
 }
 
-// setTags makes p read what t declares.
+// setTags sets the tags that p parses to those of t.
 func (p *tagged) setTags(t *grammar.Tagged, sets *tagSets) {
 	p.tag, p.sets = t, sets
 	if b := t.Body.Params; b != nil {
@@ -645,7 +645,7 @@ func (p *tagged) setTags(t *grammar.Tagged, sets *tagSets) {
 	}
 }
 
-// startAfterTags returns where generation begins after prompt.
+// startAfterTags returns the position at which generation begins after prompt.
 func startAfterTags(t *grammar.Tagged, prompt string) Start {
 	r := t.Reasoning
 	if r == nil {

@@ -24,7 +24,7 @@ func (p *tagged) body() bool {
 			if !p.call.open && !p.tag.Open.Token {
 				return p.doubt(p.from)
 			}
-			if !p.call.open && !p.commit() { // the tag and a name are there: no prose
+			if !p.call.open && !p.commit() { // a tag and a name cannot be prose
 				return false
 			}
 			return p.broken(event.BadArguments)
@@ -78,7 +78,7 @@ func (p *tagged) jsonBegins(fence string) scan.Prefix {
 	return scan.More
 }
 
-// codec lets the family's codec read on in the arguments.
+// codec continues to read the arguments with the family's codec.
 func (p *tagged) codec() bool {
 	m := p.machine
 	n := len(m.out)
@@ -118,7 +118,7 @@ func (p *tagged) argumentsDone() bool {
 	return true
 }
 
-// endOfCall waits, after complete arguments, for the closing tag that the family needs.
+// endOfCall waits for the closing tag, after complete arguments, if the family requires it.
 func (p *tagged) endOfCall() bool {
 	if fence := p.tag.Body.Fence; p.lit < len(fence) && p.node == 0 {
 		if p.lit == 0 {

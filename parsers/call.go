@@ -7,18 +7,18 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// callState is the state of one call: opened by beginCall, announced by startCall, ended by endCall or abort. A call
-// that failed is read to its end all the same, so that nothing inside it is treated as text or for another call.
+// callState is the state of one call: opened by beginCall, announced by startCall, ended by endCall or abort. A failed
+// call is still parsed to its end, so that no part of it is treated as text or as another call.
 type callState struct {
 	open    bool // begun and not ended
 	started bool // the name is known
-	failed  bool // ToolAbort was emitted; what follows is dropped
+	failed  bool // ToolAbort was emitted; the rest is dropped
 	muted   event.Why
 	flags   event.Flags
 	no      int32
 	name    []byte
 	id      []byte // as the model wrote it
-	from    int64  // stream offset up to which the call is accounted for
+	from    int64  // stream offset of the end of the last event of the call
 	size    int64  // argument bytes emitted
 	schema  *args.Schema
 }
@@ -56,7 +56,7 @@ func (p *machine) beginCall(from int) bool {
 	return true
 }
 
-// cancelCall discards a call of which nothing was emitted.
+// cancelCall discards a call without events.
 func (p *machine) cancelCall() {
 	p.call.open = false
 	p.calls--
@@ -64,8 +64,7 @@ func (p *machine) cancelCall() {
 	p.lastCall = true
 }
 
-// startCall announces the open call: its name, in call.name, is final. Everything before window position to is
-// accounted for.
+// startCall announces the open call: its name, in call.name, is final. The event ends at window position to.
 func (p *machine) startCall(to int) {
 	c := &p.call
 	if c.started = true; c.failed {
@@ -167,7 +166,7 @@ func (p *machine) abort(why event.Why, to int) {
 	p.lastCall = true
 }
 
-// fail aborts the open call but leaves its markup to be read to the end.
+// fail aborts the open call; the states parse the rest of its markup.
 func (p *machine) fail(why event.Why, to int) {
 	c := &p.call
 	if c.failed {

@@ -25,7 +25,7 @@ type channels struct {
 type channelSets struct {
 	all    *markerSet // what ends a run of text
 	ends   *markerSet // what ends the body of a message
-	routed bool       // a marker of its own ends a header for each kind of body
+	routed bool       // each kind of body has its own marker that ends the header
 
 	toReasoning, toText []string // the recipients whose messages are reasoning and text
 }
@@ -180,7 +180,7 @@ func (p *channels) marker(m marker) {
 
 // endMessage ends the run and the message it is in, before the marker at mark.
 func (p *channels) endMessage() {
-	p.settle()
+	p.closeRun()
 	if p.reasoning {
 		p.reasoning = false
 		p.joinable = p.partKind == event.Reasoning

@@ -179,12 +179,12 @@ func (d *dialect) tagged(t testing.TB, g *grammar.Tagged) {
 	b := g.Body
 	switch {
 	case g.Name != nil && b.Params == nil && b.Codec == nil:
-		before, behind := "{", "}"
+		before, following := "{", "}"
 		if b.Fence != "" {
-			before, behind = b.Fence+"json\n{", "}\n"+b.Fence
+			before, following = b.Fence+"json\n{", "}\n"+b.Fence
 		}
 		d.call = func(tool string) string { return open(tool) + before }
-		d.uncall = behind + g.Close.Text
+		d.uncall = following + g.Close.Text
 		d.json()
 	case b.Params != nil:
 		d.call, d.uncall = open, g.Close.Text

@@ -24,9 +24,9 @@ type elements struct {
 
 // elementSets are the marker sets of the states of layout elements.
 type elementSets struct {
-	all    *markerSet                 // what ends a run of text, and what is looked for inside a call
-	value  *markerSet                 // what may end an argument
-	behind [elemCloses + 1]*markerSet // what confirms the end of an argument, by step
+	all       *markerSet                 // the markers that end a run of text, or that are parsed inside a call
+	value     *markerSet                 // what may end an argument
+	following [elemCloses + 1]*markerSet // what confirms the end of an argument, by step
 }
 
 // The names of elements and attributes, and the type of an argument that is raw text.
@@ -120,7 +120,7 @@ func (p *elements) afterBlock() {
 // bareCall implements layout: every call has a tag.
 func (p *elements) bareCall() (begun, waits bool) { return false, false }
 
-// cutCall implements layout: an argument that was cut stays cut.
+// cutCall implements layout. An argument that was cut off is not repaired.
 func (p *elements) cutCall() bool { return false }
 
 // passes implements layout.
@@ -144,11 +144,11 @@ const (
 
 // The steps of the confirmation that an argument of an element ends.
 const (
-	elemName   uint8 = iota // the name of the argument, or of the call if the argument's own closing tag is missing
-	elemSep                 // the separator
-	elemBehind              // the marker of the next tag
-	elemOpens               // the name of what opens
-	elemCloses              // the name of what closes
+	elemName      uint8 = iota // the name of the argument, or of the call if the argument's own closing tag is missing
+	elemSep                    // the separator
+	elemFollowing              // the marker of the next tag
+	elemOpens                  // the name of what opens
+	elemCloses                 // the name of what closes
 )
 
 // marker implements layout.
@@ -209,7 +209,7 @@ func (p *elements) elementOpen() bool {
 	name, attrs := cutName(p.win[p.from:p.mark])
 	tagEnd := p.pos
 	if !sep && p.final && string(name) == nameCall { // the stream ends in it
-		p.settleAt(p.openAt)
+		p.closeRunAt(p.openAt)
 		if p.beginCall(p.openAt) {
 			p.abort(event.Truncated, len(p.win))
 			p.start = len(p.win)
@@ -217,13 +217,13 @@ func (p *elements) elementOpen() bool {
 		return false
 	}
 	if !sep && p.final && p.isElement(name) {
-		p.settleAt(p.openAt)
+		p.closeRunAt(p.openAt)
 		p.start = len(p.win)
 		return false
 	}
-	if !sep { // not a tag: the marker goes, the text stays
+	if !sep { // not a tag: drop the marker, keep the text
 		text, next := p.from, p.mark
-		p.settleAt(p.openAt)
+		p.closeRunAt(p.openAt)
 		p.runOpen = true // the text continues
 		p.start, p.pos = text, next
 		p.state = stText
@@ -237,7 +237,7 @@ func (p *elements) elementOpen() bool {
 			p.state = stText
 			return true
 		}
-		p.settleAt(p.openAt)
+		p.closeRunAt(p.openAt)
 		p.endElement()
 		p.start = tagEnd
 		p.newRun()
@@ -248,7 +248,7 @@ func (p *elements) elementOpen() bool {
 		}
 		p.state = stText
 	case nameCall:
-		p.settleAt(p.openAt)
+		p.closeRunAt(p.openAt)
 		if !p.beginCall(p.openAt) {
 			return false
 		}
@@ -260,8 +260,8 @@ func (p *elements) elementOpen() bool {
 		}
 		p.startCall(tagEnd)
 		p.state = stCall
-	default: // tools, and elements that mean nothing here
-		p.settleAt(p.openAt)
+	default: // tools, and elements without a meaning at this position
+		p.closeRunAt(p.openAt)
 		p.start = tagEnd
 		p.newRun()
 		p.state = stText
@@ -281,13 +281,14 @@ func (p *elements) isElement(name []byte) bool {
 
 // endElement leaves the element of text or reasoning.
 func (p *elements) endElement() {
-	p.settleAt(p.mark)
+	p.closeRunAt(p.mark)
 	p.reasoning = false
 	p.enter(elemNone)
 	p.endBlock()
 }
 
-// elementClose reads a closing tag. Its separator gets lost at times; the name of the open element is enough then.
+// elementClose reads a closing tag. Models sometimes omit its separator; the name of the open element is then
+// sufficient.
 func (p *elements) elementClose() bool {
 	sep, done := p.tag()
 	if !done {
@@ -304,7 +305,7 @@ func (p *elements) elementClose() bool {
 	trimmed := bytes.TrimLeft(text, " \n\t\r")
 	next := p.pos
 	if !sep {
-		next = p.from // an orphan: the marker goes, the text stays
+		next = p.from // no such element is open: drop the marker, keep the text
 		if open != "" && bytes.HasPrefix(trimmed, []byte(open)) {
 			next = p.mark - len(trimmed) + len(open)
 		}
@@ -370,7 +371,7 @@ func (p *elements) innerTag() (name, attrs []byte, at int, r inner) {
 	return name, attrs, at, innerRead
 }
 
-// elementCall reads inside a call, between its arguments. What is not a tag there is dropped.
+// elementCall parses the bytes between the arguments of a call. Anything but tags is dropped.
 func (p *elements) elementCall() bool {
 	p.state = stCall
 	name, attrs, at, r := p.innerTag()
@@ -434,20 +435,20 @@ func (p *elements) endElementCall(to int, flags event.Flags) bool {
 // tag of an argument, or of the call, followed by something that may follow one.
 func (p *elements) confirmElement() bool {
 	for {
-		s := p.sets.behind[p.step]
+		s := p.sets.following[p.step]
 		m, st := p.expect(s)
 		if p.anchor-p.closeAt > p.c.g.MaxHold {
 			st = scan.No // too much white space
 		}
 		if st == scan.Yes && p.param.closer == 1 && m == 0 && p.step >= elemOpens {
-			st = scan.No // what follows an argument does not follow a call
+			st = scan.No // a tag that may follow an argument, but not a call
 		}
 		switch st {
 		case scan.More:
-			if !p.final || p.step < elemBehind {
+			if !p.final || p.step < elemFollowing {
 				return false
 			}
-			p.step = elemBehind // nothing follows: the value is whole
+			p.step = elemFollowing // nothing follows: the value is complete
 		case scan.No:
 			p.node, p.pos = 0, p.closeEnd
 			p.state = stValue
@@ -460,9 +461,9 @@ func (p *elements) confirmElement() bool {
 			continue
 		case elemSep:
 			p.nextAt = p.pos
-			p.step = elemBehind
+			p.step = elemFollowing
 			continue
-		case elemBehind:
+		case elemFollowing:
 			if st == scan.Yes && s.markers[m].role == roleOpen {
 				p.step = elemOpens
 				continue
@@ -540,12 +541,12 @@ func compileElements(g *grammar.Grammar) *compiled {
 		return newSet(ms...)
 	}
 	sets := &elementSets{all: newSet(all...), value: newSet(mk(e.Close, roleClose))}
-	sets.behind = [...]*markerSet{
-		elemName:   name(nameArgument, nameCall),
-		elemSep:    newSet(mk(e.Sep, roleSep)),
-		elemBehind: newSet(slices.DeleteFunc(slices.Clone(all), func(m marker) bool { return m.role == roleSep })...),
-		elemOpens:  name(nameArgument, nameCall),
-		elemCloses: name(nameCall, nameTools, nameMessage),
+	sets.following = [...]*markerSet{
+		elemName:      name(nameArgument, nameCall),
+		elemSep:       newSet(mk(e.Sep, roleSep)),
+		elemFollowing: newSet(slices.DeleteFunc(slices.Clone(all), func(m marker) bool { return m.role == roleSep })...),
+		elemOpens:     name(nameArgument, nameCall),
+		elemCloses:    name(nameCall, nameTools, nameMessage),
 	}
 	c := newCompiled(g, sets.all)
 	c.hasReasoning = true

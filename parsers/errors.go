@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// LimitError reports that the output passed a limit. The events before it have been delivered.
+// LimitError reports output that exceeded a limit. The events before it have been delivered.
 type LimitError struct {
-	Offset int64 // bytes since Reset of what went beyond
+	Offset int64 // of the first byte beyond the limit, in bytes since Reset
 
 	limit string // which, such as "calls"
 	max   int64
@@ -23,7 +23,7 @@ func (e *LimitError) Error() string {
 // UnknownFamilyError reports a family name that is not in a registry.
 type UnknownFamilyError struct {
 	Name  string
-	Near  []string // known names that it may be misspelled from, best first
+	Near  []string // similar known names, best first
 	Model string   // the family of the model that Name seems to be, as returned by LookupModel, or ""
 
 	known []string // the names in the registry

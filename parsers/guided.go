@@ -10,8 +10,8 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// beginGuided enters a guided document if one begins at the start of a run. It reports false while it cannot tell or
-// when the run begins with something else, which is then parsed as usual.
+// beginGuided enters a guided document if one begins at the start of a run. It returns false if more input is needed,
+// or if the run begins with other text, which is then parsed as usual.
 func (p *machine) beginGuided() bool {
 	p.trimLead(len(p.win))
 	i := max(p.from, p.start)
@@ -25,7 +25,7 @@ func (p *machine) beginGuided() bool {
 	switch c := p.win[i]; {
 	case p.opt.Output == GuidedNamed && c == '{':
 		p.mark = i
-		p.settle()
+		p.closeRun()
 		if !p.beginCall(i) {
 			return true
 		}
@@ -44,8 +44,8 @@ func (p *machine) beginGuided() bool {
 	return false
 }
 
-// guided holds a document of calls until it is complete, then emits all of its calls. A document that is cut, is not
-// JSON or holds anything but calls is text: half of an invalid document must not be executed.
+// guided holds a document of calls until it is complete, then emits all of its calls. A document that is cut off, is
+// not JSON or contains anything but calls is text: part of an invalid document must not be executed.
 func (p *machine) guided() bool {
 	w := p.win
 	if p.tooLong(p.openAt, p.lim.HeldBytes) {
@@ -67,7 +67,7 @@ func (p *machine) guided() bool {
 	}
 	p.state = stText
 	if len(bytes.TrimSpace(p.win[p.openAt+1:p.pos])) == 0 && st == jsontext.Bad {
-		// Only the bracket was like a document: it begins a marker, or calls in the family's own form.
+		// Only the bracket matched: it begins a marker, or calls in the family's own form.
 		p.want, p.native = true, p.off(p.pos)
 		p.pos, p.node, p.from = p.openAt, 0, p.start
 		return true
@@ -76,7 +76,7 @@ func (p *machine) guided() bool {
 	return true
 }
 
-// heldCall is one call of a document that was held until it was whole.
+// heldCall is one call of a document that was held until it was complete.
 type heldCall struct {
 	name, args []byte
 	from, to   int // within the document
@@ -91,7 +91,7 @@ func (p *machine) emitCalls(calls []heldCall) {
 		p.flush(p.beforeBlock(p.mark), true)
 		p.start = max(p.start, p.mark)
 	}
-	p.settle()
+	p.closeRun()
 	for i, c := range calls {
 		to := p.openAt + c.to
 		if i == len(calls)-1 {
@@ -152,7 +152,7 @@ func guidedField(quoted []byte) jsonField {
 	return otherField
 }
 
-// read takes the name and the arguments out of the JSON object obj. It reports whether they belong to a call.
+// read extracts the name and the arguments from the JSON object obj. It reports whether they form a call.
 func (c *heldCall) read(obj []byte, field func(quoted []byte) jsonField) bool {
 	ok, n := true, 0
 	c.args = []byte("{}")

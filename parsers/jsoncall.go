@@ -47,7 +47,7 @@ func (p *tagged) jsonBody() bool {
 		case jsonInKey:
 			n, st := m.lex.Scan(m.win[m.pos:])
 			m.pos += n
-			if m.pos-m.start > 4*m.c.g.MaxHold { // nothing that is looked for
+			if m.pos-m.start > 4*m.c.g.MaxHold { // none of the expected keys
 				j.long, m.start = true, m.pos
 			}
 			if st == jsontext.Open {
@@ -174,8 +174,8 @@ func (p *tagged) jsonMember() bool {
 	return true
 }
 
-// heldArguments starts the call and emits arguments that could not stream: they came before the name, as a JSON string
-// that holds the object, or as null.
+// heldArguments starts the call and emits arguments that could not be streamed, because they came before the name, as a
+// JSON string that contains the object, or as null.
 func (p *tagged) heldArguments(raw []byte) bool {
 	if p.call.failed {
 		return true
@@ -196,7 +196,7 @@ func (p *tagged) heldArguments(raw []byte) bool {
 	return true
 }
 
-// endJSON completes the call at the end of its object, which is the sign to dispatch it: the closing tag adds nothing.
+// endJSON completes the call at the end of its object, so that it is dispatched before the closing tag.
 func (p *tagged) endJSON() bool {
 	j := &p.json
 	if !j.named && !p.call.failed {
@@ -243,7 +243,7 @@ func (p *tagged) fieldOf(quoted []byte) jsonField {
 	return otherField
 }
 
-// repair adds the brackets that the arguments lack, if the closing tag of the call follows.
+// repair appends the missing closing brackets of the arguments, if the closing tag of the call follows.
 func (p *tagged) repair() bool {
 	switch _, st := p.expect(p.sets.callClose); st {
 	case scan.More:

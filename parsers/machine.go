@@ -6,8 +6,8 @@ import (
 	"github.com/weft-go/weft/parsers/internal/jsontext"
 )
 
-// machine holds the state that every layout of output needs: the window, the run of text that is open, the call that is
-// open, and the readers of arguments. A layout embeds a pointer to it.
+// machine holds the state that all layouts share: the window, the open run of text, the open call, and the readers of
+// arguments. A layout embeds a pointer to it.
 type machine struct {
 	c      *compiled
 	opt    Options
@@ -15,7 +15,7 @@ type machine struct {
 	layout layout
 	state  state
 	err    error
-	terse  bool // the engine swallowed the last terminator
+	terse  bool // the engine omitted the last terminator
 
 	window
 	tokenQueue
@@ -32,8 +32,8 @@ type machine struct {
 	runs  plainRuns
 }
 
-// layout is the way in which output is framed: what its markers mean, and where calls begin and end. Each layout has one
-// type, with the state that it needs. A layout that embeds another one takes over what that one declares.
+// layout defines how output is framed: the meaning of its markers, and where calls begin and end. Each layout is one
+// type with its own state. A layout that embeds another one inherits its methods.
 type layout interface {
 	// begin enters the state in which generation begins; start may be unspecified.
 	begin(start Start)
@@ -46,21 +46,22 @@ type layout interface {
 	bareCall() (begun, waits bool)
 	// jsonEnded continues after arguments that are JSON and were read by the machine.
 	jsonEnded(how jsonEnd) bool
-	// mayEndValue reports whether a marker of p.param.set may end the value, and notes how. The state is stConfirm then.
+	// mayEndValue reports whether a marker of p.param.set may end the value, and records how. The state is then
+	// stConfirm.
 	mayEndValue(r role) bool
 	// afterBlock returns to the run that a block of calls interrupted. Its markup ends at pos.
 	afterBlock()
-	// cutCall completes the call that the end of the stream cut, if the policy wants that.
+	// cutCall completes the call that the end of the stream cut off, if the policy requires it.
 	cutCall() bool
 	// passes returns the plain run that is open in a state of the layout, or nil.
 	passes() *plainRun
 	// reset forgets the state and keeps the memory.
 	reset()
-	// kept returns how many bytes of memory the layout keeps.
+	// kept returns the number of bytes of memory that the layout keeps.
 	kept() int
 }
 
-// state names what the machine is doing.
+// state is the state of the machine.
 type state uint8
 
 const (
@@ -70,8 +71,8 @@ const (
 	stArgs                // the body of a call: raw JSON
 	stValue               // the value of a parameter
 
-	// The layout runs the states from here on.
-	stConfirm // after the closer of a value: is it one?
+	// The layout runs the following states.
+	stConfirm // after a possible end of a value
 	stSkip    // markup that cannot be read, until the next marker
 	stLayout  // the first of the layout's own
 )
@@ -82,5 +83,5 @@ type jsonEnd uint8
 const (
 	jsonDone jsonEnd = iota // they are complete
 	jsonBad                 // they are not JSON from there on
-	jsonNone                // something else than an object begins there, or the stream ends
+	jsonNone                // not an object, or the stream has ended
 )

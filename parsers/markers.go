@@ -9,11 +9,11 @@ import (
 	"github.com/weft-go/weft/parsers/internal/scan"
 )
 
-// compiled is a grammar made ready for the machine. It is immutable and shared.
+// compiled is a compiled grammar. It is immutable and shared.
 type compiled struct {
 	g            *grammar.Grammar
 	tags         bool   // calls and reasoning are in tags inside plain text: Policy controls white space around them
-	frames       bool   // text outside frames may be none
+	frames       bool   // output may be in frames
 	hasReasoning bool   // the output may begin inside reasoning
 	tail         byte   // structural white space before the end of reasoning; 0 for none
 	before       string // structural white space between text and a block of calls
@@ -27,7 +27,7 @@ type compiled struct {
 	startAfter func(prompt string) Start // where generation begins after prompt, whose end is not blank
 }
 
-// A variant of a marker set is the structure that is looked for.
+// A variant of a marker set specifies which structure its markers belong to.
 const (
 	withReasoning = 1 << iota
 	withCalls
@@ -51,7 +51,7 @@ type marker struct {
 	text  string
 	token bool
 	role  role
-	data  uint8 // what else the layout wants to know
+	data  uint8 // further information for the layout
 }
 
 // markerSet is a scan.Set whose markers have roles.
@@ -96,7 +96,7 @@ func tokens(ms []marker) []marker {
 	return slices.DeleteFunc(slices.Clone(ms), func(m marker) bool { return !m.token })
 }
 
-// sets returns the markers that matter in text and in reasoning under opt.
+// sets returns the markers that apply in text and in reasoning under opt.
 func (c *compiled) sets(opt *Options, rules *rules) (text, reasoning *markerSet) {
 	v := withReasoning | withCalls
 	if opt.Channels == OnlyTools {

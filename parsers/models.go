@@ -4,11 +4,11 @@ package parsers
 
 import "strings"
 
-// LookupModel returns the name under which the default registry knows the grammar of a model, and whether it knows the
-// model at all. The name is that of a family, or "tool+reasoning" if calls and reasoning belong to two families.
+// LookupModel returns the name of the grammar of a model in the default registry, and reports whether the model is
+// known. The name is that of a family, or "tool+reasoning" if calls and reasoning belong to two families.
 //
 // The id may be a Hugging Face id, an Ollama name with tag, a GGUF file, a path, or any of these with "@revision".
-// Case, the spelling of version numbers ("v3.1", "v3p1", "3_1") and what quantizers add make no difference. Where two
+// Case, the spelling of version numbers ("v3.1", "v3p1", "3_1") and the suffixes of quantizers are ignored. Where two
 // models are named, such as in DeepSeek-R1-Distill-Llama-8B, the first one counts. Base, embedding, reranking, reward
 // and guard models have no grammar.
 //
@@ -21,7 +21,7 @@ func LookupModel(id string) (name string, ok bool) {
 	return name, name != ""
 }
 
-// familyOfModel is LookupModel with "" for unknown ids. The last part of a path that names a model decides.
+// familyOfModel is LookupModel with "" for unknown ids. The last part of a path that names a model takes precedence.
 func familyOfModel(id string) string {
 	if len(id) > 4096 {
 		return ""
@@ -169,7 +169,7 @@ var modelRules = [...]struct{ model, with, name string }{
 	{"jamba", "", "jamba"},
 	{"hermes", "", "hermes"},
 	{"deephermes", "", "hermes"},
-	{"openhermes", "", ""}, // no tools, whatever its base has
+	{"openhermes", "", ""}, // no tools, unlike its base model
 
 	// Others that use the grammar of another family: model cards and templates; MiMo: vLLM's table.
 	{"exaone4*", "", "hermes"},

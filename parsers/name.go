@@ -73,8 +73,8 @@ func (p *tagged) cutName() bool {
 	return p.badName()
 }
 
-// mayBeName reports whether text, which the end of the stream cut, is the beginning of a name or of what is between
-// one and the arguments.
+// mayBeName reports whether text, at which the stream ended, is the beginning of a name or of the bytes between a name
+// and the arguments.
 func (p *tagged) mayBeName(text []byte) bool {
 	i := 0
 	for i < len(text) && nameChar(text[i]) {
@@ -87,8 +87,9 @@ func (p *tagged) mayBeName(text []byte) bool {
 	return i > 0 && (n.ID != "" && text[i] == n.ID[0] || slices.ContainsFunc(n.Ends, func(end string) bool { return text[i] == end[0] }))
 }
 
-// acceptsName reports whether what was read as a name is one. Between delimiters of its own a name may be anything; where
-// it ends at a newline or where the arguments begin, models write anything when they mean none.
+// acceptsName reports whether the bytes read as a name are valid. A name with its own delimiters may contain any bytes;
+// a name that ends at a newline or at the arguments must be an identifier, because models also write other text in its
+// position.
 func (p *tagged) acceptsName() bool {
 	n := p.tag.Name
 	if n.Stops == "" && !slices.Contains(n.Ends, "\n") && !slices.Contains(n.Ends, "(") || p.toolNamed(p.call.name) != nil {
@@ -112,7 +113,7 @@ func isName(name []byte) bool {
 	return len(name) > 0
 }
 
-// named takes the name and the id out of the text between the tag and the body.
+// named extracts the name and the ID from the text between the tag and the body.
 func (p *tagged) named(text []byte) {
 	n := p.tag.Name
 	work.Add(len(text))
@@ -132,7 +133,7 @@ func (p *tagged) named(text []byte) {
 	p.call.name = append(p.call.name[:0], text...)
 }
 
-// idBegins reports whether what is between the name and the id of a call begins at window position i.
+// idBegins reports whether the separator between the name and the ID of a call begins at window position i.
 func (p *tagged) idBegins(i int) scan.Prefix {
 	n, id := 0, p.tag.Name.ID
 	st, _ := scan.Match(p.win, i, id, &n)
@@ -163,7 +164,7 @@ func (p *tagged) word(ends []string, stops string) ([]byte, scan.Prefix) {
 				continue
 			}
 			n := 0
-			if len(ends) == 1 { // what was seen of it is not examined again
+			if len(ends) == 1 { // examined bytes are not examined again
 				n, m.lit = m.lit, 0
 			}
 			switch st, at := scan.Match(m.win, i+n, end, &n); {

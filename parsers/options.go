@@ -8,13 +8,13 @@ import (
 	"github.com/weft-go/weft/parsers/internal/args"
 )
 
-// Options configures a Parser. The zero value parses everything the family can write.
+// Options configures a Parser. The zero value parses all output of the family.
 type Options struct {
 	// Tools are the tools of the request; they type the arguments of families that write them as raw text.
 	Tools []Tool
 	// Prompt is the prompt that the output continues, or its last 256 bytes or more. It determines Start if that is
-	// unspecified: chat templates open reasoning at the end of the prompt, close it at once when thinking is off, or open
-	// the response. White space at its end does not matter.
+	// unspecified: chat templates open reasoning at the end of the prompt, close it at once when thinking is off, or
+	// open the response. White space at its end is ignored.
 	Prompt string
 	// Start specifies where generation begins. If it is unspecified and there is no Prompt, the family decides.
 	Start Start
@@ -23,26 +23,26 @@ type Options struct {
 	// Tool is the tool that a GuidedNamed document calls. With Native output it is the only tool that may be called, if
 	// it is not empty (tool_choice: a named tool): calls to others abort with event.NotAllowed.
 	Tool string
-	// Channels limits what is parsed; the zero value is both. It matters for families with tags inside plain text; if
-	// everything is in frames, the frames route as usual.
+	// Channels limits parsing to reasoning or to calls; the zero value is both. It applies to families with tags inside
+	// plain text; if all output is in frames, frames are parsed as usual.
 	Channels Channels
 	// SingleCall allows one call: later ones abort with event.NotAllowed (parallel_tool_calls: false).
 	SingleCall bool
 	// NoCalls forbids calls (tool_choice: none). Tagged families then keep tool markup as text, since the model was
 	// not asked to call; families that frame everything abort the call with event.NotAllowed.
 	NoCalls bool
-	// Policy decides contested rules.
+	// Policy selects behavior on which other parsers disagree.
 	Policy Policy
-	// Limits bounds what hostile output can cost; zero fields have the defaults of Limits.
+	// Limits bounds the cost of hostile output; zero fields mean the defaults.
 	Limits Limits
-	// TokenID returns the id of a marker that the vocabulary holds as one added token. It is needed for
-	// AppendTokens only, and called once per marker.
+	// TokenID returns the ID of a marker that is one added token in the vocabulary. It is needed only for AppendTokens,
+	// and is called once per marker.
 	TokenID func(marker string) (uint32, bool)
 	// Choice is copied into every event.
 	Choice int32
 }
 
-// check returns what is wrong with o, which may be nil.
+// check returns an error if o, which may be nil, is invalid.
 func (o *Options) check() error {
 	if o != nil && o.Output == GuidedNamed && o.Tool == "" {
 		return errors.New("parsers: GuidedNamed needs Options.Tool")
@@ -50,7 +50,7 @@ func (o *Options) check() error {
 	return nil
 }
 
-// calls reports whether calls are parsed at all.
+// calls reports whether calls are parsed.
 func (o *Options) calls() bool { return o.Channels != OnlyReasoning && !o.NoCalls }
 
 // Tool is one tool of a request.
@@ -67,7 +67,7 @@ type Start uint8
 // The positions at which generation may begin. A chat template that writes the reasoning opener into the prompt makes
 // it StartReasoning; one that opens the response makes it StartResponse.
 const (
-	StartUnspecified Start = iota // read from the prompt; otherwise before any marker, or inside reasoning if the family's templates open it
+	StartUnspecified Start = iota // derived from the prompt; without a prompt before any marker, or inside reasoning if the family's templates open it
 	StartTurn                     // before any marker
 	StartReasoning                // inside reasoning
 	StartResponse                 // inside the response: reasoning tags are ordinary text; frames still route
@@ -86,23 +86,25 @@ const (
 // Channels specifies which structure is parsed; the rest stays text.
 type Channels uint8
 
-// The choices of channels.
+// The channels.
 const (
 	Both          Channels = iota // reasoning and calls
 	OnlyTools                     // calls; reasoning markers are text
 	OnlyReasoning                 // reasoning; tool markup is text
 )
 
-// Limits bounds what a stream may make the parser hold or produce.
+// Limits bounds the memory and the output of a parser.
 type Limits struct {
-	// ArgumentBytes bounds the arguments of one call; 0 means 16 MiB. A call beyond it aborts.
+	// ArgumentBytes bounds the arguments of one call; 0 means 16 MiB. A call that exceeds it is aborted.
 	ArgumentBytes int64
-	// HeldBytes bounds what is held back while arguments that cannot stream are incomplete; 0 means 4 MiB. A call
-	// beyond it aborts; a guided document that is held is text then.
+	// HeldBytes bounds the bytes held back while arguments that cannot be streamed are incomplete; 0 means 4 MiB. A
+	// call that exceeds it is aborted; a guided document that exceeds it is text.
 	HeldBytes int
-	// Calls bounds the calls of one response, aborted ones included; 0 means 4096. Beyond it Append returns a *LimitError.
+	// Calls bounds the calls of one response, including aborted ones; 0 means 4096. If there are more, Append returns a
+	// *LimitError.
 	Calls int32
-	// Parameters bounds the parameters of one call in families that tag them; 0 means 1024. A call beyond it aborts.
+	// Parameters bounds the parameters of one call in families that tag them; 0 means 1024. A call that exceeds it is
+	// aborted.
 	Parameters int
 }
 

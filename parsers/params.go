@@ -9,7 +9,7 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// What may end a value, and with it the rest of what is open. The numbers are indices of compiled.behind; after closerBlock
+// What may end a value, and with it the rest of what is open. The numbers are indices of tagSets.following; after closerBlock
 // a second step follows.
 const (
 	closerOwn   uint8 = iota // the parameter's own closing tag
@@ -64,7 +64,7 @@ func (p *tagged) params() bool {
 	}
 	p.start = p.pos
 	switch s.markers[m].role {
-	case roleParamClose: // an extra one, or one of a parameter whose opening tag is missing
+	case roleParamClose: // a duplicate, or the tag of a parameter whose opening tag is missing
 		if p.param.stray {
 			return p.broken(event.BadStructure)
 		}
@@ -88,8 +88,8 @@ func (p *tagged) params() bool {
 	return true
 }
 
-// stray reports whether something other than white space comes before window position to, where a parameter or the end of
-// the call is due.
+// stray reports whether anything but white space comes before window position to, where a parameter or the end of the
+// call is expected.
 func (p *tagged) stray(to int) bool {
 	for _, c := range p.win[p.start:max(to, p.start)] {
 		if !blank(c) {
@@ -135,7 +135,7 @@ func (p *tagged) bareCallOfObject() bool {
 // endParams completes a call whose markup ends at window position to.
 func (p *tagged) endParams(to int, flags event.Flags) {
 	if p.param.stray {
-		if flags |= event.Recovered; p.param.empty() { // perhaps the arguments, in some other form
+		if flags |= event.Recovered; p.param.empty() { // possibly the arguments, in another form
 			p.fail(event.BadStructure, to)
 		}
 	}
@@ -171,8 +171,8 @@ func (p *tagged) paramKey() bool {
 	return true
 }
 
-// attribute reads what is between the key of a parameter and its value: white space, and perhaps the attribute
-// that reports whether the value is raw text.
+// attribute reads the bytes between the key of a parameter and its value: white space, and possibly the attribute that
+// specifies whether the value is raw text.
 func (p *tagged) attribute() bool {
 	c := p.tag.Body.Params
 	if c.Attr == "" {
@@ -205,7 +205,7 @@ func (p *tagged) attribute() bool {
 			p.param.types, p.param.schema = args.String, false
 		case "false":
 			p.param.types, p.param.schema = args.Any&^args.String, false
-		default: // the model left it out
+		default: // the model omitted it
 			if !p.call.schema.Knows(p.param.key) {
 				p.param.types, p.param.schema = args.Any, false
 			}
@@ -237,8 +237,7 @@ func (p *tagged) mayEndValue(r role) bool {
 	return true
 }
 
-// confirmParam decides, after what looks like the end of a value, whether it is: the next parameter or the end of the
-// call must follow.
+// confirmParam determines whether a tag ends a value: the next parameter or the end of the call must follow.
 func (p *tagged) confirmParam() bool {
 	v := &p.param
 	if v.quoting && v.closer != closerOwn {
@@ -247,7 +246,7 @@ func (p *tagged) confirmParam() bool {
 	if v.closer == closerNext {
 		return p.confirmNext()
 	}
-	_, st := p.expect(p.sets.behind[v.closer+p.step])
+	_, st := p.expect(p.sets.following[v.closer+p.step])
 	if p.anchor-p.closeAt > p.c.g.MaxHold {
 		st = scan.No // too much white space
 	}

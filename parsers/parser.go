@@ -36,7 +36,7 @@ import (
 // A Parser serves one stream at a time and is not safe for concurrent use. It keeps its memory over Reset.
 type Parser struct {
 	machine
-	stream Stream // the user's own; then the machine only notes how the turn ends
+	stream Stream // a parser of the user; the machine then only determines how the turn ends
 	ended  bool   // Finish was called
 }
 
@@ -87,7 +87,7 @@ func (p *Parser) AppendTokens(dst []event.Event, chunk []byte, tokens []Token) (
 	return p.parse(dst, chunk, tokens)
 }
 
-// parse passes a chunk through the states.
+// parse runs the states over a chunk.
 func (p *Parser) parse(dst []event.Event, chunk []byte, tokens []Token) ([]event.Event, error) {
 	if p.err == nil && p.ended {
 		p.err = errFinished
@@ -98,7 +98,7 @@ func (p *Parser) parse(dst []event.Event, chunk []byte, tokens []Token) ([]event
 	if p.stream != nil {
 		return p.appendStream(dst, chunk, tokens)
 	}
-	if len(chunk) == 0 { // tokens without bytes are counted with what follows
+	if len(chunk) == 0 { // tokens without bytes count toward the next event
 		p.note(tokens, p.off(len(p.win)), 0)
 		return dst, nil
 	}
@@ -110,7 +110,7 @@ func (p *Parser) parse(dst []event.Event, chunk []byte, tokens []Token) ([]event
 		p.keepRaw(p.start)
 	}
 	p.keep()
-	p.settlePlain()
+	p.allowPlain()
 	return dst, p.err
 }
 
@@ -178,7 +178,7 @@ func (p *Parser) Reset() {
 	p.layout.begin(p.opt.Start)
 }
 
-// run runs the states until they ask for more.
+// run runs the states until they need more input.
 func (p *Parser) run() {
 	for p.err == nil && p.advance() {
 	}
@@ -199,7 +199,7 @@ func (p *Parser) advance() bool {
 	return p.rawJSON()
 }
 
-// flushEnd settles what is open at the end of the stream. Text has been flushed by the states themselves.
+// flushEnd ends the open run and call at the end of the stream. The states have already flushed text.
 func (p *Parser) flushEnd() {
 	if p.err == nil && p.call.open && !p.layout.cutCall() {
 		p.abort(event.Truncated, len(p.win))
@@ -214,8 +214,8 @@ func (p *Parser) flushEnd() {
 	}
 }
 
-// NewParser returns a parser of grammar g, which must be valid and must not change any more. Nil options are defaults. It
-// compiles g: to make many parsers of one grammar, keep it in a Registry.
+// NewParser returns a parser of grammar g, which must be valid and must not be modified afterwards. Nil options mean
+// the defaults. NewParser compiles g: to make many parsers of one grammar, use a Registry.
 func NewParser(g *grammar.Grammar, opt *Options) (*Parser, error) {
 	c, err := compile(g)
 	if err != nil {
@@ -255,7 +255,7 @@ func newParser(c *compiled, opt *Options) *Parser {
 	return p
 }
 
-// Grammar returns the grammar that p runs; nil if the parser is the user's own. The caller must not change it.
+// Grammar returns the grammar of p, or nil if the parser is the user's own. The caller must not modify it.
 func (p *Parser) Grammar() *grammar.Grammar {
 	if p.c == nil {
 		return nil
@@ -292,7 +292,7 @@ func (p *Parser) finishStream(dst []event.Event, why event.Why) ([]event.Event, 
 	return dst, p.err
 }
 
-// follow notes what the end of the turn depends on.
+// follow records the properties of events on which the end of the turn depends.
 func (p *Parser) follow(events []event.Event) {
 	for i := range events {
 		e := &events[i]

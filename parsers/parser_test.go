@@ -130,8 +130,8 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// TestToolEndComesEarly asserts that a call can be dispatched while its block is still open.
-func TestToolEndComesEarly(t *testing.T) {
+// TestToolEndIsImmediate asserts that a call can be dispatched while its block is still open.
+func TestToolEndIsImmediate(t *testing.T) {
 	for family, in := range map[string]string{
 		"hermes":      `<tool_call>{"name":"now","arguments":{}}`,
 		"qwen3_coder": "<tool_call>\n<function=now>\n</function>",

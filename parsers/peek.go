@@ -10,15 +10,14 @@ import (
 	"github.com/weft-go/weft/parsers/internal/work"
 )
 
-// peekState records how far peekCall or listOfObjects has looked ahead, so that no byte is examined again when more
-// comes.
+// peekState records how far peekCall or listOfObjects has looked ahead, so that no byte is examined twice.
 type peekState struct {
-	off   int64 // stream offset at which it began to look
+	off   int64 // stream offset at which it began
 	calls bool  // it was peekCall
 	done  bool  // the outcome is No
 	list  bool  // a bracket came first
 	at    int   // bytes examined
-	key   int   // where the current key begins
+	key   int   // position of the current key
 	step  uint8 // into callBegins
 	lex   jsontext.Lexer
 }
@@ -54,10 +53,10 @@ func (p *tagged) peekCall(i int) scan.Prefix {
 			case c == want:
 				switch k.step++; k.step {
 				case callKnown:
-					k.step-- // the same again if asked again
+					k.step-- // the next call repeats this step
 					k.at--
 					return scan.Yes
-				case uint8(len(callBegins)): // after what is skipped the name is due again
+				case uint8(len(callBegins)): // after the skipped parts, the name is expected again
 					k.step = 1
 				}
 			case c == '[' && k.step == 0 && !k.list:

@@ -13,21 +13,21 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// Most chunks only continue what is open: a run of text or reasoning, or a string in the arguments. No marker can begin in
-// them, and they end with a whole character that cannot be structure. Such a chunk leaves the state as it is, so it is
-// passed on at once, as the states would do it. TestPlainPath compares the two.
+// Most chunks only continue a run of text or reasoning, or a string in the arguments. No marker can begin in them, and
+// they end with a complete character that cannot be structure. Such a chunk does not change the state, so it is emitted
+// directly, with the same result as by the states. TestPlainPath compares the two.
 
-// plainRun specifies which chunks are plain in what is open.
+// plainRun specifies which chunks are plain in an open run or string.
 type plainRun struct {
 	bytes  [256]odd  // the meaning of a byte regardless of its position
-	last   [256]odd  // and what it means at the end of the chunk
+	last   [256]odd  // its meaning at the end of the chunk
 	second [256]bool // the byte may follow the first one of a marker
 	args   bool      // in arguments
-	json   bool      // the text is JSON already: an escape is two bytes that belong together
-	only   byte      // the only byte with a meaning anywhere; 0 if there are more
+	json   bool      // the text is JSON: the two bytes of an escape belong together
+	only   byte      // the only byte with a meaning; 0 if there are several
 }
 
-// odd is the reason why a byte is special in a run; the values of several bytes are joined.
+// odd is the set of reasons why bytes are special in a run.
 type odd uint8
 
 const (
@@ -44,7 +44,7 @@ type plainRuns struct {
 	table *[256]bool // that codec is compiled from
 }
 
-// compilePlain compiles what is plain.
+// compilePlain compiles the plain runs.
 func (p *machine) compilePlain() {
 	r := &p.runs
 	defer func(was bool) { p.reasoning = was }(p.reasoning)
@@ -68,7 +68,8 @@ func (r *plainRun) compileSet(s *markerSet, structural func(byte) bool) {
 	r.compile(&starts, mark, structural)
 }
 
-// compile fills the tables: what starts holds means mark, and what is structural may not be the last byte; both may be nil.
+// compile fills the tables: bytes in starts have the meaning mark, and structural bytes must not be last. Both may be
+// nil.
 func (r *plainRun) compile(starts *[256]bool, mark odd, structural func(byte) bool) {
 	n := 0
 	for i := range 256 {
@@ -98,8 +99,8 @@ func (r *plainRun) compile(starts *[256]bool, mark odd, structural func(byte) bo
 	}
 }
 
-// settlePlain notes, after a call to Append that went through the states, whether plain chunks may follow.
-func (p *machine) settlePlain() {
+// allowPlain determines whether plain chunks may follow, after a call to Append in which the states ran.
+func (p *machine) allowPlain() {
 	p.plain = nil
 	if len(p.win) != p.start || p.tokNext < len(p.tokEnds) || p.tokDue != 0 || p.err != nil || p.rawOn {
 		return
@@ -135,7 +136,7 @@ func (p *machine) inJSONString() bool { return p.lex.InString() || p.lex.InEscap
 // passing reports whether arguments are emitted.
 func (p *machine) passing() bool { return p.call.open && !p.call.failed && p.call.muted == event.None }
 
-// short passes a plain chunk on, given its oddities. It reports false, having done nothing, if the chunk is not plain.
+// short emits a plain chunk, given its oddities. If the chunk is not plain, it does nothing and returns false.
 func (p *machine) short(dst []event.Event, chunk []byte, o odd) ([]event.Event, bool) {
 	r := p.plain
 	switch {
@@ -143,7 +144,7 @@ func (p *machine) short(dst []event.Event, chunk []byte, o odd) ([]event.Event, 
 		return dst, false
 	case !r.args:
 		return p.pass(dst, chunk), true
-	case p.call.size+6*int64(len(chunk)) > p.lim.ArgumentBytes: // near the limit the states count
+	case p.call.size+6*int64(len(chunk)) > p.lim.ArgumentBytes: // near the limit, the states must count
 		return dst, false
 	case r.json && (o&oddEscape != 0 || p.lex.InEscape()):
 		escape, ok := escapes(chunk, p.lex.InEscape())
@@ -159,7 +160,7 @@ func (p *machine) short(dst []event.Event, chunk []byte, o odd) ([]event.Event, 
 	return p.passArguments(dst, chunk, p.out[:len(p.out):len(p.out)]), true
 }
 
-// oddities returns what is special in chunk.
+// oddities returns the reasons why the bytes of chunk are special.
 func (r *plainRun) oddities(chunk []byte) odd {
 	work.Add(len(chunk))
 	if len(chunk) == 0 {
@@ -188,8 +189,8 @@ func (r *plainRun) marks(chunk []byte) bool {
 	return false
 }
 
-// escapes reads chunk as part of a JSON string, which begins after a backslash if open is set. It reports whether it ends
-// after one too; ok is false if it holds the end of the string or an escape of more than two bytes.
+// escapes scans chunk as part of a JSON string. It begins after a backslash if open is set. escape reports whether it
+// ends after a backslash. ok is false if chunk contains the end of the string or an escape of more than two bytes.
 func escapes(chunk []byte, open bool) (escape, ok bool) {
 	for _, c := range chunk {
 		switch {
@@ -207,8 +208,8 @@ func escapes(chunk []byte, open bool) (escape, ok bool) {
 	return open, true
 }
 
-// pass appends the event of a plain chunk of text or reasoning. The fields are set one by one, in place: a copy of the whole
-// would cost as much as the rest.
+// pass appends the event of a plain chunk of text or reasoning. The fields are set in place, because copying the whole
+// event would cost as much as the rest.
 func (p *machine) pass(dst []event.Event, chunk []byte) []event.Event {
 	n := len(dst)
 	if n == cap(dst) {

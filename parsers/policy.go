@@ -10,9 +10,9 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// Policy decides what peers disagree about. It is a comparable value that [ParsePolicy] reads from text: the name of a
-// profile, which may be left out, then words that change single rules of it, separated by white space, as in
-// "dynamo keep_blanks failed=malformed". The zero Policy is the default. The profiles are
+// Policy selects behavior on which other parsers disagree. It is a comparable value that [ParsePolicy] reads from text:
+// the name of a profile, which may be left out, then words that change single rules of it, separated by white space, as
+// in "dynamo keep_blanks failed=malformed". The zero Policy is the default. The profiles are
 //
 //	default   every rule has the default below
 //	dynamo    what NVIDIA Dynamo's v1 parsers do with the parser's family, as far as a streaming parser can, for a
@@ -67,7 +67,7 @@ import (
 //	glm47, glm45                        reject_unknown_tools
 type Policy struct {
 	profile profile
-	values  [len(policyRules)]uint8 // by policyRules: 0 if the profile decides, otherwise 1 + the value's index
+	values  [len(policyRules)]uint8 // by policyRules: 0 means the profile's value, otherwise 1 + the value's index
 }
 
 type profile uint8

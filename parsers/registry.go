@@ -30,11 +30,12 @@ type entry struct {
 	make func(*Options) (Stream, error)
 }
 
-// pair are the families of a combination. Two may have one name: a shadowed family keeps its aliases.
+// pair are the families of a combination. Two families may have the same name, because a shadowed family keeps its
+// aliases.
 type pair struct{ tools, reasoning *entry }
 
-// Extend returns a registry of r's families and the given grammars, which must not change any more. A later one shadows
-// what has the same name or alias. r stays as it is.
+// Extend returns a registry of r's families and the given grammars, which must not be modified afterwards. A grammar
+// shadows earlier families with the same name or alias. r is unchanged.
 func (r *Registry) Extend(grammars ...*grammar.Grammar) (*Registry, error) {
 	out := r.clone()
 	for _, g := range grammars {
@@ -47,8 +48,8 @@ func (r *Registry) Extend(grammars ...*grammar.Grammar) (*Registry, error) {
 	return out, nil
 }
 
-// ExtendFunc returns a registry of r's families and one whose parser is the user's own. It shadows what has the same
-// name. r stays as it is.
+// ExtendFunc returns a registry of r's families and a family whose parser is the user's own. It shadows an earlier
+// family with the same name. r is unchanged.
 //
 // make is called once for each parser that New returns, from any goroutine. Its Options are never nil: the zero Options
 // if New got none. They are the caller's and must not be changed. If make cannot honor the options, it should return an
@@ -77,13 +78,13 @@ func (r *Registry) add(e *entry, aliases ...string) {
 	}
 }
 
-// Default returns the registry of all families that weft knows.
+// Default returns the registry of all families in package family.
 func Default() *Registry { return builtin() }
 
 var builtin = sync.OnceValue(func() *Registry {
 	r, err := new(Registry).Extend(family.All()...)
 	if err != nil {
-		panic("parsers: " + err.Error()) // a mistake in package family; its tests see it
+		panic("parsers: " + err.Error()) // an error in package family, which its tests detect
 	}
 	return r
 })
@@ -178,8 +179,8 @@ func (r *Registry) New(name string, opt *Options) (*Parser, error) {
 // *UnknownFamilyError, or reports why two families cannot be combined.
 func New(name string, opt *Options) (*Parser, error) { return Default().New(name, opt) }
 
-// near returns up to three names that name may be misspelled from or may abbreviate, the nearest first. For the name of a
-// model, abbreviations do not count.
+// near returns up to three known names that are similar to name or that name abbreviates, the nearest first. For the
+// name of a model, abbreviations are ignored.
 func (r *Registry) near(name string, model bool) []string {
 	type cand struct {
 		name string
@@ -208,7 +209,7 @@ func (r *Registry) near(name string, model bool) []string {
 	return out
 }
 
-// fold maps the spellings of a name that people use to one.
+// fold maps the usual spellings of a name to one.
 func fold(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '-' || r == '_' || r == '.' || r == ' ' {
@@ -239,7 +240,7 @@ func distance(a, b string) int {
 }
 
 // Events parses deltas with p and yields the events one by one, in order, up to and including the event.Finish. The
-// engine's finish reason is taken to be unknown. An error ends the range. The Data of an event is valid until the next
+// engine's finish reason is treated as unknown. An error ends the range. The Data of an event is valid until the next
 // iteration.
 func Events(p *Parser, deltas iter.Seq[[]byte]) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {

@@ -11,7 +11,7 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// textRun is a run of visible text or reasoning, in every layout, and what came before it.
+// textRun is the state of a run of visible text or reasoning, in every layout, and of the output before it.
 type textRun struct {
 	reasoning bool   // reasoning is open; a call inside it returns to it
 	runOpen   bool   // the current run has emitted something
@@ -134,8 +134,8 @@ func (p *machine) unpadded(to int) int {
 	return to
 }
 
-// unblanked returns the window position before the white space that ends the run at to, at most MaxHold bytes of it. Each
-// byte is looked at once.
+// unblanked returns the window position before the white space that ends the run at to, at most MaxHold bytes of it.
+// Each byte is examined once.
 func (p *machine) unblanked(to int) int {
 	i := max(p.padSeen, p.start)
 	work.Add(max(0, to-i))
@@ -209,19 +209,19 @@ func (p *machine) blanksCount() bool {
 	return p.rules.keepBlanks || (p.framed && !p.mute) && p.opt.Output == Native
 }
 
-// settle ends the run before a block whose marker is at mark: it emits what is left of the run, or drops it if it is
+// closeRun ends the run before a block whose marker is at mark: it emits what is left of the run, or drops it if it is
 // only white space. It moves start to mark.
-func (p *machine) settle() {
+func (p *machine) closeRun() {
 	p.dropBlanks(p.mark)
 	p.flush(p.mark, true)
 	p.start = max(p.start, p.mark)
 	p.newRun()
 }
 
-// settleAt is settle with the marker at window position at.
-func (p *machine) settleAt(at int) {
+// closeRunAt is closeRun with the marker at window position at.
+func (p *machine) closeRunAt(at int) {
 	p.mark = at
-	p.settle()
+	p.closeRun()
 }
 
 // strip drops the marker just found, an orphan, from the run it is in.

@@ -37,7 +37,7 @@ type tagSets struct {
 	resync              [2]*markerSet // where unreadable markup ends: in text, in reasoning
 	between             *markerSet    // what may come between parameters
 	value               *markerSet    // what may end a parameter
-	behind              [4]*markerSet // what must follow the end of a parameter, by closer
+	following           [4]*markerSet // what must follow the end of a parameter, by closer
 	opens               *markerSet    // what opens a block
 	keyEnds, valueOpens []string
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package router places requests on the workers of a fleet, where the prompt is mostly cached already and the wait is short.
+// Package router places requests on the workers of a fleet. It prefers workers that have cached most of the prompt and
+// have a short wait.
 //
 // # Terminology
 //
 //   - worker: one data-parallel rank of one engine instance, identified by the [index.Index] that follows its KV cache.
-//   - placing: choosing a worker and reserving the work there, in one step, so that the next request is placed with it in account.
-//   - ticket: a placed request. It releases the work when the request ends, however it ends.
+//   - placing: choosing a worker and reserving the work on it, in one step, so that the next decision takes the work
+//     into account.
+//   - ticket: a placed request. It releases the work when the request ends, for whatever reason.
 //
 // # A request
 //

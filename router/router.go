@@ -33,12 +33,13 @@ type Options struct {
 	// to the lowest ID.
 	Rand *rand.Rand
 	// PredictFor limits how long, after its estimated prefill, a prompt is treated as cached on its worker without a
-	// confirming event; 0 means 5 seconds, a negative value disables predictions. For engines without events 2 minutes
-	// is a good value: the router then knows only what it placed itself.
+	// confirming event; 0 means 5 seconds, a negative value disables predictions. For engines without events, 2 minutes
+	// is a good value, because predictions are then the only information about their caches.
 	PredictFor time.Duration
-	// SessionFor limits how long a session keeps its worker after its last request; 0 means 10 minutes.
+	// SessionFor limits how long the worker of a session is stored after the session's last request; 0 means 10
+	// minutes.
 	SessionFor time.Duration
-	// MaxSessions limits the number of sessions remembered; 0 means 65,536. The least recently used is dropped first.
+	// MaxSessions limits the number of stored sessions; 0 means 65,536. The least recently used is dropped first.
 	MaxSessions int
 }
 
@@ -47,16 +48,16 @@ type Router struct {
 	index *index.Index
 	opt   Options
 
-	mu       sync.Mutex // guards what follows; taken before the index's own lock
+	mu       sync.Mutex // guards the following fields; acquired before the index's lock
 	workers  []*worker  // ascending by id
 	sessions sessions
 	turn     uint64
-	view     policy.View // scratch of one decision
+	view     policy.View // scratch memory for decisions
 	matches  []index.Match
 	known    []index.Worker
 }
 
-// worker is a registered worker. Tickets keep it after it was removed.
+// worker is a registered worker. Tickets may refer to it after it was removed.
 type worker struct {
 	id     index.WorkerID
 	key    index.Key
@@ -68,8 +69,9 @@ type worker struct {
 	stats  Stats
 }
 
-// New returns a router without workers. x is the index of the model's cached blocks, which the caller keeps up to date; nil
-// means a new one for blocks of 64 tokens, which then holds only what the router predicts. nil options mean the defaults.
+// New returns a router without workers. x is the index of the model's cached blocks, to which the caller adds events;
+// nil means a new index for blocks of 64 tokens. Without events, an index holds only the router's predictions. nil
+// options mean the defaults.
 func New(x *index.Index, o *Options) *Router {
 	if x == nil {
 		x = index.New(64, nil)
@@ -87,11 +89,12 @@ func New(x *index.Index, o *Options) *Router {
 	return r
 }
 
-// Index returns the index that the router uses. Events are added to it directly.
+// Index returns the index that the router uses. The caller adds events to it.
 func (r *Router) Index() *index.Index { return r.index }
 
-// AddWorker adds a worker, healthy and without load, and returns its ID in the index. nil rates, and rates that are not positive, mean the
-// defaults; see [policy.Rates]. It fails if the router has a worker with this key.
+// AddWorker adds a healthy worker without load, and returns its ID in the index. nil rates, and rates that are not
+// positive, mean the defaults; see [policy.Rates]. It returns an error if the router already has a worker with this
+// key.
 func (r *Router) AddWorker(key index.Key, role policy.Role, rates *Rates) (index.WorkerID, error) {
 	var speed Rates
 	if rates != nil {
@@ -108,7 +111,8 @@ func (r *Router) AddWorker(key index.Key, role policy.Role, rates *Rates) (index
 	return id, nil
 }
 
-// RemoveWorker removes the worker, from the index too. Its tickets stay valid. It reports whether the worker was registered.
+// RemoveWorker removes the worker, also from the index. Its tickets stay valid. It reports whether the worker was
+// registered.
 func (r *Router) RemoveWorker(id index.WorkerID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,7 +125,8 @@ func (r *Router) RemoveWorker(id index.WorkerID) bool {
 	return true
 }
 
-// SetHealth sets whether the worker takes requests; why is the reason in errors and scores. It reports whether the worker is registered.
+// SetHealth specifies whether the worker accepts requests; why is the reason in errors and scores. It reports whether
+// the worker is registered.
 func (r *Router) SetHealth(id index.WorkerID, h policy.Health, why string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,8 +137,8 @@ func (r *Router) SetHealth(id index.WorkerID, h policy.Health, why string) bool 
 	return found
 }
 
-// Place chooses a worker and reserves the request there. The request is not retained. The error is a [*policy.Error] if no worker is
-// eligible. O(workers + blocks).
+// Place chooses a worker and reserves the request on it. The request is not retained. The error is a [*policy.Error] if
+// no worker is eligible. O(workers + blocks).
 func (r *Router) Place(req *Request, now time.Time) (*Ticket, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -151,7 +156,7 @@ func (r *Router) Place(req *Request, now time.Time) (*Ticket, error) {
 	return r.reserve(r.workers[i], &v.Workers[i], req, d, now), nil
 }
 
-// Explain returns the decision that Place would make, and changes nothing. Ties are broken as without Rand.
+// Explain returns the decision that Place would make, without changing anything. Ties are broken as if Rand were nil.
 func (r *Router) Explain(req *Request, now time.Time) (Decision, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,7 +179,7 @@ func (r *Router) look(req *Request, now time.Time) *policy.View {
 
 	v := &r.view
 	v.BlockSize, v.Turn, v.Workers = r.index.BlockSize(), r.turn, v.Workers[:0]
-	m, k := 0, 0 // both ascend by ID, as the workers do
+	m, k := 0, 0 // both are in ascending order of ID, like the workers
 	for _, w := range r.workers {
 		pw := policy.Worker{
 			Worker: index.Worker{ID: w.id, Key: w.key}, Role: w.role, Health: w.health, HealthWhy: w.why, Rates: w.rates,
@@ -197,7 +202,7 @@ func (r *Router) look(req *Request, now time.Time) *policy.View {
 	return v
 }
 
-// find returns the position of the worker with the given number, or where it would be.
+// find returns the index of the worker with the given ID, or the index at which it would be inserted.
 func (r *Router) find(id index.WorkerID) (int, bool) {
 	return slices.BinarySearchFunc(r.workers, id, func(w *worker, id index.WorkerID) int { return cmp.Compare(w.id, id) })
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/weft-go/weft/protocols/intent"
 )
 
-// sessions remembers, for a bounded number of sessions, where each one's last request went. Workers are remembered by key, as
-// numbers are used again.
+// sessions stores the worker of the last request of each session, for a bounded number of sessions. Workers are stored
+// by key, because IDs are reused.
 type sessions struct {
 	keep           time.Duration
 	limit          int
@@ -18,7 +18,7 @@ type sessions struct {
 	newest, oldest *session // list by last use
 }
 
-// name is a session's identity. Sessions of tenants with isolated caches never share a key, even by accident.
+// name identifies a session. Sessions of tenants with isolated caches never have the same name.
 type name struct{ salt, id string }
 
 type session struct {
@@ -28,7 +28,7 @@ type session struct {
 	newer, older *session
 }
 
-// worker returns where the last request of the session went.
+// worker returns the worker of the session's last request.
 func (s *sessions) worker(in *intent.Intent, now time.Time) (index.Key, bool) {
 	e := s.byName[name{in.Salt, in.Session.ID}]
 	if e == nil || !now.Before(e.until) {
@@ -37,7 +37,7 @@ func (s *sessions) worker(in *intent.Intent, now time.Time) (index.Key, bool) {
 	return e.worker, true
 }
 
-// put notes where a request of the session goes. Its final request makes it forgotten.
+// put stores the worker of a request of the session. The session's final request removes it.
 func (s *sessions) put(in *intent.Intent, worker index.Key, now time.Time) {
 	if in.Session.ID == "" {
 		return

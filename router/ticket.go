@@ -10,8 +10,8 @@ import (
 	"github.com/weft-go/weft/router/policy"
 )
 
-// Ticket is a placed request. It holds the worker's load until one of Finish, Fail and Cancel is called; the first of them counts,
-// later calls do nothing. It is safe for concurrent use by multiple goroutines.
+// Ticket is a placed request. It counts toward the worker's load until Finish, Fail or Cancel is called; later calls do
+// nothing. It is safe for concurrent use by multiple goroutines.
 type Ticket struct {
 	router    *Router
 	worker    *worker
@@ -23,20 +23,21 @@ type Ticket struct {
 // Stats holds request and token counters for one worker.
 type Stats struct {
 	Placed, Finished, Failed, Canceled uint64
-	// CachedEstimate and CachedReported are the cached tokens by the index and by the engine, summed over finished requests whose
-	// engine reported them. If the first is well above the second, the index misses removals.
+	// CachedEstimate and CachedReported are the numbers of cached tokens according to the index and to the engine,
+	// summed over finished requests for which the engine reported the number. If the first is much greater than the
+	// second, the index is missing removals.
 	CachedEstimate, CachedReported uint64
 	// Output is the number of tokens generated.
 	Output uint64
 }
 
-// Bounds of what one request can add to a worker's account, so that sums stay far from overflow.
+// Bounds for the amounts that one request can add to a worker's load, so that sums do not overflow.
 const (
 	maxOutput  = 1 << 20         // expected tokens
 	maxPrefill = 24 * 3600 * 1e3 // ms
 )
 
-// reserve books the request on w and remembers it. The caller holds the lock.
+// reserve adds the request to w's load and its session. The caller holds the lock.
 func (r *Router) reserve(w *worker, pw *policy.Worker, req *Request, d Decision, now time.Time) *Ticket {
 	block := r.index.BlockSize()
 	cost, cached, _ := pw.Estimate(req, block, 1)
@@ -50,7 +51,8 @@ func (r *Router) reserve(w *worker, pw *policy.Worker, req *Request, d Decision,
 	w.ledger.Reserve(&t.entry, now)
 	w.stats.Placed++
 	if r.opt.PredictFor > 0 {
-		// Predictions mostly follow what is confirmed. Blocks in between, next to a hole, keep their time.
+		// Predicted blocks usually follow the confirmed ones. Predicted blocks between confirmed ones keep their
+		// deadlines.
 		if confirmed := int(pw.Match.Depth - pw.Match.Predicted); confirmed < len(req.Hashes) {
 			until := now.Add(pw.Load.Wait + t.entry.Prefill + r.opt.PredictFor)
 			t.predicted = r.index.Predict(w.id, req.Hashes, confirmed, until)
@@ -63,15 +65,15 @@ func (r *Router) reserve(w *worker, pw *policy.Worker, req *Request, d Decision,
 // Decision returns the worker on which the request was placed, and why.
 func (t *Ticket) Decision() *Decision { return &t.decision }
 
-// FirstToken ends the request's prefill: from now on it decodes. Calls after the first, or after the end, do nothing.
+// FirstToken ends the request's prefill. Calls after the first, or after the end of the request, do nothing.
 func (t *Ticket) FirstToken(now time.Time) {
 	t.router.mu.Lock()
 	defer t.router.mu.Unlock()
 	t.worker.ledger.FirstToken(&t.entry, now)
 }
 
-// Finish ends a request whose response is complete. cached is the number of prompt tokens that the engine had cached, -1 if it did not
-// report it, and output the number of tokens that it generated.
+// Finish ends a request whose response is complete. cached is the number of prompt tokens that the engine had cached,
+// or -1 if it did not report it; output is the number of tokens that it generated.
 func (t *Ticket) Finish(now time.Time, cached, output int) {
 	t.router.mu.Lock()
 	defer t.router.mu.Unlock()
@@ -87,8 +89,8 @@ func (t *Ticket) Finish(now time.Time, cached, output int) {
 	}
 }
 
-// Fail ends a request that the worker failed. If no token arrived, its predicted blocks are withdrawn, unless a later request also
-// predicts them. It does not change the worker's health: see [Router.SetHealth].
+// Fail ends a request that failed on the worker. If no token arrived, its predicted blocks are withdrawn, unless a
+// later request also predicts them. It does not change the worker's health: see [Router.SetHealth].
 func (t *Ticket) Fail(now time.Time) {
 	t.router.mu.Lock()
 	defer t.router.mu.Unlock()
@@ -120,7 +122,7 @@ func (t *Ticket) abandon(now time.Time) bool {
 	return true
 }
 
-// Stats returns the counts of the worker; false if it is not registered.
+// Stats returns the counters of the worker, or false if it is not registered.
 func (r *Router) Stats(id index.WorkerID) (Stats, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -95,7 +95,7 @@ func (d *nestedDecoder) openTag(name []byte) {
 		d.node = list.Item(f.n)
 		f.n++
 	default:
-		d.settle(f)
+		d.flushProperty(f)
 		if d.end = addKey(&f.keys, name); d.end != grammar.More {
 			return
 		}
@@ -147,8 +147,8 @@ func (d *nestedDecoder) decide(f *nestedFrame, name []byte) {
 	d.out = append(d.out, c)
 }
 
-// settle writes what is left of the last property of an object when another follows or none.
-func (d *nestedDecoder) settle(f *nestedFrame) {
+// flushProperty writes what is left of the last property of an object when another follows or none.
+func (d *nestedDecoder) flushProperty(f *nestedFrame) {
 	switch f.list {
 	case nestedMay:
 		d.value(f.node.Property(f.keys.Last()))
@@ -169,7 +169,7 @@ func (d *nestedDecoder) closeTag(name []byte) {
 	if f.kind == nestedArray {
 		c = ']'
 	}
-	d.settle(f)
+	d.flushProperty(f)
 	d.out = append(d.out, c)
 	d.names = d.names[:f.name]
 	only := f.only

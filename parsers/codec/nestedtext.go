@@ -59,10 +59,10 @@ func (d *nestedDecoder) beginText(stream bool) {
 
 // The steps of looking for the end of a text.
 const (
-	nestedSeek   uint8 = iota // no tag has begun
-	nestedOpen                // in what every tag begins with
-	nestedClose               // after it
-	nestedBehind              // after a closing tag
+	nestedSeek     uint8 = iota // no tag has begun
+	nestedOpen                  // in what every tag begins with
+	nestedClose                 // after it
+	nestedAfterTag              // after a closing tag
 )
 
 // The closing tags that the bytes seen may belong to.
@@ -123,7 +123,7 @@ func (d *nestedDecoder) closing(src []byte, final bool) scan.Prefix {
 			if !d.closes(c, d.look-len(d.open)) {
 				return scan.No
 			}
-		case nestedBehind:
+		case nestedAfterTag:
 			switch at := d.look - d.closed - d.gap; {
 			case at == 0 && blank(c) && d.gap < maxGap:
 				d.gap++
@@ -137,7 +137,7 @@ func (d *nestedDecoder) closing(src []byte, final bool) scan.Prefix {
 	switch {
 	case !final:
 		return scan.More
-	case d.step == nestedBehind && d.alive == nestedOwn:
+	case d.step == nestedAfterTag && d.alive == nestedOwn:
 		return scan.Yes
 	}
 	return scan.No
@@ -150,7 +150,7 @@ func (d *nestedDecoder) closes(c byte, at int) bool {
 		switch {
 		case at == 0 && c == '/', at > 0 && at <= len(own) && c == own[at-1]:
 		case at == len(own)+1 && c == '>':
-			d.step, d.alive, d.closed = nestedBehind, nestedOwn, d.look+1
+			d.step, d.alive, d.closed = nestedAfterTag, nestedOwn, d.look+1
 			return true
 		default:
 			d.alive &^= nestedOwn
@@ -161,7 +161,7 @@ func (d *nestedDecoder) closes(c byte, at int) bool {
 		case at >= len(d.last) || c != d.last[at]:
 			d.alive &^= nestedCall
 		case at == len(d.last)-1:
-			d.step, d.alive, d.closed = nestedBehind, nestedCall, d.look+1
+			d.step, d.alive, d.closed = nestedAfterTag, nestedCall, d.look+1
 		}
 	}
 	return d.alive != 0

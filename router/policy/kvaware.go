@@ -12,18 +12,18 @@ import (
 	"github.com/weft-go/weft/kvhash/index"
 )
 
-// KVAware chooses the worker with the lowest cost in milliseconds; see the package comment. The zero value has the defaults. A
-// negative field turns its term off.
+// KVAware chooses the worker with the lowest cost in milliseconds; see the package comment. The zero value uses the
+// defaults. A negative field disables its term.
 type KVAware struct {
-	// Beta is the milliseconds by which each active KV block slows a request down; 0 means 0.02.
+	// Beta is the time in milliseconds by which each active KV block delays a request; 0 means 0.02.
 	Beta float64
-	// Gamma is the share of a worker's extra work, compared with the cheapest one, that is added to its cost because
-	// later turns will have it too; 0 means 0.5. It is (expected further turns) x (chance that they come back) x
-	// (chance that they would stay).
+	// Gamma is the fraction of a worker's extra work, compared with the cheapest worker, that is added to its cost
+	// because later turns repeat it; 0 means 0.5. An estimate is (expected number of further turns) x (probability that
+	// they occur) x (probability that they stay on the worker).
 	Gamma float64
-	// Affinity is the credit in milliseconds of the worker that served the session's last request; 0 means 10.
+	// Affinity is the credit, in milliseconds, of the worker that served the session's last request; 0 means 10.
 	Affinity float64
-	// AffinityWait is the wait beyond which there is no such credit; 0 means one second.
+	// AffinityWait is the wait above which a worker gets no such credit; 0 means one second.
 	AffinityWait time.Duration
 	// Weights are the weights of cached tokens, by the worker's [index.State]; 0 means 0.5 for Unknown, 0.8 for Degraded and 1 for
 	// Exact. Predicted matches have weight 1.
@@ -33,9 +33,9 @@ type KVAware struct {
 // Name returns "cost_ms".
 func (KVAware) Name() string { return "cost_ms" }
 
-// Decide implements [Policy]. Of workers with equal cost it takes two at random and then the one that holds fewer blocks, which
-// spreads prefixes over the fleet; without rnd the first of those that hold fewest. O(workers); it allocates the scores and the
-// Why line.
+// Decide implements [Policy]. Among workers with equal cost it draws two at random and chooses the one that holds fewer
+// blocks, which spreads prefixes over the fleet. If rnd is nil, it chooses the first of the workers with the fewest
+// blocks. O(workers). It allocates the scores and the Why line.
 func (p KVAware) Decide(v *View, r *Request, rnd *rand.Rand, now time.Time) (Decision, error) {
 	beta, gamma := setting(p.Beta, 0.02), setting(p.Gamma, 0.5)
 	affinity, affinityWait := setting(p.Affinity, 10), cmp.Or(p.AffinityWait, time.Second)
@@ -75,14 +75,14 @@ func setting(x, def float64) float64 { return max(0, cmp.Or(x, def)) }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// choice is a decision in the making.
+// choice is a decision that is being made.
 type choice struct {
 	v      *View
 	r      *Request
 	scores []Score
 }
 
-// newChoice returns a choice with a score for each worker, in which only the identity, the estimate and the bar are filled in.
+// newChoice returns a choice with a score for each worker, in which only the identity, the estimate and Barred are set.
 func newChoice(v *View, r *Request) choice {
 	c := choice{v: v, r: r, scores: make([]Score, len(v.Workers))}
 	for i := range v.Workers {
@@ -96,7 +96,7 @@ func newChoice(v *View, r *Request) choice {
 	return c
 }
 
-// fail returns the error for the case that no worker is left.
+// fail returns the error if no worker is eligible.
 func (c *choice) fail() error {
 	if len(c.scores) == 0 {
 		return &Error{Err: ErrNoWorkers}
@@ -104,7 +104,7 @@ func (c *choice) fail() error {
 	return &Error{Err: ErrAllBarred, Scores: c.scores}
 }
 
-// lowest decides for the worker with the lowest cost.
+// lowest chooses the worker with the lowest cost.
 func (c *choice) lowest(name string, rnd *rand.Rand) (Decision, error) {
 	best, second, ties := -1, -1, 0
 	for i := range c.scores {
@@ -144,13 +144,13 @@ func (c *choice) lowest(name string, rnd *rand.Rand) (Decision, error) {
 	return d, nil
 }
 
-// why returns the beginning of a line about the worker at index i, with room for the rest.
+// why returns the start of the Why line for the worker at index i, with room for the rest.
 func (c *choice) why(i int) []byte {
 	b, _ := c.scores[i].Key.AppendText(make([]byte, 0, 256))
 	return b
 }
 
-// tie chooses among the workers that cost as much as the one at first.
+// tie chooses among the workers with the same cost as the one at index first.
 func (c *choice) tie(first, n int, rnd *rand.Rand) (best, other int) {
 	equal := make([]int, 0, n)
 	for i := range c.scores {

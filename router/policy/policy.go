@@ -17,24 +17,24 @@ import (
 type Policy interface {
 	// Name returns the policy's name in lower case with underscores.
 	Name() string
-	// Decide returns the worker for the request. It depends on nothing but its arguments; rnd may be nil, and then ties are
-	// broken by the view. now is the time of the view. The error is an [*Error]. Decide may run on several goroutines with
-	// different arguments, and inside a lock of the router: it must not call the router.
+	// Decide returns the worker for the request. The result must depend only on the arguments. If rnd is nil, ties must
+	// be broken by the view. now is the time of the view. The error is an [*Error]. Decide may be called concurrently
+	// with different arguments. The router calls it with a lock held, so it must not call the router.
 	Decide(v *View, r *Request, rnd *rand.Rand, now time.Time) (Decision, error)
 }
 
 // Decision is a chosen worker and the reasons.
 type Decision struct {
-	// Score is that of the chosen worker.
+	// Score is the score of the chosen worker.
 	Score
 	Policy string // its name
-	// PredictedTokens of the Score's CachedEstimate are not confirmed by an event.
+	// PredictedTokens is the part of the Score's CachedEstimate that no event has confirmed.
 	PredictedTokens int
 	// State is the state of the worker in the index.
 	State index.State
 	// Scores are the costs of all workers, in the order of the view.
 	Scores []Score
-	// Why gives the reason in one line.
+	// Why is the reason, in one line.
 	Why string
 }
 
@@ -44,19 +44,18 @@ type Score struct {
 	Key    index.Key
 	// Barred is the reason why the worker was not eligible, or "". The other fields are then zero.
 	Barred string
-	// CachedEstimate is the number of prompt tokens that the worker holds according to the index, until the engine
-	// reports its own count.
+	// CachedEstimate is the number of prompt tokens that the worker holds according to the index.
 	CachedEstimate int
 	Terms          Terms
-	Cost           float64 // ms; what the policy compared
+	Cost           float64 // ms; the value that the policy compares
 }
 
-// Terms are the parts of a cost, in milliseconds. See the package comment. Policies leave those they do not use zero.
+// Terms are the parts of a cost, in milliseconds; see the package comment. Terms that a policy does not use are zero.
 type Terms struct {
 	Wait, New, Load, Decode, Move, Affinity float64
 }
 
-// Sum returns the cost: all terms together, Affinity being a credit.
+// Sum returns the cost: the sum of all terms, from which Affinity is subtracted.
 func (t Terms) Sum() float64 { return t.Wait + t.New + t.Load + t.Decode + t.Move - t.Affinity }
 
 // append appends what String returns.
@@ -87,7 +86,7 @@ func appendMS(b []byte, ms float64) []byte { return strconv.AppendFloat(b, ms, '
 // String returns the terms that are not zero, as in "wait 12.0 + new 3.4 - affinity 10.0".
 func (t Terms) String() string { return string(t.append(nil)) }
 
-// The reasons for which no worker is chosen.
+// The reasons why no worker is chosen.
 var (
 	// ErrNoWorkers means that no worker is registered.
 	ErrNoWorkers = errors.New("no workers")
@@ -95,7 +94,7 @@ var (
 	ErrAllBarred = errors.New("all workers are barred")
 )
 
-// Error is the error of [Policy.Decide] when it chooses no worker. It wraps the reason.
+// Error is the error of [Policy.Decide] if it chooses no worker. It wraps the reason.
 type Error struct {
 	Err    error   // ErrNoWorkers, ErrAllBarred, or a reason of a user's policy
 	Scores []Score // with the reason for each worker in Barred

@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// RoundRobin takes the workers in turn. It knows nothing of load or caches.
+// RoundRobin chooses the workers in turn. It ignores load and caches.
 type RoundRobin struct{}
 
 // Name returns "round_robin".
 func (RoundRobin) Name() string { return "round_robin" }
 
-// Decide implements [Policy]: the turn of the view, modulo the workers that are not barred.
+// Decide implements [Policy]. The result is the eligible worker at index View.Turn modulo the number of eligible
+// workers.
 func (p RoundRobin) Decide(v *View, r *Request, _ *rand.Rand, _ time.Time) (Decision, error) {
 	c := newChoice(v, r)
 	var open uint64
@@ -44,10 +45,10 @@ func (p RoundRobin) Decide(v *View, r *Request, _ *rand.Rand, _ time.Time) (Deci
 	panic("unreachable")
 }
 
-// LeastLoaded takes the worker with the shortest wait, counting the blocks of running requests at Beta milliseconds each. It knows
-// nothing of caches.
+// LeastLoaded chooses the worker with the shortest wait, to which each block of running requests adds Beta
+// milliseconds. It ignores caches.
 type LeastLoaded struct {
-	// Beta is as in [KVAware].
+	// Beta is the same as in [KVAware].
 	Beta float64
 }
 

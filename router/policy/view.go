@@ -19,7 +19,7 @@ type Role uint8
 const (
 	Both    Role = iota // prompt and response on one worker
 	Prefill             // prompts only
-	Decode              // responses only, from KV data computed elsewhere
+	Decode              // only responses, from KV data that another worker computed
 )
 
 // String returns the role in lower case.
@@ -39,7 +39,7 @@ type Health uint8
 // The states of health.
 const (
 	Healthy  Health = iota
-	Draining        // finishes its requests, gets no new ones
+	Draining        // finishes its requests, but gets no new ones
 	Down
 )
 
@@ -56,20 +56,20 @@ func (h Health) String() string {
 
 // Request describes the request to decide for.
 type Request struct {
-	// Hashes are the sequence hashes of the prompt's complete blocks, as [kvhash.Chain.Blocks] returns them. Without them the
-	// decision depends on load alone.
+	// Hashes are the sequence hashes of the prompt's complete blocks, as [kvhash.Chain.Blocks] returns them. If empty,
+	// the decision depends only on load.
 	Hashes []uint64
 	// Tokens is the length of the whole prompt; negative values are treated as 0.
 	Tokens int
-	// Intent has the client's hints: session, expected output, priority.
+	// Intent holds the client's hints: session, expected output, priority.
 	Intent intent.Intent
-	// Role is the part of the request that the worker has to serve.
+	// Role is the part of the request that the worker must serve.
 	Role Role
-	// Exclude are workers not to use, such as those where this request failed before.
+	// Exclude lists workers that must not be chosen, such as those on which this request has failed.
 	Exclude []index.WorkerID
 }
 
-// View describes all workers, at one moment and for one request. Policies must not modify or retain it.
+// View describes all workers at one instant, for one request. Policies must not modify or retain it.
 type View struct {
 	// BlockSize is the number of tokens in a block.
 	BlockSize int
@@ -81,25 +81,25 @@ type View struct {
 
 // Worker is one worker in a [View].
 type Worker struct {
-	index.Worker             // what the index knows about it: ID, Key, State, Blocks
-	Match        index.Match // how much of the prompt it holds; zero if nothing
+	index.Worker             // its description by the index: ID, Key, State, Blocks
+	Match        index.Match // how much of the prompt it holds; zero if none
 	Role         Role
 	Health       Health
 	HealthWhy    string
 	Rates        Rates
 	Load         Load
-	// Session reports whether the previous request of the same session was placed here.
+	// Session reports whether the previous request of the same session was placed on this worker.
 	Session bool
 }
 
-// Load is the account of a worker at one moment.
+// Load is the load of a worker at one instant.
 type Load struct {
 	// Wait is the predicted time until a request placed now begins its prefill.
 	Wait time.Duration
 	// Prefills is the number of requests without a first token.
 	Prefills int
-	// Blocks is the number of KV blocks of all requests, prompt and expected output. Shared blocks count for each request,
-	// as attention reads them for each.
+	// Blocks is the number of KV blocks of all requests, prompt and expected output. Shared blocks count for each
+	// request, because attention reads them for each.
 	Blocks int
 }
 
@@ -107,12 +107,12 @@ type Load struct {
 type Rates struct {
 	// Prefill is the time to compute one token of a prompt. The default is 1/70, that is 70,000 tokens/s.
 	Prefill float64
-	// Load is the time to bring one token's KV data from a tier to the device; tier t has the index t-1. The default is
-	// 0 for the device, 0.003 for host, 0.027 for disk, 0.005 for remote.
+	// Load is the time to load one token's KV data from a tier to the device; tier t has the index t-1. The default is
+	// 0 for the device, 0.003 for host, 0.027 for disk and 0.005 for remote.
 	Load [kvevent.NumTiers]float64
 }
 
-// Defaults returns r with the defaults filled in.
+// Defaults returns r with default values in place of those that are not positive or not finite.
 func (r Rates) Defaults() Rates {
 	fill := func(rate *float64, def float64) {
 		if !(*rate > 0) || math.IsInf(*rate, 1) { // NaN is not above 0
@@ -126,7 +126,7 @@ func (r Rates) Defaults() Rates {
 	return r
 }
 
-// Barred returns why the worker is not eligible for the request, "" if it is.
+// Barred returns the reason why the worker is not eligible for the request, or "" if it is.
 func (w *Worker) Barred(r *Request) string {
 	switch {
 	case w.Health != Healthy:

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ledger keeps the account of one worker: the requests placed on it that have not ended.
+// Package ledger tracks the load of one worker: the requests placed on it that have not ended.
 //
 // # Terminology
 //
-//   - entry: one request placed on the worker. It waits for its first token, then it decodes, then it is released.
+//   - entry: one request placed on the worker. It first waits for its first token, then decodes, and is then released.
 //   - prefill: the work up to the first token; its duration is estimated when the request is placed.
 //   - wait: the predicted time until a request placed now would begin its prefill.
 //

@@ -27,7 +27,8 @@ const (
 	released
 )
 
-// Ledger is the account of one worker. The zero value is empty and ready. One goroutine at a time.
+// Ledger tracks the load of one worker. The zero value is empty and ready for use. A Ledger is not safe for concurrent
+// use.
 type Ledger struct {
 	sum        policy.Load // without Wait
 	pending    time.Duration
@@ -35,11 +36,11 @@ type Ledger struct {
 	since      time.Time // when head came to the head
 }
 
-// At returns the account at the given time.
+// At returns the load at the given time.
 func (l *Ledger) At(now time.Time) policy.Load {
 	s := l.sum
 	if l.head != nil {
-		// The head may take longer than estimated; then it is expected at any moment.
+		// The head may take longer than estimated; its remaining time is then 0.
 		ran := min(max(now.Sub(l.since), 0), l.head.Prefill)
 		s.Wait = l.pending - ran
 	}
@@ -74,7 +75,7 @@ func (l *Ledger) FirstToken(e *Entry, now time.Time) bool {
 	return true
 }
 
-// Release removes e. It reports whether e was there.
+// Release removes e. It reports whether e was present.
 func (l *Ledger) Release(e *Entry, now time.Time) bool {
 	switch e.phase {
 	case prefill:
@@ -91,7 +92,7 @@ func (l *Ledger) Release(e *Entry, now time.Time) bool {
 // Prefilling reports whether e waits for its first token.
 func (e *Entry) Prefilling() bool { return e.phase == prefill }
 
-// leave takes e out of the line.
+// leave removes e from the line.
 func (l *Ledger) leave(e *Entry, now time.Time) {
 	if e.prev == nil {
 		l.head, l.since = e.next, now
