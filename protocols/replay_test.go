@@ -82,8 +82,8 @@ func TestReasoningComesBack(t *testing.T) {
 	})
 }
 
-// said is the model's response in the tests below.
-var said = []event.Event{
+// original is the model's response in the tests below.
+var original = []event.Event{
 	{Kind: event.Reasoning, Data: []byte("First \xe2\x82")}, {Kind: event.Reasoning, Data: []byte("\xac look \"there\".\n")},
 	{Kind: event.ToolStart, Part: 1, Call: 0, ID: []byte("call_1"), Data: []byte("ls")},
 	{Kind: event.ToolArgs, Part: 1, Call: 0, Data: []byte(`{"p":1}`)},
@@ -128,12 +128,12 @@ func echoMessages(t *testing.T, opt messagesanswer.Options, whole bool) []byte {
 	var content []map[string]any
 	if whole {
 		var c event.Collector
-		c.Add(said...)
+		c.Add(original...)
 		require.NoError(t, json.Unmarshal(raw(t, messagesanswer.AppendResponse(nil, &c, opt), "content"), &content))
 	} else {
 		s := messagesanswer.NewEncoder(opt)
 		var input string
-		for ev, err := range new(sse.Reader).Events(bytes.NewReader(s.Finish(s.Append(nil, said...)))) {
+		for ev, err := range new(sse.Reader).Events(bytes.NewReader(s.Finish(s.Append(nil, original...)))) {
 			require.NoError(t, err)
 			var e struct {
 				Type  string
@@ -179,7 +179,7 @@ func echoResponses(t *testing.T, opt responsesanswer.Options, whole bool) []byte
 	}
 	if whole {
 		var c event.Collector
-		c.Add(said...)
+		c.Add(original...)
 		var list []map[string]any
 		require.NoError(t, json.Unmarshal(raw(t, responsesanswer.AppendResponse(nil, &c, opt), "output"), &list))
 		for _, item := range list {
@@ -187,7 +187,7 @@ func echoResponses(t *testing.T, opt responsesanswer.Options, whole bool) []byte
 		}
 	} else {
 		s := responsesanswer.NewEncoder(opt)
-		for ev, err := range new(sse.Reader).Events(bytes.NewReader(s.Finish(s.Append(nil, said...)))) {
+		for ev, err := range new(sse.Reader).Events(bytes.NewReader(s.Finish(s.Append(nil, original...)))) {
 			require.NoError(t, err)
 			if string(ev.Type) == "response.output_item.done" {
 				var e struct{ Item map[string]any }
@@ -218,13 +218,13 @@ func echoChat(t *testing.T, c *replay.Signer, whole bool) []byte {
 	var m message
 	if whole {
 		var c event.Collector
-		c.Add(said...)
+		c.Add(original...)
 		var answer struct{ Choices []struct{ Message message } }
 		require.NoError(t, json.Unmarshal(chatanswer.AppendResponse(nil, &c, opt), &answer))
 		m = answer.Choices[0].Message
 	} else {
 		s := chatanswer.NewEncoder(opt)
-		for ev, err := range new(sse.Reader).Events(bytes.NewReader(s.Finish(s.Append(nil, said...)))) {
+		for ev, err := range new(sse.Reader).Events(bytes.NewReader(s.Finish(s.Append(nil, original...)))) {
 			require.NoError(t, err)
 			var chunk struct{ Choices []struct{ Delta message } }
 			if json.Unmarshal(ev.Data, &chunk) != nil || len(chunk.Choices) == 0 {

@@ -16,15 +16,15 @@ import (
 	"github.com/weft-go/weft/protocols/block"
 )
 
-// said is the content of a block in a form that can be compared across APIs.
-type said struct {
+// original is the content of a block in a form that can be compared across APIs.
+type original struct {
 	Path string `cmp:"-"`
 	Role string
 	B    block.Block
 }
 
 // flatten lists the blocks of a request in order, nested blocks after their parent.
-func flatten(r *block.Request) (list []said) {
+func flatten(r *block.Request) (list []original) {
 	var add func(role string, blocks []block.Block)
 	add = func(role string, blocks []block.Block) {
 		for _, b := range blocks {
@@ -52,7 +52,7 @@ func flatten(r *block.Request) (list []said) {
 			case block.Reasoning, block.ToolCall, block.ToolResult, block.Compaction:
 				of = "" // implied by the kind; Responses has no other position for it
 			}
-			list = append(list, said{path, of, b})
+			list = append(list, original{path, of, b})
 			add(of, inner)
 		}
 	}
@@ -102,7 +102,7 @@ func checkBack(t interface {
 	}
 	// The losses of the second conversion have paths in the other body; they must have been reported by the first, or
 	// be matters of form.
-	var want []said
+	var want []original
 	for _, s := range flatten(r) {
 		if !hit(losses, s.Path) {
 			s.Path = ""

@@ -52,8 +52,8 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// BenchmarkEncodeAnew encodes a detached request.
-func BenchmarkEncodeAnew(b *testing.B) {
+// BenchmarkEncodeConverted encodes a detached request.
+func BenchmarkEncodeConverted(b *testing.B) {
 	body := largeRequest(b)
 	r, err := messages.Decode(bytes.Clone(body), nil)
 	if err != nil {

@@ -108,7 +108,7 @@ var toolMembers = [...]map[string]bool{
 // and blocks. For a detached request, these are the losses of its former body that concern tools and turns it still
 // has.
 func (r *Request) loseFields(lose lossFunc) {
-	tell := func(list []Loss) {
+	report := func(list []Loss) {
 		for _, l := range list {
 			lose(l.Path, l.Why)
 		}
@@ -117,12 +117,12 @@ func (r *Request) loseFields(lose lossFunc) {
 		return
 	}
 	if r.doc == nil {
-		tell(r.lost)
+		report(r.lost)
 		for i := range r.view.Tools {
-			tell(r.view.Tools[i].lost)
+			report(r.view.Tools[i].lost)
 		}
 		for i := range r.view.Turns {
-			tell(r.view.Turns[i].lost)
+			report(r.view.Turns[i].lost)
 		}
 		return
 	}
@@ -207,15 +207,15 @@ func loseMembers(v jsonscan.Value, known map[string]bool, in map[string]map[stri
 			loseMembers(m, in[key], in, lose)
 		case known[key] && key == "status" && m.RawStr() == `"incomplete"`:
 			lose(m.Path(), "the status of an incomplete item")
-		case known[key] || saysNothing(key, m.Raw()):
+		case known[key] || isDefault(key, m.Raw()):
 		default:
 			lose(m.Path(), "no counterpart in the other API")
 		}
 	}
 }
 
-// saysNothing reports whether a field with a value is equivalent to an absent one.
-func saysNothing(key string, value []byte) bool {
+// isDefault reports whether a field with a value is equivalent to an absent one.
+func isDefault(key string, value []byte) bool {
 	switch string(value) {
 	case "null", "false", `""`, "[]":
 		return true

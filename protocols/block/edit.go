@@ -267,8 +267,8 @@ func (r *Request) checkRaw(raw []byte) error {
 	return nil
 }
 
-// canSay returns an error for blocks that the API of a detached request cannot express, as edits of a body do.
-func (r *Request) canSay(t *Turn, list []Block) error {
+// supports returns an error for blocks that the API of a detached request cannot express, as edits of a body do.
+func (r *Request) supports(t *Turn, list []Block) error {
 	if r.dialect == nil {
 		return nil
 	}
@@ -280,7 +280,7 @@ func (r *Request) canSay(t *Turn, list []Block) error {
 		if len(r.dialect.AppendBlock(nil, t, b)) == 0 {
 			return &Error{Kind: Unsupported, Offset: -1, Msg: "the API cannot express a block of kind " + b.Kind.String()}
 		}
-		if err := r.canSay(t, b.Content); err != nil {
+		if err := r.supports(t, b.Content); err != nil {
 			return err
 		}
 	}
@@ -292,7 +292,7 @@ func (r *Request) fits(t *Turn, list []Block) error {
 	if err := r.checkBlocks(list); err != nil {
 		return err
 	}
-	return r.canSay(t, list)
+	return r.supports(t, list)
 }
 
 // checkBlocks calls checkRaw for the JSON of blocks, including nested ones.

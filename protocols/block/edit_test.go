@@ -321,7 +321,7 @@ func TestStale(t *testing.T) {
 	require.Error(t, decoded(t, 2).Set(pick(t, decoded(t, 2), isText("Done.")).At, block.Block{}))
 }
 
-func TestSettle(t *testing.T) {
+func TestEditAgain(t *testing.T) {
 	r := decoded(t, 2)
 	require.NoError(t, r.Commit())
 	require.NoError(t, r.SetModel("other"))

@@ -233,16 +233,16 @@ const manyParts = 16
 
 // parts looks up the entries of a residue for the fields of an object.
 type parts struct {
-	r     *residue
-	asked int
-	drop  map[string][]byte
-	inner map[string]*residue
+	r       *residue
+	lookups int
+	drop    map[string][]byte
+	inner   map[string]*residue
 }
 
 // get returns the value with which a field is dropped, or nil if it is kept, and the field's residue.
 func (p *parts) get(key string) (drop []byte, in *residue) {
 	if p.drop == nil {
-		if p.asked++; p.asked <= manyParts || len(p.r.drop)+len(p.r.inner) <= manyParts {
+		if p.lookups++; p.lookups <= manyParts || len(p.r.drop)+len(p.r.inner) <= manyParts {
 			return p.search(key)
 		}
 		p.drop, p.inner = map[string][]byte{}, map[string]*residue{}

@@ -219,11 +219,11 @@ func reasoningOf(m jsonscan.Value) jsonscan.Value {
 // the last. Reasoning details contain the position of each run; see details.go.
 func (r reqReader) assistant(m jsonscan.Value) []block.Block {
 	reasoning, calls := reasoningOf(m), r.List(m.Get("tool_calls"))
-	said := m.Get("content")
-	if calls.First().Exists() && string(said.Raw()) == `""` { // many clients write an empty text for absent content
-		said = jsonscan.Value{}
+	value := m.Get("content")
+	if calls.First().Exists() && string(value.Raw()) == `""` { // many clients write an empty text for absent content
+		value = jsonscan.Value{}
 	}
-	content := r.Content(said, r.part)
+	content := r.Content(value, r.part)
 	refusal := m.Get("refusal")
 	details := detailsOf(m)
 	n := calls.Len()

@@ -63,10 +63,10 @@ func (r reqReader) details(list, plain jsonscan.Value, others []block.Block) []b
 		runs = append(runs, block.Block{Kind: block.Reasoning, Text: r.Str(plain), At: codec.At(plain)})
 		places, sparse = append(places, details.Position{}), append(sparse, -1)
 	}
-	var last *int64     // the index of the previous entry
-	var pieces []string // of the text of the last run
-	var said, ours bool // the previous entry had text of the same kind; some run has a position
-	settle := func() {
+	var last *int64        // the index of the previous entry
+	var pieces []string    // of the text of the last run
+	var hadText, ours bool // the previous entry had text of the same kind; some run has a position
+	flush := func() {
 		if len(pieces) > 1 {
 			runs[len(runs)-1].Text = strings.Join(pieces, "")
 		}
@@ -97,10 +97,10 @@ func (r reqReader) details(list, plain jsonscan.Value, others []block.Block) []b
 		if n > 0 && index != nil && last != nil && *index == *last && (!at || p == places[n-1]) {
 			switch run := &runs[n-1]; {
 			case b.Encrypted != "" && b.Text == "" && run.Encrypted == "":
-				run.Encrypted, run.Redacted, said = b.Encrypted, run.Redacted || b.Redacted, false
+				run.Encrypted, run.Redacted, hadText = b.Encrypted, run.Redacted || b.Redacted, false
 				run.At = codec.RefOf(codec.ValueOf(run.At), e)
 				continue
-			case b.Encrypted == "" && said && run.Signature == "" && b.Summary == run.Summary: // an unmodified delta
+			case b.Encrypted == "" && hadText && run.Signature == "" && b.Summary == run.Summary: // an unmodified delta
 				if b.Text != "" {
 					pieces = append(pieces, b.Text)
 				}
@@ -108,8 +108,8 @@ func (r reqReader) details(list, plain jsonscan.Value, others []block.Block) []b
 				continue
 			}
 		}
-		settle()
-		last, said, ours = index, b.Encrypted == "", ours || at
+		flush()
+		last, hadText, ours = index, b.Encrypted == "", ours || at
 		if b.Text != "" {
 			pieces = append(pieces, b.Text)
 		}
@@ -122,7 +122,7 @@ func (r reqReader) details(list, plain jsonscan.Value, others []block.Block) []b
 		}
 		runs, places, sparse = append(runs, b), append(places, p), append(sparse, i)
 	}
-	settle()
+	flush()
 	if ours {
 		return spread(runs, places, others)
 	}
@@ -179,7 +179,7 @@ func appendDetails(dst []byte, list []block.Block, shown, called []int) []byte {
 	dst = append(dst, '[')
 	first := len(dst)
 	var at details.Position // of the next run
-	index, told := int64(0), false
+	index, written := int64(0), false
 	entry := func(kind string) codec.Obj {
 		if len(dst) > first {
 			dst = append(dst, ',')
@@ -187,10 +187,10 @@ func appendDetails(dst []byte, list []block.Block, shown, called []int) []byte {
 		o := codec.Open(dst)
 		o.Str("type", kind)
 		o.Raw("index", codec.Int(index))
-		if !told && at != (details.Position{}) {
+		if !written && at != (details.Position{}) {
 			o.Str("id", string(at.AppendID(nil)))
 		}
-		told = true
+		written = true
 		return o
 	}
 	for i := range list {
@@ -229,7 +229,7 @@ func appendDetails(dst []byte, list []block.Block, shown, called []int) []byte {
 			}
 			dst = o.Close()
 		}
-		index, told = index+1, false
+		index, written = index+1, false
 	}
 	return append(dst, ']')
 }

@@ -216,7 +216,7 @@ func (d *Dispatcher) open(c *undone, e *Event) {
 		if full {
 			d.held -= o.held
 			o.Why = LimitExceeded
-			d.tell(&o)
+			d.report(&o)
 		}
 	}
 	if !full {
@@ -241,7 +241,7 @@ func (d *Dispatcher) close(c *undone, e *Event, why Why) {
 		if e.Kind == ToolAbort && e.Call >= c.seen { // the call failed before its name was known
 			d.endRun(c, None)
 			c.seen = e.Call + 1
-			d.tell(&openCall{skip: d.left(e.Flags), Call: Call{
+			d.report(&openCall{skip: d.left(e.Flags), Call: Call{
 				Choice: e.Choice, Ordinal: e.Call, Flags: e.Flags &^ Complete, Why: why, Name: string(e.Data),
 			}})
 		}
@@ -265,7 +265,7 @@ func (d *Dispatcher) close(c *undone, e *Event, why Why) {
 	if !o.skip && o.Why == None && !o.Flags.Has(Custom) && !isArguments(o.Arguments) {
 		o.Why = BadArguments
 	}
-	d.tell(&o)
+	d.report(&o)
 }
 
 // end ends a choice.
@@ -279,7 +279,7 @@ func (d *Dispatcher) end(c *undone, why Why) {
 		if o.Why == None {
 			o.Why = Truncated
 		}
-		d.tell(o)
+		d.report(o)
 	}
 }
 
@@ -297,7 +297,7 @@ func (d *Dispatcher) fail() {
 	d.held = 0
 }
 
-func (d *Dispatcher) tell(o *openCall) {
+func (d *Dispatcher) report(o *openCall) {
 	switch {
 	case o.skip:
 	case o.Why == None:

@@ -21,14 +21,14 @@ import (
 	"github.com/weft-go/weft/protocols/internal/streamtest"
 )
 
-// told records what a Dispatcher reports, in order.
-type told struct {
+// recorder records what a Dispatcher reports, in order.
+type recorder struct {
 	event.Dispatcher
 	log []string
 }
 
-func listen(change func(*event.Dispatcher)) *told {
-	t := &told{}
+func listen(change func(*event.Dispatcher)) *recorder {
+	t := &recorder{}
 	note := func(what string) func(event.Call) {
 		return func(c event.Call) {
 			s := fmt.Sprintf("%s %d.%d %s(%s)", what, c.Choice, c.Ordinal, c.Name, c.Arguments)

@@ -78,7 +78,7 @@ func claudeSession(user string) string {
 }
 
 func (r *reader) codex(name string) string {
-	says := func(header, member string) string {
+	first := func(header, member string) string {
 		if s := r.header(header).word(); s != "" {
 			return s
 		}
@@ -110,8 +110,8 @@ func (r *reader) codex(name string) string {
 		return s
 	}
 	s := Session{
-		ID: or(says("thread-id", "thread_id"), "thread_id"), Root: or(says("session-id", "session_id"), "session_id"),
-		Parent: or(says("x-codex-parent-thread-id", "x-codex-parent-thread-id"), "parent_thread_id"),
+		ID: or(first("thread-id", "thread_id"), "thread_id"), Root: or(first("session-id", "session_id"), "session_id"),
+		Parent: or(first("x-codex-parent-thread-id", "x-codex-parent-thread-id"), "parent_thread_id"),
 	}
 	if s.Root == "" {
 		s.Root = r.header("session_id").word() // older versions
@@ -130,7 +130,7 @@ func (r *reader) codex(name string) string {
 	}{
 		{hintAgent, &r.in.Session.Agent, or(r.header("x-openai-subagent").word(), "subagent_kind")},
 		{hintTurn, &r.in.Session.Turn, or("", "turn_id")},
-		{hintWindow, &r.in.Session.Window, or(says("x-codex-window-id", "x-codex-window-id"), "window_id")},
+		{hintWindow, &r.in.Session.Window, or(first("x-codex-window-id", "x-codex-window-id"), "window_id")},
 	} {
 		if x.text != "" && r.take(x.hint) {
 			*x.to = x.text

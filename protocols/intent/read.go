@@ -120,16 +120,16 @@ type reader struct {
 	src    Source
 	head   map[string]string
 	in     Intent
-	said   Hints
+	found  Hints
 	faults []Fault
 }
 
 // take reports whether h was not present yet, and marks it as present.
 func (r *reader) take(h hint) bool {
-	if r.said.has(h) {
+	if r.found.has(h) {
 		return false
 	}
-	r.said = r.said.with(h)
+	r.found = r.found.with(h)
 	return true
 }
 

@@ -13,7 +13,7 @@ import (
 func (r *reader) vllmBody() {
 	if v := r.body("priority"); v.ok {
 		switch n, ok := v.int(-math.MaxInt32, math.MaxInt32); {
-		case !ok || r.said.has(hintPriority):
+		case !ok || r.found.has(hintPriority):
 		case n != 0 && r.src.Priority == "":
 			v.fault("ambiguous: vLLM and SGLang order priorities in opposite ways")
 		case r.take(hintPriority):

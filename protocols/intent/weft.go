@@ -138,19 +138,19 @@ func (r *reader) weftBody() {
 var oneSource = setOf(hintParent, hintRoot)
 
 func (r *reader) weft(get func(*weftField) value) {
-	named := r.said.has(hintSession)
+	named := r.found.has(hintSession)
 	for i := range weftFields {
 		f := &weftFields[i]
-		if r.said.has(f.hint) || oneSource.has(f.hint) && named {
+		if r.found.has(f.hint) || oneSource.has(f.hint) && named {
 			continue
 		}
 		if v := get(f); v.ok && f.dec(&r.in, v) {
 			r.take(f.hint)
 		}
 	}
-	if !r.said.has(hintSession) { // ignore a parent without a session
+	if !r.found.has(hintSession) { // ignore a parent without a session
 		r.in.Session.Parent, r.in.Session.Root = "", ""
-		r.said &^= oneSource
+		r.found &^= oneSource
 	}
 }
 

@@ -133,7 +133,7 @@ func apply(r *block.Request, o *Options, changes []Change, before int) (Report, 
 	if o.DeferredLast || o.SortTools {
 		w.order(o)
 	}
-	if err := settle(r); err != nil {
+	if err := reparse(r); err != nil {
 		return rep, err
 	}
 	w.locate(before)
@@ -159,15 +159,15 @@ func apply(r *block.Request, o *Options, changes []Change, before int) (Report, 
 			return rep, err
 		}
 	}
-	if err := settle(r); err != nil {
+	if err := reparse(r); err != nil {
 		return rep, err
 	}
 	rep.Stable = stableEnd(r, o.Prompt, rules)
 	return rep, nil
 }
 
-// settle parses an edited body again, so that all positions refer to one document.
-func settle(r *block.Request) error {
+// reparse parses an edited body again, so that all positions refer to one document.
+func reparse(r *block.Request) error {
 	if r.Body() == nil {
 		return nil
 	}

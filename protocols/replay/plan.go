@@ -61,7 +61,7 @@ func NewPlan(m Model, pref Preference) Plan {
 	if v, ok := pref.Vars[base.toggle.name]; ok {
 		base, own = base.at(v), true
 	}
-	p.Thinking = pref.thinks(&m.Template)
+	p.Thinking = pref.reasoning(&m.Template)
 	if !p.Thinking && base.off != unspecified {
 		base.scope, base.n, base.tools, base.toggle = base.off, 0, unspecified, toggle{}
 	}
@@ -109,8 +109,8 @@ func NewPlan(m Model, pref Preference) Plan {
 	return p
 }
 
-// thinks reports whether the model should reason, given the variables that the template reads.
-func (p *Preference) thinks(t *Template) bool {
+// reasoning reports whether the model should reason, given the variables that the template reads.
+func (p *Preference) reasoning(t *Template) bool {
 	vars := t.thinking
 	if vars == nil {
 		vars = thinking[:]

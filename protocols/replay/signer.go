@@ -295,9 +295,9 @@ func (c *Signer) openSealed(t *token, text string) (string, Verdict) {
 		if err != nil || len(box) != nonceSize+int(t.size)+tagSize {
 			return "", Forged
 		}
-		said, err := k.aead.Open(box[nonceSize:nonceSize], box[:nonceSize], box[nonceSize:], c.appendBound(nil, formSealed))
+		original, err := k.aead.Open(box[nonceSize:nonceSize], box[:nonceSize], box[nonceSize:], c.appendBound(nil, formSealed))
 		if err == nil {
-			return string(said), Intact
+			return string(original), Intact
 		}
 		v = Forged
 	}

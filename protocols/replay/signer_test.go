@@ -68,7 +68,7 @@ func TestVerdicts(t *testing.T) {
 		name        string
 		c           *replay.Signer
 		token, text string
-		said        string
+		original    string
 		want        replay.Verdict
 	}{
 		{"signed", c, sig, text, text, replay.Intact},
@@ -123,9 +123,9 @@ func TestVerdicts(t *testing.T) {
 		{"nothing sealed", c, sealed(t, c, ""), "", "", replay.Intact},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			said, v := tc.c.Open(tc.token, tc.text)
+			original, v := tc.c.Open(tc.token, tc.text)
 			require.Equal(t, tc.want, v)
-			require.Equal(t, tc.said, said)
+			require.Equal(t, tc.original, original)
 		})
 	}
 	require.Equal(t, "forged", replay.Forged.String())
@@ -212,11 +212,11 @@ func TestPieces(t *testing.T) {
 			if s.Len() != len(text) {
 				t.Fatal(s.Len())
 			}
-			if said, v := c.Open(string(want), string(text)); v != replay.Intact || said != string(text) {
+			if original, v := c.Open(string(want), string(text)); v != replay.Intact || original != string(text) {
 				t.Fatal(v)
 			}
 			if s.Sealed() {
-				if said, v := c.Open(string(want), ""); v != replay.Intact || said != string(text) {
+				if original, v := c.Open(string(want), ""); v != replay.Intact || original != string(text) {
 					t.Fatal(v)
 				}
 			} else if _, v := c.Open(string(want), ""); len(text) > 0 && v != replay.Absent {
@@ -256,7 +256,7 @@ func TestSignerConcurrent(t *testing.T) {
 				if _, v := mine.Open(signed(mine, text), text); v != replay.Intact {
 					t.Error(v)
 				}
-				if said, v := mine.Open(sealed(t, mine, text), ""); v != replay.Intact || said != text {
+				if original, v := mine.Open(sealed(t, mine, text), ""); v != replay.Intact || original != text {
 					t.Error(v)
 				}
 				if _, v := c.Open(signed(old, text), text); v != replay.Intact {
@@ -299,21 +299,21 @@ func FuzzSignerOpen(f *testing.F) {
 	f.Add("weft3.e"+strings.Repeat("A", 6)+".zzzzzz."+base64.RawURLEncoding.EncodeToString(key(1)), "x")
 	f.Fuzz(func(t *testing.T, token, text string) {
 		for _, c := range []*replay.Signer{c, nil} {
-			said, v := c.Open(token, text)
+			original, v := c.Open(token, text)
 			switch v {
 			case replay.Foreign:
 				require.False(t, strings.HasPrefix(token, "weft3."))
-				require.Equal(t, text, said)
+				require.Equal(t, text, original)
 			case replay.Intact: // then it must equal the token that we create
-				if token != signed(c, said) {
-					require.Equal(t, sealed(t, c, said), token)
+				if token != signed(c, original) {
+					require.Equal(t, sealed(t, c, original), token)
 				} else {
-					require.Equal(t, text, said)
+					require.Equal(t, text, original)
 				}
 			case replay.Unverified:
-				require.Equal(t, text, said)
+				require.Equal(t, text, original)
 			default:
-				require.Empty(t, said)
+				require.Empty(t, original)
 			}
 		}
 	})

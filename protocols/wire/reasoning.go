@@ -155,7 +155,7 @@ func ReplayTurns(r *block.Request) []replay.Turn {
 		t, o := &turns[i], &out[i]
 		switch t.Role {
 		case block.RoleUser, block.RoleTool:
-			o.Start = (t.Kind != block.ToolContinuation || asks(t)) &&
+			o.Start = (t.Kind != block.ToolContinuation || hasInput(t)) &&
 				(len(t.Blocks) == 0 || slices.ContainsFunc(t.Blocks, func(b block.Block) bool { return b.Kind != block.Instruction }))
 		case block.RoleAssistant:
 			o.Assistant = true
@@ -174,8 +174,8 @@ func ReplayTurns(r *block.Request) []replay.Turn {
 	return out
 }
 
-// asks reports whether a turn that continues the work has content other than results, reminders and system text.
-func asks(t *block.Turn) bool {
+// hasInput reports whether a turn that continues the work has content other than results, reminders and system text.
+func hasInput(t *block.Turn) bool {
 	if t.Role == block.RoleTool {
 		return false
 	}

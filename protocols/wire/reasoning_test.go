@@ -84,7 +84,7 @@ var reasoningForms = []struct {
 }
 
 func TestCheckReasoning(t *testing.T) {
-	const said, other = "say b", "say c"
+	const original, other = "say b", "say c"
 	strictly := []replay.Verdict{replay.Unverified, replay.Foreign}
 	for _, form := range reasoningForms {
 		for _, tc := range []struct {
@@ -96,20 +96,20 @@ func TestCheckReasoning(t *testing.T) {
 			silent            bool // not reported
 			left              string
 		}{
-			{name: "intact", text: said, token: signedBy(reasoningKey, said), verdict: replay.Intact, silent: true, left: said},
-			{name: "intact, strictly", text: said, token: signedBy(reasoningKey, said), drop: strictly, verdict: replay.Intact, silent: true, left: said},
-			{name: "sealed", token: sealedBy(reasoningKey, said), verdict: replay.Intact, restored: true, left: said},
-			{name: "sealed beside a summary", text: other, token: sealedBy(reasoningKey, said), verdict: replay.Intact, restored: true, left: said},
-			{name: "text edited", text: other, token: signedBy(reasoningKey, said), verdict: replay.Forged, dropped: true},
-			{name: "token truncated", text: said, token: signedBy(reasoningKey, said)[:30], verdict: replay.Forged, dropped: true},
-			{name: "another context", text: said, token: signedBy(reasoningKey.With("t"), said), verdict: replay.Forged, dropped: true},
-			{name: "unknown key", text: said, token: signedBy(reasoningOther, said), verdict: replay.Unverified, left: said},
-			{name: "unknown key, strictly", text: said, token: signedBy(reasoningOther, said), drop: strictly, verdict: replay.Unverified, dropped: true},
-			{name: "unsigned", text: said, token: signedBy(nil, said), verdict: replay.Unverified, left: said},
-			{name: "foreign", text: said, token: "EqQBCkYIARgCIkA", silent: true, left: said},
-			{name: "foreign, strictly", text: said, token: "EqQBCkYIARgCIkA", drop: strictly, verdict: replay.Foreign, dropped: true},
-			{name: "text taken out", token: signedBy(reasoningKey, said), verdict: replay.Absent},
-			{name: "text taken out, strictly", token: signedBy(reasoningKey, said), drop: []replay.Verdict{replay.Absent}, verdict: replay.Absent, dropped: true},
+			{name: "intact", text: original, token: signedBy(reasoningKey, original), verdict: replay.Intact, silent: true, left: original},
+			{name: "intact, strictly", text: original, token: signedBy(reasoningKey, original), drop: strictly, verdict: replay.Intact, silent: true, left: original},
+			{name: "sealed", token: sealedBy(reasoningKey, original), verdict: replay.Intact, restored: true, left: original},
+			{name: "sealed beside a summary", text: other, token: sealedBy(reasoningKey, original), verdict: replay.Intact, restored: true, left: original},
+			{name: "text edited", text: other, token: signedBy(reasoningKey, original), verdict: replay.Forged, dropped: true},
+			{name: "token truncated", text: original, token: signedBy(reasoningKey, original)[:30], verdict: replay.Forged, dropped: true},
+			{name: "another context", text: original, token: signedBy(reasoningKey.With("t"), original), verdict: replay.Forged, dropped: true},
+			{name: "unknown key", text: original, token: signedBy(reasoningOther, original), verdict: replay.Unverified, left: original},
+			{name: "unknown key, strictly", text: original, token: signedBy(reasoningOther, original), drop: strictly, verdict: replay.Unverified, dropped: true},
+			{name: "unsigned", text: original, token: signedBy(nil, original), verdict: replay.Unverified, left: original},
+			{name: "foreign", text: original, token: "EqQBCkYIARgCIkA", silent: true, left: original},
+			{name: "foreign, strictly", text: original, token: "EqQBCkYIARgCIkA", drop: strictly, verdict: replay.Foreign, dropped: true},
+			{name: "text taken out", token: signedBy(reasoningKey, original), verdict: replay.Absent},
+			{name: "text taken out, strictly", token: signedBy(reasoningKey, original), drop: []replay.Verdict{replay.Absent}, verdict: replay.Absent, dropped: true},
 		} {
 			for _, detached := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/%s/detached=%v", form.name, tc.name, detached), func(t *testing.T) {

@@ -47,7 +47,7 @@ type decodedChoice struct {
 	n        int32
 	finished bool
 	refused  bool // refusal text has arrived
-	said     bool // text has arrived
+	hasText  bool // text has arrived
 	kind     event.Kind
 	part     int32 // the open part; -1 before the first
 	parts    int32 // number of parts so far
@@ -175,7 +175,7 @@ func (d *Decoder) fail(dst []event.Event, e event.Event) []event.Event {
 func (d *Decoder) one(dst []event.Event, x *streamdec.Choice) []event.Event {
 	c := d.choice(x.Index)
 	if c == nil || c.finished {
-		if says(x.Delta) {
+		if hasContent(x.Delta) {
 			d.in.Dropped++
 		}
 		return dst
@@ -202,8 +202,8 @@ func (d *Decoder) one(dst []event.Event, x *streamdec.Choice) []event.Event {
 	return d.finish(dst, c, x.Why, d.in.Text(x.Stop))
 }
 
-// says reports whether a delta has fields other than its role.
-func says(delta jsonscan.Value) bool {
+// hasContent reports whether a delta has fields other than its role.
+func hasContent(delta jsonscan.Value) bool {
 	for m := delta.First(); m.Exists() && delta.Kind() == jsonscan.Object; m = delta.Next(m) {
 		if !m.IsNull() && !m.KeyIs("role") && m.RawStr() != `""` && m.RawStr() != "[]" {
 			return true

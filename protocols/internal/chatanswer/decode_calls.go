@@ -109,7 +109,7 @@ func (d *Decoder) function(dst []event.Event, c *decodedChoice, x *callDelta, v 
 		at = c.add(x)
 	}
 	if c.open > 0 {
-		dst = d.settle(dst, c, at)
+		dst = d.endComplete(dst, c, at)
 	}
 	t := &c.calls[at]
 	if t.ended {
@@ -252,9 +252,9 @@ func (d *Decoder) args(dst []event.Event, c *decodedChoice, t *decodedCall, data
 	return append(dst, d.of(c, t, event.ToolArgs, data))
 }
 
-// settle is called when output arrives that does not belong to open calls other than c.calls[at]. It ends those whose
+// endComplete is called when output arrives that does not belong to open calls other than c.calls[at]. It ends those whose
 // arguments are complete and aborts those whose arguments can no longer become valid.
-func (d *Decoder) settle(dst []event.Event, c *decodedChoice, at int) []event.Event {
+func (d *Decoder) endComplete(dst []event.Event, c *decodedChoice, at int) []event.Event {
 	for c.low < len(c.calls) && c.calls[c.low].ended {
 		c.low++
 	}

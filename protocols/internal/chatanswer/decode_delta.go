@@ -47,7 +47,7 @@ func (d *Decoder) delta(dst []event.Event, c *decodedChoice, x *streamdec.Choice
 	if reasoning.Kind() == jsonscan.Array {
 		return d.segments(dst, c, x, reasoning, content, calls)
 	}
-	say := func() {
+	flushContent := func() {
 		dst = d.content(dst, c, content)
 		if annotations.Kind() == jsonscan.Array {
 			dst = d.annotations(dst, c, annotations)
@@ -80,12 +80,12 @@ func (d *Decoder) delta(dst []event.Event, c *decodedChoice, x *streamdec.Choice
 		var last int64 = -1 // index of the run
 		for e := list.First(); e.Exists(); e = list.Next(e) {
 			p, ok := details.PositionOf(e)
-			if ok && p == (details.Position{}) && (c.said || len(c.calls) > 0) {
+			if ok && p == (details.Position{}) && (c.hasText || len(c.calls) > 0) {
 				d.in.Dropped++ // an earlier run, repeated to complete the list: its text was in the stream
 				continue
 			}
 			if p.Texts > 0 {
-				say()
+				flushContent()
 			}
 			until(p.Calls)
 			index, _ := e.Get("index").Int()
@@ -105,7 +105,7 @@ func (d *Decoder) delta(dst []event.Event, c *decodedChoice, x *streamdec.Choice
 			}
 		}
 	}
-	say()
+	flushContent()
 	until(math.MaxInt64)
 	if call.Kind() == jsonscan.Object { // the form that preceded tool_calls
 		dst = d.function(dst, c, &callDelta{index: legacyCall}, call)
@@ -146,7 +146,7 @@ func (d *Decoder) text(dst []event.Event, c *decodedChoice, kind event.Kind, v j
 	}
 	parts := c.parts
 	dst = d.turn(dst, c, kind)
-	c.said = c.said || kind != event.Reasoning
+	c.hasText = c.hasText || kind != event.Reasoning
 	if data = c.half.Next(&d.in.Doc, v, data); len(data) == 0 && parts == c.parts {
 		return dst
 	}
@@ -156,7 +156,7 @@ func (d *Decoder) text(dst []event.Event, c *decodedChoice, kind event.Kind, v j
 // turn begins a part of the given kind, unless the open part is of this kind.
 func (d *Decoder) turn(dst []event.Event, c *decodedChoice, kind event.Kind) []event.Event {
 	if c.open > 0 {
-		dst = d.settle(dst, c, -1)
+		dst = d.endComplete(dst, c, -1)
 	}
 	if c.kind != kind {
 		dst = d.flush(dst, c)

@@ -22,8 +22,8 @@ import (
 	"github.com/weft-go/weft/protocols/sse"
 )
 
-// saidBlock is a block in the form that the Chat API can express.
-type saidBlock struct {
+// contentBlock is a block in the form that the Chat API can express.
+type contentBlock struct {
 	Kind  string // reasoning, text, refusal, call, aborted
 	Name  string
 	ID    string
@@ -31,13 +31,13 @@ type saidBlock struct {
 	Notes []string
 }
 
-// saidAnswer is a choice in the form that the Chat API can express.
-type saidAnswer struct {
-	Blocks []saidBlock
+// answerParts is a choice in the form that the Chat API can express.
+type answerParts struct {
+	Blocks []contentBlock
 	Finish event.Why
 }
 
-// say returns the part of a choice that the Chat API can express. A stream of this API has these losses:
+// expected returns the part of a choice that the Chat API can express. A stream of this API has these losses:
 //
 //   - invalid UTF-8 becomes U+FFFD, annotations are on one line, and blocks without text are omitted;
 //   - a run of reasoning after another one begins with a line end;
@@ -47,7 +47,7 @@ type saidAnswer struct {
 //   - IDs that are empty or repeated are replaced;
 //   - empty arguments become {}; the arguments of an aborted call end with a spoiler, and its cause is lost;
 //   - the cause of a finish is Stop, Length, ToolCalls, ContentFilter or Refused; stop sequences are lost.
-func say(a *event.Answer, choice int32) (s saidAnswer) {
+func expected(a *event.Answer, choice int32) (s answerParts) {
 	var ids callid.Set
 	calls, refused, thought := 0, false, false
 	for _, b := range a.Blocks {
@@ -74,13 +74,13 @@ func say(a *event.Answer, choice int32) (s saidAnswer) {
 				s.Blocks[n-1].Notes = append(s.Blocks[n-1].Notes, notes...)
 				continue
 			}
-			s.Blocks = append(s.Blocks, saidBlock{Kind: kind, Data: text, Notes: notes})
+			s.Blocks = append(s.Blocks, contentBlock{Kind: kind, Data: text, Notes: notes})
 		case event.ToolStart, event.ToolAbort:
 			id, _ := ids.Assign("call_", "1", choice, b.ID)
 			if b.Flags&(event.Server|event.InReasoning) != 0 || b.Name == "" {
 				continue
 			}
-			out := saidBlock{Kind: "call", Name: b.Name, ID: id, Data: text}
+			out := contentBlock{Kind: "call", Name: b.Name, ID: id, Data: text}
 			custom := b.Flags.Has(event.Custom)
 			switch {
 			case b.Kind == event.ToolAbort || !b.Flags.Has(event.Complete):
@@ -118,10 +118,10 @@ func say(a *event.Answer, choice int32) (s saidAnswer) {
 
 // same compares the encoded choice with the decoded one. It accepts ambiguities of the API: a call may have been
 // aborted although its arguments are complete, and free text does not show whether it was cut off.
-func same(t require.TestingT, said, got saidAnswer) {
+func same(t require.TestingT, want, got answerParts) {
 	open := false
-	for i := range said.Blocks {
-		b := &said.Blocks[i]
+	for i := range want.Blocks {
+		b := &want.Blocks[i]
 		if i >= len(got.Blocks) || (b.Kind != "call" && b.Kind != "aborted") || (got.Blocks[i].Kind != "call" && got.Blocks[i].Kind != "aborted") {
 			continue
 		}
@@ -139,17 +139,17 @@ func same(t require.TestingT, said, got saidAnswer) {
 			g.Kind, open = b.Kind, true
 		}
 	}
-	if open && (said.Finish == event.Stop || said.Finish == event.ToolCalls) && (got.Finish == event.Stop || got.Finish == event.ToolCalls) {
-		got.Finish = said.Finish
+	if open && (want.Finish == event.Stop || want.Finish == event.ToolCalls) && (got.Finish == event.Stop || got.Finish == event.ToolCalls) {
+		got.Finish = want.Finish
 	}
-	require.Empty(t, cmp.Diff(said, got))
+	require.Empty(t, cmp.Diff(want, got))
 }
 
 // understood returns a choice as decoded.
-func understood(a *event.Answer) (s saidAnswer) {
+func understood(a *event.Answer) (s answerParts) {
 	s.Finish = a.Finish
 	for _, b := range a.Blocks {
-		out := saidBlock{Kind: b.Kind.String(), Name: b.Name, ID: b.ID, Data: string(b.Data)}
+		out := contentBlock{Kind: b.Kind.String(), Name: b.Name, ID: b.ID, Data: string(b.Data)}
 		switch {
 		case b.Kind == event.ToolStart && b.Flags.Has(event.Complete):
 			out.Kind = "call"
@@ -230,7 +230,7 @@ func TestStreamRoundTrip(t *testing.T) {
 		decoded.Add(got...)
 		require.Len(rt, decoded.Answers, n)
 		for i := range decoded.Answers {
-			same(rt, say(&direct.Answers[i], int32(i)), understood(&decoded.Answers[i]))
+			same(rt, expected(&direct.Answers[i], int32(i)), understood(&decoded.Answers[i]))
 		}
 		for _, a := range direct.Answers {
 			for _, b := range a.Blocks {
@@ -296,9 +296,9 @@ func TestResponseRoundTrip(t *testing.T) {
 		decoded.Add(events...)
 		require.Len(rt, decoded.Answers, n)
 		for i := range decoded.Answers {
-			said := say(&direct.Answers[i], int32(i))
+			sent := expected(&direct.Answers[i], int32(i))
 			var want, got [5]string
-			add := func(s *[5]string, b saidBlock) {
+			add := func(s *[5]string, b contentBlock) {
 				b.Data = strings.TrimPrefix(b.Data, "custom ")
 				switch b.Kind {
 				case "reasoning":
@@ -312,7 +312,7 @@ func TestResponseRoundTrip(t *testing.T) {
 					s[4] += b.ID + " " + b.Name + " " + b.Data + "\n"
 				}
 			}
-			for _, b := range said.Blocks {
+			for _, b := range sent.Blocks {
 				add(&want, b)
 			}
 			for _, b := range understood(&decoded.Answers[i]).Blocks {
@@ -322,7 +322,7 @@ func TestResponseRoundTrip(t *testing.T) {
 				add(&got, b)
 			}
 			require.Empty(rt, cmp.Diff(want, got), "%s", body)
-			require.Equal(rt, said.Finish, decoded.Answers[i].Finish)
+			require.Equal(rt, sent.Finish, decoded.Answers[i].Finish)
 		}
 	})
 }

@@ -446,7 +446,7 @@ func TestStreamDecoderServers(t *testing.T) {
 			},
 		},
 		{
-			name: "Azure: a first chunk without choices; chunks that say nothing",
+			name: "Azure: a first chunk without choices, empty chunks",
 			in: []string{
 				`{"choices":[],"created":0,"id":"","model":"","object":"","prompt_filter_results":[{"prompt_index":0}]}`,
 				`{}`, `{"choices":null}`, chunkOf(``), chunkOf(`"role":"assistant"`), chunkOf(`"content":"a"`), "", "  ", chunkEnd("stop"),

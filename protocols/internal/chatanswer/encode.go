@@ -165,7 +165,7 @@ func (s *Encoder) Append(dst []byte, events ...event.Event) []byte {
 				if t := &s.choices[e.Choice].calls[h.call]; !t.custom {
 					t.balance.Feed(e.Data)
 				}
-				s.hear(e)
+				s.observe(e)
 				dst = append(jsonw.AppendPlain(append(dst, h.head...), e.Data, plain), h.tail...)
 				continue
 			}
@@ -173,7 +173,7 @@ func (s *Encoder) Append(dst []byte, events ...event.Event) []byte {
 				if c := &s.choices[e.Choice]; e.Kind == event.Reasoning && s.holds(c) {
 					c.details.run.text = append(c.details.run.text, e.Data...)
 				}
-				s.hear(e)
+				s.observe(e)
 				dst = append(jsonw.AppendPlain(append(dst, h.head...), e.Data, plain), h.tail...)
 				continue
 			}
@@ -275,7 +275,7 @@ func (s *Encoder) add(dst []byte, e *event.Event) []byte {
 		s.dropped++
 		return dst
 	}
-	s.hear(e)
+	s.observe(e)
 	switch e.Kind {
 	case event.Start:
 		if e.Usage != nil {
@@ -429,7 +429,7 @@ func (s *Encoder) text(dst []byte, c *choiceState, text []byte) []byte {
 		dst = append(dst, `"refusal":"`...)
 		dst = append(jsonw.AppendText(dst, text), '"')
 	default:
-		c.details.said = true
+		c.details.hasText = true
 		dst = append(dst, `"content":"`...)
 		dst = append(jsonw.AppendText(dst, text), '"')
 	}

@@ -47,13 +47,13 @@ type outRun struct {
 
 // outDetails is the state of the reasoning details of an answer.
 type outDetails struct {
-	run   outRun              // has text only until entries are sent
-	sign  *replay.TokenWriter // signer of the run, nil before the first entry
-	begun bool                // the run has text or a signature
-	named bool                // an entry of the run was sent
-	on    bool                // entries are sent
-	said  bool                // text was sent; clients read all of it as one piece
-	late  []outRun            // earlier runs, until entries are sent
+	run     outRun              // has text only until entries are sent
+	sign    *replay.TokenWriter // signer of the run, nil before the first entry
+	begun   bool                // the run has text or a signature
+	named   bool                // an entry of the run was sent
+	on      bool                // entries are sent
+	hasText bool                // text was sent; clients read all of it as one piece
+	late    []outRun            // earlier runs, until entries are sent
 }
 
 // detailed reports whether reasoning details may be sent.
@@ -69,13 +69,13 @@ func (s *Encoder) holds(c *choiceState) bool {
 // first reports whether the run precedes all other output, so that its position can be omitted.
 func (r *outRun) first() bool { return r.index == 0 && r.at == (details.Position{}) }
 
-// openDetail begins an entry of a run, with its position unless told is set and the run is the first. The suffix makes
+// openDetail begins an entry of a run, with its position unless positioned is set and the run is the first. The suffix makes
 // the ID unique in a conversation, because OpenRouter's provider for the AI SDK sends only one of several encrypted
 // entries with the same ID.
-func (r *outRun) openDetail(dst []byte, kind string, told bool, suffix string, choice int32) []byte {
+func (r *outRun) openDetail(dst []byte, kind string, positioned bool, suffix string, choice int32) []byte {
 	dst = append(append(append(dst, `{"type":"`...), kind...), `","index":`...)
 	dst = strconv.AppendInt(dst, r.index, 10)
-	if told {
+	if positioned {
 		return dst
 	}
 	dst = append(r.at.AppendID(append(dst, `,"id":"`...)), suffix...)
@@ -84,11 +84,11 @@ func (r *outRun) openDetail(dst []byte, kind string, told bool, suffix string, c
 }
 
 // appendEnd appends the entry that ends a run, with the producer's signature or else the token.
-func (r *outRun) appendEnd(dst []byte, token *replay.TokenWriter, told bool, suffix string, choice int32) []byte {
+func (r *outRun) appendEnd(dst []byte, token *replay.TokenWriter, positioned bool, suffix string, choice int32) []byte {
 	if r.flags.Has(event.Encrypted) {
-		dst = append(r.openDetail(dst, "reasoning.encrypted", told, suffix, choice), `,"data":`...)
+		dst = append(r.openDetail(dst, "reasoning.encrypted", positioned, suffix, choice), `,"data":`...)
 	} else {
-		dst = append(r.openDetail(dst, "reasoning.text", told, suffix, choice), `,"signature":`...)
+		dst = append(r.openDetail(dst, "reasoning.text", positioned, suffix, choice), `,"signature":`...)
 	}
 	return append(r.appendProof(dst, token), '}')
 }
@@ -102,13 +102,13 @@ func (r *outRun) appendProof(dst []byte, token *replay.TokenWriter) []byte {
 }
 
 // entries returns the one or two entries of a complete run.
-func (r *outRun) entries(c *replay.Signer, told bool, suffix string, choice int32) (out [][]byte) {
+func (r *outRun) entries(c *replay.Signer, positioned bool, suffix string, choice int32) (out [][]byte) {
 	token := c.NewWriter(false)
 	token.Write(r.text)
 	if len(r.text) == 0 {
-		return append(out, r.appendEnd(nil, token, told, suffix, choice))
+		return append(out, r.appendEnd(nil, token, positioned, suffix, choice))
 	}
-	dst := append(r.openDetail(nil, "reasoning.text", told, suffix, choice), `,"text":`...)
+	dst := append(r.openDetail(nil, "reasoning.text", positioned, suffix, choice), `,"text":`...)
 	dst = jsonw.AppendString(dst, r.text)
 	if r.flags.Has(event.Encrypted) {
 		return append(out, append(dst, '}'), r.appendEnd(nil, token, true, suffix, choice))
@@ -141,7 +141,7 @@ func (s *Encoder) beginRun(dst []byte, c *choiceState) []byte {
 		return dst
 	}
 	d.begun, d.run.at = true, details.Position{Calls: int64(c.sent)}
-	for _, there := range [...]bool{d.said, c.refused} {
+	for _, there := range [...]bool{d.hasText, c.refused} {
 		if there {
 			d.run.at.Texts++
 		}
@@ -225,12 +225,12 @@ func (s *Encoder) endRun(dst []byte, c *choiceState) []byte {
 func appendAnswerDetails(dst []byte, a *event.Answer, calls []wireCall, o *Options, suffix string, choice int32) []byte {
 	var runs []outRun
 	var at details.Position
-	var said, refused bool
+	var hasText, refused bool
 	for i := range a.Blocks {
 		b := &a.Blocks[i]
 		switch {
-		case b.Kind == event.Text && len(b.Data) > 0 && !said:
-			said = true
+		case b.Kind == event.Text && len(b.Data) > 0 && !hasText:
+			hasText = true
 			at.Texts++
 		case b.Kind == event.Refusal && len(b.Data) > 0 && !refused:
 			refused = true

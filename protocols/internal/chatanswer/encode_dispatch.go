@@ -41,8 +41,8 @@ func (s *Encoder) listen() {
 	}
 }
 
-// hear adds an event to the Dispatcher before it is encoded.
-func (s *Encoder) hear(e *event.Event) {
+// observe adds an event to the Dispatcher before it is encoded.
+func (s *Encoder) observe(e *event.Event) {
 	if s.early != nil {
 		s.whole = event.Call{}
 		s.early.Add(*e)

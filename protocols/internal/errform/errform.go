@@ -214,8 +214,8 @@ func (e *Fields) context() {
 	for _, words := range [...]string{" in the messages", " in the prompt", " in your prompt", " input tokens"} {
 		prompt = cmp.Or(prompt, countBefore(rest, words))
 	}
-	if _, behind, ok := strings.Cut(rest, "resulted in "); ok {
-		prompt = cmp.Or(prompt, countBefore(behind, " tokens"))
+	if _, after, ok := strings.Cut(rest, "resulted in "); ok {
+		prompt = cmp.Or(prompt, countBefore(after, " tokens"))
 	}
 	for _, words := range [...]string{" in the completion", " for the completion", " output tokens"} {
 		output = cmp.Or(output, countBefore(rest, words))

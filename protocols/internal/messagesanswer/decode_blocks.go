@@ -65,7 +65,7 @@ func (d *Decoder) index(root jsonscan.Value) int64 {
 // blockStart opens a block.
 func (d *Decoder) blockStart(index int64, v jsonscan.Value) {
 	d.begin()
-	d.settle()
+	d.endStopped()
 	for i := 0; i < len(d.open); {
 		if b := &d.open[i]; b.made || b.index == index {
 			d.end(i, false)
@@ -94,14 +94,14 @@ func (d *Decoder) blockStart(index int64, v jsonscan.Value) {
 	switch string(typ) {
 	case "text":
 		b.kind = inText
-		d.say(b, b.half.Text(&d.in.Doc, v.Get("text")))
+		d.appendText(b, b.half.Text(&d.in.Doc, v.Get("text")))
 		list := v.Get("citations")
 		for c := list.First(); c.Exists(); c = list.Next(c) {
 			d.cite(b, c)
 		}
 	case "thinking":
 		b.kind = inThinking
-		d.say(b, b.half.Text(&d.in.Doc, v.Get("thinking")))
+		d.appendText(b, b.half.Text(&d.in.Doc, v.Get("thinking")))
 		if sig := d.in.Str(v.Get("signature")); d.entire || !d.room(len(sig)) {
 			d.sign(b, sig)
 		} else {
@@ -152,8 +152,8 @@ func (d *Decoder) pop(i int) {
 	d.open = d.open[:len(d.open)-1]
 }
 
-// say appends text of a block.
-func (d *Decoder) say(b *inBlock, text []byte) {
+// appendText appends text of a block.
+func (d *Decoder) appendText(b *inBlock, text []byte) {
 	if len(text) == 0 {
 		return
 	}
@@ -199,11 +199,11 @@ func (d *Decoder) blockDelta(root jsonscan.Value) {
 	switch typ := d.in.Str(v.Get("type")); string(typ) {
 	case "text_delta":
 		if b := d.find(index, inText); b != nil {
-			d.say(b, d.in.Delta(&b.half, v.Get("text")))
+			d.appendText(b, d.in.Delta(&b.half, v.Get("text")))
 		}
 	case "thinking_delta":
 		if b := d.find(index, inThinking); b != nil {
-			d.say(b, d.in.Delta(&b.half, v.Get("thinking")))
+			d.appendText(b, d.in.Delta(&b.half, v.Get("thinking")))
 		}
 	case "signature_delta":
 		if b := d.find(index, inThinking); b != nil {
@@ -236,18 +236,18 @@ func (d *Decoder) blockDelta(root jsonscan.Value) {
 
 // find returns the open block to which a delta belongs, or nil. It opens a block for text or thinking if necessary.
 func (d *Decoder) find(index int64, kind inKind) *inBlock {
-	takes := func(b *inBlock) bool {
+	accepts := func(b *inBlock) bool {
 		return !b.empty && (b.kind == kind || kind == inCall && b.kind == inOther)
 	}
 	for i := range d.open {
-		if b := &d.open[i]; b.index == index && takes(b) {
+		if b := &d.open[i]; b.index == index && accepts(b) {
 			return b
 		}
 	}
 	var last *inBlock
 	n := 0
 	for i := range d.open {
-		if b := &d.open[i]; takes(b) {
+		if b := &d.open[i]; accepts(b) {
 			last = b
 			n++
 		}
@@ -258,7 +258,7 @@ func (d *Decoder) find(index int64, kind inKind) *inBlock {
 	if kind != inText && kind != inThinking || len(d.open) == maxOpen {
 		return nil
 	}
-	d.settle()
+	d.endStopped()
 	b := d.push(kind, index)
 	b.made = true
 	return b
@@ -378,8 +378,8 @@ func (d *Decoder) stop(i int) {
 // bare reports whether b is a call without input.
 func (b *inBlock) bare() bool { return b.kind == inCall && len(b.held) == 0 && b.args.Empty() }
 
-// settle ends the calls without input that have stopped, because other output follows.
-func (d *Decoder) settle() {
+// endStopped ends the calls without input that have stopped, because other output follows.
+func (d *Decoder) endStopped() {
 	for i := 0; i < len(d.open); {
 		if d.open[i].empty {
 			d.end(i, false)
@@ -411,9 +411,9 @@ func (d *Decoder) end(i int, cut bool) {
 	defer d.pop(i)
 	switch b.kind {
 	case inText:
-		d.say(b, b.half.Flush())
+		d.appendText(b, b.half.Flush())
 	case inThinking:
-		d.say(b, b.half.Flush())
+		d.appendText(b, b.half.Flush())
 		d.sign(b, d.in.Keep(b.held))
 	case inCall:
 		d.endCall(b, cut)

@@ -22,7 +22,7 @@ import (
 // testSigner has a small limit so that tests exceed it.
 var testSigner, _ = replay.NewSigner([]byte("0123456789abcdef0123456789abcdef"), &replay.SignerOptions{MaxSealed: 24})
 
-// said returns the part of c that the API can express, which is the result of decoding. The differences are:
+// expected returns the part of c that the API can express, which is the result of decoding. The differences are:
 //
 //   - text is valid UTF-8, and JSON is on one line; empty text is omitted; a refusal is text;
 //   - reasoning always has a signature; it is left out with ThinkingNone, its text with ThinkingOmitted;
@@ -37,7 +37,7 @@ var testSigner, _ = replay.NewSigner([]byte("0123456789abcdef0123456789abcdef"),
 //     cut off;
 //   - counts of cached and reasoning tokens do not exceed those of the prompt and the output;
 //   - there is one choice, without log probabilities.
-func said(c *event.Collector, opened map[int32]bool, o messagesanswer.Options, whole bool) (w event.Collector) {
+func expected(c *event.Collector, opened map[int32]bool, o messagesanswer.Options, whole bool) (w event.Collector) {
 	line := func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("\n"), []byte(" ")) }
 	a := c.Answers[0]
 	var out event.Answer
@@ -161,13 +161,13 @@ func TestStreamRoundTrip(t *testing.T) {
 		decoded, errs := streamtest.Decode(rt, newDecoder(), s.Finish(s.Append(nil, events...)))
 		require.Empty(rt, errs)
 		got := streamtest.Collect(decoded)
-		require.Empty(rt, cmp.Diff(said(&direct, opened, opt, false), got, streamtest.SameAnswer))
+		require.Empty(rt, cmp.Diff(expected(&direct, opened, opt, false), got, streamtest.SameAnswer))
 
 		decoded, err := messagesanswer.NewDecoder(nil).AppendWhole(nil, messagesanswer.AppendResponse(nil, &direct, opt))
 		require.NoError(rt, err)
 		streamtest.CheckWhole(rt, decoded)
 		whole := streamtest.Collect(decoded)
-		require.Empty(rt, cmp.Diff(said(&direct, opened, opt, true), whole, streamtest.SameAnswer))
+		require.Empty(rt, cmp.Diff(expected(&direct, opened, opt, true), whole, streamtest.SameAnswer))
 	})
 }
 

@@ -60,13 +60,13 @@ type Encoder struct {
 	usage   event.Tokens
 	dropped int
 
-	started bool
-	said    bool // output has arrived
-	done    bool
-	err     *apierr.Error // of Fail
-	why     event.Why     // of Finish; None until then
-	stopSeq []byte
-	refused bool
+	started   bool
+	hasOutput bool // output has arrived
+	done      bool
+	err       *apierr.Error // of Fail
+	why       event.Why     // of Finish; None until then
+	stopSeq   []byte
+	refused   bool
 
 	index int32 // of the open block, or of the next one
 	block outRun
@@ -163,7 +163,7 @@ func (s *Encoder) Finish(dst []byte) []byte {
 // Cut reports whether the response is cut off if it ends now: there was no event.Finish, and a call is open or there is
 // no output.
 func (s *Encoder) Cut() bool {
-	return s.why == event.None && (!s.said || s.call.open)
+	return s.why == event.None && (!s.hasOutput || s.call.open)
 }
 
 // Fail ends the stream with an error event, without message_stop.
@@ -220,7 +220,7 @@ func (s *Encoder) add(dst []byte, e *event.Event, owned bool) []byte {
 		s.usage = *e.Usage
 	}
 	dst = s.start(dst)
-	s.said = s.said || e.Kind != event.Start
+	s.hasOutput = s.hasOutput || e.Kind != event.Start
 	if s.call.open && e.Kind != event.Finish && e.Kind != event.Start && !s.call.owns(e) {
 		w := *e
 		if !owned {
@@ -294,8 +294,8 @@ func (s *Encoder) turn(dst []byte, kind event.Kind, part int32) []byte {
 	if rest := b.carry.Flush(); len(rest) > 0 {
 		dst = s.text(dst, rest)
 	}
-	said := s.sign != nil && s.sign.Len() > 0
-	if b.kind == event.Reasoning && s.opt.Thinking != ThinkingNone && (b.wired || len(b.sig) > 0 || said) {
+	signed := s.sign != nil && s.sign.Len() > 0
+	if b.kind == event.Reasoning && s.opt.Thinking != ThinkingNone && (b.wired || len(b.sig) > 0 || signed) {
 		dst = s.openBlock(dst)
 		dst = appendDeltaHead(dst, s.index, `"signature_delta","signature":`)
 		s.scratch = appendSignature(s.scratch[:0], b.sig, b.flags, s.sign)
@@ -305,7 +305,7 @@ func (s *Encoder) turn(dst []byte, kind event.Kind, part int32) []byte {
 	if b.wired {
 		dst = s.stopBlock(dst)
 	}
-	if said {
+	if signed {
 		s.sign.Reset()
 	}
 	b.kind, b.part, b.wired, b.sig, b.flags = kind, part, false, b.sig[:0], 0

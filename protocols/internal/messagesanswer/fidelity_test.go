@@ -371,15 +371,15 @@ func seenBlocks(s *streamtest.Stream) (out []*blockSeen) {
 // was ended and is not empty.
 func moved(typ, field, to string, as func(string) any) func([]streamtest.Frame) []streamtest.Frame {
 	return func(fs []streamtest.Frame) []streamtest.Frame {
-		start, said := -1, ""
+		start, input := -1, ""
 		for i := 0; i < len(fs); i++ {
 			switch f := &fs[i]; {
 			case f.Str("delta", "type") == typ:
-				said += f.Str("delta", field)
+				input += f.Str("delta", field)
 			case starts(f):
-				start, said = i, ""
-			case stops(f) && strings.Trim(said, "{} ") != "" && as(said) != nil:
-				fs[start].Edit(func(o obj) { o["content_block"].(obj)[to] = as(said) })
+				start, input = i, ""
+			case stops(f) && strings.Trim(input, "{} ") != "" && as(input) != nil:
+				fs[start].Edit(func(o obj) { o["content_block"].(obj)[to] = as(input) })
 				fs, i = slices.Delete(fs, start+1, i), start+1
 			}
 		}

@@ -76,7 +76,7 @@ func (d *Decoder) sameArgs(c *inCall, item jsonscan.Value) bool {
 
 // callAt returns the call to which an event about arguments belongs, or nil if there are too many.
 func (d *Decoder) callAt(root jsonscan.Value, kind inKind, final bool) *inCall {
-	p := d.eventPlace(root)
+	p := d.eventKey(root)
 	p.final = final
 	i := d.find(kind, p)
 	if i < 0 {

@@ -52,7 +52,7 @@ type inItem struct {
 	signed  bool   // reasoning: its signature was sent
 	form    inForm // reasoning: form of its text
 	part    int32  // reasoning: part of the events, -1 before the first
-	said    bool   // reasoning: text has arrived
+	hasText bool   // reasoning: text has arrived
 	call    int32  // index in calls, or -1
 
 	id, callID uint64 // hashes; 0 if absent
@@ -104,15 +104,15 @@ func hash(id []byte) uint64 {
 	return max(h, 1)
 }
 
-// place identifies an item in an event.
-type place struct {
+// itemKey identifies an item in an event.
+type itemKey struct {
 	id, callID, typ uint64
 	index           int64
 	final           bool // it ends the item, or the arguments of a call
 }
 
 // match returns the item of the given kind with the ID in p, else the open item with its index, else -1.
-func (d *Decoder) match(kind inKind, p place) int32 {
+func (d *Decoder) match(kind inKind, p itemKey) int32 {
 	if p.id != 0 || p.callID != 0 {
 		for i := len(d.items) - 1; i >= 0; i-- {
 			if it := &d.items[i]; it.kind == kind && it.has(p) {
@@ -131,13 +131,13 @@ func (d *Decoder) match(kind inKind, p place) int32 {
 }
 
 // has reports whether the item has an ID of p. Some servers use the call_id as item_id.
-func (it *inItem) has(p place) bool {
+func (it *inItem) has(p itemKey) bool {
 	return p.id != 0 && (it.id == p.id || it.callID == p.id) || p.callID != 0 && it.callID == p.callID
 }
 
 // find returns the result of match or else the most likely open item of the given kind, because some servers omit IDs
 // and indexes or send new ones. It returns -1 for a new item.
-func (d *Decoder) find(kind inKind, p place) int32 {
+func (d *Decoder) find(kind inKind, p itemKey) int32 {
 	if i := d.match(kind, p); i >= 0 {
 		return i
 	}
@@ -165,7 +165,7 @@ func (d *Decoder) find(kind inKind, p place) int32 {
 }
 
 // add opens an item and returns its index, or -1 if there are too many.
-func (d *Decoder) add(kind inKind, p place, at jsonscan.Value) int32 {
+func (d *Decoder) add(kind inKind, p itemKey, at jsonscan.Value) int32 {
 	if d.crowded(at) {
 		return -1
 	}
@@ -196,10 +196,10 @@ func (d *Decoder) close(i int32) {
 	}
 }
 
-// placeOf returns the kind and the place of an item.
-func (d *Decoder) placeOf(item jsonscan.Value, index int64) (inKind, place) {
+// keyOf returns the kind and the place of an item.
+func (d *Decoder) keyOf(item jsonscan.Value, index int64) (inKind, itemKey) {
 	kind := d.kindOf(item)
-	p := place{id: hash(d.in.Str(item.Get("id"))), index: index}
+	p := itemKey{id: hash(d.in.Str(item.Get("id"))), index: index}
 	switch kind {
 	case inFunction, inCustom:
 		p.callID = hash(d.in.Str(item.Get("call_id")))
@@ -216,7 +216,7 @@ func (d *Decoder) itemAdded(root jsonscan.Value) {
 	if !item.Exists() {
 		return
 	}
-	kind, p := d.placeOf(item, d.index(root.Get("output_index")))
+	kind, p := d.keyOf(item, d.index(root.Get("output_index")))
 	d.begin(jsonscan.Value{})
 	i := int32(-1)
 	for _, k := range d.open {
@@ -241,7 +241,7 @@ func (d *Decoder) itemDone(root jsonscan.Value) {
 	if !item.Exists() {
 		return
 	}
-	kind, p := d.placeOf(item, d.index(root.Get("output_index")))
+	kind, p := d.keyOf(item, d.index(root.Get("output_index")))
 	p.final = true
 	d.begin(jsonscan.Value{})
 	i := d.find(kind, p)
@@ -293,7 +293,7 @@ func (d *Decoder) output(list jsonscan.Value) {
 			d.in.Wrong(v, "an object")
 			continue
 		}
-		kind, p := d.placeOf(v, n)
+		kind, p := d.keyOf(v, n)
 		i := d.seen(before, kind, p, v)
 		if i < 0 {
 			if i = d.add(kind, p, v); i < 0 {
@@ -306,7 +306,7 @@ func (d *Decoder) output(list jsonscan.Value) {
 }
 
 // seen returns the index of the item v of the last response in the first n items, or -1 if it is new.
-func (d *Decoder) seen(n int, kind inKind, p place, v jsonscan.Value) int32 {
+func (d *Decoder) seen(n int, kind inKind, p itemKey, v jsonscan.Value) int32 {
 	by := func(same func(it *inItem) bool) int32 {
 		for i := range d.items[:n] {
 			it := &d.items[i]

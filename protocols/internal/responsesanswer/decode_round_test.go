@@ -23,7 +23,7 @@ import (
 // testSigner has a small limit so that tests exceed it.
 var testSigner, _ = replay.NewSigner([]byte("0123456789abcdef0123456789abcdef"), &replay.SignerOptions{MaxSealed: 24})
 
-// said returns the part of c that the API can express, which is the result of decoding. The differences are:
+// expected returns the part of c that the API can express, which is the result of decoding. The differences are:
 //
 //   - text is valid UTF-8, and JSON stands on one line; a text without content is not there;
 //   - reasoning is left out with ReasoningNone, its signature is not; Seal gives it one;
@@ -35,7 +35,7 @@ var testSigner, _ = replay.NewSigner([]byte("0123456789abcdef0123456789abcdef"),
 //   - the finish is one of Length (ContextFull too), ContentFilter, Paused, ToolCalls, Refused, Stop; it has no sequence;
 //   - of the prompt at most all is cached, of the output at most all is reasoning;
 //   - there is one choice.
-func said(c *event.Collector, started map[int32]bool, o responsesanswer.Options, whole bool) (w event.Collector) {
+func expected(c *event.Collector, started map[int32]bool, o responsesanswer.Options, whole bool) (w event.Collector) {
 	valid := func(b []byte) []byte { return jsonw.AppendValid(nil, b) }
 	line := func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("\n"), []byte(" ")) }
 	a := c.Answers[0]
@@ -146,14 +146,14 @@ func TestStreamRoundTrip(t *testing.T) {
 		decoded, errs := streamtest.Decode(rt, newDecoder(), s.Finish(s.Append(nil, events...)))
 		require.Empty(rt, errs)
 		got := streamtest.Collect(decoded)
-		require.Empty(rt, cmp.Diff(said(&direct, started, opt, false), got, streamtest.SameAnswer))
+		require.Empty(rt, cmp.Diff(expected(&direct, started, opt, false), got, streamtest.SameAnswer))
 
 		body := responsesanswer.AppendResponse(nil, &direct, opt)
 		decoded, err := responsesanswer.NewDecoder(nil).AppendWhole(nil, body)
 		require.NoError(rt, err)
 		streamtest.CheckWhole(rt, decoded)
 		whole := streamtest.Collect(decoded)
-		require.Empty(rt, cmp.Diff(said(&direct, started, opt, true), whole, streamtest.SameAnswer))
+		require.Empty(rt, cmp.Diff(expected(&direct, started, opt, true), whole, streamtest.SameAnswer))
 	})
 }
 

@@ -14,7 +14,7 @@ import (
 // at returns the part of the given form to which an event belongs, or nil if its item is done. It opens the part if
 // necessary.
 func (d *Decoder) at(root jsonscan.Value, form inForm, final bool) *inPart {
-	p := d.eventPlace(root)
+	p := d.eventKey(root)
 	p.final = final
 	i := d.find(form.kind(), p)
 	if i < 0 {
@@ -30,9 +30,9 @@ func (d *Decoder) at(root jsonscan.Value, form inForm, final bool) *inPart {
 	return d.part(i, form, d.index(index), final)
 }
 
-// eventPlace returns the place of the item in an event about one of its parts.
-func (d *Decoder) eventPlace(root jsonscan.Value) place {
-	return place{id: hash(d.in.Str(root.Get("item_id"))), index: d.index(root.Get("output_index"))}
+// eventKey returns the place of the item in an event about one of its parts.
+func (d *Decoder) eventKey(root jsonscan.Value) itemKey {
+	return itemKey{id: hash(d.in.Str(root.Get("item_id"))), index: d.index(root.Get("output_index"))}
 }
 
 // part returns a part of an item, or nil if there are too many. An index of -1 means the last part or, for a delta if
@@ -73,11 +73,11 @@ func (d *Decoder) textDelta(root jsonscan.Value, form inForm) {
 	if v.Kind() == jsonscan.Object { // in previews of the API
 		v = v.Get("text")
 	}
-	d.say(p, d.in.Delta(&p.half, v))
+	d.appendText(p, d.in.Delta(&p.half, v))
 }
 
-// say appends text of a part.
-func (d *Decoder) say(p *inPart, text []byte) {
+// appendText appends text of a part.
+func (d *Decoder) appendText(p *inPart, text []byte) {
 	it := &d.items[p.item]
 	if len(text) == 0 || it.kind == inReasoning && it.form != 0 && it.form != p.form {
 		return
@@ -92,10 +92,10 @@ func (d *Decoder) say(p *inPart, text []byte) {
 		e.Kind = event.Reasoning
 		it.form = p.form
 		e.Part = d.in.Begun(&it.part)
-		if p.text.Len() == 0 && it.said {
+		if p.text.Len() == 0 && it.hasText {
 			d.emit(event.Event{Kind: event.Reasoning, Part: e.Part, Call: -1, Data: []byte("\n\n")})
 		}
-		it.said = true
+		it.hasText = true
 		p.text.Add(text)
 		d.emit(e)
 		return
@@ -127,7 +127,7 @@ func (d *Decoder) fill(p *inPart, v jsonscan.Value) {
 	p.full = true
 	if more := rest(p.text, text); len(more) > 0 {
 		p.half.Drop()
-		d.say(p, more)
+		d.appendText(p, more)
 	}
 }
 
@@ -146,7 +146,7 @@ func (d *Decoder) textDone(root jsonscan.Value, form inForm, text jsonscan.Value
 func (d *Decoder) partDone(root jsonscan.Value) {
 	part := d.in.Object(root, "part")
 	form := formOf(d.in.Str(part.Get("type")))
-	if p := d.eventPlace(root); form == inText && d.match(inMessage, p) < 0 && d.match(inReasoning, p) >= 0 {
+	if p := d.eventKey(root); form == inText && d.match(inMessage, p) < 0 && d.match(inReasoning, p) >= 0 {
 		form = inRaw // seen from vLLM
 	}
 	if form == 0 {
@@ -363,7 +363,7 @@ func (d *Decoder) hasText(list jsonscan.Value) bool {
 func (d *Decoder) flush(item int32) {
 	for k := range d.texts {
 		if p := &d.texts[k]; item < 0 || p.item == item {
-			d.say(p, p.half.Flush())
+			d.appendText(p, p.half.Flush())
 		}
 	}
 }

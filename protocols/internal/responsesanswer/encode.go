@@ -84,12 +84,12 @@ type Encoder struct {
 	seq     int64
 	dropped int
 
-	started bool
-	said    bool // output has arrived
-	done    bool
-	early   bool          // Fail came before anything
-	err     *apierr.Error // of Fail
-	why     event.Why     // of Finish; None until then
+	started   bool
+	hasOutput bool // output has arrived
+	done      bool
+	early     bool          // Fail came before anything
+	err       *apierr.Error // of Fail
+	why       event.Why     // of Finish; None until then
 
 	output   [][]byte // JSON of the items by output_index; nil while one is open
 	count    idCounter
@@ -200,7 +200,7 @@ func (s *Encoder) Finish(dst []byte) []byte {
 // Cut reports whether the response is cut off if it ends now: there was no event.Finish, and a call is open or there is
 // no output.
 func (s *Encoder) Cut() bool {
-	return s.why == event.None && (!s.said || slices.ContainsFunc(s.calls, func(c outCall) bool { return !c.ended && !c.skip }))
+	return s.why == event.None && (!s.hasOutput || slices.ContainsFunc(s.calls, func(c outCall) bool { return !c.ended && !c.skip }))
 }
 
 // Fail ends the stream with response.failed, preceded by response.created if that was not sent. The response holds the
@@ -251,7 +251,7 @@ func (s *Encoder) add(dst []byte, e *event.Event) []byte {
 		return dst
 	}
 	dst = s.start(dst)
-	s.said = s.said || e.Kind != event.Start
+	s.hasOutput = s.hasOutput || e.Kind != event.Start
 	switch e.Kind {
 	case event.Start:
 		if e.Usage != nil {
@@ -419,7 +419,7 @@ func (s *Encoder) openRun(dst []byte, f outForm) []byte {
 	r.item.form = f
 	r.item.index = s.nextIndex()
 	r.item.id = s.count.appendID(r.item.id[:0], &r.item, s.suffix)
-	s.head = appendPlace(s.head[:0], &r.item)
+	s.head = appendItemKey(s.head[:0], &r.item)
 	if p := &partNames[r.item.form]; p.index != "" {
 		s.head = append(s.head, p.index...)
 	}

@@ -69,7 +69,7 @@ func (s *Encoder) openCall(dst []byte, c *outCall) []byte {
 	c.wired = true
 	c.item.index = s.nextIndex()
 	c.item.id = s.count.appendID(nil, &c.item, s.suffix)
-	c.head = appendPlace(nil, &c.item)
+	c.head = appendItemKey(nil, &c.item)
 	return s.itemEvent(dst, "response.output_item.added", &c.item, "in_progress")
 }
 

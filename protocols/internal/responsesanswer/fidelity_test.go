@@ -59,16 +59,16 @@ var known = []string{
 
 // itemSeen is an output item as a client collects it.
 type itemSeen struct {
-	added, done     *frame // nil if they did not come
-	deltas, settled string // text of the deltas, text of the done event
-	parts           int    // begun
-	early           bool   // a delta came before its part
+	added, done   *frame // nil if they did not come
+	deltas, final string // text of the deltas, text of the done event
+	parts         int    // begun
+	early         bool   // a delta came before its part
 }
 
 func (it *itemSeen) typ() string { return it.added.Str("item", "type") }
 
-// said returns the text of the done item.
-func (it *itemSeen) said() string {
+// doneText returns the text of the done item.
+func (it *itemSeen) doneText() string {
 	item := it.done.At("item")
 	for _, path := range [][]any{{"arguments"}, {"input"}, {"content", 0, "text"}, {"content", 0, "refusal"}, {"summary", 0, "text"}} {
 		if s, ok := streamtest.At(item, path...).(string); ok {
@@ -105,7 +105,7 @@ func items(s *streamtest.Stream) (out []*itemSeen, err error) {
 		case strings.HasSuffix(f.Type, "_part.added"):
 			it.parts++
 		case strings.HasSuffix(f.Type, ".done") && !strings.Contains(f.Type, "_part"):
-			it.settled = f.Str("text") + f.Str("refusal") + f.Str("arguments") + f.Str("input")
+			it.final = f.Str("text") + f.Str("refusal") + f.Str("arguments") + f.Str("input")
 		}
 	}
 	return out, nil
@@ -217,10 +217,10 @@ var fidelity = []streamtest.Row{
 				if it.done == nil || !isCall(it.typ()) {
 					return ""
 				}
-				if it.typ() == "function_call" && !json.Valid([]byte(it.said())) {
+				if it.typ() == "function_call" && !json.Valid([]byte(it.doneText())) {
 					unreadable++
 				}
-				return streamtest.Unless(it.said() == it.deltas, "the done item says something else than its deltas")
+				return streamtest.Unless(it.doneText() == it.deltas, "the text of the done item differs from its deltas")
 			})(s)
 			if err == nil && unreadable > s.Unreadable(0) {
 				err = errors.New("a whole call that cannot be read")
@@ -232,7 +232,7 @@ var fidelity = []streamtest.Row{
 	{
 		Name: "no arguments deltas, no text deltas",
 		Check: onItems(func(it *itemSeen) string {
-			return streamtest.Unless(it.done == nil || it.deltas == it.said() && it.deltas == it.settled || it.typ() == "x_thing", "the deltas do not make up the item")
+			return streamtest.Unless(it.done == nil || it.deltas == it.doneText() && it.deltas == it.final || it.typ() == "x_thing", "the deltas do not make up the item")
 		}),
 		Mutate: ended(streamtest.Drop(delta)),
 	},

@@ -196,8 +196,8 @@ func (c *idCounter) appendID(dst []byte, it *outItem, suffix string) []byte {
 	return callid.Append(dst, idPrefixes[it.form], suffix, 0, n)
 }
 
-// appendPlace appends the fields that identify the item and part of a delta.
-func appendPlace(dst []byte, it *outItem) []byte {
+// appendItemKey appends the fields that identify the item and part of a delta.
+func appendItemKey(dst []byte, it *outItem) []byte {
 	dst = append(dst, `,"item_id":"`...)
 	dst = append(dst, it.id...)
 	dst = append(dst, `","output_index":`...)

@@ -27,22 +27,22 @@ type ArgState struct {
 type argState uint8
 
 const (
-	argValue  argState = iota // before a value
-	argFirst                  // after [: a value or ]
-	argName                   // after {: a name or }
-	argNext                   // after a comma in an object: a name
-	argColon                  // after a name
-	argBehind                 // after a value inside an object or array
-	argEnd                    // after the whole value
-	argString                 // inside a string
-	argEscape                 // after a backslash
-	argHex                    // inside a \u escape
-	argKey                    // inside a name
-	argKeyEsc                 // after a backslash in a name
-	argKeyHex                 // inside a \u escape in a name
-	argWord                   // inside true, false, null
-	argNumber                 // inside a number
-	argBroken                 // not JSON, regardless of the rest
+	argValue      argState = iota // before a value
+	argFirst                      // after [: a value or ]
+	argName                       // after {: a name or }
+	argNext                       // after a comma in an object: a name
+	argColon                      // after a name
+	argAfterValue                 // after a value inside an object or array
+	argEnd                        // after the whole value
+	argString                     // inside a string
+	argEscape                     // after a backslash
+	argHex                        // inside a \u escape
+	argKey                        // inside a name
+	argKeyEsc                     // after a backslash in a name
+	argKeyHex                     // inside a \u escape in a name
+	argWord                       // inside true, false, null
+	argNumber                     // inside a number
+	argBroken                     // not JSON, regardless of the rest
 )
 
 type numState uint8
@@ -97,7 +97,7 @@ func (a *ArgState) Feed(p []byte) {
 			case a.state == argKey:
 				a.state = argColon
 			default:
-				a.behind()
+				a.endValue()
 			}
 		case argEscape, argKeyEsc:
 			switch c {
@@ -120,7 +120,7 @@ func (a *ArgState) Feed(p []byte) {
 			case c != a.word[a.n]:
 				a.state = argBroken
 			case int(a.n)+1 == len(a.word):
-				a.behind()
+				a.endValue()
 			default:
 				a.n++
 			}
@@ -132,7 +132,7 @@ func (a *ArgState) Feed(p []byte) {
 				a.state = argBroken
 				return
 			}
-			a.behind()
+			a.endValue()
 			goto again
 		case argBroken:
 			return
@@ -188,7 +188,7 @@ func (a *ArgState) token(c byte) {
 		if c == ':' {
 			a.state = argValue
 		}
-	case argBehind:
+	case argAfterValue:
 		switch obj := a.object(); {
 		case c == ',' && obj:
 			a.state = argNext
@@ -251,9 +251,9 @@ func (a *ArgState) number(c byte) bool {
 	return digit
 }
 
-// behind sets the state after the end of a value.
-func (a *ArgState) behind() {
-	a.state = argBehind
+// endValue sets the state after the end of a value.
+func (a *ArgState) endValue() {
+	a.state = argAfterValue
 	if a.depth == 0 {
 		a.state = argEnd
 	}
@@ -277,7 +277,7 @@ func (a *ArgState) push(obj bool) {
 
 func (a *ArgState) pop() {
 	a.depth--
-	a.behind()
+	a.endValue()
 }
 
 // object reports whether the innermost open value is an object.

@@ -33,10 +33,10 @@ type Chunks struct {
 	Failure *event.Event
 	Done    bool
 
-	whole   bool
-	choices jsonscan.Value
-	next    jsonscan.Value // next element of choices
-	place   int64          // index of next
+	whole    bool
+	choices  jsonscan.Value
+	next     jsonscan.Value // next element of choices
+	position int64          // index of next
 }
 
 // Choice is an element of the array choices.
@@ -171,7 +171,7 @@ func (c *Chunks) read(dst []event.Event, root jsonscan.Value) ([]event.Event, er
 	case c.whole && !first.Exists():
 		c.failed(event.Event{Kind: event.Error, Call: -1, Why: event.EngineFailed, Data: []byte("The engine sent no answer.")})
 	}
-	c.choices, c.next, c.place = choices, first, 0
+	c.choices, c.next, c.position = choices, first, 0
 	return dst, nil
 }
 
@@ -188,8 +188,8 @@ func (c *Chunks) Next(x *Choice) bool {
 
 // choice decodes the choice at c.next.
 func (c *Chunks) choice(x *Choice) {
-	v, index := c.next, c.place
-	c.next, c.place = c.choices.Next(v), index+1
+	v, index := c.next, c.position
+	c.next, c.position = c.choices.Next(v), index+1
 	var delta, message, text, logprobs, reason, ids jsonscan.Value
 	for m := v.First(); m.Exists(); m = v.Next(m) {
 		switch m.Key() {
