@@ -64,7 +64,7 @@ func (t *Tokenizer) readAdded(s jsonr.Span) error {
 		return t.indexAdded(p)
 	}
 	list := newAdding(nil, uint32(t.vocab.Count()+len(t.spell.ids)), t.modelID)
-	r := jsonr.New(s, p.place)
+	r := jsonr.New(s, p.path)
 	for r.Array(); r.Next(); {
 		at := r.Path()
 		q := part{at, r.Raw()}

@@ -17,14 +17,14 @@ import (
 
 // part is a component of the file and its position.
 type part struct {
-	place string
-	span  jsonr.Span
+	path string
+	span jsonr.Span
 }
 
 func (p part) null() bool { return string(p.span.Data) == "null" }
 
 func (p part) fail(kind error, format string, args ...any) error {
-	return &Error{file: tokenizerFile, place: p.place, Offset: p.span.Offset, reason: clip(fmt.Sprintf(format, args...)), err: kind}
+	return &Error{file: tokenizerFile, field: p.path, Offset: p.span.Offset, reason: clip(fmt.Sprintf(format, args...)), err: kind}
 }
 
 // clip shortens a message that quotes a file.
@@ -43,7 +43,7 @@ func (p part) refuse(format string, args ...any) error {
 // distinct fails if an object in p has a key twice. It ignores case, because encoding/json accepts any case and uses
 // the last value. Keys in special_tokens are not checked.
 func (p part) distinct() error {
-	r := jsonr.New(p.span, p.place)
+	r := jsonr.New(p.span, p.path)
 	distinct(r)
 	return malformed(r.End())
 }
@@ -86,7 +86,7 @@ const maxFields = 32
 
 // kind returns the type field. It only checks the names of p's own fields; fields and list check their values.
 func (p part) kind() (string, error) {
-	r := jsonr.New(p.span, p.place)
+	r := jsonr.New(p.span, p.path)
 	if r.Peek() != '{' {
 		return "", p.fail(ErrFormat, "is no object with a type")
 	}
@@ -129,7 +129,7 @@ func (p part) fields(v any) error {
 // list returns the elements of the array in field name of a Sequence.
 func (p part) list(name string) ([]part, error) {
 	var out []part
-	r := jsonr.New(p.span, p.place)
+	r := jsonr.New(p.span, p.path)
 	var key []byte
 	for r.Object(); r.Key(&key); {
 		switch string(key) {

@@ -64,7 +64,7 @@ func readJSON(fsys fs.FS, name string, v any) error {
 	if err := json.Unmarshal(b, v); err != nil {
 		e := &Error{file: name, Offset: -1, reason: clip(err.Error()), err: ErrFormat}
 		if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			e.place, e.Offset = t.Field, t.Offset
+			e.field, e.Offset = t.Field, t.Offset
 		}
 		return e
 	}

@@ -277,7 +277,7 @@ func (t *Tokenizer) mergeConfig(fsys fs.FS) error {
 	}
 	for _, a := range list {
 		if a.ID > vocab.MaxID {
-			return &Error{file: configFile, place: "added_tokens_decoder", Offset: -1, reason: fmt.Sprintf("id %d, the limit is %d", a.ID, vocab.MaxID), err: ErrLimit}
+			return &Error{file: configFile, field: "added_tokens_decoder", Offset: -1, reason: fmt.Sprintf("id %d, the limit is %d", a.ID, vocab.MaxID), err: ErrLimit}
 		}
 	}
 	t.added = list

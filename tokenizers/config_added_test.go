@@ -187,7 +187,7 @@ func FuzzDeclared(f *testing.F) {
 		fsys := fstest.MapFS{configFile: {Data: data}}
 		d, err := readDeclared(fsys)
 		if err != nil {
-			if e, ok := errors.AsType[*Error](err); !ok || e.file != configFile || e.place == "" || e.Offset < 0 {
+			if e, ok := errors.AsType[*Error](err); !ok || e.file != configFile || e.field == "" || e.Offset < 0 {
 				t.Fatalf("%T: %v", err, err)
 			}
 			return

@@ -66,7 +66,7 @@ func (d *damaged) explained(tb testing.TB, what string, n int, err error) {
 	switch {
 	case !ok:
 		tb.Fatalf("%s: %T: %v", what, err, err)
-	case e.file != d.name || e.place == "" || e.Offset > int64(n) || e.reason == "":
+	case e.file != d.name || e.field == "" || e.Offset > int64(n) || e.reason == "":
 		tb.Fatalf("%s: %+v", what, e)
 	case len(err.Error()) > maxMessage:
 		tb.Fatalf("%s: a message of %d bytes", what, len(err.Error()))
@@ -205,7 +205,7 @@ func TestDamagedHostile(t *testing.T) {
 }
 
 // The same for the other files of a model's directory.
-func TestDamagedFolder(t *testing.T) {
+func TestDamagedDirectory(t *testing.T) {
 	fsys := fstest.MapFS{}
 	for name, data := range map[string]string{
 		configFile:               `{"eos_token":"<|im_end|>","model_max_length":10,"chat_template":"x"}`,
@@ -231,13 +231,13 @@ func TestDamagedFolder(t *testing.T) {
 			if !ok || e.file != name || !errors.Is(err, ErrFormat) || e.Offset < 0 || e.Offset > int64(n) {
 				t.Fatalf("%d bytes of %s: %+v", n, name, err)
 			}
-			if e.place == "" {
+			if e.field == "" {
 				open++
 			}
 		}
 		fsys[name] = &fstest.MapFile{Data: whole}
 	}
 	if open > 0 {
-		t.Errorf("%d errors have an offset but no place", open)
+		t.Errorf("%d errors have an offset but no field", open)
 	}
 }

@@ -28,7 +28,7 @@ var (
 type Error struct {
 	Offset int64 // bytes from the start of the file or of the concatenated segments; -1 if unknown
 
-	file, place, reason string
+	file, field, reason string
 	err                 error
 }
 
@@ -36,7 +36,7 @@ type Error struct {
 func (e *Error) Error() string {
 	var s strings.Builder
 	s.WriteString("tokenizers: ")
-	for _, part := range []string{e.file, e.place} {
+	for _, part := range []string{e.file, e.field} {
 		if part != "" {
 			s.WriteString(part + ": ")
 		}
@@ -56,18 +56,18 @@ func (e *Error) Error() string {
 // Unwrap returns the wrapped condition or error.
 func (e *Error) Unwrap() error { return e.err }
 
-// A FolderError reports a directory that cannot be used because it does not exist or a file is missing.
+// A DirError reports a directory that cannot be used because it does not exist or a file is missing.
 //
 // Its text does not contain the directory's path, which an [fs.FS] does not know. Callers can add it, as in
 // fmt.Errorf("%s: %w", dir, err).
-type FolderError struct {
+type DirError struct {
 	Missing string   // file that is required, such as "tokenizer.json"
 	Found   []string // names in the directory, sorted; names of subdirectories end in a slash
 	Err     error    // error of the file system if the directory cannot be read
 }
 
 // Error returns the missing file and the names found.
-func (e *FolderError) Error() string {
+func (e *DirError) Error() string {
 	const shown = 12
 	switch pe, ok := errors.AsType[*fs.PathError](e.Err); {
 	case ok:
@@ -81,4 +81,4 @@ func (e *FolderError) Error() string {
 }
 
 // Unwrap returns e.Err.
-func (e *FolderError) Unwrap() error { return e.Err }
+func (e *DirError) Unwrap() error { return e.Err }

@@ -51,7 +51,7 @@ type Options struct {
 // recognized in trusted text, although mistral-common never does that; as in its decoder, all of them are special,
 // regardless of is_control.
 //
-// If no file is found or the directory does not exist, the error is a [*FolderError], otherwise an [*Error]. Files are
+// If no file is found or the directory does not exist, the error is a [*DirError], otherwise an [*Error]. Files are
 // limited to 256 MiB, rank files to 64 MiB. A tokenizer of 150,000 tokens takes about a tenth of a second.
 func Load(fsys fs.FS, options *Options) (*Tokenizer, error) {
 	var opt Options
@@ -111,7 +111,7 @@ func loadModel(fsys fs.FS, opt Options) (*Tokenizer, error) {
 	if err == nil {
 		err = fs.ErrNotExist
 	}
-	return nil, &FolderError{Missing: missing, Found: found, Err: err}
+	return nil, &DirError{Missing: missing, Found: found, Err: err}
 }
 
 // candidates returns the possible file names, in order.
@@ -196,7 +196,7 @@ func parse(data []byte) (*Tokenizer, error) {
 		return nil, malformed(err)
 	}
 	if s, ok := parts["version"]; ok && string(s.Data) != `"1.0"` {
-		return nil, &Error{file: tokenizerFile, place: "version", Offset: s.Offset, reason: fmt.Sprintf("only \"1.0\", not %.20s", s.Data), err: ErrUnsupported}
+		return nil, &Error{file: tokenizerFile, field: "version", Offset: s.Offset, reason: fmt.Sprintf("only \"1.0\", not %.20s", s.Data), err: ErrUnsupported}
 	}
 	t := &Tokenizer{unk: -1}
 	// Cheap parts first, because most refused files are refused here.
@@ -216,7 +216,7 @@ func parse(data []byte) (*Tokenizer, error) {
 		s, ok := parts[p.name]
 		if !ok {
 			if p.name == "model" {
-				return nil, &Error{file: tokenizerFile, place: "model", Offset: -1, reason: "is missing", err: ErrFormat}
+				return nil, &Error{file: tokenizerFile, field: "model", Offset: -1, reason: "is missing", err: ErrFormat}
 			}
 			s = jsonr.Span{Data: []byte("null")}
 		}
@@ -238,7 +238,7 @@ func malformed(err error) error   { return wrap(err, ErrFormat) }
 
 func wrap(err, kind error) error {
 	if e, ok := errors.AsType[*jsonr.Error](err); ok {
-		return &Error{file: tokenizerFile, place: e.Path, Offset: e.Offset, reason: clip(e.Reason), err: kind}
+		return &Error{file: tokenizerFile, field: e.Path, Offset: e.Offset, reason: clip(e.Reason), err: kind}
 	}
 	return err
 }

@@ -31,8 +31,8 @@ type ranked struct {
 // build returns the tokenizer, which is byte-level and has no normalizer. A word that equals a token is encoded as that
 // token.
 func (m *ranked) build() (*Tokenizer, error) {
-	fail := func(place string, kind error, format string, args ...any) (*Tokenizer, error) {
-		return nil, &Error{file: m.file, place: place, Offset: -1, reason: clip(fmt.Sprintf(format, args...)), err: kind}
+	fail := func(field string, kind error, format string, args ...any) (*Tokenizer, error) {
+		return nil, &Error{file: m.file, field: field, Offset: -1, reason: clip(fmt.Sprintf(format, args...)), err: kind}
 	}
 	seen := make(map[string]bool, len(m.added))
 	for _, a := range m.added {

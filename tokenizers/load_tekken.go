@@ -60,7 +60,7 @@ func parseTekken(data []byte) (*Tokenizer, error) {
 	at := func(name string) (part, error) {
 		s, ok := parts[name]
 		if !ok {
-			return part{}, &Error{place: name, Offset: -1, reason: "is missing", err: ErrFormat}
+			return part{}, &Error{field: name, Offset: -1, reason: "is missing", err: ErrFormat}
 		}
 		return part{name, s}, nil
 	}
@@ -80,14 +80,14 @@ func parseTekken(data []byte) (*Tokenizer, error) {
 		}
 	} else {
 		if !tekkenVersions[c.version] {
-			return nil, &Error{place: "special_tokens", Offset: -1, reason: fmt.Sprintf("is missing, which %s does not allow", c.version), err: ErrFormat}
+			return nil, &Error{field: "special_tokens", Offset: -1, reason: fmt.Sprintf("is missing, which %s does not allow", c.version), err: ErrFormat}
 		}
 		for id, name := range tekkenSpecial {
 			m.added = append(m.added, AddedToken{ID: uint32(id), Content: name, Special: true})
 		}
 	}
 	if len(m.added) > int(c.special) {
-		return nil, &Error{place: "config.default_num_special_tokens", Offset: -1, reason: fmt.Sprintf("%d special tokens, but only %d ids", len(m.added), c.special), err: ErrFormat}
+		return nil, &Error{field: "config.default_num_special_tokens", Offset: -1, reason: fmt.Sprintf("%d special tokens, but only %d ids", len(m.added), c.special), err: ErrFormat}
 	}
 	names := make(map[string]bool, c.special)
 	for _, a := range m.added {
@@ -96,7 +96,7 @@ func parseTekken(data []byte) (*Tokenizer, error) {
 	for id := uint32(len(m.added)); id < c.special; id++ {
 		name := fmt.Sprintf("<SPECIAL_%d>", id)
 		if names[name] {
-			return nil, &Error{place: "special_tokens", Offset: -1, reason: fmt.Sprintf("%s is needed for id %d", name, id), err: ErrFormat}
+			return nil, &Error{field: "special_tokens", Offset: -1, reason: fmt.Sprintf("%s is needed for id %d", name, id), err: ErrFormat}
 		}
 		m.added = append(m.added, AddedToken{ID: id, Content: name, Special: true})
 	}
@@ -138,7 +138,7 @@ type tekkenConfig struct {
 }
 
 func readTekkenConfig(p part) (c tekkenConfig, err error) {
-	r := jsonr.New(p.span, p.place)
+	r := jsonr.New(p.span, p.path)
 	var key, text []byte
 	seen := map[string]bool{}
 	for r.Object(); r.Key(&key); {
@@ -177,7 +177,7 @@ func readTekkenConfig(p part) (c tekkenConfig, err error) {
 	}
 	for _, k := range []string{"pattern", "version", "default_vocab_size", "default_num_special_tokens"} {
 		if !seen[k] {
-			return c, part{p.place + "." + k, p.span}.fail(ErrFormat, "is missing")
+			return c, part{p.path + "." + k, p.span}.fail(ErrFormat, "is missing")
 		}
 	}
 	if c.size < c.special+256 {
@@ -193,7 +193,7 @@ func readTekkenConfig(p part) (c tekkenConfig, err error) {
 const maxTekkenSpecial = 1 << 14
 
 func readTekkenSpecial(p part, c tekkenConfig) (added []AddedToken, err error) {
-	r := jsonr.New(p.span, p.place)
+	r := jsonr.New(p.span, p.path)
 	var key, text []byte
 	seen := map[string]bool{}
 	for r.Array(); r.Next(); {
@@ -208,7 +208,7 @@ func readTekkenSpecial(p part, c tekkenConfig) (added []AddedToken, err error) {
 			case "rank":
 				// The reference encodes by rank and decodes by index, so they must be equal.
 				if rank := r.Uint32(); rank != id {
-					r.Fail("is %d, not %d as its place", rank, id)
+					r.Fail("is %d, not %d as its position", rank, id)
 				}
 				ranked = true
 			case "token_str":
@@ -243,7 +243,7 @@ func readTekkenVocab(p part, c tekkenConfig) (*vocab.Table, error) {
 	n := c.size - c.special // entries that are used
 	var b vocab.Builder
 	b.Grow(int(min(int64(c.size), int64(len(p.span.Data)/20))), len(p.span.Data)/8)
-	r := jsonr.New(p.span, p.place)
+	r := jsonr.New(p.span, p.path)
 	var key, text []byte
 	i := uint32(0)
 	for r.Array(); r.Next(); i++ {
@@ -257,7 +257,7 @@ func readTekkenVocab(p part, c tekkenConfig) (*vocab.Table, error) {
 			case "rank":
 				fields |= 1
 				if rank := r.Uint32(); rank != i {
-					r.Fail("is %d, not %d as its place", rank, i)
+					r.Fail("is %d, not %d as its position", rank, i)
 				}
 			case "token_bytes":
 				fields |= 2

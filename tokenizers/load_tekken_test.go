@@ -136,17 +136,17 @@ func TestTekkenRefused(t *testing.T) {
 		{"no room", func(m object) { config(m)["default_vocab_size"] = 285 }, "config: 285 ids do not hold 30 special tokens and all bytes", ErrFormat},
 		{"vocab too short", func(m object) { config(m)["default_vocab_size"] = 5000 }, fmt.Sprintf("vocab: has %d entries, not 4970", len(tekkenTree(t, 30)["vocab"].([]any))), ErrFormat},
 		{"few special", func(m object) { config(m)["default_num_special_tokens"] = 5 }, "config.default_num_special_tokens: 20 special tokens, but only 5 ids", ErrFormat},
-		{"rank out of place", func(m object) { entry(m, 300)["rank"] = 299 }, "vocab[300].rank: is 299, not 300 as its place", ErrFormat},
-		{"byte out of place", func(m object) { entry(m, 65)["token_bytes"] = "QQ=="; entry(m, 66)["token_bytes"] = "QQ==" }, "vocab[66]: is not the byte 0x42", ErrFormat},
+		{"rank at the wrong position", func(m object) { entry(m, 300)["rank"] = 299 }, "vocab[300].rank: is 299, not 300 as its position", ErrFormat},
+		{"byte at the wrong position", func(m object) { entry(m, 65)["token_bytes"] = "QQ=="; entry(m, 66)["token_bytes"] = "QQ==" }, "vocab[66]: is not the byte 0x42", ErrFormat},
 		{"no base64", func(m object) { entry(m, 300)["token_bytes"] = "QQ=" }, "vocab[300]: has token_bytes that are not base64", ErrFormat},
 		{"line end in base64", func(m object) { entry(m, 300)["token_bytes"] = "QQ=\n=" }, "vocab[300]: has token_bytes that are not base64", ErrFormat},
 		{"empty token", func(m object) { entry(m, 300)["token_bytes"] = "" }, "vocab[300]: has 0 token_bytes, not 1 to 1024", ErrFormat},
 		{"token twice", func(m object) { entry(m, 300)["token_bytes"] = entry(m, 301)["token_bytes"] }, "", ErrFormat},
 		{"missing field", func(m object) { delete(entry(m, 300), "token_str") }, "vocab[300]: has not all of rank, token_bytes and token_str", ErrFormat},
 		{"unknown field", func(m object) { entry(m, 300)["score"] = 1 }, `vocab[300].score: unsupported: field "score"`, ErrUnsupported},
-		{"special out of place", func(m object) {
+		{"special at the wrong position", func(m object) {
 			m["special_tokens"] = list(object{"rank": 1, "token_str": "<s>", "is_control": true})
-		}, "special_tokens[0].rank: is 1, not 0 as its place", ErrFormat},
+		}, "special_tokens[0].rank: is 1, not 0 as its position", ErrFormat},
 		{"special twice", func(m object) {
 			m["special_tokens"] = list(object{"rank": 0, "token_str": "<s>"}, object{"rank": 1, "token_str": "<s>"})
 		}, `special_tokens[1]: "<s>" appears twice`, ErrFormat},
@@ -158,7 +158,7 @@ func TestTekkenRefused(t *testing.T) {
 			c.change(m)
 			_, err := tekkenFrom(t, m)
 			e, ok := errors.AsType[*Error](err)
-			if !ok || !errors.Is(err, c.kind) || e.file != tekkenFile || e.place == "" {
+			if !ok || !errors.Is(err, c.kind) || e.file != tekkenFile || e.field == "" {
 				t.Fatalf("got %v", err)
 			}
 			got := strings.TrimPrefix(err.Error(), "tokenizers: tekken.json: ")

@@ -146,8 +146,8 @@ func TestRefused(t *testing.T) {
 			if c.want != "" && got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
-			if e.file != tokenizerFile || e.place == "" {
-				t.Errorf("no place: %+v", e)
+			if e.file != tokenizerFile || e.field == "" {
+				t.Errorf("no field: %+v", e)
 			}
 		})
 	}
@@ -162,7 +162,7 @@ func TestTruncated(t *testing.T) {
 	for n := 0; n < len(data)-2; n += 1 + n/97 {
 		_, err := parse(data[:n])
 		e, ok := errors.AsType[*Error](err)
-		if !ok || !errors.Is(err, ErrFormat) || e.Offset < 0 || e.Offset > int64(n) || e.place == "" {
+		if !ok || !errors.Is(err, ErrFormat) || e.Offset < 0 || e.Offset > int64(n) || e.field == "" {
 			t.Fatalf("%d bytes: %v", n, err)
 		}
 	}

@@ -91,8 +91,8 @@ func harmonyTokens() []AddedToken {
 const tiktokenFile = "tiktoken.model"
 
 func loadTiktoken(data []byte, file string, opt Options) (*Tokenizer, error) {
-	refuse := func(place, format string, args ...any) (*Tokenizer, error) {
-		return nil, &Error{file: file, place: place, Offset: -1, reason: fmt.Sprintf(format, args...), err: ErrUnsupported}
+	refuse := func(field, format string, args ...any) (*Tokenizer, error) {
+		return nil, &Error{file: file, field: field, Offset: -1, reason: fmt.Sprintf(format, args...), err: ErrUnsupported}
 	}
 	var f rankFamily
 	if opt.Family != "" {
@@ -119,12 +119,12 @@ func loadTiktoken(data []byte, file string, opt Options) (*Tokenizer, error) {
 		if e.Err == tiktoken.ErrLimit {
 			kind = ErrLimit
 		}
-		return nil, &Error{file: file, place: fmt.Sprintf("line %d", e.Line), Offset: e.Offset, reason: e.Reason, err: kind}
+		return nil, &Error{file: file, field: fmt.Sprintf("line %d", e.Line), Offset: e.Offset, reason: e.Reason, err: kind}
 	}
 	m.vocab = v
 	if n := cmp.Or(opt.Tokens, f.ranks); n > 0 && v.Count() != n {
 		return nil, &Error{
-			file: file, place: fmt.Sprintf("line %d", bytes.Count(data, []byte{'\n'})), Offset: int64(len(data)),
+			file: file, field: fmt.Sprintf("line %d", bytes.Count(data, []byte{'\n'})), Offset: int64(len(data)),
 			reason: fmt.Sprintf("ends with %d tokens, not %d", v.Count(), n), err: ErrFormat,
 		}
 	}
@@ -134,7 +134,7 @@ func loadTiktoken(data []byte, file string, opt Options) (*Tokenizer, error) {
 	if bos := cmp.Or(opt.BOS, f.bos); bos != "" {
 		i := slices.IndexFunc(m.added, func(a AddedToken) bool { return a.Content == bos })
 		if i < 0 {
-			return nil, &Error{file: file, place: "special tokens", Offset: -1, reason: fmt.Sprintf("no %.100q among them", bos), err: ErrFormat}
+			return nil, &Error{file: file, field: "special tokens", Offset: -1, reason: fmt.Sprintf("no %.100q among them", bos), err: ErrFormat}
 		}
 		m.before = []uint32{m.added[i].ID}
 	}
@@ -187,7 +187,7 @@ func loadRanks(fsys fs.FS, name string, data []byte, opt Options) (*Tokenizer, e
 			if kind != "" {
 				what = fmt.Sprintf("of model_type %.100q", kind)
 			}
-			return nil, &Error{file: name, place: "family", Offset: -1, reason: "a rank file of no known vocabulary, " + what, err: ErrUnsupported}
+			return nil, &Error{file: name, field: "family", Offset: -1, reason: "a rank file of no known vocabulary, " + what, err: ErrUnsupported}
 		}
 	}
 	if len(opt.Added) == 0 {

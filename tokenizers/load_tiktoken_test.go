@@ -86,7 +86,7 @@ func TestTiktokenRefused(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := loadTiktoken([]byte(c.file), tiktokenFile, c.opt)
 			e, ok := errors.AsType[*Error](err)
-			if !ok || !errors.Is(err, c.kind) || e.file != tiktokenFile || e.place == "" {
+			if !ok || !errors.Is(err, c.kind) || e.file != tiktokenFile || e.field == "" {
 				t.Fatalf("got %+v", err)
 			}
 			if got := strings.TrimPrefix(err.Error(), "tokenizers: tiktoken.model: "); c.want != "" && got != c.want {

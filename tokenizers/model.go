@@ -25,7 +25,7 @@ type fieldsOf struct {
 
 func (p part) object() (fieldsOf, error) {
 	f := fieldsOf{p, make(map[string]jsonr.Span)}
-	r := jsonr.New(p.span, p.place)
+	r := jsonr.New(p.span, p.path)
 	var key []byte
 	for r.Object(); r.Key(&key); {
 		if _, twice := f.at[string(key)]; twice {
@@ -42,7 +42,7 @@ func (f fieldsOf) field(name string) part {
 	if !ok {
 		s = jsonr.Span{Data: []byte("null"), Offset: f.span.Offset}
 	}
-	return part{f.place + "." + name, s}
+	return part{f.path + "." + name, s}
 }
 
 // only returns an error if there are fields other than names.
@@ -320,7 +320,7 @@ func (t *Tokenizer) readScores(p part) ([]float64, error) {
 	b.Grow(len(p.span.Data)/20, len(p.span.Data)/2)
 	scores := make([]float64, 0, len(p.span.Data)/20)
 	var token []byte
-	r := jsonr.New(p.span, p.place)
+	r := jsonr.New(p.span, p.path)
 	for r.Array(); r.Next(); {
 		n := 0
 		for r.Array(); r.Next(); n++ {
@@ -362,7 +362,7 @@ func (t *Tokenizer) readVocab(p part) error {
 	var b vocab.Builder
 	b.Grow(len(p.span.Data)/16, len(p.span.Data)/2)
 	t.spell = spelling{ids: map[string]uint32{}, text: map[uint32]string{}}
-	r := jsonr.New(p.span, p.place)
+	r := jsonr.New(p.span, p.path)
 	var key []byte
 	for r.Object(); r.Key(&key); {
 		id := r.Uint32()
@@ -399,7 +399,7 @@ func (t *Tokenizer) readVocab(p part) error {
 // tokens inside words, when they are joined.
 func (t *Tokenizer) readMerges(p part, skip int) ([]bpe.Merge, error) {
 	merges := make([]bpe.Merge, 0, len(p.span.Data)/12)
-	r := jsonr.New(p.span, p.place)
+	r := jsonr.New(p.span, p.path)
 	var text, joined, scratch []byte
 	for r.Array(); r.Next(); {
 		if len(merges) == bpe.MaxMerges {

@@ -36,9 +36,9 @@ func ExampleLoad_rankFile() {
 }
 
 // Callers put the path of the directory before the error, which does not know it.
-func ExampleFolderError() {
+func ExampleDirError() {
 	_, err := tokenizers.Load(fstest.MapFS{"vocab.json": {}, "merges.txt": {}}, nil)
-	if missing, ok := errors.AsType[*tokenizers.FolderError](err); ok {
+	if missing, ok := errors.AsType[*tokenizers.DirError](err); ok {
 		fmt.Printf("models/gpt2: %v\n", missing)
 	}
 	_, err = tokenizers.Load(os.DirFS("models/none"), nil)

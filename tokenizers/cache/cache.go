@@ -158,7 +158,7 @@ func (c *Cache) AppendPrefixes(dst []Prefix, ns string, segs []tokenizers.Segmen
 	if root == nil {
 		return dst
 	}
-	p := place{n: root, at: newCursor(segs)}
+	p := prefixEnd{n: root, at: newCursor(segs)}
 	p.walk()
 	c.touch(p.n)
 	return appendPrefixes(dst, p.n, p.n.bytes)
@@ -167,7 +167,7 @@ func (c *Cache) AppendPrefixes(dst []Prefix, ns string, segs []tokenizers.Segmen
 // encode implements the exported methods. It returns e to the pool.
 func (c *Cache) encode(dst []uint32, prefixes []Prefix, want bool, key rootKey, segs []tokenizers.Segment, e *encoder) ([]uint32, []Prefix) {
 	at := newCursor(segs)
-	p := place{n: c.root(key, true), at: at, baseAt: at}
+	p := prefixEnd{n: c.root(key, true), at: at, baseAt: at}
 	p.walk()
 	var own *flight
 	if p.at.left >= c.spacing {
@@ -216,15 +216,15 @@ func (c *Cache) root(key rootKey, create bool) *node {
 	return n
 }
 
-// place is the end of the cached prefix of a text.
-type place struct {
+// prefixEnd is the end of the cached prefix of a text.
+type prefixEnd struct {
 	n      *node
 	at     cursor // after n
 	baseAt cursor // after n.base
 }
 
 // walk descends the tree along the text and reports whether p moved.
-func (p *place) walk() bool {
+func (p *prefixEnd) walk() bool {
 	moved := false
 	for p.at.left > 0 {
 		child, next := p.n.find(p.at)
@@ -275,7 +275,7 @@ type flight struct {
 
 // await waits while another call encodes most of the text after p, and then advances p. If no call does, it registers a
 // flight for p and returns it. It returns nil if p did not advance or little text remains.
-func (c *Cache) await(p *place) *flight {
+func (c *Cache) await(p *prefixEnd) *flight {
 	for {
 		p.n.mu.Lock()
 		flights := p.n.flights // replaced, never changed in place
@@ -342,7 +342,7 @@ func rest(c cursor) string {
 // common prefix have common nodes; they hang on each other, and tails hang on the deepest node.
 //
 // dst[start:] are the ids up to p.n. It returns the deepest node of the text.
-func (c *Cache) fill(dst []uint32, start int, p place, own *flight, e *encoder) ([]uint32, *node) {
+func (c *Cache) fill(dst []uint32, start int, p prefixEnd, own *flight, e *encoder) ([]uint32, *node) {
 	if own != nil {
 		defer p.n.land(own)
 	}

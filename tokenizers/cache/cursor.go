@@ -16,12 +16,12 @@ func newCursor(segs []tokenizers.Segment) cursor {
 	for i := range segs {
 		c.left += len(segs[i].Text)
 	}
-	c.settle()
+	c.skipEmpty()
 	return c
 }
 
-// settle leaves segments that are used up.
-func (c *cursor) settle() {
+// skipEmpty leaves segments that are used up.
+func (c *cursor) skipEmpty() {
 	for len(c.segs) > 0 && c.off >= len(c.segs[0].Text) {
 		c.off -= len(c.segs[0].Text)
 		c.segs = c.segs[1:]
@@ -32,7 +32,7 @@ func (c *cursor) settle() {
 func (c *cursor) advance(n int) {
 	c.off += n
 	c.left -= n
-	c.settle()
+	c.skipEmpty()
 }
 
 // symbol returns the symbol of the text at the cursor. See trie.

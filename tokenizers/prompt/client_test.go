@@ -189,12 +189,12 @@ func (c *client) request(tools bool, more string) *block.Request {
 	return req
 }
 
-// reasoned, said and called return events of a response.
+// reasoned, text and called return events of a response.
 func reasoned(part int32, text string) event.Event {
 	return event.Event{Kind: event.Reasoning, Part: part, Data: []byte(text)}
 }
 
-func said(part int32, text string) event.Event {
+func text(part int32, text string) event.Event {
 	return event.Event{Kind: event.Text, Part: part, Data: []byte(text)}
 }
 

@@ -36,8 +36,8 @@ type model struct {
 	breaks                          string // why keep does not help everywhere
 }
 
-// thinks writes reasoning between tags; the first tag is omitted if the prompt ends with it.
-func thinks(open, shut string) func(prompt, thought string) string {
+// reasoning writes reasoning between tags; the first tag is omitted if the prompt ends with it.
+func reasoning(open, shut string) func(prompt, thought string) string {
 	return func(prompt, thought string) string {
 		if strings.HasSuffix(prompt, open) {
 			return thought + shut
@@ -71,7 +71,7 @@ func tagged(open, shut, gap string, calls func(before string, calls []string) st
 		}
 		out := text
 		if thought != "" {
-			out = thinks(open, shut)(prompt, thought) + text
+			out = reasoning(open, shut)(prompt, thought) + text
 		}
 		if len(list) == 0 {
 			return out
@@ -95,7 +95,7 @@ func models() []model {
 	qwenXML := func(before string, calls []string) string { return xmlCalls(before, "\n", calls) }
 	nemotron := func(shut string) func(prompt, thought, text string, calls ...string) string {
 		return func(prompt, thought, text string, calls ...string) string {
-			out := thinks("<think>\n", shut)(prompt, thought) + text
+			out := reasoning("<think>\n", shut)(prompt, thought) + text
 			if len(calls) > 0 {
 				out = strings.TrimSpace(out) + "\n" + xmlCalls("", "\n", calls) + "\n"
 			}
@@ -125,7 +125,7 @@ func models() []model {
 		{name: "gemma 4", template: sharedTemplate("tok", "_templates", "gemma4_31b_chat_template.jinja2"), family: family.New("gemma4"), more: `"enable_thinking":true`, keep: `"preserve_thinking":true`, wordless: true,
 			breaks: "answers without calls go",
 			write: func(prompt, thought, text string, calls ...string) string {
-				out := thinks("<|channel>thought\n", "\n<channel|>")(prompt, thought) + text
+				out := reasoning("<|channel>thought\n", "\n<channel|>")(prompt, thought) + text
 				for _, x := range calls {
 					out += `<|tool_call>call:f{x:<|"|>` + x + `<|"|>}<tool_call|>`
 				}
@@ -195,7 +195,7 @@ func (r *run) next(text string, calls ...string) {
 	req := r.c.request(!r.m.noTools, r.more)
 	p, err := r.r.Render(req, noon)
 	require.NoError(r.t, err)
-	r.goesOn(req, p)
+	r.checkGrowth(req, p)
 
 	thought := fmt.Sprintf("Zqr%d.", r.c.answers)
 	if r.m.mute {
@@ -221,9 +221,9 @@ func (r *run) next(text string, calls ...string) {
 	r.last = p.Text + out + r.m.end
 }
 
-// goesOn checks that the prompt begins with the last one and its response, or differs first where reasoning was dropped
+// checkGrowth checks that the prompt begins with the last one and its response, or differs first where reasoning was dropped
 // or returned.
-func (r *run) goesOn(req *block.Request, p *prompt.Prompt) {
+func (r *run) checkGrowth(req *block.Request, p *prompt.Prompt) {
 	r.t.Helper()
 	first, in, n := -1, "", 0 // the first response whose reasoning is in only one prompt, and that prompt
 	now := map[int]bool{}
@@ -320,14 +320,14 @@ func TestPromptsGrow(t *testing.T) {
 				}
 				kept := &run{t: t, m: &m, c: &client{t: t, api: api}, r: renderer, more: vars(m.more, m.keep)}
 				kept.talk()
-				require.Equal(t, m.breaks != "", kept.broken > 0, "asked to keep all, %d breaks", kept.broken)
+				require.Equal(t, m.breaks != "", kept.broken > 0, "requested to keep all, %d breaks", kept.broken)
 				if api != "responses" || m.more != "" {
 					return
 				}
 				// The API's own field has the same effect.
-				wish := &run{t: t, m: &m, c: &client{t: t, api: api}, r: renderer, more: `"reasoning":{"context":"all_turns"}`}
-				wish.talk()
-				require.Equal(t, kept.last, wish.last)
+				requested := &run{t: t, m: &m, c: &client{t: t, api: api}, r: renderer, more: `"reasoning":{"context":"all_turns"}`}
+				requested.talk()
+				require.Equal(t, kept.last, requested.last)
 			})
 		}
 	}

@@ -88,7 +88,7 @@ func unusable(fsys fs.FS, err error) error {
 		}
 		return fmt.Errorf("no such directory: %w", listErr)
 	}
-	return err // a *tokenizers.FolderError lists missing and existing files
+	return err // a *tokenizers.DirError lists missing and existing files
 }
 
 // config contains the used fields of config.json.

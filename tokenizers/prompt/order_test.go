@@ -100,7 +100,7 @@ func interleaved(t *testing.T, v variant) *client {
 	c.user("Zqu")
 	list := append([]event.Event{reasoned(0, "Zqone")}, called(1, 0, `{"x":"Zqcall1"}`)...)
 	list = append(append(list, reasoned(2, "Zqtwo")), called(3, 1, `{"x":"Zqcall2"}`)...)
-	c.answer(append(list, said(4, "Zqtext"))...)
+	c.answer(append(list, text(4, "Zqtext"))...)
 	c.results("Zqt", "")
 	return c
 }
@@ -167,12 +167,12 @@ func TestInterleaved(t *testing.T) {
 				require.True(t, ok, "%s, %s: %s is not behind what it should be: %s", api, name, w, p.Text)
 				rest = after
 			}
-			said := map[string]bool{}
+			reported := map[string]bool{}
 			for _, l := range losses {
-				said[l.Why] = true
+				reported[l.Why] = true
 			}
-			require.Equal(t, !v.flat(), said["the order of text after calls"], "%s, %s: %v", api, name, losses)
-			require.Equal(t, !v.flat() && name != "segments", said["the order of reasoning after text or calls"], "%s, %s: %v", api, name, losses)
+			require.Equal(t, !v.flat(), reported["the order of text after calls"], "%s, %s: %v", api, name, losses)
+			require.Equal(t, !v.flat() && name != "segments", reported["the order of reasoning after text or calls"], "%s, %s: %v", api, name, losses)
 		}
 	}
 }
@@ -181,7 +181,7 @@ func TestInterleaved(t *testing.T) {
 func TestInterleavedWhole(t *testing.T) {
 	for _, v := range variants {
 		api, c := v.name, interleaved(t, v)
-		c.answer(reasoned(0, "Zqthree"), said(1, "Zqend"))
+		c.answer(reasoned(0, "Zqthree"), text(1, "Zqend"))
 		c.user("Zqagain")
 		for _, keep := range []bool{false, true} {
 			more := ""

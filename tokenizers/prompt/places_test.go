@@ -24,8 +24,8 @@ import (
 	"github.com/weft-go/weft/tokenizers/template"
 )
 
-// A speaker is a template and a tokenizer.
-type speaker struct {
+// A promptModel is a template and a tokenizer.
+type promptModel struct {
 	name     string
 	tok      *tokenizers.Tokenizer
 	template template.Template
@@ -50,12 +50,12 @@ const plainLoop = `{% for m in messages %}<|{{ m.role }}|>{% if m.reasoning_cont
 
 var once struct {
 	sync.Mutex
-	list []speaker
+	list []promptModel
 }
 
-// speakers returns the small templates and the formats written in Go with a small tokenizer, and all models of the
+// promptModels returns the small templates and the formats written in Go with a small tokenizer, and all models of the
 // shared data.
-func speakers(t testing.TB) (list []speaker) {
+func promptModels(t testing.TB) (list []promptModel) {
 	once.Lock()
 	defer once.Unlock()
 	if once.list != nil {
@@ -64,12 +64,12 @@ func speakers(t testing.TB) (list []speaker) {
 	defer func() { once.list = list }()
 	tok := mini.Load()
 	for name, source := range plainest {
-		list = append(list, speaker{name: name, tok: tok, template: compiled(source)(t)})
+		list = append(list, promptModel{name: name, tok: tok, template: compiled(source)(t)})
 	}
 	for name, tpl := range map[string]template.Template{
 		"ChatML": lookup("chatml", nil), "harmony": lookup("harmony", nil), "DeepSeek V3.2": lookup("deepseek_v3_2", nil), "DeepSeek V4": lookup("deepseek_v4", nil), "Kimi K3": lookup("kimi_k3", nil),
 	} {
-		list = append(list, speaker{name: name, tok: tok, template: tpl})
+		list = append(list, promptModel{name: name, tok: tok, template: tpl})
 	}
 	dirs, _ := filepath.Glob(filepath.Join(sharedDir(), "tok", "*", "tokenizer.json"))
 	for _, dir := range dirs {
@@ -83,14 +83,14 @@ func speakers(t testing.TB) (list []speaker) {
 		if strings.HasPrefix(m.Source(), "ChatML as plain") {
 			name = "ChatML " + name
 		}
-		list = append(list, speaker{name: name, tok: m.Tokenizer(), model: m})
+		list = append(list, promptModel{name: name, tok: m.Tokenizer(), model: m})
 	}
 	files, _ := filepath.Glob(filepath.Join(sharedDir(), "tok", "_templates", "*"))
 	for _, f := range files {
 		if filepath.Base(f) == "gpt-oss.jinja" { // an early version that fails on most tools
 			continue
 		}
-		list = append(list, speaker{name: "template " + filepath.Base(f), tok: tok, template: sharedTemplate("tok", "_templates", filepath.Base(f))(t)})
+		list = append(list, promptModel{name: "template " + filepath.Base(f), tok: tok, template: sharedTemplate("tok", "_templates", filepath.Base(f))(t)})
 	}
 	caches := map[*tokenizers.Tokenizer]*cache.Cache{}
 	for i := range list {
@@ -126,8 +126,8 @@ const marksMessages = `{"model":"m","max_tokens":9,"tools":[{"name":"f","descrip
 	`{"type":"tool_result","tool_use_id":"c1","content":"Zqr1","cache_control":{"type":"ephemeral"}},{"type":"text","text":"<system-reminder>Zqm</system-reminder>"}]},` +
 	`{"role":"assistant","content":[{"type":"text","text":"Zqa2"}]},{"role":"user","content":[{"type":"text","text":"Zqu3 end","cache_control":{"type":"ephemeral"}}]}]}`
 
-// made returns the model for a speaker.
-func (s *speaker) made(t require.TestingT) *prompt.Model {
+// made returns the model for it.
+func (s *promptModel) made(t require.TestingT) *prompt.Model {
 	if s.model == nil {
 		m, err := prompt.New(s.template, nil)
 		require.NoError(t, err)
@@ -137,7 +137,7 @@ func (s *speaker) made(t require.TestingT) *prompt.Model {
 }
 
 // count renders and encodes a request and counts the tokens of its marks as a gateway does.
-func (s *speaker) count(t require.TestingT, req *block.Request) (*prompt.Prompt, []prompt.Mark, []uint32, []intent.Breakpoint, []intent.Fault) {
+func (s *promptModel) count(t require.TestingT, req *block.Request) (*prompt.Prompt, []prompt.Mark, []uint32, []intent.Breakpoint, []intent.Fault) {
 	p, err := s.made(t).Render(req, noon)
 	require.NoError(t, err, s.name)
 	marks, faults := p.Breakpoints(req)
@@ -152,7 +152,7 @@ func (s *speaker) count(t require.TestingT, req *block.Request) (*prompt.Prompt,
 }
 
 // exact counts the tokens before a byte by the offsets of the whole prompt.
-func (s *speaker) exact(t require.TestingT, p *prompt.Prompt, at int) int {
+func (s *promptModel) exact(t require.TestingT, p *prompt.Prompt, at int) int {
 	var e tokenizers.Encoding
 	require.NoError(t, s.tok.Encode(&e, p.Segments, &tokenizers.EncodeOptions{Offsets: true}))
 	n := 0
@@ -168,7 +168,7 @@ func TestBreakpoints(t *testing.T) {
 		{"tools[1]", "Zqtool2"}, {"system[0]", "Zqs1. Be brief."}, {"system[1]", "Zqs2. Be kind."}, {"messages[0].content[0]", "Zqu1 hi."},
 		{"messages[2].content[0].content[0]", "Zqr2"}, {"messages[2].content[1]", "Zqr1"}, {"messages[4].content[0]", "Zqu3 end"},
 	}
-	for _, s := range speakers(t) {
+	for _, s := range promptModels(t) {
 		t.Run(s.name, func(t *testing.T) {
 			req, err := decode("messages", []byte(marksMessages), nil)
 			require.NoError(t, err)
@@ -212,7 +212,7 @@ func TestBreakpointsOpenAI(t *testing.T) {
 		"responses": `{"model":"m","input":[{"role":"system","content":[{"type":"input_text","text":"Zqs1",` + mark + `},{"type":"input_text","text":"Zqs2"}]},` +
 			`{"role":"user","content":[{"type":"input_text","text":"Zqu1",` + mark + `},{"type":"input_text","text":"Zqu2"}]}]}`,
 	} {
-		for _, s := range speakers(t) {
+		for _, s := range promptModels(t) {
 			req, err := decode(api, []byte(body), nil)
 			require.NoError(t, err)
 			p, marks, _, points, faults := s.count(t, req)
@@ -246,7 +246,7 @@ func TestBreakpointsUnsure(t *testing.T) {
 			map[string]string{"system[0]": "Zqs", "messages[0].content[0]": "Zqu"}, nil,
 		},
 	} {
-		s := speaker{tok: mini.Load(), template: compiled(tt.source)(t)}
+		s := promptModel{tok: mini.Load(), template: compiled(tt.source)(t)}
 		req, err := decode("messages", []byte(`{"model":"m","max_tokens":9,"system":[{"type":"text","text":"Zqs","cache_control":{"type":"ephemeral"}}],`+
 			`"messages":[{"role":"user","content":[{"type":"text","text":"Zqu","cache_control":{"type":"ephemeral"}},{"type":"text","text":"Zqv"}]},{"role":"assistant","content":"Zqa"},{"role":"user","content":"Zqw"}]}`), nil)
 		require.NoError(t, err)
@@ -271,7 +271,7 @@ func TestHoldsOfCaptures(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(sharedFile(t, "captures", "claude-code", name)), &capture))
 		bodies = append(bodies, capture.Body)
 	}
-	for _, s := range speakers(t) {
+	for _, s := range promptModels(t) {
 		if strings.HasPrefix(s.name, "ChatML ") {
 			continue
 		}
@@ -305,9 +305,9 @@ func TestHoldsOfCaptures(t *testing.T) {
 // TestBreakpointsGrow holds random conversations. Marks are sorted and not after their blocks, and they do not move
 // when the conversation grows.
 func TestBreakpointsGrow(t *testing.T) {
-	list := speakers(t)
+	list := promptModels(t)
 	rapid.Check(t, func(t *rapid.T) {
-		s := list[rapid.IntRange(0, len(list)-1).Draw(t, "speaker")]
+		s := list[rapid.IntRange(0, len(list)-1).Draw(t, "model")]
 		n := 0
 		text := func() string {
 			n++
@@ -480,11 +480,11 @@ func FuzzBreakpoints(f *testing.F) {
 	f.Add("chat", `{"messages":[{"role":"user","content":[{"type":"text","text":"a","prompt_cache_breakpoint":{}},{"type":"image_url","image_url":{"url":"x"},"cache_control":{"type":"e"}}]}]}`)
 	f.Add("responses", `{"input":[{"role":"user","content":[{"type":"input_text","text":"a","prompt_cache_breakpoint":{}}]}]}`)
 	tok := mini.Load()
-	var list []speaker
+	var list []promptModel
 	for _, source := range plainest {
-		list = append(list, speaker{tok: tok, template: compiled(source)(f)})
+		list = append(list, promptModel{tok: tok, template: compiled(source)(f)})
 	}
-	list = append(list, speaker{tok: tok, template: lookup("harmony", nil)}, speaker{tok: tok, template: lookup("chatml", nil)})
+	list = append(list, promptModel{tok: tok, template: lookup("harmony", nil)}, promptModel{tok: tok, template: lookup("chatml", nil)})
 	var renderers []*prompt.Model
 	for _, s := range list {
 		renderers = append(renderers, familyModel(f, s.template, nil))

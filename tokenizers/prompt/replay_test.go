@@ -42,7 +42,7 @@ func play(t testing.TB, api, talk string) *client {
 		case 'u':
 			c.user(fmt.Sprint("Zqu", i))
 		case 'a':
-			c.answer(reasoned(0, thought), said(1, fmt.Sprint("Zqa", i)))
+			c.answer(reasoned(0, thought), text(1, fmt.Sprint("Zqa", i)))
 		case 'c':
 			c.answer(append([]event.Event{reasoned(0, thought)}, called(1, 0, `{"x": "1"}`)...)...)
 		case 'd':
@@ -177,7 +177,7 @@ func TestReplayTable(t *testing.T) {
 
 // The APIs' reasoning settings are passed to the template in its own variables, and reasoning that it keeps in excess
 // is removed.
-func TestReplayWishes(t *testing.T) {
+func TestReplayPreferences(t *testing.T) {
 	glm := small("clear_thinking is defined and not clear_thinking or loop.index0 > ns.user", "</think>")
 	for _, tt := range []struct {
 		name, api, more string
@@ -185,18 +185,18 @@ func TestReplayWishes(t *testing.T) {
 		want            string // outcomes of uctauau, which has three responses
 		losses          []string
 	}{
-		{"nothing asked", "responses", ``, glm, "---", nil},
+		{"no setting", "responses", ``, glm, "---", nil},
 		{"all turns", "responses", `"reasoning":{"context":"all_turns"}`, glm, "kkk", nil},
 		{"current turn", "responses", `"reasoning":{"context":"current_turn"}`, small("true", ""), "---", nil},
 		{"keep all", "messages", `"context_management":{"edits":[{"type":"clear_thinking_20251015","keep":"all"}]}`, glm, "kkk", nil},
 		{"keep the last chain", "messages", `"context_management":{"edits":[{"type":"clear_thinking_20251015"}]}`, glm, "--k", nil},
 		{"keep two chains", "messages", `"context_management":{"edits":[{"type":"clear_thinking_20251015","keep":{"type":"thinking_turns","value":2}}]}`, small("true", ""), "kkk", nil},
 		{"another template's variable", "chat", `"chat_template_args":{"truncate_history_thinking":false}`, glm, "kkk", nil},
-		{"what cannot be had is said", "chat", `"chat_template_kwargs":{"preserve_thinking":true}`, small("loop.index0 > ns.user", ""), "!!!", []string{
+		{"an impossible setting is reported", "chat", `"chat_template_kwargs":{"preserve_thinking":true}`, small("loop.index0 > ns.user", ""), "!!!", []string{
 			"messages[1]: the template does not print the reasoning", "messages[3]: the template does not print the reasoning", "messages[5]: the template does not print the reasoning",
 			"messages: preserve_thinking requests reasoning of scope all, but the template prints scope since_user",
 		}},
-		{"nonsense is said", "chat", `"chat_template_kwargs":{"clear_thinking":"no"}`, small("loop.index0 > ns.user", ""), "---", []string{"chat_template_kwargs.clear_thinking: is not a boolean: treated as true"}},
+		{"an invalid setting is reported", "chat", `"chat_template_kwargs":{"clear_thinking":"no"}`, small("loop.index0 > ns.user", ""), "---", []string{"chat_template_kwargs.clear_thinking: is not a boolean: treated as true"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			req := play(t, tt.api, "uctauau").request(true, tt.more)
@@ -276,7 +276,7 @@ func TestReplayAgrees(t *testing.T) {
 }
 
 // In every API, the template receives a question next to results as a user message, which starts a new turn.
-func TestReplayQuestionBesideResults(t *testing.T) {
+func TestReplayQuestionWithResults(t *testing.T) {
 	for _, api := range apis {
 		for text, want := range map[string]string{"What now?": "-", "<system-reminder>What now?</system-reminder>": "k"} {
 			c := play(t, api, "uc")

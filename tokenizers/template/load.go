@@ -32,7 +32,7 @@ var ErrNoTemplate = errors.New("template: the model has no chat template")
 // models) become variables, unless opt defines them. Tokens that are defined only in a tokenizer's Python class are not
 // known.
 //
-// If the directory has no template or does not exist, the error is a [*tokenizers.FolderError]; errors.Is reports
+// If the directory has no template or does not exist, the error is a [*tokenizers.DirError]; errors.Is reports
 // [ErrNoTemplate] only if the directory exists. If the template cannot be parsed, the error is an [*Error]; if a file
 // cannot be read, it is the file system's error.
 func Load(fsys fs.FS, opt *Options) (Template, error) {
@@ -106,7 +106,7 @@ func noTemplate(fsys fs.FS) error {
 	if err == nil {
 		err = ErrNoTemplate
 	}
-	return &tokenizers.FolderError{Missing: "a chat template (chat_template.jinja, or chat_template in tokenizer_config.json)", Found: found, Err: err}
+	return &tokenizers.DirError{Missing: "a chat template (chat_template.jinja, or chat_template in tokenizer_config.json)", Found: found, Err: err}
 }
 
 type source struct{ name, source string }

@@ -103,13 +103,13 @@ func TestUnknownFeature(t *testing.T) {
 // The errors for a directory without a template and for a missing directory differ.
 func TestLoadMissing(t *testing.T) {
 	_, err := template.Load(fstest.MapFS{"config.json": {}, "onnx/model.onnx": {}}, nil)
-	e, ok := errors.AsType[*tokenizers.FolderError](err)
+	e, ok := errors.AsType[*tokenizers.DirError](err)
 	const want = "a chat template (chat_template.jinja, or chat_template in tokenizer_config.json) is missing; found config.json, onnx/"
 	if !ok || !errors.Is(err, template.ErrNoTemplate) || e.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 	_, err = template.Load(os.DirFS(filepath.Join(t.TempDir(), "none")), nil)
-	e, ok = errors.AsType[*tokenizers.FolderError](err)
+	e, ok = errors.AsType[*tokenizers.DirError](err)
 	if !ok || errors.Is(err, template.ErrNoTemplate) || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
 	}

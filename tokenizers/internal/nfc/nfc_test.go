@@ -119,7 +119,7 @@ func FuzzAppend(f *testing.F) {
 }
 
 // The end does not depend on the alignment of a character.
-func TestSpanPlaces(t *testing.T) {
+func TestSpanPositions(t *testing.T) {
 	for _, c := range []struct {
 		tail string
 		want int // of the tail; -1: the character before it is part of what may change

@@ -25,8 +25,8 @@ func charsmap(rules map[string]string) []byte {
 		trie[i] = unit
 		used[i] = true
 	}
-	var place func(at, label uint32, prefix string)
-	place = func(at, label uint32, prefix string) {
+	var add func(at, label uint32, prefix string)
+	add = func(at, label uint32, prefix string) {
 		next := map[byte]bool{}
 		for k := range rules {
 			if len(k) > len(prefix) && k[:len(prefix)] == prefix {
@@ -62,10 +62,10 @@ func charsmap(rules map[string]string) []byte {
 			used[base^uint32(c)] = true
 		}
 		for _, c := range keys {
-			place(base^uint32(c), uint32(c), prefix+string([]byte{c}))
+			add(base^uint32(c), uint32(c), prefix+string([]byte{c}))
 		}
 	}
-	place(0, 0, "")
+	add(0, 0, "")
 	out := binary.LittleEndian.AppendUint32(nil, uint32(4*len(trie)))
 	for _, u := range trie {
 		out = binary.LittleEndian.AppendUint32(out, u)

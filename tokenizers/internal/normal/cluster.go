@@ -29,11 +29,11 @@ func cluster(s string) int {
 		return end
 	}
 	const (
-		none      = iota
-		picture   // a pictograph and marks
-		joined    // and a joiner after them
-		consonant // a consonant and marks
-		linked    // with a linker among them
+		none       = iota
+		pictograph // a pictograph and marks
+		joined     // and a joiner after them
+		consonant  // a consonant and marks
+		linked     // with a linker among them
 	)
 	g := unidata.Grapheme(r)
 	state := none
@@ -42,11 +42,11 @@ func cluster(s string) int {
 		case unidata.GraphemeControl:
 			return end
 		case unidata.GraphemePictographic:
-			state = picture
+			state = pictograph
 		case unidata.GraphemeConsonant:
 			state = consonant
 		case unidata.GraphemeZWJ:
-			if state == picture {
+			if state == pictograph {
 				state = joined
 			} else if state == joined {
 				state = none

@@ -227,9 +227,9 @@ func (m *matcher) run(pc int32, pos int) int {
 			}
 			ok = end >= 0 != i.neg
 			pc = i.next
-		case opBehind:
-			for _, seq := range i.behind {
-				if ok = m.behind(seq, pos); ok {
+		case opLookbehind:
+			for _, seq := range i.lookbehind {
+				if ok = m.lookbehind(seq, pos); ok {
 					break
 				}
 			}
@@ -248,7 +248,7 @@ func (m *matcher) run(pc int32, pos int) int {
 			}
 			pos = end
 		case opAssert:
-			ok = m.assert(i.place, pos)
+			ok = m.assert(i.position, pos)
 			pc = i.next
 		}
 		if ok {
@@ -439,10 +439,10 @@ func (m *matcher) succeed(base int, r role, end int) int {
 	return end
 }
 
-func (m *matcher) behind(seq []int32, pos int) bool {
+func (m *matcher) lookbehind(seq []int32, pos int) bool {
 	for k := len(seq) - 1; k >= 0; k-- {
 		if seq[k] < 0 {
-			if !m.assert(place(^seq[k]), pos) {
+			if !m.assert(position(^seq[k]), pos) {
 				return false
 			}
 			continue
@@ -459,7 +459,7 @@ func (m *matcher) behind(seq []int32, pos int) bool {
 	return true
 }
 
-func (m *matcher) assert(w place, pos int) bool {
+func (m *matcher) assert(w position, pos int) bool {
 	s := m.s
 	switch w {
 	case textStart:

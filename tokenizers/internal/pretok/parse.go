@@ -30,28 +30,28 @@ const (
 )
 
 type node struct {
-	kind     kind
-	at       int // offset in the expression
-	subs     []*node
-	set      charset
-	min, max int  // max is -1 for no limit
-	lazy     bool // kRepeat
-	neg      bool // kLook
-	behind   bool // kLook
-	folded   rune // kSet: the letter for which (?i) made the set, or 0
-	place    place
+	kind       kind
+	at         int // offset in the expression
+	subs       []*node
+	set        charset
+	min, max   int  // max is -1 for no limit
+	lazy       bool // kRepeat
+	neg        bool // kLook
+	lookbehind bool // kLook
+	folded     rune // kSet: the letter for which (?i) made the set, or 0
+	position   position
 }
 
-type place uint8
+type position uint8
 
 const (
-	lineStart  place = iota // ^
-	lineEnd                 // $
-	textStart               // \A
-	textEnd                 // \z
-	lastLine                // \Z
-	wordEdge                // \b
-	noWordEdge              // \B
+	lineStart  position = iota // ^
+	lineEnd                    // $
+	textStart                  // \A
+	textEnd                    // \z
+	lastLine                   // \Z
+	wordEdge                   // \b
+	noWordEdge                 // \B
 )
 
 const (
@@ -272,7 +272,9 @@ func (p *parser) interval() (lo, hi int, lazy, possessive, ok bool) {
 	return lo, hi, lazy, possessive, true
 }
 
-func (p *parser) assertion(at int, w place) *node { return &node{kind: kAssert, at: at, place: w} }
+func (p *parser) assertion(at int, w position) *node {
+	return &node{kind: kAssert, at: at, position: w}
+}
 
 // chars returns the node for a set outside a character class. neg is applied after case folding.
 func (p *parser) chars(at int, set charset, neg bool) *node {
@@ -402,8 +404,8 @@ func (p *parser) group(at int) (n *node, isolated bool) {
 	if !p.more() {
 		p.fail(at, "a group without an end")
 	}
-	wrap := func(k kind, neg, behind bool) *node {
-		return &node{kind: k, at: at, neg: neg, behind: behind, subs: []*node{p.close(at)}}
+	wrap := func(k kind, neg, lookbehind bool) *node {
+		return &node{kind: k, at: at, neg: neg, lookbehind: lookbehind, subs: []*node{p.close(at)}}
 	}
 	switch c := p.next(); c {
 	case ':':
@@ -501,7 +503,7 @@ func (p *parser) escape(at int) *node {
 	switch c := p.expr[p.pos]; c {
 	case 'A', 'z', 'Z', 'b', 'B':
 		p.pos++
-		return p.assertion(at, map[byte]place{'A': textStart, 'z': textEnd, 'Z': lastLine, 'b': wordEdge, 'B': noWordEdge}[c])
+		return p.assertion(at, map[byte]position{'A': textStart, 'z': textEnd, 'Z': lastLine, 'b': wordEdge, 'B': noWordEdge}[c])
 	case 'R':
 		p.pos++
 		line := newCharset([][2]rune{{'\n', '\r'}, {0x85, 0x85}, {0x2028, 0x2029}})

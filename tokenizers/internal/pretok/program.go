@@ -20,15 +20,15 @@ import (
 type opcode uint8
 
 const (
-	opMatch  opcode = iota // end of the sub-program
-	opSet                  // one character of set
-	opLoop                 // min to max characters of set, as many as possible
-	opAlt                  // alts in their order
-	opPeek                 // the next character is of set, or, with neg, is not or is missing
-	opLook                 // the sub-program at sub matches here, or, with neg, does not
-	opBehind               // one of after ends here, or, with neg, none
-	opAtomic               // the sub-program at sub; next if it consumed something, else alts[0]
-	opAssert               // position
+	opMatch      opcode = iota // end of the sub-program
+	opSet                      // one character of set
+	opLoop                     // min to max characters of set, as many as possible
+	opAlt                      // alts in their order
+	opPeek                     // the next character is of set, or, with neg, is not or is missing
+	opLook                     // the sub-program at sub matches here, or, with neg, does not
+	opLookbehind               // one of after ends here, or, with neg, none
+	opAtomic                   // the sub-program at sub; next if it consumed something, else alts[0]
+	opAssert                   // position
 )
 
 type inst struct {
@@ -36,14 +36,14 @@ type inst struct {
 	neg        bool
 	possessive bool // opLoop gives nothing back
 	role       role
-	place      place
+	position   position
 	set        int32
 	next       int32
 	sub        int32
 	loop       int32 // opLoop: index of its notes
 	min, max   int32
 	alts       []int32
-	behind     [][]int32    // sequences of set numbers, or of ^position
+	lookbehind [][]int32    // sequences of set numbers, or of ^position
 	first      classBits    // what next can begin with; opLoop only
 	firstAny   bool         // next can match the empty string, or so it seems
 	dispatch   *[257]uint64 // opAlt: alternatives by first byte, [256] at the end of the text
@@ -69,11 +69,11 @@ type compiledSet struct {
 }
 
 const (
-	maxProgram = 20000 // instructions
-	maxLoop    = 1000  // upper bound of a bounded repeat, which is examined again from every position
-	maxBehind  = 256   // sequences in a look-behind
-	maxTables  = 256   // dispatch tables
-	maxAlts    = 64
+	maxProgram    = 20000 // instructions
+	maxLoop       = 1000  // upper bound of a bounded repeat, which is examined again from every position
+	maxLookbehind = 256   // sequences in a look-behind
+	maxTables     = 256   // dispatch tables
+	maxAlts       = 64
 )
 
 type compiler struct {
@@ -152,19 +152,19 @@ func (c *compiler) node(n *node, empty, full int32) int32 {
 		}
 		return c.emit(n, inst{op: opAtomic, sub: c.sub(n.subs[0], roleAtomic), next: full, alts: []int32{empty}})
 	case kLook:
-		if n.behind {
-			return c.emit(n, inst{op: opBehind, neg: n.neg, behind: c.behind(n.subs[0]), next: empty})
+		if n.lookbehind {
+			return c.emit(n, inst{op: opLookbehind, neg: n.neg, lookbehind: c.lookbehind(n.subs[0]), next: empty})
 		}
 		if s, ok := asSet(n.subs[0]); ok {
 			return c.emit(n, inst{op: opPeek, neg: n.neg, set: c.set(s), next: empty})
 		}
 		return c.emit(n, inst{op: opLook, neg: n.neg, sub: c.sub(n.subs[0], roleLook), next: empty})
 	}
-	c.useWord(n.place)
-	return c.emit(n, inst{op: opAssert, place: n.place, next: empty})
+	c.useWord(n.position)
+	return c.emit(n, inst{op: opAssert, position: n.position, next: empty})
 }
 
-func (c *compiler) useWord(p place) {
+func (c *compiler) useWord(p position) {
 	if c.word < 0 && (p == wordEdge || p == noWordEdge) {
 		c.word = c.set(bareWord())
 	}
@@ -331,8 +331,8 @@ func (c *compiler) loop(n *node, s charset, empty, full int32, possessive bool) 
 	return pc
 }
 
-// behind lists the sequences that a look-behind may consist of.
-func (c *compiler) behind(n *node) [][]int32 {
+// lookbehind lists the sequences that a look-behind may consist of.
+func (c *compiler) lookbehind(n *node) [][]int32 {
 	var out [][]int32
 	switch n.kind {
 	case kEmpty:
@@ -340,22 +340,22 @@ func (c *compiler) behind(n *node) [][]int32 {
 	case kSet:
 		out = [][]int32{{c.set(n.set)}}
 	case kAssert:
-		c.useWord(n.place)
-		out = [][]int32{{^int32(n.place)}}
+		c.useWord(n.position)
+		out = [][]int32{{^int32(n.position)}}
 	case kCat:
 		out = [][]int32{nil}
 		for _, x := range n.subs {
-			out = c.product(n, out, c.behind(x))
+			out = c.product(n, out, c.lookbehind(x))
 		}
 	case kAlt:
 		for _, x := range n.subs {
-			out = append(out, c.behind(x)...)
+			out = append(out, c.lookbehind(x)...)
 		}
 	case kRepeat:
-		if n.max < 0 || n.max > maxBehind {
+		if n.max < 0 || n.max > maxLookbehind {
 			c.fail(n, "a look-behind without a bound")
 		}
-		one := c.behind(n.subs[0])
+		one := c.lookbehind(n.subs[0])
 		some := [][]int32{nil}
 		for i := 0; i <= n.max; i++ {
 			if i >= n.min {
@@ -368,21 +368,21 @@ func (c *compiler) behind(n *node) [][]int32 {
 	default:
 		c.fail(n, "a group of this kind in a look-behind")
 	}
-	if len(out) > maxBehind {
+	if len(out) > maxLookbehind {
 		c.fail(n, "a look-behind with more than 256 forms")
 	}
 	return out
 }
 
 func (c *compiler) product(n *node, a, b [][]int32) [][]int32 {
-	if len(a)*len(b) > maxBehind {
+	if len(a)*len(b) > maxLookbehind {
 		c.fail(n, "a look-behind with more than 256 forms")
 	}
 	var out [][]int32
 	for _, x := range a {
 		for _, y := range b {
 			z := append(slices.Clone(x), y...)
-			if len(z) > maxBehind {
+			if len(z) > maxLookbehind {
 				c.fail(n, "a look-behind over more than 256 characters")
 			}
 			out = append(out, z)

@@ -162,7 +162,7 @@ func (b *builder) build(keys []key) {
 			}
 		}
 		cuts = append(cuts, s.hi)
-		base := b.place(labels)
+		base := b.findBase(labels)
 		b.units[s.unit] |= uint64(base) << 32
 		for k := len(labels) - 1; k >= 0; k-- {
 			child := base ^ uint32(labels[k])
@@ -185,8 +185,8 @@ func (b *builder) take(unit uint32, label byte) {
 	b.taken[unit>>6] |= 1 << (unit & 63)
 }
 
-// place returns a base under which all labels are free, and marks it.
-func (b *builder) place(labels []byte) uint32 {
+// findBase returns a base under which all labels are free, and marks it.
+func (b *builder) findBase(labels []byte) uint32 {
 	for w := 4 * b.open; w < len(b.taken); w++ {
 		for left := ^b.taken[w]; left != 0; left &= left - 1 {
 			base := uint32(w<<6|bits.TrailingZeros64(left)) ^ uint32(labels[0])

@@ -36,12 +36,12 @@ func (e *Error) Error() string {
 
 func compileError(src string, pos int, format string, args ...any) *Error {
 	e := &Error{Reason: fmt.Sprintf(format, args...)}
-	e.Line, e.Col = place(src, pos)
+	e.Line, e.Col = lineCol(src, pos)
 	return e
 }
 
-// place returns the line and column of a byte.
-func place(src string, pos int) (line, col int) {
+// lineCol returns the line and column of a byte.
+func lineCol(src string, pos int) (line, col int) {
 	pos = min(pos, len(src))
 	start := strings.LastIndexByte(src[:pos], '\n') + 1
 	return 1 + strings.Count(src[:start], "\n"), 1 + utf8.RuneCountInString(src[start:pos])

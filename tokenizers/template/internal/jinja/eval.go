@@ -84,7 +84,7 @@ func (rt *render) fail(format string, a ...any) {
 
 func (rt *render) error(reason string) *Error {
 	e := &Error{Name: rt.t.name, Reason: reason}
-	e.Line, e.Col = place(rt.t.src, rt.pos)
+	e.Line, e.Col = lineCol(rt.t.src, rt.pos)
 	for i := len(rt.items) - 1; i >= 0 && e.Origin == ""; i-- {
 		e.Origin = element(source(rt.items[i]))
 	}
