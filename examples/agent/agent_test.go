@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // A server is an engine that returns scripted output, turn by turn.
 type server struct {
 	*httptest.Server
-	says []func(*stream)
+	replies []func(*stream)
 
 	mu      sync.Mutex
 	prompts []string
@@ -67,7 +67,7 @@ func (s *stream) wait(c <-chan struct{}) {
 	}
 }
 
-func says(text string) func(*stream) {
+func reply(text string) func(*stream) {
 	return func(s *stream) { s.say(text); s.end("stop") }
 }
 
@@ -77,7 +77,7 @@ func calls(name, args string) string {
 
 // newServer serves each request with the next of turns, and repeats the last one.
 func newServer(t *testing.T, turns ...func(*stream)) *server {
-	s := &server{says: turns}
+	s := &server{replies: turns}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var req struct {
 			Prompt string
@@ -92,7 +92,7 @@ func newServer(t *testing.T, turns ...func(*stream)) *server {
 		s.prompts = append(s.prompts, req.Prompt)
 		s.mu.Unlock()
 		w.Header().Set("Content-Type", "text/event-stream")
-		s.says[min(n, len(s.says)-1)](&stream{w, r.Context()})
+		s.replies[min(n, len(s.replies)-1)](&stream{w, r.Context()})
 	}))
 	t.Cleanup(s.Close)
 	return s
@@ -141,7 +141,7 @@ func TestToolStartsDuringStream(t *testing.T) {
 		w.wait(started) // no more output before the tool runs
 		w.say("\nAnd on I go.")
 		w.end("stop")
-	}, says("Done."))
+	}, reply("Done."))
 	a, seen := s.agent(t, act("knock", func(context.Context, arguments) (string, error) {
 		close(started)
 		return "who is there", nil
@@ -174,7 +174,7 @@ func TestToolsRunConcurrentlyInOrder(t *testing.T) {
 			return "", ctx.Err()
 		}
 	}
-	s := newServer(t, says(calls("a", `{}`)+"\n"+calls("b", `{}`)+"\n"+calls("list_files", `{}`)), says("Done."))
+	s := newServer(t, reply(calls("a", `{}`)+"\n"+calls("b", `{}`)+"\n"+calls("list_files", `{}`)), reply("Done."))
 	a, _ := s.agent(t,
 		act("a", func(ctx context.Context, _ arguments) (string, error) {
 			close(first)
@@ -199,8 +199,8 @@ func trim(list []string) []string {
 func TestFailuresBecomeResults(t *testing.T) {
 	cut := `<tool_call>` + "\n" + `{"name": "search", "arguments": {"pattern": "tw`
 	for _, c := range []struct {
-		name, says, finish string
-		want               []string
+		name, output, finish string
+		want                 []string
 	}{
 		{"cut by the token limit", calls("list_files", `{"path":"sub"}`) + "\n" + cut, "length",
 			[]string{"b.txt 13 bytes", `error: the call of "search" was not run: truncated. Nothing happened; write the whole call again.`}},
@@ -213,7 +213,7 @@ func TestFailuresBecomeResults(t *testing.T) {
 		{"outside", calls("read_file", `{"path":"sub/../../x"}`), "stop", []string{"error: ../x is outside the directory"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newServer(t, func(w *stream) { w.say(c.says); w.end(c.finish) }, says("I see."))
+			s := newServer(t, func(w *stream) { w.say(c.output); w.end(c.finish) }, reply("I see."))
 			a, seen := s.agent(t)
 			require.NoError(t, a.run(t.Context(), "Try."))
 			require.Equal(t, c.want, trim(s.responses()))
@@ -227,7 +227,7 @@ func TestFailuresBecomeResults(t *testing.T) {
 
 // A call inside reasoning is not run.
 func TestCallInReasoningNotRun(t *testing.T) {
-	s := newServer(t, says("<think>\nI could say "+calls("list_files", `{}`)+" here.\n</think>\n\nNo need."))
+	s := newServer(t, reply("<think>\nI could say "+calls("list_files", `{}`)+" here.\n</think>\n\nNo need."))
 	a, seen := s.agent(t)
 	require.NoError(t, a.run(t.Context(), "Think."))
 	require.Len(t, s.prompts, 1)
@@ -242,7 +242,7 @@ func TestStreamBreaks(t *testing.T) {
 		s := newServer(t, func(w *stream) {
 			w.say(calls("list_files", `{}`) + "<tool_call>\n{\"name\": \"sea")
 			abort(w)
-		}, says("Fine."))
+		}, reply("Fine."))
 		a, _ := s.agent(t)
 		require.NoError(t, a.run(t.Context(), "Look."))
 		require.Len(t, s.responses(), 2)
@@ -251,7 +251,7 @@ func TestStreamBreaks(t *testing.T) {
 	})
 	for _, c := range []struct {
 		name, want string
-		says       func(*stream)
+		output     func(*stream)
 	}{
 		{"in text", "turn 1: read stream: sse: read: unexpected EOF after 1 event (70 bytes)", func(w *stream) { w.say("Well, "); abort(w) }},
 		{"without a finish", "turn 1: read stream: no finish reason", func(w *stream) { w.say("Well, ") }},
@@ -263,7 +263,7 @@ func TestStreamBreaks(t *testing.T) {
 		{"nonsense", `turn 1: chunk "{": unexpected end of JSON input`, func(w *stream) { io.WriteString(w, "data: {\n\n") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newServer(t, c.says)
+			s := newServer(t, c.output)
 			a, _ := s.agent(t)
 			require.EqualError(t, a.run(t.Context(), "Look."), c.want)
 			require.Empty(t, a.turns)
@@ -291,15 +291,15 @@ func TestCancel(t *testing.T) {
 func TestEnds(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
-		says       func(*stream)
+		output     func(*stream)
 	}{
-		{"never", "no answer after 3 turns", says(calls("list_files", `{}`))},
+		{"never", "no answer after 3 turns", reply(calls("list_files", `{}`))},
 		{"cut", "response truncated at the token limit", func(w *stream) { w.say("Well, "); w.end("length") }},
-		{"silent", "the model ended without an answer", says("<think>\nHm.\n</think>\n\n")},
-		{"empty", "the model ended without an answer", says("")},
+		{"silent", "the model ended without an answer", reply("<think>\nHm.\n</think>\n\n")},
+		{"empty", "the model ended without an answer", reply("")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newServer(t, c.says)
+			s := newServer(t, c.output)
 			a, _ := s.agent(t)
 			a.maxTurns = 3
 			require.EqualError(t, a.run(t.Context(), "Look."), c.want)
@@ -309,16 +309,16 @@ func TestEnds(t *testing.T) {
 
 // Calls beyond the limit are dropped; complete calls before it run.
 func TestRunawayCalls(t *testing.T) {
-	s := newServer(t, says(strings.Repeat(calls("list_files", `{}`), 100)), says("Sorry."))
+	s := newServer(t, reply(strings.Repeat(calls("list_files", `{}`), 100)), reply("Sorry."))
 	a, _ := s.agent(t)
 	require.NoError(t, a.run(t.Context(), "Look."))
 	require.Len(t, a.turns[0].calls, 64)
 }
 
 func TestXMLFamily(t *testing.T) {
-	said := "<tool_call>\n<function=read_file>\n<parameter=path>\na.txt\n</parameter>\n<parameter=from>\n2\n</parameter>\n" +
+	call := "<tool_call>\n<function=read_file>\n<parameter=path>\na.txt\n</parameter>\n<parameter=from>\n2\n</parameter>\n" +
 		"</function>\n</tool_call>"
-	s := newServer(t, says(said), says("Done."))
+	s := newServer(t, reply(call), reply("Done."))
 	a, _ := s.agent(t)
 	m, err := load("", "qwen3-coder")
 	require.NoError(t, err)
@@ -327,7 +327,7 @@ func TestXMLFamily(t *testing.T) {
 	b.engine = a.engine
 	require.NoError(t, b.run(t.Context(), "Read."))
 	require.Equal(t, []string{"2  two"}, trim(s.responses()))
-	require.Contains(t, s.prompts[1], said)
+	require.Contains(t, s.prompts[1], call)
 
 	_, err = load("", "harmony")
 	require.ErrorContains(t, err, "set -model-dir")

@@ -56,13 +56,13 @@ func (t *turn) verdict() error {
 
 // reply returns the turn for the next prompt: the model's output and the results of its calls in order. The output
 // omits aborted calls, which are incomplete, but the results include them.
-func (t *turn) reply() (said, results block.Turn) {
-	said, results.Role = wire.Turn(&t.whole, 0), block.RoleTool
+func (t *turn) reply() (reply, results block.Turn) {
+	reply, results.Role = wire.Turn(&t.whole, 0), block.RoleTool
 	for _, c := range t.calls {
 		results.Blocks = append(results.Blocks, block.Block{Kind: block.ToolResult, CallID: c.id, Name: c.name, IsError: c.failed,
 			Content: []block.Block{{Kind: block.Text, Text: c.result}}})
 	}
-	return said, results
+	return reply, results
 }
 
 // won returns the time by which the results of calls were ready earlier than if the calls had started at the end of the

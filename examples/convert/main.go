@@ -13,7 +13,7 @@ import (
 )
 
 const usage = `
-usage: convert -from API -to API [-strict] [-anew] [FILE ...]
+usage: convert -from API -to API [-strict] [-reencode] [FILE ...]
 
 Convert converts requests of one API to another. The APIs are chat, responses, messages and completions.
 
@@ -39,7 +39,7 @@ func run(args []string, stdin io.Reader, stdout io.Writer) error {
 	flags.StringVar(&c.from, "from", "", "`API` of the requests: chat, responses, messages or completions")
 	flags.StringVar(&c.to, "to", "", "`API` to convert to")
 	flags.BoolVar(&c.strict, "strict", false, "treat losses as an error")
-	flags.BoolVar(&c.anew, "anew", false, "write the request from its decoded fields, even if the API is the same")
+	flags.BoolVar(&c.reencode, "reencode", false, "write the request from its decoded fields, even if the API is the same")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func TestConvert(t *testing.T) {
 	require.Equal(t, `{"model":"m","max_completion_tokens":9,"messages":[{"role":"user","content":"hi <&>"}]}`, got["body"])
 	require.Equal(t, []any{map[string]any{"path": "x", "why": "no counterpart in the other API"}}, got["losses"])
 
-	got = convert(t, []string{"-from", "messages", "-to", "messages", "-anew"}, rec)[0]
+	got = convert(t, []string{"-from", "messages", "-to", "messages", "-reencode"}, rec)[0]
 	require.Equal(t, `{"model":"m","max_tokens":9,"x":1.0,"messages":[{"role":"user","content":[{"type":"text","text":"hi <&>"}]}]}`, got["body"])
 
 	got = convert(t, []string{"-from", "messages", "-to", "chat", "-strict"}, rec)[0]

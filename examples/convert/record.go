@@ -20,8 +20,8 @@ import (
 
 // converter holds the settings of a run.
 type converter struct {
-	from, to     string
-	strict, anew bool
+	from, to         string
+	strict, reencode bool
 }
 
 // apis lists the APIs by name.
@@ -210,7 +210,7 @@ func (c *converter) convert(j *job) ([]byte, []block.Loss, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if c.anew {
+	if c.reencode {
 		if err := r.Detach(); err != nil {
 			return nil, nil, err
 		}

@@ -24,10 +24,10 @@ type api struct {
 	id     string // of the response
 	golden string // worked example of protocols/testdata
 
-	// hear requests a stream from the desk with the official client and accumulates it; read requests a whole response.
+	// stream requests a stream from the desk with the official client and accumulates it; read requests a whole response.
 	// Both check on the way what only that API has.
-	hear func(t require.TestingT, d *desk) (heard, error)
-	read func(t require.TestingT, d *desk) (heard, error)
+	stream func(t require.TestingT, d *desk) (response, error)
+	read   func(t require.TestingT, d *desk) (response, error)
 }
 
 var (
@@ -44,9 +44,9 @@ var (
 )
 
 func init() { // here, because the methods name the variables
-	chatAPI.hear, chatAPI.read = hearChat, readChat
-	responsesAPI.hear, responsesAPI.read = hearResponse, readResponse
-	messagesAPI.hear, messagesAPI.read = hearMessage, readMessage
+	chatAPI.stream, chatAPI.read = streamChat, readChat
+	responsesAPI.stream, responsesAPI.read = streamResponse, readResponse
+	messagesAPI.stream, messagesAPI.read = streamMessage, readMessage
 }
 
 // encoder returns an encoder for the response to the request of s.

@@ -63,7 +63,7 @@ func TestFailures(t *testing.T) {
 				enc := a.encoder(setup{}, true)
 				out := enc.Append(nil, begin(some).think("a").text("b").open(0, "get", "", `{"x":`).events...)
 				d.stream(enc.Fail(out, test.err))
-				_, err := a.hear(t, d)
+				_, err := a.stream(t, d)
 				switch a {
 				case chatAPI:
 					s, ok := errors.AsType[*ssestream.StreamError](err)

@@ -38,11 +38,11 @@ func TestErrors(t *testing.T) {
 		to                any
 		body              string // sent instead
 
-		status              int
-		typ, code, param    string // OpenAI
-		claudeStatus        int    // 0 means the same
-		claudeTyp           string
-		message, claudeSays string // part of it; the latter "" means the same
+		status                 int
+		typ, code, param       string // OpenAI
+		claudeStatus           int    // 0 means the same
+		claudeTyp              string
+		message, claudeMessage string // part of it; the latter "" means the same
 	}{
 		{name: "unknown model", model: "nobody/gpt-7", status: 404, typ: invalid, code: "model_not_found", param: "model", claudeTyp: "not_found_error", message: "`nobody/gpt-7` does not exist"},
 		{name: "wrong type", set: "temperature", to: "hot", status: 400, typ: invalid, param: "temperature", claudeTyp: invalid, message: "temperature"},
@@ -50,7 +50,7 @@ func TestErrors(t *testing.T) {
 		{name: "no output", set: "max_tokens", to: 0, status: 400, typ: invalid, param: "max_tokens", claudeTyp: invalid, message: "at least 1"},
 		{
 			name: "too long", text: long, status: 400, typ: invalid, code: "context_length_exceeded", param: "messages", claudeTyp: invalid,
-			message: "maximum context length is 600 tokens", claudeSays: "prompt is too long: ",
+			message: "maximum context length is 600 tokens", claudeMessage: "prompt is too long: ",
 		},
 		{name: "body too large", text: long + long + long + long + long, status: 413, typ: invalid, code: "request_too_large", claudeTyp: "request_too_large", message: "30000"},
 		{name: "engine", text: "REFUSE", status: 502, typ: "server_error", claudeStatus: 500, claudeTyp: "api_error", message: "the engine failed"},
@@ -137,11 +137,11 @@ func TestErrors(t *testing.T) {
 				require.NotEmpty(t, e.RequestID)
 				var body struct{ Error struct{ Message string } }
 				require.NoError(t, json.Unmarshal([]byte(e.RawJSON()), &body))
-				says := test.claudeSays
-				if says == "" {
-					says = test.message
+				message := test.claudeMessage
+				if message == "" {
+					message = test.message
 				}
-				require.Contains(t, body.Error.Message, says)
+				require.Contains(t, body.Error.Message, message)
 			}
 		})
 	}

@@ -67,11 +67,11 @@ func TestCountTokens(t *testing.T) {
 // TestCustomTool sees a tool that takes free text, which the model knows as a function, called in the form in which it was
 // declared.
 func TestCustomTool(t *testing.T) {
-	const says = "<tool_call>\n{\"name\": \"apply_patch\", \"arguments\": {\"input\": \"*** Begin\\n+\\u00e9 \\\"x\\\"\"}}\n</tool_call>"
+	const output = "<tool_call>\n{\"name\": \"apply_patch\", \"arguments\": {\"input\": \"*** Begin\\n+\\u00e9 \\\"x\\\"\"}}\n</tool_call>"
 	want := piece{Kind: "custom", Name: "apply_patch", Text: "*** Begin\n+é \"x\""}
 	ctx := context.Background()
 	for _, stream := range []bool{true, false} {
-		r := start(t, always(says), nil)
+		r := start(t, always(output), nil)
 		cp := openai.ChatCompletionNewParams{
 			Model: slashed, Messages: chatMessages{openai.UserMessage("go")},
 			Tools: []openai.ChatCompletionToolUnionParam{openai.ChatCompletionCustomTool(openai.ChatCompletionCustomToolCustomParam{Name: "apply_patch"})},
@@ -80,7 +80,7 @@ func TestCustomTool(t *testing.T) {
 			Model: slashed, Input: oairesp.ResponseNewParamsInputUnion{OfString: openai.String("go")},
 			Tools: []oairesp.ToolUnionParam{oairesp.ToolParamOfCustom("apply_patch")},
 		}
-		var hc, hr heard
+		var hc, hr response
 		if stream {
 			var err error
 			hc, _, err = accumulateChat(t, r.openai.Chat.Completions.NewStreaming(ctx, cp))
@@ -90,12 +90,12 @@ func TestCustomTool(t *testing.T) {
 		} else {
 			c, err := r.openai.Chat.Completions.New(ctx, cp)
 			require.NoError(t, err)
-			hc = chatHeard(t, c)
+			hc = chatResponse(t, c)
 			a, err := r.openai.Responses.New(ctx, rp)
 			require.NoError(t, err)
-			hr = responseHeard(t, a)
+			hr = responsesResponse(t, a)
 		}
-		for _, h := range []heard{hc, hr} {
+		for _, h := range []response{hc, hr} {
 			require.Len(t, h.Choices[0].Pieces, 1)
 			got := h.Choices[0].Pieces[0]
 			require.NotEmpty(t, got.ID)
@@ -107,8 +107,8 @@ func TestCustomTool(t *testing.T) {
 
 // TestNamespaces sees two tools of one name told apart by their namespaces.
 func TestNamespaces(t *testing.T) {
-	const says = "<tool_call>\n{\"name\": \"b__get\", \"arguments\": {\"path\": \"x\"}}\n</tool_call>"
-	r := start(t, always(says), nil)
+	const output = "<tool_call>\n{\"name\": \"b__get\", \"arguments\": {\"path\": \"x\"}}\n</tool_call>"
+	r := start(t, always(output), nil)
 	get := []oairesp.NamespaceToolToolUnionParam{{OfFunction: &oairesp.NamespaceToolToolFunctionParam{Name: "get", Parameters: schema}}}
 	a, err := r.openai.Responses.New(context.Background(), oairesp.ResponseNewParams{
 		Model: slashed, Input: oairesp.ResponseNewParamsInputUnion{OfString: openai.String("go")},
@@ -129,7 +129,7 @@ func TestAnswers(t *testing.T) {
 	p.StreamOptions = openai.ChatCompletionStreamOptionsParam{}
 	whole, err := r.openai.Chat.Completions.New(context.Background(), p)
 	require.NoError(t, err)
-	for _, h := range []heard{h, chatHeard(t, whole)} {
+	for _, h := range []response{h, chatResponse(t, whole)} {
 		require.Len(t, h.Choices, 2)
 		for _, c := range h.Choices {
 			require.Equal(t, "stop", c.Finish)

@@ -41,9 +41,9 @@ text "It is fine: é 😀."
 
 // A talker keeps a conversation in one API, as an agent would with the SDK.
 type talker interface {
-	ask(t *testing.T, r *rig, stream bool) heard // sends the conversation and adds the response to it
-	result(id, text string)                      // adds the result of a call
-	flush()                                      // after the last result of a turn
+	ask(t *testing.T, r *rig, stream bool) response // sends the conversation and adds the response to it
+	result(id, text string)                         // adds the result of a call
+	flush()                                         // after the last result of a turn
 }
 
 // TestConversations plays an agent's work with tools through each API, streamed and whole. The client brings results in
@@ -57,7 +57,7 @@ func TestConversations(t *testing.T) {
 				r := start(t, func(p vllm.Prompt) vllm.Reply {
 					return vllm.Reply{Text: lines[[]int{0, 0, 1, 2}[strings.Count(p.Text, "<tool_response>")]]}
 				}, nil)
-				var said strings.Builder
+				var received strings.Builder
 				finishes := []string{}
 				for range lines {
 					h := talker.ask(t, r, stream)
@@ -78,13 +78,13 @@ func TestConversations(t *testing.T) {
 					talker.flush()
 					for _, p := range c.Pieces {
 						if p.Kind == "call" {
-							fmt.Fprintf(&said, "call %s %s\n", p.Name, p.Text)
+							fmt.Fprintf(&received, "call %s %s\n", p.Name, p.Text)
 						} else {
-							fmt.Fprintf(&said, "%s %q\n", p.Kind, strings.TrimSpace(p.Text))
+							fmt.Fprintf(&received, "%s %q\n", p.Kind, strings.TrimSpace(p.Text))
 						}
 					}
 				}
-				require.Empty(t, cmp.Diff(talk, said.String()))
+				require.Empty(t, cmp.Diff(talk, received.String()))
 				require.Equal(t, map[string][]string{
 					"chat": {"tool_calls", "tool_calls", "stop"}, "responses": {"completed", "completed", "completed"}, "messages": {"tool_use", "tool_use", "end_turn"},
 				}[name], finishes)
@@ -118,7 +118,7 @@ func newChatTalker() *chatTalker {
 	}}
 }
 
-func (c *chatTalker) ask(t *testing.T, r *rig, stream bool) (h heard) {
+func (c *chatTalker) ask(t *testing.T, r *rig, stream bool) (h response) {
 	var whole *openai.ChatCompletion
 	var err error
 	if stream {
@@ -128,7 +128,7 @@ func (c *chatTalker) ask(t *testing.T, r *rig, stream bool) (h heard) {
 	} else {
 		whole, err = r.openai.Chat.Completions.New(context.Background(), c.p)
 		require.NoError(t, err)
-		h = chatHeard(t, whole)
+		h = chatResponse(t, whole)
 	}
 	m := whole.Choices[0].Message.ToParam()
 	m.OfAssistant.SetExtraFields(object{"reasoning_content": h.Choices[0].joined("reasoning")}) // the SDK itself would lose it
@@ -158,7 +158,7 @@ func newResponseTalker() *responseTalker {
 	}}
 }
 
-func (c *responseTalker) ask(t *testing.T, r *rig, stream bool) (h heard) {
+func (c *responseTalker) ask(t *testing.T, r *rig, stream bool) (h response) {
 	var whole *oairesp.Response
 	var err error
 	if stream {
@@ -167,7 +167,7 @@ func (c *responseTalker) ask(t *testing.T, r *rig, stream bool) (h heard) {
 	} else {
 		whole, err = r.openai.Responses.New(context.Background(), c.p)
 		require.NoError(t, err)
-		h = responseHeard(t, whole)
+		h = responsesResponse(t, whole)
 	}
 	require.Equal(t, "Be brief.", whole.Instructions.OfString)
 	require.Len(t, whole.Tools, 2)
@@ -218,7 +218,7 @@ func newMessageTalker() *messageTalker {
 	}}
 }
 
-func (c *messageTalker) ask(t *testing.T, r *rig, stream bool) (h heard) {
+func (c *messageTalker) ask(t *testing.T, r *rig, stream bool) (h response) {
 	var whole *anthropic.Message
 	var err error
 	if stream {
@@ -227,7 +227,7 @@ func (c *messageTalker) ask(t *testing.T, r *rig, stream bool) (h heard) {
 	} else {
 		whole, err = r.claude.Messages.New(context.Background(), c.p)
 		require.NoError(t, err)
-		h = messageHeard(t, whole)
+		h = messageResponse(t, whole)
 	}
 	c.p.Messages = append(c.p.Messages, whole.ToParam())
 	return h

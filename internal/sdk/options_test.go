@@ -30,21 +30,21 @@ func TestToolDispatch(t *testing.T) {
 	s := d.openai.Chat.Completions.NewStreaming(context.Background(), chatParams())
 	defer s.Close()
 	var acc openai.ChatCompletionAccumulator
-	var told []string
+	var reported []string
 	for s.Next() {
 		if chunk := s.Current(); chunk.ID != "" {
 			require.True(t, acc.AddChunk(chunk))
 		} else {
 			require.Empty(t, chunk.Choices)
 			require.False(t, acc.AddChunk(chunk))
-			told = append(told, chunk.JSON.ExtraFields["tool_call"].Raw())
+			reported = append(reported, chunk.JSON.ExtraFields["tool_call"].Raw())
 		}
 	}
 	require.NoError(t, s.Err())
 	require.Equal(t, []string{
 		`{"index":0,"id":"call_1_0","type":"function","function":{"name":"get","arguments":"{\"x\":1}"}}`,
 		`{"index":1,"id":"call_1_1","type":"function","function":{"name":"put","arguments":"{}"}}`,
-	}, told)
+	}, reported)
 	require.Len(t, acc.Choices[0].Message.ToolCalls, 2)
 	require.Equal(t, "tool_calls", acc.Choices[0].FinishReason)
 }
@@ -82,9 +82,9 @@ func TestNoUsage(t *testing.T) {
 	p.StreamUsage = false
 	require.NoError(t, r.SetParams(p))
 	d.stream(encodeChat(r, chatAPI.options(setup{}), example()))
-	h, err := hearChat(t, d)
+	h, err := streamChat(t, d)
 	require.NoError(t, err)
 	want := (&meaning{api: chatAPI}).of(collect(example()))
 	want.Usage = event.Tokens{}
-	meet(t, want, h)
+	compare(t, want, h)
 }

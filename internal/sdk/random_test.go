@@ -24,14 +24,14 @@ func TestRandom(t *testing.T) {
 				s := drawSetup(t)
 				events := drawResponse(t, a, !s.wholeCalls) // calls that overlap would come in another order
 				d.stream(a.encode(s, events, rapid.IntRange(0, 3).Draw(t, "alive") == 0))
-				got, err := a.hear(t, d)
+				got, err := a.stream(t, d)
 				require.NoError(t, err)
-				meet(t, (&meaning{api: a, setup: s}).of(collect(events)), got)
+				compare(t, (&meaning{api: a, setup: s}).of(collect(events)), got)
 
 				d.whole(a.whole(s, events))
 				got, err = a.read(t, d)
 				require.NoError(t, err)
-				meet(t, (&meaning{api: a, setup: s, whole: true}).of(collect(events)), got)
+				compare(t, (&meaning{api: a, setup: s, whole: true}).of(collect(events)), got)
 			})
 		})
 	}
@@ -63,7 +63,7 @@ func TestRandomFailures(t *testing.T) {
 				}
 				out = enc.Append(out, event.Event{Kind: event.Text, Call: -1, Data: []byte("nobody hears this")}) // nothing follows an error
 				d.stream(enc.Finish(out))
-				_, err := a.hear(t, d)
+				_, err := a.stream(t, d)
 				require.Error(t, err)
 				require.False(t, errors.Is(err, errCut), "the stream just ended")
 				require.Equal(t, want, message(t, err))

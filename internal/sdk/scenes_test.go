@@ -18,9 +18,9 @@ func TestExample(t *testing.T) {
 			raw, err := os.ReadFile(a.golden)
 			require.NoError(t, err)
 			d.stream(raw)
-			got, err := a.hear(t, d)
+			got, err := a.stream(t, d)
 			require.NoError(t, err)
-			meet(t, (&meaning{api: a}).of(collect(example())), got)
+			compare(t, (&meaning{api: a}).of(collect(example())), got)
 		})
 	}
 }
@@ -36,15 +36,15 @@ func TestScenes(t *testing.T) {
 			t.Run(sc.name+"/"+a.name, func(t *testing.T) {
 				for _, alive := range []bool{false, true} {
 					d.stream(a.encode(sc.setup, sc.events, alive))
-					got, err := a.hear(t, d)
+					got, err := a.stream(t, d)
 					require.NoError(t, err)
-					meet(t, (&meaning{api: a, setup: sc.setup}).of(collect(sc.events)), got)
+					compare(t, (&meaning{api: a, setup: sc.setup}).of(collect(sc.events)), got)
 				}
 
 				d.whole(a.whole(sc.setup, sc.events))
 				got, err := a.read(t, d)
 				require.NoError(t, err)
-				meet(t, (&meaning{api: a, setup: sc.setup, whole: true}).of(collect(sc.events)), got)
+				compare(t, (&meaning{api: a, setup: sc.setup, whole: true}).of(collect(sc.events)), got)
 			})
 		}
 	}

@@ -46,8 +46,8 @@ type meaning struct {
 	refused  bool
 }
 
-func (m *meaning) of(c *event.Collector) heard {
-	h := heard{ID: m.api.id, Model: model}
+func (m *meaning) of(c *event.Collector) response {
+	h := response{ID: m.api.id, Model: model}
 	u := c.Usage
 	h.Usage = event.Tokens{
 		Prompt: u.Prompt, Output: u.Output, Cached: min(u.Cached, u.Prompt), CacheWrite: u.CacheWrite, Reasoning: min(u.Reasoning, u.Output),

@@ -14,23 +14,23 @@ import (
 // checkInvariants checks the invariants in the comment on cache.
 func checkInvariants(t require.TestingT, c *cache) {
 	require.LessOrEqual(t, len(c.blocks), c.capacity)
-	place := map[uint64]int{}
+	position := map[uint64]int{}
 	for n := c.free.next; n != &c.free; n = n.next {
-		place[n.hash] = len(place)
+		position[n.hash] = len(position)
 		require.Zero(t, n.refs)
 		require.Same(t, n, c.blocks[n.hash])
 	}
-	require.Equal(t, len(place), c.freeLen)
+	require.Equal(t, len(position), c.freeLen)
 	for hash, n := range c.blocks {
 		require.Equal(t, hash, n.hash)
-		at, free := place[hash]
+		at, free := position[hash]
 		require.Equal(t, n.refs == 0, free)
 		if n.root {
 			continue
 		}
 		p := c.blocks[n.parent]
 		require.NotNil(t, p, "the parent of a cached block is gone")
-		if parentAt, parentFree := place[p.hash]; free && parentFree {
+		if parentAt, parentFree := position[p.hash]; free && parentFree {
 			require.Less(t, at, parentAt, "a parent would be evicted before its child")
 		} else if !free {
 			require.False(t, parentFree, "a pinned block has an unpinned parent")

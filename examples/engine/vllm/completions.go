@@ -261,8 +261,8 @@ func (c *completion) finish(i int, reason string) error {
 	return nil
 }
 
-// settle sets the text of the choice.
-func (ch *choice) settle() completionChoice {
+// finish sets the text of the choice.
+func (ch *choice) finish() completionChoice {
 	ch.out.Text, ch.pending = strings.ToValidUTF8(string(ch.pending), "\uFFFD"), ch.pending[:0]
 	return ch.out
 }
@@ -275,7 +275,7 @@ func (c *completion) chunk(ch *choice) error {
 		h.Set("Content-Type", "text/event-stream; charset=utf-8")
 		h.Set("Cache-Control", "no-cache")
 	}
-	c.body.Choices = append(c.body.Choices[:0], ch.settle())
+	c.body.Choices = append(c.body.Choices[:0], ch.finish())
 	if so := c.req.StreamOptions; so != nil && so.ContinuousUsageStats {
 		c.body.Usage = c.usage()
 	}
@@ -302,7 +302,7 @@ func (c *completion) write() error {
 func (c *completion) end() {
 	if !c.req.Stream {
 		for i := range c.choices {
-			c.body.Choices = append(c.body.Choices, c.choices[i].settle())
+			c.body.Choices = append(c.body.Choices, c.choices[i].finish())
 		}
 		c.body.Usage = c.usage()
 		writeJSON(c.w, &c.body)

@@ -176,10 +176,10 @@ func TestContinuousUsage(t *testing.T) {
 
 // TestChoices requests several choices for one prompt: they differ, share the prompt, and a failing one ends all.
 func TestChoices(t *testing.T) {
-	says := []string{"one two three", "uno", "one two three", "eins zwei drei vier"}
+	replies := []string{"one two three", "uno", "one two three", "eins zwei drei vier"}
 	var reports []vllm.Report
 	e, url := serve(t, vllm.Options{BlockSize: 2, Script: func(p vllm.Prompt) vllm.Reply {
-		r := vllm.Reply{Text: says[p.Choice]}
+		r := vllm.Reply{Text: replies[p.Choice]}
 		if p.Text == "fail" && p.Choice == 1 {
 			r.Fail = vllm.Failure{Mode: vllm.ErrorLine, AfterTokens: 1}
 		}
@@ -195,7 +195,7 @@ func TestChoices(t *testing.T) {
 	})()
 	tok := tokenizer(t)
 	tokens := 0
-	for _, s := range says {
+	for _, s := range replies {
 		tokens += min(len(tok.AppendEncode(nil, s))+1, 6)
 	}
 	req := map[string]any{"prompt": "the quick brown fox jumps", "max_tokens": 6, "n": 4, "return_token_ids": true, "stream_options": map[string]any{"include_usage": true}}
@@ -215,7 +215,7 @@ func TestChoices(t *testing.T) {
 		}
 	}
 	require.Equal(t, "0123", order[:4], "a token of each at a time")
-	for i, s := range says {
+	for i, s := range replies {
 		want := append(tok.AppendEncode(nil, s), tok.EOS()[0])
 		if len(want) > 6 {
 			want = want[:6]

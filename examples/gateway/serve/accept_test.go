@@ -93,8 +93,8 @@ func TestSystemInTheMiddle(t *testing.T) {
 			require.Contains(t, first, "ENV")
 			second := r.prompt(t, "/v1/messages", messagesBody(ask, env, toolUse, toolResult))
 			require.True(t, strings.HasPrefix(second, strings.TrimSuffix(first, "<|im_start|>assistant\n")), "%s\n---\n%s", first, second)
-			thinks := strings.Replace(toolUse, `[`, `[{"type":"thinking","thinking":"HM","signature":"s"},`, 1)
-			third := r.prompt(t, "/v1/messages", messagesBody(ask, env, thinks, toolResult, more))
+			withThinking := strings.Replace(toolUse, `[`, `[{"type":"thinking","thinking":"HM","signature":"s"},`, 1)
+			third := r.prompt(t, "/v1/messages", messagesBody(ask, env, withThinking, toolResult, more))
 			require.Contains(t, third, "MORE")
 			require.Contains(t, third, "<think>\nHM\n</think>", "it is no new question: reasoning stays")
 			if name == "lenient" {
@@ -177,8 +177,8 @@ func TestCacheControl(t *testing.T) {
 // TestThinkingOff pins the behavior of Qwen3's template with reasoning disabled: the next prompt lacks the empty
 // reasoning block before the response, so only the prompt before it is found in the cache. KeepEmpty changes that.
 func TestThinkingOff(t *testing.T) {
-	const says = "Looking.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>"
-	r := start(t, 1, say(says), nil)
+	const output = "Looking.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>"
+	r := start(t, 1, say(output), nil)
 	off := func(msgs ...string) string {
 		return strings.Replace(messagesBody(msgs...), `"model"`, `"thinking":{"type":"disabled"},"model"`, 1)
 	}
@@ -187,7 +187,7 @@ func TestThinkingOff(t *testing.T) {
 	require.True(t, strings.HasSuffix(first, "<|im_start|>assistant\n"+empty))
 	second := r.prompt(t, "/v1/messages", off(`{"role":"user","content":"go"}`,
 		`{"role":"assistant","content":[{"type":"text","text":"Looking."},{"type":"tool_use","id":"c1","name":"f","input":{"a":1}}]}`, toolResult))
-	require.True(t, strings.HasPrefix(second, strings.TrimSuffix(first, empty)+says), "%s\n---\n%s", first, second)
+	require.True(t, strings.HasPrefix(second, strings.TrimSuffix(first, empty)+output), "%s\n---\n%s", first, second)
 }
 
 // TestReasoningNotSentBack checks the common prefix if a client does not return reasoning: the previous prompt, without
@@ -238,14 +238,14 @@ func TestStopToken(t *testing.T) {
 	}
 }
 
-// asked records the requests that a template renders.
-type asked struct {
+// requestRecorder records the requests that a template renders.
+type requestRecorder struct {
 	template.Template
 	mu    *sync.Mutex
 	tools *[]byte
 }
 
-func (a asked) Render(r template.Request) (*template.Prompt, error) {
+func (a requestRecorder) Render(r template.Request) (*template.Prompt, error) {
 	a.mu.Lock()
 	*a.tools = append([]byte(nil), r.Tools...)
 	a.mu.Unlock()
@@ -257,7 +257,9 @@ func (a asked) Render(r template.Request) (*template.Prompt, error) {
 func TestToolsReachTemplate(t *testing.T) {
 	var mu sync.Mutex
 	var tools []byte
-	r := start(t, 1, func(vllm.Prompt) vllm.Reply { return vllm.Reply{Text: "fine"} }, func(o *serve.Options) { o.Prompts = prompts(t, asked{lookup("chatml", nil), &mu, &tools}, "hermes") })
+	r := start(t, 1, func(vllm.Prompt) vllm.Reply { return vllm.Reply{Text: "fine"} }, func(o *serve.Options) {
+		o.Prompts = prompts(t, requestRecorder{lookup("chatml", nil), &mu, &tools}, "hermes")
+	})
 	const schema = `{"z":1.50,"type":"object", "a":"\u00e9"}`
 	for path, body := range map[string]string{
 		"/v1/chat/completions": `{"model":"m","messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f","parameters":` + schema + `}}]}`,

@@ -21,17 +21,17 @@ import (
 // TestChoices requests several choices: one with calls, one truncated, one plain.
 func TestChoices(t *testing.T) {
 	long := strings.Repeat("on and on ", 200)
-	says := []string{answer, "<think>\nHm.\n</think>\n\n" + long, "Plain.", answer}
-	var told []serve.ToolCall
-	r := start(t, 2, func(p vllm.Prompt) vllm.Reply { return vllm.Reply{Text: says[p.Choice]} }, func(o *serve.Options) {
+	replies := []string{answer, "<think>\nHm.\n</think>\n\n" + long, "Plain.", answer}
+	var reported []serve.ToolCall
+	r := start(t, 2, func(p vllm.Prompt) vllm.Reply { return vllm.Reply{Text: replies[p.Choice]} }, func(o *serve.Options) {
 		o.ToolDispatch = true
-		o.OnToolCall = func(_ context.Context, c serve.ToolCall) { told = append(told, c) }
+		o.OnToolCall = func(_ context.Context, c serve.ToolCall) { reported = append(reported, c) }
 	})
 	chat := apiCases[0]
 	body := chat.body("Look around.", true)
-	body["n"], body["max_tokens"] = len(says), 150
+	body["n"], body["max_tokens"] = len(replies), 150
 	output := 0
-	for _, s := range says {
+	for _, s := range replies {
 		output += min(len(tok().AppendEncode(nil, s))+1, 150)
 	}
 	want := func(got reply, i int) {
@@ -54,23 +54,23 @@ func TestChoices(t *testing.T) {
 		}
 	}
 	for k, stream := range []bool{true, false} {
-		told = nil
+		reported = nil
 		got := chat.ask(t, r.url, body, stream, "X-Weft-Tool-Dispatch", "1")
-		require.Len(t, got, len(says))
+		require.Len(t, got, len(replies))
 		ids := map[string]bool{}
-		var heard []serve.ToolCall
+		var received []serve.ToolCall
 		for i, g := range got {
 			want(g, i)
 			for _, c := range g.calls() {
 				require.False(t, ids[c.ID], "id %s twice", c.ID)
 				ids[c.ID] = true
-				heard = append(heard, serve.ToolCall{Choice: i, ID: c.ID, Name: c.Name, Arguments: c.Args})
+				received = append(received, serve.ToolCall{Choice: i, ID: c.ID, Name: c.Name, Arguments: c.Args})
 			}
 		}
-		require.Len(t, told, len(heard))
-		for _, c := range told {
+		require.Len(t, reported, len(received))
+		for _, c := range reported {
 			c.RequestID = ""
-			require.Contains(t, heard, c)
+			require.Contains(t, received, c)
 		}
 		rec := r.done(t, k+1)[k]
 		require.EqualValues(t, output, rec.Usage.Output, "the output of all answers")
@@ -180,11 +180,11 @@ func TestEngineChoices(t *testing.T) {
 		"below the first":   {[]string{`{"choices":[{"index":-1,"text":"a","finish_reason":"stop"}]}`}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			asked := 0
+			requests := 0
 			engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				var req struct{ N int }
 				if json.NewDecoder(r.Body).Decode(&req) == nil {
-					asked = req.N
+					requests = req.N
 				}
 				for _, c := range append(tt.chunks, "[DONE]") {
 					fmt.Fprintf(w, "data: %s\n\n", c)
@@ -202,7 +202,7 @@ func TestEngineChoices(t *testing.T) {
 			}
 			got := apiCases[0].ask(t, r.url, body, true)
 			require.Equal(t, tt.want, []string{got[0].text("text"), got[1].text("text")})
-			require.Equal(t, 2, asked)
+			require.Equal(t, 2, requests)
 		})
 	}
 }

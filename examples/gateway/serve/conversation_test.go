@@ -151,9 +151,9 @@ func play(t *testing.T, h harness, family, mode string) {
 
 // grown checks that a prompt begins with the previous one and the model's output for it, and continues with the results
 // in the order of the calls.
-func grown(t *testing.T, h harness, before string, said line, prompt string) {
+func grown(t *testing.T, h harness, before string, reply line, prompt string) {
 	t.Helper()
-	answer := said.text + "<|im_end|>\n"
+	answer := reply.text + "<|im_end|>\n"
 	want := before + answer
 	if h.tail != "" { // it was at the end, alone or after a tool result, and has moved
 		i := strings.LastIndex(before, h.tail)
@@ -167,12 +167,12 @@ func grown(t *testing.T, h harness, before string, said line, prompt string) {
 	require.True(t, strings.HasPrefix(prompt, want), "%s\n---\n%s", want, prompt)
 	rest := prompt[len(want):]
 	at := -1
-	for i := range count(said.parts) {
+	for i := range count(reply.parts) {
 		k := strings.Index(rest, fmt.Sprintf("result %d of step", i))
 		require.Greater(t, k, at, "results stand in the order of the calls: %s", rest)
 		at = k
 	}
-	require.Equal(t, count(said.parts), strings.Count(rest, "<tool_response>"))
+	require.Equal(t, count(reply.parts), strings.Count(rest, "<tool_response>"))
 }
 
 // count returns the number of calls in parts.

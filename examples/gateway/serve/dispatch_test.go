@@ -60,13 +60,13 @@ func speaking(t testing.TB, speak func(v voice)) func(*serve.Options) {
 type diary struct {
 	calls    []serve.ToolCall
 	thoughts []serve.Reasoning
-	told     chan string // names and reasoning, if a test waits for them
+	reported chan string // names and reasoning, if a test waits for them
 }
 
 func (d *diary) keep(o *serve.Options) {
-	d.told = make(chan string, 100)
-	o.OnToolCall = func(_ context.Context, c serve.ToolCall) { d.calls = append(d.calls, c); d.told <- c.Name }
-	o.OnReasoning = func(_ context.Context, r serve.Reasoning) { d.thoughts = append(d.thoughts, r); d.told <- r.Text }
+	d.reported = make(chan string, 100)
+	o.OnToolCall = func(_ context.Context, c serve.ToolCall) { d.calls = append(d.calls, c); d.reported <- c.Name }
+	o.OnReasoning = func(_ context.Context, r serve.Reasoning) { d.thoughts = append(d.thoughts, r); d.reported <- r.Text }
 }
 
 // asking is the header of a client that requests all dispatch events.
@@ -92,11 +92,11 @@ func within[T any](t testing.TB, c <-chan T) (v T) {
 func TestDispatchBeforeEnd(t *testing.T) {
 	for _, a := range apiCases {
 		t.Run(a.name, func(t *testing.T) {
-			heard := make(chan struct{})
+			received := make(chan struct{})
 			var d diary
 			change := speaking(t, func(v voice) {
 				v.say(0, "<think>\nI look.\n</think>\n\n"+hermes("read", `{"path":  "a.go"}`), "")
-				v.wait(heard)
+				v.wait(received)
 				v.say(0, "\nAnd that is all.", "stop")
 				v.done()
 			})
@@ -111,8 +111,8 @@ func TestDispatchBeforeEnd(t *testing.T) {
 			resp, err := http.DefaultClient.Do(req)
 			require.NoError(t, err)
 			defer resp.Body.Close()
-			require.Equal(t, "I look.", within(t, d.told))
-			require.Equal(t, "read", within(t, d.told))
+			require.Equal(t, "I look.", within(t, d.reported))
+			require.Equal(t, "read", within(t, d.reported))
 			signs := map[string][]string{
 				"chat":      {"event: reasoning_dispatch", "event: tool_call_dispatch"},
 				"responses": {"event: response.output_item.done", "event: response.function_call_arguments.done"},
@@ -126,7 +126,7 @@ func TestDispatchBeforeEnd(t *testing.T) {
 			}
 			require.Empty(t, signs, seen)
 			require.NotContains(t, seen, "that is all")
-			close(heard)
+			close(received)
 			rest, err := io.ReadAll(resp.Body)
 			require.NoError(t, err)
 			require.Contains(t, string(rest), "that is all")
@@ -137,8 +137,8 @@ func TestDispatchBeforeEnd(t *testing.T) {
 	}
 }
 
-// heardOf returns the calls and reasoning in the dispatch events of a chat stream.
-func heardOf(t testing.TB, stream string) (calls []serve.ToolCall, thoughts []serve.Reasoning) {
+// dispatched returns the calls and reasoning in the dispatch events of a chat stream.
+func dispatched(t testing.TB, stream string) (calls []serve.ToolCall, thoughts []serve.Reasoning) {
 	t.Helper()
 	for _, f := range frames(t, stream) {
 		switch f.typ {
@@ -169,7 +169,7 @@ func TestDispatchContent(t *testing.T) {
 	inside := "<think>\nFirst.\n" + hermes("read", `{"path": "a"}`) + "\nSecond.\n</think>\n\nDone."
 	for _, tt := range []struct {
 		name     string
-		says     string
+		output   string
 		finish   string // "" breaks the connection
 		change   func(*serve.Options)
 		calls    []string
@@ -185,12 +185,12 @@ func TestDispatchContent(t *testing.T) {
 		{"cut connection in a thought", "<think>\nHm. And", "", nil, nil, nil},
 		{"malformed", hermes("read", `{"path": a`), "stop", nil, nil, nil},
 		{"in reasoning", inside, "stop", nil, nil, []string{"First.\n", "Second."}},
-		{"in reasoning, asked", inside, "stop", func(o *serve.Options) { o.CallsInReasoning = true }, []string{`read({"path": "a"})`}, []string{"First.\n", "Second."}},
+		{"in reasoning, enabled", inside, "stop", func(o *serve.Options) { o.CallsInReasoning = true }, []string{`read({"path": "a"})`}, []string{"First.\n", "Second."}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var d diary
 			change := speaking(t, func(v voice) {
-				for s := tt.says; s != ""; {
+				for s := tt.output; s != ""; {
 					k := min(len(s), 1000)
 					for k < len(s) && s[k]&0xc0 == 0x80 { // JSON cannot represent part of a character
 						k++
@@ -227,13 +227,13 @@ func TestDispatchContent(t *testing.T) {
 				for _, stream := range []bool{true, false} {
 					d.calls, d.thoughts = nil, nil
 					_, _, body := send(t, r.url+a.path, a.body("go", stream), asking...)
-					check(fmt.Sprint("told, ", a.name, stream), d.calls, d.thoughts)
+					check(fmt.Sprint("reported, ", a.name, stream), d.calls, d.thoughts)
 					if a.name != "chat" || !stream {
 						require.NotContains(t, body, "_dispatch")
 						continue
 					}
-					calls, thoughts := heardOf(t, body)
-					check("heard", calls, thoughts)
+					calls, thoughts := dispatched(t, body)
+					check("received", calls, thoughts)
 					for i, c := range d.calls {
 						require.Equal(t, c.ID, calls[i].ID)
 						require.Equal(t, 2, strings.Count(body, `"id":"`+c.ID+`"`), "once in the chunks, once in the notice")
@@ -270,7 +270,7 @@ func TestDispatchChoices(t *testing.T) {
 	body := apiCases[0].body("go", true)
 	body["n"] = 3
 	_, _, stream := send(t, r.url+apiCases[0].path, body, append(slices.Clip(asking), "X-Request-Id", "r")...)
-	calls, thoughts := heardOf(t, stream)
+	calls, thoughts := dispatched(t, stream)
 	ids := map[string]bool{}
 	var got []string
 	for i, c := range calls {
@@ -296,10 +296,10 @@ func TestDispatchOff(t *testing.T) {
 	names := regexp.MustCompile(`"(?:chatcmpl-|resp_|msg_)([0-9a-z]+-[0-9a-z]+)"`)
 	times := regexp.MustCompile(`("(?:created|created_at|completed_at)"):[0-9]+`)
 	proofs := regexp.MustCompile(`weft3\.s[^"]*`) // tokens differ by tenant
-	asked := 0
+	requests := 0
 	stream := func(r *rig, a apiCase, header ...string) string {
-		asked++ // a new tenant, so that nothing is cached
-		_, _, body := send(t, r.url+a.path, a.body("go", true), append(slices.Clip(header), "X-Tenant-Id", fmt.Sprint(asked))...)
+		requests++ // a new tenant, so that nothing is cached
+		_, _, body := send(t, r.url+a.path, a.body("go", true), append(slices.Clip(header), "X-Tenant-Id", fmt.Sprint(requests))...)
 		name := names.FindStringSubmatch(body)
 		require.NotNil(t, name, body)
 		return proofs.ReplaceAllString(times.ReplaceAllString(strings.ReplaceAll(body, name[1], "NAME"), "$1:0"), "PROOF")
@@ -309,7 +309,7 @@ func TestDispatchOff(t *testing.T) {
 			want := stream(plain, a)
 			require.Equal(t, want, stream(plain, a), "but for ids and times")
 			require.Equal(t, want, stream(plain, a, asking...), "not offered")
-			require.Equal(t, want, stream(offers, a), "not asked for")
+			require.Equal(t, want, stream(offers, a), "not requested")
 			require.Equal(t, want, stream(offers, a, "X-Weft-Tool-Dispatch", "0"))
 			require.Equal(t, want, stream(offers, a, "X-Weft-Tool-Dispatch", "yes"))
 			got := stream(offers, a, asking...)
@@ -341,7 +341,7 @@ func TestDispatchCustomTool(t *testing.T) {
 	body := apiCases[0].body("go", true)
 	body["tools"] = []any{object{"type": "custom", "custom": object{"name": "patch"}}}
 	_, _, stream := send(t, r.url+apiCases[0].path, body, asking...)
-	calls, _ := heardOf(t, stream)
+	calls, _ := dispatched(t, stream)
 	require.Len(t, calls, 1)
 	require.Equal(t, "*** Begin\n+é", calls[0].Arguments)
 	require.Contains(t, stream, `"type":"custom"`)
@@ -358,7 +358,7 @@ func TestDispatchEngineError(t *testing.T) {
 			return vllm.Reply{Text: first + "\n" + second, Fail: vllm.Failure{Mode: mode, AfterTokens: after}}
 		}, func(o *serve.Options) { o.ToolDispatch = true; d.keep(o) })
 		_, _, stream := send(t, r.url+apiCases[0].path, apiCases[0].body("go", true), asking...)
-		calls, _ := heardOf(t, stream)
+		calls, _ := dispatched(t, stream)
 		require.Len(t, calls, 1, stream)
 		require.Equal(t, "read", calls[0].Name)
 		require.Len(t, d.calls, 1)

@@ -88,19 +88,19 @@ func (e *engine) complete(ctx context.Context, id string, req *completionRequest
 // become engine failures, with details only in the log.
 func refusal(resp *http.Response, req *completionRequest) error {
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a partial body is still useful
-	said := apierr.Parse(resp.StatusCode, data)
+	reply := apierr.Parse(resp.StatusCode, data)
 	cause := fmt.Errorf("engine: HTTP %d: %.500s", resp.StatusCode, data)
 	switch {
 	case resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable:
 		e := apierr.Overloaded(retryAfter(resp.Header))
 		e.Cause = cause
 		return e
-	case resp.StatusCode != http.StatusBadRequest || said.Cause != nil: // said.Cause is set if the body was not an error object
+	case resp.StatusCode != http.StatusBadRequest || reply.Cause != nil: // reply.Cause is set if the body was not an error object
 		return apierr.EngineFailed(cause)
-	case said.Code == apierr.CodeContextLength:
-		return tooLong(said.Message, req, cause)
+	case reply.Code == apierr.CodeContextLength:
+		return tooLong(reply.Message, req, cause)
 	}
-	return &apierr.Error{Why: event.Invalid, Message: said.Message, Cause: cause}
+	return &apierr.Error{Why: event.Invalid, Message: reply.Message, Cause: cause}
 }
 
 // maxRetryAfter limits the Retry-After of an engine.

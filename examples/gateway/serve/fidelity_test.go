@@ -120,8 +120,8 @@ func anyCredentials(t *testing.T) {
 
 // retryAfter: clients retry after the time in Retry-After.
 func retryAfter(t *testing.T) {
-	for _, engineSays := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
-		engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(engineSays) }))
+	for _, engineStatus := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+		engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(engineStatus) }))
 		r := start(t, 0, nil, func(o *serve.Options) { o.Engines = []serve.Engine{{URL: engine.URL}} })
 		for _, a := range apiCases {
 			for _, stream := range []bool{true, false} {

@@ -24,7 +24,7 @@ func TestPromptsGrow(t *testing.T) {
 			"<tool_call>\n<function=read>\n<parameter=path>\na.go\n</parameter>\n</function>\n</tool_call>\n" +
 			"<tool_call>\n<function=grep>\n<parameter=pattern>\nx+ <b> \"é\"\n</parameter>\n</function>\n</tool_call>",
 	}
-	for family, says := range families {
+	for family, output := range families {
 		// With "compact" the client parses and reprints the arguments, as opencode and pi do.
 		for _, name := range []string{"chat", "chat compact", "responses", "responses compact", "messages", "messages compact"} {
 			t.Run(family+"/"+name, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestPromptsGrow(t *testing.T) {
 					if strings.Contains(p.Text, "<tool_response>") {
 						return vllm.Reply{Text: "Done."}
 					}
-					return vllm.Reply{Text: says}
+					return vllm.Reply{Text: output}
 				}, nil)
 				body := a.body("Look around.", false)
 				header := []string{"X-Weft-Tool-Call-Parser", family}
@@ -82,14 +82,14 @@ func TestPromptsGrow(t *testing.T) {
 				require.Contains(t, text, "Done.")
 
 				first, second := r.prompts[0], r.prompts[1]
-				require.True(t, strings.HasPrefix(second.Text, first.Text+says+"<|im_end|>\n"), "%s\n---\n%s", first.Text, second.Text)
-				said := append(first.IDs, tok().AppendEncode(nil, says)...)
-				require.Equal(t, said, second.IDs[:len(said)])
+				require.True(t, strings.HasPrefix(second.Text, first.Text+output+"<|im_end|>\n"), "%s\n---\n%s", first.Text, second.Text)
+				want := append(first.IDs, tok().AppendEncode(nil, output)...)
+				require.Equal(t, want, second.IDs[:len(want)])
 				require.Less(t, strings.Index(second.Text, "one"), strings.Index(second.Text, "two\n"), "results stand in the order of the calls")
 				recs := r.done(t, 2)
 				require.Equal(t, recs[0].Worker, recs[1].Worker)
-				require.EqualValues(t, len(said)/16*16, recs[1].Usage.Cached, "all that the engine could keep")
-				require.Equal(t, len(said)/16*16, recs[1].Decision.CachedEstimate, "and the router knew")
+				require.EqualValues(t, len(want)/16*16, recs[1].Usage.Cached, "all that the engine could keep")
+				require.Equal(t, len(want)/16*16, recs[1].Decision.CachedEstimate, "and the router knew")
 			})
 		}
 	}

@@ -209,8 +209,8 @@ func frames(t testing.TB, stream string) (out []frame) {
 	return out
 }
 
-// whatCame is a response in terms that all APIs share.
-type whatCame struct {
+// gathered is a response in terms that all APIs share.
+type gathered struct {
 	Reasoning, Text string
 	Calls           []string // name(arguments)
 	Finish          string
@@ -220,7 +220,7 @@ type whatCame struct {
 }
 
 // gather decodes a stream of the API as a client would.
-func (a apiCase) gather(t testing.TB, stream string) (w whatCame) {
+func (a apiCase) gather(t testing.TB, stream string) (w gathered) {
 	t.Helper()
 	var names, args []string
 	num := func(o any, key string) int { n, _ := o.(object)[key].(float64); return int(n) }

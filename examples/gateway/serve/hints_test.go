@@ -28,8 +28,8 @@ import (
 	"github.com/weft-go/weft/protocols/replay"
 )
 
-// heard is a request that an engine received.
-type heard struct {
+// received is a request that an engine received.
+type received struct {
 	header http.Header
 	body   map[string]json.RawMessage
 }
@@ -40,15 +40,15 @@ func target(t *testing.T, dialect string, features ...string) *intent.Target {
 	return to
 }
 
-// overhear serves a gateway whose engine accepts the given hints and records each request.
-func overhear(t *testing.T, to *intent.Target, change func(*serve.Options)) (*rig, func() heard) {
+// recordRequests serves a gateway whose engine accepts the given hints and records each request.
+func recordRequests(t *testing.T, to *intent.Target, change func(*serve.Options)) (*rig, func() received) {
 	e := vllm.New(tok(), &vllm.Options{Model: "m", Speed: math.Inf(1), Script: say("x")})
 	var mu sync.Mutex
-	var last heard
+	var last received
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		raw, _ := io.ReadAll(r.Body)
 		mu.Lock()
-		last = heard{header: r.Header.Clone()}
+		last = received{header: r.Header.Clone()}
 		json.Unmarshal(raw, &last.body)
 		mu.Unlock()
 		r.Body = io.NopCloser(bytes.NewReader(raw))
@@ -61,7 +61,7 @@ func overhear(t *testing.T, to *intent.Target, change func(*serve.Options)) (*ri
 			change(o)
 		}
 	})
-	return r, func() heard { mu.Lock(); defer mu.Unlock(); return last }
+	return r, func() received { mu.Lock(); defer mu.Unlock(); return last }
 }
 
 // TestHintsReachEngine sends hints in several dialects and checks the requests that engines of several kinds
@@ -101,7 +101,7 @@ func TestHintsReachEngine(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r, last := overhear(t, tt.to, ops)
+			r, last := recordRequests(t, tt.to, ops)
 			for i, a := range apiCases {
 				body := a.body("go", true)
 				for k, v := range tt.members {

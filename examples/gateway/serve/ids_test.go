@@ -30,7 +30,7 @@ func TestCallIDs(t *testing.T) {
 	hermes := strings.Repeat("<tool_call>\n{\"name\": \"TOOL\", \"arguments\": {\"command\": \"ls\"}}\n</tool_call>\n", 2)
 	models := []struct {
 		name, family string
-		says         func(turn int) string
+		output       func(turn int) string
 		form         string // of the ids, by model or gateway
 	}{
 		{"no ids", "hermes", func(int) string { return hermes }, `^call_`},
@@ -54,12 +54,12 @@ func TestCallIDs(t *testing.T) {
 						tool = usables(t, body)[1].name
 					}
 					turn := 0
-					var told []string
+					var reported []string
 					r := start(t, 1, func(vllm.Prompt) vllm.Reply {
-						return vllm.Reply{Text: strings.ReplaceAll(m.says(turn), "TOOL", tool)}
+						return vllm.Reply{Text: strings.ReplaceAll(m.output(turn), "TOOL", tool)}
 					}, func(o *serve.Options) {
 						o.Prompts = prompts(t, nil, m.family)
-						o.OnToolCall = func(_ context.Context, c serve.ToolCall) { told = append(told, c.ID) }
+						o.OnToolCall = func(_ context.Context, c serve.ToolCall) { reported = append(reported, c.ID) }
 					})
 					key := h.api.key()
 					question := body[key].([]any)
@@ -78,7 +78,7 @@ func TestCallIDs(t *testing.T) {
 								id = givenID(t, id)
 							}
 							require.Regexp(t, strings.ReplaceAll(m.form, "TOOL", tool), id)
-							require.Contains(t, told, id, "who is told of calls hears the same id")
+							require.Contains(t, reported, id, "OnToolCall has the same id")
 						}
 						if m.name == "ids counted over the conversation" {
 							for i, c := range got {

@@ -20,8 +20,8 @@ import (
 	"github.com/weft-go/weft/tokenizers/prompt"
 )
 
-// modelFolders returns the directories of the shared tokenizers, or skips the test.
-func modelFolders(t *testing.T) []string {
+// modelDirs returns the directories of the shared tokenizers, or skips the test.
+func modelDirs(t *testing.T) []string {
 	shared := os.Getenv("WEFT_SHARED")
 	if shared == "" {
 		shared = filepath.Join("..", "..", "..", "..", "shared")
@@ -77,7 +77,7 @@ func withModel(t *testing.T, dir string, reply string) (url string, prompts func
 // middle, consecutive user turns, calls and results. The prompt must contain the text of all turns, and count_tokens
 // must equal the usage.
 func TestModels(t *testing.T) {
-	for _, dir := range modelFolders(t) {
+	for _, dir := range modelDirs(t) {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			t.Parallel()
 			const reply = "all done here"
@@ -123,7 +123,7 @@ func TestModels(t *testing.T) {
 
 // In the Messages API, the model continues a final assistant message.
 func TestContinue(t *testing.T) {
-	for _, dir := range modelFolders(t) {
+	for _, dir := range modelDirs(t) {
 		if name := filepath.Base(dir); name != "qwen2.5" && name != "qwen3" && name != "phi-4" {
 			continue
 		}

@@ -78,7 +78,7 @@ func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, a *wire.API) {
 	}
 	defer func() { c.place.ticket.Cancel(time.Now()) }() // no effect after settle; releases the reservation if relay panics
 	err := c.relay(w, r)
-	c.settle(r.Context(), err)
+	c.finish(r.Context(), err)
 }
 
 // read decodes the request and renders and encodes its prompt.
@@ -360,8 +360,8 @@ func (c *call) deliver(ch *choice) error {
 	return nil
 }
 
-// settle reports the end of the request to the router, the log and OnDone.
-func (c *call) settle(ctx context.Context, err error) {
+// finish reports the end of the request to the router, the log and OnDone.
+func (c *call) finish(ctx context.Context, err error) {
 	now, t := time.Now(), c.place.ticket
 	c.rec.Total = now.Sub(c.begun)
 	var u event.Tokens

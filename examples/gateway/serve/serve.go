@@ -154,7 +154,7 @@ type Gateway struct {
 	ctx       context.Context // ends at Close
 	cancel    context.CancelCauseFunc
 
-	born string // prefix of request ids; distinguishes gateways
+	idPrefix string // prefix of request ids; distinguishes gateways
 
 	mu   sync.Mutex
 	ids  uint64
@@ -210,7 +210,7 @@ func New(o *Options) (*Gateway, error) {
 	if g.histories, err = newHistories(); err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
-	g.born = strconv.FormatInt(time.Now().UnixNano(), 36)
+	g.idPrefix = strconv.FormatInt(time.Now().UnixNano(), 36)
 	g.ctx, g.cancel = context.WithCancelCause(context.Background())
 	g.mux = g.routes()
 	return g, nil
@@ -271,7 +271,7 @@ func (g *Gateway) newID() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.ids++
-	return g.born + "-" + strconv.FormatUint(g.ids, 36)
+	return g.idPrefix + "-" + strconv.FormatUint(g.ids, 36)
 }
 
 func (g *Gateway) knows(model string) bool {

@@ -36,7 +36,7 @@ func TestStreams(t *testing.T) {
 			require.Equal(t, "text/event-stream", h.Get("Content-Type"))
 			require.NotEmpty(t, h.Get("X-Request-Id"))
 			got := a.gather(t, body)
-			want := whatCame{
+			want := gathered{
 				Reasoning: "I need two looks.", Text: "Looking.",
 				Calls:  []string{`read({"path": "a.go"})`, `grep({"pattern": "x+"})`},
 				Finish: []string{"tool_calls", "completed", "tool_use"}[i],
@@ -279,7 +279,7 @@ func TestFullWindow(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	for _, tt := range []struct {
 		status     int
-		says       string
+		output     string
 		want       int
 		typ, words string
 	}{
@@ -291,10 +291,10 @@ func TestRefusals(t *testing.T) {
 		{400, ``, 502, "server_error", "engine failed"},
 		{422, `{"error":{"message":"secret"}}`, 502, "server_error", "engine failed"},
 	} {
-		t.Run(tt.says, func(t *testing.T) {
+		t.Run(tt.output, func(t *testing.T) {
 			engine := engineOf(t, func(w http.ResponseWriter) {
 				w.WriteHeader(tt.status)
-				fmt.Fprint(w, tt.says)
+				fmt.Fprint(w, tt.output)
 			})
 			r := start(t, 0, nil, func(o *serve.Options) { o.Engines = []serve.Engine{{URL: engine}} })
 			status, _, body := send(t, r.url+apiCases[0].path, apiCases[0].body("go", true))
@@ -307,15 +307,15 @@ func TestRefusals(t *testing.T) {
 // TestRetryAfter checks that the Retry-After of an engine is passed on up to a limit.
 func TestRetryAfter(t *testing.T) {
 	for _, tt := range []struct {
-		status     int
-		says, want string
+		status       int
+		output, want string
 	}{
 		{429, "7", "7"}, {503, " 30 ", "30"}, {503, "", "1"}, {429, "soon", "1"}, {429, "-5", "1"}, {503, "0", "1"},
 		{503, "7200", "3600"}, {503, "99999999999999999999999", "3600"},
 	} {
-		t.Run(fmt.Sprint(tt.status, " ", tt.says), func(t *testing.T) {
+		t.Run(fmt.Sprint(tt.status, " ", tt.output), func(t *testing.T) {
 			engine := engineOf(t, func(w http.ResponseWriter) {
-				w.Header().Set("Retry-After", tt.says)
+				w.Header().Set("Retry-After", tt.output)
 				w.WriteHeader(tt.status)
 			})
 			r := start(t, 0, nil, func(o *serve.Options) { o.Engines = []serve.Engine{{URL: engine}} })
@@ -380,7 +380,7 @@ func TestEngineFailures(t *testing.T) {
 		}
 		return rep
 	}, nil)
-	asked := 0
+	requests := 0
 	for _, a := range apiCases {
 		httpStatus, httpType := 502, "server_error"
 		if a.anthropic {
@@ -390,8 +390,8 @@ func TestEngineFailures(t *testing.T) {
 			for _, fail := range []string{"REFUSE", "CUT", "LINE", "CUT ATONCE", "LINE ATONCE"} {
 				t.Run(fmt.Sprint(a.name, "/", fail, "/", stream), func(t *testing.T) {
 					status, _, body := send(t, r.url+a.path, a.body(fail, stream))
-					asked++
-					require.Equal(t, "engine_failed", r.done(t, asked)[asked-1].Finish)
+					requests++
+					require.Equal(t, "engine_failed", r.done(t, requests)[requests-1].Finish)
 					if !stream || fail == "REFUSE" || strings.Contains(fail, "ATONCE") {
 						a.wantError(t, status, body, httpStatus, httpType, "engine")
 						return
@@ -399,7 +399,7 @@ func TestEngineFailures(t *testing.T) {
 					require.Equal(t, 200, status)
 					w := a.gather(t, body)
 					require.NotEmpty(t, w.Error)
-					require.NotEmpty(t, w.Reasoning, "what came before stands")
+					require.NotEmpty(t, w.Reasoning, "earlier output is kept")
 					require.NotContains(t, body, "[DONE]")
 					require.NotContains(t, body, "message_stop")
 					require.NotContains(t, body, "injected", "no internals for clients")
@@ -407,7 +407,7 @@ func TestEngineFailures(t *testing.T) {
 			}
 		}
 		_, _, body := send(t, r.url+a.path, a.body("work", true))
-		asked++
+		requests++
 		require.Len(t, a.gather(t, body).Calls, 2, "the gateway goes on")
 	}
 }
@@ -590,13 +590,13 @@ func TestStartState(t *testing.T) {
 
 func TestToolDispatch(t *testing.T) {
 	var mu sync.Mutex
-	var told []serve.ToolCall
+	var reported []serve.ToolCall
 	r := start(t, 1, say(answer), func(o *serve.Options) {
 		o.ToolDispatch = true
 		o.OnToolCall = func(_ context.Context, c serve.ToolCall) {
 			mu.Lock()
 			defer mu.Unlock()
-			told = append(told, c)
+			reported = append(reported, c)
 		}
 	})
 	chat := apiCases[0]
@@ -625,20 +625,20 @@ func TestToolDispatch(t *testing.T) {
 	for _, a := range apiCases {
 		for _, stream := range []bool{true, false} {
 			mu.Lock()
-			told = nil
+			reported = nil
 			mu.Unlock()
 			_, _, body := send(t, r.url+a.path, a.body("go", stream), "X-Request-Id", "r2")
-			require.Len(t, told, 2)
-			for _, c := range told {
-				require.Contains(t, body, `"`+c.ID+`"`, "the client knows the call by the same id")
-				require.False(t, seen[c.ID], "an id came twice")
+			require.Len(t, reported, 2)
+			for _, c := range reported {
+				require.Contains(t, body, `"`+c.ID+`"`, "the client receives the same id")
+				require.False(t, seen[c.ID], "duplicate id")
 				seen[c.ID] = true
 			}
-			told[0].ID, told[1].ID = "", ""
+			reported[0].ID, reported[1].ID = "", ""
 			require.Empty(t, cmp.Diff([]serve.ToolCall{
 				{RequestID: "r2", Name: "read", Arguments: `{"path": "a.go"}`},
 				{RequestID: "r2", Name: "grep", Arguments: `{"pattern": "x+"}`},
-			}, told))
+			}, reported))
 		}
 	}
 }
@@ -665,20 +665,20 @@ func TestFamilyPerRequest(t *testing.T) {
 // TestCallsInReasoning checks that a call inside reasoning is sent only with Options.CallsInReasoning.
 func TestCallsInReasoning(t *testing.T) {
 	for _, sent := range []bool{false, true} {
-		told := 0
+		reported := 0
 		r := start(t, 1, say("<think>\nI look.\n<tool_call>\n{\"name\": \"read\", \"arguments\": {\"path\": \"a.go\"}}\n</tool_call>"), func(o *serve.Options) {
 			o.CallsInReasoning = sent
-			o.OnToolCall = func(context.Context, serve.ToolCall) { told++ }
+			o.OnToolCall = func(context.Context, serve.ToolCall) { reported++ }
 		})
 		for i, a := range apiCases {
 			_, _, body := send(t, r.url+a.path, a.body("go", true))
 			came := a.gather(t, body)
 			if sent {
 				require.Equal(t, []string{`read({"path": "a.go"})`}, came.Calls, a.name)
-				require.Equal(t, i+1, told)
+				require.Equal(t, i+1, reported)
 			} else {
 				require.Empty(t, came.Calls, a.name)
-				require.Zero(t, told)
+				require.Zero(t, reported)
 			}
 		}
 	}

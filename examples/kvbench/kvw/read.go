@@ -223,16 +223,16 @@ func (r *reader) count() (runs int, err error) {
 		}
 	}
 	for _, c := range []struct {
-		what      string
-		said, are int
+		what           string
+		header, actual int
 	}{
 		{"operations", r.h.Ops, h.Ops},
 		{"queries", r.h.Queries, h.Queries}, {"blocks in queries", r.h.QueryBlocks, h.QueryBlocks},
 		{"stores", r.h.StoreEvents, h.StoreEvents}, {"blocks stored", r.h.StoreBlocks, h.StoreBlocks},
 		{"removals", r.h.RemoveEvents, h.RemoveEvents}, {"blocks removed", r.h.RemoveBlocks, h.RemoveBlocks},
 	} {
-		if c.said != c.are {
-			return 0, &Error{int64(r.at), fmt.Errorf("%d %s, header has %d", c.are, c.what, c.said)}
+		if c.header != c.actual {
+			return 0, &Error{int64(r.at), fmt.Errorf("%d %s, header has %d", c.actual, c.what, c.header)}
 		}
 	}
 	if blocks := h.QueryBlocks + h.StoreBlocks; r.h.MaxU > 0 && r.h.MaxU >= blocks {

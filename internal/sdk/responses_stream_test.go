@@ -34,14 +34,14 @@ func responseParams() responses.ResponseNewParams {
 	}
 }
 
-func hearResponse(t require.TestingT, d *desk) (heard, error) {
+func streamResponse(t require.TestingT, d *desk) (response, error) {
 	h, _, err := accumulateResponse(t, d.openai.Responses.NewStreaming(context.Background(), responseParams()))
 	return h, err
 }
 
 // accumulateResponse reads a stream in three ways that must agree: the response of the last event, the items of the done
 // events (which is all that Codex reads), and the SDK's accumulator, which puts deltas together.
-func accumulateResponse(t require.TestingT, s *ssestream.Stream[responses.ResponseStreamEventUnion]) (heard, *responses.Response, error) {
+func accumulateResponse(t require.TestingT, s *ssestream.Stream[responses.ResponseStreamEventUnion]) (response, *responses.Response, error) {
 	defer s.Close()
 	var acc, bare responses.ResponseAccumulator // bare never sees the output of the last event
 	var before responses.ResponseAccumulatorSnapshot
@@ -71,9 +71,9 @@ func accumulateResponse(t require.TestingT, s *ssestream.Stream[responses.Respon
 	}
 	switch {
 	case s.Err() != nil:
-		return heard{}, last, s.Err()
+		return response{}, last, s.Err()
 	case last == nil:
-		return heard{}, nil, errCut
+		return response{}, nil, errCut
 	}
 
 	rebuilt, err := acc.ReconstructedResponse()
@@ -88,7 +88,7 @@ func accumulateResponse(t require.TestingT, s *ssestream.Stream[responses.Respon
 		require.JSONEq(t, done[i], it.RawJSON())
 	}
 	if last.Status == responses.ResponseStatusFailed {
-		return heard{}, last, failedResponse{last}
+		return response{}, last, failedResponse{last}
 	}
 	require.Equal(t, last.ID, before.ResponseID)
 	require.Len(t, before.Output, len(last.Output))
@@ -100,7 +100,7 @@ func accumulateResponse(t require.TestingT, s *ssestream.Stream[responses.Respon
 		}
 	}
 	require.Equal(t, last.OutputText(), before.OutputText())
-	return responseHeard(t, last), last, nil
+	return responsesResponse(t, last), last, nil
 }
 
 // socketEvent converts a stream's event to the WebSocket form that the SDK's accumulator accepts.
@@ -183,30 +183,30 @@ func (r *responseItems) add(t require.TestingT, ev *responses.ResponseStreamEven
 		}
 		switch ev.Item.Type {
 		case "message", "reasoning", "function_call", "custom_tool_call":
-			require.Equal(t, r.deltas[at], text, "the item has what the deltas said")
+			require.Equal(t, r.deltas[at], text, "the item has the text of its deltas")
 		}
 	case "response.completed", "response.incomplete":
 		require.Equal(t, len(r.ids), len(r.held), "an item was never done")
 	}
 }
 
-func readResponse(t require.TestingT, d *desk) (heard, error) {
+func readResponse(t require.TestingT, d *desk) (response, error) {
 	r, err := d.openai.Responses.New(context.Background(), responseParams())
 	if err != nil {
-		return heard{}, err
+		return response{}, err
 	}
 	if r.Status == responses.ResponseStatusFailed {
-		return heard{}, failedResponse{r}
+		return response{}, failedResponse{r}
 	}
-	return responseHeard(t, r), nil
+	return responsesResponse(t, r), nil
 }
 
-func responseHeard(t require.TestingT, r *responses.Response) heard {
+func responsesResponse(t require.TestingT, r *responses.Response) response {
 	require.EqualValues(t, "response", r.Object)
 	require.Equal(t, r.Status == "incomplete", r.IncompleteDetails.Reason != "")
 	u := &r.Usage
 	require.Equal(t, u.TotalTokens, u.InputTokens+u.OutputTokens)
-	h := heard{ID: r.ID, Model: string(r.Model), Usage: event.Tokens{
+	h := response{ID: r.ID, Model: string(r.Model), Usage: event.Tokens{
 		Prompt: u.InputTokens, Output: u.OutputTokens, Cached: u.InputTokensDetails.CachedTokens,
 		CacheWrite: u.InputTokensDetails.CacheWriteTokens, Reasoning: u.OutputTokensDetails.ReasoningTokens,
 	}}

@@ -22,18 +22,18 @@ func chatParams() openai.ChatCompletionNewParams {
 	}
 }
 
-func hearChat(t require.TestingT, d *desk) (heard, error) {
+func streamChat(t require.TestingT, d *desk) (response, error) {
 	h, _, err := accumulateChat(t, d.openai.Chat.Completions.NewStreaming(context.Background(), chatParams()))
 	return h, err
 }
 
 // accumulateChat reads a stream in two ways, with the SDK's accumulator and delta by delta, which keeps the order and what
 // the SDK has no fields for, and checks one against the other.
-func accumulateChat(t require.TestingT, s *ssestream.Stream[openai.ChatCompletionChunk]) (heard, *openai.ChatCompletion, error) {
+func accumulateChat(t require.TestingT, s *ssestream.Stream[openai.ChatCompletionChunk]) (response, *openai.ChatCompletion, error) {
 	defer s.Close()
-	var h heard
+	var h response
 	var acc openai.ChatCompletionAccumulator
-	places := map[[2]int64]int{} // choice and index of a call: its piece
+	pieces := map[[2]int64]int{} // choice and index of a call: its piece
 	roles := map[int64]int{}
 	for s.Next() {
 		chunk := s.Current()
@@ -57,14 +57,14 @@ func accumulateChat(t require.TestingT, s *ssestream.Stream[openai.ChatCompletio
 			c.Notes = append(c.Notes, rawList(t, cc.Delta.JSON.ExtraFields["annotations"].Raw())...)
 			for _, tc := range cc.Delta.ToolCalls {
 				at := [2]int64{cc.Index, tc.Index}
-				if _, ok := places[at]; !ok {
+				if _, ok := pieces[at]; !ok {
 					require.NotEmpty(t, tc.ID, "the first delta of a call has everything but arguments")
-					places[at] = len(c.Pieces)
+					pieces[at] = len(c.Pieces)
 					c.Pieces = append(c.Pieces, piece{ID: tc.ID})
 				} else {
 					require.Empty(t, tc.ID)
 				}
-				p := &c.Pieces[places[at]]
+				p := &c.Pieces[pieces[at]]
 				var custom struct{ Name, Input string }
 				if raw := tc.JSON.ExtraFields["custom"].Raw(); raw != "" {
 					require.NoError(t, json.Unmarshal([]byte(raw), &custom))
@@ -144,15 +144,15 @@ func rawList(t require.TestingT, raw string) (out []string) {
 	return out
 }
 
-func readChat(t require.TestingT, d *desk) (heard, error) {
+func readChat(t require.TestingT, d *desk) (response, error) {
 	r, err := d.openai.Chat.Completions.New(context.Background(), chatParams())
 	if err != nil {
-		return heard{}, err
+		return response{}, err
 	}
-	return chatHeard(t, r), nil
+	return chatResponse(t, r), nil
 }
 
-func chatHeard(t require.TestingT, r *openai.ChatCompletion) (h heard) {
+func chatResponse(t require.TestingT, r *openai.ChatCompletion) (h response) {
 	require.EqualValues(t, "chat.completion", r.Object)
 	h.ID, h.Model = r.ID, r.Model
 	u := &r.Usage

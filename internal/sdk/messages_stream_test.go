@@ -20,7 +20,7 @@ func messageParams() anthropic.MessageNewParams {
 	}
 }
 
-func hearMessage(t require.TestingT, d *desk) (heard, error) {
+func streamMessage(t require.TestingT, d *desk) (response, error) {
 	h, _, err := accumulateMessage(t, d.claude.Messages.NewStreaming(context.Background(), messageParams()))
 	return h, err
 }
@@ -28,7 +28,7 @@ func hearMessage(t require.TestingT, d *desk) (heard, error) {
 // accumulateMessage reads a stream with the SDK's accumulator. On the way it checks what stricter clients demand: one
 // open block at a time, no text in a start, exactly one signature. The input of calls is also put together by hand,
 // because the SDK replaces invalid JSON by {}.
-func accumulateMessage(t require.TestingT, s *ssestream.Stream[anthropic.MessageStreamEventUnion]) (heard, *anthropic.Message, error) {
+func accumulateMessage(t require.TestingT, s *ssestream.Stream[anthropic.MessageStreamEventUnion]) (response, *anthropic.Message, error) {
 	defer s.Close()
 	var m anthropic.Message
 	var inputs []string
@@ -76,12 +76,12 @@ func accumulateMessage(t require.TestingT, s *ssestream.Stream[anthropic.Message
 		}
 	}
 	if s.Err() != nil {
-		return heard{}, &m, s.Err()
+		return response{}, &m, s.Err()
 	}
 	if len(types) == 0 || types[len(types)-1] != "message_stop" {
-		return heard{}, &m, errCut // the SDK does not notice
+		return response{}, &m, errCut // the SDK does not notice
 	}
-	h := messageHeard(t, &m)
+	h := messageResponse(t, &m)
 	for i := range m.Content {
 		p := &h.Choices[0].Pieces[i]
 		if p.Kind != "call" && p.Kind != "server" {
@@ -100,19 +100,19 @@ func accumulateMessage(t require.TestingT, s *ssestream.Stream[anthropic.Message
 	return h, &m, nil
 }
 
-func readMessage(t require.TestingT, d *desk) (heard, error) {
+func readMessage(t require.TestingT, d *desk) (response, error) {
 	m, err := d.claude.Messages.New(context.Background(), messageParams())
 	if err != nil {
-		return heard{}, err
+		return response{}, err
 	}
-	return messageHeard(t, m), nil
+	return messageResponse(t, m), nil
 }
 
-func messageHeard(t require.TestingT, m *anthropic.Message) heard {
+func messageResponse(t require.TestingT, m *anthropic.Message) response {
 	require.EqualValues(t, "message", m.Type)
 	require.EqualValues(t, "assistant", m.Role)
 	u := &m.Usage
-	h := heard{ID: m.ID, Model: string(m.Model), Usage: event.Tokens{
+	h := response{ID: m.ID, Model: string(m.Model), Usage: event.Tokens{
 		Prompt: u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens, Output: u.OutputTokens,
 		Cached: u.CacheReadInputTokens, CacheWrite: u.CacheCreationInputTokens, Reasoning: u.OutputTokensDetails.ThinkingTokens,
 	}}

@@ -39,8 +39,8 @@ type choice struct {
 	Notes  []string // annotations as JSON (chat)
 }
 
-// heard is a response.
-type heard struct {
+// response is a response.
+type response struct {
 	ID, Model string
 	Choices   []choice
 	Usage     event.Tokens
@@ -92,9 +92,9 @@ func valid(b []byte) string {
 	return string(out)
 }
 
-// meet compares the received content with the expected content. got loses what cannot be foretold and was found in
+// compare compares the received content with the expected content. got loses what cannot be foretold and was found in
 // order: the ids that we made, and how an aborted call was made unreadable.
-func meet(t require.TestingT, want, got heard) {
+func compare(t require.TestingT, want, got response) {
 	if len(want.Choices) == len(got.Choices) {
 		for i := range want.Choices {
 			w, g := &want.Choices[i], &got.Choices[i]
@@ -107,12 +107,12 @@ func meet(t require.TestingT, want, got heard) {
 			}
 			if len(w.Pieces) == len(g.Pieces) {
 				for k := range w.Pieces {
-					meetPiece(t, &w.Pieces[k], &g.Pieces[k])
+					comparePiece(t, &w.Pieces[k], &g.Pieces[k])
 				}
 			}
 		}
 	}
-	require.Empty(t, cmp.Diff(want, got), "-meant +heard")
+	require.Empty(t, cmp.Diff(want, got), "-want +got")
 }
 
 // minted replaces an id that the encoder made.
@@ -121,7 +121,7 @@ const minted = "(minted)"
 // sealed, followed by a text, replaces a signature that the encoder made for that text.
 const sealed = "(sealed)"
 
-func meetPiece(t require.TestingT, w, g *piece) {
+func comparePiece(t require.TestingT, w, g *piece) {
 	if text, ok := strings.CutPrefix(w.Signature, sealed); ok {
 		_, verdict := (*replay.Signer)(nil).Open(g.Signature, text)
 		require.Equal(t, replay.Intact, verdict, "signature %q of %q", g.Signature, text)
