@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/tokenizers/prompt"
 	"github.com/weft-go/weft/tokenizers/template"
 )
@@ -115,3 +116,28 @@ func lookup(name string, v variables) template.Template {
 }
 
 type variables = map[string]any
+
+// A template that formats arguments prints its own form of them. One that can also print a string does so only if the
+// client has not formatted the arguments.
+func TestArgumentsForm(t *testing.T) {
+	const compact, spaced = `{"x":1.50}`, `{"x" : 1.50}`
+	for _, tt := range []struct {
+		name, print  string
+		compact, own string // as printed: compact and spaced over the Chat API; own for a request built from turns
+		spaced       string
+	}{
+		{"formats all", `{{ c.function.arguments | tojson }}`, `{"x": 1.5}`, `{"x": 1.5}`, `{"x": 1.5}`},
+		{"formats objects", `{{ c.function.arguments if c.function.arguments is string else c.function.arguments | tojson }}`, `{"x": 1.5}`, compact, spaced},
+	} {
+		tpl, err := template.Parse("t", `{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}<{{ c.function.name }}|`+tt.print+`>{% endfor %}{% endfor %}`, nil)
+		require.NoError(t, err)
+		m := familyModel(t, tpl, nil)
+		for args, want := range map[string]string{compact: tt.compact, spaced: tt.spaced} {
+			text, _ := render(t, m, "chat", fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":%q}}]}]}`, args))
+			require.Contains(t, text, "<f|"+want+">", tt.name)
+		}
+		p, err := m.Render(block.NewRequest(block.UserText("Hi"), block.Turn{Role: block.RoleAssistant, Blocks: []block.Block{{Kind: block.ToolCall, CallID: "1", Name: "f", Args: compact}}}), noon)
+		require.NoError(t, err)
+		require.Contains(t, p.Text, "<f|"+tt.own+">", tt.name)
+	}
+}
