@@ -69,11 +69,18 @@ type Tags struct{ Open, Close string }
 // the calls, in the order of the calls. They include calls and results of tools that the Responses API defines and the
 // client runs. Fields of Chat messages that this package does not know are written after the others.
 func AppendMessages(dst []byte, r *block.Request, opt *RenderOptions) ([]byte, []block.Loss) {
-	w := renderer{r: r, dst: append(dst, '[')}
+	w := renderer{r: r, out: values{dst: append(dst, '[')}}
 	if opt != nil {
 		w.opt = *opt
 	}
-	turns := codec.SplitInstructions(w.kept(r.Turns()))
+	w.messages()
+	return append(w.out.dst, ']'), w.losses
+}
+
+// messages writes the messages, without the brackets of their list.
+func (w *renderer) messages() {
+	turns := codec.SplitInstructions(w.kept(w.r.Turns()))
+	w.reserve(turns)
 	w.putTools()
 	w.merge(turns)
 	for i := 0; i < len(turns); {
@@ -100,7 +107,6 @@ func AppendMessages(dst []byte, r *block.Request, opt *RenderOptions) ([]byte, [
 			i++
 		}
 	}
-	return append(w.dst, ']'), w.losses
 }
 
 // continues reports whether a turn contains tool results or reminders after them.
@@ -141,7 +147,7 @@ func (w *renderer) kept(turns []block.Turn) []block.Turn {
 type renderer struct {
 	r      *block.Request
 	opt    RenderOptions
-	dst    []byte
+	out    values
 	n      int            // messages written
 	others bool           // a message with a role other than system was written
 	late   []block.Block  // system text that moves to the first system message
@@ -151,6 +157,13 @@ type renderer struct {
 	losses []block.Loss
 
 	deferred map[string][]int // name → deferred tools that are not declared yet; nil before the first reference
+
+	// Reused memory.
+	content   []block.Block
+	reasoning []*block.Block
+	results   []*block.Block
+	rest      [][]block.Block
+	scanner   jsonscan.Scanner
 
 	// Used only with RenderOptions.Places.
 	ends     []int      // end offsets of the blocks in the last text
@@ -163,14 +176,17 @@ func (w *renderer) lose(at block.Ref, why string) {
 }
 
 // open starts a message.
-func (w *renderer) open(role string) codec.Obj {
-	if w.n > 0 {
-		w.dst = append(w.dst, ',')
-	}
+func (w *renderer) open(role string) {
 	w.n++
-	o := codec.Open(w.dst)
-	o.Str("role", role)
-	return o
+	w.out.begin('{')
+	w.out.member("role", role)
+}
+
+// message writes a message with a role and a content.
+func (w *renderer) message(role string, content []block.Block) {
+	w.open(role)
+	w.putContent(content)
+	w.out.end('}')
 }
 
 // asSystem reports whether a turn is written as a system message.
@@ -210,10 +226,7 @@ func (w *renderer) merge(turns []block.Turn) {
 		}
 	}
 	if w.lead < 0 && len(w.late) > 0 {
-		o := w.open("system")
-		o.Key("content")
-		o.Buf = w.content(o.Buf, w.late)
-		w.dst = o.Close()
+		w.message("system", w.late)
 	}
 }
 
@@ -231,19 +244,15 @@ func (w *renderer) system(turns []block.Turn, i int) {
 		case w.others && w.opt.System == SystemMerge:
 			return // already merged into the first message
 		case w.others && w.opt.System == SystemAsUser:
-			o := w.open("user")
-			o.Key("content")
-			o.Buf = w.content(o.Buf, []block.Block{w.asReminder(t)})
-			w.dst = o.Close()
+			w.message("user", []block.Block{w.asReminder(t)})
 			return
 		}
 	}
-	o := w.open(role)
-	o.Key("content")
-	o.Buf = w.content(o.Buf, list)
+	w.open(role)
+	w.putContent(list)
 	w.putEnd(t.At, len(t.Blocks))
-	w.extra(&o, t)
-	w.dst = o.Close()
+	w.extra(t)
+	w.out.end('}')
 }
 
 // users writes one user turn, or a sequence of continuing turns after calls: all[from:to]. Tool results and reminders
@@ -251,9 +260,15 @@ func (w *renderer) system(turns []block.Turn, i int) {
 func (w *renderer) users(all []block.Turn, from, to int) {
 	w.others = true
 	turns := all[from:to]
-	var results []*block.Block
+	results := w.results[:0]
 	var reminders []block.Block
-	rest := make([][]block.Block, len(turns))
+	for len(w.rest) < len(turns) {
+		w.rest = append(w.rest, nil)
+	}
+	rest := w.rest[:len(turns)]
+	for i := range rest {
+		rest[i] = rest[i][:0]
+	}
 	for i := range turns {
 		if w.reminds(&turns[i]) {
 			reminders = append(reminders, w.asReminder(&turns[i]))
@@ -282,6 +297,7 @@ func (w *renderer) users(all []block.Turn, from, to int) {
 			}
 		}
 	}
+	w.results = results
 	slices.SortStableFunc(results, func(a, b *block.Block) int { return w.order(a) - w.order(b) })
 	for i, b := range results {
 		content := b.Content
@@ -292,10 +308,7 @@ func (w *renderer) users(all []block.Turn, from, to int) {
 		w.result(b, content)
 	}
 	for _, b := range reminders { // no result to append them to
-		o := w.open("user")
-		o.Key("content")
-		o.Buf = w.content(o.Buf, []block.Block{b})
-		w.dst = o.Close()
+		w.message("user", []block.Block{b})
 	}
 	for i, list := range rest {
 		switch {
@@ -311,13 +324,12 @@ func (w *renderer) users(all []block.Turn, from, to int) {
 		if len(list) == 0 && (len(turns[i].Blocks) > 0 || len(turns) > 1) {
 			continue
 		}
-		o := w.open("user")
-		o.Key("content")
-		o.Buf = w.content(o.Buf, list)
-		w.extra(&o, &turns[i])
-		w.dst = o.Close()
+		w.open("user")
+		w.putContent(list)
+		w.extra(&turns[i])
+		w.out.end('}')
 	}
-	w.calls, w.index = nil, nil
+	w.calls, w.index = w.calls[:0], nil
 }
 
 // order returns the ordinal of the call that a result belongs to, or the number of calls if no call matches.
@@ -346,21 +358,24 @@ func (w *renderer) result(b *block.Block, content []block.Block) {
 	} else {
 		w.lose(b.At, "a tool result without its call right before it")
 	}
-	o := w.open("tool")
-	o.Str("tool_call_id", b.CallID)
-	o.OptStr("name", name)
-	o.Key("content")
-	o.Buf = w.content(o.Buf, content)
+	w.open("tool")
+	w.out.member("tool_call_id", b.CallID)
+	if name != "" {
+		w.out.member("name", name)
+	}
+	w.putContent(content)
 	w.putEnd(b.At, len(b.Content))
-	w.dst = o.Close()
+	w.out.end('}')
 }
 
 func (w *renderer) assistant(t *block.Turn) {
 	w.others = true
-	w.calls, w.index = nil, nil
-	var content []block.Block
-	var reasoning []*block.Block
-	segments := [][]*block.Block{nil} // before each call and after the last
+	w.calls, w.index = w.calls[:0], nil
+	content, reasoning := w.content[:0], w.reasoning[:0]
+	var segments [][]*block.Block // with RenderOptions.ReasoningSegments: before each call and after the last
+	if w.opt.ReasoningSegments {
+		segments = append(segments, nil)
+	}
 	for i := range t.Blocks {
 		b := &t.Blocks[i]
 		if call, ok := rawCall(b); ok {
@@ -376,11 +391,15 @@ func (w *renderer) assistant(t *block.Turn) {
 				w.lose(b.At, "the order of reasoning after text or calls")
 			}
 			reasoning = append(reasoning, b)
-			last := &segments[len(segments)-1]
-			*last = append(*last, b)
+			if segments != nil {
+				last := &segments[len(segments)-1]
+				*last = append(*last, b)
+			}
 		case block.ToolCall:
 			w.calls = append(w.calls, *b)
-			segments = append(segments, nil)
+			if segments != nil {
+				segments = append(segments, nil)
+			}
 		default:
 			if len(w.calls) > 0 {
 				w.lose(b.At, "the order of text after calls")
@@ -388,26 +407,28 @@ func (w *renderer) assistant(t *block.Turn) {
 			content = append(content, *b)
 		}
 	}
+	w.content, w.reasoning = content, reasoning
 	if w.opt.Inline != nil && len(reasoning) > 0 {
 		content = w.inline(content, reasoning)
 		reasoning = nil
 	}
-	o := w.open("assistant")
-	o.Key("content")
-	o.Buf = w.content(o.Buf, content)
-	interleaved := slices.ContainsFunc(segments[1:], func(s []*block.Block) bool { return s != nil })
+	w.open("assistant")
+	w.putContent(content)
 	switch {
 	case len(reasoning) == 0:
-	case w.opt.ReasoningSegments && interleaved:
-		raws := make([][]byte, len(segments))
+	case segments != nil && slices.ContainsFunc(segments[1:], func(s []*block.Block) bool { return s != nil }):
+		w.out.key(reasoningField)
+		w.out.begin('[')
 		for i, s := range segments {
-			raws[i] = codec.Str(w.thoughts(s))
-			w.putReasoning(s, i)
+			text := w.thoughts(s)
+			w.out.str(text)
+			w.putReasoning(s, i, text)
 		}
-		o.Raw(reasoningField, codec.Array(raws))
+		w.out.end(']')
 	default:
-		o.Str(reasoningField, w.thoughts(reasoning))
-		w.putReasoning(reasoning, -1)
+		text := w.thoughts(reasoning)
+		w.out.member(reasoningField, text)
+		w.putReasoning(reasoning, -1, text)
 	}
 	if len(w.calls) > 16 {
 		w.index = make(map[string]int, len(w.calls))
@@ -416,23 +437,23 @@ func (w *renderer) assistant(t *block.Turn) {
 		}
 	}
 	if len(w.calls) > 0 {
-		o.Key("tool_calls")
-		o.Buf = append(o.Buf, '[')
+		w.out.key("tool_calls")
+		w.out.begin('[')
 		for i := range w.calls {
-			if i > 0 {
-				o.Buf = append(o.Buf, ',')
-			}
-			o.Buf = w.call(o.Buf, &w.calls[i])
+			w.call(&w.calls[i])
 		}
-		o.Buf = append(o.Buf, ']')
+		w.out.end(']')
 		w.putCalls()
 	}
-	w.extra(&o, t)
-	w.dst = o.Close()
+	w.extra(t)
+	w.out.end('}')
 }
 
 // thoughts joins the texts of reasoning.
 func (w *renderer) thoughts(list []*block.Block) string {
+	if len(list) == 1 {
+		return list[0].Text
+	}
 	texts := make([]string, len(list))
 	for i, b := range list {
 		texts[i] = b.Text
@@ -454,44 +475,51 @@ func (w *renderer) inline(content []block.Block, reasoning []*block.Block) []blo
 	return append([]block.Block{text}, content...)
 }
 
-func (w *renderer) call(dst []byte, b *block.Block) []byte {
-	in, o := codec.Open(nil), codec.Open(dst)
-	in.Str("name", w.r.ModelName(b.Namespace, b.Name))
+func (w *renderer) call(b *block.Block) {
+	w.out.begin('{')
+	if b.CallID != "" {
+		w.out.member("id", b.CallID)
+	}
+	w.out.member("type", "function")
+	w.out.key("function")
+	w.out.begin('{')
+	w.out.member("name", w.r.ModelName(b.Namespace, b.Name))
 	args := b.Args
 	if b.Custom {
 		c := codec.Open(nil)
 		c.Str("input", b.Args)
 		args = string(c.Close())
 	}
-	if (w.opt.ObjectArguments || w.opt.RespelledArguments && !jsonscan.Spaced(args)) && codec.IsObject(args) {
-		in.Raw("arguments", []byte(args))
+	w.out.key("arguments")
+	if (w.opt.ObjectArguments || w.opt.RespelledArguments && !jsonscan.Spaced(args)) && codec.ScanObject(&w.scanner, args) {
+		w.out.raw(args)
 	} else {
-		in.Str("arguments", args)
+		w.out.str(args)
 	}
-	o.OptStr("id", b.CallID)
-	o.Str("type", "function")
-	o.Raw("function", in.Close())
-	return o.Close()
+	w.out.end('}')
+	w.out.end('}')
 }
 
-// content writes text as one string, or a list of parts if the content includes media.
-func (w *renderer) content(dst []byte, list []block.Block) []byte {
-	media := slices.ContainsFunc(list, func(b block.Block) bool {
-		switch b.Kind {
+// putContent writes the field content: text as one string, or a list of parts if the content includes media.
+func (w *renderer) putContent(list []block.Block) {
+	w.out.key("content")
+	media := false
+	for i := range list {
+		switch b := &list[i]; b.Kind {
 		case block.Image, block.Audio, block.Video:
-			return true
+			media = true
 		case block.File, block.Document:
-			return b.Media != nil && b.Media.Data != "" && b.Media.MIME != "text/plain"
+			media = media || b.Media != nil && b.Media.Data != "" && b.Media.MIME != "text/plain"
 		}
-		return false
-	})
+	}
 	if !media || w.opt.TextOnly {
 		s := w.text(list, true)
 		w.putText(list, s)
-		return jsonscan.AppendString(dst, s)
+		w.out.str(s)
+		return
 	}
 	w.ends = w.ends[:0]
-	dst = append(dst, '[')
+	w.out.begin('[')
 	n := 0
 	p := reqWriter{Lossy: codec.Lossy{Lose: func(path, why string) { w.losses = append(w.losses, block.Loss{Path: path, Why: why}) }}}
 	for i := range list {
@@ -500,15 +528,13 @@ func (w *renderer) content(dst []byte, list []block.Block) []byte {
 			b = &block.Block{Kind: block.Text, Text: w.reference(b)}
 		}
 		if raw := p.part(nil, b); len(raw) > 0 {
-			if n++; n > 1 {
-				dst = append(dst, ',')
-			}
-			dst = append(dst, raw...)
+			n++
+			w.out.raw(string(raw))
 		}
 		w.ends = append(w.ends, n)
 	}
 	w.putParts(list)
-	return append(dst, ']')
+	w.out.end(']')
 }
 
 // text joins the blocks that can be written as text. It records losses if note is true.
@@ -584,7 +610,9 @@ func (w *renderer) reference(b *block.Block) string {
 	delete(w.deferred, b.Name)                   // another declaration would add nothing, and many would make the prompt unbounded
 	s := append([]byte(text[:len(text)-1]), ':') // replaces the final period
 	for _, i := range list {
-		s = renderTool(append(s, '\n'), &w.r.Tools()[i])
+		var tool values
+		tool.tool(&w.r.Tools()[i])
+		s = append(append(s, '\n'), tool.dst...)
 		if w.opt.Places != nil {
 			w.declared = append(w.declared, declared{len(w.ends), i})
 		}
@@ -593,9 +621,11 @@ func (w *renderer) reference(b *block.Block) string {
 }
 
 // extra copies the fields of a Chat message that this package does not model, such as name, partial or a list of tools.
-func (w *renderer) extra(o *codec.Obj, t *block.Turn) {
+func (w *renderer) extra(t *block.Turn) {
 	if w.r.API() != block.Chat {
-		o.OptStr("name", t.Name)
+		if t.Name != "" {
+			w.out.member("name", t.Name)
+		}
 		return
 	}
 	msg := codec.ValueOf(t.At)
@@ -605,7 +635,8 @@ func (w *renderer) extra(o *codec.Obj, t *block.Turn) {
 			"tool_call_id", "refusal", "annotations", "audio", "cache_control", "prompt_cache_breakpoint", "id":
 		default:
 			if !m.IsNull() {
-				o.Raw(string(jsonscan.AppendStringBody(nil, key)), m.Raw())
+				w.out.key(key)
+				w.out.raw(m.RawStr())
 			}
 		}
 	}

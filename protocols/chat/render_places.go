@@ -3,6 +3,7 @@
 package chat
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -50,6 +51,21 @@ func (w *renderer) put(at block.Ref, p Position) {
 		p.At, p.Tool, p.Message = at, -1, w.n-1
 		*w.opt.Places = append(*w.opt.Places, p)
 	}
+}
+
+// reserve makes room for the positions of the turns and tools.
+func (w *renderer) reserve(turns []block.Turn) {
+	if w.opt.Places == nil {
+		return
+	}
+	n := len(w.r.Tools())
+	for i := range turns {
+		n += len(turns[i].Blocks) + 1
+		for k := range turns[i].Blocks {
+			n += len(turns[i].Blocks[k].Content)
+		}
+	}
+	*w.opt.Places = slices.Grow(*w.opt.Places, n)
 }
 
 // putTools adds the positions of the tools.
@@ -125,12 +141,12 @@ func (w *renderer) putEnd(at block.Ref, n int) {
 	}
 }
 
-// putReasoning adds the positions of reasoning in one text of the reasoning field.
-func (w *renderer) putReasoning(list []*block.Block, index int) {
+// putReasoning adds the positions of reasoning in text, a text of the reasoning field.
+func (w *renderer) putReasoning(list []*block.Block, index int, text string) {
 	if w.opt.Places == nil || len(list) == 0 {
 		return
 	}
-	p := Position{Member: reasoningField, Index: index, Text: w.thoughts(list)}
+	p := Position{Member: reasoningField, Index: index, Text: text}
 	for i, b := range list {
 		if i > 0 {
 			p.Offset += len(separator)

@@ -89,6 +89,7 @@ func TestPlaces(t *testing.T) {
 // placesOf renders r with Places, checks that each position refers to its text, and checks that Places does not change
 // the output.
 func placesOf(t require.TestingT, r *block.Request, opt chat.RenderOptions) []chat.Position {
+	requireWalk(t, r, &opt)
 	plain, lost := chat.AppendMessages(nil, r, &opt)
 	var places []chat.Position
 	opt.Places = &places

@@ -81,6 +81,7 @@ func TestRawCalls(t *testing.T) {
 			r, err := responses.Decode([]byte(`{"input":[{"role":"user","content":"q"},{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}]},`+c.items+`]}`), nil)
 			require.NoError(t, err)
 			check := func() {
+				requireWalk(t, r, c.opt)
 				raw, _ := chat.AppendMessages(nil, r, c.opt)
 				require.Empty(t, cmp.Diff(`user:"q" | `+c.want, short(t, raw)))
 				plan := replay.NewPlan(replay.Model{Family: replay.MustRule("since_user")}, replay.Preference{})

@@ -218,6 +218,7 @@ func TestAppendMessages(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r, err := tt.decode([]byte(tt.body), nil)
 			require.NoError(t, err)
+			requireWalk(t, r, tt.opt)
 			out, losses := chat.AppendMessages([]byte(">"), r, tt.opt)
 			want := ">[" + strings.Join(tt.want, ",") + "]"
 			if diff := cmp.Diff(want, string(out)); diff != "" {

@@ -3,8 +3,9 @@
 package chat
 
 import (
+	"strconv"
+
 	"github.com/weft-go/weft/protocols/block"
-	"github.com/weft-go/weft/protocols/internal/codec"
 )
 
 // AppendTools appends the tools of r, of any API, as the ordered JSON list that chat templates read, and returns a list
@@ -14,26 +15,28 @@ import (
 // string argument named input. It omits tools that another server runs and deferred tools: [AppendMessages] writes
 // those at the first tool reference that names them, so that the prompt before it does not change.
 func AppendTools(dst []byte, r *block.Request) ([]byte, []block.Loss) {
-	var losses []block.Loss
-	dst = append(dst, '[')
-	n := 0
-	for _, t := range r.Tools() {
-		if !listed(&t) {
-			if !t.Deferred {
-				losses = append(losses, block.Loss{Path: t.At.Path(), Why: "a tool that another API runs: " + t.Type})
+	out := values{dst: append(dst, '[')}
+	losses := out.tools(r)
+	return append(out.dst, ']'), losses
+}
+
+// tools writes the tools of r, without the brackets of their list.
+func (v *values) tools(r *block.Request) (losses []block.Loss) {
+	list := r.Tools()
+	for i := range list {
+		t := &list[i]
+		switch {
+		case listed(t):
+			if r.API() == block.Chat && t.Kind == block.Function && t.Cache == nil {
+				v.rawBytes(t.Raw())
+			} else {
+				v.tool(t)
 			}
-			continue
+		case !t.Deferred:
+			losses = append(losses, block.Loss{Path: t.At.Path(), Why: "a tool that another API runs: " + t.Type})
 		}
-		if n++; n > 1 {
-			dst = append(dst, ',')
-		}
-		if r.API() == block.Chat && t.Kind == block.Function && t.Cache == nil {
-			dst = append(dst, t.Raw()...)
-			continue
-		}
-		dst = renderTool(dst, &t)
 	}
-	return append(dst, ']'), losses
+	return losses
 }
 
 // listed reports whether a tool is in the list.
@@ -42,20 +45,28 @@ func listed(t *block.Tool) bool { return !t.Deferred && t.Kind != block.Hosted }
 // customSchema is the schema of a free-text tool, as shown to the model.
 const customSchema = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`
 
-func renderTool(dst []byte, t *block.Tool) []byte {
-	in, o := codec.Open(nil), codec.Open(dst)
-	in.Str("name", cmpOr(t.ModelName, t.Name))
-	in.OptStr("description", t.Description)
+// tool writes a tool.
+func (v *values) tool(t *block.Tool) {
+	v.begin('{')
+	v.member("type", "function")
+	v.key("function")
+	v.begin('{')
+	v.member("name", cmpOr(t.ModelName, t.Name))
+	if t.Description != "" {
+		v.member("description", t.Description)
+	}
 	switch {
 	case t.Kind == block.CustomTool:
-		in.Raw("parameters", []byte(customSchema))
-	default:
-		in.OptRaw("parameters", t.Schema)
+		v.key("parameters")
+		v.raw(customSchema)
+	case len(t.Schema) > 0:
+		v.key("parameters")
+		v.rawBytes(t.Schema)
 	}
 	if t.Strict != nil {
-		in.Bool("strict", *t.Strict)
+		v.key("strict")
+		v.raw(strconv.FormatBool(*t.Strict))
 	}
-	o.Str("type", "function")
-	o.Raw("function", in.Close())
-	return o.Close()
+	v.end('}')
+	v.end('}')
 }

@@ -5,6 +5,8 @@ package prompt
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/weft-go/weft/tokenizers/internal/jsonval"
 )
 
 // fit returns the positions of the blocks in the messages that were passed to the template.
@@ -16,6 +18,10 @@ func (p *Prompt) fit() []place {
 	out := make([]place, len(p.places))
 	for i := range out {
 		out[i].Position = p.places[i]
+	}
+	if p.values != nil {
+		list := jsonval.Value{Kind: jsonval.Array, List: p.values}
+		p.fitted, p.values = list.AppendJSON(nil), nil
 	}
 	if p.fitted == nil {
 		return out

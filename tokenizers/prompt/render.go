@@ -15,6 +15,7 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/replay"
 	"github.com/weft-go/weft/tokenizers/cache"
+	"github.com/weft-go/weft/tokenizers/internal/jsonval"
 	"github.com/weft-go/weft/tokenizers/template"
 )
 
@@ -39,6 +40,7 @@ type Prompt struct {
 	now    time.Time       // as given to Render
 	places []chat.Position // positions of the blocks in the messages
 	fitted []byte          // the messages, if Fit changed them; otherwise nil
+	values []jsonval.Value // instead of fitted, if the messages were values
 }
 
 // IDs returns the token ids of the prompt, or nil if the model has no tokenizer. The prompt is encoded by its segments,
@@ -68,6 +70,78 @@ func (p *Prompt) encode() {
 // If the template refuses the conversation, the error is an *[apierr.Error] of class Invalid. The returned Prompt then
 // only has Losses, Replay and Outcomes; the embedded template.Prompt is nil.
 func (m *Model) Render(req *block.Request, now time.Time) (*Prompt, error) {
+	out := &Prompt{now: now, model: m}
+	if t, ok := m.template.(valueTemplate); ok {
+		if done, err := m.renderValues(t, req, out); done {
+			return out, err
+		}
+		*out = Prompt{now: now, model: m}
+	}
+	err := m.renderJSON(req, out)
+	return out, err
+}
+
+// valueTemplate is implemented by the templates of package template, but not by others, which may wrap them.
+type valueTemplate interface {
+	FitValues(c *template.Capabilities, messages []jsonval.Value) (fitted []jsonval.Value, notes []string)
+	RenderValues(req template.Request, messages, tools []jsonval.Value) (*template.Prompt, error)
+}
+
+// renderValues renders req without JSON between the request and the template. It reports false if it cannot be
+// certain that the template would read the same from JSON.
+func (m *Model) renderValues(t valueTemplate, req *block.Request, out *Prompt) (done bool, err error) {
+	opt := m.options(req)
+	list := req.Tools()
+	tools := false
+	for i := range list {
+		tools = tools || !list[i].Deferred && list[i].Kind != block.Hosted
+	}
+	out.Losses = m.replay(req, out, &opt, tools)
+	opt.Places = &out.places
+	var b jsonval.Builder
+	out.Losses = append(out.Losses, chat.Walk(req, b.Add, &opt)...)
+	v, ok := b.Value()
+	if !ok {
+		return false, nil
+	}
+	m.loseTools(req, out)
+	messages, notes := t.FitValues(&m.caps, v.Get("messages").List)
+	if out.changed(notes) {
+		out.values = messages
+	}
+	out.Prompt, err = t.RenderValues(m.request(req, out), messages, v.Get("tools").List)
+	if err != nil {
+		return true, refused(err)
+	}
+	return true, nil
+}
+
+// renderJSON renders req for templates of other packages, which read JSON.
+func (m *Model) renderJSON(req *block.Request, out *Prompt) error {
+	opt := m.options(req)
+	tools, lost := chat.AppendTools(nil, req)
+	out.Losses = m.replay(req, out, &opt, len(tools) > len("[]"))
+	opt.Places = &out.places
+	messages, more := chat.AppendMessages(nil, req, &opt)
+	out.Losses = append(append(out.Losses, more...), lost...)
+	m.loseTools(req, out)
+	messages, notes, err := template.Fit(messages, &m.caps)
+	if err != nil {
+		return refused(err)
+	}
+	if out.changed(notes) {
+		out.fitted = messages
+	}
+	r := m.request(req, out)
+	r.Messages, r.Tools = messages, tools
+	if out.Prompt, err = m.template.Render(r); err != nil {
+		return refused(err)
+	}
+	return nil
+}
+
+// options returns the form of the messages that the template reads.
+func (m *Model) options(req *block.Request) chat.RenderOptions {
 	opt := chat.RenderOptions{
 		// The Messages API has arguments as an object, formatted by the client's JSON library. The template formats
 		// them as in the model's training data, which is most likely how the model wrote them.
@@ -82,12 +156,11 @@ func (m *Model) Render(req *block.Request, now time.Time) (*Prompt, error) {
 	if !m.caps.Has("system_middle") {
 		opt.System = chat.SystemAsUser
 	}
-	out := &Prompt{now: now, model: m}
-	tools, lost := chat.AppendTools(nil, req)
-	out.Losses = m.replay(req, out, &opt, len(tools) > len("[]"))
-	opt.Places = &out.places
-	turns, more := chat.AppendMessages(nil, req, &opt)
-	out.Losses = append(append(out.Losses, more...), lost...)
+	return opt
+}
+
+// loseTools records that the template does not print the tools.
+func (m *Model) loseTools(req *block.Request, out *Prompt) {
 	if !m.caps.Has("tools") && len(req.Tools()) > 0 {
 		why := "the template does not print tools"
 		if m.untold() {
@@ -95,25 +168,23 @@ func (m *Model) Render(req *block.Request, now time.Time) (*Prompt, error) {
 		}
 		out.Losses = append(out.Losses, block.Loss{Path: "tools", Why: why})
 	}
-	turns, notes, err := template.Fit(turns, &m.caps)
-	if err != nil {
-		return out, refused(err)
-	}
+}
+
+// changed records the changes of Fit, and reports whether there are any.
+func (p *Prompt) changed(notes []string) bool {
 	for _, n := range notes {
-		out.Losses = append(out.Losses, block.Loss{Path: "messages", Why: n})
+		p.Losses = append(p.Losses, block.Loss{Path: "messages", Why: n})
 	}
-	if len(notes) > 0 {
-		out.fitted = turns
-	}
+	return len(notes) > 0
+}
+
+// request returns the request to the template, without the conversation.
+func (m *Model) request(req *block.Request, out *Prompt) template.Request {
 	goesOn := continues(req)
-	out.Prompt, err = m.template.Render(template.Request{
-		Messages: turns, Tools: tools, Kwargs: m.kwargs(req, &out.Replay), Now: now,
+	return template.Request{
+		Kwargs: m.kwargs(req, &out.Replay), Now: out.now,
 		AddGenerationPrompt: !goesOn && string(req.Field("add_generation_prompt")) != "false", ContinueFinalMessage: goesOn,
-	})
-	if err != nil {
-		return out, refused(err)
 	}
-	return out, nil
 }
 
 // refused returns the error for a conversation that cannot be rendered.

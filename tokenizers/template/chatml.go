@@ -41,10 +41,13 @@ type chatMLOptions struct {
 // </tool_call>, and results between <tool_response> and </tool_response> in a user turn. By default it equals the
 // template published with Qwen3-8B (2025-04), and with calls in XML that of Qwen3.5, which lists the tools before the
 // system text.
-type chatML struct{ opt chatMLOptions }
+type chatML struct {
+	fitting
+	opt chatMLOptions
+}
 
 func newChatML(v *variables) Template {
-	return chatML{chatMLOptions{
+	return chatML{opt: chatMLOptions{
 		system:    variable(v, "default_system", ""),
 		reasoning: v.choice("reasoning_scope", scopeSinceUser, scopeAll, scopeNone),
 		calls:     v.choice("calls", callsJSON, callsXML, callsNone),
@@ -71,15 +74,22 @@ const (
 )
 
 // Render implements [Template].
-func (t chatML) Render(req Request) (*Prompt, error) {
+func (t chatML) Render(req Request) (*Prompt, error) { return t.render(&input{Request: req}) }
+
+// RenderValues renders a conversation of values; see input.
+func (t chatML) RenderValues(req Request, messages, tools []jsonval.Value) (*Prompt, error) {
+	return t.render(&input{req, true, messages, tools})
+}
+
+func (t chatML) render(req *input) (*Prompt, error) {
 	if req.AddGenerationPrompt && req.ContinueFinalMessage {
 		return nil, &Error{reason: "the final message cannot be continued and a new one begun"}
 	}
-	msgs, err := parseMessages(req.Messages)
+	msgs, err := parseMessages(req)
 	if err != nil {
 		return nil, err
 	}
-	tools, err := parseList(req.Tools, "tools")
+	tools, err := req.toolList()
 	if err != nil {
 		return nil, err
 	}
@@ -306,8 +316,8 @@ func xmlCall(b *builder, call jsonval.Value, path string) error {
 	return nil
 }
 
-func parseMessages(data []byte) ([]message, error) {
-	list, err := parseList(data, "messages")
+func parseMessages(in *input) ([]message, error) {
+	list, err := in.messageList()
 	if err != nil {
 		return nil, err
 	}

@@ -89,6 +89,7 @@ var dsTasks = map[string]string{
 // messages begin with <｜System｜> and are treated as user messages between turns, and the effort is a number, which is
 // always printed in thinking mode. Images are errors.
 type deepSeek struct {
+	fitting
 	opt     deepSeekOptions
 	version int
 	// Names in DSML, and the text about tools around the schemas.
@@ -178,7 +179,14 @@ type dsState struct {
 }
 
 // Render implements [Template].
-func (t *deepSeek) Render(req Request) (*Prompt, error) {
+func (t *deepSeek) Render(req Request) (*Prompt, error) { return t.render(&input{Request: req}) }
+
+// RenderValues renders a conversation of values; see input.
+func (t *deepSeek) RenderValues(req Request, messages, tools []jsonval.Value) (*Prompt, error) {
+	return t.render(&input{req, true, messages, tools})
+}
+
+func (t *deepSeek) render(req *input) (*Prompt, error) {
 	roles := []string{"system", "developer", "user", "assistant", "tool"}
 	if t.version > 32 {
 		roles = append(roles, "latest_reminder")

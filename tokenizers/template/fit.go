@@ -30,19 +30,30 @@ func Fit(messages []byte, c *Capabilities) (fitted []byte, notes []string, err e
 	if err != nil {
 		return nil, nil, err
 	}
-	f := &fitter{c: c}
 	for i, m := range list {
 		if m.Kind != jsonval.Object {
 			return nil, nil, &Error{path: fmt.Sprintf("messages[%d]", i), reason: "is not an object"}
 		}
+	}
+	list, notes = fit(list, c)
+	if len(notes) == 0 {
+		return messages, nil, nil
+	}
+	out := jsonval.Value{Kind: jsonval.Array, List: list}
+	return out.AppendJSON(make([]byte, 0, len(messages)+256)), notes, nil
+}
+
+// fit is [Fit] for messages that are objects.
+func fit(messages []jsonval.Value, c *Capabilities) (fitted []jsonval.Value, notes []string) {
+	f := &fitter{c: c}
+	for i, m := range messages {
 		f.add(i, m)
 	}
 	f.complete()
 	if len(f.notes) == 0 {
-		return messages, nil, nil
+		return messages, nil
 	}
-	out := jsonval.Value{Kind: jsonval.Array, List: f.out}
-	return out.AppendJSON(make([]byte, 0, len(messages)+256)), f.notes, nil
+	return f.out, f.notes
 }
 
 // fitter collects messages that can be printed.
@@ -226,7 +237,10 @@ func join(sep string, contents ...jsonval.Value) jsonval.Value {
 	}
 	switch len(full) {
 	case 0:
-		return contents[len(contents)-1]
+		if v := contents[len(contents)-1]; v.Kind != jsonval.Undefined {
+			return v
+		}
+		return jsonval.Value{Kind: jsonval.Null}
 	case 1:
 		return full[0]
 	}

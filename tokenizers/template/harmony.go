@@ -64,10 +64,13 @@ type harmonyOptions struct {
 // JSON is printed as it is. Text parts of a tool result are joined before they are quoted.
 //
 // A final message with reasoning and no text is continued in its reasoning.
-type harmony struct{ opt harmonyOptions }
+type harmony struct {
+	fitting
+	opt harmonyOptions
+}
 
 func newHarmony(v *variables) Template {
-	return harmony{harmonyOptions{
+	return harmony{opt: harmonyOptions{
 		library:  v.choice("style", "template", "library") == "library",
 		date:     variable(v, "date", ""),
 		now:      v.opt.Now,
@@ -95,7 +98,14 @@ type harmonyState struct {
 }
 
 // Render implements [Template].
-func (t harmony) Render(req Request) (*Prompt, error) {
+func (t harmony) Render(req Request) (*Prompt, error) { return t.render(&input{Request: req}) }
+
+// RenderValues renders a conversation of values; see input.
+func (t harmony) RenderValues(req Request, messages, tools []jsonval.Value) (*Prompt, error) {
+	return t.render(&input{req, true, messages, tools})
+}
+
+func (t harmony) render(req *input) (*Prompt, error) {
 	turns, tools, kwargs, err := parseRequest(req, "system", "developer", "user", "assistant", "tool")
 	if err != nil {
 		return nil, err

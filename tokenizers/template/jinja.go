@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weft-go/weft/tokenizers"
+	"github.com/weft-go/weft/tokenizers/internal/jsonval"
 	"github.com/weft-go/weft/tokenizers/template/internal/jinja"
 )
 
@@ -39,6 +40,7 @@ const (
 // common roles (system, user, assistant, tool, developer, function) are trusted wherever a template prints
 // them; everything else from the request is not.
 type compiled struct {
+	fitting
 	opt     Options
 	raw     bool // pass messages unchanged, as transformers does; by default they are adapted
 	main    *jinja.Template
@@ -112,19 +114,26 @@ var (
 const continueTag = "CONTINUE_FINAL_MESSAGE_TAG "
 
 // Render implements [Template].
-func (t *compiled) Render(req Request) (*Prompt, error) {
+func (t *compiled) Render(req Request) (*Prompt, error) { return t.render(&input{Request: req}) }
+
+// RenderValues renders a conversation of values; see input.
+func (t *compiled) RenderValues(req Request, messages, tools []jsonval.Value) (*Prompt, error) {
+	return t.render(&input{req, true, messages, tools})
+}
+
+func (t *compiled) render(req *input) (*Prompt, error) {
 	if req.AddGenerationPrompt && req.ContinueFinalMessage {
 		return nil, &Error{reason: "the final message cannot be continued and a new one begun"}
 	}
 	var b jinja.Builder
-	messages, err := parseValue[*jinja.List](&b, req.Messages, "messages", rootMessages, "an array")
+	messages, err := listOf(&b, req, req.messages, req.Messages, "messages", rootMessages)
 	if err != nil {
 		return nil, err
 	}
 	if messages == nil || len(messages.Items) == 0 {
 		return nil, &Error{path: "messages", reason: "is empty"}
 	}
-	tools, err := parseValue[*jinja.List](&b, req.Tools, "tools", rootTools, "an array")
+	tools, err := listOf(&b, req, req.tools, req.Tools, "tools", rootTools)
 	if err != nil {
 		return nil, err
 	}
@@ -199,6 +208,14 @@ func (t *compiled) sourceOf(tpl *jinja.Template) string {
 		return t.toolSrc
 	}
 	return t.source
+}
+
+// listOf returns a list of the request.
+func listOf(b *jinja.Builder, req *input, values []jsonval.Value, data []byte, name string, root *jinja.Origin) (*jinja.List, error) {
+	if req.values {
+		return b.Value(&jsonval.Value{Kind: jsonval.Array, List: values}, root).(*jinja.List), nil
+	}
+	return parseValue[*jinja.List](b, data, name, root, "an array")
 }
 
 // parseValue reads an optional JSON value of type T.

@@ -29,12 +29,13 @@ import (
 // its equals sign with the quote, its value, the closing quote. Encoding the prompt in one go gives the same
 // text, and not always the same tokens.
 type kimiK3 struct {
+	fitting
 	thinking bool   // the channel of reasoning is printed, of past turns as well
 	effort   string // low, high or max, or none to leave the instruction out
 }
 
 func newKimiK3(v *variables) Template {
-	return kimiK3{variable(v, "thinking", true), v.choice("thinking_effort", "max", "low", "high", "none")}
+	return kimiK3{thinking: variable(v, "thinking", true), effort: v.choice("thinking_effort", "max", "low", "high", "none")}
 }
 
 type k3State struct {
@@ -50,7 +51,14 @@ const (
 )
 
 // Render implements [Template].
-func (t kimiK3) Render(req Request) (*Prompt, error) {
+func (t kimiK3) Render(req Request) (*Prompt, error) { return t.render(&input{Request: req}) }
+
+// RenderValues renders a conversation of values; see input.
+func (t kimiK3) RenderValues(req Request, messages, tools []jsonval.Value) (*Prompt, error) {
+	return t.render(&input{req, true, messages, tools})
+}
+
+func (t kimiK3) render(req *input) (*Prompt, error) {
 	turns, tools, kwargs, err := parseRequest(req, "system", "developer", "user", "assistant", "tool")
 	if err != nil {
 		return nil, err

@@ -34,8 +34,8 @@ type call struct {
 }
 
 // parseTurns reads the messages, whose roles must be among roles.
-func parseTurns(data []byte, roles ...string) ([]callTurn, error) {
-	list, err := parseList(data, "messages")
+func parseTurns(in *input, roles ...string) ([]callTurn, error) {
+	list, err := in.messageList()
 	if err != nil {
 		return nil, err
 	}
@@ -128,14 +128,14 @@ func parseCalls(v jsonval.Value, path string) ([]call, error) {
 }
 
 // parseRequest reads what every native renderer needs.
-func parseRequest(req Request, roles ...string) (turns []callTurn, tools []jsonval.Value, kwargs jsonval.Value, err error) {
+func parseRequest(req *input, roles ...string) (turns []callTurn, tools []jsonval.Value, kwargs jsonval.Value, err error) {
 	if req.AddGenerationPrompt && req.ContinueFinalMessage {
 		return nil, nil, kwargs, &Error{reason: "the final message cannot be continued and a new one begun"}
 	}
-	if turns, err = parseTurns(req.Messages, roles...); err != nil {
+	if turns, err = parseTurns(req, roles...); err != nil {
 		return nil, nil, kwargs, err
 	}
-	if tools, err = parseList(req.Tools, "tools"); err != nil {
+	if tools, err = req.toolList(); err != nil {
 		return nil, nil, kwargs, err
 	}
 	if kwargs, err = parseObject(req.Kwargs, "kwargs"); err != nil {

@@ -249,8 +249,11 @@ func LoseAll(lose LossFunc, why string, list ...Opt) {
 }
 
 // IsObject reports whether text is one valid JSON object within the default depth limit.
-func IsObject(text string) bool {
-	d, err := jsonscan.Scan([]byte(text), jsonscan.Limits{Bytes: 1 << 30, Depth: 128, Values: 1 << 20})
+func IsObject(text string) bool { return ScanObject(new(jsonscan.Scanner), text) }
+
+// ScanObject is [IsObject] with the memory of c.
+func ScanObject(c *jsonscan.Scanner, text string) bool {
+	d, err := c.Scan([]byte(text), jsonscan.Limits{Bytes: 1 << 30, Depth: 128, Values: 1 << 20})
 	return err == nil && d.Root().Kind() == jsonscan.Object
 }
 

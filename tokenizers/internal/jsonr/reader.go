@@ -15,7 +15,9 @@
 package jsonr
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -209,40 +211,65 @@ func (r *Reader) String(dst []byte) []byte {
 	if !r.expect('"', "a string") {
 		return dst
 	}
-	start := r.i
-	ascii := byte(0)
-	for r.i < len(r.b) {
-		c := r.b[r.i]
-		switch {
-		case c == '"':
-			dst = append(dst, r.b[start:r.i]...)
-			if ascii >= utf8.RuneSelf && !utf8.Valid(r.b[start:r.i]) {
-				r.Fail("has a string that is not UTF-8")
-			}
-			r.i++
+	for {
+		start := r.i
+		r.i = skipPlain(r.b, r.i)
+		if r.i == len(r.b) {
+			r.Fail("ends inside a string")
 			return dst
-		case c == '\\':
-			if !utf8.Valid(r.b[start:r.i]) {
-				r.Fail("has a string that is not UTF-8")
-				return dst
-			}
-			dst = append(dst, r.b[start:r.i]...)
-			dst = r.escape(dst)
-			if r.err != nil {
-				return dst
-			}
-			start = r.i
-			ascii = 0
-			continue
-		case c < 0x20:
+		}
+		c := r.b[r.i]
+		if c < 0x20 {
 			r.Fail("has a control character in a string")
 			return dst
 		}
-		ascii |= c
-		r.i++
+		if !utf8.Valid(r.b[start:r.i]) {
+			r.Fail("has a string that is not UTF-8")
+			if c == '\\' {
+				return dst
+			}
+		}
+		dst = append(dst, r.b[start:r.i]...)
+		if c == '"' {
+			r.i++
+			return dst
+		}
+		if dst = r.escape(dst); r.err != nil {
+			return dst
+		}
 	}
-	r.Fail("ends inside a string")
-	return dst
+}
+
+// Plain reads the next value if it is a string without escapes. It returns the position of its text in the data of the
+// Span that the Reader was made from. Otherwise it reads nothing and reports false.
+func (r *Reader) Plain() (from, to int, ok bool) {
+	if r.Peek() != '"' {
+		return 0, 0, false
+	}
+	from = r.i + 1
+	to = skipPlain(r.b, from)
+	if to == len(r.b) || r.b[to] != '"' || !utf8.Valid(r.b[from:to]) {
+		return 0, 0, false
+	}
+	r.i = to + 1
+	return from, to, true
+}
+
+// skipPlain returns the index, from i on, of the first quote, backslash or control character, or len(b).
+func skipPlain(b []byte, i int) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	for ; i+8 <= len(b); i += 8 {
+		// Borrows can mark a wrong byte only after a right one, and only the first mark is used.
+		w := binary.LittleEndian.Uint64(b[i:])
+		m := ((w - ones*0x20) | (w ^ ones*'"' - ones) | (w ^ ones*'\\' - ones)) &^ w & highs
+		if m != 0 {
+			return i + bits.TrailingZeros64(m)>>3
+		}
+	}
+	for i < len(b) && b[i] >= 0x20 && b[i] != '"' && b[i] != '\\' {
+		i++
+	}
+	return i
 }
 
 // escape reads the escape at r.i.

@@ -7,6 +7,7 @@ package jsonval
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,72 +41,12 @@ type Value struct {
 // Parse reads data, which must be one value. name is the root of paths in errors, which are *jsonr.Error.
 func Parse(data []byte, name string) (Value, error) {
 	r := jsonr.New(jsonr.Span{Data: data}, name)
-	v := read(r)
+	var b Builder
+	b.read(r, "", 0)
 	if err := r.End(); err != nil {
 		return Value{}, err
 	}
-	return v, nil
-}
-
-func read(r *jsonr.Reader) Value {
-	switch r.Peek() {
-	case '"':
-		return Value{Kind: String, Str: string(r.String(nil))}
-	case '[':
-		v := Value{Kind: Array}
-		for r.Array(); r.Next(); {
-			v.List = append(v.List, read(r))
-		}
-		return v
-	case '{':
-		v := Value{Kind: Object}
-		var key []byte
-		var at map[string]int
-		for r.Object(); r.Key(&key); {
-			k := string(key)
-			x := read(r)
-			if len(v.Keys) == 8 {
-				at = make(map[string]int)
-				for i, k := range v.Keys {
-					at[k] = i
-				}
-			}
-			// As in Python's dict, a second value replaces the first.
-			if i := v.index(k, at); i >= 0 {
-				v.List[i] = x
-				continue
-			}
-			if at != nil {
-				at[k] = len(v.Keys)
-			}
-			v.Keys = append(v.Keys, k)
-			v.List = append(v.List, x)
-		}
-		return v
-	}
-	switch s := string(r.Raw().Data); s {
-	case "null":
-		return Value{Kind: Null}
-	case "true", "false":
-		return Value{Kind: Bool, Bool: s == "true"}
-	default:
-		return number(s)
-	}
-}
-
-func (v Value) index(key string, at map[string]int) int {
-	if at != nil {
-		if i, ok := at[key]; ok {
-			return i
-		}
-		return -1
-	}
-	for i, k := range v.Keys {
-		if k == key {
-			return i
-		}
-	}
-	return -1
+	return b.stack[0], nil
 }
 
 func number(s string) Value {
@@ -145,7 +86,7 @@ func Repr(f float64) string {
 // Get returns the value of a key, or Undefined if v is not an object or lacks the key.
 func (v Value) Get(key string) Value {
 	if v.Kind == Object {
-		if i := v.index(key, nil); i >= 0 {
+		if i := slices.Index(v.Keys, key); i >= 0 {
 			return v.List[i]
 		}
 	}

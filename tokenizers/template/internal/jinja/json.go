@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weft-go/weft/tokenizers/internal/jsonr"
+	"github.com/weft-go/weft/tokenizers/internal/jsonval"
 )
 
 // Builder makes values of JSON. The zero Builder is ready; it hands out memory in blocks, so use one for
@@ -21,13 +22,17 @@ type Builder struct {
 	strs    []Str
 	origins []Origin
 	dicts   []Dict
+	lists   []List
+	nums    []num
+	values  []Value
+	chunk   int // length of the next blocks
 	key     []byte
 	buf     []byte
 }
 
 func (b *Builder) origin(parent *Origin, key string, index int) *Origin {
 	if len(b.origins) == 0 {
-		b.origins = make([]Origin, 64)
+		b.origins = make([]Origin, b.block())
 	}
 	o := &b.origins[0]
 	b.origins = b.origins[1:]
@@ -37,12 +42,82 @@ func (b *Builder) origin(parent *Origin, key string, index int) *Origin {
 
 func (b *Builder) str(s string, src *Origin) *Str {
 	if len(b.strs) == 0 {
-		b.strs = make([]Str, 64)
+		b.strs = make([]Str, b.block())
 	}
 	x := &b.strs[0]
 	b.strs = b.strs[1:]
 	x.s, x.src = s, src
 	return x
+}
+
+// block returns the length of the next block of values.
+func (b *Builder) block() int {
+	b.chunk = min(max(2*b.chunk, 64), 1024)
+	return b.chunk
+}
+
+// room returns memory for n values.
+func (b *Builder) room(n int) []Value {
+	if len(b.values) < n {
+		b.values = make([]Value, max(n, 2*b.block()))
+	}
+	v := b.values[:0:n]
+	b.values = b.values[n:]
+	return v
+}
+
+// Value converts v. The result comes from root and places in it, and shares the texts of v.
+func (b *Builder) Value(v *jsonval.Value, root *Origin) Value {
+	switch v.Kind {
+	case jsonval.Bool:
+		return v.Bool
+	case jsonval.Int, jsonval.Float:
+		if len(b.nums) == 0 {
+			b.nums = make([]num, 16)
+		}
+		n := &b.nums[0]
+		b.nums = b.nums[1:]
+		*n = parseNumber(v.Str, v.Kind == jsonval.Float, root)
+		return n
+	case jsonval.String:
+		return b.str(v.Str, root)
+	case jsonval.Array:
+		if len(b.lists) == 0 {
+			b.lists = make([]List, 16)
+		}
+		l := &b.lists[0]
+		b.lists = b.lists[1:]
+		l.src = root
+		if len(v.List) == 0 {
+			return l
+		}
+		l.Items = b.room(len(v.List))
+		for i := range v.List {
+			l.Items = append(l.Items, b.Value(&v.List[i], b.origin(root, "", i)))
+		}
+		return l
+	case jsonval.Object:
+		d := b.dict(root)
+		if len(v.List) == 0 {
+			return d
+		}
+		d.keys, d.vals = b.room(len(v.List)), b.room(len(v.List))
+		for i, k := range v.Keys {
+			d.push(b.str(k, root), b.Value(&v.List[i], b.origin(root, k, -1)))
+		}
+		return d
+	}
+	return nil
+}
+
+func (b *Builder) dict(src *Origin) *Dict {
+	if len(b.dicts) == 0 {
+		b.dicts = make([]Dict, 32)
+	}
+	d := &b.dicts[0]
+	b.dicts = b.dicts[1:]
+	d.src = src
+	return d
 }
 
 // words are keys and values that requests are full of.
@@ -86,12 +161,7 @@ func (b *Builder) read(r *jsonr.Reader, at *Origin) Value {
 		}
 		return v
 	case '{':
-		if len(b.dicts) == 0 {
-			b.dicts = make([]Dict, 16)
-		}
-		d := &b.dicts[0]
-		b.dicts = b.dicts[1:]
-		d.src = at
+		d := b.dict(at)
 		for r.Object(); r.Key(&b.key); {
 			k := word(b.key)
 			x := b.read(r, b.origin(at, k, -1))
@@ -117,20 +187,21 @@ func (b *Builder) read(r *jsonr.Reader, at *Origin) Value {
 			r.Fail("is an integer of more than %d digits", maxDigits)
 			return nil
 		}
-		return parseNumber(s, at)
+		n := parseNumber(s, strings.ContainsAny(s, ".eE"), at)
+		return &n
 	}
 }
 
-func parseNumber(s string, at *Origin) Value {
-	if strings.ContainsAny(s, ".eE") {
+func parseNumber(s string, float bool, at *Origin) num {
+	if float {
 		f, _ := strconv.ParseFloat(s, 64) // out of range gives an infinity, as in Python
-		return &num{float: true, f: f, src: at}
+		return num{float: true, f: f, src: at}
 	}
 	if i, err := strconv.ParseInt(s, 10, 64); err == nil {
-		return &num{i: i, src: at}
+		return num{i: i, src: at}
 	}
 	n, _ := new(big.Int).SetString(s, 10)
-	return &num{big: n, src: at}
+	return num{big: n, src: at}
 }
 
 // jsonStyle are the arguments of json.dumps.

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package template
+
+import "github.com/weft-go/weft/tokenizers/internal/jsonval"
+
+// The templates of this package have two more methods, which package prompt calls through an interface of its own:
+//
+//	FitValues(c *Capabilities, messages []jsonval.Value) (fitted []jsonval.Value, notes []string)
+//	RenderValues(req Request, messages, tools []jsonval.Value) (*Prompt, error)
+//
+// They are Fit and Render for a conversation that is not JSON. Messages and Tools of the request are ignored.
+
+// input is a request whose conversation may be values.
+type input struct {
+	Request
+	values          bool
+	messages, tools []jsonval.Value // instead of Messages and Tools, if values is set
+}
+
+// messageList returns the messages.
+func (in *input) messageList() ([]jsonval.Value, error) {
+	if in.values {
+		return in.messages, nil
+	}
+	return parseList(in.Messages, "messages")
+}
+
+// toolList returns the tools.
+func (in *input) toolList() ([]jsonval.Value, error) {
+	if in.values {
+		return in.tools, nil
+	}
+	return parseList(in.Tools, "tools")
+}
+
+// fitting implements FitValues.
+type fitting struct{}
+
+// FitValues is [Fit] for messages that are objects. If no change is needed, it returns the same slice.
+func (fitting) FitValues(c *Capabilities, messages []jsonval.Value) (fitted []jsonval.Value, notes []string) {
+	if c.prints(messages) {
+		return messages, nil
+	}
+	return fit(messages, c)
+}
+
+// prints reports whether the template prints messages as they are. It may report false if Fit changes nothing.
+func (c *Capabilities) prints(messages []jsonval.Value) bool {
+	var begun, user, turn bool // there was a message of another role than system, of the user, or one that is not a system message
+	last, calls := "", false   // of the message before
+	for i := range messages {
+		m := &messages[i]
+		role := m.Get("role").Str
+		called := role == "assistant" && len(m.Get("tool_calls").List) > 0
+		switch role {
+		case "developer":
+			if !c.developer {
+				return false
+			}
+		case "system":
+			if begun && !c.systemMiddle || !begun && !c.system || !begun && !c.systemMiddle && i > 0 {
+				return false
+			}
+		case "assistant":
+			if called && !c.toolCalls && !c.flatCalls || last == role && !c.consecutiveAssistants && !calls || !turn && !c.assistantFirst {
+				return false
+			}
+		case "user":
+			if last == role && !c.consecutiveUsers {
+				return false
+			}
+			user = true
+		case "tool", "function":
+			if !c.toolRole {
+				return false
+			}
+		}
+		begun, turn = begun || role != "system", turn || role != "system"
+		last, calls = role, called
+	}
+	return user || c.noUser
+}
