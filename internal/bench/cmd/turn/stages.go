@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"time"
@@ -22,11 +21,10 @@ import (
 )
 
 // stageNames lists the stages in the order of the table.
-var stageNames = []string{"read", "decode", "strip", "verify", "hints", "render", "encode", "hash", "place", "engine_body"}
+var stageNames = []string{"read", "decode", "strip", "verify", "hints", "render", "encode", "hash", "place", "decoder", "engine_body"}
 
 // stages runs the steps of a turn one by one, by the public functions that the gateway calls for them and in its order:
-// see call.read, call.follow, call.choose and engine.complete in examples/gateway/serve. The request to the engine is
-// made by a copy of the gateway's code.
+// see call.read, call.follow, call.choose and engine.complete in examples/gateway/serve.
 type stages struct {
 	model     *prompt.Model
 	signer    *replay.Signer
@@ -60,18 +58,6 @@ func (s *stages) streams() []worker { return s.workers }
 
 // Close implements server.
 func (s *stages) Close() {}
-
-// completionRequest has the fields of the gateway's requests to an engine.
-type completionRequest struct {
-	Model             string         `json:"model"`
-	Prompt            []uint32       `json:"prompt"`
-	MaxTokens         int64          `json:"max_tokens"`
-	N                 int            `json:"n"`
-	Stream            bool           `json:"stream"`
-	StreamOptions     map[string]any `json:"stream_options"`
-	SkipSpecialTokens bool           `json:"skip_special_tokens"`
-	ReturnTokenIDs    bool           `json:"return_token_ids"`
-}
 
 // take implements server, with the stages in stageNames.
 func (s *stages) take(v *conversation, k int, m *meter) ([]cost, error) {
@@ -156,16 +142,19 @@ func (s *stages) take(v *conversation, k int, m *meter) ([]cost, error) {
 		ticket, err = s.router.Place(&place, now)
 		return err
 	})
-	step(9, func() error {
-		raw, err := json.Marshal(&completionRequest{
-			Model: modelName, Prompt: ids, MaxTokens: 4096, N: 1, Stream: true, StreamOptions: map[string]any{"include_usage": true}, ReturnTokenIDs: true,
-		})
-		if err != nil {
-			return err
-		}
+	var dec *prompt.Decoder
+	step(9, func() (err error) {
+		dec, err = s.model.NewDecoder(req, text, &prompt.DecoderOptions{ID: "id", EngineStops: true})
+		return err
+	})
+	step(10, func() error {
+		raw := dec.AppendRequest(nil, modelName)
 		in.RequestID = "id"
 		hints := s.target.Emit(&in)
-		_, err = hints.AppendBody(nil, raw)
+		fields, err := hints.AppendBody(nil, []byte("{}"))
+		if err == nil {
+			raw = append(append([]byte(nil), raw[:len(raw)-1]...), fields...)
+		}
 		return err
 	})
 	if ticket != nil {
