@@ -179,7 +179,7 @@ func TestCut(t *testing.T) {
 }
 
 // TestFail ends responses with errors of any type, by Fail or by an event.
-// An error in the middle of a body says which response broke off and where.
+// The error of a body that breaks off contains the API and the position.
 func TestEventsBroken(t *testing.T) {
 	for body, want := range map[string]string{
 		"": "wire: completions response: read: unexpected EOF before the first byte",
