@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/bits"
+	"slices"
 	"unicode/utf8"
 	"unsafe"
 
@@ -58,10 +59,10 @@ func scanString(b []byte, i int) (end int, escaped bool, fault strFault) {
 			if i+1 >= len(b) {
 				return len(b), escaped, strCut
 			}
-			switch b[i+1] {
-			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+			switch c := b[i+1]; {
+			case escapes[c] != 0:
 				i += 2
-			case 'u':
+			case c == 'u':
 				for k := i + 2; k < i+6; k++ {
 					if k >= len(b) {
 						return len(b), escaped, strCut
@@ -79,8 +80,18 @@ func scanString(b []byte, i int) (end int, escaped bool, fault strFault) {
 		case c < utf8.RuneSelf:
 			i++
 		default:
-			// A run of non-ASCII text, rune by rune.
+			// A run of non-ASCII text, rune by rune. The common sequences of two and three bytes are those whose second
+			// byte may have any value from 0x80 to 0xBF.
 			for i < len(b) && b[i] >= utf8.RuneSelf {
+				if i+2 < len(b) && b[i+1]&0xC0 == 0x80 {
+					if c := b[i]; c-0xC2 <= 0xDF-0xC2 {
+						i += 2
+						continue
+					} else if (c-0xE1 <= 0xEC-0xE1 || c|1 == 0xEF) && b[i+2]&0xC0 == 0x80 {
+						i += 3
+						continue
+					}
+				}
 				r, n := utf8.DecodeRune(b[i:])
 				if r == utf8.RuneError && n <= 1 {
 					return i, escaped, strUTF8
@@ -95,51 +106,66 @@ func hex4(b []byte) rune {
 	return rune(jsonw.Hex(b[0])<<12 | jsonw.Hex(b[1])<<8 | jsonw.Hex(b[2])<<4 | jsonw.Hex(b[3]))
 }
 
+// escapes contains the characters that escape sequences of two characters represent, by their second character.
+var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
 // AppendUnescaped appends the text represented by raw, the validated inside of a JSON string. A lone surrogate becomes
-// U+FFFD. dst never grows by more than len(raw).
+// U+FFFD. dst never grows by more than len(raw). dst and raw must not overlap.
 func AppendUnescaped(dst, raw []byte) []byte {
-	for len(raw) > 0 {
-		n := bytes.IndexByte(raw, '\\')
-		if n < 0 {
-			return append(dst, raw...)
+	first := bytes.IndexByte(raw, '\\')
+	if first < 0 {
+		return append(dst, raw...)
+	}
+	dst = slices.Grow(dst, len(raw))
+	out := dst[len(dst) : len(dst)+len(raw)]
+	i := copy(out, raw[:first])
+	o := i // o <= i, as an escape sequence is longer than what it represents
+	for i < len(raw) {
+		// Copy eight bytes at a time. What follows a backslash among them is overwritten later. m marks the backslashes
+		// in w; borrows can set wrong marks only after a true one, and only the first mark is used.
+		for i+8 <= len(raw) {
+			w := binary.LittleEndian.Uint64(raw[i:])
+			binary.LittleEndian.PutUint64(out[o:], w)
+			x := w ^ ones*'\\'
+			if m := (x - ones) &^ x & highs; m != 0 {
+				n := bits.TrailingZeros64(m) >> 3
+				i, o = i+n, o+n
+				break
+			}
+			i, o = i+8, o+8
 		}
-		dst = append(dst, raw[:n]...)
-		raw = raw[n:]
-		switch c := raw[1]; c {
-		case 'u':
-			r := hex4(raw[2:])
-			raw = raw[6:]
-			if r >= 0xd800 && r < 0xe000 {
-				lone := true
-				if r < 0xdc00 && len(raw) >= 6 && raw[0] == '\\' && raw[1] == 'u' {
-					if lo := hex4(raw[2:]); lo >= 0xdc00 && lo < 0xe000 {
-						r = (r-0xd800)<<10 | (lo - 0xdc00) + 0x10000
-						raw = raw[6:]
-						lone = false
-					}
-				}
-				if lone {
-					r = utf8.RuneError
+		if i == len(raw) {
+			break
+		}
+		c := raw[i]
+		if c != '\\' { // in the last eight bytes
+			out[o] = c
+			i, o = i+1, o+1
+			continue
+		}
+		if c = escapes[raw[i+1]]; c != 0 {
+			out[o] = c
+			i, o = i+2, o+1
+			continue
+		}
+		r := hex4(raw[i+2:])
+		i += 6
+		if r >= 0xd800 && r < 0xe000 {
+			lone := true
+			if r < 0xdc00 && len(raw)-i >= 6 && raw[i] == '\\' && raw[i+1] == 'u' {
+				if lo := hex4(raw[i+2:]); lo >= 0xdc00 && lo < 0xe000 {
+					r = (r-0xd800)<<10 | (lo - 0xdc00) + 0x10000
+					i += 6
+					lone = false
 				}
 			}
-			dst = utf8.AppendRune(dst, r)
-			continue
-		case 'b':
-			dst = append(dst, '\b')
-		case 'f':
-			dst = append(dst, '\f')
-		case 'n':
-			dst = append(dst, '\n')
-		case 'r':
-			dst = append(dst, '\r')
-		case 't':
-			dst = append(dst, '\t')
-		default: // quote, backslash, slash
-			dst = append(dst, c)
+			if lone {
+				r = utf8.RuneError
+			}
 		}
-		raw = raw[2:]
+		o += utf8.EncodeRune(out[o:], r)
 	}
-	return dst
+	return dst[:len(dst)+o]
 }
 
 // Arena is memory for unescaped strings. Strings from it are ordinary Go strings and remain valid. The zero Arena is
