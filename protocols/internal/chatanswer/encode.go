@@ -163,7 +163,7 @@ func (s *Encoder) Append(dst []byte, events ...event.Event) []byte {
 		if h := &s.hot; h.on && e.Kind == h.kind && e.Choice == h.choice && (plain || jsonw.IsWhole(e.Data)) {
 			if e.Kind == event.ToolArgs && e.Call == h.id {
 				if t := &s.choices[e.Choice].calls[h.call]; !t.custom {
-					t.balance.Feed(e.Data)
+					t.balance.FeedPlain(e.Data, plain)
 				}
 				s.observe(e)
 				dst = append(jsonw.AppendPlain(append(dst, h.head...), e.Data, plain), h.tail...)

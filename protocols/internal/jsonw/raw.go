@@ -165,6 +165,13 @@ type Balance struct {
 	some     bool // something other than white space was read
 }
 
+// FeedPlain is Feed with the result of [IsPlain] for p, if that is known, else false.
+func (b *Balance) FeedPlain(p []byte, plain bool) {
+	if !plain || !b.str || b.esc { // plain text inside a string changes nothing
+		b.Feed(p)
+	}
+}
+
 // Feed reads the next piece.
 func (b *Balance) Feed(p []byte) {
 	for i := 0; i < len(p); i++ {

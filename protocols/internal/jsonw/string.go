@@ -22,17 +22,34 @@ const (
 // text returns s as a string without a copy.
 func text[T ~string | ~[]byte](s T) string { return *(*string)(unsafe.Pointer(&s)) }
 
+// marks sets the highest bit of the bytes of w that are a quote, a backslash or a control character, or, with ascii =
+// highs, not ASCII. Borrows can set wrong marks, but only in bytes above a true one.
+func marks(w, ascii uint64) uint64 {
+	q, r := w^ones*'"', w^ones*'\\'
+	return (((w-ones*0x20)|(q-ones)|(r-ones))&^w | w&ascii) & highs
+}
+
 // skipPlain returns the index, from i on, of the first byte of s that JSON requires to be escaped or, with ascii, is
 // not ASCII. It reads eight bytes at a time.
 func skipPlain(s string, i int, ascii uint64) int {
-	for b := unsafe.Slice(unsafe.StringData(s), len(s)); i+8 <= len(b); i += 8 {
-		// m marks the bytes at which w contains a quote, a backslash or a control character; marks of non-ASCII bytes
-		// are cleared. Borrows can set wrong marks only after a true one, and only the first mark is used.
-		w := binary.LittleEndian.Uint64(b[i:])
-		q, r := w^ones*'"', w^ones*'\\'
-		m := ((w-ones*0x20)|(q-ones)|(r-ones))&^w | w&ascii
-		if m &= highs; m != 0 {
+	b := unsafe.Slice(unsafe.StringData(s), len(s))
+	for ; i+8 <= len(b); i += 8 {
+		if m := marks(binary.LittleEndian.Uint64(b[i:]), ascii); m != 0 {
 			return i + bits.TrailingZeros64(m)>>3
+		}
+	}
+	// The last bytes, with some before them a second time. If there is a mark, it may be of a byte before i or wrong.
+	switch n := len(b) - i; {
+	case n == 0:
+		return i
+	case len(b) >= 8:
+		if marks(binary.LittleEndian.Uint64(b[len(b)-8:]), ascii)>>(64-8*n) == 0 {
+			return len(b)
+		}
+	case n >= 4:
+		w := uint64(binary.LittleEndian.Uint32(b[i:])) | uint64(binary.LittleEndian.Uint32(b[len(b)-4:]))<<32
+		if marks(w, ascii) == 0 {
+			return len(b)
 		}
 	}
 	for ; i < len(s); i++ {

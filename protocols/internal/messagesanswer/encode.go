@@ -120,7 +120,7 @@ func (s *Encoder) Append(dst []byte, events ...event.Event) []byte {
 			case event.Reasoning:
 				s.sign.Write(e.Data)
 			case event.ToolArgs:
-				s.call.balance.Feed(e.Data)
+				s.call.balance.FeedPlain(e.Data, plain)
 			}
 			dst = append(jsonw.AppendPlain(append(dst, s.head...), e.Data, plain), deltaEnd...)
 			continue

@@ -148,7 +148,7 @@ func (s *Encoder) Append(dst []byte, events ...event.Event) []byte {
 				it = &s.run.item
 			} else if e.Kind == event.ToolArgs && e.Call == h.id {
 				c := &s.calls[h.call]
-				c.balance.Feed(e.Data)
+				c.balance.FeedPlain(e.Data, plain)
 				it = &c.item
 			}
 			if it != nil {

@@ -62,7 +62,7 @@ func requests(body []byte) ([]bench.Pair, error) {
 	enc.SetEscapeHTML(false)
 	return []bench.Pair{
 		{
-			Name: "request of 211 KB: decode", Bytes: len(body), Goal: 0.5,
+			Name: "request of 211 KB: decode", Bytes: len(body), Goal: 0.15,
 			Ours: func() {
 				r, err := messages.Decode(body, nil)
 				must(err)
@@ -74,7 +74,7 @@ func requests(body []byte) ([]bench.Pair, error) {
 			},
 		},
 		{
-			Name: "request of 211 KB: encode without its bytes", Bytes: len(body), Goal: 0.5,
+			Name: "request of 211 KB: encode without its bytes", Bytes: len(body), Goal: 0.3,
 			Ours: func() {
 				var err error
 				dst, err = r.AppendBody(dst[:0])
@@ -132,7 +132,7 @@ func encoders() []bench.Pair {
 				}
 			}
 			list = append(list, bench.Pair{
-				Name: fmt.Sprintf("stream chunk: encode %s, %s", api, k.name), Bytes: len(dst), Goal: 3,
+				Name: fmt.Sprintf("stream chunk: encode %s, %s", api, k.name), Bytes: len(dst), Goal: 2.5,
 				Ours: func() {
 					dst = s.Append(dst[:0], delta...)
 				},
