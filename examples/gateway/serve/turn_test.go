@@ -77,12 +77,12 @@ func TestWarmTurnMemory(t *testing.T) {
 		allocs float64
 		kb     float64
 	}{
-		{"chatml", nil, "hermes", 20, 10800, 3000},
-		{"chatml", nil, "hermes", 80, 32600, 10300},
-		{"jinja", jinja, "hermes", 20, 7600, 2850},
-		{"jinja", jinja, "hermes", 80, 22900, 9500},
-		{"harmony", lookup("harmony", variables{"sampled_calls": true}), "harmony", 80, 34300, 12500},
-		{"deepseek", lookup("deepseek_v3_2", nil), "deepseek_v3_2", 80, 32900, 11000},
+		{"chatml", nil, "hermes", 20, 2100, 2000},
+		{"chatml", nil, "hermes", 80, 5370, 6160},
+		{"jinja", jinja, "hermes", 20, 1850, 2220},
+		{"jinja", jinja, "hermes", 80, 4600, 6630},
+		{"harmony", lookup("harmony", variables{"sampled_calls": true}), "harmony", 80, 7040, 8190},
+		{"deepseek", lookup("deepseek_v3_2", nil), "deepseek_v3_2", 80, 5680, 7250},
 	} {
 		t.Run(fmt.Sprint(tt.name, "/turns=", tt.turns), func(t *testing.T) {
 			allocs, kb := warmTurn(t, prompts(t, tt.tpl, tt.family), tt.turns)
