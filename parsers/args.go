@@ -10,7 +10,7 @@ import (
 // rawJSON forwards arguments that are one bare JSON object, up to its end.
 func (p *machine) rawJSON() bool {
 	if !p.lex.Started() {
-		if p.node != 0 { // an end marker has begun
+		if p.node != 0 { // inside an end marker
 			return p.layout.jsonEnded(jsonNone)
 		}
 		p.skipBlanks()

@@ -209,7 +209,7 @@ func (p *tagged) dicts(doc []byte) (calls []heldCall, ok bool) {
 			c.to--
 		}
 		obj := out[at:len(out):len(out)]
-		if !jsontext.Valid(obj) || obj[0] != '{' || !c.read(obj, p.fieldOf) { // a set has braces too
+		if !jsontext.Valid(obj) || obj[0] != '{' || !c.read(obj, p.fieldOf) { // sets have braces too
 			return nil, false
 		}
 		calls = append(calls, c)

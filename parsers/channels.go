@@ -126,8 +126,8 @@ func (p *channels) kept() int {
 	return p.tagged.kept() + cap(p.header.channel) + cap(p.header.recipient) + cap(p.header.ctype)
 }
 
-// firstHeader reports whether the output continues with the header that the prompt began: a recipient or an author may come
-// first.
+// firstHeader reports whether the output continues the header at the end of the prompt: a recipient or an author may
+// come first.
 func (p *channels) firstHeader() bool {
 	if p.marks.routed {
 		p.beginHeader(grammar.Role)
@@ -166,9 +166,9 @@ func (p *channels) marker(m marker) {
 			p.openBody(grammar.Field(m.data))
 			return
 		}
-		p.strip() // a body without a header continues as what it is
+		p.strip() // a body without a header continues the current run
 	case roleEnd:
-		if !p.framed { // an end without a message
+		if !p.framed { // the end of a message that was not opened
 			p.strip()
 			return
 		}
@@ -212,8 +212,8 @@ func (p *channels) openBody(is grammar.Field) {
 	}
 }
 
-// author reads the bytes between the marker of a message and the marker of its kind, which are dropped if they are a
-// name. Anything else is text without a frame.
+// author reads the bytes between the marker of a message and the marker of its kind. They are dropped if they are a
+// name, and are otherwise text without a frame.
 func (p *channels) author(m int) bool {
 	s := p.marks.all
 	text := p.win[p.from:p.mark]
@@ -251,7 +251,7 @@ func (p *channels) headerText() bool {
 	if p.marks.routed {
 		return p.author(m)
 	}
-	if limit := p.from + p.c.g.MaxHold; p.mark > limit { // no header is that long: the rest is body
+	if limit := p.from + p.c.g.MaxHold; p.mark > limit { // headers are shorter: the rest is the body
 		p.malformed(limit)
 		p.pos, p.node = limit, 0
 		return true
@@ -287,8 +287,8 @@ func (p *channels) headerText() bool {
 	return true
 }
 
-// malformed takes a header without a body marker: the channel's name routes the bytes after it, up to window position
-// to. A directed message without a body is not a call.
+// malformed handles a header without a body marker: the bytes after the channel's name, up to window position to,
+// belong to that channel. A message to a recipient without a body is not a call.
 func (p *channels) malformed(to int) {
 	h := &p.header
 	text := p.win[p.from:to]

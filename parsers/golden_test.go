@@ -62,7 +62,7 @@ func checkInvariant(t testing.TB, family string, opt parsers.Options, in string)
 		t.Helper()
 		if got := result(chunks...); got != want {
 			if got = everything(parse(t, family, opt, chunks...)); got == want {
-				how += " behind a Reset"
+				how += " after a Reset"
 			}
 			t.Fatalf("%s, %q: %s changes the result (-whole +cut):\n%s", family, in, how, cmp.Diff(want, result(chunks...)))
 		}

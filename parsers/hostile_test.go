@@ -82,7 +82,7 @@ func (d *dialect) hostile() []stream {
 	repeat("string of closers", str, d.quote(d.unparam("cmd", "string")), true)
 	repeat("string of closers and blanks", str, d.quote(d.unparam("cmd", "string"))+strings.Repeat(" ", d.g.MaxHold-1)+"x", true)
 	repeat("string of closers and openers", str, d.quote(d.unparam("cmd", "string")+d.param(1, "", "")), true)
-	// MiniMax M3's codec holds up to 4 MiB of a value that is not a string, whatever the limits.
+	// MiniMax M3's codec holds up to 4 MiB of a value that is not a string, regardless of the limits.
 	_, nested := codecOf(d.g).(codec.Nested)
 	repeat("endless number", num, "1", true)
 	if nested {

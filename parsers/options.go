@@ -45,7 +45,7 @@ type Options struct {
 // check returns an error if o, which may be nil, is invalid.
 func (o *Options) check() error {
 	if o != nil && o.Output == GuidedNamed && o.Tool == "" {
-		return errors.New("parsers: GuidedNamed needs Options.Tool")
+		return errors.New("parsers: GuidedNamed requires Options.Tool")
 	}
 	return nil
 }
@@ -64,8 +64,8 @@ type Tool struct {
 // Start specifies where generation begins.
 type Start uint8
 
-// The positions at which generation may begin. A chat template that writes the reasoning opener into the prompt makes
-// it StartReasoning; one that opens the response makes it StartResponse.
+// The positions at which generation may begin. It is StartReasoning if the chat template ends the prompt with the
+// opening tag of reasoning, and StartResponse if it opens the response.
 const (
 	StartUnspecified Start = iota // derived from the prompt; without a prompt before any marker, or inside reasoning if the family's templates open it
 	StartTurn                     // before any marker

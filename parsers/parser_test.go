@@ -432,7 +432,7 @@ func TestParsePolicy(t *testing.T) {
 func TestPolicyDoc(t *testing.T) {
 	raw, err := os.ReadFile("policy.go")
 	require.NoError(t, err)
-	_, doc, _ := strings.Cut(string(raw), "// Policy decides")
+	_, doc, _ := strings.Cut(string(raw), "// Policy selects")
 	doc, table, ok := strings.Cut(doc, "The profile dynamo is ")
 	require.True(t, ok)
 	for name := range policyOf("").In("") {

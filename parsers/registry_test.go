@@ -12,7 +12,7 @@ import (
 	"github.com/weft-go/weft/parsers/family"
 )
 
-// A combination is compiled once, by whatever names its families are called.
+// A combination is compiled once, regardless of the names by which its families are looked up.
 func TestCombinationsOfAliases(t *testing.T) {
 	r := parsers.Default()
 	tools, reasoning := family.New("qwen3_coder"), family.New("nemotron_deci")

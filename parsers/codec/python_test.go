@@ -246,7 +246,7 @@ func FuzzPython(f *testing.F) {
 		if got.Status == grammar.Done {
 			var s codec.ListScanner
 			if n, st := s.Scan([]byte("[(" + string(text[:got.Taken]) + "]")); st != grammar.Done || n != got.Taken+3 {
-				t.Fatalf("%q: the decoder takes %d bytes, the scanner says %d at %d", text, got.Taken, st, n-2)
+				t.Fatalf("%q: the decoder takes %d bytes, the scanner returns %d at %d", text, got.Taken, st, n-2)
 			}
 		}
 	})

@@ -449,7 +449,7 @@ func (t *Tagged) invalid() string {
 		return "parameters need markers for key and value, and a closing marker"
 	}
 	if p := b.Params; p != nil && p.Attr != "" && p.Value == "" {
-		return "an attribute needs what stands behind it"
+		return "an attribute without the text after it"
 	}
 	if c := b.Call; c != nil && (len(c.Name) == 0 || len(c.Arguments) == 0 || len(c.Sep) > 1) {
 		return "a JSON call needs keys for name and arguments, and a separator of one character if any"

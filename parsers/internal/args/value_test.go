@@ -88,7 +88,7 @@ func TestAppendValue(t *testing.T) {
 		{`[1] 2`, Array, `"[1] 2"`},
 		{deep("[", "]", 512), Array, deep("[", "]", 512)},
 		{deep("[", "]", 513), Array, `"` + deep("[", "]", 513) + `"`},
-		// a string in quotes where none is asked for
+		// a string in quotes for a type other than string
 		{`"q"`, Integer, `"q"`},
 		{` "q" `, Object | Array, `"q"`},
 		{`"q`, Integer, `"\"q"`},
