@@ -202,7 +202,7 @@ func TestJoinExtras(t *testing.T) {
 		return d.Join(p)
 	}
 	require.True(t, join(nil))
-	require.True(t, join(&Extras{Objects: []Object{{Hash: 1, At: 4, Len: 1}}}), "behind the last block")
+	require.True(t, join(&Extras{Objects: []Object{{Hash: 1, At: 4, Len: 1}}}), "after the last block")
 	require.False(t, join(&Extras{Objects: []Object{{Hash: 1, At: 3, Len: 1}}}))
 	require.False(t, join(&Extras{Objects: []Object{{Hash: 1, At: -1, Len: 2}}}))
 	require.False(t, join(&Extras{Embeds: [][]byte{{1}}}))

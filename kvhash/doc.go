@@ -31,66 +31,71 @@
 //	                  hash[-1] = FNV-1a-64(CBOR [FNV-1a-64(seed), null, LoRA name or model])
 //	trtllm            hash[i] = mix(hash[i-1], tokens, LoRA task id; salt id in block 0)       UNVERIFIED
 //
-// CBOR is canonical (shortest heads). With EAGLE, Dynamo hashes a block with the one token that follows it, and SGLang hashes the two
-// tokens of each pair of neighbours; a block is complete one token later.
+// CBOR is canonical (shortest heads). With EAGLE, Dynamo hashes a block with the token after it, and SGLang hashes both
+// tokens of each pair of adjacent tokens, so that a block is complete one token later.
 //
-// Objects ([Extras]) enter Dynamo's hashes in one of two forms that do not agree. Its router appends their hashes to the tokens of
-// their block as le64, in ascending order; its block manager (the universal form, [Options].Universal) turns every position of such a
-// block into a frame of 13 bytes. Before its router hashes a prompt for vLLM, it fills in [ObjectToken] for each position of an image;
-// then there is nothing more to mix in. Dynamo's 128-bit positional lineage hash is [AppendLineage]. Its keyed tracking hash
-// (keyed-xxh3-v1) is not implemented, as its seeds need BLAKE3; engines do not see it.
+// Dynamo includes objects ([Extras]) in its hashes in one of two incompatible forms. Its router appends their hashes to
+// the tokens of their block as le64, in ascending order. Its block manager (the universal form, [Options].Universal)
+// encodes every position of such a block as a frame of 13 bytes. For vLLM, the router replaces each position of an
+// image with [ObjectToken] before it hashes the prompt, and then hashes only tokens. [AppendLineage] computes Dynamo's
+// 128-bit positional lineage hash. Dynamo's keyed tracking hash (keyed-xxh3-v1) is not implemented, because its seeds
+// require BLAKE3; engines do not use it.
 //
 // # Which settings make the hashes match
 //
 //   - Dynamo: the block size of the model card (kv_cache_block_size), and the request's cache_namespace and adapter name.
-//   - vLLM: --prefix-caching-hash-algo sha256_cbor or xxhash_cbor. The default, sha256, and xxhash hash a Python pickle; its bytes
-//     change with Python's version and with which values are the same object, and Lookup refuses them. The seed is the string in
-//     PYTHONHASHSEED. Without it a vLLM with pull request 51875 (August 2026) takes "vllm-none-hash" for sha256_cbor, which is the
-//     default here, and something random for xxhash_cbor; an older one takes 32 random bytes ([Options].NoneHash). With
-//     VLLM_KV_EVENTS_USE_INT_BLOCK_HASHES=1, the default, events hold the event hash, with 0 the whole digest: [Scheme.Event] makes the
-//     one from the other. Older versions have bare identifiers as object keys ([Options].BareObjects). The block size is --block-size
-//     times the decode context parallel size. A model with several cache groups hashes blocks of --prefix-match-unit tokens, or of the
-//     greatest common divisor of the groups' block sizes; of a group whose blocks are k times as large, events name every k-th of these
-//     hashes.
-//   - SGLang: --page-size; 1 is common and gives a hash for every token. Neither LoRA nor salt enters the hash: keep an index for each.
-//   - llm-d: the hashSeed and block size of its token processor, and the model's name as it is in requests. Its hashes never meet an
-//     engine's: it hashes the tokens of events itself. Version 0.7.0 has another form of objects.
-//   - TensorRT-LLM: newer versions, which mix in std::hash of the salt, cannot be reproduced, and multimodal keys are not implemented. Hash the
-//     tokens of its events with another scheme instead of relying on this one.
+//   - vLLM: --prefix-caching-hash-algo sha256_cbor or xxhash_cbor. The default, sha256, and xxhash hash a Python
+//     pickle, whose bytes depend on Python's version and on the identity of objects, so Lookup returns an error for
+//     them. The seed is the string in PYTHONHASHSEED. Without it, vLLM with pull request 51875 (August 2026) uses
+//     "vllm-none-hash" for sha256_cbor, which is the default here, and a random seed for xxhash_cbor; older versions
+//     use 32 random bytes ([Options].NoneHash). With VLLM_KV_EVENTS_USE_INT_BLOCK_HASHES=1, the default, events contain
+//     the event hash, with 0 the whole digest, from which [Scheme.Event] computes the event hash. In older versions,
+//     object keys are identifiers without offsets ([Options].BareObjects). The block size is --block-size times the
+//     decode context parallel size. A model with several cache groups hashes blocks of --prefix-match-unit tokens, or
+//     of the greatest common divisor of the groups' block sizes; for a group whose blocks are k times as large, events
+//     contain every k-th of these hashes.
+//   - SGLang: --page-size; 1 is common and gives a hash for every token. The hash includes neither LoRA nor salt: use a
+//     separate index for each.
+//   - llm-d: the hashSeed and block size of its token processor, and the model's name in requests. Its hashes never
+//     equal those of engines, because it hashes the tokens of events itself. Version 0.7.0 encodes objects differently.
+//   - TensorRT-LLM: the hashes of newer versions, which include std::hash of the salt, cannot be reproduced, and
+//     multimodal keys are not implemented. Instead of this scheme, hash the tokens of its events with another one.
 //
-// A router that hashes the tokens in engine events itself, as package index does with Dynamo's scheme, needs no engine's scheme. An
-// engine's scheme saves the map from the engine's hashes to its own.
+// A router that hashes the tokens in engine events, as package index does with Dynamo's scheme, does not need the
+// engine's scheme. With the engine's scheme, it does not need a map from the engine's hashes to its own.
 //
 // # Growing prompts
 //
-// A [Chain] hashes each token of a conversation once, however many turns it has: append, fork, truncate, and continue. A [Piece] is a
-// sequence of blocks to be kept with the text they were made of. With the cut points of a tokenizer's prefix cache, the second request of
-// a conversation hashes only its new tokens (AppendEncodeCuts of tokenizers/cache returned ids and cuts, c is an empty chain):
+// A [Chain] hashes each token of a conversation once, regardless of the number of turns. It can be extended, forked and
+// truncated. A [Piece] is a sequence of blocks that a cache can store with their text. With a tokenizer's prefix cache,
+// the second request of a conversation hashes only its new tokens. In this example, AppendEncodePrefixes of
+// tokenizers/cache returned ids and prefixes, and c is an empty chain:
 //
 //	known := 0
-//	for ; known < len(cuts); known++ {
-//		piece, _ := cuts[known].Value().(*kvhash.Piece)
+//	for ; known < len(prefixes); known++ {
+//		piece, _ := prefixes[known].Value().(*kvhash.Piece)
 //		if !c.Join(piece) {
 //			break
 //		}
 //	}
 //	c.Append(ids[c.Len():]...)
-//	for i := known; i < len(cuts); i++ {
+//	for i := known; i < len(prefixes); i++ {
 //		from := 0
 //		if i > 0 {
-//			from = cuts[i-1].Tokens
+//			from = prefixes[i-1].Tokens
 //		}
-//		cuts[i].SetValue(c.Piece(from, cuts[i].Tokens))
+//		prefixes[i].SetValue(c.Piece(from, prefixes[i].Tokens))
 //	}
 //
 // [AppendKinds] returns the part of the prompt (system, tools, history, ...) of each block, for decisions on what to retain.
 //
 // # Cost
 //
-// Nothing here allocates except a growing destination, Dynamo's large blocks with objects, and blocks of more than 512 tokens of the
-// other schemes outside of a chain. With its chain a block of 16 tokens costs about 7 ns (dynamo), 23 (trtllm), 41 (vllm_xxhash_cbor),
-// 91 (llmd), 116 (sglang) or 132 (vllm_sha256_cbor); one of 64 tokens 25, 76, 101, 337, 216 or 286. Dynamo's blocks of 61 tokens and more
-// pay 6 ns of that for a secret that the library derives from the seed on each call.
+// Allocations occur only when a destination grows, for Dynamo's large blocks with objects, and outside of a chain for
+// blocks of more than 512 tokens of the other schemes. With its chain a block of 16 tokens costs about 7 ns (dynamo),
+// 23 (trtllm), 41 (vllm_xxhash_cbor), 91 (llmd), 116 (sglang) or 132 (vllm_sha256_cbor); one of 64 tokens 25, 76, 101,
+// 337, 216 or 286. For Dynamo's blocks of 61 tokens and more, 6 ns of that are spent on a secret that the library
+// derives from the seed on each call.
 //
 // The package starts no goroutines. Dynamo's local hashes do not depend on each other, so a caller may split a long prompt between
 // blocks (with Eagle, each part includes the token after it) and hash the parts concurrently: see the example of

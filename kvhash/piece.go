@@ -5,9 +5,9 @@ package kvhash
 import "slices"
 
 // Piece is a range of a chain's blocks. A cache of tokenized prefixes can store it with the text, so that the next
-// prompt with the same prefix does not hash it again; package tokenizers/cache has Cut.Value and Cut.SetValue for this.
-// [Chain.Piece] makes a Piece and [Chain.Join] adds it to a chain. A Piece is immutable and safe for concurrent use.
-// Join rejects a nil Piece.
+// prompt with the same prefix does not hash it again; package tokenizers/cache has Prefix.Value and Prefix.SetValue for
+// this. [Chain.Piece] makes a Piece and [Chain.Join] adds it to a chain. A Piece is immutable and safe for concurrent
+// use. Join rejects a nil Piece.
 type Piece struct {
 	scheme  Scheme
 	block   int

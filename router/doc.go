@@ -17,19 +17,20 @@
 //	t.FirstToken(time.Now())              // when the first token arrives
 //	t.Finish(time.Now(), 4096, 250)       // when the response is complete: 4,096 tokens were cached, 250 generated
 //
-// A [policy.Policy] chooses the worker; package policy has those that come with weft and explains the default. The decision is
-// a pure function of a [policy.View]; the router gathers the view, locks, and keeps the account of each worker's load: a line of prefills
-// served one after another, of which the first has been running since it came first, and the requests that decode.
+// A [policy.Policy] chooses the worker; package policy has the policies of this module and describes the default. The
+// decision is a pure function of a [policy.View]. The router makes the view, serializes decisions, and tracks each
+// worker's load: a queue of prefills, which run one after another, and the requests that are decoding.
 //
 // # Guarantees
 //
-//   - Two requests placed at the same time see each other's load and each other's prefix.
-//   - Every way to end a ticket may be called at any time, from any goroutine, any number of times. When all tickets are ended, every
-//     worker's load is zero.
-//   - Workers come and go at run time. A ticket of a removed worker stays valid.
-//   - The router starts no goroutine and reads no clock: the caller passes the time, which should not run backwards.
+//   - If two requests are placed at the same time, the second decision includes the load and the prefix of the first.
+//   - The methods that end a ticket may be called at any time, from any goroutine and repeatedly. When all tickets have
+//     ended, every worker's load is zero.
+//   - Workers can be added and removed at any time. A ticket of a removed worker stays valid.
+//   - The router starts no goroutines and uses no clock: the caller passes the time, which should not go backwards.
 //
 // # Limits
 //
-// There is no queue for the time when all workers are busy, and no retention advice, trace records and simulator yet.
+// There is no queue for requests when all workers are busy. Retention advice, trace records and a simulator are not
+// implemented yet.
 package router

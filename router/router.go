@@ -105,7 +105,7 @@ func (r *Router) AddWorker(key index.Key, role policy.Role, rates *Rates) (index
 	id := r.index.AddWorker(key)
 	i, found := r.find(id)
 	if found {
-		return id, fmt.Errorf("router: worker is registered already: %s", key)
+		return id, fmt.Errorf("router: add worker %s: already registered", key)
 	}
 	r.workers = slices.Insert(r.workers, i, &worker{id: id, key: key, role: role, rates: speed.Defaults()})
 	return id, nil
@@ -149,7 +149,7 @@ func (r *Router) Place(req *Request, now time.Time) (*Ticket, error) {
 	}
 	i, found := r.find(d.Worker)
 	if !found {
-		return nil, fmt.Errorf("router: policy chose an unknown worker: %d by %s", d.Worker, r.opt.Policy.Name())
+		return nil, fmt.Errorf("router: place: policy %s chose unknown worker %d", r.opt.Policy.Name(), d.Worker)
 	}
 	r.turn++
 	d.Key, d.Policy = r.workers[i].key, cmp.Or(d.Policy, r.opt.Policy.Name())

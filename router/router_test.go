@@ -198,8 +198,8 @@ func TestWorkersComeAndGo(t *testing.T) {
 	a, err := r.AddWorker(index.Key{Instance: "a"}, policy.Both, nil)
 	require.NoError(t, err)
 	_, err = r.AddWorker(index.Key{Instance: "a"}, policy.Both, nil)
-	require.ErrorContains(t, err, "registered already")
-	require.EqualError(t, err, "router: worker is registered already: a")
+	require.ErrorContains(t, err, "already registered")
+	require.EqualError(t, err, "router: add worker a: already registered")
 	tk := place(t, r, req, start)
 
 	require.True(t, r.SetHealth(a, policy.Down, "connection refused"))
@@ -248,7 +248,7 @@ func TestAbsurdNumbers(t *testing.T) {
 	for _, l := range loads(r, start) {
 		require.GreaterOrEqual(t, l.Wait, time.Duration(0))
 		require.GreaterOrEqual(t, l.Blocks, 0)
-		require.LessOrEqual(t, l.Prefills, 20, "nobody gets all")
+		require.LessOrEqual(t, l.Prefills, 20, "no worker gets all requests")
 	}
 	for _, tk := range all {
 		tk.Finish(start, 0, 0)
@@ -267,7 +267,7 @@ func TestBadPolicy(t *testing.T) {
 	r := fleet(t, 1, &router.Options{Policy: wild{}})
 	_, err := r.Place(&router.Request{}, start)
 	require.ErrorContains(t, err, "unknown worker")
-	require.EqualError(t, err, "router: policy chose an unknown worker: 77 by round_robin")
+	require.EqualError(t, err, "router: place: policy round_robin chose unknown worker 77")
 }
 
 func TestPolicies(t *testing.T) {

@@ -45,7 +45,7 @@ func TestAllocs(t *testing.T) {
 	zero("Expire", func() { x.Expire(time.Unix(0, 0)) })
 	zero("Apply of known blocks", func() { x.Add(2, ev) })
 	x.Add(2, &kvevent.Event{Kind: kvevent.Stored, Parent: 1, HasParent: true, BlockHashes: []uint64{2}, TokenIDs: tokens[:16]})
-	zero("Apply of known blocks beside an orphan", func() { x.Add(2, ev) })
+	zero("Add of known blocks with a pending one", func() { x.Add(2, ev) })
 	zero("a copy to another tier, and back", func() {
 		copied := kvevent.Event{Kind: kvevent.Stored, BlockHashes: ev.BlockHashes[100:200], Tier: kvevent.Host}
 		x.Add(2, &copied)

@@ -53,7 +53,7 @@ func BenchmarkMatch(b *testing.B) {
 // BenchmarkMatchDuringUpdates looks up a prompt of 1,024 runs, alone and while a writer changes the first of them without pause.
 func BenchmarkMatchDuringUpdates(b *testing.B) {
 	const blocks, workers = 2000, 1024
-	for _, name := range []string{"alone", "beside"} {
+	for _, name := range []string{"alone", "updates"} {
 		b.Run(name, func(b *testing.B) {
 			x := index.NewAll(1, nil)
 			tokens := randomTokens(1, blocks)
@@ -67,7 +67,7 @@ func BenchmarkMatchDuringUpdates(b *testing.B) {
 			done := make(chan int)
 			go func() {
 				n := 0
-				for ; name == "beside" && !stop.Load(); n += 2 {
+				for ; name == "updates" && !stop.Load(); n += 2 {
 					x.Add(0, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: h[:1]})
 					x.Add(0, &kvevent.Event{Kind: kvevent.Stored, TokenIDs: tokens[:1], BlockHashes: h[:1]})
 				}

@@ -27,9 +27,9 @@ func (e ending) String() string {
 	case endOfPrompt:
 		return "the end of the prompt"
 	case notKnown:
-		return "nobody holds the next block"
+		return "no worker holds the next block"
 	case parted:
-		return "nobody holds the next block, other prompts part here"
+		return "no worker holds the next block, other prompts diverge here"
 	}
 	return fmt.Sprintf("end(%d)", uint8(e))
 }

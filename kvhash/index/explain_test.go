@@ -40,7 +40,7 @@ func ExampleIndex_AppendExplanation() {
 	x := explained()
 	os.Stdout.Write(x.AppendExplanation(nil, modelHashes("abcdefgh")))
 	// Output:
-	// 6 of 8 blocks known, then nobody holds the next block
+	// 6 of 8 blocks known, then no worker holds the next block
 	// [0,2) device e e/1; host e; remote e/3; predicted e/2
 	// [2,3) device e e/1; remote e/3; predicted e/2
 	// [3,4) device e e/1; predicted e/2; left e/3
@@ -82,7 +82,7 @@ func TestExplain(t *testing.T) {
 	e = x.Explain(h)
 	require.Equal(t, 4, e.Known)
 	require.Equal(t, 5, e.Again)
-	require.Contains(t, e.String(), "4 of 6 blocks known, then nobody holds the next block; known again from block 5 on\n")
+	require.Contains(t, e.String(), "4 of 6 blocks known, then no worker holds the next block; known again from block 5 on\n")
 }
 
 // TestExplainAgrees compares with lookups.

@@ -335,7 +335,7 @@ func TestHostileShapes(t *testing.T) {
 			x.Expire(time.Unix(int64(n), 0))
 			require.Zero(t, x.Len())
 		},
-		"restarts beside what another worker expects, and has two names for": func(t *testing.T) {
+		"restarts next to blocks with two names that another worker expects": func(t *testing.T) {
 			x := fleet(2)
 			seqs := blocks(0, n)
 			for i := range n {

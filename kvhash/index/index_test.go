@@ -263,7 +263,7 @@ func TestSemantics(t *testing.T) {
 			look: map[string]string{"ab": "0:2 1:1"},
 		},
 		{
-			name:  "a copy of what nobody stored",
+			name:  "a copy of a block that no worker stored",
 			steps: []step{{0, on(kvevent.Host, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1, 2}}), index.Result{Ignored: 2}}},
 		},
 		{

@@ -12,8 +12,8 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// Blocks without a worker exist for a moment while orphans are stored. A lookup over many workers, whose scratch memory
-// was used before, must not take what it finds there for theirs.
+// Blocks without a worker exist briefly while orphans are stored. A lookup over many workers, whose scratch memory was
+// used before, must not report workers for them.
 func TestBlocksWithoutWorkers(t *testing.T) {
 	x := New(1, nil)
 	for i := range uint32(64*narrow + 1) {
@@ -28,7 +28,8 @@ func TestBlocksWithoutWorkers(t *testing.T) {
 	}
 }
 
-// Only workers that come or go make a new list of them; else what happens to one would cost as much as there are others.
+// The list of workers is copied only when a worker is added or removed; otherwise each change of one worker would cost
+// O(workers).
 func TestRosterIsShared(t *testing.T) {
 	x := New(1, nil)
 	a, s := x.AddWorker(Key{}), x.AddStore(Key{Instance: "s"}, kvevent.Remote)

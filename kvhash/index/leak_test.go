@@ -76,7 +76,7 @@ func TestSplitsDoNotGrow(t *testing.T) {
 	require.Zero(t, x.Len())
 }
 
-// Branches leave a run at every block and go again, with content that never comes back.
+// Branches begin at every block of a run and are removed again, with blocks that are never stored again.
 func TestBranchesDoNotGrow(t *testing.T) {
 	x := fleet(2)
 	full := runOf(raceLong, 0)
@@ -171,7 +171,7 @@ func TestChurnDoesNotGrow(t *testing.T) {
 	}
 }
 
-// Everything removed, whatever the order, leaves what an empty index has.
+// Removing everything, in any order, leaves the memory of an empty index.
 func TestRemoveAll(t *testing.T) {
 	ways := map[string]func(x *index.Index, evs [][]*kvevent.Event){
 		"removed": func(x *index.Index, evs [][]*kvevent.Event) {
@@ -234,7 +234,7 @@ func TestRemoveAll(t *testing.T) {
 	}
 }
 
-// The memory of a big index comes back when everything is removed, without anything being dropped.
+// The memory of a large index is released when everything is removed.
 func TestMemoryIsReleased(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		t.Skip("many blocks")

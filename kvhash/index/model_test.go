@@ -736,7 +736,7 @@ func (h *history) worker(t *rapid.T) index.WorkerID {
 // cut returns a number from 0 to n, often at or next to the beginning or end of a run.
 func (h *history) cut(t *rapid.T, n int) int {
 	if len(h.cuts) > 0 && rapid.Bool().Draw(t, "at a boundary") {
-		return min(max(rapid.SampledFrom(h.cuts).Draw(t, "boundary")+rapid.IntRange(-1, 1).Draw(t, "beside"), 0), n)
+		return min(max(rapid.SampledFrom(h.cuts).Draw(t, "boundary")+rapid.IntRange(-1, 1).Draw(t, "offset"), 0), n)
 	}
 	return rapid.IntRange(0, n).Draw(t, "cut")
 }

@@ -614,7 +614,7 @@ func (r *reader) check(q int) error {
 		}
 	}
 	if known != len(r.dst) {
-		return fmt.Errorf("workers of nobody: %+v", r.dst)
+		return fmt.Errorf("workers of removed IDs: %+v", r.dst)
 	}
 	return nil
 }

@@ -126,7 +126,7 @@ func TestStores(t *testing.T) {
 		return s
 	}
 	x.Add(remote, stored("ababab", 0, 0))
-	require.Equal(t, "", look("abab"), "attached to nobody")
+	require.Equal(t, "", look("abab"), "attached to no worker")
 	x.Attach(0, remote)
 	x.Attach(0, remote) // once is enough
 	require.Equal(t, "0:4[0 0 0 4] ", look("abab"))

@@ -224,7 +224,7 @@ func TestSnapshotDamaged(t *testing.T) {
 	require.ErrorIs(t, fault([]byte("no snapshot")), index.ErrForm)
 	later := slices.Clone(data)
 	later[7]++
-	require.EqualError(t, fault(resum(later)), "replica: snapshot: unknown version of the format at byte 7")
+	require.EqualError(t, fault(resum(later)), "replica: snapshot: unknown format version at byte 7")
 	require.ErrorIs(t, fault(later), index.ErrVersion)
 	require.ErrorIs(t, new(index.Index).AddDelta(later), index.ErrForm, "no delta, whatever the version")
 	_, err := index.LoadAll(data, &index.AllOptions{Scheme: kvhash.Scheme{}.With("x", "")})

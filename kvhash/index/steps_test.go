@@ -80,7 +80,7 @@ func TestWorkStarved(t *testing.T) {
 	require.Less(t, flips, 1000)
 	require.Equal(t, int32(3+flips%2), m[0].Depth)
 
-	// Nor do changes wait for ever.
+	// Updates do not wait indefinitely either.
 	x.Starve(1)
 	x.Add(1, stored("bb", 0, 0))
 	require.Equal(t, "1:2", depths(x, "bb"))

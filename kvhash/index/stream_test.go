@@ -29,7 +29,7 @@ func requireNeed(t require.TestingT, want index.Need, seq uint64, f *index.Strea
 	require.Equal(t, seq, from)
 }
 
-// fed is batch number seq of an engine that stores a block of its own in each.
+// fed returns batch number seq of an engine that stores a different block in each batch.
 func fed(seq uint64, at int64) kvevent.Batch {
 	h := 1000*uint64(at) + seq
 	return kvevent.Batch{Seq: seq, Time: time.Unix(at, 0), Events: []kvevent.Event{{
@@ -79,7 +79,7 @@ func TestStreamReplacement(t *testing.T) {
 	require.Equal(t, index.Exact, trust)
 }
 
-// A worker's number may be given to another worker; the feed of the one before does not reach it.
+// The ID of a removed worker may be reused; the Stream of the removed worker then has no effect.
 func TestStreamOfRemovedWorker(t *testing.T) {
 	x := index.NewAll(4, nil)
 	id := x.AddWorker(index.Key{Instance: "a"})

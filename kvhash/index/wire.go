@@ -38,16 +38,16 @@ func (e *snapshotError) Unwrap() error { return e.Err }
 
 // The causes of a [snapshotError].
 var (
-	errForm       = errors.New("another kind of data")               // not the expected one of snapshot, worker and delta
-	errVersion    = errors.New("unknown version of the format")      // written by another version of this module
-	errScheme     = errors.New("another block size or scheme")       //
-	errChecksum   = errors.New("checksum mismatch")                  //
-	errMalformed  = errors.New("malformed")                          // an impossible value
-	errFull       = errors.New("more blocks than allowed")           // by Options.MaxBlocks
-	errNoPosition = errors.New("no position in the stream")          // the worker had no stream in the index of the snapshot
-	errStore      = errors.New("a store of another tier, or none")   // a store here is a worker there, or a store of another tier
-	errOrphans    = errors.New("another limit of pending blocks")    // the leader's MaxPending
-	errGap        = errors.New("not the version that the index has") // the delta begins at another version
+	errForm       = errors.New("wrong kind of data")            // not the expected one of snapshot, worker and delta
+	errVersion    = errors.New("unknown format version")        // written by another version of this module
+	errScheme     = errors.New("block size or scheme mismatch") //
+	errChecksum   = errors.New("checksum mismatch")             //
+	errMalformed  = errors.New("malformed")                     // an impossible value
+	errFull       = errors.New("too many blocks")               // by Options.MaxBlocks
+	errNoPosition = errors.New("no position in the stream")     // the worker had no stream in the index of the snapshot
+	errStore      = errors.New("store tier mismatch")           // a store here is a worker there, or a store of another tier
+	errOrphans    = errors.New("MaxPending mismatch")           // the leader's MaxPending
+	errGap        = errors.New("version mismatch")              // the delta begins at another version
 )
 
 const (

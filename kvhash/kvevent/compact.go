@@ -247,7 +247,7 @@ func (d *Decoder) compactEvent(before *Event) (Event, bool) {
 	if flags&hasTokens != 0 {
 		n := r.count(1)
 		if n > d.maxTokens {
-			r.fail("more tokens than allowed", ErrLimit)
+			r.fail("too many tokens", ErrLimit)
 			n = 0
 		}
 		m := len(d.tokens)
@@ -275,7 +275,7 @@ func (d *Decoder) compactEvent(before *Event) (Event, bool) {
 	if flags&hasObjects != 0 {
 		n := r.count(1)
 		if n > d.maxBlocks {
-			r.fail("more blocks than allowed", ErrLimit)
+			r.fail("too many blocks", ErrLimit)
 			n = 0
 		}
 		m := len(d.objects)
@@ -303,7 +303,7 @@ func (d *Decoder) compactHashes(mem *[]uint64) []uint64 {
 	r := &d.r
 	n := r.count(8)
 	if n > d.maxBlocks {
-		r.fail("more blocks than allowed", ErrLimit)
+		r.fail("too many blocks", ErrLimit)
 	}
 	b := r.bytes(uint64(8 * n))
 	if len(b) == 0 {

@@ -68,7 +68,7 @@ func TestCompact(t *testing.T) {
 		require.ErrorAs(t, err, &fault, "%x", bad)
 		require.NotErrorIs(t, err, io.ErrUnexpectedEOF, "%x", bad)
 	}
-	// Lists of no elements are nil, whatever was decoded before.
+	// Empty lists are nil, regardless of earlier input.
 	got, err = d.Append(nil, []byte("\x01\x00\x07\x01\x01\xd0\x0b\x00\x00\x00\x00\x00"))
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff([]kvevent.Batch{{Seq: 7, Events: []kvevent.Event{{Kind: kvevent.Stored}}}}, got))

@@ -73,7 +73,7 @@ type tally struct {
 }
 
 // ErrLimit is the cause of a [DecodeError] when a payload has more than [DecoderOptions].MaxTokens allows.
-var ErrLimit = errors.New("more than allowed")
+var ErrLimit = errors.New("limit exceeded")
 
 // DecodeError reports a payload that cannot be decoded. It unwraps to [ErrLimit], to [io.ErrUnexpectedEOF] if the
 // payload ends too early, or to nil.

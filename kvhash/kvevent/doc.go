@@ -18,8 +18,9 @@
 //
 // # Contents
 //
-// [Event] and [Batch] are the form in memory. A [Decoder] appends the batches of what engines send. A Stream of package index puts batches
-// in order, detects lost ones and applies them to an index. [AppendBatch] writes a compact form for other routers.
+// [Event] and [Batch] represent events in memory. A [Decoder] decodes the payloads of engines to batches. A Stream of
+// package index puts batches in order, detects lost ones and applies them to an index. [AppendBatch] encodes a compact
+// format for other routers.
 //
 // # Forms on the wire
 //
@@ -32,34 +33,36 @@
 //	Dynamo       {worker_id, event: {event_id, data}} or an array 1 an event  event_id     number                   local hashes
 //	Compact      see AppendBatch                                  any         in it        number                   any
 //
-// All but the last may be msgpack or JSON. Where forms differ:
+// All but the last may be msgpack or JSON. Differences between formats:
 //
-//   - Arrays of every length since vLLM 0.8 are read, with what Dynamo adds to them; fields that are not there stay zero.
-//   - Negative hashes are taken as their two's complement.
-//   - Media are GPU and DEVICE (device); CPU, CPU_PINNED, CPU_TIER1 and HOST_PINNED (host); CPU_TIER2, DISK, NVME and STORAGE (disk);
-//     EXTERNAL, NETWORK, REMOTE and SHARED (remote), in any case. Events of other media, localities and residency domains are left
-//     out. A block whose locality is REMOTE is in the remote tier, whatever the medium.
-//   - Token ids in pairs, for EAGLE, become the tokens with the one that follows them. A Stored without tokens reports
-//     where known blocks are. Blocks that do not have all their tokens are left out.
+//   - Arrays of all lengths since vLLM 0.8 are decoded, including the elements that Dynamo adds; absent fields are
+//     zero.
+//   - Negative hashes are converted to their two's complement.
+//   - Media are GPU and DEVICE (device); CPU, CPU_PINNED, CPU_TIER1 and HOST_PINNED (host); CPU_TIER2, DISK, NVME and
+//     STORAGE (disk); EXTERNAL, NETWORK, REMOTE and SHARED (remote), in any case. Events of other media, localities and
+//     residency domains are skipped. A block whose locality is REMOTE is in the remote tier, regardless of the medium.
+//   - Pairs of token IDs, for EAGLE, are converted to the tokens of the blocks and the token after them. A Stored event
+//     without tokens reports the tier of known blocks. Incomplete blocks are omitted.
 //   - vLLM sends the cache salt among the extra keys of the first block of a prompt; see [Event.RootNamespace]. A key
-//     may be a value of its own or a map that says what it is.
-//   - vLLM may hold a block in several copies, with a Stored and a Removed for each: see StreamOptions of package index. An event with the
-//     number that remains (a proposal, PR 48933) contains the blocks of which none does, and has [Event.NoCopies].
-//   - An adapter that has only a number, as in old versions, is called "#" and the number.
-//   - Images, embeddings and other objects go by [ObjectHash]. A key of an unknown type is treated as one: such a block
-//     is not found, rather than found by mistake.
-//   - Numbers begin at 0, Dynamo's at 1. Sequence numbers of vLLM and SGLang are in the frame before the payload.
-//   - TensorRT-LLM identifies the caches of a model by their windows: the longest seen so far is treated as the cache
-//     of full attention. All are known from its first events; who joins later may take a shorter one for it until the
-//     longest is seen.
-//   - TensorRT-LLM that streams its events over ZMQ (kv_events_config, 2026) sends vLLM's form: take that format.
-//   - TensorRT-LLM does not specify the level that a block is removed from: it is removed from all. A change of level
-//     is a Stored in the new tier and a Removed in the old one.
-//   - A shared store that is cleared becomes a Cleared of each tier but the device, with its owner.
+//     may be a separate value or a map that contains its type.
+//   - vLLM may hold several copies of a block, with a Stored and a Removed event for each; see StreamOptions of package
+//     index. If a Removed event contains the numbers of remaining copies (proposed in PR 48933), the decoded event has
+//     only the blocks without copies, and [Event.NoCopies] is set.
+//   - The name of an adapter that has only a number, as in old versions, is "#" and the number.
+//   - Images, embeddings and other objects are identified by [ObjectHash]. A key of an unknown type is treated as an
+//     object, so that its block is missed instead of found by mistake.
+//   - Sequence numbers begin at 0, and Dynamo's at 1. Those of vLLM and SGLang are in the frame before the payload.
+//   - TensorRT-LLM identifies the caches of a model by their windows: the longest window so far is treated as the cache
+//     of full attention. The engine's first events contain all windows; a decoder that starts later may treat a shorter
+//     window as the longest until the longest one occurs.
+//   - TensorRT-LLM with events over ZMQ (kv_events_config, 2026) sends vLLM's format: use VLLM.
+//   - TensorRT-LLM does not specify the level from which a block is removed, so it is removed from all. A change of
+//     level becomes a Stored event for the new tier and a Removed event for the old one.
+//   - The clearing of a shared store becomes a Cleared event for each tier but the device, with the store as Owner.
 //
 // # Guarantees
 //
-// What a decoder does not know it skips and counts; what it cannot read makes the batch damaged, never silently less. A payload of n
-// bytes costs O(n) time and memory, whatever lengths it claims and however deep it is; nothing is allocated when warm. A token
-// costs 2 to 4 ns on one core.
+// A decoder skips and counts unknown data. Data that it cannot decode marks the batch as damaged; no event is dropped
+// silently. A payload of n bytes costs O(n) time and memory, regardless of the lengths that it declares and of its
+// depth. A warm decoder does not allocate. A token costs 2 to 4 ns on one core.
 package kvevent

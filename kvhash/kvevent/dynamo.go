@@ -116,7 +116,7 @@ func (d *Decoder) dynamoBlocks(ev *Event, v value) bool {
 		return false
 	}
 	if v.n > d.maxBlocks {
-		r.fail("more blocks than allowed", ErrLimit)
+		r.fail("too many blocks", ErrLimit)
 		return false
 	}
 	m := len(d.hashes)

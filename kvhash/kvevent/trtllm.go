@@ -148,7 +148,7 @@ func (d *Decoder) level(v value) (Tier, bool) {
 // that is not whole ends the prompt. The event's adapter and salt apply to blocks without their own.
 func (d *Decoder) trtStored(ev Event, n int) bool {
 	if n > d.maxBlocks {
-		d.r.fail("more blocks than allowed", ErrLimit)
+		d.r.fail("too many blocks", ErrLimit)
 		return false
 	}
 	r := &d.r
@@ -198,7 +198,7 @@ func (d *Decoder) trtStored(ev Event, n int) bool {
 			return false
 		}
 		if len(d.tokens)-first.tokens > d.maxTokens {
-			r.fail("more tokens than allowed", ErrLimit)
+			r.fail("too many tokens", ErrLimit)
 			return false
 		}
 		count := len(d.tokens) - t.tokens

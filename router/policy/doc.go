@@ -18,14 +18,16 @@
 //	new       tokens it must compute, times its ms/token
 //	load      tokens it holds in a slower tier, times that tier's ms/token, never more than computing them
 //	decode    ms by which the KV blocks already active there slow this request down
-//	move      share of what later turns will pay if the prompt is computed anew here and not where it is cheapest
+//	move      share of the work that later turns repeat if the prompt is computed on this worker instead of the cheapest one
 //	affinity  credit of the worker that served the session's last request, unless its wait is too long
 //	cost      = wait + new + load + decode + move - affinity
 //
-// The terms without move and affinity predict time to first token; move makes two requests with one prefix go together even while the
-// first is still being computed, and copies a prefix to another worker once the wait is longer than that is worth.
+// The terms other than move and affinity predict the time to the first token. Because of move, two requests with the
+// same prefix are placed on the same worker even while the first is still being computed, until the wait costs more
+// than computing the prefix on another worker.
 //
 // # Writing a policy
 //
-// Implement [Policy]. Skip workers for which [Worker.Barred] gives a reason. Do not keep the view: it is reused.
+// Implement [Policy]. Skip workers for which [Worker.Barred] returns a reason. Do not retain the view, because it is
+// reused.
 package policy

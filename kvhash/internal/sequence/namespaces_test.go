@@ -92,7 +92,7 @@ func TestNamespaces(t *testing.T) {
 	require.Equal(t, sequence.Exact, trust, "batch 2 is missing, but the rank was cleared")
 }
 
-// A damaged batch lowers trust until the rank is cleared or replaced, and is not asked for again.
+// A damaged batch lowers the state until the rank is cleared or replaced, and is not requested again.
 func TestTrackerDamaged(t *testing.T) {
 	in := sequence.New(nil)
 	require.Len(t, in.Append(nil, kvevent.Batch{Seq: 0}), 1)
@@ -145,7 +145,7 @@ func TestNamespacesSnapshot(t *testing.T) {
 	}
 }
 
-// What is held is counted by what it was when it came, also if a namespace was put in before it left.
+// The size of a held batch is that at its arrival, even if a namespace was set before it is delivered.
 func TestTrackerHeldBytesNamespaces(t *testing.T) {
 	in := sequence.New(&sequence.Options{MaxHeldBytes: 2000})
 	long := strings.Repeat("x", 1000)

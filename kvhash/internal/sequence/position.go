@@ -29,10 +29,10 @@ const (
 )
 
 // errPosition is the cause if a saved position is invalid.
-var errPosition = errors.New("not a position in a stream")
+var errPosition = errors.New("invalid stream position")
 
 // errVersion is the cause if another version of this package saved the position.
-var errVersion = errors.New("a position in a stream, of an unknown version")
+var errVersion = errors.New("stream position of an unknown version")
 
 // AppendPosition appends to dst the position in the stream, with the namespaces that are remembered, for
 // [Tracker.Restore]. Batches that are held are not in it: they are missing after Restore, and can be replayed. O(blocks

@@ -71,7 +71,7 @@ func TestTracker(t *testing.T) {
 		{"replay of the same time", "0@2 5@2 r1@2 r2@2 r3@2 r4@2 done", "0 1 2 3 4 5", need{}, "exact "},
 		{"reset", "0 1 2 reset 0 1", "0 1 2 clear 0 1", need{}, "exact "},
 		{"snapshot ahead of the live stream", "0@1 3@4 done snap6 4@5 5@6 6@7 7@8", "0 7", need{}, "exact "},
-		{"restart behind a snapshot ahead of the stream", "0@1 3@4 done snap6 4@5 2@9", "0 clear", need{Kind: sequence.Replay}, "degraded batch 0 is missing"},
+		{"restart after a snapshot ahead of the stream", "0@1 3@4 done snap6 4@5 2@9", "0 clear", need{Kind: sequence.Replay}, "degraded batch 0 is missing"},
 		{"restart before the stream reached the snapshot", "0@1 3@4 done snap6 0@9 1@9", "0 clear 0 1", need{}, "exact "},
 		{"late replay of the life before", "0@1 5@2 0@9 r1@1 r2@2 done 1@10", "0 clear 0 1", need{}, "exact "},
 		{"restart when the clock was set back", "0@8 1@9 0@2 2@4 r1@3 done", "0 1 clear 0 1 2", need{}, "exact "},

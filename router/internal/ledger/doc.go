@@ -8,11 +8,12 @@
 //   - prefill: the work up to the first token; its duration is estimated when the request is placed.
 //   - wait: the predicted time until a request placed now would begin its prefill.
 //
-// The model is a line of prefills served one after another. The one at the head has been running since it came to the head; the
-// others add their whole estimate. A first token ends an entry's prefill wherever it is in the line, so errors of the estimate do not add up.
+// The model is a queue of prefills that run one after another. The prefill at the head has been running since it became
+// the head; the others add their whole estimate. A first token ends an entry's prefill at any position in the queue, so
+// estimation errors do not accumulate.
 //
 // # Guarantees
 //
-// The account is a sum of its entries: when every entry is released, every figure is zero. Releasing twice, or a first token after the
-// release, changes nothing. A [Ledger] reads no clock. All calls cost O(1) and do not allocate.
+// The load is the sum of the entries: when all entries are released, all values are zero. A second release, or a first
+// token after the release, has no effect. A [Ledger] uses no clock. All calls cost O(1) and do not allocate.
 package ledger
