@@ -170,7 +170,7 @@ func readDecoder(r *jsonr.Reader) (list []AddedToken) {
 		case err != nil:
 			r.Fail("is no id")
 		case id > vocab.MaxID:
-			r.Fail("is over the limit %d", vocab.MaxID)
+			r.Fail("exceeds the limit %d", vocab.MaxID)
 		case ids[uint32(id)]:
 			r.Fail("appears twice")
 		case len(list) == maxDeclared:

@@ -155,7 +155,7 @@ func TestDeclaredRefused(t *testing.T) {
 		{"cut elsewhere", `{"chat_template":"abc`, "chat_template: ends inside a string (offset 21)"},
 		{"no id", `{"added_tokens_decoder":{"-5":{"content":"a"}}}`, "added_tokens_decoder.-5: is no id (offset 30)"},
 		{"giant id", `{"added_tokens_decoder":{"99999999999999999999":{"content":"a"}}}`, "added_tokens_decoder.99999999999999999999: is no id (offset 48)"},
-		{"large id", `{"added_tokens_decoder":{"4000000000":{"content":"a"}}}`, "added_tokens_decoder.4000000000: is over the limit 2097151 (offset 38)"},
+		{"large id", `{"added_tokens_decoder":{"4000000000":{"content":"a"}}}`, "added_tokens_decoder.4000000000: exceeds the limit 2097151 (offset 38)"},
 		{"id twice", `{"added_tokens_decoder":{"5":{"content":"a"},"5":{"content":"b"}}}`, "added_tokens_decoder.5: appears twice (offset 49)"},
 		{"part twice", `{"added_tokens_decoder":{},"added_tokens_decoder":{}}`, "added_tokens_decoder: appears twice (offset 50)"},
 		{"no content", `{"added_tokens_decoder":{"5":{"special":true}}}`, "added_tokens_decoder.5: a token without content (offset 45)"},

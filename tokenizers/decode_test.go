@@ -122,7 +122,7 @@ func TestDecoders(t *testing.T) {
 	}
 }
 
-// Decoding allocates nothing when warm, whatever the decoder.
+// Decoding does not allocate when warm, with any decoder.
 func TestDecodeAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")

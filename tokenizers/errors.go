@@ -16,7 +16,7 @@ var (
 	// ErrFormat means that the file is damaged or is not of the expected format.
 	ErrFormat = errors.New("malformed")
 	// ErrLimit means that the file, or a text to encode, exceeds a limit.
-	ErrLimit = errors.New("over a limit")
+	ErrLimit = errors.New("limit exceeded")
 	// ErrSpecial means that a text to encode contains a special token; see [SpecialRefuse].
 	ErrSpecial = errors.New("special token")
 )

@@ -161,12 +161,12 @@ func readTekkenConfig(p part) (c tekkenConfig, err error) {
 		case "default_vocab_size":
 			c.size = r.Uint32()
 			if c.size > vocab.MaxID+1 {
-				r.Fail("is over the limit %d", vocab.MaxID+1)
+				r.Fail("exceeds the limit %d", vocab.MaxID+1)
 			}
 		case "default_num_special_tokens":
 			c.special = r.Uint32()
 			if c.special > vocab.MaxID+1 {
-				r.Fail("is over the limit %d", vocab.MaxID+1)
+				r.Fail("exceeds the limit %d", vocab.MaxID+1)
 			}
 		default:
 			r.Skip()

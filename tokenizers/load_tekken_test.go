@@ -127,12 +127,12 @@ func TestTekkenRefused(t *testing.T) {
 		{"unknown version", func(m object) { config(m)["version"] = "v99" }, `config.version: unsupported: version "v99"`, ErrUnsupported},
 		{"version is a number", func(m object) { config(m)["version"] = 3 }, "", ErrFormat},
 		{"no list in a newer file", func(m object) { config(m)["version"] = "v11" }, "special_tokens: is missing, which v11 does not allow", ErrFormat},
-		{"huge size", func(m object) { config(m)["default_vocab_size"] = int64(1 << 31) }, "config.default_vocab_size: is over the limit 2097152", ErrFormat},
+		{"huge size", func(m object) { config(m)["default_vocab_size"] = int64(1 << 31) }, "config.default_vocab_size: exceeds the limit 2097152", ErrFormat},
 		{"negative size", func(m object) { config(m)["default_vocab_size"] = -1 }, "config.default_vocab_size: is not an unsigned integer", ErrFormat},
 		{"many special", func(m object) {
 			config(m)["default_num_special_tokens"] = 1 << 20
 			config(m)["default_vocab_size"] = 1<<20 + 300
-		}, "config: over a limit: 1048576 special tokens, the limit is 16384", ErrLimit},
+		}, "config: limit exceeded: 1048576 special tokens, the limit is 16384", ErrLimit},
 		{"no room", func(m object) { config(m)["default_vocab_size"] = 285 }, "config: 285 ids do not hold 30 special tokens and all bytes", ErrFormat},
 		{"vocab too short", func(m object) { config(m)["default_vocab_size"] = 5000 }, fmt.Sprintf("vocab: has %d entries, not 4970", len(tekkenTree(t, 30)["vocab"].([]any))), ErrFormat},
 		{"few special", func(m object) { config(m)["default_num_special_tokens"] = 5 }, "config.default_num_special_tokens: 20 special tokens, but only 5 ids", ErrFormat},

@@ -77,7 +77,7 @@ func TestTiktokenRefused(t *testing.T) {
 		{"missing byte", strings.Join(lines[1:], ""), Options{Pattern: miniCut}, "ranks: unsupported: no token for the byte 0x00", ErrUnsupported},
 		{"taken id", ranks, Options{Pattern: miniCut, Added: []AddedToken{{ID: 65, Content: "<x>"}}}, `special tokens: "<x>" has the id 65 of the token "A"`, ErrFormat},
 		{"id twice", ranks, Options{Pattern: miniCut, Added: []AddedToken{{ID: 5000, Content: "<x>"}, {ID: 5000, Content: "<y>"}}}, "special tokens: unsupported: two added tokens with id 5000", ErrUnsupported},
-		{"large id", ranks, Options{Pattern: miniCut, Added: []AddedToken{{ID: 1 << 30, Content: "<x>"}}}, "special tokens: over a limit: id 1073741824, the limit is 2097151", ErrLimit},
+		{"large id", ranks, Options{Pattern: miniCut, Added: []AddedToken{{ID: 1 << 30, Content: "<x>"}}}, "special tokens: limit exceeded: id 1073741824, the limit is 2097151", ErrLimit},
 		{"text twice", ranks, Options{Pattern: miniCut, Added: []AddedToken{{ID: 5000, Content: "<x>"}, {ID: 5001, Content: "<x>"}}}, `special tokens: "<x>" appears twice`, ErrFormat},
 		{"empty text", ranks, Options{Pattern: miniCut, Added: []AddedToken{{ID: 5000}}}, "special tokens: that with id 5000 is empty", ErrFormat},
 		{"no BOS", ranks, Options{Pattern: miniCut, BOS: "<s>"}, `special tokens: no "<s>" among them`, ErrFormat},

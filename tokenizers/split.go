@@ -14,9 +14,9 @@ import (
 	"github.com/weft-go/weft/tokenizers/internal/unidata"
 )
 
-// This file is structured as follows: what a cut point is, the tokenizer as cutting sees it (nature), the
-// rules with their proofs (newSplitter), the search, and the probes that test the rules on the tokenizer
-// itself.
+// This file is structured as follows: the definition of cut points, the properties of a tokenizer that determine them
+// (nature), the rules with their proofs (newSplitter), the search, and the probes that test the rules with the
+// tokenizer.
 
 // A Boundary specifies which byte must follow a position for the text to be split there. The zero Boundary means that
 // the text must not be split.

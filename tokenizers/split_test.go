@@ -49,7 +49,7 @@ func TestSplitter(t *testing.T) {
 		{"another begins inside", nil, nil, set{tokenOf("abX", ""), tokenOf("cab", "")}, "abX cab", "[7:1]"},
 		{"overlaps itself", nil, nil, set{tokenOf("XX", "")}, "XXX", "[]"},
 		{"single word", nil, nil, set{tokenOf("<q>", "single_word")}, "<q> x", "[]"},
-		{"beside a single word", nil, nil, set{tokenOf("<q", ""), tokenOf("<r>", "single_word"), tokenOf("<s>", "")}, "<q <s> x", "[6:1]"},
+		{"next to a single word", nil, nil, set{tokenOf("<q", ""), tokenOf("<r>", "single_word"), tokenOf("<s>", "")}, "<q <s> x", "[6:1]"},
 		{"rstrip", nil, nil, set{tokenOf("<q>", "rstrip")}, "<q>x<q> \n\u3000x<q>", "[3:2 12:2]"},
 		{"blanks after a token without rstrip", nil, nil, set{tokenOf("<q>", "rstrip"), tokenOf("<r>", "")}, "<r> x<q> x", "[3:1 9:2]"},
 		{"lstrip", nil, nil, set{tokenOf("<q>", "lstrip")}, "x <q> x", "[5:1]"},
@@ -75,7 +75,7 @@ func TestSplitter(t *testing.T) {
 	tok := miniTokenizer(t)
 	c := splitterOf(t, tok)
 	if got := fmt.Sprint(cutsOf(c, "<think>a<think>b", []Offset{{10, 12}})); got != "[7:1]" {
-		t.Errorf("cuts beside untrusted text: %s", got)
+		t.Errorf("cuts next to untrusted text: %s", got)
 	}
 	if p, k := c.Last("<think>a\nb\n", 3, nil); p != 9 || k != boundaryLetter || c.at("<think>a\nb\n", p, nil) != k {
 		t.Errorf("last cut %d, %d", p, k)

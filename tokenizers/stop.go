@@ -61,7 +61,7 @@ func NewStops(options *StopOptions) (*Stops, error) {
 	slices.Sort(s.hidden)
 	slices.Sort(s.visible)
 	if n := len(opt.Hidden) + len(opt.Visible); n > maxStopStrings {
-		return nil, fmt.Errorf("tokenizers: %d stop strings are over the limit %d", n, maxStopStrings)
+		return nil, fmt.Errorf("tokenizers: %d stop strings exceed the limit of %d", n, maxStopStrings)
 	}
 	total := 0
 	for _, set := range []struct {
@@ -76,7 +76,7 @@ func NewStops(options *StopOptions) (*Stops, error) {
 				return nil, fmt.Errorf("tokenizers: stop string %.40q is not UTF-8", x)
 			}
 			if total += len(x); total > maxStopBytes {
-				return nil, fmt.Errorf("tokenizers: stop strings are over the limit of %d bytes", maxStopBytes)
+				return nil, fmt.Errorf("tokenizers: stop strings exceed the limit of %d bytes", maxStopBytes)
 			}
 			if !slices.ContainsFunc(s.strings, func(have stopString) bool { return have.text == x }) {
 				s.strings = append(s.strings, stopString{x, set.hidden})

@@ -184,8 +184,8 @@ func TestStopLimits(t *testing.T) {
 	}{
 		{StopOptions{Hidden: []string{""}}, "tokenizers: a stop string is empty"},
 		{StopOptions{Visible: []string{"\xff"}}, `tokenizers: stop string "\xff" is not UTF-8`},
-		{StopOptions{Hidden: []string{strings.Repeat("a", maxStopBytes+1)}}, "tokenizers: stop strings are over the limit of 4096 bytes"},
-		{StopOptions{Hidden: make([]string, maxStopStrings+1)}, "tokenizers: 257 stop strings are over the limit 256"},
+		{StopOptions{Hidden: []string{strings.Repeat("a", maxStopBytes+1)}}, "tokenizers: stop strings exceed the limit of 4096 bytes"},
+		{StopOptions{Hidden: make([]string, maxStopStrings+1)}, "tokenizers: 257 stop strings exceed the limit of 256"},
 	} {
 		if _, err := NewStops(&c.opt); err == nil || err.Error() != c.want {
 			t.Errorf("got %v, want %s", err, c.want)

@@ -14,14 +14,13 @@ import (
 	"github.com/weft-go/weft/tokenizers"
 )
 
-// This file is structured as follows: options and construction, the calls, the look-up, what is stored after
-// a miss, and what happens to a node that the policy drops. Nodes are linked by store and unlinked by
-// deleted, nowhere else.
+// This file is structured as follows: options and construction, the exported methods, lookups, storing after a miss,
+// and eviction. Only store links nodes, and only deleted unlinks them.
 
 // Options configures a [Cache]. The zero value is the default.
 type Options struct {
-	// MaxBytes is the budget for texts, ids and their overhead, without values; 0 means 64 MiB. A prompt of 160 KB takes
-	// about 0.4 MB, and each longer version of it only what is new.
+	// MaxBytes is the budget for texts, ids and their overhead, without values; 0 means 64 MiB. A prompt of 160 KB
+	// takes about 0.4 MB, and each longer version of it adds only its new part.
 	MaxBytes int64
 	// Spacing is the distance in bytes between cached prefixes; 0 means 4 KiB. A prompt that diverges from a cached one
 	// in the middle encodes up to that much again; smaller values cost memory and time on a hit.
@@ -63,7 +62,7 @@ func New(tok *tokenizers.Tokenizer, opt *Options) (*Cache, error) {
 		o = *opt
 	}
 	if o.MaxBytes < 0 || o.Spacing < 0 {
-		return nil, fmt.Errorf("cache: an option is negative: %+v", o)
+		return nil, fmt.Errorf("cache: negative option: %+v", o)
 	}
 	c := &Cache{
 		tok:     tok,
@@ -84,7 +83,7 @@ func New(tok *tokenizers.Tokenizer, opt *Options) (*Cache, error) {
 		MaximumWeight: uint64(c.max),
 		Weigher:       func(_ uint64, n *node) uint32 { return n.cost },
 		OnDeletion:    func(e otter.DeletionEvent[uint64, *node]) { c.deleted(e.Value) },
-		// No goroutines: what a call causes, it does.
+		// Run maintenance in the calling goroutine.
 		Executor: func(f func()) { f() },
 	})
 	if err != nil {
@@ -269,7 +268,7 @@ func appendPrefixes(prefixes []Prefix, n *node, found int) []Prefix {
 
 // flight is an encoding in progress. Calls that need most of it wait for it.
 type flight struct {
-	text string // what follows the node
+	text string // the text after the node
 	done chan struct{}
 }
 
@@ -336,10 +335,10 @@ func rest(c cursor) string {
 	return b.String()
 }
 
-// fill encodes what p lacks and stores new cuts: regular ones, each the first that is at least spacing
-// bytes after the one before it, and the last cut of the text, the tail, so that a conversation that grows
-// finds its end. Regular cuts depend on the text from the regular cut before them only, so that texts with a
-// common prefix have common nodes; they hang on each other, and tails hang on the deepest node.
+// fill encodes the text after p and stores new cuts. Regular cuts are each the first cut at least spacing bytes after
+// the previous one. The tail is the last cut of the text, so that a growing conversation finds its end. A regular cut
+// depends only on the text after the previous regular cut, so that texts with a common prefix share nodes. The parent
+// of a regular cut is the previous one; the parent of a tail is the deepest node.
 //
 // dst[start:] are the ids up to p.n. It returns the deepest node of the text.
 func (c *Cache) fill(dst []uint32, start int, p prefixEnd, own *flight, e *encoder) ([]uint32, *node) {
@@ -355,7 +354,7 @@ func (c *Cache) fill(dst []uint32, start int, p prefixEnd, own *flight, e *encod
 		e.begin(p.baseAt, p.n.bytes-p.n.base.bytes)
 	}
 
-	last, from := p.n.base, 0 // the node that regular cuts hang on, and its offset in e.text
+	last, from := p.n.base, 0 // the parent of the next regular cut, and its offset in e.text
 	tokens := last.tokens
 	for last != nil {
 		cut, kind := c.split.Next(e.text, max(from+c.spacing, e.from+1), e.untrusted)
@@ -400,7 +399,7 @@ type encoder struct {
 	one        [1]tokenizers.Segment
 }
 
-// begin takes the text from c on, of which the first from bytes are encoded already.
+// begin sets the text to that from c on, of which the first from bytes are already encoded.
 func (e *encoder) begin(c cursor, from int) {
 	e.text, e.at, e.from = rest(c), c, from
 	e.at.advance(from)
@@ -449,7 +448,7 @@ func (c *Cache) node(e *encoder, parent *node, from, to int, kind tokenizers.Bou
 	return n
 }
 
-// runsOf returns the provenance of [from, to), nil if all of it is trusted.
+// runsOf returns the provenance of [from, to), or nil if all of it is trusted.
 func runsOf(untrusted []tokenizers.Offset, from, to int) []run {
 	var runs []run
 	add := func(end int, trusted bool) {
@@ -473,15 +472,15 @@ func runsOf(untrusted []tokenizers.Offset, from, to int) []run {
 	return slices.Clip(runs)
 }
 
-// store links n below its parent and hands it to the policy. It returns the node that is there now, nil if
-// the parent has been evicted.
+// store links n below its parent and adds it to the policy. It returns the node in that position, or nil if the parent
+// has been evicted.
 func (c *Cache) store(n *node) *node {
 	have := n.parent.link(n)
 	if have != n {
 		return have
 	}
 	c.policy.Set(n.key, n)
-	// The parent may have been dropped before the policy knew n, which nothing would lead to now.
+	// The parent may have been evicted before n was added to the policy; n would then be unreachable.
 	if n.parent.isDead() {
 		c.policy.Invalidate(n.key)
 		return nil
@@ -489,7 +488,7 @@ func (c *Cache) store(n *node) *node {
 	return n
 }
 
-// deleted takes a node out of the tree. The policy calls it, maybe under its lock.
+// deleted removes a node from the tree. The policy calls it, possibly with its lock held.
 func (c *Cache) deleted(n *node) {
 	if n.parent != nil {
 		n.parent.unlink(n)
@@ -507,8 +506,7 @@ func (c *Cache) deleted(n *node) {
 	}
 }
 
-// drain drops the nodes below those that were dropped, so that they do not use up the budget. No lock may be
-// held.
+// drain evicts the descendants of evicted nodes, so that they do not use the budget. The caller must not hold a lock.
 func (c *Cache) drain() {
 	for {
 		c.doomMu.Lock()

@@ -189,7 +189,7 @@ func checkSegments(tb testing.TB, c *cache.Cache, tok *tokenizers.Tokenizer, ns 
 			left -= n
 		}
 		if ids := tok.AppendEncodeSegments(nil, head); len(ids) != k.Tokens {
-			tb.Fatalf("%d tokens before byte %d of %q, the cut says %d", len(ids), k.Bytes, text, k.Tokens)
+			tb.Fatalf("%d tokens before byte %d of %q, the cut has %d", len(ids), k.Bytes, text, k.Tokens)
 		}
 		// A value, once there, belongs to this text.
 		mine := provenance(ns, head)

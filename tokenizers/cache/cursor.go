@@ -6,7 +6,7 @@ import "github.com/weft-go/weft/tokenizers"
 
 // cursor is a position in the joined text of segments.
 type cursor struct {
-	segs []tokenizers.Segment // the first may be used up in part
+	segs []tokenizers.Segment // part of the first may be consumed
 	off  int                  // offset in segs[0]; below its length, unless no text is left
 	left int                  // bytes from here to the end
 }
@@ -20,7 +20,7 @@ func newCursor(segs []tokenizers.Segment) cursor {
 	return c
 }
 
-// skipEmpty leaves segments that are used up.
+// skipEmpty skips segments that are consumed.
 func (c *cursor) skipEmpty() {
 	for len(c.segs) > 0 && c.off >= len(c.segs[0].Text) {
 		c.off -= len(c.segs[0].Text)
@@ -28,7 +28,7 @@ func (c *cursor) skipEmpty() {
 	}
 }
 
-// advance moves n bytes on.
+// advance moves the cursor by n bytes.
 func (c *cursor) advance(n int) {
 	c.off += n
 	c.left -= n

@@ -16,7 +16,7 @@ import (
 type node struct {
 	key    uint64 // in the policy
 	parent *node  // nil in a root
-	base   *node  // the last regular node up to here, maybe this one
+	base   *node  // the nearest regular node: this one or an ancestor
 	text   string
 	ids    []uint32
 	runs   []run // provenance of text, nil if all of it is trusted
@@ -29,18 +29,18 @@ type node struct {
 	kids  atomic.Pointer[trie]
 	value atomic.Pointer[any]
 
-	mu      sync.Mutex // guards changes of kids, and what follows
-	dead    bool       // evicted: gets no children any more
+	mu      sync.Mutex // guards changes of kids, and the following fields
+	dead    bool       // evicted: no children are added
 	flights []*flight
 }
 
 // rootKey names a tree. Trees of different namespaces share nothing.
 type rootKey struct {
 	ns    string
-	plain bool // AppendEncode, where that is not the same as one trusted segment
+	plain bool // for AppendEncode, if that differs from encoding one trusted segment
 }
 
-// policyOverhead is about what the eviction policy keeps for an entry, on a 64-bit machine.
+// policyOverhead is the approximate memory of the eviction policy for an entry, in bytes, on a 64-bit machine.
 const policyOverhead = 192
 
 // weigh computes cost. A string or slice takes up to an eighth more than its length.
@@ -93,8 +93,8 @@ func (n *node) find(c cursor) (*node, cursor) {
 	}
 }
 
-// enter returns the child of a leaf, whose text matches at the cursor, that has the same provenance and is a cut point
-// here too.
+// enter returns the child of a leaf, whose text matches at the cursor, that has the same provenance and is also a cut
+// point in this text.
 func (c cursor) enter(leaf *trie) (*node, cursor) {
 	for _, n := range leaf.same {
 		if !c.same(len(n.text), n.runs) {
@@ -113,8 +113,8 @@ func (c cursor) enter(leaf *trie) (*node, cursor) {
 	return nil, c
 }
 
-// link makes child a child of n, unless n is dead. It returns the child that is there afterwards: child, one
-// that was there before with the same text and provenance, or nil.
+// link makes child a child of n, unless n is dead. It returns child, an existing child with the same text and
+// provenance, or nil if n is dead.
 func (n *node) link(child *node) *node {
 	n.mu.Lock()
 	defer n.mu.Unlock()

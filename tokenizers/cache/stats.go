@@ -14,7 +14,8 @@ type counters struct {
 	tokens, hitTokens atomic.Uint64
 }
 
-// Stats returns the counters. They are not read at one instant, so they may be inconsistent by the last few calls.
+// Stats returns the counters. They are not read at one instant, so concurrent calls may be counted in only some of
+// them.
 func (c *Cache) Stats() Stats {
 	return Stats{Tokens: c.stats.tokens.Load(), HitTokens: c.stats.hitTokens.Load()}
 }

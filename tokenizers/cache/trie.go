@@ -4,15 +4,15 @@ package cache
 
 import "math/bits"
 
-// trie is a crit-bit tree over the texts of a node's children: an inner vertex names the first bit in which
-// the texts below it differ, so a text is compared with one child only, however many there are. Vertices
-// are immutable; a change copies the path to it. A nil *trie has no children.
+// trie is a crit-bit tree over the texts of a node's children: an inner vertex specifies the first bit in which the
+// texts below it differ, so a text is compared with only one child, regardless of their number. Vertices are immutable;
+// a change copies the path to it. A nil *trie has no children.
 //
 // The symbol of a text at an index is its byte with notEnd set, or 0 beyond its end. So a text that is a prefix of
 // another one is on the zero side of an inner vertex that tests notEnd.
 type trie struct {
 	at   int      // index of the symbol, -1 in a leaf
-	bit  uint16   // the bit of it, the highest that differs
+	bit  uint16   // the highest bit of the symbol that differs
 	side [2]*trie // by that bit; not nil in an inner vertex
 	same []*node  // a leaf: children with one text and different provenance, at least one
 }
@@ -33,7 +33,7 @@ func (t *trie) pick(sym uint16) int {
 	return 0
 }
 
-// nearest returns the leaf that a text leads to.
+// nearest returns the leaf at the end of a text's path.
 func (t *trie) nearest(s string) *trie {
 	for t.at >= 0 {
 		t = t.side[t.pick(symbol(s, t.at))]
@@ -85,7 +85,7 @@ func (t *trie) without(n *node) *trie {
 	})
 }
 
-// edit returns the tree with another list in the leaf that text leads to. An empty list removes the leaf.
+// edit returns the tree with another list in the leaf of text. An empty list removes the leaf.
 func (t *trie) edit(text string, f func([]*node) []*node) *trie {
 	if t.at < 0 {
 		same := f(t.same)

@@ -73,7 +73,7 @@ func TestLoadInfersTheFamily(t *testing.T) {
 		{name: "contradicted", template: hermes, opt: prompt.Options{Family: "harmony"},
 			err: "the parser harmony contradicts the template (the model's own template), which prints calls as hermes reads them"},
 		{name: "raw text", template: hermes, opt: prompt.Options{Family: "passthrough"}, want: "passthrough"},
-		{name: "nobody reads it", template: odd, want: ""},
+		{name: "no family reads it", template: odd, want: ""},
 		{name: "no family reads it, requested", template: odd, opt: prompt.Options{Family: "hermes"}, want: "hermes"},
 		{name: "no calls", template: plain, want: "passthrough"},
 		{name: "no calls, but a name", template: plain, opt: prompt.Options{Name: "gpt-oss-20b"}, want: "harmony"},

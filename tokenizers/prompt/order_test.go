@@ -164,7 +164,7 @@ func TestInterleaved(t *testing.T) {
 			rest := p.Text
 			for _, w := range order {
 				_, after, ok := strings.Cut(rest, w)
-				require.True(t, ok, "%s, %s: %s is not behind what it should be: %s", api, name, w, p.Text)
+				require.True(t, ok, "%s, %s: %s is not after what it should be: %s", api, name, w, p.Text)
 				rest = after
 			}
 			reported := map[string]bool{}

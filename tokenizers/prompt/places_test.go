@@ -312,7 +312,7 @@ func TestBreakpointsGrow(t *testing.T) {
 		text := func() string {
 			n++
 			pad := rapid.SampledFrom([]string{"", " ", "\\n", "\\n\\n", ".", "\\u00e9", " <|im_end|>", "\\\"", "Zqx1.", "世"})
-			return fmt.Sprintf("%sZqx%d.%s", pad.Draw(t, "before"), n, pad.Draw(t, "behind"))
+			return fmt.Sprintf("%sZqx%d.%s", pad.Draw(t, "before"), n, pad.Draw(t, "after"))
 		}
 		cache := func() string {
 			if rapid.IntRange(0, 2).Draw(t, "mark") == 0 {
@@ -369,7 +369,7 @@ func TestBreakpointsGrow(t *testing.T) {
 						continue // it contains the first block's word
 					}
 					word = word[:strings.IndexByte(word, '.')+1]
-					require.True(t, word == "Zqx1." || strings.Contains(p.Text[:at], word), "%s: %s of %q is not behind its block", s.name, m.Path, p.Text[:at])
+					require.True(t, word == "Zqx1." || strings.Contains(p.Text[:at], word), "%s: %s of %q is not after its block", s.name, m.Path, p.Text[:at])
 				}
 			}
 			common := 0

@@ -12,11 +12,11 @@ import (
 var (
 	// ErrUnverified means that nothing could prove the IDs right: the native loader does not take the file and no
 	// vectors were given. It is also the error if Options.Enable is not set.
-	ErrUnverified = errors.New("nothing proves the ids right")
+	ErrUnverified = errors.New("ids not verified")
 	// ErrDisagrees means that the engine's IDs differ from the native loader's or from a vector's.
-	ErrDisagrees = errors.New("wrong ids")
+	ErrDisagrees = errors.New("ids differ")
 	// ErrEngine means that the engine panicked, tried to end the process or returned an error of its own.
-	ErrEngine = errors.New("the engine failed")
+	ErrEngine = errors.New("engine failed")
 )
 
 // fail returns an error of an operation: load, check or encode.

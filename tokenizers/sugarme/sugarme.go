@@ -162,7 +162,7 @@ func (t *Tokenizer) check(native *tokenizers.Tokenizer, vectors map[string][]uin
 			return fmt.Errorf("%w (encoding %.60q)", err, text)
 		}
 		if !slices.Equal(got, want) {
-			return fail("check", ErrDisagrees, "%.60q gives %s, %s says %s", text, short(got), source, short(want))
+			return fail("check", ErrDisagrees, "%.60q: got %s, %s returned %s", text, short(got), source, short(want))
 		}
 		return nil
 	}
@@ -170,12 +170,12 @@ func (t *Tokenizer) check(native *tokenizers.Tokenizer, vectors map[string][]uin
 		if len(s) > t.maxText {
 			continue
 		}
-		// Without a judge a probe still has to pass the fence, twice alike: the engine caches words.
+		// Without a native tokenizer, the engine must still return valid and equal results twice, because it caches words.
 		want, err := t.AppendEncode(nil, s)
 		if err != nil {
 			return fmt.Errorf("%w (encoding %.60q)", err, s)
 		}
-		source := "it said before"
+		source := "an earlier call"
 		if native != nil {
 			want, source = native.AppendEncode(nil, s), "the native tokenizer"
 			t.probes++

@@ -133,7 +133,7 @@ func TestRefused(t *testing.T) {
 		// GPT-2's cutting rule: the engine loads it and cuts white space elsewhere.
 		{"other ids than native", mini.FS(), func(m map[string]any) {
 			m["pre_tokenizer"] = map[string]any{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}
-		}, Options{Enable: true}, ErrDisagrees, "the native tokenizer says"},
+		}, Options{Enable: true}, ErrDisagrees, "the native tokenizer returned"},
 		// \w is ASCII there, so héllo falls apart; Hugging Face gives one id.
 		{"other ids than a vector", words, whitespace, Options{Enable: true, Vectors: map[string][]uint32{"the": {1}, "Grüße": {10}}}, ErrDisagrees, ""},
 		// Two added tokens in one text: the first is lost, all before the second becomes one unknown word.
@@ -197,7 +197,7 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// broken is an engine that does whatever it should not.
+// broken is an engine with every kind of fault.
 type broken struct{}
 
 func (broken) encode(text string) ([]int, error) {

@@ -105,7 +105,7 @@ func (f *fitter) add(i int, m jsonval.Value) {
 func (f *fitter) system(i int, m jsonval.Value) {
 	switch {
 	case f.begun && !f.c.systemMiddle:
-		f.note(i, "system text behind the first turn became a user message")
+		f.note(i, "system text after the first turn became a user message")
 		f.turn(i, "user", newMessage("user", "<system-reminder>\n"+plain(m.Get("content"))+"\n</system-reminder>"))
 	case !f.begun && !f.c.system:
 		f.note(i, "system text went into the first user message")

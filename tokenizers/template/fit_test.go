@@ -32,7 +32,7 @@ func TestFit(t *testing.T) {
 			"[user]s\n\nd\n\nu", []string{"messages[0]: system text went into the first user message", "messages[1]: developer became system", "messages[1]: system text went into the first user message"}},
 		"late system": {`[{"role":"user","content":"u"},{"role":"assistant","content":"a"},{"role":"system","content":"s"},{"role":"user","content":"v"}]`,
 			"[user]u[assistant]a[user]<system-reminder>\ns\n</system-reminder>\n\nv",
-			[]string{"messages[2]: system text behind the first turn became a user message", "messages[3]: joined to the user message before it"}},
+			[]string{"messages[2]: system text after the first turn became a user message", "messages[3]: joined to the user message before it"}},
 		"tools": {`[{"role":"user","content":"u"},{"role":"assistant","content":"a","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}},{"id":"2","type":"function","function":{"name":"g","arguments":{"y":[2.0]}}}]},{"role":"tool","tool_call_id":"1","content":"r"},{"role":"tool","tool_call_id":"2","content":"q"}]`,
 			"[user]u[assistant]a\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\":1}}\n</tool_call>\n<tool_call>\n{\"name\": \"g\", \"arguments\": {\"y\": [2.0]}}\n</tool_call>[user]<tool_response>\nr\n</tool_response>\n\n<tool_response>\nq\n</tool_response>",
 			[]string{"messages[1]: tool calls became text", "messages[2]: a tool result became a user message", "messages[3]: a tool result became a user message", "messages[3]: joined to the user message before it"}},
@@ -65,7 +65,7 @@ func TestFit(t *testing.T) {
 
 // A conversation without a user message gets one at the start, where it does not end a chain of calls.
 func TestFitNoUser(t *testing.T) {
-	tpl, err := Parse("t", `{% if not messages | selectattr('role', 'equalto', 'user') | list %}{{ raise_exception('nobody asks') }}{% endif %}`+
+	tpl, err := Parse("t", `{% if not messages | selectattr('role', 'equalto', 'user') | list %}{{ raise_exception('no user message') }}{% endif %}`+
 		`{% for m in messages %}[{{ m.role }}]{{ m.content }}{% for c in m.tool_calls or [] %}<{{ c.function.name }} {{ c.function.arguments | tojson }}>{% endfor %}{% endfor %}`, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ func TestProbeOrder(t *testing.T) {
 	}{
 		"none":               {compile("", "", ""), "no tools"},
 		"in front":           {compile(tools, "", ""), "tools first"},
-		"behind":             {compile(`{% if messages[0].role == 'system' %}{{ messages[0].content }}{% endif %}`+tools, "", ""), "system first"},
+		"after":              {compile(`{% if messages[0].role == 'system' %}{{ messages[0].content }}{% endif %}`+tools, "", ""), "system first"},
 		"ids of calls":       {compile(tools, "{{ c.id }}", ""), "tools first, ids"},
 		"ids of results":     {compile(tools, "", "{% if m.tool_call_id %}{{ m.tool_call_id }}{% endif %}"), "tools first, ids"},
 		"ChatML":             {lookup("chatml", nil), "system first"},

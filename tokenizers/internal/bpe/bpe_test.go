@@ -211,7 +211,7 @@ func TestAppend(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			m := toy(t, Options{IgnoreMerges: c.ignore}, merges...)
 			var st State
-			pad := "<" + c.word + "> and something behind it"
+			pad := "<" + c.word + "> and something after it"
 			var got []string
 			for _, id := range m.Append(nil, pad, 1, 1+len(c.word), &st) {
 				got = append(got, string(m.vocab.Bytes(id)))

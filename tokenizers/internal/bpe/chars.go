@@ -10,11 +10,11 @@ import (
 	"github.com/weft-go/weft/tokenizers/internal/words"
 )
 
-// This file is structured as follows: options and construction, then characters to ids (leaves), then words
-// to ids. Where words are cut before merging is in cuts.go.
+// This file is structured as follows: options and construction, then characters to ids (leaves), then words to ids.
+// cuts.go determines where words are cut before merging.
 
-// CharsOptions selects how a [Chars] model works. The zero value merges characters and drops those that are
-// not in the vocabulary.
+// CharsOptions configures a [Chars] model. The zero value merges characters and drops those that are not in the
+// vocabulary.
 type CharsOptions struct {
 	// Unk is the id of characters that are not in the vocabulary; nil drops them.
 	Unk *uint32
@@ -27,7 +27,7 @@ type CharsOptions struct {
 	ContinuingSubwordPrefix string
 	// EndOfWordSuffix ends the spelling of tokens that end a word, "</w>" for CLIP; may be empty.
 	EndOfWordSuffix string
-	// IgnoreMerges makes a word that is a token of the vocabulary that token, regardless of merges.
+	// IgnoreMerges encodes a word that is a token of the vocabulary as that token, regardless of merges.
 	IgnoreMerges bool
 }
 
@@ -66,9 +66,9 @@ const (
 	last               // spelled with the suffix
 )
 
-// NewChars returns the model of a vocabulary whose bytes are the spelling in the file and its merges. Of
-// each merge, To must be spelled like A and then B without its prefix. When two merges join the same pair the
-// later one counts, as in the reference. It takes some tens of milliseconds for 60,000 merges.
+// NewChars returns the model of a vocabulary whose bytes are the spelling in the file and its merges. Of each merge, To
+// must be spelled like A and then B without its prefix. If two merges join the same pair, the later one is used, as in
+// the reference. NewChars takes some tens of milliseconds for 60,000 merges.
 func NewChars(v *vocab.Table, merges []Merge, opt CharsOptions) (*Chars, error) {
 	m := &Chars{vocab: v, prefix: opt.ContinuingSubwordPrefix, suffix: opt.EndOfWordSuffix, unk: noID,
 		fuse: opt.FuseUnk, fall: opt.ByteFallback, ignore: opt.IgnoreMerges}
@@ -78,8 +78,8 @@ func NewChars(v *vocab.Table, merges []Merge, opt CharsOptions) (*Chars, error) 
 	for rank, g := range merges {
 		a, b, to := v.Bytes(g.A), v.Bytes(g.B), v.Bytes(g.To)
 		n := len(m.prefix)
-		// The length of a token must grow with each merge: the queue relies on it, and so does the proof in
-		// cuts.go. The reference takes n bytes off b whatever they are, or fails.
+		// The length of a token must grow with each merge: the queue and the proof in cuts.go rely on it. The reference
+		// removes n bytes from b without checking them, or fails.
 		if len(a) == 0 || len(b) <= n || string(b[:n]) != m.prefix || string(to) != string(a)+string(b[n:]) {
 			return nil, fmt.Errorf("bpe: merge %d of %q and %q cannot make %q", rank, a, b, to)
 		}
@@ -173,14 +173,14 @@ func newRuneTable(n int) runeTable {
 	return runeTable{make([]uint64, 1<<log), 64 - log}
 }
 
-// room reports whether n entries fit. As long as they do not, put drops some.
+// room reports whether n entries fit. If they do not, put drops some.
 func (t *runeTable) room(n int) bool { return n+n/2 <= len(t.slots) }
 
 func (t *runeTable) put(c rune, form, id uint32) {
 	key := uint64(c)<<2 | uint64(form) + 1
 	mask := uint64(len(t.slots) - 1)
 	at := key * 0x9E3779B97F4A7C15 >> t.shift
-	for i := range uint64(len(t.slots) - 1) { // one slot stays free, where searches end
+	for i := range uint64(len(t.slots) - 1) { // one slot stays free, at which searches end
 		e := &t.slots[(at+i)&mask]
 		if *e == 0 {
 			*e = key<<32 | uint64(id)
@@ -203,11 +203,11 @@ func (t *runeTable) get(c rune, form uint32) uint32 {
 	}
 }
 
-// leaves sets st.leaf to the ids that merging w starts from, and with sizes st.size to the number of bytes that each
-// covers.
+// leaves sets st.leaf to the ids from which merging w starts and, if sizes is set, st.size to the number of bytes that
+// each covers.
 func (m *Chars) leaves(w string, st *State, sizes bool) {
 	st.leaf, st.size = st.leaf[:0], st.size[:0]
-	waits := uint32(0) // bytes of the unknown token that is not added yet, or 0 if absent
+	waits := uint32(0) // bytes of the unknown token that has not been added, or 0 if absent
 	add := func(id, size uint32) {
 		st.leaf = append(st.leaf, id)
 		if sizes {
@@ -293,8 +293,8 @@ func (m *Chars) spell(c string, form uint32, add func(id, size uint32)) bool {
 	return true
 }
 
-// Append appends the ids of the word s[i:j] to dst. The text around the word is only read to load keys
-// quickly and has no influence. An empty word has no ids.
+// Append appends the ids of the word s[i:j] to dst. The text around the word is read only to load keys quickly and does
+// not affect the result. An empty word has no ids.
 func (m *Chars) Append(dst []uint32, s string, i, j int, st *State) []uint32 {
 	if i >= j {
 		return dst
@@ -338,7 +338,7 @@ func (m *Chars) AppendEnds(dst []uint32, ends []int, s string, i, j int, st *Sta
 			return append(dst, id), append(ends, j-i)
 		}
 	}
-	if m.whole { // a token may hold others than characters
+	if m.whole { // tokens may contain incomplete characters
 		return m.mergeEnds(dst, ends, s[i:j], 0, st)
 	}
 	if !st.words.Serves(&m.own) {
@@ -367,8 +367,8 @@ func (m *Chars) AppendEnds(dst []uint32, ends []int, s string, i, j int, st *Sta
 	return dst, ends
 }
 
-// AppendChars appends what s is before any merge: the ids of its characters, those that are not in the
-// vocabulary as by the options. Prefix and suffix are added as if s were a word.
+// AppendChars appends the ids of s before any merge: those of its characters, with unknown characters as specified by
+// the options. Prefix and suffix are added as if s were a word.
 func (m *Chars) AppendChars(dst []uint32, s string, st *State) []uint32 {
 	m.leaves(s, st, false)
 	dst = append(dst, st.leaf...)
@@ -447,7 +447,7 @@ func (m *Chars) mergeNodes(st *State) {
 	m.run(nodes, q)
 }
 
-// mergeEnds is merge that keeps account of lengths. end is where the part begins.
+// mergeEnds is merge, and also tracks lengths. end is the start of the part.
 func (m *Chars) mergeEnds(dst []uint32, ends []int, w string, end int, st *State) ([]uint32, []int) {
 	m.leaves(w, st, true)
 	if len(st.leaf) == 0 {
@@ -477,7 +477,7 @@ func (m *Chars) isOdd(id uint32) bool { return m.odd[id>>6]>>(id&63)&1 != 0 }
 func (m *Chars) findSelf() {
 	m.self = make([]uint64, (m.vocab.Len()+63)/64)
 	if m.suffix != "" {
-		return // a word is not spelled like its token
+		return // the spelling of a word differs from that of its token
 	}
 	var st State
 	var buf []uint32
@@ -491,7 +491,7 @@ func (m *Chars) findSelf() {
 	}
 }
 
-// Reaches reports whether some word encodes to a result that holds id. It errs on the side of true.
+// Reaches reports whether the encoding of some word may contain id. It may return true if no such word exists.
 func (m *Chars) Reaches(id uint32) bool {
 	if int64(id) >= int64(m.vocab.Len()) {
 		return false

@@ -227,7 +227,7 @@ func TestCharsRandom(t *testing.T) {
 		for k := range 12 {
 			w := randomCharsText(r, 1+r.IntN(4)*(1+k))
 			want, wantEnds := c.naive(t, w)
-			pad := "«" + w + "» and something behind it"
+			pad := "«" + w + "» and something after it"
 			for range 2 { // the second time from the cache
 				if got := m.Append(nil, pad, 2, 2+len(w), &st); !slices.Equal(got, want) {
 					t.Fatalf("seed %d: %q is %v, want %v\n%+v", seed, w, got, want, c)
@@ -390,7 +390,7 @@ func TestCharsConcurrent(t *testing.T) {
 			var st State
 			for range 20 {
 				if got := m.Append(nil, w, 0, len(w), &st); !slices.Equal(got, want) {
-					t.Error("another result beside others")
+					t.Error("another result in a concurrent call")
 				}
 			}
 		})

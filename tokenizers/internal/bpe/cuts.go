@@ -4,8 +4,8 @@ package bpe
 
 import "unicode/utf8"
 
-// This file finds where a word may be cut before merging without a change in the result, so that a text that
-// is one word can be encoded in short parts that repeat.
+// This file finds positions at which a word can be cut before merging without changing the result, so that a text that
+// is one word can be encoded in short parts, which often repeat.
 //
 // A border between two characters x and y is a cut if no merge joins a token spelled to its end with x and
 // one spelled from its beginning with y. Cutting there is exact:
@@ -25,14 +25,14 @@ import "unicode/utf8"
 // With a prefix or suffix the characters at the ends of a word differ from those inside; such models get
 // words of pre-tokenizers, and nothing is cut.
 
-// cuts tells borders that are not cuts. It may hold some that would be.
+// cuts is the set of borders that are not cuts. It may contain some that are.
 type cuts struct {
-	// near[x<<8|y] is set if a merge can join x and y, or one of them is not known and has to be. Both are
-	// ASCII or class space.
+	// near[x<<8|y] is set if a merge can join x and y, or if one of them is unknown and must be known. Both are ASCII
+	// or class space.
 	near [(space + 1) << 8]bool
 	// pairs has bit pairBit(x, y) for all others. Two pairs of characters may share a bit.
 	pairs []uint64
-	// known is set if only a border between characters that it knows is a cut.
+	// known is set if only borders between characters of its vocabulary are cuts.
 	known *Chars
 }
 
@@ -164,8 +164,8 @@ func (c *cuts) far(s string, i int, x rune) int {
 	return i
 }
 
-// knows reports whether the character is in the vocabulary. Callers must not ask for the character of an
-// invalid byte if U+FFFD is in the vocabulary: an invalid byte is unknown.
+// knows reports whether the character is in the vocabulary. Callers must not pass U+FFFD for an invalid byte if U+FFFD
+// is in the vocabulary, because an invalid byte is unknown.
 func (m *Chars) knows(c rune) bool {
 	if c < utf8.RuneSelf {
 		return m.ascii[c] != noID

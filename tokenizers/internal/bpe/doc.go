@@ -28,8 +28,8 @@
 //
 // # Guarantees and cost
 //
-// A Model and a Chars are immutable and safe for concurrent use; a [State] belongs to one goroutine at a time.
-// A word or part found in the cache costs one probe. One of n bytes that is not costs O(n²) steps of a few
-// nanoseconds up to 64 bytes and O(n log n) beyond, so one word of a megabyte is no danger. Encoding
-// allocates only to grow dst and the State, which keeps about 3 MB at most.
+// A Model and a Chars are immutable and safe for concurrent use; a [State] belongs to one goroutine at a time. A cached
+// word or part costs one probe. Otherwise, n bytes cost O(n²) steps of a few nanoseconds up to 64 bytes and O(n log n)
+// steps beyond, so that a word of a megabyte is harmless. Encoding allocates only to grow dst and the State, which
+// keeps about 3 MB at most.
 package bpe

@@ -4,7 +4,7 @@ package bpe
 
 import "math/bits"
 
-// This file holds the cache of words that are too long for the entries of State.words.
+// This file has the cache of words that are too long for the entries of State.words.
 
 // longLog is the base-2 logarithm of the number of lines. A line holds two entries, 128 bytes.
 const longLog = 10
@@ -26,7 +26,7 @@ type longWord struct {
 }
 
 const (
-	longCount = 28 // where the number of ids begins
+	longCount = 28 // position of the number of ids
 	longFirst = 1<<longCount - 1
 )
 

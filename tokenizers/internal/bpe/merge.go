@@ -4,13 +4,13 @@ package bpe
 
 import "slices"
 
-// This file holds the merge loops. Both give the same result; short words take the simple one.
+// This file has the merge loops. Both give the same result; short words use the simple one.
 
-// maxScan is the longest word, in bytes, for which looking at all ranks for each merge is faster than a
+// maxScan is the length of the longest word, in bytes, for which examining all ranks for each merge is faster than a
 // queue.
 const maxScan = 64
 
-// merge appends the encoding of w, at least one byte, without looking at caches.
+// merge appends the encoding of w, which is not empty, without using caches.
 func (m *Model) merge(dst []uint32, w string, st *State) []uint32 {
 	if len(w) <= maxScan {
 		return m.mergeScan(dst, w)
@@ -18,7 +18,7 @@ func (m *Model) merge(dst []uint32, w string, st *State) []uint32 {
 	return m.mergeLong(dst, w, st)
 }
 
-// mergeScan keeps ids and the merges of neighbours in two arrays and closes the gap after each merge.
+// mergeScan keeps ids and the merges of adjacent ids in two arrays and closes the gap after each merge.
 func (m *Model) mergeScan(dst []uint32, w string) []uint32 {
 	var id [maxScan]uint32
 	var next [maxScan]joint
@@ -37,8 +37,8 @@ func (m *Model) mergeScan(dst []uint32, w string) []uint32 {
 	return append(dst, id[:n]...)
 }
 
-// scan merges the first n ids in place, beginning with the merge best at index at, and returns how many are
-// left. next[i] is the merge of id[i] and id[i+1].
+// scan merges the first n ids in place, beginning with the merge best at index at, and returns the number of remaining
+// ids. next[i] is the merge of id[i] and id[i+1].
 func (m *merges) scan(id *[maxScan]uint32, next *[maxScan]joint, n int, best joint, at int) int {
 	for best != noMerge {
 		// at and at+1 become one.
@@ -62,8 +62,8 @@ func (m *merges) scan(id *[maxScan]uint32, next *[maxScan]joint, n int, best joi
 	return n
 }
 
-// mergeLong keeps the tokens of a long word in a doubly linked list and the merges that are possible in a
-// queue ordered by rank, then position.
+// mergeLong keeps the tokens of a long word in a doubly linked list, and the possible merges in a queue ordered by
+// rank, then position.
 func (m *Model) mergeLong(dst []uint32, w string, st *State) []uint32 {
 	n := len(w)
 	nodes, q := st.list(n)
@@ -96,16 +96,16 @@ func (st *State) list(n int) ([]node, *queue) {
 	return st.nodes, q
 }
 
-// run applies the merges of q and those that they make possible to the list in nodes, which begins with the
-// first and is still whole.
+// run applies the merges of q, and those that become possible, to the list in nodes, which begins with the first node
+// and has no gaps yet.
 func (m *merges) run(nodes []node, q *queue) {
 	for {
 		rank, pos, ok := q.next()
 		if !ok {
 			break
 		}
-		// An entry is stale if its left token is gone or has another right neighbor by now. The rank
-		// decides: it belongs to one pair of ids, and the same pair at the same position is the same merge.
+		// An entry is stale if its left token was merged or has another right neighbor. The rank shows this: it belongs
+		// to one pair of ids, and the same pair at the same position is the same merge.
 		a := &nodes[pos]
 		if a.id == noID || a.next < 0 {
 			continue

@@ -20,11 +20,11 @@ const MaxMerges = 1<<22 - 1
 // Merge joins tokens A and B into To. Its rank is its index in the list given to [New].
 type Merge struct{ A, B, To uint32 }
 
-// Options selects how a [Model] works. The zero value is plain byte-pair encoding.
+// Options configures a [Model]. The zero value is plain byte-pair encoding.
 type Options struct {
-	// IgnoreMerges makes a word that is a token of the vocabulary that token, regardless of merges.
+	// IgnoreMerges encodes a word that is a token of the vocabulary as that token, regardless of merges.
 	IgnoreMerges bool
-	// Gaps allows bytes without a token. Words that hold one must not be encoded.
+	// Gaps permits bytes without a token. Words that contain one must not be encoded.
 	Gaps bool
 }
 
@@ -37,14 +37,14 @@ type Model struct {
 	bytePair []joint // of two bytes; len 65536
 	ignore   bool
 	self     []uint64 // bit id: the word with the token's bytes encodes as that token alone
-	shorts   shorts   // the short ones of these
+	shorts   shorts   // the short words among them
 }
 
 // merges is the list of merges as a table, grouped by the left token: the merges of a are the block
-// pairs[off[a]:off[a+1]]. A block of up to maxList entries is a list; a larger one is a hash table by open
-// addressing, whose length is a power of two and at least 4/3 of its entries. While a text is new most of the
-// time goes into cache misses here. Blocks in the order of ids keep the tokens that are frequent, which were
-// merged first, close together, and an empty block or a short list rules out most pairs that do not merge.
+// pairs[off[a]:off[a+1]]. A block of up to maxList entries is a list; a larger one is a hash table by open addressing,
+// whose length is a power of two and at least 4/3 of its entries. For new text, most of the time is spent on cache
+// misses here. Because blocks are in the order of ids, frequent tokens, which were merged first, are close together,
+// and an empty block or a short list excludes most pairs that do not merge.
 type merges struct {
 	off   []uint32 // by id, one more at the end
 	pairs []uint64 // b<<43 | rank<<21 | to
@@ -67,10 +67,10 @@ const noMerge = joint(1<<(rankBits+idBits) - 1)
 func (j joint) rank() uint32 { return uint32(j >> idBits) }
 func (j joint) to() uint32   { return uint32(j & idMask) }
 
-// New returns the model of a vocabulary and its merges. It fails if a byte has no token, since then some
-// text could not be encoded, or if a limit is passed. Only the 13 bytes that valid UTF-8 never holds may
-// lack a token; they are encoded as a question mark is. When two merges join the same pair the later one
-// counts, as in the reference. It takes some tens of milliseconds for 150,000 merges.
+// New returns the model of a vocabulary and its merges. It returns an error if a byte has no token, because some text
+// could then not be encoded, or if a limit is exceeded. Only the 13 bytes that never occur in valid UTF-8 may lack a
+// token; they are encoded as a question mark. If two merges join the same pair, the later one is used, as in the
+// reference. New takes some tens of milliseconds for 150,000 merges.
 func New(v *vocab.Table, merges []Merge, opt Options) (*Model, error) {
 	m := &Model{vocab: v, ignore: opt.IgnoreMerges}
 	var one [1]byte
@@ -83,7 +83,7 @@ func New(v *vocab.Table, merges []Merge, opt Options) (*Model, error) {
 			continue
 		}
 		if !ok && (b == 0xC0 || b == 0xC1 || b >= 0xF5) {
-			id, ok = m.byteID['?'], true // valid UTF-8 never holds this byte
+			id, ok = m.byteID['?'], true // this byte never occurs in valid UTF-8
 		}
 		if !ok {
 			return nil, fmt.Errorf("bpe: no token for the byte %#02x", b)
@@ -116,7 +116,7 @@ func New(v *vocab.Table, merges []Merge, opt Options) (*Model, error) {
 // init fills an empty table.
 func (m *merges) init(v *vocab.Table, list []Merge) error {
 	if len(list) > MaxMerges {
-		return fmt.Errorf("bpe: %d merges are over the limit %d", len(list), MaxMerges)
+		return fmt.Errorf("bpe: %d merges exceed the limit of %d", len(list), MaxMerges)
 	}
 	n := uint32(v.Len())
 	m.off = make([]uint32, n+1)
@@ -180,8 +180,8 @@ func (m *merges) join(a, b uint32) joint {
 	}
 }
 
-// findSelf computes self and shorts. With IgnoreMerges every token found by its bytes is its own encoding; else each
-// token is encoded once.
+// findSelf computes self and shorts. With IgnoreMerges, every token is its own encoding; otherwise each token is
+// encoded once.
 func (m *Model) findSelf() {
 	v := m.vocab
 	self := make([]uint64, (v.Len()+63)/64)
@@ -228,7 +228,7 @@ func (m *Model) lacks(w []byte) bool {
 // ByteID returns the id of the token that is the one byte b.
 func (m *Model) ByteID(b byte) uint32 { return m.byteID[b] }
 
-// Reaches reports whether some word encodes to a result that holds id. It errs on the side of true.
+// Reaches reports whether the encoding of some word may contain id. It may return true if no such word exists.
 func (m *Model) Reaches(id uint32) bool {
 	if int64(id) >= int64(m.vocab.Len()) {
 		return false

@@ -8,9 +8,9 @@ import "slices"
 // ranks at a time, and its entries come almost in order, so that most operations cost O(1). Only the
 // nonempty buckets are in a heap.
 //
-// A bucket is sorted when it comes to its turn. Nothing is added to it then until it is empty: whatever a
-// merge makes possible involves a token longer than the two that this rank joins. (If something were, the
-// bucket would be sorted again.)
+// A bucket is sorted when it becomes the first. Until it is empty, nothing is added to it, because every merge that
+// becomes possible involves a token longer than the two that this rank joins. (If an entry were added, the bucket would
+// be sorted again.)
 type queue struct {
 	entries []entry          // of all buckets, linked
 	buckets []bucket         // by index

@@ -14,8 +14,9 @@ import (
 // maxShort is the length in bytes of the longest word in it.
 const maxShort = 11
 
-// shorts maps words of 2 to maxShort bytes that encode as one token to it. Most words seen for the first time are of this kind,
-// and a new text spends its time on cache misses: this table costs one, where vocab.Table costs three (index, position, bytes).
+// shorts maps words of 2 to maxShort bytes that encode as one token to it. Most new words are of this kind, and
+// encoding new text is dominated by cache misses: this table causes one, and vocab.Table three (index, position,
+// bytes).
 //
 // It is a hash table of lines of 64 bytes. A word is in the line of its hash or, if that is full, in one of those that follow; free
 // entries are the last ones of a line.
@@ -32,7 +33,7 @@ type short struct {
 // newShorts returns the table of the words of ids, which differ and have 2 to maxShort bytes.
 func newShorts(v *vocab.Table, ids []uint32) shorts {
 	t := make(shorts, len(ids)*2/5+1)
-	used := make([]uint8, len(t)) // entries by line; asking the lines themselves would wait for memory each time
+	used := make([]uint8, len(t)) // entries by line; counting in the lines would miss the cache each time
 	for _, id := range ids {
 		var b [16]byte
 		n := copy(b[:], v.Bytes(id))

@@ -4,16 +4,15 @@ package bpe
 
 import "github.com/weft-go/weft/tokenizers/internal/words"
 
-// State is the scratch space and word cache of one goroutine. The zero value is ready to use. It holds
-// about 1.2 MB once used, and may serve any number of models one after the other: it forgets the words of
-// one when it meets another.
+// State is the scratch space and word cache of one goroutine. The zero value is ready to use. It takes about 1.2 MB
+// once used. It may be used with several models in turn, but each change of the model clears the cached words.
 type State struct {
 	words words.Cache
 	longs longCache
 	nodes []node
 	queue queue
 	leaf  []uint32 // ids of the characters of a long word
-	size  []uint32 // bytes of each, while ends are wanted
+	size  []uint32 // bytes of each, if ends are requested
 }
 
 // maxKept is the number of scratch bytes that a State keeps for the next long word.
@@ -28,14 +27,14 @@ func (st *State) trim() {
 	}
 }
 
-// Reset forgets the cached words.
+// Reset removes the cached words.
 func (st *State) Reset() {
 	st.words.Reset()
 	st.longs.reset()
 }
 
-// Append appends the ids of the word s[i:j], i < j, to dst. The text around the word is only read to load
-// keys quickly and has no influence.
+// Append appends the ids of the word s[i:j], i < j, to dst. The text around the word is read only to load keys quickly
+// and does not affect the result.
 func (m *Model) Append(dst []uint32, s string, i, j int, st *State) []uint32 {
 	n := j - i
 	if n == 1 {
@@ -48,7 +47,7 @@ func (m *Model) Append(dst []uint32, s string, i, j int, st *State) []uint32 {
 		st.words.Bind(&m.own)
 	}
 	var lo, hi uint64
-	// words.Key and words.Cache.Append, written out: two calls cost a tenth of the time.
+	// words.Key and words.Cache.Append, inlined: the two calls take a tenth of the time.
 	if i+16 <= len(s) {
 		k := s[i : i+16]
 		lo = load64(k)

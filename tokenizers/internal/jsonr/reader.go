@@ -2,10 +2,10 @@
 
 // Package jsonr reads large JSON documents from memory without building a tree.
 //
-// A [Reader] walks one value. Its methods consume values in document order; the first error sticks and is
-// returned by all later calls, with its offset and the path of keys and indexes that lead to it. Strings
-// must be valid UTF-8 with paired surrogates. Depth is limited to [MaxDepth]. A Reader allocates nothing
-// for what it skips; one goroutine at a time. What [Reader.Raw] returns has not been checked inside.
+// A [Reader] walks one value. Its methods consume values in document order; the first error sticks and is returned by
+// all later calls, with its offset and the path of keys and indexes that lead to it. Strings must be valid UTF-8 with
+// paired surrogates. Depth is limited to [MaxDepth]. A Reader does not allocate for skipped values. It is not safe for
+// concurrent use. The contents of the result of [Reader.Raw] are not checked.
 //
 //	r := jsonr.New(data, "model")
 //	for r.Object(); r.Key(&key); {
@@ -68,7 +68,7 @@ func New(s Span, root string) *Reader {
 // Err returns the first error.
 func (r *Reader) Err() error { return r.err }
 
-// Fail records an error of the caller's at the value last begun, unless there is one already.
+// Fail records an error of the caller at the value that was begun last, unless there already is an error.
 func (r *Reader) Fail(format string, args ...any) {
 	if r.err == nil {
 		r.err = &Error{Path: r.Path(), Offset: r.base + int64(r.i), Reason: fmt.Sprintf(format, args...)}
@@ -162,8 +162,8 @@ func (r *Reader) Array() {
 	}
 }
 
-// Key reads the next key of the innermost object into *key, which keeps its storage, and reports whether
-// there is one. After the last it leaves the object.
+// Key reads the next key of the innermost object into *key, reusing its memory, and reports whether there is one. After
+// the last key it leaves the object.
 func (r *Reader) Key(key *[]byte) bool {
 	if r.err != nil {
 		return false
@@ -188,7 +188,7 @@ func (r *Reader) Key(key *[]byte) bool {
 	return r.expect(':', "a colon")
 }
 
-// Next reports whether the innermost array has another element. After the last it leaves the array.
+// Next reports whether the innermost array has another element. After the last element it leaves the array.
 func (r *Reader) Next() bool {
 	if r.err != nil {
 		return false
@@ -349,7 +349,7 @@ func (r *Reader) Uint32() uint32 {
 	return uint32(n)
 }
 
-// Skip reads the next value whatever it is.
+// Skip reads the next value of any type.
 func (r *Reader) Skip() { r.Raw() }
 
 // Raw reads the next value and returns its span. In an object or array it checks only brackets and

@@ -126,7 +126,7 @@ func FuzzReader(f *testing.F) {
 			if strings.Contains(err.Error(), "cannot unmarshal number") {
 				return // too large for a float64
 			}
-			t.Fatalf("%q: accepted, encoding/json says %v", data, err)
+			t.Fatalf("%q: accepted, encoding/json: %v", data, err)
 		}
 		if err := json.Unmarshal(w.Bytes(), &b); err != nil {
 			t.Fatalf("%q: walked to %q: %v", data, w.Bytes(), err)

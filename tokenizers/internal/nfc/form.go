@@ -9,7 +9,7 @@ import (
 	"github.com/weft-go/weft/tokenizers/internal/unidata"
 )
 
-// Form is a Unicode normalization form as the crate unicode-normalization-alignments 0.1.12 has it.
+// Form is a Unicode normalization form, as implemented by the crate unicode-normalization-alignments 0.1.12.
 type Form uint8
 
 // The forms: composed or decomposed, and the same after compatibility decomposition.
@@ -26,8 +26,8 @@ func (f Form) compat() bool   { return f&2 != 0 }
 // Char is a character of a normalized run.
 type Char struct {
 	R rune
-	// Change specifies what it did to the text, in the terms of Hugging Face's NormalizedString: 1 when it was
-	// inserted, 0 when it replaced a character, -n when it replaced one and n after that went away.
+	// Change specifies the change of the text, as in Hugging Face's NormalizedString: 1 if the character was inserted,
+	// 0 if it replaced a character, -n if it replaced a character and the n after it were removed.
 	Change int32
 	class  uint8
 }
@@ -58,7 +58,7 @@ func (f Form) Span(s string) int {
 				if f.composed() {
 					return safe
 				}
-				return i // no mark changes what is before it
+				return i // no mark changes the text before it
 			}
 		}
 		safe = i
@@ -67,13 +67,13 @@ func (f Form) Span(s string) int {
 	return len(s)
 }
 
-// window is the number of characters after which [Buffer.Next] looks for a stopping point at the cost of
+// window is the number of characters after which [Buffer.Next] searches for a position to stop, at the cost of
 // examining a character twice.
 const window = 64
 
-// Next normalizes the start of s, up to before a character that neither changes nor is changed by what
-// precedes it, and returns the characters and how many bytes of s they replace. Both are 0 when s starts with
-// a byte that is not UTF-8, which is kept as it is. The characters are overwritten by the next call.
+// Next normalizes the start of s, up to before a character that neither changes nor is changed by what precedes it, and
+// returns the characters and how many bytes of s they replace. Both are 0 if s starts with a byte that is not UTF-8,
+// which is kept unchanged. The characters are overwritten by the next call.
 //
 // The sum of 1-Change over the characters is the number of characters used.
 func (b *Buffer) Next(f Form, s string) ([]Char, int) {
@@ -104,7 +104,7 @@ func (b *Buffer) Next(f Form, s string) ([]Char, int) {
 	return b.chars, i
 }
 
-// clean reports whether r stays as it is and is not changed by what precedes it.
+// clean reports whether r is unchanged by normalization and by the preceding text.
 func (f Form) clean(r rune) bool {
 	switch f {
 	case C:
@@ -117,7 +117,7 @@ func (f Form) clean(r rune) bool {
 	return unidata.Props(r)&(unidata.PropCanonical|unidata.PropCompat) == 0
 }
 
-// border reports whether c, which is fully decomposed, is not changed by what precedes it.
+// border reports whether c, which is fully decomposed, is unchanged by the preceding text.
 func (f Form) border(c Char) bool {
 	return c.class == 0 && (!f.composed() || unidata.NFC(c.R) == 0)
 }

@@ -3,9 +3,9 @@
 // Package nfc puts text into Unicode normalization form C exactly as Hugging Face's NFC normalizer does. Type
 // [Form] has the other three forms, for package normal.
 //
-// The tables are those of package unidata, so characters newer than the reference's tables stay as they
-// are. Bytes that are not UTF-8 are copied and act as borders. Functions are pure; cost is linear, with
-// one table look-up per non-ASCII character for text that is already in form C.
+// The tables are those of package unidata, so characters newer than the reference's tables are unchanged. Bytes that
+// are not UTF-8 are copied and act as borders. Functions are pure; cost is linear, with one table look-up per non-ASCII
+// character for text that is already in form C.
 package nfc
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/weft-go/weft/tokenizers/internal/unidata"
 )
 
-// Buffer is scratch space for [Buffer.Next]. The zero value is ready; one goroutine at a time.
+// Buffer is scratch memory for [Buffer.Next]. The zero value is ready for use. A Buffer is not safe for concurrent use.
 type Buffer struct{ chars []Char }
 
 // Span returns the length of the longest prefix of s that is known to be in form C whatever follows.

@@ -61,7 +61,7 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-// The facts the reference was asked for: every single character it changes and every pair it joins.
+// The output of the reference: every single character that it changes and every pair that it joins.
 func TestReference(t *testing.T) {
 	dir := os.Getenv("WEFT_SHARED")
 	if dir == "" {
@@ -113,7 +113,7 @@ func FuzzAppend(f *testing.F) {
 			t.Errorf("not stable: %+q then %+q", once, twice)
 		}
 		if n := Span(s); n == len(s) && string(once) != s {
-			t.Errorf("Span says %+q is in form C, which is %+q", s, once)
+			t.Errorf("Span of %+q is complete, but form C is %+q", s, once)
 		}
 	})
 }

@@ -12,8 +12,8 @@ import (
 // Bert returns the normalizer BertNormalizer. clean is its clean_text, chinese its handle_chinese_chars; if the file has
 // null for strip_accents, pass lower.
 //
-// The reference makes four passes: control characters away and white space to spaces, spaces around Chinese characters, NFD and
-// non-spacing marks away, lower case. Here they are one.
+// The reference makes four passes: it removes control characters and converts white space to spaces; adds spaces around
+// Chinese characters; applies NFD and removes non-spacing marks; converts to lower case. Here they are one pass.
 func Bert(clean, chinese, stripAccents, lower bool) Step {
 	x := &bert{chinese: chinese, strip: stripAccents}
 	if clean {
@@ -53,9 +53,9 @@ func Bert(clean, chinese, stripAccents, lower bool) Step {
 const latinEnd = 0x250
 
 type bert struct {
-	tab            [256]byte                      // what happens to an ASCII character; stop for what goes away and for other bytes
-	latin          [latinEnd - utf8.RuneSelf]rune // what happens to U+0080 and up, where it is one character; else 0
-	mask           uint8                          // the properties that ask for something
+	tab            [256]byte                      // the result for an ASCII character; stop if it is removed and for other bytes
+	latin          [latinEnd - utf8.RuneSelf]rune // the result for U+0080 and up if it is one character, otherwise 0
+	mask           uint8                          // the properties that require a change
 	chinese, strip bool
 }
 
@@ -98,8 +98,8 @@ type mark struct {
 	first bool // it replaces a character, rather than being inserted after one
 }
 
-// marks sorts the marks that follow a starter. It is used only where origins are asked for: without them, marks
-// to be removed go at once and the others need no order among those.
+// marks sorts the marks that follow a starter. It is used only if origins are requested; otherwise marks are removed
+// immediately and need no order.
 type marks struct {
 	x    *bert
 	b    *Buffer
@@ -152,7 +152,7 @@ func (x *bert) Append(dst *Text, src Text, b *Buffer) {
 		case p == 0 && !chinese || r == utf8.RuneError && n == 1:
 			m.flush(dst, src)
 			dst.copy(src, i, i+n)
-		case p&unidata.PropDropped != 0: // before NFD sees it, so it parts no marks
+		case p&unidata.PropDropped != 0: // removed before NFD, so it does not separate marks
 			i += n
 			continue
 		case p&unidata.PropBlank != 0:
@@ -164,7 +164,7 @@ func (x *bert) Append(dst *Text, src Text, b *Buffer) {
 			x.char(dst, src, i, r, p, &m)
 			dst.rune(' ', src, i)
 		case x.strip && p&(unidata.PropCanonical|unidata.PropNonspace) == unidata.PropNonspace:
-			m.flush(dst, src) // it goes, but it is a starter
+			m.flush(dst, src) // it is removed, but it is a starter
 		default:
 			x.char(dst, src, i, r, p, &m)
 		}
@@ -178,7 +178,7 @@ func (x *bert) Append(dst *Text, src Text, b *Buffer) {
 
 const hangul, hangulEnd = 0xAC00, 0xD7A4
 
-// char appends the character r at i of src, decomposed and without marks if that is asked for, in lower case likewise.
+// char appends the character r at i of src; if requested, decomposed and without marks, and in lower case.
 func (x *bert) char(dst *Text, src Text, i int, r rune, p uint8, m *marks) {
 	if p&unidata.PropCanonical == 0 {
 		m.flush(dst, src)
@@ -236,7 +236,7 @@ func (x *bert) piece(dst *Text, src Text, i int, r rune, first bool, m *marks) {
 	}
 }
 
-// put appends r, in lower case if that is asked for.
+// put appends r, in lower case if requested.
 func (x *bert) put(dst *Text, src Text, i int, r rune) {
 	x.append(dst, r)
 	if src.From != nil {
@@ -252,7 +252,7 @@ func (x *bert) append(dst *Text, r rune) {
 	}
 }
 
-// flush appends the marks that stay, in canonical order. The origins of all go to them in that order.
+// flush appends the remaining marks in canonical order, with the origins of all marks in that order.
 func (m *marks) flush(dst *Text, src Text) {
 	if len(m.b.marks) == 0 {
 		return

@@ -14,8 +14,8 @@ func extends(g uint8) bool {
 	return unidata.GraphemeExtend <= g && g <= unidata.GraphemeSpacing
 }
 
-// cluster returns the length of the grapheme cluster that s starts with, by the rules of UAX 29 that show in
-// Precompiled: all but the pairs of regional indicators, for two of those have more bytes than a key, and one has a single
+// cluster returns the length of the first grapheme cluster of s, by the rules of UAX 29 that affect Precompiled: all
+// but those for pairs of regional indicators, because two of them have more bytes than a key, and one is a single
 // character. A byte that is not UTF-8 is a cluster.
 func cluster(s string) int {
 	if s[0] < utf8.RuneSelf && (len(s) == 1 || s[1] < utf8.RuneSelf) {

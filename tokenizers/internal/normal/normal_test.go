@@ -15,7 +15,7 @@ import (
 	"github.com/weft-go/weft/tokenizers/internal/testsize"
 )
 
-// at is a matcher that has its matches told.
+// at is a matcher with the given matches.
 type at [][2]int
 
 func (a at) Find(_ string, from int) (start, end int, ok bool) {
@@ -77,7 +77,7 @@ var reference = []struct {
 	{"Replace/nothing in nothing", normal.Replace("", "-"), "", "", ""},
 	{"Replace/empty match at the start", normal.ReplaceMatches(at{{0, 0}}, "X"), "abc", "Xabc", "0-0 0-1 1-2 2-3"},
 	{"Replace/empty match at the end", normal.ReplaceMatches(at{{3, 3}}, "X"), "abc", "abcX", "0-1 1-2 2-3 2-3"},
-	{"Replace/empty match behind a match", normal.ReplaceMatches(at{{0, 0}, {1, 3}, {3, 3}, {4, 4}}, "X"), "baac", "XbXcX", "0-0 0-1 2-3 3-4 3-4"},
+	{"Replace/empty match after a match", normal.ReplaceMatches(at{{0, 0}, {1, 3}, {3, 3}, {4, 4}}, "X"), "baac", "XbXcX", "0-0 0-1 2-3 3-4 3-4"},
 	{"Nmt/controls", normal.Nmt(), "\x01a\x7f\tb\x0b\n\x00\u008f\u0085\u200b\u2581\ufffd\ufeff", "a b \x00\u0085    ", "1-2 3-4 4-5 6-7 7-8 10-12 12-15 15-18 18-21 21-24"},
 	{"ByteLevel/bytes", normal.ByteLevel(), "a \u00e9\n\U0001f600", "a\u0120\u00c3\u00a9\u010a\u00f0\u0141\u013a\u0122", "0-1 1-2 2-4 2-4 4-5 5-9 5-9 5-9 5-9"},
 	{"Bert/accents", bert, "H\u00e9llo E\u0301\u0323 \u0130", "hello e i", "0-1 1-3 3-4 4-5 5-6 6-7 7-8 12-13 13-15"},
@@ -201,9 +201,9 @@ func TestPrecompiledErrors(t *testing.T) {
 	}{
 		{"empty", nil, "shorter than the 4 bytes of its first field"},
 		{"cut in the size", good[:3], "shorter than the 4 bytes of its first field"},
-		{"cut in the trie", good[:100], "a trie of 1024 bytes in 96 bytes"},
+		{"cut in the trie", good[:100], "trie of 1024 bytes exceeds the remaining 96 bytes"},
 		{"no trie", []byte{0, 0, 0, 0, 'a', 0}, "no trie"},
-		{"texts", append(slices.Clip(good), 0xff), "texts that are not UTF-8"},
+		{"texts", append(slices.Clip(good), 0xff), "texts are not UTF-8"},
 	} {
 		if _, err := normal.Precompiled(c.in); err == nil || err.Error() != c.want {
 			t.Errorf("%s: %v, want %s", c.name, err, c.want)

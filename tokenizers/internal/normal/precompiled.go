@@ -33,7 +33,7 @@ func Precompiled(charsmap []byte) (Step, error) {
 	size := uint64(binary.LittleEndian.Uint32(charsmap))
 	rest := charsmap[4:]
 	if n := size &^ 3; n > uint64(len(rest)) {
-		return nil, fmt.Errorf("a trie of %d bytes in %d bytes", size, len(rest))
+		return nil, fmt.Errorf("trie of %d bytes exceeds the remaining %d bytes", size, len(rest))
 	}
 	x := &precompiled{trie: make([]uint32, size/4)}
 	if len(x.trie) == 0 {
@@ -44,7 +44,7 @@ func Precompiled(charsmap []byte) (Step, error) {
 	}
 	rest = rest[4*len(x.trie):]
 	if !utf8.Valid(rest) {
-		return nil, errors.New("texts that are not UTF-8")
+		return nil, errors.New("texts are not UTF-8")
 	}
 	x.texts = string(rest)
 	var key [utf8.UTFMax]byte
@@ -108,8 +108,8 @@ func (x *precompiled) find(key string) (string, bool) {
 
 func offset(unit uint32) uint32 { return unit >> 10 << (unit & (1 << 9) >> 6) }
 
-// skip returns the length of a prefix of s that stays, whatever follows: inert characters, each a cluster of its
-// own. It must start where a cluster starts.
+// skip returns the length of a prefix of s that is unchanged regardless of the following text: inert characters, each
+// of which is a cluster. s must start with a cluster.
 func (x *precompiled) skip(s string) int {
 	last, i := 0, 0 // start of the last character, end of it
 	for i < len(s) {
@@ -173,8 +173,8 @@ func (x *precompiled) Prefix(s string) int {
 // valid reports whether a cluster is more than a byte that is not UTF-8.
 func valid(s string) bool { return len(s) > 1 || s[0] < utf8.RuneSelf }
 
-// item is a run of the result: a character of size bytes with a change, as in [aligner.next], or, if that is
-// kept, characters that stay, which are at at in the source.
+// item is a run of the result: a character of size bytes with a change, as in [aligner.next], or, if the change is
+// kept, unchanged characters at position at of the source.
 type item struct{ size, change, at int32 }
 
 const kept = 2
@@ -250,7 +250,7 @@ func (x *precompiled) Append(dst *Text, src Text, b *Buffer) {
 	}
 }
 
-// replaced notes that a key became to (the function replace of normalizers/precompiled.rs).
+// replaced records that a key was replaced with to (the function replace of normalizers/precompiled.rs).
 func (b *Buffer) replaced(key, to string) {
 	from, diff := len(b.items), int32(utf8.RuneCountInString(to)-utf8.RuneCountInString(key))
 	for i := 0; i < len(to); {

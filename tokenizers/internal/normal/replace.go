@@ -14,15 +14,15 @@ type Matcher interface {
 	Find(s string, from int) (start, end int, ok bool)
 }
 
-// Replace returns the normalizer of that name for a pattern that is a plain text: old becomes to wherever it occurs, from
-// left to right.
+// Replace returns the normalizer of that name for a literal pattern: each occurrence of old, from left to right,
+// becomes to.
 func Replace(old, to string) Step { return &replace{literal(old), to} }
 
-// ReplaceMatches returns the normalizer Replace for a regular expression. to is taken as it is: it has no references to
-// groups. A match of nothing counts unless it is at the end of the previous match.
+// ReplaceMatches returns the normalizer Replace for a regular expression. to is used literally, without references to
+// groups. An empty match is replaced unless it is at the end of the previous match.
 //
-// What a match of nothing inserts before the first character has the span [0, 0). The reference's next step in a
-// Sequence stops the program on that (index out of bounds in NormalizedString); here the next step takes it like any other text.
+// Text that an empty match inserts before the first character has the span [0, 0). In the reference, the next step of a
+// Sequence then panics (index out of bounds in NormalizedString); here the next step treats it like other text.
 func ReplaceMatches(m Matcher, to string) Step { return &replace{m, to} }
 
 type literal string
@@ -46,7 +46,7 @@ func (x *replace) Prefix(s string) int {
 		return len(s)
 	}
 	if start == len(s) && x.to != "" {
-		start = 0 // something is added at the end: not the whole stays as it is
+		start = 0 // text is added at the end, so not all of s is unchanged
 	}
 	return start
 }
@@ -56,7 +56,7 @@ func (x *replace) Append(dst *Text, src Text, _ *Buffer) {
 	if len(s) == 0 {
 		return
 	}
-	done := 0 // bytes of s dealt with
+	done := 0 // bytes of s processed
 	for from, last := 0, -1; from <= len(s); {
 		start, end, ok := x.m.Find(s, from)
 		if !ok {

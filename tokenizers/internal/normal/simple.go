@@ -10,7 +10,7 @@ import (
 	"github.com/weft-go/weft/tokenizers/internal/unidata"
 )
 
-// This file holds the normalizers that look at one character at a time, or only at the ends of the text.
+// This file has the normalizers that examine one character at a time, or only the ends of the text.
 
 // Lowercase returns the normalizer of that name. It has no rule for a final sigma.
 func Lowercase() Step { return lowercase{} }
@@ -132,7 +132,7 @@ func (x strip) Append(dst *Text, src Text, _ *Buffer) {
 	dst.copy(src, i, j)
 }
 
-// cut returns what stays. A byte that is not UTF-8 decodes as U+FFFD, which is not space.
+// cut returns the range that remains. A byte that is not UTF-8 decodes as U+FFFD, which is not white space.
 func (x strip) cut(s string) (i, j int) {
 	j = len(s)
 	for x.left && i < j {
@@ -152,8 +152,8 @@ func (x strip) cut(s string) (i, j int) {
 	return i, j
 }
 
-// Prepend returns the normalizer of that name, which puts p before every text that is not empty. What it puts
-// there has the span of the text's first character. If p is empty the reference gives that character the span [0, 0).
+// Prepend returns the normalizer of that name, which inserts p before every text that is not empty. The inserted text
+// has the span of the text's first character. If p is empty, the reference assigns the span [0, 0) to that character.
 func Prepend(p string) Step { return prepend(p) }
 
 type prepend string
@@ -170,20 +170,20 @@ func (p prepend) Append(dst *Text, src Text, _ *Buffer) {
 	}
 	dst.copy(src, 0, len(src.B))
 	if p == "" && src.From != nil {
-		// The reference takes the first character for inserted, with nothing before it.
+		// The reference treats the first character as inserted, with nothing before it.
 		_, n := utf8.DecodeRune(src.B)
 		at := len(dst.From) - len(src.B)
 		clear(dst.From[at : at+n])
 	}
 }
 
-// Nmt returns the normalizer of that name: it removes some controls and makes spaces of others, of zero-width characters,
-// U+2581 and U+FFFD.
+// Nmt returns the normalizer of that name: it removes some control characters, and converts others, zero-width
+// characters, U+2581 and U+FFFD to spaces.
 func Nmt() Step { return nmt{} }
 
 type nmt struct{}
 
-// to returns -1 for what goes away.
+// to returns -1 for characters that are removed.
 func (nmt) to(r rune) rune {
 	switch {
 	case 1 <= r && r <= 8, r == 0xB, 0xE <= r && r <= 0x1F, r == 0x7F, r == 0x8F, r == 0x9F:

@@ -21,7 +21,7 @@ type Text struct {
 	From []Span
 }
 
-// Origins appends to dst the origins of a text that no normalizer has seen: each byte originates from its character.
+// Origins appends the origins of a text before normalization to dst: each byte originates from its character.
 func Origins(dst []Span, s []byte) []Span {
 	dst = slices.Grow(dst, len(s))
 	for i := 0; i < len(s); {
@@ -40,15 +40,15 @@ func Origins(dst []Span, s []byte) []Span {
 // Step is one normalizer. Steps are safe for concurrent use.
 type Step interface {
 	// Append appends the normalized form of src to dst. It appends to dst.From, which must have as many elements as
-	// dst.B, if src.From is not nil. The memory of dst and src must not overlap. The buffer is scratch space;
-	// nothing of it is kept.
+	// dst.B, if src.From is not nil. The memory of dst and src must not overlap. The buffer is scratch memory and is
+	// not retained.
 	Append(dst *Text, src Text, b *Buffer)
-	// Prefix returns the length of the longest prefix of s that is known to come out as it is; if it is len(s),
-	// the step leaves s alone. What follows the prefix is not a text of its own: the step takes s whole.
+	// Prefix returns the length of the longest prefix of s that is known to come out as it is; if it is len(s), the
+	// step does not change s. The rest is not a separate text: the step must be applied to all of s.
 	Prefix(s string) int
 }
 
-// Buffer is scratch space. The zero value is ready; one goroutine at a time.
+// Buffer is scratch memory. The zero value is ready for use. A Buffer is not safe for concurrent use.
 type Buffer struct {
 	text  [2]Text
 	nfc   nfc.Buffer
@@ -57,8 +57,8 @@ type Buffer struct {
 	items []item
 }
 
-// Run runs the steps one after the other and returns the result, which is src itself if no step changes it
-// and else lives in b until the next call with it. src may come from an earlier call with another buffer only.
+// Run runs the steps in order and returns the result. It is src itself if no step changes it; otherwise it is in the
+// memory of b and valid until the next call with b. src must not be in the memory of b.
 func Run(steps []Step, src Text, b *Buffer) Text {
 	k := 0
 	for _, step := range steps {
@@ -73,7 +73,7 @@ func Run(steps []Step, src Text, b *Buffer) Text {
 		if from == nil {
 			src.From = nil
 		} else if src.From == nil {
-			src.From = []Span{} // asked for, and empty
+			src.From = []Span{} // requested, but empty
 		}
 		k ^= 1
 	}
@@ -83,7 +83,7 @@ func Run(steps []Step, src Text, b *Buffer) Text {
 // view returns b as a string, which must not be used after b has changed.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// fill gives the bytes appended since the last call the origin s.
+// fill sets the origin of the bytes appended since the last call to s.
 func (t *Text) fill(s Span) {
 	for len(t.From) < len(t.B) {
 		t.From = append(t.From, s)
@@ -106,7 +106,7 @@ func (t *Text) rune(r rune, src Text, i int) {
 	}
 }
 
-// mapASCII appends what tab makes of the bytes of s, up to the first for which it has stop.
+// mapASCII appends the values in tab of the bytes of s, up to the first whose value is stop.
 func mapASCII(dst []byte, s string, tab *[256]byte) []byte {
 	n := len(dst)
 	out := slices.Grow(dst, len(s))[:n+len(s)]
@@ -124,7 +124,7 @@ func mapASCII(dst []byte, s string, tab *[256]byte) []byte {
 // stop is not an ASCII character.
 const stop = 0xFF
 
-// aligner walks over a text and tells origins by the rule of NormalizedString::transform.
+// aligner determines the origins of characters by the rule of NormalizedString::transform.
 type aligner struct {
 	src Text
 	at  int // bytes used

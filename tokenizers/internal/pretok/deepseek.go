@@ -178,7 +178,7 @@ func deepSeekIdeograph(s string, i int) bool {
 //
 //	[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
 //
-// What it does not match, digits and control characters, stays together as one piece.
+// Bytes that it does not match, digits and control characters, form one piece.
 func DeepSeekWords(s string, i int) int {
 	if end := deepSeekMatch(s, i); end > i {
 		return end

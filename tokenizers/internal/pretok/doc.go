@@ -9,13 +9,13 @@
 //
 // # Terms
 //
-// A [Splitter] is one cutting step. It gives the pieces of a text, in order; removed text is in none of
-// them. Models that cut in several steps apply each to the pieces of the one before it, where the ends of a
-// piece act as the ends of the text.
+// A [Splitter] is one cutting step. It returns the pieces of a text in order; removed text is in none of them. Models
+// that cut in several steps apply each to the pieces of the one before it, where the ends of a piece act as the ends of
+// the text.
 //
-// A [Func] is a step that removes nothing and never looks back: it is given a text and the start of a piece and
-// returns the end of that piece. A run the expression does not match is a piece too (the behavior called
-// [Isolated]). The scanners are of this kind.
+// A [Func] is a step that removes nothing and never examines earlier text: given a text and the start of a piece, it
+// returns the end of the piece. A run that the expression does not match is also a piece (the behavior [Isolated]). The
+// scanners are Funcs.
 //
 //	tokenizer.json          here
 //	Split, Regex            [NewSplit]: a scanner, or a [Split] with a [Pattern]
@@ -56,15 +56,15 @@
 //
 // # Guarantees
 //
-// For valid UTF-8 the cuts equal those of Hugging Face's tokenizers 0.23, whose expressions follow Unicode 16.
-// A byte that is not part of valid UTF-8 is treated as the symbol U+FFFD, and stays in the text as it is.
-// Functions and types are pure and safe for concurrent use.
+// For valid UTF-8 the cuts equal those of Hugging Face's tokenizers 0.23, whose expressions follow Unicode 16. A byte
+// that is not part of valid UTF-8 is treated as the symbol U+FFFD, and is unchanged in the text. Functions and types
+// are pure and safe for concurrent use.
 //
 // # Cost
 //
-// Scanners allocate nothing and look at each byte a bounded number of times, except that a run of blanks
-// may be looked at twice. A Pattern is several times slower. Its time is linear in the text, with a factor
-// that depends on the expression: when backtracking takes more steps than a multiple of the text, it notes
-// results of choices, which takes up to two bits for each choice in the expression and byte of text (64 in
-// atomic groups and possessive loops). Where the reference gives up on a text after ten million steps, a Pattern continues.
+// Scanners do not allocate and examine each byte a bounded number of times. A Pattern is several times slower. Its time
+// is linear in the text, with a factor that depends on the expression: if the number of backtracking steps exceeds a
+// multiple of the text's length, it records the results of choices, in up to two bits for each choice in the expression
+// and each byte of text (64 in atomic groups and possessive loops). Where the reference gives up on a text after ten
+// million steps, a Pattern continues.
 package pretok

@@ -23,7 +23,7 @@ const (
 )
 
 // ErrLimit is wrapped by an [Error] if a file exceeds a limit, not if it is malformed.
-var ErrLimit = errors.New("over a limit")
+var ErrLimit = errors.New("limit exceeded")
 
 // Error reports where a rank file could not be read.
 type Error struct {

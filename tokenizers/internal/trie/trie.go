@@ -52,7 +52,7 @@ func New(v *vocab.Table) (*Trie, error) {
 			continue
 		}
 		if size += len(tok); size > MaxBytes {
-			return nil, fmt.Errorf("tokens are longer than %d bytes in all", MaxBytes)
+			return nil, fmt.Errorf("total length of tokens exceeds %d bytes", MaxBytes)
 		}
 		keys = append(keys, key{tok, id})
 	}

@@ -208,7 +208,7 @@ func TestRandom(t *testing.T) {
 		for range 30 {
 			w := randomText(r, 1+r.IntN(20))
 			want, wantEnds := naive(opt, list, w)
-			pad := "<" + w + "> and something behind it"
+			pad := "<" + w + "> and something after it"
 			for range 2 { // the second time from the cache
 				if got := m.Append(nil, pad, 1, 1+len(w), &st); !slices.Equal(got, want) {
 					t.Fatalf("seed %d: %q is %v, want %v", seed, w, got, want)

@@ -154,7 +154,7 @@ func (b *Builder) Add(id uint32, tok []byte, lookup bool) error {
 	start := len(b.arena)
 	b.arena = append(b.arena, tok...)
 	if uint64(len(b.arena)) >= 1<<32-1 {
-		return fmt.Errorf("vocab: tokens are longer than 4 GiB in all")
+		return fmt.Errorf("vocab: total length of tokens exceeds 4 GiB")
 	}
 	// One is added to both ends so that an empty token differs from an unused id.
 	b.span[id] = span{uint32(start) + 1, uint32(len(b.arena)) + 1}

@@ -129,7 +129,7 @@ func TestRandom(t *testing.T) {
 				w += "z"
 			}
 			want, wantEnds := naive(id, prefix, maxChars, w)
-			pad := "<" + w + "> and something behind it"
+			pad := "<" + w + "> and something after it"
 			for range 2 { // the second time from the cache
 				if got := m.Append(nil, pad, 1, 1+len(w), &st); !slices.Equal(got, want) {
 					t.Fatalf("seed %d: %q is %v, want %v", seed, w, got, want)
@@ -159,7 +159,7 @@ func TestNewErrors(t *testing.T) {
 	}
 }
 
-// Each start is followed by at most the longest token, whatever the word.
+// Each start is followed by at most the longest token, for any word.
 func TestLongWord(t *testing.T) {
 	m, _ := toy(t, "##", 1<<30, "a", "##a", strings.Repeat("a", 50)+"b", "##"+strings.Repeat("a", 50)+"b")
 	w := strings.Repeat("a", 1<<20)

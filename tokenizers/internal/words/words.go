@@ -35,7 +35,7 @@ type Entry struct {
 	ID     [MaxIDs]uint32
 }
 
-// Owner tells the model whose words a cache holds. Every model has one; its address counts.
+// Owner identifies the model whose words a cache holds. Every model has its own; owners are compared by address.
 type Owner struct{ _ byte }
 
 // Cache holds the words of one model. The zero value is ready for [Cache.Bind]. It belongs to one goroutine

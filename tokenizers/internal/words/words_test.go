@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Whatever the cache returns was put in for that word.
+// The cache returns only results that were stored for the word.
 func TestCache(t *testing.T) {
 	var own Owner
 	var c Cache
@@ -23,7 +23,7 @@ func TestCache(t *testing.T) {
 		}
 		s := string(w)
 		if k%2 == 0 {
-			s += "and more text behind it"
+			s += "and more text after it"
 		}
 		ids, lo, hi, ok := c.Append([]uint32{7}, s, 0, len(w))
 		if a, b := Key(s, 0, len(w)); a != lo || b != hi {
