@@ -322,7 +322,7 @@ func TestSignerRoundTrip(t *testing.T) {
 			for _, encode := range []func([]byte, *block.Request, *block.EncodeOptions) ([]byte, []block.Loss, error){chat.AppendRequest, messages.AppendRequest, responses.AppendRequest} {
 				out, _, err := encode(nil, r, nil)
 				require.NoError(t, err)
-				require.Contains(t, string(out), `look \"there\"`, "the engine's prompt has it, whichever API it speaks")
+				require.Contains(t, string(out), `look \"there\"`, "the engine's prompt has it, whatever its API is")
 			}
 
 			r, found = check(t, e, sent, signer(key(2), key(1)))

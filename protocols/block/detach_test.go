@@ -263,7 +263,7 @@ func TestDetachLosses(t *testing.T) {
 			require.NoError(t, err)
 			own := func(list []block.Loss) (out []string) {
 				for _, l := range list {
-					if strings.HasPrefix(l.Why, "no counterpart") || strings.HasPrefix(l.Why, "a summary beside") {
+					if strings.HasPrefix(l.Why, "no counterpart") || strings.HasPrefix(l.Why, "a summary in addition") {
 						out = append(out, l.String())
 					}
 				}

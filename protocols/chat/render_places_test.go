@@ -135,7 +135,7 @@ func TestPlacesRandomRequests(t *testing.T) {
 		n := 0
 		text := func() string {
 			n++
-			return rapid.SampledFrom([]string{"", " ", "\\n", "é"}).Draw(t, "before") + fmt.Sprintf("Zq%d.", n) + rapid.SampledFrom([]string{"", "\\n", " "}).Draw(t, "behind")
+			return rapid.SampledFrom([]string{"", " ", "\\n", "é"}).Draw(t, "before") + fmt.Sprintf("Zq%d.", n) + rapid.SampledFrom([]string{"", "\\n", " "}).Draw(t, "after")
 		}
 		blocks := func(kinds ...string) string {
 			var out []string

@@ -52,7 +52,7 @@ func TestRawCalls(t *testing.T) {
 			want: `assistant:"" think=hm apply_patch#c1({"type":"delete_file","path":"a"}) apply_patch#c2({"type":"delete_file","path":"b"}) | tool#c1 apply_patch:"gone" | ` +
 				`tool#c2 apply_patch:"{\"type\":\"apply_patch_call_output\",\"call_id\":\"c2\",\"status\":\"completed\"}"`,
 		},
-		"beside a function": {
+		"next to a function": {
 			items: `{"type":"function_call","call_id":"f1","name":"f","arguments":"{}"},{"type":"local_shell_call","call_id":"c1","action":{"command":[]}},
 				{"type":"local_shell_call_output","id":"c1","output":"x"},{"type":"function_call_output","call_id":"f1","output":"y"}`,
 			want: `assistant:"" think=hm f#f1({}) local_shell#c1({"command":[]}) | tool#f1 f:"y" | tool#c1 local_shell:"x"`,

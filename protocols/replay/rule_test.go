@@ -81,13 +81,13 @@ func naive(scope scope, n int, turns []Turn, i int) bool {
 			}
 			return c
 		}
-		behind := map[int]bool{}
+		seenAfter := map[int]bool{}
 		for k, t := range turns {
 			if isAssistant(t) && t.Reasoning && chain(k) > chain(i) {
-				behind[chain(k)] = true
+				seenAfter[chain(k)] = true
 			}
 		}
-		return len(behind) < n
+		return len(seenAfter) < n
 	}
 	return false
 }

@@ -99,7 +99,7 @@ func TestCheckReasoning(t *testing.T) {
 			{name: "intact", text: original, token: signedBy(reasoningKey, original), verdict: replay.Intact, silent: true, left: original},
 			{name: "intact, strictly", text: original, token: signedBy(reasoningKey, original), drop: strictly, verdict: replay.Intact, silent: true, left: original},
 			{name: "sealed", token: sealedBy(reasoningKey, original), verdict: replay.Intact, restored: true, left: original},
-			{name: "sealed beside a summary", text: other, token: sealedBy(reasoningKey, original), verdict: replay.Intact, restored: true, left: original},
+			{name: "sealed next to a summary", text: other, token: sealedBy(reasoningKey, original), verdict: replay.Intact, restored: true, left: original},
 			{name: "text edited", text: other, token: signedBy(reasoningKey, original), verdict: replay.Forged, dropped: true},
 			{name: "token truncated", text: original, token: signedBy(reasoningKey, original)[:30], verdict: replay.Forged, dropped: true},
 			{name: "another context", text: original, token: signedBy(reasoningKey.With("t"), original), verdict: replay.Forged, dropped: true},
@@ -143,7 +143,7 @@ func TestCheckReasoning(t *testing.T) {
 					}
 					next, err := form.decode(again, nil)
 					require.NoError(t, err, "%s", again)
-					require.Empty(t, gocmp.Diff(r.Turns(), next.Turns(), gocmp.Comparer(block.Turn.Equal)), "the request says what its body says")
+					require.Empty(t, gocmp.Diff(r.Turns(), next.Turns(), gocmp.Comparer(block.Turn.Equal)), "the request equals its body")
 					var left []string
 					for _, turn := range next.Turns() {
 						for _, b := range turn.Blocks {
@@ -157,7 +157,7 @@ func TestCheckReasoning(t *testing.T) {
 					if tc.restored || tc.dropped {
 						require.NotContains(t, string(again), tc.token)
 						if tc.left == "" {
-							require.NotContains(t, string(again), "say", "nor in the plain text beside")
+							require.NotContains(t, string(again), "say", "nor in the plain text next to it")
 						}
 					}
 					twice, err := wire.CheckReasoning(next, reasoningKey)
@@ -337,7 +337,7 @@ func TestCheckReasoningProperties(t *testing.T) {
 			want = thoughts
 		}
 		for _, text := range gone {
-			require.NotContains(rt, string(again), text, "what was dropped is nowhere, nor in a plain text beside")
+			require.NotContains(rt, string(again), text, "dropped text must not occur, not even in the plain text")
 		}
 		require.Equal(rt, fmt.Sprint(want), fmt.Sprint(got), "%s\n%s", body, again)
 		require.Empty(rt, gocmp.Diff(r.Turns(), next.Turns(), gocmp.Comparer(block.Turn.Equal)))

@@ -414,7 +414,7 @@ func TestEvents(t *testing.T) {
 		}
 		return out, nil
 	}
-	got, err := collect(append(stream, "data: behind the end\n\n"...), nil)
+	got, err := collect(append(stream, "data: after the end\n\n"...), nil)
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(want, got))
 

@@ -86,7 +86,7 @@ func TestStreamDecoderServers(t *testing.T) {
 				`{"id":"chatcmpl-1","choices":[{"index":0,"delta":{"content":" \u00e9\ud83d\ude00"},"finish_reason":null}],"usage":null}`,
 				`{"id":"chatcmpl-1","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}],"usage":null}`,
 				`{"id":"chatcmpl-1","choices":[],"usage":{"prompt_tokens":9,"completion_tokens":12,"total_tokens":21,"prompt_tokens_details":{"cached_tokens":4,"cache_write_tokens":2,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":5,"accepted_prediction_tokens":0}}}`,
-				"[DONE]", chunkOf(`"content":"behind the end"`),
+				"[DONE]", chunkOf(`"content":"after the end"`),
 			},
 			want: []string{
 				"0.0 start", `0.0 text "Hi"`, `0.0 text " é😀"`, "0.0 finish why=stop", "0.0 usage 9/4/2>12/5",
@@ -402,7 +402,7 @@ func TestStreamDecoderServers(t *testing.T) {
 			},
 		},
 		{
-			name: "annotations before and behind the text",
+			name: "annotations before and after the text",
 			in: []string{
 				chunkOf(`"annotations":[{"type":"a"}]`), chunkOf(`"content":"t","annotations":[{"type":"b"},null]`), chunkEnd("stop"),
 			},
@@ -411,7 +411,7 @@ func TestStreamDecoderServers(t *testing.T) {
 			},
 		},
 		{
-			name: "OpenRouter: reasoning_details beside and instead of reasoning",
+			name: "OpenRouter: reasoning_details with and instead of reasoning",
 			in: []string{
 				chunkOf(`"reasoning":"a","reasoning_details":[{"type":"reasoning.text","text":"a","index":0}]`),
 				chunkOf(`"content":"","reasoning":null,"reasoning_details":[{"type":"reasoning.text","text":"b","index":0},{"type":"reasoning.text","signature":"sig"}]`),
@@ -494,7 +494,7 @@ func TestStreamDecoderServers(t *testing.T) {
 			want: []string{"0.0 start", `0.0 text "a"`, `0.0 error "llama runner process has terminated" why=engine_failed`},
 		},
 		{
-			name: "errors: OpenRouter, beside a choice",
+			name: "errors: OpenRouter, with a choice",
 			in: []string{
 				chunkOf(`"content":"a"`),
 				`{"id":"r","error":{"code":429,"message":"slow down"},"choices":[{"index":0,"delta":{"content":"b"},"finish_reason":"error"}]}`,

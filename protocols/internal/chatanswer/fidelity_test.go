@@ -139,7 +139,7 @@ var fidelity = []streamtest.Row{
 				i := f.Int("choices", 0, "index")
 				was, seen := open[i]
 				open[i] = !finishes(f)
-				return streamtest.Unless(was || !seen, "output behind the finish reason")
+				return streamtest.Unless(was || !seen, "output after the finish reason")
 			})(s)
 			for _, o := range open {
 				if o && !failure(s.Last()) && err == nil {
@@ -298,7 +298,7 @@ var fidelity = []streamtest.Row{
 					with++
 				}
 				if f.JSON["usage"] == nil {
-					return streamtest.Unless(ofChoice(f), "a chunk that says nothing")
+					return streamtest.Unless(ofChoice(f), "an empty chunk")
 				}
 				counted++
 				whole := f.Int("usage", "prompt_tokens") >= 0 && f.Int("usage", "completion_tokens") >= 0 && f.Int("usage", "total_tokens") >= 0

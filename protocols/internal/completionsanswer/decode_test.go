@@ -85,7 +85,7 @@ func TestStreamDecoderServers(t *testing.T) {
 		{name: "errors", in: []string{`{"choices":[{"text":"a"}]}`, `{"error":{"message":"m","type":"server_error","code":null}}`},
 			want: []string{"0 start", `0 text "a"`, `0 error "m" why=engine_failed`}},
 		{name: "an error instead of an answer", in: []string{`{"object":"error","message":"m","code":404}`}, want: []string{`0 error "m" why=not_found`}},
-		{name: "an error beside a choice", in: []string{`{"error":{"message":"m","code":503},"choices":[{"text":"a","finish_reason":"error"}]}`},
+		{name: "an error with a choice", in: []string{`{"error":{"message":"m","code":503},"choices":[{"text":"a","finish_reason":"error"}]}`},
 			want: []string{"0 start", `0 text "a"`, `0 error "m" why=overloaded`}},
 		{name: "an answer that was given up", in: []string{`{"choices":[{"text":"a","finish_reason":"abort"}]}`},
 			want: []string{"0 start", `0 text "a"`, `0 error "The engine gave up the answer." why=engine_failed`}},

@@ -227,7 +227,7 @@ func TestStreamDecoderServers(t *testing.T) {
 			[]string{"start", `finish "\n\n" why=stop_sequence`},
 		},
 		{"a refusal", []string{started, stopFor("refusal"), stopped}, []string{"start", "finish why=refusal"}},
-		{"a reason nobody knows", []string{started, stopFor("tired"), stopped}, []string{"start", "finish why=stop"}},
+		{"an unknown reason", []string{started, stopFor("tired"), stopped}, []string{"start", "finish why=stop"}},
 		{
 			"no stop reason",
 			[]string{started, blockStart("0", getCall), inputDelta("0", `"{}"`), blockStop("0"), stopped},
@@ -282,7 +282,7 @@ func TestStreamDecoderUsage(t *testing.T) {
 		want             []event.Tokens // of Start and Usage
 	}{
 		{
-			"cached tokens are beside the others", `{"input_tokens":20,"cache_creation_input_tokens":5,"cache_read_input_tokens":100,"output_tokens":1}`,
+			"cached tokens are separate from the others", `{"input_tokens":20,"cache_creation_input_tokens":5,"cache_read_input_tokens":100,"output_tokens":1}`,
 			`{"output_tokens":9,"output_tokens_details":{"thinking_tokens":3}}`,
 			[]event.Tokens{{Prompt: 125, Cached: 100, CacheWrite: 5}, {Prompt: 125, Cached: 100, CacheWrite: 5, Output: 9, Reasoning: 3}},
 		},

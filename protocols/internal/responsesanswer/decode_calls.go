@@ -208,7 +208,7 @@ func (d *Decoder) argsDone(root jsonscan.Value, kind inKind) {
 	c.final = true
 	d.allArgs(c, d.argsOf(c.argsMember(root)))
 	if name := d.in.Str(root.Get("name")); !c.started && len(name) > 0 {
-		c.name = append(c.name[:0], name...) // should the item never come; it would tell the call_id
+		c.name = append(c.name[:0], name...) // in case the item, which has the call_id, never arrives
 	}
 }
 

@@ -196,7 +196,7 @@ func (d *Decoder) close(i int32) {
 	}
 }
 
-// keyOf returns the kind and the place of an item.
+// keyOf returns the kind and the key of an item.
 func (d *Decoder) keyOf(item jsonscan.Value, index int64) (inKind, itemKey) {
 	kind := d.kindOf(item)
 	p := itemKey{id: hash(d.in.Str(item.Get("id"))), index: index}
@@ -305,7 +305,7 @@ func (d *Decoder) output(list jsonscan.Value) {
 	}
 }
 
-// seen returns the index of the item v of the last response in the first n items, or -1 if it is new.
+// seen returns the index, among the first n items, of item v of the last response, or -1 if it is new.
 func (d *Decoder) seen(n int, kind inKind, p itemKey, v jsonscan.Value) int32 {
 	by := func(same func(it *inItem) bool) int32 {
 		for i := range d.items[:n] {

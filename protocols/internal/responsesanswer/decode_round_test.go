@@ -25,7 +25,7 @@ var testSigner, _ = replay.NewSigner([]byte("0123456789abcdef0123456789abcdef"),
 
 // expected returns the part of c that the API can express, which is the result of decoding. The differences are:
 //
-//   - text is valid UTF-8, and JSON stands on one line; a text without content is not there;
+//   - text is valid UTF-8, and JSON is on one line; texts without content are absent;
 //   - reasoning is left out with ReasoningNone, its signature is not; Seal gives it one;
 //   - a call of a server-side tool, inside reasoning, or without a ToolStart is left out, and the others are numbered anew;
 //     an aborted one is left out of a whole answer;

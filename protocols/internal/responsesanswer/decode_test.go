@@ -453,7 +453,7 @@ func TestStreamDecoderServers(t *testing.T) {
 		{"the status counts", []string{created, `{"type":"response.completed","response":{"status":"incomplete"}}`}, []string{`start`, `finish why=length`}},
 		{"response.done", []string{created, text(`"a"`), `{"type":"response.done","response":{"id":"r"}}`}, []string{`start`, `text "a"`, `finish why=stop`}},
 		{
-			"[DONE] and events nobody knows",
+			"[DONE] and unknown events",
 			[]string{created, `{"type":"keepalive"}`, `{"type":"response.new_thing","delta":"x"}`, text(`"a"`), completed, `[DONE]`},
 			[]string{`start`, `text "a"`, `usage`, `finish why=stop`},
 		},

@@ -30,7 +30,7 @@ func (d *Decoder) at(root jsonscan.Value, form inForm, final bool) *inPart {
 	return d.part(i, form, d.index(index), final)
 }
 
-// eventKey returns the place of the item in an event about one of its parts.
+// eventKey returns the key of the item to whose part an event belongs.
 func (d *Decoder) eventKey(root jsonscan.Value) itemKey {
 	return itemKey{id: hash(d.in.Str(root.Get("item_id"))), index: d.index(root.Get("output_index"))}
 }
@@ -157,7 +157,7 @@ func (d *Decoder) partDone(root jsonscan.Value) {
 	}
 }
 
-// formOf returns the form of a part of the type, 0 for one that is not modelled.
+// formOf returns the form of a part of the given type, or 0 if it is not modeled.
 func formOf(typ []byte) inForm {
 	switch string(typ) {
 	case "output_text", "text":
@@ -203,7 +203,7 @@ func (d *Decoder) annotation(root jsonscan.Value) {
 	d.note(p, v)
 }
 
-// note sends an annotation. It needs a text to belong to.
+// note appends an annotation, if the part is text.
 func (d *Decoder) note(p *inPart, v jsonscan.Value) {
 	if v.Kind() != jsonscan.Object {
 		d.in.Wrong(v, "an object")
@@ -216,7 +216,7 @@ func (d *Decoder) note(p *inPart, v jsonscan.Value) {
 	d.emit(event.Event{Kind: event.Annotation, Part: p.part, Call: -1, Data: v.Raw()})
 }
 
-// moreProbs sends the log probabilities of a whole text that its deltas did not have.
+// moreProbs appends the log probabilities of a complete text that its deltas did not contain.
 func (d *Decoder) moreProbs(p *inPart, list jsonscan.Value) {
 	if list.Kind() != jsonscan.Array {
 		return
@@ -237,16 +237,16 @@ func (d *Decoder) moreProbs(p *inPart, list jsonscan.Value) {
 	}
 }
 
-// probs sends n log probabilities.
+// probs appends n log probabilities.
 func (d *Decoder) probs(p *inPart, raw []byte, n int) {
 	p.probs += n
 	d.emit(event.Event{Kind: event.Logprobs, Part: d.in.Begun(&p.part), Call: -1, Data: raw})
 }
 
-// message reads the parts of a message that is complete.
+// message decodes the parts of a complete message.
 func (d *Decoder) message(i int32, item jsonscan.Value) {
 	list := item.Get("content")
-	if list.Kind() == jsonscan.String { // seen for messages with one text
+	if list.Kind() == jsonscan.String { // sent by some servers for messages with one text
 		if p := d.part(i, inText, 0, true); p != nil {
 			d.fill(p, list)
 		}
@@ -263,7 +263,7 @@ func (d *Decoder) message(i int32, item jsonscan.Value) {
 			continue
 		}
 		form := formOf(d.in.Str(v.Get("type")))
-		if form != inText && form != inRefusal { // not modelled: a message of its own
+		if form != inText && form != inRefusal { // not modeled: a separate message
 			raw := append([]byte(`{"type":"message","role":"assistant","content":[`), v.Raw()...)
 			raw = append(raw, "]}"...)
 			d.emit(event.Event{Kind: event.Opaque, Part: d.in.NextPart(), Call: -1, ID: []byte("message"), Data: raw})
@@ -277,8 +277,9 @@ func (d *Decoder) message(i int32, item jsonscan.Value) {
 	}
 }
 
-// alike returns the part of an item that the part at index of the whole item, which has n, is: the one with that index,
-// else one with an index that the item does not have, as there are servers that count differently.
+// alike returns the part that corresponds to the part at index in the complete item, which has n parts: the part with
+// that index, or else a part whose index the complete item does not have, because some servers number parts
+// differently.
 func (d *Decoder) alike(item int32, form inForm, index, n int64) *inPart {
 	var stray *inPart
 	for k := range d.texts {
@@ -298,7 +299,7 @@ func (d *Decoder) alike(item int32, form inForm, index, n int64) *inPart {
 	return d.part(item, form, index, true)
 }
 
-// reasoning reads a reasoning item that is complete.
+// reasoning decodes a complete reasoning item.
 func (d *Decoder) reasoning(i int32, item jsonscan.Value) {
 	it := &d.items[i]
 	content, summary := item.Get("content"), item.Get("summary")

@@ -42,17 +42,17 @@ type Options struct {
 	// For a stream use [Encoder.SetCompletedAt].
 	CompletedAt int64
 
-	// Echo is a JSON object whose members the response object repeats: the body of the request will do. Of its members
-	// those that a response object has are used (instructions, tools, tool_choice, temperature, …); for the others,
-	// and for those that are null, the API's defaults are sent. It must have been validated; it is not kept.
+	// Echo is a JSON object, normally the body of the request, whose fields the response object repeats if it has them
+	// (instructions, tools, tool_choice, temperature, …). Fields that are absent or null have the API's defaults. Echo
+	// must be valid JSON; it is not retained.
 	Echo []byte
 
 	Reasoning Reasoning
-	// Seal gives reasoning items without a signature an encrypted_content: a token of Signer. Where the text is shown the
-	// token is signed and nothing is encrypted. With ReasoningNone the token holds the text, which is kept until its run ends,
-	// up to the limit of the Signer; beyond that, and without a Signer, there is no item. Set it when the request has
-	// store false or includes reasoning.encrypted_content: the AI SDK, and opencode with it, sends reasoning back only with
-	// one when store is false.
+	// Seal adds an encrypted_content, a token of Signer, to reasoning items without a signature. If the text is shown,
+	// the token is signed and nothing is encrypted. With ReasoningNone the token contains the text, which is collected
+	// until its run ends, up to the limit of the Signer; if it exceeds the limit, or without a Signer, no item is sent.
+	// Set Seal if the request has store false or includes reasoning.encrypted_content: with store false, the AI SDK,
+	// and thus opencode, returns reasoning only if it has encrypted_content.
 	Seal bool
 	// Signer makes the tokens of Seal. If nil, they are unsigned and prove nothing.
 	Signer *replay.Signer
@@ -87,7 +87,7 @@ type Encoder struct {
 	started   bool
 	hasOutput bool // output has arrived
 	done      bool
-	early     bool          // Fail came before anything
+	early     bool          // Fail was called before any output
 	err       *apierr.Error // of Fail
 	why       event.Why     // of Finish; None until then
 
@@ -102,9 +102,9 @@ type Encoder struct {
 	hot     hotRun
 }
 
-// hotRun is the frame of the deltas of one run of text or reasoning, or of one call: as long as nothing else happens, a
-// delta of whole characters is its frame with number and text inside. All else goes the long way, which gives the same
-// bytes.
+// hotRun holds the bytes before and after a delta of the open run of text or reasoning, or of the open call. Until
+// another event occurs, a delta of complete characters is written between them, with its sequence number. This fast
+// path gives the same bytes as the slow path.
 type hotRun struct {
 	on                 bool
 	kind               event.Kind
@@ -114,7 +114,7 @@ type hotRun struct {
 	before, head, tail []byte
 }
 
-// outRun is the open run of reasoning, text or refusal. It is an item of its own.
+// outRun is the open run of reasoning, text or refusal. Each run is a separate item.
 type outRun struct {
 	kind  event.Kind // 0 if none
 	part  int32
@@ -164,7 +164,8 @@ func (s *Encoder) Append(dst []byte, events ...event.Event) []byte {
 	return dst
 }
 
-// heat prepares the frame of the item that a delta was just sent for; head is what stands behind the sequence number.
+// heat prepares the fast path for the item whose delta was just sent; head is the part of the delta after the sequence
+// number.
 func (s *Encoder) heat(kind event.Kind, id int32, it *outItem, call int, head []byte, end string) {
 	h := &s.hot
 	if h.kind != kind || h.id != id || h.index != it.index || h.head == nil {
@@ -176,9 +177,9 @@ func (s *Encoder) heat(kind event.Kind, id int32, it *outItem, call int, head []
 	h.on = true
 }
 
-// Finish ends the stream with response.completed or response.incomplete, which carry all items. Without an event.Finish
-// it ends as if the model had stopped. If the response was cut off, see [Encoder.Cut], Finish instead calls
-// [Encoder.Fail].
+// Finish ends the stream with response.completed or response.incomplete, which contain all items. Without an
+// event.Finish, the stream ends as if the model had stopped. If the response was cut off, see [Encoder.Cut], Finish
+// calls [Encoder.Fail] instead.
 func (s *Encoder) Finish(dst []byte) []byte {
 	if s.done {
 		return dst
@@ -203,8 +204,8 @@ func (s *Encoder) Cut() bool {
 	return s.why == event.None && (!s.hasOutput || slices.ContainsFunc(s.calls, func(c outCall) bool { return !c.ended && !c.skip }))
 }
 
-// Fail ends the stream with response.failed, preceded by response.created if that was not sent. The response holds the
-// items that were done. No other event follows, and no [DONE].
+// Fail ends the stream with response.failed, preceded by response.created if that was not sent. The response contains
+// the completed items. No other event follows, nor does [DONE].
 func (s *Encoder) Fail(dst []byte, e *apierr.Error) []byte {
 	if s.done {
 		return dst
@@ -224,8 +225,8 @@ func (s *Encoder) Err() *apierr.Error { return s.err }
 // Started reports whether part of the response was sent before it failed.
 func (s *Encoder) Started() bool { return s.started && !s.early }
 
-// AppendKeepAlive appends a comment. Write it when nothing was sent for some seconds. It is no event because official clients
-// throw on event types they do not know.
+// AppendKeepAlive appends a comment. Write it if nothing was sent for some seconds. It is not an event, because
+// official clients throw on unknown event types.
 func (s *Encoder) AppendKeepAlive(dst []byte) []byte { return sse.AppendComment(dst, "keep-alive") }
 
 // Dropped returns the number of events so far that were left out: events of other choices, calls of server-side tools,
@@ -284,7 +285,7 @@ func (s *Encoder) add(dst []byte, e *event.Event) []byte {
 		return s.toolEnd(dst, e, false)
 	case event.ToolResult, event.Opaque:
 		dst = s.turn(dst, 0, 0)
-		if data, ok := withheld(e.ID, e.Data); ok { // it comes back as what it is
+		if data, ok := withheld(e.ID, e.Data); ok { // clients return it as a reasoning item
 			s.run.kind, s.run.item.sig, s.run.item.flags = event.Reasoning, data, event.Encrypted
 			return s.turn(dst, 0, 0)
 		}
@@ -329,7 +330,7 @@ func (s *Encoder) start(dst []byte) []byte {
 	return dst
 }
 
-// turn begins another run of output, or none if kind is 0, and completes the item of the one before.
+// turn completes the item of the current run and begins another run, unless kind is 0.
 func (s *Encoder) turn(dst []byte, kind event.Kind, part int32) []byte {
 	if s.run.kind == kind && s.run.part == part && kind != 0 {
 		return dst
@@ -337,7 +338,7 @@ func (s *Encoder) turn(dst []byte, kind event.Kind, part int32) []byte {
 	return s.next(dst, kind, part, "completed")
 }
 
-// next ends the current run, its item with the given status, and begins another.
+// next ends the current run, whose item gets the given status, and begins another.
 func (s *Encoder) next(dst []byte, kind event.Kind, part int32, status string) []byte {
 	r := &s.run
 	if rest := r.carry.Flush(); len(rest) > 0 {
@@ -437,7 +438,7 @@ func (s *Encoder) openRun(dst []byte, f outForm) []byte {
 // closeRun appends the events that complete the current run's item.
 func (s *Encoder) closeRun(dst []byte, status string) []byte {
 	it := &s.run.item
-	if it.form == formText && len(s.logprobs) > 0 { // they came after the last delta
+	if it.form == formText && len(s.logprobs) > 0 { // they arrived after the last delta
 		it.addLogprobs(s.logprobs)
 		s.logprobs = s.logprobs[:0]
 	}
@@ -460,13 +461,13 @@ func (s *Encoder) closeRun(dst []byte, status string) []byte {
 	return s.itemDone(dst, it, status)
 }
 
-// nextIndex opens the next place in the output.
+// nextIndex returns the index of a new output item.
 func (s *Encoder) nextIndex() int {
 	s.output = append(s.output, nil)
 	return len(s.output) - 1
 }
 
-// itemEvent sends an event that carries the whole item.
+// itemEvent sends an event that contains the whole item.
 func (s *Encoder) itemEvent(dst []byte, typ string, it *outItem, status string) []byte {
 	dst = s.begin(dst, typ)
 	dst = append(dst, `,"output_index":`...)
@@ -524,7 +525,7 @@ func (s *Encoder) finish(dst []byte, e *event.Event) []byte {
 	return dst
 }
 
-// finishStatus maps the cause of a finish to the status of the response, and of the item that was open.
+// finishStatus returns the status of the response, and of the item that was open, for the cause of a finish.
 func finishStatus(why event.Why) string {
 	switch why {
 	case event.Length, event.ContextFull, event.ContentFilter, event.Paused:

@@ -9,7 +9,7 @@ import (
 	"github.com/weft-go/weft/protocols/internal/jsonw"
 )
 
-// outCall is a call from its ToolStart on. Several may be open at once.
+// outCall is the state of a call after its ToolStart. Several may be open at once.
 type outCall struct {
 	call    int32 // ordinal of the producer
 	skip    bool  // left out
@@ -22,8 +22,8 @@ type outCall struct {
 	unwrap  *jsonw.Unwrap // nil unless a function call becomes a custom one
 }
 
-// left reports whether a call is left out of the answer. A call of a server-side tool would be executed by the client
-// if it went out as a function call.
+// left reports whether a call is omitted from the response. If the call of a server-side tool were sent as a function
+// call, the client would execute it.
 func (o *Options) left(f event.Flags) bool {
 	return f.Has(event.Server) || f.Has(event.InReasoning) && !o.DispatchInReasoning
 }
@@ -40,7 +40,7 @@ func (o *Options) callItem(f event.Flags, ordinal int32, name, callID string) ou
 	return it
 }
 
-// wrapped reports whether the arguments of a call hold the text of a custom tool.
+// wrapped reports whether the arguments of a call contain the text of a custom tool.
 func (o *Options) wrapped(f event.Flags, name string) bool {
 	return !f.Has(event.Custom) && o.Custom != nil && o.Custom(name)
 }
@@ -101,7 +101,7 @@ func (s *Encoder) toolArgs(dst []byte, e *event.Event) []byte {
 	return dst
 }
 
-// args takes in arguments; text is valid UTF-8.
+// args adds arguments; text is valid UTF-8.
 func (s *Encoder) args(dst []byte, c *outCall, text []byte) []byte {
 	if c.unwrap != nil {
 		s.scratch = c.unwrap.Next(s.scratch[:0], text)
@@ -110,7 +110,7 @@ func (s *Encoder) args(dst []byte, c *outCall, text []byte) []byte {
 	return s.input(dst, c, text)
 }
 
-// input takes in arguments in the form in which they are sent.
+// input adds arguments in the form in which they are sent.
 func (s *Encoder) input(dst []byte, c *outCall, text []byte) []byte {
 	if len(text) == 0 {
 		return dst
@@ -131,7 +131,7 @@ func (s *Encoder) argsDelta(dst []byte, c *outCall, text []byte) []byte {
 	return append(dst, "\"}\n\n"...)
 }
 
-// toolEnd ends the call of e. A call that ends before it started was never seen by the client and never will be.
+// toolEnd ends the call of e. A call that ends before its start was sent is never sent.
 func (s *Encoder) toolEnd(dst []byte, e *event.Event, complete bool) []byte {
 	if c := s.call(e.Call); c != nil {
 		return s.endCall(dst, c, complete)
@@ -154,15 +154,15 @@ func (s *Encoder) endCall(dst []byte, c *outCall, complete bool) []byte {
 	case c.unwrap != nil && complete:
 		dst = s.input(dst, c, c.unwrap.Close(nil))
 	case complete && c.item.form == formFunction && c.balance.Blank():
-		dst = s.input(dst, c, []byte("{}")) // a call without arguments: clients read JSON
+		dst = s.input(dst, c, []byte("{}")) // a call without arguments: clients parse JSON
 	}
 	status := "completed"
 	if !complete {
 		if s.opt.WholeCalls {
 			return dst
 		}
-		// The API closes a call that was cut with status incomplete. Codex executes what output_item.done holds
-		// whatever its status, so arguments that happen to read as JSON are made unreadable.
+		// In this API, a call that was cut off has status incomplete. Codex executes the call in output_item.done
+		// regardless of its status, so arguments that happen to be valid JSON are made invalid.
 		if status = "incomplete"; c.item.form == formFunction {
 			dst = s.input(dst, c, []byte(c.balance.Spoiler()))
 		}
@@ -188,7 +188,7 @@ func (s *Encoder) endCall(dst []byte, c *outCall, complete bool) []byte {
 	return dst
 }
 
-// appendUsage appends a usage object. Cached tokens are part of the input and are never more.
+// appendUsage appends a usage object. Cached tokens are part of the input and limited to it.
 func appendUsage(dst []byte, u *event.Tokens) []byte {
 	dst = append(dst, `{"input_tokens":`...)
 	dst = strconv.AppendInt(dst, u.Prompt, 10)

@@ -14,7 +14,7 @@ import (
 	"github.com/weft-go/weft/protocols/replay"
 )
 
-// outForm is the shape of an item.
+// outForm is the form of an item.
 type outForm uint8
 
 const (
@@ -27,16 +27,16 @@ const (
 	formCustom
 )
 
-// prefixes of item ids.
+// idPrefixes are the prefixes of item IDs.
 var idPrefixes = [...]string{
 	formText: "msg_", formRefusal: "msg_", formSummary: "rs_", formReasoningText: "rs_", formSealed: "rs_", formFunction: "fc_", formCustom: "ctc_",
 }
 
-// partNames holds the event types and field names that differ from form to form. A form without added has no part.
+// partNames holds the event types and field names of each form. A form without added has no part.
 var partNames = [...]struct {
 	delta, done   string // of the text
 	added, closed string // of the part
-	index         string // where in the item the part is
+	index         string // the fields that specify the part in the item
 	text          string // the field of the done event that repeats the text, up to its opening quote
 }{
 	formText: {
@@ -81,32 +81,32 @@ func runForm(k event.Kind, r Reasoning) outForm {
 	return formSummary
 }
 
-// outItem is an output item in the making. Text is valid UTF-8.
+// outItem is an output item under construction. Text is valid UTF-8.
 type outItem struct {
 	form  outForm
 	index int // output_index
 	id    []byte
 	text  []byte // text, refusal, reasoning or arguments so far
 
-	sig         []byte      // reasoning: its encrypted form, or what is to be sent back instead
+	sig         []byte      // reasoning: its encrypted form, or the token that clients return instead
 	flags       event.Flags // of sig
-	annotations []byte      // text: JSON objects, comma between them
+	annotations []byte      // text: JSON objects, separated by commas
 	noted       int         // number of annotations
-	logprobs    []byte      // text: JSON objects, comma between them
+	logprobs    []byte      // text: JSON objects, separated by commas
 
-	ordinal                 int32 // calls: in order of opening
+	ordinal                 int32 // calls: in the order in which they opened
 	callID, namespace, name string
 }
 
-// reset makes it an empty item and keeps its memory.
+// reset makes it an empty item that keeps its memory.
 func (it *outItem) reset() {
 	*it = outItem{
 		id: it.id[:0], text: it.text[:0], sig: it.sig[:0], annotations: it.annotations[:0], logprobs: it.logprobs[:0],
 	}
 }
 
-// seal gives reasoning a signature if it has none: a signed token if its text is shown, else a sealed one, or none if there is
-// too much of it.
+// seal adds a token to reasoning without a signature: a signed token if its text is shown, otherwise a sealed one
+// unless the text is too long.
 func (it *outItem) seal(c *replay.Signer, shown bool) {
 	switch {
 	case len(it.text) == 0 || len(it.sig) > 0:
@@ -119,10 +119,10 @@ func (it *outItem) seal(c *replay.Signer, shown bool) {
 	it.flags = event.Encrypted
 }
 
-// seals reports whether reasoning that is not shown goes to the client in a sealed token.
+// seals reports whether reasoning that is not shown is sent to the client in a sealed token.
 func (o *Options) seals() bool { return o.Seal && o.Signer != nil }
 
-// withheld returns the encrypted content that stands for the Messages API's redacted_thinking, whose block is data.
+// withheld returns the encrypted content that represents data, a redacted_thinking block of the Messages API.
 func withheld(kind, data []byte) (content []byte, ok bool) {
 	if string(kind) != "redacted_thinking" {
 		return nil, false
@@ -154,7 +154,7 @@ type idCounter struct {
 	messages, reasoning, others int32
 }
 
-// appendOpaque appends an item as the producer wrote it, with an id if it has none: the official JavaScript client
+// appendOpaque appends an item unmodified, except that it adds a missing ID, because the official JavaScript client
 // throws on items without one.
 func (c *idCounter) appendOpaque(dst, data []byte, suffix string) []byte {
 	n := c.others
@@ -181,8 +181,8 @@ func (c *idCounter) appendOpaque(dst, data []byte, suffix string) []byte {
 	return jsonw.AppendRaw(append(dst, '"'), data[at+len(id):])
 }
 
-// appendID appends the id of it: messages and reasoning are counted each, a call has its ordinal in the answer. So the ids
-// do not depend on whether an aborted call has an item.
+// appendID appends the ID of it. It contains the number of the item among messages or among reasoning items, or the
+// ordinal of the call in the response. So IDs do not depend on whether an aborted call has an item.
 func (c *idCounter) appendID(dst []byte, it *outItem, suffix string) []byte {
 	n := it.ordinal
 	switch it.form {
@@ -204,7 +204,7 @@ func appendItemKey(dst []byte, it *outItem) []byte {
 	return strconv.AppendInt(dst, int64(it.index), 10)
 }
 
-// appendPart appends the item's one part, with its text if full is set.
+// appendPart appends the item's only part, with its text if full is set.
 func (it *outItem) appendPart(dst []byte, full bool) []byte {
 	text := it.text
 	if !full {
@@ -236,7 +236,7 @@ func (it *outItem) appendPart(dst []byte, full bool) []byte {
 	return append(dst, '}')
 }
 
-// append appends the item with the given status. One in progress is empty.
+// append appends the item with the given status. An item in progress is empty.
 func (it *outItem) append(dst []byte, status string) []byte {
 	full := status != "in_progress"
 	dst = append(dst, `{"id":"`...)

@@ -44,7 +44,7 @@ var echoFields = [...]struct{ name, value string }{
 	{"user", "null"},
 }
 
-// outEcho holds the members of echoFields ready to be sent, each preceded by a comma.
+// outEcho holds the encoded fields of echoFields, each preceded by a comma.
 type outEcho struct{ members []byte }
 
 func (o *outEcho) read(request []byte) {
@@ -79,7 +79,7 @@ type outObject struct {
 	status string
 	why    event.Why     // of an incomplete response
 	err    *apierr.Error // of a failed one
-	usage  *event.Tokens // nil while it runs
+	usage  *event.Tokens // nil while it is in progress
 }
 
 // appendHead appends the object up to the opening bracket of its output.
@@ -138,7 +138,8 @@ func incompleteReason(why event.Why) string {
 	return "max_output_tokens"
 }
 
-// appendResponse appends the response object of a stream: with no items while it runs, with the done ones at its end.
+// appendResponse appends the response object of a stream: without items while it is in progress, with the completed
+// ones at its end.
 func (s *Encoder) appendResponse(dst []byte, status string, e *apierr.Error) []byte {
 	o := outObject{opt: &s.opt, echo: &s.echo, status: status, why: s.why, err: e}
 	if status != "in_progress" {
@@ -161,10 +162,10 @@ func (s *Encoder) appendResponse(dst []byte, status string, e *apierr.Error) []b
 	return o.appendTail(dst)
 }
 
-// AppendResponse appends the whole response object, for a request that did not ask for a stream. Call it when the answer
-// has finished. It equals the response of the last event of the [Encoder] of the same events, ids included, with two
-// exceptions: a call that was aborted is left out, as it can be here, and if c.Err is set the response has status
-// failed and the items that were there. Log probabilities go to the first text. Of several choices it takes the first.
+// AppendResponse appends the complete response object, for a request without a stream. It equals the response in the
+// last event of an [Encoder] of the same events, including IDs, with two exceptions: aborted calls are omitted, and if
+// c.Err is set, the response has status failed and the items so far. Log probabilities belong to the first text. Only
+// the first choice is encoded.
 func AppendResponse(dst []byte, c *event.Collector, opt Options) []byte {
 	if c.Err != event.None {
 		return AppendFailed(dst, c, opt, &apierr.Error{Why: c.Err, Message: c.Message, Code: c.Code})
@@ -207,8 +208,8 @@ type outWhole struct {
 	probed bool // the log probabilities were sent
 }
 
-// appendBlock appends b as an output item, or nothing if it is not sent. status is that of a block that nothing but the
-// end of the answer ended.
+// appendBlock appends b as an output item, or nothing if it is not sent. status is the status of a block that ended
+// with the response.
 func (w *outWhole) appendBlock(dst []byte, b *event.Block, a *event.Answer, status string) []byte {
 	var it outItem
 	opaque := false

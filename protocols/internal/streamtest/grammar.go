@@ -30,7 +30,7 @@ func CheckGrammar(events []event.Event, done bool) error {
 			return fmt.Errorf("event %d, %v of choice %d part %d: %s", i, e, e.Choice, e.Part, fmt.Sprintf(format, args...))
 		}
 		if ended {
-			return fault("behind an error")
+			return fault("after an error")
 		}
 		switch e.Kind {
 		case event.Start:
@@ -61,7 +61,7 @@ func CheckGrammar(events []event.Event, done bool) error {
 			choices[e.Choice] = c
 		}
 		if c.finished {
-			return fault("behind the finish")
+			return fault("after the finish")
 		}
 		opens := func() error {
 			if e.Part != c.parts {
