@@ -238,7 +238,7 @@ func TestCallInReasoningNotRun(t *testing.T) {
 
 func TestStreamBreaks(t *testing.T) {
 	abort := func(w *stream) { panic(http.ErrAbortHandler) }
-	t.Run("behind calls", func(t *testing.T) {
+	t.Run("after calls", func(t *testing.T) {
 		s := newServer(t, func(w *stream) {
 			w.say(calls("list_files", `{}`) + "<tool_call>\n{\"name\": \"sea")
 			abort(w)

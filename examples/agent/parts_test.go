@@ -76,7 +76,7 @@ func TestTools(t *testing.T) {
 	require.Equal(t, "3  three", do("read_file", `{"path":"a.txt","from":3}`))
 	require.Equal(t, "a.txt:2: two\nin/b.txt:1: two\tparts\n", do("search", `{"pattern":"t(w|v)o"}`))
 	require.Equal(t, "in/b.txt:1: two\tparts\n", do("search", `{"pattern":"two","path":"in"}`))
-	require.Equal(t, "no match", do("search", `{"pattern":"func main("}`), "not an expression: taken as it stands")
+	require.Equal(t, "no match", do("search", `{"pattern":"func main("}`), "not an expression: matched literally")
 	require.Contains(t, do("search", `{"pattern":"two","path":"nowhere"}`), "error: ")
 	require.Equal(t, "error: binary is not a text file", do("read_file", `{"path":"binary"}`))
 	require.Contains(t, do("read_file", `{"path":"big"}`), "at most")

@@ -92,7 +92,7 @@ func TestBreakpoints(t *testing.T) {
 		b := got[0].Breakpoints[i]
 		front := (*got[0].Prompt)[:b.Byte]
 		if b.Path != want.Path || b.TTL != want.TTL || !strings.HasSuffix(front, []string{"be brief", "hi"}[i]) {
-			t.Errorf("%+v behind %q, want %+v", b, front, want)
+			t.Errorf("%+v after %q, want %+v", b, front, want)
 		}
 		if text := string(tok.AppendDecode(nil, (*got[0].IDs)[:b.Tokens], false)); text != front {
 			t.Errorf("%d tokens are %q, want %q", b.Tokens, text, front)

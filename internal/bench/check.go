@@ -87,7 +87,7 @@ func decode(raw []byte) (any, error) {
 		return nil, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is something behind the value")
+		return nil, errors.New("unexpected data after the value")
 	}
 	return v, nil
 }

@@ -53,7 +53,7 @@ const (
 
 // reasons is the closed set of reasons, each with what the peer does, what weft does and why.
 var reasons = map[reason]string{
-	trailingTextKept: "Peers drop text behind the first call; weft keeps it, in order (unified corpus: " +
+	trailingTextKept: "Peers drop text after the first call; weft keeps it, in order (unified corpus: " +
 		"trailing_text_kept).",
 	partialCall: "Peers leave the markup of a cut or broken call in the text, or emit its cut value; weft aborts " +
 		"the call and shows nothing (unified corpus: drop_partial_call).",
@@ -69,7 +69,7 @@ var reasons = map[reason]string{
 	cutMarker: "Ollama misses a marker that a chunk boundary cuts; weft gives one result for any split.",
 	losesHeld: "Ollama loses what it holds back when the stream ends; weft releases it (unified corpus: " +
 		"unresolved_prefix_is_text).",
-	forgetsUnclosed: "Dynamo takes an unclosed call only when it is the first one; weft takes it wherever it stands.",
+	forgetsUnclosed: "Dynamo takes an unclosed call only when it is the first one; weft takes it at any position.",
 	rawFrames: "Dynamo's reasoning parser leaves all frames from the first tool message on in the text; weft's " +
 		"frames always route.",
 	namelessIsDropped: "Dynamo drops well-formed calls without a name and leaves malformed ones in the text; weft leaves " +
@@ -83,18 +83,18 @@ var reasons = map[reason]string{
 		"argument is missing; weft calls a call complete at its closing tag where the next argument could " +
 		"still come.",
 	brokenArguments: "The peer reports a call whose arguments are no JSON; weft aborts it.",
-	resyncs:         "The peer looks for a call inside or behind a broken one; weft aborts it as a whole, up to the next tag.",
+	resyncs:         "The peer looks for a call inside or after a broken one; weft aborts it as a whole, up to the next tag.",
 	badName: "The peer returns or repairs a tool or parameter name that is empty or holds markup; weft aborts " +
 		"the call.",
 	nameAsWritten: "Ollama drops a name that holds markup, or maps it to a declared tool; weft reports the name as written.",
 	unknownForwarded: "Ollama takes calls of undeclared tools as text; weft forwards them (unified corpus: " +
 		"unknown_tool_forwarded).",
 	noToolsNoCalls: "Ollama's parser looks for no calls when the request has no tools; weft does unless " +
-		"Options.NoCalls says so.",
+		"Options.NoCalls specifies it.",
 	duplicateAborts: "The peer lets the last of two equal parameters win; weft has streamed the first by then, so the " +
 		"call aborts.",
 	closerIsData: "The peer ends a value whose closing tag is missing at the next opening tag; to weft all is data " +
-		"up to a closing tag that the call goes on behind (unified corpus: arg_data_opaque).",
+		"up to a closing tag after which the call continues (unified corpus: arg_data_opaque).",
 	repairsMarkup: "Ollama repairs missing tags and quotes; weft guesses nothing and aborts, or takes a bare value " +
 		"as it is written.",
 	lenientQuotes: "Ollama drops a call with a bad escape in a JSON string; weft keeps the backslash.",
@@ -113,7 +113,7 @@ var reasons = map[reason]string{
 	reasoningReported: "Ollama drops reasoning when thinking is off; weft reports it and leaves that to the caller.",
 	orphanDropped: "Ollama leaves a closing tag without an opening one in the text; weft drops it (unified corpus: " +
 		"strip_orphan_close).",
-	trimsBlanks: "Ollama trims text beside calls and reasoning; weft keeps what the family's markup does not own.",
+	trimsBlanks: "Ollama trims text next to calls and reasoning; weft keeps what the family's markup does not own.",
 	trimsValues: "smg trims white space around parameter values; weft drops only the newline at each end that the " +
 		"template writes.",
 	guessesTypes: "The peer guesses the type of a value that no schema types; weft leaves it a string (unified " +

@@ -143,7 +143,7 @@ func covered(g *grammar.Grammar, text string, evs []event.Event) error {
 	var before event.Event
 	for i, e := range evs {
 		if e.Off < at || e.End < e.Off || e.End > int64(len(text)) {
-			return fmt.Errorf("event %d %v has span [%d,%d) behind %d of %d", i, e, e.Off, e.End, at, len(text))
+			return fmt.Errorf("event %d %v has span [%d,%d) after %d of %d", i, e, e.Off, e.End, at, len(text))
 		}
 		if (e.Kind == event.Text || e.Kind == event.Reasoning) && e.Off != e.End && string(e.Data) != text[e.Off:e.End] {
 			return fmt.Errorf("event %d %v is not its source %q", i, e, text[e.Off:e.End])
@@ -154,7 +154,7 @@ func covered(g *grammar.Grammar, text string, evs []event.Event) error {
 		at, before = e.End, e
 	}
 	if gap := text[at:]; gap != "" && !structure(g, gap, before, event.Event{Call: -1}) {
-		return fmt.Errorf("%q behind %v belongs to nothing", gap, before)
+		return fmt.Errorf("%q after %v belongs to nothing", gap, before)
 	}
 	return nil
 }
@@ -219,14 +219,14 @@ func TestCoveredSeesLoss(t *testing.T) {
 		evs  []event.Event
 		ok   bool
 	}{
-		"all":              {call, []event.Event{ev(event.Text, -1, 0, 1, "a"), start, args, end, ev(event.Text, -1, 51, 53, " b")}, true},
-		"text before lost": {call, []event.Event{start, args, end, ev(event.Text, -1, 51, 53, " b")}, false},
-		"text behind lost": {call, []event.Event{ev(event.Text, -1, 0, 1, "a"), start, args, end}, false},
-		"text twice":       {call, []event.Event{ev(event.Text, -1, 0, 1, "a"), ev(event.Text, -1, 0, 1, "a"), start, args, end}, false},
-		"text changed":     {"ab", []event.Event{ev(event.Text, -1, 0, 2, "aB")}, false},
-		"text lost":        {"a lost b", []event.Event{ev(event.Text, -1, 0, 1, "a"), ev(event.Text, -1, 7, 8, "b")}, false},
-		"thought lost":     {"<think>x</think>a", []event.Event{ev(event.Text, -1, 16, 17, "a")}, false},
-		"beyond the end":   {"ab", []event.Event{ev(event.Text, -1, 0, 3, "ab")}, false},
+		"all":                {call, []event.Event{ev(event.Text, -1, 0, 1, "a"), start, args, end, ev(event.Text, -1, 51, 53, " b")}, true},
+		"text before lost":   {call, []event.Event{start, args, end, ev(event.Text, -1, 51, 53, " b")}, false},
+		"text after it lost": {call, []event.Event{ev(event.Text, -1, 0, 1, "a"), start, args, end}, false},
+		"text twice":         {call, []event.Event{ev(event.Text, -1, 0, 1, "a"), ev(event.Text, -1, 0, 1, "a"), start, args, end}, false},
+		"text changed":       {"ab", []event.Event{ev(event.Text, -1, 0, 2, "aB")}, false},
+		"text lost":          {"a lost b", []event.Event{ev(event.Text, -1, 0, 1, "a"), ev(event.Text, -1, 7, 8, "b")}, false},
+		"thought lost":       {"<think>x</think>a", []event.Event{ev(event.Text, -1, 16, 17, "a")}, false},
+		"beyond the end":     {"ab", []event.Event{ev(event.Text, -1, 0, 3, "ab")}, false},
 	} {
 		require.Equal(t, c.ok, covered(g, c.text, c.evs) == nil, name)
 	}

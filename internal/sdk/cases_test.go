@@ -94,7 +94,7 @@ func scenes() []scene {
 		{name: "long arguments", events: begin(some).call("put", "", `{"t":"`, strings.Repeat("0123456789", 3000), `"}`).usage(done).finish(event.ToolCalls).events},
 		{name: "many calls", events: many(200)},
 		{name: "length in a call", events: begin(some).text("a").call("get", "", `{}`).open(0, "put", "", `{"x":"unfin`).usage(done).finish(event.Length).events},
-		{name: "length behind whole arguments", events: begin(some).open(0, "put", "", `{"x":1}`).usage(done).finish(event.Length).events},
+		{name: "length after whole arguments", events: begin(some).open(0, "put", "", `{"x":1}`).usage(done).finish(event.Length).events},
 		{name: "length before arguments", events: begin(some).open(0, "put", "").usage(done).finish(event.Length).events},
 		{
 			name: "aborted calls",

@@ -46,7 +46,7 @@ func accumulateChat(t require.TestingT, s *ssestream.Stream[openai.ChatCompletio
 				h.Choices = append(h.Choices, choice{})
 			}
 			c := &h.Choices[cc.Index]
-			require.Empty(t, c.Finish, "a delta behind the finish")
+			require.Empty(t, c.Finish, "a delta after the finish")
 			if cc.Delta.Role != "" {
 				require.Empty(t, c.Pieces)
 				roles[cc.Index]++

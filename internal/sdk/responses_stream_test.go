@@ -50,7 +50,7 @@ func accumulateResponse(t require.TestingT, s *ssestream.Stream[responses.Respon
 	n := int64(0)
 	for s.Next() {
 		ev := s.Current()
-		require.True(t, last == nil, "an event behind the last one: %s", ev.Type)
+		require.True(t, last == nil, "an event after the last one: %s", ev.Type)
 		require.NotNil(t, ev.AsAny(), "unknown event %s", ev.Type)
 		require.Equal(t, n, ev.SequenceNumber)
 		require.Equal(t, n == 0, ev.Type == "response.created")

@@ -14,7 +14,7 @@ import (
 //
 //	len(blocks) <= capacity
 //	a block is in the free list exactly when refs == 0
-//	the parent of a cached block is cached, and stands behind it in the free list if both are free
+//	the parent of a cached block is cached, and comes after it in the free list if both are free
 //
 // The last one holds because a lease pins a prefix from its first block on and unpins it from its last: every use of a
 // block is followed by a use of its ancestors. A cache is not safe for concurrent use.

@@ -47,7 +47,7 @@ func TestCacheRandom(t *testing.T) {
 			for _, ch := range c.take() {
 				if !ch.removed {
 					require.Len(t, ch.tokens, 2*len(ch.hashes))
-					require.True(t, ch.root || mirror[ch.parent], "stored behind an unknown parent")
+					require.True(t, ch.root || mirror[ch.parent], "stored after an unknown parent")
 				}
 				for _, h := range ch.hashes {
 					require.Equal(t, ch.removed, mirror[h], "stored twice or removed unstored")
@@ -126,7 +126,7 @@ func TestCacheHitsAndEviction(t *testing.T) {
 	pinned := c.acquire("", seq(300, 17))
 	pinned.store(seq(300, 17))
 	require.Equal(t, 16, pinned.cached())
-	require.Equal(t, 0, run(seq(400, 8)), "no room beside a pinned sequence")
+	require.Equal(t, 0, run(seq(400, 8)), "no room next to a pinned sequence")
 	require.Equal(t, 0, run(seq(400, 8)), "so nothing was kept")
 	pinned.release()
 	run(seq(400, 8))

@@ -219,7 +219,7 @@ func TestStopToken(t *testing.T) {
 		{"text but no ids", `"text":"yes<|im_end|>","stop_reason":null`, "yes", ""},
 		{"neither", `"text":"yes"`, "yes", ""},
 		{"a stop token of the request", `"text":"yes","token_ids":` + ids("yes", comma[0]) + `,"stop_reason":` + fmt.Sprint(comma[0]), "yes", ""},
-		{"behind a call", `"text":` + strings.TrimSuffix(string(quoted), `"`) + `<|im_end|>"`, "", `read({"path": "a"})`},
+		{"after a call", `"text":` + strings.TrimSuffix(string(quoted), `"`) + `<|im_end|>"`, "", `read({"path": "a"})`},
 		{"the end of a call", `"text":` + strings.TrimSuffix(string(quoted), `\n\u003c/tool_call\u003e"`) + `"`, "", `read({"path": "a"})`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -172,7 +172,7 @@ func TestEngineChoices(t *testing.T) {
 	}{
 		"several in a chunk": {[]string{`{"choices":[{"index":1,"text":"b"},{"index":0,"text":"a"}]}`,
 			`{"choices":[{"index":0,"text":"A","finish_reason":"stop"},{"index":1,"text":"B","finish_reason":"length"}],"usage":{"prompt_tokens":9,"completion_tokens":4}}`}, []string{"aA", "bB"}},
-		"one goes on behind its end": {[]string{`{"choices":[{"index":0,"text":"a","finish_reason":"stop"}]}`, `{"choices":[{"index":0,"text":"more"}]}`,
+		"output after the finish of a choice": {[]string{`{"choices":[{"index":0,"text":"a","finish_reason":"stop"}]}`, `{"choices":[{"index":0,"text":"more"}]}`,
 			`{"choices":[{"index":1,"text":"b","finish_reason":"stop"}]}`}, []string{"a", "b"}},
 		"an empty one":      {[]string{`{"choices":[{"index":0,"text":"a","finish_reason":"stop"}]}`, `{"choices":[{"index":1,"text":"","finish_reason":"stop"}]}`}, []string{"a", ""}},
 		"only one is given": {[]string{`{"choices":[{"index":0,"text":"a","finish_reason":"stop"}]}`}, nil},

@@ -6,7 +6,7 @@
 //
 // # Terminology
 //
-//   - engine: one server behind the gateway. It receives prompts as token ids.
+//   - engine: one server behind the gateway. It receives prompts as token IDs.
 //   - worker: an engine, as registered with the router.
 //   - dispatch: reporting a complete tool call while the model is still generating, so that it can run early.
 //

@@ -103,7 +103,7 @@ func TestModels(t *testing.T) {
 				low := strings.ToLower(p)
 				for _, w := range words {
 					k := strings.Index(low[at:], w)
-					require.GreaterOrEqual(t, k, 0, "prompt %d lacks %q behind byte %d: %q", i, w, at, p)
+					require.GreaterOrEqual(t, k, 0, "prompt %d lacks %q after byte %d: %q", i, w, at, p)
 					at += k
 				}
 			}
