@@ -3,12 +3,13 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
+	"github.com/weft-go/weft/examples/internal/cli"
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/wire"
 )
@@ -19,21 +20,7 @@ type visit func(id json.RawMessage, api string, body []byte, err error) error
 // each calls f for each request in files, or in stdin without files: requests themselves, on one line or many, and
 // records.
 func each(stdin io.Reader, files []string, f visit) error {
-	if len(files) == 0 {
-		return values("stdin", stdin, f)
-	}
-	for _, name := range files {
-		file, err := os.Open(name)
-		if err != nil {
-			return err
-		}
-		err = values(name, file, f)
-		file.Close()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cli.EachFile(stdin, files, func(name string, in io.Reader) error { return values(cmp.Or(name, "stdin"), in, f) })
 }
 
 // values calls f for each JSON value in a file. It cannot continue after invalid JSON.

@@ -79,23 +79,28 @@ func (r *Records) Finish() error {
 	return nil
 }
 
-// EachLine calls f for each record in files, or in stdin if files is empty. It returns the first error.
-func EachLine(stdin io.Reader, files []string, f func(rec *Record) error) error {
+// EachFile calls f for each file, or for stdin, with an empty name, if files is empty. It returns the first error.
+func EachFile(stdin io.Reader, files []string, f func(name string, in io.Reader) error) error {
 	if len(files) == 0 {
-		return each(stdin, "", f)
+		return f("", stdin)
 	}
 	for _, name := range files {
 		file, err := os.Open(name)
 		if err != nil {
 			return err
 		}
-		err = each(file, name, f)
+		err = f(name, file)
 		file.Close()
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// EachLine calls f for each record in files, or in stdin if files is empty. It returns the first error.
+func EachLine(stdin io.Reader, files []string, f func(rec *Record) error) error {
+	return EachFile(stdin, files, func(name string, in io.Reader) error { return each(in, name, f) })
 }
 
 func each(in io.Reader, name string, f func(rec *Record) error) error {
