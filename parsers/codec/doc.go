@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package codec holds the argument syntaxes of the known families that are not JSON already. Each is a value that
-// implements [grammar.Codec]; its decoders turn arguments into one JSON object while the model still writes them.
+// Package codec implements the argument syntaxes of the known families other than JSON. Each is a value that implements
+// [grammar.Codec]; its decoders convert arguments to one JSON object while the model is still generating them.
 //
 // # What all of them promise
 //

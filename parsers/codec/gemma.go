@@ -91,7 +91,7 @@ type gemmaDecoder struct {
 	state   gemmaState
 	end     grammar.Status
 	more    bool // the container already has an element
-	key     bool // what is read is a key
+	key     bool // a key is being read
 	match   int  // bytes of a quote seen; the bytes of an opening one are not taken
 	gap     int  // bytes of white space after it
 	gapText [maxGap]byte
@@ -113,7 +113,7 @@ func (d *gemmaDecoder) Begin(schema grammar.Schema) {
 	d.held, d.name = d.held[:0], d.name[:0]
 }
 
-// Append implements [grammar.Decoder]. It takes all of src but an unfinished character or opening quote.
+// Append implements [grammar.Decoder]. It consumes all of src except an incomplete character or opening quote.
 func (d *gemmaDecoder) Append(dst, src []byte, final bool) (out []byte, n int, st grammar.Status) {
 	src = src[:whole(src, final)]
 	i := 0

@@ -4,11 +4,11 @@ package codec
 
 import "github.com/weft-go/weft/parsers/grammar"
 
-// ListScanner finds the end of a list in brackets, such as pythonic models write calls in: [f(a="]"), g()]. It knows
-// strings and brackets of all kinds and nothing else of Python; it is there to keep a list without a marker until it is
-// whole.
+// ListScanner finds the end of a list in brackets, in which pythonic models write calls: [f(a="]"), g()]. It recognizes
+// only strings and brackets, and is used to hold a list without a marker until it is complete.
 //
-// The zero value is ready for a list. It examines each byte once, however the text is cut, and allocates nothing.
+// The zero value is ready for a list. It examines each byte once, regardless of how the text is split, and does not
+// allocate.
 type ListScanner struct {
 	end    grammar.Status
 	depth  int
@@ -36,11 +36,11 @@ const (
 // Reset makes s ready for the next list.
 func (s *ListScanner) Reset() { s.end, s.depth, s.in, s.word = grammar.More, 0, listCode, 0 }
 
-// Scan reads b, which follows what was read before, and returns how many of its bytes belong to the list. The list
-// begins at the first byte. On Done it ends after them. Bad means that the byte after them is invalid there: a bracket
-// of another kind, or a quote right after a word that is not a string prefix, as in "[don't". Limit means that it is
-// the 130th open bracket; a list of calls that [Python] reads is less deep. A list that does not end is More for ever:
-// the caller bounds what it keeps.
+// Scan scans b, which follows the bytes of earlier calls, and returns the number of its bytes that belong to the list.
+// The list begins at the first byte. Done means that it ends after these bytes. Bad means that the next byte is
+// invalid: a bracket of another kind, or a quote right after a word that is not a string prefix, as in "[don't". Limit
+// means that it is the 130th open bracket; a list of calls that [Python] reads is less deep. A list that does not end
+// is More for ever: the caller bounds what it keeps.
 func (s *ListScanner) Scan(b []byte) (n int, st grammar.Status) {
 	for i := 0; i < len(b) && s.end == grammar.More; n = i {
 		c := b[i]

@@ -118,7 +118,7 @@ func (d *pythonDecoder) Begin(grammar.Schema) {
 	d.seen.Reset()
 }
 
-// Append implements [grammar.Decoder]. It takes all of src but an unfinished character.
+// Append implements [grammar.Decoder]. It consumes all of src except an incomplete character.
 func (d *pythonDecoder) Append(dst, src []byte, final bool) (out []byte, n int, st grammar.Status) {
 	src = src[:whole(src, final)]
 	d.out = dst

@@ -11,27 +11,27 @@ type Codec interface {
 	NewDecoder() Decoder
 }
 
-// Schema types the arguments of a call by the JSON Schema of its tool. The parser makes it; there are no others.
+// Schema types the arguments of a call by the JSON Schema of its tool. Only the parser implements it.
 type Schema interface {
-	// AppendValue appends the argument called key as JSON. raw is its text as the model wrote it, without quotes. What the
-	// schema permits decides between a string and JSON or a Python literal; an argument that it does not declare is a
-	// string. dst and raw must not overlap.
+	// AppendValue appends the argument called key as JSON. raw is its text as the model wrote it, without quotes. The
+	// types that the schema permits determine whether raw is a string, JSON or a Python literal; an undeclared argument
+	// is a string. dst and raw must not overlap.
 	AppendValue(dst, key, raw []byte) []byte
 }
 
-// Decoder turns arguments, as a model writes them, into one JSON object, while they stream in.
+// Decoder converts streamed arguments, as a model writes them, to one JSON object.
 //
-// What it appends must be right for good: the concatenation of all output is the object, byte for byte. Strings should
-// leave as they come; a value whose type is not known before its end may be kept until then.
+// Output is final: the concatenation of all output is the object, byte for byte. Strings should be output as they
+// arrive; a value whose type is known only at its end may be held until then.
 type Decoder interface {
-	// Begin prepares for the arguments of the next call. schema is the tool's schema; it is empty if the tool is
-	// unknown. A nil Schema knows nothing either.
+	// Begin prepares for the arguments of the next call. schema is the tool's schema. It is empty if the tool is
+	// unknown, and may be nil, which means the same.
 	Begin(schema Schema)
 	// Append reads src and appends the resulting JSON to dst, as far as it is certain. It returns the extended dst, the
-	// number of bytes of src that it took, and its status. Bytes it did not take are shown again at the beginning of
-	// the next src, with more after them; it must take them all in the end, must not need more than the grammar's
-	// MaxHold to decide inside a string, and must examine a byte only a bounded number of times, however src is cut.
-	// final specifies that nothing follows src. It must not keep src or dst.
+	// number of consumed bytes of src, and its status. Bytes that are not consumed are passed again at the beginning of
+	// the next src, followed by more. The Decoder must finally consume all bytes, must not need more than the grammar's
+	// MaxHold bytes to decide inside a string, and must examine each byte a bounded number of times, regardless of how
+	// src is split. final specifies that nothing follows src. It must not keep src or dst.
 	Append(dst, src []byte, final bool) (out []byte, n int, st Status)
 }
 
@@ -39,17 +39,18 @@ type Decoder interface {
 // optional.
 type Passing interface {
 	Decoder
-	// Passes returns nil, or, where the decoder is inside a string with nothing untaken, which bytes may end the string
-	// or mean something in it. A chunk that holds none of them and ends with a whole character is then output
-	// unchanged, except for characters that JSON escapes in a string, and does not change the decoder. The table must
-	// not change any more.
+	// Passes returns nil or, if the decoder is inside a string and has consumed all bytes, the set of bytes that may
+	// end the string or have a meaning in it. A chunk that contains none of them and ends with a complete character is
+	// then output unchanged, except that characters are escaped as in JSON, and does not change the decoder. The table
+	// must not be modified afterwards.
 	Passes() *[256]bool
 }
 
 // Holding is a Decoder that keeps a value until its end. It is optional.
 type Holding interface {
 	Decoder
-	// Hold limits what the decoder keeps, in bytes; beyond it Decode returns Limit. It is called once, before Begin.
+	// Hold limits the bytes that the decoder holds; if they exceed max, Append returns Limit. Hold is called once,
+	// before Begin.
 	Hold(max int)
 }
 

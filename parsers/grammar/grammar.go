@@ -11,8 +11,8 @@ import (
 	"github.com/weft-go/weft/protocols/replay"
 )
 
-// Grammar is everything weft knows about how one family of models writes reasoning, text and tool calls. It is
-// immutable once it is in use: the parser, the special-token list and the leak detector all read the same value.
+// Grammar describes how one family of models writes reasoning, text and tool calls. It must not be modified once it is
+// in use: the parser, the list of special tokens and the leak detector read the same value.
 //
 // Exactly one of Tagged, Channels and Elements is set; it selects the layout of the output.
 type Grammar struct {
@@ -46,8 +46,8 @@ type Grammar struct {
 type Marker struct {
 	// Text is the exact spelling.
 	Text string
-	// Token specifies that vocabularies of the family hold Text as one added token. When the caller feeds token ids, such
-	// a marker counts only as that token: the same characters spelled by other tokens are data.
+	// Token specifies that Text is one added token in the family's vocabularies. If the caller passes token IDs, such a
+	// marker is recognized only as that token: the same characters spelled by other tokens are data.
 	Token bool
 	// Also are other spellings, which may differ in Token. Theirs are not used.
 	Also []Marker
@@ -72,8 +72,8 @@ type Reasoning struct {
 	After string
 	// Join separates two spans of reasoning with nothing between them.
 	Join string
-	// Prompted specifies that the chat template writes Open into the prompt, so that generation begins inside reasoning
-	// unless the caller knows better.
+	// Prompted specifies that the chat template ends the prompt with Open, so that generation begins inside reasoning
+	// unless the caller specifies otherwise.
 	Prompted bool
 	// CallEnds specifies that the beginning of a call ends reasoning: the model leaves out Close before it. Otherwise
 	// reasoning continues after a call that is inside it.
@@ -104,8 +104,8 @@ type Tagged struct {
 	Name *Name
 	// Body reads what is between.
 	Body Body
-	// NeedClose specifies that a call counts only once Close follows. By default a call whose arguments are complete is
-	// complete.
+	// NeedClose specifies that a call is complete only when Close follows. By default, a call is complete when its
+	// arguments are.
 	NeedClose bool
 	// Quoted specifies that an opening tag which no call follows is text, with everything after it. By default it is a
 	// broken call if a closing tag follows soon.
@@ -139,8 +139,9 @@ type Name struct {
 	ID string
 }
 
-// Body selects what reads a call. At most one of Params and Codec is set. With neither, the arguments after a name are one
-// JSON object. Without a name before the body, Call is set; it may be set with a name too, for families that write both.
+// Body selects how a call is parsed. At most one of Params and Codec is set. With neither, the arguments after a name
+// are one JSON object. Without a name before the body, Call is set; it may be set with a name too, for families that
+// write both.
 type Body struct {
 	// Call is one JSON object that holds name and arguments, or a list of such objects.
 	Call *JSONCall
@@ -159,7 +160,8 @@ type JSONCall struct {
 	Name, Arguments []string
 	// Sep separates calls that are not in an array.
 	Sep string
-	// Strict specifies that an object counts only if its name comes first and arguments that are an object follow.
+	// Strict specifies that an object is a call only if its name comes first and is followed by arguments that are an
+	// object.
 	Strict bool
 	// Python specifies that calls are a list of dicts in the syntax of Python, such as [{'name': 'f', 'arguments': {…}}].
 	// It is held until it is whole.
@@ -205,9 +207,10 @@ type Channels struct {
 	Recipient string
 	// ToolPrefix is the prefix of a recipient that is a declared tool; it is not part of the name.
 	ToolPrefix string
-	// Reasoning and Text name the channels whose bodies are reasoning and visible text, and, with the prefix Recipient, the
-	// recipients whose messages are. A message with any other recipient is a call whatever its channel. A message of
-	// another channel, or of none, is text too, unless its content type is JSON: that is a call whose recipient was lost.
+	// Reasoning and Text name the channels whose bodies are reasoning and visible text, and, with the prefix Recipient,
+	// the recipients whose messages are. A message with any other recipient is a call, regardless of its channel. A
+	// message of another channel, or without one, is text too, unless its content type is JSON: it is then a call
+	// without a recipient.
 	Reasoning, Text []string
 	// Calls describes the body of a call; nil means the bare arguments as JSON.
 	Calls *Tagged
@@ -256,9 +259,9 @@ type Marked interface {
 	Markers() []Marker
 }
 
-// Markers returns every control string of g, each once, in order of declaration, those inside a call included. A leak
-// detector looks for these in visible text. An engine must be configured to keep the markers that are tokens of its
-// vocabulary when it turns ids into text.
+// Markers returns all control strings of g, including those inside calls, each once, in order of declaration. A leak
+// detector searches visible text for them. An engine must be configured not to skip the markers that are tokens of its
+// vocabulary when it decodes IDs.
 func (g *Grammar) Markers() []Marker {
 	var out []Marker
 	one := func(m Marker) {

@@ -6,8 +6,8 @@ import "fmt"
 
 // With returns the grammar of models that write calls as tool does and reasoning as reasoning does, such as Nemotron's
 // qwen3_coder+nemotron_deci. Its name is the two names with a plus sign between them. Both must have tags inside plain
-// text, unless they are one grammar: where everything is framed the frames decide. What is shown again of past reasoning is as
-// for reasoning. It shares the parts it is made of.
+// text, unless they are the same grammar, because frames determine both. The rule for past reasoning is that of
+// reasoning. The result shares memory with its parts.
 func With(tool, reasoning *Grammar) (*Grammar, error) {
 	if tool == reasoning || tool.Name == reasoning.Name {
 		return tool, nil

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bytelevel maps bytes to the printable characters that GPT-2's vocabulary spells them with, and
-// back: a space is Ġ, a newline Ċ. Functions are pure.
+// Package bytelevel maps bytes to the printable characters that represent them in GPT-2's vocabulary, and back: a space
+// is Ġ, a newline Ċ. Functions are pure.
 package bytelevel
 
 import "unicode/utf8"
@@ -17,8 +17,8 @@ const odd = "\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f" +
 	"\x80\x81\x82\x83\x84\x85\x86\x87\x88\x89\x8a\x8b\x8c\x8d\x8e\x8f" +
 	"\x90\x91\x92\x93\x94\x95\x96\x97\x98\x99\x9a\x9b\x9c\x9d\x9e\x9f\xa0\xad"
 
-// Decode appends the bytes that the characters of s represent. If one of them represents none, it returns
-// dst unchanged and false.
+// Decode appends the bytes that the characters of s represent. If a character does not represent a byte, it returns dst
+// unchanged and false.
 func Decode(dst []byte, s []byte) ([]byte, bool) {
 	n := len(dst)
 	for i := 0; i < len(s); {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package jsonval holds JSON values as Python's json module sees them: objects keep the order of their
-// keys, numbers are integers of any size or doubles, and printing spells everything as json.dumps with
-// ensure_ascii=False does. Chat templates depend on each of these.
+// Package jsonval implements JSON values as in Python's json module: objects keep the order of their keys, numbers are
+// integers of any size or doubles, and output equals that of json.dumps with ensure_ascii=False. Chat templates depend
+// on all of these.
 package jsonval
 
 import (
@@ -17,7 +17,7 @@ import (
 // Kind is the type of a [Value].
 type Kind uint8
 
-// The kinds. Undefined is the zero Value: a key that is not there.
+// The kinds. Undefined is the kind of the zero Value: a missing key.
 const (
 	Undefined Kind = iota
 	Null
@@ -29,7 +29,7 @@ const (
 	Object
 )
 
-// Value is a JSON value. Do not change what it shares.
+// Value is a JSON value. Copies share memory, which must not be modified.
 type Value struct {
 	Kind Kind
 	Bool bool
@@ -93,7 +93,7 @@ func (v Value) Get(key string) Value {
 	return Value{}
 }
 
-// True reports whether Python counts v as true.
+// True reports whether v is true in Python.
 func (v Value) True() bool {
 	switch v.Kind {
 	case Bool:

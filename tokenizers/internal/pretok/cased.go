@@ -14,8 +14,8 @@ import (
 //	[^\r\n\p{L}\p{N}]? U* L+ (contraction)?
 //	[^\r\n\p{L}\p{N}]? U+ L* (contraction)?
 //
-// with U = Lu Lt Lm Lo M and L = Ll Lm Lo M. The classes overlap, so the expression backtracks; cased
-// computes where that ends.
+// with U = Lu Lt Lm Lo M and L = Ll Lm Lo M. The classes overlap, so the expression backtracks; cased computes the end
+// of the match.
 
 // casing selects a variant of the family.
 type casing uint8

@@ -4,12 +4,12 @@ package pretok
 
 import "unicode/utf8"
 
-// DeepSeek V3, R1 and V4 cut in three steps, one Func each. DeepSeek does all three in one go; the steps are its
-// definition.
+// DeepSeek V3, R1 and V4 cut in three steps, one Func each. DeepSeek does all three in one pass; the steps define its
+// result.
 
-// DeepSeek cuts as [DeepSeekDigits], then [DeepSeekCJK], then [DeepSeekWords] do, each in the pieces of the one
-// before. So digits are by themselves, and the last expression sees a run of ideographs or one without any as
-// a text of its own.
+// DeepSeek cuts like [DeepSeekDigits], then [DeepSeekCJK], then [DeepSeekWords], each in the pieces of the previous
+// one. So digits are separate pieces, and the last expression is applied separately to each run of ideographs and each
+// run without any.
 func DeepSeek(s string, i int) int {
 	c, n := uint8(0), 1
 	b := s[i]
@@ -55,7 +55,7 @@ func DeepSeek(s string, i int) int {
 		}
 		return blankRun(s, i, end)
 	}
-	// No match begins at a control character that no word follows. All others begin one.
+	// A match begins at every character except a control character that is not followed by a word.
 	for c2 == 0 {
 		c3, n3 := stretchClass(s, j+n2)
 		if c3&word != 0 {
@@ -72,8 +72,8 @@ const (
 	sign = punct | sym
 )
 
-// stretchClass is classAt for what may continue a run without digits and ideographs. What ends the run, the end of
-// the text included, has the class num, which the expression does not use.
+// stretchClass is classAt for characters that may continue a run without digits and ideographs. Characters that end the
+// run, and the end of the text, have the class num, which the expression does not use.
 func stretchClass(s string, i int) (class uint8, size int) {
 	switch {
 	case i == len(s):
@@ -118,8 +118,8 @@ func deepSeekSigns(s string, i int) int {
 	}
 }
 
-// deepSeekRun cuts a run of ideographs, which besides letters has marks and signs of kana, and three
-// unassigned characters.
+// deepSeekRun cuts a run of ideographs, which contains letters, marks and signs of kana, and three unassigned
+// characters.
 func deepSeekRun(s string, i int) int {
 	at := func(i int) uint8 {
 		if i < len(s) && deepSeekIdeograph(s, i) {

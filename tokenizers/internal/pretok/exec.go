@@ -10,14 +10,14 @@ import (
 // This file runs a program over a text: a backtracking matcher that goes through the alternatives in the
 // order of the expression, so that the first match found is the one Oniguruma finds.
 //
-// It stays linear in two ways. Every loop over one set remembers the last run of characters it saw, and
-// where in it no match can follow. That is enough for the expressions in use. A counter watches that it is:
-// when the steps pass a multiple of the text seen, the matcher starts to note the result of every choice at
-// every position and never computes one twice. Notes take at most 2 bits a choice and byte of text, and 64 for
-// choices in atomic groups and for loops that give nothing back.
+// It stays linear in two ways. Every loop over one set records the last run of characters that it examined, and the
+// positions in it from which no match can follow. This suffices for the expressions in use. In case it does not, a
+// counter detects when the number of steps exceeds a multiple of the examined text; the matcher then records the result
+// of every choice at every position, and never computes one twice. Notes take at most 2 bits a choice and byte of text,
+// and 64 for choices in atomic groups and for loops that give nothing back.
 
-// loopNote is what a loop remembers. All characters in [runLo, runHi) are in its set and the run ends at
-// runHi; no match follows from any position in [failLo, failHi].
+// loopNote holds the records of a loop. All characters in [runLo, runHi) are in its set and the run ends at runHi; no
+// match follows from any position in [failLo, failHi].
 type loopNote struct{ runLo, runHi, failLo, failHi int }
 
 // choicePoint is a position to backtrack to.
@@ -39,7 +39,7 @@ type matcher struct {
 	stack []choicePoint
 	loops []loopNote
 	steps int
-	far   int // the end of the text seen so far
+	far   int // the end of the text examined so far
 	memo  *memo
 }
 
@@ -49,7 +49,7 @@ const (
 
 	stepsPerByte = 24
 	freeSteps    = 4096
-	keepStack    = 1 << 14 // choice points that a matcher keeps for the next text
+	keepStack    = 1 << 14 // choice points for which a matcher keeps memory for the next text
 )
 
 func (p *Pattern) start(s string) *matcher {
@@ -367,7 +367,7 @@ func (m *matcher) loop(pc int32, i *inst, pos int) (int, bool) {
 			end += n
 			if m.memo != nil {
 				known := m.memo.get(pc, end, i.role)
-				if known >= 0 { // as far as that the loop goes, and there it matches
+				if known >= 0 { // the loop extends to that position, at which the rest matches
 					m.memo.span(m, pc, lo, m.back(end), known, i.role)
 					return known, false
 				}
@@ -388,8 +388,7 @@ func (m *matcher) loop(pc int32, i *inst, pos int) (int, bool) {
 	return end, true
 }
 
-// retreat makes a loop give back what it must before the rest can match. It returns false when nothing is
-// left.
+// retreat makes a loop release characters until the rest may match. It returns false if none are left.
 func (m *matcher) retreat(i *inst, e *choicePoint) bool {
 	pos := e.pos
 	for pos > e.lo {
@@ -420,7 +419,7 @@ func (m *matcher) retreat(i *inst, e *choicePoint) bool {
 	return false
 }
 
-// succeed ends a run that matched up to end: all choices that led there have that result.
+// succeed ends a run that matched up to end: all choices on the way have that result.
 func (m *matcher) succeed(base int, r role, end int) int {
 	if m.memo != nil && r != roleMain {
 		for k := base; k < len(m.stack); k++ {
@@ -514,7 +513,7 @@ func newMemo(p *Pattern) *memo {
 	return &memo{pages: map[memoKey]*memoPage{}, last: make([]memoSlot, len(p.prog))}
 }
 
-// page returns the page of pos, or nil if absent and it is not to be made.
+// page returns the page of pos. If it is absent, page creates it if make is set, and otherwise returns nil.
 func (t *memo) page(pc int32, pos int, make bool) *memoPage {
 	block := pos / memoBlock
 	slot := &t.last[pc]
@@ -534,7 +533,7 @@ func (t *memo) page(pc int32, pos int, make bool) *memoPage {
 	return g
 }
 
-// get returns the end of the match, 0 for one whose end does not count, noMatch or unknown.
+// get returns the end of the match, 0 for a match whose end is irrelevant, noMatch or unknown.
 func (t *memo) get(pc int32, pos int, r role) int {
 	g := t.page(pc, pos, false)
 	if g == nil {

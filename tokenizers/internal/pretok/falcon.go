@@ -8,8 +8,8 @@ import (
 	"github.com/weft-go/weft/tokenizers/internal/unidata"
 )
 
-// Falcon cuts at punctuation, then as GPT-2, and then, in the byte-level spelling of what is left, around digits
-// and into groups of three. These Funcs cut the text itself in the same places.
+// Falcon cuts at punctuation, then like GPT-2, and then, in the byte-level spelling of the pieces, around digits and
+// into groups of three. These Funcs cut the text itself at the same positions.
 
 // FalconWords is [Punctuation] with [Contiguous], and GPT2 inside its pieces. Of GPT2's alternatives a run of
 // punctuation is one piece, since a contraction needs a letter; elsewhere a piece ends where punctuation begins,
@@ -78,8 +78,8 @@ func punctAt(s string, i int) (bool, int) {
 }
 
 // SpelledDigits keeps runs of bytes whose byte-level spelling is a number together, and the text between them, and
-// isolates [0-9][0-9][0-9] in the former: what [Digits] and that Split do after ByteLevel. Besides the digits
-// these are the bytes spelled ² ³ ¹ ¼ ½ ¾, which may be part of a character.
+// isolates [0-9][0-9][0-9] in the former: what [Digits] and that Split do after ByteLevel. In addition to digits, these
+// are the bytes spelled ² ³ ¹ ¼ ½ ¾, which may be part of a character.
 func SpelledDigits(s string, i int) int {
 	if !spelledDigit[s[i]] {
 		for i++; i < len(s) && !spelledDigit[s[i]]; i++ {

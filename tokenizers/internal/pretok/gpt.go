@@ -83,8 +83,8 @@ func Qwen2(s string, i int) int { return gpt4(s, i, letter, 1) }
 //	(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
 func Qwen35(s string, i int) int { return gpt4(s, i, letter|mark, 1) }
 
-// gpt4 is the scanner used by CL100K and its variants. word is what a run of letters may hold, digits the
-// longest run of numbers.
+// gpt4 is the scanner used by CL100K and its variants. word is the set of classes in a run of letters, digits the
+// maximum length of a run of numbers.
 func gpt4(s string, i int, word uint8, digits int) int {
 	c, n := uint8(0), 1
 	if b := s[i]; b < utf8.RuneSelf {

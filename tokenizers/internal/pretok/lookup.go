@@ -8,7 +8,7 @@ import "strings"
 // i must be below len(s) and the start of a piece.
 type Func func(s string, i int) int
 
-// The published expressions. A file may spell the line ends as escapes or as themselves.
+// The published expressions. A file may contain line ends literally or as escapes.
 const (
 	contr     = `(?i:'s|'t|'re|'ve|'m|'ll|'d)`
 	blankTail = `|\s*[\r\n]+|\s+(?!\S)|\s+`

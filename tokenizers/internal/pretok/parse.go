@@ -68,7 +68,7 @@ type parser struct {
 
 type flags struct{ fold, dotAll, extended bool }
 
-// fail stops the parser; parse catches it.
+// fail panics with an error, which parse recovers.
 func (p *parser) fail(at int, format string, args ...any) {
 	panic(&Error{p.expr, at, fmt.Sprintf(format, args...)})
 }
@@ -146,7 +146,7 @@ func (p *parser) sequence() *node {
 		}
 		n.subs = append(n.subs, x)
 		if isolated {
-			break // what follows was read as a group of its own
+			break // the rest was parsed as a separate group
 		}
 	}
 	switch len(n.subs) {
@@ -176,7 +176,7 @@ func (p *parser) skipSpace() {
 	}
 }
 
-// item reads one thing and its quantifiers. It returns nil for a comment.
+// item reads one item and its quantifiers. It returns nil for a comment.
 func (p *parser) item() (n *node, isolated bool) {
 	at := p.pos
 	n, isolated = p.atom()
@@ -223,8 +223,8 @@ func (p *parser) quantifier() (lo, hi int, lazy, possessive, ok bool) {
 	return lo, hi, lazy, possessive, true
 }
 
-// interval reads {n} {n,} {,m} {n,m}; anything else that begins with { is text. A + after it is a quantifier
-// of its own, and so is a ? after {n}. If n > m it is {m,n}, possessive.
+// interval reads {n} {n,} {,m} {n,m}; anything else that begins with { is text. A + after it is a separate quantifier,
+// and so is a ? after {n}. If n > m, it means {m,n}, possessive.
 func (p *parser) interval() (lo, hi int, lazy, possessive, ok bool) {
 	end := strings.IndexByte(p.expr[p.pos:], '}')
 	if end < 0 {
@@ -321,7 +321,7 @@ func (p *parser) fold(at int, set charset, neg bool) charset {
 	return out
 }
 
-// checkFolds refuses the other side of such foldings: letters in a row that one letter folds to.
+// checkFolds rejects the reverse of such foldings: consecutive letters to which one letter folds.
 func (p *parser) checkFolds(n *node) {
 	var row []*node
 	var walk func(n *node)
@@ -398,7 +398,7 @@ func (p *parser) group(at int) (n *node, isolated bool) {
 		p.fail(at, "a callout (*…)")
 	}
 	if !p.take("?") {
-		// The group keeps a quantifier away from what has no width.
+		// The group prevents a quantifier from applying to an item without width.
 		return &node{kind: kCat, at: at, subs: []*node{p.close(at)}}, false
 	}
 	if !p.more() {
@@ -495,7 +495,7 @@ func (p *parser) close(at int) *node {
 	return n
 }
 
-// escape reads what follows a backslash outside a class.
+// escape reads the rest of an escape outside a class.
 func (p *parser) escape(at int) *node {
 	if !p.more() {
 		p.fail(at, "a backslash at the end")
@@ -524,7 +524,7 @@ func (p *parser) escape(at int) *node {
 	}
 	if set, neg, ok := p.shorthand(at); ok {
 		if c := p.expr[at+1] | 0x20; c != 'p' || set.equal(wordSet()) {
-			// Case folding does not touch \w and its like. A lone \w has more characters than one in a class.
+			// Case folding does not apply to \w and similar sets. A lone \w has more characters than one in a class.
 			if set.equal(wordSet()) {
 				set = bareWord()
 			}
@@ -803,8 +803,8 @@ func wordSet() charset {
 	return newCharset(r)
 }
 
-// bareWord is \w outside a class, and what \b looks at: Oniguruma takes it from another table, where six
-// numerals of Latin-1 are words too.
+// bareWord is the set of \w outside a class and of \b: Oniguruma uses another table for it, in which six numerals of
+// Latin-1 are word characters too.
 func bareWord() charset {
 	return wordSet().union(charset{{0xB2, 0xB3}, {0xB9, 0xB9}, {0xBC, 0xBE}})
 }

@@ -40,8 +40,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("pretok: cannot use %s at offset %d of %q", e.Reason, e.Offset, e.Expr)
 }
 
-// Compile reads an expression in the syntax of Oniguruma 6.9, as Hugging Face's tokenizers read the Regex of
-// a Split. What is refused, with an [*Error] that names it, is listed in the package documentation.
+// Compile reads an expression in the syntax of Oniguruma 6.9, as Hugging Face's tokenizers read the Regex of a Split.
+// The package documentation lists the constructs for which it returns an [*Error].
 //
 // A Pattern takes some 100 KB. Compiling takes milliseconds.
 func Compile(expr string) (*Pattern, error) {
@@ -74,11 +74,11 @@ func Literal(s string) (*Pattern, error) {
 // String returns the expression.
 func (p *Pattern) String() string { return p.expr }
 
-// Find returns the first match in s that starts at or after from, which must be the start of a character or
-// len(s). The text before from counts for look-behind and anchors. ok is false if there is no match.
+// Find returns the first match in s that starts at or after from, which must be the start of a character or len(s).
+// Look-behind and anchors also examine the text before from. ok is false if there is no match.
 //
-// Time is linear in the text looked at. To go through all matches use [Pattern.All], which does not look at
-// text again that a search before has seen.
+// The time is linear in the examined text. To find all matches use [Pattern.All], which does not examine text again
+// that an earlier search has examined.
 func (p *Pattern) Find(s string, from int) (start, end int, ok bool) {
 	m := p.start(s)
 	start, end = m.find(from)
@@ -86,8 +86,8 @@ func (p *Pattern) Find(s string, from int) (start, end int, ok bool) {
 	return start, end, start >= 0
 }
 
-// All returns the successive matches in s, start and end, as Hugging Face's find_iter has them: an empty
-// match right after another match does not count. Time is linear in len(s).
+// All returns the starts and ends of successive matches in s, like Hugging Face's find_iter: an empty match right after
+// another match is skipped. Time is linear in len(s).
 func (p *Pattern) All(s string) iter.Seq2[int, int] {
 	return func(yield func(int, int) bool) {
 		m := p.start(s)

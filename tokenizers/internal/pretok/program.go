@@ -24,9 +24,9 @@ const (
 	opSet                      // one character of set
 	opLoop                     // min to max characters of set, as many as possible
 	opAlt                      // alts in their order
-	opPeek                     // the next character is of set, or, with neg, is not or is missing
+	opPeek                     // the next character is in set; with neg, it is not in set or is absent
 	opLook                     // the sub-program at sub matches here, or, with neg, does not
-	opLookbehind               // one of after ends here, or, with neg, none
+	opLookbehind               // one of lookbehind ends here, or, with neg, none does
 	opAtomic                   // the sub-program at sub; next if it consumed something, else alts[0]
 	opAssert                   // position
 )
@@ -34,7 +34,7 @@ const (
 type inst struct {
 	op         opcode
 	neg        bool
-	possessive bool // opLoop gives nothing back
+	possessive bool // opLoop does not backtrack
 	role       role
 	position   position
 	set        int32
@@ -44,7 +44,7 @@ type inst struct {
 	min, max   int32
 	alts       []int32
 	lookbehind [][]int32    // sequences of set numbers, or of ^position
-	first      classBits    // what next can begin with; opLoop only
+	first      classBits    // classes with which next can begin; opLoop only
 	firstAny   bool         // next can match the empty string, or so it seems
 	dispatch   *[257]uint64 // opAlt: alternatives by first byte, [256] at the end of the text
 }
@@ -54,8 +54,8 @@ type role uint8
 
 const (
 	roleMain   role = iota
-	roleLook        // only whether there is a match counts
-	roleAtomic      // where the match ends counts
+	roleLook        // only the existence of a match matters
+	roleAtomic      // the end of the match matters
 )
 
 // classBits is a set of character classes.
@@ -170,7 +170,7 @@ func (c *compiler) useWord(p position) {
 	}
 }
 
-// asSet returns the set that n is, if it is one character and nothing else.
+// asSet returns the set of n if n matches exactly one character.
 func asSet(n *node) (charset, bool) {
 	switch n.kind {
 	case kSet:
@@ -316,7 +316,7 @@ func (c *compiler) loop(n *node, s charset, empty, full int32, possessive bool) 
 	case i.min == 0 && empty != full:
 		i.min = 1
 		pc = c.emit(n, i)
-		if possessive { // nothing only where there is nothing to take
+		if possessive { // no characters only if none can be consumed
 			none := c.emit(n, inst{op: opPeek, neg: true, set: set, next: empty})
 			return c.emit(n, inst{op: opAlt, alts: []int32{pc, none}})
 		}

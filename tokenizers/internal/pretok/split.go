@@ -2,8 +2,8 @@
 
 package pretok
 
-// This file is structured as follows: what every cutting step is, how the matches of an expression become
-// pieces, and Split, which puts both together.
+// This file is structured as follows: the interface of cutting steps, the conversion of matches to pieces, and Split,
+// which combines both.
 
 // Piece is the substring s[Start:End] of a text, in bytes. Start < End.
 type Piece struct{ Start, End int }
@@ -11,10 +11,9 @@ type Piece struct{ Start, End int }
 // Splitter is one cutting step. AppendPieces appends the pieces of s to dst, in order and without overlap;
 // text that the step removes is in none of them. No piece is empty.
 //
-// All implementations in this package are pure, safe for concurrent use, take time linear in len(s) and
-// allocate nothing when warm besides what dst needs. Implementations: [Func], [Split], [Whitespace],
-// [WhitespaceSplit], [Bert], [Punctuation], [Digits], [CharDelimiter], [UnicodeScripts], [FixedLength],
-// [Metaspace].
+// All implementations in this package are pure, safe for concurrent use, take time linear in len(s), and allocate only
+// memory for dst when warm. Implementations: [Func], [Split], [Whitespace], [WhitespaceSplit], [Bert], [Punctuation],
+// [Digits], [CharDelimiter], [UnicodeScripts], [FixedLength], [Metaspace].
 type Splitter interface {
 	AppendPieces(dst []Piece, s string) []Piece
 }
@@ -69,8 +68,8 @@ type joiner struct {
 	dst      []Piece
 	behavior Behavior
 	invert   bool
-	prev     bool // the last one added was a match
-	any      bool // dst ends with a piece of ours
+	prev     bool // the last text added was a match
+	any      bool // dst ends with a piece of this joiner
 }
 
 func (j *joiner) add(start, end int, match bool) {
@@ -120,8 +119,8 @@ type Split struct {
 	Invert bool
 }
 
-// NewSplit returns the cutting step of a Split pre-tokenizer with a Regex: the hand-written scanner where
-// there is one, else a [Split] with the compiled expression. The error is an [*Error].
+// NewSplit returns the cutting step of a Split pre-tokenizer with a Regex: the hand-written scanner if there is one,
+// otherwise a [Split] with the compiled expression. The error is an [*Error].
 func NewSplit(expr string, b Behavior, invert bool) (Splitter, error) {
 	if b == Isolated {
 		if f, ok := Lookup(expr); ok {
