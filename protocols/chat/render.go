@@ -378,8 +378,10 @@ func (w *renderer) assistant(t *block.Turn) {
 	}
 	for i := range t.Blocks {
 		b := &t.Blocks[i]
-		if call, ok := rawCall(b); ok {
-			b = &call
+		if b.Kind == block.ServerItem {
+			if call, ok := rawCall(b); ok {
+				b = &call
+			}
 		}
 		switch b.Kind {
 		case block.Reasoning:

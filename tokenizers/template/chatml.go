@@ -103,7 +103,7 @@ func (t chatML) render(req *input) (*Prompt, error) {
 			msgs[i].calls = nil
 		}
 	}
-	b := &builder{}
+	b := newBuilder()
 	if req.ContinueFinalMessage {
 		last := &msgs[len(msgs)-1]
 		switch {
@@ -194,7 +194,7 @@ func listTools(b *builder, head string, tools []jsonval.Value, tail string) {
 	b.lit(head)
 	for i, tool := range tools {
 		b.lit("\n")
-		b.val(string(tool.AppendJSON(nil)), fmt.Sprintf("tools[%d]", i), kindTools)
+		b.json(tool, fmt.Sprintf("tools[%d]", i), kindTools, false)
 	}
 	b.lit(tail)
 }
@@ -327,8 +327,7 @@ func parseMessages(in *input) ([]message, error) {
 	msgs := make([]message, len(list))
 	for i, v := range list {
 		m := &msgs[i]
-		m.path = fmt.Sprintf("messages[%d]", i)
-		m.contentPath = m.path + ".content"
+		m.path, m.contentPath = elementPath("messages", i, ".content")
 		switch role := v.Get("role"); role.Str {
 		case "system", "user", "assistant", "tool":
 			m.role = role.Str

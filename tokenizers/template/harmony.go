@@ -111,7 +111,7 @@ func (t harmony) render(req *input) (*Prompt, error) {
 		return nil, err
 	}
 	s := &harmonyState{
-		harmony: t, builder: &builder{}, turns: turns, open: req.ContinueFinalMessage, prompt: req.AddGenerationPrompt,
+		harmony: t, builder: newBuilder(), turns: turns, open: req.ContinueFinalMessage, prompt: req.AddGenerationPrompt,
 		library: t.opt.library,
 		keep:    !kwargBool(kwargs, "auto_drop_analysis", t.opt.drop),
 	}
@@ -367,7 +367,7 @@ func (s *harmonyState) call(c *call) {
 	case c.isRaw && (s.library || s.opt.sampled || !c.valid):
 		s.val(c.raw, c.argsPath, kindToolCall)
 	default:
-		s.val(string(c.args.AppendJSON(nil)), c.argsPath, kindToolCall)
+		s.json(c.args, c.argsPath, kindToolCall, false)
 	}
 	s.lit("<|call|>")
 }
@@ -390,14 +390,11 @@ func (s *harmonyState) tool(m *callTurn, open bool) error {
 	s.lit("<|start|>functions.")
 	s.val(name, path, kindToolResult)
 	s.lit(" to=assistant<|channel|>commentary<|message|>")
-	text := m.content
 	if !s.library && m.quoted() {
-		text = string(jsonval.Value{Kind: jsonval.String, Str: text}.AppendJSON(nil))
-		if open {
-			text = text[:len(text)-1]
-		}
+		s.json(jsonval.Value{Kind: jsonval.String, Str: m.content}, m.contentPath, kindToolResult, open)
+	} else {
+		s.val(m.content, m.contentPath, kindToolResult)
 	}
-	s.val(text, m.contentPath, kindToolResult)
 	s.end(open)
 	return nil
 }

@@ -315,6 +315,8 @@ func toPrompt(out *jinja.Output, roles []string) *Prompt {
 	}
 	p.Segments = make([]tokenizers.Segment, 0, min(len(out.Segs), 2*spans+1))
 	p.Spans = make([]Span, 0, spans)
+	paths := make([]byte, 0, 64*spans) // of all spans
+	ends := make([]int, 0, spans)
 	at, start := 0, 0 // of the segment and the last one in p
 	for _, s := range out.Segs {
 		if s.End == at {
@@ -328,9 +330,15 @@ func toPrompt(out *jinja.Output, roles []string) *Prompt {
 			p.Segments = append(p.Segments, tokenizers.Segment{Text: out.Text[at:s.End], Trusted: trusted})
 		}
 		if !trusted {
-			p.Spans = append(p.Spans, Span{s.Origin.Path(), kind(s.Origin, roles), at, s.End})
+			paths = s.Origin.AppendPath(paths)
+			ends = append(ends, len(paths))
+			p.Spans = append(p.Spans, Span{"", kind(s.Origin, roles), at, s.End})
 		}
 		at = s.End
+	}
+	path, from := string(paths), 0
+	for i, end := range ends {
+		p.Spans[i].Path, from = path[from:end], end
 	}
 	return p
 }

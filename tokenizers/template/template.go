@@ -3,9 +3,12 @@
 package template
 
 import (
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/weft-go/weft/tokenizers"
+	"github.com/weft-go/weft/tokenizers/internal/jsonval"
 	"github.com/weft-go/weft/tokenizers/template/internal/jinja"
 )
 
@@ -100,6 +103,18 @@ type builder struct {
 	spans []Span
 }
 
+// builders has the builders of earlier prompts, with at most maxText bytes each.
+var builders sync.Pool
+
+const maxText = 4 << 20
+
+func newBuilder() *builder {
+	if b, ok := builders.Get().(*builder); ok {
+		return b
+	}
+	return &builder{}
+}
+
 // A segment is the bytes [start, end) of the text.
 type segment struct {
 	start, end int
@@ -112,6 +127,11 @@ func (b *builder) add(s string, trusted bool) {
 	}
 	start := len(b.text)
 	b.text = append(b.text, s...)
+	b.cover(start, trusted)
+}
+
+// cover adds the text from start on to the segments.
+func (b *builder) cover(start int, trusted bool) {
 	if k := len(b.segs) - 1; k >= 0 && b.segs[k].trusted == trusted {
 		b.segs[k].end = len(b.text)
 		return
@@ -132,10 +152,27 @@ func (b *builder) val(s, path, kind string) {
 	b.spans = append(b.spans, Span{path, kind, start, len(b.text)})
 }
 
+// json adds a value of the request as JSON. If open is set, the last byte is left out.
+func (b *builder) json(v jsonval.Value, path, kind string, open bool) {
+	start := len(b.text)
+	b.text = v.AppendJSON(b.text)
+	if open {
+		b.text = b.text[:len(b.text)-1]
+	}
+	b.cover(start, false)
+	b.spans = append(b.spans, Span{path, kind, start, len(b.text)})
+}
+
+// prompt returns the prompt. The builder must not be used after it.
 func (b *builder) prompt() *Prompt {
-	p := &Prompt{Text: string(b.text), Segments: make([]tokenizers.Segment, len(b.segs)), Spans: b.spans}
+	p := &Prompt{Text: string(b.text), Segments: make([]tokenizers.Segment, len(b.segs)), Spans: slices.Clone(b.spans)}
 	for i, s := range b.segs {
 		p.Segments[i] = tokenizers.Segment{Text: p.Text[s.start:s.end], Trusted: s.trusted}
+	}
+	if cap(b.text) <= maxText && cap(b.spans) <= maxText/64 {
+		clear(b.spans) // of paths
+		b.text, b.segs, b.spans = b.text[:0], b.segs[:0], b.spans[:0]
+		builders.Put(b)
 	}
 	return p
 }

@@ -5,6 +5,7 @@ package template
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/weft-go/weft/tokenizers/internal/jsonval"
@@ -46,8 +47,7 @@ func parseTurns(in *input, roles ...string) ([]callTurn, error) {
 	for i, v := range list {
 		t := &turns[i]
 		t.v = v
-		t.path = fmt.Sprintf("messages[%d]", i)
-		t.contentPath = t.path + ".content"
+		t.path, t.contentPath = elementPath("messages", i, ".content")
 		role := v.Get("role")
 		t.role = role.Str
 		if role.Kind != jsonval.String || !slices.Contains(roles, t.role) {
@@ -84,6 +84,12 @@ func parseTurns(in *input, roles ...string) ([]callTurn, error) {
 	return turns, nil
 }
 
+// elementPath returns the path of an element of a list, and of a member of the element.
+func elementPath(list string, i int, member string) (element, path string) {
+	path = list + "[" + strconv.Itoa(i) + "]" + member
+	return path[:len(path)-len(member)], path
+}
+
 func parseCalls(v jsonval.Value, path string) ([]call, error) {
 	if !v.True() {
 		return nil, nil
@@ -94,14 +100,15 @@ func parseCalls(v jsonval.Value, path string) ([]call, error) {
 	calls := make([]call, len(v.List))
 	for i, x := range v.List {
 		c := &calls[i]
-		p := fmt.Sprintf("%s[%d]", path, i)
+		member := ""
 		c.id = x.Get("id").Str
 		if f := x.Get("function"); f.True() {
 			x = f
-			p += ".function"
+			member = ".function"
 		}
 		c.v = x
-		c.namePath, c.argsPath = p+".name", p+".arguments"
+		_, c.namePath = elementPath(path, i, member+".name")
+		_, c.argsPath = elementPath(path, i, member+".arguments")
 		name := x.Get("name")
 		if name.Kind != jsonval.String {
 			return nil, &Error{path: c.namePath, reason: "is not a string"}

@@ -4,6 +4,7 @@ package codec
 
 import (
 	"slices"
+	"unsafe"
 
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
@@ -253,7 +254,7 @@ func IsObject(text string) bool { return ScanObject(new(jsonscan.Scanner), text)
 
 // ScanObject is [IsObject] with the memory of c.
 func ScanObject(c *jsonscan.Scanner, text string) bool {
-	d, err := c.Scan([]byte(text), jsonscan.Limits{Bytes: 1 << 30, Depth: 128, Values: 1 << 20})
+	d, err := c.Scan(unsafe.Slice(unsafe.StringData(text), len(text)), jsonscan.Limits{Bytes: 1 << 30, Depth: 128, Values: 1 << 20})
 	return err == nil && d.Root().Kind() == jsonscan.Object
 }
 

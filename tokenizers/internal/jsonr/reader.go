@@ -65,6 +65,11 @@ func New(s Span, root string) *Reader {
 	return &Reader{b: s.Data, base: s.Offset, root: root}
 }
 
+// Reset makes the Reader walk the value in s, and keeps the memory that it has for nested values.
+func (r *Reader) Reset(s Span, root string) {
+	*r = Reader{b: s.Data, base: s.Offset, root: root, stack: r.stack[:0]}
+}
+
 // Err returns the first error.
 func (r *Reader) Err() error { return r.err }
 

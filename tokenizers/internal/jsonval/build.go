@@ -25,6 +25,7 @@ type Builder struct {
 	shapes [16][]string      // names of recent objects, which others share
 	shape  int
 	text   []byte // unescaped
+	reader jsonr.Reader
 }
 
 // container is an object or an array that has not ended.
@@ -56,9 +57,9 @@ func (b *Builder) Add(kind byte, text string) {
 		b.failed = b.failed || !utf8.ValidString(text)
 		b.push(Value{Kind: String, Str: text})
 	case '=':
-		r := jsonr.New(jsonr.Span{Data: unsafe.Slice(unsafe.StringData(text), len(text))}, "")
-		b.read(r, text, maxDepth)
-		b.failed = r.End() != nil || b.failed
+		b.reader.Reset(jsonr.Span{Data: unsafe.Slice(unsafe.StringData(text), len(text))}, "")
+		b.read(&b.reader, text, maxDepth)
+		b.failed = b.reader.End() != nil || b.failed
 	}
 }
 

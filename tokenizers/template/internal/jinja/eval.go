@@ -192,7 +192,7 @@ func (s *outStmt) exec(rt *render) ctl {
 			rt.out.add(p.text, nil)
 			continue
 		}
-		rt.print(rt.out, p.e.eval(rt))
+		rt.printExpr(p.e)
 	}
 	return ctlNone
 }
@@ -907,6 +907,56 @@ func (e *binExpr) eval(rt *render) Value {
 		return rt.add(l, r)
 	}
 	return rt.arith(e.op, l, r)
+}
+
+// printExpr prints the value of an expression. The strings of a sum are printed one by one, without their
+// concatenation.
+func (rt *render) printExpr(e expr) {
+	if b, ok := e.(*binExpr); !ok || b.op != '+' {
+		rt.print(rt.out, e.eval(rt))
+		return
+	}
+	var buf [8]*Str
+	size := 0
+	parts, v, ok := rt.sum(buf[:0], &size, e)
+	if !ok {
+		rt.print(rt.out, v)
+		return
+	}
+	for _, s := range parts {
+		rt.out.addStr(s)
+	}
+}
+
+// sum evaluates an expression. If it is a string or a sum of strings, none of them HTML, sum appends these to parts,
+// adds their length to size and reports true. Otherwise it returns the value. Limits and errors are those of eval.
+func (rt *render) sum(parts []*Str, size *int, e expr) ([]*Str, Value, bool) {
+	b, ok := e.(*binExpr)
+	if !ok || b.op != '+' {
+		v := e.eval(rt)
+		if s, ok := v.(*Str); ok && !s.html {
+			*size += len(s.s)
+			return append(parts, s), nil, true
+		}
+		return parts, v, false
+	}
+	parts, l, ok := rt.sum(parts, size, b.l)
+	r := b.r.eval(rt)
+	rt.pos = b.pos
+	if ok {
+		if s, ok := r.(*Str); ok && !s.html {
+			if n := *size + len(s.s); *size > 0 && len(s.s) > 0 {
+				if n > rt.maxText {
+					rt.limit("text exceeds %d bytes", rt.maxText)
+				}
+				rt.charge(n)
+			}
+			*size += len(s.s)
+			return append(parts, s), nil, true
+		}
+		l = Concat(parts...)
+	}
+	return parts, rt.add(l, r), false
 }
 
 // fold joins literals that are added.

@@ -3,6 +3,7 @@
 package jinja
 
 import (
+	"sync"
 	"time"
 )
 
@@ -105,7 +106,11 @@ func (t *Template) Render(in Input) (out *Output, err error) {
 			rt.root[i] = v.Value
 		}
 	}
-	rt.out = &sbuf{rt: rt, b: make([]byte, 0, 4096), segs: make([]seg, 0, 64)}
+	rt.out, _ = outputs.Get().(*sbuf)
+	if rt.out == nil {
+		rt.out = &sbuf{b: make([]byte, 0, 4096), segs: make([]seg, 0, 64)}
+	}
+	rt.out.rt = rt
 	rt.main = rt.out
 	defer func() {
 		if r := recover(); r != nil {
@@ -122,8 +127,18 @@ func (t *Template) Render(in Input) (out *Output, err error) {
 	for i, s := range rt.out.segs {
 		out.Segs[i] = Segment{s.end, s.src}
 	}
+	if w := rt.out; cap(w.b) <= maxOutput && cap(w.segs) <= maxOutput/16 {
+		clear(w.segs) // of origins in the request
+		w.rt, w.b, w.segs = nil, w.b[:0], w.segs[:0]
+		outputs.Put(w)
+	}
 	return out, nil
 }
+
+// outputs has the buffers of earlier renderings, of at most maxOutput bytes each.
+var outputs sync.Pool
+
+const maxOutput = 4 << 20
 
 // joiner is the result of joiner(): empty the first time, then its separator.
 type joiner struct {

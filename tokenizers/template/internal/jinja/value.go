@@ -48,6 +48,9 @@ func (o *Origin) Path() string {
 	return string(o.appendPath(buf[:0]))
 }
 
+// AppendPath appends the position to b.
+func (o *Origin) AppendPath(b []byte) []byte { return o.appendPath(b) }
+
 func (o *Origin) appendPath(b []byte) []byte {
 	if o.parent != nil {
 		b = o.parent.appendPath(b)
@@ -380,10 +383,21 @@ func (n num) value() Value {
 		if n.float {
 			return n.f
 		}
+		if n.i >= 0 && n.i < int64(len(smallInts)) {
+			return smallInts[n.i]
+		}
 		return n.i
 	}
 	return &n
 }
+
+// smallInts has the values of small integers, which then need no memory.
+var smallInts = func() (list [1024]Value) {
+	for i := range list {
+		list[i] = int64(i)
+	}
+	return list
+}()
 
 // bigint returns an integer.
 func (n num) bigint() *big.Int {
