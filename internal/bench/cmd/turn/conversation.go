@@ -53,7 +53,7 @@ func loadCorpus() (*corpus, error) {
 type conversation struct {
 	id    string // of the session
 	front []byte // all messages, without the marks
-	ends  []int  // end in front of the last block of each request, before the brace that closes it
+	ends  []int  // end of the last block of each request, without the brace that closes it
 	tail  []byte // everything after the messages
 }
 

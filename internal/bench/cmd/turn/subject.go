@@ -25,8 +25,8 @@ type subject struct {
 	output []tokenizers.Segment
 }
 
-// subjects lists the models. DeepSeek's template is the one written in Go, with the vocabulary of Qwen behind
-// DeepSeek's pre-tokenizer, because its own is not part of the shared data.
+// subjects lists the models. DeepSeek's template is the one written in Go, with DeepSeek's pre-tokenizer and the
+// vocabulary of Qwen, because DeepSeek's is not part of the shared data.
 var subjects = []subject{
 	{name: "qwen3", dir: "qwen3", output: []tokenizers.Segment{{Text: "<think>\n" + thought + "\n</think>\n\n" + said, Trusted: true}}},
 	{name: "gpt-oss", dir: "gpt-oss", output: []tokenizers.Segment{
