@@ -12,6 +12,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -67,6 +68,8 @@ func run(args []string, stdout io.Writer) error {
 			result := make(chan block.Block, 1)
 			pending = append(pending, result)
 			go func() { result <- block.ResultText(c.ID, weather(c.Arguments)) }()
+		}, OnReject: func(c event.Call) {
+			dec.Fail(fmt.Errorf("the call of %s cannot run: %v", c.Name, c.Why)) // an agent would report it to the model
 		}}
 		take := func(events []event.Event) {
 			show(stdout, events)
@@ -84,7 +87,7 @@ func run(args []string, stdout io.Writer) error {
 		if take(dec.Finish(nil)); dec.Err() != nil || pending == nil {
 			return dec.Err()
 		}
-		// The response renders to the exact bytes that the model wrote, so the next prompt begins with this one.
+		// The response renders to the bytes that the model wrote, if its template can print them: the next prompt begins with this one.
 		err = errors.Join(conv.AppendTurn(wire.Turn(&response, 0)), conv.AppendTurn(block.ToolResults(wait(pending)...)))
 		if err != nil {
 			return err

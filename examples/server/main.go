@@ -11,6 +11,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"log"
 	"net"
@@ -82,9 +83,7 @@ func newServer(m *prompt.Model, name, engine string, own net.Addr) http.Handler 
 		mux.HandleFunc("POST "+api.Path(), func(w http.ResponseWriter, r *http.Request) {
 			if err := s.serve(w, r, api); err != nil { // the response has not started
 				log.Printf("%s: %v", api, err)
-				w.Header().Set("Content-Type", "application/json")
-				w.WriteHeader(api.Status(err))
-				w.Write(api.AppendError(nil, err))
+				api.WriteError(w, err)
 			}
 		})
 	}
@@ -128,7 +127,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, api *wire.API) er
 		}
 	}
 	out = enc.Finish(out[:0], dec.Finish(nil)...)
-	if err := enc.Err(); err != nil && !enc.Started() {
+	if err := cmp.Or(dec.Err(), enc.Err()); err != nil && !enc.Started() {
 		return err
 	}
 	w.Write(out)

@@ -93,20 +93,22 @@ func TestAllocs(t *testing.T) {
 // Best returns the deepest match of the lowest ID and, like AppendMatches, does not allocate in a small fleet.
 func TestBest(t *testing.T) {
 	x := index.New(1, nil)
-	_, ok := x.Best([]uint64{1})
-	require.False(t, ok)
+	w, best := x.Best([]uint64{1})
+	require.Zero(t, w)
+	require.Zero(t, best)
 	tokens := []uint32{1, 2, 3, 4, 5}
 	hashes := kvhash.Scheme{}.AppendBlocks(nil, tokens, 1, nil)
 	for i, n := range []int{2, 4, 4, 1} {
 		id := x.AddWorker(index.Key{DPRank: uint32(i)})
 		x.Add(id, &kvevent.Event{Kind: kvevent.Stored, TokenIDs: tokens[:n], BlockHashes: hashes[:n]})
 	}
-	best, ok := x.Best(hashes)
-	require.True(t, ok)
+	w, best = x.Best(hashes)
+	require.EqualValues(t, 1, w.Key.DPRank)
 	require.EqualValues(t, 1, best.Worker)
 	require.EqualValues(t, 4, best.Depth)
-	_, ok = x.Best([]uint64{1})
-	require.False(t, ok, "a prompt that no worker holds")
+	w, best = x.Best([]uint64{1})
+	require.Zero(t, w, "a prompt that no worker holds")
+	require.Zero(t, best)
 	if !raceEnabled {
 		require.Zero(t, testing.AllocsPerRun(100, func() { x.Best(hashes) }))
 	}

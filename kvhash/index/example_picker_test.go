@@ -31,12 +31,8 @@ func Example() {
 	streams["engine-b"].Add(batches...) // then look at Need, which reports lost messages
 
 	prompt := []uint32{10, 11, 12, 13, 14, 15, 16, 17, 18, 19}
-	best, ok := x.Best(kvhash.Scheme{}.AppendBlocks(nil, prompt, 4, nil))
-	if !ok {
-		fmt.Println("no engine holds the first block: choose by load")
-	}
-	worker, _ := x.Worker(best.Worker)
-	fmt.Printf("%v holds %d blocks (%v)\n", worker.Key, best.Depth, best.State)
+	worker, m := x.Best(kvhash.Scheme{}.AppendBlocks(nil, prompt, 4, nil)) // zero if none holds the first block: choose by load
+	fmt.Printf("%v holds %d blocks (%v)\n", worker.Key, m.Depth, m.State)
 	// Output:
 	// engine-b holds 2 blocks (exact)
 }

@@ -69,16 +69,24 @@ func (x *Index) AppendMatches(dst []Match, hashes []uint64) []Match {
 	return x.search(dst, hashes, &all)
 }
 
-// Best returns the match with the greatest depth, and of equal ones that of the lowest ID. ok is false if no worker holds the
-// first block. It costs as much as AppendMatches.
-func (x *Index) Best(hashes []uint64) (best Match, ok bool) {
+// Best returns the worker that holds most of a prompt, and its match; of equal ones that with the lowest ID. Both are zero if
+// no worker holds the first block. It costs as much as AppendMatches.
+func (x *Index) Best(hashes []uint64) (Worker, Match) {
 	var room [32]Match
+	var best Match
 	for _, m := range x.AppendMatches(room[:0], hashes) {
 		if m.Depth > best.Depth {
-			best, ok = m, true
+			best = m
 		}
 	}
-	return best, ok
+	if best.Depth == 0 {
+		return Worker{}, Match{}
+	}
+	w, ok := x.Worker(best.Worker)
+	if !ok { // removed meanwhile
+		return Worker{}, Match{}
+	}
+	return w, best
 }
 
 func (x *Index) search(dst []Match, hashes []uint64, q *query) []Match {

@@ -54,7 +54,7 @@ func stable(path string, body []byte) ([]byte, error) {
 	}
 	body, report, err := preamble.AppendStable(nil, api, body, &preamble.Options{Relocate: true}) // nil: only the billing header
 	if err != nil {
-		return nil, err // reply with api.Status and api.AppendError
+		return body, err // reply with api.WriteError, or pass the request on unchanged
 	}
 	for _, c := range report.Changes { // Text was removed or moved, Bytes is its length
 		log.Printf("%s %s in %s: %d bytes: %q", c.Action, c.Rule, c.Path, c.Bytes, c.Text)

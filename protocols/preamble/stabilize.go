@@ -103,16 +103,16 @@ func Stabilize(r *block.Request, o *Options) (Report, error) {
 }
 
 // AppendStable appends the body of a request of an API as [Stabilize] changes it, for programs that pass requests on. The
-// other bytes are preserved, and the caller may modify body afterwards. An error is a *[block.Error] if body is not a valid
-// request of the API; dst is then returned unchanged.
+// other bytes are preserved, and the caller may modify body afterwards. If body is not a valid request of the API, the error
+// is a *[block.Error]. With an error, AppendStable appends body as it is.
 func AppendStable(dst []byte, api *wire.API, body []byte, o *Options) ([]byte, Report, error) {
 	r, err := api.Decode(slices.Clone(body), nil) // the report may share memory with it
 	if err != nil {
-		return dst, Report{}, err
+		return append(dst, body...), Report{}, err
 	}
 	report, err := Stabilize(r, o)
 	if err != nil {
-		return dst, report, err
+		return append(dst, body...), report, err
 	}
 	out, err := r.AppendBody(dst)
 	return out, report, err

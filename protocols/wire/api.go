@@ -5,6 +5,7 @@ package wire
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/block"
@@ -99,4 +100,16 @@ func (a *API) Status(err error) int { return apierr.Wrap(err).HTTPStatus(a.style
 // err are not disclosed.
 func (a *API) AppendError(dst []byte, err error) []byte {
 	return apierr.Wrap(err).AppendBody(dst, a.style, "")
+}
+
+// WriteError replies with err, which may be any error: see [apierr.Wrap]. It sets Content-Type and Retry-After and writes the
+// status and the body of AppendError. Nothing of a response may have been written before.
+func (a *API) WriteError(w http.ResponseWriter, err error) {
+	e := apierr.Wrap(err)
+	w.Header().Set("Content-Type", "application/json")
+	if after := e.RetryAfterHeader(a.style); after != "" {
+		w.Header().Set("Retry-After", after)
+	}
+	w.WriteHeader(e.HTTPStatus(a.style))
+	w.Write(e.AppendBody(nil, a.style, "")) // an error means that the client disconnected
 }

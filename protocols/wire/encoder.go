@@ -29,8 +29,8 @@ import (
 //
 //	out = enc.Finish(out[:0], events...)
 //	if err := enc.Err(); err != nil && !enc.Started() {
-//		w.WriteHeader(api.Status(err))
-//		out = api.AppendError(out[:0], err)
+//		api.WriteError(w, err)
+//		return
 //	}
 //	w.Write(out)
 type Encoder struct {

@@ -3,6 +3,7 @@
 package wire_test
 
 import (
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -205,7 +206,7 @@ func ExampleOptions_dispatch() {
 	// data: {"choice_index":0,"tool_call":{"index":0,"id":"call_1_0","type":"function","function":{"name":"read","arguments":"{\"path\": \"a.go\"}"}}}
 }
 
-// Each API has its own form of an error.
+// Convert a request of the Chat API. What the other API cannot express is a loss.
 func ExampleAPI_AppendConverted() {
 	body, losses, err := wire.Messages.AppendConverted(nil, wire.Chat, []byte(`{"model":"m","seed":7,"messages":[{"role":"user","content":"Hi"}]}`))
 	if err != nil {
@@ -221,6 +222,33 @@ func ExampleAPI_AppendConverted() {
 	// max_tokens: the Messages API requires max_tokens; the default was set
 }
 
+// The APIs of a program are normally named by flags.
+func ExampleLookup() {
+	from, to := wire.Chat, wire.Messages // the defaults
+	flags := flag.NewFlagSet("convert", flag.ContinueOnError)
+	flags.Func("from", "`API` of the requests", func(name string) (err error) { from, err = wire.Lookup(name); return err })
+	flags.Func("to", "`API` to convert to", func(name string) (err error) { to, err = wire.Lookup(name); return err })
+	if err := flags.Parse([]string{"-to", "responses"}); err != nil {
+		panic(err)
+	}
+	fmt.Println(from, to)
+	// Output:
+	// chat responses
+}
+
+// Reply with an error in the form of the API.
+func ExampleAPI_WriteError() {
+	_, err := wire.Messages.Decode([]byte(`{"messages":7}`), nil)
+	w := httptest.NewRecorder()
+	wire.Messages.WriteError(w, err)
+	fmt.Println(w.Code, w.Header().Get("Content-Type"))
+	fmt.Println(w.Body)
+	// Output:
+	// 400 application/json
+	// {"type":"error","error":{"type":"invalid_request_error","message":"messages: an array was expected, not a number at byte 12"}}
+}
+
+// Each API has its own form of an error.
 func ExampleAPI_AppendError() {
 	err := apierr.Overloaded(0)
 	for _, api := range []*wire.API{wire.Chat, wire.Responses, wire.Messages} {

@@ -54,7 +54,8 @@ type Options struct {
 	// no ids.
 	Tokenizer *tokenizers.Tokenizer
 	// Window is the maximum number of tokens of prompt and response together. 0 means the window that the directory
-	// specifies, or no limit.
+	// specifies, or no limit. Set it to the engine's if that is smaller (vllm serve --max-model-len): requests ask for
+	// the rest of the window.
 	Window int
 	// Replay is the operator's rule for past reasoning. With the zero Rule, the template and the family determine it.
 	Replay replay.Rule
