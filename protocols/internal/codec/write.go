@@ -4,6 +4,7 @@ package codec
 
 import (
 	"slices"
+	"sync"
 	"unsafe"
 
 	"github.com/weft-go/weft/protocols/block"
@@ -250,7 +251,16 @@ func LoseAll(lose LossFunc, why string, list ...Opt) {
 }
 
 // IsObject reports whether text is one valid JSON object within the default depth limit.
-func IsObject(text string) bool { return ScanObject(new(jsonscan.Scanner), text) }
+func IsObject(text string) bool {
+	c := scanners.Get().(*jsonscan.Scanner)
+	is := ScanObject(c, text)
+	c.Trim(1 << 12)
+	scanners.Put(c)
+	return is
+}
+
+// scanners holds the Scanners of IsObject.
+var scanners = sync.Pool{New: func() any { return new(jsonscan.Scanner) }}
 
 // ScanObject is [IsObject] with the memory of c.
 func ScanObject(c *jsonscan.Scanner, text string) bool {

@@ -5,6 +5,7 @@ package jsonw
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 	"unicode/utf8"
 	"unsafe"
 )
@@ -78,16 +79,54 @@ func IsWhole(s []byte) bool { return len(s) > 0 && utf8.Valid(s) }
 
 // AppendText appends s, which must be valid UTF-8, escaped for the inside of a JSON string, without quotes. Only what
 // JSON requires is escaped: the quote, the backslash and the control characters below U+0020. It makes one pass over s.
-func AppendText[T ~string | ~[]byte](dst []byte, s T) []byte {
-	t := text(s)
-	for start, i := 0, 0; ; start = i {
-		if i = skipPlain(t, i, 0); i == len(t) {
-			return append(dst, t[start:]...)
+func AppendText[T ~string | ~[]byte](dst []byte, s T) []byte { return appendEscaped(dst, text(s), 0) }
+
+// appendEscaped appends s with escapes and, with ascii = highs, with U+FFFD in place of invalid UTF-8. After the first
+// byte that skipPlain finds, it copies eight bytes at a time and overwrites those from the next such byte on.
+func appendEscaped(dst []byte, s string, ascii uint64) []byte {
+	i := skipPlain(s, 0, ascii)
+	dst = append(dst, s[:i]...)
+	b := unsafe.Slice(unsafe.StringData(s), len(s))
+	for i < len(b) {
+		const step = 8 // most bytes that an iteration below writes
+		if cap(dst)-len(dst) < step {
+			dst = slices.Grow(dst, len(b)-i+(len(b)-i)/8+step)
 		}
-		dst = append(dst, t[start:i]...)
-		dst = appendEscape(dst, t[i])
-		i++
+		out, o := dst[:cap(dst)], len(dst)
+		for i < len(b) && o+step <= len(out) {
+			if i+8 <= len(b) {
+				w := binary.LittleEndian.Uint64(b[i:])
+				binary.LittleEndian.PutUint64(out[o:], w)
+				m := marks(w, ascii)
+				if m == 0 {
+					i, o = i+8, o+8
+					continue
+				}
+				n := bits.TrailingZeros64(m) >> 3
+				if i, o = i+n, o+n; o+step > len(out) {
+					break
+				}
+			}
+			switch c := b[i]; {
+			case c >= utf8.RuneSelf && ascii != 0:
+				n, ok, _ := sequence(s, i)
+				if ok {
+					o += copy(out[o:], b[i:i+n])
+				} else {
+					o += copy(out[o:], Replacement)
+				}
+				i += n
+			case c >= 0x20 && c != '"' && c != '\\': // in the last bytes
+				out[o] = c
+				i, o = i+1, o+1
+			default:
+				o += len(appendEscape(out[o:o], c))
+				i++
+			}
+		}
+		dst = out[:o]
 	}
+	return dst
 }
 
 func appendEscape(dst []byte, c byte) []byte {
@@ -117,29 +156,7 @@ func AppendString[T ~string | ~[]byte](dst []byte, s T) []byte {
 
 // AppendLoose is [AppendText] for text that may be ill-formed.
 func AppendLoose[T ~string | ~[]byte](dst []byte, s T) []byte {
-	t := text(s)
-	start := 0
-	for i := 0; ; {
-		if i = skipPlain(t, i, highs); i == len(t) {
-			return append(dst, t[start:]...)
-		}
-		if t[i] < utf8.RuneSelf {
-			dst = append(dst, t[start:i]...)
-			dst = appendEscape(dst, t[i])
-			i++
-			start = i
-			continue
-		}
-		for i < len(t) && t[i] >= utf8.RuneSelf { // a run of non-ASCII text
-			n, ok, _ := sequence(t, i)
-			if !ok {
-				dst = append(dst, t[start:i]...)
-				dst = append(dst, Replacement...)
-				start = i + n
-			}
-			i += n
-		}
-	}
+	return appendEscaped(dst, text(s), highs)
 }
 
 // AppendValid appends s unescaped, with U+FFFD in place of invalid UTF-8.

@@ -54,3 +54,52 @@ func TestFeedPlainEqualsFeed(t *testing.T) {
 		}
 	}
 }
+
+// simpleEscaped is appendEscaped, one character at a time.
+func simpleEscaped(dst []byte, s string, ascii uint64) []byte {
+	for i := 0; i < len(s); {
+		n, ok := 1, true
+		if s[i] >= utf8.RuneSelf && ascii != 0 {
+			n, ok, _ = sequence(s, i)
+		}
+		switch c := s[i]; {
+		case !ok:
+			dst = append(dst, Replacement...)
+		case c < 0x20 || c == '"' || c == '\\':
+			dst = appendEscape(dst, c)
+		default:
+			dst = append(dst, s[i:i+n]...)
+		}
+		i += n
+	}
+	return dst
+}
+
+func TestAppendEscapedEqualsSimple(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	pieces := []string{"a", "bc", "0123456", "01234567", "a text of twenty-four c.", "é", "漢", "😀", `"`, "\\", "\n", "\t", "\x00", "\x1f", "\x7f", "\xff", "\xe6\xbc", "\xf0\x9f", "\x80"}
+	for range 20000 {
+		s := ""
+		for range rng.IntN(12) {
+			s += pieces[rng.IntN(len(pieces))]
+		}
+		for _, ascii := range []uint64{0, highs} {
+			want := simpleEscaped([]byte("before"), s, ascii)
+			for _, room := range []int{0, 3, 8, 11, len(want), len(want) + 20} {
+				dst := append(make([]byte, 0, 6+room), "before"...)
+				if got := appendEscaped(dst, s, ascii); string(got) != string(want) {
+					t.Fatalf("%q, ascii %x, room %d: got %q, want %q", s, ascii, room, got, want)
+				}
+			}
+		}
+	}
+}
+
+// TestAppendEscapedWritesOnlyIntoItsRoom checks that nothing beyond the capacity of dst is written.
+func TestAppendEscapedWritesOnlyIntoItsRoom(t *testing.T) {
+	for room := range 40 {
+		mem := make([]byte, 64)
+		AppendText(mem[:0:room], "0123456\"89abcdef\n")
+		require.Equal(t, make([]byte, 64-room), mem[room:])
+	}
+}
