@@ -270,20 +270,20 @@ func (c *call) pump(ctx context.Context) error {
 		return err
 	}
 	c.listen(ctx)
-	heard := false // output arrived since the last pause
+	received := false // output arrived since the last pause
 	for st, err := range steps {
 		if st.pause {
-			if !heard {
+			if !received {
 				continue
 			}
-			heard = false
+			received = false
 			if err := c.flush(); err != nil {
 				return err
 			}
 			c.watch.Reset(c.g.opt.EngineSilence)
 			continue
 		}
-		heard = true
+		received = true
 		switch {
 		case err != nil && c.unfinished():
 			return err

@@ -149,7 +149,7 @@ func drawnAnswer(t *rapid.T) (events []event.Event) {
 // run is a run of reasoning with its position.
 type run struct {
 	Text         string
-	Behind       bool // text
+	After        bool // text
 	Calls        int
 	Sig, Encrypt string
 }
@@ -159,7 +159,7 @@ func runsOf(a *event.Answer) (out []run, interleaved bool) {
 	for _, b := range a.Blocks {
 		switch b.Kind {
 		case event.Text:
-			at.Behind = true
+			at.After = true
 		case event.ToolStart:
 			at.Calls++
 		case event.Reasoning:
@@ -170,7 +170,7 @@ func runsOf(a *event.Answer) (out []run, interleaved bool) {
 			} else {
 				r.Sig = string(b.Signature)
 			}
-			interleaved = interleaved || r.Behind || r.Calls > 0
+			interleaved = interleaved || r.After || r.Calls > 0
 			out = append(out, r)
 		}
 	}
@@ -181,7 +181,7 @@ func runsOf(a *event.Answer) (out []run, interleaved bool) {
 func flat(list []run) (out []run) {
 	for _, r := range list {
 		r.Sig, r.Encrypt, r.Text = "", "", strings.ReplaceAll(r.Text, "\n", "")
-		if n := len(out); n > 0 && out[n-1].Behind == r.Behind && out[n-1].Calls == r.Calls {
+		if n := len(out); n > 0 && out[n-1].After == r.After && out[n-1].Calls == r.Calls {
 			out[n-1].Text += r.Text
 			continue
 		}
@@ -248,7 +248,7 @@ func TestDetailsEchoed(t *testing.T) {
 			for _, b := range r.Turns()[1].Blocks {
 				switch b.Kind {
 				case block.Text:
-					at.Behind = true
+					at.After = true
 				case block.ToolCall:
 					at.Calls++
 				case block.Reasoning:

@@ -204,7 +204,7 @@ func TestDispatchProperties(t *testing.T) {
 			}
 		}
 		d.Add(events...)
-		var heard []string
+		var received []string
 		for _, n := range got {
 			typ, data, _ := strings.Cut(n, "\ndata: ")
 			p := parse[struct {
@@ -215,13 +215,13 @@ func TestDispatchProperties(t *testing.T) {
 			}](rt, []byte(data))
 			switch tc := p.ToolCall; {
 			case typ == "event: reasoning_dispatch":
-				heard = append(heard, fmt.Sprint(p.Index, " ", p.ReasoningContent))
+				received = append(received, fmt.Sprint(p.Index, " ", p.ReasoningContent))
 			case tc.Custom != nil:
-				heard = append(heard, fmt.Sprint(p.ChoiceIndex, " ", tc.Custom.Name, "(", tc.Custom.Input, ")"))
+				received = append(received, fmt.Sprint(p.ChoiceIndex, " ", tc.Custom.Name, "(", tc.Custom.Input, ")"))
 			default:
-				heard = append(heard, fmt.Sprint(p.ChoiceIndex, " ", tc.Function.Name, "(", tc.Function.Arguments, ")"))
+				received = append(received, fmt.Sprint(p.ChoiceIndex, " ", tc.Function.Name, "(", tc.Function.Arguments, ")"))
 			}
 		}
-		require.Empty(rt, cmp.Diff(want, heard, cmpopts.EquateEmpty()))
+		require.Empty(rt, cmp.Diff(want, received, cmpopts.EquateEmpty()))
 	})
 }
