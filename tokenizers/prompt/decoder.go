@@ -348,7 +348,7 @@ func (d *Decoder) parse(dst []event.Event, ids bool) []event.Event {
 	}
 	d.tokens = append(d.tokens[:0], d.tokens[k:]...)
 	d.parsed = n
-	return d.settle(dst, from)
+	return d.complete(dst, from)
 }
 
 // drop removes the text that was parsed in the last call.
@@ -365,8 +365,8 @@ func (d *Decoder) drop() {
 	d.parsed = 0
 }
 
-// settle counts the reasoning in dst[from:] and sets the ids of its calls.
-func (d *Decoder) settle(dst []event.Event, from int) []event.Event {
+// complete counts the reasoning in dst[from:] and sets the ids of its calls.
+func (d *Decoder) complete(dst []event.Event, from int) []event.Event {
 	for i := from; i < len(dst); i++ {
 		ev := &dst[i]
 		switch ev.Kind {
@@ -440,7 +440,7 @@ func (d *Decoder) flush(dst []event.Event) []event.Event {
 		}
 		d.Fail(err)
 		if err != nil {
-			return d.settle(dst, from)
+			return d.complete(dst, from)
 		}
 		for i := from; i < len(dst); i++ {
 			dst[i] = dst[i].Clone() // the parser reuses their memory below
@@ -448,5 +448,5 @@ func (d *Decoder) flush(dst []event.Event) []event.Event {
 	}
 	dst, err := d.parser.Finish(dst, cmp.Or(d.why, event.Stop))
 	d.Fail(err)
-	return d.settle(dst, from)
+	return d.complete(dst, from)
 }

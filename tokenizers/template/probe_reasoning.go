@@ -44,15 +44,15 @@ func (s seen) String() string {
 
 func kwarg(name string, value bool) string { return fmt.Sprintf(`{"%s":%t}`, name, value) }
 
-// teller builds the messages of talks.
-type teller struct {
+// transcript encodes the conversations of talks.
+type transcript struct {
 	key  string // of the reasoning; "" for reasoning inside the content
 	form string // of arguments
 	flat bool
 }
 
 // message returns a message of the assistant.
-func (w teller) message(call bool, thought, text string) string {
+func (w transcript) message(call bool, thought, text string) string {
 	think := `"` + w.key + `":"` + thought + `",`
 	if w.key == "" {
 		think, text = "", `<think>\n`+thought+`\n</think>\n\n`+text
@@ -63,7 +63,8 @@ func (w teller) message(call bool, thought, text string) string {
 	return `{"role":"assistant",` + think + `"content":"` + text + `"}`
 }
 
-func (w teller) tell(talk string) string {
+// messages returns the JSON messages of talk, separated by commas.
+func (w transcript) messages(talk string) string {
 	var list []string
 	n := 0
 	for i := range len(talk) {
@@ -85,9 +86,9 @@ func (w teller) tell(talk string) string {
 }
 
 // watch returns the words of the talks that are printed.
-func (p prober) watch(w teller, tools, kwargs string) (s seen) {
+func (p prober) watch(w transcript, tools, kwargs string) (s seen) {
 	for i, talk := range talks {
-		text, ok := p.try(w.tell(talk), tools, kwargs, true)
+		text, ok := p.try(w.messages(talk), tools, kwargs, true)
 		if !ok {
 			continue
 		}
@@ -112,8 +113,8 @@ var historySwitches = [...]struct {
 
 // reasoning sets the fields and features of c for past reasoning.
 func (p prober) reasoning(c *Capabilities, form string, flat bool) {
-	w := teller{form: form, flat: flat}
-	inline := w.tell("uau")
+	w := transcript{form: form, flat: flat}
+	inline := w.messages("uau")
 	if text, ok := p.try(inline, "", "", true); ok {
 		c.stripsInline = strings.Contains(text, "Zqanswer") && !strings.Contains(text, thoughts[0])
 	}
@@ -171,7 +172,7 @@ func (p prober) reasoning(c *Capabilities, form string, flat bool) {
 		note("off", plainOff, plain)
 		note("off tools", toolsOff, tools)
 		if c.reasoningKey != "" {
-			question, result := w.tell("u"), strings.TrimPrefix(probeResult, ",")
+			question, result := w.messages("u"), strings.TrimPrefix(probeResult, ",")
 			first, ok := p.try(question, probeTools, off, true)
 			grows := func(thought string) bool {
 				text, ok := p.try(question+","+w.message(true, thought, "")+","+result, probeTools, off, true)
@@ -198,10 +199,10 @@ func (p prober) reasoning(c *Capabilities, form string, flat bool) {
 		}
 	}
 	c.omittedReasoning = p.left(w, on)
-	alone, ok := p.try(w.tell("ct"), probeTools, on, true)
+	alone, ok := p.try(w.messages("ct"), probeTools, on, true)
 	c.reasoningNoUser = ok && strings.Contains(alone, thoughts[0])
 	asks := func(role string) bool {
-		chain := w.tell("uct")
+		chain := w.messages("uct")
 		before, ok1 := p.try(chain, probeTools, on, true)
 		after, ok2 := p.try(chain+`,{"role":"`+role+`","content":"Zqmore"}`, probeTools, on, true)
 		return ok1 && ok2 && strings.Contains(before, thoughts[0]) && strings.Contains(after, "Zqmore") && !strings.Contains(after, thoughts[0])
@@ -215,8 +216,8 @@ func (p prober) reasoning(c *Capabilities, form string, flat bool) {
 }
 
 // left returns the tags printed instead of omitted reasoning.
-func (p prober) left(w teller, kwargs string) string {
-	text, ok := p.try(w.tell("uau"), "", kwargs, true)
+func (p prober) left(w transcript, kwargs string) string {
+	text, ok := p.try(w.messages("uau"), "", kwargs, true)
 	if !ok || strings.Contains(text, thoughts[0]) {
 		return ""
 	}
