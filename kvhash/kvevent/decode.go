@@ -46,7 +46,7 @@ func (f Format) String() string {
 	return fmt.Sprintf("format(%d)", uint8(f))
 }
 
-// EndOfReplay is the sequence number, -1, with which vLLM and SGLang end a replay. It is not a batch.
+// EndOfReplay is the sequence number, -1, of the message with which vLLM and SGLang end a replay. The message has no events.
 const EndOfReplay uint64 = math.MaxUint64
 
 // DecoderOptions configure a [Decoder].

@@ -4,6 +4,7 @@ package apierr
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/weft-go/weft/protocols/event"
@@ -94,7 +95,7 @@ func EngineFailed(cause error) *Error {
 // Error returns the class, the message and the cause, for logs.
 func (e *Error) Error() string {
 	s := e.Why.String() + ": " + e.text(OpenAI)
-	if e.Cause != nil {
+	if e.Cause != nil && !strings.HasSuffix(s, e.Cause.Error()) {
 		s += ": " + e.Cause.Error()
 	}
 	return s

@@ -226,3 +226,10 @@ func TestWrapBodyLimit(t *testing.T) {
 		require.Contains(t, e.Message, "4 bytes")
 	}
 }
+
+// An error does not repeat a cause that its message ends with.
+func TestErrorText(t *testing.T) {
+	cause := errors.New("template: messages is empty")
+	require.EqualError(t, &apierr.Error{Why: event.Invalid, Message: "Cannot render: " + cause.Error(), Cause: cause}, "invalid: Cannot render: template: messages is empty")
+	require.EqualError(t, &apierr.Error{Why: event.Invalid, Message: "Cannot render.", Cause: cause}, "invalid: Cannot render.: template: messages is empty")
+}

@@ -9,8 +9,7 @@
 //	Anthropic  {"type":"error","error":{"type":…,"message":…},"request_id":…}  messages
 //
 // The status may depend on the style: an overloaded server is 503 for OpenAI clients and 529 for Anthropic clients.
-// Some clients act on the exact wording of an error, so the constructors use that wording. The constructors keep to it:
-// For Anthropic clients, [ContextLength] returns "prompt is too long: N tokens > M maximum", on which Claude Code
+// Some clients act on the exact wording of an error, so the constructors use that wording. For Anthropic clients, [ContextLength] returns "prompt is too long: N tokens > M maximum", on which Claude Code
 // compacts the conversation. For OpenAI clients, it has the code context_length_exceeded and words that opencode, pi
 // and OpenClaw search for. Codex reads the code, but only in the event response.failed, not in an HTTP error.
 //

@@ -84,9 +84,9 @@ func unusable(fsys fs.FS, err error) error {
 	}
 	if _, listErr := fs.ReadDir(fsys, "."); listErr != nil {
 		if dir := folderName(fsys); strings.Count(dir, "/") == 1 && !strings.HasPrefix(dir, ".") && !strings.HasPrefix(dir, "/") {
-			return fmt.Errorf("no such directory: download the model first, as its id is not a path: %w", listErr)
+			return fmt.Errorf("no such directory: download the model first, as its id is not a path (%w)", fs.ErrNotExist)
 		}
-		return fmt.Errorf("no such directory: %w", listErr)
+		return fmt.Errorf("no such directory (%w)", fs.ErrNotExist)
 	}
 	return err // a *tokenizers.DirError lists missing and existing files
 }
