@@ -55,19 +55,44 @@ const maxChatChanges = 256
 //
 // It returns a ReasoningCheck for each block of reasoning, in order, except those that are foreign or intact and not
 // changed. If no block is changed, the request is not modified and encodes byte for byte; otherwise the positions of
-// blocks change.
+// blocks change. If the result is empty, pending edits remain pending; otherwise they are committed, so that the results
+// have the positions of the edited body.
 //
 // A message of the Chat API with more than 256 such changes is an error of kind [block.LimitPassed], and the request is
 // not modified. The cost is one SHA-256 of all reasoning that has a token and, if a block changed, decoding the request
 // again.
 func CheckReasoning(r *block.Request, s *replay.Signer, drop ...replay.Verdict) ([]ReasoningCheck, error) {
-	if err := r.Commit(); err != nil { // the changes below require a body without edits
+	body := r.Body()
+	if body == nil { // built: there is nothing to commit, but there may be an error
+		if err := r.Commit(); err != nil {
+			return nil, err
+		}
+	}
+	found, changes, of, err := examine(r, s, drop)
+	if err != nil || len(found) == 0 {
+		return nil, err // pending edits need not become the body
+	}
+	if err := r.Commit(); err != nil { // changes require a body without edits
 		return nil, err
 	}
+	if now := r.Body(); len(body) > 0 && len(now) > 0 && &now[0] != &body[0] { // positions changed
+		found, changes, of, err = examine(r, s, drop)
+	}
+	if err != nil || len(changes) == 0 {
+		return found, err
+	}
+	err = codec.Amend(r, changes)
+	for i := range changes {
+		if changes[i].Kept { // not a form that an encoder of this module writes
+			found[of[i]].Restored = false
+		}
+	}
+	return found, err
+}
+
+// examine checks the reasoning of r. of has the index in found of each change.
+func examine(r *block.Request, s *replay.Signer, drop []replay.Verdict) (found []ReasoningCheck, changes []codec.Change, of []int, err error) {
 	turns := r.Turns()
-	var found []ReasoningCheck
-	var changes []codec.Change
-	var of []int // index in found of each change
 	for ti := range turns {
 		first := len(changes)
 		for bi := range turns[ti].Blocks {
@@ -102,22 +127,13 @@ func CheckReasoning(r *block.Request, s *replay.Signer, drop ...replay.Verdict) 
 			found = append(found, c)
 		}
 		if n := len(changes) - first; n > maxChatChanges && r.API() == block.Chat && r.Body() != nil {
-			return nil, &block.Error{
+			return nil, nil, nil, &block.Error{
 				Kind: block.LimitPassed, Path: turns[ti].At.Path(), Offset: -1, Msg: "too many changes of reasoning in one message",
 				Limit: "changes of reasoning", Max: maxChatChanges,
 			}
 		}
 	}
-	if len(changes) == 0 {
-		return found, nil
-	}
-	err := codec.Amend(r, changes)
-	for i := range changes {
-		if changes[i].Kept { // not a form that an encoder of this module writes
-			found[of[i]].Restored = false
-		}
-	}
-	return found, err
+	return found, changes, of, nil
 }
 
 // check sets the verdict of c. It sets Restored if the block that it returns must replace b.

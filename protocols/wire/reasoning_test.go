@@ -401,3 +401,35 @@ func ExampleCheckReasoning() {
 	// reasoning Look first.
 	// text Done.
 }
+
+// TestCheckReasoningPending checks a request with a pending edit: it becomes the body only if a result needs it.
+func TestCheckReasoningPending(t *testing.T) {
+	for _, tt := range []struct {
+		name, token string
+		commits     bool
+	}{{"intact", signedBy(reasoningKey, "hm"), false}, {"foreign", "c2ln", false}, {"forged", signedBy(reasoningKey, "other"), true}, {"unverified", signedBy(reasoningOther, "hm"), true}} {
+		for _, f := range reasoningForms {
+			t.Run(tt.name+"/"+f.name, func(t *testing.T) {
+				raw := f.body("hm", tt.token)
+				r, err := f.decode([]byte(raw), nil)
+				require.NoError(t, err)
+				edited, err := f.decode([]byte(strings.Replace(raw, `"a"`, `"edited"`, 1)), nil)
+				require.NoError(t, err)
+				require.NoError(t, r.SetText(r.Turns()[0].Blocks[0].At, "edited"))
+				got, err := wire.CheckReasoning(r, reasoningKey)
+				require.NoError(t, err)
+				want, err := wire.CheckReasoning(edited, reasoningKey)
+				require.NoError(t, err)
+				require.Equal(t, fmt.Sprint(want), fmt.Sprint(got))
+				require.Equal(t, tt.commits, len(got) > 0)
+				require.Equal(t, tt.commits, string(r.Body()) != raw)
+				require.True(t, r.Equal(edited))
+				a, err := r.AppendBody(nil)
+				require.NoError(t, err)
+				b, err := edited.AppendBody(nil)
+				require.NoError(t, err)
+				require.Equal(t, string(b), string(a))
+			})
+		}
+	}
+}
