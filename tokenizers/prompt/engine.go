@@ -11,7 +11,6 @@ import (
 	"math"
 	"net/http"
 	"slices"
-	"strconv"
 
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/completions"
@@ -78,14 +77,7 @@ func (d *Decoder) AppendRequest(dst []byte, model string) []byte {
 		e.Encode(d.prompt.Text) // cannot fail
 		return append(append(dst, bytes.TrimSuffix(text.Bytes(), []byte("\n"))...), '}')
 	}
-	dst = append(slices.Grow(dst, 7*len(d.prompt.IDs())+2), '[')
-	for i, id := range d.prompt.IDs() {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = strconv.AppendUint(dst, uint64(id), 10)
-	}
-	return append(dst, "]}"...)
+	return append(appendIDs(dst, d.prompt.IDs()), '}')
 }
 
 // maxErrorBody is the number of bytes of an engine's error response that are read.

@@ -16,3 +16,6 @@ func ReadsValues(m *Model) bool {
 	_, ok := m.template.(valueTemplate)
 	return ok
 }
+
+// AppendIDs is appendIDs.
+func AppendIDs(dst []byte, ids []uint32) []byte { return appendIDs(dst, ids) }
