@@ -29,7 +29,7 @@ func appendIDs(dst []byte, ids []uint32) []byte {
 		return append(dst, "[]"...)
 	}
 	const most = len("4294967295,")
-	width := 1 + len(strconv.Itoa(int(slices.Max(ids))))
+	width := 1 + len(strconv.FormatUint(uint64(slices.Max(ids)), 10))
 	at := len(dst) + 1
 	dst = append(slices.Grow(dst, width*len(ids)+most+2), '[')
 	buf := dst[:cap(dst)]
