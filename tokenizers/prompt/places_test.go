@@ -75,7 +75,7 @@ func promptModels(t testing.TB) (list []promptModel) {
 	for _, dir := range dirs {
 		dir = filepath.Dir(dir)
 		name := filepath.Base(dir)
-		if testing.Short() && name != "qwen3" && name != "tinyllama" {
+		if os.Getenv("WEFT_TEST") != "long" && name != "qwen3" && name != "tinyllama" {
 			continue
 		}
 		m, err := prompt.Load(os.DirFS(dir), nil)

@@ -20,7 +20,7 @@ import (
 	"github.com/weft-go/weft/tokenizers/prompt"
 )
 
-// modelDirs returns the directories of the shared tokenizers, or skips the test.
+// modelDirs returns the directories of two of the shared tokenizers, with WEFT_TEST=long of all, or skips the test.
 func modelDirs(t *testing.T) []string {
 	shared := os.Getenv("WEFT_SHARED")
 	if shared == "" {
@@ -33,7 +33,7 @@ func modelDirs(t *testing.T) []string {
 	var dirs []string
 	for _, f := range files {
 		dir := filepath.Dir(f)
-		if name := filepath.Base(dir); !testing.Short() || name == "qwen3" || name == "tinyllama" {
+		if name := filepath.Base(dir); os.Getenv("WEFT_TEST") == "long" || name == "qwen3" || name == "tinyllama" {
 			dirs = append(dirs, dir)
 		}
 	}
