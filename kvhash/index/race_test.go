@@ -673,7 +673,7 @@ func (r *reader) run(kind, reads int, stop func() bool) error {
 func runScripts(t *testing.T, x *index.Index, scripts []*script) {
 	reads, rounds := 200, int64(1)
 	if testing.Short() {
-		reads = 50
+		reads = 25
 	}
 	reads, rounds = reads*factor(), rounds*int64(factor())
 	var stop atomic.Bool

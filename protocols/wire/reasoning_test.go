@@ -348,7 +348,10 @@ func TestCheckReasoningProperties(t *testing.T) {
 // minutes.
 func TestCheckReasoningHostile(t *testing.T) {
 	forged := signedBy(reasoningKey, "said")
-	const n = 40_000
+	n := 40_000
+	if testing.Short() {
+		n = 8_000
+	}
 	entry := `{"type":"thinking","thinking":"x","signature":"` + forged + `"},`
 	one := `{"max_tokens":1,"messages":[{"role":"assistant","content":[` + strings.Repeat(entry, n) + `{"type":"text","text":"b"}]}]}`
 	message := `{"role":"assistant","content":[` + entry + `{"type":"text","text":"b"}]},{"role":"user","content":"c"},`

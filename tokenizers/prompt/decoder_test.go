@@ -13,7 +13,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -35,10 +37,17 @@ type talk struct {
 	p   *prompt.Prompt
 }
 
+// loadMini returns the model of package mini with the default options.
+var loadMini = sync.OnceValues(func() (*prompt.Model, error) { return prompt.Load(mini.FS(), nil) })
+
 // ask renders a chat request with one question and a tool; more contains further fields.
 func ask(t testing.TB, opt prompt.Options, more string) *talk {
 	t.Helper()
-	m, err := prompt.Load(mini.FS(), &opt)
+	load := func() (*prompt.Model, error) { return prompt.Load(mini.FS(), &opt) }
+	if reflect.ValueOf(opt).IsZero() {
+		load = loadMini
+	}
+	m, err := load()
 	require.NoError(t, err)
 	req, err := decode("chat", []byte(`{"model":"m","messages":[{"role":"user","content":"Hi"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}]`+more+`}`), nil)
 	require.NoError(t, err)

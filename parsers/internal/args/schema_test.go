@@ -217,7 +217,10 @@ func TestPaths(t *testing.T) {
 // TestHugeSchemas compiles and asks what is made to take long.
 func TestHugeSchemas(t *testing.T) {
 	n := 20_000
-	if os.Getenv("WEFT_TEST") == "long" {
+	switch {
+	case testing.Short():
+		n = 5_000
+	case os.Getenv("WEFT_TEST") == "long":
 		n = 100_000
 	}
 	list := func(one string) string { return strings.Repeat(one+",", n-1) + one }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-go/weft/tokenizers/internal/bytelevel"
 	"github.com/weft-go/weft/tokenizers/internal/pretok"
+	"github.com/weft-go/weft/tokenizers/internal/testsize"
 )
 
 // Falcon's cuts of the text are the published steps: on the text before ByteLevel, on its spelling after it.
@@ -20,7 +21,7 @@ func TestFalcon(t *testing.T) {
 	}
 	alphabet := []rune("ab 0123456789\u00b2\u00b9\u00bd\u0672\u4e2d!-$+_' s\u20ac\u00a0\u201c\u3002\u00a7\U0001F600\u0301\n")
 	r := rand.New(rand.NewPCG(1, 9))
-	for range 60000 {
+	for range testsize.Pick(6000, 20_000, 60_000) {
 		var b strings.Builder
 		for range r.IntN(14) {
 			b.WriteRune(alphabet[r.IntN(len(alphabet))])

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/weft-go/weft/tokenizers/internal/pretok"
+	"github.com/weft-go/weft/tokenizers/internal/testsize"
 )
 
 const (
@@ -76,7 +77,7 @@ func TestMatcherAgreesWithScanners(t *testing.T) {
 			continue
 		}
 		p := mustCompile(t, expr)
-		for range 3000 {
+		for range testsize.Pick(300, 1000, 3000) {
 			sameCuts(t, name, f, &pretok.Split{Pattern: p}, randomText(r))
 		}
 	}

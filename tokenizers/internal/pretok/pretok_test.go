@@ -148,7 +148,7 @@ func TestDeepSeekIsItsSteps(t *testing.T) {
 	all("", depth)
 	chars = append(chars, "word", "Wort", "eightlet", "123", "  ", "\r\n", "==", "'", "한", "\u30ff", "\u3097\u3098", "😀", "\u2028", "\x7f")
 	r := rand.New(rand.NewPCG(7, 3))
-	for range 50000 {
+	for range testsize.Pick(5000, 20_000, 50_000) {
 		var b strings.Builder
 		for range r.IntN(14) {
 			b.WriteString(chars[r.IntN(len(chars))])

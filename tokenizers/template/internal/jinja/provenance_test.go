@@ -172,11 +172,12 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: %d bytes, no error", src, len(out.Text))
 		}
 	}
+	n := testsize.Pick(10_000, 100_000, 100_000)
 	for _, src := range []string{
-		strings.Repeat("(", 1e5), strings.Repeat("{{ (", 1e5), "{{ " + strings.Repeat("(", 1e5), "{{ " + strings.Repeat("not ", 1e5) + "1 }}", "{{ " + strings.Repeat("-", 1e5) + "1 }}",
-		"{{ " + strings.Repeat("1+", 1e5) + "1 }}", "{{ a" + strings.Repeat(".a", 1e5) + " }}", "{{ a" + strings.Repeat("|e", 1e5) + " }}", strings.Repeat("{% if 1 %}", 1e5),
-		"{{ " + strings.Repeat("1 if ", 1e5), "{{ " + strings.Repeat("[", 1e5), "{{ " + strings.Repeat("a(", 1e5), "{{ a" + strings.Repeat(" if a else a", 1e5) + " }}", strings.Repeat("{#", 1e5),
-		strings.Repeat("{% raw %}", 1e5), "{{ '" + strings.Repeat("\\", 1e5), "{{ " + strings.Repeat("9", 1e5), "{% set " + strings.Repeat("(", 1e5), strings.Repeat(" ", 1e6), strings.Repeat("{", 1e6),
+		strings.Repeat("(", n), strings.Repeat("{{ (", n), "{{ " + strings.Repeat("(", n), "{{ " + strings.Repeat("not ", n) + "1 }}", "{{ " + strings.Repeat("-", n) + "1 }}",
+		"{{ " + strings.Repeat("1+", n) + "1 }}", "{{ a" + strings.Repeat(".a", n) + " }}", "{{ a" + strings.Repeat("|e", n) + " }}", strings.Repeat("{% if 1 %}", n),
+		"{{ " + strings.Repeat("1 if ", n), "{{ " + strings.Repeat("[", n), "{{ " + strings.Repeat("a(", n), "{{ a" + strings.Repeat(" if a else a", n) + " }}", strings.Repeat("{#", n),
+		strings.Repeat("{% raw %}", n), "{{ '" + strings.Repeat("\\", n), "{{ " + strings.Repeat("9", n), "{% set " + strings.Repeat("(", n), strings.Repeat(" ", 10*n), strings.Repeat("{", 10*n),
 	} {
 		tpl, err := Compile("t", src)
 		if err == nil {
