@@ -35,7 +35,7 @@ the prompt is used. Without a script, or such an entry, the engine repeats the l
 
 Example:
   engine -listen 127.0.0.1:8000 &
-  curl 127.0.0.1:8000/v1/completions -d '{"prompt":"hello","max_tokens":50,"stream":true}'
+  curl 127.0.0.1:8000/v1/completions -H 'Content-Type: application/json' -d '{"prompt":"hello","max_tokens":50,"stream":true}'
 `
 
 func main() {

@@ -112,6 +112,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, api *wire.API) er
 	if err != nil {
 		return err
 	}
+	er.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(er) // ends if the client disconnects
 	if err != nil {
 		return apierr.EngineFailed(err)

@@ -172,8 +172,9 @@ func (f *Stream) Replace(seq uint64, events []kvevent.Event) {
 	f.apply(f.in.Replace(f.ready[:0], seq, events...))
 }
 
-// Skip continues without the missing batches. The worker is Degraded until a snapshot arrives or an event clears the
-// whole rank.
+// Skip continues without the missing batches, whatever Need returns, and does nothing if none is missing. The worker is
+// Degraded until a snapshot arrives or an event clears the whole rank. A program without a replay socket calls Skip after
+// each Add; so it also joins an engine that published batches before.
 func (f *Stream) Skip() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -49,13 +49,20 @@ var (
 	}
 )
 
-// Lookup returns the API with the given name, as returned by [API.String], or path, as returned by [API.Path]. The error
-// lists the names.
+// Lookup returns the API with the given name, as returned by [API.String], or path. Paths are those of [API.Path] and of the
+// endpoints that count the tokens of a request: /v1/messages/count_tokens and /v1/responses/input_tokens. The error lists the
+// names.
 func Lookup(name string) (*API, error) {
 	for _, a := range [...]*API{Chat, Responses, Messages, Completions} {
 		if name == a.String() || name == a.path {
 			return a, nil
 		}
+	}
+	switch name {
+	case "/v1/messages/count_tokens":
+		return Messages, nil
+	case "/v1/responses/input_tokens":
+		return Responses, nil
 	}
 	return nil, fmt.Errorf("wire: unknown API %q: want chat, responses, messages or completions", name)
 }

@@ -322,6 +322,11 @@ func TestLookup(t *testing.T) {
 		}
 		require.True(t, strings.HasPrefix(api.Path(), "/v1/"))
 	}
+	for path, api := range map[string]*wire.API{"/v1/messages/count_tokens": wire.Messages, "/v1/responses/input_tokens": wire.Responses} {
+		got, err := wire.Lookup(path)
+		require.NoError(t, err)
+		require.Same(t, api, got)
+	}
 	for _, name := range []string{"", "none", "/v1/models"} {
 		_, err := wire.Lookup(name)
 		require.EqualError(t, err, fmt.Sprintf("wire: unknown API %q: want chat, responses, messages or completions", name))

@@ -88,6 +88,9 @@ type DecoderOptions struct {
 // NewDecoder returns a decoder of the output for p, which must have been rendered from req. If the prompt fills the
 // model's window, the error is an *[apierr.Error] with the code context_length_exceeded; if the stop strings or
 // min_tokens of req cannot be used, it is an *apierr.Error of class Invalid. Nil options are the defaults.
+//
+// A Decoder decodes one choice. For a request of n choices, create n decoders, with DecoderOptions.Choice and Shared, or
+// refuse the request.
 func (m *Model) NewDecoder(req *block.Request, p *Prompt, opt *DecoderOptions) (*Decoder, error) {
 	if m.opt.Family == "" {
 		return nil, errors.New("prompt: the model's family is not known: set Options.Family")
@@ -209,8 +212,9 @@ func (d *Decoder) SetUsage(u event.Tokens) {
 // reason that the decoder found.
 func (d *Decoder) SetFinish(why event.Why, stop string) { d.why, d.stop = why, stop }
 
-// Fail records an error of the engine. [Decoder.Finish] then ends the response with an Error event. Only the first
-// error is kept; a nil error is ignored.
+// Fail records an error, of the engine or of the caller. It ends [Decoder.Events], and [Decoder.Finish] then ends the response
+// with an Error event. [Decoder.Err] returns it, also if Fail is called after Finish. Only the first error is kept; a nil
+// error is ignored.
 func (d *Decoder) Fail(err error) {
 	if d.err == nil {
 		d.err = err

@@ -49,7 +49,8 @@ type engineRequest struct {
 // has no tokenizer. Sampling parameters are those of the request, and max_tokens is [Decoder.Limit], or
 // [completions.DefaultMaxTokens] if there is no limit.
 //
-// The body asks for token ids and for special tokens in the text. Stop strings are not sent, because the decoder applies
+// Send it with the Content-Type application/json, which vLLM requires. The body asks for token ids and for special tokens in the
+// text. Stop strings are not sent, because the decoder applies
 // them: end the engine's request when [Decoder.Done] returns true, as [Decoder.Events] does. With
 // [DecoderOptions.EngineStops] they are sent, and then token ids are not requested, because a stop string ends the text
 // within a token.

@@ -123,6 +123,9 @@ func (e *Engine) completions(w http.ResponseWriter, r *http.Request) {
 // newCompletion decodes and validates the request.
 func (e *Engine) newCompletion(w http.ResponseWriter, r *http.Request) (*completion, *apiError) {
 	c := &completion{e: e, w: w, flush: http.NewResponseController(w).Flush}
+	if media, _, _ := strings.Cut(strings.ToLower(r.Header.Get("Content-Type")), ";"); media != "application/json" {
+		return nil, badRequest("", "Unsupported Media Type: Only 'application/json' is allowed") // as vLLM's validate_json_request
+	}
 	data, err := io.ReadAll(r.Body)
 	if tooBig, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, &apiError{http.StatusRequestEntityTooLarge, "BadRequestError", "", fmt.Sprintf("the body is larger than %d bytes", tooBig.Limit)}

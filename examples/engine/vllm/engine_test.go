@@ -469,6 +469,7 @@ func TestDisconnect(t *testing.T) {
 	req, err := http.NewRequestWithContext(ctx, "POST", url+"/v1/completions",
 		strings.NewReader(`{"prompt":"the quick brown fox jumps over the lazy dog again and again","stream":true}`))
 	require.NoError(t, err)
+	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(t, err)
 	defer resp.Body.Close()
@@ -511,7 +512,7 @@ func TestTiming(t *testing.T) {
 				start := time.Now()
 				for range 2 {
 					w := httptest.NewRecorder()
-					e.ServeHTTP(w, httptest.NewRequest("POST", "/v1/completions", bytes.NewReader(prompt)))
+					e.ServeHTTP(w, request(t.Context(), string(prompt)))
 					require.Equal(t, 200, w.Code)
 				}
 				ms := time.Millisecond
@@ -536,7 +537,7 @@ func TestOverload(t *testing.T) {
 		for i := range codes {
 			wg.Go(func() {
 				w := httptest.NewRecorder()
-				e.ServeHTTP(w, httptest.NewRequest("POST", "/v1/completions", strings.NewReader(`{"prompt":"x"}`)))
+				e.ServeHTTP(w, request(t.Context(), `{"prompt":"x"}`))
 				codes[i] = w.Code
 			})
 			synctest.Wait()
@@ -558,7 +559,7 @@ func TestQueued(t *testing.T) {
 				e := vllm.New(tok, &vllm.Options{MaxRunning: running, OnFinish: func(r vllm.Report) { mu.Lock(); reports = append(reports, r); mu.Unlock() },
 					Timing: vllm.Timing{Base: time.Second, PrefillPerSecond: 1e9, DecodePerToken: time.Nanosecond}})
 				ask := func(ctx context.Context) {
-					r := httptest.NewRequestWithContext(ctx, "POST", "/v1/completions", strings.NewReader(`{"prompt":[1,2,3,4,5],"max_tokens":1}`))
+					r := request(ctx, `{"prompt":[1,2,3,4,5],"max_tokens":1}`)
 					defer func() { _ = recover() }() // http.ErrAbortHandler
 					e.ServeHTTP(httptest.NewRecorder(), r)
 				}
@@ -695,4 +696,24 @@ func TestFollow(t *testing.T) {
 	next(kvevent.Cleared, 0) // empty after the end
 	state(index.Unknown, "the connection to the engine's events is lost", 0)
 	require.Empty(t, batches)
+}
+
+// request returns a completion request.
+func request(ctx context.Context, body string) *http.Request {
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/completions", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	return r
+}
+
+// TestMediaType checks that a request that is not declared as JSON is refused, as by vLLM.
+func TestMediaType(t *testing.T) {
+	_, url := serve(t, vllm.Options{})
+	for typ, want := range map[string]int{"application/json": 200, "Application/JSON; charset=utf-8": 200, "": 400, "application/x-www-form-urlencoded": 400} {
+		resp, err := http.Post(url+"/v1/completions", typ, strings.NewReader(`{"prompt":"x","max_tokens":1}`))
+		require.NoError(t, err)
+		text, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		resp.Body.Close()
+		require.Equal(t, want, resp.StatusCode, "%q: %s", typ, text)
+	}
 }
