@@ -130,7 +130,7 @@ assistant
   text text="a"
 system
   text text="in the middle"
-user reminder
+user
   text text="<system-reminder>\nr\n</system-reminder>"`,
 		},
 		{
