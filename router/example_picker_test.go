@@ -13,7 +13,7 @@ import (
 	"github.com/weft-go/weft/router/policy"
 )
 
-// message is what a subscriber to vLLM's KV events receives: topic, sequence number, and the events as msgpack. This one stores two
+// message is a message as received by a subscriber to vLLM's KV events: topic, sequence number, and the events as msgpack. This one stores two
 // blocks of 4 tokens, 10 to 17.
 var message = [][]byte{[]byte("kv-events"), {0, 0, 0, 0, 0, 0, 0, 0}, []byte("\x93\xcb\x41\xda\x00\x00\x00\x00\x00\x00" +
 	"\x91\x95\xabBlockStored\x92\x01\x02\xc0\x98\x0a\x0b\x0c\x0d\x0e\x0f\x10\x11\x04\x00")}

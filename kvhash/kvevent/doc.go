@@ -51,7 +51,7 @@
 //   - The name of an adapter that has only a number, as in old versions, is "#" and the number.
 //   - Images, embeddings and other objects are identified by [ObjectHash]. A key of an unknown type is treated as an
 //     object, so that its block is missed instead of found by mistake.
-//   - Sequence numbers begin at 0, and Dynamo's at 1. Those of vLLM and SGLang are in the frame before the payload.
+//   - Sequence numbers begin at 0, and Dynamo's at 1. vLLM and SGLang send them in the frame before the payload.
 //   - TensorRT-LLM identifies the caches of a model by their windows: the longest window so far is treated as the cache
 //     of full attention. The engine's first events contain all windows; a decoder that starts later may treat a shorter
 //     window as the longest until the longest one occurs.

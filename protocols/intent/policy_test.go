@@ -173,7 +173,7 @@ func TestAppendBody(t *testing.T) {
 			`{"nvext": {"annotations": ["x"], "agent_hints": {"priority":-1,"osl":9},"cache_salt":"s"}, "model":"m"}`,
 		},
 		{
-			"nvext that is none", Target{kind: dynamo}, `{"nvext":null}`,
+			"nvext is null", Target{kind: dynamo}, `{"nvext":null}`,
 			`{"nvext":{"agent_hints":{"priority":-1,"osl":9},"cache_salt":"s"}}`,
 		},
 		{

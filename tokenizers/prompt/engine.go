@@ -47,7 +47,7 @@ type engineRequest struct {
 // AppendRequest appends the body of a request to an engine's /v1/completions endpoint that generates this response, one
 // choice, as a stream. model is the engine's name for the model. The prompt is sent as token ids, or as text if the model
 // has no tokenizer. Sampling parameters are those of the request, and max_tokens is [Decoder.Limit], or
-// [completions.DefaultMaxTokens] if there is no limit.
+// [completions.DefaultMaxTokens] without a limit.
 //
 // Send it with the Content-Type application/json, which vLLM requires. The body asks for token ids and for special tokens in the
 // text. Stop strings are not sent, because the decoder applies

@@ -5,6 +5,7 @@ package prompt
 import (
 	"slices"
 	"strconv"
+	"sync"
 )
 
 // number is the decimal form of a number below 10,000.
@@ -14,14 +15,16 @@ type number struct {
 	size   uint8   // of digits, in bytes
 }
 
-var numbers = func() (list [10_000]number) {
+// numbers returns the numbers below 10,000. It is 90 KB, made at the first use: many programs print no ids.
+var numbers = sync.OnceValue(func() *[10_000]number {
+	list := new([10_000]number)
 	for i := range list {
 		n := &list[i]
 		n.padded = [4]byte{byte('0' + i/1000), byte('0' + i/100%10), byte('0' + i/10%10), byte('0' + i%10)}
 		n.size = uint8(copy(n.digits[:], strconv.Itoa(i)))
 	}
 	return list
-}()
+})
 
 // appendIDs appends ids as a JSON list.
 func appendIDs(dst []byte, ids []uint32) []byte {
@@ -32,18 +35,18 @@ func appendIDs(dst []byte, ids []uint32) []byte {
 	width := 1 + len(strconv.FormatUint(uint64(slices.Max(ids)), 10))
 	at := len(dst) + 1
 	dst = append(slices.Grow(dst, width*len(ids)+most+2), '[')
-	buf := dst[:cap(dst)]
+	buf, table := dst[:cap(dst)], numbers()
 	for _, id := range ids {
 		b := buf[at : at+most]
 		switch high := id / 10_000; {
 		case high == 0:
-			n := &numbers[id]
+			n := &table[id]
 			*(*[4]byte)(b) = n.digits
 			at += int(n.size)
 		case high < 10_000:
-			n := &numbers[high]
+			n := &table[high]
 			*(*[4]byte)(b) = n.digits
-			*(*[4]byte)(b[n.size:]) = numbers[id%10_000].padded
+			*(*[4]byte)(b[n.size:]) = table[id%10_000].padded
 			at += int(n.size) + 4
 		default:
 			at += len(strconv.AppendUint(b[:0], uint64(id), 10))

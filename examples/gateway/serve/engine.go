@@ -56,8 +56,7 @@ const maxErrorBody = 64 << 10
 var errUnreachable = errors.New("serve: engine unreachable")
 
 // complete sends a completion request with hints and returns its stream. If the engine cannot be reached or refuses the
-// request, the error is an *apierr.Error. See readSteps for the sequence. The
-// caller must iterate over it or cancel ctx.
+// request, the error is an *apierr.Error. See readSteps for the sequence. The caller must iterate over it or cancel ctx.
 func (e *engine) complete(ctx context.Context, id string, req *completionRequest, hints intent.Out) (iter.Seq2[step, error], error) {
 	body, err := req.appendBody(nil, &hints)
 	if err != nil {

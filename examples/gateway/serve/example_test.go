@@ -16,7 +16,7 @@ import (
 	"github.com/weft-go/weft/tokenizers/prompt"
 )
 
-// A gateway in front of an embedded engine whose output calls a tool.
+// A gateway in front of an embedded engine that generates a call.
 func Example() {
 	tok := mini.Load()
 	engine := vllm.New(tok, &vllm.Options{Model: "m", Script: func(vllm.Prompt) vllm.Reply {

@@ -86,7 +86,7 @@ func AddDelta(x *index.Index, data []byte) error { return hooks.AddDelta(x, data
 // events name. They are in events added with the returned ID, or in events of workers whose Owner is the store's
 // instance, if its rank is 0. An Owner that is not a store of the index means the worker's own cache. Stores share the
 // IDs of workers; lookups do not report them. If the key is known already, AddStore returns its ID and changes nothing.
-// It panics if there is no such tier, and as [index.Index.AddWorker] does.
+// It panics if the tier is invalid, or if there are too many workers; see [index.Index.AddWorker].
 func AddStore(x *index.Index, k index.Key, tier kvevent.Tier) index.WorkerID {
 	return hooks.AddStore(x, k, tier)
 }

@@ -17,7 +17,7 @@ func (o *Options) signer() *replay.TokenWriter {
 	return o.Signer.NewWriter(o.Thinking == ThinkingOmitted)
 }
 
-// appendSignature appends the producer's signature, or the token of own if there is none. An encrypted form, for which
+// appendSignature appends the producer's signature, or otherwise the token of own. An encrypted form, for which
 // this API has no field, is packed by package sigpack.
 func appendSignature(dst, given []byte, f event.Flags, own *replay.TokenWriter) []byte {
 	switch {

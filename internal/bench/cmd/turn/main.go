@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command turn measures the CPU time and the memory that the gateway needs for one turn of an agent, stage by stage,
-// and of simple passes over the same body.
+// and of minimal scans of the same body.
 //
 //	go run ./cmd/turn [-sizes 12,50,100,200] [-templates qwen3,gpt-oss,deepseek] [-states warm,cold] [-n N] [-json]
 //
