@@ -23,11 +23,12 @@ type Options struct {
 	// ends in .json is read as Mistral's tekken.json, any other .json as tokenizer.json, everything else as a rank
 	// file.
 	File string
-	// Family is the vocabulary of a rank file: o200k_harmony (gpt-oss), o200k_base, cl100k_base, kimi_k2, glm4 or
-	// llama3. It determines the fields below that are empty. If Family and Pattern are empty, config.json or
-	// tokenizer_config.json in the same directory must specify the family.
+	// Family is the vocabulary of a rank file: o200k_harmony (gpt-oss), o200k_base, cl100k_base, p50k_base, p50k_edit,
+	// r50k_base, gpt2, kimi_k2, glm4 or llama3. It determines the fields below that are empty. If Family and Pattern are
+	// empty, config.json or tokenizer_config.json in the same directory must specify the family.
 	Family string
-	// Pattern is the regular expression that splits texts, in the syntax of the published Python code.
+	// Pattern is the regular expression that splits texts, as tiktoken's pat_str: in the syntax of Rust's crate
+	// fancy-regex. As in tiktoken, text that it does not match is dropped.
 	Pattern string
 	// Added contains the special tokens of a rank file with their IDs. For kimi_k2, glm4 and llama3 these differ by
 	// release, and the default is the added_tokens_decoder of tokenizer_config.json.

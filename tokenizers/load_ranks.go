@@ -67,14 +67,15 @@ func (m *ranked) build() (*Tokenizer, error) {
 		idAt:    map[uint32]int32{},
 		before:  m.before,
 	}
-	if f, ok := pretok.Lookup(m.pattern); ok {
+	if f, ok := pretok.LookupRust(m.pattern); ok {
 		t.steps = []step{{fn: f}}
 	} else {
-		x, err := pretok.Compile(m.pattern)
+		x, err := pretok.CompileRust(m.pattern)
 		if err != nil {
 			return fail("pattern", ErrUnsupported, "pattern %.200q: %v", m.pattern, err)
 		}
-		t.steps = []step{{cut: &pretok.Split{Pattern: x}}}
+		// tiktoken drops the text between matches.
+		t.steps = []step{{cut: &pretok.Split{Pattern: x, Behavior: pretok.Removed, Invert: true}}}
 	}
 	t.mapped = len(t.steps)
 	model, err := bpe.New(m.vocab, merges, bpe.Options{IgnoreMerges: true})

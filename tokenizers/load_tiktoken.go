@@ -32,6 +32,7 @@ type rankFamily struct {
 const (
 	cutContractions = `(?i:'s|'t|'re|'ve|'m|'ll|'d)`
 	cutLlama3       = cutContractions + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	cutR50K         = `'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s`
 	cutCL100K       = `'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s`
 	cutO200K        = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+` + cutContractions + `?|` +
 		`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*` + cutContractions + `?|` +
@@ -42,7 +43,7 @@ const (
 		`\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 )
 
-// rankFamilies lists the known families. Sources: tiktoken 0.12, tiktoken_ext/openai_public.py (o200k_*, cl100k_base);
+// rankFamilies lists the known families. Sources: tiktoken 0.14, tiktoken_ext/openai_public.py (those before kimi_k2);
 // tokenization_kimi.py of Kimi K2 and Kimi Linear, and Dynamo's lib/tokenizers/src/tiktoken.rs for its model types and
 // the 256 ids it fills; tokenization_chatglm.py of GLM-4; llama3/tokenizer.py of llama-models.
 //
@@ -52,6 +53,12 @@ var rankFamilies = []rankFamily{
 	{name: "o200k_harmony", pattern: cutO200K, ranks: 199998, models: []string{"gpt_oss"}, added: harmonyTokens},
 	{name: "o200k_base", pattern: cutO200K, ranks: 199998, files: []string{"o200k_base.tiktoken"}, added: func() []AddedToken {
 		return []AddedToken{specialToken(199999, "<|endoftext|>"), specialToken(200018, "<|endofprompt|>")}
+	}},
+	{name: "r50k_base", pattern: cutR50K, ranks: 50256, files: []string{"r50k_base.tiktoken"}, added: endOfText},
+	{name: "gpt2", pattern: cutR50K, ranks: 50256, added: endOfText},
+	{name: "p50k_base", pattern: cutR50K, ranks: 50280, files: []string{"p50k_base.tiktoken"}, added: endOfText},
+	{name: "p50k_edit", pattern: cutR50K, ranks: 50280, added: func() []AddedToken {
+		return append(endOfText(), specialToken(50281, "<|fim_prefix|>"), specialToken(50282, "<|fim_middle|>"), specialToken(50283, "<|fim_suffix|>"))
 	}},
 	{name: "cl100k_base", pattern: cutCL100K, ranks: 100256, files: []string{"cl100k_base.tiktoken"}, added: func() []AddedToken {
 		return []AddedToken{
@@ -66,6 +73,9 @@ var rankFamilies = []rankFamily{
 	{name: "glm4", pattern: cutLlama3, models: []string{"chatglm", "glm", "glm4", "glm4_moe"}},
 	{name: "llama3", pattern: cutLlama3, ranks: 128000, models: []string{"llama"}, bos: "<|begin_of_text|>"},
 }
+
+// endOfText returns the special token of r50k_base and p50k_base.
+func endOfText() []AddedToken { return []AddedToken{specialToken(50256, "<|endoftext|>")} }
 
 func specialToken(id uint32, content string) AddedToken {
 	return AddedToken{ID: id, Content: content, Special: true}

@@ -5,6 +5,7 @@ package tokenizers
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -193,6 +194,109 @@ func TestTiktokenGolden(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// OpenAI's rank files, by the name of their vocabulary, by their file name and by tiktoken's pat_str.
+func TestTiktokenPublished(t *testing.T) {
+	for _, c := range []struct {
+		name, file, pattern string
+		families            []string // with the ids of name; the first is that of the file name
+	}{
+		{"r50k", "r50k_base.tiktoken", cutR50K, []string{"r50k_base", "gpt2"}},
+		{"p50k", "p50k_base.tiktoken", cutR50K, []string{"p50k_base"}},
+		{"cl100k", "cl100k_base.tiktoken", cutCL100K, []string{"cl100k_base"}},
+		{"o200k", "o200k_base.tiktoken", cutO200K, []string{"o200k_base"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			fsys := os.DirFS(filepath.Join(sharedDir(t), "_tiktoken", c.name))
+			options := []*Options{nil, {File: c.file, Pattern: c.pattern}}
+			for _, family := range c.families {
+				options = append(options, &Options{Family: family})
+			}
+			var special []AddedToken
+			for _, opt := range options {
+				if opt != nil && opt.Pattern != "" {
+					opt.Added = special
+				}
+				tok, err := Load(fsys, opt)
+				if err != nil {
+					t.Fatalf("%+v: %v", opt, err)
+				}
+				special = tok.AddedTokens()
+				for _, g := range readTiktoken(t, filepath.Join(sharedDir(t), "_tiktoken", c.name, "golden.jsonl")) {
+					if got := tok.AppendEncodeSegments(nil, []Segment{{Text: g.Text}}); !slices.Equal(got, g.IDs) {
+						t.Errorf("%+v: %.200q: got %v, want %v", opt, g.Text, got, g.IDs)
+					}
+					want := g.IDs
+					if g.Parsed != nil {
+						want = g.Parsed
+					}
+					if got := tok.AppendEncode(nil, g.Text); !slices.Equal(got, want) {
+						t.Errorf("%+v: special tokens of %.200q: got %v, want %v", opt, g.Text, got, want)
+					}
+					if got := string(tok.AppendDecode(nil, g.IDs, false)); got != g.Text {
+						t.Errorf("%+v: %.200q becomes %.200q", opt, g.Text, got)
+					}
+				}
+			}
+		})
+	}
+}
+
+// tiktokenLine is a line of golden.jsonl made by tiktoken.
+type tiktokenLine struct {
+	Text   string
+	IDs    []uint32
+	Parsed []uint32 `json:"ids_special_parsed"` // with special tokens; IDs if absent
+}
+
+func readTiktoken(t *testing.T, file string) (out []tiktokenLine) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for d := json.NewDecoder(bytes.NewReader(data)); d.More(); {
+		var g tiktokenLine
+		if err := d.Decode(&g); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+// A count followed by a plus sign is possessive in tiktoken: numbers are cut into groups of three digits. White space
+// at the end is one piece, and text that a pattern does not match is dropped.
+func TestTiktokenPatterns(t *testing.T) {
+	var file bytes.Buffer
+	tokens := []string{"12", "123", "1234", "  ", "   "}
+	for b := range 256 {
+		fmt.Fprintf(&file, "%s %d\n", base64.StdEncoding.EncodeToString([]byte{byte(b)}), b)
+	}
+	for i, s := range tokens {
+		fmt.Fprintf(&file, "%s %d\n", base64.StdEncoding.EncodeToString([]byte(s)), 256+i)
+	}
+	for _, c := range []struct {
+		pattern, text string
+		want          []uint32
+	}{
+		{cutCL100K, "1234", []uint32{257, '4'}},
+		{`\p{N}{1,3}+|\s`, "1234", []uint32{257, '4'}},
+		{cutR50K, "1234", []uint32{258}},
+		{cutR50K, "a   ", []uint32{'a', 260}},
+		{cutR50K, "a   a", []uint32{'a', 259, ' ', 'a'}},
+		{`\p{N}`, "a1-2", []uint32{'1', '2'}},
+	} {
+		tok, err := loadTiktoken(file.Bytes(), tiktokenFile, Options{Pattern: c.pattern})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tok.AppendEncode(nil, c.text); !slices.Equal(got, c.want) {
+			t.Errorf("%s on %q: got %v, want %v", c.pattern, c.text, got, c.want)
+		}
 	}
 }
 

@@ -54,6 +54,19 @@
 // Oniguruma's result depends on the size of its program; {n,m} above 1000 of one character; look-behind with
 // more than 256 forms; - in a class where it is neither a range nor at an end.
 //
+// [CompileRust] and [LookupRust] read the syntax of Rust's crates fancy-regex and regex instead, for tiktoken:
+//
+//	{n,m}+          is possessive
+//	^ $             match at the ends of the text
+//	.               matches a newline with (?s)
+//	\w              has Alphabetic, M, Nd, Pc and Join_Control
+//	\xHH            is a code point
+//	\pL \u{4e2d} (?P<name>…)  are understood
+//
+// Refused there as well: \b \B \h \H \N \O \R \Z \0 \< \> and escapes of other letters; (?m), (?x) and, in a group, (?i); { that begins
+// no count, {,m}, {n,m} with n above m; two quantifiers in a row; repeats of what may be empty; -- ~~ and [: in a class;
+// POSIX names in \p{…}; (?i) on complements and intersections that it changes.
+//
 // # Guarantees
 //
 // For valid UTF-8 the cuts equal those of Hugging Face's tokenizers 0.23, whose expressions follow Unicode 16. A byte

@@ -63,8 +63,14 @@ func CL100K(s string, i int) int { return gpt4(s, i, letter, 3) }
 // possessive but a repeat of a repeat.
 //
 //	'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s
-func CL100KBase(s string, i int) int {
-	end := gpt4(s, i, letter, len(s))
+func CL100KBase(s string, i int) int { return wholeTail(s, i, gpt4(s, i, letter, len(s))) }
+
+// CL100KRust cuts by the same spelling as tiktoken reads it, where {1,3}+ is possessive: CL100K, but white space that
+// ends the text stays whole.
+func CL100KRust(s string, i int) int { return wholeTail(s, i, gpt4(s, i, letter, 3)) }
+
+// wholeTail returns end, or the end of the text if only white space follows i.
+func wholeTail(s string, i, end int) int {
 	if end < len(s) {
 		if c, n := classAt(s, i); c&space != 0 && run(s, i+n, space) == len(s) {
 			return len(s)

@@ -17,8 +17,11 @@ const (
 	notHan    = `&&[^\p{Han}]`
 	lead      = `[^\r\n\p{L}\p{N}]?`
 
-	gpt2Expr   = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
-	gpt2Short  = `'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
+	gpt2Expr  = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
+	gpt2Short = `'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
+	// tiktoken's present spelling, which means the same.
+	gpt2Possessive = `'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s`
+
 	cl100kExpr = contr + `|` + lead + `\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*` + blankTail
 	qwen2Expr  = contr + `|` + lead + `\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*` + blankTail
 	qwen35Expr = contr + `|` + lead + `[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*` + blankTail
@@ -50,7 +53,7 @@ func Lookup(exprs ...string) (f Func, ok bool) {
 		return nil, false
 	}
 	switch expr {
-	case gpt2Expr, gpt2Short:
+	case gpt2Expr, gpt2Short, gpt2Possessive:
 		f = GPT2
 	case cl100kExpr, cl100kFirstExpr:
 		f = CL100K

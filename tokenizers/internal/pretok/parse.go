@@ -14,7 +14,7 @@ import (
 
 // This file reads Oniguruma's syntax (ONIG_SYNTAX_ONIGURUMA of version 6.9, the default of Rust's onig
 // crate) into a tree. Constructs that the tree cannot represent are errors, and so are those that Oniguruma
-// reads in an unintended way.
+// reads in an unintended way. rust.go contains what differs in the syntax of Rust's fancy-regex.
 
 type kind uint8
 
@@ -64,6 +64,7 @@ type parser struct {
 	pos   int
 	depth int
 	flags flags
+	rust  bool // the syntax is that of fancy-regex
 }
 
 type flags struct{ fold, dotAll, extended bool }
@@ -73,8 +74,8 @@ func (p *parser) fail(at int, format string, args ...any) {
 	panic(&Error{p.expr, at, fmt.Sprintf(format, args...)})
 }
 
-func parse(expr string) (n *node, err error) {
-	p := parser{expr: expr}
+func parse(expr string, rust bool) (n *node, err error) {
+	p := parser{expr: expr, rust: rust}
 	defer func() {
 		if e, ok := recover().(*Error); ok {
 			n, err = nil, e
@@ -94,6 +95,9 @@ func parse(expr string) (n *node, err error) {
 		p.fail(p.pos, "unmatched )")
 	}
 	p.checkFolds(n)
+	if rust {
+		p.checkRust(n)
+	}
 	return n, nil
 }
 
@@ -183,12 +187,15 @@ func (p *parser) item() (n *node, isolated bool) {
 	if n == nil || isolated {
 		return n, isolated
 	}
-	for {
+	for first := true; ; first = false {
 		p.skipSpace()
 		q := p.pos
 		lo, hi, lazy, possessive, ok := p.quantifier()
 		if !ok {
 			return n, false
+		}
+		if p.rust && !first {
+			p.fail(q, "a quantifier after a quantifier")
 		}
 		if n.kind == kLook || n.kind == kAssert {
 			p.fail(q, "a quantifier after something that has no width")
@@ -213,7 +220,16 @@ func (p *parser) quantifier() (lo, hi int, lazy, possessive, ok bool) {
 	case '+':
 		lo, hi = 1, -1
 	case '{':
-		return p.interval()
+		at := p.pos
+		lo, hi, lazy, possessive, ok = p.interval()
+		if p.rust {
+			if !ok || p.expr[at+1] == ',' || possessive {
+				p.fail(at, "a { that does not begin {n}, {n,} or {n,m}")
+			}
+			lazy = lazy || p.take("?")
+			possessive = !lazy && p.take("+")
+		}
+		return lo, hi, lazy, possessive, ok
 	default:
 		return
 	}
@@ -380,8 +396,14 @@ func (p *parser) atom() (n *node, isolated bool) {
 		}
 		return &node{kind: kSet, at: at, set: single('\n').negate()}, false
 	case '^':
+		if p.rust {
+			return p.assertion(at, textStart), false
+		}
 		return p.assertion(at, lineStart), false
 	case '$':
+		if p.rust {
+			return p.assertion(at, textEnd), false
+		}
 		return p.assertion(at, lineEnd), false
 	case '*', '+', '?':
 		p.fail(at, "a quantifier after nothing")
@@ -406,6 +428,9 @@ func (p *parser) group(at int) (n *node, isolated bool) {
 	}
 	wrap := func(k kind, neg, lookbehind bool) *node {
 		return &node{kind: k, at: at, neg: neg, lookbehind: lookbehind, subs: []*node{p.close(at)}}
+	}
+	if p.rust && p.take("P<") {
+		p.pos-- // (?P<name>…) is (?<name>…)
 	}
 	switch c := p.next(); c {
 	case ':':
@@ -461,7 +486,16 @@ func (p *parser) group(at int) (n *node, isolated bool) {
 		if !p.more() {
 			p.fail(at, "a group without an end")
 		}
-		switch c := p.next(); c {
+		c := p.next()
+		if p.rust {
+			switch c {
+			case 's':
+				c = 'm' // the same option
+			case 'm', 'x':
+				p.fail(at, "the group option %q", c)
+			}
+		}
+		switch c {
 		case '-':
 			on = false
 		case 'i':
@@ -475,6 +509,12 @@ func (p *parser) group(at int) (n *node, isolated bool) {
 			p.flags = saved
 			return n, false
 		case ')': // up to the end of the group around it
+			if p.rust {
+				if p.depth > 1 {
+					p.fail(at, "options for the rest of a group") // fancy-regex does not end them with the group
+				}
+				return nil, false
+			}
 			n = p.alternatives()
 			p.flags = saved
 			return n, true
@@ -500,6 +540,9 @@ func (p *parser) escape(at int) *node {
 	if !p.more() {
 		p.fail(at, "a backslash at the end")
 	}
+	if p.rust {
+		p.rustEscape(at)
+	}
 	switch c := p.expr[p.pos]; c {
 	case 'A', 'z', 'Z', 'b', 'B':
 		p.pos++
@@ -523,6 +566,12 @@ func (p *parser) escape(at int) *node {
 		p.fail(at, "\\%c", c)
 	}
 	if set, neg, ok := p.shorthand(at); ok {
+		if p.rust {
+			if neg {
+				set = p.caseless(at, set.negate())
+			}
+			return p.chars(at, set, false)
+		}
 		if c := p.expr[at+1] | 0x20; c != 'p' || set.equal(wordSet()) {
 			// Case folding does not apply to \w and similar sets. A lone \w has more characters than one in a class.
 			if set.equal(wordSet()) {
@@ -554,12 +603,17 @@ func (p *parser) shorthand(at int) (set charset, neg, ok bool) {
 	case 'h', 'H':
 		name, neg = "XDigit", c == 'H'
 	case 'p', 'P':
+		if p.rust && p.pos+1 < len(p.expr) && p.expr[p.pos+1] != '{' {
+			name, neg = p.expr[p.pos+1:p.pos+2], c == 'P'
+			p.pos++
+			break
+		}
 		end := strings.IndexByte(p.expr[p.pos:], '}')
 		if p.pos+1 >= len(p.expr) || p.expr[p.pos+1] != '{' || end < 0 {
 			p.fail(at, "\\%c without {…}", c)
 		}
 		name, neg = p.expr[p.pos+2:p.pos+end], c == 'P'
-		if rest, ok := strings.CutPrefix(name, "^"); ok {
+		if rest, ok := strings.CutPrefix(name, "^"); ok && !p.rust {
 			name, neg = rest, !neg
 		}
 		p.pos += end
@@ -567,6 +621,9 @@ func (p *parser) shorthand(at int) (set charset, neg, ok bool) {
 		return nil, false, false
 	}
 	p.pos++
+	if p.rust {
+		return p.rustProperty(at, name), neg, true
+	}
 	r, ok := unidata.Property(name)
 	if !ok {
 		p.fail(at, "the property %q", name)
@@ -600,6 +657,9 @@ func (p *parser) char(at int) rune {
 		p.pos += n
 		return rune(v)
 	case 'u':
+		if p.rust && p.pos < len(p.expr) && p.expr[p.pos] == '{' {
+			return p.braced(at, 'u')
+		}
 		if p.pos+4 <= len(p.expr) {
 			if v, err := strconv.ParseUint(p.expr[p.pos:p.pos+4], 16, 32); err == nil {
 				p.pos += 4
@@ -608,15 +668,11 @@ func (p *parser) char(at int) rune {
 		}
 		p.fail(at, "\\u without four hexadecimal digits")
 	case 'x':
-		if p.take("{") {
-			end := strings.IndexByte(p.expr[p.pos:], '}')
-			if end >= 1 && end <= 8 {
-				if v, err := strconv.ParseUint(p.expr[p.pos:p.pos+end], 16, 32); err == nil {
-					p.pos += end + 1
-					return p.scalar(at, v)
-				}
-			}
-			p.fail(at, "\\x{…} without one code point")
+		if p.pos < len(p.expr) && p.expr[p.pos] == '{' {
+			return p.braced(at, 'x')
+		}
+		if p.rust {
+			return p.hex(at, 2)
 		}
 		p.pos--
 		return p.bytes(at)
@@ -625,6 +681,20 @@ func (p *parser) char(at int) rune {
 		p.fail(at, "\\%c", c)
 	}
 	return c
+}
+
+// braced reads the code point of \x{…} or \u{…}.
+func (p *parser) braced(at int, c rune) rune {
+	p.pos++
+	end := strings.IndexByte(p.expr[p.pos:], '}')
+	if end >= 1 && end <= 8 {
+		if v, err := strconv.ParseUint(p.expr[p.pos:p.pos+end], 16, 32); err == nil {
+			p.pos += end + 1
+			return p.scalar(at, v)
+		}
+	}
+	p.fail(at, "\\%c{…} without one code point", c)
+	return 0
 }
 
 func (p *parser) scalar(at int, v uint64) rune {
@@ -679,6 +749,9 @@ func (p *parser) class(at int) (set charset, neg bool) {
 			p.pos++
 			break
 		}
+		if p.rust {
+			p.rustClass(here)
+		}
 		if p.take("&&") {
 			if items == 0 {
 				p.fail(here, "&& after nothing")
@@ -708,9 +781,12 @@ func (p *parser) class(at int) (set charset, neg bool) {
 			if !p.more() {
 				p.fail(here, "a backslash at the end")
 			}
+			if p.rust {
+				p.rustEscape(here)
+			}
 			if x, n, ok := p.shorthand(here); ok {
 				if n {
-					x = x.negate()
+					x = p.caseless(here, charset(x).negate())
 				}
 				cur = append(cur, x...)
 				p.noRange(here)
@@ -741,7 +817,11 @@ func (p *parser) class(at int) (set charset, neg bool) {
 	if items == 0 {
 		p.fail(at, "&& before nothing")
 	}
-	return side(done, cur, sides), neg
+	set = side(done, cur, sides)
+	if neg || sides > 0 {
+		set = p.caseless(at, set)
+	}
+	return set, neg
 }
 
 func side(done charset, cur [][2]rune, sides int) charset {
@@ -768,7 +848,9 @@ func (p *parser) classChar(at int) rune {
 	if !p.more() {
 		p.fail(at, "a backslash at the end")
 	}
-	if p.take("b") {
+	if p.rust {
+		p.rustEscape(at)
+	} else if p.take("b") {
 		return '\b'
 	}
 	return p.char(at)

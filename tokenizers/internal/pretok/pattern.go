@@ -44,11 +44,18 @@ func (e *Error) Error() string {
 // The package documentation lists the constructs for which it returns an [*Error].
 //
 // A Pattern takes some 100 KB. Compiling takes milliseconds.
-func Compile(expr string) (*Pattern, error) {
+func Compile(expr string) (*Pattern, error) { return compileIn(expr, false) }
+
+// CompileRust reads an expression in the syntax of Rust's crate fancy-regex, which tiktoken uses. It refuses more than
+// Compile, above all what the two syntaxes interpret differently and tokenizers do not use; see the package
+// documentation.
+func CompileRust(expr string) (*Pattern, error) { return compileIn(expr, true) }
+
+func compileIn(expr string, rust bool) (*Pattern, error) {
 	if len(expr) > maxExpr {
 		return nil, &Error{Expr: expr[:maxExpr], Offset: maxExpr, Reason: fmt.Sprintf("an expression of more than %d bytes", maxExpr)}
 	}
-	n, err := parse(expr)
+	n, err := parse(expr, rust)
 	if err != nil {
 		return nil, err
 	}
