@@ -36,6 +36,9 @@ func (r *Request) Set(at Ref, b Block) error {
 	if err != nil {
 		return err
 	}
+	if r.doc != nil && !slices.EqualFunc(old.Content, b.Content, Block.Equal) {
+		exact = false // the nested blocks have other positions
+	}
 	if exact {
 		r.replace(p, b)
 	}
@@ -121,7 +124,10 @@ func (r *Request) Delete(at Ref) error {
 			return err
 		}
 	}
-	if exact {
+	switch {
+	case exact && p.holder == nil && len(p.list) == 1:
+		r.setTurns(slices.Delete(slices.Clone(r.view.Turns), p.ti, p.ti+1))
+	case exact:
 		r.put(p, slices.Delete(slices.Clone(p.list), p.i, p.i+1))
 	}
 	r.changed(exact)
@@ -160,15 +166,17 @@ func (r *Request) DeleteTurn(i int) error {
 	if i < 0 || i >= len(r.view.Turns) {
 		return noTurn(i)
 	}
+	exact := true
 	if r.doc != nil {
-		err := r.dialect.DeleteTurn(r.editor(), &r.view.Turns[i])
-		if err == nil {
-			r.changed(false)
+		var err error
+		if exact, err = r.dialect.DeleteTurn(r.editor(), &r.view.Turns[i]); err != nil {
+			return err
 		}
-		return err
 	}
-	r.setTurns(slices.Delete(slices.Clone(r.view.Turns), i, i+1))
-	r.changed(true)
+	if exact {
+		r.setTurns(slices.Delete(slices.Clone(r.view.Turns), i, i+1))
+	}
+	r.changed(exact)
 	return nil
 }
 
@@ -367,6 +375,16 @@ type spot struct {
 // find looks up a position.
 func (r *Request) find(at Ref) (spot, error) {
 	if at != (Ref{}) && at.doc == r.doc {
+		if r.hold.where == nil && r.hold.searches < fewSearches {
+			r.hold.searches++
+			for ti := range r.view.Turns {
+				t := &r.view.Turns[ti]
+				if p, ok := findIn(spot{turn: t, ti: ti, list: t.Blocks}, at); ok {
+					return p, nil
+				}
+			}
+			return spot{}, noBlock()
+		}
 		if r.hold.where == nil {
 			r.hold.where = make(map[int32]int32, 2*len(r.view.Turns))
 			for ti := range r.view.Turns {
@@ -380,8 +398,11 @@ func (r *Request) find(at Ref) (spot, error) {
 			}
 		}
 	}
-	return spot{}, &Error{Kind: Stale, Offset: -1, Msg: "the request has no block at this position"}
+	return spot{}, noBlock()
 }
+
+// fewSearches is the number of searches for positions before an index of them is built.
+const fewSearches = 4
 
 // index records the turn number of each block's position.
 func (r *Request) index(list []Block, turn int32) {
@@ -485,6 +506,10 @@ func (r *Request) own(list []Block) []Block {
 func (r *Request) newRef() Ref {
 	r.ids++
 	return Ref{node: r.ids}
+}
+
+func noBlock() error {
+	return &Error{Kind: Stale, Offset: -1, Msg: "the request has no block at this position"}
 }
 
 func noTurn(i int) error {

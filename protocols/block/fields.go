@@ -42,6 +42,11 @@ func (r *Request) Field(path ...string) []byte { return r.value(path).Raw() }
 func (r *Request) value(path []string) jsonscan.Value {
 	doc := r.extra
 	if r.doc != nil {
+		if r.edits != nil && !r.dirty && r.err == nil {
+			if v, ok := r.edits.Find(path...); ok {
+				return v
+			}
+		}
 		if r.Commit() != nil {
 			return jsonscan.Value{}
 		}

@@ -76,6 +76,8 @@ type hold struct {
 	blocks map[int]bool    // turns whose blocks were copied since then
 	where  map[int32]int32 // turn number by position; nil if not yet computed
 	marked bool            // derived values are up to date
+
+	searches int // lookups of positions without where
 }
 
 // mine returns turns that may be written.

@@ -94,9 +94,13 @@ const maxMarkPaths = 4096
 // exist if the fields of the block hold all of them.
 func (r *Request) blockMarks(t *Turn, b *Block) jsonscan.Value {
 	switch {
-	case b.At.doc != nil:
-		return valueOf(b.At)
-	case r.dialect == nil || len(b.JSON) == 0 && !b.rest.marks():
+	case b.At.doc != nil && b.At.doc == r.doc:
+		v := valueOf(b.At)
+		if r.edits != nil && r.edits.Changes(v) {
+			return rootOf(r.edits.AppendValue(nil, v))
+		}
+		return v
+	case b.At.doc == nil && (r.dialect == nil || len(b.JSON) == 0 && !b.rest.marks()):
 		return jsonscan.Value{}
 	}
 	return rootOf(r.dialect.AppendBlock(nil, t, b))
@@ -171,7 +175,7 @@ func (r *Request) amendBody(turns []Turn, changes []seam.Change[Block]) error {
 		list := changes[:sameTurn(changes)]
 		changes = changes[len(list):]
 		if dropsAll(&t, list) {
-			if err := r.dialect.DeleteTurn(e, &t); err != nil {
+			if _, err := r.dialect.DeleteTurn(e, &t); err != nil {
 				return err
 			}
 			continue

@@ -188,7 +188,7 @@ func (d reqDialect) Delete(e *jsonscan.Edits, t *block.Turn, holder *block.Block
 	parent := v.Parent()
 	switch {
 	case holder == nil && len(t.Blocks) == 1:
-		return false, d.DeleteTurn(e, t)
+		return d.DeleteTurn(e, t)
 	case inDetails(b):
 		deleteDetail(e, t, b)
 		return true, nil
@@ -239,9 +239,9 @@ func (reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t *b
 }
 
 // DeleteTurn removes a message.
-func (reqDialect) DeleteTurn(e *jsonscan.Edits, t *block.Turn) error {
+func (reqDialect) DeleteTurn(e *jsonscan.Edits, t *block.Turn) (bool, error) {
 	e.Delete(e.Doc().Root().Get("messages"), codec.ValueOf(t.At))
-	return nil
+	return true, nil
 }
 
 // joinNonEmpty joins the strings that are not empty.

@@ -45,7 +45,7 @@ func (reqDialect) Insert(*jsonscan.Edits, *block.Turn, *block.Block, int, []bloc
 
 // Delete removes a prompt.
 func (d reqDialect) Delete(e *jsonscan.Edits, t *block.Turn, _ *block.Block, _ int) (bool, error) {
-	return false, d.DeleteTurn(e, t)
+	return d.DeleteTurn(e, t)
 }
 
 // InsertTurn inserts a prompt before prompt number at.
@@ -83,12 +83,12 @@ func (reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t *b
 }
 
 // DeleteTurn removes a prompt. The last deletion leaves an empty array of prompts.
-func (reqDialect) DeleteTurn(e *jsonscan.Edits, t *block.Turn) error {
+func (reqDialect) DeleteTurn(e *jsonscan.Edits, t *block.Turn) (bool, error) {
 	v, list := codec.ValueOf(t.At), e.Doc().Root().Get("prompt")
 	if v == list {
 		e.Replace(v, []byte("[]"))
-		return nil
+		return false, nil
 	}
 	e.Delete(list, v)
-	return nil
+	return false, nil
 }

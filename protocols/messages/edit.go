@@ -146,7 +146,7 @@ func (d reqDialect) Delete(e *jsonscan.Edits, t *block.Turn, holder *block.Block
 	c := obj.Get(name)
 	switch {
 	case holder == nil && len(list) == 1:
-		return false, d.DeleteTurn(e, t)
+		return d.DeleteTurn(e, t)
 	case c == v: // a tool result that is a string
 		e.Replace(v, []byte(`""`))
 		return false, nil
@@ -183,12 +183,8 @@ func (d reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t 
 }
 
 // DeleteTurn removes a message, or all system text.
-func (reqDialect) DeleteTurn(e *jsonscan.Edits, t *block.Turn) error {
+func (reqDialect) DeleteTurn(e *jsonscan.Edits, t *block.Turn) (bool, error) {
 	v := codec.ValueOf(t.At)
-	if v.KeyIs("system") {
-		e.Delete(v.Doc().Root(), v)
-		return nil
-	}
-	e.Delete(v.Doc().Root().Get("messages"), v)
-	return nil
+	e.Delete(v.Parent(), v)
+	return true, nil
 }

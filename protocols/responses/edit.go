@@ -349,7 +349,7 @@ func (d reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t 
 }
 
 // DeleteTurn removes the items of a turn, or the instructions; input that is a string becomes the empty string.
-func (reqDialect) DeleteTurn(e *jsonscan.Edits, t *block.Turn) error {
+func (reqDialect) DeleteTurn(e *jsonscan.Edits, t *block.Turn) (bool, error) {
 	v := codec.ValueOf(t.At)
 	parent := v.Parent()
 	switch {
@@ -366,5 +366,5 @@ func (reqDialect) DeleteTurn(e *jsonscan.Edits, t *block.Turn) error {
 			}
 		}
 	}
-	return nil
+	return false, nil // the turns around it may become one
 }

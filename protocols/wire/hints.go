@@ -25,7 +25,7 @@ const maxBreakpoints = 4
 // At most 64 malformed marks are reported, with their paths in the decoded body. [intent.Read] reports faults of the
 // mark of the whole request.
 func Breakpoints(r *block.Request) ([]intent.Breakpoint, []intent.Fault) {
-	own := codec.CacheOf(codec.FieldOf(r, "cache_control"), nil) // also settles edits: positions are looked up in the body
+	own := codec.CacheOf(codec.FieldOf(r, "cache_control"), nil)
 	b := breakpoints{r: r}
 	none := intent.Breakpoint{Tool: -1, Turn: -1, Block: -1, Inner: -1}
 	tools := r.Tools()

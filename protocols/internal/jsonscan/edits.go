@@ -18,6 +18,7 @@ type Edits struct {
 	deleted map[int32]struct{}            // elements and fields
 	insert  map[int32]map[int32][]addText // container → the child before which to insert, -1 for the end
 	touched map[int32]struct{}            // containers with deletions or insertions
+	order   []int32                       // keys of replace and touched, sorted; nil if not computed since the last change
 }
 
 // addText is an inserted element, or a field with its name.
@@ -53,12 +54,21 @@ func (e *Edits) Lost(v Value) bool {
 }
 
 // Replace replaces v with raw, which must be a JSON value. A later call for the same value takes precedence.
-func (e *Edits) Replace(v Value, raw []byte) { e.replace[v.i] = raw }
+func (e *Edits) Replace(v Value, raw []byte) {
+	e.replace[v.i] = raw
+	e.order = nil
+}
 
 // Delete removes child, an element or field of parent, with its comma.
 func (e *Edits) Delete(parent, child Value) {
 	e.deleted[child.i] = struct{}{}
-	e.touched[parent.i] = struct{}{}
+	e.touch(parent)
+}
+
+// touch records that the container v has deletions or insertions.
+func (e *Edits) touch(v Value) {
+	e.touched[v.i] = struct{}{}
+	e.order = nil
 }
 
 // Insert inserts raw, a JSON value or a whole field, into the container parent, before the child before or, if before
@@ -74,7 +84,7 @@ func (e *Edits) Insert(parent, before Value, raw []byte) {
 		e.insert[parent.i] = m
 	}
 	m[at] = append(m[at], raw)
-	e.touched[parent.i] = struct{}{}
+	e.touch(parent)
 }
 
 // SetMember sets the field name of obj to raw: it replaces the value or appends the field.
@@ -119,17 +129,66 @@ type splice struct {
 	text     []byte
 }
 
+// Changes reports whether the edited text of v differs from that in the document, unless a value that contains v is
+// replaced or deleted.
+func (e *Edits) Changes(v Value) bool { return len(e.within(v)) > 0 }
+
+// within returns the values in v, v included, that are replaced or have deletions or insertions, in order.
+func (e *Edits) within(v Value) []int32 {
+	if e.order == nil {
+		e.order = make([]int32, 0, len(e.replace)+len(e.touched))
+		for i := range e.replace {
+			e.order = append(e.order, i)
+		}
+		for i := range e.touched {
+			e.order = append(e.order, i)
+		}
+		slices.Sort(e.order)
+		e.order = slices.Compact(e.order)
+	}
+	from, _ := slices.BinarySearch(e.order, v.i)
+	n, _ := slices.BinarySearch(e.order[from:], e.doc.nodes[v.i].next)
+	return e.order[from : from+n]
+}
+
+// Find returns the value at a path of field names. It does not exist if the edited document lacks it. It reports false
+// if an edit concerns the value, so that the document does not contain it as it will be.
+func (e *Edits) Find(path ...string) (Value, bool) {
+	v := e.doc.Root()
+	for _, name := range path {
+		m := v.Get(name)
+		switch {
+		case m.Exists() && e.Replaced(m):
+			return Value{}, false
+		case !m.Exists():
+			return Value{}, e.insert[v.i] == nil
+		}
+		v = m
+	}
+	return v, len(e.within(v)) == 0
+}
+
 // Append appends the edited document to dst.
 func (e *Edits) Append(dst []byte) []byte {
-	list := make([]splice, 0, len(e.replace)+len(e.touched))
-	for i, raw := range e.replace {
-		if _, gone := e.deleted[i]; !gone {
+	root := e.doc.Root()
+	off, end := root.Span()
+	dst = e.AppendValue(append(dst, e.doc.body[:off]...), root)
+	return append(dst, e.doc.body[end:]...)
+}
+
+// AppendValue appends the edited text of v, as if no value that contains v were replaced or deleted.
+func (e *Edits) AppendValue(dst []byte, v Value) []byte {
+	own := e.within(v)
+	list := make([]splice, 0, 2*len(own))
+	for _, i := range own {
+		raw, replaced := e.replace[i]
+		if _, gone := e.deleted[i]; replaced && !gone {
 			n := &e.doc.nodes[i]
 			list = append(list, splice{int(n.off), int(n.end), raw})
 		}
-	}
-	for i := range e.touched {
-		list = e.gaps(list, Value{e.doc, i})
+		if _, touched := e.touched[i]; touched {
+			list = e.gaps(list, Value{e.doc, i})
+		}
 	}
 	// Sort by position. At the same position, insertions come first; of two spans, the longer, outer one comes first.
 	slices.SortFunc(list, func(a, b splice) int {
@@ -144,7 +203,8 @@ func (e *Edits) Append(dst []byte) []byte {
 		}
 		return cmp.Compare(b.end, a.end)
 	})
-	body, at := e.doc.body, 0
+	body := e.doc.body
+	at, end := v.Span()
 	for _, s := range list {
 		if s.off < at {
 			continue // inside a replaced or deleted span
@@ -153,7 +213,7 @@ func (e *Edits) Append(dst []byte) []byte {
 		dst = append(dst, s.text...)
 		at = s.end
 	}
-	return append(dst, body[at:]...)
+	return append(dst, body[at:end]...)
 }
 
 // gaps appends one splice for every gap between surviving children of c in which something was deleted or inserted. A

@@ -58,7 +58,7 @@ type Dialect[API, Limits, Params, Tool, Turn, Block any] interface {
 	Insert(e *jsonscan.Edits, t *Turn, holder *Block, at int, list []Block) error
 	Delete(e *jsonscan.Edits, t *Turn, holder *Block, at int) (exact bool, err error)
 	InsertTurn(e *jsonscan.Edits, turns []Turn, at int, t *Turn) error
-	DeleteTurn(e *jsonscan.Edits, t *Turn) error
+	DeleteTurn(e *jsonscan.Edits, t *Turn) (exact bool, err error)
 }
 
 // Change replaces or removes one block of a turn; see [Access.Amend].
