@@ -13,8 +13,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/parsers"
 	"github.com/weft-go/weft/protocols/event"
 )

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	"github.com/weft-go/weft/internal/require"
 )
 
 // sources returns the package, type-checked. Its imports are empty, so objects of other packages have no type.

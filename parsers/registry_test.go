@@ -6,8 +6,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/parsers"
 	"github.com/weft-go/weft/parsers/family"
 )

@@ -17,8 +17,9 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/weft-go/weft/internal/require"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -11,9 +11,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/weft-go/weft/internal/bench"
+	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/parsers"
 )
 

@@ -14,7 +14,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/internal/require"
 )
 
 // A fenced is a fenced block of a Markdown file.

@@ -11,8 +11,7 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/parsers"
 	"github.com/weft-go/weft/protocols/event"
 )

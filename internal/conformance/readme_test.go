@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	"github.com/weft-go/weft/internal/require"
 )
 
 // TestReadmePrograms checks that the first program of each library's README is an Example of the module, which is compiled and

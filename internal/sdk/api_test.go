@@ -5,8 +5,7 @@ package sdk_test
 import (
 	"time"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/wire"

@@ -9,7 +9,8 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/packages/respjson"
 	"github.com/openai/openai-go/v3/packages/ssestream"
-	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/internal/require"
 )
 
 func chatParams() openai.ChatCompletionNewParams {

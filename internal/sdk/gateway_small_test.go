@@ -10,7 +10,8 @@ import (
 	"github.com/openai/openai-go/v3"
 	oairesp "github.com/openai/openai-go/v3/responses"
 	"github.com/openai/openai-go/v3/shared"
-	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/internal/require"
 )
 
 // TestModels lists the models and gets one whose name has a slash, in the form of each API.

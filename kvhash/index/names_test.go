@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	"github.com/weft-go/weft/internal/require"
 )
 
 // Few names that come and go, against a map. In a table of two groups each soon has names that passed it, and a hash that is not there

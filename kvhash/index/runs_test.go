@@ -6,8 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/kvhash"
 	"github.com/weft-go/weft/kvhash/kvevent"
 )

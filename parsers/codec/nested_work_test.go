@@ -9,8 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/parsers/codec"
 	"github.com/weft-go/weft/parsers/internal/args"
 	"github.com/weft-go/weft/parsers/internal/work"

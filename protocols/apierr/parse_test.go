@@ -7,8 +7,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/wire"

@@ -5,8 +5,7 @@ package block_test
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/chat"
 )

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/chat"
 	"github.com/weft-go/weft/protocols/messages"
@@ -120,8 +120,7 @@ func placesOf(t require.TestingT, r *block.Request, opt chat.RenderOptions) []ch
 				require.Equal(t, v["text"], p.Text, p.Path())
 			}
 		default:
-			t.Errorf("%s is %v", p.Path(), v)
-			t.FailNow()
+			require.Fail(t, "neither text nor part", "%s: %v", p.Path(), v)
 		}
 		require.LessOrEqual(t, p.Offset, len(p.Text))
 	}

@@ -10,7 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/internal/require"
 )
 
 // TestMalformed tests that a malformed value yields one fault and no hint.

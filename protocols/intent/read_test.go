@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/internal/require"
 )
 
 func header(pairs ...string) http.Header {

@@ -7,8 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/protocols/chat"
 	"github.com/weft-go/weft/protocols/messages"
 )

@@ -7,8 +7,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/weft-go/weft/internal/require"
 	blocks "github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/chat"
 	"github.com/weft-go/weft/protocols/messages"

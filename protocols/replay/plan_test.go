@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	"github.com/weft-go/weft/internal/require"
 )
 
 // fieldOf returns a function that does what (*block.Request).Field does.

@@ -8,8 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/tokenizers/prompt"
 	"github.com/weft-go/weft/tokenizers/template"

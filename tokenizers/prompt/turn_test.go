@@ -11,8 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/tokenizers"
 	"github.com/weft-go/weft/tokenizers/prompt"
 	"github.com/weft-go/weft/tokenizers/template"

@@ -19,10 +19,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/weft-go/weft/examples/engine/vllm"
+	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/kvhash/index"
 	"github.com/weft-go/weft/kvhash/kvevent"
 	"github.com/weft-go/weft/tokenizers"
@@ -667,10 +667,15 @@ func TestFollow(t *testing.T) {
 	stream := x.NewStream(id, &index.StreamOptions{OnBatch: func(b *kvevent.Batch) { batches <- b.Clone() }})
 	state := func(want index.State, why string, blocks int) {
 		t.Helper()
-		require.Eventually(t, func() bool {
+		deadline := time.Now().Add(5 * time.Second)
+		for {
 			w, _ := x.Worker(id)
-			return w.State == want && w.Why == why && w.Blocks == blocks
-		}, 5*time.Second, time.Millisecond)
+			if w.State == want && w.Why == why && w.Blocks == blocks {
+				return
+			}
+			require.True(t, time.Now().Before(deadline), "%+v", w)
+			time.Sleep(time.Millisecond)
+		}
 	}
 	next := func(kind kvevent.Kind, blocks int) {
 		t.Helper()

@@ -7,7 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/internal/require"
 )
 
 // chunkCases are chunks of a stream with three choices. Those with quick have output only.

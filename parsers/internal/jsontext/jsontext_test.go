@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	"github.com/weft-go/weft/internal/require"
 )
 
 var samples = []string{

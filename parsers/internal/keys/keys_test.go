@@ -5,7 +5,7 @@ package keys
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	"github.com/weft-go/weft/internal/require"
 )
 
 func TestSet(t *testing.T) {

@@ -5,7 +5,7 @@ package text
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	"github.com/weft-go/weft/internal/require"
 )
 
 func TestWhole(t *testing.T) {

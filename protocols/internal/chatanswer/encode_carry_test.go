@@ -5,8 +5,7 @@ package chatanswer_test
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/internal/chatanswer"
 )

@@ -11,7 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/internal/require"
 )
 
 var testLimits = Limits{Bytes: 1 << 26, Depth: 128, Values: 1 << 20}

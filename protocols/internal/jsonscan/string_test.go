@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/stretchr/testify/require"
+	"github.com/weft-go/weft/internal/require"
 )
 
 // simpleUnescaped is AppendUnescaped, one byte or escape sequence at a time.
