@@ -428,7 +428,7 @@ func (x *Index) clearTier(id WorkerID, w *worker, tier kvevent.Tier) {
 	}
 	x.flush(id, w, &d)
 	if tier == kvevent.Device {
-		x.unpredictAll(w)
+		x.unpredictAll(id, w)
 	}
 	w.orphans.clearTier(d.plane)
 	x.tree.reset()

@@ -5,6 +5,7 @@ package index
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
@@ -85,17 +86,25 @@ func (x *Index) check(unique bool) error {
 			return fmt.Errorf("extra for %v with %d references", k, refs[k])
 		}
 	}
-	n, expect, until, all := 0, 0, 0, 0
+	n, expect, until, all, spans := 0, 0, 0, 0, 0
 	for id, w := range x.workers {
 		if w == nil {
 			continue
 		}
-		until, all = until+len(w.expects.until), all+len(w.expects.all)
+		until, all = until+w.expects.blocks, all+len(w.expects.all)
+		n, err := w.expects.check()
+		if err != nil {
+			return fmt.Errorf("worker %d: %w", id, err)
+		}
+		spans += n
 		for serial, p := range w.expects.all {
 			if p.serial != serial || p.worker != WorkerID(id) || p.at >= len(x.pred.queue) || x.pred.queue[p.at] != p {
 				return fmt.Errorf("worker %d: prediction %d is not in its place", id, serial)
 			}
 		}
+	}
+	if spans != x.pred.spans {
+		return fmt.Errorf("%d spans, counted %d", spans, x.pred.spans)
 	}
 	if all != len(x.pred.queue) {
 		return fmt.Errorf("%d predictions, %d in the queue", all, len(x.pred.queue))
@@ -109,7 +118,7 @@ func (x *Index) check(unique bool) error {
 					id := WorkerID((v.lo+i)*64 + bits.TrailingZeros64(word))
 					if p == planePredicted {
 						expect++
-						if _, ok := x.workers[id].expects.until[slot]; !ok {
+						if x.workers[id].expects.at(slot) == nil {
 							return fmt.Errorf("slot %d worker %d: no prediction", slot, id)
 						}
 						continue
@@ -123,6 +132,51 @@ func (x *Index) check(unique bool) error {
 		return fmt.Errorf("%d bits, %d references; %d expected, %d predictions", n, len(refs), expect, until)
 	}
 	return nil
+}
+
+// at returns the prediction to which the block in a slot belongs, or nil.
+func (e *expects) at(slot uint32) *prediction {
+	for _, s := range e.pages[slot>>pageBits] {
+		if s.from <= slot && slot < s.to {
+			return s.of
+		}
+	}
+	return nil
+}
+
+// check returns the number of spans.
+func (e *expects) check() (spans int, err error) {
+	blocks, of := 0, make(map[*prediction]int)
+	for page, list := range e.pages {
+		if len(list) == 0 {
+			return 0, fmt.Errorf("page %d is empty", page)
+		}
+		for i, s := range list {
+			if s.from >= s.to || s.from>>pageBits != page || (s.to-1)>>pageBits != page || e.all[s.of.serial] != s.of {
+				return 0, fmt.Errorf("page %d: span %d-%d of prediction %d", page, s.from, s.to, s.of.serial)
+			}
+			if i > 0 && (list[i-1].to > s.from || list[i-1].to == s.from && list[i-1].of == s.of) {
+				return 0, fmt.Errorf("page %d: span %d-%d after %d-%d", page, s.from, s.to, list[i-1].from, list[i-1].to)
+			}
+			for slot := s.from; slot < s.to; slot++ {
+				if !slices.ContainsFunc(s.of.parts, func(p part) bool { return p.from <= slot && slot < p.to }) {
+					return 0, fmt.Errorf("slot %d is in no part of prediction %d", slot, s.of.serial)
+				}
+			}
+			of[s.of] += int(s.to - s.from)
+			blocks += int(s.to - s.from)
+		}
+		spans += len(list)
+	}
+	for serial, p := range e.all {
+		if p.blocks == 0 || p.blocks != of[p] {
+			return 0, fmt.Errorf("prediction %d has %d blocks, counted %d", serial, of[p], p.blocks)
+		}
+	}
+	if blocks != e.blocks || (blocks == 0) != (e.all == nil) {
+		return 0, fmt.Errorf("%d blocks are predicted, counted %d", blocks, e.blocks)
+	}
+	return spans, nil
 }
 
 // each calls f for every run that can be found.

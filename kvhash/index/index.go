@@ -105,6 +105,7 @@ type Index struct {
 	names   []uint64
 	fresh   []bool
 	segs    []segment
+	spans   []span
 	touched uint32 // see names.touch
 }
 
@@ -384,8 +385,14 @@ func (x *Index) clearHidden(id WorkerID, w *worker) {
 			x.strip(id, p)
 		}
 	}
-	for slot := range w.expects.until {
-		x.strip(id, location(slot))
+	for _, list := range w.expects.pages {
+		for _, s := range list {
+			for slot := s.from; slot < s.to; {
+				next := max(slot+1, x.tree.end(slot))
+				x.strip(id, location(slot))
+				slot = next
+			}
+		}
 	}
 	x.forget(w)
 	w.held = 0

@@ -115,7 +115,7 @@ func (x *Index) locateJob(w *worker, j *job, res *Result) {
 	for _, h := range j.path {
 		prev = x.tree.find(prev, h)
 	}
-	if n := x.locate(prev, x.seqs, j.gone); n < len(j.hashes) {
+	if n := x.locate(prev, x.seqs, j.gone, false); n < len(j.hashes) {
 		w.full = true
 		x.cuts++
 		res.Ignored += len(j.hashes) - n
@@ -169,9 +169,10 @@ func (t *tree) hang(segs []segment) {
 
 // locate finds the slots of blocks with the given sequence hashes, which follow the block in slot prev (0 if it is
 // absent or they begin a prompt), and allocates slots for absent blocks. The segments are in x.segs; new ones must be
-// passed to fill. Removed blocks are skipped. It returns the number of blocks processed, which is less than len(seqs)
-// if the index is full.
-func (x *Index) locate(prev uint32, seqs []uint64, gone []bool) int {
+// passed to fill. Removed blocks are skipped. chained specifies that the hashes are known to be a chain, so that it takes
+// one comparison to find a run. It returns the number of blocks processed, which is less than len(seqs) if the index is
+// full.
+func (x *Index) locate(prev uint32, seqs []uint64, gone []bool, chained bool) int {
 	t := &x.tree
 	x.segs = x.segs[:0]
 	for i := 0; i < len(seqs); {
@@ -190,11 +191,16 @@ func (x *Index) locate(prev uint32, seqs []uint64, gone []bool) int {
 			case t.slots.run(prev) != 0:
 				t.follow(prev, t.slots.run(slot))
 			}
+			if chained {
+				end += t.along(slot, seqs[end:])
+			}
 			for end < len(seqs) && (gone == nil || !gone[end]) {
 				if next := slot + uint32(end-i); !t.slots.isNext(next) || t.slots.run(next) == 0 || t.slots.seq.at(next).Load() != seqs[end] {
 					break
 				}
-				end++
+				if end++; chained {
+					end += t.along(slot+uint32(end-1-i), seqs[end:])
+				}
 			}
 			x.segs = append(x.segs, segment{slot: slot, from: i, n: end - i, prev: prev})
 		} else {
@@ -271,7 +277,7 @@ func (x *Index) grant(id WorkerID, w *worker, from, to uint32, plane int, fresh 
 			w.held += int(end - to)
 		}
 		if t.sets.has(set, id, planePredicted) {
-			w.expects.confirm(to, end)
+			x.assign(w, to, end, nil)
 		}
 		t.repaint(n, to, end, t.sets.edit(set, id, 1<<plane, 1<<planePredicted))
 	}

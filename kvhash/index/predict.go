@@ -7,29 +7,36 @@ import (
 	"container/heap"
 	"math"
 	"slices"
+	"sort"
 	"time"
 )
 
 // predictions holds the blocks that are expected on workers. Each worker has its own predictions, so that changes of
 // one do not affect the others; all share one queue of deadlines.
 type predictions struct {
-	queue deadlines // a block may be in several; the latest deadline applies
-	last  uint64    // serial number of the last one
+	queue deadlines
+	spans int    // of all workers
+	last  uint64 // serial number of the last one
 }
 
-// expects holds the predictions of one worker.
+// expects holds the predictions of one worker. A block that several include belongs to the one with the latest deadline.
 //
-// Invariants: a bit in planePredicted is set exactly while until has the slot; the queue of the index holds exactly what is in all.
+// Invariants: a bit in planePredicted is set exactly while a span has the slot; all, like the queue of the index, has
+// exactly the predictions to which blocks belong.
 type expects struct {
-	until map[uint32]deadline    // by slot
-	all   map[uint64]*prediction // by serial number
+	pages  map[uint32][]span      // by slot>>pageBits; ascending; adjacent spans belong to different predictions
+	blocks int                    // in all spans
+	all    map[uint64]*prediction // by serial number
 }
 
-// deadline is the time until which a block is expected, and its prediction.
-type deadline struct {
-	until  time.Time
-	serial uint64
+// span is a range of slots in one page whose blocks belong to one prediction.
+type span struct {
+	from, to uint32
+	of       *prediction
 }
+
+// pageBits is the logarithm of the number of slots in a page. It bounds the cost of a change to one span.
+const pageBits = 10
 
 // Prediction identifies the blocks that a call to [Index.Predict] added, so that they can be withdrawn. The zero
 // Prediction is empty.
@@ -41,8 +48,15 @@ type Prediction struct {
 type prediction struct {
 	Prediction
 	until  time.Time
-	blocks []segment // fresh: not expected before
-	at     int       // in the queue
+	parts  []part // the deepest first; some of their blocks may no longer belong to it
+	blocks int    // that belong to it
+	at     int    // in the queue
+}
+
+// part is a range of slots.
+type part struct {
+	from, to uint32
+	fresh    bool // not expected before
 }
 
 // deadlines is a heap of predictions, the one that ends first on top. See [container/heap].
@@ -66,7 +80,8 @@ func (d *deadlines) Pop() any {
 // sent to it. hashes are the prompt's sequence hashes; the first from blocks are not predicted. Lookups report
 // predicted blocks until an event of the worker confirms them or [Index.Expire] is called with the time until or later.
 // Blocks that are already resident are not predicted. If no blocks remain, or id is not a worker, Predict does nothing
-// and returns the zero Prediction. For lookups it is one step. O(len(hashes)).
+// and returns the zero Prediction. For lookups it is one step. O(blocks that no worker holds + runs of the others with
+// the same residents).
 func (x *Index) Predict(id WorkerID, hashes []uint64, from int, until time.Time) Prediction {
 	x.lock()
 	defer x.mu.Unlock()
@@ -74,21 +89,18 @@ func (x *Index) Predict(id WorkerID, hashes []uint64, from int, until time.Time)
 	if from = max(from, 0); w == nil || w.store != 0 || from >= len(hashes) {
 		return Prediction{}
 	}
-	if w.expects.until == nil {
-		w.expects = expects{make(map[uint32]deadline), make(map[uint64]*prediction)}
-	}
-	x.locate(x.tree.seek(hashes[:from]), hashes[from:], nil)
+	x.locate(x.tree.seek(hashes[:from]), hashes[from:], nil, true)
 	x.pred.last++
-	p := prediction{Prediction: Prediction{x.pred.last, id}, until: until}
+	p := &prediction{Prediction: Prediction{x.pred.last, id}, until: until}
 	for _, s := range slices.Backward(x.segs) {
-		x.expect(id, w, s, &p)
+		x.expect(id, w, s, p)
 	}
 	x.tree.hang(x.segs)
-	if len(p.blocks) == 0 {
+	if p.blocks == 0 {
 		return Prediction{}
 	}
-	heap.Push(&x.pred.queue, &p)
-	w.expects.all[p.serial] = &p
+	heap.Push(&x.pred.queue, p)
+	w.expects.all[p.serial] = p
 	x.wake(nanos(until))
 	x.publish(id, w)
 	return p.Prediction
@@ -101,7 +113,7 @@ func (x *Index) expect(id WorkerID, w *worker, s segment, p *prediction) {
 	if s.fresh {
 		t.fill(s.prev, from, to, t.sets.edit(0, id, 1<<planePredicted, 0))
 		w.held += s.n
-		w.expects.extend(from, to, true, p)
+		x.extend(w, part{from, to, true}, p)
 		return
 	}
 	for to > from {
@@ -113,33 +125,137 @@ func (x *Index) expect(id WorkerID, w *worker, s segment, p *prediction) {
 				t.repaint(n, at, to, t.sets.edit(set, id, 1<<planePredicted, 0))
 				w.held += int(to - at)
 			}
-			w.expects.extend(at, to, !held, p)
+			x.extend(w, part{at, to, !held}, p)
 		}
 		to = at
 	}
 }
 
-// extend moves the deadlines of the blocks in slots [from,to) to that of p, unless they are later. fresh reports that
-// the blocks had no predictions.
-func (e *expects) extend(from, to uint32, fresh bool, p *prediction) {
-	late := false
-	for i := from; i < to; i++ {
-		if fresh || p.until.After(e.until[i].until) {
-			e.until[i] = deadline{p.until, p.serial}
-			late = true
+// extend adds the blocks in a part to p, except those with a later deadline.
+func (x *Index) extend(w *worker, s part, p *prediction) {
+	before := p.blocks
+	if x.assign(w, s.from, s.to, p); p.blocks == before {
+		return
+	}
+	if last := len(p.parts) - 1; last >= 0 && p.parts[last].from == s.to && p.parts[last].fresh == s.fresh {
+		p.parts[last].from = s.from
+	} else {
+		p.parts = append(p.parts, s)
+	}
+}
+
+// assign makes the blocks in slots [from,to) belong to p, except those with a later deadline, or to no prediction if p
+// is nil. A prediction ends with its last block.
+func (x *Index) assign(w *worker, from, to uint32, p *prediction) {
+	e := &w.expects
+	if p != nil && e.pages == nil {
+		*e = expects{pages: make(map[uint32][]span), all: make(map[uint64]*prediction)}
+	}
+	for from < to && e.pages != nil {
+		page := from >> pageBits
+		end := min(to, (page+1)<<pageBits)
+		list := e.pages[page]
+		i, _ := slices.BinarySearchFunc(list, from, func(s span, from uint32) int { return cmp.Compare(s.to, from) })
+		j := i
+		out := x.spans[:0]
+		at := from
+		for ; j < len(list) && list[j].from <= end; j++ { // the first and the last may only touch the range
+			s := list[j]
+			out = addSpan(out, s.from, min(s.to, from), s.of)
+			if a, b := max(s.from, from), min(s.to, end); a < b {
+				out = addSpan(out, at, a, x.move(e, a-at, nil, p))
+				out = addSpan(out, a, b, x.move(e, b-a, s.of, p))
+				at = b
+			}
+			if s.to > end {
+				out = addSpan(out, at, end, x.move(e, end-at, nil, p))
+				out = addSpan(out, max(s.from, end), s.to, s.of)
+				at = end
+			}
+		}
+		out = addSpan(out, at, end, x.move(e, end-at, nil, p))
+		x.spans = out
+		x.pred.spans += len(out) - (j - i)
+		if list = slices.Replace(list, i, j, out...); len(list) > 0 {
+			e.pages[page] = list
+		} else {
+			delete(e.pages, page)
+		}
+		from = end
+	}
+	if e.blocks == 0 {
+		*e = expects{} // maps do not shrink
+	}
+}
+
+// move records that n blocks which belong to old, or to no prediction, were assigned to p. It returns the one that they
+// belong to now.
+func (x *Index) move(e *expects, n uint32, old, p *prediction) *prediction {
+	if n == 0 || old == p || old != nil && p != nil && !p.until.After(old.until) {
+		return old
+	}
+	if old == nil {
+		e.blocks += int(n)
+	} else if old.blocks -= int(n); old.blocks == 0 {
+		heap.Remove(&x.pred.queue, old.at)
+		delete(e.all, old.serial)
+	}
+	if p == nil {
+		e.blocks -= int(n)
+	} else {
+		p.blocks += int(n)
+	}
+	return p
+}
+
+// addSpan adds a span to the end of list, unless it is empty.
+func addSpan(list []span, from, to uint32, of *prediction) []span {
+	if from >= to || of == nil {
+		return list
+	}
+	if last := len(list) - 1; last >= 0 && list[last].to == from && list[last].of == of {
+		list[last].to = to
+		return list
+	}
+	return append(list, span{from, to, of})
+}
+
+// next returns the first range of slots in [from,to), and in the page of from, whose blocks belong to p. If there is
+// none, the range is empty and at the end.
+func (e *expects) next(from, to uint32, p *prediction) (uint32, uint32) {
+	page := from >> pageBits
+	to = min(to, (page+1)<<pageBits)
+	list := e.pages[page]
+	i, _ := slices.BinarySearchFunc(list, from+1, func(s span, from uint32) int { return cmp.Compare(s.to, from) })
+	for ; i < len(list) && list[i].from < to; i++ {
+		if s := list[i]; s.of == p {
+			return max(s.from, from), min(s.to, to)
 		}
 	}
-	if late {
-		p.blocks = append(p.blocks, segment{slot: from, n: int(to - from), fresh: fresh})
-	}
+	return to, to
 }
 
 // seek returns the slot of the last block of a prompt with the given hashes, or 0 if it is absent.
 func (t *tree) seek(hashes []uint64) (slot uint32) {
-	for _, h := range hashes {
-		slot = t.find(slot, h)
+	for i := 0; i < len(hashes); i++ {
+		if slot = t.find(slot, hashes[i]); slot != 0 {
+			n := t.along(slot, hashes[i+1:])
+			slot += uint32(n)
+			i += n
+		}
 	}
 	return slot
+}
+
+// along returns how many blocks after the one in slot, which holds a block, have the given hashes, which are a chain. It
+// looks only at the rest of the slot's run, and compares a number of hashes that is logarithmic in its length.
+func (t *tree) along(slot uint32, hashes []uint64) int {
+	n := t.slots.run(slot)
+	rest := min(int(t.runs.at(n).start.Load()+t.state(n).length()-1-slot), len(hashes))
+	if rest == 0 || t.slots.seq.at(slot+uint32(rest)).Load() == hashes[rest-1] {
+		return rest
+	}
+	return sort.Search(rest, func(i int) bool { return t.slots.seq.at(slot+1+uint32(i)).Load() != hashes[i] })
 }
 
 // Unpredict withdraws a prediction, because the worker will not compute the prompt. Blocks that were predicted before,
@@ -153,36 +269,36 @@ func (x *Index) Unpredict(p Prediction) {
 		return
 	}
 	q := w.expects.all[p.serial]
-	x.end(w, q, func(s segment) bool { return s.fresh })
-	q.blocks = slices.DeleteFunc(q.blocks, func(s segment) bool { return s.fresh }) // the others end with it
+	x.end(w, q, true, math.MaxInt)
+	q.parts = slices.DeleteFunc(q.parts, func(s part) bool { return s.fresh }) // the others end with it
 	x.tree.reset()
 	x.publish(p.worker, w)
 }
 
-// end ends the selected segments of a prediction, except for blocks that another prediction expects longer.
-func (x *Index) end(w *worker, p *prediction, chosen func(segment) bool) {
-	for _, s := range slices.Backward(p.blocks) { // the shallowest first
-		if !chosen(s) {
-			continue
-		}
-		from, to := s.slot, s.slot+uint32(s.n)
-		for i := from; i < to; i++ {
-			// Another one may expect it longer, or the slot has another block by now.
-			if w.expects.until[i].serial != p.serial {
-				x.unpredict(p.worker, w, from, i)
-				from = i + 1
+// end removes a prediction, or only its fresh parts, from the blocks that belong to it, the shallowest first. It stops
+// when it has changed about limit runs, and returns their number.
+func (x *Index) end(w *worker, p *prediction, onlyFresh bool, limit int) (work int) {
+	for i := len(p.parts) - 1; i >= 0; i-- {
+		s := &p.parts[i]
+		for s.from < s.to && p.blocks > 0 && (s.fresh || !onlyFresh) {
+			if work >= limit {
+				p.parts = p.parts[:i+1] // with a limit, all parts end
+				return work
 			}
+			from, to := w.expects.next(s.from, s.to, p)
+			work += max(1, x.unpredict(p.worker, w, from, to))
+			s.from = to
 		}
-		x.unpredict(p.worker, w, from, to)
 	}
+	return work
 }
-
-func allBlocks(segment) bool { return true }
 
 // Expire removes predictions whose deadline is at or before the given time, and blocks that have been pending for
 // longer than [Options].PendingTTL. Call it regularly, for example once a second, with times of the clock that
-// determines the deadlines of Predict. If there is nothing to remove, it takes no lock and returns at once. For
-// pending blocks, times are clamped to the range of time.Time.UnixNano.
+// determines the deadlines of Predict. If there is nothing to remove, it takes no lock and returns at once. To bound
+// the time for which updates wait, a call removes the predictions of at most about 2,048 runs of blocks, or of one in 16
+// if there are more; the following calls remove the others. For pending blocks, times are clamped to the range of
+// time.Time.UnixNano.
 func (x *Index) Expire(at time.Time) {
 	now := nanos(at)
 	for {
@@ -210,18 +326,14 @@ func (x *Index) Expire(at time.Time) {
 		}
 		x.wakeForOrphans(w)
 	}
-	for len(x.pred.queue) > 0 {
+	for limit := max(expireAtOnce, x.pred.spans/16); len(x.pred.queue) > 0; {
 		p := x.pred.queue[0]
-		if p.until.After(at) {
+		if p.until.After(at) || limit <= 0 {
 			x.wake(nanos(p.until))
 			break
 		}
-		heap.Pop(&x.pred.queue)
 		w := x.workers[p.worker]
-		x.end(w, p, allBlocks)
-		if delete(w.expects.all, p.serial); len(w.expects.all) == 0 {
-			w.expects = expects{} // maps do not shrink
-		}
+		limit -= x.end(w, p, false, limit)
 		x.tree.reset()
 		x.publish(p.worker, w)
 	}
@@ -229,6 +341,9 @@ func (x *Index) Expire(at time.Time) {
 		x.pred.queue = nil
 	}
 }
+
+// expireAtOnce is the number of runs from which a call to Expire removes predictions.
+const expireAtOnce = 2048
 
 // nanos returns t in ns since 1970, clamped to 64 bits.
 func nanos(t time.Time) int64 {
@@ -258,17 +373,11 @@ func (x *Index) wakeForOrphans(w *worker) {
 	}
 }
 
-// confirm removes the predictions of the blocks in slots [from,to), which an event has stored.
-func (e *expects) confirm(from, to uint32) {
-	for i := from; i < to; i++ {
-		delete(e.until, i)
-	}
-}
-
-// unpredict removes the predictions of the blocks in slots [from,to), all of which are predicted.
-func (x *Index) unpredict(id WorkerID, w *worker, from, to uint32) {
+// unpredict removes the predictions of the blocks in slots [from,to), all of which are predicted. It returns the number
+// of runs that have changed.
+func (x *Index) unpredict(id WorkerID, w *worker, from, to uint32) (work int) {
 	t := &x.tree
-	w.expects.confirm(from, to)
+	x.assign(w, from, to, nil)
 	for from < to {
 		n := t.slots.run(from)
 		st := t.state(n)
@@ -276,21 +385,28 @@ func (x *Index) unpredict(id WorkerID, w *worker, from, to uint32) {
 		w.held -= int(end - from) // predicted blocks are in no tier
 		t.repaint(n, from, end, t.sets.edit(st.set(), id, 0, 1<<planePredicted))
 		from = end
+		work++
 	}
+	return work
 }
 
 // unpredictAll removes all predictions of the worker.
-func (x *Index) unpredictAll(w *worker) {
-	for _, p := range w.expects.all {
-		x.end(w, p, allBlocks)
+func (x *Index) unpredictAll(id WorkerID, w *worker) {
+	for page := range w.expects.pages {
+		for list := w.expects.pages[page]; len(list) > 0; list = w.expects.pages[page] {
+			last := list[len(list)-1]
+			x.unpredict(id, w, last.from, last.to)
+		}
 	}
-	x.forget(w)
 }
 
 // forget removes the worker's predictions, which no longer have blocks.
 func (x *Index) forget(w *worker) {
 	for _, p := range w.expects.all {
 		heap.Remove(&x.pred.queue, p.at)
+	}
+	for _, list := range w.expects.pages {
+		x.pred.spans -= len(list)
 	}
 	w.expects = expects{}
 }

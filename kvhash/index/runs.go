@@ -133,6 +133,18 @@ func (t *tree) remove(n uint32) {
 	}
 }
 
+// end returns the first slot after the run that contains a slot, or 0 if no run does.
+func (t *tree) end(slot uint32) uint32 {
+	if !t.slots.isLive(slot) {
+		return 0
+	}
+	n := t.slots.run(slot) // obsolete inside a free range
+	if start := t.runs.at(n).start.Load(); start <= slot && slot < start+t.state(n).length() {
+		return start + t.state(n).length()
+	}
+	return 0
+}
+
 // find returns the slot of the block with hash seq that follows the one in slot prev, or begins a prompt if prev is 0;
 // it returns 0 if absent. Slots that were allocated but not filled are ignored: hashes that are not a chain may reach
 // them again.

@@ -893,7 +893,7 @@ func (x *Index) graft(id WorkerID, w *worker, y *Index) {
 		if at := hidden[seqs[0]]; at != 0 {
 			prev = at - 1
 		}
-		if x.locate(prev, seqs, nil) < len(seqs) {
+		if x.locate(prev, seqs, nil, false) < len(seqs) {
 			x.cuts++
 			w.full = true
 		}

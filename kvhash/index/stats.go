@@ -47,8 +47,9 @@ func (x *Index) measure() measures {
 	s.Bytes += sliceBytes(x.locals) + sliceBytes(x.seqs) + sliceBytes(x.names) + sliceBytes(x.fresh) + sliceBytes(x.segs)
 	s.Bytes += mapBytes(x.extra) + mapBytes(x.byKey) + sliceBytes(x.pred.queue) + sliceBytes(x.workers)
 	for i := range x.pred.queue {
-		s.Bytes += int64(unsafe.Sizeof(prediction{})) + sliceBytes(x.pred.queue[i].blocks)
+		s.Bytes += int64(unsafe.Sizeof(prediction{})) + sliceBytes(x.pred.queue[i].parts)
 	}
+	s.Bytes += int64(x.pred.spans)*int64(unsafe.Sizeof(span{}))*3/2 + sliceBytes(x.spans)
 	r := x.roster.Load()
 	s.Bytes += sliceBytes(r.workers) + sliceBytes(r.stores) + 2*mapBytes(x.byKey)
 	for i := range r.stores {
@@ -65,9 +66,9 @@ func (x *Index) measure() measures {
 		s.Residencies += w.held
 		s.Orphans += w.orphans.blocks
 		s.Names += w.names.n
-		s.Predictions += len(w.expects.until)
+		s.Predictions += w.expects.blocks
 		s.Bytes += int64(unsafe.Sizeof(*w)) + sliceBytes(w.names.groups) + mapBytes(w.more) + int64(len(w.position))
-		s.Bytes += mapBytes(w.expects.until) + mapBytes(w.expects.all)
+		s.Bytes += mapBytes(w.expects.pages) + mapBytes(w.expects.all)
 		for _, m := range w.more {
 			s.Names += len(m.list)
 			s.Bytes += int64(unsafe.Sizeof(*m)) + sliceBytes(m.list) + mapBytes(m.at)

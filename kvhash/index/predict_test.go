@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/weft-go/weft/kvhash"
+	"github.com/weft-go/weft/kvhash/index"
+	"github.com/weft-go/weft/kvhash/kvevent"
+)
+
+// plain is a simple model of one worker: what it holds, and until when which blocks are expected, by sequence hash.
+type plain struct {
+	held      map[uint64]bool
+	predicted map[uint64]plainDeadline
+}
+
+type plainDeadline struct {
+	until, serial int
+}
+
+func (p *plain) depth(hashes []uint64) (depth, predicted int) {
+	for _, h := range hashes {
+		_, is := p.predicted[h]
+		if !is && !p.held[h] {
+			break
+		}
+		if depth++; is {
+			predicted++
+		}
+	}
+	return depth, predicted
+}
+
+// TestPredictLongPrompts runs random histories of prompts with thousands of blocks, which fork off each other, and
+// compares them with a simple model.
+func TestPredictLongPrompts(t *testing.T) {
+	seeds := uint64(30)
+	if testing.Short() {
+		seeds = 4
+	}
+	for seed := range seeds {
+		rnd := rand.New(rand.NewPCG(seed, 17))
+		x := index.New(1, nil)
+		var model [2]plain
+		for i := range model {
+			x.AddWorker(index.Key{DPRank: uint32(i)})
+			model[i] = plain{map[uint64]bool{}, map[uint64]plainDeadline{}}
+		}
+		prompts := [][]uint64{kvhash.Scheme{}.AppendBlocks(nil, randomTokens(seed, 3000), 1, nil)}
+		for range 4 {
+			from := prompts[rnd.IntN(len(prompts))]
+			locals := append([]uint64{}, from[:rnd.IntN(len(from))]...)
+			for range rnd.IntN(1500) + 1 {
+				h := rnd.Uint64()
+				if len(locals) > 0 {
+					h = kvhash.Next(locals[len(locals)-1], h)
+				}
+				locals = append(locals, h)
+			}
+			prompts = append(prompts, locals)
+		}
+		type made struct {
+			index.Prediction
+			worker, serial int
+			fresh          []uint64
+		}
+		var list []made
+		now := 0
+		for step := range 200 {
+			id := rnd.IntN(2)
+			m := &model[id]
+			p := prompts[rnd.IntN(len(prompts))]
+			p = p[:rnd.IntN(len(p))+1]
+			op := rnd.IntN(10)
+			switch {
+			case op < 4:
+				from, until := rnd.IntN(len(p)+1)*rnd.IntN(2), now+1+rnd.IntN(6)
+				n := made{x.Predict(index.WorkerID(id), p, from, time.Unix(int64(until), 0)), id, step + 1, nil}
+				for _, h := range p[from:] {
+					d, again := m.predicted[h]
+					if m.held[h] || again && d.until >= until {
+						continue
+					}
+					if !again {
+						n.fresh = append(n.fresh, h)
+					}
+					m.predicted[h] = plainDeadline{until, n.serial}
+				}
+				list = append(list, n)
+			case op < 6 && len(list) > 0:
+				n := list[rnd.IntN(len(list))]
+				x.Unpredict(n.Prediction)
+				for _, h := range n.fresh {
+					if model[n.worker].predicted[h].serial == n.serial {
+						delete(model[n.worker].predicted, h)
+					}
+				}
+			case op < 7:
+				from := rnd.IntN(len(p))
+				ev := kvevent.Event{Kind: kvevent.Stored, BlockHashes: p[from:], SequenceHashes: p[from:]}
+				if from > 0 && !m.held[p[from-1]] {
+					continue
+				}
+				if from > 0 {
+					ev.Parent, ev.HasParent = p[from-1], true
+				}
+				x.Add(index.WorkerID(id), &ev)
+				for _, h := range p[from:] {
+					m.held[h] = true
+					delete(m.predicted, h)
+				}
+			case op < 8:
+				from := rnd.IntN(len(p))
+				x.Add(index.WorkerID(id), &kvevent.Event{Kind: kvevent.Removed, BlockHashes: p[from:]})
+				for _, h := range p[from:] {
+					delete(m.held, h)
+				}
+			case op < 9 || rnd.IntN(8) > 0:
+				now += rnd.IntN(3)
+				x.Expire(time.Unix(int64(now), 0))
+				for i := range model {
+					for h, d := range model[i].predicted {
+						if d.until <= now {
+							delete(model[i].predicted, h)
+						}
+					}
+				}
+			default:
+				x.Add(index.WorkerID(id), &kvevent.Event{Kind: kvevent.Cleared, Tier: []kvevent.Tier{kvevent.AnyTier, kvevent.Device}[rnd.IntN(2)]})
+				clear(m.held)
+				clear(m.predicted)
+			}
+			if err := x.Check(); err != nil {
+				t.Fatalf("seed %d, step %d: %v", seed, step, err)
+			}
+			for i, p := range prompts {
+				var want, got string
+				for id := range model {
+					if depth, predicted := model[id].depth(p); depth > 0 {
+						want += fmt.Sprintf(" %d:%d-%d", id, depth, predicted)
+					}
+				}
+				for _, m := range x.AppendMatches(nil, p) {
+					got += fmt.Sprintf(" %d:%d-%d", m.Worker, m.Depth, m.Predicted)
+				}
+				if got != want {
+					t.Fatalf("seed %d, step %d: prompt %d:%s, want%s", seed, step, i, got, want)
+				}
+			}
+		}
+	}
+}
+
+// A conversation whose prompt is sent again and again keeps one range of predicted blocks, not an entry per block or
+// per request.
+func TestPredictionsOfConversationStaySmall(t *testing.T) {
+	x := index.NewAll(1, nil)
+	x.AddWorker(index.Key{})
+	hashes := kvhash.Scheme{}.AppendBlocks(nil, randomTokens(1, 8000), 1, nil)
+	for i := range 400 {
+		x.Predict(0, hashes[:4000+10*i], 0, time.Unix(int64(i), 0))
+	}
+	before := x.Measure().Bytes
+	if x.Measure().Predictions != 7990 {
+		t.Fatalf("%d blocks are predicted", x.Measure().Predictions)
+	}
+	x.RemoveWorker(0)
+	x.AddWorker(index.Key{})
+	x.Add(0, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: hashes[:1], SequenceHashes: hashes[:1]})
+	x.Predict(0, hashes[:7990], 1, time.Unix(1, 0))
+	if once := x.Measure().Bytes; before > once+once/8 {
+		t.Errorf("%d bytes after 400 predictions of a growing prompt, %d after one", before, once)
+	}
+}
+
+// A call to Expire ends a bounded number of predicted blocks that are not neighbors, and the following ones the rest.
+func TestExpireIsBounded(t *testing.T) {
+	const n = 50_000
+	x := index.New(1, nil)
+	x.AddWorker(index.Key{})
+	hashes := blocks(0, n)
+	for i := range n / 2 {
+		x.Predict(0, hashes[i:i+1], 0, time.Unix(1, 0))
+	}
+	for i := n / 2; i < n; i++ {
+		x.Predict(0, hashes[i:i+1], 0, time.Unix(9, 0))
+	}
+	calls := 0
+	for before := x.Len(); ; calls++ {
+		x.Expire(time.Unix(1, 0))
+		ended := before - x.Len()
+		if ended == 0 {
+			break
+		}
+		if before -= ended; ended > 1+max(2048, n/16) {
+			t.Fatalf("call %d ended %d predictions", calls, ended)
+		}
+	}
+	if calls < 8 || calls > 20 || x.Len() != n/2 {
+		t.Errorf("%d predictions remain after %d calls, want %d", x.Len(), calls, n/2)
+	}
+
+	// One long prompt with gaps.
+	x = index.New(1, nil)
+	x.AddWorker(index.Key{})
+	x.AddWorker(index.Key{DPRank: 1})
+	chain := kvhash.Scheme{}.AppendBlocks(nil, randomTokens(1, n), 1, nil)
+	x.Add(0, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: chain, SequenceHashes: chain})
+	x.Add(1, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: chain, SequenceHashes: chain})
+	var gaps []uint64
+	for i := 0; i < n; i += 2 {
+		gaps = append(gaps, chain[i])
+	}
+	x.Add(0, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: gaps})
+	x.Predict(0, chain, 0, time.Unix(1, 0))
+	calls = 0
+	for before := 0; ; calls++ {
+		w, _ := x.Worker(0)
+		if ended := before - w.Blocks; ended > 2048 && ended > 1024+n/32 {
+			t.Fatalf("call %d ended %d predictions", calls, ended)
+		}
+		if before = w.Blocks; before == n/2 {
+			break
+		}
+		x.Expire(time.Unix(1, 0))
+	}
+	if calls < 5 {
+		t.Errorf("%d calls", calls)
+	}
+	if err := x.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// BenchmarkPredict predicts a prompt of 100,000 tokens again, of which the worker holds all but the end, or nothing.
+func BenchmarkPredict(b *testing.B) {
+	const n = 6250
+	for _, held := range []int{n - 15, 0} {
+		b.Run(fmt.Sprint("held=", held), func(b *testing.B) {
+			x := index.New(16, nil)
+			x.AddWorker(index.Key{})
+			chain := kvhash.Scheme{}.AppendBlocks(nil, randomTokens(1, 16*n), 16, nil)
+			if held > 0 {
+				x.Add(0, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: chain[:held], SequenceHashes: chain[:held]})
+			}
+			now := time.Unix(0, 0)
+			b.ReportAllocs()
+			for b.Loop() {
+				now = now.Add(time.Second)
+				x.Expire(now)
+				x.Predict(0, chain, held, now.Add(5*time.Second))
+			}
+		})
+	}
+}
