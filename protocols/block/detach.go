@@ -44,6 +44,7 @@ func (r *Request) Detach() error {
 		return err
 	}
 	r.view, r.doc, r.extra = view, nil, extra
+	r.first = decoded{}
 	r.hold = hold{turns: true}
 	return nil
 }

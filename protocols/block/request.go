@@ -27,6 +27,9 @@ type Request struct {
 	ids     int32 // last position assigned in a request without a body
 	err     error // why the edited body could not be parsed
 
+	// What the request was decoded from and into. It is never modified.
+	first decoded
+
 	// Set for detached requests, which have a dialect and no doc.
 	rest    *residue       // of the fields other than turns and tools
 	lost    []Loss         // losses of any conversion
@@ -36,29 +39,38 @@ type Request struct {
 	extra   *jsonscan.Doc  // the parts that only rest holds, as one object
 }
 
-// load replaces the body and everything read from it.
+// load replaces the body and everything read from it. It takes over what the body has in common with the one that was
+// decoded first.
 func (r *Request) load(body []byte) error {
 	l := r.limits
-	doc, err := jsonscan.Scan(body, jsonscan.Limits{Bytes: l.Body, Depth: l.Depth, Values: l.Values, Opaque: opaque})
+	doc, copies, err := jsonscan.ScanNext(r.first.doc, body, jsonscan.Limits{Bytes: l.Body, Depth: l.Depth, Values: l.Values, Opaque: opaque})
 	if err != nil {
 		return scanError(err)
 	}
-	view, err := r.dialect.Read(doc.Root(), l)
+	var p *past
+	if copies != nil {
+		p = &past{Copies: copies, Turns: r.first.turns, Tools: r.first.tools, Decoding: r.first.Decoding}
+	}
+	view, err := r.dialect.Read(doc.Root(), l, p)
 	if err != nil {
 		return err
 	}
 	r.doc, r.edits, r.dirty, r.err, r.view = doc, nil, false, nil, view
-	r.hold = hold{turns: true}
-	r.derive()
+	r.hold = hold{turns: true, marked: true}
+	markTurns(r.view.Turns)
+	nameTools(r.view.Tools)
 	r.hold.turns = false
 	return nil
 }
 
-// derive recomputes the kinds of turns and the names of tools, which depend on the whole view.
+// derive recomputes the kinds of turns and the names of tools, which depend on the whole view. The tools of a request
+// with a body change only with the body.
 func (r *Request) derive() {
 	r.hold.marked = true
 	markTurns(r.mine())
-	nameTools(r.view.Tools)
+	if r.doc == nil {
+		nameTools(r.view.Tools)
+	}
 }
 
 // ready updates the view after edits, including derived values.

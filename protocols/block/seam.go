@@ -17,11 +17,15 @@ type (
 	view     = seam.View[Params, Tool, Turn]
 	member   = seam.Member
 	lossFunc = seam.LossFunc
+	past     = seam.Past[Tool, Turn]
 )
 
 func init() {
 	seam.Lend(seam.Access[API, Limits, Params, Tool, Turn, Block, Request, Ref, EncodeOptions, Loss]{
 		Decode:       decode,
+		DecodeNext:   decodeNext,
+		MoveTurn:     moveTurn,
+		MoveTool:     moveTool,
 		Convert:      convert,
 		Ref:          refOf,
 		Value:        valueOf,
@@ -65,6 +69,7 @@ func decode(body []byte, d dialect, lim *Limits) (*Request, error) {
 	if err := r.load(body); err != nil {
 		return nil, err
 	}
+	r.first = decoded{r.doc, r.view.Turns, r.view.Tools, r.view.Decoding}
 	return r, nil
 }
 

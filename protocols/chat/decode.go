@@ -24,14 +24,14 @@ type reqDialect struct{}
 func (reqDialect) API() block.API { return block.Chat }
 
 // Read reads the view from a validated body.
-func (reqDialect) Read(root jsonscan.Value, lim block.Limits) (codec.View, error) {
-	r := reqReader{codec.NewReader(root, lim)}
+func (reqDialect) Read(root jsonscan.Value, lim block.Limits, past *codec.Past) (codec.View, error) {
+	r := reqReader{codec.NewReader(root, lim, past)}
 	var v codec.View
 	r.params(root, &v.Params)
 	r.tools(root.Get("tools"), &v)
 	r.functions(root.Get("functions"), &v)
 	r.turns(root, &v)
-	return v, r.Err()
+	return v, r.End(&v)
 }
 
 type reqReader struct{ *codec.Reader }
@@ -116,6 +116,10 @@ func (r reqReader) tools(list jsonscan.Value, v *codec.View) {
 			r.Want(e, "an object")
 			return
 		}
+		if t, ok := r.TakeTool(e); ok {
+			tools = append(tools, t)
+			continue
+		}
 		t := block.Tool{Type: r.Str(e.Get("type")), Deferred: r.Bool(e.Get("defer_loading")), Cache: r.Cache(e), At: codec.At(e)}
 		f := r.Object(e.Get("function"))
 		switch {
@@ -164,11 +168,16 @@ func (r reqReader) turns(root jsonscan.Value, v *codec.View) {
 		r.Want(list, "an array")
 		return
 	}
-	v.Turns = make([]block.Turn, 0, list.Len())
+	n := list.Len()
+	v.Turns, v.Blocks = make([]block.Turn, 0, n), make([]int32, 0, n)
 	for m := list.First(); m.Exists() && r.Err() == nil; m = list.Next(m) {
 		if m.Kind() != jsonscan.Object {
 			r.Want(m, "an object")
 			return
+		}
+		if t, _, ok := r.TakeTurn(m); ok {
+			r.AddTurn(v, t)
+			continue
 		}
 		t := block.Turn{Name: r.Str(m.Get("name")), Form: codec.FormOf(m.Get("content")), At: codec.At(m)}
 		switch r.Str(m.Get("role")) {
@@ -201,7 +210,7 @@ func (r reqReader) turns(root jsonscan.Value, v *codec.View) {
 		default:
 			t.Blocks = r.Content(m.Get("content"), r.part)
 		}
-		v.Turns = append(v.Turns, t)
+		r.AddTurn(v, t)
 	}
 }
 

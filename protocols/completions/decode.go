@@ -23,8 +23,8 @@ type reqDialect struct{}
 func (reqDialect) API() block.API { return block.Completions }
 
 // Read reads the view from a validated body.
-func (reqDialect) Read(root jsonscan.Value, lim block.Limits) (codec.View, error) {
-	r := reqReader{codec.NewReader(root, lim)}
+func (reqDialect) Read(root jsonscan.Value, lim block.Limits, _ *codec.Past) (codec.View, error) {
+	r := reqReader{codec.NewReader(root, lim, nil)}
 	var v codec.View
 	r.params(root, &v.Params)
 	r.prompts(root, &v)

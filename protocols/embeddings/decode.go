@@ -31,7 +31,7 @@ func Decode(body []byte, lim *block.Limits) (*Request, error) {
 // read reads the fields of a validated body.
 func read(doc *jsonscan.Doc, inputs int) (*Request, error) {
 	root := doc.Root()
-	d := decoder{Reader: codec.NewReader(root, block.Limits{}), inputs: inputs}
+	d := decoder{Reader: codec.NewReader(root, block.Limits{}, nil), inputs: inputs}
 	r := &Request{doc: doc}
 	for m := root.First(); m.Exists() && root.Kind() == jsonscan.Object; m = root.Next(m) {
 		switch m.Key() {

@@ -27,21 +27,15 @@ type reqDialect struct{}
 func (reqDialect) API() block.API { return block.Messages }
 
 // Read reads the view from a validated body.
-func (reqDialect) Read(root jsonscan.Value, lim block.Limits) (codec.View, error) {
-	r := reqReader{Reader: codec.NewReader(root, lim)}
+func (reqDialect) Read(root jsonscan.Value, lim block.Limits, past *codec.Past) (codec.View, error) {
+	r := reqReader{Reader: codec.NewReader(root, lim, past)}
 	var v codec.View
 	r.params(root, &v.Params)
 	r.tools(root.Get("tools"), &v)
-	for i := range v.Tools {
-		if t := &v.Tools[i]; t.Kind == block.CustomTool {
-			if r.custom == nil {
-				r.custom = make(map[string]bool)
-			}
-			r.custom[t.Name] = true
-		}
-	}
+	r.custom = codec.CustomSet(v.Tools)
+	r.SetCustom(r.custom)
 	r.turns(root, &v)
-	return v, r.Err()
+	return v, r.End(&v)
 }
 
 type reqReader struct {
@@ -105,6 +99,10 @@ func (r reqReader) tools(list jsonscan.Value, v *codec.View) {
 			r.Want(e, "an object")
 			return
 		}
+		if t, ok := r.TakeTool(e); ok {
+			tools = append(tools, t)
+			continue
+		}
 		t := block.Tool{
 			Type: r.Str(e.Get("type")), Name: r.Str(e.Get("name")), Description: r.Str(e.Get("description")),
 			Schema: r.Raw(e.Get("input_schema")), Strict: r.BoolPtr(e.Get("strict")),
@@ -131,16 +129,25 @@ func (r reqReader) turns(root jsonscan.Value, v *codec.View) {
 		r.Want(list, "an array")
 		return
 	}
-	v.Turns = make([]block.Turn, 0, list.Len()+1)
+	n := list.Len() + 1
+	v.Turns, v.Blocks = make([]block.Turn, 0, n), make([]int32, 0, n)
 	if sys := root.Get("system"); !sys.IsNull() {
-		v.Turns = append(v.Turns, block.Turn{
-			Role: block.RoleSystem, Blocks: r.Content(sys, r.block), Form: codec.FormMember | codec.FormOf(sys), At: codec.At(sys),
-		})
+		t, _, ok := r.TakeTurn(sys)
+		if !ok {
+			t = block.Turn{
+				Role: block.RoleSystem, Blocks: r.Content(sys, r.block), Form: codec.FormMember | codec.FormOf(sys), At: codec.At(sys),
+			}
+		}
+		r.AddTurn(v, t)
 	}
 	for m := list.First(); m.Exists() && r.Err() == nil; m = list.Next(m) {
 		if m.Kind() != jsonscan.Object {
 			r.Want(m, "an object")
 			return
+		}
+		if t, _, ok := r.TakeTurn(m); ok {
+			r.AddTurn(v, t)
+			continue
 		}
 		t := block.Turn{At: codec.At(m)}
 		role := m.Get("role")
@@ -156,7 +163,7 @@ func (r reqReader) turns(root jsonscan.Value, v *codec.View) {
 		}
 		c := m.Get("content")
 		t.Blocks, t.Form = r.Content(c, r.block), codec.FormOf(c)
-		v.Turns = append(v.Turns, t)
+		r.AddTurn(v, t)
 	}
 }
 

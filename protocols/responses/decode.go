@@ -29,15 +29,15 @@ type reqDialect struct{}
 func (reqDialect) API() block.API { return block.Responses }
 
 // Read reads the view from a validated body.
-func (reqDialect) Read(root jsonscan.Value, lim block.Limits) (codec.View, error) {
-	r := reqReader{codec.NewReader(root, lim)}
+func (reqDialect) Read(root jsonscan.Value, lim block.Limits, past *codec.Past) (codec.View, error) {
+	r := reqReader{codec.NewReader(root, lim, past)}
 	var v codec.View
 	r.params(root, &v.Params)
 	if list := r.List(root.Get("tools")); list.Exists() {
 		v.Tools = r.tools(list, "", r.Tools(list, list.Len()))
 	}
 	r.turns(root, &v)
-	return v, r.Err()
+	return v, r.End(&v)
 }
 
 type reqReader struct{ *codec.Reader }
@@ -106,6 +106,11 @@ func (r reqReader) tools(list jsonscan.Value, namespace string, out []block.Tool
 			r.Want(e, "an object")
 			break
 		}
+		if t, ok := r.TakeTool(e); ok {
+			t.Namespace = namespace
+			out = append(out, t)
+			continue
+		}
 		t := block.Tool{
 			Type: r.Str(e.Get("type")), Name: r.Str(e.Get("name")), Namespace: namespace,
 			Description: r.Str(e.Get("description")), Schema: r.Raw(e.Get("parameters")),
@@ -135,14 +140,14 @@ func (r reqReader) tools(list jsonscan.Value, namespace string, out []block.Tool
 
 func (r reqReader) turns(root jsonscan.Value, v *codec.View) {
 	if in := root.Get("instructions"); !in.IsNull() {
-		v.Turns = append(v.Turns, block.Turn{Role: block.RoleSystem, Blocks: r.Content(in, r.part), Form: codec.FormMember | codec.FormOf(in), At: codec.At(in)})
+		r.AddTurn(v, block.Turn{Role: block.RoleSystem, Blocks: r.Content(in, r.part), Form: codec.FormMember | codec.FormOf(in), At: codec.At(in)})
 	}
 	list := root.Get("input")
 	switch list.Kind() {
 	case jsonscan.Absent, jsonscan.Null:
 		return
 	case jsonscan.String:
-		v.Turns = append(v.Turns, block.Turn{Role: block.RoleUser, Blocks: r.Content(list, r.part), Form: codec.FormMember | codec.FormOf(list), At: codec.At(list)})
+		r.AddTurn(v, block.Turn{Role: block.RoleUser, Blocks: r.Content(list, r.part), Form: codec.FormMember | codec.FormOf(list), At: codec.At(list)})
 		return
 	case jsonscan.Array:
 	default:
@@ -156,19 +161,23 @@ func (r reqReader) turns(root jsonscan.Value, v *codec.View) {
 			r.Want(it, "an object")
 			return
 		}
-		role, blocks, runs := r.item(it)
-		if n := len(v.Turns); open && runs && v.Turns[n-1].Role == role {
-			t := &v.Turns[n-1]
-			t.Blocks = append(t.Blocks, blocks...)
-			t.At = codec.RefOf(codec.ValueOf(t.At), it)
-			continue
+		t, last, ok := r.TakeTurn(it)
+		runs := t.Role == block.RoleAssistant || t.Role == block.RoleTool
+		if !ok {
+			t, last = block.Turn{At: codec.At(it)}, it
+			if t.Role, t.Blocks, runs = r.item(it); !runs {
+				t.ID, t.Form = r.Str(it.Get("id")), codec.FormOf(it.Get("content"))
+			}
 		}
-		t := block.Turn{Role: role, Blocks: blocks, At: codec.At(it)}
-		if !runs {
-			t.ID, t.Form = r.Str(it.Get("id")), codec.FormOf(it.Get("content"))
+		if n := len(v.Turns); open && runs && v.Turns[n-1].Role == t.Role {
+			to := &v.Turns[n-1]
+			to.Blocks = append(to.Blocks, t.Blocks...)
+			to.At = codec.RefOf(codec.ValueOf(to.At), last)
+			r.EndTurn(v)
+		} else {
+			r.AddTurn(v, t)
 		}
-		v.Turns = append(v.Turns, t)
-		open = runs
+		it, open = last, runs
 	}
 }
 

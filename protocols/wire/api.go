@@ -11,6 +11,7 @@ import (
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/chat"
 	"github.com/weft-go/weft/protocols/completions"
+	"github.com/weft-go/weft/protocols/internal/codec"
 	"github.com/weft-go/weft/protocols/messages"
 	"github.com/weft-go/weft/protocols/responses"
 )
@@ -82,6 +83,25 @@ func (a *API) ErrorStyle() apierr.Style { return a.style }
 // Decode decodes the body of a request. The request retains body; the caller must not modify it. Errors are of type
 // *[block.Error].
 func (a *API) Decode(body []byte, l *block.Limits) (*block.Request, error) { return a.decode(body, l) }
+
+// DecodeNext decodes the body of a request that has much in common with an earlier one, such as the next turn of the
+// same conversation. The result and errors are those of Decode. What is the same in both bodies is taken over from prev:
+// it is compared instead of scanned, and turns and tools are copied. Anything may differ, at any position.
+//
+// prev may be nil, or a request of another API; then nothing is taken over. What counts is the body from which prev was
+// decoded; later edits do not matter, and other goroutines may read or edit prev at the same time, but not call Detach.
+// The result does not refer to the body of prev. It shares memory for unescaped strings, at most about two times the
+// size of its own body.
+//
+// The cost is a comparison of the bodies, a scan of what differs, and a copy of the index, turns and tools.
+func (a *API) DecodeNext(prev *block.Request, body []byte, l *block.Limits) (*block.Request, error) {
+	if prev != nil && prev.API() == a.api {
+		if r, ok, err := codec.DecodeNext(prev, body, l); ok {
+			return r, err
+		}
+	}
+	return a.decode(body, l)
+}
 
 // AppendRequest appends r as the body of a request of this API, and returns the blocks and fields that the API cannot carry. A
 // request that was decoded by the same API keeps every byte that was not edited. With [block.EncodeOptions.Strict], losses are

@@ -17,6 +17,7 @@ type (
 	Member   = seam.Member
 	LossFunc = seam.LossFunc
 	Change   = seam.Change[block.Block]
+	Past     = seam.Past[block.Tool, block.Turn]
 )
 
 var access = seam.Borrow[seam.Access[block.API, block.Limits, block.Params, block.Tool, block.Turn, block.Block, block.Request,
@@ -25,6 +26,11 @@ var access = seam.Borrow[seam.Access[block.API, block.Limits, block.Params, bloc
 // Decode validates and parses a request in the API of d. The API packages' functions Decode call it.
 func Decode(body []byte, d Dialect, lim *block.Limits) (*block.Request, error) {
 	return access.Decode(body, d, lim)
+}
+
+// DecodeNext is Decode for the API of prev; see wire.API.DecodeNext. It reports false if prev was not decoded.
+func DecodeNext(prev *block.Request, body []byte, lim *block.Limits) (*block.Request, bool, error) {
+	return access.DecodeNext(prev, body, lim)
 }
 
 // Convert appends r in the API of d. If r is in that API, this is a copy with its edits; otherwise write encodes its

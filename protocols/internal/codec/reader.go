@@ -20,12 +20,17 @@ type Reader struct {
 	blocks int
 	slab   []block.Block
 	err    *block.Error
+	past   past
 }
 
-// NewReader returns a reader for the document of root.
-func NewReader(root jsonscan.Value, lim block.Limits) *Reader {
+// NewReader returns a reader for the document of root. past, which may be nil, is an earlier request from which the
+// document has copies.
+func NewReader(root jsonscan.Value, lim block.Limits, earlier *Past) *Reader {
 	r := &Reader{lim: lim}
 	r.arena.Reserve(root.Doc().Escaped())
+	if earlier != nil {
+		r.from(earlier, root.Doc())
+	}
 	if root.Kind() != jsonscan.Object {
 		r.Want(root, "an object")
 	}

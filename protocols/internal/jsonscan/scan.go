@@ -64,6 +64,7 @@ type Doc struct {
 	body    []byte
 	nodes   []node
 	escaped int // bytes inside string values that have a backslash
+	depth   int // the limit for the depth
 }
 
 // Body returns the bytes of the document. The caller must not modify them.
@@ -110,16 +111,17 @@ type scanner struct {
 	frames []frame
 	keys   []keyRef
 	unesc  []byte
+	guide  *guide // of ScanNext; otherwise nil
 }
 
 // Scan validates body and returns its index. The document retains body, which the caller must not modify afterward.
 // Errors are of type *[Error].
 func Scan(body []byte, lim Limits) (*Doc, error) {
 	if maxBytes := min(lim.Bytes, math.MaxInt32); len(body) > maxBytes {
-		return nil, &Error{Kind: Limit, Offset: maxBytes, Msg: "the body is too large", Limit: "body bytes", Max: int64(maxBytes)}
+		return nil, bodyTooLarge(maxBytes)
 	}
 	s := scanner{body: body, frames: make([]frame, 0, 16), keys: make([]keyRef, 0, 64)}
-	d := &Doc{body: body, nodes: make([]node, 0, 16+len(body)/64)}
+	d := &Doc{body: body, nodes: make([]node, 0, 16+len(body)/64), depth: lim.Depth}
 	if err := s.run(d, lim); err != nil {
 		return nil, err
 	}
@@ -138,10 +140,10 @@ type Scanner struct {
 // result is valid until the next call, and only while body does not change.
 func (c *Scanner) Scan(body []byte, lim Limits) (*Doc, error) {
 	if maxBytes := min(lim.Bytes, math.MaxInt32); len(body) > maxBytes {
-		return nil, &Error{Kind: Limit, Offset: maxBytes, Msg: "the body is too large", Limit: "body bytes", Max: int64(maxBytes)}
+		return nil, bodyTooLarge(maxBytes)
 	}
 	c.s.body, c.s.frames, c.s.keys, c.s.unesc = body, c.s.frames[:0], c.s.keys[:0], c.s.unesc[:0]
-	c.d.body, c.d.nodes, c.d.escaped = body, c.d.nodes[:0], 0
+	c.d.body, c.d.nodes, c.d.escaped, c.d.depth = body, c.d.nodes[:0], 0, lim.Depth
 	if err := c.s.run(&c.d, lim); err != nil {
 		return nil, err
 	}
@@ -177,6 +179,12 @@ value:
 	}
 	switch c := b[i]; {
 	case c == '"':
+		if s.guide != nil && opaque == 0 {
+			if n = s.guide.copy(s, d, i, cur, lim); n > 0 {
+				i, isClose = n, false
+				goto behind
+			}
+		}
 		n, esc, bad = scanString(b, i+1)
 		if bad != strOK {
 			return s.failString(n, bad)
@@ -190,6 +198,12 @@ value:
 		}
 		n++
 	case c == '{' || c == '[':
+		if s.guide != nil && opaque == 0 {
+			if n = s.guide.copy(s, d, i, cur, lim); n > 0 {
+				i, isClose = n, false
+				goto behind
+			}
+		}
 		if len(s.frames) >= lim.Depth {
 			return s.failLimit(i, "the nesting is too deep", "depth", lim.Depth)
 		}
@@ -211,6 +225,9 @@ value:
 				cur.flags |= flagOpaque
 			}
 			d.add(cur, lim.Values)
+		}
+		if s.guide != nil {
+			s.guide.open(cur.kind, opaque > 0)
 		}
 		s.frames = append(s.frames, f)
 		top = &s.frames[len(s.frames)-1]
@@ -295,6 +312,9 @@ behind:
 		opaque = 0
 	}
 	top.set = nil
+	if s.guide != nil {
+		s.guide.close()
+	}
 	s.frames = s.frames[:len(s.frames)-1]
 	top = nil
 	if k := len(s.frames); k > 0 {
@@ -501,6 +521,10 @@ func (s *scanner) fail(kind ErrorKind, off int, msg string) error {
 		}
 	}
 	return &Error{Kind: kind, Path: string(path), Offset: off, Msg: msg}
+}
+
+func bodyTooLarge(limit int) error {
+	return &Error{Kind: Limit, Offset: limit, Msg: "the body is too large", Limit: "body bytes", Max: int64(limit)}
 }
 
 func (s *scanner) failString(off int, f strFault) error {

@@ -168,19 +168,30 @@ func AppendUnescaped(dst, raw []byte) []byte {
 	return dst[:len(dst)+o]
 }
 
+// The sizes of an arena's pieces of memory, apart from the expected length and for longer strings.
+const (
+	minArena = 512
+	maxArena = 32 << 10
+)
+
 // Arena is memory for unescaped strings. Strings from it are ordinary Go strings and remain valid. The zero Arena is
 // ready to use. An Arena is not safe for concurrent use by multiple goroutines.
 type Arena struct {
-	buf []byte
-	ask int
+	buf  []byte
+	ask  int
+	size int
 }
 
 // Reserve sets the expected total length of the following strings, in bytes.
 func (a *Arena) Reserve(n int) { a.ask = n }
 
+// Size returns the number of bytes that were allocated.
+func (a *Arena) Size() int { return a.size }
+
 func (a *Arena) unescape(raw []byte) string {
 	if cap(a.buf)-len(a.buf) < len(raw) {
-		a.buf = make([]byte, 0, max(len(raw), a.ask, 512))
+		a.buf = make([]byte, 0, max(len(raw), a.ask, min(2*cap(a.buf), maxArena), minArena))
+		a.size += cap(a.buf)
 		a.ask = 0
 	}
 	from := len(a.buf)

@@ -20,6 +20,21 @@ type View[Params, Tool, Turn any] struct {
 	Params Params
 	Turns  []Turn
 	Tools  []Tool
+	Decoding
+}
+
+// Decoding records what reading a view did.
+type Decoding struct {
+	Blocks []int32 // number of blocks that were counted toward the limit up to the end of each turn
+	Memory int     // bytes of memory for unescaped strings that the view may refer to, besides the body
+}
+
+// Past is an earlier request of the same API, of whose body the document has copies.
+type Past[Tool, Turn any] struct {
+	Copies *jsonscan.Copies
+	Turns  []Turn
+	Tools  []Tool
+	Decoding
 }
 
 // Member is a top-level field of a request body.
@@ -35,8 +50,8 @@ type Member struct {
 // change equals the result of parsing the edited body; otherwise the request parses it again.
 type Dialect[API, Limits, Params, Tool, Turn, Block any] interface {
 	API() API
-	// Read reads the view from a validated body.
-	Read(root jsonscan.Value, lim Limits) (View[Params, Tool, Turn], error)
+	// Read reads the view from a validated body. past, which may be nil, only saves work.
+	Read(root jsonscan.Value, lim Limits, past *Past[Tool, Turn]) (View[Params, Tool, Turn], error)
 	// Members returns the top-level fields for p, without messages and tools.
 	Members(p *Params, tools []Tool, lose LossFunc) []Member
 	// AppendTool appends the declaration of a tool, or nothing if the API cannot express it.
@@ -73,6 +88,13 @@ type Change[Block any] struct {
 type Access[API, Limits, Params, Tool, Turn, Block, Request, Ref, EncodeOptions, Loss any] struct {
 	// Decode validates and parses body. The request takes ownership of it.
 	Decode func(body []byte, d Dialect[API, Limits, Params, Tool, Turn, Block], lim *Limits) (*Request, error)
+	// DecodeNext is Decode for the API of prev. It takes over what both bodies have in common. It reports false if prev
+	// was not decoded.
+	DecodeNext func(prev *Request, body []byte, lim *Limits) (*Request, bool, error)
+	// MoveTurn returns a turn of an earlier request as a turn of the document now. room returns memory for blocks.
+	// MoveTool does the same for a tool.
+	MoveTurn func(t *Turn, now *jsonscan.Doc, c *jsonscan.Copy, room func(n int) []Block) Turn
+	MoveTool func(t *Tool, now *jsonscan.Doc, c *jsonscan.Copy) Tool
 	// Convert appends r in the API of d. If r is in that API, this is a copy with its edits; otherwise write encodes
 	// its view.
 	Convert func(dst []byte, r *Request, d Dialect[API, Limits, Params, Tool, Turn, Block], opt *EncodeOptions,

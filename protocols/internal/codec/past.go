@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codec
+
+import (
+	"maps"
+	"sort"
+
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+)
+
+// past is the earlier request of a [Reader], and the turn and the tool in it that are expected next.
+type past struct {
+	*Past
+	turn, tool int
+	members    int // leading turns that are fields of the request, whose positions are not in order
+	memory     int // bytes for unescaped strings that were taken over
+
+	copy jsonscan.Copy             // of the turn or tool that is taken; here, it needs no memory of its own
+	room func(n int) []block.Block // Reader.Room
+}
+
+// from sets the earlier request. Strings with escapes are shared with it. Its memory for them is not: if it is more than
+// twice the new body, the strings are read again, so that a request never refers to much more memory than its body's
+// size.
+func (r *Reader) from(earlier *Past, doc *jsonscan.Doc) {
+	if earlier.Memory > 2*len(doc.Body())+64<<10 {
+		return
+	}
+	r.past = past{Past: earlier, memory: earlier.Memory, room: r.Room}
+	for r.past.members < len(earlier.Turns) && earlier.Turns[r.past.members].Form&FormMember != 0 {
+		r.past.members++
+	}
+	r.arena.Reserve(earlier.Copies.Fresh())
+	if n := len(earlier.Blocks); n > 0 {
+		r.slab = make([]block.Block, min(int(earlier.Blocks[n-1]), earlier.Copies.Values()/2)+4)
+	}
+}
+
+// TakeTurn returns the turn that was read from the item first of an earlier request if it has not changed, and its last
+// item.
+func (r *Reader) TakeTurn(first jsonscan.Value) (t block.Turn, last jsonscan.Value, ok bool) {
+	p := &r.past
+	if p.Past == nil {
+		return t, last, false
+	}
+	if p.copy, ok = p.Copies.Lookup(first); !ok {
+		return t, last, false
+	}
+	c := &p.copy
+	i := p.find(c.Was)
+	if i < 0 {
+		return t, last, false
+	}
+	old := &p.Turns[i]
+	if last, ok = c.Through(LastOf(old.At)); !ok {
+		return t, last, false
+	}
+	n := int(p.Blocks[i])
+	if i > 0 {
+		n -= int(p.Blocks[i-1])
+	}
+	if r.blocks+n > r.lim.Blocks { // reading it finds out where
+		return t, last, false
+	}
+	r.blocks += n
+	p.turn = i + 1
+	return access.MoveTurn(old, first.Doc(), c, p.room), last, true
+}
+
+// find returns the number of the turn at a position, or -1.
+func (p *past) find(at jsonscan.Value) int {
+	for _, i := range [...]int{p.turn, 0} {
+		if i < len(p.Turns) && ValueOf(p.Turns[i].At) == at {
+			return i
+		}
+	}
+	list := p.Turns[p.members:]
+	i := sort.Search(len(list), func(i int) bool { return ValueOf(list[i].At).Index() >= at.Index() })
+	if i < len(list) && ValueOf(list[i].At) == at {
+		return p.members + i
+	}
+	return -1
+}
+
+// TakeTool returns the tool that was read from v in an earlier request if it has not changed.
+func (r *Reader) TakeTool(v jsonscan.Value) (t block.Tool, ok bool) {
+	p := &r.past
+	if p.Past == nil {
+		return t, false
+	}
+	if p.copy, ok = p.Copies.Lookup(v); !ok {
+		return t, false
+	}
+	c := &p.copy
+	i := p.tool
+	if i >= len(p.Tools) || ValueOf(p.Tools[i].At) != c.Was {
+		i = sort.Search(len(p.Tools), func(i int) bool { return ValueOf(p.Tools[i].At).Index() >= c.Was.Index() })
+		if i == len(p.Tools) || ValueOf(p.Tools[i].At) != c.Was {
+			return t, false
+		}
+	}
+	p.tool = i + 1
+	return access.MoveTool(&p.Tools[i], v.Doc(), c), true
+}
+
+// SetCustom specifies the names of tools with free text, without which turns are not read the same. TakeTurn returns
+// nothing if they were others in the earlier request.
+func (r *Reader) SetCustom(names map[string]bool) {
+	if r.past.Past != nil && !maps.Equal(names, CustomSet(r.past.Tools)) {
+		earlier := *r.past.Past
+		earlier.Turns = nil
+		r.past.Past, r.past.members = &earlier, 0
+	}
+}
+
+// CustomSet returns the names of the tools with free text, or nil if there are none.
+func CustomSet(tools []block.Tool) (names map[string]bool) {
+	for i := range tools {
+		if t := &tools[i]; t.Kind == block.CustomTool {
+			if names == nil {
+				names = make(map[string]bool)
+			}
+			names[t.Name] = true
+		}
+	}
+	return names
+}
+
+// AddTurn appends a turn.
+func (r *Reader) AddTurn(v *View, t block.Turn) {
+	v.Turns = append(v.Turns, t)
+	v.Blocks = append(v.Blocks, int32(r.blocks))
+}
+
+// EndTurn records that the last turn was extended.
+func (r *Reader) EndTurn(v *View) { v.Blocks[len(v.Blocks)-1] = int32(r.blocks) }
+
+// End completes the view and returns the first error.
+func (r *Reader) End(v *View) error {
+	v.Memory = r.past.memory + r.arena.Size()
+	return r.Err()
+}

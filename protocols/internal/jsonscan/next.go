@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jsonscan
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"slices"
+	"sort"
+	"strings"
+	"unsafe"
+)
+
+// This file is structured as follows: ScanNext; the guide, which the scanner asks before it reads a value, and its
+// comparison of bytes; then the record of what was copied and the strings of copied values.
+
+// ScanNext is [Scan] for a body that has much in common with an earlier document. The result and errors are the same. A
+// value with the same bytes as its counterpart in prev is not scanned: its nodes are copied. The counterpart of a field
+// is the field with the same name; the counterpart of an element is the next one in the array, or one near it if
+// elements were added or removed. prev, which may be nil, must have been scanned with the same Limits.Opaque; it is only
+// read, and the result does not refer to it.
+//
+// The cost is a comparison of what is equal, and a scan of the rest.
+func ScanNext(prev *Doc, body []byte, lim Limits) (*Doc, *Copies, error) {
+	if prev == nil || prev.depth > lim.Depth {
+		d, err := Scan(body, lim)
+		return d, nil, err
+	}
+	if maxBytes := min(lim.Bytes, math.MaxInt32); len(body) > maxBytes {
+		return nil, nil, bodyTooLarge(maxBytes)
+	}
+	g := &guide{doc: prev, tail: -1, levels: make([]level, 0, 16)}
+	s := scanner{body: body, frames: make([]frame, 0, 16), keys: make([]keyRef, 0, 64), guide: g}
+	room := len(prev.nodes) + 16 + max(0, len(body)-len(prev.body))/64
+	d := &Doc{body: body, nodes: make([]node, 0, min(room, lim.Values)), depth: lim.Depth}
+	if err := s.run(d, lim); err != nil {
+		return nil, nil, err
+	}
+	return d, &Copies{old: prev, now: d, runs: g.runs, fresh: d.escaped - g.escaped}, nil
+}
+
+// guide finds values of an earlier document that are equal to those of the body that is scanned.
+type guide struct {
+	doc     *Doc
+	levels  []level // one for each frame of the scanner
+	hint    int32   // counterpart of the container that copy did not find equal, or -1
+	runs    []run
+	escaped int // bytes inside copied strings that have a backslash
+	same    same
+	tail    int // number of equal bytes at the end of both bodies; -1 if not yet computed
+}
+
+// level is an open array or object with its counterpart.
+type level struct {
+	was    int32 // the counterpart, or -1
+	end    int32 // the first node after it
+	next   int32 // its element or field that is expected next; end if there is none
+	back   int32 // its first element that was skipped since the last equal one, or -1
+	misses int32
+}
+
+// same is the last comparison: doc.body[from:to] and body[from+shift:to+shift] are equal, and the bytes after them are
+// not if differs is set.
+type same struct {
+	shift, from, to int
+	differs         bool
+}
+
+// The searches in arrays for an element that is equal to the next one.
+const (
+	nearElements = 4  // elements after the expected one that are compared
+	maxMisses    = 64 // elements without an equal one after which only the expected one is compared
+	nearFields   = 32 // fields whose names are compared
+)
+
+// run is a range [from, to) of nodes that were copied from those at was.
+type run struct {
+	from, to, was int32
+	shift         int32 // bytes
+}
+
+// copy copies the value at i, whose name or index is in cur, if it equals its counterpart. It returns the end of what
+// was copied, which may include elements after the value, or 0.
+func (g *guide) copy(s *scanner, d *Doc, i int, cur node, lim Limits) int {
+	g.hint = -1
+	depth := len(s.frames)
+	if depth == 0 {
+		if g.equal(0, s.body, i) && g.fits(d, 0, g.doc.nodes[0].next, lim) {
+			g.take(d, 0, g.doc.nodes[0].next, int32(i-int(g.doc.nodes[0].off)), cur, 0)
+			return int(d.nodes[0].end)
+		}
+		g.hint = 0
+		return 0
+	}
+	l, top := &g.levels[depth-1], &s.frames[depth-1]
+	if l.was < 0 {
+		return 0
+	}
+	nodes := g.doc.nodes
+	if top.obj {
+		m := g.field(l, s.body[cur.keyOff:cur.keyEnd])
+		if m < 0 {
+			return 0
+		}
+		if !g.equal(m, s.body, i) || !g.fits(d, m, nodes[m].next, lim) {
+			g.hint = m
+			return 0
+		}
+		g.take(d, m, nodes[m].next, int32(i-int(nodes[m].off)), cur, top.node)
+		return int(nodes[m].end) + g.same.shift
+	}
+	m, ok := g.element(l, s.body, i)
+	if !ok || !g.fits(d, m, nodes[m].next, lim) {
+		g.hint = m
+		return 0
+	}
+	last, count := m, int32(1)
+	for k := nodes[m].next; k < l.end && int(nodes[k].end) <= g.same.to; k = nodes[k].next {
+		if nodes[k].kind == Number && int(nodes[k].end) == g.same.to || !g.fits(d, m, nodes[k].next, lim) {
+			break
+		}
+		last, count = k, count+1
+	}
+	g.take(d, m, nodes[last].next, int32(g.same.shift), cur, top.node)
+	top.index += count - 1
+	l.next, l.back, l.misses = nodes[last].next, -1, 0
+	return int(nodes[last].end) + g.same.shift
+}
+
+// fits reports whether the document may have the nodes from and up to as well.
+func (g *guide) fits(d *Doc, from, to int32, lim Limits) bool {
+	return len(d.nodes)+int(to-from) <= lim.Values
+}
+
+// field returns the field of the counterpart with the given name, or -1.
+func (g *guide) field(l *level, name []byte) int32 {
+	nodes := g.doc.nodes
+	for k := 0; k < nearFields && l.was+1 < l.end; k++ {
+		if l.next == l.end {
+			l.next = l.was + 1
+		}
+		m := l.next
+		l.next = nodes[m].next
+		if n := &nodes[m]; string(g.doc.body[n.keyOff:n.keyEnd]) == string(name) {
+			return m
+		}
+	}
+	return -1
+}
+
+// element returns an element that is equal to the value at i. Otherwise it returns the one that was expected, or -1, and
+// false.
+func (g *guide) element(l *level, b []byte, i int) (int32, bool) {
+	nodes := g.doc.nodes
+	if l.next < l.end && g.equal(l.next, b, i) {
+		return l.next, true
+	}
+	known := g.same
+	if m, ok := g.atEnd(l, b, i); ok {
+		return m, true
+	}
+	if l.misses < maxMisses {
+		for k, m := 0, l.next; k < nearElements && m < l.end; k++ {
+			if m = nodes[m].next; m < l.end && g.equal(m, b, i) {
+				return m, true
+			}
+		}
+		if l.back >= 0 && g.equal(l.back, b, i) {
+			return l.back, true
+		}
+	}
+	g.same = known
+	l.misses++
+	m := l.next
+	if m >= l.end {
+		return -1, false
+	}
+	if l.back < 0 {
+		l.back = m
+	}
+	l.next = nodes[m].next
+	return m, false
+}
+
+// atEnd returns the element that is equal to the value at i because both are in the common end of the bodies.
+func (g *guide) atEnd(l *level, b []byte, i int) (int32, bool) {
+	old := g.doc.body
+	if g.tail < 0 {
+		g.tail = commonEnd(old, b)
+	}
+	if i < len(b)-g.tail {
+		return 0, false
+	}
+	off := i - (len(b) - len(old))
+	nodes := g.doc.nodes[:l.end]
+	m := int(l.was) + 1 + sort.Search(len(nodes)-int(l.was)-1, func(k int) bool { return int(nodes[int(l.was)+1+k].off) >= off })
+	if m == len(nodes) || int(nodes[m].off) != off || nodes[m].parent != l.was {
+		return 0, false
+	}
+	g.same = same{shift: i - off, from: off, to: len(old)}
+	return int32(m), true
+}
+
+// equal reports whether node m, which is not a number, has the bytes at i.
+func (g *guide) equal(m int32, b []byte, i int) bool {
+	n, c, old := &g.doc.nodes[m], &g.same, g.doc.body
+	off, end := int(n.off), int(n.end)
+	if b[i] != old[off] {
+		return false
+	}
+	if shift := i - off; shift != c.shift || off < c.from || off > c.to {
+		*c = same{shift: shift, from: off, to: off}
+	}
+	switch {
+	case end <= c.to:
+		return true
+	case c.differs:
+		return false
+	}
+	c.to += common(old[c.to:end], b[c.to+c.shift:])
+	c.differs = c.to < end
+	return !c.differs
+}
+
+// take appends the nodes [from, to), which are siblings with their subtrees, as children of parent. shift is the number
+// of bytes by which they moved. cur has the name of the first, which is then the only one, or its index.
+func (g *guide) take(d *Doc, from, to, shift int32, cur node, parent int32) {
+	at := int32(len(d.nodes))
+	d.nodes = append(d.nodes, g.doc.nodes[from:to]...)
+	list, move, escaped := d.nodes[at:], at-from, 0
+	for k := range list {
+		n := &list[k]
+		n.off += shift
+		n.end += shift
+		if n.flags&flagMember != 0 {
+			n.keyOff += shift
+			n.keyEnd += shift
+		}
+		n.next += move
+		n.parent += move
+		if n.flags&flagEscaped != 0 {
+			escaped += int(n.end-n.off) - 2
+		}
+	}
+	d.escaped += escaped
+	g.escaped += escaped
+	const ofName = flagMember | flagKeyEscaped
+	for k := at; k < int32(len(d.nodes)); k = d.nodes[k].next {
+		n := &d.nodes[k]
+		n.parent, n.keyOff, n.keyEnd = parent, cur.keyOff, cur.keyEnd
+		n.flags = n.flags&^ofName | cur.flags&ofName
+		cur.keyOff++
+	}
+	r := run{from: at, to: int32(len(d.nodes)), was: from, shift: shift}
+	if k := len(g.runs) - 1; k >= 0 && g.runs[k].to == at && g.runs[k].shift == shift && at-g.runs[k].from == from-g.runs[k].was {
+		g.runs[k].to = r.to
+		return
+	}
+	g.runs = append(g.runs, r)
+}
+
+// open adds a level for a container that was not equal to its counterpart. opaque is set if the scanner adds no nodes
+// for its contents.
+func (g *guide) open(kind Kind, opaque bool) {
+	l := level{was: -1, back: -1}
+	if m := g.hint; m >= 0 && !opaque {
+		if n := &g.doc.nodes[m]; n.kind == kind && n.flags&flagOpaque == 0 {
+			l.was, l.next, l.end = m, m+1, n.next
+		}
+	}
+	g.levels = append(g.levels, l)
+	g.hint = -1
+}
+
+func (g *guide) close() { g.levels = g.levels[:len(g.levels)-1] }
+
+// chunk is the number of bytes that are compared at once.
+const chunk = 1 << 10
+
+// common returns the number of equal bytes at the start of a and b.
+func common(a, b []byte) int {
+	n := min(len(a), len(b))
+	i := 0
+	for i+chunk <= n && string(a[i:i+chunk]) == string(b[i:i+chunk]) {
+		i += chunk
+	}
+	for i+8 <= n {
+		if x := binary.LittleEndian.Uint64(a[i:]) ^ binary.LittleEndian.Uint64(b[i:]); x != 0 {
+			return i + bits.TrailingZeros64(x)>>3
+		}
+		i += 8
+	}
+	for i < n && a[i] == b[i] {
+		i++
+	}
+	return i
+}
+
+// commonEnd returns the number of equal bytes at the end of a and b.
+func commonEnd(a, b []byte) int {
+	n := min(len(a), len(b))
+	a, b = a[len(a)-n:], b[len(b)-n:]
+	i := n
+	for i >= chunk && bytes.Equal(a[i-chunk:i], b[i-chunk:i]) {
+		i -= chunk
+	}
+	for i > 0 && a[i-1] == b[i-1] {
+		i--
+	}
+	return n - i
+}
+
+// Copies records which values of a document [ScanNext] copied.
+type Copies struct {
+	old, now *Doc
+	runs     []run
+	fresh    int
+}
+
+// Fresh returns an upper bound for the length of the unescaped text of all string values with escapes that were not
+// copied.
+func (c *Copies) Fresh() int { return c.fresh }
+
+// Values returns the number of values that were copied.
+func (c *Copies) Values() int {
+	n := 0
+	for _, r := range c.runs {
+		n += int(r.to - r.from)
+	}
+	return n
+}
+
+// Copy is a value that was copied with all values inside.
+type Copy struct {
+	Was      Value // the value in the earlier document
+	now      *Doc
+	move     int32 // difference of the indexes
+	to       int32 // the first node that may not have been copied
+	shift    int   // difference of the offsets
+	off, end int   // the span of strings in the earlier document that may be converted
+}
+
+// Lookup returns the origin of a value. It reports false if it was not copied.
+func (c *Copies) Lookup(v Value) (Copy, bool) {
+	k, ok := slices.BinarySearchFunc(c.runs, v.i, func(r run, i int32) int { return int(r.from - i) })
+	if !ok {
+		k--
+	}
+	if k < 0 || v.i >= c.runs[k].to || v.d != c.now {
+		return Copy{}, false
+	}
+	r := &c.runs[k]
+	was := Value{c.old, v.i - r.from + r.was}
+	off, end := was.Span()
+	return Copy{Was: was, now: c.now, move: r.from - r.was, to: r.to, shift: int(r.shift), off: off, end: end}, true
+}
+
+// Through extends c to last, a later sibling in the earlier document, and returns its copy. It reports false if last,
+// or a value before it, was not copied together with c.
+func (c *Copy) Through(last Value) (Value, bool) {
+	v := Value{c.now, last.i + c.move}
+	if last.i < c.Was.i || c.old().nodes[last.i].next+c.move > c.to {
+		return Value{}, false
+	}
+	_, c.end = last.Span()
+	return v, true
+}
+
+func (c *Copy) old() *Doc { return c.Was.d }
+
+// Index returns the index of the copy of a value inside c, given its index in the earlier document.
+func (c *Copy) Index(was int) int { return was + int(c.move) }
+
+// Text returns a string that was read from c with the same contents, but without a reference to the body of the earlier
+// document.
+func (c *Copy) Text(s string) string {
+	if len(s) == 0 {
+		return ""
+	}
+	// Comparing addresses of different objects is defined for uintptr. Both objects are alive until the end.
+	body := c.old().body
+	at := uintptr(unsafe.Pointer(unsafe.StringData(s))) - uintptr(unsafe.Pointer(unsafe.SliceData(body)))
+	switch {
+	case at >= uintptr(len(body)):
+		return s // in other memory: unescaped, or a constant
+	case int(at) < c.off || int(at)+len(s) > c.end:
+		return strings.Clone(s)
+	}
+	return view(c.now.body[int(at)+c.shift:][:len(s)])
+}
+
+// Raw is Text for raw JSON.
+func (c *Copy) Raw(raw []byte) []byte {
+	if len(raw) == 0 {
+		return nil
+	}
+	body := c.old().body
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(raw))) - uintptr(unsafe.Pointer(unsafe.SliceData(body)))
+	switch {
+	case at >= uintptr(len(body)):
+		return raw
+	case int(at) < c.off || int(at)+len(raw) > c.end:
+		return bytes.Clone(raw)
+	}
+	from := int(at) + c.shift
+	return c.now.body[from : from+len(raw) : from+len(raw)]
+}

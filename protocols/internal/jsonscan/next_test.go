@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jsonscan
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// sameScan checks that ScanNext returns what Scan returns, and that what it copied is the same in both documents. It
+// returns the number of copied values.
+func sameScan(t *testing.T, prev *Doc, body []byte, lim Limits) int {
+	t.Helper()
+	want, wantErr := Scan(body, lim)
+	got, copies, err := ScanNext(prev, body, lim)
+	if diff := cmp.Diff(wantErr, err); diff != "" {
+		t.Fatalf("%s\n%s\n%s", prev.body, body, diff)
+	}
+	if err != nil {
+		return 0
+	}
+	if !slices.Equal(want.nodes, got.nodes) {
+		t.Fatalf("%s\n%s\n%s", prev.body, body, cmp.Diff(want.nodes, got.nodes, cmp.AllowUnexported(node{})))
+	}
+	if got.escaped != want.escaped || got.depth != want.depth {
+		t.Fatalf("%s\n%s\n%d bytes in escaped strings, want %d", prev.body, body, got.escaped, want.escaped)
+	}
+	if copies == nil {
+		return 0
+	}
+	n := 0
+	for i := range got.nodes {
+		v := got.At(i)
+		c, ok := copies.Lookup(v)
+		if !ok {
+			continue
+		}
+		n++
+		if !bytes.Equal(c.Was.Raw(), v.Raw()) || c.Index(c.Was.Index()) != i {
+			t.Fatalf("%s\n%s\n%s is not a copy of %s", prev.body, body, v.Raw(), c.Was.Raw())
+		}
+		if s := c.Text(c.Was.RawStr()); s != v.RawStr() || len(s) > 0 && &[]byte(v.Raw())[0] != &c.Raw(c.Was.Raw())[0] {
+			t.Fatalf("%s\n%s\nthe text %s of a copy became %s", prev.body, body, v.Raw(), s)
+		}
+	}
+	if n != copies.Values() || copies.Fresh() < 0 || copies.Fresh() > got.escaped {
+		t.Fatalf("%d copied values, want %d; %d of %d bytes are not copied", copies.Values(), n, copies.Fresh(), got.escaped)
+	}
+	return n
+}
+
+// TestScanNext checks which values are copied.
+func TestScanNext(t *testing.T) {
+	deep := testLimits
+	deep.Depth = 3
+	for _, x := range []struct {
+		name, prev, body string
+		copied           int // number of nodes
+	}{
+		{"all", ` {"a":[1,{"b":"c"}]}`, `{"a":[1,{"b":"c"}]} `, 5},
+		{"none", `{"a":"x"}`, `["y"]`, 0},
+		{"a field", `{"a":"x","b":["y"]}`, `{"a":"z","b":["y"]}`, 2},
+		{"fields in another order", `{"a":["x"],"b":["y"]}`, `{"b":["y"],"a":["x"]}`, 4},
+		{"the same name only", `{"a":["x"]}`, `{"b":["x"]}`, 0},
+		{"white space between", `{"a":["x"],"b":["y"]}`, "{\"a\": [\"x\"],\n \"b\":[\"y\"]}", 4},
+		{"appended", `[["a"],["b"]]`, `[["a"],["b"],["c"]]`, 4},
+		{"appended to a number", `[["a"],1]`, `[["a"],12]`, 2},
+		{"followed by a number", `[["a"],1,2]`, `[["a"],1,3]`, 3},
+		{"inserted in front", `[["a"],["b"]]`, `[["c"],["a"],["b"]]`, 4},
+		{"inserted in the middle", `[["a"],["b"]]`, `[["a"],["c"],["d"],["b"]]`, 4},
+		{"inserted, and the end differs", `[["a"],["b"],["c"]]`, `[["a"],["x"],["y"],["b"],["z"]]`, 4},
+		{"removed", `[["a"],["b"],["c"],["d"]]`, `[["a"],["d"]]`, 4},
+		{"removed, and the end differs", `[["a"],["b"],["c"],["d"],["e"]]`, `[["a"],["d"],["x"]]`, 4},
+		{"changed", `[["a"],["b"],["c"]]`, `[["a"],["bb"],["c"]]`, 4},
+		{"inside", `{"m":[{"r":"u","c":["a","b"]},["d"]]}`, `{"m":[{"r":"u","c":["a","x"]},["d"]]}`, 4},
+		{"empty containers", `[{},[],{"a":[]}]`, `[{},[],{"a":{}}]`, 2},
+		{"opaque", `{"schema":{"a":"x"},"b":"y"}`, `{"schema":{"a":"z"},"b":"y"}`, 1},
+		{"the whole opaque value", `{"schema":{"a":"x"},"b":"y"}`, `{"schema":{"a":"x"},"b":"z"}`, 1},
+		{"escapes", `{"a\n":"b\n","c":""}`, `{"a\n":"b\n","c":"d"}`, 1},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			lim := testLimits
+			lim.Opaque = func(key []byte, _ int) bool { return string(key) == "schema" }
+			prev, err := Scan([]byte(x.prev), lim)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := sameScan(t, prev, []byte(x.body), lim); n != x.copied {
+				t.Errorf("%d values were copied, want %d", n, x.copied)
+			}
+			for n := range 8 {
+				small := lim
+				small.Values = n + 1
+				sameScan(t, prev, []byte(x.body), small)
+				small = lim
+				small.Depth = n + 1
+				sameScan(t, prev, []byte(x.body), small)
+				small = lim
+				small.Bytes = len(x.body) - n
+				sameScan(t, prev, []byte(x.body), small)
+			}
+		})
+	}
+}
+
+// TestScanNextEdits scans random documents after random changes of their bytes.
+func TestScanNextEdits(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	copied := 0
+	for range 3000 {
+		prev := appendRandom(nil, r, 0)
+		doc, err := Scan(prev, testLimits)
+		if err != nil {
+			continue // a name occurs twice
+		}
+		body := bytes.Clone(prev)
+		for range r.IntN(4) {
+			i := r.IntN(len(body))
+			switch r.IntN(10) {
+			case 0: // damage
+				body[i] = `{}[]",:\1`[r.IntN(9)]
+			default: // a value in the place of another
+				at := doc.At(r.IntN(doc.Values()))
+				off, end := at.Span()
+				if string(body) != string(prev) {
+					break
+				}
+				body = append(append(body[:off:off], appendRandom(nil, r, 2)...), prev[end:]...)
+			case 2: // repeat a part
+				k := i + r.IntN(len(body)-i)
+				body = append(append(body[:k:k], body[i:k]...), body[k:]...)
+			case 3: // remove a part
+				k := i + r.IntN(len(body)-i)
+				body = append(body[:i:i], body[k:]...)
+			}
+			if len(body) == 0 {
+				body = []byte(" ")
+			}
+		}
+		lim := testLimits
+		if r.IntN(4) == 0 {
+			lim.Values, lim.Depth = 1+r.IntN(20), 1+r.IntN(5)
+		}
+		copied += sameScan(t, doc, body, lim)
+	}
+	if copied < 100000 {
+		t.Errorf("only %d values were copied", copied)
+	}
+}
+
+// appendRandom appends a random value. Few different ones are likely, so that equal values occur at several positions.
+func appendRandom(dst []byte, r *rand.Rand, depth int) []byte {
+	space := func() {
+		if r.IntN(20) == 0 {
+			dst = append(dst, ' ')
+		}
+	}
+	switch k := r.IntN(8); {
+	case k < 3 && depth < 5 || depth == 0:
+		dst = append(dst, '[')
+		for i := range r.IntN(4 + 20/(depth+1)) {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			space()
+			dst = appendRandom(dst, r, depth+1)
+			space()
+		}
+		return append(dst, ']')
+	case k < 5 && depth < 5:
+		dst = append(dst, '{')
+		for i := range r.IntN(6) {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = fmt.Appendf(dst, `"%c"`, 'a'+2*i+r.IntN(2))
+			space()
+			dst = append(dst, ':')
+			dst = appendRandom(dst, r, depth+1)
+		}
+		return append(dst, '}')
+	case k == 5:
+		return fmt.Appendf(dst, "%d", r.IntN(120))
+	case k == 6:
+		return append(dst, "true"...)
+	}
+	return append(dst, []string{`"text"`, `""`, `"a\n"`, `"other text"`, `"\u00e9"`}[r.IntN(5)]...)
+}
+
+// TestScanNextNames checks that a name that occurs twice is found among copied fields.
+func TestScanNextNames(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`{"x":[]`)
+	for i := range 100 {
+		fmt.Fprintf(&b, `,"k%d":{"a":%d}`, i, i)
+	}
+	prev, err := Scan([]byte(b.String()+"}"), testLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, more := range []string{`,"k7":1}`, `,"\u006b7":{"a":7}}`, `,"k100":1}`, `,"x":[],"k3":1}`} {
+		sameScan(t, prev, []byte(b.String()+more), testLimits)
+	}
+}
+
+// BenchmarkScanNext compares scans with the help of a document with a scan without, also if nothing fits.
+func BenchmarkScanNext(b *testing.B) {
+	const n = 1 << 15
+	list := func(first, each string) []byte { return []byte("[" + first + strings.Repeat(","+each, n) + "]") }
+	nest := func(s string) []byte {
+		return []byte(strings.Repeat(`["aaaaaaaaaaaaaaaa",`, 100) + string(list("1", s)) + strings.Repeat("]", 100))
+	}
+	for _, x := range []struct {
+		name       string
+		prev, body []byte
+	}{
+		{"same", list(`["b"]`, `["aaaa",1]`), list(`["b"]`, `["aaaa",1]`)},
+		{"shifted", list(`["b"]`, `["aaaa"]`), list(`["bb"]`, `["aaaa"]`)},
+		{"others", list(`["b"]`, `["aaaa"]`), list(`["c"]`, `["aaab"]`)},
+		{"nested", nest(`"x"`), nest(`"y"`)},
+	} {
+		doc, err := Scan(x.prev, testLimits)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for name, prev := range map[string]*Doc{"plain": nil, "next": doc} {
+			b.Run("body="+x.name+"/scan="+name, func(b *testing.B) {
+				b.SetBytes(int64(len(x.body)))
+				for b.Loop() {
+					if _, _, err := ScanNext(prev, x.body, testLimits); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+func FuzzScanNext(f *testing.F) {
+	f.Add(`{"messages":[{"role":"user","content":"a"}]}`, `{"messages":[{"role":"user","content":"a"},{"role":"user","content":"b"}]}`)
+	f.Add(`[["a"],["b"],["c"]]`, `[["x"],["a"],["c"]]`)
+	f.Add(`{"a":{"b":"c"},"d":1}`, `{"a":{"b":"c"},"d":12,"a":1}`)
+	f.Fuzz(func(t *testing.T, prev, body string) {
+		lim := testLimits
+		lim.Opaque = func(key []byte, depth int) bool { return string(key) == "a" && depth > 1 }
+		if doc, err := Scan([]byte(prev), lim); err == nil {
+			sameScan(t, doc, []byte(body), lim)
+			sameScan(t, doc, []byte(prev), lim)
+		}
+	})
+}
