@@ -128,7 +128,7 @@ func (p *tagged) marker(m marker) {
 		case !p.reasoning:
 			p.closeRun()
 			p.openReasoning(t.Reasoning)
-		case p.echoable && p.untouched():
+		case p.untouched() && (p.echoable || p.start == p.mark): // again, or after that of the prompt
 			p.start, p.echoable = p.pos, false
 			p.trim, p.label = t.Reasoning.Lead, t.Reasoning.Label
 		}
@@ -136,7 +136,7 @@ func (p *tagged) marker(m marker) {
 		switch {
 		case p.reasoning:
 			p.closeReasoning(t.Reasoning.After)
-		case p.thought, t.Reasoning.Close.Token && !p.rules.keepOrphans:
+		case !p.rules.keepOrphans && (p.thought || t.Reasoning.Close.Token):
 			p.strip()
 		}
 	case roleBreak:
@@ -341,8 +341,14 @@ func (p *tagged) suspect() bool {
 		return true
 	}
 	if r := roleNone; m >= 0 && !far {
-		if r = s.markers[m].role; (r == roleCallOpen || r == roleWrapOpen) && p.suspected && p.blankSince(p.openEnd) {
+		r = s.markers[m].role
+		if (r == roleCallOpen || r == roleWrapOpen) && p.suspected && p.blankSince(p.openEnd) {
 			p.dropOpener()
+			return true
+		}
+		if r == roleCallOpen && p.noisy { // all of it is markup if a call follows
+			p.wrapper = true
+			p.beginName()
 			return true
 		}
 	}

@@ -3,6 +3,8 @@
 package parsers
 
 import (
+	"bytes"
+
 	"github.com/weft-go/weft/parsers/internal/args"
 	"github.com/weft-go/weft/protocols/event"
 )
@@ -71,6 +73,11 @@ func (p *machine) startCall(to int) {
 		return
 	}
 	known := p.toolNamed(c.name) != nil
+	if n := len(c.name) / 2; !known && len(c.name)%2 == 1 && c.name[n] == '.' && bytes.Equal(c.name[:n], c.name[n+1:]) {
+		if known = p.toolNamed(c.name[:n]) != nil; known { // the tool's name twice: a namespace of its own
+			c.name = c.name[:n]
+		}
+	}
 	c.schema = p.schemaOf(c.name)
 	switch {
 	case p.opt.NoCalls, p.opt.Output == Native && p.opt.Tool != "" && p.opt.Tool != string(c.name),

@@ -279,6 +279,16 @@ func (p *elements) isElement(name []byte) bool {
 	return false
 }
 
+// beginsElement reports whether text begins the name of an element, or is one.
+func beginsElement(text []byte) bool {
+	for _, n := range []string{nameThink, nameResponse, nameTools, nameCall, nameArgument, nameObject, nameMessage} {
+		if strings.HasPrefix(n, string(bytes.TrimRight(text, " \n\t\r"))) {
+			return true
+		}
+	}
+	return false
+}
+
 // endElement leaves the element of text or reasoning.
 func (p *elements) endElement() {
 	p.closeRunAt(p.mark)
@@ -306,6 +316,9 @@ func (p *elements) elementClose() bool {
 	next := p.pos
 	if !sep {
 		next = p.from // no such element is open: drop the marker, keep the text
+		if p.final && p.mark == len(p.win) && beginsElement(trimmed) {
+			next = p.mark // the end of the stream cut the tag
+		}
 		if open != "" && bytes.HasPrefix(trimmed, []byte(open)) {
 			next = p.mark - len(trimmed) + len(open)
 		}

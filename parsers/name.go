@@ -48,6 +48,7 @@ func (p *tagged) callName() bool {
 	}
 	p.param.reset()
 	p.lit = 0
+	p.param.closed = bytes.HasSuffix(p.win[:p.pos], []byte("/>")) && slices.ContainsFunc(n.Ends, selfCloses)
 	switch {
 	case p.tag.Body.Params == nil:
 		p.state = stBody
@@ -61,6 +62,9 @@ func (p *tagged) callName() bool {
 	}
 	return true
 }
+
+// selfCloses reports whether end ends a call together with its name.
+func selfCloses(end string) bool { return strings.HasSuffix(end, "/>") }
 
 // cutName handles the end of the window inside a name.
 func (p *tagged) cutName() bool {
@@ -76,6 +80,7 @@ func (p *tagged) cutName() bool {
 // mayBeName reports whether text, at which the stream ended, is the beginning of a name or of the bytes between a name
 // and the arguments.
 func (p *tagged) mayBeName(text []byte) bool {
+	text = bytes.TrimRight(text, " \n\t\r")
 	i := 0
 	for i < len(text) && nameChar(text[i]) {
 		i++
@@ -130,7 +135,15 @@ func (p *tagged) named(text []byte) {
 			text = bytes.TrimSpace(text[:i])
 		}
 	}
-	p.call.name = append(p.call.name[:0], text...)
+	p.call.name = append(p.call.name[:0], unquoted(text)...)
+}
+
+// unquoted returns a name or key without the quotes that models write around it.
+func unquoted(text []byte) []byte {
+	if n := len(text); n > 1 && (text[0] == '"' || text[0] == '\'') && text[n-1] == text[0] {
+		return text[1 : n-1]
+	}
+	return text
 }
 
 // idBegins reports whether the separator between the name and the ID of a call begins at window position i.
@@ -152,8 +165,9 @@ func digits(b []byte) bool {
 	return len(b) > 0
 }
 
-// word reads the name or key that begins at from, up to one of ends or a byte of stops. On Yes it is a view of the window,
-// without blanks around it, and pos is after what ended it; on No pos is at the byte that cannot belong to it.
+// word reads the name or key that begins at from, up to one of ends or a byte of stops. White space may be around it, but no
+// newline inside. On Yes it is a view of the window, without blanks around it, and pos is after what ended it; on No pos is
+// at the byte that cannot belong to it.
 func (p *tagged) word(ends []string, stops string) ([]byte, scan.Prefix) {
 	m := p.machine
 	for i := max(m.from, m.pos); i < len(m.win); i++ {
@@ -182,7 +196,7 @@ func (p *tagged) word(ends []string, stops string) ([]byte, scan.Prefix) {
 			m.pos = i
 			return bytes.TrimSpace(m.win[m.from:i]), scan.Yes
 		}
-		if c == '<' || c == '\n' || i-m.from > m.c.g.MaxHold {
+		if c == '<' || i-m.from > m.c.g.MaxHold {
 			m.pos = i
 			return nil, scan.No
 		}
@@ -191,10 +205,31 @@ func (p *tagged) word(ends []string, stops string) ([]byte, scan.Prefix) {
 				m.pos = i
 				return nil, st
 			}
+		} else if i > m.from && blank(m.win[i-1]) && !blank(c) {
+			if line := m.lineBefore(i); line >= 0 {
+				m.pos = line
+				return nil, scan.No
+			}
 		}
 	}
 	m.pos = len(m.win)
 	return nil, scan.More
+}
+
+// lineBefore returns the position of a newline in the white space before window position i, if it comes after other
+// bytes of the current word, or -1.
+func (p *machine) lineBefore(i int) int {
+	line := -1
+	for i--; i >= p.from && blank(p.win[i]); i-- {
+		work.Add(1)
+		if p.win[i] == '\n' {
+			line = i
+		}
+	}
+	if i < p.from {
+		return -1
+	}
+	return line
 }
 
 func (p *tagged) badName() bool {

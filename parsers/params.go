@@ -23,6 +23,18 @@ const (
 func (p *tagged) params() bool {
 	s := p.sets.between
 	var m int
+	if p.param.closed {
+		end := p.pos
+		if p.param.bare {
+			if !p.commit() {
+				return false
+			}
+			p.startCall(end)
+		}
+		p.start, p.pos = end, end
+		p.endParams(end, 0)
+		return true
+	}
 	if p.param.bare {
 		var st scan.Prefix
 		m, st = p.expect(s)
@@ -160,6 +172,7 @@ func (p *tagged) paramKey() bool {
 	case scan.No:
 		return p.broken(event.BadStructure)
 	}
+	key = unquoted(key)
 	p.param.key = append(p.param.key[:0], key...)
 	p.param.types, p.param.schema = p.call.schema.Of(key), true
 	if c.Value == "" {
@@ -275,6 +288,7 @@ func (p *tagged) confirmParam() bool {
 // has the same rule.
 func (p *tagged) confirmNext() bool {
 	key, st := p.word(p.sets.keyEnds, "")
+	key = unquoted(key)
 	switch {
 	case st == scan.More && !p.final:
 		return false

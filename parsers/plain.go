@@ -55,7 +55,7 @@ func (p *machine) compilePlain() {
 	r.json.args, r.json.json, r.value.args, r.codec.args = true, true, true, true
 	r.json.compile(nil, oddStop, nil)
 	if s := p.param.set; s != nil {
-		r.value.compileSet(s, func(c byte) bool { return c == '\n' })
+		r.value.compileSet(s, func(c byte) bool { return c == '\n' || c == '\r' })
 	}
 }
 

@@ -44,7 +44,7 @@ func (p *machine) block(k event.Kind) {
 // flush emits the run up to window position to. Unless closing, when a marker follows at to, it holds back what may
 // still turn out to be structure or half a character.
 func (p *machine) flush(to int, closing bool) {
-	if p.label != "" && !closing && !p.trimLabel(len(p.win)) {
+	if p.label != "" && !closing && !p.trimLabel(to, !p.final) {
 		return
 	}
 	p.trimLead(to)
@@ -73,7 +73,7 @@ func (p *machine) flush(to int, closing bool) {
 
 // trimLead drops the structural white space at the beginning of a run.
 func (p *machine) trimLead(to int) {
-	if p.label != "" && !p.trimLabel(to) {
+	if p.label != "" && !p.trimLabel(to, to == len(p.win) && !p.final) {
 		return
 	}
 	for p.trim != "" && p.start < to {
@@ -94,14 +94,15 @@ func (p *machine) skipTo(at int) {
 	}
 }
 
-// trimLabel drops the label of reasoning at the beginning of a run. It reports false while the label may still follow.
-func (p *machine) trimLabel(to int) bool {
+// trimLabel drops the label of reasoning at the beginning of a run, which goes on after window position to if more is set.
+// It reports false while the label may still follow.
+func (p *machine) trimLabel(to int, more bool) bool {
 	n := 0
 	st, at := scan.Match(p.win[:to], p.start, p.label, &n)
-	if st == scan.More && to == len(p.win) && !p.final {
+	if st == scan.More && more {
 		return false
 	}
-	if st == scan.Yes || st == scan.More && to == len(p.win) && n > 0 && n == len(strings.TrimRight(p.label, "\n")) {
+	if st == scan.Yes || st == scan.More && n > 0 && n == len(strings.TrimRight(p.label, "\n")) {
 		p.start = at
 	}
 	p.label = ""

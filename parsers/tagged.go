@@ -19,6 +19,7 @@ type tagged struct {
 	listed    bool // inside a list of calls
 	inMessage bool // inside a message to a tool, where nothing is prose
 	suspected bool // the opening tag that no call followed is a token
+	noisy     bool // and that of a block, in which the tag of a call is a token too
 	waiting   bool // for more, to tell whether a call begins
 	ahead     peekState
 	dead      int64 // stream offset before which no list of calls begins
@@ -169,6 +170,7 @@ func (p *tagged) doubt(from int) bool {
 		from = min(from, p.anchor) // the bracket may begin something else
 	}
 	p.suspected = p.wrapper && p.tag.Wrapper.Open.Token || !p.wrapper && p.tag.Open.Token
+	p.noisy = p.wrapper && p.suspected && p.tag.Open.Token
 	p.wrapper, p.listed = false, false
 	p.call.name, p.call.id = p.call.name[:0], p.call.id[:0]
 	p.pos, p.node = from, 0

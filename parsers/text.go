@@ -11,7 +11,7 @@ func (p *machine) text() bool {
 	if p.restore {
 		p.restoreText(p.start)
 	}
-	if !p.reasoning && !p.runOpen && (p.label == "" || p.trimLabel(len(p.win))) {
+	if !p.reasoning && !p.runOpen && (p.label == "" || p.trimLabel(len(p.win), !p.final)) {
 		if p.want && p.beginGuided() {
 			return true
 		}

@@ -17,6 +17,7 @@ import (
 type paramState struct {
 	bare    bool // the call has no wrapper and may still be prose
 	lead    bool // the structural newline before the value may follow
+	closed  bool // the call ended with its name
 	stray   bool // the call contains something other than parameters
 	quoting bool // the opening tag of a call was seen in the value
 	opened  bool // of a string: its opening quote was emitted
@@ -79,13 +80,13 @@ func (s *paramState) end() []byte {
 func (p *machine) value() bool {
 	v := &p.param
 	if v.lead {
-		if p.start == len(p.win) {
+		n, ok := p.lineBegins()
+		if !ok {
 			return false
 		}
-		if v.lead = false; p.win[p.start] == '\n' {
-			p.start++
-			p.pos = max(p.pos, p.start)
-		}
+		v.lead = false
+		p.start += n
+		p.pos = max(p.pos, p.start)
 	}
 	m := p.find(v.set)
 	if m < 0 {
@@ -103,6 +104,19 @@ func (p *machine) value() bool {
 	return true
 }
 
+// lineBegins returns the number of bytes of the newline at start. It reports false if more input is needed.
+func (p *machine) lineBegins() (n int, ok bool) {
+	switch w := p.win[p.start:]; {
+	case len(w) == 0 || len(w) == 1 && w[0] == '\r' && !p.final:
+		return 0, false
+	case w[0] == '\n':
+		return 1, true
+	case len(w) > 1 && w[0] == '\r' && w[1] == '\n':
+		return 2, true
+	}
+	return 0, true
+}
+
 // growValue passes on what of the value cannot belong to its end, or checks what is held.
 func (p *machine) growValue(to int) {
 	if p.param.types != args.String && !p.call.failed {
@@ -111,7 +125,11 @@ func (p *machine) growValue(to int) {
 		}
 		p.fail(event.LimitExceeded, to)
 	}
-	if to = p.whole(p.start, p.unlined(to)); to > p.start {
+	to = p.unlined(to)
+	if p.param.newline && to > p.start && p.win[to-1] == '\r' { // a newline may follow
+		to--
+	}
+	if to = p.whole(p.start, to); to > p.start {
 		p.stringPart(to)
 	}
 }
@@ -119,7 +137,9 @@ func (p *machine) growValue(to int) {
 // unlined returns the window position before the structural newline that ends a value at to, if the family writes one.
 func (p *machine) unlined(to int) int {
 	if p.param.newline && to > p.start && p.win[to-1] == '\n' {
-		to--
+		if to--; to > p.start && p.win[to-1] == '\r' {
+			to--
+		}
 	}
 	return to
 }

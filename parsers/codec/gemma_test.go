@@ -61,7 +61,7 @@ func TestGemma(t *testing.T) {
 
 	// Text without quotes
 	add("{s:Oslo , i: 007,any:1.,x:a b\nc,y:|\" z,o:{k:v w}}",
-		`{"s":"Oslo","i":"007","any":"1.","x":"a b\nc","y":"|\" z","o":{"k":"v w"}}`)
+		`{"s":"Oslo","i":7,"any":"1.","x":"a b\nc","y":"|\" z","o":{"k":"v w"}}`)
 	add("{i:42.0,j:42.0}", `{"i":42.0,"j":42.0}`)
 	add("{a:,b:}", `{"a":"","b":""}`)
 	add("{a:[inf,-x]}", `{"a":["inf","-x"]}`)

@@ -69,21 +69,27 @@ func deepSeekV31() *grammar.Grammar {
 }
 
 // dsml returns a grammar whose tags bear the word ｜DSML｜, which is one token. followed by space.
-func dsml(name, calls, space string) *grammar.Grammar {
+// also are other names of the block.
+func dsml(name, space, calls string, also ...string) *grammar.Grammar {
 	open, shut := "<｜DSML｜"+space, "</｜DSML｜"+space
+	var opens, shuts []grammar.Marker
+	for _, name := range also {
+		opens, shuts = append(opens, grammar.Lit(open+name+">")), append(shuts, grammar.Lit(shut+name+">"))
+	}
 	return &grammar.Grammar{
 		Name: name,
 		Tagged: &grammar.Tagged{
 			Reasoning: think(),
 			Before:    "\n\n",
 			Wrapper: &grammar.Wrapper{
-				Open: grammar.Lit(open + calls + ">"), Close: grammar.Lit(shut + calls + ">"), Optional: true,
+				Open: grammar.Lit(open+calls+">", opens...), Close: grammar.Lit(shut+calls+">", shuts...), Optional: true,
 			},
 			Open:  grammar.Lit(open + `invoke name="`),
-			Name:  &grammar.Name{Ends: []string{`">`}},
+			Name:  &grammar.Name{Ends: []string{`">`, `"/>`}},
 			Close: grammar.Lit(shut + "invoke>"),
 			Body: grammar.Body{Params: &grammar.Params{
 				Open: open + `parameter name="`, KeyEnd: `"`, Attr: "string", Value: ">", Close: shut + "parameter>",
+				Object: true,
 			}},
 			Ends: turnEnds("<｜end▁of▁sentence｜>"),
 		},
@@ -105,40 +111,39 @@ func dsmlReplay() replay.Rule {
 //	</｜DSML｜invoke>
 //	</｜DSML｜function_calls>
 //
-// A value with string="true" is raw text, any other is JSON. Without the attribute the tool's schema decides.
+// A value with string="true" is raw text, any other is JSON. Without the attribute the tool's schema decides. Models also
+// write the block of V4, one JSON object instead of the parameters, and <｜DSML｜invoke name="f"/>.
 //
 // Sources: encoding/encoding_dsv32.py of deepseek-ai/DeepSeek-V3.2; the deepseek_v3_2 parsers of vLLM and Dynamo.
 //
 // Replay: since the last user or developer message, in thinking mode, unless drop_thinking is false: encoders/deepseek_v32.rs
 // of smg. The script itself has no such variable.
 func deepSeekV32() *grammar.Grammar {
-	g := dsml("deepseek_v3_2", "function_calls", "")
+	g := dsml("deepseek_v3_2", "", "function_calls", "tool_calls")
 	g.Aliases = []string{"deepseek32", "deepseek_dsml32"}
 	g.Replay = replay.MustRule("since_user; off: none; drop_thinking=false: all; left: close_tag")
 	return g
 }
 
-// deepSeekV4 returns the grammar of DeepSeek V4: deepseek_v3_2, in a block called tool_calls.
+// deepSeekV4 returns the grammar of DeepSeek V4: deepseek_v3_2, in a block called tool_calls; that of V3.2 is read too.
 //
 // Sources: the encoding of deepseek-ai/DeepSeek-V4; the deepseek_v4 parsers of vLLM and Dynamo.
 //
 // Replay: as in V3.2, but everything where tools are declared: encoding/encoding_dsv4.py of deepseek-ai/DeepSeek-V4-Flash.
 func deepSeekV4() *grammar.Grammar {
-	g := dsml("deepseek_v4", "tool_calls", "")
+	g := dsml("deepseek_v4", "", "tool_calls", "function_calls")
 	g.Aliases = []string{"deepseek_dsml"}
 	g.Replay = dsmlReplay()
 	return g
 }
 
 // deepSeekV41 returns the grammar of DeepSeek V4.1: deepseek_v3_2 with a space after ｜DSML｜, in a block called calls.
-// One JSON object may replace the parameters.
 //
 // Source: the deepseek_v41 parsers of vLLM and Dynamo.
 //
 // Replay: as in deepseek_v4; encoding_dsv41.py of SGLang.
 func deepSeekV41() *grammar.Grammar {
-	g := dsml("deepseek_v41", "calls", " ")
-	g.Tagged.Body.Params.Object = true
+	g := dsml("deepseek_v41", " ", "calls")
 	g.Replay = dsmlReplay()
 	return g
 }

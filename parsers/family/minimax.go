@@ -15,7 +15,8 @@ import (
 //	</invoke>
 //	</minimax:tool_call>
 //
-// Values are raw text; the tool's schema types them. The guide's own parser needs </invoke>.
+// Values are raw text; the tool's schema types them. The guide's own parser needs </invoke>, and reads names in single
+// quotes or without any.
 //
 // Sources: docs/tool_calling_guide.md of MiniMaxAI/MiniMax-M2; the minimax_m2 parsers of vLLM, SGLang and Dynamo.
 //
@@ -31,11 +32,11 @@ func miniMaxM2() *grammar.Grammar {
 			Wrapper: &grammar.Wrapper{
 				Open: grammar.Tok("<minimax:tool_call>"), Close: grammar.Tok("</minimax:tool_call>"), Optional: true,
 			},
-			Open:  grammar.Lit(`<invoke name="`),
-			Name:  &grammar.Name{Ends: []string{`">`}},
+			Open:  grammar.Lit("<invoke name="),
+			Name:  &grammar.Name{Ends: []string{">"}},
 			Close: grammar.Lit("</invoke>"),
 			Body: grammar.Body{Params: &grammar.Params{
-				Open: `<parameter name="`, KeyEnd: `">`, Close: "</parameter>",
+				Open: "<parameter name=", KeyEnd: ">", Close: "</parameter>",
 			}},
 			NeedClose: true,
 		},

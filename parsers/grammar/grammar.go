@@ -129,7 +129,7 @@ type Wrapper struct {
 type Name struct {
 	// Prefix comes before the name and is not part of it. It may be missing.
 	Prefix string
-	// Ends are the strings that end the name.
+	// Ends are the strings that end the name. One that ends with "/>" ends the call too, which then has no arguments.
 	Ends []string
 	// Stops are characters that end the name too, but belong to what follows.
 	Stops string

@@ -4,6 +4,7 @@ package args
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/weft-go/weft/parsers/internal/jsontext"
 	"github.com/weft-go/weft/parsers/internal/text"
@@ -13,8 +14,8 @@ import (
 //
 //	t is String alone      a string, byte for byte
 //	Null, or not String    null, None: where null is not permitted, nor is text; a validator may judge it
-//	Boolean                true, false, True, False; no other spelling
-//	Number                 a JSON number, as it is spelled, however large
+//	Boolean                true, false, True, False; unless t has String, in any case
+//	Number                 a JSON number, as it is spelled, however large; unless t has String, 007 is 7
 //	Integer alone          the same if it has no exponent and no fraction but zeros, which are dropped: 42.0 is 42
 //	Object, Array          JSON text, byte for byte
 //	Object, Array          the Python literal of a dict, list, tuple or set, converted to JSON, unless t has String
@@ -38,14 +39,17 @@ func AppendValue(dst, raw []byte, t Types) []byte {
 			return append(dst, "null"...)
 		}
 	case c == 't' || c == 'T':
-		if t&Boolean != 0 && (string(s) == "true" || string(s) == "True") {
+		if t&Boolean != 0 && spells(s, "true", "True", t) {
 			return append(dst, "true"...)
 		}
 	case c == 'f' || c == 'F':
-		if t&Boolean != 0 && (string(s) == "false" || string(s) == "False") {
+		if t&Boolean != 0 && spells(s, "false", "False", t) {
 			return append(dst, "false"...)
 		}
 	case c == '-' || c >= '0' && c <= '9':
+		if t&(Number|Integer) != 0 && t&String == 0 {
+			s = unpadded(s)
+		}
 		if t&(Number|Integer) != 0 && jsontext.Valid(s) {
 			if t&Number == 0 {
 				if i := bytes.IndexByte(s, '.'); i > 0 && len(bytes.Trim(s[i+1:], "0")) == 0 {
@@ -75,6 +79,28 @@ func AppendValue(dst, raw []byte, t Types) []byte {
 		}
 	}
 	return jsontext.AppendQuoted(dst, raw)
+}
+
+// spells reports whether s is the word of a boolean, in JSON or Python. In any case, where no string is permitted.
+func spells(s []byte, json, python string, t Types) bool {
+	return string(s) == json || string(s) == python || t&String == 0 && strings.EqualFold(string(s), json)
+}
+
+// unpadded returns a number that is nothing but digits without the zeros before it, which JSON does not permit.
+func unpadded(s []byte) []byte {
+	digits := bytes.TrimLeft(s, "0")
+	if len(digits) == len(s) || len(s) == 1 {
+		return s
+	}
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return s
+		}
+	}
+	if len(digits) == 0 {
+		digits = s[len(s)-1:]
+	}
+	return digits
 }
 
 // trim removes what JSON is treated as white space.
