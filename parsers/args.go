@@ -7,6 +7,19 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
+// noArguments aborts the open call if a JSON value that is no object begins at pos. The value is read to its end, because
+// markers inside it are data.
+func (p *machine) noArguments() bool {
+	if p.pos == len(p.win) || p.win[p.pos] != '"' && p.win[p.pos] != '[' {
+		return false
+	}
+	p.fail(event.BadArguments, p.pos)
+	p.start, p.node = p.pos, 0
+	p.lex.Reset()
+	p.state = stArgs
+	return true
+}
+
 // rawJSON forwards arguments that are one bare JSON object, up to its end.
 func (p *machine) rawJSON() bool {
 	if !p.lex.Started() {
@@ -18,7 +31,7 @@ func (p *machine) rawJSON() bool {
 		if p.pos == len(p.win) && !p.terse {
 			return false
 		}
-		if p.state == stArgs && (p.pos == len(p.win) || p.win[p.pos] != '{') {
+		if p.state == stArgs && (p.pos == len(p.win) || p.win[p.pos] != '{' && !p.call.failed) {
 			return p.layout.jsonEnded(jsonNone)
 		}
 	}

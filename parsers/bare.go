@@ -217,6 +217,27 @@ func (p *tagged) dicts(doc []byte) (calls []heldCall, ok bool) {
 	}
 }
 
+// bareBrace determines whether a call object begins at openAt.
+func (p *tagged) bareBrace() bool {
+	st := p.peekCall(p.openAt)
+	if st == scan.More && !p.final {
+		return false
+	}
+	if st != scan.Yes {
+		p.pos, p.node = p.openAt+1, 0
+		p.from = p.start
+		p.state = stText
+		return true
+	}
+	at := p.openAt
+	if !p.commit() {
+		return false
+	}
+	p.start, p.pos = at, at
+	p.beginCalls()
+	return true
+}
+
 // bareCall implements layout.
 func (p *tagged) bareCall() (begun, waits bool) {
 	begun = p.bareObject()

@@ -70,6 +70,8 @@ func (p *tagged) advance() bool {
 		return p.endOfCall()
 	case stRepair:
 		return p.repair()
+	case stBrace:
+		return p.bareBrace()
 	case stSkip:
 		return p.skip()
 	}
@@ -136,7 +138,7 @@ func (p *tagged) marker(m marker) {
 		switch {
 		case p.reasoning:
 			p.closeReasoning(t.Reasoning.After)
-		case !p.rules.keepOrphans && (p.thought || t.Reasoning.Close.Token):
+		case p.thought && (p.rules.dropOrphans || p.untouched()), !p.thought && !p.rules.keepOrphans && t.Reasoning.Close.Token:
 			p.strip()
 		}
 	case roleBreak:
@@ -157,7 +159,15 @@ func (p *tagged) marker(m marker) {
 		}
 		p.holdOpener()
 		p.beginBareList()
+	case roleBrace:
+		p.holdOpener()
+		p.state = stBrace
 	case roleWrapOpen, roleCallOpen:
+		if p.reasoning && p.rules.openerEnds {
+			p.pos = p.mark // it is read again, in the text
+			p.breakOut()
+			return
+		}
 		p.holdOpener()
 		p.wrapper = r == roleWrapOpen
 		p.state = stOpened
@@ -275,6 +285,10 @@ func (p *tagged) opened() bool {
 			return p.doubt(p.pos)
 		}
 	}
+	if m >= 0 && p.reasoning && !t.Open.Token { // a thought may be about tags
+		p.beginName()
+		return true
+	}
 	if !p.commit() {
 		return false
 	}
@@ -342,8 +356,10 @@ func (p *tagged) suspect() bool {
 	}
 	if r := roleNone; m >= 0 && !far {
 		r = s.markers[m].role
-		if (r == roleCallOpen || r == roleWrapOpen) && p.suspected && p.blankSince(p.openEnd) {
-			p.dropOpener()
+		if (r == roleCallOpen || r == roleWrapOpen) && p.suspected && p.blankSince(p.openEnd) { // the tag again
+			p.wrapper = r == roleWrapOpen
+			p.openEnd, p.lit = p.pos, 0
+			p.state = stOpened
 			return true
 		}
 		if r == roleCallOpen && p.noisy { // all of it is markup if a call follows
@@ -372,18 +388,6 @@ func (p *tagged) blankSince(from int) bool {
 		}
 	}
 	return true
-}
-
-// dropOpener drops the opening tag at openAt, because the model wrote it twice.
-func (p *tagged) dropOpener() {
-	again := p.mark
-	p.mark = p.openAt
-	p.dropBlanks(p.mark)
-	p.flush(p.mark, true)
-	p.start = max(p.start, p.openEnd)
-	p.pos, p.node = again, 0
-	p.from = p.start
-	p.state = stText
 }
 
 // closing reads on after a call until its block ends or another call begins. A block that is not closed ends at the
@@ -503,6 +507,9 @@ func (p *tagged) skip() bool {
 		return false
 	}
 	p.start = p.mark
+	if s.markers[m].role == roleItem {
+		return p.nextItem()
+	}
 	p.newRun()
 	p.openAt = p.mark
 	switch s.markers[m].role {
@@ -536,6 +543,27 @@ func (p *tagged) skip() bool {
 	return true
 }
 
+// nextItem begins the next object of a list if a call object begins at mark, after one that cannot be read.
+func (p *tagged) nextItem() bool {
+	st := scan.No
+	if p.listed {
+		st = p.peekCall(p.mark)
+	}
+	switch {
+	case st == scan.More && !p.final:
+		p.pos, p.node = p.mark, 0
+		return false
+	case st == scan.Yes:
+		p.pos, p.openAt = p.mark, p.mark
+		if p.beginCall(p.mark) {
+			p.beginJSON()
+		}
+		return p.err == nil
+	}
+	p.start = p.pos
+	return true
+}
+
 // compileTagged compiles a grammar of layout tagged; nil if g has another one.
 func compileTagged(g *grammar.Grammar) *compiled {
 	t := g.Tagged
@@ -560,7 +588,7 @@ func (c *compiled) compileTags(t *grammar.Tagged, around []marker) *tagSets {
 	c.before = t.Before
 	r := t.Reasoning
 	if r != nil {
-		c.hasReasoning, c.join = true, r.Join
+		c.hasReasoning = true
 		if r.Tail != "" {
 			c.tail = r.Tail[0]
 		}
@@ -605,12 +633,19 @@ func (c *compiled) compileTags(t *grammar.Tagged, around []marker) *tagSets {
 		}
 		if around == nil {
 			c.text[v], c.reasoning[v] = newSet(text...), newSet(reason...)
+			if v&withCalls != 0 && t.Bare && t.Body.Codec == nil && !t.Body.Call.Python {
+				c.braced[v] = newSet(append(slices.Clip(text), marker{text: "{", role: roleBrace})...)
+			}
 		}
 	}
 	c.quoted = set(ends, rOpen, rClose)
 	s.callOpen, s.callClose = set(cOpen), set(cClose)
-	s.resync[0] = set(cClose, wClose, cOpen, wOpen, around)
-	s.resync[1] = set(cClose, wClose, cOpen, wOpen, rClose, around)
+	var items []marker
+	if t.Body.Call != nil && !t.Body.Call.Python {
+		items = []marker{{text: "{", role: roleItem}}
+	}
+	s.resync[0] = set(cClose, wClose, cOpen, wOpen, around, items)
+	s.resync[1] = set(cClose, wClose, cOpen, wOpen, rClose, around, items)
 	switch {
 	case t.Wrapper != nil:
 		s.closing = set(cOpen, wClose, cClose[min(1, len(cClose)):])
@@ -623,7 +658,7 @@ func (c *compiled) compileTags(t *grammar.Tagged, around []marker) *tagSets {
 		s.keyEnds, s.valueOpens = []string{p.KeyEnd}, []string{p.Value}
 		s.between = set(pOpen, pClose, cClose, wClose, cOpen, wOpen, around)
 		next := pOpen
-		if !p.Newline { // where values are on separate lines, a parameter at the beginning of one may be the next
+		if !p.Newline && p.Value == "" { // a parameter on a line of its own, or a key with a tag of its own, may be the next
 			next = nil
 		}
 		s.value = set(pClose, cClose, cOpen, wClose, next)

@@ -24,10 +24,13 @@ func (p *tagged) body() bool {
 			if !p.call.open && !p.tag.Open.Token {
 				return p.doubt(p.from)
 			}
-			if !p.call.open && !p.commit() { // a tag and a name cannot be prose
-				return false
+			if at := p.pos; !p.call.open { // a tag and a name cannot be prose
+				if !p.commit() {
+					return false
+				}
+				p.pos = at
 			}
-			return p.broken(event.BadArguments)
+			return p.noArguments() || p.broken(event.BadArguments)
 		}
 	}
 	if !p.call.open {
@@ -141,7 +144,13 @@ func (p *tagged) endOfCall() bool {
 	case scan.More:
 		return false
 	case scan.No:
-		return p.broken(event.BadStructure)
+		if !p.rules.unclosed {
+			return p.broken(event.BadStructure)
+		}
+		p.pos, p.node = p.anchor, 0
+		p.endCall(p.pos, event.Recovered)
+		p.afterCall()
+		return true
 	}
 	p.endCall(p.pos, 0)
 	if p.wrapper {
@@ -172,6 +181,17 @@ func (p *tagged) list() bool {
 		p.start = p.pos
 		p.beginJSON()
 		return true
+	case c == '{' && p.call.open: // the comma is missing
+		switch p.peekCall(p.pos) {
+		case scan.More:
+			if !p.final {
+				return false
+			}
+		case scan.Yes:
+			p.endCall(p.pos, event.Recovered)
+			p.start, p.step = p.pos, listNext
+			return true
+		}
 	case c == ',' && p.step == listNext: // one too many
 		p.pos++
 		return true

@@ -33,6 +33,7 @@ type channelSets struct {
 // headerState is the header of the current message.
 type headerState struct {
 	field     grammar.Field
+	author    []byte
 	channel   []byte
 	recipient []byte
 	ctype     []byte
@@ -40,7 +41,7 @@ type headerState struct {
 }
 
 func (h *headerState) reset() {
-	*h = headerState{channel: h.channel[:0], recipient: h.recipient[:0], ctype: h.ctype[:0]}
+	*h = headerState{author: h.author[:0], channel: h.channel[:0], recipient: h.recipient[:0], ctype: h.ctype[:0]}
 }
 
 // The roles of markers.
@@ -123,7 +124,7 @@ func (p *channels) reset() {
 
 // kept implements layout.
 func (p *channels) kept() int {
-	return p.tagged.kept() + cap(p.header.channel) + cap(p.header.recipient) + cap(p.header.ctype)
+	return p.tagged.kept() + cap(p.header.author) + cap(p.header.channel) + cap(p.header.recipient) + cap(p.header.ctype)
 }
 
 // firstHeader reports whether the output continues the header at the end of the prompt: a recipient or an author may
@@ -163,6 +164,7 @@ func (p *channels) marker(m marker) {
 				p.endBlock()
 			}
 			p.start = p.pos
+			p.header.reset()
 			p.openBody(grammar.Field(m.data))
 			return
 		}
@@ -183,7 +185,9 @@ func (p *channels) endMessage() {
 	p.closeRun()
 	if p.reasoning {
 		p.reasoning = false
-		p.joinable = p.partKind == event.Reasoning
+		if p.joinable = p.rules.joinThoughts && p.partKind == event.Reasoning; !p.joinable {
+			p.endBlock()
+		}
 	} else if p.framed {
 		p.endBlock()
 	}
@@ -202,13 +206,23 @@ func (p *channels) beginHeader(f grammar.Field) {
 
 // openBody opens the body of a message after the marker of its kind. An object determines its own end.
 func (p *channels) openBody(is grammar.Field) {
-	p.framed = is != grammar.CallBody
+	p.framed = is < grammar.CallBody
 	p.newRun()
 	p.node, p.lit = 0, 0
 	p.state = stText
 	p.reasoning = is == grammar.ReasoningBody
-	if is == grammar.CallBody && p.beginCall(p.start) {
+	switch {
+	case is == grammar.CallBody && p.beginCall(p.start):
 		p.beginJSON()
+	case is == grammar.TextCallBody && p.beginCall(p.start):
+		p.call.name = append(p.call.name, p.header.author...)
+		if len(p.call.name) == 0 {
+			p.broken(event.BadName)
+			return
+		}
+		p.call.flags |= event.Custom
+		p.startCall(p.start)
+		p.state = stRaw
 	}
 }
 
@@ -227,6 +241,7 @@ func (p *channels) author(m int) bool {
 		if s.markers[m].role == roleSection {
 			p.beginHeader(grammar.Field(s.markers[m].data))
 		} else {
+			p.header.author = append(p.header.author[:0], text...)
 			p.openBody(grammar.Field(s.markers[m].data))
 		}
 		return true
@@ -342,6 +357,8 @@ func (p *channels) section(text []byte) {
 			continue
 		}
 		switch {
+		case h.field == grammar.Role && first:
+			h.author = append(h.author[:0], w...)
 		case h.field == grammar.Channel && first:
 			h.channel = append(h.channel[:0], w...)
 		case h.field == grammar.Type, h.field == grammar.Channel:
@@ -359,6 +376,9 @@ func (p *channels) route() {
 	p.newRun()
 	p.node = 0
 	switch to := string(h.recipient); {
+	case c.ToolPrefix != "" && bytes.HasPrefix(h.author, []byte(c.ToolPrefix)): // the model invents a tool's result
+		p.mute = true
+		p.state = stText
 	case slices.Contains(p.marks.toReasoning, to):
 		p.reasoning = true
 		p.state = stText
@@ -414,7 +434,7 @@ func (p *channels) noObject() bool {
 	case st == scan.More && !(p.final && p.terse):
 		return false
 	case st == scan.No:
-		return p.broken(event.BadArguments)
+		return p.noArguments() || p.broken(event.BadArguments)
 	}
 	p.arguments(p.made([]byte("{}")), p.anchor)
 	p.call.flags |= event.Recovered
@@ -583,7 +603,7 @@ func compileChannels(g *grammar.Grammar) *compiled {
 	}
 	sets.all, sets.ends = newSet(all...), newSet(ends...)
 	c := newCompiled(g, sets.all)
-	c.frames, c.hasReasoning, c.join = true, true, ch.Join
+	c.frames, c.hasReasoning = true, true
 	var tag *grammar.Tagged
 	var tags *tagSets
 	switch {

@@ -110,6 +110,13 @@ func (p *elements) mayEndValue(role) bool {
 	return true
 }
 
+// endsJSON implements layout. Only the name after the marker tells whether it closes the argument.
+func (p *elements) endsJSON(role) bool {
+	p.param.doc = docNot
+	p.pos, p.node = p.closeAt, 0
+	return true
+}
+
 // afterBlock implements layout.
 func (p *elements) afterBlock() {
 	p.start = p.pos

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weft-go/weft/parsers"
+	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/protocols/event"
 )
 
@@ -221,7 +223,10 @@ func checkLeaks(t testing.TB, p *parsers.Parser, opt *parsers.Options, text stri
 	case g.Tagged.Reasoning != nil && !g.Tagged.Reasoning.Inline && opt.Channels != parsers.OnlyTools && opt.Start != parsers.StartResponse:
 		r := g.Tagged.Reasoning
 		never = append(never, r.Open.Text)
-		if r.Close.Token && opt.Policy.In(g.Name)["keep_orphans"] == "false" {
+		rules := opt.Policy.In(g.Name)
+		thinks := opt.Start == parsers.StartReasoning || r.Prompted || rules["force_reasoning"] == "true" ||
+			slices.ContainsFunc(append(r.Open.Also, r.Open), func(m grammar.Marker) bool { return strings.Contains(text, m.Text) })
+		if r.Close.Token && rules["keep_orphans"] == "false" && (!thinks || rules["drop_orphans"] == "true") {
 			never = append(never, r.Close.Text)
 		}
 	}
@@ -456,6 +461,7 @@ func FuzzKimiK3(f *testing.F)             { fuzz(f, "kimi_k3") }
 func FuzzLaguna(f *testing.F)             { fuzz(f, "laguna") }
 func FuzzLFM2(f *testing.F)               { fuzz(f, "lfm2") }
 func FuzzLlama3JSON(f *testing.F)         { fuzz(f, "llama3_json") }
+func FuzzMiMo(f *testing.F)               { fuzz(f, "mimo") }
 func FuzzMiniMaxAppendThink(f *testing.F) { fuzz(f, "minimax_append_think") }
 func FuzzMiniMaxM2(f *testing.F)          { fuzz(f, "minimax_m2") }
 func FuzzMiniMaxM3(f *testing.F)          { fuzz(f, "minimax_m3") }
@@ -477,6 +483,7 @@ func FuzzQwen3Coder(f *testing.F)         { fuzz(f, "qwen3_coder") }
 func FuzzQwen3Thinking(f *testing.F)      { fuzz(f, "qwen3_thinking") }
 func FuzzSarashina(f *testing.F)          { fuzz(f, "sarashina") }
 func FuzzStep3(f *testing.F)              { fuzz(f, "step3") }
+func FuzzStep35(f *testing.F)             { fuzz(f, "step3p5") }
 
 // TestFuzzTargets asserts that every family has its fuzz target above.
 func TestFuzzTargets(t *testing.T) {

@@ -97,7 +97,11 @@ func (p *machine) emitCalls(calls []heldCall) {
 		if i == len(calls)-1 {
 			to = end
 		}
-		if !p.beginCall(p.openAt + c.from) {
+		from := p.openAt
+		if i > 0 {
+			from += c.from
+		}
+		if !p.beginCall(from) {
 			return
 		}
 		p.call.name = append(p.call.name, c.name...)
@@ -139,6 +143,7 @@ const (
 	otherField jsonField = iota
 	nameField
 	argsField
+	idField
 )
 
 // guidedField returns the meaning of a key of a guided call.

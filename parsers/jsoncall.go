@@ -126,9 +126,13 @@ func (p *tagged) jsonMember() bool {
 	m, j := p.machine, &p.json
 	n, st := m.lex.Scan(m.win[m.pos:])
 	m.pos += n
+	if j.field == idField && (j.named || m.pos-m.start > m.c.g.MaxHold) {
+		j.field = otherField // too late, or none
+	}
 	switch {
 	case j.field == otherField:
 		m.start = m.pos
+	case j.field == idField:
 	case j.stream:
 		to := m.pos
 		if st == jsontext.Open {
@@ -164,6 +168,8 @@ func (p *tagged) jsonMember() bool {
 		if j.begun && !p.heldArguments(j.args) {
 			return false
 		}
+	case j.field == idField && raw[0] == '"':
+		m.call.id = jsontext.AppendUnquoted(m.call.id[:0], raw)
 	case j.field == argsField && !j.stream:
 		if j.args = append(j.args[:0], raw...); j.named && !p.heldArguments(j.args) {
 			return false
@@ -239,6 +245,9 @@ func (p *tagged) fieldOf(quoted []byte) jsonField {
 	}
 	if slices.Contains(c.Arguments, key) {
 		return argsField
+	}
+	if key == "id" || key == "tool_call_id" {
+		return idField
 	}
 	return otherField
 }

@@ -49,6 +49,9 @@ type layout interface {
 	// mayEndValue reports whether a marker of p.param.set may end the value, and records how. The state is then
 	// stConfirm.
 	mayEndValue(r role) bool
+	// endsJSON ends a value that is complete JSON at a marker of p.param.set, which is around closeAt and closeEnd. It
+	// returns what a state returns.
+	endsJSON(r role) bool
 	// afterBlock returns to the run that a block of calls interrupted. Its markup ends at pos.
 	afterBlock()
 	// cutCall completes the call that the end of the stream cut off, if the policy requires it.

@@ -17,10 +17,10 @@ type compiled struct {
 	hasReasoning bool   // the output may begin inside reasoning
 	tail         byte   // structural white space before the end of reasoning; 0 for none
 	before       string // structural white space between text and a block of calls
-	join         string // between adjacent spans of reasoning
 
 	text      [4]*markerSet // what ends a run of text, by variant
 	reasoning [4]*markerSet // what ends a run of reasoning, by variant
+	braced    [4]*markerSet // text, with the brace of a call object without a tag; nil where there are none
 	quoted    *markerSet    // the same where tool markup in reasoning is text; nil for layouts without such
 
 	newLayout  func(*machine) layout
@@ -96,8 +96,9 @@ func tokens(ms []marker) []marker {
 	return slices.DeleteFunc(slices.Clone(ms), func(m marker) bool { return !m.token })
 }
 
-// sets returns the markers that apply in text and in reasoning under opt.
-func (c *compiled) sets(opt *Options, rules *rules) (text, reasoning *markerSet) {
+// sets returns the markers that apply in text and in reasoning under opt, and those in text where calls without a tag may
+// begin anywhere, if the family has such.
+func (c *compiled) sets(opt *Options, rules *rules) (text, reasoning, braced *markerSet) {
 	v := withReasoning | withCalls
 	if opt.Channels == OnlyTools {
 		v &^= withReasoning
@@ -110,7 +111,7 @@ func (c *compiled) sets(opt *Options, rules *rules) (text, reasoning *markerSet)
 		t &^= withReasoning
 	}
 	if rules.quoteInReasoning && c.quoted != nil && r&withReasoning != 0 {
-		return c.text[t], c.quoted
+		return c.text[t], c.quoted, c.braced[t]
 	}
-	return c.text[t], c.reasoning[r]
+	return c.text[t], c.reasoning[r], c.braced[t]
 }

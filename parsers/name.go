@@ -52,9 +52,13 @@ func (p *tagged) callName() bool {
 	switch {
 	case p.tag.Body.Params == nil:
 		p.state = stBody
-	case p.call.open:
-		p.startCall(p.pos)
-		p.start = p.pos
+	case p.call.open || p.wrapper: // in a block, a tag and a name cannot be prose
+		end := p.pos
+		if !p.call.open && !p.commit() {
+			return false
+		}
+		p.startCall(end)
+		p.start, p.pos = end, end
 		p.state = stParams
 	default:
 		p.param.bare = true
@@ -133,6 +137,11 @@ func (p *tagged) named(text []byte) {
 		if i := bytes.LastIndex(text, []byte(n.Number)); i >= 0 && digits(text[i+len(n.Number):]) {
 			p.call.id = append(append(p.call.id, n.Prefix...), text...)
 			text = bytes.TrimSpace(text[:i])
+		} else if counts(text) && p.toolNamed(text) == nil { // an id without the name: of the only tool, or of none
+			p.call.id = append(p.call.id, text...)
+			if text = nil; len(p.opt.Tools) == 1 {
+				text = []byte(p.opt.Tools[0].Name)
+			}
 		}
 	}
 	p.call.name = append(p.call.name[:0], unquoted(text)...)
@@ -154,6 +163,12 @@ func (p *tagged) idBegins(i int) scan.Prefix {
 		return scan.No
 	}
 	return st
+}
+
+// counts reports whether text only counts a call, as in 0 or call_00003.
+func counts(text []byte) bool {
+	text = bytes.TrimPrefix(text, []byte("call"))
+	return digits(bytes.TrimPrefix(text, []byte("_")))
 }
 
 func digits(b []byte) bool {

@@ -89,7 +89,7 @@ func (p *tagged) params() bool {
 		p.endParams(p.mark, event.Recovered)
 		p.layout.afterBlock()
 	default:
-		if p.tag.NeedClose {
+		if p.tag.NeedClose && !(p.param.empty() && !p.param.stray && s.markers[m].role == roleWrapClose) {
 			p.pos, p.start = p.mark, p.mark
 			return p.broken(event.BadStructure)
 		}
@@ -175,6 +175,9 @@ func (p *tagged) paramKey() bool {
 	key = unquoted(key)
 	p.param.key = append(p.param.key[:0], key...)
 	p.param.types, p.param.schema = p.call.schema.Of(key), true
+	if p.rules.untypedJSON && !p.call.schema.Knows(key) {
+		p.param.types, p.param.schema = args.Any, false
+	}
 	if c.Value == "" {
 		p.beginValue(p.param.key, p.param.types)
 		return true
@@ -213,13 +216,17 @@ func (p *tagged) attribute() bool {
 		if st == scan.More {
 			return false
 		}
-		switch v := attr(text, c.Attr); string(v) {
-		case "true":
+		known := p.call.schema.Knows(p.param.key)
+		switch v := attr(text, c.Attr); {
+		case known && p.rules.typedBySchema:
+		case p.rules.unwrap && !known && p.param.empty() && (string(p.param.key) == "arguments" || string(p.param.key) == "input"):
+			p.param.types, p.param.schema, p.param.unwrap = args.Any&^args.String, false, true
+		case string(v) == "true":
 			p.param.types, p.param.schema = args.String, false
-		case "false":
+		case string(v) == "false":
 			p.param.types, p.param.schema = args.Any&^args.String, false
 		default: // the model omitted it
-			if !p.call.schema.Knows(p.param.key) {
+			if !known {
 				p.param.types, p.param.schema = args.Any, false
 			}
 		}
@@ -236,7 +243,7 @@ func (p *tagged) mayEndValue(r role) bool {
 		v.quoting = true
 		return false
 	case roleParamOpen:
-		if v.quoting || p.mark <= p.start || p.win[p.mark-1] != '\n' {
+		if v.quoting || v.newline && (p.mark <= p.start || p.win[p.mark-1] != '\n') {
 			return false
 		}
 		v.closer = closerNext
@@ -247,6 +254,17 @@ func (p *tagged) mayEndValue(r role) bool {
 	default:
 		v.closer = closerOwn
 	}
+	return true
+}
+
+// endsJSON implements layout. What follows the value does not matter: params reads it.
+func (p *tagged) endsJSON(r role) bool {
+	if r != roleParamClose { // params reads the tag again
+		p.closeEnd = p.closeAt
+		p.call.flags |= event.Recovered
+	}
+	p.endValue()
+	p.state = stParams
 	return true
 }
 
@@ -304,6 +322,10 @@ func (p *tagged) confirmNext() bool {
 
 // cutCall implements layout.
 func (p *tagged) cutCall() bool {
+	if p.rules.unclosed && p.tag != nil && p.state == stEnd && !p.call.failed {
+		p.endCall(len(p.win), event.Recovered)
+		return true
+	}
 	if !p.rules.emitTruncated || p.tag == nil || p.call.failed || p.state != stValue && p.state != stConfirm ||
 		p.param.types != args.String {
 		return false

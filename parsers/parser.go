@@ -27,7 +27,7 @@ import (
 //	text.go plain.go                    text up to the next marker; the short way for chunks that only continue it
 //	tagged.go                           layout grammar.Tagged: its state, and how states of it are entered
 //	name.go jsoncall.go params.go       names; arguments as grammar.Body selects
-//	body.go peek.go bare.go             the same; calls without a tag, and in a Python list of dicts
+//	peek.go body.go bare.go             the same; calls without a tag, and in a Python list of dicts
 //	blocks.go                           blocks of calls, and the layout itself
 //	channels.go                         layout grammar.Channels
 //	elements.go                         layout grammar.Elements
@@ -169,7 +169,11 @@ func (p *Parser) Reset() {
 	p.state, p.native, p.plain, p.terse = stText, 0, nil, false
 	p.window = window{buf: p.buf[:0], openAt: -1}
 	p.tokenQueue = tokenQueue{ids: p.ids, isID: p.isID, tokEnds: p.tokEnds[:0], tokMarks: p.tokMarks[:0]}
-	p.textRun = textRun{textMarkers: p.textMarkers, reasonMarkers: p.reasonMarkers, want: p.opt.Output != Native}
+	p.setTextMarkers(p.plainMarkers)
+	p.textRun = textRun{
+		textMarkers: p.textMarkers, reasonMarkers: p.reasonMarkers, plainMarkers: p.plainMarkers, bracedMarkers: p.bracedMarkers,
+		want: p.opt.Output != Native,
+	}
 	p.source = source{raw: p.raw[:0]}
 	p.call = callState{name: p.call.name[:0], id: p.call.id[:0]}
 	p.lex.Reset()
@@ -248,7 +252,11 @@ func newParser(c *compiled, opt *Options) *Parser {
 			}
 		}
 	}
-	p.textMarkers, p.reasonMarkers = c.sets(&p.opt, &p.rules)
+	p.plainMarkers, p.reasonMarkers, p.bracedMarkers = c.sets(&p.opt, &p.rules)
+	if p.rules.bareAnywhere && p.bracedMarkers != nil {
+		p.plainMarkers = p.bracedMarkers
+	}
+	p.textMarkers = p.plainMarkers
 	p.layout = c.newLayout(&p.machine)
 	p.compilePlain()
 	p.Reset()

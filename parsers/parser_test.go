@@ -405,7 +405,7 @@ func TestParsePolicy(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "default"},
 		{" strict\n", "strict"},
-		{"failed=malformed  dynamo=x", `parsers: policy: unknown word "dynamo=x": want default, dynamo, strict, keep_blanks, before=template|drop|keep, drop_after_call, keep_orphans, quote_in_reasoning, break_out, force_reasoning, drop_unframed, need_arguments, reject_unknown_tools, reject_recovered, emit_truncated, repair, failed=drop|malformed|all`},
+		{"failed=malformed  dynamo=x", `parsers: policy: unknown word "dynamo=x": want default, dynamo, strict, keep_blanks, before=template|drop|keep, keep_tail, join_thoughts, drop_after_call, keep_orphans, drop_orphans, quote_in_reasoning, break_out, opener_ends_thought, force_reasoning, drop_unframed, bare_anywhere, untyped_json, typed_by_schema, unwrap, need_arguments, reject_unknown_tools, reject_recovered, unclosed, emit_truncated, repair, failed=drop|malformed|all`},
 		{"dynamo repair failed=malformed keep_blanks=false before=template", "dynamo keep_blanks=false before=template repair failed=malformed"},
 		{"default before=keep repair keep_blanks=false before=template", "default repair"},
 		{"repair=true failed=all", "default repair failed=all"},
@@ -447,7 +447,7 @@ func TestPolicyDoc(t *testing.T) {
 	}
 	require.NotEmpty(t, listed)
 	for _, name := range parsers.Default().Names() {
-		require.Equal(t, policyOf("drop_after_call before=keep "+listed[name]).In(name), policyOf("dynamo").In(name), name)
+		require.Equal(t, policyOf("drop_after_call drop_orphans before=keep "+listed[name]).In(name), policyOf("dynamo").In(name), name)
 		delete(listed, name)
 	}
 	require.Empty(t, listed, "no family has the name")

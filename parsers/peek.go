@@ -80,7 +80,7 @@ func (p *tagged) peekCall(i int) scan.Prefix {
 			switch {
 			case want == 's', want == 't':
 				k.step++
-			case want == 'n' && string(key) == `"type"`: // Llama writes "type": "function" first
+			case want == 'n' && (string(key) == `"type"` || p.fieldOf(key) == idField): // Llama writes "type": "function" first
 				k.step = callKnown
 			case want == 'n' && p.fieldOf(key) == argsField && p.tag.Body.Call.Strict:
 				return scan.Yes // after a tag, arguments are enough to tell a call

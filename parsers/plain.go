@@ -131,6 +131,15 @@ func (p *machine) allowPlain() {
 	}
 }
 
+// setTextMarkers changes the markers that end a run of text.
+func (p *machine) setTextMarkers(s *markerSet) {
+	if p.textMarkers != s {
+		p.textMarkers = s
+		p.reasoning = false
+		p.runs.text.compileSet(s, p.structural)
+	}
+}
+
 func (p *machine) inJSONString() bool { return p.lex.InString() || p.lex.InEscape() }
 
 // passing reports whether arguments are emitted.

@@ -29,20 +29,39 @@ import (
 //	    template          what the family's template prints there is dropped (the default)
 //	    drop              all of it is dropped
 //	    keep              all of it is kept
+//	keep_tail             the newline before the closing tag of reasoning is reasoning, for a template that prints none
+//	                      there. By default it belongs to the markup where a template of the family prints it.
+//	join_thoughts         spans of reasoning with nothing between them are one block, with a newline between them. By
+//	                      default each is a block, and nothing is added.
 //	drop_after_call       the text after the first complete call is dropped. By default it is kept.
-//	keep_orphans          closing markers without an opener remain in the text. By default those that are tokens are dropped.
+//	keep_orphans          closing markers without an opener remain in the text. By default those that are tokens are
+//	                      dropped; but after reasoning and text, a closing tag of reasoning is text.
+//	drop_orphans          after reasoning, closing tags of reasoning without an opener are dropped.
 //	quote_in_reasoning    tool markup inside reasoning is text. By default the call is parsed, with event.InReasoning
 //	                      set, and the reasoning continues after it.
 //	break_out             a call inside reasoning ends the reasoning, for models that leave out the closing tag. The call
 //	                      does not carry event.InReasoning, and what follows it is text.
+//	opener_ends_thought   the opening tag of a call ends reasoning even if no call follows it. By default such a tag is
+//	                      reasoning, because models think about the format too.
 //	force_reasoning       StartUnspecified means inside reasoning for every family that has reasoning.
 //	drop_unframed         text before any message is dropped, in families of channels, unless a message follows it. It
 //	                      is held under Limits.HeldBytes until then. By default it is text.
+//	bare_anywhere         a call object without a tag is a call anywhere in the text, in families that write one at its
+//	                      beginning. By default only there, and after another such call: an object in prose may be an
+//	                      example.
+//	untyped_json          parameters that the tool's schema does not declare are JSON if they can be. By default they are
+//	                      strings.
+//	typed_by_schema       the schema types the values of declared parameters, not the attribute that the model wrote, as in
+//	                      string="true". By default the attribute does.
+//	unwrap                an object that is the only parameter, called arguments or input, is the arguments if the tool does
+//	                      not declare such a parameter, in families with such an attribute. By default it is a parameter.
 //	need_arguments        calls whose object has no arguments abort. By default their arguments are {}.
 //	reject_unknown_tools  calls to tools that Options.Tools does not list abort with event.UnknownTool. By default they
 //	                      are forwarded: parsing is not validation.
 //	reject_recovered      calls whose markup was damaged abort with event.BadStructure. By default they carry
 //	                      event.Recovered.
+//	unclosed              a call with complete arguments needs no closing tag, in families that need one. It carries
+//	                      event.Recovered then. By default it aborts.
 //	emit_truncated        a call whose last raw string value the end of the stream cut is completed and carries
 //	                      event.Repaired, in families with tagged parameters. By default it aborts, since half of a
 //	                      command must not run.
@@ -54,14 +73,14 @@ import (
 //	    malformed         it is text after the event.ToolAbort, unless the end of the stream cut the call
 //	    all               it is text after the event.ToolAbort
 //
-// The profile dynamo is drop_after_call, before=keep and, by the canonical name of the family,
+// The profile dynamo is drop_after_call, drop_orphans, before=keep and, by the canonical name of the family,
 //
 //	phi4                                before=drop need_arguments
 //	gemma4, llama3_json, pythonic       before=drop
 //	nemotron_deci                       before=drop keep_orphans
 //	hermes, qwen3                       before=drop failed=all repair need_arguments
 //	jamba, qwen25                       before=drop failed=malformed
-//	harmony                             drop_unframed
+//	harmony                             drop_unframed join_thoughts
 //	mistral                             force_reasoning failed=malformed
 //	qwen3_coder, qwen35, nemotron_nano  emit_truncated
 //	glm47, glm45                        reject_unknown_tools
@@ -89,15 +108,24 @@ var policyRules = [...]struct {
 }{
 	{"keep_blanks", nil, func(r *rules, v uint8) { r.keepBlanks = v != 0 }},
 	{"before", []string{"template", "drop", "keep"}, func(r *rules, v uint8) { r.before = before(v) }},
+	{"keep_tail", nil, func(r *rules, v uint8) { r.keepTail = v != 0 }},
+	{"join_thoughts", nil, func(r *rules, v uint8) { r.joinThoughts = v != 0 }},
 	{"drop_after_call", nil, func(r *rules, v uint8) { r.dropAfterCall = v != 0 }},
 	{"keep_orphans", nil, func(r *rules, v uint8) { r.keepOrphans = v != 0 }},
+	{"drop_orphans", nil, func(r *rules, v uint8) { r.dropOrphans = v != 0 }},
 	{"quote_in_reasoning", nil, func(r *rules, v uint8) { r.quoteInReasoning = v != 0 }},
 	{"break_out", nil, func(r *rules, v uint8) { r.breakOut = v != 0 }},
+	{"opener_ends_thought", nil, func(r *rules, v uint8) { r.openerEnds = v != 0 }},
 	{"force_reasoning", nil, func(r *rules, v uint8) { r.forceReasoning = v != 0 }},
 	{"drop_unframed", nil, func(r *rules, v uint8) { r.dropUnframed = v != 0 }},
+	{"bare_anywhere", nil, func(r *rules, v uint8) { r.bareAnywhere = v != 0 }},
+	{"untyped_json", nil, func(r *rules, v uint8) { r.untypedJSON = v != 0 }},
+	{"typed_by_schema", nil, func(r *rules, v uint8) { r.typedBySchema = v != 0 }},
+	{"unwrap", nil, func(r *rules, v uint8) { r.unwrap = v != 0 }},
 	{"need_arguments", nil, func(r *rules, v uint8) { r.needArguments = v != 0 }},
 	{"reject_unknown_tools", nil, func(r *rules, v uint8) { r.rejectUnknownTools = v != 0 }},
 	{"reject_recovered", nil, func(r *rules, v uint8) { r.rejectRecovered = v != 0 }},
+	{"unclosed", nil, func(r *rules, v uint8) { r.unclosed = v != 0 }},
 	{"emit_truncated", nil, func(r *rules, v uint8) { r.emitTruncated = v != 0 }},
 	{"repair", nil, func(r *rules, v uint8) { r.repair = v != 0 }},
 	{"failed", []string{"drop", "malformed", "all"}, func(r *rules, v uint8) { r.failed = failed(v) }},
@@ -194,15 +222,24 @@ func (p Policy) rules(family string) rules {
 type rules struct {
 	keepBlanks         bool
 	before             before
+	keepTail           bool
+	joinThoughts       bool
 	dropAfterCall      bool
 	keepOrphans        bool
+	dropOrphans        bool
 	quoteInReasoning   bool
 	breakOut           bool
+	openerEnds         bool
 	forceReasoning     bool
 	dropUnframed       bool
+	bareAnywhere       bool
+	untypedJSON        bool
+	typedBySchema      bool
+	unwrap             bool
 	needArguments      bool
 	rejectUnknownTools bool
 	rejectRecovered    bool
+	unclosed           bool
 	emitTruncated      bool
 	repair             bool
 	failed             failed
@@ -229,7 +266,7 @@ const (
 )
 
 func dynamo(family string) rules {
-	r := rules{dropAfterCall: true, before: beforeKeep}
+	r := rules{dropAfterCall: true, dropOrphans: true, before: beforeKeep}
 	switch family {
 	case "phi4":
 		r.before, r.needArguments = beforeDrop, true
@@ -242,7 +279,7 @@ func dynamo(family string) rules {
 	case "jamba", "qwen25":
 		r.before, r.failed = beforeDrop, failedMalformed
 	case "harmony":
-		r.dropUnframed = true
+		r.dropUnframed, r.joinThoughts = true, true
 	case "mistral":
 		r.forceReasoning, r.failed = true, failedMalformed
 	case "qwen3_coder", "qwen35", "nemotron_nano":

@@ -21,7 +21,7 @@ type textRun struct {
 	last      byte   // the last byte emitted in this run
 	quoting   bool   // an opening tag was left in this run as text
 	thought   bool   // there was reasoning
-	joinable  bool   // the last block is reasoning that was closed, with nothing after it
+	joinable  bool   // the last block is reasoning that was closed, with nothing after it, and another one continues it
 	lastCall  bool   // the last block was a call
 	echoable  bool   // an echoed reasoning opener may still come
 	framed    bool   // the run is inside a frame that the model opened for it
@@ -30,6 +30,8 @@ type textRun struct {
 	bare      bool   // calls may come without a tag, as JSON objects
 
 	textMarkers, reasonMarkers *markerSet
+	plainMarkers               *markerSet // textMarkers before the first call
+	bracedMarkers              *markerSet // textMarkers after it, or nil if they remain
 }
 
 // block opens a new output block unless one of kind k that may continue is open.
@@ -156,7 +158,7 @@ func (p *machine) unblanked(to int) int {
 // structural reports whether c may be white space that belongs to the marker after the run.
 func (p *machine) structural(c byte) bool {
 	if p.reasoning {
-		return c == p.c.tail && c != 0
+		return c == p.c.tail && c != 0 && !p.rules.keepTail
 	}
 	return p.c.before != "" && c == p.c.before[0] || p.rules.before == beforeDrop && blank(c)
 }
@@ -171,8 +173,8 @@ func (p *machine) put(kind event.Kind, to int) {
 		p.start = to
 		return
 	}
-	if !p.runOpen && kind == event.Reasoning && p.joinable && p.partKind == event.Reasoning && p.c.join != "" {
-		p.emit(kind, p.made([]byte(p.c.join)), p.start, p.start)
+	if !p.runOpen && kind == event.Reasoning && p.joinable && p.partKind == event.Reasoning {
+		p.emit(kind, p.made([]byte("\n")), p.start, p.start)
 	}
 	p.block(kind)
 	if p.prefix != "" {
@@ -278,7 +280,7 @@ func (p *machine) closeReasoning(after string) {
 	p.reasoning = false
 	p.newRun()
 	p.trim = after
-	p.joinable = wrote && p.c.join != ""
+	p.joinable = wrote && p.rules.joinThoughts
 	if !p.joinable {
 		p.endBlock()
 	}

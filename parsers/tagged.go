@@ -55,6 +55,8 @@ const (
 	roleParamClose
 	roleTurn
 	roleBare   // may begin a list of calls without a tag
+	roleBrace  // may begin a call object without a tag
+	roleItem   // may begin the next object of a list after one that cannot be read
 	roleBreak  // the beginning of a call that is not looked for, but ends reasoning
 	roleAround // ends the message that a block of calls is in
 )
@@ -74,6 +76,7 @@ const (
 	stCodec                            // in arguments that a codec reads
 	stEnd                              // after the arguments, before the closing tag
 	stRepair                           // after arguments that lack closing brackets
+	stBrace                            // at what may be a call object without a tag
 	stBareList                         // in what may be a list of calls without a tag
 	stTagged                           // the first that is free
 )
@@ -198,6 +201,9 @@ func (p *tagged) afterBlock() {
 	p.wrapper, p.listed = false, false
 	p.newRun()
 	p.state = stText
+	if p.bracedMarkers != nil && !p.reasoning { // the model writes calls without a tag
+		p.setTextMarkers(p.bracedMarkers)
+	}
 }
 
 // afterCall continues after a complete call.

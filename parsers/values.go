@@ -17,6 +17,7 @@ import (
 type paramState struct {
 	bare    bool // the call has no wrapper and may still be prose
 	lead    bool // the structural newline before the value may follow
+	unwrap  bool // the value is all arguments if it is an object
 	closed  bool // the call ended with its name
 	stray   bool // the call contains something other than parameters
 	quoting bool // the opening tag of a call was seen in the value
@@ -26,11 +27,23 @@ type paramState struct {
 	newline bool       // one newline at each end of a value belongs to the markup
 	set     *markerSet // what may end a value
 	types   args.Types
-	schema  bool // types are the schema's, which may be more specific
+	doc     docState // whether the value is a JSON object or array
+	scanned int      // bytes of it that the lexer has seen
+	schema  bool     // types are the schema's, which may be more specific
 	key     []byte
 	seen    keys.Set // keys of this call
 	object  bool     // one object holds all the arguments
 }
+
+// docState is the state of a value that can only be an object or array: closing tags inside its strings are data.
+type docState uint8
+
+const (
+	docMaybe docState = iota // its beginning is not known
+	docIs                    // it is being read
+	docWhole                 // it is complete; only white space may follow
+	docNot                   // it is not JSON
+)
 
 func (s *paramState) reset() {
 	s.seen.Reset()
@@ -55,6 +68,10 @@ func (p *machine) beginValue(key []byte, types args.Types) {
 		}
 	}
 	v.types, v.lead, v.opened, v.quoting = types, v.newline, false, false
+	v.doc, v.scanned = docNot, 0
+	if types&args.String == 0 && types&(args.Object|args.Array) != 0 && !p.call.failed {
+		v.doc = docMaybe
+	}
 	p.start, p.node = p.pos, 0
 	p.state = stValue
 }
@@ -88,10 +105,22 @@ func (p *machine) value() bool {
 		p.start += n
 		p.pos = max(p.pos, p.start)
 	}
+	if v.doc < docWhole && !p.document() {
+		return false
+	}
 	m := p.find(v.set)
 	if m < 0 {
 		p.growValue(p.free(v.set))
 		return false
+	}
+	if v.doc == docWhole {
+		if p.blankBetween(p.start+v.scanned, p.mark) {
+			p.closeAt, p.closeEnd = p.mark, p.pos
+			return p.layout.endsJSON(v.set.markers[m].role)
+		}
+		v.doc = docNot
+		p.pos, p.node = p.start, 0
+		return true
 	}
 	if !p.layout.mayEndValue(v.set.markers[m].role) {
 		return true
@@ -101,6 +130,56 @@ func (p *machine) value() bool {
 	p.from = p.pos
 	p.step, p.lit, p.node = 0, 0, 0
 	p.state = stConfirm
+	return true
+}
+
+// document reads on in a value that may be a JSON object or array. It reports false if more of it is needed.
+func (p *machine) document() bool {
+	v := &p.param
+	if p.call.failed { // nothing is held
+		v.doc = docNot
+		return true
+	}
+	w := p.win[p.start:min(len(p.win), p.start+p.lim.HeldBytes)]
+	if v.doc == docMaybe {
+		for v.scanned < len(w) && blank(w[v.scanned]) {
+			work.Add(1)
+			v.scanned++
+		}
+		if v.scanned == len(w) {
+			if p.final || len(w) == p.lim.HeldBytes {
+				v.doc = docNot
+			}
+			return v.doc == docNot
+		}
+		if c := w[v.scanned]; c != '{' && c != '[' {
+			v.doc = docNot
+			return true
+		}
+		v.doc = docIs
+		p.lex.Reset()
+	}
+	n, st := p.lex.Scan(w[v.scanned:])
+	v.scanned += n
+	switch {
+	case st == jsontext.Done:
+		v.doc = docWhole
+		p.pos, p.node = p.start+v.scanned, 0
+	case st != jsontext.Open || p.final || len(w) == p.lim.HeldBytes:
+		v.doc = docNot
+	default:
+		return false
+	}
+	return true
+}
+
+// blankBetween reports whether only white space is between window positions from and to.
+func (p *machine) blankBetween(from, to int) bool {
+	for _, c := range p.win[from:to] {
+		if !blank(c) {
+			return false
+		}
+	}
 	return true
 }
 
@@ -188,6 +267,9 @@ func (p *machine) endValue() {
 	if v.types == args.String {
 		p.openString()
 		p.out = append(jsontext.AppendEscaped(p.out, p.win[p.start:to]), '"')
+	} else if raw := bytes.TrimSpace(p.win[p.start:to]); v.unwrap && len(raw) > 0 && raw[0] == '{' && jsontext.Valid(raw) {
+		v.object = true
+		p.out = append(p.out, raw...)
 	} else {
 		p.member()
 		if raw := p.win[p.start:to]; v.schema {
@@ -196,6 +278,7 @@ func (p *machine) endValue() {
 			p.out = args.AppendValue(p.out, raw, v.types)
 		}
 	}
+	v.unwrap = false
 	p.start, p.pos, p.node = p.closeEnd, p.closeEnd, 0
 	p.arguments(p.out[n:len(p.out):len(p.out)], p.closeEnd)
 }

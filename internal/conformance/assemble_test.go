@@ -21,8 +21,14 @@ import (
 // overwritten by the next run of c.
 func collect(t testing.TB, p *parsers.Parser, c *event.Collector, chunks ...string) event.Answer {
 	t.Helper()
+	return collectUntil(t, p, c, event.None, chunks...)
+}
+
+// collectUntil is collect where the engine ended the stream for why.
+func collectUntil(t testing.TB, p *parsers.Parser, c *event.Collector, why event.Why, chunks ...string) event.Answer {
+	t.Helper()
 	feed(t, p, c, chunks...)
-	evs, err := p.Finish(nil, event.None)
+	evs, err := p.Finish(nil, why)
 	require.NoError(t, err)
 	c.Add(evs...)
 	if len(c.Answers) == 0 {

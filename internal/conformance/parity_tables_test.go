@@ -45,8 +45,6 @@ var dynamoExceptions = map[string]reason{
 	"tool/nemotron_deci/batch.8.d": losesText,
 	"tool/llama3_json/stream.2":    losesText,
 
-	"reasoning/nemotron_deci/stream.2.c": orphanKept,
-
 	"tool/hermes/batch.5.d":        forgetsUnclosed,
 	"tool/deepseek_v3_2/batch.4.d": unclosedValue,
 	"tool/deepseek_v4/batch.4.d":   unclosedValue,

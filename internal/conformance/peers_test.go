@@ -62,9 +62,6 @@ func TestHarmonyVectors(t *testing.T) {
 			case m.Recipient != "":
 				want.Calls = append(want.Calls, step{"call", strings.TrimPrefix(m.Recipient, "functions."), decoded(t, []byte(m.Text))})
 			case m.Channel == "analysis":
-				if want.Reasoning != "" { // no vector has anything between two such messages
-					want.Reasoning += "\n"
-				}
 				want.Reasoning += m.Text
 			default:
 				want.Content += m.Text
@@ -149,8 +146,11 @@ func (r *smgResult) diff(got outcome, streamed bool) string {
 
 // onlyBlanks reports whether two outcomes differ in the white space of text and reasoning alone.
 func onlyBlanks(a, b outcome) bool {
-	return differ(a, b, func(s string) string { return strings.Join(strings.FieldsFunc(s, unicode.IsSpace), "") }) == ""
+	return differ(a, b, unblanked) == ""
 }
+
+// unblanked returns s without white space.
+func unblanked(s string) string { return strings.Join(strings.FieldsFunc(s, unicode.IsSpace), "") }
 
 // runVectors compares every vector of a file whose family is built. A difference must have an explanation in the tables
 // of the peer, and an explanation must have a difference.

@@ -42,7 +42,6 @@ const (
 	answerHasNoReasoning reason = "answerHasNoReasoning"
 	reasoningReported    reason = "reasoningReported"
 	orphanDropped        reason = "orphanDropped"
-	orphanKept           reason = "orphanKept"
 	namesUnquoted        reason = "namesUnquoted"
 	trimsBlanks          reason = "trimsBlanks"
 	trimsValues          reason = "trimsValues"
@@ -115,8 +114,6 @@ var reasons = map[reason]string{
 	reasoningReported: "Ollama drops reasoning when thinking is off; weft reports it and leaves that to the caller.",
 	orphanDropped: "Ollama leaves a closing tag without an opening one in the text; weft drops it (unified corpus: " +
 		"strip_orphan_close).",
-	orphanKept: "Dynamo drops a closing tag without an opening one after reasoning and keeps it before; keep_orphans keeps " +
-		"all of them.",
 	namesUnquoted: "The peer leaves quotes around a name in the name; weft drops them, since no tool's name has any.",
 	trimsBlanks:   "Ollama trims text next to calls and reasoning; weft keeps what the family's markup does not own.",
 	trimsValues: "smg trims white space around parameter values; weft drops only the newline at each end that the " +

@@ -25,8 +25,9 @@ import (
 //
 // Besides what the chat templates write (macro format_argument), what models write instead is read:
 //
-//   - keys in quotes, or in double quotes with JSON's escapes; strings in double quotes likewise, a backslash before
-//     anything else being data;
+//   - keys in quotes, or in double quotes with JSON's escapes; strings in double quotes likewise. After a backslash that
+//     begins no escape of JSON's, all of them are data, except before a quote, a slash or a backslash, as in "C:\users\bob";
+//     such a backslash after an escape is Bad;
 //   - true, false and null in any case, and none and nil for null;
 //   - white space between any two parts, and a trailing comma;
 //   - other text without quotes and without '<'. It ends at a comma or closing brace or bracket. An argument is typed by

@@ -59,6 +59,10 @@ func TestGemma(t *testing.T) {
 	add("{a:\"\\x \\u12\n\",b:\"\\\\\"}", `{"a":"\\x \\u12\n","b":"\\"}`)
 	add(`{"a": "b", "c": {"d": [1, null]}}`, `{"a":"b","c":{"d":[1,null]}}`)
 
+	// After a backslash that is data, the others are too.
+	add(`{p:"C:\users\bob\file.txt"}`, `{"p":"C:\\users\\bob\\file.txt"}`)
+	add(`{p:"\d+\n \"x\" \\"}`, `{"p":"\\d+\\n \"x\" \\"}`)
+
 	// Text without quotes
 	add("{s:Oslo , i: 007,any:1.,x:a b\nc,y:|\" z,o:{k:v w}}",
 		`{"s":"Oslo","i":7,"any":"1.","x":"a b\nc","y":"|\" z","o":{"k":"v w"}}`)
@@ -67,6 +71,7 @@ func TestGemma(t *testing.T) {
 	add("{a:[inf,-x]}", `{"a":["inf","-x"]}`)
 
 	// Without quotes, a marker is not text: the brace is missing.
+	fail(`{p:"C:\bob\users"}`, 12, `{"p":"C:\bob`)
 	fail("{i:1<tool_call|><|tool_call>call:f{j:2}<tool_call|>", 4, `{"i":`)
 	fail("{s:a b <tool_call|>}", 7, `{"s":`)
 	fail("{i:<tool_call|>}", 3, `{"i":`)

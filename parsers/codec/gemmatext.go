@@ -5,6 +5,7 @@ package codec
 import (
 	"bytes"
 
+	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/parsers/internal/jsontext"
 )
 
@@ -94,12 +95,18 @@ func (d *gemmaDecoder) quoted(dst, src []byte, i int) ([]byte, int) {
 		if done {
 			d.state = gemmaAfter
 		}
+		if d.json.rule == escapesBad {
+			d.end = grammar.Bad
+		}
 		return dst, i + n
 	}
 	var n int
 	var done bool
 	if d.held, n, done = d.json.read(d.held, src[i:i+1]); done {
 		d.state = gemmaColon
+	}
+	if d.json.rule == escapesBad {
+		d.end = grammar.Bad
 	}
 	return dst, i + n
 }

@@ -36,8 +36,8 @@ import (
 //     them so.
 //   - A property of an object may be repeated immediately if the schema permits an array or does not know the property:
 //     its values are the elements, ~<o>~<t>a~</t>~<t>b~</t>~</o> is {"o":{"t":["a","b"]}}. An array or object in tags
-//     of the first cannot be taken back, so it must not be given again unless the schema wants an array of objects. All
-//     other repetition is Bad, and so is that of a parameter.
+//     of the first cannot be taken back, so it must not be given again unless the schema wants an array of objects. A
+//     parameter may be repeated if the schema wants an array. All other repetition is Bad.
 //
 // # Where it ends
 //

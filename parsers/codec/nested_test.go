@@ -226,7 +226,8 @@ func TestNestedEnds(t *testing.T) {
 		{"~<o>~<k>{\"a\": 1}~</k>~<a>~<b>c~</b>~</a> |text", `{"o":{"k":"{\"a\": 1}","a":{"b":"c"}`, grammar.Bad},
 		// What is given again
 		{"~<s>a~</s>~<i>1~</i>|~<s>b~</s>~</invoke>", `{"s":"a","i":1`, grammar.Bad},
-		{"~<a>1~</a>|~<a>2~</a>~</invoke>", `{"a":"1"`, grammar.Bad},
+		{"~<a>1~</a>~<a>2~</a>|~</invoke>", `{"a":[1,2]}`, grammar.Done},
+		{"~<a>1~</a>~<s>x~</s>|~<a>2~</a>~</invoke>", `{"a":"1","s":"x"`, grammar.Bad},
 		{"~<q>1~</q>|~<q>2~</q>~</invoke>", `{"q":"1"`, grammar.Bad},
 		{"~<files>~<path>a~</path>~</files>|~<files>~<path>b~</path>~</files>", `{"files":[{"path":"a"}]`, grammar.Bad},
 		{"~<p>~<t>a~</t>|~<t>b~</t>~</p>~</invoke>", `{"p":{"t":"a"`, grammar.Bad},

@@ -59,6 +59,7 @@ func (d *nestedDecoder) finish() {
 	if d.frames[0].keys.Len() == 0 {
 		d.out = append(d.out, '{')
 	}
+	d.flushProperty(&d.frames[0])
 	d.out = append(d.out, '}')
 	d.end = grammar.Done
 }
@@ -175,7 +176,7 @@ func (d *nestedDecoder) closeTag(name []byte) {
 	only := f.only
 	d.frames = d.frames[:len(d.frames)-1]
 	if only {
-		if f = d.top(); d.mayRepeat(f) {
+		if f = d.top(); d.mayRepeat(f, args.Node{}) {
 			f.list, f.n = nestedIs, 1
 		} else {
 			d.out = append(d.out, ']')
@@ -183,7 +184,9 @@ func (d *nestedDecoder) closeTag(name []byte) {
 	}
 }
 
-// mayRepeat reports whether the value that ends may be given again in the object f.
-func (d *nestedDecoder) mayRepeat(f *nestedFrame) bool {
-	return f.kind == nestedObject && f.list == nestedNone && len(d.frames) > 1
+// mayRepeat reports whether the value that ends, which node declares, may be given again in the object f. A parameter may
+// if it can only be an array, so that others need not wait for the next one.
+func (d *nestedDecoder) mayRepeat(f *nestedFrame, node args.Node) bool {
+	return f.kind == nestedObject && f.list == nestedNone &&
+		(len(d.frames) > 1 || node.Declared() && node.Types()&(args.Array|args.String) == args.Array)
 }

@@ -45,7 +45,7 @@ func (d *nestedDecoder) first(src []byte, final bool) (again bool) {
 // leaf begins a text that could have been a container. One that is not declared is a string, which may leave as it
 // comes unless it may be the first of several.
 func (d *nestedDecoder) leaf() {
-	d.beginText(!d.node.Declared() && !d.mayRepeat(d.top()))
+	d.beginText(!d.node.Declared() && !d.mayRepeat(d.top(), d.node))
 }
 
 func (d *nestedDecoder) beginText(stream bool) {
@@ -193,7 +193,7 @@ func (d *nestedDecoder) endText() {
 	d.value(d.node)
 	f := d.top()
 	mayBeFirst := !d.node.Declared() || d.node.Types()&args.Array != 0
-	if mayBeFirst && d.mayRepeat(f) && d.out[at] != '[' {
+	if mayBeFirst && d.mayRepeat(f, d.node) && d.out[at] != '[' {
 		d.out = d.out[:at]
 		f.list = nestedMay
 	}

@@ -14,8 +14,8 @@ import (
 //	]<|END_ACTION|><|END_OF_TURN_TOKEN|>
 //
 // or <|START_RESPONSE|>text<|END_RESPONSE|>, in newer templates <|START_TEXT|>text<|END_TEXT|>, instead of the action. The
-// frames of text are only dropped: models leave them out. Templates number the calls of a conversation again, so the id
-// that the model writes is dropped too. They open reasoning in the prompt or close it there; the caller specifies which
+// frames of text are only dropped: models leave them out. Templates number the calls of each response again, so the ids that
+// the model writes are not unique in a conversation. They open reasoning in the prompt or close it there; the caller specifies which
 // (parsers.Options.Prompt).
 //
 // Sources: Cohere's own parser (cohere-ai/melody); the cohere parsers of Ollama and smg, which also takes the keys name and
@@ -28,7 +28,7 @@ func cohere() *grammar.Grammar {
 		Aliases: []string{"cohere_cmd", "cohere_command3", "cohere_command4"},
 		Tagged: &grammar.Tagged{
 			Reasoning: &grammar.Reasoning{
-				Open: grammar.Tok("<|START_THINKING|>"), Close: grammar.Tok("<|END_THINKING|>"), After: "\n", Join: "\n",
+				Open: grammar.Tok("<|START_THINKING|>"), Close: grammar.Tok("<|END_THINKING|>"), After: "\n",
 			},
 			Before: "\n",
 			Open:   grammar.Tok("<|START_ACTION|>"),

@@ -33,7 +33,8 @@ func deepSeekV3() *grammar.Grammar {
 			Body:      grammar.Body{Fence: "```"},
 			Close:     grammar.Tok("<｜tool▁call▁end｜>"),
 			NeedClose: true,
-			Ends:      turnEnds("<｜end▁of▁sentence｜>"),
+			Ends: turnEnds("<｜end▁of▁sentence｜>", "<｜tool▁outputs▁begin｜>", "<｜tool▁output▁begin｜>",
+				"<｜tool▁output▁end｜>", "<｜tool▁outputs▁end｜>"),
 		},
 		Special: []grammar.Marker{grammar.Tok("<｜tool▁sep｜>")},
 		Replay:  replay.MustRule("none"),
@@ -63,7 +64,7 @@ func deepSeekR1() *grammar.Grammar {
 func deepSeekV31() *grammar.Grammar {
 	g := named(deepSeekV3(), "deepseek_v3_1", "deepseek3", "deepseek31")
 	g.Tagged.Name = &grammar.Name{Ends: []string{"<｜tool▁sep｜>"}}
-	g.Tagged.Body.Fence = ""
+	g.Tagged.Body.Fence, g.Tagged.Before = "", ""
 	g.Replay = replay.MustRule("none; left: close_tag")
 	return g
 }
@@ -79,7 +80,7 @@ func dsml(name, space, calls string, also ...string) *grammar.Grammar {
 	return &grammar.Grammar{
 		Name: name,
 		Tagged: &grammar.Tagged{
-			Reasoning: think(),
+			Reasoning: flush(),
 			Before:    "\n\n",
 			Wrapper: &grammar.Wrapper{
 				Open: grammar.Lit(open+calls+">", opens...), Close: grammar.Lit(shut+calls+">", shuts...), Optional: true,

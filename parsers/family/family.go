@@ -24,9 +24,9 @@ func All() []*grammar.Grammar {
 		cohere(), deepSeekR1(), deepSeekV3(), deepSeekV31(), deepSeekV32(), deepSeekV4(), deepSeekV41(),
 		functionGemma(), gemma4(), glm45(), glm47(), granite(), harmony(), hermes(), inkling(), jsonObject(), jamba(),
 		kimi(), kimiK2(), kimiK25(), kimiK3(), lfm2(), laguna(), llama3JSON(),
-		miniMaxAppendThink(), miniMaxM2(), miniMaxM3(), ministral(), mistral(), mistralV11(), museGlimmer(),
+		mimo(), miniMaxAppendThink(), miniMaxM2(), miniMaxM3(), ministral(), mistral(), mistralV11(), museGlimmer(),
 		nemotronDeci(), nemotronNano(), olmo3(), olmo3Think(), passthrough(), phi4(), pythonic(),
-		qwen25(), qwen3(), qwen35(), qwen3Coder(), qwen3Thinking(), sarashina(), step3(),
+		qwen25(), qwen3(), qwen35(), qwen3Coder(), qwen3Thinking(), sarashina(), step3(), step35(),
 	}
 }
 
@@ -37,8 +37,15 @@ const maxHold = 256
 func think() *grammar.Reasoning {
 	return &grammar.Reasoning{
 		Open: grammar.Tok("<think>"), Close: grammar.Tok("</think>"),
-		Lead: "\n", Tail: "\n", After: "\n\n", Join: "\n",
+		Lead: "\n", Tail: "\n", After: "\n\n",
 	}
+}
+
+// flush is think for templates that print no newline before the closing tag: one that is there is the model's.
+func flush() *grammar.Reasoning {
+	r := think()
+	r.Tail = ""
+	return r
 }
 
 // turnEnds are tokens that end a turn, which engines pass on at times.

@@ -26,12 +26,13 @@ func gemma4() *grammar.Grammar {
 		Tagged: &grammar.Tagged{
 			Reasoning: &grammar.Reasoning{
 				Open: grammar.Tok("<|channel>"), Close: grammar.Tok("<channel|>"), Label: "thought\n",
-				Tail: "\n", Join: "\n",
+				Tail: "\n",
 			},
 			Open:  grammar.Tok("<|tool_call>", grammar.Lit("<|tool_call|>")),
 			Close: grammar.Tok("<tool_call|>"),
 			Name:  &grammar.Name{Prefix: "call:", Stops: "{"},
 			Body:  grammar.Body{Codec: codec.Gemma{Quote: `<|"|>`}},
+			Ends:  turnEnds("<turn|>", "<|tool_response>", "<tool_response|>"),
 		},
 		Replay:  replay.MustRule("since_user; preserve_thinking=true: since_user_calls"),
 		MaxHold: maxHold,

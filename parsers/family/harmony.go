@@ -37,7 +37,6 @@ func harmony() *grammar.Grammar {
 			ToolPrefix: "functions.",
 			Reasoning:  []string{"analysis"},
 			Text:       []string{"final", "to=user", "to=assistant", "to=all"},
-			Join:       "\n",
 		},
 		Replay:  replay.MustRule("first_final; auto_drop_analysis=false: all"),
 		MaxHold: maxHold,

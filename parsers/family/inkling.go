@@ -22,12 +22,11 @@ func inkling() *grammar.Grammar {
 				{Marker: grammar.Tok("<|content_text|>"), Field: grammar.TextBody},
 				{Marker: grammar.Tok("<|content_thinking|>"), Field: grammar.ReasoningBody},
 				{Marker: grammar.Tok("<|content_invoke_tool_json|>"), Field: grammar.CallBody},
-				{Marker: grammar.Tok("<|content_invoke_tool_text|>"), Field: grammar.TextBody},
+				{Marker: grammar.Tok("<|content_invoke_tool_text|>"), Field: grammar.TextCallBody},
 				{Marker: grammar.Tok("<|content_tool_error|>"), Field: grammar.TextBody},
 			},
 			Object: &grammar.JSONCall{Name: []string{"name"}, Arguments: []string{"args", "arguments", "parameters"}},
 			Ends:   []grammar.Marker{grammar.Tok("<|end_message|>"), grammar.Tok("<|content_model_end_sampling|>")},
-			Join:   "\n",
 		},
 		MaxHold: maxHold,
 	}

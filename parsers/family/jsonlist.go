@@ -82,7 +82,7 @@ func granite() *grammar.Grammar {
 			Reasoning: &grammar.Reasoning{
 				Open:  grammar.Lit("Here is my thought process:", grammar.Lit("Here's my thought process:"), grammar.Lit("<think>")),
 				Close: grammar.Lit("Here is my response:", grammar.Lit("Here's my response:"), grammar.Lit("</think>")),
-				Lead:  " ", After: " ", Join: "\n",
+				Lead:  " ", After: " ",
 			},
 			Before: "\n",
 			Open:   grammar.Tok("<|tool_call|>", grammar.Tok("<tool_call>")),

@@ -64,7 +64,7 @@ func kimiK25() *grammar.Grammar {
 func kimi() *grammar.Grammar {
 	g := named(kimiK2(), "kimi")
 	g.Tagged.Reasoning = &grammar.Reasoning{
-		Open: grammar.Lit("◁think▷"), Close: grammar.Lit("◁/think▷"), Join: "\n",
+		Open: grammar.Lit("◁think▷"), Close: grammar.Lit("◁/think▷"),
 	}
 	return g
 }

@@ -23,6 +23,7 @@ import (
 func laguna() *grammar.Grammar {
 	g := named(glm47(), "laguna", "laguna_v8", "poolside_v1")
 	t := g.Tagged
+	t.Reasoning, t.Before = flush(), ""
 	t.Reasoning.CallEnds = true
 	t.Name.Stops = "<{"
 	t.Body.Params.Object = true

@@ -26,8 +26,7 @@ func lfm2() *grammar.Grammar {
 		Name:    "lfm2",
 		Aliases: []string{"lfm2_thinking"},
 		Tagged: &grammar.Tagged{
-			Reasoning: think(),
-			Before:    "\n",
+			Reasoning: flush(),
 			Wrapper: &grammar.Wrapper{
 				Open: grammar.Tok("<|tool_call_start|>"), Close: grammar.Tok("<|tool_call_end|>"),
 			},

@@ -26,9 +26,8 @@ func miniMaxM3() *grammar.Grammar {
 		Tagged: &grammar.Tagged{
 			Reasoning: &grammar.Reasoning{
 				Open: grammar.Tok("<mm:think>"), Close: grammar.Tok("</mm:think>"),
-				Lead: "\n", Tail: "\n", After: "\n\n", Join: "\n",
+				Lead: "\n", After: "\n\n",
 			},
-			Before: "\n",
 			Wrapper: &grammar.Wrapper{
 				Open: grammar.Lit(ns + "<tool_call>"), Close: grammar.Lit(ns + "</tool_call>"), Optional: true,
 			},

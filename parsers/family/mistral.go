@@ -22,7 +22,7 @@ func mistral() *grammar.Grammar {
 		Tagged: &grammar.Tagged{
 			Reasoning: &grammar.Reasoning{
 				Open: grammar.Tok("[THINK]"), Close: grammar.Tok("[/THINK]"),
-				Lead: "\n", Tail: "\n", After: "\n\n", Join: "\n",
+				Lead: "\n", Tail: "\n", After: "\n\n",
 			},
 			Open:  grammar.Tok("[TOOL_CALLS]"),
 			Close: grammar.Tok("[/TOOL_CALLS]"),

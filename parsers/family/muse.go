@@ -32,7 +32,7 @@ func museGlimmer() *grammar.Grammar {
 			Recipient: "to=",
 			Reasoning: []string{"to=self"},
 			Text:      []string{"to=user", "to=assistant", "to=all"},
-			Join:      "\n",
+
 			Calls: &grammar.Tagged{
 				Wrapper: &grammar.Wrapper{
 					Open: grammar.Lit("<atem:function_calls>"), Close: grammar.Lit("</atem:function_calls>"), Optional: true,

@@ -23,12 +23,11 @@ import (
 //
 // Sources: the chat templates of Qwen/Qwen3-Coder and Qwen/Qwen3.5; vLLM's qwen3_coder parser.
 //
-// Replay: not known. Qwen3-Coder does not think; the templates of MiMo and Step 3.5, which do, keep what is since the last user
-// message.
+// Replay: not known. Qwen3-Coder does not think.
 func qwen3Coder() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name:    "qwen3_coder",
-		Aliases: []string{"granite_thinking_parser", "mimo", "qwen3_xml", "qwen_coder", "qwen_xml", "step3p5"},
+		Aliases: []string{"granite_thinking_parser", "qwen3_xml", "qwen_coder", "qwen_xml"},
 		Tagged: &grammar.Tagged{
 			Reasoning: think(),
 			Before:    "\n\n",
@@ -69,5 +68,29 @@ func nemotronNano() *grammar.Grammar {
 	g := named(qwen3Coder(), "nemotron_nano", "nano_v3", "nemotron", "nemotron3", "nemotron_3_5_nano", "nemotron_3_nano", "nemotron_v3")
 	prompted(g.Tagged.Reasoning)
 	g.Replay = replay.MustRule("since_user; truncate_history_thinking=false: all; left: empty_tags")
+	return g
+}
+
+// mimo returns the grammar of Xiaomi's MiMo V2: qwen3_coder without newlines around values.
+//
+// Sources: the mimo parsers of vLLM and SGLang, which keep them in the value; the structural tag of xgrammar.
+//
+// Replay: since the last user message; the chat template.
+func mimo() *grammar.Grammar {
+	g := named(qwen3Coder(), "mimo")
+	g.Tagged.Body.Params.Newline = false
+	g.Replay = replay.MustRule("since_user")
+	return g
+}
+
+// step35 returns the grammar of Step 3.5: qwen3_coder, with a template that prints a call right after the text.
+//
+// Sources: the chat template of stepfun-ai/Step-3.5-Flash; vLLM's step3p5 parser.
+//
+// Replay: since the last user message; the chat template.
+func step35() *grammar.Grammar {
+	g := named(qwen3Coder(), "step3p5")
+	g.Tagged.Before = ""
+	g.Replay = replay.MustRule("since_user")
 	return g
 }

@@ -70,8 +70,6 @@ type Reasoning struct {
 	Tail string
 	// After is white space after Close that belongs to the markup; any prefix of it is dropped.
 	After string
-	// Join separates two spans of reasoning with nothing between them.
-	Join string
 	// Prompted specifies that the chat template ends the prompt with Open, so that generation begins inside reasoning
 	// unless the caller specifies otherwise.
 	Prompted bool
@@ -214,8 +212,6 @@ type Channels struct {
 	Reasoning, Text []string
 	// Calls describes the body of a call; nil means the bare arguments as JSON.
 	Calls *Tagged
-	// Join separates two reasoning messages with nothing between them.
-	Join string
 }
 
 // Section is one part of a message header.
@@ -235,6 +231,7 @@ const (
 	TextBody                       // none: the body follows and is visible text
 	ReasoningBody                  // none: the body follows and is reasoning
 	CallBody                       // none: the body follows and is one call, see Channels.Object
+	TextCallBody                   // none: the body follows and is the free text of one call; the author before it is the tool
 )
 
 // Elements frames everything in named elements with attributes, as XTML does:
