@@ -26,7 +26,9 @@ type declared struct {
 	// named contains the tokens of bos_token and similar fields, additional_special_tokens and extra_special_tokens, in
 	// the order in which transformers adds them.
 	named []AddedToken
-	kimi  bool // tokenizer_class names Kimi's Python code
+	// byName contains those of named that one field has.
+	byName map[string]AddedToken
+	kimi   bool // tokenizer_class names Kimi's Python code
 }
 
 // readDeclared reads tokenizer_config.json, if present. It also checks the parts that are not used.
@@ -86,9 +88,16 @@ func parseDeclared(data []byte) (d declared, err error) {
 	if err := r.End(); err != nil {
 		return d, malformed(err)
 	}
-	for _, a := range slices.Concat(one, lists[0], lists[1]) {
-		if a.Content != "" {
-			d.named = append(d.named, a)
+	for i, a := range slices.Concat(one, lists[0], lists[1]) {
+		if a.Content == "" {
+			continue
+		}
+		d.named = append(d.named, a)
+		if i < len(one) {
+			if d.byName == nil {
+				d.byName = make(map[string]AddedToken)
+			}
+			d.byName[namedTokens[i]] = a
 		}
 	}
 	return d, nil
@@ -271,6 +280,10 @@ func (t *Tokenizer) mergeConfig(fsys fs.FS) error {
 	if err != nil {
 		return err
 	}
+	return t.mergeDeclared(d)
+}
+
+func (t *Tokenizer) mergeDeclared(d declared) error {
 	list, changed := mergeDeclared(t.added, uint32(t.vocab.Count()+len(t.spell.ids)), t.modelID, d)
 	if !changed {
 		return nil

@@ -206,3 +206,19 @@ func FuzzDeclared(f *testing.F) {
 		}
 	})
 }
+
+// A second table of decoded texts, for the first token, is made again after tokenizer_config.json has added tokens.
+func TestConfigAddedDecodes(t *testing.T) {
+	fsys := fstest.MapFS{
+		"tokenizer.json": {Data: []byte(`{"added_tokens":[],"decoder":{"type":"WordPiece","prefix":"##","cleanup":true},
+			"model":{"type":"WordPiece","unk_token":"[UNK]","vocab":{"[UNK]":0,"a":1,"##b":2}}}`)},
+		configFile: {Data: []byte(`{"pad_token":"[PAD]"}`)},
+	}
+	tok, err := Load(fsys, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(tok.AppendDecode(nil, []uint32{1, 2, 1}, false)); got != "ab a" {
+		t.Errorf("got %q", got)
+	}
+}

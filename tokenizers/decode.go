@@ -109,6 +109,7 @@ type decoding struct {
 	steady  bool
 	started bool   // a token was decoded
 	run     []byte // current run of byte tokens
+	waits   []byte // text that the denormalizer holds back
 	strip   int    // number of characters that the decoder may still strip from the start
 	tail    int    // number of characters held back, which it strips if they are at the end
 	last    uint32 // the token held back, if waiting
@@ -128,6 +129,9 @@ func (t *Tokenizer) stream(skipSpecial bool) decoding {
 func (s *decoding) append(dst []byte, id uint32) []byte {
 	f := s.t.flag(id)
 	if f&s.skip != 0 {
+		if s.t.dec.pieces != nil {
+			return s.endRun(dst) // in SentencePiece, bytes on both sides of a control piece are not one character
+		}
 		return dst
 	}
 	if s.a.n == 0 && s.steady && f&(flagWhole|flagAdded|flagByte) == flagWhole {
@@ -152,6 +156,9 @@ func (s *decoding) token(dst []byte, id uint32, f uint8) []byte {
 		s.last, s.waiting = id, true
 		return dst
 	}
+	if d.pieces != nil {
+		return s.piece(dst, id, f)
+	}
 	if f&flagByte != 0 {
 		s.started, s.steady = true, false
 		s.run = append(s.run, s.t.decoded(id)[0])
@@ -168,9 +175,47 @@ func (s *decoding) token(dst []byte, id uint32, f uint8) []byte {
 	return dst
 }
 
+// piece is token for SentencePiece models. Each byte of a run that does not begin a character becomes U+FFFD, so complete
+// characters need not wait for the end of the run.
+func (s *decoding) piece(dst []byte, id uint32, f uint8) []byte {
+	if f&flagByte != 0 {
+		s.started, s.steady = true, false
+		s.run = append(s.run, s.t.decoded(id)[0])
+		for utf8.FullRune(s.run) {
+			dst = s.character(dst)
+		}
+		return dst
+	}
+	dst = s.endRun(dst)
+	if f&flagAdded != 0 || s.started {
+		s.started = s.started || f&flagAside == 0
+		dst = s.emit(dst, s.t.decoded(id))
+	} else {
+		text := s.t.dec.start.Bytes(id)
+		s.started = f&flagAside == 0 && (len(text) > 0 || s.t.dec.closes)
+		dst = s.emit(dst, text)
+	}
+	s.steady = s.started && s.t.dec.denormal == nil
+	return dst
+}
+
+// character appends the text of the first character of the current run of byte pieces, or of its first byte.
+func (s *decoding) character(dst []byte) []byte {
+	r, n := utf8.DecodeRune(s.run)
+	dst = s.emit(dst, utf8.AppendRune(nil, r))
+	s.run = s.run[:copy(s.run, s.run[n:])]
+	return dst
+}
+
 // endRun appends the text of the current run of byte tokens.
 func (s *decoding) endRun(dst []byte) []byte {
 	if len(s.run) == 0 {
+		return dst
+	}
+	if s.t.dec.pieces != nil {
+		for len(s.run) > 0 {
+			dst = s.character(dst)
+		}
 		return dst
 	}
 	if utf8.Valid(s.run) {
@@ -187,6 +232,13 @@ func (s *decoding) endRun(dst []byte) []byte {
 // emit appends decoded text, except for the characters that the decoder strips.
 func (s *decoding) emit(dst, p []byte) []byte {
 	d := &s.t.dec
+	if d.denormal != nil {
+		s.waits = append(s.waits, p...)
+		n := 0
+		dst, n = d.denormal.Append(dst, view(s.waits), true)
+		s.waits = s.waits[:copy(s.waits, s.waits[n:])]
+		return dst
+	}
 	if d.stripChar == "" {
 		return s.a.feed(dst, p)
 	}
@@ -226,7 +278,7 @@ func hasPrefix(p []byte, s string) bool { return len(p) >= len(s) && string(p[:l
 
 // held returns the number of bytes held back.
 func (s *decoding) held() int {
-	n := s.a.n + len(s.run) + s.tail*len(s.t.dec.stripChar)
+	n := s.a.n + len(s.run) + len(s.waits) + s.tail*len(s.t.dec.stripChar)
 	if s.waiting {
 		n += len(s.t.decoded(s.last))
 	}
@@ -242,6 +294,9 @@ func (s *decoding) finish(dst []byte) []byte {
 			dst = s.emit(dst, []byte(strings.ReplaceAll(word, s.t.dec.suffix, "")))
 		}
 	}
+	if len(s.waits) > 0 {
+		dst, _ = s.t.dec.denormal.Append(dst, view(s.waits), false)
+	}
 	dst = s.a.finish(dst)
 	s.reset()
 	return dst
@@ -251,7 +306,7 @@ func (s *decoding) finish(dst []byte) []byte {
 func (s *decoding) reset() {
 	d := &s.t.dec
 	s.a = assembler{}
-	s.run = s.run[:0]
+	s.run, s.waits = s.run[:0], s.waits[:0]
 	s.strip, s.tail = d.stripStart, 0
 	s.started, s.waiting, s.steady = false, false, d.steady
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-go/weft/tokenizers/internal/bytelevel"
 	"github.com/weft-go/weft/tokenizers/internal/jsonr"
+	"github.com/weft-go/weft/tokenizers/internal/spm"
 	"github.com/weft-go/weft/tokenizers/internal/vocab"
 )
 
@@ -26,6 +27,10 @@ type decoder struct {
 	stripChar            string
 	stripStart, stripEnd int    // maximum number of stripChar removed
 	suffix               string // ends a word in the token's spelling; decoded as a space, or as nothing at the end
+
+	pieces   *spm.Model // of a SentencePiece model: its rules apply instead of each
+	denormal *spm.Denormalizer
+	closes   bool // a space at the start of a text, which is dropped, ends the start
 
 	each []func(token string, first bool) string // the steps for single tokens
 	raw  bool                                    // the token is spelled in byte-level characters
@@ -223,13 +228,17 @@ func fallbackByte(token string) (byte, bool) {
 // buildDecoder applies the chain to the vocabulary. The added tokens must have been read.
 func (t *Tokenizer) buildDecoder() error {
 	d := &t.dec
-	d.steady = !d.fallback && d.stripChar == "" && d.suffix == ""
+	d.steady = !d.fallback && d.stripChar == "" && d.suffix == "" && d.pieces == nil
 	t.plain = make([][]byte, len(t.added))
 	for i := range t.added {
 		t.plain[i] = []byte(d.spelled(t.shown[i], false))
 	}
 	if t.inBytes && d.raw {
 		d.text = t.vocab
+	} else if d.pieces != nil {
+		if err := t.buildPieces(); err != nil {
+			return err
+		}
 	} else if err := t.buildTexts(); err != nil {
 		return err
 	}
@@ -244,6 +253,7 @@ func (t *Tokenizer) buildDecoder() error {
 // buildTexts builds the tables of decoded texts.
 func (t *Tokenizer) buildTexts() (err error) {
 	d := &t.dec
+	d.start = nil
 	d.text, err = t.texts(false)
 	for id := range uint32(len(t.flags)) {
 		if t.flags[id]&flagKnown != 0 && d.start == nil && err == nil {
@@ -254,6 +264,47 @@ func (t *Tokenizer) buildTexts() (err error) {
 		}
 	}
 	return err
+}
+
+// buildPieces builds the tables of decoded texts for a SentencePiece model.
+func (t *Tokenizer) buildPieces() (err error) {
+	d := &t.dec
+	d.closes = !d.pieces.Normalizer().Strips()
+	var b [2]vocab.Builder
+	for id := range uint32(len(t.flags)) {
+		if _, ok := t.Token(id); !ok {
+			continue
+		}
+		t.flags[id] |= flagKnown
+		var text [2]string
+		switch added := t.addedToken(id); {
+		case added != nil:
+			text[0], text[1] = added.Content, added.Content
+		case d.pieces.Type(id) == spm.Byte:
+			x, _ := fallbackByte(string(t.vocab.Bytes(id)))
+			text[0], text[1] = string([]byte{x}), string([]byte{x})
+			t.flags[id] |= flagByte
+		default:
+			text[0], text[1] = d.pieces.Decoded(id, false), d.pieces.Decoded(id, true)
+		}
+		if int64(id) < int64(t.vocab.Len()) {
+			if typ := d.pieces.Type(id); typ == spm.Control || typ == spm.Unknown && text[0] == "" {
+				t.flags[id] |= flagAside
+			}
+		}
+		for k := range b {
+			if err := b[k].Add(id, []byte(text[k]), false); err != nil {
+				return part{"pieces", jsonr.Span{Offset: -1}}.fail(ErrLimit, "%s", err)
+			}
+		}
+	}
+	if d.text, err = b[0].Build(); err == nil {
+		d.start, err = b[1].Build()
+	}
+	if err != nil {
+		return part{"pieces", jsonr.Span{Offset: -1}}.fail(ErrFormat, "%s", err)
+	}
+	return nil
 }
 
 // texts returns the table of decoded texts, for the first token or for later ones.

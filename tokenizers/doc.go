@@ -35,7 +35,8 @@
 //
 // and Sequence of any of these; truncation and padding; the added tokens that tokenizer_config.json declares beyond it.
 // Expressions in Split and Replace use the syntax of Oniguruma, without backreferences, conditionals and similar
-// features. Also tiktoken rank files and Mistral's tekken.json; see [Load].
+// features. Also tiktoken rank files, Mistral's tekken.json, SentencePiece models, and vocabularies whose class is known;
+// see [Load].
 //
 // Refused, among others: the decoder CTC, dropout, special tokens added by two post-processors, a template that does not
 // contain the text exactly once between fixed tokens, and unknown fields anywhere. Pairs of texts cannot be encoded.
@@ -43,7 +44,8 @@
 // # Guarantees
 //
 // For valid UTF-8, IDs with and without added special tokens, offsets and decoded text equal the output of Hugging Face
-// tokenizers 0.23, which does not accept anything else. Other bytes are kept: each is split like the character U+FFFD.
+// tokenizers 0.23, which does not accept anything else; those of rank files equal tiktoken's, and those of SentencePiece
+// models that library's. Other bytes are kept: each is split like the character U+FFFD.
 // A byte-level model encodes it as itself, one with byte fallback by its byte token, so that [Tokenizer.AppendToken]
 // returns it; decoded text has U+FFFD there. Without a token for it, it is an unknown character. (Byte-level models may
 // lack the 13 bytes that never occur in UTF-8; those become question marks.)

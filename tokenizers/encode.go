@@ -271,7 +271,7 @@ func (t *Tokenizer) word(dst []uint32, x stretch, i, j int, sc *scratch) []uint3
 	start := i
 	dst, sc.ends = t.model.appendEnds(dst, sc.ends[:0], x.s, i, j, sc)
 	for k, end := range sc.ends {
-		if k > 0 && i+end == start {
+		if k > 0 && i+end == start && t.dec.pieces == nil {
 			// Another byte of text unknown to Unigram: each of these ids represents all of it.
 			sc.offs = append(sc.offs, sc.offs[len(sc.offs)-1])
 			continue

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+
+	"github.com/weft-go/weft/tokenizers/internal/folder"
 )
 
 // Conditions that [Error] wraps.
@@ -23,20 +25,20 @@ var (
 
 // An Error reports why a tokenizer could not be loaded or a text could not be encoded.
 //
-// Its text names the file, if any, and the path of the faulty value in it, such as pre_tokenizer.pretokenizers[0]. It
-// wraps one of the conditions above or an error of the file system.
+// Its text names the file, if any, with its directory if that was opened with os.DirFS, and the path of the faulty value
+// in it, such as pre_tokenizer.pretokenizers[0]. It wraps one of the conditions above or an error of the file system.
 type Error struct {
 	Offset int64 // bytes from the start of the file or of the concatenated segments; -1 if unknown
 
-	file, field, reason string
-	err                 error
+	dir, file, field, reason string
+	err                      error
 }
 
 // Error returns file, path, reason and offset in one line.
 func (e *Error) Error() string {
 	var s strings.Builder
 	s.WriteString("tokenizers: ")
-	for _, part := range []string{e.file, e.field} {
+	for _, part := range []string{folder.Join(e.dir, e.file), e.field} {
 		if part != "" {
 			s.WriteString(part + ": ")
 		}
@@ -58,26 +60,31 @@ func (e *Error) Unwrap() error { return e.err }
 
 // A DirError reports a directory that cannot be used because it does not exist or a file is missing.
 //
-// Its text does not contain the directory's path, which an [fs.FS] does not know. Callers can add it, as in
-// fmt.Errorf("%s: %w", dir, err).
+// Its text contains the directory's path as the caller wrote it, if it was opened with os.DirFS.
 type DirError struct {
 	Missing string   // file that is required, such as "tokenizer.json"
 	Found   []string // names in the directory, sorted; names of subdirectories end in a slash
 	Err     error    // error of the file system if the directory cannot be read
+
+	dir string
 }
 
 // Error returns the missing file and the names found.
 func (e *DirError) Error() string {
 	const shown = 12
+	in := ""
+	if e.dir != "" {
+		in = e.dir + ": "
+	}
 	switch pe, ok := errors.AsType[*fs.PathError](e.Err); {
 	case ok:
-		return "cannot read the folder: " + pe.Err.Error()
+		return in + "cannot read the folder: " + pe.Err.Error()
 	case len(e.Found) == 0:
-		return e.Missing + " is missing; the folder is empty"
+		return in + e.Missing + " is missing; the folder is empty"
 	case len(e.Found) > shown:
-		return fmt.Sprintf("%s is missing; found %s and %d more", e.Missing, strings.Join(e.Found[:shown], ", "), len(e.Found)-shown)
+		return fmt.Sprintf("%s%s is missing; found %s and %d more", in, e.Missing, strings.Join(e.Found[:shown], ", "), len(e.Found)-shown)
 	}
-	return e.Missing + " is missing; found " + strings.Join(e.Found, ", ")
+	return in + e.Missing + " is missing; found " + strings.Join(e.Found, ", ")
 }
 
 // Unwrap returns e.Err.

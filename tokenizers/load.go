@@ -19,9 +19,9 @@ import (
 
 // Options configures [Load]. Most fields are for rank files, which do not contain this information.
 type Options struct {
-	// File is the file to read. If empty, it is the first file found; see [Load]. A name that begins with tekken and
-	// ends in .json is read as Mistral's tekken.json, any other .json as tokenizer.json, everything else as a rank
-	// file.
+	// File is the file to read. If empty, it is the first file found; see [Load]. The format depends on the name: vocab.json
+	// and vocab.txt; tekken*.json; any other .json is a tokenizer.json; *.model is a SentencePiece model, unless its content
+	// is that of a rank file; everything else is a rank file.
 	File string
 	// Family is the vocabulary of a rank file: o200k_harmony (gpt-oss), o200k_base, cl100k_base, p50k_base, p50k_edit,
 	// r50k_base, gpt2, kimi_k2, glm4 or llama3. It determines the fields below that are empty. If Family and Pattern are
@@ -40,33 +40,56 @@ type Options struct {
 	BOS string
 }
 
-// Load reads a tokenizer from the root of fsys, such as os.DirFS("models/Qwen3-8B"):
+// Load reads a tokenizer from the root of fsys, such as os.DirFS("models/Qwen3-8B"). It uses the first of these:
 //
-//   - tokenizer.json, with the additional added tokens of tokenizer_config.json; or else
-//   - a tiktoken rank file (tiktoken.model, *.tiktoken or tokenizer.model), whose IDs are ranks; or Mistral's
-//     tekken.json;
-//   - settings from tokenizer_config.json and generation_config.json, if present, for [Tokenizer.NamedToken] and
-//     [Tokenizer.EOS].
+//   - tokenizer.json, with the additional added tokens of tokenizer_config.json;
+//   - a tiktoken rank file (tiktoken.model, *.tiktoken or tokenizer.model), whose IDs are ranks;
+//   - Mistral's tekken.json;
+//   - a SentencePiece model (tokenizer.model, tokenizer.model.v3; of T5 also spiece.model);
+//   - vocab.json and merges.txt, or vocab.txt, with the rules of the class that tokenizer_config.json names: GPT2, CodeGen,
+//     Roberta, Bart, Longformer, LED, Mvp, Qwen2, CLIP, Bert and those that tokenize like Bert.
+//
+// Settings are read from tokenizer_config.json and generation_config.json, if present, for [Tokenizer.NamedToken] and
+// [Tokenizer.EOS].
 //
 // A rank file yields the same IDs and text as a tokenizer.json converted from it. Special tokens of a tekken.json are
 // recognized in trusted text, although mistral-common never does that; as in its decoder, all of them are special,
 // regardless of is_control.
 //
-// If no file is found or the directory does not exist, the error is a [*DirError], otherwise an [*Error]. Files are
-// limited to 256 MiB, rank files to 64 MiB. A tokenizer of 150,000 tokens takes about a tenth of a second.
+// A SentencePiece model yields the IDs, text and offsets of the SentencePiece library (0.2.3). Its control pieces, and
+// tokens that tokenizer_config.json or added_tokens.json declare, are recognized in trusted text, which the library does
+// not do; each part between them is encoded as a text of its own. Decoding with skipSpecial is the library's.
+// Bytes that are not UTF-8 become U+FFFD. If the class in tokenizer_config.json uses other IDs than the model, or changes
+// texts before, the directory is refused.
+//
+// If no file is found or the directory does not exist, the error is a [*DirError], otherwise an [*Error]. Both name the
+// directory. Files are limited to 256 MiB, rank files to 64 MiB. A tokenizer of 150,000 tokens takes about a tenth of a
+// second.
 func Load(fsys fs.FS, options *Options) (*Tokenizer, error) {
 	var opt Options
 	if options != nil {
 		opt = *options
 	}
 	t, err := loadModel(fsys, opt)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = t.readConfig(fsys)
 	}
-	if err := t.readConfig(fsys); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, inDir(fsys, err)
 	}
 	return t, nil
+}
+
+// inDir adds the path of the directory to an error.
+func inDir(fsys fs.FS, err error) error {
+	dir := folder.Path(fsys)
+	if e, ok := errors.AsType[*Error](err); ok {
+		e.dir = dir
+	}
+	if e, ok := errors.AsType[*DirError](err); ok {
+		e.dir = dir
+	}
+	return err
 }
 
 // maxFile is the largest file that is read, in bytes.
@@ -92,27 +115,33 @@ func loadModel(fsys fs.FS, opt Options) (*Tokenizer, error) {
 			return nil, err
 		case path.Ext(base) == ".json" && strings.HasPrefix(base, "tekken"):
 			return loadTekken(data, base)
+		case base == vocabFile || base == wordsFile:
+			return loadVocab(fsys, base, data)
 		case path.Ext(base) == ".json":
 			t, err := parse(data)
 			if err != nil {
 				return nil, inFile(base, err)
 			}
 			return t, t.mergeConfig(fsys)
-		case opt.File == "" && base == "tokenizer.model" && !looksRanked(data):
-			continue // SentencePiece
+		case (path.Ext(base) == ".model" || strings.HasPrefix(base, pieceFile)) && looksPieces(data):
+			return loadPieces(fsys, name, data, opt.File == "")
 		default:
 			return loadRanks(fsys, base, data, opt)
 		}
 	}
 	missing := opt.File
 	if missing == "" {
-		missing = "tokenizer.json (or tiktoken.model, tekken.json)"
+		missing = "tokenizer.json (or tokenizer.model, tiktoken.model, tekken.json, vocab.json, vocab.txt)"
 	}
+	return nil, missingFile(fsys, missing)
+}
+
+func missingFile(fsys fs.FS, name string) error {
 	found, err := folder.Names(fsys)
 	if err == nil {
 		err = fs.ErrNotExist
 	}
-	return nil, &DirError{Missing: missing, Found: found, Err: err}
+	return &DirError{Missing: name, Found: found, Err: err}
 }
 
 // candidates returns the possible file names, in order.
@@ -135,7 +164,14 @@ func candidates(fsys fs.FS, opt Options) ([]string, error) {
 	if !ranks {
 		names = append(names, tekkenFile)
 	}
-	return append(names, "tokenizer.model"), nil
+	names = append(names, pieceFile)
+	if more, err := fs.Glob(fsys, pieceFile+".v*"); err == nil && len(more) == 1 {
+		names = append(names, more[0])
+	}
+	if !ranks {
+		names = append(names, "spiece.model", "sentencepiece.bpe.model", vocabFile, wordsFile)
+	}
+	return names, nil
 }
 
 // readFile reads a file of at most maxFile bytes.

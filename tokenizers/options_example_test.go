@@ -35,16 +35,15 @@ func ExampleLoad_rankFile() {
 	// Output: [72 105] [256 72 105] <s>
 }
 
-// Callers put the path of the directory before the error, which does not know it.
 func ExampleDirError() {
-	_, err := tokenizers.Load(fstest.MapFS{"vocab.json": {}, "merges.txt": {}}, nil)
+	_, err := tokenizers.Load(fstest.MapFS{"merges.txt": {}, "model.safetensors": {}}, nil)
 	if missing, ok := errors.AsType[*tokenizers.DirError](err); ok {
-		fmt.Printf("models/gpt2: %v\n", missing)
+		fmt.Println(missing.Found)
 	}
 	_, err = tokenizers.Load(os.DirFS("models/none"), nil)
 	fmt.Println(errors.Is(err, os.ErrNotExist))
 	// Output:
-	// models/gpt2: tokenizer.json (or tiktoken.model, tekken.json) is missing; found merges.txt, vocab.json
+	// [merges.txt model.safetensors]
 	// true
 }
 

@@ -63,6 +63,7 @@ const (
 	flagByte   // decodes to one byte of a run that is text as a whole or not at all
 	flagKnown  // a token; not set if decoding does not ask
 	flagForged // a special token that the model may make of ordinary text
+	flagAside  // a control piece of a SentencePiece model: what follows it is still the start of the text
 )
 
 // spelling holds the few vocabulary entries that are not spelled in byte-level characters. Merges never

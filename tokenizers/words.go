@@ -9,6 +9,7 @@ import (
 	"github.com/weft-go/weft/tokenizers/internal/bpe"
 	"github.com/weft-go/weft/tokenizers/internal/bytelevel"
 	"github.com/weft-go/weft/tokenizers/internal/pretok"
+	"github.com/weft-go/weft/tokenizers/internal/spm"
 	"github.com/weft-go/weft/tokenizers/internal/unigram"
 	"github.com/weft-go/weft/tokenizers/internal/vocab"
 	"github.com/weft-go/weft/tokenizers/internal/wordlevel"
@@ -32,12 +33,14 @@ type states struct {
 	wordPiece wordpiece.State
 	unigram   unigram.State
 	wordLevel wordlevel.State
+	pieces    spm.State
 }
 
 func (s *states) reset() {
 	s.bpe.Reset()
 	s.wordPiece.Reset()
 	s.unigram.Reset()
+	s.pieces.Reset()
 }
 
 // core is the interface of the packages of models.

@@ -35,7 +35,11 @@ import (
 func Load(fsys fs.FS, opt *Options) (*Model, error) {
 	m, err := load(fsys, opt)
 	if err != nil {
-		return nil, fmt.Errorf("prompt: load %s: %w", cmp.Or(folderName(fsys), "model"), err)
+		dir := folderName(fsys)
+		if dir != "" && strings.Contains(err.Error(), dir) {
+			return nil, fmt.Errorf("prompt: load: %w", err)
+		}
+		return nil, fmt.Errorf("prompt: load %s: %w", cmp.Or(dir, "model"), err)
 	}
 	return m, nil
 }

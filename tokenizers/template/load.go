@@ -34,8 +34,19 @@ var ErrNoTemplate = errors.New("template: the model has no chat template")
 //
 // If the directory has no template or does not exist, the error is a [*tokenizers.DirError]; errors.Is reports
 // [ErrNoTemplate] only if the directory exists. If the template cannot be parsed, the error is an [*Error]; if a file
-// cannot be read, it is the file system's error.
+// cannot be read, it is the file system's error. All name the directory if fsys is an os.DirFS.
 func Load(fsys fs.FS, opt *Options) (Template, error) {
+	t, err := load(fsys, opt)
+	if err != nil {
+		if dir := folder.Path(fsys); dir != "" {
+			err = fmt.Errorf("%s: %w", dir, err)
+		}
+		return nil, err
+	}
+	return t, nil
+}
+
+func load(fsys fs.FS, opt *Options) (*compiled, error) {
 	t := &compiled{}
 	if opt != nil {
 		t.opt = *opt

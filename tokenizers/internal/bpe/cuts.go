@@ -68,14 +68,7 @@ func (m *Chars) findCuts(merges []Merge) {
 		}
 		x, _ := utf8.DecodeLastRune(m.vocab.Bytes(g.A))
 		y, _ := utf8.DecodeRune(m.vocab.Bytes(g.B))
-		nx, okX := class(x)
-		ny, okY := class(y)
-		if okX && okY {
-			c.near[nx<<8|ny] = true
-		} else {
-			bit := pairBit(x, y)
-			c.pairs[bit>>6] |= 1 << (bit & 63)
-		}
+		c.join(x, y)
 	}
 	m.whole = false
 	if m.unk == noID || m.fuse || m.fall {
@@ -97,6 +90,31 @@ func (m *Chars) findCuts(merges []Merge) {
 		}
 	}
 }
+
+// join records that the border between x and y is not a cut.
+func (c *cuts) join(x, y rune) {
+	nx, okX := class(x)
+	ny, okY := class(y)
+	if okX && okY {
+		c.near[nx<<8|ny] = true
+	} else {
+		bit := pairBit(x, y)
+		c.pairs[bit>>6] |= 1 << (bit & 63)
+	}
+}
+
+// Borders is a set of pairs of characters between which a text must not be cut, for models of other packages. It may
+// contain more pairs than were added. It is safe for concurrent use after the last Join.
+type Borders struct{ cuts cuts }
+
+// NewBorders returns an empty set.
+func NewBorders() *Borders { return &Borders{cuts{pairs: make([]uint64, 1<<pairLog/64)}} }
+
+// Join adds a pair.
+func (b *Borders) Join(x, y rune) { b.cuts.join(x, y) }
+
+// Next returns the first position after i at which s[i:j] can be cut, or j. s[i:j] is valid UTF-8 and not empty.
+func (b *Borders) Next(s string, i, j int) int { return b.cuts.next(s, i, j) }
 
 // unclass is the inverse of class.
 func unclass(n uint32) rune {
