@@ -44,6 +44,7 @@ func (c *Chain) SetExtras(x *Extras) { c.extras, c.obj = x, 0 }
 func (c *Chain) Append(tokens ...uint32) []uint64 {
 	checkBlock(c.block)
 	n := len(c.seq)
+	c.seq = slices.Grow(c.seq, c.complete(len(c.tail)+len(tokens)))
 	for len(tokens) > 0 {
 		if len(c.tail) == 0 && len(tokens) >= c.window {
 			if c.scheme.mode.kind() == dynamo && c.extras == nil { // the common case, faster
@@ -111,15 +112,20 @@ func (c *Chain) Digests() []byte { return slices.Clip(c.digests) }
 // Len returns the number of tokens in the chain.
 func (c *Chain) Len() int { return len(c.seq)*c.block + len(c.tail) }
 
-// Fork returns an independent copy, for a second continuation of the prompt. It copies O(blocks) bytes and hashes
-// nothing.
+// Fork returns an independent copy, for another continuation of the prompt. It copies O(blocks) bytes, with some room
+// for more blocks, and hashes nothing.
 func (c *Chain) Fork() *Chain {
 	f := *c
-	f.seq = slices.Clone(c.seq)
-	f.digests = slices.Clone(c.digests)
+	f.seq = roomy(c.seq)
+	f.digests = roomy(c.digests)
 	f.tail = slices.Clone(c.tail)
 	f.buf = nil
 	return &f
+}
+
+// roomy returns a copy of list with room for an eighth more.
+func roomy[T any](list []T) []T {
+	return append(make([]T, 0, len(list)+len(list)/8), list...)
 }
 
 // Truncate keeps the first n blocks and drops the rest and the tail, for a prompt whose end was replaced. It hashes

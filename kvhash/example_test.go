@@ -146,6 +146,23 @@ func ExampleChain_Join() {
 	// [9143094415614847814 9510318385840434533]
 }
 
+// The next prompt of a conversation differs from the last one from a token on: only the blocks from there are hashed. The
+// last chain stays as it is, for another prompt that continues the conversation at the same time.
+func ExampleChain_Truncate() {
+	last := kvhash.NewChain(4, kvhash.Scheme{})
+	last.Append(0, 1, 2, 3, 4, 5, 6, 7, 8)
+
+	next := []uint32{0, 1, 2, 3, 4, 5, 60, 70, 80, 90, 100, 110, 120}
+	const common = 6 // tokens at the start of both prompts
+	chain := last.Fork()
+	chain.Truncate(common / 4) // with Eagle, (common-1)/4
+	hashed := chain.Append(next[chain.Len():]...)
+
+	fmt.Println(len(hashed), slices.Equal(chain.Blocks(), kvhash.Scheme{}.AppendBlocks(nil, next, 4, nil)))
+	// Output:
+	// 2 true
+}
+
 func ExampleAppendLineage() {
 	seq := []uint64{9143094415614847814, 9510318385840434533}
 	lineage := kvhash.AppendLineage(nil, seq)

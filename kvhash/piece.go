@@ -36,9 +36,7 @@ func (c *Chain) Piece(from, to int) *Piece {
 }
 
 // complete returns the number of complete blocks in the first n tokens of the chain.
-func (c *Chain) complete(n int) int {
-	return max(0, n-(c.window-c.block)) / c.block
-}
+func (c *Chain) complete(n int) int { return complete(n, c.block, c.window) }
 
 // Join appends the blocks of p to those of the chain, drops the tail and returns true: the prompt continues at token
 // [Chain.Len]. It does nothing and returns false unless p has the same scheme and block size and begins where the

@@ -295,6 +295,7 @@ func (s Scheme) Window(block int) int {
 // if dst has room and blocks have 512 tokens or fewer.
 func (s Scheme) AppendBlocks(dst []uint64, tokens []uint32, block int, x *Extras) []uint64 {
 	checkBlock(block)
+	dst = slices.Grow(dst, complete(len(tokens), block, s.Window(block)))
 	if s.mode.kind() != dynamo {
 		dst, _ = s.appendDigests(dst, nil, tokens, block, x)
 		return dst
@@ -307,6 +308,9 @@ func (s Scheme) AppendBlocks(dst []uint64, tokens []uint32, block int, x *Extras
 	chain(dst[n:])
 	return dst
 }
+
+// complete returns the number of complete blocks in n tokens, of which the hash of one covers window.
+func complete(n, block, window int) int { return max(0, n-(window-block)) / block }
 
 // AppendDigests appends the digest of every complete block of tokens to dst, [Scheme.DigestLen] bytes each, and returns it; x may
 // be nil. For the schemes that chain 64-bit hashes a digest is that hash, big-endian. It panics if block is not positive.

@@ -75,8 +75,10 @@ func canonical(name string) string {
 // syntax errors that it notices, but does not validate body. dst and body must not overlap. Cost: one pass over body.
 func (o *Out) AppendBody(dst, body []byte) ([]byte, error) {
 	var root edit
-	for _, path := range o.dropped() {
-		root.at(path).drop = true
+	if string(body) != "{}" { // which has nothing to drop
+		for _, path := range o.dropped() {
+			root.at(path).drop = true
+		}
 	}
 	for _, m := range o.members {
 		root.at(m.path).set = m.json

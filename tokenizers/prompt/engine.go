@@ -24,7 +24,7 @@ import (
 type engineRequest struct {
 	Model         string          `json:"model"`
 	Stream        bool            `json:"stream"`
-	StreamOptions map[string]bool `json:"stream_options"`
+	StreamOptions streamOptions   `json:"stream_options"`
 	MaxTokens     int             `json:"max_tokens"`          // always set: the engines' default is 16
 	SkipSpecial   bool            `json:"skip_special_tokens"` // false, because markers of reasoning and calls may be special tokens
 	AddSpecial    bool            `json:"add_special_tokens"`  // false, because the template has written them; for prompts of text
@@ -44,6 +44,10 @@ type engineRequest struct {
 	RepetitionPenalty *float64 `json:"repetition_penalty,omitempty"`
 }
 
+type streamOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
 // AppendRequest appends the body of a request to an engine's /v1/completions endpoint that generates this response, one
 // choice, as a stream. model is the engine's name for the model. The prompt is sent as token ids, or as text if the model
 // has no tokenizer. Sampling parameters are those of the request, and max_tokens is [Decoder.Limit], or
@@ -57,7 +61,7 @@ type engineRequest struct {
 func (d *Decoder) AppendRequest(dst []byte, model string) []byte {
 	s := d.req.Params().Sampling
 	r := engineRequest{
-		Model: model, Stream: true, StreamOptions: map[string]bool{"include_usage": true}, MaxTokens: d.limit,
+		Model: model, Stream: true, StreamOptions: streamOptions{true}, MaxTokens: d.limit,
 		TokenIDs: d.detok != nil, StopTokens: s.StopTokens, IgnoreEOS: s.IgnoreEOS, MinTokens: d.req.Field("min_tokens"),
 		Temperature: s.Temperature, TopP: s.TopP, MinP: s.MinP, TopK: s.TopK, Seed: s.Seed,
 		FrequencyPenalty: s.FrequencyPenalty, PresencePenalty: s.PresencePenalty, RepetitionPenalty: s.RepetitionPenalty,
@@ -78,7 +82,12 @@ func (d *Decoder) AppendRequest(dst []byte, model string) []byte {
 		e.Encode(d.prompt.Text) // cannot fail
 		return append(append(dst, bytes.TrimSuffix(text.Bytes(), []byte("\n"))...), '}')
 	}
-	return append(appendIDs(dst, d.prompt.IDs()), '}')
+	dst = append(dst, '[')
+	ids := d.prompt.IDs()
+	if dst = appendIDs(dst, ids); len(ids) > 0 {
+		dst = dst[:len(dst)-1] // the last comma
+	}
+	return append(dst, "]}"...)
 }
 
 // maxErrorBody is the number of bytes of an engine's error response that are read.

@@ -3,7 +3,6 @@
 package serve
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,36 +18,6 @@ import (
 	"github.com/weft-go/weft/protocols/intent"
 )
 
-// completionRequest is a request to an engine's /v1/completions.
-type completionRequest struct {
-	body    []byte // without hints
-	choices int
-	prompt  int // tokens
-	limit   int // maximum number of output tokens
-}
-
-// newCompletionRequest returns the request for the choices of a response, whose decoders are alike.
-func newCompletionRequest(model string, prompt int, choices []choice) *completionRequest {
-	dec := choices[0].dec
-	r := &completionRequest{body: dec.AppendRequest(nil, model), choices: len(choices), prompt: prompt, limit: dec.Limit()}
-	if r.choices > 1 {
-		r.body = fmt.Appendf(r.body[:len(r.body)-1], `,"n":%d}`, r.choices)
-	}
-	return r
-}
-
-// appendBody appends the body with hints, which are fields that it does not have. They are encoded alone, because an edit
-// of the body would scan the ids of the prompt.
-func (r *completionRequest) appendBody(dst []byte, hints *intent.Out) ([]byte, error) {
-	fields, err := hints.AppendBody(nil, []byte("{}"))
-	if err != nil || string(fields) == "{}" {
-		return append(dst, r.body...), err
-	}
-	dst = append(dst, r.body[:len(r.body)-1]...)
-	dst = append(dst, ',')
-	return append(dst, fields[1:]...), nil
-}
-
 // maxErrorBody limits the part of an engine's error response that is read, in bytes.
 const maxErrorBody = 64 << 10
 
@@ -58,12 +27,11 @@ var errUnreachable = errors.New("serve: engine unreachable")
 // complete sends a completion request with hints and returns its stream. If the engine cannot be reached or refuses the
 // request, the error is an *apierr.Error. See readSteps for the sequence. The caller must iterate over it or cancel ctx.
 func (e *engine) complete(ctx context.Context, id string, req *completionRequest, hints intent.Out) (iter.Seq2[step, error], error) {
-	body, err := req.appendBody(nil, &hints)
+	hr, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url+"/v1/completions", nil)
 	if err != nil {
 		return nil, err
 	}
-	hr, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url+"/v1/completions", bytes.NewReader(body))
-	if err != nil {
+	if err := req.attach(hr, &hints); err != nil {
 		return nil, err
 	}
 	hr.Header.Set("Content-Type", "application/json")

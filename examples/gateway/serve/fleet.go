@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weft-go/weft/kvhash"
 	"github.com/weft-go/weft/kvhash/index"
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/intent"
@@ -21,7 +20,6 @@ import (
 
 // A fleet holds the engines and their router. It is safe for concurrent use by multiple goroutines.
 type fleet struct {
-	block   int
 	router  *router.Router
 	engines map[index.WorkerID]*engine
 	cancels []func()      // cancel event subscriptions
@@ -53,7 +51,7 @@ func newFleet(o *Options) (*fleet, error) {
 		}
 	}
 	f := &fleet{
-		block: o.BlockSize, router: router.New(index.New(o.BlockSize, nil), ropt),
+		router:  router.New(index.New(o.BlockSize, nil), ropt),
 		engines: make(map[index.WorkerID]*engine), idle: transport.CloseIdleConnections, pause: 2 * time.Second,
 	}
 	for _, e := range o.Engines {
@@ -97,11 +95,8 @@ type placement struct {
 	ticket *router.Ticket
 }
 
-// place chooses an engine for a prompt, except those in req.Exclude.
-func (f *fleet) place(req router.Request, prompt []uint32) (*placement, error) {
-	scheme := kvhash.Scheme{}.With("", req.Intent.Salt)
-	req.Hashes = scheme.AppendBlocks(nil, prompt, f.block, nil)
-	req.Tokens = len(prompt)
+// place chooses an engine, except those in req.Exclude.
+func (f *fleet) place(req *router.Request) (*placement, error) {
 	now := time.Now()
 	for _, e := range f.engines {
 		e.mu.Lock()
@@ -110,14 +105,14 @@ func (f *fleet) place(req router.Request, prompt []uint32) (*placement, error) {
 		}
 		e.mu.Unlock()
 	}
-	t, err := f.router.Place(&req, now)
+	t, err := f.router.Place(req, now)
 	if errors.Is(err, policy.ErrAllBarred) && len(req.Exclude) == 0 { // retry engines that are down rather than fail
 		for _, e := range f.engines {
 			e.mu.Lock()
 			f.revive(e)
 			e.mu.Unlock()
 		}
-		t, err = f.router.Place(&req, now)
+		t, err = f.router.Place(req, now)
 	}
 	if err != nil {
 		e := apierr.Overloaded(0)

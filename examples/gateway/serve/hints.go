@@ -3,7 +3,9 @@
 package serve
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"sync"
@@ -139,12 +141,16 @@ func (c *call) follow() {
 }
 
 // engineHints returns the hints in the dialect of an engine.
-func (c *call) engineHints(e *engine) intent.Out {
+func (c *call) engineHints(ctx context.Context, e *engine) intent.Out {
 	in := c.route.Intent
 	in.RequestID = c.id
 	out := e.hints.Emit(&in)
+	log := c.g.opt.Logger
+	if !log.Enabled(ctx, slog.LevelDebug) {
+		return out
+	}
 	for _, x := range out.Changes {
-		c.g.opt.Logger.Debug("hint not supported by engine", "request", c.id, "engine", e.name, "hint", x.Hint, "why", x.Why, "used", x.Used)
+		log.DebugContext(ctx, "hint not supported by engine", "request", c.id, "engine", e.name, "hint", x.Hint, "why", x.Why, "used", x.Used)
 	}
 	return out
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weft-go/weft/kvhash"
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
@@ -165,7 +166,11 @@ func (c *call) choose() error {
 	if err := c.overflow(); err != nil {
 		return err
 	}
-	p, err := c.g.fleet.place(c.route, c.prompt)
+	if c.route.Hashes == nil {
+		c.route.Hashes = kvhash.Scheme{}.With("", c.route.Intent.Salt).AppendBlocks(nil, c.prompt, c.g.opt.BlockSize, nil)
+		c.route.Tokens = len(c.prompt)
+	}
+	p, err := c.g.fleet.place(&c.route)
 	if err != nil {
 		return err
 	}
@@ -176,10 +181,11 @@ func (c *call) choose() error {
 
 // ask sends the prompt to the chosen engine. If that engine fails before its stream starts, ask tries the others.
 func (c *call) ask(ctx context.Context) (iter.Seq2[step, error], error) {
-	req := newCompletionRequest(c.g.opt.Model, len(c.prompt), c.choices)
+	req := newCompletionRequest(c.g.opt.Model, len(c.prompt), c.choices, &c.g.bodies)
+	defer req.release()
 	for {
 		e := c.place.engine
-		steps, err := e.complete(ctx, c.id, req, c.engineHints(e))
+		steps, err := e.complete(ctx, c.id, req, c.engineHints(ctx, e))
 		if err == nil || ctx.Err() != nil || apierr.Wrap(err).Why == event.Invalid {
 			return steps, err
 		}

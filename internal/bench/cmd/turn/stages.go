@@ -32,8 +32,9 @@ type stages struct {
 	router    *router.Router
 	workers   []worker
 	histories map[string]*preamble.History
-	tokens    int // of the last prompt
-	cached    int // of these, tokens that its worker held
+	body      []byte // of a request to an engine
+	tokens    int    // of the last prompt
+	cached    int    // of these, tokens that its worker held
 }
 
 func newStages(model *prompt.Model, signer *replay.Signer) (*stages, error) {
@@ -148,13 +149,11 @@ func (s *stages) take(v *conversation, k int, m *meter) ([]cost, error) {
 		return err
 	})
 	step(10, func() error {
-		raw := dec.AppendRequest(nil, modelName)
+		s.body = dec.AppendRequest(s.body[:0], modelName)
 		in.RequestID = "id"
 		hints := s.target.Emit(&in)
 		fields, err := hints.AppendBody(nil, []byte("{}"))
-		if err == nil {
-			raw = append(append([]byte(nil), raw[:len(raw)-1]...), fields...)
-		}
+		s.body = append(s.body[:len(s.body)-1], fields...)
 		return err
 	})
 	if ticket != nil {

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/weft-go/weft/protocols/intent"
+)
+
+// completionRequest is a request to an engine's /v1/completions. Its body has six bytes per token of the prompt, in
+// memory that later requests use again. The memory is returned when release was called and the HTTP client has closed
+// all readers of the body.
+type completionRequest struct {
+	choices int
+	prompt  int // tokens
+	limit   int // maximum number of output tokens
+
+	bodies *bodies
+
+	mu       sync.Mutex
+	body     []byte // of the last attempt, with hints; nil when it was returned
+	base     int    // length of the part without hints, which has no closing brace
+	attempt  int    // readers of earlier attempts fail
+	open     int    // readers of the last attempt that are not closed
+	released bool
+}
+
+// newCompletionRequest returns the request for the choices of a response, whose decoders are alike. The caller must call
+// release when it makes no further attempts.
+func newCompletionRequest(model string, prompt int, choices []choice, bodies *bodies) *completionRequest {
+	dec := choices[0].dec
+	r := &completionRequest{choices: len(choices), prompt: prompt, limit: dec.Limit(), bodies: bodies}
+	r.body = dec.AppendRequest(bodies.get(), model)
+	r.base = len(r.body) - 1
+	if r.choices > 1 {
+		r.body = fmt.Appendf(r.body[:r.base], `,"n":%d`, r.choices)
+		r.base = len(r.body)
+	}
+	return r
+}
+
+// attach makes the body with hints, which are fields that it does not have, the body of hr. Bodies that were attached
+// before can no longer be read.
+func (r *completionRequest) attach(hr *http.Request, hints *intent.Out) error {
+	// The hints are encoded alone, because an edit of the body would scan the ids of the prompt.
+	fields, err := hints.AppendBody(nil, []byte("{}"))
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.attempt++
+	r.open = 0
+	r.body = r.body[:r.base]
+	if string(fields) != "{}" {
+		r.body = append(r.body, ',')
+	}
+	r.body = append(r.body, fields[1:]...)
+	attempt := r.attempt
+	hr.ContentLength = int64(len(r.body))
+	r.mu.Unlock()
+	hr.GetBody = func() (io.ReadCloser, error) { return r.reader(attempt) }
+	hr.Body, err = r.reader(attempt)
+	return err
+}
+
+var errNoBody = errors.New("serve: the body of an earlier attempt is gone")
+
+// reader returns a reader of the body from its start.
+func (r *completionRequest) reader(attempt int) (io.ReadCloser, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.attempt != attempt || r.body == nil {
+		return nil, errNoBody
+	}
+	r.open++
+	return &bodyReader{of: r, attempt: attempt}, nil
+}
+
+// release ends the attempts.
+func (r *completionRequest) release() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.released = true
+	r.free()
+}
+
+// free returns the memory of the body if it is no longer used. r.mu must be held.
+func (r *completionRequest) free() {
+	if r.released && r.open == 0 && r.body != nil {
+		r.bodies.put(r.body)
+		r.body = nil
+	}
+}
+
+// A bodyReader reads the body of one attempt. An HTTP client may read and close it after it has returned from a failed
+// request, in another goroutine.
+type bodyReader struct {
+	of      *completionRequest
+	attempt int
+	at      int
+	closed  bool
+}
+
+// Read copies from the body.
+func (b *bodyReader) Read(p []byte) (int, error) {
+	r := b.of
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if b.closed || b.attempt != r.attempt {
+		return 0, errNoBody
+	}
+	n := copy(p, r.body[b.at:])
+	if b.at += n; n == 0 && len(p) > 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// Close ends the use of the body.
+func (b *bodyReader) Close() error {
+	r := b.of
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !b.closed && b.attempt == r.attempt {
+		r.open--
+		r.free()
+	}
+	b.closed = true
+	return nil
+}
+
+// bodies holds the memory of bodies for later requests.
+type bodies struct{ pool sync.Pool }
+
+// maxBodyKept limits the memory that is kept, in bytes.
+const maxBodyKept = 16 << 20
+
+func (b *bodies) get() []byte {
+	if p, ok := b.pool.Get().(*[]byte); ok {
+		return (*p)[:0]
+	}
+	return nil
+}
+
+func (b *bodies) put(body []byte) {
+	if cap(body) <= maxBodyKept {
+		b.pool.Put(&body)
+	}
+}

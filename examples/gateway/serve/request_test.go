@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/weft-go/weft/examples/gateway/serve"
+	"github.com/weft-go/weft/internal/require"
+)
+
+// lateReader is an HTTP client that fails the first attempt of each request, and responds to the second one, after half
+// of the body. It reads and closes bodies later than that, as clients may.
+type lateReader struct {
+	t  *testing.T
+	mu sync.Mutex
+
+	failed *http.Request // the first attempt of a request
+	bodies []lateBody
+}
+
+type lateBody struct {
+	io.ReadCloser
+	length int64
+	front  string
+	copy   io.ReadCloser // from GetBody
+}
+
+func (l *lateReader) RoundTrip(r *http.Request) (*http.Response, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	again, err := r.GetBody()
+	require.NoError(l.t, err)
+	front := make([]byte, r.ContentLength/2)
+	_, err = io.ReadFull(r.Body, front)
+	require.NoError(l.t, err)
+	if l.failed == nil {
+		l.failed = r
+		return &http.Response{StatusCode: http.StatusInternalServerError, Body: http.NoBody, Request: r}, nil
+	}
+	_, err = l.failed.Body.Read(make([]byte, 1))
+	require.Error(l.t, err, "the memory now holds the body of another attempt")
+	_, err = l.failed.GetBody()
+	require.Error(l.t, err)
+	require.NoError(l.t, l.failed.Body.Close())
+	require.NoError(l.t, l.failed.Body.Close())
+	l.failed = nil
+	l.bodies = append(l.bodies, lateBody{r.Body, r.ContentLength, string(front), again})
+	const stream = `data: {"choices":[{"index":0,"text":"Done","finish_reason":"stop","stop_reason":null}]}` + "\n\ndata: [DONE]\n\n"
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(stream)), Request: r}, nil
+}
+
+// TestEngineBodyMemory checks that the memory of a body is not used for another one as long as it may be read.
+func TestEngineBodyMemory(t *testing.T) {
+	late := &lateReader{t: t}
+	g, err := serve.New(&serve.Options{
+		Model: "m", Prompts: hermesModel(), Engines: []serve.Engine{{Name: "a", URL: "http://a.invalid"}, {Name: "b", URL: "http://b.invalid"}},
+	})
+	require.NoError(t, err)
+	defer g.Close()
+	g.SetEngines(late)
+	ask := func(n int) {
+		body := fmt.Sprintf(`{"model":"m","max_tokens":%d,"messages":[{"role":"user","content":"%s"}]}`, 100+n, strings.Repeat("again ", 50))
+		w := httptest.NewRecorder()
+		g.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(body)))
+		require.Equal(t, http.StatusOK, w.Code, w.Body.String())
+	}
+	const n = 8
+	for i := range n { // nothing is closed: all bodies differ in memory
+		ask(i)
+	}
+	for i, b := range late.bodies {
+		rest, err := io.ReadAll(b)
+		require.NoError(t, err)
+		for _, text := range []string{b.front + string(rest), string(must(io.ReadAll(b.copy)))} {
+			var got struct {
+				Prompt    []uint32
+				MaxTokens int `json:"max_tokens"`
+			}
+			require.NoError(t, json.Unmarshal([]byte(text), &got))
+			require.Equal(t, 100+i, got.MaxTokens)
+			require.NotEmpty(t, got.Prompt)
+			require.EqualValues(t, b.length, len(text))
+		}
+		require.NoError(t, b.Close())
+		require.NoError(t, b.Close())
+		_, err = b.Read(make([]byte, 1))
+		require.Error(t, err, "closed")
+		ask(n + i) // while the copy is open
+		rest, err = io.ReadAll(b.copy)
+		require.NoError(t, err)
+		require.Empty(t, rest)
+		require.NoError(t, b.copy.Close())
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
