@@ -493,13 +493,19 @@ func (w *renderer) call(b *block.Block) {
 		args = string(c.Close())
 	}
 	w.out.key("arguments")
-	if (w.opt.ObjectArguments || w.opt.RespelledArguments && !jsonscan.Spaced(args)) && codec.ScanObject(&w.scanner, args) {
+	if (w.opt.ObjectArguments || w.opt.RespelledArguments && !jsonscan.Spaced(args)) && (scanned(b, args) || codec.ScanObject(&w.scanner, args)) {
 		w.out.raw(args)
 	} else {
 		w.out.str(args)
 	}
 	w.out.end('}')
 	w.out.end('}')
+}
+
+// scanned reports whether args are the input of a call in a body, which was scanned with it, and an object.
+func scanned(b *block.Block, args string) bool {
+	in := codec.ValueOf(b.At).Get("input")
+	return in.Kind() == jsonscan.Object && in.RawStr() == args
 }
 
 // putContent writes the field content: text as one string, or a list of parts if the content includes media.

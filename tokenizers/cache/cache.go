@@ -175,7 +175,7 @@ func (c *Cache) encode(dst []uint32, prefixes []Prefix, want bool, key rootKey, 
 	c.touch(p.n)
 	c.stats.hitTokens.Add(uint64(p.n.tokens))
 	start := len(dst)
-	dst = appendIDs(dst, p.n)
+	dst = appendIDs(slices.Grow(dst, p.n.tokens+p.at.left/3+16), p.n)
 	last := p.n
 	if p.at.left > 0 {
 		e.key = key

@@ -4,6 +4,7 @@ package prompt_test
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/weft-go/weft/parsers"
@@ -92,6 +93,29 @@ func ExampleNew() {
 	// Output:
 	// "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHello!<|im_end|>\n<|im_start|>user\nBye<|im_end|>\n<|im_start|>assistant\n"
 	// [none dropped none] true
+}
+
+// Render the requests of conversations that grow. The second prompt costs only what is new in it.
+func ExampleMemo() {
+	m := must(prompt.Load(mini.FS(), nil))
+	memo := prompt.NewMemo(512 << 20) // bytes, for all conversations
+
+	serve := func(tenant, session string, body []byte) (*prompt.Prompt, error) {
+		turn := memo.Turn(tenant, "", session)
+		req, err := turn.Decode(wire.Chat, body, nil) // as wire.Chat.Decode
+		if err != nil {
+			return nil, err
+		}
+		return turn.Render(m, req, time.Now()) // as m.Render
+	}
+	first := must(serve("acme", "s1", []byte(`{"model":"m","messages":[{"role":"user","content":"Hi"}]}`)))
+	second := must(serve("acme", "s1", []byte(`{"model":"m","messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"Hello!"},{"role":"user","content":"Bye"}]}`)))
+	fmt.Println(strings.HasPrefix(second.Text, first.Text))
+	n, _ := memo.Len()
+	fmt.Println(n, "conversation")
+	// Output:
+	// true
+	// 1 conversation
 }
 
 // Convert the cache breakpoints of a request to numbers of tokens in its prompt.

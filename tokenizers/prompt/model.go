@@ -23,8 +23,9 @@ import (
 type Model struct {
 	opt      Options
 	template template.Template
-	chatML   bool // the template is the built-in ChatML, with calls as the family's parser reads them
-	verbatim bool // the template prints arguments unchanged; the model writes them as most clients' JSON libraries do
+	printer  *printer // identifies the template, which may not be comparable
+	chatML   bool     // the template is the built-in ChatML, with calls as the family's parser reads them
+	verbatim bool     // the template prints arguments unchanged; the model writes them as most clients' JSON libraries do
 	caps     template.Capabilities
 	source   string
 
@@ -122,9 +123,11 @@ func (m *Model) WithFamily(name string) (*Model, error) {
 	return &out, nil
 }
 
+type printer struct{ _ byte } // of a size, so that each has an address of its own
+
 // probe sets the template and its capabilities.
 func (m *Model) probe(t template.Template) (err error) {
-	m.template, m.caps = t, template.Probe(t)
+	m.template, m.printer, m.caps = t, new(printer), template.Probe(t)
 	m.past.Template, err = replayOf(&m.caps)
 	return err
 }

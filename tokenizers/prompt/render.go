@@ -70,8 +70,19 @@ func (p *Prompt) encode() {
 // If the template refuses the conversation, the error is an *[apierr.Error] of class Invalid. The returned Prompt then
 // only has Losses, Replay and Outcomes; the embedded template.Prompt is nil.
 func (m *Model) Render(req *block.Request, now time.Time) (*Prompt, error) {
+	return m.render(req, now, nil)
+}
+
+// render renders req. turn may be nil.
+func (m *Model) render(req *block.Request, now time.Time, turn *Turn) (*Prompt, error) {
 	out := &Prompt{now: now, model: m}
 	if t, ok := m.template.(valueTemplate); ok {
+		if turn != nil {
+			if done, err := m.renderParts(t, turn, req, out); done {
+				return out, err
+			}
+			*out = Prompt{now: now, model: m}
+		}
 		if done, err := m.renderValues(t, req, out); done {
 			return out, err
 		}
@@ -90,21 +101,12 @@ type valueTemplate interface {
 // renderValues renders req without JSON between the request and the template. It reports false if it cannot be
 // certain that the template would read the same from JSON.
 func (m *Model) renderValues(t valueTemplate, req *block.Request, out *Prompt) (done bool, err error) {
-	opt := m.options(req)
-	list := req.Tools()
-	tools := false
-	for i := range list {
-		tools = tools || !list[i].Deferred && list[i].Kind != block.Hosted
-	}
-	out.Losses = m.replay(req, out, &opt, tools)
-	opt.Places = &out.places
 	var b jsonval.Builder
-	out.Losses = append(out.Losses, chat.Walk(req, b.Add, &opt)...)
+	m.walk(req, out, b.Add)
 	v, ok := b.Value()
 	if !ok {
 		return false, nil
 	}
-	m.loseTools(req, out)
 	messages, notes := t.FitValues(&m.caps, v.Get("messages").List)
 	if out.changed(notes) {
 		out.values = messages
@@ -114,6 +116,20 @@ func (m *Model) renderValues(t valueTemplate, req *block.Request, out *Prompt) (
 		return true, refused(err)
 	}
 	return true, nil
+}
+
+// walk passes the conversation to add, and sets the plan for past reasoning and the losses of out.
+func (m *Model) walk(req *block.Request, out *Prompt, add func(kind byte, text string)) {
+	opt := m.options(req)
+	list := req.Tools()
+	tools := false
+	for i := range list {
+		tools = tools || !list[i].Deferred && list[i].Kind != block.Hosted
+	}
+	out.Losses = m.replay(req, out, &opt, tools)
+	opt.Places = &out.places
+	out.Losses = append(out.Losses, chat.Walk(req, add, &opt)...)
+	m.loseTools(req, out)
 }
 
 // renderJSON renders req for templates of other packages, which read JSON.

@@ -78,7 +78,7 @@ func (t chatML) Render(req Request) (*Prompt, error) { return t.render(&input{Re
 
 // RenderValues renders a conversation of values; see input.
 func (t chatML) RenderValues(req Request, messages, tools []jsonval.Value) (*Prompt, error) {
-	return t.render(&input{req, true, messages, tools})
+	return t.render(&input{Request: req, values: true, messages: messages, tools: tools})
 }
 
 func (t chatML) render(req *input) (*Prompt, error) {

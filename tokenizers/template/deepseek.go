@@ -183,7 +183,7 @@ func (t *deepSeek) Render(req Request) (*Prompt, error) { return t.render(&input
 
 // RenderValues renders a conversation of values; see input.
 func (t *deepSeek) RenderValues(req Request, messages, tools []jsonval.Value) (*Prompt, error) {
-	return t.render(&input{req, true, messages, tools})
+	return t.render(&input{Request: req, values: true, messages: messages, tools: tools})
 }
 
 func (t *deepSeek) render(req *input) (*Prompt, error) {

@@ -102,7 +102,7 @@ func (t harmony) Render(req Request) (*Prompt, error) { return t.render(&input{R
 
 // RenderValues renders a conversation of values; see input.
 func (t harmony) RenderValues(req Request, messages, tools []jsonval.Value) (*Prompt, error) {
-	return t.render(&input{req, true, messages, tools})
+	return t.render(&input{Request: req, values: true, messages: messages, tools: tools})
 }
 
 func (t harmony) render(req *input) (*Prompt, error) {

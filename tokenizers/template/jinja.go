@@ -118,43 +118,75 @@ func (t *compiled) Render(req Request) (*Prompt, error) { return t.render(&input
 
 // RenderValues renders a conversation of values; see input.
 func (t *compiled) RenderValues(req Request, messages, tools []jsonval.Value) (*Prompt, error) {
-	return t.render(&input{req, true, messages, tools})
+	return t.render(&input{Request: req, values: true, messages: messages, tools: tools})
+}
+
+// arguments are the parts of a request as values of the template language.
+type arguments struct {
+	messages, tools, documents *jinja.List
+	kwargs                     *jinja.Dict
+	roles                      []string // of the messages
+}
+
+// read reads a request.
+func (t *compiled) read(req *input) (v arguments, err error) {
+	var b jinja.Builder
+	if v.messages, err = listOf(&b, req, req.messages, req.Messages, "messages", rootMessages); err != nil {
+		return v, err
+	}
+	if v.messages == nil || len(v.messages.Items) == 0 {
+		return v, errNoMessages
+	}
+	if v.tools, err = listOf(&b, req, req.tools, req.Tools, "tools", rootTools); err != nil {
+		return v, err
+	}
+	if err := v.readOthers(&b, req); err != nil {
+		return v, err
+	}
+	v.roles = make([]string, len(v.messages.Items))
+	for i := range v.messages.Items {
+		if v.roles[i], err = t.adaptElement(&b, v.messages, i); err != nil {
+			return v, err
+		}
+	}
+	return v, nil
+}
+
+var errNoMessages = &Error{path: "messages", reason: "is empty"}
+
+// readOthers reads the parts of the request besides the conversation.
+func (v *arguments) readOthers(b *jinja.Builder, req *input) (err error) {
+	if v.documents, err = parseValue[*jinja.List](b, req.Documents, "documents", rootDocuments, "an array"); err != nil {
+		return err
+	}
+	v.kwargs, err = parseValue[*jinja.Dict](b, req.Kwargs, "kwargs", rootKwargs, "an object")
+	return err
+}
+
+// adaptElement adapts message i and returns its role.
+func (t *compiled) adaptElement(b *jinja.Builder, messages *jinja.List, i int) (string, error) {
+	d, ok := messages.Items[i].(*jinja.Dict)
+	if !ok {
+		return "", &Error{path: fmt.Sprintf("messages[%d]", i), reason: "is not an object"}
+	}
+	return t.adapt(b, d)
 }
 
 func (t *compiled) render(req *input) (*Prompt, error) {
 	if req.AddGenerationPrompt && req.ContinueFinalMessage {
 		return nil, &Error{reason: "the final message cannot be continued and a new one begun"}
 	}
-	var b jinja.Builder
-	messages, err := listOf(&b, req, req.messages, req.Messages, "messages", rootMessages)
+	var v arguments
+	var err error
+	if req.next != nil {
+		v, err = t.readParts(req)
+	} else {
+		v, err = t.read(req)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if messages == nil || len(messages.Items) == 0 {
-		return nil, &Error{path: "messages", reason: "is empty"}
-	}
-	tools, err := listOf(&b, req, req.tools, req.Tools, "tools", rootTools)
-	if err != nil {
-		return nil, err
-	}
-	documents, err := parseValue[*jinja.List](&b, req.Documents, "documents", rootDocuments, "an array")
-	if err != nil {
-		return nil, err
-	}
-	kwargs, err := parseValue[*jinja.Dict](&b, req.Kwargs, "kwargs", rootKwargs, "an object")
-	if err != nil {
-		return nil, err
-	}
-	roles := make([]string, len(messages.Items))
-	for i, m := range messages.Items {
-		d, ok := m.(*jinja.Dict)
-		if !ok {
-			return nil, &Error{path: fmt.Sprintf("messages[%d]", i), reason: "is not an object"}
-		}
-		if roles[i], err = t.adapt(&b, d); err != nil {
-			return nil, err
-		}
-	}
+	messages, tools, documents, kwargs, roles := v.messages, v.tools, v.documents, v.kwargs, v.roles
 	final := ""
 	if req.ContinueFinalMessage {
 		if final, err = t.tag(messages.Items[len(messages.Items)-1].(*jinja.Dict), len(messages.Items)-1); err != nil {
@@ -191,16 +223,23 @@ func (t *compiled) render(req *input) (*Prompt, error) {
 	if !req.Now.IsZero() {
 		now = func() time.Time { return req.Now }
 	}
-	out, err := tpl.Render(jinja.Input{Vars: vars, Now: now})
+	in := jinja.Input{Vars: vars, Now: now}
+	if req.next != nil {
+		in.Remember, in.Memo = true, req.before.memoOf(tpl)
+	}
+	out, err := tpl.Render(in)
 	if err != nil {
 		return nil, fromJinja(err)
+	}
+	if req.next != nil {
+		req.next.tpl, req.next.memo = tpl, out.Memo
 	}
 	if req.ContinueFinalMessage {
 		if err := cut(out, final, len(messages.Items)-1); err != nil {
 			return nil, err
 		}
 	}
-	return toPrompt(out, roles), nil
+	return toPrompt(out, roles, req.next != nil), nil
 }
 
 func (t *compiled) sourceOf(tpl *jinja.Template) string {
@@ -304,8 +343,8 @@ func cut(out *jinja.Output, final string, i int) error {
 	return nil
 }
 
-// toPrompt turns origins into segments and spans.
-func toPrompt(out *jinja.Output, roles []string) *Prompt {
+// toPrompt turns origins into segments and spans. kept is set if the origins belong to parts that are kept.
+func toPrompt(out *jinja.Output, roles []string, kept bool) *Prompt {
 	p := &Prompt{Text: out.Text, generations: out.Generations}
 	spans := 0
 	for _, s := range out.Segs {
@@ -315,8 +354,11 @@ func toPrompt(out *jinja.Output, roles []string) *Prompt {
 	}
 	p.Segments = make([]tokenizers.Segment, 0, min(len(out.Segs), 2*spans+1))
 	p.Spans = make([]Span, 0, spans)
-	paths := make([]byte, 0, 64*spans) // of all spans
-	ends := make([]int, 0, spans)
+	var paths []byte // of all spans
+	var ends []int
+	if !kept {
+		paths, ends = make([]byte, 0, 64*spans), make([]int, 0, spans)
+	}
 	at, start := 0, 0 // of the segment and the last one in p
 	for _, s := range out.Segs {
 		if s.End == at {
@@ -330,9 +372,13 @@ func toPrompt(out *jinja.Output, roles []string) *Prompt {
 			p.Segments = append(p.Segments, tokenizers.Segment{Text: out.Text[at:s.End], Trusted: trusted})
 		}
 		if !trusted {
-			paths = s.Origin.AppendPath(paths)
-			ends = append(ends, len(paths))
 			p.Spans = append(p.Spans, Span{"", kind(s.Origin, roles), at, s.End})
+			if kept {
+				p.Spans[len(p.Spans)-1].Path = s.Origin.KeptPath()
+			} else {
+				paths = s.Origin.AppendPath(paths)
+				ends = append(ends, len(paths))
+			}
 		}
 		at = s.End
 	}

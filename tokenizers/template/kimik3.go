@@ -55,7 +55,7 @@ func (t kimiK3) Render(req Request) (*Prompt, error) { return t.render(&input{Re
 
 // RenderValues renders a conversation of values; see input.
 func (t kimiK3) RenderValues(req Request, messages, tools []jsonval.Value) (*Prompt, error) {
-	return t.render(&input{req, true, messages, tools})
+	return t.render(&input{Request: req, values: true, messages: messages, tools: tools})
 }
 
 func (t kimiK3) render(req *input) (*Prompt, error) {

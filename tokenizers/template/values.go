@@ -4,18 +4,22 @@ package template
 
 import "github.com/weft-go/weft/tokenizers/internal/jsonval"
 
-// The templates of this package have two more methods, which package prompt calls through an interface of its own:
+// The templates of this package have two further methods, which package prompt calls through an interface of its own:
 //
 //	FitValues(c *Capabilities, messages []jsonval.Value) (fitted []jsonval.Value, notes []string)
 //	RenderValues(req Request, messages, tools []jsonval.Value) (*Prompt, error)
 //
-// They are Fit and Render for a conversation that is not JSON. Messages and Tools of the request are ignored.
+// They are Fit and Render for a conversation that is not JSON. Messages and Tools of the request are ignored. Jinja
+// templates also have RenderParts, which reuses parts of an earlier rendering.
 
 // input is a request whose conversation may be values.
 type input struct {
 	Request
 	values          bool
 	messages, tools []jsonval.Value // instead of Messages and Tools, if values is set
+
+	parts        [2][]*jsonval.Part // instead of messages and tools, if next is set
+	before, next *memory            // of an earlier rendering, if any; of this one
 }
 
 // messageList returns the messages.

@@ -31,9 +31,6 @@ import (
 func (c *call) readHints(r *http.Request) error {
 	g := c.g
 	in, faults := intent.Read(intent.Source{API: c.rec.API, Header: r.Header, Field: c.req.Field, Priority: g.opt.PriorityIs})
-	if g.opt.Tenant != nil {
-		c.rec.Tenant = g.opt.Tenant(r)
-	}
 	if g.opt.StripPreamble || g.opt.Relocate || g.opt.SortTools {
 		report, err := preamble.Stabilize(c.req, c.preambleOptions())
 		if err != nil {

@@ -89,7 +89,11 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if c.req, err = c.api.Decode(body, &block.Limits{Body: int(g.opt.MaxBody)}); err != nil {
+	if g.opt.Tenant != nil {
+		c.rec.Tenant = g.opt.Tenant(r)
+	}
+	turn := g.memo.Turn(c.rec.Tenant, "", "")
+	if c.req, err = turn.Decode(c.api, body, &block.Limits{Body: int(g.opt.MaxBody)}); err != nil {
 		return err
 	}
 	if err := g.check(c.api, c.req); err != nil {
@@ -104,7 +108,8 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	if err := c.readHints(r); err != nil {
 		return err
 	}
-	if c.text, err = c.model.Render(c.req, time.Now()); c.text != nil {
+	turn.Bind(c.route.Intent.Salt, c.route.Intent.Session.ID)
+	if c.text, err = turn.Render(c.model, c.req, time.Now()); c.text != nil {
 		c.note(c.text.Losses)
 	}
 	if err != nil {

@@ -151,6 +151,7 @@ type Gateway struct {
 	families  families
 	models    *catalog.Catalog
 	histories *histories      // the last prompt of each recent session
+	memo      *prompt.Memo    // of conversations, to render only what is new
 	ctx       context.Context // ends at Close
 	cancel    context.CancelCauseFunc
 
@@ -208,6 +209,7 @@ func New(o *Options) (*Gateway, error) {
 			return nil, fmt.Errorf("serve: %w", err)
 		}
 	}
+	g.memo = prompt.NewMemo(0)
 	if g.histories, err = newHistories(); err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}

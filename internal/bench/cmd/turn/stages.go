@@ -32,13 +32,14 @@ type stages struct {
 	router    *router.Router
 	workers   []worker
 	histories map[string]*preamble.History
+	memo      *prompt.Memo
 	body      []byte // of a request to an engine
 	tokens    int    // of the last prompt
 	cached    int    // of these, tokens that its worker held
 }
 
 func newStages(model *prompt.Model, signer *replay.Signer) (*stages, error) {
-	s := &stages{model: model, signer: signer, router: router.New(index.New(blockSize, nil), &router.Options{}), histories: map[string]*preamble.History{}}
+	s := &stages{model: model, signer: signer, router: router.New(index.New(blockSize, nil), &router.Options{}), histories: map[string]*preamble.History{}, memo: prompt.NewMemo(0)}
 	var err error
 	if s.target, err = intent.NewTarget("vllm", ""); err != nil {
 		return nil, err
@@ -77,6 +78,7 @@ func (s *stages) take(v *conversation, k int, m *meter) ([]cost, error) {
 	r := newRequest(v, k)
 	now := time.Now()
 	var body bytes.Buffer
+	turn := s.memo.Turn("", "", "")
 	var req *block.Request
 	var in intent.Intent
 	var text *prompt.Prompt
@@ -89,7 +91,7 @@ func (s *stages) take(v *conversation, k int, m *meter) ([]cost, error) {
 		return err
 	})
 	step(1, func() (err error) {
-		req, err = wire.Messages.Decode(body.Bytes(), &block.Limits{Body: 64 << 20})
+		req, err = turn.Decode(wire.Messages, body.Bytes(), &block.Limits{Body: 64 << 20})
 		return err
 	})
 	step(4, func() error {
@@ -115,7 +117,7 @@ func (s *stages) take(v *conversation, k int, m *meter) ([]cost, error) {
 		return nil
 	})
 	step(5, func() (err error) {
-		text, err = s.model.Render(req, now)
+		text, err = turn.Render(s.model, req, now)
 		return err
 	})
 	step(6, func() error {

@@ -32,6 +32,12 @@ func NewDict(src *Origin) *Dict { return &Dict{src: src} }
 // NewList returns a list of the template's own.
 func NewList(items ...Value) *List { return &List{Items: items} }
 
+// List returns a list of the request with the position o, which owns items.
+func (o *Origin) List(items []Value) *List { return &List{Items: items, src: o} }
+
+// Element returns the position of an element of the list at o.
+func (o *Origin) Element(i int) *Origin { return &Origin{parent: o, index: i} }
+
 // Trim removes white space from both ends, as str.strip does.
 func Trim(s string) string {
 	rt := outside()

@@ -67,6 +67,10 @@ type render struct {
 	now   func() time.Time
 	main  *sbuf
 	free  []*sbuf
+
+	memo, before *Memo    // to fill, if any; of an earlier rendering, if any
+	tracker      *tracker // of the turn that is observed; nil if none is
+	track        tracker  // its memory
 }
 
 // Limits of rendering.
@@ -240,16 +244,19 @@ type nsTarget struct {
 }
 
 func (t *nsTarget) assign(rt *render, v Value) {
+	if rt.tracker != nil {
+		if ns, id := rt.outerNamespace(t.ns); ns != nil {
+			rt.tracker.writes(id, t.attr, v)
+			ns.set(t.attr, v)
+			return
+		}
+	}
 	ns, ok := t.ns.eval(rt).(*namespace)
 	if !ok {
 		rt.pos = t.pos
 		rt.fail("attribute %q set on what is no namespace", t.attr)
 	}
-	if i := ns.d.find(t.attr); i >= 0 {
-		ns.d.vals[i] = v
-		return
-	}
-	ns.d.push(&Str{s: t.attr}, v)
+	ns.set(t.attr, v)
 }
 
 type tupleTarget struct {
@@ -522,6 +529,8 @@ func (s *forStmt) run(rt *render, over Value, depth int) ctl {
 	any := false
 	k := len(rt.items)
 	rt.items = append(rt.items, nil)
+	before, next := rt.loopMemos(s, l)
+	stale := 0
 	for {
 		v, ok := l.advance(rt)
 		if !ok {
@@ -540,7 +549,12 @@ func (s *forStmt) run(rt *render, over Value, depth int) ctl {
 		if s.extended {
 			sc.set(s.loopID, l)
 		}
-		c := run(rt, s.body)
+		var c ctl
+		if next == nil {
+			c = run(rt, s.body)
+		} else {
+			c = rt.turn(s, l, v, before, next, &stale)
+		}
 		if c == ctlBreak {
 			break
 		}
@@ -586,6 +600,7 @@ func (l *loop) over(rt *render, v Value) {
 		return
 	}
 	if inner, ok := v.(*loop); ok { // a loop iterates over pairs of item and itself
+		rt.forget()
 		l.pull = func() (Value, bool) {
 			x, ok := inner.advance(rt)
 			if !ok {
@@ -696,11 +711,20 @@ func (l *loop) length(rt *render) int {
 }
 
 func (l *loop) attr(rt *render, name string) (Value, bool) {
+	v, ok := l.attribute(rt, name)
+	if t := rt.tracker; t != nil && t.loop == l {
+		t.reads(dependency{what: depLoop, name: name, value: v})
+		t.bad = t.bad || name == "cycle" || name == "changed"
+	}
+	return v, ok
+}
+
+func (l *loop) attribute(rt *render, name string) (Value, bool) {
 	switch name {
 	case "index":
-		return int64(l.index0 + 1), true
+		return integer(int64(l.index0 + 1)), true
 	case "index0":
-		return int64(l.index0), true
+		return integer(int64(l.index0)), true
 	case "first":
 		return l.index0 == 0, true
 	case "last":
@@ -755,6 +779,7 @@ func (l *loop) recurse(rt *render, a *args) Value {
 	if !l.node.recursive {
 		rt.fail("the loop is not marked recursive")
 	}
+	rt.forget()
 	rt.enter()
 	save := rt.scope
 	rt.scope = l.scope
@@ -787,7 +812,11 @@ func (e *nameExpr) eval(rt *render) Value {
 			}
 		}
 	}
-	if v := rt.root[e.id]; v != unset {
+	v := rt.root[e.id]
+	if rt.tracker != nil {
+		rt.tracker.reads(dependency{what: depVariable, id: e.id, value: v})
+	}
+	if v != unset {
 		return v
 	}
 	return &undef{name: e.name}
@@ -995,6 +1024,13 @@ type attrExpr struct {
 }
 
 func (e *attrExpr) eval(rt *render) Value {
+	if rt.tracker != nil {
+		if ns, id := rt.outerNamespace(e.e); ns != nil {
+			rt.tracker.readsAttribute(ns, id, e.name)
+			rt.pos = e.pos
+			return rt.attr(ns, e.name)
+		}
+	}
 	v := e.e.eval(rt)
 	if d, ok := v.(*Dict); ok && e.item {
 		if i := d.find(e.name); i >= 0 {
@@ -1015,6 +1051,14 @@ type itemExpr struct {
 }
 
 func (e *itemExpr) eval(rt *render) Value {
+	if rt.tracker != nil {
+		if l, id := rt.outerList(e.e); l != nil {
+			k := e.key.eval(rt)
+			rt.tracker.readsElement(l, id, k)
+			rt.pos = e.pos
+			return rt.item(l, k)
+		}
+	}
 	v := e.e.eval(rt)
 	if e.named {
 		if d, ok := v.(*Dict); ok {
@@ -1170,7 +1214,15 @@ type filterExpr struct {
 	args argList
 }
 
-func (e *filterExpr) eval(rt *render) Value { return e.apply(rt, e.e.eval(rt)) }
+func (e *filterExpr) eval(rt *render) Value {
+	if rt.tracker != nil && (e.name == "length" || e.name == "count") {
+		if l, id := rt.outerList(e.e); l != nil {
+			rt.tracker.reads(dependency{what: depLength, id: id, value: int64(len(l.Items))})
+			return e.apply(rt, l)
+		}
+	}
+	return e.apply(rt, e.e.eval(rt))
+}
 
 func (e *filterExpr) apply(rt *render, v Value) Value {
 	a := e.args.make(rt)

@@ -899,7 +899,7 @@ func init() {
 		if !ok {
 			rt.fail("%s has no length", typeName(v))
 		}
-		return int64(n)
+		return integer(int64(n))
 	}
 	def := func(rt *render, v Value, a *args) Value {
 		p := a.bind(rt, "default", true, "default_value", "boolean")

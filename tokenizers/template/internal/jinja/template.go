@@ -77,6 +77,9 @@ type Input struct {
 	// MaxText bounds the output and every text on the way, in bytes; 0 means 64 MiB. All texts
 	// together, and other values made on the way, may have eight times as much.
 	MaxText int
+	// Memo is that of an earlier rendering of this template, or nil. If Remember is set, the output has one.
+	Memo     *Memo
+	Remember bool
 }
 
 // Output is a rendered text.
@@ -85,6 +88,7 @@ type Output struct {
 	Segs []Segment
 	// Generations are the ranges of generation blocks.
 	Generations []Range
+	Memo        *Memo
 }
 
 // Segment is a run of text with one origin; it begins where the one before ends.
@@ -112,6 +116,9 @@ func (t *Template) Render(in Input) (out *Output, err error) {
 	}
 	rt.out.rt = rt
 	rt.main = rt.out
+	if in.Remember {
+		rt.memo, rt.before = new(Memo), in.Memo
+	}
 	defer func() {
 		if r := recover(); r != nil {
 			e, ok := r.(*Error)
@@ -122,7 +129,12 @@ func (t *Template) Render(in Input) (out *Output, err error) {
 		}
 	}()
 	run(rt, t.body)
-	out = &Output{Text: string(rt.out.b), Generations: rt.gens}
+	out = &Output{Generations: rt.gens, Memo: rt.memo}
+	if rt.memo != nil {
+		out.Text = rt.memo.output(rt.out.b, rt.before)
+	} else {
+		out.Text = string(rt.out.b)
+	}
 	out.Segs = make([]Segment, len(rt.out.segs))
 	for i, s := range rt.out.segs {
 		out.Segs[i] = Segment{s.end, s.src}
@@ -227,6 +239,7 @@ func init() {
 	fn("strftime_now", func(rt *render, a *args) Value {
 		p := a.bind(rt, "strftime_now", true, "format")
 		need(rt, "strftime_now", 1, p)
+		rt.forget()
 		if rt.now == nil {
 			rt.fail("strftime_now: no clock was given")
 		}

@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
+	"sync/atomic"
 )
 
 // Value is a value of the template language. Its dynamic types are nil (None), bool, int64, float64, *num
@@ -20,6 +21,7 @@ type Origin struct {
 	parent *Origin
 	key    string // if index < 0
 	index  int
+	path   atomic.Pointer[string] // see KeptPath
 }
 
 // Root returns the origin of a part of the request that has a name, such as messages.
@@ -46,6 +48,16 @@ func (o *Origin) Path() string {
 	}
 	var buf [96]byte
 	return string(o.appendPath(buf[:0]))
+}
+
+// KeptPath is Path, for positions that are kept: it is computed once.
+func (o *Origin) KeptPath() string {
+	if p := o.path.Load(); p != nil {
+		return *p
+	}
+	s := o.Path()
+	o.path.Store(&s)
+	return s
 }
 
 // AppendPath appends the position to b.
@@ -383,12 +395,18 @@ func (n num) value() Value {
 		if n.float {
 			return n.f
 		}
-		if n.i >= 0 && n.i < int64(len(smallInts)) {
-			return smallInts[n.i]
-		}
-		return n.i
+		return integer(n.i)
 	}
-	return &n
+	out := n // so that only this case needs memory
+	return &out
+}
+
+// integer returns i without memory if it is small.
+func integer(i int64) Value {
+	if i >= 0 && i < int64(len(smallInts)) {
+		return smallInts[i]
+	}
+	return i
 }
 
 // smallInts has the values of small integers, which then need no memory.

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jsonval
+
+import (
+	"slices"
+	"unsafe"
+)
+
+// A Part is a message or a tool of a conversation. It owns its memory and is never modified, so any number of
+// conversations may share it.
+type Part struct {
+	Value Value
+	steps []step // that it was built from
+	bytes int
+}
+
+// Bytes returns about how much memory the part takes.
+func (p *Part) Bytes() int { return p.bytes }
+
+// A step is one call of [Builder.Add].
+type step struct {
+	kind byte
+	text string
+}
+
+// A Recorder builds the parts of a conversation from the sequence of values of the object {"messages": [...],
+// "tools": [...]}. It takes over the parts of the conversation before that were built from the same steps, and copies
+// the texts of all others. Use NewRecorder.
+type Recorder struct {
+	lists  [2][]*Part // messages, tools
+	before [2][]*Part
+	b      Builder
+	steps  []step // of the open part
+	list   int
+	depth  int
+	size   int // length of the texts of steps
+	failed bool
+}
+
+// NewRecorder returns a Recorder that takes over parts of the given lists, which may be nil.
+func NewRecorder(messages, tools []*Part) *Recorder {
+	r := &Recorder{before: [2][]*Part{messages, tools}}
+	r.lists[0] = make([]*Part, 0, len(messages)+4)
+	r.lists[1] = make([]*Part, 0, len(tools))
+	return r
+}
+
+// Add adds a step; see [Builder.Add].
+func (r *Recorder) Add(kind byte, text string) {
+	switch kind {
+	case ']', '}':
+		r.depth--
+		if r.depth < 2 {
+			return
+		}
+	case '{', '[':
+		r.depth++
+		if r.depth <= 2 {
+			return
+		}
+	case ':':
+		if r.depth == 1 {
+			if text == "tools" {
+				r.list = 1
+			}
+			return
+		}
+	}
+	r.steps = append(r.steps, step{kind, text})
+	r.size += len(text)
+	if r.depth == 2 {
+		r.part()
+		r.steps, r.size = r.steps[:0], 0
+	}
+}
+
+// part ends a part.
+func (r *Recorder) part() {
+	list := &r.lists[r.list]
+	i := len(*list)
+	if before := r.before[r.list]; i < len(before) && slices.Equal(before[i].steps, r.steps) {
+		*list = append(*list, before[i])
+		return
+	}
+	p := &Part{steps: make([]step, len(r.steps))}
+	own := make([]byte, 0, r.size)
+	for k, s := range r.steps {
+		from := len(own)
+		own = append(own, s.text...)
+		p.steps[k] = step{s.kind, unsafe.String(unsafe.SliceData(own[from:]), len(s.text))}
+		r.b.Add(s.kind, p.steps[k].text)
+	}
+	if r.b.failed || len(r.b.stack) != 1 {
+		r.failed = true
+		r.b.stack = r.b.stack[:0]
+	} else {
+		p.Value = r.b.stack[0]
+		r.b.stack = r.b.stack[:0]
+	}
+	p.bytes = cap(own) + len(p.steps)*int(unsafe.Sizeof(step{})) + p.Value.size()
+	*list = append(*list, p)
+}
+
+// Parts returns the messages and the tools. It reports false in the same cases as [Builder.Value].
+func (r *Recorder) Parts() (messages, tools []*Part, ok bool) {
+	return r.lists[0], r.lists[1], !r.failed
+}
+
+// Values returns the values of parts.
+func Values(parts []*Part) []Value {
+	out := make([]Value, len(parts))
+	for i, p := range parts {
+		out[i] = p.Value
+	}
+	return out
+}
+
+// Keep returns values as parts. It takes over the parts of before with an equal value at the same position. The values
+// must not change afterward.
+func Keep(values []Value, before []*Part) []*Part {
+	out := make([]*Part, len(values))
+	for i := range values {
+		if i < len(before) && before[i].Value.Equal(&values[i]) {
+			out[i] = before[i]
+			continue
+		}
+		out[i] = &Part{Value: values[i], bytes: values[i].size()}
+	}
+	return out
+}
+
+// Equal reports whether two values are equal, including the order of keys.
+func (v *Value) Equal(o *Value) bool {
+	if v.Kind != o.Kind || v.Bool != o.Bool || v.Str != o.Str || len(v.List) != len(o.List) || !slices.Equal(v.Keys, o.Keys) {
+		return false
+	}
+	for i := range v.List {
+		if !v.List[i].Equal(&o.List[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// size returns the memory of a value without its texts.
+func (v *Value) size() int {
+	n := int(unsafe.Sizeof(*v))
+	for i := range v.List {
+		n += v.List[i].size()
+	}
+	return n
+}

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prompt
+
+import (
+	"bytes"
+	"container/list"
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/wire"
+	"github.com/weft-go/weft/tokenizers/internal/jsonval"
+	"github.com/weft-go/weft/tokenizers/template"
+)
+
+// Memo remembers the last requests of conversations and their prompts, so that the next request of a conversation costs
+// what is new in it: what it shares with the previous request at the beginning and the end is neither scanned, rendered
+// nor encoded again. A prompt is the same, byte for byte, with and without a Memo.
+//
+//	turn := memo.Turn(tenant, salt, session)
+//	req, err := turn.Decode(wire.Messages, body, nil)
+//	...
+//	p, err := turn.Render(model, req, time.Now())
+//
+// Entries are found by tenant, salt and session, and within these by the longest beginning that the bodies share;
+// everything that is taken from one is compared byte by byte first. A turn never reads the entry of another tenant or
+// salt. The memo counts the memory of its entries and removes those that were not used for longest.
+//
+// A Memo is safe for concurrent use by multiple goroutines. The branches of a conversation may run in parallel.
+type Memo struct {
+	limit int
+	seed  maphash.Seed
+
+	mu     sync.Mutex
+	bytes  int
+	recent list.List // of *entry, most recent first
+	fronts map[front]*entry
+	last   map[owner]*entry // the most recent one
+}
+
+// owner determines which entries a turn may read. Those of another session are only read for a common beginning.
+type owner struct{ tenant, salt, session string }
+
+// front identifies the beginning of a body.
+type front struct {
+	tenant, salt string
+	hash         uint64
+}
+
+func (o owner) front(hash uint64) front { return front{o.tenant, o.salt, hash} }
+
+// entry is a request and what remains of rendering it. Only node changes after it was added.
+type entry struct {
+	owner  owner
+	fronts []uint64 // fingerprints of the beginnings of the body
+	node   *list.Element
+	bytes  int
+
+	api  *wire.API
+	req  *block.Request // nil if the turn did not decode it
+	size int            // of its body
+
+	printer         *printer        // nil until the prompt is rendered
+	messages, tools []*jsonval.Part // as walked
+	fitted          []*jsonval.Part // messages as Fit changed them, if it did
+	keep            any             // of the template
+	kept            int             // bytes that it takes
+}
+
+// defaultMemo is the limit of a Memo in bytes if none is given.
+const defaultMemo = 256 << 20
+
+// NewMemo returns a Memo that takes at most about limit bytes; 0 means 256 MiB. A conversation of 100,000 tokens takes
+// about 3 MB.
+func NewMemo(limit int) *Memo {
+	if limit <= 0 {
+		limit = defaultMemo
+	}
+	return &Memo{limit: limit, seed: maphash.MakeSeed(), fronts: map[front]*entry{}, last: map[owner]*entry{}}
+}
+
+// Len returns the number of conversations and the memory that they take in bytes.
+func (m *Memo) Len() (conversations, bytes int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.recent.Len(), m.bytes
+}
+
+// Turn returns the state of one request. Requests with different tenants or salts share nothing. salt and session may be
+// empty if they are not known before the request is decoded; see [Turn.Bind].
+func (m *Memo) Turn(tenant, salt, session string) *Turn {
+	return &Turn{memo: m, owner: owner{tenant, salt, session}}
+}
+
+// Turn is one request with a Memo. It is not safe for concurrent use. A nil Turn works without a memo.
+type Turn struct {
+	memo    *Memo
+	owner   owner
+	before  *entry // may be nil
+	next    *entry // nil until the body is decoded
+	decoded *block.Request
+}
+
+// Decode decodes a request, as api.Decode does. The request takes ownership of body. It must not be edited after
+// [Turn.Render]. If a body names a cache salt that Turn was not called with, no entry is read for decoding.
+func (t *Turn) Decode(api *wire.API, body []byte, lim *block.Limits) (*block.Request, error) {
+	if t == nil {
+		return api.Decode(body, lim)
+	}
+	t.next = &entry{api: api, size: len(body), fronts: t.memo.fingerprints(body)}
+	if t.owner.salt != "" || !bytes.Contains(body, []byte("cache_salt")) {
+		t.find()
+	}
+	var last *block.Request
+	if t.before != nil {
+		last = t.before.req
+	}
+	req, err := api.DecodeNext(last, body, lim)
+	t.decoded = req
+	return req, err
+}
+
+// Bind sets the salt and the session of the request if they are only known from its body. A conversation is then also
+// found if its requests begin with something volatile.
+func (t *Turn) Bind(salt, session string) {
+	if t == nil {
+		return
+	}
+	if t.owner.salt != salt {
+		t.before = nil
+	}
+	t.owner.salt, t.owner.session = salt, session
+}
+
+// find looks for the entry that has most in common with the turn.
+func (t *Turn) find() {
+	if t.before != nil {
+		return
+	}
+	m := t.memo
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := len(t.next.fronts) - 1; i >= 0 && t.before == nil; i-- {
+		t.before = m.fronts[t.owner.front(t.next.fronts[i])]
+	}
+	if t.before == nil && t.owner.session != "" {
+		t.before = m.last[t.owner]
+	}
+	if t.before != nil && t.before.node != nil {
+		m.recent.MoveToFront(t.before.node)
+	}
+}
+
+const (
+	firstFront = 256 // bytes
+	window     = 256 // bytes of which a fingerprint is computed
+)
+
+// fingerprints returns fingerprints of beginnings of a body, shortest first. Each is a quarter longer than the one
+// before. They only serve to find a candidate; each covers a little of the body.
+func (m *Memo) fingerprints(body []byte) []uint64 {
+	n := 0
+	for end := firstFront; end <= len(body); end += end / 4 {
+		n++
+	}
+	if n == 0 {
+		return nil
+	}
+	out := make([]uint64, 0, n)
+	var h maphash.Hash
+	h.SetSeed(m.seed)
+	h.Write(body[:min(window, len(body))])
+	for end := firstFront; end <= len(body); end += end / 4 {
+		h.Write(body[end-window : end])
+		out = append(out, h.Sum64())
+	}
+	return out
+}
+
+// store adds the turn's entry, in place of the one that it continues.
+func (t *Turn) store() {
+	m, e := t.memo, t.next
+	e.bytes = e.memory()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e.continues(t.before) {
+		m.remove(t.before)
+	}
+	m.add(e)
+}
+
+// continues reports whether e is a later request of the same conversation as o, and not of one that only begins alike.
+func (e *entry) continues(o *entry) bool {
+	if o == nil {
+		return false
+	}
+	n := same(o.messages, e.messages)
+	return n == len(o.messages) || e.owner == o.owner && e.owner.session != "" && n > len(o.messages)/2
+}
+
+// same returns the number of parts at the beginning of both lists that are the same.
+func same(a, b []*jsonval.Part) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// add adds an entry.
+func (m *Memo) add(e *entry) {
+	if e.bytes > m.limit {
+		return
+	}
+	for m.bytes+e.bytes > m.limit {
+		m.remove(m.recent.Back().Value.(*entry))
+	}
+	e.node = m.recent.PushFront(e)
+	m.bytes += e.bytes
+	if e.owner.session != "" {
+		m.last[e.owner] = e
+	}
+	for _, h := range e.fronts {
+		m.fronts[e.owner.front(h)] = e
+	}
+}
+
+// remove removes an entry, if it is still there.
+func (m *Memo) remove(e *entry) {
+	if e.node == nil {
+		return
+	}
+	m.recent.Remove(e.node)
+	e.node = nil
+	m.bytes -= e.bytes
+	if m.last[e.owner] == e {
+		delete(m.last, e.owner)
+	}
+	for _, h := range e.fronts {
+		if k := e.owner.front(h); m.fronts[k] == e {
+			delete(m.fronts, k)
+		}
+	}
+}
+
+// memory returns about how much memory the entry takes in bytes. Parts that it shares with other entries count for each.
+func (e *entry) memory() int {
+	n := 1<<10 + 80*len(e.fronts) + e.kept
+	if e.req != nil {
+		n += 2 * e.size
+	}
+	for _, list := range [][]*jsonval.Part{e.messages, e.tools, e.fitted} {
+		for _, p := range list {
+			n += p.Bytes()
+		}
+	}
+	return n
+}
+
+// Render renders a request, as model.Render does.
+func (t *Turn) Render(model *Model, req *block.Request, now time.Time) (*Prompt, error) {
+	if t == nil {
+		return model.Render(req, now)
+	}
+	p, err := model.render(req, now, t)
+	if err != nil || t.next.printer == nil {
+		return p, err
+	}
+	t.next.req = nil
+	if t.decoded == req {
+		t.next.req = req
+	}
+	t.store()
+	return p, nil
+}
+
+// partTemplate is implemented by the Jinja templates of package template, which can use an earlier rendering. The others
+// write a prompt in about the time that it takes to compare two.
+type partTemplate interface {
+	RenderParts(req template.Request, messages, tools []*jsonval.Part, before any) (p *template.Prompt, keep any, size int, err error)
+}
+
+// renderParts is renderValues with a memo.
+func (m *Model) renderParts(t valueTemplate, turn *Turn, req *block.Request, out *Prompt) (done bool, err error) {
+	if turn.next == nil {
+		turn.next = &entry{}
+	}
+	turn.find()
+	turn.next.owner = turn.owner
+	next, before := turn.next, turn.before
+	if before == nil || before.printer != m.printer {
+		before = &entry{}
+	}
+	rec := jsonval.NewRecorder(before.messages, before.tools)
+	m.walk(req, out, rec.Add)
+	messages, tools, ok := rec.Parts()
+	if !ok {
+		return false, nil
+	}
+	next.messages, next.tools, next.fitted = messages, tools, nil
+	values := jsonval.Values(messages)
+	fitted, notes := t.FitValues(&m.caps, values)
+	if out.changed(notes) {
+		out.values = fitted
+		next.fitted = jsonval.Keep(fitted, before.fitted)
+		messages = next.fitted
+	}
+	if parts, ok := t.(partTemplate); ok {
+		out.Prompt, next.keep, next.kept, err = parts.RenderParts(m.request(req, out), messages, tools, before.keep)
+	} else {
+		out.Prompt, err = t.RenderValues(m.request(req, out), fitted, jsonval.Values(tools))
+	}
+	if err != nil {
+		return true, refused(err)
+	}
+	next.printer = m.printer
+	return true, nil
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prompt_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/weft-go/weft/internal/require"
+	"github.com/weft-go/weft/protocols/wire"
+	"github.com/weft-go/weft/tokenizers"
+	"github.com/weft-go/weft/tokenizers/prompt"
+)
+
+// sameWithMemo renders a body with a turn and without, and compares the results.
+func sameWithMemo(t require.TestingT, m *prompt.Model, turn *prompt.Turn, api, salt, session, body string, now time.Time) {
+	plain, err := decode(api, []byte(body), nil)
+	require.NoError(t, err, body)
+	req, err := turn.Decode(wireAPI(api), []byte(body), nil)
+	require.NoError(t, err, body)
+	require.True(t, plain.Equal(req), body)
+	turn.Bind(salt, session)
+	want, wantErr := m.Render(plain, now)
+	got, err := turn.Render(m, req, now)
+	require.Empty(t, cmp.Diff(want.Losses, got.Losses, cmpopts.EquateEmpty()), body)
+	require.Equal(t, want.Outcomes, got.Outcomes)
+	require.Equal(t, want.Replay, got.Replay)
+	if wantErr != nil {
+		require.EqualError(t, err, wantErr.Error(), body)
+		return
+	}
+	require.NoError(t, err, body)
+	require.Equal(t, want.Text, got.Text, body)
+	require.Equal(t, want.Segments, got.Segments, body)
+	require.Equal(t, want.Spans, got.Spans, body)
+	require.Equal(t, want.Paths(), got.Paths(), body)
+	want.Namespace, got.Namespace = salt, salt
+	require.Equal(t, want.IDs(), got.IDs(), body)
+	marks, faults := want.Breakpoints(plain)
+	again, faultsAgain := got.Breakpoints(req)
+	require.Equal(t, marks, again, body)
+	require.Equal(t, faults, faultsAgain)
+}
+
+func wireAPI(name string) *wire.API {
+	for _, a := range []*wire.API{wire.Chat, wire.Responses, wire.Messages} {
+		if strings.Contains(strings.ToLower(a.String()), name) {
+			return a
+		}
+	}
+	panic(name)
+}
+
+// A thread is the body of a request that grows and changes.
+type thread struct {
+	api  string
+	body object
+}
+
+func (v *thread) list() string {
+	if v.api == "responses" {
+		return "input"
+	}
+	return "messages"
+}
+
+// evolve returns the next request: mostly with more messages, sometimes with other changes.
+func (v *thread) evolve(rt *rapid.T) *thread {
+	next := &thread{v.api, object{}}
+	for k, x := range v.body {
+		next.body[k] = x
+	}
+	list := append([]any(nil), v.body[v.list()].([]any)...)
+	more := drawThread(rt, v.api)
+	at := func() int { return rapid.IntRange(0, len(list)-1).Draw(rt, "at") }
+	switch rapid.SampledFrom([]string{"more", "more", "more", "more", "same", "drop", "insert", "replace", "compact", "others", "header"}).Draw(rt, "change") {
+	case "more":
+		list = append(list, more.body[v.list()].([]any)...)
+	case "drop":
+		if i := at(); len(list) > 1 {
+			list = append(list[:i:i], list[i+1:]...)
+		}
+	case "insert":
+		i := at()
+		list = append(append(list[:i:i], more.body[v.list()].([]any)[0]), list[i:]...)
+	case "replace":
+		list[at()] = more.body[v.list()].([]any)[0]
+	case "compact":
+		list = append([]any{object{"role": "user", "content": "A summary."}}, list[at():]...)
+	case "others":
+		for k, x := range more.body {
+			next.body[k] = x
+		}
+	case "header":
+		next.body["a"] = rapid.StringN(0, 9, 20).Draw(rt, "header")
+	}
+	next.body[v.list()] = list
+	return next
+}
+
+func drawThread(rt *rapid.T, api string) *thread {
+	v := &thread{api: api}
+	require.NoError(rt, json.Unmarshal([]byte(conversation(rt, api)), &v.body))
+	return v
+}
+
+func (v *thread) String() string {
+	data, err := json.Marshal(v.body)
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
+}
+
+// TestMemo compares renderings of conversations that grow, branch and change with renderings without a memo, for all
+// templates at hand, while tenants, salts and sessions take turns and entries are evicted.
+func TestMemo(t *testing.T) {
+	list := pairs(t)
+	echo, looking := echoModel(t), lookingModel(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		m := rapid.SampledFrom([]*prompt.Model{nil, echo, looking}).Draw(rt, "own")
+		if m == nil {
+			m = list[rapid.IntRange(0, len(list)-1).Draw(rt, "model")].values
+		}
+		memo := prompt.NewMemo(rapid.SampledFrom([]int{1 << 15, 1 << 17, 1 << 20, 1 << 20}).Draw(rt, "limit"))
+		threads := []*thread{drawThread(rt, rapid.SampledFrom(apis).Draw(rt, "api"))}
+		for range rapid.IntRange(2, 12).Draw(rt, "requests") {
+			v := threads[max(0, len(threads)-rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(rt, "thread"))]
+			if rapid.IntRange(0, 9).Draw(rt, "new") == 0 {
+				v = drawThread(rt, v.api)
+			} else {
+				v = v.evolve(rt)
+			}
+			threads = append(threads, v)
+			pick := func(name string, of ...string) string { return rapid.SampledFrom(of).Draw(rt, name) }
+			turn := memo.Turn(pick("tenant", "a", "a", "a", "a", "b"), "", "")
+			now := noon.Add(time.Duration(rapid.IntRange(0, 1).Draw(rt, "days")) * 24 * time.Hour)
+			sameWithMemo(rt, m, turn, v.api, pick("salt", "", "", "", "", "s"), pick("session", "", "x", "x", "y"), v.String(), now)
+		}
+	})
+}
+
+// echoModel returns a model whose template reads messages in all the ways that a memo must follow.
+func echoModel(t testing.TB) *prompt.Model {
+	const source = `{%- set ns = namespace(last='', n=0, seen=[]) -%}
+{%- set head = messages[0].content -%}
+{%- macro show(m, mark) -%}<{{ m.role }}{{ mark }}{{ head if m.role == 'user' }}>{{ m.content }}{%- endmacro -%}
+{%- for t in tools or [] %}{{ t | tojson }}{{ loop.index }}{% endfor -%}
+{%- for m in messages[::-1] %}{{ loop.index0 }}{% if m.role == 'user' and not ns.last %}{% set ns.last = m.content %}{% set ns.n = messages|length - loop.index0 %}{% endif %}{% endfor -%}
+{%- for message in messages -%}
+{%- if loop.index0 > ns.n %}{% set after = '!' %}{% else %}{% set after = '' %}{% endif -%}
+{{ show(message, after) }}{% if message.reasoning_content %}({{ message.reasoning_content }}){% endif -%}
+{%- for c in message.tool_calls or [] %}[{{ loop.index }}{{ c.function.name }}={{ c.function.arguments | tojson }}]{% set ns.seen = ns.seen + [c.id] %}{% endfor -%}
+{%- if not loop.last and messages[loop.index0 + 1].role == message.role %}+{% endif -%}
+{%- if loop.previtem is defined and loop.previtem.role == 'tool' %}~{% endif -%}
+{%- if message.role == 'tool' %}{{ messages|length }}{% endif -%}
+{%- if message.role == 'system' %}{{ strftime_now('%d') }}{% endif -%}
+{%- if message.role == 'user' %}{{ loop.length }}{% generation %}u{% endgeneration %}{% endif -%}
+{%- if message.content == 'a' %}{% continue %}{% endif %};
+{%- endfor -%}
+{{ ns.seen | join(',') }}{% if add_generation_prompt %}>{% endif %}`
+	return newModel(t, compiled(source)(t), nil, prompt.Options{Tokenizer: ownTokenizer(t)})
+}
+
+// lookingModel returns a model whose loops have effects and inputs that a memo cannot follow.
+func lookingModel(t testing.TB) *prompt.Model {
+	const source = `{%- set j = joiner('|') -%}{%- set cy = cycler('1', '2', '3') -%}{%- set ns = namespace(all=[]) -%}
+{%- for message in messages recursive -%}
+{%- set me = loop -%}{{ j() }}{{ cy.next() }}{{ loop.cycle('x', 'y') }}{% if loop.changed(message.role) %}{{ message.role }}{% endif %}{{ message.content }}
+{%- for m in messages if m.role == 'user' %}{{ me.index }}{{ loop.index }}{% if loop.last %}.{% endif %}{% endfor -%}
+{%- set ns.all = ns.all + [message] -%}{{ ns.all | length }}{{ messages[-1].role }}{{ (messages | selectattr('role', 'equalto', 'user') | list) | length }}
+{%- set inner = namespace(k=loop.index0) %}{% set inner.k = inner.k + 1 %}{{ inner.k }}
+{%- endfor -%}`
+	return newModel(t, compiled(source)(t), nil, prompt.Options{Tokenizer: ownTokenizer(t)})
+}
+
+// ownTokenizer returns a small tokenizer.
+func ownTokenizer(t testing.TB) *tokenizers.Tokenizer {
+	m, err := loadMini()
+	require.NoError(t, err)
+	return m.Tokenizer()
+}
+
+// TestMemoConcurrent runs branches of conversations in parallel on one memo.
+func TestMemoConcurrent(t *testing.T) {
+	m := echoModel(t)
+	memo := prompt.NewMemo(200 << 10)
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(w%2), 0)) // two workers each have the same conversation
+			list := []any{object{"role": "system", "content": "Answer."}}
+			for i := range 25 {
+				list = append(list, object{"role": "user", "content": fmt.Sprint("question ", i, strings.Repeat("x", r.IntN(900)))})
+				if i%3 == w%3 {
+					list = append(list, object{"role": "assistant", "content": fmt.Sprint("answer ", w)})
+				}
+				body := (&thread{"chat", object{"model": "m", "messages": list}}).String()
+				sameWithMemo(t, m, memo.Turn(fmt.Sprint(w/3), "", ""), "chat", "", fmt.Sprint(w%2), body, noon)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestMemoEviction adds conversations until the memo is full many times over.
+func TestMemoEviction(t *testing.T) {
+	m := echoModel(t)
+	const limit = 4 << 20
+	memo := prompt.NewMemo(limit)
+	most := 0
+	for i := range 2000 {
+		body := (&thread{"chat", object{"model": "m", "messages": []any{
+			object{"role": "user", "content": fmt.Sprint("conversation ", i, strings.Repeat(" word", 400))}, object{"role": "assistant", "content": "yes"},
+		}}}).String()
+		turn := memo.Turn("", "", fmt.Sprint(i))
+		req, err := turn.Decode(wire.Chat, []byte(body), nil)
+		require.NoError(t, err)
+		p, err := turn.Render(m, req, noon)
+		require.NoError(t, err)
+		p.IDs()
+		n, size := memo.Len()
+		require.LessOrEqual(t, size, limit)
+		most = max(most, n)
+	}
+	n, size := memo.Len()
+	require.Equal(t, most, n, "it stays full")
+	require.Greater(t, size, limit*9/10)
+	require.Less(t, n, 2000)
+}

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jinja
+
+import (
+	"bytes"
+	"slices"
+	"sync"
+	"unsafe"
+)
+
+// A Memo remembers what the turns of a rendering's loops printed, for a later rendering of a conversation that has
+// mostly the same messages. It is immutable once its rendering has ended, so any number of renderings may use it.
+//
+// A turn of a loop at the top of a template, over an element of a list of the request, is remembered with everything it
+// read from outside: variables, attributes of namespaces and of the loop, elements and lengths of lists. A later
+// rendering replays it only if the element is the same value and everything read is still the same. Since templates can
+// change only namespaces and what a loop knows of its position, that is all an output can depend on. A turn with other
+// effects or inputs, such as the clock, is not remembered.
+type Memo struct {
+	loops []*loopMemo
+	text  *longText // of the output, and its length
+	size  int
+}
+
+// longText is the text of several outputs, of which each begins with the one before. An output that is longer than the
+// last one is appended if there is room; nobody reads beyond the length of his own.
+type longText struct {
+	mu  sync.Mutex
+	buf []byte
+}
+
+// output returns b as a string, in the memory of the output of before if it begins with that.
+func (m *Memo) output(b []byte, before *Memo) string {
+	m.size = len(b)
+	if before != nil && before.size > 0 {
+		t := before.text
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if len(t.buf) == before.size && cap(t.buf) >= len(b) && bytes.HasPrefix(b, t.buf) {
+			t.buf = append(t.buf, b[before.size:]...)
+			m.text = t
+			return unsafe.String(unsafe.SliceData(t.buf), len(b))
+		}
+	}
+	m.text = &longText{buf: append(make([]byte, 0, len(b)+len(b)/8+4096), b...)}
+	return unsafe.String(unsafe.SliceData(m.text.buf), len(b))
+}
+
+// loopMemo is the memo of one loop of a template.
+type loopMemo struct {
+	node    *forStmt
+	root    *Origin   // of the list
+	records []*record // by index in the list; nil where there is none
+	off     int       // number of renderings for which nothing is remembered
+	width   int       // what off becomes when turns turn out to be stale again
+}
+
+// record is one turn of a loop.
+type record struct {
+	item *Dict
+	read []dependency
+	sets []dependency // attributes of namespaces at its end
+	text string
+	segs []seg // of text
+	gens []Range
+	main bool // the output was that of the template, not of a block inside
+	end  ctl
+
+	steps, alloc, pos int
+}
+
+// dependency is a value that a turn read or set.
+type dependency struct {
+	what  depKind
+	id    int    // the variable
+	name  string // of an attribute
+	index int64  // of an element
+	value Value
+}
+
+type depKind uint8
+
+const (
+	depVariable  depKind = iota // id
+	depAttribute                // id.name, of a namespace
+	depElement                  // id[index], of a list; unset if there is none
+	depLength                   // id|length, of a list
+	depLoop                     // loop.name
+)
+
+// Limits of what is remembered.
+const (
+	maxRead    = 64 // dependencies of a turn
+	maxStale   = 8  // stale turns, with none that is valid, after which a rendering stops to look
+	maxOff     = 32 // renderings
+	recordSize = 200
+)
+
+// Bytes returns about how much memory the memo takes, without the values of the request.
+func (m *Memo) Bytes() int {
+	n := m.size + m.size/8
+	for _, l := range m.loops {
+		n += 8 * cap(l.records)
+		for _, r := range l.records {
+			if r != nil {
+				n += recordSize + len(r.text) + 24*len(r.segs) + 72*(len(r.read)+len(r.sets))
+			}
+		}
+	}
+	return n
+}
+
+// tracker observes one turn of a loop.
+type tracker struct {
+	loop *loop
+	read []dependency
+	sets []dependency
+	bad  bool // the turn cannot be remembered
+}
+
+// loopMemos returns the memo of a loop over items before this rendering, and the one to fill; both are nil if the
+// loop's turns are not remembered.
+func (rt *render) loopMemos(s *forStmt, l *loop) (before, next *loopMemo) {
+	if rt.memo == nil || rt.tracker != nil || rt.scope != nil || !l.sized || len(l.items) == 0 || s.test != nil {
+		return nil, nil
+	}
+	root := listRoot(l.items[0])
+	if root == nil {
+		return nil, nil
+	}
+	is := func(m *loopMemo) bool { return m.node == s && m.root == root }
+	if slices.ContainsFunc(rt.memo.loops, is) {
+		return nil, nil // the template runs the loop again
+	}
+	next = &loopMemo{node: s, root: root}
+	if rt.before != nil {
+		if i := slices.IndexFunc(rt.before.loops, is); i >= 0 {
+			before = rt.before.loops[i]
+			next.off, next.width = max(before.off-1, 0), before.width
+		}
+	}
+	rt.memo.loops = append(rt.memo.loops, next)
+	if next.off > 0 {
+		return nil, nil
+	}
+	next.records = make([]*record, 0, len(l.items)+8)
+	return before, next
+}
+
+// listRoot returns the origin of the list of the request that v is an element of, or nil.
+func listRoot(v Value) *Origin {
+	if d, ok := v.(*Dict); ok && d.src != nil && d.src.index >= 0 && d.src.parent != nil && d.src.parent.parent == nil {
+		return d.src.parent
+	}
+	return nil
+}
+
+func (m *loopMemo) at(i int) *record {
+	if m == nil || i >= len(m.records) {
+		return nil
+	}
+	return m.records[i]
+}
+
+func (m *loopMemo) put(i int, r *record) {
+	for len(m.records) <= i {
+		m.records = append(m.records, nil)
+	}
+	m.records[i] = r
+}
+
+// turn runs the body of a loop for v, or replays it.
+func (rt *render) turn(s *forStmt, l *loop, v Value, before, next *loopMemo, stale *int) ctl {
+	if next == nil || listRoot(v) != next.root {
+		return run(rt, s.body)
+	}
+	d := v.(*Dict)
+	i := d.src.index
+	if r := before.at(i); r != nil && r.item == d {
+		if rt.valid(r, l) {
+			*stale = -1 << 30
+			next.width = 0
+			next.put(i, r)
+			return rt.replay(r)
+		}
+		if *stale++; *stale == maxStale { // as if there were no memo, for a growing number of renderings
+			next.width = min(max(1, 2*next.width), maxOff)
+			next.off = next.width
+		}
+	}
+	if next.off > 0 {
+		return run(rt, s.body)
+	}
+	t := &rt.track
+	*t = tracker{loop: l, read: t.read[:0], sets: t.sets[:0]}
+	out, start, gens := rt.out, len(rt.out.b), len(rt.gens)
+	r := &record{item: d, main: rt.out == rt.main, steps: rt.steps, alloc: rt.alloc}
+	rt.tracker = t
+	r.end = run(rt, s.body)
+	rt.tracker = nil
+	if t.bad || rt.out != out {
+		return r.end
+	}
+	r.steps, r.alloc, r.pos = rt.steps-r.steps, rt.alloc-r.alloc, rt.pos
+	r.read, r.sets = slices.Clone(t.read), slices.Clone(t.sets)
+	r.text = string(out.b[start:])
+	r.segs = out.since(start)
+	for _, g := range rt.gens[gens:] {
+		r.gens = append(r.gens, Range{g.Start - start, g.End - start})
+	}
+	next.put(i, r)
+	return r.end
+}
+
+// since returns the segments of the text from start on, relative to start.
+func (w *sbuf) since(start int) []seg {
+	i := len(w.segs)
+	for i > 0 && w.segs[i-1].end > start {
+		i--
+	}
+	out := slices.Clone(w.segs[i:])
+	for k := range out {
+		out[k].end -= start
+	}
+	return out
+}
+
+// valid reports whether everything that r read is the same now, and the limits allow to replay it.
+func (rt *render) valid(r *record, l *loop) bool {
+	if r.main != (rt.out == rt.main) || len(rt.out.b)+len(r.text) > rt.maxText || rt.alloc+r.alloc > rt.maxAlloc || rt.steps+r.steps > rt.maxSteps {
+		return false
+	}
+	for i := range r.read {
+		if !rt.same(&r.read[i], l) {
+			return false
+		}
+	}
+	for i := range r.sets {
+		if _, ok := rt.root[r.sets[i].id].(*namespace); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// same reports whether a dependency is the same now.
+func (rt *render) same(d *dependency, l *loop) bool {
+	switch d.what {
+	case depVariable:
+		return identical(rt.root[d.id], d.value)
+	case depAttribute:
+		ns, ok := rt.root[d.id].(*namespace)
+		if !ok {
+			return false
+		}
+		v, ok := ns.d.Get(d.name)
+		if !ok {
+			return d.value == unset
+		}
+		return identical(v, d.value)
+	case depElement:
+		list, ok := rt.root[d.id].(*List)
+		return ok && identical(elementAt(list, d.index), d.value)
+	case depLength:
+		list, ok := rt.root[d.id].(*List)
+		return ok && int64(len(list.Items)) == d.value
+	}
+	switch d.name { // without boxing
+	case "index0":
+		return d.value == integer(int64(l.index0))
+	case "index":
+		return d.value == integer(int64(l.index0+1))
+	case "first":
+		return d.value == (l.index0 == 0)
+	case "last":
+		return d.value == (l.peek() == unset)
+	}
+	v, _ := l.attr(rt, d.name)
+	return identical(v, d.value)
+}
+
+// elementAt returns an element of a list, counted from its end if i is negative, or unset.
+func elementAt(l *List, i int64) Value {
+	if i < 0 {
+		i += int64(len(l.Items))
+	}
+	if i < 0 || i >= int64(len(l.Items)) {
+		return unset
+	}
+	return l.Items[i]
+}
+
+// identical reports whether templates cannot tell a from b, nor where they come from. It may report false for values
+// that are alike.
+func identical(a, b Value) bool {
+	switch a := a.(type) {
+	case nil, bool, int64, float64, *List, *Dict, *Tuple, *num, *callable, *unsetType:
+		return a == b
+	case *Str:
+		b, ok := b.(*Str)
+		return ok && (a == b || a.src == b.src && a.html == b.html && slices.Equal(a.segs, b.segs) && a.s == b.s)
+	case *undef:
+		b, ok := b.(*undef)
+		return ok && *a == *b
+	case *macro:
+		b, ok := b.(*macro)
+		return ok && a.def == b.def && a.scope == nil && b.scope == nil
+	}
+	return false
+}
+
+// replay has the effects of a turn that is remembered.
+func (rt *render) replay(r *record) ctl {
+	start, from := len(rt.out.b), 0
+	for _, g := range r.segs {
+		rt.out.add(r.text[from:g.end], g.src)
+		from = g.end
+	}
+	for _, g := range r.gens {
+		rt.gens = append(rt.gens, Range{g.Start + start, g.End + start})
+	}
+	for i := range r.sets {
+		e := &r.sets[i]
+		rt.root[e.id].(*namespace).set(e.name, e.value)
+	}
+	rt.steps += r.steps
+	rt.alloc += r.alloc
+	rt.pos = r.pos
+	return r.end
+}
+
+func (n *namespace) set(name string, v Value) {
+	if i := n.d.find(name); i >= 0 {
+		n.d.vals[i] = v
+		return
+	}
+	n.d.push(&Str{s: name}, v)
+}
+
+// reads notes that the turn read something from outside.
+func (t *tracker) reads(d dependency) {
+	if t.bad {
+		return
+	}
+	if d.what == depAttribute {
+		for i := range t.sets {
+			if t.sets[i].id == d.id && t.sets[i].name == d.name {
+				return // its own value
+			}
+		}
+	}
+	for i := range t.read {
+		if o := &t.read[i]; o.what == d.what && o.id == d.id && o.index == d.index && o.name == d.name {
+			return
+		}
+	}
+	if len(t.read) == maxRead || !identical(d.value, d.value) {
+		t.bad = true
+		return
+	}
+	t.read = append(t.read, d)
+}
+
+// readsAttribute notes that the turn reads an attribute of a namespace outside.
+func (t *tracker) readsAttribute(ns *namespace, id int, name string) {
+	v, ok := ns.d.Get(name)
+	if !ok {
+		v = unset
+	}
+	t.reads(dependency{what: depAttribute, id: id, name: name, value: v})
+}
+
+// readsElement notes that the turn reads an element of a list outside.
+func (t *tracker) readsElement(l *List, id int, key Value) {
+	if i, ok := key.(int64); ok {
+		t.reads(dependency{what: depElement, id: id, index: i, value: elementAt(l, i)})
+		return
+	}
+	t.reads(dependency{what: depVariable, id: id, value: l})
+}
+
+// writes notes that the turn sets an attribute of a namespace outside.
+func (t *tracker) writes(id int, name string, v Value) {
+	if !identical(v, v) {
+		t.bad = true
+	}
+	if _, ok := v.(*macro); ok {
+		t.bad = true
+	}
+	for i := range t.sets {
+		if t.sets[i].id == id && t.sets[i].name == name {
+			t.sets[i].value = v
+			return
+		}
+	}
+	t.sets = append(t.sets, dependency{what: depAttribute, id: id, name: name, value: v})
+}
+
+// forget makes the turn one that cannot be remembered.
+func (rt *render) forget() {
+	if rt.tracker != nil {
+		rt.tracker.bad = true
+	}
+}
+
+// outside returns the value of a name that no scope sets, and reports whether it is such a name.
+func (e *nameExpr) outside(rt *render) (Value, bool) {
+	if e.local {
+		for s := rt.scope; s != nil; s = s.parent {
+			if slices.Contains(s.ids, e.id) {
+				return nil, false
+			}
+		}
+	}
+	return rt.root[e.id], true
+}
+
+// outerNamespace returns the namespace outside that an expression names, and the name's number.
+func (rt *render) outerNamespace(e expr) (ns *namespace, id int) {
+	if n, ok := e.(*nameExpr); ok {
+		if v, ok := n.outside(rt); ok {
+			ns, _ = v.(*namespace)
+			return ns, n.id
+		}
+	}
+	return nil, 0
+}
+
+// outerList returns the list outside that an expression names, and the name's number.
+func (rt *render) outerList(e expr) (l *List, id int) {
+	if n, ok := e.(*nameExpr); ok {
+		if v, ok := n.outside(rt); ok {
+			l, _ = v.(*List)
+			return l, n.id
+		}
+	}
+	return nil, 0
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package template
+
+import (
+	"slices"
+
+	"github.com/weft-go/weft/tokenizers/internal/jsonval"
+	"github.com/weft-go/weft/tokenizers/template/internal/jinja"
+)
+
+// memory is what a rendering leaves for the next one of the same session. It is never modified afterward, so any number
+// of renderings may use it.
+type memory struct {
+	messages, tools []*jsonval.Part
+	dicts           []*jinja.Dict // of the messages, as adapted; nil if it was changed further
+	roles           []string
+	toolList        *jinja.List
+	kwargs          string // JSON
+	kwargsDict      *jinja.Dict
+	tpl             *jinja.Template
+	memo            *jinja.Memo
+}
+
+// memoOf returns the memo of a rendering of tpl, or nil.
+func (m *memory) memoOf(tpl *jinja.Template) *jinja.Memo {
+	if m == nil || m.tpl != tpl {
+		return nil
+	}
+	return m.memo
+}
+
+// bytes returns about how much memory m takes, without the parts.
+func (m *memory) bytes() int {
+	n := 24*len(m.dicts) + len(m.kwargs) + m.memo.Bytes()
+	for _, p := range m.messages {
+		n += p.Bytes() // of the dict
+	}
+	for _, p := range m.tools {
+		n += p.Bytes()
+	}
+	return n
+}
+
+// RenderParts renders a conversation of parts. before is what an earlier call for this template returned, or nil: what
+// the conversations have in common is taken from it. The prompt is the same with and without. RenderParts also returns
+// about how much memory the result that is to be kept takes in bytes, without the parts.
+func (t *compiled) RenderParts(req Request, messages, tools []*jsonval.Part, before any) (p *Prompt, keep any, size int, err error) {
+	in := &input{Request: req, parts: [2][]*jsonval.Part{messages, tools}, next: &memory{messages: messages, tools: tools}}
+	in.before, _ = before.(*memory)
+	if p, err = t.render(in); err != nil {
+		return nil, nil, 0, err
+	}
+	return p, in.next, in.next.bytes(), nil
+}
+
+// readParts is read for parts.
+func (t *compiled) readParts(req *input) (v arguments, err error) {
+	if len(req.next.messages) == 0 {
+		return v, errNoMessages
+	}
+	var b jinja.Builder
+	next, before := req.next, req.before
+	if before == nil {
+		before = &memory{}
+	}
+	if slices.Equal(next.tools, before.tools) && before.toolList != nil {
+		v.tools = before.toolList
+	} else {
+		v.tools = rootTools.List(make([]jinja.Value, len(next.tools)))
+		for i, p := range next.tools {
+			if i < len(before.tools) && before.tools[i] == p {
+				v.tools.Items[i] = before.toolList.Items[i]
+				continue
+			}
+			v.tools.Items[i] = b.Value(&p.Value, rootTools.Element(i))
+		}
+	}
+	next.toolList = v.tools
+	if len(req.Kwargs) > 0 && string(req.Kwargs) == before.kwargs && len(req.Documents) == 0 {
+		v.kwargs, next.kwargs, next.kwargsDict = before.kwargsDict, before.kwargs, before.kwargsDict
+	} else {
+		if err := v.readOthers(&b, req); err != nil {
+			return v, err
+		}
+		next.kwargs, next.kwargsDict = string(req.Kwargs), v.kwargs
+	}
+	next.dicts = make([]*jinja.Dict, len(next.messages))
+	v.roles = make([]string, len(next.messages))
+	v.messages = rootMessages.List(make([]jinja.Value, len(next.messages)))
+	for i, p := range next.messages {
+		last := i == len(next.messages)-1 && req.ContinueFinalMessage // it will be modified
+		if !last && i < len(before.messages) && before.messages[i] == p && before.dicts[i] != nil {
+			v.messages.Items[i], v.roles[i], next.dicts[i] = before.dicts[i], before.roles[i], before.dicts[i]
+			continue
+		}
+		v.messages.Items[i] = b.Value(&p.Value, rootMessages.Element(i))
+		if v.roles[i], err = t.adaptElement(&b, v.messages, i); err != nil {
+			return v, err
+		}
+		if !last {
+			next.dicts[i] = v.messages.Items[i].(*jinja.Dict)
+		}
+	}
+	next.roles = v.roles
+	return v, nil
+}
