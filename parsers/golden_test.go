@@ -74,14 +74,18 @@ func checkInvariant(t testing.TB, family string, opt parsers.Options, in string)
 		case long():
 			step = 1
 		case testing.Short():
-			step = 4
+			step = 12
 		}
 		for i := 1 + len(in)%step; i < len(in); i += step {
 			same("a two-way split", in[:i], in[i:])
 		}
 	}
 	r := rand.New(rand.NewPCG(uint64(len(in)), 7))
-	for range 10 {
+	rounds := 10
+	if testing.Short() {
+		rounds = 3
+	}
+	for range rounds {
 		same("a random split", cuts(r, in)...)
 	}
 }

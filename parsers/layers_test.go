@@ -17,9 +17,19 @@ import (
 	"github.com/weft-go/weft/internal/require"
 )
 
+// checked is the result of the first call to sources.
+var checked struct {
+	fset  *token.FileSet
+	files []*ast.File
+	info  *types.Info
+}
+
 // sources returns the package, type-checked. Its imports are empty, so objects of other packages have no type.
 func sources(t *testing.T) (*token.FileSet, []*ast.File, *types.Info) {
 	t.Helper()
+	if checked.info != nil {
+		return checked.fset, checked.files, checked.info
+	}
 	fset := token.NewFileSet()
 	var files []*ast.File
 	names, err := filepath.Glob("*.go")
@@ -35,6 +45,7 @@ func sources(t *testing.T) (*token.FileSet, []*ast.File, *types.Info) {
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{}, Defs: map[*ast.Ident]types.Object{}}
 	conf := types.Config{Importer: nowhere{}, Error: func(error) {}}
 	_, _ = conf.Check("parsers", fset, files, info) // errors about imports do not matter
+	checked.fset, checked.files, checked.info = fset, files, info
 	return fset, files, info
 }
 

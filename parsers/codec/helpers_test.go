@@ -37,7 +37,8 @@ type result struct {
 // untaken.
 func run(t testing.TB, d grammar.Decoder, schema *args.Schema, chunks ...string) (r result, left int) {
 	d.Begin(schema)
-	var window []byte
+	var window, text []byte
+	defer func() { r.JSON = string(text) }()
 	for i, c := range chunks {
 		window = append(window, c...)
 		src := append([]byte(nil), window...)
@@ -46,7 +47,7 @@ func run(t testing.TB, d grammar.Decoder, schema *args.Schema, chunks ...string)
 		if n < 0 || n > len(src) || len(out) < 3 || string(out[:3]) != "dst" || string(src) != string(window) {
 			t.Fatalf("%d of %d bytes taken, dst is %q", n, len(src), out)
 		}
-		r.JSON += string(out[3:])
+		text = append(text, out[3:]...)
 		r.Taken += n
 		r.Status = st
 		window = window[n:]
@@ -61,8 +62,8 @@ func run(t testing.TB, d grammar.Decoder, schema *args.Schema, chunks ...string)
 		}
 		left = max(left, len(window))
 	}
-	if r.Status == grammar.Done && !json.Valid([]byte(r.JSON)) {
-		t.Fatalf("%q gives %s", strings.Join(chunks, ""), r.JSON)
+	if r.Status == grammar.Done && !json.Valid(text) {
+		t.Fatalf("%q gives %s", strings.Join(chunks, ""), text)
 	}
 	return r, left
 }
