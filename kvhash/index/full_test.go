@@ -14,7 +14,7 @@ import (
 
 // A full index holds fewer blocks than exist, reports this, and never reports more; removals make room again.
 func TestFull(t *testing.T) {
-	for seed := range uint64(40 * factor()) {
+	for seed := range uint64(sample(10, 40, 160)) {
 		rnd := rand.New(rand.NewPCG(seed, 6))
 		most := 1 + rnd.IntN(60)
 		x := index.NewAll(modelBlock, &index.AllOptions{MaxBlocks: most, PendingTTL: -1})

@@ -19,11 +19,11 @@ import (
 func hostile() int {
 	switch {
 	case testing.Short() || raceEnabled:
-		return 5_000
+		return 2_500
 	case exhaustive():
 		return 100_000
 	}
-	return 20_000
+	return 8_000
 }
 
 // collisions are ways to choose n numbers.
@@ -306,7 +306,7 @@ func TestHostileShapes(t *testing.T) {
 			x := fleet(1)
 			ev := &kvevent.Event{Kind: kvevent.Stored, BlockSize: 1024 * modelBlock, BlockHashes: []uint64{1}, TokenIDs: make([]uint32, 1024*modelBlock)}
 			require.Equal(t, 1024, x.Add(0, ev).Stored)
-			n := min(hostile(), 1<<13)
+			n := sample(5000, 5000, 1<<13)
 			h := blocks(0, n)
 			require.Equal(t, n<<10, remove(x, 0, h...).Ignored)
 			require.Equal(t, n<<10, x.Add(0, &kvevent.Event{Kind: kvevent.Stored, Tier: kvevent.Host, BlockHashes: h}).Ignored)

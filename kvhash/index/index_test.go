@@ -493,14 +493,18 @@ func TestFeed(t *testing.T) {
 func TestManyWorkers(t *testing.T) {
 	x := fleet(3)
 	x.Add(1, stored("aaa", 0, 0))
-	for i := 3; i < 5000; i++ {
+	n, want := 5000, "1:3 64:1 1000:2 2000:3 3000:4 4000:1"
+	if testing.Short() {
+		n, want = 1500, "1:3 64:1 1000:2"
+	}
+	for i := 3; i < n; i++ {
 		id := x.AddWorker(index.Key{Instance: "e", DPRank: uint32(i)})
 		if i%1000 == 0 || i == 64 {
 			x.Add(id, stored("aaaa"[:1+i/1000%4], 0, 0))
 		}
 	}
-	require.Equal(t, "1:3 64:1 1000:2 2000:3 3000:4 4000:1", depths(x, "aaaa"))
-	for i := range 5000 {
+	require.Equal(t, want, depths(x, "aaaa"))
+	for i := range n {
 		x.RemoveWorker(index.WorkerID(i))
 	}
 	require.NoError(t, x.Check())

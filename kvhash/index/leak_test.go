@@ -47,7 +47,7 @@ func loops() int {
 	case testing.Short() || raceEnabled:
 		return 2_000
 	}
-	return 20_000
+	return 10_000
 }
 
 // A second worker's part of a run splits it, and its removal makes it one again.

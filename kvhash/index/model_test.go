@@ -29,6 +29,17 @@ import (
 // exhaustive reports whether to run tests in full: WEFT_TEST=long is set.
 func exhaustive() bool { return os.Getenv("WEFT_TEST") == "long" }
 
+// sample returns short with -short, long with WEFT_TEST=long, and plain otherwise.
+func sample(short, plain, long int) int {
+	switch {
+	case testing.Short():
+		return short
+	case exhaustive():
+		return long
+	}
+	return plain
+}
+
 // factor is by how much long runs multiply the loops.
 func factor() int {
 	if exhaustive() {

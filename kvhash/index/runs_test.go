@@ -4,6 +4,7 @@ package index
 
 import (
 	"math/rand/v2"
+	"os"
 	"testing"
 
 	"github.com/weft-go/weft/internal/require"
@@ -59,9 +60,12 @@ func TestForksAreMerged(t *testing.T) {
 // Random histories of few prompts: the runs are not many more than there have to be.
 func TestRunsAreFew(t *testing.T) {
 	var runs, least int
-	seeds := uint64(300)
-	if testing.Short() {
+	seeds := uint64(150)
+	switch {
+	case testing.Short():
 		seeds = 60
+	case os.Getenv("WEFT_TEST") == "long":
+		seeds = 300
 	}
 	for seed := range seeds {
 		rnd := rand.New(rand.NewPCG(seed, 3))

@@ -123,7 +123,7 @@ func requireEqual(t require.TestingT, h *past, want, got *index.Index) {
 }
 
 func TestSnapshot(t *testing.T) {
-	for seed := range uint64(150) {
+	for seed := range uint64(sample(20, 60, 150)) {
 		h := newPast(seed)
 		x := h.index(int(seed), &pastOptions)
 		data := x.AppendSnapshot([]byte("before"))[6:]
@@ -149,10 +149,12 @@ func TestSnapshotSize(t *testing.T) {
 	x := index.NewAll(16, nil)
 	const workers, blocks = 16, 20000
 	for i := range uint32(workers) {
-		id := x.AddWorker(index.Key{Instance: "e", DPRank: i})
-		for p := range blocks / 1000 {
-			tokens := randomTokens(uint64(p), 16*1000)
-			hashes := kvhash.Scheme{}.AppendBlocks(nil, tokens, 16, nil)
+		x.AddWorker(index.Key{Instance: "e", DPRank: i})
+	}
+	for p := range blocks / 1000 {
+		tokens := randomTokens(uint64(p), 16*1000)
+		hashes := kvhash.Scheme{}.AppendBlocks(nil, tokens, 16, nil)
+		for id := range index.WorkerID(workers) {
 			x.Add(id, &kvevent.Event{Kind: kvevent.Stored, TokenIDs: tokens, BlockHashes: hashes})
 		}
 	}
@@ -205,10 +207,7 @@ func TestSnapshotDamaged(t *testing.T) {
 		require.Nil(t, x)
 		return err
 	}
-	step := 7 // prime to 8
-	if exhaustive() {
-		step = 1
-	}
+	step := sample(61, 13, 1) // prime to 8
 	for n := 0; n < len(data); n += step {
 		fault(data[:n])
 		require.Error(t, fault(resum(slices.Clone(data[:max(n, 8)])))) // with a sum that agrees
@@ -242,7 +241,7 @@ func resum(data []byte) []byte {
 
 // TestRestore puts one worker of an index into another that has the same blocks from others.
 func TestRestore(t *testing.T) {
-	for seed := range uint64(150) {
+	for seed := range uint64(sample(20, 60, 150)) {
 		h := newPast(seed)
 		sidecar := h.index(0, &pastOptions)
 		id := index.WorkerID(seed % 4)

@@ -37,7 +37,7 @@ func TestStats(t *testing.T) {
 // structure.
 func TestStatsBaseline(t *testing.T) {
 	const chunks = 2048 * (8 + 4 + 36 + 8 + 8)
-	for seed := range uint64(8) {
+	for seed := range uint64(sample(2, 4, 8)) {
 		h := newPast(seed)
 		x := index.NewAll(modelBlock, &pastOptions)
 		h.join(x)
@@ -80,7 +80,7 @@ func TestStatsBytes(t *testing.T) {
 	x := index.NewAll(modelBlock, nil)
 	for i := range uint32(8) {
 		id := x.AddWorker(index.Key{Instance: "e", DPRank: i})
-		for k := range uint64(60) {
+		for k := range uint64(sample(20, 60, 60)) {
 			tokens := append(randomTokens(k, modelBlock*500), randomTokens(k<<8+uint64(i), modelBlock*500)...)
 			hashes := kvhash.Scheme{}.AppendBlocks(nil, tokens, modelBlock, nil)
 			x.Add(id, &kvevent.Event{Kind: kvevent.Stored, TokenIDs: tokens, BlockHashes: hashes})

@@ -1247,7 +1247,7 @@ func shrinkTogether(seed uint64, ops []uint64, invalidChains bool) []uint64 {
 
 func TestTogether(t *testing.T) {
 	for _, invalidChains := range []bool{false, true} {
-		for seed := range uint64(60 * factor()) {
+		for seed := range uint64(sample(15, 60, 240)) {
 			r := rand.New(rand.NewPCG(seed, 5))
 			ops := make([]uint64, 70)
 			for i := range ops {
