@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/weft-go/weft/tokenizers/internal/testsize"
 )
 
 func TestEncodeBatch(t *testing.T) {
@@ -24,22 +26,22 @@ func TestEncodeBatch(t *testing.T) {
 	texts[40] = strings.Repeat(sample, 2000)
 	texts[41] = strings.Repeat("世", 50_000) // no cut
 	texts[299] = strings.Repeat(sample, 1000)
-	for _, workers := range []int{0, 1, 3, 1000} {
-		for _, special := range []bool{false, true} {
-			encode := tok.EncodeBatch
-			if special {
-				encode = tok.EncodeBatchSpecial
-			}
+	for _, special := range []bool{false, true} {
+		encode, plain := tok.EncodeBatch, tok.AppendEncode
+		if special {
+			encode, plain = tok.EncodeBatchSpecial, tok.AppendEncodeSpecial
+		}
+		var want [][]uint32
+		for _, s := range texts {
+			want = append(want, plain(nil, s))
+		}
+		for _, workers := range testsize.Pick([]int{0, 3}, []int{0, 1, 3, 1000}, []int{0, 1, 3, 1000}) {
 			got, err := encode(context.Background(), texts, workers)
 			if err != nil || len(got) != len(texts) {
 				t.Fatal(len(got), err)
 			}
-			for i, s := range texts {
-				want := tok.AppendEncode(nil, s)
-				if special {
-					want = tok.AppendEncodeSpecial(nil, s)
-				}
-				if !slices.Equal(got[i], want) {
+			for i := range texts {
+				if !slices.Equal(got[i], want[i]) {
 					t.Fatalf("%d workers, special %t: text %d differs", workers, special, i)
 				}
 			}

@@ -223,7 +223,7 @@ func TestGrow(t *testing.T) {
 	for _, spacing := range []int{0, 64, 1 << 20} {
 		c := newCache(t, tok, &cache.Options{Spacing: spacing})
 		text, before := "", 0
-		for _, turn := range turns(t, 30<<10) {
+		for _, turn := range turns(t, testsize.Pick(10<<10, 30<<10, 30<<10)) {
 			text += turn
 			segs := []tokenizers.Segment{{Text: text + generate, Trusted: true}}
 			if known := c.AppendPrefixes(nil, "", segs); before > 0 && (len(known) == 0 || known[len(known)-1].Bytes < before) {
@@ -334,7 +334,7 @@ func TestAllocations(t *testing.T) {
 // The heap grows by no more than the budget.
 func TestBudget(t *testing.T) {
 	tok := mini.Load()
-	const limit = 8 << 20
+	limit := int64(testsize.Pick(3<<20, 8<<20, 8<<20))
 	for _, size := range testsize.Pick([]int{3000}, []int{200, 3000}, []int{200, 3000, 50_000}) {
 		c := newCache(t, tok, &cache.Options{MaxBytes: limit})
 		heap := func() int64 {
@@ -346,7 +346,7 @@ func TestBudget(t *testing.T) {
 		base := strings.Join(turns(t, size), "")
 		var ids []uint32
 		before := heap()
-		for i := 0; i*len(base) < 3*limit && i < 20_000; i++ {
+		for i := 0; int64(i*len(base)) < 3*limit && i < 20_000; i++ {
 			text := fmt.Sprintf("<|im_start|>user %d\n%s", i, base)
 			if ids = c.AppendEncode(ids[:0], fmt.Sprint(i%50), text); i%500 == 0 {
 				checkPlain(t, c, tok, "", text)
@@ -409,7 +409,7 @@ func TestConcurrent(t *testing.T) {
 
 func TestSingleflight(t *testing.T) {
 	tok := mini.Load()
-	text := strings.Join(turns(t, 400<<10), "")
+	text := strings.Join(turns(t, testsize.Pick(100<<10, 400<<10, 400<<10)), "")
 	want := tok.AppendEncode(nil, text)
 	c := newCache(t, tok, nil)
 	var wg sync.WaitGroup
@@ -436,7 +436,7 @@ func TestFanOut(t *testing.T) {
 		return fmt.Sprintf("<|im_start|>user\n%s %d<|im_end|>\n<|im_start|>assistant\n", strings.Repeat("a", i%200), i)
 	}
 	for range 2 {
-		for i := range 3000 {
+		for i := range testsize.Pick(600, 3000, 3000) {
 			checkPlain(t, c, tok, "", text(i))
 		}
 	}

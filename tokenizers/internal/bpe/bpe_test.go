@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weft-go/weft/tokenizers/internal/testsize"
 	"github.com/weft-go/weft/tokenizers/internal/vocab"
 	"github.com/weft-go/weft/tokenizers/internal/words"
 )
@@ -167,7 +168,7 @@ func randomWord(r *rand.Rand, n int) string {
 }
 
 func TestMergeLoops(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range testsize.Pick[uint64](15, 40, 60) {
 		m := randomModel(t, seed)
 		r := rand.New(rand.NewPCG(seed, 2))
 		var st State

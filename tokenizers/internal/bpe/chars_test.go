@@ -350,7 +350,7 @@ func TestCharsLongWords(t *testing.T) {
 		if n := len(st.queue.entries); n > 3*len(st.leaf) {
 			t.Errorf("%q: %d entries for %d characters", s, n, len(st.leaf))
 		}
-		w = strings.Repeat(s, 1<<20/len(s))
+		w = strings.Repeat(s, testsize.Pick(1<<18, 1<<20, 1<<20)/len(s))
 		n := 0
 		for _, id := range m.Append(nil, w, 0, len(w), &st) {
 			n += len(m.vocab.Bytes(id))

@@ -22,7 +22,7 @@ var hostile = []string{
 
 // The steps for a long run of anything are proportional to its length.
 func TestLinear(t *testing.T) {
-	n := testsize.Pick(1<<11, 1<<12, 1<<14)
+	n := testsize.Pick(1<<10, 1<<12, 1<<14)
 	for _, expr := range hostile {
 		p, err := Compile(expr)
 		if err != nil {

@@ -137,7 +137,7 @@ func encode(v *vocab.Table, w string) []uint32 {
 // letters, so that tokens have many splits and equal ranks meet.
 func TestMergesRandom(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	rounds := testsize.Pick(100, 300, 3000)
+	rounds := testsize.Pick(30, 200, 3000)
 	for range rounds {
 		pool := []string{"a", "b"}
 		for len(pool) < 14 {
