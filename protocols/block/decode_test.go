@@ -284,6 +284,9 @@ func TestLimits(t *testing.T) {
 			require.Equal(t, tt.path, be.Path)
 		})
 	}
+	if testing.Short() {
+		return
+	}
 	// The default limit is 64 MiB.
 	big := []byte(`{"messages":[],"x":"` + strings.Repeat("a", 64<<20) + `"}`)
 	_, err := apis[0].decode(big, nil)

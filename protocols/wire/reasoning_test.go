@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -348,9 +349,12 @@ func TestCheckReasoningProperties(t *testing.T) {
 // minutes.
 func TestCheckReasoningHostile(t *testing.T) {
 	forged := signedBy(reasoningKey, "said")
-	n := 40_000
-	if testing.Short() {
-		n = 8_000
+	n := 15_000
+	switch {
+	case testing.Short():
+		n = 3_000
+	case os.Getenv("WEFT_TEST") == "long":
+		n = 40_000
 	}
 	entry := `{"type":"thinking","thinking":"x","signature":"` + forged + `"},`
 	one := `{"max_tokens":1,"messages":[{"role":"assistant","content":[` + strings.Repeat(entry, n) + `{"type":"text","text":"b"}]}]}`

@@ -646,7 +646,10 @@ func TestStreamDecoderMemory(t *testing.T) {
 	piece := strings.Repeat("x", 60<<10)
 	var got []event.Event
 	n := 800
-	if os.Getenv("WEFT_TEST") == "long" {
+	switch {
+	case testing.Short():
+		n = 200
+	case os.Getenv("WEFT_TEST") == "long":
 		n = 8000
 	}
 	for i := range n {

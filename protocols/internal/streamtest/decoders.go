@@ -120,7 +120,10 @@ func CheckCuts(t *testing.T, encode func(events []event.Event) []byte, d Reusabl
 		streams = append(streams, encode(rapid.Custom(func(t *rapid.T) []event.Event { return Events(t, 1, true) }).Example(seed)))
 	}
 	step := 3
-	if os.Getenv("WEFT_TEST") == "long" {
+	switch {
+	case testing.Short():
+		step = 11
+	case os.Getenv("WEFT_TEST") == "long":
 		step = 1
 	}
 	for i, whole := range streams {
