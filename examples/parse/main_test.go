@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weft-go/weft/examples/internal/cli/clitest"
 	"github.com/weft-go/weft/internal/require"
@@ -51,6 +52,8 @@ func TestRun(t *testing.T) {
 }
 
 func TestStats(t *testing.T) {
+	measured = 10 * time.Millisecond
+	defer func() { measured = time.Second }()
 	var out strings.Builder
 	require.NoError(t, run([]string{"-stats", "-split", "4"}, strings.NewReader(`{"id":1,"family":"hermes","text":"some plain text"}`+"\n"), &out))
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")

@@ -149,7 +149,7 @@ func TestModels(t *testing.T) {
 {"id":3,"api":"responses","body":{"model":"m","instructions":"be brief","input":"hi"}}`
 	for _, dir := range dirs {
 		dir = filepath.Dir(dir)
-		if name := filepath.Base(dir); os.Getenv("WEFT_TEST") != "long" && name != "qwen3" && name != "tinyllama" {
+		if name := filepath.Base(dir); os.Getenv("WEFT_TEST") != "long" && (name != "qwen3" || testing.Short()) && name != "tinyllama" {
 			continue
 		}
 		t.Run(filepath.Base(dir), func(t *testing.T) {

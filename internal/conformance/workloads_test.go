@@ -55,6 +55,9 @@ func workloadTools(t testing.TB) []parsers.Tool {
 
 // TestWorkloads runs the seeded workloads with known truth, in each of their chunkings; with -short, every third.
 func TestWorkloads(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long")
+	}
 	runWorkloads(t, workloadTools(t), shared(t, "bench", "parsers"), "short", "agentic", "plain", "hostile")
 }
 

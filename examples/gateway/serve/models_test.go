@@ -21,6 +21,9 @@ import (
 
 // modelDirs returns the directories of two of the shared tokenizers, with WEFT_TEST=long of all, or skips the test.
 func modelDirs(t *testing.T) []string {
+	if testing.Short() {
+		t.Skip("large models")
+	}
 	shared := os.Getenv("WEFT_SHARED")
 	if shared == "" {
 		shared = filepath.Join("..", "..", "..", "..", "shared")

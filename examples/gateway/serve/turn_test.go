@@ -84,6 +84,9 @@ func TestWarmTurnMemory(t *testing.T) {
 		{"harmony", lookup("harmony", variables{"sampled_calls": true}), "harmony", 80, 3480, 3450},
 		{"deepseek", lookup("deepseek_v3_2", nil), "deepseek_v3_2", 80, 4190, 3390},
 	} {
+		if testing.Short() && tt.turns > 20 {
+			continue
+		}
 		t.Run(fmt.Sprint(tt.name, "/turns=", tt.turns), func(t *testing.T) {
 			allocs, kb := warmTurn(t, prompts(t, tt.tpl, tt.family), tt.turns)
 			t.Logf("%.0f allocations, %.0f KB", allocs, kb)
