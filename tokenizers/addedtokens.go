@@ -136,18 +136,39 @@ func (t *Tokenizer) indexAdded(p part) error {
 			t.reachable = true
 		}
 	}
+	if t.reachable {
+		return t.findStandIn(p)
+	}
+	return nil
+}
+
+// findStandIn sets what untrusted text yields in place of a special token that is one character of ordinary text, which
+// cannot be split: the unknown token, or else U+FFFD.
+func (t *Tokenizer) findStandIn(p part) error {
 	var sc scratch
-	for _, a := range t.added {
-		if t.flags[a.ID]&flagForged == 0 {
-			continue
-		}
-		for _, part := range t.model.parts(a.ID) {
-			for _, id := range t.model.append(nil, part, 0, len(part), &sc) {
-				if t.flags[id]&flagForged != 0 {
-					return p.refuse("special token %q, which is a character of ordinary text", a.Content)
-				}
+	forged := func(part string) bool {
+		for _, id := range t.model.append(nil, part, 0, len(part), &sc) {
+			if t.flags[id]&flagForged != 0 {
+				return true
 			}
 		}
+		return false
+	}
+	for _, a := range t.added {
+		if t.flags[a.ID]&flagForged == 0 || !slices.ContainsFunc(t.model.parts(a.ID), forged) {
+			continue
+		}
+		if t.unk >= 0 && t.flags[t.unk]&flagForged == 0 {
+			t.standIn = []uint32{uint32(t.unk)}
+			return nil
+		}
+		t.standIn = t.pieces(nil, stretch{s: "\uFFFD"}, 0, &sc)
+		for _, id := range t.standIn {
+			if t.flags[id]&flagForged != 0 {
+				return p.refuse("special token %q, which is a character of ordinary text, in a model without an unknown token", a.Content)
+			}
+		}
+		return nil
 	}
 	return nil
 }

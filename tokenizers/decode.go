@@ -109,7 +109,8 @@ type decoding struct {
 	steady  bool
 	started bool   // a token was decoded
 	run     []byte // current run of byte tokens
-	waits   []byte // text that the denormalizer holds back
+	waits   []byte // text that a step for the whole text or the denormalizer holds back
+	first   bool   // run is at the start
 	strip   int    // number of characters that the decoder may still strip from the start
 	tail    int    // number of characters held back, which it strips if they are at the end
 	last    uint32 // the token held back, if waiting
@@ -149,6 +150,13 @@ func (s *decoding) token(dst []byte, id uint32, f uint8) []byte {
 		return dst // the reference drops unknown ids before it decodes
 	}
 	d := &s.t.dec
+	if d.distinct {
+		if s.started && s.last == id {
+			return dst
+		}
+		s.last, s.started = id, true
+		return s.emit(dst, s.t.decoded(id))
+	}
 	if d.suffix != "" {
 		if s.waiting {
 			dst = s.emit(dst, s.t.decoded(s.last))
@@ -160,6 +168,7 @@ func (s *decoding) token(dst []byte, id uint32, f uint8) []byte {
 		return s.piece(dst, id, f)
 	}
 	if f&flagByte != 0 {
+		s.first = s.first || !s.started
 		s.started, s.steady = true, false
 		s.run = append(s.run, s.t.decoded(id)[0])
 		return dst
@@ -171,7 +180,7 @@ func (s *decoding) token(dst []byte, id uint32, f uint8) []byte {
 		dst = s.emit(dst, s.t.decoded(id))
 	}
 	s.started = true
-	s.steady = s.strip == 0 && s.tail == 0 && d.stripEnd == 0
+	s.steady = s.strip == 0 && s.tail == 0 && d.stripEnd == 0 && len(d.whole) == 0
 	return dst
 }
 
@@ -218,20 +227,28 @@ func (s *decoding) endRun(dst []byte) []byte {
 		}
 		return dst
 	}
-	if utf8.Valid(s.run) {
+	late := len(s.t.dec.late) > 0
+	switch {
+	case utf8.Valid(s.run) && !late:
 		dst = s.emit(dst, s.run)
-	} else {
-		for range s.run {
-			dst = s.emit(dst, []byte("\uFFFD"))
+	case utf8.Valid(s.run):
+		dst = s.emit(dst, []byte(s.t.dec.joined(string(s.run), s.first)))
+	default:
+		for i := range s.run {
+			dst = s.emit(dst, []byte(s.t.dec.joined("\uFFFD", s.first && i == 0)))
 		}
 	}
-	s.run = s.run[:0]
+	s.run, s.first = s.run[:0], false
 	return dst
 }
 
 // emit appends decoded text, except for the characters that the decoder strips.
 func (s *decoding) emit(dst, p []byte) []byte {
 	d := &s.t.dec
+	if len(d.whole) > 0 {
+		s.waits = append(s.waits, p...)
+		return dst
+	}
 	if d.denormal != nil {
 		s.waits = append(s.waits, p...)
 		n := 0
@@ -294,8 +311,14 @@ func (s *decoding) finish(dst []byte) []byte {
 			dst = s.emit(dst, []byte(strings.ReplaceAll(word, s.t.dec.suffix, "")))
 		}
 	}
-	if len(s.waits) > 0 {
-		dst, _ = s.t.dec.denormal.Append(dst, view(s.waits), false)
+	if d := &s.t.dec; len(d.whole) > 0 {
+		text := string(s.a.finish(s.a.feed(nil, s.waits)))
+		for _, f := range d.whole {
+			text = f(text)
+		}
+		dst = append(dst, text...)
+	} else if len(s.waits) > 0 {
+		dst, _ = d.denormal.Append(dst, view(s.waits), false)
 	}
 	dst = s.a.finish(dst)
 	s.reset()
@@ -308,5 +331,5 @@ func (s *decoding) reset() {
 	s.a = assembler{}
 	s.run, s.waits = s.run[:0], s.waits[:0]
 	s.strip, s.tail = d.stripStart, 0
-	s.started, s.waiting, s.steady = false, false, d.steady
+	s.started, s.waiting, s.first, s.steady = false, false, false, d.steady
 }

@@ -3,6 +3,7 @@
 package tokenizers
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -27,6 +28,12 @@ type decoder struct {
 	stripChar            string
 	stripStart, stripEnd int    // maximum number of stripChar removed
 	suffix               string // ends a word in the token's spelling; decoded as a space, or as nothing at the end
+	distinct             bool   // a token is omitted after one with the same text (CTC)
+
+	// late contains the steps for single tokens that follow ByteFallback, which apply to runs of byte tokens too.
+	late []func(token string, first bool) string
+	// whole contains the steps that apply to the text of all tokens. It is not known before the last token.
+	whole []func(text string) string
 
 	pieces   *spm.Model // of a SentencePiece model: its rules apply instead of each
 	denormal *spm.Denormalizer
@@ -51,7 +58,15 @@ func (t *Tokenizer) readDecoder(s jsonr.Span) error {
 		return nil
 	}
 	fused := false
-	return d.read(p, &fused, true)
+	if err := d.read(p, &fused, true); err != nil {
+		return err
+	}
+	if len(d.whole) > 0 && d.stripChar != "" {
+		f := strip(d.stripChar, d.stripStart, d.stripEnd)
+		d.whole = slices.Insert(d.whole, 0, func(text string) string { return f(text, true) })
+		d.stripChar, d.stripStart, d.stripEnd = "", 0, 0
+	}
+	return nil
 }
 
 func (d *decoder) read(p part, fused *bool, only bool) error {
@@ -59,7 +74,17 @@ func (d *decoder) read(p part, fused *bool, only bool) error {
 	if err != nil {
 		return err
 	}
-	late := d.fallback || *fused
+	// add adds a step for single tokens. After Fuse and ByteLevel there is one token, the first.
+	add := func(f func(token string, first bool) string) {
+		switch {
+		case *fused:
+			d.whole = append(d.whole, func(text string) string { return f(text, true) })
+		case d.fallback:
+			d.late = append(d.late, f)
+		default:
+			d.each = append(d.each, f)
+		}
+	}
 	switch kind {
 	case "Sequence":
 		parts, err := p.list("decoders")
@@ -70,37 +95,36 @@ func (d *decoder) read(p part, fused *bool, only bool) error {
 		}
 		return err
 	case "ByteLevel":
-		if !only {
-			return p.refuse("ByteLevel among other decoders")
+		if len(d.each) > 0 || d.fallback || d.suffix != "" || d.distinct || *fused {
+			return p.refuse("ByteLevel after another decoder")
 		}
-		d.raw = true
+		d.raw, *fused = true, true
 		return p.fields(&byteLevel{}) // the flags do not affect decoding
 	case "Fuse":
 		*fused = true
 		return p.fields(&struct{ Type string }{})
 	case "ByteFallback":
-		if late {
-			return p.refuse("ByteFallback after Fuse or ByteFallback")
+		if d.fallback || *fused {
+			return p.refuse("ByteFallback after Fuse, ByteLevel or ByteFallback")
 		}
 		d.fallback = true
 		return p.fields(&struct{ Type string }{})
 	case "Strip":
-		return d.readStrip(p, *fused)
-	}
-	if late {
-		return p.refuse("decoder %q after ByteFallback or Fuse", kind)
-	}
-	switch kind {
+		f, err := d.readStrip(p, *fused && !d.raw && len(d.whole) == 0)
+		if err == nil && f != nil {
+			add(f)
+		}
+		return err
 	case "WordPiece":
-		var v struct {
+		v := struct {
 			Type    string
 			Prefix  string
 			Cleanup bool
-		}
+		}{}
 		if err := p.fields(&v); err != nil {
 			return err
 		}
-		d.each = append(d.each, func(token string, first bool) string {
+		add(func(token string, first bool) string {
 			if !first {
 				if rest, ok := strings.CutPrefix(token, v.Prefix); ok {
 					token = rest
@@ -119,7 +143,7 @@ func (d *decoder) read(p part, fused *bool, only bool) error {
 		if err != nil {
 			return err
 		}
-		d.each = append(d.each, func(token string, first bool) string {
+		add(func(token string, first bool) string {
 			if first && m.scheme != "never" {
 				return strings.ReplaceAll(token, m.replacement, "")
 			}
@@ -131,7 +155,7 @@ func (d *decoder) read(p part, fused *bool, only bool) error {
 		if err != nil {
 			return err
 		}
-		d.each = append(d.each, func(token string, _ bool) string { return r.apply(token) })
+		add(func(token string, _ bool) string { return r.apply(token) })
 		return nil
 	case "BPEDecoder":
 		var v struct{ Type, Suffix string }
@@ -143,6 +167,28 @@ func (d *decoder) read(p part, fused *bool, only bool) error {
 		}
 		d.suffix = v.Suffix
 		d.each = append(d.each, func(token string, _ bool) string { return strings.ReplaceAll(token, v.Suffix, " ") })
+		return nil
+	case "CTC":
+		v := struct {
+			Type      string
+			Pad       string `json:"pad_token"`
+			Delimiter string `json:"word_delimiter_token"`
+			Cleanup   bool
+		}{}
+		if err := p.fields(&v); err != nil {
+			return err
+		}
+		if !only || v.Pad == "" || v.Delimiter == "" {
+			return p.refuse("CTC among other decoders or without its tokens")
+		}
+		d.distinct = true
+		d.each = append(d.each, func(token string, _ bool) string {
+			token = strings.ReplaceAll(token, v.Pad, "")
+			if v.Cleanup {
+				token = strings.ReplaceAll(cleanup.Replace(token), v.Delimiter, " ")
+			}
+			return token
+		})
 		return nil
 	}
 	return p.refuse("decoder %q", kind)
@@ -163,46 +209,45 @@ func (c chain) Replace(s string) string {
 	return s
 }
 
-func (d *decoder) readStrip(p part, fused bool) error {
+// readStrip returns the step of a Strip for single tokens. If fused is set, it is for the text of all of them, which need
+// not be complete, and the result is nil.
+func (d *decoder) readStrip(p part, fused bool) (func(token string, first bool) string, error) {
 	var v struct {
 		Type        string
 		Content     string
 		Start, Stop int
 	}
 	if err := p.fields(&v); err != nil {
-		return err
+		return nil, err
 	}
 	if utf8.RuneCountInString(v.Content) != 1 {
-		return p.fail(ErrFormat, "content is not one character")
+		return nil, p.fail(ErrFormat, "content is not one character")
 	}
 	if v.Start < 0 || v.Stop < 0 || v.Start > 1<<10 || v.Stop > 1<<10 {
-		return p.fail(ErrFormat, "start or stop is out of range")
+		return nil, p.fail(ErrFormat, "start or stop is out of range")
 	}
-	if fused {
-		if d.stripChar != "" {
-			return p.refuse("a second Strip after Fuse")
-		}
+	if fused && d.stripChar == "" {
 		d.stripChar, d.stripStart, d.stripEnd = v.Content, v.Start, v.Stop
-		return nil
+		return nil, nil
 	}
-	if d.fallback {
-		return p.refuse("Strip between ByteFallback and Fuse")
-	}
-	// The reference panics on a token that consists only of characters stripped from both ends.
-	d.each = append(d.each, func(token string, _ bool) string {
-		n := v.Start
-		for ; n > 0 && strings.HasPrefix(token, v.Content); n-- {
-			token = token[len(v.Content):]
-		}
-		for n := v.Stop; n > 0 && strings.HasSuffix(token, v.Content); n-- {
-			token = token[:len(token)-len(v.Content)]
-		}
-		return token
-	})
-	return nil
+	return strip(v.Content, v.Start, v.Stop), nil
 }
 
-// spelled returns the decoded text of a token.
+// strip returns the step that removes up to start and stop times a character at the ends of a token. The reference
+// panics on a token that consists only of characters stripped from both ends.
+func strip(content string, start, stop int) func(token string, first bool) string {
+	return func(token string, _ bool) string {
+		for n := start; n > 0 && strings.HasPrefix(token, content); n-- {
+			token = token[len(content):]
+		}
+		for n := stop; n > 0 && strings.HasSuffix(token, content); n-- {
+			token = token[:len(token)-len(content)]
+		}
+		return token
+	}
+}
+
+// spelled returns the decoded text of a token, except for the steps that follow ByteFallback.
 func (d *decoder) spelled(token string, first bool) string {
 	if d.raw {
 		if b, ok := bytelevel.Decode(nil, []byte(token)); ok {
@@ -211,6 +256,14 @@ func (d *decoder) spelled(token string, first bool) string {
 		return token
 	}
 	for _, f := range d.each {
+		token = f(token, first)
+	}
+	return token
+}
+
+// joined applies the steps that follow ByteFallback.
+func (d *decoder) joined(token string, first bool) string {
+	for _, f := range d.late {
 		token = f(token, first)
 	}
 	return token
@@ -228,12 +281,12 @@ func fallbackByte(token string) (byte, bool) {
 // buildDecoder applies the chain to the vocabulary. The added tokens must have been read.
 func (t *Tokenizer) buildDecoder() error {
 	d := &t.dec
-	d.steady = !d.fallback && d.stripChar == "" && d.suffix == "" && d.pieces == nil
+	d.steady = !d.fallback && d.stripChar == "" && d.suffix == "" && d.pieces == nil && !d.distinct && len(d.whole) == 0
 	t.plain = make([][]byte, len(t.added))
 	for i := range t.added {
-		t.plain[i] = []byte(d.spelled(t.shown[i], false))
+		t.plain[i] = []byte(d.joined(d.spelled(t.shown[i], false), false))
 	}
-	if t.inBytes && d.raw {
+	if t.inBytes && d.raw && d.steady {
 		d.text = t.vocab
 	} else if d.pieces != nil {
 		if err := t.buildPieces(); err != nil {
@@ -257,7 +310,7 @@ func (t *Tokenizer) buildTexts() (err error) {
 	d.text, err = t.texts(false)
 	for id := range uint32(len(t.flags)) {
 		if t.flags[id]&flagKnown != 0 && d.start == nil && err == nil {
-			if token, _ := t.Token(id); d.spelled(token, true) != d.spelled(token, false) {
+			if token, _ := t.Token(id); d.joined(d.spelled(token, true), true) != d.joined(d.spelled(token, false), false) {
 				d.steady = false
 				d.start, err = t.texts(true)
 			}
@@ -324,6 +377,8 @@ func (t *Tokenizer) texts(first bool) (*vocab.Table, error) {
 			if i, ok := t.idAt[id]; ok {
 				t.plain[i] = []byte{x}
 			}
+		} else {
+			s = t.dec.joined(s, first)
 		}
 		if err := b.Add(id, []byte(s), false); err != nil {
 			return nil, part{"model.vocab", jsonr.Span{Offset: -1}}.fail(ErrLimit, "%s", err)

@@ -31,14 +31,14 @@
 //	pre-tokenizers   all: Split ByteLevel Metaspace Whitespace WhitespaceSplit BertPreTokenizer UnicodeScripts
 //	                 Punctuation Digits CharDelimiterSplit FixedLength
 //	post-processors  ByteLevel RobertaProcessing BertProcessing TemplateProcessing
-//	decoders         ByteLevel Metaspace WordPiece BPEDecoder Replace ByteFallback Fuse Strip
+//	decoders         ByteLevel Metaspace WordPiece BPEDecoder CTC Replace ByteFallback Fuse Strip
 //
 // and Sequence of any of these; truncation and padding; the added tokens that tokenizer_config.json declares beyond it.
 // Expressions in Split and Replace use the syntax of Oniguruma, without backreferences, conditionals and similar
 // features. Also tiktoken rank files, Mistral's tekken.json, SentencePiece models, and vocabularies whose class is known;
 // see [Load].
 //
-// Refused, among others: the decoder CTC, dropout, special tokens added by two post-processors, a template that does not
+// Refused, among others: dropout, ByteLevel after another decoder, a template that does not
 // contain the text exactly once between fixed tokens, and unknown fields anywhere. Pairs of texts cannot be encoded.
 //
 // # Guarantees

@@ -50,7 +50,8 @@ type Segment struct {
 
 // AppendEncodeSegments appends the ids of the concatenation of segs to dst. Untrusted text never yields an added token
 // and is never part of one: "<|im_end|>" in it is encoded as ordinary characters. The exception is a token that is not
-// special and that the model also makes from plain text, such as a word that the file also declares as added. In all
+// special and that the model also makes from plain text, such as a word that the file also declares as added. A special
+// token of one ordinary character becomes the unknown token in untrusted text, or U+FFFD if there is none. In all
 // other respects the text is one string. The ids equal the result of [Tokenizer.AppendEncode] for the joined text if no
 // untrusted text spells an added token. A trusted token that strips white space also strips untrusted white space, and
 // a single-word token depends on the characters next to it, trusted or not. A special token that merges make from text
@@ -306,7 +307,14 @@ func (t *Tokenizer) defuse(dst []uint32, start int, sc *scratch, offsets bool) [
 			dst = append(dst, id)
 		} else {
 			for _, part := range t.model.parts(id) {
+				k := len(dst)
 				dst = t.model.append(dst, part, 0, len(part), sc)
+				for ; k < len(dst); k++ {
+					if t.flag(dst[k])&flagForged != 0 {
+						dst = append(dst[:k], t.standIn...) // the part is one character
+						break
+					}
+				}
 			}
 		}
 		for ; offsets && n < len(dst); n++ {

@@ -3,7 +3,6 @@
 package tokenizers
 
 import (
-	"errors"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -155,8 +154,27 @@ func TestSegmentsReachable(t *testing.T) {
 		t.Errorf("decodes to %q", s)
 	}
 	m["added_tokens"] = []any{map[string]any{"id": 0, "content": "t", "normalized": false, "special": true}}
-	if _, err = parseTree(t, m); !errors.Is(err, ErrUnsupported) {
-		t.Errorf("a special letter: %v", err)
+	if tok, err = parseTree(t, m); err != nil {
+		t.Fatal(err)
+	}
+	id, _ = tok.TokenID("t")
+	if got := tok.AppendEncode(nil, "a t"); !slices.Contains(got, id) {
+		t.Errorf("a special letter in trusted text: %v", got)
+	}
+	got = tok.AppendEncodeSegments(nil, []Segment{{"a-t", false}})
+	if s := string(tok.AppendDecode(nil, got, false)); slices.Contains(got, id) || s != "a-\uFFFD" {
+		t.Errorf("a special letter in text that is not trusted: %v, %q", got, s)
+	}
+}
+
+// In a model with an unknown token, a special character is unknown where it is not trusted.
+func TestSegmentsSpecialCharacter(t *testing.T) {
+	tok := smallTokenizer(t, "special-character")
+	unk, _ := tok.TokenID("<unk>")
+	star, _ := tok.TokenID("·")
+	plain := tok.AppendEncodeSegments(nil, []Segment{{"b", false}})
+	if got, want := tok.AppendEncodeSegments(nil, []Segment{{"b·", false}, {"·", true}}), append(plain, unk, star); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

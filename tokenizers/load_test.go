@@ -74,7 +74,7 @@ func TestRefused(t *testing.T) {
 		{"pattern", func(m object) { split(m)["pattern"] = object{"Regex": `(a)\1`} }, "", ErrUnsupported},
 		{"behavior", func(m object) { split(m)["behavior"] = "Magic" }, `pre_tokenizer.pretokenizers[0]: unsupported: Split with behavior "Magic"`, ErrUnsupported},
 		{"unknown flag", func(m object) { level(m)["magic"] = true }, `pre_tokenizer.pretokenizers[1]: unsupported: field "magic"`, ErrUnsupported},
-		{"decoder", func(m object) { m["decoder"] = object{"type": "CTC"} }, `decoder: unsupported: decoder "CTC"`, ErrUnsupported},
+		{"decoder", func(m object) { m["decoder"] = object{"type": "Magic"} }, `decoder: unsupported: decoder "Magic"`, ErrUnsupported},
 		{"post-processor", func(m object) { m["post_processor"] = object{"type": "Magic"} }, `post_processor: unsupported: post-processor "Magic"`, ErrUnsupported},
 		{"model", func(m object) { model(m)["type"] = "Magic" }, `model.type: unsupported: model "Magic"`, ErrUnsupported},
 		{"model field", func(m object) { model(m)["magic"] = 1 }, `model.magic: unsupported: field "magic"`, ErrUnsupported},
@@ -90,7 +90,7 @@ func TestRefused(t *testing.T) {
 		}, "pre_tokenizer.pretokenizers[1]: unsupported: a second ByteLevel", ErrUnsupported},
 		{"order of decoders", func(m object) {
 			m["decoder"] = object{"type": "Sequence", "decoders": []any{object{"type": "Fuse"}, object{"type": "ByteFallback"}}}
-		}, "decoder.decoders[1]: unsupported: ByteFallback after Fuse or ByteFallback", ErrUnsupported},
+		}, "decoder.decoders[1]: unsupported: ByteFallback after Fuse, ByteLevel or ByteFallback", ErrUnsupported},
 		{"strip", func(m object) { m["decoder"] = object{"type": "Strip", "content": "  ", "start": 1, "stop": 0} }, "decoder: content is not one character", ErrFormat},
 		{"large id", func(m object) { model(m)["vocab"].(object)["x y"] = 1 << 30 }, `model.vocab.x y: vocab: token id 1073741824 is above the limit 2097151`, ErrFormat},
 		{"id twice", func(m object) { model(m)["vocab"].(object)["x y"] = 5 }, ``, ErrFormat},
@@ -106,16 +106,23 @@ func TestRefused(t *testing.T) {
 		{"no type", func(m object) { m["normalizer"] = object{} }, "normalizer: is no object with a type", ErrFormat},
 		{"wrong type", func(m object) { level(m)["use_regex"] = 7 }, "", ErrFormat},
 		{"sequence field", func(m object) { m["normalizer"] = object{"type": "Sequence", "magic": 1} }, `normalizer.magic: unsupported: field "magic"`, ErrUnsupported},
-		{"two frames", func(m object) {
+		{"ByteLevel after a decoder", func(m object) {
+			m["decoder"] = object{"type": "Sequence", "decoders": []any{object{"type": "Fuse"}, object{"type": "ByteLevel"}}}
+		}, "decoder.decoders[1]: unsupported: ByteLevel after another decoder", ErrUnsupported},
+		{"CTC among decoders", func(m object) {
+			m["decoder"] = object{"type": "Sequence", "decoders": []any{object{"type": "Fuse"}, object{"type": "CTC", "pad_token": "a", "word_delimiter_token": "b"}}}
+		}, "decoder.decoders[1]: unsupported: CTC among other decoders or without its tokens", ErrUnsupported},
+		{"field of a template", func(m object) { m["post_processor"] = object{"type": "TemplateProcessing", "trim": true} }, `post_processor: unsupported: field "trim"`, ErrUnsupported},
+		{"many frames", func(m object) {
 			frame := object{"type": "BertProcessing", "sep": []any{"a", 1}, "cls": []any{"b", 2}}
-			m["post_processor"] = object{"type": "Sequence", "processors": []any{frame, frame}}
-		}, "post_processor.processors[1]: unsupported: a second post-processor that adds ids", ErrUnsupported},
+			m["post_processor"] = object{"type": "Sequence", "processors": slices.Repeat([]any{frame}, 600)}
+		}, "post_processor.processors[512]: limit exceeded: 1026 ids around a text, the limit is 1024", ErrLimit},
 		{"odd frame", func(m object) {
 			m["post_processor"] = object{"type": "BertProcessing", "sep": []any{"a"}, "cls": []any{"b", 2}}
 		}, "post_processor: cls and sep must be a token and its id", ErrFormat},
 		{"frame beyond the vocabulary", func(m object) {
 			m["post_processor"] = object{"type": "BertProcessing", "sep": []any{"a", 1}, "cls": []any{"b", int64(4000000000)}}
-		}, "post_processor: adds the id 4000000000, which no token has", ErrFormat},
+		}, "post_processor: limit exceeded: adds the id 4000000000, the limit is 2097151", ErrLimit},
 		{"undeclared frame", func(m object) {
 			m["post_processor"] = object{"type": "TemplateProcessing", "single": []any{object{"SpecialToken": object{"id": "a", "type_id": 0}}}, "pair": []any{}, "special_tokens": object{}}
 		}, `post_processor: special token "a" is not declared`, ErrFormat},

@@ -5,6 +5,7 @@ package tokenizers
 import (
 	"fmt"
 	"math"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -37,8 +38,8 @@ func (t *Tokenizer) trimOffsets(ids []uint32, offs []Offset, s string) {
 	for _, trim := range t.trims {
 		for i, id := range ids {
 			o := &offs[i]
-			token := s[o.Start:o.End] // the reference uses the text of an added token
-			if t.flag(id)&flagAdded == 0 {
+			token := s[o.Start:o.End] // the reference uses the text of an added token, unless the model made the id
+			if a := t.addedToken(id); a == nil || strings.TrimFunc(token, unicode.IsSpace) != strings.TrimFunc(a.Content, unicode.IsSpace) {
 				token, _ = t.Token(id)
 			}
 			left, right := spaces(token)

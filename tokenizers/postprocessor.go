@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/weft-go/weft/tokenizers/internal/jsonr"
+	"github.com/weft-go/weft/tokenizers/internal/vocab"
 )
 
 func (t *Tokenizer) readPostProcessor(s jsonr.Span) error {
@@ -15,8 +16,8 @@ func (t *Tokenizer) readPostProcessor(s jsonr.Span) error {
 	}
 	for _, ids := range [][]uint32{t.before, t.after} {
 		for _, id := range ids {
-			if _, ok := t.Token(id); !ok {
-				return p.fail(ErrFormat, "adds the id %d, which no token has", id)
+			if id > vocab.MaxID {
+				return p.fail(ErrLimit, "adds the id %d, the limit is %d", id, vocab.MaxID)
 			}
 		}
 	}
@@ -50,17 +51,26 @@ func (t *Tokenizer) postProcessor(p part) error {
 		}
 		return nil
 	}
-	if len(t.before)+len(t.after) > 0 {
-		return p.refuse("a second post-processor that adds ids")
-	}
+	// A later frame is around an earlier one.
+	before, after := t.before, t.after
+	t.before, t.after = nil, nil
 	switch kind {
 	case "RobertaProcessing", "BertProcessing":
-		return t.robertaProcessing(p)
+		err = t.robertaProcessing(p)
 	case "TemplateProcessing":
-		return t.templateProcessing(p)
+		err = t.templateProcessing(p)
+	default:
+		err = p.refuse("post-processor %q", kind)
 	}
-	return p.refuse("post-processor %q", kind)
+	t.before, t.after = append(t.before, before...), append(after, t.after...)
+	if len(t.before)+len(t.after) > maxFrame {
+		return p.fail(ErrLimit, "%d ids around a text, the limit is %d", len(t.before)+len(t.after), maxFrame)
+	}
+	return err
 }
+
+// maxFrame is well above the number of tokens that any model adds to a text.
+const maxFrame = 1 << 10
 
 func (t *Tokenizer) robertaProcessing(p part) error {
 	var v struct {
@@ -107,6 +117,11 @@ func (t *Tokenizer) templateProcessing(p part) error {
 			IDs    []uint32
 			Tokens []string
 		} `json:"special_tokens"`
+
+		// The reference ignores these, which are from ByteLevel. Some published files have them.
+		AddPrefixSpace json.RawMessage `json:"add_prefix_space"`
+		TrimOffsets    json.RawMessage `json:"trim_offsets"`
+		UseRegex       json.RawMessage `json:"use_regex"`
 	}
 	if err := p.fields(&v); err != nil {
 		return err

@@ -48,6 +48,7 @@ type Tokenizer struct {
 	shown   []string // added[i].Content, normalized where the token is
 	// The model can make a special token of ordinary text; such ids are replaced in untrusted text.
 	reachable bool
+	standIn   []uint32 // what untrusted text yields for a special token of one character
 
 	config   config
 	eos      []uint32
