@@ -130,7 +130,7 @@ func (p *tagged) marker(m marker) {
 		case !p.reasoning:
 			p.closeRun()
 			p.openReasoning(t.Reasoning)
-		case p.untouched() && (p.echoable || p.start == p.mark): // again, or after that of the prompt
+		case p.untouched() && (p.echoable || p.start == p.mark): // again, or after the one in the prompt
 			p.start, p.echoable = p.pos, false
 			p.trim, p.label = t.Reasoning.Lead, t.Reasoning.Label
 		}
@@ -671,7 +671,7 @@ func (c *compiled) compileTags(t *grammar.Tagged, around []marker) *tagSets {
 	return s
 }
 
-// setTags sets the tags that p parses to those of t.
+// setTags makes p parse the tags of t.
 func (p *tagged) setTags(t *grammar.Tagged, sets *tagSets) {
 	p.tag, p.sets = t, sets
 	if b := t.Body.Params; b != nil {

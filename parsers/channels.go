@@ -206,6 +206,9 @@ func (p *channels) beginHeader(f grammar.Field) {
 
 // openBody opens the body of a message after the marker of its kind. An object determines its own end.
 func (p *channels) openBody(is grammar.Field) {
+	if is == grammar.TextCallBody && len(p.header.author) == 0 {
+		is = grammar.TextBody
+	}
 	p.framed = is < grammar.CallBody
 	p.newRun()
 	p.node, p.lit = 0, 0
@@ -216,10 +219,6 @@ func (p *channels) openBody(is grammar.Field) {
 		p.beginJSON()
 	case is == grammar.TextCallBody && p.beginCall(p.start):
 		p.call.name = append(p.call.name, p.header.author...)
-		if len(p.call.name) == 0 {
-			p.broken(event.BadName)
-			return
-		}
 		p.call.flags |= event.Custom
 		p.startCall(p.start)
 		p.state = stRaw

@@ -19,7 +19,7 @@ type tagged struct {
 	listed    bool // inside a list of calls
 	inMessage bool // inside a message to a tool, where nothing is prose
 	suspected bool // the opening tag that no call followed is a token
-	noisy     bool // and that of a block, in which the tag of a call is a token too
+	noisy     bool // it opens a block in which the tag of a call is a token too
 	waiting   bool // for more, to tell whether a call begins
 	ahead     peekState
 	dead      int64 // stream offset before which no list of calls begins

@@ -30,6 +30,9 @@ func shared(t testing.TB, path ...string) string {
 // long reports whether to run what takes long: WEFT_TEST=long is set, as .ci/run does in one of its passes.
 func long() bool { return os.Getenv("WEFT_TEST") == "long" }
 
+// only returns the family that WEFT_FAMILY names, or "" for all.
+func only() string { return os.Getenv("WEFT_FAMILY") }
+
 // load returns the records of a file of JSON lines, one slice per family, in order. WEFT_FAMILY names the only family to
 // load.
 func load[T any](t testing.TB, file string, family func(*T) string) map[string][]*T {
@@ -37,7 +40,7 @@ func load[T any](t testing.TB, file string, family func(*T) string) map[string][
 	in, err := os.Open(file)
 	require.NoError(t, err)
 	defer in.Close()
-	only := os.Getenv("WEFT_FAMILY")
+	only := only()
 	s := bufio.NewScanner(in)
 	s.Buffer(nil, 64<<20)
 	out := map[string][]*T{}

@@ -50,6 +50,22 @@ const (
 	escapesLiteral       reason = "escapesLiteral"
 	bareCallsBegin       reason = "bareCallsBegin"
 	bareNeedsArguments   reason = "bareNeedsArguments"
+	byPolicy             reason = "byPolicy"
+	tokensInText         reason = "tokensInText"
+	notParsed            reason = "notParsed"
+	parserAlone          reason = "parserAlone"
+	fragments            reason = "fragments"
+	prefilled            reason = "prefilled"
+	schemaAnswer         reason = "schemaAnswer"
+	rfNone               reason = "rfNone"
+	swallowedEnd         reason = "swallowedEnd"
+	madeToFail           reason = "madeToFail"
+	literalEscapes       reason = "literalEscapes"
+	typesBySchema        reason = "typesBySchema"
+	leaksMarkup          reason = "leaksMarkup"
+	readsMore            reason = "readsMore"
+	promotesReasoning    reason = "promotesReasoning"
+	dependsOnChunks      reason = "dependsOnChunks"
 )
 
 // reasons is the closed set of reasons, each with what the peer does, what weft does and why.
@@ -68,7 +84,7 @@ var reasons = map[reason]string{
 		"reasoning or a call later, or a call text; weft streams.",
 	losesText: "The peer loses text, arguments or calls that the output plainly holds.",
 	cutMarker: "Ollama misses a marker that a chunk boundary cuts; weft gives one result for any split.",
-	losesHeld: "Ollama loses what it holds back when the stream ends; weft releases it (unified corpus: " +
+	losesHeld: "The peer loses what it holds back when the stream ends; weft releases it (unified corpus: " +
 		"unresolved_prefix_is_text).",
 	forgetsUnclosed: "Dynamo takes an unclosed call only when it is the first one; weft takes it at any position.",
 	rawFrames: "Dynamo's reasoning parser leaves all frames from the first tool message on in the text; weft's " +
@@ -87,7 +103,7 @@ var reasons = map[reason]string{
 	resyncs:         "The peer looks for a call inside or after a broken one; weft aborts it as a whole, up to the next tag.",
 	badName: "The peer returns or repairs a tool or parameter name that is empty or holds markup; weft aborts " +
 		"the call.",
-	nameAsWritten: "Ollama drops a name that holds markup, or maps it to a declared tool; weft reports the name as written.",
+	nameAsWritten: "The peer drops a name that holds markup or lacks its number, or maps it to a declared tool; weft reports the name as written.",
 	unknownForwarded: "Ollama takes calls of undeclared tools as text; weft forwards them (unified corpus: " +
 		"unknown_tool_forwarded).",
 	noToolsNoCalls: "Ollama's parser looks for no calls when the request has no tools; weft does unless " +
@@ -101,11 +117,11 @@ var reasons = map[reason]string{
 	lenientQuotes: "Ollama drops a call with a bad escape in a JSON string; weft keeps the backslash.",
 	recipientDecides: "Ollama looks for a call in a message that is not to a tool; to weft the recipient decides, and " +
 		"the body is text.",
-	literalMarker: "Ollama takes a marker in a place where it makes no sense as text; to weft a marker is one, " +
+	literalMarker: "The peer takes a marker in a place where it makes no sense as text; to weft a marker is one, " +
 		"unless token ids say otherwise.",
-	foreignMarkers: "Ollama strips the markers of tool results, or reads calls in those of the user's turn, which only " +
+	foreignMarkers: "The peer strips the markers of tool results, or reads calls in those of the user's turn, which only " +
 		"the prompt holds; weft knows what the family writes.",
-	echoedOpener: "Some parsers of Ollama leave an echoed opening tag in the reasoning and trim around tags; " +
+	echoedOpener: "Some parsers of Ollama and llama.cpp leave an echoed opening tag in the reasoning and trim around tags; " +
 		"weft drops the tag (unified corpus: echoed_opener_consumed).",
 	callInReasoning: "Ollama takes calls inside reasoning as reasoning; weft reports them with event.InReasoning " +
 		"(unified corpus: tool_breaks_out_of_reasoning).",
@@ -126,6 +142,35 @@ var reasons = map[reason]string{
 		"in prose may be an example.",
 	bareNeedsArguments: "To smg an object with a name is a call; weft takes an object without a tag only if arguments " +
 		"follow the name, since an answer may be JSON too.",
+	byPolicy: "A rule of Policy, which the row names, gives the peer's result.",
+	tokensInText: "Artefact: the test of upstream inserts tokens that its parser is told to drop; without them the " +
+		"results agree.",
+	notParsed: "Artefact: upstream is told not to parse calls, or drops them after parsing (tool_choice none); " +
+		"weft's options or its caller do.",
+	parserAlone: "Artefact: upstream's parser of calls runs alone and takes reasoning for text, or that of reasoning " +
+		"leaves calls.",
+	fragments: "Artefact: the test feeds single tokens whose text lacks what came before, and the parser keeps its " +
+		"state between them.",
+	prefilled: "Artefact: the prompt ends with the beginning of the response, which upstream returns too; weft " +
+		"returns the model's output.",
+	schemaAnswer: "Artefact: the answer is constrained by a schema and upstream drops the code fence around it; weft " +
+		"leaves text alone.",
+	rfNone: "Artefact: llama.cpp is told to leave reasoning in the text, and writes the opening tag of the prompt " +
+		"there too.",
+	swallowedEnd: "Artefact: the engine swallowed the end marker of the call; with its finish reason, Finish treats the " +
+		"message as terminated.",
+	madeToFail: "Artefact: the test makes upstream's parser fail on purpose.",
+	literalEscapes: "The peer decodes escapes that the model wrote as text, such as \\n between tags; weft takes the " +
+		"bytes as they are.",
+	typesBySchema: "vLLM types all of Gemma's values by the schema, so that undeclared numbers become strings, and " +
+		"llama.cpp reads nested tags as text where a string is permitted; weft keeps the types that the model " +
+		"wrote.",
+	leaksMarkup: "vLLM's streaming leaves markers of the family in the text.",
+	readsMore: "Upstream leaves a call in the text whose form it does not expect, such as the block of another " +
+		"version or an object instead of a list; weft reads it.",
+	promotesReasoning: "vLLM moves reasoning to the text if there is no other (force_nonempty_content); that is the server's " +
+		"business.",
+	dependsOnChunks: "Upstream's result depends on the chunks, as its test records; weft's does not.",
 }
 
 // TestReasons asserts that every reason is needed.
@@ -133,6 +178,13 @@ func TestReasons(t *testing.T) {
 	used := map[reason]bool{givesUp: true, trimsBlanks: true} // found without a table
 	tables := []map[string]reason{agreedExceptions, dynamoExceptions}
 	for _, table := range explained {
+		tables = append(tables, table)
+	}
+	for _, file := range upstreamTables {
+		table := map[string]reason{}
+		for id, d := range differences(t, file) {
+			table[id] = d.why
+		}
 		tables = append(tables, table)
 	}
 	for _, table := range tables {

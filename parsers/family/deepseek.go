@@ -126,7 +126,7 @@ func deepSeekV32() *grammar.Grammar {
 	return g
 }
 
-// deepSeekV4 returns the grammar of DeepSeek V4: deepseek_v3_2, in a block called tool_calls; that of V3.2 is read too.
+// deepSeekV4 returns the grammar of DeepSeek V4: deepseek_v3_2, in a block called tool_calls; V3.2's is read too.
 //
 // Sources: the encoding of deepseek-ai/DeepSeek-V4; the deepseek_v4 parsers of vLLM and Dynamo.
 //

@@ -12,7 +12,7 @@ import "github.com/weft-go/weft/parsers/grammar"
 //	</steptml:invoke><｜tool_call_end｜>
 //	<｜tool_calls_end｜>
 //
-// Generation starts inside reasoning. Values are raw text; the tool's schema types them.
+// The word function and the token after it may be missing. Generation starts inside reasoning. Values are raw text; the tool's schema types them.
 //
 // Sources: the step3 parsers of SGLang and smg.
 func step3() *grammar.Grammar {
@@ -24,8 +24,8 @@ func step3() *grammar.Grammar {
 			Wrapper: &grammar.Wrapper{
 				Open: grammar.Tok("<｜tool_calls_begin｜>"), Close: grammar.Tok("<｜tool_calls_end｜>"), Optional: true,
 			},
-			Open:  grammar.Tok("<｜tool_call_begin｜>"),
-			Name:  &grammar.Name{Prefix: `function<｜tool_sep｜><steptml:invoke name="`, Ends: []string{`">`}},
+			Open:  grammar.Tok("<｜tool_call_begin｜>", grammar.Lit("<｜tool_call_begin｜>function<｜tool_sep｜>")),
+			Name:  &grammar.Name{Prefix: `<steptml:invoke name="`, Ends: []string{`">`}},
 			Close: grammar.Lit("</steptml:invoke>", grammar.Tok("<｜tool_call_end｜>")),
 			Body: grammar.Body{Params: &grammar.Params{
 				Open: `<steptml:parameter name="`, KeyEnd: `">`, Close: "</steptml:parameter>",

@@ -231,7 +231,7 @@ const (
 	TextBody                       // none: the body follows and is visible text
 	ReasoningBody                  // none: the body follows and is reasoning
 	CallBody                       // none: the body follows and is one call, see Channels.Object
-	TextCallBody                   // none: the body follows and is the free text of one call; the author before it is the tool
+	TextCallBody                   // none: the body follows and is the free text of one call to the author before it; without one, visible text
 )
 
 // Elements frames everything in named elements with attributes, as XTML does:

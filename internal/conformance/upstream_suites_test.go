@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/weft-go/weft/internal/require"
+)
+
+// upstreamTables are the tables of differences.
+var upstreamTables = []string{"testdata/upstream.txt"}
+
+// TestUpstream runs the cases of the test suites of vLLM, SGLang and llama.cpp. Each is equal, or in testdata/upstream.txt
+// with a reason. With WEFT_TEST=long it runs all of them, and in chunks, otherwise a sample and the cases in the table.
+func TestUpstream(t *testing.T) {
+	table := differences(t, upstreamTables[0])
+	var mu sync.Mutex
+	totals := map[string]*tally{}
+	t.Run("cases", func(t *testing.T) {
+		for _, file := range []string{"vllm", "sglang", "llamacpp"} {
+			for family, list := range load(t, shared(t, "corpus", "parsers", "upstream", file+".jsonl"), func(c *upstreamCase) string { return c.Family }) {
+				t.Run(file+"/"+family, func(t *testing.T) {
+					t.Parallel()
+					n := runUpstream(t, list, table)
+					mu.Lock()
+					defer mu.Unlock()
+					if totals[family] == nil {
+						totals[family] = &tally{}
+					}
+					totals[family].add(n)
+				})
+			}
+		}
+	})
+	stale(t, table, "vllm", "sglang", "llamacpp")
+	for _, family := range slices.Sorted(maps.Keys(totals)) {
+		t.Logf("%s: %v", family, totals[family])
+	}
+}
+
+// tally counts the cases of a family.
+type tally struct {
+	cases, equal int
+	by           map[reason]int
+}
+
+func (n *tally) add(m tally) {
+	n.cases += m.cases
+	n.equal += m.equal
+	for why, k := range m.by {
+		n.count(why, k)
+	}
+}
+
+func (n *tally) count(why reason, k int) {
+	if n.by == nil {
+		n.by = map[reason]int{}
+	}
+	n.by[why] += k
+}
+
+func (n *tally) String() string { return fmt.Sprintf("%d cases, %d equal, %v", n.cases, n.equal, n.by) }
+
+// runUpstream runs cases of one file and family.
+func runUpstream(t *testing.T, list []*upstreamCase, table map[string]*difference) (n tally) {
+	require.True(t, built(list[0].Family), "%s is not built", list[0].Family)
+	for i, c := range list {
+		at := strings.LastIndexByte(c.ID, '-')
+		d := table[c.ID[:at]+" "+c.ID[at+1:]]
+		if !sampled(i, 4) && (d == nil || testing.Short()) {
+			if d != nil {
+				d.used = true
+			}
+			continue
+		}
+		n.cases++
+		diff := c.run(t, &setup{}, long() || sampled(i, 16))
+		switch {
+		case d == nil && diff == "":
+			n.equal++
+			continue
+		case d == nil:
+			t.Errorf("%s, %s, %q:\n%s", c.ID, c.Family, clip(c.text()), diff)
+			continue
+		}
+		d.used = true
+		n.count(d.why, 1)
+		if diff == "" {
+			t.Errorf("%s is equal: take it from line %d of the table", c.ID, d.line)
+			continue
+		}
+		if d.setup == "" {
+			continue
+		}
+		s, err := setupOf(d.setup)
+		require.NoError(t, err)
+		if diff := c.run(t, &s, false); diff != "" {
+			t.Errorf("%s, %s, %q, %s:\n%s", c.ID, c.Family, clip(c.text()), d.setup, diff)
+		}
+	}
+	return n
+}
+
+// stale reports the rows of a table that no case of the given sources used.
+func stale(t *testing.T, table map[string]*difference, sources ...string) {
+	t.Helper()
+	if t.Failed() || only() != "" {
+		return
+	}
+	for id, d := range table {
+		if source, _, _ := strings.Cut(id, " "); !d.used && slices.Contains(sources, source) {
+			t.Errorf("line %d names %s, which is no case", d.line, id)
+		}
+	}
+}
