@@ -38,6 +38,8 @@ type Block struct {
 	Custom  bool // the tool takes free text
 	Server  bool // the tool runs on the server
 	IsError bool // ToolResult: the tool failed
+	Form    Form // spelling of a ToolResult's content
+	opens   bool // set for blocks of detached requests: a message begins with this block, in a turn that has several
 
 	Content []Block // ToolResult, Document, Citation, Instruction: nested blocks
 	Media   *Media  // Image, Audio, Video, File, Document, Citation
@@ -46,16 +48,13 @@ type Block struct {
 	// JSON is the block itself, as valid JSON, if Kind is Unknown or ServerItem and the block was not read from a
 	// request. Encoders of the API that defines it copy it. Use [Block.Raw] to read it.
 	JSON []byte
-	// Form is the spelling of a ToolResult's content.
-	Form Form
 
 	// At is the block's position in its request. It is zero for a block that was not read from a request.
 	At Ref
 
 	// Set for blocks of detached requests.
-	rest  *residue
-	opens bool     // a message begins with this block, in a turn that has several
-	env   *residue // of that message
+	rest *residue
+	env  *residue // of the message that begins with this block
 }
 
 // Media is an image, audio, video or file, given by URL, by ID, or inline. At least one of URL, FileID and Data is set.

@@ -46,56 +46,80 @@ func (m *mover) ref(at Ref) Ref {
 	return Ref{doc: m.now, node: int32(m.copy.Index(int(at.node))), last: int32(m.copy.Index(int(at.last)))}
 }
 
-func (m *mover) text(list ...*string) {
-	for _, s := range list {
-		*s = m.copy.Text(*s)
-	}
-}
-
 func moveTurn(t *Turn, now *jsonscan.Doc, c *jsonscan.Copy, room func(n int) []Block) Turn {
-	m, out := mover{now, c, room}, *t
-	m.text(&out.ID, &out.Name)
-	out.At = m.ref(t.At)
-	out.Blocks = m.blocks(t.Blocks)
-	return out
+	m := mover{now, c, room}
+	return Turn{Role: t.Role, Blocks: m.blocks(t.Blocks), ID: c.Text(t.ID), Name: c.Text(t.Name), Form: t.Form, At: m.ref(t.At)}
 }
 
 func (m *mover) blocks(list []Block) []Block {
 	if list == nil {
 		return nil
 	}
-	out := append(m.room(len(list)), list...)
-	for i := range out {
-		b := &out[i]
-		m.text(&b.Type, &b.ID, &b.Text, &b.Signature, &b.Encrypted, &b.CallID, &b.Name, &b.Namespace, &b.Args)
-		b.JSON = m.copy.Raw(b.JSON)
-		b.At = m.ref(b.At)
-		b.Content = m.blocks(b.Content)
-		if b.Media != nil {
-			x := *b.Media
-			m.text(&x.MIME, &x.URL, &x.Data, &x.FileID, &x.Name, &x.Detail)
-			b.Media = &x
-		}
-		b.Cache = m.cache(b.Cache)
+	out := m.room(len(list))[:len(list)]
+	for i := range list {
+		m.block(&out[i], &list[i])
 	}
 	return out
 }
 
-func (m *mover) cache(c *Cache) *Cache {
-	if c == nil {
-		return nil
+// block sets to, which is zero, to the moved block b. It writes only what is there: few fields of a block are, and a
+// write of a pointer is expensive while garbage is collected. Decoded blocks have neither JSON nor a residue.
+func (m *mover) block(to, b *Block) {
+	c := m.copy
+	to.Kind, to.Form, to.At = b.Kind, b.Form, m.ref(b.At)
+	to.Summary, to.Redacted, to.Custom, to.Server, to.IsError = b.Summary, b.Redacted, b.Custom, b.Server, b.IsError
+	if b.Type != "" {
+		to.Type = c.Text(b.Type)
 	}
-	out := *c
-	m.text(&out.Type, &out.TTL, &out.Scope)
-	return &out
+	if b.ID != "" {
+		to.ID = c.Text(b.ID)
+	}
+	if b.Text != "" {
+		to.Text = c.Text(b.Text)
+	}
+	if b.Signature != "" {
+		to.Signature = c.Text(b.Signature)
+	}
+	if b.Encrypted != "" {
+		to.Encrypted = c.Text(b.Encrypted)
+	}
+	if b.CallID != "" {
+		to.CallID = c.Text(b.CallID)
+	}
+	if b.Name != "" {
+		to.Name = c.Text(b.Name)
+	}
+	if b.Namespace != "" {
+		to.Namespace = c.Text(b.Namespace)
+	}
+	if b.Args != "" {
+		to.Args = c.Text(b.Args)
+	}
+	if b.Content != nil {
+		to.Content = m.blocks(b.Content)
+	}
+	if x := b.Media; x != nil {
+		to.Media = &Media{
+			MIME: c.Text(x.MIME), URL: c.Text(x.URL), Data: c.Text(x.Data), FileID: c.Text(x.FileID), Name: c.Text(x.Name), Detail: c.Text(x.Detail),
+		}
+	}
+	if b.Cache != nil {
+		to.Cache = moveCache(b.Cache, c)
+	}
+}
+
+func moveCache(x *Cache, c *jsonscan.Copy) *Cache {
+	return &Cache{Type: c.Text(x.Type), TTL: c.Text(x.TTL), Scope: c.Text(x.Scope)}
 }
 
 func moveTool(t *Tool, now *jsonscan.Doc, c *jsonscan.Copy) Tool {
-	m, out := mover{now: now, copy: c}, *t
-	m.text(&out.Name, &out.Namespace, &out.Description, &out.Type)
-	out.ModelName = ""
-	out.Schema, out.Format, out.JSON = c.Raw(t.Schema), c.Raw(t.Format), c.Raw(t.JSON)
-	out.Cache = m.cache(t.Cache)
-	out.At = m.ref(t.At)
+	m := mover{now: now, copy: c}
+	out := Tool{
+		Kind: t.Kind, Name: c.Text(t.Name), Namespace: c.Text(t.Namespace), Description: c.Text(t.Description),
+		Schema: c.Raw(t.Schema), Format: c.Raw(t.Format), Strict: t.Strict, Deferred: t.Deferred, Type: c.Text(t.Type), At: m.ref(t.At),
+	}
+	if t.Cache != nil {
+		out.Cache = moveCache(t.Cache, c)
+	}
 	return out
 }

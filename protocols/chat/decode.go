@@ -120,7 +120,7 @@ func (r reqReader) tools(list jsonscan.Value, v *codec.View) {
 			tools = append(tools, t)
 			continue
 		}
-		t := block.Tool{Type: r.Str(e.Get("type")), Deferred: r.Bool(e.Get("defer_loading")), Cache: r.Cache(e), At: codec.At(e)}
+		t := block.Tool{Type: r.Word(e.Get("type")), Deferred: r.Bool(e.Get("defer_loading")), Cache: r.Cache(e), At: codec.At(e)}
 		f := r.Object(e.Get("function"))
 		switch {
 		case t.Type == "custom":
@@ -298,7 +298,7 @@ func (r reqReader) assistant(m jsonscan.Value) []block.Block {
 }
 
 func (r reqReader) call(c jsonscan.Value) block.Block {
-	b := block.Block{Kind: block.ToolCall, Type: r.Str(c.Get("type")), CallID: r.Str(c.Get("id")), At: codec.At(c)}
+	b := block.Block{Kind: block.ToolCall, Type: r.Word(c.Get("type")), CallID: r.Str(c.Get("id")), At: codec.At(c)}
 	if cu := r.Object(c.Get("custom")); cu.Exists() {
 		b.Custom, b.Name, b.Args = true, r.Str(cu.Get("name")), r.Str(cu.Get("input"))
 		return b
@@ -315,7 +315,7 @@ func (r reqReader) call(c jsonscan.Value) block.Block {
 }
 
 func (r reqReader) part(v jsonscan.Value) block.Block {
-	b := block.Block{Type: r.Str(v.Get("type")), Cache: r.Cache(v), At: codec.At(v)}
+	b := block.Block{Type: r.Word(v.Get("type")), Cache: r.Cache(v), At: codec.At(v)}
 	switch b.Type {
 	case "text", "input_text", "output_text":
 		b.Kind, b.Text = block.Text, r.Str(v.Get("text"))

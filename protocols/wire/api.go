@@ -85,7 +85,7 @@ func (a *API) ErrorStyle() apierr.Style { return a.style }
 func (a *API) Decode(body []byte, l *block.Limits) (*block.Request, error) { return a.decode(body, l) }
 
 // DecodeNext decodes the body of a request that has much in common with an earlier one, such as the next turn of the
-// same conversation. The result and errors are those of Decode. What is the same in both bodies is taken over from prev:
+// same conversation. Results and errors are the same as from Decode. What is the same in both bodies is taken over from prev:
 // it is compared instead of scanned, and turns and tools are copied. Anything may differ, at any position.
 //
 // prev may be nil, or a request of another API; then nothing is taken over. What counts is the body from which prev was

@@ -104,5 +104,6 @@ func CacheOf(c jsonscan.Value, a *jsonscan.Arena) *block.Cache {
 		out.TTL, _ = ttl.Str(a)
 	}
 	out.Scope, _ = c.Get("scope").Str(a)
+	out.Type, out.TTL = word(out.Type), word(out.TTL)
 	return &out
 }

@@ -23,10 +23,10 @@ type past struct {
 
 // from sets the earlier request. Strings with escapes are shared with it. Its memory for them is not: if it is more than
 // twice the new body, the strings are read again, so that a request never refers to much more memory than its body's
-// size.
-func (r *Reader) from(earlier *Past, doc *jsonscan.Doc) {
+// size. Then it returns false.
+func (r *Reader) from(earlier *Past, doc *jsonscan.Doc) bool {
 	if earlier.Memory > 2*len(doc.Body())+64<<10 {
-		return
+		return false
 	}
 	r.past = past{Past: earlier, memory: earlier.Memory, room: r.Room}
 	for r.past.members < len(earlier.Turns) && earlier.Turns[r.past.members].Form&FormMember != 0 {
@@ -36,6 +36,7 @@ func (r *Reader) from(earlier *Past, doc *jsonscan.Doc) {
 	if n := len(earlier.Blocks); n > 0 {
 		r.slab = make([]block.Block, min(int(earlier.Blocks[n-1]), earlier.Copies.Values()/2)+4)
 	}
+	return true
 }
 
 // TakeTurn returns the turn that was read from the item first of an earlier request if it has not changed, and its last

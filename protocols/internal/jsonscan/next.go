@@ -33,23 +33,23 @@ func ScanNext(prev *Doc, body []byte, lim Limits) (*Doc, *Copies, error) {
 	}
 	g := &guide{doc: prev, tail: -1, levels: make([]level, 0, 16)}
 	s := scanner{body: body, frames: make([]frame, 0, 16), keys: make([]keyRef, 0, 64), guide: g}
-	room := len(prev.nodes) + 16 + max(0, len(body)-len(prev.body))/64
-	d := &Doc{body: body, nodes: make([]node, 0, min(room, lim.Values)), depth: lim.Depth}
+	d := &Doc{body: body, nodes: make([]node, 0, 16), depth: lim.Depth}
 	if err := s.run(d, lim); err != nil {
 		return nil, nil, err
 	}
-	return d, &Copies{old: prev, now: d, runs: g.runs, fresh: d.escaped - g.escaped}, nil
+	c := &Copies{old: prev, now: d, runs: g.runs, fresh: d.escaped}
+	d.escaped = -1
+	return d, c, nil
 }
 
-// guide finds values of an earlier document that are equal to those of the body that is scanned.
+// guide finds values of an earlier document that occur again in the body that is scanned.
 type guide struct {
-	doc     *Doc
-	levels  []level // one for each frame of the scanner
-	hint    int32   // counterpart of the container that copy did not find equal, or -1
-	runs    []run
-	escaped int // bytes inside copied strings that have a backslash
-	same    same
-	tail    int // number of equal bytes at the end of both bodies; -1 if not yet computed
+	doc    *Doc
+	levels []level // one for each frame of the scanner
+	hint   int32   // counterpart of the container that copy did not find equal, or -1
+	runs   []run
+	same   same
+	tail   int // number of equal bytes at the end of both bodies; -1 if not yet computed
 }
 
 // level is an open array or object with its counterpart.
@@ -228,24 +228,26 @@ func (g *guide) equal(m int32, b []byte, i int) bool {
 // of bytes by which they moved. cur has the name of the first, which is then the only one, or its index.
 func (g *guide) take(d *Doc, from, to, shift int32, cur node, parent int32) {
 	at := int32(len(d.nodes))
+	if n := int(to - from); cap(d.nodes)-len(d.nodes) < n {
+		// What follows is likely to have as many nodes as in the earlier document.
+		more := len(g.doc.nodes) - int(to) + 16 + max(0, len(d.body)-len(g.doc.body))/64
+		d.nodes = slices.Grow(d.nodes, n+more)
+	}
 	d.nodes = append(d.nodes, g.doc.nodes[from:to]...)
-	list, move, escaped := d.nodes[at:], at-from, 0
-	for k := range list {
-		n := &list[k]
-		n.off += shift
-		n.end += shift
-		if n.flags&flagMember != 0 {
-			n.keyOff += shift
-			n.keyEnd += shift
-		}
-		n.next += move
-		n.parent += move
-		if n.flags&flagEscaped != 0 {
-			escaped += int(n.end-n.off) - 2
+	list, move := d.nodes[at:], at-from
+	if shift != 0 || move != 0 {
+		for k := range list {
+			n := &list[k]
+			n.off += shift
+			n.end += shift
+			if n.flags&flagMember != 0 {
+				n.keyOff += shift
+				n.keyEnd += shift
+			}
+			n.next += move
+			n.parent += move
 		}
 	}
-	d.escaped += escaped
-	g.escaped += escaped
 	const ofName = flagMember | flagKeyEscaped
 	for k := at; k < int32(len(d.nodes)); k = d.nodes[k].next {
 		n := &d.nodes[k]
@@ -339,7 +341,9 @@ type Copy struct {
 	move     int32 // difference of the indexes
 	to       int32 // the first node that may not have been copied
 	shift    int   // difference of the offsets
-	off, end int   // the span of strings in the earlier document that may be converted
+	off, end int   // the span in the earlier document of strings that may be in the copy
+
+	base, size uintptr // address and length of the earlier body, for comparison with addresses of strings
 }
 
 // Lookup returns the origin of a value. It reports false if it was not copied.
@@ -354,7 +358,10 @@ func (c *Copies) Lookup(v Value) (Copy, bool) {
 	r := &c.runs[k]
 	was := Value{c.old, v.i - r.from + r.was}
 	off, end := was.Span()
-	return Copy{Was: was, now: c.now, move: r.from - r.was, to: r.to, shift: int(r.shift), off: off, end: end}, true
+	return Copy{
+		Was: was, now: c.now, move: r.from - r.was, to: r.to, shift: int(r.shift), off: off, end: end,
+		base: uintptr(unsafe.Pointer(unsafe.SliceData(c.old.body))), size: uintptr(len(c.old.body)),
+	}, true
 }
 
 // Through extends c to last, a later sibling in the earlier document, and returns its copy. It reports false if last,
@@ -376,34 +383,31 @@ func (c *Copy) Index(was int) int { return was + int(c.move) }
 // Text returns a string that was read from c with the same contents, but without a reference to the body of the earlier
 // document.
 func (c *Copy) Text(s string) string {
-	if len(s) == 0 {
-		return ""
+	if uintptr(unsafe.Pointer(unsafe.StringData(s)))-c.base < c.size {
+		return c.moved(s)
 	}
-	// Comparing addresses of different objects is defined for uintptr. Both objects are alive until the end.
-	body := c.old().body
-	at := uintptr(unsafe.Pointer(unsafe.StringData(s))) - uintptr(unsafe.Pointer(unsafe.SliceData(body)))
+	return s
+}
+
+// moved returns the copy of s, which is in the earlier body. Strings in other memory are unescaped, or constants.
+func (c *Copy) moved(s string) string {
+	// Both addresses are in the same object, which is alive.
+	at := int(uintptr(unsafe.Pointer(unsafe.StringData(s))) - c.base)
 	switch {
-	case at >= uintptr(len(body)):
-		return s // in other memory: unescaped, or a constant
-	case int(at) < c.off || int(at)+len(s) > c.end:
+	case len(s) == 0:
+		return ""
+	case at < c.off || at+len(s) > c.end:
 		return strings.Clone(s)
 	}
-	return view(c.now.body[int(at)+c.shift:][:len(s)])
+	return view(c.now.body[at+c.shift:][:len(s)])
 }
 
 // Raw is Text for raw JSON.
 func (c *Copy) Raw(raw []byte) []byte {
-	if len(raw) == 0 {
-		return nil
-	}
-	body := c.old().body
-	at := uintptr(unsafe.Pointer(unsafe.SliceData(raw))) - uintptr(unsafe.Pointer(unsafe.SliceData(body)))
-	switch {
-	case at >= uintptr(len(body)):
+	s := view(raw)
+	if uintptr(unsafe.Pointer(unsafe.StringData(s)))-c.base >= c.size {
 		return raw
-	case int(at) < c.off || int(at)+len(raw) > c.end:
-		return bytes.Clone(raw)
 	}
-	from := int(at) + c.shift
-	return c.now.body[from : from+len(raw) : from+len(raw)]
+	s = c.moved(s)
+	return unsafe.Slice(unsafe.StringData(s), len(s))
 }

@@ -63,7 +63,7 @@ const (
 type Doc struct {
 	body    []byte
 	nodes   []node
-	escaped int // bytes inside string values that have a backslash
+	escaped int // bytes inside string values that have a backslash; -1 if they were not counted
 	depth   int // the limit for the depth
 }
 
@@ -71,7 +71,18 @@ type Doc struct {
 func (d *Doc) Body() []byte { return d.body }
 
 // Escaped returns an upper bound for the length of the unescaped text of all string values with escapes.
-func (d *Doc) Escaped() int { return d.escaped }
+func (d *Doc) Escaped() int {
+	if d.escaped >= 0 {
+		return d.escaped
+	}
+	n := 0
+	for i := range d.nodes {
+		if v := &d.nodes[i]; v.flags&flagEscaped != 0 {
+			n += int(v.end-v.off) - 2
+		}
+	}
+	return n
+}
 
 // Values returns the number of values outside opaque ones.
 func (d *Doc) Values() int { return len(d.nodes) }
