@@ -127,7 +127,7 @@ func (c *Cache) AppendEncode(dst []uint32, ns, text string) []uint32 {
 	}
 	e := c.encoders.Get().(*encoder)
 	e.one[0] = tokenizers.Segment{Text: text, Trusted: true}
-	dst, _ = c.encode(dst, nil, false, rootKey{ns, !c.split.Plain()}, e.one[:], e)
+	dst, _, _ = c.encode(dst, nil, false, nil, rootKey{ns, !c.split.Plain()}, e.one[:], e)
 	return dst
 }
 
@@ -137,7 +137,7 @@ func (c *Cache) AppendEncodeSegments(dst []uint32, ns string, segs []tokenizers.
 	if c.Err() != nil {
 		return c.tok.AppendEncodeSegments(dst, segs)
 	}
-	dst, _ = c.encode(dst, nil, false, rootKey{ns, false}, segs, c.encoders.Get().(*encoder))
+	dst, _, _ = c.encode(dst, nil, false, nil, rootKey{ns, false}, segs, c.encoders.Get().(*encoder))
 	return dst
 }
 
@@ -147,7 +147,17 @@ func (c *Cache) AppendEncodePrefixes(dst []uint32, prefixes []Prefix, ns string,
 	if c.Err() != nil {
 		return c.tok.AppendEncodeSegments(dst, segs), prefixes
 	}
-	return c.encode(dst, prefixes, true, rootKey{ns, false}, segs, c.encoders.Get().(*encoder))
+	dst, prefixes, _ = c.encode(dst, prefixes, true, nil, rootKey{ns, false}, segs, c.encoders.Get().(*encoder))
+	return dst, prefixes
+}
+
+// AppendEncodeAfter is [Cache.AppendEncodePrefixes] for a text that begins like an earlier one, whose prefixes are known.
+// It leaves out as many of the first ids as skipped says: they are those of the earlier text.
+func (c *Cache) AppendEncodeAfter(dst []uint32, prefixes, known []Prefix, ns string, segs []tokenizers.Segment) (ids []uint32, all []Prefix, skipped int) {
+	if c.Err() != nil {
+		return c.tok.AppendEncodeSegments(dst, segs), prefixes, 0
+	}
+	return c.encode(dst, prefixes, true, known, rootKey{ns, false}, segs, c.encoders.Get().(*encoder))
 }
 
 // AppendPrefixes appends the cached prefixes of the text to dst, shortest first, without encoding anything or copying
@@ -164,7 +174,7 @@ func (c *Cache) AppendPrefixes(dst []Prefix, ns string, segs []tokenizers.Segmen
 }
 
 // encode implements the exported methods. It returns e to the pool.
-func (c *Cache) encode(dst []uint32, prefixes []Prefix, want bool, key rootKey, segs []tokenizers.Segment, e *encoder) ([]uint32, []Prefix) {
+func (c *Cache) encode(dst []uint32, prefixes []Prefix, want bool, known []Prefix, key rootKey, segs []tokenizers.Segment, e *encoder) (ids []uint32, all []Prefix, skipped int) {
 	at := newCursor(segs)
 	p := prefixEnd{n: c.root(key, true), at: at, baseAt: at}
 	p.walk()
@@ -174,8 +184,9 @@ func (c *Cache) encode(dst []uint32, prefixes []Prefix, want bool, key rootKey, 
 	}
 	c.touch(p.n)
 	c.stats.hitTokens.Add(uint64(p.n.tokens))
-	start := len(dst)
-	dst = appendIDs(slices.Grow(dst, p.n.tokens+p.at.left/3+16), p.n)
+	from := deepest(p.n.base, known)
+	start := len(dst) - from.tokens // of the text; dst begins with the ids after from
+	dst = appendIDs(slices.Grow(dst, p.n.tokens-from.tokens+p.at.left/3+16), p.n, from)
 	last := p.n
 	if p.at.left > 0 {
 		e.key = key
@@ -188,7 +199,21 @@ func (c *Cache) encode(dst []uint32, prefixes []Prefix, want bool, key rootKey, 
 	if *e = (encoder{untrusted: e.untrusted[:0], segs: e.segs[:0]}); cap(e.untrusted)+cap(e.segs) < 1<<12 {
 		c.encoders.Put(e)
 	}
-	return dst, prefixes
+	return dst, prefixes, from.tokens
+}
+
+// deepest returns the deepest of n and its ancestors that is known, or the root.
+func deepest(n *node, known []Prefix) *node {
+	i := len(known) - 1
+	for ; n.parent != nil; n = n.parent {
+		for i >= 0 && known[i].Tokens > n.tokens {
+			i--
+		}
+		if i >= 0 && known[i].n == n {
+			break
+		}
+	}
+	return n
 }
 
 // root returns the root of a tree, or nil if it does not exist and make is false.
@@ -246,11 +271,11 @@ func (c *Cache) touch(n *node) {
 	}
 }
 
-// appendIDs appends the ids up to n.
-func appendIDs(dst []uint32, n *node) []uint32 {
-	start := len(dst)
-	dst = slices.Grow(dst, n.tokens)[:start+n.tokens]
-	for ; n.parent != nil; n = n.parent {
+// appendIDs appends the ids up to n after those of its ancestor from.
+func appendIDs(dst []uint32, n, from *node) []uint32 {
+	start := len(dst) - from.tokens
+	dst = dst[:start+n.tokens]
+	for ; n != from; n = n.parent {
 		copy(dst[start+n.parent.tokens:], n.ids)
 	}
 	return dst

@@ -84,7 +84,12 @@ func (d *Decoder) AppendRequest(dst []byte, model string) []byte {
 	}
 	dst = append(dst, '[')
 	ids := d.prompt.IDs()
-	if dst = appendIDs(dst, ids); len(ids) > 0 {
+	if t := d.prompt.tokens; t != nil {
+		dst = t.appendText(dst)
+	} else {
+		dst = appendIDs(dst, ids)
+	}
+	if len(ids) > 0 {
 		dst = dst[:len(dst)-1] // the last comma
 	}
 	return append(dst, "]}"...)

@@ -51,14 +51,13 @@ type front struct {
 
 func (o owner) front(hash uint64) front { return front{o.tenant, o.salt, hash} }
 
-// entry is a request and what remains of rendering it. Only node changes after it was added.
+// entry is a request and what remains of rendering it. After it was added, only node, bytes and tokens change.
 type entry struct {
 	owner  owner
 	fronts []uint64 // fingerprints of the beginnings of the body
 	node   *list.Element
 	bytes  int
 
-	api  *wire.API
 	req  *block.Request // nil if the turn did not decode it
 	size int            // of its body
 
@@ -67,6 +66,8 @@ type entry struct {
 	fitted          []*jsonval.Part // messages as Fit changed them, if it did
 	keep            any             // of the template
 	kept            int             // bytes that it takes
+
+	tokens *tokens // nil until they are computed; guarded by Memo.mu
 }
 
 // defaultMemo is the limit of a Memo in bytes if none is given.
@@ -99,8 +100,10 @@ type Turn struct {
 	memo    *Memo
 	owner   owner
 	before  *entry // may be nil
-	next    *entry // nil until the body is decoded
+	next    *entry // nil until the prompt is rendered
 	decoded *block.Request
+	fronts  []uint64 // of its body
+	size    int
 }
 
 // Decode decodes a request, as api.Decode does. The request takes ownership of body. It must not be edited after
@@ -109,7 +112,7 @@ func (t *Turn) Decode(api *wire.API, body []byte, lim *block.Limits) (*block.Req
 	if t == nil {
 		return api.Decode(body, lim)
 	}
-	t.next = &entry{api: api, size: len(body), fronts: t.memo.fingerprints(body)}
+	t.size, t.fronts = len(body), t.memo.fingerprints(body)
 	if t.owner.salt != "" || !bytes.Contains(body, []byte("cache_salt")) {
 		t.find()
 	}
@@ -142,8 +145,8 @@ func (t *Turn) find() {
 	m := t.memo
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for i := len(t.next.fronts) - 1; i >= 0 && t.before == nil; i-- {
-		t.before = m.fronts[t.owner.front(t.next.fronts[i])]
+	for i := len(t.fronts) - 1; i >= 0 && t.before == nil; i-- {
+		t.before = m.fronts[t.owner.front(t.fronts[i])]
 	}
 	if t.before == nil && t.owner.session != "" {
 		t.before = m.last[t.owner]
@@ -214,9 +217,6 @@ func (m *Memo) add(e *entry) {
 	if e.bytes > m.limit {
 		return
 	}
-	for m.bytes+e.bytes > m.limit {
-		m.remove(m.recent.Back().Value.(*entry))
-	}
 	e.node = m.recent.PushFront(e)
 	m.bytes += e.bytes
 	if e.owner.session != "" {
@@ -224,6 +224,21 @@ func (m *Memo) add(e *entry) {
 	}
 	for _, h := range e.fronts {
 		m.fronts[e.owner.front(h)] = e
+	}
+	m.evict()
+}
+
+// grow adds n bytes to an entry.
+func (m *Memo) grow(e *entry, n int) {
+	e.bytes += n
+	m.bytes += n
+	m.evict()
+}
+
+// evict removes the entries that were not used for longest until the others are within the limit.
+func (m *Memo) evict() {
+	for m.bytes > m.limit {
+		m.remove(m.recent.Back().Value.(*entry))
 	}
 }
 
@@ -264,16 +279,36 @@ func (t *Turn) Render(model *Model, req *block.Request, now time.Time) (*Prompt,
 	if t == nil {
 		return model.Render(req, now)
 	}
+	t.next = &entry{fronts: t.fronts, size: t.size}
 	p, err := model.render(req, now, t)
 	if err != nil || t.next.printer == nil {
 		return p, err
 	}
-	t.next.req = nil
 	if t.decoded == req {
 		t.next.req = req
 	}
 	t.store()
+	p.turn = t
 	return p, nil
+}
+
+// encode returns the tokens of a prompt of the turn and adds them to the entry.
+func (t *Turn) encode(p *Prompt) *tokens {
+	m := t.memo
+	var before *tokens
+	if t.before != nil && t.before.printer == p.model.printer {
+		m.mu.Lock()
+		before = t.before.tokens
+		m.mu.Unlock()
+	}
+	tokens := before.next(p)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t.next.tokens = tokens
+	if t.next.node != nil {
+		m.grow(t.next, tokens.bytes())
+	}
+	return tokens
 }
 
 // partTemplate is implemented by the Jinja templates of package template, which can use an earlier rendering. The others
@@ -284,9 +319,6 @@ type partTemplate interface {
 
 // renderParts is renderValues with a memo.
 func (m *Model) renderParts(t valueTemplate, turn *Turn, req *block.Request, out *Prompt) (done bool, err error) {
-	if turn.next == nil {
-		turn.next = &entry{}
-	}
 	turn.find()
 	turn.next.owner = turn.owner
 	next, before := turn.next, turn.before

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weft-go/weft/internal/require"
+	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/wire"
 	"github.com/weft-go/weft/tokenizers"
 	"github.com/weft-go/weft/tokenizers/prompt"
@@ -45,10 +46,21 @@ func sameWithMemo(t require.TestingT, m *prompt.Model, turn *prompt.Turn, api, s
 	require.Equal(t, want.Paths(), got.Paths(), body)
 	want.Namespace, got.Namespace = salt, salt
 	require.Equal(t, want.IDs(), got.IDs(), body)
+	require.Equal(t, len(want.Cuts()), len(got.Cuts()))
+	if m.Family() != "" && m.Tokenizer() != nil {
+		require.Equal(t, engineBody(t, m, plain, want), engineBody(t, m, req, got))
+	}
 	marks, faults := want.Breakpoints(plain)
 	again, faultsAgain := got.Breakpoints(req)
 	require.Equal(t, marks, again, body)
 	require.Equal(t, faults, faultsAgain)
+}
+
+// engineBody returns the body of a request to an engine.
+func engineBody(t require.TestingT, m *prompt.Model, req *block.Request, p *prompt.Prompt) string {
+	dec, err := m.NewDecoder(req, p, nil)
+	require.NoError(t, err)
+	return string(dec.AppendRequest(nil, "m"))
 }
 
 func wireAPI(name string) *wire.API {
@@ -168,7 +180,7 @@ func echoModel(t testing.TB) *prompt.Model {
 {%- if message.content == 'a' %}{% continue %}{% endif %};
 {%- endfor -%}
 {{ ns.seen | join(',') }}{% if add_generation_prompt %}>{% endif %}`
-	return newModel(t, compiled(source)(t), nil, prompt.Options{Tokenizer: ownTokenizer(t)})
+	return newModel(t, compiled(source)(t), nil, prompt.Options{Family: "hermes", Tokenizer: ownTokenizer(t)})
 }
 
 // lookingModel returns a model whose loops have effects and inputs that a memo cannot follow.
@@ -180,7 +192,7 @@ func lookingModel(t testing.TB) *prompt.Model {
 {%- set ns.all = ns.all + [message] -%}{{ ns.all | length }}{{ messages[-1].role }}{{ (messages | selectattr('role', 'equalto', 'user') | list) | length }}
 {%- set inner = namespace(k=loop.index0) %}{% set inner.k = inner.k + 1 %}{{ inner.k }}
 {%- endfor -%}`
-	return newModel(t, compiled(source)(t), nil, prompt.Options{Tokenizer: ownTokenizer(t)})
+	return newModel(t, compiled(source)(t), nil, prompt.Options{Family: "hermes", Tokenizer: ownTokenizer(t)})
 }
 
 // ownTokenizer returns a small tokenizer.

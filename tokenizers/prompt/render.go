@@ -37,6 +37,8 @@ type Prompt struct {
 	ids    []uint32
 	cuts   []cache.Prefix
 	done   bool            // ids and cuts were computed
+	turn   *Turn           // nil without a Memo
+	tokens *tokens         // with a Memo, once ids are computed
 	now    time.Time       // as given to Render
 	places []chat.Position // positions of the blocks in the messages
 	fitted []byte          // the messages, if Fit changed them; otherwise nil
@@ -62,7 +64,12 @@ func (p *Prompt) encode() {
 		return
 	}
 	p.done = true
-	p.ids, p.cuts = p.model.cache.AppendEncodePrefixes(nil, nil, p.Namespace, p.Segments)
+	if p.turn == nil {
+		p.ids, p.cuts = p.model.cache.AppendEncodePrefixes(nil, nil, p.Namespace, p.Segments)
+		return
+	}
+	p.tokens = p.turn.encode(p)
+	p.ids, p.cuts = p.tokens.ids, p.tokens.cuts
 }
 
 // Render renders req into a prompt. now is the time that templates may print.
