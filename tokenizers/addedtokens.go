@@ -57,7 +57,7 @@ func (l *adding) add(a AddedToken) {
 
 // readAdded reads the added tokens.
 func (t *Tokenizer) readAdded(s jsonr.Span) error {
-	p := part{"added_tokens", s}
+	p := part{path: "added_tokens", span: s}
 	t.addedAt = map[string]int32{}
 	t.idAt = map[uint32]int32{}
 	if p.null() {
@@ -67,7 +67,7 @@ func (t *Tokenizer) readAdded(s jsonr.Span) error {
 	r := jsonr.New(s, p.path)
 	for r.Array(); r.Next(); {
 		at := r.Path()
-		q := part{at, r.Raw()}
+		q := part{path: at, span: r.Raw()}
 		if r.Err() != nil {
 			break
 		}

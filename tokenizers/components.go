@@ -17,9 +17,19 @@ import (
 
 // part is a component of the file and its position.
 type part struct {
-	path string
-	span jsonr.Span
+	path  string
+	span  jsonr.Span
+	depth int // number of Sequences around it
 }
+
+// Limits of the stages around the model, well above what published files have. They bound the work of a load, which is
+// linear in the file for each level of a Sequence and for each normalizer, and the memory for compiled expressions.
+const (
+	maxNesting       = 16
+	maxNormalizers   = 256
+	maxPreTokenizers = 64
+	maxDecoders      = 64
+)
 
 func (p part) null() bool { return string(p.span.Data) == "null" }
 
@@ -128,6 +138,9 @@ func (p part) fields(v any) error {
 
 // list returns the elements of the array in field name of a Sequence.
 func (p part) list(name string) ([]part, error) {
+	if p.depth == maxNesting {
+		return nil, p.fail(ErrLimit, "nested in %d other sequences", maxNesting)
+	}
 	var out []part
 	r := jsonr.New(p.span, p.path)
 	var key []byte
@@ -138,7 +151,7 @@ func (p part) list(name string) ([]part, error) {
 		case name:
 			for r.Array(); r.Next(); {
 				at := r.Path()
-				out = append(out, part{at, r.Raw()})
+				out = append(out, part{at, r.Raw(), p.depth + 1})
 			}
 		default:
 			r.Fail("field %q", key)

@@ -296,7 +296,7 @@ func (t *Tokenizer) mergeDeclared(d declared) error {
 	t.added = list
 	t.addedAt, t.idAt = map[string]int32{}, map[uint32]int32{}
 	t.raw, t.normal, t.reachable, t.standIn = nil, nil, false, nil
-	if err := t.indexAdded(part{"added_tokens_decoder", jsonr.Span{Offset: -1}}); err != nil {
+	if err := t.indexAdded(part{path: "added_tokens_decoder", span: jsonr.Span{Offset: -1}}); err != nil {
 		return inFile(configFile, err)
 	}
 	return t.buildDecoder()

@@ -39,13 +39,14 @@ type decoder struct {
 	denormal *spm.Denormalizer
 	closes   bool // a space at the start of a text, which is dropped, ends the start
 
-	each []func(token string, first bool) string // the steps for single tokens
-	raw  bool                                    // the token is spelled in byte-level characters
+	each  []func(token string, first bool) string // the steps for single tokens
+	grows []growth                                // of Replace
+	raw   bool                                    // the token is spelled in byte-level characters
 }
 
 // readDecoder reads the chain of steps.
 func (t *Tokenizer) readDecoder(s jsonr.Span) error {
-	p := part{"decoder", s}
+	p := part{path: "decoder", span: s}
 	d := &t.dec
 	if p.null() {
 		// The reference joins the tokens with spaces.
@@ -61,6 +62,9 @@ func (t *Tokenizer) readDecoder(s jsonr.Span) error {
 	if err := d.read(p, &fused, true); err != nil {
 		return err
 	}
+	if err := p.checkGrowth(d.grows); err != nil {
+		return err
+	}
 	if len(d.whole) > 0 && d.stripChar != "" {
 		f := strip(d.stripChar, d.stripStart, d.stripEnd)
 		d.whole = slices.Insert(d.whole, 0, func(text string) string { return f(text, true) })
@@ -73,6 +77,9 @@ func (d *decoder) read(p part, fused *bool, only bool) error {
 	kind, err := p.kind()
 	if err != nil {
 		return err
+	}
+	if len(d.each)+len(d.late)+len(d.whole) > maxDecoders {
+		return p.fail(ErrLimit, "more than %d decoders", maxDecoders)
 	}
 	// add adds a step for single tokens. After Fuse and ByteLevel there is one token, the first.
 	add := func(f func(token string, first bool) string) {
@@ -155,6 +162,7 @@ func (d *decoder) read(p part, fused *bool, only bool) error {
 		if err != nil {
 			return err
 		}
+		d.grows = append(d.grows, r.growth())
 		add(func(token string, _ bool) string { return r.apply(token) })
 		return nil
 	case "BPEDecoder":
@@ -347,7 +355,7 @@ func (t *Tokenizer) buildPieces() (err error) {
 		}
 		for k := range b {
 			if err := b[k].Add(id, []byte(text[k]), false); err != nil {
-				return part{"pieces", jsonr.Span{Offset: -1}}.fail(ErrLimit, "%s", err)
+				return part{path: "pieces", span: jsonr.Span{Offset: -1}}.fail(ErrLimit, "%s", err)
 			}
 		}
 	}
@@ -355,15 +363,19 @@ func (t *Tokenizer) buildPieces() (err error) {
 		d.start, err = b[1].Build()
 	}
 	if err != nil {
-		return part{"pieces", jsonr.Span{Offset: -1}}.fail(ErrFormat, "%s", err)
+		return part{path: "pieces", span: jsonr.Span{Offset: -1}}.fail(ErrFormat, "%s", err)
 	}
 	return nil
 }
+
+// maxDecoded is the number of bytes that the decoded texts of a vocabulary may have beyond a multiple of their spelling.
+const maxDecoded = 16 << 20
 
 // texts returns the table of decoded texts, for the first token or for later ones.
 func (t *Tokenizer) texts(first bool) (*vocab.Table, error) {
 	var b vocab.Builder
 	b.Grow(t.vocab.Count()+len(t.added), t.vocab.Count()*6)
+	spelled, decoded := 0, 0 // bytes
 	for id := range uint32(len(t.flags)) {
 		token, ok := t.Token(id)
 		if !ok {
@@ -380,13 +392,17 @@ func (t *Tokenizer) texts(first bool) (*vocab.Table, error) {
 		} else {
 			s = t.dec.joined(s, first)
 		}
+		spelled, decoded = spelled+len(token)+1, decoded+len(s)
+		if decoded > maxDecoded+4*spelled {
+			return nil, part{path: "decoder", span: jsonr.Span{Offset: -1}}.fail(ErrLimit, "lengthens the vocabulary to more than %d bytes", maxDecoded+4*spelled)
+		}
 		if err := b.Add(id, []byte(s), false); err != nil {
-			return nil, part{"model.vocab", jsonr.Span{Offset: -1}}.fail(ErrLimit, "%s", err)
+			return nil, part{path: "model.vocab", span: jsonr.Span{Offset: -1}}.fail(ErrLimit, "%s", err)
 		}
 	}
 	table, err := b.Build()
 	if err != nil {
-		return nil, part{"model.vocab", jsonr.Span{Offset: -1}}.fail(ErrFormat, "%s", err)
+		return nil, part{path: "model.vocab", span: jsonr.Span{Offset: -1}}.fail(ErrFormat, "%s", err)
 	}
 	return table, nil
 }

@@ -51,7 +51,8 @@
 // lack the 13 bytes that never occur in UTF-8; those become question marks.)
 //
 // Nothing here panics on any text, IDs or file. Memory during a load is bounded by a small multiple of the file's size,
-// which is limited to 256 MiB, and 96 MB for what the largest ID requires.
+// which is limited to 256 MiB, and 96 MB for what the largest ID requires. Normalizers and decoders that could lengthen a
+// text without bound are refused.
 //
 // # Concurrency and cost
 //

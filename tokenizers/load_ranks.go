@@ -83,7 +83,7 @@ func (m *ranked) build() (*Tokenizer, error) {
 		return fail("ranks", ErrUnsupported, "%s", strings.TrimPrefix(err.Error(), "bpe: "))
 	}
 	t.useBytes(model)
-	if err := t.indexAdded(part{"special tokens", jsonr.Span{Offset: -1}}); err != nil {
+	if err := t.indexAdded(part{path: "special tokens", span: jsonr.Span{Offset: -1}}); err != nil {
 		return nil, inFile(m.file, err)
 	}
 	if err := t.buildDecoder(); err != nil {

@@ -64,7 +64,7 @@ type pieceWords struct{ words[spm.State] }
 // indexPieces completes a tokenizer of SentencePiece after its added tokens are known.
 func (t *Tokenizer) indexPieces(file string) error {
 	t.addedAt, t.idAt = map[string]int32{}, map[uint32]int32{}
-	if err := t.indexAdded(part{"pieces", jsonr.Span{Offset: -1}}); err != nil {
+	if err := t.indexAdded(part{path: "pieces", span: jsonr.Span{Offset: -1}}); err != nil {
 		return inFile(file, err)
 	}
 	if err := t.buildDecoder(); err != nil {

@@ -62,7 +62,7 @@ func parseTekken(data []byte) (*Tokenizer, error) {
 		if !ok {
 			return part{}, &Error{field: name, Offset: -1, reason: "is missing", err: ErrFormat}
 		}
-		return part{name, s}, nil
+		return part{path: name, span: s}, nil
 	}
 	p, err := at("config")
 	if err != nil {
@@ -75,7 +75,7 @@ func parseTekken(data []byte) (*Tokenizer, error) {
 	special, listed := parts["special_tokens"]
 	m := ranked{file: tekkenFile, pattern: c.pattern}
 	if listed && string(special.Data) != "null" {
-		if m.added, err = readTekkenSpecial(part{"special_tokens", special}, c); err != nil {
+		if m.added, err = readTekkenSpecial(part{path: "special_tokens", span: special}, c); err != nil {
 			return nil, err
 		}
 	} else {
@@ -177,7 +177,7 @@ func readTekkenConfig(p part) (c tekkenConfig, err error) {
 	}
 	for _, k := range []string{"pattern", "version", "default_vocab_size", "default_num_special_tokens"} {
 		if !seen[k] {
-			return c, part{p.path + "." + k, p.span}.fail(ErrFormat, "is missing")
+			return c, part{path: p.path + "." + k, span: p.span}.fail(ErrFormat, "is missing")
 		}
 	}
 	if c.size < c.special+256 {

@@ -42,7 +42,7 @@ func (f fieldsOf) field(name string) part {
 	if !ok {
 		s = jsonr.Span{Data: []byte("null"), Offset: f.span.Offset}
 	}
-	return part{f.path + "." + name, s}
+	return part{path: f.path + "." + name, span: s}
 }
 
 // only returns an error if there are fields other than names.
@@ -69,7 +69,7 @@ func (p part) value(v any) error {
 
 // readModel reads the model. Old files omit its type.
 func (t *Tokenizer) readModel(s jsonr.Span) error {
-	f, err := part{"model", s}.object()
+	f, err := part{path: "model", span: s}.object()
 	if err != nil {
 		return err
 	}

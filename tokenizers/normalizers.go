@@ -12,10 +12,17 @@ import (
 	"github.com/weft-go/weft/tokenizers/internal/unidata"
 )
 
-func (t *Tokenizer) readNormalizer(s jsonr.Span) error { return t.normalizer(part{"normalizer", s}) }
+func (t *Tokenizer) readNormalizer(s jsonr.Span) error {
+	p := part{path: "normalizer", span: s}
+	var g []growth
+	if err := t.normalizer(p, &g); err != nil {
+		return err
+	}
+	return p.checkGrowth(g)
+}
 
-// normalizer appends the steps of a normalizer.
-func (t *Tokenizer) normalizer(p part) error {
+// normalizer appends the steps of a normalizer, and how they lengthen texts to g.
+func (t *Tokenizer) normalizer(p part, g *[]growth) error {
 	if p.null() {
 		return nil
 	}
@@ -27,20 +34,26 @@ func (t *Tokenizer) normalizer(p part) error {
 		parts, err := p.list("normalizers")
 		for _, q := range parts {
 			if err == nil {
-				err = t.normalizer(q)
+				err = t.normalizer(q, g)
 			}
 		}
 		return err
 	}
-	step, err := readStep(p, kind)
+	if len(t.norm) == maxNormalizers {
+		return p.fail(ErrLimit, "more than %d normalizers", maxNormalizers)
+	}
+	step, err := readStep(p, kind, g)
 	if err == nil {
 		t.norm = append(t.norm, step)
 	}
 	return err
 }
 
-func readStep(p part, kind string) (normal.Step, error) {
+func readStep(p part, kind string, g *[]growth) (normal.Step, error) {
 	plain := func(s normal.Step) (normal.Step, error) { return s, p.fields(&struct{ Type string }{}) }
+	if f, ok := growthOf[kind]; ok {
+		*g = append(*g, growth{any: true, factor: f, unicode: true})
+	}
 	switch kind {
 	case "NFC":
 		return plain(normal.NFC())
@@ -69,12 +82,16 @@ func readStep(p part, kind string) (normal.Step, error) {
 	case "Prepend":
 		var v struct{ Type, Prepend string }
 		err := p.fields(&v)
+		if len(v.Prepend) > maxPrepend {
+			return nil, p.fail(ErrLimit, "%d bytes to prepend, the limit is %d", len(v.Prepend), maxPrepend)
+		}
 		return normal.Prepend(v.Prepend), err
 	case "Replace":
 		r, err := readReplace(p)
 		if err != nil {
 			return nil, err
 		}
+		*g = append(*g, r.growth())
 		return r.step(), nil
 	case "Precompiled":
 		var v struct {
@@ -84,9 +101,13 @@ func readStep(p part, kind string) (normal.Step, error) {
 		if err := p.fields(&v); err != nil {
 			return nil, err
 		}
-		s, err := normal.Precompiled(v.Map)
+		s, longest, err := normal.Precompiled(v.Map)
 		if err != nil {
 			return nil, p.fail(ErrFormat, "%s", err)
+		}
+		*g = append(*g, growth{any: true, factor: float64(longest), unicode: true})
+		if longest > maxReplaced {
+			return nil, p.fail(ErrLimit, "a replacement of %d bytes, the limit is %d", longest, maxReplaced)
 		}
 		return s, nil
 	case "BertNormalizer":
@@ -106,6 +127,10 @@ func readStep(p part, kind string) (normal.Step, error) {
 	}
 	return nil, p.refuse("normalizer %q", kind)
 }
+
+// growthOf contains the factors of normalizers with fixed rules. The longest compatibility decomposition has 33 bytes for
+// 3; BertNormalizer decomposes canonically and puts spaces around characters.
+var growthOf = map[string]float64{"NFC": 3, "NFD": 4, "NFKC": 11, "NFKD": 11, "Lowercase": 1.5, "ByteLevel": 2, "BertNormalizer": 6}
 
 // pattern is the form of patterns in files; one field is set.
 type pattern struct{ Regex, String *string }

@@ -232,7 +232,7 @@ func fill[T any](s []T, n int, x T, front bool) []T {
 }
 
 func (t *Tokenizer) readTruncation(s jsonr.Span) error {
-	p := part{"truncation", s}
+	p := part{path: "truncation", span: s}
 	if p.null() {
 		return nil
 	}
@@ -261,7 +261,7 @@ func (t *Tokenizer) readTruncation(s jsonr.Span) error {
 const maxPadding = 1 << 20
 
 func (t *Tokenizer) readPadding(s jsonr.Span) error {
-	p := part{"padding", s}
+	p := part{path: "padding", span: s}
 	if p.null() {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 func (t *Tokenizer) readPostProcessor(s jsonr.Span) error {
-	p := part{"post_processor", s}
+	p := part{path: "post_processor", span: s}
 	if err := t.postProcessor(p); err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 
 func (t *Tokenizer) readPreTokenizer(s jsonr.Span) error {
 	t.mapped = -1
-	if err := t.preTokenizer(part{"pre_tokenizer", s}); err != nil {
+	if err := t.preTokenizer(part{path: "pre_tokenizer", span: s}); err != nil {
 		return err
 	}
 	rewritten := len(t.norm) > 0
@@ -32,6 +32,9 @@ func (t *Tokenizer) preTokenizer(p part) error {
 	kind, err := p.kind()
 	if err != nil {
 		return err
+	}
+	if len(t.steps) >= maxPreTokenizers {
+		return p.fail(ErrLimit, "more than %d steps", maxPreTokenizers)
 	}
 	cut := func(s pretok.Splitter, fields any) error {
 		t.steps = append(t.steps, step{cut: s})

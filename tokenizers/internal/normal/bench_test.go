@@ -79,7 +79,7 @@ func shared(b *testing.B) normal.Step {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := normal.Precompiled(m)
+	s, _, err := normal.Precompiled(m)
 	if err != nil {
 		b.Fatal(err)
 	}

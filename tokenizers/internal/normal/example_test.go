@@ -18,7 +18,7 @@ func ExampleRun() {
 }
 
 func ExamplePrecompiled() {
-	step, err := normal.Precompiled(charsmap(map[string]string{"ﬁ": "fi", "\t": " "}))
+	step, _, err := normal.Precompiled(charsmap(map[string]string{"ﬁ": "fi", "\t": " "}))
 	if err != nil {
 		fmt.Println(err)
 		return

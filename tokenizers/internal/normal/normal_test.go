@@ -33,7 +33,7 @@ var (
 )
 
 func precompiled(charsmap []byte) normal.Step {
-	s, err := normal.Precompiled(charsmap)
+	s, _, err := normal.Precompiled(charsmap)
 	if err != nil {
 		panic(err)
 	}
@@ -205,7 +205,7 @@ func TestPrecompiledErrors(t *testing.T) {
 		{"no trie", []byte{0, 0, 0, 0, 'a', 0}, "no trie"},
 		{"texts", append(slices.Clip(good), 0xff), "texts are not UTF-8"},
 	} {
-		if _, err := normal.Precompiled(c.in); err == nil || err.Error() != c.want {
+		if _, _, err := normal.Precompiled(c.in); err == nil || err.Error() != c.want {
 			t.Errorf("%s: %v, want %s", c.name, err, c.want)
 		}
 	}
@@ -214,7 +214,7 @@ func TestPrecompiledErrors(t *testing.T) {
 	for i := 4; i < len(good)-2; i += testsize.Pick(16, 4, 1) {
 		bad := slices.Clone(good)
 		bad[i] ^= 0xFF
-		step, err := normal.Precompiled(bad)
+		step, _, err := normal.Precompiled(bad)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,29 +24,32 @@ import (
 // then the whole key is replaced. All of that is reproduced, also what looks like a mistake: a cluster
 // removed at the very start of a text puts the origins of what follows off by its characters.
 //
-// The error describes the fault in charsmap. Its memory is not kept. A trie that points outside itself or outside the texts
+// longest is the length of the longest text in bytes. The error describes the fault in charsmap. Its memory is not kept. A trie that points outside itself or outside the texts
 // has no rule there (the reference stops the program).
-func Precompiled(charsmap []byte) (Step, error) {
+func Precompiled(charsmap []byte) (step Step, longest int, err error) {
 	if len(charsmap) < 4 {
-		return nil, errors.New("shorter than the 4 bytes of its first field")
+		return nil, 0, errors.New("shorter than the 4 bytes of its first field")
 	}
 	size := uint64(binary.LittleEndian.Uint32(charsmap))
 	rest := charsmap[4:]
 	if n := size &^ 3; n > uint64(len(rest)) {
-		return nil, fmt.Errorf("trie of %d bytes exceeds the remaining %d bytes", size, len(rest))
+		return nil, 0, fmt.Errorf("trie of %d bytes exceeds the remaining %d bytes", size, len(rest))
 	}
 	x := &precompiled{trie: make([]uint32, size/4)}
 	if len(x.trie) == 0 {
-		return nil, errors.New("no trie")
+		return nil, 0, errors.New("no trie")
 	}
 	for i := range x.trie {
 		x.trie[i] = binary.LittleEndian.Uint32(rest[4*i:])
 	}
 	rest = rest[4*len(x.trie):]
 	if !utf8.Valid(rest) {
-		return nil, errors.New("texts are not UTF-8")
+		return nil, 0, errors.New("texts are not UTF-8")
 	}
 	x.texts = string(rest)
+	for text := range strings.SplitSeq(x.texts, "\x00") {
+		longest = max(longest, len(text))
+	}
 	var key [utf8.UTFMax]byte
 	for c := range rune(1 << 16) {
 		switch unidata.Grapheme(c) {
@@ -62,7 +65,7 @@ func Precompiled(charsmap []byte) (Step, error) {
 			x.inert[c>>6] |= 1 << (c & 63)
 		}
 	}
-	return x, nil
+	return x, longest, nil
 }
 
 type precompiled struct {

@@ -81,6 +81,9 @@ func Literal(s string) (*Pattern, error) {
 // String returns the expression.
 func (p *Pattern) String() string { return p.expr }
 
+// MatchesEmpty reports whether the expression may match the empty string. It may be true if it does not.
+func (p *Pattern) MatchesEmpty() bool { return p.emptyOK }
+
 // Find returns the first match in s that starts at or after from, which must be the start of a character or len(s).
 // Look-behind and anchors also examine the text before from. ok is false if there is no match.
 //

@@ -43,8 +43,8 @@ func newCharsmap(b []byte) (*charsmap, error) {
 		if n < 0 {
 			n = len(m.texts) - at
 		}
-		if n > maxRule {
-			return nil, fmt.Errorf("a replacement of %d bytes, the limit is %d: %w", n, maxRule, ErrLimit)
+		if n > maxTo {
+			return nil, fmt.Errorf("a replacement of %d bytes, the limit is %d: %w", n, maxTo, ErrLimit)
 		}
 		at += n + 1
 	}

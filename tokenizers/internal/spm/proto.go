@@ -15,7 +15,8 @@ import (
 // Limits of a file. The longest pieces of published models have less than 100 bytes.
 const (
 	MaxPiece = 4096 // bytes
-	maxRule  = 1024 // bytes of the text or of the replacement of a normalizer's rule
+	maxRule  = 1024 // bytes of the text of a normalizer's rule, of which the rest is not examined
+	maxTo    = 256  // bytes of the replacement of a rule, and of the text for unknown pieces
 )
 
 // Conditions that an [Error] wraps.
@@ -260,8 +261,8 @@ func (f *file) trainer(m *message) *Error {
 		case m.field >= 41 && m.field <= 43 && m.want(0):
 			f.ids[m.field-41] = int64(int32(m.num))
 		case m.field == 44 && m.want(2):
-			if len(m.bytes) > maxRule {
-				return &Error{"trainer_spec.unk_surface", m.start, fmt.Sprintf("%d bytes, the limit is %d", len(m.bytes), maxRule), ErrLimit}
+			if len(m.bytes) > maxTo {
+				return &Error{"trainer_spec.unk_surface", m.start, fmt.Sprintf("%d bytes, the limit is %d", len(m.bytes), maxTo), ErrLimit}
 			}
 			f.unkSurface = string(m.bytes)
 		case m.field >= 46 && m.field <= 48 && m.want(2):

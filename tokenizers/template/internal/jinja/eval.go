@@ -79,6 +79,7 @@ const (
 	maxRange   = 100_000 // elements of a range, as in Jinja's sandbox
 	defMaxText = 64 << 20
 	defSteps   = 20_000_000
+	callSteps  = 10 // steps of the call of a macro, by its cost
 )
 
 // fail ends the rendering with an error at the current position.
@@ -118,7 +119,7 @@ func (rt *render) charge(n int) {
 	}
 }
 
-// step accounts for n turns of a loop.
+// step accounts for n turns of a loop, or other work.
 func (rt *render) step(n int) {
 	if rt.steps += n; rt.steps > rt.maxSteps {
 		rt.limit("more than %d steps", rt.maxSteps)
@@ -430,6 +431,7 @@ func (s *callStmt) exec(rt *render) ctl {
 
 // call runs a macro, as Jinja's Macro.__call__ does.
 func (m *macro) call(rt *render, a *args) Value {
+	rt.step(callSteps)
 	d := m.def
 	vals := make([]Value, len(d.params))
 	n := copy(vals, a.pos)
@@ -1190,6 +1192,7 @@ func (e *callExpr) arguments(rt *render, a *args, caller *macro) {
 }
 
 func (rt *render) call(fn Value, a *args) Value {
+	rt.step(1)
 	switch f := fn.(type) {
 	case *callable:
 		return f.fn(rt, a)

@@ -3,8 +3,10 @@
 package jinja
 
 import (
+	"errors"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/weft-go/weft/tokenizers/internal/testsize"
@@ -182,6 +184,27 @@ func TestLimits(t *testing.T) {
 		tpl, err := Compile("t", src)
 		if err == nil {
 			_, _ = tpl.Render(Input{})
+		}
+	}
+}
+
+// Calls count as steps: macros that call themselves twice take time without a loop.
+func TestCallsCount(t *testing.T) {
+	for i, src := range []string{
+		`{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(60) }}`,
+		`{% macro m(n) %}{% if n %}{% call m(n - 1) %}{% endcall %}{% call m(n - 1) %}{% endcall %}{% endif %}{{ caller() }}{% endmacro %}{% call m(60) %}{% endcall %}`,
+	} {
+		if i%testsize.Pick(2, 2, 1) != 0 {
+			continue
+		}
+		tpl, err := Compile("t", src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		_, err = tpl.Render(Input{})
+		if e, ok := errors.AsType[*Error](err); !ok || !e.Limit || !strings.HasPrefix(e.Reason, "more than 20000000 steps") {
+			t.Errorf("%s: %v after %v", src, err, time.Since(start))
 		}
 	}
 }
