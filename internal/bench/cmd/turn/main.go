@@ -3,7 +3,7 @@
 // Command turn measures the CPU time and the memory that the gateway needs for one turn of an agent, stage by stage,
 // and of minimal scans of the same body.
 //
-//	go run ./cmd/turn [-sizes 12,50,100,200] [-templates qwen3,gpt-oss,deepseek] [-states warm,cold] [-n N] [-json]
+//	go run ./cmd/turn [-sizes 12K,50K,100K,200K] [-templates qwen3,gpt-oss,deepseek] [-states warm,cold] [-n N] [-json]
 //
 // It prints a table for each template and size, or with -json a line per row. Needs the shared test data (WEFT_SHARED)
 // for the vocabularies. README.md of the module describes the measurements.
@@ -48,7 +48,7 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.sizes, "sizes", "12,50,100,200", "sizes of the prompt, in thousands of tokens")
+	flag.StringVar(&o.sizes, "sizes", "12K,50K,100K,200K", "sizes of the prompt in tokens; 100, 100K and 100000 are the same")
 	flag.StringVar(&o.templates, "templates", "qwen3,gpt-oss,deepseek", "templates")
 	flag.StringVar(&o.states, "states", "warm,cold", "warm: the previous turn is known; cold: nothing of the conversation is")
 	flag.IntVar(&o.turns, "n", 32, "turns per row; more, up to eight times as many, until some garbage was collected")
@@ -75,9 +75,9 @@ func measure(o *options, w io.Writer) error {
 	}
 	var sizes []int
 	for s := range strings.SplitSeq(o.sizes, ",") {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 {
-			return fmt.Errorf("-sizes: invalid size %q", s)
+		n, err := parseSize(s)
+		if err != nil {
+			return err
 		}
 		sizes = append(sizes, n)
 	}
@@ -112,6 +112,21 @@ func measure(o *options, w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// parseSize parses a number of tokens: 100K, 100 for short, or 100000. It returns thousands.
+func parseSize(s string) (int, error) {
+	number, inThousands := strings.CutSuffix(strings.ToUpper(s), "K")
+	n, err := strconv.Atoi(number)
+	if !inThousands && n >= 1000 && n%1000 == 0 {
+		n /= 1000
+	} else if !inThousands && n >= 1000 {
+		err = strconv.ErrRange
+	}
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("-sizes: invalid size %q: want thousands of tokens, as 100, 100K or 100000", s)
+	}
+	return n, nil
 }
 
 // rows measures one template and size.

@@ -103,3 +103,15 @@ func TestRows(t *testing.T) {
 		}
 	}
 }
+
+func TestParseSize(t *testing.T) {
+	for s, want := range map[string]int{"12": 12, "100": 100, "100K": 100, "100k": 100, "100000": 100, "1000": 1, "2000K": 2000} {
+		n, err := parseSize(s)
+		require.NoError(t, err)
+		require.Equal(t, want, n, s)
+	}
+	for _, s := range []string{"", "K", "0", "-1", "1500", "100M", "1.5K"} {
+		_, err := parseSize(s)
+		require.Error(t, err, s)
+	}
+}
