@@ -147,7 +147,7 @@ func (m *Model) NewDecoder(req *block.Request, p *Prompt, opt *DecoderOptions) (
 	if d.parser, err = m.opt.Parsers.New(m.opt.Family, &po); err != nil {
 		return nil, fmt.Errorf("prompt: %w", err)
 	}
-	d.ids = callIDs{past: pastIDs(req), number: numberIn(m.grammar)}
+	d.ids = callIDs{req: req, number: numberIn(m.grammar)}
 	if d.total = new(totals); d.opt.Shared != nil {
 		d.total = d.opt.Shared.total
 	} else {

@@ -18,7 +18,8 @@ import (
 //
 // A model that writes ids sometimes restarts at 0, so its ids are used only if they are new.
 type callIDs struct {
-	past   map[string]bool // ids in the request; not modified
+	req    *block.Request
+	past   map[string]bool // ids in the request; nil until the first call
 	given  []string        // ids assigned in this response
 	number string          // text before the number in the model's ids; "" if they have no number
 }
@@ -47,6 +48,9 @@ func numberIn(g *grammar.Grammar) string {
 // next returns the id of the next call: the model's id if it is new, otherwise an id of the same form with another
 // number, otherwise minted, with a suffix if a client used it before.
 func (c *callIDs) next(own, minted string) string {
+	if c.past == nil {
+		c.past = pastIDs(c.req)
+	}
 	id := own
 	if base, ok := c.numbered(own); ok {
 		for n := len(c.past) + len(c.given); !c.free(id); n++ {

@@ -77,12 +77,12 @@ func TestWarmTurnMemory(t *testing.T) {
 		allocs float64
 		kb     float64
 	}{
-		{"chatml", nil, "hermes", 20, 1585, 1030},
-		{"chatml", nil, "hermes", 80, 4320, 2950},
-		{"jinja", jinja, "hermes", 20, 1300, 1315},
-		{"jinja", jinja, "hermes", 80, 3060, 3580},
-		{"harmony", lookup("harmony", variables{"sampled_calls": true}), "harmony", 80, 3480, 3450},
-		{"deepseek", lookup("deepseek_v3_2", nil), "deepseek_v3_2", 80, 4190, 3390},
+		{"chatml", nil, "hermes", 20, 1485, 765},
+		{"chatml", nil, "hermes", 80, 3960, 1945},
+		{"jinja", jinja, "hermes", 20, 920, 715},
+		{"jinja", jinja, "hermes", 80, 1725, 1715},
+		{"harmony", lookup("harmony", variables{"sampled_calls": true}), "harmony", 80, 3120, 1960},
+		{"deepseek", lookup("deepseek_v3_2", nil), "deepseek_v3_2", 80, 3835, 2110},
 	} {
 		if testing.Short() && tt.turns > 20 {
 			continue
