@@ -203,7 +203,7 @@ func (p *tagged) opened() bool {
 	}
 	t := p.tag
 	m, st := -1, scan.No
-	if p.wrapper && t.Open.Text != "" {
+	if p.wrapper && t.Open.Text != "" && !p.objectInBlock() {
 		m, st = p.expect(p.sets.callOpen)
 	} else {
 		p.skipBlanks()
@@ -299,6 +299,15 @@ func (p *tagged) opened() bool {
 	}
 	p.beginCalls()
 	return true
+}
+
+// objectInBlock reports whether a call object follows the opening tag of a block, in families that write either.
+func (p *tagged) objectInBlock() bool {
+	if p.tag.Body.Call == nil || p.node != 0 {
+		return false
+	}
+	p.skipBlanks()
+	return p.pos < len(p.win) && p.win[p.pos] == '{'
 }
 
 // openGuided drops an opening tag that engines leave around a guided document: the bytes after it can only begin the

@@ -219,6 +219,9 @@ func (d *dialect) tagged(t testing.TB, g *grammar.Tagged) {
 	default:
 		d.bare = g.Open.Text == ""
 		d.call = func(tool string) string {
+			if len(b.Call.Name) == 0 {
+				return open(tool) + `{"` + tool + `": {`
+			}
 			return open(tool) + `{"` + b.Call.Name[0] + `": "` + tool + `", "` + b.Call.Arguments[0] + `": {`
 		}
 		d.uncall = "}}" + g.Close.Text

@@ -26,13 +26,17 @@ type UnknownFamilyError struct {
 	Near  []string // similar known names, best first
 	Model string   // the family of the model that Name seems to be, as returned by LookupModel, or ""
 
-	known []string // the names in the registry
+	known   []string // the names in the registry
+	refused string   // why weft has no family of that name
 }
 
-// Error returns a message with Near, Model or, if both are empty, all names in the registry.
+// Error returns a message with Near, Model or, if both are empty, all names in the registry. For a name that other engines
+// register it reports why weft does not have it.
 func (e *UnknownFamilyError) Error() string {
 	s := fmt.Sprintf("parsers: unknown family %q", e.Name)
 	switch {
+	case e.refused != "":
+		return s + "; " + e.refused
 	case len(e.Near) > 0:
 		return s + "; did you mean " + strings.Join(e.Near, ", ") + "?"
 	case e.Model != "":

@@ -489,6 +489,20 @@ func FuzzQwen3Coder(f *testing.F)         { fuzz(f, "qwen3_coder") }
 func FuzzQwen3Thinking(f *testing.F)      { fuzz(f, "qwen3_thinking") }
 func FuzzSarashina(f *testing.F)          { fuzz(f, "sarashina") }
 func FuzzStep3(f *testing.F)              { fuzz(f, "step3") }
+func FuzzApriel(f *testing.F)             { fuzz(f, "apriel") }
+func FuzzApertus(f *testing.F)            { fuzz(f, "apertus") }
+func FuzzDots(f *testing.F)               { fuzz(f, "dots") }
+func FuzzERNIE45(f *testing.F)            { fuzz(f, "ernie45") }
+func FuzzGigaChat3(f *testing.F)          { fuzz(f, "gigachat3") }
+func FuzzGranite20B(f *testing.F)         { fuzz(f, "granite_20b_fc") }
+func FuzzHunyuanA13B(f *testing.F)        { fuzz(f, "hunyuan_a13b") }
+func FuzzHyV3(f *testing.F)               { fuzz(f, "hy_v3") }
+func FuzzInternLM(f *testing.F)           { fuzz(f, "internlm") }
+func FuzzLing3(f *testing.F)              { fuzz(f, "ling3") }
+func FuzzLongCat(f *testing.F)            { fuzz(f, "longcat") }
+func FuzzMiniCPM5(f *testing.F)           { fuzz(f, "minicpm5") }
+func FuzzSeedOSS(f *testing.F)            { fuzz(f, "seed_oss") }
+func FuzzXLAM(f *testing.F)               { fuzz(f, "xlam") }
 func FuzzStep35(f *testing.F)             { fuzz(f, "step3p5") }
 
 // TestFuzzTargets asserts that every family has its fuzz target above.

@@ -144,6 +144,7 @@ const (
 	nameField
 	argsField
 	idField
+	keyedField // arguments, whose key is the name
 )
 
 // guidedField returns the meaning of a key of a guided call.

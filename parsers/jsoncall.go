@@ -57,7 +57,9 @@ func (p *tagged) jsonBody() bool {
 				return p.broken(event.BadArguments)
 			}
 			if j.field = otherField; !j.long {
-				j.field = p.fieldOf(m.win[m.start:m.pos])
+				if j.field = p.fieldOf(m.win[m.start:m.pos]); j.field == keyedField && !p.keyed(m.win[m.start:m.pos]) {
+					return p.broken(event.BadName)
+				}
 			}
 			m.start = m.pos
 			j.at = jsonColon
@@ -119,6 +121,17 @@ func (p *tagged) jsonBody() bool {
 		m.start = m.pos
 	}
 	return false
+}
+
+// keyed takes the name of a call from the key of its only member.
+func (p *tagged) keyed(quoted []byte) bool {
+	j := &p.json
+	if j.field = argsField; j.named {
+		return false
+	}
+	p.call.name = jsontext.AppendUnquoted(p.call.name[:0], quoted)
+	j.named = len(p.call.name) > 0
+	return j.named
 }
 
 // jsonMember reads on in a value and reports whether it is complete.
@@ -239,6 +252,9 @@ func (p *tagged) endJSON() bool {
 
 func (p *tagged) fieldOf(quoted []byte) jsonField {
 	c := p.tag.Body.Call
+	if len(c.Name) == 0 {
+		return keyedField
+	}
 	key := string(quoted[1 : len(quoted)-1])
 	if slices.Contains(c.Name, key) {
 		return nameField

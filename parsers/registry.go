@@ -146,7 +146,21 @@ func (r *Registry) lookup(name string) (*entry, error) {
 // unknown returns the error for a name that is not in r.
 func (r *Registry) unknown(name string) error {
 	model, _ := LookupModel(name)
-	return &UnknownFamilyError{Name: name, Near: r.near(name, model != ""), Model: model, known: r.Names()}
+	return &UnknownFamilyError{Name: name, Near: r.near(name, model != ""), Model: model, known: r.Names(), refused: refused(name)}
+}
+
+// refused returns why there is no family of a name that another engine registers, or "".
+func refused(name string) string {
+	switch fold(name) {
+	case "telechat4", "xing40", "xingchen4", "iquestcoder", "k2horizon", "openpanguv2", "plamo3", "hyperclovaxseedthink",
+		"glm53flash", "hyv4", "solaropen2", "gigachat35", "spark25":
+		return "no public template, parser or recorded output documents its format"
+	case "functionary", "rekaedge", "solaropen":
+		return "its layout, which chat templates of llama.cpp document, has no grammar yet"
+	case "glm4":
+		return "the format of GLM-4 before 4.5, a name on a line and JSON without any tag, cannot be distinguished from text"
+	}
+	return ""
 }
 
 // New returns a parser of the family called name, as [Registry.Lookup] understands it. Nil options are defaults. The

@@ -12,6 +12,15 @@ import (
 )
 
 // A combination is compiled once, regardless of the names by which its families are looked up.
+// TestRefusedFamilies tests that names of other engines are refused with a reason.
+func TestRefusedFamilies(t *testing.T) {
+	for _, name := range []string{"telechat4", "xing4_0", "functionary", "Solar-Open", "glm4"} {
+		_, err := parsers.New(name, nil)
+		require.Error(t, err)
+		require.Regexp(t, `^parsers: unknown family ".*"; .*(no public|no grammar yet|cannot be distinguished)`, err.Error())
+	}
+}
+
 func TestCombinationsOfAliases(t *testing.T) {
 	r := parsers.Default()
 	tools, reasoning := family.New("qwen3_coder"), family.New("nemotron_deci")

@@ -65,6 +65,9 @@ const (
 	leaksMarkup          reason = "leaksMarkup"
 	readsMore            reason = "readsMore"
 	promotesReasoning    reason = "promotesReasoning"
+	byteLevel            reason = "byteLevel"
+	cdataKept            reason = "cdataKept"
+	validates            reason = "validates"
 	dependsOnChunks      reason = "dependsOnChunks"
 )
 
@@ -170,6 +173,11 @@ var reasons = map[reason]string{
 		"version or an object instead of a list; weft reads it.",
 	promotesReasoning: "vLLM moves reasoning to the text if there is no other (force_nonempty_content); that is the server's " +
 		"business.",
+	byteLevel: "Artefact: the test feeds tags as a wrong detokenizer spells them, without their spaces or with a byte-level " +
+		"character instead.",
+	cdataKept: "Upstream takes the value out of a CDATA section; weft leaves it, since no other family has one.",
+	validates: "Upstream's MiniCPM parser validates calls: it drops or renames tools, and drops or unwraps arguments, by the " +
+		"request's schema; weft parses.",
 	dependsOnChunks: "Upstream's result depends on the chunks, as its test records; weft's does not.",
 }
 

@@ -5,12 +5,14 @@ package conformance
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/weft-go/weft/internal/require"
+	"github.com/weft-go/weft/parsers"
 )
 
 // upstreamTables are the tables of differences.
@@ -23,25 +25,57 @@ func TestUpstream(t *testing.T) {
 	var mu sync.Mutex
 	totals := map[string]*tally{}
 	t.Run("cases", func(t *testing.T) {
-		for _, file := range []string{"vllm", "sglang", "llamacpp"} {
+		for source, file := range upstreamSources {
 			for family, list := range load(t, shared(t, "corpus", "parsers", "upstream", file+".jsonl"), func(c *upstreamCase) string { return c.Family }) {
-				t.Run(file+"/"+family, func(t *testing.T) {
+				t.Run(source+"/"+family, func(t *testing.T) {
 					t.Parallel()
-					n := runUpstream(t, list, table)
+					n := runUpstream(t, source, list, table)
 					mu.Lock()
 					defer mu.Unlock()
-					if totals[family] == nil {
-						totals[family] = &tally{}
+					g, err := parsers.Default().Lookup(family)
+					require.NoError(t, err)
+					if totals[g.Name] == nil {
+						totals[g.Name] = &tally{}
 					}
-					totals[family].add(n)
+					totals[g.Name].add(n)
 				})
 			}
 		}
 	})
-	stale(t, table, "vllm", "sglang", "llamacpp")
+	stale(t, table)
+	var rows string
 	for _, family := range slices.Sorted(maps.Keys(totals)) {
-		t.Logf("%s: %v", family, totals[family])
+		n := totals[family]
+		t.Logf("%s: %v", family, n)
+		rows += fmt.Sprintf("| `%s` | %d | %d | %d | %d | %d |\n", family, n.cases, n.equal, n.by[byPolicy], n.artefacts(), n.others())
 	}
+	if long() && only() == "" {
+		readme, err := os.ReadFile("../../parsers/README.md")
+		require.NoError(t, err)
+		require.True(t, strings.Contains(string(readme), rows), "parsers/README.md should have the rows\n%s", rows)
+	}
+}
+
+// artefacts returns how many cases differ because of the test that they are from.
+func (n *tally) artefacts() (k int) {
+	for why, by := range n.by {
+		if strings.HasPrefix(reasons[why], "Artefact: ") {
+			k += by
+		}
+	}
+	return k
+}
+
+// others returns how many cases differ for reasons other than a policy or their test.
+func (n *tally) others() int {
+	return n.cases - n.equal - n.by[byPolicy] - n.artefacts()
+}
+
+// upstreamSources are the files of cases, by the names that the table uses. Cases of families that weft did not have when they
+// were collected do not specify where generation begins.
+var upstreamSources = map[string]string{
+	"vllm": "vllm", "sglang": "sglang", "llamacpp": "llamacpp",
+	"vllm_more": "vllm_missing_families", "sglang_more": "sglang_missing_families",
 }
 
 // tally counts the cases of a family.
@@ -68,11 +102,11 @@ func (n *tally) count(why reason, k int) {
 func (n *tally) String() string { return fmt.Sprintf("%d cases, %d equal, %v", n.cases, n.equal, n.by) }
 
 // runUpstream runs cases of one file and family.
-func runUpstream(t *testing.T, list []*upstreamCase, table map[string]*difference) (n tally) {
+func runUpstream(t *testing.T, source string, list []*upstreamCase, table map[string]*difference) (n tally) {
 	require.True(t, built(list[0].Family), "%s is not built", list[0].Family)
 	for i, c := range list {
-		at := strings.LastIndexByte(c.ID, '-')
-		d := table[c.ID[:at]+" "+c.ID[at+1:]]
+		c.Open = strings.HasSuffix(source, "_more")
+		d := table[source+" "+c.ID[strings.LastIndexByte(c.ID, '-')+1:]]
 		if !sampled(i, 4) && (d == nil || testing.Short()) {
 			if d != nil {
 				d.used = true
@@ -107,14 +141,14 @@ func runUpstream(t *testing.T, list []*upstreamCase, table map[string]*differenc
 	return n
 }
 
-// stale reports the rows of a table that no case of the given sources used.
-func stale(t *testing.T, table map[string]*difference, sources ...string) {
+// stale reports the rows of a table that no case used.
+func stale(t *testing.T, table map[string]*difference) {
 	t.Helper()
 	if t.Failed() || only() != "" {
 		return
 	}
 	for id, d := range table {
-		if source, _, _ := strings.Cut(id, " "); !d.used && slices.Contains(sources, source) {
+		if !d.used {
 			t.Errorf("line %d names %s, which is no case", d.line, id)
 		}
 	}

@@ -24,6 +24,7 @@ type upstreamCase struct {
 	ID, Family, Scope, Text, Start string
 	Chunks                         []string
 	Tools                          []tool
+	Open                           bool `json:"-"` // the corpus does not specify where generation begins
 	Want                           struct {
 		Content, Reasoning string
 		Calls              []struct{ Name, Arguments string }
@@ -118,10 +119,28 @@ func setupOf(text string) (s setup, err error) {
 	return s, nil
 }
 
+// begins returns where generation begins. Cases that do not specify it begin inside reasoning if that is closed before it
+// is opened.
+func (c *upstreamCase) begins(t testing.TB) parsers.Start {
+	if c.Start != "" || !c.Open {
+		return startOf(c.Start)
+	}
+	g, err := parsers.Default().Lookup(c.Family)
+	require.NoError(t, err)
+	if g.Tagged == nil || g.Tagged.Reasoning == nil {
+		return parsers.StartUnspecified
+	}
+	before, _, ok := strings.Cut(c.text(), g.Tagged.Reasoning.Close.Text)
+	if ok && !strings.Contains(before, g.Tagged.Reasoning.Open.Text) {
+		return parsers.StartReasoning
+	}
+	return parsers.StartUnspecified
+}
+
 // run parses the case, whole and, if cut is set, in its own chunks, byte by byte and at random splits, which must all
 // give the same result. It returns the difference from upstream's.
 func (c *upstreamCase) run(t testing.TB, s *setup, cut bool) string {
-	opt := &parsers.Options{Tools: toolsOf(c.Tools), Start: startOf(c.Start), Policy: s.policy}
+	opt := &parsers.Options{Tools: toolsOf(c.Tools), Start: c.begins(t), Policy: s.policy}
 	if s.start != 0 {
 		opt.Start = s.start
 	}

@@ -21,12 +21,13 @@ func New(name string) *grammar.Grammar {
 // All returns the grammars of all families, in alphabetical order.
 func All() []*grammar.Grammar {
 	return []*grammar.Grammar{
-		cohere(), deepSeekR1(), deepSeekV3(), deepSeekV31(), deepSeekV32(), deepSeekV4(), deepSeekV41(),
-		functionGemma(), gemma4(), glm45(), glm47(), granite(), harmony(), hermes(), inkling(), jsonObject(), jamba(),
-		kimi(), kimiK2(), kimiK25(), kimiK3(), lfm2(), laguna(), llama3JSON(),
-		mimo(), miniMaxAppendThink(), miniMaxM2(), miniMaxM3(), ministral(), mistral(), mistralV11(), museGlimmer(),
+		apertus(), apriel(), cohere(), deepSeekR1(), deepSeekV3(), deepSeekV31(), deepSeekV32(), deepSeekV4(), deepSeekV41(), dots(), ernie45(),
+		functionGemma(), gemma4(), gigaChat3(), glm45(), glm47(), granite(), granite20B(), harmony(), hermes(),
+		hunyuanA13B(), hyV3(), inkling(), internLM(), jsonObject(), jamba(),
+		kimi(), kimiK2(), kimiK25(), kimiK3(), lfm2(), laguna(), ling3(), llama3JSON(), longCat(),
+		mimo(), miniMaxAppendThink(), miniCPM5(), miniMaxM2(), miniMaxM3(), ministral(), mistral(), mistralV11(), museGlimmer(),
 		nemotronDeci(), nemotronNano(), olmo3(), olmo3Think(), passthrough(), phi4(), pythonic(),
-		qwen25(), qwen3(), qwen35(), qwen3Coder(), qwen3Thinking(), sarashina(), step3(), step35(),
+		qwen25(), qwen3(), qwen35(), qwen3Coder(), qwen3Thinking(), sarashina(), seedOSS(), step3(), step35(), xlam(),
 	}
 }
 

@@ -46,3 +46,15 @@ func glm45() *grammar.Grammar {
 	g.Replay = replay.MustRule("since_user; left: empty_tags")
 	return g
 }
+
+// ling3 returns the grammar of inclusionAI's Ling 3: glm47, whose template leaves the opening tag of reasoning to the model.
+//
+// Sources: the ling3 parsers of vLLM and SGLang.
+//
+// Replay: not known; no template is at hand.
+func ling3() *grammar.Grammar {
+	g := named(glm47(), "ling3")
+	g.Tagged.Ends = turnEnds("<|role_end|>")
+	g.Replay = replay.Rule{}
+	return g
+}

@@ -17,14 +17,15 @@ import (
 //	{"name": "f", "arguments": {"x": 1}}
 //	</tool_call>
 //
-// Sources: the chat templates of NousResearch/Hermes-3 and Qwen/Qwen3; vLLM's hermes parser for the keys. The spelling
+// Sources: the chat templates of NousResearch/Hermes-3 and Qwen/Qwen3; vLLM's hermes parser for the keys. The chat templates of
+// EXAONE 4 and SmolLM3 (with xml_tools) print the same, and SGLang's trinity parser is its qwen25 parser. The spelling
 // "parameters" for the arguments appears in guided output and in older fine-tunes.
 //
 // Replay: not known. Most models of this format do not reason, and the templates of the others determine what is kept.
 func hermes() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name:    "hermes",
-		Aliases: []string{"granite4"},
+		Aliases: []string{"exaone4", "granite4", "smollm3", "trinity"},
 		Tagged: &grammar.Tagged{
 			Reasoning: think(),
 			Before:    "\n",
@@ -64,9 +65,9 @@ func qwen3() *grammar.Grammar {
 
 // qwen3Thinking returns the grammar of Qwen3-Thinking: qwen3, starting inside reasoning.
 //
-// Source: the chat template of Qwen/Qwen3-30B-A3B-Thinking-2507.
+// Sources: the chat template of Qwen/Qwen3-30B-A3B-Thinking-2507; vLLM's holo2 reasoning parser, whose models are Qwen3's.
 func qwen3Thinking() *grammar.Grammar {
-	g := named(qwen3(), "qwen3_thinking", "qwen3_vl_thinking")
+	g := named(qwen3(), "qwen3_thinking", "holo2", "qwen3_vl_thinking")
 	prompted(g.Tagged.Reasoning)
 	return g
 }

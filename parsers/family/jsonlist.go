@@ -53,11 +53,12 @@ func jamba() *grammar.Grammar {
 //
 //	functools[{"name": "f", "arguments": {"x": 1}}]
 //
-// Sources: the model card of microsoft/Phi-4-mini-instruct; the phi4 parsers of vLLM and Dynamo.
+// Sources: the model card of microsoft/Phi-4-mini-instruct; the phi4 parsers of vLLM and Dynamo. FireFunction v2 writes the same
+// (models/templates/fireworks-ai-llama-3-firefunction-v2.jinja of llama.cpp).
 func phi4() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name:    "phi4",
-		Aliases: []string{"phi4_mini_json"},
+		Aliases: []string{"firefunction_v2", "phi4_mini_json"},
 		Tagged: &grammar.Tagged{
 			Open:   grammar.Lit("functools"),
 			Body:   grammar.Body{Call: callObject()},
@@ -117,4 +118,42 @@ func llama3JSON() *grammar.Grammar {
 		},
 		MaxHold: maxHold,
 	}
+}
+
+// granite20B returns the grammar of Granite 20B Functioncalling:
+//
+//	<function_call> {"name": "f", "arguments": {"x": 1}}
+//	<function_call> {"name": "g", "arguments": {}}
+//
+// Sources: the model card of ibm-granite/granite-20b-functioncalling; vLLM's granite-20b-fc parser.
+func granite20B() *grammar.Grammar {
+	return &grammar.Grammar{
+		Name:    "granite_20b_fc",
+		Tagged:  &grammar.Tagged{Open: grammar.Lit("<function_call>"), Body: grammar.Body{Call: callObject()}, Quoted: true},
+		MaxHold: maxHold,
+	}
+}
+
+// apriel returns the grammar of ServiceNow's Apriel 1.5 and 1.6: the calls of jamba, and phrases around reasoning and text:
+//
+//	Here are my reasoning steps:
+//	reasoning
+//	[BEGIN FINAL RESPONSE]
+//	text
+//	[END FINAL RESPONSE]<tool_calls>[{"name": "f", "arguments": {"x": 1}}]</tool_calls><|end|>
+//
+// The template writes the first phrase into the prompt.
+//
+// Source: the chat template of ServiceNow-AI/Apriel-1.6-15b-Thinker (models/templates of llama.cpp).
+//
+// Replay: not known; the template is not at hand.
+func apriel() *grammar.Grammar {
+	g := named(jamba(), "apriel")
+	t := g.Tagged
+	t.Reasoning = &grammar.Reasoning{
+		Open: grammar.Lit("Here are my reasoning steps:"), Close: grammar.Lit("[BEGIN FINAL RESPONSE]"),
+		Lead: "\n", Tail: "\n", After: "\n", Prompted: true,
+	}
+	t.Ends = append(turnEnds("<|end|>"), grammar.Lit("[END FINAL RESPONSE]"))
+	return g
 }

@@ -154,7 +154,8 @@ type Body struct {
 
 // JSONCall is a call written as one JSON object, such as {"name": "f", "arguments": {…}}. Several may be in an array.
 type JSONCall struct {
-	// Name and Arguments list the accepted keys, the canonical one first.
+	// Name and Arguments list the accepted keys, the canonical one first. Without any, an object has one member: its key is
+	// the name and its value the arguments, as in {"f": {…}}.
 	Name, Arguments []string
 	// Sep separates calls that are not in an array.
 	Sep string
@@ -451,7 +452,7 @@ func (t *Tagged) invalid() string {
 	if p := b.Params; p != nil && p.Attr != "" && p.Value == "" {
 		return "an attribute without the text after it"
 	}
-	if c := b.Call; c != nil && (len(c.Name) == 0 || len(c.Arguments) == 0 || len(c.Sep) > 1) {
+	if c := b.Call; c != nil && ((len(c.Name) == 0) != (len(c.Arguments) == 0) || len(c.Sep) > 1) {
 		return "a JSON call needs keys for name and arguments, and a separator of one character if any"
 	}
 	return ""

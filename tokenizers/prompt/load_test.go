@@ -152,8 +152,8 @@ func TestChatMLAsksForReadableCalls(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string][]string{
-		"json": {"granite", "hermes", "laguna", "passthrough", "qwen25", "qwen3", "qwen3_thinking", ""},
-		"xml":  {"mimo", "nemotron_nano", "qwen35", "qwen3_coder", "step3p5"},
+		"json": {"ernie45", "granite", "hermes", "laguna", "passthrough", "qwen25", "qwen3", "qwen3_thinking", "xlam", ""},
+		"xml":  {"mimo", "nemotron_nano", "qwen35", "qwen3_coder", "seed_oss", "step3p5"},
 	}, forms)
 	m, err := prompt.New(nil, &prompt.Options{Family: "kimi_k2"})
 	require.NoError(t, err)
