@@ -152,10 +152,14 @@ func (c *Cache) AppendEncodePrefixes(dst []uint32, prefixes []Prefix, ns string,
 }
 
 // AppendEncodeAfter is [Cache.AppendEncodePrefixes] for a text that begins like an earlier one, whose prefixes are known.
-// It leaves out as many of the first ids as skipped says: they are those of the earlier text.
+// It leaves out as many of the first ids as skipped says: they are those of the earlier text. Known prefixes are used even
+// if they were evicted since, and all returned prefixes may be passed as known ones; each keeps its text and ids in memory.
 func (c *Cache) AppendEncodeAfter(dst []uint32, prefixes, known []Prefix, ns string, segs []tokenizers.Segment) (ids []uint32, all []Prefix, skipped int) {
 	if c.Err() != nil {
 		return c.tok.AppendEncodeSegments(dst, segs), prefixes, 0
+	}
+	if known == nil {
+		known = []Prefix{}
 	}
 	return c.encode(dst, prefixes, true, known, rootKey{ns, false}, segs, c.encoders.Get().(*encoder))
 }
@@ -175,8 +179,9 @@ func (c *Cache) AppendPrefixes(dst []Prefix, ns string, segs []tokenizers.Segmen
 
 // encode implements the exported methods. It returns e to the pool.
 func (c *Cache) encode(dst []uint32, prefixes []Prefix, want bool, known []Prefix, key rootKey, segs []tokenizers.Segment, e *encoder) (ids []uint32, all []Prefix, skipped int) {
-	at := newCursor(segs)
+	at, after := newCursor(segs), known != nil
 	p := prefixEnd{n: c.root(key, true), at: at, baseAt: at}
+	p.follow(known, key)
 	p.walk()
 	var own *flight
 	if p.at.left >= c.spacing {
@@ -190,7 +195,7 @@ func (c *Cache) encode(dst []uint32, prefixes []Prefix, want bool, known []Prefi
 	last := p.n
 	if p.at.left > 0 {
 		e.key = key
-		dst, last = c.fill(dst, start, p, own, e)
+		dst, last = c.fill(dst, start, p, own, e, after)
 	}
 	c.stats.tokens.Add(uint64(len(dst) - start))
 	if want {
@@ -245,6 +250,23 @@ type prefixEnd struct {
 	n      *node
 	at     cursor // after n
 	baseAt cursor // after n.base
+}
+
+// follow moves p along known prefixes of a text, whether or not they are still in the tree.
+func (p *prefixEnd) follow(known []Prefix, key rootKey) {
+	for i := range known {
+		n := known[i].n
+		if i == 0 && n.parent.root != key || i > 0 && n.parent != p.n {
+			return
+		}
+		next, ok := p.at.past(n)
+		if !ok {
+			return
+		}
+		if p.n, p.at = n, next; n.base == n {
+			p.baseAt = next
+		}
+	}
 }
 
 // walk descends the tree along the text and reports whether p moved.
@@ -365,8 +387,9 @@ func rest(c cursor) string {
 // depends only on the text after the previous regular cut, so that texts with a common prefix share nodes. The parent
 // of a regular cut is the previous one; the parent of a tail is the deepest node.
 //
-// dst[start:] are the ids up to p.n. It returns the deepest node of the text.
-func (c *Cache) fill(dst []uint32, start int, p prefixEnd, own *flight, e *encoder) ([]uint32, *node) {
+// dst[start:] are the ids up to p.n. It returns the deepest node of the text. Nodes that the cache does not admit are left
+// out, or, if all is set, outside the tree.
+func (c *Cache) fill(dst []uint32, start int, p prefixEnd, own *flight, e *encoder, all bool) ([]uint32, *node) {
 	if own != nil {
 		defer p.n.land(own)
 	}
@@ -389,7 +412,7 @@ func (c *Cache) fill(dst []uint32, start int, p prefixEnd, own *flight, e *encod
 		dst = e.encode(dst, c, cut)
 		n := c.node(e, last, from, cut, kind, dst[start+tokens:])
 		n.base = n
-		last, from, tokens = c.store(n), cut, len(dst)-start
+		last, from, tokens = c.storeOr(n, all), cut, len(dst)-start
 	}
 	if last == p.n.base { // no new regular cut: p.n is the deepest node
 		last, from, tokens = p.n, e.from, p.n.tokens
@@ -399,7 +422,7 @@ func (c *Cache) fill(dst []uint32, start int, p prefixEnd, own *flight, e *encod
 			dst = e.encode(dst, c, cut)
 			n := c.node(e, last, from, cut, kind, dst[start+tokens:])
 			n.base = last.base
-			if n = c.store(n); n != nil {
+			if n = c.storeOr(n, all); n != nil {
 				last = n
 			}
 		}
@@ -495,6 +518,15 @@ func runsOf(untrusted []tokenizers.Offset, from, to int) []run {
 		add(to-from, true)
 	}
 	return slices.Clip(runs)
+}
+
+// storeOr is store. If n is not admitted and private is set, it returns n outside the tree instead of nil.
+func (c *Cache) storeOr(n *node, private bool) *node {
+	if have := c.store(n); have != nil || !private {
+		return have
+	}
+	n.kill()
+	return n
 }
 
 // store links n below its parent and adds it to the policy. It returns the node in that position, or nil if the parent

@@ -97,20 +97,33 @@ func (n *node) find(c cursor) (*node, cursor) {
 // point in this text.
 func (c cursor) enter(leaf *trie) (*node, cursor) {
 	for _, n := range leaf.same {
-		if !c.same(len(n.text), n.runs) {
-			continue
-		}
-		next := c
-		next.advance(len(n.text))
-		follows := -1
-		if next.left > 0 {
-			follows = int(byte(next.symbol()))
-		}
-		if n.kind.Before(follows) {
+		if next, ok := c.after(n); ok {
 			return n, next
 		}
 	}
 	return nil, c
+}
+
+// past returns the cursor after n if its text, with the same provenance, is at c and n is also a cut point here.
+func (c cursor) past(n *node) (next cursor, ok bool) {
+	if c.common(n.text) < len(n.text) {
+		return c, false
+	}
+	return c.after(n)
+}
+
+// after is past for a node whose text is at c.
+func (c cursor) after(n *node) (next cursor, ok bool) {
+	if !c.same(len(n.text), n.runs) {
+		return c, false
+	}
+	next = c
+	next.advance(len(n.text))
+	follows := -1
+	if next.left > 0 {
+		follows = int(byte(next.symbol()))
+	}
+	return next, n.kind.Before(follows)
 }
 
 // link makes child a child of n, unless n is dead. It returns child, an existing child with the same text and

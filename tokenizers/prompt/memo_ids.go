@@ -33,7 +33,7 @@ const spare = 8
 func (t *tokens) next(p *Prompt) *tokens {
 	c := p.model.cache
 	if t == nil || t.namespace != p.Namespace {
-		ids, cuts := c.AppendEncodePrefixes(nil, nil, p.Namespace, p.Segments)
+		ids, cuts, _ := c.AppendEncodeAfter(nil, nil, nil, p.Namespace, p.Segments)
 		return &tokens{&tokenList{ids: ids}, ids, cuts, p.Namespace}
 	}
 	buf, _ := idBuffers.Get().(*[]uint32)
@@ -72,9 +72,13 @@ func (t *tokens) appendText(dst []byte) []byte {
 	return append(dst, l.text...)
 }
 
-// bytes returns the memory that the tokens take.
+// bytes returns the memory that the tokens take, including the text and the ids of the cuts.
 func (t *tokens) bytes() int {
 	t.list.mu.Lock()
 	defer t.list.mu.Unlock()
-	return 4*cap(t.list.ids) + max(cap(t.list.text), 7*len(t.ids)) + 40*cap(t.cuts)
+	n := 4*cap(t.list.ids) + max(cap(t.list.text), 7*len(t.ids)) + 400*cap(t.cuts)
+	if k := len(t.cuts); k > 0 {
+		n += t.cuts[k-1].Bytes + 4*t.cuts[k-1].Tokens
+	}
+	return n
 }
