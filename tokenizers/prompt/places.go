@@ -43,13 +43,17 @@ func (p *Prompt) Breakpoints(req *block.Request) ([]Mark, []intent.Fault) {
 	if len(list) == 0 {
 		return nil, faults
 	}
+	at := make([]block.Ref, len(list))
+	for i := range list {
+		at[i] = markedAt(req, &list[i])
+	}
 	l := p.locator()
+	places := l.lookup(at)
 	marks := make([]Mark, 0, len(list))
-	for _, b := range list {
-		at := markedAt(req, &b)
-		m := Mark{Breakpoint: b, Path: at.Path()}
+	for i, b := range list {
+		m := Mark{Breakpoint: b, Path: at[i].Path()}
 		var why string
-		if m.Byte, why = l.end(at); why != "" {
+		if m.Byte, why = l.end(places[i]); why != "" {
 			faults = append(faults, intent.NewFault(cmp.Or(m.Path, "cache_control"), "", why))
 			continue
 		}
@@ -120,14 +124,14 @@ func (p *Prompt) Tokens(tok *tokenizers.Tokenizer, marks []Mark, ids []uint32, c
 // Paths returns, for each span of p, the path in the request's body of the block or tool that it prints, or "" if it
 // prints none or several.
 func (p *Prompt) Paths() []string {
-	l := p.locator()
+	l, places := p.locator(), p.fit()
 	out := make([]string, len(p.Spans))
-	for i := 0; i < len(l.places); {
+	for i := 0; i < len(places); {
 		n := 1
-		for i+n < len(l.places) && l.places[i].sameText(&l.places[i+n]) {
+		for i+n < len(places) && places[i].sameText(&places[i+n]) {
 			n++
 		}
-		l.paths(out, l.places[i:i+n])
+		l.paths(out, places[i:i+n])
 		i += n
 	}
 	return out
@@ -190,81 +194,173 @@ type key struct {
 
 func (p *place) key() key { return key{p.Tool, p.Message, p.Member, p.Index} }
 
-// locator maps blocks of the request to positions in the prompt.
+// locator maps blocks of the request to positions in the prompt. Spans are indexed only for the messages and tools that
+// are asked for, because there are few marks in long conversations.
 type locator struct {
 	p        *Prompt
-	places   []place
-	index    map[block.Ref]int // index in places, by block
-	elements []element         // one for each span
-	spans    map[key][]int     // indexes of the spans of its first printing
-	latest   []int             // for each span, the highest index of a non-system message in the spans before it
-	starts   map[key][]int     // results of align
+	fitted   []place // nil if Fit changed nothing: the places are those of p
+	latest   []int32 // for each span, the highest index of a non-system message in the spans before it
+	messages []group // the spans of the first printing of each message
+	tools    []group
+	spans    map[key][]int // indexes of the spans in these groups, for indexed ones
+	starts   map[key][]int // results of align
+}
+
+// group is a range [from, to) of spans that print a message or a tool, and others that print neither.
+type group struct {
+	from, to int32
+	indexed  bool
 }
 
 func (p *Prompt) locator() *locator {
-	l := &locator{
-		p: p, places: p.fit(), index: make(map[block.Ref]int), elements: make([]element, len(p.Spans)),
-		spans: make(map[key][]int), latest: make([]int, len(p.Spans)+1), starts: make(map[key][]int),
+	l := &locator{p: p, latest: make([]int32, len(p.Spans)+1), spans: make(map[key][]int)}
+	if p.values != nil || p.fitted != nil {
+		l.fitted = p.fit()
 	}
-	for i := range l.places {
-		if _, ok := l.index[l.places[i].At]; !ok {
-			l.index[l.places[i].At] = i
-		}
+	messages, tools := 0, 0
+	for i := range l.count() {
+		at := l.place(i)
+		messages, tools = max(messages, at.Message+1), max(tools, at.Tool+1)
 	}
+	l.messages, l.tools = make([]group, messages), make([]group, tools)
 	l.latest[0] = -1
-	// Repetitions of a text after another message or tool are ignored.
-	last := [2]int{-1, -1}
-	seen, first := make(map[[2]int]bool), false
-	for i, s := range p.Spans {
-		e := elementOf(s.Path)
-		l.elements[i] = e
+	var last *group // nil for a repetition, after another message or tool, and for what has no place
+	var e element
+	prefix := "" // of the last path: messages[2]
+	tool, message := -1, -1
+	for i := range p.Spans {
+		s := &p.Spans[i]
 		l.latest[i+1] = l.latest[i]
+		if prefix == "" || !strings.HasPrefix(s.Path, prefix) {
+			e = elementOf(s.Path)
+			prefix = s.Path[:strings.IndexByte(s.Path, ']')+1]
+		}
 		if e.message >= 0 && s.Kind != "system" {
-			l.latest[i+1] = max(l.latest[i+1], e.message)
+			l.latest[i+1] = max(l.latest[i+1], int32(e.message))
 		}
-		now := [2]int{e.tool, e.message}
-		if now == [2]int{-1, -1} {
+		if e.tool < 0 && e.message < 0 {
 			continue
 		}
-		if now != last {
-			last, first = now, !seen[now]
-			seen[now] = true
+		if e.tool != tool || e.message != message {
+			tool, message = e.tool, e.message
+			if last = l.group(tool, message); last != nil && last.to > 0 {
+				last = nil
+			} else if last != nil {
+				last.from = int32(i)
+			}
 		}
-		if !first {
-			continue
-		}
-		k := key{e.tool, e.message, e.member, -1}
-		l.spans[k] = append(l.spans[k], i)
-		if e.index >= 0 {
-			k.index = e.index
-			l.spans[k] = append(l.spans[k], i)
+		if last != nil {
+			last.to = int32(i + 1)
 		}
 	}
 	return l
 }
 
-// end returns the position in the prompt at which a block ends, or the reason why it is unknown.
-func (l *locator) end(at block.Ref) (int, string) {
-	i, ok := l.index[at]
-	if !ok || at == (block.Ref{}) {
+// group returns the spans of a message or tool, or nil if there is no place in it.
+func (l *locator) group(tool, message int) *group {
+	switch {
+	case tool >= 0 && tool < len(l.tools):
+		return &l.tools[tool]
+	case tool < 0 && message >= 0 && message < len(l.messages):
+		return &l.messages[message]
+	}
+	return nil
+}
+
+// count returns the number of places.
+func (l *locator) count() int { return len(l.p.places) }
+
+// place returns place number i.
+func (l *locator) place(i int) place {
+	if l.fitted != nil {
+		return l.fitted[i]
+	}
+	return place{Position: l.p.places[i]}
+}
+
+// lookup returns the number of the first place of each position, or -1.
+func (l *locator) lookup(list []block.Ref) []int {
+	const few = 8
+	out := make([]int, len(list))
+	for i := range out {
+		out[i] = -1
+	}
+	var first map[block.Ref]int
+	if len(list) > few {
+		first = make(map[block.Ref]int, len(list))
+		for _, at := range list {
+			first[at] = -1
+		}
+	}
+	for n := range l.count() {
+		at := l.p.places[n].At
+		if first != nil {
+			if i, ok := first[at]; ok && i < 0 {
+				first[at] = n
+			}
+			continue
+		}
+		for i := range list {
+			if list[i] == at && out[i] < 0 {
+				out[i] = n
+			}
+		}
+	}
+	for i, at := range list {
+		if at == (block.Ref{}) {
+			out[i] = -1
+		} else if first != nil {
+			out[i] = first[at]
+		}
+	}
+	return out
+}
+
+// printing returns the indexes of the spans of the first printing of a place's text, call or tool.
+func (l *locator) printing(p *place) []int {
+	if g := l.group(p.Tool, p.Message); g != nil && !g.indexed {
+		g.indexed = true
+		for i := int(g.from); i < int(g.to); i++ {
+			e := elementOf(l.p.Spans[i].Path)
+			if e.tool != p.Tool || e.message != p.Message {
+				continue
+			}
+			k := key{e.tool, e.message, e.member, -1}
+			l.spans[k] = append(l.spans[k], i)
+			if e.index >= 0 {
+				k.index = e.index
+				l.spans[k] = append(l.spans[k], i)
+			}
+		}
+	}
+	return l.spans[p.key()]
+}
+
+// end returns the position in the prompt at which the block of place number i ends, or the reason why it is unknown.
+func (l *locator) end(i int) (int, string) {
+	if i < 0 {
 		return 0, "the block is not in the prompt"
 	}
-	p := &l.places[i]
+	p := l.place(i)
 	if p.lost {
 		return 0, "the position of the block in the prompt is unknown"
 	}
-	end, ok := l.printed(p)
+	end, ok := l.printed(&p)
 	// A block that prints nothing has the end of the block before it.
 	const most = 1000 // blocks to go back
-	for from := i; !ok && strings.TrimSpace(p.Text[:p.Offset]) == "" && p.Message >= 0 && i > max(0, from-most) && l.places[i-1].Message >= 0; i-- {
-		end, ok = l.printed(&l.places[i-1])
+	for from := i; !ok && strings.TrimSpace(p.Text[:p.Offset]) == "" && p.Message >= 0 && i > max(0, from-most); i-- {
+		before := l.place(i - 1)
+		if before.Message < 0 {
+			break
+		}
+		end, ok = l.printed(&before)
 	}
 	if !ok {
 		return 0, "the template does not print the block"
 	}
 	// n is the number of spans that begin before end.
 	n := sort.Search(len(l.p.Spans), func(i int) bool { return l.p.Spans[i].Start >= end })
-	if l.latest[n] > p.Message {
+	if int(l.latest[n]) > p.Message {
 		return 0, "the template prints the block after later ones"
 	}
 	return end, ""
@@ -275,7 +371,7 @@ func (l *locator) printed(p *place) (end int, ok bool) {
 	if p.lost {
 		return 0, false
 	}
-	list := l.spans[p.key()]
+	list := l.printing(p)
 	switch {
 	case len(list) == 0:
 		return 0, false
@@ -305,7 +401,7 @@ func (l *locator) printed(p *place) (end int, ok bool) {
 func (l *locator) call(list []int) int {
 	end, args := l.p.Spans[list[0]].End, false
 	for _, i := range list {
-		is := strings.HasPrefix(strings.TrimPrefix(l.elements[i].rest, ".function"), ".arguments")
+		is := strings.HasPrefix(strings.TrimPrefix(elementOf(l.p.Spans[i].Path).rest, ".function"), ".arguments")
 		switch {
 		case is:
 			end, args = l.p.Spans[i].End, true
@@ -323,6 +419,9 @@ func (l *locator) align(p *place, list []int) []int {
 		return starts
 	}
 	starts, text := make([]int, len(list)), p.Text
+	if l.starts == nil {
+		l.starts = make(map[key][]int)
+	}
 	l.starts[p.key()] = nil
 	for i := len(list) - 1; i >= 0; i-- {
 		s := &l.p.Spans[list[i]]
@@ -378,7 +477,7 @@ func (l *locator) paths(out []string, places []place) {
 	if p.lost {
 		return
 	}
-	list := l.spans[p.key()]
+	list := l.printing(p)
 	var starts []int
 	if len(places) > 1 {
 		if starts = l.align(p, list); starts == nil {
