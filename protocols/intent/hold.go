@@ -5,7 +5,6 @@ package intent
 import (
 	"cmp"
 	"slices"
-	"time"
 )
 
 // Holds returns what a cache with blocks of size tokens should keep, as breakpoints at the ends of whole blocks. Only
@@ -23,11 +22,14 @@ func Holds(list []Breakpoint, size int) []Breakpoint {
 	slices.SortStableFunc(out, func(a, b Breakpoint) int {
 		return cmp.Or(cmp.Compare(b.Tokens, a.Tokens), cmp.Compare(b.TTL, a.TTL), cmp.Compare(a.Scope, b.Scope))
 	})
-	longest := make(map[string]time.Duration) // by scope, of those with at least as many tokens
 	kept := out[:0]
 	for _, b := range out {
-		if ttl, ok := longest[b.Scope]; !ok || b.TTL > ttl {
-			longest[b.Scope] = b.TTL
+		// The last one kept of a scope is the one with the longest TTL. There are few scopes.
+		last := len(kept) - 1
+		for last >= 0 && kept[last].Scope != b.Scope {
+			last--
+		}
+		if last < 0 || b.TTL > kept[last].TTL {
 			kept = append(kept, b)
 		}
 	}

@@ -3,6 +3,7 @@
 package preamble
 
 import (
+	"encoding/binary"
 	"hash/maphash"
 	"slices"
 	"strings"
@@ -57,6 +58,7 @@ func (t *History) Next(r *block.Request, o *CompareOptions) Divergence {
 	c := newComparer(o)
 	c.b = segments(r, c.prompt, true)
 	w := walk{rules: DefaultRules(), old: t.marks, was: -1, part: -1}
+	w.marks = make([]mark, 0, min(len(t.marks)+16, maxMarks))
 	names := make([]uint64, 0, min(len(r.Tools()), maxTools))
 	for i := range c.b {
 		w.segment(&c.b[i], i)
@@ -79,7 +81,6 @@ type walk struct {
 	marks []mark
 	skip  uint32 // pieces between two marks, minus one
 	piece uint32
-	hash  maphash.Hash
 	sum   uint64
 	end   int64
 	kind  kind
@@ -104,15 +105,11 @@ func (w *walk) segment(g *segment, index int) {
 		if n == len(text) {
 			last = 1
 		}
-		w.hash.SetSeed(historySeed)
-		var head [12]byte
-		for i := range 8 {
-			head[i] = byte(w.sum >> (8 * i))
-		}
-		head[8], head[9], head[10], head[11] = byte(g.kind), byte(g.role), flags, last
-		w.hash.Write(head[:])
-		w.hash.WriteString(text[:n])
-		w.sum = w.hash.Sum64()
+		var head [20]byte
+		binary.LittleEndian.PutUint64(head[:], w.sum)
+		binary.LittleEndian.PutUint64(head[8:], maphash.String(historySeed, text[:n])) // faster than a maphash.Hash
+		head[16], head[17], head[18], head[19] = byte(g.kind), byte(g.role), flags, last
+		w.sum = maphash.Bytes(historySeed, head[:])
 		w.end += int64(n)
 		w.mark(index, off)
 		text, off = text[n:], off+n

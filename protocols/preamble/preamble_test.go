@@ -4,6 +4,7 @@ package preamble
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/chat"
+	"github.com/weft-go/weft/protocols/internal/race"
 	"github.com/weft-go/weft/protocols/messages"
 	"github.com/weft-go/weft/protocols/responses"
 )
@@ -201,5 +203,27 @@ func TestStabilizeCaptures(t *testing.T) {
 		want := append(bytes.Clone(body[:x.Offset]), body[int(x.Offset)+gone:]...)
 		require.True(t, bytes.Equal(want, out), "bytes outside the block changed")
 		require.NotContains(t, string(out[:x.Offset+200]), "x-anthropic-billing-header")
+	}
+}
+
+// TestHistoryAllocs checks that the next turn needs no memory for each block.
+func TestHistoryAllocs(t *testing.T) {
+	if race.Enabled {
+		t.Skip("allocations differ with the race detector")
+	}
+	var b strings.Builder
+	b.WriteString(`{"model":"m","tools":[{"name":"f","input_schema":{}}],"messages":[{"role":"user","content":"hi"}`)
+	for i := range 300 {
+		fmt.Fprintf(&b, `,{"role":"assistant","content":[{"type":"text","text":"a"},{"type":"tool_use","id":"t%d","name":"f","input":{"a":%d}}]},`+
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t%d","content":"r\n"}]}`, i, i, i)
+	}
+	r, err := messages.Decode([]byte(b.String()+"]}"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var h History
+	h.Next(r, nil)
+	if n := testing.AllocsPerRun(10, func() { h.Next(r, nil) }); n > 8 {
+		t.Errorf("%.0f allocations, want at most 8", n)
 	}
 }

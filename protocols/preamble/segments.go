@@ -4,6 +4,7 @@ package preamble
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/internal/codec"
@@ -49,17 +50,29 @@ type reader struct {
 	p        Prompt
 	raw      bool // tools as their own JSON: the other request is of the same API
 	out      []segment
-	deferred map[string]int // name to index of each deferred tool that was not rendered yet
+	joined   strings.Builder // texts that are not in the request as they are; it has room for all of them
+	deferred map[string]int  // name to index of each deferred tool that was not rendered yet
 }
 
 // segments returns the canonical prompt of r, as the package comment describes it.
 func segments(r *block.Request, p Prompt, raw bool) []segment {
 	turns := codec.SplitInstructions(r.Turns())
-	n := len(r.Tools())
+	n, size := len(r.Tools()), 0
 	for i := range turns {
 		n += max(len(turns[i].Blocks), 1)
+		for k := range turns[i].Blocks {
+			b := &turns[i].Blocks[k]
+			n += max(len(b.Content)-1, 0)
+			if b.Kind == block.ToolCall {
+				size += len(r.ModelName(b.Namespace, b.Name)) + 1 + len(b.Args)
+				if p.CallIDs {
+					size += len(b.CallID) + 1
+				}
+			}
+		}
 	}
 	s := reader{r: r, p: p, raw: raw, out: make([]segment, 0, n)}
+	s.joined.Grow(size)
 	front := 0
 	if p.SystemFirst {
 		front = leading(turns)
@@ -106,7 +119,7 @@ func (s *reader) tool(t *block.Tool) (text string, spaced bool) {
 }
 
 // squeeze returns JSON without white space outside of strings and without the breakpoints of v, which is the parsed
-// value of raw.
+// value of raw or absent. The result may share memory with the document of v.
 func squeeze(raw []byte, v jsonscan.Value) (string, bool) {
 	var skip [4][2]int // of a tool and of its function
 	n := 0
@@ -124,8 +137,12 @@ func squeeze(raw []byte, v jsonscan.Value) (string, bool) {
 		}
 	}
 	spaced := jsonscan.Spaced(raw)
-	if !spaced && n == 0 {
-		return string(raw), false // an unmodified copy
+	switch {
+	case spaced || n > 0:
+	case v.Exists():
+		return v.RawStr(), false
+	default:
+		return string(raw), false
 	}
 	out := make([]byte, 0, len(raw))
 	for i, in := 0, false; i < len(raw); i++ {
@@ -212,10 +229,15 @@ func (s *reader) block(t *block.Turn, b *block.Block, result bool) {
 		g.kind, g.text = reasoningSegment, b.Text
 	case block.ToolCall:
 		g.kind, g.callID = callSegment, b.CallID
-		g.text = s.r.ModelName(b.Namespace, b.Name) + "\n" + b.Args
+		from := s.joined.Len()
 		if s.p.CallIDs {
-			g.text = b.CallID + "\n" + g.text
+			s.joined.WriteString(b.CallID)
+			s.joined.WriteByte('\n')
 		}
+		s.joined.WriteString(s.r.ModelName(b.Namespace, b.Name))
+		s.joined.WriteByte('\n')
+		s.joined.WriteString(b.Args)
+		g.text = s.joined.String()[from:]
 	case block.ToolResult:
 		from := len(s.out)
 		if s.p.CallIDs || len(b.Content) == 0 {

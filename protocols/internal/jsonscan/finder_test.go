@@ -4,6 +4,7 @@ package jsonscan
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
@@ -37,5 +38,34 @@ func TestFinder(t *testing.T) {
 	f = NewFinder(list.Root())
 	for range n {
 		require.False(t, f.Get("").Exists())
+	}
+}
+
+// TestSpaced compares Spaced with a reference on texts of all lengths around a word.
+func TestSpaced(t *testing.T) {
+	reference := func(s string) bool {
+		in := false
+		for i := 0; i < len(s); i++ {
+			switch c := s[i]; {
+			case c == '"':
+				in = !in
+			case c == '\\' && in:
+				i++
+			case c <= ' ' && !in:
+				return true
+			}
+		}
+		return false
+	}
+	parts := []string{`"`, `\"`, `\\`, "a", " ", "abcdefgh", `{"k":"v"}`, "\u00e9", `\`}
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 100000 {
+		s := ""
+		for range r.IntN(12) {
+			s += parts[r.IntN(len(parts))]
+		}
+		if got := Spaced(s); got != reference(s) || Spaced([]byte(s)) != got {
+			t.Fatalf("%q: %t", s, got)
+		}
 	}
 }
