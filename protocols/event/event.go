@@ -42,7 +42,8 @@ const (
 	Logprobs
 	// Usage holds cumulative token counts in Usage. The last one takes precedence.
 	Usage
-	// Finish ends Choice. Why is the reason; for StopSequence, Data is the sequence.
+	// Finish ends Choice. Why is the reason; for StopSequence, Data is the sequence. If an engine's completions stream
+	// reports the token that ended the output, ID is its number in decimal.
 	Finish
 	// Error ends the whole response. Why is the class, Data the public message, and ID the machine-readable code in
 	// OpenAI's spelling, if any.
@@ -198,7 +199,7 @@ type Event struct {
 	Off, End int64
 
 	Data  []byte  // payload; valid until the next call on the producer
-	ID    []byte  // ToolStart, ToolResult: call ID; Opaque: type; Error: code; same lifetime as Data
+	ID    []byte  // ToolStart, ToolResult: call ID; Opaque: type; Error: code; Finish: stop token; same lifetime as Data
 	Usage *Tokens // Start, Usage; owned by the producer, same lifetime as Data
 }
 

@@ -274,9 +274,18 @@ func (d *Decoder) Append(dst []event.Event, chunk string) []event.Event {
 // AppendChunk decodes a chunk of an engine's stream, as decoded by wire.Completions, and appends the resulting events
 // to dst. ids are the token ids of the chunk, if the engine sends them, and take precedence over its text. Only events
 // of the kinds Text, Usage, Error and Finish are used. Finish specifies the reason for which the engine ended the
-// output, unless the decoder has found one.
+// output, unless the decoder has found one. If it names a stop token that is the last of ids, that token is counted, but
+// is not output: the engine may know more stop tokens than the model's files.
 func (d *Decoder) AppendChunk(dst []event.Event, ids []uint32, chunk ...event.Event) []event.Event {
-	dst = d.AppendTokens(dst, ids...)
+	shown := ids
+	if last := len(ids) - 1; last >= 0 && stopsAt(chunk, ids[last]) {
+		shown = ids[:last]
+	}
+	dst = d.AppendTokens(dst, shown...)
+	if len(shown) < len(ids) && !d.Done() {
+		d.count++
+		d.total.usage.Output++
+	}
 	text := ""
 	for i := range chunk {
 		if chunk[i].Kind == event.Text && len(ids) == 0 {
@@ -295,6 +304,16 @@ func (d *Decoder) AppendChunk(dst []event.Event, ids []uint32, chunk ...event.Ev
 		}
 	}
 	return dst
+}
+
+// stopsAt reports whether a Finish event of a chunk names the token as the one that ended the output.
+func stopsAt(chunk []event.Event, token uint32) bool {
+	for i := range chunk {
+		if ev := &chunk[i]; ev.Kind == event.Finish && string(ev.ID) == strconv.FormatUint(uint64(token), 10) {
+			return true
+		}
+	}
+	return false
 }
 
 // start appends the Start event if it was not appended before.

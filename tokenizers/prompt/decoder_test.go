@@ -452,6 +452,22 @@ func TestDecoderEvents(t *testing.T) {
 		g, _, _ := run(t, 200, data(fmt.Sprintf(`{"choices":[{"index":0,"text":"other","token_ids":%s,"finish_reason":"stop"}]}`, ids), "[DONE]"), "")
 		require.Equal(t, "One two", g.Answers[0].Text())
 	})
+	t.Run("stop token of the engine", func(t *testing.T) { // not one of the model's, as from vLLM's generation_config.json
+		ids := mini.Load().AppendEncode(nil, "One two")
+		list, err := json.Marshal(ids)
+		require.NoError(t, err)
+		stop := ids[0]
+		for _, reason := range []string{fmt.Sprint(stop), "null", fmt.Sprint(stop + 1)} {
+			last := fmt.Sprintf(`{"choices":[{"index":0,"text":"","token_ids":[%d],"finish_reason":"stop","stop_reason":%s}]}`, stop, reason)
+			g, d, _ := run(t, 200, data(fmt.Sprintf(`{"choices":[{"index":0,"text":"other","token_ids":%s}]}`, list), last), "")
+			want := "One two"
+			if reason != fmt.Sprint(stop) {
+				want = string(mini.Load().AppendDecode(nil, append(ids[:len(ids):len(ids)], stop), false))
+			}
+			require.Equal(t, want, g.Answers[0].Text())
+			require.EqualValues(t, len(ids)+1, d.Usage().Output)
+		}
+	})
 	for name, c := range map[string]struct {
 		status          int
 		body, err, text string

@@ -29,7 +29,7 @@ type DecoderOptions struct {
 // concurrent use.
 //
 //	data: {"choices":[{"index":0,"text":"Hi","token_ids":[13347]}]}       Start, Text
-//	data: {"choices":[{"index":0,"text":"","finish_reason":"stop"}]}      Finish
+//	data: {"choices":[{"index":0,"text":"","finish_reason":"stop"}]}      Finish, with the ID of the stop token in stop_reason
 //	data: {"choices":[],"usage":{…}}                                      Usage
 //	data: [DONE]                                                          nothing
 //
@@ -148,7 +148,7 @@ func (d *Decoder) doneLine(dst []event.Event) []event.Event {
 		d.choice(0)
 		for i := range d.choices {
 			if c := &d.choices[i]; !c.finished {
-				dst = c.finish(dst, event.Stop, nil)
+				dst = c.finish(dst, event.Stop, nil, nil)
 			}
 		}
 	}
@@ -202,13 +202,17 @@ func (d *Decoder) one(dst []event.Event, x *streamdec.Choice) []event.Event {
 	if rest := c.half.Flush(); len(rest) > 0 {
 		dst = append(dst, event.Event{Kind: event.Text, Choice: c.n, Call: -1, Data: rest})
 	}
-	return c.finish(dst, x.Why, d.in.Text(x.Stop))
+	var token []byte
+	if _, ok := x.StopToken.Uint32(); ok {
+		token = x.StopToken.Raw()
+	}
+	return c.finish(dst, x.Why, d.in.Text(x.Stop), token)
 }
 
-// finish ends a choice.
-func (c *decodedChoice) finish(dst []event.Event, why event.Why, stop []byte) []event.Event {
+// finish ends a choice at a stop sequence or token, which may be nil.
+func (c *decodedChoice) finish(dst []event.Event, why event.Why, stop, token []byte) []event.Event {
 	c.finished = true
-	return append(dst, event.Event{Kind: event.Finish, Choice: c.n, Call: -1, Why: why, Data: stop})
+	return append(dst, event.Event{Kind: event.Finish, Choice: c.n, Call: -1, Why: why, Data: stop, ID: token})
 }
 
 // choice returns the state of a choice, or nil if n is out of range.

@@ -53,6 +53,14 @@ func TestStreamDecoderServers(t *testing.T) {
 			want: []string{"0 start", `0 text "Hi" tokens=2`, `0 text "" tokens=1`, `0 text "!"`, `0 finish "\n" why=stop_sequence`, "0 usage 2/1>3"},
 		},
 		{
+			name: "stop tokens",
+			in: []string{
+				`{"choices":[{"index":0,"text":"","finish_reason":"stop","stop_reason":151645,"token_ids":[151645]},{"index":1,"text":"","finish_reason":"stop","matched_stop":7}]}`,
+				`{"choices":[{"index":2,"text":"","finish_reason":"stop","stop_reason":-1},{"index":3,"text":"","finish_reason":"length","stop_reason":7}]}`,
+			},
+			want: []string{"0 start", `0 text "" tokens=1`, `0 finish id="151645" why=stop`, `1 finish id="7" why=stop`, "2 finish why=stop", "3 finish why=length"},
+		},
+		{
 			name: "several answers, usage in every chunk, a length stop",
 			in: []string{
 				`{"choices":[{"index":1,"text":"b","finish_reason":null}],"usage":{"prompt_tokens":3,"completion_tokens":1}}`,

@@ -47,6 +47,8 @@ type Choice struct {
 	Logprobs jsonscan.Value
 	TokenIDs jsonscan.Value
 	Stop     jsonscan.Value // if Why is StopSequence: the sequence, if known
+	// StopToken is the number of the token that ended the choice, if known. It may be among TokenIDs, but is not in Text.
+	StopToken jsonscan.Value
 
 	Whole  bool      // part of a response that is not streamed
 	Ends   bool      // last element for its choice: it has a finish_reason, or Whole is set
@@ -220,8 +222,11 @@ func (c *Chunks) choice(x *Choice) {
 		x.Why, x.Failed = Finish(string(c.Text(reason)))
 	}
 	if x.Ends && (x.Why == event.Stop || x.Why == event.StopSequence) {
-		if s := StopSequence(v); s.Exists() {
+		switch s := stopOf(v); s.Kind() {
+		case jsonscan.String:
 			x.Why, x.Stop = event.StopSequence, s
+		case jsonscan.Number:
+			x.StopToken = s
 		}
 	}
 }

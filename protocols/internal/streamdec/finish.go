@@ -36,13 +36,16 @@ func Finish(reason string) (why event.Why, failed bool) {
 // Aborted is the message of the error for a response that the engine gave up.
 const Aborted = "The engine gave up the answer."
 
-// StopSequence returns the stop sequence at which a choice ended, from vLLM's stop_reason or SGLang's matched_stop. The
-// value is absent if neither is a string; both may also be token IDs.
-func StopSequence(choice jsonscan.Value) jsonscan.Value {
+// stopOf returns what ended a choice, from vLLM's stop_reason or SGLang's matched_stop: a string, which is a stop sequence,
+// or the number of a token. The value is absent if neither field has one of these.
+func stopOf(choice jsonscan.Value) (stop jsonscan.Value) {
 	for _, name := range [...]string{"stop_reason", "matched_stop"} {
-		if v := choice.Get(name); v.Kind() == jsonscan.String {
+		switch v := choice.Get(name); {
+		case v.Kind() == jsonscan.String:
 			return v
+		case v.Kind() == jsonscan.Number && !stop.Exists():
+			stop = v
 		}
 	}
-	return jsonscan.Value{}
+	return stop
 }
