@@ -76,7 +76,10 @@ func (p *tagged) jsonBody() bool {
 				if j.begun {
 					return p.broken(event.Duplicate)
 				}
-				if c != '{' && c != '"' && c != 'n' {
+				if c == '[' { // it is read to its end, because tags inside it are data
+					p.fail(event.BadArguments, m.pos)
+					j.field = otherField
+				} else if c != '{' && c != '"' && c != 'n' {
 					return p.broken(event.BadArguments)
 				}
 				j.begun = true

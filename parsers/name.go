@@ -150,7 +150,7 @@ func (p *tagged) named(text []byte) {
 // unquoted returns a name or key without the quotes that models write around it.
 func unquoted(text []byte) []byte {
 	if n := len(text); n > 1 && (text[0] == '"' || text[0] == '\'') && text[n-1] == text[0] {
-		return text[1 : n-1]
+		return bytes.TrimSpace(text[1 : n-1])
 	}
 	return text
 }

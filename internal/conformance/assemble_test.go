@@ -106,7 +106,11 @@ func flat(t testing.TB, a event.Answer) outcome {
 	for _, b := range a.Blocks {
 		switch b.Kind {
 		case event.ToolStart:
-			if b.Flags.Has(event.Complete) { // it is not where the stream is still open
+			switch {
+			case !b.Flags.Has(event.Complete): // the stream is still open
+			case b.Flags.Has(event.Custom):
+				out.Calls = append(out.Calls, step{"call", b.Name, string(b.Data)})
+			default:
 				out.Calls = append(out.Calls, step{"call", b.Name, decoded(t, b.Data)})
 			}
 		case event.ToolAbort:
