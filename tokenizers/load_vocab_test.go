@@ -190,3 +190,41 @@ func TestVocabGolden(t *testing.T) {
 		})
 	}
 }
+
+// Any files are read or refused. What is read encodes and decodes any text.
+func FuzzVocab(f *testing.F) {
+	const words = "[UNK]\n[CLS]\n[SEP]\n[PAD]\n[MASK]\nab\n##c\n"
+	vocab := byteVocab("ab", "<|endoftext|>", "<s>", "</s>")
+	for _, class := range []string{"GPT2Tokenizer", "RobertaTokenizer", "Qwen2Tokenizer", "CLIPTokenizer"} {
+		f.Add(vocab, "#version: 0.2\na b\n", `{"tokenizer_class":"`+class+`","add_bos_token":true}`, `{"<t>":260}`, "ab 12é\xff<t>")
+	}
+	f.Add(words, "", `{"tokenizer_class":"BertTokenizer","do_lower_case":false}`, `{}`, "abc ab [MASK]")
+	f.Fuzz(func(t *testing.T, vocab, merges, config, added, text string) {
+		if len(vocab)+len(merges)+len(config)+len(added) > 1<<16 {
+			return
+		}
+		fsys := fstest.MapFS{"tokenizer_config.json": {Data: []byte(config)}, "added_tokens.json": {Data: []byte(added)}}
+		if strings.HasPrefix(vocab, "{") {
+			fsys["vocab.json"] = &fstest.MapFile{Data: []byte(vocab)}
+			fsys["merges.txt"] = &fstest.MapFile{Data: []byte(merges)}
+		} else {
+			fsys["vocab.txt"] = &fstest.MapFile{Data: []byte(vocab)}
+		}
+		tok, err := Load(fsys, nil)
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "tokenizers: ") && !strings.Contains(err.Error(), " is missing") {
+				t.Fatal(err)
+			}
+			return
+		}
+		ids := tok.AppendEncodeSpecial(nil, text)
+		s := tok.NewStream(false, nil)
+		var out []byte
+		for _, id := range ids {
+			out = s.Append(out, id)
+		}
+		if got, want := string(s.Finish(out)), string(tok.AppendDecode(nil, ids, false)); got != want {
+			t.Fatalf("%q streamed, %q at once", got, want)
+		}
+	})
+}

@@ -21,8 +21,8 @@ const usage = `
 usage: tokenize -model DIR [-special] [-cache | -offsets] [-stats] [FILE ...]
        tokenize -model DIR -decode [-skip-special] [-stats] [FILE ...]
 
-Tokenize converts text to token ids, or with -decode ids to text. DIR holds a tokenizer.json, a tiktoken rank file or a
-tekken.json; -model mini selects the small tokenizer of this repository.
+Tokenize converts text to token ids, or with -decode ids to text. DIR holds a tokenizer.json, a tiktoken rank file, a
+tekken.json, a SentencePiece model or a vocabulary; -model mini selects the small tokenizer of this repository.
 
 Each line of the files, or of stdin, is a JSON object: {"id","text"}, or {"id","ids":[...]} with -decode. Other fields are
 ignored.

@@ -77,11 +77,10 @@ func (e *encoder) plain(s string, i int) int {
 	if user.trie == nil {
 		return len(s)
 	}
-	for i += charLen(s[i:]); i < len(s); {
+	for i++; i < len(s); i++ { // no piece begins inside a character
 		if user.begins[s[i]] && user.longest(s[i:]) > 0 {
 			break
 		}
-		i += charLen(s[i:])
 	}
 	return i
 }

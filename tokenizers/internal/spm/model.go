@@ -133,6 +133,7 @@ func Parse(data []byte) (*Model, error) {
 	if m.norm.rules, err = f.normal.rules("normalizer_spec"); err != nil {
 		return nil, err
 	}
+	m.norm.setPlain()
 	rules, err := f.denormal.rules("denormalizer_spec")
 	if err != nil {
 		return nil, err

@@ -20,6 +20,14 @@ type Normalizer struct {
 	strip  bool
 	escape bool
 	suffix bool
+	plain  [256]bool // ASCII characters other than the space with which no rule and no piece of user begins
+}
+
+// setPlain computes plain.
+func (x *Normalizer) setPlain() {
+	for c := range x.plain {
+		x.plain[c] = c < utf8.RuneSelf && c != ' ' && !x.user.begins[c] && (x.rules == nil || !x.rules.begins[c])
+	}
 }
 
 // Strips reports whether spaces at both ends, and those after a space, are dropped.
@@ -91,6 +99,16 @@ func (x *Normalizer) Append(dst *normal.Text, src normal.Text, _ *normal.Buffer)
 	}
 	after := x.strip // spaces are dropped
 	for done < len(s) {
+		if k := done; x.plain[s[k]] {
+			for k++; k < len(s) && x.plain[s[k]]; k++ {
+			}
+			dst.B = append(dst.B, s[done:k]...)
+			if src.From != nil {
+				dst.From = append(dst.From, src.From[done:k]...)
+			}
+			done, after = k, false
+			continue
+		}
 		to, n := x.next(s[done:])
 		for after && strings.HasPrefix(to, " ") {
 			to = to[1:]
