@@ -150,7 +150,7 @@ func (t chatML) render(req *input) (*Prompt, error) {
 			b.lit("<think>\n\n</think>\n\n")
 		}
 	}
-	return b.prompt(), nil
+	return b.prompt(req), nil
 }
 
 // system prints the first turn: the system text, the tools, or both. With open it leaves a turn that ends with the system

@@ -229,7 +229,7 @@ func (t *deepSeek) render(req *input) (*Prompt, error) {
 			return nil, err
 		}
 	}
-	return s.builder.prompt(), nil
+	return s.builder.prompt(req), nil
 }
 
 // collect converts messages to turns.

@@ -149,7 +149,7 @@ func (t harmony) render(req *input) (*Prompt, error) {
 	if s.prompt {
 		s.lit("<|start|>assistant")
 	}
-	return s.builder.prompt(), nil
+	return s.builder.prompt(req), nil
 }
 
 func (s *harmonyState) end(open bool) {

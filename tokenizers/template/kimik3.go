@@ -96,7 +96,7 @@ func (t kimiK3) render(req *input) (*Prompt, error) {
 			calls, result = m.calls, 0
 			s.head("assistant", m)
 			if s.assistant(m, open); open {
-				return s.prompt(), nil
+				return s.prompt(req), nil
 			}
 		case m.role == "user":
 			s.head("user", m)
@@ -114,7 +114,7 @@ func (t kimiK3) render(req *input) (*Prompt, error) {
 			s.val(m.content, m.contentPath, kindSystem)
 		}
 		if open {
-			return s.prompt(), nil
+			return s.prompt(req), nil
 		}
 		s.lit(k3End)
 	}
@@ -127,7 +127,7 @@ func (t kimiK3) render(req *input) (*Prompt, error) {
 			s.open("response")
 		}
 	}
-	return s.prompt(), nil
+	return s.prompt(req), nil
 }
 
 // effort returns the word of the effort, or none.

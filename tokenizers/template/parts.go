@@ -4,9 +4,11 @@ package template
 
 import (
 	"slices"
+	"unsafe"
 
 	"github.com/weft-go/weft/tokenizers/internal/jsonval"
 	"github.com/weft-go/weft/tokenizers/template/internal/jinja"
+	"github.com/weft-go/weft/tokenizers/template/internal/longtext"
 )
 
 // memory is what a rendering leaves for the next one of the same session. It is never modified afterward, so any number
@@ -104,4 +106,70 @@ func (t *compiled) readParts(req *input) (v arguments, err error) {
 	}
 	next.roles = v.roles
 	return v, nil
+}
+
+// turnMemory is memory for the formats that are written in Go.
+type turnMemory struct {
+	messages []*jsonval.Part
+	turns    []*callTurn // as parsed; nil for messages that were not
+	text     *longtext.Text
+}
+
+// at returns turn i if it is that of the same message in next, or nil.
+func (m *turnMemory) at(i int, next *turnMemory) *callTurn {
+	if m == nil || next == nil || i >= len(m.messages) || m.messages[i] != next.messages[i] {
+		return nil
+	}
+	return m.turns[i]
+}
+
+// keep keeps a copy of turn i.
+func (m *turnMemory) keep(i int, t *callTurn) {
+	if m != nil {
+		kept := *t
+		m.turns[i] = &kept
+	}
+}
+
+// textOf returns b as a string.
+func (in *input) textOf(b []byte) string {
+	if in.turns == nil {
+		return string(b)
+	}
+	var before *longtext.Text
+	if in.turnsBefore != nil {
+		before = in.turnsBefore.text
+	}
+	in.turns.text = longtext.New(b, before)
+	return in.turns.text.String()
+}
+
+// renderTurns implements RenderParts for a format whose roles depend on nothing but its options.
+func renderTurns(render func(*input) (*Prompt, error), req Request, messages, tools []*jsonval.Part, before any) (p *Prompt, keep any, size int, err error) {
+	next := &turnMemory{messages: messages, turns: make([]*callTurn, len(messages))}
+	in := &input{Request: req, values: true, messages: jsonval.Values(messages), tools: jsonval.Values(tools), turns: next}
+	in.turnsBefore, _ = before.(*turnMemory)
+	if p, err = render(in); err != nil {
+		return nil, nil, 0, err
+	}
+	size = next.text.Bytes() + int(unsafe.Sizeof(callTurn{})+8)*len(messages)
+	for _, m := range messages {
+		size += m.Bytes() // of the calls
+	}
+	return p, next, size, nil
+}
+
+// RenderParts is [compiled.RenderParts].
+func (t harmony) RenderParts(req Request, messages, tools []*jsonval.Part, before any) (p *Prompt, keep any, size int, err error) {
+	return renderTurns(t.render, req, messages, tools, before)
+}
+
+// RenderParts is [compiled.RenderParts].
+func (t *deepSeek) RenderParts(req Request, messages, tools []*jsonval.Part, before any) (p *Prompt, keep any, size int, err error) {
+	return renderTurns(t.render, req, messages, tools, before)
+}
+
+// RenderParts is [compiled.RenderParts].
+func (t kimiK3) RenderParts(req Request, messages, tools []*jsonval.Part, before any) (p *Prompt, keep any, size int, err error) {
+	return renderTurns(t.render, req, messages, tools, before)
 }

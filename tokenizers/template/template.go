@@ -163,9 +163,9 @@ func (b *builder) json(v jsonval.Value, path, kind string, open bool) {
 	b.spans = append(b.spans, Span{path, kind, start, len(b.text)})
 }
 
-// prompt returns the prompt. The builder must not be used after it.
-func (b *builder) prompt() *Prompt {
-	p := &Prompt{Text: string(b.text), Segments: make([]tokenizers.Segment, len(b.segs)), Spans: slices.Clone(b.spans)}
+// prompt returns the prompt of in. The builder must not be used after it.
+func (b *builder) prompt(in *input) *Prompt {
+	p := &Prompt{Text: in.textOf(b.text), Segments: make([]tokenizers.Segment, len(b.segs)), Spans: slices.Clone(b.spans)}
 	for i, s := range b.segs {
 		p.Segments[i] = tokenizers.Segment{Text: p.Text[s.start:s.end], Trusted: s.trusted}
 	}

@@ -46,6 +46,11 @@ func parseTurns(in *input, roles ...string) ([]callTurn, error) {
 	turns := make([]callTurn, len(list))
 	for i, v := range list {
 		t := &turns[i]
+		if kept := in.turnsBefore.at(i, in.turns); kept != nil {
+			*t = *kept
+			in.turns.turns[i] = kept
+			continue
+		}
 		t.v = v
 		t.path, t.contentPath = elementPath("messages", i, ".content")
 		role := v.Get("role")
@@ -64,6 +69,7 @@ func parseTurns(in *input, roles ...string) ([]callTurn, error) {
 			}
 		}
 		if t.role != "assistant" {
+			in.turns.keep(i, t)
 			continue
 		}
 		for _, key := range []string{"reasoning_content", "reasoning", "thinking"} {
@@ -80,6 +86,7 @@ func parseTurns(in *input, roles ...string) ([]callTurn, error) {
 		if t.calls, err = parseCalls(v.Get("tool_calls"), t.path+".tool_calls"); err != nil {
 			return nil, err
 		}
+		in.turns.keep(i, t)
 	}
 	return turns, nil
 }

@@ -9,8 +9,8 @@ import "github.com/weft-go/weft/tokenizers/internal/jsonval"
 //	FitValues(c *Capabilities, messages []jsonval.Value) (fitted []jsonval.Value, notes []string)
 //	RenderValues(req Request, messages, tools []jsonval.Value) (*Prompt, error)
 //
-// They are Fit and Render for a conversation that is not JSON. Messages and Tools of the request are ignored. Jinja
-// templates also have RenderParts, which reuses parts of an earlier rendering.
+// They are Fit and Render for a conversation that is not JSON. Messages and Tools of the request are ignored. All but ChatML
+// also have RenderParts, which reuses parts of an earlier rendering.
 
 // input is a request whose conversation may be values.
 type input struct {
@@ -20,6 +20,8 @@ type input struct {
 
 	parts        [2][]*jsonval.Part // instead of messages and tools, if next is set
 	before, next *memory            // of an earlier rendering, if any; of this one
+
+	turnsBefore, turns *turnMemory // the same, for the formats that are written in Go
 }
 
 // messageList returns the messages.

@@ -3,10 +3,9 @@
 package jinja
 
 import (
-	"bytes"
 	"slices"
-	"sync"
-	"unsafe"
+
+	"github.com/weft-go/weft/tokenizers/template/internal/longtext"
 )
 
 // A Memo remembers what the turns of a rendering's loops printed, for a later rendering of a conversation that has
@@ -19,32 +18,7 @@ import (
 // effects or inputs, such as the clock, is not remembered.
 type Memo struct {
 	loops []*loopMemo
-	text  *longText // of the output, and its length
-	size  int
-}
-
-// longText is the text of several outputs, of which each begins with the one before. An output that is longer than the
-// last one is appended if there is room; nobody reads beyond the length of his own.
-type longText struct {
-	mu  sync.Mutex
-	buf []byte
-}
-
-// output returns b as a string, in the memory of the output of before if it begins with that.
-func (m *Memo) output(b []byte, before *Memo) string {
-	m.size = len(b)
-	if before != nil && before.size > 0 {
-		t := before.text
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if len(t.buf) == before.size && cap(t.buf) >= len(b) && bytes.HasPrefix(b, t.buf) {
-			t.buf = append(t.buf, b[before.size:]...)
-			m.text = t
-			return unsafe.String(unsafe.SliceData(t.buf), len(b))
-		}
-	}
-	m.text = &longText{buf: append(make([]byte, 0, len(b)+len(b)/8+4096), b...)}
-	return unsafe.String(unsafe.SliceData(m.text.buf), len(b))
+	text  *longtext.Text // of the output
 }
 
 // loopMemo is the memo of one loop of a template.
@@ -99,7 +73,7 @@ const (
 
 // Bytes returns about how much memory the memo takes, without the values of the request.
 func (m *Memo) Bytes() int {
-	n := m.size + m.size/8
+	n := m.text.Bytes()
 	for _, l := range m.loops {
 		n += 8 * cap(l.records)
 		for _, r := range l.records {

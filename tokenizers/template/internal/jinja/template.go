@@ -5,6 +5,8 @@ package jinja
 import (
 	"sync"
 	"time"
+
+	"github.com/weft-go/weft/tokenizers/template/internal/longtext"
 )
 
 // Range is the bytes [Start, End) of a text.
@@ -131,7 +133,12 @@ func (t *Template) Render(in Input) (out *Output, err error) {
 	run(rt, t.body)
 	out = &Output{Generations: rt.gens, Memo: rt.memo}
 	if rt.memo != nil {
-		out.Text = rt.memo.output(rt.out.b, rt.before)
+		var before *longtext.Text
+		if rt.before != nil {
+			before = rt.before.text
+		}
+		rt.memo.text = longtext.New(rt.out.b, before)
+		out.Text = rt.memo.text.String()
 	} else {
 		out.Text = string(rt.out.b)
 	}
