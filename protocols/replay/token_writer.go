@@ -48,6 +48,11 @@ func (c *Signer) NewWriter(seal bool) *TokenWriter {
 
 // Write appends p to the text. It never fails and does not retain p.
 func (s *TokenWriter) Write(p []byte) (int, error) {
+	if !s.seal && len(p) <= len(s.buf)-s.held { // a short piece, as in a stream
+		s.n += len(p)
+		s.held += copy(s.buf[s.held:], p)
+		return len(p), nil
+	}
 	write(s, p)
 	return len(p), nil
 }
