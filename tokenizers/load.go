@@ -20,7 +20,7 @@ import (
 // Options configures [Load]. Most fields are for rank files, which do not contain this information.
 type Options struct {
 	// File is the file to read. If empty, it is the first file found; see [Load]. The format depends on the name: vocab.json
-	// and vocab.txt; tekken*.json; any other .json is a tokenizer.json; *.model is a SentencePiece model, unless its content
+	// and vocab.txt; tekken*.json; any other .json is a tokenizer.json; a name with .model is a SentencePiece model, unless its content
 	// is that of a rank file; everything else is a rank file.
 	File string
 	// Family is the vocabulary of a rank file: o200k_harmony (gpt-oss), o200k_base, cl100k_base, p50k_base, p50k_edit,
@@ -123,7 +123,7 @@ func loadModel(fsys fs.FS, opt Options) (*Tokenizer, error) {
 				return nil, inFile(base, err)
 			}
 			return t, t.mergeConfig(fsys)
-		case (path.Ext(base) == ".model" || strings.HasPrefix(base, pieceFile)) && looksPieces(data):
+		case strings.Contains(base, ".model") && looksPieces(data):
 			return loadPieces(fsys, name, data, opt.File == "")
 		default:
 			return loadRanks(fsys, base, data, opt)

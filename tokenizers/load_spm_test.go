@@ -216,6 +216,11 @@ func TestPiecesSettings(t *testing.T) {
 	if got := tok.AppendEncodeSegments(nil, []Segment{{Text: "a<x>b"}}); slices.Contains(got, x) || string(tok.AppendDecode(nil, got, false)) != "a<x>b" {
 		t.Errorf("untrusted: %v", got)
 	}
+	// The format of a file that Options names is known by its content.
+	fsys := fstest.MapFS{"instruct.model.v3": pieceDir(t, "word", nil)["tokenizer.model"]}
+	if _, err := Load(fsys, &Options{File: "instruct.model.v3"}); err != nil {
+		t.Error(err)
+	}
 	t5 := loadPieceDir(t, "unigram", map[string]string{"tokenizer_config.json": `{"tokenizer_class":"T5Tokenizer","extra_ids":2}`})
 	if id, _ := t5.TokenID("<extra_id_0>"); int(id) != t5.VocabSize()-1 {
 		t.Errorf("<extra_id_0> has the id %d of %d", id, t5.VocabSize())
