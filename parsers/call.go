@@ -187,6 +187,7 @@ func (p *machine) fail(why event.Why, to int) {
 	if c.muted != event.None {
 		why = c.muted
 	}
+	p.cutOff = p.cutOff || why == event.Truncated
 	c.flags &^= event.Complete
 	var name []byte
 	if len(c.name) > 0 {

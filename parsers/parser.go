@@ -121,7 +121,7 @@ func (p *Parser) parse(dst []event.Event, chunk []byte, tokens []Token) ([]event
 // as engines do by default: a message whose terminator is that token (gpt-oss: <|call|>) then is treated as terminated; so
 // does it with event.ToolCalls. event.Length means that the output was cut. event.None means that the reason is unknown.
 //
-// The Why of the event.Finish is event.ToolCalls if why is Stop or None and at least one call outside reasoning is
+// The Why of the event.Finish is event.Length if why is None and the end of the stream cut a call, event.ToolCalls if why is Stop or None and at least one call outside reasoning is
 // complete, event.Stop if why is None and no such call is complete, and why otherwise. Its Tokens are those that no
 // other event counted. After an error there is no event.Finish.
 func (p *Parser) Finish(dst []event.Event, why event.Why) ([]event.Event, error) {
@@ -147,6 +147,8 @@ func (p *Parser) Finish(dst []event.Event, why event.Why) ([]event.Event, error)
 // endTurn appends the event.Finish of a stream that the engine ended for why.
 func (p *Parser) endTurn(why event.Why) {
 	switch {
+	case why == event.None && p.cutOff:
+		why = event.Length
 	case (why == event.None || why == event.Stop) && p.complete > 0:
 		why = event.ToolCalls
 	case why == event.None:

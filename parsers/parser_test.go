@@ -69,7 +69,7 @@ func TestFinishEvent(t *testing.T) {
 		{call, event.StopSequence, event.StopSequence},
 		{call, event.ContentFilter, event.ContentFilter},
 		{"<think>" + call, event.Stop, event.Stop}, // a call inside reasoning is not dispatched
-		{`<tool_call>{"name":"now","arg`, event.None, event.Stop},
+		{`<tool_call>{"name":"now","arg`, event.None, event.Length},
 	} {
 		p, err := parsers.New("hermes", &parsers.Options{Tools: tools(), Choice: 2})
 		require.NoError(t, err)
@@ -485,5 +485,19 @@ func TestPlainPath(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestFinishOfCutCall tests that a stream that ends inside a call, for an unknown reason, counts as cut, whatever calls
+// came before: a client that acts on the calls must not act on half of one.
+func TestFinishOfCutCall(t *testing.T) {
+	for why, want := range map[event.Why]event.Why{event.None: event.Length, event.Length: event.Length, event.Stop: event.ToolCalls} {
+		p, err := parsers.New("hermes", nil)
+		require.NoError(t, err)
+		evs, err := p.Append(nil, []byte(`<tool_call>{"name": "now", "arguments": {}}</tool_call><tool_call>{"name": "run", "arguments": {"cmd": "l`))
+		require.NoError(t, err)
+		evs, err = p.Finish(evs, why)
+		require.NoError(t, err)
+		require.Equal(t, want, evs[len(evs)-1].Why)
 	}
 }
