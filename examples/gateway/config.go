@@ -44,6 +44,7 @@ type config struct {
 	MaxModelLen     int            `yaml:"max_model_len"` // tokens; 0 means the window of the model's record, the window in its files, or 131072
 	MaxChoices      int            `yaml:"max_choices"`   // choices per chat request; 0 means 16
 	BlockSize       int            `yaml:"block_size"`    // tokens per cache block of the engines; 0 means 16
+	MemoMB          int            `yaml:"memo_mb"`       // memory for the last requests of conversations, in MiB; 0 means 256
 	StripPreamble   bool           `yaml:"strip_preamble"`
 	Relocate        bool           `yaml:"relocate"`   // move text that differs between users, directories and days after the stable text
 	SortTools       bool           `yaml:"sort_tools"` // by name
@@ -125,6 +126,7 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 	fs.IntVar(&c.MaxModelLen, "max-model-len", 0, "limit of prompt and output `tokens` per request (default: the context window of the model, or 131072)")
 	fs.IntVar(&c.MaxChoices, "max-choices", 0, "maximum `number` of choices in one chat request (default 16)")
 	fs.IntVar(&c.BlockSize, "block-size", 0, "`tokens` per cache block of the engines (default 16)")
+	fs.IntVar(&c.MemoMB, "memo-mb", 0, "memory for the last requests of conversations, in `MiB`; 100,000 tokens take about 4 (default 256)")
 	fs.Float64Var(&c.KeepAlive, "keep-alive", 0, "`seconds` of silence before a stream sends a keep-alive (default 10)")
 	fs.Func("alias", "another `name` for the model; repeatable", func(s string) error {
 		aliases = append(aliases, s)
@@ -196,7 +198,7 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 	case !(c.KeepAlive >= 0 && c.KeepAlive <= maxKeepAlive): // also NaN
 		return nil, cli.Usagef("keep_alive must be from 0 to %d seconds (got %v)", maxKeepAlive, c.KeepAlive)
 	}
-	for name, n := range map[string]int{"max_model_len": c.MaxModelLen, "max_choices": c.MaxChoices, "block_size": c.BlockSize} {
+	for name, n := range map[string]int{"max_model_len": c.MaxModelLen, "max_choices": c.MaxChoices, "block_size": c.BlockSize, "memo_mb": c.MemoMB} {
 		if n < 0 {
 			return nil, cli.Usagef("%s must not be negative (got %d)", name, n)
 		}

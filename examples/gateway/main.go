@@ -72,7 +72,7 @@ func run(ctx context.Context, args []string, stdout io.Writer, log *slog.Logger,
 	}
 	opt := serve.Options{
 		Model: c.Model, Aliases: c.Aliases, Models: models, Prompts: prompts,
-		MaxModelLen: c.MaxModelLen, MaxChoices: c.MaxChoices, BlockSize: c.BlockSize,
+		MaxModelLen: c.MaxModelLen, MaxChoices: c.MaxChoices, BlockSize: c.BlockSize, MemoBytes: c.MemoMB << 20,
 		StripPreamble: c.StripPreamble, ToolDispatch: c.ToolDispatch, ReasoningDispatch: c.ReasoningDispatch, CallsInReasoning: c.CallsInReasoning,
 		Relocate: c.Relocate, SortTools: c.SortTools,
 		Policy: policy, Policies: policies, Tenant: tenant, PriorityIs: c.PriorityIs, Signer: proof,

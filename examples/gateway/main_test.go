@@ -104,6 +104,7 @@ tenants:
 		{"-model m -engine vllm=http://x -keep-alive 1e300", nil, "keep_alive"},
 		{"-model m -engine embedded=local -block-size -16", nil, "block_size"},
 		{"-model m -engine embedded=local -max-choices -1", nil, "max_choices"},
+		{"-model m -engine embedded=local -memo-mb -1", nil, "memo_mb"},
 		{"-model m -engine embedded=local -max-model-len -1", nil, "max_model_len"},
 		{"-config nowhere.yaml", nil, "nowhere.yaml"},
 	} {

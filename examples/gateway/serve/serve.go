@@ -40,6 +40,7 @@ type Options struct {
 	MaxChoices  int   // choices per chat request; 0 means 16
 	BlockSize   int   // tokens per cache block of the engines; 0 means 16
 	MaxBody     int64 // bytes of a request body; 0 means 64 MiB
+	MemoBytes   int   // memory for the last requests of conversations; 0 means 256 MiB; see prompt.Memo
 
 	StripPreamble bool // remove the billing header that harnesses put before the system text
 	// Relocate moves text that differs between users, directories and days to the end of the system text. SortTools
@@ -187,8 +188,8 @@ func New(o *Options) (*Gateway, error) {
 		return nil, errors.New("serve: Prompts must have a tokenizer and a family")
 	case len(opt.Engines) == 0:
 		return nil, errors.New("serve: no engine")
-	case opt.MaxModelLen < 0 || opt.MaxChoices < 0 || opt.BlockSize < 0 || opt.MaxBody < 0:
-		return nil, errors.New("serve: MaxModelLen, MaxChoices, BlockSize and MaxBody must not be negative")
+	case opt.MaxModelLen < 0 || opt.MaxChoices < 0 || opt.BlockSize < 0 || opt.MaxBody < 0 || opt.MemoBytes < 0:
+		return nil, errors.New("serve: MaxModelLen, MaxChoices, BlockSize, MaxBody and MemoBytes must not be negative")
 	case opt.KeepAlive < 0 || opt.BodyTimeout < 0 || opt.EngineSilence < 0:
 		return nil, errors.New("serve: KeepAlive, BodyTimeout and EngineSilence must not be negative")
 	}
@@ -209,7 +210,7 @@ func New(o *Options) (*Gateway, error) {
 			return nil, fmt.Errorf("serve: %w", err)
 		}
 	}
-	g.memo = prompt.NewMemo(0)
+	g.memo = prompt.NewMemo(opt.MemoBytes)
 	if g.histories, err = newHistories(); err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}

@@ -77,12 +77,12 @@ func TestWarmTurnMemory(t *testing.T) {
 		allocs float64
 		kb     float64
 	}{
-		{"chatml", nil, "hermes", 20, 1485, 765},
-		{"chatml", nil, "hermes", 80, 3960, 1945},
-		{"jinja", jinja, "hermes", 20, 920, 715},
-		{"jinja", jinja, "hermes", 80, 1725, 1715},
-		{"harmony", lookup("harmony", variables{"sampled_calls": true}), "harmony", 80, 3120, 1960},
-		{"deepseek", lookup("deepseek_v3_2", nil), "deepseek_v3_2", 80, 3835, 2110},
+		{"chatml", nil, "hermes", 20, 1091, 652},
+		{"chatml", nil, "hermes", 80, 2768, 1554},
+		{"jinja", jinja, "hermes", 20, 530, 603},
+		{"jinja", jinja, "hermes", 80, 531, 1319},
+		{"harmony", lookup("harmony", variables{"sampled_calls": true}), "harmony", 80, 718, 1243},
+		{"deepseek", lookup("deepseek_v3_2", nil), "deepseek_v3_2", 80, 1117, 1339},
 	} {
 		if testing.Short() && tt.turns > 20 {
 			continue
