@@ -110,3 +110,30 @@ func TestRustScanners(t *testing.T) {
 		}
 	}
 }
+
+// Any expression of the dialect is compiled or refused, and what is compiled returns pieces in order.
+func FuzzCompileRust(f *testing.F) {
+	for _, expr := range []string{`(?i:a|b)*+c{2,3}?`, `[a-z&&[^\d]]\pL`, `(?<=^|\s)x(?!\S)`, `\xe4\u{4e2d}\x{4e2d}`, `a(?i)b|c$`, `\p{N}{1,3}+|\w+`} {
+		f.Add(expr, "ab c1\n中 x")
+	}
+	f.Fuzz(func(t *testing.T, expr, s string) {
+		if len(expr) > 200 || len(s) > 500 {
+			return
+		}
+		p, err := pretok.CompileRust(expr)
+		if err != nil {
+			if e, ok := errors.AsType[*pretok.Error](err); !ok || e.Offset < 0 || e.Offset > len(expr) || e.Reason == "" {
+				t.Fatalf("%v", err)
+			}
+			return
+		}
+		at := 0
+		x := pretok.Split{Pattern: p, Behavior: pretok.Removed, Invert: true}
+		for _, piece := range x.AppendPieces(nil, s) {
+			if piece.Start < at || piece.End <= piece.Start || piece.End > len(s) {
+				t.Fatalf("%q on %q: %v after %d", expr, s, piece, at)
+			}
+			at = piece.End
+		}
+	})
+}
