@@ -610,7 +610,7 @@ func (c *compiled) compileTags(t *grammar.Tagged, around []marker) *tagSets {
 	}
 	cOpen, cClose := spelled(roleCallOpen, t.Open), spelled(roleCallClose, t.Close)
 	var ends, bare []marker
-	for _, e := range t.Ends {
+	for _, e := range slices.Concat(t.Ends, t.Skip) {
 		ends = append(ends, mk(e, roleTurn))
 	}
 	if t.Bare && t.Body.Codec != nil {

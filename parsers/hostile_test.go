@@ -107,13 +107,17 @@ func (d *dialect) hostile() []stream {
 		return d.param(i, "cmd", "string") + "v" + d.unparam("cmd", "string")
 	}})
 	if t := d.g.Tagged; t != nil && t.Body.Call != nil {
-		object := t.Open.Text != "" && !t.Body.Call.Strict && !t.Body.Call.Python
-		repeat("arguments before the name", t.Open.Text+`{"arguments": {"a": "`, "x", object)
-		repeat("arguments as a string", t.Open.Text+`{"name": "run", "arguments": "`, "x", object)
-		repeat("other members", t.Open.Text+`{"x": "`, "x", false)
-		repeat("other keys", t.Open.Text+`{"`, "x", false)
-		repeat("unclosed list", t.Open.Text+"[", `{"name": "now", "arguments": {}}, `, t.Open.Text != "")
-		repeat("blanks in a list", t.Open.Text+"[", " ", false)
+		open, list := t.Open.Text, t.Open.Text != ""
+		if t.Name != nil && t.Body.Params != nil && t.Name.Prefix == "" { // an object follows the block's tag, but no list
+			open, list = d.block, false
+		}
+		object := open != "" && !t.Body.Call.Strict && !t.Body.Call.Python
+		repeat("arguments before the name", open+`{"arguments": {"a": "`, "x", object)
+		repeat("arguments as a string", open+`{"name": "run", "arguments": "`, "x", object)
+		repeat("other members", open+`{"x": "`, "x", false)
+		repeat("other keys", open+`{"`, "x", false)
+		repeat("unclosed list", open+"[", `{"name": "now", "arguments": {}}, `, list)
+		repeat("blanks in a list", open+"[", " ", false)
 	}
 	if d.think != "" {
 		repeat("unclosed reasoning", d.think, "x\n", false)

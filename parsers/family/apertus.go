@@ -21,7 +21,7 @@ func apertus() *grammar.Grammar {
 			Open:      grammar.Tok("<|tools_prefix|>"),
 			Close:     grammar.Tok("<|tools_suffix|>"),
 			Body:      grammar.Body{Call: &grammar.JSONCall{}},
-			Ends:      turnEnds("<|assistant_end|>"),
+			Ends:      tokenMarkers("<|assistant_end|>"),
 		},
 		MaxHold: maxHold,
 	}

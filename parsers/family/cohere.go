@@ -36,10 +36,8 @@ func cohere() *grammar.Grammar {
 			Body: grammar.Body{Call: &grammar.JSONCall{
 				Name: []string{"tool_name", "name"}, Arguments: []string{"parameters", "arguments"},
 			}},
-			Ends: []grammar.Marker{
-				grammar.Tok("<|START_TEXT|>"), grammar.Tok("<|END_TEXT|>"),
-				grammar.Tok("<|START_RESPONSE|>"), grammar.Tok("<|END_RESPONSE|>"), grammar.Tok("<|END_OF_TURN_TOKEN|>"),
-			},
+			Ends: tokenMarkers("<|END_OF_TURN_TOKEN|>"),
+			Skip: tokenMarkers("<|START_TEXT|>", "<|END_TEXT|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>"),
 		},
 		Replay:  replay.MustRule("all"),
 		MaxHold: maxHold,

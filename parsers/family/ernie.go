@@ -27,7 +27,9 @@ import (
 func ernie45() *grammar.Grammar {
 	g := named(hermes(), "ernie45", "ernie4_5")
 	g.Tagged.Reasoning = prompted(think())
-	g.Tagged.Ends = append(turnEnds("<|im_end|>", "<|endoftext|>", "</s>"),
-		grammar.Lit("<response>\n"), grammar.Lit("<response>"), grammar.Lit("</response>"), grammar.Lit("</response>\n"))
+	g.Tagged.Ends = tokenMarkers("<|im_end|>", "<|endoftext|>", "</s>")
+	g.Tagged.Skip = []grammar.Marker{
+		grammar.Lit("<response>\n"), grammar.Lit("<response>"), grammar.Lit("</response>"), grammar.Lit("</response>\n"),
+	}
 	return g
 }

@@ -49,8 +49,8 @@ func flush() *grammar.Reasoning {
 	return r
 }
 
-// turnEnds are tokens that end a turn, which engines pass on at times.
-func turnEnds(texts ...string) []grammar.Marker {
+// tokenMarkers returns markers that are tokens, such as those at the end of a turn, which engines pass on at times.
+func tokenMarkers(texts ...string) []grammar.Marker {
 	var out []grammar.Marker
 	for _, t := range texts {
 		out = append(out, grammar.Tok(t))

@@ -32,7 +32,7 @@ func gemma4() *grammar.Grammar {
 			Close: grammar.Tok("<tool_call|>"),
 			Name:  &grammar.Name{Prefix: "call:", Stops: "{"},
 			Body:  grammar.Body{Codec: codec.Gemma{Quote: `<|"|>`}},
-			Ends:  turnEnds("<turn|>", "<|tool_response>", "<tool_response|>"),
+			Ends:  tokenMarkers("<turn|>", "<|tool_response>", "<tool_response|>"),
 		},
 		Replay:  replay.MustRule("since_user; preserve_thinking=true: since_user_calls"),
 		MaxHold: maxHold,

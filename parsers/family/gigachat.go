@@ -23,7 +23,7 @@ func gigaChat3() *grammar.Grammar {
 		Tagged: &grammar.Tagged{
 			Open: grammar.Tok("<|function_call|>", grammar.Lit("<|message_sep|>\n\nfunction call<|role_sep|>")),
 			Body: grammar.Body{Call: callObject()},
-			Ends: turnEnds("</s>"),
+			Ends: tokenMarkers("</s>"),
 		},
 		Special: []grammar.Marker{grammar.Tok("<|message_sep|>"), grammar.Tok("<|role_sep|>")},
 		MaxHold: maxHold,

@@ -31,7 +31,7 @@ func glm47() *grammar.Grammar {
 			Body: grammar.Body{Params: &grammar.Params{
 				Open: "<arg_key>", KeyEnd: "</arg_key>", Value: "<arg_value>", Close: "</arg_value>",
 			}},
-			Ends: turnEnds("<|observation|>", "<|user|>", "<|endoftext|>"),
+			Ends: tokenMarkers("<|observation|>", "<|user|>", "<|endoftext|>"),
 		},
 		Replay:  replay.MustRule("since_user; clear_thinking=false: all; left: close_tag"),
 		MaxHold: maxHold,
@@ -54,7 +54,7 @@ func glm45() *grammar.Grammar {
 // Replay: not known; no template is at hand.
 func ling3() *grammar.Grammar {
 	g := named(glm47(), "ling3")
-	g.Tagged.Ends = turnEnds("<|role_end|>")
+	g.Tagged.Ends = tokenMarkers("<|role_end|>")
 	g.Replay = replay.Rule{}
 	return g
 }

@@ -32,7 +32,7 @@ func hermes() *grammar.Grammar {
 			Open:      grammar.Tok("<tool_call>"),
 			Close:     grammar.Tok("</tool_call>"),
 			Body:      grammar.Body{Call: callObject()},
-			Ends:      turnEnds("<|im_end|>", "<|endoftext|>"),
+			Ends:      tokenMarkers("<|im_end|>", "<|endoftext|>"),
 		},
 		MaxHold: maxHold,
 	}

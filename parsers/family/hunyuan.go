@@ -24,7 +24,7 @@ func hunyuanA13B() *grammar.Grammar {
 	g.Tagged.Reasoning = &grammar.Reasoning{
 		Open: grammar.Lit("<think>"), Close: grammar.Lit("</think>"), Lead: "\n", Tail: "\n", After: "\n",
 	}
-	g.Tagged.Ends = []grammar.Marker{grammar.Lit("<answer>\n"), grammar.Lit("<answer>"), grammar.Lit("</answer>")}
+	g.Tagged.Skip = []grammar.Marker{grammar.Lit("<answer>\n"), grammar.Lit("<answer>"), grammar.Lit("</answer>")}
 	g.Replay = replay.MustRule("none")
 	return g
 }

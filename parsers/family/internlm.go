@@ -24,7 +24,7 @@ func internLM() *grammar.Grammar {
 			Open:      grammar.Lit("<|action_start|><|plugin|>", grammar.Lit("<|action_start|> <|plugin|>")),
 			Close:     grammar.Tok("<|action_end|>"),
 			Body:      grammar.Body{Call: &grammar.JSONCall{Name: []string{"name"}, Arguments: []string{"parameters", "arguments"}}},
-			Ends:      turnEnds("<|im_end|>"),
+			Ends:      tokenMarkers("<|im_end|>"),
 		},
 		Special: []grammar.Marker{grammar.Tok("<|action_start|>"), grammar.Tok("<|plugin|>")},
 		MaxHold: maxHold,

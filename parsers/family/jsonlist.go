@@ -89,7 +89,7 @@ func granite() *grammar.Grammar {
 			Open:   grammar.Tok("<|tool_call|>", grammar.Tok("<tool_call>")),
 			Close:  grammar.Tok("</tool_call>"),
 			Body:   grammar.Body{Call: callObject()},
-			Ends:   []grammar.Marker{grammar.Lit("<response>"), grammar.Lit("</response>")},
+			Skip:   []grammar.Marker{grammar.Lit("<response>"), grammar.Lit("</response>")},
 		},
 		MaxHold: maxHold,
 	}
@@ -154,6 +154,6 @@ func apriel() *grammar.Grammar {
 		Open: grammar.Lit("Here are my reasoning steps:"), Close: grammar.Lit("[BEGIN FINAL RESPONSE]"),
 		Lead: "\n", Tail: "\n", After: "\n", Prompted: true,
 	}
-	t.Ends = append(turnEnds("<|end|>"), grammar.Lit("[END FINAL RESPONSE]"))
+	t.Ends = append(tokenMarkers("<|end|>"), grammar.Lit("[END FINAL RESPONSE]"))
 	return g
 }

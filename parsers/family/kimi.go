@@ -34,7 +34,7 @@ func kimiK2() *grammar.Grammar {
 			Name:      &grammar.Name{Prefix: "functions.", Ends: []string{"<|tool_call_argument_begin|>"}, Number: ":"},
 			Close:     grammar.Tok("<|tool_call_end|>"),
 			NeedClose: true,
-			Ends:      turnEnds("<|im_end|>"),
+			Ends:      tokenMarkers("<|im_end|>"),
 		},
 		MaxHold: maxHold,
 	}

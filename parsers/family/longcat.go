@@ -19,6 +19,6 @@ func longCat() *grammar.Grammar {
 	t.Reasoning.Open = grammar.Tok("<longcat_think>", grammar.Tok("<think>"))
 	t.Reasoning.Close = grammar.Tok("</longcat_think>", grammar.Tok("</think>"))
 	t.Open, t.Close = grammar.Tok("<longcat_tool_call>"), grammar.Tok("</longcat_tool_call>")
-	t.Before, t.Ends = "", turnEnds("</longcat_s>")
+	t.Before, t.Ends = "", tokenMarkers("</longcat_s>")
 	return g
 }

@@ -27,7 +27,7 @@ func pythonic() *grammar.Grammar {
 			Name: &grammar.Name{Ends: []string{"("}},
 			Body: grammar.Body{Codec: codec.Python{}},
 			Bare: true,
-			Ends: turnEnds("<|eot|>", "<|eom|>"),
+			Ends: tokenMarkers("<|eot|>", "<|eom|>"),
 		},
 		MaxHold: maxHold,
 	}
@@ -50,7 +50,7 @@ func olmo3() *grammar.Grammar {
 			},
 			Name: &grammar.Name{Ends: []string{"("}},
 			Body: grammar.Body{Codec: codec.Python{}},
-			Ends: turnEnds("<|im_end|>", "<|endoftext|>"),
+			Ends: tokenMarkers("<|im_end|>", "<|endoftext|>"),
 		},
 		MaxHold: maxHold,
 	}

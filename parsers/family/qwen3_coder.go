@@ -40,7 +40,7 @@ func qwen3Coder() *grammar.Grammar {
 			Body: grammar.Body{Params: &grammar.Params{
 				Open: "<parameter=", KeyEnd: ">", Close: "</parameter>", Newline: true,
 			}},
-			Ends: turnEnds("<|im_end|>", "<|endoftext|>"),
+			Ends: tokenMarkers("<|im_end|>", "<|endoftext|>"),
 		},
 		MaxHold: maxHold,
 	}

@@ -29,6 +29,6 @@ func seedOSS() *grammar.Grammar {
 		Open: grammar.Tok("<seed:tool_call>"), Close: grammar.Tok("</seed:tool_call>"), Optional: true,
 	}
 	t.Body.Params.Newline = false
-	t.Ends = turnEnds("<seed:eos>")
+	t.Ends = tokenMarkers("<seed:eos>")
 	return g
 }

@@ -24,7 +24,7 @@ func xlam() *grammar.Grammar {
 			Body:      grammar.Body{Call: callObject()},
 			Quoted:    true,
 			Bare:      true,
-			Ends:      turnEnds("<|eot_id|>", "<|im_end|>"),
+			Ends:      tokenMarkers("<|eot_id|>", "<|im_end|>"),
 		},
 		MaxHold: maxHold,
 	}

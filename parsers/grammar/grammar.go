@@ -112,8 +112,10 @@ type Tagged struct {
 	// until it is whole; or, without a codec, an object with the keys of Body.Call, or a list of them, at the beginning
 	// of the text.
 	Bare bool
-	// Ends are markers that end the turn and carry nothing.
+	// Ends are markers that end the turn and carry nothing. A model's stop tokens include those that are special tokens.
 	Ends []Marker
+	// Skip are markers within a turn that carry nothing, for example around the text of the response.
+	Skip []Marker
 }
 
 // Wrapper is the pair of tags around the calls of one block.
@@ -284,6 +286,7 @@ func (g *Grammar) Markers() []Marker {
 		}
 		add(t.Open, t.Close)
 		add(t.Ends...)
+		add(t.Skip...)
 		inner := func(texts ...string) {
 			for _, s := range texts {
 				if strings.ContainsFunc(s, unicode.IsLetter) { // what has no letter is punctuation, not a control string

@@ -74,7 +74,7 @@ type entry struct {
 const defaultMemo = 256 << 20
 
 // NewMemo returns a Memo that takes at most about limit bytes; 0 means 256 MiB. A conversation of 100,000 tokens takes
-// about 3 MB.
+// about 5 MB.
 func NewMemo(limit int) *Memo {
 	if limit <= 0 {
 		limit = defaultMemo

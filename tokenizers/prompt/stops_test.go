@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prompt_test
+
+import (
+	"encoding/json"
+	"io/fs"
+	"testing"
+	"testing/fstest"
+
+	"github.com/weft-go/weft/internal/require"
+	"github.com/weft-go/weft/tokenizers/mini"
+	"github.com/weft-go/weft/tokenizers/prompt"
+)
+
+// TestStopsOfFamilies checks that generation ends at the tokens that end a family's turn, not at those around its text.
+func TestStopsOfFamilies(t *testing.T) {
+	for _, tt := range []struct{ family, inside, end string }{
+		{"cohere", "<|START_RESPONSE|>", "<|END_OF_TURN_TOKEN|>"},
+		{"ernie45", "<response>", "</s>"},
+		{"hunyuan_a13b", "<answer>", ""},
+		{"gemma4", "<|channel>", "<turn|>"},
+	} {
+		t.Run(tt.family, func(t *testing.T) {
+			data, err := fs.ReadFile(mini.FS(), "tokenizer.json")
+			require.NoError(t, err)
+			var file map[string]any
+			require.NoError(t, json.Unmarshal(data, &file))
+			added, _ := file["added_tokens"].([]any)
+			const first = 100_000
+			for i, token := range []string{tt.inside, tt.end} {
+				if token != "" {
+					added = append(added, object{"id": first + i, "content": token, "special": true, "normalized": false, "lstrip": false, "rstrip": false, "single_word": false})
+				}
+			}
+			file["added_tokens"] = added
+			data, err = json.Marshal(file)
+			require.NoError(t, err)
+			m, err := prompt.Load(fstest.MapFS{"tokenizer.json": {Data: data}}, &prompt.Options{Family: tt.family})
+			require.NoError(t, err)
+			inside, ok := m.Tokenizer().TokenID(tt.inside)
+			require.True(t, ok && m.Tokenizer().IsSpecial(inside))
+			require.NotContains(t, m.StopTokens(), inside)
+			if tt.end != "" {
+				end, ok := m.Tokenizer().TokenID(tt.end)
+				require.True(t, ok)
+				require.Contains(t, m.StopTokens(), end)
+			}
+		})
+	}
+}
