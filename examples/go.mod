@@ -7,7 +7,7 @@ require (
 	github.com/google/go-cmp v0.7.0
 	github.com/klauspost/compress v1.20.3
 	github.com/maypok86/otter/v2 v2.4.0
-	github.com/weft-go/weft/internal/require v0.1.0
+	github.com/stretchr/testify v1.12.1
 	github.com/weft-go/weft/kvhash v0.1.0
 	github.com/weft-go/weft/parsers v0.1.0
 	github.com/weft-go/weft/protocols v0.1.0
@@ -21,11 +21,11 @@ require (
 require (
 	github.com/klauspost/cpuid/v2 v2.2.10 // indirect
 	github.com/zeebo/xxh3 v1.1.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sys v0.30.0 // indirect
 )
 
 replace (
-	github.com/weft-go/weft/internal/require => ../internal/require
 	github.com/weft-go/weft/kvhash => ../kvhash
 	github.com/weft-go/weft/parsers => ../parsers
 	github.com/weft-go/weft/protocols => ../protocols

@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"github.com/zeebo/xxh3"
 
-	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/kvhash"
 )
 

@@ -8,7 +8,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/weft-go/weft/internal/require"
+	"github.com/stretchr/testify/require"
+
 	"github.com/weft-go/weft/parsers"
 	"github.com/weft-go/weft/parsers/family"
 	"github.com/weft-go/weft/parsers/grammar"

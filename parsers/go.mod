@@ -4,11 +4,10 @@ go 1.26.0
 
 require (
 	github.com/google/go-cmp v0.7.0
-	github.com/weft-go/weft/internal/require v0.1.0
+	github.com/stretchr/testify v1.12.1
 	github.com/weft-go/weft/protocols v0.1.0
 )
 
-replace (
-	github.com/weft-go/weft/internal/require => ../internal/require
-	github.com/weft-go/weft/protocols => ../protocols
-)
+require go.yaml.in/yaml/v3 v3.0.5 // indirect
+
+replace github.com/weft-go/weft/protocols => ../protocols

@@ -4,8 +4,8 @@ go 1.26.0
 
 require (
 	github.com/google/go-cmp v0.7.0
-	github.com/weft-go/weft/internal/require v0.1.0
+	github.com/stretchr/testify v1.12.1
 	pgregory.net/rapid v1.3.0
 )
 
-replace github.com/weft-go/weft/internal/require => ../internal/require
+require go.yaml.in/yaml/v3 v3.0.5 // indirect

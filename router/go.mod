@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	github.com/google/go-cmp v0.7.0
-	github.com/weft-go/weft/internal/require v0.1.0
+	github.com/stretchr/testify v1.12.1
 	github.com/weft-go/weft/kvhash v0.1.0
 	github.com/weft-go/weft/protocols v0.1.0
 	pgregory.net/rapid v1.3.0
@@ -13,11 +13,11 @@ require (
 require (
 	github.com/klauspost/cpuid/v2 v2.2.10 // indirect
 	github.com/zeebo/xxh3 v1.1.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sys v0.30.0 // indirect
 )
 
 replace (
-	github.com/weft-go/weft/internal/require => ../internal/require
 	github.com/weft-go/weft/kvhash => ../kvhash
 	github.com/weft-go/weft/protocols => ../protocols
 )

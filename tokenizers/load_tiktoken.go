@@ -167,13 +167,6 @@ func (m *ranked) fill(f rankFamily) {
 	}
 }
 
-// looksRanked reports whether data is a rank file and not a SentencePiece model, which may have the same name.
-func looksRanked(data []byte) bool {
-	line, _, _ := bytes.Cut(data, []byte{'\n'})
-	_, err := tiktoken.Parse(line)
-	return err == nil
-}
-
 // loadRanks reads a rank file. Settings that opt does not specify are read from the files next to it.
 func loadRanks(fsys fs.FS, name string, data []byte, opt Options) (*Tokenizer, error) {
 	if len(data) > tiktoken.MaxFile {

@@ -17,9 +17,8 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-
-	"github.com/weft-go/weft/internal/require"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -13,8 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/weft-go/weft/examples/internal/cli/clitest"
-	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/protocols/block"
 )
 

@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"github.com/weft-go/weft/examples/internal/cli/clitest"
-	"github.com/weft-go/weft/internal/require"
 )
 
 // runLines returns the lines of output and the error of a run.

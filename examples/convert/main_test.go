@@ -13,9 +13,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/weft-go/weft/examples/internal/cli"
 	"github.com/weft-go/weft/examples/internal/cli/clitest"
-	"github.com/weft-go/weft/internal/require"
 )
 
 func convert(t *testing.T, args []string, records ...string) (out []map[string]any) {

@@ -12,11 +12,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/weft-go/weft/examples/internal/cli"
 	"github.com/weft-go/weft/examples/internal/cli/clitest"
-	"github.com/weft-go/weft/internal/require"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

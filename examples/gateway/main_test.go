@@ -17,11 +17,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/weft-go/weft/examples/engine/vllm"
 	"github.com/weft-go/weft/examples/internal/cli/clitest"
-	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/protocols/catalog"
 	"github.com/weft-go/weft/protocols/intent"
 	"github.com/weft-go/weft/protocols/replay"

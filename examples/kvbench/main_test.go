@@ -10,9 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/weft-go/weft/examples/internal/cli/clitest"
 	"github.com/weft-go/weft/examples/kvbench/kvw"
-	"github.com/weft-go/weft/internal/require"
 )
 
 // write writes a file whose checksum can be verified by hand.

@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/weft-go/weft/examples/internal/cli/clitest"
-	"github.com/weft-go/weft/internal/require"
 )
 
 const input = `{"id":1,"family":"hermes","text":"<think>a</think>b<tool_call>{\"name\":\"f\",\"arguments\":{\"x\": 1.0}}</tool_call>"}

@@ -11,8 +11,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/weft-go/weft/internal/bench"
-	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/parsers"
 )
 

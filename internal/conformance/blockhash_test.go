@@ -12,10 +12,10 @@ import (
 	"testing"
 
 	"github.com/fxamacker/cbor/v2"
+	"github.com/stretchr/testify/require"
 	"github.com/zeebo/xxh3"
 	"pgregory.net/rapid"
 
-	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/kvhash"
 	"github.com/weft-go/weft/tokenizers"
 	"github.com/weft-go/weft/tokenizers/cache"

@@ -14,8 +14,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/weft-go/weft/internal/require"
+	"github.com/stretchr/testify/require"
 )
 
 // A fenced is a fenced block of a Markdown file.

@@ -9,7 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/weft-go/weft/internal/require"
+	"github.com/stretchr/testify/require"
+
 	"github.com/weft-go/weft/parsers"
 )
 

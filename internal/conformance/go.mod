@@ -5,7 +5,7 @@ go 1.26.0
 require (
 	github.com/fxamacker/cbor/v2 v2.9.6
 	github.com/google/go-cmp v0.7.0
-	github.com/weft-go/weft/internal/require v0.1.0
+	github.com/stretchr/testify v1.12.1
 	github.com/weft-go/weft/kvhash v0.1.0
 	github.com/weft-go/weft/parsers v0.1.0
 	github.com/weft-go/weft/protocols v0.1.0
@@ -18,11 +18,11 @@ require (
 	github.com/klauspost/cpuid/v2 v2.2.10 // indirect
 	github.com/maypok86/otter/v2 v2.4.0 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sys v0.30.0 // indirect
 )
 
 replace (
-	github.com/weft-go/weft/internal/require => ../../internal/require
 	github.com/weft-go/weft/kvhash => ../../kvhash
 	github.com/weft-go/weft/parsers => ../../parsers
 	github.com/weft-go/weft/protocols => ../../protocols

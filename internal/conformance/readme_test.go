@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weft-go/weft/internal/require"
+	"github.com/stretchr/testify/require"
 )
 
 // TestReadmePrograms checks that the first program of each library's README is an Example of the module, which is compiled and

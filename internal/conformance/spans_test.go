@@ -11,8 +11,8 @@ import (
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
-	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/parsers"
 	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/protocols/event"

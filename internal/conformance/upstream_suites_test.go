@@ -11,7 +11,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/weft-go/weft/internal/require"
+	"github.com/stretchr/testify/require"
+
 	"github.com/weft-go/weft/parsers"
 )
 

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weft-go/weft/internal/require"
+	"github.com/stretchr/testify/require"
 
 	"github.com/weft-go/weft/parsers"
 	"github.com/weft-go/weft/protocols/event"

@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
-	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/parsers"
 	"github.com/weft-go/weft/protocols/event"
 )

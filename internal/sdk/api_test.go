@@ -5,7 +5,8 @@ package sdk_test
 import (
 	"time"
 
-	"github.com/weft-go/weft/internal/require"
+	"github.com/stretchr/testify/require"
+
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/wire"

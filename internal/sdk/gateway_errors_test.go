@@ -15,10 +15,10 @@ import (
 	"github.com/openai/openai-go/v3"
 	oaiopt "github.com/openai/openai-go/v3/option"
 	oairesp "github.com/openai/openai-go/v3/responses"
+	"github.com/stretchr/testify/require"
 
 	"github.com/weft-go/weft/examples/engine/vllm"
 	"github.com/weft-go/weft/examples/gateway/serve"
-	"github.com/weft-go/weft/internal/require"
 )
 
 // TestErrors sees what the gateway refuses arrive as the SDKs' typed errors, whether a stream was asked for or not.

@@ -10,8 +10,7 @@ import (
 	"github.com/openai/openai-go/v3"
 	oairesp "github.com/openai/openai-go/v3/responses"
 	"github.com/openai/openai-go/v3/shared"
-
-	"github.com/weft-go/weft/internal/require"
+	"github.com/stretchr/testify/require"
 )
 
 // TestModels lists the models and gets one whose name has a slash, in the form of each API.

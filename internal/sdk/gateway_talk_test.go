@@ -14,9 +14,9 @@ import (
 	"github.com/openai/openai-go/v3"
 	oairesp "github.com/openai/openai-go/v3/responses"
 	"github.com/openai/openai-go/v3/shared"
+	"github.com/stretchr/testify/require"
 
 	"github.com/weft-go/weft/examples/engine/vllm"
-	"github.com/weft-go/weft/internal/require"
 )
 
 // The model's output, in the format of hermes: two calls at once, one more, and the final response.

@@ -10,10 +10,10 @@ import (
 
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/openai/openai-go/v3"
+	"github.com/stretchr/testify/require"
 
 	"github.com/weft-go/weft/examples/engine/vllm"
 	"github.com/weft-go/weft/examples/gateway/serve"
-	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/tokenizers"
 	"github.com/weft-go/weft/tokenizers/mini"
 	"github.com/weft-go/weft/tokenizers/prompt"

@@ -6,8 +6,8 @@ require (
 	github.com/anthropics/anthropic-sdk-go v1.84.0
 	github.com/google/go-cmp v0.7.0
 	github.com/openai/openai-go/v3 v3.95.0
+	github.com/stretchr/testify v1.12.1
 	github.com/weft-go/weft/examples v0.1.0
-	github.com/weft-go/weft/internal/require v0.1.0
 	github.com/weft-go/weft/protocols v0.1.0
 	github.com/weft-go/weft/tokenizers v0.1.0
 	github.com/weft-go/weft/tokenizers/prompt v0.1.0
@@ -38,6 +38,7 @@ require (
 	go.opentelemetry.io/otel v1.33.0 // indirect
 	go.opentelemetry.io/otel/metric v1.33.0 // indirect
 	go.opentelemetry.io/otel/trace v1.33.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	go.yaml.in/yaml/v4 v4.0.0-rc.2 // indirect
 	golang.org/x/sync v0.23.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
@@ -45,7 +46,6 @@ require (
 
 replace (
 	github.com/weft-go/weft/examples => ../../examples
-	github.com/weft-go/weft/internal/require => ../../internal/require
 	github.com/weft-go/weft/kvhash => ../../kvhash
 	github.com/weft-go/weft/parsers => ../../parsers
 	github.com/weft-go/weft/protocols => ../../protocols

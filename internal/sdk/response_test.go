@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
-	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/replay"
 )

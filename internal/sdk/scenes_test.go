@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/weft-go/weft/internal/require"
+	"github.com/stretchr/testify/require"
 )
 
 // TestExample sees the SDKs read the golden files of protocols as they are.

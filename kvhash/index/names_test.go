@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/weft-go/weft/internal/require"
+	"github.com/stretchr/testify/require"
 )
 
 // Few names that come and go, against a map. In a table of two groups each soon has names that passed it, and a hash that is not there

@@ -7,7 +7,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/weft-go/weft/internal/require"
+	"github.com/stretchr/testify/require"
+
 	"github.com/weft-go/weft/kvhash"
 	"github.com/weft-go/weft/kvhash/kvevent"
 )

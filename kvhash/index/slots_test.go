@@ -5,9 +5,8 @@ package index
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/weft-go/weft/internal/require"
 )
 
 // TestSlots compares the allocator with a map of bytes: random ranges are taken, grown and given back from any end or from the middle.

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"github.com/zeebo/xxh3"
 
-	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/kvhash/internal/packed"
 	"github.com/weft-go/weft/kvhash/kvevent"
 )

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
-	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weft-go/weft/internal/require"
+	"github.com/stretchr/testify/require"
+
 	"github.com/weft-go/weft/parsers/codec"
 	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/parsers/internal/args"

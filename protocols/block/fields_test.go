@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weft-go/weft/internal/require"
+	"github.com/stretchr/testify/require"
+
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/messages"
 	"github.com/weft-go/weft/protocols/responses"

@@ -8,9 +8,8 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/weft-go/weft/internal/require"
 )
 
 func TestNew(t *testing.T) {

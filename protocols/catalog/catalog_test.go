@@ -12,9 +12,9 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/protocols/block"
 )
 

@@ -10,9 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/weft-go/weft/internal/require"
 )
 
 // A codexField is a field of codex-rs's ModelInfo (protocol/src/openai_models.rs): its type, and the versions of that

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weft-go/weft/internal/require"
+	"github.com/stretchr/testify/require"
 )
 
 // fieldOf returns a function that does what (*block.Request).Field does.

@@ -5,9 +5,8 @@ package replay
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/weft-go/weft/internal/require"
 )
 
 var scopes = []scope{unspecified, none, sinceUser, sinceFinal, firstFinal, calls, sinceUserCalls, lastTurn, lastN, all}

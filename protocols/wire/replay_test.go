@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
-	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/protocols/messages"
 	"github.com/weft-go/weft/protocols/replay"
 	"github.com/weft-go/weft/protocols/responses"

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weft-go/weft/internal/require"
+	"github.com/stretchr/testify/require"
+
 	"github.com/weft-go/weft/tokenizers"
 	"github.com/weft-go/weft/tokenizers/cache"
 	"github.com/weft-go/weft/tokenizers/mini"

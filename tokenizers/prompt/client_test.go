@@ -11,7 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-go/weft/internal/require"
+	"github.com/stretchr/testify/require"
+
 	"github.com/weft-go/weft/parsers"
 	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/protocols/block"

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
-	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/parsers/family"
 	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/protocols/block"

@@ -11,7 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weft-go/weft/internal/require"
+	"github.com/stretchr/testify/require"
+
 	"github.com/weft-go/weft/tokenizers"
 	"github.com/weft-go/weft/tokenizers/prompt"
 	"github.com/weft-go/weft/tokenizers/template"

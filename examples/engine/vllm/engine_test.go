@@ -19,10 +19,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/weft-go/weft/examples/engine/vllm"
-	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/kvhash/index"
 	"github.com/weft-go/weft/kvhash/kvevent"
 	"github.com/weft-go/weft/tokenizers"

@@ -7,8 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-
-	"github.com/weft-go/weft/internal/require"
+	"github.com/stretchr/testify/require"
 )
 
 // chunkCases are chunks of a stream with three choices. Those with quick have output only.

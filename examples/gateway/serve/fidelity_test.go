@@ -13,9 +13,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/weft-go/weft/examples/engine/vllm"
 	"github.com/weft-go/weft/examples/gateway/serve"
-	"github.com/weft-go/weft/internal/require"
 )
 
 // TestFidelity has a row for each requirement of real clients on a server over HTTP. The tests of the same name in

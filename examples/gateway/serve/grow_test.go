@@ -8,8 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/weft-go/weft/examples/engine/vllm"
-	"github.com/weft-go/weft/internal/require"
 )
 
 // TestPromptsGrow returns a turn with reasoning and two calls to the gateway, as harnesses do. The tokens of the second

@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/weft-go/weft/examples/engine/vllm"
 	"github.com/weft-go/weft/examples/gateway/serve"
-	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/protocols/sse"
 	"github.com/weft-go/weft/tokenizers"
 	"github.com/weft-go/weft/tokenizers/mini"

@@ -19,10 +19,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"github.com/weft-go/weft/examples/engine/vllm"
 	"github.com/weft-go/weft/examples/gateway/serve"
-	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/protocols/intent"
 	"github.com/weft-go/weft/protocols/preamble"
 	"github.com/weft-go/weft/protocols/replay"

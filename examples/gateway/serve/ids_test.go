@@ -10,9 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/weft-go/weft/examples/engine/vllm"
 	"github.com/weft-go/weft/examples/gateway/serve"
-	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/protocols/wire"
 )
 

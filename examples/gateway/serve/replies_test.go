@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weft-go/weft/internal/require"
+	"github.com/stretchr/testify/require"
 )
 
 // This file decodes responses as harnesses do, and keeps the parts that they return in the next request.

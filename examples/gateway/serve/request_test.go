@@ -12,8 +12,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/weft-go/weft/examples/gateway/serve"
-	"github.com/weft-go/weft/internal/require"
 )
 
 // lateReader is an HTTP client that fails the first attempt of each request, and responds to the second one, after half

@@ -11,8 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/weft-go/weft/examples/gateway/serve"
-	"github.com/weft-go/weft/internal/require"
 )
 
 // countingWriter is an http.ResponseWriter that counts writes and flushes.

@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"github.com/weft-go/weft/examples/kvbench/kvw"
-	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/kvhash"
 	"github.com/weft-go/weft/kvhash/kvevent"
 )

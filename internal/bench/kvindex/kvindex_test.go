@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/weft-go/weft/examples/kvbench/kvw"
-	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 

@@ -8,7 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-go/weft/internal/require"
+	"github.com/stretchr/testify/require"
+
 	"github.com/weft-go/weft/kvhash/internal/sequence"
 	"github.com/weft-go/weft/kvhash/kvevent"
 )

@@ -5,7 +5,7 @@ package keys
 import (
 	"testing"
 
-	"github.com/weft-go/weft/internal/require"
+	"github.com/stretchr/testify/require"
 )
 
 func TestSet(t *testing.T) {

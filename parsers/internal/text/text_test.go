@@ -5,7 +5,7 @@ package text
 import (
 	"testing"
 
-	"github.com/weft-go/weft/internal/require"
+	"github.com/stretchr/testify/require"
 )
 
 func TestWhole(t *testing.T) {

@@ -9,9 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/weft-go/weft/internal/require"
 )
 
 func edited(t *testing.T, body string, change func(*Edits, Value)) string {

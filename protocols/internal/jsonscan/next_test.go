@@ -130,6 +130,12 @@ func TestScanNextEdits(t *testing.T) {
 			switch r.IntN(10) {
 			case 0: // damage
 				body[i] = `{}[]",:\1`[r.IntN(9)]
+			case 2: // repeat a part
+				k := i + r.IntN(len(body)-i)
+				body = append(append(body[:k:k], body[i:k]...), body[k:]...)
+			case 3: // remove a part
+				k := i + r.IntN(len(body)-i)
+				body = append(body[:i:i], body[k:]...)
 			default: // a value in the place of another
 				at := doc.At(r.IntN(doc.Values()))
 				off, end := at.Span()
@@ -137,12 +143,6 @@ func TestScanNextEdits(t *testing.T) {
 					break
 				}
 				body = append(append(body[:off:off], appendRandom(nil, r, 2)...), prev[end:]...)
-			case 2: // repeat a part
-				k := i + r.IntN(len(body)-i)
-				body = append(append(body[:k:k], body[i:k]...), body[k:]...)
-			case 3: // remove a part
-				k := i + r.IntN(len(body)-i)
-				body = append(body[:i:i], body[k:]...)
 			}
 			if len(body) == 0 {
 				body = []byte(" ")

@@ -11,8 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/weft-go/weft/internal/require"
+	"github.com/stretchr/testify/require"
 )
 
 var testLimits = Limits{Bytes: 1 << 26, Depth: 128, Values: 1 << 20}

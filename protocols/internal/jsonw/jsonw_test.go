@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/protocols/internal/race"
 )
 

@@ -9,9 +9,8 @@ import (
 	"testing"
 	"unicode/utf16"
 
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/weft-go/weft/internal/require"
 )
 
 // text returns the text of pieces, which are JSON strings.

@@ -7,7 +7,8 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/weft-go/weft/internal/require"
+	"github.com/stretchr/testify/require"
+
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/internal/streamdec"

@@ -10,8 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/weft-go/weft/examples/kvbench/kvw"
-	"github.com/weft-go/weft/internal/require"
 )
 
 // file writes a workload of a few prompts that share their beginning.

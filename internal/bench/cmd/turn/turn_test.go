@@ -10,8 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/weft-go/weft/internal/bench"
-	"github.com/weft-go/weft/internal/require"
 	"github.com/weft-go/weft/protocols/replay"
 )
 

@@ -7,7 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/weft-go/weft/internal/require"
+	"github.com/stretchr/testify/require"
+
 	"github.com/weft-go/weft/tokenizers/template/internal/longtext"
 )
 
