@@ -73,9 +73,9 @@ func TestWork(t *testing.T) {
 	}
 }
 
-// TestWorkOnHostileStreams asserts that no stream costs more than four looks at each byte: in text, the bytes after an
+// TestWorkOnHostileStreams asserts that no stream costs more than five looks at each byte: in text, the bytes after an
 // opening tag are examined again if the tag is prose; in arguments, an apparent end of a value is examined again if it
-// is not the end, and once more to escape it.
+// is not the end, once more if a second closing tag follows it, and once more to escape it.
 func TestWorkOnHostileStreams(t *testing.T) {
 	for _, d := range dialects(t) {
 		t.Run(d.name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestWorkOnHostileStreams(t *testing.T) {
 						return float64(work.Take()) / float64(fed)
 					}
 					short, long := looks(20_000), looks(80_000)
-					if long > 4 || long > 1.1*short+0.1 {
+					if long > 5 || long > 1.1*short+0.1 {
 						t.Errorf("%s: %.1f looks at each byte of 20 KB, %.1f of 80 KB, %d bytes at a time: %.80q", s.name, short, long, n, s.head+s.unit(0))
 					}
 				}
