@@ -110,11 +110,13 @@ func (p *machine) value() bool {
 	}
 	m := p.find(v.set)
 	if m < 0 {
-		p.growValue(p.free(v.set))
+		if p.growValue(p.free(v.set)); p.call.failed && v.doc == docWhole { // the beginning is no longer held
+			v.doc = docNot
+		}
 		return false
 	}
 	if v.doc == docWhole {
-		if p.blankBetween(p.start+v.scanned, p.mark) {
+		if p.mark-p.start <= p.lim.HeldBytes && p.blankBetween(p.start+v.scanned, p.mark) {
 			p.closeAt, p.closeEnd = p.mark, p.pos
 			return p.layout.endsJSON(v.set.markers[m].role)
 		}
