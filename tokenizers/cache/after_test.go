@@ -4,10 +4,9 @@ package cache_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/weft-go/weft/tokenizers"
 	"github.com/weft-go/weft/tokenizers/cache"
@@ -17,7 +16,9 @@ import (
 // TestAppendEncodeAfter encodes texts that grow, change and shrink after each other, and puts the ids together.
 func TestAppendEncodeAfter(t *testing.T) {
 	tok, err := tokenizers.Load(mini.FS(), nil)
-	require.NoError(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, size := range map[string]int64{"roomy": 1 << 20, "evicting": 4 << 10} {
 		t.Run(name, func(t *testing.T) { encodeAfter(t, tok, size) })
 	}
@@ -25,7 +26,9 @@ func TestAppendEncodeAfter(t *testing.T) {
 
 func encodeAfter(t *testing.T, tok *tokenizers.Tokenizer, size int64) {
 	c, err := cache.New(tok, &cache.Options{Spacing: 64, MaxBytes: size})
-	require.NoError(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	r := rand.New(rand.NewPCG(1, 1))
 	var segs []tokenizers.Segment
 	var ids []uint32
@@ -38,12 +41,14 @@ func encodeAfter(t *testing.T, tok *tokenizers.Tokenizer, size int64) {
 		segs = append(segs[:len(segs):len(segs)], tokenizers.Segment{Text: "<|im_start|>user\n", Trusted: true},
 			tokenizers.Segment{Text: strings.Repeat("some words of a message, ", r.IntN(20)), Trusted: r.IntN(2) == 0})
 		more, cuts, skipped := c.AppendEncodeAfter([]uint32{7}, nil, known, "", segs)
-		require.Equal(t, uint32(7), more[0])
 		ids = append(ids[:skipped:skipped], more[1:]...)
-		require.Equal(t, tok.AppendEncodeSegments(nil, segs), ids)
+		if want := tok.AppendEncodeSegments(nil, segs); more[0] != 7 || !slices.Equal(ids, want) {
+			t.Fatalf("got %d and %v, want 7 and %v", more[0], ids, want)
+		}
 		known, most, skips = cuts, max(most, skipped), skips+skipped
 		all += len(ids)
 	}
-	require.Greater(t, most, 500, "the known prefixes are used")
-	require.Greater(t, skips, all*8/10, "even if they were evicted")
+	if most <= 500 || skips <= all*8/10 {
+		t.Errorf("at most %d and together %d of %d ids were known: prefixes are not used after they were evicted", most, skips, all)
+	}
 }
