@@ -151,7 +151,7 @@ func (c *Cache) AppendEncodePrefixes(dst []uint32, prefixes []Prefix, ns string,
 	return dst, prefixes
 }
 
-// AppendEncodeAfter is [Cache.AppendEncodePrefixes] for a text that begins like an earlier one, whose prefixes are known.
+// AppendEncodeAfter is [Cache.AppendEncodePrefixes] for a text that begins like an earlier one, whose prefixes c returned.
 // It leaves out as many of the first ids as skipped says: they are those of the earlier text. Known prefixes are used even
 // if they were evicted since, and all returned prefixes may be passed as known ones; each keeps its text and ids in memory.
 func (c *Cache) AppendEncodeAfter(dst []uint32, prefixes, known []Prefix, ns string, segs []tokenizers.Segment) (ids []uint32, all []Prefix, skipped int) {

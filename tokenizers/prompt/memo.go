@@ -100,7 +100,7 @@ type Turn struct {
 	memo    *Memo
 	owner   owner
 	before  *entry // may be nil
-	next    *entry // nil until the prompt is rendered
+	next    *entry // of the prompt; nil in what the caller has
 	decoded *block.Request
 	fronts  []uint64 // of its body
 	size    int
@@ -279,16 +279,17 @@ func (t *Turn) Render(model *Model, req *block.Request, now time.Time) (*Prompt,
 	if t == nil {
 		return model.Render(req, now)
 	}
-	t.next = &entry{fronts: t.fronts, size: t.size}
-	p, err := model.render(req, now, t)
-	if err != nil || t.next.printer == nil {
+	own := *t // of the prompt, so that its ids belong to its entry, also if the turn renders another one meanwhile
+	own.next = &entry{fronts: t.fronts, size: t.size}
+	p, err := model.render(req, now, &own)
+	if err != nil || own.next.printer == nil {
 		return p, err
 	}
 	if t.decoded == req {
-		t.next.req = req
+		own.next.req = req
 	}
-	t.store()
-	p.turn = t
+	own.store()
+	p.turn = &own
 	return p, nil
 }
 
@@ -311,8 +312,7 @@ func (t *Turn) encode(p *Prompt) *tokens {
 	return tokens
 }
 
-// partTemplate is implemented by the Jinja templates of package template, which can use an earlier rendering. The others
-// write a prompt in about the time that it takes to compare two.
+// partTemplate is implemented by the templates of package template that can use an earlier rendering: all but ChatML.
 type partTemplate interface {
 	RenderParts(req template.Request, messages, tools []*jsonval.Part, before any) (p *template.Prompt, keep any, size int, err error)
 }
