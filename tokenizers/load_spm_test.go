@@ -259,7 +259,7 @@ func TestPiecesRefused(t *testing.T) {
 			}
 		})
 	}
-	// The path of the directory is that of os.DirFS.
+	// os.DirFS determines the path of the directory.
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "tokenizer.model"), []byte(piece("a", 1)), 0o600); err != nil {
 		t.Fatal(err)

@@ -37,7 +37,7 @@ type recording struct {
 	}
 }
 
-// engineResult is what an engine made of an output.
+// engineResult is an engine's reading of an output.
 type engineResult struct {
 	Reasoning, Content string
 	Calls              []json.RawMessage

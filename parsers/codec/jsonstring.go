@@ -13,7 +13,7 @@ type jsonString struct {
 	hex  [4]byte
 }
 
-// escapeRule is what a string has shown about its escapes.
+// escapeRule specifies how the escapes of a string are read, once it contains one that shows it.
 type escapeRule uint8
 
 const (

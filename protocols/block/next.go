@@ -11,7 +11,7 @@ import (
 // values that are the same in both bodies, and knows which. The readers of the APIs ask for the turns and tools that
 // were read from those values and move them to the new document.
 
-// decoded is what a body was decoded into: its document and the parts of the view that later requests may repeat.
+// decoded is the result of decoding a body: its document and the parts of the view that later requests may repeat.
 type decoded struct {
 	doc   *jsonscan.Doc // nil: none
 	turns []Turn

@@ -10,7 +10,7 @@ import (
 )
 
 // tokenList holds the ids of prompts of which each begins with the one before, and their decimal forms. A prompt that
-// begins with all ids is appended in place; nobody reads beyond the length of his own prompt.
+// begins with all ids is appended in place; no reader goes beyond the length of its own prompt.
 type tokenList struct {
 	mu   sync.Mutex
 	ids  []uint32

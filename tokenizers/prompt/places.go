@@ -198,7 +198,7 @@ func (p *place) key() key { return key{p.Tool, p.Message, p.Member, p.Index} }
 // are asked for, because there are few marks in long conversations.
 type locator struct {
 	p        *Prompt
-	fitted   []place // nil if Fit changed nothing: the places are those of p
+	fitted   []place // nil if Fit changed nothing and the places of p apply
 	latest   []int32 // for each span, the highest index of a non-system message in the spans before it
 	messages []group // the spans of the first printing of each message
 	tools    []group

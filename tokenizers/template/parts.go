@@ -48,7 +48,7 @@ func (m *memory) bytes() int {
 // the conversations have in common is taken from it. The prompt is the same with and without. RenderParts also returns
 // about how much memory the result that is to be kept takes in bytes, without the parts.
 func (t *compiled) RenderParts(req Request, messages, tools []*jsonval.Part, before any) (p *Prompt, keep any, size int, err error) {
-	in := &input{Request: req, parts: [2][]*jsonval.Part{messages, tools}, next: &memory{messages: messages, tools: tools}}
+	in := &input{Request: req, next: &memory{messages: messages, tools: tools}}
 	in.before, _ = before.(*memory)
 	if p, err = t.render(in); err != nil {
 		return nil, nil, 0, err
@@ -115,7 +115,7 @@ type turnMemory struct {
 	text     *longtext.Text
 }
 
-// at returns turn i if it is that of the same message in next, or nil.
+// at returns turn i if next has the same message there, or nil.
 func (m *turnMemory) at(i int, next *turnMemory) *callTurn {
 	if m == nil || next == nil || i >= len(m.messages) || m.messages[i] != next.messages[i] {
 		return nil

@@ -18,8 +18,7 @@ type input struct {
 	values          bool
 	messages, tools []jsonval.Value // instead of Messages and Tools, if values is set
 
-	parts        [2][]*jsonval.Part // instead of messages and tools, if next is set
-	before, next *memory            // of an earlier rendering, if any; of this one
+	before, next *memory // of an earlier rendering, if any; of this one, which then has the conversation
 
 	turnsBefore, turns *turnMemory // the same, for the formats that are written in Go
 }

@@ -66,7 +66,7 @@ func (m *charsmap) child(base uint32, c byte) int {
 }
 
 // find returns the replacement of the longest text at the start of s that has one, and the length of that text; 0 if
-// there is none. open reports that a longer s may have a longer one. A rule that points outside the table is none.
+// there is none. open reports that a longer s may have a longer one. A rule that points outside the table is ignored.
 func (m *charsmap) find(s string) (to string, size int, open bool) {
 	base := unitOffset(m.trie[0])
 	for i := 0; i < len(s) && i < maxRule; i++ {

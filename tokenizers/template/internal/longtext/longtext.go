@@ -15,7 +15,7 @@ type Text struct {
 	size int
 }
 
-// buffer holds several texts, of which each begins with the one before. Nobody reads beyond the length of his own text.
+// buffer holds several texts, of which each begins with the one before. No reader goes beyond the length of its own text.
 type buffer struct {
 	mu   sync.Mutex
 	text []byte
