@@ -204,6 +204,10 @@ func loadTemplate(fsys fs.FS, tok *tokenizers.Tokenizer, cfg *config) (t templat
 	default:
 		return nil, "", "ChatML as plain text: the directory has no template", nil
 	}
+	if strings.HasPrefix(family, "deepseek") {
+		// The developer role of OpenAI's API gives instructions. DeepSeek's own is part of its search pipeline.
+		now.Variables = map[string]any{"developer_is_system": true}
+	}
 	t, err = template.Lookup(family, now)
 	return t, family, source, err
 }

@@ -50,6 +50,23 @@ func TestLoadFindsTheTemplate(t *testing.T) {
 	require.ErrorContains(t, err, "chat template")
 }
 
+// The developer role of OpenAI's API gives instructions, also where a format has another use for its name.
+func TestLoadDeveloper(t *testing.T) {
+	req, err := chat.Decode([]byte(`{"model":"m","messages":[{"role":"developer","content":"D"},{"role":"user","content":"Q"}]}`), nil)
+	require.NoError(t, err)
+	for kind, want := range map[string]string{
+		"deepseek_v32": "<｜begin▁of▁sentence｜>D<｜User｜>Q<｜Assistant｜></think>",
+		"deepseek_v4":  "<｜begin▁of▁sentence｜>D<｜User｜>Q<｜Assistant｜></think>",
+	} {
+		m, err := prompt.Load(fstest.MapFS{"tokenizer.json": tokenizerJSON(), "config.json": file(`{"model_type":"` + kind + `"}`)}, nil)
+		require.NoError(t, err)
+		p, err := m.Render(req, noon)
+		require.NoError(t, err)
+		require.Equal(t, want, p.Text)
+		require.Empty(t, p.Losses)
+	}
+}
+
 // callsAs returns a template that prints calls between tags.
 const callsAs = `{% for t in tools or [] %}{{ t | tojson }}{% endfor %}{% for m in messages %}<{{ m.role }}>{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}` +
 	`{% for c in m.tool_calls or [] %}CALL{% endfor %}</{{ m.role }}>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}`

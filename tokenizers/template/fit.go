@@ -18,7 +18,8 @@ import (
 // The changes, each only where c asks for it:
 //
 //   - developer messages become system messages; several system messages at the beginning become one;
-//   - system text further on becomes a user message in <system-reminder> tags;
+//   - system text further on becomes a user message in <system-reminder> tags, or is added to the user message or tool
+//     result before it;
 //   - if the template prints no system messages, their text is added before the first user message;
 //   - tool calls and results that are not printed become text, in <tool_call> and <tool_response> tags;
 //   - adjacent messages of one role are joined; a conversation that may not begin with the assistant, or has no message
@@ -104,9 +105,16 @@ func (f *fitter) add(i int, m jsonval.Value) {
 // system adds a system message.
 func (f *fitter) system(i int, m jsonval.Value) {
 	switch {
-	case f.begun && !f.c.systemMiddle:
+	case f.begun && !f.c.systemAt(f.last()):
+		reminder := newMessage("user", "<system-reminder>\n"+plain(m.Get("content"))+"\n</system-reminder>")
+		if role := f.last(); role == "tool" || role == "function" {
+			// A user message would be a new question.
+			f.note(i, "system text after a tool result was added to the result")
+			f.merge(reminder)
+			return
+		}
 		f.note(i, "system text after the first turn became a user message")
-		f.turn(i, "user", newMessage("user", "<system-reminder>\n"+plain(m.Get("content"))+"\n</system-reminder>"))
+		f.turn(i, "user", reminder)
 	case !f.begun && !f.c.system:
 		f.note(i, "system text went into the first user message")
 		if f.front.Len() > 0 {
@@ -121,9 +129,26 @@ func (f *fitter) system(i int, m jsonval.Value) {
 	}
 }
 
+// last returns the role of the last message of out, or "".
+func (f *fitter) last() string {
+	if len(f.out) == 0 {
+		return ""
+	}
+	return f.out[len(f.out)-1].Get("role").Str
+}
+
+// systemAt reports whether a system message is printed after a message of a role, if that is not the first message.
+func (c *Capabilities) systemAt(last string) bool {
+	switch last {
+	case "user", "tool", "function":
+		return c.systemAfterUser
+	}
+	return c.systemMiddle
+}
+
 // turn adds a message of another role.
 func (f *fitter) turn(i int, role string, m jsonval.Value) {
-	if len(f.out) > 0 && f.out[len(f.out)-1].Get("role").Str == role {
+	if f.last() == role {
 		last := f.out[len(f.out)-1]
 		if role == "user" && !f.c.consecutiveUsers ||
 			role == "assistant" && !f.c.consecutiveAssistants && len(last.Get("tool_calls").List) == 0 {

@@ -12,7 +12,7 @@ import (
 // Capabilities describes what a template does with conversations, as found by [Probe]. A feature is reported only
 // if a rendering showed it; the zero value describes a template that renders nothing.
 type Capabilities struct {
-	works, system, systemMiddle, developer                          bool
+	works, system, systemMiddle, systemAfterUser, developer         bool
 	consecutiveUsers, consecutiveAssistants, assistantFirst, noUser bool
 	tools, toolsFirst, toolCalls, flatCalls, parallelCalls          bool
 	stringArguments, objectArguments, toolRole, callIDs             bool
@@ -33,10 +33,11 @@ type Capabilities struct {
 //
 //	works                   a conversation of one user message can be rendered
 //	system                  a system message at the beginning is printed
-//	system_middle           one between turns is printed, at its position
-//	developer               a message of role developer is printed
-//	consecutive_users       two user messages in a row are both printed; likewise
-//	consecutive_assistants
+//	system_middle           one after a response is printed, at its position
+//	system_after_user       one after a user message or tool results is printed too, before the assistant's turn begins
+//	developer               a message of role developer is printed, unlike one of the role system or of an unknown role
+//	consecutive_users       two user messages in a row are both printed, and the assistant's turn does not begin between
+//	consecutive_assistants  two messages of the assistant in a row are both printed
 //	assistant_first         a conversation may begin with the assistant
 //	no_user                 a conversation needs no user message
 //	tools                   definitions of tools are printed
@@ -77,6 +78,7 @@ var features = map[string]func(*Capabilities) bool{
 	"works":                  func(c *Capabilities) bool { return c.works },
 	"system":                 func(c *Capabilities) bool { return c.system },
 	"system_middle":          func(c *Capabilities) bool { return c.systemMiddle },
+	"system_after_user":      func(c *Capabilities) bool { return c.systemAfterUser },
 	"developer":              func(c *Capabilities) bool { return c.developer },
 	"consecutive_users":      func(c *Capabilities) bool { return c.consecutiveUsers },
 	"consecutive_assistants": func(c *Capabilities) bool { return c.consecutiveAssistants },
@@ -250,8 +252,7 @@ func probe(t Template) (c Capabilities) {
 	c.works = ok && strings.Contains(closed, "Zquser")
 	c.system = p.prints(probeSystem+user, "Zqsystem", "Zquser") || p.prints(probeSystem+user, "Zquser", "Zqsystem")
 	c.systemMiddle = p.prints(probeUser+probeAnswer+`,{"role":"system","content":"Zqmiddle"}`+probeAgain, "Zqanswer", "Zqmiddle", "Zqagain")
-	c.developer = p.prints(`{"role":"developer","content":"Zqdeveloper"},`+user, "Zqdeveloper")
-	c.consecutiveUsers = p.prints(user+probeAgain, "Zquser", "Zqagain")
+	p.turns(&c, closed)
 	c.consecutiveAssistants = p.prints(probeUser+probeAnswer+`,{"role":"assistant","content":"Zqmore"}`+probeAgain, "Zqanswer", "Zqmore", "Zqagain")
 	c.assistantFirst = p.prints(probeAnswer+probeAgain, "Zqanswer", "Zqagain")
 	c.noUser = p.prints(strings.TrimSuffix(probeSystem, ","), "Zqsystem")
@@ -297,6 +298,9 @@ func probe(t Template) (c Capabilities) {
 	if c.toolCalls || c.flatCalls {
 		c.toolRole = strings.Contains(base, "Zqresult")
 		c.callIDs = strings.Contains(base, "zqcall001")
+		if c.toolRole {
+			p.afterResults(&c, probeUser+probeCall(blank, flat, form)+probeResult)
+		}
 		text, ok = p.try(probeUser+probeCall(blank, flat, form, strings.ReplaceAll(form, "Zqvalue", "Zqsecond"))+probeResult+
 			`,{"role":"tool","tool_call_id":"zqcall002","name":"zqtool","content":"Zqother"}`, probeTools, "", true)
 		c.parallelCalls = ok && inOrder(text, []string{"Zqvalue", "Zqsecond"})

@@ -64,7 +64,7 @@ func (c *Capabilities) prints(messages []jsonval.Value) bool {
 				return false
 			}
 		case "system":
-			if begun && !c.systemMiddle || !begun && !c.system || !begun && !c.systemMiddle && i > 0 {
+			if begun && !c.systemAt(last) || !begun && !c.system || !begun && !c.systemMiddle && i > 0 {
 				return false
 			}
 		case "assistant":
