@@ -41,6 +41,10 @@ type RenderOptions struct {
 	// RespelledArguments extends ObjectArguments to arguments without white space outside strings. The JSON libraries
 	// of most clients print arguments this way, so these are no longer the text that the model generated.
 	RespelledArguments bool
+	// Call, if not nil, returns the id and the arguments to write for a call, or the id for a result, whose args are
+	// empty. It is called in the order in which they are written. If own is true, the arguments are the text that the
+	// model generated, which is written as a string.
+	Call func(id, args string) (newID, newArgs string, own bool)
 	// TextOnly replaces images, audio, files without text and unknown parts by a note in brackets, for templates that
 	// accept only text. Harnesses read images with their tools, and rejecting the request would end the session.
 	TextOnly bool
@@ -358,8 +362,12 @@ func (w *renderer) result(b *block.Block, content []block.Block) {
 	} else {
 		w.lose(b.At, "a tool result without its call right before it")
 	}
+	id := b.CallID
+	if w.opt.Call != nil {
+		id, _, _ = w.opt.Call(id, "")
+	}
 	w.open("tool")
-	w.out.member("tool_call_id", b.CallID)
+	w.out.member("tool_call_id", id)
 	if name != "" {
 		w.out.member("name", name)
 	}
@@ -478,22 +486,28 @@ func (w *renderer) inline(content []block.Block, reasoning []*block.Block) []blo
 }
 
 func (w *renderer) call(b *block.Block) {
-	w.out.begin('{')
-	if b.CallID != "" {
-		w.out.member("id", b.CallID)
-	}
-	w.out.member("type", "function")
-	w.out.key("function")
-	w.out.begin('{')
-	w.out.member("name", w.r.ModelName(b.Namespace, b.Name))
-	args := b.Args
+	id, args, own := b.CallID, b.Args, false
 	if b.Custom {
 		c := codec.Open(nil)
 		c.Str("input", b.Args)
 		args = string(c.Close())
 	}
+	if w.opt.Call != nil {
+		id, args, own = w.opt.Call(id, args)
+		if !b.Custom {
+			b.Args = args // a copy, for putCalls
+		}
+	}
+	w.out.begin('{')
+	if id != "" {
+		w.out.member("id", id)
+	}
+	w.out.member("type", "function")
+	w.out.key("function")
+	w.out.begin('{')
+	w.out.member("name", w.r.ModelName(b.Namespace, b.Name))
 	w.out.key("arguments")
-	if (w.opt.ObjectArguments || w.opt.RespelledArguments && !jsonscan.Spaced(args)) && (scanned(b, args) || codec.ScanObject(&w.scanner, args)) {
+	if !own && (w.opt.ObjectArguments || w.opt.RespelledArguments && !jsonscan.Spaced(args)) && (scanned(b, args) || codec.ScanObject(&w.scanner, args)) {
 		w.out.raw(args)
 	} else {
 		w.out.str(args)

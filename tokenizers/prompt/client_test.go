@@ -3,6 +3,7 @@
 package prompt_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -160,6 +161,14 @@ func (c *client) results(text, reminder string) {
 // request returns the request with the conversation so far; more contains further fields.
 func (c *client) request(tools bool, more string) *block.Request {
 	c.t.Helper()
+	req, err := decode(c.api, []byte(c.body(tools, more)), nil)
+	require.NoError(c.t, err)
+	return req
+}
+
+// body returns the body of the request.
+func (c *client) body(tools bool, more string) string {
+	c.t.Helper()
 	list, err := json.Marshal(c.list)
 	require.NoError(c.t, err)
 	schema := `{"type":"object","properties":{"x":{"type":"string"}}}`
@@ -184,9 +193,32 @@ func (c *client) request(tools bool, more string) *block.Request {
 	if more != "" {
 		body += "," + more
 	}
-	req, err := decode(c.api, []byte(body+"}"), nil)
+	return body + "}"
+}
+
+// respell replaces the arguments own of the calls in the last response, as a client that parses and formats them does.
+func (c *client) respell(own, args string) {
+	c.t.Helper()
+	list, err := json.Marshal(c.list[len(c.list)-1])
 	require.NoError(c.t, err)
-	return req
+	quoted := func(s string) string {
+		b, err := json.Marshal(s)
+		require.NoError(c.t, err)
+		return string(b)
+	}
+	compact := func(s string) string { // of values in values, as Marshal writes them
+		var b bytes.Buffer
+		if json.Compact(&b, []byte(s)) != nil {
+			return s
+		}
+		return b.String()
+	}
+	was, now := quoted(own), quoted(args)
+	if c.api == "messages" {
+		was, now = compact(own), args
+	}
+	require.Equal(c.t, 1, strings.Count(string(list), was), "%s in %s", was, list)
+	c.list[len(c.list)-1] = json.RawMessage(strings.Replace(string(list), was, now, 1))
 }
 
 // reasoned, text and called return events of a response.

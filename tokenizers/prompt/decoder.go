@@ -35,6 +35,7 @@ type Decoder struct {
 	parser *parsers.Parser
 	detok  *tokenizers.Stream
 	ids    callIDs
+	calls  recorder // if the prompt belongs to a turn of a Memo
 	total  *totals
 
 	limit int
@@ -66,8 +67,8 @@ type totals struct {
 
 // DecoderOptions configures [Model.NewDecoder]. The zero value is the default.
 type DecoderOptions struct {
-	// ID makes the ids of calls unique if the model does not write ids; the first is call_ID_0. If empty, it is a hash
-	// of the prompt and of the time given to Render.
+	// ID makes the ids of calls unique if the model does not write ids; the first is call_ID_0, or a hash of it if the
+	// template requires short ids. If empty, it is a hash of the prompt and of the time given to Render.
 	ID string
 	// Choice is the index of the choice in the response.
 	Choice int32
@@ -147,7 +148,7 @@ func (m *Model) NewDecoder(req *block.Request, p *Prompt, opt *DecoderOptions) (
 	if d.parser, err = m.opt.Parsers.New(m.opt.Family, &po); err != nil {
 		return nil, fmt.Errorf("prompt: %w", err)
 	}
-	d.ids = callIDs{req: req, number: numberIn(m.grammar)}
+	d.ids = callIDs{req: req, number: numberIn(m.grammar), short: m.caps.Has("short_ids")}
 	if d.total = new(totals); d.opt.Shared != nil {
 		d.total = d.opt.Shared.total
 	} else {
@@ -399,6 +400,9 @@ func (d *Decoder) complete(dst []event.Event, from int) []event.Event {
 		case event.ToolStart:
 			ev.ID = []byte(d.ids.next(string(ev.ID), d.callID(ev.Call)))
 		}
+		if d.prompt.turn != nil {
+			d.calls.add(ev)
+		}
 		d.total.spent[0] += int64(len(ev.Data))
 	}
 	return dst
@@ -430,6 +434,9 @@ func (d *Decoder) Finish(dst []event.Event) []event.Event {
 	d.finished = true
 	if d.err == nil {
 		dst = d.flush(d.start(dst))
+	}
+	if len(d.calls.calls) > 0 {
+		d.prompt.turn.remember(d.calls.calls)
 	}
 	if d.err != nil { // without Start if there was no output: a server can still send a status
 		e := apierr.Wrap(d.err)

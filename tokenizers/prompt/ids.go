@@ -22,6 +22,7 @@ type callIDs struct {
 	past   map[string]bool // ids in the request; nil until the first call
 	given  []string        // ids assigned in this response
 	number string          // text before the number in the model's ids; "" if they have no number
+	short  bool            // the template accepts only short ids
 }
 
 // pastIDs returns the ids of all calls and results that a request holds.
@@ -51,6 +52,9 @@ func (c *callIDs) next(own, minted string) string {
 	if c.past == nil {
 		c.past = pastIDs(c.req)
 	}
+	if c.short && !isShort(own) {
+		own = ""
+	}
 	id := own
 	if base, ok := c.numbered(own); ok {
 		for n := len(c.past) + len(c.given); !c.free(id); n++ {
@@ -58,7 +62,10 @@ func (c *callIDs) next(own, minted string) string {
 		}
 	}
 	for n := 0; !c.free(id); n++ {
-		if id = minted; n > 0 {
+		switch id = minted; {
+		case c.short:
+			id = shortID(minted, n)
+		case n > 0:
 			id = fmt.Sprint(minted, "_", n)
 		}
 	}

@@ -17,7 +17,10 @@ import (
 
 // Memo remembers the last requests of conversations and their prompts, so that the next request of a conversation costs
 // what is new in it: what it shares with the previous request at the beginning and the end is neither scanned, rendered
-// nor encoded again. A prompt is the same, byte for byte, with and without a Memo.
+// nor encoded again. A prompt is the same, byte for byte, with and without a Memo, except for the arguments of calls that
+// a [Decoder] of the conversation decoded: a Memo keeps them as the model wrote them, and they are printed so unless the
+// client has changed their meaning. Clients that parse arguments return 3 for 3.0, or {"a":1} for {"a": 1}, and the
+// prompt would differ from the tokens that the engine's prefix cache has.
 //
 //	turn := memo.Turn(tenant, salt, session)
 //	req, err := turn.Decode(wire.Messages, body, nil)
@@ -51,7 +54,8 @@ type front struct {
 
 func (o owner) front(hash uint64) front { return front{o.tenant, o.salt, hash} }
 
-// entry is a request and what remains of rendering it. After it was added, only node, bytes and tokens change.
+// entry is a request and what remains of rendering it. After it was added, only node, bytes, tokens and
+// spelled change.
 type entry struct {
 	owner  owner
 	fronts []uint64 // fingerprints of the beginnings of the body
@@ -67,7 +71,8 @@ type entry struct {
 	keep            any             // of the template
 	kept            int             // bytes that it takes
 
-	tokens *tokens // nil until they are computed; guarded by Memo.mu
+	tokens  *tokens    // nil until they are computed; guarded by Memo.mu
+	spelled *spellings // of the calls in the conversation and in the responses to the prompt; guarded by Memo.mu
 }
 
 // defaultMemo is the limit of a Memo in bytes if none is given.
@@ -262,7 +267,7 @@ func (m *Memo) remove(e *entry) {
 
 // memory returns about how much memory the entry takes in bytes. Parts that it shares with other entries count for each.
 func (e *entry) memory() int {
-	n := 1<<10 + 80*len(e.fronts) + e.kept
+	n := 1<<10 + 80*len(e.fronts) + e.kept + e.spelled.bytes()
 	if e.req != nil {
 		n += 2 * e.size
 	}
@@ -326,7 +331,8 @@ func (m *Model) renderParts(t valueTemplate, turn *Turn, req *block.Request, out
 		before = &entry{}
 	}
 	rec := jsonval.NewRecorder(before.messages, before.tools)
-	m.walk(req, out, rec.Add)
+	next.spelled = turn.past()
+	m.walk(req, out, rec.Add, next.spelled)
 	messages, tools, ok := rec.Parts()
 	if !ok {
 		return false, nil

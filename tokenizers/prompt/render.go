@@ -84,13 +84,15 @@ func (m *Model) Render(req *block.Request, now time.Time) (*Prompt, error) {
 func (m *Model) render(req *block.Request, now time.Time, turn *Turn) (*Prompt, error) {
 	out := &Prompt{now: now, model: m}
 	if t, ok := m.template.(valueTemplate); ok {
+		var past *spellings
 		if turn != nil {
 			if done, err := m.renderParts(t, turn, req, out); done {
 				return out, err
 			}
 			*out = Prompt{now: now, model: m}
+			past = turn.past()
 		}
-		if done, err := m.renderValues(t, req, out); done {
+		if done, err := m.renderValues(t, req, out, past); done {
 			return out, err
 		}
 		*out = Prompt{now: now, model: m}
@@ -107,9 +109,9 @@ type valueTemplate interface {
 
 // renderValues renders req without JSON between the request and the template. It reports false if it cannot be
 // certain that the template would read the same from JSON.
-func (m *Model) renderValues(t valueTemplate, req *block.Request, out *Prompt) (done bool, err error) {
+func (m *Model) renderValues(t valueTemplate, req *block.Request, out *Prompt, past *spellings) (done bool, err error) {
 	var b jsonval.Builder
-	m.walk(req, out, b.Add)
+	m.walk(req, out, b.Add, past)
 	v, ok := b.Value()
 	if !ok {
 		return false, nil
@@ -125,9 +127,11 @@ func (m *Model) renderValues(t valueTemplate, req *block.Request, out *Prompt) (
 	return true, nil
 }
 
-// walk passes the conversation to add, and sets the plan for past reasoning and the losses of out.
-func (m *Model) walk(req *block.Request, out *Prompt, add func(kind byte, text string)) {
+// walk passes the conversation to add, and sets the plan for past reasoning and the losses of out. past has the
+// arguments of calls as the model wrote them; it may be nil.
+func (m *Model) walk(req *block.Request, out *Prompt, add func(kind byte, text string), past *spellings) {
 	opt := m.options(req)
+	opt.Call = m.callForm(past)
 	list := req.Tools()
 	tools := false
 	for i := range list {
@@ -142,6 +146,7 @@ func (m *Model) walk(req *block.Request, out *Prompt, add func(kind byte, text s
 // renderJSON renders req for templates of other packages, which read JSON.
 func (m *Model) renderJSON(req *block.Request, out *Prompt) error {
 	opt := m.options(req)
+	opt.Call = m.callForm(nil)
 	tools, lost := chat.AppendTools(nil, req)
 	out.Losses = m.replay(req, out, &opt, len(tools) > len("[]"))
 	opt.Places = &out.places

@@ -15,7 +15,7 @@ type Capabilities struct {
 	works, system, systemMiddle, systemAfterUser, developer         bool
 	consecutiveUsers, consecutiveAssistants, assistantFirst, noUser bool
 	tools, toolsFirst, toolCalls, flatCalls, parallelCalls          bool
-	stringArguments, objectArguments, toolRole, callIDs             bool
+	stringArguments, objectArguments, toolRole, callIDs, shortIDs   bool
 	nullContent, noContent                                          bool
 	listSystem, listUser, listAssistant, listTool, images           bool
 	reasoningInline, reasoningSegments, stripsInline                bool
@@ -49,6 +49,7 @@ type Capabilities struct {
 //	object_arguments        arguments given as an object are printed, in whatever form
 //	tool_role               messages of role tool are printed
 //	call_ids                IDs of past calls are printed, with the calls or with their results
+//	short_ids               IDs of past calls must be nine letters and digits, as in the templates of Mistral
 //	null_content            a message with calls whose content is null is printed like one with empty content
 //	no_content              the same without content
 //	list_system             content given as a list of text parts is printed as text, in a message of that role; likewise
@@ -93,6 +94,7 @@ var features = map[string]func(*Capabilities) bool{
 	"object_arguments":       func(c *Capabilities) bool { return c.objectArguments },
 	"tool_role":              func(c *Capabilities) bool { return c.toolRole },
 	"call_ids":               func(c *Capabilities) bool { return c.callIDs },
+	"short_ids":              func(c *Capabilities) bool { return c.shortIDs },
 	"null_content":           func(c *Capabilities) bool { return c.nullContent },
 	"no_content":             func(c *Capabilities) bool { return c.noContent },
 	"list_system":            func(c *Capabilities) bool { return c.listSystem },
@@ -301,6 +303,8 @@ func probe(t Template) (c Capabilities) {
 		if c.toolRole {
 			p.afterResults(&c, probeUser+probeCall(blank, flat, form)+probeResult)
 		}
+		_, ok = p.try(strings.ReplaceAll(probeUser+probeCall(blank, flat, form)+probeResult, "zqcall001", "zq-call_0123456789abcdef"), probeTools, "", true)
+		c.shortIDs = !ok // the same conversation could be rendered with an id of nine letters and digits
 		text, ok = p.try(probeUser+probeCall(blank, flat, form, strings.ReplaceAll(form, "Zqvalue", "Zqsecond"))+probeResult+
 			`,{"role":"tool","tool_call_id":"zqcall002","name":"zqtool","content":"Zqother"}`, probeTools, "", true)
 		c.parallelCalls = ok && inOrder(text, []string{"Zqvalue", "Zqsecond"})
