@@ -109,7 +109,20 @@ func TestBest(t *testing.T) {
 	w, best = x.Best([]uint64{1})
 	require.Zero(t, w, "a prompt that no worker holds")
 	require.Zero(t, best)
+	ids := func(n int) (list []index.WorkerID) {
+		for _, m := range x.AppendBest(nil, hashes, n) {
+			list = append(list, m.Worker)
+		}
+		return list
+	}
+	require.Empty(t, ids(0))
+	require.Empty(t, ids(-1))
+	require.Equal(t, []index.WorkerID{1, 2}, ids(2))
+	require.Equal(t, []index.WorkerID{1, 2, 0}, ids(3))
+	require.Equal(t, []index.WorkerID{1, 2, 0, 3}, ids(9))
 	if !raceEnabled {
 		require.Zero(t, testing.AllocsPerRun(100, func() { x.Best(hashes) }))
+		dst := make([]index.Match, 0, 3)
+		require.Zero(t, testing.AllocsPerRun(100, func() { dst = x.AppendBest(dst[:0], hashes, 3) }))
 	}
 }

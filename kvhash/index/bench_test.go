@@ -50,6 +50,33 @@ func BenchmarkMatch(b *testing.B) {
 	}
 }
 
+// BenchmarkBest looks up the best workers of a prompt of 1,024 blocks, of which every worker holds a part.
+func BenchmarkBest(b *testing.B) {
+	for _, workers := range []int{16, 256, 1024, 4096} {
+		x := index.NewAll(1, nil)
+		tokens := randomTokens(1, 1024)
+		h := kvhash.Scheme{}.AppendBlocks(nil, tokens, 1, nil)
+		for i := range workers {
+			n := 1024 - i%8*100
+			id := x.AddWorker(index.Key{DPRank: uint32(i)})
+			x.Add(id, &kvevent.Event{Kind: kvevent.Stored, TokenIDs: tokens[:n], BlockHashes: h[:n]})
+		}
+		for _, n := range []int{1, 8, workers} {
+			b.Run(fmt.Sprintf("workers=%d/n=%d", workers, n), func(b *testing.B) {
+				dst := make([]index.Match, 0, workers)
+				b.ReportAllocs()
+				for b.Loop() {
+					if n == workers {
+						dst = x.AppendMatches(dst[:0], h)
+					} else {
+						dst = x.AppendBest(dst[:0], h, n)
+					}
+				}
+			})
+		}
+	}
+}
+
 // BenchmarkMatchDuringUpdates looks up a prompt of 1,024 runs, alone and while a writer changes the first of them without pause.
 func BenchmarkMatchDuringUpdates(b *testing.B) {
 	const blocks, workers = 2000, 1024

@@ -145,3 +145,19 @@ func ExampleIndex_Stats() {
 	// 1 block, 2 residencies
 	// 1 true
 }
+
+func ExampleIndex_AppendBest() {
+	x := index.New(1, nil)
+	hashes := kvhash.Scheme{}.AppendBlocks(nil, []uint32{1, 2, 3, 4}, 1, nil)
+	for i, n := range []int{1, 4, 2, 4} {
+		id := x.AddWorker(index.Key{Instance: "engine", DPRank: uint32(i)})
+		x.Add(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: hashes[:n], SequenceHashes: hashes[:n]})
+	}
+	for _, m := range x.AppendBest(nil, hashes, 3) {
+		fmt.Println("worker", m.Worker, "holds", m.Depth)
+	}
+	// Output:
+	// worker 1 holds 4
+	// worker 3 holds 4
+	// worker 2 holds 2
+}

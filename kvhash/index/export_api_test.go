@@ -117,7 +117,7 @@ func (x *Index) Search(dst []Match, hashes []uint64, q *Query) []Match {
 	if q == nil {
 		q = new(Query)
 	}
-	return x.search(dst, hashes, &query{q.Workers, q.Stop})
+	return x.search(dst, hashes, &query{workers: q.Workers, stop: q.Stop})
 }
 
 // Clear empties a worker.

@@ -26,7 +26,7 @@ func init() {
 		AddStore: (*Index).addStore,
 		Attach:   (*Index).attach,
 		AppendMatches: func(x *Index, dst []Match, hashes []uint64, workers []WorkerID, stop int) []Match {
-			return x.search(dst, hashes, &query{workers, stop})
+			return x.search(dst, hashes, &query{workers: workers, stop: stop})
 		},
 	}
 }

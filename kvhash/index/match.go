@@ -3,8 +3,10 @@
 package index
 
 import (
+	"cmp"
 	"math/bits"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/weft-go/weft/kvhash/kvevent"
@@ -56,6 +58,7 @@ type Match struct {
 type query struct {
 	workers []WorkerID // in any order; nil means all
 	stop    int        // the lookup ends when at most this many workers hold all blocks so far; the reported depths of those are lower bounds
+	best    int        // the number of workers to report, the deepest first; 0 means all, in ascending order of IDs
 }
 
 // AppendMatches appends to dst one Match for each worker that holds or is predicted to hold the first block of a prompt, in ascending order of IDs,
@@ -69,24 +72,29 @@ func (x *Index) AppendMatches(dst []Match, hashes []uint64) []Match {
 	return x.search(dst, hashes, &all)
 }
 
-// Best returns the worker that holds most of a prompt, and its match; of equal ones that with the lowest ID. Both are zero if
-// no worker holds the first block. It costs as much as AppendMatches.
-func (x *Index) Best(hashes []uint64) (Worker, Match) {
-	var room [32]Match
-	var best Match
-	for _, m := range x.AppendMatches(room[:0], hashes) {
-		if m.Depth > best.Depth {
-			best = m
-		}
+// AppendBest appends to dst the matches of the n workers that hold most of a prompt, the deepest first and equal ones in ascending
+// order of IDs, and returns it. It is [Index.AppendMatches] without the workers that the caller would drop: those cost one bit
+// operation for 64 of them in each run, and no Match is written for them. If n is not positive, it appends nothing.
+func (x *Index) AppendBest(dst []Match, hashes []uint64, n int) []Match {
+	if n <= 0 {
+		return dst
 	}
-	if best.Depth == 0 {
+	return x.search(dst, hashes, &query{best: n})
+}
+
+// Best returns the worker that holds most of a prompt, and its match; of equal ones that with the lowest ID. Both are zero if
+// no worker holds the first block. It costs as much as [Index.AppendBest] of one.
+func (x *Index) Best(hashes []uint64) (Worker, Match) {
+	var room [1]Match
+	found := x.AppendBest(room[:0], hashes, 1)
+	if len(found) == 0 {
 		return Worker{}, Match{}
 	}
-	w, ok := x.Worker(best.Worker)
+	w, ok := x.Worker(found[0].Worker)
 	if !ok { // removed meanwhile
 		return Worker{}, Match{}
 	}
-	return w, best
+	return w, found[0]
 }
 
 func (x *Index) search(dst []Match, hashes []uint64, q *query) []Match {
@@ -195,6 +203,7 @@ type search struct {
 // step is a run and the state in which the lookup read it.
 type step struct {
 	run   uint32
+	n     uint32 // leading blocks of the run that are blocks of the prompt
 	state state
 }
 
@@ -220,7 +229,7 @@ func (s *search) run(x *Index, found []Match, hashes []uint64, q *query) ([]Matc
 	}
 	var v view
 	set := uint32(1 << setBits) // none has this number
-	var slow bool
+	var slow, opened bool       // opened: the workers to report have entries
 	depth, left := uint32(0), 0
 	for {
 		st := state(r.state.Load())
@@ -235,7 +244,7 @@ func (s *search) run(x *Index, found []Match, hashes []uint64, q *query) ([]Matc
 		if s.n == len(s.steps) {
 			return found, tooLong
 		}
-		s.steps[s.n] = step{n, st}
+		s.steps[s.n] = step{n, m, st}
 		s.n++
 		t.work.edge(st.length())
 		if st.set() != set {
@@ -243,18 +252,30 @@ func (s *search) run(x *Index, found []Match, hashes []uint64, q *query) ([]Matc
 			if v, ok = t.sets.view(set); !ok && set != 0 { // blocks being stored may have no worker yet
 				return found, again
 			}
-			if depth == 0 {
-				found = s.open(x, found, &v, q)
-				left = len(found) - base
-			} else {
+			switch {
+			case opened:
 				left = s.drop(found[base:], &v, int32(depth))
+			case depth == 0:
+				if left = s.begin(x, &v, q); q.best == 0 || left <= q.best {
+					found, opened = s.open(x, found), true
+				}
+			default:
+				var all bool
+				if left, all = s.narrow(&v, q.best); all {
+					break
+				}
+				// Fewer workers continue than are to be reported. The others that are reported end here.
+				if found, ok = s.openLate(x, found, s.n-1); !ok {
+					return found, again
+				}
+				left, opened = s.drop(found[base:], &v, int32(depth)), true
 			}
 			slow = v.mask != 1<<planeDevice || len(s.roster.stores) > 0 || s.roster.clearing != nil
 		}
 		if left == 0 {
 			break
 		}
-		if slow {
+		if slow && opened {
 			s.slower(found[base:], &v, int32(m))
 		}
 		depth += m
@@ -275,9 +296,19 @@ func (s *search) run(x *Index, found []Match, hashes []uint64, q *query) ([]Matc
 			break
 		}
 	}
+	if !opened {
+		s.keep(s.active, q.best)
+		var ok bool
+		if found, ok = s.openLate(x, found, s.n); !ok {
+			return found, again
+		}
+	}
 	s.close(found[base:], int32(depth))
 	if !s.valid(t, mark) {
 		return found, again
+	}
+	if q.best > 0 {
+		slices.SortStableFunc(found[base:], func(a, b Match) int { return cmp.Compare(b.Depth, a.Depth) })
 	}
 	return found, done
 }
@@ -312,27 +343,85 @@ func (t *tree) agree(start uint32, hashes []uint64) (m uint32, ok bool) {
 	return lo, true
 }
 
-// open adds an entry for each worker that holds the first block.
-func (s *search) open(x *Index, found []Match, v *view, q *query) []Match {
-	base := len(found)
+// begin makes the workers of a query that hold the first block active, and returns their number.
+func (s *search) begin(x *Index, v *view, q *query) (left int) {
 	clear(s.active)
 	for _, id := range q.workers {
 		if int64(id>>6) < int64(len(s.active)) {
 			s.active[id>>6] |= 1 << (id & 63)
 		}
 	}
-	for i := range s.first {
+	for i := range s.active {
 		word := s.held(v, i) & x.live[i].Load()
 		if q.workers != nil {
 			word &= s.active[i]
 		}
-		s.first[i], s.active[i], s.rank[i] = word, word, int32(len(found)-base)
+		s.active[i] = word
+		left += bits.OnesCount64(word)
+	}
+	return left
+}
+
+// open adds an entry for each active worker.
+func (s *search) open(x *Index, found []Match) []Match {
+	base := len(found)
+	for i, word := range s.active {
+		s.first[i], s.rank[i] = word, int32(len(found)-base)
 		for ; word != 0; word &= word - 1 {
+			x.tree.work.entry()
 			id := WorkerID(i*64 + bits.TrailingZeros64(word))
 			found = append(found, Match{Worker: id, State: State(x.states.at(uint32(id)).Load())})
 		}
 	}
 	return found
+}
+
+// narrow ends the search for the active workers that do not hold a set's blocks, if at least n do, and returns the number
+// that do. Otherwise, of the workers that do not, it keeps those with the lowest IDs active, so that n are, and all is false.
+func (s *search) narrow(v *view, n int) (left int, all bool) {
+	for i, a := range s.active {
+		s.first[i] = a & s.held(v, i)
+		left += bits.OnesCount64(s.first[i])
+	}
+	if left >= n {
+		copy(s.active, s.first)
+		return left, true
+	}
+	for i, a := range s.active {
+		s.active[i] = a &^ s.first[i]
+	}
+	s.keep(s.active, n-left)
+	for i, f := range s.first {
+		s.active[i] |= f
+	}
+	return left, false
+}
+
+// keep keeps the n lowest bits of words.
+func (s *search) keep(words []uint64, n int) {
+	for i, w := range words {
+		for c := bits.OnesCount64(w); c > n; c-- {
+			w &^= 1 << (63 - bits.LeadingZeros64(w))
+		}
+		words[i] = w
+		n -= bits.OnesCount64(w)
+	}
+}
+
+// openLate is open after the given number of steps, all of whose blocks the active workers hold.
+func (s *search) openLate(x *Index, found []Match, steps int) ([]Match, bool) {
+	base := len(found)
+	found = s.open(x, found)
+	for _, step := range s.steps[:steps] {
+		v, ok := x.tree.sets.view(step.state.set())
+		if !ok {
+			return found, false
+		}
+		if v.mask != 1<<planeDevice || len(s.roster.stores) > 0 || s.roster.clearing != nil {
+			s.slower(found[base:], &v, int32(step.n))
+		}
+	}
+	return found, true
 }
 
 // held returns word i of the workers that hold a set's blocks, or read from a store that does.

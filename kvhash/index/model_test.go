@@ -1145,6 +1145,20 @@ func (h *history) compare(t *rapid.T, word string, hashes []uint64, path []int32
 		t.Fatalf("match %q: %v", word, err)
 	}
 	searchToo(t, h, hashes, path)
+	n := h.steps % (len(h.m.workers) + 2)
+	h.got = h.x.AppendBest(h.got[:0], hashes, n)
+	if err := sameMatches(deepest(h.m.match(path), n), h.got); err != nil {
+		t.Fatalf("best %d of %q: %v", n, word, err)
+	}
+}
+
+// deepest returns the n deepest matches, of equal ones those with the lowest IDs.
+func deepest(all []index.Match, n int) []index.Match {
+	all = slices.Clone(all)
+	slices.SortFunc(all, func(a, b index.Match) int {
+		return cmp.Or(cmp.Compare(b.Depth, a.Depth), cmp.Compare(a.Worker, b.Worker))
+	})
+	return all[:min(n, len(all))]
 }
 
 // sameMatches compares the result of a lookup with the model's.

@@ -134,6 +134,12 @@ func readToo(r *reader, q, i int) error {
 		r.end()
 		return r.check(q)
 	}
+	if i%4 == 1 {
+		n := 1 + i/4%3
+		r.dst = r.x.AppendBest(r.dst[:0], hashes, n)
+		r.end()
+		return r.checkBest(q, n)
+	}
 	s := r.scripts[i%len(r.scripts)]
 	id := s.workers[i%len(s.workers)]
 	r.dst = r.x.Search(r.dst[:0], hashes, &index.Query{Workers: []index.WorkerID{id}})
@@ -148,6 +154,27 @@ func readToo(r *reader, q, i int) error {
 	}
 	if at := i % len(r.scripts); !s.find(id, r.lo[at], r.hi[at], func(t *truth) bool { return t.answers[q] == got }) && !s.copying(id, q, r.lo[at], r.hi[at], got) {
 		return fmt.Errorf("query %d, worker %d: searched %+v was never true in steps %d to %d", q, id, got, r.lo[at], r.hi[at])
+	}
+	return nil
+}
+
+// checkBest compares each of the n best matches of query q with the truth.
+func (r *reader) checkBest(q, n int) error {
+	if len(r.dst) > n {
+		return fmt.Errorf("query %d: the best %d are %+v", q, n, r.dst)
+	}
+	for i := range r.dst {
+		m := &r.dst[i]
+		if i > 0 && (m.Depth > r.dst[i-1].Depth || m.Depth == r.dst[i-1].Depth && m.Worker <= r.dst[i-1].Worker) {
+			return fmt.Errorf("query %d: the best are not in order: %+v", q, r.dst)
+		}
+		at := slices.IndexFunc(r.scripts, func(s *script) bool { _, ok := s.after[0][m.Worker]; return ok })
+		got := resultOf(m)
+		got.trust, got.worker = 0, 0
+		if s := r.scripts[at]; !s.find(m.Worker, r.lo[at], r.hi[at], func(t *truth) bool { return t.answers[q] == got }) &&
+			!s.copying(m.Worker, q, r.lo[at], r.hi[at], got) {
+			return fmt.Errorf("query %d: among the best, %+v was never true in steps %d to %d", q, *m, r.lo[at], r.hi[at])
+		}
 	}
 	return nil
 }

@@ -1115,6 +1115,10 @@ func (h *together) compare(r *rand.Rand, x *index.Index, predictions bool) error
 		if got := x.AppendMatches(nil, hashes); !slices.Equal(got, want) {
 			return fmt.Errorf("match %s: %+v, model %+v", word, got, want)
 		}
+		most := r.IntN(4)
+		if got := x.AppendBest(nil, hashes, most); !slices.Equal(got, deepest(want, most)) {
+			return fmt.Errorf("best %d of %s: %+v, model %+v", most, word, got, deepest(want, most))
+		}
 		q := &index.Query{Stop: r.IntN(3)}
 		some := want
 		if r.IntN(2) == 0 {

@@ -12,6 +12,9 @@ func (x *Index) Work() (runs, hashes, last int64) {
 	return w.edges.Swap(0), w.probes.Swap(0), w.last.Load()
 }
 
+// Opened returns the number of workers that lookups wrote a Match for since the last call.
+func (x *Index) Opened() int64 { return x.tree.work.opened.Swap(0) }
+
 // OnLook has f called where a lookup looks, and OnStep where the writer changed what lookups see.
 func (x *Index) OnLook(f func()) { x.tree.work.looks = f }
 

@@ -9,4 +9,5 @@ type work struct{}
 
 func (*work) edge(uint32) {}
 func (*work) probe()      {}
+func (*work) entry()      {}
 func (*work) step()       {}

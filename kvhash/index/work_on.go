@@ -12,6 +12,7 @@ type work struct {
 	edges  atomic.Int64 // runs looked at
 	probes atomic.Int64 // hashes of blocks compared
 	last   atomic.Int64 // length of the last run, in blocks
+	opened atomic.Int64 // workers that lookups wrote a Match for
 
 	looks, steps func() // called after each read of a lookup, and after each visible change by the writer; may be nil
 }
@@ -26,6 +27,8 @@ func (w *work) probe() {
 	w.look()
 	w.probes.Add(1)
 }
+
+func (w *work) entry() { w.opened.Add(1) }
 
 func (w *work) look() {
 	if w.looks != nil {

@@ -78,6 +78,28 @@ func TestWork(t *testing.T) {
 	t.Logf("%d lookups of %.1f runs, %d blocks", lookups, float64(runs)/float64(lookups), x.Len())
 }
 
+// TestWorkBest: the best of a thousand workers cost a Match each, however many others there are.
+func TestWorkBest(t *testing.T) {
+	const blocks, workers = 40, 1000
+	x := index.NewAll(1, nil)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	local := make([]uint64, blocks)
+	for i := range local {
+		local[i] = rnd.Uint64()
+	}
+	seq := kvhash.AppendSequence(nil, local)
+	for i := range workers {
+		n := 1 + i%blocks
+		x.Add(x.AddWorker(index.Key{DPRank: uint32(i)}), &kvevent.Event{Kind: kvevent.Stored, BlockHashes: seq[:n], LocalHashes: local[:n]})
+	}
+	x.Opened()
+	for _, n := range []int{1, 3, 24, 26, 600, 1000, 2000} {
+		if got := x.AppendBest(nil, seq, n); len(got) != min(n, workers) || got[0].Depth != blocks || x.Opened() != int64(len(got)) {
+			t.Fatalf("the best %d: %d matches, the first %+v", n, len(got), got[0])
+		}
+	}
+}
+
 // TestWorkOnWorkloads checks every lookup of the small workloads.
 func TestWorkOnWorkloads(t *testing.T) {
 	for _, name := range []string{"conv_n16_bs64", "agent_n16_bs64", "agent_n64_bs16"} {
