@@ -171,10 +171,13 @@ func (t *compiled) adaptArguments(b *jinja.Builder, call *jinja.Dict) error {
 	}
 	switch a := v.(type) {
 	case *jinja.Str:
+		optional := false // the template also prints strings
 		if t.opt.Arguments != objectArguments {
-			if caps := t.caps(); caps.stringArguments || !caps.objectArguments {
+			caps := t.caps()
+			if caps.stringArguments && !caps.mappings || !caps.objectArguments {
 				return nil
 			}
+			optional = caps.stringArguments
 		}
 		if jinja.Trim(a.String()) == "" {
 			call.Set(nameArguments, jinja.NewDict(a.Source()))
@@ -182,10 +185,13 @@ func (t *compiled) adaptArguments(b *jinja.Builder, call *jinja.Dict) error {
 		}
 		path := call.Source().Path() + ".arguments"
 		parsed, err := b.Parse([]byte(a.String()), path, a.Source())
-		if err != nil {
+		_, ok := parsed.(*jinja.Dict)
+		switch {
+		case optional && (err != nil || !ok):
+			return nil
+		case err != nil:
 			return fromJSON(err)
-		}
-		if _, ok := parsed.(*jinja.Dict); !ok {
+		case !ok:
 			return &Error{path: path, reason: "is not an object"}
 		}
 		call.Set(nameArguments, parsed)

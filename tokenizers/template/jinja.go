@@ -45,10 +45,12 @@ type compiled struct {
 	raw     bool // pass messages unchanged, as transformers does; by default they are adapted
 	main    *jinja.Template
 	toolUse *jinja.Template // for requests with tools; may be nil
-	source  string
-	toolSrc string
-	fixed   []jinja.Var
-	caps    func() *Capabilities
+
+	emptyTools bool // with raw: the list of tools is empty if the request has none; otherwise, if probing found that main needs it
+	source     string
+	toolSrc    string
+	fixed      []jinja.Var
+	caps       func() *Capabilities
 }
 
 // Parse parses a Jinja template. name is used in errors, which are [*Error]. It takes microseconds per line; keep the
@@ -202,6 +204,8 @@ func (t *compiled) render(req *input) (*Prompt, error) {
 		if t.toolUse != nil {
 			tpl = t.toolUse
 		}
+	} else if t.emptyTools || !t.raw && t.caps().emptyTools {
+		vars[1].Value = jinja.NewList()
 	}
 	if documents != nil {
 		vars[2].Value = documents

@@ -15,7 +15,9 @@ type Capabilities struct {
 	works, system, systemMiddle, systemAfterUser, developer         bool
 	consecutiveUsers, consecutiveAssistants, assistantFirst, noUser bool
 	tools, toolsFirst, toolCalls, flatCalls, parallelCalls          bool
-	stringArguments, objectArguments, toolRole, callIDs, shortIDs   bool
+	stringArguments, objectArguments, mappings                      bool
+	toolRole, callIDs, shortIDs                                     bool
+	emptyTools                                                      bool // the template fails if tools is None, but not if it is []
 	nullContent, noContent                                          bool
 	listSystem, listUser, listAssistant, listTool, images           bool
 	reasoningInline, reasoningSegments, stripsInline                bool
@@ -47,6 +49,7 @@ type Capabilities struct {
 //	parallel_calls          several calls of one message are printed
 //	string_arguments        arguments given as a string are printed unchanged
 //	object_arguments        arguments given as an object are printed, in whatever form
+//	mappings                both are printed, an object in another form than JSON
 //	tool_role               messages of role tool are printed
 //	call_ids                IDs of past calls are printed, with the calls or with their results
 //	short_ids               IDs of past calls must be nine letters and digits, as in the templates of Mistral
@@ -92,6 +95,7 @@ var features = map[string]func(*Capabilities) bool{
 	"parallel_calls":         func(c *Capabilities) bool { return c.parallelCalls },
 	"string_arguments":       func(c *Capabilities) bool { return c.stringArguments },
 	"object_arguments":       func(c *Capabilities) bool { return c.objectArguments },
+	"mappings":               func(c *Capabilities) bool { return c.mappings },
 	"tool_role":              func(c *Capabilities) bool { return c.toolRole },
 	"call_ids":               func(c *Capabilities) bool { return c.callIDs },
 	"short_ids":              func(c *Capabilities) bool { return c.shortIDs },
@@ -251,6 +255,13 @@ func probe(t Template) (c Capabilities) {
 	p := prober{t}
 	user := strings.TrimSuffix(probeUser, ",")
 	closed, ok := p.try(user, "", "", false)
+	if j, isJinja := t.(*compiled); isJinja && !ok {
+		listed := *j
+		listed.emptyTools = true
+		if closed, ok = (prober{&listed}).try(user, "", "", false); ok {
+			p.t, c.emptyTools = &listed, true
+		}
+	}
 	c.works = ok && strings.Contains(closed, "Zquser")
 	c.system = p.prints(probeSystem+user, "Zqsystem", "Zquser") || p.prints(probeSystem+user, "Zquser", "Zqsystem")
 	c.systemMiddle = p.prints(probeUser+probeAnswer+`,{"role":"system","content":"Zqmiddle"}`+probeAgain, "Zqanswer", "Zqmiddle", "Zqagain")
@@ -280,6 +291,7 @@ func probe(t Template) (c Capabilities) {
 	if !c.objectArguments && c.stringArguments {
 		form, base = str, asString
 	}
+	c.mappings = c.objectArguments && c.stringArguments && !strings.Contains(base, `{"zqkey": "Zqvalue"}`) && !strings.Contains(base, `{"zqkey":"Zqvalue"}`)
 	c.toolCalls = c.objectArguments || c.stringArguments
 	if !c.toolCalls {
 		text, ok = calls(blank, true, object)

@@ -122,6 +122,9 @@ func (p prober) reasoning(c *Capabilities, form string, flat bool) {
 	find := func(kwargs string) bool {
 		for _, key := range []string{reasoningKeys[0], reasoningKeys[1], reasoningKeys[2], ""} {
 			w.key = key
+			if key == "" && p.doubles(w, kwargs) {
+				continue
+			}
 			s := p.watch(w, "", kwargs)
 			if s.shown == 0 && c.tools {
 				s = p.watch(w, probeTools, kwargs)
@@ -213,6 +216,19 @@ func (p prober) reasoning(c *Capabilities, form string, flat bool) {
 		text, ok := p.try(probeUser+m+probeResult+strings.ReplaceAll(probeResult, "001", "002"), probeTools, on, true)
 		c.reasoningSegments = ok && inOrder(text, []string{"Zqone", "Zqvalue", "Zqtwo", "Zqother"})
 	}
+}
+
+// doubles reports whether the template prints an empty block of reasoning before reasoning in the content.
+func (p prober) doubles(w transcript, kwargs string) bool {
+	for _, talk := range talks {
+		text, _ := p.try(w.messages(talk), "", kwargs, true)
+		before, _, ok := strings.Cut(text, thoughts[0])
+		before, tag := strings.CutSuffix(strings.TrimRight(before, "\n"), openers[0])
+		if ok && tag && strings.HasSuffix(strings.TrimRight(before, "\n"), closer(openers[0])) {
+			return true
+		}
+	}
+	return false
 }
 
 // left returns the tags printed instead of omitted reasoning.

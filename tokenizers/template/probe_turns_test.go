@@ -4,6 +4,7 @@ package template_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/weft-go/weft/tokenizers/template"
@@ -77,6 +78,73 @@ func TestProbeDeveloper(t *testing.T) {
 		}
 		if c := template.Probe(tpl); c.Has("developer") != tt.want {
 			t.Errorf("%s: developer %t, want %t", name, !tt.want, tt.want)
+		}
+	}
+}
+
+// TestMappingArguments renders arguments as each client spells them where a template has one branch for a mapping and
+// one for a string, as Gemma 4's and Kimi K3's do.
+func TestMappingArguments(t *testing.T) {
+	const branches = `{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}{% set a = c.function.arguments %}[{{ c.function.name }} ` +
+		`{% if a is mapping %}{% for k, v in a | dictsort %}{{ k }}:{{ v }},{% endfor %}{% else %}{{ a }}{% endif %}]{% endfor %}{% endfor %}`
+	json := strings.Replace(branches, `{% for k, v in a | dictsort %}{{ k }}:{{ v }},{% endfor %}`, `{{ a | tojson }}`, 1)
+	for _, tt := range []struct{ source, arguments, want string }{
+		{branches, `{"city":"Oslo"}`, "city:Oslo,"},
+		{branches, `"{\"city\":\"Oslo\"}"`, "city:Oslo,"},
+		{branches, `"{\"city\": \"Oslo\"}"`, "city:Oslo,"},
+		{branches, `""`, ""},
+		{branches, `"Oslo"`, "Oslo"},
+		{branches, `"[1]"`, "[1]"},
+		{json, `{"city":"Oslo"}`, `{"city": "Oslo"}`},
+		{json, `"{\"city\":  \"Oslo\"}"`, `{"city":  "Oslo"}`},
+	} {
+		tpl, err := template.Parse("t", tt.source, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := tpl.Render(template.Request{Messages: []byte(`[{"role":"user","content":"Q"},{"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":` + tt.arguments + `}}]}]`)})
+		if want := "<user>Q<assistant>[f " + tt.want + "]"; err != nil || p.Text != want {
+			t.Errorf("%s: got %v, want %q; %v", tt.arguments, p, want, err)
+		}
+	}
+}
+
+// TestEmptyTools renders a template that iterates over the tools of every request, as Hermes' tool_use does.
+func TestEmptyTools(t *testing.T) {
+	tpl, err := template.Parse("t", `<system>tools:{% for t in tools %} {{ t.function.name }}{% endfor %}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}`, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	caps := template.Probe(tpl)
+	for messages, want := range map[string]string{
+		`[{"role":"system","content":"S"},{"role":"user","content":"Q"}]`: "<system>tools:<system>S<user>Q",
+		`[{"role":"user","content":"Q"},{"role":"system","content":"S"}]`: "<system>tools:<user>Q<system>S",
+	} {
+		fitted, notes, err := template.Fit([]byte(messages), &caps)
+		if err != nil || len(notes) > 0 {
+			t.Error(notes, err)
+		}
+		for _, tools := range []string{"", "null", "[]"} {
+			p, err := tpl.Render(template.Request{Messages: fitted, Tools: []byte(tools)})
+			if err != nil || p.Text != want {
+				t.Errorf("%s, tools %q: got %v, want %q; %v", messages, tools, p, want, err)
+			}
+		}
+	}
+}
+
+// TestProbeDoubledReasoning probes a template that prints an empty block of reasoning before the content of every
+// response with calls, as llama.cpp's for DeepSeek V3.1 does. Reasoning in the content would be a second block.
+func TestProbeDoubledReasoning(t *testing.T) {
+	const source = `{% for m in messages %}<{{ m.role }}>{% if m.tool_calls %}HEAD{{ m.content }}{% for c in m.tool_calls %}[{{ c.function.name }} {{ c.function.arguments | tojson }}]{% endfor %}` +
+		`{% else %}{{ m.content.split('</think>')[-1] }}{% endif %}{% endfor %}`
+	for head, want := range map[string]bool{"": true, "<think>": true, "<think></think>": false, "<think>\n\n</think>\n\n": false} {
+		tpl, err := template.Parse("t", strings.Replace(source, "HEAD", head, 1), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := template.Probe(tpl); c.Has("reasoning_inline") != want {
+			t.Errorf("%q: reasoning_inline %t, want %t", head, !want, want)
 		}
 	}
 }
