@@ -371,16 +371,16 @@ func (x *Index) flush(id WorkerID, w *worker, d *drops) {
 // removeOne removes all locations of h in the plane and returns their number. An engine hash with several locations
 // does not identify the evicted block, so all are removed: a false miss costs less than a false hit.
 func (x *Index) removeOne(id WorkerID, w *worker, h uint64, d *drops) (n int) {
-	first := w.names.find(h)
-	if first == nil {
+	at := w.names.find(h)
+	if at.g == nil {
 		return 0
 	}
-	bit := location(1) << (slotBits + d.plane)
+	first, bit := at.location(), tierBit(d.plane)
 	if m := w.more[h]; m != nil {
-		if (*first|m.tiers)&bit == 0 {
+		if (first|m.tiers)&bit == 0 {
 			return 0
 		}
-		every := append([]location{*first}, m.list...)
+		every := append([]location{first}, m.list...)
 		for i := range every {
 			if every[i]&bit != 0 {
 				every[i] &^= bit
@@ -395,20 +395,19 @@ func (x *Index) removeOne(id WorkerID, w *worker, h uint64, d *drops) (n int) {
 		if len(every) == 0 {
 			w.names.remove(h)
 		} else {
-			*first = every[0]
+			at.set(every[0])
 		}
 		return n
 	}
-	if *first&bit == 0 {
+	if first&bit == 0 {
 		return 0
 	}
-	slot := first.slot()
-	if *first&^bit == location(slot) {
+	if first &^= bit; first.tiers() == 0 {
 		w.names.remove(h)
 	} else {
-		*first &^= bit
+		at.set(first)
 	}
-	x.drop(id, w, slot, d)
+	x.drop(id, w, first.slot(), d)
 	return 1
 }
 

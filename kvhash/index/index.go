@@ -60,7 +60,7 @@ type Options struct {
 	// scheme the keys are the hashes that the engines send: all engines must then have the same settings (see package
 	// kvhash) and the block size of the index.
 	Scheme kvhash.Scheme
-	// MaxBlocks limits the number of distinct blocks; 0 means 268,435,454, which is also the maximum. If an event
+	// MaxBlocks limits the number of distinct blocks; 0 means 1,073,741,822, which is also the maximum. If an event
 	// exceeds the limit, its remaining blocks are dropped and the worker is Degraded.
 	MaxBlocks int
 	// MaxPending limits the number of blocks with an unknown parent that are kept for each worker; 0 means 65,536. If

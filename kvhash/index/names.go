@@ -2,83 +2,141 @@
 
 package index
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/weft-go/weft/kvhash/kvevent"
+)
 
 // names maps one worker's engine hashes to locations: the slot of a block and, one bit each, the tiers that hold it
 // under this hash. Slots do not move, so splitting and merging runs does not change names. Only the writer uses it.
 //
-// It uses open addressing in groups of five entries, each of which fills a cache line. If a hash's group is full, the
-// hash is stored in the next group with room, and the groups in between count it. The table grows by three quarters and
-// also shrinks. Entries are rehashed in order, so that both tables are accessed sequentially.
+// It is a hash table in pages, so that no change takes longer than a page: the first bits of a mixed hash select the page
+// in a directory, and the others a group of five entries in it, which fills a cache line. If a hash's group is full, the
+// hash is stored in the next group of the page with room, and the groups in between count it. A page grows until it has
+// pageLen groups, and is then split by one more bit. The directory has a page several times in a row if fewer
+// bits select it. Only the copying of the directory takes longer with more names: 32 bytes for about 200 of them.
 type names struct {
 	mixer
+	dir   []page
+	shift uint8 // 64 - the binary logarithm of len(dir)
+	n     int
+	room  int // groups of all pages
+	deep  int // pages that the directory has once
+}
+
+type page struct {
 	groups []group
-	n      int
+	n      uint16 // entries; only in the first of the places of the page in the directory
+	depth  uint8  // number of bits that select it
 }
 
 type group struct {
-	keys [groupLen]uint64
-	vals [groupLen]location
-	// meta holds the number of entries, and the number of entries that belong here or earlier but were moved further.
-	meta uint32 // passed:29 n:3
+	keys  [groupLen]uint64
+	slots [groupLen]uint32
+	// meta holds the number of entries, their tiers, and the number of entries that belong here or earlier but were moved
+	// further.
+	meta uint32 // passed:9 tiers:4*5 n:3
 }
 
 const (
 	groupLen  = 5
+	pageLen   = 64  // the most groups of a page
 	minShrink = 128 // groups that are kept until the worker is cleared
-	nMask     = 1<<3 - 1
-	passed    = 1 << 3
+	nBits     = 3
+	nMask     = 1<<nBits - 1
+	tiersMask = 1<<kvevent.NumTiers - 1
+	passed    = 1 << (nBits + groupLen*kvevent.NumTiers)
 )
 
-// location is a slot and, in the higher bits, one bit for each tier.
-type location uint32
+// All entries of a page may pass a group. This does not compile if they cannot be counted.
+const _ = uint(1<<32/passed - groupLen*pageLen)
 
-const (
-	slotBits = 28
-	maxSlots = 1<<slotBits - 1 // slot 0 is not used
-)
+// isFull reports whether n entries are too many for a number of groups.
+func isFull(n, groups int) bool { return n > groups*groupLen*4/5 }
 
-func locationAt(slot uint32, tiers uint8) location { return location(tiers)<<slotBits | location(slot) }
-
-func (p location) slot() uint32 { return uint32(p) & maxSlots }
-func (p location) tiers() uint8 { return uint8(p >> slotBits) }
-
-// home returns the group where the search for h begins.
-func (t *names) home(h uint64) int {
-	hi, _ := bits.Mul64(t.mix(h), uint64(len(t.groups)))
-	return int(hi)
+// pageFor returns the number of groups of a page with room for at least n entries, a power of two.
+func pageFor(n int) int {
+	size := 2
+	for size < pageLen && isFull(n, size) {
+		size *= 2
+	}
+	return size
 }
 
-// find returns the location of h, or nil. It is valid until the next add or remove.
-func (t *names) find(h uint64) *location {
-	if len(t.groups) == 0 {
-		return nil
+// location is a slot and, in the higher bits, one bit for each tier.
+type location uint64
+
+const (
+	slotBits = 30
+	maxSlots = 1<<slotBits - 1 // slot 0 is not used
+	slotMask = 1<<32 - 1
+)
+
+func locationAt(slot uint32, tiers uint8) location { return location(tiers)<<32 | location(slot) }
+
+// tierBit returns the bit of a tier in a location.
+func tierBit(plane int) location { return 1 << (32 + plane) }
+
+func (p location) slot() uint32 { return uint32(p) }
+func (p location) tiers() uint8 { return uint8(p >> 32) }
+
+// spot is the place of an entry; the zero spot is none. It is valid until the next add or remove.
+type spot struct {
+	g *group
+	j int
+}
+
+func (s spot) location() location {
+	return locationAt(s.g.slots[s.j], uint8(s.g.meta>>(nBits+kvevent.NumTiers*s.j))&tiersMask)
+}
+
+func (s spot) set(p location) {
+	at := nBits + kvevent.NumTiers*s.j
+	s.g.slots[s.j] = p.slot()
+	s.g.meta = s.g.meta&^(tiersMask<<at) | uint32(p.tiers())<<at
+}
+
+// home returns the group where the search for a mixed hash begins, of n.
+func home(m uint64, n int) int { return int(m & (1<<32 - 1) * uint64(n) >> 32) }
+
+// find returns the place of h, or the zero spot.
+func (t *names) find(h uint64) spot { return t.search(t.mix(h), h) }
+
+// search is find for a hash whose mixed hash is m.
+func (t *names) search(m, h uint64) spot {
+	if len(t.dir) == 0 {
+		return spot{}
 	}
-	for i, rest := t.home(h), len(t.groups); rest > 0; rest-- { // in a small table all groups may have been passed
-		g := &t.groups[i]
+	groups := t.dir[m>>t.shift].groups
+	for i, rest := home(m, len(groups)), len(groups); rest > 0; rest-- { // in a small page all groups may have been passed
+		g := &groups[i]
+		n := g.meta & nMask
 		for j := range g.keys {
-			if g.keys[j] == h && uint32(j) < g.meta&nMask {
-				return &g.vals[j]
+			if g.keys[j] == h && uint32(j) < n {
+				return spot{g, j}
 			}
 		}
 		if g.meta < passed {
-			return nil
+			return spot{}
 		}
-		if i++; i == len(t.groups) {
+		if i++; i == len(groups) {
 			i = 0
 		}
 	}
-	return nil
+	return spot{}
 }
 
 // touch loads the groups of many hashes, so that the loads overlap. In a loop of find they would not, because each
 // decides a branch. The result only prevents the compiler from removing the loads.
 func (t *names) touch(hashes []uint64) (sum uint32) {
-	if len(t.groups) == 0 {
+	if len(t.dir) == 0 {
 		return 0
 	}
 	for _, h := range hashes {
-		sum += t.groups[t.home(h)].meta
+		m := t.mix(h)
+		groups := t.dir[m>>t.shift].groups
+		sum += groups[home(m, len(groups))].meta
 	}
 	return sum
 }
@@ -88,87 +146,221 @@ const touchLen = 16
 
 // get returns the location of h, or 0.
 func (t *names) get(h uint64) location {
-	if p := t.find(h); p != nil {
-		return *p
+	if s := t.find(h); s.g != nil {
+		return s.location()
 	}
 	return 0
 }
 
+// first returns the first place in the directory of the page at i.
+func (t *names) first(i int) int { return i &^ (1<<(64-t.shift-t.dir[i].depth) - 1) }
+
 // add adds h, which is not there. p has at least one tier.
-func (t *names) add(h uint64, p location) {
-	if room := len(t.groups) * groupLen; t.n+1 > room-room/5 {
-		t.resize(max(2, len(t.groups)+len(t.groups)*3/4))
+func (t *names) add(h uint64, p location) { t.enter(t.mix(h), h, p) }
+
+// enter is add for a hash whose mixed hash is m.
+func (t *names) enter(m, h uint64, p location) {
+	if len(t.dir) == 0 {
+		t.reserve(1)
 	}
-	t.insert(h, p)
+	i := t.first(int(m >> t.shift))
+	for isFull(int(t.dir[i].n)+1, len(t.dir[i].groups)) {
+		t.grow(i)
+		i = t.first(int(m >> t.shift))
+	}
+	t.dir[i].n++
+	t.n++
+	insert(t.dir[i].groups, m, h, p)
 }
 
-func (t *names) insert(h uint64, p location) {
-	t.n++
-	for i := t.home(h); ; {
-		g := &t.groups[i]
+// insert adds h, with the mixed hash m, to a page with room.
+func insert(groups []group, m, h uint64, p location) {
+	for i := home(m, len(groups)); ; {
+		g := &groups[i]
 		if n := g.meta & nMask; n < groupLen {
-			g.keys[n], g.vals[n] = h, p
-			g.meta++
+			g.meta = g.meta + 1 | uint32(p.tiers())<<(nBits+kvevent.NumTiers*n) // an entry that is not used has no tiers
+			g.keys[n], g.slots[n] = h, p.slot()
 			return
 		}
 		g.meta += passed
-		if i++; i == len(t.groups) {
+		if i++; i == len(groups) {
 			i = 0
 		}
 	}
+}
+
+// grow makes room in the page with the given first place in the directory, or splits it.
+func (t *names) grow(i int) {
+	old := t.dir[i]
+	if len(old.groups) < pageLen {
+		t.resize(i, 2*len(old.groups))
+		return
+	}
+	if 64-t.shift == old.depth { // one more bit for all
+		dir := make([]page, 0, 2*len(t.dir))
+		for _, p := range t.dir {
+			dir = append(dir, p, p)
+		}
+		t.dir, t.deep = dir, 0
+		t.shift--
+		i *= 2
+	}
+	span := 1 << (64 - t.shift - old.depth) >> 1
+	t.room -= pageLen
+	halves := [2]page{{old.groups, 0, old.depth + 1}, {make([]group, pageLen), 0, old.depth + 1}}
+	var copied [pageLen]group
+	copy(copied[:], old.groups)
+	clear(old.groups)
+	for k := range copied {
+		g := &copied[k]
+		for j := range min(g.meta&nMask, groupLen) {
+			m := t.mix(g.keys[j])
+			half := &halves[m<<old.depth>>63]
+			half.n++
+			insert(half.groups, m, g.keys[j], spot{g, int(j)}.location())
+		}
+	}
+	for b := range halves {
+		t.set(i+b*span, span, halves[b])
+	}
+}
+
+// set sets the places [i,i+span) of the directory, in which p is not yet.
+func (t *names) set(i, span int, p page) {
+	for k := range span {
+		t.dir[i+k] = p
+	}
+	t.room += len(p.groups)
+	if span == 1 {
+		t.deep++
+	}
+}
+
+// pour inserts the entries of a page that is no longer in the directory.
+func (t *names) pour(groups []group) {
+	for k := range groups {
+		g := &groups[k]
+		for j := range min(g.meta&nMask, groupLen) {
+			m := t.mix(g.keys[j])
+			insert(t.dir[m>>t.shift].groups, m, g.keys[j], spot{g, int(j)}.location())
+		}
+	}
+}
+
+// resize gives the page with the given first place in the directory another number of groups.
+func (t *names) resize(i, size int) {
+	p := t.dir[i]
+	old := p.groups
+	p.groups = make([]group, size)
+	span := 1 << (64 - t.shift - p.depth)
+	t.room -= len(old)
+	if span == 1 {
+		t.deep--
+	}
+	t.set(i, span, p)
+	t.pour(old)
 }
 
 // remove removes h, which is there.
 func (t *names) remove(h uint64) {
 	t.n--
-	for i := t.home(h); ; {
-		g := &t.groups[i]
+	m := t.mix(h)
+	at := t.first(int(m >> t.shift))
+	t.dir[at].n--
+	groups := t.dir[at].groups
+	for i := home(m, len(groups)); ; {
+		g := &groups[i]
 		last := g.meta&nMask - 1
 		for j := range g.keys {
 			if g.keys[j] == h && uint32(j) <= last && last < groupLen {
-				g.keys[j], g.vals[j] = g.keys[last], g.vals[last]
+				spot{g, j}.set(spot{g, int(last)}.location())
+				g.keys[j] = g.keys[last]
+				spot{g, int(last)}.set(0)
 				g.meta--
-				if n := len(t.groups); n > minShrink && t.n < n*groupLen/8 {
-					t.resize(n / 2)
+				if t.room > minShrink && int(t.dir[at].n)*4 < len(groups)*groupLen {
+					t.shrink(at)
 				}
 				return
 			}
 		}
 		g.meta -= passed
-		if i++; i == len(t.groups) {
+		if i++; i == len(groups) {
 			i = 0
 		}
 	}
 }
 
-// reserve makes room for n hashes.
-func (t *names) reserve(n int) {
-	if groups := n/(groupLen-1) + 1; groups > len(t.groups) {
-		t.resize(groups)
+// shrink merges the page with the given first place in the directory, which has few entries, with the one that differs in
+// the last bit, or gives it fewer groups.
+func (t *names) shrink(i int) {
+	p := t.dir[i]
+	span := 1 << (64 - t.shift - p.depth)
+	if buddy := i ^ span; p.depth > 0 && t.dir[buddy].depth == p.depth {
+		q := t.dir[buddy]
+		n := int(p.n + q.n)
+		if size := pageFor(n); !isFull(n+n/4, size) {
+			t.room -= len(p.groups) + len(q.groups)
+			if span == 1 {
+				t.deep -= 2
+			}
+			t.set(min(i, buddy), 2*span, page{make([]group, size), uint16(n), p.depth - 1})
+			t.pour(p.groups)
+			t.pour(q.groups)
+			for t.deep == 0 && len(t.dir) > 1 {
+				t.halve()
+			}
+			return
+		}
+	}
+	if size := pageFor(int(p.n)); size < len(p.groups) {
+		t.resize(i, size)
 	}
 }
 
-func (t *names) resize(n int) {
-	old := t.groups
-	t.groups, t.n = make([]group, n), 0
-	for i := range old {
-		g := &old[i]
-		for j := range min(g.meta&nMask, groupLen) {
-			t.insert(g.keys[j], g.vals[j])
+// halve makes the directory as small as its pages permit: each is in it at least twice.
+func (t *names) halve() {
+	dir := make([]page, 0, len(t.dir)/2)
+	t.shift++
+	for i := 0; i < len(t.dir); i += 2 {
+		if dir = append(dir, t.dir[i]); t.dir[i].depth == 64-t.shift {
+			t.deep++
 		}
+	}
+	t.dir = dir
+}
+
+// reserve makes room for n hashes if there are none.
+func (t *names) reserve(n int) {
+	if t.n > 0 {
+		return
+	}
+	depth := bits.Len(uint(max(n-1, 0)) / (pageLen * groupLen * 3 / 4))
+	t.dir, t.shift, t.room, t.deep = make([]page, 1<<depth), uint8(64-depth), 0, 0
+	for i := range t.dir {
+		t.set(i, 1, page{make([]group, pageFor(n>>depth)), 0, uint8(depth)})
 	}
 }
 
 // all ranges over the hashes and their locations, in no particular order. The table must not change meanwhile.
 func (t *names) all(yield func(uint64, location) bool) {
-	for i := range t.groups {
-		g := &t.groups[i]
+	for i := 0; i < len(t.dir); i += 1 << (64 - t.shift - t.dir[i].depth) {
+		if !eachName(t.dir[i].groups, yield) {
+			return
+		}
+	}
+}
+
+// eachName ranges over the entries of a page.
+func eachName(groups []group, yield func(uint64, location) bool) bool {
+	for i := range groups {
+		g := &groups[i]
 		for j := range min(g.meta&nMask, groupLen) {
-			if !yield(g.keys[j], g.vals[j]) {
-				return
+			if !yield(g.keys[j], spot{g, int(j)}.location()) {
+				return false
 			}
 		}
 	}
+	return true
 }
 
 // locations holds the locations of an engine hash in addition to the one in names, oldest first. Engines do not reuse
@@ -189,7 +381,7 @@ func newLocations(list []location) *locations {
 
 func (m *locations) push(p location) {
 	m.list = append(m.list, p)
-	m.tiers |= p &^ maxSlots
+	m.tiers |= p &^ slotMask
 	switch n := len(m.list); {
 	case m.at != nil:
 		m.at[p.slot()] = n - 1
@@ -216,8 +408,8 @@ func (m *locations) add(slot uint32, plane int) bool {
 		m.push(p)
 		return true
 	}
-	m.tiers |= p &^ maxSlots
-	return m.list[i].add(p &^ maxSlots)
+	m.tiers |= p &^ slotMask
+	return m.list[i].add(p &^ slotMask)
 }
 
 // parent returns the slot of a parent's engine hash, or 0. Usually the parent is the block that was stored last.
@@ -240,24 +432,27 @@ func (w *worker) last(h uint64) location {
 
 // name records that h is the worker's name of the block in the slot, in the plane. It reports whether this is new.
 func (w *worker) name(h uint64, slot uint32, plane int) bool {
-	bit := location(1) << (slotBits + plane)
-	p := w.names.find(h)
-	if p == nil {
-		w.names.add(h, locationAt(slot, 1<<plane))
+	bit := tierBit(plane)
+	m := w.names.mix(h)
+	at := w.names.search(m, h)
+	if at.g == nil {
+		w.names.enter(m, h, bit|location(slot))
 		return true
 	}
-	if p.slot() == slot {
-		return p.add(bit)
+	if p := at.location(); p.slot() == slot {
+		fresh := p.add(bit)
+		at.set(p)
+		return fresh
 	}
-	m := w.more[h]
-	if m == nil {
+	more := w.more[h]
+	if more == nil {
 		if w.more == nil {
 			w.more = make(map[uint64]*locations)
 		}
-		m = new(locations)
-		w.more[h] = m
+		more = new(locations)
+		w.more[h] = more
 	}
-	return m.add(slot, plane)
+	return more.add(slot, plane)
 }
 
 // add adds the bit of a tier. It reports whether the bit is new.

@@ -32,3 +32,60 @@ func TestNames(t *testing.T) {
 		}
 	}
 }
+
+// A table that grows over many pages and becomes empty again, against a map.
+func TestNamesPages(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	want := make(map[uint64]location)
+	var list []uint64
+	names := names{mixer: mixer(rnd.Uint64())}
+	check := func() {
+		t.Helper()
+		n, room, deep, entries := 0, 0, 0, 0
+		for i := 0; i < len(names.dir); {
+			p := names.dir[i]
+			span := 1 << (64 - names.shift - p.depth)
+			for k := range span {
+				require.Same(t, &p.groups[0], &names.dir[i+k].groups[0], "a page is in consecutive places")
+				require.Equal(t, p.depth, names.dir[i+k].depth)
+			}
+			if span == 1 {
+				deep++
+			}
+			in := 0
+			eachName(p.groups, func(h uint64, at location) bool {
+				require.Equal(t, want[h], at)
+				in++
+				return true
+			})
+			require.EqualValues(t, p.n, in)
+			n, room, entries, i = n+1, room+len(p.groups), entries+in, i+span
+		}
+		require.Len(t, want, entries)
+		require.Equal(t, []int{len(want), room, deep}, []int{names.n, names.room, names.deep})
+		require.LessOrEqual(t, n, max(1, len(want)/25)+2, "pages of %d names", len(want))
+	}
+	for _, most := range []int{50, 30_000, 10_000, 40_000, 100, 0} {
+		for step := 0; len(want) != most; step++ {
+			if len(want) < most {
+				h := rnd.Uint64()
+				list, want[h] = append(list, h), locationAt(rnd.Uint32N(maxSlots), uint8(1+rnd.IntN(15)))
+				names.add(h, want[h])
+			} else {
+				k := rnd.IntN(len(list))
+				h := list[k]
+				require.Equal(t, want[h], names.get(h))
+				list[k] = list[len(list)-1]
+				list = list[:len(list)-1]
+				delete(want, h)
+				names.remove(h)
+			}
+			if step%1000 == 0 {
+				check()
+			}
+		}
+		check()
+		require.Zero(t, names.get(rnd.Uint64()))
+	}
+	require.LessOrEqual(t, names.room, minShrink)
+}

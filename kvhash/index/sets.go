@@ -25,7 +25,7 @@ const maxWorkers = 16384
 const (
 	_ = uint(chunkLen - setHeader - (1+numPlanes)*maxWorkers/64)
 	_ = uint(1<<lengthBits - 1 - maxRun)
-	_ = uint(32 - slotBits - kvevent.NumTiers)
+	_ = uint(32 - slotBits)
 )
 
 // sets holds each distinct set of residents once: the workers that hold a block, by plane. A set never changes. Runs

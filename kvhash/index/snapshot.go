@@ -689,7 +689,7 @@ func (x *Index) loadHeld(c *cursor, id WorkerID, w *worker, sets []uint32) {
 				if b != nil {
 					h = binary.LittleEndian.Uint64(b[8*i:])
 				}
-				if w.names.find(h) != nil {
+				if w.names.find(h).g != nil {
 					c.fail(errMalformed)
 					return
 				}
@@ -727,7 +727,7 @@ func (x *Index) loadHeld(c *cursor, id WorkerID, w *worker, sets []uint32) {
 	}
 	for range c.count(10) {
 		p, h := where(), c.hash()
-		if !c.check(p != 0 && w.names.find(h) == nil) {
+		if !c.check(p != 0 && w.names.find(h).g == nil) {
 			return
 		}
 		w.names.add(h, p)
@@ -735,7 +735,7 @@ func (x *Index) loadHeld(c *cursor, id WorkerID, w *worker, sets []uint32) {
 	}
 	for range c.count(13) {
 		h, n := c.hash(), c.count(2)
-		if !c.check(w.names.find(h) == nil && n > 1) {
+		if !c.check(w.names.find(h).g == nil && n > 1) {
 			return
 		}
 		at := make([]uint32, 0, min(n, 16))

@@ -67,7 +67,7 @@ func (x *Index) measure() measures {
 		s.Orphans += w.orphans.blocks
 		s.Names += w.names.n
 		s.Predictions += w.expects.blocks
-		s.Bytes += int64(unsafe.Sizeof(*w)) + sliceBytes(w.names.groups) + mapBytes(w.more) + int64(len(w.position))
+		s.Bytes += int64(unsafe.Sizeof(*w)) + w.names.bytes() + mapBytes(w.more) + int64(len(w.position))
 		s.Bytes += mapBytes(w.expects.pages) + mapBytes(w.expects.all)
 		for _, m := range w.more {
 			s.Names += len(m.list)
@@ -80,6 +80,9 @@ func (x *Index) measure() measures {
 	}
 	return s
 }
+
+// bytes returns the memory of a table of names.
+func (t *names) bytes() int64 { return sliceBytes(t.dir) + int64(t.room)*int64(unsafe.Sizeof(group{})) }
 
 // bytes returns the memory of a slab.
 func (s *slab[T]) bytes() int64 {
