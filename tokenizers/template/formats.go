@@ -34,7 +34,7 @@ import (
 // chatml closes the reasoning after the generation prompt if enable_thinking is false.
 //
 // harmony has two styles, which were both published by OpenAI and differ. The style template is the chat template of
-// openai/gpt-oss-20b (2025-08-08), the style library the renderer of openai/harmony 0.0.8, which vLLM runs: there,
+// openai/gpt-oss-20b (2025-08-08), the style library the renderer of openai/harmony (oss-harmony 0.0.11), which vLLM runs: there,
 // tool results are not quoted, arguments keep their bytes, and reasoning is dropped only before the first final
 // message and once the last message is final. sampled_calls prints a call as the model writes it, with the channel
 // before the recipient and the bytes of its arguments, so that a prompt extends the tokens of the last response. With auto_drop_analysis set to false,

@@ -36,7 +36,7 @@ type harmonyOptions struct {
 // the exceptions below. Earlier versions of it, which are still in use, differ in nearly every line (reasoning: in
 // lower case, no <|call|>, no <|return|>) and are not supported.
 //
-// The style library is the renderer of the openai/harmony repository, 0.0.8, as vLLM and OpenAI's own reference code
+// The style library is the renderer of the openai/harmony repository (oss-harmony 0.0.11), as vLLM and OpenAI's own reference code
 // run it. Differences from the template:
 //   - tool results are printed as they are, the template prints them as one JSON string;
 //   - calls are marked <|constrain|>json, and arguments that came as text keep their bytes; the template writes a bare

@@ -225,3 +225,40 @@ func fuzzRender(t *testing.T, tpl template.Template, messages, tools, kwargs str
 	}
 	checkPrompt(t, p)
 }
+
+// TestHarmonyLibraryTypes compares types with the output of oss-harmony 0.0.11, the library that vLLM 0.32 uses, for the
+// same schemas.
+func TestHarmonyLibraryTypes(t *testing.T) {
+	tpl := lookup("harmony", vars{"style": "library"})
+	print := func(function string) string {
+		p, err := tpl.Render(template.Request{Messages: []byte(`[{"role":"user","content":"Q"}]`), Tools: []byte(`[{"type":"function","function":` + function + `}]`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Text
+	}
+	for _, tt := range []struct{ function, want string }{
+		{`{"name":"f"}`, "type f = () => any;"},
+		{`{"name":"f","parameters":null}`, "type f = () => any;"},
+		{`{"name":"f","parameters":{}}`, "type f = (_: any) => any;"},
+		{`{"name":"f","parameters":{"type":"object","properties":{}}}`, "type f = (_: {\n}) => any;"},
+		{`{"name":"f","description":"a\n\nb","parameters":null}`, "// a\n// \n// b\ntype f = () => any;"},
+		{`{"name":"f","parameters":{"type":"object","properties":{"o":{"type":"array","items":{"type":"object","description":"d","properties":{"oldText":{"type":"string"}},"required":["oldText"]}}}}}`,
+			"type f = (_: {\no?:     // d\n{\n    oldText: string,\n    }[],\n}) => any;"},
+	} {
+		_, text, _ := strings.Cut(print(tt.function), "namespace functions {\n\n")
+		if text, _, _ = strings.Cut(text, "\n\n} // namespace functions"); text != tt.want {
+			t.Errorf("%s:\ngot  %q\nwant %q", tt.function, text, tt.want)
+		}
+	}
+	for def, want := range map[string]string{
+		"1.0": "1.0", "-0.0": "-0.0", "100000.0": "100000.0", "1e15": "1000000000000000.0", "1e16": "1e+16", "1.5e300": "1.5e+300", "1e-5": "0.00001", "1e-6": "1e-6", "0.0001": "0.0001", "0.000012": "0.000012",
+		"1e21": "1e+21", "1000000000000000000000": "1e+21", "18446744073709551615": "18446744073709551615", "-9223372036854775808": "-9223372036854775808", "18446744073709551616": "1.8446744073709552e+19",
+		"0.40042819767627524": "0.4004281976762752", "9.672764036677623e+23": "9.672764036677624e+23", "5e-324": "5e-324", `{"a":[1e-6,2]}`: `{"a":[1e-6,2]}`,
+	} {
+		text := print(`{"name":"f","parameters":{"type":"object","properties":{"n":{"type":"number","default":` + def + `}}}}`)
+		if want := "(_: {\nn?: number, // default: " + want + "\n}) => any;"; !strings.Contains(text, want) {
+			t.Errorf("%s: want %q in %q", def, want, text)
+		}
+	}
+}

@@ -5,6 +5,8 @@ package template
 import (
 	"bytes"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -33,7 +35,7 @@ func (s *harmonyState) function(tool jsonval.Value, path string) error {
 	params := tool.Get("parameters")
 	path += ".parameters"
 	switch {
-	case s.library && params.True():
+	case s.library && params.Kind != jsonval.Undefined && params.Kind != jsonval.Null:
 		s.lit(" = (_: ")
 		s.libraryType(params, path, "")
 		s.lit(") => any;\n\n")
@@ -457,7 +459,7 @@ func (s *harmonyState) libraryUnion(p, one jsonval.Value, key, mark, path, inden
 	s.lit(indent + ",\n")
 }
 
-// compactJSON appends v as serde_json prints it: no spaces. Floats keep Python's spelling.
+// compactJSON appends v as serde_json prints it: without spaces, and with integers beyond 64 bits as floats.
 func compactJSON(dst []byte, v jsonval.Value) []byte {
 	switch v.Kind {
 	case jsonval.Array:
@@ -480,8 +482,75 @@ func compactJSON(dst []byte, v jsonval.Value) []byte {
 			dst = compactJSON(dst, x)
 		}
 		return append(dst, '}')
+	case jsonval.Int:
+		_, errSigned := strconv.ParseInt(v.Str, 10, 64)
+		_, errUnsigned := strconv.ParseUint(v.Str, 10, 64)
+		if errSigned == nil || errUnsigned == nil {
+			return append(dst, v.Str...)
+		}
+		return appendFloat(dst, v.Str)
+	case jsonval.Float:
+		return appendFloat(dst, v.Str)
 	}
 	return v.AppendJSON(dst)
+}
+
+// appendFloat appends a number, given as Python prints it, as serde_json 1.0.149 prints the float that it reads: 1.0,
+// 1e-6, 1.5e+16. Earlier versions, and with them openai-harmony 0.0.8, omit the plus.
+func appendFloat(dst []byte, number string) []byte {
+	f := serdeFloat(number)
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return append(dst, number...) // the library refuses it
+	}
+	if size := math.Abs(f); size != 0 && (size < 1e-5 || size >= 1e16) {
+		mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(f, 'e', -1, 64), "e")
+		dst = append(append(dst, mantissa...), 'e', exponent[0])
+		return append(dst, strings.TrimLeft(exponent[1:], "0")...)
+	}
+	n := len(dst)
+	dst = strconv.AppendFloat(dst, f, 'f', -1, 64)
+	if !bytes.Contains(dst[n:], []byte(".")) {
+		dst = append(dst, ".0"...)
+	}
+	return dst
+}
+
+// serdeFloat reads a number as serde_json does by default, which is not always the nearest float: the digits that fit
+// into 64 bits, times or divided by a power of ten.
+func serdeFloat(number string) float64 {
+	digits, exponent, _ := strings.Cut(strings.TrimPrefix(number, "-"), "e")
+	exp, _ := strconv.Atoi(exponent) // 0 if there is none
+	whole, fraction, _ := strings.Cut(digits, ".")
+	var n uint64
+	full := false
+	for i, c := range []byte(whole + fraction) {
+		digit := uint64(c - '0')
+		if full = full || n > (math.MaxUint64-digit)/10; !full {
+			n = n*10 + digit
+		}
+		switch {
+		case full && i < len(whole):
+			exp++
+		case !full && i >= len(whole):
+			exp--
+		}
+	}
+	f := float64(n)
+	for ; exp < -308 && f != 0; exp += 308 {
+		f /= 1e308
+	}
+	switch {
+	case exp > 308 && f != 0:
+		f = math.Inf(1)
+	case exp >= 0:
+		f *= math.Pow10(min(exp, 308))
+	default:
+		f /= math.Pow10(min(-exp, 308))
+	}
+	if strings.HasPrefix(number, "-") {
+		f = -f
+	}
+	return f
 }
 
 // The tools the model was trained with, as both styles print them.
