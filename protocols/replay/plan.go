@@ -9,7 +9,7 @@ import (
 
 // Model describes how a model treats past reasoning. The zero Model is unknown.
 type Model struct {
-	Configured Rule     // the operator's rule, or the zero Rule if absent
+	Configured Rule     // the operator's rule, or the zero Rule if absent; widest keeps what the template can print
 	Template   Template // the model's chat template
 	Family     Rule     // the rule of the model's family, or the zero Rule if unknown
 	// Untagged reports that the tags around the family's reasoning are unknown. Reasoning then cannot be written into
@@ -39,6 +39,10 @@ type Plan struct {
 // NewPlan returns the plan for a request to a model. A variable that the request sets affects Plan.Printed and is not
 // in Plan.Vars.
 func NewPlan(m Model, pref Preference) Plan {
+	most := m.Configured.scope == widest
+	if most {
+		m.Configured = Rule{}
+	}
 	if m.Untagged && m.Template.reads == verbatim {
 		m.Configured, m.Family = Rule{}, Rule{} // they cannot be applied
 	}
@@ -64,6 +68,11 @@ func NewPlan(m Model, pref Preference) Plan {
 	p.Thinking = pref.reasoning(&m.Template)
 	if !p.Thinking && base.off != unspecified {
 		base.scope, base.n, base.tools, base.toggle = base.off, 0, unspecified, toggle{}
+	}
+	if wide := base.at(base.toggle.keep); most && !own && base.toggle.name != "" && wide != base {
+		if r, _ := pref.requested(); r.scope == unspecified {
+			p.Vars, base = map[string]bool{base.toggle.name: base.toggle.keep}, wide
+		}
 	}
 	want, by := base, ""
 	if r, from := pref.requested(); !own && r.scope != unspecified {

@@ -32,9 +32,10 @@ const (
 	lastTurn
 	lastN
 	all
+	widest // of Model.Configured only
 )
 
-var scopeNames = [...]string{"unspecified", "none", "since_user", "since_final", "first_final", "calls", "since_user_calls", "last_turn", "last_n", "all"}
+var scopeNames = [...]string{"unspecified", "none", "since_user", "since_final", "first_final", "calls", "since_user_calls", "last_turn", "last_n", "all", "widest"}
 
 func (s scope) String() string { return scopeNames[s] }
 
@@ -74,6 +75,8 @@ func (s scope) covers(o scope) bool {
 //	calls              the turns with calls
 //	since_user_calls   the turns with calls and what comes after the last start
 //	last_turn          the last turn of the assistant
+//	widest             what the template prints if its variable has the value that keeps more, or by its own rule if it has no
+//	                   such variable. Only Model.Configured may have this scope
 //	last_n(N)          the last N chains that have reasoning. A chain counts once, as in Anthropic's API, where the whole loop of
 //	                   tools is one turn of the assistant
 type Rule struct {
@@ -126,8 +129,8 @@ func (r *Rule) set(i int, key, value string) error {
 	if err != nil {
 		return fmt.Errorf("clause %d: %w", i+1, err)
 	}
-	if s == lastN && i > 0 {
-		return fmt.Errorf("clause %d: last_n is for the first clause only", i+1)
+	if (s == lastN || s == widest) && i > 0 {
+		return fmt.Errorf("clause %d: %s is for the first clause only", i+1, s)
 	}
 	name, at, isVar := strings.Cut(key, "=")
 	switch {
@@ -158,7 +161,7 @@ func parseScope(text string) (s scope, n int, err error) {
 		}
 		return 0, 0, fmt.Errorf("%q: last_n needs a positive number in parentheses", text)
 	}
-	for s := none; s <= all; s++ {
+	for s := none; s <= widest; s++ {
 		if s != lastN && text == scopeNames[s] {
 			return s, 0, nil
 		}

@@ -214,7 +214,7 @@ func TestDecideAllocatesNothing(t *testing.T) {
 func TestNames(t *testing.T) {
 	require.Equal(t, "stripped", Stripped.String())
 	require.Equal(t, "outcome(99)", Outcome(99).String())
-	require.Equal(t, len(scopeNames), int(all)+1)
+	require.Equal(t, len(scopeNames), int(widest)+1)
 }
 
 func TestParseRule(t *testing.T) {
@@ -245,6 +245,7 @@ func TestParseRule(t *testing.T) {
 		"all;":                           `replay: rule "all;": clause 2: the first clause, and only it, is a scope without a key`,
 		"last_n":                         `replay: rule "last_n": clause 1: "last_n" is not a scope`,
 		"last_n(0)":                      `replay: rule "last_n(0)": clause 1: "last_n(0)": last_n needs a positive number in parentheses`,
+		"all; off: widest":               `replay: rule "all; off: widest": clause 2: widest is for the first clause only`,
 		"all; off: last_n(1)":            `replay: rule "all; off: last_n(1)": clause 2: last_n is for the first clause only`,
 		"all; left: x":                   `replay: rule "all; left: x": left: "x" is neither empty_tags nor close_tag`,
 		"all; v: none":                   `replay: rule "all; v: none": clause 2: key "v" is not tools, off, left, NAME=true or NAME=false`,

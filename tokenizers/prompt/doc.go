@@ -14,8 +14,15 @@
 //
 // The reasoning of past turns that the prompt includes is determined by, in order of precedence, the request, the
 // operator's rule (Options.Replay), what the template was observed to print, and the family's rule. See package replay.
-// [Prompt].Outcomes contains the result for each turn. A request's thinking and effort settings are passed to the
-// template in the variables that it reads.
+// [Prompt].Outcomes contains the result for each turn. Options.Replay "widest" keeps whatever the template can print:
+// each prompt of a conversation then begins with the previous one, if the template has a variable for that.
+//
+// # Reasoning in the response
+//
+// A request's thinking, effort and budget are passed to the template in the variables that it reads, whatever their names
+// and values are; probing finds those. A request that specifies none of them leaves the choice to the template, as
+// transformers, vLLM and SGLang do: Gemma 4 and DeepSeek V3.1 then do not reason, Qwen3 does. llama-server differs; it
+// passes enable_thinking true to every template.
 //
 // # Prompts that grow
 //

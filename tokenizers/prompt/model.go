@@ -27,6 +27,7 @@ type Model struct {
 	chatML   bool     // the template is the built-in ChatML, with calls as the family's parser reads them
 	verbatim bool     // the template prints arguments unchanged; the model writes them as most clients' JSON libraries do
 	caps     template.Capabilities
+	reasons  reasoningVars // of caps
 	source   string
 
 	grammar *grammar.Grammar // nil if the family is unknown or the caller registered its parser
@@ -58,7 +59,8 @@ type Options struct {
 	// specifies, or no limit. Set it to the engine's if that is smaller (vllm serve --max-model-len): requests ask for
 	// the rest of the window.
 	Window int
-	// Replay is the operator's rule for past reasoning. With the zero Rule, the template and the family determine it.
+	// Replay is the operator's rule for past reasoning. With the zero Rule, the template and the family determine it. The
+	// rule widest keeps what the template can print.
 	Replay replay.Rule
 	// KeepEmpty keeps the empty reasoning block, with which a prompt ends if reasoning is off, in the following prompts
 	// of a chain of calls if the template can print it. Each prompt then begins with the previous one, but it differs
@@ -128,6 +130,7 @@ type printer struct{ _ byte } // of a size, so that each has an address of its o
 // probe sets the template and its capabilities.
 func (m *Model) probe(t template.Template) (err error) {
 	m.template, m.printer, m.caps = t, new(printer), template.Probe(t)
+	m.reasons = reasoningVarsOf(&m.caps)
 	m.past.Template, err = replayOf(&m.caps)
 	return err
 }

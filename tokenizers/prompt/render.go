@@ -5,6 +5,7 @@ package prompt
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -242,37 +243,37 @@ func continues(req *block.Request) bool {
 }
 
 // kwargs returns the template's variables as JSON: the request's own and, unless it sets them, the plan's and the ones
-// for the request's thinking and effort.
+// for the request's thinking, effort and budget.
 func (m *Model) kwargs(req *block.Request, plan *replay.Plan) []byte {
 	vars := map[string]any{}
 	for name, value := range plan.Vars {
 		vars[name] = value
 	}
-	_, own := replay.Kwargs(req.Field)
-	own = bytes.TrimSpace(own)
-	var set map[string]json.RawMessage // empty if own is not an object
-	_ = json.Unmarshal(own, &set)
-	switches := strings.Fields(m.caps.Text("reasoning_switches"))
-	if len(switches) == 0 {
-		switches = []string{"enable_thinking"}
-	}
-	if name := switches[0]; !slices.ContainsFunc(switches, func(s string) bool { return set[s] != nil }) {
+	own, set := ownKwargs(req)
+	ask := req.Params().Thinking
+	if !slices.ContainsFunc(m.reasons.switches, func(s string) bool { return set[s] != nil }) {
 		switch {
-		case !plan.Thinking && !m.caps.Has("off_by_default"):
-			vars[name] = false
-		case plan.Thinking && m.caps.Has("off_by_default"):
-			vars[name] = true
+		case !plan.Thinking && !m.reasons.offByDefault:
+			maps.Copy(vars, m.reasons.off)
+		case plan.Thinking && (m.reasons.offByDefault || m.reasons.undecided && (ask.Mode == block.ThinkingOn || ask.Effort != "")):
+			maps.Copy(vars, m.reasons.on)
 		}
 	}
-	if e := m.caps.NearestEffort(req.Params().Thinking.Effort); e != "" && set["reasoning_effort"] == nil {
-		vars["reasoning_effort"] = e
+	if name := m.reasons.effort; name != "" && (plan.Thinking || m.reasons.off[name] == nil) {
+		if e := m.caps.NearestEffort(ask.Effort); e != "" {
+			vars[name] = e
+		}
 	}
+	if name := m.reasons.budget; name != "" && plan.Thinking && ask.Budget != nil && *ask.Budget > 0 {
+		vars[name] = *ask.Budget
+	}
+	maps.DeleteFunc(vars, func(name string, _ any) bool { return set[name] != nil })
 	if len(vars) == 0 {
 		return own
 	}
 	out, err := json.Marshal(vars)
 	if err != nil {
-		return own // cannot happen with strings and booleans
+		return own // cannot happen with strings, numbers and booleans
 	}
 	if len(own) < 2 || own[0] != '{' {
 		return out
@@ -280,5 +281,44 @@ func (m *Model) kwargs(req *block.Request, plan *replay.Plan) []byte {
 	if inner := bytes.TrimSpace(own[1 : len(own)-1]); len(inner) > 0 {
 		return slices.Concat([]byte("{"), inner, []byte(","), out[1:]) // out has no name that own sets
 	}
+	return out
+}
+
+// ownKwargs returns the template's variables that a request sets, as JSON and, if they are an object, by name.
+func ownKwargs(req *block.Request) (own []byte, set map[string]json.RawMessage) {
+	_, own = replay.Kwargs(req.Field)
+	own = bytes.TrimSpace(own)
+	_ = json.Unmarshal(own, &set)
+	return own, set
+}
+
+// reasoningVars are the variables of a template that determine whether and how much the model reasons.
+type reasoningVars struct {
+	switches                []string       // the first takes precedence
+	on, off                 map[string]any // the first with its values
+	offByDefault, undecided bool
+	effort, budget, history string // names; "" if there is none
+}
+
+func reasoningVarsOf(c *template.Capabilities) reasoningVars {
+	v := reasoningVars{
+		switches: strings.Fields(c.Text("reasoning_switches")), offByDefault: c.Has("off_by_default"), undecided: c.Has("undecided"),
+		effort: c.Text("effort_variable"), budget: c.Text("budget_variable"),
+	}
+	if len(v.switches) > 0 {
+		v.on, v.off = objectOf(c.Text("reasoning_on")), objectOf(c.Text("reasoning_off"))
+	}
+	for clause := range strings.SplitSeq(c.Text("past_reasoning"), "; ") {
+		if name, _, ok := strings.Cut(clause, "="); ok {
+			v.history = name
+			break
+		}
+	}
+	return v
+}
+
+// objectOf decodes a JSON object of the probe.
+func objectOf(text string) (out map[string]any) {
+	_ = json.Unmarshal([]byte(text), &out)
 	return out
 }

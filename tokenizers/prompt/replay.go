@@ -3,6 +3,7 @@
 package prompt
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -20,7 +21,16 @@ func (m *Model) replay(req *block.Request, out *Prompt, opt *chat.RenderOptions,
 	pref := replay.ParsePreference(req.Field, func(path, problem string) {
 		losses = append(losses, block.Loss{Path: path, Why: problem})
 	})
-	pref.Thinking = reasons(req.Params().Thinking, pref.Vars)
+	_, set := ownKwargs(req)
+	if name := m.reasons.history; name != "" && set[name] != nil {
+		if pref.Vars == nil {
+			pref.Vars = map[string]bool{}
+		}
+		if _, known := pref.Vars[name]; !known { // package replay knows some names
+			pref.Vars[name] = string(set[name]) == "true"
+		}
+	}
+	pref.Thinking = m.thinks(req.Params().Thinking, pref.Vars, set)
 	out.Replay = replay.NewPlan(m.past, pref)
 	if !out.Replay.Thinking && m.caps.Text("reasoning_switches") == "" && m.caps.Text("reasoning_key") != "" {
 		losses = append(losses, block.Loss{Path: "messages", Why: "reasoning is off in the request, but the template cannot turn it off"})
@@ -86,10 +96,18 @@ func (m *Model) asked(req *block.Request, turns []replay.Turn, opt *chat.RenderO
 	}
 }
 
-// reasons reports whether the request enables reasoning; nil means that it does not specify that. The template
-// variables enable_thinking and thinking take precedence over the API's fields. Either name works, whichever the
-// template reads.
-func reasons(t block.Thinking, vars map[string]bool) *bool {
+// thinks reports whether the request enables reasoning; nil means that it does not specify that. Variables of the
+// template take precedence over the API's fields: the template's own, or enable_thinking and thinking, either of which
+// works, whichever the template reads.
+func (m *Model) thinks(t block.Thinking, vars map[string]bool, set map[string]json.RawMessage) *bool {
+	if len(m.reasons.switches) > 0 {
+		name := m.reasons.switches[0]
+		if _, known := vars[name]; !known && set[name] != nil {
+			var value any
+			on := json.Unmarshal(set[name], &value) != nil || value != m.reasons.off[name]
+			return &on
+		}
+	}
 	for _, name := range []string{"enable_thinking", "thinking"} {
 		if v, ok := vars[name]; ok {
 			return &v

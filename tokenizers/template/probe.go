@@ -21,14 +21,16 @@ type Capabilities struct {
 	nullContent, noContent                                          bool
 	listSystem, listUser, listAssistant, listTool, images           bool
 	reasoningInline, reasoningSegments, stripsInline                bool
-	opensReasoning, offByDefault, systemAsks, developerAsks         bool
+	opensReasoning, offByDefault, undecided                         bool
+	systemAsks, developerAsks                                       bool
 	reasoningNoUser, blankReasoning                                 bool
 
 	reasoningKey, pastReasoning, omittedReasoning string
-	reasoningSwitches                             []string
+	reasoningSwitches                             []setting // that turn reasoning on and off; the first takes precedence
+	effortVariable, budgetVariable                string
 
 	generationPrompt, switchedOff string
-	efforts                       string // separated by spaces, weakest first; "" if the template accepts all
+	efforts                       string // of effortVariable, separated by spaces, weakest first; "" if the template accepts all
 }
 
 // Has reports whether a template has a feature. It panics if there is no feature of that name.
@@ -65,7 +67,8 @@ type Capabilities struct {
 //	reasoning_no_user       past reasoning is printed in a conversation without a user message
 //	strips_inline           reasoning inside the content is dropped from answers before the last user message
 //	opens_reasoning         the generation prompt ends inside reasoning
-//	off_by_default          reasoning is off unless a switch is true; past_reasoning begins with it on
+//	off_by_default          reasoning is off unless a switch turns it on; past_reasoning begins with it on
+//	undecided               without a switch, the prompt turns reasoning neither on nor off
 //	system_asks             a system message after tool results counts as a user message: reasoning before it is dropped
 //	developer_asks          the same for a developer message
 //	blank_reasoning         with reasoning off, the prompt of an open chain of calls extends the previous prompt only if
@@ -112,6 +115,7 @@ var features = map[string]func(*Capabilities) bool{
 	"strips_inline":          func(c *Capabilities) bool { return c.stripsInline },
 	"opens_reasoning":        func(c *Capabilities) bool { return c.opensReasoning },
 	"off_by_default":         func(c *Capabilities) bool { return c.offByDefault },
+	"undecided":              func(c *Capabilities) bool { return c.undecided },
 	"system_asks":            func(c *Capabilities) bool { return c.systemAsks },
 	"developer_asks":         func(c *Capabilities) bool { return c.developerAsks },
 	"blank_reasoning":        func(c *Capabilities) bool { return c.blankReasoning },
@@ -123,15 +127,20 @@ var features = map[string]func(*Capabilities) bool{
 //	                       the feature reasoning_inline
 //	reasoning_switches     the variables that turn reasoning on and off, such as enable_thinking, separated by spaces; the first
 //	                       takes precedence if several are set
+//	reasoning_on           the first of them with the value that turns reasoning on, as a JSON object: {"thinking_mode":"enabled"}
+//	reasoning_off          the same with the value that turns it off
+//	effort_variable        the variable that is the effort of reasoning, such as reasoning_effort; see [Capabilities.NearestEffort]
+//	budget_variable        the variable that limits the tokens of reasoning, such as thinking_budget, if the prompt of a later
+//	                       question keeps what is printed for it
 //	past_reasoning         the conversations in which past reasoning is printed, see below
 //	omitted_reasoning      what is printed in place of past reasoning that is dropped: tags such as <think></think>
 //	generation_prompt      what AddGenerationPrompt appends to a conversation that ends with the user
-//	generation_prompt_off  the same with reasoning turned off by the first of reasoning_switches, if there are any
+//	generation_prompt_off  the same with reasoning_off, if there are any switches
 //
 // The text past_reasoning describes the conversations that the probe rendered, separated by spaces. Each turn is a
 // letter: u for the user, t for tool results, a for a response without calls and c for one with calls; upper case means
 // that its reasoning was printed. Clauses for other conditions follow if they differ: with tools, with the first of
-// reasoning_switches set to false, and with the values of a variable that changes the output, the one that prints more
+// reasoning_switches turned off, and with the values of a variable that changes the output, the one that prints more
 // first:
 //
 //	uau uCt uauA; tools: uAu uCt uAuA; off: uau uct uaua; off tools: …; clear_thinking=false: …; clear_thinking=true: …
@@ -142,7 +151,19 @@ func (c *Capabilities) Text(name string) string {
 	case "reasoning_key":
 		return c.reasoningKey
 	case "reasoning_switches":
-		return strings.Join(c.reasoningSwitches, " ")
+		var names []string
+		for _, s := range c.reasoningSwitches {
+			names = append(names, s.name)
+		}
+		return strings.Join(names, " ")
+	case "reasoning_on":
+		return c.reasoningSwitch().kwargs(true)
+	case "reasoning_off":
+		return c.reasoningSwitch().kwargs(false)
+	case "effort_variable":
+		return c.effortVariable
+	case "budget_variable":
+		return c.budgetVariable
 	case "past_reasoning":
 		return c.pastReasoning
 	case "omitted_reasoning":
@@ -192,7 +213,10 @@ func Probe(t Template) Capabilities {
 // chatMLCaps contains the Capabilities of the format chatml by its chatMLOptions.
 var chatMLCaps sync.Map
 
-type prober struct{ t Template }
+type prober struct {
+	t    Template
+	vars []string // that it may read
+}
 
 // try renders messages with the other fields of a request, if given; ok is false if that fails.
 func (p prober) try(messages, tools, kwargs string, open bool) (text string, ok bool) {
@@ -252,13 +276,13 @@ func probeCall(content string, flat bool, arguments ...string) string {
 }
 
 func probe(t Template) (c Capabilities) {
-	p := prober{t}
+	p := prober{t, variablesOf(t)}
 	user := strings.TrimSuffix(probeUser, ",")
 	closed, ok := p.try(user, "", "", false)
 	if j, isJinja := t.(*compiled); isJinja && !ok {
 		listed := *j
 		listed.emptyTools = true
-		if closed, ok = (prober{&listed}).try(user, "", "", false); ok {
+		if closed, ok = (prober{t: &listed}).try(user, "", "", false); ok {
 			p.t, c.emptyTools = &listed, true
 		}
 	}
@@ -350,122 +374,8 @@ func probe(t Template) (c Capabilities) {
 		c.opensReasoning = opensReasoning(open)
 	}
 	p.switches(&c, user, form, flat)
-	c.efforts = p.efforts(user, c.reasoningSwitch())
 	p.reasoning(&c, form, flat)
 	return c
-}
-
-// switches finds the variables that turn reasoning on and off, which change the generation prompt or the output for a
-// chain of calls.
-func (p prober) switches(c *Capabilities, user, form string, flat bool) {
-	think := ""
-	for _, key := range reasoningKeys {
-		think += `"` + key + `":"Zqthought",`
-	}
-	chain := probeUser + probeCall(think+`"content":"",`, flat, form) + probeResult
-	both := func(kwargs string) (text string, ok bool) {
-		text, ok = p.try(user, "", kwargs, true)
-		more, _ := p.try(chain, probeTools, kwargs, true)
-		return text + "\x00" + more, ok
-	}
-	names := []string{"enable_thinking", "thinking"}
-	if mixed, ok := both(`{"enable_thinking":true,"thinking":false}`); ok {
-		if off, ok := both(kwarg("thinking", false)); ok && mixed == off {
-			slices.Reverse(names) // it takes precedence over the other, if that has any effect
-		}
-	}
-	for _, name := range names {
-		if !p.uses(name) {
-			continue
-		}
-		on, ok1 := both(kwarg(name, true))
-		off, ok2 := both(kwarg(name, false))
-		switch {
-		case !ok1 || !ok2 || on == off:
-		case len(c.reasoningSwitches) > 0:
-			c.reasoningSwitches = append(c.reasoningSwitches, name)
-		default:
-			c.reasoningSwitches = []string{name}
-			if closed, ok := p.try(user, "", kwarg(name, false), false); ok {
-				open, _ := p.try(user, "", kwarg(name, false), true)
-				c.switchedOff, _ = strings.CutPrefix(open, closed)
-			}
-		}
-	}
-}
-
-// reasoningSwitch returns the variable that takes precedence, or "".
-func (c *Capabilities) reasoningSwitch() string {
-	if len(c.reasoningSwitches) == 0 {
-		return ""
-	}
-	return c.reasoningSwitches[0]
-}
-
-// NearestEffort returns the effort that the template accepts and that is nearest to the requested one; of two, the
-// stronger. It returns "" for the effort none, which ReasoningSwitches control, and if the template refuses some
-// efforts and the requested one is unknown.
-func (c *Capabilities) NearestEffort(asked string) string {
-	if asked == "none" {
-		return ""
-	}
-	taken := strings.Fields(c.efforts)
-	if len(taken) == 0 || slices.Contains(taken, asked) {
-		return asked
-	}
-	at, best := slices.Index(efforts, asked), ""
-	if at < 0 {
-		return ""
-	}
-	far := len(efforts)
-	for _, e := range taken {
-		i := slices.Index(efforts, e)
-		if d := max(i-at, at-i); i > 0 && d <= far {
-			best, far = e, d
-		}
-	}
-	return best
-}
-
-// efforts lists the values of reasoning_effort in APIs, weakest first.
-var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
-
-// efforts returns the efforts that the template accepts with reasoning on.
-func (p prober) efforts(user, on string) string {
-	if !p.uses("reasoning_effort") {
-		return ""
-	}
-	var out []string
-	for _, e := range efforts {
-		kwargs := `{"reasoning_effort":"` + e + `"}`
-		if on != "" {
-			kwargs = `{"` + on + `":true,"reasoning_effort":"` + e + `"}`
-		}
-		if _, ok := p.try(user, "", kwargs, true); ok {
-			out = append(out, e)
-		}
-	}
-	if len(out) == len(efforts) {
-		return ""
-	}
-	return strings.Join(out, " ")
-}
-
-// uses reports whether the template may read a variable, among those that probing sets.
-func (p prober) uses(name string) bool {
-	switch t := p.t.(type) {
-	case *compiled:
-		return t.main.Uses(name)
-	case chatML:
-		return name == "enable_thinking"
-	case harmony:
-		return name == "reasoning_effort" || name == "auto_drop_analysis"
-	case *deepSeek:
-		return name == "enable_thinking" || name == "thinking" || name == "reasoning_effort" || name == "drop_thinking"
-	case kimiK3:
-		return name == "thinking" || name == "reasoning_effort"
-	}
-	return true
 }
 
 // openers lists the marks that begin reasoning in the known families.

@@ -4,6 +4,8 @@ package template
 
 import (
 	"fmt"
+	"math/bits"
+	"slices"
 	"strings"
 )
 
@@ -49,12 +51,15 @@ type transcript struct {
 	key  string // of the reasoning; "" for reasoning inside the content
 	form string // of arguments
 	flat bool
+	mute bool // the messages have no reasoning
 }
 
 // message returns a message of the assistant.
 func (w transcript) message(call bool, thought, text string) string {
 	think := `"` + w.key + `":"` + thought + `",`
-	if w.key == "" {
+	if w.mute {
+		think = ""
+	} else if w.key == "" {
 		think, text = "", `<think>\n`+thought+`\n</think>\n\n`+text
 	}
 	if call {
@@ -102,13 +107,57 @@ func (p prober) watch(w transcript, tools, kwargs string) (s seen) {
 	return s
 }
 
-// historySwitches are the variables known to change which past reasoning is printed, with the value that keeps it.
-var historySwitches = [...]struct {
-	name string
-	keep bool
-}{
-	{"preserve_thinking", true}, {"clear_thinking", false}, {"truncate_history_thinking", false},
-	{"keep_past_thinking", true}, {"drop_thinking", false}, {"auto_drop_analysis", false},
+// historySwitches are the known variables that change which past reasoning is printed.
+var historySwitches = []string{
+	"preserve_thinking", "clear_thinking", "truncate_history_thinking", "keep_past_thinking", "drop_thinking", "auto_drop_analysis",
+}
+
+// untagged removes white space and the tags of reasoning.
+var untagged = strings.NewReplacer(func() []string {
+	list := []string{" ", "", "\n", ""}
+	for _, o := range openers {
+		list = append(list, o, "", closer(o), "")
+	}
+	return list
+}()...)
+
+// history returns the variables that change which past reasoning is printed and nothing else, the known ones first.
+func (p prober) history(c *Capabilities, w transcript, on string) (names []string) {
+	plain, chain := w.messages("uau"), w.messages("uctau")
+	mute := transcript{form: w.form, flat: w.flat, mute: true}
+	rest := func(name string, value bool) string { // what is printed besides reasoning
+		kwargs := merged(on, kwarg(name, value))
+		open, _ := p.try(mute.messages("uctau"), probeTools, kwargs, true)
+		closed, _ := p.try(mute.messages("ua"), probeTools, kwargs, false)
+		return untagged.Replace(open + closed)
+	}
+	shown := func(name string, value bool) (words [4]bool, ok bool) {
+		kwargs := merged(on, kwarg(name, value))
+		first, ok1 := p.try(plain, "", kwargs, true)
+		second, ok2 := p.try(chain, probeTools, kwargs, true)
+		for i, thought := range thoughts {
+			words[i], words[2+i] = strings.Contains(first, thought), strings.Contains(second, thought)
+		}
+		return words, ok1 || ok2
+	}
+	for _, name := range p.vars {
+		turns := slices.ContainsFunc(c.reasoningSwitches, func(s setting) bool { return s.name == name })
+		if turns || name == c.effortVariable {
+			continue
+		}
+		yes, ok1 := shown(name, true)
+		if no, ok2 := shown(name, false); !ok1 || !ok2 || yes == no {
+			continue
+		}
+		if rest(name, true) == rest(name, false) {
+			names = append(names, name)
+		}
+	}
+	rank := func(name string) int {
+		return (slices.Index(historySwitches, name) + len(historySwitches)) % (len(historySwitches) + 1)
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return rank(a) - rank(b) })
+	return names
 }
 
 // reasoning sets the fields and features of c for past reasoning.
@@ -138,14 +187,13 @@ func (p prober) reasoning(c *Capabilities, form string, flat bool) {
 	}
 	// A template that prints content unchanged also prints reasoning in it, so that form is only used if no other
 	// works.
-	switch found := find(""); {
-	case c.reasoningSwitch() == "":
-	case !found || c.reasoningInline:
-		was, inline := w, c.reasoningInline
-		if find(kwarg(c.reasoningSwitch(), true)) && !c.reasoningInline {
+	found := find("")
+	if s := c.reasoningSwitch(); s.name != "" && (!found || c.reasoningInline || c.offByDefault) {
+		was, key, inline := w, c.reasoningKey, c.reasoningInline
+		if find(s.kwargs(true)) && (!c.reasoningInline || inline && c.offByDefault) {
 			c.offByDefault = true
 		} else {
-			w, on, c.reasoningInline = was, "", inline
+			w, on, c.reasoningKey, c.reasoningInline = was, "", key, inline
 		}
 	}
 	if c.reasoningKey == "" && !c.reasoningInline {
@@ -169,8 +217,8 @@ func (p prober) reasoning(c *Capabilities, form string, flat bool) {
 		}
 	}
 	note("tools", tools, plain)
-	if c.reasoningSwitch() != "" {
-		off := kwarg(c.reasoningSwitch(), false)
+	if c.reasoningSwitch().name != "" {
+		off := c.reasoningSwitch().kwargs(false)
 		plainOff, toolsOff := kinds(off)
 		note("off", plainOff, plain)
 		note("off tools", toolsOff, tools)
@@ -184,20 +232,15 @@ func (p prober) reasoning(c *Capabilities, form string, flat bool) {
 			c.blankReasoning = ok && !grows("") && grows(`\n`)
 		}
 	}
-	for _, v := range historySwitches {
-		if !p.uses(v.name) {
-			continue
+	for _, name := range p.history(c, w, on) {
+		wide, _ := kinds(merged(on, kwarg(name, true)))
+		narrow, _ := kinds(merged(on, kwarg(name, false)))
+		keep := bits.OnesCount32(wide.shown) >= bits.OnesCount32(narrow.shown)
+		if !keep {
+			wide, narrow = narrow, wide
 		}
-		with := func(value bool) string {
-			if on == "" {
-				return kwarg(v.name, value)
-			}
-			return on[:len(on)-1] + "," + kwarg(v.name, value)[1:]
-		}
-		wide, _ := kinds(with(v.keep))
-		narrow, _ := kinds(with(!v.keep))
 		if wide != narrow {
-			c.pastReasoning += fmt.Sprintf("; %s=%t: %v; %s=%t: %v", v.name, v.keep, wide, v.name, !v.keep, narrow)
+			c.pastReasoning += fmt.Sprintf("; %s=%t: %v; %s=%t: %v", name, keep, wide, name, !keep, narrow)
 			break
 		}
 	}

@@ -130,13 +130,13 @@ func TestProbeReasoning(t *testing.T) {
 func TestProbeReasoningShared(t *testing.T) {
 	want := map[string]string{
 		"qwen3":         "reasoning_content since_user, blank",
-		"qwen3.5-renum": "reasoning_content since_user",
+		"qwen3.5-renum": "reasoning_content since_user by default",
 		"qwen2.5":       "inline all", "phi-4": "inline all", "kimi-k2": "inline all", "glm4v": "inline all",
 		"gpt-oss":                     "inline all", // a draft, which none prints it
 		"qwen38_chat_template":        "reasoning_content all, preserve_thinking=true all, else since_user",
 		"nemotron3nano_chat_template": "reasoning_content since_user, left <think></think>, truncate_history_thinking=false all, else since_user",
 		"nemotron35_chat_template":    "reasoning_content since_user, left <think></think>, truncate_history_thinking=false all, else since_user",
-		"gemma4_31b_chat_template":    "reasoning_content since_user, preserve_thinking=true since_user_calls, else since_user",
+		"gemma4_31b_chat_template":    "reasoning_content since_user by default, preserve_thinking=true since_user_calls, else since_user",
 	}
 	files, _ := filepath.Glob(filepath.Join(shared(), "tok", "*", "chat_template.jinja"))
 	more, _ := filepath.Glob(filepath.Join(shared(), "tok", "_templates", "*"))

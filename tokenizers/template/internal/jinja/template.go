@@ -3,6 +3,8 @@
 package jinja
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -60,6 +62,12 @@ func Compile(name, source string) (t *Template, err error) {
 func (t *Template) Uses(name string) bool {
 	_, ok := t.names[name]
 	return ok
+}
+
+// Names returns the variables that the template mentions, sorted, without the functions of the language. Some may be set by
+// the template itself.
+func (t *Template) Names() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(t.names)), func(name string) bool { return globals[name] != nil })
 }
 
 // HasGeneration reports whether the template has generation tags.
