@@ -15,7 +15,7 @@ import (
 // TestReadmePrograms checks that the first program of each library's README is an Example of the module, which is compiled and
 // run, and that the README shows its output.
 func TestReadmePrograms(t *testing.T) {
-	for _, module := range []string{"protocols", "parsers", "tokenizers", "tokenizers/prompt", "kvhash", "router"} {
+	for _, module := range []string{"protocols", "parsers", "tokenizers", "tokenizers/prompt", "kvhash", "router", "router/zmq"} {
 		t.Run(module, func(t *testing.T) {
 			dir := filepath.Join("..", "..", filepath.FromSlash(module))
 			readme := filepath.Join(dir, "README.md")

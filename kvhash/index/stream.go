@@ -73,6 +73,7 @@ type Stream struct {
 	ready   []kvevent.Batch
 	first   uint64 // the number of an engine's first batch
 	rest    bool   // nothing has been applied, and the worker has older blocks whose position in the stream is unknown
+	suspect string // the reason of the last Suspect, or ""
 }
 
 // NewStream returns a Stream for the worker. If the worker had a Stream before, for example on a lost connection, the
@@ -200,11 +201,21 @@ func (f *Stream) restore(data []byte) error {
 // Reset removes the worker's blocks. Call it if the connection to the engine is lost, or if the engine was restarted or
 // emptied its cache without an event that reports it. The worker is [Unknown] until the next batch, which should be the
 // engine's first one or one that clears the rank. why is the reason that [Index.Worker] returns until then; "" means
-// "no events yet".
+// "no events yet". See [Stream.Suspect] for a worker whose blocks are to remain.
 func (f *Stream) Reset(why string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.apply(f.in.Reset(f.ready[:0], why))
+}
+
+// Suspect marks the worker as Degraded for a reason that the stream of batches does not show, such as a lost connection,
+// until it is called with "". The worker's blocks remain, and batches are applied as before. why is the reason that
+// [Index.Worker] returns meanwhile. A worker that is Unknown remains so, for that reason.
+func (f *Stream) Suspect(why string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.suspect = why
+	f.apply(f.ready[:0])
 }
 
 // Need returns what is missing, and the number of the first missing batch. The result stays the same until the missing
@@ -224,6 +235,9 @@ func (f *Stream) Need() (n Need, from uint64) {
 func (f *Stream) apply(ready []kvevent.Batch) {
 	s, why := f.in.State()
 	state := State(s)
+	if f.suspect != "" {
+		state, why = min(state, Degraded), f.suspect
+	}
 	if state != Exact {
 		f.setState(state, why)
 	}

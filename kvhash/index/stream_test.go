@@ -141,3 +141,36 @@ func TestStreamCopies(t *testing.T) {
 		require.Equal(t, want, depths(x, "abba"))
 	}
 }
+
+// A reason outside the stream degrades the worker until it is withdrawn; blocks and batches are not affected.
+func TestSuspect(t *testing.T) {
+	x := index.NewAll(4, nil)
+	id := x.AddWorker(index.Key{Instance: "e"})
+	f := x.NewStream(id, nil)
+	check := func(blocks int, state index.State, why string) {
+		t.Helper()
+		w, _ := x.Worker(id)
+		require.Equal(t, index.Worker{ID: id, Key: index.Key{Instance: "e"}, State: state, Why: why, Blocks: blocks}, w)
+	}
+	f.Suspect("not connected")
+	check(0, index.Unknown, "not connected")
+	f.Suspect("")
+	check(0, index.Unknown, "no events yet")
+	f.Add(fed(0, 1))
+	check(1, index.Exact, "")
+	f.Suspect("connection lost")
+	check(1, index.Degraded, "connection lost")
+	f.Add(fed(1, 1))
+	check(2, index.Degraded, "connection lost")
+	require.Equal(t, index.Degraded, x.AppendMatches(nil, []uint64{1000})[0].State)
+	f.Suspect("")
+	check(2, index.Exact, "")
+	f.Add(fed(3, 1))
+	f.Suspect("connection lost")
+	check(2, index.Degraded, "connection lost")
+	f.Suspect("")
+	check(2, index.Degraded, "batch 2 is missing")
+	f.Reset("restarted")
+	f.Suspect("connection lost")
+	check(0, index.Unknown, "connection lost")
+}
