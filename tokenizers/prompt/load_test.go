@@ -48,6 +48,9 @@ func TestLoadFindsTheTemplate(t *testing.T) {
 	small["chat_template.jinja"] = file("{% for m in messages %}{{ m.content")
 	_, err := prompt.Load(small, nil)
 	require.ErrorContains(t, err, "chat template")
+	small["chat_template.jinja"] = file("{% set ids = [] %}{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}{% set _ = ids.append(c.id) %}{% endfor %}{% endfor %}")
+	_, err = prompt.Load(small, nil)
+	require.ErrorContains(t, err, `chat_template.jinja:1:111: access to attribute "append" of list is unsafe: transformers refuses it too`)
 }
 
 // The developer role of OpenAI's API gives instructions, also where a format has another use for its name.

@@ -69,7 +69,8 @@ type Options struct {
 }
 
 // New returns a model with the given template and options, for tests and for programs that load these parts themselves.
-// It probes the template, which takes some milliseconds. Nil options are the defaults.
+// It probes the template, which takes some milliseconds. A template that calls a method which Jinja's sandbox hides, such
+// as append, is an error: only some conversations reach the call. Nil options are the defaults.
 //
 // A nil template selects ChatML; the tokenizer, if any, must then have the token <|im_start|>. ChatML asks for calls as
 // JSON objects (hermes) or in XML (qwen3_coder), whichever the parser of the family reads. If it reads neither, prompts
@@ -130,6 +131,9 @@ type printer struct{ _ byte } // of a size, so that each has an address of its o
 // probe sets the template and its capabilities.
 func (m *Model) probe(t template.Template) (err error) {
 	m.template, m.printer, m.caps = t, new(printer), template.Probe(t)
+	if fault := m.caps.Text("fault"); fault != "" {
+		return errors.New("chat template: " + fault + ": transformers refuses it too")
+	}
 	m.reasons = reasoningVarsOf(&m.caps)
 	m.past.Template, err = replayOf(&m.caps)
 	return err

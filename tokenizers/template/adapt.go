@@ -41,6 +41,9 @@ func (t *compiled) adapt(b *jinja.Builder, m *jinja.Dict) (string, error) {
 	}
 	calls, _ := m.Get("tool_calls")
 	list, ok := calls.(*jinja.List)
+	if ok && len(list.Items) > 0 && !t.raw && t.caps().reasoningOrText {
+		t.joinReasoning(m)
+	}
 	if !ok || len(list.Items) == 0 || t.opt.Arguments == rawArguments && t.raw {
 		return role, nil
 	}
@@ -154,6 +157,17 @@ func (t *compiled) adaptReasoning(m *jinja.Dict) {
 			}
 		}
 		return
+	}
+}
+
+// joinReasoning moves the content of a message to the end of its reasoning, if it has both.
+func (t *compiled) joinReasoning(m *jinja.Dict) {
+	key := jinja.NewStr(t.caps().reasoningKey, nil)
+	reasoning, ok1 := get[*jinja.Str](m, key.String())
+	content, ok2 := get[*jinja.Str](m, "content")
+	if ok1 && ok2 && reasoning.String() != "" && content.String() != "" {
+		m.Set(key, jinja.Concat(reasoning, jinja.NewStr("\n\n", m.Source()), content))
+		m.Set(nameContent, empty)
 	}
 }
 

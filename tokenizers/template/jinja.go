@@ -440,5 +440,5 @@ func fromJinja(err error) error {
 	if e.Line > 0 {
 		place = fmt.Sprintf("%s:%d:%d", e.Name, e.Line, e.Col)
 	}
-	return &Error{path: e.Origin, reason: e.Reason, place: place, Raised: e.Raised}
+	return &Error{path: e.Origin, reason: e.Reason, place: place, Raised: e.Raised, unsafe: e.Unsafe}
 }

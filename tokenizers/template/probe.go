@@ -3,6 +3,7 @@
 package template
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -23,13 +24,14 @@ type Capabilities struct {
 	reasoningInline, reasoningSegments, stripsInline                bool
 	opensReasoning, offByDefault, undecided                         bool
 	systemAsks, developerAsks                                       bool
-	reasoningNoUser, blankReasoning                                 bool
+	reasoningNoUser, blankReasoning, reasoningOrText                bool
 
 	reasoningKey, pastReasoning, omittedReasoning string
 	reasoningSwitches                             []setting // that turn reasoning on and off; the first takes precedence
 	effortVariable, budgetVariable                string
 
 	generationPrompt, switchedOff string
+	fault                         string
 	efforts                       string // of effortVariable, separated by spaces, weakest first; "" if the template accepts all
 }
 
@@ -64,6 +66,7 @@ type Capabilities struct {
 //	images                  an image part of a user message is printed
 //	reasoning_inline        no key is read, but reasoning inside the content, between <think> and </think>, is printed
 //	reasoning_segments      reasoning given as a list, an entry before each call, is printed between the calls
+//	reasoning_or_text       a message with calls may have reasoning or content, but not both, as in gpt-oss
 //	reasoning_no_user       past reasoning is printed in a conversation without a user message
 //	strips_inline           reasoning inside the content is dropped from answers before the last user message
 //	opens_reasoning         the generation prompt ends inside reasoning
@@ -111,6 +114,7 @@ var features = map[string]func(*Capabilities) bool{
 	"images":                 func(c *Capabilities) bool { return c.images },
 	"reasoning_inline":       func(c *Capabilities) bool { return c.reasoningInline },
 	"reasoning_segments":     func(c *Capabilities) bool { return c.reasoningSegments },
+	"reasoning_or_text":      func(c *Capabilities) bool { return c.reasoningOrText },
 	"reasoning_no_user":      func(c *Capabilities) bool { return c.reasoningNoUser },
 	"strips_inline":          func(c *Capabilities) bool { return c.stripsInline },
 	"opens_reasoning":        func(c *Capabilities) bool { return c.opensReasoning },
@@ -136,6 +140,8 @@ var features = map[string]func(*Capabilities) bool{
 //	omitted_reasoning      what is printed in place of past reasoning that is dropped: tags such as <think></think>
 //	generation_prompt      what AddGenerationPrompt appends to a conversation that ends with the user
 //	generation_prompt_off  the same with reasoning_off, if there are any switches
+//	fault                  an error of the template itself: it calls a method that Jinja's immutable sandbox hides, such as
+//	                       append. transformers refuses to render the conversations that reach this place
 //
 // The text past_reasoning describes the conversations that the probe rendered, separated by spaces. Each turn is a
 // letter: u for the user, t for tool results, a for a response without calls and c for one with calls; upper case means
@@ -168,6 +174,8 @@ func (c *Capabilities) Text(name string) string {
 		return c.pastReasoning
 	case "omitted_reasoning":
 		return c.omittedReasoning
+	case "fault":
+		return c.fault
 	case "generation_prompt":
 		return c.generationPrompt
 	case "generation_prompt_off":
@@ -214,8 +222,9 @@ func Probe(t Template) Capabilities {
 var chatMLCaps sync.Map
 
 type prober struct {
-	t    Template
-	vars []string // that it may read
+	t     Template
+	vars  []string // that it may read
+	fault *string  // the first error of the kind of Capabilities.Text("fault")
 }
 
 // try renders messages with the other fields of a request, if given; ok is false if that fails.
@@ -225,6 +234,9 @@ func (p prober) try(messages, tools, kwargs string, open bool) (text string, ok 
 		Now: time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC),
 	})
 	if err != nil {
+		if e, ok := errors.AsType[*Error](err); ok && e.unsafe && *p.fault == "" {
+			*p.fault = e.place + ": " + e.reason
+		}
 		return "", false
 	}
 	return r.Text, true
@@ -276,14 +288,16 @@ func probeCall(content string, flat bool, arguments ...string) string {
 }
 
 func probe(t Template) (c Capabilities) {
-	p := prober{t, variablesOf(t)}
+	p := prober{t, variablesOf(t), &c.fault}
 	user := strings.TrimSuffix(probeUser, ",")
 	closed, ok := p.try(user, "", "", false)
 	if j, isJinja := t.(*compiled); isJinja && !ok {
 		listed := *j
 		listed.emptyTools = true
-		if closed, ok = (prober{t: &listed}).try(user, "", "", false); ok {
-			p.t, c.emptyTools = &listed, true
+		q := p
+		q.t = &listed
+		if closed, ok = q.try(user, "", "", false); ok {
+			p, c.emptyTools = q, true
 		}
 	}
 	c.works = ok && strings.Contains(closed, "Zquser")

@@ -245,6 +245,11 @@ func (p prober) reasoning(c *Capabilities, form string, flat bool) {
 		}
 	}
 	c.omittedReasoning = p.left(w, on)
+	if c.reasoningKey != "" {
+		_, alone := p.try(w.messages("uct"), probeTools, on, true)
+		_, both := p.try(w.messages("u")+","+w.message(true, thoughts[0], "Zqanswer")+probeResult, probeTools, on, true)
+		c.reasoningOrText = alone && !both
+	}
 	alone, ok := p.try(w.messages("ct"), probeTools, on, true)
 	c.reasoningNoUser = ok && strings.Contains(alone, thoughts[0])
 	asks := func(role string) bool {

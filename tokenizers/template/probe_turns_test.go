@@ -148,3 +148,47 @@ func TestProbeDoubledReasoning(t *testing.T) {
 		}
 	}
 }
+
+// TestReasoningOrText renders a message with reasoning, text and calls for a template that refuses both texts, as
+// gpt-oss' does.
+func TestReasoningOrText(t *testing.T) {
+	tpl, err := template.Parse("t", `{% for m in messages %}<{{ m.role }}>{% if m.tool_calls %}{% if m.content and m.thinking %}{{ raise_exception('both') }}{% endif %}`+
+		`({{ m.content or m.thinking }}){% for c in m.tool_calls %}[{{ c.function.name }} {{ c.function.arguments | tojson }}]{% endfor %}{% else %}{{ m.content }}{% endif %}{% endfor %}`, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := template.Probe(tpl); !c.Has("reasoning_or_text") || c.Text("reasoning_key") != "thinking" {
+		t.Fatalf("%+v", c)
+	}
+	for fields, want := range map[string]string{
+		`"reasoning_content":"R","content":"T",`: "(R\n\nT)",
+		`"reasoning_content":"R","content":"",`:  "(R)",
+		`"reasoning_content":"","content":"T",`:  "(T)",
+		`"content":"T",`:                         "(T)",
+	} {
+		p, err := tpl.Render(template.Request{Messages: []byte(`[{"role":"user","content":"Q"},{"role":"assistant",` + fields + `"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]}]`)})
+		if want := "<user>Q<assistant>" + want + "[f {}]"; err != nil || p.Text != want {
+			t.Errorf("%s: got %v, want %q; %v", fields, p, want, err)
+		}
+	}
+}
+
+// TestProbeFault probes a template with a method that the sandbox of transformers refuses, as llama.cpp's for Kimi K2 has.
+func TestProbeFault(t *testing.T) {
+	for source, want := range map[string]string{
+		`{% set ids = [] %}{% for m in messages %}{{ m.role }}{{ m.content }}{% for c in m.tool_calls or [] %}{% set _ = ids.append(c.id) %}{{ c.function.name }}{{ c.function.arguments }}{% endfor %}{% endfor %}`: `t:1:123: access to attribute "append" of list is unsafe`,
+		`{% for m in messages %}{{ m.role }}{{ m.content }}{{ m.nothing.at_all }}{% endfor %}`:                                                                                                                       "",
+		`{% for m in messages %}{{ raise_exception('append of list is unsafe') }}{% endfor %}`:                                                                                                                       "",
+		`{% for m in messages %}{{ m.role }}{{ m.content }}{% if false %}{{ [].append(1) }}{% endif %}{% endfor %}`:                                                                                                  "",
+		`{% for m in messages %}{{ m.role }}{{ m.content }}{{ 'x' if [].append is defined else 'y' }}{% endfor %}`:                                                                                                   "",
+	} {
+		tpl, err := template.Parse("t", source, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := template.Probe(tpl)
+		if got := c.Text("fault"); got != want {
+			t.Errorf("%s: fault %q, want %q", source, got, want)
+		}
+	}
+}

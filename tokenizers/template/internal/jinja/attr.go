@@ -22,7 +22,7 @@ const (
 // attribute is Python's getattr. ok is false if v lacks the attribute.
 func (rt *render) attribute(v Value, name string) (Value, bool) {
 	hidden := func() (Value, bool) {
-		return &undef{hint: "access to attribute " + quote(name) + " of " + typeName(v) + " is unsafe"}, true
+		return &undef{hint: "access to attribute " + quote(name) + " of " + typeName(v) + " is unsafe", unsafe: true}, true
 	}
 	if strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__") {
 		if has("__class__ __doc__ __init__ __eq__ __ne__ __str__ __repr__ __hash__ __dir__ __new__ __reduce__ __module__ __dict__ __len__ __iter__ __getitem__ __contains__ __add__ __mul__ __format__ __lt__ __le__ __gt__ __ge__ __getattribute__ __setattr__ __delattr__ __sizeof__ __subclasshook__ __init_subclass__ __reduce_ex__", name) {

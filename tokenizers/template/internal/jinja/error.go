@@ -16,6 +16,7 @@ type Error struct {
 	Reason    string
 	Raised    bool // by the template's own raise_exception
 	Limit     bool // a limit on time or memory was passed
+	Unsafe    bool // Jinja's immutable sandbox refuses the operation, whatever the values are
 }
 
 // Error returns the position and the reason.

@@ -1203,7 +1203,9 @@ func (rt *render) call(fn Value, a *args) Value {
 	case *joiner:
 		return f.call()
 	case *undef:
-		rt.fail("%s", f.message())
+		e := rt.error(f.message())
+		e.Unsafe = f.unsafe
+		panic(e)
 	}
 	rt.fail("%s is not callable", typeName(fn))
 	return nil

@@ -452,6 +452,8 @@ type undef struct {
 	name string // of the variable, attribute or element
 	of   string // type that lacks it; "" for a variable
 	hint string // instead of both
+
+	unsafe bool // the sandbox hides it
 }
 
 func (u *undef) message() string {
