@@ -27,11 +27,15 @@ type Result struct {
 // blocks whose predecessors the worker already has may appear earlier, one sequence after another. If the worker
 // already has blocks in another tier, their tiers change run by run. The blocks of a Removed event disappear one after
 // another, neighbors together; a Cleared event is one step. O(tokens) for Stored, O(blocks) for Removed, O(blocks of
-// the worker) for Cleared. Add allocates only for growth and for pending blocks.
+// the worker) for Cleared, in parts between which other updates continue, except if it names a tier. Add allocates only for growth and for pending blocks.
 func (x *Index) Add(id WorkerID, ev *kvevent.Event) Result {
 	x.lock()
-	defer x.mu.Unlock()
-	return x.add(id, ev)
+	res := x.add(id, ev)
+	x.mu.Unlock()
+	if ev.Kind == kvevent.Cleared {
+		x.tidy()
+	}
+	return res
 }
 
 func (x *Index) add(id WorkerID, ev *kvevent.Event) Result {
@@ -55,9 +59,9 @@ func (x *Index) apply(id WorkerID, source *worker, ev *kvevent.Event) (res Resul
 	id, w := x.holder(id, source, ev)
 	switch ev.Kind {
 	case kvevent.Stored:
-		res = x.store(id, w, source, ev)
+		res = x.store(w, source, ev)
 	case kvevent.Removed:
-		res = x.remove(id, w, source, ev)
+		res = x.remove(w, source, ev)
 	case kvevent.Cleared:
 		switch {
 		case ev.Attention != kvevent.FullAttention:
@@ -66,7 +70,7 @@ func (x *Index) apply(id WorkerID, source *worker, ev *kvevent.Event) (res Resul
 		case ev.Tier == kvevent.AnyTier || w.store != 0:
 			x.clear(id, w)
 		default:
-			x.clearTier(id, w, ev.Tier)
+			x.clearTier(w, ev.Tier)
 		}
 	default:
 		return Result{Ignored: len(ev.BlockHashes)}
@@ -116,7 +120,7 @@ func (w *worker) adopt(source *worker) {
 }
 
 // store stores blocks for w. Their parent may be known only to source, the worker that sent the event.
-func (x *Index) store(id WorkerID, w, source *worker, ev *kvevent.Event) (res Result) {
+func (x *Index) store(w, source *worker, ev *kvevent.Event) (res Result) {
 	n := len(ev.BlockHashes)
 	if !source.counts(ev) {
 		return Result{Ignored: n}
@@ -142,7 +146,7 @@ func (x *Index) store(id WorkerID, w, source *worker, ev *kvevent.Event) (res Re
 	case !x.opt.Scheme.HasLocal() && len(ev.TokenIDs)/x.block > 0: // the engines' names are the chain
 		r.chain, r.chained = ev.BlockHashes[:min(n, len(ev.TokenIDs)/x.block)], true
 	case !x.opt.Scheme.HasLocal():
-		return x.storeKnown(id, w, source, ev.BlockHashes, ratio, r.plane)
+		return x.storeKnown(w, source, ev.BlockHashes, ratio, r.plane)
 	case len(ev.LocalHashes) > 0:
 		r.chain = ev.LocalHashes
 	case len(ev.TokenIDs) > 0:
@@ -153,7 +157,7 @@ func (x *Index) store(id WorkerID, w, source *worker, ev *kvevent.Event) (res Re
 		x.locals = x.opt.Scheme.With(ev.LoRA, ev.Namespace).AppendLocal(x.locals[:0], ev.TokenIDs, x.block, extras)
 		r.chain = x.locals
 	default:
-		return x.storeKnown(id, w, source, ev.BlockHashes, ratio, r.plane)
+		return x.storeKnown(w, source, ev.BlockHashes, ratio, r.plane)
 	}
 	r.hashes = x.expand(ev.BlockHashes, ratio) // about as many as the event has hashes, or tokens for
 	// A last block with too few tokens is partial: some engines announce those. It is not yet a block of a prefix.
@@ -167,9 +171,9 @@ func (x *Index) store(id WorkerID, w, source *worker, ev *kvevent.Event) (res Re
 		return res
 	}
 	if !ev.HasParent {
-		x.insertJob(id, w, job{blocks: r, first: true}, &res)
+		x.insertJob(w, job{blocks: r, first: true}, &res)
 	} else if p := cmp.Or(w.parent(ev.Parent), source.parent(ev.Parent)); p != 0 {
-		x.insertJob(id, w, job{blocks: r, anchor: p, seq: x.tree.slots.seq.at(p).Load()}, &res)
+		x.insertJob(w, job{blocks: r, anchor: p, seq: x.tree.slots.seq.at(p).Load()}, &res)
 	} else {
 		parked, dropped := w.orphans.park(ev.Parent, r, cmp.Or(x.opt.MaxPending, 1<<16), x.clock.Load())
 		if parked {
@@ -233,7 +237,7 @@ func (x *Index) expand(hashes []uint64, ratio int32) []uint64 {
 const expandAtOnce = 1024
 
 // storeKnown applies a Stored event that has only engine hashes, such as for a copy to another tier.
-func (x *Index) storeKnown(id WorkerID, w, source *worker, hashes []uint64, ratio int32, plane int) (res Result) {
+func (x *Index) storeKnown(w, source *worker, hashes []uint64, ratio int32, plane int) (res Result) {
 	x.segs, x.fresh = x.segs[:0], x.fresh[:0]
 	var waited []job // orphans of w, a store: only source has names for these blocks
 	for part := range slices.Chunk(hashes, expandAtOnce) {
@@ -261,18 +265,18 @@ func (x *Index) storeKnown(id WorkerID, w, source *worker, hashes []uint64, rati
 		}
 	}
 	if len(waited) == 0 {
-		x.publishJob(id, w, x.segs, x.fresh, plane)
+		x.publishJob(w, x.segs, x.fresh, plane)
 		return res
 	}
 	segs, fresh := slices.Clone(x.segs), slices.Clone(x.fresh)
 	for _, j := range waited { // hidden until the worker has the blocks before them
-		x.insertJob(id, w, j, &res)
+		x.insertJob(w, j, &res)
 	}
-	x.publishJob(id, w, segs, fresh, plane)
+	x.publishJob(w, segs, fresh, plane)
 	return res
 }
 
-func (x *Index) remove(id WorkerID, w, source *worker, ev *kvevent.Event) (res Result) {
+func (x *Index) remove(w, source *worker, ev *kvevent.Event) (res Result) {
 	if !source.grouped {
 		source = w // another worker stored these blocks
 	}
@@ -294,7 +298,7 @@ func (x *Index) remove(id WorkerID, w, source *worker, ev *kvevent.Event) (res R
 			if i%touchLen == 0 && len(hashes) > 1 {
 				x.touched += w.names.touch(hashes[i:min(len(hashes), i+touchLen)])
 			}
-			n := x.removeOne(id, w, h, &d)
+			n := x.removeOne(w, h, &d)
 			if w.orphans.blocks > 0 && w.orphans.remove(h, d.plane) {
 				n++
 			}
@@ -305,7 +309,7 @@ func (x *Index) remove(id WorkerID, w, source *worker, ev *kvevent.Event) (res R
 			res.Removed += n
 		}
 	}
-	x.flush(id, w, &d)
+	x.flush(w, &d)
 	x.tree.reset()
 	return res
 }
@@ -319,14 +323,14 @@ type drops struct {
 }
 
 // drop removes the worker from one slot in a plane, either immediately or together with adjacent slots.
-func (x *Index) drop(id WorkerID, w *worker, slot uint32, d *drops) {
-	if len(x.extra) > 0 {
-		k := ref{slot, id, uint8(d.plane)}
-		if c := x.extra[k]; c > 1 {
-			x.extra[k] = c - 1
+func (x *Index) drop(w *worker, slot uint32, d *drops) {
+	if len(w.extra) > 0 {
+		k := ref{slot, uint8(d.plane)}
+		if c := w.extra[k]; c > 1 {
+			w.extra[k] = c - 1
 			return
 		} else if c == 1 {
-			delete(x.extra, k)
+			delete(w.extra, k)
 			return
 		}
 	}
@@ -339,13 +343,13 @@ func (x *Index) drop(id WorkerID, w *worker, slot uint32, d *drops) {
 		d.to++
 		d.down = false
 	default:
-		x.flush(id, w, d)
+		x.flush(w, d)
 		d.from, d.to = slot, slot+1
 	}
 }
 
 // flush applies the collected drops.
-func (x *Index) flush(id WorkerID, w *worker, d *drops) {
+func (x *Index) flush(w *worker, d *drops) {
 	t := &x.tree
 	for d.from < d.to {
 		from, to := d.from, d.to
@@ -358,10 +362,10 @@ func (x *Index) flush(id WorkerID, w *worker, d *drops) {
 			to = min(to, t.runs.at(n).start.Load()+t.state(n).length())
 			d.from = to
 		}
-		set := t.sets.edit(t.state(n).set(), id, 0, 1<<d.plane)
+		set := t.sets.edit(t.state(n).set(), w.lane, 0, 1<<d.plane)
 		t.sets.ref(set, 1)
 		t.repaint(n, from, to, set)
-		if !t.sets.held(set, id) {
+		if !t.sets.held(set, w.lane) {
 			w.held -= int(to - from)
 		}
 		t.sets.ref(set, -1)
@@ -370,7 +374,7 @@ func (x *Index) flush(id WorkerID, w *worker, d *drops) {
 
 // removeOne removes all locations of h in the plane and returns their number. An engine hash with several locations
 // does not identify the evicted block, so all are removed: a false miss costs less than a false hit.
-func (x *Index) removeOne(id WorkerID, w *worker, h uint64, d *drops) (n int) {
+func (x *Index) removeOne(w *worker, h uint64, d *drops) (n int) {
 	at := w.names.find(h)
 	if at.g == nil {
 		return 0
@@ -384,7 +388,7 @@ func (x *Index) removeOne(id WorkerID, w *worker, h uint64, d *drops) (n int) {
 		for i := range every {
 			if every[i]&bit != 0 {
 				every[i] &^= bit
-				x.drop(id, w, every[i].slot(), d)
+				x.drop(w, every[i].slot(), d)
 				n++
 			}
 		}
@@ -407,14 +411,14 @@ func (x *Index) removeOne(id WorkerID, w *worker, h uint64, d *drops) (n int) {
 	} else {
 		at.set(first)
 	}
-	x.drop(id, w, first.slot(), d)
+	x.drop(w, first.slot(), d)
 	return 1
 }
 
 // clearTier empties one tier of the worker. Predictions belong to the device. For lookups it is one step, because they
 // ignore the tier meanwhile.
-func (x *Index) clearTier(id WorkerID, w *worker, tier kvevent.Tier) {
-	x.enroll(func(r *roster) { r.clearing = &clearing{id, int(tier) - 1} })
+func (x *Index) clearTier(w *worker, tier kvevent.Tier) {
+	x.enroll(func(r *roster) { r.clearing = &clearing{w.lane, int(tier) - 1} })
 	defer x.enroll(func(*roster) {})
 	hashes := make([]uint64, 0, w.names.n)
 	for h := range w.names.all {
@@ -423,11 +427,11 @@ func (x *Index) clearTier(id WorkerID, w *worker, tier kvevent.Tier) {
 	w.recentSlot = 0
 	d := drops{plane: int(tier) - 1}
 	for _, h := range hashes {
-		x.removeOne(id, w, h, &d)
+		x.removeOne(w, h, &d)
 	}
-	x.flush(id, w, &d)
+	x.flush(w, &d)
 	if tier == kvevent.Device {
-		x.unpredictAll(id, w)
+		x.unpredictAll(w)
 	}
 	w.orphans.clearTier(d.plane)
 	x.tree.reset()

@@ -57,7 +57,8 @@
 // # Guarantees
 //
 //   - Lookups never wait for updates. The blocks of a Stored event appear in one step, mostly together with pending blocks that follow
-//     them. Removed blocks disappear one after another, neighbors together. Cleared events and RemoveWorker are one step.
+//     them. Removed blocks disappear one after another, neighbors together. Cleared events and RemoveWorker are one step;
+//     their work is done afterwards, in parts between which other updates continue.
 //   - Storing a block twice under one engine hash changes nothing. A block stored under two engine hashes stays until both are removed.
 //   - Removing a block in the middle hides what follows it; storing it again reveals what follows.
 //   - Clearing or removing one worker does not affect another.

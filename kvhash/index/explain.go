@@ -4,7 +4,6 @@ package index
 
 import (
 	"fmt"
-	"math/bits"
 	"slices"
 	"strconv"
 
@@ -93,7 +92,7 @@ func (x *Index) explain(hashes []uint64) explanation {
 			if held {
 				all = all[1:]
 			}
-			if x.explainHolder(&l, &v, WorkerID(id)) {
+			if x.explainHolder(&l, &v, WorkerID(id), w.lane) {
 				e.keys[WorkerID(id)] = w.key
 				if held || l.From == 0 {
 					still = append(still, WorkerID(id))
@@ -126,8 +125,8 @@ func (x *Index) explain(hashes []uint64) explanation {
 }
 
 // explainHolder adds the worker to a leg if it holds a set's blocks, and reports whether it does.
-func (x *Index) explainHolder(l *leg, v *view, id WorkerID) (holds bool) {
-	word, bit := int(id>>6), id&63
+func (x *Index) explainHolder(l *leg, v *view, id WorkerID, at lane) (holds bool) {
+	word, bit := int(at>>6), at&63
 	if v.word(v.plane(planePredicted), word)>>bit&1 != 0 {
 		l.Predicted = append(l.Predicted, id)
 		holds = true
@@ -135,7 +134,7 @@ func (x *Index) explainHolder(l *leg, v *view, id WorkerID) (holds bool) {
 	for tier := range l.Tiers {
 		in := v.word(v.plane(tier), word)>>bit&1 != 0
 		for _, s := range x.roster.Load().stores {
-			in = in || int(s.tier) == tier+1 && word < len(s.members) && s.members[word]>>bit&1 != 0 && v.has(s.id)
+			in = in || int(s.tier) == tier+1 && word < len(s.members) && s.members[word]>>bit&1 != 0 && v.has(s.lane)
 		}
 		if in {
 			l.Tiers[tier] = append(l.Tiers[tier], id)
@@ -218,7 +217,7 @@ func (x *Index) AppendDump(dst []byte, max int) []byte {
 			dst = fmt.Appendf(dst, ", a store, %v", w.store)
 			for _, s := range x.roster.Load().stores {
 				if s.id == WorkerID(id) {
-					dst = appendIDs(append(dst, ", read by"...), s.members, 0)
+					dst = appendIDs(append(dst, ", read by"...), x.idsOf(s.members))
 				}
 			}
 		}
@@ -255,12 +254,12 @@ func (x *Index) AppendDump(dst []byte, max int) []byte {
 					what = kvevent.Tier(p + 1).String()
 				}
 				row := v.plane(p)
-				words := make([]uint64, len(row))
+				words := make([]uint64, v.lo+len(row))
 				for i := range row {
-					words[i] = row[i].Load()
+					words[v.lo+i] = row[i].Load()
 				}
 				dst = append(append(append(dst, ' '), what...), ':')
-				dst = appendIDs(dst, words, v.lo)
+				dst = appendIDs(dst, x.idsOf(words))
 			}
 			if dst = append(dst, '\n'); full() {
 				return dst
@@ -283,28 +282,28 @@ func (x *Index) AppendDump(dst []byte, max int) []byte {
 	return dst
 }
 
-// appendIDs appends the workers of a bit set whose first word is word lo, as ranges.
-func appendIDs(dst []byte, words []uint64, lo int) []byte {
-	first, last := -1, -2
-	flush := func() {
-		if first < 0 {
-			return
-		}
-		dst = strconv.AppendInt(append(dst, ' '), int64(first), 10)
-		if last > first {
-			dst = strconv.AppendInt(append(dst, '-'), int64(last), 10)
+// idsOf returns the workers of lanes, one bit each, in ascending order. Lanes whose blocks are being removed have none.
+func (x *Index) idsOf(lanes []uint64) (ids []WorkerID) {
+	for id, w := range x.workers {
+		if w != nil && int(w.lane>>6) < len(lanes) && lanes[w.lane>>6]>>(w.lane&63)&1 != 0 {
+			ids = append(ids, WorkerID(id))
 		}
 	}
-	for i, w := range words {
-		for ; w != 0; w &= w - 1 {
-			id := (lo+i)*64 + bits.TrailingZeros64(w)
-			if id != last+1 {
-				flush()
-				first = id
-			}
-			last = id
+	return ids
+}
+
+// appendIDs appends workers, as ranges.
+func appendIDs(dst []byte, ids []WorkerID) []byte {
+	for i := 0; i < len(ids); {
+		j := i
+		for j+1 < len(ids) && ids[j+1] == ids[j]+1 {
+			j++
 		}
+		dst = strconv.AppendUint(append(dst, ' '), uint64(ids[i]), 10)
+		if j > i {
+			dst = strconv.AppendUint(append(dst, '-'), uint64(ids[j]), 10)
+		}
+		i = j + 1
 	}
-	flush()
 	return dst
 }

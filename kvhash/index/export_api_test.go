@@ -123,6 +123,34 @@ func (x *Index) Search(dst []Match, hashes []uint64, q *Query) []Match {
 // Clear empties a worker.
 func (x *Index) Clear(id WorkerID) { x.Add(id, &kvevent.Event{Kind: kvevent.Cleared}) }
 
+// ClearOnly empties a worker without removing what it held from the sets; Sweep does that.
+func (x *Index) ClearOnly(id WorkerID) {
+	x.lock()
+	defer x.mu.Unlock()
+	x.add(id, &kvevent.Event{Kind: kvevent.Cleared})
+}
+
+// RemoveOnly is ClearOnly and the end of the worker.
+func (x *Index) RemoveOnly(id WorkerID) {
+	x.lock()
+	defer x.mu.Unlock()
+	x.leave(id, x.workers[id])
+	if x.journal != nil {
+		x.noteWorker(opRemove, id)
+	}
+}
+
+// Garbage reports whether there is work for Sweep.
+func (x *Index) Garbage() bool { return x.garbage.Load() }
+
+// Sweep does some of the work that Clear leaves, and reports whether there is more.
+func (x *Index) Sweep(limit int) bool {
+	x.lock()
+	defer x.mu.Unlock()
+	x.sweep(limit)
+	return x.garbage.Load()
+}
+
 // SetState sets the state of a worker as its stream does.
 func (x *Index) SetState(id WorkerID, s State, why string) {
 	x.lock()

@@ -25,10 +25,8 @@ func (x *Index) Held(id WorkerID) (lines []string) {
 			lines = append(lines, fmt.Sprintf("%x %d %x %b", h, k, x.tree.slots.seq.at(p.slot()).Load(), p.tiers()))
 		}
 	}
-	for r, n := range x.extra {
-		if r.worker == id {
-			lines = append(lines, fmt.Sprintf("extra %x %d %d", x.tree.slots.seq.at(r.slot).Load(), r.plane, n))
-		}
+	for r, n := range w.extra {
+		lines = append(lines, fmt.Sprintf("extra %x %d %d", x.tree.slots.seq.at(r.slot).Load(), r.plane, n))
 	}
 	slices.Sort(lines)
 	for o := w.orphans.oldest; o != nil; o = o.newer {

@@ -29,7 +29,41 @@ func (x *Index) check(unique bool) error {
 			blocks[r.start.Load()+i] = st.set()
 		}
 	})
-	refs := make(map[ref]int)
+	refs := make(map[held]int)
+	wasteSpans, wastePreds := 0, 0
+	trash := make(map[lane]bool)
+	for _, d := range x.trash {
+		trash[d.lane] = true
+		until, all := 0, 0
+		if d.expects != nil {
+			for _, list := range d.expects.pages {
+				until += len(list)
+			}
+			for _, p := range d.expects.all {
+				if p.at < len(x.pred.queue) && x.pred.queue[p.at] == p {
+					all++
+				}
+			}
+		}
+		wasteSpans, wastePreds = wasteSpans+until, wastePreds+all
+	}
+	if x.garbage.Load() != (len(trash) > 0) {
+		return fmt.Errorf("%d lanes of trash, not noted", len(trash))
+	}
+	for l, used := range x.lanes {
+		n := 0
+		if trash[lane(l)] {
+			n++
+		}
+		for _, w := range x.workers {
+			if w != nil && int(w.lane) == l {
+				n++
+			}
+		}
+		if (n == 1) != used || n > 1 {
+			return fmt.Errorf("lane %d has %d workers", l, n)
+		}
+	}
 	for id, w := range x.workers {
 		if w == nil {
 			continue
@@ -37,7 +71,7 @@ func (x *Index) check(unique bool) error {
 		count := func(p location) {
 			for t := range kvevent.NumTiers {
 				if p.tiers()>>t&1 != 0 {
-					refs[ref{p.slot(), WorkerID(id), uint8(t)}]++
+					refs[held{w, ref{p.slot(), uint8(t)}}]++
 				}
 			}
 		}
@@ -60,35 +94,40 @@ func (x *Index) check(unique bool) error {
 				count(p)
 			}
 		}
-		held := 0
+		holds := 0
 		for _, set := range blocks {
-			if t.sets.held(set, WorkerID(id)) {
-				held++
+			if t.sets.held(set, w.lane) {
+				holds++
 			}
 		}
-		if held != w.held || int64(held) != w.shown.Load() {
-			return fmt.Errorf("worker %d holds %d blocks, counted %d, shown %d", id, held, w.held, w.shown.Load())
+		if holds != w.held || int64(holds) != w.shown.Load() {
+			return fmt.Errorf("worker %d holds %d blocks, counted %d, shown %d", id, holds, w.held, w.shown.Load())
 		}
 		if err := w.orphans.check(); err != nil {
 			return fmt.Errorf("worker %d: %w", id, err)
 		}
 	}
 	for k, c := range refs {
-		if !t.sets.has(blocks[k.slot], k.worker, int(k.plane)) {
+		if !t.sets.has(blocks[k.slot], k.w.lane, int(k.plane)) {
 			return fmt.Errorf("no bit for %v", k)
 		}
-		if int(x.extra[k]) != c-1 {
-			return fmt.Errorf("%v: %d references, %d extra", k, c, x.extra[k])
+		if int(k.w.extra[k.ref]) != c-1 {
+			return fmt.Errorf("%v: %d references, %d extra", k, c, k.w.extra[k.ref])
 		}
 	}
-	for k := range x.extra {
-		if refs[k] < 2 {
-			return fmt.Errorf("extra for %v with %d references", k, refs[k])
+	for _, w := range x.workers {
+		if w == nil {
+			continue
+		}
+		for k := range w.extra {
+			if refs[held{w, k}] < 2 {
+				return fmt.Errorf("extra for %v with %d references", k, refs[held{w, k}])
+			}
 		}
 	}
 	n, expect, until, all, spans := 0, 0, 0, 0, 0
 	for id, w := range x.workers {
-		if w == nil {
+		if w == nil || w.expects == nil {
 			continue
 		}
 		until, all = until+w.expects.blocks, all+len(w.expects.all)
@@ -103,6 +142,7 @@ func (x *Index) check(unique bool) error {
 			}
 		}
 	}
+	spans, all = spans+wasteSpans, all+wastePreds
 	if spans != x.pred.spans {
 		return fmt.Errorf("%d spans, counted %d", spans, x.pred.spans)
 	}
@@ -115,10 +155,17 @@ func (x *Index) check(unique bool) error {
 			row := v.plane(p)
 			for i := range row {
 				for word := row[i].Load(); word != 0; word &= word - 1 {
-					id := WorkerID((v.lo+i)*64 + bits.TrailingZeros64(word))
+					l := lane((v.lo+i)*64 + bits.TrailingZeros64(word))
+					if trash[l] {
+						continue
+					}
+					id := slices.IndexFunc(x.workers, func(w *worker) bool { return w != nil && w.lane == l })
+					if id < 0 {
+						return fmt.Errorf("slot %d: lane %d has no worker", slot, l)
+					}
 					if p == planePredicted {
 						expect++
-						if x.workers[id].expects.at(slot) == nil {
+						if e := x.workers[id].expects; e == nil || e.at(slot) == nil {
 							return fmt.Errorf("slot %d worker %d: no prediction", slot, id)
 						}
 						continue
@@ -132,6 +179,12 @@ func (x *Index) check(unique bool) error {
 		return fmt.Errorf("%d bits, %d references; %d expected, %d predictions", n, len(refs), expect, until)
 	}
 	return nil
+}
+
+// held is a worker's hold on a block.
+type held struct {
+	w *worker
+	ref
 }
 
 // at returns the prediction to which the block in a slot belongs, or nil.

@@ -16,8 +16,8 @@ import (
 )
 
 // This file is structured as follows: it defines the types of the API, and adds and removes workers. apply.go applies
-// events, insert.go stores blocks in the tree, orphans.go keeps those whose parent is unknown, predict.go adds
-// predictions, match.go implements lookups, stream.go applies an engine's batches, state.go describes workers,
+// events, insert.go stores blocks in the tree, trash.go empties workers, orphans.go keeps those whose parent is unknown,
+// predict.go adds predictions, match.go implements lookups, stream.go applies an engine's batches, state.go describes workers,
 // explain.go and stats.go make reports. snapshot.go and journal.go copy the state to another index; wire.go has the
 // encoding of both, and hooks.go exports them to package replica. The tree is in runs.go, its blocks in slots.go, their
 // residents in sets.go, and the first blocks of runs in heads.go; names.go has the map of each worker. Data that
@@ -80,9 +80,8 @@ type Index struct {
 	opt   Options
 
 	tree   tree
-	live   [maxWorkers / 64]atomic.Uint64 // workers that lookups report, one bit each
-	states slab[atomic.Uint32]            // by WorkerID: its State
-	roster atomic.Pointer[roster]         // replaced, never changed
+	states slab[atomic.Uint32]    // by lane: its worker and the worker's State
+	roster atomic.Pointer[roster] // replaced, never changed
 
 	_       apart
 	keys    sync.Map      // byKey, for lookups
@@ -94,11 +93,13 @@ type Index struct {
 
 	mu      sync.Mutex
 	workers []*worker // by WorkerID; nil if absent
+	lanes   []bool    // whether each is in use
+	trash   []*trash  // lanes whose blocks are being removed
+	garbage atomic.Bool
 	byKey   map[Key]WorkerID
-	journal *journal       // nil if changes are not recorded
-	follows bool           // the last change came from the leader, in a delta or a snapshot
-	cuts    int            // events cut because the index was full
-	extra   map[ref]uint32 // further engine hashes of a worker that name one block in one tier; absent means none
+	journal *journal // nil if changes are not recorded
+	follows bool     // the last change came from the leader, in a delta or a snapshot
+	cuts    int      // events cut because the index was full
 	pred    predictions
 	locals  []uint64
 	seqs    []uint64
@@ -112,6 +113,9 @@ type Index struct {
 // roster lists the workers for lookups.
 type roster struct {
 	workers []*worker // by WorkerID; nil if absent
+	lanes   []lane    // by WorkerID
+	moved   bool      // some worker has a lane with another number
+	live    []uint64  // lanes of workers that lookups report, one bit each
 	width   int       // words of a set that can hold a worker
 	stores  []store
 	// clearing identifies a worker and a plane that is being emptied. Lookups ignore its bits. It may be nil.
@@ -119,15 +123,16 @@ type roster struct {
 }
 
 type clearing struct {
-	id    WorkerID
+	lane  lane
 	plane int
 }
 
 // store describes a shared tier for lookups.
 type store struct {
 	id      WorkerID
+	lane    lane
 	tier    kvevent.Tier
-	members []uint64 // workers that read from it, one bit each
+	members []uint64 // lanes of workers that read from it, one bit each
 }
 
 // New returns an empty index for blocks of the given size in tokens. nil options mean the defaults. It panics if block is not
@@ -140,7 +145,7 @@ func newWithJournal(block int, o *Options, journalBytes int) *Index {
 	if block <= 0 {
 		panic("index: block size must be positive")
 	}
-	x := &Index{block: block, byKey: make(map[Key]WorkerID), extra: make(map[ref]uint32)}
+	x := &Index{block: block, byKey: make(map[Key]WorkerID)}
 	if o != nil {
 		x.opt = *o
 	}
@@ -174,15 +179,17 @@ type worker struct {
 	shown  atomic.Int64 // held, as of the last event
 
 	// For the writer.
+	lane       lane
 	names      names
-	recent     uint64 // the engine hash placed last, and where, if recentSlot is not 0
+	extra      map[ref]uint32 // further engine hashes that name one block in one tier; absent means none
+	recent     uint64         // the engine hash placed last, and where, if recentSlot is not 0
 	recentSlot uint32
 	more       map[uint64]*locations // further positions of an engine hash that has several
 	group      int32                 // the group of full attention that counts, valid if grouped
 	grouped    bool
-	ratio      int32 // number of index blocks in an engine block; 0 means unknown
-	held       int   // blocks resident or predicted
-	expects    expects
+	ratio      int32    // number of index blocks in an engine block; 0 means unknown
+	held       int      // blocks resident or predicted
+	expects    *expects // nil if none
 	orphans    orphans
 	received   bool  // an event has been applied
 	unknown    bool  // blocks were stored whose position remained unknown
@@ -196,11 +203,18 @@ type worker struct {
 	position []byte  // the position of its stream, for the next Stream; nil if unknown
 }
 
-// ref is a worker's hold on a block in one plane.
+// ref is a block in one plane.
 type ref struct {
-	slot   uint32
-	worker WorkerID
-	plane  uint8
+	slot  uint32
+	plane uint8
+}
+
+// count records n more engine hashes of a block in a plane than the first.
+func (w *worker) count(slot uint32, plane int, n uint32) {
+	if w.extra == nil {
+		w.extra = make(map[ref]uint32)
+	}
+	w.extra[ref{slot, uint8(plane)}] += n
 }
 
 // AddWorker returns the ID of the worker with the given key, and adds the worker if it is new. It panics beyond 16,384 workers.
@@ -235,24 +249,22 @@ func (x *Index) enter(k Key, tier kvevent.Tier) WorkerID {
 			panic("index: too many workers")
 		}
 		x.workers = append(x.workers, nil)
-		x.states.resize(uint32(i + 1))
 	}
 	id := WorkerID(i)
-	w := &worker{key: k, store: tier}
+	w := &worker{key: k, store: tier, lane: x.takeLane(id)}
 	w.names.mixer = x.tree.heads.mixer
 	x.workers[id] = w
 	x.byKey[k] = id
 	x.publish(id, w)
 	x.enroll(func(r *roster) {
 		r.workers = slices.Clone(x.workers)
+		r.place(id, w)
 		if tier != 0 {
-			r.stores = append(r.stores, store{id: id, tier: tier})
+			r.stores = append(r.stores, store{id: id, lane: w.lane, tier: tier})
 		}
+		r.show(w, true)
 	})
 	x.keys.Store(k, id)
-	if tier == 0 {
-		x.show(id, true)
-	}
 	return id
 }
 
@@ -275,80 +287,88 @@ func (x *Index) join(worker, store WorkerID, on bool) bool {
 	x.enroll(func(r *roster) {
 		for i := range r.stores {
 			if r.stores[i].id == store {
-				r.stores[i].join(worker, on)
+				r.stores[i].join(w.lane, on)
 			}
 		}
 	})
 	return true
 }
 
-// join replaces the members with a copy that includes worker w if on is set, and excludes it otherwise.
-func (s *store) join(w WorkerID, on bool) {
-	m := make([]uint64, max(len(s.members), int(w>>6)+1))
-	copy(m, s.members)
-	m[w>>6] &^= 1 << (w & 63)
+// join replaces the members with a copy that includes lane w if on is set, and excludes it otherwise.
+func (s *store) join(w lane, on bool) { s.members = withBit(s.members, w, on) }
+
+// withBit returns a copy of words in which the bit of a lane is on or off.
+func withBit(words []uint64, l lane, on bool) []uint64 {
+	m := make([]uint64, max(len(words), int(l>>6)+1))
+	copy(m, words)
+	m[l>>6] &^= 1 << (l & 63)
 	if on {
-		m[w>>6] |= 1 << (w & 63)
+		m[l>>6] |= 1 << (l & 63)
 	}
-	s.members = m
+	return m
 }
 
 // enroll publishes a copy of the roster that edit has changed. The copy has no clearing unless edit sets it. edit must
-// not modify the workers, which belong to the old roster.
+// not modify the slices, which belong to the old roster, except the stores.
 func (x *Index) enroll(edit func(*roster)) {
 	old := x.roster.Load()
-	r := &roster{workers: old.workers, stores: slices.Clone(old.stores)}
+	r := &roster{workers: old.workers, lanes: old.lanes, moved: old.moved, live: old.live, stores: slices.Clone(old.stores)}
 	edit(r)
-	r.width = (len(r.workers) + 63) / 64
+	r.width = len(r.live)
 	x.roster.Store(r)
 	x.tree.work.step()
 	x.tree.epoch.Add(1)
 	x.tree.work.step()
 }
 
-// show specifies whether lookups report a worker.
-func (x *Index) show(id WorkerID, on bool) {
-	word, bit := &x.live[id>>6], uint64(1)<<(id&63)
-	if on {
-		word.Store(word.Load() | bit)
-	} else {
-		word.Store(word.Load() &^ bit)
+// place records the lane of a worker.
+func (r *roster) place(id WorkerID, w *worker) {
+	lanes := make([]lane, len(r.workers))
+	copy(lanes, r.lanes)
+	lanes[id] = w.lane
+	r.lanes, r.moved = lanes, false
+	for i, l := range lanes {
+		r.moved = r.moved || r.workers[i] != nil && int(l) != i
 	}
-	x.tree.work.step()
-	x.tree.epoch.Add(1)
-	x.tree.work.step()
 }
 
+// show specifies whether lookups report a worker. Stores are not reported.
+func (r *roster) show(w *worker, on bool) { r.live = withBit(r.live, w.lane, on && w.store == 0) }
+
 // RemoveWorker removes the worker and all its blocks, in one step for lookups. The ID may be reused. O(blocks of the
-// worker).
+// worker), in parts of some 0.3 ms between which other updates continue.
 func (x *Index) RemoveWorker(id WorkerID) {
 	x.lock()
-	defer x.mu.Unlock()
-	w := x.worker(id)
-	if w == nil {
-		return
+	if w := x.worker(id); w != nil {
+		x.leave(id, w)
+		if x.journal != nil {
+			x.noteWorker(opRemove, id)
+		}
 	}
-	x.leave(id, w)
-	if x.journal != nil {
-		x.noteWorker(opRemove, id)
-	}
+	x.mu.Unlock()
+	x.tidy()
 }
 
 // leave removes a worker or store.
 func (x *Index) leave(id WorkerID, w *worker) {
-	x.clear(id, w)
-	x.count()
 	delete(x.byKey, w.key)
 	x.keys.Delete(w.key)
 	x.workers[id] = nil
-	x.show(id, false)
 	x.enroll(func(r *roster) {
 		r.workers = slices.Clone(x.workers)
 		r.stores = slices.DeleteFunc(r.stores, func(s store) bool { return s.id == id })
-		for i := range r.stores {
-			r.stores[i].join(id, false)
-		}
+		r.retire(w.lane)
 	})
+	x.discard(w.lane, w)
+	x.count()
+}
+
+// retire ends the use of a lane.
+func (r *roster) retire(l lane) {
+	r.live = withBit(r.live, l, false)
+	for i := range r.stores {
+		r.stores[i].join(l, false)
+	}
 }
 
 func (x *Index) worker(id WorkerID) *worker {
@@ -359,66 +379,23 @@ func (x *Index) worker(id WorkerID) *worker {
 }
 
 // hide calls f, during which lookups do not report the worker, or the blocks of the store. f may call hide again.
-func (x *Index) hide(id WorkerID, w *worker, f func()) {
+func (x *Index) hide(w *worker, f func()) {
+	r := x.roster.Load()
 	if w.store == 0 {
-		if x.live[id>>6].Load()>>(id&63)&1 != 0 {
-			x.show(id, false)
-			defer x.show(id, true)
+		if r.live[w.lane>>6]>>(w.lane&63)&1 != 0 {
+			x.enroll(func(r *roster) { r.show(w, false) })
+			defer x.enroll(func(r *roster) { r.show(w, true) })
 		}
 	} else {
-		stores := x.roster.Load().stores
-		x.enroll(func(r *roster) { r.stores = slices.DeleteFunc(r.stores, func(s store) bool { return s.id == id }) })
-		defer x.enroll(func(r *roster) { r.stores = stores })
+		i := slices.IndexFunc(r.stores, func(s store) bool { return s.lane == w.lane })
+		if i >= 0 {
+			hidden := r.stores[i]
+			x.enroll(func(r *roster) { r.stores = slices.Delete(r.stores, i, i+1) })
+			defer x.enroll(func(r *roster) {
+				hidden.lane = w.lane // it may have been cleared
+				r.stores = slices.Insert(r.stores, i, hidden)
+			})
+		}
 	}
 	f()
-}
-
-// clear removes the worker from every run.
-func (x *Index) clear(id WorkerID, w *worker) { x.hide(id, w, func() { x.clearHidden(id, w) }) }
-
-func (x *Index) clearHidden(id WorkerID, w *worker) {
-	for _, p := range w.names.all {
-		x.strip(id, p)
-	}
-	for _, m := range w.more {
-		for _, p := range m.list {
-			x.strip(id, p)
-		}
-	}
-	for _, list := range w.expects.pages {
-		for _, s := range list {
-			for slot := s.from; slot < s.to; {
-				next := max(slot+1, x.tree.end(slot))
-				x.strip(id, location(slot))
-				slot = next
-			}
-		}
-	}
-	x.forget(w)
-	w.held = 0
-	w.recentSlot = 0
-	w.names = names{mixer: w.names.mixer}
-	w.more = nil
-	w.grouped, w.ratio = false, 0
-	w.orphans = orphans{}
-	w.unknown, w.refused, w.full = false, false, false
-	x.tree.reset()
-}
-
-// strip removes the worker from the run that contains the slot of a location, unless it was removed before.
-func (x *Index) strip(id WorkerID, p location) {
-	t, slot := &x.tree, p.slot()
-	for plane := uint8(0); len(x.extra) > 0 && plane < kvevent.NumTiers; plane++ {
-		if p.tiers()>>plane&1 != 0 {
-			delete(x.extra, ref{slot, id, plane})
-		}
-	}
-	if !t.slots.isLive(slot) {
-		return
-	}
-	n := t.slots.run(slot)
-	if st := t.state(n); t.sets.held(st.set(), id) {
-		from := t.runs.at(n).start.Load()
-		t.repaint(n, from, from+st.length(), t.sets.edit(st.set(), id, 0, 1<<numPlanes-1))
-	}
 }

@@ -42,10 +42,10 @@ type segment struct {
 
 // insertJob stores a job and every orphan that waited for one of its blocks. [Index.Add] documents what lookups report
 // meanwhile.
-func (x *Index) insertJob(id WorkerID, w *worker, j job, res *Result) {
+func (x *Index) insertJob(w *worker, j job, res *Result) {
 	if !w.orphans.awaits(j.hashes) {
 		x.locateJob(w, &j, res)
-		x.publishJob(id, w, x.segs, x.fresh, j.plane)
+		x.publishJob(w, x.segs, x.fresh, j.plane)
 		return
 	}
 	// Deeper blocks must be present before their predecessors, so no worker holds any of the blocks until all have
@@ -69,7 +69,7 @@ func (x *Index) insertJob(id WorkerID, w *worker, j job, res *Result) {
 		todo = x.claim(todo, w, &next)
 	}
 	for _, l := range slices.Backward(all) {
-		x.publishJob(id, w, l.segs, l.fresh, l.plane)
+		x.publishJob(w, l.segs, l.fresh, l.plane)
 	}
 }
 
@@ -142,13 +142,13 @@ func (x *Index) locateJob(w *worker, j *job, res *Result) {
 }
 
 // publishJob assigns the blocks of segments to the worker in a plane, the deepest first. For lookups it is one step.
-func (x *Index) publishJob(id WorkerID, w *worker, segs []segment, fresh []bool, plane int) {
+func (x *Index) publishJob(w *worker, segs []segment, fresh []bool, plane int) {
 	for _, s := range slices.Backward(segs) {
 		if s.fresh {
-			x.tree.fill(s.prev, s.slot, s.slot+uint32(s.n), x.tree.alone(s.prev, id, plane))
+			x.tree.fill(s.prev, s.slot, s.slot+uint32(s.n), x.tree.alone(s.prev, w.lane, plane))
 			w.held += s.n
 		} else {
-			x.grant(id, w, s.slot, s.slot+uint32(s.n), plane, fresh[s.from:s.from+s.n])
+			x.grant(w, s.slot, s.slot+uint32(s.n), plane, fresh[s.from:s.from+s.n])
 		}
 	}
 	x.tree.hang(segs)
@@ -248,16 +248,16 @@ func (x *Index) locate(prev uint32, seqs []uint64, gone []bool, chained bool) in
 // grant assigns the blocks in slots [from,to) to the worker in a plane, the deepest first. fresh reports for each block
 // whether its name in the plane is new. A block without a new name is already assigned, or will be by the job that
 // named it.
-func (x *Index) grant(id WorkerID, w *worker, from, to uint32, plane int, fresh []bool) {
+func (x *Index) grant(w *worker, from, to uint32, plane int, fresh []bool) {
 	t := &x.tree
 	for to > from {
 		n := t.slots.run(to - 1)
 		at := max(from, t.runs.at(n).start.Load())
 		set := t.state(n).set()
-		if t.sets.has(set, id, plane) {
+		if t.sets.has(set, w.lane, plane) {
 			for i := at; i < to; i++ {
 				if fresh[i-from] {
-					x.extra[ref{i, id, uint8(plane)}]++
+					w.count(i, plane, 1)
 				}
 			}
 			to = at
@@ -273,12 +273,12 @@ func (x *Index) grant(id WorkerID, w *worker, from, to uint32, plane int, fresh 
 		if to == end {
 			continue
 		}
-		if !t.sets.held(set, id) {
+		if !t.sets.held(set, w.lane) {
 			w.held += int(end - to)
 		}
-		if t.sets.has(set, id, planePredicted) {
+		if t.sets.has(set, w.lane, planePredicted) {
 			x.assign(w, to, end, nil)
 		}
-		t.repaint(n, to, end, t.sets.edit(set, id, 1<<plane, 1<<planePredicted))
+		t.repaint(n, to, end, t.sets.edit(set, w.lane, 1<<plane, 1<<planePredicted))
 	}
 }

@@ -148,6 +148,7 @@ func (x *Index) addDelta(data []byte) error {
 		return c.err
 	}
 
+	defer x.tidy()
 	x.lock()
 	defer x.mu.Unlock()
 	j := x.journal
@@ -302,7 +303,7 @@ func (x *Index) follow(j *journal, records [][]byte) int {
 		w.unknown = true
 	case opReplace:
 		x.clear(id, w)
-		x.hide(id, w, func() {
+		x.hide(w, func() {
 			for records[n][0] != opDone {
 				x.follow(j, records[n:])
 				n++
@@ -313,7 +314,7 @@ func (x *Index) follow(j *journal, records [][]byte) int {
 		y, err := loadKind(c.bytes(uint64(c.left())), kindWorker, &x.opt, 0)
 		if err == nil {
 			x.clear(id, w)
-			x.hide(id, w, func() { x.graft(id, w, y) })
+			x.hide(w, func() { x.graft(w, y) })
 		}
 	}
 	x.publish(id, w)

@@ -160,6 +160,7 @@ func (x *Index) lock() {
 		runtime.Gosched()
 	}
 	x.mu.Lock()
+	x.tree.work.hold()
 }
 
 // narrow is the number of words of 64 workers up to which a lookup needs no scratch memory.
@@ -231,6 +232,10 @@ func (s *search) run(x *Index, found []Match, hashes []uint64, q *query) ([]Matc
 	set := uint32(1 << setBits) // none has this number
 	var slow, opened bool       // opened: the workers to report have entries
 	depth, left := uint32(0), 0
+	best := q.best
+	if s.roster.moved {
+		best = 0 // of equal workers those with the lowest lanes would be kept
+	}
 	for {
 		st := state(r.state.Load())
 		// This is checked after the state was loaded, because the number may have been reused since it was found.
@@ -256,12 +261,12 @@ func (s *search) run(x *Index, found []Match, hashes []uint64, q *query) ([]Matc
 			case opened:
 				left = s.drop(found[base:], &v, int32(depth))
 			case depth == 0:
-				if left = s.begin(x, &v, q); q.best == 0 || left <= q.best {
+				if left = s.begin(&v, q); best == 0 || left <= best {
 					found, opened = s.open(x, found), true
 				}
 			default:
 				var all bool
-				if left, all = s.narrow(&v, q.best); all {
+				if left, all = s.narrow(&v, best); all {
 					break
 				}
 				// Fewer workers continue than are to be reported. The others that are reported end here.
@@ -297,7 +302,7 @@ func (s *search) run(x *Index, found []Match, hashes []uint64, q *query) ([]Matc
 		}
 	}
 	if !opened {
-		s.keep(s.active, q.best)
+		s.keep(s.active, best)
 		var ok bool
 		if found, ok = s.openLate(x, found, s.n); !ok {
 			return found, again
@@ -307,8 +312,12 @@ func (s *search) run(x *Index, found []Match, hashes []uint64, q *query) ([]Matc
 	if !s.valid(t, mark) {
 		return found, again
 	}
+	if s.roster.moved {
+		slices.SortFunc(found[base:], func(a, b Match) int { return cmp.Compare(a.Worker, b.Worker) })
+	}
 	if q.best > 0 {
 		slices.SortStableFunc(found[base:], func(a, b Match) int { return cmp.Compare(b.Depth, a.Depth) })
+		found = found[:min(len(found), base+q.best)]
 	}
 	return found, done
 }
@@ -344,15 +353,16 @@ func (t *tree) agree(start uint32, hashes []uint64) (m uint32, ok bool) {
 }
 
 // begin makes the workers of a query that hold the first block active, and returns their number.
-func (s *search) begin(x *Index, v *view, q *query) (left int) {
+func (s *search) begin(v *view, q *query) (left int) {
 	clear(s.active)
 	for _, id := range q.workers {
-		if int64(id>>6) < int64(len(s.active)) {
-			s.active[id>>6] |= 1 << (id & 63)
+		if int64(id) < int64(len(s.roster.workers)) && s.roster.workers[id] != nil {
+			l := s.roster.lanes[id]
+			s.active[l>>6] |= 1 << (l & 63)
 		}
 	}
 	for i := range s.active {
-		word := s.held(v, i) & x.live[i].Load()
+		word := s.held(v, i) & s.roster.live[i]
 		if q.workers != nil {
 			word &= s.active[i]
 		}
@@ -369,8 +379,8 @@ func (s *search) open(x *Index, found []Match) []Match {
 		s.first[i], s.rank[i] = word, int32(len(found)-base)
 		for ; word != 0; word &= word - 1 {
 			x.tree.work.entry()
-			id := WorkerID(i*64 + bits.TrailingZeros64(word))
-			found = append(found, Match{Worker: id, State: State(x.states.at(uint32(id)).Load())})
+			l := x.states.at(uint32(i*64 + bits.TrailingZeros64(word))).Load()
+			found = append(found, Match{Worker: WorkerID(l >> 8), State: State(l)})
 		}
 	}
 	return found
@@ -427,17 +437,17 @@ func (s *search) openLate(x *Index, found []Match, steps int) ([]Match, bool) {
 // held returns word i of the workers that hold a set's blocks, or read from a store that does.
 func (s *search) held(v *view, i int) uint64 {
 	h := v.word(v.words[:v.n], i)
-	if c := s.roster.clearing; c != nil && int(c.id>>6) == i {
+	if c := s.roster.clearing; c != nil && int(c.lane>>6) == i {
 		var rest uint64
 		for p := range numPlanes {
 			if !c.hides(p) {
 				rest |= v.word(v.plane(p), i)
 			}
 		}
-		h = h&^(1<<(c.id&63)) | rest&(1<<(c.id&63))
+		h = h&^(1<<(c.lane&63)) | rest&(1<<(c.lane&63))
 	}
 	for k := range s.roster.stores {
-		if st := &s.roster.stores[k]; i < len(st.members) && v.has(st.id) {
+		if st := &s.roster.stores[k]; i < len(st.members) && v.has(st.lane) {
 			h |= st.members[i]
 		}
 	}
@@ -450,7 +460,7 @@ func (c *clearing) hides(plane int) bool {
 }
 
 // has reports whether the worker, or store, has a bit in any plane.
-func (v *view) has(w WorkerID) bool { return v.word(v.words[:v.n], int(w>>6))>>(w&63)&1 != 0 }
+func (v *view) has(w lane) bool { return v.word(v.words[:v.n], int(w>>6))>>(w&63)&1 != 0 }
 
 // entry returns the entry of the worker of one bit.
 func (s *search) entry(found []Match, i int, bit int) *Match {
@@ -480,8 +490,8 @@ func (s *search) slower(found []Match, v *view, m int32) {
 	device := v.plane(planeDevice)
 	for i, a := range s.active {
 		d := v.word(device, i)
-		if c := s.roster.clearing; c != nil && c.plane == planeDevice && int(c.id>>6) == i {
-			d &^= 1 << (c.id & 63)
+		if c := s.roster.clearing; c != nil && c.plane == planeDevice && int(c.lane>>6) == i {
+			d &^= 1 << (c.lane & 63)
 		}
 		for rest := a &^ d; rest != 0; rest &= rest - 1 {
 			b := bits.TrailingZeros64(rest)
@@ -501,7 +511,7 @@ func (s *search) slower(found []Match, v *view, m int32) {
 // predicted.
 func (s *search) tier(v *view, i, b int) (best kvevent.Tier) {
 	for t := kvevent.Host; t <= kvevent.NumTiers; t++ {
-		if c := s.roster.clearing; c != nil && int(c.id) == i<<6|b && c.hides(int(t)-1) {
+		if c := s.roster.clearing; c != nil && int(c.lane) == i<<6|b && c.hides(int(t)-1) {
 			continue
 		}
 		if v.word(v.plane(int(t)-1), i)>>b&1 != 0 {
@@ -511,7 +521,7 @@ func (s *search) tier(v *view, i, b int) (best kvevent.Tier) {
 	}
 	for k := range s.roster.stores {
 		st := &s.roster.stores[k]
-		if (best == 0 || st.tier < best) && i < len(st.members) && st.members[i]>>b&1 != 0 && v.has(st.id) {
+		if (best == 0 || st.tier < best) && i < len(st.members) && st.members[i]>>b&1 != 0 && v.has(st.lane) {
 			best = st.tier
 		}
 	}

@@ -955,7 +955,11 @@ func (h *history) run(t *rapid.T) {
 					break
 				}
 				id := h.worker(t)
-				h.x.RemoveWorker(id)
+				if rapid.Bool().Draw(t, "leave trash") {
+					h.x.RemoveOnly(id)
+				} else {
+					h.x.RemoveWorker(id)
+				}
 				h.m.workers[id] = nil
 				delete(h.feeds, id)
 				h.ids = slices.DeleteFunc(h.ids, func(q index.WorkerID) bool { return q == id })
@@ -966,10 +970,15 @@ func (h *history) run(t *rapid.T) {
 		},
 		"clear": func(t *rapid.T) {
 			id := h.worker(t)
-			h.x.Clear(id)
+			if rapid.Bool().Draw(t, "leave trash") {
+				h.x.ClearOnly(id)
+			} else {
+				h.x.Clear(id)
+			}
 			h.m.worker(id).clear(kvevent.AnyTier)
 			h.m.worker(id).received = true
 		},
+		"sweep": func(t *rapid.T) { h.x.Sweep(rapid.IntRange(1, 40).Draw(t, "limit")) },
 		"trust": func(t *rapid.T) {
 			id, trust := h.worker(t), index.State(rapid.IntRange(0, 2).Draw(t, "trust"))
 			why := []string{"nothing received", "lost some", ""}[trust]
@@ -1010,6 +1019,8 @@ func (h *history) run(t *rapid.T) {
 		h.x.RemoveWorker(id)
 	}
 	require.NoError(t, h.x.Check())
+	for h.x.Sweep(100) {
+	}
 	require.Zero(t, h.x.Len())
 	require.Empty(t, h.x.AppendInfos(nil))
 }
@@ -1109,7 +1120,7 @@ func (h *history) check(t *rapid.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, want := h.x.Len(), h.m.len(); got != want {
+	if got, want := h.x.Len(), h.m.len(); got != want && !h.x.Garbage() {
 		t.Fatalf("%d blocks, model %d", got, want)
 	}
 	states := h.x.AppendInfos(nil)

@@ -93,7 +93,7 @@ func (x *Index) Predict(id WorkerID, hashes []uint64, from int, until time.Time)
 	x.pred.last++
 	p := &prediction{Prediction: Prediction{x.pred.last, id}, until: until}
 	for _, s := range slices.Backward(x.segs) {
-		x.expect(id, w, s, p)
+		x.expect(w, s, p)
 	}
 	x.tree.hang(x.segs)
 	if p.blocks == 0 {
@@ -107,11 +107,11 @@ func (x *Index) Predict(id WorkerID, hashes []uint64, from int, until time.Time)
 }
 
 // expect predicts the blocks of a segment and adds those that are not resident to p.
-func (x *Index) expect(id WorkerID, w *worker, s segment, p *prediction) {
+func (x *Index) expect(w *worker, s segment, p *prediction) {
 	t := &x.tree
 	from, to := s.slot, s.slot+uint32(s.n)
 	if s.fresh {
-		t.fill(s.prev, from, to, t.sets.edit(0, id, 1<<planePredicted, 0))
+		t.fill(s.prev, from, to, t.sets.edit(0, w.lane, 1<<planePredicted, 0))
 		w.held += s.n
 		x.extend(w, part{from, to, true}, p)
 		return
@@ -120,9 +120,9 @@ func (x *Index) expect(id WorkerID, w *worker, s segment, p *prediction) {
 		n := t.slots.run(to - 1)
 		at := max(from, t.runs.at(n).start.Load())
 		set := t.state(n).set()
-		if held := t.sets.held(set, id); !held || t.sets.has(set, id, planePredicted) {
+		if held := t.sets.held(set, w.lane); !held || t.sets.has(set, w.lane, planePredicted) {
 			if !held {
-				t.repaint(n, at, to, t.sets.edit(set, id, 1<<planePredicted, 0))
+				t.repaint(n, at, to, t.sets.edit(set, w.lane, 1<<planePredicted, 0))
 				w.held += int(to - at)
 			}
 			x.extend(w, part{at, to, !held}, p)
@@ -147,11 +147,12 @@ func (x *Index) extend(w *worker, s part, p *prediction) {
 // assign makes the blocks in slots [from,to) belong to p, except those with a later deadline, or to no prediction if p
 // is nil. A prediction ends with its last block.
 func (x *Index) assign(w *worker, from, to uint32, p *prediction) {
-	e := &w.expects
-	if p != nil && e.pages == nil {
-		*e = expects{pages: make(map[uint32][]span), all: make(map[uint64]*prediction)}
+	e := w.expects
+	if p != nil && e == nil {
+		e = &expects{pages: make(map[uint32][]span), all: make(map[uint64]*prediction)}
+		w.expects = e
 	}
-	for from < to && e.pages != nil {
+	for from < to && e != nil {
 		page := from >> pageBits
 		end := min(to, (page+1)<<pageBits)
 		list := e.pages[page]
@@ -183,8 +184,8 @@ func (x *Index) assign(w *worker, from, to uint32, p *prediction) {
 		}
 		from = end
 	}
-	if e.blocks == 0 {
-		*e = expects{} // maps do not shrink
+	if e != nil && e.blocks == 0 {
+		w.expects = nil // maps do not shrink
 	}
 }
 
@@ -265,7 +266,7 @@ func (x *Index) Unpredict(p Prediction) {
 	x.lock()
 	defer x.mu.Unlock()
 	w := x.worker(p.worker)
-	if w == nil || w.expects.all[p.serial] == nil {
+	if w == nil || w.expects == nil || w.expects.all[p.serial] == nil {
 		return
 	}
 	q := w.expects.all[p.serial]
@@ -286,7 +287,7 @@ func (x *Index) end(w *worker, p *prediction, onlyFresh bool, limit int) (work i
 				return work
 			}
 			from, to := w.expects.next(s.from, s.to, p)
-			work += max(1, x.unpredict(p.worker, w, from, to))
+			work += max(1, x.unpredict(w, from, to))
 			s.from = to
 		}
 	}
@@ -332,7 +333,12 @@ func (x *Index) Expire(at time.Time) {
 			x.wake(nanos(p.until))
 			break
 		}
-		w := x.workers[p.worker]
+		w := x.worker(p.worker)
+		if w == nil || w.expects == nil || w.expects.all[p.serial] != p { // cleared; the blocks are removed with its lane
+			heap.Pop(&x.pred.queue)
+			limit--
+			continue
+		}
 		limit -= x.end(w, p, false, limit)
 		x.tree.reset()
 		x.publish(p.worker, w)
@@ -375,7 +381,7 @@ func (x *Index) wakeForOrphans(w *worker) {
 
 // unpredict removes the predictions of the blocks in slots [from,to), all of which are predicted. It returns the number
 // of runs that have changed.
-func (x *Index) unpredict(id WorkerID, w *worker, from, to uint32) (work int) {
+func (x *Index) unpredict(w *worker, from, to uint32) (work int) {
 	t := &x.tree
 	x.assign(w, from, to, nil)
 	for from < to {
@@ -383,7 +389,7 @@ func (x *Index) unpredict(id WorkerID, w *worker, from, to uint32) (work int) {
 		st := t.state(n)
 		end := min(to, t.runs.at(n).start.Load()+st.length())
 		w.held -= int(end - from) // predicted blocks are in no tier
-		t.repaint(n, from, end, t.sets.edit(st.set(), id, 0, 1<<planePredicted))
+		t.repaint(n, from, end, t.sets.edit(st.set(), w.lane, 0, 1<<planePredicted))
 		from = end
 		work++
 	}
@@ -391,22 +397,15 @@ func (x *Index) unpredict(id WorkerID, w *worker, from, to uint32) (work int) {
 }
 
 // unpredictAll removes all predictions of the worker.
-func (x *Index) unpredictAll(id WorkerID, w *worker) {
-	for page := range w.expects.pages {
-		for list := w.expects.pages[page]; len(list) > 0; list = w.expects.pages[page] {
+func (x *Index) unpredictAll(w *worker) {
+	e := w.expects
+	if e == nil {
+		return
+	}
+	for page := range e.pages {
+		for list := e.pages[page]; len(list) > 0; list = e.pages[page] {
 			last := list[len(list)-1]
-			x.unpredict(id, w, last.from, last.to)
+			x.unpredict(w, last.from, last.to)
 		}
 	}
-}
-
-// forget removes the worker's predictions, which no longer have blocks.
-func (x *Index) forget(w *worker) {
-	for _, p := range w.expects.all {
-		heap.Remove(&x.pred.queue, p.at)
-	}
-	for _, list := range w.expects.pages {
-		x.pred.spans -= len(list)
-	}
-	w.expects = expects{}
 }

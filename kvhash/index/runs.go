@@ -292,7 +292,7 @@ func (t *tree) left(a, n, set uint32) uint32 {
 }
 
 // alone returns the set of one worker in one plane. Usually the block in slot prev has it.
-func (t *tree) alone(prev uint32, w WorkerID, plane int) uint32 {
+func (t *tree) alone(prev uint32, w lane, plane int) uint32 {
 	if prev != 0 && t.slots.run(prev) != 0 {
 		if set := t.state(t.slots.run(prev)).set(); t.sets.isAlone(set, w, plane) {
 			return set

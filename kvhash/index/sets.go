@@ -18,12 +18,19 @@ const (
 
 const planeDevice = int(kvevent.Device) - 1
 
-// maxWorkers limits the workers of an index, so that a set always fits into a chunk of the slab.
-const maxWorkers = 16384
+// A worker is a bit in the sets, its lane. If a worker is cleared it gets another lane, so that this is one step; the blocks of the old
+// one are removed bit by bit afterwards. Usually the lane has the number of the worker.
+type lane uint32
+
+// Limits of workers and their lanes; a set always fits into a chunk of the slab.
+const (
+	maxWorkers = 16384
+	maxLanes   = maxWorkers + 1024
+)
 
 // These do not compile if a set, a run or a location does not fit.
 const (
-	_ = uint(chunkLen - setHeader - (1+numPlanes)*maxWorkers/64)
+	_ = uint(chunkLen - setHeader - (1+numPlanes)*maxLanes/64)
 	_ = uint(1<<lengthBits - 1 - maxRun)
 	_ = uint(32 - slotBits)
 )
@@ -116,7 +123,7 @@ func (v *view) word(row []atomic.Uint64, i int) uint64 {
 }
 
 // has reports whether the worker has a bit in the plane of a set. For the writer.
-func (s *sets) has(id uint32, w WorkerID, plane int) bool {
+func (s *sets) has(id uint32, w lane, plane int) bool {
 	if id == 0 {
 		return false
 	}
@@ -125,13 +132,13 @@ func (s *sets) has(id uint32, w WorkerID, plane int) bool {
 }
 
 // isAlone reports whether a nonempty set has exactly one worker in one plane. For the writer.
-func (s *sets) isAlone(id uint32, w WorkerID, plane int) bool {
+func (s *sets) isAlone(id uint32, w lane, plane int) bool {
 	v, _ := s.view(id)
 	return v.n == 1 && v.lo == int(w>>6) && v.mask == 1<<plane && v.words[0].Load() == 1<<(w&63)
 }
 
 // held reports whether the worker has a bit in any plane of a set. For the writer.
-func (s *sets) held(id uint32, w WorkerID) bool {
+func (s *sets) held(id uint32, w lane) bool {
 	if id == 0 {
 		return false
 	}
@@ -140,7 +147,7 @@ func (s *sets) held(id uint32, w WorkerID) bool {
 }
 
 // load fills the scratch content from a set, with room for worker w.
-func (s *sets) load(id uint32, w WorkerID) *content {
+func (s *sets) load(id uint32, w lane) *content {
 	c := &s.scratch
 	var v view
 	lo, hi := int(w>>6), int(w>>6)+1
@@ -163,7 +170,7 @@ func (s *sets) load(id uint32, w WorkerID) *content {
 
 // edit returns the set that equals id except that it has worker w in the planes of on and not in the planes of off. Its
 // reference count is unchanged; it is 0 if the set is new, and the caller must add a reference.
-func (s *sets) edit(id uint32, w WorkerID, on, off uint8) uint32 {
+func (s *sets) edit(id uint32, w lane, on, off uint8) uint32 {
 	c := s.load(id, w)
 	word, bit := w>>6, uint64(1)<<(w&63)
 	for p := range c.words {

@@ -94,6 +94,7 @@ func (w *worker) where() []byte {
 }
 
 func (x *Index) appendSnapshot(dst []byte, kind byte, workers []*worker) []byte {
+	x.sweep(math.MaxInt)
 	from := len(dst)
 	dst = appendHeader(dst, kind, fingerprint(x.block, x.opt.Scheme))
 	dst = appendUint(dst, uint64(x.block))
@@ -118,14 +119,10 @@ func (x *Index) appendSnapshot(dst []byte, kind byte, workers []*worker) []byte 
 		if w.store == 0 {
 			continue
 		}
-		var members []int
+		var members []WorkerID
 		for _, s := range x.roster.Load().stores {
 			if kind == kindIndex && s.id == WorkerID(i) {
-				for k, word := range s.members {
-					for ; word != 0; word &= word - 1 {
-						members = append(members, k*64+bits.TrailingZeros64(word))
-					}
-				}
+				members = x.idsOf(s.members)
 			}
 		}
 		dst = appendUint(dst, uint64(len(members)))
@@ -133,9 +130,9 @@ func (x *Index) appendSnapshot(dst []byte, kind byte, workers []*worker) []byte 
 			dst = appendUint(dst, uint64(m))
 		}
 	}
-	var only WorkerID
+	var only lane
 	if kind == kindWorker {
-		only = x.byKey[workers[0].key]
+		only = workers[0].lane
 	}
 	n := x.number(func(v *view) bool {
 		if kind == kindWorker {
@@ -151,7 +148,7 @@ func (x *Index) appendSnapshot(dst []byte, kind byte, workers []*worker) []byte 
 	dst = n.append(dst, &x.tree)
 	for _, w := range workers {
 		if w != nil {
-			dst = n.appendWorker(dst, x, x.byKey[w.key], w)
+			dst = n.appendWorker(dst, x, w)
 		}
 	}
 	return appendChecksum(dst, from)
@@ -388,7 +385,7 @@ func (n *numbers) merge(h uint64, locations []location) (list []further) {
 }
 
 // appendWorker appends the blocks of a worker.
-func (n *numbers) appendWorker(dst []byte, x *Index, id WorkerID, w *worker) []byte {
+func (n *numbers) appendWorker(dst []byte, x *Index, w *worker) []byte {
 	t := &x.tree
 	held := make([]uint64, (len(n.slots)+63)/64)
 	at := make([]uint32, len(n.slots)) // position among the names, valid where held
@@ -524,9 +521,9 @@ func loadKind(data []byte, kind byte, o *Options, journalBytes int) (*Index, err
 	x.loadWorkers(c, kind)
 	parents := x.loadBlocks(c)
 	sets := make([]uint32, x.tree.slots.end) // by slot
-	for id, w := range x.workers {
+	for _, w := range x.workers {
 		if w != nil && c.err == nil {
-			x.loadHeld(c, WorkerID(id), w, sets)
+			x.loadHeld(c, w, sets)
 			x.loadOrphans(c, w)
 		}
 	}
@@ -554,7 +551,7 @@ func (x *Index) loadWorkers(c *cursor, kind byte) {
 		return
 	}
 	x.states.resize(uint32(n))
-	x.workers = make([]*worker, n)
+	x.workers, x.lanes = make([]*worker, n), make([]bool, n)
 	var stores []store
 	for i := range x.workers {
 		id := WorkerID(i)
@@ -562,7 +559,7 @@ func (x *Index) loadWorkers(c *cursor, kind byte) {
 		if c.check(present <= 1); present == 0 {
 			continue
 		}
-		w := &worker{key: Key{c.string(), uint32(c.uint(math.MaxUint32))}}
+		w := &worker{key: Key{c.string(), uint32(c.uint(math.MaxUint32))}, lane: lane(id)}
 		w.names.mixer = x.tree.heads.mixer
 		w.setFlags(c.flags())
 		w.store = kvevent.Tier(c.byte())
@@ -577,12 +574,11 @@ func (x *Index) loadWorkers(c *cursor, kind byte) {
 		if !c.check(!twice && w.store <= kvevent.NumTiers && w.state <= Exact) {
 			return
 		}
-		x.workers[i], x.byKey[w.key] = w, id
+		x.workers[i], x.byKey[w.key], x.lanes[i] = w, id, true
 		if w.store == 0 {
-			x.show(id, true)
 			continue
 		}
-		s := store{id: id, tier: w.store}
+		s := store{id: id, lane: w.lane, tier: w.store}
 		next := 0
 		for range c.count(1) {
 			m := int(c.uint(uint64(n - 1)))
@@ -611,7 +607,14 @@ func (x *Index) loadWorkers(c *cursor, kind byte) {
 			}
 		}
 	}
-	x.enroll(func(r *roster) { r.workers, r.stores = slices.Clone(x.workers), stores })
+	x.enroll(func(r *roster) {
+		r.workers, r.stores, r.lanes = slices.Clone(x.workers), stores, make([]lane, n)
+		for id, w := range x.workers {
+			if r.lanes[id] = lane(id); w != nil {
+				r.show(w, true)
+			}
+		}
+	})
 	for k, id := range x.byKey {
 		x.keys.Store(k, id)
 	}
@@ -658,7 +661,7 @@ func (x *Index) loadBlocks(c *cursor) (parents []child) {
 
 // loadHeld reads and stores the names of a worker's blocks, and adds the worker to the sets of the blocks, by slot.
 // Each slot is a reference to its set.
-func (x *Index) loadHeld(c *cursor, id WorkerID, w *worker, sets []uint32) {
+func (x *Index) loadHeld(c *cursor, w *worker, sets []uint32) {
 	t := &x.tree
 	blocks := uint64(len(sets) - 1)
 	start, names := c.pos, 0
@@ -695,7 +698,7 @@ func (x *Index) loadHeld(c *cursor, id WorkerID, w *worker, sets []uint32) {
 				}
 				w.names.add(h, locationAt(slot, tiers))
 			}
-			x.include(id, uint32(at)+1, uint32(at+length)+1, tiers, sets)
+			x.include(w.lane, uint32(at)+1, uint32(at+length)+1, tiers, sets)
 			at += length
 			w.held += int(length)
 		}
@@ -704,17 +707,17 @@ func (x *Index) loadHeld(c *cursor, id WorkerID, w *worker, sets []uint32) {
 		}
 	}
 	hold := func(slot uint32, tiers uint8) {
-		if !t.sets.held(sets[slot], id) {
+		if !t.sets.held(sets[slot], w.lane) {
 			w.held++
 		}
 		for plane := range kvevent.NumTiers {
 			if tiers>>plane&1 == 0 {
 				continue
 			}
-			if t.sets.has(sets[slot], id, plane) {
-				x.extra[ref{slot, id, uint8(plane)}]++
+			if t.sets.has(sets[slot], w.lane, plane) {
+				w.count(slot, plane, 1)
 			} else {
-				x.include(id, slot, slot+1, 1<<plane, sets)
+				x.include(w.lane, slot, slot+1, 1<<plane, sets)
 			}
 		}
 	}
@@ -766,7 +769,7 @@ func (x *Index) loadHeld(c *cursor, id WorkerID, w *worker, sets []uint32) {
 }
 
 // include adds the worker to the sets of the slots [from,to) in the given tiers, in none of which it is yet.
-func (x *Index) include(id WorkerID, from, to uint32, tiers uint8, sets []uint32) {
+func (x *Index) include(id lane, from, to uint32, tiers uint8, sets []uint32) {
 	s := &x.tree.sets
 	for from < to {
 		old, n := sets[from], uint32(1)
@@ -859,7 +862,7 @@ func (x *Index) buildRuns(sets []uint32, parents []child) {
 }
 
 // graft replaces the worker's blocks with those of the only worker of index y. Lookups see neither.
-func (x *Index) graft(id WorkerID, w *worker, y *Index) {
+func (x *Index) graft(w *worker, y *Index) {
 	t, u, from := &x.tree, &y.tree, y.workers[0]
 	// A block whose predecessor is unknown in this index is found if a run begins with it. Otherwise, if another worker
 	// has it, it is inside a run.
@@ -903,13 +906,13 @@ func (x *Index) graft(id WorkerID, w *worker, y *Index) {
 			}
 			to := s.slot + uint32(s.n)
 			if s.fresh {
-				t.fill(s.prev, s.slot, to, t.sets.edit(0, id, v.mask, 0))
+				t.fill(s.prev, s.slot, to, t.sets.edit(0, w.lane, v.mask, 0))
 				w.held += s.n
 				continue
 			}
 			for plane := range kvevent.NumTiers {
 				if v.mask>>plane&1 != 0 {
-					x.grant(id, w, s.slot, to, plane, fresh[:s.n])
+					x.grant(w, s.slot, to, plane, fresh[:s.n])
 				}
 			}
 		}
@@ -932,9 +935,9 @@ func (x *Index) graft(id WorkerID, w *worker, y *Index) {
 			}
 		}
 	}
-	for r, n := range y.extra {
+	for r, n := range from.extra {
 		if at := locations[r.slot]; at != 0 {
-			x.extra[ref{at, id, r.plane}] = n
+			w.count(at, int(r.plane), n)
 		}
 	}
 	w.orphans = from.orphans
@@ -962,6 +965,7 @@ func (f *Stream) load(data []byte) (position []byte, err error) {
 	if position = y.workers[0].position; len(position) == 0 {
 		return nil, &snapshotError{Offset: int64(frameHeader), Err: errNoPosition}
 	}
+	defer x.tidy()
 	x.lock()
 	defer x.mu.Unlock()
 	if w := f.current(); w != nil {
@@ -971,7 +975,7 @@ func (f *Stream) load(data []byte) (position []byte, err error) {
 		f.rest = false
 		cuts := x.cuts
 		x.clear(id, w)
-		x.hide(id, w, func() { x.graft(id, w, y) })
+		x.hide(w, func() { x.graft(w, y) })
 		x.publish(id, w)
 		if x.journal != nil {
 			x.noteRestore(id, data)

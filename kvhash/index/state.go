@@ -76,7 +76,7 @@ func (x *Index) publish(id WorkerID, w *worker) {
 	t, why := w.currentState()
 	if s := w.status.Load(); s == nil || s.state != t || s.why != why {
 		w.status.Store(&status{t, why})
-		x.states.at(uint32(id)).Store(uint32(t))
+		x.states.at(uint32(w.lane)).Store(laneState(id, t))
 		x.tree.work.step()
 		x.tree.epoch.Add(1)
 	}
@@ -117,6 +117,9 @@ func (w *worker) currentState() (State, string) {
 	}
 	return s, ""
 }
+
+// laneState returns what lookups need to know about a lane: its worker and the worker's state.
+func laneState(id WorkerID, s State) uint32 { return uint32(id)<<8 | uint32(s) }
 
 // status is the part of a worker's state that lookups report.
 type status struct {

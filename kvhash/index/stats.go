@@ -45,7 +45,7 @@ func (x *Index) measure() measures {
 		s.Bytes += sliceBytes(w)
 	}
 	s.Bytes += sliceBytes(x.locals) + sliceBytes(x.seqs) + sliceBytes(x.names) + sliceBytes(x.fresh) + sliceBytes(x.segs)
-	s.Bytes += mapBytes(x.extra) + mapBytes(x.byKey) + sliceBytes(x.pred.queue) + sliceBytes(x.workers)
+	s.Bytes += mapBytes(x.byKey) + sliceBytes(x.pred.queue) + sliceBytes(x.workers)
 	for i := range x.pred.queue {
 		s.Bytes += int64(unsafe.Sizeof(prediction{})) + sliceBytes(x.pred.queue[i].parts)
 	}
@@ -66,9 +66,12 @@ func (x *Index) measure() measures {
 		s.Residencies += w.held
 		s.Orphans += w.orphans.blocks
 		s.Names += w.names.n
-		s.Predictions += w.expects.blocks
 		s.Bytes += int64(unsafe.Sizeof(*w)) + w.names.bytes() + mapBytes(w.more) + int64(len(w.position))
-		s.Bytes += mapBytes(w.expects.pages) + mapBytes(w.expects.all)
+		s.Bytes += mapBytes(w.extra)
+		if w.expects != nil {
+			s.Predictions += w.expects.blocks
+			s.Bytes += mapBytes(w.expects.pages) + mapBytes(w.expects.all)
+		}
 		for _, m := range w.more {
 			s.Names += len(m.list)
 			s.Bytes += int64(unsafe.Sizeof(*m)) + sliceBytes(m.list) + mapBytes(m.at)

@@ -3,6 +3,7 @@
 package index
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/weft-go/weft/kvhash/internal/sequence"
@@ -265,6 +266,9 @@ func (f *Stream) setState(s State, why string) {
 // applyBatch applies a batch. It reports whether f is still the worker's stream.
 func (f *Stream) applyBatch(b *kvevent.Batch) bool {
 	x := f.index
+	if f.rest || slices.ContainsFunc(b.Events, func(e kvevent.Event) bool { return e.Kind == kvevent.Cleared }) {
+		defer x.tidy()
+	}
 	x.lock()
 	defer x.mu.Unlock()
 	if f.current() == nil {
@@ -283,6 +287,7 @@ func (f *Stream) applyBatch(b *kvevent.Batch) bool {
 // replace clears the worker and applies events, while lookups do not report it.
 func (f *Stream) replace(events []kvevent.Event) {
 	x, id := f.index, f.worker
+	defer x.tidy()
 	x.lock()
 	defer x.mu.Unlock()
 	w := f.current()
@@ -293,8 +298,8 @@ func (f *Stream) replace(events []kvevent.Event) {
 	if x.journal != nil {
 		x.noteReplace(id, true)
 	}
-	x.hide(id, w, func() {
-		x.clearHidden(id, w)
+	x.hide(w, func() {
+		x.clear(id, w)
 		for i := range events {
 			x.applyEvent(id, w, &events[i])
 		}

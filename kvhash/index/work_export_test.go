@@ -15,6 +15,15 @@ func (x *Index) Work() (runs, hashes, last int64) {
 // Opened returns the number of workers that lookups wrote a Match for since the last call.
 func (x *Index) Opened() int64 { return x.tree.work.opened.Swap(0) }
 
+// MostWork returns the most work of one hold of the lock since the last call.
+func (x *Index) MostWork() int {
+	x.lock()
+	defer x.mu.Unlock()
+	most := x.tree.work.most
+	x.tree.work.most = 0
+	return most
+}
+
 // OnLook has f called where a lookup looks, and OnStep where the writer changed what lookups see.
 func (x *Index) OnLook(f func()) { x.tree.work.looks = f }
 

@@ -11,3 +11,5 @@ func (*work) edge(uint32) {}
 func (*work) probe()      {}
 func (*work) entry()      {}
 func (*work) step()       {}
+func (*work) acts(int)    {}
+func (*work) hold()       {}

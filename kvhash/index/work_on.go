@@ -14,6 +14,8 @@ type work struct {
 	last   atomic.Int64 // length of the last run, in blocks
 	opened atomic.Int64 // workers that lookups wrote a Match for
 
+	done, most int // changes and names visited since the lock was taken, and the most of them in one hold before; for the writer
+
 	looks, steps func() // called after each read of a lookup, and after each visible change by the writer; may be nil
 }
 
@@ -28,6 +30,12 @@ func (w *work) probe() {
 	w.probes.Add(1)
 }
 
+// acts counts n names, blocks or runs that the writer visits.
+func (w *work) acts(n int) { w.done += n }
+
+// hold is called when the lock was taken.
+func (w *work) hold() { w.most, w.done = max(w.most, w.done), 0 }
+
 func (w *work) entry() { w.opened.Add(1) }
 
 func (w *work) look() {
@@ -38,6 +46,7 @@ func (w *work) look() {
 
 // step calls the function of tests after the writer has made a change that lookups can see.
 func (w *work) step() {
+	w.done++
 	if w.steps != nil {
 		w.steps()
 	}

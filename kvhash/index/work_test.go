@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/weft-go/weft/kvhash"
 	"github.com/weft-go/weft/kvhash/index"
@@ -114,5 +115,47 @@ func TestWorkOnWorkloads(t *testing.T) {
 			w.run(t)
 			t.Logf("%d lookups of %.2f runs", w.queries, float64(runs)/float64(w.queries))
 		})
+	}
+}
+
+// TestWorkOfClear: clearing and removing a worker holds the lock for a bounded number of changes, whatever it holds.
+func TestWorkOfClear(t *testing.T) {
+	x := index.NewAll(1, nil)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	until := time.Unix(1e9, 0)
+	for i := range 3 {
+		x.AddWorker(index.Key{DPRank: uint32(i)})
+	}
+	fill := func() {
+		for range 3000 { // short prompts, so that most names are in a run of their own
+			local := make([]uint64, 1+rnd.IntN(10))
+			for i := range local {
+				local[i] = rnd.Uint64()
+			}
+			seq := kvhash.AppendSequence(nil, local)
+			for id := range index.WorkerID(3) {
+				x.Add(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: seq, LocalHashes: local})
+			}
+			more := append(append([]uint64(nil), seq...), rnd.Uint64())
+			x.Predict(1, more, 0, until)
+			// The same engine hash for many blocks.
+			x.Add(1, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{7}, LocalHashes: []uint64{rnd.Uint64()}})
+		}
+	}
+	fill()
+	x.MostWork()
+	for name, f := range map[string]func(){
+		"clear 0": func() { x.Clear(0) }, "clear 1": func() { x.Clear(1) }, "remove 1": func() { x.RemoveWorker(1) }, "remove 2": func() { x.RemoveWorker(2) },
+	} {
+		f()
+		if n := x.MostWork(); n > 6000 {
+			t.Errorf("%s: %d steps in one hold of the lock", name, n)
+		}
+		if err := x.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if x.RemoveWorker(0); x.Len() != 0 {
+		t.Errorf("%d blocks left", x.Len())
 	}
 }

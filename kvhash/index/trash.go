@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"container/heap"
+	"math"
+	"slices"
+)
+
+// This file empties workers. A worker that is cleared continues with another lane and without a block, which is one store of the
+// roster. What it held, its trash, is removed from the sets afterwards, a bounded number of runs at a time, by the call that
+// cleared it; the lock is free in between. Nobody sees the trash: lookups do not report its lane, and a lane is used again only
+// when no set has it.
+
+// trash is what a cleared worker held.
+type trash struct {
+	lane    lane
+	names   names
+	more    map[uint64]*locations
+	expects *expects
+}
+
+// sweepAtOnce limits the work of one hold of the lock: each name costs 1, and each run that changes runCost.
+const (
+	sweepAtOnce = 4096
+	runCost     = 8
+)
+
+// takeLane returns a lane that no set has: that with the number of the worker, if possible.
+func (x *Index) takeLane(id WorkerID) lane {
+	l := int(id)
+	if l < len(x.lanes) && x.lanes[l] {
+		if l = slices.Index(x.lanes, false); l < 0 {
+			l = len(x.lanes)
+		}
+	}
+	if l == maxLanes { // a thousand workers were cleared at once
+		x.sweep(math.MaxInt)
+		return x.takeLane(id)
+	}
+	for len(x.lanes) <= l {
+		x.lanes = append(x.lanes, false)
+	}
+	x.states.resize(uint32(len(x.lanes)))
+	x.lanes[l] = true
+	return lane(l)
+}
+
+// clear removes all blocks of a worker and what is known of its engine's hashes. For lookups it is one step.
+func (x *Index) clear(id WorkerID, w *worker) {
+	if w.held > 0 {
+		old := w.lane
+		w.lane = x.takeLane(id)
+		x.relocate(id, w, old)
+		x.discard(old, w)
+	}
+	x.forget(w)
+}
+
+// forget makes a worker that holds nothing as if it were new.
+func (x *Index) forget(w *worker) {
+	w.held = 0
+	w.recentSlot = 0
+	w.names = names{mixer: w.names.mixer}
+	w.more, w.extra, w.expects = nil, nil, nil
+	w.grouped, w.ratio = false, 0
+	w.orphans = orphans{}
+	w.unknown, w.refused, w.full = false, false, false
+	x.tree.reset()
+}
+
+// relocate makes lookups report a worker by its lane instead of by its old one, which has the worker's blocks, if any.
+func (x *Index) relocate(id WorkerID, w *worker, old lane) {
+	s, _ := w.currentState()
+	x.states.at(uint32(w.lane)).Store(laneState(id, s))
+	x.enroll(func(r *roster) {
+		shown := r.live[old>>6]>>(old&63)&1 != 0
+		for i := range r.stores {
+			switch s := &r.stores[i]; {
+			case s.lane == old:
+				s.lane = w.lane
+			case int(old>>6) < len(s.members) && s.members[old>>6]>>(old&63)&1 != 0:
+				s.join(w.lane, true)
+			}
+		}
+		r.retire(old)
+		r.show(w, shown)
+		r.place(id, w)
+	})
+}
+
+// discard makes trash of what a worker held in a lane, which is no longer reported.
+func (x *Index) discard(l lane, w *worker) {
+	x.trash = append(x.trash, &trash{l, w.names, w.more, w.expects})
+	x.garbage.Store(true)
+}
+
+// tidy removes all trash, a part at a time.
+func (x *Index) tidy() {
+	for x.garbage.Load() {
+		x.lock()
+		x.sweep(sweepAtOnce)
+		x.mu.Unlock()
+	}
+}
+
+// sweep removes trash until it has done about the given amount of work.
+func (x *Index) sweep(limit int) {
+	for len(x.trash) > 0 && limit > 0 {
+		t := x.trash[0]
+		if limit = x.strip(t, limit); limit <= 0 {
+			break
+		}
+		x.trash = slices.Delete(x.trash, 0, 1)
+		x.lanes[t.lane] = false
+		x.goHome()
+	}
+	for n := len(x.lanes); n > 0 && !x.lanes[n-1]; n-- {
+		x.lanes = x.lanes[:n-1]
+	}
+	if words := (len(x.lanes) + 63) / 64; words < x.roster.Load().width {
+		x.enroll(func(r *roster) { r.live = r.live[:words:words] })
+	}
+	x.count()
+	x.tree.reset()
+	x.garbage.Store(len(x.trash) > 0)
+}
+
+// goHome gives workers that hold nothing the lanes with their own numbers again, which keeps lookups cheap.
+func (x *Index) goHome() {
+	if !x.roster.Load().moved {
+		return
+	}
+	for id, w := range x.workers {
+		if w != nil && w.held == 0 && int(w.lane) != id && (id >= len(x.lanes) || !x.lanes[id]) {
+			old := w.lane
+			w.lane = x.takeLane(WorkerID(id))
+			x.relocate(WorkerID(id), w, old)
+			x.lanes[old] = false
+		}
+	}
+}
+
+// strip removes the lane of trash from the sets, and returns the rest of the limit, which is not positive if it may not be done.
+func (x *Index) strip(t *trash, limit int) int {
+	for len(t.names.dir) > 0 {
+		if limit <= 0 {
+			return 0
+		}
+		p := t.names.dir[0]
+		t.names.dir = t.names.dir[1<<(64-t.names.shift-p.depth):]
+		x.tree.work.acts(int(p.n))
+		eachName(p.groups, func(_ uint64, at location) bool {
+			limit -= 1 + x.stripSlot(t.lane, at.slot())
+			return true
+		})
+	}
+	for h, m := range t.more {
+		for n := len(m.list); n > 0; n-- {
+			if limit <= 0 {
+				return 0
+			}
+			limit -= 1 + x.stripSlot(t.lane, m.list[n-1].slot())
+			m.list = m.list[:n-1]
+		}
+		delete(t.more, h)
+	}
+	e := t.expects
+	if e == nil {
+		return limit
+	}
+	for page, list := range e.pages {
+		for n := len(list); n > 0; n = len(list) {
+			if limit <= 0 {
+				e.pages[page] = list
+				return 0
+			}
+			s := &list[n-1]
+			limit -= 1 + x.stripSlot(t.lane, s.from)
+			if s.from = max(s.from+1, x.tree.end(s.from)); s.from >= s.to {
+				list = list[:n-1]
+				x.pred.spans--
+			}
+		}
+		delete(e.pages, page)
+	}
+	for serial, p := range e.all {
+		if limit <= 0 {
+			return 0
+		}
+		if p.at < len(x.pred.queue) && x.pred.queue[p.at] == p { // it may have expired
+			heap.Remove(&x.pred.queue, p.at)
+		}
+		delete(e.all, serial)
+		limit -= runCost
+	}
+	return limit
+}
+
+// stripSlot removes a lane from the run that contains a slot, unless it was removed before, and returns what that cost.
+func (x *Index) stripSlot(l lane, slot uint32) int {
+	t := &x.tree
+	if !t.slots.isLive(slot) {
+		return 0
+	}
+	n := t.slots.run(slot)
+	st := t.state(n)
+	if !t.sets.held(st.set(), l) {
+		return 0
+	}
+	from := t.runs.at(n).start.Load()
+	t.repaint(n, from, from+st.length(), t.sets.edit(st.set(), l, 0, 1<<numPlanes-1))
+	return runCost
+}
