@@ -12,6 +12,9 @@ import "slices"
 //	c.Append(6, 7)               // [9510318385840434533]
 //	c.Blocks()                   // both
 //
+// With [Scheme.After], a chain continues after a block whose digest is known; its blocks and positions are counted from
+// there.
+//
 // A Chain must be made by [NewChain]; Append panics on the zero Chain. Methods that only read may be called
 // concurrently; otherwise a Chain is not safe for concurrent use.
 type Chain struct {
@@ -49,7 +52,8 @@ func (c *Chain) Append(tokens ...uint32) []uint64 {
 		if len(c.tail) == 0 && len(tokens) >= c.window {
 			if c.scheme.mode.kind() == dynamo && c.extras == nil { // the common case, faster
 				had := len(c.seq)
-				c.seq = appendChained(c.seq, tokens, c.block, c.window, c.scheme.seed(), had > 0)
+				parent, follows := c.last()
+				c.seq = appendChained(c.seq, tokens, c.block, c.window, c.scheme.seed(), parent, follows)
 				tokens = tokens[(len(c.seq)-had)*c.block:]
 				continue
 			}
@@ -68,6 +72,14 @@ func (c *Chain) Append(tokens ...uint32) []uint64 {
 	return c.seq[n:len(c.seq):len(c.seq)]
 }
 
+// last returns the hash of the block before the next one, for Dynamo's scheme, and whether there is one.
+func (c *Chain) last() (uint64, bool) {
+	if n := len(c.seq); n > 0 {
+		return c.seq[n-1], true
+	}
+	return c.scheme.parent()
+}
+
 // push hashes the next block.
 func (c *Chain) push(window []uint32) {
 	n := len(c.seq)
@@ -78,8 +90,8 @@ func (c *Chain) push(window []uint32) {
 		} else {
 			h, c.obj = c.scheme.local(window, n*c.block, c.block, c.extras, c.obj)
 		}
-		if n > 0 {
-			h = Next(c.seq[n-1], h)
+		if parent, follows := c.last(); follows {
+			h = Next(parent, h)
 		}
 		c.seq = append(c.seq, h)
 		return
@@ -104,7 +116,7 @@ func (c *Chain) push(window []uint32) {
 // next call that changes the chain. The caller must not modify it.
 func (c *Chain) Blocks() []uint64 { return slices.Clip(c.seq) }
 
-// Digests returns the digests of all complete blocks, [Scheme.DigestLen] bytes each, for vLLM and SGLang. For schemes
+// Digests returns the digests of all complete blocks, [Scheme.DigestLen] bytes each, if they have more than 8. For schemes
 // whose digest is the hash, it is empty. The result is a view that is valid until the next call that changes the chain.
 // The caller must not modify it.
 func (c *Chain) Digests() []byte { return slices.Clip(c.digests) }
@@ -129,7 +141,7 @@ func roomy[T any](list []T) []T {
 }
 
 // Truncate keeps the first n blocks and drops the rest and the tail, for a prompt whose end was replaced. It hashes
-// nothing and keeps the chain's memory. With Eagle, the last block's hash also covers the token after it: append that
+// nothing and keeps the chain's memory. With the variant eagle, the last block's hash also covers the token after it: append that
 // token again, or truncate one more block. Truncate panics if n is negative or greater than the number of blocks.
 func (c *Chain) Truncate(n int) {
 	if n < 0 || n > len(c.seq) {

@@ -18,7 +18,7 @@ import (
 
 // schemes are one of each kind, and those with settings that change how blocks are cut.
 func schemes(t testing.TB) []Scheme {
-	list := []Scheme{Dynamo(Options{Eagle: true}), Dynamo(Options{LoRA: "a", Salt: "a", Universal: true})}
+	list := []Scheme{Dynamo(Options{Variant: "eagle"}), Dynamo(Options{LoRA: "a", Salt: "a", Variant: "universal"})}
 	for _, name := range Names() {
 		list = append(list, plain(t, name))
 	}
@@ -26,10 +26,14 @@ func schemes(t testing.TB) []Scheme {
 		name string
 		o    Options
 	}{
-		{"sglang", Options{Eagle: true}},
-		{"vllm_sha256_cbor", Options{Seed: "0", LoRA: "a", Salt: "s"}},
-		{"vllm_xxhash_cbor", Options{NoneHash: make([]byte, 16), BareObjects: true}},
-		{"llmd", Options{Model: "m", Seed: "1", LoRA: "a"}},
+		{"sglang", Options{Variant: "eagle"}},
+		{"vllm_sha256_cbor", Options{Seed: "0", LoRA: "a=p", Salt: "s"}},
+		{"vllm_sha256_cbor", Options{Seed: "0", LoRA: "a", Salt: "s", Variant: "pairs"}},
+		{"sglang", Options{Salt: "s"}},
+		{"llmd_xxh64", Options{Model: "m", Seed: "1", LoRA: "a", Salt: "s"}},
+		{"trtllm_v2_sha256_64", Options{LoRA: "1", Salt: "s"}},
+		{"vllm_xxhash_cbor", Options{NoneHash: make([]byte, 16), Variant: "bare"}},
+		{"llmd", Options{Model: "m", Seed: "1", LoRA: "a", Salt: "s"}},
 		{"trtllm", Options{LoRA: "1", Salt: "2"}},
 	} {
 		s, err := Lookup(c.name, &c.o)
@@ -261,7 +265,7 @@ func TestScheme(t *testing.T) {
 	require.Equal(t, uint64(5), Dynamo(Options{Seed: "5"}).seed())
 	require.Equal(t, Dynamo(Options{LoRA: "a", Salt: "b"}), Scheme{}.With("a", "b"))
 	require.NotEqual(t, Dynamo(Options{LoRA: "a"}), Dynamo(Options{Salt: "a"}))
-	require.Panics(t, func() { Dynamo(Options{Eagle: true, Universal: true}) })
+	require.Panics(t, func() { Dynamo(Options{Variant: "bare"}) })
 	require.Equal(t, uint32(1_000_042), ObjectToken(1<<30|42))
 }
 

@@ -128,19 +128,14 @@ func chain(h []uint64) {
 }
 
 // appendChained combines AppendLocal and chain in one pass: the local hash of a block does not depend on the chain, so
-// the processor computes both in parallel. after reports that the blocks follow the block whose sequence hash is the
-// last in dst.
-func appendChained(dst []uint64, tokens []uint32, block, window int, seed uint64, after bool) []uint64 {
-	var seq uint64
-	if after {
-		seq = dst[len(dst)-1]
-	}
+// the processor computes both in parallel. follows reports that the blocks follow the block with the sequence hash seq.
+func appendChained(dst []uint64, tokens []uint32, block, window int, seed, seq uint64, follows bool) []uint64 {
 	for ; len(tokens) >= window; tokens = tokens[block:] {
 		l := hashTokens(tokens[:window], seed)
-		if after {
+		if follows {
 			l = Next(seq, l)
 		}
-		seq, after = l, true
+		seq, follows = l, true
 		dst = append(dst, seq)
 	}
 	return dst

@@ -43,6 +43,21 @@ func ExampleScheme_With() {
 	// [17009624042690211646]
 }
 
+// Blocks after one whose digest is known, as events report them, do not need the tokens before.
+func ExampleScheme_After() {
+	s, err := kvhash.Lookup("llmd", &kvhash.Options{Model: "m"})
+	if err != nil {
+		panic(err)
+	}
+	prompt := []uint32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
+	digests := s.AppendDigests(nil, prompt[:4], 4, nil)
+	fmt.Println(s.AppendBlocks(nil, prompt, 4, nil))
+	fmt.Println(s.After(digests).AppendBlocks(nil, prompt[4:], 4, nil))
+	// Output:
+	// [17285939621594237469 1825881749070597870 13094865344280660774]
+	// [1825881749070597870 13094865344280660774]
+}
+
 func ExampleAppendSequence() {
 	local := kvhash.Scheme{}.AppendLocal(nil, []uint32{0, 1, 2, 3, 4, 5, 6, 7}, 4, nil)
 	fmt.Println(local)
@@ -102,7 +117,7 @@ func ExampleScheme_AppendBlocks() {
 	image := kvhash.Object{ID: "imghash", At: 5, Len: 7}
 	fmt.Println(s.AppendBlocks(nil, tokens, 4, &kvhash.Extras{Objects: []kvhash.Object{image}}))
 	// Output:
-	// [10703402261835016479 13189362410372227953 12574565773640998574]
+	// [10703402261835016479 9137464354531441770 164653231513135774]
 }
 
 // Dynamo's local hashes do not depend on each other: a caller with a long prompt and idle processors hashes parts of it at the same
@@ -155,7 +170,7 @@ func ExampleChain_Truncate() {
 	next := []uint32{0, 1, 2, 3, 4, 5, 60, 70, 80, 90, 100, 110, 120}
 	const common = 6 // tokens at the start of both prompts
 	chain := last.Fork()
-	chain.Truncate(common / 4) // with Eagle, (common-1)/4
+	chain.Truncate(common / 4) // with EAGLE, (common-1)/4
 	hashed := chain.Append(next[chain.Len():]...)
 
 	fmt.Println(len(hashed), slices.Equal(chain.Blocks(), kvhash.Scheme{}.AppendBlocks(nil, next, 4, nil)))

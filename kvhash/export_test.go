@@ -2,17 +2,33 @@
 
 package kvhash
 
+import "unique"
+
 // AppendVLLM appends the CBOR of a first block with any parent.
 func AppendVLLM(dst, parent []byte, tokens []uint32, lora, salt string) []byte {
 	v := settings{lora: lora, namespace: salt}
-	return v.append(dst, parent, tokens, 0, false, nil, nil)
+	return v.append(dst, pairs, parent, tokens, 0, nil, nil)
 }
 
 // AppendVLLMBlock appends the CBOR of a first block that begins at token start.
 func AppendVLLMBlock(s Scheme, tokens []uint32, objects []Object, start int, embed []byte) []byte {
 	v := s.more.Value()
-	return v.append(nil, v.root[:v.rootLen], tokens, start, s.mode.has(bare), objects, embed)
+	return v.append(nil, s.mode, v.root[:v.rootLen], tokens, start, objects, embed)
 }
+
+// WithSaltID returns TensorRT-LLM's scheme with the ID of a salt.
+func (s Scheme) WithSaltID(id uint64) Scheme {
+	v := s.more.Value()
+	v.saltID, s.mode = id, s.mode|withSalt
+	s.more = unique.Make(s.scope(v))
+	return s
+}
+
+// Blake3 returns the BLAKE3 hash of b.
+func Blake3(b []byte) []byte { return blake3(b) }
+
+// XXH64 returns the XXH64 of b.
+func XXH64(b []byte) uint64 { return xxh64(b) }
 
 // AppendLineageAt appends one lineage hash.
 func AppendLineageAt(dst []byte, pos int, seq, parent uint64) []byte {

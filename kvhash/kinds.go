@@ -18,7 +18,7 @@ type Span[K cmp.Ordered] struct {
 // cannot be hit by other conversations. The hashes of later blocks also depend on a volatile block; the caller must
 // take that into account.
 //
-// Spans may overlap. With Eagle, the token after a block does not affect its kind, although its hash covers the token.
+// Spans may overlap. With EAGLE, the token after a block does not affect its kind, although its hash covers the token.
 // O(spans + blocks in spans), no allocation if dst has room. It panics if block is not positive.
 func AppendKinds[K cmp.Ordered](dst []K, spans []Span[K], block, n int) []K {
 	checkBlock(block)

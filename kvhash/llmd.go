@@ -4,14 +4,31 @@ package kvhash
 
 import "encoding/binary"
 
-// llmdRoot returns the parent of the first block: the hash of CBOR [hash of the seed, null, model or LoRA name].
-// Source: llm-d-kv-cache, pkg/kvcache/kvblock/token_processor.go (2026).
-func llmdRoot(seed uint64, model string) uint64 {
+// llmdRoot returns the parent of the first block: the hash of the seed's hash and the model's or adapter's name, encoded
+// like an object's identifier. Source: llm-d-kv-cache and llm-d-router, pkg/kvcache/kvblock/token_processor.go
+// (2026).
+func (s *Scheme) llmdRoot(model string) uint64 {
 	var stack [128]byte
-	buf := appendHead(stack[:0], cborArray, 3)
-	buf = appendHead(buf, cborUint, seed)
+	buf := stack[:0]
+	if s.mode.kind() == llmdXXH64 {
+		buf = binary.LittleEndian.AppendUint64(buf, s.salt)
+		return xxh64(appendSized(buf, model))
+	}
+	buf = appendHead(buf, cborArray, 3)
+	buf = appendHead(buf, cborUint, s.salt)
 	buf = append(buf, cborNull)
 	return fnv1a(appendText(buf, model))
+}
+
+// llmdParent returns the parent of block i, and the request's salt if it enters the block: like an object after the
+// others, in the first block of a prompt. Source: llm-d-router, foldCacheSalt in preciseprefixcache/blockkeys.go
+// (2026-08).
+func (s *Scheme) llmdParent(digest *[32]byte, i int) (parent uint64, salt string) {
+	if i > 0 {
+		return binary.BigEndian.Uint64(digest[:]), ""
+	}
+	v := s.more.Value()
+	return v.parent, v.namespace
 }
 
 // llmd computes the hash of one block: FNV-1a of CBOR [parent hash, tokens, objects or null], where an object is
@@ -19,25 +36,52 @@ func llmdRoot(seed uint64, model string) uint64 {
 // offset in the block; older ones have no objects. internal/conformance compares the CBOR with the output of the
 // library that llm-d uses.
 func (s *Scheme) llmd(buf []byte, digest *[32]byte, i int, tokens []uint32, objects []Object) []byte {
-	parent := binary.BigEndian.Uint64(digest[:])
-	if i == 0 {
-		parent = s.more.Value().parent
-	}
+	parent, salt := s.llmdParent(digest, i)
 	buf = appendHead(buf, cborArray, 3)
 	buf = appendHead(buf, cborUint, parent)
 	buf = appendTokenArray(buf, tokens)
-	if len(objects) == 0 {
+	n := len(objects)
+	if salt != "" {
+		n++
+	}
+	if n == 0 {
 		buf = append(buf, cborNull)
 	} else {
-		buf = appendHead(buf, cborArray, uint64(len(objects)))
+		buf = appendHead(buf, cborArray, uint64(n))
 		for _, o := range objects {
-			buf = appendHead(buf, cborMap, 1)
-			buf = appendText(buf, "Hash")
-			buf = appendText(buf, o.ID)
+			buf = appendLLMD(buf, o.ID)
+		}
+		if salt != "" {
+			buf = appendLLMD(buf, salt)
 		}
 	}
-	binary.BigEndian.PutUint64(digest[:], fnv1a(buf))
+	putHash(digest, fnv1a(buf))
 	return buf
+}
+
+// appendLLMD appends an object.
+func appendLLMD(buf []byte, id string) []byte {
+	return appendText(appendText(appendHead(buf, cborMap, 1), "Hash"), id)
+}
+
+// llmdXXH64 computes the hash of one block with llm-d's hashAlgorithm xxh64: XXH64 of the parent, the tokens, and the
+// length and bytes of each object's identifier.
+func (s *Scheme) llmdXXH64(buf []byte, digest *[32]byte, i int, tokens []uint32, objects []Object) []byte {
+	parent, salt := s.llmdParent(digest, i)
+	buf = appendTokens(binary.LittleEndian.AppendUint64(buf, parent), tokens)
+	for _, o := range objects {
+		buf = appendSized(buf, o.ID)
+	}
+	if salt != "" {
+		buf = appendSized(buf, salt)
+	}
+	putHash(digest, xxh64(buf))
+	return buf
+}
+
+// appendSized appends the length of text in 8 bytes, little-endian, and text.
+func appendSized(buf []byte, text string) []byte {
+	return append(binary.LittleEndian.AppendUint64(buf, uint64(len(text))), text...)
 }
 
 // fnv1a returns the 64-bit FNV-1a of b. Unlike hash/fnv, it does not allocate.

@@ -4,10 +4,13 @@ package kvhash
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"unique"
 
 	"github.com/zeebo/xxh3"
@@ -22,13 +25,14 @@ type Scheme struct {
 	more unique.Handle[settings]
 }
 
-// settings are the options of all schemes except Dynamo's. They are interned, so that a Scheme stays small and
-// comparable.
+// settings are the options of all schemes except Dynamo's, and for each scheme the digest of the block before the first
+// one. They are interned, so that a Scheme stays small and comparable.
 type settings struct {
-	root            [32]byte // vLLM: NONE_HASH, its first rootLen bytes
+	root            [32]byte // vLLM, SGLang, TensorRT-LLM v2: parent of the first block, its first rootLen bytes
 	rootLen         uint8
-	lora, namespace string // vLLM
-	parent          uint64 // llm-d: of the first block
+	lora, namespace string // vLLM; llm-d: namespace
+	path            string // vLLM: of the adapter
+	parent          uint64 // llm-d; with the flag after also Dynamo, TensorRT-LLM: parent of the first block
 	task, saltID    uint64 // TensorRT-LLM: ids of LoRA and salt, if withTask and withSalt are on
 }
 
@@ -41,7 +45,10 @@ const (
 	vllmXXHash
 	sglang
 	llmd
+	llmdXXH64
 	trtllm
+	trtllmV2
+	trtllmV2Short
 
 	kindMask mode = 1<<8 - 1
 )
@@ -50,8 +57,11 @@ const (
 	eagle     mode = 1 << (8 + iota)
 	universal      // Dynamo: frames of 13 bytes
 	bare           // vLLM: object keys without offsets
+	pairs          // vLLM: keys without tags
+	blake          // TensorRT-LLM: salt ids by BLAKE3
 	withTask       // TensorRT-LLM
-	withSalt       // TensorRT-LLM
+	withSalt       // TensorRT-LLM; SGLang: settings.root
+	after          // the first block has a parent
 )
 
 func (m mode) kind() mode      { return m & kindMask }
@@ -66,37 +76,55 @@ var kinds = [...]struct {
 	vllmXXHash: {"vllm_xxhash_cbor", 16},
 	sglang:     {"sglang", 32},
 	llmd:       {"llmd", 8},
+	llmdXXH64:  {"llmd_xxh64", 8},
 	trtllm:     {"trtllm", 8},
+
+	trtllmV2:      {"trtllm_v2_sha256", 32},
+	trtllmV2Short: {"trtllm_v2_sha256_64", 32},
+}
+
+// variants are the values of [Options].Variant besides "".
+var variants = map[mode]map[string]mode{
+	dynamo:        {"universal": universal, "eagle": eagle},
+	sglang:        {"eagle": eagle},
+	vllmSHA256:    {"pairs": pairs, "bare": pairs | bare},
+	vllmXXHash:    {"pairs": pairs, "bare": pairs | bare},
+	trtllm:        {"blake3": blake},
+	trtllmV2:      {"blake3": blake},
+	trtllmV2Short: {"blake3": blake},
 }
 
 // Options are the settings of [Lookup]. The zero value is a plain prompt on the base model of an engine with default
 // settings. [Lookup] returns an error for options that the engine does not mix into its hashes: a caller that relies on
 // them needs a separate index for each value.
 type Options struct {
-	// LoRA is the name of the prompt's adapter; for trtllm, its task ID in decimal. Not for sglang.
+	// LoRA is the name of the prompt's adapter. For vLLM since 0.32 it is name=path, as in --lora-modules, because the
+	// hashes include the path; for TensorRT-LLM, the adapter's task ID in decimal. Not for sglang.
 	LoRA string
-	// Salt separates the caches of tenants: Dynamo's cache_namespace or vLLM's cache_salt; for trtllm, the salt's ID in
-	// decimal. Not for sglang and llmd.
+	// Salt separates the caches of tenants: Dynamo's cache_namespace, and the cache_salt of other engines' requests.
 	Salt string
 	// Seed starts the chain. vLLM: the value of PYTHONHASHSEED; "" means that it is not set, in a vLLM that has pull request
 	// 51875 (August 2026): "vllm-none-hash" for vllm_sha256_cbor; vllm_xxhash_cbor has no such default, as vLLM draws a random
-	// seed for it. llm-d: its hashSeed. Dynamo: the seed of the local hash in decimal, "" means 1337. Not for sglang and trtllm.
+	// seed for it. llm-d: its hashSeed. Dynamo: the seed of the local hash in decimal, "" means 1337. Not for SGLang and TensorRT-LLM.
 	Seed string
 	// NoneHash is vLLM's NONE_HASH if it does not derive from a known seed; nil means that it derives from Seed. It has
 	// 32 bytes, or 16 for vllm_xxhash_cbor. Without PYTHONHASHSEED, older versions of vLLM use 32 random bytes, and
 	// newer ones with vllm_xxhash_cbor 16 bytes derived from a random seed.
 	NoneHash []byte
-	// Model is the model's name; llmd only.
+	// Model is the model's name; only for llm-d.
 	Model string
-	// Eagle specifies that the engine decodes with EAGLE. Dynamo then hashes a block with the token after it, and
-	// SGLang pairs of adjacent tokens (bigrams).
-	Eagle bool
-	// Universal specifies that blocks with objects are hashed as frames of 13 bytes, as in Dynamo's block manager. Only
-	// for dynamo, without Eagle.
-	Universal bool
-	// BareObjects specifies that object keys are identifiers without offsets, as in older versions of vLLM (2025 and
-	// early 2026). Only for vLLM.
-	BareObjects bool
+	// Variant selects a form of the hashes where versions, parts or modes of an engine differ; "" is the plain one of the
+	// newest version.
+	//
+	//	dynamo     "universal": blocks with objects as frames of 13 bytes, as in Dynamo's block manager
+	//	           "eagle": a block with the token after it, for engines that decode with EAGLE
+	//	sglang     "eagle": pairs of adjacent tokens (bigrams), with EAGLE
+	//	vLLM       "": each key is tagged with its source, since 0.32
+	//	           "pairs": keys without tags, objects with offsets, before 0.32
+	//	           "bare": keys without tags, objects without offsets, in 2025 and early 2026
+	//	trtllm...  "": the ID of a salt is derived with SHA-256
+	//	           "blake3": with BLAKE3, before mid-2026
+	Variant string
 }
 
 // OptionError reports a scheme that does not exist or cannot be reproduced, or an option that a scheme does not
@@ -124,8 +152,8 @@ func Names() []string {
 	return names
 }
 
-// Lookup returns the scheme called dynamo, vllm_sha256_cbor, vllm_xxhash_cbor, sglang, llmd or trtllm; nil options mean the zero
-// [Options]. trtllm is unverified, see the package comment. An error is an [*OptionError].
+// Lookup returns the scheme with the given name, one of [Names]; nil options mean the zero [Options]. An error is an
+// [*OptionError].
 func Lookup(name string, o *Options) (Scheme, error) {
 	if o == nil {
 		o = new(Options)
@@ -149,27 +177,25 @@ func Lookup(name string, o *Options) (Scheme, error) {
 		ok     bool
 	}{
 		{"LoRA", o.LoRA != "", kind != sglang},
-		{"Salt", o.Salt != "", kind != sglang && kind != llmd},
-		{"Seed", o.Seed != "", kind != sglang && kind != trtllm},
+		{"Seed", o.Seed != "", kind != sglang && kind < trtllm},
 		{"NoneHash", o.NoneHash != nil, vllm},
-		{"Model", o.Model != "", kind == llmd},
-		{"Eagle", o.Eagle, kind == dynamo || kind == sglang},
-		{"Universal", o.Universal, kind == dynamo},
-		{"BareObjects", o.BareObjects, vllm},
+		{"Model", o.Model != "", kind == llmd || kind == llmdXXH64},
+		{"Variant", o.Variant != "", variants[kind] != nil},
 	} {
 		if no.set && !no.ok {
 			return Scheme{}, &OptionError{scheme: name, Option: no.option, Why: "does not enter the hashes of this scheme"}
 		}
 	}
-	s.mode |= when(o.Eagle, eagle) | when(o.Universal, universal) | when(o.BareObjects, bare)
 	bad := func(option, why string) (Scheme, error) {
 		return Scheme{}, &OptionError{scheme: name, Option: option, Why: why}
 	}
+	variant, ok := variants[kind][o.Variant]
+	if !ok && o.Variant != "" {
+		return bad("Variant", fmt.Sprintf("is unknown: %q; known are %q", o.Variant, slices.Sorted(maps.Keys(variants[kind]))))
+	}
+	s.mode |= variant
 	switch kind {
 	case dynamo:
-		if o.Eagle && o.Universal {
-			return bad("Universal", "does not go with Eagle: Dynamo's block manager has no such blocks")
-		}
 		if o.Seed != "" {
 			seed, err := strconv.ParseUint(o.Seed, 10, 64)
 			if err != nil {
@@ -187,27 +213,25 @@ func Lookup(name string, o *Options) (Scheme, error) {
 		if kind == vllmXXHash && o.NoneHash == nil && o.Seed == "" {
 			return bad("Seed", "is missing: without PYTHONHASHSEED vLLM begins these hashes with random bytes of each process")
 		}
+		if o.LoRA != "" && !s.mode.has(pairs) && strings.IndexByte(o.LoRA, '=') < 1 {
+			return bad("LoRA", "has no name or no path, want name=path; before vLLM 0.32 use the variant pairs")
+		}
 		s.more = unique.Make(s.noneHash(o.Seed, o.NoneHash))
 	case llmd:
 		s.salt = fnv1a([]byte(o.Seed))
-		s.more = unique.Make(settings{parent: llmdRoot(s.salt, o.Model)})
-	case trtllm:
-		s.more = unique.Make(settings{})
-		for _, n := range []struct{ option, value string }{{"LoRA", o.LoRA}, {"Salt", o.Salt}} {
-			if _, err := strconv.ParseUint(n.value, 10, 64); n.value != "" && err != nil {
-				return bad(n.option, "is not an id, a decimal number of 64 bits")
-			}
+		s.more = unique.Make(settings{parent: s.llmdRoot(o.Model)})
+	case llmdXXH64:
+		s.salt = xxh64([]byte(o.Seed))
+		s.more = unique.Make(settings{parent: s.llmdRoot(o.Model)})
+	case trtllm, trtllmV2, trtllmV2Short:
+		if _, err := strconv.ParseUint(o.LoRA, 10, 64); o.LoRA != "" && err != nil {
+			return bad("LoRA", "is not an id, a decimal number of 64 bits")
 		}
+		s.more = unique.Make(s.scope(settings{}))
+	case sglang:
+		s.more = unique.Make(settings{})
 	}
 	return s.With(o.LoRA, o.Salt), nil
-}
-
-// when returns f if it is on.
-func when(on bool, f mode) mode {
-	if on {
-		return f
-	}
-	return 0
 }
 
 // unknown returns the error for an unknown name.
@@ -220,9 +244,9 @@ func unknown(name string) string {
 	return fmt.Sprintf("there is no such scheme; known are %v", Names())
 }
 
-// With returns the scheme with the given LoRA adapter and namespace (cache salt); "" means none. The scheme must not
-// have either. A value that the engine does not mix into its hashes (see [Options]) is ignored, so that hashes stay
-// equal. For Dynamo's scheme, With does not allocate.
+// With returns the scheme with the given LoRA adapter and namespace (cache salt), in the form of [Options]; "" means
+// none. The scheme must not have either. A value that the engine does not mix into its hashes is ignored, so that
+// hashes stay equal. For Dynamo's scheme, With does not allocate.
 func (s Scheme) With(lora, namespace string) Scheme {
 	if s.mode.kind() != dynamo {
 		return s.with(lora, namespace)
@@ -238,25 +262,61 @@ func (s Scheme) With(lora, namespace string) Scheme {
 }
 
 func (s Scheme) with(lora, namespace string) Scheme {
-	if s.mode.kind() == sglang || lora == "" && namespace == "" {
+	if s.mode.has(after) {
+		namespace = "" // it enters the first block of the prompt
+	}
+	if lora == "" && namespace == "" {
 		return s
 	}
 	v := s.more.Value()
 	switch s.mode.kind() {
 	case vllmSHA256, vllmXXHash:
-		v.lora, v.namespace = cmp.Or(lora, v.lora), cmp.Or(namespace, v.namespace)
-	case llmd:
-		if lora != "" {
-			v.parent = llmdRoot(s.salt, lora)
+		v.namespace = cmp.Or(namespace, v.namespace)
+		if lora != "" && s.mode.has(pairs) {
+			v.lora = lora
+		} else if lora != "" {
+			v.lora, v.path, _ = strings.Cut(lora, "=")
 		}
-	case trtllm:
+	case sglang:
+		if namespace != "" {
+			v.root, v.rootLen = sha256.Sum256([]byte(sglangSalt+namespace)), sha256.Size
+			s.mode |= withSalt
+		}
+	case llmd, llmdXXH64:
+		v.namespace = cmp.Or(namespace, v.namespace)
+		if lora != "" && !s.mode.has(after) {
+			v.parent = s.llmdRoot(lora)
+		}
+	case trtllm, trtllmV2, trtllmV2Short:
 		if id, err := strconv.ParseUint(lora, 10, 64); err == nil {
 			v.task, s.mode = id, s.mode|withTask
 		}
-		if id, err := strconv.ParseUint(namespace, 10, 64); err == nil {
-			v.saltID, s.mode = id, s.mode|withSalt
+		if namespace != "" {
+			v.saltID, s.mode = s.trtllmSalt(namespace), s.mode|withSalt
 		}
+		v = s.scope(v)
 	}
+	s.more = unique.Make(v)
+	return s
+}
+
+// After returns the scheme for prompts whose beginning was hashed before: the first block that the result hashes follows
+// the block with the given digest, of [Scheme.DigestLen] bytes. The positions of [Extras] are counted from that block.
+// For schemes that chain 64-bit hashes, the digest is the hash, big-endian. The namespace enters the first block of a
+// prompt, so the result ignores it, except for Dynamo's. An adapter and Dynamo's namespace must be set as for the blocks
+// before. After panics if the digest has another length. It allocates.
+func (s Scheme) After(digest []byte) Scheme {
+	if len(digest) != s.DigestLen() {
+		panic(fmt.Sprintf("kvhash: After: digest has %d bytes, want %d", len(digest), s.DigestLen()))
+	}
+	var v settings
+	if s.more != (unique.Handle[settings]{}) {
+		v = s.more.Value()
+	}
+	v.namespace, v.saltID = "", 0
+	v.rootLen = uint8(copy(v.root[:], digest))
+	v.parent = binary.BigEndian.Uint64(digest)
+	s.mode = s.mode&^withSalt | after
 	s.more = unique.Make(v)
 	return s
 }
@@ -268,20 +328,23 @@ func (s Scheme) String() string { return kinds[s.mode.kind()].name }
 // position. Only Dynamo's has; the others hash a block together with its parent's digest.
 func (s Scheme) HasLocal() bool { return s.mode.kind() == dynamo }
 
-// DigestLen returns the length of a block's digest in bytes: 32 or 16 for vLLM, 32 for SGLang, and 8 for schemes that
-// chain 64-bit hashes.
+// DigestLen returns the length of a block's digest in bytes: 32 or 16 for vLLM, 32 for SGLang and TensorRT-LLM's v2
+// schemes, and 8 for schemes that chain 64-bit hashes.
 func (s Scheme) DigestLen() int { return kinds[s.mode.kind()].digest }
 
 // Event returns the 64-bit number that the engine puts into events for the block with the given digest, of [Scheme.DigestLen]
-// bytes. vLLM takes the last 8 bytes, SGLang the first 8 (and prints them as a signed number: int64(Event(d))).
+// bytes. vLLM takes the last 8 bytes, SGLang the first 8 (and prints them as a signed number: int64(Event(d))), and so does
+// TensorRT-LLM with v2_sha256_64. With v2_sha256 its events contain the whole digest, of which package kvevent takes the
+// same bytes.
 func (s Scheme) Event(digest []byte) uint64 {
-	if s.mode.kind() == sglang {
+	switch s.mode.kind() {
+	case sglang, trtllmV2, trtllmV2Short:
 		return binary.BigEndian.Uint64(digest)
 	}
 	return binary.BigEndian.Uint64(digest[s.DigestLen()-8:])
 }
 
-// Window returns the number of tokens that the hash of a block of the given size covers: block, or one more with Eagle.
+// Window returns the number of tokens that the hash of a block of the given size covers: block, or one more with EAGLE.
 func (s Scheme) Window(block int) int {
 	if s.mode.has(eagle) {
 		return max(block, block+1) // no overflow
@@ -300,13 +363,25 @@ func (s Scheme) AppendBlocks(dst []uint64, tokens []uint32, block int, x *Extras
 		dst, _ = s.appendDigests(dst, nil, tokens, block, x)
 		return dst
 	}
+	parent, follows := s.parent()
 	if x == nil {
-		return appendChained(dst, tokens, block, s.Window(block), s.seed(), false)
+		return appendChained(dst, tokens, block, s.Window(block), s.seed(), parent, follows)
 	}
 	n := len(dst)
 	dst = s.AppendLocal(dst, tokens, block, x)
+	if follows && len(dst) > n {
+		dst[n] = Next(parent, dst[n])
+	}
 	chain(dst[n:])
 	return dst
+}
+
+// parent returns the sequence hash of the block before the first one, for Dynamo's scheme, and whether there is one.
+func (s *Scheme) parent() (uint64, bool) {
+	if !s.mode.has(after) {
+		return 0, false
+	}
+	return s.more.Value().parent, true
 }
 
 // complete returns the number of complete blocks in n tokens, of which the hash of one covers window.
@@ -325,13 +400,13 @@ func (s Scheme) AppendDigests(dst []byte, tokens []uint32, block int, x *Extras)
 		return dst
 	}
 	window := s.Window(block)
-	var seq uint64
+	seq, follows := s.parent()
 	for i, obj := 0, 0; len(tokens) >= window; i++ {
 		var l uint64
-		if l, obj = s.local(tokens[:window], i*block, block, x, obj); i > 0 {
+		if l, obj = s.local(tokens[:window], i*block, block, x, obj); follows {
 			l = Next(seq, l)
 		}
-		seq = l
+		seq, follows = l, true
 		dst = binary.BigEndian.AppendUint64(dst, seq)
 		tokens = tokens[block:]
 	}
@@ -376,8 +451,12 @@ func (s *Scheme) next(buf []byte, digest *[32]byte, i int, window []uint32, bloc
 		buf = s.sglang(buf, digest, i, window)
 	case llmd:
 		buf = s.llmd(buf, digest, i, window, objects)
-	default:
+	case llmdXXH64:
+		buf = s.llmdXXH64(buf, digest, i, window, objects)
+	case trtllm:
 		s.trtllm(digest, i, window)
+	default:
+		buf = s.trtllmV2(buf, digest, i, window)
 	}
 	return buf, obj
 }

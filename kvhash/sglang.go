@@ -7,12 +7,19 @@ import (
 	"encoding/binary"
 )
 
-// sglang computes the digest of one page: SHA-256 of the parent's digest (none for the first page) and the tokens as
-// little-endian 32-bit words; with bigram keys (EAGLE), both tokens of each pair. Source: get_hash_str in
+// sglangSalt is hashed with the cache salt of a request; the digest is the parent of its first page. Source:
+// compute_node_event_hash_values in sglang/srt/mem_cache/utils.py of 0.5.23.
+const sglangSalt = "sglang-cache-salt-v1\x00"
+
+// sglang computes the digest of one page: SHA-256 of the parent's digest (none for the first page without a salt) and
+// the tokens as little-endian 32-bit words; with bigram keys (EAGLE), both tokens of each pair. Source: get_hash_str in
 // sglang/srt/mem_cache.
 func (s *Scheme) sglang(buf []byte, digest *[32]byte, i int, window []uint32) []byte {
 	if i > 0 {
 		buf = append(buf, digest[:]...)
+	} else if s.mode&(withSalt|after) != 0 {
+		v := s.more.Value()
+		buf = append(buf, v.root[:]...)
 	}
 	if s.mode.has(eagle) {
 		for j, t := range window[:len(window)-1] {

@@ -38,15 +38,15 @@ func TestSchemeVectors(t *testing.T) {
 			events: []uint64{10703402261835016479, 15234836411599629619},
 		},
 		{
-			name: "vllm, salt", scheme: "vllm_sha256_cbor", opt: &kvhash.Options{Seed: "0", Salt: "tenant-a"}, block: 4, n: 8,
+			name: "vllm, salt", scheme: "vllm_sha256_cbor", opt: &kvhash.Options{Seed: "0", Salt: "tenant-a", Variant: "pairs"}, block: 4, n: 8,
 			events: []uint64{17754051520933720667, 9897411972163752659},
 		},
 		{
-			name: "vllm, lora", scheme: "vllm_sha256_cbor", opt: &kvhash.Options{Seed: "0", LoRA: "adapter-a"}, block: 4, n: 8,
+			name: "vllm, lora", scheme: "vllm_sha256_cbor", opt: &kvhash.Options{Seed: "0", LoRA: "adapter-a", Variant: "pairs"}, block: 4, n: 8,
 			events: []uint64{16881089560406302860, 4238104958836785028},
 		},
 		{
-			name: "vllm, an object over two blocks", scheme: "vllm_sha256_cbor", opt: &kvhash.Options{Seed: "0"}, block: 4, n: 12, x: img,
+			name: "vllm, an object over two blocks", scheme: "vllm_sha256_cbor", opt: &kvhash.Options{Seed: "0", Variant: "pairs"}, block: 4, n: 12, x: img,
 			events: []uint64{10703402261835016479, 13189362410372227953, 12574565773640998574},
 		},
 		{
@@ -66,7 +66,7 @@ func TestSchemeVectors(t *testing.T) {
 			events: []uint64{0xdf3f619804a92fdb, 6050197725373788155},
 		},
 		{
-			name: "sglang, bigrams are the tokens of all pairs", scheme: "sglang", opt: &kvhash.Options{Eagle: true}, block: 2, n: 3,
+			name: "sglang, bigrams are the tokens of all pairs", scheme: "sglang", opt: &kvhash.Options{Variant: "eagle"}, block: 2, n: 3,
 			digests: []string{"f75a605a1fcbaea023eb618377547dbff016670bd1b0aeafce56232d837e0d71"}, // SHA-256 of 0 1 1 2
 		},
 		{
@@ -79,16 +79,45 @@ func TestSchemeVectors(t *testing.T) {
 			events: []uint64{17285939621594237469},
 		},
 		{
-			name: "trtllm UNVERIFIED", scheme: "trtllm", block: 4, n: 12,
+			name: "trtllm", scheme: "trtllm", block: 4, n: 12,
 			events: []uint64{733356887393045, 6310903394565074474, 13650271627978399492},
 		},
 		{
-			name: "trtllm UNVERIFIED, lora", scheme: "trtllm", opt: &kvhash.Options{LoRA: "7"}, block: 4, n: 8,
+			name: "trtllm, lora", scheme: "trtllm", opt: &kvhash.Options{LoRA: "7"}, block: 4, n: 8,
 			events: []uint64{1393599221341711815, 3681557875598130710},
 		},
+		{ // the functions of TensorRT-LLM's kv_cache_hash.py and _block_radix_tree.py
+			name: "trtllm, salt", scheme: "trtllm", opt: &kvhash.Options{Salt: "tenant-a"}, block: 4, n: 8,
+			events: []uint64{8960168036075564091, 10795683526358822218},
+		},
 		{
-			name: "trtllm UNVERIFIED, salt", scheme: "trtllm", opt: &kvhash.Options{Salt: "99"}, block: 4, n: 8,
-			events: []uint64{6057891855508444484, 13025555735996627591},
+			name: "trtllm, salt by BLAKE3", scheme: "trtllm", opt: &kvhash.Options{Salt: "tenant-a", Variant: "blake3"}, block: 4, n: 8,
+			events: []uint64{2783639199736656580, 3348462468048890687},
+		},
+		{
+			name: "trtllm v2", scheme: "trtllm_v2_sha256", block: 4, n: 8,
+			digests: []string{
+				"7b894451a88bc03088bd0c44f01139922b089a1ab691d157c273185c78ca83b2",
+				"181684b4f09a9fc1689624a565bc5c9ed96cede3e0863cf373463b1a93c45369",
+			},
+			events: []uint64{0x7b894451a88bc030, 0x181684b4f09a9fc1},
+		},
+		{
+			name: "trtllm v2, lora and salt", scheme: "trtllm_v2_sha256_64", opt: &kvhash.Options{LoRA: "7", Salt: "tenant-a"}, block: 4, n: 8,
+			events: []uint64{0x1c2b1c371b95a4e8, 0x8bb872fbc5cf1f7b},
+		},
+		{
+			name: "trtllm v2, salt by BLAKE3", scheme: "trtllm_v2_sha256", opt: &kvhash.Options{Salt: "tenant-a", Variant: "blake3"}, block: 4, n: 8,
+			events: []uint64{0xc1a829d1494ff637, 0x910fb6eb9c1c9397},
+		},
+		{ // python-xxhash, by the rule of llm-d's token_processor.go
+			name: "llm-d, xxh64", scheme: "llmd_xxh64", opt: &kvhash.Options{Model: "m"}, block: 4, n: 12,
+			events: []uint64{349715062492120793, 6282443139378594352, 15688655603663660235},
+		},
+		{
+			name: "llm-d, xxh64, object and salt", scheme: "llmd_xxh64", opt: &kvhash.Options{Model: "m", Seed: "s", Salt: "salt"}, block: 4, n: 12,
+			x:      &kvhash.Extras{Objects: []kvhash.Object{{ID: "img", At: 0, Len: 4}}},
+			events: []uint64{16851426815201080048, 7709664688087075847, 8662097498299242587},
 		},
 		{
 			name: "dynamo, seed", scheme: "dynamo", opt: &kvhash.Options{Seed: "1337"}, block: 4, n: 4,
@@ -119,19 +148,23 @@ func defaults(name string) *kvhash.Options {
 
 // The extra keys of a vLLM block, byte for byte.
 func TestVLLMKeys(t *testing.T) {
-	got := kvhash.AppendVLLMBlock(mustScheme(t, "vllm_xxhash_cbor", &kvhash.Options{NoneHash: make([]byte, 16), LoRA: "l", Salt: "s"}),
+	got := kvhash.AppendVLLMBlock(mustScheme(t, "vllm_xxhash_cbor", &kvhash.Options{NoneHash: make([]byte, 16), LoRA: "l", Salt: "s", Variant: "pairs"}),
 		[]uint32{23, 24, 255, 256, 65535, 65536, 1<<32 - 1}, []kvhash.Object{{ID: "a", At: 108}, {ID: "b", At: 76}}, 100, []byte{7})
 	want := "83" + "50" + strings.Repeat("00", 16) + "87" + "17" + "1818" + "18ff" + "190100" + "19ffff" + "1a00010000" + "1affffffff" +
 		"85" + "616c" + "82616108" + "82616237" + "6173" + "4107"
 	require.Equal(t, want, hex.EncodeToString(got))
-	got = kvhash.AppendVLLMBlock(mustScheme(t, "vllm_xxhash_cbor", &kvhash.Options{NoneHash: make([]byte, 16), BareObjects: true}),
+	got = kvhash.AppendVLLMBlock(mustScheme(t, "vllm_xxhash_cbor", &kvhash.Options{NoneHash: make([]byte, 16), Variant: "bare"}),
 		nil, []kvhash.Object{{ID: "a"}}, 0, nil)
 	require.Equal(t, "83"+"50"+strings.Repeat("00", 16)+"80"+"81"+"6161", hex.EncodeToString(got))
+	got = kvhash.AppendVLLMBlock(mustScheme(t, "vllm_xxhash_cbor", &kvhash.Options{NoneHash: make([]byte, 16), LoRA: "l=/p=q", Salt: "s"}),
+		nil, []kvhash.Object{{ID: "a", At: 8}}, 10, []byte{7})
+	require.Equal(t, "83"+"50"+strings.Repeat("00", 16)+"80"+"84"+"83"+"646c6f7261"+"616c"+"642f703d71"+"83"+"626d6d"+"6161"+"21"+
+		"82"+"6a63616368655f73616c74"+"6173"+"82"+"6d70726f6d70745f656d62656473"+"4107", hex.EncodeToString(got))
 }
 
 // Frames of 13 bytes: 20 positions of an object from token 8 on, in blocks of 8.
 func TestUniversal(t *testing.T) {
-	s := kvhash.Dynamo(kvhash.Options{Universal: true})
+	s := kvhash.Dynamo(kvhash.Options{Variant: "universal"})
 	x := &kvhash.Extras{Objects: []kvhash.Object{{Hash: 51966, At: 8, Len: 20}}}
 	want := []uint64{12126819726423666500, 17992028842846631365, 11404554070039239651, 8253484279813667136, 7812101232514091110}
 	if d := cmp.Diff(want, s.AppendLocal(nil, count(0, 40), 8, x)); d != "" {
@@ -150,7 +183,7 @@ func TestUniversalFrames(t *testing.T) {
 	}
 	raw := slices.Concat(frame(1, 1, 7), frame(0, 1, 0), frame(1, 0, 8), frame(1, 0, 9))
 	want := []uint64{xxh3.HashSeed(raw, kvhash.DynamoSeed), kvhash.Scheme{}.AppendLocal(nil, count(4, 4), 4, nil)[0]}
-	require.Equal(t, want, kvhash.Dynamo(kvhash.Options{Universal: true}).AppendLocal(nil, count(0, 8), 4, x))
+	require.Equal(t, want, kvhash.Dynamo(kvhash.Options{Variant: "universal"}).AppendLocal(nil, count(0, 8), 4, x))
 }
 
 // Objects by position belong to the blocks in which they have a token.
@@ -187,7 +220,7 @@ func TestOverlappingObjects(t *testing.T) {
 		require.NotEqual(t, hash(name, 8, image, video)[1], both[1], "the video ends in block 1 and the sound is named")
 		require.NotEqual(t, hash(name, 8, image, sound)[1], both[1], name)
 	}
-	for _, name := range []string{"dynamo", "llmd"} {
+	for _, name := range []string{"dynamo", "llmd", "llmd_xxh64"} {
 		require.NotEqual(t, hash(name, 4, image, video), hash(name, 4, image, video, sound), name)
 	}
 }
@@ -225,10 +258,11 @@ func TestLookup(t *testing.T) {
 	}
 	require.Equal(t, kvhash.Scheme{}, mustScheme(t, "dynamo", nil))
 	require.Equal(t, mustScheme(t, "vllm_sha256_cbor", &kvhash.Options{Seed: "vllm-none-hash"}), mustScheme(t, "vllm_sha256_cbor", nil))
-	both := &kvhash.Options{LoRA: "a", Salt: "b"}
-	require.Equal(t, mustScheme(t, "vllm_sha256_cbor", both), mustScheme(t, "vllm_sha256_cbor", nil).With("a", "b"))
-	require.Equal(t, mustScheme(t, "sglang", nil), mustScheme(t, "sglang", nil).With("a", "b"), "SGLang mixes in neither")
-	require.Equal(t, mustScheme(t, "trtllm", nil), mustScheme(t, "trtllm", nil).With("a", "b"), "these are no ids")
+	both := &kvhash.Options{LoRA: "a=p", Salt: "b"}
+	require.Equal(t, mustScheme(t, "vllm_sha256_cbor", both), mustScheme(t, "vllm_sha256_cbor", nil).With("a=p", "b"))
+	require.Equal(t, mustScheme(t, "sglang", nil), mustScheme(t, "sglang", nil).With("a", ""), "SGLang does not mix in adapters")
+	require.Equal(t, mustScheme(t, "sglang", &kvhash.Options{Salt: "b"}), mustScheme(t, "sglang", nil).With("a", "b"))
+	require.Equal(t, mustScheme(t, "trtllm", nil), mustScheme(t, "trtllm", nil).With("a", ""), "not an id")
 	for _, tt := range []struct {
 		scheme, option, why string
 		o                   kvhash.Options
@@ -238,19 +272,17 @@ func TestLookup(t *testing.T) {
 		{scheme: "vllm", why: "no such scheme"},
 		{scheme: "", why: "no such scheme"},
 		{scheme: "sglang", option: "LoRA", why: "does not enter", o: kvhash.Options{LoRA: "a"}},
-		{scheme: "sglang", option: "Salt", why: "does not enter", o: kvhash.Options{Salt: "a"}},
-		{scheme: "llmd", option: "Salt", why: "does not enter", o: kvhash.Options{Salt: "a"}},
 		{scheme: "trtllm", option: "Seed", why: "does not enter", o: kvhash.Options{Seed: "a"}},
-		{scheme: "trtllm", option: "Salt", why: "decimal", o: kvhash.Options{Salt: "a"}},
 		{scheme: "trtllm", option: "LoRA", why: "decimal", o: kvhash.Options{LoRA: "-1"}},
 		{scheme: "dynamo", option: "Seed", why: "decimal", o: kvhash.Options{Seed: "0x1"}},
-		{scheme: "dynamo", option: "Universal", why: "Eagle", o: kvhash.Options{Eagle: true, Universal: true}},
+		{scheme: "dynamo", option: "Variant", why: `is unknown: "bare"; known are ["eagle" "universal"]`, o: kvhash.Options{Variant: "bare"}},
+		{scheme: "vllm_sha256_cbor", option: "Variant", why: `known are ["bare" "pairs"]`, o: kvhash.Options{Variant: "universal"}},
+		{scheme: "vllm_sha256_cbor", option: "LoRA", why: "want name=path", o: kvhash.Options{LoRA: "a"}},
+		{scheme: "trtllm_v2_sha256", option: "LoRA", why: "decimal", o: kvhash.Options{LoRA: "a"}},
 		{scheme: "dynamo", option: "Model", why: "does not enter", o: kvhash.Options{Model: "m"}},
 		{scheme: "dynamo", option: "NoneHash", why: "does not enter", o: kvhash.Options{NoneHash: []byte{}}},
-		{scheme: "sglang", option: "BareObjects", why: "does not enter", o: kvhash.Options{BareObjects: true}},
-		{scheme: "llmd", option: "BareObjects", why: "does not enter", o: kvhash.Options{BareObjects: true}},
-		{scheme: "llmd", option: "Eagle", why: "does not enter", o: kvhash.Options{Eagle: true}},
-		{scheme: "llmd", option: "Universal", why: "does not enter", o: kvhash.Options{Universal: true}},
+		{scheme: "sglang", option: "Variant", why: "is unknown", o: kvhash.Options{Variant: "bare"}},
+		{scheme: "llmd", option: "Variant", why: "does not enter", o: kvhash.Options{Variant: "bare"}},
 		{scheme: "vllm_xxhash_cbor", option: "Seed", why: "random"},
 		{scheme: "vllm_xxhash_cbor", option: "NoneHash", why: "has 8 bytes, want 16", o: kvhash.Options{NoneHash: make([]byte, 8)}},
 		{scheme: "vllm_sha256_cbor", option: "NoneHash", why: "has 16 bytes, want 32", o: kvhash.Options{NoneHash: make([]byte, 16)}},
@@ -291,3 +323,88 @@ func TestAppendKinds(t *testing.T) {
 		})
 	}
 }
+
+// The digests of BLAKE3's own test inputs (bytes 0 to 250, repeated), from the package of PyPI.
+func TestBlake3(t *testing.T) {
+	in := make([]byte, 31744)
+	for i := range in {
+		in[i] = byte(i % 251)
+	}
+	for n, want := range map[int]string{
+		0: "af1349b9f5f9a1a6a0404dea36dcc949", 1: "2d3adedff11b61f14c886e35afa03673", 63: "e9bc37a594daad83be9470df7f7b3798",
+		64: "4eed7141ea4a5cd4b788606bd23f46e2", 65: "de1e5fa0be70df6d2be8fffd0e99ceaa", 1023: "10108970eeda3eb932baac1428c7a216",
+		1024: "42214739f095a406f3fc83deb889744a", 1025: "d00278ae47eb27b34faecf67b4fe263f", 2048: "e776b6028c7cd22a4d0ba182a8bf6220",
+		2049: "5f4d72f40d7a5f82b15ca2b2e44b1de3", 3072: "b98cb0ff3623be03326b373de6b90952", 3073: "7124b49501012f81cc7f11ca069ec922",
+		4096: "015094013f57a5277b59d8475c050104", 4097: "9b4052b38f1c5fc8b1f9ff7ac7b27cd2", 5121: "628bd2cb2004694adaab7bbd778a25df",
+		8193: "bab6c09cb8ce8cf459261398d2e7aef3", 31744: "62b6960e1a44bcc1eb1a611a8d6235b6",
+	} {
+		require.Equal(t, want, hex.EncodeToString(kvhash.Blake3(in[:n])[:16]), n)
+	}
+}
+
+// The same bytes by XXH64, from python-xxhash.
+func TestXXH64(t *testing.T) {
+	in := make([]byte, 100)
+	for i := range in {
+		in[i] = byte(i)
+	}
+	for n, want := range map[int]uint64{
+		0: 0xef46db3751d8e999, 1: 0xe934a84adb052768, 3: 0xe5c7bb4533bc65dd, 4: 0xffced8604453cc1e, 7: 0x14cc643f630c72d2, 8: 0x884a173614b81b8d,
+		31: 0xc346d2b59b4d8ee1, 32: 0xcbf59c5116ff32b4, 33: 0xc535d1acafb8ead, 63: 0xe26aa9e2a95f8e4f, 64: 0xf7c67301db6713f0, 100: 0x6ac1e58032166597,
+	} {
+		require.Equal(t, want, kvhash.XXH64(in[:n]), n)
+	}
+}
+
+// A prompt that is hashed in two parts has the hashes of the whole one, in every scheme.
+func TestAfter(t *testing.T) {
+	x := &kvhash.Extras{Objects: []kvhash.Object{{Hash: 3, ID: "a", At: 3, Len: 7}, {Hash: 1, ID: "b", At: 11, Len: 2}}}
+	for _, name := range kvhash.Names() {
+		for _, eagle := range []bool{false, true} {
+			opt := &kvhash.Options{Salt: "s", LoRA: "7=p", Variant: map[bool]string{true: "eagle"}[eagle]}
+			switch {
+			case eagle && name != "dynamo" && name != "sglang":
+				continue
+			case name == "sglang":
+				opt.LoRA = ""
+			case name == "vllm_xxhash_cbor":
+				opt.Seed = "0"
+			case strings.HasPrefix(name, "trtllm"):
+				opt.LoRA = "7"
+			}
+			s := mustScheme(t, name, opt)
+			tokens := count(0, 27)
+			for _, x := range []*kvhash.Extras{nil, x} {
+				whole, digests := s.AppendBlocks(nil, tokens, 4, x), s.AppendDigests(nil, tokens, 4, x)
+				size := s.DigestLen()
+				for n := 1; n < len(whole); n++ {
+					rest := s.After(digests[(n-1)*size : n*size])
+					var y *kvhash.Extras
+					if x != nil {
+						y = new(kvhash.Extras)
+						for _, o := range x.Objects {
+							o.At -= n * 4
+							y.Objects = append(y.Objects, o)
+						}
+					}
+					require.Equal(t, whole[n:], rest.AppendBlocks(nil, tokens[4*n:], 4, y), "%s after %d", name, n)
+					require.Equal(t, digests[n*size:], rest.AppendDigests(nil, tokens[4*n:], 4, y), "%s after %d", name, n)
+					c := kvhash.NewChain(4, rest)
+					c.SetExtras(y)
+					for _, token := range tokens[4*n:] {
+						c.Append(token)
+					}
+					require.Equal(t, whole[n:], c.Blocks(), "%s after %d", name, n)
+					if opt.Salt != "" && name != "dynamo" {
+						require.Equal(t, rest, rest.With("", "other"), name)
+					}
+					require.Equal(t, rest, s.After(digests[(n-1)*size:n*size]))
+				}
+			}
+			require.Panics(t, func() { s.After(digestsOf(s)[1:]) })
+		}
+	}
+}
+
+// digestsOf returns a digest of the right length.
+func digestsOf(s kvhash.Scheme) []byte { return make([]byte, s.DigestLen()) }

@@ -37,8 +37,9 @@ func (s *Scheme) sum(digest *[32]byte, b []byte) {
 }
 
 // hashVLLM computes the digest of one block, H(CBOR [parent digest, tokens, extra keys or null]), like
-// hash_block_tokens and generate_block_hash_extra_keys in vllm/v1/core/kv_cache_utils.py of August 2026. The order of
-// extra keys is: LoRA name, objects, cache salt (first block only), digest of prompt embeddings.
+// hash_block_tokens and generate_block_hash_extra_keys in vllm/v1/core/kv_cache_utils.py of 0.32. The order of extra keys
+// is: LoRA adapter, objects, cache salt (first block only), digest of prompt embeddings. Since 0.32 each is an array that
+// begins with its source, and the adapter's contains its path.
 //
 // One case differs: if output completes a block that begins in the prompt, vLLM includes only the last object of the
 // prompt, but includes all objects when the same tokens are part of a prompt. hashVLLM always includes all.
@@ -56,13 +57,13 @@ func (s *Scheme) hashVLLM(buf []byte, digest *[32]byte, i int, tokens []uint32, 
 	} else {
 		v.namespace = ""
 	}
-	buf = v.append(buf, parent, tokens, start, s.mode.has(bare), objects, embed)
+	buf = v.append(buf, s.mode, parent, tokens, start, objects, embed)
 	s.sum(digest, buf)
 	return buf
 }
 
 // append appends the CBOR of a block.
-func (v *settings) append(buf, parent []byte, tokens []uint32, start int, bare bool, objects []Object, embed []byte) []byte {
+func (v *settings) append(buf []byte, m mode, parent []byte, tokens []uint32, start int, objects []Object, embed []byte) []byte {
 	buf = appendHead(buf, cborArray, 3)
 	buf = appendBytes(buf, parent)
 	buf = appendTokenArray(buf, tokens)
@@ -76,22 +77,35 @@ func (v *settings) append(buf, parent []byte, tokens []uint32, start int, bare b
 		return append(buf, cborNull)
 	}
 	buf = appendHead(buf, cborArray, uint64(keys))
+	tag := func(source string, values uint64) {
+		if !m.has(pairs) {
+			buf = appendText(appendHead(buf, cborArray, 1+values), source)
+		}
+	}
 	if v.lora != "" {
-		buf = appendText(buf, v.lora)
+		tag("lora", 2)
+		if buf = appendText(buf, v.lora); !m.has(pairs) {
+			buf = appendText(buf, v.path)
+		}
 	}
 	for _, o := range objects {
-		if bare {
+		if m.has(bare) {
 			buf = appendText(buf, o.ID)
 			continue
 		}
-		buf = appendHead(buf, cborArray, 2)
+		tag("mm", 2)
+		if m.has(pairs) {
+			buf = appendHead(buf, cborArray, 2)
+		}
 		buf = appendText(buf, o.ID)
 		buf = appendInt(buf, o.At-start)
 	}
 	if v.namespace != "" {
+		tag("cache_salt", 1)
 		buf = appendText(buf, v.namespace)
 	}
 	if embed != nil {
+		tag("prompt_embeds", 1)
 		buf = appendBytes(buf, embed)
 	}
 	return buf

@@ -26,22 +26,21 @@ Blockhash computes the hashes by which serving engines name the blocks of a prom
 
 Each line of the files, or of stdin, is a JSON object:
   tokens     the ids of the prompt
-  scheme, block, seed, salt, lora, model, none_hash, eagle, universal, bare
+  scheme, block, seed, salt, lora, model, none_hash, variant
              settings that take precedence over the flags; seed, salt and lora may be numbers
   mm         objects such as images, a list for each block: null, or a list of hashes. A hash is a number or a string;
              dynamo needs 64-bit numbers. An entry may be a pair [hash, offset]: the offset is counted from the start of
-             the block, negative if the object began earlier. Only vLLM hashes offsets.
+             the block, negative if the object began earlier. Only vLLM hashes offsets; entries without them are
+             hashed in its variant bare.
   objects    objects by their position in the prompt, instead of mm: [{"hash" or "id","at","len"}], in order
 Only tokens is required; null is treated as absent, and other fields are ignored.
 
 Each line of output is {"id","hashes","digests","local","lineage"}:
   hashes     64-bit numbers of the complete blocks as decimal strings, as in the engine's events: signed for sglang
-  digests    what the engine chains, in hex, for vLLM and SGLang
+  digests    what the engine chains, in hex, for vLLM, SGLang and trtllm_v2_sha256
   local      local hashes, for dynamo
   lineage    positional lineage hashes in hex, for dynamo with -lineage
 A bad record gives {"id","error"}; the others are hashed all the same, and the exit status is 1.
-
-The scheme trtllm has not been compared with a running engine.
 
 Example:
   echo '{"id":1,"tokens":[0,1,2,3]}' | blockhash -scheme dynamo -block 4
@@ -56,12 +55,10 @@ func run(args []string, stdin io.Reader, stdout io.Writer) error {
 	flags.IntVar(&s.Block, "block", 0, "`tokens` in a block")
 	flags.StringVar((*string)(&s.Seed), "seed", "", "vLLM's PYTHONHASHSEED, llm-d's hash seed, Dynamo's seed")
 	flags.StringVar((*string)(&s.Salt), "salt", "", "cache salt, Dynamo's cache namespace")
-	flags.StringVar((*string)(&s.LoRA), "lora", "", "`name` of the adapter")
+	flags.StringVar((*string)(&s.LoRA), "lora", "", "`name` of the adapter; name=path for vLLM since 0.32, a number for trtllm")
 	flags.StringVar(&s.Model, "model", "", "`name` of the model, for llmd")
 	flags.StringVar(&s.NoneHash, "none-hash", "", "vLLM's NONE_HASH in `hex`, instead of a seed")
-	flags.BoolVar(&s.Eagle, "eagle", false, "the engine decodes with EAGLE: dynamo, sglang")
-	flags.BoolVar(&s.Universal, "universal", false, "dynamo: objects as frames of 13 bytes")
-	flags.BoolVar(&s.Bare, "bare", false, "vLLM: objects without offsets")
+	flags.StringVar(&s.Variant, "variant", "", "`form` of the hashes: eagle (dynamo, sglang), universal (dynamo), pairs, bare (vLLM before 0.32), blake3 (trtllm); by default the newest")
 	lineage := flags.Bool("lineage", false, "dynamo: print lineage hashes")
 	if err := flags.Parse(args); err != nil {
 		return err

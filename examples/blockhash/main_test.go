@@ -54,7 +54,7 @@ func TestRecords(t *testing.T) {
 		},
 		{
 			"vllm, no offsets", `{"id":1,"scheme":"vllm_xxhash_cbor","seed":0,"block":2,"tokens":[0,1,2,3],"mm":[["a"],["a","b"]]}`,
-			"same as " + `{"id":1,"scheme":"vllm_xxhash_cbor","seed":0,"block":2,"bare":true,"tokens":[0,1,2,3],` +
+			"same as " + `{"id":1,"scheme":"vllm_xxhash_cbor","seed":0,"block":2,"variant":"bare","tokens":[0,1,2,3],` +
 				`"objects":[{"id":"a","at":1,"len":2},{"id":"b","at":3,"len":1}]}`,
 		},
 		{
@@ -72,7 +72,7 @@ func TestRecords(t *testing.T) {
 		},
 		{"trtllm", `{"id":1,"scheme":"trtllm","lora":7,"salt":null,"tokens":[0,1,2,3]}`, `{"id":1,"hashes":["1393599221341711815"]}`},
 		{
-			"universal", `{"id":1,"universal":true,"block":8,"tokens":[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15],` +
+			"universal", `{"id":1,"variant":"universal","block":8,"tokens":[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15],` +
 				`"objects":[{"hash":51966,"at":8,"len":20}]}`,
 			`{"id":1,"hashes":["12126819726423666500","10978924218451869791"],"local":["12126819726423666500","17992028842846631365"]}`,
 		},
@@ -119,16 +119,16 @@ func TestBadRecords(t *testing.T) {
 		{`{"id":2,"tokens":[1,null]}`, "tokens[1] is null, want"},
 		{`{"id":2,"tokens":[[1,2]]}`, "tokens[0] is [1,2], want"},
 		{`{"id":2,"tokens":[],"block":-1}`, "block size is -1"},
-		{`{"id":2,"tokens":[],"block":9223372036854775807,"eagle":true}`, "block "},
+		{`{"id":2,"tokens":[],"block":9223372036854775807,"variant":"eagle"}`, "block "},
 		{`{"id":2,"tokens":[],"block":"4"}`, `block is "4", want a whole number`},
 		{`{"id":2,"tokens":[],"block":99999999999999999999}`, "block is 99999999999999999999, want a whole number"},
 		{`{"id":2,"tokens":[],"scheme":7}`, "scheme is 7, want a string"},
 		{`{"id":2,"tokens":[],"scheme":"vllm_sha256"}`, `scheme: "vllm_sha256": vLLM hashes Python's pickle`},
 		{`{"id":2,"tokens":[],"scheme":"sglang","lora":"a"}`, "lora: does not enter the hashes of this scheme (scheme sglang)"},
 		{`{"id":2,"tokens":[],"scheme":"vllm_xxhash_cbor"}`, "seed: is missing"},
-		{`{"id":2,"tokens":[],"scheme":"sglang","bare":true}`, "bare: does not enter"},
-		{`{"id":2,"tokens":[],"eagle":true,"universal":true}`, "universal: does not go with Eagle"},
-		{`{"id":2,"tokens":[],"eagle":"yes"}`, `eagle is "yes", want true or false`},
+		{`{"id":2,"tokens":[],"scheme":"llmd","variant":"bare"}`, "variant: does not enter"},
+		{`{"id":2,"tokens":[],"variant":"pairs"}`, `variant: is unknown: "pairs"; known are ["eagle" "universal"]`},
+		{`{"id":2,"tokens":[],"variant":true}`, `variant is true, want a string`},
 		{`{"id":2,"tokens":[],"salt":{}}`, "salt is {}, want a string or a number"},
 		{`{"id":2,"tokens":[],"seed":[]}`, "seed is [], want a string or a number"},
 		{`{"id":2,"tokens":[],"model":"` + strings.Repeat("x", 50) + `","lora":false}`, "lora is false, want"},
@@ -146,7 +146,7 @@ func TestBadRecords(t *testing.T) {
 		{`{"id":2,"tokens":[1],"mm":[[["1",4]]]}`, "outside a block"},
 		{`{"id":2,"tokens":[1,2,3,4,5],"mm":[null,[["1",-1]]]}`, "not in the previous block"},
 		{`{"id":2,"tokens":[1],"mm":[[1]],"objects":[]}`, "mutually exclusive"},
-		{`{"id":2,"tokens":[1],"mm":[[1]],"universal":true}`, "positions"},
+		{`{"id":2,"tokens":[1],"mm":[[1]],"variant":"universal"}`, "positions"},
 		{`{"id":2,"tokens":[1],"mm":[[1]],"scheme":"sglang"}`, "does not hash objects"},
 		{`{"id":2,"tokens":[1],"mm":[["1",["2",0]]],"scheme":"vllm_sha256_cbor"}`, "some do not"},
 		{`{"id":2,"tokens":[1],"objects":{}}`, "objects is {}, want a list of objects"},
@@ -248,7 +248,10 @@ func TestGolden(t *testing.T) {
 	for _, v := range read("dynamo_hashes.json").(dict)["dynamo"].([]any) {
 		c, in := v.(dict), v.(dict)["input"].(dict)
 		rec := dict{"scheme": "dynamo", "tokens": in["toks"], "block": in["bs"]}
-		for _, k := range []string{"lora", "salt", "mm", "eagle"} {
+		if in["eagle"] != nil {
+			rec["variant"] = "eagle"
+		}
+		for _, k := range []string{"lora", "salt", "mm"} {
 			if in[k] != nil {
 				rec[k] = in[k]
 			}
@@ -258,7 +261,7 @@ func TestGolden(t *testing.T) {
 			for _, r := range runs {
 				list = append(list, dict{"hash": r.(dict)["mm_hash"], "at": r.(dict)["offset"], "len": r.(dict)["length"]})
 			}
-			rec["objects"], rec["universal"] = list, true
+			rec["objects"], rec["variant"] = list, "universal"
 		}
 		add(rec, dict{"hashes": c["sequence_hashes"], "local": c["local_block_hashes"], "lineage": c["plh_hex"]})
 	}
@@ -269,7 +272,7 @@ func TestGolden(t *testing.T) {
 			require.NotEmpty(t, c["note"])
 			continue
 		}
-		rec := dict{"scheme": fmt.Sprint("vllm_", c["hash_fn"]), "seed": c["PYTHONHASHSEED"], "tokens": c["tokens"], "block": c["block_size"]}
+		rec := dict{"scheme": fmt.Sprint("vllm_", c["hash_fn"]), "seed": c["PYTHONHASHSEED"], "tokens": c["tokens"], "block": c["block_size"], "variant": "pairs"}
 		if s, ok := c["tokens"].(string); ok {
 			var to int
 			_, err := fmt.Sscanf(s, "0..%d", &to)
@@ -292,7 +295,7 @@ func TestGolden(t *testing.T) {
 	rec := dict{"scheme": "vllm_sha256_cbor", "tokens": tokens, "block": chain["block_size"]}
 	add(rec, dict{"hashes": chain["int64"], "digests": chain["hashes"]})
 	for _, v := range up["seed0_tokens_1000_1127_bs128"].([]any) {
-		rec := dict{"scheme": "vllm_sha256_cbor", "seed": "0", "tokens": upTo(1000, 1127), "block": 128}
+		rec := dict{"scheme": "vllm_sha256_cbor", "seed": "0", "tokens": upTo(1000, 1127), "block": 128, "variant": "pairs"}
 		keys([]any{v.(dict)["extra_keys"]}, rec)
 		add(rec, dict{"digests": []any{v.(dict)["hash"]}})
 	}
@@ -302,9 +305,12 @@ func TestGolden(t *testing.T) {
 		rec := dict{"scheme": "sglang", "tokens": c["tokens"], "block": c["page_size"]}
 		add(rec, dict{"hashes": c["event_int64"], "digests": c["sha256_hex"]})
 	}
-	for _, v := range others["trtllm"].([]any) { // UNVERIFIED
+	for _, v := range others["trtllm"].([]any) {
 		c := v.(dict)
-		rec := dict{"scheme": "trtllm", "tokens": c["tokens"], "block": c["tokens_per_block"], "lora": c["lora_task_id"], "salt": c["cache_salt_id"]}
+		if c["cache_salt_id"] != nil {
+			continue // the ID of an unknown salt
+		}
+		rec := dict{"scheme": "trtllm", "tokens": c["tokens"], "block": c["tokens_per_block"], "lora": c["lora_task_id"]}
 		add(rec, dict{"hashes": c["hashes"]})
 	}
 	for _, v := range others["llmd"].([]any) {

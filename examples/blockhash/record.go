@@ -25,16 +25,14 @@ const (
 
 // settings come from flags and from records; records take precedence.
 type settings struct {
-	Scheme    string
-	Block     int
-	Seed      text
-	Salt      text
-	LoRA      text
-	Model     string
-	NoneHash  string
-	Eagle     bool
-	Universal bool
-	Bare      bool
+	Scheme   string
+	Block    int
+	Seed     text
+	Salt     text
+	LoRA     text
+	Model    string
+	NoneHash string
+	Variant  string
 }
 
 // text is a string, or a number as it is written.
@@ -54,8 +52,7 @@ func (t *text) UnmarshalJSON(b []byte) error {
 
 // fieldNames maps the fields of [kvhash.Options] to names in a record; flags have hyphens instead of underscores.
 var fieldNames = map[string]string{
-	"LoRA": "lora", "Salt": "salt", "Seed": "seed", "NoneHash": "none_hash", "Model": "model", "Eagle": "eagle", "Universal": "universal",
-	"BareObjects": "bare",
+	"LoRA": "lora", "Salt": "salt", "Seed": "seed", "NoneHash": "none_hash", "Model": "model", "Variant": "variant",
 }
 
 // fault names an invalid setting. Its name is the name of the field in a record.
@@ -66,7 +63,7 @@ func (e *fault) Error() string { return e.name + ": " + e.why }
 func (s *settings) scheme() (kvhash.Scheme, error) {
 	o := kvhash.Options{
 		LoRA: string(s.LoRA), Salt: string(s.Salt), Seed: string(s.Seed), Model: s.Model,
-		Eagle: s.Eagle, Universal: s.Universal, BareObjects: s.Bare,
+		Variant: s.Variant,
 	}
 	if s.NoneHash != "" {
 		var err error
@@ -106,15 +103,15 @@ func (r *record) read(line []byte) error {
 		return errors.New("is not a JSON object")
 	}
 	r.ID, r.Tokens = m["id"], m["tokens"]
-	const str, strOrNumber, whole, onOff = "a string", "a string or a number", "a whole number", "true or false"
+	const str, strOrNumber, whole = "a string", "a string or a number", "a whole number"
 	for _, f := range []struct {
 		name string
 		to   any
 		want string
 	}{
 		{"scheme", &r.Scheme, str}, {"block", &r.Block, whole}, {"seed", &r.Seed, strOrNumber}, {"salt", &r.Salt, strOrNumber},
-		{"lora", &r.LoRA, strOrNumber}, {"model", &r.Model, str}, {"none_hash", &r.NoneHash, str}, {"eagle", &r.Eagle, onOff},
-		{"universal", &r.Universal, onOff}, {"bare", &r.Bare, onOff},
+		{"lora", &r.LoRA, strOrNumber}, {"model", &r.Model, str}, {"none_hash", &r.NoneHash, str},
+		{"variant", &r.Variant, str},
 	} {
 		if err := readField(f.name, m[f.name], f.to, f.want); err != nil {
 			return err
@@ -243,7 +240,7 @@ func readEntry(name string, raw json.RawMessage) (e entry, err error) {
 	return e, nil
 }
 
-// extras returns the inputs of the hashes other than tokens, or nil. It sets Bare if the entries of mm have no offsets.
+// extras returns the inputs of the hashes other than tokens, or nil. It sets Variant if the entries of mm have no offsets.
 func (r *record) extras(tokens int) (*kvhash.Extras, error) {
 	if r.MM == nil && r.Objects == nil {
 		return nil, nil
@@ -251,9 +248,9 @@ func (r *record) extras(tokens int) (*kvhash.Extras, error) {
 	switch {
 	case r.MM != nil && r.Objects != nil:
 		return nil, errors.New("mm and objects are mutually exclusive")
-	case r.Scheme == "sglang" || r.Scheme == "trtllm":
+	case r.Scheme == "sglang" || strings.HasPrefix(r.Scheme, "trtllm"):
 		return nil, fmt.Errorf("scheme %s does not hash objects; put their tokens into tokens", r.Scheme)
-	case r.MM != nil && r.Universal:
+	case r.MM != nil && r.Variant == "universal":
 		return nil, errors.New("universal requires the positions of objects: use objects instead of mm")
 	case len(r.MM) > (tokens+r.Block-1)/r.Block:
 		return nil, fmt.Errorf("mm has %d blocks, which does not match %d tokens", len(r.MM), tokens)
@@ -305,7 +302,9 @@ func (r *record) extras(tokens int) (*kvhash.Extras, error) {
 		if pairs > 0 && bare > 0 {
 			return nil, errors.New("mm: some entries have offsets and some do not")
 		}
-		r.Bare = r.Bare || bare > 0
+		if bare > 0 {
+			r.Variant = "bare"
+		}
 	}
 	return x, nil
 }

@@ -68,25 +68,43 @@ func (o oracle) digests(tokens []uint32, block int, x *kvhash.Extras) (all []byt
 	}
 	for i := 0; (i+1)*block <= len(tokens); i++ {
 		var keys []any
+		pairs, bare := o.opt.Variant != "", o.opt.Variant == "bare"
+		tagged := func(key ...any) any { // vLLM 0.32 begins each key with its source
+			switch {
+			case !pairs:
+				return key
+			case len(key) == 2 || key[0] == "lora":
+				return key[1]
+			}
+			return key[1:]
+		}
 		if o.opt.LoRA != "" && !llmd {
-			keys = append(keys, o.opt.LoRA)
+			name, path, _ := strings.Cut(o.opt.LoRA, "=")
+			if pairs {
+				name = o.opt.LoRA
+			}
+			keys = append(keys, tagged("lora", name, path))
 		}
 		for _, obj := range x.Objects {
 			switch {
 			case obj.At+obj.Len <= i*block || obj.At >= (i+1)*block:
 			case llmd:
 				keys = append(keys, struct{ Hash string }{obj.ID})
-			case o.opt.BareObjects:
+			case bare:
 				keys = append(keys, obj.ID)
 			default:
-				keys = append(keys, []any{obj.ID, obj.At - i*block})
+				keys = append(keys, tagged("mm", obj.ID, obj.At-i*block))
 			}
 		}
-		if o.opt.Salt != "" && i == 0 {
-			keys = append(keys, o.opt.Salt)
+		switch {
+		case o.opt.Salt == "" || i > 0:
+		case llmd:
+			keys = append(keys, struct{ Hash string }{o.opt.Salt})
+		default:
+			keys = append(keys, tagged("cache_salt", o.opt.Salt))
 		}
 		if i < len(x.Embeds) && x.Embeds[i] != nil && !llmd {
-			keys = append(keys, x.Embeds[i])
+			keys = append(keys, tagged("prompt_embeds", x.Embeds[i]))
 		}
 		var extra any
 		if keys != nil {
@@ -112,11 +130,14 @@ func TestBlockHashCBOR(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := oracle{scheme: rapid.SampledFrom([]string{"vllm_sha256_cbor", "vllm_xxhash_cbor", "llmd"}).Draw(t, "scheme"), enc: enc}
 		o.opt.Seed, o.opt.LoRA = text.Draw(t, "seed"), text.Draw(t, "lora")
+		o.opt.Salt = text.Draw(t, "salt")
 		if o.scheme == "llmd" {
 			o.opt.Model = text.Draw(t, "model")
 		} else {
-			o.opt.Salt = text.Draw(t, "salt")
-			o.opt.BareObjects = rapid.Bool().Draw(t, "bare")
+			o.opt.Variant = rapid.SampledFrom([]string{"", "pairs", "bare"}).Draw(t, "variant")
+			if o.opt.LoRA != "" && o.opt.Variant == "" {
+				o.opt.LoRA = "a" + o.opt.LoRA + "=" + text.Draw(t, "path")
+			}
 			xxhash := o.scheme == "vllm_xxhash_cbor" // has no default seed
 			if xxhash && o.opt.Seed == "" || rapid.Bool().Draw(t, "none") {
 				n := 32

@@ -3,6 +3,7 @@ module github.com/weft-go/weft/internal/conformance
 go 1.26.0
 
 require (
+	github.com/cespare/xxhash/v2 v2.3.0
 	github.com/fxamacker/cbor/v2 v2.9.6
 	github.com/google/go-cmp v0.7.0
 	github.com/stretchr/testify v1.12.1
@@ -10,6 +11,7 @@ require (
 	github.com/weft-go/weft/parsers v0.1.0
 	github.com/weft-go/weft/protocols v0.1.0
 	github.com/weft-go/weft/tokenizers v0.1.0
+	github.com/zeebo/blake3 v0.2.4
 	github.com/zeebo/xxh3 v1.1.0
 	pgregory.net/rapid v1.3.0
 )

@@ -16,7 +16,7 @@ type Result struct {
 	Known   int // already stored: nothing changed
 	Removed int // removed; a block with two engine hashes counts for each
 	Pending int // kept until their parent is known
-	Ignored int // of another size, of another kind of attention, without tokens, unknown, malformed
+	Ignored int // of another size or kind of attention, without tokens, with an Offset, unknown, malformed
 }
 
 // Add applies an event of the worker. It is for callers that receive events in order and lose none; for batches that
@@ -127,6 +127,10 @@ func (x *Index) store(w, source *worker, ev *kvevent.Event) (res Result) {
 	}
 	if ev.Tier > kvevent.NumTiers || ev.HasParent && slices.Contains(ev.BlockHashes, ev.Parent) {
 		source.unknown = true // an unknown tier, or its own parent
+		return Result{Ignored: n}
+	}
+	if ev.Offset != 0 {
+		source.unknown = true // objects and namespace of the blocks before are unknown, so that hashes of tokens may be wrong
 		return Result{Ignored: n}
 	}
 	ratio, ok := x.fits(source, ev)

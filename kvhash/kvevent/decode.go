@@ -58,6 +58,10 @@ type DecoderOptions struct {
 	// MaxTokens limits the tokens of an event; 0 means 16,777,216. The limit for the blocks of an event is a sixteenth
 	// of it, and the limit for the events and for the batches of a payload is a sixteenth of that.
 	MaxTokens int
+	// TextOnly specifies that the model takes no images or other objects. Arrays of vLLM before 0.26 contain the cache
+	// salt and identifiers of objects in one form: a string of 64 hexadecimal digits is then an identifier, unless
+	// TextOnly is set.
+	TextOnly bool
 }
 
 // tally holds the counters of a decoder.
@@ -65,9 +69,9 @@ type tally struct {
 	Batches   uint64 // appended, damaged ones included
 	Events    uint64 // in these
 	Damaged   uint64 // batches
-	Malformed uint64 // events with a missing field or a value of the wrong type: skipped, and the batch is damaged
+	Malformed uint64 // events with a missing field, a value of the wrong type or tokens without a block: skipped, and the batch is damaged
 	Unknown   uint64 // events of an unknown type: skipped
-	Elsewhere uint64 // events of an unknown medium, locality or residency domain: skipped
+	Elsewhere uint64 // events of an unknown medium or residency domain: skipped
 	Partial   uint64 // blocks with fewer tokens than the block size: omitted
 	Fields    uint64 // unknown keys and elements: skipped
 }
@@ -116,10 +120,16 @@ type Decoder struct {
 	r        reader
 	scratch  []byte // the payload as msgpack, if it was JSON
 	fromJSON bool
-	damaged  bool // an event of this batch could not be decoded
-	batches  int  // of this payload
+	damaged  bool         // an event of this batch could not be decoded
+	fault    *DecodeError // of the first invalid event of this payload
+	batches  int          // of this payload
+	topic    string       // of the last message
 
 	events  []Event
+	from    []int      // for each event, its position in the payload
+	starts  []int      // for each batch, the number of its first event
+	at      int        // position of the event that is being read
+	offsets []int      // of the event that is being read
 	hashes  []uint64   // of blocks
 	tokens  []uint32   // of blocks
 	objects [][]uint64 // for each block, parts of keys
@@ -147,19 +157,28 @@ func NewDecoder(f Format, o *DecoderOptions) *Decoder {
 	return d
 }
 
-// Skipped returns the number of events that were skipped: those of an unknown type, medium, locality or residency domain, and malformed
+// Skipped returns the number of events that were skipped: those of an unknown type, medium or residency domain, and malformed
 // ones, whose batch is then damaged.
 func (d *Decoder) Skipped() uint64 {
 	c := &d.counts
 	return c.Malformed + c.Unknown + c.Elsewhere
 }
 
-// AppendFrames decodes a message of vLLM or SGLang over ZMQ and appends its batch to dst: the topic, the sequence
-// number in 8 bytes, and the payload. In the reply to a replay request the topic may be empty or missing, as publishers
-// differ, and a DEALER socket receives an empty frame before it. The end of a replay is a batch with the sequence
-// number [EndOfReplay] and no events. The error, if any, is a [*DecodeError]. If the frames are valid but the payload
-// is not, the batch is appended with the events before the fault, as by [Decoder.Append].
+// AppendFrames decodes a message over ZMQ and appends its batches to dst. [Decoder.Topic] returns its topic. The error,
+// if any, is a [*DecodeError]. If the frames are valid but the payload is not, batches are appended with the events
+// before the fault, as by [Decoder.Append].
+//
+// A message of vLLM or SGLang is the topic, the sequence number in 8 bytes, and the payload of one batch. In the reply
+// to a replay request the topic may be empty or missing, as publishers differ, and a DEALER socket receives an empty
+// frame before it. The end of a replay is a batch with the sequence number [EndOfReplay] and no events.
+//
+// A message of Dynamo's event plane is the topic, the publisher's ID and the number of the message in 8 bytes each, and
+// an envelope that contains RouterEvents. Each becomes a batch with its own number.
 func (d *Decoder) AppendFrames(dst []Batch, frames [][]byte) ([]Batch, error) {
+	d.topic, d.starts = "", d.starts[:0]
+	if d.format == Dynamo {
+		return d.planeFrames(dst, frames)
+	}
 	if len(frames) == 4 && len(frames[0]) == 0 {
 		frames = frames[1:]
 	}
@@ -169,6 +188,9 @@ func (d *Decoder) AppendFrames(dst []Batch, frames [][]byte) ([]Batch, error) {
 	number, payload := frames[len(frames)-2], frames[len(frames)-1]
 	if len(number) != 8 {
 		return dst, &DecodeError{Offset: -1, reason: "sequence number of " + strconv.Itoa(len(number)) + " bytes instead of 8"}
+	}
+	if len(frames) == 3 {
+		d.topic = d.names.get(frames[0])
 	}
 	seq := binary.BigEndian.Uint64(number)
 	if seq == EndOfReplay {
@@ -192,11 +214,12 @@ func (d *Decoder) AppendFrames(dst []Batch, frames [][]byte) ([]Batch, error) {
 // events up to the fault and marked as damaged. A Stream treats its sequence number as received, because a replay would
 // have the same bytes, and the worker is Degraded. The rank of a damaged batch of vLLM or SGLang is unknown, because it
 // comes last, so its time is not set. An event that is a well-formed value but not a valid event is skipped: the batch
-// is marked as damaged, and there is no error.
+// is marked as damaged and contains the other events, and the error identifies the first invalid event and its field.
 func (d *Decoder) Append(dst []Batch, payload []byte) ([]Batch, error) {
 	d.events, d.hashes, d.tokens = d.events[:0], d.hashes[:0], d.tokens[:0]
 	d.objects, d.keys = d.objects[:0], d.keys[:0]
-	d.damaged, d.batches = false, 0
+	d.from, d.starts, d.at = d.from[:0], d.starts[:0], 0
+	d.damaged, d.fault, d.batches = false, nil, 0
 	d.r = reader{buf: payload}
 	if d.format == Compact {
 		dst = d.compact(dst)
@@ -224,20 +247,29 @@ func (d *Decoder) Append(dst []Batch, payload []byte) ([]Batch, error) {
 	}
 	if d.r.ok() && d.r.left() > 0 {
 		d.r.fail("something after the end", nil)
-		if n := len(dst); n > before && !dst[n-1].Damaged {
-			dst[n-1].Damaged = true
-			d.counts.Damaged++
-		}
 	}
 	err := d.r.err()
+	if n := len(dst); err != nil && n > before && !dst[n-1].Damaged {
+		dst[n-1].Damaged = true // the rest of the payload, of which it is the last batch, is lost
+		d.counts.Damaged++
+	}
+	if err == nil && d.fault != nil {
+		err = d.fault
+	}
 	if e, ok := err.(*DecodeError); ok && d.fromJSON {
 		e.Offset = -1 // it is a position in the scratch memory
 	}
 	return dst, err
 }
 
+// Topic returns the topic of the last message that [Decoder.AppendFrames] decoded, or "" if it had none. llm-d's
+// engines put "kv@", the pod and the model into it; some publishers, a mark of the engine's run. With Dynamo's event
+// plane, it is "kv-events".
+func (d *Decoder) Topic() string { return d.topic }
+
 // deliver appends a batch with the events from index start on.
 func (d *Decoder) deliver(dst []Batch, b Batch, start int) []Batch {
+	d.starts = append(d.starts, start)
 	b.Events = d.events[start:len(d.events):len(d.events)]
 	if len(b.Events) == 0 {
 		b.Events = nil
@@ -264,9 +296,10 @@ func (d *Decoder) each(dst []Batch, one func(dst []Batch, pairs int) []Batch) []
 			if !d.r.ok() {
 				break
 			}
+			d.at = d.r.pos
 			if e := d.r.next(); e.kind != mapKind {
 				d.r.rest(e)
-				d.malformed()
+				d.malformed("no event")
 				d.damaged = false // not part of a batch: its number is missing
 			} else if d.begin() {
 				dst = one(dst, e.n)
@@ -288,8 +321,8 @@ func (d *Decoder) mark() mark {
 // lone ends a batch of one event that ends at position end; good reports whether the event was valid.
 func (d *Decoder) lone(dst []Batch, b Batch, start int, m mark, end int, good bool) []Batch {
 	if !good {
-		d.malformed()
-		d.events = d.events[:start]
+		d.malformed("the data of an event is invalid")
+		d.events, d.from = d.events[:start], d.from[:start]
 		d.back(m)
 	}
 	if d.r.ok() {
@@ -302,7 +335,8 @@ func (d *Decoder) lone(dst []Batch, b Batch, start int, m mark, end int, good bo
 func (d *Decoder) unnumbered(end int) {
 	if d.r.ok() {
 		d.r.pos = end
-		d.counts.Malformed++
+		d.malformed("event without an event_id")
+		d.damaged = false // not part of a batch
 	}
 }
 
@@ -317,6 +351,7 @@ func (d *Decoder) add(e Event) {
 		return
 	}
 	d.events = append(d.events, e)
+	d.from = append(d.from, d.at)
 }
 
 // begin reports whether the limits allow another batch.
@@ -356,14 +391,14 @@ func (d *Decoder) hashList() bool {
 }
 
 // hash returns v as an engine hash: a number, negative ones as their two's complement; a digest, whose last 8 bytes are
-// vLLM's number and whose first 8 are SGLang's; or a digest in hexadecimal digits.
+// vLLM's number and whose first 8 are SGLang's and TensorRT-LLM's; or a digest in hexadecimal digits.
 func (d *Decoder) hash(v value) (uint64, bool) {
 	b := v.raw
 	switch v.kind {
 	case intKind:
 		return v.num, true
 	case binKind:
-		if len(b) > 8 && d.format == SGLang {
+		if len(b) > 8 && d.format != VLLM {
 			b = b[:8]
 		} else if len(b) > 8 {
 			b = b[len(b)-8:]
@@ -374,7 +409,7 @@ func (d *Decoder) hash(v value) (uint64, bool) {
 		}
 		return h, len(b) > 0
 	case stringKind:
-		if len(b) > 16 && d.format == SGLang {
+		if len(b) > 16 && d.format != VLLM {
 			b = b[:16]
 		} else if len(b) > 16 {
 			b = b[len(b)-16:]

@@ -150,7 +150,9 @@ func wireCases() []wireCase {
 				e.Namespace, e.RootNamespace, e.Objects = "salt", true, [][]uint64{{42}, {43}}
 			})), kvevent.Tally{}},
 		{"localities", kvevent.VLLM, batch(mapped("medium", "CPU", "locality", "LOCAL"), mapped("locality", "PEER", "medium", "CPU")),
-			of(stored(func(e *kvevent.Event) { e.Tier = kvevent.Host })), kvevent.Tally{Elsewhere: 1}},
+			damaged(stored(func(e *kvevent.Event) { e.Tier = kvevent.Host })), kvevent.Tally{Malformed: 1}},
+		{"tuples with values of the wrong type", kvevent.VLLM, batch(tuple(nil, "GPU", nil, nil, 0, 123), tuple(nil, "GPU", nil, nil, 0, "mamba", "8"),
+			tuple(nil, "GPU", nil, nil, 0, nil, nil, "?")), []kvevent.Batch{{Time: at, DPRank: 3, Damaged: true}}, kvevent.Tally{Malformed: 3}},
 		{"map, child", kvevent.VLLM, batch(m{"type", "BlockStored", "block_hashes", a{9}, "parent_block_hash", 8, "token_ids", t4, "block_size", 4}),
 			of(kvevent.Event{Kind: kvevent.Stored, BlockSize: 4, BlockHashes: []uint64{9}, Parent: 8, HasParent: true, TokenIDs: tokens4,
 				RootNamespace: true}), kvevent.Tally{}},
@@ -175,20 +177,42 @@ func wireCases() []wireCase {
 			mapped("block_size", 0), mapped("block_size", -4), mapped("token_ids", a{1, a{2, 3}}), mapped("token_ids", a{a{1, 2}, 3}),
 			mapped("extra_keys", a{5}), mapped("lora_name", true), mapped("parent_block_hash", "not hex"), mapped("group_idx", "0"), tuple()),
 			damaged(stored(nil)), kvevent.Tally{Malformed: 17}},
+		{"more tokens than hashes, more hashes than tokens", kvevent.VLLM, batch(
+			m{"type", "BlockStored", "block_hashes", a{1}, "token_ids", t8, "block_size", 3},
+			m{"type", "BlockStored", "block_hashes", a{1}, "token_ids", t8, "block_size", 4},
+			m{"type", "BlockStored", "block_hashes", a{1}, "token_ids", t8, "block_size", 7},
+			m{"type", "BlockStored", "block_hashes", a{1, 2, 3}, "token_ids", t8, "block_size", 4},
+			m{"type", "BlockStored", "block_hashes", a{1, 2, 3, 4}, "token_ids", t8, "block_size", 3}),
+			[]kvevent.Batch{{Time: at, DPRank: 3, Damaged: true}}, kvevent.Tally{Malformed: 5}},
+		{"the last blocks of a window", kvevent.VLLM, batch(
+			mapped("block_size", 2, "block_hashes", a{7}, "kv_cache_spec_kind", "sliding_window", "extra_keys", a{a{a{"id", 0}}}),
+			mapped("block_size", 2, "block_hashes", a{}, "kv_cache_spec_kind", "sliding_window")),
+			of(stored(func(e *kvevent.Event) {
+				e.BlockSize, e.BlockHashes, e.Offset, e.Attention = 2, []uint64{7}, 3, kvevent.SlidingWindow
+				e.Objects = [][]uint64{{xxh3.HashString("id")}}
+			})), kvevent.Tally{}},
+		{"offsets of blocks", kvevent.VLLM, batch(
+			mapped("block_size", 2, "block_hashes", a{5, 6, 7}, "block_offsets", a{0, 1, 3}, "parent_block_hash", 4, "extra_keys", a{nil, nil, a{a{"id", 0}}}),
+			mapped("block_offsets", a{1}, "block_hashes", a{8}), mapped("block_offsets", nil),
+			mapped("block_offsets", a{1, 0}), mapped("block_offsets", a{0, 2}), mapped("block_offsets", a{0}), mapped("block_offsets", a{0, "1"})),
+			damaged(
+				kvevent.Event{Kind: kvevent.Stored, BlockSize: 2, BlockHashes: []uint64{5, 6}, TokenIDs: tokens8[:4], Parent: 4, HasParent: true, RootNamespace: true,
+					Objects: [][]uint64{nil, nil}},
+				kvevent.Event{Kind: kvevent.Stored, BlockSize: 2, BlockHashes: []uint64{7}, TokenIDs: tokens8, Offset: 3, Parent: 4, HasParent: true, RootNamespace: true,
+					Objects: [][]uint64{{xxh3.HashString("id")}}},
+				stored(func(e *kvevent.Event) { e.BlockHashes, e.Offset = []uint64{8}, 1 }), stored(nil)), kvevent.Tally{Malformed: 4}},
 		{"lengths", kvevent.VLLM, batch(
 			m{"type", "BlockStored", "block_hashes", a{7, 8}, "token_ids", a{}, "block_size", 4, "medium", "CPU"},
 			m{"type", "BlockStored", "block_hashes", a{7, 8}},
 			m{"type", "BlockStored", "block_hashes", a{7}, "parent_block_hash", 6, "medium", "CPU"},
 			m{"type", "BlockStored", "block_hashes", a{1, 2, 3}, "token_ids", t8, "block_size", 3},
-			m{"type", "BlockStored", "block_hashes", a{1}, "token_ids", t8, "block_size", 3},
 			m{"type", "BlockStored", "block_hashes", a{1}, "token_ids", t4, "block_size", 5},
 			m{"type", "BlockStored", "block_hashes", a{}, "token_ids", t4, "block_size", 4}),
 			of(
 				kvevent.Event{Kind: kvevent.Stored, Tier: kvevent.Host, BlockSize: 4, BlockHashes: []uint64{7, 8}},
 				kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{7, 8}},
 				kvevent.Event{Kind: kvevent.Stored, Tier: kvevent.Host, BlockHashes: []uint64{7}, Parent: 6, HasParent: true},
-				kvevent.Event{Kind: kvevent.Stored, BlockSize: 3, BlockHashes: []uint64{1, 2}, TokenIDs: tokens8[:6]},
-				kvevent.Event{Kind: kvevent.Stored, BlockSize: 3, BlockHashes: []uint64{1}, TokenIDs: tokens8[:3]}), kvevent.Tally{Partial: 2}},
+				kvevent.Event{Kind: kvevent.Stored, BlockSize: 3, BlockHashes: []uint64{1, 2}, TokenIDs: tokens8[:6]}), kvevent.Tally{Partial: 2}},
 		{"EAGLE", kvevent.SGLang, batch(m{"type", "BlockStored", "block_hashes", a{1, 2}, "block_size", 2, "token_ids",
 			a{a{1, 2}, a{2, 3}, a{3, 4}, a{4, 9}}},
 			m{"type", "BlockStored", "block_hashes", a{1, 2}, "block_size", 2, "token_ids", a{a{1, 2}, a{2, 3}, a{3, 4}}}),
@@ -213,7 +237,7 @@ func wireCases() []wireCase {
 		{"session of SGLang's tuple", kvevent.SGLang, batch(tuple(nil, "GPU", "t", "session"), tuple(nil, "GPU", nil, nil)),
 			of(stored(func(e *kvevent.Event) { e.Tier, e.Namespace = kvevent.Device, "t" }),
 				stored(func(e *kvevent.Event) { e.Tier = kvevent.Device })), kvevent.Tally{}},
-		{"tuples of old Dynamo", kvevent.VLLM, batch(tuple(nil, "GPU", nil, nil, "sliding_window", 128), tuple(nil, "GPU", nil, nil, 1, 128),
+		{"tuples of old Dynamo", kvevent.VLLM, batch(tuple(nil, "GPU", nil, nil, "sliding_window", 128), tuple(nil, "GPU", nil, nil, a{}, 1, 128),
 			a{"BlockRemoved", a{1}, "GPU", "mamba"}),
 			of(stored(func(e *kvevent.Event) { e.Tier, e.Attention = kvevent.Device, kvevent.SlidingWindow }),
 				stored(func(e *kvevent.Event) { e.Tier, e.Attention, e.Group = kvevent.Device, kvevent.SlidingWindow, 1 }),
@@ -307,7 +331,7 @@ func wireCases() []wireCase {
 				{Kind: kvevent.Stored, Tier: kvevent.Device, BlockSize: 2, BlockHashes: []uint64{24}, Parent: 23, HasParent: true, TokenIDs: []uint32{3, 3}},
 			}}}, kvevent.Tally{}},
 		wireCase{"TensorRT-LLM, digests", kvevent.TensorRTLLM, trt(4, m{"type", "stored", "parent_hash", digest, "blocks", a{
-			append(block(digest[:48]+"00000000000000ff", 0, t1, m{"token_id", digest, "token_extra_id", 0}), "mm_keys", a{}), block("fe", 0, t1, t2)}}),
+			append(block("00000000000000ff"+digest[:48], 0, t1, m{"token_id", digest, "token_extra_id", 0}), "mm_keys", a{}), block("fe", 0, t1, t2)}}),
 			[]kvevent.Batch{{Seq: 4, DPRank: 1, Events: []kvevent.Event{{Kind: kvevent.Stored, Tier: kvevent.Device, BlockSize: 2,
 				BlockHashes: []uint64{0xff, 0xfe}, Parent: 0x0123456789abcdef, HasParent: true,
 				TokenIDs: []uint32{1, 0, 1, 2}, Objects: [][]uint64{{0x0123456789abcdef}}}}}}, kvevent.Tally{}},
@@ -379,7 +403,12 @@ func TestDecode(t *testing.T) {
 				t.Helper()
 				before := d.Tally()
 				got, err := d.Append(nil, payload)
-				require.NoError(t, err)
+				if tt.counts.Malformed == 0 {
+					require.NoError(t, err)
+				} else {
+					_, ok := errors.AsType[*kvevent.DecodeError](err)
+					require.True(t, ok, err)
+				}
 				if diff := cmp.Diff(tt.want, got); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
@@ -523,7 +552,7 @@ func TestDecodeHostile(t *testing.T) {
 		{"1 G in an extension", hex("92c0919ac93fffffff0101"), "ends too early"},
 		{"a byte that is nothing", hex("92c091c1"), "a byte that begins no value at byte 3"},
 		{"deep", append(hex("92c0"), deep...), "ends too early"},
-		{"deep value of an unknown key", append(append(hex("92c09181a178"), deep...), 0xc0), ""},
+		{"deep value of an unknown key", append(append(hex("92c09181a178"), deep...), 0xc0), "event without a type"},
 		{"arrays that claim each other", append(hex("92c09181a178"), bytes.Repeat(hex("dc0400"), 1<<16)...), "ends too early"},
 		{"deep JSON", bytes.Repeat([]byte("["), 1<<20), "nested too deep at byte 64"},
 		{"events beyond the limit", pack(append(a{nil}, a{a{"AllBlocksCleared"}, a{"AllBlocksCleared"}, a{"AllBlocksCleared"}, a{"AllBlocksCleared"}})), "more than 3 events"},
@@ -601,6 +630,9 @@ func TestDecodeAllocs(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	for _, tt := range wireCases() {
+		if tt.counts.Malformed > 0 {
+			continue // the error allocates
+		}
 		payloads := [][]byte{pack(tt.payload), []byte(jsonOf(tt.payload))}
 		for i, payload := range payloads {
 			if i == 1 && strings.Contains(tt.name, "digests of") {
@@ -670,8 +702,8 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, format byte, payload []byte) {
 		d := kvevent.NewDecoder(kvevent.VLLM+kvevent.Format(format)%5, options).Limit(1<<12, 0, 0)
 		got, err := d.Append(nil, payload)
-		if err != nil {
-			require.True(t, len(got) == 0 || got[len(got)-1].Damaged || d.Tally().Batches > 1)
+		if err != nil && d.Tally().Malformed == 0 {
+			require.True(t, len(got) == 0 || got[len(got)-1].Damaged)
 		}
 		var kept []kvevent.Batch
 		var packed []byte

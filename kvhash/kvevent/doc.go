@@ -31,6 +31,7 @@
 //	TensorRTLLM  {event_id, data: {type, ...}} or an array        1 an event  event_id     number                   tokens, adapter, salt,
 //	                                                                                                                objects
 //	Dynamo       {worker_id, event: {event_id, data}} or an array 1 an event  event_id     number                   local hashes
+//	             of them; over ZMQ in an envelope with 4 frames
 //	Compact      see AppendBatch                                  any         in it        number                   any
 //
 // All but the last may be msgpack or JSON. Differences between formats:
@@ -39,16 +40,21 @@
 //     zero.
 //   - Negative hashes are converted to their two's complement.
 //   - Media are GPU and DEVICE (device); CPU, CPU_PINNED, CPU_TIER1 and HOST_PINNED (host); CPU_TIER2, DISK, NVME and
-//     STORAGE (disk); EXTERNAL, NETWORK, REMOTE and SHARED (remote), in any case. Events of other media, localities and
-//     residency domains are skipped. A block whose locality is REMOTE is in the remote tier, regardless of the medium.
+//     STORAGE (disk); EXTERNAL, NETWORK, REMOTE and SHARED (remote), in any case. Events of other media and residency
+//     domains are skipped, and those of other localities are invalid. A block whose locality is REMOTE is in the remote
+//     tier, regardless of the medium.
 //   - Pairs of token IDs, for EAGLE, are converted to the tokens of the blocks and the token after them. A Stored event
 //     without tokens reports the tier of known blocks. Incomplete blocks are omitted.
+//   - An event of vLLM may have fewer hashes than blocks of tokens. With a sliding window or another kind of attention,
+//     the hashes are those of the last blocks ([Event.Offset]). With full attention it is unknown which blocks they are,
+//     so the event is invalid, unless block_offsets names them (proposed in PR 44488).
 //   - vLLM sends the cache salt among the extra keys of the first block of a prompt; see [Event.RootNamespace]. A key
 //     may be a separate value or a map that contains its type.
 //   - vLLM may hold several copies of a block, with a Stored and a Removed event for each; see StreamOptions of package
 //     index. If a Removed event contains the numbers of remaining copies (proposed in PR 48933), the decoded event has
 //     only the blocks without copies, and [Event.NoCopies] is set.
-//   - The name of an adapter that has only a number, as in old versions, is "#" and the number.
+//   - The name of an adapter that has only a number, as in old versions, is "#" and the number; [Decoder.Field] returns
+//     lora_id and all else that [Event] does not have, as the engine sent it.
 //   - Images, embeddings and other objects are identified by [ObjectHash]. A key of an unknown type is treated as an
 //     object, so that its block is missed instead of found by mistake.
 //   - Sequence numbers begin at 0, and Dynamo's at 1. vLLM and SGLang send them in the frame before the payload.
@@ -62,7 +68,8 @@
 //
 // # Guarantees
 //
-// A decoder skips and counts unknown data. Data that it cannot decode marks the batch as damaged; no event is dropped
-// silently. A payload of n bytes costs O(n) time and memory, regardless of the lengths that it declares and of its
-// depth. A warm decoder does not allocate. A token costs 2 to 4 ns on one core.
+// A decoder skips and counts unknown data. Data that it cannot decode marks the batch as damaged, and the error
+// identifies it; no event is dropped silently. A payload of n bytes costs O(n) time and memory, regardless of the
+// lengths that it declares and of its depth. A warm decoder does not allocate, except for errors. A token costs 2 to
+// 4 ns on one core.
 package kvevent

@@ -2,9 +2,46 @@
 
 package kvevent
 
+import (
+	"encoding/binary"
+	"strconv"
+)
+
 // RouterEvents of Dynamo, as serde encodes the types of lib/kv-router/src/protocols.rs (2026-08) with field names:
 // {worker_id, storage_tier, residency_domain, event: {event_id, dp_rank, data: {"stored": {...}} | {"removed": {...}} |
 // "cleared"}, state_source}.
+
+// planeVersion begins the envelope of a message of Dynamo's event plane; its length follows in 4 bytes, big-endian.
+const planeVersion = 1
+
+// planeFrames decodes a message of Dynamo's event plane over ZMQ, as of Dynamo 1.6: the topic, the publisher's ID and
+// the number of the message, 8 bytes each, and the envelope {publisher_id, sequence, published_at, topic, payload}.
+func (d *Decoder) planeFrames(dst []Batch, frames [][]byte) ([]Batch, error) {
+	if len(frames) != 4 {
+		return dst, &DecodeError{Offset: -1, reason: "message of " + strconv.Itoa(len(frames)) + " frames instead of 4"}
+	}
+	for _, f := range frames[1:3] {
+		if len(f) != 8 {
+			return dst, &DecodeError{Offset: -1, reason: "number of " + strconv.Itoa(len(f)) + " bytes instead of 8"}
+		}
+	}
+	d.topic = d.names.get(frames[0])
+	b := frames[3]
+	if len(b) < 5 || b[0] != planeVersion || uint64(binary.BigEndian.Uint32(b[1:])) != uint64(len(b)-5) {
+		return dst, &DecodeError{Offset: -1, reason: "no envelope of version 1 in a message of " + strconv.Itoa(len(b)) + " bytes"}
+	}
+	r := reader{buf: b[5:]}
+	v := r.next()
+	if v.kind != mapKind {
+		return dst, &DecodeError{Offset: -1, reason: "an envelope that is not a map"}
+	}
+	at, _ := r.places(v.n, "payload")
+	payload := r.read(at[0])
+	if !r.ok() || payload.kind != binKind {
+		return dst, &DecodeError{Offset: -1, reason: "an envelope without a payload"}
+	}
+	return d.Append(dst, payload.raw)
+}
 
 // dynamoEvent reads one event, a map of n pairs. The value of "event" may also be sent alone, as a KvCacheEvent.
 func (d *Decoder) dynamoEvent(dst []Batch, n int) []Batch {

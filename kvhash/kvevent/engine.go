@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/zeebo/xxh3"
@@ -37,8 +38,9 @@ const (
 	fSession // has no information about blocks
 	fSalt
 	fObjects
-	fCopies // of a removal: how many copies of each block remain
-	fTail   // in a tuple: identified by the value's type
+	fCopies  // of a removal: how many copies of each block remain
+	fOffsets // the blocks of the tokens that the hashes name, if some have none
+	fTail    // in a tuple: identified by the value's type
 )
 
 // storedFields and removedFields are the fields of an event that is an array, by index.
@@ -88,9 +90,17 @@ func fieldOf(key []byte) field {
 		return fObjects
 	case "remaining_copy_counts":
 		return fCopies
+	case "block_offsets":
+		return fOffsets
 	}
 	return noField
 }
+
+// fieldNames are the names of fields in errors. Elements of tuples that have several meanings have none.
+var fieldNames = map[field]string{fType: "type", fHashes: "block_hashes", fParent: "parent_block_hash", fTokens: "token_ids", fBlockSize: "block_size",
+	fLoRAID: "lora_id", fMedium: "medium", fLoRA: "lora_name", fExtraKeys: "extra_keys", fGroup: "group_idx", fAttention: "kv_cache_spec_kind",
+	fWindow: "kv_cache_spec_sliding_window", fLocality: "locality", fOwner: "ownership", fSession: "session_id", fSalt: "cache_salt",
+	fObjects: "block_mm_infos", fCopies: "remaining_copy_counts", fOffsets: "block_offsets"}
 
 // raw is an event that is being decoded. Its lists are in the decoder's memory, from its mark on.
 type raw struct {
@@ -98,8 +108,8 @@ type raw struct {
 	kind    Kind // 0 if unknown
 	typed   bool // the event has a type, known or unknown
 	tuple   bool
-	bad     bool // a value was of the wrong type
-	hashed  bool // the event has hashes
+	bad     field // the first whose value is invalid
+	hashed  bool  // the event has hashes
 	hashEnd int
 	pairs   bool // the tokens were pairs
 
@@ -116,8 +126,10 @@ type raw struct {
 	group     int32
 	spec      []byte
 	windowed  bool
-	extraKeys int // their position, or 0 if absent
-	copies    int // position of the counts, or 0 if absent
+	extraKeys int  // their position, or 0 if absent
+	copies    int  // position of the counts, or 0 if absent
+	sparse    bool // d.offsets has the blocks that the hashes name
+	shift     int  // a tuple has so many values that vLLM's do not have
 }
 
 // engineBatch reads a batch of vLLM or SGLang and appends it to dst.
@@ -184,7 +196,7 @@ func (d *Decoder) engineEvents() {
 	v := d.r.next()
 	if v.kind != arrayKind {
 		d.r.rest(v)
-		d.malformed()
+		d.malformed("events are not an array")
 		return
 	}
 	for i := 0; i < v.n && d.r.ok(); i++ {
@@ -192,10 +204,14 @@ func (d *Decoder) engineEvents() {
 	}
 }
 
-func (d *Decoder) malformed() {
+// malformed counts the event that is being read as invalid.
+func (d *Decoder) malformed(reason ...string) {
 	if d.r.ok() {
 		d.counts.Malformed++
 		d.damaged = true
+		if d.fault == nil {
+			d.fault = &DecodeError{Offset: int64(d.at), reason: strings.Join(reason, "")}
+		}
 	}
 }
 
@@ -203,15 +219,15 @@ func (d *Decoder) malformed() {
 func (d *Decoder) engineEvent() {
 	r := &d.r
 	e := raw{mark: d.mark()}
+	d.at = r.pos
 	switch v := r.next(); v.kind {
 	case arrayKind:
 		e.tuple = true
-		shift := 0
 		for i := 0; i < v.n && r.ok(); i++ {
-			f := position(e.kind, i-shift)
+			f := position(e.kind, i-e.shift)
 			if e.kind == Stored && f >= fGroup && r.peek() == arrayKind {
 				f = fObjects // between the others in tuples that Dynamo adds to
-				shift++
+				e.shift++
 			}
 			d.field(&e, f)
 		}
@@ -232,6 +248,19 @@ func (d *Decoder) engineEvent() {
 	if r.ok() {
 		r.pos = end
 	}
+}
+
+// kindOf returns the kind of a type of event, or 0 if it is unknown.
+func kindOf(name []byte) Kind {
+	switch string(name) {
+	case "BlockStored":
+		return Stored
+	case "BlockRemoved":
+		return Removed
+	case "AllBlocksCleared":
+		return Cleared
+	}
+	return 0
 }
 
 // position returns the field at an index of an event that is an array.
@@ -257,7 +286,7 @@ func (d *Decoder) field(e *raw, f field) {
 	r := &d.r
 	at := r.pos
 	if !d.readField(e, f) && r.ok() {
-		e.bad = true
+		e.bad = cmp.Or(e.bad, f)
 		r.pos = at
 		r.skip()
 	}
@@ -289,6 +318,8 @@ func (d *Decoder) readField(e *raw, f field) (ok bool) {
 		e.copies = r.pos // decoded at the end, because the hashes may come later
 		r.skip()
 		return true
+	case fOffsets:
+		return d.offsetList(e)
 	case fObjects:
 		d.objects, d.keys = d.objects[:e.mark.objects], d.keys[:e.mark.keys]
 		return d.objectInfos(e)
@@ -296,17 +327,10 @@ func (d *Decoder) readField(e *raw, f field) (ok bool) {
 	v := r.next()
 	switch f {
 	case fType:
-		switch {
-		case v.kind != stringKind:
+		if v.kind != stringKind {
 			return false
-		case string(v.raw) == "BlockStored":
-			e.kind = Stored
-		case string(v.raw) == "BlockRemoved":
-			e.kind = Removed
-		case string(v.raw) == "AllBlocksCleared":
-			e.kind = Cleared
 		}
-		e.typed = true
+		e.kind, e.typed = kindOf(v.raw), true
 		return true
 	case fSession:
 		r.rest(v)
@@ -356,14 +380,14 @@ func (d *Decoder) readField(e *raw, f field) (ok bool) {
 		e.salt, ok = d.namespace(v)
 		return ok
 	case fGroup:
-		if e.tuple && v.kind == stringKind { // tuples of old Dynamo versions omit absent fields
+		if e.tuple && v.kind == stringKind { // the kind, as Dynamo's tuples omit absent fields
 			e.spec = v.raw
 			return true
 		}
 		e.group = int32(v.num)
 		return v.kind == intKind && !v.neg && v.num <= math.MaxInt32
 	case fAttention, fWindow:
-		if v.kind == intKind && (f == fWindow || e.tuple) {
+		if v.kind == intKind && (f == fWindow || e.shift > 0 || e.tuple && len(e.spec) > 0) { // Dynamo's tuples omit absent fields
 			e.windowed = v.num > 0
 			return true
 		}
@@ -371,8 +395,7 @@ func (d *Decoder) readField(e *raw, f field) (ok bool) {
 		return f == fAttention && v.kind == stringKind
 	case fLocality:
 		e.remote = equalFold(v.raw, "REMOTE")
-		e.elsewhere = e.elsewhere || !e.remote && !equalFold(v.raw, "LOCAL")
-		return v.kind == stringKind
+		return v.kind == stringKind && (e.remote || equalFold(v.raw, "LOCAL"))
 	case fOwner:
 		e.owner, ok = d.label(v)
 		return ok
@@ -399,8 +422,14 @@ func (d *Decoder) finish(e *raw) bool {
 	case e.kind == 0 && e.typed:
 		d.counts.Unknown++
 		return false
-	case e.bad || !e.typed || e.kind != Cleared && !e.hashed:
-		d.malformed()
+	case !e.typed:
+		d.malformed("event without a type")
+		return false
+	case e.bad != noField:
+		d.malformed(e.kind.wire(), ": ", fieldNames[e.bad], " has an invalid value")
+		return false
+	case e.kind != Cleared && !e.hashed:
+		d.malformed(e.kind.wire(), " without block_hashes")
 		return false
 	case e.elsewhere:
 		d.counts.Elsewhere++
@@ -425,15 +454,15 @@ func (d *Decoder) finish(e *raw) bool {
 		if ev.LoRA == "" {
 			ev.LoRA = e.loraID
 		}
-		var ok bool
-		if hashes, ok = d.fit(e, &ev, hashes); !ok {
-			d.malformed()
+		var why string
+		if hashes, why = d.fit(e, &ev, hashes); why != "" {
+			d.malformed("BlockStored: ", why)
 			return false
 		}
 		if e.extraKeys > 0 {
 			d.r.pos = e.extraKeys
 			if !d.extraKeys(e, &ev, len(hashes)) {
-				d.malformed()
+				d.malformed("BlockStored: extra_keys has an invalid value")
 				return false
 			}
 		}
@@ -446,7 +475,7 @@ func (d *Decoder) finish(e *raw) bool {
 		var ok bool
 		d.r.pos = e.copies
 		if hashes, ev.NoCopies, ok = d.lastCopies(hashes); !ok {
-			d.malformed()
+			d.malformed("BlockRemoved: remaining_copy_counts has an invalid value")
 			return false
 		}
 	}
@@ -454,29 +483,116 @@ func (d *Decoder) finish(e *raw) bool {
 		return false
 	}
 	ev.BlockHashes = hashes
-	d.add(ev)
+	if e.kind == Stored && e.sparse && len(ev.TokenIDs) > 0 {
+		d.addRuns(&ev)
+	} else {
+		d.add(ev)
+	}
 	return true
 }
 
-// fit sets the event's tokens and returns the hashes of complete blocks. An event without tokens reports only the tier
-// of its blocks.
-func (d *Decoder) fit(e *raw, ev *Event, hashes []uint64) ([]uint64, bool) {
+// addRuns adds an event for each range of adjacent blocks of ev, whose blocks d.offsets has.
+func (d *Decoder) addRuns(ev *Event) {
+	size := int(ev.BlockSize)
+	after := len(ev.TokenIDs) % size
+	for from := 0; from < len(ev.BlockHashes); {
+		to := from + 1
+		for to < len(ev.BlockHashes) && d.offsets[to] == d.offsets[to-1]+1 {
+			to++
+		}
+		run := *ev
+		run.Offset = int32(d.offsets[from])
+		run.BlockHashes = ev.BlockHashes[from:to:to]
+		n := (d.offsets[to-1]+1)*size + after
+		run.TokenIDs = ev.TokenIDs[:n:n]
+		if run.Objects = nil; from < len(ev.Objects) {
+			end := min(to, len(ev.Objects))
+			run.Objects = ev.Objects[from:end:end]
+		}
+		d.add(run)
+		from = to
+	}
+}
+
+// maxRuns limits the ranges of adjacent blocks in an event. Each becomes an event with all tokens before it.
+const maxRuns = 64
+
+// fit sets the event's tokens and returns the hashes of complete blocks, or the reason why tokens and hashes do not
+// belong together. An event without tokens reports only the tier of its blocks.
+//
+// A group that holds only some blocks of a prompt, such as one with a sliding window, may report fewer hashes than
+// blocks of tokens: these are the last blocks, as of vLLM 0.32, unless block_offsets names them (PR 44488, 2026-06, not
+// merged). With full attention and without block_offsets, it is unknown which blocks they are.
+func (d *Decoder) fit(e *raw, ev *Event, hashes []uint64) ([]uint64, string) {
 	tokens := d.tokens[e.mark.tokens:]
 	if len(tokens) == 0 {
-		return hashes, true
+		return hashes, ""
 	}
 	if e.blockSize == 0 {
-		return nil, false
+		return nil, "block_size is missing or 0"
 	}
 	size, after := int(e.blockSize), 0
 	if e.pairs {
 		after = 1
 	}
-	whole := min((len(tokens)-after)/size, len(hashes))
-	d.counts.Partial += uint64(len(hashes) - whole)
-	n := whole*size + after
+	blocks := (len(tokens) - after) / size
+	n := blocks*size + after
+	more := min(1, len(tokens)-n) // the tokens after the last complete block may have a hash
+	switch {
+	case len(hashes) == 0:
+		return nil, ""
+	case e.sparse:
+		if !d.checkOffsets(len(hashes), blocks) {
+			return nil, "block_offsets does not fit block_hashes and token_ids"
+		}
+	case len(hashes) > blocks+more:
+		return nil, "block_hashes has more blocks than token_ids"
+	case len(hashes) > blocks:
+		d.counts.Partial++
+		hashes = hashes[:blocks:blocks]
+	case ev.Attention != FullAttention:
+		ev.Offset = int32(blocks - len(hashes))
+	case len(hashes) < blocks+more:
+		return nil, "block_hashes has fewer blocks than token_ids"
+	}
 	ev.TokenIDs = tokens[:n:n]
-	return hashes[:whole:whole], true
+	return hashes, ""
+}
+
+// offsetList reads block_offsets.
+func (d *Decoder) offsetList(e *raw) bool {
+	d.offsets, e.sparse = d.offsets[:0], false
+	v := d.r.next()
+	if v.kind != arrayKind {
+		return v.kind == nilKind
+	}
+	for range v.n { // v.n is at most the payload's length
+		o := d.r.next()
+		if o.kind != intKind || o.neg || o.num > math.MaxInt32 {
+			return false
+		}
+		d.offsets = append(d.offsets, int(o.num))
+	}
+	e.sparse = true
+	return true
+}
+
+// checkOffsets reports whether d.offsets names n of the given number of blocks, in order and in few enough ranges.
+func (d *Decoder) checkOffsets(n, blocks int) bool {
+	if len(d.offsets) != n {
+		return false
+	}
+	runs, last := 0, -2
+	for _, o := range d.offsets {
+		if o <= last || o >= blocks {
+			return false
+		}
+		if o != last+1 {
+			runs++
+		}
+		last = o
+	}
+	return runs <= maxRuns
 }
 
 // lastCopies reads the number of remaining copies of each block and returns the hashes of blocks without copies, or all
@@ -514,7 +630,7 @@ func (d *Decoder) addCleared(ev Event) {
 // overlaps a pair of identifier and offset, or in older versions only the identifier; in the first block of a prompt
 // the cache salt; digests of embeddings as binary data. So the salt is the last plain string in the first block after
 // the adapter's name. An older version's identifier of 64 hexadecimal digits is distinguished from a salt by the
-// event's form: it was an array. A key that is a map contains its own type, as proposed for vLLM with an event_version
+// event's form: it was an array; [DecoderOptions].TextOnly rules identifiers out. A key that is a map contains its own type, as proposed for vLLM with an event_version
 // of 1 (PR 55488, 2026-09, not merged).
 func (d *Decoder) extraKeys(e *raw, ev *Event, blocks int) bool {
 	r := &d.r
@@ -561,7 +677,7 @@ func (d *Decoder) extraKeys(e *raw, ev *Event, blocks int) bool {
 				r.rest(key)
 			case lora != "" && string(key.raw) == lora:
 				lora = ""
-			case i > 0 || ev.HasParent || e.tuple && isDigest(key.raw):
+			case i > 0 || ev.HasParent || e.tuple && !d.opt.TextOnly && isDigest(key.raw):
 				object(i, objectHash(key.raw))
 			default:
 				if salt != nil {

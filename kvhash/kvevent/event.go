@@ -23,6 +23,11 @@ const (
 	Cleared
 )
 
+// wire returns the name of the kind in events of vLLM and SGLang.
+func (k Kind) wire() string {
+	return [...]string{"event", "BlockStored", "BlockRemoved", "AllBlocksCleared"}[k]
+}
+
 // String returns the kind in lower case.
 func (k Kind) String() string {
 	switch k {
@@ -98,6 +103,10 @@ type Event struct {
 	// With EAGLE, they include the first token of the next block. Engines omit them when they copy a known block to
 	// another tier.
 	TokenIDs []uint32
+	// Offset is the number of blocks in TokenIDs before the first one of BlockHashes (Stored). They follow Parent or
+	// begin the prompt, but the engine does not hold them, or reports them in another event: with a sliding window it
+	// holds only the last blocks of a prompt. Their objects are unknown, and if they begin a prompt, its namespace.
+	Offset int32
 	// LocalHashes, one for each block, replace TokenIDs if the publisher hashed the tokens, as Dynamo's does; see
 	// package kvhash. They already include LoRA, Namespace and Objects.
 	LocalHashes []uint64

@@ -26,6 +26,24 @@ func ExampleDecoder() {
 	// 5 stored [1] [10 20 30 40] <nil>
 }
 
+// The topic of llm-d's engines has the pod and the model, and an event the fields that Event does not have.
+func ExampleDecoder_Field() {
+	d := kvevent.NewDecoder(kvevent.VLLM, &kvevent.DecoderOptions{TextOnly: true})
+	payload := "\x93\xcb\x40\x8f\x40\x00\x00\x00\x00\x00\x91\x97\xabBlockStored\x91\x01\xc0\x94\x0a\x14\x1e\x28\x04\x07\xa3GPU\x00"
+	batches, err := d.AppendFrames(nil, [][]byte{[]byte("kv@pod-1@model"), {0, 0, 0, 0, 0, 0, 0, 5}, []byte(payload)})
+
+	fmt.Println(d.Topic(), batches[0].Events[0].LoRA, err)
+	for _, name := range []string{"lora_id", "medium", "session_id"} {
+		value, ok := d.Field(0, 0, name)
+		fmt.Println(name, value, ok)
+	}
+	// Output:
+	// kv@pod-1@model #7 <nil>
+	// lora_id 7 true
+	// medium GPU true
+	// session_id <nil> false
+}
+
 // Another router gets the names of the blocks only.
 func ExampleAppendBatch() {
 	seq := []uint64{9143094415614847814, 9510318385840434533, 16998148715716822651}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/kvhash"
+	"github.com/weft-go/weft/kvhash/index"
+	"github.com/weft-go/weft/kvhash/internal/packed"
+	"github.com/weft-go/weft/kvhash/kvevent"
+)
+
+// An event of vLLM whose hashes do not name all blocks of its tokens never makes an exact worker hold blocks that the
+// engine may not have.
+func TestSparseEvents(t *testing.T) {
+	type a = packed.Array
+	type m = packed.Map
+	stored := func(rest ...any) m {
+		return append(m{"type", "BlockStored", "parent_block_hash", nil, "token_ids", a{1, 2, 3, 4, 5, 6}, "block_size", 2}, rest...)
+	}
+	for _, tt := range []struct {
+		name  string
+		event m
+		depth int32
+		state index.State
+	}{
+		{"all blocks", stored("block_hashes", a{7, 8, 9}), 3, index.Exact},
+		{"some blocks", stored("block_hashes", a{8}), 0, index.Degraded},
+		{"blocks by offset", stored("block_hashes", a{7, 9}, "block_offsets", a{0, 2}), 1, index.Degraded},
+		{"the last blocks of a window", stored("block_hashes", a{8, 9}, "kv_cache_spec_kind", "sliding_window", "group_idx", 1), 0, index.Exact},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			x := index.New(2, nil)
+			id := x.AddWorker(index.Key{Instance: "a"})
+			s := x.NewStream(id, nil)
+			d := kvevent.NewDecoder(kvevent.VLLM, nil)
+			payload := packed.Append(nil, a{1.0, a{tt.event}})
+			batches, err := d.AppendFrames(nil, [][]byte{nil, {0, 0, 0, 0, 0, 0, 0, 0}, payload})
+			require.Equal(t, tt.name == "some blocks", err != nil)
+			s.Add(batches...)
+			_, match := x.Best(kvhash.Scheme{}.AppendBlocks(nil, []uint32{1, 2, 3, 4, 5, 6}, 2, nil))
+			require.Equal(t, tt.depth, match.Depth)
+			w, _ := x.Worker(id)
+			require.Equal(t, tt.state, w.State)
+		})
+	}
+}
