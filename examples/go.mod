@@ -12,6 +12,7 @@ require (
 	github.com/weft-go/weft/parsers v0.1.0
 	github.com/weft-go/weft/protocols v0.1.0
 	github.com/weft-go/weft/router v0.1.0
+	github.com/weft-go/weft/router/zmq v0.1.0
 	github.com/weft-go/weft/tokenizers v0.1.0
 	github.com/weft-go/weft/tokenizers/prompt v0.1.0
 	go.uber.org/goleak v1.3.0
@@ -30,6 +31,7 @@ replace (
 	github.com/weft-go/weft/parsers => ../parsers
 	github.com/weft-go/weft/protocols => ../protocols
 	github.com/weft-go/weft/router => ../router
+	github.com/weft-go/weft/router/zmq => ../router/zmq
 	github.com/weft-go/weft/tokenizers => ../tokenizers
 	github.com/weft-go/weft/tokenizers/prompt => ../tokenizers/prompt
 )

@@ -4,7 +4,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -29,6 +28,7 @@ import (
 //	  - {id: claude-m, display_name: "M, by Claude Code's menu"}
 //	engines:
 //	  - {kind: vllm, url: "http://gpu1:8000", features: priority scheduling}
+//	  - {kind: vllm, url: "http://gpu2:8000", events: "tcp://gpu2:5557", replay: "tcp://gpu2:5657"}
 //	  - {kind: embedded, url: local, name: spare}
 //	tenants:
 //	  - {name: ops, keys: [sk-ops], policy: {max_priority: 10, trust: [tier]}}
@@ -74,6 +74,10 @@ type engineConfig struct {
 	Dialect  string `yaml:"dialect"`
 	Version  string `yaml:"version"`
 	Features string `yaml:"features"` // separated by commas
+	// Events and Replay are the addresses of the cache events of an engine of the kind vllm, and of their replay socket;
+	// see package zmq.
+	Events string `yaml:"events"`
+	Replay string `yaml:"replay"`
 }
 
 // hints returns the target for the hints that the engine accepts.
@@ -88,14 +92,16 @@ func (e *engineConfig) hints() (*intent.Target, error) {
 }
 
 const usage = `
-usage: gateway -model NAME -engine KIND=URL [-engine KIND=URL ...] [-model-dir DIR] [flags]
+usage: gateway -model NAME -engine KIND=URL[,events=ADDRESS[,replay=ADDRESS]] [-engine ...] [-model-dir DIR] [flags]
        gateway -config FILE [flags]
 
 Gateway serves the Chat Completions, Responses and Messages APIs in front of engines, until it is interrupted. It does not
 read stdin; it logs to stderr.
 
 Engine kinds:
-  vllm      an engine with vLLM's /v1/completions. Its cache is predicted from the prompts that were sent to it.
+  vllm      an engine with vLLM's /v1/completions. If it publishes cache events, the gateway follows them; ADDRESS is
+            tcp://HOST:PORT or ipc://PATH, after @ to listen for the engine, and -block-size must be the engine's.
+            Otherwise its cache is predicted from the prompts that were sent to it.
   embedded  examples/engine, which reports its cache events. The URL local starts one in this process.
 
 The file of -config is YAML, with the names of the flags in snake case. It also configures model records, tenants, policies
@@ -133,12 +139,9 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 		return nil
 	})
 	fs.Func("engine", "`kind=URL` of an engine, without /v1; the kinds are vllm and embedded; repeatable", func(s string) error {
-		kind, url, ok := strings.Cut(s, "=")
-		if !ok || url == "" {
-			return errors.New("want KIND=URL")
-		}
-		engines = append(engines, engineConfig{Kind: kind, URL: url})
-		return nil
+		e, err := parseEngine(s)
+		engines = append(engines, e)
+		return err
 	})
 	for _, name := range []string{"strip-preamble", "strip-anthropic-preamble"} {
 		fs.BoolVar(&c.StripPreamble, name, false, "remove the billing header that harnesses put before the system text")

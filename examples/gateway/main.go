@@ -89,7 +89,11 @@ func run(ctx context.Context, args []string, stdout io.Writer, log *slog.Logger,
 		}
 		switch {
 		case e.Kind == "vllm":
-			opt.Engines = append(opt.Engines, serve.Engine{Name: name, URL: e.URL, APIKey: os.Getenv("VLLM_API_KEY"), Hints: hints})
+			to := serve.Engine{Name: name, URL: e.URL, APIKey: os.Getenv("VLLM_API_KEY"), Hints: hints}
+			if err := e.follow(&to, log); err != nil {
+				return fmt.Errorf("config: engine %q: %w", name, err)
+			}
+			opt.Engines = append(opt.Engines, to)
 		case e.Kind == "embedded" && e.URL == "local":
 			local := vllm.New(prompts.Tokenizer(), &vllm.Options{Model: c.Model, BlockSize: c.BlockSize, MaxModelLen: prompts.Window()})
 			url, stop, err := listen("127.0.0.1:0", local)

@@ -50,6 +50,7 @@ replace (
 	github.com/weft-go/weft/parsers => ../../parsers
 	github.com/weft-go/weft/protocols => ../../protocols
 	github.com/weft-go/weft/router => ../../router
+	github.com/weft-go/weft/router/zmq => ../../router/zmq
 	github.com/weft-go/weft/tokenizers => ../../tokenizers
 	github.com/weft-go/weft/tokenizers/prompt => ../../tokenizers/prompt
 )

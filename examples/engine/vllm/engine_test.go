@@ -687,7 +687,8 @@ func TestFollow(t *testing.T) {
 		}
 		require.Equal(t, blocks, n)
 	}
-	cancel := vllm.Follow(s.URL, nil)(stream)
+	cancel, err := vllm.Follow(s.URL, nil)(stream)
+	require.NoError(t, err)
 	next(kvevent.Cleared, 0) // empty before the first batch
 	next(kvevent.Cleared, 3) // with the content of the cache
 	state(index.Exact, "", 3)

@@ -15,9 +15,9 @@ type subscriber struct {
 }
 
 // Events adds each change of the cache to the stream, after a first batch that clears the cache and stores its content.
-// The returned function ends the subscription.
-func (e *Engine) Events(s *index.Stream) (cancel func()) {
-	return e.subscribe(func(b kvevent.Batch) { s.Add(b) })
+// The returned function ends the subscription. The error is nil.
+func (e *Engine) Events(s *index.Stream) (cancel func(), err error) {
+	return e.subscribe(func(b kvevent.Batch) { s.Add(b) }), nil
 }
 
 // Subscribe calls fn with each further change of the cache. If the engine has published batches before, the first batch

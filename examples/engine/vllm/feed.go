@@ -53,12 +53,12 @@ func (e *Engine) kvEvents(w http.ResponseWriter, r *http.Request) {
 
 // Follow returns a function that adds the events of the engine at url to a stream, as [Engine.Events] does in the same
 // process. It reconnects after a lost connection; until then the worker is Unknown and empty. One goroutine uses the
-// stream; the returned cancel function waits for it to end. If log is nil, nothing is logged.
-func Follow(url string, log *slog.Logger) func(*index.Stream) (cancel func()) {
+// stream; the returned cancel function waits for it to end. The error is nil. If log is nil, nothing is logged.
+func Follow(url string, log *slog.Logger) func(*index.Stream) (cancel func(), err error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return func(s *index.Stream) (cancel func()) {
+	return func(s *index.Stream) (cancel func(), err error) {
 		ctx, stop := context.WithCancel(context.Background())
 		done := make(chan struct{})
 		go func() {
@@ -83,7 +83,7 @@ func Follow(url string, log *slog.Logger) func(*index.Stream) (cancel func()) {
 				pause = min(2*pause, maxPause)
 			}
 		}()
-		return func() { stop(); <-done }
+		return func() { stop(); <-done }, nil
 	}
 }
 

@@ -76,7 +76,12 @@ func newFleet(o *Options) (*fleet, error) {
 		}
 		f.engines[id] = &engine{id: id, name: name, url: url, apiKey: e.APIKey, hints: hints, client: &http.Client{Transport: transport}}
 		if e.Events != nil {
-			f.cancels = append(f.cancels, e.Events(f.router.Index().NewStream(id, nil)))
+			cancel, err := e.Events(newStream(f.router.Index(), id, &e, o.Logger.With("engine", name)))
+			if err != nil {
+				f.close()
+				return nil, fmt.Errorf("engine %q: events: %w", name, err)
+			}
+			f.cancels = append(f.cancels, cancel)
 		}
 	}
 	return f, nil

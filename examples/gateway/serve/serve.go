@@ -89,9 +89,12 @@ type Engine struct {
 	PrefillPerSecond float64
 	// Hints specifies the hints that the engine accepts. nil means vLLM without options.
 	Hints *intent.Target
-	// Events adds the cache events of the engine to a stream until cancel is called; see the embedded engine. If nil,
-	// the router predicts the contents of the cache from the prompts sent to the engine.
-	Events func(*index.Stream) (cancel func())
+	// Events adds the cache events of the engine to a stream until cancel is called; see the embedded engine and package
+	// zmq. If nil, the router predicts the contents of the cache from the prompts sent to the engine. The size of the
+	// engine's blocks must be Options.BlockSize.
+	Events func(*index.Stream) (cancel func(), err error)
+	// Copies specifies that the events report every copy of a block, as vLLM's do; see index.StreamOptions.
+	Copies bool
 }
 
 // ToolCall is a complete tool call of the model.

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/weft-go/weft/examples/gateway/serve"
+	"github.com/weft-go/weft/kvhash/index"
+	"github.com/weft-go/weft/kvhash/kvevent"
+	"github.com/weft-go/weft/router/zmq"
+)
+
+// parseEngine parses KIND=URL, followed by ",events=ADDRESS" and ",replay=ADDRESS" if the engine publishes its cache
+// events.
+func parseEngine(s string) (engineConfig, error) {
+	parts := strings.Split(s, ",")
+	kind, url, ok := strings.Cut(parts[0], "=")
+	e := engineConfig{Kind: kind, URL: url}
+	if !ok || url == "" {
+		return e, fmt.Errorf("want KIND=URL")
+	}
+	for _, p := range parts[1:] {
+		switch name, value, _ := strings.Cut(p, "="); {
+		case name == "events" && value != "":
+			e.Events = value
+		case name == "replay" && value != "":
+			e.Replay = value
+		default:
+			return e, fmt.Errorf("unknown setting %q: want events=ADDRESS or replay=ADDRESS", p)
+		}
+	}
+	return e, nil
+}
+
+// follow makes the gateway follow the cache events of an engine of the kind vllm, if their address is configured.
+func (e *engineConfig) follow(to *serve.Engine, log *slog.Logger) error {
+	if e.Events == "" {
+		if e.Replay != "" {
+			return fmt.Errorf("replay %s without events: set the address of the events too", e.Replay)
+		}
+		return nil
+	}
+	format := kvevent.VLLM
+	if cmp.Or(e.Dialect, "vllm") == "sglang" {
+		format = kvevent.SGLang
+	}
+	options := []zmq.Option{zmq.Format(format), zmq.Logger(log.With("engine", to.Name))}
+	if e.Replay != "" {
+		options = append(options, zmq.Replay(e.Replay))
+	}
+	to.Copies = format == kvevent.VLLM
+	to.Events = func(s *index.Stream) (cancel func(), err error) {
+		sub, err := zmq.Subscribe(e.Events, s, options...)
+		if err != nil {
+			return nil, err
+		}
+		return func() { sub.Close() }, nil
+	}
+	return nil
+}
