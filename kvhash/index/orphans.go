@@ -165,14 +165,15 @@ func (o *orphans) clearTier(plane int) {
 	}
 }
 
-// expire removes the orphans that have waited for ttl and returns their number. The wait of orphans parked before the
-// first call begins now.
-func (o *orphans) expire(now, ttl int64) (dropped int) {
+// expire removes the orphans that have waited for ttl, until they had about limit blocks, and returns their number. The wait
+// of orphans parked before the first call begins now.
+func (o *orphans) expire(now, ttl int64, limit int) (dropped int) {
 	for n := o.oldest; n != nil && n.since == math.MinInt64; n = n.newer {
 		n.since = now
 	}
 	// now may be math.MinInt64+1 if the clock is far in the past.
-	for o.oldest != nil && now >= math.MinInt64+ttl && o.oldest.since <= now-ttl {
+	for o.oldest != nil && limit > 0 && now >= math.MinInt64+ttl && o.oldest.since <= now-ttl {
+		limit -= len(o.oldest.hashes)
 		o.unlink(o.oldest)
 		dropped++
 	}

@@ -295,12 +295,12 @@ func (x *Index) end(w *worker, p *prediction, onlyFresh bool, limit int) (work i
 }
 
 // Expire removes predictions whose deadline is at or before the given time, and blocks that have been pending for
-// longer than [Options].PendingTTL. Call it regularly, for example once a second, with times of the clock that
+// longer than [Options].PendingTTL. Call it regularly, for example before each lookup, with times of the clock that
 // determines the deadlines of Predict. If there is nothing to remove, it takes no lock and returns at once. To bound
-// the time for which updates wait, a call removes the predictions of at most about 2,048 runs of blocks, or of one in 16
-// if there are more; the following calls remove the others. For pending blocks, times are clamped to the range of
-// time.Time.UnixNano.
-func (x *Index) Expire(at time.Time) {
+// the time for which updates wait, a call removes the predictions of about 512 runs of blocks, or as many pending ones, and
+// reports whether there is more to remove: a caller that calls it only once a second repeats it until there is not. For
+// pending blocks, times are clamped to the range of time.Time.UnixNano.
+func (x *Index) Expire(at time.Time) (more bool) {
 	now := nanos(at)
 	for {
 		if old := x.clock.Load(); now <= old || x.clock.CompareAndSwap(old, now) {
@@ -308,26 +308,29 @@ func (x *Index) Expire(at time.Time) {
 		}
 	}
 	if now < x.due.Load() {
-		return
+		return false
 	}
 	x.lock()
 	defer x.mu.Unlock()
 	x.due.Store(math.MaxInt64)
+	limit := expireAtOnce
 	ttl := int64(cmp.Or(x.opt.PendingTTL, 30*time.Second))
 	for id, w := range x.workers {
 		if w == nil || w.orphans.blocks == 0 || ttl < 0 || x.follows {
 			continue
 		}
-		if n := w.orphans.expire(now, ttl); n > 0 {
+		before := w.orphans.blocks
+		if n := w.orphans.expire(now, ttl, limit); n > 0 {
 			w.unknown = true
 			x.publish(WorkerID(id), w)
 			if x.journal != nil {
 				x.noteExpired(WorkerID(id), n)
 			}
 		}
+		limit -= before - w.orphans.blocks
 		x.wakeForOrphans(w)
 	}
-	for limit := max(expireAtOnce, x.pred.spans/16); len(x.pred.queue) > 0; {
+	for len(x.pred.queue) > 0 {
 		p := x.pred.queue[0]
 		if p.until.After(at) || limit <= 0 {
 			x.wake(nanos(p.until))
@@ -346,10 +349,11 @@ func (x *Index) Expire(at time.Time) {
 	if len(x.pred.queue) == 0 {
 		x.pred.queue = nil
 	}
+	return x.due.Load() <= now
 }
 
-// expireAtOnce is the number of runs from which a call to Expire removes predictions.
-const expireAtOnce = 2048
+// expireAtOnce limits the runs and the pending blocks that a call to Expire changes.
+const expireAtOnce = 512
 
 // nanos returns t in ns since 1970, clamped to 64 bits.
 func nanos(t time.Time) int64 {

@@ -192,16 +192,18 @@ func TestExpireIsBounded(t *testing.T) {
 	}
 	calls := 0
 	for before := x.Len(); ; calls++ {
-		x.Expire(time.Unix(1, 0))
+		if more := x.Expire(time.Unix(1, 0)); more != (before > n/2+512) && before > n/2 {
+			t.Fatalf("call %d: more %v, with %d predictions", calls, more, before)
+		}
 		ended := before - x.Len()
 		if ended == 0 {
 			break
 		}
-		if before -= ended; ended > 1+max(2048, n/16) {
+		if before -= ended; ended > 513 {
 			t.Fatalf("call %d ended %d predictions", calls, ended)
 		}
 	}
-	if calls < 8 || calls > 20 || x.Len() != n/2 {
+	if calls < n/2/513 || calls > n/2/500 || x.Len() != n/2 {
 		t.Errorf("%d predictions remain after %d calls, want %d", x.Len(), calls, n/2)
 	}
 
@@ -221,7 +223,7 @@ func TestExpireIsBounded(t *testing.T) {
 	calls = 0
 	for before := 0; ; calls++ {
 		w, _ := x.Worker(0)
-		if ended := before - w.Blocks; ended > 2048 && ended > 1024+n/32 {
+		if ended := before - w.Blocks; before > 0 && ended > 513 {
 			t.Fatalf("call %d ended %d predictions", calls, ended)
 		}
 		if before = w.Blocks; before == n/2 {
@@ -229,7 +231,7 @@ func TestExpireIsBounded(t *testing.T) {
 		}
 		x.Expire(time.Unix(1, 0))
 	}
-	if calls < 5 {
+	if calls < n/2/513 {
 		t.Errorf("%d calls", calls)
 	}
 	if err := x.Check(); err != nil {
