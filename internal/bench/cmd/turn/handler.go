@@ -69,9 +69,9 @@ func newHandler(model *prompt.Model, signer *replay.Signer) (*handler, error) {
 		OnDone: func(r serve.Record) { h.record = r },
 	}
 	for i := range workers {
-		opt.Engines = append(opt.Engines, serve.Engine{Name: fmt.Sprint("e", i), URL: fmt.Sprintf("http://e%d.invalid", i), Events: func(s *index.Stream) func() {
+		opt.Engines = append(opt.Engines, serve.Engine{Name: fmt.Sprint("e", i), URL: fmt.Sprintf("http://e%d.invalid", i), Events: func(s *index.Stream) (func(), error) {
 			h.workers = append(h.workers, worker{Stream: s})
-			return func() {}
+			return func() {}, nil
 		}})
 	}
 	var err error
