@@ -42,7 +42,7 @@ var defaultTimes = times{
 func Replay(address string) Option { return func(c *config) { c.replay = address } }
 
 // Format sets the encoding of the events; the default is [kvevent.VLLM]. For Dynamo's event plane it is
-// [kvevent.Dynamo].
+// [kvevent.Dynamo], and the streams begin with batch 1 ([index.StreamOptions.First]).
 func Format(f kvevent.Format) Option { return func(c *config) { c.format = f } }
 
 // Topic subscribes to topics with the given prefix. It may be used more than once. The default is all topics.

@@ -38,7 +38,6 @@ type Subscription struct {
 	ranks   map[*index.Stream]*rank
 	live    decoder
 	again   decoder // of replays
-	topic   string  // of the last message
 	invalid time.Time
 }
 
@@ -322,13 +321,10 @@ func (s *Subscription) add(ctx context.Context, conn *zmtp.Conn, frames [][]byte
 		s.invalid = time.Now()
 		s.log.Warn("invalid message from the engine; further ones are not logged for a minute", "err", err)
 	}
-	if string(frames[0]) != s.topic {
-		s.topic = string(frames[0])
-	}
 	wait := s.cfg.times.check
 	for i := range s.live.batches {
 		b := &s.live.batches[i]
-		stream := s.route(s.topic, b)
+		stream := s.route(s.live.Topic(), b)
 		if stream == nil || b.Seq == kvevent.EndOfReplay {
 			continue
 		}
