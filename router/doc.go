@@ -17,20 +17,22 @@
 //	t.FirstToken(time.Now())              // when the first token arrives
 //	t.Finish(time.Now(), 4096, 250)       // when the response is complete: 4,096 tokens were cached, 250 generated
 //
-// A [policy.Policy] chooses the worker; package policy has the policies of this module and describes the default. The
-// decision is a pure function of a [policy.View]. The router makes the view, serializes decisions, and tracks each
-// worker's load: a queue of prefills, which run one after another, and the requests that are decoding.
+// A [policy.Policy] computes what each worker would cost; package policy has the policies of this module and describes
+// the default. The router makes the view for it, serializes decisions, and tracks each worker's load: a queue of
+// prefills, which run one after another, and the requests that are decoding. From requests that had their worker's
+// prefill for themselves it learns how long prefills take.
 //
 // # Guarantees
 //
 //   - If two requests are placed at the same time, the second decision includes the load and the prefix of the first.
+//   - Workers with equal costs take turns, and equal requests at one time are spread over all of them.
 //   - The methods that end a ticket may be called at any time, from any goroutine and repeatedly. When all tickets have
 //     ended, every worker's load is zero.
 //   - Workers can be added and removed at any time. A ticket of a removed worker stays valid.
-//   - The router starts no goroutines and uses no clock: the caller passes the time, which should not go backwards.
+//   - The router starts no goroutines and uses neither a clock nor random numbers: the caller passes the time, which should
+//     not go backwards. Package sim runs a router in virtual time.
 //
 // # Limits
 //
-// There is no queue for requests when all workers are busy. Retention advice, trace records and a simulator are not
-// implemented yet.
+// There is no queue for requests when all workers are busy. Retention advice and trace records are not implemented yet.
 package router

@@ -47,8 +47,8 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(t.Decision().Why)
+	fmt.Println(t.Decision().Why())
 	t.Finish(time.Now(), 8, 100) // when the response is complete: 8 tokens were cached, 100 generated
 	// Output:
-	// engine-b: 0.0 ms = new 0.0; 8 of 10 tokens cached (estimate, exact); next engine-a 0.2 ms
+	// engine-b: 0.0 ms = new 0.0; 8 of 10 tokens cached (estimate, exact); next engine-a 0.1
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -28,11 +27,17 @@ const block = 10
 
 var start = time.Unix(1000, 0)
 
+func named(t testing.TB, name string) policy.Policy {
+	p, err := policy.Named(name)
+	require.NoError(t, err)
+	return p
+}
+
 // fleet returns a router over n workers that need a millisecond for each token.
 func fleet(t testing.TB, n int, o *router.Options) *router.Router {
 	r := router.New(index.New(block, nil), o)
 	for i := range n {
-		_, err := r.AddWorker(index.Key{Instance: string(rune('a' + i))}, policy.Both, &router.Rates{Prefill: 1})
+		_, err := r.AddWorker(index.Key{Instance: string(rune('a' + i))}, policy.Both, &router.Engine{Prefill: 1})
 		require.NoError(t, err)
 	}
 	return r
@@ -64,38 +69,44 @@ func loads(r *router.Router, now time.Time) (l []policy.Load) {
 	return l
 }
 
-// Two requests in a row with one prefix go to one worker, before any event; another prefix goes elsewhere.
+// The second of two requests with one prefix goes to the worker of the first before any event, while the first is still
+// computed, if that takes less time than computing the prefix again; another prefix goes elsewhere.
 func TestPredictedPrefix(t *testing.T) {
 	r := fleet(t, 2, nil)
-	a := place(t, r, request(prompt('x', 1000)), start)
+	first := start
+	a := place(t, r, request(prompt('x', 1000)), first)
+	start := first.Add(101 * time.Millisecond)
 	b := place(t, r, request(append(prompt('x', 900), prompt('y', 50)...)), start)
 	c := place(t, r, request(prompt('z', 1000)), start)
 	require.Equal(t, "a", a.Decision().Key.Instance)
-	require.Equal(t, "a", b.Decision().Key.Instance, b.Decision().Why)
-	require.Equal(t, "b", c.Decision().Key.Instance, c.Decision().Why)
+	require.Equal(t, "a", b.Decision().Key.Instance, b.Decision().Why())
+	require.Equal(t, "b", c.Decision().Key.Instance, c.Decision().Why())
 	require.Equal(t, 900, b.Decision().CachedEstimate)
 	require.Equal(t, 900, b.Decision().PredictedTokens)
 	require.Equal(t, index.Unknown, b.Decision().State)
-	want := []policy.Load{{Wait: 1050 * time.Millisecond, Prefills: 2, Blocks: 195}, {Wait: time.Second, Prefills: 1, Blocks: 100}}
+	want := []policy.Load{
+		// The first two share 90 blocks, of which 64 are known to be the same.
+		{Wait: 949 * time.Millisecond, Prefills: 2, Tokens: 1050, Blocks: 195 - 64}, {Wait: time.Second, Prefills: 1, Tokens: 1000, Blocks: 100},
+	}
 	if d := cmp.Diff(want, loads(r, start)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 
 	// Without confirmation the expectation ends: the estimated prefill, then five seconds.
 	depth := func(now time.Time) int {
-		d, err := r.Explain(request(prompt('x', 1000)), now)
+		scores, _, err := r.Explain(request(prompt('x', 1000)), now)
 		require.NoError(t, err)
-		return d.Scores[0].CachedEstimate
+		return scores[0].CachedEstimate
 	}
-	require.Equal(t, 999, depth(start.Add(5*time.Second)))
-	require.Equal(t, 900, depth(start.Add(6*time.Second)), "what the second one expects is left")
-	require.Equal(t, 0, depth(start.Add(7*time.Second)))
+	require.Equal(t, 999, depth(first.Add(5*time.Second)))
+	require.Equal(t, 900, depth(first.Add(6*time.Second)), "what the second one expects is left")
+	require.Equal(t, 0, depth(first.Add(7*time.Second)))
 }
 
 func TestFailTakesPredictionsBack(t *testing.T) {
 	r := fleet(t, 1, nil)
 	cached := func() int {
-		d, err := r.Explain(request(prompt('x', 100)), start)
+		_, d, err := r.Explain(request(prompt('x', 100)), start)
 		require.NoError(t, err)
 		return d.CachedEstimate
 	}
@@ -120,7 +131,7 @@ func TestCancelTakesPredictionsBack(t *testing.T) {
 	} {
 		r := fleet(t, 1, nil)
 		cached := func() int {
-			d, err := r.Explain(request(prompt('x', 200)), start)
+			_, d, err := r.Explain(request(prompt('x', 200)), start)
 			require.NoError(t, err)
 			return d.CachedEstimate
 		}
@@ -143,7 +154,7 @@ func TestEvents(t *testing.T) {
 	ev := &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1, 2, 3, 4, 5}, TokenIDs: tokens[:50]}
 	r.Index().Add(id, ev)
 	d := place(t, r, request(tokens), start).Decision()
-	require.Equal(t, "c", d.Key.Instance, d.Why)
+	require.Equal(t, "c", d.Key.Instance, d.Why())
 	require.Equal(t, 50, d.CachedEstimate)
 	require.Equal(t, index.Exact, d.State)
 	r.Index().Add(id, &kvevent.Event{Kind: kvevent.Cleared})
@@ -151,17 +162,15 @@ func TestEvents(t *testing.T) {
 }
 
 func TestSessions(t *testing.T) {
-	r := fleet(t, 4, &router.Options{PredictFor: -1, Rand: rand.New(rand.NewPCG(1, 1)), SessionFor: time.Minute, MaxSessions: 2})
+	r := fleet(t, 4, &router.Options{Policy: named(t, "sticky"), PredictFor: -1, SessionFor: time.Minute, MaxSessions: 2})
 	in := func(id string) *router.Request {
 		return &router.Request{Tokens: 10, Intent: intent.Intent{Session: intent.Session{ID: id}}}
 	}
 	ask := func(req *router.Request, now time.Time) (key string, credit bool) {
 		tk := place(t, r, req, now)
 		tk.Finish(now, -1, 0)
-		for _, s := range tk.Decision().Scores {
-			credit = credit || s.Terms.Affinity > 0
-		}
-		return tk.Decision().Key.Instance, credit
+		d := tk.Decision()
+		return d.Key.Instance, d.Term("session") < 0
 	}
 	home, credit := ask(in("s"), start)
 	require.False(t, credit)
@@ -193,7 +202,7 @@ func TestWorkersComeAndGo(t *testing.T) {
 	require.Equal(t, 64, r.Index().BlockSize())
 	req := &router.Request{Tokens: 10}
 	_, err := r.Place(req, start)
-	require.ErrorIs(t, err, policy.ErrNoWorkers)
+	require.ErrorIs(t, err, router.ErrNoWorkers)
 
 	a, err := r.AddWorker(index.Key{Instance: "a"}, policy.Both, nil)
 	require.NoError(t, err)
@@ -204,8 +213,8 @@ func TestWorkersComeAndGo(t *testing.T) {
 
 	require.True(t, r.SetHealth(a, policy.Down, "connection refused"))
 	_, err = r.Place(req, start)
-	require.ErrorIs(t, err, policy.ErrAllBarred)
-	e, ok := errors.AsType[*policy.Error](err)
+	require.ErrorIs(t, err, router.ErrAllBarred)
+	e, ok := errors.AsType[*router.Error](err)
 	require.True(t, ok)
 	require.Equal(t, "down: connection refused", e.Scores[0].Barred)
 
@@ -231,7 +240,7 @@ func TestWorkersComeAndGo(t *testing.T) {
 func TestAbsurdNumbers(t *testing.T) {
 	r := router.New(nil, nil)
 	for name, prefill := range map[string]float64{"nan": math.NaN(), "inf": math.Inf(1), "negative": -1, "slow": 1e300} {
-		_, err := r.AddWorker(index.Key{Instance: name}, policy.Both, &router.Rates{Prefill: prefill, Load: [4]float64{-1, prefill}})
+		_, err := r.AddWorker(index.Key{Instance: name}, policy.Both, &router.Engine{Prefill: prefill, Base: prefill, Attention: prefill, Load: [4]float64{-1, prefill}, Capacity: -1})
 		require.NoError(t, err)
 	}
 	var all []*router.Ticket
@@ -241,8 +250,10 @@ func TestAbsurdNumbers(t *testing.T) {
 			req.Tokens = -req.Tokens
 		}
 		all = append(all, place(t, r, req, start))
-		for _, s := range all[i].Decision().Scores {
-			require.GreaterOrEqual(t, s.Cost, 0.0, all[i].Decision().Why)
+		scores, d, err := r.Explain(req, start)
+		require.NoError(t, err)
+		for _, s := range scores {
+			require.GreaterOrEqual(t, s.Cost, 0.0, d.Why())
 		}
 	}
 	for _, l := range loads(r, start) {
@@ -256,28 +267,37 @@ func TestAbsurdNumbers(t *testing.T) {
 	require.Equal(t, make([]policy.Load, 4), loads(r, start))
 }
 
-// A chosen worker that is not in the list.
-type wild struct{ policy.RoundRobin }
+// wild is a policy that excludes workers.
+type wild struct{ cost float64 }
 
-func (wild) Decide(*policy.View, *policy.Request, *rand.Rand, time.Time) (policy.Decision, error) {
-	return policy.Decision{Score: policy.Score{Worker: 77}}, nil
+func (wild) Name() string         { return "wild" }
+func (wild) Terms() []policy.Term { return []policy.Term{{Name: "x", Unit: "1"}} }
+func (p wild) Costs(v *policy.View, _ *policy.Request, out []policy.Terms) {
+	for i := range out {
+		out[i][0] = p.cost
+	}
+	out[len(out)-1][0] = -2.5
 }
 
-func TestBadPolicy(t *testing.T) {
-	r := fleet(t, 1, &router.Options{Policy: wild{}})
-	_, err := r.Place(&router.Request{}, start)
-	require.ErrorContains(t, err, "unknown worker")
-	require.EqualError(t, err, "router: place: policy round_robin chose unknown worker 77")
+func TestPolicyExcludes(t *testing.T) {
+	for _, x := range []float64{math.Inf(1), math.NaN()} {
+		r := fleet(t, 3, &router.Options{Policy: wild{x}})
+		d := place(t, r, &router.Request{Tokens: 10}, start).Decision()
+		require.Equal(t, "c: -2.5 = - x 2.5; 0 of 10 tokens cached (estimate, unknown)", d.Why())
+		require.Equal(t, "wild", d.Policy())
+		_, err := r.Place(&router.Request{Exclude: []index.WorkerID{d.Worker}}, start)
+		require.EqualError(t, err, "router: all workers are barred: a excluded by the policy, b excluded by the policy, c excluded by the request")
+	}
 }
 
 func TestPolicies(t *testing.T) {
-	r := fleet(t, 3, &router.Options{Policy: policy.RoundRobin{}})
+	r := fleet(t, 3, &router.Options{Policy: named(t, "round_robin")})
 	var got string
 	for range 6 {
 		got += place(t, r, request(prompt('x', 100)), start).Decision().Key.Instance
 	}
 	require.Equal(t, "abcabc", got)
-	r = fleet(t, 3, &router.Options{Policy: policy.LeastLoaded{}})
+	r = fleet(t, 3, &router.Options{Policy: named(t, "least_loaded")})
 	got = ""
 	for range 6 {
 		got += place(t, r, request(prompt('x', 100)), start).Decision().Key.Instance
@@ -302,7 +322,7 @@ func TestTickets(t *testing.T) {
 					t.Fatal(err)
 				}
 				if tk.Decision().CachedEstimate > max(0, n-1) {
-					t.Fatal(tk.Decision().Why)
+					t.Fatal(tk.Decision().Why())
 				}
 				all = append(all, tk)
 			},
@@ -354,7 +374,7 @@ func TestTickets(t *testing.T) {
 // exact, and at the end everything is back at zero.
 func TestFleetInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := fleet(t, 2, &router.Options{Rand: rand.New(rand.NewPCG(1, 1))})
+		r := fleet(t, 2, nil)
 		busy := [2]chan bool{make(chan bool, 1), make(chan bool, 1)} // one prefill at a time
 		var wg sync.WaitGroup
 		for client := range 6 {
@@ -367,16 +387,16 @@ func TestFleetInTime(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					placed, s := time.Now(), tk.Decision().Scores[tk.Decision().Worker]
+					placed, s := time.Now(), tk.Decision()
 					busy[tk.Decision().Worker] <- true
-					time.Sleep(time.Duration((s.Terms.New + s.Terms.Load) * float64(time.Millisecond)))
+					time.Sleep(time.Duration((s.Term("new") + s.Term("load")) * float64(time.Millisecond)))
 					tk.FirstToken(time.Now())
 					<-busy[tk.Decision().Worker]
-					if got, want := time.Since(placed), time.Duration((s.Terms.Wait+s.Terms.New+s.Terms.Load)*float64(time.Millisecond)); got.Round(time.Millisecond) != want.Round(time.Millisecond) {
+					if got, want := time.Since(placed), time.Duration((s.Term("wait")+s.Term("new")+s.Term("load"))*float64(time.Millisecond)); got.Round(time.Millisecond) != want.Round(time.Millisecond) {
 						t.Errorf("client %d turn %d: first token after %v, predicted %v", client, turn, got, want)
 					}
 					if turn > 0 && tk.Decision().CachedEstimate < 300+(turn-1)*20 {
-						t.Errorf("client %d turn %d left its cache: %s", client, turn, tk.Decision().Why)
+						t.Errorf("client %d turn %d left its cache: %s", client, turn, tk.Decision().Why())
 					}
 					time.Sleep(50 * time.Millisecond)
 					tk.Finish(time.Now(), tk.Decision().CachedEstimate, 10)
@@ -397,7 +417,7 @@ func TestFleetInTime(t *testing.T) {
 
 // TestConcurrent is for the race detector: clients, events, health and membership at the same time.
 func TestConcurrent(t *testing.T) {
-	r := fleet(t, 4, &router.Options{Rand: rand.New(rand.NewPCG(1, 1))})
+	r := fleet(t, 4, nil)
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Go(func() {
@@ -434,9 +454,9 @@ func TestConcurrent(t *testing.T) {
 }
 
 func TestExplainChangesNothing(t *testing.T) {
-	r := fleet(t, 2, &router.Options{Policy: policy.RoundRobin{}, Rand: rand.New(rand.NewPCG(1, 1))})
+	r := fleet(t, 2, &router.Options{Policy: named(t, "round_robin")})
 	for range 3 {
-		d, err := r.Explain(request(prompt('x', 100)), start)
+		_, d, err := r.Explain(request(prompt('x', 100)), start)
 		require.NoError(t, err)
 		require.Equal(t, "a", d.Key.Instance)
 	}
@@ -444,11 +464,84 @@ func TestExplainChangesNothing(t *testing.T) {
 	require.Zero(t, r.Index().Stats().Blocks)
 }
 
+// Equal requests at the same time are spread over the whole fleet, although the first worker is predicted to hold the prompt.
+func TestHerd(t *testing.T) {
+	r := router.New(index.New(64, nil), nil)
+	for i := range 64 {
+		_, err := r.AddWorker(index.Key{Instance: "e", DPRank: uint32(i)}, policy.Both, nil)
+		require.NoError(t, err)
+	}
+	tokens := prompt('x', 32_000)
+	req := &router.Request{Hashes: kvhash.Scheme{}.AppendBlocks(nil, tokens, 64, nil), Tokens: len(tokens)}
+	placed := map[index.WorkerID]int{}
+	for range 1000 {
+		placed[place(t, r, req, start).Decision().Worker]++
+	}
+	require.Len(t, placed, 64)
+	for id, n := range placed {
+		require.LessOrEqual(t, n, 20, "worker %d", id)
+	}
+}
+
+// Unrelated prompts that are sent one after another go to all workers in turn, also to one that has held more before.
+func TestSpread(t *testing.T) {
+	r := fleet(t, 4, nil)
+	place(t, r, request(prompt('!', 5000)), start).Finish(start, 0, 1)
+	placed := map[string]int{}
+	for i := range 40 {
+		now := start.Add(time.Duration(i) * time.Minute)
+		tk := place(t, r, request(prompt(byte(i), 100)), now)
+		placed[tk.Decision().Key.Instance]++
+		tk.FirstToken(now)
+		tk.Finish(now, 0, 1)
+	}
+	require.Equal(t, map[string]int{"a": 10, "b": 10, "c": 10, "d": 10}, placed)
+}
+
+// The router learns how fast engines are from prefills that were alone on theirs.
+func TestLearning(t *testing.T) {
+	for _, fixed := range []bool{false, true} {
+		r := fleet(t, 2, &router.Options{FixedRates: fixed}) // assumed: 1 ms for each token
+		now := start
+		for i := range 200 {
+			n := 100 + i%7*300
+			req := request(prompt(byte(i), n))
+			tk := place(t, r, req, now)
+			now = now.Add(time.Duration(20+n/4) * time.Millisecond)
+			tk.FirstToken(now)
+			tk.Finish(now, 0, 5)
+			now = now.Add(time.Minute)
+		}
+		_, d, err := r.Explain(request(prompt('z', 2000)), now)
+		require.NoError(t, err)
+		if fixed {
+			require.InDelta(t, 2000, d.Term("new"), 1e-9)
+		} else {
+			require.InDelta(t, 520, d.Term("new"), 5, d.Why())
+		}
+	}
+}
+
+// Two requests that overlap say nothing about the speed of engines.
+func TestLearnsNothing(t *testing.T) {
+	r := fleet(t, 1, nil)
+	for i := range 20 {
+		now := start.Add(time.Duration(i) * time.Hour)
+		a := place(t, r, request(prompt(byte(i), 500)), now)
+		b := place(t, r, request(prompt(byte(i+100), 500)), now)
+		a.FirstToken(now.Add(time.Millisecond))
+		b.FirstToken(now.Add(2 * time.Millisecond))
+		a.Finish(now.Add(time.Second), 0, 5)
+		b.Finish(now.Add(time.Second), -1, 5)
+	}
+	require.InDelta(t, 1, r.Workers(start)[0].Engine.Prefill, 1e-12)
+}
+
 // BenchmarkPlace places and finishes turns of 50,000 tokens of which all but the last 64 are cached.
 func BenchmarkPlace(b *testing.B) {
 	for _, workers := range []int{2, 16, 64} {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
-			r := router.New(index.New(16, nil), &router.Options{Rand: rand.New(rand.NewPCG(1, 1))})
+			r := router.New(index.New(16, nil), nil)
 			tokens := prompt('x', 50000)
 			h := kvhash.Scheme{}.AppendBlocks(nil, tokens, 16, nil)
 			for i := range workers {

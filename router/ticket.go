@@ -3,11 +3,11 @@
 package router
 
 import (
+	"slices"
 	"time"
 
 	"github.com/weft-go/weft/kvhash/index"
 	"github.com/weft-go/weft/router/internal/ledger"
-	"github.com/weft-go/weft/router/policy"
 )
 
 // Ticket is a placed request. It counts toward the worker's load until Finish, Fail or Cancel is called; later calls do
@@ -18,6 +18,11 @@ type Ticket struct {
 	decision  Decision
 	entry     ledger.Entry
 	predicted index.Prediction
+	few       [32]uint64 // marks of a prompt that is not too long
+
+	tokens        int // of the prompt
+	placed, first time.Time
+	alone         bool // its prefill was the only one on the worker
 }
 
 // Stats holds request and token counters for one worker.
@@ -33,23 +38,24 @@ type Stats struct {
 
 // Bounds for the amounts that one request can add to a worker's load, so that sums do not overflow.
 const (
+	maxTokens  = 1 << 28
 	maxOutput  = 1 << 20         // expected tokens
 	maxPrefill = 24 * 3600 * 1e3 // ms
 )
 
-// reserve adds the request to w's load and its session. The caller holds the lock.
-func (r *Router) reserve(w *worker, pw *policy.Worker, req *Request, d Decision, now time.Time) *Ticket {
-	block := r.index.BlockSize()
-	cost, cached, _ := pw.Estimate(req, block, 1)
-	t := &Ticket{router: r, worker: w, decision: d}
-	tokens, output := max(0, req.Tokens), min(max(0, req.Intent.ExpectedOutput), maxOutput)
-	t.entry = ledger.Entry{
-		Prefill: time.Duration(min(cost.New+cost.Load, maxPrefill) * float64(time.Millisecond)),
-		Tokens:  tokens - cached,
-		Blocks:  (tokens + output + block - 1) / block,
-	}
+// reserve adds the request to the load of the worker at index i, and to its session. The caller holds the lock.
+func (r *Router) reserve(t *Ticket, i int, req *Request, now time.Time) {
+	w, pw, block := t.worker, &r.view.Workers[i], r.view.BlockSize
+	compute, load, cached, _ := pw.Estimate(req, block)
+	tokens, output := min(max(0, req.Tokens), maxTokens), min(max(0, req.Intent.ExpectedOutput), maxOutput)
+	t.tokens = tokens
+	t.marks(req.Hashes)
+	t.entry.Prefill = time.Duration(min(compute+load, maxPrefill) * float64(time.Millisecond))
+	t.entry.Tokens = max(0, tokens-cached)
+	t.entry.Blocks = max(0, (tokens+output+block-1)/block-len(t.entry.Marks)*ledger.Stride)
 	w.ledger.Reserve(&t.entry, now)
 	w.stats.Placed++
+	r.book(min(compute+load, maxPrefill), now)
 	if r.opt.PredictFor > 0 {
 		// Predicted blocks usually follow the confirmed ones. Predicted blocks between confirmed ones keep their
 		// deadlines.
@@ -59,7 +65,26 @@ func (r *Router) reserve(w *worker, pw *policy.Worker, req *Request, d Decision,
 		}
 	}
 	r.sessions.put(&req.Intent, w.key, now)
-	return t
+	var first uint64
+	if len(req.Hashes) > 0 {
+		first = req.Hashes[0]
+	}
+	r.firsts[r.view.Turn%uint64(len(r.firsts))] = first
+	r.view.Turn++
+	pw.Last = r.view.Turn
+	t.placed = now
+}
+
+// marks sets the marks of the ticket's entry.
+func (t *Ticket) marks(hashes []uint64) {
+	n := len(hashes) / ledger.Stride
+	t.entry.Marks = t.few[:0]
+	if n > len(t.few) {
+		t.entry.Marks = make([]uint64, 0, n)
+	}
+	for i := range n {
+		t.entry.Marks = append(t.entry.Marks, hashes[(i+1)*ledger.Stride-1])
+	}
 }
 
 // Decision returns the worker on which the request was placed, and why.
@@ -69,24 +94,48 @@ func (t *Ticket) Decision() *Decision { return &t.decision }
 func (t *Ticket) FirstToken(now time.Time) {
 	t.router.mu.Lock()
 	defer t.router.mu.Unlock()
-	t.worker.ledger.FirstToken(&t.entry, now)
+	if t.worker.ledger.FirstToken(&t.entry, now) {
+		t.first, t.alone = now, t.entry.Alone()
+	}
 }
 
 // Finish ends a request whose response is complete. cached is the number of prompt tokens that the engine had cached,
-// or -1 if it did not report it; output is the number of tokens that it generated.
+// or -1 if it did not report it; output is the number of tokens that it generated. If no other prefill was on the worker
+// between Place and FirstToken, and the engine reported cached, the router learns from it how fast engines are.
 func (t *Ticket) Finish(now time.Time, cached, output int) {
-	t.router.mu.Lock()
-	defer t.router.mu.Unlock()
+	r := t.router
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if !t.worker.ledger.Release(&t.entry, now) {
 		return
 	}
 	s := &t.worker.stats
 	s.Finished++
 	s.Output += uint64(max(0, output))
-	if cached >= 0 {
-		s.CachedEstimate += uint64(t.decision.CachedEstimate)
-		s.CachedReported += uint64(cached)
+	if !t.first.IsZero() {
+		r.responded(now.Sub(t.first))
 	}
+	if cached < 0 {
+		return
+	}
+	s.CachedEstimate += uint64(t.decision.CachedEstimate)
+	s.CachedReported += uint64(cached)
+	if t.alone && !r.opt.FixedRates && slices.Contains(r.speeds, &t.worker.speed) {
+		cached = min(cached, max(0, t.tokens-1))
+		if r.model.Add(float64(t.tokens-cached), float64(cached), float64(t.first.Sub(t.placed))/1e6, &t.worker.speed, r.speeds) {
+			r.learned()
+		}
+	}
+}
+
+// responded counts how long a response took after its first token.
+func (r *Router) responded(d time.Duration) {
+	d = max(0, d)
+	if r.view.Decode == 0 {
+		r.view.Decode = d
+		return
+	}
+	r.view.Decode += (d - r.view.Decode) / 32
 }
 
 // Fail ends a request that failed on the worker. If no token arrived, its predicted blocks are withdrawn, unless a

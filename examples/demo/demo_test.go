@@ -35,7 +35,7 @@ func TestDemo(t *testing.T) {
 	for _, has := range []string{ // in this order: the results come first
 		"weft demo: ", "playing /v1/chat/completions", ".... done\n", "........ done\n", "RESULT 1  Without the volatile header", "% fewer", "RESULT 2  Early dispatch saves",
 		"/v1/chat/completions  hermes", "→ ada", "grep and read_file", "turn 4", "the final text\n", "/v1/responses  qwen3_coder", "→ bob", "/v1/messages  qwen3_coder",
-		"Terms\n", "ada, bob ", "cached ", "affinity", "Next\n",
+		"Terms\n", "ada, bob ", "cached ", "move", "Next\n",
 	} {
 		i := strings.Index(text[at+1:], has)
 		require.GreaterOrEqual(t, i, 0, "no %q after byte %d", has, at)
@@ -54,7 +54,7 @@ func TestVerbose(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, command(t.Context(), []string{"-v", "-speed", "500"}, &out, false))
 	for _, has := range []string{
-		"reasoning   The test wants five attempts.", "call        run_tests", "dispatched  read_file", "turn ended", "TestRetry passes.", "of billing header", "(new ",
+		"reasoning   The test wants five attempts.", "call        run_tests", "dispatched  read_file", "turn ended", "TestRetry passes.", "of billing header", " ms = new ",
 	} {
 		require.Contains(t, out.String(), has)
 	}

@@ -153,21 +153,17 @@ func (p *printer) timeline(t *turn) {
 	}
 }
 
-// choice returns the router's estimates, beginning with the chosen engine.
+// choice returns the router's estimates: for the chosen engine, and for the next best one.
 func (p *printer) choice(d *router.Decision) string {
-	var first, rest string
-	for _, s := range d.Scores {
-		terms := ""
-		if p.verbose {
-			terms = fmt.Sprintf(" (%s)", s.Terms)
-		}
-		if s.Worker == d.Worker {
-			first = p.paint(cyan, s.Key.String()) + p.paint(dim, fmt.Sprintf(" %.0f ms%s", whole(s.Cost), terms))
-		} else {
-			rest += p.paint(dim, fmt.Sprintf(", %s %.0f ms", s.Key, whole(s.Cost)))
-		}
+	cost := fmt.Sprintf(" %.0f ms", whole(d.Cost))
+	if p.verbose {
+		cost = " " + d.String()
 	}
-	return first + rest
+	out := p.paint(cyan, d.Key.String()) + p.paint(dim, cost)
+	if key, cost, ok := d.Next(); ok {
+		out += p.paint(dim, fmt.Sprintf(", %s %.0f ms", key, whole(cost)))
+	}
+	return out
 }
 
 // terms explains the words of the report.
@@ -178,8 +174,8 @@ func (p *printer) terms(speed float64) {
 	p.line("                 caches, routing, parsing and tools are real.")
 	p.line("  cached         prompt tokens that the engine still has from an earlier request and does not compute again")
 	p.line("  → ada 71 ms    the router's choice, with its estimate for each engine; the lowest wins. The estimate is mainly the time")
-	p.line("                 to compute the tokens that are not cached there (new), less 10 ms for the engine that had the previous")
-	p.line("                 turn of the session (affinity); -v prints the terms")
+	p.line("                 to compute the tokens that are not cached there (new); a busy fleet adds a price for computing them twice")
+	p.line("                 (move); -v prints the terms")
 	p.line("  modeled        on a clock that runs %.0f times as fast as yours, at %.0f prompt tokens/s and %v for each output token", speed, timing.PrefillPerSecond, timing.DecodePerToken)
 }
 

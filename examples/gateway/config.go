@@ -13,6 +13,7 @@ import (
 
 	"github.com/weft-go/weft/examples/internal/cli"
 	"github.com/weft-go/weft/protocols/intent"
+	"github.com/weft-go/weft/router/policy"
 )
 
 // config is the configuration from the file of -config and from flags, which take precedence.
@@ -44,6 +45,7 @@ type config struct {
 	MaxModelLen     int            `yaml:"max_model_len"` // tokens; 0 means the window of the model's record, the window in its files, or 131072
 	MaxChoices      int            `yaml:"max_choices"`   // choices per chat request; 0 means 16
 	BlockSize       int            `yaml:"block_size"`    // tokens per cache block of the engines; 0 means 16
+	Placement       string         `yaml:"placement"`     // name of a policy of package router/policy; "" means cost_ms
 	MemoMB          int            `yaml:"memo_mb"`       // memory for the last requests of conversations, in MiB; 0 means 256
 	StripPreamble   bool           `yaml:"strip_preamble"`
 	Relocate        bool           `yaml:"relocate"`   // move text that differs between users, directories and days after the stable text
@@ -132,6 +134,7 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 	fs.IntVar(&c.MaxModelLen, "max-model-len", 0, "limit of prompt and output `tokens` per request (default: the context window of the model, or 131072)")
 	fs.IntVar(&c.MaxChoices, "max-choices", 0, "maximum `number` of choices in one chat request (default 16)")
 	fs.IntVar(&c.BlockSize, "block-size", 0, "`tokens` per cache block of the engines (default 16)")
+	fs.StringVar(&c.Placement, "placement", "", "`policy` that chooses engines: "+strings.Join(policy.Names(), ", ")+" (default cost_ms)")
 	fs.IntVar(&c.MemoMB, "memo-mb", 0, "memory for the last requests of conversations, in `MiB`; 100,000 tokens take about 5 (default 256)")
 	fs.Float64Var(&c.KeepAlive, "keep-alive", 0, "`seconds` of silence before a stream sends a keep-alive (default 10)")
 	fs.Func("alias", "another `name` for the model; repeatable", func(s string) error {
@@ -200,6 +203,11 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 		return nil, cli.Usagef("no engine: set -engine KIND=URL")
 	case !(c.KeepAlive >= 0 && c.KeepAlive <= maxKeepAlive): // also NaN
 		return nil, cli.Usagef("keep_alive must be from 0 to %d seconds (got %v)", maxKeepAlive, c.KeepAlive)
+	}
+	if c.Placement != "" {
+		if _, err := policy.Named(c.Placement); err != nil {
+			return nil, cli.Usagef("placement: %v", err)
+		}
 	}
 	for name, n := range map[string]int{"max_model_len": c.MaxModelLen, "max_choices": c.MaxChoices, "block_size": c.BlockSize, "memo_mb": c.MemoMB} {
 		if n < 0 {

@@ -29,6 +29,7 @@ import (
 	"github.com/weft-go/weft/examples/engine/vllm"
 	"github.com/weft-go/weft/examples/gateway/serve"
 	"github.com/weft-go/weft/examples/internal/cli"
+	placement "github.com/weft-go/weft/router/policy"
 	"github.com/weft-go/weft/tokenizers/prompt"
 )
 
@@ -77,6 +78,11 @@ func run(ctx context.Context, args []string, stdout io.Writer, log *slog.Logger,
 		Relocate: c.Relocate, SortTools: c.SortTools,
 		Policy: policy, Policies: policies, Tenant: tenant, PriorityIs: c.PriorityIs, Signer: proof,
 		KeepAlive: time.Duration(c.KeepAlive * float64(time.Second)), Logger: log,
+	}
+	if c.Placement != "" {
+		if opt.Placement, err = placement.Named(c.Placement); err != nil {
+			return err
+		}
 	}
 	for i, e := range c.Engines {
 		name := e.Name

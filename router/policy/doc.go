@@ -1,33 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policy decides which worker gets a request. Decisions are pure functions: a simulator, a test and a gateway get the same result
-// from the same arguments.
+// Package policy computes what it costs to place a request on each worker of a fleet. Policies are pure functions: a simulator, a test and
+// a gateway get the same result from the same arguments.
 //
 // # Terminology
 //
 //   - view: all workers at one moment, for one request.
 //   - barred: not eligible, with a human-readable reason: down, draining, wrong role, excluded by the request.
-//   - term: one part of a worker's cost, in milliseconds until and around the first token. The cost is their sum; the lowest wins.
+//   - term: one part of a worker's cost, with a name and a unit. The cost is their sum; the lowest wins.
 //   - cached tokens: what the worker holds of the prompt according to the index. It is an estimate until the engine reports its own count.
+//   - active blocks: KV blocks of the requests that run on a worker or wait there.
 //
 // # Cost in milliseconds
 //
-// [KVAware] is the default. For each worker
+// cost_ms is the default. For each worker
 //
 //	wait      predicted time until the worker begins a new prompt
-//	new       tokens it must compute, times its ms/token
-//	load      tokens it holds in a slower tier, times that tier's ms/token, never more than computing them
-//	decode    ms by which the KV blocks already active there slow this request down
-//	move      share of the work that later turns repeat if the prompt is computed on this worker instead of the cheapest one
-//	affinity  credit of the worker that served the session's last request, unless its wait is too long
-//	cost      = wait + new + load + decode + move - affinity
+//	new       time to compute the tokens that it does not hold: base + n·(prefill + attention·(cached + n/2))
+//	load      time to load the tokens that it holds in a slower tier, never more than computing them
+//	move      (new + load - lowest new + load of any worker) · b/(1-b), with b from [View.Busy]
+//	decode    0.02 ms for each active block
+//	room      time until running requests have ended whose KV blocks this one needs, if the capacity is known
+//	cost      = wait + new + load + move + decode + room
 //
-// The terms other than move and affinity predict the time to the first token. Because of move, two requests with the
-// same prefix are placed on the same worker even while the first is still being computed, until the wait costs more
-// than computing the prefix on another worker.
+// The terms other than move predict the time to the first token. Move is the price of lost locality: work that is done
+// twice delays other requests, the more of them the busier the fleet is. Because of it, two requests with the same
+// prefix are placed on the same worker even while the first is still being computed, until the wait costs more than
+// computing the prefix on another worker. No constant depends on the workload; the router learns the engines' rates.
+//
+// # Other policies
+//
+// [Named] returns them. They exist for comparison, and for fleets that need less:
+//
+//	round_robin      the worker that got a request least recently
+//	random           any worker
+//	power_of_two     the less loaded of two workers drawn at random
+//	least_loaded     wait and decode as in cost_ms
+//	consistent_hash  by the session, else by the first block
+//	sticky           the session's worker unless it waits a second longer than another, else as least_loaded
+//	lmetric          (tokens to compute, waiting ones included) · (requests in the batch)
+//	dynamo           blocks to compute, waiting ones included, plus active blocks: NVIDIA Dynamo's cost with its default weight
+//	llm_d            2·(cached part of the prompt) + short queue + free KV memory: llm-d's scorers
 //
 // # Writing a policy
 //
-// Implement [Policy]. Skip workers for which [Worker.Barred] returns a reason. Do not retain the view, because it is
-// reused.
+// Implement [Policy]. Do not retain the view, because it is reused.
 package policy

@@ -11,50 +11,37 @@ import (
 	"github.com/weft-go/weft/router/policy"
 )
 
-// A decision without a router: one worker has most of the prompt and is busy, the other one is idle.
-func ExampleKVAware() {
-	rates := policy.Rates{Prefill: 0.1} // ms a token
-	v := &policy.View{BlockSize: 16, Workers: []policy.Worker{
+// The costs of a request without a router: engine-a has most of the prompt and is busy, engine-b is idle.
+func ExamplePolicy() {
+	engine := policy.Engine{Prefill: 0.1} // ms a token
+	v := &policy.View{BlockSize: 16, Busy: 0.5, Workers: []policy.Worker{
 		{
 			Worker: index.Worker{ID: 0, Key: index.Key{Instance: "engine-a"}, State: index.Exact},
 			Match:  index.Match{Depth: 100, Tiers: [kvevent.NumTiers]int32{100}},
-			Rates:  rates, Load: policy.Load{Wait: 120 * time.Millisecond},
+			Engine: engine, Load: policy.Load{Wait: 120 * time.Millisecond, Blocks: 1000},
 		},
-		{Worker: index.Worker{ID: 1, Key: index.Key{Instance: "engine-b"}}, Rates: rates},
+		{Worker: index.Worker{ID: 1, Key: index.Key{Instance: "engine-b"}}, Engine: engine},
 	}}
-	d, err := policy.KVAware{}.Decide(v, &policy.Request{Tokens: 2000}, nil, time.Unix(0, 0))
-	if err != nil {
-		panic(err)
-	}
-	for _, s := range d.Scores {
-		fmt.Printf("%s %.0f ms = %v\n", s.Key, s.Cost, s.Terms)
-	}
-	fmt.Println(d.Why)
-	// Output:
-	// engine-a 160 ms = wait 120.0 + new 40.0
-	// engine-b 280 ms = new 200.0 + move 80.0
-	// engine-a: 160.0 ms = wait 120.0 + new 40.0; 1600 of 2000 tokens cached (estimate, exact); next engine-b 280.0 ms
-}
-
-// The same request by every policy: engine-a has the prompt and 1,000 blocks of running requests, engine-b is idle.
-func ExamplePolicy() {
-	v := &policy.View{BlockSize: 16, Workers: []policy.Worker{
-		{
-			Worker: index.Worker{ID: 0, Key: index.Key{Instance: "engine-a"}, State: index.Exact}, Load: policy.Load{Blocks: 1000},
-			Match: index.Match{Depth: 100, Tiers: [kvevent.NumTiers]int32{100}}, Rates: policy.Rates{}.Defaults(),
-		},
-		{Worker: index.Worker{ID: 1, Key: index.Key{Instance: "engine-b"}}, Rates: policy.Rates{}.Defaults()},
-	}, Turn: 1}
-	for _, p := range []policy.Policy{policy.KVAware{Beta: 0.01}, policy.LeastLoaded{}, policy.RoundRobin{}} {
-		d, err := p.Decide(v, &policy.Request{Tokens: 2000}, nil, time.Unix(0, 0))
+	for _, name := range []string{"cost_ms", "least_loaded", "llm_d"} {
+		p, err := policy.Named(name)
 		if err != nil {
-			fmt.Println(err)
-			continue
+			panic(err)
 		}
-		fmt.Println(d.Policy, d.Key, d.CachedEstimate, d.State)
+		out := make([]policy.Terms, len(v.Workers))
+		p.Costs(v, &policy.Request{Tokens: 2000}, out)
+		for i := range v.Workers {
+			fmt.Printf("%s %s %.1f:", name, v.Workers[i].Key, out[i].Sum())
+			for k, t := range p.Terms() {
+				fmt.Printf(" %s %.1f %s", t.Name, out[i][k], t.Unit)
+			}
+			fmt.Println()
+		}
 	}
 	// Output:
-	// cost_ms engine-a 1600 exact
-	// least_loaded engine-b 0 unknown
-	// round_robin engine-b 0 unknown
+	// cost_ms engine-a 180.0: wait 120.0 ms new 40.0 ms load 0.0 ms move 0.0 ms decode 20.0 ms room 0.0 ms
+	// cost_ms engine-b 360.0: wait 0.0 ms new 200.0 ms load 0.0 ms move 160.0 ms decode 0.0 ms room 0.0 ms
+	// least_loaded engine-a 140.0: wait 120.0 ms decode 20.0 ms
+	// least_loaded engine-b 0.0: wait 0.0 ms decode 0.0 ms
+	// llm_d engine-a -0.6: prefix -1.6 score queue 0.0 score kv 1.0 score
+	// llm_d engine-b 0.0: prefix 0.0 score queue 0.0 score kv 0.0 score
 }

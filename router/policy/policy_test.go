@@ -3,10 +3,9 @@
 package policy_test
 
 import (
-	"errors"
 	"fmt"
-	"math/rand/v2"
-	"strings"
+	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,13 +15,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weft-go/weft/kvhash/index"
+	"github.com/weft-go/weft/protocols/intent"
 	"github.com/weft-go/weft/router/policy"
 )
 
-var now = time.Unix(0, 0)
-
-// rates of one millisecond per token make the numbers readable.
-var rates = policy.Rates{Prefill: 1, Load: [4]float64{0, 0.25, 2, 0.5}}
+// milli is an engine that needs a millisecond for each token, which makes the numbers readable.
+var milli = policy.Engine{Prefill: 1, Load: [4]float64{0, 0.25, 2, 0.5}}
 
 func view(workers ...policy.Worker) *policy.View {
 	v := &policy.View{BlockSize: 10, Workers: workers}
@@ -30,7 +28,9 @@ func view(workers ...policy.Worker) *policy.View {
 		w := &v.Workers[i]
 		w.ID = index.WorkerID(i)
 		w.Key = index.Key{Instance: string(rune('a' + i))}
-		w.Rates = rates
+		if w.Engine == (policy.Engine{}) {
+			w.Engine = milli
+		}
 	}
 	return v
 }
@@ -44,185 +44,176 @@ func held(s index.State, depth, predicted int, tiers ...int) policy.Worker {
 	return w
 }
 
-// cached returns a worker that holds n blocks on the device, for certain.
-func cached(n int) policy.Worker {
-	return held(index.Exact, n, 0, n)
-}
+// cached returns a worker that certainly holds n blocks on the device.
+func cached(n int) policy.Worker { return held(index.Exact, n, 0, n) }
 
 func with(w policy.Worker, f func(*policy.Worker)) policy.Worker {
 	f(&w)
 	return w
 }
 
+func named(t testing.TB, name string) policy.Policy {
+	p, err := policy.Named(name)
+	require.NoError(t, err)
+	return p
+}
+
+func costs(p policy.Policy, v *policy.View, r *policy.Request) []policy.Terms {
+	out := make([]policy.Terms, len(v.Workers))
+	p.Costs(v, r, out)
+	return out
+}
+
+// cost_ms, term by term: wait, new, load, move, decode, room.
 func TestCost(t *testing.T) {
 	tests := []struct {
-		name   string
-		p      policy.KVAware
-		v      *policy.View
-		want   string
-		scores []policy.Terms
+		name string
+		busy float64
+		v    *policy.View
+		want []policy.Terms
 	}{
+		{"what is cached need not be computed", 0, view(cached(2), cached(6), cached(0)), []policy.Terms{{0, 80}, {0, 40}, {0, 100}}},
+		{"a busy fleet does not do work twice", 0.5, view(cached(2), cached(6), cached(0)), []policy.Terms{{0, 80, 0, 40}, {0, 40}, {0, 100, 0, 60}}},
+		{"nearly saturated", 0.9, view(cached(6), cached(0)), []policy.Terms{{0, 40}, {0, 100, 0, 540}}},
 		{
-			name: "the longer prefix", v: view(cached(2), cached(6), cached(0)), want: "b",
-			scores: []policy.Terms{{New: 80, Move: 20}, {New: 40}, {New: 100, Move: 30}},
+			"slower tiers cost their loading, but never more than computing", 0,
+			view(held(index.Exact, 6, 0, 2, 4), held(index.Exact, 6, 0, 2, 0, 4)),
+			[]policy.Terms{{0, 40, 10}, {0, 40, 40}},
+		},
+		{"all cached: the last token is computed", 0, view(cached(10)), []policy.Terms{{0, 1}}},
+		{
+			"requests that wait, and those that run", 0,
+			view(with(cached(0), func(w *policy.Worker) { w.Load.Wait, w.Load.Blocks = 9*time.Millisecond, 100 })),
+			[]policy.Terms{{9, 100, 0, 0, 2}},
 		},
 		{
-			name: "a prefix is worth so much waiting", want: "a",
-			v:      view(with(cached(6), func(w *policy.Worker) { w.Load.Wait = 89 * time.Millisecond }), cached(0)),
-			scores: []policy.Terms{{Wait: 89, New: 40}, {New: 100, Move: 30}},
+			"uncertain blocks count less, predicted ones fully", 0,
+			view(held(index.Degraded, 5, 0, 5), held(index.Unknown, 5, 0, 5), held(index.Unknown, 5, 5)),
+			[]policy.Terms{{0, 60}, {0, 75}, {0, 50}},
 		},
 		{
-			name: "and no more", want: "b",
-			v:      view(with(cached(6), func(w *policy.Worker) { w.Load.Wait = 91 * time.Millisecond }), cached(0)),
-			scores: []policy.Terms{{Wait: 91, New: 40}, {New: 100, Move: 30}},
+			"the comparison is with workers that are eligible", 0.5,
+			view(with(cached(9), func(w *policy.Worker) { w.Health = policy.Down }), cached(2)),
+			[]policy.Terms{{0, 10, 0, -70}, {0, 80}},
 		},
 		{
-			name: "only time to first token counts without gamma", p: policy.KVAware{Gamma: -1}, want: "b",
-			v:      view(with(cached(6), func(w *policy.Worker) { w.Load.Wait = 61 * time.Millisecond }), cached(0)),
-			scores: []policy.Terms{{Wait: 61, New: 40}, {New: 100}},
+			"attention makes long prompts slower", 0,
+			view(with(cached(5), func(w *policy.Worker) { w.Engine = policy.Engine{Base: 3, Prefill: 1, Attention: 0.01} })),
+			[]policy.Terms{{0, 3 + 50*(1+0.01*(50+25))}},
 		},
 		{
-			name: "slower tiers cost their loading, but never more than computing", want: "a",
-			v: view(
-				held(index.Exact, 6, 0, 2, 4),
-				held(index.Exact, 6, 0, 2, 0, 4),
-			),
-			scores: []policy.Terms{{New: 40, Load: 10}, {New: 40, Load: 40, Move: 15}},
-		},
-		{
-			name: "all cached: the last token is computed", v: view(cached(10)), want: "a",
-			scores: []policy.Terms{{New: 1}},
-		},
-		{
-			name: "running requests slow it down", want: "b",
-			v:      view(with(cached(0), func(w *policy.Worker) { w.Load.Blocks = 100 }), cached(0)),
-			scores: []policy.Terms{{New: 100, Decode: 2}, {New: 100}},
-		},
-		{
-			name: "the session's worker", want: "b",
-			v:      view(cached(0), with(cached(0), func(w *policy.Worker) { w.Session, w.Load.Wait = true, 9*time.Millisecond })),
-			scores: []policy.Terms{{New: 100}, {Wait: 9, New: 100, Affinity: 10}},
-		},
-		{
-			name: "not if it is overloaded", p: policy.KVAware{Affinity: 5000}, want: "a",
-			v:      view(cached(0), with(cached(0), func(w *policy.Worker) { w.Session, w.Load.Wait = true, 1001*time.Millisecond })),
-			scores: []policy.Terms{{New: 100}, {Wait: 1001, New: 100}},
-		},
-		{
-			name: "doubtful knowledge weighs less, own predictions weigh fully", want: "c",
-			v: view(
-				held(index.Degraded, 5, 0, 5),
-				held(index.Unknown, 5, 0, 5),
-				held(index.Unknown, 5, 5),
-			),
-			scores: []policy.Terms{{New: 60, Move: 5}, {New: 75, Move: 12.5}, {New: 50}},
-		},
-		{
-			name: "barred workers do not set the standard", want: "b",
-			v:      view(with(cached(9), func(w *policy.Worker) { w.Health = policy.Down }), cached(2)),
-			scores: []policy.Terms{{}, {New: 80}},
+			"no room until a tenth of what runs has ended", 0,
+			view(with(cached(0), func(w *policy.Worker) { w.Engine.Prefill, w.Engine.Capacity, w.Load.Blocks = 1, 200, 200 })),
+			[]policy.Terms{{0, 100, 0, 0, 4, 100}}, // 10 blocks needed, 200 active, 190 allowed: 20 of 200, times a second
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			d, err := tt.p.Decide(tt.v, &policy.Request{Tokens: 100}, nil, now)
-			require.NoError(t, err)
-			require.Equal(t, tt.want, d.Key.Instance, d.Why)
-			var terms []policy.Terms
-			for _, s := range d.Scores {
-				terms = append(terms, s.Terms)
-				require.InDelta(t, s.Terms.Sum(), s.Cost, 1e-9)
-			}
-			if diff := cmp.Diff(tt.scores, terms, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+			tt.v.Busy, tt.v.Decode = tt.busy, time.Second
+			got := costs(policy.Default(), tt.v, &policy.Request{Tokens: 100})
+			if diff := cmp.Diff(tt.want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestWhy(t *testing.T) {
-	a := with(cached(6), func(w *policy.Worker) {
-		w.Session, w.Load.Blocks, w.Match.Predicted, w.Match.Tiers = true, 100, 1, [4]int32{5}
-	})
-	tests := []struct {
-		p    policy.Policy
-		v    *policy.View
-		want string
-	}{
-		{policy.KVAware{}, view(a, cached(0)), "a: 32.0 ms = new 40.0 + decode 2.0 - affinity 10.0; 60 of 100 tokens cached (estimate, exact, 10 of them predicted); next b 130.0 ms"},
-		{policy.KVAware{}, view(cached(0), cached(0)), "a: 100.0 ms = new 100.0; 0 of 100 tokens cached (estimate, exact), equal on 2 workers"},
-		{policy.KVAware{}, view(cached(0)), "a: 100.0 ms = new 100.0; 0 of 100 tokens cached (estimate, exact)"},
-		{policy.LeastLoaded{}, view(a, cached(3)), "b: 0.0 ms = 0; 30 of 100 tokens cached (estimate, exact); next a 2.0 ms"},
-		{policy.RoundRobin{}, view(a, cached(3)), "a: its turn among 2 workers; 60 of 100 tokens cached (estimate, exact, 10 of them predicted)"},
+// lowest returns the keys of the cheapest workers.
+func lowest(p policy.Policy, v *policy.View, r *policy.Request) (keys string) {
+	all := costs(p, v, r)
+	least := math.Inf(1)
+	for i := range all {
+		least = min(least, all[i].Sum())
 	}
-	for _, tt := range tests {
-		d, err := tt.p.Decide(tt.v, &policy.Request{Tokens: 100}, nil, now)
-		require.NoError(t, err)
-		require.Equal(t, tt.want, d.Why)
-		require.Equal(t, tt.p.Name(), d.Policy)
+	for i := range all {
+		if all[i].Sum() == least {
+			keys += v.Workers[i].Key.Instance
+		}
+	}
+	return keys
+}
+
+// The other policies on the same fleet: a has the prompt and much work, b has half of the prompt and some work, c is idle.
+func TestOthers(t *testing.T) {
+	v := view(
+		with(cached(10), func(w *policy.Worker) {
+			w.Load, w.Last = policy.Load{Wait: 900 * time.Millisecond, Prefills: 3, Decodes: 5, Tokens: 900, Blocks: 95}, 2
+			w.Session = true
+		}),
+		with(cached(5), func(w *policy.Worker) {
+			w.Load, w.Last = policy.Load{Wait: 30 * time.Millisecond, Prefills: 1, Tokens: 30, Blocks: 3}, 1
+		}),
+		with(cached(0), func(w *policy.Worker) { w.Last = 3 }),
+	)
+	r := &policy.Request{Tokens: 100, Hashes: []uint64{7}}
+	for name, want := range map[string]string{
+		"least_loaded": "c", "round_robin": "b", "sticky": "a",
+		"lmetric": "c", // 901·9, 80·2, 100·1
+		"dynamo":  "c", // 90.1+105, 8+13, 10+10
+		"llm_d":   "b", // -2·0.99+1+1, -1+1/3+3/95, 0
+	} {
+		require.Equal(t, want, lowest(named(t, name), v, r), name)
+	}
+
+	drawn := map[string]bool{}
+	for v.Turn = range 40 {
+		drawn[lowest(named(t, "random"), v, r)] = true
+		require.Equal(t, "abc"[slices.Index([]string{"a", "b", "c"}, lowest(named(t, "consistent_hash"), v, r)):][:1], lowest(named(t, "consistent_hash"), v, r))
+	}
+	require.Len(t, drawn, 3)
+	drawn = map[string]bool{}
+	for v.Turn = range 40 {
+		k := lowest(named(t, "power_of_two"), v, r)
+		require.NotEqual(t, "a", k, "the other one of a pair is always less loaded")
+		drawn[k] = true
+	}
+	require.Len(t, drawn, 2)
+}
+
+// A session stays where it is when a worker leaves that it does not use.
+func TestConsistentHash(t *testing.T) {
+	p := named(t, "consistent_hash")
+	var ws []policy.Worker
+	for range 8 {
+		ws = append(ws, cached(0))
+	}
+	used := map[string]int{}
+	for i := range 400 {
+		r := &policy.Request{Intent: intent.Intent{Session: intent.Session{ID: fmt.Sprint(i)}}}
+		v := view(slices.Clone(ws)...)
+		home := lowest(p, v, r)
+		used[home]++
+		v.Workers = slices.DeleteFunc(v.Workers, func(w policy.Worker) bool { return w.Key.Instance == "d" })
+		if home != "d" {
+			require.Equal(t, home, lowest(p, v, r))
+		}
+	}
+	require.Len(t, used, 8)
+	for k, n := range used {
+		require.Less(t, n, 100, k)
 	}
 }
 
-func TestErrors(t *testing.T) {
+func TestBarred(t *testing.T) {
 	v := view(
 		with(cached(0), func(w *policy.Worker) { w.Health, w.HealthWhy = policy.Down, "connection refused" }),
 		with(cached(0), func(w *policy.Worker) { w.Health = policy.Draining }),
 		with(cached(0), func(w *policy.Worker) { w.Role = policy.Decode }),
 		with(cached(0), func(w *policy.Worker) { w.Role = policy.Prefill }),
 		cached(0),
+		cached(0),
 	)
-	for _, p := range []policy.Policy{policy.KVAware{}, policy.LeastLoaded{}, policy.RoundRobin{}} {
-		_, err := p.Decide(view(), &policy.Request{}, nil, now)
-		require.ErrorIs(t, err, policy.ErrNoWorkers)
-		require.EqualError(t, err, "router: no workers")
-
-		_, err = p.Decide(v, &policy.Request{Exclude: []index.WorkerID{4}}, nil, now)
-		require.ErrorIs(t, err, policy.ErrAllBarred)
-		e, ok := errors.AsType[*policy.Error](err)
-		require.True(t, ok)
-		require.Len(t, e.Scores, 5)
-		require.EqualError(t, err, "router: all workers are barred: a down: connection refused, b draining, c serves only decode, d serves only prefill, e excluded by the request")
-
-		d, err := p.Decide(v, &policy.Request{Role: policy.Prefill, Exclude: []index.WorkerID{4}}, nil, now)
-		require.NoError(t, err)
-		require.Equal(t, "d", d.Key.Instance)
+	var got []string
+	for i := range v.Workers {
+		got = append(got, v.Workers[i].Barred(&policy.Request{Exclude: []index.WorkerID{4}}))
 	}
+	require.Equal(t, []string{"down: connection refused", "draining", "serves only decode", "serves only prefill", "excluded by the request", ""}, got)
+	require.Empty(t, v.Workers[3].Barred(&policy.Request{Role: policy.Prefill}))
 	require.Equal(t, "[both prefill decode]", fmt.Sprint([]policy.Role{policy.Both, policy.Prefill, policy.Decode}))
 	require.Equal(t, "healthy", policy.Healthy.String())
 }
 
-func TestRoundRobin(t *testing.T) {
-	v := view(cached(0), with(cached(0), func(w *policy.Worker) { w.Health = policy.Down }), cached(0))
-	var got strings.Builder
-	for v.Turn = range 5 {
-		d, err := policy.RoundRobin{}.Decide(v, &policy.Request{}, nil, now)
-		require.NoError(t, err)
-		got.WriteString(d.Key.Instance)
-	}
-	require.Equal(t, "acaca", got.String())
-}
-
-// Among equals the two choices of a random pair go to the one that holds less, so the one that holds most is never taken, and each of the
-// others is.
-func TestTies(t *testing.T) {
-	v := view(cached(0), cached(0), cached(0), cached(0))
-	for i := range v.Workers {
-		v.Workers[i].Blocks = i
-	}
-	rnd := rand.New(rand.NewPCG(1, 2))
-	got := map[string]int{}
-	for range 600 {
-		d, err := policy.KVAware{}.Decide(v, &policy.Request{Tokens: 5}, rnd, now)
-		require.NoError(t, err)
-		got[d.Key.Instance]++
-	}
-	require.Zero(t, got["d"])
-	require.InDelta(t, 300, got["a"], 60)
-	require.InDelta(t, 200, got["b"], 60)
-	require.InDelta(t, 100, got["c"], 60)
-}
-
-// TestPure decides twice on the same arguments, and checks that no other worker would have been cheaper.
+// Every policy is a pure function whose costs are numbers, and names what it computes.
 func TestPure(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var ws []policy.Worker
@@ -234,57 +225,58 @@ func TestPure(t *testing.T) {
 			w.Health = policy.Health(rapid.IntRange(0, 2).Draw(t, "health"))
 			w.Session = rapid.Bool().Draw(t, "session")
 			w.Load.Wait = time.Duration(rapid.IntRange(0, 200).Draw(t, "wait")) * time.Millisecond
+			w.Load.Blocks = rapid.IntRange(0, 300).Draw(t, "blocks")
+			w.Engine = policy.Engine{Capacity: rapid.IntRange(0, 200).Draw(t, "capacity")}.Defaults()
 			ws = append(ws, w)
 		}
 		v := view(ws...)
-		r := &policy.Request{Tokens: rapid.IntRange(0, 120).Draw(t, "tokens"), Role: policy.Role(rapid.IntRange(0, 2).Draw(t, "need"))}
-		seed := rapid.Uint64().Draw(t, "seed")
-		for _, p := range []policy.Policy{policy.KVAware{}, policy.LeastLoaded{}, policy.RoundRobin{}} {
-			d, err := p.Decide(v, r, rand.New(rand.NewPCG(seed, 0)), now)
-			d2, err2 := p.Decide(v, r, rand.New(rand.NewPCG(seed, 0)), now)
-			if diff := cmp.Diff(d, d2); diff != "" || (err == nil) != (err2 == nil) {
-				t.Fatal("not pure:", diff, err, err2)
+		v.Turn, v.Busy = rapid.Uint64().Draw(t, "turn"), rapid.Float64Range(0, 1).Draw(t, "busy")
+		r := &policy.Request{Tokens: rapid.IntRange(-1, 120).Draw(t, "tokens"), Role: policy.Role(rapid.IntRange(0, 2).Draw(t, "need"))}
+		before := slices.Clone(v.Workers)
+		for _, name := range policy.Names() {
+			p, err := policy.Named(name)
+			if err != nil || p.Name() != name {
+				t.Fatal(name, err)
 			}
-			open := 0
-			for i := range v.Workers {
-				if v.Workers[i].Barred(r) == "" {
-					open++
+			a, b := costs(p, v, r), costs(p, v, r)
+			if d := cmp.Diff(a, b); d != "" {
+				t.Fatal(name, "is not pure:", d)
+			}
+			for i := range a {
+				for k, x := range a[i] {
+					if k >= len(p.Terms()) && x != 0 || math.IsNaN(x) {
+						t.Fatal(name, a[i])
+					}
 				}
 			}
-			if (err == nil) != (open > 0) {
-				t.Fatalf("%d workers are open, error %v", open, err)
-			}
-			if err != nil {
-				continue
-			}
-			if why := v.Workers[d.Worker].Barred(r); why != "" {
-				t.Fatalf("%s chose a worker that is %s", p.Name(), why)
-			}
-			for _, s := range d.Scores {
-				if s.Barred == "" && s.Cost < d.Scores[d.Worker].Cost {
-					t.Fatalf("%s chose %s, but %s is cheaper", p.Name(), d.Why, s.Key)
-				}
-			}
+		}
+		if d := cmp.Diff(before, v.Workers); d != "" {
+			t.Fatal("the view changed:", d)
 		}
 	})
 }
 
-func BenchmarkDecide(b *testing.B) {
+func TestNamed(t *testing.T) {
+	_, err := policy.Named("cost")
+	require.EqualError(t, err, `policy: unknown name "cost" (want consistent_hash, cost_ms, dynamo, least_loaded, llm_d, lmetric, power_of_two, random, round_robin, sticky)`)
+	require.Equal(t, "cost_ms", policy.Default().Name())
+}
+
+func BenchmarkCosts(b *testing.B) {
 	for _, workers := range []int{2, 16, 256} {
-		for _, p := range []policy.Policy{policy.KVAware{}, policy.LeastLoaded{}, policy.RoundRobin{}} {
-			b.Run(fmt.Sprintf("policy=%s/workers=%d", p.Name(), workers), func(b *testing.B) {
+		for _, name := range []string{"cost_ms", "least_loaded", "llm_d"} {
+			b.Run(fmt.Sprintf("policy=%s/workers=%d", name, workers), func(b *testing.B) {
 				var ws []policy.Worker
 				for i := range workers {
 					ws = append(ws, with(cached(i%7), func(w *policy.Worker) { w.Load.Blocks = i * 31 % 17 }))
 				}
-				v, r := view(ws...), &policy.Request{Tokens: 100}
-				rnd := rand.New(rand.NewPCG(1, 2))
+				v, r, p := view(ws...), &policy.Request{Tokens: 100}, named(b, name)
+				out := make([]policy.Terms, workers)
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, err := p.Decide(v, r, rnd, now); err != nil {
-						b.Fatal(err)
-					}
+					p.Costs(v, r, out)
 				}
+				b.ReportMetric(float64(b.Elapsed())/float64(b.N*workers), "ns/worker")
 			})
 		}
 	}

@@ -3,66 +3,176 @@
 package policy
 
 import (
-	"math/rand/v2"
-	"strconv"
-	"time"
+	"math"
 )
 
-// RoundRobin chooses the workers in turn. It ignores load and caches.
-type RoundRobin struct{}
+// leastLoaded ignores caches.
+type leastLoaded struct{}
 
-// Name returns "round_robin".
-func (RoundRobin) Name() string { return "round_robin" }
-
-// Decide implements [Policy]. The result is the eligible worker at index View.Turn modulo the number of eligible
-// workers.
-func (p RoundRobin) Decide(v *View, r *Request, _ *rand.Rand, _ time.Time) (Decision, error) {
-	c := newChoice(v, r)
-	var open uint64
-	for i := range c.scores {
-		if c.scores[i].Barred == "" {
-			open++
-		}
+func (leastLoaded) Name() string  { return "least_loaded" }
+func (leastLoaded) Terms() []Term { return []Term{{"wait", "ms"}, {"decode", "ms"}} }
+func (leastLoaded) Costs(v *View, _ *Request, out []Terms) {
+	for i := range v.Workers {
+		l := &v.Workers[i].Load
+		out[i] = Terms{ms(l.Wait), perBlock * float64(l.Blocks)}
 	}
-	if open == 0 {
-		return Decision{}, c.fail()
-	}
-	turn := v.Turn % open
-	for i := range c.scores {
-		if c.scores[i].Barred != "" {
-			continue
-		}
-		if turn > 0 {
-			turn--
-			continue
-		}
-		d := c.decision(p.Name(), i)
-		why := append(c.why(i), ": its turn among "...)
-		why = append(strconv.AppendUint(why, open, 10), " workers; "...)
-		d.Why = string(c.cached(why, d))
-		return d, nil
-	}
-	panic("unreachable")
 }
 
-// LeastLoaded chooses the worker with the shortest wait, to which each block of running requests adds Beta
-// milliseconds. It ignores caches.
-type LeastLoaded struct {
-	// Beta is the same as in [KVAware].
-	Beta float64
+// roundRobin chooses the worker that got a request least recently.
+type roundRobin struct{}
+
+func (roundRobin) Name() string  { return "round_robin" }
+func (roundRobin) Terms() []Term { return []Term{{"last", "request"}} }
+func (roundRobin) Costs(v *View, _ *Request, out []Terms) {
+	for i := range v.Workers {
+		out[i][0] = float64(v.Workers[i].Last)
+	}
 }
 
-// Name returns "least_loaded".
-func (LeastLoaded) Name() string { return "least_loaded" }
+// random chooses any worker, by a hash of the request's number.
+type random struct{}
 
-// Decide implements [Policy]. Ties are broken as by [KVAware].
-func (p LeastLoaded) Decide(v *View, r *Request, rnd *rand.Rand, _ time.Time) (Decision, error) {
-	c := newChoice(v, r)
-	for i := range c.scores {
-		if s := &c.scores[i]; s.Barred == "" {
-			s.Terms = Terms{Wait: ms(v.Workers[i].Load.Wait), Decode: setting(p.Beta, 0.02) * float64(v.Workers[i].Load.Blocks)}
-			s.Cost = s.Terms.Sum()
+func (random) Name() string  { return "random" }
+func (random) Terms() []Term { return []Term{{"hash", "1"}} }
+func (random) Costs(v *View, _ *Request, out []Terms) {
+	for i := range v.Workers {
+		out[i][0] = unit(v.Turn, uint64(i))
+	}
+}
+
+// powerOfTwo chooses the less loaded of two eligible workers drawn at random.
+type powerOfTwo struct{}
+
+func (powerOfTwo) Name() string  { return "power_of_two" }
+func (powerOfTwo) Terms() []Term { return []Term{{"wait", "ms"}, {"decode", "ms"}, {"drawn", "1"}} }
+func (powerOfTwo) Costs(v *View, r *Request, out []Terms) {
+	leastLoaded{}.Costs(v, r, out)
+	a, b := -1, -1 // lowest hashes
+	for i := range v.Workers {
+		out[i][2] = math.Inf(1)
+		if v.Workers[i].Barred(r) != "" {
+			continue
+		}
+		switch x := unit(v.Turn, uint64(i)); {
+		case a < 0 || x < unit(v.Turn, uint64(a)):
+			a, b = i, a
+		case b < 0 || x < unit(v.Turn, uint64(b)):
+			b = i
 		}
 	}
-	return c.lowest(p.Name(), rnd)
+	for _, i := range [...]int{a, b} {
+		if i >= 0 {
+			out[i][2] = 0
+		}
+	}
+}
+
+// unit returns a number from 0 to 1, exclusive, that looks random. [splitmix64]
+//
+// [splitmix64]: https://prng.di.unimi.it/splitmix64.c
+func unit(a, b uint64) float64 {
+	x := a*0x9e3779b97f4a7c15 + b*0xd1b54a32d192ed03
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return float64((x^x>>31)>>11) / (1 << 53)
+}
+
+// consistentHash chooses by a hash of the session and the worker's key (rendezvous hashing), so that few sessions move
+// when workers come and go. Requests without a session are hashed by their first block.
+type consistentHash struct{}
+
+func (consistentHash) Name() string  { return "consistent_hash" }
+func (consistentHash) Terms() []Term { return []Term{{"hash", "1"}} }
+func (consistentHash) Costs(v *View, r *Request, out []Terms) {
+	var key uint64
+	switch {
+	case r.Intent.Session.ID != "":
+		key = fnv(fnv(fnv(0, r.Intent.Salt), "\x00"), r.Intent.Session.ID)
+	case len(r.Hashes) > 0:
+		key = r.Hashes[0]
+	default:
+		key = v.Turn
+	}
+	for i := range v.Workers {
+		out[i][0] = unit(key, fnv(uint64(v.Workers[i].Key.DPRank), v.Workers[i].Key.Instance))
+	}
+}
+
+// fnv returns the FNV-1a hash of s, the same in every process, continued from h.
+func fnv(h uint64, s string) uint64 {
+	h ^= 14695981039346656037
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 1099511628211
+	}
+	return h
+}
+
+// sticky keeps a session on its worker, unless that waits a second longer than another; other requests go to the least
+// loaded.
+type sticky struct{}
+
+func (sticky) Name() string  { return "sticky" }
+func (sticky) Terms() []Term { return []Term{{"wait", "ms"}, {"decode", "ms"}, {"session", "ms"}} }
+func (sticky) Costs(v *View, r *Request, out []Terms) {
+	leastLoaded{}.Costs(v, r, out)
+	for i := range v.Workers {
+		if v.Workers[i].Session {
+			out[i][2] = -1000
+		}
+	}
+}
+
+// lmetric multiplies the prompt tokens to compute, waiting ones included, by the number of requests in the batch.
+type lmetric struct{}
+
+func (lmetric) Name() string  { return "lmetric" }
+func (lmetric) Terms() []Term { return []Term{{"product", "tokens x requests"}} }
+func (lmetric) Costs(v *View, r *Request, out []Terms) {
+	for i := range v.Workers {
+		w := &v.Workers[i]
+		_, _, cached, _ := w.Estimate(r, v.BlockSize)
+		out[i][0] = float64(w.Load.Tokens+max(0, r.Tokens)-cached) * float64(w.Load.Prefills+w.Load.Decodes+1)
+	}
+}
+
+// dynamo adds the blocks to compute, waiting ones included, to the active blocks: the cost of NVIDIA Dynamo's KV router with its default
+// weight and temperature.
+type dynamo struct{}
+
+func (dynamo) Name() string  { return "dynamo" }
+func (dynamo) Terms() []Term { return []Term{{"prefill", "blocks"}, {"decode", "blocks"}} }
+func (dynamo) Costs(v *View, r *Request, out []Terms) {
+	for i := range v.Workers {
+		w := &v.Workers[i]
+		_, _, cached, _ := w.Estimate(r, v.BlockSize)
+		block := float64(max(v.BlockSize, 1))
+		out[i] = Terms{float64(w.Load.Tokens+max(0, r.Tokens)-cached) / block, float64(w.Load.Blocks) + float64(max(0, r.Tokens))/block}
+	}
+}
+
+// llmd adds the scores of llm-d's default profile with their weights: cached part of the prompt 2, short queue 1, free KV
+// memory 1. Without a capacity, the worker with the most active blocks counts as full.
+type llmd struct{}
+
+func (llmd) Name() string { return "llm_d" }
+func (llmd) Terms() []Term {
+	return []Term{{"prefix", "score"}, {"queue", "score"}, {"kv", "score"}}
+}
+func (llmd) Costs(v *View, r *Request, out []Terms) {
+	queue, blocks := 0, 0
+	for i := range v.Workers {
+		queue, blocks = max(queue, v.Workers[i].Load.Prefills), max(blocks, v.Workers[i].Load.Blocks)
+	}
+	for i := range v.Workers {
+		w := &v.Workers[i]
+		_, _, cached, _ := w.Estimate(r, v.BlockSize)
+		size := blocks
+		if w.Engine.Capacity > 0 {
+			size = w.Engine.Capacity
+		}
+		out[i] = Terms{
+			0 - 2*float64(cached)/float64(max(r.Tokens, 1)),
+			float64(w.Load.Prefills) / float64(max(queue, 1)), min(1, float64(w.Load.Blocks)/float64(max(size, 1))),
+		}
+	}
 }

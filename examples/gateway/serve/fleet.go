@@ -44,8 +44,11 @@ func newFleet(o *Options) (*fleet, error) {
 	transport.MaxIdleConnsPerHost = 64
 	transport.DisableCompression = true // compression delays streams
 	transport.ReadBufferSize = 16 << 10 // the output of a read leaves in one write
-	ropt := &router.Options{}
+	ropt := &router.Options{FixedRates: true, Policy: o.Placement}
 	for _, e := range o.Engines {
+		if e.PrefillPerSecond <= 0 {
+			ropt.FixedRates = false // rates that nobody specified are learned
+		}
 		if e.Events == nil {
 			ropt.PredictFor = 2 * time.Minute // without events, predictions are not confirmed
 		}
@@ -111,7 +114,7 @@ func (f *fleet) place(req *router.Request) (*placement, error) {
 		e.mu.Unlock()
 	}
 	t, err := f.router.Place(req, now)
-	if errors.Is(err, policy.ErrAllBarred) && len(req.Exclude) == 0 { // retry engines that are down rather than fail
+	if errors.Is(err, router.ErrAllBarred) && len(req.Exclude) == 0 { // retry engines that are down rather than fail
 		for _, e := range f.engines {
 			e.mu.Lock()
 			f.revive(e)
@@ -133,9 +136,9 @@ func (f *fleet) revive(e *engine) {
 	f.router.SetHealth(e.id, policy.Healthy, "")
 }
 
-func rates(perSecond float64) *router.Rates {
+func rates(perSecond float64) *router.Engine {
 	if perSecond > 0 {
-		return &router.Rates{Prefill: 1000 / perSecond}
+		return &router.Engine{Prefill: 1000 / perSecond}
 	}
 	return nil
 }

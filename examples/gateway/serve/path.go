@@ -393,7 +393,7 @@ func (c *call) finish(ctx context.Context, err error) {
 		c.rec.Finish = public(ctx, err).Why.String()
 		t.Fail(now)
 	}
-	c.g.opt.Logger.Info("request done", "request", c.id, "api", c.rec.API, "worker", c.rec.Worker, "why", c.rec.Decision.Why, "prompt", len(c.prompt),
+	c.g.opt.Logger.Info("request done", "request", c.id, "api", c.rec.API, "worker", c.rec.Worker, "why", c.rec.Decision.Why(), "prompt", len(c.prompt),
 		"cached", u.Cached, "output", u.Output, "finish", c.rec.Finish, "ms", c.rec.Total.Milliseconds(), "err", err)
 	if c.g.opt.OnDone != nil {
 		c.g.opt.OnDone(c.rec)

@@ -23,6 +23,7 @@ import (
 	"github.com/weft-go/weft/protocols/replay"
 	"github.com/weft-go/weft/protocols/wire"
 	"github.com/weft-go/weft/router"
+	"github.com/weft-go/weft/router/policy"
 	"github.com/weft-go/weft/tokenizers/prompt"
 )
 
@@ -35,6 +36,8 @@ type Options struct {
 	Models  []catalog.Model
 	Prompts *prompt.Model // renders prompts and decodes output; must have a tokenizer and a family
 	Engines []Engine
+	// Placement chooses the engine for a request; nil means policy.Default().
+	Placement policy.Policy
 
 	MaxModelLen int   // prompt and output tokens per request; 0 means the window in Model's record, Prompts.Window(), or 131072. Records may set less
 	MaxChoices  int   // choices per chat request; 0 means 16
@@ -85,7 +88,8 @@ type Engine struct {
 	Name   string // unique; "" means the URL
 	URL    string // base address, without /v1
 	APIKey string // sent as a bearer token; "" means no token
-	// PrefillPerSecond is the prefill speed that the router assumes, in prompt tokens per second; 0 means 70,000.
+	// PrefillPerSecond is the prefill speed that the router assumes, in prompt tokens per second. 0 means that the router begins with
+	// 70,000 and learns the rates of all engines.
 	PrefillPerSecond float64
 	// Hints specifies the hints that the engine accepts. nil means vLLM without options.
 	Hints *intent.Target

@@ -52,7 +52,7 @@ func TestStreams(t *testing.T) {
 			rec := r.done(t, i+1)[i]
 			require.Equal(t, a.name, rec.API)
 			require.Equal(t, "e0", rec.Worker)
-			require.NotEmpty(t, rec.Decision.Why)
+			require.NotEmpty(t, rec.Decision.Why())
 			require.Equal(t, got.Cached, rec.Decision.CachedEstimate, "the router knew what the engine had")
 			require.Positive(t, rec.Usage.Reasoning)
 			require.False(t, rec.Usage.ReasoningEstimated)
@@ -783,23 +783,26 @@ func TestBadOptions(t *testing.T) {
 	require.Equal(t, 503, w.Code)
 }
 
-// TestConcurrentConversations runs conversations of two turns concurrently; each second turn must hit the cache of the first.
+// TestConcurrentConversations runs the first turns of conversations concurrently. Each second turn, which does not have to wait for
+// others, must hit the cache of the first.
 func TestConcurrentConversations(t *testing.T) {
 	r := start(t, 3, say("Certainly, here is what I think about that question of yours."), func(o *serve.Options) { o.StripPreamble = true })
+	turn := func(i int) {
+		a := apiCases[i%3]
+		question := fmt.Sprint("Conversation number ", i, ": ", strings.Repeat("tell me more ", 20))
+		_, _, text := send(t, r.url+a.path, a.body(question, i%2 == 0), "X-Session-Id", fmt.Sprint("s", i))
+		if !strings.Contains(text, "question of yours.") && i%2 != 0 {
+			t.Errorf("answer %q", text)
+		}
+	}
 	var wg sync.WaitGroup
 	for i := range 24 {
-		wg.Go(func() {
-			a := apiCases[i%3]
-			question := fmt.Sprint("Conversation number ", i, ": ", strings.Repeat("tell me more ", 20))
-			for range 2 {
-				_, _, text := send(t, r.url+a.path, a.body(question, i%2 == 0), "X-Session-Id", fmt.Sprint("s", i))
-				if !strings.Contains(text, "question of yours.") && i%2 != 0 {
-					t.Errorf("answer %q", text)
-				}
-			}
-		})
+		wg.Go(func() { turn(i) })
 	}
 	wg.Wait()
+	for i := range 24 {
+		turn(i)
+	}
 	cached := 0
 	for _, rec := range r.done(t, 48) {
 		require.Equal(t, "stop", rec.Finish)
@@ -851,7 +854,7 @@ func TestCaptures(t *testing.T) {
 				}
 			}
 			rec := r.done(t, i+1)[i]
-			t.Logf("%s: %d prompt tokens, %d cached, %s", rec.Worker, rec.Usage.Prompt, rec.Usage.Cached, rec.Decision.Why)
+			t.Logf("%s: %d prompt tokens, %d cached, %s", rec.Worker, rec.Usage.Prompt, rec.Usage.Cached, rec.Decision.Why())
 			require.Equal(t, "stop", rec.Finish)
 		})
 	}

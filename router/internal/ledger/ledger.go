@@ -8,12 +8,18 @@ import (
 	"github.com/weft-go/weft/router/policy"
 )
 
-// Entry is one request in a [Ledger]. Set the first three fields, then pass it to [Ledger.Reserve]; do not copy or change it after that.
+// Stride is the number of blocks between the marks of an [Entry]. Requests share prompt blocks in units of it.
+const Stride = 32
+
+// Entry is one request in a [Ledger]. Set the exported fields, then pass it to [Ledger.Reserve]; do not copy or change it
+// after that.
 type Entry struct {
 	Prefill time.Duration // estimated time of its prefill
 	Tokens  int           // to be computed before the first token
-	Blocks  int           // KV blocks, prompt and expected output
+	Blocks  int           // KV blocks that no other request shares: the end of the prompt, and the expected output
+	Marks   []uint64      // sequence hash of every [Stride]th block of the prompt
 
+	alone      bool // no other prefill was here between Reserve and FirstToken
 	phase      phase
 	prev, next *Entry // in the line of prefills
 }
@@ -31,6 +37,7 @@ const (
 // use.
 type Ledger struct {
 	sum        policy.Load // without Wait
+	marks      map[uint64]int
 	pending    time.Duration
 	head, tail *Entry    // line of prefills, in order of Reserve
 	since      time.Time // when head came to the head
@@ -60,9 +67,23 @@ func (l *Ledger) Reserve(e *Entry, now time.Time) {
 		l.tail.next, e.prev = e, l.tail
 	}
 	l.tail = e
+	e.alone = l.head == e
+	if e.prev != nil {
+		e.prev.alone = false
+	}
 	l.pending += e.Prefill
 	l.sum.Prefills++
+	l.sum.Tokens += e.Tokens
 	l.sum.Blocks += e.Blocks
+	for _, m := range e.Marks {
+		if l.marks == nil {
+			l.marks = make(map[uint64]int)
+		}
+		l.marks[m]++
+		if l.marks[m] == 1 {
+			l.sum.Blocks += Stride
+		}
+	}
 }
 
 // FirstToken ends the prefill of e. It reports whether e was waiting for it.
@@ -72,6 +93,7 @@ func (l *Ledger) FirstToken(e *Entry, now time.Time) bool {
 	}
 	l.leave(e, now)
 	e.phase = decode
+	l.sum.Decodes++
 	return true
 }
 
@@ -81,13 +103,23 @@ func (l *Ledger) Release(e *Entry, now time.Time) bool {
 	case prefill:
 		l.leave(e, now)
 	case decode:
+		l.sum.Decodes--
 	default:
 		return false
 	}
 	e.phase = released
 	l.sum.Blocks -= e.Blocks
+	for _, m := range e.Marks {
+		if l.marks[m]--; l.marks[m] == 0 {
+			delete(l.marks, m)
+			l.sum.Blocks -= Stride
+		}
+	}
 	return true
 }
+
+// Alone reports whether e was the only prefill of the worker until its first token, which it has.
+func (e *Entry) Alone() bool { return e.phase == decode && e.alone }
 
 // Prefilling reports whether e waits for its first token.
 func (e *Entry) Prefilling() bool { return e.phase == prefill }
@@ -107,4 +139,5 @@ func (l *Ledger) leave(e *Entry, now time.Time) {
 	e.prev, e.next = nil, nil
 	l.pending -= e.Prefill
 	l.sum.Prefills--
+	l.sum.Tokens -= e.Tokens
 }

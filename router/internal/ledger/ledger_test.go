@@ -30,7 +30,7 @@ func TestWait(t *testing.T) {
 	require.Equal(t, 110*msec, wait(40*msec), "the first has been running")
 	require.Equal(t, 50*msec, wait(time.Second), "the first is late, the second still needs its time")
 	require.Equal(t, 150*msec, wait(-time.Second), "time ran backwards")
-	require.Equal(t, policy.Load{Wait: 150 * msec, Prefills: 2}, l.At(t0))
+	require.Equal(t, policy.Load{Wait: 150 * msec, Prefills: 2, Tokens: 10}, l.At(t0))
 
 	l.Reserve(c, at(30*msec))
 	require.True(t, l.FirstToken(b, at(60*msec)), "out of turn")
@@ -39,7 +39,7 @@ func TestWait(t *testing.T) {
 	require.Equal(t, 5*msec, wait(85*msec), "the third has been running since the first left")
 	require.True(t, l.Release(c, at(85*msec)), "without a first token")
 	require.False(t, l.FirstToken(c, at(90*msec)))
-	require.Equal(t, policy.Load{}, l.At(at(90*msec)))
+	require.Equal(t, policy.Load{Decodes: 2}, l.At(at(90*msec)))
 	require.True(t, l.Release(a, at(90*msec)))
 	require.False(t, l.Release(a, at(90*msec)))
 	require.True(t, l.Release(b, at(90*msec)))
@@ -52,7 +52,7 @@ func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type entry struct {
 			*ledger.Entry
-			decoding, gone bool
+			decoding, gone, shared bool
 		}
 		var l ledger.Ledger
 		var all []*entry
@@ -88,6 +88,13 @@ func TestModel(t *testing.T) {
 					Tokens:  rapid.IntRange(0, 10).Draw(t, "tokens"),
 					Blocks:  rapid.IntRange(0, 10).Draw(t, "blocks"),
 				}}
+				prompt := rapid.Uint64Range(1, 3).Draw(t, "prompt")
+				for i := range rapid.Uint64Range(0, 3).Draw(t, "marks") {
+					e.Marks = append(e.Marks, 10*prompt+i)
+				}
+				for _, o := range line() {
+					o.shared, e.shared = true, true
+				}
 				l.Reserve(e.Entry, now)
 				all = append(all, e)
 				turn()
@@ -96,6 +103,9 @@ func TestModel(t *testing.T) {
 				e := one(t)
 				if want := !e.decoding && !e.gone; l.FirstToken(e.Entry, now) != want {
 					t.Fatal("FirstToken is not", want)
+				}
+				if begun := !e.decoding && !e.gone; begun && e.Alone() == e.shared {
+					t.Fatal("Alone is", e.Alone())
 				}
 				e.decoding = true
 				turn()
@@ -111,18 +121,28 @@ func TestModel(t *testing.T) {
 			"time": func(t *rapid.T) { now = now.Add(time.Duration(rapid.IntRange(1, 80).Draw(t, "ns"))) },
 			"": func(t *rapid.T) {
 				var want policy.Load
+				marks := map[uint64]bool{}
 				for _, e := range all {
 					switch {
 					case e.gone:
 						continue
+					case e.decoding:
+						want.Decodes++
 					case !e.decoding:
 						want.Prefills++
+						want.Tokens += e.Tokens
 						want.Wait += max(0, e.Prefill)
 						if e == head {
 							want.Wait -= min(now.Sub(since), max(0, e.Prefill))
 						}
 					}
 					want.Blocks += e.Blocks
+					for _, m := range e.Marks {
+						if !marks[m] {
+							marks[m] = true
+							want.Blocks += ledger.Stride
+						}
+					}
 				}
 				if d := cmp.Diff(want, l.At(now)); d != "" {
 					t.Fatalf("(-model +ledger):\n%s", d)
