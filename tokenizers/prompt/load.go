@@ -23,8 +23,8 @@ import (
 //
 //   - The tokenizer is loaded by [tokenizers.Load].
 //   - The template is loaded by [template.Load]. If the directory has none, it is the built-in format for its
-//     model_type or for the control tokens in its vocabulary, or else ChatML as plain text. [Model.Source] describes
-//     which it is. ChatML asks for calls in a form that the family's parser reads, or omits tools, as in [New]. Models
+//     model_type, for the version in its tekken.json or the name of its tokenizer.model.v3, or for the control tokens in
+//     its vocabulary, or else ChatML as plain text. [Model.Source] describes which it is. ChatML asks for calls in a form that the family's parser reads, or omits tools, as in [New]. Models
 //     that use harmony always get the built-in format, as in vLLM, because some published templates fail on tools.
 //   - The family is Options.Family, or is inferred from the format, Options.Name, config.json and the directory's name.
 //     If the template prints calls, the family's parser must be able to read them; if that of Options.Family cannot and
@@ -202,6 +202,14 @@ func loadTemplate(fsys fs.FS, tok *tokenizers.Tokenizer, cfg *config) (t templat
 	case has("<|im_start|>", "<|im_end|>"):
 		return nil, "", "ChatML", nil
 	default:
+		m, err := findMistral(fsys, has)
+		if err != nil {
+			return nil, "", "", err
+		}
+		if m != nil {
+			t, err := template.Lookup("mistral", &template.Options{Variables: m.variables})
+			return t, m.family, m.source, err
+		}
 		return nil, "", "ChatML as plain text: the directory has no template", nil
 	}
 	if strings.HasPrefix(family, "deepseek") {

@@ -25,6 +25,8 @@ import (
 //	deepseek_v4                                      developer_is_system (false), compact_tools (false), add_bos (true)
 //	deepseek_v41
 //	kimi_k3         Kimi K3                          thinking (true), thinking_effort (max; none for no instruction)
+//	mistral         Mistral, by tokenizer version    version (15; or 1, 2, 3, 7, 11, 13), thinking (false: no reasoning),
+//	                                                 reasoning_efforts ([]string), reasoning_effort
 //
 // Each equals the template or script published with the model, byte for byte, on the conversations which that accepts.
 // Conversations on which the original fails or drops a message are accepted: a missing or null content is empty, text
@@ -48,6 +50,9 @@ import (
 //
 // The tokenizer of Kimi K3 encodes each piece of a tag by itself. Encoding the prompt as a whole gives the same
 // text, but not always the same tokens.
+//
+// mistral prints what mistral-common 1.13.1 encodes for a tokenizer of that version. Models of version 15 may have
+// settings: reasoning_efforts lists those of their tekken.json.
 //
 // A request's Kwargs take precedence over the variables enable_thinking, thinking, thinking_effort, drop_thinking,
 // reasoning_effort, model_identity, builtin_tools and auto_drop_analysis. deepseek formats also take thinking_mode
@@ -79,6 +84,7 @@ var formats = map[string]func(*variables) Template{
 	"deepseek_v4":   func(v *variables) Template { return newDeepSeek(40, v) },
 	"deepseek_v41":  func(v *variables) Template { return newDeepSeek(41, v) },
 	"kimi_k3":       newKimiK3,
+	"mistral":       newMistral,
 }
 
 // variables reads [Options.Variables]. It keeps the first error.

@@ -21,7 +21,7 @@ func TestLookupErrors(t *testing.T) {
 		opt  *template.Options
 		want string
 	}{
-		{"qwen", nil, `template: no format "qwen"; known are chatml, deepseek_v3_2, deepseek_v4, deepseek_v41, harmony, kimi_k3`},
+		{"qwen", nil, `template: no format "qwen"; known are chatml, deepseek_v3_2, deepseek_v4, deepseek_v41, harmony, kimi_k3, mistral`},
 		{"chatml", &template.Options{Arguments: "raw"}, "template: format chatml takes only the options Variables and Now"},
 		{"chatml", &template.Options{Variables: vars{"bos_token": "<s>"}},
 			"template: variables.bos_token: is not a variable of the format chatml, which has calls, default_system, enable_thinking, reasoning_scope"},

@@ -246,6 +246,8 @@ func variablesOf(t Template) []string {
 		return []string{"drop_thinking", "enable_thinking", "reasoning_effort", "thinking"}
 	case kimiK3:
 		return []string{"reasoning_effort", "thinking"}
+	case mistral:
+		return []string{"reasoning_effort"}
 	}
 	names := []string{"enable_thinking", "thinking", "thinking_mode", "thinking_option", "thinking_budget", "reasoning", "reasoning_mode", "reasoning_budget",
 		"reasoning_effort", "thinking_effort", "reasoning_strength"}
