@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -483,12 +484,78 @@ func (d *Decoder) finish(e *raw) bool {
 		return false
 	}
 	ev.BlockHashes = hashes
-	if e.kind == Stored && e.sparse && len(ev.TokenIDs) > 0 {
+	switch {
+	case e.kind == Stored && e.sparse && len(ev.TokenIDs) > 0:
 		d.addRuns(&ev)
-	} else {
+	case ev.Offset < 0:
+		d.loose = append(d.loose, len(d.events))
+		fallthrough
+	default:
 		d.add(ev)
 	}
 	return true
+}
+
+// near limits the distance of the event of another group in which locate looks for blocks.
+const near = 4
+
+// locate finds the blocks of the events since number start that have fewer hashes than blocks of tokens. vLLM 0.32 sends
+// the event of the group with full attention, with the same tokens and the hashes of all blocks, next to the event of a
+// sliding window, which has only hashes of blocks that a later prompt may need: often the last ones, with or without gaps.
+// Without such an event, it is not known which blocks they are, and the tokens are dropped.
+func (d *Decoder) locate(start int) {
+	for _, i := range slices.Backward(d.loose) {
+		if i >= len(d.events) {
+			continue // beyond the limit
+		}
+		ev := d.events[i]
+		ev.Offset = 0
+		d.offsets = d.offsets[:0]
+		for j := max(start, i-near); j < min(len(d.events), i+near+1) && len(d.offsets) == 0; j++ {
+			d.matchBlocks(&ev, &d.events[j])
+		}
+		if len(d.offsets) == 0 {
+			d.events[i] = Event{Kind: Stored, Tier: ev.Tier, Attention: ev.Attention, Group: ev.Group, BlockSize: ev.BlockSize,
+				BlockHashes: ev.BlockHashes, LoRA: ev.LoRA, Owner: ev.Owner}
+			continue
+		}
+		n := len(d.events)
+		d.at = d.from[i]
+		d.addRuns(&ev)
+		if len(d.events) == n {
+			continue // beyond the limit
+		}
+		d.events, d.from = replaceByEnd(d.events, i, n), replaceByEnd(d.from, i, n)
+	}
+	d.loose = d.loose[:0]
+}
+
+// replaceByEnd replaces element i with the elements from n on.
+func replaceByEnd[T any](list []T, i, n int) []T {
+	m := len(list) - n
+	slices.Reverse(list[i+1:])
+	slices.Reverse(list[i+1 : i+1+m])
+	slices.Reverse(list[i+1+m:])
+	return slices.Delete(list, i, i+1)
+}
+
+// matchBlocks sets d.offsets to the blocks of ev if all, an event with the same tokens, has the hashes of every block.
+func (d *Decoder) matchBlocks(ev, all *Event) {
+	size := int(ev.BlockSize)
+	if all.Kind != Stored || all.Offset != 0 || all.BlockSize != ev.BlockSize || all.Parent != ev.Parent || all.HasParent != ev.HasParent ||
+		len(all.BlockHashes) != len(ev.TokenIDs)/size || len(all.TokenIDs) != len(ev.TokenIDs) {
+		return
+	}
+	i := 0
+	for at, h := range all.BlockHashes {
+		if i < len(ev.BlockHashes) && ev.BlockHashes[i] == h {
+			d.offsets = append(d.offsets, at)
+			i++
+		}
+	}
+	if i < len(ev.BlockHashes) || !d.checkOffsets(i, len(all.BlockHashes)) {
+		d.offsets = d.offsets[:0]
+	}
 }
 
 // addRuns adds an event for each range of adjacent blocks of ev, whose blocks d.offsets has.
@@ -521,8 +588,8 @@ const maxRuns = 64
 // belong together. An event without tokens reports only the tier of its blocks.
 //
 // A group that holds only some blocks of a prompt, such as one with a sliding window, may report fewer hashes than
-// blocks of tokens: these are the last blocks, as of vLLM 0.32, unless block_offsets names them (PR 44488, 2026-06, not
-// merged). With full attention and without block_offsets, it is unknown which blocks they are.
+// blocks of tokens, in order. block_offsets names them (PR 44488, 2026-06, not merged); without it, the Offset of the
+// event is -1 until locate finds them. With full attention and without block_offsets, it is unknown which blocks they are.
 func (d *Decoder) fit(e *raw, ev *Event, hashes []uint64) ([]uint64, string) {
 	tokens := d.tokens[e.mark.tokens:]
 	if len(tokens) == 0 {
@@ -551,7 +618,9 @@ func (d *Decoder) fit(e *raw, ev *Event, hashes []uint64) ([]uint64, string) {
 		d.counts.Partial++
 		hashes = hashes[:blocks:blocks]
 	case ev.Attention != FullAttention:
-		ev.Offset = int32(blocks - len(hashes))
+		if len(hashes) < blocks {
+			ev.Offset = -1
+		}
 	case len(hashes) < blocks+more:
 		return nil, "block_hashes has fewer blocks than token_ids"
 	}

@@ -105,7 +105,7 @@ type Event struct {
 	TokenIDs []uint32
 	// Offset is the number of blocks in TokenIDs before the first one of BlockHashes (Stored). They follow Parent or
 	// begin the prompt, but the engine does not hold them, or reports them in another event: with a sliding window it
-	// holds only the last blocks of a prompt. Their objects are unknown, and if they begin a prompt, its namespace.
+	// holds only some blocks of a prompt. Their objects are unknown, and if they begin a prompt, its namespace.
 	Offset int32
 	// LocalHashes, one for each block, replace TokenIDs if the publisher hashed the tokens, as Dynamo's does; see
 	// package kvhash. They already include LoRA, Namespace and Objects.
