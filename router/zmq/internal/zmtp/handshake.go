@@ -6,10 +6,13 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -52,6 +55,9 @@ func Handshake(conn net.Conn, o *Options) (*Conn, error) {
 	c := &Conn{conn: conn, r: bufio.NewReaderSize(conn, 64<<10), opt: o, quiet: time.Now()}
 	if err := c.handshake(); err != nil {
 		conn.Close()
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) { // as libzmq does
+			err = fmt.Errorf("the peer ended the handshake; it must be a socket of the kind %s, without security: %w", strings.Join(peers[o.Dealer], " or "), err)
+		}
 		return nil, err
 	}
 	return c, nil
