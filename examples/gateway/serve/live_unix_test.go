@@ -154,7 +154,7 @@ func converse(t *testing.T, v *liveVLLM, events, replay string, restart bool) {
 		if int64(n) == r.Usage.Cached {
 			equal++
 		} else {
-			t.Logf("request %d, %s, %d tokens: index %d (%s), engine %d", total, path, r.Usage.Prompt, n, r.Decision.Why, r.Usage.Cached)
+			t.Logf("request %d, %s, %d tokens: index %d (%s), engine %d", total, path, r.Usage.Prompt, n, r.Decision.Why(), r.Usage.Cached)
 		}
 		return string(out)
 	}
