@@ -55,8 +55,10 @@ func (x *Index) applyEvent(id WorkerID, w *worker, ev *kvevent.Event) Result {
 }
 
 func (x *Index) apply(id WorkerID, source *worker, ev *kvevent.Event) (res Result) {
-	source.received = true
 	id, w := x.holder(id, source, ev)
+	source.touch()
+	w.touch()
+	source.received = true
 	switch ev.Kind {
 	case kvevent.Stored:
 		res = x.store(w, source, ev)
@@ -383,6 +385,7 @@ func (x *Index) removeOne(w *worker, h uint64, d *drops) (n int) {
 	if at.g == nil {
 		return 0
 	}
+	w.names.save(w.names.mix(h))
 	first, bit := at.location(), tierBit(d.plane)
 	if m := w.more[h]; m != nil {
 		if (first|m.tiers)&bit == 0 {

@@ -229,7 +229,7 @@ func (x *Index) AppendDump(dst []byte, max int) []byte {
 			return dst
 		}
 	}
-	n := x.number(func(*view) bool { return true })
+	n := x.tree.number(func(*view) bool { return true })
 	for i, l := range n.lists {
 		end := n.end(i)
 		if l.parent != 0 {

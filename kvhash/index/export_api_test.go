@@ -140,6 +140,29 @@ func (x *Index) RemoveOnly(id WorkerID) {
 	}
 }
 
+// Picture takes a snapshot in the smallest steps.
+type Picture struct{ s *shot }
+
+// Shoot begins a snapshot of one worker, or of all if id is negative.
+func (x *Index) Shoot(id int) *Picture {
+	kind := byte(kindWorker)
+	if id < 0 {
+		kind, id = kindIndex, 0
+	}
+	s := x.shoot(kind, WorkerID(id))
+	if s == nil {
+		return nil
+	}
+	s.limit = 1
+	return &Picture{s}
+}
+
+// Step copies a part.
+func (p *Picture) Step() bool { return p.s.step() }
+
+// Append takes the rest of the snapshot and appends it.
+func (p *Picture) Append(dst []byte) []byte { return p.s.append(dst) }
+
 // Garbage reports whether there is work for Sweep.
 func (x *Index) Garbage() bool { return x.garbage.Load() }
 

@@ -18,7 +18,7 @@ import (
 // This file is structured as follows: it defines the types of the API, and adds and removes workers. apply.go applies
 // events, insert.go stores blocks in the tree, trash.go empties workers, orphans.go keeps those whose parent is unknown,
 // predict.go adds predictions, match.go implements lookups, stream.go applies an engine's batches, state.go describes workers,
-// explain.go and stats.go make reports. snapshot.go and journal.go copy the state to another index; wire.go has the
+// explain.go and stats.go make reports. shot.go, snapshot.go and journal.go copy the state to another index; wire.go has the
 // encoding of both, and hooks.go exports them to package replica. The tree is in runs.go, its blocks in slots.go, their
 // residents in sets.go, and the first blocks of runs in heads.go; names.go has the map of each worker. Data that
 // lookups read is atomic; everything else is guarded by Index.mu, which no lookup locks.
@@ -91,23 +91,25 @@ type Index struct {
 	clock   atomic.Int64  // the latest time given to Expire, in ns since 1970
 	due     atomic.Int64  // time at which Expire has something to do, in ns since 1970
 
-	mu      sync.Mutex
-	workers []*worker // by WorkerID; nil if absent
-	lanes   []bool    // whether each is in use
-	trash   []*trash  // lanes whose blocks are being removed
-	garbage atomic.Bool
-	byKey   map[Key]WorkerID
-	journal *journal // nil if changes are not recorded
-	follows bool     // the last change came from the leader, in a delta or a snapshot
-	cuts    int      // events cut because the index was full
-	pred    predictions
-	locals  []uint64
-	seqs    []uint64
-	names   []uint64
-	fresh   []bool
-	segs    []segment
-	spans   []span
-	touched uint32 // see names.touch
+	shooting sync.Mutex   // held while a snapshot is taken; first of all locks
+	gate     sync.RWMutex // streams read it between two batches; after Stream.mu, before mu
+	mu       sync.Mutex
+	workers  []*worker // by WorkerID; nil if absent
+	lanes    []bool    // whether each is in use
+	trash    []*trash  // lanes whose blocks are being removed
+	garbage  atomic.Bool
+	byKey    map[Key]WorkerID
+	journal  *journal // nil if changes are not recorded
+	follows  bool     // the last change came from the leader, in a delta or a snapshot
+	cuts     int      // events cut because the index was full
+	pred     predictions
+	locals   []uint64
+	seqs     []uint64
+	names    []uint64
+	fresh    []bool
+	segs     []segment
+	spans    []span
+	touched  uint32 // see names.touch
 }
 
 // roster lists the workers for lookups.
@@ -199,8 +201,9 @@ type worker struct {
 	state      State // valid if told
 	why        string
 
-	stream   *Stream // the last one made, or nil
-	position []byte  // the position of its stream, for the next Stream; nil if unknown
+	stream   *Stream     // the last one made, or nil
+	shot     *workerShot // of a snapshot that does not have the worker yet, or nil
+	position []byte      // the position of its stream, for the next Stream; nil if unknown
 }
 
 // ref is a block in one plane.
@@ -258,7 +261,7 @@ func (x *Index) enter(k Key, tier kvevent.Tier) WorkerID {
 	x.publish(id, w)
 	x.enroll(func(r *roster) {
 		r.workers = slices.Clone(x.workers)
-		r.place(id, w)
+		r.assign(id, w)
 		if tier != 0 {
 			r.stores = append(r.stores, store{id: id, lane: w.lane, tier: tier})
 		}
@@ -321,8 +324,8 @@ func (x *Index) enroll(edit func(*roster)) {
 	x.tree.work.step()
 }
 
-// place records the lane of a worker.
-func (r *roster) place(id WorkerID, w *worker) {
+// assign records the lane of a worker.
+func (r *roster) assign(id WorkerID, w *worker) {
 	lanes := make([]lane, len(r.workers))
 	copy(lanes, r.lanes)
 	lanes[id] = w.lane
@@ -351,6 +354,7 @@ func (x *Index) RemoveWorker(id WorkerID) {
 
 // leave removes a worker or store.
 func (x *Index) leave(id WorkerID, w *worker) {
+	w.touch()
 	delete(x.byKey, w.key)
 	x.keys.Delete(w.key)
 	x.workers[id] = nil

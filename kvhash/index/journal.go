@@ -69,7 +69,8 @@ func (x *Index) version() version {
 
 // appendDelta appends what changed since a version; see AppendDelta of package replica.
 func (x *Index) appendDelta(dst []byte, since version) (delta []byte, now version, ok bool) {
-	defer x.freeze()()
+	x.freeze()
+	defer x.thaw()
 	j := x.journal
 	if j == nil {
 		return dst, version{}, false
@@ -280,6 +281,7 @@ func (x *Index) follow(j *journal, records [][]byte) int {
 		return 1
 	}
 	w := x.worker(id)
+	w.touch()
 	n := 1
 	switch op {
 	case opEvent:

@@ -21,13 +21,14 @@ type names struct {
 	dir   []page
 	shift uint8 // 64 - the binary logarithm of len(dir)
 	n     int
-	room  int // groups of all pages
-	deep  int // pages that the directory has once
+	room  int        // groups of all pages
+	deep  int        // pages that the directory has once
+	shot  *namesShot // of a snapshot that does not have all pages yet, or nil
 }
 
 type page struct {
 	groups []group
-	n      uint16 // entries; only in the first of the places of the page in the directory
+	n      uint16 // entries; valid only where the directory has the page first
 	depth  uint8  // number of bits that select it
 }
 
@@ -81,7 +82,7 @@ func tierBit(plane int) location { return 1 << (32 + plane) }
 func (p location) slot() uint32 { return uint32(p) }
 func (p location) tiers() uint8 { return uint8(p >> 32) }
 
-// spot is the place of an entry; the zero spot is none. It is valid until the next add or remove.
+// spot is the position of an entry, or the zero spot. It is valid until the next add or remove.
 type spot struct {
 	g *group
 	j int
@@ -100,7 +101,7 @@ func (s spot) set(p location) {
 // home returns the group where the search for a mixed hash begins, of n.
 func home(m uint64, n int) int { return int(m & (1<<32 - 1) * uint64(n) >> 32) }
 
-// find returns the place of h, or the zero spot.
+// find returns the position of h, or the zero spot.
 func (t *names) find(h uint64) spot { return t.search(t.mix(h), h) }
 
 // search is find for a hash whose mixed hash is m.
@@ -152,7 +153,7 @@ func (t *names) get(h uint64) location {
 	return 0
 }
 
-// first returns the first place in the directory of the page at i.
+// first returns the first index in the directory of the page at index i.
 func (t *names) first(i int) int { return i &^ (1<<(64-t.shift-t.dir[i].depth) - 1) }
 
 // add adds h, which is not there. p has at least one tier.
@@ -163,6 +164,7 @@ func (t *names) enter(m, h uint64, p location) {
 	if len(t.dir) == 0 {
 		t.reserve(1)
 	}
+	t.save(m)
 	i := t.first(int(m >> t.shift))
 	for isFull(int(t.dir[i].n)+1, len(t.dir[i].groups)) {
 		t.grow(i)
@@ -189,7 +191,7 @@ func insert(groups []group, m, h uint64, p location) {
 	}
 }
 
-// grow makes room in the page with the given first place in the directory, or splits it.
+// grow makes room in the page with the given first index in the directory, or splits it.
 func (t *names) grow(i int) {
 	old := t.dir[i]
 	if len(old.groups) < pageLen {
@@ -225,7 +227,7 @@ func (t *names) grow(i int) {
 	}
 }
 
-// set sets the places [i,i+span) of the directory, in which p is not yet.
+// set sets the elements [i,i+span) of the directory, which does not have p.
 func (t *names) set(i, span int, p page) {
 	for k := range span {
 		t.dir[i+k] = p
@@ -247,7 +249,7 @@ func (t *names) pour(groups []group) {
 	}
 }
 
-// resize gives the page with the given first place in the directory another number of groups.
+// resize gives the page with the given first index in the directory another number of groups.
 func (t *names) resize(i, size int) {
 	p := t.dir[i]
 	old := p.groups
@@ -265,6 +267,7 @@ func (t *names) resize(i, size int) {
 func (t *names) remove(h uint64) {
 	t.n--
 	m := t.mix(h)
+	t.save(m)
 	at := t.first(int(m >> t.shift))
 	t.dir[at].n--
 	groups := t.dir[at].groups
@@ -290,7 +293,7 @@ func (t *names) remove(h uint64) {
 	}
 }
 
-// shrink merges the page with the given first place in the directory, which has few entries, with the one that differs in
+// shrink merges the page with the given first index in the directory, which has few entries, with the one that differs in
 // the last bit, or gives it fewer groups.
 func (t *names) shrink(i int) {
 	p := t.dir[i]
@@ -329,7 +332,7 @@ func (t *names) halve() {
 	t.dir = dir
 }
 
-// reserve makes room for n hashes if there are none.
+// reserve makes room for n hashes if the table is empty.
 func (t *names) reserve(n int) {
 	if t.n > 0 {
 		return
@@ -441,6 +444,7 @@ func (w *worker) name(h uint64, slot uint32, plane int) bool {
 	}
 	if p := at.location(); p.slot() == slot {
 		fresh := p.add(bit)
+		w.names.save(m)
 		at.set(p)
 		return fresh
 	}

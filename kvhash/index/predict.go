@@ -319,6 +319,7 @@ func (x *Index) Expire(at time.Time) (more bool) {
 		if w == nil || w.orphans.blocks == 0 || ttl < 0 || x.follows {
 			continue
 		}
+		w.touch()
 		before := w.orphans.blocks
 		if n := w.orphans.expire(now, ttl, limit); n > 0 {
 			w.unknown = true

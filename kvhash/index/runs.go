@@ -80,6 +80,7 @@ func (t *tree) state(n uint32) state { return state(t.runs.at(n).state.Load()) }
 
 // set changes the state of run n in one step and keeps the count of references to sets.
 func (t *tree) set(n uint32, length, set uint32) {
+	t.runs.save(n)
 	r := t.runs.at(n)
 	old := state(r.state.Load())
 	if t.changed++; t.changed&(1<<20-1) == 0 {
@@ -103,6 +104,7 @@ func (t *tree) add(from, to, set uint32) uint32 {
 		t.ends++
 		t.runs.resize(t.ends)
 	}
+	t.runs.save(n)
 	r := t.runs.at(n)
 	head := t.slots.seq.at(from).Load()
 	r.head.Store(head)
@@ -173,6 +175,7 @@ func (t *tree) follow(prev, n uint32) {
 	if r.parent == prev && r.check == check && t.runs.at(l).forks > 0 && prev+1 == end {
 		return // otherwise the block was absent since
 	}
+	t.runs.save(n)
 	r.parent, r.check = prev, check
 	if prev+1 < end {
 		t.split(l, prev+1, end)

@@ -220,6 +220,7 @@ func (s *sets) intern(c *content) uint32 {
 		}
 	}
 	id := s.alloc(setSize(n, mask))
+	s.words.save(id << 2)
 	s.buckets[i] = id
 	s.n++
 	s.words.at(id << 2).Store(head)
@@ -306,6 +307,7 @@ func setSize(n int, mask uint8) int {
 
 // release adds a set to the free list. It then has no words, so that late readers detect it.
 func (s *sets) release(id uint32, size int) {
+	s.words.save(id << 2)
 	s.words.at(id << 2).Store(0)
 	s.words.at(id<<2 + 1).Store(uint64(s.free[size]))
 	s.free[size] = id

@@ -8,7 +8,8 @@ import "sync/atomic"
 // contain pointers, so that the garbage collector does not scan the chunks. There is one writer; readers use peek, and
 // all data in T that both access is atomic.
 type slab[T any] struct {
-	dir atomic.Pointer[[]*[chunkLen]T]
+	dir  atomic.Pointer[[]*[chunkLen]T]
+	shot *slabShot[T] // for the writer: a copy in the making, or nil
 }
 
 // apart separates data that lookups read from the cache lines that the writer changes with every event. It has two
@@ -47,6 +48,7 @@ func (s *slab[T]) resize(n uint32) {
 	}
 	dir := old
 	if chunks < len(old) {
+		s.drop(chunks)
 		dir = append([]*[chunkLen]T(nil), old[:chunks]...) // release the rest
 	}
 	for len(dir) < chunks {

@@ -47,7 +47,10 @@ func (s *slots) isNext(i uint32) bool {
 }
 
 // tie records that the block in slot i follows the one in slot i-1.
-func (s *slots) tie(i uint32) { *s.owner.at(i) |= contBit }
+func (s *slots) tie(i uint32) {
+	s.owner.save(i)
+	*s.owner.at(i) |= contBit
+}
 
 // run returns the run of a live slot.
 func (s *slots) run(i uint32) uint32 { return *s.owner.at(i) & lowBits }
@@ -55,6 +58,7 @@ func (s *slots) run(i uint32) uint32 { return *s.owner.at(i) & lowBits }
 // own makes the slots [from,to) blocks of a run and keeps whether they follow each other.
 func (s *slots) own(from, to, run uint32) {
 	for from < to {
+		s.owner.save(from)
 		chunk := (*s.owner.dir.Load())[from>>chunkBits]
 		part := chunk[from&chunkMask:]
 		if n := int(to - from); n < len(part) {
@@ -189,6 +193,8 @@ func (s *slots) extend(end uint32) {
 
 // put fills a slot that was taken. cont reports whether its block follows the one in the previous slot.
 func (s *slots) put(i uint32, seq uint64, cont bool) {
+	s.seq.save(i)
+	s.owner.save(i)
 	s.seq.at(i).Store(seq)
 	o := s.owner.at(i)
 	if *o = 0; cont {
@@ -204,6 +210,7 @@ func (s *slots) release(from, to uint32) {
 		to += s.absorb(to)
 	}
 	if to < s.end {
+		s.owner.save(to)
 		*s.owner.at(to) &^= contBit
 	}
 	for *s.owner.at(from - 1)&freeBit != 0 {
@@ -237,6 +244,8 @@ func (s *slots) mark(at, n uint32, listed bool) {
 	if listed {
 		o |= listedBit
 	}
+	s.owner.save(at)
+	s.owner.save(at + n - 1)
 	*s.owner.at(at) = o
 	*s.owner.at(at + n - 1) = o
 }
@@ -245,9 +254,11 @@ func (s *slots) list(at, n uint32) {
 	s.mark(at, n, true)
 	first := &s.free[bits.Len32(n)-1]
 	if *first != 0 {
+		s.seq.save(*first)
 		w := s.seq.at(*first)
 		w.Store(w.Load()&^lowWord | uint64(at))
 	}
+	s.seq.save(at)
 	s.seq.at(at).Store(uint64(*first) << 32)
 	*first = at
 }
@@ -258,10 +269,12 @@ func (s *slots) unlist(at uint32) {
 	w := s.seq.at(at).Load()
 	next, prev := uint32(w>>32), uint32(w)
 	if next != 0 {
+		s.seq.save(next)
 		w := s.seq.at(next)
 		w.Store(w.Load()&^lowWord | uint64(prev))
 	}
 	if prev != 0 {
+		s.seq.save(prev)
 		w := s.seq.at(prev)
 		w.Store(w.Load()&lowWord | uint64(next)<<32)
 	} else {

@@ -31,58 +31,15 @@ import (
 // So the order follows from what the index holds and not from how it came to hold it.
 
 // appendAll appends a snapshot of the index; see AppendSnapshot of package replica.
-func (x *Index) appendAll(dst []byte) []byte {
-	defer x.freeze()()
-	return x.appendSnapshot(dst, kindIndex, x.workers)
-}
+func (x *Index) appendAll(dst []byte) []byte { return x.shoot(kindIndex, 0).append(dst) }
 
 // appendOne appends a snapshot of one worker, with its position in its stream, for [Stream.restore] in an index that has the same worker
 // with any ID. An unknown worker appends nothing.
 func (x *Index) appendOne(dst []byte, id WorkerID) []byte {
-	defer x.freeze()()
-	if x.worker(id) == nil {
-		return dst
+	if s := x.shoot(kindWorker, id); s != nil {
+		dst = s.append(dst)
 	}
-	return x.appendSnapshot(dst, kindWorker, x.workers[id:id+1])
-}
-
-// freeze waits for calls of the streams to end, and stops them and all updates until thaw is called.
-func (x *Index) freeze() (thaw func()) {
-	for {
-		streams := x.currentStreams()
-		for _, f := range streams {
-			f.mu.Lock()
-		}
-		x.lock()
-		if slices.Equal(streams, x.streams()) {
-			return func() {
-				x.mu.Unlock()
-				for _, f := range streams {
-					f.mu.Unlock()
-				}
-			}
-		}
-		x.mu.Unlock() // a stream was made meanwhile
-		for _, f := range streams {
-			f.mu.Unlock()
-		}
-	}
-}
-
-func (x *Index) currentStreams() []*Stream {
-	x.lock()
-	defer x.mu.Unlock()
-	return x.streams()
-}
-
-// streams returns the streams in order of their workers' numbers. The index is locked.
-func (x *Index) streams() (list []*Stream) {
-	for _, w := range x.workers {
-		if w != nil && w.stream != nil {
-			list = append(list, w.stream)
-		}
-	}
-	return list
+	return dst
 }
 
 // where returns the position of the worker's stream. The streams are frozen.
@@ -93,36 +50,37 @@ func (w *worker) where() []byte {
 	return w.position
 }
 
-func (x *Index) appendSnapshot(dst []byte, kind byte, workers []*worker) []byte {
-	x.sweep(math.MaxInt)
+// append takes the rest of a snapshot and appends it.
+func (s *shot) append(dst []byte) []byte {
+	for s.step() {
+	}
 	from := len(dst)
-	dst = appendHeader(dst, kind, fingerprint(x.block, x.opt.Scheme))
-	dst = appendUint(dst, uint64(x.block))
-	dst = binary.AppendVarint(dst, x.clock.Load())
-	if x.journal == nil || kind != kindIndex {
+	dst = appendHeader(dst, s.kind, fingerprint(s.x.block, s.x.opt.Scheme))
+	dst = appendUint(dst, uint64(s.x.block))
+	dst = binary.AppendVarint(dst, s.clock)
+	if s.version == nil {
 		dst = append(dst, 0)
 	} else {
-		v := x.journal.last
-		dst = appendHash(appendUint(append(dst, 1), v.Count), v.Sum)
+		dst = appendHash(appendUint(append(dst, 1), s.version.Count), s.version.Sum)
 	}
-	dst = appendUint(dst, uint64(len(workers)))
-	for i, w := range workers {
+	dst = appendUint(dst, uint64(len(s.workers)))
+	for _, w := range s.workers {
 		if w == nil {
 			dst = append(dst, 0)
 			continue
 		}
 		dst = append(dst, 1)
 		dst = appendUint(appendString(dst, w.key.Instance), uint64(w.key.DPRank))
-		dst = appendFlags(dst, w.flags())
+		dst = appendFlags(dst, w.flags)
 		dst = append(dst, byte(w.store), bit(w.hasState, 7)|byte(w.state))
-		dst = appendString(appendString(dst, w.why), w.where())
+		dst = appendString(appendString(dst, w.why), w.position)
 		if w.store == 0 {
 			continue
 		}
 		var members []WorkerID
-		for _, s := range x.roster.Load().stores {
-			if kind == kindIndex && s.id == WorkerID(i) {
-				members = x.idsOf(s.members)
+		for _, r := range s.roster.stores {
+			if s.kind == kindIndex && r.id == w.id {
+				members = s.roster.idsOf(r.members)
 			}
 		}
 		dst = appendUint(dst, uint64(len(members)))
@@ -130,12 +88,9 @@ func (x *Index) appendSnapshot(dst []byte, kind byte, workers []*worker) []byte 
 			dst = appendUint(dst, uint64(m))
 		}
 	}
-	var only lane
-	if kind == kindWorker {
-		only = workers[0].lane
-	}
-	n := x.number(func(v *view) bool {
-		if kind == kindWorker {
+	n := s.tree.number(func(v *view) bool {
+		if s.kind == kindWorker {
+			only := s.workers[0].lane
 			for p := range kvevent.NumTiers {
 				if v.word(v.plane(p), int(only>>6))>>(only&63)&1 != 0 {
 					return true
@@ -145,10 +100,10 @@ func (x *Index) appendSnapshot(dst []byte, kind byte, workers []*worker) []byte 
 		}
 		return v.mask != 1<<planePredicted
 	})
-	dst = n.append(dst, &x.tree)
-	for _, w := range workers {
+	dst = n.append(dst, &s.tree)
+	for _, w := range s.workers {
 		if w != nil {
-			dst = n.appendWorker(dst, x, w)
+			dst = n.appendWorker(dst, &s.tree, w)
 		}
 	}
 	return appendChecksum(dst, from)
@@ -235,8 +190,7 @@ func (t *tree) eachRun(f func(start, end uint32, st state)) {
 }
 
 // number assigns numbers to the blocks whose residents keep accepts.
-func (x *Index) number(keep func(*view) bool) *numbers {
-	t := &x.tree
+func (t *tree) number(keep func(*view) bool) *numbers {
 	n := &numbers{of: make([]uint32, t.slots.end)}
 	kept, known, last := 0, uint32(0), false
 	t.eachRun(func(start, end uint32, st state) {
@@ -385,26 +339,21 @@ func (n *numbers) merge(h uint64, locations []location) (list []further) {
 }
 
 // appendWorker appends the blocks of a worker.
-func (n *numbers) appendWorker(dst []byte, x *Index, w *worker) []byte {
-	t := &x.tree
+func (n *numbers) appendWorker(dst []byte, t *tree, w *workerShot) []byte {
 	held := make([]uint64, (len(n.slots)+63)/64)
 	at := make([]uint32, len(n.slots)) // position among the names, valid where held
 	var rest []further
-	keys, vals := make([]uint64, 0, w.names.n), make([]location, 0, w.names.n)
-	for h, p := range w.names.all {
-		if w.more[h] == nil {
-			keys, vals = append(keys, h), append(vals, p)
-		}
-	}
 	several := make(map[uint64][]further)
-	for h := range w.more {
-		if m := n.merge(h, append([]location{w.names.get(h)}, w.more[h].list...)); len(m) > 1 {
-			several[h] = m
-		} else {
-			rest = append(rest, m[0])
-		}
-	}
+	keys, vals := w.keys, w.vals
 	for i, p := range vals {
+		if more := w.more[keys[i]]; more != nil {
+			if m := n.merge(keys[i], append([]location{p}, more...)); len(m) > 1 {
+				several[keys[i]] = m
+			} else {
+				rest = append(rest, m[0])
+			}
+			continue
+		}
 		k := n.number(p.slot())
 		if held[k>>6]>>(k&63)&1 == 0 {
 			held[k>>6] |= 1 << (k & 63)
@@ -460,19 +409,7 @@ func (n *numbers) appendWorker(dst []byte, x *Index, w *worker) []byte {
 			dst = append(appendUint(dst, uint64(f.number)), f.tiers)
 		}
 	}
-	dst = appendUint(dst, uint64(w.orphans.count()))
-	for o := w.orphans.oldest; o != nil; o = o.newer {
-		dst = binary.AppendVarint(appendHash(dst, o.parent), o.since)
-		dst = append(dst, byte(o.plane)|bit(o.chained, 4)|bit(o.gone != nil, 5))
-		dst = appendUint(dst, uint64(len(o.hashes)))
-		for i, h := range o.hashes {
-			dst = appendHash(appendHash(dst, h), o.chain[i])
-			if o.gone != nil {
-				dst = append(dst, bit(o.gone[i], 0))
-			}
-		}
-	}
-	return dst
+	return append(dst, w.orphans...)
 }
 
 // named reports that the engine hashes of a segment are not the sequence hashes.
@@ -484,6 +421,23 @@ func (o *orphans) count() (n int) {
 		n++
 	}
 	return n
+}
+
+// append appends the parked sequences, oldest first.
+func (o *orphans) append(dst []byte) []byte {
+	dst = appendUint(dst, uint64(o.count()))
+	for o := o.oldest; o != nil; o = o.newer {
+		dst = binary.AppendVarint(appendHash(dst, o.parent), o.since)
+		dst = append(dst, byte(o.plane)|bit(o.chained, 4)|bit(o.gone != nil, 5))
+		dst = appendUint(dst, uint64(len(o.hashes)))
+		for i, h := range o.hashes {
+			dst = appendHash(appendHash(dst, h), o.chain[i])
+			if o.gone != nil {
+				dst = append(dst, bit(o.gone[i], 0))
+			}
+		}
+	}
+	return dst
 }
 
 // load returns the index of a snapshot; see Load of package replica.
@@ -951,28 +905,16 @@ func (x *Index) graft(w *worker, y *Index) {
 	x.wakeForOrphans(w)
 }
 
-// load replaces the worker's blocks with those in data, which [Index.appendOne] made. Lookups do not report the worker
-// meanwhile.
-func (f *Stream) load(data []byte) (position []byte, err error) {
+// load replaces the worker's blocks with those of the only worker of y. Lookups do not report the worker meanwhile.
+func (f *Stream) load(y *Index, data []byte) error {
 	x, id := f.index, f.worker
-	y, err := loadKind(data, kindWorker, &x.opt, 0)
-	if err != nil {
-		return nil, err
-	}
-	if y.block != x.block {
-		return nil, &snapshotError{Offset: int64(frameHeader), Err: errScheme}
-	}
-	if position = y.workers[0].position; len(position) == 0 {
-		return nil, &snapshotError{Offset: int64(frameHeader), Err: errNoPosition}
-	}
-	defer x.tidy()
 	x.lock()
 	defer x.mu.Unlock()
 	if w := f.current(); w != nil {
 		if y.workers[0].store != w.store { // events refer to its blocks in other tiers
-			return nil, &snapshotError{Offset: int64(frameHeader), Err: errStore}
+			return &snapshotError{Offset: int64(frameHeader), Err: errStore}
 		}
-		f.rest = false
+		f.rest, f.cleared = false, true
 		cuts := x.cuts
 		x.clear(id, w)
 		x.hide(w, func() { x.graft(w, y) })
@@ -984,5 +926,5 @@ func (f *Stream) load(data []byte) (position []byte, err error) {
 			x.journal.discard() // a follower may have room for all
 		}
 	}
-	return position, nil
+	return nil
 }

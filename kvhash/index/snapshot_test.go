@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -330,6 +331,145 @@ func TestSnapshotFeeds(t *testing.T) {
 	require.Equal(t, 4, s.Blocks)
 	require.Equal(t, index.Exact, s.State)
 	require.Equal(t, x.AppendSnapshot(nil), y.AppendSnapshot(nil))
+}
+
+// TestSnapshotInSteps takes snapshots a step at a time, between which everything can happen. They equal a snapshot taken at once
+// at the moment of the first step.
+func TestSnapshotInSteps(t *testing.T) {
+	steps, most := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		h := newPast(rapid.Uint64().Draw(t, "seed"))
+		o := pastOptions
+		o.Journal = 1 << 20
+		x := index.NewAll(modelBlock, &o)
+		h.join(x)
+		now := time.Unix(1000, 0)
+		streams := make(map[index.WorkerID]*index.Stream)
+		seq := uint64(0)
+		change := func() {
+			id := index.WorkerID(h.rnd.IntN(4))
+			switch h.rnd.IntN(40) {
+			case 0:
+				s, _ := x.Info(id)
+				if x.RemoveWorker(id); s.Store != 0 {
+					x.Attach(1, x.AddStore(s.Key, s.Store))
+				} else {
+					x.AddWorker(s.Key)
+				}
+				delete(streams, id)
+			case 1:
+				x.Clear(id)
+			case 2:
+				x.Add(id, &kvevent.Event{Kind: kvevent.Cleared, Tier: kvevent.Tier(1 + h.rnd.IntN(2))})
+			case 3:
+				x.SetState(id, index.State(h.rnd.IntN(3)), "told")
+			case 4:
+				x.Predict(id, modelHashes(h.path(12)), h.rnd.IntN(3), now.Add(time.Second))
+			case 5:
+				now = now.Add(2 * time.Second)
+				x.Expire(now)
+			case 6:
+				x.Detach(0, 3)
+			case 7:
+				x.Attach(0, 3)
+			case 8:
+				streams[id] = x.NewStream(id, nil)
+				streams[id].Replace(5, []kvevent.Event{h.event(id), h.event(id), h.event(id)})
+			case 9:
+				streams[id] = x.NewStream(id, nil)
+				if err := streams[id].Restore(sidecar(h, id)); !errors.Is(err, index.ErrStore) {
+					require.NoError(t, err)
+				}
+			case 10: // one engine hash for many blocks, and blocks whose parent is unknown
+				for range 30 {
+					x.Add(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{77}, LocalHashes: []uint64{h.rnd.Uint64()}})
+					x.Add(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{h.rnd.Uint64()}, LocalHashes: []uint64{1}, Parent: 5, HasParent: true})
+				}
+			case 11, 12: // enough to change the pages of names
+				ev := &kvevent.Event{Kind: kvevent.Stored, LocalHashes: make([]uint64, 800)}
+				for i := range ev.LocalHashes {
+					ev.LocalHashes[i] = uint64(h.rnd.IntN(2))*uint64(i) + h.rnd.Uint64N(3)<<32
+				}
+				ev.BlockHashes = kvhash.AppendSequence(nil, ev.LocalHashes)
+				x.Add(id, ev)
+				if h.rnd.IntN(2) == 0 {
+					ev.Kind, ev.BlockHashes = kvevent.Removed, ev.BlockHashes[h.rnd.IntN(800):]
+					x.Add(id, ev)
+				}
+			default:
+				ev := h.event(id)
+				if s := streams[id]; s != nil {
+					seq++
+					s.Add(kvevent.Batch{Seq: seq, Events: []kvevent.Event{ev}})
+					s.Skip()
+				} else {
+					x.Add(id, &ev)
+				}
+			}
+		}
+		for range rapid.IntRange(1, 4).Draw(t, "snapshots") {
+			for range rapid.IntRange(1, 60).Draw(t, "changes") {
+				change()
+			}
+			var want []byte
+			id := h.rnd.IntN(5) - 1
+			if id < 0 {
+				want = x.AppendSnapshot(nil)
+			} else {
+				want = x.AppendWorker(nil, index.WorkerID(id))
+			}
+			p := x.Shoot(id)
+			n := 0
+			for change(); p.Step(); n++ {
+				for range h.rnd.IntN(3) {
+					change()
+				}
+			}
+			steps, most = steps+n, max(most, n)
+			change()
+			require.Equal(t, want, p.Append(nil))
+			require.NoError(t, x.CheckInvalidChains())
+		}
+	})
+	require.Greater(t, most, 8, "steps of a snapshot")
+	t.Logf("%d steps, at most %d of a snapshot", steps, most)
+}
+
+// TestSnapshotBesideUpdates loads snapshots that are taken while workers are filled, cleared and removed.
+func TestSnapshotBesideUpdates(t *testing.T) {
+	x := index.New(1, nil)
+	var stop atomic.Bool
+	var done sync.WaitGroup
+	for i := range uint32(3) {
+		done.Go(func() {
+			rnd := rand.New(rand.NewPCG(uint64(i), 1))
+			id := x.AddWorker(index.Key{Instance: "e", DPRank: i})
+			s := x.NewStream(id, nil)
+			for seq := uint64(0); !stop.Load(); seq++ {
+				local := blocks(rnd.Uint64N(50)*100, 40)
+				ev := kvevent.Event{Kind: kvevent.Stored, BlockHashes: kvhash.AppendSequence(nil, local), LocalHashes: local}
+				switch rnd.IntN(20) {
+				case 0:
+					ev = kvevent.Event{Kind: kvevent.Cleared}
+				case 1, 2, 3:
+					ev.Kind = kvevent.Removed
+				}
+				s.Add(kvevent.Batch{Seq: seq, Events: []kvevent.Event{ev}})
+				x.AppendMatches(nil, ev.BlockHashes)
+			}
+		})
+	}
+	for range sample(20, 100, 1000) {
+		y, err := index.LoadAll(x.AppendSnapshot(nil), nil)
+		require.NoError(t, err)
+		require.NoError(t, y.Check())
+		for id := range index.WorkerID(3) {
+			x.AppendWorker(nil, id)
+		}
+	}
+	stop.Store(true)
+	done.Wait()
+	require.NoError(t, x.Check())
 }
 
 // TestJournal lets a second index follow the first through everything that can happen.

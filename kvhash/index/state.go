@@ -67,6 +67,7 @@ func (x *Index) setState(id WorkerID, w *worker, s State, why string) {
 	if x.journal != nil && (!w.hasState || w.state != s || w.why != why) {
 		x.noteState(id, s, why)
 	}
+	w.touch()
 	w.hasState, w.state, w.why = true, s, why
 	x.publish(id, w)
 }

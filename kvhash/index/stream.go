@@ -71,7 +71,9 @@ type Stream struct {
 	onBatch func(*kvevent.Batch)
 	mu      sync.Mutex // against snapshots; taken before Index.mu
 	in      *sequence.Tracker
+	shot    *workerShot // of a snapshot that does not have the position yet, or nil
 	ready   []kvevent.Batch
+	cleared bool   // a worker was cleared since enter
 	first   uint64 // the number of an engine's first batch
 	rest    bool   // nothing has been applied, and the worker has older blocks whose position in the stream is unknown
 	suspect string // the reason of the last Suspect, or ""
@@ -144,6 +146,7 @@ func (f *Stream) Add(batches ...kvevent.Batch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, b := range batches {
+		f.enter()
 		f.apply(f.in.Append(f.ready[:0], b))
 	}
 }
@@ -154,6 +157,7 @@ func (f *Stream) Add(batches ...kvevent.Batch) {
 func (f *Stream) AddReplay(b kvevent.Batch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.enter()
 	f.apply(f.in.AppendReplay(f.ready[:0], b))
 }
 
@@ -161,6 +165,7 @@ func (f *Stream) AddReplay(b kvevent.Batch) {
 func (f *Stream) FinishReplay() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.enter()
 	f.in.FinishReplay()
 	f.apply(f.ready[:0])
 }
@@ -170,6 +175,7 @@ func (f *Stream) FinishReplay() {
 func (f *Stream) Replace(seq uint64, events []kvevent.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.enter()
 	f.replace(events)
 	f.apply(f.in.Replace(f.ready[:0], seq, events...))
 }
@@ -180,6 +186,7 @@ func (f *Stream) Replace(seq uint64, events []kvevent.Event) {
 func (f *Stream) Skip() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.enter()
 	f.apply(f.in.Skip(f.ready[:0]))
 }
 
@@ -190,11 +197,24 @@ func (f *Stream) Skip() {
 func (f *Stream) restore(data []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	position, err := f.load(data)
+	x := f.index
+	y, err := loadKind(data, kindWorker, &x.opt, 0)
 	if err != nil {
 		return err
 	}
-	ready, _ := f.in.Restore(f.ready[:0], position) // load checked it
+	if y.block != x.block {
+		return &snapshotError{Offset: int64(frameHeader), Err: errScheme}
+	}
+	position := y.workers[0].position
+	if len(position) == 0 {
+		return &snapshotError{Offset: int64(frameHeader), Err: errNoPosition}
+	}
+	f.enter()
+	if err := f.load(y, data); err != nil {
+		x.gate.RUnlock()
+		return err
+	}
+	ready, _ := f.in.Restore(f.ready[:0], position) // loadKind checked it
 	f.apply(ready)
 	return nil
 }
@@ -206,6 +226,7 @@ func (f *Stream) restore(data []byte) error {
 func (f *Stream) Reset(why string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.enter()
 	f.apply(f.in.Reset(f.ready[:0], why))
 }
 
@@ -215,6 +236,7 @@ func (f *Stream) Reset(why string) {
 func (f *Stream) Suspect(why string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.enter()
 	f.suspect = why
 	f.apply(f.ready[:0])
 }
@@ -231,6 +253,12 @@ func (f *Stream) Need() (n Need, from uint64) {
 	return Need(need), from
 }
 
+// enter must be called before the stream advances; apply ends what it begins. In between, no snapshot can begin.
+func (f *Stream) enter() {
+	f.index.gate.RLock()
+	f.expose()
+}
+
 // apply applies batches that are ready. A state that is not Exact is set before the batches are applied, and Exact
 // after them, so that lookups never report an incomplete worker as Exact.
 func (f *Stream) apply(ready []kvevent.Batch) {
@@ -242,13 +270,24 @@ func (f *Stream) apply(ready []kvevent.Batch) {
 	if state != Exact {
 		f.setState(state, why)
 	}
+	applied := 0
 	for i := range ready {
-		if f.applyBatch(&ready[i]) && f.onBatch != nil {
-			f.onBatch(&ready[i])
+		if f.applyBatch(&ready[i]) {
+			applied++
 		}
 	}
 	if state == Exact {
 		f.setState(state, why)
+	}
+	f.index.gate.RUnlock()
+	if f.cleared {
+		f.cleared = false
+		f.index.tidy()
+	}
+	if f.onBatch != nil {
+		for i := range applied {
+			f.onBatch(&ready[i])
+		}
 	}
 	clear(ready) // they refer to memory of others
 	f.ready = ready[:0]
@@ -266,9 +305,7 @@ func (f *Stream) setState(s State, why string) {
 // applyBatch applies a batch. It reports whether f is still the worker's stream.
 func (f *Stream) applyBatch(b *kvevent.Batch) bool {
 	x := f.index
-	if f.rest || slices.ContainsFunc(b.Events, func(e kvevent.Event) bool { return e.Kind == kvevent.Cleared }) {
-		defer x.tidy()
-	}
+	f.cleared = f.cleared || f.rest || slices.ContainsFunc(b.Events, func(e kvevent.Event) bool { return e.Kind == kvevent.Cleared })
 	x.lock()
 	defer x.mu.Unlock()
 	if f.current() == nil {
@@ -287,7 +324,7 @@ func (f *Stream) applyBatch(b *kvevent.Batch) bool {
 // replace clears the worker and applies events, while lookups do not report it.
 func (f *Stream) replace(events []kvevent.Event) {
 	x, id := f.index, f.worker
-	defer x.tidy()
+	f.cleared = true
 	x.lock()
 	defer x.mu.Unlock()
 	w := f.current()

@@ -10,10 +10,10 @@ import (
 
 // This file empties workers. A worker that is cleared continues with another lane and without a block, which is one store of the
 // roster. What it held, its trash, is removed from the sets afterwards, a bounded number of runs at a time, by the call that
-// cleared it; the lock is free in between. Nobody sees the trash: lookups do not report its lane, and a lane is used again only
+// cleared it; the lock is free in between. The trash is invisible: lookups do not report its lane, and a lane is used again only
 // when no set has it.
 
-// trash is what a cleared worker held.
+// trash holds the data of a cleared worker.
 type trash struct {
 	lane    lane
 	names   names
@@ -49,6 +49,7 @@ func (x *Index) takeLane(id WorkerID) lane {
 
 // clear removes all blocks of a worker and what is known of its engine's hashes. For lookups it is one step.
 func (x *Index) clear(id WorkerID, w *worker) {
+	w.touch()
 	if w.held > 0 {
 		old := w.lane
 		w.lane = x.takeLane(id)
@@ -86,7 +87,7 @@ func (x *Index) relocate(id WorkerID, w *worker, old lane) {
 		}
 		r.retire(old)
 		r.show(w, shown)
-		r.place(id, w)
+		r.assign(id, w)
 	})
 }
 

@@ -159,3 +159,24 @@ func TestWorkOfClear(t *testing.T) {
 		t.Errorf("%d blocks left", x.Len())
 	}
 }
+
+// TestWorkOfSnapshot: a snapshot holds the lock for a bounded number of changes, whatever the index holds.
+func TestWorkOfSnapshot(t *testing.T) {
+	x := index.NewAll(1, nil)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for i := range 3 {
+		x.AddWorker(index.Key{DPRank: uint32(i)})
+	}
+	for range 20000 {
+		local := make([]uint64, 1+rnd.IntN(20))
+		for i := range local {
+			local[i] = rnd.Uint64()
+		}
+		x.Add(index.WorkerID(rnd.IntN(3)), &kvevent.Event{Kind: kvevent.Stored, BlockHashes: kvhash.AppendSequence(nil, local), LocalHashes: local})
+	}
+	x.MostWork()
+	data := x.AppendSnapshot(nil)
+	if n := x.MostWork(); n == 0 || n > 8000 {
+		t.Errorf("%d steps in one hold of the lock for %d bytes", n, len(data))
+	}
+}
