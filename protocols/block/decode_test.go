@@ -271,7 +271,7 @@ func TestLimits(t *testing.T) {
 		{"values", 0, `{"messages":[],"x":[1,2,3]}`, block.Limits{Values: 4}, "x[1]"},
 		{"blocks", 0, `{"messages":[{"role":"user","content":[` + part + `,` + part + `]}]}`, block.Limits{Blocks: 1}, "messages[0].content"},
 		{"blocks", 1, `{"input":[` + item + `,` + item + `]}`, block.Limits{Blocks: 1}, "input[1].content"},
-		{"blocks", 2, `{"messages":[{"role":"user","content":[{"type":"tool_result","content":[` + part + `]}]}]}`, block.Limits{Blocks: 1}, "messages[0].content[0].content"},
+		{"blocks", 2, `{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":[` + part + `]}]}]}`, block.Limits{Blocks: 1}, "messages[0].content[0].content"},
 		{"tools", 1, `{"tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"a"},{"type":"function","name":"b"}]}]}`, block.Limits{Tools: 1}, "tools[0].tools"},
 	}
 	for _, tt := range tests {
@@ -390,3 +390,21 @@ func fuzzDecode(f *testing.F, i int) {
 func FuzzChat(f *testing.F)      { fuzzDecode(f, 0) }
 func FuzzResponses(f *testing.F) { fuzzDecode(f, 1) }
 func FuzzMessages(f *testing.F)  { fuzzDecode(f, 2) }
+
+// TestRequired decodes blocks of the Messages API without a field that they must have.
+func TestRequired(t *testing.T) {
+	for name, tt := range map[string]struct{ block, path string }{
+		"call without id":   {`{"type":"tool_use","name":"f","input":{}}`, "messages[0].content[0].id"},
+		"call with null id": {`{"type":"tool_use","id":null,"name":"f","input":{}}`, "messages[0].content[0].id"},
+		"call without name": {`{"type":"tool_use","id":"c","input":{}}`, "messages[0].content[0].name"},
+		"result without id": {`{"type":"tool_result","content":"x"}`, "messages[0].content[0].tool_use_id"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := apis[2].decode([]byte(`{"max_tokens":1,"messages":[{"role":"user","content":[`+tt.block+`]}]}`), nil)
+			be, ok := errors.AsType[*block.Error](err)
+			require.True(t, ok, "%v", err)
+			require.Equal(t, block.WrongType, be.Kind)
+			require.Equal(t, tt.path, be.Path)
+		})
+	}
+}

@@ -189,11 +189,11 @@ func (r reqReader) nested(v jsonscan.Value, depth int) block.Block {
 		unpack(&b, b.Encrypted)
 	case "tool_use", "server_tool_use", "mcp_tool_use":
 		b.Kind, b.Server = block.ToolCall, b.Type != "tool_use"
-		b.CallID, b.Name = callid.Unescape(r.Str(v.Get("id"))), r.Str(v.Get("name"))
+		b.CallID, b.Name = callid.Unescape(r.required(v, "id")), r.required(v, "name")
 		r.input(v.Get("input"), &b)
 	case "tool_result", "mcp_tool_result":
 		b.Kind, b.Server = block.ToolResult, b.Type != "tool_result"
-		b.CallID, b.IsError = callid.Unescape(r.Str(v.Get("tool_use_id"))), r.Bool(v.Get("is_error"))
+		b.CallID, b.IsError = callid.Unescape(r.required(v, "tool_use_id")), r.Bool(v.Get("is_error"))
 		b.Content, b.Form = inner(v.Get("content")), codec.FormOf(v.Get("content"))
 	case "image":
 		b.Kind, b.Media = block.Image, r.source(v)
@@ -221,6 +221,15 @@ func (r reqReader) nested(v jsonscan.Value, depth int) block.Block {
 		}
 	}
 	return b
+}
+
+// required returns a string that a block must have.
+func (r reqReader) required(v jsonscan.Value, name string) string {
+	s := v.Get(name)
+	if s.IsNull() {
+		r.Missing(v, name, "a string")
+	}
+	return r.Str(s)
 }
 
 func (r reqReader) source(v jsonscan.Value) *block.Media {

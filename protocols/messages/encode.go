@@ -17,7 +17,8 @@ const DefaultMaxTokens = 8192
 // without losses. Any other request is converted. The losses report what the API cannot express; with opt.Strict, a
 // loss is an error.
 //
-// Leading system and developer text becomes the field system, later text a message with role system. Consecutive turns
+// The effort none becomes thinking of type disabled, minimal becomes low and ultra max; another effort that the API does
+// not have is a loss. Leading system and developer text becomes the field system, later text a message with role system. Consecutive turns
 // of tool results become one user message.
 func AppendRequest(dst []byte, r *block.Request, opt *block.EncodeOptions) ([]byte, []block.Loss, error) {
 	return codec.Convert(dst, r, reqDialect{}, opt, appendRequest)
@@ -26,7 +27,9 @@ func AppendRequest(dst []byte, r *block.Request, opt *block.EncodeOptions) ([]by
 func appendRequest(dst []byte, v *codec.View, lose codec.LossFunc) []byte {
 	d := reqDialect{}
 	o := codec.Open(dst)
-	for _, m := range d.Members(&v.Params, v.Tools, lose) {
+	params := v.Params
+	params.Thinking = knownThinking(params.Thinking, lose)
+	for _, m := range d.Members(&params, v.Tools, lose) {
 		o.Raw(m.Key, m.Value)
 	}
 	if v.Params.MaxTokens == nil {
@@ -123,6 +126,32 @@ func (reqDialect) Members(p *block.Params, _ []block.Tool, lose codec.LossFunc) 
 	reqThinking(&m, p)
 	reqChoice(&m, &p.ToolChoice, lose)
 	return m
+}
+
+// knownThinking returns th with an effort that the Messages API has, or without.
+func knownThinking(th block.Thinking, lose codec.LossFunc) block.Thinking {
+	nearest := ""
+	switch th.Effort {
+	case "", "low", "medium", "high", "xhigh", "max":
+		return th
+	case "none":
+		if th.Mode == block.ThinkingUnspecified {
+			th.Mode = block.ThinkingOff
+		}
+		th.Effort = ""
+		return th
+	case "minimal":
+		nearest = "low"
+	case "ultra":
+		nearest = "max"
+	}
+	why := "the Messages API has no effort " + th.Effort
+	if nearest != "" {
+		why += "; " + nearest + " was set"
+	}
+	lose("reasoning_effort", why)
+	th.Effort = nearest
+	return th
 }
 
 func reqThinking(m *codec.Members, p *block.Params) {

@@ -97,7 +97,11 @@ func (d *Decoder) delta(dst []event.Event, c *decodedChoice, x *streamdec.Choice
 			dst = d.detail(dst, c, e, false)
 		}
 	default:
-		dst = d.text(dst, c, event.Reasoning, reasoning)
+		if reasoning.Kind() == jsonscan.Object {
+			dst = d.detail(dst, c, reasoning, false)
+		} else {
+			dst = d.text(dst, c, event.Reasoning, reasoning)
+		}
 		if list.Kind() == jsonscan.Array {
 			plain := reasoning.Kind() == jsonscan.String && reasoning.RawStr() != `""`
 			for e := list.First(); e.Exists(); e = list.Next(e) {

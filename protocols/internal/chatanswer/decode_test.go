@@ -108,6 +108,16 @@ func TestStreamDecoderServers(t *testing.T) {
 			},
 		},
 		{
+			name: "Envoy AI Gateway: reasoning_content is an object",
+			in: []string{
+				chunkOf(`"role":"assistant","reasoning_content":{"text":"Hm"}`), chunkOf(`"reasoning_content":{"text":"."}`),
+				chunkOf(`"reasoning_content":{"signature":"c2ln"}`), chunkOf(`"content":"ok"`), chunkEnd("stop"), "[DONE]",
+			},
+			want: []string{
+				"0.0 start", `0.0 reasoning "Hm"`, `0.0 reasoning "."`, `0.0 signature "c2ln"`, `0.1 text "ok"`, "0.1 finish why=stop",
+			},
+		},
+		{
 			name: "vLLM: stop_reason is a token; SGLang: matched_stop",
 			in: []string{
 				`{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop","stop_reason":151645},{"index":1,"delta":{"content":"b"},"finish_reason":"stop","matched_stop":"END"}]}`,
