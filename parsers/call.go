@@ -20,6 +20,7 @@ type callState struct {
 	no      int32
 	name    []byte
 	id      []byte // as the model wrote it
+	late    []byte // the same, after the arguments
 	from    int64  // stream offset of the end of the last event of the call
 	size    int64  // argument bytes emitted
 	schema  *args.Schema
@@ -44,7 +45,7 @@ func (p *machine) beginCall(from int) bool {
 		p.prefix = ""
 		p.endBlock()
 	}
-	p.call = callState{open: true, no: p.calls, name: p.call.name[:0], id: p.call.id[:0], from: p.off(from)}
+	p.call = callState{open: true, no: p.calls, name: p.call.name[:0], id: p.call.id[:0], late: p.call.late[:0], from: p.off(from)}
 	if p.reasoning {
 		p.call.flags = event.InReasoning
 	}
@@ -154,6 +155,9 @@ func (p *machine) endCall(to int, flags event.Flags) {
 	p.rawOn = false
 	c.flags |= event.Complete
 	p.tool(event.ToolEnd, event.None, nil, to)
+	if len(c.late) > 0 {
+		p.evs[len(p.evs)-1].ID = p.made(c.late)
+	}
 	if !c.flags.Has(event.InReasoning) {
 		p.complete++
 	}

@@ -142,8 +142,8 @@ func (p *tagged) jsonMember() bool {
 	m, j := p.machine, &p.json
 	n, st := m.lex.Scan(m.win[m.pos:])
 	m.pos += n
-	if j.field == idField && (j.named || m.pos-m.start > m.c.g.MaxHold) {
-		j.field = otherField // too late, or none
+	if j.field == idField && m.pos-m.start > m.c.g.MaxHold {
+		j.field = otherField // none
 	}
 	switch {
 	case j.field == otherField:
@@ -184,6 +184,8 @@ func (p *tagged) jsonMember() bool {
 		if j.begun && !p.heldArguments(j.args) {
 			return false
 		}
+	case j.field == idField && raw[0] == '"' && j.named: // too late for the start of the call
+		m.call.late = jsontext.AppendUnquoted(m.call.late[:0], raw)
 	case j.field == idField && raw[0] == '"':
 		m.call.id = jsontext.AppendUnquoted(m.call.id[:0], raw)
 	case j.field == argsField && !j.stream:

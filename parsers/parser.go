@@ -177,7 +177,7 @@ func (p *Parser) Reset() {
 		want: p.opt.Output != Native,
 	}
 	p.source = source{raw: p.raw[:0]}
-	p.call = callState{name: p.call.name[:0], id: p.call.id[:0]}
+	p.call = callState{name: p.call.name[:0], id: p.call.id[:0], late: p.call.late[:0]}
 	p.lex.Reset()
 	p.param.reset()
 	p.layout.reset()

@@ -501,3 +501,36 @@ func TestFinishOfCutCall(t *testing.T) {
 		require.Equal(t, want, evs[len(evs)-1].Why)
 	}
 }
+
+// An id after the arguments comes too late for the start of the call, so that its end has it.
+func TestLateID(t *testing.T) {
+	for _, in := range []string{
+		`[TOOL_CALLS][{"name": "run", "arguments": {"cmd": "a"}, "id": "abcDEF123"}, {"name": "run", "arguments": {}}]`,
+		`[TOOL_CALLS][{"id": "abcDEF123", "name": "run", "arguments": {"cmd": "a"}}, {"name": "run", "arguments": {}}]`,
+	} {
+		p, err := parsers.New("mistral", nil)
+		require.NoError(t, err)
+		var early, late []string
+		add := func(evs []event.Event, err error) {
+			require.NoError(t, err)
+			for _, ev := range evs {
+				switch ev.Kind {
+				case event.ToolStart:
+					early = append(early, string(ev.ID))
+				case event.ToolEnd:
+					late = append(late, string(ev.ID))
+				}
+			}
+		}
+		for i := range in { // byte by byte
+			add(p.Append(nil, []byte(in[i:i+1])))
+		}
+		add(p.Finish(nil, event.Stop))
+		want := []string{"abcDEF123", ""}
+		if strings.HasPrefix(in, `[TOOL_CALLS][{"id"`) {
+			early, late = late, early
+		}
+		require.Equal(t, want, late, in)
+		require.Equal(t, []string{"", ""}, early, in)
+	}
+}

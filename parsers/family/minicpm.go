@@ -23,6 +23,7 @@ func miniCPM5() *grammar.Grammar {
 			Name:      &grammar.Name{Ends: []string{">"}},
 			Body:      grammar.Body{Params: &grammar.Params{Open: "<param name=", KeyEnd: ">", Close: "</param>"}},
 			NeedClose: true,
+			Before:    "\n",
 			Ends:      tokenMarkers("<|im_end|>"),
 		},
 		MaxHold: maxHold,

@@ -29,7 +29,8 @@ const (
 	// ToolArgs adds Data to the arguments of Call. The concatenation of all ToolArgs is the exact argument text: JSON,
 	// or free text if the call has the flag Custom.
 	ToolArgs
-	// ToolEnd completes Call. It always has the flag Complete.
+	// ToolEnd completes Call. It always has the flag Complete. A parser sets ID if the model wrote an ID after the
+	// arguments; the Call keeps the ID of its ToolStart.
 	ToolEnd
 	// ToolAbort ends Call without completing it. Why is the cause, and Data holds the name if it is known. A call that
 	// failed before its ToolStart has a new ordinal.
@@ -199,7 +200,7 @@ type Event struct {
 	Off, End int64
 
 	Data  []byte  // payload; valid until the next call on the producer
-	ID    []byte  // ToolStart, ToolResult: call ID; Opaque: type; Error: code; Finish: stop token; same lifetime as Data
+	ID    []byte  // ToolStart, ToolEnd, ToolResult: call ID; Opaque: type; Error: code; Finish: stop token; same lifetime as Data
 	Usage *Tokens // Start, Usage; owned by the producer, same lifetime as Data
 }
 
