@@ -47,14 +47,16 @@ func shortID(id string, n int) string {
 	return string(out[:])
 }
 
-// shortIDs maps the ids of a conversation to short ones. Ids that have this form keep it. An id only depends on those
-// that appear before it for the first time, so it is the same in the next request, and no two have the same.
-type shortIDs struct {
-	ids  map[string]string
-	used map[string]bool
+// idForms maps the ids of a conversation to those that are printed: the one that the model wrote, if it is known and
+// new, or a short one if the template requires that. Short ids are not changed. An id only depends on those that appear
+// before it for the first time, so it is the same in the next request, and no two have the same.
+type idForms struct {
+	short bool
+	ids   map[string]string
+	used  map[string]bool
 }
 
-func (s *shortIDs) of(id string) string {
+func (s *idForms) of(id, own string) string {
 	out, ok := s.ids[id]
 	if ok {
 		return out
@@ -62,10 +64,13 @@ func (s *shortIDs) of(id string) string {
 	if s.ids == nil {
 		s.ids, s.used = map[string]string{}, map[string]bool{}
 	}
-	if out = id; !isShort(id) {
+	switch out = id; {
+	case own != "" && !s.used[own] && (!s.short || isShort(own)):
+		out = own
+	case s.short && !isShort(id):
 		out = shortID(id, 0)
 	}
-	for n := 1; s.used[out]; n++ {
+	for n := 1; s.short && s.used[out]; n++ {
 		out = shortID(id, n)
 	}
 	s.ids[id], s.used[out] = out, true
@@ -78,16 +83,17 @@ func (m *Model) callForm(past *spellings) func(id, args string) (newID, newArgs 
 	if !short && past == nil {
 		return nil
 	}
-	var ids shortIDs
+	ids := idForms{short: short}
 	next := 0 // index in past.list of the call that is expected
 	return func(id, args string) (newID, newArgs string, own bool) {
+		written := ""
 		if args != "" && past != nil {
 			if s := past.find(id, &next); s != nil && s.means(args) {
-				args, own = s.args, true
+				args, own, written = s.args, true, s.own
 			}
 		}
-		if short && id != "" {
-			id = ids.of(id)
+		if id != "" && (short || past.renamed()) {
+			id = ids.of(id, written)
 		}
 		return id, args, own
 	}
@@ -97,6 +103,7 @@ func (m *Model) callForm(past *spellings) func(id, args string) (newID, newArgs 
 // 3.0. It is safe for concurrent use.
 type spelling struct {
 	id, args string
+	own      string                 // the id that the model wrote after the arguments; "" if it wrote none there
 	same     atomic.Pointer[string] // what a client last returned with the same meaning
 }
 
@@ -120,7 +127,8 @@ func (s *spelling) means(args string) bool {
 // spellings are those of the calls of a conversation, in their order. They are immutable.
 type spellings struct {
 	list []*spelling
-	size int // bytes
+	size int  // bytes
+	own  bool // one of them has an own id
 
 	once sync.Once
 	byID map[string]*spelling
@@ -141,15 +149,19 @@ func (s *spellings) find(id string, next *int) *spelling {
 	return s.byID[id]
 }
 
+// renamed reports whether a call has another id than the model wrote.
+func (s *spellings) renamed() bool { return s != nil && s.own }
+
 // with returns the spellings with more calls; s may be nil.
 func (s *spellings) with(more []*spelling) *spellings {
 	out := &spellings{}
 	if s != nil {
-		out.list, out.size = s.list, s.size
+		out.list, out.size, out.own = s.list, s.size, s.own
 	}
 	out.list = append(out.list[:len(out.list):len(out.list)], more...)
 	for _, c := range more {
-		out.size += int(unsafe.Sizeof(*c)) + 8 + len(c.id) + 2*len(c.args) // a client may return other ones
+		out.size += int(unsafe.Sizeof(*c)) + 8 + len(c.id) + len(c.own) + 2*len(c.args) // a client may return other ones
+		out.own = out.own || c.own != ""
 	}
 	return out
 }
@@ -211,7 +223,7 @@ func (r *recorder) add(ev *event.Event) {
 		delete(r.open, ev.Call)
 	case event.ToolEnd:
 		if c := r.open[ev.Call]; c != nil && len(c.args) > 0 {
-			r.calls = append(r.calls, &spelling{id: c.id, args: string(c.args)})
+			r.calls = append(r.calls, &spelling{id: c.id, args: string(c.args), own: string(ev.ID)})
 		}
 		delete(r.open, ev.Call)
 	}

@@ -221,6 +221,16 @@ func (c *client) respell(own, args string) {
 	c.list[len(c.list)-1] = json.RawMessage(strings.Replace(string(list), was, now, 1))
 }
 
+// reprint prints the last response as a client that parses JSON and prints it again without white space.
+func (c *client) reprint() {
+	c.t.Helper()
+	raw, err := json.Marshal(c.list[len(c.list)-1])
+	require.NoError(c.t, err)
+	var v any
+	require.NoError(c.t, json.Unmarshal(raw, &v))
+	c.list[len(c.list)-1] = v
+}
+
 // reasoned, text and called return events of a response.
 func reasoned(part int32, text string) event.Event {
 	return event.Event{Kind: event.Reasoning, Part: part, Data: []byte(text)}

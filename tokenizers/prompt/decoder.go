@@ -82,7 +82,8 @@ type DecoderOptions struct {
 	// the finish reason to [Decoder.SetFinish]. The decoder then only hides the tokens that end the turn.
 	EngineStops bool
 	// Parser contains further options of the parser, such as Limits and Policy. NewDecoder sets Tools, Tool, Prompt,
-	// NoCalls, SingleCall, TokenID and Choice.
+	// NoCalls, SingleCall, TokenID and Choice. With the zero Policy, it also sets keep_tail if the template prints no
+	// newline between reasoning and its closing tag.
 	Parser parsers.Options
 }
 
@@ -132,6 +133,9 @@ func (m *Model) NewDecoder(req *block.Request, p *Prompt, opt *DecoderOptions) (
 	}
 	po := d.opt.Parser
 	po.Tools, po.Choice, po.Prompt = nil, d.opt.Choice, p.Text
+	if po.Policy == (parsers.Policy{}) {
+		po.Policy = m.policy
+	}
 	choice := req.Params().ToolChoice
 	for _, t := range req.Tools() {
 		po.Tools = append(po.Tools, parsers.Tool{Name: t.ModelName, Schema: t.Schema})

@@ -2,7 +2,11 @@
 
 package prompt
 
-import "github.com/weft-go/weft/tokenizers/template"
+import (
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/chat"
+	"github.com/weft-go/weft/tokenizers/template"
+)
 
 // ReadsJSON returns a copy of m that passes conversations to the template as JSON.
 func ReadsJSON(m *Model) *Model {
@@ -19,3 +23,12 @@ func ReadsValues(m *Model) bool {
 
 // AppendIDs is appendIDs.
 func AppendIDs(dst []byte, ids []uint32) []byte { return appendIDs(dst, ids) }
+
+// Kwargs returns the variables with which the template rendered p, as JSON.
+func Kwargs(m *Model, req *block.Request, p *Prompt) []byte { return m.kwargs(req, &p.Replay) }
+
+// Template returns the template of m.
+func Template(m *Model) template.Template { return m.template }
+
+// Tags returns the tags of reasoning of m's family, or nil.
+func Tags(m *Model) *chat.Tags { return m.tags }

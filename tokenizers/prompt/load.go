@@ -182,8 +182,9 @@ func loadTemplate(fsys fs.FS, tok *tokenizers.Tokenizer, cfg *config) (t templat
 	}
 	now := &template.Options{Now: time.Now}
 	if cfg.Type == "gpt_oss" || has("<|start|>", "<|channel|>", "<|message|>", "<|call|>") {
-		// Calls are printed as the model writes them, so that the next prompt begins with this one and its response.
-		now.Variables = map[string]any{"sampled_calls": true}
+		// As the library prints it, which vLLM runs, and with calls as the model writes them: the next prompt then begins
+		// with this one and its response.
+		now.Variables = map[string]any{"style": "library", "sampled_calls": true}
 		t, err = template.Lookup("harmony", now)
 		return t, "harmony", "harmony", err
 	}

@@ -32,6 +32,7 @@ type Model struct {
 
 	grammar *grammar.Grammar // nil if the family is unknown or the caller registered its parser
 	past    replay.Model     // rules that select past reasoning
+	policy  parsers.Policy   // of decoders whose caller specifies none
 	tags    *chat.Tags       // of the family's reasoning; nil if it has no tags
 
 	tok    *tokenizers.Tokenizer // may be nil
@@ -154,6 +155,13 @@ func (m *Model) setFamily(name string) error {
 		m.past.Family, m.tags = m.grammar.Replay, tagsOf(m.grammar)
 	}
 	m.past.Untagged = m.tags == nil
+	m.policy = parsers.Policy{}
+	if g := m.grammar; g != nil && g.Tagged != nil && g.Tagged.Reasoning != nil && g.Tagged.Reasoning.Tail != "" && m.caps.Has("closes_directly") {
+		var err error
+		if m.policy, err = parsers.ParsePolicy("keep_tail"); err != nil {
+			return err
+		}
+	}
 	m.setStops()
 	if m.chatML {
 		return m.setChatML()

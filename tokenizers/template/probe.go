@@ -13,18 +13,18 @@ import (
 // Capabilities describes what a template does with conversations, as found by [Probe]. A feature is reported only
 // if a rendering showed it; the zero value describes a template that renders nothing.
 type Capabilities struct {
-	works, system, systemMiddle, systemAfterUser, developer         bool
-	consecutiveUsers, consecutiveAssistants, assistantFirst, noUser bool
-	tools, toolsFirst, toolCalls, flatCalls, parallelCalls          bool
-	stringArguments, objectArguments, mappings                      bool
-	toolRole, callIDs, shortIDs                                     bool
-	emptyTools                                                      bool // the template fails if tools is None, but not if it is []
-	nullContent, noContent                                          bool
-	listSystem, listUser, listAssistant, listTool, images           bool
-	reasoningInline, reasoningSegments, stripsInline                bool
-	opensReasoning, offByDefault, undecided                         bool
-	systemAsks, developerAsks                                       bool
-	reasoningNoUser, blankReasoning, reasoningOrText                bool
+	works, system, systemMiddle, systemAfterUser, developer          bool
+	consecutiveUsers, consecutiveAssistants, assistantFirst, noUser  bool
+	tools, toolsFirst, toolCalls, flatCalls, parallelCalls           bool
+	stringArguments, objectArguments, mappings                       bool
+	toolRole, callIDs, shortIDs                                      bool
+	emptyTools                                                       bool // the template fails if tools is None, but not if it is []
+	nullContent, noContent                                           bool
+	listSystem, listUser, listAssistant, listTool, images            bool
+	reasoningInline, reasoningSegments, stripsInline                 bool
+	opensReasoning, offByDefault, undecided                          bool
+	systemAsks, developerAsks                                        bool
+	reasoningNoUser, blankReasoning, closesDirectly, reasoningOrText bool
 
 	reasoningKey, pastReasoning, omittedReasoning string
 	reasoningSwitches                             []setting // that turn reasoning on and off; the first takes precedence
@@ -68,6 +68,7 @@ type Capabilities struct {
 //	reasoning_segments      reasoning given as a list, an entry before each call, is printed between the calls
 //	reasoning_or_text       a message with calls may have reasoning or content, but not both, as in gpt-oss
 //	reasoning_no_user       past reasoning is printed in a conversation without a user message
+//	closes_directly         past reasoning is printed with its own last newline, and the closing tag directly after it
 //	strips_inline           reasoning inside the content is dropped from answers before the last user message
 //	opens_reasoning         the generation prompt ends inside reasoning
 //	off_by_default          reasoning is off unless a switch turns it on; past_reasoning begins with it on
@@ -116,6 +117,7 @@ var features = map[string]func(*Capabilities) bool{
 	"reasoning_segments":     func(c *Capabilities) bool { return c.reasoningSegments },
 	"reasoning_or_text":      func(c *Capabilities) bool { return c.reasoningOrText },
 	"reasoning_no_user":      func(c *Capabilities) bool { return c.reasoningNoUser },
+	"closes_directly":        func(c *Capabilities) bool { return c.closesDirectly },
 	"strips_inline":          func(c *Capabilities) bool { return c.stripsInline },
 	"opens_reasoning":        func(c *Capabilities) bool { return c.opensReasoning },
 	"off_by_default":         func(c *Capabilities) bool { return c.offByDefault },

@@ -250,6 +250,12 @@ func (p prober) reasoning(c *Capabilities, form string, flat bool) {
 		_, both := p.try(w.messages("u")+","+w.message(true, thoughts[0], "Zqanswer")+probeResult, probeTools, on, true)
 		c.reasoningOrText = alone && !both
 	}
+	closes := func(tail, printed string) bool {
+		text, ok := p.try(w.messages("u")+","+w.message(true, thoughts[0]+tail, "")+probeResult, probeTools, on, true)
+		_, rest, found := strings.Cut(text, thoughts[0])
+		return ok && found && slices.ContainsFunc(openers, func(o string) bool { return strings.HasPrefix(rest, printed+closer(o)) })
+	}
+	c.closesDirectly = c.reasoningKey != "" && closes("", "") && closes(`\n`, "\n")
 	alone, ok := p.try(w.messages("ct"), probeTools, on, true)
 	c.reasoningNoUser = ok && strings.Contains(alone, thoughts[0])
 	asks := func(role string) bool {
