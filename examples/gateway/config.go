@@ -51,8 +51,11 @@ type config struct {
 	Relocate        bool           `yaml:"relocate"`   // move text that differs between users, directories and days after the stable text
 	SortTools       bool           `yaml:"sort_tools"` // by name
 	KeepEmpty       bool           `yaml:"keep_empty"` // keep the empty reasoning block of past turns without reasoning
-	Policy          policyConfig   `yaml:"policy"`     // for requests without a tenant
-	Tenants         []tenantConfig `yaml:"tenants"`
+	// PastReasoning is a rule of package replay for the past reasoning in prompts, or template for the template's own. ""
+	// means widest: all that the template can print, so that each prompt of a conversation begins with the previous one.
+	PastReasoning string         `yaml:"past_reasoning"`
+	Policy        policyConfig   `yaml:"policy"` // for requests without a tenant
+	Tenants       []tenantConfig `yaml:"tenants"`
 	// PriorityIs is the polarity of the body's priority field: "higher is sooner" (SGLang) or "lower is sooner" (vLLM).
 	// "" ignores the field.
 	PriorityIs   intent.Polarity `yaml:"priority_is"`
@@ -131,6 +134,7 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 	fs.StringVar(&c.ModelDir, "model-dir", "", "`directory` of the model, or mini for the small tokenizer of this repository (default mini)")
 	fs.StringVar(&c.ToolCallParser, "tool-call-parser", "", "parser `family` of the model's tool calls, one that parse -families lists (default: inferred from the model)")
 	fs.StringVar(&c.ReasoningParser, "reasoning-parser", "", "parser `family` of the model's reasoning, if it differs")
+	fs.StringVar(&c.PastReasoning, "past-reasoning", "", "`rule` for the past reasoning in prompts, such as since_user, or template for the template's own (default widest: all that the template can print)")
 	fs.IntVar(&c.MaxModelLen, "max-model-len", 0, "limit of prompt and output `tokens` per request (default: the context window of the model, or 131072)")
 	fs.IntVar(&c.MaxChoices, "max-choices", 0, "maximum `number` of choices in one chat request (default 16)")
 	fs.IntVar(&c.BlockSize, "block-size", 0, "`tokens` per cache block of the engines (default 16)")
@@ -208,6 +212,9 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 		if _, err := policy.Named(c.Placement); err != nil {
 			return nil, cli.Usagef("placement: %v", err)
 		}
+	}
+	if _, err := pastReasoning(c.PastReasoning); err != nil {
+		return nil, err
 	}
 	for name, n := range map[string]int{"max_model_len": c.MaxModelLen, "max_choices": c.MaxChoices, "block_size": c.BlockSize, "memo_mb": c.MemoMB} {
 		if n < 0 {

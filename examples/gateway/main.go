@@ -29,6 +29,7 @@ import (
 	"github.com/weft-go/weft/examples/engine/vllm"
 	"github.com/weft-go/weft/examples/gateway/serve"
 	"github.com/weft-go/weft/examples/internal/cli"
+	"github.com/weft-go/weft/protocols/replay"
 	placement "github.com/weft-go/weft/router/policy"
 	"github.com/weft-go/weft/tokenizers/prompt"
 )
@@ -146,7 +147,11 @@ func model(c *config, log *slog.Logger) (*prompt.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	family, opt := c.ToolCallParser, &prompt.Options{Name: c.Model, Window: c.MaxModelLen, KeepEmpty: c.KeepEmpty}
+	rule, err := pastReasoning(c.PastReasoning)
+	if err != nil {
+		return nil, err
+	}
+	family, opt := c.ToolCallParser, &prompt.Options{Name: c.Model, Window: c.MaxModelLen, KeepEmpty: c.KeepEmpty, Replay: rule}
 	if family != "" && c.ReasoningParser != "" {
 		family += "+" + c.ReasoningParser
 	}
@@ -163,6 +168,18 @@ func model(c *config, log *slog.Logger) (*prompt.Model, error) {
 	}
 	log.Info("model loaded", "template", m.Source(), "family", m.Family(), "inferred", c.ToolCallParser == "", "window", m.Window())
 	return m, nil
+}
+
+// pastReasoning returns the rule of -past-reasoning.
+func pastReasoning(text string) (replay.Rule, error) {
+	if text == "template" {
+		return replay.Rule{}, nil
+	}
+	rule, err := replay.ParseRule(cmp.Or(text, "widest"))
+	if err != nil {
+		return replay.Rule{}, cli.Usagef("-past-reasoning: %v", err)
+	}
+	return rule, nil
 }
 
 // listen serves h on addr. The caller must call stop.

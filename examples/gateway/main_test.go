@@ -25,8 +25,34 @@ import (
 	"github.com/weft-go/weft/protocols/catalog"
 	"github.com/weft-go/weft/protocols/intent"
 	"github.com/weft-go/weft/protocols/replay"
+	"github.com/weft-go/weft/protocols/wire"
 	"github.com/weft-go/weft/tokenizers/mini"
 )
+
+// TestPastReasoning checks that prompts keep all past reasoning that the template can print, unless the operator wants less.
+func TestPastReasoning(t *testing.T) {
+	for text, want := range map[string]string{"": "widest", "template": "", "since_user": "since_user"} {
+		rule, err := pastReasoning(text)
+		require.NoError(t, err)
+		require.Equal(t, want, rule.String())
+	}
+	dir := t.TempDir()
+	files := mini.FS()
+	data, err := fs.ReadFile(files, "tokenizer.json")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "tokenizer.json"), data, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte(`{% set ns = namespace(user=-1) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.user = loop.index0 %}{% endif %}{% endfor %}`+
+		`{% for m in messages %}<{{ m.role }}>{% if m.reasoning_content and (keep_it | default(false) or loop.index0 > ns.user) %}{{ m.reasoning_content }}{% endif %}{{ m.content }}{% endfor %}`), 0o600))
+	req, err := wire.Chat.Decode([]byte(`{"model":"m","messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b","reasoning_content":"Zqthought"},{"role":"user","content":"c"}]}`), nil)
+	require.NoError(t, err)
+	for text, want := range map[string]bool{"": true, "template": false} {
+		m, err := model(&config{Model: "m", ModelDir: dir, ToolCallParser: "qwen3", PastReasoning: text}, slog.New(slog.DiscardHandler))
+		require.NoError(t, err)
+		p, err := m.Render(req, time.Unix(0, 0))
+		require.NoError(t, err)
+		require.Equal(t, want, strings.Contains(p.Text, "Zqthought"))
+	}
+}
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -106,6 +132,7 @@ tenants:
 		{"-model m -engine embedded=local -max-choices -1", nil, "max_choices"},
 		{"-model m -engine embedded=local -memo-mb -1", nil, "memo_mb"},
 		{"-model m -engine embedded=local -max-model-len -1", nil, "max_model_len"},
+		{"-model m -engine embedded=local -past-reasoning most", nil, `-past-reasoning: replay: rule "most"`},
 		{"-config nowhere.yaml", nil, "nowhere.yaml"},
 	} {
 		got, err := parse(strings.Fields(tt.args), io.Discard)
