@@ -24,7 +24,7 @@ const shortIDs = `{{ tools or '' }}{% for m in messages %}<{{ m.role }}{% if m.t
 
 var nine = regexp.MustCompile(`^[0-9A-Za-z]{9}$`)
 
-// TestShortCallIDs prints conversations with any ids for a template that only accepts those of Mistral: a call and its
+// TestShortCallIDs prints conversations with any ids for a template that only accepts ids like Mistral's: a call and its
 // result have the same one, no two calls do, and they are the same in the next request.
 func TestShortCallIDs(t *testing.T) {
 	m := familyModel(t, compiled(shortIDs)(t), nil)

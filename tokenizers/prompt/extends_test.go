@@ -345,7 +345,7 @@ func templatesAtHand(t testing.TB) map[string]string {
 	}
 	out := map[string]string{}
 	seen := map[string]bool{}
-	for _, f := range slices.Backward(files) { // those of a tokenizer are also among the others, with a name
+	for _, f := range slices.Backward(files) { // the templates of tokenizers have a name among the others
 		source, err := os.ReadFile(f)
 		require.NoError(t, err)
 		if seen[string(source)] {
@@ -510,8 +510,8 @@ func TestPromptsExtend(t *testing.T) {
 	}
 }
 
-// TestPromptsExtendIDs compares the tokens of real vocabularies: those of the next prompt begin with those of the previous
-// prompt and of the response.
+// TestPromptsExtendIDs compares the tokens of real vocabularies: the next prompt begins with the tokens of the previous
+// prompt and the response.
 func TestPromptsExtendIDs(t *testing.T) {
 	for name, want := range map[string]string{
 		"qwen2.5": "= = = =", "qwen3": "= = ! =", "qwen3.5-renum": "= = ! =", "kimi-k2": "= = = =", "gpt-oss": "= = = =", "phi-4": "= = = =",

@@ -28,7 +28,7 @@ func atHand(t *testing.T) map[string]template.Template {
 	}
 	out := map[string]template.Template{}
 	seen := map[[32]byte]bool{}
-	for i := len(files) - 1; i >= 0; i-- { // those of a tokenizer are also among the others, with a name
+	for i := len(files) - 1; i >= 0; i-- { // the templates of tokenizers have a name among the others
 		source, err := os.ReadFile(files[i])
 		if err != nil {
 			t.Fatal(err)
