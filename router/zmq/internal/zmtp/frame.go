@@ -170,11 +170,15 @@ func (c *Conn) header() (flags byte, n uint64, err error) {
 		size, err := c.r.ReadByte()
 		return flags, uint64(size), received(err)
 	}
-	var size [8]byte
-	if _, err := io.ReadFull(c.r, size[:]); err != nil {
+	size, err := c.r.Peek(8)
+	if err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
 		return 0, 0, received(err)
 	}
-	n = binary.BigEndian.Uint64(size[:])
+	n = binary.BigEndian.Uint64(size)
+	c.r.Discard(8) // cannot fail
 	if n>>63 != 0 {
 		return 0, 0, fault("invalid length of a frame: %#x", n)
 	}

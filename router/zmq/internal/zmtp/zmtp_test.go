@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -252,7 +253,7 @@ func TestReceiveAllocations(t *testing.T) {
 		}
 		defer peer.Close()
 		go io.Copy(io.Discard, peer)
-		for out := greeting(1) + ready("PUB"); err == nil; out = strings.Repeat("\x01\x02kv\x01\x0812345678\x00\x05hello", 1000) {
+		for out := greeting(1) + ready("PUB"); err == nil; out = strings.Repeat("\x01\x02kv\x01\x0812345678\x02\x00\x00\x00\x00\x00\x00\x00\x05hello", 1000) {
 			_, err = io.WriteString(peer, out)
 		}
 	}()
@@ -332,4 +333,42 @@ func FuzzReceive(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// An endless is a connection that repeats a message forever, after the handshake.
+type endless struct {
+	stream
+	message []byte
+	pos     int
+}
+
+func (e *endless) Read(p []byte) (n int, err error) {
+	if e.r.Len() > 0 {
+		return e.r.Read(p)
+	}
+	for n < len(p) {
+		c := copy(p[n:], e.message[e.pos:])
+		n, e.pos = n+c, (e.pos+c)%len(e.message)
+	}
+	return n, nil
+}
+
+// BenchmarkReceive reads messages with a payload of 100 bytes, and of 10 KB as for 2,000 tokens, without the cost of the
+// network.
+func BenchmarkReceive(b *testing.B) {
+	for _, size := range []int{100, 10_000} {
+		b.Run(fmt.Sprintf("bytes=%d", size), func(b *testing.B) {
+			message := append([]byte("\x01\x02kv\x01\x0812345678\x02"), binary.BigEndian.AppendUint64(nil, uint64(size))...)
+			conn := &endless{stream{r: bytes.NewReader([]byte(greeting(1) + ready("PUB")))}, append(message, make([]byte, size)...), 0}
+			z, err := zmtp.Handshake(conn, &zmtp.Options{Topics: []string{""}})
+			require.NoError(b, err)
+			b.SetBytes(int64(len(conn.message)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := z.Receive(time.Minute); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }
