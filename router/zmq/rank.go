@@ -21,6 +21,8 @@ type rank struct {
 	conn   *zmtp.Conn // the connection on which its batches arrive, or nil
 	why    string     // the reason that the stream was last given by Suspect
 
+	replayed bool // a replay contained a batch: the engine keeps some
+
 	known bool      // a batch was received
 	last  uint64    // its number
 	at    time.Time // its time; zero if unknown
@@ -109,13 +111,15 @@ func (s *Subscription) skip(r *rank, from uint64) {
 }
 
 // verify asks the engine for its last batch, which shows whether batches were missed and whether the engine was
-// restarted.
-func (s *Subscription) verify(ctx context.Context, r *rank) {
+// restarted. An engine that keeps no batches at all cannot show it on a connection that was not lost.
+func (s *Subscription) verify(ctx context.Context, r *rank, reconnected bool) {
 	if time.Now().Before(r.retry) {
 		return
 	}
 	err := s.fetch(ctx, r, r.last)
-	if errors.Is(err, errRestarted) {
+	if errors.Is(err, errRestarted) && !r.replayed && !reconnected {
+		err = nil
+	} else if errors.Is(err, errRestarted) {
 		r.stream.Reset("the engine was restarted")
 		*r = rank{stream: r.stream, conn: r.conn, why: r.why}
 		err = s.fetch(ctx, r, 0)
@@ -128,6 +132,9 @@ func (s *Subscription) verify(ctx context.Context, r *rank) {
 		r.suspect(fmt.Sprintf("the batches before the connection to %s are missing: %v", s.addr, err))
 	}
 }
+
+// maxReplay limits the batches of a replay. Engines keep 10,000 by default.
+const maxReplay = 1 << 20
 
 // errRestarted is returned by fetch if the engine does not know the last batch that was received.
 var errRestarted = errors.New("the engine was restarted")
@@ -182,7 +189,10 @@ func (s *Subscription) request(ctx context.Context, r *rank, from uint64) (n int
 				return n, nil
 			case b.Seq < from:
 				continue
+			case n == maxReplay:
+				return n, fmt.Errorf("more than %d batches", maxReplay)
 			}
+			r.replayed = true
 			if verifying && b.Seq == r.last {
 				first = false
 				if known := !b.Time.IsZero() && !r.at.IsZero(); known && !b.Time.Equal(r.at) {

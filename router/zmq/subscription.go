@@ -275,7 +275,7 @@ func (s *Subscription) connected(ctx context.Context, conn *zmtp.Conn) time.Dura
 		r.conn = conn
 		switch {
 		case s.replay != nil:
-			s.verify(ctx, r)
+			s.verify(ctx, r, true)
 		case !r.known:
 			r.suspect("") // the state is Unknown, because there are no events yet
 		default:
@@ -304,7 +304,7 @@ func (s *Subscription) idle(ctx context.Context) time.Duration {
 	defer s.mu.Unlock()
 	if r := s.single; r != nil && s.replay != nil {
 		if r.missing.IsZero() {
-			s.verify(ctx, r)
+			s.verify(ctx, r, false)
 		} else {
 			s.settle(ctx, r)
 		}

@@ -238,6 +238,23 @@ func TestReplayIsTooShort(t *testing.T) {
 	f.wait(2500, index.Degraded, "batches 0 to 499 were lost")
 }
 
+// An engine that keeps no batches for replays is not treated as restarted on a connection that was not lost.
+func TestReplayIsEmpty(t *testing.T) {
+	e, f := newEngine(t, local, local), newFixture(t)
+	e.first = 1 << 30
+	f.subscribe(e.addr(), zmq.Replay(e.replayAddr()))
+	e.subscribers(1)
+	e.store(10, 0)
+	f.wait(1, index.Exact, "")
+	for range 50 { // several checks after silence
+		time.Sleep(5 * time.Millisecond)
+		w, _ := f.x.Worker(f.id)
+		require.Equal(t, 1, w.Blocks)
+	}
+	e.disconnect()
+	f.wait(0, index.Unknown, "restarted") // it may have been
+}
+
 // A replay socket that does not answer delays the events for a limited time.
 func TestReplayFails(t *testing.T) {
 	l, err := net.Listen("tcp", local)
