@@ -34,6 +34,8 @@ func (t *compiled) adapt(b *jinja.Builder, m *jinja.Dict) (string, error) {
 		}
 	}
 	if !t.raw {
+		// As in transformers 5: many templates test only whether a field such as tool_calls is defined.
+		m.DeleteNulls("content")
 		if err := t.adaptContent(m, role); err != nil {
 			return "", err
 		}

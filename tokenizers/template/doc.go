@@ -32,6 +32,7 @@
 //
 //	content: [{"type":"text","text":"a"}, …]   joined by line ends, for a template that expects strings
 //	content: null                              "", for one that fails on it or prints None
+//	tool_calls: null, or any other field       absent, for all templates, as in transformers 5
 //	arguments: "{\"a\":1}"                     {"a":1}, for one that does not print strings unchanged, or prints objects otherwise
 //	reasoning_content: "…"                     reasoning or thinking, for one that reads that key
 //	tool_calls: [{"function":{…}}]             [{…}], for one that reads only calls without that level

@@ -3,6 +3,7 @@
 package template_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -190,5 +191,40 @@ func TestProbeFault(t *testing.T) {
 		if got := c.Text("fault"); got != want {
 			t.Errorf("%s: fault %q, want %q", source, got, want)
 		}
+	}
+}
+
+// TestNullFields renders messages with fields that are null, which transformers 5 drops, and requests with an empty list
+// of tools, which are requests without.
+func TestNullFields(t *testing.T) {
+	tpl, err := template.Parse("t", `{% if tools is not none %}Environment: ipython{% endif %}{% for m in messages %}<{{ m.role }}{{ ' ' ~ m.name if m.name is defined }}>{{ m.content }}`+
+		`{% if m.tool_calls is defined %}{% for c in m.tool_calls %}[{{ c.function.name }} {{ c.function.arguments | tojson }}]{% endfor %}{% endif %}{% endfor %}`, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tools := range []string{"", "null", "[]"} {
+		p, err := tpl.Render(template.Request{Tools: []byte(tools), Messages: []byte(`[{"role":"user","content":"Q","name":null},{"role":"assistant","content":"A","tool_calls":null,"function_call":null},` +
+			`{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"x\":null}"}}]}]`)})
+		if want := `<user>Q<assistant>A<assistant>[f {"x": null}]`; err != nil || p.Text != want {
+			t.Errorf("tools %q: got %v, want %q; %v", tools, p, want, err)
+		}
+	}
+}
+
+// TestManyNullFields renders a message with many fields that are null, which takes linear time.
+func TestManyNullFields(t *testing.T) {
+	var m strings.Builder
+	m.WriteString(`[{"role":"user","content":"Q"`)
+	for i := range 200_000 {
+		fmt.Fprintf(&m, `,"k%d":null`, i)
+	}
+	m.WriteString(`,"name":"N","last":"L"}]`)
+	tpl, err := template.Parse("t", `{% for m in messages %}{{ m.name }}{{ m.last }}{{ m.k7 is defined }}{{ m.content }}{{ m | length }}{% endfor %}`, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := tpl.Render(template.Request{Messages: []byte(m.String())})
+	if err != nil || p.Text != "NLFalseQ4" {
+		t.Errorf("got %v; %v", p, err)
 	}
 }

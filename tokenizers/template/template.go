@@ -23,7 +23,9 @@ type Request struct {
 	// Messages is a JSON array of messages in OpenAI's chat form: role, content, reasoning_content,
 	// tool_calls, tool_call_id. The order of keys is kept wherever it is printed.
 	Messages []byte
-	// Tools is a JSON array of tool definitions in the same form; nil, null or [] means no tools.
+	// Tools is a JSON array of tool definitions in the same form; nil, null or [] means no tools. Unlike transformers,
+	// which passes an empty list on, a template cannot tell them apart: clients send [] for no tools, and Llama 3's
+	// template, which tests "tools is not none", would print that it has an environment.
 	Tools []byte
 	// AddGenerationPrompt opens the assistant's turn at the end.
 	AddGenerationPrompt bool

@@ -360,6 +360,30 @@ func (d *Dict) Delete(key string) {
 	}
 }
 
+// DeleteNulls removes the string keys whose value is None, except for one, under the same condition as [Dict.Set].
+func (d *Dict) DeleteNulls(except string) {
+	null := func(key, v Value) bool {
+		s, ok := key.(*Str)
+		return ok && v == nil && s.s != except
+	}
+	keep := 0
+	for i := range d.keys {
+		if !null(d.keys[i], d.vals[i]) {
+			keep++
+		}
+	}
+	if keep == len(d.keys) {
+		return
+	}
+	keys, vals := d.keys, d.vals
+	d.keys, d.vals, d.at = make([]Value, 0, keep), make([]Value, 0, keep), nil
+	for i := range keys {
+		if !null(keys[i], vals[i]) {
+			d.push(keys[i], vals[i])
+		}
+	}
+}
+
 // num is an integer or a double, for operations on mixed or large numbers.
 type num struct {
 	float bool
