@@ -111,6 +111,11 @@ func (p prober) words(c *Capabilities, user string) {
 		}
 		for _, v := range pairs {
 			s := setting{name, v.on, v.off}
+			if on, _ := p.try(user, "", s.kwargs(true), true); on == "" {
+				continue
+			} else if off, _ := p.try(user, "", s.kwargs(false), true); on == off {
+				continue
+			}
 			on, ok1 := p.generation(user, s.kwargs(true))
 			off, ok2 := p.generation(user, s.kwargs(false))
 			if !ok1 || !ok2 || on == off || v.word && strings.Contains(on, strings.Trim(v.on, `"`)) {
@@ -229,15 +234,28 @@ func (p prober) budget(c *Capabilities, user string) {
 // uses reports whether the template may read a variable, among those that probing sets.
 func (p prober) uses(name string) bool { return slices.Contains(p.vars, name) }
 
-// variablesOf returns the variables that a template may read: those that it mentions, or those that are known.
+// knownVars are the variables of templates that are not Jinja: all that probing knows by name.
+var knownVars = append([]string{
+	"enable_thinking", "thinking", "thinking_mode", "thinking_option", "thinking_budget", "reasoning", "reasoning_mode", "reasoning_budget",
+	"reasoning_effort", "thinking_effort", "reasoning_strength",
+}, historySwitches...)
+
+// variablesOf returns the variables that a template may read: those that it reads before it sets them, and the known ones
+// among the others.
 func variablesOf(t Template) []string {
 	switch t := t.(type) {
 	case *compiled:
-		names := t.main.Names()
+		names := slices.Clone(t.main.Free())
 		if t.toolUse != nil {
-			names = slices.Compact(slices.Sorted(slices.Values(append(names, t.toolUse.Names()...))))
+			names = append(names, t.toolUse.Free()...)
 		}
-		return names
+		for _, name := range knownVars {
+			if t.main.Uses(name) || t.toolUse != nil && t.toolUse.Uses(name) {
+				names = append(names, name)
+			}
+		}
+		slices.Sort(names)
+		return slices.Compact(names)
 	case chatML:
 		return []string{"enable_thinking"}
 	case harmony:
@@ -246,10 +264,6 @@ func variablesOf(t Template) []string {
 		return []string{"drop_thinking", "enable_thinking", "reasoning_effort", "thinking"}
 	case kimiK3:
 		return []string{"reasoning_effort", "thinking"}
-	case mistral:
-		return []string{"reasoning_effort"}
 	}
-	names := []string{"enable_thinking", "thinking", "thinking_mode", "thinking_option", "thinking_budget", "reasoning", "reasoning_mode", "reasoning_budget",
-		"reasoning_effort", "thinking_effort", "reasoning_strength"}
-	return append(names, historySwitches...)
+	return knownVars
 }

@@ -23,6 +23,8 @@ type parser struct {
 	names   map[string]int
 	list    []string
 	inner   map[int]bool // names that some inner scope sets
+	bound   map[int]bool // names that were set before the position, in any scope
+	free    map[int]bool // names that were read before they were set
 	refs    []*nameExpr
 	capture int // constructs so far that keep their scope
 	uses    []use
@@ -127,6 +129,7 @@ func (p *parser) id(name string) int {
 
 // store notes that the current scope sets a name.
 func (p *parser) store(id int) {
+	p.bound[id] = true
 	if p.frames > 0 {
 		p.inner[id] = true
 	}
@@ -725,6 +728,7 @@ func (p *parser) unary(filter bool) expr {
 func (p *parser) name(t token) *nameExpr {
 	n := &nameExpr{pos: t.pos, name: t.text, id: p.id(t.text)}
 	p.refs = append(p.refs, n)
+	p.free[n.id] = p.free[n.id] || !p.bound[n.id]
 	p.use(t.text, false)
 	return n
 }

@@ -3,7 +3,6 @@
 package jinja
 
 import (
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -22,6 +21,7 @@ type Template struct {
 	names  map[string]int
 	root   []Value // globals, unset elsewhere
 	hasGen bool
+	free   []string // variables that it reads before it sets them, sorted
 }
 
 // Compile compiles a template with the settings of Hugging Face transformers: trim_blocks and lstrip_blocks
@@ -42,12 +42,18 @@ func Compile(name, source string) (t *Template, err error) {
 	}
 	l := &lexer{src: normalize(source)}
 	l.run()
-	p := &parser{src: l.src, toks: l.tokens, names: map[string]int{}, inner: map[int]bool{}}
+	p := &parser{src: l.src, toks: l.tokens, names: map[string]int{}, inner: map[int]bool{}, bound: map[int]bool{}, free: map[int]bool{}}
 	body := p.stmts(token{}, nil)
 	for _, n := range p.refs {
 		n.local = p.inner[n.id]
 	}
 	t = &Template{name: name, src: l.src, body: body, names: p.names, hasGen: p.gens}
+	for n, id := range p.names {
+		if _, ok := globals[n]; p.free[id] && !ok && n != "loop" {
+			t.free = append(t.free, n)
+		}
+	}
+	slices.Sort(t.free)
 	t.root = make([]Value, len(p.list))
 	for i, n := range p.list {
 		t.root[i] = unset
@@ -64,11 +70,9 @@ func (t *Template) Uses(name string) bool {
 	return ok
 }
 
-// Names returns the variables that the template mentions, sorted, without the functions of the language. Some may be set by
-// the template itself.
-func (t *Template) Names() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(t.names)), func(name string) bool { return globals[name] != nil })
-}
+// Free returns the variables that the template reads before it sets them, in the order of its text, sorted. The caller must
+// not modify the slice.
+func (t *Template) Free() []string { return t.free }
 
 // HasGeneration reports whether the template has generation tags.
 func (t *Template) HasGeneration() bool { return t.hasGen }
