@@ -19,7 +19,7 @@ func ExampleRun() {
 			fmt.Println(err)
 			return
 		}
-		r, err := sim.Run(sim.Options{Policy: p, Workload: "chat", Workers: 4, Load: 0.5, Duration: 2 * time.Minute, Seed: 1})
+		r, err := sim.Run(&sim.Options{Policy: p, Workload: "chat", Workers: 4, Load: 0.5, Duration: 2 * time.Minute, Seed: 1})
 		if err != nil {
 			fmt.Println(err)
 			return

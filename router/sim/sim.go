@@ -135,8 +135,13 @@ func (r *run) after(d time.Duration, do func()) {
 	heap.Push(&r.events, event{r.now.Add(max(d, 0)), r.serial, do})
 }
 
-// Run simulates. It returns an error if the workload is unknown. An hour of 8 engines takes some seconds.
-func Run(o Options) (*Result, error) {
+// Run simulates. nil options mean the defaults. It returns an error if the workload is unknown. An hour of 8 engines takes
+// some seconds.
+func Run(opt *Options) (*Result, error) {
+	var o Options
+	if opt != nil {
+		o = *opt
+	}
 	o.Workers, o.Load = cmp.Or(o.Workers, 8), cmp.Or(o.Load, 0.75)
 	o.capacity, o.slow = cmp.Or(o.capacity, 3<<20), cmp.Or(o.slow, 1)
 	o.Duration = cmp.Or(o.Duration, time.Hour)

@@ -19,7 +19,7 @@ func simulate(t testing.TB, o Options, name string) *Result {
 	p, err := policy.Named(name)
 	require.NoError(t, err)
 	o.Policy = p
-	r, err := Run(o)
+	r, err := Run(&o)
 	require.NoError(t, err)
 	return r
 }
@@ -79,7 +79,7 @@ func TestRepeats(t *testing.T) {
 	require.NotZero(t, a.Requests())
 	require.True(t, slices.IsSorted(a.first))
 	require.LessOrEqual(t, a.Percentile(50), a.Percentile(90))
-	_, err := Run(Options{Workload: "x"})
+	_, err := Run(&Options{Workload: "x"})
 	require.EqualError(t, err, `sim: unknown workload "x" (want agents or chat)`)
 }
 
