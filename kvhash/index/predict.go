@@ -297,7 +297,7 @@ func (x *Index) end(w *worker, p *prediction, onlyFresh bool, limit int) (work i
 // Expire removes predictions whose deadline is at or before the given time, and blocks that have been pending for
 // longer than [Options].PendingTTL. Call it regularly, for example before each lookup, with times of the clock that
 // determines the deadlines of Predict. If there is nothing to remove, it takes no lock and returns at once. To bound
-// the time for which updates wait, a call removes the predictions of about 512 runs of blocks, or as many pending ones, and
+// the time for which updates wait, a call removes the predictions of about 128 runs of blocks, or as many pending ones, and
 // reports whether there is more to remove: a caller that calls it only once a second repeats it until there is not. For
 // pending blocks, times are clamped to the range of time.Time.UnixNano.
 func (x *Index) Expire(at time.Time) (more bool) {
@@ -354,7 +354,7 @@ func (x *Index) Expire(at time.Time) (more bool) {
 }
 
 // expireAtOnce limits the runs and the pending blocks that a call to Expire changes.
-const expireAtOnce = 512
+const expireAtOnce = 128
 
 // nanos returns t in ns since 1970, clamped to 64 bits.
 func nanos(t time.Time) int64 {

@@ -192,18 +192,18 @@ func TestExpireIsBounded(t *testing.T) {
 	}
 	calls := 0
 	for before := x.Len(); ; calls++ {
-		if more := x.Expire(time.Unix(1, 0)); more != (before > n/2+512) && before > n/2 {
+		if more := x.Expire(time.Unix(1, 0)); more != (before > n/2+128) && before > n/2 {
 			t.Fatalf("call %d: more %v, with %d predictions", calls, more, before)
 		}
 		ended := before - x.Len()
 		if ended == 0 {
 			break
 		}
-		if before -= ended; ended > 513 {
+		if before -= ended; ended > 129 {
 			t.Fatalf("call %d ended %d predictions", calls, ended)
 		}
 	}
-	if calls < n/2/513 || calls > n/2/500 || x.Len() != n/2 {
+	if calls < n/2/129 || calls > n/2/125 || x.Len() != n/2 {
 		t.Errorf("%d predictions remain after %d calls, want %d", x.Len(), calls, n/2)
 	}
 
@@ -223,7 +223,7 @@ func TestExpireIsBounded(t *testing.T) {
 	calls = 0
 	for before := 0; ; calls++ {
 		w, _ := x.Worker(0)
-		if ended := before - w.Blocks; before > 0 && ended > 513 {
+		if ended := before - w.Blocks; before > 0 && ended > 129 {
 			t.Fatalf("call %d ended %d predictions", calls, ended)
 		}
 		if before = w.Blocks; before == n/2 {
@@ -231,7 +231,7 @@ func TestExpireIsBounded(t *testing.T) {
 		}
 		x.Expire(time.Unix(1, 0))
 	}
-	if calls < n/2/513 {
+	if calls < n/2/129 {
 		t.Errorf("%d calls", calls)
 	}
 	if err := x.Check(); err != nil {

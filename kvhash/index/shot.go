@@ -62,7 +62,7 @@ type namesShot struct {
 }
 
 // shotStep limits the work of one hold of the lock, in names and cache lines.
-const shotStep = 4096
+const shotStep = 2048
 
 // shoot stops streams and updates for a moment, and begins a snapshot of that moment: of all workers, or of one. It is nil if
 // the worker does not exist. The caller must call step until there is no more; other snapshots wait until then.
@@ -140,6 +140,11 @@ func (s *shot) step() (more bool) {
 		s.streams = s.streams[:n-1]
 		return true
 	}
+	if s.next < len(s.workers) && s.workers[s.next] != nil {
+		if p := s.workers[s.next]; p.taken && p.keys == nil { // without the lock, because this takes long
+			p.keys, p.vals = make([]uint64, 0, p.names.n), make([]location, 0, p.names.n)
+		}
+	}
 	x.lock()
 	defer x.mu.Unlock()
 	limit := s.limit
@@ -161,11 +166,10 @@ func (s *shot) step() (more bool) {
 		if p == nil {
 			continue
 		}
-		p.take()
+		if p.take(); p.keys == nil && p.names.n > 0 {
+			return true
+		}
 		for s.place < len(p.names.dir) && limit > 0 {
-			if p.keys == nil {
-				p.keys, p.vals = make([]uint64, 0, p.names.n), make([]location, 0, p.names.n)
-			}
 			limit -= p.read(s.place)
 			s.place += 1 << (64 - p.names.shift - p.names.dir[s.place].depth)
 		}

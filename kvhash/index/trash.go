@@ -23,8 +23,8 @@ type trash struct {
 
 // sweepAtOnce limits the work of one hold of the lock: each name costs 1, and each run that changes runCost.
 const (
-	sweepAtOnce = 4096
-	runCost     = 8
+	sweepAtOnce = 1024
+	runCost     = 16
 )
 
 // takeLane returns a lane that no set has: that with the number of the worker, if possible.

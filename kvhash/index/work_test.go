@@ -148,7 +148,7 @@ func TestWorkOfClear(t *testing.T) {
 		"clear 0": func() { x.Clear(0) }, "clear 1": func() { x.Clear(1) }, "remove 1": func() { x.RemoveWorker(1) }, "remove 2": func() { x.RemoveWorker(2) },
 	} {
 		f()
-		if n := x.MostWork(); n > 6000 {
+		if n := x.MostWork(); n > 2500 {
 			t.Errorf("%s: %d steps in one hold of the lock", name, n)
 		}
 		if err := x.Check(); err != nil {
@@ -176,7 +176,7 @@ func TestWorkOfSnapshot(t *testing.T) {
 	}
 	x.MostWork()
 	data := x.AppendSnapshot(nil)
-	if n := x.MostWork(); n == 0 || n > 8000 {
+	if n := x.MostWork(); n == 0 || n > 5000 {
 		t.Errorf("%d steps in one hold of the lock for %d bytes", n, len(data))
 	}
 }

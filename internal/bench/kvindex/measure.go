@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-go/weft/examples/kvbench/kvw"
 	"github.com/weft-go/weft/internal/bench"
+	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
 // Cost is the cost of a workload for one peer.
@@ -44,7 +45,11 @@ type Comparison struct {
 	Checksum int64  `json:"checksum"`
 	Known    bool   `json:"known"` // the checksum was compared with the published one
 	Queries  int    `json:"queries"`
-	Costs    []Cost `json:"costs"`
+	// Roots is the number of different first blocks of prompts, and LargestRoot the share of the blocks whose prompts begin with the most
+	// common one. An index divided by first blocks would have those blocks in one shard.
+	Roots       int     `json:"roots"`
+	LargestRoot float64 `json:"largest_root"`
+	Costs       []Cost  `json:"costs"`
 }
 
 // Cost returns the cost of the named peer; nil if it was not measured or is wrong.
@@ -265,6 +270,7 @@ func Compare(w *kvw.Workload, makers []Maker, rounds int, full bool) (*Compariso
 		most = max(most, w.Ops[i].Blocks)
 	}
 	c := &Comparison{Workload: w.Name, Queries: w.Queries}
+	c.Roots, c.LargestRoot = roots(w)
 	truth, err := newPlayer(makers[0], w, most).sums()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", w.Name, makers[0].Name, err)
@@ -320,6 +326,33 @@ func Compare(w *kvw.Workload, makers []Maker, rounds int, full bool) (*Compariso
 		}
 	}
 	return c, nil
+}
+
+// roots returns the number of different first blocks of prompts, and the share of the stored blocks with the most common one.
+func roots(w *kvw.Workload) (n int, largest float64) {
+	root, blocks, all := make(map[uint64]uint64), make(map[uint64]int), 0
+	for i := range w.Ops {
+		op := &w.Ops[i]
+		if op.Kind == kvw.Query || op.Event.Kind != kvevent.Stored {
+			continue
+		}
+		r := op.Event.BlockHashes[0]
+		if op.Event.HasParent {
+			r = root[op.Event.Parent]
+		}
+		for _, h := range op.Event.BlockHashes {
+			if _, ok := root[h]; !ok {
+				root[h] = r
+				blocks[r]++
+				all++
+			}
+		}
+	}
+	most := 0
+	for _, b := range blocks {
+		most = max(most, b)
+	}
+	return len(blocks), float64(most) / float64(max(1, all))
 }
 
 var began = time.Now()

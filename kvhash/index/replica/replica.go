@@ -46,7 +46,7 @@ func Load(data []byte, journal int, o *index.Options) (*index.Index, error) {
 // streams, pending blocks. Predictions are left out. About 8 bytes for each distinct block, little for each range of blocks that a
 // worker holds under sequence hashes, 8 more for each engine hash that differs. The snapshot of a loaded index has the same bytes.
 //
-// The snapshot is of one moment, for which streams are stopped between two batches. It is then copied in parts of some 0.2 ms, between
+// The snapshot is of one moment, for which streams are stopped between two batches. It is then copied in parts of some 0.1 ms, between
 // which updates continue, and written without a lock: 40 to 100 ns for each block and each residency, with 50 to 60 bytes of memory
 // for each block meanwhile and 20 for each residency of one worker. Other snapshots wait. Pending blocks, and blocks in a namespace, are copied
 // at once for each worker.

@@ -33,6 +33,7 @@ type options struct {
 	rounds           int
 	quick, full      bool
 	sizes            bool
+	pauses           int
 	most             int
 	json, check      bool
 	root             string
@@ -47,6 +48,7 @@ func main() {
 	flag.BoolVar(&o.quick, "quick", false, "half a minute: four workloads and one for concurrency, three rounds, no naive model, sizes up to a million")
 	flag.BoolVar(&o.full, "full", false, "the naive model answers all queries: minutes for each workload")
 	flag.BoolVar(&o.sizes, "sizes", false, "also measure cost against size")
+	flag.IntVar(&o.pauses, "pauses", 0, "also measure the pauses of an index with that many residencies, such as 10000000")
 	flag.IntVar(&o.most, "max-size", 10_000_000, "with -sizes: the most residencies")
 	flag.BoolVar(&o.json, "json", false, "print a line of JSON per measurement instead of tables")
 	flag.BoolVar(&o.check, "check", false, "exit with 1 when a goal is missed")
@@ -176,6 +178,9 @@ func measure(o options, out io.Writer) (bool, error) {
 		sizes(p, o.most)
 	}
 	runtime.GOMAXPROCS(procs)
+	if o.pauses > 0 {
+		p.pauses(kvindex.Pauses(o.pauses, 16))
+	}
 
 	files := o.files(o.concurrent)
 	if len(files) > 0 && procs < 2 {

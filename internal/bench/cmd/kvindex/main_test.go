@@ -39,12 +39,12 @@ func file(t *testing.T) string {
 
 func TestReport(t *testing.T) {
 	name := file(t)
-	o := options{work: name, concurrent: "none", peers: "weft,naive,tree", rounds: 1, sizes: true, most: 10_000}
+	o := options{work: name, concurrent: "none", peers: "weft,naive,tree", rounds: 1, sizes: true, most: 10_000, pauses: 20_000}
 	var out bytes.Buffer
 	ok, err := measure(o, &out)
 	require.NoError(t, err)
 	require.True(t, ok)
-	for _, want := range []string{"small           lean ", "\n                weft ", " naive ", "checksum 2700", "\n       100", "computed from"} {
+	for _, want := range []string{"small           lean ", "\n                weft ", " naive ", "checksum 2700", "\n       100", "computed from", "100 % of the blocks in the largest shard", "snapshot "} {
 		require.Contains(t, out.String(), want)
 	}
 
@@ -61,7 +61,7 @@ func TestReport(t *testing.T) {
 			kinds[k]++
 		}
 	}
-	require.Equal(t, map[string]int{"run": 1, "workload": 1, "size": 2, "size_computed": 2}, kinds)
+	require.Equal(t, map[string]int{"run": 1, "workload": 1, "size": 2, "size_computed": 2, "pause": 5}, kinds)
 }
 
 func TestErrors(t *testing.T) {

@@ -92,6 +92,7 @@ func (p *printer) comparison(c *kvindex.Comparison, goals []kvindex.Goal) {
 	if c.Known {
 		line += " as published"
 	}
+	line += fmt.Sprintf("; %d first blocks, %.0f %% of the blocks in the largest shard", c.Roots, 100*c.LargestRoot)
 	p.lines = append(p.lines, line+verdict(goals))
 }
 
@@ -155,13 +156,25 @@ func (p *printer) concurrent(b *kvindex.Beside, readers []kvindex.Readers, goals
 
 func (p *printer) sizeHead() {
 	p.printf("\nCost against size, a made-up fleet: sessions of 228 blocks that share 32\n")
-	p.printf("%12s %8s %9s %9s %9s %8s %9s\n", "residencies", "workers", "us/query", "ns/block", "filling", "B/res", "MB")
+	p.printf("%12s %8s %9s %9s %9s %9s %8s %9s\n", "residencies", "workers", "us/query", "us/best 3", "ns/block", "filling", "B/res", "MB")
 }
 
 func (p *printer) size(s kvindex.Sized) {
 	p.line("size", s)
-	p.printf("%12d %8d %9.2f %9.1f %9.1f %8.1f %9.1f\n", s.Residencies, s.Workers, s.USPerQuery, s.NSPerEventBlock, s.NSPerBlockFilled,
+	p.printf("%12d %8d %9.2f %9.2f %9.1f %9.1f %8.1f %9.1f\n", s.Residencies, s.Workers, s.USPerQuery, s.USPerBest, s.NSPerEventBlock, s.NSPerBlockFilled,
 		s.BytesPerResidency, s.MB)
+}
+
+// pauses prints how long events and lookups waited.
+func (p *printer) pauses(list []kvindex.Pause) {
+	for i := range list {
+		p.line("pause", list[i])
+	}
+	p.printf("\nTimes beside something big: %d residencies on %d workers; events of 20 blocks, and lookups, in us on the clock\n", list[0].Residencies, list[0].Workers)
+	p.printf("%10s %9s %9s %9s %9s %9s %9s\n", "", "ms", "events", "p99.9", "longest", "lookup", "longest")
+	for _, q := range list {
+		p.printf("%10s %9.1f %9d %9.0f %9.0f %9.0f %9.0f\n", q.What, q.MS, q.Events, q.EventP999, q.EventMax, q.LookupP999, q.LookupMax)
+	}
 }
 
 // sizeEnd estimates the memory of a hundred million blocks from the largest size measured with that many workers.
@@ -169,5 +182,5 @@ func (p *printer) sizeEnd(last kvindex.Sized) {
 	const n = 100_000_000
 	mb := last.BytesPerResidency * n / 1e6
 	p.line("size_computed", map[string]any{"residencies": n, "workers": last.Workers, "mb": mb, "from": last.Residencies})
-	p.printf("%12d %8d %48.0f  computed from the bytes at %d\n", n, last.Workers, mb, last.Residencies)
+	p.printf("%12d %8d %58.0f  computed from the bytes at %d\n", n, last.Workers, mb, last.Residencies)
 }
