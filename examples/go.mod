@@ -16,6 +16,7 @@ require (
 	github.com/weft-go/weft/tokenizers v0.1.0
 	github.com/weft-go/weft/tokenizers/prompt v0.1.0
 	go.uber.org/goleak v1.3.0
+	golang.org/x/time v0.14.0
 	pgregory.net/rapid v1.3.0
 )
 

@@ -32,7 +32,7 @@ import (
 //	  - {kind: vllm, url: "http://gpu2:8000", events: "tcp://gpu2:5557", replay: "tcp://gpu2:5657"}
 //	  - {kind: embedded, url: local, name: spare}
 //	tenants:
-//	  - {name: ops, keys: [sk-ops], policy: {max_priority: 10, trust: [tier]}}
+//	  - {name: ops, keys: [sk-ops], policy: {max_priority: 10, trust: [tier]}, limits: {requests_per_minute: 600}}
 type config struct {
 	Listen          string         `yaml:"listen"`
 	Model           string         `yaml:"model"`
@@ -53,9 +53,23 @@ type config struct {
 	KeepEmpty       bool           `yaml:"keep_empty"` // keep the empty reasoning block of past turns without reasoning
 	// PastReasoning is a rule of package replay for the past reasoning in prompts, or template for the template's own. ""
 	// means widest: all that the template can print, so that each prompt of a conversation begins with the previous one.
-	PastReasoning string         `yaml:"past_reasoning"`
-	Policy        policyConfig   `yaml:"policy"` // for requests without a tenant
-	Tenants       []tenantConfig `yaml:"tenants"`
+	PastReasoning  string         `yaml:"past_reasoning"`
+	Policy         policyConfig   `yaml:"policy"` // for requests without a tenant
+	Tenants        []tenantConfig `yaml:"tenants"`
+	KeysFile       string         `yaml:"keys_file"` // API keys without a tenant
+	Limits         limitsConfig   `yaml:"limits"`    // of each key in KeysFile
+	Anonymous      bool           `yaml:"anonymous"` // serve requests without a key
+	Hosts          []string       `yaml:"hosts"`     // names of the gateway besides localhost, if it listens on a loopback address
+	Origins        []string       `yaml:"origins"`   // of web pages that may use the gateway
+	MaxRequests    int            `yaml:"max_requests"`
+	MaxQueue       int            `yaml:"max_queue"`
+	QueueTimeout   float64        `yaml:"queue_timeout"` // seconds
+	EngineRequests int            `yaml:"engine_requests"`
+	MaxMemoryMB    int            `yaml:"max_memory_mb"` // MiB
+	MaxBodyMB      int            `yaml:"max_body_mb"`   // MiB
+	Retries        int            `yaml:"retries"`
+	HealthInterval float64        `yaml:"health_interval"` // seconds; 0 means no probes
+	Grace          float64        `yaml:"grace"`           // seconds for running requests after a signal to end
 	// PriorityIs is the polarity of the body's priority field: "higher is sooner" (SGLang) or "lower is sooner" (vLLM).
 	// "" ignores the field.
 	PriorityIs   intent.Polarity `yaml:"priority_is"`
@@ -67,7 +81,7 @@ type config struct {
 	KeepAlive        float64 `yaml:"keep_alive"` // seconds; 0 means 10
 }
 
-// maxKeepAlive is the maximum of keep_alive, in seconds.
+// maxKeepAlive is the maximum of keep_alive and other times, in seconds.
 const maxKeepAlive = 24 * 60 * 60
 
 type engineConfig struct {
@@ -83,6 +97,16 @@ type engineConfig struct {
 	// see package zmq.
 	Events string `yaml:"events"`
 	Replay string `yaml:"replay"`
+	// MaxRequests is the number of requests at the same time; 0 means EngineRequests of the configuration.
+	MaxRequests int `yaml:"max_requests"`
+}
+
+// defaults returns the configuration without a file and flags.
+func defaults() *config {
+	return &config{
+		Listen: "127.0.0.1:8080", MaxRequests: 2048, MaxQueue: 512, QueueTimeout: 30, EngineRequests: 256, MaxMemoryMB: 1024, MaxBodyMB: 64,
+		Retries: 1, HealthInterval: 5, Grace: 30,
+	}
 }
 
 // hints returns the target for the hints that the engine accepts.
@@ -100,8 +124,11 @@ const usage = `
 usage: gateway -model NAME -engine KIND=URL[,events=ADDRESS[,replay=ADDRESS]] [-engine ...] [-model-dir DIR] [flags]
        gateway -config FILE [flags]
 
-Gateway serves the Chat Completions, Responses and Messages APIs in front of engines, until it is interrupted. It does not
-read stdin; it logs to stderr.
+Gateway serves the Chat Completions, Responses and Messages APIs in front of engines, until it is interrupted. It then
+refuses new requests, gives the running ones the time of -grace, and exits; another interrupt ends it at once. SIGHUP
+reads the file of -config and the keys again, and keeps running requests. It does not read stdin; it logs to stderr.
+
+If it listens on an address that is not loopback, clients need an API key, unless -anonymous is set.
 
 Engine kinds:
   vllm      an engine with vLLM's /v1/completions. If it publishes cache events, the gateway follows them; ADDRESS is
@@ -124,9 +151,9 @@ Example:
 
 // parse parses the arguments and the file that they name. Help goes to stdout.
 func parse(args []string, stdout io.Writer) (*config, error) {
-	c := &config{Listen: "127.0.0.1:8080"}
+	c := defaults()
 	var engines []engineConfig
-	var aliases []string
+	var aliases, hosts, origins []string
 	fs := cli.NewFlags("gateway", usage, stdout)
 	file := fs.String("config", "", "YAML `file` with the same settings; flags take precedence")
 	fs.StringVar(&c.Listen, "listen", c.Listen, "`address` to listen on")
@@ -141,6 +168,28 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 	fs.StringVar(&c.Placement, "placement", "", "`policy` that chooses engines: "+strings.Join(policy.Names(), ", ")+" (default cost_ms)")
 	fs.IntVar(&c.MemoMB, "memo-mb", 0, "memory for the last requests of conversations, in `MiB`; 100,000 tokens take about 5 (default 256)")
 	fs.Float64Var(&c.KeepAlive, "keep-alive", 0, "`seconds` of silence before a stream sends a keep-alive (default 10)")
+	fs.StringVar(&c.KeysFile, "keys-file", "", "`file` with an API key per line, or a name, a space and a key")
+	fs.IntVar(&c.Limits.RequestsPerMinute, "key-requests", 0, "`requests` per minute of each key in -keys-file (default: no limit)")
+	fs.IntVar(&c.Limits.TokensPerMinute, "key-tokens", 0, "`tokens` per minute, of prompts and output, of each key in -keys-file (default: no limit)")
+	fs.IntVar(&c.Limits.Concurrent, "key-concurrent", 0, "`requests` at the same time of each key in -keys-file; -1 means no limit (default 128)")
+	fs.BoolVar(&c.Anonymous, "anonymous", false, "serve requests without an API key")
+	fs.Func("allow-host", "`name` by which clients may call the gateway on a loopback address, besides localhost; repeatable", func(s string) error {
+		hosts = append(hosts, s)
+		return nil
+	})
+	fs.Func("allow-origin", "`origin` of web pages that may use the gateway, such as https://chat.example.com; repeatable", func(s string) error {
+		origins = append(origins, s)
+		return nil
+	})
+	fs.IntVar(&c.MaxRequests, "max-requests", c.MaxRequests, "`requests` at the same time, waiting ones included")
+	fs.IntVar(&c.EngineRequests, "engine-requests", c.EngineRequests, "`requests` at the same time per engine; more wait")
+	fs.IntVar(&c.MaxQueue, "max-queue", c.MaxQueue, "`requests` that wait for an engine; more get status 503")
+	fs.Float64Var(&c.QueueTimeout, "queue-timeout", c.QueueTimeout, "`seconds` for which a request waits for an engine")
+	fs.IntVar(&c.MaxMemoryMB, "max-memory-mb", c.MaxMemoryMB, "memory for the bodies and output of all requests, in `MiB`")
+	fs.IntVar(&c.MaxBodyMB, "max-body-mb", c.MaxBodyMB, "size of a request body, in `MiB`")
+	fs.IntVar(&c.Retries, "retries", c.Retries, "maximum `number` of further engines that get a request after an engine failed")
+	fs.Float64Var(&c.HealthInterval, "health-interval", c.HealthInterval, "`seconds` between probes of the engines' /health; 0 means no probes")
+	fs.Float64Var(&c.Grace, "grace", c.Grace, "`seconds` for running requests after SIGTERM or an interrupt")
 	fs.Func("alias", "another `name` for the model; repeatable", func(s string) error {
 		aliases = append(aliases, s)
 		return nil
@@ -181,7 +230,7 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 		if _, err := c.Policy.policy(); err != nil {
 			return nil, fmt.Errorf("config: %w", err)
 		}
-		if _, _, err := tenants(c); err != nil {
+		if _, err := tenants(c); err != nil {
 			return nil, err
 		}
 		for _, e := range c.Engines {
@@ -189,7 +238,7 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 				return nil, fmt.Errorf("config: engine %q: %w", e.URL, err)
 			}
 		}
-		engines, aliases = nil, nil
+		engines, aliases, hosts, origins = nil, nil, nil, nil
 		if err := fs.Parse(args); err != nil {
 			return nil, err
 		}
@@ -199,6 +248,12 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 	}
 	if aliases != nil {
 		c.Aliases = aliases
+	}
+	if hosts != nil {
+		c.Hosts = hosts
+	}
+	if origins != nil {
+		c.Origins = origins
 	}
 	switch {
 	case c.Model == "":
@@ -216,9 +271,21 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 	if _, err := pastReasoning(c.PastReasoning); err != nil {
 		return nil, err
 	}
-	for name, n := range map[string]int{"max_model_len": c.MaxModelLen, "max_choices": c.MaxChoices, "block_size": c.BlockSize, "memo_mb": c.MemoMB} {
+	for name, n := range map[string]int{"max_model_len": c.MaxModelLen, "max_choices": c.MaxChoices, "block_size": c.BlockSize, "memo_mb": c.MemoMB, "retries": c.Retries} {
 		if n < 0 {
 			return nil, cli.Usagef("%s must not be negative (got %d)", name, n)
+		}
+	}
+	for name, n := range map[string]int{
+		"max_requests": c.MaxRequests, "max_queue": c.MaxQueue, "engine_requests": c.EngineRequests, "max_memory_mb": c.MaxMemoryMB, "max_body_mb": c.MaxBodyMB,
+	} {
+		if n < 1 {
+			return nil, cli.Usagef("%s must be at least 1 (got %d)", name, n)
+		}
+	}
+	for name, s := range map[string]float64{"queue_timeout": c.QueueTimeout, "health_interval": c.HealthInterval, "grace": c.Grace} {
+		if !(s >= 0 && s <= maxKeepAlive) {
+			return nil, cli.Usagef("%s must be from 0 to %d seconds (got %v)", name, maxKeepAlive, s)
 		}
 	}
 	return c, nil

@@ -23,6 +23,9 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"reflect"
+	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -36,53 +39,174 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, stop) // another signal ends the process
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	cli.Exit("gateway", run(ctx, os.Args[1:], os.Stdout, log, nil))
 }
 
 // run serves until ctx ends. If ready is not nil, run calls it with its address once it listens.
 func run(ctx context.Context, args []string, stdout io.Writer, log *slog.Logger, ready func(addr string)) error {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+
 	c, err := parse(args, stdout)
 	if err != nil {
 		return err
 	}
-	models, err := records(c.Models)
+	p := &program{log: log}
+	if p.signer, err = signer(os.Getenv("WEFT_REASONING_KEY")); err != nil {
+		return err
+	}
+	now, err := p.start(c)
 	if err != nil {
 		return err
+	}
+	defer func() { now.stop() }()
+	l, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return err
+	}
+	server := serve.NewServer(now.gateway)
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	log.Info("gateway listening", "address", l.Addr().String(), "model", c.Model, "engines", len(c.Engines))
+	if ready != nil {
+		ready(l.Addr().String())
+	}
+
+	var old sync.WaitGroup // generations that end with their last request
+	defer old.Wait()
+	closing, cancel := context.WithCancel(context.Background()) // ends their time
+	defer cancel()
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case <-hangup:
+			next, err := p.reload(args, c)
+			if err != nil {
+				log.Error("configuration not reloaded", "err", err)
+				continue
+			}
+			last := now
+			now = next
+			server.Replace(now.gateway)
+			old.Go(func() {
+				last.gateway.Drain(closing) // an error means that the program ends
+				last.stop()
+			})
+			log.Info("configuration reloaded", "engines", len(now.config.Engines))
+		case <-ctx.Done():
+			grace := time.Duration(now.config.Grace * float64(time.Second))
+			log.Info("gateway draining", "grace", grace)
+			deadline, done := context.WithTimeout(context.WithoutCancel(ctx), grace)
+			defer done()
+			stopOld := context.AfterFunc(deadline, cancel)
+			defer stopOld()
+			now.gateway.Drain(deadline) // Shutdown reports the error
+			old.Wait()
+			if err := server.Shutdown(deadline); errors.Is(err, context.DeadlineExceeded) {
+				log.Warn("running requests ended", "grace", grace)
+			} else if err != nil {
+				return err
+			}
+			return <-ended
+		}
+	}
+}
+
+// A program is what stays the same when the configuration is reloaded.
+type program struct {
+	log    *slog.Logger
+	signer *replay.Signer
+
+	prompts *prompt.Model // of the settings in from
+	from    config
+}
+
+// A generation is a gateway and what it needs.
+type generation struct {
+	config  *config
+	gateway *serve.Gateway
+	ends    []func() // of embedded engines
+}
+
+// stop closes the gateway and then the engines.
+func (g *generation) stop() {
+	if g.gateway != nil {
+		g.gateway.Close()
+	}
+	for _, end := range slices.Backward(g.ends) {
+		end()
+	}
+	g.ends = nil
+}
+
+// reload reads the configuration again and starts a gateway with it. c is the one with which the program began.
+func (p *program) reload(args []string, c *config) (*generation, error) {
+	next, err := parse(args, io.Discard)
+	if err != nil {
+		return nil, err
+	}
+	if next.Listen != c.Listen {
+		p.log.Warn("the address is not changed by a reload", "address", c.Listen, "configured", next.Listen)
+		next.Listen = c.Listen
+	}
+	return p.start(next)
+}
+
+// start returns a running gateway. The caller must call stop.
+func (p *program) start(c *config) (_ *generation, err error) {
+	g := &generation{config: c}
+	defer func() {
+		if err != nil {
+			g.stop()
+		}
+	}()
+	models, err := records(c.Models)
+	if err != nil {
+		return nil, err
 	}
 	for _, m := range models {
 		if m.ID == c.Model { // embedded engines get the same limit
 			c.MaxModelLen = cmp.Or(c.MaxModelLen, int(min(m.ContextWindow, math.MaxInt)))
 		}
 	}
-	prompts, err := model(c, log)
+	prompts, err := p.model(c)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	policy, err := c.Policy.policy()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	policies, tenant, err := tenants(c)
+	who, err := tenants(c)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	proof, err := signer(os.Getenv("WEFT_REASONING_KEY"))
-	if err != nil {
-		return err
+	if c.KeysFile != "" {
+		if err := who.addFile(c.KeysFile, &c.Limits); err != nil {
+			return nil, fmt.Errorf("keys: %w", err)
+		}
+	}
+	if len(who.keys) == 0 && !c.Anonymous && !onLoopback(c.Listen) {
+		return nil, cli.Usagef("%s is not a loopback address: set -keys-file, tenants with keys, or -anonymous to serve everyone who reaches it", c.Listen)
 	}
 	opt := serve.Options{
 		Model: c.Model, Aliases: c.Aliases, Models: models, Prompts: prompts,
 		MaxModelLen: c.MaxModelLen, MaxChoices: c.MaxChoices, BlockSize: c.BlockSize, MemoBytes: c.MemoMB << 20,
 		StripPreamble: c.StripPreamble, ToolDispatch: c.ToolDispatch, ReasoningDispatch: c.ReasoningDispatch, CallsInReasoning: c.CallsInReasoning,
 		Relocate: c.Relocate, SortTools: c.SortTools,
-		Policy: policy, Policies: policies, Tenant: tenant, PriorityIs: c.PriorityIs, Signer: proof,
-		KeepAlive: time.Duration(c.KeepAlive * float64(time.Second)), Logger: log,
+		Policy: policy, Policies: who.policies, Shared: who.shared, Keys: who.keys, Anonymous: c.Anonymous,
+		PriorityIs: c.PriorityIs, Signer: p.signer, KeepAlive: seconds(c.KeepAlive), Logger: p.log,
+		Hosts: c.Hosts, Origins: c.Origins, MaxRequests: c.MaxRequests, MaxQueue: c.MaxQueue, QueueTimeout: max(1, seconds(c.QueueTimeout)),
+		MaxMemory: int64(c.MaxMemoryMB) << 20, MaxBody: int64(c.MaxBodyMB) << 20,
+		Retries: cmp.Or(c.Retries, -1), HealthInterval: cmp.Or(seconds(c.HealthInterval), -1),
 	}
 	if c.Placement != "" {
 		if opt.Placement, err = placement.Named(c.Placement); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	for i, e := range c.Engines {
@@ -92,52 +216,59 @@ func run(ctx context.Context, args []string, stdout io.Writer, log *slog.Logger,
 		}
 		hints, err := e.hints()
 		if err != nil {
-			return fmt.Errorf("config: engine %q: %w", name, err)
+			return nil, fmt.Errorf("config: engine %q: %w", name, err)
 		}
+		to := serve.Engine{Name: name, URL: e.URL, Hints: hints, MaxRequests: cmp.Or(e.MaxRequests, c.EngineRequests)}
 		switch {
 		case e.Kind == "vllm":
-			to := serve.Engine{Name: name, URL: e.URL, APIKey: os.Getenv("VLLM_API_KEY"), Hints: hints}
-			if err := e.follow(&to, log); err != nil {
-				return fmt.Errorf("config: engine %q: %w", name, err)
+			to.APIKey = os.Getenv("VLLM_API_KEY")
+			if err := e.follow(&to, p.log); err != nil {
+				return nil, fmt.Errorf("config: engine %q: %w", name, err)
 			}
-			opt.Engines = append(opt.Engines, to)
 		case e.Kind == "embedded" && e.URL == "local":
 			local := vllm.New(prompts.Tokenizer(), &vllm.Options{Model: c.Model, BlockSize: c.BlockSize, MaxModelLen: prompts.Window()})
-			url, stop, err := listen("127.0.0.1:0", local)
+			url, end, err := listen("127.0.0.1:0", local)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			defer stop()
-			defer local.Close()
-			opt.Engines = append(opt.Engines, serve.Engine{Name: name, URL: url, Events: local.Events, Hints: hints})
+			g.ends = append(g.ends, end, local.Close)
+			to.URL, to.Events = url, local.Events
 		case e.Kind == "embedded":
-			opt.Engines = append(opt.Engines, serve.Engine{Name: name, URL: e.URL, Events: vllm.Follow(e.URL, log), Hints: hints})
+			to.Events = vllm.Follow(e.URL, p.log)
 		default:
-			return cli.OneOf("engine kind", e.Kind, "vllm", "embedded")
+			return nil, cli.OneOf("engine kind", e.Kind, "vllm", "embedded")
 		}
+		opt.Engines = append(opt.Engines, to)
 	}
-	g, err := serve.New(&opt)
+	if g.gateway, err = serve.New(&opt); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// onLoopback reports whether only this machine reaches an address.
+func onLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return err
+		return true // listening on it fails
 	}
-	defer g.Close()
-	l, err := net.Listen("tcp", c.Listen)
-	if err != nil {
-		return err
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// model loads the model, unless the settings for it are those of the last one.
+func (p *program) model(c *config) (*prompt.Model, error) {
+	from := config{Model: c.Model, ModelDir: c.ModelDir, ToolCallParser: c.ToolCallParser, ReasoningParser: c.ReasoningParser, MaxModelLen: c.MaxModelLen, KeepEmpty: c.KeepEmpty, PastReasoning: c.PastReasoning}
+	if p.prompts != nil && reflect.DeepEqual(from, p.from) {
+		return p.prompts, nil
 	}
-	s := &http.Server{Handler: g, ReadHeaderTimeout: 10 * time.Second}
-	defer context.AfterFunc(ctx, func() {
-		g.Close() // ends running requests, so that Shutdown does not wait
-		s.Shutdown(context.WithoutCancel(ctx))
-	})()
-	log.Info("gateway listening", "address", l.Addr().String(), "model", c.Model, "engines", len(opt.Engines))
-	if ready != nil {
-		ready(l.Addr().String())
+	m, err := model(c, p.log)
+	if err == nil {
+		p.prompts, p.from = m, from
 	}
-	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return m, err
 }
 
 // model loads the model from the directory of -model-dir, or the small tokenizer of this repository.

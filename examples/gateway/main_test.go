@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weft-go/weft/examples/engine/vllm"
+	"github.com/weft-go/weft/examples/gateway/serve"
 	"github.com/weft-go/weft/examples/internal/cli/clitest"
 	"github.com/weft-go/weft/protocols/catalog"
 	"github.com/weft-go/weft/protocols/intent"
@@ -93,9 +94,29 @@ policy: {max_ttl: 30m}
 tenants:
   - name: ops
     keys: [sk-1, sk-2]
-    policy: {max_priority: 10, trust: [tier, salt], prefetch: true}
+    policy: {max_priority: 10, trust: [tier, salt], prefetch: true, isolate: false}
+    limits: {requests_per_minute: 60, tokens_per_minute: 1000000, concurrent: 8}
+keys_file: keys
+limits: {concurrent: -1}
+anonymous: true
+hosts: [h]
+origins: ["https://o"]
+retries: 2
+grace: 5
 `), 0o600))
-	fromFile := config{Listen: "127.0.0.1:7", Model: "from-file", Aliases: []string{"a", "b"}, ToolCallParser: "qwen3_coder", ToolDispatch: true, ReasoningDispatch: true,
+	with := func(c config) config { // defaults
+		d := defaults()
+		if c.Listen == "" {
+			c.Listen = d.Listen
+		}
+		if c.Retries == 0 {
+			c.Retries, c.Grace = d.Retries, d.Grace
+		}
+		c.MaxRequests, c.MaxQueue, c.QueueTimeout, c.EngineRequests, c.MaxMemoryMB, c.MaxBodyMB = d.MaxRequests, d.MaxQueue, d.QueueTimeout, d.EngineRequests, d.MaxMemoryMB, d.MaxBodyMB
+		c.HealthInterval = d.HealthInterval
+		return c
+	}
+	fromFile := with(config{Listen: "127.0.0.1:7", Model: "from-file", Aliases: []string{"a", "b"}, ToolCallParser: "qwen3_coder", ToolDispatch: true, ReasoningDispatch: true,
 		Models: []modelConfig{
 			{ID: "from-file", ContextWindow: 65536, MaxInputTokens: 60000, AutoCompactTokenLimit: 50000, TruncationPolicy: truncation{"tokens", 9000},
 				ReasoningLevels: []level{{"low", "Quick"}, {"high", ""}}, DefaultReasoningLevel: "low", ParallelToolCalls: new(true), Verbosity: new(false),
@@ -107,7 +128,9 @@ tenants:
 			{Kind: "embedded", URL: "local", Dialect: "weft"},
 		},
 		Policy: policyConfig{MaxTTL: 30 * time.Minute}, PriorityIs: intent.LowerSooner, Relocate: true, SortTools: true, KeepEmpty: true,
-		Tenants: []tenantConfig{{Name: "ops", Keys: []string{"sk-1", "sk-2"}, Policy: policyConfig{MaxPriority: 10, Trust: []string{"tier", "salt"}, Prefetch: true}}}}
+		Tenants: []tenantConfig{{Name: "ops", Keys: []string{"sk-1", "sk-2"}, Policy: policyConfig{MaxPriority: 10, Trust: []string{"tier", "salt"}, Prefetch: true, Isolate: new(false)},
+			Limits: limitsConfig{RequestsPerMinute: 60, TokensPerMinute: 1_000_000, Concurrent: 8}}},
+		KeysFile: "keys", Limits: limitsConfig{Concurrent: -1}, Hosts: []string{"h"}, Origins: []string{"https://o"}, Anonymous: true, Retries: 2, Grace: 5})
 	won := fromFile
 	won.Model, won.Engines, won.Aliases, won.StripPreamble = "from-flag", []engineConfig{{Kind: "vllm", URL: "http://x"}}, []string{"c"}, true
 	engine := []engineConfig{{Kind: "vllm", URL: "http://x"}}
@@ -118,9 +141,9 @@ tenants:
 	}{
 		{"-config " + file, &fromFile, ""},
 		{"-config " + file + " -model from-flag -alias c -engine vllm=http://x -strip-preamble", &won, ""},
-		{"-model m -engine vllm=http://x", &config{Listen: "127.0.0.1:8080", Model: "m", Engines: engine}, ""},
+		{"-model m -engine vllm=http://x", new(with(config{Model: "m", Engines: engine})), ""},
 		{"-model m -engine vllm=http://x --strip-anthropic-preamble --enable-streaming-tool-dispatch --enable-streaming-reasoning-dispatch --enable-anthropic-api",
-			&config{Listen: "127.0.0.1:8080", Model: "m", Engines: engine, StripPreamble: true, ToolDispatch: true, ReasoningDispatch: true}, ""},
+			new(with(config{Model: "m", Engines: engine, StripPreamble: true, ToolDispatch: true, ReasoningDispatch: true})), ""},
 		{"-model m", nil, "no engine: set -engine"},
 		{"-engine vllm=http://x", nil, "no model: set -model"},
 		{"-model m -engine http://x", nil, "KIND=URL"},
@@ -133,6 +156,9 @@ tenants:
 		{"-model m -engine embedded=local -memo-mb -1", nil, "memo_mb"},
 		{"-model m -engine embedded=local -max-model-len -1", nil, "max_model_len"},
 		{"-model m -engine embedded=local -past-reasoning most", nil, `-past-reasoning: replay: rule "most"`},
+		{"-model m -engine embedded=local -retries -1", nil, "retries"},
+		{"-model m -engine embedded=local -max-queue 0", nil, "max_queue"},
+		{"-model m -engine embedded=local -grace NaN", nil, "grace"},
 		{"-config nowhere.yaml", nil, "nowhere.yaml"},
 	} {
 		got, err := parse(strings.Fields(tt.args), io.Discard)
@@ -185,6 +211,8 @@ func TestRunErrors(t *testing.T) {
 		"-model m -engine vllm=http://x -reasoning-parser klingon":  "klingon",
 		"-model m -engine vllm=http://x -model-dir nowhere":         "nowhere",
 		"-model m -engine vllm=http://x -listen 256.0.0.1:1":        "256.0.0.1",
+		"-model m -engine vllm=http://x -listen :0":                 "not a loopback address: set -keys-file",
+		"-model m -engine vllm=http://x -keys-file nowhere":         "nowhere",
 		"-model m -engine embedded=local -tool-call-parser klingon": "klingon",
 	} {
 		err := run(t.Context(), strings.Fields(args), io.Discard, slog.New(slog.DiscardHandler), nil)
@@ -232,29 +260,31 @@ func TestTenants(t *testing.T) {
 	c := &config{Policy: policyConfig{MinPriority: -5}, Tenants: []tenantConfig{
 		{Name: "ops", Keys: []string{"sk-1", "sk-2"}, Policy: policyConfig{MaxPriority: 10}}, {Name: "web", Keys: []string{"sk-3"}},
 	}}
-	policies, of, err := tenants(c)
+	c.Tenants[1].Policy.Isolate = new(false)
+	c.Tenants[1].Limits = limitsConfig{RequestsPerMinute: 5, Concurrent: 2}
+	who, err := tenants(c)
 	require.NoError(t, err)
-	for _, tt := range []struct {
-		name, value, want string
-		priority          int32
-	}{
-		{"Authorization", "Bearer sk-1", "ops", 10}, {"X-Api-Key", "sk-2", "ops", 10}, {"Authorization", "Bearer sk-3", "web", 0},
-		{"Authorization", "Bearer sk-4", "", 0}, {"Authorization", "sk-1", "", 0}, {"Authorization", "bearer  sk-3", "web", 0}, {"X-Tenant-Id", "ops", "", 0},
-	} {
-		r := &http.Request{Header: http.Header{}}
-		r.Header.Set(tt.name, tt.value)
-		require.Equal(t, tt.want, of(r), tt.value)
-		policy := policies[of(r)]
-		in, _ := policy.Clamp(of(r), intent.Intent{Priority: 99})
-		require.Equal(t, tt.priority, in.Priority)
-	}
+	require.Equal(t, map[string]bool{"ops": false, "web": true}, who.shared, "tenants are isolated unless they are configured otherwise")
+	require.EqualValues(t, 10, who.policies["ops"].MaxPriority)
+
+	file := filepath.Join(t.TempDir(), "keys")
+	require.NoError(t, os.WriteFile(file, []byte("# the team\nsk-4\n\nada sk-5\n"), 0o600))
+	require.NoError(t, who.addFile(file, &limitsConfig{TokensPerMinute: 9}))
+	require.Equal(t, []serve.Key{
+		{Secret: "sk-1", Tenant: "ops"}, {Secret: "sk-2", Tenant: "ops"}, {Secret: "sk-3", Tenant: "web", RequestsPerMinute: 5, Concurrent: 2},
+		{Secret: "sk-4", Name: "line 2", TokensPerMinute: 9}, {Secret: "sk-5", Name: "ada", TokensPerMinute: 9},
+	}, who.keys)
+	require.NoError(t, os.WriteFile(file, []byte("a b c\n"), 0o600))
+	require.ErrorContains(t, new(access).addFile(file, &limitsConfig{}), "line 1: want a key")
+	require.NoError(t, os.WriteFile(file, []byte("#\n"), 0o600))
+	require.ErrorContains(t, new(access).addFile(file, &limitsConfig{}), "no keys")
 	for has, list := range map[string][]tenantConfig{
 		"tenant 1 has no name":                          {{Keys: []string{"x"}}},
 		`duplicate tenant "a"`:                          {{Name: "a"}, {Name: "a"}},
 		`tenant "b": key 1 is also a key of tenant "a"`: {{Name: "a", Keys: []string{"x"}}, {Name: "b", Keys: []string{"x"}}},
 		`tenant "a": key 1 is empty`:                    {{Name: "a", Keys: []string{""}}},
 	} {
-		_, _, err := tenants(&config{Tenants: list})
+		_, err := tenants(&config{Tenants: list})
 		require.ErrorContains(t, err, has)
 	}
 }
@@ -268,9 +298,10 @@ func TestCarrier(t *testing.T) {
 	text, verdict := now.Open(string(old.AppendSigned(nil, []byte("thought"))), "thought")
 	require.Equal(t, "thought", text)
 	require.Equal(t, replay.Intact, verdict)
-	none, err := signer(" ")
+	random, err := signer(" ")
 	require.NoError(t, err)
-	require.Nil(t, none)
+	_, verdict = random.Open(string(old.AppendSigned(nil, []byte("thought"))), "thought")
+	require.NotEqual(t, replay.Intact, verdict)
 	for _, bad := range []string{"xyz", "abcd", one + "," + "ab", one + ","} {
 		_, err := signer(bad)
 		require.ErrorContains(t, err, "WEFT_REASONING_KEY", bad)

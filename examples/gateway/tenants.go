@@ -3,14 +3,15 @@
 package main
 
 import (
-	"crypto/sha256"
+	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net/http"
+	"os"
 	"strings"
 	"time"
 
+	"github.com/weft-go/weft/examples/gateway/serve"
 	"github.com/weft-go/weft/protocols/intent"
 	"github.com/weft-go/weft/protocols/replay"
 )
@@ -20,6 +21,22 @@ type tenantConfig struct {
 	Name   string       `yaml:"name"`
 	Keys   []string     `yaml:"keys"`
 	Policy policyConfig `yaml:"policy"`
+	Limits limitsConfig `yaml:"limits"` // of each key
+}
+
+// limitsConfig holds the limits of a serve.Key.
+type limitsConfig struct {
+	RequestsPerMinute int `yaml:"requests_per_minute"` // 0 means no limit
+	TokensPerMinute   int `yaml:"tokens_per_minute"`   // 0 means no limit
+	Concurrent        int `yaml:"concurrent"`          // 0 means 128, -1 no limit
+}
+
+// key returns a key with the limits.
+func (c *limitsConfig) key(secret, name, tenant string) serve.Key {
+	return serve.Key{
+		Secret: secret, Name: name, Tenant: tenant,
+		RequestsPerMinute: c.RequestsPerMinute, TokensPerMinute: c.TokensPerMinute, Concurrent: c.Concurrent,
+	}
 }
 
 // policyConfig is an intent.Policy.
@@ -36,7 +53,8 @@ type policyConfig struct {
 	MinITL         time.Duration `yaml:"min_itl"`
 	MinDeadline    time.Duration `yaml:"min_deadline"`
 	Prefetch       bool          `yaml:"prefetch"`
-	Isolate        bool          `yaml:"isolate"` // give the tenant its own cache
+	// Isolate gives the tenant its own cache: true by default for tenants, and false for requests without a tenant.
+	Isolate *bool `yaml:"isolate"`
 }
 
 func (c *policyConfig) policy() (intent.Policy, error) {
@@ -51,51 +69,83 @@ func (c *policyConfig) policy() (intent.Policy, error) {
 	return intent.Policy{
 		Trust: trust, Deny: deny, MaxPriority: c.MaxPriority, MinPriority: c.MinPriority,
 		MaxTier: c.MaxTier, MaxOutput: c.MaxOutput, MaxTTL: c.MaxTTL, MaxBreakpoints: c.MaxBreakpoints, MinTTFT: c.MinTTFT,
-		MinITL: c.MinITL, MinDeadline: c.MinDeadline, Prefetch: c.Prefetch, Isolate: c.Isolate,
+		MinITL: c.MinITL, MinDeadline: c.MinDeadline, Prefetch: c.Prefetch, Isolate: c.Isolate != nil && *c.Isolate,
 	}, nil
 }
 
-// tenants returns the policy of each tenant, and a function that returns the tenant of a request, or "".
-func tenants(c *config) (map[string]intent.Policy, func(*http.Request) string, error) {
-	policies := map[string]intent.Policy{}
-	byKey := map[[sha256.Size]byte]string{} // by hash, so that lookup times reveal nothing about keys
+// access is what tenants may do, and the keys of all clients.
+type access struct {
+	policies map[string]intent.Policy
+	shared   map[string]bool
+	keys     []serve.Key
+}
+
+// tenants returns the policies and keys of the tenants.
+func tenants(c *config) (*access, error) {
+	a := &access{policies: map[string]intent.Policy{}, shared: map[string]bool{}}
+	of := map[string]string{}
 	for i, t := range c.Tenants {
 		if t.Name == "" {
-			return nil, nil, fmt.Errorf("config: tenant %d has no name", i+1)
+			return nil, fmt.Errorf("config: tenant %d has no name", i+1)
 		}
-		if _, ok := policies[t.Name]; ok {
-			return nil, nil, fmt.Errorf("config: duplicate tenant %q", t.Name)
+		if _, ok := a.policies[t.Name]; ok {
+			return nil, fmt.Errorf("config: duplicate tenant %q", t.Name)
 		}
 		policy, err := t.Policy.policy()
 		if err != nil {
-			return nil, nil, fmt.Errorf("config: tenant %q: %w", t.Name, err)
+			return nil, fmt.Errorf("config: tenant %q: %w", t.Name, err)
 		}
-		policies[t.Name] = policy
+		a.policies[t.Name] = policy
+		a.shared[t.Name] = t.Policy.Isolate != nil && !*t.Policy.Isolate
 		for k, key := range t.Keys {
 			if key == "" {
-				return nil, nil, fmt.Errorf("config: tenant %q: key %d is empty", t.Name, k+1)
+				return nil, fmt.Errorf("config: tenant %q: key %d is empty", t.Name, k+1)
 			}
-			sum := sha256.Sum256([]byte(key))
-			if of, ok := byKey[sum]; ok {
-				return nil, nil, fmt.Errorf("config: tenant %q: key %d is also a key of tenant %q", t.Name, k+1, of)
+			if other, ok := of[key]; ok {
+				return nil, fmt.Errorf("config: tenant %q: key %d is also a key of tenant %q", t.Name, k+1, other)
 			}
-			byKey[sum] = t.Name
+			of[key] = t.Name
+			a.keys = append(a.keys, t.Limits.key(key, "", t.Name))
 		}
 	}
-	return policies, func(r *http.Request) string {
-		scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		if !strings.EqualFold(scheme, "Bearer") {
-			key = r.Header.Get("X-Api-Key")
-		}
-		return byKey[sha256.Sum256([]byte(strings.TrimSpace(key)))]
-	}, nil
+	return a, nil
 }
 
-// signer returns a signer for hex keys separated by commas, or nil if keys is blank. The first key signs and verifies;
-// the others only verify.
+// addFile adds the keys of a file. A line holds a key, or a name and a key. Blank lines and lines that begin with # are
+// ignored.
+func (a *access) addFile(file string, limits *limitsConfig) error {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for line := range strings.Lines(string(data)) {
+		if n++; strings.HasPrefix(strings.TrimSpace(line), "#") {
+			continue
+		}
+		switch f := strings.Fields(line); len(f) {
+		case 0:
+		case 1:
+			a.keys = append(a.keys, limits.key(f[0], fmt.Sprintf("line %d", n), ""))
+		case 2:
+			a.keys = append(a.keys, limits.key(f[1], f[0], ""))
+		default:
+			return fmt.Errorf("%s: line %d: want a key, or a name and a key (got %d words)", file, n, len(f))
+		}
+	}
+	if len(a.keys) == 0 {
+		return fmt.Errorf("%s: no keys", file)
+	}
+	return nil
+}
+
+// signer returns a signer for hex keys separated by commas, or with a random key if keys is blank. The first key signs
+// and verifies; the others only verify.
 func signer(keys string) (*replay.Signer, error) {
 	if strings.TrimSpace(keys) == "" {
-		return nil, nil
+		key := make([]byte, replay.KeySize)
+		rand.Read(key)
+		return replay.NewSigner(key, nil)
 	}
 	var list [][]byte
 	for s := range strings.SplitSeq(keys, ",") {

@@ -22,21 +22,30 @@ import (
 // maxWindow bounds the memory that a zstd frame may ask for. Codex sends windows of at most 8 MiB.
 const maxWindow = 8 << 20
 
+const (
+	// minInflated is the size up to which any body may be decompressed, in bytes.
+	minInflated = 4 << 20
+	// maxRatio limits the size of larger bodies, as a multiple of their compressed size.
+	maxRatio = 32
+	// firstBuffer limits the memory that is allocated because of a Content-Length, before the body arrives.
+	firstBuffer = 1 << 20
+)
+
 // readBody reads the body of a request, which may be compressed with gzip or zstd. The limit max applies to the
-// compressed and the decompressed body, so decompression holds at most max+1 bytes. If the body is complete, readBody
-// lifts the read deadline of the connection. On an error it keeps the deadline, because net/http may read the rest of
-// the body before it sends the response.
-func readBody(w http.ResponseWriter, r *http.Request, max int64) ([]byte, error) {
+// compressed and the decompressed body, so decompression holds at most max+1 bytes. Memory for the body is taken from
+// mem as it arrives. If the body is complete, readBody lifts the read deadline of the connection. On an error it keeps
+// the deadline, because net/http may read the rest of the body before it sends the response.
+func readBody(w http.ResponseWriter, r *http.Request, max int64, mem *share) ([]byte, error) {
 	if r.ContentLength > max {
 		return nil, apierr.TooLarge(max)
 	}
 	coding := strings.ToLower(strings.TrimSpace(r.Header.Get("Content-Encoding")))
 	var body bytes.Buffer
 	if n := r.ContentLength; n > 0 && coding == "" {
-		body.Grow(int(n) + bytes.MinRead)
+		body.Grow(int(min(n, firstBuffer)) + bytes.MinRead)
 	}
 	src := &source{r: http.MaxBytesReader(w, r.Body, max)}
-	err := unpack(&body, src, coding, max)
+	err := unpack(&body, src, coding, max, mem)
 	if src.err != nil {
 		err, coding = src.err, ""
 	}
@@ -47,16 +56,45 @@ func readBody(w http.ResponseWriter, r *http.Request, max int64) ([]byte, error)
 	return body.Bytes(), nil
 }
 
+// An accounted reads a body without its compression, takes memory for it, and limits the ratio of the compression.
+type accounted struct {
+	r    io.Reader
+	src  *source // the compressed body, or nil
+	mem  *share
+	n    int64 // bytes read
+	paid int64 // bytes for which memory was taken
+}
+
+// Read reads from the body.
+func (a *accounted) Read(p []byte) (int, error) {
+	n, err := a.r.Read(p)
+	if a.n += int64(n); a.n > a.paid {
+		if err := a.mem.add((a.n - a.paid + outputPiece) * perByte); err != nil {
+			return n, err
+		}
+		a.paid = a.n + outputPiece
+	}
+	if a.src != nil && a.n > max(minInflated, maxRatio*a.src.n) {
+		return n, &apierr.Error{
+			Why: event.Invalid, Code: "request_too_large",
+			Message: fmt.Sprintf("The body of your request is compressed to less than 1/%d of its size. Send it without compression.", maxRatio),
+		}
+	}
+	return n, err
+}
+
 // A source reads a request body from the connection. It keeps the first error, since decompressors may replace it by
 // their own or, at the end of a frame, treat it as the end of the body.
 type source struct {
 	r   io.Reader
+	n   int64 // bytes read
 	err error
 }
 
 // Read reads from the connection.
 func (s *source) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
+	s.n += int64(n)
 	if err != nil && err != io.EOF {
 		s.err = err
 	}
@@ -64,8 +102,8 @@ func (s *source) Read(p []byte) (int, error) {
 }
 
 // unpack decompresses src into body, up to max bytes.
-func unpack(body *bytes.Buffer, src io.Reader, coding string, max int64) error {
-	plain := src
+func unpack(body *bytes.Buffer, src *source, coding string, max int64, mem *share) error {
+	plain := &accounted{r: src, mem: mem}
 	switch coding {
 	case "", "identity":
 	case "gzip", "x-gzip":
@@ -73,14 +111,14 @@ func unpack(body *bytes.Buffer, src io.Reader, coding string, max int64) error {
 		if err != nil {
 			return err
 		}
-		plain = z
+		plain.r, plain.src = z, src
 	case "zstd":
 		z, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true))
 		if err != nil {
 			return err
 		}
 		defer z.Close()
-		plain = z
+		plain.r, plain.src = z, src
 	default:
 		return &apierr.Error{
 			Why: event.Invalid, Status: http.StatusUnsupportedMediaType,

@@ -93,7 +93,7 @@ func (r *rig) talk(t testing.TB, request string, half bool) (*http.Response, str
 
 // post returns a request whose Content-Length exceeds its body.
 func post(path, body string, missing int, header string) string {
-	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n%s\r\n%s", path, len(body)+missing, header, body)
+	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n%s\r\n%s", path, len(body)+missing, header, body)
 }
 
 // TestHalfClosed checks that a client that closes its sending side gets an error and not an empty response with status

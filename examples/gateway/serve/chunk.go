@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"slices"
+	"time"
 
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/event"
@@ -27,13 +27,26 @@ type step struct {
 	pause  bool          // all output that has arrived was returned, and the next step may have to wait. A step of its own
 }
 
+const (
+	// trailingWait is the time in which the usage and the end of a stream must arrive after its last choice has ended.
+	trailingWait = 2 * time.Second
+	// trailingEvents is the number of events that may follow the end of the last choice.
+	trailingEvents = 64
+	// drainWait and maxDrain bound what is read after a stream, so that its connection can be used again.
+	drainWait = 100 * time.Millisecond
+	maxDrain  = 4 << 10 // bytes
+)
+
 // readSteps returns the steps of an engine's stream with n choices and closes it. A step is valid until the next one. A
 // pause precedes each read, so that a consumer can collect the output of all chunks that arrived together. The sequence
-// ends with an error if the stream breaks or ends before each choice has a finish reason.
+// ends at [DONE], or after the usage if all choices have ended, whether or not the engine closes the stream. It ends with
+// an error if the stream breaks or ends before each choice has a finish reason.
 func readSteps(body io.ReadCloser, n int) iter.Seq2[step, error] {
 	return func(yield func(step, error) bool) {
 		defer body.Close()
 		finished := make([]bool, n)
+		open, trailing := n, trailingEvents
+		var late *time.Timer // closes the stream after its last choice has ended
 		chunks := chunkReader{n: n}
 		var steps []step
 		stopped := false
@@ -49,23 +62,43 @@ func readSteps(body io.ReadCloser, n int) iter.Seq2[step, error] {
 				yield(step{}, apierr.EngineFailed(err))
 				return
 			}
-			if ev.Comment || ev.Done() {
+			if ev.Done() || trailing == 0 {
+				break
+			}
+			if open == 0 {
+				trailing--
+			}
+			if ev.Comment {
 				continue
 			}
 			if steps, err = chunks.appendSteps(steps[:0], ev.Data); err != nil {
 				yield(step{}, err)
 				return
 			}
+			last := false
 			for _, st := range steps {
-				finished[st.choice] = finished[st.choice] || st.finish != event.None
+				if st.finish != event.None && !finished[st.choice] {
+					finished[st.choice] = true
+					if open--; open == 0 {
+						late = time.AfterFunc(trailingWait, func() { body.Close() })
+						defer late.Stop()
+					}
+				}
+				last = last || st.usage != nil
 				if !yield(st, nil) {
 					return
 				}
 			}
+			if last && open == 0 {
+				break
+			}
 		}
-		if slices.Contains(finished, false) {
+		if open > 0 {
 			yield(step{}, apierr.EngineFailed(errors.New("no finish reason in stream")))
+			return
 		}
+		late.Reset(drainWait)
+		io.CopyN(io.Discard, body, maxDrain) // an error means that the connection is not used again
 	}
 }
 

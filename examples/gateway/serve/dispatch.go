@@ -22,17 +22,18 @@ func (g *Gateway) notices(h http.Header) notices {
 	return notices{calls: g.opt.ToolDispatch, reasoning: g.opt.ReasoningDispatch}
 }
 
-// listen sets the callbacks for calls and reasoning. They flush first, so that the client has the call or the reasoning
+// listen sets the callbacks, for a new attempt for calls and reasoning. They flush first, so that the client has the call or the reasoning
 // before Options.OnToolCall or OnReasoning is called, and those are not called if the write fails. The next flush
 // returns the error again.
 func (c *call) listen(ctx context.Context) {
 	opt := &c.g.opt
-	c.early.InReasoning = opt.CallsInReasoning
+	c.early = event.Dispatcher{InReasoning: opt.CallsInReasoning}
 	if opt.OnToolCall != nil {
 		c.early.OnCall = func(t event.Call) {
 			if c.flush() != nil {
 				return
 			}
+			c.sent = true
 			opt.OnToolCall(ctx, ToolCall{
 				RequestID: c.id, Choice: int(t.Choice), ID: t.ID, Name: t.Name, Arguments: string(t.Arguments), Custom: t.Flags.Has(event.Custom),
 			})
@@ -41,6 +42,7 @@ func (c *call) listen(ctx context.Context) {
 	if opt.OnReasoning != nil {
 		c.early.OnReasoning = func(choice int32, text []byte, why event.Why) {
 			if why != event.LimitExceeded && c.flush() == nil {
+				c.sent = true
 				opt.OnReasoning(ctx, Reasoning{RequestID: c.id, Choice: int(choice), Text: string(text)})
 			}
 		}

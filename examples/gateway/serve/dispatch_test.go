@@ -226,7 +226,11 @@ func TestDispatchContent(t *testing.T) {
 			for _, a := range apiCases {
 				for _, stream := range []bool{true, false} {
 					d.calls, d.thoughts = nil, nil
-					_, _, body := send(t, r.url+a.path, a.body("go", stream), asking...)
+					request := a.body("go", stream)
+					if tt.name == "huge" {
+						request["max_tokens"] = 100_000
+					}
+					_, _, body := send(t, r.url+a.path, request, asking...)
 					check(fmt.Sprint("reported, ", a.name, stream), d.calls, d.thoughts)
 					if a.name != "chat" || !stream {
 						require.NotContains(t, body, "_dispatch")

@@ -36,7 +36,7 @@ func (e *engine) complete(ctx context.Context, id string, req *completionRequest
 	}
 	hr.Header.Set("Content-Type", "application/json")
 	hints.SetHeaders(hr.Header)
-	hr.Header.Set("X-Request-Id", id)
+	hr.Header.Set("X-Request-Id", id) // never the client's: engines identify requests by it
 	if e.apiKey != "" {
 		hr.Header.Set("Authorization", "Bearer "+e.apiKey)
 	}

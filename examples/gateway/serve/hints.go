@@ -58,7 +58,10 @@ func (c *call) readHints(r *http.Request) error {
 	if !ok {
 		policy = g.opt.Policy
 	}
+	policy.Isolate = policy.Isolate || c.rec.Tenant != "" && !g.opt.Shared[c.rec.Tenant]
+	salt := in.Salt
 	in, c.rec.Limited = policy.Clamp(c.rec.Tenant, in)
+	c.isolated = in.Salt != salt
 	c.rec.Intent, c.route.Intent = in, in
 	c.addFaults(faults)
 	for _, x := range c.rec.Limited {
@@ -140,7 +143,7 @@ func (c *call) follow() {
 // engineHints returns the hints in the dialect of an engine.
 func (c *call) engineHints(ctx context.Context, e *engine) intent.Out {
 	in := c.route.Intent
-	in.RequestID = c.id
+	in.RequestID = c.unique
 	out := e.hints.Emit(&in)
 	log := c.g.opt.Logger
 	if !log.Enabled(ctx, slog.LevelDebug) {

@@ -69,6 +69,7 @@ func recordRequests(t *testing.T, to *intent.Target, change func(*serve.Options)
 func TestHintsReachEngine(t *testing.T) {
 	ops := func(o *serve.Options) {
 		o.Tenant = func(r *http.Request) string { return strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ") }
+		o.Shared = map[string]bool{"ops": true}
 		o.Policies = map[string]intent.Policy{
 			"ops": {MaxPriority: 10, Trust: intent.MustHints("salt", "tier"), Prefetch: true},
 		}
@@ -117,7 +118,8 @@ func TestHintsReachEngine(t *testing.T) {
 				require.Equal(t, tt.priority < 7 && tt.header == nil, len(rec.Limited) > 0)
 				require.Empty(t, rec.Faults)
 				require.Equal(t, intent.UserMessage, rec.Intent.Trigger)
-				require.Equal(t, rec.RequestID, last().header.Get("X-Request-Id"))
+				require.NotEqual(t, rec.RequestID, last().header.Get("X-Request-Id"))
+				require.NotEmpty(t, last().header.Get("X-Request-Id"))
 			}
 		})
 	}

@@ -125,7 +125,7 @@ func (c *call) overflow() error {
 func (c *call) decline(w http.ResponseWriter, r *http.Request, err error) {
 	e := public(r.Context(), err)
 	codex := catalog.DetectStyle(r.Header.Get, func(string) string { return "" }) == catalog.Codex
-	if !codex || c.api != wire.Responses || !c.req.Stream() || e.Why != event.Invalid || e.Code != apierr.CodeContextLength {
+	if !codex || c.api != wire.Responses || c.req == nil || !c.req.Stream() || e.Why != event.Invalid || e.Code != apierr.CodeContextLength {
 		c.g.refuse(w, r, c.api, err)
 		return
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"math"
 	"net/http"
 	"slices"
@@ -25,20 +24,25 @@ import (
 
 // This file handles a request, in the order of these functions:
 //
-//	respond  -> read      decode, read the hints, stabilize, render, encode
+//	respond  -> admit     check the key and the limits
+//	         -> read      decode, read the hints, stabilize, render, encode
 //	         -> follow    compare with the previous prompt of the session
 //	         -> choose    hash, look up, place on an engine
 //	         -> relay     send to the engine; decode, encode, write
-//	         -> settle    report to the router, the log and OnDone
+//	         -> finish    report to the router, the log and OnDone
 
 // A call is the state of one request.
 type call struct {
 	g      *Gateway
 	api    *wire.API
 	id     string // request id, which the client may choose
-	unique string // base of response and tool call ids; unlike id, always unique
+	unique string // request id at engines, and base of response and tool call ids; unlike id, always unique
 	begun  time.Time
 	rec    Record
+	client *client // of the request's key; nil if it needs none
+	memory share   // for the body and the output
+
+	isolated bool // the cache salt is the tenant's own
 
 	req     *block.Request
 	choices []choice
@@ -52,46 +56,58 @@ type call struct {
 	route   router.Request
 	place   *placement
 
-	watch  *time.Timer // cancels the engine's request after Options.EngineSilence
-	events []event.Event
-	send   func(...event.Event) // encodes events for the client
-	flush  func() error         // writes the encoded events, if any; its first error is final
+	watch   *time.Timer // cancels the engine's request after Options.EngineSilence
+	output  int64       // bytes of output, and how many of them memory was taken for
+	paid    int64
+	retries int  // attempts after the first one
+	sent    bool // the client or a callback has output of the engine
+	events  []event.Event
+	send    func(...event.Event) // encodes events for the client
+	flush   func() error         // writes the encoded events, if any; its first error is final
+	restart func(event.Event)    // drops the encoded events and begins again
 }
 
 // A choice decodes one of the outputs for a request.
 type choice struct {
-	dec *prompt.Decoder
-	why event.Why // finish reason; None while the choice is open
+	dec  *prompt.Decoder
+	why  event.Why // finish reason; None while the choice is open
+	left quota
 }
 
 // respond serves a request.
 func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, a *wire.API) {
-	c := &call{g: g, api: a, id: g.requestID(w, r, a), unique: g.newID(), begun: time.Now()}
-	c.rec = Record{RequestID: c.id, API: a.String()}
-	if err := c.read(w, r); err != nil {
+	c := g.newCall(w, r, a)
+	if err := c.admit(r); err != nil {
 		g.refuse(w, r, a, err)
 		return
 	}
-	c.follow()
-	if err := c.choose(); err != nil {
+	defer c.release()
+	if err := c.read(w, r); err != nil {
 		c.decline(w, r, err)
 		return
 	}
-	defer func() { c.place.ticket.Cancel(time.Now()) }() // no effect after settle; releases the reservation if relay panics
+	c.client.spend(c.begun, len(c.prompt))
+	c.follow()
+	if err := c.choose(r.Context()); err != nil {
+		c.decline(w, r, err)
+		return
+	}
+	defer func() { c.leave((*router.Ticket).Cancel) }() // no effect after finish; releases the reservation if relay panics
 	err := c.relay(w, r)
 	c.finish(r.Context(), err)
 }
 
 // read decodes the request and renders and encodes its prompt.
 func (c *call) read(w http.ResponseWriter, r *http.Request) error {
-	g := c.g
-	body, err := readBody(w, r, g.opt.MaxBody)
+	g, ctx := c.g, r.Context()
+	body, err := readBody(w, r, g.opt.MaxBody, &c.memory)
 	if err != nil {
 		return err
 	}
-	if g.opt.Tenant != nil {
-		c.rec.Tenant = g.opt.Tenant(r)
+	if err := g.work.take(ctx); err != nil {
+		return err
 	}
+	defer g.work.give()
 	turn := g.memo.Turn(c.rec.Tenant, "", "")
 	if c.req, err = turn.Decode(c.api, body, &block.Limits{Body: int(g.opt.MaxBody)}); err != nil {
 		return err
@@ -108,6 +124,9 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	if err := c.readHints(r); err != nil {
 		return err
 	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	turn.Bind(c.route.Intent.Salt, c.route.Intent.Session.ID)
 	if c.text, err = turn.Render(c.model, c.req, time.Now()); c.text != nil {
 		c.note(c.text.Losses)
@@ -118,6 +137,9 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	c.rec.Outcomes = c.text.Outcomes
 	// Tenants with different salts share no cache entries, so response times do not reveal the prompts of others.
 	c.text.Namespace = c.route.Intent.Salt
+	if err := c.measure(ctx); err != nil {
+		return err
+	}
 	c.prompt = c.text.IDs()
 	c.locate()
 	return nil
@@ -136,9 +158,10 @@ func (c *call) open() (event.Event, error) {
 			c.choices = nil
 			return event.Event{}, err
 		}
+		c.choices[i].left = newQuota(c.choices[i].dec.Limit(), c.g.longest)
 	}
 	dec := c.choices[0].dec
-	dec.SetUsage(event.Tokens{Cached: int64(c.rec.Decision.CachedEstimate), CachedEstimated: true})
+	dec.SetUsage(event.Tokens{Cached: c.cachedEstimate(), CachedEstimated: true})
 	return dec.AppendTokens(nil)[0], nil
 }
 
@@ -166,45 +189,51 @@ func (c *call) room() int {
 	return int(min(room, math.MaxInt32))
 }
 
-// choose places the request on an engine that has not failed for it.
-func (c *call) choose() error {
+// choose places the request on an engine. It waits for one that has room.
+func (c *call) choose(ctx context.Context) error {
 	if err := c.overflow(); err != nil {
 		return err
 	}
-	if c.route.Hashes == nil {
-		c.route.Hashes = kvhash.Scheme{}.With("", c.route.Intent.Salt).AppendBlocks(nil, c.prompt, c.g.opt.BlockSize, nil)
-		c.route.Tokens = len(c.prompt)
+	c.route.Hashes = kvhash.Scheme{}.With("", c.route.Intent.Salt).AppendBlocks(nil, c.prompt, c.g.opt.BlockSize, nil)
+	c.route.Tokens = len(c.prompt)
+	p, err := c.g.fleet.place(ctx, &c.route)
+	if err == nil {
+		c.on(p)
 	}
-	p, err := c.g.fleet.place(&c.route)
-	if err != nil {
-		return err
-	}
-	c.place = p
-	c.rec.Worker, c.rec.Decision = p.engine.name, *p.ticket.Decision()
-	return nil
+	return err
 }
 
-// ask sends the prompt to the chosen engine. If that engine fails before its stream starts, ask tries the others.
-func (c *call) ask(ctx context.Context) (iter.Seq2[step, error], error) {
-	req := newCompletionRequest(c.g.opt.Model, len(c.prompt), c.choices, &c.g.bodies)
-	defer req.release()
-	for {
-		e := c.place.engine
-		steps, err := e.complete(ctx, c.id, req, c.engineHints(ctx, e))
-		if err == nil || ctx.Err() != nil || apierr.Wrap(err).Why == event.Invalid {
-			return steps, err
-		}
-		if errors.Is(err, errUnreachable) {
-			c.g.fleet.unreachable(e, err)
-		}
-		failed := c.place.ticket
-		c.route.Exclude = append(c.route.Exclude, e.id)
-		if c.choose() != nil {
-			return nil, err // no engine is left; the last engine's error is more specific
-		}
-		failed.Fail(time.Now())
-		c.g.opt.Logger.Warn("retrying on another engine", "request", c.id, "failed", e.name, "next", c.rec.Worker, "err", err)
+// on records where the request was placed.
+func (c *call) on(p *placement) {
+	c.place = p
+	c.rec.Worker, c.rec.Decision = p.engine.name, *p.ticket.Decision()
+}
+
+// leave ends the placement.
+func (c *call) leave(end func(t *router.Ticket, now time.Time)) {
+	end(c.place.ticket, time.Now())
+	c.place.leave()
+}
+
+// again prepares another attempt after an engine failed with err, on an engine that has not failed for this request. It
+// reports false if the client has output, or if there is no such engine or no retry left. A request that makes engines
+// fail must not reach all of them.
+func (c *call) again(ctx context.Context, err error) bool {
+	f := c.g.fleet
+	if c.sent || ctx.Err() != nil || apierr.Wrap(err).Why == event.Invalid || c.retries >= c.g.opt.Retries || !f.retry() {
+		return false
 	}
+	c.retries++
+	failed := c.place
+	c.route.Exclude = append(c.route.Exclude, failed.engine.id)
+	next := f.tryNow(&c.route)
+	if next == nil {
+		return false
+	}
+	c.leave((*router.Ticket).Fail)
+	c.on(next)
+	c.g.opt.Logger.Warn("retrying on another engine", "request", c.id, "failed", failed.engine.name, "next", c.rec.Worker, "err", err)
+	return true
 }
 
 // relay sends the prompt to an engine and its output, or an error, to the client.
@@ -223,6 +252,10 @@ func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
 	if !c.req.Stream() {
 		enc.Append(nil, start)
 		c.send, c.flush = func(events ...event.Event) { enc.Append(nil, events...) }, func() error { return nil }
+		c.restart = func(start event.Event) {
+			enc = c.encoder()
+			enc.Append(nil, start)
+		}
 		err := c.pump(ctx)
 		var body []byte
 		if err == nil {
@@ -247,10 +280,15 @@ func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
 	c.send = func(events ...event.Event) { frames, due = enc.Append(frames, events...), true }
 	c.flush = func() error {
 		if due && failed == nil {
+			c.sent = c.sent || len(frames) > 0
 			failed = out.write(frames)
 		}
 		frames, due = frames[:0], false
 		return failed
+	}
+	c.restart = func(start event.Event) {
+		enc, frames, due = c.encoder(), frames[:0], false
+		out.reopen(enc.Append(nil, start))
 	}
 	err = c.pump(ctx)
 	if err == nil {
@@ -274,32 +312,63 @@ func (c *call) encoder() *wire.Encoder {
 }
 
 // pump decodes the engine's output and sends the events. It flushes them before it waits for more output. The caller
-// must flush what remains, also after an error.
+// must flush what remains, also after an error. If an engine fails before the client has some of its output, pump tries
+// another one.
 func (c *call) pump(ctx context.Context) error {
-	steps, err := c.ask(ctx)
-	if err != nil {
-		return err
-	}
+	req := newCompletionRequest(c.g.opt.Model, len(c.prompt), c.choices, &c.g.bodies)
+	defer req.release()
 	c.listen(ctx)
+	for {
+		fault, err := c.receive(ctx, req)
+		c.judge(ctx, fault)
+		if err == nil && fault == nil {
+			break
+		}
+		if err == nil {
+			err = fault
+		}
+		if fault == nil || !c.again(ctx, err) {
+			return err
+		}
+		start, err := c.open()
+		if err != nil {
+			return err
+		}
+		c.restart(start)
+		c.listen(ctx)
+	}
+	u := c.choices[0].dec.Usage() // of all choices
+	c.rec.Finish, c.rec.Usage = c.choices[0].why.String(), u
+	c.send(event.Event{Kind: event.Usage, Call: -1, Usage: &u})
+	return nil
+}
+
+// receive sends the prompt to the chosen engine and reads its output. fault is the error of the engine, err any other.
+func (c *call) receive(ctx context.Context, req *completionRequest) (fault, err error) {
+	e := c.place.engine
+	steps, fault := e.complete(ctx, c.unique, req, c.engineHints(ctx, e))
+	if fault != nil {
+		return fault, nil
+	}
 	received := false // output arrived since the last pause
-	for st, err := range steps {
+	for st, fault := range steps {
 		if st.pause {
 			if !received {
 				continue
 			}
 			received = false
 			if err := c.flush(); err != nil {
-				return err
+				return nil, err
 			}
 			c.watch.Reset(c.g.opt.EngineSilence)
 			continue
 		}
 		received = true
 		switch {
-		case err != nil && c.unfinished():
-			return err
-		case err != nil: // the output is complete; only the usage is missing
-			c.g.opt.Logger.Warn("engine failed after output", "request", c.id, "err", err)
+		case fault != nil && c.unfinished():
+			return fault, nil
+		case fault != nil: // the output is complete; only the usage is missing
+			c.g.opt.Logger.Warn("engine failed after output", "request", c.id, "err", fault)
 		case st.usage != nil:
 			u := c.choices[0].dec.Usage()
 			u.Output = st.usage.Output
@@ -308,15 +377,16 @@ func (c *call) pump(ctx context.Context) error {
 			}
 			c.choices[0].dec.SetUsage(u)
 		default:
-			if err := c.advance(&c.choices[st.choice], &st); err != nil {
-				return err
+			cut, err := c.advance(&c.choices[st.choice], &st)
+			if err != nil {
+				return nil, err
+			}
+			if cut && !c.unfinished() {
+				return nil, nil // the engine would go on
 			}
 		}
 	}
-	u := c.choices[0].dec.Usage() // of all choices
-	c.rec.Finish, c.rec.Usage = c.choices[0].why.String(), u
-	c.send(event.Event{Kind: event.Usage, Call: -1, Usage: &u})
-	return nil
+	return nil, nil
 }
 
 // unfinished reports whether a choice is still open.
@@ -324,10 +394,18 @@ func (c *call) unfinished() bool {
 	return slices.ContainsFunc(c.choices, func(ch choice) bool { return ch.why == event.None })
 }
 
-// advance adds a step to a choice.
-func (c *call) advance(ch *choice, st *step) error {
+// advance adds a step to a choice. It reports whether it cut the choice because the engine exceeds the limit that it was
+// given.
+func (c *call) advance(ch *choice, st *step) (cut bool, err error) {
 	if ch.why != event.None {
-		return nil // output after the finish reason
+		return false, nil // output after the finish reason
+	}
+	if !ch.left.take(st) {
+		c.g.opt.Logger.Warn("engine exceeds max_tokens", "request", c.id, "engine", c.rec.Worker)
+		cut, st.finish, st.stop = true, event.Length, ""
+	}
+	if err := c.produced(len(st.text)); err != nil {
+		return cut, err
 	}
 	if c.rec.FirstByte == 0 && (len(st.text) > 0 || len(st.ids) > 0) {
 		c.rec.FirstByte = time.Since(c.begun)
@@ -335,12 +413,12 @@ func (c *call) advance(ch *choice, st *step) error {
 	}
 	c.decode(ch.dec, st)
 	if err := c.deliver(ch); err != nil || st.finish == event.None {
-		return err
+		return cut, err
 	}
 	ch.why = st.finish
 	ch.dec.SetFinish(st.finish, st.stop)
 	c.events = ch.dec.Finish(c.events[:0])
-	return c.deliver(ch)
+	return cut, c.deliver(ch)
 }
 
 // decode decodes a step into c.events.
@@ -373,28 +451,28 @@ func (c *call) deliver(ch *choice) error {
 
 // finish reports the end of the request to the router, the log and OnDone.
 func (c *call) finish(ctx context.Context, err error) {
-	now, t := time.Now(), c.place.ticket
-	c.rec.Total = now.Sub(c.begun)
+	c.rec.Total = time.Since(c.begun)
 	var u event.Tokens
 	if len(c.choices) > 0 {
 		u = c.choices[0].dec.Usage()
 	}
+	c.client.spend(time.Now(), int(u.Output))
 	switch {
 	case err == nil:
 		cached := -1
 		if !u.CachedEstimated {
 			cached = int(u.Cached)
 		}
-		t.Finish(now, cached, int(u.Output))
+		c.leave(func(t *router.Ticket, now time.Time) { t.Finish(now, cached, int(u.Output)) })
 	case ctx.Err() != nil || errors.Is(err, errClientGone):
 		c.rec.Finish = event.Canceled.String()
-		t.Cancel(now)
+		c.leave((*router.Ticket).Cancel)
 	default:
 		c.rec.Finish = public(ctx, err).Why.String()
-		t.Fail(now)
+		c.leave((*router.Ticket).Fail)
 	}
-	c.g.opt.Logger.Info("request done", "request", c.id, "api", c.rec.API, "worker", c.rec.Worker, "why", c.rec.Decision.Why(), "prompt", len(c.prompt),
-		"cached", u.Cached, "output", u.Output, "finish", c.rec.Finish, "ms", c.rec.Total.Milliseconds(), "err", err)
+	c.g.opt.Logger.Info("request done", "request", c.id, "engine_request", c.unique, "key", c.client.name(), "api", c.rec.API, "worker", c.rec.Worker, "why", c.rec.Decision.Why(),
+		"prompt", len(c.prompt), "cached", u.Cached, "output", u.Output, "finish", c.rec.Finish, "ms", c.rec.Total.Milliseconds(), "err", err)
 	if c.g.opt.OnDone != nil {
 		c.g.opt.OnDone(c.rec)
 	}

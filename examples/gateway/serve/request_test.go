@@ -44,7 +44,7 @@ func (l *lateReader) RoundTrip(r *http.Request) (*http.Response, error) {
 	require.NoError(l.t, err)
 	if l.failed == nil {
 		l.failed = r
-		return &http.Response{StatusCode: http.StatusInternalServerError, Body: http.NoBody, Request: r}, nil
+		return &http.Response{StatusCode: http.StatusTooManyRequests, Body: http.NoBody, Request: r}, nil
 	}
 	_, err = l.failed.Body.Read(make([]byte, 1))
 	require.Error(l.t, err, "the memory now holds the body of another attempt")
@@ -63,17 +63,17 @@ func TestEngineBodyMemory(t *testing.T) {
 	late := &lateReader{t: t}
 	g, err := serve.New(&serve.Options{
 		Model: "m", Prompts: hermesModel(), Engines: []serve.Engine{{Name: "a", URL: "http://a.invalid"}, {Name: "b", URL: "http://b.invalid"}},
+		Transport: late,
 	})
 	require.NoError(t, err)
 	defer g.Close()
-	g.SetEngines(late)
 	ask := func(n int) {
 		body := fmt.Sprintf(`{"model":"m","max_tokens":%d,"messages":[{"role":"user","content":"%s"}]}`, 100+n, strings.Repeat("again ", 50))
 		w := httptest.NewRecorder()
 		g.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(body)))
 		require.Equal(t, http.StatusOK, w.Code, w.Body.String())
 	}
-	const n = 8
+	const n = 5
 	for i := range n { // nothing is closed: all bodies differ in memory
 		ask(i)
 	}

@@ -37,10 +37,11 @@ func (g *Gateway) routes() *http.ServeMux {
 	}
 	post(wire.Messages, "/v1/messages/count_tokens", g.count(wire.Messages, messages.AppendTokenCount))
 	post(wire.Responses, "/v1/responses/input_tokens", g.count(wire.Responses, responses.AppendTokenCount))
-	m.HandleFunc("GET /v1/models", g.listModels)
-	m.HandleFunc("GET /v1/models/{$}", g.listModels)
-	m.HandleFunc("GET /v1/models/{id...}", g.oneModel)
+	m.HandleFunc("GET /v1/models", g.known(g.listModels))
+	m.HandleFunc("GET /v1/models/{$}", g.known(g.listModels))
+	m.HandleFunc("GET /v1/models/{id...}", g.known(g.oneModel))
 	m.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
+	m.HandleFunc("GET /ready", g.readiness)
 	m.HandleFunc("GET /{$}", func(http.ResponseWriter, *http.Request) {}) // some clients probe with HEAD /
 	m.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		g.refuse(w, r, apiOf(r), &apierr.Error{Why: event.NotFound, Code: "unknown_url", Message: "Invalid URL (" + r.Method + " " + r.URL.Path + ")"})
@@ -59,12 +60,39 @@ func apiOf(r *http.Request) *wire.API {
 // count returns a handler that returns the number of prompt tokens of a request, rendered exactly as it would be sent.
 func (g *Gateway) count(a *wire.API, encode func(dst []byte, n int64) []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		c := &call{g: g, api: a, id: g.requestID(w, r, a)}
+		c := g.newCall(w, r, a)
+		if err := c.admit(r); err != nil {
+			g.refuse(w, r, a, err)
+			return
+		}
+		defer c.release()
 		if err := c.read(w, r); err != nil {
 			g.refuse(w, r, a, err)
 			return
 		}
 		writeBody(w, encode(nil, int64(len(c.prompt))))
+	}
+}
+
+// known returns a handler for requests whose key is known.
+func (g *Gateway) known(handle http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if _, err := g.identify(r); err != nil {
+			g.refuse(w, r, apiOf(r), err)
+			return
+		}
+		handle(w, r)
+	}
+}
+
+// readiness reports whether requests have a chance: the gateway is not draining, and an engine is not ejected. /health
+// only reports that the process is alive.
+func (g *Gateway) readiness(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case g.draining():
+		http.Error(w, "draining", http.StatusServiceUnavailable)
+	case !g.fleet.ready():
+		http.Error(w, "no healthy engine", http.StatusServiceUnavailable)
 	}
 }
 

@@ -10,12 +10,15 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weft-go/weft/kvhash/index"
+	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/catalog"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/intent"
@@ -53,8 +56,15 @@ type Options struct {
 	// dropped. nil means a Signer with a random key: after a restart, earlier reasoning is still accepted, but no
 	// longer verified.
 	Signer *replay.Signer
-	// Tenant returns the authenticated tenant of a request, or "". nil means always "".
+	// Keys are the API keys. If there are any, requests without one of them are refused. Anonymous permits requests
+	// without a key, which have no tenant; a wrong key is still refused.
+	Keys      []Key
+	Anonymous bool
+	// Tenant returns the authenticated tenant of a request without a Key, or "". nil means always "".
 	Tenant func(*http.Request) string
+	// Shared lists the tenants that share cached prefixes with each other and with requests without a tenant. Every
+	// other tenant is isolated: neither response times nor counts of cached tokens reveal its prompts.
+	Shared map[string]bool
 	// Policy limits the hints of tenants that Policies does not contain. The zero Policy grants no priority over other
 	// requests.
 	Policy   intent.Policy
@@ -79,15 +89,34 @@ type Options struct {
 
 	KeepAlive     time.Duration // silence before a stream sends a keep-alive; 0 means 10 s
 	BodyTimeout   time.Duration // time in which the body of a request must arrive; 0 means 1 min
+	WriteTimeout  time.Duration // time in which a client must accept a write of up to 256 KiB; 0 means 30 s
 	EngineSilence time.Duration // silence after which a request to an engine fails; 0 means 10 min
-	Logger        *slog.Logger  // nil means no logs
+
+	MaxRequests  int           // requests at the same time, waiting ones included; 0 means 2048. More get status 503
+	MaxQueue     int           // requests that wait for an engine; 0 means 512. More get status 503
+	QueueTimeout time.Duration // time for which a request waits for an engine; 0 means 30 s
+	MaxMemory    int64         // bytes for the bodies and output of all requests, an estimate; 0 means 1 GiB. Beyond it, requests get status 503
+	// Retries is the maximum number of further engines that get a request whose engine failed before the client had
+	// output; 0 means 1, and a negative value none. All requests together have a budget of one retry for ten requests.
+	Retries int
+	// HealthInterval is the time between probes of the engines' /health; 0 means 5 s. If negative, there are no probes,
+	// and engines that were ejected stay so.
+	HealthInterval time.Duration
+	// Hosts and Origins limit what browsers may do with the gateway. A request to a loopback address must name a loopback
+	// host or one of Hosts, and a request of a web page must come from the gateway's own origin or one of Origins, each
+	// of the form https://host.
+	Hosts, Origins []string
+
+	Transport http.RoundTripper // connects to engines; nil means a transport like http.DefaultTransport
+	Logger    *slog.Logger      // nil means no logs
 }
 
 // Engine specifies a server behind the gateway.
 type Engine struct {
-	Name   string // unique; "" means the URL
-	URL    string // base address, without /v1
-	APIKey string // sent as a bearer token; "" means no token
+	Name        string // unique; "" means the URL
+	URL         string // base address, without /v1
+	APIKey      string // sent as a bearer token; "" means no token
+	MaxRequests int    // requests at the same time; 0 means 256. More wait in the gateway
 	// PrefillPerSecond is the prefill speed that the router assumes, in prompt tokens per second. 0 means that the router begins with
 	// 70,000 and learns the rates of all engines.
 	PrefillPerSecond float64
@@ -166,10 +195,20 @@ type Gateway struct {
 	bodies   bodies // of requests to engines
 	idPrefix string // prefix of request ids; distinguishes gateways
 
-	mu   sync.Mutex
-	ids  uint64
-	done bool
-	busy sync.WaitGroup // running requests; Add under mu, not after done
+	clients []*client // of Options.Keys
+	origins *http.CrossOriginProtection
+	longest int // bytes of the longest token
+	memory  budget
+	work    slots        // for decoding, rendering and encoding
+	running atomic.Int64 // admitted requests
+
+	mu      sync.Mutex
+	ids     uint64
+	drain   bool
+	done    bool
+	serving int            // running handlers
+	quiet   chan struct{}  // closed when draining and serving is 0
+	busy    sync.WaitGroup // running handlers and the watch of the engines; Add under mu, not after done
 }
 
 var errClosed = errors.New("serve: gateway closed")
@@ -184,7 +223,14 @@ func New(o *Options) (*Gateway, error) {
 	opt.MaxBody = cmp.Or(opt.MaxBody, 64<<20)
 	opt.KeepAlive = cmp.Or(opt.KeepAlive, 10*time.Second)
 	opt.BodyTimeout = cmp.Or(opt.BodyTimeout, time.Minute)
+	opt.WriteTimeout = cmp.Or(opt.WriteTimeout, 30*time.Second)
 	opt.EngineSilence = cmp.Or(opt.EngineSilence, 10*time.Minute)
+	opt.MaxRequests = cmp.Or(opt.MaxRequests, 2048)
+	opt.MaxQueue = cmp.Or(opt.MaxQueue, 512)
+	opt.QueueTimeout = cmp.Or(opt.QueueTimeout, 30*time.Second)
+	opt.MaxMemory = cmp.Or(opt.MaxMemory, 1<<30)
+	opt.Retries = max(0, cmp.Or(opt.Retries, 1))
+	opt.HealthInterval = cmp.Or(opt.HealthInterval, 5*time.Second)
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -197,10 +243,18 @@ func New(o *Options) (*Gateway, error) {
 		return nil, errors.New("serve: no engine")
 	case opt.MaxModelLen < 0 || opt.MaxChoices < 0 || opt.BlockSize < 0 || opt.MaxBody < 0 || opt.MemoBytes < 0:
 		return nil, errors.New("serve: MaxModelLen, MaxChoices, BlockSize, MaxBody and MemoBytes must not be negative")
-	case opt.KeepAlive < 0 || opt.BodyTimeout < 0 || opt.EngineSilence < 0:
-		return nil, errors.New("serve: KeepAlive, BodyTimeout and EngineSilence must not be negative")
+	case opt.KeepAlive < 0 || opt.BodyTimeout < 0 || opt.WriteTimeout < 0 || opt.EngineSilence < 0 || opt.QueueTimeout < 0:
+		return nil, errors.New("serve: KeepAlive, BodyTimeout, WriteTimeout, EngineSilence and QueueTimeout must not be negative")
+	case opt.MaxRequests < 0 || opt.MaxQueue < 0 || opt.MaxMemory < 0:
+		return nil, errors.New("serve: MaxRequests, MaxQueue and MaxMemory must not be negative")
 	}
 	var err error
+	if g.clients, err = newClients(opt.Keys); err != nil {
+		return nil, fmt.Errorf("serve: %w", err)
+	}
+	if g.origins, err = newOrigins(opt.Origins); err != nil {
+		return nil, fmt.Errorf("serve: %w", err)
+	}
 	if g.models, err = newCatalog(opt); err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
@@ -222,17 +276,60 @@ func New(o *Options) (*Gateway, error) {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
 	g.idPrefix = strconv.FormatInt(time.Now().UnixNano(), 36)
+	g.longest = longestToken(opt.Prompts.Tokenizer())
+	g.memory.free.Store(opt.MaxMemory)
+	g.work = make(slots, runtime.GOMAXPROCS(0))
+	g.quiet = make(chan struct{})
 	g.ctx, g.cancel = context.WithCancelCause(context.Background())
 	g.mux = g.routes()
+	if opt.HealthInterval > 0 {
+		g.busy.Go(func() { g.fleet.watch(g.ctx, opt.HealthInterval) })
+	}
 	return g, nil
 }
 
-// Close ends all requests with an error, waits for them to return and closes the connections to the engines. Later
-// requests get status 503.
+// Drain refuses new requests with status 503 in the form of their API, makes /ready fail, and waits until the running
+// requests have ended or ctx ends. It returns the cause of ctx if requests are still running. Call Close afterwards.
+func (g *Gateway) Drain(ctx context.Context) error {
+	g.mu.Lock()
+	if !g.drain {
+		g.drain = true
+		g.settle()
+	}
+	g.mu.Unlock()
+	select {
+	case <-g.quiet:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// settle ends Drain if no request is running. g.mu must be held.
+func (g *Gateway) settle() {
+	if g.drain && g.serving == 0 {
+		select {
+		case <-g.quiet:
+		default:
+			close(g.quiet)
+		}
+	}
+}
+
+// draining reports whether Drain was called.
+func (g *Gateway) draining() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.drain
+}
+
+// Close ends all requests with an error, waits for them to return and closes the connections to the engines. A client
+// that does not read its response delays it by at most two seconds. Later requests get status 503.
 func (g *Gateway) Close() {
 	g.mu.Lock()
 	first := !g.done
-	g.done = true
+	g.drain, g.done = true, true
+	g.settle()
 	g.mu.Unlock()
 	g.cancel(errClosed)
 	g.busy.Wait()
@@ -241,30 +338,61 @@ func (g *Gateway) Close() {
 	}
 }
 
-// ServeHTTP serves one request.
-func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// begin counts a running handler and returns a function that ends it, or false if the gateway is closed. Requests that
+// are refused because it drains are not counted.
+func (g *Gateway) begin() (end func(), refuse, ok bool) {
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	if g.done {
-		g.mu.Unlock()
-		http.Error(w, "gateway closed", http.StatusServiceUnavailable)
-		return
+		return nil, true, false
 	}
 	g.busy.Add(1)
-	g.mu.Unlock()
-	defer g.busy.Done()
+	if g.drain {
+		return g.busy.Done, true, true
+	}
+	g.serving++
+	return func() {
+		g.mu.Lock()
+		g.serving--
+		g.settle()
+		g.mu.Unlock()
+		g.busy.Done()
+	}, false, true
+}
 
+// ServeHTTP serves one request.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	t := newTimedWriter(w, g.opt.WriteTimeout)
+	defer t.end()
+	end, late, open := g.begin()
+	if open {
+		defer end()
+	}
 	// The deadline holds until readBody lifts it. It is needed even if the handler does not read the body, because
 	// net/http may read the rest of a body before it sends the response.
-	http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.opt.BodyTimeout)) // an error means that the server does not support deadlines
+	t.rc.SetReadDeadline(time.Now().Add(g.opt.BodyTimeout)) // an error means that the server does not support deadlines
+	if late && !isProbe(r) {
+		t.Header().Set("Connection", "close")
+		g.refuse(t, r, apiOf(r), &apierr.Error{Why: event.Overloaded, Message: "Service unavailable: the server is shutting down."})
+		return
+	}
+	if err := g.guard(t.Header(), r); err != nil {
+		t.Header().Set("Connection", "close")
+		g.refuse(t, r, apiOf(r), err)
+		return
+	}
 
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
-	defer context.AfterFunc(g.ctx, func() { cancel(errClosed) })()
-	g.mux.ServeHTTP(w, r.WithContext(ctx))
+	defer context.AfterFunc(g.ctx, func() {
+		cancel(errClosed)
+		t.expire()
+	})()
+	g.mux.ServeHTTP(t, r.WithContext(ctx))
 }
 
 // requestID returns the client's request id if it is printable ASCII of at most 128 bytes, or a new one, and sets the
-// response header.
+// response header. Engines get another one: clients choose ids, and engines of several clients need unique ones.
 func (g *Gateway) requestID(w http.ResponseWriter, r *http.Request, a *wire.API) string {
 	id := r.Header.Get("X-Request-Id")
 	if id == "" || len(id) > 128 || strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) {

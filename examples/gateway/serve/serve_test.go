@@ -424,7 +424,7 @@ func TestFailover(t *testing.T) {
 		}
 		return vllm.Reply{Text: "hello"}
 	}, func(o *serve.Options) {
-		o.Engines = append([]serve.Engine{{Name: "dead", URL: dead.URL}}, o.Engines...)
+		o.Engines, o.Retries = append([]serve.Engine{{Name: "dead", URL: dead.URL}}, o.Engines...), 2
 	})
 	_, _, body := send(t, r.url+"/v1/messages", apiCases[2].body("hi", true))
 	require.Equal(t, "hello", apiCases[2].gather(t, body).Text)
@@ -779,7 +779,7 @@ func TestBadOptions(t *testing.T) {
 	g.Close()
 	g.Close()
 	w := httptest.NewRecorder()
-	g.ServeHTTP(w, httptest.NewRequest("GET", "/health", nil))
+	g.ServeHTTP(w, httptest.NewRequest("GET", "/v1/models", nil))
 	require.Equal(t, 503, w.Code)
 }
 

@@ -78,12 +78,12 @@ func TestWarmTurnMemory(t *testing.T) {
 		allocs float64
 		kb     float64
 	}{
-		{"chatml", nil, "hermes", 20, 1091, 652},
+		{"chatml", nil, "hermes", 20, 1108, 652},
 		{"chatml", nil, "hermes", 80, 2768, 1554},
-		{"jinja", jinja, "hermes", 20, 530, 603},
-		{"jinja", jinja, "hermes", 80, 531, 1319},
-		{"harmony", lookup("harmony", variables{"sampled_calls": true}), "harmony", 80, 718, 1243},
-		{"deepseek", lookup("deepseek_v3_2", nil), "deepseek_v3_2", 80, 1117, 1339},
+		{"jinja", jinja, "hermes", 20, 546, 603},
+		{"jinja", jinja, "hermes", 80, 547, 1319},
+		{"harmony", lookup("harmony", variables{"sampled_calls": true}), "harmony", 80, 735, 1243},
+		{"deepseek", lookup("deepseek_v3_2", nil), "deepseek_v3_2", 80, 1132, 1339},
 	} {
 		if testing.Short() && tt.turns > 20 {
 			continue
@@ -106,6 +106,7 @@ func warmTurn(t *testing.T, model *prompt.Model, turns int) (allocs, kb float64)
 	var last serve.Record
 	opt := &serve.Options{
 		Model: "m", Prompts: model, MaxModelLen: 1 << 20, StripPreamble: true, Signer: signer, OnDone: func(r serve.Record) { last = r },
+		Transport: instantEngine{},
 	}
 	for i := range 4 {
 		opt.Engines = append(opt.Engines, serve.Engine{URL: fmt.Sprintf("http://e%d.invalid", i)})
@@ -113,8 +114,6 @@ func warmTurn(t *testing.T, model *prompt.Model, turns int) (allocs, kb float64)
 	g, err := serve.New(opt)
 	require.NoError(t, err)
 	defer g.Close()
-	g.SetEngines(instantEngine{})
-
 	a := newAgent(signer.With("\x00"))
 	for range turns {
 		a.turn()

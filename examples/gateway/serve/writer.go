@@ -12,9 +12,6 @@ import (
 	"github.com/weft-go/weft/protocols/sse"
 )
 
-// writeTimeout is the time in which a client must accept a write; after it, the client is treated as disconnected.
-const writeTimeout = time.Minute
-
 // errClientGone reports that writing to the client failed.
 var errClientGone = errors.New("serve: client disconnected")
 
@@ -57,7 +54,6 @@ func (s *streamWriter) write(frames []byte) error {
 
 // send writes frames in one write and flushes them. s.mu must be held.
 func (s *streamWriter) send(frames []byte) error {
-	s.rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // a server without deadlines has no such limit
 	if !s.started {
 		s.started = true
 		h := s.w.Header()
@@ -80,6 +76,15 @@ func (s *streamWriter) send(frames []byte) error {
 	return s.err
 }
 
+// reopen replaces the opening frames if they have not been sent. A stream that has begun keeps those that it has.
+func (s *streamWriter) reopen(opening []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.started {
+		s.opening = opening
+	}
+}
+
 func (s *streamWriter) keepAlive() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,4 +104,79 @@ func (s *streamWriter) close(last []byte) (started bool) {
 	s.closed = true
 	s.timer.Stop()
 	return s.started
+}
+
+const (
+	// closeTimeout is the time in which a client must accept the end of its response after Close.
+	closeTimeout = 2 * time.Second
+	// writePiece is the number of bytes that a client must accept within Options.WriteTimeout.
+	writePiece = 256 << 10
+)
+
+// A timedWriter sets a deadline for each write of a response, after which the client is treated as disconnected. It is
+// safe for concurrent use by multiple goroutines, except that writes must not overlap.
+type timedWriter struct {
+	http.ResponseWriter
+	rc      *http.ResponseController
+	timeout time.Duration
+
+	mu    sync.Mutex
+	until time.Time // if not zero, the end of all writes, because the gateway closes
+	done  bool      // the handler has returned
+}
+
+func newTimedWriter(w http.ResponseWriter, timeout time.Duration) *timedWriter {
+	t := &timedWriter{ResponseWriter: w, rc: http.NewResponseController(w), timeout: timeout}
+	t.extend()
+	return t
+}
+
+// extend sets the deadline of the next write. A server without deadlines has no such limit.
+func (t *timedWriter) extend() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.until.IsZero() {
+		t.rc.SetWriteDeadline(time.Now().Add(t.timeout))
+	}
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (t *timedWriter) WriteHeader(status int) {
+	t.extend()
+	t.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (t *timedWriter) Write(b []byte) (int, error) {
+	done := 0
+	for {
+		t.extend()
+		piece := b[done:min(done+writePiece, len(b))]
+		n, err := t.ResponseWriter.Write(piece)
+		if done += n; err != nil || done == len(b) {
+			return done, err
+		}
+	}
+}
+
+// Unwrap returns the underlying writer for http.ResponseController.
+func (t *timedWriter) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+
+// expire ends reads at once, and all writes after closeTimeout.
+func (t *timedWriter) expire() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.done && t.until.IsZero() {
+		now := time.Now()
+		t.until = now.Add(closeTimeout)
+		t.rc.SetReadDeadline(now)
+		t.rc.SetWriteDeadline(t.until)
+	}
+}
+
+// end ends the use of the connection.
+func (t *timedWriter) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.done = true
 }

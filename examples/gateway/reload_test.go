@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A logSink hands on log lines.
+type logSink struct {
+	mu    sync.Mutex
+	text  bytes.Buffer
+	lines chan string
+}
+
+func (s *logSink) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case s.lines <- string(b):
+	default:
+	}
+	return s.text.Write(b)
+}
+
+// await returns the next line that contains text.
+func (s *logSink) await(t *testing.T, text string) string {
+	t.Helper()
+	for {
+		select {
+		case line := <-s.lines:
+			if strings.Contains(line, text) {
+				return line
+			}
+		case <-t.Context().Done():
+			t.Fatalf("no %q in the log: %s", text, s.text.String())
+		}
+	}
+}
+
+// TestReload checks that SIGHUP applies the configuration without losing a stream, that a bad one changes nothing, and
+// that the end waits for running requests of all configurations.
+func TestReload(t *testing.T) {
+	next := make(chan string)
+	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/health" {
+			return
+		}
+		w.(http.Flusher).Flush()
+		for text := range next {
+			fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"text\":%q,\"finish_reason\":null}]}\n\n", text)
+			w.(http.Flusher).Flush()
+			if text == "end" {
+				fmt.Fprint(w, "data: {\"choices\":[{\"index\":0,\"text\":\"\",\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+				return
+			}
+		}
+	}))
+	defer engine.Close()
+	file := filepath.Join(t.TempDir(), "gateway.yaml")
+	configure := func(keys string) {
+		t.Helper()
+		require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "model: m\nlisten: 127.0.0.1:0\nkeep_alive: 0.01\nengines: [{kind: vllm, url: %q}]\n%s", engine.URL, keys), 0o600))
+	}
+	configure("tenants: [{name: a, keys: [one]}]\n")
+
+	sink := &logSink{lines: make(chan string, 1000)}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	addr, ended := make(chan string, 1), make(chan error, 1)
+	go func() {
+		ended <- run(ctx, []string{"-config", file}, io.Discard, slog.New(slog.NewTextHandler(sink, nil)), func(a string) { addr <- a })
+	}()
+	url := "http://" + <-addr
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	post := func(key string) *http.Response {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/chat/completions", strings.NewReader(`{"model":"m","stream":true,"messages":[{"role":"user","content":"x"}]}`))
+		require.NoError(t, err)
+		req.Header.Set("Authorization", "Bearer "+key)
+		resp, err := client.Do(req)
+		require.NoError(t, err)
+		return resp
+	}
+	hangUp := func() {
+		t.Helper()
+		self, err := os.FindProcess(os.Getpid())
+		require.NoError(t, err)
+		require.NoError(t, self.Signal(syscall.SIGHUP))
+	}
+	begun := func(key, text string) *http.Response {
+		t.Helper()
+		got := make(chan *http.Response)
+		go func() { got <- post(key) }()
+		next <- text
+		return <-got
+	}
+	old := begun("one", "before")
+	defer old.Body.Close()
+
+	configure("tenants: [{name: a, keys: [two]}]\n")
+	hangUp()
+	sink.await(t, "configuration reloaded")
+	refused := post("one")
+	refused.Body.Close()
+	require.Equal(t, 401, refused.StatusCode)
+	now := begun("two", "after")
+	defer now.Body.Close()
+	require.Equal(t, 200, now.StatusCode)
+
+	configure("nonsense: 1\n")
+	hangUp()
+	require.Contains(t, sink.await(t, "configuration not reloaded"), "nonsense")
+
+	cancel() // as SIGTERM does
+	sink.await(t, "gateway draining")
+	select {
+	case err := <-ended:
+		t.Fatal("the gateway ended before its requests: ", err)
+	default:
+	}
+	next <- "end"
+	next <- "end"
+	for _, resp := range []*http.Response{old, now} {
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.Contains(t, string(body), `"end"`)
+		require.Contains(t, string(body), "[DONE]")
+	}
+	require.NoError(t, <-ended)
+	_, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	require.Error(t, err)
+}

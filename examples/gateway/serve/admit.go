@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/weft-go/weft/protocols/apierr"
+	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/wire"
+)
+
+// This file decides which requests are served, and what they may learn and use:
+//
+//	admit           the key, its limits, and the number of requests
+//	measure         the length of the prompt, before it is encoded
+//	cachedEstimate  the estimate that the client gets
+//	judge           the result of an engine, for its health
+
+var errTooMany = errors.New("serve: too many requests")
+
+// newCall returns the state of a request.
+func (g *Gateway) newCall(w http.ResponseWriter, r *http.Request, a *wire.API) *call {
+	c := &call{g: g, api: a, id: g.requestID(w, r, a), unique: g.newID(), begun: time.Now(), memory: share{of: &g.memory}}
+	c.rec = Record{RequestID: c.id, API: a.String()}
+	return c
+}
+
+// admit checks the key of a request, the limits of the key and the number of requests. Unless it returns an error, the
+// caller must call release.
+func (c *call) admit(r *http.Request) error {
+	g := c.g
+	client, err := g.identify(r)
+	if err != nil {
+		return err
+	}
+	if client != nil {
+		c.rec.Tenant = client.Tenant
+	} else if g.opt.Tenant != nil {
+		c.rec.Tenant = g.opt.Tenant(r)
+	}
+	if err := client.begin(c.begun); err != nil {
+		return err
+	}
+	if g.running.Add(1) > int64(g.opt.MaxRequests) {
+		g.running.Add(-1)
+		client.end()
+		return busy(errTooMany)
+	}
+	c.client = client
+	return nil
+}
+
+// release ends what admit began, and returns the memory.
+func (c *call) release() {
+	c.memory.release()
+	c.g.running.Add(-1)
+	c.client.end()
+}
+
+// name returns the name of the key for logs.
+func (c *client) name() string {
+	if c == nil {
+		return ""
+	}
+	return c.Name
+}
+
+// measure returns an error if the prompt is too long to be encoded.
+func (c *call) measure(ctx context.Context) error {
+	m := c.record()
+	err := measure(ctx, c.model.Tokenizer(), c.text.Text, m.ContextWindow)
+	if e, ok := errors.AsType[*apierr.Error](err); ok {
+		e.Param = turnsField(c.api)
+	}
+	return err
+}
+
+// cachedEstimate returns the router's estimate of cached tokens if the client may know it: it then only depends on
+// prompts of its own tenant, or there are no tenants.
+func (c *call) cachedEstimate() int64 {
+	if !c.isolated && (c.g.opt.Tenant != nil || len(c.g.clients) > 0) {
+		return 0
+	}
+	return int64(c.rec.Decision.CachedEstimate)
+}
+
+// judge records for the health of the engine whether it failed. fault is nil if it answered.
+func (c *call) judge(ctx context.Context, fault error) {
+	f, e := c.g.fleet, c.place.engine
+	switch {
+	case fault == nil:
+		if ctx.Err() == nil {
+			f.succeeded(e)
+		}
+	case errors.Is(context.Cause(ctx), errSilent):
+		f.failed(e, errSilent, false)
+	case ctx.Err() != nil: // the client disconnected, or the gateway closes
+	case apierr.Wrap(fault).Why == event.EngineFailed:
+		f.failed(e, fault, errors.Is(fault, errUnreachable))
+	}
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/weft-go/weft/protocols/apierr"
+	"github.com/weft-go/weft/protocols/event"
+)
+
+// This file refuses requests that a web page makes in the browser of a user, and requests whose end is ambiguous.
+
+// newOrigins returns the check of origins.
+func newOrigins(trusted []string) (*http.CrossOriginProtection, error) {
+	p := http.NewCrossOriginProtection()
+	for _, o := range trusted {
+		if err := p.AddTrustedOrigin(o); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// guard returns an error for a request that must not be served. h is the header of the response.
+func (g *Gateway) guard(h http.Header, r *http.Request) error {
+	if c, ok := r.Context().Value(connKey{}).(*framedConn); ok {
+		last, ambiguous := c.state()
+		if ambiguous {
+			return apierr.Invalid("", "The end of your request is ambiguous: it must not have both Content-Length and Transfer-Encoding, or continued header lines.")
+		}
+		if last {
+			h.Set("Connection", "close")
+		}
+	}
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok && local.IP.IsLoopback() {
+		if !isLoopback(r.Host) && !slices.ContainsFunc(g.opt.Hosts, func(h string) bool { return strings.EqualFold(h, hostname(r.Host)) }) {
+			return forbidden(fmt.Sprintf("The host %.100q is not a name of this server, which listens on a loopback address.", r.Host))
+		}
+	}
+	if err := g.origins.Check(r); err != nil {
+		return forbidden(fmt.Sprintf("Requests of web pages of the origin %.100q are not permitted.", r.Header.Get("Origin")))
+	}
+	return nil
+}
+
+func forbidden(message string) error {
+	return &apierr.Error{Why: event.Invalid, Code: "permission_denied", Status: http.StatusForbidden, Message: message}
+}
+
+// hostname returns a host without its port and brackets.
+func hostname(host string) string {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		return h
+	}
+	return strings.Trim(host, "[]")
+}
+
+// isLoopback reports whether a host, with or without a port, is this machine.
+func isLoopback(host string) bool {
+	h := hostname(host)
+	if strings.EqualFold(h, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(h)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// isProbe reports whether a request asks for the state of the gateway.
+func isProbe(r *http.Request) bool {
+	return r.URL.Path == "/health" || r.URL.Path == "/ready"
+}
