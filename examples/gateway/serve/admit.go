@@ -3,7 +3,9 @@
 package serve
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"time"
@@ -16,6 +18,7 @@ import (
 // This file decides which requests are served, and what they may learn and use:
 //
 //	admit           the key, its limits, and the number of requests
+//	measureJSON     the length of schemas and arguments, before they are decoded
 //	measure         the length of the prompt, before it is encoded
 //	cachedEstimate  the estimate that the client gets
 //	judge           the result of an engine, for its health
@@ -69,14 +72,38 @@ func (c *client) name() string {
 	return c.Name
 }
 
-// measure returns an error if the prompt is too long to be encoded.
-func (c *call) measure(ctx context.Context) error {
-	m := c.record()
-	err := measure(ctx, c.model.Tokenizer(), c.text.Text, m.ContextWindow)
+// measure returns an error if text of the prompt is too long to be encoded.
+func (c *call) measure(ctx context.Context, text string) error {
+	err := measure(ctx, c.model.Tokenizer(), text, c.record().ContextWindow)
 	if e, ok := errors.AsType[*apierr.Error](err); ok {
 		e.Param = turnsField(c.api)
 	}
 	return err
+}
+
+// measureJSON returns an error if schemas and arguments are too long for the prompt. Unlike text, they are decoded before
+// a template prints them, which takes up to 100 times their memory. A body that is not longer than a prompt usually is
+// needs no check.
+func (c *call) measureJSON(ctx context.Context, body int) error {
+	if int64(body) <= c.record().ContextWindow*usualToken {
+		return nil
+	}
+	var all bytes.Buffer
+	add := func(raw string) {
+		if json.Compact(&all, []byte(raw)) != nil { // arguments need not be JSON
+			all.WriteString(raw)
+		}
+	}
+	for _, t := range c.req.Tools() {
+		add(string(t.Schema))
+		add(string(t.Format))
+	}
+	for _, t := range c.req.Turns() {
+		for i := range t.Blocks {
+			add(t.Blocks[i].Args)
+		}
+	}
+	return c.measure(ctx, all.String())
 }
 
 // cachedEstimate returns the router's estimate of cached tokens if the client may know it: it then only depends on

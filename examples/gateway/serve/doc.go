@@ -14,7 +14,7 @@
 //
 //	POST /v1/chat/completions   POST /v1/responses                 POST /v1/messages
 //	                            POST /v1/responses/input_tokens    POST /v1/messages/count_tokens
-//	GET  /v1/models             GET  /v1/models/{id}                     GET  /health       HEAD /
+//	GET  /v1/models             GET  /v1/models/{id}               GET  /health  GET /ready  HEAD /
 //
 // GET /v1/models lists the models in the form of OpenAI, Anthropic or Codex, depending on the client; see package
 // catalog. A request may use any listed name, and its response contains the same name.
@@ -25,8 +25,8 @@
 //
 // # Request headers
 //
-//   - X-Request-Id identifies the request in logs, in the response and at the engine. By default the gateway generates
-//     one.
+//   - X-Request-Id identifies the request in logs and in the response. By default the gateway generates one. Engines get
+//     another id, which is unique and in the log.
 //   - X-Weft-Tool-Dispatch: 1 requests tool_call_dispatch and reasoning_dispatch events in a chat stream, if
 //     Options.ToolDispatch and Options.ReasoningDispatch permit them.
 //   - X-Weft-Tool-Call-Parser: NAME selects the parser family for this request.
@@ -49,6 +49,12 @@
 // too long, Codex gets a stream that begins with the error, since it shortens the conversation only then. If the client
 // disconnects, the engine's request is canceled and the router releases its reservation; a client that closed only its
 // sending side gets status 499. A body must arrive within Options.BodyTimeout. Engine requests always contain
-// max_tokens. Tool call ids are unique within a conversation, regardless of the ids that the model generates. Bodies
-// and the memory held per request are bounded.
+// max_tokens. Tool call ids are unique within a conversation, regardless of the ids that the model generates.
+//
+// # Limits
+//
+// Everything that clients and engines can make the gateway do is bounded: bodies, prompts before they are encoded, output
+// by max_tokens, the memory of all requests, requests per key, per engine and waiting, the time of reads and writes, and
+// retries. See Options; limits.go, keys.go, guard.go, health.go and server.go. A request is retried on another engine
+// only while the client has none of its output. Tenants share no cached prefixes unless Options.Shared lists them.
 package serve

@@ -118,6 +118,9 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	if c.model, err = g.families.get(r.Header.Get("X-Weft-Tool-Call-Parser")); err != nil {
 		return &apierr.Error{Why: event.Invalid, Message: err.Error(), Cause: err}
 	}
+	if err := c.measureJSON(ctx, len(body)); err != nil {
+		return err
+	}
 	c.notices = g.notices(r.Header)
 
 	c.layout = c.model.Preamble()
@@ -137,7 +140,7 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	c.rec.Outcomes = c.text.Outcomes
 	// Tenants with different salts share no cache entries, so response times do not reveal the prompts of others.
 	c.text.Namespace = c.route.Intent.Salt
-	if err := c.measure(ctx); err != nil {
+	if err := c.measure(ctx, c.text.Text); err != nil {
 		return err
 	}
 	c.prompt = c.text.IDs()

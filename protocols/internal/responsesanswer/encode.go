@@ -43,8 +43,8 @@ type Options struct {
 	CompletedAt int64
 
 	// Echo is a JSON object, normally the body of the request, whose fields the response object repeats if it has them
-	// (instructions, tools, tool_choice, temperature, …). Fields that are absent or null have the API's defaults. Echo
-	// must be valid JSON; it is not retained.
+	// (instructions, tools, tool_choice, temperature, …). Fields that are absent, null or longer than 64 KiB have the
+	// API's defaults. Echo must be valid JSON; it is not retained.
 	Echo []byte
 
 	Reasoning Reasoning

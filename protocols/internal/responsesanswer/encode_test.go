@@ -642,3 +642,16 @@ func BenchmarkStream(b *testing.B) {
 	}
 	b.SetBytes(int64(len(dst)))
 }
+
+// TestLongEcho checks that a long field of the request is not repeated, since each event with a response would have it.
+func TestLongEcho(t *testing.T) {
+	const most = 64 << 10
+	for n, want := range map[int]bool{most - 2: true, most - 1: false} {
+		text := strings.Repeat("x", n) // in quotes
+		s := responsesanswer.NewEncoder(responsesanswer.Options{Echo: []byte(`{"instructions":"` + text + `","temperature":0.5}`)})
+		out := string(s.Append(nil, event.Event{Kind: event.Start}))
+		require.Equal(t, want, strings.Contains(out, text), n)
+		require.Equal(t, !want, strings.Contains(out, `"instructions":null`), n)
+		require.Contains(t, out, `"temperature":0.5`)
+	}
+}

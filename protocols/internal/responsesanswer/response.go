@@ -44,6 +44,10 @@ var echoFields = [...]struct{ name, value string }{
 	{"user", "null"},
 }
 
+// maxEcho is the maximum length in bytes of a field of the request that the response repeats. A longer one is replaced by
+// its default: a stream repeats the fields three times, and clients know what they sent.
+const maxEcho = 64 << 10
+
 // outEcho holds the encoded fields of echoFields, each preceded by a comma.
 type outEcho struct{ members []byte }
 
@@ -52,7 +56,7 @@ func (o *outEcho) read(request []byte) {
 	jsonw.Members(request, func(key, value []byte) bool {
 		for i := range echoFields {
 			if name := echoFields[i].name; len(key) == len(name)+2 && string(key[1:len(key)-1]) == name {
-				if string(value) != "null" && json.Valid(value) {
+				if len(value) <= maxEcho && string(value) != "null" && json.Valid(value) {
 					given[i] = value
 				}
 				break
