@@ -205,8 +205,8 @@ func (s *stack) stop() {
 func (s *stack) cost(ctx context.Context, id string) (vllm.Report, serve.Record, error) {
 	for {
 		s.mu.Lock()
-		rep, ok := s.reports[id]
-		rec, ok2 := s.records[id]
+		rec, ok := s.records[id]
+		rep, ok2 := s.reports[rec.EngineRequestID]
 		s.mu.Unlock()
 		if ok && ok2 {
 			return rep, rec, nil

@@ -119,7 +119,7 @@ func TestHintsReachEngine(t *testing.T) {
 				require.Empty(t, rec.Faults)
 				require.Equal(t, intent.UserMessage, rec.Intent.Trigger)
 				require.NotEqual(t, rec.RequestID, last().header.Get("X-Request-Id"))
-				require.NotEmpty(t, last().header.Get("X-Request-Id"))
+				require.Equal(t, rec.EngineRequestID, last().header.Get("X-Request-Id"))
 			}
 		})
 	}

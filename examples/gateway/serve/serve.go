@@ -149,13 +149,14 @@ type Reasoning struct {
 
 // Record describes a completed request.
 type Record struct {
-	RequestID string
-	API       string          // chat, responses, messages
-	Worker    string          // name of the engine
-	Decision  router.Decision // reason for that engine, with the scores of each engine
-	Usage     event.Tokens
-	Finish    string // finish reason of the first choice, or the class of the error
-	Stripped  int    // bytes of volatile preamble that were removed
+	RequestID       string          // the client's, if it sent one
+	EngineRequestID string          // X-Request-Id at the engine
+	API             string          // chat, responses, messages
+	Worker          string          // name of the engine
+	Decision        router.Decision // reason for that engine, with the scores of each engine
+	Usage           event.Tokens
+	Finish          string // finish reason of the first choice, or the class of the error
+	Stripped        int    // bytes of volatile preamble that were removed
 
 	Tenant  string              // result of Options.Tenant
 	Intent  intent.Intent       // hints that were granted
