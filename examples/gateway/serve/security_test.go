@@ -236,7 +236,7 @@ func TestPoison(t *testing.T) {
 	require.LessOrEqual(t, s.count(""), n+10+(n+20)/10)
 }
 
-// TestBrokenEngine has an engine that answers 200 and then breaks. No request fails because of it while the client has
+// TestBrokenEngine has an engine that returns status 200 and then breaks. No request fails because of it while the client has
 // no output, and it is ejected.
 func TestBrokenEngine(t *testing.T) {
 	for name, broken := range map[string]string{

@@ -53,7 +53,7 @@ func (l *pipeListener) dial() net.Conn {
 	return ours
 }
 
-// served runs test with a server in a bubble whose engine answers s.
+// served runs test with a server in a bubble whose transport to the engine is s.
 func served(t *testing.T, s *stub, change func(*serve.Options), test func(t *testing.T, server *serve.Server, l *pipeListener)) {
 	synctest.Test(t, func(t *testing.T) {
 		server, l := serve.NewServer(stubbed(t, 1, s, change)), newPipeListener()

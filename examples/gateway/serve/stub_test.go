@@ -77,7 +77,7 @@ func streamed(write func(w *io.PipeWriter)) *http.Response {
 	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: r}
 }
 
-// stubbed returns a gateway with n engines e0, e1, … that s answers.
+// stubbed returns a gateway with n engines e0, e1, … whose transport is s.
 func stubbed(t testing.TB, n int, s *stub, change func(*serve.Options)) *serve.Gateway {
 	t.Helper()
 	o := serve.Options{Model: "m", Prompts: hermesModel(), Transport: s}
