@@ -4,9 +4,12 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/weft-go/weft/examples/gateway/serve"
 	"github.com/weft-go/weft/kvhash/index"
@@ -55,10 +58,36 @@ func (e *engineConfig) follow(to *serve.Engine, log *slog.Logger) error {
 	to.Copies = format == kvevent.VLLM
 	to.Events = func(s *index.Stream) (cancel func(), err error) {
 		sub, err := zmq.Subscribe(e.Events, s, options...)
-		if err != nil {
+		switch {
+		case errors.Is(err, syscall.EADDRINUSE): // for example by the gateway that this one replaces, until its requests end
+			log.Warn("no events yet from the engine", "engine", to.Name, "err", err)
+			return subscribeLater(e.Events, s, options), nil
+		case err != nil:
 			return nil, err
 		}
 		return func() { sub.Close() }, nil
 	}
 	return nil
+}
+
+// subscribeLater subscribes to an address to listen on as soon as it is no longer in use.
+func subscribeLater(addr string, s *index.Stream, options []zmq.Option) (cancel func()) {
+	s.Suspect(addr + " is in use")
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-time.After(500 * time.Millisecond):
+			case <-stop:
+				return
+			}
+			if sub, err := zmq.Subscribe(addr, s, options...); err == nil {
+				<-stop
+				sub.Close()
+				return
+			}
+		}
+	}()
+	return func() { close(stop); <-done }
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,6 +59,31 @@ func TestFollow(t *testing.T) {
 	defer cancel()
 	hashes := kvhash.Scheme{}.AppendBlocks(nil, []uint32{1, 2, 3, 4, 5}, 4, nil)
 	require.Eventually(t, func() bool { _, m := x.Best(hashes); return m.Depth == 1 && m.State == index.Exact }, 5*time.Second, time.Millisecond)
+}
+
+// An address that is in use, as by a gateway that is being replaced, is taken over when it is free.
+func TestFollowTakesOver(t *testing.T) {
+	before, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	e := engineConfig{Kind: "vllm", Events: "@tcp://" + before.Addr().String()}
+	var to serve.Engine
+	require.NoError(t, e.follow(&to, slog.New(slog.DiscardHandler)))
+	x := index.New(4, nil)
+	id := x.AddWorker(index.Key{Instance: "e"})
+	cancel, err := to.Events(x.NewStream(id, nil))
+	require.NoError(t, err)
+	w, _ := x.Worker(id)
+	require.Contains(t, w.Why, "is in use")
+	before.Close()
+	require.Eventually(t, func() bool { w, _ = x.Worker(id); return strings.Contains(w.Why, "no engine has connected") }, 10*time.Second, 10*time.Millisecond)
+	cancel()
+
+	again, err := net.Listen("tcp", before.Addr().String())
+	require.NoError(t, err)
+	defer again.Close()
+	cancel, err = to.Events(x.NewStream(id, nil))
+	require.NoError(t, err)
+	cancel() // while it waits
 }
 
 // publish is the PUB socket of an engine: it sends one batch that stores the block of the tokens 1 to 4.

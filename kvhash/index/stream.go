@@ -46,7 +46,7 @@ type StreamOptions struct {
 
 // Stream updates one worker of an index with the batches that the worker's engine publishes. It drops duplicates, holds
 // batches that arrive early, detects gaps and restarts of the engine, and reports what to fetch ([Stream.Need]). It
-// does no I/O: the caller reads the engine's sockets. While batches are missing, lookups report the worker as
+// does no I/O: the caller reads the engine's sockets, or package zmq of module router/zmq does. While batches are missing, lookups report the worker as
 // [Degraded].
 //
 //	Seq == next:               applied
