@@ -48,6 +48,14 @@ func (x *Index) add(id WorkerID, ev *kvevent.Event) Result {
 }
 
 func (x *Index) applyEvent(id WorkerID, w *worker, ev *kvevent.Event) Result {
+	if w.pages != nil || x.isPage(w, ev) {
+		return x.gather(id, w, ev)
+	}
+	return x.applyBlocks(id, w, ev)
+}
+
+// applyBlocks applies an event about blocks of the index's size or larger ones.
+func (x *Index) applyBlocks(id WorkerID, w *worker, ev *kvevent.Event) Result {
 	if x.journal != nil {
 		return x.applyNoted(id, w, ev)
 	}

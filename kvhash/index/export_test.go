@@ -362,3 +362,11 @@ func (o *orphans) check() error {
 	}
 	return nil
 }
+
+// Pages returns the number of pages that are remembered for a worker.
+func (x *Index) Pages(id WorkerID) int {
+	if w := x.worker(id); w != nil && w.pages != nil {
+		return len(w.pages.byHash)
+	}
+	return 0
+}

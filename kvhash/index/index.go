@@ -193,12 +193,13 @@ type worker struct {
 	held       int      // blocks resident or predicted
 	expects    *expects // nil if none
 	orphans    orphans
-	received   bool  // an event has been applied
-	unknown    bool  // blocks were stored whose position remained unknown
-	refused    bool  // blocks of another size were stored
-	full       bool  // blocks were refused because the index was full
-	hasState   bool  // state has been set by a stream
-	state      State // valid if told
+	pages      *pages // nil unless the engine's blocks are smaller
+	received   bool   // an event has been applied
+	unknown    bool   // blocks were stored whose position remained unknown
+	refused    bool   // blocks of another size were stored
+	full       bool   // blocks were refused because the index was full
+	hasState   bool   // state has been set by a stream
+	state      State  // valid if told
 	why        string
 
 	stream   *Stream     // the last one made, or nil

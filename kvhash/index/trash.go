@@ -62,6 +62,7 @@ func (x *Index) clear(id WorkerID, w *worker) {
 // forget makes a worker that holds nothing as if it were new.
 func (x *Index) forget(w *worker) {
 	w.held = 0
+	w.pages = nil
 	w.recentSlot = 0
 	w.names = names{mixer: w.names.mixer}
 	w.more, w.extra, w.expects = nil, nil, nil
