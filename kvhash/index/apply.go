@@ -48,6 +48,7 @@ func (x *Index) add(id WorkerID, ev *kvevent.Event) Result {
 }
 
 func (x *Index) applyEvent(id WorkerID, w *worker, ev *kvevent.Event) Result {
+	w.touch()
 	if w.pages != nil || x.isPage(w, ev) {
 		return x.gather(id, w, ev)
 	}
