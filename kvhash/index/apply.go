@@ -4,6 +4,7 @@ package index
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/weft-go/weft/kvhash"
@@ -154,6 +155,9 @@ func (x *Index) store(w, source *worker, ev *kvevent.Event) (res Result) {
 	}
 	w.adopt(source)
 	w.received = true
+	if more := n*int(ratio) + w.orphans.blocks; len(x.trash) > 0 && more > x.opt.MaxBlocks-x.tree.slots.live {
+		x.sweep(math.MaxInt) // what cleared workers held must not make the index full
+	}
 	r := blocks{plane: w.plane(ev.Tier)}
 	switch {
 	case len(ev.SequenceHashes) > 0:

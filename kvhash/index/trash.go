@@ -75,6 +75,9 @@ func (x *Index) forget(w *worker) {
 // relocate makes lookups report a worker by its lane instead of by its old one, which has the worker's blocks, if any.
 func (x *Index) relocate(id WorkerID, w *worker, old lane) {
 	s, _ := w.currentState()
+	if p := w.status.Load(); p != nil {
+		s = p.state // publish replaces it if it changes
+	}
 	x.states.at(uint32(w.lane)).Store(laneState(id, s))
 	x.enroll(func(r *roster) {
 		shown := r.live[old>>6]>>(old&63)&1 != 0
