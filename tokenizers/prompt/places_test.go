@@ -178,15 +178,19 @@ func TestBreakpoints(t *testing.T) {
 				got[m.Path] = i
 				require.Equal(t, s.exact(t, p, m.Byte), points[i].Tokens, "%s of %q", m.Path, p.Text[:m.Byte])
 			}
-			left := map[string]bool{}
+			left := map[string]string{}
 			for _, f := range faults {
-				left[f.Where] = true
+				left[f.Where] = f.Why
 			}
 			for _, w := range want {
 				i, ok := got[w.path]
 				first := strings.Index(p.Text, w.end)
 				if !ok {
-					require.True(t, left[w.path], "%s: neither a place nor a fault", w.path)
+					require.NotEmpty(t, left[w.path], "%s: neither a place nor a fault", w.path)
+					if strings.Contains(left[w.path], "after later ones") { // Mistral's tools and system text, before the last user message
+						require.Greater(t, first, strings.Index(p.Text, "Zqu1"), w.path)
+						continue
+					}
 					require.Equal(t, -1, first, "%s is in the prompt", w.path)
 					continue
 				}
