@@ -77,8 +77,8 @@ func withModel(t *testing.T, dir string, reply string) (url string, prompts func
 }
 
 // TestModels sends a conversation with elements that some templates refuse to each available model: system text in the
-// middle, consecutive user turns, calls and results. The prompt must contain the text of all turns, and count_tokens
-// must equal the usage.
+// middle, consecutive user turns, calls and results. The prompt must contain the text of all turns, in their order but for
+// that of the system, which Mistral's first formats print last, and count_tokens must equal the usage.
 func TestModels(t *testing.T) {
 	for _, dir := range modelDirs(t) {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestModels(t *testing.T) {
 				{"role":"assistant","content":[{"type":"text","text":"delta"},{"type":"tool_use","id":"toolu_1","name":"read","input":{"path":"foxtrot"}}]},
 				{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"golf"},{"type":"text","text":"<system-reminder>hotel</system-reminder>"}]},
 				{"role":"user","content":"india"}],"tools":[{"name":"read","input_schema":{"type":"object","properties":{"path":{"type":"string"}}}}]}`
-			words := []string{"alpha", "bravo", "charlie", "delta", "foxtrot", "golf", "hotel", "india"}
+			words := []string{"bravo", "charlie", "delta", "foxtrot", "golf", "hotel", "india"}
 			for path, body := range map[string]string{"/v1/chat/completions": chat, "/v1/messages": messages} {
 				status, _, got := send(t, url+path, body)
 				require.Equal(t, 200, status, "%s: %s", path, got)
@@ -104,6 +104,7 @@ func TestModels(t *testing.T) {
 			for i, p := range prompts() {
 				at := 0
 				low := strings.ToLower(p)
+				require.Contains(t, low, "alpha")
 				for _, w := range words {
 					k := strings.Index(low[at:], w)
 					require.GreaterOrEqual(t, k, 0, "prompt %d lacks %q after byte %d: %q", i, w, at, p)
