@@ -45,13 +45,16 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// BenchmarkPolicies simulates an hour of 8 engines, with another seed each time. Run it with -benchtime 1x or more.
+// BenchmarkPolicies simulates an hour of 8 engines, or 20 seconds with -short, with another seed each time. Run it with -benchtime 1x or more.
 func BenchmarkPolicies(b *testing.B) {
 	for _, w := range []string{"agents", "chat"} {
 		for _, load := range []float64{0.5, 0.75, 0.9} {
 			for _, name := range policy.Names() {
 				b.Run(fmt.Sprintf("work=%s/load=%.2f/policy=%s", w, load, name), func(b *testing.B) {
 					o := Options{Workload: w, Load: load}
+					if testing.Short() { // does it run at all?
+						o.Duration = 20 * time.Second
+					}
 					var mean, p90 time.Duration
 					var hit float64
 					for b.Loop() {
