@@ -47,7 +47,7 @@ func main() {
 // run serves until ctx ends. If ready is not nil, run calls it with its address once it listens.
 func run(ctx context.Context, args []string, stdout io.Writer, log *slog.Logger, ready func(addr string)) error {
 	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
+	notifyHangup(hangup)
 	defer signal.Stop(hangup)
 
 	c, err := parse(args, stdout)
