@@ -30,6 +30,7 @@ type shot struct {
 	limit   int // of a step
 	next    int // worker whose names are copied next
 	place   int // in its directory
+	room    int // names for which to allocate memory before that; 0 if done
 }
 
 // workerShot is the copy of a worker.
@@ -140,10 +141,9 @@ func (s *shot) step() (more bool) {
 		s.streams = s.streams[:n-1]
 		return true
 	}
-	if s.next < len(s.workers) && s.workers[s.next] != nil {
-		if p := s.workers[s.next]; p.taken && p.keys == nil { // without the lock, because this takes long
-			p.keys, p.vals = make([]uint64, 0, p.names.n), make([]location, 0, p.names.n)
-		}
+	if s.room > 0 { // without the lock, because this takes long
+		p := s.workers[s.next]
+		p.keys, p.vals, s.room = make([]uint64, 0, s.room), make([]location, 0, s.room), 0
 	}
 	x.lock()
 	defer x.mu.Unlock()
@@ -167,6 +167,7 @@ func (s *shot) step() (more bool) {
 			continue
 		}
 		if p.take(); p.keys == nil && p.names.n > 0 {
+			s.room = p.names.n
 			return true
 		}
 		for s.place < len(p.names.dir) && limit > 0 {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -437,6 +438,7 @@ func TestSnapshotInSteps(t *testing.T) {
 
 // TestSnapshotBesideUpdates loads snapshots that are taken while workers are filled, cleared and removed.
 func TestSnapshotBesideUpdates(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4)) // on fewer cores, updates between two steps are rare
 	x := index.New(1, nil)
 	var stop atomic.Bool
 	var done sync.WaitGroup
