@@ -90,6 +90,9 @@ func FuzzApply(f *testing.F) {
 			if ev.BlockSize > modelBlock && (wild || ev.HasParent || len(ev.LocalHashes) > 0) {
 				ev.BlockSize |= 1 // a multiple only if the event is complete
 			}
+			if ev.BlockSize == 1 && !wild {
+				ev.BlockSize = 3 // the model does not gather smaller blocks; TestPages does
+			}
 			// A prompt made of what may have been stored.
 			query := make([]uint64, 0, 8)
 			for range n {
