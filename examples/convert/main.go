@@ -13,7 +13,7 @@ import (
 )
 
 const usage = `
-usage: convert -from API -to API [-strict] [-reencode] [FILE ...]
+usage: convert -from API -to API [-engine NAME] [-strict] [-reencode] [FILE ...]
 
 Convert converts requests of one API to another. The APIs are chat, responses, messages and completions.
 
@@ -38,6 +38,7 @@ func run(args []string, stdin io.Reader, stdout io.Writer) error {
 	var c converter
 	flags.StringVar(&c.from, "from", "", "`API` of the requests: chat, responses, messages or completions")
 	flags.StringVar(&c.to, "to", "", "`API` to convert to")
+	flags.StringVar(&c.engine, "engine", "", "`name` of the engine that reads requests converted to chat: vllm, sglang, llama.cpp, ollama or dynamo")
 	flags.BoolVar(&c.strict, "strict", false, "treat losses as an error")
 	flags.BoolVar(&c.reencode, "reencode", false, "write the request from its decoded fields, even if the API is the same")
 	if err := flags.Parse(args); err != nil {
@@ -48,6 +49,11 @@ func run(args []string, stdin io.Reader, stdout io.Writer) error {
 			continue // each record must specify the API
 		}
 		if err := cli.OneOf("API for "+f.flag, f.api, apis...); err != nil {
+			return err
+		}
+	}
+	if c.engine != "" {
+		if err := cli.OneOf("engine", c.engine, "vllm", "sglang", "llama.cpp", "ollama", "dynamo"); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -58,6 +59,10 @@ func TestConvert(t *testing.T) {
 	got = convert(t, []string{"-to", "completions"}, `{"id":"a","from":"chat","body":{"model":"m","messages":[{"role":"user","content":"hi"}]}}`)[0]
 	require.Equal(t, `{"model":"m","max_tokens":8192,"prompt":"hi"}`, got["body"], "without max_tokens, engines write 16 tokens")
 	require.Len(t, got["losses"], 1)
+
+	got = convert(t, []string{"-from", "messages", "-to", "chat", "-engine", "ollama"}, rec)[0]
+	require.Contains(t, got["body"], `"max_tokens":9`, "Ollama ignores max_completion_tokens")
+	require.ErrorContains(t, run([]string{"-from", "messages", "-to", "chat", "-engine", "ollam"}, strings.NewReader(rec), io.Discard), "ollama")
 }
 
 func TestErrors(t *testing.T) {

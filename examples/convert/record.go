@@ -22,6 +22,7 @@ import (
 type converter struct {
 	from, to         string
 	strict, reencode bool
+	engine           string
 }
 
 // apis lists the APIs by name.
@@ -215,7 +216,7 @@ func (c *converter) convert(j *job) ([]byte, []block.Loss, error) {
 			return nil, nil, err
 		}
 	}
-	return to.AppendRequest(nil, r, &block.EncodeOptions{Strict: c.strict})
+	return to.AppendRequest(nil, r, &block.EncodeOptions{Strict: c.strict, Engine: c.engine})
 }
 
 func lossesOf(list []block.Loss) []loss {

@@ -8,6 +8,11 @@ import "github.com/weft-go/weft/protocols/internal/jsonscan"
 type EncodeOptions struct {
 	// Strict makes a conversion that loses something fail with a *[LossError].
 	Strict bool
+	// Engine is the engine that will read a request converted to the Chat API: vllm, sglang, llama.cpp, ollama or
+	// dynamo. They differ in the fields for limits, past reasoning and the switch for reasoning; see package chat. If
+	// empty, the request has the fields of OpenAI, and thinking and reasoning_content, as many providers and Dynamo
+	// read them. Another name is an error. Conversions to other APIs ignore it.
+	Engine string
 }
 
 // convert appends r in the API of d. If r is in that API, this is a copy with its edits; otherwise write encodes its

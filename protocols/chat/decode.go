@@ -18,7 +18,7 @@ func Decode(body []byte, lim *block.Limits) (*block.Request, error) {
 }
 
 // reqDialect implements seam.Dialect for the Chat API. It is stateless.
-type reqDialect struct{}
+type reqDialect struct{ engine *engine }
 
 // API returns block.Chat.
 func (reqDialect) API() block.API { return block.Chat }

@@ -47,6 +47,23 @@
 // therefore makes the same prompt. One that prints it between calls ([RenderOptions.ReasoningSegments]) prints all of
 // it before the first call.
 //
+// # Requests to engines
+//
+// Engines read different fields of this API and ignore the others, or refuse them. A request that is converted to this
+// API with [block.EncodeOptions.Engine] has these:
+//
+//	            limit                  past reasoning     reasoning on / off                     budget
+//	(none)      max_completion_tokens  reasoning_content  thinking {type}                        a loss
+//	vllm        max_completion_tokens  reasoning          chat_template_kwargs / effort none     a loss
+//	sglang      max_completion_tokens  reasoning_content  chat_template_kwargs                   a loss
+//	llama.cpp   max_completion_tokens  reasoning_content  chat_template_kwargs                   thinking_budget_tokens
+//	ollama      max_tokens             reasoning          the model's default / effort none      a loss
+//
+// An effort is reasoning_effort for all; one that the engine would refuse is a loss. The variables are enable_thinking
+// and thinking. Models of vLLM with Mistral's own tokenizer refuse variables. Tools with free-text input become functions
+// with one string argument named input, as in [AppendTools]. No engine can restrict calls to some of the tools, and
+// llama.cpp cannot require a certain one; Ollama ignores the choice and several sampling parameters. These are losses.
+//
 // # Responses of engines
 //
 //	data: {"choices":[{"delta":{"role":"assistant"}}]}                    Start

@@ -17,13 +17,19 @@ import (
 //
 // Past reasoning becomes reasoning_content, and also reasoning_details if that cannot express all of it. Tool results
 // become messages with role tool before the rest of their turn; system text inside a turn becomes a separate message. A
-// cache breakpoint becomes a prompt_cache_breakpoint of its part.
+// cache breakpoint becomes a prompt_cache_breakpoint of its part. With opt.Engine, a conversion has the fields that the
+// engine reads; the package comment lists them.
 func AppendRequest(dst []byte, r *block.Request, opt *block.EncodeOptions) ([]byte, []block.Loss, error) {
-	return codec.Convert(dst, r, reqDialect{}, opt, appendRequest)
+	var d reqDialect
+	if opt != nil && opt.Engine != "" && opt.Engine != "dynamo" { // Dynamo reads what a conversion writes by default
+		if d.engine = engines[opt.Engine]; d.engine == nil {
+			return dst, nil, &block.Error{Kind: block.Unsupported, Offset: -1, Msg: "unknown engine: want vllm, sglang, llama.cpp, ollama or dynamo"}
+		}
+	}
+	return codec.Convert(dst, r, d, opt, d.appendRequest)
 }
 
-func appendRequest(dst []byte, v *codec.View, lose codec.LossFunc) []byte {
-	d := reqDialect{}
+func (d reqDialect) appendRequest(dst []byte, v *codec.View, lose codec.LossFunc) []byte {
 	o := codec.Open(dst)
 	for _, m := range d.Members(&v.Params, v.Tools, lose) {
 		o.Raw(m.Key, m.Value)
@@ -31,7 +37,7 @@ func appendRequest(dst []byte, v *codec.View, lose codec.LossFunc) []byte {
 	o.Tools(v.Tools, d.AppendTool, lose)
 	o.Key("messages")
 	o.Buf = append(o.Buf, '[')
-	w := reqWriter{Lossy: codec.Lossy{Lose: lose}, tools: v.Tools}
+	w := reqWriter{Lossy: codec.Lossy{Lose: lose}, engine: d.engine, tools: v.Tools}
 	n := 0
 	turns := codec.SplitInstructions(v.Turns)
 	for i := range turns {
@@ -47,10 +53,15 @@ func appendRequest(dst []byte, v *codec.View, lose codec.LossFunc) []byte {
 }
 
 // Members returns the top-level fields for the parameters.
-func (reqDialect) Members(p *block.Params, tools []block.Tool, lose codec.LossFunc) []codec.Member {
+func (d reqDialect) Members(p *block.Params, tools []block.Tool, lose codec.LossFunc) []codec.Member {
+	e := d.engine
 	var m codec.Members
 	m.Add("model", "", codec.Str(p.Model))
-	m.Int("max_completion_tokens", "max_tokens", p.MaxTokens)
+	if e != nil && e.maxTokens {
+		m.Int("max_tokens", "", p.MaxTokens)
+	} else {
+		m.Int("max_completion_tokens", "max_tokens", p.MaxTokens)
+	}
 	m.True("stream", p.Stream)
 	if p.StreamUsage {
 		m.Add("stream_options", "", []byte(`{"include_usage":true}`))
@@ -59,14 +70,10 @@ func (reqDialect) Members(p *block.Params, tools []block.Tool, lose codec.LossFu
 	m.Sampling(s)
 	m.True("logprobs", s.Logprobs)
 	m.Int("top_logprobs", "", s.TopLogprobs)
-	m.Str("reasoning_effort", p.Thinking.Effort)
-	switch p.Thinking.Mode {
-	case block.ThinkingOn:
-		m.Add("thinking", "", []byte(`{"type":"enabled"}`))
-	case block.ThinkingOff:
-		m.Add("thinking", "", []byte(`{"type":"disabled"}`))
-	case block.ThinkingAdaptive:
-		m.Add("thinking", "", []byte(`{"type":"adaptive"}`))
+	if e != nil {
+		e.thinking(&m, p.Thinking, lose)
+	} else {
+		reqThinking(&m, &p.Thinking)
 	}
 	m.Format(&p.Format)
 	m.Str("verbosity", p.Verbosity)
@@ -74,11 +81,29 @@ func (reqDialect) Members(p *block.Params, tools []block.Tool, lose codec.LossFu
 	m.Str("prompt_cache_key", p.CacheKey)
 	m.Str("service_tier", codec.OpenAITier(p.ServiceTier))
 	codec.LoseAll(lose, "no field in the Chat API",
-		codec.Opt{Set: p.Thinking.Budget != nil, Name: "thinking.budget_tokens"},
+		codec.Opt{Set: p.Thinking.Budget != nil && (e == nil || e.budget == ""), Name: "thinking.budget_tokens"},
 		codec.Opt{Set: p.Thinking.Summary != "", Name: "reasoning.summary"},
 	)
-	reqChoice(&m, &p.ToolChoice, tools)
+	choice := p.ToolChoice
+	if e != nil {
+		e.fewer(p, lose)
+		choice = e.choice(choice, tools, lose)
+	}
+	reqChoice(&m, &choice, tools, e == nil)
 	return m
+}
+
+// reqThinking writes the effort and the switch in the form of Dynamo and several providers.
+func reqThinking(m *codec.Members, th *block.Thinking) {
+	m.Str("reasoning_effort", th.Effort)
+	switch th.Mode {
+	case block.ThinkingOn:
+		m.Add("thinking", "", []byte(`{"type":"enabled"}`))
+	case block.ThinkingOff:
+		m.Add("thinking", "", []byte(`{"type":"disabled"}`))
+	case block.ThinkingAdaptive:
+		m.Add("thinking", "", []byte(`{"type":"adaptive"}`))
+	}
 }
 
 func cmpOr(s, def string) string {
@@ -88,12 +113,13 @@ func cmpOr(s, def string) string {
 	return s
 }
 
-// reqChoice writes tool_choice and parallel_tool_calls.
-func reqChoice(m *codec.Members, c *block.ToolChoice, tools []block.Tool) {
+// reqChoice writes tool_choice and parallel_tool_calls. custom specifies whether tools with free-text input are written
+// as such.
+func reqChoice(m *codec.Members, c *block.ToolChoice, tools []block.Tool, custom bool) {
 	isCustom := codec.CustomNames(tools, len(c.Allow))
 	named := func(name string) []byte {
 		kind := "function"
-		if isCustom(name) {
+		if custom && isCustom(name) {
 			kind = "custom"
 		}
 		in, o := codec.Open(nil), codec.Open(nil)
@@ -133,7 +159,7 @@ func reqChoice(m *codec.Members, c *block.ToolChoice, tools []block.Tool) {
 }
 
 // AppendTool appends the declaration of a tool.
-func (reqDialect) AppendTool(dst []byte, t *block.Tool, lose codec.LossFunc) []byte {
+func (d reqDialect) AppendTool(dst []byte, t *block.Tool, lose codec.LossFunc) []byte {
 	if t.Kind == block.Hosted {
 		lose(t.At.Path(), "a tool that another API runs: "+t.Type)
 		return dst
@@ -148,10 +174,16 @@ func (reqDialect) AppendTool(dst []byte, t *block.Tool, lose codec.LossFunc) []b
 	in.Str("name", cmpOr(t.ModelName, t.Name))
 	in.OptStr("description", t.Description)
 	kind := "function"
-	if t.Kind == block.CustomTool {
+	switch {
+	case t.Kind == block.CustomTool && d.engine != nil:
+		if len(t.Format) > 0 {
+			lose(t.At.Path(), "the format of the tool's input")
+		}
+		in.Raw("parameters", []byte(customSchema))
+	case t.Kind == block.CustomTool:
 		kind = "custom"
 		in.OptRaw("format", reqFormat(t.Format))
-	} else {
+	default:
 		in.OptRaw("parameters", t.Schema)
 		if t.Strict != nil {
 			in.Bool("strict", *t.Strict)
@@ -187,8 +219,9 @@ func reqFormat(raw []byte) []byte {
 // reqWriter encodes messages.
 type reqWriter struct {
 	codec.Lossy
-	tools []block.Tool // declared tools
-	wrote []bool       // whether each part of the last content has been encoded
+	engine *engine      // that will read the request; nil if unknown
+	tools  []block.Tool // declared tools
+	wrote  []bool       // whether each part of the last content has been encoded
 }
 
 // turn writes the messages of a turn, separated by commas, or nothing if the turn has none.
@@ -318,7 +351,7 @@ func (w *reqWriter) assistant(dst []byte, t *block.Turn) []byte {
 		o.Str("content", "")
 	}
 	field := "reasoning_content"
-	if w.Strict && t.Form&codec.FormReasoning != 0 {
+	if w.engine != nil && w.engine.reasoning || w.Strict && t.Form&codec.FormReasoning != 0 {
 		field = "reasoning"
 	}
 	o.OptStr(field, joinNonEmpty("\n", reasoning...))
@@ -338,10 +371,15 @@ func (w *reqWriter) call(dst []byte, b *block.Block) []byte {
 	in, o := codec.Open(nil), codec.Open(dst)
 	in.Str("name", w.CallName(b, w.tools))
 	kind := "function"
-	if b.Custom {
+	switch {
+	case b.Custom && w.engine != nil:
+		c := codec.Open(nil)
+		c.Str("input", b.Args)
+		in.Str("arguments", string(c.Close()))
+	case b.Custom:
 		kind = "custom"
 		in.Str("input", b.Args)
-	} else {
+	default:
 		in.Str("arguments", b.Args)
 	}
 	from := len(dst)

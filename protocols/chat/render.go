@@ -25,12 +25,10 @@ type RenderOptions struct {
 	// ReasoningSegments writes reasoning between calls as a list, with one entry before each call and one after the
 	// last. Otherwise all reasoning of a turn is one string.
 	ReasoningSegments bool
-	// Keep reports whether the reasoning of a turn, an index of [block.Request.Turns], is written. nil keeps all
-	// reasoning.
-	Keep func(turn int) bool
-	// Blank reports whether a newline is written as the reasoning of an assistant turn without any: some templates
-	// print empty reasoning tags only then.
-	Blank func(turn int) bool
+	// Past returns, for an assistant turn, an index of [block.Request.Turns], whether its reasoning is written, and
+	// whether a newline is written as its reasoning if it has none: some templates print empty reasoning tags only
+	// then. nil keeps all reasoning and writes no newlines.
+	Past func(turn int) (keep, blank bool)
 	// Inline writes the reasoning of a turn into its content, before the text, for templates that have no field for it.
 	Inline *Tags
 	// KeepDeveloper keeps the role developer. Otherwise it becomes system.
@@ -121,18 +119,22 @@ func between(t *block.Turn) bool {
 	return t.Role == block.RoleSystem || t.Role == block.RoleDeveloper || t.Role == block.RoleUnknown
 }
 
-// kept returns the turns without the reasoning that Keep excludes and with the blanks that Blank requires.
+// kept returns the turns without the reasoning that Past excludes and with the blanks that it requires.
 func (w *renderer) kept(turns []block.Turn) []block.Turn {
-	if w.opt.Keep == nil && w.opt.Blank == nil {
+	if w.opt.Past == nil {
 		return turns
 	}
 	out := turns
 	for i := range turns {
 		t := &turns[i]
+		if t.Role != block.RoleAssistant {
+			continue
+		}
 		is := func(b block.Block) bool { return b.Kind == block.Reasoning && b.Text != "" }
 		has := slices.ContainsFunc(t.Blocks, is)
-		drop, blank := has && w.opt.Keep != nil && !w.opt.Keep(i), !has && w.opt.Blank != nil && w.opt.Blank(i)
-		if t.Role != block.RoleAssistant || !drop && !blank {
+		keep, blank := w.opt.Past(i)
+		blank = blank && !has
+		if !blank && (keep || !has) {
 			continue
 		}
 		if &out[0] == &turns[0] {

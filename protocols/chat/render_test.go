@@ -47,7 +47,7 @@ func TestAppendMessages(t *testing.T) {
 		},
 		{
 			"late system as user, object arguments", messages.Decode, agent,
-			&chat.RenderOptions{System: chat.SystemAsUser, ObjectArguments: true, Keep: func(int) bool { return false }}, []string{
+			&chat.RenderOptions{System: chat.SystemAsUser, ObjectArguments: true, Past: func(int) (keep, blank bool) { return false, false }}, []string{
 				`{"role":"system","content":"S1\nS2"}`,
 				`{"role":"user","content":"<system-reminder>r</system-reminder>\ngo"}`,
 				`{"role":"user","content":"<system-reminder>\nenv\n</system-reminder>"}`,
@@ -157,7 +157,7 @@ func TestAppendMessages(t *testing.T) {
 			"reasoning in the text, of one turn", messages.Decode,
 			`{"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"a"},{"type":"text","text":"one"}]},{"role":"user","content":"u"},` +
 				`{"role":"assistant","content":[{"type":"thinking","thinking":"b"},{"type":"text","text":"two"},{"type":"thinking","thinking":"c"}]}]}`,
-			&chat.RenderOptions{Keep: func(turn int) bool { return turn == 2 }, Inline: &chat.Tags{Open: "<think>\n", Close: "\n</think>\n\n"}}, []string{
+			&chat.RenderOptions{Past: func(turn int) (keep, blank bool) { return turn == 2, false }, Inline: &chat.Tags{Open: "<think>\n", Close: "\n</think>\n\n"}}, []string{
 				`{"role":"assistant","content":"one"}`, `{"role":"user","content":"u"}`,
 				`{"role":"assistant","content":"<think>\nb\nc\n</think>\n\ntwo"}`,
 			}, []string{"messages[2].content[2]: the order of reasoning after text or calls"},
@@ -166,7 +166,7 @@ func TestAppendMessages(t *testing.T) {
 			"a blank for reasoning that was off", messages.Decode,
 			`{"messages":[{"role":"assistant","content":"one"},{"role":"user","content":"u"},{"role":"assistant","content":"two"},{"role":"user","content":"v"},` +
 				`{"role":"assistant","content":[{"type":"thinking","thinking":"b"},{"type":"text","text":"three"}]}]}`,
-			&chat.RenderOptions{Blank: func(turn int) bool { return turn > 1 }}, []string{
+			&chat.RenderOptions{Past: func(turn int) (keep, blank bool) { return true, turn > 1 }}, []string{
 				`{"role":"assistant","content":"one"}`, `{"role":"user","content":"u"}`,
 				`{"role":"assistant","content":"two","reasoning_content":"\n"}`, `{"role":"user","content":"v"}`,
 				`{"role":"assistant","content":"three","reasoning_content":"b"}`,

@@ -45,13 +45,14 @@ func (m *Model) replay(req *block.Request, out *Prompt, opt *chat.RenderOptions,
 			losses = append(losses, block.Loss{Path: req.Turns()[i].At.Path(), Why: "the template does not print the reasoning"})
 		}
 	}
+	var blank []bool // turns whose prompts ended with an empty block of reasoning
 	if m.empty && !out.Replay.Thinking && m.caps.Has("blank_reasoning") {
 		// The prompts of these turns ended with an empty block, which must be kept as long as reasoning would be.
 		for i := range turns {
 			turns[i].Reasoning = true
 		}
-		blank := out.Replay.Printed.AppendKept(nil, turns, tools)
-		opt.Blank = func(i int) bool { return blank[i] }
+		blank = out.Replay.Printed.AppendKept(nil, turns, tools)
+		opt.Past = func(i int) (bool, bool) { return true, blank[i] }
 	}
 	if !past {
 		return losses
@@ -61,14 +62,15 @@ func (m *Model) replay(req *block.Request, out *Prompt, opt *chat.RenderOptions,
 	}
 	// Reasoning that the template itself drops is passed to it: without it, the template may print something else. In
 	// an inline text it is left out, because a template that does not recognize the tags would print it.
-	opt.Keep = func(i int) bool { return out.Outcomes[i] != replay.Stripped }
+	kept := func(o replay.Outcome) bool { return o != replay.Stripped }
 	if out.Replay.Inline {
-		opt.Keep = func(i int) bool { return out.Outcomes[i] == replay.Kept }
+		kept = func(o replay.Outcome) bool { return o == replay.Kept }
 		opt.Inline = m.tags
 		if opt.Inline == nil { // the tags that the probe used
 			opt.Inline = &chat.Tags{Open: "<think>\n", Close: "\n</think>\n\n"}
 		}
 	}
+	opt.Past = func(i int) (bool, bool) { return kept(out.Outcomes[i]), blank != nil && blank[i] }
 	return losses
 }
 
