@@ -110,7 +110,7 @@ func TestShapes(t *testing.T) {
 						t.Fatalf("%v: %v\n%s\n%s", o.api, err, body, out)
 					}
 				}
-				for _, opt := range []*chat.RenderOptions{nil, {ReasoningSegments: true, System: chat.SystemMerge}, {ObjectArguments: true, System: chat.SystemAsUser, KeepDeveloper: true}} {
+				for _, opt := range []*chat.RenderOptions{nil, {ReasoningSegments: true, System: chat.SystemMerge}, {Arguments: chat.ArgumentsObject, System: chat.SystemAsUser, KeepDeveloper: true}} {
 					if out, _ := chat.AppendMessages(nil, r, opt); !json.Valid(out) {
 						t.Fatalf("%s rendered as %s", body, out)
 					}

@@ -4,6 +4,7 @@ package chat
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/internal/codec"
@@ -20,6 +21,17 @@ const (
 	SystemMerge                    // moves to the end of the first system message, which changes the start of the prompt
 )
 
+// Arguments specifies which call arguments are written as a JSON object, byte for byte. Others, and all that are not a
+// JSON object, are written as a string.
+type Arguments uint8
+
+// The forms of call arguments.
+const (
+	ArgumentsText      Arguments = iota // all are strings
+	ArgumentsRespelled                  // objects if they have no white space outside strings: most clients' JSON libraries print them so, and the model did not
+	ArgumentsObject                     // all are objects
+)
+
 // RenderOptions specifies the form of the messages for a chat template. nil means defaults.
 type RenderOptions struct {
 	// ReasoningSegments writes reasoning between calls as a list, with one entry before each call and one after the
@@ -29,16 +41,15 @@ type RenderOptions struct {
 	// whether a newline is written as its reasoning if it has none: some templates print empty reasoning tags only
 	// then. nil keeps all reasoning and writes no newlines.
 	Past func(turn int) (keep, blank bool)
+	// Separators contains the text between the text parts of one message by role: system, developer, user, assistant
+	// and tool. A role without an entry has a newline, as in vLLM for templates that read only strings.
+	Separators map[string]string
 	// Inline writes the reasoning of a turn into its content, before the text, for templates that have no field for it.
 	Inline *Tags
 	// KeepDeveloper keeps the role developer. Otherwise it becomes system.
 	KeepDeveloper bool
-	// ObjectArguments writes call arguments that are a JSON object as an object, byte for byte. Otherwise, and for
-	// other arguments, it writes a string.
-	ObjectArguments bool
-	// RespelledArguments extends ObjectArguments to arguments without white space outside strings. The JSON libraries
-	// of most clients print arguments this way, so these are no longer the text that the model generated.
-	RespelledArguments bool
+	// Arguments specifies the form of call arguments.
+	Arguments Arguments
 	// Call, if not nil, returns the id and the arguments to write for a call, or the id for a result, whose args are
 	// empty. It is called in the order in which they are written. If own is true, the arguments are the text that the
 	// model generated, which is written as a string.
@@ -55,7 +66,7 @@ type RenderOptions struct {
 }
 
 const (
-	separator      = "\n"                // of the text blocks of one message, as in vLLM and Dynamo
+	separator      = "\n"                // of the runs of reasoning, and of text parts by default
 	reasoningField = "reasoning_content" // of past reasoning
 )
 
@@ -66,7 +77,8 @@ type Tags struct{ Open, Close string }
 // read, and returns a list of what it omits.
 //
 // A message has the fields role and content, then reasoning_content and tool_calls for the assistant, or tool_call_id
-// and name for a tool. Content without media is one string; with media it is a list of parts. One assistant turn is one
+// and name for a tool. Content without media is one string, with opt.Separators between its parts; with media it is a
+// list of parts. One assistant turn is one
 // message. Arguments are strings with the bytes of the request. Tool results directly follow the assistant message with
 // the calls, in the order of the calls. They include calls and results of tools that the Responses API defines and the
 // client runs. Fields of Chat messages that this package does not know are written after the others.
@@ -155,6 +167,7 @@ type renderer struct {
 	opt    RenderOptions
 	out    values
 	n      int            // messages written
+	role   string         // of the last message
 	others bool           // a message with a role other than system was written
 	late   []block.Block  // system text that moves to the first system message
 	lead   int            // the turn that receives it, -1: none
@@ -184,6 +197,7 @@ func (w *renderer) lose(at block.Ref, why string) {
 // open starts a message.
 func (w *renderer) open(role string) {
 	w.n++
+	w.role = role
 	w.out.begin('{')
 	w.out.member("role", role)
 }
@@ -208,6 +222,7 @@ func (w *renderer) reminds(t *block.Turn) bool {
 
 // asReminder converts the system text of a turn to a reminder.
 func (w *renderer) asReminder(t *block.Turn) block.Block {
+	w.role = "" // separated by newlines
 	text := "<system-reminder>\n" + w.text(t.Blocks, true) + "\n</system-reminder>"
 	return block.Block{Kind: block.Text, Text: text, Content: t.Blocks, At: t.At}
 }
@@ -509,7 +524,8 @@ func (w *renderer) call(b *block.Block) {
 	w.out.begin('{')
 	w.out.member("name", w.r.ModelName(b.Namespace, b.Name))
 	w.out.key("arguments")
-	if !own && (w.opt.ObjectArguments || w.opt.RespelledArguments && !jsonscan.Spaced(args)) && (scanned(b, args) || codec.ScanObject(&w.scanner, args)) {
+	object := w.opt.Arguments == ArgumentsObject || w.opt.Arguments == ArgumentsRespelled && !jsonscan.Spaced(args)
+	if !own && object && (scanned(b, args) || codec.ScanObject(&w.scanner, args)) {
 		w.out.raw(args)
 	} else {
 		w.out.str(args)
@@ -567,16 +583,17 @@ func (w *renderer) text(list []block.Block, note bool) string {
 		w.ends = append(w.ends[:0], len(list[0].Text))
 		return list[0].Text
 	}
-	parts := make([]string, 0, len(list))
+	parts := make([]string, 0, 2*len(list))
 	w.ends, w.declared = w.ends[:0], nil
 	end := 0
 	for i := range list {
-		b, seen := &list[i], len(parts)
+		b := &list[i]
+		s := ""
 		switch b.Kind {
 		case block.Text, block.Refusal:
-			parts = append(parts, b.Text)
+			s = b.Text
 		case block.Compaction, block.Citation, block.Document, block.File:
-			s := joinNonEmpty("\n", b.Name, b.Text, codec.JoinText(b.Content, "\n"))
+			s = joinNonEmpty("\n", b.Name, b.Text, codec.JoinText(b.Content, "\n"))
 			if b.Media != nil && b.Media.MIME == "text/plain" {
 				s = joinNonEmpty("\n", b.Media.Name, s, b.Media.Data)
 			}
@@ -586,30 +603,39 @@ func (w *renderer) text(list []block.Block, note bool) string {
 			if s == "" && w.opt.TextOnly {
 				s = leftOut(b.Kind.String())
 			}
-			parts = append(parts, s)
 		case block.ToolReference:
-			parts = append(parts, w.reference(b))
+			s = w.reference(b)
 		default:
 			switch {
 			case !w.opt.TextOnly:
 			case b.Kind == block.Image || b.Kind == block.Audio || b.Kind == block.Video:
-				parts = append(parts, leftOut(b.Kind.String()))
+				s = leftOut(b.Kind.String())
 			case b.Kind == block.Unknown:
-				parts = append(parts, leftOut(cmpOr(b.Type, b.Kind.String())))
+				s = leftOut(cmpOr(b.Type, b.Kind.String()))
 			}
 			if note {
 				w.lose(b.At, "a block that templates do not know: "+cmpOr(b.Type, b.Kind.String()))
 			}
 		}
-		for _, s := range parts[seen:] {
-			if end > 0 && s != "" {
-				end += len(separator)
-			}
-			end += len(s)
+		if s != "" && end > 0 {
+			sep := w.separator(b)
+			parts, end = append(parts, sep), end+len(sep)
 		}
+		parts, end = append(parts, s), end+len(s)
 		w.ends = append(w.ends, end)
 	}
-	return joinNonEmpty(separator, parts...)
+	return strings.Join(parts, "")
+}
+
+// separator returns the text before the text of b in the content of the current message.
+func (w *renderer) separator(b *block.Block) string {
+	if w.role == "tool" && b.Kind == block.Text && block.IsReminder(b.Text) {
+		return separator // not a part of the result: AppendMessages added it
+	}
+	if s, ok := w.opt.Separators[w.role]; ok {
+		return s
+	}
+	return separator
 }
 
 // leftOut returns the note that replaces media and unknown parts.

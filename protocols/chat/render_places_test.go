@@ -169,6 +169,9 @@ func TestPlacesRandomRequests(t *testing.T) {
 			TextOnly: rapid.Bool().Draw(t, "text only"), ReasoningSegments: rapid.Bool().Draw(t, "segments"),
 			System: chat.SystemMode(rapid.IntRange(0, 2).Draw(t, "mode")),
 		}
+		if rapid.Bool().Draw(t, "separators") {
+			opt.Separators = map[string]string{"system": "", "user": "", "tool": " ", "assistant": "\n\n"}
+		}
 		if rapid.Bool().Draw(t, "inline") {
 			opt.Inline = &chat.Tags{Open: "<think>\n", Close: "\n</think>\n\n"}
 		}

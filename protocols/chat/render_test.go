@@ -36,6 +36,16 @@ func TestAppendMessages(t *testing.T) {
 		losses []string
 	}{
 		{
+			"separators of parts", messages.Decode, agent, &chat.RenderOptions{Separators: map[string]string{"system": "", "user": " ", "tool": "; "}}, []string{
+				`{"role":"system","content":"S1S2"}`,
+				`{"role":"user","content":"<system-reminder>r</system-reminder> go"}`,
+				`{"role":"system","content":"env"}`,
+				`{"role":"assistant","content":"ok","reasoning_content":"hm","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{ \"b\":1.0, \"a\":\"\\u00e9\" }"}},{"id":"c2","type":"function","function":{"name":"g","arguments":"{}"}}]}`,
+				`{"role":"tool","tool_call_id":"c1","name":"f","content":"one; 1"}`,
+				`{"role":"tool","tool_call_id":"c2","name":"g","content":"two\n<system-reminder>todo</system-reminder>"}`,
+			}, nil,
+		},
+		{
 			"an agent's turn", messages.Decode, agent, nil, []string{
 				`{"role":"system","content":"S1\nS2"}`,
 				`{"role":"user","content":"<system-reminder>r</system-reminder>\ngo"}`,
@@ -47,7 +57,7 @@ func TestAppendMessages(t *testing.T) {
 		},
 		{
 			"late system as user, object arguments", messages.Decode, agent,
-			&chat.RenderOptions{System: chat.SystemAsUser, ObjectArguments: true, Past: func(int) (keep, blank bool) { return false, false }}, []string{
+			&chat.RenderOptions{System: chat.SystemAsUser, Arguments: chat.ArgumentsObject, Past: func(int) (keep, blank bool) { return false, false }}, []string{
 				`{"role":"system","content":"S1\nS2"}`,
 				`{"role":"user","content":"<system-reminder>r</system-reminder>\ngo"}`,
 				`{"role":"user","content":"<system-reminder>\nenv\n</system-reminder>"}`,
@@ -117,7 +127,7 @@ func TestAppendMessages(t *testing.T) {
 				`{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"a\":1,\"b\":\" \\\" {\"}"}},` +
 				`{"id":"c2","type":"function","function":{"name":"f","arguments":"{\"a\": 1}"}},` +
 				`{"id":"c3","type":"function","function":{"name":"f","arguments":"{\"a\":"}}]}]}`,
-			&chat.RenderOptions{RespelledArguments: true}, []string{
+			&chat.RenderOptions{Arguments: chat.ArgumentsRespelled}, []string{
 				`{"role":"assistant","content":"","tool_calls":[` +
 					`{"id":"c1","type":"function","function":{"name":"f","arguments":{"a":1,"b":" \" {"}}},` +
 					`{"id":"c2","type":"function","function":{"name":"f","arguments":"{\"a\": 1}"}},` +

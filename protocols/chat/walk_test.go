@@ -86,8 +86,8 @@ func TestWalkCaptures(t *testing.T) {
 			}
 			read++
 			requireWalk(t, r, nil)
-			requireWalk(t, r, &chat.RenderOptions{ObjectArguments: true, System: chat.SystemAsUser, TextOnly: true})
-			requireWalk(t, r, &chat.RenderOptions{ReasoningSegments: true, RespelledArguments: true, System: chat.SystemMerge, KeepDeveloper: true})
+			requireWalk(t, r, &chat.RenderOptions{Arguments: chat.ArgumentsObject, System: chat.SystemAsUser, TextOnly: true})
+			requireWalk(t, r, &chat.RenderOptions{ReasoningSegments: true, Arguments: chat.ArgumentsRespelled, System: chat.SystemMerge, KeepDeveloper: true})
 		}
 		require.Positive(t, read, f)
 	}

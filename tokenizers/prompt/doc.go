@@ -24,6 +24,14 @@
 // transformers, vLLM and SGLang do: Gemma 4 and DeepSeek V3.1 then do not reason, Qwen3 does. llama-server differs; it
 // passes enable_thinking true to every template.
 //
+// # Parts of a message
+//
+// The text parts of one message are printed as the template prints a list of them, which probing finds per role: Qwen3.5,
+// Gemma 4 and Kimi print nothing between them, Granite 4 a newline, MiniMax M2 nothing except between the parts of a
+// result. A template that reads only strings gets a newline between them, as from vLLM. The parts are those of the
+// request, also the blocks of a system prompt in the Messages API, which vLLM joins for every template. An assistant's
+// message at the end of a request of the Messages API is continued, as Anthropic specifies; vLLM closes it.
+//
 // # Prompts that grow
 //
 // A response that is returned unmodified in the next request, by wire.Turn or by a client, renders to the bytes that

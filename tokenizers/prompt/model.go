@@ -21,14 +21,15 @@ import (
 // Model renders requests into prompts and decodes the model's output. Create one with [Load] or [New]. It is immutable,
 // except for its prefix cache, and safe for concurrent use by multiple goroutines.
 type Model struct {
-	opt      Options
-	template template.Template
-	printer  *printer // identifies the template, which may not be comparable
-	chatML   bool     // the template is the built-in ChatML, with calls as the family's parser reads them
-	verbatim bool     // the template prints arguments unchanged; the model writes them as most clients' JSON libraries do
-	caps     template.Capabilities
-	reasons  reasoningVars // of caps
-	source   string
+	opt        Options
+	template   template.Template
+	printer    *printer // identifies the template, which may not be comparable
+	chatML     bool     // the template is the built-in ChatML, with calls as the family's parser reads them
+	verbatim   bool     // the template prints arguments unchanged; the model writes them as most clients' JSON libraries do
+	caps       template.Capabilities
+	reasons    reasoningVars     // of caps
+	separators map[string]string // of the text parts of a message, by role
+	source     string
 
 	grammar *grammar.Grammar // nil if the family is unknown or the caller registered its parser
 	past    replay.Model     // rules that select past reasoning
@@ -135,7 +136,7 @@ func (m *Model) probe(t template.Template) (err error) {
 	if fault := m.caps.Text("fault"); fault != "" {
 		return errors.New("chat template: " + fault + ": transformers refuses it too")
 	}
-	m.reasons = reasoningVarsOf(&m.caps)
+	m.reasons, m.separators = reasoningVarsOf(&m.caps), separatorsOf(&m.caps)
 	m.past.Template, err = replayOf(&m.caps)
 	return err
 }

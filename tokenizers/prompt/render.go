@@ -172,20 +172,41 @@ func (m *Model) renderJSON(req *block.Request, out *Prompt) error {
 // options returns the form of the messages that the template reads.
 func (m *Model) options(req *block.Request) chat.RenderOptions {
 	opt := chat.RenderOptions{
+		TextOnly:          !m.caps.Has("images"),
+		KeepDeveloper:     m.caps.Has("developer"),
+		ReasoningSegments: m.caps.Has("reasoning_segments"),
+		Separators:        m.separators,
+	}
+	switch {
+	case !m.caps.Has("object_arguments") || m.verbatim:
+	case req.API() == block.Messages:
 		// The Messages API has arguments as an object, formatted by the client's JSON library. The template formats
 		// them as in the model's training data, which is most likely how the model wrote them.
-		ObjectArguments: req.API() == block.Messages && m.caps.Has("object_arguments") && !m.verbatim,
+		opt.Arguments = chat.ArgumentsObject
+	case req.API() != block.None:
 		// The other APIs have them as a string, but opencode and pi parse it and format it again. Requests that were
 		// not decoded from a body contain the model's own text.
-		RespelledArguments: req.API() != block.None && m.caps.Has("object_arguments") && !m.verbatim,
-		TextOnly:           !m.caps.Has("images"),
-		KeepDeveloper:      m.caps.Has("developer"),
-		ReasoningSegments:  m.caps.Has("reasoning_segments"),
+		opt.Arguments = chat.ArgumentsRespelled
 	}
 	if !m.caps.Has("system_middle") {
 		opt.System = chat.SystemAsUser
 	}
 	return opt
+}
+
+// separatorsOf returns what the template prints between the text parts of a message, by role. Roles whose parts it does
+// not print have no entry.
+func separatorsOf(c *template.Capabilities) map[string]string {
+	out := map[string]string{}
+	for _, role := range []string{"system", "user", "assistant", "tool"} {
+		if c.Has("list_" + role) {
+			out[role] = c.Text("separator_" + role)
+		}
+	}
+	if s, ok := out["system"]; ok {
+		out["developer"] = s
+	}
+	return out
 }
 
 // loseTools records that the template does not print the tools.

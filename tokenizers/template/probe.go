@@ -27,7 +27,8 @@ type Capabilities struct {
 	reasoningNoUser, blankReasoning, closesDirectly, reasoningOrText bool
 
 	reasoningKey, pastReasoning, omittedReasoning string
-	reasoningSwitches                             []setting // that turn reasoning on and off; the first takes precedence
+	separators                                    map[string]string // by role, for those that take lists
+	reasoningSwitches                             []setting         // that turn reasoning on and off; the first takes precedence
 	effortVariable, budgetVariable                string
 
 	generationPrompt, switchedOff string
@@ -140,6 +141,10 @@ var features = map[string]func(*Capabilities) bool{
 //	                       question keeps what is printed for it
 //	past_reasoning         the conversations in which past reasoning is printed, see below
 //	omitted_reasoning      what is printed in place of past reasoning that is dropped: tags such as <think></think>
+//	separator_system       what is printed between the text parts of a message of that role; likewise
+//	separator_user
+//	separator_assistant
+//	separator_tool
 //	generation_prompt      what AddGenerationPrompt appends to a conversation that ends with the user
 //	generation_prompt_off  the same with reasoning_off, if there are any switches
 //	fault                  an error of the template itself: it calls a method that Jinja's immutable sandbox hides, such as
@@ -176,6 +181,8 @@ func (c *Capabilities) Text(name string) string {
 		return c.pastReasoning
 	case "omitted_reasoning":
 		return c.omittedReasoning
+	case "separator_system", "separator_user", "separator_assistant", "separator_tool":
+		return c.separators[strings.TrimPrefix(name, "separator_")]
 	case "fault":
 		return c.fault
 	case "generation_prompt":
@@ -370,7 +377,19 @@ func probe(t Template) (c Capabilities) {
 	const parts = `"content":[{"type":"text","text":"Zqone"},{"type":"text","text":"Zqtwo"}]`
 	list := func(before, role, more, after string) bool {
 		text, ok := p.try(before+`{"role":"`+role+`",`+more+parts+`}`+after, "", "", false)
-		return ok && inOrder(text, []string{"Zqone", "Zqtwo"}) && !strings.Contains(text, `'text'`) && !strings.Contains(text, `"text"`)
+		if !ok || !inOrder(text, []string{"Zqone", "Zqtwo"}) || strings.Contains(text, `'text'`) || strings.Contains(text, `"text"`) {
+			return false
+		}
+		_, between, _ := strings.Cut(text, "Zqone")
+		between, _, _ = strings.Cut(between, "Zqtwo")
+		if strings.Trim(between, " \n") != "" { // each part is a message of its own
+			between = "\n"
+		}
+		if c.separators == nil {
+			c.separators = map[string]string{}
+		}
+		c.separators[role] = between
+		return true
 	}
 	c.listUser = list("", "user", "", "")
 	c.listSystem = list("", "system", "", ","+user)
