@@ -71,6 +71,7 @@ type render struct {
 	memo, before *Memo    // to fill, if any; of an earlier rendering, if any
 	tracker      *tracker // of the turn that is observed; nil if none is
 	track        tracker  // its memory
+	kept         kept     // memory of memo's records
 }
 
 // Limits of rendering.
@@ -380,11 +381,11 @@ func (s *genStmt) exec(rt *render) ctl {
 		rt.scope.set(s.varargsID, &Tuple{})
 		rt.scope.set(s.kwargsID, &Dict{})
 	}
-	start := len(rt.out.b)
+	start := rt.out.size()
 	run(rt, s.body)
 	rt.scope = save
 	if rt.out == rt.main {
-		rt.gens = append(rt.gens, Range{start, len(rt.out.b)})
+		rt.gens = append(rt.gens, Range{start, rt.out.size()})
 	}
 	return ctlNone
 }

@@ -4,6 +4,7 @@ package jinja
 
 import (
 	"slices"
+	"unsafe"
 
 	"github.com/weft-go/weft/tokenizers/template/internal/longtext"
 )
@@ -24,21 +25,26 @@ type Memo struct {
 // loopMemo is the memo of one loop of a template.
 type loopMemo struct {
 	node    *forStmt
-	root    *Origin   // of the list
-	records []*record // by index in the list; nil where there is none
-	off     int       // number of renderings for which nothing is remembered
-	width   int       // what off becomes when turns turn out to be stale again
+	root    *Origin  // of the list
+	records []placed // by index in the list
+	off     int      // number of renderings for which nothing is remembered
+	width   int      // what off becomes when turns turn out to be stale again
 }
 
-// record is one turn of a loop.
+// placed is a record and the position of its text in the output; without a record, there is none.
+type placed struct {
+	*record
+	at int
+}
+
+// record is one turn of a loop. Its text is in the outputs that have it.
 type record struct {
 	item *Dict
 	read []dependency
 	sets []dependency // attributes of namespaces at its end
-	text string
-	segs []seg // of text
+	size int          // of its text
+	segs []seg        // of its text
 	gens []Range
-	main bool // the output was that of the template, not of a block inside
 	end  ctl
 
 	steps, alloc, pos int
@@ -75,10 +81,10 @@ const (
 func (m *Memo) Bytes() int {
 	n := m.text.Bytes()
 	for _, l := range m.loops {
-		n += 8 * cap(l.records)
+		n += 16 * cap(l.records)
 		for _, r := range l.records {
-			if r != nil {
-				n += recordSize + len(r.text) + 24*len(r.segs) + 72*(len(r.read)+len(r.sets))
+			if r.record != nil {
+				n += recordSize + 16*len(r.segs) + 16*len(r.gens) + 56*(len(r.read)+len(r.sets))
 			}
 		}
 	}
@@ -96,7 +102,7 @@ type tracker struct {
 // loopMemos returns the memo of a loop over items before this rendering, and the one to fill; both are nil if the
 // loop's turns are not remembered.
 func (rt *render) loopMemos(s *forStmt, l *loop) (before, next *loopMemo) {
-	if rt.memo == nil || rt.tracker != nil || rt.scope != nil || !l.sized || len(l.items) == 0 || s.test != nil {
+	if rt.memo == nil || rt.tracker != nil || rt.scope != nil || rt.out != rt.main || !l.sized || len(l.items) == 0 || s.test != nil {
 		return nil, nil
 	}
 	root := listRoot(l.items[0])
@@ -118,7 +124,7 @@ func (rt *render) loopMemos(s *forStmt, l *loop) (before, next *loopMemo) {
 	if next.off > 0 {
 		return nil, nil
 	}
-	next.records = make([]*record, 0, len(l.items)+8)
+	next.records = make([]placed, 0, len(l.items))
 	return before, next
 }
 
@@ -130,16 +136,16 @@ func listRoot(v Value) *Origin {
 	return nil
 }
 
-func (m *loopMemo) at(i int) *record {
+func (m *loopMemo) get(i int) placed {
 	if m == nil || i >= len(m.records) {
-		return nil
+		return placed{}
 	}
 	return m.records[i]
 }
 
-func (m *loopMemo) put(i int, r *record) {
+func (m *loopMemo) put(i int, r placed) {
 	for len(m.records) <= i {
-		m.records = append(m.records, nil)
+		m.records = append(m.records, placed{})
 	}
 	m.records[i] = r
 }
@@ -151,11 +157,11 @@ func (rt *render) turn(s *forStmt, l *loop, v Value, before, next *loopMemo, sta
 	}
 	d := v.(*Dict)
 	i := d.src.index
-	if r := before.at(i); r != nil && r.item == d {
-		if rt.valid(r, l) {
+	if r := before.get(i); r.record != nil && r.item == d {
+		if rt.valid(r.record, l) {
 			*stale = -1 << 30
 			next.width = 0
-			next.put(i, r)
+			next.put(i, placed{r.record, rt.out.size()})
 			return rt.replay(r)
 		}
 		if *stale++; *stale == maxStale { // as if there were no memo, for a growing number of renderings
@@ -168,41 +174,79 @@ func (rt *render) turn(s *forStmt, l *loop, v Value, before, next *loopMemo, sta
 	}
 	t := &rt.track
 	*t = tracker{loop: l, read: t.read[:0], sets: t.sets[:0]}
-	out, start, gens := rt.out, len(rt.out.b), len(rt.gens)
-	r := &record{item: d, main: rt.out == rt.main, steps: rt.steps, alloc: rt.alloc}
+	start, gens := rt.out.size(), len(rt.gens)
+	steps, alloc := rt.steps, rt.alloc
 	rt.tracker = t
-	r.end = run(rt, s.body)
+	end := run(rt, s.body)
 	rt.tracker = nil
-	if t.bad || rt.out != out {
-		return r.end
+	if t.bad {
+		return end
 	}
-	r.steps, r.alloc, r.pos = rt.steps-r.steps, rt.alloc-r.alloc, rt.pos
-	r.read, r.sets = slices.Clone(t.read), slices.Clone(t.sets)
-	r.text = string(out.b[start:])
-	r.segs = out.since(start)
+	r := rt.kept.record()
+	*r = record{
+		item: d, read: rt.kept.list.copy(t.read), sets: rt.kept.list.copy(t.sets), size: rt.out.size() - start, segs: rt.since(start),
+		end: end, steps: rt.steps - steps, alloc: rt.alloc - alloc, pos: rt.pos,
+	}
 	for _, g := range rt.gens[gens:] {
 		r.gens = append(r.gens, Range{g.Start - start, g.End - start})
 	}
-	next.put(i, r)
-	return r.end
+	next.put(i, placed{r, start})
+	return end
 }
 
-// since returns the segments of the text from start on, relative to start.
-func (w *sbuf) since(start int) []seg {
-	i := len(w.segs)
-	for i > 0 && w.segs[i-1].end > start {
+// since returns the segments of the output from start on, relative to start.
+func (rt *render) since(start int) []seg {
+	list := rt.out.segs
+	i := len(list)
+	for i > 0 && list[i-1].end > start {
 		i--
 	}
-	out := slices.Clone(w.segs[i:])
+	out := rt.kept.segs.copy(list[i:])
 	for k := range out {
 		out[k].end -= start
 	}
 	return out
 }
 
+// kept has room for the records of a rendering.
+type kept struct {
+	records slab[record]
+	list    slab[dependency]
+	segs    slab[seg]
+}
+
+func (k *kept) record() *record { return &k.records.take(1)[0] }
+
+// A slab is memory for many small slices. It is freed when none of them is used, so slabs are small: a record of a long
+// conversation must not keep the memory of many others.
+type slab[T any] struct{ room []T }
+
+const slabSize = 2 << 10 // bytes
+
+// take returns a slice of n zero elements.
+func (s *slab[T]) take(n int) []T {
+	if n > len(s.room) {
+		var zero T
+		s.room = make([]T, max(n, slabSize/int(unsafe.Sizeof(zero))))
+	}
+	out := s.room[:n:n]
+	s.room = s.room[n:]
+	return out
+}
+
+// copy returns a copy of a slice.
+func (s *slab[T]) copy(list []T) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	out := s.take(len(list))
+	copy(out, list)
+	return out
+}
+
 // valid reports whether everything that r read is the same now, and the limits allow to replay it.
 func (rt *render) valid(r *record, l *loop) bool {
-	if r.main != (rt.out == rt.main) || len(rt.out.b)+len(r.text) > rt.maxText || rt.alloc+r.alloc > rt.maxAlloc || rt.steps+r.steps > rt.maxSteps {
+	if rt.out.size()+r.size > rt.maxText || rt.alloc+r.alloc > rt.maxAlloc || rt.steps+r.steps > rt.maxSteps {
 		return false
 	}
 	for i := range r.read {
@@ -285,11 +329,21 @@ func identical(a, b Value) bool {
 }
 
 // replay has the effects of a turn that is remembered.
-func (rt *render) replay(r *record) ctl {
-	start, from := len(rt.out.b), 0
-	for _, g := range r.segs {
-		rt.out.add(r.text[from:g.end], g.src)
-		from = g.end
+func (rt *render) replay(r placed) ctl {
+	start, text := rt.out.size(), rt.before.text.String()[r.at:r.at+r.size]
+	if rt.out.base != "" && start == r.at { // the text is base[start:start+r.size]
+		from := 0
+		for _, g := range r.segs {
+			rt.out.same += g.end - from
+			rt.out.mark(g.src)
+			from = g.end
+		}
+	} else {
+		from := 0
+		for _, g := range r.segs {
+			rt.out.add(text[from:g.end], g.src)
+			from = g.end
+		}
 	}
 	for _, g := range r.gens {
 		rt.gens = append(rt.gens, Range{g.Start + start, g.End + start})

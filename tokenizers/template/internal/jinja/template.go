@@ -132,6 +132,9 @@ func (t *Template) Render(in Input) (out *Output, err error) {
 	rt.main = rt.out
 	if in.Remember {
 		rt.memo, rt.before = new(Memo), in.Memo
+		if rt.before != nil {
+			rt.out.base = rt.before.text.String()
+		}
 	}
 	defer func() {
 		if r := recover(); r != nil {
@@ -149,7 +152,7 @@ func (t *Template) Render(in Input) (out *Output, err error) {
 		if rt.before != nil {
 			before = rt.before.text
 		}
-		rt.memo.text = longtext.New(rt.out.b, before)
+		rt.memo.text = longtext.Extend(before, rt.out.same, rt.out.b)
 		out.Text = rt.memo.text.String()
 	} else {
 		out.Text = string(rt.out.b)
@@ -160,7 +163,7 @@ func (t *Template) Render(in Input) (out *Output, err error) {
 	}
 	if w := rt.out; cap(w.b) <= maxOutput && cap(w.segs) <= maxOutput/16 {
 		clear(w.segs) // of origins in the request
-		w.rt, w.b, w.segs = nil, w.b[:0], w.segs[:0]
+		*w = sbuf{b: w.b[:0], segs: w.segs[:0]}
 		outputs.Put(w)
 	}
 	return out, nil

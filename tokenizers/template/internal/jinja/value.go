@@ -171,26 +171,58 @@ func (s *Str) marked() *Str {
 	return &c
 }
 
-// sbuf builds a text with provenance.
+// sbuf builds a text with provenance. The text of the template's output may begin like that of an earlier rendering, which
+// is not copied then: the text is base[:same] and b. While b is empty and base is not, what is added is compared with base.
 type sbuf struct {
 	rt   *render
 	b    []byte
 	segs []seg
+
+	base string // "" once the text differs from it
+	same int
 }
+
+// size returns the length of the text.
+func (w *sbuf) size() int { return w.same + len(w.b) }
 
 func (w *sbuf) add(s string, src *Origin) {
 	if s == "" {
 		return
 	}
-	if len(w.b)+len(s) > w.rt.maxText {
+	if w.size()+len(s) > w.rt.maxText {
 		w.rt.limit("text exceeds %d bytes", w.rt.maxText)
 	}
-	w.b = append(w.b, s...)
+	if w.base != "" {
+		w.follow(s)
+	} else {
+		w.b = append(w.b, s...)
+	}
+	w.mark(src)
+}
+
+// follow adds a text of which base may have the beginning.
+func (w *sbuf) follow(s string) {
+	rest := w.base[w.same:]
+	n := min(len(s), len(rest))
+	if s[:n] != rest[:n] {
+		n = 0
+		for s[n] == rest[n] {
+			n++
+		}
+	}
+	w.same += n
+	if n < len(s) {
+		w.b, w.base = append(w.b, s[n:]...), ""
+	}
+}
+
+// mark sets the source of the bytes after the last segment.
+func (w *sbuf) mark(src *Origin) {
 	if k := len(w.segs) - 1; k >= 0 && w.segs[k].src == src {
-		w.segs[k].end = len(w.b)
+		w.segs[k].end = w.size()
 		return
 	}
-	w.segs = append(w.segs, seg{len(w.b), src})
+	w.segs = append(w.segs, seg{w.size(), src})
 }
 
 func (w *sbuf) addStr(s *Str) {

@@ -3,6 +3,7 @@
 package longtext_test
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"sync"
@@ -41,4 +42,24 @@ func TestNew(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestExtend builds texts from a part of an earlier one and a rest.
+func TestExtend(t *testing.T) {
+	first := longtext.Extend(nil, 0, []byte("abcdef"))
+	grown := longtext.Extend(first, 6, []byte("ghi"))
+	branch := longtext.Extend(first, 6, []byte("xyz"))
+	front := longtext.Extend(first, 2, []byte("-"))
+	none := longtext.Extend(first, 0, nil)
+	long := longtext.Extend(grown, 9, bytes.Repeat([]byte("j"), 1<<14))
+	want := []string{"abcdef", "abcdefghi", "abcdefxyz", "ab-", "", "abcdefghi" + strings.Repeat("j", 1<<14)}
+	if got := []string{first.String(), grown.String(), branch.String(), front.String(), none.String(), long.String()}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if unsafe.StringData(grown.String()) != unsafe.StringData(first.String()) {
+		t.Error("the longer text is not in the memory of the shorter one")
+	}
+	if unsafe.StringData(branch.String()) == unsafe.StringData(first.String()) {
+		t.Error("two texts are in the same memory")
+	}
 }
