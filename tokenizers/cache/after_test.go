@@ -33,6 +33,7 @@ func encodeAfter(t *testing.T, tok *tokenizers.Tokenizer, size int64) {
 	var segs []tokenizers.Segment
 	var ids []uint32
 	var known []cache.Prefix
+	last := ""
 	most, skips, all := 0, 0, 0
 	for range 300 {
 		if n := len(segs); n > 0 && r.IntN(8) == 0 {
@@ -40,7 +41,14 @@ func encodeAfter(t *testing.T, tok *tokenizers.Tokenizer, size int64) {
 		}
 		segs = append(segs[:len(segs):len(segs)], tokenizers.Segment{Text: "<|im_start|>user\n", Trusted: true},
 			tokenizers.Segment{Text: strings.Repeat("some words of a message, ", r.IntN(20)), Trusted: r.IntN(2) == 0})
-		more, cuts, skipped := c.AppendEncodeAfter([]uint32{7}, nil, known, "", segs)
+		text, same := joined(segs), 0
+		if r.IntN(2) == 0 {
+			for same < min(len(text), len(last)) && text[same] == last[same] {
+				same++
+			}
+		}
+		last = text
+		more, cuts, skipped := c.AppendEncodeAfter([]uint32{7}, nil, known, same, "", segs)
 		ids = append(ids[:skipped:skipped], more[1:]...)
 		if want := tok.AppendEncodeSegments(nil, segs); more[0] != 7 || !slices.Equal(ids, want) {
 			t.Fatalf("got %d and %v, want 7 and %v", more[0], ids, want)

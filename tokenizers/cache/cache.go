@@ -127,7 +127,7 @@ func (c *Cache) AppendEncode(dst []uint32, ns, text string) []uint32 {
 	}
 	e := c.encoders.Get().(*encoder)
 	e.one[0] = tokenizers.Segment{Text: text, Trusted: true}
-	dst, _, _ = c.encode(dst, nil, false, nil, rootKey{ns, !c.split.Plain()}, e.one[:], e)
+	dst, _, _ = c.encode(dst, nil, false, nil, 0, rootKey{ns, !c.split.Plain()}, e.one[:], e)
 	return dst
 }
 
@@ -137,7 +137,7 @@ func (c *Cache) AppendEncodeSegments(dst []uint32, ns string, segs []tokenizers.
 	if c.Err() != nil {
 		return c.tok.AppendEncodeSegments(dst, segs)
 	}
-	dst, _, _ = c.encode(dst, nil, false, nil, rootKey{ns, false}, segs, c.encoders.Get().(*encoder))
+	dst, _, _ = c.encode(dst, nil, false, nil, 0, rootKey{ns, false}, segs, c.encoders.Get().(*encoder))
 	return dst
 }
 
@@ -147,21 +147,22 @@ func (c *Cache) AppendEncodePrefixes(dst []uint32, prefixes []Prefix, ns string,
 	if c.Err() != nil {
 		return c.tok.AppendEncodeSegments(dst, segs), prefixes
 	}
-	dst, prefixes, _ = c.encode(dst, prefixes, true, nil, rootKey{ns, false}, segs, c.encoders.Get().(*encoder))
+	dst, prefixes, _ = c.encode(dst, prefixes, true, nil, 0, rootKey{ns, false}, segs, c.encoders.Get().(*encoder))
 	return dst, prefixes
 }
 
 // AppendEncodeAfter is [Cache.AppendEncodePrefixes] for a text that begins like an earlier one, whose prefixes c returned.
 // It leaves out as many of the first ids as skipped says: they are those of the earlier text. Known prefixes are used even
 // if they were evicted since, and all returned prefixes may be passed as known ones; each keeps its text and ids in memory.
-func (c *Cache) AppendEncodeAfter(dst []uint32, prefixes, known []Prefix, ns string, segs []tokenizers.Segment) (ids []uint32, all []Prefix, skipped int) {
+// The caller guarantees that the first same bytes of both texts are equal; they are not compared, except for provenance.
+func (c *Cache) AppendEncodeAfter(dst []uint32, prefixes, known []Prefix, same int, ns string, segs []tokenizers.Segment) (ids []uint32, all []Prefix, skipped int) {
 	if c.Err() != nil {
 		return c.tok.AppendEncodeSegments(dst, segs), prefixes, 0
 	}
 	if known == nil {
 		known = []Prefix{}
 	}
-	return c.encode(dst, prefixes, true, known, rootKey{ns, false}, segs, c.encoders.Get().(*encoder))
+	return c.encode(dst, prefixes, true, known, same, rootKey{ns, false}, segs, c.encoders.Get().(*encoder))
 }
 
 // AppendPrefixes appends the cached prefixes of the text to dst, shortest first, without encoding anything or copying
@@ -178,10 +179,10 @@ func (c *Cache) AppendPrefixes(dst []Prefix, ns string, segs []tokenizers.Segmen
 }
 
 // encode implements the exported methods. It returns e to the pool.
-func (c *Cache) encode(dst []uint32, prefixes []Prefix, want bool, known []Prefix, key rootKey, segs []tokenizers.Segment, e *encoder) (ids []uint32, all []Prefix, skipped int) {
+func (c *Cache) encode(dst []uint32, prefixes []Prefix, want bool, known []Prefix, same int, key rootKey, segs []tokenizers.Segment, e *encoder) (ids []uint32, all []Prefix, skipped int) {
 	at, after := newCursor(segs), known != nil
 	p := prefixEnd{n: c.root(key, true), at: at, baseAt: at}
-	p.follow(known, key)
+	p.follow(known, same, key)
 	p.walk()
 	var own *flight
 	if p.at.left >= c.spacing {
@@ -252,14 +253,18 @@ type prefixEnd struct {
 	baseAt cursor // after n.base
 }
 
-// follow moves p along known prefixes of a text, whether or not they are still in the tree.
-func (p *prefixEnd) follow(known []Prefix, key rootKey) {
+// follow moves p along known prefixes of a text, whether or not they are still in the tree. The first same bytes are known to be
+// equal.
+func (p *prefixEnd) follow(known []Prefix, same int, key rootKey) {
 	for i := range known {
 		n := known[i].n
 		if i == 0 && n.parent.root != key || i > 0 && n.parent != p.n {
 			return
 		}
-		next, ok := p.at.past(n)
+		if n.bytes > same && p.at.common(n.text) < len(n.text) {
+			return
+		}
+		next, ok := p.at.after(n)
 		if !ok {
 			return
 		}

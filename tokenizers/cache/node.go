@@ -104,15 +104,7 @@ func (c cursor) enter(leaf *trie) (*node, cursor) {
 	return nil, c
 }
 
-// past returns the cursor after n if its text, with the same provenance, is at c and n is also a cut point here.
-func (c cursor) past(n *node) (next cursor, ok bool) {
-	if c.common(n.text) < len(n.text) {
-		return c, false
-	}
-	return c.after(n)
-}
-
-// after is past for a node whose text is at c.
+// after returns the cursor after n, whose text is at c, if it has the same provenance and n is also a cut point here.
 func (c cursor) after(n *node) (next cursor, ok bool) {
 	if !c.same(len(n.text), n.runs) {
 		return c, false

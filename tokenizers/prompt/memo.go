@@ -118,7 +118,7 @@ func (t *Turn) Decode(api *wire.API, body []byte, lim *block.Limits) (*block.Req
 		return api.Decode(body, lim)
 	}
 	t.size, t.fronts = len(body), t.memo.fingerprints(body)
-	if t.owner.salt != "" || !bytes.Contains(body, []byte("cache_salt")) {
+	if t.owner.salt != "" || !namesSalt(body) {
 		t.find()
 	}
 	var last *block.Request
@@ -128,6 +128,20 @@ func (t *Turn) Decode(api *wire.API, body []byte, lim *block.Limits) (*block.Req
 	req, err := api.DecodeNext(last, body, lim)
 	t.decoded = req
 	return req, err
+}
+
+// namesSalt reports whether a body contains cache_salt. It searches for the underscore, which is rare.
+func namesSalt(body []byte) bool {
+	for {
+		i := bytes.IndexByte(body, '_')
+		if i < 0 {
+			return false
+		}
+		if bytes.HasSuffix(body[:i], []byte("cache")) && bytes.HasPrefix(body[i+1:], []byte("salt")) {
+			return true
+		}
+		body = body[i+1:]
+	}
 }
 
 // Bind sets the salt and the session of the request if they are only known from its body. A conversation is then also

@@ -5,6 +5,7 @@ package prompt
 import (
 	"slices"
 	"sync"
+	"unsafe"
 
 	"github.com/weft-go/weft/tokenizers/cache"
 )
@@ -24,6 +25,7 @@ type tokens struct {
 	ids       []uint32 // the first of list.ids
 	cuts      []cache.Prefix
 	namespace string // of the prompt
+	text      string // of the prompt that was encoded; "" if it is not in the memory of its Text
 }
 
 // spare is the room for the next turns, as a part of the ids.
@@ -32,16 +34,21 @@ const spare = 8
 // next encodes p, which begins like the prompt of t unless that is nil.
 func (t *tokens) next(p *Prompt) *tokens {
 	c := p.model.cache
+	text := p.encoded()
 	if t == nil || t.namespace != p.Namespace {
-		ids, cuts, _ := c.AppendEncodeAfter(nil, nil, nil, p.Namespace, p.Segments)
-		return &tokens{&tokenList{ids: ids}, ids, cuts, p.Namespace}
+		ids, cuts, _ := c.AppendEncodeAfter(nil, nil, nil, 0, p.Namespace, p.Segments)
+		return &tokens{&tokenList{ids: ids}, ids, cuts, p.Namespace, text}
+	}
+	same := 0
+	if text != "" && unsafe.StringData(text) == unsafe.StringData(t.text) { // the template appended to the text of t
+		same = min(len(text), len(t.text))
 	}
 	buf, _ := idBuffers.Get().(*[]uint32)
 	if buf == nil {
 		buf = new([]uint32)
 	}
 	defer idBuffers.Put(buf)
-	ids, cuts, skipped := c.AppendEncodeAfter((*buf)[:0], make([]cache.Prefix, 0, len(t.cuts)+4), t.cuts, p.Namespace, p.Segments)
+	ids, cuts, skipped := c.AppendEncodeAfter((*buf)[:0], make([]cache.Prefix, 0, len(t.cuts)+4), t.cuts, same, p.Namespace, p.Segments)
 	*buf = ids
 	l := t.list
 	l.mu.Lock()
@@ -49,11 +56,43 @@ func (t *tokens) next(p *Prompt) *tokens {
 	n := skipped + len(ids)
 	if known := len(t.ids) - skipped; known >= 0 && known <= len(ids) && slices.Equal(t.ids[skipped:], ids[:known]) && len(l.ids) == len(t.ids) && cap(l.ids) >= n {
 		l.ids = append(l.ids, ids[known:]...)
-		return &tokens{l, l.ids[:n:n], cuts, p.Namespace}
+		return &tokens{l, l.ids[:n:n], cuts, p.Namespace, text}
 	}
 	all := make([]uint32, 0, n+n/spare+256)
 	all = append(append(all, t.ids[:skipped]...), ids...)
-	return &tokens{&tokenList{ids: all}, all[:n:n], cuts, p.Namespace}
+	known := skipped
+	for known < n && known < len(t.ids) && all[known] == t.ids[known] {
+		known++
+	}
+	next := &tokenList{ids: all}
+	next.text, next.n = l.printed(known)
+	return &tokens{next, all[:n:n], cuts, p.Namespace, text}
+}
+
+// encoded returns the text of the segments if it is Text, and in its memory, as the template left it. Otherwise it returns "".
+func (p *Prompt) encoded() string {
+	at := 0
+	for i := range p.Segments {
+		s := p.Segments[i].Text
+		if len(s) > len(p.Text)-at || len(s) > 0 && unsafe.StringData(s) != unsafe.StringData(p.Text[at:]) {
+			return ""
+		}
+		at += len(s)
+	}
+	return p.Text[:at]
+}
+
+// printed returns a copy of the decimal forms of at most the first n ids, with room for more, and their number. If n is
+// less than half of those that were printed, it returns none. The caller must hold l.mu.
+func (l *tokenList) printed(n int) ([]byte, int) {
+	if l.n == 0 || n < l.n/2 {
+		return nil, 0
+	}
+	end, rest := len(l.text), l.ids[min(n, l.n):l.n]
+	if len(rest) > 0 {
+		end -= len(appendIDs(nil, rest))
+	}
+	return append(make([]byte, 0, end+end/spare+2048), l.text[:end]...), l.n - len(rest)
 }
 
 // idBuffers has buffers for the ids that are new in a prompt.
