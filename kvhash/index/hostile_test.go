@@ -19,8 +19,10 @@ import (
 
 func hostile() int {
 	switch {
-	case testing.Short() || raceEnabled:
+	case raceEnabled:
 		return 2_500
+	case testing.Short():
+		return 1_000
 	case exhaustive():
 		return 100_000
 	}
@@ -369,13 +371,14 @@ func TestHostileShapes(t *testing.T) {
 		"a block that names its own beginning": func(t *testing.T) {
 			// The first block's sequence hash is its local hash, which can be made equal to the hash of a block deep in
 			// another prompt.
-			x, h, seqs := long(t, n/10)
+			deep := max(n/10, 120)
+			x, h, seqs := long(t, deep)
 			x.Add(1, storedAt(0, seqs[5:]...))
 			x.Add(2, storedAt(0, append([]uint64{seqs[100]}, h[101:]...)...))
 			m := x.AppendMatches(nil, seqs)
 			require.NotEmpty(t, m)
 			require.Equal(t, index.WorkerID(0), m[0].Worker)
-			require.Equal(t, int32(n/10), m[0].Depth)
+			require.Equal(t, int32(deep), m[0].Depth)
 			empty(t, x)
 		},
 		"long lookups that match nowhere": func(t *testing.T) {

@@ -65,7 +65,11 @@ func TestNamesPages(t *testing.T) {
 		require.Equal(t, []int{len(want), room, deep}, []int{names.n, names.room, names.deep})
 		require.LessOrEqual(t, n, max(1, len(want)/25)+2, "pages of %d names", len(want))
 	}
-	for _, most := range []int{50, 30_000, 10_000, 40_000, 100, 0} {
+	sizes, every := []int{50, 30_000, 10_000, 40_000, 100, 0}, 1000
+	if testing.Short() {
+		sizes, every = []int{50, 6_000, 2_000, 8_000, 100, 0}, 4000
+	}
+	for _, most := range sizes {
 		for step := 0; len(want) != most; step++ {
 			if len(want) < most {
 				h := rnd.Uint64()
@@ -80,7 +84,7 @@ func TestNamesPages(t *testing.T) {
 				delete(want, h)
 				names.remove(h)
 			}
-			if step%1000 == 0 {
+			if step%every == 0 {
 				check()
 			}
 		}

@@ -41,7 +41,7 @@ func (p *plain) depth(hashes []uint64) (depth, predicted int) {
 func TestPredictLongPrompts(t *testing.T) {
 	seeds := uint64(30)
 	if testing.Short() {
-		seeds = 4
+		seeds = 1
 	}
 	for seed := range seeds {
 		rnd := rand.New(rand.NewPCG(seed, 17))
@@ -180,7 +180,7 @@ func TestPredictionsOfConversationStaySmall(t *testing.T) {
 
 // A call to Expire ends a bounded number of predicted blocks that are not neighbors, and the following ones the rest.
 func TestExpireIsBounded(t *testing.T) {
-	const n = 50_000
+	n := sample(10_000, 50_000, 50_000)
 	x := index.New(1, nil)
 	x.AddWorker(index.Key{})
 	hashes := blocks(0, n)

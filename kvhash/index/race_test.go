@@ -426,7 +426,7 @@ var (
 
 func TestReaders(t *testing.T) {
 	for i, r := range append(races, moreRaces...) {
-		if testing.Short() && !raceEnabled && i%4 != 0 {
+		if testing.Short() && !raceEnabled && i%12 != 0 {
 			continue // the race detector gets all
 		}
 		t.Run(r.name, func(t *testing.T) {

@@ -461,7 +461,11 @@ func TestSnapshotBesideUpdates(t *testing.T) {
 			}
 		})
 	}
-	for range sample(20, 100, 1000) {
+	rounds := sample(5, 100, 1000)
+	if raceEnabled {
+		rounds = 20
+	}
+	for range rounds {
 		y, err := index.LoadAll(x.AppendSnapshot(nil), nil)
 		require.NoError(t, err)
 		require.NoError(t, y.Check())
