@@ -51,6 +51,9 @@ func TestDemo(t *testing.T) {
 
 // TestVerbose prints what arrived in each turn.
 func TestVerbose(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the demo again")
+	}
 	var out bytes.Buffer
 	require.NoError(t, command(t.Context(), []string{"-v", "-speed", "500"}, &out, false))
 	for _, has := range []string{

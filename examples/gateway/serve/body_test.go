@@ -56,8 +56,8 @@ func TestCompressedBodies(t *testing.T) {
 				require.Equal(t, 200, status, out)
 				require.Equal(t, "Hello.", a.gather(t, out).Text)
 
-				// A decompression bomb: 4 MB of spaces in a few kilobytes.
-				status, out = post(a, coding, []byte(strings.Repeat(" ", 4<<20)))
+				// A decompression bomb: 1 MB of spaces in a few kilobytes.
+				status, out = post(a, coding, []byte(strings.Repeat(" ", 1<<20)))
 				tooLarge := "invalid_request_error"
 				if a.anthropic {
 					tooLarge = "request_too_large"

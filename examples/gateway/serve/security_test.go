@@ -30,6 +30,9 @@ import (
 
 // TestDecompressionRatio sends 61 KB that decompress to 60 MB.
 func TestDecompressionRatio(t *testing.T) {
+	if testing.Short() {
+		t.Skip("large input")
+	}
 	s := &stub{}
 	g := stubbed(t, 1, s, nil)
 	defer g.Close()
@@ -58,6 +61,9 @@ func TestDecompressionRatio(t *testing.T) {
 
 // TestLongPrompt sends prompts that exceed the window many times over, in text of which encoders take much memory.
 func TestLongPrompt(t *testing.T) {
+	if testing.Short() {
+		t.Skip("large input")
+	}
 	s := &stub{}
 	g := stubbed(t, 1, s, func(o *serve.Options) { o.MaxModelLen = 4096 })
 	defer g.Close()
@@ -240,6 +246,10 @@ func TestPoison(t *testing.T) {
 // TestBrokenEngine has an engine that returns status 200 and then breaks. No request fails because of it while the client has
 // no output, and it is ejected.
 func TestBrokenEngine(t *testing.T) {
+	requests := 200
+	if testing.Short() {
+		requests = 40
+	}
 	for name, broken := range map[string]string{
 		"nothing": "", "no finish reason": chunkOf("wrong", "null"), "not JSON": "data: {\n\n", "error": "data: {\"error\":{\"message\":\"x\"}}\n\n",
 		"output, then an error": chunkOf("wrong", "null") + "data: {\"error\":{\"message\":\"x\"}}\n\n",
@@ -255,7 +265,7 @@ func TestBrokenEngine(t *testing.T) {
 				s.down.Store("e0", true)
 				g := stubbed(t, 3, s, nil)
 				defer g.Close()
-				for i := range 200 {
+				for i := range requests {
 					a := apiCases[i%3]
 					stream := i%2 == 0 && name != "no finish reason" // a stream would have some output
 					w := ask(t, g, a, stream)
