@@ -95,7 +95,7 @@ func TestDamagedBytes(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, d := range damagedFiles(t) {
 		t.Run(d.name, func(t *testing.T) {
-			rounds := testsize.Pick(30, 100, 600)
+			rounds := testsize.Pick(10, 100, 600)
 			bad := bytes.Clone(d.data)
 			for i := range rounds {
 				at := r.IntN(len(bad))

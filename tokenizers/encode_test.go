@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/weft-go/weft/tokenizers/internal/testsize"
 )
 
 const sample = `func main() { fmt.Println("Hello, 世界 🚀") }` + "\n\n\t// don't 12345  <tool_call>\n{\"name\": \"bash\"}\n</tool_call><|im_end|>\n"
@@ -219,8 +221,9 @@ func TestFlags(t *testing.T) {
 // The cost does not grow with the square of the number of segments.
 func TestManySegments(t *testing.T) {
 	tok := miniTokenizer(t)
+	many := testsize.Pick(10_000, 100_000, 100_000)
 	var segs []Segment
-	for range 100_000 {
+	for range many {
 		segs = append(segs, Segment{"<think>", true}, Segment{"<think>\n", false})
 	}
 	id, _ := tok.TokenID("<think>")
@@ -230,7 +233,7 @@ func TestManySegments(t *testing.T) {
 			n++
 		}
 	}
-	if n != 100_000 {
+	if n != many {
 		t.Errorf("%d added tokens", n)
 	}
 }
@@ -331,7 +334,7 @@ func TestStreamRandom(t *testing.T) {
 func TestLongRuns(t *testing.T) {
 	tok := miniTokenizer(t)
 	for _, unit := range []string{"a", " ", "=", "\n", "世", "\u0301", "😀", "\xff", "<", "<|im_end|"} {
-		s := strings.Repeat(unit, 1<<18/len(unit))
+		s := strings.Repeat(unit, testsize.Pick(1<<14, 1<<18, 1<<18)/len(unit))
 		n := 0
 		for _, id := range tok.AppendEncode(nil, s) {
 			n += len(tok.decoded(id))

@@ -12,6 +12,9 @@ import (
 
 // Small files that would take much time or memory, in the load or with the first text.
 func TestHostileStages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("large input")
+	}
 	const model = `"model":{"type":"WordLevel","unk_token":"a","vocab":{"a":0}}}`
 	replace := func(old, to string) string {
 		return fmt.Sprintf(`{"type":"Replace","pattern":{"String":%q},"content":%q}`, old, to)

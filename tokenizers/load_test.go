@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/weft-go/weft/tokenizers/internal/testsize"
 )
 
 // base is the mini tokenizer's file as a tree, to be changed by tests.
@@ -50,7 +52,7 @@ func TestRefused(t *testing.T) {
 	}
 	model := func(m object) object { return m["model"].(object) }
 	token := func(m object) object { return m["added_tokens"].([]any)[0].(object) }
-	for _, c := range []struct {
+	for i, c := range []struct {
 		name   string
 		change func(m object)
 		want   string
@@ -140,6 +142,9 @@ func TestRefused(t *testing.T) {
 		{"flag in two spellings", func(m object) { token(m)["SPECIAL"] = false }, "added_tokens[0].special: appears twice", ErrFormat},
 		{"no model", func(m object) { delete(m, "model") }, `model: is missing`, ErrFormat},
 	} {
+		if i%testsize.Pick(4, 1, 1) != 0 {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			m := base(t)
 			c.change(m)
@@ -177,6 +182,9 @@ func TestTruncated(t *testing.T) {
 
 // A hostile file cannot ask for more memory than a multiple of its size.
 func TestBoundedMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("large input")
+	}
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}

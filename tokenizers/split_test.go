@@ -117,7 +117,7 @@ func (r rawJSON) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 // random texts with every provenance.
 func TestSplitterRandom(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
-	rounds := testsize.Pick(15, 30, 150)
+	rounds := testsize.Pick(5, 30, 150)
 	letters := []string{"<", ">", "a", "b", "\n", " ", "|", "e", "\u0301", "\u3000"}
 	word := func(n int) string {
 		var b strings.Builder

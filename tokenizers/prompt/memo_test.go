@@ -206,12 +206,16 @@ func ownTokenizer(t testing.TB) *tokenizers.Tokenizer {
 func TestMemoConcurrent(t *testing.T) {
 	m := echoModel(t)
 	memo := prompt.NewMemo(200 << 10)
+	turns := 25
+	if testing.Short() {
+		turns = 10
+	}
 	var wg sync.WaitGroup
 	for w := range 4 {
 		wg.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(w%2), 0)) // two workers each have the same conversation
 			list := []any{object{"role": "system", "content": "Answer."}}
-			for i := range 25 {
+			for i := range turns {
 				list = append(list, object{"role": "user", "content": fmt.Sprint("question ", i, strings.Repeat("x", r.IntN(900)))})
 				if i%3 == w%3 {
 					list = append(list, object{"role": "assistant", "content": fmt.Sprint("answer ", w)})
@@ -227,10 +231,13 @@ func TestMemoConcurrent(t *testing.T) {
 // TestMemoEviction adds conversations until the memo is full many times over.
 func TestMemoEviction(t *testing.T) {
 	m := echoModel(t)
-	const limit = 4 << 20
+	limit, conversations := 4<<20, 2000
+	if testing.Short() {
+		limit, conversations = 512<<10, 250
+	}
 	memo := prompt.NewMemo(limit)
 	most := 0
-	for i := range 2000 {
+	for i := range conversations {
 		body := (&thread{"chat", object{"model": "m", "messages": []any{
 			object{"role": "user", "content": fmt.Sprint("conversation ", i, strings.Repeat(" word", 400))}, object{"role": "assistant", "content": "yes"},
 		}}}).String()
@@ -247,5 +254,5 @@ func TestMemoEviction(t *testing.T) {
 	n, size := memo.Len()
 	require.Equal(t, most, n, "it stays full")
 	require.Greater(t, size, limit*9/10)
-	require.Less(t, n, 2000)
+	require.Less(t, n, conversations)
 }

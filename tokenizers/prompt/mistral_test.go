@@ -85,6 +85,9 @@ func TestLoadMistral(t *testing.T) {
 
 // The name of a SentencePiece model has the version; otherwise its control tokens determine it.
 func TestLoadMistralPieces(t *testing.T) {
+	if testing.Short() {
+		t.Skip("large vocabulary")
+	}
 	dir := os.Getenv("WEFT_SHARED")
 	if dir == "" {
 		dir = "../../../shared"

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/weft-go/weft/tokenizers/internal/testsize"
 	"github.com/weft-go/weft/tokenizers/template"
 )
 
@@ -210,8 +212,15 @@ func TestJinjaUntrusted(t *testing.T) {
 	n := 0
 	opt := asIs()
 	opt.Arguments = ""
+	every := testsize.Pick(4, 1, 1)
+	talks := conversations(t)
+	talkNames := slices.Sorted(maps.Keys(talks))
 	for name, tpl := range allTemplates(t, opt) {
-		for _, c := range conversations(t) {
+		for i, talk := range talkNames {
+			if i%every != 0 {
+				continue
+			}
+			c := talks[talk]
 			req := c.request()
 			req.Messages, req.Tools, req.Kwargs, req.Documents = raw(c.Messages), raw(c.Tools), raw(c.Kwargs), raw(c.Documents)
 			p, err := tpl.Render(req)
@@ -227,7 +236,7 @@ func TestJinjaUntrusted(t *testing.T) {
 			}
 		}
 	}
-	if n < 50 {
+	if n < 50/every {
 		t.Errorf("only %d renderings", n)
 	}
 }
@@ -437,8 +446,11 @@ func TestConcurrent(t *testing.T) {
 }
 
 func FuzzJinjaRender(f *testing.F) {
-	for _, c := range conversations(f) {
-		f.Add(string(c.Messages), string(c.Tools), string(c.Kwargs), c.ContinueFinalMessage)
+	talks := conversations(f)
+	for i, name := range slices.Sorted(maps.Keys(talks)) {
+		if c := talks[name]; i%testsize.Pick(4, 1, 1) == 0 {
+			f.Add(string(c.Messages), string(c.Tools), string(c.Kwargs), c.ContinueFinalMessage)
+		}
 	}
 	templates := allTemplates(f, nil)
 	f.Fuzz(func(t *testing.T, messages, tools, kwargs string, cont bool) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weft-go/weft/tokenizers/internal/testsize"
 	"github.com/weft-go/weft/tokenizers/template"
 )
 
@@ -77,7 +78,7 @@ func replayed(c template.Capabilities) string {
 
 // TestProbeReasoning probes templates that differ in the past reasoning they print.
 func TestProbeReasoning(t *testing.T) {
-	for _, tt := range []struct{ keep, left, want string }{
+	for i, tt := range []struct{ keep, left, want string }{
 		{"true", "", "reasoning all"},
 		{"loop.index0 > ns.user", "", "reasoning since_user"},
 		{"loop.index0 > ns.user", "<think></think>", "reasoning since_user, left <think></think>"},
@@ -99,6 +100,9 @@ func TestProbeReasoning(t *testing.T) {
 		{"preserve_thinking and m.tool_calls or loop.index0 > ns.user", "", "reasoning since_user, preserve_thinking=true since_user_calls, else since_user"},
 		{"false", "", "inline all"},
 	} {
+		if i%testsize.Pick(3, 1, 1) != 0 {
+			continue
+		}
 		if got := replayed(template.Probe(keeping(t, tt.keep, tt.left))); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.keep, got, tt.want)
 		}
@@ -143,7 +147,10 @@ func TestProbeReasoningShared(t *testing.T) {
 	if files = append(files, more...); len(files) == 0 {
 		t.Skip("no shared templates: set WEFT_SHARED")
 	}
-	for _, f := range files {
+	for i, f := range files {
+		if i%testsize.Pick(4, 1, 1) != 0 {
+			continue
+		}
 		name := strings.TrimSuffix(filepath.Base(f), filepath.Ext(f))
 		if name == "chat_template" {
 			name = filepath.Base(filepath.Dir(f))
@@ -239,7 +246,10 @@ func TestProbeFormats(t *testing.T) {
 		{"deepseek_v41", []vars{nil, {"thinking": true}, {"drop_thinking": false}}},
 		{"kimi_k3", []vars{nil, {"thinking": false}}},
 	} {
-		for _, v := range tt.vars {
+		for i, v := range tt.vars {
+			if testing.Short() && i%3 != 0 {
+				continue
+			}
 			tpl, err := template.Lookup(tt.format, &template.Options{Variables: v})
 			if err != nil {
 				t.Fatal(err)

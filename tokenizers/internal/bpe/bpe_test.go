@@ -237,7 +237,7 @@ func TestAppendInside(t *testing.T) {
 			words = append(words, words[len(words)-1][:n-1]+"\x00") // no letter, but a byte of the key
 		}
 		var st State
-		for range 4000 {
+		for range testsize.Pick(400, 4000, 4000) {
 			w := words[r.IntN(len(words))]
 			before, after := randomWord(r, r.IntN(3)), randomWord(r, r.IntN(40))
 			got := m.Append(nil, before+w+after, len(before), len(before)+len(w), &st)
@@ -277,6 +277,9 @@ func TestStateOfTwoModels(t *testing.T) {
 
 // A megabyte without a cut point takes well under a second; with quadratic cost it would take hours.
 func TestLongWords(t *testing.T) {
+	if testing.Short() {
+		t.Skip("large input")
+	}
 	m := toy(t, Options{}, [2]string{"a", "a"}, [2]string{"aa", "aa"}, [2]string{"aaaa", "aa"}, [2]string{"=", "="})
 	var st State
 	for _, w := range []string{strings.Repeat("a", 1<<20+1), strings.Repeat("=", 1<<20), strings.Repeat("ab=", 1<<18)} {

@@ -77,7 +77,7 @@ func TestMatcherAgreesWithScanners(t *testing.T) {
 			continue
 		}
 		p := mustCompile(t, expr)
-		for range testsize.Pick(300, 1000, 3000) {
+		for range testsize.Pick(60, 1000, 3000) {
 			sameCuts(t, name, f, &pretok.Split{Pattern: p}, randomText(r))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weft-go/weft/tokenizers/internal/pretok"
+	"github.com/weft-go/weft/tokenizers/internal/testsize"
 )
 
 // What tiktoken 0.14 cuts with pat_str, where a vocabulary of all parts of the text makes each match one token.
@@ -100,7 +101,7 @@ func TestRustScanners(t *testing.T) {
 			t.Fatalf("%s: %t, %v", expr, ok, err)
 		}
 		r := rand.New(rand.NewPCG(5, 6))
-		for range 1000 {
+		for range testsize.Pick(150, 1000, 1000) {
 			sameCuts(t, expr, f, &pretok.Split{Pattern: p, Behavior: pretok.Removed, Invert: true}, randomText(r))
 		}
 	}

@@ -11,6 +11,9 @@ import (
 
 // The generator makes the committed tokenizer from the committed texts.
 func TestRegenerate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains a tokenizer")
+	}
 	dir := filepath.Join("..", "..", "mini")
 	files, err := build(dir)
 	if err != nil {

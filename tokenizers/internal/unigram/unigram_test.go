@@ -253,6 +253,9 @@ func TestNewErrors(t *testing.T) {
 
 // A megabyte without a cut point takes some milliseconds and retains no memory.
 func TestLongWords(t *testing.T) {
+	if testing.Short() {
+		t.Skip("large input")
+	}
 	m := toy(t, Options{}, []piece{{"<unk>", -9}, {"a", -2}, {"aa", -3}, {"aaaaaaaa", -5}})
 	var st State
 	for _, s := range []string{"a", "z", "az"} {

@@ -161,6 +161,9 @@ func TestNewErrors(t *testing.T) {
 
 // Each start is followed by at most the longest token, for any word.
 func TestLongWord(t *testing.T) {
+	if testing.Short() {
+		t.Skip("large input")
+	}
 	m, _ := toy(t, "##", 1<<30, "a", "##a", strings.Repeat("a", 50)+"b", "##"+strings.Repeat("a", 50)+"b")
 	w := strings.Repeat("a", 1<<20)
 	if got := m.Append(nil, w, 0, len(w), new(State)); len(got) != len(w) {
