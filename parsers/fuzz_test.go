@@ -261,8 +261,10 @@ func roundsOf(t testing.TB, n int) int {
 		return v
 	}
 	switch {
-	case testing.Short() || raceEnabled:
+	case raceEnabled:
 		n /= 20
+	case testing.Short():
+		n /= 50
 	case !long():
 		n /= 6
 	}
@@ -426,7 +428,7 @@ func feedTokens(t testing.TB, p *parsers.Parser, text string, chunks [][]parsers
 func fuzz(f *testing.F, family string) {
 	every := 1
 	if testing.Short() {
-		every = 4
+		every = 16
 	}
 	for i, c := range goldens(f) {
 		if c.family == family && i%every == 0 {

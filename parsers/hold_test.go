@@ -45,7 +45,7 @@ var (
 // guided documents of several calls. With -short it runs every sixth family.
 func TestLatency(t *testing.T) {
 	for i, d := range dialects(t) {
-		if testing.Short() && i%6 != 0 {
+		if testing.Short() && i%15 != 0 {
 			continue
 		}
 		t.Run(d.name, func(t *testing.T) {

@@ -50,6 +50,10 @@ func check(t *testing.T, s *Set, markers []string, text string) {
 }
 
 func TestFindAgainstNaive(t *testing.T) {
+	rounds := 1000
+	if testing.Short() {
+		rounds = 100
+	}
 	for _, markers := range [][]string{
 		{"<a>", "</a>", "<ab>"}, {"ab", "abc", "abcd"}, {"ab", "abcd"}, {"a", "abcde"}, {"ab", "abcacb"},
 		{"<|x|>", "<|xy|>", ""}, {"]<]m[>[", "<t>"}, {"aab"}, {"◁think▷"},
@@ -57,7 +61,7 @@ func TestFindAgainstNaive(t *testing.T) {
 		s := New(markers...)
 		r := rand.New(rand.NewPCG(1, uint64(len(markers))))
 		alphabet := strings.Join(markers, "") + "z"
-		for range 1000 {
+		for range rounds {
 			var b strings.Builder
 			for range r.IntN(20) {
 				b.WriteByte(alphabet[r.IntN(len(alphabet))])
@@ -80,7 +84,7 @@ func TestFindRandomMarkers(t *testing.T) {
 	begun := 0
 	n := 3000
 	if testing.Short() {
-		n = 600
+		n = 200
 	}
 	for range n {
 		var markers []string
