@@ -22,6 +22,9 @@ const short = "x-anthropic-billing-header:a=1;"
 // take minutes.
 func TestManyHeaders(t *testing.T) {
 	n, blocks := 20_000, 500
+	if testing.Short() {
+		n, blocks = 4_000, 300
+	}
 	if os.Getenv("WEFT_TEST") == "long" {
 		n, blocks = 200_000, 2000
 	}

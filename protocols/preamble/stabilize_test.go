@@ -231,8 +231,12 @@ func TestStabilizeWithoutBody(t *testing.T) {
 
 // TestStabilizeHostile applies all options to a body of many fragments. The time must be linear.
 func TestStabilizeHostile(t *testing.T) {
+	n := 20_000
+	if testing.Short() {
+		n = 4_000
+	}
 	var list []string
-	for i := range 20_000 {
+	for i := range n {
 		list = append(list, fmt.Sprintf(`{"role":"system","content":[{"type":"text","text":"<env>\nCurrent date: %d\nx"}]}`, i))
 	}
 	r, err := chat.Decode([]byte(`{"messages":[`+strings.Join(list, ",")+`]}`), nil)

@@ -350,8 +350,11 @@ func nextChain(t *testing.T, seed uint64, turns int) (valid int) {
 
 func TestDecodeNext(t *testing.T) {
 	chains, valid := 120, 0
-	if testing.Short() || race.Enabled {
+	switch {
+	case race.Enabled:
 		chains = 30
+	case testing.Short():
+		chains = 10
 	}
 	for seed := range chains {
 		valid += nextChain(t, uint64(seed), 50)
@@ -469,6 +472,9 @@ func agentBody(k int) []byte {
 // TestDecodeNextMemory checks that a request does not keep the bodies of earlier ones, and that it shares little memory
 // with them.
 func TestDecodeNextMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("large input")
+	}
 	const first, turns = 20, 60
 	var bodies []weak.Pointer[byte]
 	var req *block.Request

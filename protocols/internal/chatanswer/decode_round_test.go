@@ -385,7 +385,7 @@ func TestStreamDecoderMemory(t *testing.T) {
 	feed()
 	size, calls := 100<<20, 10_000
 	if testing.Short() {
-		size, calls = 20<<20, 5_000
+		size, calls = 4<<20, 5_000
 	}
 	require.Less(t, testing.AllocsPerRun(size/len(args)/3, feed), 0.1)
 	events, err = d.Append(nil, nil, []byte(chunkOf(`"tool_calls":[{"index":0,"function":{"arguments":"\"}"}}]`)))

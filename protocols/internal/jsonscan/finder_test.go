@@ -59,7 +59,11 @@ func TestSpaced(t *testing.T) {
 	}
 	parts := []string{`"`, `\"`, `\\`, "a", " ", "abcdefgh", `{"k":"v"}`, "\u00e9", `\`}
 	r := rand.New(rand.NewPCG(1, 1))
-	for range 100000 {
+	rounds := 100000
+	if testing.Short() {
+		rounds = 10000
+	}
+	for range rounds {
 		s := ""
 		for range r.IntN(12) {
 			s += parts[r.IntN(len(parts))]

@@ -116,7 +116,7 @@ func TestScanNextEdits(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	copied, rounds := 0, 3000
 	if testing.Short() {
-		rounds = 500
+		rounds = 200
 	}
 	for range rounds {
 		prev := appendRandom(nil, r, 0)

@@ -122,7 +122,7 @@ func CheckCuts(t *testing.T, encode func(events []event.Event) []byte, d Reusabl
 	step := 3
 	switch {
 	case testing.Short():
-		step = 11
+		step = 37
 	case os.Getenv("WEFT_TEST") == "long":
 		step = 1
 	}
