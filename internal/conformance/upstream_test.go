@@ -273,7 +273,7 @@ func sampled(i, n int) bool {
 	case long():
 		return true
 	case testing.Short():
-		n *= 8
+		n *= 24
 	}
 	return i%n == 0
 }

@@ -28,6 +28,9 @@ func simulate(t testing.TB, o Options, name string) *Result {
 func TestPolicies(t *testing.T) {
 	workloads := []string{"chat"}
 	duration := 5 * time.Minute
+	if testing.Short() {
+		t.Skip("simulates minutes of four engines")
+	}
 	if os.Getenv("WEFT_TEST") == "long" {
 		workloads = append(workloads, "agents")
 		duration = 20 * time.Minute
