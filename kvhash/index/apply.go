@@ -189,6 +189,7 @@ func (x *Index) store(w, source *worker, ev *kvevent.Event) (res Result) {
 	if whole == 0 {
 		return res
 	}
+	x.touched += w.names.touch(r.hashes[:min(len(r.hashes), touchLen)]) // before the loads for the parent, each of which waits for the one before
 	if !ev.HasParent {
 		x.insertJob(w, job{blocks: r, first: true}, &res)
 	} else if p := cmp.Or(w.parent(ev.Parent), source.parent(ev.Parent)); p != 0 {
@@ -394,17 +395,18 @@ func (x *Index) flush(w *worker, d *drops) {
 // removeOne removes all locations of h in the plane and returns their number. An engine hash with several locations
 // does not identify the evicted block, so all are removed: a false miss costs less than a false hit.
 func (x *Index) removeOne(w *worker, h uint64, d *drops) (n int) {
-	at := w.names.find(h)
+	m := w.names.mix(h)
+	at := w.names.search(m, h)
 	if at.g == nil {
 		return 0
 	}
-	w.names.save(w.names.mix(h))
+	w.names.save(m)
 	first, bit := at.location(), tierBit(d.plane)
-	if m := w.more[h]; m != nil {
-		if (first|m.tiers)&bit == 0 {
+	if more := w.more[h]; more != nil {
+		if (first|more.tiers)&bit == 0 {
 			return 0
 		}
-		every := append([]location{first}, m.list...)
+		every := append([]location{first}, more.list...)
 		for i := range every {
 			if every[i]&bit != 0 {
 				every[i] &^= bit
@@ -417,7 +419,7 @@ func (x *Index) removeOne(w *worker, h uint64, d *drops) (n int) {
 			w.more[h] = newLocations(every[1:])
 		}
 		if len(every) == 0 {
-			w.names.remove(h)
+			w.names.remove(at, m)
 		} else {
 			at.set(every[0])
 		}
@@ -427,7 +429,7 @@ func (x *Index) removeOne(w *worker, h uint64, d *drops) (n int) {
 		return 0
 	}
 	if first &^= bit; first.tiers() == 0 {
-		w.names.remove(h)
+		w.names.remove(at, m)
 	} else {
 		at.set(first)
 	}

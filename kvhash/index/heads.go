@@ -71,6 +71,25 @@ func (h *heads) find(runs *slab[run], seq uint64) (n uint32, r *run, conflict bo
 	}
 }
 
+// fresh returns the number of leading hashes that no run begins with. For the writer.
+func (h *heads) fresh(runs *slab[run], seqs []uint64) int {
+	t := h.table.Load()
+	mask := uint64(len(t.words) - 1)
+	for n, seq := range seqs {
+		mixed := h.mix(seq)
+		for i := mixed >> t.shift; ; i++ {
+			w := t.words[i&mask].Load()
+			if w == 0 {
+				break
+			}
+			if uint32(w>>32) == uint32(mixed) && uint32(w) != 0 && runs.at(uint32(w)).head.Load() == seq {
+				return n
+			}
+		}
+	}
+	return len(seqs)
+}
+
 // add adds a run that begins with seq; there must be none.
 func (h *heads) add(runs *slab[run], seq uint64, n uint32) {
 	t := h.table.Load()
@@ -87,7 +106,7 @@ func (h *heads) add(runs *slab[run], seq uint64, n uint32) {
 		h.used++
 	}
 	h.entries++
-	t.words[i&mask].Store(entry(mixed, n))
+	set64(&t.words[i&mask], entry(mixed, n))
 }
 
 // remove removes the run that begins with seq.
@@ -101,12 +120,12 @@ func (h *heads) remove(seq uint64, n uint32) {
 	}
 	h.entries--
 	if t.words[(i+1)&mask].Load() != 0 {
-		t.words[i&mask].Store(grave)
+		set64(&t.words[i&mask], grave)
 		return
 	}
 	// The next entry is free, so no probe continues past this one or past the tombstones before it.
 	for {
-		t.words[i&mask].Store(0)
+		set64(&t.words[i&mask], 0)
 		h.used--
 		i--
 		if t.words[i&mask].Load() != grave {
@@ -129,7 +148,7 @@ func (h *heads) rebuild(runs *slab[run]) *headTable {
 		for t.words[j&mask].Load() != 0 {
 			j++
 		}
-		t.words[j&mask].Store(entry(mixed, n))
+		set64(&t.words[j&mask], entry(mixed, n))
 	}
 	h.used = h.entries
 	h.table.Store(t)

@@ -109,7 +109,7 @@ type Index struct {
 	fresh    []bool
 	segs     []segment
 	spans    []span
-	touched  uint32 // see names.touch
+	touched  uint64 // the results of names.touch, which the compiler would remove otherwise
 }
 
 // roster lists the workers for lookups.

@@ -99,16 +99,15 @@ func (x *Index) claim(todo []job, w *worker, j *job) []job {
 // their sequence hashes, x.segs to their segments, and x.fresh to whether each name is new. If the index is full, it
 // truncates the job.
 func (x *Index) locateJob(w *worker, j *job, res *Result) {
-	x.touched += w.names.touch(j.hashes[:min(len(j.hashes), touchLen)])
-	x.seqs = x.seqs[:0]
-	if seq := j.seq; j.chained {
-		x.seqs = append(x.seqs, j.chain...)
-	} else {
-		for i, local := range j.chain {
-			if seq = kvhash.Next(seq, local); j.first && i == 0 {
-				seq = local
-			}
-			x.seqs = append(x.seqs, seq)
+	x.seqs = append(x.seqs[:0], j.chain...)
+	if !j.chained {
+		seq, rest := j.seq, x.seqs
+		if j.first {
+			seq, rest = rest[0], rest[1:]
+		}
+		for i, local := range rest {
+			seq = kvhash.Next(seq, local)
+			rest[i] = seq
 		}
 	}
 	prev := j.anchor
@@ -224,16 +223,14 @@ func (x *Index) locate(prev uint32, seqs []uint64, gone []bool, chained bool) in
 			if got == 0 {
 				return i
 			}
-			t.slots.put(slot, seqs[i], cont)
-			for ; end < i+int(got); end++ {
-				if gone != nil && gone[end] {
-					break
+			rest := seqs[end : i+int(got)]
+			if gone != nil {
+				if n := slices.Index(gone[end:i+int(got)], true); n >= 0 {
+					rest = rest[:n]
 				}
-				if n, _, _ := t.heads.find(&t.runs, seqs[end]); n != 0 {
-					break
-				}
-				t.slots.put(slot+uint32(end-i), seqs[end], true)
 			}
+			end += t.heads.fresh(&t.runs, rest)
+			t.slots.put(slot, seqs[i:end], cont)
 			if rest := slot + got; end < i+int(got) {
 				t.slots.release(slot+uint32(end-i), rest)
 			}

@@ -128,22 +128,8 @@ func (t *names) search(m, h uint64) spot {
 	return spot{}
 }
 
-// touch loads the groups of many hashes, so that the loads overlap. In a loop of find they would not, because each
-// decides a branch. The result only prevents the compiler from removing the loads.
-func (t *names) touch(hashes []uint64) (sum uint32) {
-	if len(t.dir) == 0 {
-		return 0
-	}
-	for _, h := range hashes {
-		m := t.mix(h)
-		groups := t.dir[m>>t.shift].groups
-		sum += groups[home(m, len(groups))].meta
-	}
-	return sum
-}
-
 // touchLen is the number of hashes to touch at a time.
-const touchLen = 16
+const touchLen = 64
 
 // get returns the location of h, or 0.
 func (t *names) get(h uint64) location {
@@ -175,13 +161,57 @@ func (t *names) enter(m, h uint64, p location) {
 	insert(t.dir[i].groups, m, h, p)
 }
 
+// place adds h with the location p unless it is there. It returns the position that h already has, or the zero spot if h is
+// new. It searches and adds in one pass in the usual case, in which no entry was moved out of a group with room.
+func (t *names) place(h uint64, p location) spot {
+	m := t.mix(h)
+	if len(t.dir) == 0 || t.shot != nil {
+		return t.placeSlow(m, h, p)
+	}
+	at := int(m >> t.shift)
+	page := &t.dir[at]
+	g := &page.groups[home(m, len(page.groups))]
+	n := g.meta & nMask
+	for j := range g.keys {
+		if g.keys[j] == h && uint32(j) < n {
+			return spot{g, j}
+		}
+	}
+	if g.meta >= passed || n >= groupLen {
+		return t.placeSlow(m, h, p)
+	}
+	if page.depth < 64-t.shift {
+		page = &t.dir[t.first(at)]
+	}
+	if isFull(int(page.n)+1, len(page.groups)) {
+		return t.placeSlow(m, h, p)
+	}
+	page.n++
+	t.n++
+	g.put(n, h, p)
+	return spot{}
+}
+
+func (t *names) placeSlow(m, h uint64, p location) spot {
+	if at := t.search(m, h); at.g != nil {
+		return at
+	}
+	t.enter(m, h, p)
+	return spot{}
+}
+
+// put sets entry n, the first one that is not used.
+func (g *group) put(n uint32, h uint64, p location) {
+	g.meta = g.meta + 1 | uint32(p.tiers())<<(nBits+kvevent.NumTiers*n) // an entry that is not used has no tiers
+	g.keys[n], g.slots[n] = h, p.slot()
+}
+
 // insert adds h, with the mixed hash m, to a page with room.
 func insert(groups []group, m, h uint64, p location) {
 	for i := home(m, len(groups)); ; {
 		g := &groups[i]
 		if n := g.meta & nMask; n < groupLen {
-			g.meta = g.meta + 1 | uint32(p.tiers())<<(nBits+kvevent.NumTiers*n) // an entry that is not used has no tiers
-			g.keys[n], g.slots[n] = h, p.slot()
+			g.put(n, h, p)
 			return
 		}
 		g.meta += passed
@@ -215,11 +245,19 @@ func (t *names) grow(i int) {
 	clear(old.groups)
 	for k := range copied {
 		g := &copied[k]
+		tiers := g.meta >> nBits
 		for j := range min(g.meta&nMask, groupLen) {
-			m := t.mix(g.keys[j])
+			h := g.keys[j]
+			m := t.mix(h)
 			half := &halves[m<<old.depth>>63]
 			half.n++
-			insert(half.groups, m, g.keys[j], spot{g, int(j)}.location())
+			at := locationAt(g.slots[j], uint8(tiers&tiersMask))
+			tiers >>= kvevent.NumTiers
+			if to := &half.groups[home(m, pageLen)]; to.meta&nMask < groupLen {
+				to.put(to.meta&nMask, h, at)
+			} else {
+				insert(half.groups, m, h, at)
+			}
 		}
 	}
 	for b := range halves {
@@ -263,34 +301,35 @@ func (t *names) resize(i, size int) {
 	t.pour(old)
 }
 
-// remove removes h, which is there.
-func (t *names) remove(h uint64) {
+// remove removes the entry at a position. Its mixed hash is m.
+func (t *names) remove(s spot, m uint64) {
 	t.n--
-	m := t.mix(h)
 	t.save(m)
 	at := t.first(int(m >> t.shift))
 	t.dir[at].n--
 	groups := t.dir[at].groups
-	for i := home(m, len(groups)); ; {
-		g := &groups[i]
-		last := g.meta&nMask - 1
-		for j := range g.keys {
-			if g.keys[j] == h && uint32(j) <= last && last < groupLen {
-				spot{g, j}.set(spot{g, int(last)}.location())
-				g.keys[j] = g.keys[last]
-				spot{g, int(last)}.set(0)
-				g.meta--
-				if t.room > minShrink && int(t.dir[at].n)*4 < len(groups)*groupLen {
-					t.shrink(at)
-				}
-				return
-			}
-		}
+	i := home(m, len(groups))
+	for g := &groups[i]; g != s.g; g = &groups[i] {
 		g.meta -= passed
 		if i++; i == len(groups) {
 			i = 0
 		}
 	}
+	s.g.take(s.j)
+	if t.room > minShrink && int(t.dir[at].n)*4 < len(groups)*groupLen {
+		t.shrink(at)
+	}
+}
+
+// take removes entry j, which the last one replaces.
+func (g *group) take(j int) {
+	last := int(g.meta&nMask) - 1
+	if j != last {
+		spot{g, j}.set(spot{g, last}.location())
+		g.keys[j] = g.keys[last]
+	}
+	spot{g, last}.set(0)
+	g.meta--
 }
 
 // shrink merges the page with the given first index in the directory, which has few entries, with the one that differs in
@@ -436,15 +475,13 @@ func (w *worker) last(h uint64) location {
 // name records that h is the worker's name of the block in the slot, in the plane. It reports whether this is new.
 func (w *worker) name(h uint64, slot uint32, plane int) bool {
 	bit := tierBit(plane)
-	m := w.names.mix(h)
-	at := w.names.search(m, h)
+	at := w.names.place(h, bit|location(slot))
 	if at.g == nil {
-		w.names.enter(m, h, bit|location(slot))
 		return true
 	}
 	if p := at.location(); p.slot() == slot {
 		fresh := p.add(bit)
-		w.names.save(m)
+		w.names.save(w.names.mix(h))
 		at.set(p)
 		return fresh
 	}

@@ -22,7 +22,7 @@ func TestNames(t *testing.T) {
 			case names.get(h) != p:
 				t.Fatalf("%d: %x, want %x", h, names.get(h), p)
 			case ok:
-				names.remove(h)
+				names.remove(names.find(h), names.mix(h))
 				delete(want, h)
 			case len(want) < most:
 				want[h] = locationAt(uint32(h)+1, 1)
@@ -82,7 +82,7 @@ func TestNamesPages(t *testing.T) {
 				list[k] = list[len(list)-1]
 				list = list[:len(list)-1]
 				delete(want, h)
-				names.remove(h)
+				names.remove(names.find(h), names.mix(h))
 			}
 			if step%every == 0 {
 				check()

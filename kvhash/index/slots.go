@@ -191,16 +191,27 @@ func (s *slots) extend(end uint32) {
 	s.end = end
 }
 
-// put fills a slot that was taken. cont reports whether its block follows the one in the previous slot.
-func (s *slots) put(i uint32, seq uint64, cont bool) {
-	s.seq.save(i)
-	s.owner.save(i)
-	s.seq.at(i).Store(seq)
-	o := s.owner.at(i)
-	if *o = 0; cont {
-		*o = contBit
+// put fills the slots from i on, which were taken, with blocks that follow each other. cont reports whether the first one
+// follows the block in the previous slot.
+func (s *slots) put(i uint32, seqs []uint64, cont bool) {
+	s.live += len(seqs)
+	first := i
+	for len(seqs) > 0 {
+		s.seq.save(i)
+		s.owner.save(i)
+		at := i & chunkMask
+		n := min(len(seqs), chunkLen-int(at))
+		words := (*s.seq.dir.Load())[i>>chunkBits][at:][:n]
+		owners := (*s.owner.dir.Load())[i>>chunkBits][at:][:n]
+		for j, seq := range seqs[:n] {
+			set64(&words[j], seq)
+			owners[j] = contBit
+		}
+		seqs, i = seqs[n:], i+uint32(n)
 	}
-	s.live++
+	if !cont {
+		*s.owner.at(first) = 0
+	}
 }
 
 // release frees the slots [from,to), which hold blocks that are no longer part of a run or were allocated but not used,
@@ -256,10 +267,10 @@ func (s *slots) list(at, n uint32) {
 	if *first != 0 {
 		s.seq.save(*first)
 		w := s.seq.at(*first)
-		w.Store(w.Load()&^lowWord | uint64(at))
+		set64(w, w.Load()&^lowWord|uint64(at))
 	}
 	s.seq.save(at)
-	s.seq.at(at).Store(uint64(*first) << 32)
+	set64(s.seq.at(at), uint64(*first)<<32)
 	*first = at
 }
 
@@ -271,12 +282,12 @@ func (s *slots) unlist(at uint32) {
 	if next != 0 {
 		s.seq.save(next)
 		w := s.seq.at(next)
-		w.Store(w.Load()&^lowWord | uint64(prev))
+		set64(w, w.Load()&^lowWord|uint64(prev))
 	}
 	if prev != 0 {
 		s.seq.save(prev)
 		w := s.seq.at(prev)
-		w.Store(w.Load()&lowWord | uint64(next)<<32)
+		set64(w, w.Load()&lowWord|uint64(next)<<32)
 	} else {
 		s.free[bits.Len32(*s.owner.at(at)&lowBits)-1] = next
 	}

@@ -23,7 +23,7 @@ func TestSlots(t *testing.T) {
 					t.Fatalf("slot %d was given out twice", i)
 				}
 				live[i] = true
-				s.put(i, uint64(i), i > at)
+				s.put(i, []uint64{uint64(i)}, i > at)
 			}
 		}
 		size := rapid.SampledFrom([]int{3, 40, 900}).Draw(t, "size")
@@ -101,7 +101,7 @@ func TestSlotsBound(t *testing.T) {
 		s := &tr.slots
 		fill := func(at, n uint32) {
 			for i := range n {
-				s.put(at+i, 1, i > 0)
+				s.put(at+i, []uint64{1}, i > 0)
 			}
 		}
 		peak := 0

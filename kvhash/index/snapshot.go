@@ -606,7 +606,7 @@ func (x *Index) loadBlocks(c *cursor) (parents []child) {
 				}
 			}
 			seen[k] = at + i
-			t.slots.put(at+i, h, i > 0 || back == 1)
+			t.slots.put(at+i, []uint64{h}, i > 0 || back == 1)
 		}
 		at += length
 	}
