@@ -136,6 +136,9 @@ type Decoder struct {
 	objects [][]uint64 // for each block, parts of keys
 	keys    []uint64   // of objects
 
+	moved     []Event // events that locate adds again, and their positions
+	movedFrom []int
+
 	partial   map[uint64]struct{} // hashes of incomplete blocks: TensorRT-LLM
 	maxWindow uint64
 	maxLevel  Tier
@@ -380,8 +383,7 @@ func (d *Decoder) hashList() bool {
 	if v.kind != arrayKind {
 		return false
 	}
-	if v.n > d.maxBlocks {
-		d.r.fail("more than "+strconv.Itoa(d.maxBlocks)+" blocks", ErrLimit)
+	if !d.allowBlocks(v.n) {
 		return false
 	}
 	for range v.n {
@@ -390,6 +392,15 @@ func (d *Decoder) hashList() bool {
 			return false
 		}
 		d.hashes = append(d.hashes, h)
+	}
+	return true
+}
+
+// allowBlocks reports whether the limits allow an event n blocks.
+func (d *Decoder) allowBlocks(n int) bool {
+	if n > d.maxBlocks {
+		d.r.fail("more than "+strconv.Itoa(d.maxBlocks)+" blocks", ErrLimit)
+		return false
 	}
 	return true
 }

@@ -564,6 +564,8 @@ func TestDecodeHostile(t *testing.T) {
 		{"deep JSON", bytes.Repeat([]byte("["), 1<<20), "nested too deep at byte 64"},
 		{"events beyond the limit", pack(append(a{nil}, a{a{"AllBlocksCleared"}, a{"AllBlocksCleared"}, a{"AllBlocksCleared"}, a{"AllBlocksCleared"}})), "more than 3 events"},
 		{"blocks beyond the limit", pack(a{nil, a{a{"BlockRemoved", a{1, 2, 3, 4}}, a{"BlockRemoved", a{1, 2, 3, 4, 5}}}}), "more than 4 blocks"},
+		{"objects beyond the limit", pack(a{nil, a{m{"type", "BlockStored", "block_mm_infos", a{nil, nil, nil, nil, m{"mm_objects", a{m{"mm_hash", 1}}}}}}}), "more than 4 blocks"},
+		{"offsets beyond the limit", pack(a{nil, a{m{"type", "BlockStored", "block_offsets", a{0, 1, 2, 3, 4}}}}), "more than 4 blocks"},
 		{"tokens beyond the limit", pack(a{nil, a{a{"BlockStored", a{1}, nil, a{1, 2, 3, 4, 5, 6, 7, 8, 9}, 2}}}), "more than 8 tokens"},
 	}
 	for _, tt := range tests {
@@ -588,6 +590,35 @@ func TestDecodeHostile(t *testing.T) {
 		require.ErrorIs(t, err, kvevent.ErrLimit)
 		_, err = d.Append(nil, pack(5))
 		require.ErrorContains(t, err, "no event")
+	}
+}
+
+// A payload with as many events as the limit permits, each of which becomes two, takes milliseconds and not minutes.
+func TestDecodeManyWindows(t *testing.T) {
+	events := a{}
+	for i := range 1 << 14 {
+		full := m{"type", "BlockStored", "block_hashes", a{3 * i, 3*i + 1, 3*i + 2}, "token_ids", a{i, 1, 2}, "block_size", 1}
+		events = append(events, append(full[:len(full):len(full)], "kv_cache_spec_kind", "full_attention"),
+			append(m{"kv_cache_spec_kind", "sliding_window"}, "type", "BlockStored", "block_hashes", a{3 * i, 3*i + 2}, "token_ids", a{i, 1, 2}, "block_size", 1))
+	}
+	d := kvevent.NewDecoder(kvevent.VLLM, nil)
+	payload := pack(a{nil, events})
+	got, err := d.Append(nil, payload)
+	require.NoError(t, err)
+	require.Len(t, got[0].Events, 3<<14)
+	for i := range 1 << 14 {
+		full, first, last := got[0].Events[3*i], got[0].Events[3*i+1], got[0].Events[3*i+2]
+		require.Len(t, full.BlockHashes, 3)
+		require.Equal(t, []uint64{uint64(3 * i)}, first.BlockHashes)
+		require.Equal(t, []uint64{uint64(3*i + 2)}, last.BlockHashes)
+		require.EqualValues(t, 2, last.Offset)
+		kind, ok := d.Field(0, 3*i+2, "kv_cache_spec_kind")
+		require.True(t, ok)
+		require.Equal(t, "sliding_window", kind)
+	}
+	if !raceEnabled {
+		require.Zero(t, testing.AllocsPerRun(2, func() { got, err = d.Append(got[:0], payload) }))
+		require.NoError(t, err)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"cmp"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -502,41 +501,38 @@ const near = 4
 // locate finds the blocks of the events since number start that have fewer hashes than blocks of tokens. vLLM 0.32 sends
 // the event of the group with full attention, with the same tokens and the hashes of all blocks, next to the event of a
 // sliding window, which has only hashes of blocks that a later prompt may need: often the last ones, with or without gaps.
-// Without such an event, it is not known which blocks they are, and the tokens are dropped.
+// Without such an event, it is not known which blocks they are, and the tokens are dropped. O(events).
 func (d *Decoder) locate(start int) {
-	for _, i := range slices.Backward(d.loose) {
-		if i >= len(d.events) {
-			continue // beyond the limit
+	first := d.loose[0] // the events from here on are added again
+	tail, from := append(d.moved[:0], d.events[first:]...), append(d.movedFrom[:0], d.from[first:]...)
+	all := func(i int) *Event {
+		if i < first {
+			return &d.events[i]
 		}
-		ev := d.events[i]
-		ev.Offset = 0
-		d.offsets = d.offsets[:0]
-		for j := max(start, i-near); j < min(len(d.events), i+near+1) && len(d.offsets) == 0; j++ {
-			d.matchBlocks(&ev, &d.events[j])
-		}
-		if len(d.offsets) == 0 {
-			d.events[i] = Event{Kind: Stored, Tier: ev.Tier, Attention: ev.Attention, Group: ev.Group, BlockSize: ev.BlockSize,
-				BlockHashes: ev.BlockHashes, LoRA: ev.LoRA, Owner: ev.Owner}
+		return &tail[i-first]
+	}
+	end := first + len(tail)
+	d.events, d.from = d.events[:first], d.from[:first]
+	for i := first; i < end; i++ {
+		ev := tail[i-first]
+		d.at = from[i-first]
+		if ev.Offset >= 0 {
+			d.add(ev)
 			continue
 		}
-		n := len(d.events)
-		d.at = d.from[i]
-		d.addRuns(&ev)
-		if len(d.events) == n {
-			continue // beyond the limit
+		ev.Offset = 0
+		d.offsets = d.offsets[:0]
+		for j := max(start, i-near); j < min(end, i+near+1) && len(d.offsets) == 0; j++ {
+			d.matchBlocks(&ev, all(j))
 		}
-		d.events, d.from = replaceByEnd(d.events, i, n), replaceByEnd(d.from, i, n)
+		if len(d.offsets) > 0 {
+			d.addRuns(&ev)
+			continue
+		}
+		d.add(Event{Kind: Stored, Tier: ev.Tier, Attention: ev.Attention, Group: ev.Group, BlockSize: ev.BlockSize,
+			BlockHashes: ev.BlockHashes, LoRA: ev.LoRA, Owner: ev.Owner})
 	}
-	d.loose = d.loose[:0]
-}
-
-// replaceByEnd replaces element i with the elements from n on.
-func replaceByEnd[T any](list []T, i, n int) []T {
-	m := len(list) - n
-	slices.Reverse(list[i+1:])
-	slices.Reverse(list[i+1 : i+1+m])
-	slices.Reverse(list[i+1+m:])
-	return slices.Delete(list, i, i+1)
+	d.moved, d.movedFrom, d.loose = tail[:0], from[:0], d.loose[:0]
 }
 
 // matchBlocks sets d.offsets to the blocks of ev if all, an event with the same tokens, has the hashes of every block.
@@ -635,7 +631,10 @@ func (d *Decoder) offsetList(e *raw) bool {
 	if v.kind != arrayKind {
 		return v.kind == nilKind
 	}
-	for range v.n { // v.n is at most the payload's length
+	if !d.allowBlocks(v.n) {
+		return false
+	}
+	for range v.n {
 		o := d.r.next()
 		if o.kind != intKind || o.neg || o.num > math.MaxInt32 {
 			return false
@@ -809,6 +808,9 @@ func (d *Decoder) objectInfos(e *raw) bool {
 	v := r.next()
 	if v.kind != arrayKind {
 		return v.kind == nilKind
+	}
+	if !d.allowBlocks(v.n) {
+		return false
 	}
 	for i := 0; i < v.n && r.ok(); i++ {
 		info := r.next()
