@@ -33,9 +33,14 @@
 //
 // The worker is Degraded while the connection is lost, and until the batches have arrived. If the engine no longer has
 // them, or does not answer for 30 s, the subscription continues without them, and the worker is Degraded until the
-// engine clears its cache. Without a replay address, every loss has this result, and a subscription that starts after the
-// engine has lost the batches before. An engine that was restarted while the connection was lost is noticed when its
-// first batch arrives.
+// engine clears its cache.
+//
+// A replay also shows whether the engine was restarted while the connection was lost. New batches are not applied before
+// it arrives, but for 30 s at most; after that, they are applied and the worker is Degraded until it arrives.
+//
+// Without a replay address, every loss leaves the worker Degraded until the engine clears its cache, and a subscription
+// that starts after the engine has lost the batches before. An engine that was restarted while the connection was lost is
+// noticed when its first batch arrives.
 //
 // An engine that empties its cache without an event is not noticed. vLLM does so for POST /reset_prefix_cache and
 // reports it with the next step (0.32).

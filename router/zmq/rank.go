@@ -3,7 +3,6 @@
 package zmq
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -23,13 +22,21 @@ type rank struct {
 
 	replayed bool // a replay contained a batch: the engine keeps some
 
-	known bool      // a batch was received
-	last  uint64    // its number
-	at    time.Time // its time; zero if unknown
+	known bool     // a batch was received
+	last  position // of the last one
+
+	unsure time.Time // when the connection was established again; zero if the engine is known to be the same as before
+	before position  // of the last batch before that
 
 	missing time.Time     // when the first of the missing batches was missed; zero if none is missing
 	retry   time.Time     // when a replay may be requested again, after one that failed
 	pause   time.Duration // between these attempts
+}
+
+// A position identifies a batch of an engine.
+type position struct {
+	seq uint64
+	at  time.Time // zero if unknown
 }
 
 func (s *Subscription) rankOf(stream *index.Stream) *rank {
@@ -48,14 +55,14 @@ func (r *rank) suspect(why string) {
 	}
 }
 
-func (r *rank) note(b *kvevent.Batch) { r.known, r.last, r.at = true, b.Seq, b.Time }
+func (r *rank) note(b *kvevent.Batch) { r.known, r.last = true, position{b.Seq, b.Time} }
 
 // next returns the number of the batch that should come next.
 func (r *rank) next() uint64 {
 	if !r.known {
 		return 0
 	}
-	return r.last + 1
+	return r.last.seq + 1
 }
 
 // wait returns how long a connection may be silent until idle is called.
@@ -68,13 +75,23 @@ func (s *Subscription) wait(r *rank) time.Duration {
 
 // addBatch applies a batch of the live stream.
 func (s *Subscription) addBatch(ctx context.Context, r *rank, b *kvevent.Batch) {
-	if s.replay != nil && b.Seq > r.next() && time.Now().After(r.retry) {
-		s.fetch(ctx, r, r.next()) // before b, so that b need not be held; settle looks at the result
+	now := time.Now()
+	switch {
+	case r.unsure.IsZero():
+	case b.Seq <= r.before.seq:
+		r.unsure = time.Time{} // a publisher repeats nothing, so this is another engine, which the stream notices
+	case now.Sub(r.unsure) < s.cfg.times.patience:
+		if s.verify(ctx, r); !r.unsure.IsZero() {
+			return // b will be in the replay
+		}
+	}
+	if s.replay != nil && b.Seq > r.next() && now.After(r.retry) {
+		s.fetch(ctx, r, r.next(), nil) // before b, so that b need not be held; settle looks at the result
 	}
 	r.stream.Add(*b)
 	r.note(b)
 	s.settle(ctx, r)
-	if r.missing.IsZero() {
+	if r.missing.IsZero() && r.unsure.IsZero() {
 		r.suspect("")
 	}
 }
@@ -92,7 +109,7 @@ func (s *Subscription) settle(ctx context.Context, r *rank) {
 			if r.missing.IsZero() {
 				r.missing = now
 			}
-			if now.After(r.retry) && s.fetch(ctx, r, from) == nil {
+			if now.After(r.retry) && s.fetch(ctx, r, from, nil) == nil {
 				continue
 			}
 			if now.Sub(r.missing) < s.cfg.times.patience {
@@ -112,17 +129,27 @@ func (s *Subscription) skip(r *rank, from uint64) {
 
 // verify asks the engine for its last batch, which shows whether batches were missed and whether the engine was
 // restarted. An engine that keeps no batches at all cannot show it on a connection that was not lost.
-func (s *Subscription) verify(ctx context.Context, r *rank, reconnected bool) {
+func (s *Subscription) verify(ctx context.Context, r *rank) {
 	if time.Now().Before(r.retry) {
 		return
 	}
-	err := s.fetch(ctx, r, r.last)
-	if errors.Is(err, errRestarted) && !r.replayed && !reconnected {
+	var last *position
+	switch {
+	case !r.unsure.IsZero():
+		last = &r.before // a later batch may be the other engine's
+	case r.known:
+		last = &r.last
+	}
+	err := s.fetch(ctx, r, 0, last)
+	if errors.Is(err, errRestarted) && !r.replayed && r.unsure.IsZero() {
 		err = nil
 	} else if errors.Is(err, errRestarted) {
 		r.stream.Reset("the engine was restarted")
 		*r = rank{stream: r.stream, conn: r.conn, why: r.why}
-		err = s.fetch(ctx, r, 0)
+		err = s.fetch(ctx, r, 0, nil)
+	}
+	if err == nil {
+		r.unsure = time.Time{}
 	}
 	s.settle(ctx, r)
 	switch {
@@ -139,9 +166,13 @@ const maxReplay = 1 << 20
 // errRestarted is returned by fetch if the engine does not know the last batch that was received.
 var errRestarted = errors.New("the engine was restarted")
 
-// fetch applies a replay of the batches from a number on, and notes when to try again if it fails.
-func (s *Subscription) fetch(ctx context.Context, r *rank, from uint64) error {
-	n, err := s.request(ctx, r, from)
+// fetch applies a replay of the batches from a number on, and notes when to try again if it fails. If last is not nil,
+// the replay is of that batch and those after it, and the error is errRestarted if it does not have that batch.
+func (s *Subscription) fetch(ctx context.Context, r *rank, from uint64, last *position) error {
+	if last != nil {
+		from = last.seq
+	}
+	n, err := s.request(ctx, r, from, last)
 	r.stream.FinishReplay()
 	if err == nil || errors.Is(err, errRestarted) {
 		r.retry, r.pause = time.Time{}, 0
@@ -158,8 +189,8 @@ func (s *Subscription) fetch(ctx context.Context, r *rank, from uint64) error {
 	return fmt.Errorf("replay from %s: %w", s.replay, err)
 }
 
-// request reads one replay and returns how many new batches it had.
-func (s *Subscription) request(ctx context.Context, r *rank, from uint64) (n int, err error) {
+// request reads one replay for fetch, and returns how many batches it had besides last.
+func (s *Subscription) request(ctx context.Context, r *rank, from uint64, last *position) (n int, err error) {
 	o := s.socket
 	o.Dealer, o.Topics = true, nil
 	conn, err := zmtp.Dial(ctx, *s.replay, &o)
@@ -171,7 +202,6 @@ func (s *Subscription) request(ctx context.Context, r *rank, from uint64) (n int
 	if err := conn.Send(nil, binary.BigEndian.AppendUint64(nil, from)); err != nil {
 		return 0, err
 	}
-	verifying := r.known && from == r.last
 	for first := true; ; {
 		frames, err := conn.Receive(s.cfg.times.timeout)
 		if err != nil {
@@ -183,7 +213,7 @@ func (s *Subscription) request(ctx context.Context, r *rank, from uint64) (n int
 		for i := range s.again.batches {
 			b := &s.again.batches[i]
 			switch {
-			case b.Seq == kvevent.EndOfReplay && first && verifying:
+			case b.Seq == kvevent.EndOfReplay && first && last != nil:
 				return n, errRestarted // it does not have the last batch that was received, nor a later one
 			case b.Seq == kvevent.EndOfReplay:
 				return n, nil
@@ -193,22 +223,22 @@ func (s *Subscription) request(ctx context.Context, r *rank, from uint64) (n int
 				return n, fmt.Errorf("more than %d batches", maxReplay)
 			}
 			r.replayed = true
-			if verifying && b.Seq == r.last {
+			if last != nil && b.Seq == last.seq {
 				first = false
-				if known := !b.Time.IsZero() && !r.at.IsZero(); known && !b.Time.Equal(r.at) {
+				if known := !b.Time.IsZero() && !last.at.IsZero(); known && !b.Time.Equal(last.at) {
 					return n, errRestarted
 				}
 				continue
 			}
 			r.stream.AddReplay(*b)
-			if first && b.Seq > from {
+			if need, missing := r.stream.Need(); first && need != index.None && missing < b.Seq {
 				// The engine no longer has those before. Without this, the stream would hold the whole replay.
 				r.stream.FinishReplay()
-				s.skip(r, cmp.Or(r.next(), from))
+				s.skip(r, missing)
 			}
 			first = false
 			n++
-			if !r.known || b.Seq > r.last {
+			if !r.known || b.Seq > r.last.seq {
 				r.note(b)
 			}
 		}

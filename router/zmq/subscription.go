@@ -65,14 +65,14 @@ func Subscribe(address string, s *index.Stream, opts ...Option) (*Subscription, 
 	}
 	sub.single = sub.rankOf(s)
 	sub.route = func(string, *kvevent.Batch) *index.Stream { return s }
-	return sub, sub.start()
+	return sub.start()
 }
 
 // SubscribeFunc applies each batch to the stream that route returns for it, which is nil to ignore the batch. It is for
 // addresses with several publishers: engines that connect to one address, which differ in the topic, and Dynamo's event
 // plane, whose batches have a [kvevent.Batch.Worker]. A publisher's batches must always get the same stream.
 //
-// Calls of route are sequential. The batch is valid until route returns. Lost batches are not replayed. Otherwise
+// Calls of route are sequential, and must not call Close. The batch is valid until route returns. Lost batches are not replayed. Otherwise
 // SubscribeFunc is like [Subscribe].
 func SubscribeFunc(address string, route func(topic string, b *kvevent.Batch) *index.Stream, opts ...Option) (*Subscription, error) {
 	sub, err := newSubscription(address, opts)
@@ -80,7 +80,7 @@ func SubscribeFunc(address string, route func(topic string, b *kvevent.Batch) *i
 		return nil, err
 	}
 	sub.route, sub.replay = route, nil
-	return sub, sub.start()
+	return sub.start()
 }
 
 func newSubscription(address string, opts []Option) (*Subscription, error) {
@@ -125,14 +125,15 @@ func newSubscription(address string, opts []Option) (*Subscription, error) {
 	return s, nil
 }
 
-func (s *Subscription) start() error {
+// start returns s, or nil and an error if its address cannot be listened on.
+func (s *Subscription) start() (*Subscription, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	if s.addr.Listen {
 		l, err := zmtp.Listen(ctx, s.addr)
 		if err != nil {
 			cancel()
-			return fmt.Errorf("zmq: subscribe: %w", err)
+			return nil, fmt.Errorf("zmq: subscribe: %w", err)
 		}
 		s.listener = l
 		s.log.Info("listening for engines", "address", l.Addr().String())
@@ -140,13 +141,13 @@ func (s *Subscription) start() error {
 			s.single.suspect(fmt.Sprintf("no engine has connected to %s yet", s.addr))
 		}
 		s.running.Go(func() { s.accept(ctx, l) })
-		return nil
+		return s, nil
 	}
 	if s.single != nil {
 		s.single.suspect(fmt.Sprintf("not connected to %s yet", s.addr))
 	}
 	s.running.Go(func() { s.connect(ctx) })
-	return nil
+	return s, nil
 }
 
 // Addr returns the address on which the subscription listens, or nil if it connects.
@@ -275,7 +276,10 @@ func (s *Subscription) connected(ctx context.Context, conn *zmtp.Conn) time.Dura
 		r.conn = conn
 		switch {
 		case s.replay != nil:
-			s.verify(ctx, r, true)
+			if r.known && r.unsure.IsZero() {
+				r.unsure, r.before = time.Now(), r.last
+			}
+			s.verify(ctx, r)
 		case !r.known:
 			r.suspect("") // the state is Unknown, because there are no events yet
 		default:
@@ -304,7 +308,7 @@ func (s *Subscription) idle(ctx context.Context) time.Duration {
 	defer s.mu.Unlock()
 	if r := s.single; r != nil && s.replay != nil {
 		if r.missing.IsZero() {
-			s.verify(ctx, r, false)
+			s.verify(ctx, r)
 		} else {
 			s.settle(ctx, r)
 		}

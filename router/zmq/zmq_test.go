@@ -224,6 +224,63 @@ func TestRestartWithoutReplay(t *testing.T) {
 	f.wait(1, index.Exact, "")
 }
 
+// A restarted engine whose replay socket does not answer at first is not mistaken for the one before, although its numbers
+// continue those of the other.
+func TestRestartWithoutAnswer(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		t.Run(fmt.Sprintf("late=%v", late), func(t *testing.T) {
+			e, f := newEngine(t, local, local), newFixture(t)
+			f.subscribe(e.addr(), zmq.Replay(e.replayAddr()))
+			e.subscribers(1)
+			prompt := e.store(10, 0)
+			prompt = append(prompt, e.store(20, 10)...)
+			f.wait(2, index.Exact, "")
+			e.kill()
+			next := newEngine(t, e.events.Addr().String(), "")
+			next.clock = e.clock + 60
+			next.lose(1000, 0)
+			next.lose(1010, 0)
+			next.subscribers(1)
+			next.store(1020, 0)
+			f.wait(2, index.Degraded, "replay from "+e.replayAddr())
+			if late {
+				time.Sleep(300 * time.Millisecond) // longer than the patience
+				next.store(1030, 0)
+				f.wait(3, index.Degraded, "replay from "+e.replayAddr())
+			}
+
+			var err error
+			next.mu.Lock()
+			next.replay, err = net.Listen("tcp", e.replay.Addr().String())
+			next.mu.Unlock()
+			require.NoError(t, err)
+			go next.accept(next.replay, next.router)
+			if !late {
+				f.wait(3, index.Exact, "")
+			}
+			require.Eventually(t, func() bool { return f.depth(prompt) == 0 }, 10*time.Second, time.Millisecond)
+		})
+	}
+}
+
+// An engine that no longer has the last batch that was received, but all after it, has lost nothing.
+func TestReplayBeginsAfterLast(t *testing.T) {
+	e, f := newEngine(t, local, local), newFixture(t)
+	f.subscribe(e.addr(), zmq.Replay(e.replayAddr()))
+	e.subscribers(1)
+	e.store(10, 0)
+	f.wait(1, index.Exact, "")
+	e.mu.Lock()
+	e.hangUp()
+	e.mu.Unlock()
+	e.lose(20, 10)
+	e.mu.Lock()
+	e.first = 1
+	e.mu.Unlock()
+	f.wait(2, index.Exact, "")
+	require.NotContains(t, f.log.String(), "are lost")
+}
+
 // The engine has only the last batches: the others are lost, and the rest of the replay is not.
 func TestReplayIsTooShort(t *testing.T) {
 	e, f := newEngine(t, local, local), newFixture(t)
@@ -366,8 +423,9 @@ func TestIPC(t *testing.T) {
 	stale.Close()
 	f := newFixture(t)
 	f.subscribe("@ipc://" + path)
-	_, err = zmq.Subscribe("@ipc://"+path, f.stream)
+	again, err := zmq.Subscribe("@ipc://"+path, f.stream)
 	require.ErrorContains(t, err, "in use")
+	require.Nil(t, again)
 	e := newEngine(t, "", "")
 	c, err := net.Dial("unix", path)
 	require.NoError(t, err)
