@@ -36,7 +36,7 @@ type Score struct {
 	Barred string
 	// CachedEstimate is the number of prompt tokens that the worker holds according to the index.
 	CachedEstimate int
-	// Cost is the sum of the policy's terms, which is what the router compares.
+	// Cost is the sum of the policy's terms. The router chooses the lowest.
 	Cost float64
 
 	policy policy.Policy
@@ -76,6 +76,9 @@ func (s *Score) append(b []byte) []byte {
 			return b
 		}
 		return append(append(b, ' '), u...)
+	}
+	if len(terms) == 0 {
+		return appendNumber(b, s.Cost)
 	}
 	same := true
 	for _, t := range terms {

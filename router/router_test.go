@@ -290,6 +290,17 @@ func TestPolicyExcludes(t *testing.T) {
 	}
 }
 
+// bare is a policy that does not name its terms.
+type bare struct{ wild }
+
+func (bare) Terms() []policy.Term { return nil }
+
+func TestPolicyWithoutTerms(t *testing.T) {
+	r := fleet(t, 1, &router.Options{Policy: bare{}})
+	d := place(t, r, &router.Request{Tokens: 10}, start).Decision()
+	require.Equal(t, "a: -2.5; 0 of 10 tokens cached (estimate, unknown)", d.Why())
+}
+
 func TestPolicies(t *testing.T) {
 	r := fleet(t, 3, &router.Options{Policy: named(t, "round_robin")})
 	var got string

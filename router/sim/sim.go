@@ -135,8 +135,8 @@ func (r *run) after(d time.Duration, do func()) {
 	heap.Push(&r.events, event{r.now.Add(max(d, 0)), r.serial, do})
 }
 
-// Run simulates. nil options mean the defaults. It returns an error if the workload is unknown. An hour of 8 engines takes
-// some seconds.
+// Run simulates. nil options mean the defaults. An unknown workload and values that are negative or not finite are errors.
+// An hour of 8 engines takes some seconds.
 func Run(opt *Options) (*Result, error) {
 	var o Options
 	if opt != nil {
@@ -145,6 +145,9 @@ func Run(opt *Options) (*Result, error) {
 	o.Workers, o.Load = cmp.Or(o.Workers, 8), cmp.Or(o.Load, 0.75)
 	o.capacity, o.slow = cmp.Or(o.capacity, 3<<20), cmp.Or(o.slow, 1)
 	o.Duration = cmp.Or(o.Duration, time.Hour)
+	if !(o.Load > 0) || math.IsInf(o.Load, 1) || o.Workers < 0 || o.Duration < 0 { // with NaN, no request would ever be the last
+		return nil, fmt.Errorf("sim: Workers, Load and Duration must be positive (got %d, %v, %v)", o.Workers, o.Load, o.Duration)
+	}
 	if o.create == nil {
 		switch o.Workload {
 		case "", "agents":

@@ -4,6 +4,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -87,6 +88,13 @@ func TestRepeats(t *testing.T) {
 	require.LessOrEqual(t, a.Percentile(50), a.Percentile(90))
 	_, err := Run(&Options{Workload: "x"})
 	require.EqualError(t, err, `sim: unknown workload "x" (want agents or chat)`)
+}
+
+func TestInvalidOptions(t *testing.T) {
+	for _, o := range []Options{{Workers: -1}, {Load: -0.5}, {Load: math.NaN()}, {Load: math.Inf(1)}, {Duration: -time.Second}} {
+		_, err := Run(&o)
+		require.ErrorContains(t, err, "must be positive", o)
+	}
 }
 
 // An engine that is alone with one request takes as long as its costs say.
