@@ -4,6 +4,7 @@ package prompt
 
 import (
 	"encoding/json"
+	"fmt"
 	"hash/fnv"
 	"reflect"
 	"sync"
@@ -49,7 +50,7 @@ func shortID(id string, n int) string {
 
 // idForms maps the ids of a conversation to those that are printed: the one that the model wrote, if it is known and
 // new, or a short one if the template requires that. Short ids are not changed. An id only depends on those that appear
-// before it for the first time, so it is the same in the next request, and no two have the same.
+// before it for the first time, so it is the same in the next request. No two ids are mapped to the same one.
 type idForms struct {
 	short bool
 	ids   map[string]string
@@ -70,8 +71,10 @@ func (s *idForms) of(id, own string) string {
 	case s.short && !isShort(id):
 		out = shortID(id, 0)
 	}
-	for n := 1; s.short && s.used[out]; n++ {
-		out = shortID(id, n)
+	for n := 1; s.used[out]; n++ { // another call was printed with it
+		if out = shortID(id, n); !s.short {
+			out = fmt.Sprint(id, "_", n)
+		}
 	}
 	s.ids[id], s.used[out] = out, true
 	return out
@@ -124,7 +127,7 @@ func (s *spelling) means(args string) bool {
 	return true
 }
 
-// spellings are those of the calls of a conversation, in their order. They are immutable.
+// spellings holds the spellings of the calls of a conversation, in the order of the calls. It is immutable.
 type spellings struct {
 	list []*spelling
 	size int  // bytes

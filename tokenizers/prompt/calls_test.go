@@ -81,6 +81,16 @@ func TestShortCallIDs(t *testing.T) {
 	require.Contains(t, text, "[CALL_ID]call_1[ARGS]")
 }
 
+// TestIDForms checks that an id that the model wrote for one call and a client chose for another is printed once.
+func TestIDForms(t *testing.T) {
+	var f prompt.IDForms
+	require.Equal(t, "f:0", f.Of("call_1", "f:0"))
+	require.Equal(t, "f:0_1", f.Of("f:0", ""))
+	require.Equal(t, "f:0_1_1", f.Of("f:0_1", ""))
+	require.Equal(t, "call_2", f.Of("call_2", "f:0"))
+	require.Equal(t, "f:0_1", f.Of("f:0", ""), "again")
+}
+
 // TestShortCallIDsDecoded decodes calls for such a template: the client gets ids of the form, the model's own if they are
 // new.
 func TestShortCallIDsDecoded(t *testing.T) {

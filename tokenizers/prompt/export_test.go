@@ -32,3 +32,9 @@ func Template(m *Model) template.Template { return m.template }
 
 // Tags returns the tags of reasoning of m's family, or nil.
 func Tags(m *Model) *chat.Tags { return m.tags }
+
+// IDForms is idForms.
+type IDForms = idForms
+
+// Of is idForms.of.
+func (s *idForms) Of(id, own string) string { return s.of(id, own) }
