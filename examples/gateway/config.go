@@ -225,7 +225,8 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 		}
 		name := *file
 		if err := yaml.UnmarshalWithOptions(data, c, yaml.Strict()); err != nil {
-			return nil, fmt.Errorf("config: %s: %w", name, err)
+			// err itself would print the lines around the error, in which there may be keys.
+			return nil, fmt.Errorf("config: %s: %s", name, yaml.FormatError(err, false, false))
 		}
 		if _, err := c.Policy.policy(); err != nil {
 			return nil, fmt.Errorf("config: %w", err)

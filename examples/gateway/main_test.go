@@ -220,6 +220,22 @@ func TestRunErrors(t *testing.T) {
 	}
 }
 
+// TestConfigErrorsHideKeys checks that an error in the file names its position and prints no lines, which may have keys.
+func TestConfigErrorsHideKeys(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "gateway.yaml")
+	for text, has := range map[string]string{
+		"tenants:\n  - {name: a, keys: [sk-secret], nonsense: 1}\n": `[2:34] unknown field "nonsense"`,
+		"tenants:\n  - name: a\n    keys: [sk-secret\n  - x\n":      "[4:3]",
+		"tenants: [{name: a, keys: {sk-secret: 1}}]\n":              "[1:",
+	} {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		_, err := parse([]string{"-config", file}, io.Discard)
+		require.ErrorContains(t, err, file+": ")
+		require.ErrorContains(t, err, has)
+		require.NotContains(t, err.Error(), "sk-secret")
+	}
+}
+
 // The family is inferred from the model unless a flag sets it; flags that contradict the model are an error.
 func TestModelInfersFamily(t *testing.T) {
 	calls := `{% for t in tools or [] %}{{ t | tojson }}{% endfor %}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}` +
