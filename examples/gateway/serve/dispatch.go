@@ -22,9 +22,9 @@ func (g *Gateway) notices(h http.Header) notices {
 	return notices{calls: g.opt.ToolDispatch, reasoning: g.opt.ReasoningDispatch}
 }
 
-// listen sets the callbacks, for a new attempt for calls and reasoning. They flush first, so that the client has the call or the reasoning
-// before Options.OnToolCall or OnReasoning is called, and those are not called if the write fails. The next flush
-// returns the error again.
+// listen sets the callbacks for calls and reasoning, at the begin of each attempt. They flush first, so that the client has
+// the call or the reasoning before Options.OnToolCall or OnReasoning is called, and those are not called if the write
+// fails. The next flush returns the error again.
 func (c *call) listen(ctx context.Context) {
 	opt := &c.g.opt
 	c.early = event.Dispatcher{InReasoning: opt.CallsInReasoning}

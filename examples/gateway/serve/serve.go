@@ -200,8 +200,9 @@ type Gateway struct {
 	origins *http.CrossOriginProtection
 	longest int // bytes of the longest token
 	memory  budget
-	work    slots        // for decoding, rendering and encoding
-	running atomic.Int64 // admitted requests
+	work    slots                   // for decoding, rendering and encoding
+	running atomic.Int64            // admitted requests
+	next    atomic.Pointer[Gateway] // the one that replaced this one in a Server, or nil
 
 	mu      sync.Mutex
 	ids     uint64
@@ -363,12 +364,19 @@ func (g *Gateway) begin() (end func(), refuse, ok bool) {
 
 // ServeHTTP serves one request.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	t := newTimedWriter(w, g.opt.WriteTimeout)
-	defer t.end()
 	end, late, open := g.begin()
+	if next := g.next.Load(); late && next != nil { // the request came while this one was replaced
+		if open {
+			end()
+		}
+		next.ServeHTTP(w, r)
+		return
+	}
 	if open {
 		defer end()
 	}
+	t := newTimedWriter(w, g.opt.WriteTimeout)
+	defer t.end()
 	// The deadline holds until readBody lifts it. It is needed even if the handler does not read the body, because
 	// net/http may read the rest of a body before it sends the response.
 	t.rc.SetReadDeadline(time.Now().Add(g.opt.BodyTimeout)) // an error means that the server does not support deadlines

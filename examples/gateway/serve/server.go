@@ -41,8 +41,13 @@ func NewServer(g *Gateway) *Server {
 }
 
 // Replace makes g serve all requests from now on and returns the previous gateway, which still serves the requests that
-// it has. The caller should drain and close it.
-func (s *Server) Replace(g *Gateway) (old *Gateway) { return s.gateway.Swap(g) }
+// it has, and passes later ones to g when it drains. The caller should drain and close it.
+func (s *Server) Replace(g *Gateway) (old *Gateway) {
+	if old = s.gateway.Swap(g); old != g {
+		old.next.Store(g)
+	}
+	return old
+}
 
 // Serve accepts connections until Shutdown. It takes ownership of l.
 func (s *Server) Serve(l net.Listener) error {

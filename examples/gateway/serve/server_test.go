@@ -225,3 +225,19 @@ func TestShutdown(t *testing.T) {
 		})
 	}
 }
+
+// TestReplace checks that a request that reaches a gateway when it has just been replaced is served by its successor.
+func TestReplace(t *testing.T) {
+	s := &stub{answer: func(string, *http.Request) (*http.Response, error) { return answerOf(200, whole), nil }}
+	first, second := stubbed(t, 1, s, nil), stubbed(t, 1, s, nil)
+	defer second.Close()
+	server := serve.NewServer(first)
+	require.Equal(t, first, server.Replace(second))
+	require.NoError(t, first.Drain(t.Context()))
+	require.Equal(t, 200, ask(t, first, apiCases[0], true).Code)
+	first.Close()
+	require.Equal(t, 200, ask(t, first, apiCases[0], true).Code)
+	require.Equal(t, second, server.Replace(second), "a gateway does not replace itself")
+	require.NoError(t, second.Drain(t.Context()))
+	require.Equal(t, 503, ask(t, first, apiCases[0], true).Code)
+}
