@@ -22,7 +22,7 @@ func (g *Gateway) notices(h http.Header) notices {
 	return notices{calls: g.opt.ToolDispatch, reasoning: g.opt.ReasoningDispatch}
 }
 
-// listen sets the callbacks for calls and reasoning, at the begin of each attempt. They flush first, so that the client has
+// listen sets the callbacks for calls and reasoning, at the start of each attempt. They flush first, so that the client has
 // the call or the reasoning before Options.OnToolCall or OnReasoning is called, and those are not called if the write
 // fails. The next flush returns the error again.
 func (c *call) listen(ctx context.Context) {

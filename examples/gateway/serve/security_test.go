@@ -26,7 +26,7 @@ import (
 	"github.com/weft-go/weft/protocols/intent"
 )
 
-// The tests of this file are the rows of the table of README.md.
+// The table of the section Security in examples/README.md lists these tests.
 
 // TestDecompressionRatio sends 61 KB that decompress to 60 MB.
 func TestDecompressionRatio(t *testing.T) {

@@ -22,7 +22,7 @@ def pip(*args):
 
 def wheel(name, *files):
     """Returns the sources of files in a wheel."""
-    folder = root / name.split("==")[0]
+    folder = root / name
     if not list(folder.glob("*.whl")):
         pip("download", "--no-deps", "-d", str(folder), name)
     with zipfile.ZipFile(next(folder.glob("*.whl"))) as z:
@@ -54,13 +54,14 @@ functions(utils, {"_gen_mm_extra_hash_keys", "_gen_lora_extra_hash_keys", "_gen_
                   "generate_block_hash_extra_keys", "hash_block_tokens"}, vllm)
 
 binding, events = wheel(f"sglang=={SGLANG}", "sglang/srt/mem_cache/cpp_utils/hash_binding.cpp", "sglang/srt/mem_cache/utils.py")
-extension = root / "hicache_hash_cpp.so"
+build = root / f"sglang=={SGLANG}"
+extension = build / "hicache_hash_cpp.so"
 if not extension.exists():
-    (root / "hash_binding.cpp").write_text(binding)
+    (build / "hash_binding.cpp").write_text(binding)
     include = subprocess.run([sys.executable, "-m", "pybind11", "--includes"], check=True, capture_output=True, text=True,
                              env={**os.environ, "PYTHONPATH": str(deps)}).stdout.split()
     subprocess.run(["g++", "-O2", "-std=c++17", "-mavx2", "-w", "-shared", "-fPIC", "-DTORCH_EXTENSION_NAME=hicache_hash_cpp", *include,
-                    str(root / "hash_binding.cpp"), "-o", str(extension), "-lcrypto"], check=True)
+                    str(build / "hash_binding.cpp"), "-o", str(extension), "-lcrypto"], check=True)
 spec = importlib.util.spec_from_file_location("hicache_hash_cpp", extension)
 native = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(native)
