@@ -217,8 +217,8 @@ func (r *Router) score(req *Request, i int) Score {
 	return s
 }
 
-// choose returns the index in the view of the worker with the lowest cost, and what to say about the others. It returns
-// -1 if no worker is eligible. The caller holds the lock.
+// choose returns the index in the view of the worker with the lowest cost, or -1 if no worker is eligible; the number of
+// workers with that cost; and the index and the cost of the second best. The caller holds the lock.
 func (r *Router) choose(req *Request) (best, ties int, next int, nextCost float64) {
 	best, next = -1, -1
 	var least float64

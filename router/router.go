@@ -20,7 +20,7 @@ import (
 type (
 	// Request describes the request to place.
 	Request = policy.Request
-	// Engine is what is known of a worker's engine.
+	// Engine holds the rates and the capacity of a worker's engine.
 	Engine = policy.Engine
 )
 
@@ -50,7 +50,7 @@ type Router struct {
 
 	mu       sync.Mutex  // guards the following fields; acquired before the index's lock
 	workers  []*worker   // ascending by id
-	view     policy.View // its workers are those of workers
+	view     policy.View // of the same workers
 	costs    []policy.Terms
 	sessions sessions
 	firsts   [64]uint64 // first hashes of the last requests placed, by number
@@ -70,7 +70,7 @@ type worker struct {
 	stats  Stats
 }
 
-// lookup is what the index says about a request.
+// lookup holds the results of the index for a request.
 type lookup struct {
 	turn    uint64 // requests placed before it
 	matches []index.Match

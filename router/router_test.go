@@ -533,7 +533,7 @@ func TestLearning(t *testing.T) {
 	}
 }
 
-// Two requests that overlap say nothing about the speed of engines.
+// Nothing is learned from requests that overlap.
 func TestLearnsNothing(t *testing.T) {
 	r := fleet(t, 1, nil)
 	for i := range 20 {

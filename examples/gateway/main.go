@@ -93,7 +93,7 @@ func run(ctx context.Context, args []string, stdout io.Writer, log *slog.Logger,
 			now = next
 			server.Replace(now.gateway)
 			old.Go(func() {
-				last.gateway.Drain(closing) // an error means that the program ends
+				last.gateway.Drain(closing) // fails only if the program ends
 				last.stop()
 			})
 			log.Info("configuration reloaded", "engines", len(now.config.Engines))
@@ -116,7 +116,7 @@ func run(ctx context.Context, args []string, stdout io.Writer, log *slog.Logger,
 	}
 }
 
-// A program is what stays the same when the configuration is reloaded.
+// A program is the state that survives a reload of the configuration.
 type program struct {
 	log    *slog.Logger
 	signer *replay.Signer
@@ -125,7 +125,7 @@ type program struct {
 	from    config
 }
 
-// A generation is a gateway and what it needs.
+// A generation is a gateway with its configuration and its embedded engines.
 type generation struct {
 	config  *config
 	gateway *serve.Gateway
@@ -156,7 +156,7 @@ func (p *program) reload(args []string, c *config) (*generation, error) {
 	return p.start(next)
 }
 
-// start returns a running gateway. The caller must call stop.
+// start returns a running gateway, which stop ends.
 func (p *program) start(c *config) (_ *generation, err error) {
 	g := &generation{config: c}
 	defer func() {
@@ -258,7 +258,7 @@ func onLoopback(addr string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// model loads the model, unless the settings for it are those of the last one.
+// model returns the model, and loads it only if its settings have changed.
 func (p *program) model(c *config) (*prompt.Model, error) {
 	from := config{Model: c.Model, ModelDir: c.ModelDir, ToolCallParser: c.ToolCallParser, ReasoningParser: c.ReasoningParser, MaxModelLen: c.MaxModelLen, KeepEmpty: c.KeepEmpty, PastReasoning: c.PastReasoning}
 	if p.prompts != nil && reflect.DeepEqual(from, p.from) {

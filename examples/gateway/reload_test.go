@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A logSink hands on log lines.
+// A logSink collects log lines and sends them to a channel.
 type logSink struct {
 	mu    sync.Mutex
 	text  bytes.Buffer

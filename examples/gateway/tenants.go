@@ -73,7 +73,7 @@ func (c *policyConfig) policy() (intent.Policy, error) {
 	}, nil
 }
 
-// access is what tenants may do, and the keys of all clients.
+// access holds the policies of tenants and the keys of all clients.
 type access struct {
 	policies map[string]intent.Policy
 	shared   map[string]bool

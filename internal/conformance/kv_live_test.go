@@ -344,7 +344,7 @@ func TestLiveDynamo(t *testing.T) {
 			for _, w := range x.AppendWorkers(nil) {
 				require.Equal(t, index.Exact, w.State, w.Key)
 			}
-			if tt.format != kvevent.Dynamo { // workers have numbers, but the router's answers have IDs
+			if tt.format != kvevent.Dynamo { // workers have numbers, but the router's responses have IDs
 				alias := map[string]string{} // a depth that only one worker has identifies it
 				for _, r := range results {
 					for w, n := range r.got {

@@ -161,8 +161,8 @@ func NewDecoder(f Format, o *DecoderOptions) *Decoder {
 	return d
 }
 
-// Skipped returns the number of events that were skipped: those of an unknown type, medium or residency domain, and malformed
-// ones, whose batch is then damaged.
+// Skipped returns the number of events that were skipped: events of an unknown type, medium or residency domain, and
+// malformed events, whose batch is then damaged.
 func (d *Decoder) Skipped() uint64 {
 	c := &d.counts
 	return c.Malformed + c.Unknown + c.Elsewhere

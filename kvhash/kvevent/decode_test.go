@@ -452,7 +452,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// Every truncation gives an error and no panic, and the events before the cut equal those of the whole input.
+// Every truncation gives an error and no panic, and the events before the cut are decoded as in the whole input.
 func TestDecodeTruncated(t *testing.T) {
 	for _, tt := range wireCases() {
 		d := kvevent.NewDecoder(tt.format, options)

@@ -40,8 +40,8 @@
 //     zero.
 //   - Negative hashes are converted to their two's complement.
 //   - Media are GPU and DEVICE (device); CPU, CPU_PINNED, CPU_TIER1 and HOST_PINNED (host); CPU_TIER2, DISK, NVME and
-//     STORAGE (disk); EXTERNAL, NETWORK, REMOTE and SHARED (remote), in any case. Events of other media and residency
-//     domains are skipped, and those of other localities are invalid. A block whose locality is REMOTE is in the remote
+//     STORAGE (disk); EXTERNAL, NETWORK, REMOTE and SHARED (remote), in upper or lower case. Events of other media and residency
+//     domains are skipped, and events of other localities are invalid. A block whose locality is REMOTE is in the remote
 //     tier, regardless of the medium.
 //   - Pairs of token IDs, for EAGLE, are converted to the tokens of the blocks and the token after them. A Stored event
 //     without tokens reports the tier of known blocks. Incomplete blocks are omitted.

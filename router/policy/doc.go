@@ -37,7 +37,7 @@
 //	power_of_two     the less loaded of two workers drawn at random
 //	least_loaded     wait and decode as in cost_ms
 //	consistent_hash  by the session, else by the first block
-//	sticky           the session's worker unless it waits a second longer than another, else as least_loaded
+//	sticky           the session's worker unless it waits a second longer than another; otherwise like least_loaded
 //	lmetric          (tokens to compute, waiting ones included) · (requests in the batch)
 //	dynamo           blocks to compute, waiting ones included, plus active blocks: NVIDIA Dynamo's cost with its default weight
 //	llm_d            2·(cached part of the prompt) + short queue + free KV memory: llm-d's scorers

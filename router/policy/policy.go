@@ -17,8 +17,8 @@ type Policy interface {
 	// Terms returns the names and units of the parts of a cost, at most len(Terms{}) of them, always the same.
 	Terms() []Term
 	// Costs sets the parts of each worker's cost: out[i] is for v.Workers[i], and zero before the call. Their sum is the
-	// cost; a worker with an infinite cost or NaN is not chosen. What is written for workers that are not eligible does
-	// not matter. The result must depend only on v and r, and neither may be changed or retained. The router calls
+	// cost; a worker with an infinite cost or NaN is not chosen. The parts of workers that are not eligible are
+	// ignored. The result must depend only on v and r, and neither may be changed or retained. The router calls
 	// Costs with a lock held, so it must not call the router.
 	Costs(v *View, r *Request, out []Terms)
 }

@@ -77,7 +77,7 @@ type View struct {
 	Turn uint64
 	// Busy is the fraction of the fleet's time that prefills took in the last minute, as estimated, from 0 to 0.95.
 	Busy float64
-	// Decode is how long a response takes after its first token, on average over recent responses.
+	// Decode is the mean time from the first token to the end of recent responses.
 	Decode time.Duration
 	// Workers are in ascending order of ID.
 	Workers []Worker
@@ -94,7 +94,7 @@ type Worker struct {
 	Load         Load
 	// Session reports whether the previous request of the same session was placed on this worker.
 	Session bool
-	// Last is the number of the request that was placed here last, from 1; 0 if there is none.
+	// Last is the number of the request that was placed here last, from 1, or 0.
 	Last uint64
 }
 
@@ -111,7 +111,7 @@ type Load struct {
 	Blocks int
 }
 
-// Engine is what is known of a worker's engine. Values that are zero, negative or not finite mean the default.
+// Engine holds the rates and the capacity of a worker's engine. Values that are zero, negative or not finite mean the default.
 type Engine struct {
 	// Prefill is the time to compute one token of a prompt, in milliseconds. The default is 1/70, that is 70,000
 	// tokens/s.
@@ -123,7 +123,7 @@ type Engine struct {
 	// Load is the time to load one token's KV data from a tier to the device, in milliseconds; tier t has the index t-1. The
 	// default is 0 for the device, 0.003 for host, 0.027 for disk and 0.005 for remote.
 	Load [kvevent.NumTiers]float64
-	// Capacity is the number of KV blocks that the device holds; 0 means that it is not known.
+	// Capacity is the number of KV blocks that the device holds; 0 means unknown.
 	Capacity int
 }
 

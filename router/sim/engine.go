@@ -91,7 +91,7 @@ func (e *engine) step() {
 			computed = append(computed, j)
 		}
 	}
-	if len(e.batch) == 0 && room == chunk { // waits for memory, which ends with a running request; there is none
+	if len(e.batch) == 0 && room == chunk { // nothing runs that could release memory
 		panic("sim: a prompt is longer than the cache")
 	}
 	e.run.after(time.Duration(ms*e.slow*1e6), func() { e.end(computed) })
@@ -152,7 +152,8 @@ func (e *engine) tell(j *job, stored int, removed []uint64) {
 	})
 }
 
-// cache holds the blocks of an engine. A block is used after the blocks behind it, so that those go first.
+// cache holds the blocks of an engine. The blocks of a prompt are marked as used from the last to the first, so that later
+// blocks are evicted first.
 type cache struct {
 	size   int
 	blocks map[uint64]*list.Element // of uint64
@@ -172,7 +173,7 @@ func (c *cache) leading(hashes []uint64) int {
 	return len(hashes)
 }
 
-// store adds the blocks of a prompt. The first stored ones were there.
+// store adds the blocks of a prompt. It returns the number of leading blocks that were present, and the evicted ones.
 func (c *cache) store(hashes []uint64) (stored int, removed []uint64) {
 	stored = c.leading(hashes)
 	for i := len(hashes) - 1; i >= 0; i-- {

@@ -5,8 +5,8 @@
 // The engines compute prompts in chunks, in the same steps in which they decode, keep a limited number of blocks, and send
 // events 10 to 50 ms late. Their costs are constants of this package that no policy can see: 0.030 ms for each prompt token
 // and 3e-7 ms for each token before it, 8 ms for each step with decoding, 0.12 ms for each sequence and 8e-6 ms for each
-// token of its context. The same seed gives the same requests at the same times, whatever the policy, except that a
-// session's next request waits for the response to the last one.
+// token of its context. With the same seed, all policies get the same requests at the same times, except that a session's
+// next request waits for the response to the last one.
 package sim
 
 import (
@@ -43,12 +43,12 @@ type Options struct {
 	// Seed selects the random numbers.
 	Seed uint64
 
-	create   func(rnd *rand.Rand) chain // nil means that of Workload
+	create   func(rnd *rand.Rand) chain // nil means the workload's
 	capacity int                        // tokens that an engine can hold; 0 means 3 Mi
 	slow     float64                    // how many times longer the steps of a quarter of the engines take; 0 means 1
 }
 
-// chain is the work of one client, one request after another. The prompt of a request begins with that of the previous one.
+// chain is the work of one client, one request after another. Each prompt begins with the previous one.
 type chain struct {
 	shared       uint64 // identifies the beginning of the first prompt, which all chains with the same number share
 	sharedTokens int    // its length

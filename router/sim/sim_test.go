@@ -97,7 +97,7 @@ func TestInvalidOptions(t *testing.T) {
 	}
 }
 
-// An engine that is alone with one request takes as long as its costs say.
+// An engine with a single request takes the time that follows from its costs.
 func TestEngine(t *testing.T) {
 	r := simulate(t, Options{Workers: 1, Load: 1e-4, Duration: 4 * time.Hour, create: func(*rand.Rand) chain {
 		return chain{turns: []turn{{tokens: 6400, output: 3}, {pause: time.Hour, tokens: 64, output: 2}}}

@@ -35,8 +35,8 @@
 // them, or does not answer for 30 s, the subscription continues without them, and the worker is Degraded until the
 // engine clears its cache.
 //
-// A replay also shows whether the engine was restarted while the connection was lost. New batches are not applied before
-// it arrives, but for 30 s at most; after that, they are applied and the worker is Degraded until it arrives.
+// A replay also shows whether the engine was restarted while the connection was lost. New batches wait for it for at
+// most 30 s. Then they are applied, and the worker is Degraded until the replay arrives.
 //
 // Without a replay address, every loss leaves the worker Degraded until the engine clears its cache, and a subscription
 // that starts after the engine has lost the batches before. An engine that was restarted while the connection was lost is

@@ -99,7 +99,7 @@ func startEngine() (events, replay string) {
 	return e.addr(), e.replayAddr()
 }
 
-// exampleTB is what an engine needs of a test. The engine runs until the process ends.
+// exampleTB implements the methods of testing.TB that an engine calls. The engine runs until the process ends.
 type exampleTB struct{ testing.TB }
 
 func (exampleTB) Cleanup(func())        {}

@@ -29,7 +29,7 @@ type times struct {
 	first     time.Duration // the same after a connection was established
 	minPause  time.Duration // between attempts to connect
 	maxPause  time.Duration
-	patience  time.Duration // for a replay socket that does not answer
+	patience  time.Duration // for a replay socket that does not respond
 }
 
 var defaultTimes = times{
@@ -51,5 +51,5 @@ func Topic(prefix string) Option { return func(c *config) { c.topics = append(c.
 // Rank adds n to the ports of both addresses, as vLLM and SGLang do for data-parallel rank n.
 func Rank(n int) Option { return func(c *config) { c.rank = n } }
 
-// Logger logs connections, losses and replays to l. The default is no logs.
+// Logger logs connections, losses and replays to l. The default is to discard logs.
 func Logger(l *slog.Logger) Option { return func(c *config) { c.log = l } }

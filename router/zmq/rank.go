@@ -189,7 +189,7 @@ func (s *Subscription) fetch(ctx context.Context, r *rank, from uint64, last *po
 	return fmt.Errorf("replay from %s: %w", s.replay, err)
 }
 
-// request reads one replay for fetch, and returns how many batches it had besides last.
+// request reads one replay for fetch, and returns the number of its batches except last.
 func (s *Subscription) request(ctx context.Context, r *rank, from uint64, last *position) (n int, err error) {
 	o := s.socket
 	o.Dealer, o.Topics = true, nil

@@ -25,7 +25,7 @@ type Subscription struct {
 	cfg    config
 	route  func(topic string, b *kvevent.Batch) *index.Stream
 	addr   zmtp.Address
-	replay *zmtp.Address // nil if there is none
+	replay *zmtp.Address // or nil
 	socket zmtp.Options
 	log    *slog.Logger
 

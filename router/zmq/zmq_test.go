@@ -65,7 +65,7 @@ func (f *fixture) subscribe(addr string, opts ...zmq.Option) *zmq.Subscription {
 	return s
 }
 
-// wait waits until the worker has so many blocks and the state.
+// wait waits until the worker has the given number of blocks and state.
 func (f *fixture) wait(blocks int, state index.State, why string) {
 	f.t.Helper()
 	var w index.Worker
@@ -224,8 +224,8 @@ func TestRestartWithoutReplay(t *testing.T) {
 	f.wait(1, index.Exact, "")
 }
 
-// A restarted engine whose replay socket does not answer at first is not mistaken for the one before, although its numbers
-// continue those of the other.
+// A restarted engine whose replay socket is not ready at first is not mistaken for its predecessor, although its numbers
+// continue the sequence.
 func TestRestartWithoutAnswer(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		t.Run(fmt.Sprintf("late=%v", late), func(t *testing.T) {
@@ -312,7 +312,7 @@ func TestReplayIsEmpty(t *testing.T) {
 	f.wait(0, index.Unknown, "restarted") // it may have been
 }
 
-// A replay socket that does not answer delays the events for a limited time.
+// A replay socket that does not respond delays the events for a limited time.
 func TestReplayFails(t *testing.T) {
 	l, err := net.Listen("tcp", local)
 	require.NoError(t, err)
@@ -411,7 +411,7 @@ func TestInvalidMessages(t *testing.T) {
 	require.Contains(t, f.log.String(), "invalid message")
 }
 
-// ipc:// is a Unix socket. A file that an earlier process left behind is replaced.
+// ipc:// is a Unix socket. The file of a process that has ended is replaced.
 func TestIPC(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no Unix sockets in temporary directories")

@@ -19,10 +19,10 @@
 //
 // # Reasoning in the response
 //
-// A request's thinking, effort and budget are passed to the template in the variables that it reads, whatever their names
-// and values are; probing finds those. A request that specifies none of them leaves the choice to the template, as
-// transformers, vLLM and SGLang do: Gemma 4 and DeepSeek V3.1 then do not reason, Qwen3 does. llama-server differs; it
-// passes enable_thinking true to every template.
+// A request's thinking, effort and budget are passed to the template in the variables that it reads. Probing finds
+// their names and values. A request that specifies none of them leaves the choice to the template, as transformers,
+// vLLM and SGLang do: Gemma 4 and DeepSeek V3.1 then do not reason, Qwen3 does. llama-server differs; it passes
+// enable_thinking true to every template.
 //
 // # Parts of a message
 //

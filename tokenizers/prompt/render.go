@@ -318,7 +318,7 @@ type reasoningVars struct {
 	switches                []string       // the first takes precedence
 	on, off                 map[string]any // the first with its values
 	offByDefault, undecided bool
-	effort, budget, history string // names; "" if there is none
+	effort, budget, history string // names, or ""
 }
 
 func reasoningVarsOf(c *template.Capabilities) reasoningVars {

@@ -52,7 +52,7 @@ import (
 // text, but not always the same tokens.
 //
 // mistral prints what mistral-common 1.13.1 encodes for a tokenizer of that version. Models of version 15 may have
-// settings: reasoning_efforts lists those of their tekken.json.
+// settings: reasoning_efforts lists the efforts in their tekken.json.
 //
 // A request's Kwargs take precedence over the variables enable_thinking, thinking, thinking_effort, drop_thinking,
 // reasoning_effort, model_identity, builtin_tools and auto_drop_analysis. deepseek formats also take thinking_mode

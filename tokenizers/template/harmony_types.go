@@ -519,7 +519,7 @@ func appendFloat(dst []byte, number string) []byte {
 // into 64 bits, times or divided by a power of ten.
 func serdeFloat(number string) float64 {
 	digits, exponent, _ := strings.Cut(strings.TrimPrefix(number, "-"), "e")
-	exp, _ := strconv.Atoi(exponent) // 0 if there is none
+	exp, _ := strconv.Atoi(exponent) // 0 if empty
 	whole, fraction, _ := strings.Cut(digits, ".")
 	var n uint64
 	full := false

@@ -27,9 +27,9 @@ import (
 // the conversations that it accepts. Messages of the same role are joined by an empty line, as are text parts before v15.
 // Reasoning is printed if the vocabulary has [THINK], from v13 on.
 //
-// Conversations that mistral-common refuses are accepted where the format has a place for each part: text before calls
-// in v2 and v3, several results in v2, an assistant's message without text. System text after a response is an error, as
-// is an id of a call in v3 to v11 that is not nine letters and digits.
+// Conversations that mistral-common refuses are accepted if the format can express each part: text before calls in v2
+// and v3, several results in v2, an assistant's message without text. System text after a response is an error, as is
+// an id of a call in v3 to v11 that is not nine letters and digits.
 type mistral struct {
 	fitting
 	version int

@@ -9,7 +9,8 @@ import (
 
 // This file finds the variables of a template that determine whether and how much the model reasons in its response.
 
-// A setting is a variable with the JSON values that turn reasoning on and off. The zero setting is none.
+// A setting is a variable with the JSON values that turn reasoning on and off. The zero setting means that there is no
+// such variable.
 type setting struct{ name, on, off string }
 
 // kwargs returns the variable with one of its values as a JSON object, or "" for the zero setting.

@@ -80,7 +80,7 @@ const (
 type Error struct {
 	Raised bool // the template itself refused the request, with raise_exception
 
-	unsafe bool   // no request can be rendered at this place
+	unsafe bool   // no request can be rendered here
 	place  string // of the failure in a template, such as chat_template.jinja:12:5; may be empty
 	path   string // of the part, such as messages[2].content; empty for the request as a whole
 	reason string

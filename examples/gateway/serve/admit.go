@@ -15,7 +15,7 @@ import (
 	"github.com/weft-go/weft/protocols/wire"
 )
 
-// This file decides which requests are served, and what they may learn and use:
+// This file decides which requests are served, with which resources, and which estimates their clients get:
 //
 //	admit           the key, its limits, and the number of requests
 //	measureJSON     the length of schemas and arguments, before they are decoded
@@ -32,8 +32,8 @@ func (g *Gateway) newCall(w http.ResponseWriter, r *http.Request, a *wire.API) *
 	return c
 }
 
-// admit checks the key of a request, the limits of the key and the number of requests. Unless it returns an error, the
-// caller must call release.
+// admit checks the key of a request, the limits of the key and the number of requests. If it succeeds,
+// release ends the request.
 func (c *call) admit(r *http.Request) error {
 	g := c.g
 	client, err := g.identify(r)
@@ -115,7 +115,7 @@ func (c *call) cachedEstimate() int64 {
 	return int64(c.rec.Decision.CachedEstimate)
 }
 
-// judge records for the health of the engine whether it failed. fault is nil if it answered.
+// judge records for the health of the engine whether it failed. fault is nil if it did not.
 func (c *call) judge(ctx context.Context, fault error) {
 	f, e := c.g.fleet, c.place.engine
 	switch {

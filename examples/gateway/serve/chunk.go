@@ -98,7 +98,7 @@ func readSteps(body io.ReadCloser, n int) iter.Seq2[step, error] {
 			return
 		}
 		late.Reset(drainWait)
-		io.CopyN(io.Discard, body, maxDrain) // an error means that the connection is not used again
+		io.CopyN(io.Discard, body, maxDrain) // after an error, the connection is not reused
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// newStream returns the stream for the events of an engine. If the engine's blocks have another size than those of the
-// index, which ignores them, the stream logs it once.
+// newStream returns the stream for the events of an engine. The index ignores blocks of another size than its own,
+// which the stream logs once.
 func newStream(x *index.Index, id index.WorkerID, e *Engine, log *slog.Logger) *index.Stream {
 	done := false
 	return x.NewStream(id, &index.StreamOptions{Copies: e.Copies, OnBatch: func(b *kvevent.Batch) {

@@ -68,7 +68,7 @@ func newFleet(o *Options) (*fleet, error) {
 	ropt := &router.Options{FixedRates: true, Policy: o.Placement}
 	for _, e := range o.Engines {
 		if e.PrefillPerSecond <= 0 {
-			ropt.FixedRates = false // rates that nobody specified are learned
+			ropt.FixedRates = false // rates that are not configured are learned
 		}
 		if e.Events == nil {
 			ropt.PredictFor = 2 * time.Minute // without events, predictions are not confirmed

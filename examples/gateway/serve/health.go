@@ -45,7 +45,7 @@ type health struct {
 	pause   time.Duration
 }
 
-// succeeded records that an engine answered a request.
+// succeeded records that an engine completed a request.
 func (f *fleet) succeeded(e *engine) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -143,7 +143,7 @@ func (f *fleet) watch(ctx context.Context, every time.Duration) {
 	}
 }
 
-// probe asks an engine whether it is up. An engine without /health is up if it answers.
+// probe asks an engine whether it is up. An engine without /health is up if it responds.
 func (e *engine) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -159,7 +159,7 @@ func (e *engine) probe(ctx context.Context) error {
 		return fmt.Errorf("probe: %w", err)
 	}
 	defer resp.Body.Close()
-	io.CopyN(io.Discard, resp.Body, maxDrain) // an error means that the connection is not used again
+	io.CopyN(io.Discard, resp.Body, maxDrain) // after an error, the connection is not reused
 	if resp.StatusCode >= http.StatusInternalServerError && resp.StatusCode != http.StatusNotImplemented {
 		return fmt.Errorf("probe: HTTP %d", resp.StatusCode)
 	}

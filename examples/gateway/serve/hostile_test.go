@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHostileBodies sends bodies of 1 MB, and those of 26 MB that are 1 MB compressed, that are as expensive as possible
+// TestHostileBodies sends bodies of 1 MB, and bodies of 26 MB that are 1 MB compressed, which are as expensive as possible
 // to decode, render or encode. None may allocate more than 300 MiB in all, of which garbage is the larger part.
 func TestHostileBodies(t *testing.T) {
 	s := &stub{answer: func(string, *http.Request) (*http.Response, error) { return answerOf(200, whole), nil }}

@@ -112,7 +112,7 @@ func (g *Gateway) identify(r *http.Request) (*client, error) {
 // errConcurrent is the cause of a refusal because of Key.Concurrent.
 var errConcurrent = errors.New("serve: limit of concurrent requests of the key")
 
-// begin counts a request, or returns the limit that it exceeds. The caller must call end. A nil client has no limits.
+// begin counts a request until end, or returns the limit that it exceeds. A nil client has no limits.
 func (c *client) begin(now time.Time) error {
 	if c == nil {
 		return nil

@@ -62,10 +62,10 @@ func busy(cause error) error {
 	return e
 }
 
-// slots is a number of places that requests take in turn.
+// slots limits the number of requests that run at the same time.
 type slots chan struct{}
 
-// take waits for a place. The caller must call give, unless take returns an error because ctx ended.
+// take waits for a slot, which give returns. It fails only if ctx ends, and then there is none to return.
 func (s slots) take(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)

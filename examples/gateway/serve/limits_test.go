@@ -15,7 +15,7 @@ import (
 	"github.com/weft-go/weft/tokenizers/mini"
 )
 
-// TestSlots checks that requests wait for a place, and that a client that leaves ends the wait.
+// TestSlots checks that requests wait for a slot, and that a client that leaves ends the wait.
 func TestSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := make(slots, 1)
@@ -36,8 +36,8 @@ func TestSlots(t *testing.T) {
 	})
 }
 
-// TestMeasure compares measure with the tokenizer: no prompt that fits is refused, wherever it is cut, and those of more
-// than six bytes per token of the window are only measured until the client leaves.
+// TestMeasure compares measure with the tokenizer: no prompt that fits is refused, wherever it is cut, and a prompt of
+// more than six bytes per token of the window is only measured until the client leaves.
 func TestMeasure(t *testing.T) {
 	tok, size := mini.Load(), 300_000
 	if testing.Short() {

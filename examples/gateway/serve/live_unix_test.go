@@ -54,7 +54,7 @@ func (v *liveVLLM) start() {
 	require.NoError(v.t, err)
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a vLLM that is killed leaves its EngineCore behind
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a vLLM that is killed does not end its EngineCore
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	require.NoError(v.t, cmd.Start())
 	ended := make(chan struct{})

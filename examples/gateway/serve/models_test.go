@@ -77,8 +77,8 @@ func withModel(t *testing.T, dir string, reply string) (url string, prompts func
 }
 
 // TestModels sends a conversation with elements that some templates refuse to each available model: system text in the
-// middle, consecutive user turns, calls and results. The prompt must contain the text of all turns, in their order but for
-// that of the system, which Mistral's first formats print last, and count_tokens must equal the usage.
+// middle, consecutive user turns, calls and results. The prompt must contain the text of all turns in their order, except
+// the system text, which Mistral's first formats print last, and count_tokens must equal the usage.
 func TestModels(t *testing.T) {
 	for _, dir := range modelDirs(t) {
 		t.Run(filepath.Base(dir), func(t *testing.T) {

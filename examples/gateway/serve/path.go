@@ -385,7 +385,7 @@ func (c *call) receive(ctx context.Context, req *completionRequest) (fault, err 
 				return nil, err
 			}
 			if cut && !c.unfinished() {
-				return nil, nil // the engine would go on
+				return nil, nil // the engine would continue
 			}
 		}
 	}

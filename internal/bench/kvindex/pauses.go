@@ -11,7 +11,7 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// Pause is how long events and lookups took while something big happened to the index.
+// Pause holds the times of events and lookups during one kind of work on the index.
 type Pause struct {
 	What        string  `json:"what"`
 	Residencies int     `json:"residencies"`
@@ -29,8 +29,8 @@ type Pause struct {
 // pausePredictions is the number of prompts whose predictions expire at once.
 const pausePredictions = 100_000
 
-// Pauses fills an index and measures how long events and lookups wait beside a snapshot, the clearing and the removal of a worker, and
-// the expiry of predictions. The first result, of nothing at all, is what the machine takes.
+// Pauses fills an index and measures how long events and lookups wait during a snapshot, the clearing and the removal of a
+// worker, and the expiry of predictions. The first result is for comparison: nothing happens to the index.
 func Pauses(residencies, workers int) []Pause {
 	f := &fleet{x: NewWeft(1, workers), workers: workers, seq: make([]uint64, 0, sessionBlocks), local: make([]uint64, 0, sessionBlocks)}
 	n := uint64(0)

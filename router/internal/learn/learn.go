@@ -2,11 +2,11 @@
 
 // Package learn fits the speed of a fleet's engines to observed prefills.
 //
-// A prefill of u tokens after c cached ones takes (base + u·prefill + u·(c+u/2)·attention) / speed, in milliseconds. The three
-// rates are the same for the fleet; each worker has a speed, whose geometric mean is 1. Rates are fitted by least squares
-// of the relative errors, with slow forgetting and a weak pull toward the values at the start; none becomes negative.
-// Speeds follow the rates in small steps. Both were chosen because the textbook forms diverge: least squares that are
-// cut off at zero, and speeds without a fixed mean, which run away together with the rates.
+// A prefill of u tokens after c cached ones takes (base + u·prefill + u·(c+u/2)·attention) / speed, in milliseconds.
+// The three rates are the same for the fleet; each worker has a speed, whose geometric mean is 1. Rates are fitted by
+// least squares of the relative errors, with slow forgetting and a weak pull toward the values at the start; none
+// becomes negative. Speeds follow the rates in small steps. Both were chosen because the textbook forms diverge: least
+// squares that are cut off at zero, and speeds without a fixed mean, which run away together with the rates.
 package learn
 
 import "math"
@@ -18,17 +18,16 @@ const (
 	forget    = 0.999
 	ridge     = 1e-4
 	step      = 0.02  // of the logarithm of a speed
-	sameSpeed = 0.05  // smaller logarithms count as 0, so that equal workers have equal costs
+	sameSpeed = 0.05  // smaller logarithms are treated as 0, so that equal workers have equal costs
 	outlier   = 5     // times the estimate, and
-	late      = 2000. // ms, are no samples
-	instant   = 0.01  // ms; shorter times are no samples
+	late      = 2000. // ms, are not samples
+	instant   = 0.01  // ms; shorter times are not samples
 )
 
-// scale is the size of each rate that the pull toward the start is measured in.
+// scale is the typical size of each rate, and the unit of the pull toward the start.
 var scale = Rates{10, 0.03, 3e-7}
 
-// Model is what was learned. The zero value has learned nothing; Start must be called first. It is not safe for
-// concurrent use.
+// Model holds the learned rates. Call Start first. It is not safe for concurrent use.
 type Model struct {
 	start, rates Rates
 	a            [3][3]float64 // sums over samples, in units of scale

@@ -77,7 +77,7 @@ func TestBounded(t *testing.T) {
 		for _, s := range all {
 			product *= s.Factor()
 		}
-		if math.Abs(math.Log(product)) > 0.05*float64(len(all)) { // small ones count as 1
+		if math.Abs(math.Log(product)) > 0.05*float64(len(all)) { // small ones are treated as 1
 			t.Fatal(product)
 		}
 	})

@@ -88,7 +88,7 @@ func Dial(ctx context.Context, a Address, o *Options) (*Conn, error) {
 	return Handshake(conn, o)
 }
 
-// Listen listens on the address. A socket file that a process left behind is replaced, as libzmq does.
+// Listen listens on the address. The socket file of a process that has ended is replaced, as by libzmq.
 func Listen(ctx context.Context, a Address) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, a.Network, a.Host)

@@ -59,9 +59,9 @@ func (c *Conn) Close() error { return c.conn.Close() }
 // RemoteAddr returns the address of the peer.
 func (c *Conn) RemoteAddr() net.Addr { return c.conn.RemoteAddr() }
 
-// Receive returns the frames of the next message, which are valid until the next call. It answers heartbeats and
-// sends its own while nothing arrives. If no message begins within wait, the error is [ErrIdle], after which Receive
-// may be called again. After any other error the connection is of no use.
+// Receive returns the frames of the next message, which are valid until the next call. It responds to heartbeats
+// and sends its own while nothing arrives. If no message begins within wait, the error is [ErrIdle], after which Receive
+// may be called again. After any other error the connection cannot be used.
 func (c *Conn) Receive(wait time.Duration) ([][]byte, error) {
 	until := time.Now().Add(wait)
 	if cap(c.buf) > 1<<20 && len(c.buf) < cap(c.buf)/8 {
@@ -125,7 +125,7 @@ func (c *Conn) await(until time.Time) error {
 			if ping := c.quiet.Add(c.opt.heartbeat()); c.minor > 0 && ping.Before(until) {
 				deadline = ping
 			}
-			c.conn.SetReadDeadline(later(deadline, time.Now().Add(time.Millisecond))) // so that what has arrived is read in any case
+			c.conn.SetReadDeadline(later(deadline, time.Now().Add(time.Millisecond))) // so that bytes that have arrived are always read
 			_, err := c.r.Peek(1)
 			now := time.Now()
 			switch {
@@ -223,7 +223,7 @@ func (c *Conn) command(b []byte) error {
 	case "ERROR":
 		return fault("error from the peer: %s", errorReason(data))
 	}
-	return nil // PONG, and those of other kinds of sockets and future versions
+	return nil // PONG, and commands of other sockets and future versions
 }
 
 func (c *Conn) ping() error {

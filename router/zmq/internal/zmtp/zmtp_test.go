@@ -56,7 +56,7 @@ func fast() *zmtp.Options {
 	return &zmtp.Options{Topics: []string{"kv", ""}, Timeout: 200 * time.Millisecond, Heartbeat: 20 * time.Millisecond, MaxMessage: 1 << 20}
 }
 
-// What is sent is what 37/ZMTP prescribes, byte by byte.
+// The output equals the bytes that 37/ZMTP specifies.
 func TestHandshakeBytes(t *testing.T) {
 	sub := "\x04\x19\x05READY\x0bSocket-Type\x00\x00\x00\x03SUB"
 	for _, c := range []struct {
