@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/weft-go/weft/protocols/block"
 )
@@ -56,7 +57,12 @@ type mark struct {
 // Cost: linear in the request, for every request.
 func (t *History) Next(r *block.Request, o *CompareOptions) Divergence {
 	c := newComparer(o)
-	c.b = segments(r, c.prompt, true)
+	m, _ := scratches.Get().(*scratch)
+	if m == nil {
+		m = new(scratch)
+	}
+	defer m.giveBack()
+	c.b = m.segments(r, c.prompt, true)
 	w := walk{rules: DefaultRules(), old: t.marks, was: -1, part: -1}
 	w.marks = make([]mark, 0, min(len(t.marks)+16, maxMarks))
 	names := make([]uint64, 0, min(len(r.Tools()), maxTools))
@@ -71,6 +77,20 @@ func (t *History) Next(r *block.Request, o *CompareOptions) Divergence {
 	br := w.result(t, &c, names)
 	t.marks, t.total, t.tools = w.marks, w.end, names
 	return br
+}
+
+// scratches has the memory of earlier calls of History.Next.
+var scratches sync.Pool
+
+// maxScratch limits the memory that is kept, in segments and in bytes.
+const maxScratch = 1 << 14
+
+// giveBack returns m to scratches.
+func (m *scratch) giveBack() {
+	if cap(m.list) <= maxScratch && cap(m.joined) <= 64*maxScratch {
+		clear(m.list) // of texts of the request
+		scratches.Put(m)
+	}
 }
 
 // walk marks a prompt and compares it with old marks.
@@ -229,7 +249,8 @@ func (w *walk) result(t *History, c *comparer, names []uint64) Divergence {
 // later determines the cause of a divergence from the later request.
 func (c *comparer) later(br *Divergence, w *walk, t *History, names []uint64) {
 	g := &c.b[w.segIdx]
-	br.B = Side{Bytes: br.B.Bytes, Path: g.at.Path(), At: w.segOff, Excerpt: excerpt(g.text, w.segOff, c.excerpt)}
+	br.B = Side{Bytes: br.B.Bytes, Path: g.at.Path(), At: w.segOff}
+	br.B.Excerpt = strings.Clone(excerpt(g.text, w.segOff, c.excerpt)) // the text may be in the scratch
 	was := w.old[w.part].kind
 	br.Class = classTurn
 	switch {

@@ -4,7 +4,8 @@ package preamble
 
 import (
 	"bytes"
-	"strings"
+	"slices"
+	"unsafe"
 
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/internal/codec"
@@ -50,12 +51,23 @@ type reader struct {
 	p        Prompt
 	raw      bool // tools as their own JSON: the other request is of the same API
 	out      []segment
-	joined   strings.Builder // texts that are not in the request as they are; it has room for all of them
-	deferred map[string]int  // name to index of each deferred tool that was not rendered yet
+	joined   []byte         // texts that are not in the request as they are; it has room for all of them
+	deferred map[string]int // name to index of each deferred tool that was not rendered yet
 }
 
 // segments returns the canonical prompt of r, as the package comment describes it.
 func segments(r *block.Request, p Prompt, raw bool) []segment {
+	return new(scratch).segments(r, p, raw)
+}
+
+// scratch is memory for the segments of one request.
+type scratch struct {
+	list   []segment
+	joined []byte
+}
+
+// segments is the function of that name. The result is valid until the scratch is used again.
+func (m *scratch) segments(r *block.Request, p Prompt, raw bool) []segment {
 	turns := codec.SplitInstructions(r.Turns())
 	n, size := len(r.Tools()), 0
 	for i := range turns {
@@ -71,8 +83,8 @@ func segments(r *block.Request, p Prompt, raw bool) []segment {
 			}
 		}
 	}
-	s := reader{r: r, p: p, raw: raw, out: make([]segment, 0, n)}
-	s.joined.Grow(size)
+	m.joined = slices.Grow(m.joined[:0], size)
+	s := reader{r: r, p: p, raw: raw, out: slices.Grow(m.list[:0], n), joined: m.joined}
 	front := 0
 	if p.SystemFirst {
 		front = leading(turns)
@@ -84,6 +96,7 @@ func segments(r *block.Request, p Prompt, raw bool) []segment {
 	for i := front; i < len(turns); i++ {
 		s.turn(&turns[i])
 	}
+	m.list = s.out
 	return s.out
 }
 
@@ -229,15 +242,13 @@ func (s *reader) block(t *block.Turn, b *block.Block, result bool) {
 		g.kind, g.text = reasoningSegment, b.Text
 	case block.ToolCall:
 		g.kind, g.callID = callSegment, b.CallID
-		from := s.joined.Len()
+		from := len(s.joined)
 		if s.p.CallIDs {
-			s.joined.WriteString(b.CallID)
-			s.joined.WriteByte('\n')
+			s.joined = append(append(s.joined, b.CallID...), '\n')
 		}
-		s.joined.WriteString(s.r.ModelName(b.Namespace, b.Name))
-		s.joined.WriteByte('\n')
-		s.joined.WriteString(b.Args)
-		g.text = s.joined.String()[from:]
+		s.joined = append(append(s.joined, s.r.ModelName(b.Namespace, b.Name)...), '\n')
+		s.joined = append(s.joined, b.Args...)
+		g.text = unsafe.String(unsafe.SliceData(s.joined[from:]), len(s.joined)-from)
 	case block.ToolResult:
 		from := len(s.out)
 		if s.p.CallIDs || len(b.Content) == 0 {
