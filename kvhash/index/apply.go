@@ -28,7 +28,8 @@ type Result struct {
 // blocks whose predecessors the worker already has may appear earlier, one sequence after another. If the worker
 // already has blocks in another tier, their tiers change run by run. The blocks of a Removed event disappear one after
 // another, neighbors together; a Cleared event is one step. O(tokens) for Stored, O(blocks) for Removed, O(blocks of
-// the worker) for Cleared, in parts between which other updates continue, except if it names a tier. Add allocates only for growth and for pending blocks.
+// the worker) for Cleared, in parts between which other updates continue, except if it names a tier. Add allocates only for
+// pending blocks and to let tables grow or shrink; memory that a removal releases may be allocated again.
 func (x *Index) Add(id WorkerID, ev *kvevent.Event) Result {
 	x.lock()
 	res := x.add(id, ev)
