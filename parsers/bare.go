@@ -259,7 +259,7 @@ func (p *tagged) bareObject() bool {
 	if p.tag.Body.Codec != nil { // the codec reads the bare calls of the family
 		return false
 	}
-	python := p.tag.Body.Call.Python
+	python := p.tag.Body.List == grammar.Dicts
 	peek := p.peekCall
 	if python {
 		peek = p.listOfObjects

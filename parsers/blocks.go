@@ -221,7 +221,7 @@ func (p *tagged) opened() bool {
 		switch {
 		case p.pos == len(p.win):
 			st = scan.More
-		case t.Body.Call != nil && t.Body.Call.Python:
+		case t.Body.List == grammar.Dicts:
 			if p.win[p.pos] == '[' && p.pos-p.openAt <= p.c.g.MaxHold {
 				p.openLiteral()
 				return true
@@ -642,7 +642,7 @@ func (c *compiled) compileTags(t *grammar.Tagged, around []marker) *tagSets {
 		}
 		if around == nil {
 			c.text[v], c.reasoning[v] = newSet(text...), newSet(reason...)
-			if v&withCalls != 0 && t.Bare && t.Body.Codec == nil && !t.Body.Call.Python {
+			if v&withCalls != 0 && t.Bare && t.Body.Codec == nil && t.Body.List != grammar.Dicts {
 				c.braced[v] = newSet(append(slices.Clip(text), marker{text: "{", role: roleBrace})...)
 			}
 		}
@@ -650,7 +650,7 @@ func (c *compiled) compileTags(t *grammar.Tagged, around []marker) *tagSets {
 	c.quoted = set(ends, rOpen, rClose)
 	s.callOpen, s.callClose = set(cOpen), set(cClose)
 	var items []marker
-	if t.Body.Call != nil && !t.Body.Call.Python {
+	if t.Body.Call != nil && t.Body.List != grammar.Dicts {
 		items = []marker{{text: "{", role: roleItem}}
 	}
 	s.resync[0] = set(cClose, wClose, cOpen, wOpen, around, items)

@@ -209,7 +209,7 @@ func (d *dialect) tagged(t testing.TB, g *grammar.Tagged) {
 	case b.Call == nil:
 		d.mute = true
 		d.call, d.param, d.unparam = same, func(int, string, string) string { return "" }, func(string, string) string { return "" }
-	case b.Call.Python:
+	case b.List == grammar.Dicts:
 		d.held = true
 		d.object = "{'a': [1, True, None]}"
 		d.call = func(tool string) string {

@@ -112,7 +112,7 @@ func (d *dialect) hostile() []stream {
 		if t.Name != nil && t.Body.Params != nil && t.Name.Prefix == "" { // an object follows the block's tag, but no list
 			open, list = d.block, false
 		}
-		object := open != "" && !t.Body.Call.Strict && !t.Body.Call.Python
+		object := open != "" && !t.Body.Call.Strict && t.Body.List != grammar.Dicts
 		repeat("arguments before the name", open+`{"arguments": {"a": "`, "x", object)
 		repeat("arguments as a string", open+`{"name": "run", "arguments": "`, "x", object)
 		repeat("other members", open+`{"x": "`, "x", false)

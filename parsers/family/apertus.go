@@ -20,7 +20,7 @@ func apertus() *grammar.Grammar {
 			Reasoning: &grammar.Reasoning{Open: grammar.Tok("<|inner_prefix|>"), Close: grammar.Tok("<|inner_suffix|>")},
 			Open:      grammar.Tok("<|tools_prefix|>"),
 			Close:     grammar.Tok("<|tools_suffix|>"),
-			Body:      grammar.Body{Call: &grammar.JSONCall{}},
+			Body:      grammar.Body{Call: &grammar.JSONCall{}, List: grammar.Array},
 			Ends:      tokenMarkers("<|assistant_end|>"),
 		},
 		MaxHold: maxHold,

@@ -28,14 +28,12 @@ func jsonObject() *grammar.Grammar {
 //
 // Source: the sarashina parser of smg.
 func sarashina() *grammar.Grammar {
-	call := callObject()
-	call.Python = true
 	return &grammar.Grammar{
 		Name: "sarashina",
 		Tagged: &grammar.Tagged{
 			Before: "\n",
 			Open:   grammar.Tok("<|tool_calls|>"),
-			Body:   grammar.Body{Call: call},
+			Body:   grammar.Body{Call: callObject(), List: grammar.Dicts},
 			Bare:   true,
 		},
 		MaxHold: maxHold,

@@ -35,7 +35,7 @@ func cohere() *grammar.Grammar {
 			Close:  grammar.Tok("<|END_ACTION|>"),
 			Body: grammar.Body{Call: &grammar.JSONCall{
 				Name: []string{"tool_name", "name"}, Arguments: []string{"parameters", "arguments"},
-			}},
+			}, List: grammar.Array},
 			Ends: tokenMarkers("<|END_OF_TURN_TOKEN|>"),
 			Skip: tokenMarkers("<|START_TEXT|>", "<|END_TEXT|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>"),
 		},

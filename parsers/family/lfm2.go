@@ -31,7 +31,7 @@ func lfm2() *grammar.Grammar {
 				Open: grammar.Tok("<|tool_call_start|>"), Close: grammar.Tok("<|tool_call_end|>"),
 			},
 			Name: &grammar.Name{Ends: []string{"("}},
-			Body: grammar.Body{Codec: codec.Python{}, Call: callObject()},
+			Body: grammar.Body{Codec: codec.Python{}, Call: callObject(), List: grammar.Array},
 			Bare: true,
 		},
 		Replay:  replay.MustRule("last_turn; keep_past_thinking=true: all"),

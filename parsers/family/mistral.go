@@ -27,7 +27,7 @@ func mistral() *grammar.Grammar {
 			Open:  grammar.Tok("[TOOL_CALLS]"),
 			Close: grammar.Tok("[/TOOL_CALLS]"),
 			Name:  &grammar.Name{Ends: []string{"[ARGS]"}, Stops: "{", ID: "[CALL_ID]"},
-			Body:  grammar.Body{Call: callObject()},
+			Body:  grammar.Body{Call: callObject(), List: grammar.Array},
 		},
 		Replay:  replay.MustRule("all"),
 		MaxHold: maxHold,
@@ -39,9 +39,13 @@ func mistral() *grammar.Grammar {
 //	[TOOL_CALLS]f{"x": 1}[TOOL_CALLS]g[CALL_ID]abc123def[ARGS]{}
 //
 // Source: mistral-common (tokens/tokenizers/instruct.py, from InstructTokenizerV11 on).
-func mistralV11() *grammar.Grammar { return named(mistral(), "mistral_v11") }
+func mistralV11() *grammar.Grammar {
+	g := named(mistral(), "mistral_v11")
+	g.Tagged.Body.List = grammar.Separate
+	return g
+}
 
 // ministral returns the grammar of Ministral 3 and Magistral: mistral_v11 with [ARGS], reasoning in [THINK].
 //
 // Source: the chat template of mistralai/Ministral-3-8B-Reasoning-2512; Ollama's ministral parser.
-func ministral() *grammar.Grammar { return named(mistral(), "ministral") }
+func ministral() *grammar.Grammar { return named(mistralV11(), "ministral") }

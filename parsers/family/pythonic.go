@@ -22,10 +22,10 @@ func pythonic() *grammar.Grammar {
 		Aliases: []string{"llama4", "llama4_pythonic"},
 		Tagged: &grammar.Tagged{
 			Wrapper: &grammar.Wrapper{
-				Open: grammar.Tok("<|python_start|>"), Close: grammar.Tok("<|python_end|>"),
+				Open: grammar.Tok("<|python_start|>"), Close: grammar.Tok("<|python_end|>"), Optional: true,
 			},
 			Name: &grammar.Name{Ends: []string{"("}},
-			Body: grammar.Body{Codec: codec.Python{}},
+			Body: grammar.Body{Codec: codec.Python{}, List: grammar.Array},
 			Bare: true,
 			Ends: tokenMarkers("<|eot|>", "<|eom|>"),
 		},

@@ -21,7 +21,7 @@ func xlam() *grammar.Grammar {
 			Reasoning: think(),
 			Open:      grammar.Lit("<tool_call>", grammar.Lit("[TOOL_CALLS]")),
 			Close:     grammar.Lit("</tool_call>"),
-			Body:      grammar.Body{Call: callObject()},
+			Body:      grammar.Body{Call: callObject(), List: grammar.Array},
 			Quoted:    true,
 			Bare:      true,
 			Ends:      tokenMarkers("<|eot_id|>", "<|im_end|>"),

@@ -152,7 +152,19 @@ type Body struct {
 	Params *Params
 	// Codec reads any other syntax.
 	Codec Codec
+	// List specifies how the model writes the calls of a block. Other forms that are valid for the family are read too.
+	List List
 }
+
+// List specifies how the calls of one block are separated.
+type List uint8
+
+// The forms of several calls.
+const (
+	Separate List = iota // each in tags or on lines of its own
+	Array                // in brackets, with commas between
+	Dicts                // objects in brackets in the syntax of Python, such as [{'name': 'f', 'arguments': {…}}]; held until it is whole
+)
 
 // JSONCall is a call written as one JSON object, such as {"name": "f", "arguments": {…}}. Several may be in an array.
 type JSONCall struct {
@@ -164,9 +176,6 @@ type JSONCall struct {
 	// Strict specifies that an object is a call only if its name comes first and is followed by arguments that are an
 	// object.
 	Strict bool
-	// Python specifies that calls are a list of dicts in the syntax of Python, such as [{'name': 'f', 'arguments': {…}}].
-	// It is held until it is whole.
-	Python bool
 }
 
 // Params is a list of parameters in tags, such as <parameter=key>value</parameter>. Values are raw text.
@@ -446,6 +455,8 @@ func (t *Tagged) invalid() string {
 		return "calls in a wrapper need a name before the body"
 	case t.Bare && b.Call == nil && b.Codec == nil:
 		return "only call objects and codecs can come without a tag"
+	case b.List == Dicts && b.Call == nil:
+		return "dicts need the keys of a call object"
 	case t.NeedClose && t.Close.Text == "":
 		return "NeedClose without a closing marker"
 	}

@@ -32,6 +32,12 @@
 // request, also the blocks of a system prompt in the Messages API, which vLLM joins for every template. An assistant's
 // message at the end of a request of the Messages API is continued, as Anthropic specifies; vLLM closes it.
 //
+// # Past calls
+//
+// The template prints past calls. If it prints none, as in LFM2, Granite 3.3 and the distilled models of DeepSeek R1, they
+// are written as the family writes them, after the text of the message. If the family is not known, or has no calls,
+// they become text in <tool_call> tags, which is a loss.
+//
 // # Prompts that grow
 //
 // A response that is returned unmodified in the next request, by wire.Turn or by a client, renders to the bytes that

@@ -3,8 +3,10 @@
 package prompt
 
 import (
+	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/chat"
+	"github.com/weft-go/weft/tokenizers/internal/calltext"
 	"github.com/weft-go/weft/tokenizers/template"
 )
 
@@ -38,3 +40,16 @@ type IDForms = idForms
 
 // Of is idForms.of.
 func (s *idForms) Of(id, own string) string { return s.of(id, own) }
+
+// WrittenCalls returns how g's family writes calls for a template without calls, or "" if that is not known.
+func WrittenCalls(g *grammar.Grammar, calls []calltext.Call) string {
+	w := writerOf(g)
+	if w == nil {
+		return ""
+	}
+	text := ""
+	for _, p := range w(calls, true) {
+		text += p.Text
+	}
+	return text
+}

@@ -23,9 +23,11 @@ import (
 type Model struct {
 	opt        Options
 	template   template.Template
-	printer    *printer // identifies the template, which may not be comparable
-	chatML     bool     // the template is the built-in ChatML, with calls as the family's parser reads them
-	verbatim   bool     // the template prints arguments unchanged; the model writes them as most clients' JSON libraries do
+	given      template.Template // template, without the calls that setCalls adds
+	written    bool              // setCalls added them
+	printer    *printer          // identifies the template, which may not be comparable
+	chatML     bool              // the template is the built-in ChatML, with calls as the family's parser reads them
+	verbatim   bool              // the template prints arguments unchanged; the model writes them as most clients' JSON libraries do
 	caps       template.Capabilities
 	reasons    reasoningVars     // of caps
 	separators map[string]string // of the text parts of a message, by role
@@ -108,6 +110,7 @@ func newModel(t template.Template, opt *Options) (*Model, error) {
 		}
 	}
 	if !m.chatML {
+		m.given = t
 		if err := m.probe(t); err != nil {
 			return nil, fmt.Errorf("prompt: %w", err)
 		}
@@ -119,7 +122,7 @@ func newModel(t template.Template, opt *Options) (*Model, error) {
 }
 
 // WithFamily returns a copy of the model with another family. The two share all parts, including the tokenizer and the
-// cache. The template is not probed again, unless it is the built-in ChatML.
+// cache. The template is not probed again, unless it is the built-in ChatML or prints no past calls.
 func (m *Model) WithFamily(name string) (*Model, error) {
 	out := *m
 	if err := out.setFamily(name); err != nil {
@@ -156,6 +159,11 @@ func (m *Model) setFamily(name string) error {
 		m.past.Family, m.tags = m.grammar.Replay, tagsOf(m.grammar)
 	}
 	m.past.Untagged = m.tags == nil
+	if !m.chatML {
+		if err := m.setCalls(); err != nil {
+			return err
+		}
+	}
 	m.policy = parsers.Policy{}
 	if g := m.grammar; g != nil && g.Tagged != nil && g.Tagged.Reasoning != nil && g.Tagged.Reasoning.Tail != "" && m.caps.Has("closes_directly") {
 		var err error

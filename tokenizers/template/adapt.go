@@ -5,6 +5,7 @@ package template
 import (
 	"fmt"
 
+	"github.com/weft-go/weft/tokenizers/internal/calltext"
 	"github.com/weft-go/weft/tokenizers/template/internal/jinja"
 )
 
@@ -14,6 +15,7 @@ var (
 	nameContent   = jinja.NewStr("content", nil)
 	nameArguments = jinja.NewStr("arguments", nil)
 	nameType      = jinja.NewStr("type", nil)
+	nameText      = jinja.NewStr("text", nil)
 	empty         = jinja.NewStr("", nil)
 
 	knownRoles = map[string]*jinja.Str{
@@ -32,6 +34,9 @@ func (t *compiled) adapt(b *jinja.Builder, m *jinja.Dict) (string, error) {
 				m.Set(nameRole, known)
 			}
 		}
+	}
+	if t.calls != nil {
+		t.writeCalls(m)
 	}
 	if !t.raw {
 		// As in transformers 5: many templates test only whether a field such as tool_calls is defined.
@@ -71,6 +76,73 @@ func (t *compiled) adapt(b *jinja.Builder, m *jinja.Dict) (string, error) {
 		}
 	}
 	return role, nil
+}
+
+// WithCalls returns a copy of the template that writes the past calls of a message into its content, after its text.
+// Package prompt calls it, for templates that print no calls.
+func (t *compiled) WithCalls(w calltext.Writer) Template {
+	out := *t
+	out.calls = w
+	out.setCaps()
+	return &out
+}
+
+// writeCalls moves the calls of m to the end of its content.
+func (t *compiled) writeCalls(m *jinja.Dict) {
+	list, ok := get[*jinja.List](m, "tool_calls")
+	if !ok || len(list.Items) == 0 {
+		return
+	}
+	calls := make([]calltext.Call, len(list.Items))
+	names, sources := make([]*jinja.Origin, len(calls)), make([]*jinja.Origin, len(calls))
+	for i, item := range list.Items {
+		call, ok := item.(*jinja.Dict)
+		if !ok {
+			return // no call: the template gets what it is
+		}
+		if f, ok := get[*jinja.Dict](call, "function"); ok {
+			call = f
+		}
+		name, ok := get[*jinja.Str](call, "name")
+		if !ok {
+			return
+		}
+		calls[i].Name, names[i], sources[i] = name.String(), name.Source(), call.Source()
+		switch v, _ := call.Get("arguments"); a := v.(type) {
+		case *jinja.Str:
+			calls[i].Arguments, sources[i] = a.String(), a.Source()
+		case *jinja.Dict:
+			calls[i].Arguments, sources[i] = jinja.Dump(a, nil).String(), a.Source()
+		}
+	}
+	var parts []*jinja.Str
+	v, _ := m.Get("content")
+	before, ok := v.(*jinja.Str)
+	if ok {
+		parts = append(parts, before)
+	}
+	several, isList := v.(*jinja.List)
+	after := ok && jinja.Trim(before.String()) != "" || isList && len(several.Items) > 0
+	for _, p := range t.calls(calls, after) {
+		var source *jinja.Origin
+		switch {
+		case p.Call >= 0 && p.Arguments:
+			source = sources[p.Call]
+		case p.Call >= 0:
+			source = names[p.Call]
+		}
+		parts = append(parts, jinja.NewStr(p.Text, source))
+	}
+	text := jinja.Concat(parts...)
+	m.Delete("tool_calls")
+	if !isList {
+		m.Set(nameContent, text)
+		return
+	}
+	part := jinja.NewDict(several.Source())
+	part.Set(nameType, nameText)
+	part.Set(nameText, text)
+	several.Items = append(several.Items[:len(several.Items):len(several.Items)], part)
 }
 
 // adaptContent gives the template a content that it prints.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weft-go/weft/tokenizers"
+	"github.com/weft-go/weft/tokenizers/internal/calltext"
 	"github.com/weft-go/weft/tokenizers/internal/jsonval"
 	"github.com/weft-go/weft/tokenizers/template/internal/jinja"
 )
@@ -50,6 +51,7 @@ type compiled struct {
 	source     string
 	toolSrc    string
 	fixed      []jinja.Var
+	calls      calltext.Writer // writes past calls into the content; may be nil
 	caps       func() *Capabilities
 }
 
@@ -96,13 +98,18 @@ func (t *compiled) prepare() error {
 		}
 		t.fixed = append(t.fixed, v)
 	}
+	t.setCaps()
+	return nil
+}
+
+// setCaps sets caps to a function that probes t on its first call.
+func (t *compiled) setCaps() {
 	t.caps = sync.OnceValue(func() *Capabilities {
 		plain := *t
 		plain.raw, plain.opt.Arguments = true, rawArguments
 		c := probe(&plain)
 		return &c
 	})
-	return nil
 }
 
 var (
