@@ -525,9 +525,12 @@ func (w *renderer) call(b *block.Block) {
 	w.out.member("name", w.r.ModelName(b.Namespace, b.Name))
 	w.out.key("arguments")
 	object := w.opt.Arguments == ArgumentsObject || w.opt.Arguments == ArgumentsRespelled && !jsonscan.Spaced(args)
-	if !own && object && (scanned(b, args) || codec.ScanObject(&w.scanner, args)) {
+	switch {
+	case own:
+		w.out.own(args)
+	case object && (scanned(b, args) || codec.ScanObject(&w.scanner, args)):
 		w.out.raw(args)
-	} else {
+	default:
 		w.out.str(args)
 	}
 	w.out.end('}')

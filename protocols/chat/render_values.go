@@ -19,6 +19,7 @@ import (
 //	'{' '[' '}' ']'  the beginning or the end of an object or a list; the text is empty
 //	':'              the name of a field, before its value
 //	'"'              a string, decoded. It may contain invalid UTF-8, in whose place AppendMessages writes U+FFFD
+//	'!'              the same for the arguments of a call, if RenderOptions.Call reported that the model wrote this text
 //	'='              any value, as JSON text that was copied from the request
 //
 // Texts are views of the request, as those of its blocks are.
@@ -88,6 +89,15 @@ func (v *values) str(s string) {
 	}
 	v.next()
 	v.dst = jsonscan.AppendString(v.dst, s)
+}
+
+// own writes a string of JSON that the model wrote.
+func (v *values) own(s string) {
+	if v.fn != nil {
+		v.fn('!', s)
+		return
+	}
+	v.str(s)
 }
 
 // member writes a field that is a string.

@@ -39,7 +39,7 @@ func requireWalk(t require.TestingT, r *block.Request, opt *chat.RenderOptions) 
 		switch last = kind; kind {
 		case '=':
 			b.WriteString(text)
-		case '"', ':':
+		case '"', '!', ':':
 			require.True(t, utf8.ValidString(text))
 			quoted, err := json.Marshal(text)
 			require.NoError(t, err)

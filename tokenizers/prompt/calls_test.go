@@ -9,12 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/weft-go/weft/parsers/family"
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/tokenizers/prompt"
+	"github.com/weft-go/weft/tokenizers/template"
 )
 
 // shortIDs is a template that only accepts ids of nine letters and digits, and prints them.
@@ -183,6 +185,62 @@ func TestMemoKeepsArguments(t *testing.T) {
 				require.False(t, strings.HasPrefix(p.Text, last), tt.own)
 			}
 		}
+	}
+}
+
+// TestMemoKeepsNumbers checks the same for numbers in templates that print each argument by itself. Without a Memo, they
+// are printed as in Python.
+func TestMemoKeepsNumbers(t *testing.T) {
+	const (
+		own = `{"a":3.0,"b":1e3,"c":-0.0,"d":1.50,"e":[1E-2, {"f": 20e1}],"g":100000000000000000000000}`
+		js  = `{"a":3,"b":1000,"c":0,"d":1.5,"e":[0.01,{"f":200}],"g":1e+23}`
+		xml = "<tool_call>\n<function=f>\n<parameter=a>\n3.0\n</parameter>\n<parameter=b>\n1e3\n</parameter>\n<parameter=c>\n-0.0\n</parameter>\n" +
+			"<parameter=d>\n1.50\n</parameter>\n<parameter=e>\n[1E-2, {\"f\": 20e1}]\n</parameter>\n<parameter=g>\n100000000000000000000000\n</parameter>\n</function>\n</tool_call>"
+		jinja = `{{ tools|tojson if tools else '' }}{% for m in messages %}<|im_start|>{{ m.role }}
+{{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>
+<function={{ c.function.name }}>
+{% for k, v in c.function.arguments|items %}<parameter={{ k }}>
+{{ v|tojson if v is mapping or v is sequence and v is not string else v|string }}
+</parameter>
+{% endfor %}</function>
+</tool_call>{% endfor %}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}`
+	)
+	const schema = `{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number"},"c":{"type":"number"},"d":{"type":"number"},"e":{"type":"array"},"g":{"type":"integer"}}}`
+	for name, tt := range map[string]struct {
+		template template.Template
+		family   string
+	}{
+		"jinja":  {compiled(jinja)(t), "qwen3_coder"},
+		"chatml": {lookup("chatml", variables{"calls": "xml"}), "qwen3_coder"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := familyModel(t, tt.template, family.New(tt.family))
+			for _, api := range apis {
+				memo := prompt.NewMemo(0)
+				c := &client{t: t, api: api, schema: schema}
+				c.user("Zq question.")
+				last := ""
+				for range 3 {
+					turn := memo.Turn("t", "", "s")
+					req, err := turn.Decode(wireAPI(api), []byte(c.body(true, "")), nil)
+					require.NoError(t, err)
+					p, err := turn.Render(m, req, noon)
+					require.NoError(t, err)
+					require.Empty(t, cmp.Diff(last, p.Text[:len(last)]), api)
+					c.answer(decodeAll(t, m, req, p, xml)...)
+					c.respell(own, js)
+					c.results("r", "")
+					last = p.Text + xml
+				}
+				req, err := decode(api, []byte(c.body(true, "")), nil)
+				require.NoError(t, err)
+				p, err := m.Render(req, noon)
+				require.NoError(t, err)
+				require.Contains(t, p.Text, "<parameter=b>\n1000\n</parameter>", api)
+			}
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ package prompt_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -60,6 +61,7 @@ type client struct {
 	t       testing.TB
 	api     string
 	list    []any
+	schema  string   // of the tool; "" for one with the string x
 	ids     []string // of the calls in the last response
 	answers int
 	// of the chat API
@@ -171,7 +173,7 @@ func (c *client) body(tools bool, more string) string {
 	c.t.Helper()
 	list, err := json.Marshal(c.list)
 	require.NoError(c.t, err)
-	schema := `{"type":"object","properties":{"x":{"type":"string"}}}`
+	schema := cmp.Or(c.schema, `{"type":"object","properties":{"x":{"type":"string"}}}`)
 	body := `{"model":"m"`
 	switch c.api {
 	case "chat":

@@ -272,7 +272,7 @@ func (t *compiled) adaptArguments(b *jinja.Builder, call *jinja.Dict) error {
 			return nil
 		}
 		path := call.Source().Path() + ".arguments"
-		parsed, err := b.Parse([]byte(a.String()), path, a.Source())
+		parsed, err := b.ParseString(a, path, a.Source())
 		_, ok := parsed.(*jinja.Dict)
 		switch {
 		case optional && (err != nil || !ok):

@@ -126,7 +126,7 @@ func parseCalls(v jsonval.Value, path string) ([]call, error) {
 		switch c.args.Kind {
 		case jsonval.String:
 			c.raw, c.isRaw = c.args.Str, true
-			switch args, err := jsonval.Parse([]byte(c.raw), c.argsPath); {
+			switch args, err := jsonval.ParseString(c.args, c.argsPath); {
 			case err == nil:
 				c.args = args
 			case strings.TrimSpace(c.raw) == "":

@@ -18,6 +18,8 @@ type Builder struct {
 	open   []container // innermost last
 	failed bool
 
+	written bool // numbers keep their spelling
+
 	values []Value // free memory
 	chunk  int     // length of the next block of it
 	keys   []string
@@ -42,8 +44,8 @@ const (
 	maxDigits = 300 // of an integer
 )
 
-// Add adds a part: '{' '[' '}' ']' begin and end a container, ':' is the name of a field, '"' a string, and '=' a value
-// as JSON text. The value may share memory with text.
+// Add adds a part: '{' '[' '}' ']' begin and end a container, ':' is the name of a field, '"' a string, '!' a
+// string of JSON that the model wrote, and '=' a value as JSON text. The value may share memory with text.
 func (b *Builder) Add(kind byte, text string) {
 	switch kind {
 	case '{', '[':
@@ -53,9 +55,9 @@ func (b *Builder) Add(kind byte, text string) {
 	case ':':
 		b.failed = b.failed || !utf8.ValidString(text)
 		b.name(text)
-	case '"':
+	case '"', '!':
 		b.failed = b.failed || !utf8.ValidString(text)
-		b.push(Value{Kind: String, Str: text})
+		b.push(Value{Kind: String, Str: text, Bool: kind == '!'})
 	case '=':
 		b.reader.Reset(jsonr.Span{Data: unsafe.Slice(unsafe.StringData(text), len(text))}, "")
 		b.read(&b.reader, text, maxDepth)
@@ -175,7 +177,7 @@ func (b *Builder) read(r *jsonr.Reader, text string, depth int) {
 			b.push(Value{Kind: Bool, Bool: s == "true"})
 		default:
 			b.failed = b.failed || len(s) > maxDigits
-			b.push(number(s))
+			b.push(number(s, b.written))
 		}
 	}
 	b.failed = b.failed || depth < 0

@@ -32,16 +32,22 @@ const (
 // Value is a JSON value. Copies share memory, which must not be modified.
 type Value struct {
 	Kind Kind
-	Bool bool
-	Str  string   // String: the text; Int, Float: the number as Python prints it
+	Bool bool     // Bool: the value; String: the text is JSON that a model wrote
+	Str  string   // String: the text; Int, Float: the number as Python prints it, or as it was written
 	List []Value  // Array: elements; Object: values
 	Keys []string // Object: keys, len(Keys) == len(List)
 }
 
 // Parse reads data, which must be one value. name is the root of paths in errors, which are *jsonr.Error.
-func Parse(data []byte, name string) (Value, error) {
+func Parse(data []byte, name string) (Value, error) { return parse(data, name, &Builder{}) }
+
+// ParseString is [Parse] for the JSON in a string. If a model wrote it, numbers keep their spelling, such as 1e3.
+func ParseString(v Value, name string) (Value, error) {
+	return parse([]byte(v.Str), name, &Builder{written: v.Bool})
+}
+
+func parse(data []byte, name string, b *Builder) (Value, error) {
 	r := jsonr.New(jsonr.Span{Data: data}, name)
-	var b Builder
 	b.read(r, "", 0)
 	if err := r.End(); err != nil {
 		return Value{}, err
@@ -49,7 +55,13 @@ func Parse(data []byte, name string) (Value, error) {
 	return b.stack[0], nil
 }
 
-func number(s string) Value {
+func number(s string, written bool) Value {
+	if written {
+		if strings.ContainsAny(s, ".eE") {
+			return Value{Kind: Float, Str: s}
+		}
+		return Value{Kind: Int, Str: s}
+	}
 	if strings.ContainsAny(s, ".eE") {
 		f, _ := strconv.ParseFloat(s, 64) // out of range gives an infinity, as in Python
 		return Value{Kind: Float, Str: float(f)}
@@ -98,10 +110,9 @@ func (v Value) True() bool {
 	switch v.Kind {
 	case Bool:
 		return v.Bool
-	case Int:
-		return v.Str != "0"
-	case Float:
-		return v.Str != "0.0" && v.Str != "-0.0"
+	case Int, Float:
+		digits, _, _ := strings.Cut(strings.ToLower(v.Str), "e")
+		return strings.Trim(digits, "-.0") != ""
 	case String:
 		return v.Str != ""
 	case Array, Object:

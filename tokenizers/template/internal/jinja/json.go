@@ -28,6 +28,7 @@ type Builder struct {
 	chunk   int // length of the next blocks
 	key     []byte
 	buf     []byte
+	written bool // numbers keep their spelling
 }
 
 func (b *Builder) origin(parent *Origin, key string, index int) *Origin {
@@ -80,7 +81,9 @@ func (b *Builder) Value(v *jsonval.Value, root *Origin) Value {
 		*n = parseNumber(v.Str, v.Kind == jsonval.Float, root)
 		return n
 	case jsonval.String:
-		return b.str(v.Str, root)
+		s := b.str(v.Str, root)
+		s.written = v.Bool
+		return s
 	case jsonval.Array:
 		if len(b.lists) == 0 {
 			b.lists = make([]List, 16)
@@ -141,6 +144,18 @@ func word(b []byte) string {
 // Parse reads a JSON document. name is its path in errors, which are *jsonr.Error; the values come from
 // root and places in it.
 func (b *Builder) Parse(data []byte, name string, root *Origin) (Value, error) {
+	b.written = false
+	return b.parse(data, name, root)
+}
+
+// ParseString is Parse for the JSON in a string of the request. If a model wrote it, numbers are printed as they are
+// spelled, such as 1e3.
+func (b *Builder) ParseString(s *Str, name string, root *Origin) (Value, error) {
+	b.written = s.written
+	return b.parse([]byte(s.s), name, root)
+}
+
+func (b *Builder) parse(data []byte, name string, root *Origin) (Value, error) {
 	r := jsonr.New(jsonr.Span{Data: data}, name)
 	v := b.read(r, root)
 	if err := r.End(); err != nil {
@@ -188,6 +203,9 @@ func (b *Builder) read(r *jsonr.Reader, at *Origin) Value {
 			return nil
 		}
 		n := parseNumber(s, strings.ContainsAny(s, ".eE"), at)
+		if b.written {
+			n.text = s
+		}
 		return &n
 	}
 }
@@ -230,8 +248,11 @@ func (rt *render) dumps(w *sbuf, v Value, st *jsonStyle, level int, in *Origin) 
 	case bool:
 		w.add(strconv.FormatBool(v), in)
 	case int64, float64, *num:
-		n, _ := number(v)
-		w.add(rt.jsonNum(n), or(n.src))
+		n, text := written(v)
+		if text == "" {
+			text = rt.jsonNum(n)
+		}
+		w.add(text, or(n.src))
 	case *Str:
 		rt.jsonStr(w, v, st, or)
 	case *List, *Tuple:

@@ -147,8 +147,11 @@ func (rt *render) reprOf(w *sbuf, v Value, in *Origin) {
 			w.add("False", in)
 		}
 	case int64, float64, *num:
-		n, _ := number(v)
-		w.add(rt.numText(n), or(n.src))
+		n, text := written(v)
+		if text == "" {
+			text = rt.numText(n)
+		}
+		w.add(text, or(n.src))
 	case *Str:
 		if v.html {
 			w.add("Markup(", in)

@@ -90,6 +90,8 @@ type Str struct {
 	src  *Origin // of all of it, if segs is nil
 	segs []seg   // else: in order, the last one ends at len(s)
 	html bool    // Markup of Python's markupsafe: adding plain text to it escapes that
+
+	written bool // it is JSON that a model wrote
 }
 
 // NewStr returns a string that comes from src as a whole.
@@ -423,6 +425,7 @@ type num struct {
 	big   *big.Int // if not nil, instead of i
 	f     float64
 	src   *Origin
+	text  string // how it was written, if it is printed so; otherwise ""
 }
 
 // number returns the number in v; bools are treated as 0 and 1, as in Python.
@@ -433,7 +436,9 @@ func number(v Value) (num, bool) {
 	case float64:
 		return num{float: true, f: v}, true
 	case *num:
-		return *v, true
+		n := *v
+		n.text = ""
+		return n, true
 	case bool:
 		if v {
 			return num{i: 1}, true
@@ -441,6 +446,15 @@ func number(v Value) (num, bool) {
 		return num{}, true
 	}
 	return num{}, false
+}
+
+// written returns a number and how it was written, or "".
+func written(v Value) (n num, text string) {
+	if v, ok := v.(*num); ok {
+		text = v.text
+	}
+	n, _ = number(v)
+	return n, text
 }
 
 func (n num) value() Value {
