@@ -5,6 +5,7 @@ package template
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -334,7 +335,7 @@ func cut(out *jinja.Output, final string, i int) error {
 	n := len(out.Text)
 	for j, s := range out.Segs {
 		if s.End >= n {
-			out.Segs = out.Segs[:j+1]
+			out.Segs = slices.Clone(out.Segs[:j+1]) // the memo has them too
 			out.Segs[j].End = n
 			break
 		}

@@ -26,7 +26,8 @@ type stmt interface{ exec(rt *render) ctl }
 type scope struct {
 	parent *scope
 	ids    []int
-	vals   []Value
+	vals   []Value // *setStmt for a late one
+	loop   *loop   // of which this is a turn; nil if it is none
 
 	idBuf  [6]int
 	valBuf [6]Value
@@ -282,9 +283,14 @@ type setStmt struct {
 	pos    int
 	target target
 	e      expr
+	late   bool // e is evaluated when the variable is read; see late
 }
 
 func (s *setStmt) exec(rt *render) ctl {
+	if s.late && rt.counts(s.e) {
+		s.target.assign(rt, s)
+		return ctlNone
+	}
 	v := s.e.eval(rt)
 	s.target.assign(rt, v)
 	return ctlNone
@@ -529,6 +535,7 @@ func (s *forStmt) run(rt *render, over Value, depth int) ctl {
 		l.filter(rt, s)
 	}
 	sc := newScope(outer)
+	sc.loop = l
 	any := false
 	k := len(rt.items)
 	rt.items = append(rt.items, nil)
@@ -543,6 +550,7 @@ func (s *forStmt) run(rt *render, over Value, depth int) ctl {
 		rt.items[k] = v
 		if s.fresh {
 			sc = newScope(outer)
+			sc.loop = l
 		} else {
 			clear(sc.vals)
 			sc.ids, sc.vals = sc.ids[:0], sc.vals[:0]
@@ -810,6 +818,9 @@ func (e *nameExpr) eval(rt *render) Value {
 		for s := rt.scope; s != nil; s = s.parent {
 			for i, id := range s.ids {
 				if id == e.id {
+					if late, ok := s.vals[i].(*setStmt); ok {
+						s.vals[i] = integer(rt.count(late.e, s.loop))
+					}
 					return s.vals[i]
 				}
 			}
@@ -1106,12 +1117,17 @@ var noArgs args
 
 // make evaluates the arguments of a filter or test.
 func (l *argList) make(rt *render) *args {
-	if l.pos == nil && l.named == nil && l.star == nil && l.starstar == nil {
+	if l.none() {
 		return &noArgs
 	}
 	a := new(args)
 	l.eval(rt, a)
 	return a
+}
+
+// none reports whether there are no arguments.
+func (l *argList) none() bool {
+	return l.pos == nil && l.named == nil && l.star == nil && l.starstar == nil
 }
 
 func (l *argList) eval(rt *render, a *args) {

@@ -4,6 +4,7 @@ package jinja
 
 import (
 	"slices"
+	"sort"
 	"unsafe"
 
 	"github.com/weft-go/weft/tokenizers/template/internal/longtext"
@@ -20,6 +21,7 @@ import (
 type Memo struct {
 	loops []*loopMemo
 	text  *longtext.Text // of the output
+	segs  []Segment      // of the output
 }
 
 // loopMemo is the memo of one loop of a template.
@@ -29,21 +31,26 @@ type loopMemo struct {
 	records []placed // by index in the list
 	off     int      // number of renderings for which nothing is remembered
 	width   int      // what off becomes when turns turn out to be stale again
+
+	series  []placedSeries // in the order of the loop
+	last    int            // position in the loop of the last turn in them
+	own     bool           // the last series is not in another memo
+	repeats bool           // the loop has an element more than once; the series are not used
 }
 
 // placed is a record and the position of its text in the output; without a record, there is none.
 type placed struct {
 	*record
-	at int
+	at    int
+	stale bool // the turn was run again, although its element was the same
 }
 
-// record is one turn of a loop. Its text is in the outputs that have it.
+// record is one turn of a loop. Its text and the sources of that are in the outputs that have it.
 type record struct {
 	item *Dict
 	read []dependency
 	sets []dependency // attributes of namespaces at its end
 	size int          // of its text
-	segs []seg        // of its text
 	gens []Range
 	end  ctl
 
@@ -74,18 +81,22 @@ const (
 	maxRead    = 64 // dependencies of a turn
 	maxStale   = 8  // stale turns, with none that is valid, after which a rendering stops to look
 	maxOff     = 32 // renderings
-	recordSize = 200
+	recordSize = int(unsafe.Sizeof(record{}))
+	depSize    = int(unsafe.Sizeof(dependency{}))
 )
 
 // Bytes returns about how much memory the memo takes, without the values of the request.
 func (m *Memo) Bytes() int {
-	n := m.text.Bytes()
+	n := m.text.Bytes() + 16*cap(m.segs)
 	for _, l := range m.loops {
-		n += 16 * cap(l.records)
+		n += int(unsafe.Sizeof(placed{})) * cap(l.records)
 		for _, r := range l.records {
 			if r.record != nil {
-				n += recordSize + 16*len(r.segs) + 16*len(r.gens) + 56*(len(r.read)+len(r.sets))
+				n += recordSize + 16*len(r.gens) + depSize*(len(r.read)+len(r.sets))
 			}
+		}
+		for _, q := range l.series {
+			n += q.bytes()
 		}
 	}
 	return n
@@ -143,27 +154,45 @@ func (m *loopMemo) get(i int) placed {
 	return m.records[i]
 }
 
-func (m *loopMemo) put(i int, r placed) {
-	for len(m.records) <= i {
-		m.records = append(m.records, placed{})
-	}
+// put adds the current turn of l, over element i of the list.
+func (m *loopMemo) put(i int, r placed, l *loop) {
+	m.room(i + 1)
+	m.repeats = m.repeats || m.records[i].record != nil
 	m.records[i] = r
+	m.extend(i, r, l.index0)
 }
 
-// turn runs the body of a loop for v, or replays it.
+// room makes room for n records.
+func (m *loopMemo) room(n int) {
+	if n > len(m.records) {
+		m.records = append(m.records, make([]placed, n-len(m.records))...)
+	}
+}
+
+// turn runs the body of a loop for v, or replays it, and perhaps the turns after it.
 func (rt *render) turn(s *forStmt, l *loop, v Value, before, next *loopMemo, stale *int) ctl {
 	if next == nil || listRoot(v) != next.root {
 		return run(rt, s.body)
 	}
 	d := v.(*Dict)
 	i := d.src.index
+	if q := before.seriesAt(i); q != nil && rt.validSeries(q, l, before) {
+		*stale = -1 << 30
+		next.width = 0
+		return rt.replaySeries(q, l, before, next)
+	}
+	again := false
 	if r := before.get(i); r.record != nil && r.item == d {
 		if rt.valid(r.record, l) {
 			*stale = -1 << 30
 			next.width = 0
-			next.put(i, placed{r.record, rt.out.size()})
-			return rt.replay(r)
+			at := rt.out.size()
+			rt.printAgain(r.at, r.size)
+			rt.replayed(at, r.gens, r.sets, r.steps, r.alloc, r.pos)
+			next.put(i, placed{record: r.record, at: at}, l)
+			return r.end
 		}
+		again = true
 		if *stale++; *stale == maxStale { // as if there were no memo, for a growing number of renderings
 			next.width = min(max(1, 2*next.width), maxOff)
 			next.off = next.width
@@ -184,35 +213,20 @@ func (rt *render) turn(s *forStmt, l *loop, v Value, before, next *loopMemo, sta
 	}
 	r := rt.kept.record()
 	*r = record{
-		item: d, read: rt.kept.list.copy(t.read), sets: rt.kept.list.copy(t.sets), size: rt.out.size() - start, segs: rt.since(start),
+		item: d, read: rt.kept.list.copy(t.read), sets: rt.kept.list.copy(t.sets), size: rt.out.size() - start,
 		end: end, steps: rt.steps - steps, alloc: rt.alloc - alloc, pos: rt.pos,
 	}
 	for _, g := range rt.gens[gens:] {
 		r.gens = append(r.gens, Range{g.Start - start, g.End - start})
 	}
-	next.put(i, placed{r, start})
+	next.put(i, placed{r, start, again}, l)
 	return end
-}
-
-// since returns the segments of the output from start on, relative to start.
-func (rt *render) since(start int) []seg {
-	list := rt.out.segs
-	i := len(list)
-	for i > 0 && list[i-1].end > start {
-		i--
-	}
-	out := rt.kept.segs.copy(list[i:])
-	for k := range out {
-		out[k].end -= start
-	}
-	return out
 }
 
 // kept has room for the records of a rendering.
 type kept struct {
 	records slab[record]
 	list    slab[dependency]
-	segs    slab[seg]
 }
 
 func (k *kept) record() *record { return &k.records.take(1)[0] }
@@ -254,8 +268,13 @@ func (rt *render) valid(r *record, l *loop) bool {
 			return false
 		}
 	}
-	for i := range r.sets {
-		if _, ok := rt.root[r.sets[i].id].(*namespace); !ok {
+	return rt.namespaces(r.sets)
+}
+
+// namespaces reports whether the variables whose attributes were set are namespaces.
+func (rt *render) namespaces(sets []dependency) bool {
+	for i := range sets {
+		if _, ok := rt.root[sets[i].id].(*namespace); !ok {
 			return false
 		}
 	}
@@ -328,34 +347,35 @@ func identical(a, b Value) bool {
 	return false
 }
 
-// replay has the effects of a turn that is remembered.
-func (rt *render) replay(r placed) ctl {
-	start, text := rt.out.size(), rt.before.text.String()[r.at:r.at+r.size]
-	if rt.out.base != "" && start == r.at { // the text is base[start:start+r.size]
-		from := 0
-		for _, g := range r.segs {
-			rt.out.same += g.end - from
-			rt.out.mark(g.src)
-			from = g.end
-		}
-	} else {
-		from := 0
-		for _, g := range r.segs {
-			rt.out.add(text[from:g.end], g.src)
-			from = g.end
-		}
+// replayed has the effects of turns that are remembered, besides their text, which is at the given position.
+func (rt *render) replayed(at int, gens []Range, sets []dependency, steps, alloc, pos int) {
+	for _, g := range gens {
+		rt.gens = append(rt.gens, Range{g.Start + at, g.End + at})
 	}
-	for _, g := range r.gens {
-		rt.gens = append(rt.gens, Range{g.Start + start, g.End + start})
-	}
-	for i := range r.sets {
-		e := &r.sets[i]
+	for i := range sets {
+		e := &sets[i]
 		rt.root[e.id].(*namespace).set(e.name, e.value)
 	}
-	rt.steps += r.steps
-	rt.alloc += r.alloc
-	rt.pos = r.pos
-	return r.end
+	rt.steps += steps
+	rt.alloc += alloc
+	rt.pos = pos
+}
+
+// printAgain prints the part [at, at+size) of the output before.
+func (rt *render) printAgain(at, size int) {
+	segs, text, end := rt.before.segs, rt.before.text.String(), at+size
+	i := sort.Search(len(segs), func(i int) bool { return segs[i].End > at })
+	same := rt.out.base != "" && rt.out.size() == at // the text is base[at:end]
+	for ; at < end; i++ {
+		to := min(segs[i].End, end)
+		if same {
+			rt.out.same = to
+			rt.out.mark(segs[i].Origin)
+		} else {
+			rt.out.add(text[at:to], segs[i].Origin)
+		}
+		at = to
+	}
 }
 
 func (n *namespace) set(name string, v Value) {
@@ -379,7 +399,7 @@ func (t *tracker) reads(d dependency) {
 		}
 	}
 	for i := range t.read {
-		if o := &t.read[i]; o.what == d.what && o.id == d.id && o.index == d.index && o.name == d.name {
+		if d.alike(t.read[i]) {
 			return
 		}
 	}

@@ -329,6 +329,12 @@ func (p *parser) forStmt(t token) stmt {
 	p.loops--
 	s.extended = s.recursive || p.used(uses, "loop")
 	s.fresh = p.capture > caps
+	for _, x := range s.body {
+		if set, ok := x.(*setStmt); ok {
+			_, name := set.target.(*nameTarget)
+			set.late = name && countable(set.e, s.loopID)
+		}
+	}
 	if p.next().text == "else" {
 		loops := p.loops
 		if s.recursive {

@@ -99,7 +99,7 @@ type Input struct {
 // Output is a rendered text.
 type Output struct {
 	Text string
-	Segs []Segment
+	Segs []Segment // must not be modified if there is a Memo
 	// Generations are the ranges of generation blocks.
 	Generations []Range
 	Memo        *Memo
@@ -160,6 +160,9 @@ func (t *Template) Render(in Input) (out *Output, err error) {
 	out.Segs = make([]Segment, len(rt.out.segs))
 	for i, s := range rt.out.segs {
 		out.Segs[i] = Segment{s.end, s.src}
+	}
+	if rt.memo != nil {
+		rt.memo.segs = out.Segs
 	}
 	if w := rt.out; cap(w.b) <= maxOutput && cap(w.segs) <= maxOutput/16 {
 		clear(w.segs) // of origins in the request
