@@ -35,6 +35,10 @@ import (
 //	  - {name: ops, keys: [sk-ops], policy: {max_priority: 10, trust: [tier]}, limits: {requests_per_minute: 600}}
 type config struct {
 	Listen          string         `yaml:"listen"`
+	TLSCert         string         `yaml:"tls_cert"`        // PEM file of the certificate and those that issued it; "": no TLS
+	TLSKey          string         `yaml:"tls_key"`         // PEM file of its key
+	H2C             bool           `yaml:"h2c"`             // HTTP/2 without TLS
+	PerAddress      int            `yaml:"max_per_address"` // connections of a client's address; -1 means no limit
 	Model           string         `yaml:"model"`
 	Aliases         []string       `yaml:"aliases"`          // other names that clients may use for the model
 	Models          []modelConfig  `yaml:"models"`           // records for /v1/models; the one with the model's name is the model's own
@@ -105,7 +109,7 @@ type engineConfig struct {
 func defaults() *config {
 	return &config{
 		Listen: "127.0.0.1:8080", MaxRequests: 2048, MaxQueue: 512, QueueTimeout: 30, EngineRequests: 256, MaxMemoryMB: 1024, MaxBodyMB: 64,
-		Retries: 1, HealthInterval: 5, Grace: 30,
+		PerAddress: 512, Retries: 1, HealthInterval: 5, Grace: 30,
 	}
 }
 
@@ -126,7 +130,7 @@ usage: gateway -model NAME -engine KIND=URL[,events=ADDRESS[,replay=ADDRESS]] [-
 
 Gateway serves the Chat Completions, Responses and Messages APIs in front of engines, until it is interrupted. It then
 refuses new requests, gives the running ones the time of -grace, and exits; another interrupt ends it at once. SIGHUP
-reads the file of -config and the keys again, and keeps running requests. It does not read stdin; it logs to stderr.
+reads the file of -config, the keys and the certificate again, and keeps running requests. It does not read stdin; it logs to stderr.
 
 If it listens on an address that is not loopback, clients need an API key, unless -anonymous is set.
 
@@ -157,6 +161,10 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 	fs := cli.NewFlags("gateway", usage, stdout)
 	file := fs.String("config", "", "YAML `file` with the same settings; flags take precedence")
 	fs.StringVar(&c.Listen, "listen", c.Listen, "`address` to listen on")
+	fs.StringVar(&c.TLSCert, "tls-cert", "", "PEM `file` of the certificate for TLS, with those that issued it (default: no TLS)")
+	fs.StringVar(&c.TLSKey, "tls-key", "", "PEM `file` of the key of the certificate")
+	fs.BoolVar(&c.H2C, "h2c", false, "permit HTTP/2 without TLS")
+	fs.IntVar(&c.PerAddress, "max-per-address", c.PerAddress, "`connections` and requests at the same time of a client's address, this machine's excepted; -1 means no limit")
 	fs.StringVar(&c.Model, "model", "", "`name` of the model at clients and engines")
 	fs.StringVar(&c.ModelDir, "model-dir", "", "`directory` of the model, or mini for the small tokenizer of this repository (default mini)")
 	fs.StringVar(&c.ToolCallParser, "tool-call-parser", "", "parser `family` of the model's tool calls, one that parse -families lists (default: inferred from the model)")
@@ -263,6 +271,9 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 		return nil, cli.Usagef("no engine: set -engine KIND=URL")
 	case !(c.KeepAlive >= 0 && c.KeepAlive <= maxKeepAlive): // also NaN
 		return nil, cli.Usagef("keep_alive must be from 0 to %d seconds (got %v)", maxKeepAlive, c.KeepAlive)
+	}
+	if c.PerAddress < 1 && c.PerAddress != -1 {
+		return nil, cli.Usagef("max_per_address must be at least 1, or -1 for no limit (got %d)", c.PerAddress)
 	}
 	if c.Placement != "" {
 		if _, err := policy.Named(c.Placement); err != nil {

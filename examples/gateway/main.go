@@ -14,6 +14,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -58,19 +60,24 @@ func run(ctx context.Context, args []string, stdout io.Writer, log *slog.Logger,
 	if p.signer, err = signer(os.Getenv("WEFT_REASONING_KEY")); err != nil {
 		return err
 	}
+	cert, err := c.certificate()
+	if err != nil {
+		return err
+	}
 	now, err := p.start(c)
 	if err != nil {
 		return err
 	}
 	defer func() { now.stop() }()
+	p.use(cert)
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return err
 	}
-	server := serve.NewServer(now.gateway)
+	server := serve.NewServer(now.gateway, &serve.ServerOptions{TLS: p.tls(), H2C: c.H2C, PerAddress: c.PerAddress, Logger: log})
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
-	log.Info("gateway listening", "address", l.Addr().String(), "model", c.Model, "engines", len(c.Engines))
+	log.Info("gateway listening", "address", l.Addr().String(), "tls", cert != nil, "model", c.Model, "engines", len(c.Engines))
 	if ready != nil {
 		ready(l.Addr().String())
 	}
@@ -121,6 +128,8 @@ type program struct {
 	log    *slog.Logger
 	signer *replay.Signer
 
+	certificate atomic.Pointer[tls.Certificate] // nil without TLS
+
 	prompts *prompt.Model // of the settings in from
 	from    config
 }
@@ -149,11 +158,19 @@ func (p *program) reload(args []string, c *config) (*generation, error) {
 	if err != nil {
 		return nil, err
 	}
-	if next.Listen != c.Listen {
-		p.log.Warn("the address is not changed by a reload", "address", c.Listen, "configured", next.Listen)
-		next.Listen = c.Listen
+	cert, err := next.certificate()
+	if err != nil {
+		return nil, err
 	}
-	return p.start(next)
+	if (cert != nil) != (p.certificate.Load() != nil) || next.Listen != c.Listen || next.H2C != c.H2C || next.PerAddress != c.PerAddress {
+		p.log.Warn("listen, h2c, max_per_address and the use of TLS are not changed by a reload")
+		next.Listen = c.Listen // determines whether clients need keys
+	}
+	g, err := p.start(next)
+	if err == nil && p.certificate.Load() != nil {
+		p.use(cert)
+	}
+	return g, err
 }
 
 // start returns a running gateway, which stop ends.

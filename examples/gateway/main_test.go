@@ -113,7 +113,7 @@ grace: 5
 			c.Retries, c.Grace = d.Retries, d.Grace
 		}
 		c.MaxRequests, c.MaxQueue, c.QueueTimeout, c.EngineRequests, c.MaxMemoryMB, c.MaxBodyMB = d.MaxRequests, d.MaxQueue, d.QueueTimeout, d.EngineRequests, d.MaxMemoryMB, d.MaxBodyMB
-		c.HealthInterval = d.HealthInterval
+		c.HealthInterval, c.PerAddress = d.HealthInterval, d.PerAddress
 		return c
 	}
 	fromFile := with(config{Listen: "127.0.0.1:7", Model: "from-file", Aliases: []string{"a", "b"}, ToolCallParser: "qwen3_coder", ToolDispatch: true, ReasoningDispatch: true,
@@ -159,6 +159,7 @@ grace: 5
 		{"-model m -engine embedded=local -retries -1", nil, "retries"},
 		{"-model m -engine embedded=local -max-queue 0", nil, "max_queue"},
 		{"-model m -engine embedded=local -grace NaN", nil, "grace"},
+		{"-model m -engine embedded=local -max-per-address 0", nil, "max_per_address"},
 		{"-config nowhere.yaml", nil, "nowhere.yaml"},
 	} {
 		got, err := parse(strings.Fields(tt.args), io.Discard)

@@ -53,8 +53,9 @@
 //
 // # Limits
 //
-// Everything that clients and engines can make the gateway do is bounded: bodies, prompts before they are encoded, output
-// by max_tokens, the memory of all requests, requests per key, per engine and waiting, the time of reads and writes, and
-// retries. See Options; limits.go, keys.go, guard.go, health.go and server.go. A request is retried on another engine
-// only while the client has none of its output. Tenants share no cached prefixes unless Options.Shared lists them.
+// Everything that clients and engines can make the gateway do is bounded: connections, bodies, prompts before they are
+// encoded, output by max_tokens, the memory of all requests, requests per key, per address, per engine and waiting, the
+// time of reads and writes, and retries. See Options and ServerOptions; limits.go, keys.go, guard.go, health.go, server.go
+// and connections.go. A request is retried on another engine only while the client has none of its output. Tenants share
+// no cached prefixes unless Options.Shared lists them.
 package serve

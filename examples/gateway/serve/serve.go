@@ -375,7 +375,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if open {
 		defer end()
 	}
-	t := newTimedWriter(w, g.opt.WriteTimeout)
+	t := newTimedWriter(w, r, g.opt.WriteTimeout)
 	defer t.end()
 	// The deadline holds until readBody lifts it. It is needed even if the handler does not read the body, because
 	// net/http may read the rest of a body before it sends the response.

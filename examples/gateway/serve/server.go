@@ -4,10 +4,14 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,25 +23,81 @@ const (
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
 	maxHeader     = 128 << 10 // bytes
+	maxStreams    = 100       // requests at the same time on an HTTP/2 connection
+
+	// defaultPerAddress is the default of ServerOptions.PerAddress.
+	defaultPerAddress = 512
 )
 
-// A Server serves a Gateway on a listener, with limits for everything that clients may delay. It is safe for concurrent
-// use by multiple goroutines.
+// ServerOptions configures a Server.
+type ServerOptions struct {
+	// TLS makes the server speak TLS, from version 1.2 on, with HTTP/1.1 and HTTP/2. It must have a certificate; its
+	// GetCertificate may return another one for each connection. The caller must not modify it.
+	TLS *tls.Config
+	// H2C permits HTTP/2 without TLS, for clients that know that the server speaks it.
+	H2C bool
+	// PerAddress limits the connections, and the requests, that a client's address has at the same time. Addresses of
+	// the same IPv6 /64 network count as one; those of this machine have no limit. 0 means 512, and a negative value no
+	// limit.
+	PerAddress int
+
+	Logger *slog.Logger // for errors of connections; nil means no logs
+}
+
+// A Server serves a Gateway on a listener, with limits for everything that clients may delay. The limits hold for HTTP/1
+// and HTTP/2. It is safe for concurrent use by multiple goroutines.
 type Server struct {
-	http    http.Server
-	gateway atomic.Pointer[Gateway]
+	http     http.Server
+	gateway  atomic.Pointer[Gateway]
+	tls      *tls.Config // or nil
+	log      *slog.Logger
+	conns    addresses // of connections
+	requests addresses // of HTTP/2 requests
 }
 
 // NewServer returns a server of g.
-func NewServer(g *Gateway) *Server {
-	s := &Server{}
+func NewServer(g *Gateway, o *ServerOptions) *Server {
+	if o == nil {
+		o = &ServerOptions{}
+	}
+	s := &Server{log: o.Logger}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.conns.most = cmp.Or(o.PerAddress, defaultPerAddress)
+	s.requests.most = s.conns.most
+	if o.TLS != nil {
+		s.tls = o.TLS.Clone()
+		s.tls.MinVersion = max(s.tls.MinVersion, tls.VersionTLS12)
+		s.tls.NextProtos = []string{"h2", "http/1.1"}
+	}
 	s.gateway.Store(g)
 	s.http = http.Server{
-		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.gateway.Load().ServeHTTP(w, r) }),
+		Handler:           http.HandlerFunc(s.serve),
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: maxStreams, WriteByteTimeout: g.opt.WriteTimeout},
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+		Protocols:   new(http.Protocols),
 	}
+	s.http.Protocols.SetHTTP1(true)
+	s.http.Protocols.SetUnencryptedHTTP2(o.H2C || s.tls != nil) // to net/http, a framedConn over TLS is unencrypted
 	return s
+}
+
+// serve serves one request.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	g := s.gateway.Load()
+	if c, ok := r.Context().Value(connKey{}).(*framedConn); ok && r.ProtoMajor > 1 { // otherwise, it is as many as connections
+		if !s.requests.enter(c.from) {
+			t := newTimedWriter(w, r, g.opt.WriteTimeout)
+			defer t.end()
+			g.refuse(t, r, apiOf(r), limited("Too many requests of your address at the same time: at most %d.", s.requests.most))
+			return
+		}
+		defer s.requests.leave(c.from)
+	}
+	g.ServeHTTP(w, r)
 }
 
 // Replace makes g serve all requests from now on and returns the previous gateway, which still serves the requests that
@@ -51,7 +111,7 @@ func (s *Server) Replace(g *Gateway) (old *Gateway) {
 
 // Serve accepts connections until Shutdown. It takes ownership of l.
 func (s *Server) Serve(l net.Listener) error {
-	if err := s.http.Serve(framedListener{l}); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.http.Serve(&listener{l, s}); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
@@ -73,36 +133,37 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // connKey is the key of the framedConn in the context of a request.
 type connKey struct{}
 
-// A framedListener accepts connections that notice requests with an ambiguous end.
-type framedListener struct{ net.Listener }
-
-// Accept implements net.Listener.
-func (l framedListener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return &framedConn{Conn: c}, nil
-}
-
 // A framedConn reads the heads of requests along with the server, because net/http drops the Content-Length of a request
 // that also has a Transfer-Encoding. A proxy that uses the former and a server that uses the latter disagree about where
 // the next request begins.
 //
 // The server closes a connection after a request with a Transfer-Encoding, so such a request is the last one, and only
-// bodies with a Content-Length need to be skipped.
+// bodies with a Content-Length need to be skipped. HTTP/2 has no such ambiguity, and is not read along.
 type framedConn struct {
 	net.Conn
+
+	from  netip.Prefix // the client
+	leave func()       // called once, by Close
+	tls   bool         // Conn is a *tls.Conn; cleared after the handshake, by the goroutine that reads
+	log   *slog.Logger
 
 	mu        sync.Mutex
 	head      []byte // of a request, so far
 	skip      int64  // bytes of the body that follow
+	begun     bool   // the first request was read
+	http2     bool   // the connection is HTTP/2
 	last      bool   // no further request is read along
 	ambiguous bool   // the last request has both headers, or header lines that servers join differently
 }
 
 // Read implements net.Conn.
 func (c *framedConn) Read(p []byte) (int, error) {
+	if c.tls {
+		c.tls = false
+		if err := c.handshake(); err != nil {
+			return 0, err
+		}
+	}
 	n, err := c.Conn.Read(p)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,7 +173,7 @@ func (c *framedConn) Read(p []byte) (int, error) {
 
 // add reads along. c.mu must be held.
 func (c *framedConn) add(p []byte) {
-	for len(p) > 0 && !c.last {
+	for len(p) > 0 && !c.last && !c.http2 {
 		if c.skip > 0 {
 			n := min(c.skip, int64(len(p)))
 			c.skip -= n
@@ -126,11 +187,15 @@ func (c *framedConn) add(p []byte) {
 			c.last = len(c.head) > 2*maxHeader // the server refuses it
 			return
 		}
+		if c.http2 = !c.begun && bytes.HasPrefix(c.head, []byte("PRI * HTTP/2.0\r\n")); c.http2 {
+			break
+		}
+		c.begun = true
 		c.parse(c.head[:end])
 		p = p[end+size-from:]
 		c.head = c.head[:0]
 	}
-	if c.last {
+	if c.last || c.http2 {
 		c.head = nil
 	}
 }

@@ -5,10 +5,13 @@ package serve_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -53,10 +56,130 @@ func (l *pipeListener) dial() net.Conn {
 	return ours
 }
 
+// dialFrom is dial for a client with an address.
+func (l *pipeListener) dialFrom(addr string) net.Conn {
+	there, back := newBuffer(), newBuffer()
+	from := net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(addr), 1234))
+	l.conns <- &bufferedConn{in: there, out: back, from: from}
+	return &bufferedConn{in: back, out: there, from: from}
+}
+
+// A bufferedConn is one end of a connection in memory. Unlike net.Pipe's, writes return before the other end reads, up to
+// the size of a buffer; HTTP/2 needs that, because both ends hold a lock while they write.
+type bufferedConn struct {
+	in, out *buffer
+	from    net.Addr
+}
+
+func (c *bufferedConn) Read(p []byte) (int, error)  { return c.in.read(p) }
+func (c *bufferedConn) Write(p []byte) (int, error) { return c.out.write(p) }
+func (c *bufferedConn) LocalAddr() net.Addr         { return &net.TCPAddr{} }
+func (c *bufferedConn) RemoteAddr() net.Addr        { return c.from }
+
+func (c *bufferedConn) Close() error {
+	c.in.close()
+	c.out.close()
+	return nil
+}
+
+func (c *bufferedConn) SetReadDeadline(t time.Time) error {
+	c.in.set(&c.in.readUntil, t)
+	return nil
+}
+
+func (c *bufferedConn) SetWriteDeadline(t time.Time) error {
+	c.out.set(&c.out.writeUntil, t)
+	return nil
+}
+
+func (c *bufferedConn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}
+
+// A buffer is one direction of a bufferedConn.
+type buffer struct {
+	mu                    sync.Mutex
+	changed               *sync.Cond
+	data                  []byte
+	readUntil, writeUntil time.Time
+	closed                bool
+}
+
+const bufferSize = 256 << 10
+
+func newBuffer() *buffer {
+	b := &buffer{}
+	b.changed = sync.NewCond(&b.mu)
+	return b
+}
+
+func (b *buffer) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	b.changed.Broadcast()
+}
+
+func (b *buffer) set(deadline *time.Time, t time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	*deadline = t
+	b.changed.Broadcast()
+	if !t.IsZero() {
+		time.AfterFunc(time.Until(t), b.changed.Broadcast)
+	}
+}
+
+func (b *buffer) read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for len(b.data) == 0 {
+		switch {
+		case b.closed:
+			return 0, io.EOF
+		case !b.readUntil.IsZero() && !time.Now().Before(b.readUntil):
+			return 0, os.ErrDeadlineExceeded
+		}
+		b.changed.Wait()
+	}
+	n := copy(p, b.data)
+	b.data = b.data[n:]
+	b.changed.Broadcast()
+	return n, nil
+}
+
+func (b *buffer) write(p []byte) (n int, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for {
+		switch room := bufferSize - len(b.data); {
+		case b.closed:
+			return n, io.ErrClosedPipe
+		case n == len(p):
+			return n, nil
+		case !b.writeUntil.IsZero() && !time.Now().Before(b.writeUntil):
+			return n, os.ErrDeadlineExceeded
+		case room > 0:
+			m := min(room, len(p)-n)
+			b.data = append(b.data, p[n:n+m]...)
+			n += m
+			b.changed.Broadcast()
+		default:
+			b.changed.Wait()
+		}
+	}
+}
+
 // served runs test with a server in a bubble whose transport to the engine is s.
 func served(t *testing.T, s *stub, change func(*serve.Options), test func(t *testing.T, server *serve.Server, l *pipeListener)) {
+	servedWith(t, nil, s, change, test)
+}
+
+// servedWith is served with options of the server.
+func servedWith(t *testing.T, o *serve.ServerOptions, s *stub, change func(*serve.Options), test func(t *testing.T, server *serve.Server, l *pipeListener)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		server, l := serve.NewServer(stubbed(t, 1, s, change)), newPipeListener()
+		server, l := serve.NewServer(stubbed(t, 1, s, change), o), newPipeListener()
 		ended := make(chan error, 1)
 		go func() { ended <- server.Serve(l) }()
 		test(t, server, l)
@@ -231,7 +354,7 @@ func TestReplace(t *testing.T) {
 	s := &stub{answer: func(string, *http.Request) (*http.Response, error) { return answerOf(200, whole), nil }}
 	first, second := stubbed(t, 1, s, nil), stubbed(t, 1, s, nil)
 	defer second.Close()
-	server := serve.NewServer(first)
+	server := serve.NewServer(first, nil)
 	require.Equal(t, first, server.Replace(second))
 	require.NoError(t, first.Drain(t.Context()))
 	require.Equal(t, 200, ask(t, first, apiCases[0], true).Code)

@@ -115,19 +115,25 @@ const (
 
 // A timedWriter sets a deadline for each write of a response, after which the client is treated as disconnected. It is
 // safe for concurrent use by multiple goroutines, except that writes must not overlap.
+//
+// HTTP/2 ends a request at the deadline even if nothing is being written, so there the deadline is lifted between writes.
 type timedWriter struct {
 	http.ResponseWriter
 	rc      *http.ResponseController
 	timeout time.Duration
+	http2   bool
 
 	mu    sync.Mutex
+	armed bool      // a deadline is set
 	until time.Time // if not zero, the end of all writes, because the gateway closes
 	done  bool      // the handler has returned
 }
 
-func newTimedWriter(w http.ResponseWriter, timeout time.Duration) *timedWriter {
-	t := &timedWriter{ResponseWriter: w, rc: http.NewResponseController(w), timeout: timeout}
-	t.extend()
+func newTimedWriter(w http.ResponseWriter, r *http.Request, timeout time.Duration) *timedWriter {
+	t := &timedWriter{ResponseWriter: w, rc: http.NewResponseController(w), timeout: timeout, http2: r.ProtoMajor >= 2}
+	if !t.http2 {
+		t.extend() // the deadline of the request before may have passed
+	}
 	return t
 }
 
@@ -136,7 +142,18 @@ func (t *timedWriter) extend() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.until.IsZero() {
+		t.armed = true
 		t.rc.SetWriteDeadline(time.Now().Add(t.timeout))
+	}
+}
+
+// lift removes the deadline after a write that a flush has completed.
+func (t *timedWriter) lift() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.http2 && t.armed && t.until.IsZero() {
+		t.armed = false
+		t.rc.SetWriteDeadline(time.Time{})
 	}
 }
 
@@ -159,6 +176,19 @@ func (t *timedWriter) Write(b []byte) (int, error) {
 	}
 }
 
+// FlushError flushes for http.ResponseController. The deadline of the last write holds.
+func (t *timedWriter) FlushError() error {
+	t.mu.Lock()
+	armed := t.armed
+	t.mu.Unlock()
+	if !armed {
+		t.extend()
+	}
+	err := t.rc.Flush()
+	t.lift()
+	return err
+}
+
 // Unwrap returns the underlying writer for http.ResponseController.
 func (t *timedWriter) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
@@ -174,7 +204,7 @@ func (t *timedWriter) expire() {
 	}
 }
 
-// end ends the use of the connection.
+// end ends the use of the connection. What the server writes afterwards has the deadline of the last write.
 func (t *timedWriter) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
