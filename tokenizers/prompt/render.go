@@ -230,10 +230,13 @@ func (p *Prompt) changed(notes []string) bool {
 
 // request returns the request to the template, without the conversation.
 func (m *Model) request(req *block.Request, out *Prompt) template.Request {
-	goesOn := continues(req)
+	open := ""
+	if continues(req) {
+		open = "content"
+	}
 	return template.Request{
 		Kwargs: m.kwargs(req, &out.Replay), Now: out.now,
-		AddGenerationPrompt: !goesOn && string(req.Field("add_generation_prompt")) != "false", ContinueFinalMessage: goesOn,
+		AddGenerationPrompt: open == "" && string(req.Field("add_generation_prompt")) != "false", ContinueFinalMessage: open,
 	}
 }
 

@@ -82,8 +82,8 @@ func (t chatML) RenderValues(req Request, messages, tools []jsonval.Value) (*Pro
 }
 
 func (t chatML) render(req *input) (*Prompt, error) {
-	if req.AddGenerationPrompt && req.ContinueFinalMessage {
-		return nil, &Error{reason: "the final message cannot be continued and a new one begun"}
+	if err := req.checkOpen(); err != nil {
+		return nil, err
 	}
 	msgs, err := parseMessages(req)
 	if err != nil {
@@ -104,7 +104,7 @@ func (t chatML) render(req *input) (*Prompt, error) {
 		}
 	}
 	b := newBuilder()
-	if req.ContinueFinalMessage {
+	if req.ContinueFinalMessage != "" {
 		last := &msgs[len(msgs)-1]
 		switch {
 		case len(last.calls) > 0:
@@ -113,11 +113,11 @@ func (t chatML) render(req *input) (*Prompt, error) {
 			return nil, &Error{path: last.path, reason: "cannot be continued: the tools follow it"}
 		}
 	}
-	t.system(b, msgs, tools, req.ContinueFinalMessage && len(msgs) == 1)
+	t.system(b, msgs, tools, req.ContinueFinalMessage != "" && len(msgs) == 1)
 	lastQuery := lastQuery(msgs)
 	for i := range msgs {
 		m := &msgs[i]
-		open := req.ContinueFinalMessage && i == len(msgs)-1
+		open := req.ContinueFinalMessage != "" && i == len(msgs)-1
 		switch m.role {
 		case "system":
 			if i > 0 {

@@ -28,7 +28,7 @@ type golden struct {
 func (g *golden) request() template.Request {
 	return template.Request{
 		Messages: g.Messages, Tools: g.Tools, Kwargs: g.Kwargs,
-		AddGenerationPrompt: g.AddGenerationPrompt, ContinueFinalMessage: g.ContinueFinalMessage,
+		AddGenerationPrompt: g.AddGenerationPrompt, ContinueFinalMessage: contentIf(g.ContinueFinalMessage),
 	}
 }
 
@@ -196,7 +196,7 @@ func TestContinue(t *testing.T) {
 		{`[{"role":"system","content":"Be"}]`, `[{"name":"f"}]`, "template: messages[0]: cannot be continued: the tools follow it"},
 		{`[{"role":"user","content":"Hi"},{"role":"assistant","content":"","tool_calls":[{"name":"f"}]}]`, ``, "template: messages[1]: cannot be continued: it has tool calls"},
 	} {
-		p, err := lookup("chatml", nil).Render(template.Request{Messages: []byte(c.messages), Tools: []byte(c.tools), ContinueFinalMessage: true})
+		p, err := lookup("chatml", nil).Render(template.Request{Messages: []byte(c.messages), Tools: []byte(c.tools), ContinueFinalMessage: "content"})
 		got := fmt.Sprint(err)
 		if err == nil {
 			got = p.Text

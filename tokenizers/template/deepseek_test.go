@@ -108,7 +108,7 @@ func TestDeepSeekLenient(t *testing.T) {
 			"<｜User｜>a\nb\n\n<tool_result>a\n\nb</tool_result>"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p, err := c.tpl.Render(template.Request{Messages: []byte(c.messages), AddGenerationPrompt: c.gen, ContinueFinalMessage: c.cont})
+			p, err := c.tpl.Render(template.Request{Messages: []byte(c.messages), AddGenerationPrompt: c.gen, ContinueFinalMessage: contentIf(c.cont)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,7 +140,7 @@ func TestDeepSeekErrors(t *testing.T) {
 		{4, two, ``, ``, `template: messages[2]: cannot be continued: another result follows it in the order of the calls`, true},
 	} {
 		tpl := map[int]template.Template{32: lookup("deepseek_v3_2", nil), 4: lookup("deepseek_v4", nil), 41: lookup("deepseek_v41", nil)}[c.version]
-		_, err := tpl.Render(template.Request{Messages: []byte(c.messages), Tools: []byte(c.tools), Kwargs: []byte(c.kwargs), ContinueFinalMessage: c.cont})
+		_, err := tpl.Render(template.Request{Messages: []byte(c.messages), Tools: []byte(c.tools), Kwargs: []byte(c.kwargs), ContinueFinalMessage: contentIf(c.cont)})
 		if _, ok := errors.AsType[*template.Error](err); !ok || err.Error() != c.want {
 			t.Errorf("got  %v\nwant %s", err, c.want)
 		}

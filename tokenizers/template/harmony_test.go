@@ -166,7 +166,7 @@ func TestHarmonyLenient(t *testing.T) {
 		{"continue result", `[{"role":"tool","name":"f","content":"1\n"}]`, true, "<|start|>functions.f to=assistant<|channel|>commentary<|message|>\"1\\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p, err := lookup("harmony", nil).Render(template.Request{Messages: []byte(c.messages), ContinueFinalMessage: c.cont})
+			p, err := lookup("harmony", nil).Render(template.Request{Messages: []byte(c.messages), ContinueFinalMessage: contentIf(c.cont)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -216,7 +216,7 @@ func FuzzHarmony(f *testing.F) {
 // fuzzRender renders and checks what must hold of anything.
 func fuzzRender(t *testing.T, tpl template.Template, messages, tools, kwargs string, bits byte) {
 	p, err := tpl.Render(template.Request{Messages: []byte(messages), Tools: []byte(tools), Kwargs: []byte(kwargs),
-		AddGenerationPrompt: bits&1 != 0, ContinueFinalMessage: bits&2 != 0})
+		AddGenerationPrompt: bits&1 != 0, ContinueFinalMessage: contentIf(bits&2 != 0)})
 	if err != nil {
 		if _, ok := errors.AsType[*template.Error](err); !ok {
 			t.Fatal("not an Error:", err)

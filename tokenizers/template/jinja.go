@@ -183,8 +183,8 @@ func (t *compiled) adaptElement(b *jinja.Builder, messages *jinja.List, i int) (
 }
 
 func (t *compiled) render(req *input) (*Prompt, error) {
-	if req.AddGenerationPrompt && req.ContinueFinalMessage {
-		return nil, &Error{reason: "the final message cannot be continued and a new one begun"}
+	if req.AddGenerationPrompt && req.ContinueFinalMessage != "" {
+		return nil, errContinue
 	}
 	var v arguments
 	var err error
@@ -198,8 +198,9 @@ func (t *compiled) render(req *input) (*Prompt, error) {
 	}
 	messages, tools, documents, kwargs, roles := v.messages, v.tools, v.documents, v.kwargs, v.roles
 	final := ""
-	if req.ContinueFinalMessage {
-		if final, err = t.tag(messages.Items[len(messages.Items)-1].(*jinja.Dict), len(messages.Items)-1); err != nil {
+	var open []string // the fields that are continued
+	if req.ContinueFinalMessage != "" {
+		if final, open, err = tag(messages.Items[len(messages.Items)-1].(*jinja.Dict), req.ContinueFinalMessage, len(messages.Items)-1); err != nil {
 			return nil, err
 		}
 	}
@@ -228,8 +229,8 @@ func (t *compiled) render(req *input) (*Prompt, error) {
 			vars = append(vars, jinja.Var{Name: k, Value: v})
 		}
 	}
-	if req.ContinueFinalMessage && !strings.Contains(t.sourceOf(tpl), "content") {
-		return nil, &Error{reason: "the template does not print content that could be continued"}
+	if len(open) > 0 && !slices.ContainsFunc(open, func(field string) bool { return strings.Contains(t.sourceOf(tpl), field) }) {
+		return nil, &Error{reason: "the template does not print the field " + req.ContinueFinalMessage + ", which is to be continued"}
 	}
 	now := t.opt.Now
 	if !req.Now.IsZero() {
@@ -246,7 +247,7 @@ func (t *compiled) render(req *input) (*Prompt, error) {
 	if req.next != nil {
 		req.next.tpl, req.next.memo = tpl, out.Memo
 	}
-	if req.ContinueFinalMessage {
+	if len(open) > 0 {
 		if err := cut(out, final, len(messages.Items)-1); err != nil {
 			return nil, err
 		}
@@ -288,16 +289,32 @@ func parseValue[T jinja.Value](b *jinja.Builder, data []byte, name string, root 
 	return out, nil
 }
 
-// tag marks the end of the final message's text and returns the text.
-func (t *compiled) tag(m *jinja.Dict, i int) (string, error) {
-	fail := func(reason string) (string, error) {
-		return "", &Error{path: fmt.Sprintf("messages[%d]", i), reason: "cannot be continued: " + reason}
+// tag marks the end of a field of the final message and returns its text and the names of the field. Reasoning has
+// several names, and a template may read any of them.
+func tag(m *jinja.Dict, field string, i int) (text string, fields []string, err error) {
+	fail := func(reason string) (string, []string, error) {
+		return "", nil, &Error{path: fmt.Sprintf("messages[%d]", i), reason: "cannot be continued: " + reason}
 	}
-	v, _ := m.Get("content")
+	v, _ := m.Get(field)
+	fields = []string{field}
+	if slices.Contains(reasoningKeys[:], field) {
+		fields = nil
+		for _, k := range reasoningKeys {
+			s, ok := get[*jinja.Str](m, k)
+			if ok && (len(fields) == 0 || s.String() == text) {
+				v, text, fields = s, s.String(), append(fields, k)
+				m.Set(jinja.NewStr(k, m.Source()), jinja.Concat(s, jinja.NewStr(continueTag, s.Source())))
+			}
+		}
+		if len(fields) == 0 {
+			return fail("it has no reasoning")
+		}
+		return text, fields, nil
+	}
 	switch c := v.(type) {
 	case *jinja.Str:
-		m.Set(jinja.NewStr("content", m.Source()), jinja.Concat(c, jinja.NewStr(continueTag, c.Source())))
-		return c.String(), nil
+		m.Set(jinja.NewStr(field, m.Source()), jinja.Concat(c, jinja.NewStr(continueTag, c.Source())))
+		return c.String(), fields, nil
 	case *jinja.List:
 		for k := len(c.Items) - 1; k >= 0; k-- {
 			d, ok := c.Items[k].(*jinja.Dict)
@@ -310,14 +327,14 @@ func (t *compiled) tag(m *jinja.Dict, i int) (string, error) {
 					break
 				}
 				d.Set(jinja.NewStr("text", d.Source()), jinja.Concat(s, jinja.NewStr(continueTag, s.Source())))
-				return s.String(), nil
+				return s.String(), fields, nil
 			}
 		}
 		return fail("no part of it has text")
 	case nil:
-		return fail("it has no content")
+		return fail("it has no " + field)
 	}
-	return fail("its content is not text")
+	return fail("its " + field + " is not text")
 }
 
 // cut drops the output after the final message's text.

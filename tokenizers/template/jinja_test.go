@@ -71,7 +71,7 @@ type conversation struct {
 func (c *conversation) request() template.Request {
 	return template.Request{
 		Messages: c.Messages, Tools: c.Tools, Kwargs: c.Kwargs, Documents: c.Documents,
-		AddGenerationPrompt: c.AddGenerationPrompt, ContinueFinalMessage: c.ContinueFinalMessage,
+		AddGenerationPrompt: c.AddGenerationPrompt, ContinueFinalMessage: contentIf(c.ContinueFinalMessage),
 	}
 }
 
@@ -455,7 +455,7 @@ func FuzzJinjaRender(f *testing.F) {
 	templates := allTemplates(f, nil)
 	f.Fuzz(func(t *testing.T, messages, tools, kwargs string, cont bool) {
 		for _, tpl := range templates {
-			p, err := tpl.Render(template.Request{Messages: []byte(messages), Tools: []byte(tools), Kwargs: []byte(kwargs), AddGenerationPrompt: !cont, ContinueFinalMessage: cont, Now: now})
+			p, err := tpl.Render(template.Request{Messages: []byte(messages), Tools: []byte(tools), Kwargs: []byte(kwargs), AddGenerationPrompt: !cont, ContinueFinalMessage: contentIf(cont), Now: now})
 			if err != nil {
 				if _, ok := errors.AsType[*template.Error](err); !ok {
 					t.Fatal("not an Error:", err)
@@ -512,6 +512,53 @@ func TestLoadShared(t *testing.T) {
 				continue
 			}
 			checkPrompt(t, p)
+		}
+	}
+}
+
+// contentIf returns the field that is continued if the content is.
+func contentIf(open bool) string {
+	if open {
+		return "content"
+	}
+	return ""
+}
+
+// TestContinueField leaves any field of the last message open, as transformers 5.23 does. Reasoning may have another name
+// than the template reads.
+func TestContinueField(t *testing.T) {
+	const source = `{% for m in messages %}<{{ m.role }}>{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}{{ m.note or '' }};{% endfor %}`
+	tpl, err := template.Parse("t", source, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ message, field, want, why string }{
+		{`"content":"a","reasoning_content":"hm "`, "reasoning_content", "<user>Q;<assistant><think>hm ", ""},
+		{`"content":"a","reasoning_content":"hm"`, "content", "<user>Q;<assistant><think>hm</think>a", ""},
+		{`"content":"","thinking":"hm"`, "thinking", "<user>Q;<assistant><think>hm", ""},
+		{`"content":"","reasoning":"hm"`, "reasoning_content", "<user>Q;<assistant><think>hm", ""},
+		{`"content":"a","note":"b"`, "note", "<user>Q;<assistant>ab", ""},
+		{`"content":"a"`, "reasoning_content", "", "it has no reasoning"},
+		{`"content":"a"`, "note", "", "it has no note"},
+		{`"content":"a","other":"b"`, "other", "", "does not print the field other"},
+		{`"content":"a","note":1`, "note", "", "its note is not text"},
+	} {
+		p, err := tpl.Render(template.Request{Messages: []byte(`[{"role":"user","content":"Q"},{"role":"assistant",` + tt.message + `}]`), ContinueFinalMessage: tt.field})
+		switch {
+		case tt.why != "":
+			if err == nil || !strings.Contains(err.Error(), tt.why) {
+				t.Errorf("%+v: %v", tt, err)
+			}
+		case err != nil:
+			t.Errorf("%+v: %v", tt, err)
+		case p.Text != tt.want:
+			t.Errorf("%+v: got %q", tt, p.Text)
+		}
+	}
+	for _, name := range []string{"chatml", "mistral", "deepseek_v3_2", "kimi_k3", "harmony"} {
+		_, err := lookup(name, nil).Render(template.Request{Messages: []byte(`[{"role":"user","content":"Q"},{"role":"assistant","content":"a","reasoning_content":"hm"}]`), ContinueFinalMessage: "reasoning_content"})
+		if err == nil || !strings.Contains(err.Error(), "continues only content") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

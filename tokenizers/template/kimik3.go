@@ -85,7 +85,7 @@ func (t kimiK3) render(req *input) (*Prompt, error) {
 	for i := range turns {
 		m := &turns[i]
 		k3Content(m)
-		open := req.ContinueFinalMessage && i == len(turns)-1
+		open := req.ContinueFinalMessage != "" && i == len(turns)-1
 		switch own := m.v.Get("tools"); {
 		case m.role == "tool":
 			result++

@@ -53,7 +53,7 @@ func TestKimiK3(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, err := lookup("kimi_k3", nil).Render(template.Request{Messages: []byte(c.messages), Tools: []byte(c.tools), Kwargs: []byte(c.kwargs),
-				AddGenerationPrompt: !c.cont, ContinueFinalMessage: c.cont})
+				AddGenerationPrompt: !c.cont, ContinueFinalMessage: contentIf(c.cont)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -76,7 +76,7 @@ func TestKimiK3Errors(t *testing.T) {
 		{`[{"role":"system","tools":[{}]}]`, ``, true, `template: messages[0]: cannot be continued: it lists tools`},
 		{`[{"role":"user","content":[{"type":"image_url"}]}]`, ``, false, `template: messages[0].content[0]: is not text but "image_url"`},
 	} {
-		_, err := lookup("kimi_k3", nil).Render(template.Request{Messages: []byte(c.messages), Kwargs: []byte(c.kwargs), ContinueFinalMessage: c.cont})
+		_, err := lookup("kimi_k3", nil).Render(template.Request{Messages: []byte(c.messages), Kwargs: []byte(c.kwargs), ContinueFinalMessage: contentIf(c.cont)})
 		if _, ok := errors.AsType[*template.Error](err); !ok || err.Error() != c.want {
 			t.Errorf("got  %v\nwant %s", err, c.want)
 		}

@@ -82,7 +82,7 @@ func (t mistral) render(req *input) (*Prompt, error) {
 	if err != nil {
 		return nil, err
 	}
-	if last := &turns[len(turns)-1]; req.ContinueFinalMessage && last.role != "assistant" {
+	if last := &turns[len(turns)-1]; req.ContinueFinalMessage != "" && last.role != "assistant" {
 		return nil, &Error{path: last.path, reason: "cannot be continued: it is not the assistant's"}
 	}
 	s := &mistralState{mistral: t, builder: newBuilder(), tools: tools, settings: t.effort, first: -1, last: -1}
@@ -111,7 +111,7 @@ func (t mistral) render(req *input) (*Prompt, error) {
 	s.lit("<s>")
 	for i, group := range list {
 		m := &group[0]
-		open := req.ContinueFinalMessage && i == len(list)-1
+		open := req.ContinueFinalMessage != "" && i == len(list)-1
 		switch m.role {
 		case "system":
 			for k := range group {

@@ -86,7 +86,7 @@ func TestMistralErrors(t *testing.T) {
 	if _, err := template.Lookup("mistral", &template.Options{Variables: vars{"version": 5}}); err == nil || !strings.Contains(err.Error(), "version: is 5, not one of [1 2 3 7 11 13 15]") {
 		t.Error(err)
 	}
-	p, err := lookup("mistral", vars{"version": 13}).Render(template.Request{ContinueFinalMessage: true,
+	p, err := lookup("mistral", vars{"version": 13}).Render(template.Request{ContinueFinalMessage: "content",
 		Messages: []byte(`[{"role":"user","content":"Q"},{"role":"assistant","reasoning_content":"R","content":"A"}]`)})
 	if want := "<s>[INST]Q[/INST]A"; err != nil || p.Text != want { // no [THINK] in the vocabulary
 		t.Errorf("got %v, want %q; %v", p, want, err)

@@ -91,7 +91,7 @@ func (t *compiled) readParts(req *input) (v arguments, err error) {
 	v.roles = make([]string, len(next.messages))
 	v.messages = rootMessages.List(make([]jinja.Value, len(next.messages)))
 	for i, p := range next.messages {
-		last := i == len(next.messages)-1 && req.ContinueFinalMessage // it will be modified
+		last := i == len(next.messages)-1 && req.ContinueFinalMessage != "" // it will be modified
 		if !last && i < len(before.messages) && before.messages[i] == p && before.dicts[i] != nil {
 			v.messages.Items[i], v.roles[i], next.dicts[i] = before.dicts[i], before.roles[i], before.dicts[i]
 			continue

@@ -29,9 +29,11 @@ type Request struct {
 	Tools []byte
 	// AddGenerationPrompt opens the assistant's turn at the end.
 	AddGenerationPrompt bool
-	// ContinueFinalMessage leaves the last message open for the model to continue. It excludes
-	// AddGenerationPrompt. A message whose text does not end its turn, such as one with tool calls, is an error.
-	ContinueFinalMessage bool
+	// ContinueFinalMessage, if not empty, names the field of the last message that the prompt ends with, so that the model
+	// continues it: "content", or, in Jinja templates, the reasoning under any of its names or another field, as in
+	// transformers. It excludes AddGenerationPrompt. A message whose field does not end its turn, such as the content
+	// of one with tool calls, is an error.
+	ContinueFinalMessage string
 	// Kwargs is a JSON object of further template variables (chat_template_kwargs), or nil. Because they come
 	// from the client, text that a template prints of them is not trusted; see [Options.Variables].
 	Kwargs []byte

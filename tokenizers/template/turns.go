@@ -143,8 +143,8 @@ func parseCalls(v jsonval.Value, path string) ([]call, error) {
 
 // parseRequest reads what every native renderer needs.
 func parseRequest(req *input, roles ...string) (turns []callTurn, tools []jsonval.Value, kwargs jsonval.Value, err error) {
-	if req.AddGenerationPrompt && req.ContinueFinalMessage {
-		return nil, nil, kwargs, &Error{reason: "the final message cannot be continued and a new one begun"}
+	if err := req.checkOpen(); err != nil {
+		return nil, nil, kwargs, err
 	}
 	if turns, err = parseTurns(req, roles...); err != nil {
 		return nil, nil, kwargs, err
@@ -155,7 +155,7 @@ func parseRequest(req *input, roles ...string) (turns []callTurn, tools []jsonva
 	if kwargs, err = parseObject(req.Kwargs, "kwargs"); err != nil {
 		return nil, nil, kwargs, err
 	}
-	if last := &turns[len(turns)-1]; req.ContinueFinalMessage && len(last.calls) > 0 {
+	if last := &turns[len(turns)-1]; req.ContinueFinalMessage != "" && len(last.calls) > 0 {
 		return nil, nil, kwargs, &Error{path: last.path, reason: "cannot be continued: it has tool calls"}
 	}
 	return turns, tools, kwargs, nil

@@ -2,7 +2,11 @@
 
 package template
 
-import "github.com/weft-go/weft/tokenizers/internal/jsonval"
+import (
+	"fmt"
+
+	"github.com/weft-go/weft/tokenizers/internal/jsonval"
+)
 
 // The templates of this package have two further methods, which package prompt calls through an interface of its own:
 //
@@ -21,6 +25,21 @@ type input struct {
 	before, next *memory // of an earlier rendering, if any; of this one, which then has the conversation
 
 	turnsBefore, turns *turnMemory // the same, for the formats that are written in Go
+}
+
+var errContinue = &Error{reason: "the final message cannot be continued and a new one begun"}
+
+// checkOpen returns an error if a format that is written in Go cannot leave the last message open as the request asks.
+func (in *input) checkOpen() error {
+	switch in.ContinueFinalMessage {
+	case "", "content":
+	default:
+		return &Error{reason: fmt.Sprintf("this format continues only content, not %q", in.ContinueFinalMessage)}
+	}
+	if in.AddGenerationPrompt && in.ContinueFinalMessage != "" {
+		return errContinue
+	}
+	return nil
 }
 
 // messageList returns the messages.

@@ -4,6 +4,8 @@ package serve
 
 import (
 	"fmt"
+	"slices"
+
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
@@ -81,6 +83,8 @@ func unsupported(r *block.Request) error {
 		return refuse("prompt", "This server keeps no prompts: send all of it as instructions and input.")
 	case r.API() == block.Responses && string(r.Field("background")) == "true":
 		return refuse("background", "This server answers while the client waits: send background as false.")
+	case r.API() == block.Chat && !slices.Contains([]string{"", "null", "true", "false"}, string(r.Field("continue_final_message"))):
+		return refuse("continue_final_message", "It must be true or false: only the content of the last message can be continued.")
 	case r.API() == block.Chat && string(r.Field("continue_final_message")) == "true" && string(r.Field("add_generation_prompt")) != "false":
 		return refuse("continue_final_message", "A new message cannot be begun as well: send add_generation_prompt as false.")
 	}

@@ -221,6 +221,7 @@ func TestParams(t *testing.T) {
 		{"chat/completions", chat + `"max_tokens":0,"max_completion_tokens":null}`, "max_tokens", "", "at least 1"},
 		{"chat/completions", chat + `"max_completion_tokens":-1}`, "max_completion_tokens", "", "at least 1"},
 		{"chat/completions", chat + `"continue_final_message":true}`, "continue_final_message", "unsupported_parameter", "add_generation_prompt"},
+		{"chat/completions", chat + `"continue_final_message":"reasoning_content","add_generation_prompt":false}`, "continue_final_message", "unsupported_parameter", "only the content"},
 		{"chat/completions", `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"narrator","content":"x"}]}`, "messages[1].role", "", "system, developer, user, assistant, tool and function"},
 		{"chat/completions", `{"model":"m","messages":[{"role":"user","content":"` + long + `"}]}`, "messages", "context_length_exceeded", "300"},
 		{"responses", `{"model":"m","input":[]}`, "input", "", "empty"},
