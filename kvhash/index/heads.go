@@ -106,7 +106,7 @@ func (h *heads) add(runs *slab[run], seq uint64, n uint32) {
 		h.used++
 	}
 	h.entries++
-	set64(&t.words[i&mask], entry(mixed, n))
+	t.words[i&mask].Store(entry(mixed, n))
 }
 
 // remove removes the run that begins with seq.
@@ -120,12 +120,12 @@ func (h *heads) remove(seq uint64, n uint32) {
 	}
 	h.entries--
 	if t.words[(i+1)&mask].Load() != 0 {
-		set64(&t.words[i&mask], grave)
+		t.words[i&mask].Store(grave)
 		return
 	}
 	// The next entry is free, so no probe continues past this one or past the tombstones before it.
 	for {
-		set64(&t.words[i&mask], 0)
+		t.words[i&mask].Store(0)
 		h.used--
 		i--
 		if t.words[i&mask].Load() != grave {
@@ -148,7 +148,7 @@ func (h *heads) rebuild(runs *slab[run]) *headTable {
 		for t.words[j&mask].Load() != 0 {
 			j++
 		}
-		set64(&t.words[j&mask], entry(mixed, n))
+		t.words[j&mask].Store(entry(mixed, n))
 	}
 	h.used = h.entries
 	h.table.Store(t)

@@ -86,11 +86,18 @@ func (t *tree) set(n uint32, length, set uint32) {
 	if t.changed++; t.changed&(1<<20-1) == 0 {
 		t.changes.Store(t.changed)
 	}
-	set64(&r.state, uint64(old)&^(versionUnit-1)+versionUnit|uint64(length)<<setBits|uint64(set))
+	r.state.Store(uint64(old)&^(versionUnit-1) + versionUnit | uint64(length)<<setBits | uint64(set))
 	t.work.step()
 	if set != old.set() {
 		t.sets.ref(set, 1)
 		t.sets.ref(old.set(), -1)
+	}
+}
+
+// hint records that run n once followed. Usually it is known, and an atomic store costs much more than a load.
+func (r *run) hint(n uint32) {
+	if r.next.Load() != n {
+		r.next.Store(n)
 	}
 }
 
@@ -107,10 +114,10 @@ func (t *tree) add(from, to, set uint32) uint32 {
 	t.runs.save(n)
 	r := t.runs.at(n)
 	head := t.slots.seq.at(from).Load()
-	set64(&r.head, head)
+	r.head.Store(head)
 	t.work.step()
-	set32(&r.start, from)
-	set32(&r.next, 0)
+	r.start.Store(from)
+	r.next.Store(0)
 	r.forks, r.parent = 0, 0
 	t.set(n, to-from, set)
 	t.slots.own(from, to, n)
@@ -127,7 +134,7 @@ func (t *tree) remove(n uint32) {
 	t.work.step()
 	t.set(n, 0, 0)
 	parent, check := r.parent, r.check
-	set32(&r.next, t.free)
+	r.next.Store(t.free)
 	t.free = n
 	t.live--
 	if parent != 0 {
@@ -161,7 +168,7 @@ func (t *tree) find(prev uint32, seq uint64) uint32 {
 		return 0
 	}
 	if prev != 0 {
-		set32(&t.runs.at(t.slots.run(prev)).next, n)
+		t.runs.at(t.slots.run(prev)).hint(n)
 	}
 	return r.start.Load()
 }
@@ -181,7 +188,7 @@ func (t *tree) follow(prev, n uint32) {
 		t.split(l, prev+1, end)
 	}
 	t.runs.at(l).forks++
-	set32(&t.runs.at(l).next, n)
+	t.runs.at(l).hint(n)
 }
 
 // split ends run n before slot at and makes a new run of the rest.
@@ -254,7 +261,7 @@ func (t *tree) repaint(n, a, b, set uint32) {
 		if set != 0 {
 			m := t.add(a, rest, set)
 			t.runs.at(m).forks = forks
-			set32(&r.next, m)
+			r.next.Store(m)
 		}
 		r.forks = 0
 		t.set(n, a-start, st.set())
@@ -318,13 +325,13 @@ func (t *tree) fill(prev, from, to, set uint32) {
 	for to > join {
 		at := max(join, to-min(maxRun, to-join))
 		n := t.add(at, to, set)
-		set32(&t.runs.at(n).next, next)
+		t.runs.at(n).next.Store(next)
 		next, to = n, at
 	}
 	if l != 0 {
 		t.slots.own(from, join, l)
 		if next != 0 {
-			set32(&t.runs.at(l).next, next)
+			t.runs.at(l).next.Store(next)
 		}
 		t.set(l, join-t.runs.at(l).start.Load(), set)
 	} else if prev != 0 && prev != from-1 {

@@ -223,8 +223,8 @@ func (s *sets) intern(c *content) uint32 {
 	s.words.save(id << 2)
 	s.buckets[i] = id
 	s.n++
-	set64(s.words.at(id<<2), head)
-	set64(s.words.at(id<<2+1), uint64(uint32(h)))
+	s.words.at(id << 2).Store(head)
+	s.words.at(id<<2 + 1).Store(uint64(uint32(h)))
 	v, _ := s.view(id)
 	at := 0
 	if v.rows() > 1 {
@@ -233,13 +233,13 @@ func (s *sets) intern(c *content) uint32 {
 			for p := range c.words {
 				union |= c.words[p][lo+at]
 			}
-			set64(&v.words[at], union)
+			v.words[at].Store(union)
 		}
 	}
 	for p := range c.words {
 		if mask>>p&1 != 0 {
 			for _, w := range c.words[p][lo:hi] {
-				set64(&v.words[at], w)
+				v.words[at].Store(w)
 				at++
 			}
 		}
@@ -271,7 +271,7 @@ func (s *sets) ref(id uint32, n int) {
 	}
 	w := s.words.at(id<<2 + 1)
 	refs := uint64(int64(w.Load()>>32) + int64(n))
-	set64(w, refs<<32|uint64(uint32(w.Load())))
+	w.Store(refs<<32 | uint64(uint32(w.Load())))
 	if refs == 0 {
 		s.drop(id)
 	}
@@ -308,8 +308,8 @@ func setSize(n int, mask uint8) int {
 // release adds a set to the free list. It then has no words, so that late readers detect it.
 func (s *sets) release(id uint32, size int) {
 	s.words.save(id << 2)
-	set64(s.words.at(id<<2), 0)
-	set64(s.words.at(id<<2+1), uint64(s.free[size]))
+	s.words.at(id << 2).Store(0)
+	s.words.at(id<<2 + 1).Store(uint64(s.free[size]))
 	s.free[size] = id
 }
 

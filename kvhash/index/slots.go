@@ -203,8 +203,8 @@ func (s *slots) put(i uint32, seqs []uint64, cont bool) {
 		n := min(len(seqs), chunkLen-int(at))
 		words := (*s.seq.dir.Load())[i>>chunkBits][at:][:n]
 		owners := (*s.owner.dir.Load())[i>>chunkBits][at:][:n]
-		for j, seq := range seqs[:n] {
-			set64(&words[j], seq)
+		setWords(words, seqs[:n])
+		for j := range owners {
 			owners[j] = contBit
 		}
 		seqs, i = seqs[n:], i+uint32(n)
@@ -267,10 +267,10 @@ func (s *slots) list(at, n uint32) {
 	if *first != 0 {
 		s.seq.save(*first)
 		w := s.seq.at(*first)
-		set64(w, w.Load()&^lowWord|uint64(at))
+		w.Store(w.Load()&^lowWord | uint64(at))
 	}
 	s.seq.save(at)
-	set64(s.seq.at(at), uint64(*first)<<32)
+	s.seq.at(at).Store(uint64(*first) << 32)
 	*first = at
 }
 
@@ -282,12 +282,12 @@ func (s *slots) unlist(at uint32) {
 	if next != 0 {
 		s.seq.save(next)
 		w := s.seq.at(next)
-		set64(w, w.Load()&^lowWord|uint64(prev))
+		w.Store(w.Load()&^lowWord | uint64(prev))
 	}
 	if prev != 0 {
 		s.seq.save(prev)
 		w := s.seq.at(prev)
-		set64(w, w.Load()&lowWord|uint64(next)<<32)
+		w.Store(w.Load()&lowWord | uint64(next)<<32)
 	} else {
 		s.free[bits.Len32(*s.owner.at(at)&lowBits)-1] = next
 	}

@@ -4,16 +4,22 @@
 
 package index
 
-import (
-	"sync/atomic"
-	"unsafe"
-)
+import "sync/atomic"
 
-// set64 and set32 store a word that only the writer changes and that lookups load. An atomic store is an exchange on amd64, which waits
-// for all loads and stores before it, so that cache misses of one event would not overlap. The writer needs less: its stores must become
-// visible whole and in order, which the processor ensures for plain ones. Compilers keep their order with respect to
-// atomic operations, and the store of a state, after which lookups see a change, comes after everything that it leads to.
+// setWords sets the words of dst to src, which has the same length. No live run refers to them. Lookups that read an old state may still
+// load them, and discard what they read.
+//
+// An atomic store is an exchange on amd64, which waits for all loads and stores before it, so that the cache misses of an event do not
+// overlap. What lookups need is less: no word is torn, and the words are stored after the change of state that released
+// them and before the change that makes them live. The assembly ensures that: on amd64, a store of an aligned word is indivisible, and
+// stores become visible in program order. The compiler does not look into assembly, so it can neither drop, split nor merge these
+// stores, nor move them across the atomic stores of states before and after the call. TestReaders and TestTogether compare
+// lookups during such stores with the states of a model. With the race detector these stores are atomic, too.
+func setWords(dst []atomic.Uint64, src []uint64) {
+	if len(src) > 0 {
+		moveWords(&dst[:len(src)][0], &src[0], len(src))
+	}
+}
 
-func set64(w *atomic.Uint64, v uint64) { *(*uint64)(unsafe.Pointer(w)) = v }
-
-func set32(w *atomic.Uint32, v uint32) { *(*uint32)(unsafe.Pointer(w)) = v }
+//go:noescape
+func moveWords(dst *atomic.Uint64, src *uint64, n int)

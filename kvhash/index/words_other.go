@@ -6,6 +6,9 @@ package index
 
 import "sync/atomic"
 
-func set64(w *atomic.Uint64, v uint64) { w.Store(v) }
-
-func set32(w *atomic.Uint32, v uint32) { w.Store(v) }
+// setWords sets the words of dst to src, which has the same length. No live run refers to them.
+func setWords(dst []atomic.Uint64, src []uint64) {
+	for i, v := range src {
+		dst[i].Store(v)
+	}
+}
