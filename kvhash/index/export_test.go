@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"sync/atomic"
 
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
@@ -234,11 +235,16 @@ func (e *expects) check() (spans int, err error) {
 
 // each calls f for every run that can be found.
 func (t *tree) each(f func(n uint32, r *run, st state)) {
-	words := t.heads.table.Load().words
-	for i := range words {
-		if n := uint32(words[i].Load()); n != 0 {
-			f(n, t.runs.at(n), t.state(n))
+	all := func(words []atomic.Uint64) {
+		for i := range words {
+			if n := uint32(words[i].Load()); n != 0 {
+				f(n, t.runs.at(n), t.state(n))
+			}
 		}
+	}
+	h := t.heads.table.Load()
+	if all(h.words); h.old != nil {
+		all(h.old.words[t.heads.moved:])
 	}
 }
 

@@ -3,6 +3,7 @@
 package index
 
 import (
+	"math"
 	"math/bits"
 	"sync/atomic"
 )
@@ -17,26 +18,32 @@ func (m mixer) mix(h uint64) uint64 {
 
 // heads finds the run that begins with a block, by the block's sequence hash. Open addressing with linear probing; an
 // entry is the low half of the mixed hash and the number of the run. Readers load words; one writer changes them. An
-// entry never moves within a table; when the table is rebuilt, the old one stays unchanged for lookups that still read
-// it.
+// entry never moves within a table.
+//
+// If a table is full, a new one takes its place at once, and the entries of the old one are copied to it afterwards, some with each
+// new entry. Until all are, the new table leads to the old one, in which only removed entries change.
 type heads struct {
 	mixer
 	table atomic.Pointer[headTable]
 
 	_       apart
 	used    int // entries and graves
-	entries int
+	entries int // in the old table, too
+	moved   int // words of the old table that were copied
+	step    int // words to copy with each new entry
 	_       apart
 }
 
 type headTable struct {
 	shift uint8 // bucket = mixed hash >> shift
 	words []atomic.Uint64
+	old   *headTable // with the entries that may not be in this one; nil if none
 }
 
 const (
 	grave    = 1 << 32 // a removed entry: there is no run 0
 	minHeads = 512
+	minStep  = 16
 )
 
 func newHeadTable(entries int) *headTable {
@@ -49,26 +56,29 @@ func entry(mixed uint64, run uint32) uint64 { return mixed<<32 | uint64(run) }
 // find returns the run whose first block has hash seq, or 0; conflict reports a concurrent change by the writer.
 // Readers may call it.
 func (h *heads) find(runs *slab[run], seq uint64) (n uint32, r *run, conflict bool) {
-	t := h.table.Load()
 	mixed := h.mix(seq)
-	mask := uint64(len(t.words) - 1)
-	for i := mixed >> t.shift; ; i++ {
-		w := t.words[i&mask].Load()
-		if w == 0 {
-			return 0, nil, false
-		}
-		if uint32(w>>32) != uint32(mixed) || uint32(w) == 0 {
-			continue
-		}
-		n = uint32(w)
-		r = runs.peek(n)
-		if r == nil {
-			return 0, nil, true
-		}
-		if r.head.Load() == seq {
-			return n, r, false
+	// An entry that is copied is in both tables, so it is found in one of them.
+	for t := h.table.Load(); t != nil; t = t.old {
+		mask := uint64(len(t.words) - 1)
+		for i := mixed >> t.shift; ; i++ {
+			w := t.words[i&mask].Load()
+			if w == 0 {
+				break
+			}
+			if uint32(w>>32) != uint32(mixed) || uint32(w) == 0 {
+				continue
+			}
+			n = uint32(w)
+			r = runs.peek(n)
+			if r == nil {
+				return 0, nil, true
+			}
+			if r.head.Load() == seq {
+				return n, r, false
+			}
 		}
 	}
+	return 0, nil, false
 }
 
 // fresh returns the number of leading hashes that no run begins with. For the writer.
@@ -86,6 +96,11 @@ func (h *heads) fresh(runs *slab[run], seqs []uint64) int {
 				return n
 			}
 		}
+		if t.old != nil {
+			if m, _, _ := h.find(runs, seq); m != 0 {
+				return n
+			}
+		}
 	}
 	return len(seqs)
 }
@@ -94,9 +109,17 @@ func (h *heads) fresh(runs *slab[run], seqs []uint64) int {
 func (h *heads) add(runs *slab[run], seq uint64, n uint32) {
 	t := h.table.Load()
 	if h.used >= len(t.words)*5/8 {
-		t = h.rebuild(runs)
+		t = h.renew(runs)
 	}
-	mixed := h.mix(seq)
+	if t.old != nil {
+		t = h.move(runs, h.step)
+	}
+	h.entries++
+	h.insert(t, h.mix(seq), n)
+}
+
+// insert adds an entry to a table that does not have it.
+func (h *heads) insert(t *headTable, mixed uint64, n uint32) {
 	mask := uint64(len(t.words) - 1)
 	i := mixed >> t.shift
 	for uint32(t.words[i&mask].Load()) != 0 {
@@ -105,7 +128,6 @@ func (h *heads) add(runs *slab[run], seq uint64, n uint32) {
 	if t.words[i&mask].Load() == 0 {
 		h.used++
 	}
-	h.entries++
 	t.words[i&mask].Store(entry(mixed, n))
 }
 
@@ -113,14 +135,19 @@ func (h *heads) add(runs *slab[run], seq uint64, n uint32) {
 func (h *heads) remove(seq uint64, n uint32) {
 	t := h.table.Load()
 	mixed := h.mix(seq)
-	mask := uint64(len(t.words) - 1)
-	i := mixed >> t.shift
-	for t.words[i&mask].Load() != entry(mixed, n) {
-		i++
-	}
 	h.entries--
+	if t.old != nil {
+		if i, ok := t.old.place(mixed, n); ok {
+			t.old.words[i].Store(grave)
+		}
+	}
+	i, ok := t.place(mixed, n)
+	if !ok {
+		return // it was not copied
+	}
+	mask := uint64(len(t.words) - 1)
 	if t.words[(i+1)&mask].Load() != 0 {
-		t.words[i&mask].Store(grave)
+		t.words[i].Store(grave)
 		return
 	}
 	// The next entry is free, so no probe continues past this one or past the tombstones before it.
@@ -134,24 +161,45 @@ func (h *heads) remove(seq uint64, n uint32) {
 	}
 }
 
-// rebuild makes a table without removed entries and with room for twice as many entries.
-func (h *heads) rebuild(runs *slab[run]) *headTable {
-	old, t := h.table.Load(), newHeadTable(h.entries+1)
+// place returns the index of an entry, and whether it is there.
+func (t *headTable) place(mixed uint64, n uint32) (uint64, bool) {
 	mask := uint64(len(t.words) - 1)
-	for i := range old.words {
-		n := uint32(old.words[i].Load())
-		if n == 0 {
-			continue
+	for i := mixed >> t.shift; ; i++ {
+		switch t.words[i&mask].Load() {
+		case entry(mixed, n):
+			return i & mask, true
+		case 0:
+			return 0, false
 		}
-		mixed := h.mix(runs.at(n).head.Load())
-		j := mixed >> t.shift
-		for t.words[j&mask].Load() != 0 {
-			j++
-		}
-		t.words[j&mask].Store(entry(mixed, n))
 	}
-	h.used = h.entries
+}
+
+// renew makes a table without removed entries and with room for twice as many entries.
+func (h *heads) renew(runs *slab[run]) *headTable {
+	if h.table.Load().old != nil {
+		h.move(runs, math.MaxInt)
+	}
+	t := newHeadTable(h.entries + 1)
+	t.old = h.table.Load()
+	// It is complete before the new one is full: at least an eighth of its words remain for new entries.
+	h.used, h.moved, h.step = 0, 0, max(minStep, 16*len(t.old.words)/len(t.words))
 	h.table.Store(t)
+	return t
+}
+
+// move copies some words of the old table, and returns the table, which has no old one when all are copied.
+func (h *heads) move(runs *slab[run], words int) *headTable {
+	t := h.table.Load()
+	end := min(len(t.old.words), h.moved+min(words, len(t.old.words)))
+	for ; h.moved < end; h.moved++ {
+		if n := uint32(t.old.words[h.moved].Load()); n != 0 {
+			h.insert(t, h.mix(runs.at(n).head.Load()), n)
+		}
+	}
+	if h.moved == len(t.old.words) {
+		t = &headTable{shift: t.shift, words: t.words}
+		h.table.Store(t)
+	}
 	return t
 }
 

@@ -27,7 +27,8 @@ import (
 //   - All states are loaded before the first of them is loaded again. So there is an instant at which all runs were as
 //     the lookup read them.
 //   - A lookup may end at a hash with which no run begins. Entries in a table of heads do not move, probe sequences
-//     have no gaps, and a table that was replaced is not modified. So there was an instant during the probe, after all
+//     have no gaps, and a table that was replaced gets no entries and loses only removed ones, while it keeps those
+//     copied to the new table, which lookups probe first. So there was an instant during the probe, after all
 //     states were loaded, at which no run began with the hash. At that instant the block was absent: a block that stays
 //     while its run is removed is joined to the run before it, whose state then changes, and that run is the last one
 //     of the lookup. The hint in next is only a shortcut to the run.

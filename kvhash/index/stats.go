@@ -40,7 +40,10 @@ func (x *Index) measure() measures {
 		Bytes: int64(unsafe.Sizeof(*x)),
 	}
 	s.Bytes += t.slots.seq.bytes() + t.slots.owner.bytes() + t.runs.bytes() + t.sets.words.bytes() + x.states.bytes()
-	s.Bytes += sliceBytes(t.heads.table.Load().words) + sliceBytes(t.sets.buckets)
+	for h := t.heads.table.Load(); h != nil; h = h.old {
+		s.Bytes += sliceBytes(h.words)
+	}
+	s.Bytes += sliceBytes(t.sets.buckets)
 	for _, w := range t.sets.scratch.words {
 		s.Bytes += sliceBytes(w)
 	}
