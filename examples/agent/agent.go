@@ -34,12 +34,11 @@ type agent struct {
 // newAgent returns an agent for a model. The caller must set its engine.
 func newAgent(m *prompt.Model, tools toolbox) (*agent, error) {
 	a := &agent{tools: tools, maxTurns: 10, see: func(notice) {}, peek: func(string) {}, model: m, talk: block.NewRequest()}
+	var list []block.Tool
 	for _, t := range tools.tools {
-		if err := a.talk.AppendTool(block.Tool{Name: t.name, Description: t.about, Schema: []byte(t.schema)}); err != nil {
-			return nil, err
-		}
+		list = append(list, block.Tool{Name: t.name, Description: t.about, Schema: []byte(t.schema)})
 	}
-	return a, nil
+	return a, a.talk.SetTools(list...)
 }
 
 // limits bounds one turn: models sometimes generate endless calls.
@@ -47,7 +46,7 @@ var limits = parsers.Options{Limits: parsers.Limits{Calls: 64, ArgumentBytes: 1 
 
 // run runs the task until the model responds without calling a tool.
 func (a *agent) run(ctx context.Context, task string) error {
-	if err := a.add(block.SystemText(system), block.UserText(task)); err != nil {
+	if err := a.talk.Append(block.NewTurn(block.RoleSystem, system), block.NewTurn(block.RoleUser, task)); err != nil {
 		return err
 	}
 	for n := 1; n <= a.maxTurns; n++ {
@@ -58,21 +57,11 @@ func (a *agent) run(ctx context.Context, task string) error {
 		if a.turns = append(a.turns, t); len(t.calls) == 0 {
 			return t.verdict()
 		}
-		if err := a.add(t.reply()); err != nil {
+		if err := a.talk.Append(t.reply()); err != nil {
 			return err
 		}
 	}
 	return fmt.Errorf("no answer after %d turns", a.maxTurns)
-}
-
-// add appends turns to the conversation.
-func (a *agent) add(turns ...block.Turn) error {
-	for _, t := range turns {
-		if err := a.talk.AppendTurn(t); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // turn runs one turn. Each tool starts as soon as its call is complete and runs concurrently with the stream and other

@@ -11,7 +11,6 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -49,8 +48,8 @@ func run(args []string, stdout io.Writer) error {
 		defer local.Close()
 		*engine = local.URL
 	}
-	conv := block.NewRequest(block.UserText(cmp.Or(strings.Join(flags.Args(), " "), "Weather in Oslo and Rome?")))
-	if err := conv.AppendTool(weatherTool); err != nil {
+	conv := block.NewRequest(block.NewTurn(block.RoleUser, cmp.Or(strings.Join(flags.Args(), " "), "Weather in Oslo and Rome?")))
+	if err := conv.SetTools(weatherTool); err != nil {
 		return err
 	}
 	for {
@@ -67,7 +66,7 @@ func run(args []string, stdout io.Writer) error {
 		calls := event.Dispatcher{OnCall: func(c event.Call) { // as soon as the call is complete
 			result := make(chan block.Block, 1)
 			pending = append(pending, result)
-			go func() { result <- block.ResultText(c.ID, weather(c.Arguments)) }()
+			go func() { result <- block.NewResult(c.ID, weather(c.Arguments)) }()
 		}, OnReject: func(c event.Call) {
 			dec.Fail(fmt.Errorf("the call of %s cannot run: %v", c.Name, c.Why)) // an agent would report it to the model
 		}}
@@ -88,7 +87,7 @@ func run(args []string, stdout io.Writer) error {
 			return dec.Err()
 		}
 		// The response renders to the bytes that the model wrote, if its template can print them: the next prompt begins with this one.
-		err = errors.Join(conv.AppendTurn(wire.Turn(&response, 0)), conv.AppendTurn(block.ToolResults(wait(pending)...)))
+		err = conv.Append(wire.Turn(&response, 0), block.Turn{Role: block.RoleTool, Blocks: wait(pending)})
 		if err != nil {
 			return err
 		}

@@ -73,10 +73,8 @@ func (s setup) request(a *api, stream bool) *block.Request {
 			panic(err)
 		}
 	}
-	for _, t := range s.tools {
-		if err := r.AppendTool(t); err != nil {
-			panic(err)
-		}
+	if err := r.SetTools(s.tools...); err != nil {
+		panic(err)
 	}
 	p := r.Params()
 	p.Model, p.Stream, p.StreamUsage = model, stream, !seal

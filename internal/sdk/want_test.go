@@ -31,7 +31,7 @@ func (s setup) hidden() bool {
 
 // tool returns the tool that the model knows by name, or none.
 func (s setup) tool(name string) block.Tool {
-	t, _ := s.request(chatAPI, false).Tool(name)
+	t, _ := s.request(chatAPI, false).Tool("", name)
 	return t
 }
 

@@ -215,9 +215,9 @@ func TestBridges(t *testing.T) {
 			for _, i := range tt.to {
 				r := block.NewRequest()
 				require.NoError(t, r.SetParams(block.Params{Model: "m", MaxTokens: new(int64)}))
-				require.NoError(t, r.AppendTool(block.Tool{Name: "ls", Schema: []byte(`{"type":"object"}`), Strict: new(bool)}))
-				require.NoError(t, r.AppendTool(block.Tool{Kind: block.CustomTool, Name: "patch", Format: []byte(`{"type":"grammar","syntax":"lark","definition":"start: /x/"}`)}))
-				require.NoError(t, r.AppendTurn(block.Turn{Role: block.RoleAssistant, Blocks: tt.blocks}))
+				require.NoError(t, r.SetTools(append(r.Tools(), block.Tool{Name: "ls", Schema: []byte(`{"type":"object"}`), Strict: new(bool)})...))
+				require.NoError(t, r.SetTools(append(r.Tools(), block.Tool{Kind: block.CustomTool, Name: "patch", Format: []byte(`{"type":"grammar","syntax":"lark","definition":"start: /x/"}`)})...))
+				require.NoError(t, r.Append(block.Turn{Role: block.RoleAssistant, Blocks: tt.blocks}))
 				out, losses, err := apis[i].encode(nil, r, &block.EncodeOptions{Strict: true})
 				require.NoError(t, err)
 				require.Empty(t, losses)
@@ -274,15 +274,15 @@ func TestResultsRoundTrip(t *testing.T) {
 	}
 	r := block.NewRequest()
 	require.NoError(t, r.SetParams(block.Params{Model: "m", MaxTokens: new(int64)}))
-	require.NoError(t, r.AppendTool(block.Tool{Name: "see", Schema: []byte(`{}`), Strict: new(bool), Deferred: true}))
-	require.NoError(t, r.AppendTurn(block.Turn{Role: block.RoleDeveloper, Blocks: text("Look.")}))
-	require.NoError(t, r.AppendTurn(block.Turn{Role: block.RoleAssistant, Blocks: []block.Block{
+	require.NoError(t, r.SetTools(append(r.Tools(), block.Tool{Name: "see", Schema: []byte(`{}`), Strict: new(bool), Deferred: true})...))
+	require.NoError(t, r.Append(block.Turn{Role: block.RoleDeveloper, Blocks: text("Look.")}))
+	require.NoError(t, r.Append(block.Turn{Role: block.RoleAssistant, Blocks: []block.Block{
 		{Kind: block.ToolCall, CallID: "c1", Name: "see", Args: "{}"}, {Kind: block.ToolCall, CallID: "c2", Name: "see", Args: "{}"},
 		{Kind: block.ToolCall, CallID: "c3", Name: "see", Args: "{}"},
 	}}))
-	require.NoError(t, r.AppendTurn(block.Turn{Role: block.RoleTool, Blocks: results}))
-	require.NoError(t, r.AppendTurn(block.Turn{Role: block.RoleSystem, Blocks: text("Hurry.")}))
-	require.NoError(t, r.AppendTurn(block.Turn{Role: block.RoleUser, Blocks: text("And?")}))
+	require.NoError(t, r.Append(block.Turn{Role: block.RoleTool, Blocks: results}))
+	require.NoError(t, r.Append(block.Turn{Role: block.RoleSystem, Blocks: text("Hurry.")}))
+	require.NoError(t, r.Append(block.Turn{Role: block.RoleUser, Blocks: text("And?")}))
 	for i, a := range apis {
 		out, losses, err := a.encode(nil, r, nil)
 		require.NoError(t, err)

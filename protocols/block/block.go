@@ -75,13 +75,16 @@ type Cache struct {
 	Scope string // Anthropic, beta: global; "" for the default, an organization or workspace
 }
 
-// Ref is a block's position in a request. Edit methods take it. The zero Ref is not a valid position. A Ref is valid
-// until the request is parsed again after an edit.
+// Ref is the position of a block, turn or tool in a request. Edit methods take it. The zero Ref is not a valid position. A Ref
+// is valid until the request is parsed again after an edit.
 type Ref struct {
 	doc  *jsonscan.Doc
 	node int32 // the value; without a document, a number that the request assigned
-	last int32 // for turns that span several items, the last one
+	last int32 // the last of several values; of a turn, its complement, so that the position of a turn is not that of a block
 }
+
+// end returns the last value.
+func (r Ref) end() int32 { return max(r.last, ^r.last) }
 
 // Span returns the bytes [off, end) of the position in the decoded body, or 0, 0 if there is no body.
 func (r Ref) Span() (off, end int) {
@@ -89,8 +92,8 @@ func (r Ref) Span() (off, end int) {
 		return 0, 0
 	}
 	off, end = r.doc.At(int(r.node)).Span()
-	if r.last > r.node {
-		_, end = r.doc.At(int(r.last)).Span()
+	if last := r.end(); last > r.node {
+		_, end = r.doc.At(int(last)).Span()
 	}
 	return off, end
 }

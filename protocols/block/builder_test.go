@@ -12,7 +12,7 @@ import (
 )
 
 func TestNewRequestReportsInvalidJSON(t *testing.T) {
-	r := block.NewRequest(block.UserText("a"), block.Turn{Role: block.RoleUser, Blocks: []block.Block{{JSON: []byte(`{"a":`)}}})
+	r := block.NewRequest(block.NewTurn(block.RoleUser, "a"), block.Turn{Role: block.RoleUser, Blocks: []block.Block{{JSON: []byte(`{"a":`)}}})
 	require.Len(t, r.Turns(), 1)
 	_, _, err := chat.AppendRequest(nil, r, nil)
 	var e *block.Error

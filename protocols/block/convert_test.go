@@ -5,6 +5,7 @@ package block_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,7 +27,7 @@ func built(t testing.TB) *block.Request {
 		Model: "m", Stream: true, MaxTokens: &limit, Sampling: block.Sampling{Temperature: &temp},
 		ToolChoice: block.ToolChoice{Mode: block.Named, Name: "ls", Serial: true},
 	}))
-	require.NoError(t, r.AppendTool(block.Tool{Name: "ls", Description: "List.", Schema: []byte(`{"type":"object"}`)}))
+	require.NoError(t, r.SetTools(append(r.Tools(), block.Tool{Name: "ls", Description: "List.", Schema: []byte(`{"type":"object"}`)})...))
 	for _, x := range []block.Turn{
 		{Role: block.RoleSystem, Blocks: text("Be brief.")},
 		{Role: block.RoleUser, Blocks: []block.Block{
@@ -39,7 +40,7 @@ func built(t testing.TB) *block.Request {
 		{Role: block.RoleTool, Blocks: []block.Block{{Kind: block.ToolResult, CallID: "c1", Content: text("a")}}},
 		{Role: block.RoleTool, Blocks: []block.Block{{Kind: block.ToolResult, CallID: "c2", Content: text("b")}}},
 	} {
-		require.NoError(t, r.AppendTurn(x))
+		require.NoError(t, r.Append(x))
 	}
 	return r
 }
@@ -79,7 +80,7 @@ func TestBuiltRequestEncodes(t *testing.T) {
 			}
 			back, err := a.decode(out, nil)
 			require.NoError(t, err)
-			require.True(t, back.Params().Equal(r.Params()))
+			require.Equal(t, r.Params(), back.Params())
 			if a.api == block.Chat { // one message per turn in this request
 				require.True(t, back.Equal(r))
 			}
@@ -101,11 +102,11 @@ func TestBuiltRequestEncodes(t *testing.T) {
 func TestBuiltRejectsInvalidJSON(t *testing.T) {
 	r := block.NewRequest()
 	bad := []byte("{nope")
-	require.Error(t, r.AppendTool(block.Tool{Name: "f", Schema: bad}))
-	require.Error(t, r.AppendTool(block.Tool{Name: "f", Kind: block.CustomTool, Format: bad}))
+	require.Error(t, r.SetTools(append(r.Tools(), block.Tool{Name: "f", Schema: bad})...))
+	require.Error(t, r.SetTools(append(r.Tools(), block.Tool{Name: "f", Kind: block.CustomTool, Format: bad})...))
 	require.Error(t, r.SetParams(block.Params{Format: block.Format{Type: "json_schema", Schema: bad}}))
-	require.Error(t, r.AppendTurn(block.Turn{Role: block.RoleUser, Blocks: []block.Block{{Kind: block.Unknown, JSON: bad}}}))
-	require.Error(t, r.AppendTurn(block.Turn{Role: block.RoleTool, Blocks: []block.Block{{Kind: block.ToolResult, Content: []block.Block{{Kind: block.Unknown, JSON: bad}}}}}))
+	require.Error(t, r.Append(block.Turn{Role: block.RoleUser, Blocks: []block.Block{{Kind: block.Unknown, JSON: bad}}}))
+	require.Error(t, r.Append(block.Turn{Role: block.RoleTool, Blocks: []block.Block{{Kind: block.ToolResult, Content: []block.Block{{Kind: block.Unknown, JSON: bad}}}}}))
 	require.Empty(t, r.Turns())
 }
 
@@ -115,8 +116,8 @@ func TestBuiltEdits(t *testing.T) {
 	require.NoError(t, r.SetText(at, "Where?"))
 	require.NoError(t, r.Insert(at, text("Hello.")...))
 	require.NoError(t, r.Delete(r.Turns()[1].Blocks[2].At))
-	require.NoError(t, r.DeleteTurn(0))
-	require.NoError(t, r.DeleteTool(0))
+	require.NoError(t, r.Delete(r.Turns()[0].At))
+	require.NoError(t, r.SetTools(slices.Delete(slices.Clone(r.Tools()), 0, 1)...))
 	require.NoError(t, r.SetText(r.Turns()[2].Blocks[0].Content[0].At, "z"))
 	require.Equal(t, "Hello. Where?", r.Turns()[0].Text(" "))
 	require.Equal(t, block.TurnStart, r.Turns()[0].Kind)
@@ -247,9 +248,9 @@ func Example() {
 // TestNamespaces checks that a built request has its namespaces in the Responses API.
 func TestNamespaces(t *testing.T) {
 	r := block.NewRequest()
-	require.NoError(t, r.AppendTool(block.Tool{Name: "ls", Schema: []byte(`{}`)}))
+	require.NoError(t, r.SetTools(append(r.Tools(), block.Tool{Name: "ls", Schema: []byte(`{}`)})...))
 	for _, name := range []string{"spawn", "wait"} {
-		require.NoError(t, r.AppendTool(block.Tool{Name: name, Namespace: "agents", Schema: []byte(`{}`)}))
+		require.NoError(t, r.SetTools(append(r.Tools(), block.Tool{Name: name, Namespace: "agents", Schema: []byte(`{}`)})...))
 	}
 	out, losses, err := responses.AppendRequest(nil, r, nil)
 	require.NoError(t, err)
@@ -264,8 +265,8 @@ func TestNamespaces(t *testing.T) {
 
 func ExampleNewRequest_encode() {
 	r := block.NewRequest()
-	_ = r.SetModel("m")
-	_ = r.AppendTurn(block.Turn{Role: block.RoleUser, Blocks: []block.Block{{Kind: block.Text, Text: "Hi"}}})
+	_ = r.SetParams(block.Params{Model: "m"})
+	_ = r.Append(block.Turn{Role: block.RoleUser, Blocks: []block.Block{{Kind: block.Text, Text: "Hi"}}})
 	for _, encode := range []func([]byte, *block.Request, *block.EncodeOptions) ([]byte, []block.Loss, error){chat.AppendRequest, responses.AppendRequest, messages.AppendRequest} {
 		out, losses, _ := encode(nil, r, nil)
 		fmt.Println(string(out), losses)

@@ -101,8 +101,8 @@ user/turn_start: text "Thanks é";
 				t.Error(diff)
 			}
 			require.Equal(t, a.api, r.API())
-			require.Equal(t, "m1", r.Model())
-			require.True(t, r.Stream())
+			require.Equal(t, "m1", r.Params().Model)
+			require.True(t, r.Params().Stream)
 			require.EqualValues(t, 1000, *r.Params().MaxTokens)
 			require.Equal(t, 1.0, *r.Params().Sampling.Temperature)
 		})
@@ -120,11 +120,14 @@ func TestTools(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	tool, ok := decoded(t, 1).Tool("agents__ls")
+	tool, ok := decoded(t, 1).Tool("", "agents__ls")
 	require.True(t, ok)
 	require.Equal(t, "agents", tool.Namespace)
-	require.Equal(t, "agents__ls", decoded(t, 1).ModelName("agents", "ls"))
-	require.Equal(t, "other", decoded(t, 1).ModelName("zz", "other"))
+	tool, ok = decoded(t, 1).Tool("agents", "ls")
+	require.True(t, ok)
+	require.Equal(t, "agents__ls", tool.ModelName)
+	_, ok = decoded(t, 1).Tool("zz", "other")
+	require.False(t, ok)
 	require.Len(t, decoded(t, 2).Tools(), 3)
 	require.True(t, decoded(t, 2).Tools()[1].Deferred)
 	require.Equal(t, block.Hosted, decoded(t, 2).Tools()[2].Kind)

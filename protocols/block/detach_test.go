@@ -168,16 +168,16 @@ func TestDetachEdits(t *testing.T) {
 			}
 			r, err := detached(apis[i], []byte(body))
 			require.NoError(t, err)
-			require.NoError(t, r.SetModel("other"))
-			require.NoError(t, r.DeleteTurn(len(r.Turns())-1))
-			require.NoError(t, r.AppendTurn(block.Turn{Role: block.RoleUser, Blocks: text("More.")}))
-			require.NoError(t, r.AppendTool(block.Tool{Name: "extra", Schema: []byte(`{}`), Strict: new(bool)}))
+			setModel(t, r, "other")
+			require.NoError(t, r.Delete(r.Turns()[len(r.Turns())-1].At))
+			require.NoError(t, r.Append(block.Turn{Role: block.RoleUser, Blocks: text("More.")}))
+			require.NoError(t, r.SetTools(append(r.Tools(), block.Tool{Name: "extra", Schema: []byte(`{}`), Strict: new(bool)})...))
 			out, err := r.AppendBody(nil)
 			require.NoError(t, err)
 			again, err := apis[i].decode(out, nil)
 			require.NoError(t, err)
 			require.True(t, again.Equal(r), "%s", out)
-			require.Equal(t, "other", again.Model())
+			require.Equal(t, "other", again.Params().Model)
 		})
 	}
 }
@@ -199,19 +199,19 @@ func TestDetachEditsKeepResidues(t *testing.T) {
 			},
 			`{"messages":[{"role":"user","content":"a"}]}`},
 		{"the last turn", 2, `{"max_tokens":1,"messages":[{"role":"user","content":"a"}]}`,
-			func(t *testing.T, r *block.Request) { require.NoError(t, r.DeleteTurn(0)) }, `{"max_tokens":1,"messages":[]}`},
+			func(t *testing.T, r *block.Request) { require.NoError(t, r.Delete(r.Turns()[0].At)) }, `{"max_tokens":1,"messages":[]}`},
 		{"the first turn", 2, `{"messages":[]}`, func(t *testing.T, r *block.Request) {
-			require.NoError(t, r.AppendTurn(block.Turn{Role: block.RoleUser, Blocks: []block.Block{{Kind: block.Text, Text: "a"}}}))
+			require.NoError(t, r.Append(block.Turn{Role: block.RoleUser, Blocks: []block.Block{{Kind: block.Text, Text: "a"}}}))
 		}, `{"messages":[{"role":"user","content":"a"}]}`},
 		{"a message goes, a call comes", 1, `{"input":[{"type":"message","role":"assistant","phase":"commentary","id":"m","content":[{"type":"output_text","text":"a"}]},{"type":"function_call","call_id":"c1","name":"f","arguments":"{}","id":"x1"}]}`,
 			func(t *testing.T, r *block.Request) {
 				require.NoError(t, r.Delete(text(r, "a").At))
-				require.NoError(t, r.Append(0, block.Block{Kind: block.ToolCall, CallID: "c2", Name: "f", Args: "{}"}))
+				require.NoError(t, r.Insert(r.Turns()[0].At, block.Block{Kind: block.ToolCall, CallID: "c2", Name: "f", Args: "{}"}))
 			},
 			`{"input":[{"type":"function_call","call_id":"c1","name":"f","arguments":"{}","id":"x1"},{"type":"function_call","call_id":"c2","name":"f","arguments":"{}"}]}`},
 		{"only a call comes", 1, `{"input":[{"type":"message","role":"assistant","phase":"commentary","id":"m","content":[{"type":"output_text","text":"a"}]},{"type":"function_call","call_id":"c1","name":"f","arguments":"{}"}]}`,
 			func(t *testing.T, r *block.Request) {
-				require.NoError(t, r.Append(0, block.Block{Kind: block.ToolCall, CallID: "c2", Name: "f", Args: "{}"}))
+				require.NoError(t, r.Insert(r.Turns()[0].At, block.Block{Kind: block.ToolCall, CallID: "c2", Name: "f", Args: "{}"}))
 			},
 			`{"input":[{"type":"message","role":"assistant","phase":"commentary","id":"m","content":[{"type":"output_text","text":"a"}]},{"type":"function_call","call_id":"c1","name":"f","arguments":"{}"},{"type":"function_call","call_id":"c2","name":"f","arguments":"{}"}]}`},
 		{"two messages of one turn", 1, `{"input":[{"type":"message","role":"assistant","id":"m1","phase":"commentary","content":[{"type":"output_text","text":"a"}]},{"type":"message","role":"assistant","id":"m2","content":"b"}]}`,
@@ -221,11 +221,13 @@ func TestDetachEditsKeepResidues(t *testing.T) {
 			func(t *testing.T, r *block.Request) { require.NoError(t, r.SetText(text(r, "a").At, "A")) },
 			`{"messages":[{"role":"assistant","reasoning":"r","content":"A","x_unknown":1}]}`},
 		{"the first tool of a namespace", 1, `{"input":[],"tools":[{"type":"namespace","name":"n","description":"d","tools":[{"type":"function","name":"a","parameters":{}},{"type":"function","name":"b","parameters":{},"strict":true}]}]}`,
-			func(t *testing.T, r *block.Request) { require.NoError(t, r.DeleteTool(0)) },
+			func(t *testing.T, r *block.Request) {
+				require.NoError(t, r.SetTools(slices.Delete(slices.Clone(r.Tools()), 0, 1)...))
+			},
 			`{"input":[],"tools":[{"type":"namespace","name":"n","description":"d","tools":[{"type":"function","name":"b","parameters":{},"strict":true}]}]}`},
 		{"a tool in addition to functions", 0, `{"messages":[],"functions":[{"name":"a","x":1}]}`,
 			func(t *testing.T, r *block.Request) {
-				require.NoError(t, r.AppendTool(block.Tool{Name: "b", Schema: []byte(`{}`)}))
+				require.NoError(t, r.SetTools(append(r.Tools(), block.Tool{Name: "b", Schema: []byte(`{}`)})...))
 			},
 			`{"messages":[],"functions":[{"name":"a","x":1},{"name":"b","parameters":{}}]}`},
 		{"functions with empty tools", 0, `{"messages":[],"tools":[],"functions":[{"name":"a"}]}`, func(*testing.T, *block.Request) {}, `{"messages":[],"tools":[],"functions":[{"name":"a"}]}`},
@@ -286,8 +288,8 @@ func TestDetachUnsupported(t *testing.T) {
 		require.NoError(t, err)
 		before := encoded(t, r)
 		last := len(r.Turns()) - 1
-		require.Error(t, r.Append(last, film))
-		require.Error(t, r.AppendTurn(block.Turn{Role: block.RoleUser, Blocks: []block.Block{film}}))
+		require.Error(t, r.Insert(r.Turns()[last].At, film))
+		require.Error(t, r.Append(block.Turn{Role: block.RoleUser, Blocks: []block.Block{film}}))
 		b := pick(t, r, func(b block.Block) bool { return b.Kind == block.Text })
 		film.At = b.At
 		require.Error(t, r.Set(b.At, film))

@@ -18,7 +18,7 @@ import (
 // and preserves the block's other fields, known or not. If the API has no such field, or the kind differs, it rewrites
 // the whole block, which loses unknown fields.
 func (r *Request) Set(at Ref, b Block) error {
-	p, err := r.find(at)
+	p, err := r.findBlock(at)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (r *Request) Set(at Ref, b Block) error {
 // SetText replaces only the text of the block at the given position. For a tool result, it replaces the text of its
 // only block or, if the content is empty, inserts one. It returns an error of kind Unsupported for blocks without text.
 func (r *Request) SetText(at Ref, text string) error {
-	p, err := r.find(at)
+	p, err := r.findBlock(at)
 	if err != nil {
 		return err
 	}
@@ -71,23 +71,14 @@ func (r *Request) SetText(at Ref, text string) error {
 	return &Error{Kind: Unsupported, Path: at.Path(), Offset: -1, Msg: "a " + b.Kind.String() + " has no text"}
 }
 
-// Insert inserts blocks before the block at the given position.
+// Insert inserts blocks before the block at the given position or, if it is the position of a turn, after the turn's last
+// block.
 func (r *Request) Insert(at Ref, list ...Block) error {
 	p, err := r.find(at)
 	if err != nil {
 		return err
 	}
 	return r.insert(p, list)
-}
-
-// Append appends blocks to turn number turn.
-func (r *Request) Append(turn int, list ...Block) error {
-	r.ready()
-	if turn < 0 || turn >= len(r.view.Turns) {
-		return noTurn(turn)
-	}
-	t := &r.view.Turns[turn]
-	return r.insert(spot{turn: t, ti: turn, list: t.Blocks, i: len(t.Blocks)}, list)
 }
 
 func (r *Request) insert(p spot, list []Block) error {
@@ -98,6 +89,7 @@ func (r *Request) insert(p spot, list []Block) error {
 		err := r.dialect.Insert(r.editor(), p.turn, p.holder, p.i, list)
 		if err == nil {
 			r.changed(false)
+			r.hold.grown = append(r.hold.grown, p.ti)
 		}
 		return err
 	}
@@ -109,14 +101,15 @@ func (r *Request) insert(p spot, list []Block) error {
 	return nil
 }
 
-// Delete removes the block at the given position. It also removes a message or item that would be left empty.
+// Delete removes the block or turn at the given position. With the last block of a message or item, it also removes the
+// message or item. It returns an error of kind Stale for a turn that has pending insertions.
 func (r *Request) Delete(at Ref) error {
 	p, err := r.find(at)
 	if err != nil {
 		return err
 	}
-	if r.doc == nil && p.holder == nil && len(p.list) == 1 {
-		return r.DeleteTurn(p.ti) // like a request with a body
+	if p.i == len(p.list) || r.doc == nil && p.holder == nil && len(p.list) == 1 { // in a request with a body, the dialect decides
+		return r.deleteTurn(p.ti)
 	}
 	exact := true
 	if r.doc != nil {
@@ -157,14 +150,19 @@ func (r *Request) InsertTurn(i int, t Turn) error {
 	return nil
 }
 
-// AppendTurn appends a turn.
-func (r *Request) AppendTurn(t Turn) error { return r.InsertTurn(len(r.Turns()), t) }
+// Append appends turns, up to the first one that causes an error.
+func (r *Request) Append(turns ...Turn) error {
+	for _, t := range turns {
+		if err := r.InsertTurn(len(r.Turns()), t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
-// DeleteTurn removes turn number i.
-func (r *Request) DeleteTurn(i int) error {
-	r.ready()
-	if i < 0 || i >= len(r.view.Turns) {
-		return noTurn(i)
+func (r *Request) deleteTurn(i int) error {
+	if slices.Contains(r.hold.grown, i) {
+		return &Error{Kind: Stale, Offset: -1, Msg: "blocks were inserted into the turn; read the turns again"}
 	}
 	exact := true
 	if r.doc != nil {
@@ -177,88 +175,6 @@ func (r *Request) DeleteTurn(i int) error {
 		r.setTurns(slices.Delete(slices.Clone(r.view.Turns), i, i+1))
 	}
 	r.changed(exact)
-	return nil
-}
-
-// InsertTool inserts a tool before tool number i, or at the end if i is the number of tools.
-func (r *Request) InsertTool(i int, t Tool) error {
-	r.ready()
-	if i < 0 || i > len(r.view.Tools) {
-		return noTool(i)
-	}
-	if r.doc == nil {
-		for _, raw := range [][]byte{t.Schema, t.Format, t.JSON} {
-			if err := r.checkRaw(raw); err != nil {
-				return err
-			}
-		}
-		t.At = r.newRef()
-		r.view.Tools = slices.Insert(slices.Clone(r.view.Tools), i, t)
-		r.changed(true)
-		return nil
-	}
-	if t.Namespace != "" && r.API() != Responses {
-		return &Error{Kind: Unsupported, Offset: -1, Msg: "only the Responses API has namespaces"}
-	}
-	raw, err := r.tool(&t)
-	if err != nil {
-		return err
-	}
-	e, root := r.editor(), r.doc.Root()
-	list := root.Get("tools")
-	if list.Kind() != jsonscan.Array {
-		e.SetMember(root, "tools", slices.Concat([]byte{'['}, inSpace(t.Namespace, raw), []byte{']'}))
-		r.changed(false)
-		return nil
-	}
-	var before jsonscan.Value
-	if i < len(r.view.Tools) {
-		before = valueOf(r.view.Tools[i].At)
-		if next := &r.view.Tools[i]; next.Namespace != "" && next.Namespace != t.Namespace {
-			before = before.Parent().Parent() // before the namespace
-		} else if next.Namespace != "" {
-			list = before.Parent()
-		}
-	}
-	if list == root.Get("tools") {
-		raw = inSpace(t.Namespace, raw)
-	}
-	e.Insert(list, before, raw)
-	r.changed(false)
-	return nil
-}
-
-// inSpace wraps the declaration of a tool in a new namespace object, unless namespace is "".
-func inSpace(namespace string, raw []byte) []byte {
-	if namespace == "" {
-		return raw
-	}
-	out := append([]byte(nil), `{"type":"namespace","name":`...)
-	out = append(jsonscan.AppendString(out, namespace), `,"description":"","tools":[`...)
-	return append(append(out, raw...), "]}"...)
-}
-
-// AppendTool appends a tool.
-func (r *Request) AppendTool(t Tool) error { return r.InsertTool(len(r.Tools()), t) }
-
-// DeleteTool removes tool number i.
-func (r *Request) DeleteTool(i int) error {
-	r.ready()
-	if i < 0 || i >= len(r.view.Tools) {
-		return noTool(i)
-	}
-	if r.doc != nil {
-		v := valueOf(r.view.Tools[i].At)
-		r.editor().Delete(v.Parent(), v)
-		r.changed(false)
-		return nil
-	}
-	tools := slices.Clone(r.view.Tools)
-	if n := spaceLen(tools[i:]); n > 1 && tools[i].space != nil { // the namespace now begins with the next tool
-		tools[i+1].space = tools[i].space
-	}
-	r.view.Tools = slices.Delete(tools, i, i+1)
-	r.changed(true)
 	return nil
 }
 
@@ -316,25 +232,6 @@ func (r *Request) checkBlocks(list []Block) error {
 	return nil
 }
 
-// tool encodes a tool's declaration.
-func (r *Request) tool(t *Tool) ([]byte, error) {
-	var loss *Error
-	raw := r.dialect.AppendTool(nil, t, func(path, why string) {
-		loss = &Error{Kind: Unsupported, Path: path, Offset: -1, Msg: why}
-	})
-	if len(raw) == 0 && loss != nil {
-		return nil, loss
-	}
-	return raw, nil
-}
-
-// SetModel replaces the model.
-func (r *Request) SetModel(model string) error {
-	p := r.Params()
-	p.Model = model
-	return r.SetParams(p)
-}
-
 // SetParams replaces the parameters. It writes only the fields whose value changes. It returns an error of kind
 // Unsupported for a parameter that the API cannot express.
 func (r *Request) SetParams(p Params) error {
@@ -372,14 +269,22 @@ type spot struct {
 	i      int
 }
 
-// find looks up a position.
+// findBlock is find for a block.
+func (r *Request) findBlock(at Ref) (spot, error) {
+	p, err := r.find(at)
+	if err == nil && p.i == len(p.list) {
+		return spot{}, noBlock()
+	}
+	return p, err
+}
+
+// find looks up a position. The position of a turn is that after its last block.
 func (r *Request) find(at Ref) (spot, error) {
 	if at != (Ref{}) && at.doc == r.doc {
 		if r.hold.where == nil && r.hold.searches < fewSearches {
 			r.hold.searches++
 			for ti := range r.view.Turns {
-				t := &r.view.Turns[ti]
-				if p, ok := findIn(spot{turn: t, ti: ti, list: t.Blocks}, at); ok {
+				if p, ok := r.findTurn(ti, at); ok {
 					return p, nil
 				}
 			}
@@ -388,17 +293,29 @@ func (r *Request) find(at Ref) (spot, error) {
 		if r.hold.where == nil {
 			r.hold.where = make(map[int32]int32, 2*len(r.view.Turns))
 			for ti := range r.view.Turns {
-				r.index(r.view.Turns[ti].Blocks, int32(ti))
+				t := &r.view.Turns[ti]
+				r.hold.where[t.At.node] = int32(ti)
+				r.index(t.Blocks, int32(ti))
 			}
 		}
 		if ti, ok := r.hold.where[at.node]; ok {
-			t := &r.view.Turns[ti]
-			if p, ok := findIn(spot{turn: t, ti: int(ti), list: t.Blocks}, at); ok {
+			if p, ok := r.findTurn(int(ti), at); ok {
 				return p, nil
 			}
 		}
 	}
 	return spot{}, noBlock()
+}
+
+// findTurn is find within turn number ti.
+func (r *Request) findTurn(ti int, at Ref) (spot, bool) {
+	t := &r.view.Turns[ti]
+	p := spot{turn: t, ti: ti, list: t.Blocks}
+	if t.At == at {
+		p.i = len(t.Blocks)
+		return p, true
+	}
+	return findIn(p, at)
 }
 
 // fewSearches is the number of searches for positions before an index of them is built.
@@ -514,8 +431,4 @@ func noBlock() error {
 
 func noTurn(i int) error {
 	return &Error{Kind: Stale, Offset: -1, Msg: fmt.Sprintf("turn %d does not exist", i)}
-}
-
-func noTool(i int) error {
-	return &Error{Kind: Stale, Offset: -1, Msg: fmt.Sprintf("tool %d does not exist", i)}
 }

@@ -90,6 +90,12 @@ func decoded(t require.TestingT, i int) *block.Request {
 	return r
 }
 
+func setModel(t require.TestingT, r *block.Request, model string) {
+	p := r.Params()
+	p.Model = model
+	require.NoError(t, r.SetParams(p))
+}
+
 func encoded(t require.TestingT, r *block.Request) string {
 	out, err := r.AppendBody(nil)
 	require.NoError(t, err)
@@ -240,7 +246,7 @@ func TestInsertDelete(t *testing.T) {
 			return r.Delete(pick(t, r, is(block.ToolResult, "c1")).At)
 		}, `{"role":"tool","tool_call_id":"c1","content":"a.txt"},` + "\n  ", ``},
 		{"chat string becomes a list", 0, func(_ *testing.T, r *block.Request) error {
-			return r.Append(0, text("Really.")...)
+			return r.Insert(r.Turns()[0].At, text("Really.")...)
 		}, `"Be \u0062rief."`, `[{"type":"text","text":"Be \u0062rief."},{"type":"text","text":"Really."}]`},
 		{"chat insert call", 0, func(t *testing.T, r *block.Request) error {
 			return r.Insert(pick(t, r, is(block.ToolCall, "c2")).At, block.Block{Kind: block.ToolCall, CallID: "n", Name: "f", Args: "{}"})
@@ -258,10 +264,10 @@ func TestInsertDelete(t *testing.T) {
 		{"responses insert text before a part", 1, func(t *testing.T, r *block.Request) error {
 			return r.Insert(pick(t, r, isText("Sure. 😀")).At, text("Well.")...)
 		}, `{"type":"output_text",`, `{"type":"output_text","text":"Well."},{"type":"output_text",`},
-		{"responses delete instructions", 1, func(_ *testing.T, r *block.Request) error { return r.DeleteTurn(0) },
+		{"responses delete instructions", 1, func(_ *testing.T, r *block.Request) error { return r.Delete(r.Turns()[0].At) },
 			`"instructions":"Be \u0062rief.",`, ``},
 		{"responses append a turn of results", 1, func(_ *testing.T, r *block.Request) error {
-			return r.AppendTurn(block.Turn{Role: block.RoleTool, Blocks: []block.Block{{Kind: block.ToolResult, CallID: "q", Content: text("r")}}})
+			return r.Append(block.Turn{Role: block.RoleTool, Blocks: []block.Block{{Kind: block.ToolResult, CallID: "q", Content: text("r")}}})
 		}, `"id":"it_1"}`, `"id":"it_1"},{"type":"function_call_output","call_id":"q","output":"r"}`},
 		{"messages insert into a result that is a string", 2, func(t *testing.T, r *block.Request) error {
 			return r.Insert(pick(t, r, isText("a.txt")).At, text("first")...)
@@ -276,10 +282,10 @@ func TestInsertDelete(t *testing.T) {
 			return r.InsertTurn(0, block.Turn{Role: block.RoleSystem, Blocks: text("Zero.")})
 		}, `[ {"type":"text","text":"Be`, `[ {"type":"text","text":"Zero."},{"type":"text","text":"Be`},
 		{"messages tools", 2, func(_ *testing.T, r *block.Request) error {
-			if err := r.AppendTool(block.Tool{Name: "n", Schema: []byte(`{}`)}); err != nil {
+			if err := r.SetTools(append(r.Tools(), block.Tool{Name: "n", Schema: []byte(`{}`)})...); err != nil {
 				return err
 			}
-			return r.DeleteTool(1)
+			return r.SetTools(slices.Delete(slices.Clone(r.Tools()), 1, 2)...)
 		}, `,{"name":"deep","defer_loading":true,"input_schema":{}},{"type":"bash_20250124","name":"bash"}`,
 			`,{"type":"bash_20250124","name":"bash"},{"name":"n","input_schema":{}}`},
 		{"chat model and limit keep their spelling", 0, func(_ *testing.T, r *block.Request) error {
@@ -310,21 +316,20 @@ func TestInsertDelete(t *testing.T) {
 func TestStale(t *testing.T) {
 	r := decoded(t, 2)
 	at := r.Turns()[0].Blocks[0].At
-	require.NoError(t, r.Append(1, text("more")...))
+	require.NoError(t, r.Insert(r.Turns()[1].At, text("more")...))
 	_ = r.Turns() // parses again: positions are new
 	err := r.SetText(at, "x")
 	be, ok := errors.AsType[*block.Error](err)
 	require.True(t, ok)
 	require.Equal(t, block.Stale, be.Kind)
 	require.Error(t, r.Delete(block.Ref{}))
-	require.Error(t, r.DeleteTurn(99))
 	require.Error(t, decoded(t, 2).Set(pick(t, decoded(t, 2), isText("Done.")).At, block.Block{}))
 }
 
 func TestEditAgain(t *testing.T) {
 	r := decoded(t, 2)
 	require.NoError(t, r.Commit())
-	require.NoError(t, r.SetModel("other"))
+	setModel(t, r, "other")
 	require.Equal(t, bodies[2], string(r.Body()))
 	require.Equal(t, `"other"`, string(r.Field("model")))
 	require.Equal(t, encoded(t, r), string(r.Body()))
@@ -345,7 +350,7 @@ func TestUnsupported(t *testing.T) {
 // TestEditRejectsInvalidJSON checks that invalid raw JSON in an edit cannot produce an invalid body.
 func TestEditRejectsInvalidJSON(t *testing.T) {
 	r := decoded(t, 2)
-	require.NoError(t, r.AppendTool(block.Tool{Name: "n", Schema: []byte(`{broken`)}))
+	require.NoError(t, r.SetTools(append(r.Tools(), block.Tool{Name: "n", Schema: []byte(`{broken`)})...))
 	_, err := r.AppendBody(nil)
 	require.Error(t, err)
 	require.Equal(t, err, r.Commit())
@@ -385,14 +390,14 @@ func TestEditsUpdateView(t *testing.T) {
 					case "insert":
 						err = r.Insert(b.At, block.Block{Kind: block.Text, Text: "ins"})
 					case "append":
-						err = r.Append(rapid.IntRange(0, len(r.Turns())-1).Draw(t, "turn"), text("app")...)
+						err = r.Insert(r.Turns()[rapid.IntRange(0, len(r.Turns())-1).Draw(t, "turn")].At, text("app")...)
 					case "kind":
 						err = r.Set(b.At, block.Block{Kind: block.Image, Media: &block.Media{URL: "https://i"}})
 					case "turn":
 						err = r.InsertTurn(rapid.IntRange(0, len(r.Turns())).Draw(t, "turn"),
 							block.Turn{Role: block.RoleAssistant, Blocks: text("t")})
 					case "drop":
-						err = r.DeleteTurn(rapid.IntRange(0, len(r.Turns())-1).Draw(t, "turn"))
+						err = r.Delete(r.Turns()[rapid.IntRange(0, len(r.Turns())-1).Draw(t, "turn")].At)
 					}
 					if err != nil {
 						be, ok := errors.AsType[*block.Error](err)
@@ -496,13 +501,13 @@ func TestSetParamsKeepsUnknownFields(t *testing.T) {
 			p := r.Params()
 			tt.set(&p)
 			require.NoError(t, r.SetParams(p))
-			require.True(t, r.Params().Equal(p))
+			require.Equal(t, p, r.Params())
 			out := encoded(t, r)
 			same, diff := equalJSON([]byte(join(tt.want)), []byte(out))
 			require.True(t, same, "%s\n%s", out, diff)
 			again, err := apis[tt.api].decode([]byte(out), nil)
 			require.NoError(t, err)
-			require.True(t, again.Params().Equal(p), "%s", out)
+			require.Equal(t, p, again.Params(), "%s", out)
 		})
 	}
 }
@@ -513,16 +518,16 @@ func TestInsertToolKeepsNamespace(t *testing.T) {
 	const body = `{"input":[],"tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"a"}]}]}`
 	r, err := apis[1].decode([]byte(body), nil)
 	require.NoError(t, err)
-	require.NoError(t, r.InsertTool(0, block.Tool{Name: "x", Schema: []byte(`{}`)}))
-	require.NoError(t, r.AppendTool(block.Tool{Name: "y", Namespace: "m", Schema: []byte(`{}`)}))
-	require.NoError(t, r.InsertTool(1, block.Tool{Name: "z", Namespace: "n", Schema: []byte(`{}`)}))
+	require.NoError(t, r.SetTools(slices.Insert(r.Tools(), 0, block.Tool{Name: "x", Schema: []byte(`{}`)})...))
+	require.NoError(t, r.SetTools(append(r.Tools(), block.Tool{Name: "y", Namespace: "m", Schema: []byte(`{}`)})...))
+	require.NoError(t, r.SetTools(slices.Insert(r.Tools(), 1, block.Tool{Name: "z", Namespace: "n", Schema: []byte(`{}`)})...))
 	var names []string
 	for _, tool := range r.Tools() {
 		names = append(names, tool.Namespace+"/"+tool.Name)
 	}
 	require.Equal(t, []string{"/x", "n/z", "n/a", "m/y"}, names)
 	c := decoded(t, 0)
-	require.Error(t, c.AppendTool(block.Tool{Name: "y", Namespace: "m"}))
+	require.Error(t, c.SetTools(append(c.Tools(), block.Tool{Name: "y", Namespace: "m"})...))
 }
 
 // TestManyEdits edits every turn of a long conversation, with one slice of turns and calling Turns each time: the
@@ -570,7 +575,7 @@ func TestConcurrentReaders(t *testing.T) {
 		wg.Go(func() {
 			for range 50 {
 				_, _, _ = r.Turns(), r.Tools(), r.Params()
-				if _, err := r.AppendBody(nil); err != nil || r.Model() == "" || r.Field("cache_control") != nil {
+				if _, err := r.AppendBody(nil); err != nil || r.Params().Model == "" || r.Field("cache_control") != nil {
 					t.Error(err)
 				}
 			}

@@ -33,11 +33,11 @@ func TestExactEdits(t *testing.T) {
 		},
 		{
 			"message", `{"messages":[{"role":"system","content":"header"},{"role":"user","content":"b"}]}`, `{"messages":[{"role":"user","content":"b"}]}`,
-			wire.Chat, func(r *block.Request) error { return r.DeleteTurn(0) }, [2]int{0, 0},
+			wire.Chat, func(r *block.Request) error { return r.Delete(r.Turns()[0].At) }, [2]int{0, 0},
 		},
 		{
 			"model", `{"model":"m","messages":[{"role":"user","content":"b"}]}`, `{"model":"other","messages":[{"role":"user","content":"b"}]}`,
-			wire.Chat, func(r *block.Request) error { return r.SetModel("other") }, [2]int{0, 0},
+			wire.Chat, func(r *block.Request) error { p := r.Params(); p.Model = "other"; return r.SetParams(p) }, [2]int{0, 0},
 		},
 	} {
 		t.Run(x.name, func(t *testing.T) {

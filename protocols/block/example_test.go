@@ -4,6 +4,7 @@ package block_test
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/chat"
@@ -12,21 +13,21 @@ import (
 
 // An agent builds a conversation turn by turn; it can be sent to any API.
 func ExampleNewRequest() {
-	conv := block.NewRequest(block.SystemText("Be brief."), block.UserText("Weather in Oslo?"))
-	must(conv.SetModel("m"))
-	must(conv.AppendTool(block.Tool{
+	conv := block.NewRequest(block.NewTurn(block.RoleSystem, "Be brief."), block.NewTurn(block.RoleUser, "Weather in Oslo?"))
+	must(conv.SetParams(block.Params{Model: "m"}))
+	must(conv.SetTools(block.Tool{
 		Name:        "weather",
 		Description: "Current weather of a city",
 		Schema:      []byte(`{"type":"object","properties":{"city":{"type":"string"}}}`),
 	}))
 
 	// The assistant's turn: the output of the model.
-	must(conv.AppendTurn(block.Turn{Role: block.RoleAssistant, Blocks: []block.Block{
+	must(conv.Append(block.Turn{Role: block.RoleAssistant, Blocks: []block.Block{
 		{Kind: block.Reasoning, Text: "Ask the tool."},
 		{Kind: block.ToolCall, CallID: "call_1", Name: "weather", Args: `{"city":"Oslo"}`},
 	}}))
-	must(conv.AppendTurn(block.ToolResults(block.ResultText("call_1", "4 °C, rain"))))
-	must(conv.AppendTurn(block.AssistantText("Rain, 4 °C.")))
+	must(conv.Append(block.Turn{Role: block.RoleTool, Blocks: []block.Block{block.NewResult("call_1", "4 °C, rain")}}))
+	must(conv.Append(block.NewTurn(block.RoleAssistant, "Rain, 4 °C.")))
 
 	body, losses, err := chat.AppendRequest(nil, conv, nil)
 	must(err)
@@ -53,9 +54,9 @@ func ExampleRequest_Insert() {
   {"role":"user", "content":[{"type":"text", "text":"Hi"}]},
   {"role":"assistant", "content":"Yes?"}]}`), nil)
 	must(err)
-	must(req.DeleteTurn(1))
+	must(req.Delete(req.Turns()[1].At))
 	must(req.Insert(req.Turns()[0].Blocks[0].At, block.Block{Kind: block.Text, Text: "Today is Monday."}))
-	must(req.InsertTool(0, block.Tool{Name: "clock", Schema: []byte(`{"type":"object"}`)}))
+	must(req.SetTools(slices.Insert(req.Tools(), 0, block.Tool{Name: "clock", Schema: []byte(`{"type":"object"}`)})...))
 	body, err := req.AppendBody(nil)
 	must(err)
 	fmt.Printf("%s\n", body)

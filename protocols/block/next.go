@@ -43,7 +43,7 @@ func (m *mover) ref(at Ref) Ref {
 	if at.doc == nil {
 		return at
 	}
-	return Ref{doc: m.now, node: int32(m.copy.Index(int(at.node))), last: int32(m.copy.Index(int(at.last)))}
+	return Ref{doc: m.now, node: int32(m.copy.Index(int(at.node))), last: int32(m.copy.Index(int(at.end())))}
 }
 
 func moveTurn(t *Turn, now *jsonscan.Doc, c *jsonscan.Copy, room func(n int) []Block) Turn {

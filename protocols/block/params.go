@@ -95,8 +95,8 @@ type Format struct {
 	Description string
 }
 
-// Equal reports whether two sets of parameters are the same.
-func (p Params) Equal(o Params) bool {
+// equal reports whether two sets of parameters are the same.
+func (p *Params) equal(o *Params) bool {
 	return p.Model == o.Model && p.Stream == o.Stream && p.StreamUsage == o.StreamUsage &&
 		equalPtr(p.MaxTokens, o.MaxTokens) && p.Sampling.equal(o.Sampling) && p.ToolChoice.equal(o.ToolChoice) &&
 		p.Thinking.Mode == o.Thinking.Mode && p.Thinking.Effort == o.Thinking.Effort &&

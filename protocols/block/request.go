@@ -57,6 +57,9 @@ func (r *Request) load(body []byte) error {
 	}
 	r.doc, r.edits, r.dirty, r.err, r.view = doc, nil, false, nil, view
 	r.hold = hold{turns: true, marked: true}
+	for i := range r.view.Turns {
+		r.view.Turns[i].At.last = ^r.view.Turns[i].At.end()
+	}
 	markTurns(r.view.Turns)
 	nameTools(r.view.Tools)
 	r.hold.turns = false
@@ -88,6 +91,7 @@ type hold struct {
 	blocks map[int]bool    // turns whose blocks were copied since then
 	where  map[int32]int32 // turn number by position; nil if not yet computed
 	marked bool            // derived values are up to date
+	grown  []int           // turns of a body into which blocks were inserted
 
 	searches int // lookups of positions without where
 }
@@ -177,33 +181,21 @@ func (r *Request) Turns() []Turn {
 }
 
 // Tools returns the declared tools in order, with the tools of namespaces as separate elements. The caller must not
-// modify the slice.
+// modify the slice, but may append to it.
 func (r *Request) Tools() []Tool {
 	r.ready()
-	return r.view.Tools
+	return slices.Clip(r.view.Tools)
 }
 
-// Tool returns the tool whose ModelName is modelName.
-func (r *Request) Tool(modelName string) (Tool, bool) {
+// Tool returns the tool that a call names: the tool with that name in the namespace or, if namespace is empty, the tool with
+// that ModelName. A Hosted tool has no ModelName.
+func (r *Request) Tool(namespace, name string) (Tool, bool) {
 	for _, t := range r.Tools() {
-		if t.ModelName == modelName && t.Kind != Hosted {
+		if namespace == "" && t.ModelName == name && t.Kind != Hosted || namespace != "" && t.Namespace == namespace && t.Name == name {
 			return t, true
 		}
 	}
 	return Tool{}, false
-}
-
-// ModelName returns the name by which the model knows a tool, given the namespace and name in a call.
-func (r *Request) ModelName(namespace, name string) string {
-	if namespace == "" {
-		return name
-	}
-	for _, t := range r.Tools() {
-		if t.Namespace == namespace && t.Name == name {
-			return t.ModelName
-		}
-	}
-	return name
 }
 
 // Params returns the parameters of the request.
@@ -211,12 +203,6 @@ func (r *Request) Params() Params {
 	r.fresh()
 	return r.view.Params
 }
-
-// Model returns the requested model, or "" if absent.
-func (r *Request) Model() string { r.fresh(); return r.view.Params.Model }
-
-// Stream reports whether the client requests a streamed response.
-func (r *Request) Stream() bool { r.fresh(); return r.view.Params.Stream }
 
 // whole returns the updated view. It shares memory with the request.
 func (r *Request) whole() view {
@@ -252,6 +238,6 @@ func (r *Request) AppendBody(dst []byte) ([]byte, error) {
 // compares what this package models: parameters, turns and tools.
 func (r *Request) Equal(o *Request) bool {
 	a, b := r.whole(), o.whole()
-	return a.Params.Equal(b.Params) && slices.EqualFunc(a.Turns, b.Turns, Turn.Equal) &&
-		slices.EqualFunc(a.Tools, b.Tools, Tool.Equal)
+	return a.Params.equal(&b.Params) && slices.EqualFunc(a.Turns, b.Turns, Turn.Equal) &&
+		slices.EqualFunc(a.Tools, b.Tools, func(x, y Tool) bool { return x.equal(&y) })
 }

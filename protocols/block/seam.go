@@ -60,7 +60,7 @@ func lastOf(at Ref) jsonscan.Value {
 	if at.doc == nil {
 		return jsonscan.Value{}
 	}
-	return at.doc.At(int(max(at.node, at.last)))
+	return at.doc.At(int(max(at.node, at.end())))
 }
 
 // decode checks and parses body. The request takes ownership of it.

@@ -49,8 +49,8 @@ func (t *Tool) Raw() []byte {
 	return t.At.doc.At(int(t.At.node)).Raw()
 }
 
-// Equal reports whether two tools are the same. It ignores At and Type. Hosted tools are compared by their raw bytes.
-func (t Tool) Equal(o Tool) bool {
+// equal reports whether two tools are the same. It ignores At and Type. Hosted tools are compared by their raw bytes.
+func (t *Tool) equal(o *Tool) bool {
 	if t.Kind != o.Kind || t.Name != o.Name || t.Namespace != o.Namespace || t.Description != o.Description ||
 		string(t.Schema) != string(o.Schema) || string(t.Format) != string(o.Format) || t.Deferred != o.Deferred ||
 		!equalPtr(t.Strict, o.Strict) || !equalPtr(t.Cache, o.Cache) {

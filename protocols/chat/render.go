@@ -375,7 +375,7 @@ func (w *renderer) result(b *block.Block, content []block.Block) {
 	}
 	name := b.Name
 	if i := w.order(b); i < len(w.calls) {
-		name = w.r.ModelName(w.calls[i].Namespace, w.calls[i].Name)
+		name = codec.ModelName(w.r, w.calls[i].Namespace, w.calls[i].Name)
 	} else {
 		w.lose(b.At, "a tool result without its call right before it")
 	}
@@ -522,7 +522,7 @@ func (w *renderer) call(b *block.Block) {
 	w.out.member("type", "function")
 	w.out.key("function")
 	w.out.begin('{')
-	w.out.member("name", w.r.ModelName(b.Namespace, b.Name))
+	w.out.member("name", codec.ModelName(w.r, b.Namespace, b.Name))
 	w.out.key("arguments")
 	object := w.opt.Arguments == ArgumentsObject || w.opt.Arguments == ArgumentsRespelled && !jsonscan.Spaced(args)
 	switch {

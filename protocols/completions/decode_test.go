@@ -225,18 +225,18 @@ func TestEncodeDocuments(t *testing.T) {
 func TestEncodeBuilt(t *testing.T) {
 	r := block.NewRequest()
 	require.NoError(t, r.SetParams(block.Params{Model: "m", MaxTokens: new(int64(2))}))
-	require.NoError(t, r.AppendTurn(block.Turn{Role: block.RoleUser, Blocks: []block.Block{completions.Tokens([]uint32{1, 22})}}))
+	require.NoError(t, r.Append(block.Turn{Role: block.RoleUser, Blocks: []block.Block{completions.Tokens([]uint32{1, 22})}}))
 	out, losses, err := completions.AppendRequest(nil, r, nil)
 	require.NoError(t, err)
 	require.Empty(t, losses)
 	require.Equal(t, `{"model":"m","max_tokens":2,"prompt":[1,22]}`, string(out))
 
-	require.NoError(t, r.AppendTurn(block.Turn{Role: block.RoleUser, Blocks: []block.Block{completions.Tokens(nil)}}))
+	require.NoError(t, r.Append(block.Turn{Role: block.RoleUser, Blocks: []block.Block{completions.Tokens(nil)}}))
 	out, _, err = completions.AppendRequest(nil, r, nil)
 	require.NoError(t, err)
 	require.Equal(t, `{"model":"m","max_tokens":2,"prompt":[[1,22],[]]}`, string(out))
 
-	require.NoError(t, r.AppendTurn(block.Turn{Role: block.RoleUser, Blocks: []block.Block{{Kind: block.Text, Text: "t"}}}))
+	require.NoError(t, r.Append(block.Turn{Role: block.RoleUser, Blocks: []block.Block{{Kind: block.Text, Text: "t"}}}))
 	out, losses, err = completions.AppendRequest(nil, r, nil)
 	require.NoError(t, err)
 	require.Equal(t, `{"model":"m","max_tokens":2,"prompt":"t"}`, string(out))
@@ -289,21 +289,21 @@ func TestEdits(t *testing.T) {
 			return r.Set(at(r, 1), block.Block{Kind: block.Text, Text: "t"})
 		}, `{"prompt":[[1],"t"]}`},
 		{"tokens for text", `{"prompt":"a"}`, func(r *block.Request) error { return r.Set(at(r, 0), completions.Tokens([]uint32{7, 8})) }, `{"prompt":[7,8]}`},
-		{"second prompt", `{"prompt":"a"}`, func(r *block.Request) error { return r.AppendTurn(text("b")) }, `{"prompt":["a","b"]}`},
+		{"second prompt", `{"prompt":"a"}`, func(r *block.Request) error { return r.Append(text("b")) }, `{"prompt":["a","b"]}`},
 		{"first prompt, of tokens", `{"prompt":[1]}`, func(r *block.Request) error {
 			return r.InsertTurn(0, block.Turn{Role: block.RoleUser, Blocks: []block.Block{completions.Tokens([]uint32{2})}})
 		}, `{"prompt":[[2],[1]]}`},
 		{"into a list", `{"prompt":["a", "c"]}`, func(r *block.Request) error { return r.InsertTurn(1, text("b")) }, `{"prompt":["a","b", "c"]}`},
-		{"into an empty list", `{"prompt":[]}`, func(r *block.Request) error { return r.AppendTurn(text("b")) }, `{"prompt":["b"]}`},
-		{"into nothing", `{"prompt_embeds":"x"}`, func(r *block.Request) error { return r.AppendTurn(text("b")) }, `{"prompt_embeds":"x","prompt":"b"}`},
+		{"into an empty list", `{"prompt":[]}`, func(r *block.Request) error { return r.Append(text("b")) }, `{"prompt":["b"]}`},
+		{"into nothing", `{"prompt_embeds":"x"}`, func(r *block.Request) error { return r.Append(text("b")) }, `{"prompt_embeds":"x","prompt":"b"}`},
 		{"edit, then a second prompt", `{"prompt":"a"}`, func(r *block.Request) error {
 			if err := r.SetText(at(r, 0), "A"); err != nil {
 				return err
 			}
-			return r.AppendTurn(text("b"))
+			return r.Append(text("b"))
 		}, `{"prompt":["A","b"]}`},
 		{"delete one of a list", `{"prompt":["a", "b"]}`, func(r *block.Request) error { return r.Delete(at(r, 0)) }, `{"prompt":["b"]}`},
-		{"delete the only one", `{"prompt":"a","n":1}`, func(r *block.Request) error { return r.DeleteTurn(0) }, `{"prompt":[],"n":1}`},
+		{"delete the only one", `{"prompt":"a","n":1}`, func(r *block.Request) error { return r.Delete(r.Turns()[0].At) }, `{"prompt":[],"n":1}`},
 		{"parameters", `{"model":"m","prompt":"a","max_tokens":1.0}`, func(r *block.Request) error {
 			p := r.Params()
 			p.Model, p.Stream, p.Sampling.Logprobs, p.Sampling.TopLogprobs = "n", true, true, new(int64(3))
@@ -327,10 +327,10 @@ func TestEditErrors(t *testing.T) {
 	for name, err := range map[string]error{
 		"a call":        r.Set(at, block.Block{Kind: block.ToolCall}),
 		"a breakpoint":  r.Set(at, block.Block{Kind: block.Text, Cache: &block.Cache{}}),
-		"a second text": r.Append(0, block.Block{Kind: block.Text, Text: "b"}),
-		"a system turn": r.AppendTurn(block.Turn{Role: block.RoleSystem, Blocks: []block.Block{{Kind: block.Text}}}),
-		"a picture":     r.AppendTurn(block.Turn{Role: block.RoleUser, Blocks: []block.Block{{Kind: block.Image}}}),
-		"a tool":        r.AppendTool(block.Tool{Name: "f"}),
+		"a second text": r.Insert(r.Turns()[0].At, block.Block{Kind: block.Text, Text: "b"}),
+		"a system turn": r.Append(block.Turn{Role: block.RoleSystem, Blocks: []block.Block{{Kind: block.Text}}}),
+		"a picture":     r.Append(block.Turn{Role: block.RoleUser, Blocks: []block.Block{{Kind: block.Image}}}),
+		"a tool":        r.SetTools(block.Tool{Name: "f"}),
 		"effort":        r.SetParams(block.Params{Model: "m", Thinking: block.Thinking{Effort: "low"}}),
 	} {
 		require.IsType(t, &block.Error{}, err, name)
@@ -362,7 +362,7 @@ func TestRandomEdits(t *testing.T) {
 			case len(list) == 0:
 			case k == 1:
 				i := rapid.IntRange(0, len(list)-1).Draw(t, "at")
-				require.NoError(t, r.DeleteTurn(i))
+				require.NoError(t, r.Delete(r.Turns()[i].At))
 				list = append(list[:i:i], list[i+1:]...)
 			default:
 				i := rapid.IntRange(0, len(list)-1).Draw(t, "at")
@@ -426,7 +426,7 @@ func ExampleTokens() {
 	r := block.NewRequest()
 	n := int64(64)
 	r.SetParams(block.Params{Model: "m", MaxTokens: &n})
-	r.AppendTurn(block.Turn{Role: block.RoleUser, Blocks: []block.Block{completions.Tokens([]uint32{9906, 1917})}})
+	r.Append(block.Turn{Role: block.RoleUser, Blocks: []block.Block{completions.Tokens([]uint32{9906, 1917})}})
 	body, _, err := completions.AppendRequest(nil, r, nil)
 	fmt.Println(string(body), err)
 	// Output: {"model":"m","max_tokens":64,"prompt":[9906,1917]} <nil>

@@ -258,17 +258,7 @@ func (w *work) setTools() error {
 		for _, u := range w.tools {
 			list = append(list, tools[u.first:u.first+u.n]...)
 		}
-		for range list {
-			if err := w.r.DeleteTool(0); err != nil {
-				return err
-			}
-		}
-		for _, t := range list {
-			if err := w.r.AppendTool(t); err != nil {
-				return err
-			}
-		}
-		return nil
+		return w.r.SetTools(list...)
 	}
 	return codec.Rewrite(w.r, func(e *jsonscan.Edits, root jsonscan.Value) bool {
 		list := root.Get("tools")

@@ -176,7 +176,7 @@ func TestStabilize(t *testing.T) {
 
 func TestStabilizeSeveral(t *testing.T) {
 	r := block.NewRequest()
-	require.NoError(t, r.AppendTurn(block.Turn{Role: block.RoleSystem, Blocks: []block.Block{
+	require.NoError(t, r.Append(block.Turn{Role: block.RoleSystem, Blocks: []block.Block{
 		{Kind: block.Text, Text: head}, {Kind: block.Text, Text: head + "\n" + head + "\nYou"},
 	}}))
 	rep, err := Stabilize(r, nil)

@@ -224,5 +224,5 @@ func (w *work) setTail() error {
 		b := &t.Blocks[0]
 		return w.r.SetText(b.At, strings.TrimRight(b.Text, "\n")+"\n\n"+tailMark+"\n"+text)
 	}
-	return w.r.Append(last, block.Block{Kind: block.Text, Text: tailMark + "\n" + text})
+	return w.r.Insert(turns[last].At, block.Block{Kind: block.Text, Text: tailMark + "\n" + text})
 }

@@ -76,7 +76,7 @@ func (m *scratch) segments(r *block.Request, p Prompt, raw bool) []segment {
 			b := &turns[i].Blocks[k]
 			n += max(len(b.Content)-1, 0)
 			if b.Kind == block.ToolCall {
-				size += len(r.ModelName(b.Namespace, b.Name)) + 1 + len(b.Args)
+				size += len(codec.ModelName(r, b.Namespace, b.Name)) + 1 + len(b.Args)
 				if p.CallIDs {
 					size += len(b.CallID) + 1
 				}
@@ -246,7 +246,7 @@ func (s *reader) block(t *block.Turn, b *block.Block, result bool) {
 		if s.p.CallIDs {
 			s.joined = append(append(s.joined, b.CallID...), '\n')
 		}
-		s.joined = append(append(s.joined, s.r.ModelName(b.Namespace, b.Name)...), '\n')
+		s.joined = append(append(s.joined, codec.ModelName(s.r, b.Namespace, b.Name)...), '\n')
 		s.joined = append(s.joined, b.Args...)
 		g.text = unsafe.String(unsafe.SliceData(s.joined[from:]), len(s.joined)-from)
 	case block.ToolResult:

@@ -207,13 +207,8 @@ func TestStabilizeWithoutBody(t *testing.T) {
 	off, err := messages.Decode([]byte(body), nil)
 	require.NoError(t, err)
 	off.Detach()
-	built := block.NewRequest()
-	for i, turn := range with.Turns() {
-		require.NoError(t, built.InsertTurn(i, turn))
-	}
-	for _, tool := range with.Tools() {
-		require.NoError(t, built.AppendTool(tool))
-	}
+	built := block.NewRequest(with.Turns()...)
+	require.NoError(t, built.SetTools(with.Tools()...))
 	all := &Options{Canonical: true, Relocate: true, DeferredLast: true}
 	for _, r := range []*block.Request{with, off, built} {
 		rep, err := Stabilize(r, all)
@@ -302,7 +297,7 @@ func FuzzApply(f *testing.F) {
 		require.NoError(t, err)
 		require.True(t, equalTurns(others(was), others(now)), "turns changed: %s", out)
 		require.True(t, strings.HasSuffix(systemText(was), systemText(now)), "system text changed: %s", out)
-		require.True(t, was.Params().Equal(now.Params()))
+		require.Equal(t, was.Params(), now.Params())
 		require.Equal(t, len(was.Tools()), len(now.Tools()))
 		again, err := Stabilize(now, nil)
 		require.NoError(t, err)

@@ -52,7 +52,7 @@ type Encoder struct {
 // caller must not edit req while using the Encoder.
 func (a *API) NewEncoder(req *block.Request, opt *Options) *Encoder {
 	e := &Encoder{set: a.settings(req, opt)}
-	if !req.Stream() {
+	if !req.Params().Stream {
 		return e
 	}
 	e.kind = a.api

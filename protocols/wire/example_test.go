@@ -145,8 +145,8 @@ func ExampleTurn() {
 		event.Event{Kind: event.ToolEnd, Part: 1, Flags: event.Complete},
 		event.Event{Kind: event.Finish, Call: -1, Why: event.ToolCalls},
 	)
-	conv := block.NewRequest(block.UserText("Weather in Oslo?"))
-	if err := conv.AppendTurn(wire.Turn(&answer, 0)); err != nil {
+	conv := block.NewRequest(block.NewTurn(block.RoleUser, "Weather in Oslo?"))
+	if err := conv.Append(wire.Turn(&answer, 0)); err != nil {
 		panic(err)
 	}
 	for _, b := range conv.Turns()[1].Blocks {

@@ -103,7 +103,7 @@ func (a *API) settings(req *block.Request, opt *Options) *settings {
 		s.Options = *opt
 	}
 	if s.Model == "" {
-		s.Model = req.Model()
+		s.Model = req.Params().Model
 	}
 	if s.Now == nil {
 		s.Now = time.Now
@@ -137,7 +137,7 @@ func (s *settings) custom() func(tool string) bool {
 		return nil
 	}
 	return func(name string) bool {
-		t, ok := s.req.Tool(name)
+		t, ok := s.req.Tool("", name)
 		return ok && isCustom(t)
 	}
 }
@@ -148,7 +148,7 @@ func (s *settings) namespace() func(tool string) (namespace, name string) {
 		return nil
 	}
 	return func(tool string) (namespace, name string) {
-		if t, ok := s.req.Tool(tool); ok {
+		if t, ok := s.req.Tool("", tool); ok {
 			return t.Namespace, t.Name
 		}
 		return "", tool

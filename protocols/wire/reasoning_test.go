@@ -238,7 +238,7 @@ func TestCheckReasoningAlone(t *testing.T) {
 // TestCheckReasoningBuilt checks a built request and an edited one.
 func TestCheckReasoningBuilt(t *testing.T) {
 	r := block.NewRequest()
-	require.NoError(t, r.AppendTurn(block.Turn{Role: block.RoleAssistant, Blocks: []block.Block{
+	require.NoError(t, r.Append(block.Turn{Role: block.RoleAssistant, Blocks: []block.Block{
 		{Kind: block.Reasoning, Text: "edited", Signature: signedBy(reasoningKey, "said")},
 		{Kind: block.Text, Text: "t"},
 		{Kind: block.Reasoning, Encrypted: sealedBy(reasoningKey, "hidden")},
@@ -308,8 +308,8 @@ func TestCheckReasoningProperties(t *testing.T) {
 			}
 		}
 		built := block.NewRequest()
-		require.NoError(rt, built.AppendTurn(block.Turn{Role: block.RoleUser, Blocks: []block.Block{{Kind: block.Text, Text: "q"}}}))
-		require.NoError(rt, built.AppendTurn(turn))
+		require.NoError(rt, built.Append(block.Turn{Role: block.RoleUser, Blocks: []block.Block{{Kind: block.Text, Text: "q"}}}))
+		require.NoError(rt, built.Append(turn))
 		api := rapid.IntRange(0, 2).Draw(rt, "api")
 		encode := []func([]byte, *block.Request, *block.EncodeOptions) ([]byte, []block.Loss, error){chat.AppendRequest, messages.AppendRequest, responses.AppendRequest}[api]
 		decode := []func([]byte, *block.Limits) (*block.Request, error){chat.Decode, messages.Decode, responses.Decode}[api]

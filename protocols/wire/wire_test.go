@@ -31,11 +31,9 @@ var apis = []*wire.API{wire.Chat, wire.Responses, wire.Messages}
 
 // request returns a request with the given tools.
 func request(t testing.TB, stream bool, tools ...block.Tool) *block.Request {
-	r := block.NewRequest(block.UserText("Hi"))
+	r := block.NewRequest(block.NewTurn(block.RoleUser, "Hi"))
 	require.NoError(t, r.SetParams(block.Params{Model: "m", Stream: stream, StreamUsage: true}))
-	for _, tool := range tools {
-		require.NoError(t, r.AppendTool(tool))
-	}
+	require.NoError(t, r.SetTools(tools...))
 	return r
 }
 
@@ -299,7 +297,7 @@ func TestFromRequest(t *testing.T) {
 			require.NotEqual(t, a, id(request(t, false)), "another response to the same request")
 			require.False(t, seen[a])
 			longer := request(t, false)
-			require.NoError(t, longer.AppendTurn(block.AssistantText("Hello.")))
+			require.NoError(t, longer.Append(block.NewTurn(block.RoleAssistant, "Hello.")))
 			require.NotEqual(t, a, id(longer))
 			seen[a] = true
 		}

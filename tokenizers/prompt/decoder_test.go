@@ -228,7 +228,7 @@ func TestDecoderTools(t *testing.T) {
 	// Generation can begin inside reasoning.
 	m, err := prompt.New(compiled(`{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<assistant><think>{% endif %}`)(t), &prompt.Options{Family: "qwen3"})
 	require.NoError(t, err)
-	req := block.NewRequest(block.UserText("Hi"))
+	req := block.NewRequest(block.NewTurn(block.RoleUser, "Hi"))
 	p, err := m.Render(req, noon)
 	require.NoError(t, err)
 	g := (&talk{m, req, p}).all(t, nil, "Hm.</think>Yes.", false, 1)
@@ -265,7 +265,7 @@ func TestDecoderCallIDs(t *testing.T) {
 	for family, output := range map[string]string{"kimi_k2": kimi, "hermes": hermes} {
 		m, err := prompt.New(nil, &prompt.Options{Family: family})
 		require.NoError(t, err)
-		req := block.NewRequest(block.UserText("Hi"))
+		req := block.NewRequest(block.NewTurn(block.RoleUser, "Hi"))
 		seen := map[string]bool{}
 		for range 3 {
 			p, err := m.Render(req, noon)
@@ -278,7 +278,7 @@ func TestDecoderCallIDs(t *testing.T) {
 				require.Equal(t, family == "kimi_k2", strings.HasPrefix(c.ID, "functions.f:"), c.ID)
 				turn.Blocks = append(turn.Blocks, block.Block{Kind: block.ToolCall, CallID: c.ID, Name: c.Name, Args: string(c.Data)})
 			}
-			require.NoError(t, req.AppendTurn(turn))
+			require.NoError(t, req.Append(turn))
 		}
 		require.Len(t, seen, 6)
 	}

@@ -84,9 +84,9 @@ func ExampleNew() {
 	m := must(prompt.New(must(template.Lookup("chatml", nil)), &prompt.Options{
 		Parsers: must(parsers.Default().Extend(&g)), Family: "mine", Replay: replay.MustRule("none"),
 	}))
-	req := block.NewRequest(block.UserText("Hi"), block.Turn{Role: block.RoleAssistant, Blocks: []block.Block{
+	req := block.NewRequest(block.NewTurn(block.RoleUser, "Hi"), block.Turn{Role: block.RoleAssistant, Blocks: []block.Block{
 		{Kind: block.Reasoning, Text: "A greeting."}, {Kind: block.Text, Text: "Hello!"},
-	}}, block.UserText("Bye"))
+	}}, block.NewTurn(block.RoleUser, "Bye"))
 	p := must(m.Render(req, time.Now()))
 	fmt.Printf("%q\n", p.Text)
 	fmt.Println(p.Outcomes, p.Replay.Thinking)
@@ -139,8 +139,8 @@ func ExampleModel_Render() {
 // Decode a model's output from text. For token ids, use AppendTokens.
 func ExampleModel_NewDecoder() {
 	m := must(prompt.Load(mini.FS(), &prompt.Options{Family: "hermes"}))
-	req := block.NewRequest(block.UserText("Weather in Oslo?"))
-	if err := req.AppendTool(block.Tool{Name: "weather", Schema: []byte(`{"type":"object"}`)}); err != nil {
+	req := block.NewRequest(block.NewTurn(block.RoleUser, "Weather in Oslo?"))
+	if err := req.SetTools(block.Tool{Name: "weather", Schema: []byte(`{"type":"object"}`)}); err != nil {
 		panic(err)
 	}
 	p := must(m.Render(req, time.Now()))

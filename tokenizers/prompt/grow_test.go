@@ -424,13 +424,13 @@ func TestTurnsGrow(t *testing.T) {
 				}
 				answer.Add(dec.Finish(nil)...)
 				require.Equal(t, event.ToolCalls, answer.Answers[0].Finish)
-				require.NoError(t, conv.AppendTurn(wire.Turn(&answer, 0)))
+				require.NoError(t, conv.Append(wire.Turn(&answer, 0)))
 				var results []block.Block
 				for _, c := range answer.Answers[0].Calls() {
-					results = append(results, block.ResultText(c.ID, "Zq result"))
+					results = append(results, block.NewResult(c.ID, "Zq result"))
 				}
 				require.Len(t, results, len(calls))
-				require.NoError(t, conv.AppendTurn(block.ToolResults(results...)))
+				require.NoError(t, conv.Append(block.Turn{Role: block.RoleTool, Blocks: results}))
 				last = p.Text + out + m.end
 			}
 		})

@@ -112,7 +112,7 @@ func TestLoadInfersTheFamily(t *testing.T) {
 			}
 			require.NoError(t, err)
 			require.Equal(t, tt.want, m.Family())
-			req := block.NewRequest(block.UserText("Hi"))
+			req := block.NewRequest(block.NewTurn(block.RoleUser, "Hi"))
 			p, err := m.Render(req, noon)
 			require.NoError(t, err)
 			_, err = m.NewDecoder(req, p, nil)
@@ -290,7 +290,7 @@ func TestNewErrors(t *testing.T) {
 	require.Equal(t, "hermes", m.Family())
 	m, err = prompt.Load(mini.FS(), &prompt.Options{Family: "qwen3_coder"})
 	require.NoError(t, err)
-	req := block.NewRequest(block.UserText("Hi"), block.Turn{Role: block.RoleAssistant, Blocks: []block.Block{{Kind: block.ToolCall, CallID: "1", Name: "f", Args: `{"x":"y"}`}}})
+	req := block.NewRequest(block.NewTurn(block.RoleUser, "Hi"), block.Turn{Role: block.RoleAssistant, Blocks: []block.Block{{Kind: block.ToolCall, CallID: "1", Name: "f", Args: `{"x":"y"}`}}})
 	p, err := m.Render(req, noon)
 	require.NoError(t, err)
 	require.Contains(t, p.Text, "<function=f>", "ChatML is written as the family writes it")

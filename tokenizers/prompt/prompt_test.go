@@ -136,7 +136,7 @@ func TestArgumentsForm(t *testing.T) {
 			text, _ := render(t, m, "chat", fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":%q}}]}]}`, args))
 			require.Contains(t, text, "<f|"+want+">", tt.name)
 		}
-		p, err := m.Render(block.NewRequest(block.UserText("Hi"), block.Turn{Role: block.RoleAssistant, Blocks: []block.Block{{Kind: block.ToolCall, CallID: "1", Name: "f", Args: compact}}}), noon)
+		p, err := m.Render(block.NewRequest(block.NewTurn(block.RoleUser, "Hi"), block.Turn{Role: block.RoleAssistant, Blocks: []block.Block{{Kind: block.ToolCall, CallID: "1", Name: "f", Args: compact}}}), noon)
 		require.NoError(t, err)
 		require.Contains(t, p.Text, "<f|"+tt.own+">", tt.name)
 	}

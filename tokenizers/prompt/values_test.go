@@ -147,9 +147,9 @@ func TestValuesBuilt(t *testing.T) {
 				{Role: block.RoleAssistant, Blocks: []block.Block{{Kind: block.Reasoning, Text: text}, {Kind: block.ToolCall, CallID: "c" + text, Name: "f", Args: args}}},
 				{Role: block.RoleUser, Blocks: []block.Block{{Kind: block.ToolResult, CallID: "c" + text, Content: []block.Block{{Kind: block.Text, Text: text}}}}},
 			} {
-				require.NoError(t, req.AppendTurn(turn))
+				require.NoError(t, req.Append(turn))
 			}
-			require.NoError(t, req.AppendTool(block.Tool{Name: "f", ModelName: "f", Description: text, Schema: []byte(`{"type":"object"}`)}))
+			require.NoError(t, req.SetTools(block.Tool{Name: "f", ModelName: "f", Description: text, Schema: []byte(`{"type":"object"}`)}))
 			for i := range list {
 				list[i].same(t, req, fmt.Sprintf("%q %q", text, args))
 			}

@@ -16,11 +16,11 @@ import (
 
 // check returns an error for a decoded request that the gateway cannot serve.
 func (g *Gateway) check(a *wire.API, r *block.Request) error {
-	if r.Model() == "" {
+	if r.Params().Model == "" {
 		return apierr.Invalid("model", "A model is required.")
 	}
-	if !g.knows(r.Model()) {
-		return apierr.ModelNotFound(r.Model())
+	if !g.knows(r.Params().Model) {
+		return apierr.ModelNotFound(r.Params().Model)
 	}
 	if err := stateless(r); err != nil {
 		return err

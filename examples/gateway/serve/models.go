@@ -104,7 +104,7 @@ func hasTag(header []string, tag string) bool {
 
 // record returns the catalog record of the model of a checked request.
 func (c *call) record() *catalog.Model {
-	m, _ := c.g.models.Lookup(c.req.Model())
+	m, _ := c.g.models.Lookup(c.req.Params().Model)
 	return m
 }
 
@@ -125,7 +125,7 @@ func (c *call) overflow() error {
 func (c *call) decline(w http.ResponseWriter, r *http.Request, err error) {
 	e := public(r.Context(), err)
 	codex := catalog.DetectStyle(r.Header.Get, func(string) string { return "" }) == catalog.Codex
-	if !codex || c.api != wire.Responses || c.req == nil || !c.req.Stream() || e.Why != event.Invalid || e.Code != apierr.CodeContextLength {
+	if !codex || c.api != wire.Responses || c.req == nil || !c.req.Params().Stream || e.Why != event.Invalid || e.Code != apierr.CodeContextLength {
 		c.g.refuse(w, r, c.api, err)
 		return
 	}

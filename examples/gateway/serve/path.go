@@ -252,7 +252,7 @@ func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
 	}
 
 	enc := c.encoder()
-	if !c.req.Stream() {
+	if !c.req.Params().Stream {
 		enc.Append(nil, start)
 		c.send, c.flush = func(events ...event.Event) { enc.Append(nil, events...) }, func() error { return nil }
 		c.restart = func(start event.Event) {

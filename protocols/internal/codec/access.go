@@ -55,6 +55,17 @@ func LastOf(at block.Ref) jsonscan.Value { return access.Last(at) }
 // FieldOf returns the value of a field of the request; see [block.Request.Field].
 func FieldOf(r *block.Request, path ...string) jsonscan.Value { return access.Field(r, path) }
 
+// ModelName returns the name by which the model knows the tool that a call names.
+func ModelName(r *block.Request, namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	if t, ok := r.Tool(namespace, name); ok {
+		return t.ModelName
+	}
+	return name
+}
+
 // Rewrite calls record to record edits of the body that no other function can make: of fields that the view does not
 // model, or of the order of tools. It first settles pending edits, and parses the edited body if record reports a
 // change: positions change. For a request without a body, it returns an error of kind Unsupported.
