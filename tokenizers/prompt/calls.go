@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"hash/fnv"
 	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/tokenizers/internal/jsonval"
 )
 
 // This file determines the ids and the arguments with which past calls are printed: ids in the form that the template
@@ -81,9 +84,10 @@ func (s *idForms) of(id, own string) string {
 }
 
 // callForm returns how calls are printed, as chat.RenderOptions.Call describes, or nil if they are printed as they are.
-func (m *Model) callForm(past *spellings) func(id, args string) (newID, newArgs string, own bool) {
+// If repair is true, arguments that are not an object are printed as {}.
+func (m *Model) callForm(past *spellings, repair bool) func(id, args string) (newID, newArgs string, own bool) {
 	short := m.caps.Has("short_ids")
-	if !short && past == nil {
+	if !short && past == nil && !repair {
 		return nil
 	}
 	ids := idForms{short: short}
@@ -95,11 +99,35 @@ func (m *Model) callForm(past *spellings) func(id, args string) (newID, newArgs 
 				args, own, written = s.args, true, s.own
 			}
 		}
+		if repair && broken(args) {
+			args, own = "{}", false
+		}
 		if id != "" && (short || past.renamed()) {
 			id = ids.of(id, written)
 		}
 		return id, args, own
 	}
+}
+
+// broken reports whether the arguments of a call are not an object. Empty ones count as one without fields.
+func broken(args string) bool {
+	if strings.TrimSpace(args) == "" {
+		return false
+	}
+	v, err := jsonval.Parse([]byte(args), "")
+	return err != nil || v.Kind != jsonval.Object
+}
+
+// brokenCalls returns a loss for each past call whose arguments are not an object.
+func brokenCalls(req *block.Request) (losses []block.Loss) {
+	for _, turn := range req.Turns() {
+		for i := range turn.Blocks {
+			if b := &turn.Blocks[i]; b.Kind == block.ToolCall && !b.Custom && broken(b.Args) {
+				losses = append(losses, block.Loss{Path: b.At.Path(), Why: "the arguments of the call are not a JSON object, which the template requires: it gets {}"})
+			}
+		}
+	}
+	return losses
 }
 
 // A spelling has the arguments of a call as the model wrote them. Clients that parse them return others, such as 3 for

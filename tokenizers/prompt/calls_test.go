@@ -282,3 +282,43 @@ func TestMemoArgumentsBytes(t *testing.T) {
 	_, after := memo.Len()
 	require.Greater(t, after, before+10_000)
 }
+
+// TestBrokenArguments renders past calls whose arguments are not an object: as they are if the template prints strings,
+// and otherwise without arguments, which is a loss.
+func TestBrokenArguments(t *testing.T) {
+	const (
+		objects = `{{ tools or '' }}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}<f{% for k, v in c.function.arguments|items %} {{ k }}={{ v }}{% endfor %}>{% endfor %}{% endfor %}`
+		strs    = `{{ tools or '' }}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}<f {{ c.function.arguments + '' }}>{% endfor %}{% endfor %}`
+	)
+	for _, args := range []string{`{"path": "/tmp/x", "text": "cut he`, `[1]`, `null`, `"text"`, `not JSON`} {
+		quoted, err := json.Marshal(args)
+		require.NoError(t, err)
+		call := `{"id":"c1","type":"function","function":{"name":"f","arguments":`
+		body := `{"model":"m","messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a","tool_calls":[` + call + string(quoted) + `}},` + call + `"{\"x\": 1}"}}]},` +
+			`{"role":"tool","tool_call_id":"c1","content":"r"}]}`
+		for source, want := range map[string]string{objects: "<user>q<assistant>a<f><f x=1><tool>r", strs: "<user>q<assistant>a<f " + args + `><f {"x": 1}><tool>r`} {
+			m, err := prompt.New(compiled(source)(t), &prompt.Options{Family: "passthrough"})
+			require.NoError(t, err)
+			memo := prompt.NewMemo(0)
+			for range 3 { // the last two with a memo
+				turn := memo.Turn("", "", "s")
+				req, err := turn.Decode(wireAPI("chat"), []byte(body), nil)
+				require.NoError(t, err)
+				p, err := turn.Render(m, req, noon)
+				require.NoError(t, err)
+				require.Equal(t, want, p.Text)
+				var paths []string
+				for _, l := range p.Losses {
+					if strings.Contains(l.Why, "not a JSON object") {
+						paths = append(paths, l.Path)
+					}
+				}
+				if source == objects {
+					require.Equal(t, []string{"messages[1].tool_calls[0]"}, paths)
+				} else {
+					require.Empty(t, paths)
+				}
+			}
+		}
+	}
+}

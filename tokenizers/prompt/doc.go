@@ -38,6 +38,9 @@
 // are written as the family writes them, after the text of the message. If the family is not known, or has no calls,
 // they become text in <tool_call> tags, which is a loss.
 //
+// Arguments that are not a JSON object, such as those of a call that was cut, are printed as they are if the template
+// prints strings. If it requires an object, they become {}, as in vLLM, which is a loss.
+//
 // # Prompts that grow
 //
 // A response that is returned unmodified in the next request, by wire.Turn or by a client, renders to the bytes that

@@ -42,6 +42,7 @@ type Prompt struct {
 	tokens *tokens         // with a Memo, once ids are computed
 	now    time.Time       // as given to Render
 	places []chat.Position // positions of the blocks in the messages
+	repair bool            // calls with arguments that are not an object have none
 	fitted []byte          // the messages, if Fit changed them; otherwise nil
 	values []jsonval.Value // instead of fitted, if the messages were values
 }
@@ -81,22 +82,41 @@ func (m *Model) Render(req *block.Request, now time.Time) (*Prompt, error) {
 	return m.render(req, now, nil)
 }
 
-// render renders req. turn may be nil.
+// render renders req. turn may be nil. If the template refuses a conversation with past calls whose arguments are not an
+// object, such as a call that was cut, they are printed without arguments, as in vLLM: the client returns them in each
+// later request, so an error would end the conversation.
 func (m *Model) render(req *block.Request, now time.Time, turn *Turn) (*Prompt, error) {
-	out := &Prompt{now: now, model: m}
+	out, err := m.renderOnce(req, now, turn, false)
+	if err == nil {
+		return out, nil
+	}
+	losses := brokenCalls(req)
+	if len(losses) == 0 {
+		return out, err
+	}
+	repaired, again := m.renderOnce(req, now, turn, true)
+	if again != nil {
+		return out, err
+	}
+	repaired.Losses = append(repaired.Losses, losses...)
+	return repaired, nil
+}
+
+func (m *Model) renderOnce(req *block.Request, now time.Time, turn *Turn, repair bool) (*Prompt, error) {
+	out := &Prompt{now: now, model: m, repair: repair}
 	if t, ok := m.template.(valueTemplate); ok {
 		var past *spellings
 		if turn != nil {
 			if done, err := m.renderParts(t, turn, req, out); done {
 				return out, err
 			}
-			*out = Prompt{now: now, model: m}
+			*out = Prompt{now: now, model: m, repair: repair}
 			past = turn.past()
 		}
 		if done, err := m.renderValues(t, req, out, past); done {
 			return out, err
 		}
-		*out = Prompt{now: now, model: m}
+		*out = Prompt{now: now, model: m, repair: repair}
 	}
 	err := m.renderJSON(req, out)
 	return out, err
@@ -132,7 +152,7 @@ func (m *Model) renderValues(t valueTemplate, req *block.Request, out *Prompt, p
 // arguments of calls as the model wrote them; it may be nil.
 func (m *Model) walk(req *block.Request, out *Prompt, add func(kind byte, text string), past *spellings) {
 	opt := m.options(req)
-	opt.Call = m.callForm(past)
+	opt.Call = m.callForm(past, out.repair)
 	list := req.Tools()
 	tools := false
 	for i := range list {
@@ -147,7 +167,7 @@ func (m *Model) walk(req *block.Request, out *Prompt, add func(kind byte, text s
 // renderJSON renders req for templates of other packages, which read JSON.
 func (m *Model) renderJSON(req *block.Request, out *Prompt) error {
 	opt := m.options(req)
-	opt.Call = m.callForm(nil)
+	opt.Call = m.callForm(nil, out.repair)
 	tools, lost := chat.AppendTools(nil, req)
 	out.Losses = m.replay(req, out, &opt, len(tools) > len("[]"))
 	opt.Places = &out.places
