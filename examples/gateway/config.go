@@ -74,6 +74,7 @@ type config struct {
 	Retries        int            `yaml:"retries"`
 	HealthInterval float64        `yaml:"health_interval"` // seconds; 0 means no probes
 	Grace          float64        `yaml:"grace"`           // seconds for running requests after a signal to end
+	Metrics        string         `yaml:"metrics"`         // clients that may read /metrics: local, open or off
 	// PriorityIs is the polarity of the body's priority field: "higher is sooner" (SGLang) or "lower is sooner" (vLLM).
 	// "" ignores the field.
 	PriorityIs   intent.Polarity `yaml:"priority_is"`
@@ -109,7 +110,7 @@ type engineConfig struct {
 func defaults() *config {
 	return &config{
 		Listen: "127.0.0.1:8080", MaxRequests: 2048, MaxQueue: 512, QueueTimeout: 30, EngineRequests: 256, MaxMemoryMB: 1024, MaxBodyMB: 64,
-		PerAddress: 512, Retries: 1, HealthInterval: 5, Grace: 30,
+		PerAddress: 512, Metrics: "local", Retries: 1, HealthInterval: 5, Grace: 30,
 	}
 }
 
@@ -198,6 +199,7 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 	fs.IntVar(&c.Retries, "retries", c.Retries, "maximum `number` of further engines that get a request after an engine failed")
 	fs.Float64Var(&c.HealthInterval, "health-interval", c.HealthInterval, "`seconds` between probes of the engines' /health; 0 means no probes")
 	fs.Float64Var(&c.Grace, "grace", c.Grace, "`seconds` for running requests after SIGTERM or an interrupt")
+	fs.StringVar(&c.Metrics, "metrics", c.Metrics, "`clients` that may read /metrics: local (this machine, and keys without a tenant), open (all) or off (none)")
 	fs.Func("alias", "another `name` for the model; repeatable", func(s string) error {
 		aliases = append(aliases, s)
 		return nil
@@ -271,6 +273,9 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 		return nil, cli.Usagef("no engine: set -engine KIND=URL")
 	case !(c.KeepAlive >= 0 && c.KeepAlive <= maxKeepAlive): // also NaN
 		return nil, cli.Usagef("keep_alive must be from 0 to %d seconds (got %v)", maxKeepAlive, c.KeepAlive)
+	}
+	if err := cli.OneOf("value of metrics", c.Metrics, "local", "open", "off"); err != nil {
+		return nil, err
 	}
 	if c.PerAddress < 1 && c.PerAddress != -1 {
 		return nil, cli.Usagef("max_per_address must be at least 1, or -1 for no limit (got %d)", c.PerAddress)

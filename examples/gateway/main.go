@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string, stdout io.Writer, log *slog.Logger,
 	if err != nil {
 		return err
 	}
-	p := &program{log: log}
+	p := &program{log: log, metrics: newMetrics()}
 	if p.signer, err = signer(os.Getenv("WEFT_REASONING_KEY")); err != nil {
 		return err
 	}
@@ -125,8 +125,9 @@ func run(ctx context.Context, args []string, stdout io.Writer, log *slog.Logger,
 
 // A program is the state that survives a reload of the configuration.
 type program struct {
-	log    *slog.Logger
-	signer *replay.Signer
+	log     *slog.Logger
+	signer  *replay.Signer
+	metrics *metrics
 
 	certificate atomic.Pointer[tls.Certificate] // nil without TLS
 
@@ -138,7 +139,7 @@ type program struct {
 type generation struct {
 	config  *config
 	gateway *serve.Gateway
-	ends    []func() // of embedded engines
+	ends    []func() // of embedded engines and the metrics
 }
 
 // stop closes the gateway and then the engines.
@@ -257,9 +258,15 @@ func (p *program) start(c *config) (_ *generation, err error) {
 		}
 		opt.Engines = append(opt.Engines, to)
 	}
+	if c.Metrics != "off" {
+		p.metrics.watch(&opt)
+		opt.Metrics, opt.MetricsOpen = p.metrics.handler(p.log), c.Metrics == "open"
+	}
 	if g.gateway, err = serve.New(&opt); err != nil {
 		return nil, err
 	}
+	p.metrics.add(g)
+	g.ends = append(g.ends, func() { p.metrics.remove(g) })
 	return g, nil
 }
 

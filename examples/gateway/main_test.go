@@ -113,7 +113,7 @@ grace: 5
 			c.Retries, c.Grace = d.Retries, d.Grace
 		}
 		c.MaxRequests, c.MaxQueue, c.QueueTimeout, c.EngineRequests, c.MaxMemoryMB, c.MaxBodyMB = d.MaxRequests, d.MaxQueue, d.QueueTimeout, d.EngineRequests, d.MaxMemoryMB, d.MaxBodyMB
-		c.HealthInterval, c.PerAddress = d.HealthInterval, d.PerAddress
+		c.HealthInterval, c.PerAddress, c.Metrics = d.HealthInterval, d.PerAddress, d.Metrics
 		return c
 	}
 	fromFile := with(config{Listen: "127.0.0.1:7", Model: "from-file", Aliases: []string{"a", "b"}, ToolCallParser: "qwen3_coder", ToolDispatch: true, ReasoningDispatch: true,
@@ -160,6 +160,7 @@ grace: 5
 		{"-model m -engine embedded=local -max-queue 0", nil, "max_queue"},
 		{"-model m -engine embedded=local -grace NaN", nil, "grace"},
 		{"-model m -engine embedded=local -max-per-address 0", nil, "max_per_address"},
+		{"-model m -engine embedded=local -metrics all", nil, "metrics"},
 		{"-config nowhere.yaml", nil, "nowhere.yaml"},
 	} {
 		got, err := parse(strings.Fields(tt.args), io.Discard)

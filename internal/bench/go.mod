@@ -12,7 +12,7 @@ require (
 	github.com/weft-go/weft/router v0.1.0
 	github.com/weft-go/weft/tokenizers v0.1.0
 	github.com/weft-go/weft/tokenizers/prompt v0.1.0
-	golang.org/x/sys v0.37.0
+	golang.org/x/sys v0.48.0
 )
 
 require (

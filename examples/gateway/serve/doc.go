@@ -15,6 +15,7 @@
 //	POST /v1/chat/completions   POST /v1/responses                 POST /v1/messages
 //	                            POST /v1/responses/input_tokens    POST /v1/messages/count_tokens
 //	GET  /v1/models             GET  /v1/models/{id}               GET  /health  GET /ready  HEAD /
+//	                                                               GET  /metrics, if Options.Metrics is set
 //
 // GET /v1/models lists the models in the form of OpenAI, Anthropic or Codex, depending on the client; see package
 // catalog. A request may use any listed name, and its response contains the same name.

@@ -136,6 +136,7 @@ func (f *fleet) close() {
 type placement struct {
 	engine *engine
 	ticket *router.Ticket
+	took   time.Duration // for the router
 	fleet  *fleet
 	once   sync.Once
 }
@@ -249,7 +250,7 @@ func (f *fleet) try(req *router.Request) (*placement, error) {
 	e := f.engines[t.Decision().Worker]
 	e.running++
 	f.retries = min(maxRetryBudget, f.retries+retriesPerRequest)
-	return &placement{engine: e, ticket: t, fleet: f}, nil
+	return &placement{engine: e, ticket: t, took: time.Since(now), fleet: f}, nil
 }
 
 const (

@@ -71,7 +71,7 @@ func isLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// isProbe reports whether a request asks for the state of the gateway.
+// isProbe reports whether a request asks for the state of the gateway, also while it drains.
 func isProbe(r *http.Request) bool {
-	return r.URL.Path == "/health" || r.URL.Path == "/ready"
+	return r.URL.Path == "/health" || r.URL.Path == "/ready" || r.URL.Path == "/metrics"
 }

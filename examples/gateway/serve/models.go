@@ -123,6 +123,7 @@ func (c *call) overflow() error {
 // decline sends an error if the response has not started. Codex shortens a conversation that is too long if a stream
 // fails with that code, but ignores the code in an HTTP error (codex-rs codex-api/src/api_bridge.rs, 2026).
 func (c *call) decline(w http.ResponseWriter, r *http.Request, err error) {
+	c.refused(r.Context(), err)
 	e := public(r.Context(), err)
 	codex := catalog.DetectStyle(r.Header.Get, func(string) string { return "" }) == catalog.Codex
 	if !codex || c.api != wire.Responses || c.req == nil || !c.req.Params().Stream || e.Why != event.Invalid || e.Code != apierr.CodeContextLength {

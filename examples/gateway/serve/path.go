@@ -56,6 +56,7 @@ type call struct {
 	route   router.Request
 	place   *placement
 
+	pace    pace        // of the output, for Options.OnOutput
 	watch   *time.Timer // cancels the engine's request after Options.EngineSilence
 	output  int64       // bytes of output, and how many of them memory was taken for
 	paid    int64
@@ -78,7 +79,7 @@ type choice struct {
 func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, a *wire.API) {
 	c := g.newCall(w, r, a)
 	if err := c.admit(r); err != nil {
-		g.refuse(w, r, a, err)
+		c.decline(w, r, err)
 		return
 	}
 	defer c.release()
@@ -199,8 +200,10 @@ func (c *call) choose(ctx context.Context) error {
 	}
 	c.route.Hashes = kvhash.Scheme{}.With("", c.route.Intent.Salt).AppendBlocks(nil, c.prompt, c.g.opt.BlockSize, nil)
 	c.route.Tokens = len(c.prompt)
+	begun := time.Now()
 	p, err := c.g.fleet.place(ctx, &c.route)
 	if err == nil {
+		c.rec.Queued = time.Since(begun)
 		c.on(p)
 	}
 	return err
@@ -209,7 +212,7 @@ func (c *call) choose(ctx context.Context) error {
 // on records where the request was placed.
 func (c *call) on(p *placement) {
 	c.place = p
-	c.rec.Worker, c.rec.Decision = p.engine.name, *p.ticket.Decision()
+	c.rec.Worker, c.rec.Decision, c.rec.Placing = p.engine.name, *p.ticket.Decision(), p.took
 }
 
 // leave ends the placement.
@@ -341,7 +344,7 @@ func (c *call) pump(ctx context.Context) error {
 		c.listen(ctx)
 	}
 	u := c.choices[0].dec.Usage() // of all choices
-	c.rec.Finish, c.rec.Usage = c.choices[0].why.String(), u
+	c.rec.Finish = c.choices[0].why.String()
 	c.send(event.Event{Kind: event.Usage, Call: -1, Usage: &u})
 	return nil
 }
@@ -353,6 +356,7 @@ func (c *call) receive(ctx context.Context, req *completionRequest) (fault, err 
 	if fault != nil {
 		return fault, nil
 	}
+	c.pace = pace{}
 	received := false // output arrived since the last pause
 	for st, fault := range steps {
 		if st.pause {
@@ -363,6 +367,7 @@ func (c *call) receive(ctx context.Context, req *completionRequest) (fault, err 
 			if err := c.flush(); err != nil {
 				return nil, err
 			}
+			c.report()
 			c.watch.Reset(c.g.opt.EngineSilence)
 			continue
 		}
@@ -389,6 +394,7 @@ func (c *call) receive(ctx context.Context, req *completionRequest) (fault, err 
 			}
 		}
 	}
+	c.report()
 	return nil, nil
 }
 
@@ -414,6 +420,7 @@ func (c *call) advance(ch *choice, st *step) (cut bool, err error) {
 		c.rec.FirstByte = time.Since(c.begun)
 		c.place.ticket.FirstToken(time.Now())
 	}
+	c.pace.add(st)
 	c.decode(ch.dec, st)
 	if err := c.deliver(ch); err != nil || st.finish == event.None {
 		return cut, err
@@ -459,6 +466,7 @@ func (c *call) finish(ctx context.Context, err error) {
 	if len(c.choices) > 0 {
 		u = c.choices[0].dec.Usage()
 	}
+	c.rec.Usage = u
 	c.client.spend(time.Now(), int(u.Output))
 	switch {
 	case err == nil:

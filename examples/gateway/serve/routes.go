@@ -42,6 +42,9 @@ func (g *Gateway) routes() *http.ServeMux {
 	m.HandleFunc("GET /v1/models/{id...}", g.known(g.oneModel))
 	m.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
 	m.HandleFunc("GET /ready", g.readiness)
+	if g.opt.Metrics != nil {
+		m.HandleFunc("GET /metrics", g.metrics)
+	}
 	m.HandleFunc("GET /{$}", func(http.ResponseWriter, *http.Request) {}) // some clients probe with HEAD /
 	m.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		g.refuse(w, r, apiOf(r), &apierr.Error{Why: event.NotFound, Code: "unknown_url", Message: "Invalid URL (" + r.Method + " " + r.URL.Path + ")"})

@@ -86,6 +86,17 @@ type Options struct {
 	OnReasoning func(ctx context.Context, r Reasoning)
 	// OnDone is called when a request that was placed on an engine ends. It is called from the request's goroutine.
 	OnDone func(Record)
+	// OnRefuse is called when a request to an API ends without having been placed on an engine. err is the error that the
+	// client got.
+	OnRefuse func(api string, err *apierr.Error)
+	// OnOutput is called for the tokens of a request's first choice that arrived together, with the time since the tokens
+	// before, and not for the first ones. Both functions are called from the request's goroutine and should return quickly.
+	OnOutput func(tokens int, took time.Duration)
+
+	// Metrics serves GET /metrics to clients on this machine, except those of a reverse proxy, and to clients with a Key
+	// without a Tenant. MetricsOpen serves it to all clients. nil means that there is no such path.
+	Metrics     http.Handler
+	MetricsOpen bool
 
 	KeepAlive     time.Duration // silence before a stream sends a keep-alive; 0 means 10 s
 	BodyTimeout   time.Duration // time in which the body of a request must arrive; 0 means 1 min
@@ -169,7 +180,10 @@ type Record struct {
 	Outcomes  []replay.Outcome
 	Reasoning []wire.ReasoningCheck
 
-	FirstByte time.Duration
+	// Usage and the times are also set if the request failed; FirstByte is 0 if there was no output.
+	Queued    time.Duration // until the request was placed
+	Placing   time.Duration // the router's part of it
+	FirstByte time.Duration // from the start of the request
 	Total     time.Duration
 }
 

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/weft-go/weft/examples/gateway/serve"
+	"github.com/weft-go/weft/protocols/apierr"
+)
+
+// metrics holds the metrics of the program for Prometheus. Their labels are names of the configuration and constants:
+// never tenants, keys or what clients send. It is safe for concurrent use by multiple goroutines.
+//
+// Names and buckets are those of other serving systems where they have such a metric, with the prefix weft.
+type metrics struct {
+	registry *prometheus.Registry
+
+	requests    *prometheus.CounterVec // by model, api, outcome
+	prompt      *prometheus.CounterVec // by model, as are the others
+	cached      *prometheus.CounterVec
+	generated   *prometheus.CounterVec
+	duration    *prometheus.HistogramVec
+	firstToken  *prometheus.HistogramVec
+	betweenEach *prometheus.HistogramVec
+	queue       *prometheus.HistogramVec
+	place       *prometheus.HistogramVec
+	hits        *prometheus.HistogramVec
+
+	mu   sync.Mutex
+	live []*generation // the current one last
+}
+
+// Descriptions of what is read from the gateways.
+var (
+	runningDesc = prometheus.NewDesc("weft_requests_running", "Requests that were placed on an engine.", []string{"model"}, nil)
+	waitingDesc = prometheus.NewDesc("weft_requests_waiting", "Requests that wait for an engine.", []string{"model"}, nil)
+
+	workerRunningDesc = prometheus.NewDesc("weft_worker_requests_running", "Requests that were placed on the engine.", []string{"model", "worker"}, nil)
+	workerBlocksDesc  = prometheus.NewDesc("weft_worker_active_blocks", "KV blocks of the engine's requests, expected output included, as the router knows them.", []string{"model", "worker"}, nil)
+	workerPrefillDesc = prometheus.NewDesc("weft_worker_prefill_tokens", "Prompt tokens that the engine must compute before the first tokens of its requests, as the router knows them.", []string{"model", "worker"}, nil)
+	workerUpDesc      = prometheus.NewDesc("weft_worker_up", "Whether the engine is in rotation (1) or ejected because it failed (0).", []string{"model", "worker"}, nil)
+)
+
+func newMetrics() *metrics {
+	m := &metrics{registry: prometheus.NewRegistry()}
+	count := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weft_" + name, Help: help}, append([]string{"model"}, labels...))
+		m.registry.MustRegister(c)
+		return c
+	}
+	observe := func(name, help string, buckets ...float64) *prometheus.HistogramVec {
+		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "weft_" + name, Help: help, Buckets: buckets}, []string{"model"})
+		m.registry.MustRegister(h)
+		return h
+	}
+	m.requests = count("requests_total", "Requests that ended, by API and finish reason or class of the error.", "api", "outcome")
+	m.prompt = count("prompt_tokens_total", "Prompt tokens of requests that were placed on an engine, cached ones included.")
+	m.cached = count("prompt_tokens_cached_total", "Prompt tokens that engines reported as cached.")
+	m.generated = count("generation_tokens_total", "Output tokens.")
+	m.duration = observe("request_duration_seconds", "Time from the start of a request to the end of its response.",
+		.3, .5, .8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680)
+	m.firstToken = observe("time_to_first_token_seconds", "Time from the start of a request to the first output of its engine.",
+		.001, .005, .01, .02, .04, .06, .08, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2560)
+	m.betweenEach = observe("inter_token_latency_seconds", "Time between output tokens of a request's first choice; tokens that arrive together share it evenly.",
+		.01, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80)
+	m.queue = observe("request_queue_seconds", "Time for which a request waited for an engine with room.",
+		.001, .005, .01, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60)
+	m.place = observe("router_place_seconds", "Time in which the router chose an engine.",
+		.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1)
+	m.hits = observe("router_hit_ratio", "Part of a prompt that the chosen engine has cached, as the router estimates it.",
+		0, .1, .2, .3, .4, .5, .6, .7, .8, .9, 1)
+	m.registry.MustRegister(m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// handler serves the metrics.
+func (m *metrics) handler(log *slog.Logger) http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)})
+}
+
+// watch sets the functions of o that count the requests of a gateway.
+func (m *metrics) watch(o *serve.Options) {
+	model := o.Model
+	duration, firstToken, queue := m.duration.WithLabelValues(model), m.firstToken.WithLabelValues(model), m.queue.WithLabelValues(model)
+	place, hits, between := m.place.WithLabelValues(model), m.hits.WithLabelValues(model), m.betweenEach.WithLabelValues(model)
+	prompt, cached, generated := m.prompt.WithLabelValues(model), m.cached.WithLabelValues(model), m.generated.WithLabelValues(model)
+	o.OnDone = func(r serve.Record) {
+		m.requests.WithLabelValues(model, r.API, r.Finish).Inc()
+		duration.Observe(r.Total.Seconds())
+		if r.FirstByte > 0 {
+			firstToken.Observe(r.FirstByte.Seconds())
+		}
+		queue.Observe(r.Queued.Seconds())
+		place.Observe(r.Placing.Seconds())
+		prompt.Add(float64(r.Usage.Prompt))
+		generated.Add(float64(r.Usage.Output))
+		if r.Usage.Prompt > 0 {
+			hits.Observe(float64(r.Decision.CachedEstimate) / float64(r.Usage.Prompt))
+		}
+		if !r.Usage.CachedEstimated {
+			cached.Add(float64(r.Usage.Cached))
+		}
+	}
+	o.OnRefuse = func(api string, err *apierr.Error) { m.requests.WithLabelValues(model, api, err.Why.String()).Inc() }
+	o.OnOutput = func(tokens int, took time.Duration) {
+		each := took.Seconds() / float64(tokens)
+		for range tokens {
+			between.Observe(each)
+		}
+	}
+}
+
+// add adds a generation, whose engines are then among the metrics until remove.
+func (m *metrics) add(g *generation) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.live = append(m.live, g)
+}
+
+// remove removes a generation.
+func (m *metrics) remove(g *generation) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, l := range m.live {
+		if l == g {
+			m.live = append(m.live[:i:i], m.live[i+1:]...)
+			return
+		}
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{runningDesc, waitingDesc, workerRunningDesc, workerBlocksDesc, workerPrefillDesc, workerUpDesc} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector. While a generation ends after a reload, its requests count too.
+func (m *metrics) Collect(ch chan<- prometheus.Metric) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	type worker struct{ model, name string }
+	models, workers := make(map[string]serve.Status), make(map[worker]serve.WorkerStatus)
+	for i, g := range m.live {
+		s, model := g.gateway.Status(), g.config.Model
+		sum := models[model]
+		sum.Running += s.Running
+		sum.Waiting += s.Waiting
+		models[model] = sum
+		for _, w := range s.Workers {
+			key := worker{model, strings.ToValidUTF8(w.Name, "\uFFFD")} // a label must be valid UTF-8
+			old, known := workers[key]
+			if !known && i < len(m.live)-1 && w.Running == 0 {
+				continue // a reload removed the engine
+			}
+			w.Running += old.Running
+			w.ActiveBlocks += old.ActiveBlocks
+			w.PrefillTokens += old.PrefillTokens
+			workers[key] = w
+		}
+	}
+	gauge := func(d *prometheus.Desc, v int, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(v), labels...)
+	}
+	for model, s := range models {
+		gauge(runningDesc, s.Running, model)
+		gauge(waitingDesc, s.Waiting, model)
+	}
+	for key, w := range workers {
+		gauge(workerRunningDesc, w.Running, key.model, key.name)
+		gauge(workerBlocksDesc, w.ActiveBlocks, key.model, key.name)
+		gauge(workerPrefillDesc, w.PrefillTokens, key.model, key.name)
+		up := 1
+		if w.Ejected {
+			up = 0
+		}
+		gauge(workerUpDesc, up, key.model, key.name)
+	}
+}

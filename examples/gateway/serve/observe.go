@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/weft-go/weft/protocols/apierr"
+	"github.com/weft-go/weft/protocols/event"
+)
+
+// This file reports the state of the gateway to its operator.
+
+// Status describes a Gateway at one moment.
+type Status struct {
+	Running int            // requests that were placed on an engine
+	Waiting int            // requests that wait for an engine
+	Workers []WorkerStatus // in the order of Options.Engines
+}
+
+// WorkerStatus describes an engine at one moment, as the gateway knows it.
+type WorkerStatus struct {
+	Name          string
+	Running       int  // requests
+	ActiveBlocks  int  // KV blocks of its requests, expected output included
+	PrefillTokens int  // prompt tokens that it must compute before the first tokens of its requests
+	Ejected       bool // it gets no requests, because it failed
+}
+
+// Status returns the state of the gateway. O(engines).
+func (g *Gateway) Status() Status {
+	f := g.fleet
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := Status{Waiting: len(f.waiting)}
+	loads := make(map[string]int)
+	workers := f.router.Workers(time.Now())
+	for i := range workers {
+		loads[workers[i].Key.Instance] = i
+	}
+	for _, e := range f.order {
+		w := &workers[loads[e.name]]
+		s.Running += e.running
+		s.Workers = append(s.Workers, WorkerStatus{Name: e.name, Running: e.running, ActiveBlocks: w.Load.Blocks, PrefillTokens: w.Load.Tokens, Ejected: e.ejected})
+	}
+	return s
+}
+
+// refused reports to Options.OnRefuse that a request failed before it was placed on an engine.
+func (c *call) refused(ctx context.Context, err error) {
+	if c.place == nil && c.g.opt.OnRefuse != nil {
+		c.g.opt.OnRefuse(c.rec.API, public(ctx, err))
+	}
+}
+
+// A pace measures the time between the tokens of the first choice.
+type pace struct {
+	last   time.Time // when tokens arrived before; zero if none did
+	tokens int       // since then
+}
+
+// add counts the tokens of a step. Text without ids is treated as one token.
+func (p *pace) add(st *step) {
+	if n := len(st.ids); st.choice == 0 && (n > 0 || len(st.text) > 0) {
+		p.tokens += max(n, 1)
+	}
+}
+
+// report reports the tokens that arrived together to Options.OnOutput, except the first ones.
+func (c *call) report() {
+	p := &c.pace
+	if p.tokens == 0 || c.g.opt.OnOutput == nil {
+		return
+	}
+	now := time.Now()
+	if !p.last.IsZero() {
+		c.g.opt.OnOutput(p.tokens, now.Sub(p.last))
+	}
+	p.last, p.tokens = now, 0
+}
+
+// metrics serves Options.Metrics.
+func (g *Gateway) metrics(w http.ResponseWriter, r *http.Request) {
+	if err := g.mayScrape(r); err != nil {
+		g.refuse(w, r, apiOf(r), err)
+		return
+	}
+	g.opt.Metrics.ServeHTTP(w, r)
+}
+
+// forwarded lists the headers by which a reverse proxy marks the requests of others.
+var forwarded = []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip"}
+
+// mayScrape returns an error if the client must not see the metrics: they show the load of all tenants, so that a
+// tenant's key does not suffice.
+func (g *Gateway) mayScrape(r *http.Request) error {
+	if g.opt.MetricsOpen {
+		return nil
+	}
+	if secret(r) != "" && len(g.clients) > 0 {
+		switch c, err := g.identify(r); {
+		case err != nil:
+			return err
+		case c != nil && c.Tenant != "":
+			return forbidden("The metrics are not available to tenants.")
+		}
+		return nil
+	}
+	for _, name := range forwarded {
+		if len(r.Header.Values(name)) > 0 {
+			return errMetrics
+		}
+	}
+	if from, err := netip.ParseAddrPort(r.RemoteAddr); err != nil || !from.Addr().Unmap().IsLoopback() {
+		return errMetrics
+	}
+	return nil
+}
+
+var errMetrics = &apierr.Error{
+	Why: event.Invalid, Code: "invalid_api_key", Status: http.StatusUnauthorized,
+	Message: "The metrics are available to clients on the same machine, and with an API key that belongs to no tenant.",
+}
