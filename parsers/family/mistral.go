@@ -9,13 +9,13 @@ import (
 
 // mistral returns the grammar of Mistral models with a tokenizer before v11:
 //
-//	[THINK]reasoning[/THINK]text[TOOL_CALLS][{"name": "f", "arguments": {"x": 1}}][/TOOL_CALLS]
+//	text[TOOL_CALLS][{"name": "f", "arguments": {"x": 1}}][/TOOL_CALLS]
 //
-// The closing tag is rare. The forms of mistral_v11 are read too.
+// The closing tag is rare. The forms of mistral_v11 and ministral are read too, including reasoning.
 //
 // Sources: mistral-common (tokens/tokenizers/instruct.py); the mistral parsers of vLLM and Dynamo.
 //
-// Replay: all of it: mistral-common encodes the think chunks of every message.
+// Replay: none; mistral-common encodes reasoning from tokenizer v13 on, and refuses it before.
 func mistral() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name: "mistral",
@@ -29,7 +29,7 @@ func mistral() *grammar.Grammar {
 			Name:  &grammar.Name{Ends: []string{"[ARGS]"}, Stops: "{", ID: "[CALL_ID]"},
 			Body:  grammar.Body{Call: callObject(), List: grammar.Array},
 		},
-		Replay:  replay.MustRule("all"),
+		Replay:  replay.MustRule("none"),
 		MaxHold: maxHold,
 	}
 }
@@ -48,4 +48,10 @@ func mistralV11() *grammar.Grammar {
 // ministral returns the grammar of Ministral 3 and Magistral: mistral_v11 with [ARGS], reasoning in [THINK].
 //
 // Source: the chat template of mistralai/Ministral-3-8B-Reasoning-2512; Ollama's ministral parser.
-func ministral() *grammar.Grammar { return named(mistralV11(), "ministral") }
+//
+// Replay: all of it: mistral-common encodes the think chunks of every message.
+func ministral() *grammar.Grammar {
+	g := named(mistralV11(), "ministral")
+	g.Replay = replay.MustRule("all")
+	return g
+}

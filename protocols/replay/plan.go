@@ -89,8 +89,8 @@ func NewPlan(m Model, pref Preference) Plan {
 		}
 	case verbatim:
 		able, p.Inline = Rule{scope: all}, want.scope != none
-		if m.Family.scope == unspecified && m.Configured.scope == unspecified {
-			able.scope, p.Inline = none, false // the model may not expect reasoning there
+		if (m.Family.scope == unspecified || m.Family.scope == none) && m.Configured.scope == unspecified {
+			able.scope, p.Inline = none, false // the model does not expect reasoning there, or may not
 		}
 	case fromText:
 		p.Inline = true
