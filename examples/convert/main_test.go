@@ -70,12 +70,12 @@ func TestErrors(t *testing.T) {
 		`{"id":1,"body":"{\"messages\":[{\"role\":\"user\",\"role\":\"user\"}]}"}`, `{"id":2}`, `not json`, `{"id":3,"body_b64":"eyJtIjoi/yJ9"}`,
 		`{"id":4,"from":"cobol","body":"{}"}`, `{"id":5,"body":"{\"messages\":3}"}`)
 	fault := func(i int) map[string]any { return got[i]["error"].(map[string]any) }
-	require.Equal(t, "duplicate member", fault(0)["kind"])
+	require.Equal(t, "malformed JSON", fault(0)["kind"])
 	require.Equal(t, "messages[0].role", fault(0)["path"])
 	require.Equal(t, 28.0, fault(0)["offset"])
 	require.Equal(t, "record", fault(1)["kind"])
 	require.Equal(t, "record", fault(2)["kind"])
-	require.Equal(t, "invalid encoding", fault(3)["kind"])
+	require.Equal(t, "malformed JSON", fault(3)["kind"])
 	require.Equal(t, "usage", fault(4)["kind"])
 	require.Equal(t, "messages", fault(5)["path"])
 	require.Error(t, run([]string{"-from", "cobol"}, strings.NewReader(""), &bytes.Buffer{}))

@@ -93,7 +93,7 @@ func (c *converter) record(line []byte) (ans output, missing string) {
 	}
 	out, losses, err := c.convert(&job)
 	if err != nil {
-		ans.Error = faultOf(err)
+		ans.Error = faultOf(err, losses)
 		return ans, ""
 	}
 	s := string(out)
@@ -227,16 +227,16 @@ func lossesOf(list []block.Loss) []loss {
 	return out
 }
 
-func faultOf(err error) *fault {
+func faultOf(err error, losses []block.Loss) *fault {
+	if len(losses) > 0 { // a strict conversion
+		return &fault{Kind: "loss", Message: err.Error(), Losses: lossesOf(losses)}
+	}
 	if e, ok := errors.AsType[*block.Error](err); ok {
 		f := &fault{Kind: e.Kind.String(), Message: e.Error(), Path: e.Path}
 		if e.Offset >= 0 {
 			f.Offset = &e.Offset
 		}
 		return f
-	}
-	if e, ok := errors.AsType[*block.LossError](err); ok {
-		return &fault{Kind: "loss", Message: e.Error(), Losses: lossesOf(e.Losses)}
 	}
 	return &fault{Kind: "usage", Message: err.Error()}
 }

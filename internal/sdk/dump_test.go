@@ -89,8 +89,8 @@ func (d *dumper) params(p block.Params) {
 		fmt.Fprintf(d, " stop=%q%v", s.Stop, s.StopTokens)
 	}
 	d.end()
-	if c := p.ToolChoice; c.Mode != 0 || c.Name != "" || len(c.Allow) > 0 || c.Must || c.Serial {
-		d.begin("choice "+[]string{"default", "auto", "none", "required", "named", "allowed"}[c.Mode]).str("name", c.Name).flag("must", c.Must).flag("serial", c.Serial)
+	if c := p.ToolChoice; c.Mode != 0 || len(c.Allow) > 0 || c.Serial {
+		d.begin("choice "+[]string{"default", "auto", "none", "required"}[c.Mode]).flag("serial", c.Serial)
 		if c.Allow != nil {
 			fmt.Fprintf(d, " allow=%q", c.Allow)
 		}

@@ -181,7 +181,7 @@ user turn_start
 			want: `
 params model="demo"
 sampling
-choice named name="get"
+choice required allow=["get"]
 user turn_start
   text text="?"`,
 		},
@@ -193,7 +193,7 @@ user turn_start
 			want: `
 params model="demo"
 sampling
-choice named name="apply_patch"
+choice required allow=["apply_patch"]
 user turn_start
   text text="?"`,
 		},
@@ -207,7 +207,7 @@ user turn_start
 			want: `
 params model="demo"
 sampling
-choice allowed must allow=["get" "apply_patch"]
+choice required allow=["get" "apply_patch"]
 user turn_start
   text text="?"`,
 		},

@@ -225,7 +225,7 @@ user turn_start
 			want: `
 params model="demo" max=1000
 sampling
-choice named name="get"
+choice required allow=["get"]
 user turn_start
   text type="text" text="?"`,
 		},

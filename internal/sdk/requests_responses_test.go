@@ -241,7 +241,7 @@ user turn_start
 			want: `
 params model="demo"
 sampling
-choice named name="get"
+choice required allow=["get"]
 user turn_start
   text text="?"`,
 		},
@@ -251,7 +251,7 @@ user turn_start
 			want: `
 params model="demo"
 sampling
-choice named name="apply_patch"
+choice required allow=["apply_patch"]
 user turn_start
   text text="?"`,
 		},
@@ -263,7 +263,7 @@ user turn_start
 			want: `
 params model="demo"
 sampling
-choice allowed allow=["get" "apply_patch"]
+choice auto allow=["get" "apply_patch"]
 user turn_start
   text text="?"`,
 		},

@@ -176,13 +176,13 @@ func TestFromBlock(t *testing.T) {
 		param  string
 	}{
 		{&block.Error{Kind: block.Malformed, Path: "messages[1]", Offset: 9, Msg: "unexpected end"}, 400, "invalid_json", "messages[1]"},
-		{&block.Error{Kind: block.DuplicateKey, Path: "model", Offset: 9}, 400, "invalid_json", "model"},
+		{&block.Error{Kind: block.Malformed, Path: "model", Offset: 9}, 400, "invalid_json", "model"},
 		{&block.Error{Kind: block.WrongType, Path: "n", Offset: 3, Msg: "must be a number"}, 400, "", "n"},
 		{&block.Error{Kind: block.LimitPassed, Limit: "body bytes", Max: 10}, 413, "request_too_large", ""},
 		{&block.Error{Kind: block.LimitPassed, Path: "tools", Limit: "tools", Max: 10}, 400, "", "tools"},
 		{&block.Error{Kind: block.Unsupported, Path: "messages[0]"}, 400, apierr.CodeUnsupported, "messages[0]"},
 		{&block.Error{Kind: block.Stale}, 500, "", ""},
-		{&block.LossError{Losses: []block.Loss{{Path: "seed", Why: "has no equal"}}}, 400, apierr.CodeUnsupported, "seed"},
+		{&block.Error{Kind: block.Unsupported, Path: "seed", Offset: -1, Msg: "has no equal"}, 400, apierr.CodeUnsupported, "seed"},
 	} {
 		got := apierr.Wrap(fmt.Errorf("decode: %w", c.in))
 		require.Equal(t, c.status, got.HTTPStatus(apierr.OpenAI), c.in)

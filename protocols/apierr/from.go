@@ -16,8 +16,7 @@ import (
 //
 //   - an *Error in its chain is returned unmodified;
 //   - an error with a method APIError() *Error is converted by that method;
-//   - a *block.Error is an error in the request's body or, if its field Answer is set, in the engine's response; a
-//     *block.LossError is a request that cannot be served without losses;
+//   - a *block.Error is an error in the request's body or, if its field Answer is set, in the engine's response;
 //   - an *http.MaxBytesError is a body that is too large;
 //   - a canceled context is Canceled, an exceeded deadline a timeout;
 //   - any other error is Internal, with a generic message and err as its Cause.
@@ -36,9 +35,6 @@ func Wrap(err error) *Error {
 	}
 	if e, ok := errors.AsType[*block.Error](err); ok {
 		return fromBlock(e, err)
-	}
-	if e, ok := errors.AsType[*block.LossError](err); ok && len(e.Losses) > 0 {
-		return &Error{Why: event.Invalid, Code: CodeUnsupported, Param: e.Losses[0].Path, Message: e.Losses[0].String(), Cause: err}
 	}
 	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		out := TooLarge(e.Limit)
@@ -62,7 +58,7 @@ func fromBlock(e *block.Error, cause error) *Error {
 	}
 	out := &Error{Why: event.Invalid, Param: e.Path, Message: e.Error(), Cause: cause}
 	switch e.Kind {
-	case block.Malformed, block.InvalidEncoding, block.DuplicateKey:
+	case block.Malformed:
 		out.Code = errform.InvalidJSON
 		out.Message = "The body of your request cannot be read: " + out.Message
 	case block.LimitPassed:

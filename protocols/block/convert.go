@@ -6,7 +6,8 @@ import "github.com/weft-go/weft/protocols/internal/jsonscan"
 
 // EncodeOptions configures encoding to a named API. nil means defaults.
 type EncodeOptions struct {
-	// Strict makes a conversion that loses something fail with a *[LossError].
+	// Strict makes a conversion that loses something fail: it returns the losses and, for the first one, an *[Error] of kind
+	// Unsupported.
 	Strict bool
 	// Engine is the engine that will read a request converted to the Chat API: vllm, sglang, llama.cpp, ollama or
 	// dynamo. They differ in the fields for limits, past reasoning and the switch for reasoning; see package chat. If
@@ -35,7 +36,7 @@ func convert(dst []byte, r *Request, d dialect, opt *EncodeOptions,
 	r.loseFields(lose)
 	out := write(dst, &v, lose)
 	if opt != nil && opt.Strict && len(losses) > 0 {
-		return dst, losses, &LossError{Losses: losses}
+		return dst, losses, &Error{Kind: Unsupported, Path: losses[0].Path, Offset: -1, Msg: losses[0].Why}
 	}
 	return out, losses, nil
 }

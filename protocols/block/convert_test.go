@@ -25,7 +25,7 @@ func built(t testing.TB) *block.Request {
 	limit, temp := int64(100), 0.5
 	require.NoError(t, r.SetParams(block.Params{
 		Model: "m", Stream: true, MaxTokens: &limit, Sampling: block.Sampling{Temperature: &temp},
-		ToolChoice: block.ToolChoice{Mode: block.Named, Name: "ls", Serial: true},
+		ToolChoice: block.ToolChoice{Mode: block.Required, Allow: []string{"ls"}, Serial: true},
 	}))
 	require.NoError(t, r.SetTools(append(r.Tools(), block.Tool{Name: "ls", Description: "List.", Schema: []byte(`{"type":"object"}`)})...))
 	for _, x := range []block.Turn{
@@ -185,9 +185,10 @@ func TestLosses(t *testing.T) {
 			_, err = apis[tt.to].decode(out, nil)
 			require.NoError(t, err)
 			_, _, err = apis[tt.to].encode(nil, r, &block.EncodeOptions{Strict: true})
-			le, ok := errors.AsType[*block.LossError](err)
+			e, ok := errors.AsType[*block.Error](err)
 			require.True(t, ok)
-			require.Len(t, le.Losses, len(tt.losses))
+			require.Equal(t, block.Unsupported, e.Kind)
+			require.Equal(t, got[0], err.Error())
 		})
 	}
 }

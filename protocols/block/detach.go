@@ -373,7 +373,7 @@ func appendTool(dst []byte, d dialect, t *Tool) []byte {
 }
 
 func (p Params) clone() Params {
-	text(&p.Model, &p.Verbosity, &p.User, &p.CacheKey, &p.ServiceTier, &p.ToolChoice.Name, &p.Thinking.Effort,
+	text(&p.Model, &p.Verbosity, &p.User, &p.CacheKey, &p.ServiceTier, &p.Thinking.Effort,
 		&p.Thinking.Summary, &p.Format.Type, &p.Format.Name, &p.Format.Description)
 	p.Format.Schema = slices.Clone(p.Format.Schema)
 	p.Sampling.Stop, p.ToolChoice.Allow = texts(p.Sampling.Stop), texts(p.ToolChoice.Allow)

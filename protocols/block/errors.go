@@ -12,20 +12,18 @@ import (
 // ErrorKind is the class of an [Error].
 type ErrorKind uint8
 
-// The classes of errors. The first five are errors in the body. Stale and Unsupported are errors in calls of this
+// The classes of errors. The first three are errors in the body. Stale and Unsupported are errors in calls of this
 // package.
 const (
-	Malformed       ErrorKind = iota + 1 // not JSON, or truncated
-	InvalidEncoding                      // invalid UTF-8
-	DuplicateKey                         // a name twice in one object
-	WrongType                            // a field has the wrong JSON type, or a required one is missing
-	LimitPassed                          // a limit was exceeded, see Limit and Max
-	Stale                                // the position given to an edit is no longer valid: read the turns again
-	Unsupported                          // the API cannot express an edit or a conversion
+	Malformed   ErrorKind = iota + 1 // not JSON, truncated, invalid UTF-8, or a name twice in one object
+	WrongType                        // a field has the wrong JSON type, or a required one is missing
+	LimitPassed                      // a limit was exceeded, see Limit and Max
+	Stale                            // the position given to an edit is no longer valid: read the turns again
+	Unsupported                      // the API cannot express an edit or, if EncodeOptions.Strict is set, a conversion
 )
 
 var errorNames = [...]string{
-	"", "malformed JSON", "invalid encoding", "duplicate member", "wrong type", "limit exceeded", "stale reference", "unsupported",
+	"", "malformed JSON", "wrong type", "limit exceeded", "stale reference", "unsupported",
 }
 
 // String returns a description of the class.
@@ -65,12 +63,7 @@ func scanError(err error) error {
 		return err
 	}
 	kind := Malformed
-	switch se.Kind {
-	case jsonscan.Encoding:
-		kind = InvalidEncoding
-	case jsonscan.Duplicate:
-		kind = DuplicateKey
-	case jsonscan.Limit:
+	if se.Kind == jsonscan.Limit {
 		kind = LimitPassed
 	}
 	return &Error{Kind: kind, Path: se.Path, Offset: int64(se.Offset), Msg: se.Msg, Limit: se.Limit, Max: se.Max}
@@ -88,17 +81,6 @@ func (l Loss) String() string {
 		return l.Why
 	}
 	return l.Path + ": " + l.Why
-}
-
-// LossError is returned by a strict conversion that loses something.
-type LossError struct{ Losses []Loss }
-
-// Error returns the first loss and the number of others.
-func (e *LossError) Error() string {
-	if len(e.Losses) == 1 {
-		return "block: conversion loses " + e.Losses[0].String()
-	}
-	return fmt.Sprintf("block: conversion loses %v and %d more", e.Losses[0], len(e.Losses)-1)
 }
 
 // Limits bounds the requests that are accepted. 0 means the default; a nil *Limits means all defaults.

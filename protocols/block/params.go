@@ -49,19 +49,14 @@ const (
 	Auto                         // the model decides
 	NoTools                      // no calls
 	Required                     // at least one call
-	Named                        // a call of the tool in Name
-	Allowed                      // the tools in Allow; Must specifies whether a call is required
 )
 
 // ToolChoice specifies which tools the model may call.
 type ToolChoice struct {
 	Mode ChoiceMode
-	// Name is the tool of mode Named.
-	Name string
-	// Allow lists the tools of mode Allowed.
+	// Allow restricts modes Auto and Required to the tools with these names; nil allows all. If mode Required allows one tool,
+	// the model must call it.
 	Allow []string
-	// Must requires a call in mode Allowed.
-	Must bool
 	// Serial forbids more than one call in a turn.
 	Serial bool
 }
@@ -116,5 +111,5 @@ func (s Sampling) equal(o Sampling) bool {
 }
 
 func (c ToolChoice) equal(o ToolChoice) bool {
-	return c.Mode == o.Mode && c.Name == o.Name && slices.Equal(c.Allow, o.Allow) && c.Must == o.Must && c.Serial == o.Serial
+	return c.Mode == o.Mode && slices.Equal(c.Allow, o.Allow) && c.Serial == o.Serial
 }

@@ -71,7 +71,7 @@ func (r reqReader) choice(root jsonscan.Value, c *block.ToolChoice) {
 	tc := root.Get("tool_choice")
 	if tc.IsNull() { // the form before tools: a string, or an object with a name
 		if tc = root.Get("function_call"); tc.Kind() == jsonscan.Object {
-			c.Mode, c.Name = block.Named, r.Str(tc.Get("name"))
+			c.Mode, c.Allow = block.Required, []string{r.Str(tc.Get("name"))}
 			return
 		}
 	}
@@ -94,11 +94,13 @@ func (r reqReader) choice(root jsonscan.Value, c *block.ToolChoice) {
 	case "required", "any":
 		c.Mode = block.Required
 	case "function", "custom":
-		c.Mode, c.Name = block.Named, r.Str(r.Object(tc.Get(word)).Get("name"))
+		c.Mode, c.Allow = block.Required, []string{r.Str(r.Object(tc.Get(word)).Get("name"))}
 	case "allowed_tools":
-		c.Mode = block.Allowed
+		c.Mode = block.Auto
 		a := r.Object(tc.Get("allowed_tools"))
-		c.Must = r.Str(a.Get("mode")) == "required"
+		if r.Str(a.Get("mode")) == "required" {
+			c.Mode = block.Required
+		}
 		for e, list := a.Get("tools").First(), a.Get("tools"); e.Exists(); e = list.Next(e) {
 			c.Allow = append(c.Allow, r.Str(e.Get(r.Str(e.Get("type"))).Get("name")))
 		}

@@ -66,24 +66,23 @@ func (e *engine) thinking(m *codec.Members, th block.Thinking, lose codec.LossFu
 // choice returns the tool choice in a form that the engine accepts.
 func (e *engine) choice(c block.ToolChoice, tools []block.Tool, lose codec.LossFunc) block.ToolChoice {
 	if e.ignores {
-		if c.Mode == block.Required || c.Mode == block.Named || c.Mode == block.NoTools || c.Mode == block.Allowed {
+		if c.Mode == block.Required || c.Mode == block.NoTools || len(c.Allow) > 0 {
 			lose("tool_choice", "the engine ignores it")
 		}
 		return block.ToolChoice{}
 	}
 	switch {
-	case c.Mode == block.Allowed:
-		lose("tool_choice", "the engine cannot restrict calls to some of the tools")
-		must := c.Must
-		c = block.ToolChoice{Mode: block.Auto, Serial: c.Serial}
-		if must {
-			c.Mode = block.Required
+	case c.Mode == block.Required && len(c.Allow) == 1:
+		if e.named {
+			break
 		}
-	case c.Mode == block.Named && !e.named:
 		if len(tools) > 1 {
 			lose("tool_choice", "the engine cannot require one tool of several; it was told to require a call")
 		}
-		c = block.ToolChoice{Mode: block.Required, Serial: c.Serial}
+		c.Allow = nil
+	case len(c.Allow) > 0:
+		lose("tool_choice", "the engine cannot restrict calls to some of the tools")
+		c.Allow = nil
 	}
 	return c
 }

@@ -82,9 +82,8 @@ func (r reqReader) params(root jsonscan.Value, p *block.Params) {
 	case "none":
 		p.ToolChoice.Mode = block.NoTools
 	case "tool":
-		p.ToolChoice.Mode = block.Named
+		p.ToolChoice.Mode, p.ToolChoice.Allow = block.Required, []string{r.Str(tc.Get("name"))}
 	}
-	p.ToolChoice.Name = r.Str(tc.Get("name"))
 	p.ToolChoice.Serial = r.Bool(tc.Get("disable_parallel_tool_use"))
 }
 

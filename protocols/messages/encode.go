@@ -182,17 +182,14 @@ func reqThinking(m *codec.Members, p *block.Params) {
 }
 
 func reqChoice(m *codec.Members, c *block.ToolChoice, lose codec.LossFunc) {
-	kind := map[block.ChoiceMode]string{
-		block.Auto: "auto", block.Required: "any", block.NoTools: "none", block.Named: "tool",
-	}[c.Mode]
-	if c.Mode == block.Allowed {
+	kind := map[block.ChoiceMode]string{block.Auto: "auto", block.Required: "any", block.NoTools: "none"}[c.Mode]
+	one := c.Mode == block.Required && len(c.Allow) == 1
+	switch {
+	case one:
+		kind = "tool"
+	case len(c.Allow) > 0:
 		lose("tool_choice", "the Messages API has no list of allowed tools")
-		kind = "auto"
-		if c.Must {
-			kind = "any"
-		}
-	}
-	if kind == "" && c.Serial {
+	case kind == "" && c.Serial:
 		kind = "auto"
 	}
 	if kind == "" {
@@ -200,8 +197,8 @@ func reqChoice(m *codec.Members, c *block.ToolChoice, lose codec.LossFunc) {
 	}
 	o := codec.Open(nil)
 	o.Str("type", kind)
-	if c.Mode == block.Named {
-		o.Str("name", c.Name)
+	if one {
+		o.Str("name", c.Allow[0])
 	}
 	if c.Serial {
 		o.Bool("disable_parallel_tool_use", true)

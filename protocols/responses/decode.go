@@ -90,9 +90,12 @@ func (r reqReader) params(root jsonscan.Value, p *block.Params) {
 	case "required", "any":
 		c.Mode = block.Required
 	case "function", "custom":
-		c.Mode, c.Name = block.Named, r.Str(tc.Get("name"))
+		c.Mode, c.Allow = block.Required, []string{r.Str(tc.Get("name"))}
 	case "allowed_tools":
-		c.Mode, c.Must = block.Allowed, r.Str(tc.Get("mode")) == "required"
+		c.Mode = block.Auto
+		if r.Str(tc.Get("mode")) == "required" {
+			c.Mode = block.Required
+		}
 		for e, list := tc.Get("tools").First(), tc.Get("tools"); e.Exists(); e = list.Next(e) {
 			c.Allow = append(c.Allow, r.Str(e.Get("name")))
 		}

@@ -136,27 +136,21 @@ func reqChoice(m *codec.Members, c *block.ToolChoice, tools []block.Tool) {
 		o.Str("name", name)
 		return o.Close()
 	}
-	switch c.Mode {
-	case block.Auto:
-		m.Str("tool_choice", "auto")
-	case block.NoTools:
-		m.Str("tool_choice", "none")
-	case block.Required:
-		m.Str("tool_choice", "required")
-	case block.Named:
-		m.Add("tool_choice", "", named(c.Name))
-	case block.Allowed:
+	mode := map[block.ChoiceMode]string{block.Auto: "auto", block.Required: "required", block.NoTools: "none"}[c.Mode]
+	switch {
+	case mode == "":
+	case len(c.Allow) == 0 || c.Mode == block.NoTools:
+		m.Str("tool_choice", mode)
+	case len(c.Allow) == 1 && c.Mode == block.Required:
+		m.Add("tool_choice", "", named(c.Allow[0]))
+	default:
 		var list [][]byte
 		for _, n := range c.Allow {
 			list = append(list, named(n))
 		}
 		o := codec.Open(nil)
 		o.Str("type", "allowed_tools")
-		if c.Must {
-			o.Str("mode", "required")
-		} else {
-			o.Str("mode", "auto")
-		}
+		o.Str("mode", mode)
 		o.Raw("tools", codec.Array(list))
 		m.Add("tool_choice", "", o.Close())
 	}

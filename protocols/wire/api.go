@@ -104,8 +104,8 @@ func (a *API) DecodeNext(prev *block.Request, body []byte, l *block.Limits) (*bl
 }
 
 // AppendRequest appends r as the body of a request of this API, and returns the blocks and fields that the API cannot carry. A
-// request that was decoded by the same API keeps every byte that was not edited. With [block.EncodeOptions.Strict], losses are
-// an error of type *[block.LossError]; other errors are *[block.Error].
+// request that was decoded by the same API keeps every byte that was not edited. Errors are of type *[block.Error], also those
+// for losses, with [block.EncodeOptions.Strict].
 func (a *API) AppendRequest(dst []byte, r *block.Request, opt *block.EncodeOptions) ([]byte, []block.Loss, error) {
 	return a.encode(dst, r, opt)
 }

@@ -139,7 +139,7 @@ func (m *Model) NewDecoder(req *block.Request, p *Prompt, opt *DecoderOptions) (
 	choice := req.Params().ToolChoice
 	for _, t := range req.Tools() {
 		po.Tools = append(po.Tools, parsers.Tool{Name: t.ModelName, Schema: t.Schema})
-		if choice.Mode == block.Named && choice.Name == t.Name {
+		if choice.Mode == block.Required && len(choice.Allow) == 1 && choice.Allow[0] == t.Name {
 			po.Tool = t.ModelName
 		}
 	}

@@ -35,7 +35,7 @@ func Count(dst []byte, r *block.Request, opt *block.EncodeOptions, keep func(nam
 		}
 	}
 	if opt != nil && opt.Strict && len(losses) > 0 {
-		return dst, losses, &block.LossError{Losses: losses}
+		return dst, losses, &block.Error{Kind: block.Unsupported, Path: losses[0].Path, Offset: -1, Msg: losses[0].Why}
 	}
 	doc, err := jsonscan.Scan(body, jsonscan.Limits{Bytes: math.MaxInt32, Depth: math.MaxInt16, Values: math.MaxInt32})
 	if err != nil {

@@ -325,7 +325,7 @@ func TestStreamDecoderFaults(t *testing.T) {
 		{name: "cut", data: `{"type":"message_st`, want: weftblock.Error{Kind: weftblock.Malformed, Path: "type", Offset: 19}},
 		{name: "not JSON", data: `oops`, want: weftblock.Error{Kind: weftblock.Malformed}},
 		{name: "an array", data: `[]`, want: weftblock.Error{Kind: weftblock.WrongType}},
-		{name: "twice", data: `{"type":"x","type":"y"}`, want: weftblock.Error{Kind: weftblock.DuplicateKey, Path: "type", Offset: 12}},
+		{name: "twice", data: `{"type":"x","type":"y"}`, want: weftblock.Error{Kind: weftblock.Malformed, Path: "type", Offset: 12}},
 		{name: "no message", data: `{"type":"message_start"}`, want: weftblock.Error{Kind: weftblock.WrongType, Path: "message"}},
 		{name: "no block", data: `{"type":"content_block_start","index":0,"content_block":"x"}`, want: weftblock.Error{Kind: weftblock.WrongType, Path: "content_block", Offset: 56}},
 		{name: "no delta", data: `{"type":"content_block_delta","index":0}`, want: weftblock.Error{Kind: weftblock.WrongType, Path: "delta"}},

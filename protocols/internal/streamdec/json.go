@@ -80,12 +80,7 @@ func Fault(err error) error {
 		return err
 	}
 	kind := block.Malformed
-	switch se.Kind {
-	case jsonscan.Encoding:
-		kind = block.InvalidEncoding
-	case jsonscan.Duplicate:
-		kind = block.DuplicateKey
-	case jsonscan.Limit:
+	if se.Kind == jsonscan.Limit {
 		kind = block.LimitPassed
 	}
 	return &block.Error{Kind: kind, Path: se.Path, Offset: int64(se.Offset), Msg: se.Msg, Limit: se.Limit, Max: se.Max, Answer: true}
