@@ -350,7 +350,7 @@ func findIn(p spot, at Ref) (spot, bool) {
 
 // put stores the new list of a spot in the view and copies the lists that contain it.
 func (r *Request) put(p spot, list []Block) {
-	t := &r.mine()[p.ti]
+	t := r.mineAt(p.ti)
 	if p.holder == nil {
 		t.Blocks = list
 	} else {
@@ -362,7 +362,7 @@ func (r *Request) put(p spot, list []Block) {
 
 // replace stores b at its position in the view.
 func (r *Request) replace(p spot, b Block) {
-	t := &r.mine()[p.ti]
+	t := r.mineAt(p.ti)
 	if p.holder != nil {
 		list := slices.Clone(p.list)
 		list[p.i] = b

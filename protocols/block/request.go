@@ -93,6 +93,8 @@ type hold struct {
 	marked bool            // derived values are up to date
 	grown  []int           // turns of a body into which blocks were inserted
 
+	origins bool // the origins of turns were copied
+
 	searches int // lookups of positions without where
 }
 
@@ -105,6 +107,17 @@ func (r *Request) mine() []Turn {
 	return r.view.Turns
 }
 
+// mineAt returns turn number i, which the caller changes.
+func (r *Request) mineAt(i int) *Turn {
+	if list := r.view.Origins; list != nil && list[i] != nil {
+		if !r.hold.origins {
+			r.view.Origins, r.hold.origins = slices.Clone(list), true
+		}
+		r.view.Origins[i] = nil
+	}
+	return &r.mine()[i]
+}
+
 // lend is called when the turns are returned to a caller. It writes nothing if the request was not edited, so that
 // goroutines may read concurrently.
 func (r *Request) lend() {
@@ -115,7 +128,7 @@ func (r *Request) lend() {
 
 // setTurns replaces the turns with a slice that the request owns.
 func (r *Request) setTurns(turns []Turn) {
-	r.view.Turns = turns
+	r.view.Turns, r.view.Origins = turns, nil
 	r.hold = hold{turns: true}
 }
 

@@ -30,6 +30,7 @@ func init() {
 		Ref:          refOf,
 		Value:        valueOf,
 		Last:         lastOf,
+		Origins:      (*Request).origins,
 		Field:        (*Request).value,
 		Rewrite:      (*Request).rewrite,
 		Amend:        (*Request).amend,
@@ -53,6 +54,12 @@ func valueOf(at Ref) jsonscan.Value {
 		return jsonscan.Value{}
 	}
 	return at.doc.At(int(at.node))
+}
+
+// origins returns the origins of the turns, nil for those that were edited. It returns nil if there are none.
+func (r *Request) origins() []*seam.Origin {
+	r.ready()
+	return r.view.Origins
 }
 
 // lastOf returns the last value of a position that spans several, or the value at the position.

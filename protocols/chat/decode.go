@@ -171,7 +171,7 @@ func (r reqReader) turns(root jsonscan.Value, v *codec.View) {
 		return
 	}
 	n := list.Len()
-	v.Turns, v.Blocks = make([]block.Turn, 0, n), make([]int32, 0, n)
+	r.RoomForTurns(v, n)
 	for m := list.First(); m.Exists() && r.Err() == nil; m = list.Next(m) {
 		if m.Kind() != jsonscan.Object {
 			r.Want(m, "an object")

@@ -129,7 +129,7 @@ func (r reqReader) turns(root jsonscan.Value, v *codec.View) {
 		return
 	}
 	n := list.Len() + 1
-	v.Turns, v.Blocks = make([]block.Turn, 0, n), make([]int32, 0, n)
+	r.RoomForTurns(v, n)
 	if sys := root.Get("system"); !sys.IsNull() {
 		t, _, ok := r.TakeTurn(sys)
 		if !ok {

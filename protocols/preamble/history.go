@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/codec"
+	"github.com/weft-go/weft/protocols/internal/seam"
 )
 
 // Bounds of a history: 2,048 marks of 24 bytes are 48 KiB, the names of 2,048 tools 16 KiB.
@@ -54,7 +56,8 @@ type mark struct {
 // hashes of the earlier request are kept. Offset is a lower bound. The cause is determined from the later
 // request.
 //
-// Cost: linear in the request, for every request.
+// Cost: linear in the request. The text of turns that wire.API.DecodeNext took over from an earlier request is not read
+// again.
 func (t *History) Next(r *block.Request, o *CompareOptions) Divergence {
 	c := newComparer(o)
 	m, _ := scratches.Get().(*scratch)
@@ -62,21 +65,54 @@ func (t *History) Next(r *block.Request, o *CompareOptions) Divergence {
 		m = new(scratch)
 	}
 	defer m.giveBack()
-	c.b = m.segments(r, c.prompt, true)
 	w := walk{rules: DefaultRules(), old: t.marks, was: -1, part: -1}
 	w.marks = make([]mark, 0, min(len(t.marks)+16, maxMarks))
 	names := make([]uint64, 0, min(len(r.Tools()), maxTools))
-	for i := range c.b {
-		w.segment(&c.b[i], i)
-		if c.b[i].kind == toolSegment && len(names) < cap(names) {
-			names = append(names, maphash.String(historySeed, c.b[i].name))
+	turns, origins := r.Turns(), codec.OriginsOf(r)
+	if split := codec.SplitInstructions(turns); len(split) != len(turns) {
+		turns, origins = split, nil
+	}
+	s := reader{r: r, p: c.prompt, raw: true, out: m.list[:0], joined: m.joined[:0]}
+	turn := func(i int) {
+		var o *seam.Origin
+		if origins != nil {
+			o = origins[i]
+		}
+		w.turn(&s, &turns[i], o)
+	}
+	front := 0
+	if c.prompt.SystemFirst {
+		front = leading(turns)
+	}
+	for i := range front {
+		turn(i)
+	}
+	s.out = s.out[:0]
+	s.tools()
+	for i := range s.out {
+		w.segment(&s.out[i])
+		if len(names) < cap(names) {
+			names = append(names, maphash.String(historySeed, s.out[i].name))
 		}
 	}
+	for i := front; i < len(turns); i++ {
+		turn(i)
+	}
+	m.list, m.joined = s.out, s.joined
 	slices.Sort(names)
 	w.close()
+	if w.part >= 0 { // for the cause
+		c.b = segments(r, c.prompt, true)
+	}
 	br := w.result(t, &c, names)
 	t.marks, t.total, t.tools = w.marks, w.end, names
 	return br
+}
+
+// scratch is memory for the segments of one turn.
+type scratch struct {
+	list   []segment
+	joined []byte
 }
 
 // scratches has the memory of earlier calls of History.Next.
@@ -104,6 +140,8 @@ type walk struct {
 	sum   uint64
 	end   int64
 	kind  kind
+	index int     // of the segment
+	note  *pieces // notes the pieces of a turn, if not nil
 
 	was     int // the last old mark that matched, or -1
 	part    int // the first old mark that did not match, or -1
@@ -112,28 +150,95 @@ type walk struct {
 	partEnd int64
 }
 
-func (w *walk) segment(g *segment, index int) {
-	w.kind = g.kind
-	flags := byte(0)
-	if g.opens {
-		flags = 1
+// pieces are those of a turn, which a later request may have too.
+type pieces struct {
+	callIDs  bool // as in Prompt
+	segments int
+	list     []piece
+}
+
+// piece is a piece of a segment's text.
+type piece struct {
+	segment, off, n int32
+	kind            kind
+	role            block.Role
+	opens, last     bool // of the turn's first segment; the last one of its segment
+	sum             uint64
+}
+
+// turn walks over the segments of a turn.
+func (w *walk) turn(s *reader, t *block.Turn, o *seam.Origin) {
+	if o != nil {
+		if p, _ := o.Pieces.Load().(*pieces); p != nil && p.callIDs == s.p.CallIDs {
+			for i := range p.list {
+				w.step(&p.list[i], w.index+int(p.list[i].segment))
+			}
+			w.index += p.segments
+			return
+		}
 	}
+	s.out, s.joined = s.out[:0], s.joined[:0]
+	s.turn(t)
+	if o != nil && lasting(t.Blocks) {
+		w.note = &pieces{callIDs: s.p.CallIDs, segments: len(s.out), list: make([]piece, 0, len(s.out))}
+	}
+	from := w.index
+	for i := range s.out {
+		w.segment(&s.out[i])
+	}
+	if w.note != nil {
+		for i := range w.note.list {
+			w.note.list[i].segment -= int32(from)
+		}
+		o.Pieces.Store(w.note)
+		w.note = nil
+	}
+}
+
+// lasting reports whether the segments of blocks do not depend on the rest of the request.
+func lasting(list []block.Block) bool {
+	for i := range list {
+		if b := &list[i]; b.Kind == block.ToolReference || b.Namespace != "" || !lasting(b.Content) {
+			return false
+		}
+	}
+	return true
+}
+
+// segment walks over the pieces of a segment.
+func (w *walk) segment(g *segment) {
 	text, off := g.text, 0
 	for first := true; first || len(text) > 0; first = false {
 		n := w.pieceLen(g, off)
-		last := byte(0)
-		if n == len(text) {
-			last = 1
+		p := piece{
+			segment: int32(w.index), off: int32(off), n: int32(n), kind: g.kind, role: g.role, opens: g.opens, last: n == len(text),
+			sum: maphash.String(historySeed, text[:n]), // faster than a maphash.Hash
 		}
-		var head [20]byte
-		binary.LittleEndian.PutUint64(head[:], w.sum)
-		binary.LittleEndian.PutUint64(head[8:], maphash.String(historySeed, text[:n])) // faster than a maphash.Hash
-		head[16], head[17], head[18], head[19] = byte(g.kind), byte(g.role), flags, last
-		w.sum = maphash.Bytes(historySeed, head[:])
-		w.end += int64(n)
-		w.mark(index, off)
+		if w.note != nil {
+			w.note.list = append(w.note.list, p)
+		}
+		w.step(&p, w.index)
 		text, off = text[n:], off+n
 	}
+	w.index++
+}
+
+// step walks over one piece of the segment with the given index.
+func (w *walk) step(p *piece, index int) {
+	var head [20]byte
+	binary.LittleEndian.PutUint64(head[:], w.sum)
+	binary.LittleEndian.PutUint64(head[8:], p.sum)
+	head[16], head[17] = byte(p.kind), byte(p.role)
+	if p.opens {
+		head[18] = 1
+	}
+	if p.last {
+		head[19] = 1
+	}
+	w.sum = maphash.Bytes(historySeed, head[:])
+	w.end += int64(p.n)
+	w.kind = p.kind
+	w.mark(index, int(p.off))
 }
 
 // pieceLen returns the length of the piece of a segment's text at off. The result depends on at most lookAhead bytes
@@ -249,8 +354,7 @@ func (w *walk) result(t *History, c *comparer, names []uint64) Divergence {
 // later determines the cause of a divergence from the later request.
 func (c *comparer) later(br *Divergence, w *walk, t *History, names []uint64) {
 	g := &c.b[w.segIdx]
-	br.B = Side{Bytes: br.B.Bytes, Path: g.at.Path(), At: w.segOff}
-	br.B.Excerpt = strings.Clone(excerpt(g.text, w.segOff, c.excerpt)) // the text may be in the scratch
+	br.B = Side{Bytes: br.B.Bytes, Path: g.at.Path(), At: w.segOff, Excerpt: excerpt(g.text, w.segOff, c.excerpt)}
 	was := w.old[w.part].kind
 	br.Class = classTurn
 	switch {

@@ -4,7 +4,6 @@ package preamble
 
 import (
 	"bytes"
-	"slices"
 	"unsafe"
 
 	"github.com/weft-go/weft/protocols/block"
@@ -51,23 +50,12 @@ type reader struct {
 	p        Prompt
 	raw      bool // tools as their own JSON: the other request is of the same API
 	out      []segment
-	joined   []byte         // texts that are not in the request as they are; it has room for all of them
+	joined   []byte         // texts that are not in the request as they are; nothing in it is written again while out is used
 	deferred map[string]int // name to index of each deferred tool that was not rendered yet
 }
 
 // segments returns the canonical prompt of r, as the package comment describes it.
 func segments(r *block.Request, p Prompt, raw bool) []segment {
-	return new(scratch).segments(r, p, raw)
-}
-
-// scratch is memory for the segments of one request.
-type scratch struct {
-	list   []segment
-	joined []byte
-}
-
-// segments is the function of that name. The result is valid until the scratch is used again.
-func (m *scratch) segments(r *block.Request, p Prompt, raw bool) []segment {
 	turns := codec.SplitInstructions(r.Turns())
 	n, size := len(r.Tools()), 0
 	for i := range turns {
@@ -83,8 +71,7 @@ func (m *scratch) segments(r *block.Request, p Prompt, raw bool) []segment {
 			}
 		}
 	}
-	m.joined = slices.Grow(m.joined[:0], size)
-	s := reader{r: r, p: p, raw: raw, out: slices.Grow(m.list[:0], n), joined: m.joined}
+	s := reader{r: r, p: p, raw: raw, out: make([]segment, 0, n), joined: make([]byte, 0, size)}
 	front := 0
 	if p.SystemFirst {
 		front = leading(turns)
@@ -96,7 +83,6 @@ func (m *scratch) segments(r *block.Request, p Prompt, raw bool) []segment {
 	for i := front; i < len(turns); i++ {
 		s.turn(&turns[i])
 	}
-	m.list = s.out
 	return s.out
 }
 

@@ -12,6 +12,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -158,6 +159,15 @@ func (c *Signer) With(context string) *Signer {
 	o := *c
 	o.context = context
 	return &o
+}
+
+// Equal reports whether c and o were derived from the same Signer and have the same context: they accept the same tokens.
+// Both may be nil.
+func (c *Signer) Equal(o *Signer) bool {
+	if c == nil || o == nil {
+		return c == o
+	}
+	return slices.Equal(c.keys, o.keys) && c.context == o.context && c.maximum == o.maximum
 }
 
 // MaxSealed returns the maximum length in bytes of the text in a sealed token, or 0 for a nil Signer, which cannot

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-go/weft/protocols/intent"
 	"github.com/weft-go/weft/protocols/internal/codec"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
+	"github.com/weft-go/weft/protocols/internal/seam"
 )
 
 // maxBreakpoints is the number of breakpoints that Anthropic's and OpenAI's APIs allow in a request.
@@ -40,36 +41,57 @@ func Breakpoints(r *block.Request) ([]intent.Breakpoint, []intent.Fault) {
 			b.check(t.Cache, t.At, codec.ToolMarks(r, t))
 		}
 	}
-	turns := r.Turns()
-	last := none // the last block that can be marked
+	turns, origins := r.Turns(), codec.OriginsOf(r)
 	for i := range turns {
+		var o *seam.Origin
+		if origins != nil {
+			o = origins[i]
+		}
+		if o != nil && o.Unmarked.Load() {
+			continue
+		}
+		marked, faults := false, len(b.faults)
 		for k := range turns[i].Blocks {
 			blk := &turns[i].Blocks[k]
 			p := none
 			p.Turn, p.Block = i, k
 			for n := range blk.Content {
 				if inner := &blk.Content[n]; inner.Cache != nil {
-					p.Inner = n
+					p.Inner, marked = n, true
 					b.add(p, inner.Cache)
 				}
 			}
 			if p.Inner = -1; blk.Cache != nil {
+				marked = true
 				b.add(p, blk.Cache)
 			}
 			b.checkBlock(&turns[i], blk)
-			if blk.Kind != block.Reasoning && !(blk.Kind == block.Text && blk.Text == "") {
-				last = p
-			}
+		}
+		if o != nil && !marked && len(b.faults) == faults && faults < maxFaults {
+			o.Unmarked.Store(true)
 		}
 	}
-	if own != nil && r.API() == block.Messages && last.Turn >= 0 {
-		last.Auto = true
-		b.add(last, own)
+	if own != nil && r.API() == block.Messages {
+		if p, ok := lastMarkable(turns); ok {
+			b.add(p, own)
+		}
 	}
 	if n := len(b.list); n > maxBreakpoints {
 		b.faults = append(b.faults, intent.NewFault("cache_control", strconv.Itoa(n), "more than 4 breakpoints"))
 	}
 	return b.list, b.faults
+}
+
+// lastMarkable returns a breakpoint after the last block that can have one, and reports whether there is such a block.
+func lastMarkable(turns []block.Turn) (intent.Breakpoint, bool) {
+	for i := len(turns) - 1; i >= 0; i-- {
+		for k := len(turns[i].Blocks) - 1; k >= 0; k-- {
+			if b := &turns[i].Blocks[k]; b.Kind != block.Reasoning && !(b.Kind == block.Text && b.Text == "") {
+				return intent.Breakpoint{Tool: -1, Turn: i, Block: k, Inner: -1, Auto: true}, true
+			}
+		}
+	}
+	return intent.Breakpoint{}, false
 }
 
 // breakpoints collects the breakpoints and faults of a request.

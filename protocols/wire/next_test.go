@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,7 +17,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/codec"
 	"github.com/weft-go/weft/protocols/internal/race"
+	"github.com/weft-go/weft/protocols/preamble"
+	"github.com/weft-go/weft/protocols/replay"
 	"github.com/weft-go/weft/protocols/wire"
 )
 
@@ -225,8 +230,27 @@ func describe(r *block.Request) string {
 	return b.String()
 }
 
+// A nextPair has two histories of the same requests: one of decoded requests, and one of requests that took over parts of
+// earlier ones.
+type nextPair [2]preamble.History
+
+// check compares what packages derive from two equal requests.
+func (p *nextPair) check(t *testing.T, want, got *block.Request, o preamble.Prompt) {
+	t.Helper()
+	marks, faults := wire.Breakpoints(want)
+	again, faultsAgain := wire.Breakpoints(got)
+	if diff := cmp.Diff(marks, again) + cmp.Diff(faults, faultsAgain); diff != "" {
+		t.Fatalf("breakpoints of %s: %s", want.Body(), diff)
+	}
+	opt := &preamble.CompareOptions{Prompt: o}
+	a, b := p[0].Next(want, opt), p[1].Next(got, opt)
+	if !reflect.DeepEqual(a, b) {
+		t.Fatalf("divergence of %s: got %+v, want %+v", want.Body(), b, a)
+	}
+}
+
 // sameNext checks that DecodeNext returns what Decode returns. It returns the request, or nil if the body is invalid.
-func sameNext(t *testing.T, api *wire.API, prev *block.Request, body []byte, lim *block.Limits, r *rand.Rand) *block.Request {
+func sameNext(t *testing.T, api *wire.API, prev *block.Request, body []byte, lim *block.Limits, r *rand.Rand, pair *nextPair) *block.Request {
 	t.Helper()
 	want, wantErr := api.Decode(bytes.Clone(body), lim)
 	got, err := api.DecodeNext(prev, bytes.Clone(body), lim)
@@ -242,6 +266,8 @@ func sameNext(t *testing.T, api *wire.API, prev *block.Request, body []byte, lim
 	if !got.Equal(want) {
 		t.Fatalf("%s\n%s\nnot equal", prev.Body(), body)
 	}
+	layout := preamble.Prompt{SystemFirst: r.IntN(2) == 0, CallIDs: r.IntN(4) == 0}
+	pair.check(t, want, got, layout)
 	out, err := got.AppendBody(nil)
 	if err != nil || !bytes.Equal(out, body) {
 		t.Fatalf("the body %s became %s (%v)", body, out, err)
@@ -255,6 +281,7 @@ func sameNext(t *testing.T, api *wire.API, prev *block.Request, body []byte, lim
 	}
 	seed := r.Uint64()
 	sameError(t, randomEdits(want, rand.New(rand.NewPCG(seed, 1))), randomEdits(edited, rand.New(rand.NewPCG(seed, 1))))
+	pair.check(t, want, edited, layout)
 	a, aErr := want.AppendBody(nil)
 	b, bErr := edited.AppendBody(nil)
 	if sameError(t, aErr, bErr); string(a) != string(b) {
@@ -319,7 +346,8 @@ func nextChain(t *testing.T, seed uint64, turns int) (valid int) {
 	r := rand.New(rand.NewPCG(seed, 17))
 	s := nextSeeds[seed%uint64(len(nextSeeds))]
 	now := parseTree(s.body)
-	prev := sameNext(t, s.api, nil, []byte(s.body), nil, r)
+	var pair nextPair
+	prev := sameNext(t, s.api, nil, []byte(s.body), nil, r, &pair)
 	for range turns {
 		next := now.clone()
 		for range 1 + r.IntN(3) {
@@ -335,7 +363,7 @@ func nextChain(t *testing.T, seed uint64, turns int) (valid int) {
 		case 2:
 			body[r.IntN(len(body))] = `{}[]",:\1x`[r.IntN(10)]
 		}
-		got := sameNext(t, s.api, prev, body, lim, r)
+		got := sameNext(t, s.api, prev, body, lim, r, &pair)
 		if got == nil || len(body) > 1<<15 {
 			continue
 		}
@@ -415,8 +443,8 @@ func TestDecodeNextOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sameNext(t, wire.Messages, chat, body, nil, r)
-	sameNext(t, wire.Messages, block.NewRequest(block.NewTurn(block.RoleUser, "hi")), body, nil, r)
+	sameNext(t, wire.Messages, chat, body, nil, r, new(nextPair))
+	sameNext(t, wire.Messages, block.NewRequest(block.NewTurn(block.RoleUser, "hi")), body, nil, r, new(nextPair))
 	detached, err := wire.Messages.Decode(bytes.Clone(body), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -424,7 +452,73 @@ func TestDecodeNextOther(t *testing.T) {
 	if err := detached.Detach(); err != nil {
 		t.Fatal(err)
 	}
-	sameNext(t, wire.Messages, detached, body, nil, r)
+	sameNext(t, wire.Messages, detached, body, nil, r, new(nextPair))
+}
+
+// TestDecodeNextReasoning checks reasoning that was found intact in an earlier request: it is not verified again, unless
+// the turn or the signer is another one.
+func TestDecodeNextReasoning(t *testing.T) {
+	signer := reasoningKey.With("a")
+	turn := func(text, token string) string {
+		return fmt.Sprintf(`{"role":"user","content":"q"},{"role":"assistant","content":[{"type":"thinking","thinking":%q,"signature":%q},{"type":"text","text":"b"}]},`, text, token)
+	}
+	body := func(turns ...string) []byte {
+		return []byte(`{"model":"m","max_tokens":9,"messages":[` + strings.Join(turns, "") + `{"role":"user","content":"c"}]}`)
+	}
+	decode := func(prev *block.Request, body []byte) *block.Request {
+		t.Helper()
+		r, err := wire.Messages.DecodeNext(prev, body, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	check := func(r *block.Request, s *replay.Signer, drop []replay.Verdict, want ...string) {
+		t.Helper()
+		plain, err := wire.Messages.Decode(bytes.Clone(r.Body()), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lists [2][]string
+		for i, q := range []*block.Request{plain, r} {
+			found, err := wire.CheckReasoning(q, s, drop...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range found {
+				lists[i] = append(lists[i], c.String())
+			}
+		}
+		if !slices.Equal(lists[0], want) || !slices.Equal(lists[1], want) || string(plain.Body()) != string(r.Body()) {
+			t.Errorf("got %q, without an earlier request %q, want %q", lists[1], lists[0], want)
+		}
+	}
+	intact := turn("one", signedBy(signer, "one"))
+	sealed := turn("shown", sealedBy(signer, "two"))
+	foreign := turn("three", "c2ln")
+	first := body(intact, sealed, foreign)
+	prev := decode(nil, bytes.Clone(first))
+	check(decode(prev, bytes.Clone(first)), signer, nil, "messages[3].content[0]: intact reasoning restored")
+	for i, o := range codec.OriginsOf(decode(prev, bytes.Clone(first))) {
+		by, _ := o.Intact.Load().(*replay.Signer)
+		if known := by != nil; known != (i != 3 && i != 5) {
+			t.Errorf("turn %d: known to be intact: %t", i, known)
+		}
+	}
+	check(decode(prev, bytes.Clone(first)), signer, []replay.Verdict{replay.Foreign},
+		"messages[3].content[0]: intact reasoning restored", "messages[5].content[0]: foreign reasoning dropped")
+	forged := "messages[1].content[0]: forged reasoning dropped"
+	check(decode(prev, body(intact)), reasoningKey.With("b"), nil, forged)
+	check(decode(prev, body(intact)), reasoningOther, nil, "messages[1].content[0]: unverified reasoning kept")
+	check(decode(prev, body(intact)), signer, nil)
+	check(decode(prev, body(turn("0ne", signedBy(signer, "one")), intact)), signer, nil, forged)
+	edited := decode(prev, body(intact))
+	if err := edited.SetText(edited.Turns()[1].Blocks[0].At, "0ne"); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := wire.CheckReasoning(edited, signer); err != nil || len(found) != 1 || found[0].Verdict != replay.Forged {
+		t.Errorf("edited reasoning: got %v, %v", found, err)
+	}
 }
 
 // TestDecodeNextShared decodes next turns of one request in several goroutines, while another edits it.

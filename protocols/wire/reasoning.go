@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/internal/codec"
+	"github.com/weft-go/weft/protocols/internal/seam"
 	"github.com/weft-go/weft/protocols/replay"
 )
 
@@ -60,7 +61,8 @@ const maxChatChanges = 256
 //
 // A message of the Chat API with more than 256 such changes is an error of kind [block.LimitPassed], and the request is
 // not modified. The cost is one SHA-256 of all reasoning that has a token and, if a block changed, decoding the request
-// again.
+// again. Turns that [API.DecodeNext] took over from a request in which the same signer found their reasoning intact are
+// not checked again.
 func CheckReasoning(r *block.Request, s *replay.Signer, drop ...replay.Verdict) ([]ReasoningCheck, error) {
 	body := r.Body()
 	if body == nil { // built: there is nothing to commit, but there may be an error
@@ -92,8 +94,18 @@ func CheckReasoning(r *block.Request, s *replay.Signer, drop ...replay.Verdict) 
 
 // examine checks the reasoning of r. of has the index in found of each change.
 func examine(r *block.Request, s *replay.Signer, drop []replay.Verdict) (found []ReasoningCheck, changes []codec.Change, of []int, err error) {
-	turns := r.Turns()
+	turns, origins := r.Turns(), codec.OriginsOf(r)
 	for ti := range turns {
+		var o *seam.Origin
+		if origins != nil {
+			o = origins[ti]
+		}
+		if o != nil {
+			if by, ok := o.Intact.Load().(*replay.Signer); ok && by.Equal(s) {
+				continue
+			}
+		}
+		intact := true
 		first := len(changes)
 		for bi := range turns[ti].Blocks {
 			b := &turns[ti].Blocks[bi]
@@ -102,6 +114,7 @@ func examine(r *block.Request, s *replay.Signer, drop []replay.Verdict) (found [
 			}
 			var c ReasoningCheck
 			to := c.check(s, b)
+			intact = intact && c.Verdict == replay.Intact && !c.Restored
 			switch c.Verdict {
 			case replay.Forged:
 				c.Dropped = true
@@ -125,6 +138,9 @@ func examine(r *block.Request, s *replay.Signer, drop []replay.Verdict) (found [
 				of = append(of, len(found))
 			}
 			found = append(found, c)
+		}
+		if o != nil && intact {
+			o.Intact.Store(s)
 		}
 		if n := len(changes) - first; n > maxChatChanges && r.API() == block.Chat && r.Body() != nil {
 			return nil, nil, nil, &block.Error{

@@ -52,6 +52,9 @@ func ValueOf(at block.Ref) jsonscan.Value { return access.Value(at) }
 // LastOf returns the last value of a position that spans several, or the value at the position.
 func LastOf(at block.Ref) jsonscan.Value { return access.Last(at) }
 
+// OriginsOf returns the origins of the turns of r, nil for those that were edited. It returns nil if there are none.
+func OriginsOf(r *block.Request) []*seam.Origin { return access.Origins(r) }
+
 // FieldOf returns the value of a field of the request; see [block.Request.Field].
 func FieldOf(r *block.Request, path ...string) jsonscan.Value { return access.Field(r, path) }
 

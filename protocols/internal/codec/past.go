@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
+	"github.com/weft-go/weft/protocols/internal/seam"
 )
 
 // past is the earlier request of a [Reader], and the turn and the tool in it that are expected next.
@@ -16,6 +17,8 @@ type past struct {
 	turn, tool int
 	members    int // leading turns that are fields of the request, whose positions are not in order
 	memory     int // bytes for unescaped strings that were taken over
+
+	origin *seam.Origin // of the turn that was taken last, until it is added
 
 	copy jsonscan.Copy             // of the turn or tool that is taken; here, it needs no memory of its own
 	room func(n int) []block.Block // Reader.Room
@@ -66,7 +69,7 @@ func (r *Reader) TakeTurn(first jsonscan.Value) (t block.Turn, last jsonscan.Val
 		return t, last, false
 	}
 	r.blocks += n
-	p.turn = i + 1
+	p.turn, p.origin = i+1, p.Origins[i]
 	return access.MoveTurn(old, first.Doc(), c, p.room), last, true
 }
 
@@ -129,14 +132,40 @@ func CustomSet(tools []block.Tool) (names map[string]bool) {
 	return names
 }
 
+// RoomForTurns makes room for n turns.
+func (r *Reader) RoomForTurns(v *View, n int) {
+	v.Turns, v.Blocks, v.Origins = make([]block.Turn, 0, n), make([]int32, 0, n), make([]*seam.Origin, 0, n)
+}
+
 // AddTurn appends a turn.
 func (r *Reader) AddTurn(v *View, t block.Turn) {
 	v.Turns = append(v.Turns, t)
 	v.Blocks = append(v.Blocks, int32(r.blocks))
+	v.Origins = append(v.Origins, r.origin())
+}
+
+// origin returns the origin of the turn that was taken or, if none was, a new one.
+func (r *Reader) origin() *seam.Origin {
+	if o := r.past.origin; o != nil {
+		r.past.origin = nil
+		return o
+	}
+	if len(r.origins) == 0 {
+		r.origins = make([]seam.Origin, min(1+r.turns/2, 16)) // a later request may keep one, and the others with it
+	}
+	o := &r.origins[0]
+	r.origins = r.origins[1:]
+	r.turns++
+	return o
 }
 
 // EndTurn records that the last turn was extended.
-func (r *Reader) EndTurn(v *View) { v.Blocks[len(v.Blocks)-1] = int32(r.blocks) }
+func (r *Reader) EndTurn(v *View) {
+	n := len(v.Turns) - 1
+	v.Blocks[n] = int32(r.blocks)
+	r.past.origin = nil
+	v.Origins[n] = r.origin()
+}
 
 // End completes the view and returns the first error.
 func (r *Reader) End(v *View) error {

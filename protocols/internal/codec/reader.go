@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
+	"github.com/weft-go/weft/protocols/internal/seam"
 )
 
 // Reader reads fields of a request. It keeps the first error, which Err returns; later calls are safe and return zero
@@ -21,6 +22,9 @@ type Reader struct {
 	slab   []block.Block
 	err    *block.Error
 	past   past
+
+	origins []seam.Origin // free memory
+	turns   int           // number of turns that were read and not taken over
 }
 
 // NewReader returns a reader for the document of root. past, which may be nil, is an earlier request from which the

@@ -3,8 +3,6 @@
 package codec
 
 import (
-	"slices"
-
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/internal/seam"
 )
@@ -30,10 +28,7 @@ func ReferenceText(name string) string { return "Tool " + name + " is available 
 // the turn that contained it. Other turns are unchanged. If no turn contains an instruction, the result is the given
 // slice.
 func SplitInstructions(turns []block.Turn) []block.Turn {
-	has := func(t block.Turn) bool {
-		return slices.ContainsFunc(t.Blocks, func(b block.Block) bool { return b.Kind == block.Instruction })
-	}
-	if !slices.ContainsFunc(turns, has) {
+	if !hasInstruction(turns) {
 		return turns
 	}
 	var out []block.Turn
@@ -56,4 +51,16 @@ func SplitInstructions(turns []block.Turn) []block.Turn {
 		part(len(t.Blocks))
 	}
 	return out
+}
+
+// hasInstruction reports whether a turn contains an instruction.
+func hasInstruction(turns []block.Turn) bool {
+	for i := range turns {
+		for k := range turns[i].Blocks {
+			if turns[i].Blocks[k].Kind == block.Instruction {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -2,7 +2,11 @@
 
 package seam
 
-import "github.com/weft-go/weft/protocols/internal/jsonscan"
+import (
+	"sync/atomic"
+
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+)
 
 // LossFunc records a loss of a conversion; path is in the source request.
 type LossFunc = func(path, why string)
@@ -25,8 +29,18 @@ type View[Params, Tool, Turn any] struct {
 
 // Decoding records what reading a view did.
 type Decoding struct {
-	Blocks []int32 // number of blocks that were counted toward the limit up to the end of each turn
-	Memory int     // bytes of memory for unescaped strings that the view may refer to, besides the body
+	Blocks  []int32   // number of blocks that were counted toward the limit up to the end of each turn
+	Memory  int       // bytes of memory for unescaped strings that the view may refer to, besides the body
+	Origins []*Origin // of the turns; see Origin
+}
+
+// An Origin identifies the contents of a turn as they were read from a body: a turn that a later request takes over has
+// the same Origin. Packages store in it what they derive from the turn alone, for that later request. It must not refer
+// to the memory of a request. An edited turn has none. It is safe for concurrent use.
+type Origin struct {
+	Unmarked atomic.Bool  // the turn has no cache marks, and no faults in them
+	Intact   atomic.Value // *replay.Signer: verifies all reasoning of the turn and need not restore any
+	Pieces   atomic.Value // of package preamble
 }
 
 // Past is an earlier request of the same API, of whose body the document has copies.
@@ -106,6 +120,9 @@ type Access[API, Limits, Params, Tool, Turn, Block, Request, Ref, EncodeOptions,
 	Value func(at Ref) jsonscan.Value
 	// Last returns the last value of a position that spans several, or the value at the position.
 	Last func(at Ref) jsonscan.Value
+
+	// Origins returns the origins of the request's turns, nil for those that were edited. It returns nil if there are none.
+	Origins func(r *Request) []*Origin
 
 	// Field is like the method Field of a request, but returns the value instead of its bytes.
 	Field func(r *Request, path []string) jsonscan.Value
