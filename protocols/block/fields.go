@@ -2,7 +2,11 @@
 
 package block
 
-import "github.com/weft-go/weft/protocols/internal/jsonscan"
+import (
+	"iter"
+
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+)
 
 // Field returns the raw JSON at a path of field names from the root of the body, with edits applied. It returns nil if
 // the value is absent or the request was built. It does not look inside tool schemas and call arguments. In a detached
@@ -37,6 +41,19 @@ import "github.com/weft-go/weft/protocols/internal/jsonscan"
 //	serving       priority request_id/rid session_id session_params cache_salt lora_path kv_transfer_params
 //	              ec_transfer_params nvext
 func (r *Request) Field(path ...string) []byte { return r.value(path).Raw() }
+
+// Fields returns an iterator over the names and the raw JSON of the fields of the body, with edits applied, in their
+// order. There are none in a request that was built. A detached request has those that Field finds.
+func (r *Request) Fields() iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		root := r.value(nil)
+		for v := root.First(); v.Exists(); v = root.Next(v) {
+			if !yield(v.Key(), v.Raw()) {
+				return
+			}
+		}
+	}
+}
 
 // value implements Field and returns the value instead of its bytes.
 func (r *Request) value(path []string) jsonscan.Value {

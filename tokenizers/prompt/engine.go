@@ -33,6 +33,7 @@ type engineRequest struct {
 	StopTokens    []int64         `json:"stop_token_ids,omitempty"`
 	IgnoreEOS     bool            `json:"ignore_eos,omitempty"`
 	MinTokens     json.RawMessage `json:"min_tokens,omitempty"`
+	LogitBias     json.RawMessage `json:"logit_bias,omitempty"`
 
 	Temperature       *float64 `json:"temperature,omitempty"`
 	TopP              *float64 `json:"top_p,omitempty"`
@@ -50,7 +51,7 @@ type streamOptions struct {
 
 // AppendRequest appends the body of a request to an engine's /v1/completions endpoint that generates this response, one
 // choice, as a stream. model is the engine's name for the model. The prompt is sent as token ids, or as text if the model
-// has no tokenizer. Sampling parameters are those of the request, and max_tokens is [Decoder.Limit], or
+// has no tokenizer. Sampling parameters are those of the request, with its logit_bias and min_tokens, and max_tokens is [Decoder.Limit], or
 // [completions.DefaultMaxTokens] without a limit.
 //
 // Send it with the Content-Type application/json, which vLLM requires. The body asks for token ids and for special tokens in the
@@ -63,6 +64,7 @@ func (d *Decoder) AppendRequest(dst []byte, model string) []byte {
 	r := engineRequest{
 		Model: model, Stream: true, StreamOptions: streamOptions{true}, MaxTokens: d.limit,
 		TokenIDs: d.detok != nil, StopTokens: s.StopTokens, IgnoreEOS: s.IgnoreEOS, MinTokens: d.req.Field("min_tokens"),
+		LogitBias:   d.req.Field("logit_bias"),
 		Temperature: s.Temperature, TopP: s.TopP, MinP: s.MinP, TopK: s.TopK, Seed: s.Seed,
 		FrequencyPenalty: s.FrequencyPenalty, PresencePenalty: s.PresencePenalty, RepetitionPenalty: s.RepetitionPenalty,
 	}
@@ -72,7 +74,7 @@ func (d *Decoder) AppendRequest(dst []byte, model string) []byte {
 	if d.opt.EngineStops && len(s.Stop) > 0 {
 		r.Stop, r.TokenIDs = s.Stop, false
 	}
-	head, _ := json.Marshal(r) // cannot fail: numbers of JSON are finite, and min_tokens is valid JSON
+	head, _ := json.Marshal(r) // cannot fail: numbers of JSON are finite, and min_tokens and logit_bias are valid JSON
 	dst = append(dst, head[:len(head)-1]...)
 	dst = append(dst, `,"prompt":`...)
 	if d.detok == nil {

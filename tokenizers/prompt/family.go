@@ -132,29 +132,31 @@ func (m *Model) newSample() *sample {
 	if !m.caps.Has("tool_calls") && !m.caps.Has("flat_calls") {
 		return s
 	}
-	render := func(more string, list ...string) string {
-		req, err := chat.Decode([]byte(`{"model":"m",`+more+sampleTools+`,"messages":[`+strings.Join(list, ",")+`]}`), nil)
-		if err != nil {
-			return ""
-		}
-		p, err := m.Render(req, time.Unix(0, 0).UTC())
-		if err != nil {
-			return ""
-		}
-		return p.Text
-	}
-	open := render("", sampleUser)
-	whole := render("", sampleUser, sampleAnswer, sampleResult)
+	open := m.printSample(sampleTools, sampleUser)
+	whole := m.printSample(sampleTools, sampleUser, sampleAnswer, sampleResult)
 	if open == "" || whole == "" {
 		return s
 	}
 	n := prefix(open, whole)
 	if n < len(open) { // the generation prompt also closes what it opens; start before it
-		n = prefix(render(`"add_generation_prompt":false,`, sampleUser), whole)
+		n = prefix(m.printSample(`"add_generation_prompt":false,`+sampleTools, sampleUser), whole)
 	}
 	s.prompt, s.answer = whole[:n], whole[n:]
 	s.calls = strings.Contains(s.answer, "zqfind") && strings.Contains(s.answer, sampleValue)
 	return s
+}
+
+// printSample renders a conversation with fields, or returns "" if the template refuses it.
+func (m *Model) printSample(fields string, messages ...string) string {
+	req, err := chat.Decode([]byte(`{"model":"m",`+fields+`,"messages":[`+strings.Join(messages, ",")+`]}`), nil)
+	if err != nil {
+		return ""
+	}
+	p, err := m.Render(req, time.Unix(0, 0).UTC())
+	if err != nil {
+		return ""
+	}
+	return p.Text
 }
 
 // prefix returns the length of the longest common prefix of a and b.

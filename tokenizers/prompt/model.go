@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/weft-go/weft/parsers"
 	"github.com/weft-go/weft/parsers/grammar"
@@ -44,6 +45,14 @@ type Model struct {
 	stops  []uint32 // ids that end a response, sorted
 	window int
 	empty  bool // Options.KeepEmpty
+
+	shapes *shapes // of the template and the family
+}
+
+// shapes holds what is found at the first constraint.
+type shapes struct {
+	once  sync.Once
+	shape *callShape
 }
 
 // Options configures [Load] and [New]. The zero value is the default.
@@ -164,6 +173,7 @@ func (m *Model) setFamily(name string) error {
 			return err
 		}
 	}
+	m.shapes = new(shapes)
 	m.policy = parsers.Policy{}
 	if g := m.grammar; g != nil && g.Tagged != nil && g.Tagged.Reasoning != nil && g.Tagged.Reasoning.Tail != "" && m.caps.Has("closes_directly") {
 		var err error

@@ -1,0 +1,586 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prompt
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weft-go/weft/protocols/apierr"
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/event"
+)
+
+// This file writes what a request demands of the output as a structural tag, the form in which xgrammar, and thus vLLM
+// and SGLang, take it. The texts around calls and their arguments are those that the template prints (see callShape), so
+// a constrained model writes what it was trained to write, and the family's parser reads it.
+
+// Constraint returns what a request, of which p is the prompt, demands of the output, as a structural tag in JSON, or nil
+// if it demands nothing: calls of the tools that tool_choice requires or names; text in the form of response_format,
+// text.format or output_config.format, or of vLLM's structured_outputs and guided_ fields. Reasoning before that remains
+// possible. Markers are given by token id, because a model can also spell them with other tokens, and the parser takes
+// only the tokens for markers. Equal demands have equal bytes.
+//
+// Send it to vLLM or SGLang as response_format of /v1/completions, and start vLLM without --reasoning-parser, which would
+// suspend the constraint until the end of reasoning. Start it with VLLM_XGRAMMAR_CACHE_MB=0: the cache of xgrammar 0.2.8
+// mixes up constraints that differ only in token ids.
+//
+// The error is an *[apierr.Error] of class Invalid: for a tool that does not exist, for demands that exclude each other,
+// and for a demand that cannot be expressed, such as a required call of a model whose template prints none.
+func (m *Model) Constraint(req *block.Request, p *Prompt) ([]byte, error) {
+	body, err := (&demand{m, req, p.Text}).format()
+	if body == nil || err != nil {
+		return nil, err
+	}
+	if body.raw != nil {
+		return body.raw, nil
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(format{Type: "structural_tag", Format: body}); err != nil {
+		return nil, fmt.Errorf("prompt: constraint: %w", err)
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
+
+// format is a part of a structural tag.
+type format struct {
+	Type     string          `json:"type"`
+	Format   *format         `json:"format,omitempty"`         // structural_tag
+	Token    *uint32         `json:"token,omitempty"`          // token
+	Exclude  []uint32        `json:"exclude_tokens,omitempty"` // any_tokens
+	Value    string          `json:"value,omitempty"`          // const_string
+	Schema   json.RawMessage `json:"json_schema,omitempty"`    // json_schema
+	Pattern  string          `json:"pattern,omitempty"`        // regex
+	Grammar  string          `json:"grammar,omitempty"`        // grammar
+	Begin    *string         `json:"begin,omitempty"`          // tag
+	Content  *format         `json:"content,omitempty"`        // tag, optional, star
+	End      string          `json:"end,omitempty"`            // tag
+	Elements []format        `json:"elements,omitempty"`       // sequence, or
+	raw      json.RawMessage // a structural tag of the client's
+}
+
+func sequence(list ...format) format {
+	if len(list) == 1 {
+		return list[0]
+	}
+	return format{Type: "sequence", Elements: list}
+}
+
+func anyOf(list ...format) format {
+	if len(list) == 1 {
+		return list[0]
+	}
+	return format{Type: "or", Elements: list}
+}
+
+func optional(list ...format) format {
+	content := sequence(list...)
+	return format{Type: "optional", Content: &content}
+}
+
+// A demand is what a request demands of the output.
+type demand struct {
+	model  *Model
+	req    *block.Request
+	prompt string
+}
+
+// anyObject is the schema of tools that have none.
+var anyObject = json.RawMessage(`{"type":"object"}`)
+
+// format returns the format of the output, or nil.
+func (d *demand) format() (*format, error) {
+	text, err := d.textFormat()
+	if err != nil {
+		return nil, err
+	}
+	tools, err := d.requiredTools()
+	switch {
+	case err != nil:
+		return nil, err
+	case text == nil && tools == nil:
+		return nil, nil
+	case text != nil && text.raw != nil && tools == nil:
+		return text, nil
+	case d.model.tok == nil:
+		return nil, unforced("", "the model has no tokenizer")
+	}
+	shape := d.model.callShape()
+	list := d.thinking(shape)
+	switch {
+	case tools != nil:
+		calls, err := d.callFormat(shape, tools)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, calls...)
+	default:
+		list = append(list, d.lits(shape.text[0])...)
+		list = append(list, *text)
+		list = append(list, d.lits(shape.text[1])...)
+	}
+	out := sequence(list...)
+	return &out, nil
+}
+
+// unforced returns the error for a demand that cannot be passed to an engine.
+func unforced(param, why string) error {
+	return &apierr.Error{Why: event.Invalid, Param: param, Code: apierr.CodeUnsupported, Message: "The output cannot be constrained: " + why + "."}
+}
+
+// textFormat returns the format of the visible text, or nil if it is free.
+func (d *demand) textFormat() (*format, error) {
+	var out *format
+	var from string
+	set := func(param string, e format) error {
+		if out != nil {
+			return apierr.Invalid(param, "The output cannot have two formats: %s and %s.", from, param)
+		}
+		out, from = &e, param
+		return nil
+	}
+	f := d.req.Params().Format
+	param := map[block.API]string{block.Responses: "text.format", block.Messages: "output_config.format"}[d.req.API()]
+	if param == "" {
+		param = "response_format"
+	}
+	switch f.Type {
+	case "", "text":
+	case "json_object":
+		set(param, format{Type: "json_schema", Schema: anyObject})
+	case "json_schema":
+		if len(f.Schema) == 0 {
+			return nil, apierr.Invalid(param, "The format has no schema.")
+		}
+		set(param, format{Type: "json_schema", Schema: f.Schema})
+	case "structural_tag":
+		set(param, format{raw: d.req.Field("response_format")})
+	default:
+		return nil, apierr.Invalid(param, "The format %q is not known.", f.Type)
+	}
+	fields := map[string]json.RawMessage{}
+	if raw := d.req.Field("structured_outputs"); len(raw) > 0 && string(raw) != "null" {
+		if json.Unmarshal(raw, &fields) != nil {
+			return nil, apierr.Invalid("structured_outputs", "The constraint is not an object.")
+		}
+	}
+	list := []struct{ param, kind string }{}
+	for kind := range fields {
+		list = append(list, struct{ param, kind string }{"structured_outputs." + kind, kind})
+	}
+	slices.SortFunc(list, func(a, b struct{ param, kind string }) int { return strings.Compare(a.kind, b.kind) })
+	for _, kind := range []string{"json", "regex", "choice", "grammar"} {
+		if raw := d.req.Field("guided_" + kind); len(raw) > 0 {
+			fields["guided_"+kind] = raw
+			list = append(list, struct{ param, kind string }{"guided_" + kind, "guided_" + kind})
+		}
+	}
+	for _, c := range list {
+		raw := fields[c.kind]
+		if string(raw) == "null" {
+			continue
+		}
+		e, err := vllmFormat(strings.TrimPrefix(c.kind, "guided_"), c.param, raw)
+		if err != nil {
+			return nil, err
+		}
+		if e == nil {
+			continue // an option
+		}
+		if err := set(c.param, *e); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// vllmFormat converts a member of vLLM's structured_outputs. It returns nil for options of the engine's, which have no
+// effect on what the output may be.
+func vllmFormat(kind, param string, raw json.RawMessage) (*format, error) {
+	var text string
+	isText := json.Unmarshal(raw, &text) == nil
+	switch kind {
+	case "json":
+		if isText {
+			raw = json.RawMessage(text) // the schema as a string, as vLLM accepts it too
+		}
+		if !json.Valid(raw) {
+			return nil, apierr.Invalid(param, "The schema is not JSON.")
+		}
+		return &format{Type: "json_schema", Schema: raw}, nil
+	case "json_object":
+		if string(raw) != "true" {
+			return nil, nil
+		}
+		return &format{Type: "json_schema", Schema: anyObject}, nil
+	case "regex", "grammar":
+		if !isText || text == "" {
+			return nil, apierr.Invalid(param, "The constraint is not a string.")
+		}
+		if kind == "regex" {
+			return &format{Type: "regex", Pattern: text}, nil
+		}
+		return &format{Type: "grammar", Grammar: text}, nil
+	case "choice":
+		var list []string
+		if json.Unmarshal(raw, &list) != nil || len(list) == 0 || slices.Contains(list, "") {
+			return nil, apierr.Invalid(param, "The choices are not a list of texts.")
+		}
+		out := format{Type: "or"}
+		for _, c := range list {
+			out.Elements = append(out.Elements, format{Type: "const_string", Value: c})
+		}
+		out = anyOf(out.Elements...)
+		return &out, nil
+	case "structural_tag":
+		if isText {
+			raw = json.RawMessage(text)
+		}
+		if !json.Valid(raw) {
+			return nil, apierr.Invalid(param, "The structural tag is not JSON.")
+		}
+		return &format{raw: raw}, nil
+	case "disable_any_whitespace", "disable_additional_properties", "whitespace_pattern", "backend", "disable_fallback":
+		return nil, nil
+	}
+	return nil, apierr.Invalid(param, "The constraint %q is not known.", kind)
+}
+
+// requiredTools returns the tools of which the output must contain a call, or nil if none is required. A choice that
+// names a tool that does not exist is an error.
+func (d *demand) requiredTools() ([]block.Tool, error) {
+	choice := d.req.Params().ToolChoice
+	tools := d.req.Tools()
+	named := func(name string) []block.Tool {
+		var out []block.Tool
+		for _, t := range tools {
+			if t.Name == name || t.ModelName == name {
+				out = append(out, t)
+			}
+		}
+		return out
+	}
+	list := tools
+	if choice.Allow != nil {
+		list = nil
+		for _, name := range choice.Allow {
+			t := named(name)
+			if t == nil {
+				return nil, apierr.Invalid("tool_choice", "The tool %q is not among the tools of the request.", name)
+			}
+			list = append(list, t...)
+		}
+	}
+	if choice.Mode != block.Required {
+		return nil, nil
+	}
+	list = slices.DeleteFunc(slices.Clone(list), func(t block.Tool) bool { return t.Kind == block.Hosted || t.Deferred })
+	if len(list) == 0 {
+		return nil, apierr.Invalid("tool_choice", "A call is required, but there is no tool that the model can call.")
+	}
+	return list, nil
+}
+
+// callFormat returns the format of one call or, if the request and the template permit it, of several.
+func (d *demand) callFormat(shape *callShape, tools []block.Tool) ([]format, error) {
+	if shape.why != "" {
+		return nil, unforced("tool_choice", shape.why)
+	}
+	var first, more format
+	for i := range tools {
+		args, err := d.arguments(shape, &tools[i])
+		if err != nil {
+			return nil, err
+		}
+		call := func(before string) format {
+			return sequence(append(d.lits(strings.ReplaceAll(before, sampleName, tools[i].ModelName)), args...)...)
+		}
+		first.Elements = append(first.Elements, call(shape.first))
+		more.Elements = append(more.Elements, call(shape.more))
+	}
+	list := []format{anyOf(first.Elements...)}
+	if shape.more != "" && !d.req.Params().ToolChoice.Serial {
+		more = anyOf(more.Elements...)
+		list = append(list, format{Type: "star", Content: &more})
+	}
+	return append(list, d.lits(shape.last)...), nil
+}
+
+// arguments returns the format of a tool's arguments.
+func (d *demand) arguments(shape *callShape, t *block.Tool) ([]format, error) {
+	schema := json.RawMessage(t.Schema)
+	if t.Kind == block.CustomTool {
+		schema = json.RawMessage(`{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`) // as chat.Walk declares it
+	}
+	if s := string(bytes.TrimSpace(schema)); s == "" || s == "true" || s == "{}" || s == "null" {
+		schema = anyObject
+	}
+	if shape.params == nil {
+		return []format{{Type: "json_schema", Schema: schema}}, nil
+	}
+	return d.parameters(shape.params, schema, t.Name)
+}
+
+// parameters returns the format of arguments that are written one by one, in the order of the schema: strings as they
+// are, and other values as JSON.
+func (d *demand) parameters(shape *paramShape, schema json.RawMessage, tool string) ([]format, error) {
+	var s struct {
+		Type       json.RawMessage
+		Properties json.RawMessage
+		Required   []string
+		Defs       json.RawMessage `json:"$defs"`
+		OldDefs    json.RawMessage `json:"definitions"`
+	}
+	if err := json.Unmarshal(schema, &s); err != nil {
+		return nil, unforced("tools", fmt.Sprintf("the schema of %s cannot be read: %v", tool, err))
+	}
+	names, values, err := members(s.Properties)
+	if err != nil {
+		return nil, unforced("tools", fmt.Sprintf("the properties of %s cannot be read: %v", tool, err))
+	}
+	for _, name := range s.Required {
+		if !slices.Contains(names, name) {
+			return nil, unforced("tools", fmt.Sprintf("the tool %s requires %q, which its schema does not declare", tool, name))
+		}
+	}
+	var list []format
+	for i, name := range names {
+		value := values[i]
+		kind, choices := kindOf(value)
+		param := d.lits(shape.before + name + shape.sep[kind])
+		switch {
+		case kind == valueText && choices != nil:
+			var texts []format
+			for _, c := range choices {
+				texts = append(texts, format{Type: "const_string", Value: c})
+			}
+			param = append(append(param, anyOf(texts...)), d.lits(shape.after)...)
+		case kind == valueText:
+			param = append(param, d.until(shape.after)...)
+		default:
+			param = append(append(param, format{Type: "json_schema", Schema: withDefs(value, s.Defs, s.OldDefs)}), d.lits(shape.after)...)
+		}
+		if slices.Contains(s.Required, name) {
+			list = append(list, param...)
+		} else {
+			list = append(list, optional(param...))
+		}
+	}
+	return list, nil
+}
+
+// members returns the members of a JSON object in their order.
+func members(raw json.RawMessage) (names []string, values []json.RawMessage, err error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, nil, nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil, nil, fmt.Errorf("not an object")
+	}
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return nil, nil, err
+		}
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return nil, nil, err
+		}
+		names, values = append(names, name.(string)), append(values, value)
+	}
+	return names, values, nil
+}
+
+// The ways in which parameters are written.
+const (
+	valueText = iota // as it is
+	valueJSON
+)
+
+// kindOf returns how a value of a schema is written, and its choices if it is one of several texts. Values that may be
+// texts are written like texts, as the parser reads them.
+func kindOf(schema json.RawMessage) (kind int, choices []string) {
+	var s struct {
+		Type         any
+		Enum         []any
+		Const        any
+		AnyOf, OneOf []json.RawMessage
+	}
+	if json.Unmarshal(schema, &s) != nil {
+		return valueText, nil
+	}
+	if text, ok := s.Const.(string); ok {
+		return valueText, []string{text}
+	}
+	for _, e := range s.Enum {
+		text, ok := e.(string)
+		if !ok || text == "" {
+			choices = nil
+			break
+		}
+		choices = append(choices, text)
+	}
+	if choices != nil {
+		return valueText, choices
+	}
+	switch t := s.Type.(type) {
+	case string:
+		if t != "string" {
+			return valueJSON, nil
+		}
+	case []any:
+		if !slices.Contains(t, any("string")) {
+			return valueJSON, nil
+		}
+	case nil:
+		for _, part := range slices.Concat(s.AnyOf, s.OneOf) {
+			if kind, _ := kindOf(part); kind == valueText {
+				return valueText, nil
+			}
+		}
+		if len(s.AnyOf)+len(s.OneOf) > 0 {
+			return valueJSON, nil
+		}
+	}
+	return valueText, nil
+}
+
+// withDefs adds the definitions of a schema to one of its parts, which may refer to them.
+func withDefs(part, defs, old json.RawMessage) json.RawMessage {
+	if !bytes.Contains(part, []byte(`"$ref"`)) {
+		return part
+	}
+	names, values, err := members(part)
+	if err != nil {
+		return part
+	}
+	if defs != nil {
+		names, values = append(names, "$defs"), append(values, defs)
+	}
+	if old != nil {
+		names, values = append(names, "definitions"), append(values, old)
+	}
+	var out bytes.Buffer
+	for i, name := range names {
+		key, _ := json.Marshal(name)
+		out.WriteByte("{,"[min(i, 1)])
+		fmt.Fprintf(&out, "%s:%s", key, values[i])
+	}
+	out.WriteByte('}')
+	return out.Bytes()
+}
+
+// thinking returns the format of the reasoning before the rest: none if the prompt has ended it.
+func (d *demand) thinking(shape *callShape) []format {
+	if t := shape.thought; t[1] != "" { // messages of their own
+		thought := sequence(slices.Concat(d.lits(t[0]), d.until(t[1]))...)
+		return []format{{Type: "star", Content: &thought}}
+	}
+	g := d.model.grammar
+	if g != nil && g.Elements != nil { // the prompt opens the reasoning, which the next part closes
+		if _, ok := d.model.tok.TokenID(g.Elements.Close.Text); ok {
+			return []format{{Type: "any_tokens", Exclude: d.model.markerIDs()}}
+		}
+	}
+	if g == nil || g.Tagged == nil || g.Tagged.Reasoning == nil || g.Tagged.Reasoning.Inline {
+		return nil
+	}
+	r := g.Tagged.Reasoning
+	end := strings.TrimRight(d.prompt, " \n")
+	if label := strings.TrimRight(r.Label, "\n"); label != "" {
+		end = strings.TrimSuffix(end, label)
+	}
+	thought := append(d.until(r.Close.Text), format{Type: "regex", Pattern: `\n{0,2}`})
+	switch {
+	case r.Open.Text != "" && strings.HasSuffix(end, r.Open.Text):
+		return thought
+	case strings.HasSuffix(end, r.Close.Text):
+		return nil
+	case r.Open.Text == "":
+		return nil
+	}
+	return []format{optional(append(d.lits(r.Open.Text), thought...)...)}
+}
+
+// until returns the format of any text up to and including end.
+func (d *demand) until(end string) []format {
+	list := d.lits(end)
+	if first := list[0]; first.Type == "token" {
+		return append([]format{{Type: "any_tokens", Exclude: d.model.markerIDs()}}, list...)
+	}
+	begin := ""
+	return append([]format{{Type: "tag", Begin: &begin, Content: &format{Type: "any_text"}, End: list[0].Value}}, list[1:]...)
+}
+
+// lits returns the format of a text that is printed: the markers of the family that are tokens of the vocabulary as
+// tokens, and the ids of calls as any id.
+func (d *demand) lits(text string) (list []format) {
+	for text != "" {
+		at, size := len(text), 0
+		var found format
+		try := func(s string, e format) {
+			if i := strings.Index(text, s); s != "" && i >= 0 && (i < at || i == at && len(s) > size) {
+				at, size, found = i, len(s), e
+			}
+		}
+		for _, m := range d.model.markers() {
+			if id, ok := d.model.tok.TokenID(m); ok {
+				try(m, format{Type: "token", Token: &id})
+			}
+		}
+		try(anyID, format{Type: "regex", Pattern: d.model.idPattern()})
+		try(anyNumber, format{Type: "regex", Pattern: "[0-9]{1,4}"})
+		if at > 0 {
+			list = append(list, format{Type: "const_string", Value: text[:at]})
+		}
+		if size > 0 {
+			list = append(list, found)
+		}
+		text = text[at+size:]
+	}
+	return list
+}
+
+// markers returns the control strings of the family and the special tokens of the vocabulary.
+func (m *Model) markers() []string {
+	var list []string
+	if m.grammar != nil {
+		for _, k := range slices.Concat(m.grammar.Markers(), m.grammar.Special) {
+			if k.Token {
+				list = append(list, k.Text)
+			}
+		}
+	}
+	for _, t := range m.tok.AddedTokens() {
+		if t.Special {
+			list = append(list, t.Content)
+		}
+	}
+	return list
+}
+
+// markerIDs returns the ids of the markers and of the tokens that end a response, sorted: what free text does not contain.
+func (m *Model) markerIDs() []uint32 {
+	list := slices.Clone(m.stops)
+	for _, text := range m.markers() {
+		if id, ok := m.tok.TokenID(text); ok {
+			list = append(list, id)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// idPattern returns a regular expression for the ids of calls that the model writes.
+func (m *Model) idPattern() string {
+	if m.caps.Has("short_ids") {
+		return fmt.Sprintf("[A-Za-z0-9]{%d}", shortLen)
+	}
+	return "[A-Za-z0-9_-]{1,40}"
+}

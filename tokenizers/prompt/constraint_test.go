@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prompt_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/protocols/apierr"
+	"github.com/weft-go/weft/protocols/wire"
+	"github.com/weft-go/weft/tokenizers/prompt"
+)
+
+// byteTokenizer returns a tokenizer.json whose tokens are single bytes and the given ones, from id 256 on.
+func byteTokenizer(special ...string) *fstest.MapFile {
+	vocab := map[string]int{}
+	next := rune(256)
+	for b := range 256 { // the printable form of a byte in byte-level BPE
+		r := rune(b)
+		if b < '!' || b > '~' && b < 0xa1 || b == 0xad {
+			r, next = next, next+1
+		}
+		vocab[string(r)] = b
+	}
+	var added []map[string]any
+	for i, s := range special {
+		added = append(added, map[string]any{"id": 256 + i, "content": s, "special": true, "normalized": false})
+	}
+	data, _ := json.Marshal(map[string]any{
+		"added_tokens": added, "model": map[string]any{"type": "BPE", "vocab": vocab, "merges": []string{}},
+		"pre_tokenizer": map[string]any{"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}, "decoder": map[string]any{"type": "ByteLevel"},
+	})
+	return &fstest.MapFile{Data: data}
+}
+
+// constrained is a model with ChatML, in the forms that prompt writes without a template.
+func constrained(t testing.TB, family string) *prompt.Model {
+	m, err := prompt.Load(fstest.MapFS{"tokenizer.json": byteTokenizer("<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>", "<think>", "</think>")},
+		&prompt.Options{Family: family})
+	require.NoError(t, err)
+	return m
+}
+
+// constraint returns the constraint of a request as JSON, in the short form of summary.
+func constraint(t testing.TB, m *prompt.Model, api *wire.API, fields string) (string, error) {
+	turns := `"messages":[{"role":"user","content":"q"}]`
+	if api == wire.Responses {
+		turns = `"input":"q"`
+	}
+	req, err := api.Decode([]byte(`{"model":"m","max_tokens":9,`+turns+`,`+fields+`}`), nil)
+	require.NoError(t, err)
+	p, err := m.Render(req, noon)
+	require.NoError(t, err)
+	body, err := m.Constraint(req, p)
+	if body == nil {
+		return "", err
+	}
+	var tag any
+	require.NoError(t, json.Unmarshal(body, &tag))
+	var short strings.Builder
+	summary(&short, tag.(map[string]any))
+	return short.String(), err
+}
+
+// summary writes a structural tag in a notation that people can read: tokens as <id>, constants quoted, schemas in braces.
+func summary(out *strings.Builder, f map[string]any) {
+	list := func(open, sep, end string) {
+		out.WriteString(open)
+		for i, e := range f["elements"].([]any) {
+			if i > 0 {
+				out.WriteString(sep)
+			}
+			summary(out, e.(map[string]any))
+		}
+		out.WriteString(end)
+	}
+	content := func(suffix string) {
+		out.WriteString("(")
+		summary(out, f["content"].(map[string]any))
+		out.WriteString(")" + suffix)
+	}
+	switch f["type"] {
+	case "structural_tag":
+		summary(out, f["format"].(map[string]any))
+	case "sequence":
+		list("", " ", "")
+	case "or":
+		list("(", " | ", ")")
+	case "optional":
+		content("?")
+	case "star":
+		content("*")
+	case "token":
+		fmt.Fprintf(out, "<%v>", f["token"])
+	case "any_tokens":
+		fmt.Fprintf(out, "not%v*", f["exclude_tokens"])
+	case "const_string":
+		fmt.Fprintf(out, "%q", f["value"])
+	case "regex":
+		fmt.Fprintf(out, "/%v/", f["pattern"])
+	case "json_schema":
+		s, _ := json.Marshal(f["json_schema"])
+		out.Write(s)
+	case "grammar":
+		fmt.Fprintf(out, "grammar %q", f["grammar"])
+	case "tag":
+		fmt.Fprintf(out, "until %q", f["end"])
+	default:
+		fmt.Fprintf(out, "%v", f)
+	}
+}
+
+const (
+	constraintTools = `"tools":[{"type":"function","function":{"name":"put","parameters":{"type":"object","properties":{"s":{"type":"string"},"n":{"type":"integer"}},"required":["s"]}}},` +
+		`{"type":"function","function":{"name":"now"}}]`
+	hermesThinks = `(<260> not[256 257 258 259 260 261]* <261> /\n{0,2}/)? `
+	hermesPut    = `<258> "\n{\"name\": \"put\", \"arguments\": " {"properties":{"n":{"type":"integer"},"s":{"type":"string"}},"required":["s"],"type":"object"}`
+	hermesNow    = `<258> "\n{\"name\": \"now\", \"arguments\": " {"type":"object"}`
+)
+
+func TestConstraint(t *testing.T) {
+	hermes := constrained(t, "qwen3")
+	for fields, want := range map[string]string{
+		`"temperature":1`: "",
+		constraintTools:   "",
+		constraintTools + `,"tool_choice":"none"`:                                 "",
+		constraintTools + `,"response_format":{"type":"text"}`:                    "",
+		constraintTools + `,"tool_choice":"required","parallel_tool_calls":false`: hermesThinks + `(` + hermesPut + ` | ` + hermesNow + `) "}\n" <259>`,
+		constraintTools + `,"tool_choice":{"type":"function","function":{"name":"now"}}`: hermesThinks + hermesNow +
+			` ("}\n" <259> "\n" ` + hermesNow + `)* "}\n" <259>`,
+		constraintTools + `,"parallel_tool_calls":false,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"now"}}]}}`: hermesThinks + hermesNow + ` "}\n" <259>`,
+		constraintTools + `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"now"}}]}}`:                                 "",
+		`"response_format":{"type":"json_object"}`:                                                                            hermesThinks + `{"type":"object"}`,
+		`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"array"}}}`:                       hermesThinks + `{"type":"array"}`,
+		`"structured_outputs":{"regex":"a+","disable_any_whitespace":true}`:                                                   hermesThinks + `/a+/`,
+		`"structured_outputs":{"choice":["yes","no"]}`:                                                                        hermesThinks + `("yes" | "no")`,
+		`"structured_outputs":{"json":"{\"type\":\"null\"}"}`:                                                                 hermesThinks + `{"type":"null"}`,
+		`"structured_outputs":{"json":null,"grammar":"root ::= \"a\""}`:                                                       hermesThinks + `grammar "root ::= \"a\""`,
+		`"guided_json":{"type":"null"}`:                                                                                       hermesThinks + `{"type":"null"}`,
+		`"structured_outputs":{"structural_tag":"{\"type\":\"structural_tag\",\"format\":{\"type\":\"token\",\"token\":7}}"}`: "<7>",
+		`"response_format":{"type":"structural_tag","format":{"type":"token","token":7}}`:                                     "<7>",
+	} {
+		got, err := constraint(t, hermes, wire.Chat, fields)
+		require.NoError(t, err, fields)
+		require.Equal(t, want, got, fields)
+	}
+
+	for _, c := range []struct {
+		api    *wire.API
+		fields string
+	}{
+		{wire.Messages, `"tools":[{"name":"now","input_schema":{"type":"object"}}],"tool_choice":{"type":"tool","name":"now","disable_parallel_tool_use":true}`},
+		{wire.Responses, `"tools":[{"type":"function","name":"now","parameters":{"type":"object"}}],"tool_choice":{"type":"function","name":"now"},"parallel_tool_calls":false`},
+	} {
+		got, err := constraint(t, hermes, c.api, c.fields)
+		require.NoError(t, err)
+		require.Equal(t, hermesThinks+hermesNow+` "}\n" <259>`, got)
+	}
+	for _, c := range []struct {
+		api    *wire.API
+		fields string
+	}{
+		{wire.Messages, `"output_config":{"format":{"type":"json_schema","schema":{"type":"array"}}}`},
+		{wire.Responses, `"text":{"format":{"type":"json_schema","name":"x","schema":{"type":"array"}}}`},
+	} {
+		got, err := constraint(t, hermes, c.api, c.fields)
+		require.NoError(t, err)
+		require.Equal(t, hermesThinks+`{"type":"array"}`, got)
+	}
+}
+
+// Arguments of XML families are written one by one: texts up to their closing tag, everything else as JSON.
+func TestConstraintOfParameters(t *testing.T) {
+	got, err := constraint(t, constrained(t, "qwen3_coder"), wire.Chat, `"tool_choice":"required","parallel_tool_calls":false,"tools":[{"type":"function","function":{"name":"put","parameters":`+
+		`{"type":"object","properties":{"s":{"type":"string"},"kind":{"enum":["a","b"]},"list":{"type":"array","items":{"$ref":"#/$defs/e"}},"any":{"anyOf":[{"type":"integer"},{"type":"string"}]}},`+
+		`"required":["s","list"],"$defs":{"e":{"type":"integer"}}}}}]`)
+	require.NoError(t, err)
+	require.Equal(t, `<258> "\n<function=put>\n" "<parameter=s>\n" until "\n</parameter>\n" `+
+		`("<parameter=kind>\n" ("a" | "b") "\n</parameter>\n")? `+
+		`"<parameter=list>\n" {"$defs":{"e":{"type":"integer"}},"items":{"$ref":"#/$defs/e"},"type":"array"} "\n</parameter>\n" `+
+		`("<parameter=any>\n" until "\n</parameter>\n")? "</function>\n" <259>`, strings.TrimPrefix(got, hermesThinks))
+}
+
+// A prompt that has ended the reasoning leaves no room for more, and one inside it requires its end.
+func TestConstraintAfterReasoning(t *testing.T) {
+	source := `{{ tools }}{% for m in messages %}<|im_start|>{{ m.role }}
+{{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>
+{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}
+</tool_call>{% endfor %}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+<think>
+{% if enable_thinking is defined and not enable_thinking %}
+
+</think>
+
+{% endif %}{% endif %}`
+	m, err := prompt.Load(fstest.MapFS{
+		"tokenizer.json":      byteTokenizer("<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>", "<think>", "</think>"),
+		"chat_template.jinja": file(source),
+	}, &prompt.Options{Family: "qwen3"})
+	require.NoError(t, err)
+	call := hermesNow + ` "}\n" <259>`
+	for more, want := range map[string]string{
+		``: `not[256 257 258 259 260 261]* <261> /\n{0,2}/ ` + call,
+		`,"chat_template_kwargs":{"enable_thinking":false}`: call,
+	} {
+		got, err := constraint(t, m, wire.Chat, constraintTools+`,"tool_choice":{"type":"function","function":{"name":"now"}},"parallel_tool_calls":false`+more)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+}
+
+func TestConstraintErrors(t *testing.T) {
+	hermes := constrained(t, "qwen3")
+	for fields, want := range map[string]string{
+		constraintTools + `,"tool_choice":{"type":"function","function":{"name":"gone"}}`:                                                                    `tool_choice: The tool "gone" is not among the tools of the request.`,
+		constraintTools + `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"gone"}}]}}`: `tool_choice: The tool "gone" is not among the tools of the request.`,
+		`"tool_choice":"required"`:                                    `tool_choice: A call is required, but there is no tool that the model can call.`,
+		`"response_format":{"type":"yaml"}`:                           `response_format: The format "yaml" is not known.`,
+		`"response_format":{"type":"json_schema"}`:                    `response_format: The format has no schema.`,
+		`"response_format":{"type":"json_object"},"guided_regex":"a"`: `guided_regex: The output cannot have two formats: response_format and guided_regex.`,
+		`"structured_outputs":{"json":{},"regex":"a"}`:                `structured_outputs.regex: The output cannot have two formats: structured_outputs.json and structured_outputs.regex.`,
+		`"structured_outputs":[1]`:                                    `structured_outputs: The constraint is not an object.`,
+		`"structured_outputs":{"lark":"x"}`:                           `structured_outputs.lark: The constraint "lark" is not known.`,
+		`"structured_outputs":{"choice":[]}`:                          `structured_outputs.choice: The choices are not a list of texts.`,
+		`"structured_outputs":{"regex":7}`:                            `structured_outputs.regex: The constraint is not a string.`,
+	} {
+		_, err := constraint(t, hermes, wire.Chat, fields)
+		var e *apierr.Error
+		require.True(t, errors.As(err, &e), fields)
+		require.Equal(t, want, e.Param+": "+e.Message)
+	}
+
+	m, err := prompt.Load(fstest.MapFS{
+		"tokenizer.json": byteTokenizer("<|im_end|>"), "chat_template.jinja": file(`{% for m in messages %}{{ m.content }}<|im_end|>{% endfor %}`),
+	}, nil)
+	require.NoError(t, err)
+	_, err = constraint(t, m, wire.Chat, constraintTools+`,"tool_choice":"required"`)
+	require.ErrorContains(t, err, "The output cannot be constrained: ")
+}
