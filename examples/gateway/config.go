@@ -72,6 +72,7 @@ type config struct {
 	MaxMemoryMB    int            `yaml:"max_memory_mb"` // MiB
 	MaxBodyMB      int            `yaml:"max_body_mb"`   // MiB
 	Retries        int            `yaml:"retries"`
+	Unconstrained  bool           `yaml:"unconstrained"`   // ignore demands on the form of the output that no engine enforces
 	HealthInterval float64        `yaml:"health_interval"` // seconds; 0 means no probes
 	Grace          float64        `yaml:"grace"`           // seconds for running requests after a signal to end
 	Metrics        string         `yaml:"metrics"`         // clients that may read /metrics: local, open or off
@@ -196,6 +197,7 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 	fs.Float64Var(&c.QueueTimeout, "queue-timeout", c.QueueTimeout, "`seconds` for which a request waits for an engine")
 	fs.IntVar(&c.MaxMemoryMB, "max-memory-mb", c.MaxMemoryMB, "memory for the bodies and output of all requests, in `MiB`")
 	fs.IntVar(&c.MaxBodyMB, "max-body-mb", c.MaxBodyMB, "size of a request body, in `MiB`")
+	fs.BoolVar(&c.Unconstrained, "unconstrained", false, "ignore what requests demand of the output (response_format, tool_choice required, …) where no engine can enforce it, instead of status 400")
 	fs.IntVar(&c.Retries, "retries", c.Retries, "maximum `number` of further engines that get a request after an engine failed")
 	fs.Float64Var(&c.HealthInterval, "health-interval", c.HealthInterval, "`seconds` between probes of the engines' /health; 0 means no probes")
 	fs.Float64Var(&c.Grace, "grace", c.Grace, "`seconds` for running requests after SIGTERM or an interrupt")

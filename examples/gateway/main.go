@@ -220,7 +220,7 @@ func (p *program) start(c *config) (_ *generation, err error) {
 		PriorityIs: c.PriorityIs, Signer: p.signer, KeepAlive: seconds(c.KeepAlive), Logger: p.log,
 		Hosts: c.Hosts, Origins: c.Origins, MaxRequests: c.MaxRequests, MaxQueue: c.MaxQueue, QueueTimeout: max(1, seconds(c.QueueTimeout)),
 		MaxMemory: int64(c.MaxMemoryMB) << 20, MaxBody: int64(c.MaxBodyMB) << 20,
-		Retries: cmp.Or(c.Retries, -1), HealthInterval: cmp.Or(seconds(c.HealthInterval), -1),
+		Unconstrained: c.Unconstrained, Retries: cmp.Or(c.Retries, -1), HealthInterval: cmp.Or(seconds(c.HealthInterval), -1),
 	}
 	if c.Placement != "" {
 		if opt.Placement, err = placement.Named(c.Placement); err != nil {
@@ -239,7 +239,7 @@ func (p *program) start(c *config) (_ *generation, err error) {
 		to := serve.Engine{Name: name, URL: e.URL, Hints: hints, MaxRequests: cmp.Or(e.MaxRequests, c.EngineRequests)}
 		switch {
 		case e.Kind == "vllm":
-			to.APIKey = os.Getenv("VLLM_API_KEY")
+			to.APIKey, to.Constraints = os.Getenv("VLLM_API_KEY"), true
 			if err := e.follow(&to, p.log); err != nil {
 				return nil, fmt.Errorf("config: engine %q: %w", name, err)
 			}

@@ -48,6 +48,7 @@ type engine struct {
 	hints       *intent.Target
 	client      *http.Client
 	most        int // requests at the same time
+	constraints bool
 
 	running int // under fleet.mu
 	health      // under fleet.mu
@@ -108,7 +109,7 @@ func (f *fleet) add(e *Engine, rt http.RoundTripper) error {
 	if err != nil {
 		return err
 	}
-	en := &engine{id: id, name: name, url: url, apiKey: e.APIKey, hints: hints, most: cmp.Or(e.MaxRequests, defaultMost), client: newClient(rt)}
+	en := &engine{id: id, name: name, url: url, apiKey: e.APIKey, hints: hints, most: cmp.Or(e.MaxRequests, defaultMost), constraints: e.Constraints, client: newClient(rt)}
 	f.engines[id], f.order = en, append(f.order, en)
 	if e.Events != nil {
 		cancel, err := e.Events(newStream(f.router.Index(), id, e, f.log.With("engine", name)))

@@ -30,7 +30,7 @@ import (
 // policy.
 func (c *call) readHints(r *http.Request) error {
 	g := c.g
-	in, faults := intent.Read(intent.Source{API: c.rec.API, Header: r.Header, Field: c.req.Field, Priority: g.opt.PriorityIs})
+	in, faults := intent.Read(intent.Source{API: c.rec.API, Header: r.Header, Field: c.field, Priority: g.opt.PriorityIs})
 	if g.opt.StripPreamble || g.opt.Relocate || g.opt.SortTools {
 		report, err := preamble.Stabilize(c.req, c.preambleOptions())
 		if err != nil {

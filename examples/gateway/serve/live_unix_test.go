@@ -6,11 +6,13 @@ package serve_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -18,6 +20,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -28,8 +31,11 @@ import (
 
 	"github.com/weft-go/weft/examples/gateway/serve"
 	"github.com/weft-go/weft/kvhash/index"
+	"github.com/weft-go/weft/parsers/family"
 	"github.com/weft-go/weft/router/zmq"
+	"github.com/weft-go/weft/tokenizers"
 	"github.com/weft-go/weft/tokenizers/prompt"
+	"github.com/weft-go/weft/tokenizers/template"
 )
 
 // A liveVLLM is a real vLLM. WEFT_LIVE_VLLM is the script that runs it, .ci/live, and WEFT_LIVE_DIR its directory.
@@ -206,4 +212,196 @@ func converse(t *testing.T, v *liveVLLM, events, replay string, restart bool) {
 	require.Equal(t, total, equal)
 	require.GreaterOrEqual(t, exact, total-2, "all but the first of an engine, which has sent nothing")
 	require.Positive(t, cached)
+}
+
+// TestLiveVLLMConstraints demands calls of a real vLLM, whose model without weights writes random tokens where it may, and
+// checks that every response is calls with valid arguments and nothing else: 24 for each API and each family of which
+// WEFT_TEMPLATES has a template.
+func TestLiveVLLMConstraints(t *testing.T) {
+	if os.Getenv("WEFT_LIVE_VLLM") == "" || os.Getenv("WEFT_TEMPLATES") == "" {
+		t.Skip("needs a vLLM and templates (run .ci/live)")
+	}
+	files, err := filepath.Glob(filepath.Join(os.Getenv("WEFT_TEMPLATES"), "*.jinja"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	dir := filepath.Join(os.Getenv("WEFT_LIVE_DIR"), "constraints")
+	writeMarkers(t, dir, files)
+	port := freePort(t)
+	v := &liveVLLM{t: t, args: []string{port, "tcp://127.0.0.1:" + freePort(t), "tcp://127.0.0.1:" + freePort(t), "0", dir}, url: "http://127.0.0.1:" + port}
+	v.start()
+	tokenizer, err := tokenizers.Load(os.DirFS(dir), nil)
+	require.NoError(t, err)
+	done := map[string]int{}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".jinja")
+		source, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var model *prompt.Model
+		parsed, err := template.Parse(name, string(source), nil)
+		if err == nil { // Load would find the markers of harmony in the vocabulary
+			model, err = prompt.New(parsed, &prompt.Options{Tokenizer: tokenizer, Name: name, Window: liveWindow})
+		}
+		if err != nil {
+			t.Logf("%s: %v", name, err)
+			continue
+		}
+		if done[model.Family()] == 0 {
+			t.Run(name, func(t *testing.T) { done[model.Family()] += forceCalls(t, v.url, model) })
+		}
+	}
+	families := 0
+	for _, f := range slices.Sorted(maps.Keys(done)) {
+		t.Logf("%-28s %d forced calls", f, done[f])
+		families += min(done[f], 1)
+	}
+	require.GreaterOrEqual(t, families, 20)
+}
+
+var templateMarkers = regexp.MustCompile(`<\|[^|<>\s]{1,40}\|>|<｜[^｜\s]{1,40}｜>|\[/?[A-Z_]{3,20}\]`)
+
+// writeMarkers writes the model directory dir: that of TestLiveVLLM, with the markers of all families and templates as
+// tokens.
+func writeMarkers(t *testing.T, dir string, templates []string) {
+	from := filepath.Join(os.Getenv("WEFT_LIVE_DIR"), "model")
+	read := func(name string) (out map[string]any) {
+		data, err := os.ReadFile(filepath.Join(from, name))
+		require.NoError(t, err)
+		dec := json.NewDecoder(bytes.NewReader(data))
+		dec.UseNumber()
+		require.NoError(t, dec.Decode(&out))
+		return out
+	}
+	write := func(name string, value any) {
+		data, err := json.Marshal(value)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
+	}
+	require.NoError(t, os.MkdirAll(dir, 0o700))
+	tokenizer, config := read("tokenizer.json"), read("config.json")
+	added := tokenizer["added_tokens"].([]any)
+	known, next := map[string]bool{}, int64(0)
+	for _, a := range added {
+		known[a.(map[string]any)["content"].(string)] = true
+		id, err := a.(map[string]any)["id"].(json.Number).Int64()
+		require.NoError(t, err)
+		next = max(next, id+1)
+	}
+	add := func(text string) {
+		if !known[text] {
+			known[text] = true
+			added = append(added, map[string]any{"id": next, "content": text, "special": true, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false})
+			next++
+		}
+	}
+	for _, g := range family.All() {
+		for _, m := range g.Markers() {
+			if m.Token {
+				add(m.Text)
+			}
+		}
+	}
+	for _, file := range templates {
+		source, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, m := range templateMarkers.FindAllString(string(source), -1) {
+			add(m)
+		}
+	}
+	tokenizer["added_tokens"], config["vocab_size"] = added, next/64*64+64
+	write("tokenizer.json", tokenizer)
+	write("config.json", config)
+	write("tokenizer_config.json", read("tokenizer_config.json"))
+}
+
+// forceCalls sends 24 requests that demand calls over each API, and returns their number. It skips a model of which calls
+// cannot be forced.
+func forceCalls(t *testing.T, engine string, model *prompt.Model) (n int) {
+	const schema = `{"type":"object","properties":{"mode":{"type":"string","enum":["read","write"]},"count":{"type":"integer","minimum":0,"maximum":99},` +
+		`"tags":{"type":"array","items":{"enum":["a","b"]},"maxItems":3},"deep":{"type":"boolean"}},"required":["mode","count"],"additionalProperties":false}`
+	const none = `{"type":"object","properties":{},"additionalProperties":false}`
+	type demand struct {
+		fields  string
+		choices []string
+		text    string // matches a response with visible text
+	}
+	demands := map[string]demand{
+		"/v1/chat/completions": {
+			`"messages":[{"role":"user","content":"x"}],"max_tokens":4000,"tools":[{"type":"function","function":{"name":"open_file","parameters":` + schema + `}},{"type":"function","function":{"name":"now","parameters":` + none + `}}]`,
+			[]string{`"tool_choice":"required"`, `"tool_choice":{"type":"function","function":{"name":"open_file"}}`, `"tool_choice":"required","parallel_tool_calls":false`},
+			`"content":"[^"]`,
+		},
+		"/v1/responses": {
+			`"input":"x","max_output_tokens":4000,"tools":[{"type":"function","name":"open_file","parameters":` + schema + `},{"type":"function","name":"now","parameters":` + none + `}]`,
+			[]string{`"tool_choice":"required"`, `"tool_choice":{"type":"function","name":"open_file"}`, `"tool_choice":"required","parallel_tool_calls":false`},
+			`output_text`,
+		},
+		"/v1/messages": {
+			`"messages":[{"role":"user","content":"x"}],"max_tokens":4000,"tools":[{"name":"open_file","input_schema":` + schema + `},{"name":"now","input_schema":` + none + `}]`,
+			[]string{`"tool_choice":{"type":"any"}`, `"tool_choice":{"type":"tool","name":"open_file"}`, `"tool_choice":{"type":"any","disable_parallel_tool_use":true}`},
+			`"type":"text"`,
+		},
+	}
+	var calls []serve.ToolCall
+	records := make(chan serve.Record, 1)
+	g, err := serve.New(&serve.Options{
+		Model: "tiny", Prompts: model, BlockSize: liveBlock, Engines: []serve.Engine{{URL: engine, Constraints: true}},
+		OnToolCall: func(_ context.Context, c serve.ToolCall) { calls = append(calls, c) },
+		OnDone:     func(r serve.Record) { records <- r },
+	})
+	require.NoError(t, err)
+	defer g.Close()
+	s := httptest.NewServer(g)
+	defer s.Close()
+	bias := map[string]int{} // random tokens would hardly ever end reasoning
+	for _, g := range family.All() {
+		for _, m := range g.Markers() {
+			if id, ok := model.Tokenizer().TokenID(m.Text); ok {
+				bias[fmt.Sprint(id)] = 20
+			}
+		}
+	}
+	weights, err := json.Marshal(bias)
+	require.NoError(t, err)
+	for path, d := range demands {
+		for i := range 24 {
+			calls = nil
+			choice := d.choices[i%len(d.choices)]
+			resp, err := http.Post(s.URL+path, "application/json", strings.NewReader(
+				fmt.Sprintf(`{"model":"tiny","temperature":1,"seed":%d,"stream":%t,"logit_bias":%s,%s,%s}`, i, i%2 == 0, weights, d.fields, choice)))
+			require.NoError(t, err)
+			out, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusBadRequest && strings.Contains(string(out), "cannot be constrained") {
+				t.Skipf("%s: %s", model.Family(), out)
+			}
+			about := fmt.Sprintf("%s %s %s\n%s", model.Family(), path, choice, out)
+			require.Equal(t, http.StatusOK, resp.StatusCode, about)
+			require.Equal(t, "stop", (<-records).Finish, about)
+			require.NotRegexp(t, d.text, string(out), about)
+			require.NotEmpty(t, calls, about)
+			if strings.Contains(choice, "parallel") {
+				require.Len(t, calls, 1, about)
+			}
+			for _, c := range calls {
+				if c.Name == "now" && !strings.Contains(choice, "open_file") {
+					require.JSONEq(t, "{}", cmp.Or(strings.TrimSpace(c.Arguments), "{}"), about)
+					continue
+				}
+				require.Equal(t, "open_file", c.Name, about)
+				var args struct {
+					Mode  string
+					Count *int
+					Tags  []string
+					Deep  *bool
+				}
+				dec := json.NewDecoder(strings.NewReader(c.Arguments))
+				dec.DisallowUnknownFields()
+				require.NoError(t, dec.Decode(&args), about)
+				require.True(t, (args.Mode == "read" || args.Mode == "write") && args.Count != nil && *args.Count >= 0 && *args.Count <= 99, about)
+			}
+			n++
+		}
+	}
+	return n
 }

@@ -25,7 +25,7 @@ import (
 // This file handles a request, in the order of these functions:
 //
 //	respond  -> admit     check the key and the limits
-//	         -> read      decode, read the hints, stabilize, render, encode
+//	         -> read      decode, read the hints, stabilize, render, encode, constrain
 //	         -> follow    compare with the previous prompt of the session
 //	         -> choose    hash, look up, place on an engine
 //	         -> relay     send to the engine; decode, encode, write
@@ -53,6 +53,8 @@ type call struct {
 	model   *prompt.Model    // with the family that decodes the output
 	text    *prompt.Prompt   // rendered
 	prompt  []uint32         // its token ids
+	tag     []byte           // what the request demands of the output, for the engine; nil if it demands nothing
+	ignored []string         // fields of the request without effect
 	route   router.Request
 	place   *placement
 
@@ -88,6 +90,7 @@ func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, a *wire.API) {
 		return
 	}
 	c.client.spend(c.begun, len(c.prompt))
+	c.announce(w.Header())
 	c.follow()
 	if err := c.choose(r.Context()); err != nil {
 		c.decline(w, r, err)
@@ -116,6 +119,7 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	if err := g.check(c.api, c.req); err != nil {
 		return err
 	}
+	c.ignore()
 	if c.model, err = g.families.get(r.Header.Get("X-Weft-Tool-Call-Parser")); err != nil {
 		return &apierr.Error{Why: event.Invalid, Message: err.Error(), Cause: err}
 	}
@@ -146,7 +150,7 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	}
 	c.prompt = c.text.IDs()
 	c.locate()
-	return nil
+	return c.constrain()
 }
 
 // open creates the decoders of the choices and returns the event that starts the response.
@@ -321,7 +325,7 @@ func (c *call) encoder() *wire.Encoder {
 // must flush what remains, also after an error. If an engine fails before the client has some of its output, pump tries
 // another one.
 func (c *call) pump(ctx context.Context) error {
-	req := newCompletionRequest(c.g.opt.Model, len(c.prompt), c.choices, &c.g.bodies)
+	req := newCompletionRequest(c.g.opt.Model, len(c.prompt), c.choices, c.tag, &c.g.bodies)
 	defer req.release()
 	c.listen(ctx)
 	for {

@@ -30,15 +30,19 @@ type completionRequest struct {
 	released bool
 }
 
-// newCompletionRequest returns the request for the choices of a response, whose decoders are alike. The caller must call
-// release when it makes no further attempts.
-func newCompletionRequest(model string, prompt int, choices []choice, bodies *bodies) *completionRequest {
+// newCompletionRequest returns the request for the choices of a response, whose decoders are alike, with a constraint
+// that is nil or a structural tag. The caller must call release when it makes no further attempts.
+func newCompletionRequest(model string, prompt int, choices []choice, constraint []byte, bodies *bodies) *completionRequest {
 	dec := choices[0].dec
 	r := &completionRequest{choices: len(choices), prompt: prompt, limit: dec.Limit(), bodies: bodies}
 	r.body = dec.AppendRequest(bodies.get(), model)
 	r.base = len(r.body) - 1
 	if r.choices > 1 {
 		r.body = fmt.Appendf(r.body[:r.base], `,"n":%d`, r.choices)
+		r.base = len(r.body)
+	}
+	if constraint != nil {
+		r.body = append(append(r.body[:r.base], `,"response_format":`...), constraint...)
 		r.base = len(r.body)
 	}
 	return r

@@ -107,6 +107,9 @@ type Options struct {
 	MaxQueue     int           // requests that wait for an engine; 0 means 512. More get status 503
 	QueueTimeout time.Duration // time for which a request waits for an engine; 0 means 30 s
 	MaxMemory    int64         // bytes for the bodies and output of all requests, an estimate; 0 means 1 GiB. Beyond it, requests get status 503
+	// Unconstrained permits requests whose demands on the form of the output no engine enforces: the demands are
+	// ignored. By default such requests get status 400.
+	Unconstrained bool
 	// Retries is the maximum number of further engines that get a request whose engine failed before the client had
 	// output; 0 means 1, and a negative value none. All requests together have a budget of one retry for ten requests.
 	Retries int
@@ -137,6 +140,8 @@ type Engine struct {
 	// zmq. If nil, the router predicts the contents of the cache from the prompts sent to the engine. The size of the
 	// engine's blocks must be Options.BlockSize.
 	Events func(*index.Stream) (cancel func(), err error)
+	// Constraints specifies that the engine takes structural tags as response_format, as vLLM and SGLang do.
+	Constraints bool
 	// Copies specifies that the events report every copy of a block, as vLLM's do; see index.StreamOptions.
 	Copies bool
 }

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/weft-go/weft/kvhash/index"
+	"github.com/weft-go/weft/protocols/apierr"
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/event"
+)
+
+// This file makes sure that no field of a request is ignored silently:
+//
+//	ignore      collects the fields that the gateway does not know
+//	constrain   chooses engines that enforce what the request demands of the output, or refuses it
+//	announce    names the fields without effect in a header and the log
+
+// headerDropped names the fields of a request that had no effect.
+const headerDropped = "X-Weft-Dropped"
+
+// maxDropped and maxDroppedName limit the header: the number of fields, and the bytes of the name of each.
+const maxDropped, maxDroppedName = 32, 64
+
+// effective lists, per API, the fields with an effect on the response, or of which the gateway refuses the values
+// that it does not implement. Fields of hints are not in it.
+var effective = map[block.API][]string{
+	block.Chat: {
+		"model", "messages", "tools", "tool_choice", "functions", "function_call", "parallel_tool_calls", "stream", "stream_options",
+		"max_tokens", "max_completion_tokens", "min_tokens", "temperature", "top_p", "min_p", "top_k", "seed", "n",
+		"frequency_penalty", "presence_penalty", "repetition_penalty", "stop", "stop_token_ids", "ignore_eos", "include_stop_str_in_output",
+		"logit_bias", "reasoning_effort", "thinking", "chat_template_kwargs", "chat_template_args", "add_generation_prompt",
+		"continue_final_message", "response_format", "structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar", "user",
+	},
+	block.Responses: {
+		"model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options", "max_output_tokens",
+		"min_tokens", "temperature", "top_p", "logit_bias", "reasoning", "text", "include", "store", "metadata", "user", "background", "prompt",
+		"conversation", "previous_response_id", "chat_template_kwargs", "chat_template_args", "structured_outputs",
+	},
+	block.Messages: {
+		"model", "messages", "system", "tools", "tool_choice", "stream", "max_tokens", "min_tokens", "temperature", "top_p", "top_k", "logit_bias",
+		"stop_sequences", "thinking", "output_config", "output_format", "metadata", "thread", "chat_template_kwargs", "chat_template_args",
+		"structured_outputs",
+	},
+}
+
+// idle lists values of fields that ask for nothing, besides null, false, "", 0, [] and {}.
+var idle = map[string]string{
+	"echo": "false", "modalities": `["text"]`, "service_tier": `"auto"`, "skip_special_tokens": "true", "spaces_between_special_tokens": "true",
+	"add_special_tokens": "false", "include_reasoning": "true", "separate_reasoning": "true", "stream_reasoning": "true",
+	"truncation": `"disabled"`, "speed": `"standard"`, "best_of": "1",
+}
+
+// ignore collects the fields of the request that have no effect. Those that turn out to be hints are removed later.
+func (c *call) ignore() {
+	for name, value := range c.req.Fields() {
+		if slices.Contains(effective[c.req.API()], name) {
+			continue
+		}
+		switch string(value) {
+		case idle[name], "null", "false", `""`, "0", "[]", "{}":
+		default:
+			c.ignored = append(c.ignored, name)
+		}
+	}
+	switch c.req.API() {
+	case block.Responses:
+		if string(c.req.Field("store")) == "true" {
+			c.ignored = append(c.ignored, "store")
+		}
+		if len(c.req.Field("text", "verbosity")) > 0 {
+			c.ignored = append(c.ignored, "text.verbosity")
+		}
+	case block.Messages:
+		if len(c.req.Field("output_config", "task_budget")) > 0 {
+			c.ignored = append(c.ignored, "output_config.task_budget")
+		}
+	}
+	if c.req.Params().ToolChoice.Mode != block.Required { // otherwise all calls are held to their schemas
+		for _, t := range c.req.Tools() {
+			if t.Strict != nil && *t.Strict {
+				c.ignored = append(c.ignored, t.At.Path()+".strict")
+				break
+			}
+		}
+	}
+}
+
+// field returns a field of the request for the reader of hints. A field that it finds is not ignored.
+func (c *call) field(path ...string) []byte {
+	value := c.req.Field(path...)
+	if value != nil {
+		c.ignored = slices.DeleteFunc(c.ignored, func(name string) bool { return name == path[0] })
+	}
+	return value
+}
+
+// constrain finds what the request demands of the form of the output, and excludes the engines that do not enforce it. A
+// demand that cannot be enforced is an error, or is ignored with Options.Unconstrained.
+func (c *call) constrain() error {
+	tag, err := c.model.Constraint(c.req, c.text)
+	var fault *apierr.Error
+	switch {
+	case errors.As(err, &fault) && fault.Code == apierr.CodeUnsupported && c.g.opt.Unconstrained:
+		c.ignored = append(c.ignored, demands(c.req)...)
+		return nil
+	case err != nil || tag == nil:
+		return err
+	}
+	var unable []index.WorkerID
+	for _, e := range c.g.fleet.order {
+		if !e.constraints {
+			unable = append(unable, e.id)
+		}
+	}
+	switch {
+	case len(unable) < len(c.g.fleet.order):
+		c.tag, c.route.Exclude = tag, append(c.route.Exclude, unable...)
+	case c.g.opt.Unconstrained:
+		c.ignored = append(c.ignored, demands(c.req)...)
+	default:
+		return &apierr.Error{Why: event.Invalid, Param: demands(c.req)[0], Code: apierr.CodeUnsupported,
+			Message: "The engines of this server cannot constrain the output."}
+	}
+	return nil
+}
+
+// demands returns the fields of a request that demand something of the output.
+func demands(r *block.Request) (list []string) {
+	if r.Params().ToolChoice.Mode == block.Required {
+		list = append(list, "tool_choice")
+	}
+	if f := r.Params().Format.Type; f != "" && f != "text" {
+		for _, path := range [][]string{{"response_format"}, {"text", "format"}, {"output_config", "format"}, {"output_format"}} {
+			if len(r.Field(path...)) > 0 {
+				list = append(list, strings.Join(path, "."))
+			}
+		}
+	}
+	for _, name := range []string{"structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar"} {
+		if given(r, name) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// announce names the fields without effect.
+func (c *call) announce(h http.Header) {
+	if len(c.ignored) == 0 {
+		return
+	}
+	c.g.opt.Logger.Info("fields without effect", "request", c.id, "fields", strings.Join(c.ignored, ", "))
+	var names []string
+	for _, name := range c.ignored[:min(len(c.ignored), maxDropped)] {
+		names = append(names, strings.Map(func(r rune) rune {
+			if r <= ' ' || r > '~' || r == ',' {
+				return '?'
+			}
+			return r
+		}, name[:min(len(name), maxDroppedName)]))
+	}
+	if more := len(c.ignored) - maxDropped; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	h.Set(headerDropped, strings.Join(names, ", "))
+}

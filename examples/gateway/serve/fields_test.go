@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/examples/gateway/serve"
+)
+
+// recorder is an http.RoundTripper that keeps the last body sent to engines, and the host.
+type recorder struct {
+	host string
+	body map[string]json.RawMessage
+}
+
+func (c *recorder) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Path == "/health" {
+		return answerOf(200, ""), nil
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	c.host, c.body = r.URL.Host, nil
+	return answerOf(200, whole), json.Unmarshal(body, &c.body)
+}
+
+// fieldsRig returns a gateway with an engine for each value of constraints, named e0, e1, …, and what sends it bodies.
+func fieldsRig(t *testing.T, unconstrained bool, constraints ...bool) (*recorder, func(path, body string) *httptest.ResponseRecorder) {
+	engine := &recorder{}
+	o := serve.Options{Model: "m", Prompts: hermesModel(), Transport: engine, Unconstrained: unconstrained, HealthInterval: -1}
+	for i, able := range constraints {
+		o.Engines = append(o.Engines, serve.Engine{URL: fmt.Sprint("http://e", i), Constraints: able})
+	}
+	g, err := serve.New(&o)
+	require.NoError(t, err)
+	t.Cleanup(g.Close)
+	return engine, func(path, body string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		g.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/"+path, strings.NewReader(body)))
+		return w
+	}
+}
+
+const (
+	fieldsChat      = `{"model":"m","messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}],`
+	fieldsMessages  = `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"}],"tools":[{"name":"f","input_schema":{"type":"object"}}],`
+	fieldsResponses = `{"model":"m","input":"x","tools":[{"type":"function","name":"f","parameters":{"type":"object"}}],`
+)
+
+// Each way to demand a form of the output reaches an engine that takes constraints as a structural tag.
+func TestConstraints(t *testing.T) {
+	for _, tt := range []struct{ path, body, param string }{
+		{"chat/completions", fieldsChat + `"tool_choice":"required"}`, "tool_choice"},
+		{"chat/completions", fieldsChat + `"tool_choice":{"type":"function","function":{"name":"f"}}}`, "tool_choice"},
+		{"chat/completions", fieldsChat + `"response_format":{"type":"json_object"}}`, "response_format"},
+		{"chat/completions", fieldsChat + `"structured_outputs":{"regex":"a+"}}`, "structured_outputs"},
+		{"chat/completions", fieldsChat + `"guided_choice":["a","b"]}`, "guided_choice"},
+		{"messages", fieldsMessages + `"tool_choice":{"type":"any"}}`, "tool_choice"},
+		{"messages", fieldsMessages + `"output_config":{"format":{"type":"json_schema","schema":{"type":"object"}}}}`, "output_config.format"},
+		{"responses", fieldsResponses + `"tool_choice":"required"}`, "tool_choice"},
+		{"responses", fieldsResponses + `"text":{"format":{"type":"json_schema","name":"x","schema":{"type":"object"}}}}`, "text.format"},
+	} {
+		engine, post := fieldsRig(t, false, false, true, false)
+		w := post(tt.path, tt.body)
+		require.Equal(t, 200, w.Code, "%s: %s", tt.body, w.Body)
+		require.Equal(t, "e1", engine.host, "the engine with constraints")
+		require.Contains(t, string(engine.body["response_format"]), `{"type":"structural_tag","format":{`, tt.body)
+		require.Empty(t, w.Header().Get("X-Weft-Dropped"))
+
+		engine, post = fieldsRig(t, false, false)
+		w = post(tt.path, tt.body)
+		require.Equal(t, 400, w.Code, tt.body)
+		require.Contains(t, w.Body.String(), "cannot constrain the output")
+		require.Empty(t, engine.host)
+		if tt.path != "messages" {
+			require.Contains(t, w.Body.String(), `"param":"`+tt.param+`"`)
+		}
+
+		engine, post = fieldsRig(t, true, false)
+		w = post(tt.path, tt.body)
+		require.Equal(t, 200, w.Code, tt.body)
+		require.Empty(t, engine.body["response_format"])
+		require.Equal(t, tt.param, w.Header().Get("X-Weft-Dropped"))
+	}
+
+	engine, post := fieldsRig(t, false, true)
+	require.Equal(t, 200, post("chat/completions", fieldsChat+`"tool_choice":"auto"}`).Code)
+	require.NotContains(t, engine.body, "response_format", "nothing is demanded")
+	for _, unconstrained := range []bool{false, true} { // faults of the request
+		_, post := fieldsRig(t, unconstrained, true)
+		w := post("chat/completions", fieldsChat+`"tool_choice":{"type":"function","function":{"name":"other"}}}`)
+		require.Equal(t, 400, w.Code)
+		require.Contains(t, w.Body.String(), `The tool \"other\" is not among the tools of the request.`)
+	}
+}
+
+// A request that fails on the only engine with constraints is not retried on one without.
+func TestConstraintsRetry(t *testing.T) {
+	s := &stub{answer: func(host string, _ *http.Request) (*http.Response, error) {
+		if host == "e1" {
+			return nil, io.ErrUnexpectedEOF
+		}
+		return answerOf(200, whole), nil
+	}}
+	g := stubbed(t, 2, s, func(o *serve.Options) { o.HealthInterval, o.Engines[1].Constraints = -1, true })
+	defer g.Close()
+	w := httptest.NewRecorder()
+	g.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", strings.NewReader(fieldsChat+`"tool_choice":"required"}`)))
+	require.Equal(t, 502, w.Code)
+	require.Zero(t, s.count("e0"))
+}
+
+// Fields without effect are named, others are not: those that reach the engine, hints, and values that ask for nothing.
+func TestDroppedFields(t *testing.T) {
+	engine, post := fieldsRig(t, false, true)
+	for _, tt := range []struct{ path, body, want string }{
+		{"chat/completions", fieldsChat + `"temperature":1,"logit_bias":{"7":-100},"min_tokens":1,"user":"u","prompt_cache_key":"k","metadata":null}`, ""},
+		{"chat/completions", fieldsChat + `"logprobs":false,"top_logprobs":0,"modalities":["text"],"store":false,"prediction":null,"stop":[],"web_search_options":{}}`, ""},
+		{"chat/completions", fieldsChat + `"logprobs":true,"top_logprobs":2,"modalities":["text","audio"],"never_heard_of":1}`, "logprobs, top_logprobs, modalities, never_heard_of"},
+		{"chat/completions", strings.Replace(fieldsChat, `"name":"f",`, `"name":"f","strict":true,`, 1) + `"tool_choice":"auto"}`, "tools[0].strict"},
+		{"chat/completions", strings.Replace(fieldsChat, `"name":"f",`, `"name":"f","strict":true,`, 1) + `"tool_choice":"required"}`, ""},
+		{"chat/completions", fieldsChat + `"a\r\nb, c":1}`, "a??b??c"},
+		{"responses", fieldsResponses + `"store":true,"truncation":"auto","max_tool_calls":3,"text":{"verbosity":"low"}}`, "truncation, max_tool_calls, store, text.verbosity"},
+		{"responses", fieldsResponses + `"store":false,"truncation":"disabled","include":["reasoning.encrypted_content"],"metadata":{"a":"b"}}`, ""},
+		{"messages", fieldsMessages + `"container":"c","mcp_servers":[{}],"speed":"standard","service_tier":"auto"}`, "container, mcp_servers"},
+	} {
+		w := post(tt.path, tt.body)
+		require.Equal(t, 200, w.Code, "%s", w.Body)
+		require.Equal(t, tt.want, w.Header().Get("X-Weft-Dropped"), tt.body)
+	}
+	post("chat/completions", fieldsChat+`"logit_bias":{"7":-100}}`)
+	require.JSONEq(t, `{"7":-100}`, string(engine.body["logit_bias"]))
+
+	var many strings.Builder
+	for i := range 50 {
+		fmt.Fprintf(&many, `"%s%d":1,`, strings.Repeat("x", 100), i)
+	}
+	w := post("chat/completions", fieldsChat+many.String()+`"stream":false}`)
+	require.Equal(t, 200, w.Code)
+	require.Less(t, len(w.Header().Get("X-Weft-Dropped")), 32*66+16)
+	require.True(t, strings.HasSuffix(w.Header().Get("X-Weft-Dropped"), ", 18 more"))
+}
