@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 
@@ -75,6 +76,8 @@ type config struct {
 	Unconstrained  bool           `yaml:"unconstrained"`   // ignore demands on the form of the output that no engine enforces
 	HealthInterval float64        `yaml:"health_interval"` // seconds; 0 means no probes
 	Grace          float64        `yaml:"grace"`           // seconds for running requests after a signal to end
+	LogFormat      logFormat      `yaml:"log_format"`      // text or json
+	LogLevel       slog.Level     `yaml:"log_level"`       // debug, info, warn or error
 	Metrics        string         `yaml:"metrics"`         // clients that may read /metrics: local, open or off
 	// PriorityIs is the polarity of the body's priority field: "higher is sooner" (SGLang) or "lower is sooner" (vLLM).
 	// "" ignores the field.
@@ -111,8 +114,29 @@ type engineConfig struct {
 func defaults() *config {
 	return &config{
 		Listen: "127.0.0.1:8080", MaxRequests: 2048, MaxQueue: 512, QueueTimeout: 30, EngineRequests: 256, MaxMemoryMB: 1024, MaxBodyMB: 64,
-		PerAddress: 512, Metrics: "local", Retries: 1, HealthInterval: 5, Grace: 30,
+		PerAddress: 512, LogFormat: "text", Metrics: "local", Retries: 1, HealthInterval: 5, Grace: 30,
 	}
+}
+
+// logFormat is the format of the log: text or json.
+type logFormat string
+
+// MarshalText implements encoding.TextMarshaler.
+func (f logFormat) MarshalText() ([]byte, error) { return []byte(f), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (f *logFormat) UnmarshalText(text []byte) error {
+	*f = logFormat(text)
+	return cli.OneOf("log format", string(text), "text", "json")
+}
+
+// handler returns a handler that writes to w.
+func (f logFormat) handler(w io.Writer, level slog.Leveler) slog.Handler {
+	opt := &slog.HandlerOptions{Level: level}
+	if f == "json" {
+		return slog.NewJSONHandler(w, opt)
+	}
+	return slog.NewTextHandler(w, opt)
 }
 
 // hints returns the target for the hints that the engine accepts.
@@ -201,6 +225,8 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 	fs.IntVar(&c.Retries, "retries", c.Retries, "maximum `number` of further engines that get a request after an engine failed")
 	fs.Float64Var(&c.HealthInterval, "health-interval", c.HealthInterval, "`seconds` between probes of the engines' /health; 0 means no probes")
 	fs.Float64Var(&c.Grace, "grace", c.Grace, "`seconds` for running requests after SIGTERM or an interrupt")
+	fs.TextVar(&c.LogFormat, "log-format", c.LogFormat, "`format` of the log: text or json")
+	fs.TextVar(&c.LogLevel, "log-level", c.LogLevel, "minimum `level` of the log: debug, info, warn or error")
 	fs.StringVar(&c.Metrics, "metrics", c.Metrics, "`clients` that may read /metrics: local (this machine, and keys without a tenant), open (all) or off (none)")
 	fs.Func("alias", "another `name` for the model; repeatable", func(s string) error {
 		aliases = append(aliases, s)

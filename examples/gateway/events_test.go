@@ -39,7 +39,7 @@ func TestParseEngine(t *testing.T) {
 func TestFollowErrors(t *testing.T) {
 	e := engineConfig{Kind: "vllm", Replay: "tcp://gpu1:5657"}
 	require.ErrorContains(t, e.follow(&serve.Engine{}, slog.New(slog.DiscardHandler)), "without events")
-	err := run(t.Context(), []string{"-model", "m", "-tool-call-parser", "hermes", "-engine", "vllm=http://127.0.0.1:1,events=tcp://*:5557"}, io.Discard, slog.New(slog.DiscardHandler), nil)
+	err := run(t.Context(), []string{"-model", "m", "-tool-call-parser", "hermes", "-engine", "vllm=http://127.0.0.1:1,events=tcp://*:5557"}, io.Discard, io.Discard, nil)
 	require.ErrorContains(t, err, `engine "vllm-0": events: zmq: subscribe: invalid address "tcp://*:5557"`)
 }
 

@@ -42,12 +42,11 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // another signal ends the process
-	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	cli.Exit("gateway", run(ctx, os.Args[1:], os.Stdout, log, nil))
+	cli.Exit("gateway", run(ctx, os.Args[1:], os.Stdout, os.Stderr, nil))
 }
 
-// run serves until ctx ends. If ready is not nil, run calls it with its address once it listens.
-func run(ctx context.Context, args []string, stdout io.Writer, log *slog.Logger, ready func(addr string)) error {
+// run serves until ctx ends, and logs to stderr. If ready is not nil, run calls it with its address once it listens.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer, ready func(addr string)) error {
 	hangup := make(chan os.Signal, 1)
 	notifyHangup(hangup)
 	defer signal.Stop(hangup)
@@ -56,7 +55,10 @@ func run(ctx context.Context, args []string, stdout io.Writer, log *slog.Logger,
 	if err != nil {
 		return err
 	}
-	p := &program{log: log, metrics: newMetrics()}
+	p := &program{metrics: newMetrics()}
+	p.level.Set(c.LogLevel)
+	p.log = slog.New(c.LogFormat.handler(stderr, &p.level))
+	log := p.log
 	if p.signer, err = signer(os.Getenv("WEFT_REASONING_KEY")); err != nil {
 		return err
 	}
@@ -126,6 +128,7 @@ func run(ctx context.Context, args []string, stdout io.Writer, log *slog.Logger,
 // A program is the state that survives a reload of the configuration.
 type program struct {
 	log     *slog.Logger
+	level   slog.LevelVar // of log
 	signer  *replay.Signer
 	metrics *metrics
 
@@ -163,15 +166,19 @@ func (p *program) reload(args []string, c *config) (*generation, error) {
 	if err != nil {
 		return nil, err
 	}
-	if (cert != nil) != (p.certificate.Load() != nil) || next.Listen != c.Listen || next.H2C != c.H2C || next.PerAddress != c.PerAddress {
-		p.log.Warn("listen, h2c, max_per_address and the use of TLS are not changed by a reload")
+	if (cert != nil) != (p.certificate.Load() != nil) || next.Listen != c.Listen || next.H2C != c.H2C || next.PerAddress != c.PerAddress || next.LogFormat != c.LogFormat {
+		p.log.Warn("listen, h2c, max_per_address, log_format and the use of TLS are not changed by a reload")
 		next.Listen = c.Listen // determines whether clients need keys
 	}
 	g, err := p.start(next)
-	if err == nil && p.certificate.Load() != nil {
+	if err != nil {
+		return nil, err
+	}
+	if p.certificate.Load() != nil {
 		p.use(cert)
 	}
-	return g, err
+	p.level.Set(next.LogLevel)
+	return g, nil
 }
 
 // start returns a running gateway, which stop ends.

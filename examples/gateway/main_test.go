@@ -113,7 +113,7 @@ grace: 5
 			c.Retries, c.Grace = d.Retries, d.Grace
 		}
 		c.MaxRequests, c.MaxQueue, c.QueueTimeout, c.EngineRequests, c.MaxMemoryMB, c.MaxBodyMB = d.MaxRequests, d.MaxQueue, d.QueueTimeout, d.EngineRequests, d.MaxMemoryMB, d.MaxBodyMB
-		c.HealthInterval, c.PerAddress, c.Metrics = d.HealthInterval, d.PerAddress, d.Metrics
+		c.HealthInterval, c.PerAddress, c.Metrics, c.LogFormat = d.HealthInterval, d.PerAddress, d.Metrics, d.LogFormat
 		return c
 	}
 	fromFile := with(config{Listen: "127.0.0.1:7", Model: "from-file", Aliases: []string{"a", "b"}, ToolCallParser: "qwen3_coder", ToolDispatch: true, ReasoningDispatch: true,
@@ -161,6 +161,8 @@ grace: 5
 		{"-model m -engine embedded=local -grace NaN", nil, "grace"},
 		{"-model m -engine embedded=local -max-per-address 0", nil, "max_per_address"},
 		{"-model m -engine embedded=local -metrics all", nil, "metrics"},
+		{"-model m -engine embedded=local -log-format xml", nil, "log format"},
+		{"-model m -engine embedded=local -log-level loud", nil, "log-level"},
 		{"-config nowhere.yaml", nil, "nowhere.yaml"},
 	} {
 		got, err := parse(strings.Fields(tt.args), io.Discard)
@@ -201,7 +203,7 @@ grace: 5
 
 func TestFlags(t *testing.T) {
 	clitest.Check(t, "gateway", func(args []string, stdout *bytes.Buffer) error {
-		return run(t.Context(), args, stdout, slog.New(slog.DiscardHandler), nil)
+		return run(t.Context(), args, stdout, io.Discard, nil)
 	})
 }
 
@@ -217,7 +219,7 @@ func TestRunErrors(t *testing.T) {
 		"-model m -engine vllm=http://x -keys-file nowhere":         "nowhere",
 		"-model m -engine embedded=local -tool-call-parser klingon": "klingon",
 	} {
-		err := run(t.Context(), strings.Fields(args), io.Discard, slog.New(slog.DiscardHandler), nil)
+		err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard, nil)
 		require.ErrorContains(t, err, has)
 	}
 }
@@ -338,7 +340,7 @@ func TestRun(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- run(ctx, []string{"-listen", "127.0.0.1:0", "-model", "m", "-engine", "embedded=local", "-engine", "embedded=" + url}, io.Discard,
-			slog.New(slog.DiscardHandler), func(a string) { addr <- a })
+			io.Discard, func(a string) { addr <- a })
 	}()
 	resp, err := http.Post("http://"+<-addr+"/v1/chat/completions", "application/json",
 		strings.NewReader(`{"model":"m","max_tokens":3,"messages":[{"role":"user","content":"hello hello hello"}]}`))

@@ -5,9 +5,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -84,7 +84,7 @@ func TestReload(t *testing.T) {
 	defer cancel()
 	addr, ended := make(chan string, 1), make(chan error, 1)
 	go func() {
-		ended <- run(ctx, []string{"-config", file}, io.Discard, slog.New(slog.NewTextHandler(sink, nil)), func(a string) { addr <- a })
+		ended <- run(ctx, []string{"-config", file}, io.Discard, sink, func(a string) { addr <- a })
 	}()
 	url := "http://" + <-addr
 	client := &http.Client{Transport: &http.Transport{}}
@@ -146,4 +146,48 @@ func TestReload(t *testing.T) {
 	require.NoError(t, <-ended)
 	_, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	require.Error(t, err)
+}
+
+// TestLog checks the format and the level of the log, and that SIGHUP changes the level.
+func TestLog(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "gateway.yaml")
+	configure := func(level string) {
+		t.Helper()
+		require.NoError(t, os.WriteFile(file, []byte("model: m\nlisten: 127.0.0.1:0\ntool_call_parser: hermes\nengines: [{kind: embedded, url: local}]\nlog_format: json\nlog_level: "+level), 0o600))
+	}
+	configure("warn")
+	sink := &logSink{lines: make(chan string, 1000)}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	addr, ended := make(chan string, 1), make(chan error, 1)
+	go func() {
+		ended <- run(ctx, []string{"-config", file}, io.Discard, sink, func(a string) { addr <- a })
+	}()
+	url := "http://" + <-addr
+	ask := func() {
+		t.Helper()
+		resp, err := http.Post(url+"/v1/chat/completions", "application/json", strings.NewReader(`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"x"}]}`))
+		require.NoError(t, err)
+		resp.Body.Close()
+		require.Equal(t, 200, resp.StatusCode)
+	}
+	ask()
+	require.Empty(t, sink.lines, "nothing to warn of")
+	configure("info")
+	self, err := os.FindProcess(os.Getpid())
+	require.NoError(t, err)
+	require.NoError(t, self.Signal(syscall.SIGHUP))
+	sink.await(t, "configuration reloaded")
+	ask()
+	var line struct {
+		Level, Msg string
+		Output     int
+	}
+	require.NoError(t, json.Unmarshal([]byte(sink.await(t, "request done")), &line))
+	require.Equal(t, "INFO", line.Level)
+	require.Equal(t, "request done", line.Msg)
+	require.Equal(t, 1, line.Output)
+	http.DefaultClient.CloseIdleConnections()
+	cancel()
+	require.NoError(t, <-ended)
 }

@@ -11,7 +11,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"io"
-	"log/slog"
 	"math/big"
 	"net/http"
 	"os"
@@ -52,7 +51,7 @@ func TestTLS(t *testing.T) {
 	addr, ended := make(chan string, 1), make(chan error, 1)
 	go func() {
 		ended <- run(ctx, []string{"-listen", "127.0.0.1:0", "-model", "m", "-engine", "embedded=local", "-tool-call-parser", "hermes", "-tls-cert", certFile, "-tls-key", keyFile},
-			io.Discard, slog.New(slog.NewTextHandler(sink, nil)), func(a string) { addr <- a })
+			io.Discard, sink, func(a string) { addr <- a })
 	}()
 	at := <-addr
 	get := func(trust *x509.CertPool) error {
@@ -94,7 +93,7 @@ func TestTLS(t *testing.T) {
 
 func TestTLSErrors(t *testing.T) {
 	for _, args := range [][]string{{"-tls-cert", "x"}, {"-tls-key", "x"}, {"-tls-cert", "nowhere", "-tls-key", "nowhere"}} {
-		err := run(t.Context(), append([]string{"-model", "m", "-engine", "embedded=local", "-tool-call-parser", "hermes"}, args...), io.Discard, slog.New(slog.DiscardHandler), nil)
+		err := run(t.Context(), append([]string{"-model", "m", "-engine", "embedded=local", "-tool-call-parser", "hermes"}, args...), io.Discard, io.Discard, nil)
 		require.ErrorContains(t, err, "tls")
 	}
 }

@@ -159,10 +159,10 @@ func (r *chunkReader) appendSteps(dst []step, data []byte) ([]step, error) {
 func appendSteps(dst []step, data []byte, n int) ([]step, error) {
 	var c chunk
 	if err := json.Unmarshal(data, &c); err != nil {
-		return dst, apierr.EngineFailed(fmt.Errorf("chunk %.100q: %w", data, err))
+		return dst, apierr.EngineFailed(fmt.Errorf("chunk of %d bytes: %w", len(data), err))
 	}
 	if c.Error != nil {
-		return dst, apierr.EngineFailed(errors.New(c.Error.Message))
+		return dst, apierr.EngineFailed(&engineFault{message: c.Error.Message})
 	}
 	for i := range c.Choices {
 		ch := &c.Choices[i]

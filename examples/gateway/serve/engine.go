@@ -56,7 +56,10 @@ func (e *engine) complete(ctx context.Context, id string, req *completionRequest
 func refusal(resp *http.Response, req *completionRequest) error {
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a partial body is still useful
 	reply := apierr.Parse(resp.StatusCode, data)
-	cause := fmt.Errorf("engine: HTTP %d: %.500s", resp.StatusCode, data)
+	cause := &engineFault{status: resp.StatusCode, code: reply.Code, bytes: len(data)}
+	if reply.Cause == nil && resp.StatusCode != http.StatusBadRequest && resp.StatusCode != http.StatusUnprocessableEntity {
+		cause.message = reply.Message
+	}
 	switch {
 	case resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable:
 		e := apierr.Overloaded(retryAfter(resp.Header))

@@ -5,6 +5,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/weft-go/weft/parsers"
@@ -46,7 +47,7 @@ func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, a *wire.API, er
 		id = g.requestID(w, r, a)
 	}
 	if e.Why != event.Canceled { // the client disconnected
-		g.opt.Logger.Warn("request refused", "request", id, "path", r.URL.Path, "err", e)
+		g.opt.Logger.Warn("request refused", "request", id, "path", fmt.Sprintf("%.200s", r.URL.Path), "err", logged{e})
 	}
 	h := w.Header()
 	if after := e.RetryAfterHeader(a.ErrorStyle()); after != "" {

@@ -65,7 +65,7 @@ func (c *call) readHints(r *http.Request) error {
 	c.rec.Intent, c.route.Intent = in, in
 	c.addFaults(faults)
 	for _, x := range c.rec.Limited {
-		g.opt.Logger.Info("hint limited by policy", "request", c.id, "hint", x.Hint, "requested", x.Value, "used", x.Used, "why", x.Why)
+		g.opt.Logger.Info("hint limited by policy", "request", c.id, "hint", x.Hint, "why", x.Why)
 	}
 	return nil
 }
@@ -74,7 +74,7 @@ func (c *call) readHints(r *http.Request) error {
 func (c *call) addFaults(faults []intent.Fault) {
 	c.rec.Faults = append(c.rec.Faults, faults...)
 	for _, f := range faults {
-		c.g.opt.Logger.Info("invalid hint", "request", c.id, "where", f.Where, "value", f.Value, "why", f.Why)
+		c.g.opt.Logger.Info("invalid hint", "request", c.id, "where", f.Where, "why", f.Why)
 	}
 }
 
@@ -136,7 +136,9 @@ func (c *call) follow() {
 	}
 	c.rec.Prefix = c.g.histories.next(historyKey{c.rec.Tenant, in.Salt, in.Session.ID}, c.req, &preamble.CompareOptions{Prompt: c.layout})
 	if p := &c.rec.Prefix; p.Known && p.Relation != preamble.Extends && p.Relation != preamble.Same {
-		c.g.opt.Logger.Info("prompt diverged from previous prompt in session", "request", c.id, "session", in.Session.ID, "divergence", p.Divergence)
+		d := p.Divergence
+		d.A.Excerpt, d.B.Excerpt = "", "" // text of the prompts
+		c.g.opt.Logger.Info("prompt diverged from previous prompt in session", "request", c.id, "session", in.Session.ID, "divergence", d)
 	}
 }
 
@@ -150,7 +152,7 @@ func (c *call) engineHints(ctx context.Context, e *engine) intent.Out {
 		return out
 	}
 	for _, x := range out.Changes {
-		log.DebugContext(ctx, "hint not supported by engine", "request", c.id, "engine", e.name, "hint", x.Hint, "why", x.Why, "used", x.Used)
+		log.DebugContext(ctx, "hint not supported by engine", "request", c.id, "engine", e.name, "hint", x.Hint, "why", x.Why)
 	}
 	return out
 }

@@ -122,7 +122,7 @@ type Options struct {
 	Hosts, Origins []string
 
 	Transport http.RoundTripper // connects to engines; nil means a transport like http.DefaultTransport
-	Logger    *slog.Logger      // nil means no logs
+	Logger    *slog.Logger      // gets no text of requests and responses, and no keys; nil means no logs
 }
 
 // Engine specifies a server behind the gateway.

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strings"
+
+	"github.com/weft-go/weft/protocols/apierr"
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/event"
+)
+
+// This file keeps prompts, output and keys out of the log. What may contain them is logged by its position, class or
+// length; clients get the rest in their errors, which have the request id of the log.
+
+// logged is an error as the log has it.
+type logged struct{ error }
+
+// LogValue implements slog.LogValuer. The message of an error in a request is not logged, because it may quote the request.
+func (l logged) LogValue() slog.Value {
+	if l.error == nil {
+		return slog.Value{}
+	}
+	e, ok := errors.AsType[*apierr.Error](l.error)
+	if !ok {
+		return slog.StringValue(l.Error())
+	}
+	attrs := []slog.Attr{slog.String("class", e.Why.String())}
+	for _, a := range []slog.Attr{slog.String("code", e.Code), slog.String("param", e.Param)} {
+		if a.Value.String() != "" {
+			attrs = append(attrs, a)
+		}
+	}
+	fault, fromEngine := errors.AsType[*engineFault](l.error)
+	switch {
+	case fromEngine:
+		attrs = append(attrs, slog.String("cause", fault.Error()))
+	case e.Why == event.Invalid || e.Why == event.NotFound:
+	case e.Cause != nil:
+		attrs = append(attrs, slog.String("cause", e.Cause.Error()))
+	default:
+		attrs = append(attrs, slog.String("message", e.Message))
+	}
+	return slog.GroupValue(attrs...)
+}
+
+// reason returns the reason for a loss, without the part of the request that it names.
+func reason(l block.Loss) string {
+	why, _, _ := strings.Cut(l.Why, ": ")
+	return why
+}
+
+// An engineFault is an error that an engine sent. Its text contains no text of requests and responses.
+type engineFault struct {
+	status  int    // of HTTP, or 0 in a stream
+	code    string // may be empty
+	bytes   int    // size of the body
+	message string // "" if it may quote the request
+}
+
+// Error implements error.
+func (e *engineFault) Error() string {
+	out := "engine: error in stream"
+	if e.status != 0 {
+		out = fmt.Sprintf("engine: HTTP %d", e.status)
+	}
+	if e.code != "" {
+		out += fmt.Sprintf(", %.50s", e.code)
+	}
+	if e.message != "" {
+		return out + ": " + excerpt(e.message)
+	}
+	return fmt.Sprintf("%s, %d bytes", out, e.bytes)
+}
+
+// quoted matches the beginning of what an engine's message may quote: engines get prompts as lists of token ids.
+var quoted = regexp.MustCompile(`\[\s*\d|"?(input|prompt|text|content)"?'?\s*[:=]`)
+
+// maxExcerpt is the maximum length of an engine's message in the log, in bytes.
+const maxExcerpt = 200
+
+// excerpt returns the beginning of an engine's message.
+func excerpt(message string) string {
+	end := len(message)
+	if at := quoted.FindStringIndex(message); at != nil {
+		end = at[0]
+	}
+	if end > maxExcerpt {
+		end = maxExcerpt
+	}
+	if end < len(message) {
+		return fmt.Sprintf("%s… (%d bytes)", message[:end], len(message))
+	}
+	return message
+}
