@@ -71,16 +71,16 @@ func ParsePreference(field func(path ...string) []byte, invalid func(path, probl
 		}
 	}
 	p.edits(field("context_management", "edits"), invalid)
-	if name, raw := Kwargs(field); raw != nil {
+	if name, raw := kwargs(field); raw != nil {
 		p.kwargs(name, raw, invalid)
 	}
 	return p
 }
 
-// Kwargs returns the variables that a request passes to its template, as raw JSON, and the name of the field that
+// kwargs returns the variables that a request passes to its template, as raw JSON, and the name of the field that
 // contains them: chat_template_kwargs, as in vLLM and SGLang, or chat_template_args, as in Dynamo. raw is nil if both
-// are absent. field is as for [ParsePreference].
-func Kwargs(field func(path ...string) []byte) (name string, raw []byte) {
+// are absent.
+func kwargs(field func(path ...string) []byte) (name string, raw []byte) {
 	for _, name := range []string{"chat_template_kwargs", "chat_template_args"} {
 		if raw := field(name); present(raw) {
 			return name, raw

@@ -77,9 +77,6 @@ func write[T []byte | string](s *TokenWriter, p T) {
 	}
 }
 
-// Len returns the length of the text so far in bytes.
-func (s *TokenWriter) Len() int { return s.n }
-
 // sealed reports whether the token of the text so far is a sealed one.
 func (s *TokenWriter) sealed() bool { return s.seal && !s.over }
 

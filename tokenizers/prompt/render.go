@@ -330,8 +330,12 @@ func (m *Model) kwargs(req *block.Request, plan *replay.Plan) []byte {
 
 // ownKwargs returns the template's variables that a request sets, as JSON and, if they are an object, by name.
 func ownKwargs(req *block.Request) (own []byte, set map[string]json.RawMessage) {
-	_, own = replay.Kwargs(req.Field)
-	own = bytes.TrimSpace(own)
+	for _, name := range []string{"chat_template_kwargs", "chat_template_args"} { // the second is Dynamo's
+		if own = bytes.TrimSpace(req.Field(name)); len(own) > 0 && string(own) != "null" {
+			break
+		}
+		own = nil
+	}
 	_ = json.Unmarshal(own, &set)
 	return own, set
 }

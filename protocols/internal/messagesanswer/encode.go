@@ -92,12 +92,13 @@ const deltaEnd = "\"}}\n\n"
 
 // outRun is the open run of reasoning, text or refusal.
 type outRun struct {
-	kind  event.Kind // 0 if none
-	part  int32
-	wired bool // its content_block_start was sent
-	carry jsonw.Carry
-	sig   []byte      // signature so far
-	flags event.Flags // of the signature
+	kind   event.Kind // 0 if none
+	part   int32
+	wired  bool // its content_block_start was sent
+	signed bool // reasoning: the signer has text
+	carry  jsonw.Carry
+	sig    []byte      // signature so far
+	flags  event.Flags // of the signature
 }
 
 // NewEncoder returns an Encoder.
@@ -294,8 +295,7 @@ func (s *Encoder) turn(dst []byte, kind event.Kind, part int32) []byte {
 	if rest := b.carry.Flush(); len(rest) > 0 {
 		dst = s.text(dst, rest)
 	}
-	signed := s.sign != nil && s.sign.Len() > 0
-	if b.kind == event.Reasoning && s.opt.Thinking != ThinkingNone && (b.wired || len(b.sig) > 0 || signed) {
+	if b.kind == event.Reasoning && s.opt.Thinking != ThinkingNone && (b.wired || len(b.sig) > 0 || b.signed) {
 		dst = s.openBlock(dst)
 		dst = appendDeltaHead(dst, s.index, `"signature_delta","signature":`)
 		s.scratch = appendSignature(s.scratch[:0], b.sig, b.flags, s.sign)
@@ -305,10 +305,10 @@ func (s *Encoder) turn(dst []byte, kind event.Kind, part int32) []byte {
 	if b.wired {
 		dst = s.stopBlock(dst)
 	}
-	if signed {
+	if b.signed {
 		s.sign.Reset()
 	}
-	b.kind, b.part, b.wired, b.sig, b.flags = kind, part, false, b.sig[:0], 0
+	b.kind, b.part, b.wired, b.signed, b.sig, b.flags = kind, part, false, false, b.sig[:0], 0
 	return dst
 }
 
@@ -335,6 +335,7 @@ func (s *Encoder) text(dst, text []byte) []byte {
 			s.sign = s.opt.signer()
 		}
 		s.sign.Write(text)
+		s.block.signed = true
 		if s.opt.Thinking == ThinkingOmitted {
 			return dst
 		}
