@@ -132,7 +132,12 @@ func (f *logFormat) UnmarshalText(text []byte) error {
 
 // handler returns a handler that writes to w.
 func (f logFormat) handler(w io.Writer, level slog.Leveler) slog.Handler {
-	opt := &slog.HandlerOptions{Level: level}
+	opt := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Value.Kind() == slog.KindDuration { // JSON would have nanoseconds
+			a.Value = slog.StringValue(a.Value.Duration().String())
+		}
+		return a
+	}}
 	if f == "json" {
 		return slog.NewJSONHandler(w, opt)
 	}

@@ -190,4 +190,5 @@ func TestLog(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 	cancel()
 	require.NoError(t, <-ended)
+	require.Contains(t, sink.await(t, "gateway draining"), `"grace":"30s"`)
 }
