@@ -137,7 +137,7 @@ func namesSalt(body []byte) bool {
 		if i < 0 {
 			return false
 		}
-		if bytes.HasSuffix(body[:i], []byte("cache")) && bytes.HasPrefix(body[i+1:], []byte("salt")) {
+		if i > 0 && body[i-1] == 'e' && bytes.HasSuffix(body[:i], []byte("cache")) && bytes.HasPrefix(body[i+1:], []byte("salt")) {
 			return true
 		}
 		body = body[i+1:]

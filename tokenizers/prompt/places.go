@@ -218,9 +218,16 @@ func (p *Prompt) locator() *locator {
 		l.fitted = p.fit()
 	}
 	messages, tools := 0, 0
-	for i := range l.count() {
-		at := l.place(i)
-		messages, tools = max(messages, at.Message+1), max(tools, at.Tool+1)
+	if l.fitted != nil {
+		for i := range l.fitted {
+			at := &l.fitted[i]
+			messages, tools = max(messages, at.Message+1), max(tools, at.Tool+1)
+		}
+	} else {
+		for i := range p.places {
+			at := &p.places[i]
+			messages, tools = max(messages, at.Message+1), max(tools, at.Tool+1)
+		}
 	}
 	l.messages, l.tools = make([]group, messages), make([]group, tools)
 	l.latest[0] = -1

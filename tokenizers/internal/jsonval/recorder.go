@@ -31,7 +31,9 @@ type Recorder struct {
 	lists  [2][]*Part // messages, tools
 	before [2][]*Part
 	b      Builder
-	steps  []step // of the open part
+	like   *Part  // whose first steps those of the open part are; nil if there is none
+	same   int    // number of these steps
+	steps  []step // of the open part, once it differs from like
 	list   int
 	depth  int
 	size   int // length of the texts of steps
@@ -43,6 +45,7 @@ func NewRecorder(messages, tools []*Part) *Recorder {
 	r := &Recorder{before: [2][]*Part{messages, tools}}
 	r.lists[0] = make([]*Part, 0, len(messages)+4)
 	r.lists[1] = make([]*Part, 0, len(tools))
+	r.expect()
 	return r
 }
 
@@ -63,26 +66,50 @@ func (r *Recorder) Add(kind byte, text string) {
 		if r.depth == 1 {
 			if text == "tools" {
 				r.list = 1
+				r.expect()
 			}
 			return
 		}
+	}
+	if r.like != nil {
+		if s := r.like.steps; r.same < len(s) && s[r.same].kind == kind && s[r.same].text == text {
+			r.same++
+			if r.depth == 2 && r.same == len(s) {
+				r.lists[r.list] = append(r.lists[r.list], r.like)
+				r.expect()
+			}
+			return
+		}
+		r.differ()
 	}
 	r.steps = append(r.steps, step{kind, text})
 	r.size += len(text)
 	if r.depth == 2 {
 		r.part()
 		r.steps, r.size = r.steps[:0], 0
+		r.expect()
 	}
 }
 
-// part ends a part.
-func (r *Recorder) part() {
-	list := &r.lists[r.list]
-	i := len(*list)
-	if before := r.before[r.list]; i < len(before) && slices.Equal(before[i].steps, r.steps) {
-		*list = append(*list, before[i])
-		return
+// expect prepares the next part, which is likely to be the one at its position in the conversation before.
+func (r *Recorder) expect() {
+	r.like, r.same = nil, 0
+	if i := len(r.lists[r.list]); i < len(r.before[r.list]) {
+		r.like = r.before[r.list][i]
 	}
+}
+
+// differ is called when the open part is another one than expected.
+func (r *Recorder) differ() {
+	r.steps = append(r.steps, r.like.steps[:r.same]...)
+	for i := range r.steps {
+		r.size += len(r.steps[i].text)
+	}
+	r.like = nil
+}
+
+// part ends a part that the conversation before does not have at its position.
+func (r *Recorder) part() {
 	p := &Part{steps: make([]step, len(r.steps))}
 	own := make([]byte, 0, r.size)
 	for k, s := range r.steps {
@@ -99,7 +126,7 @@ func (r *Recorder) part() {
 		r.b.stack = r.b.stack[:0]
 	}
 	p.bytes = cap(own) + len(p.steps)*int(unsafe.Sizeof(step{})) + p.Value.size()
-	*list = append(*list, p)
+	r.lists[r.list] = append(r.lists[r.list], p)
 }
 
 // Parts returns the messages and the tools. It reports false in the same cases as [Builder.Value].
