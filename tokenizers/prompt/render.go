@@ -22,7 +22,9 @@ import (
 
 // Prompt is a rendered request. It is not safe for concurrent use.
 type Prompt struct {
-	*template.Prompt // text, segments and spans; span paths refer to the conversation in OpenAI's chat form
+	// The text, segments and spans, whose slices the caller must not modify. Span paths refer to the conversation in
+	// OpenAI's chat form.
+	*template.Prompt
 
 	// Losses lists the content that the prompt omits or moves. Reasoning that the rule drops is not a loss; see
 	// Outcomes.

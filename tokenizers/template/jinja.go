@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/weft-go/weft/tokenizers"
 	"github.com/weft-go/weft/tokenizers/internal/calltext"
@@ -252,7 +253,10 @@ func (t *compiled) render(req *input) (*Prompt, error) {
 			return nil, err
 		}
 	}
-	return toPrompt(out, roles, req.next != nil), nil
+	if req.next == nil {
+		return toPrompt(out, roles, nil, nil), nil
+	}
+	return toPrompt(out, roles, req.next, req.before), nil
 }
 
 func (t *compiled) sourceOf(tpl *jinja.Template) string {
@@ -372,24 +376,33 @@ func cut(out *jinja.Output, final string, i int) error {
 	return nil
 }
 
-// toPrompt turns origins into segments and spans. kept is set if the origins belong to parts that are kept.
-func toPrompt(out *jinja.Output, roles []string, kept bool) *Prompt {
+// toPrompt turns origins into segments and spans. With next, which may be nil, the origins belong to parts that are kept,
+// and the beginning of the output may be that of before, which also may be nil.
+func toPrompt(out *jinja.Output, roles []string, next, before *memory) *Prompt {
 	p := &Prompt{Text: out.Text, generations: out.Generations}
 	spans := 0
-	for _, s := range out.Segs {
-		if s.Origin != nil {
+	for i := range out.Segs {
+		if out.Segs[i].Origin != nil {
 			spans++
 		}
 	}
 	p.Segments = make([]tokenizers.Segment, 0, min(len(out.Segs), 2*spans+1))
 	p.Spans = make([]Span, 0, spans)
+	segs, at, start := out.Segs, 0, 0 // the end of the last segment of out, and the beginning of the last one in p
+	if next != nil {
+		next.prompt = p
+		if before != nil && before.tpl == next.tpl {
+			var n int
+			n, at, start = p.startLike(before, out.Segs)
+			segs = segs[n:]
+		}
+	}
 	var paths []byte // of all spans
 	var ends []int
-	if !kept {
+	if next == nil {
 		paths, ends = make([]byte, 0, 64*spans), make([]int, 0, spans)
 	}
-	at, start := 0, 0 // of the segment and the last one in p
-	for _, s := range out.Segs {
+	for _, s := range segs {
 		if s.End == at {
 			continue
 		}
@@ -402,7 +415,7 @@ func toPrompt(out *jinja.Output, roles []string, kept bool) *Prompt {
 		}
 		if !trusted {
 			p.Spans = append(p.Spans, Span{"", kind(s.Origin, roles), at, s.End})
-			if kept {
+			if next != nil {
 				p.Spans[len(p.Spans)-1].Path = s.Origin.KeptPath()
 			} else {
 				paths = s.Origin.AppendPath(paths)
@@ -416,6 +429,42 @@ func toPrompt(out *jinja.Output, roles []string, kept bool) *Prompt {
 		p.Spans[i].Path, from = path[from:end], end
 	}
 	return p
+}
+
+// startLike sets the segments and spans for the segments of the output that are those of before. It returns their number,
+// where they end, and where the last of p's segments begins.
+func (p *Prompt) startLike(before *memory, segs []jinja.Segment) (n, at, start int) {
+	last, segments, spans := false, 0, 0
+	for n < len(segs) && n < len(before.segs) && segs[n] == before.segs[n] {
+		s := &segs[n]
+		n++
+		if s.End == at {
+			continue
+		}
+		if trusted := s.Origin == nil; segments == 0 || trusted != last {
+			start, last = at, trusted
+			segments++
+		}
+		if !last {
+			spans++
+		}
+		at = s.End
+	}
+	p.Spans = append(p.Spans, before.prompt.Spans[:spans]...)
+	p.Segments = append(p.Segments, before.prompt.Segments[:segments]...)
+	if segments == 0 {
+		return n, at, start
+	}
+	p.Segments[segments-1].Text = p.Text[start:at]
+	if unsafe.StringData(p.Text) != unsafe.StringData(before.prompt.Text) {
+		end := 0
+		for i := range p.Segments[:segments-1] {
+			from := end
+			end += len(p.Segments[i].Text)
+			p.Segments[i].Text = p.Text[from:end]
+		}
+	}
+	return n, at, start
 }
 
 // kind returns the kind of a path in the request.

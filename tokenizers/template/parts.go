@@ -6,6 +6,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/weft-go/weft/tokenizers"
 	"github.com/weft-go/weft/tokenizers/internal/jsonval"
 	"github.com/weft-go/weft/tokenizers/template/internal/jinja"
 	"github.com/weft-go/weft/tokenizers/template/internal/longtext"
@@ -22,6 +23,8 @@ type memory struct {
 	kwargsDict      *jinja.Dict
 	tpl             *jinja.Template
 	memo            *jinja.Memo
+	segs            []jinja.Segment // of the output; nil if it was cut
+	prompt          *Prompt         // of the output
 }
 
 // memoOf returns the memo of a rendering of tpl, or nil.
@@ -35,6 +38,7 @@ func (m *memory) memoOf(tpl *jinja.Template) *jinja.Memo {
 // bytes returns about how much memory m takes, without the parts.
 func (m *memory) bytes() int {
 	n := 24*len(m.dicts) + len(m.kwargs) + m.memo.Bytes()
+	n += int(unsafe.Sizeof(Span{}))*cap(m.prompt.Spans) + int(unsafe.Sizeof(tokenizers.Segment{}))*cap(m.prompt.Segments)
 	for _, p := range m.messages {
 		n += p.Bytes() // of the dict
 	}
