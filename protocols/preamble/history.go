@@ -150,7 +150,7 @@ type walk struct {
 	partEnd int64
 }
 
-// pieces are those of a turn, which a later request may have too.
+// pieces has the pieces of a turn, which a later request may have too.
 type pieces struct {
 	callIDs  bool // as in Prompt
 	segments int

@@ -53,3 +53,6 @@ func WrittenCalls(g *grammar.Grammar, calls []calltext.Call) string {
 	}
 	return text
 }
+
+// Boundaries returns the number of positions whose ids are known from earlier prompts or calls of Tokens.
+func (p *Prompt) Boundaries() int { return len(p.tokens.marks) }

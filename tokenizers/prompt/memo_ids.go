@@ -19,13 +19,52 @@ type tokenList struct {
 	n    int
 }
 
-// tokens are the ids of a prompt. They do not change.
+// tokens are the ids of a prompt. Only marks changes.
 type tokens struct {
 	list      *tokenList
 	ids       []uint32 // the first of list.ids
 	cuts      []cache.Prefix
 	namespace string // of the prompt
 	text      string // of the prompt that was encoded; "" if it is not in the memory of its Text
+
+	marks []boundary // guarded by list.mu; never written in place
+}
+
+// boundary is a position in the text, in bytes, the number of ids that are entirely before it, and the end of the id
+// after these.
+type boundary struct{ at, ids, end int }
+
+// maxBoundaries limits the positions that are remembered: a request has few marks.
+const maxBoundaries = 16
+
+// boundaryAt returns the boundary at a position if it is known.
+func (t *tokens) boundaryAt(at int) (boundary, bool) {
+	t.list.mu.Lock()
+	defer t.list.mu.Unlock()
+	for _, b := range t.marks {
+		if b.at == at {
+			return b, true
+		}
+	}
+	return boundary{}, false
+}
+
+// setBoundaries replaces the boundaries that are known.
+func (t *tokens) setBoundaries(list []boundary) {
+	t.list.mu.Lock()
+	defer t.list.mu.Unlock()
+	t.marks = list[:min(len(list), maxBoundaries)]
+}
+
+// shared returns the boundaries of t in a prompt that begins with the first n ids and the first size bytes of the text of t.
+// The caller must hold the mutex of t's list.
+func (t *tokens) shared(n, size int) (list []boundary) {
+	for _, b := range t.marks {
+		if b.ids < n && b.end <= size {
+			list = append(list, b)
+		}
+	}
+	return list
 }
 
 // spare is the room for the next turns, as a part of the ids.
@@ -37,7 +76,7 @@ func (t *tokens) next(p *Prompt) *tokens {
 	text := p.encoded()
 	if t == nil || t.namespace != p.Namespace {
 		ids, cuts, _ := c.AppendEncodeAfter(nil, nil, nil, 0, p.Namespace, p.Segments)
-		return &tokens{&tokenList{ids: ids}, ids, cuts, p.Namespace, text}
+		return &tokens{list: &tokenList{ids: ids}, ids: ids, cuts: cuts, namespace: p.Namespace, text: text}
 	}
 	same := 0
 	if text != "" && unsafe.StringData(text) == unsafe.StringData(t.text) { // the template appended to the text of t
@@ -56,7 +95,7 @@ func (t *tokens) next(p *Prompt) *tokens {
 	n := skipped + len(ids)
 	if known := len(t.ids) - skipped; known >= 0 && known <= len(ids) && slices.Equal(t.ids[skipped:], ids[:known]) && len(l.ids) == len(t.ids) && cap(l.ids) >= n {
 		l.ids = append(l.ids, ids[known:]...)
-		return &tokens{l, l.ids[:n:n], cuts, p.Namespace, text}
+		return &tokens{l, l.ids[:n:n], cuts, p.Namespace, text, t.shared(len(t.ids), same)}
 	}
 	all := make([]uint32, 0, n+n/spare+256)
 	all = append(append(all, t.ids[:skipped]...), ids...)
@@ -66,7 +105,7 @@ func (t *tokens) next(p *Prompt) *tokens {
 	}
 	next := &tokenList{ids: all}
 	next.text, next.n = l.printed(known)
-	return &tokens{next, all[:n:n], cuts, p.Namespace, text}
+	return &tokens{next, all[:n:n], cuts, p.Namespace, text, t.shared(known, same)}
 }
 
 // encoded returns the text of the segments if it is Text, and in its memory, as the template left it. Otherwise it returns "".

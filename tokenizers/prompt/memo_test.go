@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -54,6 +55,11 @@ func sameWithMemo(t require.TestingT, m *prompt.Model, turn *prompt.Turn, api, s
 	again, faultsAgain := got.Breakpoints(req)
 	require.Equal(t, marks, again, body)
 	require.Equal(t, faults, faultsAgain)
+	for _, k := range []int{len(marks) - 1, 0} { // the last mark, all marks
+		if tok := m.Tokenizer(); tok != nil && k >= 0 {
+			require.Equal(t, want.Tokens(tok, marks[k:], want.IDs()), got.Tokens(tok, marks[k:], got.IDs(), got.Cuts()...), body)
+		}
+	}
 }
 
 // engineBody returns the body of a request to an engine.
@@ -255,4 +261,31 @@ func TestMemoEviction(t *testing.T) {
 	require.Equal(t, most, n, "it stays full")
 	require.Greater(t, size, limit*9/10)
 	require.Less(t, n, conversations)
+}
+
+// TestMemoBoundaries checks that the tokens before a mark are found without decoding if the last prompt had the mark.
+func TestMemoBoundaries(t *testing.T) {
+	const source = `{%- for m in messages -%}<{{ m.role }}>{{ m.content }}{%- endfor -%}`
+	m := newModel(t, compiled(source)(t), nil, prompt.Options{Family: "hermes", Tokenizer: ownTokenizer(t)})
+	memo := prompt.NewMemo(0)
+	list := []any{object{"role": "user", "content": []any{object{"type": "text", "text": "a question", "cache_control": object{"type": "ephemeral"}}}}}
+	for n := range 4 {
+		list = append(list, object{"role": "assistant", "content": "an answer"}, object{"role": "user", "content": "more"})
+		if n == 3 {
+			list[0].(object)["content"].([]any)[0].(object)["text"] = "another question"
+		}
+		body := (&thread{"messages", object{"model": "m", "max_tokens": 9, "messages": list}}).String()
+		turn := memo.Turn("", "", "s")
+		req, err := turn.Decode(wire.Messages, []byte(body), nil)
+		require.NoError(t, err)
+		p, err := turn.Render(m, req, noon)
+		require.NoError(t, err)
+		ids := p.IDs()
+		require.Equal(t, n > 0 && n < 3, p.Boundaries() > 0, n)
+		marks, faults := p.Breakpoints(req)
+		require.Empty(t, faults)
+		require.Len(t, marks, 1)
+		require.Equal(t, p.Tokens(m.Tokenizer(), marks, slices.Clone(ids)), p.Tokens(m.Tokenizer(), marks, ids))
+		require.Equal(t, 1, p.Boundaries())
+	}
 }

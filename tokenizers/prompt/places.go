@@ -85,16 +85,29 @@ func markedAt(req *block.Request, b *intent.Breakpoint) block.Ref {
 func (p *Prompt) Tokens(tok *tokenizers.Tokenizer, marks []Mark, ids []uint32, cuts ...cache.Prefix) []intent.Breakpoint {
 	out := make([]intent.Breakpoint, len(marks))
 	k := 0
+	var known *tokens // of the prompts of the conversation
+	if len(ids) > 0 && len(ids) == len(p.ids) && &ids[0] == &p.ids[0] && tok == p.model.tok {
+		known = p.tokens
+	}
+	var found []boundary
 	// until sets the Tokens of the marks before end to n.
 	until := func(end, n int) {
 		for ; k < len(marks) && marks[k].Byte < end; k++ {
 			out[k] = marks[k].Breakpoint
 			out[k].Tokens = n
+			found = append(found, boundary{marks[k].Byte, n, end})
 		}
 	}
 	s, done := tok.NewStream(false, nil), 0
 	var text []byte
 	for n := 0; n < len(ids) && k < len(marks); n++ {
+		if known != nil {
+			if b, ok := known.boundaryAt(marks[k].Byte); ok {
+				until(b.end, b.ids)
+				n--
+				continue
+			}
+		}
 		if n > 0 && s.Held() == 0 { // decoders may treat the first token differently
 			i := sort.Search(len(cuts), func(i int) bool { return cuts[i].Bytes > marks[k].Byte })
 			if i > 0 && cuts[i-1].Tokens > n && cuts[i-1].Tokens < len(ids) {
@@ -116,6 +129,9 @@ func (p *Prompt) Tokens(tok *tokenizers.Tokenizer, marks []Mark, ids []uint32, c
 		}
 		done += len(text)
 		until(done+s.Held(), n)
+	}
+	if known != nil {
+		known.setBoundaries(found)
 	}
 	until(len(p.Text)+1, len(ids))
 	return out

@@ -377,7 +377,7 @@ func cut(out *jinja.Output, final string, i int) error {
 }
 
 // toPrompt turns origins into segments and spans. With next, which may be nil, the origins belong to parts that are kept,
-// and the beginning of the output may be that of before, which also may be nil.
+// and the output may begin like the one before, which also may be nil.
 func toPrompt(out *jinja.Output, roles []string, next, before *memory) *Prompt {
 	p := &Prompt{Text: out.Text, generations: out.Generations}
 	spans := 0
@@ -431,7 +431,7 @@ func toPrompt(out *jinja.Output, roles []string, next, before *memory) *Prompt {
 	return p
 }
 
-// startLike sets the segments and spans for the segments of the output that are those of before. It returns their number,
+// startLike sets the segments and spans of the beginning of the output that it shares with before. It returns their number,
 // where they end, and where the last of p's segments begins.
 func (p *Prompt) startLike(before *memory, segs []jinja.Segment) (n, at, start int) {
 	last, segments, spans := false, 0, 0

@@ -31,7 +31,7 @@ type Recorder struct {
 	lists  [2][]*Part // messages, tools
 	before [2][]*Part
 	b      Builder
-	like   *Part  // whose first steps those of the open part are; nil if there is none
+	like   *Part  // that begins with the steps of the open part; nil if unknown
 	same   int    // number of these steps
 	steps  []step // of the open part, once it differs from like
 	list   int

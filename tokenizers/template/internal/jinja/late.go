@@ -32,7 +32,7 @@ func countable(e expr, loopID int) bool {
 }
 
 // counts reports whether a countable expression has a value that cannot change before the end of the loop's turn and whose
-// evaluation cannot fail: its lengths are those of lists outside, and loop is the loop's own variable.
+// evaluation cannot fail: it has only lengths of lists outside, and loop is the loop's own variable.
 func (rt *render) counts(e expr) bool {
 	switch e := e.(type) {
 	case *binExpr:
