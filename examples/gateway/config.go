@@ -156,7 +156,7 @@ func (e *engineConfig) hints() (*intent.Target, error) {
 }
 
 const usage = `
-usage: gateway -model NAME -engine KIND=URL[,events=ADDRESS[,replay=ADDRESS]] [-engine ...] [-model-dir DIR] [flags]
+usage: gateway -engine [KIND=]URL[,events=ADDRESS[,replay=ADDRESS]] [-engine ...] [-model NAME] [-model-dir DIR] [flags]
        gateway -config FILE [flags]
 
 Gateway serves the Chat Completions, Responses and Messages APIs in front of engines, until it is interrupted. It then
@@ -164,6 +164,10 @@ refuses new requests, gives the running ones the time of -grace, and exits; anot
 reads the file of -config, the keys and the certificate again, and keeps running requests. It does not read stdin; it logs to stderr.
 
 If it listens on an address that is not loopback, clients need an API key, unless -anonymous is set.
+
+An engine without a kind must run; it tells its kind and model, the context window, the block size, and where it publishes cache
+events. The directory of the model is the one it was loaded from, or the one in the cache of Hugging Face. What an engine tells
+must agree with the flags; the ids of a text too, if it tokenizes one.
 
 Engine kinds:
   vllm      an engine with vLLM's /v1/completions. If it publishes cache events, the gateway follows them; ADDRESS is
@@ -196,8 +200,8 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 	fs.StringVar(&c.TLSKey, "tls-key", "", "PEM `file` of the key of the certificate")
 	fs.BoolVar(&c.H2C, "h2c", false, "permit HTTP/2 without TLS")
 	fs.IntVar(&c.PerAddress, "max-per-address", c.PerAddress, "`connections` and requests at the same time of a client's address, this machine's excepted; -1 means no limit")
-	fs.StringVar(&c.Model, "model", "", "`name` of the model at clients and engines")
-	fs.StringVar(&c.ModelDir, "model-dir", "", "`directory` of the model, or mini for the small tokenizer of this repository (default mini)")
+	fs.StringVar(&c.Model, "model", "", "`name` of the model at clients and engines (default: the first model of the engine)")
+	fs.StringVar(&c.ModelDir, "model-dir", "", "`directory` of the model, or mini for the small tokenizer of this repository (default: found by asking the engine)")
 	fs.StringVar(&c.ToolCallParser, "tool-call-parser", "", "parser `family` of the model's tool calls, one that parse -families lists (default: inferred from the model)")
 	fs.StringVar(&c.ReasoningParser, "reasoning-parser", "", "parser `family` of the model's reasoning, if it differs")
 	fs.StringVar(&c.PastReasoning, "past-reasoning", "", "`rule` for the past reasoning in prompts, such as since_user, or template for the template's own (default widest: all that the template can print)")
@@ -237,7 +241,7 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 		aliases = append(aliases, s)
 		return nil
 	})
-	fs.Func("engine", "`kind=URL` of an engine, without /v1; the kinds are vllm and embedded; repeatable", func(s string) error {
+	fs.Func("engine", "`URL` of an engine, without /v1, or kind=URL; the kinds are vllm and embedded; repeatable", func(s string) error {
 		e, err := parseEngine(s)
 		engines = append(engines, e)
 		return err
@@ -300,10 +304,8 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 		c.Origins = origins
 	}
 	switch {
-	case c.Model == "":
-		return nil, cli.Usagef("no model: set -model NAME")
 	case len(c.Engines) == 0:
-		return nil, cli.Usagef("no engine: set -engine KIND=URL")
+		return nil, cli.Usagef("no engine: set -engine URL")
 	case !(c.KeepAlive >= 0 && c.KeepAlive <= maxKeepAlive): // also NaN
 		return nil, cli.Usagef("keep_alive must be from 0 to %d seconds (got %v)", maxKeepAlive, c.KeepAlive)
 	}

@@ -17,14 +17,17 @@ import (
 	"github.com/weft-go/weft/router/zmq"
 )
 
-// parseEngine parses KIND=URL, followed by ",events=ADDRESS" and ",replay=ADDRESS" if the engine publishes its cache
+// parseEngine parses URL or KIND=URL, followed by ",events=ADDRESS" and ",replay=ADDRESS" if the engine publishes its cache
 // events.
 func parseEngine(s string) (engineConfig, error) {
 	parts := strings.Split(s, ",")
 	kind, url, ok := strings.Cut(parts[0], "=")
+	if strings.HasPrefix(parts[0], "http://") || strings.HasPrefix(parts[0], "https://") {
+		kind, url, ok = "", parts[0], true // the engine tells its kind
+	}
 	e := engineConfig{Kind: kind, URL: url}
 	if !ok || url == "" {
-		return e, fmt.Errorf("want KIND=URL")
+		return e, fmt.Errorf("want URL or KIND=URL")
 	}
 	for _, p := range parts[1:] {
 		switch name, value, _ := strings.Cut(p, "="); {

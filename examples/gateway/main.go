@@ -3,6 +3,7 @@
 // Command gateway serves the Chat Completions, Responses and Messages APIs in front of engines with vLLM's
 // /v1/completions.
 //
+//	go run ./examples/gateway -engine http://127.0.0.1:8000
 //	go run ./examples/gateway -model m -engine embedded=local -engine embedded=local -tool-call-parser hermes
 //	go run ./examples/gateway -model Qwen/Qwen3-8B -model-dir ~/qwen3 -engine vllm=http://gpu1:8000 -engine vllm=http://gpu2:8000
 //	go run ./examples/gateway -config gateway.yaml
@@ -66,7 +67,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, ready fun
 	if err != nil {
 		return err
 	}
-	now, err := p.start(c)
+	now, err := p.start(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -80,6 +81,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, ready fun
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	log.Info("gateway listening", "address", l.Addr().String(), "tls", cert != nil, "model", c.Model, "engines", len(c.Engines))
+	printClients(stdout, c, l.Addr().String(), cert != nil)
 	if ready != nil {
 		ready(l.Addr().String())
 	}
@@ -93,7 +95,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, ready fun
 		case err := <-ended:
 			return err
 		case <-hangup:
-			next, err := p.reload(args, c)
+			next, err := p.reload(ctx, args, c)
 			if err != nil {
 				log.Error("configuration not reloaded", "err", err)
 				continue
@@ -157,7 +159,7 @@ func (g *generation) stop() {
 }
 
 // reload reads the configuration again and starts a gateway with it. c is the one with which the program began.
-func (p *program) reload(args []string, c *config) (*generation, error) {
+func (p *program) reload(ctx context.Context, args []string, c *config) (*generation, error) {
 	next, err := parse(args, io.Discard)
 	if err != nil {
 		return nil, err
@@ -170,7 +172,7 @@ func (p *program) reload(args []string, c *config) (*generation, error) {
 		p.log.Warn("listen, h2c, max_per_address, log_format and the use of TLS are not changed by a reload")
 		next.Listen = c.Listen // determines whether clients need keys
 	}
-	g, err := p.start(next)
+	g, err := p.start(ctx, next)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +184,7 @@ func (p *program) reload(args []string, c *config) (*generation, error) {
 }
 
 // start returns a running gateway, which stop ends.
-func (p *program) start(c *config) (_ *generation, err error) {
+func (p *program) start(ctx context.Context, c *config) (_ *generation, err error) {
 	g := &generation{config: c}
 	defer func() {
 		if err != nil {
@@ -193,6 +195,10 @@ func (p *program) start(c *config) (_ *generation, err error) {
 	if err != nil {
 		return nil, err
 	}
+	found, err := p.discover(ctx, c)
+	if err != nil {
+		return nil, err
+	}
 	for _, m := range models {
 		if m.ID == c.Model { // embedded engines get the same limit
 			c.MaxModelLen = cmp.Or(c.MaxModelLen, int(min(m.ContextWindow, math.MaxInt)))
@@ -200,6 +206,9 @@ func (p *program) start(c *config) (_ *generation, err error) {
 	}
 	prompts, err := p.model(c)
 	if err != nil {
+		return nil, err
+	}
+	if err := found.checkTokens(ctx, c, prompts.Tokenizer()); err != nil {
 		return nil, err
 	}
 	policy, err := c.Policy.policy()

@@ -145,8 +145,8 @@ grace: 5
 		{"-model m -engine vllm=http://x --strip-anthropic-preamble --enable-streaming-tool-dispatch --enable-streaming-reasoning-dispatch --enable-anthropic-api",
 			new(with(config{Model: "m", Engines: engine, StripPreamble: true, ToolDispatch: true, ReasoningDispatch: true})), ""},
 		{"-model m", nil, "no engine: set -engine"},
-		{"-engine vllm=http://x", nil, "no model: set -model"},
-		{"-model m -engine http://x", nil, "KIND=URL"},
+		{"-engine http://x", new(with(config{Engines: []engineConfig{{URL: "http://x"}}})), ""},
+		{"-model m -engine gpu1:8000", nil, "KIND=URL"},
 		{"-model m -engine vllm=http://x more", nil, "more"},
 		{"-model m -engine vllm=http://x -keep-alive NaN", nil, "keep_alive"},
 		{"-model m -engine vllm=http://x -keep-alive -1", nil, "keep_alive"},
@@ -210,6 +210,8 @@ func TestFlags(t *testing.T) {
 func TestRunErrors(t *testing.T) {
 	for args, has := range map[string]string{
 		"-model m -engine sglang=http://x":                          "sglang",
+		"-engine embedded=local":                                    "no model: set -model NAME",
+		"-engine http://127.0.0.1:1":                                "cannot ask the engine what it is",
 		"-model m -engine vllm=x":                                   "http://",
 		"-model m -engine vllm=http://x -tool-call-parser klingon":  "klingon",
 		"-model m -engine vllm=http://x -reasoning-parser klingon":  "klingon",

@@ -54,7 +54,7 @@ anonymous: true
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 		c, err := parse([]string{"-config", file}, io.Discard)
 		require.NoError(t, err)
-		g, err := p.start(c)
+		g, err := p.start(t.Context(), c)
 		require.NoError(t, err)
 		return g
 	}
@@ -148,7 +148,7 @@ func TestMetricsSettings(t *testing.T) {
 		require.NoError(t, err)
 		c.Engines[0].Name = "one\xff"
 		p := &program{log: slog.New(slog.DiscardHandler), metrics: newMetrics()}
-		g, err := p.start(c)
+		g, err := p.start(t.Context(), c)
 		require.NoError(t, err)
 		w := httptest.NewRecorder() // for a request of 192.0.2.1
 		g.gateway.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))

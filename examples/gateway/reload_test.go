@@ -58,7 +58,8 @@ func (s *logSink) await(t *testing.T, text string) string {
 func TestReload(t *testing.T) {
 	next := make(chan string)
 	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/health" {
+		if r.Method == http.MethodGet { // it does not tell what it serves
+			w.WriteHeader(map[bool]int{true: 200, false: 404}[r.URL.Path == "/health"])
 			return
 		}
 		w.(http.Flusher).Flush()

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package probe asks a running engine what it is and what it serves: vLLM, SGLang, llama.cpp and others with an OpenAI API
+// tell it at /v1/models; vLLM and SGLang also tell the size of their cache blocks and where they publish cache events.
+package probe
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weft-go/weft/protocols/apierr"
+)
+
+// The kinds of engines that [Ask] knows.
+const (
+	VLLM     = "vllm"
+	SGLang   = "sglang"
+	LlamaCPP = "llamacpp"
+	Embedded = "embedded" // examples/engine
+)
+
+// kinds are the values of owned_by in /v1/models.
+var kinds = map[string]string{"vllm": VLLM, "sglang": SGLang, "llamacpp": LlamaCPP, "weft": Embedded}
+
+// An Engine is what an engine says about itself. Fields that it does not tell are zero.
+type Engine struct {
+	URL       string // base address, without /v1
+	Kind      string // one of the kinds above
+	Owner     string // owned_by in /v1/models, from which Kind is inferred
+	Version   string
+	Models    []Model
+	BlockSize int // tokens per cache block
+	Events    []Source
+
+	client *http.Client
+	key    string
+}
+
+// A Model is a model that an engine serves, or an adapter.
+type Model struct {
+	ID     string
+	Root   string // directory or repository from which the engine loaded it
+	Parent string // the model that an adapter belongs to
+	Window int    // tokens of prompt and output
+}
+
+// A Source is where a data-parallel rank of an engine publishes cache events. Without a wildcard or ipc in its endpoint, the
+// engine usually connects there instead of listening.
+type Source struct {
+	Rank           int
+	Events, Replay string // addresses of ZeroMQ, with the engine's host for a wildcard; Replay may be ""
+	Listens        bool   // the engine listens at Events
+	Topic          string
+}
+
+// timeout limits each request, and maxBody the bytes of a response.
+const (
+	timeout = 5 * time.Second
+	maxBody = 16 << 20
+)
+
+// Ask asks the engine at a base address, with or without /v1. key is sent as a bearer token if it is not empty. It sends
+// up to four requests. An engine that cannot be reached, or has no /v1/models, is an error; all else is optional.
+func Ask(ctx context.Context, address, key string) (*Engine, error) {
+	e := &Engine{URL: strings.TrimSuffix(strings.TrimRight(address, "/"), "/v1"), key: key, client: &http.Client{Timeout: timeout}}
+	defer e.client.CloseIdleConnections()
+	var list struct {
+		Data []struct {
+			ID     string `json:"id"`
+			Owner  string `json:"owned_by"`
+			Root   string `json:"root"`
+			Parent string `json:"parent"`
+			Window int    `json:"max_model_len"`
+			Meta   struct {
+				Context int `json:"n_ctx"`
+			} `json:"meta"`
+		} `json:"data"`
+	}
+	if err := e.get(ctx, "/v1/models", &list); err != nil {
+		return nil, err
+	}
+	for _, m := range list.Data {
+		e.Owner = cmp.Or(e.Owner, m.Owner)
+		e.Models = append(e.Models, Model{m.ID, m.Root, m.Parent, cmp.Or(m.Window, m.Meta.Context)})
+	}
+	if len(e.Models) == 0 {
+		return nil, fmt.Errorf("probe: %s serves no model", e.URL)
+	}
+	e.Kind = kinds[e.Owner]
+	var version struct{ Version string }
+	switch e.Kind {
+	case VLLM, Embedded:
+		e.get(ctx, "/version", &version)
+		e.readMetrics(ctx)
+		e.readSources(ctx)
+	case SGLang:
+		e.readServerInfo(ctx)
+	}
+	e.Version = cmp.Or(e.Version, version.Version)
+	return e, nil
+}
+
+// get reads a JSON value.
+func (e *Engine) get(ctx context.Context, path string, to any) error {
+	body, err := e.do(ctx, http.MethodGet, path, nil)
+	if err == nil {
+		err = json.Unmarshal(body, to)
+	}
+	if err != nil {
+		return fmt.Errorf("probe: %s%s: %w", e.URL, path, err)
+	}
+	return nil
+}
+
+// do sends a request.
+func (e *Engine) do(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, method, e.URL+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if e.key != "" {
+		r.Header.Set("Authorization", "Bearer "+e.key)
+	}
+	resp, err := e.client.Do(r)
+	if err != nil {
+		return nil, errors.Unwrap(err) // without the method and the address
+	}
+	defer resp.Body.Close()
+	out, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("HTTP %d: %w", resp.StatusCode, apierr.Parse(resp.StatusCode, out))
+	}
+	return out, err
+}
+
+var blockSize = regexp.MustCompile(`[{,]block_size="([0-9]+)"`)
+
+// readMetrics reads the block size from vLLM's vllm:cache_config_info.
+func (e *Engine) readMetrics(ctx context.Context) {
+	body, err := e.do(ctx, http.MethodGet, "/metrics", nil)
+	if err != nil {
+		return
+	}
+	for s := bufio.NewScanner(bytes.NewReader(body)); s.Scan(); {
+		if m := blockSize.FindStringSubmatch(s.Text()); m != nil && strings.HasPrefix(s.Text(), "vllm:cache_config_info{") {
+			e.BlockSize, _ = strconv.Atoi(m[1])
+		}
+	}
+}
+
+// readSources reads vLLM's /kv_event_sources.
+func (e *Engine) readSources(ctx context.Context) {
+	var sources map[string]struct {
+		Enabled   bool   `json:"enable_kv_cache_events"`
+		Publisher string `json:"publisher"`
+		Endpoint  string `json:"endpoint"`
+		Replay    string `json:"replay_endpoint"`
+		Topic     string `json:"topic"`
+	}
+	if e.get(ctx, "/kv_event_sources", &sources) != nil {
+		return
+	}
+	for _, rank := range slices.Sorted(maps.Keys(sources)) {
+		if s := sources[rank]; s.Enabled && s.Publisher == "zmq" {
+			n, _ := strconv.Atoi(rank)
+			listens := strings.Contains(s.Endpoint, "*") || !strings.HasPrefix(s.Endpoint, "tcp://")
+			e.Events = append(e.Events, Source{n, e.reach(s.Endpoint), e.reach(s.Replay), listens, s.Topic})
+		}
+	}
+}
+
+// readServerInfo reads SGLang's /server_info.
+func (e *Engine) readServerInfo(ctx context.Context) {
+	var info struct {
+		Version  string `json:"version"`
+		PageSize int    `json:"page_size"`
+	}
+	if e.get(ctx, "/server_info", &info) != nil {
+		e.get(ctx, "/get_server_info", &info) // before 0.5
+	}
+	e.Version, e.BlockSize = info.Version, info.PageSize
+}
+
+// reach returns the address at which a socket of the engine can be reached from here: with the engine's host instead of a
+// wildcard.
+func (e *Engine) reach(address string) string {
+	rest, ok := strings.CutPrefix(address, "tcp://*:")
+	if !ok {
+		return address
+	}
+	u, err := url.Parse(e.URL)
+	if err != nil {
+		return address
+	}
+	return "tcp://" + net.JoinHostPort(u.Hostname(), rest)
+}
+
+// Tokenize returns the token ids that the engine has for a text, without special tokens around it, or an error that
+// matches [errors.ErrUnsupported] if it has no endpoint for that.
+func (e *Engine) Tokenize(ctx context.Context, model, text string) ([]uint32, error) {
+	defer e.client.CloseIdleConnections()
+	body, err := json.Marshal(map[string]any{"model": model, "prompt": text, "content": text, "add_special_tokens": false, "add_special": false})
+	if err != nil {
+		return nil, err
+	}
+	out, err := e.do(ctx, http.MethodPost, "/tokenize", body)
+	var reply struct{ Tokens []uint32 }
+	if err == nil {
+		err = json.Unmarshal(out, &reply)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("probe: %s/tokenize: %w: %w", e.URL, errors.ErrUnsupported, err)
+	}
+	return reply.Tokens, nil
+}

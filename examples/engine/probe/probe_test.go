@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/weft-go/weft/examples/engine/probe"
+	"github.com/weft-go/weft/examples/engine/vllm"
+	"github.com/weft-go/weft/tokenizers/mini"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve returns the address of an engine with the given responses.
+func serve(t *testing.T, replies map[string]string) string {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		reply, ok := replies[r.URL.Path]
+		if !ok {
+			w.WriteHeader(404)
+		}
+		fmt.Fprint(w, reply)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// The responses are those of vLLM 0.32.0 (shortened), and of SGLang and llama.cpp as documented.
+func TestAsk(t *testing.T) {
+	url := serve(t, map[string]string{
+		"/v1/models": `{"object":"list","data":[{"id":"tiny","object":"model","created":1,"owned_by":"vllm","root":"/models/tiny","parent":null,"max_model_len":32768},` +
+			`{"id":"sql","object":"model","owned_by":"vllm","root":"/adapters/sql","parent":"tiny"}]}`,
+		"/version":          `{"version":"0.32.0"}`,
+		"/metrics":          "# TYPE vllm:cache_config_info gauge\nvllm:cache_config_info{_block_size_resolved=\"True\",block_size=\"32\",cache_dtype=\"auto\",engine=\"0\"} 1.0\n",
+		"/kv_event_sources": `{"1":{"enable_kv_cache_events":true,"publisher":"zmq","endpoint":"tcp://*:5558","replay_endpoint":"tcp://*:5658","topic":"kv"},"0":{"enable_kv_cache_events":true,"publisher":"zmq","endpoint":"tcp://10.0.0.9:5557","replay_endpoint":null,"topic":""},"2":{"enable_kv_cache_events":false,"publisher":"null"}}`,
+	})
+	e, err := probe.Ask(t.Context(), url+"/v1/", "")
+	require.NoError(t, err)
+	require.Equal(t, probe.VLLM, e.Kind)
+	require.Equal(t, "0.32.0", e.Version)
+	require.Equal(t, []probe.Model{{ID: "tiny", Root: "/models/tiny", Window: 32768}, {ID: "sql", Root: "/adapters/sql", Parent: "tiny"}}, e.Models)
+	require.Equal(t, 32, e.BlockSize)
+	require.Equal(t, []probe.Source{{Rank: 0, Events: "tcp://10.0.0.9:5557"}, {Rank: 1, Events: "tcp://127.0.0.1:5558", Replay: "tcp://127.0.0.1:5658", Listens: true, Topic: "kv"}}, e.Events)
+
+	e, err = probe.Ask(t.Context(), serve(t, map[string]string{
+		"/v1/models":       `{"data":[{"id":"m","owned_by":"sglang","root":"m","max_model_len":4096}]}`,
+		"/get_server_info": `{"version":"0.5.23","page_size":64}`,
+	}), "")
+	require.NoError(t, err)
+	require.Equal(t, []any{probe.SGLang, "0.5.23", 64}, []any{e.Kind, e.Version, e.BlockSize})
+
+	e, err = probe.Ask(t.Context(), serve(t, map[string]string{"/v1/models": `{"data":[{"id":"m.gguf","owned_by":"llamacpp","meta":{"n_ctx":8192}}]}`}), "")
+	require.NoError(t, err)
+	require.Equal(t, []any{probe.LlamaCPP, 8192}, []any{e.Kind, e.Models[0].Window})
+}
+
+// The embedded engine tells the same.
+func TestAskEmbedded(t *testing.T) {
+	engine := vllm.New(mini.Load(), &vllm.Options{Model: "m", MaxModelLen: 4096, BlockSize: 64})
+	defer engine.Close()
+	s := httptest.NewServer(engine)
+	defer s.Close()
+	e, err := probe.Ask(t.Context(), s.URL, "")
+	require.NoError(t, err)
+	require.Equal(t, []any{probe.Embedded, "embedded", []probe.Model{{ID: "m", Root: "m", Window: 4096}}, 64}, []any{e.Kind, e.Version, e.Models, e.BlockSize})
+	ids, err := e.Tokenize(t.Context(), "m", "Hello, world!")
+	require.NoError(t, err)
+	require.Equal(t, mini.Load().AppendEncode(nil, "Hello, world!"), ids)
+}
+
+func TestAskErrors(t *testing.T) {
+	for reply, want := range map[string]string{
+		`{"data":[]}`: "serves no model",
+		`hello`:       "invalid character",
+	} {
+		_, err := probe.Ask(t.Context(), serve(t, map[string]string{"/v1/models": reply}), "")
+		require.ErrorContains(t, err, want)
+	}
+	_, err := probe.Ask(t.Context(), "http://127.0.0.1:1", "")
+	require.ErrorContains(t, err, "http://127.0.0.1:1/v1/models: dial tcp 127.0.0.1:1")
+
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer k" {
+			w.WriteHeader(401)
+			fmt.Fprint(w, `{"error":{"message":"no such key"}}`)
+			return
+		}
+		if !strings.HasSuffix(r.URL.Path, "/models") {
+			w.WriteHeader(404)
+		}
+		fmt.Fprint(w, `{"data":[{"id":"m"}]}`)
+	}))
+	defer s.Close()
+	_, err = probe.Ask(t.Context(), s.URL, "")
+	require.ErrorContains(t, err, "HTTP 401")
+	require.ErrorContains(t, err, "no such key")
+	e, err := probe.Ask(t.Context(), s.URL, "k")
+	require.NoError(t, err)
+	require.Empty(t, e.Kind)
+	_, err = e.Tokenize(t.Context(), "m", "x")
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/weft-go/weft/examples/engine/probe"
+	"github.com/weft-go/weft/examples/internal/cli"
+	"github.com/weft-go/weft/tokenizers"
+)
+
+// This file asks the engines what they are, fills in the settings that are not configured, and refuses a configuration
+// that contradicts an engine:
+//
+//	discover       the kinds, the model, its directory, the window, the block size, the addresses of events
+//	checkTokens    the tokenizer
+
+// probed are the engines that answered.
+type probed []*probe.Engine
+
+// discover asks the engines of c and completes c. An engine without a configured kind must answer; of the others, one that
+// does not answer is only logged, because it may start later.
+func (p *program) discover(ctx context.Context, c *config) (probed, error) {
+	var found probed
+	given := *c
+	for i := range c.Engines {
+		e := &c.Engines[i]
+		if e.Kind == "embedded" || !strings.Contains(e.URL, "://") {
+			continue
+		}
+		engine, err := probe.Ask(ctx, e.URL, os.Getenv("VLLM_API_KEY"))
+		switch {
+		case err != nil && e.Kind == "":
+			return nil, fmt.Errorf("cannot ask the engine what it is: %w\nStart it first, or describe it with -engine vllm=%s, -model and -model-dir", err, e.URL)
+		case err != nil:
+			p.log.Warn("the engine does not tell what it serves", "engine", e.URL, "err", err)
+			continue
+		}
+		if err := e.complete(engine); err != nil {
+			return nil, err
+		}
+		if err := c.complete(engine, &given); err != nil {
+			return nil, err
+		}
+		found = append(found, engine)
+		p.log.Info("engine found", "url", engine.URL, "kind", cmp.Or(engine.Kind, engine.Owner), "version", engine.Version, "model", c.Model,
+			"window", engine.Models[0].Window, "block_size", engine.BlockSize, "events", e.Events)
+	}
+	if c.Model == "" {
+		return nil, cli.Usagef("no model: set -model NAME")
+	}
+	return found, nil
+}
+
+// complete fills in the kind of an engine and where it publishes events.
+func (e *engineConfig) complete(engine *probe.Engine) error {
+	switch engine.Kind {
+	case probe.VLLM, probe.SGLang, probe.Embedded:
+		if engine.Kind == probe.SGLang {
+			e.Dialect = cmp.Or(e.Dialect, "sglang")
+		}
+		if e.Kind == "" && engine.Kind != probe.Embedded && e.Events == "" && len(engine.Events) == 1 && engine.Events[0].Listens {
+			e.Events, e.Replay = engine.Events[0].Events, engine.Events[0].Replay
+		}
+		if e.Kind == "" {
+			e.Kind = map[bool]string{true: "embedded", false: "vllm"}[engine.Kind == probe.Embedded]
+		}
+	case probe.LlamaCPP:
+		return fmt.Errorf("engine %s is llama.cpp, which the gateway cannot use: its /v1/completions returns neither token ids nor markers", e.URL)
+	default:
+		if e.Kind == "" {
+			return fmt.Errorf("engine %s is of an unknown kind (%q): if it has vLLM's /v1/completions, write -engine vllm=%s", e.URL, engine.Owner, e.URL)
+		}
+	}
+	return nil
+}
+
+// complete fills in the settings that the engine knows, and compares those that were given with it.
+func (c *config) complete(engine *probe.Engine, given *config) error {
+	if c.Model == "" {
+		c.Model = engine.Models[0].ID
+	}
+	i := slices.IndexFunc(engine.Models, func(m probe.Model) bool { return m.ID == c.Model })
+	if i < 0 {
+		var names []string
+		for _, m := range engine.Models {
+			names = append(names, m.ID)
+		}
+		return fmt.Errorf("engine %s serves %s, not %s: set -model to a name that it serves, and -alias %s for clients", engine.URL, strings.Join(names, ", "), c.Model, c.Model)
+	}
+	m := engine.Models[i]
+	switch {
+	case m.Window <= 0:
+	case given.MaxModelLen == 0: // the smallest of all engines
+		c.MaxModelLen = min(cmp.Or(c.MaxModelLen, m.Window), m.Window)
+	case given.MaxModelLen > m.Window:
+		return fmt.Errorf("the engine %s takes %d tokens of prompt and output, -max-model-len is %d", engine.URL, m.Window, given.MaxModelLen)
+	}
+	switch {
+	case engine.BlockSize <= 0:
+	case c.BlockSize == 0:
+		c.BlockSize = engine.BlockSize
+	case c.BlockSize != engine.BlockSize && given.BlockSize == 0:
+		return fmt.Errorf("the cache blocks of the engine %s have %d tokens, those of another have %d; all must be alike", engine.URL, engine.BlockSize, c.BlockSize)
+	case c.BlockSize != engine.BlockSize:
+		return fmt.Errorf("the cache blocks of the engine %s have %d tokens, -block-size is %d", engine.URL, engine.BlockSize, c.BlockSize)
+	}
+	if c.ModelDir == "" && engine.Kind != probe.Embedded {
+		dir, err := modelDir(cmp.Or(m.Root, m.ID))
+		if err != nil {
+			return fmt.Errorf("the engine %s serves %s, of which %w: set -model-dir to the directory with its tokenizer and chat template", engine.URL, m.ID, err)
+		}
+		c.ModelDir = dir
+	}
+	return nil
+}
+
+// modelDir returns the directory of a model: root itself, or the snapshot of the repository of that name in the cache of
+// Hugging Face.
+func modelDir(root string) (string, error) {
+	if hasTokenizer(root) {
+		return root, nil
+	}
+	cache := os.Getenv("HF_HUB_CACHE")
+	if home := os.Getenv("HF_HOME"); cache == "" && home != "" {
+		cache = filepath.Join(home, "hub")
+	}
+	if cache == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", err
+		}
+		cache = filepath.Join(home, ".cache", "huggingface", "hub")
+	}
+	repo := filepath.Join(cache, "models--"+strings.ReplaceAll(root, "/", "--"))
+	if commit, err := os.ReadFile(filepath.Join(repo, "refs", "main")); err == nil {
+		if dir := filepath.Join(repo, "snapshots", strings.TrimSpace(string(commit))); hasTokenizer(dir) {
+			return dir, nil
+		}
+	}
+	return "", fmt.Errorf("neither %s nor %s has a tokenizer", root, repo)
+}
+
+// hasTokenizer reports whether a directory has one of the files of a tokenizer.
+func hasTokenizer(dir string) bool {
+	for _, name := range []string{"tokenizer.json", "tokenizer.model", "tekken.json", "vocab.json", "vocab.txt"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
+			return true
+		}
+	}
+	return false
+}
+
+// probeText differs between tokenizers: words, numbers, white space, other scripts, and a marker in plain text.
+const probeText = "Hello, world!  3.14159 items\n\n\tdef f(x): return x**2  # naïve — 你好 🙂 <|x|>"
+
+// checkTokens compares the tokenizer with that of each engine.
+func (found probed) checkTokens(ctx context.Context, c *config, tok *tokenizers.Tokenizer) error {
+	ours := tok.AppendEncode(nil, probeText)
+	for _, e := range found {
+		ids, err := e.Tokenize(ctx, c.Model, probeText)
+		if errors.Is(err, errors.ErrUnsupported) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if !slices.Equal(ids, ours) {
+			return fmt.Errorf("the tokenizer in %s is not that of the engine %s: a text has the ids %v there and %v here", cmp.Or(c.ModelDir, "mini"), e.URL, clip(ids), clip(ours))
+		}
+	}
+	return nil
+}
+
+// clip shortens a list for an error.
+func clip(ids []uint32) string {
+	if len(ids) > 8 {
+		return fmt.Sprintf("%d … (%d ids)", ids[:8], len(ids))
+	}
+	return fmt.Sprint(ids)
+}

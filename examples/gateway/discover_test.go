@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/tokenizers/mini"
+)
+
+// modelFiles writes the small tokenizer and a template to a new directory.
+func modelFiles(t *testing.T, dir string) {
+	require.NoError(t, os.MkdirAll(dir, 0o700))
+	for _, name := range []string{"tokenizer.json", "tokenizer_config.json"} {
+		data, err := fs.ReadFile(mini.FS(), name)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
+	}
+}
+
+// A told is what an engine says, with the tokenizer of this repository if tokenize is set.
+type told struct {
+	models   string
+	metrics  string
+	events   string
+	tokenize func(text string) []uint32
+}
+
+func (e *told) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.URL.Path == "/v1/models" && e.models != "":
+		fmt.Fprint(w, e.models)
+	case r.URL.Path == "/metrics":
+		fmt.Fprint(w, e.metrics)
+	case r.URL.Path == "/kv_event_sources":
+		fmt.Fprint(w, e.events)
+	case r.URL.Path == "/tokenize" && e.tokenize != nil:
+		var req struct{ Prompt string }
+		json.NewDecoder(r.Body).Decode(&req)
+		json.NewEncoder(w).Encode(map[string]any{"tokens": e.tokenize(req.Prompt)})
+	case r.URL.Path == "/v1/completions":
+		fmt.Fprint(w, "data: {\"choices\":[{\"index\":0,\"text\":\"Hi.\",\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+	case r.URL.Path != "/health":
+		w.WriteHeader(404)
+	}
+}
+
+func exact(text string) []uint32 { return mini.Load().AppendEncode(nil, text) }
+
+// One flag is enough: the engine tells the rest.
+func TestDiscover(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HF_HUB_CACHE", home)
+	repo := filepath.Join(home, "models--org--tiny")
+	modelFiles(t, filepath.Join(repo, "snapshots", "abc"))
+	require.NoError(t, os.MkdirAll(filepath.Join(repo, "refs"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(repo, "refs", "main"), []byte("abc\n"), 0o600))
+	local := t.TempDir()
+	modelFiles(t, local)
+	for _, root := range []string{"org/tiny", local} {
+		engine := httptest.NewServer(&told{
+			models:   fmt.Sprintf(`{"data":[{"id":"tiny","owned_by":"vllm","root":%q,"max_model_len":4096}]}`, root),
+			metrics:  "vllm:cache_config_info{block_size=\"32\"} 1.0\n",
+			tokenize: exact,
+		})
+		defer engine.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		var out, log bytes.Buffer
+		addr := make(chan string, 1)
+		go func() {
+			ended <- run(ctx, []string{"-engine", engine.URL, "-listen", "127.0.0.1:0", "-tool-call-parser", "hermes"}, &out, &log, func(a string) { addr <- a })
+		}()
+		var url string
+		select {
+		case a := <-addr:
+			url = "http://" + a
+		case err := <-ended:
+			require.NoError(t, err)
+		}
+		resp, err := http.Post(url+"/v1/chat/completions", "application/json", strings.NewReader(`{"model":"tiny","messages":[{"role":"user","content":"x"}]}`))
+		require.NoError(t, err)
+		var reply struct {
+			Choices []struct{ Message struct{ Content string } }
+		}
+		require.NoError(t, json.NewDecoder(resp.Body).Decode(&reply))
+		resp.Body.Close()
+		require.Equal(t, "Hi.", reply.Choices[0].Message.Content)
+		http.DefaultClient.CloseIdleConnections()
+		cancel()
+		require.NoError(t, <-ended)
+		require.Contains(t, log.String(), "kind=vllm")
+		require.Contains(t, log.String(), "block_size=32")
+		require.Contains(t, out.String(), "Serving tiny at "+url)
+		require.Contains(t, out.String(), "ANTHROPIC_BASE_URL="+url+" ANTHROPIC_AUTH_TOKEN=x ANTHROPIC_MODEL=tiny")
+	}
+}
+
+// What contradicts an engine is an error that says both sides and what to do.
+func TestDiscoverErrors(t *testing.T) {
+	t.Setenv("HF_HUB_CACHE", t.TempDir())
+	dir := t.TempDir()
+	modelFiles(t, dir)
+	model := func(fields string) string { return `{"data":[{"id":"tiny",` + fields + `}]}` }
+	vllm := fmt.Sprintf(`"owned_by":"vllm","root":%q,"max_model_len":4096`, dir)
+	blocks := "vllm:cache_config_info{block_size=\"32\"} 1.0\n"
+	for _, tt := range []struct {
+		engine told
+		args   string
+		want   string
+	}{
+		{told{models: model(vllm)}, "-model other", "serves tiny, not other: set -model to a name that it serves, and -alias other for clients"},
+		{told{models: model(vllm)}, "-max-model-len 5000", "takes 4096 tokens of prompt and output, -max-model-len is 5000"},
+		{told{models: model(vllm), metrics: blocks}, "-block-size 16", "have 32 tokens, -block-size is 16"},
+		{told{models: model(vllm), tokenize: func(string) []uint32 { return []uint32{1, 2} }}, "", "is not that of the engine"},
+		{told{models: model(`"owned_by":"vllm","root":"org/other"`)}, "", "neither org/other nor"},
+		{told{models: model(`"owned_by":"llamacpp"`)}, "", "is llama.cpp, which the gateway cannot use"},
+		{told{models: model(`"owned_by":"someone"`)}, "", `is of an unknown kind ("someone"): if it has vLLM's /v1/completions, write -engine vllm=`},
+		{told{}, "", "HTTP 404"},
+	} {
+		s := httptest.NewServer(&tt.engine)
+		args := append(strings.Fields(tt.args), "-engine", s.URL, "-listen", "127.0.0.1:0", "-tool-call-parser", "hermes")
+		err := run(t.Context(), args, &bytes.Buffer{}, io.Discard, nil)
+		require.ErrorContains(t, err, tt.want)
+		s.Close()
+	}
+}
+
+// Two engines are asked: the window is the smaller one, and their blocks must be alike.
+func TestDiscoverSeveral(t *testing.T) {
+	dir := t.TempDir()
+	modelFiles(t, dir)
+	var urls []string
+	for i, window := range []int{8192, 4096, 8192} {
+		s := httptest.NewServer(&told{
+			models:  fmt.Sprintf(`{"data":[{"id":"tiny","owned_by":"vllm","root":%q,"max_model_len":%d}]}`, dir, window),
+			metrics: fmt.Sprintf("vllm:cache_config_info{block_size=\"%d\"} 1.0\n", []int{16, 16, 32}[i]),
+			events:  `{"0":{"enable_kv_cache_events":true,"publisher":"zmq","endpoint":"tcp://*:5557","replay_endpoint":"tcp://*:5657"}}`,
+		})
+		defer s.Close()
+		urls = append(urls, s.URL)
+	}
+	p := &program{log: slog.New(slog.DiscardHandler)}
+	c := &config{Engines: []engineConfig{{URL: urls[0]}, {Kind: "vllm", URL: urls[1]}, {Kind: "vllm", URL: "http://127.0.0.1:1"}}}
+	found, err := p.discover(t.Context(), c)
+	require.NoError(t, err)
+	require.Len(t, found, 2)
+	require.Equal(t, &config{Model: "tiny", ModelDir: dir, MaxModelLen: 4096, BlockSize: 16, Engines: []engineConfig{
+		{Kind: "vllm", URL: urls[0], Events: "tcp://127.0.0.1:5557", Replay: "tcp://127.0.0.1:5657"},
+		{Kind: "vllm", URL: urls[1]}, // its events are configured, or not
+		{Kind: "vllm", URL: "http://127.0.0.1:1"},
+	}}, c)
+	_, err = p.discover(t.Context(), &config{Engines: []engineConfig{{URL: urls[0]}, {URL: urls[2]}}})
+	require.ErrorContains(t, err, "have 32 tokens, those of another have 16")
+}
