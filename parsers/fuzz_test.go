@@ -506,6 +506,15 @@ func FuzzMiniCPM5(f *testing.F)           { fuzz(f, "minicpm5") }
 func FuzzSeedOSS(f *testing.F)            { fuzz(f, "seed_oss") }
 func FuzzXLAM(f *testing.F)               { fuzz(f, "xlam") }
 func FuzzStep35(f *testing.F)             { fuzz(f, "step3p5") }
+func FuzzFunctionaryV31(f *testing.F)     { fuzz(f, "functionary_v3_1") }
+func FuzzGigaChat35(f *testing.F)         { fuzz(f, "gigachat35") }
+func FuzzHy3(f *testing.F)                { fuzz(f, "hy3") }
+func FuzzHyV4(f *testing.F)               { fuzz(f, "hy_v4") }
+func FuzzIQuestQ1(f *testing.F)           { fuzz(f, "iquest_q1") }
+func FuzzMiniMaxM1(f *testing.F)          { fuzz(f, "minimax_m1") }
+func FuzzSolarOpen2(f *testing.F)         { fuzz(f, "solar_open2") }
+func FuzzSpark25(f *testing.F)            { fuzz(f, "spark25") }
+func FuzzTeleChat4(f *testing.F)          { fuzz(f, "telechat4") }
 
 // TestFuzzTargets asserts that every family has its fuzz target above.
 func TestFuzzTargets(t *testing.T) {

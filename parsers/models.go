@@ -157,6 +157,7 @@ var modelRules = [...]struct{ model, with, name string }{
 	{"gptoss", "", "harmony"},
 	{"gemma4", "", "gemma4"},
 	{"functiongemma", "", "functiongemma"},
+	{"minimaxm1", "", "minimax_m1"},
 	{"minimaxm2*", "", "minimax_m2"},
 	{"minimaxm3*", "", "minimax_m3"},
 	{"museglimmer", "", "muse_glimmer"},
@@ -170,6 +171,15 @@ var modelRules = [...]struct{ model, with, name string }{
 	{"hermes", "", "hermes"},
 	{"deephermes", "", "hermes"},
 	{"openhermes", "", ""}, // no tools, unlike its base model
+
+	{"hy3", "", "hy3"},
+	{"spark2.5", "", "spark25"},
+	{"solaropen2", "", "solar_open2"},
+	{"gigachat3.5", "", "gigachat35"},
+	{"gigachat3*", "", "gigachat3"},
+	{"telechat4", "", "telechat4"},
+	{"functionary", "3.1", "functionary_v3_1"},
+	{"rekaedge", "", "hermes"},
 
 	// Others that use the grammar of another family: model cards and templates; MiMo: vLLM's table.
 	{"exaone4*", "", "hermes"},

@@ -152,11 +152,21 @@ func (r *Registry) unknown(name string) error {
 // refused returns why there is no family of a name that another engine registers, or "".
 func refused(name string) string {
 	switch fold(name) {
-	case "telechat4", "xing40", "xingchen4", "iquestcoder", "k2horizon", "openpanguv2", "plamo3", "hyperclovaxseedthink",
-		"glm53flash", "hyv4", "solaropen2", "gigachat35", "spark25":
+	case "xing40", "xingchen4", "iquestcoder", "openpanguv2":
 		return "no public template, parser or recorded output documents its format"
-	case "functionary", "rekaedge", "solaropen":
-		return "its layout, which chat templates of llama.cpp document, has no grammar yet"
+	case "k2horizon":
+		return "its arguments have elements for their types, which SGLang's k2_horizon parser documents and no grammar describes yet"
+	case "plamo3":
+		return "its calls have tags of several tokens inside a block, as in the plamo3 parsers of vLLM and SGLang, and no grammar describes that yet"
+	case "hyperclovaxseedthink":
+		return "its values are JSON or raw text, whatever their type, as in vLLM's parser, and no grammar describes that yet"
+	case "solaropen":
+		return "it writes calls as a message, as in upstage-Solar-Open-100B.jinja of llama.cpp, and no grammar describes that yet"
+	case "functionary", "functionaryv32":
+		return "Functionary 3.2 writes messages to recipients without an end, as in meetkai-functionary-medium-v3.2.jinja of llama.cpp, " +
+			"and no grammar describes that yet; functionary_v3_1 is the format of version 3.1"
+	case "beam", "responsetemplate":
+		return "its format is a response_template of transformers, which this package does not read"
 	case "glm4":
 		return "the format of GLM-4 before 4.5, a name on a line and JSON without any tag, cannot be distinguished from text"
 	}

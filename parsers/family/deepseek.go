@@ -69,10 +69,15 @@ func deepSeekV31() *grammar.Grammar {
 	return g
 }
 
-// dsml returns a grammar whose tags bear the word ｜DSML｜, which is one token. followed by space.
-// also are other names of the block.
+// dsml returns a grammar whose tags bear the word ｜DSML｜.
 func dsml(name, space, calls string, also ...string) *grammar.Grammar {
-	open, shut := "<｜DSML｜"+space, "</｜DSML｜"+space
+	return markup(name, "｜DSML｜", space, calls, also...)
+}
+
+// markup returns a grammar whose tags bear a word, which is one token, followed by space. also are other names of the
+// block.
+func markup(name, word, space, calls string, also ...string) *grammar.Grammar {
+	open, shut := "<"+word+space, "</"+word+space
 	var opens, shuts []grammar.Marker
 	for _, name := range also {
 		opens, shuts = append(opens, grammar.Lit(open+name+">")), append(shuts, grammar.Lit(shut+name+">"))
@@ -94,7 +99,7 @@ func dsml(name, space, calls string, also ...string) *grammar.Grammar {
 			}},
 			Ends: tokenMarkers("<｜end▁of▁sentence｜>"),
 		},
-		Special: []grammar.Marker{grammar.Tok("｜DSML｜")},
+		Special: []grammar.Marker{grammar.Tok(word)},
 		MaxHold: maxHold,
 	}
 }

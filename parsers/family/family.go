@@ -22,12 +22,12 @@ func New(name string) *grammar.Grammar {
 func All() []*grammar.Grammar {
 	return []*grammar.Grammar{
 		apertus(), apriel(), cohere(), deepSeekR1(), deepSeekV3(), deepSeekV31(), deepSeekV32(), deepSeekV4(), deepSeekV41(), dots(), ernie45(),
-		functionGemma(), gemma4(), gigaChat3(), glm45(), glm47(), granite(), granite20B(), harmony(), hermes(),
-		hunyuanA13B(), hyV3(), inkling(), internLM(), jsonObject(), jamba(),
+		functionGemma(), functionaryV31(), gemma4(), gigaChat3(), gigaChat35(), glm45(), glm47(), granite(), granite20B(), harmony(), hermes(),
+		hunyuanA13B(), hy3(), hyV3(), hyV4(), inkling(), iQuestQ1(), internLM(), jsonObject(), jamba(),
 		kimi(), kimiK2(), kimiK25(), kimiK3(), lfm2(), laguna(), ling3(), llama3JSON(), longCat(),
-		mimo(), miniMaxAppendThink(), miniCPM5(), miniMaxM2(), miniMaxM3(), ministral(), mistral(), mistralV11(), museGlimmer(),
+		mimo(), miniMaxAppendThink(), miniCPM5(), miniMaxM1(), miniMaxM2(), miniMaxM3(), ministral(), mistral(), mistralV11(), museGlimmer(),
 		nemotronDeci(), nemotronNano(), olmo3(), olmo3Think(), passthrough(), phi4(), pythonic(),
-		qwen25(), qwen3(), qwen35(), qwen3Coder(), qwen3Thinking(), sarashina(), seedOSS(), step3(), step35(), xlam(),
+		qwen25(), qwen3(), qwen35(), qwen3Coder(), qwen3Thinking(), sarashina(), seedOSS(), solarOpen2(), spark25(), step3(), step35(), teleChat4(), xlam(),
 	}
 }
 

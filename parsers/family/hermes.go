@@ -18,14 +18,14 @@ import (
 //	</tool_call>
 //
 // Sources: the chat templates of NousResearch/Hermes-3 and Qwen/Qwen3; vLLM's hermes parser for the keys. The chat templates of
-// EXAONE 4 and SmolLM3 (with xml_tools) print the same, and SGLang's trinity parser is its qwen25 parser. The spelling
+// EXAONE 4, Reka Edge and SmolLM3 (with xml_tools) print the same, and SGLang's trinity parser is its qwen25 parser. The spelling
 // "parameters" for the arguments appears in guided output and in older fine-tunes.
 //
 // Replay: not known. Most models of this format do not reason, and the templates of the others determine what is kept.
 func hermes() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name:    "hermes",
-		Aliases: []string{"exaone4", "granite4", "smollm3", "trinity"},
+		Aliases: []string{"exaone4", "granite4", "reka_edge", "smollm3", "trinity"},
 		Tagged: &grammar.Tagged{
 			Reasoning: think(),
 			Before:    "\n",

@@ -38,27 +38,64 @@ func hunyuanA13B() *grammar.Grammar {
 //	</tool_call>
 //	</tool_calls>
 //
-// Sources: the chat template of tencent/Hy3-preview (models/templates of llama.cpp); vLLM's hy_v3 parsers, SGLang's hunyuan
-// parser.
+// Sources: vLLM's hy_v3 parsers, SGLang's hunyuan parser.
+//
+// Replay: since the last user message, with tools all of it; the chat template of tencent/Hy3 (models/templates of
+// llama.cpp), which is that of hy3.
+func hyV3() *grammar.Grammar {
+	g := hyTags("")
+	g.Name, g.Aliases = "hy_v3", []string{"hunyuan"}
+	return g
+}
+
+// hy3 returns the grammar of the published Hunyuan 3, whose vocabulary has another spelling of each tag: hy_v3 with
+// <think:opensource>, <tool_calls:opensource> and so on.
+//
+// Source: the chat template of tencent/Hy3 (models/templates/tencent-Hy3.jinja of llama.cpp). vLLM's hy_v3 parsers take the
+// suffix from the tokenizer.
+//
+// Replay: as in hy_v3.
+func hy3() *grammar.Grammar {
+	g := hyTags(":opensource")
+	g.Name, g.Aliases = "hy3", []string{"hy_v3_opensource"}
+	g.Tagged.Ends = tokenMarkers("<｜hy_eos:opensource｜>")
+	return g
+}
+
+// hyV4 returns the grammar of Hunyuan 4: hy_v3 without the separator after the name.
+//
+// Source: vLLM's hy_v4 parsers. They take a suffix of the tags from the tokenizer, which depends on the checkpoint; this
+// grammar has none.
 //
 // Replay: not known; the template is not at hand.
-func hyV3() *grammar.Grammar {
+func hyV4() *grammar.Grammar {
+	g := hyTags("")
+	g.Name, g.Special, g.Replay = "hy_v4", nil, replay.Rule{}
+	g.Tagged.Name = &grammar.Name{Ends: []string{"\n"}, Stops: "<"}
+	return g
+}
+
+// hyTags returns hy_v3 with a suffix of the names of tags.
+func hyTags(suffix string) *grammar.Grammar {
+	open := func(name string) string { return "<" + name + suffix + ">" }
+	shut := func(name string) string { return "</" + name + suffix + ">" }
 	return &grammar.Grammar{
-		Name:    "hy_v3",
-		Aliases: []string{"hunyuan", "hy3"},
 		Tagged: &grammar.Tagged{
-			Reasoning: flush(),
-			Wrapper: &grammar.Wrapper{
-				Open: grammar.Tok("<tool_calls>"), Close: grammar.Tok("</tool_calls>"), Optional: true,
+			Reasoning: &grammar.Reasoning{
+				Open: grammar.Tok(open("think")), Close: grammar.Tok(shut("think")), Lead: "\n", After: "\n\n",
 			},
-			Open:  grammar.Tok("<tool_call>"),
-			Close: grammar.Tok("</tool_call>"),
-			Name:  &grammar.Name{Ends: []string{"<tool_sep>"}},
+			Wrapper: &grammar.Wrapper{
+				Open: grammar.Tok(open("tool_calls")), Close: grammar.Tok(shut("tool_calls")), Optional: true,
+			},
+			Open:  grammar.Tok(open("tool_call")),
+			Close: grammar.Tok(shut("tool_call")),
+			Name:  &grammar.Name{Ends: []string{open("tool_sep")}},
 			Body: grammar.Body{Params: &grammar.Params{
-				Open: "<arg_key>", KeyEnd: "</arg_key>", Value: "<arg_value>", Close: "</arg_value>",
+				Open: open("arg_key"), KeyEnd: shut("arg_key"), Value: open("arg_value"), Close: shut("arg_value"),
 			}},
 		},
-		Special: []grammar.Marker{grammar.Tok("<tool_sep>")},
+		Special: []grammar.Marker{grammar.Tok(open("tool_sep"))},
+		Replay:  replay.MustRule("since_user; tools: all; preserved_thinking=true: all; left: empty_tags"),
 		MaxHold: maxHold,
 	}
 }

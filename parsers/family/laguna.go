@@ -29,6 +29,7 @@ func laguna() *grammar.Grammar {
 	t.Body.Params.Object = true
 	t.Body.Call = callObject()
 	t.Bare = true
+	t.Ends = tokenMarkers("</assistant>")
 	g.Replay = replay.MustRule("all; off: none; left: close_tag")
 	return g
 }

@@ -56,3 +56,31 @@ func miniMaxAppendThink() *grammar.Grammar {
 	}
 	return g
 }
+
+// miniMaxM1 returns the grammar of MiniMax M1:
+//
+//	<think>reasoning</think>text<tool_calls>
+//	{"name": "f", "arguments": {"x": 1}}
+//	{"name": "g", "arguments": {}}
+//	</tool_calls>
+//
+// Sources: the chat template of MiniMaxAI/MiniMax-M1-40k (models/templates of llama.cpp); vLLM's minimax parser, which was
+// removed since. vLLM called this format minimax; other engines mean minimax_m2.
+//
+// Replay: none; the template prints only text and calls.
+func miniMaxM1() *grammar.Grammar {
+	return &grammar.Grammar{
+		Name: "minimax_m1",
+		Tagged: &grammar.Tagged{
+			Reasoning: think(),
+			Before:    "\n",
+			Open:      grammar.Lit("<tool_calls>"),
+			Close:     grammar.Lit("</tool_calls>"),
+			Body:      grammar.Body{Call: callObject()},
+			Quoted:    true,
+			Ends:      tokenMarkers("<end_of_sentence>"),
+		},
+		Replay:  replay.MustRule("none"),
+		MaxHold: maxHold,
+	}
+}

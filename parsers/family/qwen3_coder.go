@@ -21,13 +21,14 @@ import (
 // Values are raw text, entities included; the tool's schema types them. Models leave out the <tool_call> tags at times
 // (ollama/ollama#16686, #17353), so the wrapper is optional.
 //
-// Sources: the chat templates of Qwen/Qwen3-Coder and Qwen/Qwen3.5; vLLM's qwen3_coder parser.
+// Sources: the chat templates of Qwen/Qwen3-Coder and Qwen/Qwen3.5; vLLM's qwen3_coder parser, which
+// SGLang uses for Nanbeige.
 //
 // Replay: not known. Qwen3-Coder does not think.
 func qwen3Coder() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name:    "qwen3_coder",
-		Aliases: []string{"granite_thinking_parser", "qwen3_xml", "qwen_coder", "qwen_xml"},
+		Aliases: []string{"granite_thinking_parser", "nanbeige", "qwen3_xml", "qwen_coder", "qwen_xml"},
 		Tagged: &grammar.Tagged{
 			Reasoning: think(),
 			Before:    "\n\n",

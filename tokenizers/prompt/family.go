@@ -81,7 +81,8 @@ func familiesOf(names []string) (list []string) {
 }
 
 // reader returns the first of format and the families suggested by names whose parser reads the sample, otherwise the
-// family that reads most of it, or "". If the sample has no calls, reader returns the first of those families.
+// family that reads most of it and has most of its markers, or "". If the sample has no calls, reader returns the first
+// of those families.
 func (m *Model) reader(s *sample, format string, names []string) string {
 	named := familiesOf(names)
 	if format != "" {
@@ -98,17 +99,51 @@ func (m *Model) reader(s *sample, format string, names []string) string {
 			return name
 		}
 	}
-	best, most := "", 0
+	best, most := "", [4]int{}
 	for _, name := range slices.Concat(common, m.opt.Parsers.Names()) {
-		if n := s.read(m.opt.Parsers, name); n > most {
-			best, most = name, n
+		n := s.read(m.opt.Parsers, name)
+		if n == 0 {
+			continue
+		}
+		seen, missing := s.markers(m.opt.Parsers, name)
+		usual := 0
+		if slices.Contains(common, name) {
+			usual = 1
+		}
+		if score := [4]int{n, seen, usual, -missing}; slices.Compare(score[:], most[:]) > 0 {
+			best, most = name, score
 		}
 	}
 	return best
 }
 
-// common lists the families that take precedence among those that read a sample equally well, because several share a
-// format.
+// markers returns how many of the family's markers the sample has and how many it lacks. Among families that read a call
+// equally well, the one with more of the template's markers is right: MiniMax M1 and Apriel write the same calls.
+func (s *sample) markers(r *parsers.Registry, family string) (seen, missing int) {
+	g, err := r.Lookup(family)
+	if err != nil || g == nil {
+		return 0, 0
+	}
+	count := func(m grammar.Marker) {
+		switch {
+		case m.Text == "":
+		case strings.Contains(s.prompt, m.Text) || strings.Contains(s.answer, m.Text):
+			seen++
+		default:
+			missing++
+		}
+	}
+	for _, m := range g.Markers() {
+		count(m)
+	}
+	if g.Tagged != nil && g.Tagged.Wrapper != nil { // again: DeepSeek V3.2 and V4 read each other's block
+		count(grammar.Marker{Text: g.Tagged.Wrapper.Open.Text})
+	}
+	return seen, missing
+}
+
+// common lists the families that take precedence among those that read a sample equally well and have as many of its
+// markers, because several share a format.
 var common = []string{"hermes", "qwen3_coder", "llama3_json", "mistral"}
 
 // sample is a conversation that ends with reasoning, a call and its result, as a template prints it.

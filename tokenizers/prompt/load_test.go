@@ -72,11 +72,14 @@ func TestLoadDeveloper(t *testing.T) {
 
 // callsAs returns a template that prints calls between tags.
 const callsAs = `{% for t in tools or [] %}{{ t | tojson }}{% endfor %}{% for m in messages %}<{{ m.role }}>{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}` +
-	`{% for c in m.tool_calls or [] %}CALL{% endfor %}</{{ m.role }}>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}`
+	`{% for c in m.tool_calls or [] %}CALL{% endfor %}<end>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}`
 
 func TestLoadInfersTheFamily(t *testing.T) {
 	hermes := strings.Replace(callsAs, "CALL", `<tool_call>{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments if c.function.arguments is string else c.function.arguments | tojson }}}</tool_call>`, 1)
 	xml := strings.Replace(callsAs, "CALL", "<tool_call>\n<function={{ c.function.name }}>\n{% for k, v in c.function.arguments | items %}<parameter={{ k }}>\n{{ v }}\n</parameter>\n{% endfor %}</function>\n</tool_call>", 1)
+	object := `{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}`
+	jamba := strings.Replace(callsAs, "CALL", "<tool_calls>["+object+"]</tool_calls>", 1)
+	m1 := strings.Replace(callsAs, "CALL", "<tool_calls>\n"+object+"\n</tool_calls><end_of_sentence>", 1)
 	odd := strings.Replace(callsAs, "CALL", `@@{{ c.function.name }}@@{{ c.function.arguments }}@@`, 1)
 	plain := `{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}`
 	for _, tt := range []struct {
@@ -86,6 +89,9 @@ func TestLoadInfersTheFamily(t *testing.T) {
 	}{
 		{name: "by its calls", template: hermes, want: "hermes"},
 		{name: "by its calls, in XML", template: xml, want: "qwen3_coder"},
+		{name: "by the tags around its calls", template: jamba, want: "minimax_m1"},
+		{name: "by the tags around its calls, without reasoning", template: strings.ReplaceAll(jamba, "think>", "b>"), want: "jamba"},
+		{name: "by the end of its turns", template: strings.ReplaceAll(m1, "think>", "b>"), want: "minimax_m1"},
 		{name: "a name that agrees", template: hermes, opt: prompt.Options{Name: "Qwen/Qwen3-8B"}, want: "qwen3"},
 		{name: "a model_type that agrees", template: hermes, config: `{"model_type":"qwen3_moe"}`, want: "qwen3"},
 		{name: "the template decides", template: hermes, opt: prompt.Options{Name: "openai/gpt-oss-20b"}, want: "hermes"},
@@ -173,7 +179,7 @@ func TestChatMLAsksForReadableCalls(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string][]string{
-		"json": {"ernie45", "granite", "hermes", "laguna", "passthrough", "qwen25", "qwen3", "qwen3_thinking", "xlam", ""},
+		"json": {"ernie45", "granite", "hermes", "laguna", "passthrough", "qwen25", "qwen3", "qwen3_thinking", "telechat4", "xlam", ""},
 		"xml":  {"mimo", "nemotron_nano", "qwen35", "qwen3_coder", "seed_oss", "step3p5"},
 	}, forms)
 	m, err := prompt.New(nil, &prompt.Options{Family: "kimi_k2"})
