@@ -47,7 +47,7 @@ func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, a *wire.API, er
 		id = g.requestID(w, r, a)
 	}
 	if e.Why != event.Canceled { // the client disconnected
-		g.opt.Logger.Warn("request refused", "request", id, "path", fmt.Sprintf("%.200s", r.URL.Path), "err", logged{e})
+		g.opt.Logger.Warn("request refused", "request", id, "path", fmt.Sprintf("%.200s", r.URL.Path), "err", loggable(e))
 	}
 	h := w.Header()
 	if after := e.RetryAfterHeader(a.ErrorStyle()); after != "" {

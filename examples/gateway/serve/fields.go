@@ -104,9 +104,9 @@ func (c *call) field(path ...string) []byte {
 // demand that cannot be enforced is an error, or is ignored with Options.Unconstrained.
 func (c *call) constrain() error {
 	tag, err := c.model.Constraint(c.req, c.text)
-	var fault *apierr.Error
+	fault, _ := errors.AsType[*apierr.Error](err)
 	switch {
-	case errors.As(err, &fault) && fault.Code == apierr.CodeUnsupported && c.g.opt.Unconstrained:
+	case fault != nil && fault.Code == apierr.CodeUnsupported && c.g.opt.Unconstrained:
 		c.ignored = append(c.ignored, demands(c.req)...)
 		return nil
 	case err != nil || tag == nil:
@@ -155,7 +155,6 @@ func (c *call) announce(h http.Header) {
 	if len(c.ignored) == 0 {
 		return
 	}
-	c.g.opt.Logger.Info("fields without effect", "request", c.id, "fields", strings.Join(c.ignored, ", "))
 	var names []string
 	for _, name := range c.ignored[:min(len(c.ignored), maxDropped)] {
 		names = append(names, strings.Map(func(r rune) rune {
@@ -168,5 +167,7 @@ func (c *call) announce(h http.Header) {
 	if more := len(c.ignored) - maxDropped; more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
-	h.Set(headerDropped, strings.Join(names, ", "))
+	list := strings.Join(names, ", ")
+	h.Set(headerDropped, list)
+	c.g.opt.Logger.Info("fields without effect", "request", c.id, "fields", list)
 }

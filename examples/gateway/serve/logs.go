@@ -17,14 +17,19 @@ import (
 // This file keeps prompts, output and keys out of the log. What may contain them is logged by its position, class or
 // length; clients get the rest in their errors, which have the request id of the log.
 
+// loggable returns err as the log has it, or nil.
+func loggable(err error) any {
+	if err == nil {
+		return nil
+	}
+	return logged{err}
+}
+
 // logged is an error as the log has it.
 type logged struct{ error }
 
 // LogValue implements slog.LogValuer. The message of an error in a request is not logged, because it may quote the request.
 func (l logged) LogValue() slog.Value {
-	if l.error == nil {
-		return slog.Value{}
-	}
 	e, ok := errors.AsType[*apierr.Error](l.error)
 	if !ok {
 		return slog.StringValue(l.Error())

@@ -130,7 +130,7 @@ func (c *call) decline(w http.ResponseWriter, r *http.Request, err error) {
 		c.g.refuse(w, r, c.api, err)
 		return
 	}
-	c.g.opt.Logger.Warn("request refused in stream", "request", c.id, "path", r.URL.Path, "err", logged{e})
+	c.g.opt.Logger.Warn("request refused in stream", "request", c.id, "path", r.URL.Path, "err", loggable(e))
 	enc := c.encoder()
 	out := newStreamWriter(w, enc.Fail(nil, e), enc.AppendKeepAlive(nil), c.g.opt.KeepAlive)
 	out.write(nil) // writes the opening; an error means that the client disconnected

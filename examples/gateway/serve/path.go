@@ -243,7 +243,7 @@ func (c *call) again(ctx context.Context, err error) bool {
 	}
 	c.leave((*router.Ticket).Fail)
 	c.on(next)
-	c.g.opt.Logger.Warn("retrying on another engine", "request", c.id, "failed", failed.engine.name, "next", c.rec.Worker, "err", logged{err})
+	c.g.opt.Logger.Warn("retrying on another engine", "request", c.id, "failed", failed.engine.name, "next", c.rec.Worker, "err", loggable(err))
 	return true
 }
 
@@ -381,7 +381,7 @@ func (c *call) receive(ctx context.Context, req *completionRequest) (fault, err 
 		case fault != nil && c.unfinished():
 			return fault, nil
 		case fault != nil: // the output is complete; only the usage is missing
-			c.g.opt.Logger.Warn("engine failed after output", "request", c.id, "err", logged{fault})
+			c.g.opt.Logger.Warn("engine failed after output", "request", c.id, "err", loggable(fault))
 		case st.usage != nil:
 			u := c.choices[0].dec.Usage()
 			u.Output = st.usage.Output
@@ -488,7 +488,7 @@ func (c *call) finish(ctx context.Context, err error) {
 		c.leave((*router.Ticket).Fail)
 	}
 	c.g.opt.Logger.Info("request done", "request", c.id, "engine_request", c.unique, "key", c.client.name(), "api", c.rec.API, "worker", c.rec.Worker, "why", c.rec.Decision.Why(),
-		"prompt", len(c.prompt), "cached", u.Cached, "output", u.Output, "finish", c.rec.Finish, "ms", c.rec.Total.Milliseconds(), "err", logged{err})
+		"prompt", len(c.prompt), "cached", u.Cached, "output", u.Output, "finish", c.rec.Finish, "ms", c.rec.Total.Milliseconds(), "err", loggable(err))
 	if c.g.opt.OnDone != nil {
 		c.g.opt.OnDone(c.rec)
 	}
