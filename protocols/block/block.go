@@ -45,8 +45,7 @@ type Block struct {
 	Media   *Media  // Image, Audio, Video, File, Document, Citation
 	Cache   *Cache  // a cache breakpoint after this block
 
-	// JSON is the block itself, as valid JSON, if Kind is Unknown or ServerItem and the block was not read from a
-	// request. Encoders of the API that defines it copy it. Use [Block.Raw] to read it.
+	// JSON is the block itself, as valid JSON, if Kind is Unknown or ServerItem. Encoders of the API that defines it copy it.
 	JSON []byte
 
 	// At is the block's position in its request. It is zero for a block that was not read from a request.
@@ -107,16 +106,8 @@ func (r Ref) Path() string {
 	return r.doc.At(int(r.node)).Path()
 }
 
-// Raw returns the field JSON if it is set, or the block's JSON as last parsed. The caller must not modify it.
-func (b *Block) Raw() []byte {
-	if b.At.doc == nil || b.JSON != nil {
-		return b.JSON
-	}
-	return b.At.doc.At(int(b.At.node)).Raw()
-}
-
 // Equal reports whether two blocks have the same content. It ignores At, Type, ID and Form. Unknown blocks and server
-// items are compared by their raw bytes.
+// items are compared by JSON, as bytes.
 func (b Block) Equal(o Block) bool {
 	if b.Kind != o.Kind || b.Text != o.Text || b.Signature != o.Signature || b.Encrypted != o.Encrypted ||
 		b.Summary != o.Summary || b.Redacted != o.Redacted || b.CallID != o.CallID || b.Name != o.Name ||
@@ -125,7 +116,7 @@ func (b Block) Equal(o Block) bool {
 		return false
 	}
 	if b.Kind == Unknown || b.Kind == ServerItem {
-		if string(b.Raw()) != string(o.Raw()) {
+		if string(b.JSON) != string(o.JSON) {
 			return false
 		}
 	}

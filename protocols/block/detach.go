@@ -86,7 +86,6 @@ func (d *detacher) tool(old *Tool) Tool {
 	d.r.noteMark(t.At, old.At)
 	is := valueOf(old.At)
 	if t.Kind == Hosted {
-		t.JSON = slices.Clone(is.Raw())
 		return t
 	}
 	t.rest = d.residue(appendTool(nil, d.own, &t), is)
@@ -190,7 +189,6 @@ func (d *detacher) blocks(t *Turn, old []Block) []Block {
 		is := valueOf(old[i].At)
 		switch {
 		case b.Kind == Unknown || b.Kind == ServerItem:
-			b.JSON = slices.Clone(old[i].Raw())
 		case is.Kind() == jsonscan.Object && lastOf(old[i].At) == is:
 			if was := d.own.AppendBlock(nil, t, &b); len(was) > 0 {
 				b.rest = d.residue(was, is)
@@ -366,7 +364,7 @@ func appendSpace(dst []byte, d dialect, tools []Tool) []byte {
 
 func appendTool(dst []byte, d dialect, t *Tool) []byte {
 	if t.Kind == Hosted {
-		return append(dst, t.Raw()...)
+		return append(dst, t.JSON...)
 	}
 	from := len(dst)
 	return t.rest.patch(d.AppendTool(dst, t, func(string, string) {}), from)

@@ -61,7 +61,7 @@ type Kind uint8
 
 // The kinds, with the fields of [Block] each one uses besides Type, ID, Cache and At.
 const (
-	// Unknown is a block that this version does not model. Type is its type; [Block.Raw] returns the rest.
+	// Unknown is a block that this version does not model: Type, JSON.
 	Unknown Kind = iota
 	// Text is text in Text.
 	Text
@@ -89,7 +89,7 @@ const (
 	Compaction
 	// ToolReference makes the deferred tool in Name available from this block on.
 	ToolReference
-	// ServerItem is an item of a tool that the server runs (a web search, a shell call), kept as raw JSON.
+	// ServerItem is an item of a tool that the server runs (a web search, a shell call): JSON.
 	ServerItem
 	// Instruction is system text, as Content, inside a turn of another role.
 	Instruction

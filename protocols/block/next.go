@@ -63,7 +63,7 @@ func (m *mover) blocks(list []Block) []Block {
 }
 
 // block sets to, which is zero, to the moved block b. It writes only what is there: few fields of a block are, and a
-// write of a pointer is expensive while garbage is collected. Decoded blocks have neither JSON nor a residue.
+// write of a pointer is expensive while garbage is collected. Decoded blocks have no residue.
 func (m *mover) block(to, b *Block) {
 	c := m.copy
 	to.Kind, to.Form, to.At = b.Kind, b.Form, m.ref(b.At)
@@ -95,6 +95,9 @@ func (m *mover) block(to, b *Block) {
 	if b.Args != "" {
 		to.Args = c.Text(b.Args)
 	}
+	if b.JSON != nil {
+		to.JSON = c.Raw(b.JSON)
+	}
 	if b.Content != nil {
 		to.Content = m.blocks(b.Content)
 	}
@@ -117,6 +120,9 @@ func moveTool(t *Tool, now *jsonscan.Doc, c *jsonscan.Copy) Tool {
 	out := Tool{
 		Kind: t.Kind, Name: c.Text(t.Name), Namespace: c.Text(t.Namespace), Description: c.Text(t.Description),
 		Schema: c.Raw(t.Schema), Format: c.Raw(t.Format), Strict: t.Strict, Deferred: t.Deferred, Type: c.Text(t.Type), At: m.ref(t.At),
+	}
+	if t.JSON != nil {
+		out.JSON = c.Raw(t.JSON)
 	}
 	if t.Cache != nil {
 		out.Cache = moveCache(t.Cache, c)

@@ -32,31 +32,21 @@ type Tool struct {
 	// The request that contains the tool sets it.
 	ModelName string
 
-	// JSON is the declaration, as valid JSON, of a Hosted tool that was not read from a body. Use [Tool.Raw] to read
-	// it.
+	// JSON is the declaration of a Hosted tool, as valid JSON.
 	JSON []byte
 
 	rest, space *residue // detached requests: residues of the tool and of the namespace that begins with it
 	lost        []Loss   // losses of any conversion
 }
 
-// Raw returns the tool's JSON as last parsed, or the field JSON if the tool was not read from a body. The caller must
-// not modify it.
-func (t *Tool) Raw() []byte {
-	if t.At.doc == nil {
-		return t.JSON
-	}
-	return t.At.doc.At(int(t.At.node)).Raw()
-}
-
-// equal reports whether two tools are the same. It ignores At and Type. Hosted tools are compared by their raw bytes.
+// equal reports whether two tools are the same. It ignores At and Type. Hosted tools are compared by JSON, as bytes.
 func (t *Tool) equal(o *Tool) bool {
 	if t.Kind != o.Kind || t.Name != o.Name || t.Namespace != o.Namespace || t.Description != o.Description ||
 		string(t.Schema) != string(o.Schema) || string(t.Format) != string(o.Format) || t.Deferred != o.Deferred ||
 		!equalPtr(t.Strict, o.Strict) || !equalPtr(t.Cache, o.Cache) {
 		return false
 	}
-	return t.Kind != Hosted || string(t.Raw()) == string(o.Raw())
+	return t.Kind != Hosted || string(t.JSON) == string(o.JSON)
 }
 
 // nameTools sets ModelName.

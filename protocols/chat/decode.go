@@ -129,7 +129,7 @@ func (r reqReader) tools(list jsonscan.Value, v *codec.View) {
 			f = r.Object(e.Get("custom"))
 			t.Kind, t.Format = block.CustomTool, r.Raw(f.Get("format"))
 		case !f.Exists():
-			t.Kind = block.Hosted
+			t.Kind, t.JSON = block.Hosted, e.Raw()
 		}
 		t.Name, t.Description = r.Str(f.Get("name")), r.Str(f.Get("description"))
 		t.Schema, t.Strict = r.Raw(f.Get("parameters")), r.BoolPtr(f.Get("strict"))
@@ -351,6 +351,8 @@ func (r reqReader) part(v jsonscan.Value) block.Block {
 			}
 		}
 		b.Media.Name = r.Str(f.Get("filename"))
+	default:
+		b.JSON = v.Raw()
 	}
 	return b
 }

@@ -452,8 +452,8 @@ func (w *reqWriter) fields(dst []byte, b *block.Block) []byte {
 		o.Str("type", "text")
 		o.Str("text", text)
 	default:
-		if raw := b.Raw(); w.Strict && len(raw) > 0 { // the part of another Chat request, unmodified
-			return append(dst, raw...)
+		if w.Strict && len(b.JSON) > 0 { // the part of another Chat request, unmodified
+			return append(dst, b.JSON...)
 		}
 		w.Cannot(b, "a block of another API: "+cmpOr(b.Type, b.Kind.String()))
 		return dst

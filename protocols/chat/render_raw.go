@@ -22,7 +22,7 @@ func rawCall(b *block.Block) (block.Block, bool) {
 	if b.Kind != block.ServerItem || !ok || b.CallID == "" {
 		return block.Block{}, false
 	}
-	v, c := itemOf(b), block.Block{Kind: block.ToolCall, Type: b.Type, ID: b.ID, CallID: b.CallID, Name: name, Args: "{}", At: b.At}
+	v, c := codec.Parsed(b), block.Block{Kind: block.ToolCall, Type: b.Type, ID: b.ID, CallID: b.CallID, Name: name, Args: "{}", At: b.At}
 	for _, m := range [...]string{"action", "operation", "actions", "arguments", "input"} {
 		if a := v.Get(m); a.Kind() == jsonscan.Object {
 			c.Args = a.RawStr()
@@ -49,20 +49,8 @@ func (w *renderer) rawResult(b *block.Block) *block.Block {
 			r.CallID = w.calls[i].CallID
 		}
 	}
-	r.Content = outputOf(itemOf(b))
+	r.Content = outputOf(codec.Parsed(b))
 	return r
-}
-
-// itemOf returns the JSON value of a raw block.
-func itemOf(b *block.Block) jsonscan.Value {
-	if v := codec.ValueOf(b.At); v.Exists() && b.JSON == nil {
-		return v
-	}
-	d, err := jsonscan.Scan(b.Raw(), jsonscan.Limits{Bytes: 1 << 30, Depth: 128, Values: 1 << 20})
-	if err != nil {
-		return jsonscan.Value{}
-	}
-	return d.Root()
 }
 
 // outputOf returns the content of an item's output: its text and images, or its JSON.

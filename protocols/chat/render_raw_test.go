@@ -200,3 +200,24 @@ func TestTurnStartsAreUserMessages(t *testing.T) {
 		require.Equal(rt, want, got, "%s\n%s", body, raw)
 	})
 }
+
+// TestToolsOfDetachedRequest checks that a request without a body has tools that templates can read.
+func TestToolsOfDetachedRequest(t *testing.T) {
+	r, err := chat.Decode([]byte(`{"messages":[],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}},{"type":"x","y":1}]}`), nil)
+	require.NoError(t, err)
+	want, losses := chat.AppendTools(nil, r)
+	require.Len(t, losses, 1)
+	require.NoError(t, r.Detach())
+	require.JSONEq(t, `{"type":"x","y":1}`, string(r.Tools()[1].JSON))
+	got, _ := chat.AppendTools(nil, r)
+	require.JSONEq(t, string(want), string(got))
+}
+
+// TestUnknownBlockInBuiltRequest checks that a block of an API that this package does not model survives in a request that was
+// built from its turn.
+func TestUnknownBlockInBuiltRequest(t *testing.T) {
+	r, err := chat.Decode([]byte(`{"messages":[{"role":"user","content":[{"type":"hologram","x":1}]}]}`), nil)
+	require.NoError(t, err)
+	b := block.NewRequest(r.Turns()...).Turns()[0].Blocks[0]
+	require.Equal(t, "hologram "+`{"type":"hologram","x":1}`, b.Type+" "+string(b.JSON))
+}

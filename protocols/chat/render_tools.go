@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/codec"
 )
 
 // AppendTools appends the tools of r, of any API, as the ordered JSON list that chat templates read, and returns a list
@@ -27,8 +28,9 @@ func (v *values) tools(r *block.Request) (losses []block.Loss) {
 		t := &list[i]
 		switch {
 		case listed(t):
-			if r.API() == block.Chat && t.Kind == block.Function && t.Cache == nil {
-				v.rawBytes(t.Raw())
+			own := codec.ValueOf(t.At)
+			if r.API() == block.Chat && t.Kind == block.Function && t.Cache == nil && own.Exists() {
+				v.raw(own.RawStr())
 			} else {
 				v.tool(t)
 			}

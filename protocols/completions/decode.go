@@ -90,7 +90,7 @@ func (r reqReader) prompt(turns []block.Turn, v jsonscan.Value, form block.Form)
 				return turns
 			}
 		}
-		b.Kind, b.Type = block.Unknown, tokensType
+		b.Kind, b.Type, b.JSON = block.Unknown, tokensType, v.Raw()
 	default:
 		r.Want(v, "a string or an array of token IDs")
 		return turns

@@ -33,7 +33,7 @@ func prompt(b *block.Block) ([]byte, error) {
 	case b.Kind == block.Text:
 		return codec.Str(b.Text), nil
 	case isTokens(b):
-		return b.Raw(), nil
+		return b.JSON, nil
 	}
 	return nil, codec.Unsupported("a prompt is text or token IDs, not a " + b.Kind.String())
 }

@@ -44,7 +44,7 @@ func appendPrompt(turns []block.Turn, lose codec.LossFunc) []byte {
 	ids := make([][]byte, 0, len(turns))
 	for i := range turns {
 		if t := &turns[i]; t.Role == block.RoleUser && len(t.Blocks) == 1 && isTokens(&t.Blocks[0]) {
-			ids = append(ids, t.Blocks[0].Raw())
+			ids = append(ids, t.Blocks[0].JSON)
 		}
 	}
 	if len(ids) == len(turns) && len(ids) > 0 {

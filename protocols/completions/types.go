@@ -3,8 +3,6 @@
 package completions
 
 import (
-	"math"
-
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/internal/codec"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
@@ -23,14 +21,7 @@ func TokenIDs(b *block.Block) (ids []uint32, ok bool) {
 	if b.Kind != block.Unknown || b.Type != tokensType {
 		return nil, false
 	}
-	if len(b.JSON) == 0 { // read from a body
-		return tokens(codec.ValueOf(b.At))
-	}
-	d, err := jsonscan.Scan(b.JSON, jsonscan.Limits{Bytes: math.MaxInt32, Depth: 2, Values: math.MaxInt32})
-	if err != nil {
-		return nil, false
-	}
-	return tokens(d.Root())
+	return tokens(codec.Parsed(b))
 }
 
 // isTokens reports whether a block is a prompt of token IDs. A part of another API may have the same type.

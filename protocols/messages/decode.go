@@ -108,7 +108,7 @@ func (r reqReader) tools(list jsonscan.Value, v *codec.View) {
 			Deferred: r.Bool(e.Get("defer_loading")), Cache: r.Cache(e), At: codec.At(e),
 		}
 		if t.Type != "" && t.Type != "custom" {
-			t.Kind = block.Hosted
+			t.Kind, t.JSON = block.Hosted, e.Raw()
 		} else if t.Name == "" {
 			r.Missing(e, "name", "a string")
 		} else if format, ok := bridged(t.Schema); ok {
@@ -215,6 +215,7 @@ func (r reqReader) nested(v jsonscan.Value, depth int) block.Block {
 	case "compaction":
 		b.Kind, b.Text = block.Compaction, r.Str(v.Get("content"))
 	default:
+		b.JSON = v.Raw()
 		if strings.HasSuffix(b.Type, "_tool_result") {
 			b.Kind, b.Server, b.CallID = block.ServerItem, true, callid.Unescape(r.Str(v.Get("tool_use_id")))
 		}

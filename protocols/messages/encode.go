@@ -391,8 +391,8 @@ func (w *reqWriter) fields(dst []byte, b *block.Block) []byte {
 		o.Str("type", "compaction")
 		o.Str("content", b.Text)
 	default:
-		if raw := b.Raw(); w.Strict && len(raw) > 0 { // the block of another Messages request, unmodified
-			return append(dst, raw...)
+		if w.Strict && len(b.JSON) > 0 { // the block of another Messages request, unmodified
+			return append(dst, b.JSON...)
 		}
 		w.Cannot(b, "a block of another API: "+b.Type)
 		return dst

@@ -105,9 +105,11 @@ func (s *reader) tools() {
 // tool returns the text of a tool: its JSON without white space and breakpoints or, for a comparison with another API,
 // the fields that all APIs have.
 func (s *reader) tool(t *block.Tool) (text string, spaced bool) {
-	raw := t.Raw()
+	v, raw := codec.ValueOf(t.At), t.JSON
+	if v.Exists() {
+		raw = v.Raw()
+	}
 	if s.raw && len(raw) > 0 {
-		v := codec.ValueOf(t.At)
 		return squeeze(raw, v)
 	}
 	if t.Kind == block.Hosted {
@@ -266,7 +268,7 @@ func (s *reader) block(t *block.Turn, b *block.Block, result bool) {
 	case block.Instruction: // normally split off before
 		g.kind, g.text = systemSegment, codec.JoinText(b.Content, "\n")
 	default:
-		g.kind, g.text = otherSegment, string(b.Raw())
+		g.kind, g.text = otherSegment, string(b.JSON)
 	}
 	if result && g.kind != mediaSegment {
 		g.kind = resultSegment

@@ -129,9 +129,9 @@ func (r reqReader) tools(list jsonscan.Value, namespace string, out []block.Tool
 				out = r.tools(inner, t.Name, out)
 				continue
 			}
-			t.Kind = block.Hosted
+			t.Kind, t.JSON = block.Hosted, e.Raw()
 		default:
-			t.Kind = block.Hosted
+			t.Kind, t.JSON = block.Hosted, e.Raw()
 		}
 		if t.Kind != block.Hosted && t.Name == "" {
 			r.Missing(e, "name", "a string")
@@ -188,7 +188,12 @@ func (r reqReader) turns(root jsonscan.Value, v *codec.View) {
 func (r reqReader) item(it jsonscan.Value) (role block.Role, blocks []block.Block, runs bool) {
 	kind := r.Word(it.Get("type"))
 	b := block.Block{Type: kind, ID: r.Str(it.Get("id")), At: codec.At(it)}
-	one := func() []block.Block { return append(r.Blocks(it, 1), b) }
+	one := func() []block.Block {
+		if b.Kind == block.Unknown || b.Kind == block.ServerItem {
+			b.JSON = it.Raw()
+		}
+		return append(r.Blocks(it, 1), b)
+	}
 	switch kind {
 	case "", "message":
 		switch r.Str(it.Get("role")) {
@@ -316,6 +321,8 @@ func (r reqReader) part(v jsonscan.Value) block.Block {
 			}
 		}
 		b.Media.FileID, b.Media.Name = r.Str(v.Get("file_id")), r.Str(v.Get("filename"))
+	default:
+		b.JSON = v.Raw()
 	}
 	return b
 }

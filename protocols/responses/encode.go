@@ -359,8 +359,8 @@ func (w *reqWriter) itemFields(dst []byte, b *block.Block) []byte {
 		o.Str("type", "compaction")
 		o.Str("encrypted_content", b.Encrypted)
 	default:
-		if raw := b.Raw(); w.Strict && len(raw) > 0 { // the item of another Responses request, unmodified
-			return append(dst, raw...)
+		if w.Strict && len(b.JSON) > 0 { // the item of another Responses request, unmodified
+			return append(dst, b.JSON...)
 		}
 		w.Cannot(b, "a block of another API: "+b.Type)
 		return dst
@@ -434,8 +434,8 @@ func (w *reqWriter) partFields(dst []byte, b *block.Block, role block.Role) []by
 		o.Str("type", textType(role))
 		o.Str("text", text)
 	default:
-		if raw := b.Raw(); w.Strict && len(raw) > 0 { // the part of another Responses request, unmodified
-			return append(dst, raw...)
+		if w.Strict && len(b.JSON) > 0 { // the part of another Responses request, unmodified
+			return append(dst, b.JSON...)
 		}
 		w.Cannot(b, "a block of another API: "+b.Type)
 		return dst

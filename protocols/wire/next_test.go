@@ -209,7 +209,7 @@ func describe(r *block.Request) string {
 		for i := range list {
 			x := list[i]
 			fmt.Fprintf(&b, "%*s%v %q %q %q %q %q %t %t %q %q %q %q %t %t %t %+v %+v %s %d", depth, "", x.Kind, x.Type, x.ID, x.Text, x.Signature, x.Encrypted,
-				x.Summary, x.Redacted, x.CallID, x.Name, x.Namespace, x.Args, x.Custom, x.Server, x.IsError, x.Media, x.Cache, x.Raw(), x.Form)
+				x.Summary, x.Redacted, x.CallID, x.Name, x.Namespace, x.Args, x.Custom, x.Server, x.IsError, x.Media, x.Cache, x.JSON, x.Form)
 			at(x.At)
 			blocks(x.Content, depth+1)
 		}

@@ -3,6 +3,7 @@
 package codec
 
 import (
+	"math"
 	"strconv"
 
 	"github.com/weft-go/weft/protocols/block"
@@ -48,6 +49,18 @@ func At(v jsonscan.Value) block.Ref { return access.Ref(v, v) }
 
 // ValueOf returns the value at a position. It does not exist for a block that was not read from a body.
 func ValueOf(at block.Ref) jsonscan.Value { return access.Value(at) }
+
+// Parsed returns the field JSON of a block as a value, which does not exist if it is invalid.
+func Parsed(b *block.Block) jsonscan.Value {
+	if v := ValueOf(b.At); v.Exists() && string(v.Raw()) == string(b.JSON) { // usually the same memory
+		return v
+	}
+	d, err := jsonscan.Scan(b.JSON, jsonscan.Limits{Bytes: math.MaxInt32, Depth: 128, Values: math.MaxInt32})
+	if err != nil {
+		return jsonscan.Value{}
+	}
+	return d.Root()
+}
 
 // LastOf returns the last value of a position that spans several, or the value at the position.
 func LastOf(at block.Ref) jsonscan.Value { return access.Last(at) }
