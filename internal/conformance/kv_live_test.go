@@ -54,18 +54,16 @@ var vllmRuns = []struct {
 	files  []string
 	hashes int // blocks whose hashes equal ours; 0 if the engine hashes pickles
 	// requests, and those for which the index reports as many tokens as the engine found, or more; it never reports fewer. It
-	// reports more after a reset of the cache, which the engine does not announce before the next step, and for models
-	// with a sliding window, of which it follows only the group with full attention.
+	// reports more after a reset of the cache, which the engine does not announce before the next step.
 	requests, equal, more int
-	window                bool
 }{
 	{files: []string{"grow", "salt", "reset", "many"}, hashes: 650, requests: 179, equal: 178, more: 1},
 	{files: []string{"restart"}, hashes: 22, requests: 4, equal: 3, more: 1},
 	{files: []string{"evict"}, hashes: 3337, requests: 183, equal: 183},
 	{files: []string{"sha256"}, requests: 163, equal: 163},
-	{files: []string{"gptoss"}, hashes: 634, requests: 140, equal: 52, more: 88, window: true},
-	{files: []string{"gptoss2"}, hashes: 660, requests: 140, equal: 52, more: 88, window: true},
-	{files: []string{"gptoss-evict"}, hashes: 1106, requests: 119, equal: 65, more: 54, window: true},
+	{files: []string{"gptoss"}, hashes: 634, requests: 140, equal: 140},
+	{files: []string{"gptoss2"}, hashes: 660, requests: 140, equal: 140},
+	{files: []string{"gptoss-evict"}, hashes: 1106, requests: 119, equal: 119},
 }
 
 // TestLiveVLLM replays what a vLLM 0.32 published: kvhash computes the same hashes, and before each request the index
@@ -82,7 +80,6 @@ func TestLiveVLLM(t *testing.T) {
 			d := kvevent.NewDecoder(kvevent.VLLM, nil)
 			s := x.NewStream(id, &index.StreamOptions{Copies: true})
 			var hashes digests
-			groups := newGroups(block, 128)
 			requests, equal, more := 0, 0, 0
 			for i, name := range tt.files {
 				lines(t, func(line []byte) {
@@ -102,23 +99,20 @@ func TestLiveVLLM(t *testing.T) {
 							kind, _ := d.Field(0, i, "kv_cache_spec_kind")
 							require.True(t, e.Kind != kvevent.Stored || e.Attention == map[any]kvevent.Attention{"full_attention": kvevent.FullAttention,
 								"sliding_window": kvevent.SlidingWindow}[kind])
+							require.True(t, (e.Attention == kvevent.SlidingWindow) == (e.Window == 128))
 							hashes.verify(t, &e)
-							groups.add(t, &e)
 						}
 						s.Add(batches...)
 					case l.Req != nil:
 						requests++
 						most := (len(l.Req.IDs) - 1) / block // the last token is always computed
 						seq := kvhash.Scheme{}.With("", l.Req.Salt).AppendBlocks(nil, l.Req.IDs, block, nil)
-						_, m := x.Best(seq)
-						switch found := min(int(m.Depth), most) * block; {
+						_, m := x.Best(seq[:most])
+						switch found := int(m.Depth) * block; {
 						case found == l.Req.Cached:
 							equal++
 						case found > l.Req.Cached:
 							more++
-						}
-						if tt.window {
-							require.Equal(t, l.Req.Cached, groups.depth(seq, most)*block, "request %d", requests)
 						}
 					}
 				}, "vllm", name+".jsonl")
@@ -201,69 +195,6 @@ func (d *digests) verify(t *testing.T, e *kvevent.Event) {
 		return
 	}
 	d.scheme = "none"
-}
-
-// groups follows the two caches of a model with a sliding window, to show that events of both are read right: vLLM finds
-// the greatest prefix of which the full group holds all blocks and the other one the last ones that the window covers.
-// Copies count.
-type groups struct {
-	need  int // blocks
-	size  int
-	names map[uint64]uint64 // engine hash by sequence hash
-	seqs  map[uint64]uint64 // and back
-	kinds map[int32]kvevent.Attention
-	held  map[kvevent.Attention]map[uint64]int // copies, by engine hash
-}
-
-func newGroups(block, window int) *groups {
-	return &groups{need: (window - 1 + block - 1) / block, size: block, names: map[uint64]uint64{}, seqs: map[uint64]uint64{}, kinds: map[int32]kvevent.Attention{},
-		held: map[kvevent.Attention]map[uint64]int{kvevent.FullAttention: {}, kvevent.SlidingWindow: {}}}
-}
-
-// depth returns the number of blocks that the engine finds, at most the given number.
-func (g *groups) depth(seq []uint64, most int) int {
-	full, sliding, best := true, 0, 0
-	for i, q := range seq[:most] {
-		h, ok := g.names[q]
-		if full = full && ok && g.held[kvevent.FullAttention][h] > 0; !full {
-			break
-		}
-		if sliding++; g.held[kvevent.SlidingWindow][h] == 0 {
-			sliding = 0
-		}
-		if sliding >= min(g.need, i+1) {
-			best = i + 1
-		}
-	}
-	return best
-}
-
-func (g *groups) add(t *testing.T, e *kvevent.Event) {
-	t.Helper()
-	switch e.Kind {
-	case kvevent.Removed:
-		held := g.held[g.kinds[e.Group]]
-		for _, h := range e.BlockHashes {
-			held[h]--
-		}
-	case kvevent.Stored:
-		g.kinds[e.Group] = e.Attention
-		s := kvhash.Scheme{}.With("", e.Namespace)
-		if e.HasParent {
-			require.Contains(t, g.seqs, e.Parent)
-			s = s.After(binary.BigEndian.AppendUint64(nil, g.seqs[e.Parent]))
-		}
-		seq := s.AppendBlocks(nil, e.TokenIDs, g.size, nil)
-		require.Len(t, seq, int(e.Offset)+len(e.BlockHashes))
-		for i, h := range e.BlockHashes {
-			q := seq[int(e.Offset)+i]
-			if name, ok := g.names[q]; ok {
-				require.Equal(t, name, h, "both groups have one hash for a block")
-			}
-			g.names[q], g.seqs[h] = h, q
-			g.held[e.Attention][h]++
-		}
-	}
 }
 
 // TestLiveDynamo replays what Dynamo's mocker published, in the form of vLLM, of SGLang and of Dynamo's event plane. At

@@ -17,7 +17,7 @@ type Result struct {
 	Known   int // already stored: nothing changed
 	Removed int // removed; a block with two engine hashes counts for each
 	Pending int // kept until their parent is known
-	Ignored int // of another size or kind of attention, without tokens, with an Offset, unknown, malformed
+	Ignored int // of another size or a cache group that does not count, without tokens, unknown, malformed
 }
 
 // Add applies an event of the worker. It is for callers that receive events in order and lose none; for batches that
@@ -72,9 +72,17 @@ func (x *Index) apply(id WorkerID, source *worker, ev *kvevent.Event) (res Resul
 	source.received = true
 	switch ev.Kind {
 	case kvevent.Stored:
-		res = x.store(w, source, ev)
+		if ev.Attention != kvevent.FullAttention {
+			res = x.storeGroup(source, ev)
+		} else {
+			res = x.store(w, source, ev)
+		}
 	case kvevent.Removed:
-		res = x.remove(w, source, ev)
+		if k := source.groups.number(ev.Group); k >= 0 {
+			res = x.removeGroup(source, k, ev)
+		} else {
+			res = x.remove(w, source, ev)
+		}
 	case kvevent.Cleared:
 		switch {
 		case ev.Attention != kvevent.FullAttention:
@@ -142,10 +150,6 @@ func (x *Index) store(w, source *worker, ev *kvevent.Event) (res Result) {
 		source.unknown = true // an unknown tier, or its own parent
 		return Result{Ignored: n}
 	}
-	if ev.Offset != 0 {
-		source.unknown = true // objects and namespace of the blocks before are unknown, so that hashes of tokens may be wrong
-		return Result{Ignored: n}
-	}
 	ratio, ok := x.fits(source, ev)
 	if !ok {
 		source.refused = true
@@ -153,6 +157,10 @@ func (x *Index) store(w, source *worker, ev *kvevent.Event) (res Result) {
 	}
 	if ev.BlockSize != 0 || len(ev.TokenIDs)+len(ev.LocalHashes)+len(ev.SequenceHashes) > 0 {
 		source.ratio = ratio
+		if g := source.groups; g != nil && g.ratio != ratio {
+			x.ungroup(source) // its blocks cannot be compared
+			source.strange = true
+		}
 	}
 	w.adopt(source)
 	w.received = true
@@ -287,6 +295,7 @@ func (x *Index) storeKnown(w, source *worker, hashes []uint64, ratio int32, plan
 	}
 	if len(waited) == 0 {
 		x.publishJob(w, x.segs, x.fresh, plane)
+		x.markEngine(w, hashes, ratio)
 		return res
 	}
 	segs, fresh := slices.Clone(x.segs), slices.Clone(x.fresh)
@@ -294,7 +303,17 @@ func (x *Index) storeKnown(w, source *worker, hashes []uint64, ratio int32, plan
 		x.insertJob(w, j, &res)
 	}
 	x.publishJob(w, segs, fresh, plane)
+	x.markEngine(w, hashes, ratio)
 	return res
+}
+
+// markEngine is mark for engine hashes.
+func (x *Index) markEngine(w *worker, hashes []uint64, ratio int32) {
+	if w.groups != nil {
+		for part := range slices.Chunk(hashes, expandAtOnce) {
+			x.mark(w, x.expand(part, ratio))
+		}
+	}
 }
 
 func (x *Index) remove(w, source *worker, ev *kvevent.Event) (res Result) {
@@ -331,6 +350,8 @@ func (x *Index) remove(w, source *worker, ev *kvevent.Event) (res Result) {
 		}
 	}
 	x.flush(w, &d)
+	x.wash(w)
+	x.markEngine(w, ev.BlockHashes, ratio) // names of several blocks may name only one now
 	x.tree.reset()
 	return res
 }
@@ -403,6 +424,9 @@ func (x *Index) removeOne(w *worker, h uint64, d *drops) (n int) {
 	}
 	w.names.save(m)
 	first, bit := at.location(), tierBit(d.plane)
+	if w.groups != nil && (w.more[h] != nil || first&^bit == location(first.slot())) {
+		w.groups.forgetName(h)
+	}
 	if more := w.more[h]; more != nil {
 		if (first|more.tiers)&bit == 0 {
 			return 0
@@ -453,8 +477,11 @@ func (x *Index) clearTier(w *worker, tier kvevent.Tier) {
 		x.removeOne(w, h, &d)
 	}
 	x.flush(w, &d)
+	x.wash(w)
+	x.markAll(w)
 	if tier == kvevent.Device {
 		x.unpredictAll(w)
+		x.clearGroups(w)
 	}
 	w.orphans.clearTier(d.plane)
 	x.tree.reset()

@@ -51,6 +51,7 @@ type leg struct {
 	From, To  int // blocks [From,To)
 	Tiers     [kvevent.NumTiers][]WorkerID
 	Predicted []WorkerID
+	Grouped   []WorkerID // holders whose model has further cache groups, all of which hold the blocks
 	// Left are the workers that hold all blocks before these but not these; it is empty for the first leg.
 	Left []WorkerID
 }
@@ -58,7 +59,8 @@ type leg struct {
 // AppendExplanation appends to dst a human-readable description of how [Index.AppendMatches] arrives at its result for
 // a prompt, and returns it. The first line contains the number of known blocks and the reason why no more are known.
 // Each run of blocks has a line with the workers that hold it, by tier, and the workers that hold all blocks before it
-// but not this run. The description continues as far as blocks are known, even if no worker holds all of them. Updates
+// but not this run. Of workers whose model has several cache groups it has the blocks that all groups hold; such a worker serves only
+// prefixes that end with enough of them. The description continues as far as blocks are known, even if no worker holds all of them. Updates
 // wait meanwhile. O(runs * workers).
 func (x *Index) AppendExplanation(dst []byte, hashes []uint64) []byte {
 	return x.explain(hashes).append(dst)
@@ -131,6 +133,9 @@ func (x *Index) explainHolder(l *leg, v *view, id WorkerID, at lane) (holds bool
 		l.Predicted = append(l.Predicted, id)
 		holds = true
 	}
+	if v.word(v.plane(planeWindow), word)>>bit&1 != 0 {
+		l.Grouped = append(l.Grouped, id)
+	}
 	for tier := range l.Tiers {
 		in := v.word(v.plane(tier), word)>>bit&1 != 0
 		for _, s := range x.roster.Load().stores {
@@ -151,7 +156,7 @@ func (l *leg) same(m *leg) bool {
 			return false
 		}
 	}
-	return slices.Equal(l.Predicted, m.Predicted)
+	return slices.Equal(l.Predicted, m.Predicted) && slices.Equal(l.Grouped, m.Grouped)
 }
 
 // append appends a line with the reason for the end, and one for each leg.
@@ -184,6 +189,7 @@ func (e explanation) append(dst []byte) []byte {
 			list(kvevent.Tier(t+1).String(), ids)
 		}
 		list("predicted", l.Predicted)
+		list("all cache groups of", l.Grouped)
 		list("left", l.Left)
 		b[len(b)-1] = '\n'
 	}
@@ -249,9 +255,12 @@ func (x *Index) AppendDump(dst []byte, max int) []byte {
 				if v.mask>>p&1 == 0 {
 					continue
 				}
-				what := "predicted"
-				if p < kvevent.NumTiers {
-					what = kvevent.Tier(p + 1).String()
+				what := kvevent.Tier(p + 1).String()
+				switch p {
+				case planePredicted:
+					what = "predicted"
+				case planeWindow:
+					what = "all groups"
 				}
 				row := v.plane(p)
 				words := make([]uint64, v.lo+len(row))

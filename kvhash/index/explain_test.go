@@ -4,6 +4,7 @@ package index_test
 
 import (
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -104,6 +105,21 @@ func TestExplainAgrees(t *testing.T) {
 				}
 				for _, id := range leg.Left {
 					depth[id] = int32(leg.From)
+				}
+			}
+			for id, d := range depth { // of hybrid models: what ends with enough blocks of all groups
+				need, row, served := x.NeedOf(id), int32(0), int32(0)
+				for _, leg := range e.Way {
+					to := min(int32(leg.To), d)
+					if row += to - int32(leg.From); !slices.Contains(append(leg.Grouped, leg.Predicted...), id) {
+						row = 0
+					}
+					if row >= min(need, to) && to > int32(leg.From) {
+						served = to
+					}
+				}
+				if depth[id] = served; served == 0 {
+					delete(depth, id)
 				}
 			}
 			got := map[index.WorkerID]int32{}

@@ -120,6 +120,9 @@ func (x *Index) Search(dst []Match, hashes []uint64, q *Query) []Match {
 	return x.search(dst, hashes, &query{workers: q.Workers, stop: q.Stop})
 }
 
+// NeedOf returns the number of blocks before the end of a prefix that the cache groups of a worker must hold, 0 if there is only one.
+func (x *Index) NeedOf(id WorkerID) int32 { return x.roster.Load().workers[id].need.Load() }
+
 // Clear empties a worker.
 func (x *Index) Clear(id WorkerID) { x.Add(id, &kvevent.Event{Kind: kvevent.Cleared}) }
 

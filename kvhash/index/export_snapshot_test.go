@@ -35,6 +35,12 @@ func (x *Index) Held(id WorkerID) (lines []string) {
 	for _, h := range slices.Sorted(maps.Keys(w.more)) {
 		lines = append(lines, fmt.Sprintf("more %x", h))
 	}
+	if g := w.groups; g != nil {
+		lines = append(lines, fmt.Sprint("groups ", g.ids, g.need, g.ratio))
+		for _, h := range slices.Sorted(maps.Keys(g.held)) {
+			lines = append(lines, fmt.Sprintf("%x %b %v", h, g.held[h].in, g.held[h].slot > 0))
+		}
+	}
 	return append(lines, fmt.Sprint(w.flags()))
 }
 

@@ -126,7 +126,7 @@ func (x *Index) check(unique bool) error {
 			}
 		}
 	}
-	n, expect, until, all, spans := 0, 0, 0, 0, 0
+	n, windows, expect, until, all, spans := 0, 0, 0, 0, 0, 0
 	for id, w := range x.workers {
 		if w == nil || w.expects == nil {
 			continue
@@ -164,6 +164,10 @@ func (x *Index) check(unique bool) error {
 					if id < 0 {
 						return fmt.Errorf("slot %d: lane %d has no worker", slot, l)
 					}
+					if p == planeWindow {
+						windows++
+						continue
+					}
 					if p == planePredicted {
 						expect++
 						if e := x.workers[id].expects; e == nil || e.at(slot) == nil {
@@ -175,6 +179,37 @@ func (x *Index) check(unique bool) error {
 				}
 			}
 		}
+	}
+	for id, w := range x.workers {
+		if w == nil || w.groups == nil {
+			continue
+		}
+		names := make(map[uint32]int)
+		for h, b := range w.groups.held {
+			if b.in == 0 || b.in > w.groups.all() || b.slot != 0 && (b.in != w.groups.all() || w.last(h).slot() != b.slot) {
+				return fmt.Errorf("worker %d: slot %d in groups %b", id, b.slot, b.in)
+			}
+			if b.slot == 0 && b.in == w.groups.all() && w.last(h) != 0 && w.more[h] == nil {
+				return fmt.Errorf("worker %d: slot %d is not marked", id, w.last(h).slot())
+			}
+			if b.slot != 0 {
+				names[b.slot]++
+			}
+		}
+		for slot, n := range names {
+			if !t.sets.has(blocks[slot], w.lane, planeWindow) || w.groups.more[slot] != n-1 {
+				return fmt.Errorf("worker %d: slot %d with %d names in groups", id, slot, n)
+			}
+			windows--
+		}
+		for slot := range w.groups.more {
+			if names[slot] < 2 {
+				return fmt.Errorf("worker %d: slot %d with %d names in groups", id, slot, names[slot])
+			}
+		}
+	}
+	if windows != 0 {
+		return fmt.Errorf("%d more blocks in planeWindow than in groups", windows)
 	}
 	if n != len(refs) || expect != until {
 		return fmt.Errorf("%d bits, %d references; %d expected, %d predictions", n, len(refs), expect, until)

@@ -117,6 +117,7 @@ type roster struct {
 	workers []*worker // by WorkerID; nil if absent
 	lanes   []lane    // by WorkerID
 	moved   bool      // some worker has a lane with another number
+	hybrid  bool      // some worker has several cache groups
 	live    []uint64  // lanes of workers that lookups report, one bit each
 	width   int       // words of a set that can hold a worker
 	stores  []store
@@ -178,6 +179,7 @@ type worker struct {
 
 	// For lookups.
 	status atomic.Pointer[status]
+	need   atomic.Int32 // of groups; 0 if there are none
 	shown  atomic.Int64 // held, as of the last event
 
 	// For the writer.
@@ -189,6 +191,7 @@ type worker struct {
 	more       map[uint64]*locations // further positions of an engine hash that has several
 	group      int32                 // the group of full attention that counts, valid if grouped
 	grouped    bool
+	groups     *groups  // the others, or nil
 	ratio      int32    // number of index blocks in an engine block; 0 means unknown
 	held       int      // blocks resident or predicted
 	expects    *expects // nil if none
@@ -197,6 +200,7 @@ type worker struct {
 	received   bool   // an event has been applied
 	unknown    bool   // blocks were stored whose position remained unknown
 	refused    bool   // blocks of another size were stored
+	strange    bool   // blocks of a cache group were stored of which it is not known when the engine uses them
 	full       bool   // blocks were refused because the index was full
 	hasState   bool   // state has been set by a stream
 	state      State  // valid if told
@@ -316,7 +320,7 @@ func withBit(words []uint64, l lane, on bool) []uint64 {
 // not modify the slices, which belong to the old roster, except the stores.
 func (x *Index) enroll(edit func(*roster)) {
 	old := x.roster.Load()
-	r := &roster{workers: old.workers, lanes: old.lanes, moved: old.moved, live: old.live, stores: slices.Clone(old.stores)}
+	r := &roster{workers: old.workers, lanes: old.lanes, moved: old.moved, hybrid: old.hybrid, live: old.live, stores: slices.Clone(old.stores)}
 	edit(r)
 	r.width = len(r.live)
 	x.roster.Store(r)
@@ -364,6 +368,8 @@ func (x *Index) leave(id WorkerID, w *worker) {
 		r.stores = slices.DeleteFunc(r.stores, func(s store) bool { return s.id == id })
 		r.retire(w.lane)
 	})
+	w.groups = nil
+	x.showNeed(w)
 	x.discard(w.lane, w)
 	x.count()
 }

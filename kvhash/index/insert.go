@@ -46,14 +46,16 @@ func (x *Index) insertJob(w *worker, j job, res *Result) {
 	if !w.orphans.awaits(j.hashes) {
 		x.locateJob(w, &j, res)
 		x.publishJob(w, x.segs, x.fresh, j.plane)
+		x.mark(w, j.hashes)
 		return
 	}
 	// Deeper blocks must be present before their predecessors, so no worker holds any of the blocks until all have
 	// slots.
 	type located struct {
-		segs  []segment
-		fresh []bool
-		plane int
+		hashes []uint64
+		segs   []segment
+		fresh  []bool
+		plane  int
 	}
 	var all []located
 	for todo := []job{j}; len(todo) > 0; todo = todo[1:] {
@@ -65,11 +67,12 @@ func (x *Index) insertJob(w *worker, j job, res *Result) {
 				s.fresh = false
 			}
 		}
-		all = append(all, located{slices.Clone(x.segs), slices.Clone(x.fresh), next.plane})
+		all = append(all, located{next.hashes, slices.Clone(x.segs), slices.Clone(x.fresh), next.plane})
 		todo = x.claim(todo, w, &next)
 	}
 	for _, l := range slices.Backward(all) {
 		x.publishJob(w, l.segs, l.fresh, l.plane)
+		x.mark(w, l.hashes)
 	}
 }
 

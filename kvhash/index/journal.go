@@ -394,7 +394,7 @@ func (x *Index) applyNoted(id WorkerID, w *worker, ev *kvevent.Event) Result {
 	in, holder := x.holder(id, w, ev)
 	before, held, cuts, waiting := w.flags(), holder.flags(), x.cuts, holder.orphans.blocks
 	res := x.apply(id, w, ev)
-	if res.Stored+res.Removed+res.Pending > 0 || ev.Kind == kvevent.Cleared && ev.Tier <= kvevent.NumTiers {
+	if res.Stored+res.Removed+res.Pending > 0 || res.Known > 0 && ev.Attention != kvevent.FullAttention || ev.Kind == kvevent.Cleared && ev.Tier <= kvevent.NumTiers {
 		at, j := x.begin(opEvent, id)
 		if j == nil {
 			return res
@@ -426,7 +426,10 @@ func (x *Index) plain(w *worker, ev *kvevent.Event, placed bool) kvevent.Event {
 	if ev.Kind != kvevent.Stored {
 		return e
 	}
-	e.BlockSize = ev.BlockSize
+	e.BlockSize, e.Window = ev.BlockSize, ev.Window
+	if ev.Attention != kvevent.FullAttention {
+		return e // only its hashes count
+	}
 	ratio := int(max(w.ratio, 1))
 	whole := func(chain []uint64) []uint64 {
 		n := min(len(ev.BlockHashes), len(chain)/ratio)

@@ -63,7 +63,8 @@ type query struct {
 }
 
 // AppendMatches appends to dst one Match for each worker that holds or is predicted to hold the first block of a prompt, in ascending order of IDs,
-// and returns it. hashes are the prompt's sequence hashes, first block first, as [kvhash.Chain.Blocks] returns them.
+// and returns it. hashes are the prompt's sequence hashes, first block first, as [kvhash.Chain.Blocks] returns them. Engines compute the last
+// token of a prompt in any case: pass only the blocks before it to get what a hybrid model serves.
 //
 // AppendMatches takes no locks and may run concurrently with all other methods. The result is a consistent snapshot of
 // all workers at one instant during the call. O(runs of blocks with the same residents along the prompt + log of the
@@ -234,8 +235,8 @@ func (s *search) run(x *Index, found []Match, hashes []uint64, q *query) ([]Matc
 	var slow, opened bool       // opened: the workers to report have entries
 	depth, left := uint32(0), 0
 	best := q.best
-	if s.roster.moved {
-		best = 0 // of equal workers those with the lowest lanes would be kept
+	if s.roster.moved || s.roster.hybrid {
+		best = 0 // of equal workers those with the lowest lanes would be kept, and of hybrid ones the wrong ones
 	}
 	for {
 		st := state(r.state.Load())
@@ -310,6 +311,13 @@ func (s *search) run(x *Index, found []Match, hashes []uint64, q *query) ([]Matc
 		}
 	}
 	s.close(found[base:], int32(depth))
+	if s.roster.hybrid {
+		rest, ok := s.hybrid(x, found[base:])
+		if !ok {
+			return found[:base], again
+		}
+		found = found[:base+len(rest)]
+	}
 	if !s.valid(t, mark) {
 		return found, again
 	}
@@ -440,7 +448,7 @@ func (s *search) held(v *view, i int) uint64 {
 	h := v.word(v.words[:v.n], i)
 	if c := s.roster.clearing; c != nil && int(c.lane>>6) == i {
 		var rest uint64
-		for p := range numPlanes {
+		for p := range planeWindow {
 			if !c.hides(p) {
 				rest |= v.word(v.plane(p), i)
 			}
@@ -488,24 +496,32 @@ func (s *search) drop(found []Match, v *view, depth int32) (left int) {
 
 // slower counts m blocks of a set for the workers that do not have them on the device.
 func (s *search) slower(found []Match, v *view, m int32) {
-	device := v.plane(planeDevice)
 	for i, a := range s.active {
-		d := v.word(device, i)
-		if c := s.roster.clearing; c != nil && c.plane == planeDevice && int(c.lane>>6) == i {
-			d &^= 1 << (c.lane & 63)
-		}
-		for rest := a &^ d; rest != 0; rest &= rest - 1 {
+		for rest := a &^ s.device(v, i); rest != 0; rest &= rest - 1 {
 			b := bits.TrailingZeros64(rest)
-			e := s.entry(found, i, b)
-			switch tier := s.tier(v, i, b); tier {
-			case 0:
-				e.Predicted += m
-			case kvevent.Device: // of a store; end counts it
-			default:
-				e.Tiers[tier-1] += m
-			}
+			s.below(s.entry(found, i, b), v, i, b, m)
 		}
 	}
+}
+
+// below counts m blocks of a set for the worker of a bit, which does not have them on the device.
+func (s *search) below(e *Match, v *view, i, b int, m int32) {
+	switch tier := s.tier(v, i, b); tier {
+	case 0:
+		e.Predicted += m
+	case kvevent.Device: // of a store; end counts it
+	default:
+		e.Tiers[tier-1] += m
+	}
+}
+
+// device returns word i of the workers that hold a set's blocks on the device.
+func (s *search) device(v *view, i int) uint64 {
+	d := v.word(v.plane(planeDevice), i)
+	if c := s.roster.clearing; c != nil && c.plane == planeDevice && int(c.lane>>6) == i {
+		d &^= 1 << (c.lane & 63)
+	}
+	return d
 }
 
 // tier returns the fastest tier below the device in which the worker of a bit has a set's blocks, or 0 if they are only

@@ -68,6 +68,10 @@ type modelWorker struct {
 	each          int // number of index blocks in an engine's block; 0 means not known yet
 	grouped       bool
 	lost, refused bool
+	strange       bool                      // blocks of a group that is not understood
+	groups        map[int32]map[uint64]bool // besides the one that counts: which engine hashes each holds
+	groupEach     int
+	need          int32 // blocks that each must hold before the end of a prefix
 	received      bool
 	hasState      bool
 	trust         index.State
@@ -183,15 +187,15 @@ func (w *modelWorker) parked() (n int) {
 }
 
 func (w *modelWorker) state() (index.State, string) {
-	return stated{w.hasState, w.trust, w.why, w.received, w.refused, false, len(w.orphans) > 0, w.lost}.trusted()
+	return stated{w.hasState, w.trust, w.why, w.received, w.refused, w.strange, false, len(w.orphans) > 0, w.lost}.trusted()
 }
 
 // stated holds the inputs of a worker's trust.
 type stated struct {
-	hasState                              bool
-	trust                                 index.State
-	why                                   string
-	received, refused, full, parked, lost bool
+	hasState                                       bool
+	trust                                          index.State
+	why                                            string
+	received, refused, strange, full, parked, lost bool
 }
 
 func (s stated) trusted() (index.State, string) {
@@ -206,6 +210,8 @@ func (s stated) trusted() (index.State, string) {
 		return t, why
 	case s.refused:
 		return index.Degraded, "stored blocks of another size"
+	case s.strange:
+		return index.Degraded, "stored blocks of a cache group whose use is unknown"
 	case s.full:
 		return index.Degraded, "stored blocks when the index was full"
 	case s.parked:
@@ -232,6 +238,12 @@ func (m *model) apply(id index.WorkerID, ev *kvevent.Event) (res index.Result) {
 	}
 	switch ev.Kind {
 	case kvevent.Stored, kvevent.Removed:
+		if ev.Kind == kvevent.Stored && ev.Attention != kvevent.FullAttention {
+			return m.storeGroup(w, ev)
+		}
+		if g := w.groups[ev.Group]; g != nil && ev.Kind == kvevent.Removed {
+			return w.removeGroup(g, ev)
+		}
 		if ev.Attention != kvevent.FullAttention {
 			return index.Result{Ignored: n}
 		}
@@ -293,6 +305,9 @@ func (m *model) store(w *modelWorker, ev *kvevent.Event, tier kvevent.Tier) (res
 	}
 	if ev.BlockSize != 0 || tokens+hashes > 0 {
 		w.each = each
+		if w.groups != nil && w.groupEach != each {
+			w.groups, w.need, w.strange = nil, 0, true
+		}
 	}
 	r := modelRun{locals: ev.LocalHashes, seqs: ev.SequenceHashes, each: each, tier: tier}
 	if len(r.locals) == 0 && len(r.seqs) == 0 && len(ev.TokenIDs) == 0 {
@@ -338,6 +353,67 @@ func (m *model) store(w *modelWorker, ev *kvevent.Event, tier kvevent.Tier) (res
 	}
 	res.Ignored += (n - whole) * each
 	return res
+}
+
+// storeGroup stores blocks of a group with another kind of attention than the one that counts.
+func (m *model) storeGroup(w *modelWorker, ev *kvevent.Event) (res index.Result) {
+	n, each := len(ev.BlockHashes), max(w.each, 1)
+	if size := int(ev.BlockSize); size != 0 {
+		each = size / m.block
+	}
+	bad := ev.BlockSize < 0 || int(ev.BlockSize)%m.block != 0 || w.each != 0 && w.each != each || w.groups != nil && w.groupEach != each
+	if ev.Attention != kvevent.SlidingWindow || ev.Window < 2 || ev.Tier > kvevent.Device || bad || w.grouped && w.group == ev.Group {
+		w.strange = true
+		return index.Result{Ignored: n}
+	}
+	size := int32(each * m.block)
+	need := (ev.Window + size - 2) / size * int32(each)
+	if w.groups == nil {
+		w.groups, w.groupEach, w.need = map[int32]map[uint64]bool{}, each, need
+	}
+	w.strange = w.strange || need != w.need
+	w.need = max(w.need, need)
+	if w.groups[ev.Group] == nil {
+		w.groups[ev.Group] = map[uint64]bool{}
+	}
+	for _, h := range ev.BlockHashes {
+		if w.groups[ev.Group][h] {
+			res.Known += each
+		} else {
+			res.Stored += each
+		}
+		w.groups[ev.Group][h] = true
+	}
+	return res
+}
+
+func (w *modelWorker) removeGroup(g map[uint64]bool, ev *kvevent.Event) (res index.Result) {
+	for _, h := range ev.BlockHashes {
+		if ev.Tier <= kvevent.Device && g[h] {
+			delete(g, h)
+			res.Removed += w.groupEach
+		} else {
+			res.Ignored += w.groupEach
+		}
+	}
+	return res
+}
+
+// inGroups returns the blocks in a tier that all groups hold.
+func (w *modelWorker) inGroups() map[int32]bool {
+	in := map[int32]bool{}
+	for h, list := range w.locations {
+		all := true
+		for _, g := range w.groups {
+			all = all && g[h]
+		}
+		for _, b := range list[len(list)-1].blocks {
+			if all {
+				in[b] = true
+			}
+		}
+	}
+	return in
 }
 
 func (m *model) park(w *modelWorker, o modelOrphan) bool {
@@ -470,6 +546,7 @@ func (w *modelWorker) clear(tier kvevent.Tier) {
 	if tier == kvevent.AnyTier {
 		w.locations, w.pred, w.held = map[uint64][]modelLocation{}, map[int32]modelDeadline{}, nil
 		w.orphans, w.grouped, w.each, w.lost, w.refused = nil, false, 0, false, false
+		w.groups, w.need, w.strange = nil, 0, false
 		return
 	}
 	w.orphans = slices.DeleteFunc(w.orphans, func(o modelOrphan) bool { return o.tier == tier })
@@ -481,6 +558,9 @@ func (w *modelWorker) clear(tier kvevent.Tier) {
 	w.orphans = orphans
 	if tier == kvevent.Device {
 		clear(w.pred)
+		for _, g := range w.groups {
+			clear(g)
+		}
 	}
 }
 
@@ -525,6 +605,11 @@ func (m *model) expire(now time.Time) {
 func (w *modelWorker) match(id index.WorkerID, path []int32) index.Match {
 	r := index.Match{Worker: id}
 	r.State, _ = w.state()
+	var in map[int32]bool
+	if w.need > 0 {
+		in = w.inGroups()
+	}
+	best, row := r, int32(0) // row: blocks before the depth that all groups hold
 	for _, b := range path {
 		t := w.tier(b)
 		if t == 0 { // only in stores: the fastest of them
@@ -544,8 +629,14 @@ func (w *modelWorker) match(id index.WorkerID, path []int32) index.Match {
 		} else {
 			r.Predicted++
 		}
+		if row++; w.need > 0 && !in[b] && !predicted {
+			row = 0
+		}
+		if row >= min(w.need, r.Depth) {
+			best = r
+		}
 	}
-	return r
+	return best
 }
 
 func (m *model) match(path []int32) (out []index.Match) {
@@ -676,6 +767,7 @@ type history struct {
 	each      int  // of our blocks in one of the engines'
 	small     bool // few and short prompts, many orphans and ambiguous engine hashes
 	plain     bool // an engine hash always names the same block
+	hybrid    bool // there are other cache groups
 	ids       []index.WorkerID
 	feeds     map[index.WorkerID]*modelFeed
 	words     []string   // prompts, the newest last
@@ -713,6 +805,7 @@ func newHistory(t *rapid.T) *history {
 	}
 	h.x, h.m = index.NewAll(modelBlock, &o), newModel(modelBlock, o)
 	h.plain = rapid.IntRange(0, 2).Draw(t, "plain") == 0
+	h.hybrid = h.plain && rapid.Bool().Draw(t, "hybrid")
 	if h.small = rapid.Bool().Draw(t, "small"); h.small {
 		h.join(t, 2)
 	} else {
@@ -786,6 +879,9 @@ func (h *history) word(t *rapid.T) string {
 func (h *history) event(t *rapid.T) (ev kvevent.Event) {
 	ev.Tier = rapid.SampledFrom([]kvevent.Tier{0, 1, 1, 1, 2, 3, 4}).Draw(t, "tier")
 	kind := rapid.IntRange(0, 20).Draw(t, "kind")
+	if h.hybrid && len(h.stored) > 0 && rapid.IntRange(0, 2).Draw(t, "of another group") == 0 {
+		return h.group(t)
+	}
 	switch {
 	case kind < 8 || len(h.stored) == 0 && kind < 18:
 		h.store(t, &ev)
@@ -823,6 +919,9 @@ func (h *history) store(t *rapid.T, ev *kvevent.Event) {
 		h.cuts = h.cuts[2:]
 	}
 	hashes := engineHashes(word, rapid.SampledFrom([]uint64{1, 1, 1, 2}).Draw(t, "variant"))
+	if h.hybrid {
+		hashes = engineHashes(word, 1)
+	}
 	odd := []int{0, 0, 0, 0, 1, 2}
 	if h.small {
 		odd = odd[2:]
@@ -891,6 +990,32 @@ func (h *history) some(t *rapid.T) []uint64 {
 		list = list[:(len(list)+1)/2]
 	}
 	return list
+}
+
+// group returns an event of a group with a sliding window, mostly of group 1 with a window of 6 tokens.
+func (h *history) group(t *rapid.T) (ev kvevent.Event) {
+	ev.Kind, ev.BlockHashes, ev.Group = kvevent.Stored, h.some(t), rapid.SampledFrom([]int32{1, 1, 1, 1, 2}).Draw(t, "group")
+	if rapid.IntRange(0, 3).Draw(t, "removed") == 0 {
+		ev.Kind = kvevent.Removed
+		return ev
+	}
+	ev.Attention, ev.Window = kvevent.SlidingWindow, 6
+	if h.each > 1 {
+		ev.BlockSize = int32(modelBlock * h.each)
+	}
+	switch rapid.IntRange(0, 60).Draw(t, "odd") {
+	case 0:
+		ev.Window = rapid.SampledFrom([]int32{0, 1, 2, 100}).Draw(t, "window")
+	case 1:
+		ev.Attention = kvevent.StateSpace
+	case 2:
+		ev.BlockSize = rapid.SampledFrom([]int32{-2, 3, 8}).Draw(t, "size")
+	case 3:
+		ev.Tier = kvevent.Host
+	case 4:
+		ev.Group = 0
+	}
+	return ev
 }
 
 // odd makes ev an event with a fault, or one that does not count.

@@ -71,9 +71,12 @@ func (x *Index) gather(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 			p.clearTier(w.plane(ev.Tier))
 		}
 		return x.applyBlocks(id, w, ev) // clears all pages, if it clears all tiers
+	case ev.Kind == kvevent.Stored && ev.Attention != kvevent.FullAttention:
+		w.strange = true
+		return Result{Ignored: n}
 	case ev.Kind != kvevent.Stored && ev.Kind != kvevent.Removed || !w.counts(ev):
 		return Result{Ignored: n}
-	case ev.Tier > kvevent.NumTiers || ev.Offset != 0 || ev.HasParent && slices.Contains(ev.BlockHashes, ev.Parent):
+	case ev.Tier > kvevent.NumTiers || ev.HasParent && slices.Contains(ev.BlockHashes, ev.Parent):
 		w.unknown = true
 		return Result{Ignored: n}
 	}

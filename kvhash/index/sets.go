@@ -9,11 +9,12 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// The bit planes of the workers that hold a block: plane t-1 for tier t of package kvevent, and one for predictions. A
-// worker is resident in a block if it has a bit in any plane.
+// The bit planes of the workers that hold a block: plane t-1 for tier t of package kvevent, one for predictions, and one for hybrid
+// models. A worker is resident in a block if it has a bit in any plane.
 const (
 	planePredicted = kvevent.NumTiers
-	numPlanes      = kvevent.NumTiers + 1
+	planeWindow    = kvevent.NumTiers + 1 // only of workers that hold the block in a tier: all other cache groups hold it, too
+	numPlanes      = kvevent.NumTiers + 2
 )
 
 const planeDevice = int(kvevent.Device) - 1
@@ -168,7 +169,8 @@ func (s *sets) load(id uint32, w lane) *content {
 	return c
 }
 
-// edit returns the set that equals id except that it has worker w in the planes of on and not in the planes of off. Its
+// edit returns the set that equals id except that it has worker w in the planes of on and not in the planes of off, nor in planeWindow
+// if it is in no tier. Its
 // reference count is unchanged; it is 0 if the set is new, and the caller must add a reference.
 func (s *sets) edit(id uint32, w lane, on, off uint8) uint32 {
 	c := s.load(id, w)
@@ -180,6 +182,13 @@ func (s *sets) edit(id uint32, w lane, on, off uint8) uint32 {
 		if off>>p&1 != 0 {
 			c.words[p][word] &^= bit
 		}
+	}
+	if c.words[planeWindow][word]&bit != 0 {
+		tiers := uint64(0)
+		for p := range kvevent.NumTiers {
+			tiers |= c.words[p][word]
+		}
+		c.words[planeWindow][word] &^= bit &^ tiers
 	}
 	return s.intern(c)
 }

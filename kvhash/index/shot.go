@@ -48,6 +48,7 @@ type workerShot struct {
 	why      string
 	more     map[uint64][]location // locations besides those in names
 	orphans  []byte
+	groups   []byte
 	names    *namesShot
 	position []byte // position of the stream; with the lock of the stream
 
@@ -219,6 +220,7 @@ func (p *workerShot) take() {
 		}
 	}
 	p.orphans = w.orphans.append(nil)
+	p.groups = w.groups.append(nil)
 	p.names = &namesShot{slices.Clone(w.names.dir), w.names.shift, w.names.n}
 	w.names.shot = p.names
 }

@@ -24,7 +24,8 @@ import (
 //	members   = of a store: count, then the numbers of those attached
 //	blocks    = count list...
 //	list      = count back hashes                 back: how far before its first block the one is that it follows, 0 if not known
-//	residency = for each worker: segments, further names, hashes at several places, orphans
+//	residency = for each worker: segments, further names, hashes at several places, orphans, groups
+//	groups    = count of groups; unless 0, need ratio id... count, then hashes with the groups that hold their block(1 byte)
 //	segment   = length<<5|named<<4|tiers gap [hashes]      blocks that follow each other in number; gap to the one before; 0 ends
 //
 // Blocks are numbered from 0 as they are written: walking from those without a known parent, by hash, the child with the least hash first.
@@ -111,28 +112,29 @@ func (s *shot) append(dst []byte) []byte {
 
 // flags holds the properties of a worker that its events determined.
 type flags struct {
-	received, unknown, refused, full, grouped bool
-	group, ratio                              int32
+	received, unknown, refused, full, grouped, strange bool
+	group, ratio                                       int32
 }
 
 func (w *worker) flags() flags {
-	return flags{w.received, w.unknown, w.refused, w.full, w.grouped, w.group, w.ratio}
+	return flags{w.received, w.unknown, w.refused, w.full, w.grouped, w.strange, w.group, w.ratio}
 }
 
 func (w *worker) setFlags(f flags) {
-	w.received, w.unknown, w.refused, w.full, w.grouped, w.group, w.ratio = f.received, f.unknown, f.refused, f.full, f.grouped, f.group, f.ratio
+	w.received, w.unknown, w.refused, w.full, w.grouped, w.strange = f.received, f.unknown, f.refused, f.full, f.grouped, f.strange
+	w.group, w.ratio = f.group, f.ratio
 }
 
 func appendFlags(dst []byte, f flags) []byte {
-	dst = append(dst, bit(f.received, 0)|bit(f.unknown, 1)|bit(f.refused, 2)|bit(f.full, 3)|bit(f.grouped, 4))
+	dst = append(dst, bit(f.received, 0)|bit(f.unknown, 1)|bit(f.refused, 2)|bit(f.full, 3)|bit(f.grouped, 4)|bit(f.strange, 5))
 	return appendUint(binary.AppendVarint(dst, int64(f.group)), uint64(f.ratio))
 }
 
 func (c *cursor) flags() flags {
 	b := c.byte()
 	group := c.int()
-	c.check(b < 1<<5 && group == int64(int32(group)))
-	return flags{b&1 != 0, b&2 != 0, b&4 != 0, b&8 != 0, b&16 != 0, int32(group), int32(c.uint(maxRatio))}
+	c.check(b < 1<<6 && group == int64(int32(group)))
+	return flags{b&1 != 0, b&2 != 0, b&4 != 0, b&8 != 0, b&16 != 0, b&32 != 0, int32(group), int32(c.uint(maxRatio))}
 }
 
 // numbers holds the blocks in the order in which they are written.
@@ -409,7 +411,7 @@ func (n *numbers) appendWorker(dst []byte, t *tree, w *workerShot) []byte {
 			dst = append(appendUint(dst, uint64(f.number)), f.tiers)
 		}
 	}
-	return append(dst, w.orphans...)
+	return append(append(dst, w.orphans...), w.groups...)
 }
 
 // named reports that the engine hashes of a segment are not the sequence hashes.
@@ -479,6 +481,7 @@ func loadKind(data []byte, kind byte, o *Options, journalBytes int) (*Index, err
 		if w != nil && c.err == nil {
 			x.loadHeld(c, w, sets)
 			x.loadOrphans(c, w)
+			x.loadGroups(c, w)
 		}
 	}
 	c.check(c.left() == 0)
@@ -491,6 +494,8 @@ func loadKind(data []byte, kind byte, o *Options, journalBytes int) (*Index, err
 	x.buildRuns(sets, parents)
 	for id, w := range x.workers {
 		if w != nil {
+			x.markAll(w)
+			x.showNeed(w)
 			x.publish(WorkerID(id), w)
 			x.wakeForOrphans(w)
 		}
@@ -860,7 +865,7 @@ func (x *Index) graft(w *worker, y *Index) {
 			}
 			to := s.slot + uint32(s.n)
 			if s.fresh {
-				t.fill(s.prev, s.slot, to, t.sets.edit(0, w.lane, v.mask, 0))
+				t.fill(s.prev, s.slot, to, t.sets.edit(0, w.lane, v.mask&^(1<<planeWindow), 0))
 				w.held += s.n
 				continue
 			}
@@ -898,6 +903,15 @@ func (x *Index) graft(w *worker, y *Index) {
 	for o := w.orphans.oldest; o != nil; o = o.newer {
 		o.since = x.clock.Load() // the other index has another clock
 	}
+	if w.groups = from.groups; w.groups != nil {
+		for h, b := range w.groups.held {
+			b.slot = 0 // of the other index
+			w.groups.held[h] = b
+		}
+		w.groups.more = nil
+		x.markAll(w)
+	}
+	x.showNeed(w)
 	full := w.full
 	w.setFlags(from.flags())
 	w.full = w.full || full

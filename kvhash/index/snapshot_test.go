@@ -61,6 +61,15 @@ func (h *past) event(id index.WorkerID) kvevent.Event {
 		ev.BlockSize = modelBlock * 2
 	}
 	switch k := h.rnd.IntN(20); {
+	case len(h.seen) > 0 && h.rnd.IntN(6) == 0: // of a group with a sliding window
+		ev.Tier, ev.Group = kvevent.Device, int32(1+h.rnd.IntN(40)/39)
+		if ev.Kind = kvevent.Removed; h.rnd.IntN(4) > 0 {
+			ev.Kind, ev.Attention, ev.Window = kvevent.Stored, kvevent.SlidingWindow, int32(5+h.rnd.IntN(40)/39)
+		}
+		for range 1 + h.rnd.IntN(8) {
+			ev.BlockHashes = append(ev.BlockHashes, h.seen[h.rnd.IntN(len(h.seen))])
+		}
+		return ev
 	case k < 12:
 		path := h.path(12)
 		skip := h.rnd.IntN(len(path)) / ratio * ratio

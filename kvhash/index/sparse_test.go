@@ -29,8 +29,11 @@ func TestSparseEvents(t *testing.T) {
 	}{
 		{"all blocks", stored("block_hashes", a{7, 8, 9}), 3, index.Exact},
 		{"some blocks", stored("block_hashes", a{8}), 0, index.Degraded},
-		{"blocks by offset", stored("block_hashes", a{7, 9}, "block_offsets", a{0, 2}), 1, index.Degraded},
-		{"some blocks of a window", stored("block_hashes", a{8, 9}, "kv_cache_spec_kind", "sliding_window", "group_idx", 1), 0, index.Exact},
+		{"blocks by offset", stored("block_hashes", a{7, 9}, "block_offsets", a{0, 2}), 0, index.Degraded},
+		{"the first blocks", stored("block_hashes", a{7, 8}, "block_offsets", a{0, 1}), 2, index.Exact},
+		{"some blocks of a window", stored("block_hashes", a{8, 9}, "kv_cache_spec_kind", "sliding_window", "kv_cache_spec_sliding_window", 4, "group_idx", 1), 0, index.Exact},
+		{"of an unknown window", stored("block_hashes", a{8, 9}, "kv_cache_spec_kind", "sliding_window", "group_idx", 1), 0, index.Degraded},
+		{"of another kind", stored("block_hashes", a{8, 9}, "kv_cache_spec_kind", "mamba", "group_idx", 1), 0, index.Degraded},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			x := index.New(2, nil)

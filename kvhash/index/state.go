@@ -109,6 +109,8 @@ func (w *worker) currentState() (State, string) {
 	switch {
 	case w.refused:
 		return Degraded, "stored blocks of another size"
+	case w.strange:
+		return Degraded, "stored blocks of a cache group whose use is unknown"
 	case w.full:
 		return Degraded, "stored blocks when the index was full"
 	case w.orphans.blocks > 0:

@@ -71,6 +71,9 @@ func (x *Index) measure() measures {
 		s.Names += w.names.n
 		s.Bytes += int64(unsafe.Sizeof(*w)) + w.names.bytes() + mapBytes(w.more) + int64(len(w.position))
 		s.Bytes += mapBytes(w.extra)
+		if w.groups != nil {
+			s.Bytes += mapBytes(w.groups.held)
+		}
 		if w.expects != nil {
 			s.Predictions += w.expects.blocks
 			s.Bytes += mapBytes(w.expects.pages) + mapBytes(w.expects.all)

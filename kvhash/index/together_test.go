@@ -53,6 +53,7 @@ type togetherWorker struct {
 	orphans                          []*togetherOrphan
 	received, grouped                bool
 	unknown, refused, full, hasState bool
+	strange                          bool
 	group                            int32
 	ratio                            int
 	trust                            index.State
@@ -69,7 +70,7 @@ type togetherModel struct {
 
 func (w *togetherWorker) clear() {
 	w.locations, w.pred, w.orphans = map[togetherName][]togetherLocation{}, map[uint64]modelDeadline{}, nil
-	w.grouped, w.ratio, w.unknown, w.refused, w.full = false, 0, false, false, false
+	w.grouped, w.ratio, w.unknown, w.refused, w.strange, w.full = false, 0, false, false, false, false
 }
 
 func (w *togetherWorker) clone() *togetherWorker {
@@ -261,6 +262,7 @@ func expandNames(hashes []uint64, ratio int) (names []togetherName) {
 func (m *togetherModel) store(w, source *togetherWorker, ev *kvevent.Event, tier kvevent.Tier) (res index.Result) {
 	n := len(ev.BlockHashes)
 	if ev.Attention != kvevent.FullAttention {
+		source.strange = true
 		return index.Result{Ignored: n}
 	}
 	if !source.grouped {
@@ -436,7 +438,7 @@ func (m *togetherModel) insert(w *togetherWorker, o *togetherOrphan, seq uint64,
 }
 
 func (w *togetherWorker) state() (index.State, string) {
-	return stated{w.hasState, w.trust, w.why, w.received, w.refused, w.full, len(w.orphans) > 0, w.unknown}.trusted()
+	return stated{w.hasState, w.trust, w.why, w.received, w.refused, w.strange, w.full, len(w.orphans) > 0, w.unknown}.trusted()
 }
 
 func (m *togetherModel) expire(now time.Time) {

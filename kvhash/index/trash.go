@@ -67,8 +67,10 @@ func (x *Index) forget(w *worker) {
 	w.names = names{mixer: w.names.mixer}
 	w.more, w.extra, w.expects = nil, nil, nil
 	w.grouped, w.ratio = false, 0
+	w.groups = nil
+	x.showNeed(w)
 	w.orphans = orphans{}
-	w.unknown, w.refused, w.full = false, false, false
+	w.unknown, w.refused, w.strange, w.full = false, false, false, false
 	x.tree.reset()
 }
 

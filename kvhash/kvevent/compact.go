@@ -38,7 +38,7 @@ const (
 	newOwner
 	isRootNamespace
 	hasNoCopies
-	hasOffset
+	hasWindow
 	eventFlags = 1<<iota - 1
 )
 
@@ -50,14 +50,14 @@ const (
 //	batch    = version(1 byte) flags seq [seconds nanoseconds] [worker] [rank] events*
 //	events   = count event...
 //	event    = kind(1 byte) flags [tier] [attention] [group] [block size] [hashes] [parent] [tokens] [locals] [sequence] [objects]
-//	           [LoRA] [namespace] [owner] [offset]
+//	           [LoRA] [namespace] [owner] [window]
 //	hashes   = count 8 bytes...          also locals, sequence; little-endian
 //	parent   = 8 bytes
 //	tokens   = count token...
 //	objects  = count hashes...
 //	string   = length bytes
 //
-// All else are variable-length numbers as in package encoding/binary; seconds, group, block size and offset are signed ones.
+// All else are variable-length numbers as in package encoding/binary; seconds, group, block size and window are signed ones.
 // LoRA, namespace and owner are taken from the previous event in the batch unless written.
 func AppendBatch(dst []byte, b *Batch) []byte {
 	var flags uint64
@@ -118,7 +118,7 @@ func appendEvent(dst []byte, e, before *Event) []byte {
 	set(e.Owner != before.Owner, newOwner)
 	set(e.RootNamespace, isRootNamespace)
 	set(e.NoCopies, hasNoCopies)
-	set(e.Offset != 0, hasOffset)
+	set(e.Window != 0, hasWindow)
 	dst = binary.AppendUvarint(append(dst, byte(e.Kind)), flags)
 	if flags&hasTier != 0 {
 		dst = append(dst, byte(e.Tier))
@@ -167,8 +167,8 @@ func appendEvent(dst []byte, e, before *Event) []byte {
 	if flags&newOwner != 0 {
 		dst = append(binary.AppendUvarint(dst, uint64(len(e.Owner))), e.Owner...)
 	}
-	if flags&hasOffset != 0 {
-		dst = binary.AppendVarint(dst, int64(e.Offset))
+	if flags&hasWindow != 0 {
+		dst = binary.AppendVarint(dst, int64(e.Window))
 	}
 	return dst
 }
@@ -300,8 +300,8 @@ func (d *Decoder) compactEvent(before *Event) (Event, bool) {
 			*s.to = d.names.get(r.bytes(r.uvarint(math.MaxUint64)))
 		}
 	}
-	if flags&hasOffset != 0 {
-		e.Offset = int32(r.varint(math.MinInt32, math.MaxInt32))
+	if flags&hasWindow != 0 {
+		e.Window = int32(r.varint(math.MinInt32, math.MaxInt32))
 	}
 	e.RootNamespace, e.NoCopies = flags&isRootNamespace != 0, flags&hasNoCopies != 0
 	return e, r.ok()

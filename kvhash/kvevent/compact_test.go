@@ -20,7 +20,7 @@ func allFields() kvevent.Batch {
 	return kvevent.Batch{Worker: 1 << 63, Seq: 300, Time: time.Unix(-5, 7).UTC(), DPRank: 4, Damaged: true, Events: []kvevent.Event{
 		{Kind: kvevent.Stored, Tier: kvevent.Disk, Attention: kvevent.StateSpace, Group: -1, BlockSize: 16, BlockHashes: []uint64{1, 1 << 63}, Parent: 9,
 			HasParent: true, TokenIDs: []uint32{1, 1 << 31, 5}, LocalHashes: []uint64{3, 4}, SequenceHashes: []uint64{5, 6}, Objects: [][]uint64{nil, {7, 8}},
-			LoRA: "ad", Namespace: "tenant", RootNamespace: true, NoCopies: true, Owner: "store", Offset: 1 << 20},
+			LoRA: "ad", Namespace: "tenant", RootNamespace: true, NoCopies: true, Owner: "store", Window: 1 << 20},
 		{Kind: kvevent.Stored, BlockHashes: []uint64{5, 6}, SequenceHashes: []uint64{5, 6}, LoRA: "ad", Owner: "other"},
 		{Kind: kvevent.Cleared},
 		{Kind: 200, Parent: 5},
@@ -34,7 +34,7 @@ func TestCompact(t *testing.T) {
 		name string
 		zero bool
 	}{ // a field that is new must be set above
-		{"Worker", b.Worker == 0}, {"Objects", e.Objects == nil}, {"SequenceHashes", e.SequenceHashes == nil}, {"RootNamespace", !e.RootNamespace}, {"NoCopies", !e.NoCopies}, {"Offset", e.Offset == 0},
+		{"Worker", b.Worker == 0}, {"Objects", e.Objects == nil}, {"SequenceHashes", e.SequenceHashes == nil}, {"RootNamespace", !e.RootNamespace}, {"NoCopies", !e.NoCopies}, {"Window", e.Window == 0},
 	} {
 		require.False(t, f.zero, f.name)
 	}

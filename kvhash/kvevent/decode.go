@@ -130,14 +130,10 @@ type Decoder struct {
 	starts  []int      // for each batch, the number of its first event
 	at      int        // position of the event that is being read
 	offsets []int      // of the event that is being read
-	loose   []int      // numbers of events whose blocks are not known yet
 	hashes  []uint64   // of blocks
 	tokens  []uint32   // of blocks
 	objects [][]uint64 // for each block, parts of keys
 	keys    []uint64   // of objects
-
-	moved     []Event // events that locate adds again, and their positions
-	movedFrom []int
 
 	partial   map[uint64]struct{} // hashes of incomplete blocks: TensorRT-LLM
 	maxWindow uint64
@@ -222,7 +218,7 @@ func (d *Decoder) AppendFrames(dst []Batch, frames [][]byte) ([]Batch, error) {
 func (d *Decoder) Append(dst []Batch, payload []byte) ([]Batch, error) {
 	d.events, d.hashes, d.tokens = d.events[:0], d.hashes[:0], d.tokens[:0]
 	d.objects, d.keys = d.objects[:0], d.keys[:0]
-	d.from, d.starts, d.loose, d.at = d.from[:0], d.starts[:0], d.loose[:0], 0
+	d.from, d.starts, d.at = d.from[:0], d.starts[:0], 0
 	d.damaged, d.fault, d.batches = false, nil, 0
 	d.r = reader{buf: payload}
 	if d.format == Compact {
@@ -273,9 +269,6 @@ func (d *Decoder) Topic() string { return d.topic }
 
 // deliver appends a batch with the events from index start on.
 func (d *Decoder) deliver(dst []Batch, b Batch, start int) []Batch {
-	if len(d.loose) > 0 {
-		d.locate(start)
-	}
 	d.starts = append(d.starts, start)
 	b.Events = d.events[start:len(d.events):len(d.events)]
 	if len(b.Events) == 0 {

@@ -46,9 +46,8 @@
 //   - Pairs of token IDs, for EAGLE, are converted to the tokens of the blocks and the token after them. A Stored event
 //     without tokens reports the tier of known blocks. Incomplete blocks are omitted.
 //   - An event of vLLM may have fewer hashes than blocks of tokens. With a sliding window or another kind of attention,
-//     the blocks are those with the same hashes in the next event, which vLLM sends for the group with full attention
-//     ([Event.Offset]); without such an event the decoded one has no tokens. With full attention it is unknown which
-//     blocks they are, so the event is invalid. In both cases block_offsets names them (proposed in PR 44488).
+//     the decoded event has no tokens. With full attention it is unknown which blocks they are, so the event is invalid.
+//     In both cases block_offsets names them (proposed in PR 44488): the tokens remain if they are the first blocks.
 //   - vLLM sends the cache salt among the extra keys of the first block of a prompt; see [Event.RootNamespace]. A key
 //     may be a separate value or a map that contains its type.
 //   - vLLM may hold several copies of a block, with a Stored and a Removed event for each; see StreamOptions of package

@@ -125,7 +125,7 @@ type raw struct {
 	owner     string
 	group     int32
 	spec      []byte
-	windowed  bool
+	window    int32
 	extraKeys int  // their position, or 0 if absent
 	copies    int  // position of the counts, or 0 if absent
 	sparse    bool // d.offsets has the blocks that the hashes name
@@ -388,7 +388,10 @@ func (d *Decoder) readField(e *raw, f field) (ok bool) {
 		return v.kind == intKind && !v.neg && v.num <= math.MaxInt32
 	case fAttention, fWindow:
 		if v.kind == intKind && (f == fWindow || e.shift > 0 || e.tuple && len(e.spec) > 0) { // Dynamo's tuples omit absent fields
-			e.windowed = v.num > 0
+			e.window = int32(min(v.num, math.MaxInt32))
+			if v.neg {
+				e.window = 0
+			}
 			return true
 		}
 		e.spec = v.raw
@@ -439,7 +442,7 @@ func (d *Decoder) finish(e *raw) bool {
 		e.tier = Remote
 	}
 	ev := Event{Kind: e.kind, Tier: e.tier, Group: e.group, Attention: attentionOf(e.spec), Owner: e.owner}
-	if len(e.spec) == 0 && e.windowed {
+	if len(e.spec) == 0 && e.window > 0 {
 		ev.Attention = SlidingWindow
 	}
 	if e.kind == Cleared {
@@ -449,6 +452,9 @@ func (d *Decoder) finish(e *raw) bool {
 	hashes := d.hashes[e.mark.hashes:e.hashEnd:e.hashEnd]
 	if e.kind == Stored {
 		ev.BlockSize = int32(e.blockSize)
+		if ev.Attention == SlidingWindow {
+			ev.Window = e.window
+		}
 		ev.Parent, ev.HasParent = e.parent, e.hasParent
 		ev.LoRA, ev.Namespace = e.lora, e.salt
 		if ev.LoRA == "" {
@@ -483,109 +489,17 @@ func (d *Decoder) finish(e *raw) bool {
 		return false
 	}
 	ev.BlockHashes = hashes
-	switch {
-	case e.kind == Stored && e.sparse && len(ev.TokenIDs) > 0:
-		d.addRuns(&ev)
-	case ev.Offset < 0:
-		d.loose = append(d.loose, len(d.events))
-		fallthrough
-	default:
-		d.add(ev)
-	}
+	d.add(ev)
 	return true
 }
-
-// near limits the distance of the event of another group in which locate looks for blocks.
-const near = 4
-
-// locate finds the blocks of the events since number start that have fewer hashes than blocks of tokens. vLLM 0.32 sends
-// the event of the group with full attention, with the same tokens and the hashes of all blocks, next to the event of a
-// sliding window, which has only hashes of blocks that a later prompt may need: often the last ones, with or without gaps.
-// Without such an event, it is not known which blocks they are, and the tokens are dropped. O(events).
-func (d *Decoder) locate(start int) {
-	first := d.loose[0] // the events from here on are added again
-	tail, from := append(d.moved[:0], d.events[first:]...), append(d.movedFrom[:0], d.from[first:]...)
-	all := func(i int) *Event {
-		if i < first {
-			return &d.events[i]
-		}
-		return &tail[i-first]
-	}
-	end := first + len(tail)
-	d.events, d.from = d.events[:first], d.from[:first]
-	for i := first; i < end; i++ {
-		ev := tail[i-first]
-		d.at = from[i-first]
-		if ev.Offset >= 0 {
-			d.add(ev)
-			continue
-		}
-		ev.Offset = 0
-		d.offsets = d.offsets[:0]
-		for j := max(start, i-near); j < min(end, i+near+1) && len(d.offsets) == 0; j++ {
-			d.matchBlocks(&ev, all(j))
-		}
-		if len(d.offsets) > 0 {
-			d.addRuns(&ev)
-			continue
-		}
-		d.add(Event{Kind: Stored, Tier: ev.Tier, Attention: ev.Attention, Group: ev.Group, BlockSize: ev.BlockSize,
-			BlockHashes: ev.BlockHashes, LoRA: ev.LoRA, Owner: ev.Owner})
-	}
-	d.moved, d.movedFrom, d.loose = tail[:0], from[:0], d.loose[:0]
-}
-
-// matchBlocks sets d.offsets to the blocks of ev if all, an event with the same tokens, has the hashes of every block.
-func (d *Decoder) matchBlocks(ev, all *Event) {
-	size := int(ev.BlockSize)
-	if all.Kind != Stored || all.Offset != 0 || all.BlockSize != ev.BlockSize || all.Parent != ev.Parent || all.HasParent != ev.HasParent ||
-		len(all.BlockHashes) != len(ev.TokenIDs)/size || len(all.TokenIDs) != len(ev.TokenIDs) {
-		return
-	}
-	i := 0
-	for at, h := range all.BlockHashes {
-		if i < len(ev.BlockHashes) && ev.BlockHashes[i] == h {
-			d.offsets = append(d.offsets, at)
-			i++
-		}
-	}
-	if i < len(ev.BlockHashes) || !d.checkOffsets(i, len(all.BlockHashes)) {
-		d.offsets = d.offsets[:0]
-	}
-}
-
-// addRuns adds an event for each range of adjacent blocks of ev, whose blocks d.offsets has.
-func (d *Decoder) addRuns(ev *Event) {
-	size := int(ev.BlockSize)
-	after := len(ev.TokenIDs) % size
-	for from := 0; from < len(ev.BlockHashes); {
-		to := from + 1
-		for to < len(ev.BlockHashes) && d.offsets[to] == d.offsets[to-1]+1 {
-			to++
-		}
-		run := *ev
-		run.Offset = int32(d.offsets[from])
-		run.BlockHashes = ev.BlockHashes[from:to:to]
-		n := (d.offsets[to-1]+1)*size + after
-		run.TokenIDs = ev.TokenIDs[:n:n]
-		if run.Objects = nil; from < len(ev.Objects) {
-			end := min(to, len(ev.Objects))
-			run.Objects = ev.Objects[from:end:end]
-		}
-		d.add(run)
-		from = to
-	}
-}
-
-// maxRuns limits the ranges of adjacent blocks in an event. Each becomes an event with all tokens before it.
-const maxRuns = 64
 
 // fit sets the event's tokens and returns the hashes of complete blocks, or the reason why tokens and hashes do not
 // belong together. An event without tokens reports only the tier of its blocks.
 //
 // A group that holds only some blocks of a prompt, such as one with a sliding window, may report fewer hashes than
-// blocks of tokens, in order. block_offsets names them (PR 44488, 2026-06, not merged); without it, the Offset of the
-// event is -1 until locate finds them. With full attention and without block_offsets, it is unknown which blocks they are.
+// blocks of tokens, in order. block_offsets names the blocks (PR 44488, 2026-06, not merged); vLLM 0.32 sends no offsets: the blocks are
+// often the last ones, with or without gaps. The event then keeps only the hashes, which are those of the same blocks in the group with
+// full attention, whose event vLLM sends next to it. With full attention and without block_offsets such an event is invalid.
 func (d *Decoder) fit(e *raw, ev *Event, hashes []uint64) ([]uint64, string) {
 	tokens := d.tokens[e.mark.tokens:]
 	if len(tokens) == 0 {
@@ -608,6 +522,11 @@ func (d *Decoder) fit(e *raw, ev *Event, hashes []uint64) ([]uint64, string) {
 		if !d.checkOffsets(len(hashes), blocks) {
 			return nil, "block_offsets does not fit block_hashes and token_ids"
 		}
+		if blocks = len(hashes); d.offsets[blocks-1] >= blocks {
+			e.keepHashes(ev)
+			return hashes, ""
+		}
+		n = blocks*size + after
 	case len(hashes) > blocks+more:
 		return nil, "block_hashes has more blocks than token_ids"
 	case len(hashes) > blocks:
@@ -615,13 +534,20 @@ func (d *Decoder) fit(e *raw, ev *Event, hashes []uint64) ([]uint64, string) {
 		hashes = hashes[:blocks:blocks]
 	case ev.Attention != FullAttention:
 		if len(hashes) < blocks {
-			ev.Offset = -1
+			e.keepHashes(ev)
+			return hashes, ""
 		}
 	case len(hashes) < blocks+more:
 		return nil, "block_hashes has fewer blocks than token_ids"
 	}
 	ev.TokenIDs = tokens[:n:n]
 	return hashes, ""
+}
+
+// keepHashes drops what describes the tokens of an event from which the hashes of blocks are missing.
+func (e *raw) keepHashes(ev *Event) {
+	ev.Parent, ev.HasParent, ev.Namespace = 0, false, ""
+	e.extraKeys = 0
 }
 
 // offsetList reads block_offsets.
@@ -645,22 +571,19 @@ func (d *Decoder) offsetList(e *raw) bool {
 	return true
 }
 
-// checkOffsets reports whether d.offsets names n of the given number of blocks, in order and in few enough ranges.
+// checkOffsets reports whether d.offsets names n of the given number of blocks, in order.
 func (d *Decoder) checkOffsets(n, blocks int) bool {
 	if len(d.offsets) != n {
 		return false
 	}
-	runs, last := 0, -2
+	last := -1
 	for _, o := range d.offsets {
 		if o <= last || o >= blocks {
 			return false
 		}
-		if o != last+1 {
-			runs++
-		}
 		last = o
 	}
-	return runs <= maxRuns
+	return true
 }
 
 // lastCopies reads the number of remaining copies of each block and returns the hashes of blocks without copies, or all

@@ -70,8 +70,8 @@ func (t Tier) String() string {
 // Attention specifies the kind of attention of a group.
 type Attention uint8
 
-// The kinds of attention. Only blocks of full attention determine the length of a cached prefix, because the other
-// caches drop its first blocks.
+// The kinds of attention. Full attention needs all blocks of a cached prefix. The other caches drop its first blocks, and only need
+// the last ones.
 const (
 	FullAttention Attention = iota
 	SlidingWindow
@@ -86,9 +86,12 @@ type Event struct {
 	Kind Kind
 	// Tier is where the change happened; see [AnyTier] for the zero value.
 	Tier Tier
-	// Attention and Group identify the cache of the model. Models with one cache leave both zero.
+	// Attention and Group identify the cache of the model. Models with one cache leave both zero. A Removed event may have
+	// only the Group.
 	Attention Attention
 	Group     int32
+	// Window is the length of the sliding window in tokens; 0 means unknown (Stored).
+	Window int32
 	// BlockSize is the number of tokens in a block (Stored). 0 means the size the consumer expects.
 	BlockSize int32
 
@@ -101,12 +104,9 @@ type Event struct {
 
 	// TokenIDs are the tokens of the blocks, BlockSize for each hash except the last, which may have fewer (Stored).
 	// With EAGLE, they include the first token of the next block. Engines omit them when they copy a known block to
-	// another tier.
+	// another tier. There are none if the cache holds only some blocks of the prompt, as with a sliding window: the hashes are those
+	// of the same blocks in the group with full attention.
 	TokenIDs []uint32
-	// Offset is the number of blocks in TokenIDs before the first one of BlockHashes (Stored). They follow Parent or
-	// begin the prompt, but the engine does not hold them, or reports them in another event: with a sliding window it
-	// holds only some blocks of a prompt. Their objects are unknown, and if they begin a prompt, its namespace.
-	Offset int32
 	// LocalHashes, one for each block, replace TokenIDs if the publisher hashed the tokens, as Dynamo's does; see
 	// package kvhash. They already include LoRA, Namespace and Objects.
 	LocalHashes []uint64

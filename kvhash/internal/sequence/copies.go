@@ -29,9 +29,7 @@ func (c *copies) see(b *kvevent.Batch) {
 			*c = copies{}
 		case e.Tier > kvevent.NumTiers || e.Owner != "":
 		case e.Kind == kvevent.Stored:
-			if e.Attention == kvevent.FullAttention { // others do not determine the length of a cached prefix
-				c.add(e)
-			}
+			c.add(e)
 		case clearsTier(e):
 			c[e.Tier] = nil
 		case e.Kind == kvevent.Removed:

@@ -68,6 +68,8 @@ func TestTrackerCopies(t *testing.T) {
 				if what > 9 {
 					e.Kind = kvevent.Removed
 					e.NoCopies = what > 17
+				} else {
+					e.Attention = kvevent.Attention(e.Group) // a removal has only the group
 				}
 				for range rapid.IntRange(1, 4).Draw(t, "blocks") {
 					h := rapid.Uint64Range(1, 4).Draw(t, "hash")
