@@ -37,16 +37,14 @@ type boundary struct{ at, ids, end int }
 // maxBoundaries limits the positions that are remembered: a request has few marks.
 const maxBoundaries = 16
 
-// boundaryAt returns the boundary at a position if it is known.
-func (t *tokens) boundaryAt(at int) (boundary, bool) {
+// boundaries returns the boundaries that are known. The caller must not modify them. t may be nil.
+func (t *tokens) boundaries() []boundary {
+	if t == nil {
+		return nil
+	}
 	t.list.mu.Lock()
 	defer t.list.mu.Unlock()
-	for _, b := range t.marks {
-		if b.at == at {
-			return b, true
-		}
-	}
-	return boundary{}, false
+	return t.marks
 }
 
 // setBoundaries replaces the boundaries that are known.

@@ -40,6 +40,7 @@ type Model struct {
 	tags    *chat.Tags       // of the family's reasoning; nil if it has no tags
 
 	tok    *tokenizers.Tokenizer // may be nil
+	blocks bool                  // the text of a token does not depend on the tokens before it
 	cache  *cache.Cache
 	ends   []uint32 // eos_token_id of config.json
 	stops  []uint32 // ids that end a response, sorted
@@ -113,6 +114,7 @@ func newModel(t template.Template, opt *Options) (*Model, error) {
 	}
 	if tok := m.opt.Tokenizer; tok != nil {
 		m.tok = tok.WithLimits(tokenizers.Truncation{}, tokenizers.Padding{}) // prompts are never truncated
+		m.blocks = spaced(m.tok)
 		var err error
 		if m.cache, err = cache.New(m.tok, nil); err != nil {
 			return nil, fmt.Errorf("prompt: %w", err)
@@ -128,6 +130,13 @@ func newModel(t template.Template, opt *Options) (*Model, error) {
 		return nil, fmt.Errorf("prompt: %w", err)
 	}
 	return m, nil
+}
+
+// spaced reports whether a tokenizer decodes a word with its space also at the beginning of a text. Decoders that strip
+// spaces, or add them between words, do not.
+func spaced(tok *tokenizers.Tokenizer) bool {
+	ids := tok.AppendEncode(nil, "a a")
+	return len(ids) > 0 && string(tok.AppendDecode(nil, ids[len(ids)-1:], false)) == " a"
 }
 
 // WithFamily returns a copy of the model with another family. The two share all parts, including the tokenizer and the

@@ -89,6 +89,7 @@ func (p *Prompt) Tokens(tok *tokenizers.Tokenizer, marks []Mark, ids []uint32, c
 	if len(ids) > 0 && len(ids) == len(p.ids) && &ids[0] == &p.ids[0] && tok == p.model.tok {
 		known = p.tokens
 	}
+	boundaries := known.boundaries()
 	var found []boundary
 	// until sets the Tokens of the marks before end to n.
 	until := func(end, n int) {
@@ -99,20 +100,29 @@ func (p *Prompt) Tokens(tok *tokenizers.Tokenizer, marks []Mark, ids []uint32, c
 		}
 	}
 	s, done := tok.NewStream(false, nil), 0
+	single := 0 // the ids before this one are decoded one by one
 	var text []byte
 	for n := 0; n < len(ids) && k < len(marks); n++ {
-		if known != nil {
-			if b, ok := known.boundaryAt(marks[k].Byte); ok {
-				until(b.end, b.ids)
-				n--
-				continue
-			}
+		if i := slices.IndexFunc(boundaries, func(b boundary) bool { return b.at == marks[k].Byte }); i >= 0 {
+			until(boundaries[i].end, boundaries[i].ids)
+			n--
+			continue
 		}
 		if n > 0 && s.Held() == 0 { // decoders may treat the first token differently
 			i := sort.Search(len(cuts), func(i int) bool { return cuts[i].Bytes > marks[k].Byte })
 			if i > 0 && cuts[i-1].Tokens > n && cuts[i-1].Tokens < len(ids) {
 				done, n = cuts[i-1].Bytes, cuts[i-1].Tokens
 			}
+		}
+		if n >= single && n > 0 && s.Held() == 0 && tok == p.model.tok && p.model.blocks {
+			block := ids[n:min(n+decodeBlock, len(ids))]
+			text = tok.AppendDecode(text[:0], block, false)
+			if len(text) <= marks[k].Byte-done && p.Text[done:done+len(text)] == string(text) {
+				done += len(text)
+				n += len(block) - 1
+				continue
+			}
+			single = n + len(block)
 		}
 		text = s.Append(text[:0], ids[n])
 		if p.Text[done:min(done+len(text), len(p.Text))] != string(text) {
@@ -136,6 +146,9 @@ func (p *Prompt) Tokens(tok *tokenizers.Tokenizer, marks []Mark, ids []uint32, c
 	until(len(p.Text)+1, len(ids))
 	return out
 }
+
+// decodeBlock is the number of ids that Tokens decodes at once.
+const decodeBlock = 64
 
 // Paths returns, for each span of p, the path in the request's body of the block or tool that it prints, or "" if it
 // prints none or several.
