@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/chat"
 	"github.com/weft-go/weft/protocols/messages"
 )
@@ -42,4 +43,22 @@ func allocated(f func()) uint64 {
 	f()
 	runtime.ReadMemStats(&after)
 	return after.TotalAlloc - before.TotalAlloc
+}
+
+// TestEmptyNames checks that the strings that Anthropic requires not to be empty are refused with their path if they are.
+func TestEmptyNames(t *testing.T) {
+	const body = `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"r"}]}]}`
+	for _, tt := range []struct{ old, empty, path string }{
+		{`"id":"a"`, `"id":""`, "messages[1].content[0].id"},
+		{`"name":"f"`, `"name":""`, "messages[1].content[0].name"},
+		{`"tool_use_id":"a"`, `"tool_use_id":""`, "messages[2].content[0].tool_use_id"},
+	} {
+		for _, edited := range []string{strings.Replace(body, tt.old, tt.empty, 1), strings.Replace(body, tt.old, `"other":1`, 1)} {
+			_, err := messages.Decode([]byte(edited), nil)
+			var e *block.Error
+			require.ErrorAs(t, err, &e, edited)
+			require.Equal(t, block.WrongType, e.Kind)
+			require.Equal(t, tt.path, e.Path)
+		}
+	}
 }

@@ -223,13 +223,17 @@ func (r reqReader) nested(v jsonscan.Value, depth int) block.Block {
 	return b
 }
 
-// required returns a string that a block must have.
+// required returns a string that a block must have, and that Anthropic requires not to be empty.
 func (r reqReader) required(v jsonscan.Value, name string) string {
 	s := v.Get(name)
 	if s.IsNull() {
 		r.Missing(v, name, "a string")
 	}
-	return r.Str(s)
+	text := r.Str(s)
+	if text == "" {
+		r.Missing(v, name, "a string that is not empty")
+	}
+	return text
 }
 
 func (r reqReader) source(v jsonscan.Value) *block.Media {
