@@ -20,7 +20,7 @@ import (
 // metrics holds the metrics of the program for Prometheus. Their labels are names of the configuration and constants:
 // never tenants, keys or what clients send. It is safe for concurrent use by multiple goroutines.
 //
-// Names and buckets are those of other serving systems where they have such a metric, with the prefix weft.
+// Names, apart from the prefix weft, and buckets follow other serving systems where they have such a metric.
 type metrics struct {
 	registry *prometheus.Registry
 

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// scrape returns the metrics of a gateway, without those of the process: the value of each series.
+// scrape returns the metrics of a gateway, without the process metrics, as the value of each series.
 func scrape(t *testing.T, h http.Handler) (series map[string]string, text string) {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)

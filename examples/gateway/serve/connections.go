@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// This file accepts connections: it limits those of each address, and does the handshake of TLS.
+// This file accepts connections: it limits their number per address, and does the handshake of TLS.
 
 // A listener accepts the connections of a Server.
 type listener struct {

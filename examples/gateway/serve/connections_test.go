@@ -358,7 +358,7 @@ func TestPerAddress(t *testing.T) {
 	})
 }
 
-// TestTLSErrors checks that clients without TLS are told so, and that old versions of TLS are refused.
+// TestTLSErrors checks that clients without TLS get a reason, and that old versions of TLS are refused.
 func TestTLSErrors(t *testing.T) {
 	var log bytes.Buffer
 	tr := transports(t)[1]

@@ -14,6 +14,7 @@
 //
 //	POST /v1/chat/completions   POST /v1/responses                 POST /v1/messages
 //	                            POST /v1/responses/input_tokens    POST /v1/messages/count_tokens
+//	POST /v1/tokenize           POST /v1/detokenize
 //	GET  /v1/models             GET  /v1/models/{id}               GET  /health  GET /ready  HEAD /
 //	                                                               GET  /metrics, if Options.Metrics is set
 //

@@ -14,7 +14,8 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// This file refuses requests that a web page makes in the browser of a user, and requests whose end is ambiguous.
+// This file refuses requests that a web page makes in the browser of a user, unless its origin is permitted, and
+// requests whose end is ambiguous.
 
 // newOrigins returns the check of origins.
 func newOrigins(trusted []string) (*http.CrossOriginProtection, error) {
@@ -47,6 +48,29 @@ func (g *Gateway) guard(h http.Header, r *http.Request) error {
 		return forbidden(fmt.Sprintf("Requests of web pages of the origin %.100q are not permitted.", r.Header.Get("Origin")))
 	}
 	return nil
+}
+
+// cors lets the web pages of Options.Origins read responses. It reports whether the request was a preflight, to which it
+// then responded: preflights have no key.
+func (g *Gateway) cors(w http.ResponseWriter, r *http.Request) (preflight bool) {
+	if len(g.opt.Origins) == 0 {
+		return false
+	}
+	h, origin := w.Header(), r.Header.Get("Origin")
+	h.Add("Vary", "Origin")
+	if !slices.Contains(g.opt.Origins, origin) {
+		return false
+	}
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Set("Access-Control-Expose-Headers", "X-Request-Id, Request-Id, Retry-After, "+headerDropped)
+	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
+		return false
+	}
+	h.Set("Access-Control-Allow-Methods", "GET, POST")
+	h.Set("Access-Control-Allow-Headers", r.Header.Get("Access-Control-Request-Headers"))
+	h.Set("Access-Control-Max-Age", "600")
+	w.WriteHeader(http.StatusNoContent)
+	return true
 }
 
 func forbidden(message string) error {

@@ -37,6 +37,10 @@ func (g *Gateway) routes() *http.ServeMux {
 	}
 	post(wire.Messages, "/v1/messages/count_tokens", g.count(wire.Messages, messages.AppendTokenCount))
 	post(wire.Responses, "/v1/responses/input_tokens", g.count(wire.Responses, responses.AppendTokenCount))
+	for _, prefix := range []string{"/v1", ""} { // vLLM has both, by version
+		post(wire.Chat, prefix+"/tokenize", g.convert((*call).tokenize))
+		post(wire.Chat, prefix+"/detokenize", g.convert((*call).detokenize))
+	}
 	m.HandleFunc("GET /v1/models", g.known(g.listModels))
 	m.HandleFunc("GET /v1/models/{$}", g.known(g.listModels))
 	m.HandleFunc("GET /v1/models/{id...}", g.known(g.oneModel))

@@ -93,7 +93,7 @@ type Options struct {
 	// before, and not for the first ones. Both functions are called from the request's goroutine and should return quickly.
 	OnOutput func(tokens int, took time.Duration)
 
-	// Metrics serves GET /metrics to clients on this machine, except those of a reverse proxy, and to clients with a Key
+	// Metrics serves GET /metrics to clients on this machine, but not through a reverse proxy, and to clients with a Key
 	// without a Tenant. MetricsOpen serves it to all clients. nil means that there is no such path.
 	Metrics     http.Handler
 	MetricsOpen bool
@@ -118,7 +118,7 @@ type Options struct {
 	HealthInterval time.Duration
 	// Hosts and Origins limit what browsers may do with the gateway. A request to a loopback address must name a loopback
 	// host or one of Hosts, and a request of a web page must come from the gateway's own origin or one of Origins, each
-	// of the form https://host.
+	// of the form https://host, which then can also read responses.
 	Hosts, Origins []string
 
 	Transport http.RoundTripper // connects to engines; nil means a transport like http.DefaultTransport
@@ -399,6 +399,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// The deadline holds until readBody lifts it. It is needed even if the handler does not read the body, because
 	// net/http may read the rest of a body before it sends the response.
 	t.rc.SetReadDeadline(time.Now().Add(g.opt.BodyTimeout)) // an error means that the server does not support deadlines
+	if g.cors(t, r) {
+		return
+	}
 	if late && !isProbe(r) {
 		t.Header().Set("Connection", "close")
 		g.refuse(t, r, apiOf(r), &apierr.Error{Why: event.Overloaded, Message: "Service unavailable: the server is shutting down."})

@@ -36,9 +36,8 @@ type ServerOptions struct {
 	TLS *tls.Config
 	// H2C permits HTTP/2 without TLS, for clients that know that the server speaks it.
 	H2C bool
-	// PerAddress limits the connections, and the requests, that a client's address has at the same time. Addresses of
-	// the same IPv6 /64 network count as one; those of this machine have no limit. 0 means 512, and a negative value no
-	// limit.
+	// PerAddress limits the connections, and the requests, that a client's address has at the same time. The addresses of
+	// an IPv6 /64 network share a limit. This machine's addresses have none. 0 means 512, and a negative value no limit.
 	PerAddress int
 
 	Logger *slog.Logger // for errors of connections; nil means no logs
