@@ -44,9 +44,9 @@ func (e *told) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/v1/models" && e.models != "":
 		fmt.Fprint(w, e.models)
-	case r.URL.Path == "/metrics":
+	case r.URL.Path == "/metrics" && e.metrics != "":
 		fmt.Fprint(w, e.metrics)
-	case r.URL.Path == "/kv_event_sources":
+	case r.URL.Path == "/kv_event_sources" && e.events != "":
 		fmt.Fprint(w, e.events)
 	case r.URL.Path == "/tokenize" && e.tokenize != nil:
 		var req struct{ Prompt string }

@@ -70,12 +70,13 @@ type Source struct {
 
 // timeout limits each request, and maxBody the bytes of a response.
 const (
-	timeout = 5 * time.Second
+	timeout = 30 * time.Second // a busy vLLM takes seconds
 	maxBody = 16 << 20
 )
 
 // Ask asks the engine at a base address, with or without /v1. key is sent as a bearer token if it is not empty. It sends
-// up to four requests. An engine that cannot be reached, or has no /v1/models, is an error; all else is optional.
+// up to four requests. An engine that cannot be reached, or has no /v1/models, is an error. It may refuse all others, but not
+// leave them without a response.
 func Ask(ctx context.Context, address, key string) (*Engine, error) {
 	e := &Engine{URL: strings.TrimSuffix(strings.TrimRight(address, "/"), "/v1"), key: key, client: &http.Client{Timeout: timeout}}
 	defer e.client.CloseIdleConnections()
@@ -102,17 +103,26 @@ func Ask(ctx context.Context, address, key string) (*Engine, error) {
 		return nil, fmt.Errorf("probe: %s serves no model", e.URL)
 	}
 	e.Kind = kinds[e.Owner]
-	var version struct{ Version string }
+	var err error
 	switch e.Kind {
 	case VLLM, Embedded:
-		e.get(ctx, "/version", &version)
-		e.readMetrics(ctx)
-		e.readSources(ctx)
+		var version struct{ Version string }
+		err = e.get(ctx, "/version", &version)
+		e.Version = version.Version
+		err = cmp.Or(optional(err), optional(e.readMetrics(ctx)), optional(e.readSources(ctx)))
 	case SGLang:
-		e.readServerInfo(ctx)
+		err = optional(e.readServerInfo(ctx))
 	}
-	e.Version = cmp.Or(e.Version, version.Version)
-	return e, nil
+	return e, err
+}
+
+// optional returns nil for the error of a request that the engine refused.
+func optional(err error) error {
+	var refused *apierr.Error
+	if errors.As(err, &refused) {
+		return nil
+	}
+	return err
 }
 
 // get reads a JSON value.
@@ -152,20 +162,21 @@ func (e *Engine) do(ctx context.Context, method, path string, body []byte) ([]by
 var blockSize = regexp.MustCompile(`[{,]block_size="([0-9]+)"`)
 
 // readMetrics reads the block size from vLLM's vllm:cache_config_info.
-func (e *Engine) readMetrics(ctx context.Context) {
+func (e *Engine) readMetrics(ctx context.Context) error {
 	body, err := e.do(ctx, http.MethodGet, "/metrics", nil)
 	if err != nil {
-		return
+		return fmt.Errorf("probe: %s/metrics: %w", e.URL, err)
 	}
 	for s := bufio.NewScanner(bytes.NewReader(body)); s.Scan(); {
 		if m := blockSize.FindStringSubmatch(s.Text()); m != nil && strings.HasPrefix(s.Text(), "vllm:cache_config_info{") {
 			e.BlockSize, _ = strconv.Atoi(m[1])
 		}
 	}
+	return nil
 }
 
 // readSources reads vLLM's /kv_event_sources.
-func (e *Engine) readSources(ctx context.Context) {
+func (e *Engine) readSources(ctx context.Context) error {
 	var sources map[string]struct {
 		Enabled   bool   `json:"enable_kv_cache_events"`
 		Publisher string `json:"publisher"`
@@ -173,8 +184,8 @@ func (e *Engine) readSources(ctx context.Context) {
 		Replay    string `json:"replay_endpoint"`
 		Topic     string `json:"topic"`
 	}
-	if e.get(ctx, "/kv_event_sources", &sources) != nil {
-		return
+	if err := e.get(ctx, "/kv_event_sources", &sources); err != nil {
+		return err
 	}
 	for _, rank := range slices.Sorted(maps.Keys(sources)) {
 		if s := sources[rank]; s.Enabled && s.Publisher == "zmq" {
@@ -183,18 +194,21 @@ func (e *Engine) readSources(ctx context.Context) {
 			e.Events = append(e.Events, Source{n, e.reach(s.Endpoint), e.reach(s.Replay), listens, s.Topic})
 		}
 	}
+	return nil
 }
 
 // readServerInfo reads SGLang's /server_info.
-func (e *Engine) readServerInfo(ctx context.Context) {
+func (e *Engine) readServerInfo(ctx context.Context) error {
 	var info struct {
 		Version  string `json:"version"`
 		PageSize int    `json:"page_size"`
 	}
-	if e.get(ctx, "/server_info", &info) != nil {
-		e.get(ctx, "/get_server_info", &info) // before 0.5
+	err := e.get(ctx, "/server_info", &info)
+	if err != nil && optional(err) == nil {
+		err = e.get(ctx, "/get_server_info", &info) // before 0.5
 	}
 	e.Version, e.BlockSize = info.Version, info.PageSize
+	return err
 }
 
 // reach returns the address at which a socket of the engine can be reached from here: with the engine's host instead of a

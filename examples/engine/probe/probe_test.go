@@ -87,6 +87,16 @@ func TestAskErrors(t *testing.T) {
 	_, err := probe.Ask(t.Context(), "http://127.0.0.1:1", "")
 	require.ErrorContains(t, err, "http://127.0.0.1:1/v1/models: dial tcp 127.0.0.1:1")
 
+	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/models" {
+			panic(http.ErrAbortHandler)
+		}
+		fmt.Fprint(w, `{"data":[{"id":"m","owned_by":"vllm"}]}`)
+	}))
+	defer broken.Close()
+	_, err = probe.Ask(t.Context(), broken.URL, "")
+	require.ErrorContains(t, err, "/version: EOF", "the block size would be unknown")
+
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer k" {
 			w.WriteHeader(401)
