@@ -5,6 +5,7 @@ package block_test
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -76,7 +77,7 @@ func turnShape(t *rapid.T) any {
 }
 
 // TestShapes decodes many requests that are nearly valid. Each request that decodes is encoded byte for byte, converts
-// to every API with valid JSON that decodes again, and renders.
+// to every API with valid JSON that decodes again, unless the Messages API requires a name that it lacks, and renders.
 func TestShapes(t *testing.T) {
 	for i, a := range apis {
 		good := 0
@@ -106,7 +107,11 @@ func TestShapes(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if _, err := o.decode(out, nil); err != nil {
+					_, err = o.decode(out, nil)
+					if nameless(o.api, err) {
+						continue
+					}
+					if err != nil {
 						t.Fatalf("%v: %v\n%s\n%s", o.api, err, body, out)
 					}
 				}
@@ -139,6 +144,11 @@ func TestShapes(t *testing.T) {
 			require.Greater(t, good, 10, "too few requests decode")
 		})
 	}
+}
+
+// nameless reports whether err refuses a call without an id or a name, which the other APIs accept.
+func nameless(api block.API, err error) bool {
+	return err != nil && api == block.Messages && strings.Contains(err.Error(), "a string that is not empty is required")
 }
 
 func spanOff(b block.Block) int {
