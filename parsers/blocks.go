@@ -667,10 +667,14 @@ func (c *compiled) compileTags(t *grammar.Tagged, around []marker) *tagSets {
 		s.keyEnds, s.valueOpens = []string{p.KeyEnd}, []string{p.Value}
 		s.between = set(pOpen, pClose, cClose, wClose, cOpen, wOpen, around)
 		next := pOpen
-		if !p.Newline && p.Value == "" { // a parameter on a line of its own, or a key with a tag of its own, may be the next
+		if !p.Newline && (p.Value == "" || p.Value == cdata) { // a parameter on a line of its own, or a key with a tag of its own, may be the next
 			next = nil
 		}
 		s.value = set(pClose, cClose, cOpen, wClose, next)
+		if p.Value == cdata {
+			end := []marker{{text: "]]>" + p.Close, role: roleParamClose}}
+			s.section, s.values = set(end), set(pClose, cClose, cOpen, wClose, next, end)
+		}
 		s.following[0] = set(pOpen, cClose, wClose, cOpen, around)
 		s.following[1] = set(wClose, cOpen, around)
 		s.following[2] = set(wOpen)
@@ -684,7 +688,7 @@ func (c *compiled) compileTags(t *grammar.Tagged, around []marker) *tagSets {
 func (p *tagged) setTags(t *grammar.Tagged, sets *tagSets) {
 	p.tag, p.sets = t, sets
 	if b := t.Body.Params; b != nil {
-		p.param.set, p.param.newline = sets.value, b.Newline
+		p.param.set, p.param.all, p.param.newline = sets.value, sets.values, b.Newline
 	}
 	if t.Body.Codec != nil {
 		p.dec = t.Body.Codec.NewDecoder()

@@ -204,6 +204,9 @@ func (d *dialect) tagged(t testing.TB, g *grammar.Tagged) {
 			return p.Open + key + p.KeyEnd + attr + p.Value + line
 		}
 		d.unparam = func(string, string) string { return line + p.Close }
+		if p.Value == "<![CDATA[" {
+			d.unparam = func(string, string) string { return "]]>" + p.Close }
+		}
 	case b.Codec != nil:
 		d.codec(t, g, open)
 	case b.Call == nil:

@@ -19,6 +19,9 @@ const (
 	closerNext               // the next parameter
 )
 
+// cdata opens a CDATA section.
+const cdata = "<![CDATA["
+
 // params reads up to the next parameter or the end of the call. Anything else there is markup and dropped.
 func (p *tagged) params() bool {
 	s := p.sets.between
@@ -191,6 +194,19 @@ func (p *tagged) paramKey() bool {
 // specifies whether the value is raw text.
 func (p *tagged) attribute() bool {
 	c := p.tag.Body.Params
+	if c.Value == cdata {
+		st, at := scan.Match(p.win, p.pos, c.Value, &p.lit)
+		if st == scan.More && !p.final {
+			p.pos = at
+			return false
+		}
+		if p.param.set = p.sets.section; st != scan.Yes {
+			p.param.set, at = p.sets.value, p.from
+		}
+		p.pos, p.lit = at, 0
+		p.beginValue(p.param.key, p.param.types)
+		return true
+	}
 	if c.Attr == "" {
 		for p.lit == 0 && p.pos < len(p.win) && blank(p.win[p.pos]) && p.pos-p.from < p.c.g.MaxHold {
 			work.Add(1)

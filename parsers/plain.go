@@ -4,6 +4,7 @@ package parsers
 
 import (
 	"bytes"
+	"cmp"
 	"unicode/utf8"
 
 	"github.com/weft-go/weft/parsers/internal/args"
@@ -54,7 +55,7 @@ func (p *machine) compilePlain() {
 	r.reasoning.compileSet(p.reasonMarkers, p.structural)
 	r.json.args, r.json.json, r.value.args, r.codec.args = true, true, true, true
 	r.json.compile(nil, oddStop, nil)
-	if s := p.param.set; s != nil {
+	if s := cmp.Or(p.param.all, p.param.set); s != nil {
 		r.value.compileSet(s, func(c byte) bool { return c == '\n' || c == '\r' })
 	}
 }

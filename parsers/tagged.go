@@ -38,6 +38,8 @@ type tagSets struct {
 	resync              [2]*markerSet // where unreadable markup ends: in text, in reasoning
 	between             *markerSet    // what may come between parameters
 	value               *markerSet    // what may end a parameter
+	section             *markerSet    // what ends a CDATA section; nil if there are none
+	values              *markerSet    // all of value and section; nil if there are no sections
 	following           [4]*markerSet // what must follow the end of a parameter, by closer
 	opens               *markerSet    // what opens a block
 	keyEnds, valueOpens []string

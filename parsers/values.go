@@ -26,6 +26,7 @@ type paramState struct {
 	closer  uint8
 	newline bool       // one newline at each end of a value belongs to the markup
 	set     *markerSet // what may end a value
+	all     *markerSet // the markers of every set that a value of the family may have, if set changes; otherwise nil
 	types   args.Types
 	doc     docState // whether the value is a JSON object or array
 	scanned int      // bytes of it that the lexer has seen
@@ -47,7 +48,7 @@ const (
 
 func (s *paramState) reset() {
 	s.seen.Reset()
-	*s = paramState{key: s.key[:0], seen: s.seen, set: s.set, newline: s.newline}
+	*s = paramState{key: s.key[:0], seen: s.seen, set: s.set, all: s.all, newline: s.newline}
 }
 
 // beginValue opens the value of key after window position pos.

@@ -66,7 +66,6 @@ const (
 	readsMore            reason = "readsMore"
 	promotesReasoning    reason = "promotesReasoning"
 	byteLevel            reason = "byteLevel"
-	cdataKept            reason = "cdataKept"
 	validates            reason = "validates"
 	dependsOnChunks      reason = "dependsOnChunks"
 )
@@ -175,7 +174,6 @@ var reasons = map[reason]string{
 		"business.",
 	byteLevel: "Artefact: the test feeds tags as a wrong detokenizer spells them, without their spaces or with a byte-level " +
 		"character instead.",
-	cdataKept: "Upstream takes the value out of a CDATA section; weft leaves it, since no other family has one.",
 	validates: "Upstream's MiniCPM parser validates calls: it drops or renames tools, and drops or unwraps arguments, by the " +
 		"request's schema; weft parses.",
 	dependsOnChunks: "Upstream's result depends on the chunks, as its test records; weft's does not.",
