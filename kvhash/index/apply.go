@@ -157,8 +157,8 @@ func (x *Index) store(w, source *worker, ev *kvevent.Event) (res Result) {
 	}
 	if ev.BlockSize != 0 || len(ev.TokenIDs)+len(ev.LocalHashes)+len(ev.SequenceHashes) > 0 {
 		source.ratio = ratio
-		if g := source.groups; g != nil && g.ratio != ratio {
-			x.ungroup(source) // its blocks cannot be compared
+		if g := source.groups; g != nil && (g.ratio != ratio || g.number(ev.Group) >= 0) {
+			x.ungroup(source) // its blocks cannot be compared, or its removals are not distinguished
 			source.strange = true
 		}
 	}

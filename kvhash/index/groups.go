@@ -84,6 +84,7 @@ func (x *Index) storeGroup(w *worker, ev *kvevent.Event) (res Result) {
 		k = len(g.ids)
 		g.ids = append(g.ids, ev.Group)
 		w.groups = g
+		x.tree.sets.widen()
 		x.markAll(w) // no block is in the new group
 	}
 	x.showNeed(w)
@@ -327,6 +328,7 @@ func (x *Index) loadGroups(c *cursor, w *worker) {
 		}
 		g.held[h], last = grouped{in: in}, h
 	}
+	x.tree.sets.widen()
 	w.groups = g
 }
 

@@ -62,6 +62,7 @@ func TestGroups(t *testing.T) {
 		{"in a store", events{full, func() *kvevent.Event { e := windowed("ab", 2); e.Owner = "s"; return e }()}, "abcabcabca", 10, strangeGroup},
 		{"blocks of another size", events{func() *kvevent.Event { e := windowed("ab", 2); e.BlockSize = 4; return e }(), full}, "abcabcabca", 10, strangeGroup},
 		{"the group of full attention", events{full, ofGroup(0, windowed("ab", 2))}, "abcabcabca", 10, strangeGroup},
+		{"before it", events{ofGroup(0, windowed("abc", 3)), full, removed("abcabcabca", 2, 0)}, "abcabcabca", 8, strangeGroup},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := index.AllOptions{Journal: 1 << 20}

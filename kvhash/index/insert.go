@@ -72,6 +72,8 @@ func (x *Index) insertJob(w *worker, j job, res *Result) {
 	}
 	for _, l := range slices.Backward(all) {
 		x.publishJob(w, l.segs, l.fresh, l.plane)
+	}
+	for _, l := range all { // a name may be in several
 		x.mark(w, l.hashes)
 	}
 }

@@ -234,9 +234,12 @@ func (s *search) run(x *Index, found []Match, hashes []uint64, q *query) ([]Matc
 	set := uint32(1 << setBits) // none has this number
 	var slow, opened bool       // opened: the workers to report have entries
 	depth, left := uint32(0), 0
-	best := q.best
+	best, stop := q.best, q.stop
 	if s.roster.moved || s.roster.hybrid {
 		best = 0 // of equal workers those with the lowest lanes would be kept, and of hybrid ones the wrong ones
+	}
+	if s.roster.hybrid {
+		stop = 0 // what ends early may be nothing that a hybrid one serves
 	}
 	for {
 		st := state(r.state.Load())
@@ -286,7 +289,7 @@ func (s *search) run(x *Index, found []Match, hashes []uint64, q *query) ([]Matc
 			s.slower(found[base:], &v, int32(m))
 		}
 		depth += m
-		if left <= q.stop || int(depth) == len(hashes) {
+		if left <= stop || int(depth) == len(hashes) {
 			break
 		}
 		// Prompts may also diverge inside a run, but only where a block was absent for a time.

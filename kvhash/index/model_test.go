@@ -305,7 +305,7 @@ func (m *model) store(w *modelWorker, ev *kvevent.Event, tier kvevent.Tier) (res
 	}
 	if ev.BlockSize != 0 || tokens+hashes > 0 {
 		w.each = each
-		if w.groups != nil && w.groupEach != each {
+		if w.groups != nil && (w.groupEach != each || w.groups[ev.Group] != nil) {
 			w.groups, w.need, w.strange = nil, 0, true
 		}
 	}

@@ -70,7 +70,7 @@ type tree struct {
 
 func (t *tree) init(secret uint64) {
 	t.heads.mixer, t.sets.mixer = mixer(secret), mixer(secret)
-	t.ends, t.slots.end = 1, 1
+	t.ends, t.slots.end, t.sets.planes = 1, 1, planeWindow
 	t.heads.reset()
 	t.runs.resize(1)
 	t.slots.extend(1)

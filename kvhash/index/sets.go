@@ -59,6 +59,7 @@ type sets struct {
 	buckets []uint32               // open addressing over the numbers; 0 is free
 	n       int
 	scratch content
+	planes  int // planes that a set may have: numPlanes, or planeWindow while there was no hybrid model
 	_       apart
 }
 
@@ -156,7 +157,7 @@ func (s *sets) load(id uint32, w lane) *content {
 		v, _ = s.view(id)
 		lo, hi = min(lo, v.lo), max(hi, v.lo+v.n)
 	}
-	for p := range c.words {
+	for p := range c.words[:s.planes] {
 		clear(c.words[p][c.lo : c.lo+c.n])
 		if more := hi - len(c.words[p]); more > 0 {
 			c.words[p] = append(c.words[p], make([]uint64, more)...)
@@ -175,7 +176,7 @@ func (s *sets) load(id uint32, w lane) *content {
 func (s *sets) edit(id uint32, w lane, on, off uint8) uint32 {
 	c := s.load(id, w)
 	word, bit := w>>6, uint64(1)<<(w&63)
-	for p := range c.words {
+	for p := range c.words[:s.planes] {
 		if on>>p&1 != 0 {
 			c.words[p][word] |= bit
 		}
@@ -183,7 +184,7 @@ func (s *sets) edit(id uint32, w lane, on, off uint8) uint32 {
 			c.words[p][word] &^= bit
 		}
 	}
-	if c.words[planeWindow][word]&bit != 0 {
+	if s.planes == numPlanes && c.words[planeWindow][word]&bit != 0 {
 		tiers := uint64(0)
 		for p := range kvevent.NumTiers {
 			tiers |= c.words[p][word]
@@ -193,12 +194,20 @@ func (s *sets) edit(id uint32, w lane, on, off uint8) uint32 {
 	return s.intern(c)
 }
 
+// widen permits planeWindow.
+func (s *sets) widen() {
+	if s.planes < numPlanes {
+		s.planes = numPlanes
+		s.scratch.words[planeWindow] = make([]uint64, len(s.scratch.words[0]))
+	}
+}
+
 // intern returns the set with the given content. A new one has no references; it must get one, or be dropped.
 func (s *sets) intern(c *content) uint32 {
 	// Trim to the words in use and determine the nonempty planes.
 	var mask uint8
 	lo, hi := len(c.words[0]), 0
-	for p := range c.words {
+	for p := range c.words[:s.planes] {
 		for i := c.lo; i < c.lo+c.n; i++ {
 			if c.words[p][i] != 0 {
 				mask |= 1 << p
@@ -211,7 +220,7 @@ func (s *sets) intern(c *content) uint32 {
 	}
 	n := hi - lo
 	h := s.mix(uint64(lo)<<8 | uint64(mask))
-	for p := range c.words {
+	for p := range c.words[:s.planes] {
 		if mask>>p&1 != 0 {
 			for _, w := range c.words[p][lo:hi] {
 				h = s.mix(h ^ w)
@@ -239,13 +248,13 @@ func (s *sets) intern(c *content) uint32 {
 	if v.rows() > 1 {
 		for ; at < n; at++ {
 			var union uint64
-			for p := range c.words {
+			for p := range c.words[:s.planes] {
 				union |= c.words[p][lo+at]
 			}
 			v.words[at].Store(union)
 		}
 	}
-	for p := range c.words {
+	for p := range c.words[:s.planes] {
 		if mask>>p&1 != 0 {
 			for _, w := range c.words[p][lo:hi] {
 				v.words[at].Store(w)
@@ -259,7 +268,7 @@ func (s *sets) intern(c *content) uint32 {
 // equal reports whether a set with the same header has the content.
 func (s *sets) equal(id uint32, c *content, lo int) bool {
 	v, _ := s.view(id)
-	for p := range c.words {
+	for p := range c.words[:s.planes] {
 		for i, row := 0, v.plane(p); i < len(row); i++ {
 			if row[i].Load() != c.words[p][lo+i] {
 				return false

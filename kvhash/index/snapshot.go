@@ -904,6 +904,7 @@ func (x *Index) graft(w *worker, y *Index) {
 		o.since = x.clock.Load() // the other index has another clock
 	}
 	if w.groups = from.groups; w.groups != nil {
+		t.sets.widen()
 		for h, b := range w.groups.held {
 			b.slot = 0 // of the other index
 			w.groups.held[h] = b
