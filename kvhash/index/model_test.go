@@ -358,6 +358,9 @@ func (m *model) store(w *modelWorker, ev *kvevent.Event, tier kvevent.Tier) (res
 // storeGroup stores blocks of a group with another kind of attention than the one that counts.
 func (m *model) storeGroup(w *modelWorker, ev *kvevent.Event) (res index.Result) {
 	n, each := len(ev.BlockHashes), max(w.each, 1)
+	if n == 0 {
+		return res
+	}
 	if size := int(ev.BlockSize); size != 0 {
 		each = size / m.block
 	}

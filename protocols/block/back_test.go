@@ -77,7 +77,8 @@ func hit(losses []block.Loss, path string) bool {
 	return false
 }
 
-// checkBack converts a request to another API and back. Every block that no loss names must be unchanged and at the
+// checkBack converts a request to another API and back, unless the Messages API requires a name that a call lacks. Every block
+// that no loss names must be unchanged and at the
 // same position.
 func checkBack(t interface {
 	Helper()
@@ -89,6 +90,9 @@ func checkBack(t interface {
 		t.Fatalf("%v", err)
 	}
 	mid, err := to.decode(there, nil)
+	if nameless(to.api, err) {
+		return
+	}
 	if err != nil {
 		t.Fatalf("%v: %s", err, there)
 	}
@@ -170,11 +174,7 @@ func TestShapesConvertRoundTrip(t *testing.T) {
 					return
 				}
 				for _, o := range apis {
-					out, _, err := o.encode(nil, r, nil)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if _, err := o.decode(out, nil); o.api != a.api && !nameless(o.api, err) {
+					if o.api != a.api {
 						checkBack(t, a, o, r)
 					}
 				}
