@@ -78,8 +78,7 @@ func hit(losses []block.Loss, path string) bool {
 }
 
 // checkBack converts a request to another API and back, unless the Messages API requires a name that a call lacks. Every block
-// that no loss names must be unchanged and at the
-// same position.
+// that no loss names must be unchanged and at the same position.
 func checkBack(t interface {
 	Helper()
 	Fatalf(string, ...any)
