@@ -340,17 +340,17 @@ func forceCalls(t *testing.T, engine string, model *prompt.Model) (n int) {
 	}
 	demands := map[string]demand{
 		"/v1/chat/completions": {
-			`"messages":[{"role":"user","content":"x"}],"max_tokens":4000,"tools":[{"type":"function","function":{"name":"open_file","description":"opens","parameters":` + schema + `}},{"type":"function","function":{"name":"now","description":"tells","parameters":` + none + `}}]`,
+			`"messages":[{"role":"user","content":"x"}],"max_tokens":1000,"tools":[{"type":"function","function":{"name":"open_file","description":"opens","parameters":` + schema + `}},{"type":"function","function":{"name":"now","description":"tells","parameters":` + none + `}}]`,
 			[]string{`"tool_choice":"required"`, `"tool_choice":{"type":"function","function":{"name":"open_file"}}`, `"tool_choice":"required","parallel_tool_calls":false`},
 			`"content":"[^"]`,
 		},
 		"/v1/responses": {
-			`"input":"x","max_output_tokens":4000,"tools":[{"type":"function","name":"open_file","description":"opens","parameters":` + schema + `},{"type":"function","name":"now","description":"tells","parameters":` + none + `}]`,
+			`"input":"x","max_output_tokens":1000,"tools":[{"type":"function","name":"open_file","description":"opens","parameters":` + schema + `},{"type":"function","name":"now","description":"tells","parameters":` + none + `}]`,
 			[]string{`"tool_choice":"required"`, `"tool_choice":{"type":"function","name":"open_file"}`, `"tool_choice":"required","parallel_tool_calls":false`},
 			`output_text`,
 		},
 		"/v1/messages": {
-			`"messages":[{"role":"user","content":"x"}],"max_tokens":4000,"tools":[{"name":"open_file","description":"opens","input_schema":` + schema + `},{"name":"now","description":"tells","input_schema":` + none + `}]`,
+			`"messages":[{"role":"user","content":"x"}],"max_tokens":1000,"tools":[{"name":"open_file","description":"opens","input_schema":` + schema + `},{"name":"now","description":"tells","input_schema":` + none + `}]`,
 			[]string{`"tool_choice":{"type":"any"}`, `"tool_choice":{"type":"tool","name":"open_file"}`, `"tool_choice":{"type":"any","disable_parallel_tool_use":true}`},
 			`"type":"text"`,
 		},
@@ -380,7 +380,7 @@ func forceCalls(t *testing.T, engine string, model *prompt.Model) (n int) {
 	for path, d := range demands {
 		for i, done := 0, 0; done < 24; i++ {
 			if i == 36 {
-				t.Skipf("%s: random tokens do not end the reasoning", model.Family())
+				t.Skipf("%s: random tokens do not end", model.Family())
 			}
 			calls = nil
 			choice := d.choices[i%len(d.choices)]
@@ -396,8 +396,8 @@ func forceCalls(t *testing.T, engine string, model *prompt.Model) (n int) {
 			about := fmt.Sprintf("%s %s %s\n%s", model.Family(), path, choice, out)
 			require.Equal(t, http.StatusOK, resp.StatusCode, about)
 			r := <-records
-			if r.Finish == "length" && len(calls) == 0 {
-				continue // the reasoning did not end
+			if r.Finish == "length" {
+				continue // random tokens ended neither the reasoning nor the series of calls
 			}
 			require.Equal(t, "stop", r.Finish, about)
 			done++
