@@ -3,6 +3,7 @@
 package prompt
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -29,6 +30,15 @@ type callShape struct {
 
 	text    [2]string // before and after visible text
 	thought [2]string // before and after reasoning that is a message of its own; "" for reasoning in tags
+
+	markers map[byte][]markerToken // by their first byte, long ones first
+	exclude []uint32               // ids of the markers and of the tokens that end a response, sorted: free text has none of them
+}
+
+// markerToken is a marker that is a token of the vocabulary.
+type markerToken struct {
+	text string
+	id   uint32
 }
 
 // paramShape is how a template prints arguments one by one.
@@ -61,9 +71,37 @@ func (m *Model) callShape() *callShape {
 		if s.why == "" && !m.reads(s) {
 			s.why = "the parser " + m.Family() + " does not read what the chat template would print"
 		}
+		s.findMarkers(m)
 		m.shapes.shape = s
 	})
 	return m.shapes.shape
+}
+
+// findMarkers sets the markers: the control strings of the family and the special tokens of the vocabulary.
+func (s *callShape) findMarkers(m *Model) {
+	var list []string
+	if m.grammar != nil {
+		for _, k := range slices.Concat(m.grammar.Markers(), m.grammar.Special) {
+			if k.Token {
+				list = append(list, k.Text)
+			}
+		}
+	}
+	for _, t := range m.tok.AddedTokens() {
+		if t.Special {
+			list = append(list, t.Content)
+		}
+	}
+	slices.SortFunc(list, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
+	s.markers, s.exclude = make(map[byte][]markerToken), slices.Clone(m.stops)
+	for _, text := range slices.Compact(list) {
+		if id, ok := m.tok.TokenID(text); ok && text != "" {
+			s.markers[text[0]] = append(s.markers[text[0]], markerToken{text, id})
+			s.exclude = append(s.exclude, id)
+		}
+	}
+	slices.Sort(s.exclude)
+	s.exclude = slices.Compact(s.exclude)
 }
 
 // newCallShape renders the samples.

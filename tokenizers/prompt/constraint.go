@@ -31,7 +31,7 @@ import (
 // The error is an *[apierr.Error] of class Invalid: for a tool that does not exist, for demands that exclude each other,
 // and for a demand that cannot be expressed, such as a required call of a model whose template prints none.
 func (m *Model) Constraint(req *block.Request, p *Prompt) ([]byte, error) {
-	body, err := (&demand{m, req, p.Text}).format()
+	body, err := (&demand{model: m, req: req, prompt: p.Text}).format()
 	if body == nil || err != nil {
 		return nil, err
 	}
@@ -88,6 +88,7 @@ type demand struct {
 	model  *Model
 	req    *block.Request
 	prompt string
+	shape  *callShape
 }
 
 // anyObject is the schema of tools that have none.
@@ -110,19 +111,19 @@ func (d *demand) format() (*format, error) {
 	case d.model.tok == nil:
 		return nil, unforced("", "the model has no tokenizer")
 	}
-	shape := d.model.callShape()
-	list := d.thinking(shape)
+	d.shape = d.model.callShape()
+	list := d.thinking()
 	switch {
 	case tools != nil:
-		calls, err := d.callFormat(shape, tools)
+		calls, err := d.callFormat(tools)
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, calls...)
 	default:
-		list = append(list, d.lits(shape.text[0])...)
+		list = append(list, d.lits(d.shape.text[0])...)
 		list = append(list, *text)
-		list = append(list, d.lits(shape.text[1])...)
+		list = append(list, d.lits(d.shape.text[1])...)
 	}
 	out := sequence(list...)
 	return &out, nil
@@ -287,13 +288,14 @@ func (d *demand) requiredTools() ([]block.Tool, error) {
 }
 
 // callFormat returns the format of one call or, if the request and the template permit it, of several.
-func (d *demand) callFormat(shape *callShape, tools []block.Tool) ([]format, error) {
+func (d *demand) callFormat(tools []block.Tool) ([]format, error) {
+	shape := d.shape
 	if shape.why != "" {
 		return nil, unforced("tool_choice", shape.why)
 	}
 	var first, more format
 	for i := range tools {
-		args, err := d.arguments(shape, &tools[i])
+		args, err := d.arguments(&tools[i])
 		if err != nil {
 			return nil, err
 		}
@@ -312,7 +314,7 @@ func (d *demand) callFormat(shape *callShape, tools []block.Tool) ([]format, err
 }
 
 // arguments returns the format of a tool's arguments.
-func (d *demand) arguments(shape *callShape, t *block.Tool) ([]format, error) {
+func (d *demand) arguments(t *block.Tool) ([]format, error) {
 	schema := json.RawMessage(t.Schema)
 	if t.Kind == block.CustomTool {
 		schema = json.RawMessage(`{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`) // as chat.Walk declares it
@@ -320,10 +322,10 @@ func (d *demand) arguments(shape *callShape, t *block.Tool) ([]format, error) {
 	if s := string(bytes.TrimSpace(schema)); s == "" || s == "true" || s == "{}" || s == "null" {
 		schema = anyObject
 	}
-	if shape.params == nil {
+	if d.shape.params == nil {
 		return []format{{Type: "json_schema", Schema: schema}}, nil
 	}
-	return d.parameters(shape.params, schema, t.Name)
+	return d.parameters(d.shape.params, schema, t.Name)
 }
 
 // parameters returns the format of arguments that are written one by one, in the order of the schema: strings as they
@@ -477,15 +479,15 @@ func withDefs(part, defs, old json.RawMessage) json.RawMessage {
 }
 
 // thinking returns the format of the reasoning before the rest: none if the prompt has ended it.
-func (d *demand) thinking(shape *callShape) []format {
-	if t := shape.thought; t[1] != "" { // messages of their own
+func (d *demand) thinking() []format {
+	if t := d.shape.thought; t[1] != "" { // messages of their own
 		thought := sequence(slices.Concat(d.lits(t[0]), d.until(t[1]))...)
 		return []format{{Type: "star", Content: &thought}}
 	}
 	g := d.model.grammar
 	if g != nil && g.Elements != nil { // the prompt opens the reasoning, which the next part closes
 		if _, ok := d.model.tok.TokenID(g.Elements.Close.Text); ok {
-			return []format{{Type: "any_tokens", Exclude: d.model.markerIDs()}}
+			return []format{{Type: "any_tokens", Exclude: d.shape.exclude}}
 		}
 	}
 	if g == nil || g.Tagged == nil || g.Tagged.Reasoning == nil || g.Tagged.Reasoning.Inline {
@@ -512,7 +514,7 @@ func (d *demand) thinking(shape *callShape) []format {
 func (d *demand) until(end string) []format {
 	list := d.lits(end)
 	if first := list[0]; first.Type == "token" {
-		return append([]format{{Type: "any_tokens", Exclude: d.model.markerIDs()}}, list...)
+		return append([]format{{Type: "any_tokens", Exclude: d.shape.exclude}}, list...)
 	}
 	begin := ""
 	return append([]format{{Type: "tag", Begin: &begin, Content: &format{Type: "any_text"}, End: list[0].Value}}, list[1:]...)
@@ -521,60 +523,42 @@ func (d *demand) until(end string) []format {
 // lits returns the format of a text that is printed: the markers of the family that are tokens of the vocabulary as
 // tokens, and the ids of calls as any id.
 func (d *demand) lits(text string) (list []format) {
-	for text != "" {
-		at, size := len(text), 0
-		var found format
-		try := func(s string, e format) {
-			if i := strings.Index(text, s); s != "" && i >= 0 && (i < at || i == at && len(s) > size) {
-				at, size, found = i, len(s), e
-			}
+	begin := 0
+	for i := 0; i <= len(text); {
+		found, size := d.mark(text[i:])
+		if size == 0 && i < len(text) {
+			i++
+			continue
 		}
-		for _, m := range d.model.markers() {
-			if id, ok := d.model.tok.TokenID(m); ok {
-				try(m, format{Type: "token", Token: &id})
-			}
+		if i > begin {
+			list = append(list, format{Type: "const_string", Value: text[begin:i]})
 		}
-		try(anyID, format{Type: "regex", Pattern: d.model.idPattern()})
-		try(anyNumber, format{Type: "regex", Pattern: "[0-9]{1,4}"})
-		if at > 0 {
-			list = append(list, format{Type: "const_string", Value: text[:at]})
+		if size == 0 {
+			break
 		}
-		if size > 0 {
-			list = append(list, found)
-		}
-		text = text[at+size:]
+		list = append(list, found)
+		i += size
+		begin = i
 	}
 	return list
 }
 
-// markers returns the control strings of the family and the special tokens of the vocabulary.
-func (m *Model) markers() []string {
-	var list []string
-	if m.grammar != nil {
-		for _, k := range slices.Concat(m.grammar.Markers(), m.grammar.Special) {
-			if k.Token {
-				list = append(list, k.Text)
-			}
+// mark returns the format of what is not constant at the start of a text, and its length, which is 0 for constant text.
+func (d *demand) mark(text string) (format, int) {
+	switch {
+	case text == "":
+		return format{}, 0
+	case strings.HasPrefix(text, anyID):
+		return format{Type: "regex", Pattern: d.model.idPattern()}, len(anyID)
+	case strings.HasPrefix(text, anyNumber):
+		return format{Type: "regex", Pattern: "[0-9]{1,4}"}, len(anyNumber)
+	}
+	for _, m := range d.shape.markers[text[0]] {
+		if strings.HasPrefix(text, m.text) {
+			return format{Type: "token", Token: &m.id}, len(m.text)
 		}
 	}
-	for _, t := range m.tok.AddedTokens() {
-		if t.Special {
-			list = append(list, t.Content)
-		}
-	}
-	return list
-}
-
-// markerIDs returns the ids of the markers and of the tokens that end a response, sorted: what free text does not contain.
-func (m *Model) markerIDs() []uint32 {
-	list := slices.Clone(m.stops)
-	for _, text := range m.markers() {
-		if id, ok := m.tok.TokenID(text); ok {
-			list = append(list, id)
-		}
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
+	return format{}, 0
 }
 
 // idPattern returns a regular expression for the ids of calls that the model writes.

@@ -244,3 +244,28 @@ func TestConstraintErrors(t *testing.T) {
 	_, err = constraint(t, m, wire.Chat, constraintTools+`,"tool_choice":"required"`)
 	require.ErrorContains(t, err, "The output cannot be constrained: ")
 }
+
+// BenchmarkConstraint demands a call of one of 40 tools, with 800 special tokens in the vocabulary.
+func BenchmarkConstraint(b *testing.B) {
+	special := []string{"<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>", "<think>", "</think>"}
+	for i := range 800 {
+		special = append(special, fmt.Sprintf("<|reserved_%d|>", i))
+	}
+	m, err := prompt.Load(fstest.MapFS{"tokenizer.json": byteTokenizer(special...)}, &prompt.Options{Family: "qwen3"})
+	require.NoError(b, err)
+	var tools []string
+	for i := range 40 {
+		tools = append(tools, fmt.Sprintf(`{"type":"function","function":{"name":"f%d","parameters":{"type":"object","properties":{"a":{"type":"string"}}}}}`, i))
+	}
+	req, err := wire.Chat.Decode([]byte(`{"model":"m","messages":[{"role":"user","content":"q"}],"tool_choice":"required","tools":[`+strings.Join(tools, ",")+`]}`), nil)
+	require.NoError(b, err)
+	p, err := m.Render(req, noon)
+	require.NoError(b, err)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := m.Constraint(req, p); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*len(tools)), "µs/tool")
+}
