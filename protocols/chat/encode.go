@@ -128,28 +128,14 @@ func reqChoice(m *codec.Members, c *block.ToolChoice, tools []block.Tool, custom
 		o.Raw(kind, in.Close())
 		return o.Close()
 	}
-	mode := map[block.ChoiceMode]string{block.Auto: "auto", block.Required: "required", block.NoTools: "none"}[c.Mode]
-	switch {
-	case mode == "":
-	case len(c.Allow) == 0 || c.Mode == block.NoTools:
-		m.Str("tool_choice", mode)
-	case len(c.Allow) == 1 && c.Mode == block.Required:
-		m.Add("tool_choice", "", named(c.Allow[0]))
-	default:
-		var list [][]byte
-		for _, n := range c.Allow {
-			list = append(list, named(n))
-		}
+	codec.OpenAIChoice(m, c, named, func(mode string, tools []byte) []byte {
 		in, o := codec.Open(nil), codec.Open(nil)
 		in.Str("mode", mode)
-		in.Raw("tools", codec.Array(list))
+		in.Raw("tools", tools)
 		o.Str("type", "allowed_tools")
 		o.Raw("allowed_tools", in.Close())
-		m.Add("tool_choice", "", o.Close())
-	}
-	if c.Serial {
-		m.Add("parallel_tool_calls", "", []byte("false"))
-	}
+		return o.Close()
+	})
 }
 
 // AppendTool appends the declaration of a tool.

@@ -136,27 +136,13 @@ func reqChoice(m *codec.Members, c *block.ToolChoice, tools []block.Tool) {
 		o.Str("name", name)
 		return o.Close()
 	}
-	mode := map[block.ChoiceMode]string{block.Auto: "auto", block.Required: "required", block.NoTools: "none"}[c.Mode]
-	switch {
-	case mode == "":
-	case len(c.Allow) == 0 || c.Mode == block.NoTools:
-		m.Str("tool_choice", mode)
-	case len(c.Allow) == 1 && c.Mode == block.Required:
-		m.Add("tool_choice", "", named(c.Allow[0]))
-	default:
-		var list [][]byte
-		for _, n := range c.Allow {
-			list = append(list, named(n))
-		}
+	codec.OpenAIChoice(m, c, named, func(mode string, tools []byte) []byte {
 		o := codec.Open(nil)
 		o.Str("type", "allowed_tools")
 		o.Str("mode", mode)
-		o.Raw("tools", codec.Array(list))
-		m.Add("tool_choice", "", o.Close())
-	}
-	if c.Serial {
-		m.Add("parallel_tool_calls", "", []byte("false"))
-	}
+		o.Raw("tools", tools)
+		return o.Close()
+	})
 }
 
 // AppendTool appends the declaration of a tool.

@@ -29,3 +29,25 @@ func CustomNames(tools []block.Tool, n int) func(name string) bool {
 	}
 	return func(name string) bool { return names[name] }
 }
+
+// OpenAIChoice writes tool_choice and parallel_tool_calls of the OpenAI APIs. named returns the JSON of the choice of a
+// tool, and allowed that of a choice of several, whose JSON is tools.
+func OpenAIChoice(m *Members, c *block.ToolChoice, named func(name string) []byte, allowed func(mode string, tools []byte) []byte) {
+	mode := map[block.ChoiceMode]string{block.Auto: "auto", block.Required: "required", block.NoTools: "none"}[c.Mode]
+	switch {
+	case mode == "":
+	case len(c.Allow) == 0 || c.Mode == block.NoTools:
+		m.Str("tool_choice", mode)
+	case len(c.Allow) == 1 && c.Mode == block.Required:
+		m.Add("tool_choice", "", named(c.Allow[0]))
+	default:
+		var list [][]byte
+		for _, n := range c.Allow {
+			list = append(list, named(n))
+		}
+		m.Add("tool_choice", "", allowed(mode, Array(list)))
+	}
+	if c.Serial {
+		m.Add("parallel_tool_calls", "", []byte("false"))
+	}
+}
