@@ -27,31 +27,34 @@ const headerDropped = "X-Weft-Dropped"
 // maxDropped and maxDroppedName limit the header: the number of fields, and the bytes of the name of each.
 const maxDropped, maxDroppedName = 32, 64
 
+// constraints lists the fields of all APIs that demand something of the output, besides the APIs' own.
+var constraints = []string{"structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar"}
+
 // effective lists, per API, the fields with an effect on the response, or of which the gateway refuses the values
-// that it does not implement. Fields of hints are not in it.
+// that it does not implement. The constraints and the fields of hints are not
+// in it.
 var effective = map[block.API][]string{
 	block.Chat: {
 		"model", "messages", "tools", "tool_choice", "functions", "function_call", "parallel_tool_calls", "stream", "stream_options",
 		"max_tokens", "max_completion_tokens", "min_tokens", "temperature", "top_p", "min_p", "top_k", "seed", "n",
 		"frequency_penalty", "presence_penalty", "repetition_penalty", "stop", "stop_token_ids", "ignore_eos", "include_stop_str_in_output",
 		"logit_bias", "reasoning_effort", "thinking", "chat_template_kwargs", "chat_template_args", "add_generation_prompt",
-		"continue_final_message", "response_format", "structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar", "user",
+		"continue_final_message", "response_format", "user",
 	},
 	block.Responses: {
 		"model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options", "max_output_tokens",
 		"min_tokens", "temperature", "top_p", "logit_bias", "reasoning", "text", "include", "store", "metadata", "user", "background", "prompt",
-		"conversation", "previous_response_id", "chat_template_kwargs", "chat_template_args", "structured_outputs",
+		"conversation", "previous_response_id", "chat_template_kwargs", "chat_template_args",
 	},
 	block.Messages: {
 		"model", "messages", "system", "tools", "tool_choice", "stream", "max_tokens", "min_tokens", "temperature", "top_p", "top_k", "logit_bias",
 		"stop_sequences", "thinking", "output_config", "output_format", "metadata", "thread", "chat_template_kwargs", "chat_template_args",
-		"structured_outputs",
 	},
 }
 
 // idle lists values of fields that ask for nothing, besides null, false, "", 0, [] and {}.
 var idle = map[string]string{
-	"echo": "false", "modalities": `["text"]`, "service_tier": `"auto"`, "skip_special_tokens": "true", "spaces_between_special_tokens": "true",
+	"modalities": `["text"]`, "service_tier": `"auto"`, "skip_special_tokens": "true", "spaces_between_special_tokens": "true",
 	"add_special_tokens": "false", "include_reasoning": "true", "separate_reasoning": "true", "stream_reasoning": "true",
 	"truncation": `"disabled"`, "speed": `"standard"`, "best_of": "1",
 }
@@ -59,7 +62,7 @@ var idle = map[string]string{
 // ignore collects the fields of the request that have no effect. Those that turn out to be hints are removed later.
 func (c *call) ignore() {
 	for name, value := range c.req.Fields() {
-		if slices.Contains(effective[c.req.API()], name) {
+		if slices.Contains(effective[c.req.API()], name) || slices.Contains(constraints, name) {
 			continue
 		}
 		switch string(value) {
@@ -142,7 +145,7 @@ func demands(r *block.Request) (list []string) {
 			}
 		}
 	}
-	for _, name := range []string{"structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar"} {
+	for _, name := range constraints {
 		if given(r, name) {
 			list = append(list, name)
 		}

@@ -68,6 +68,8 @@ func TestConstraints(t *testing.T) {
 		{"messages", fieldsMessages + `"tool_choice":{"type":"any"}}`, "tool_choice"},
 		{"messages", fieldsMessages + `"output_config":{"format":{"type":"json_schema","schema":{"type":"object"}}}}`, "output_config.format"},
 		{"responses", fieldsResponses + `"tool_choice":"required"}`, "tool_choice"},
+		{"responses", fieldsResponses + `"guided_regex":"a+"}`, "guided_regex"},
+		{"messages", fieldsMessages + `"guided_choice":["a","b"]}`, "guided_choice"},
 		{"responses", fieldsResponses + `"text":{"format":{"type":"json_schema","name":"x","schema":{"type":"object"}}}}`, "text.format"},
 	} {
 		engine, post := fieldsRig(t, false, false, true, false)
