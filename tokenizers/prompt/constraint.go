@@ -96,7 +96,7 @@ var anyObject = json.RawMessage(`{"type":"object"}`)
 
 // format returns the format of the output, or nil.
 func (d *demand) format() (*format, error) {
-	text, err := d.textFormat()
+	text, from, err := d.textFormat()
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,9 @@ func (d *demand) format() (*format, error) {
 		return nil, err
 	case text == nil && tools == nil:
 		return nil, nil
-	case text != nil && text.raw != nil && tools == nil:
+	case text != nil && tools != nil && (text.raw != nil || from != formatParam(d.req.API())): // not only of visible text
+		return nil, apierr.Invalid(from, "The output cannot be a required call and have the format of %s.", from)
+	case text != nil && text.raw != nil:
 		return text, nil
 	case d.model.tok == nil:
 		return nil, unforced("", "the model has no tokenizer")
@@ -134,10 +136,19 @@ func unforced(param, why string) error {
 	return &apierr.Error{Why: event.Invalid, Param: param, Code: apierr.CodeUnsupported, Message: "The output cannot be constrained: " + why + "."}
 }
 
-// textFormat returns the format of the visible text, or nil if it is free.
-func (d *demand) textFormat() (*format, error) {
-	var out *format
-	var from string
+// formatParam returns the field of an API that specifies the format of visible text.
+func formatParam(api block.API) string {
+	switch api {
+	case block.Responses:
+		return "text.format"
+	case block.Messages:
+		return "output_config.format"
+	}
+	return "response_format"
+}
+
+// textFormat returns the format of the visible text and the field that demands it, or nil if it is free.
+func (d *demand) textFormat() (out *format, from string, err error) {
 	set := func(param string, e format) error {
 		if out != nil {
 			return apierr.Invalid(param, "The output cannot have two formats: %s and %s.", from, param)
@@ -146,28 +157,25 @@ func (d *demand) textFormat() (*format, error) {
 		return nil
 	}
 	f := d.req.Params().Format
-	param := map[block.API]string{block.Responses: "text.format", block.Messages: "output_config.format"}[d.req.API()]
-	if param == "" {
-		param = "response_format"
-	}
+	param := formatParam(d.req.API())
 	switch f.Type {
 	case "", "text":
 	case "json_object":
 		set(param, format{Type: "json_schema", Schema: anyObject})
 	case "json_schema":
 		if len(f.Schema) == 0 {
-			return nil, apierr.Invalid(param, "The format has no schema.")
+			return nil, "", apierr.Invalid(param, "The format has no schema.")
 		}
 		set(param, format{Type: "json_schema", Schema: f.Schema})
 	case "structural_tag":
-		set(param, format{raw: d.req.Field("response_format")})
+		set(param, format{raw: d.req.Field(strings.Split(param, ".")...)})
 	default:
-		return nil, apierr.Invalid(param, "The format %q is not known.", f.Type)
+		return nil, "", apierr.Invalid(param, "The format %q is not known.", f.Type)
 	}
 	fields := map[string]json.RawMessage{}
 	if raw := d.req.Field("structured_outputs"); len(raw) > 0 && string(raw) != "null" {
 		if json.Unmarshal(raw, &fields) != nil {
-			return nil, apierr.Invalid("structured_outputs", "The constraint is not an object.")
+			return nil, "", apierr.Invalid("structured_outputs", "The constraint is not an object.")
 		}
 	}
 	list := []struct{ param, kind string }{}
@@ -188,16 +196,16 @@ func (d *demand) textFormat() (*format, error) {
 		}
 		e, err := vllmFormat(strings.TrimPrefix(c.kind, "guided_"), c.param, raw)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		if e == nil {
 			continue // an option
 		}
 		if err := set(c.param, *e); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 	}
-	return out, nil
+	return out, from, nil
 }
 
 // vllmFormat converts a member of vLLM's structured_outputs. It returns nil for options of the engine's, which have no

@@ -173,6 +173,20 @@ func TestConstraint(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, hermesThinks+`{"type":"array"}`, got)
 	}
+	for _, c := range []struct {
+		api    *wire.API
+		fields string
+	}{
+		{wire.Messages, `"output_config":{"format":{"type":"structural_tag","format":{"type":"token","token":7}}}`},
+		{wire.Responses, `"text":{"format":{"type":"structural_tag","format":{"type":"token","token":7}}}`},
+	} {
+		got, err := constraint(t, hermes, c.api, c.fields)
+		require.NoError(t, err)
+		require.Equal(t, "<7>", got)
+	}
+	got, err := constraint(t, hermes, wire.Chat, constraintTools+`,"response_format":{"type":"json_object"},"parallel_tool_calls":false,"tool_choice":{"type":"function","function":{"name":"now"}}`)
+	require.NoError(t, err)
+	require.Equal(t, hermesThinks+hermesNow+` "}\n" <259>`, got, "the format is that of text, of which there is none")
 }
 
 // Arguments of XML families are written one by one: texts up to their closing tag, everything else as JSON.
@@ -221,15 +235,17 @@ func TestConstraintErrors(t *testing.T) {
 	for fields, want := range map[string]string{
 		constraintTools + `,"tool_choice":{"type":"function","function":{"name":"gone"}}`:                                                                    `tool_choice: The tool "gone" is not among the tools of the request.`,
 		constraintTools + `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"gone"}}]}}`: `tool_choice: The tool "gone" is not among the tools of the request.`,
-		`"tool_choice":"required"`:                                    `tool_choice: A call is required, but there is no tool that the model can call.`,
-		`"response_format":{"type":"yaml"}`:                           `response_format: The format "yaml" is not known.`,
-		`"response_format":{"type":"json_schema"}`:                    `response_format: The format has no schema.`,
-		`"response_format":{"type":"json_object"},"guided_regex":"a"`: `guided_regex: The output cannot have two formats: response_format and guided_regex.`,
-		`"structured_outputs":{"json":{},"regex":"a"}`:                `structured_outputs.regex: The output cannot have two formats: structured_outputs.json and structured_outputs.regex.`,
-		`"structured_outputs":[1]`:                                    `structured_outputs: The constraint is not an object.`,
-		`"structured_outputs":{"lark":"x"}`:                           `structured_outputs.lark: The constraint "lark" is not known.`,
-		`"structured_outputs":{"choice":[]}`:                          `structured_outputs.choice: The choices are not a list of texts.`,
-		`"structured_outputs":{"regex":7}`:                            `structured_outputs.regex: The constraint is not a string.`,
+		`"tool_choice":"required"`:                                       `tool_choice: A call is required, but there is no tool that the model can call.`,
+		`"response_format":{"type":"yaml"}`:                              `response_format: The format "yaml" is not known.`,
+		`"response_format":{"type":"json_schema"}`:                       `response_format: The format has no schema.`,
+		`"response_format":{"type":"json_object"},"guided_regex":"a"`:    `guided_regex: The output cannot have two formats: response_format and guided_regex.`,
+		`"structured_outputs":{"json":{},"regex":"a"}`:                   `structured_outputs.regex: The output cannot have two formats: structured_outputs.json and structured_outputs.regex.`,
+		constraintTools + `,"tool_choice":"required","guided_regex":"a"`: `guided_regex: The output cannot be a required call and have the format of guided_regex.`,
+		constraintTools + `,"tool_choice":"required","response_format":{"type":"structural_tag","format":{"type":"token","token":7}}`: `response_format: The output cannot be a required call and have the format of response_format.`,
+		`"structured_outputs":[1]`:           `structured_outputs: The constraint is not an object.`,
+		`"structured_outputs":{"lark":"x"}`:  `structured_outputs.lark: The constraint "lark" is not known.`,
+		`"structured_outputs":{"choice":[]}`: `structured_outputs.choice: The choices are not a list of texts.`,
+		`"structured_outputs":{"regex":7}`:   `structured_outputs.regex: The constraint is not a string.`,
 	} {
 		_, err := constraint(t, hermes, wire.Chat, fields)
 		var e *apierr.Error
