@@ -95,6 +95,11 @@ func TestConstraints(t *testing.T) {
 		require.Equal(t, tt.param, w.Header().Get("X-Weft-Dropped"))
 	}
 
+	_, post := fieldsRig(t, false, false) // counting tokens needs no engine
+	require.Equal(t, 200, post("tokenize", fieldsChat+`"tool_choice":"required"}`).Code)
+	require.Equal(t, 200, post("messages/count_tokens", fieldsMessages+`"tool_choice":{"type":"any"}}`).Code)
+	require.Equal(t, 200, post("responses/input_tokens", fieldsResponses+`"tool_choice":"required"}`).Code)
+
 	engine, post := fieldsRig(t, false, true)
 	require.Equal(t, 200, post("chat/completions", fieldsChat+`"tool_choice":"auto"}`).Code)
 	require.NotContains(t, engine.body, "response_format", "nothing is demanded")

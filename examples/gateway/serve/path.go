@@ -25,7 +25,8 @@ import (
 // This file handles a request, in the order of these functions:
 //
 //	respond  -> admit     check the key and the limits
-//	         -> read      decode, read the hints, stabilize, render, encode, constrain
+//	         -> read      decode, read the hints, stabilize, render, encode
+//	         -> constrain what the output must be, and which engines enforce it
 //	         -> follow    compare with the previous prompt of the session
 //	         -> choose    hash, look up, place on an engine
 //	         -> relay     send to the engine; decode, encode, write
@@ -85,19 +86,23 @@ func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, a *wire.API) {
 		return
 	}
 	defer c.release()
-	if err := c.read(w, r); err != nil {
+	err := c.read(w, r)
+	if err == nil {
+		err = c.constrain()
+	}
+	if err != nil {
 		c.decline(w, r, err)
 		return
 	}
 	c.client.spend(c.begun, len(c.prompt))
 	c.announce(w.Header())
 	c.follow()
-	if err := c.choose(r.Context()); err != nil {
+	if err = c.choose(r.Context()); err != nil {
 		c.decline(w, r, err)
 		return
 	}
 	defer func() { c.leave((*router.Ticket).Cancel) }() // no effect after finish; releases the reservation if relay panics
-	err := c.relay(w, r)
+	err = c.relay(w, r)
 	c.finish(r.Context(), err)
 }
 
@@ -150,7 +155,7 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	}
 	c.prompt = c.text.IDs()
 	c.locate()
-	return c.constrain()
+	return nil
 }
 
 // open creates the decoders of the choices and returns the event that starts the response.
