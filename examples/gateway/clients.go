@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"net"
@@ -26,13 +25,12 @@ func printClients(w io.Writer, c *config, addr string, secure bool) {
 	if c.KeysFile == "" && !slices.ContainsFunc(c.Tenants, func(t tenantConfig) bool { return len(t.Keys) > 0 }) {
 		key = "x" // any
 	}
-	model := cmp.Or(c.Model, "MODEL")
-	fmt.Fprintf(w, "Serving %s at %s. To use it:\n\n", model, base)
+	fmt.Fprintf(w, "Serving %s at %s. To use it:\n\n", c.Model, base)
 	for _, l := range [][2]string{
-		{"Claude Code", fmt.Sprintf("ANTHROPIC_BASE_URL=%s ANTHROPIC_AUTH_TOKEN=%s ANTHROPIC_MODEL=%s ANTHROPIC_SMALL_FAST_MODEL=%[3]s claude", base, key, model)},
-		{"Codex", fmt.Sprintf(`WEFT_KEY=%[2]s codex -m %[3]s -c model_provider=weft -c 'model_providers.weft={name="weft",base_url="%[1]s/v1",env_key="WEFT_KEY",wire_api="responses"}'`, base, key, model)},
-		{"opencode", fmt.Sprintf(`OPENCODE_CONFIG_CONTENT='{"model":"weft/%[3]s","provider":{"weft":{"npm":"@ai-sdk/openai-compatible","options":{"baseURL":"%[1]s/v1","apiKey":"%[2]s"},"models":{"%[3]s":{}}}}}' opencode`, base, key, model)},
-		{"Qwen Code", fmt.Sprintf("OPENAI_BASE_URL=%s/v1 OPENAI_API_KEY=%s OPENAI_MODEL=%s qwen", base, key, model)},
+		{"Claude Code", fmt.Sprintf("ANTHROPIC_BASE_URL=%s ANTHROPIC_AUTH_TOKEN=%s ANTHROPIC_MODEL=%s ANTHROPIC_SMALL_FAST_MODEL=%[3]s claude", base, key, c.Model)},
+		{"Codex", fmt.Sprintf(`WEFT_KEY=%[2]s codex -m %[3]s -c model_provider=weft -c 'model_providers.weft={name="weft",base_url="%[1]s/v1",env_key="WEFT_KEY",wire_api="responses"}'`, base, key, c.Model)},
+		{"opencode", fmt.Sprintf(`OPENCODE_CONFIG_CONTENT='{"model":"weft/%[3]s","provider":{"weft":{"npm":"@ai-sdk/openai-compatible","options":{"baseURL":"%[1]s/v1","apiKey":"%[2]s"},"models":{"%[3]s":{}}}}}' opencode`, base, key, c.Model)},
+		{"Qwen Code", fmt.Sprintf("OPENAI_BASE_URL=%s/v1 OPENAI_API_KEY=%s OPENAI_MODEL=%s qwen", base, key, c.Model)},
 		{"OpenAI SDKs", fmt.Sprintf("OPENAI_BASE_URL=%s/v1 OPENAI_API_KEY=%s", base, key)},
 		{"Anthropic SDKs", fmt.Sprintf("ANTHROPIC_BASE_URL=%s ANTHROPIC_AUTH_TOKEN=%s", base, key)},
 	} {

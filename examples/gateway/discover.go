@@ -70,8 +70,12 @@ func (e *engineConfig) complete(engine *probe.Engine) error {
 		if e.Kind == "" && engine.Kind != probe.Embedded && e.Events == "" && len(engine.Events) == 1 && engine.Events[0].Listens {
 			e.Events, e.Replay = engine.Events[0].Events, engine.Events[0].Replay
 		}
-		if e.Kind == "" {
-			e.Kind = map[bool]string{true: "embedded", false: "vllm"}[engine.Kind == probe.Embedded]
+		switch {
+		case e.Kind != "":
+		case engine.Kind == probe.Embedded:
+			e.Kind = "embedded"
+		default:
+			e.Kind = "vllm"
 		}
 	case probe.LlamaCPP:
 		return fmt.Errorf("engine %s is llama.cpp, which the gateway cannot use: its /v1/completions returns neither token ids nor markers", e.URL)
@@ -109,7 +113,7 @@ func (c *config) complete(engine *probe.Engine, given *config) error {
 	case c.BlockSize == 0:
 		c.BlockSize = engine.BlockSize
 	case c.BlockSize != engine.BlockSize && given.BlockSize == 0:
-		return fmt.Errorf("the cache blocks of the engine %s have %d tokens, those of another have %d; all must be alike", engine.URL, engine.BlockSize, c.BlockSize)
+		return fmt.Errorf("the cache blocks of the engine %s have %d tokens, the blocks of another engine %d: the size must be the same", engine.URL, engine.BlockSize, c.BlockSize)
 	case c.BlockSize != engine.BlockSize:
 		return fmt.Errorf("the cache blocks of the engine %s have %d tokens, -block-size is %d", engine.URL, engine.BlockSize, c.BlockSize)
 	}
@@ -174,7 +178,7 @@ func (found probed) checkTokens(ctx context.Context, c *config, tok *tokenizers.
 			return err
 		}
 		if !slices.Equal(ids, ours) {
-			return fmt.Errorf("the tokenizer in %s is not that of the engine %s: a text has the ids %v there and %v here", cmp.Or(c.ModelDir, "mini"), e.URL, clip(ids), clip(ours))
+			return fmt.Errorf("the tokenizer in %s differs from the tokenizer of the engine %s: a text has the ids %v there and %v here", cmp.Or(c.ModelDir, "mini"), e.URL, clip(ids), clip(ours))
 		}
 	}
 	return nil

@@ -32,7 +32,7 @@ func modelFiles(t *testing.T, dir string) {
 	}
 }
 
-// A told is what an engine says, with the tokenizer of this repository if tokenize is set.
+// A told is an engine with fixed descriptions of itself, which tokenizes text if tokenize is set.
 type told struct {
 	models   string
 	metrics  string
@@ -126,7 +126,7 @@ func TestDiscoverErrors(t *testing.T) {
 		{told{models: model(vllm)}, "-model other", "serves tiny, not other: set -model to a name that it serves, and -alias other for clients"},
 		{told{models: model(vllm)}, "-max-model-len 5000", "takes 4096 tokens of prompt and output, -max-model-len is 5000"},
 		{told{models: model(vllm), metrics: blocks}, "-block-size 16", "have 32 tokens, -block-size is 16"},
-		{told{models: model(vllm), tokenize: func(string) []uint32 { return []uint32{1, 2} }}, "", "is not that of the engine"},
+		{told{models: model(vllm), tokenize: func(string) []uint32 { return []uint32{1, 2} }}, "", "differs from the tokenizer of the engine"},
 		{told{models: model(`"owned_by":"vllm","root":"org/other"`)}, "", "neither org/other nor"},
 		{told{models: model(`"owned_by":"llamacpp"`)}, "", "is llama.cpp, which the gateway cannot use"},
 		{told{models: model(`"owned_by":"someone"`)}, "", `is of an unknown kind ("someone"): if it has vLLM's /v1/completions, write -engine vllm=`},
@@ -165,5 +165,5 @@ func TestDiscoverSeveral(t *testing.T) {
 		{Kind: "vllm", URL: "http://127.0.0.1:1"},
 	}}, c)
 	_, err = p.discover(t.Context(), &config{Engines: []engineConfig{{URL: urls[0]}, {URL: urls[2]}}})
-	require.ErrorContains(t, err, "have 32 tokens, those of another have 16")
+	require.ErrorContains(t, err, "have 32 tokens, the blocks of another engine 16")
 }

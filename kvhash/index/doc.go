@@ -62,10 +62,11 @@
 //     their work is done afterwards, in parts between which other updates continue.
 //   - Storing a block twice under one engine hash changes nothing. A block stored under two engine hashes stays until both are removed.
 //   - Removing a block in the middle hides what follows it; storing it again reveals what follows.
-//   - The depth of a hybrid worker is what the engine serves: the greatest one such that the group with full attention holds all blocks and
-//     each group with a sliding window the last ones, as many as the window covers (vLLM 0.32). Blocks of a Stored event may appear run by run.
-//     If it is not known when an engine uses the blocks of a group (Mamba, chunked attention, windows of several lengths or of unknown
-//     length, groups in slower tiers), the group is ignored and the worker is Degraded.
+//   - The depth of a hybrid worker is the number of blocks that the engine serves: the greatest one such that the group with
+//     full attention holds all blocks and each group with a sliding window the last ones, as many as the window covers
+//     (vLLM 0.32). Blocks of a Stored event may appear run by run. If it is not known when an engine uses the blocks of a
+//     group (Mamba, chunked attention, windows of several lengths or of unknown length, groups in slower tiers), the group
+//     is ignored and the worker is Degraded.
 //   - Clearing or removing one worker does not affect another.
 //   - Pending blocks are kept, up to a limit and for a time, and stored when their parent arrives. While there are any,
 //     and after one was dropped, the worker is Degraded, and [Worker].Why has the reason.

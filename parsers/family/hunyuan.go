@@ -41,7 +41,7 @@ func hunyuanA13B() *grammar.Grammar {
 // Sources: vLLM's hy_v3 parsers, SGLang's hunyuan parser.
 //
 // Replay: since the last user message, with tools all of it; the chat template of tencent/Hy3 (models/templates of
-// llama.cpp), which is that of hy3.
+// llama.cpp), which is also the template of hy3.
 func hyV3() *grammar.Grammar {
 	g := hyTags("")
 	g.Name, g.Aliases = "hy_v3", []string{"hunyuan"}

@@ -18,7 +18,7 @@ const (
 	Malformed   ErrorKind = iota + 1 // not JSON, truncated, invalid UTF-8, or a name twice in one object
 	WrongType                        // a field has the wrong JSON type, or a required one is missing
 	LimitPassed                      // a limit was exceeded, see Limit and Max
-	Stale                            // the position given to an edit is no longer valid: read the turns again
+	Stale                            // the position given to an edit was invalidated by another edit: read the turns again
 	Unsupported                      // the API cannot express an edit or, if EncodeOptions.Strict is set, a conversion
 )
 

@@ -18,7 +18,7 @@ import (
 // This file finds out how a template prints calls: it renders samples, takes them apart, and reads the result of putting
 // other arguments in with the family's parser.
 
-// callShape is how a template prints a response. In all texts, sampleName is the place of a tool's name, and anyID and
+// callShape is the text that a template prints around the parts of a response. In all texts, sampleName is the place of a tool's name, and anyID and
 // anyNumber are those of the id and the number of a call.
 type callShape struct {
 	why string // why calls are not known; "" if they are
@@ -41,7 +41,7 @@ type markerToken struct {
 	id   uint32
 }
 
-// paramShape is how a template prints arguments one by one.
+// paramShape is the text around arguments that a template prints separately.
 type paramShape struct {
 	before string    // before the key
 	sep    [2]string // between key and value, for valueText and valueJSON
@@ -61,7 +61,7 @@ const (
 // sampleIDs are the ids of two calls, in the form of Mistral's.
 var sampleIDs = [2]string{"Zqid00000", "Zqid00001"}
 
-// callShape returns how the template prints responses. It is found at the first call.
+// callShape returns the shape of responses. The first call determines it.
 func (m *Model) callShape() *callShape {
 	m.shapes.once.Do(func() {
 		s := m.newCallShape()

@@ -28,7 +28,7 @@
 //
 // The text parts of one message are printed as the template prints a list of them, which probing finds per role: Qwen3.5,
 // Gemma 4 and Kimi print nothing between them, Granite 4 a newline, MiniMax M2 nothing except between the parts of a
-// result. A template that reads only strings gets a newline between them, as from vLLM. The parts are those of the
+// result. A template that reads only strings gets a newline between them, as vLLM joins them. The parts are those of the
 // request, also the blocks of a system prompt in the Messages API, which vLLM joins for every template. An assistant's
 // message at the end of a request of the Messages API is continued, as Anthropic specifies; vLLM closes it.
 //

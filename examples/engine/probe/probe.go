@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package probe asks a running engine what it is and what it serves: vLLM, SGLang, llama.cpp and others with an OpenAI API
-// tell it at /v1/models; vLLM and SGLang also tell the size of their cache blocks and where they publish cache events.
+// Package probe identifies a running engine and the models that it serves: vLLM, SGLang, llama.cpp and others with an OpenAI
+// API report them at /v1/models; vLLM and SGLang also report the size of their cache blocks, and vLLM where it publishes
+// cache events.
 package probe
 
 import (
@@ -37,7 +38,7 @@ const (
 // kinds are the values of owned_by in /v1/models.
 var kinds = map[string]string{"vllm": VLLM, "sglang": SGLang, "llamacpp": LlamaCPP, "weft": Embedded}
 
-// An Engine is what an engine says about itself. Fields that it does not tell are zero.
+// An Engine is the description that an engine gives of itself. Fields that it does not report are zero.
 type Engine struct {
 	URL       string // base address, without /v1
 	Kind      string // one of the kinds above

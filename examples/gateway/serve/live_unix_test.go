@@ -273,7 +273,7 @@ func TestLiveVLLMConstraints(t *testing.T) {
 
 var templateMarkers = regexp.MustCompile(`<\|[^|<>\s]{1,40}\|>|<｜[^｜\s]{1,40}｜>|\[/?[A-Z_]{3,20}\]`)
 
-// writeMarkers writes the model directory dir: that of TestLiveVLLM, with the markers of all families and templates as
+// writeMarkers writes the model of TestLiveVLLM to the directory dir, with the markers of all families and templates as
 // tokens.
 func writeMarkers(t *testing.T, dir string, templates []string) {
 	from := filepath.Join(os.Getenv("WEFT_LIVE_DIR"), "model")

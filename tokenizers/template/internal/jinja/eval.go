@@ -27,7 +27,7 @@ type scope struct {
 	parent *scope
 	ids    []int
 	vals   []Value // *setStmt for a late one
-	loop   *loop   // of which this is a turn; nil if it is none
+	loop   *loop   // of which this is a turn, or nil
 
 	idBuf  [6]int
 	valBuf [6]Value

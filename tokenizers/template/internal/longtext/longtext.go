@@ -45,7 +45,7 @@ func Extend(before *Text, n int, rest []byte) *Text {
 	return in(&buffer{text: append(text, rest...)}, size)
 }
 
-// grow appends rest to t in its buffer. It returns nil if there is no room, or if the buffer already has a longer text.
+// grow appends rest to t in its buffer. It returns nil if the buffer is too short, or if the buffer already has a longer text.
 func (t *Text) grow(rest []byte) *Text {
 	t.buf.mu.Lock()
 	defer t.buf.mu.Unlock()
