@@ -97,39 +97,47 @@ func writerOf(g *grammar.Grammar) calltext.Writer {
 	default:
 		return nil
 	}
-	var head, first, between, last, tail string
+	a := around{before: t.Before}
 	switch {
 	case t.Wrapper != nil:
-		head, tail = t.Wrapper.Open.Text, t.Wrapper.Close.Text
-		first, between, last = t.Open.Text, t.Close.Text+t.Open.Text, t.Close.Text
+		between := t.Close.Text + t.Open.Text
 		if t.Body.Fence != "" { // DeepSeek's templates have a line for each call
 			between = t.Close.Text + "\n" + t.Open.Text
 		}
+		a.first, a.between, a.last = t.Wrapper.Open.Text+t.Open.Text, between, t.Close.Text+t.Wrapper.Close.Text
 	case t.Body.List == grammar.Array:
-		first, between, last = t.Open.Text+"[", ", ", "]"+t.Close.Text
+		a.first, a.between, a.last = t.Open.Text+"[", ", ", "]"+t.Close.Text
 	case object != nil && t.Name == nil && object.Sep != "": // Llama 3
-		first, between = "", object.Sep+" "
+		a.between = object.Sep + " "
 	case t.Close.Text != "" && t.Name == nil: // on a line of its own between the tags, as in Hermes
-		first, between, last = t.Open.Text+"\n", "\n"+t.Close.Text+"\n"+t.Open.Text+"\n", "\n"+t.Close.Text
+		a.first, a.between, a.last = t.Open.Text+"\n", "\n"+t.Close.Text+"\n"+t.Open.Text+"\n", "\n"+t.Close.Text
 	default:
-		first, between, last = t.Open.Text, t.Close.Text+t.Open.Text, t.Close.Text
+		a.first, a.between, a.last = t.Open.Text, t.Close.Text+t.Open.Text, t.Close.Text
 	}
+	return a.writer(body)
+}
+
+// around is the markup around the calls of a message.
+type around struct {
+	before               string // if the message has text
+	first, between, last string
+}
+
+// writer returns a Writer whose calls body writes.
+func (a around) writer(body func(p *pieces, c calltext.Call, i int)) calltext.Writer {
 	return func(calls []calltext.Call, after bool) []calltext.Piece {
 		var p pieces
 		if after {
-			p.mark(t.Before)
+			p.mark(a.before)
 		}
-		p.mark(head)
+		p.mark(a.first)
 		for i, c := range calls {
-			if i == 0 {
-				p.mark(first)
-			} else {
-				p.mark(between)
+			if i > 0 {
+				p.mark(a.between)
 			}
 			body(&p, c, i)
 		}
-		p.mark(last)
-		p.mark(tail)
+		p.mark(a.last)
 		return p
 	}
 }
@@ -137,34 +145,21 @@ func writerOf(g *grammar.Grammar) calltext.Writer {
 // pythonWriter returns how a family writes calls in the syntax of Python.
 func pythonWriter(g *grammar.Grammar) calltext.Writer {
 	t := g.Tagged
-	first, between, last := "", "\n", ""
+	a := around{before: t.Before, between: "\n"}
 	if t.Body.List == grammar.Array {
-		first, between, last = "[", ", ", "]"
+		a.first, a.between, a.last = "[", ", ", "]"
 	}
 	if w := t.Wrapper; w != nil && !(w.Optional && t.Bare) { // Llama 4 and 3.2 write the list alone
-		first, last = w.Open.Text+first, last+w.Close.Text
+		a.first, a.last = w.Open.Text+a.first, a.last+w.Close.Text
 	}
-	return func(calls []calltext.Call, after bool) []calltext.Piece {
-		var p pieces
-		if after {
-			p.mark(t.Before)
+	return a.writer(func(p *pieces, c calltext.Call, i int) {
+		p.name(c.Name, i)
+		p.mark("(")
+		if text := pythonArguments(c.Arguments); text != "" {
+			p.arguments(text, i)
 		}
-		for i, c := range calls {
-			if i == 0 {
-				p.mark(first)
-			} else {
-				p.mark(between)
-			}
-			p.name(c.Name, i)
-			p.mark("(")
-			if text := pythonArguments(c.Arguments); text != "" {
-				p.arguments(text, i)
-			}
-			p.mark(")")
-		}
-		p.mark(last)
-		return p
-	}
+		p.mark(")")
+	})
 }
 
 // objectText returns arguments as the text of an object: unchanged, or {} if empty.
