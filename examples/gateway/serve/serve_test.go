@@ -601,10 +601,10 @@ func TestToolDispatch(t *testing.T) {
 		}
 	})
 	chat := apiCases[0]
-	_, _, body := send(t, r.url+chat.path, chat.body("go", true), "X-Weft-Tool-Dispatch", "1", "X-Request-Id", "r1")
+	_, _, body := send(t, r.url+chat.path, chat.body("go", true), "X-Weft-Tool-Dispatch", "1", "X-Request-Id", "named-by-the-client")
 	var got, deltas []string
 	id := strings.TrimPrefix(frames(t, body)[0].data["id"].(string), "chatcmpl-")
-	require.NotContains(t, id, "r1", "a sender may use one name twice, so no call id is made from it")
+	require.NotContains(t, id, "named-by-the-client", "a sender may use one name twice, so no call id is made from it")
 	for _, f := range frames(t, body) {
 		if f.typ == "tool_call_dispatch" {
 			got = append(got, f.text)
