@@ -7,34 +7,57 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
 )
 
-// printClients writes how to start clients that use the gateway.
-func printClients(w io.Writer, c *config, addr string, secure bool) {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return
+// newEndpoint returns the gateway of c at the address of its listener.
+func newEndpoint(c *config, addr string, secure bool) *endpoint {
+	g := &endpoint{url: "http://" + addr, key: "KEY", model: c.Model, window: c.MaxModelLen}
+	if host, port, err := net.SplitHostPort(addr); err == nil {
+		if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+			g.url = "http://" + net.JoinHostPort("127.0.0.1", port)
+		}
 	}
-	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	base, key := "http://"+net.JoinHostPort(host, port), "KEY"
 	if secure {
-		base = "https" + base[len("http"):]
+		g.url = "https" + strings.TrimPrefix(g.url, "http")
 	}
 	if c.KeysFile == "" && !slices.ContainsFunc(c.Tenants, func(t tenantConfig) bool { return len(t.Keys) > 0 }) {
-		key = "x" // any
+		g.key = "x" // any
 	}
-	fmt.Fprintf(w, "Serving %s at %s. To use it:\n\n", c.Model, base)
-	for _, l := range [][2]string{
-		{"Claude Code", fmt.Sprintf("ANTHROPIC_BASE_URL=%s ANTHROPIC_AUTH_TOKEN=%s ANTHROPIC_MODEL=%s ANTHROPIC_SMALL_FAST_MODEL=%[3]s claude", base, key, c.Model)},
-		{"Codex", fmt.Sprintf(`WEFT_KEY=%[2]s codex -m %[3]s -c model_provider=weft -c 'model_providers.weft={name="weft",base_url="%[1]s/v1",env_key="WEFT_KEY",wire_api="responses"}'`, base, key, c.Model)},
-		{"opencode", fmt.Sprintf(`OPENCODE_CONFIG_CONTENT='{"model":"weft/%[3]s","provider":{"weft":{"npm":"@ai-sdk/openai-compatible","options":{"baseURL":"%[1]s/v1","apiKey":"%[2]s"},"models":{"%[3]s":{}}}}}' opencode`, base, key, c.Model)},
-		{"Qwen Code", fmt.Sprintf("OPENAI_BASE_URL=%s/v1 OPENAI_API_KEY=%s OPENAI_MODEL=%s qwen", base, key, c.Model)},
-		{"OpenAI SDKs", fmt.Sprintf("OPENAI_BASE_URL=%s/v1 OPENAI_API_KEY=%s", base, key)},
-		{"Anthropic SDKs", fmt.Sprintf("ANTHROPIC_BASE_URL=%s ANTHROPIC_AUTH_TOKEN=%s", base, key)},
-	} {
-		fmt.Fprintf(w, "  %-15s %s\n", l[0], l[1])
+	return g
+}
+
+// printClients writes how to start clients that use the gateway.
+func printClients(w io.Writer, g *endpoint) {
+	fmt.Fprintf(w, "Serving %s at %s. To use it:\n\n", g.model, g.url)
+	for _, h := range harnesses {
+		env, args := h.configure(g)
+		var words []string
+		for _, v := range env {
+			name, value, _ := strings.Cut(v, "=")
+			words = append(words, name+"="+shellWord(value))
+		}
+		if h.program != "" {
+			words = append(words, h.program)
+		}
+		for _, a := range args {
+			words = append(words, shellWord(a))
+		}
+		if h.name == "pi" {
+			words = []string{"gateway -engine URL launch pi"} // it needs a file
+		}
+		fmt.Fprintf(w, "  %-12s %s\n", h.title, strings.Join(words, " "))
 	}
 	fmt.Fprintln(w)
+}
+
+// shellWord quotes a word for a shell where that is necessary.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-_./:=@%+,", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

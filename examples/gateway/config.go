@@ -42,6 +42,7 @@ type config struct {
 	PerAddress      int            `yaml:"max_per_address"` // connections of a client's address; -1 means no limit
 	Model           string         `yaml:"model"`
 	Aliases         []string       `yaml:"aliases"`          // other names that clients may use for the model
+	StrictModels    bool           `yaml:"strict_models"`    // refuse other names; by default the model serves requests for any name
 	Models          []modelConfig  `yaml:"models"`           // records for /v1/models; the one with the model's name is the model's own
 	ModelDir        string         `yaml:"model_dir"`        // directory of the model, or mini; "" is mini
 	ToolCallParser  string         `yaml:"tool_call_parser"` // "": inferred from the model
@@ -78,6 +79,7 @@ type config struct {
 	Grace          float64        `yaml:"grace"`           // seconds for running requests after a signal to end
 	LogFormat      logFormat      `yaml:"log_format"`      // text or json
 	LogLevel       slog.Level     `yaml:"log_level"`       // debug, info, warn or error
+	LogFile        string         `yaml:"log_file"`        // file to append the log to; "" means stderr
 	Metrics        string         `yaml:"metrics"`         // clients that may read /metrics: local, open or off
 	// PriorityIs is the polarity of the body's priority field: "higher is sooner" (SGLang) or "lower is sooner" (vLLM).
 	// "" ignores the field.
@@ -88,6 +90,8 @@ type config struct {
 	// CallsInReasoning also sends calls that the model writes inside its reasoning.
 	CallsInReasoning bool    `yaml:"calls_in_reasoning"`
 	KeepAlive        float64 `yaml:"keep_alive"` // seconds; 0 means 10
+
+	Launch []string `yaml:"-"` // a harness to start, and its arguments; nil means none
 }
 
 // maxKeepAlive is the maximum of keep_alive and other times, in seconds.
@@ -158,6 +162,7 @@ func (e *engineConfig) hints() (*intent.Target, error) {
 const usage = `
 usage: gateway -engine [KIND=]URL[,events=ADDRESS[,replay=ADDRESS]] [-engine ...] [-model NAME] [-model-dir DIR] [flags]
        gateway -config FILE [flags]
+       gateway [flags] launch HARNESS [--] [ARGUMENTS]
 
 Gateway serves the Chat Completions, Responses and Messages APIs in front of engines, until it is interrupted. It then
 refuses new requests, gives the running ones the time of -grace, and exits; another interrupt ends it at once. SIGHUP
@@ -168,6 +173,10 @@ If it listens on an address that is not loopback, clients need an API key, unles
 An engine without a kind must run; it tells its kind and model, the context window, the block size, and where it publishes cache
 events. The directory of the model is the one it was loaded from, or the one in the cache of Hugging Face. What an engine tells
 must agree with the flags; the ids of a text too, if it tokenizes one.
+
+Launch starts claude, codex, opencode, pi or qwen, or "command" any PROGRAM with the variables of the SDKs, configured by
+its environment and flags for a gateway on a free port of 127.0.0.1. No file of the user changes. The gateway ends with the
+program and exits with its status; its log goes to the file of -log-file, or nowhere once the program has started.
 
 Engine kinds:
   vllm      an engine with vLLM's /v1/completions. If it publishes cache events, the gateway follows them; ADDRESS is
@@ -186,6 +195,7 @@ Environment:
 Example:
   gateway -model m -engine embedded=local -tool-call-parser hermes &
   curl 127.0.0.1:8080/v1/chat/completions -d '{"model":"m","messages":[{"role":"user","content":"Hello there"}]}'
+  gateway -engine http://127.0.0.1:8000 launch claude -- -p "What does this repository do?"
 `
 
 // parse parses the arguments and the file that they name. Help goes to stdout.
@@ -201,6 +211,7 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 	fs.BoolVar(&c.H2C, "h2c", false, "permit HTTP/2 without TLS")
 	fs.IntVar(&c.PerAddress, "max-per-address", c.PerAddress, "`connections` and requests at the same time of a client's address, this machine's excepted; -1 means no limit")
 	fs.StringVar(&c.Model, "model", "", "`name` of the model at clients and engines (default: the first model of the engine)")
+	fs.BoolVar(&c.StrictModels, "strict-models", false, "refuse requests for models other than -model and its aliases with status 404, instead of serving them with -model")
 	fs.StringVar(&c.ModelDir, "model-dir", "", "`directory` of the model, or mini for the small tokenizer of this repository (default: found by asking the engine)")
 	fs.StringVar(&c.ToolCallParser, "tool-call-parser", "", "parser `family` of the model's tool calls, one that parse -families lists (default: inferred from the model)")
 	fs.StringVar(&c.ReasoningParser, "reasoning-parser", "", "parser `family` of the model's reasoning, if it differs")
@@ -236,6 +247,7 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 	fs.Float64Var(&c.Grace, "grace", c.Grace, "`seconds` for running requests after SIGTERM or an interrupt")
 	fs.TextVar(&c.LogFormat, "log-format", c.LogFormat, "`format` of the log: text or json")
 	fs.TextVar(&c.LogLevel, "log-level", c.LogLevel, "minimum `level` of the log: debug, info, warn or error")
+	fs.StringVar(&c.LogFile, "log-file", "", "`file` to which the log is appended (default: stderr)")
 	fs.StringVar(&c.Metrics, "metrics", c.Metrics, "`clients` that may read /metrics: local (this machine, and keys without a tenant), open (all) or off (none)")
 	fs.Func("alias", "another `name` for the model; repeatable", func(s string) error {
 		aliases = append(aliases, s)
@@ -262,7 +274,7 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
-	if fs.NArg() > 0 {
+	if fs.NArg() > 0 && fs.Arg(0) != "launch" {
 		return nil, cli.Usagef("unexpected argument %q", fs.Arg(0))
 	}
 	if *file != "" {
@@ -302,6 +314,13 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 	}
 	if origins != nil {
 		c.Origins = origins
+	}
+	if fs.NArg() > 0 {
+		var err error
+		if c.Launch, err = launchArgs(fs.Args()[1:]); err != nil {
+			return nil, err
+		}
+		c.Listen, c.TLSCert, c.TLSKey = "127.0.0.1:0", "", ""
 	}
 	switch {
 	case len(c.Engines) == 0:

@@ -43,7 +43,11 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // another signal ends the process
-	cli.Exit("gateway", run(ctx, os.Args[1:], os.Stdout, os.Stderr, nil))
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr, nil)
+	if status, ok := harnessStatus(err); ok {
+		os.Exit(status)
+	}
+	cli.Exit("gateway", err)
 }
 
 // run serves until ctx ends, and logs to stderr. If ready is not nil, run calls it with its address once it listens.
@@ -58,8 +62,20 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, ready fun
 	}
 	p := &program{metrics: newMetrics()}
 	p.level.Set(c.LogLevel)
-	p.log = slog.New(c.LogFormat.handler(stderr, &p.level))
+	output := &valve{to: stderr}
+	if c.LogFile != "" {
+		file, err := os.OpenFile(c.LogFile, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		output.to = file
+	}
+	p.log = slog.New(c.LogFormat.handler(output, &p.level))
 	log := p.log
+	if c.Launch != nil {
+		p.key = newKey()
+	}
 	if p.signer, err = signer(os.Getenv("WEFT_REASONING_KEY")); err != nil {
 		return err
 	}
@@ -81,7 +97,21 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, ready fun
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	log.Info("gateway listening", "address", l.Addr().String(), "tls", cert != nil, "model", c.Model, "engines", len(c.Engines))
-	printClients(stdout, c, l.Addr().String(), cert != nil)
+	at := newEndpoint(c, l.Addr().String(), cert != nil)
+	stop := ctx.Done()
+	var harness <-chan error // its end
+	if c.Launch != nil {
+		at.key, at.window = p.key, now.window
+		output.closed.Store(c.LogFile == "") // the terminal belongs to the harness
+		var kill func()
+		if harness, kill, err = launch(c.Launch, at, stdout, stderr); err != nil {
+			return errors.Join(err, endNow(server.Shutdown))
+		}
+		defer kill()
+		stop = nil // the harness ends the program
+	} else {
+		printClients(stdout, at)
+	}
 	if ready != nil {
 		ready(l.Addr().String())
 	}
@@ -94,6 +124,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, ready fun
 		select {
 		case err := <-ended:
 			return err
+		case err := <-harness:
+			cancel() // of gateways that were replaced
+			return errors.Join(err, endNow(server.Shutdown), <-ended)
 		case <-hangup:
 			next, err := p.reload(ctx, args, c)
 			if err != nil {
@@ -108,7 +141,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, ready fun
 				last.stop()
 			})
 			log.Info("configuration reloaded", "engines", len(now.config.Engines))
-		case <-ctx.Done():
+		case <-stop:
 			grace := time.Duration(now.config.Grace * float64(time.Second))
 			log.Info("gateway draining", "grace", grace)
 			deadline, done := context.WithTimeout(context.WithoutCancel(ctx), grace)
@@ -133,6 +166,7 @@ type program struct {
 	level   slog.LevelVar // of log
 	signer  *replay.Signer
 	metrics *metrics
+	key     string // of the harness that was launched, or ""
 
 	certificate atomic.Pointer[tls.Certificate] // nil without TLS
 
@@ -144,6 +178,7 @@ type program struct {
 type generation struct {
 	config  *config
 	gateway *serve.Gateway
+	window  int      // of the model, in tokens
 	ends    []func() // of embedded engines and the metrics
 }
 
@@ -224,11 +259,14 @@ func (p *program) start(ctx context.Context, c *config) (_ *generation, err erro
 			return nil, fmt.Errorf("keys: %w", err)
 		}
 	}
+	if p.key != "" {
+		who.keys = append(who.keys, serve.Key{Secret: p.key, Name: "launch", Concurrent: -1})
+	}
 	if len(who.keys) == 0 && !c.Anonymous && !onLoopback(c.Listen) {
 		return nil, cli.Usagef("%s is not a loopback address: set -keys-file, tenants with keys, or -anonymous to serve everyone who reaches it", c.Listen)
 	}
 	opt := serve.Options{
-		Model: c.Model, Aliases: c.Aliases, Models: models, Prompts: prompts,
+		Model: c.Model, Aliases: c.Aliases, AnyModel: !c.StrictModels, Models: models, Prompts: prompts,
 		MaxModelLen: c.MaxModelLen, MaxChoices: c.MaxChoices, BlockSize: c.BlockSize, MemoBytes: c.MemoMB << 20,
 		StripPreamble: c.StripPreamble, ToolDispatch: c.ToolDispatch, ReasoningDispatch: c.ReasoningDispatch, CallsInReasoning: c.CallsInReasoning,
 		Relocate: c.Relocate, SortTools: c.SortTools,
@@ -281,6 +319,7 @@ func (p *program) start(ctx context.Context, c *config) (_ *generation, err erro
 	if g.gateway, err = serve.New(&opt); err != nil {
 		return nil, err
 	}
+	g.window = cmp.Or(c.MaxModelLen, prompts.Window(), 131072)
 	p.metrics.add(g)
 	g.ends = append(g.ends, func() { p.metrics.remove(g) })
 	return g, nil

@@ -55,7 +55,12 @@ func TestPastReasoning(t *testing.T) {
 	}
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(fakeHarness) != "" {
+		os.Exit(playHarness())
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func TestParse(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "gateway.yaml")

@@ -239,3 +239,30 @@ func TestInvalidRecords(t *testing.T) {
 		require.EqualError(t, err, c.want, name)
 	}
 }
+
+// TestAnyModel checks that requests for unlisted names are served under these names if the options permit it, with the
+// limits of the model, and are otherwise refused in the form of each API.
+func TestAnyModel(t *testing.T) {
+	for _, any := range []bool{false, true} {
+		r := start(t, 1, say(strings.Repeat("one two ", 100)), func(o *serve.Options) {
+			withRecords(o)
+			o.AnyModel = any
+		})
+		for _, a := range apiCases {
+			body := a.body("go on", false)
+			body["model"] = "claude-haiku-4-5"
+			status, _, text := send(t, r.url+a.path, body)
+			if !any {
+				a.wantError(t, status, text, 404, map[bool]string{true: "not_found_error", false: "invalid_request_error"}[a.anthropic], "claude-haiku-4-5")
+				continue
+			}
+			require.Equal(t, 200, status, text)
+			require.Contains(t, text, `"model":"claude-haiku-4-5"`)
+			require.Regexp(t, `"(completion|output)_tokens":40\b`, text)
+		}
+		status, _, text := send(t, r.url+"/v1/tokenize", `{"model":"gpt-5","prompt":"hello"}`)
+		require.Equal(t, map[bool]int{true: 200, false: 404}[any], status, text)
+		resp, _ := get(t, r.url+"/v1/models/gpt-5")
+		require.Equal(t, 404, resp.StatusCode, "only listed names are listed")
+	}
+}

@@ -104,7 +104,7 @@ func hasTag(header []string, tag string) bool {
 
 // record returns the catalog record of the model of a checked request.
 func (c *call) record() *catalog.Model {
-	m, _ := c.g.models.Lookup(c.req.Params().Model)
+	m, _ := c.g.lookup(c.req.Params().Model)
 	return m
 }
 

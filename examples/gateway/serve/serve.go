@@ -36,9 +36,11 @@ type Options struct {
 	Aliases []string // other names that clients may use for the model
 	// Models holds the records of Model and its aliases for GET /v1/models. A record with an ID other than Model is an
 	// alias, by default of Model. Model and Aliases without a record get one; the aliases come last in the list.
-	Models  []catalog.Model
-	Prompts *prompt.Model // renders prompts and decodes output; must have a tokenizer and a family
-	Engines []Engine
+	Models []catalog.Model
+	// AnyModel makes Model serve requests for names that are not listed, under those names. By default they get status 404.
+	AnyModel bool
+	Prompts  *prompt.Model // renders prompts and decodes output; must have a tokenizer and a family
+	Engines  []Engine
 	// Placement chooses the engine for a request; nil means policy.Default().
 	Placement policy.Policy
 
@@ -444,7 +446,11 @@ func (g *Gateway) newID() string {
 	return g.idPrefix + "-" + strconv.FormatUint(g.ids, 36)
 }
 
-func (g *Gateway) knows(model string) bool {
-	_, ok := g.models.Lookup(model)
-	return ok
+// lookup returns the record for the name of a model in a request.
+func (g *Gateway) lookup(name string) (*catalog.Model, bool) {
+	m, ok := g.models.Lookup(name)
+	if !ok && g.opt.AnyModel {
+		return g.models.Lookup(g.opt.Model)
+	}
+	return m, ok
 }

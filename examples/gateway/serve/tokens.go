@@ -184,7 +184,7 @@ func (c *call) readJSON(w http.ResponseWriter, r *http.Request, limit int64, v a
 
 // modelOf returns the record of a model; "" is the gateway's.
 func (g *Gateway) modelOf(name string) (*catalog.Model, error) {
-	m, ok := g.models.Lookup(cmp.Or(name, g.opt.Model))
+	m, ok := g.lookup(cmp.Or(name, g.opt.Model))
 	if !ok {
 		return nil, apierr.ModelNotFound(name)
 	}
