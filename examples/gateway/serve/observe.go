@@ -70,12 +70,11 @@ func (p *pace) add(st *step) {
 }
 
 // report reports the tokens that arrived together to Options.OnOutput, except the first ones.
-func (c *call) report() {
+func (c *call) report(now time.Time) {
 	p := &c.pace
 	if p.tokens == 0 || c.g.opt.OnOutput == nil {
 		return
 	}
-	now := time.Now()
 	if !p.last.IsZero() {
 		c.g.opt.OnOutput(p.tokens, now.Sub(p.last))
 	}

@@ -59,9 +59,9 @@ type call struct {
 	route   router.Request
 	place   *placement
 
-	pace    pace        // of the output, for Options.OnOutput
-	watch   *time.Timer // cancels the engine's request after Options.EngineSilence
-	output  int64       // bytes of output, and how many of them memory was taken for
+	pace    pace     // of the output, for Options.OnOutput
+	watch   *silence // cancels the engine's request after Options.EngineSilence
+	output  int64    // bytes of output, and how many of them memory was taken for
 	paid    int64
 	retries int  // attempts after the first one
 	sent    bool // the client or a callback has output of the engine
@@ -256,8 +256,8 @@ func (c *call) again(ctx context.Context, err error) bool {
 func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil) // cancels the engine's request
-	c.watch = time.AfterFunc(c.g.opt.EngineSilence, func() { cancel(errSilent) })
-	defer c.watch.Stop()
+	c.watch = newSilence(c.g.opt.EngineSilence, func() { cancel(errSilent) })
+	defer c.watch.stop()
 	start, err := c.open()
 	if err != nil {
 		c.g.refuse(w, r, c.api, err)
@@ -377,8 +377,9 @@ func (c *call) receive(ctx context.Context, req *completionRequest) (fault, err 
 			if err := c.flush(); err != nil {
 				return nil, err
 			}
-			c.report()
-			c.watch.Reset(c.g.opt.EngineSilence)
+			now := time.Now()
+			c.report(now)
+			c.watch.interrupt(now)
 			continue
 		}
 		received = true
@@ -404,7 +405,7 @@ func (c *call) receive(ctx context.Context, req *completionRequest) (fault, err 
 			}
 		}
 	}
-	c.report()
+	c.report(time.Now())
 	return nil, nil
 }
 

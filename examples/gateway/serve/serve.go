@@ -102,7 +102,7 @@ type Options struct {
 
 	KeepAlive     time.Duration // silence before a stream sends a keep-alive; 0 means 10 s
 	BodyTimeout   time.Duration // time in which the body of a request must arrive; 0 means 1 min
-	WriteTimeout  time.Duration // time in which a client must accept a write of up to 256 KiB; 0 means 30 s
+	WriteTimeout  time.Duration // time in which a client must accept a write of up to 256 KiB, or seven eighths of it; 0 means 30 s
 	EngineSilence time.Duration // silence after which a request to an engine fails; 0 means 10 min
 
 	MaxRequests  int           // requests at the same time, waiting ones included; 0 means 2048. More get status 503

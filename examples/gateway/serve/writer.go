@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weft-go/weft/protocols/sse"
@@ -23,22 +24,21 @@ var errClientGone = errors.New("serve: client disconnected")
 type streamWriter struct {
 	w       http.ResponseWriter
 	rc      *http.ResponseController
-	opening []byte // written first
-	alive   []byte // keep-alive frame
-	idle    time.Duration
+	opening []byte   // written first
+	alive   []byte   // keep-alive frame
+	silence *silence // until the next keep-alive
 
 	mu      sync.Mutex
-	timer   *time.Timer
 	started bool
 	closed  bool
 	err     error
 }
 
 func newStreamWriter(w http.ResponseWriter, opening, alive []byte, idle time.Duration) *streamWriter {
-	s := &streamWriter{w: w, rc: http.NewResponseController(w), opening: opening, alive: alive, idle: idle}
-	s.mu.Lock() // the timer may fire before it is stored
+	s := &streamWriter{w: w, rc: http.NewResponseController(w), opening: opening, alive: alive}
+	s.mu.Lock() // silence may end before it is stored
 	defer s.mu.Unlock()
-	s.timer = time.AfterFunc(idle, s.keepAlive)
+	s.silence = newSilence(idle, s.keepAlive)
 	return s
 }
 
@@ -72,7 +72,7 @@ func (s *streamWriter) send(frames []byte) error {
 	if s.err != nil {
 		s.err = fmt.Errorf("%w: %w", errClientGone, s.err)
 	}
-	s.timer.Reset(s.idle)
+	s.silence.interrupt(time.Now())
 	return s.err
 }
 
@@ -102,8 +102,61 @@ func (s *streamWriter) close(last []byte) (started bool) {
 		s.send(last)
 	}
 	s.closed = true
-	s.timer.Stop()
+	s.silence.stop()
 	return s.started
+}
+
+// A silence calls a function each time that nothing has interrupted it for a while. An interruption only notes the
+// time, which costs less than setting a timer: the timer runs on, and looks at the time when it fires. It is safe for
+// concurrent use by multiple goroutines.
+type silence struct {
+	limit time.Duration
+	broke func() // called by a goroutine of its own, and at least limit after the call before
+	begun time.Time
+	last  atomic.Int64 // the last interruption, in nanoseconds since begun
+
+	mu      sync.Mutex
+	timer   *time.Timer
+	stopped bool
+}
+
+func newSilence(limit time.Duration, broke func()) *silence {
+	s := &silence{limit: limit, broke: broke, begun: time.Now()}
+	s.mu.Lock() // the timer may fire before it is stored
+	defer s.mu.Unlock()
+	s.timer = time.AfterFunc(limit, s.look)
+	return s
+}
+
+// interrupt begins the silence again.
+func (s *silence) interrupt(now time.Time) { s.last.Store(int64(now.Sub(s.begun))) }
+
+// look calls the function if the silence has lasted long enough, and sets the timer to the earliest time at which it may
+// have to be called again.
+func (s *silence) look() {
+	left := s.left()
+	if left <= 0 {
+		s.broke()
+		left = s.limit
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.stopped {
+		s.timer.Reset(left)
+	}
+}
+
+// left returns the time until the silence has lasted long enough.
+func (s *silence) left() time.Duration {
+	return s.limit - (time.Since(s.begun) - time.Duration(s.last.Load()))
+}
+
+// stop ends the calls. One that has begun may still be running.
+func (s *silence) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = true
+	s.timer.Stop()
 }
 
 const (
@@ -114,7 +167,8 @@ const (
 )
 
 // A timedWriter sets a deadline for each write of a response, after which the client is treated as disconnected. It is
-// safe for concurrent use by multiple goroutines, except that writes must not overlap.
+// safe for concurrent use by multiple goroutines, except that writes must not overlap. Setting a deadline costs as much as
+// encoding several events, so one that leaves a write seven eighths of its time is kept.
 //
 // HTTP/2 ends a request at the deadline even if nothing is being written, so there the deadline is lifted between writes.
 type timedWriter struct {
@@ -123,10 +177,10 @@ type timedWriter struct {
 	timeout time.Duration
 	http2   bool
 
-	mu    sync.Mutex
-	armed bool      // a deadline is set
-	until time.Time // if not zero, the end of all writes, because the gateway closes
-	done  bool      // the handler has returned
+	mu       sync.Mutex
+	deadline time.Time // of the next write; zero if none is set
+	until    time.Time // if not zero, the end of all writes, because the gateway closes
+	done     bool      // the handler has returned
 }
 
 func newTimedWriter(w http.ResponseWriter, r *http.Request, timeout time.Duration) *timedWriter {
@@ -141,9 +195,12 @@ func newTimedWriter(w http.ResponseWriter, r *http.Request, timeout time.Duratio
 func (t *timedWriter) extend() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.until.IsZero() {
-		t.armed = true
-		t.rc.SetWriteDeadline(time.Now().Add(t.timeout))
+	if !t.until.IsZero() {
+		return
+	}
+	if now := time.Now(); t.deadline.Sub(now) < t.timeout-t.timeout/8 {
+		t.deadline = now.Add(t.timeout)
+		t.rc.SetWriteDeadline(t.deadline)
 	}
 }
 
@@ -151,8 +208,8 @@ func (t *timedWriter) extend() {
 func (t *timedWriter) lift() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.http2 && t.armed && t.until.IsZero() {
-		t.armed = false
+	if t.http2 && !t.deadline.IsZero() && t.until.IsZero() {
+		t.deadline = time.Time{}
 		t.rc.SetWriteDeadline(time.Time{})
 	}
 }
@@ -179,7 +236,7 @@ func (t *timedWriter) Write(b []byte) (int, error) {
 // FlushError flushes for http.ResponseController. The deadline of the last write holds.
 func (t *timedWriter) FlushError() error {
 	t.mu.Lock()
-	armed := t.armed
+	armed := !t.deadline.IsZero()
 	t.mu.Unlock()
 	if !armed {
 		t.extend()

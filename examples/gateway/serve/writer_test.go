@@ -6,10 +6,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -146,6 +150,76 @@ func TestCallNotReportedAfterFailedWrite(t *testing.T) {
 			require.Equal(t, []string{"read"}, names)
 			require.NotContains(t, w.Body.String(), `\"b\"`)
 			require.Equal(t, "canceled", r.done(t, 1)[0].Finish)
+		})
+	}
+}
+
+// timingWriter records the deadlines of its writes, and when keep-alives were written.
+type timingWriter struct {
+	*httptest.ResponseRecorder
+	deadline time.Time
+	set      int             // deadlines
+	left     []time.Duration // until the deadline, at each write
+	alive    []time.Time
+}
+
+func (w *timingWriter) SetWriteDeadline(t time.Time) error {
+	w.deadline = t
+	w.set++
+	return nil
+}
+
+func (w *timingWriter) Write(b []byte) (int, error) {
+	w.left = append(w.left, time.Until(w.deadline))
+	if strings.Contains(string(b), "keep-alive") || strings.Contains(string(b), "event: ping") {
+		w.alive = append(w.alive, time.Now())
+	}
+	return w.ResponseRecorder.Write(b)
+}
+
+// TestStreamTimes checks that the events of a stream have at least seven eighths of WriteTimeout, though few of them set
+// a deadline, that keep-alives come when nothing was written for the set time, and that an engine may be silent for
+// EngineSilence after each event.
+func TestStreamTimes(t *testing.T) {
+	for _, a := range apiCases {
+		t.Run(a.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var last, failed time.Time
+				silent := make(chan struct{})
+				defer close(silent)
+				s := &stub{answer: func(string, *http.Request) (*http.Response, error) {
+					return streamed(func(w *io.PipeWriter) {
+						for range 1000 {
+							io.WriteString(w, chunkOf("word ", "null"))
+							time.Sleep(10 * time.Millisecond)
+						}
+						for range 3 {
+							time.Sleep(4 * time.Second)
+							last = time.Now()
+							io.WriteString(w, chunkOf("slow ", "null"))
+						}
+						<-silent
+					}), nil
+				}}
+				g := stubbed(t, 1, s, func(o *serve.Options) {
+					o.WriteTimeout, o.KeepAlive, o.EngineSilence = 8*time.Second, 5*time.Second, 18*time.Second
+				})
+				w := &timingWriter{ResponseRecorder: httptest.NewRecorder()}
+				g.ServeHTTP(w, request(t, a, true))
+				failed = time.Now()
+				g.Close()
+				require.Equal(t, 18*time.Second, failed.Sub(last))
+				require.NotEmpty(t, a.gather(t, w.Body.String()).Error)
+				var alive []time.Duration
+				for _, at := range w.alive {
+					alive = append(alive, at.Sub(last))
+				}
+				require.Equal(t, []time.Duration{5 * time.Second, 10 * time.Second, 15 * time.Second}, alive)
+				require.GreaterOrEqual(t, slices.Min(w.left), 7*time.Second)
+				require.LessOrEqual(t, slices.Max(w.left), 8*time.Second)
+				require.Greater(t, len(w.left), 1000)
+				require.Less(t, w.set, 30)
+			})
 		})
 	}
 }
