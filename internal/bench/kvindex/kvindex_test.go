@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weft-go/weft/examples/kvbench/kvw"
+	"github.com/weft-go/weft/internal/bench/remote"
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
@@ -21,6 +22,13 @@ import (
 // only ends are removed, the last block first.
 func history(t testing.TB, seed uint64, workers, ops int, holes bool) *kvw.Workload {
 	t.Helper()
+	w, err := kvw.Read(written(seed, workers, ops, holes))
+	require.NoError(t, err)
+	return w
+}
+
+// written is the file of a history.
+func written(seed uint64, workers, ops int, holes bool) []byte {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	parent := []int{-1}      // by id
 	children := [][]int{nil} // by id
@@ -82,9 +90,7 @@ func history(t testing.TB, seed uint64, workers, ops int, holes bool) *kvw.Workl
 			}
 		}
 	}
-	got, err := kvw.Read(out.Bytes())
-	require.NoError(t, err)
-	return got
+	return out.Bytes()
 }
 
 // All peers return the same results after every operation.
@@ -177,6 +183,37 @@ func TestCompare(t *testing.T) {
 	require.False(t, c.Known)
 }
 
+// Dynamo's indexes give the same results.
+func TestDynamo(t *testing.T) {
+	if os.Getenv("WEFT_DYNAMO") == "" {
+		t.Skip("WEFT_DYNAMO is not set: building Dynamo's crate takes minutes")
+	}
+	program, err := remote.InstallDynamo()
+	require.NoError(t, err)
+	d, err := remote.StartDynamo(program)
+	require.NoError(t, err)
+	defer d.Close()
+	require.ErrorContains(t, d.Load("absent.kvw"), "No such file")
+	_, err = d.Events(remote.Radix)
+	require.ErrorContains(t, err, "no workload is loaded")
+
+	w := history(t, 9, 5, 1000, false)
+	file := filepath.Join(t.TempDir(), "random.kvw")
+	require.NoError(t, os.WriteFile(file, written(9, 5, 1000, false), 0o644))
+	require.NoError(t, d.Load(file))
+	makers := append(Makers()[:1:1], Maker{Name: remote.Radix, Remote: d}, Maker{Name: remote.CRTC, Remote: d})
+	c, err := Compare(w, makers, 2, true)
+	require.NoError(t, err)
+	for _, cost := range c.Costs {
+		require.Empty(t, cost.Wrong)
+		require.Equal(t, w.Queries, cost.Asked)
+		require.Greater(t, cost.NSPerEventBlock, 0.0)
+	}
+	c, err = Compare(history(t, 10, 5, 1000, false), makers, 1, true) // d has another one
+	require.NoError(t, err)
+	require.NotEmpty(t, c.Costs[1].Wrong)
+}
+
 // liar is right for its first n queries.
 type liar struct {
 	Peer
@@ -196,7 +233,7 @@ func TestWrong(t *testing.T) {
 	w := history(t, 9, 5, 100, true)
 	makers := Makers()
 	lie := func(block, workers int) Peer { return &liar{NewWeft(block, workers), 50} }
-	c, err := Compare(w, []Maker{makers[0], {"weft", lie}}, 2, false)
+	c, err := Compare(w, []Maker{makers[0], {Name: "weft", New: lie}}, 2, false)
 	require.NoError(t, err)
 	require.Contains(t, c.Costs[1].Wrong, "query 50")
 	require.Zero(t, c.Costs[1].USPerQuery)

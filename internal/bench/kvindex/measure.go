@@ -160,21 +160,60 @@ func (p *player) sums() (sums []int64, err error) {
 	return sums, err
 }
 
+// check compares the result of a query with the truth and keeps its time.
+func (p *player) check(i int, sum int64, took time.Duration) error {
+	if sum != p.truth[i] {
+		return fmt.Errorf("query %d: the depths add up to %d, and should to %d", i, sum, p.truth[i])
+	}
+	j := i / p.stride
+	if j == len(p.times) {
+		p.times = append(p.times, nil)
+	}
+	p.times[j] = append(p.times[j], int32(min(took, math.MaxInt32)))
+	return nil
+}
+
+// round plays the workload once with queries and once without.
+func (p *player) round() error {
+	if p.maker.Remote != nil {
+		return p.remote()
+	}
+	if err := p.queries(); err != nil {
+		return err
+	}
+	p.events()
+	return nil
+}
+
+// remote is a round in another process, which tells times only.
+func (p *player) remote() error {
+	sums, times, err := p.maker.Remote.Queries(p.maker.Name)
+	if err != nil {
+		return err
+	}
+	if len(sums) != p.w.Queries || len(times) != p.w.Queries {
+		return fmt.Errorf("%d results of %d queries", len(sums), p.w.Queries)
+	}
+	for i := range sums {
+		if err := p.check(i, sums[i], time.Duration(times[i])); err != nil {
+			return err
+		}
+	}
+	took, err := p.maker.Remote.Events(p.maker.Name)
+	if err != nil {
+		return err
+	}
+	p.ns = append(p.ns, float64(took)/float64(max(1, p.w.EventBlocks())))
+	return nil
+}
+
 // queries plays the whole file, and checks and times every lookup.
 func (p *player) queries() error {
 	p.peer = p.maker.New(p.w.BlockSize, p.w.Workers)
 	runtime.GC()
 	err := p.play(func(i int, op *kvw.Op) error {
 		sum, took := p.ask(op)
-		if sum != p.truth[i] {
-			return fmt.Errorf("query %d: the depths add up to %d, and should to %d", i, sum, p.truth[i])
-		}
-		j := i / p.stride
-		if j == len(p.times) {
-			p.times = append(p.times, nil)
-		}
-		p.times[j] = append(p.times[j], int32(min(took, math.MaxInt32)))
-		return nil
+		return p.check(i, sum, took)
 	})
 	p.peer = nil
 	return err
@@ -263,7 +302,8 @@ const (
 
 // Compare plays w through the peers, round after round, and returns what it cost them. Every result is compared with
 // the result of the first peer, whose checksum is compared with the published one; if the checksum differs, that is an
-// error. If full, the naive peer runs all queries too, however long that takes.
+// error. If full, the naive peer runs all queries too, however long that takes. A process that plays whole workloads must have
+// loaded w; it does not report memory.
 func Compare(w *kvw.Workload, makers []Maker, rounds int, full bool) (*Comparison, error) {
 	most := 0
 	for i := range w.Ops {
@@ -297,11 +337,9 @@ func Compare(w *kvw.Workload, makers []Maker, rounds int, full bool) (*Compariso
 			if p.cost.Wrong != "" {
 				continue
 			}
-			if err := p.queries(); err != nil {
+			if err := p.round(); err != nil {
 				p.cost.Wrong = err.Error()
-				continue
 			}
-			p.events()
 		}
 	}
 	for _, p := range players {

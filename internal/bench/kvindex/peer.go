@@ -5,6 +5,7 @@ package kvindex
 import (
 	"fmt"
 
+	"github.com/weft-go/weft/internal/bench/remote"
 	"github.com/weft-go/weft/kvhash/index"
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
@@ -32,16 +33,18 @@ type Hit struct {
 type Maker struct {
 	Name string
 	New  func(block, workers int) Peer
+	// Remote plays whole workloads in another process, in place of New, with its index of that name.
+	Remote *remote.Dynamo
 }
 
 // Makers returns all peers: the lean tree, the plain tree, weft, the naive model. The results of the first are the
 // reference.
 func Makers() []Maker {
 	return []Maker{
-		{"lean", func(_, workers int) Peer { return NewTree(workers, true) }},
-		{"tree", func(_, workers int) Peer { return NewTree(workers, false) }},
-		{"weft", func(block, workers int) Peer { return NewWeft(block, workers) }},
-		{"naive", func(_, workers int) Peer { return NewNaive(workers) }},
+		{Name: "lean", New: func(_, workers int) Peer { return NewTree(workers, true) }},
+		{Name: "tree", New: func(_, workers int) Peer { return NewTree(workers, false) }},
+		{Name: "weft", New: func(block, workers int) Peer { return NewWeft(block, workers) }},
+		{Name: "naive", New: func(_, workers int) Peer { return NewNaive(workers) }},
 	}
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package remote drives tokenizers of others, each in a process of its own, so that one that panics or never ends takes
+// Package remote drives libraries of others, each in a process of its own, so that one that panics or never ends takes
 // nothing else along, and each is charged its own CPU time.
 //
 // A process reads requests and writes replies, one JSON document a line, in turn. [StartHF] starts Hugging Face's own Rust
@@ -14,6 +14,12 @@
 //	{"op":"ids","docs":["…"]}                              → {"ids":[[1,2]]}
 //	{"op":"full","docs":["…"]}                             → {"full":[{"ids":…,"framed":…,"offsets":…,"dec":…,"skip":…}]}
 //	{"op":"text of","lists":[[1,2]],"skip":true}           → {"texts":["…"]}
+//
+// [StartDynamo] starts the indexes of KV caches in Dynamo's crate, with files of examples/kvbench/kvw:
+//
+//	{"op":"load","file":"….kvw"}                           → {}
+//	{"op":"events","name":"radix"}                         → {"ns":187163854}: CPU time of all events alone
+//	{"op":"queries","name":"crtc"}                         → {"sums":[0,8],"times":[310,520]}: of each query, depths and nanoseconds
 //
 // A reply with "error" reports a failure; the process continues.
 package remote

@@ -28,7 +28,6 @@ type Request struct {
 
 // Reply is a reply of the process.
 type Reply struct {
-	Error  string     `json:"error"`
 	CPU    float64    `json:"cpu_us"` // of the process, all threads, microseconds
 	Tokens int        `json:"tokens"` // of all repetitions together
 	IDs    [][]uint32 `json:"ids"`
@@ -76,12 +75,21 @@ func Start(cmd *exec.Cmd) (*Proc, error) {
 // Call sends a request and waits for the reply, at most limit. If none arrives in time, or the process ends, every
 // later call fails with the same error.
 func (p *Proc) Call(limit time.Duration, r Request) (*Reply, error) {
-	if p.dead != nil {
-		return nil, p.dead
-	}
-	line, err := json.Marshal(r)
-	if err != nil {
+	reply := new(Reply)
+	if err := p.call(limit, r.Op, r, reply); err != nil {
 		return nil, err
+	}
+	return reply, nil
+}
+
+// call is Call for any kind of request; op names it in errors.
+func (p *Proc) call(limit time.Duration, op string, request, reply any) error {
+	if p.dead != nil {
+		return p.dead
+	}
+	line, err := json.Marshal(request)
+	if err != nil {
+		return err
 	}
 	late := false
 	timer := time.AfterFunc(limit, func() { p.cmd.Process.Kill() })
@@ -92,21 +100,24 @@ func (p *Proc) Call(limit time.Duration, r Request) (*Reply, error) {
 	}
 	late = !timer.Stop()
 	if err != nil {
-		if p.dead = fmt.Errorf("%s: the process ended: %w", r.Op, err); late {
-			p.dead = fmt.Errorf("%s: %w: %v", r.Op, ErrTimeout, limit)
+		if p.dead = fmt.Errorf("%s: the process ended: %w", op, err); late {
+			p.dead = fmt.Errorf("%s: %w: %v", op, ErrTimeout, limit)
 		}
 		p.Close()
-		return nil, p.dead
+		return p.dead
 	}
-	reply := new(Reply)
+	var failed struct{ Error string }
+	if err := json.Unmarshal(answer, &failed); err != nil {
+		return fmt.Errorf("%s: %w in %.100q", op, err, answer)
+	}
+	if failed.Error != "" {
+		short, _, _ := strings.Cut(failed.Error, "\n")
+		return fmt.Errorf("%s: %.200s", op, short)
+	}
 	if err := json.Unmarshal(answer, reply); err != nil {
-		return nil, fmt.Errorf("%s: %w in %.100q", r.Op, err, answer)
+		return fmt.Errorf("%s: %w in %.100q", op, err, answer)
 	}
-	if reply.Error != "" {
-		short, _, _ := strings.Cut(reply.Error, "\n")
-		return nil, fmt.Errorf("%s: %.200s", r.Op, short)
-	}
-	return reply, nil
+	return nil
 }
 
 // Close ends the process.

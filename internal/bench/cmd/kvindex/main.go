@@ -18,12 +18,14 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/weft-go/weft/examples/kvbench/kvw"
 	"github.com/weft-go/weft/internal/bench"
 	"github.com/weft-go/weft/internal/bench/kvindex"
+	"github.com/weft-go/weft/internal/bench/remote"
 )
 
 // options are the flags.
@@ -43,7 +45,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.work, "work", "all", "workloads: all, none, or names or .kvw files, separated by commas")
 	flag.StringVar(&o.concurrent, "concurrent", "agent_n64_bs16,conv_n64_bs64", "workloads for readers and a writer at once: all, none, names or files")
-	flag.StringVar(&o.peers, "peers", "lean,tree,weft,naive", "what to measure; the lean tree is always there, its answers are the reference")
+	flag.StringVar(&o.peers, "peers", "lean,tree,weft,naive", "what to measure; the lean tree is always there, its answers are the reference; radix and crtc are the indexes of Dynamo's crate, which cargo builds")
 	flag.IntVar(&o.rounds, "rounds", 5, "rounds of each measurement; medians count")
 	flag.BoolVar(&o.quick, "quick", false, "half a minute: four workloads and one for concurrency, three rounds, no naive model, sizes up to a million")
 	flag.BoolVar(&o.full, "full", false, "the naive model answers all queries: minutes for each workload")
@@ -119,9 +121,12 @@ func read(file string) (*kvw.Workload, error) {
 	return w, nil
 }
 
-// makers returns the peers that are asked for, the lean tree first.
-func (o *options) makers() ([]kvindex.Maker, error) {
+// makers returns the peers that are asked for, the lean tree first. dynamo is nil unless a peer runs in it.
+func (o *options) makers(dynamo *remote.Dynamo) ([]kvindex.Maker, error) {
 	all := kvindex.Makers()
+	if dynamo != nil {
+		all = append(all, kvindex.Maker{Name: remote.Radix, Remote: dynamo}, kvindex.Maker{Name: remote.CRTC, Remote: dynamo})
+	}
 	out := all[:1:1]
 next:
 	for name := range strings.SplitSeq(o.peers, ",") {
@@ -139,9 +144,33 @@ next:
 	return out, nil
 }
 
+// dynamo starts the process with the indexes of Dynamo's crate, or returns nil if no peer is one of them. What cannot be
+// built is no longer asked for, with a message.
+func (o *options) dynamo() *remote.Dynamo {
+	own := func(name string) bool { return name != remote.Radix && name != remote.CRTC }
+	names := strings.Split(o.peers, ",")
+	if !slices.ContainsFunc(names, func(name string) bool { return !own(name) }) {
+		return nil
+	}
+	program, err := remote.InstallDynamo()
+	if err == nil {
+		var d *remote.Dynamo
+		if d, err = remote.StartDynamo(program); err == nil {
+			return d
+		}
+	}
+	fmt.Fprintln(os.Stderr, "SKIPPED: radix and crtc:", err)
+	o.peers = strings.Join(slices.DeleteFunc(names, func(name string) bool { return !own(name) }), ",")
+	return nil
+}
+
 // measure measures what is asked for and reports whether all is right, and met if that is asked for.
 func measure(o options, out io.Writer) (bool, error) {
-	makers, err := o.makers()
+	dynamo := o.dynamo()
+	if dynamo != nil {
+		defer dynamo.Close()
+	}
+	makers, err := o.makers(dynamo)
 	if err != nil {
 		return false, err
 	}
@@ -159,6 +188,11 @@ func measure(o options, out io.Writer) (bool, error) {
 		w, err := read(file)
 		if err != nil {
 			return false, err
+		}
+		if dynamo != nil {
+			if err := dynamo.Load(file); err != nil {
+				return false, err
+			}
 		}
 		c, err := kvindex.Compare(w, makers, o.rounds, o.full)
 		if err != nil {

@@ -80,8 +80,12 @@ func (p *printer) comparison(c *kvindex.Comparison, goals []kvindex.Goal) {
 		if k.Asked < c.Queries {
 			note += fmt.Sprintf("  (%d of %d queries)", k.Asked, c.Queries)
 		}
-		p.printf("%-15s %-6s %9.2f %8.2f %8.2f %8.1f %7.1f %8.4f %8.4f %7.2f %7.2f %9.1f%s\n", name, k.Peer, k.USPerQuery, k.USPerQueryP50, k.USPerQueryP99,
-			k.NSPerEventBlock, k.BytesPerResidency, k.AllocsPerQuery, k.AllocsPerEvent, k.QueryRatio, k.EventRatio, k.BlockOpsPerS/1e6, note)
+		memory := fmt.Sprintf("%7.1f %8.4f %8.4f", k.BytesPerResidency, k.AllocsPerQuery, k.AllocsPerEvent)
+		if k.Residencies == 0 { // measured by another process, which does not report it
+			memory = fmt.Sprintf("%7s %8s %8s", "-", "-", "-")
+		}
+		p.printf("%-15s %-6s %9.2f %8.2f %8.2f %8.1f %s %7.2f %7.2f %9.1f%s\n", name, k.Peer, k.USPerQuery, k.USPerQueryP50, k.USPerQueryP99,
+			k.NSPerEventBlock, memory, k.QueryRatio, k.EventRatio, k.BlockOpsPerS/1e6, note)
 		name = ""
 	}
 	if ref, ok := kvindex.ReferenceOf(c.Workload); ok {
