@@ -54,7 +54,7 @@ func main() {
 	flag.IntVar(&o.turns, "n", 32, "turns per row; more, up to eight times as many, until some garbage was collected")
 	flag.BoolVar(&o.json, "json", false, "print a line of JSON per row instead of tables")
 	flag.StringVar(&o.root, "root", "../..", "the root of the repository, to find test data beside it; WEFT_SHARED goes first")
-	flag.StringVar(&o.profile, "profile", "", "a directory for profiles of warm turns in the gateway, instead of a table; one size and template")
+	flag.StringVar(&o.profile, "profile", "", "a directory for profiles of turns in the gateway, instead of a table; one size, template and state, by default warm")
 	flag.Parse()
 	if o.turns < 1 || flag.NArg() > 0 {
 		flag.Usage()
@@ -131,6 +131,12 @@ func parseSize(s string) (int, error) {
 
 // rows measures one template and size.
 func (s *subject) rows(o *options, shared string, texts *corpus, size int) ([]row, error) {
+	states := strings.Split(o.states, ",")
+	for _, state := range states {
+		if state != warm && state != cold {
+			return nil, fmt.Errorf("-states: unknown state %q", state)
+		}
+	}
 	model, err := s.load(shared)
 	if err != nil {
 		return nil, err
@@ -148,17 +154,14 @@ func (s *subject) rows(o *options, shared string, texts *corpus, size int) ([]ro
 		return nil, err
 	}
 	if o.profile != "" {
-		return nil, r.profile(o.profile)
+		return nil, r.profile(o.profile, states[0])
 	}
 	v := newConversation(texts, r.sign, r.next(), r.requests)
 	k := r.requests - 1 - window/2
 	r.floors = newFloors(v.body(k-1), v.body(k), tok)
 	var out []row
-	for _, state := range strings.Split(o.states, ",") {
-		if state != "warm" && state != "cold" {
-			return nil, fmt.Errorf("-states: unknown state %q", state)
-		}
-		costs, err := r.costs(state == "warm")
+	for _, state := range states {
+		costs, err := r.costs(state)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", state, err)
 		}

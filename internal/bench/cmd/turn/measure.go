@@ -58,6 +58,9 @@ func collections() uint64 {
 	return s[0].Value.Uint64()
 }
 
+// The states of a conversation.
+const warm, cold = "warm", "cold"
+
 const (
 	window    = 8 // warm turns per conversation
 	collected = 4 // garbage collections that a row should include
@@ -117,7 +120,7 @@ type server interface {
 
 // costs measures turns by the stages, the rest and the total. The servers alternate, and a floor is measured after each
 // turn, so that whatever disturbs the machine disturbs all of them.
-func (r *run) costs(warm bool) ([]cost, error) {
+func (r *run) costs(state string) ([]cost, error) {
 	opens := []opener{
 		func() (server, error) { return newHandler(r.model, r.signer) },
 		func() (server, error) { return newStages(r.model, r.signer) },
@@ -128,30 +131,24 @@ func (r *run) costs(warm bool) ([]cost, error) {
 	var means [2][]cost
 	for _, memory := range []bool{false, true} {
 		m := &meter{memory: memory}
+		sources := [2]source{{run: r, state: state, open: opens[0]}, {run: r, state: state, open: opens[1]}}
 		var sums [2][]cost
-		var servers [2]server
 		n := 0
-		for !m.enough(n, r.turns) {
-			for i, open := range opens {
-				if servers[i] == nil || !warm {
-					s, err := open()
-					if err != nil {
-						return nil, err
-					}
-					defer s.Close()
-					servers[i] = s
-				}
-				measure := r.cold
-				if warm {
-					measure = r.warm
-				}
-				if err := measure(servers[i], m, &sums[i]); err != nil {
-					return nil, err
+		var err error
+		for err == nil && !m.enough(n, r.turns) {
+			turns := 0
+			for i := range sources {
+				if turns, err = sources[i].measure(m, &sums[i]); err != nil {
+					break
 				}
 			}
-			if n++; warm {
-				n += window - 1
-			}
+			n += turns
+		}
+		for i := range sources {
+			sources[i].close()
+		}
+		if err != nil {
+			return nil, err
 		}
 		for i := range sums {
 			for j := range sums[i] {
@@ -167,6 +164,39 @@ func (r *run) costs(warm bool) ([]cost, error) {
 		rest.add(c)
 	}
 	return append(list, rest, total), nil
+}
+
+// A source of turns in a state. Warm turns have one server; each cold one has its own, which is dropped before the next is
+// opened: a gateway has the memory that earlier turns no longer use.
+type source struct {
+	run   *run
+	state string
+	open  opener
+	s     server
+}
+
+// measure adds the costs of some turns to sum and returns their number.
+func (x *source) measure(m *meter, sum *[]cost) (turns int, err error) {
+	measure, turns := x.run.cold, 1
+	if x.state == warm {
+		measure, turns = x.run.warm, window
+	} else {
+		x.close()
+	}
+	if x.s == nil {
+		if x.s, err = x.open(); err != nil {
+			return 0, err
+		}
+	}
+	return turns, measure(x.s, m, sum)
+}
+
+// close closes the server.
+func (x *source) close() {
+	if x.s != nil {
+		x.s.Close()
+		x.s = nil
+	}
 }
 
 // check checks the gateway's response to one turn.

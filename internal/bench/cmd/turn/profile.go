@@ -10,17 +10,15 @@ import (
 	"runtime/pprof"
 )
 
-// profile writes profiles of warm turns in the gateway to dir. cpu.pprof is of all that runs; the turns have the label
-// turn=warm. The difference of mem.pprof to mem-base.pprof is one conversation's window of turns.
+// profile writes profiles of warm or cold turns in the gateway to dir. cpu.pprof is of all that runs; the turns have the
+// label turn=warm or turn=cold. The difference of mem.pprof to mem-base.pprof is one conversation's window of warm turns,
+// or one cold turn.
 //
 //	go tool pprof -top -tagfocus turn=warm cpu.pprof
 //	go tool pprof -top -sample_index alloc_space -base mem-base.pprof mem.pprof
-func (r *run) profile(dir string) error {
-	h, err := newHandler(r.model, r.signer)
-	if err != nil {
-		return err
-	}
-	defer h.Close()
+func (r *run) profile(dir, state string) error {
+	turns := source{run: r, state: state, open: func() (server, error) { return newHandler(r.model, r.signer) }}
+	defer turns.close()
 	f, err := os.Create(filepath.Join(dir, "cpu.pprof"))
 	if err != nil {
 		return err
@@ -30,11 +28,13 @@ func (r *run) profile(dir string) error {
 		return err
 	}
 	m := &meter{around: func(g func()) {
-		pprof.Do(context.Background(), pprof.Labels("turn", "warm"), func(context.Context) { g() })
+		pprof.Do(context.Background(), pprof.Labels("turn", state), func(context.Context) { g() })
 	}}
 	var sum []cost
-	for n := 0; n < 8*r.turns && err == nil; n += window {
-		err = r.warm(h, m, &sum)
+	for n := 0; n < 8*r.turns && err == nil; {
+		var k int
+		k, err = turns.measure(m, &sum)
+		n += k
 	}
 	pprof.StopCPUProfile()
 	if err != nil {
@@ -50,7 +50,7 @@ func (r *run) profile(dir string) error {
 		n++
 		g()
 	}}
-	if failed := r.warm(h, m, &sum); failed != nil {
+	if _, failed := turns.measure(m, &sum); failed != nil {
 		return failed
 	}
 	if err != nil {
