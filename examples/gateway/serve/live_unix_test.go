@@ -106,116 +106,249 @@ func TestLiveVLLM(t *testing.T) {
 		t.Skip("needs a vLLM (run .ci/live)")
 	}
 	t.Run("ipc with a restart", func(t *testing.T) {
-		events, replay := "ipc://"+filepath.Join(t.TempDir(), "events"), "ipc://"+filepath.Join(t.TempDir(), "replay")
-		port := freePort(t)
-		v := &liveVLLM{t: t, args: []string{port, events, replay, "0"}, url: "http://127.0.0.1:" + port}
-		converse(t, v, events, replay, true)
+		g := startGateway(t, "ipc://"+filepath.Join(t.TempDir(), "events"), "ipc://"+filepath.Join(t.TempDir(), "replay"), "0", tiny(t))
+		g.converse(true, false)
 	})
-	t.Run("tcp with evictions", func(t *testing.T) {
-		// vLLM connects to such an address of events.
-		events, replay := "tcp://127.0.0.1:"+freePort(t), "tcp://127.0.0.1:"+freePort(t)
-		port := freePort(t)
-		v := &liveVLLM{t: t, args: []string{port, events, replay, "1100"}, url: "http://127.0.0.1:" + port}
-		converse(t, v, "@"+events, replay, false)
+	t.Run("tcp with evictions and salts", func(t *testing.T) {
+		g := startGateway(t, "tcp://127.0.0.1:"+freePort(t), "tcp://127.0.0.1:"+freePort(t), "1100", tiny(t))
+		g.converse(false, true)
+	})
+	t.Run("gpt-oss", func(t *testing.T) {
+		g := startGateway(t, "tcp://127.0.0.1:"+freePort(t), "tcp://127.0.0.1:"+freePort(t), "0", tinyGPTOSS(t))
+		g.converse(false, false)
 	})
 }
 
-func converse(t *testing.T, v *liveVLLM, events, replay string, restart bool) {
-	v.start()
-	prompts, err := prompt.Load(os.DirFS(filepath.Join(os.Getenv("WEFT_LIVE_DIR"), "model")), &prompt.Options{Name: "tiny", Window: liveWindow, Family: "hermes"})
+// A liveModel is a model directory and what the gateway makes of it.
+type liveModel struct {
+	dir     string
+	prompts *prompt.Model
+}
+
+// tiny returns the model that .ci/live makes.
+func tiny(t *testing.T) liveModel {
+	dir := filepath.Join(os.Getenv("WEFT_LIVE_DIR"), "model")
+	prompts, err := prompt.Load(os.DirFS(dir), &prompt.Options{Name: "tiny", Window: liveWindow, Family: "hermes"})
 	require.NoError(t, err)
-	records := make(chan serve.Record, 1)
-	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	g, err := serve.New(&serve.Options{
-		Model: "tiny", Prompts: prompts, BlockSize: liveBlock, Logger: log, OnDone: func(r serve.Record) { records <- r },
-		Engines: []serve.Engine{{URL: v.url, Copies: true, Events: func(s *index.Stream) (func(), error) {
-			sub, err := zmq.Subscribe(events, s, zmq.Replay(replay), zmq.Logger(log))
+	return liveModel{dir, prompts}
+}
+
+// tinyGPTOSS returns a model with the layers of gpt-oss, every second one with a sliding window of 128 tokens.
+func tinyGPTOSS(t *testing.T) liveModel {
+	file := filepath.Join(os.Getenv("WEFT_TEMPLATES"), "openai-gpt-oss-120b.jinja")
+	source, err := os.ReadFile(file)
+	if err != nil {
+		t.Skip("needs the template of gpt-oss (run .ci/live)")
+	}
+	dir := filepath.Join(os.Getenv("WEFT_LIVE_DIR"), "gpt-oss")
+	writeMarkers(t, dir, []string{file})
+	config := readJSON(t, filepath.Join(dir, "config.json"))
+	maps.Copy(config, map[string]any{
+		"architectures": []string{"GptOssForCausalLM"}, "model_type": "gpt_oss", "layer_types": []string{"sliding_attention", "full_attention"},
+		"sliding_window": 128, "num_local_experts": 4, "num_experts_per_tok": 2, "experts_per_token": 2,
+		"router_aux_loss_coef": 0.9, "attention_bias": true, "rope_theta": 150000, "tie_word_embeddings": false,
+	})
+	writeJSON(t, filepath.Join(dir, "config.json"), config)
+	tokenizer, err := tokenizers.Load(os.DirFS(dir), nil)
+	require.NoError(t, err)
+	parsed, err := template.Parse("gpt-oss", string(source), nil)
+	require.NoError(t, err)
+	prompts, err := prompt.New(parsed, &prompt.Options{Tokenizer: tokenizer, Name: "tiny", Window: liveWindow, Family: "harmony"})
+	require.NoError(t, err)
+	return liveModel{dir, prompts}
+}
+
+// A liveGateway is a gateway in front of a vLLM.
+type liveGateway struct {
+	t       *testing.T
+	engine  *liveVLLM
+	url     string
+	records chan serve.Record
+	rnd     *rand.Rand
+
+	total, equal, exact int
+	cached              int64
+}
+
+// startEngine starts a vLLM that sends events to an address, with a number of cache blocks ("0": many). It connects to
+// an address with tcp:// and binds one with ipc://.
+func startEngine(t *testing.T, events, replay, blocks string, model liveModel) *liveVLLM {
+	port := freePort(t)
+	v := &liveVLLM{t: t, args: []string{port, events, replay, blocks, model.dir}, url: "http://127.0.0.1:" + port}
+	v.start()
+	return v
+}
+
+// newGateway returns a gateway in front of an engine.
+func newGateway(t *testing.T, v *liveVLLM, model liveModel, set func(*serve.Options)) *liveGateway {
+	l := &liveGateway{t: t, engine: v, records: make(chan serve.Record, 1), rnd: rand.New(rand.NewPCG(1, 2))}
+	o := &serve.Options{
+		Model: "tiny", Prompts: model.prompts, BlockSize: liveBlock, OnDone: func(r serve.Record) { l.records <- r },
+		Engines: []serve.Engine{{URL: v.url, Copies: true}},
+		Logger:  slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}
+	if set != nil {
+		set(o)
+	}
+	g, err := serve.New(o)
+	require.NoError(t, err)
+	t.Cleanup(func() { g.Close() })
+	s := httptest.NewServer(g)
+	t.Cleanup(s.Close)
+	l.url = s.URL
+	return l
+}
+
+// startGateway starts a vLLM and a gateway that follows its events.
+func startGateway(t *testing.T, events, replay, blocks string, model liveModel) *liveGateway {
+	v := startEngine(t, events, replay, blocks, model)
+	if strings.HasPrefix(events, "tcp:") {
+		events = "@" + events
+	}
+	return newGateway(t, v, model, func(o *serve.Options) {
+		o.Engines[0].Events = func(s *index.Stream) (func(), error) {
+			sub, err := zmq.Subscribe(events, s, zmq.Replay(replay), zmq.Logger(o.Logger))
 			if err != nil {
 				return nil, err
 			}
 			return func() { sub.Close() }, nil
-		}}},
+		}
 	})
-	require.NoError(t, err)
-	defer g.Close()
-	s := httptest.NewServer(g)
-	defer s.Close()
+}
 
-	total, equal, exact, cached := 0, 0, 0, int64(0)
-	ask := func(path string, body map[string]any) (reply string) {
-		time.Sleep(300 * time.Millisecond) // the events of the last request arrive
-		b, err := json.Marshal(body)
-		require.NoError(t, err)
-		resp, err := http.Post(s.URL+path, "application/json", bytes.NewReader(b))
-		require.NoError(t, err)
-		defer resp.Body.Close()
-		out, err := io.ReadAll(resp.Body)
-		require.NoError(t, err)
-		require.Equal(t, http.StatusOK, resp.StatusCode, "%s", out)
-		r := <-records
-		require.False(t, r.Usage.CachedEstimated, "the engine reports cached tokens")
-		// vLLM computes the last token of a prompt, and therefore its block, again.
-		n := min(r.Decision.CachedEstimate, int(r.Usage.Prompt)-1) / liveBlock * liveBlock
-		total++
-		cached += r.Usage.Cached
-		if r.Decision.State == index.Exact {
-			exact++
-		}
-		if int64(n) == r.Usage.Cached {
-			equal++
-		} else {
-			t.Logf("request %d, %s, %d tokens: index %d (%s), engine %d", total, path, r.Usage.Prompt, n, r.Decision.Why(), r.Usage.Cached)
-		}
-		return string(out)
+// send sends a request and returns the response and what the gateway recorded.
+func (l *liveGateway) send(path string, body map[string]any) (string, serve.Record) {
+	time.Sleep(300 * time.Millisecond) // the events of the last request arrive
+	b, err := json.Marshal(body)
+	require.NoError(l.t, err)
+	resp, err := http.Post(l.url+path, "application/json", bytes.NewReader(b))
+	require.NoError(l.t, err)
+	defer resp.Body.Close()
+	out, err := io.ReadAll(resp.Body)
+	require.NoError(l.t, err)
+	require.Equal(l.t, http.StatusOK, resp.StatusCode, "%s", out)
+	return string(out), <-l.records
+}
+
+// ask sends a request and compares the index with the engine.
+func (l *liveGateway) ask(path string, body map[string]any) string {
+	out, r := l.send(path, body)
+	require.False(l.t, r.Usage.CachedEstimated, "the engine reports cached tokens")
+	// vLLM computes the last token of a prompt, and therefore its block, again.
+	n := min(r.Decision.CachedEstimate, int(r.Usage.Prompt)-1) / liveBlock * liveBlock
+	l.total++
+	l.cached += r.Usage.Cached
+	if r.Decision.State == index.Exact {
+		l.exact++
 	}
-	rnd := rand.New(rand.NewPCG(1, 2))
-	words := func(n int) string {
-		var b strings.Builder
-		for range n {
-			fmt.Fprintf(&b, "%x ", rnd.Uint32N(1<<16))
-		}
-		return b.String()
+	if int64(n) == r.Usage.Cached {
+		l.equal++
+	} else {
+		l.t.Logf("request %d, %s, %d tokens: index %d (%s), engine %d", l.total, path, r.Usage.Prompt, n, r.Decision.Why(), r.Usage.Cached)
 	}
-	systems := []string{"You are terse.", words(400), words(1500)}
-	text := func(out string, key string) string { // of the reply, wherever the API has it
-		_, rest, _ := strings.Cut(out, `"`+key+`":"`)
-		end := strings.Index(rest, `"`)
-		return rest[:max(0, end)]
+	return out
+}
+
+func (l *liveGateway) words(n int) string {
+	var b strings.Builder
+	for range n {
+		fmt.Fprintf(&b, "%x ", l.rnd.Uint32N(1<<16))
 	}
+	return b.String()
+}
+
+var livePaths = []string{"/v1/chat/completions", "/v1/messages", "/v1/responses"}
+
+// body returns a request with a system text and turns, of at most 16 tokens of output.
+func (l *liveGateway) body(path, system string, turns []map[string]any) map[string]any {
+	switch path {
+	case "/v1/messages":
+		return map[string]any{"model": "tiny", "system": system, "messages": turns, "max_tokens": 16}
+	case "/v1/responses":
+		return map[string]any{"model": "tiny", "instructions": system, "input": turns, "max_output_tokens": 16}
+	default:
+		return map[string]any{"model": "tiny", "messages": append([]map[string]any{{"role": "system", "content": system}}, turns...), "max_tokens": 16}
+	}
+}
+
+// converse sends twelve conversations. Restart kills the engine after half of them; salts separates some from the others.
+func (l *liveGateway) converse(restart, salts bool) {
+	t, rnd := l.t, l.rnd
+	systems := []string{"You are terse.", l.words(400), l.words(1500)}
 	for i := range 12 {
 		if restart && i == 6 {
-			v.cancel()
-			v.start()
+			l.engine.cancel()
+			l.engine.start()
 			time.Sleep(12 * time.Second) // until the subscription has connected again
 		}
-		path := []string{"/v1/chat/completions", "/v1/messages", "/v1/responses"}[i%3]
+		path := livePaths[i%3]
+		key := map[bool]string{true: "content", false: "text"}[path == "/v1/chat/completions"]
 		system := systems[rnd.IntN(len(systems))]
 		var turns []map[string]any
 		for range 1 + rnd.IntN(5) {
-			turns = append(turns, map[string]any{"role": "user", "content": words(1 + rnd.IntN(300))})
-			body := map[string]any{"model": "tiny", "stream": rnd.IntN(2) == 0}
-			key := "content"
-			switch path {
-			case "/v1/messages":
-				body["system"], body["messages"], body["max_tokens"] = system, turns, 16
-				key = "text"
-			case "/v1/responses":
-				body["instructions"], body["input"], body["max_output_tokens"] = system, turns, 16
-				key = "text"
-			default:
-				body["messages"], body["max_tokens"] = append([]map[string]any{{"role": "system", "content": system}}, turns...), 16
+			turns = append(turns, map[string]any{"role": "user", "content": l.words(1 + rnd.IntN(300))})
+			body := l.body(path, system, turns)
+			body["stream"] = rnd.IntN(2) == 0
+			if salts && i%4 != 0 {
+				body["cache_salt"] = []string{"one", "two"}[i%2]
 			}
-			out := ask(path, body)
+			out := l.ask(path, body)
 			if rnd.IntN(3) == 0 {
-				ask(path, body) // again: the whole prompt is cached
+				l.ask(path, body) // again: the whole prompt is cached
 			}
-			turns = append(slices.Clip(turns), map[string]any{"role": "assistant", "content": "reply " + text(out, key)})
+			_, rest, _ := strings.Cut(out, `"`+key+`":"`) // wherever the API has the text
+			turns = append(slices.Clip(turns), map[string]any{"role": "assistant", "content": "reply " + rest[:max(0, strings.Index(rest, `"`))]})
 		}
 	}
-	t.Logf("%s: %d requests, %d tokens cached: index = engine in %d, exact in %d", t.Name(), total, cached, equal, exact)
-	require.Equal(t, total, equal)
-	require.GreaterOrEqual(t, exact, total-2, "all but the first of an engine, which has sent nothing")
-	require.Positive(t, cached)
+	t.Logf("%s: %d requests, %d tokens cached: index = engine in %d, exact in %d", t.Name(), l.total, l.cached, l.equal, l.exact)
+	require.Equal(t, l.total, l.equal)
+	require.GreaterOrEqual(t, l.exact, l.total-2, "all but the first of an engine, which has sent nothing")
+	require.Positive(t, l.cached)
+}
+
+// TestLiveVLLMHeaders sends prompts of about 16,000 tokens to a real vLLM, each with a header that differs from the one
+// before, and compares the time to the first token if the gateway leaves the header where it is with the time if it does not.
+func TestLiveVLLMHeaders(t *testing.T) {
+	if os.Getenv("WEFT_LIVE_VLLM") == "" {
+		t.Skip("needs a vLLM (run .ci/live)")
+	}
+	model := tiny(t)
+	v := startEngine(t, "tcp://127.0.0.1:"+freePort(t), "tcp://127.0.0.1:"+freePort(t), "0", model)
+	gateways := []*liveGateway{
+		newGateway(t, v, model, nil),
+		newGateway(t, v, model, func(o *serve.Options) { o.Relocate = true }),
+	}
+	headers := []struct{ harness, format string }{
+		{"Claude Code", "x-anthropic-billing-header: cc_version=2.1.330.%03x; cc_entrypoint=cli; cch=%[1]x;\n"},
+		{"Claude Code 1, OpenCode", "<env>\nWorking directory: /home/u/%x\nPlatform: linux\n</env>\n"},
+		{"OpenClaw, pi", "Current date: 2026-11-%x\n"},
+		{"Codex", "- `r0` = `/home/u/%x/skills`\n"},
+	}
+	for _, h := range headers {
+		for _, path := range livePaths {
+			filler := gateways[0].words(4500)
+			var medians [2]time.Duration
+			var tokens, cached [2]int64
+			for i, g := range gateways {
+				var times []time.Duration
+				for k := range 4 {
+					body := g.body(path, fmt.Sprintf(h.format, g.rnd.Uint32N(1<<12))+filler, []map[string]any{{"role": "user", "content": "go"}})
+					body["stream"] = true
+					if _, r := g.send(path, body); k > 0 { // the first one has nothing to find
+						times = append(times, r.FirstByte-r.Queued)
+						tokens[i], cached[i] = r.Usage.Prompt, r.Usage.Cached
+					}
+				}
+				slices.Sort(times)
+				medians[i] = times[1]
+			}
+			ratio := float64(medians[0]) / float64(medians[1])
+			t.Logf("%-24s %-22s %d tokens, cached %d kept, %d moved: first token after %v and %v, %.0f ×", h.harness, path, tokens[1], cached[0], cached[1], medians[0].Round(time.Millisecond), medians[1].Round(time.Millisecond), ratio)
+			require.Greater(t, cached[1], tokens[1]-200)
+			require.Less(t, cached[0], int64(200))
+			require.Greater(t, ratio, 20.0)
+		}
+	}
 }
 
 // TestLiveVLLMConstraints demands calls of a real vLLM, whose model without weights writes random tokens where it may, and
@@ -277,19 +410,8 @@ var templateMarkers = regexp.MustCompile(`<\|[^|<>\s]{1,40}\|>|<｜[^｜\s]{1,40
 // tokens.
 func writeMarkers(t *testing.T, dir string, templates []string) {
 	from := filepath.Join(os.Getenv("WEFT_LIVE_DIR"), "model")
-	read := func(name string) (out map[string]any) {
-		data, err := os.ReadFile(filepath.Join(from, name))
-		require.NoError(t, err)
-		dec := json.NewDecoder(bytes.NewReader(data))
-		dec.UseNumber()
-		require.NoError(t, dec.Decode(&out))
-		return out
-	}
-	write := func(name string, value any) {
-		data, err := json.Marshal(value)
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
-	}
+	read := func(name string) map[string]any { return readJSON(t, filepath.Join(from, name)) }
+	write := func(name string, value any) { writeJSON(t, filepath.Join(dir, name), value) }
 	require.NoError(t, os.MkdirAll(dir, 0o700))
 	tokenizer, config := read("tokenizer.json"), read("config.json")
 	added := tokenizer["added_tokens"].([]any)
@@ -325,6 +447,21 @@ func writeMarkers(t *testing.T, dir string, templates []string) {
 	write("tokenizer.json", tokenizer)
 	write("config.json", config)
 	write("tokenizer_config.json", read("tokenizer_config.json"))
+}
+
+func readJSON(t *testing.T, file string) (out map[string]any) {
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	require.NoError(t, dec.Decode(&out))
+	return out
+}
+
+func writeJSON(t *testing.T, file string, value any) {
+	data, err := json.Marshal(value)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, data, 0o600))
 }
 
 // forceCalls sends 24 requests that demand calls over each API, and returns their number. It skips a model of which calls
