@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"reflect"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -32,6 +33,8 @@ import (
 //	  - {kind: vllm, url: "http://gpu1:8000", features: priority scheduling}
 //	  - {kind: vllm, url: "http://gpu2:8000", events: "tcp://gpu2:5557", replay: "tcp://gpu2:5657"}
 //	  - {kind: embedded, url: local, name: spare}
+//	deployments:
+//	  - {model: openai/gpt-oss-20b, model_dir: /models/gpt-oss, engines: [{url: "http://gpu3:8000"}]}
 //	tenants:
 //	  - {name: ops, keys: [sk-ops], policy: {max_priority: 10, trust: [tier]}, limits: {requests_per_minute: 600}}
 type config struct {
@@ -48,15 +51,18 @@ type config struct {
 	ToolCallParser  string         `yaml:"tool_call_parser"` // "": inferred from the model
 	ReasoningParser string         `yaml:"reasoning_parser"`
 	Engines         []engineConfig `yaml:"engines"`
-	MaxModelLen     int            `yaml:"max_model_len"` // tokens; 0 means the window of the model's record, the window in its files, or 131072
-	MaxChoices      int            `yaml:"max_choices"`   // choices per chat request; 0 means 16
-	BlockSize       int            `yaml:"block_size"`    // tokens per cache block of the engines; 0 means 16
-	Placement       string         `yaml:"placement"`     // name of a policy of package router/policy; "" means cost_ms
-	MemoMB          int            `yaml:"memo_mb"`       // memory for the last requests of conversations, in MiB; 0 means 256
-	StripPreamble   bool           `yaml:"strip_preamble"`
-	Relocate        bool           `yaml:"relocate"`   // move text that differs between users, directories and days after the stable text
-	SortTools       bool           `yaml:"sort_tools"` // by name
-	KeepEmpty       bool           `yaml:"keep_empty"` // keep the empty reasoning block of past turns without reasoning
+	// Deployments holds further models, each with its own engines. The settings above are the first model's, unless there
+	// are no engines above.
+	Deployments   []deploymentConfig `yaml:"deployments"`
+	MaxModelLen   int                `yaml:"max_model_len"` // tokens; 0 means the window of the model's record, the window in its files, or 131072
+	MaxChoices    int                `yaml:"max_choices"`   // choices per chat request; 0 means 16
+	BlockSize     int                `yaml:"block_size"`    // tokens per cache block of the engines; 0 means 16
+	Placement     string             `yaml:"placement"`     // name of a policy of package router/policy; "" means cost_ms
+	MemoMB        int                `yaml:"memo_mb"`       // memory for the last requests of conversations, in MiB; 0 means 256
+	StripPreamble bool               `yaml:"strip_preamble"`
+	Relocate      bool               `yaml:"relocate"`   // move text that differs between users, directories and days after the stable text
+	SortTools     bool               `yaml:"sort_tools"` // by name
+	KeepEmpty     bool               `yaml:"keep_empty"` // keep the empty reasoning block of past turns without reasoning
 	// PastReasoning is a rule of package replay for the past reasoning in prompts, or template for the template's own. ""
 	// means widest: all that the template can print, so that each prompt of a conversation begins with the previous one.
 	PastReasoning  string         `yaml:"past_reasoning"`
@@ -91,11 +97,80 @@ type config struct {
 	CallsInReasoning bool    `yaml:"calls_in_reasoning"`
 	KeepAlive        float64 `yaml:"keep_alive"` // seconds; 0 means 10
 
+	Check  bool     `yaml:"-"` // check the configuration and exit
 	Launch []string `yaml:"-"` // a harness to start, and its arguments; nil means none
 }
 
 // maxKeepAlive is the maximum of keep_alive and other times, in seconds.
 const maxKeepAlive = 24 * 60 * 60
+
+// deploymentConfig holds the settings of a model, which are those of the same names in config.
+type deploymentConfig struct {
+	Model           string         `yaml:"model"`
+	Aliases         []string       `yaml:"aliases"`
+	Models          []modelConfig  `yaml:"models"`
+	ModelDir        string         `yaml:"model_dir"`
+	ToolCallParser  string         `yaml:"tool_call_parser"`
+	ReasoningParser string         `yaml:"reasoning_parser"`
+	Engines         []engineConfig `yaml:"engines"`
+	MaxModelLen     int            `yaml:"max_model_len"`
+	BlockSize       int            `yaml:"block_size"`
+	Placement       string         `yaml:"placement"`
+	KeepEmpty       bool           `yaml:"keep_empty"`
+	PastReasoning   string         `yaml:"past_reasoning"`
+}
+
+// own returns the settings of the model of c.
+func (c *config) own() *deploymentConfig {
+	return &deploymentConfig{
+		Model: c.Model, Aliases: c.Aliases, Models: c.Models, ModelDir: c.ModelDir, ToolCallParser: c.ToolCallParser, ReasoningParser: c.ReasoningParser,
+		Engines: c.Engines, MaxModelLen: c.MaxModelLen, BlockSize: c.BlockSize, Placement: c.Placement, KeepEmpty: c.KeepEmpty, PastReasoning: c.PastReasoning,
+	}
+}
+
+// with returns c with the settings of another model.
+func (c *config) with(d *deploymentConfig) *config {
+	o := *c
+	o.Model, o.Aliases, o.Models, o.ModelDir, o.ToolCallParser, o.ReasoningParser = d.Model, d.Aliases, d.Models, d.ModelDir, d.ToolCallParser, d.ReasoningParser
+	o.Engines, o.MaxModelLen, o.BlockSize, o.Placement, o.KeepEmpty, o.PastReasoning = d.Engines, d.MaxModelLen, d.BlockSize, d.Placement, d.KeepEmpty, d.PastReasoning
+	o.Deployments = nil
+	return &o
+}
+
+// each returns a configuration per model, the default model first.
+func (c *config) each() []*config {
+	var list []*config
+	if len(c.Engines) > 0 {
+		list = append(list, c)
+	}
+	for i := range c.Deployments {
+		list = append(list, c.with(&c.Deployments[i]))
+	}
+	return list
+}
+
+// checkModel returns an error for invalid settings of the model of c.
+func (c *config) checkModel() error {
+	if c.Placement != "" {
+		if _, err := policy.Named(c.Placement); err != nil {
+			return cli.Usagef("placement: %v", err)
+		}
+	}
+	if _, err := pastReasoning(c.PastReasoning); err != nil {
+		return err
+	}
+	for name, n := range map[string]int{"max_model_len": c.MaxModelLen, "block_size": c.BlockSize} {
+		if n < 0 {
+			return cli.Usagef("%s must not be negative (got %d)", name, n)
+		}
+	}
+	for _, e := range c.Engines {
+		if _, err := e.hints(); err != nil {
+			return fmt.Errorf("config: engine %q: %w", e.URL, err)
+		}
+	}
+	return nil
+}
 
 type engineConfig struct {
 	Kind string `yaml:"kind"`
@@ -162,6 +237,7 @@ func (e *engineConfig) hints() (*intent.Target, error) {
 const usage = `
 usage: gateway -engine [KIND=]URL[,events=ADDRESS[,replay=ADDRESS]] [-engine ...] [-model NAME] [-model-dir DIR] [flags]
        gateway -config FILE [flags]
+       gateway -config FILE -check
        gateway [flags] launch HARNESS [--] [ARGUMENTS]
 
 Gateway serves the Chat Completions, Responses and Messages APIs in front of engines, until it is interrupted. It then
@@ -184,8 +260,9 @@ Engine kinds:
             Otherwise its cache is predicted from the prompts that were sent to it.
   embedded  examples/engine, which reports its cache events. The URL local starts one in this process.
 
-The file of -config is YAML, with the names of the flags in snake case. It also configures model records, tenants, policies
-and the hints of each engine, as examples/README.md shows.
+The file of -config is YAML, with the names of the flags in snake case. It also configures further models with their own
+engines, model records, tenants, policies and the hints of each engine, as examples/README.md shows. -check reads it, asks all
+engines, compares, reports what is wrong, and exits.
 
 Environment:
   VLLM_API_KEY        bearer token for engines of the kind vllm
@@ -205,6 +282,7 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 	var aliases, hosts, origins []string
 	fs := cli.NewFlags("gateway", usage, stdout)
 	file := fs.String("config", "", "YAML `file` with the same settings; flags take precedence")
+	fs.BoolVar(&c.Check, "check", false, "check the configuration, ask all engines, report what is wrong, and exit")
 	fs.StringVar(&c.Listen, "listen", c.Listen, "`address` to listen on")
 	fs.StringVar(&c.TLSCert, "tls-cert", "", "PEM `file` of the certificate for TLS, with those that issued it (default: no TLS)")
 	fs.StringVar(&c.TLSKey, "tls-key", "", "PEM `file` of the key of the certificate")
@@ -293,11 +371,6 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 		if _, err := tenants(c); err != nil {
 			return nil, err
 		}
-		for _, e := range c.Engines {
-			if _, err := e.hints(); err != nil {
-				return nil, fmt.Errorf("config: engine %q: %w", e.URL, err)
-			}
-		}
 		engines, aliases, hosts, origins = nil, nil, nil, nil
 		if err := fs.Parse(args); err != nil {
 			return nil, err
@@ -320,11 +393,16 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 		if c.Launch, err = launchArgs(fs.Args()[1:]); err != nil {
 			return nil, err
 		}
+		if c.Check {
+			return nil, cli.Usagef("the check starts no harness: leave out launch")
+		}
 		c.Listen, c.TLSCert, c.TLSKey = "127.0.0.1:0", "", ""
 	}
 	switch {
-	case len(c.Engines) == 0:
+	case len(c.Engines) == 0 && len(c.Deployments) == 0:
 		return nil, cli.Usagef("no engine: set -engine URL")
+	case len(c.Engines) == 0 && !reflect.DeepEqual(c.own(), &deploymentConfig{}):
+		return nil, cli.Usagef("settings of a model outside of deployments, but no engine there: set -engine URL or engines")
 	case !(c.KeepAlive >= 0 && c.KeepAlive <= maxKeepAlive): // also NaN
 		return nil, cli.Usagef("keep_alive must be from 0 to %d seconds (got %v)", maxKeepAlive, c.KeepAlive)
 	}
@@ -334,15 +412,15 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 	if c.PerAddress < 1 && c.PerAddress != -1 {
 		return nil, cli.Usagef("max_per_address must be at least 1, or -1 for no limit (got %d)", c.PerAddress)
 	}
-	if c.Placement != "" {
-		if _, err := policy.Named(c.Placement); err != nil {
-			return nil, cli.Usagef("placement: %v", err)
+	for i, one := range c.each() {
+		switch err := one.checkModel(); {
+		case err != nil && len(c.Deployments) > 0:
+			return nil, fmt.Errorf("model %d (%s): %w", i+1, cmp.Or(one.Model, "of its engine"), err)
+		case err != nil:
+			return nil, err
 		}
 	}
-	if _, err := pastReasoning(c.PastReasoning); err != nil {
-		return nil, err
-	}
-	for name, n := range map[string]int{"max_model_len": c.MaxModelLen, "max_choices": c.MaxChoices, "block_size": c.BlockSize, "memo_mb": c.MemoMB, "retries": c.Retries} {
+	for name, n := range map[string]int{"max_choices": c.MaxChoices, "memo_mb": c.MemoMB, "retries": c.Retries} {
 		if n < 0 {
 			return nil, cli.Usagef("%s must not be negative (got %d)", name, n)
 		}

@@ -27,9 +27,10 @@ import (
 type probed []*probe.Engine
 
 // discover asks the engines of c and completes c. An engine without a configured kind must answer; of the others, one that
-// does not answer is only logged, because it may start later.
+// does not answer is only logged, because it may start later, unless p is strict. The error has what is wrong with each engine.
 func (p *program) discover(ctx context.Context, c *config) (probed, error) {
 	var found probed
+	var faults []error
 	given := *c
 	for i := range c.Engines {
 		e := &c.Engines[i]
@@ -39,20 +40,29 @@ func (p *program) discover(ctx context.Context, c *config) (probed, error) {
 		engine, err := probe.Ask(ctx, e.URL, os.Getenv("VLLM_API_KEY"))
 		switch {
 		case err != nil && e.Kind == "":
-			return nil, fmt.Errorf("cannot ask the engine what it is: %w\nStart it first, or describe it with -engine vllm=%s, -model and -model-dir", err, e.URL)
+			faults = append(faults, fmt.Errorf("cannot ask the engine what it is: %w\nStart it first, or describe it with -engine vllm=%s, -model and -model-dir", err, e.URL))
+			continue
+		case err != nil && p.strict:
+			faults = append(faults, err)
+			continue
 		case err != nil:
 			p.log.Warn("the engine does not tell what it serves", "engine", e.URL, "err", err)
 			continue
 		}
 		if err := e.complete(engine); err != nil {
-			return nil, err
+			faults = append(faults, err)
+			continue
 		}
 		if err := c.complete(engine, &given); err != nil {
-			return nil, err
+			faults = append(faults, err)
+			continue
 		}
 		found = append(found, engine)
 		p.log.Info("engine found", "url", engine.URL, "kind", cmp.Or(engine.Kind, engine.Owner), "version", engine.Version, "model", c.Model,
 			"window", engine.Models[0].Window, "block_size", engine.BlockSize, "events", e.Events)
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
 	}
 	if c.Model == "" {
 		return nil, cli.Usagef("no model: set -model NAME")

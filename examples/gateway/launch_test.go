@@ -135,6 +135,7 @@ func TestLaunchErrors(t *testing.T) {
 		"launch command -- nowhere": `exec: "nowhere": executable file not found`,
 		"lunch claude":              `unexpected argument "lunch"`,
 		"-log-file / launch claude": "open /: ",
+		"-check launch claude":      "the check starts no harness",
 	} {
 		err := run(t.Context(), append([]string{"-model", "m", "-engine", "embedded=local"}, strings.Fields(args)...), io.Discard, io.Discard, nil)
 		require.ErrorContains(t, err, has)

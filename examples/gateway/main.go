@@ -25,8 +25,8 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, ready fun
 	if err != nil {
 		return err
 	}
-	p := &program{metrics: newMetrics()}
+	p := &program{metrics: newMetrics(), strict: c.Check}
 	p.level.Set(c.LogLevel)
 	output := &valve{to: stderr}
 	if c.LogFile != "" {
@@ -88,6 +88,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, ready fun
 		return err
 	}
 	defer func() { now.stop() }()
+	if c.Check {
+		fmt.Fprintf(stdout, "The configuration is valid: %s\n", strings.Join(now.models, ", "))
+		return nil
+	}
 	p.use(cert)
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
@@ -96,8 +100,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, ready fun
 	server := serve.NewServer(now.gateway, &serve.ServerOptions{TLS: p.tls(), H2C: c.H2C, PerAddress: c.PerAddress, Logger: log})
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
-	log.Info("gateway listening", "address", l.Addr().String(), "tls", cert != nil, "model", c.Model, "engines", len(c.Engines))
+	log.Info("gateway listening", "address", l.Addr().String(), "tls", cert != nil, "models", strings.Join(now.models, ", "))
 	at := newEndpoint(c, l.Addr().String(), cert != nil)
+	at.model = now.models[0]
 	stop := ctx.Done()
 	var harness <-chan error // its end
 	if c.Launch != nil {
@@ -140,7 +145,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, ready fun
 				last.gateway.Drain(closing) // fails only if the program ends
 				last.stop()
 			})
-			log.Info("configuration reloaded", "engines", len(now.config.Engines))
+			log.Info("configuration reloaded", "models", strings.Join(now.models, ", "))
 		case <-stop:
 			grace := time.Duration(now.config.Grace * float64(time.Second))
 			log.Info("gateway draining", "grace", grace)
@@ -170,15 +175,16 @@ type program struct {
 
 	certificate atomic.Pointer[tls.Certificate] // nil without TLS
 
-	prompts *prompt.Model // of the settings in from
-	from    config
+	prompts map[settings]*prompt.Model
+	strict  bool // an engine that does not answer is an error
 }
 
 // A generation is a gateway with its configuration and its embedded engines.
 type generation struct {
 	config  *config
 	gateway *serve.Gateway
-	window  int      // of the model, in tokens
+	models  []string // names; unknown names are served by the first
+	window  int      // of the first model, in tokens
 	ends    []func() // of embedded engines and the metrics
 }
 
@@ -226,26 +232,6 @@ func (p *program) start(ctx context.Context, c *config) (_ *generation, err erro
 			g.stop()
 		}
 	}()
-	models, err := records(c.Models)
-	if err != nil {
-		return nil, err
-	}
-	found, err := p.discover(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range models {
-		if m.ID == c.Model { // embedded engines get the same limit
-			c.MaxModelLen = cmp.Or(c.MaxModelLen, int(min(m.ContextWindow, math.MaxInt)))
-		}
-	}
-	prompts, err := p.model(c)
-	if err != nil {
-		return nil, err
-	}
-	if err := found.checkTokens(ctx, c, prompts.Tokenizer()); err != nil {
-		return nil, err
-	}
 	policy, err := c.Policy.policy()
 	if err != nil {
 		return nil, err
@@ -265,9 +251,15 @@ func (p *program) start(ctx context.Context, c *config) (_ *generation, err erro
 	if len(who.keys) == 0 && !c.Anonymous && !onLoopback(c.Listen) {
 		return nil, cli.Usagef("%s is not a loopback address: set -keys-file, tenants with keys, or -anonymous to serve everyone who reaches it", c.Listen)
 	}
+	all, err := p.deployments(ctx, c, g)
+	if err != nil {
+		return nil, err
+	}
+	first := all[0]
 	opt := serve.Options{
-		Model: c.Model, Aliases: c.Aliases, AnyModel: !c.StrictModels, Models: models, Prompts: prompts,
-		MaxModelLen: c.MaxModelLen, MaxChoices: c.MaxChoices, BlockSize: c.BlockSize, MemoBytes: c.MemoMB << 20,
+		Model: first.Name, Aliases: first.Aliases, Models: first.Records, Prompts: first.Prompts, Engines: first.Engines, Placement: first.Placement,
+		MaxModelLen: first.MaxModelLen, BlockSize: first.BlockSize, More: all[1:], AnyModel: !c.StrictModels,
+		MaxChoices: c.MaxChoices, MemoBytes: c.MemoMB << 20,
 		StripPreamble: c.StripPreamble, ToolDispatch: c.ToolDispatch, ReasoningDispatch: c.ReasoningDispatch, CallsInReasoning: c.CallsInReasoning,
 		Relocate: c.Relocate, SortTools: c.SortTools,
 		Policy: policy, Policies: who.policies, Shared: who.shared, Keys: who.keys, Anonymous: c.Anonymous,
@@ -276,8 +268,68 @@ func (p *program) start(ctx context.Context, c *config) (_ *generation, err erro
 		MaxMemory: int64(c.MaxMemoryMB) << 20, MaxBody: int64(c.MaxBodyMB) << 20,
 		Unconstrained: c.Unconstrained, Retries: cmp.Or(c.Retries, -1), HealthInterval: cmp.Or(seconds(c.HealthInterval), -1),
 	}
+	if c.Metrics != "off" {
+		p.metrics.watch(&opt)
+		opt.Metrics, opt.MetricsOpen = p.metrics.handler(p.log), c.Metrics == "open"
+	}
+	if g.gateway, err = serve.New(&opt); err != nil {
+		return nil, err
+	}
+	g.models, g.window = modelNames(&opt), cmp.Or(first.MaxModelLen, first.Prompts.Window(), 131072)
+	p.metrics.add(g)
+	g.ends = append(g.ends, func() { p.metrics.remove(g) })
+	return g, nil
+}
+
+// deployments returns the models of c with their engines. The error has what is wrong with each of them.
+func (p *program) deployments(ctx context.Context, c *config, g *generation) ([]serve.Model, error) {
+	var all []serve.Model
+	var faults []error
+	used := map[settings]*prompt.Model{}
+	for i, one := range c.each() {
+		m, err := p.deploy(ctx, one, g, used)
+		switch {
+		case err != nil && len(c.Deployments) > 0:
+			faults = append(faults, fmt.Errorf("model %d (%s): %w", i+1, cmp.Or(one.Model, "of its engine"), err))
+		case err != nil:
+			faults = append(faults, err)
+		default:
+			all = append(all, *m)
+		}
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
+	}
+	p.prompts = used
+	return all, nil
+}
+
+// deploy asks the engines of a model, loads the model, and starts embedded engines, which end with g. used gets the loaded
+// model.
+func (p *program) deploy(ctx context.Context, c *config, g *generation, used map[settings]*prompt.Model) (*serve.Model, error) {
+	list, err := records(c.Models)
+	if err != nil {
+		return nil, err
+	}
+	found, err := p.discover(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range list {
+		if m.ID == c.Model { // embedded engines get the same limit
+			c.MaxModelLen = cmp.Or(c.MaxModelLen, int(min(m.ContextWindow, math.MaxInt)))
+		}
+	}
+	prompts, err := p.model(c, used)
+	if err != nil {
+		return nil, err
+	}
+	if err := found.checkTokens(ctx, c, prompts.Tokenizer()); err != nil {
+		return nil, err
+	}
+	m := &serve.Model{Name: c.Model, Aliases: c.Aliases, Records: list, Prompts: prompts, MaxModelLen: c.MaxModelLen, BlockSize: c.BlockSize}
 	if c.Placement != "" {
-		if opt.Placement, err = placement.Named(c.Placement); err != nil {
+		if m.Placement, err = placement.Named(c.Placement); err != nil {
 			return nil, err
 		}
 	}
@@ -310,19 +362,9 @@ func (p *program) start(ctx context.Context, c *config) (_ *generation, err erro
 		default:
 			return nil, cli.OneOf("engine kind", e.Kind, "vllm", "embedded")
 		}
-		opt.Engines = append(opt.Engines, to)
+		m.Engines = append(m.Engines, to)
 	}
-	if c.Metrics != "off" {
-		p.metrics.watch(&opt)
-		opt.Metrics, opt.MetricsOpen = p.metrics.handler(p.log), c.Metrics == "open"
-	}
-	if g.gateway, err = serve.New(&opt); err != nil {
-		return nil, err
-	}
-	g.window = cmp.Or(c.MaxModelLen, prompts.Window(), 131072)
-	p.metrics.add(g)
-	g.ends = append(g.ends, func() { p.metrics.remove(g) })
-	return g, nil
+	return m, nil
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
@@ -337,17 +379,23 @@ func onLoopback(addr string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// model returns the model, and loads it only if its settings have changed.
-func (p *program) model(c *config) (*prompt.Model, error) {
-	from := config{Model: c.Model, ModelDir: c.ModelDir, ToolCallParser: c.ToolCallParser, ReasoningParser: c.ReasoningParser, MaxModelLen: c.MaxModelLen, KeepEmpty: c.KeepEmpty, PastReasoning: c.PastReasoning}
-	if p.prompts != nil && reflect.DeepEqual(from, p.from) {
-		return p.prompts, nil
+// settings are those with which a model is loaded.
+type settings struct {
+	model, dir, calls, reasoning, past string
+	window                             int
+	keepEmpty                          bool
+}
+
+// model returns the model, adds it to used, and loads it only if its settings have changed.
+func (p *program) model(c *config, used map[settings]*prompt.Model) (m *prompt.Model, err error) {
+	from := settings{c.Model, c.ModelDir, c.ToolCallParser, c.ReasoningParser, c.PastReasoning, c.MaxModelLen, c.KeepEmpty}
+	if m = p.prompts[from]; m == nil {
+		if m, err = model(c, p.log); err != nil {
+			return nil, err
+		}
 	}
-	m, err := model(c, p.log)
-	if err == nil {
-		p.prompts, p.from = m, from
-	}
-	return m, err
+	used[from] = m
+	return m, nil
 }
 
 // model loads the model from the directory of -model-dir, or the small tokenizer of this repository.

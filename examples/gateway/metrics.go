@@ -87,36 +87,58 @@ func (m *metrics) handler(log *slog.Logger) http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)})
 }
 
+// perModel holds the metrics of one model.
+type perModel struct {
+	prompt, cached, generated                             prometheus.Counter
+	duration, firstToken, betweenEach, queue, place, hits prometheus.Observer
+}
+
 // watch sets the functions of o that count the requests of a gateway.
 func (m *metrics) watch(o *serve.Options) {
-	model := o.Model
-	duration, firstToken, queue := m.duration.WithLabelValues(model), m.firstToken.WithLabelValues(model), m.queue.WithLabelValues(model)
-	place, hits, between := m.place.WithLabelValues(model), m.hits.WithLabelValues(model), m.betweenEach.WithLabelValues(model)
-	prompt, cached, generated := m.prompt.WithLabelValues(model), m.cached.WithLabelValues(model), m.generated.WithLabelValues(model)
-	o.OnDone = func(r serve.Record) {
-		m.requests.WithLabelValues(model, r.API, r.Finish).Inc()
-		duration.Observe(r.Total.Seconds())
-		if r.FirstByte > 0 {
-			firstToken.Observe(r.FirstByte.Seconds())
-		}
-		queue.Observe(r.Queued.Seconds())
-		place.Observe(r.Placing.Seconds())
-		prompt.Add(float64(r.Usage.Prompt))
-		generated.Add(float64(r.Usage.Output))
-		if r.Usage.Prompt > 0 {
-			hits.Observe(float64(r.Decision.CachedEstimate) / float64(r.Usage.Prompt))
-		}
-		if !r.Usage.CachedEstimated {
-			cached.Add(float64(r.Usage.Cached))
+	of := map[string]*perModel{}
+	for _, model := range modelNames(o) {
+		of[model] = &perModel{
+			prompt: m.prompt.WithLabelValues(model), cached: m.cached.WithLabelValues(model), generated: m.generated.WithLabelValues(model),
+			duration: m.duration.WithLabelValues(model), firstToken: m.firstToken.WithLabelValues(model), betweenEach: m.betweenEach.WithLabelValues(model),
+			queue: m.queue.WithLabelValues(model), place: m.place.WithLabelValues(model), hits: m.hits.WithLabelValues(model),
 		}
 	}
-	o.OnRefuse = func(api string, err *apierr.Error) { m.requests.WithLabelValues(model, api, err.Why.String()).Inc() }
-	o.OnOutput = func(tokens int, took time.Duration) {
-		each := took.Seconds() / float64(tokens)
+	o.OnDone = func(r serve.Record) {
+		m.requests.WithLabelValues(r.Model, r.API, r.Finish).Inc()
+		p := of[r.Model]
+		p.duration.Observe(r.Total.Seconds())
+		if r.FirstByte > 0 {
+			p.firstToken.Observe(r.FirstByte.Seconds())
+		}
+		p.queue.Observe(r.Queued.Seconds())
+		p.place.Observe(r.Placing.Seconds())
+		p.prompt.Add(float64(r.Usage.Prompt))
+		p.generated.Add(float64(r.Usage.Output))
+		if r.Usage.Prompt > 0 {
+			p.hits.Observe(float64(r.Decision.CachedEstimate) / float64(r.Usage.Prompt))
+		}
+		if !r.Usage.CachedEstimated {
+			p.cached.Add(float64(r.Usage.Cached))
+		}
+	}
+	o.OnRefuse = func(model, api string, err *apierr.Error) {
+		m.requests.WithLabelValues(model, api, err.Why.String()).Inc()
+	}
+	o.OnOutput = func(model string, tokens int, took time.Duration) {
+		each, between := took.Seconds()/float64(tokens), of[model].betweenEach
 		for range tokens {
 			between.Observe(each)
 		}
 	}
+}
+
+// modelNames returns the names of the models in o.
+func modelNames(o *serve.Options) []string {
+	names := []string{o.Model}
+	for _, m := range o.More {
+		names = append(names, m.Name)
+	}
+	return names
 }
 
 // add adds a generation, whose engines are then among the metrics until remove.
@@ -152,21 +174,23 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	type worker struct{ model, name string }
 	models, workers := make(map[string]serve.Status), make(map[worker]serve.WorkerStatus)
 	for i, g := range m.live {
-		s, model := g.gateway.Status(), g.config.Model
-		sum := models[model]
-		sum.Running += s.Running
-		sum.Waiting += s.Waiting
-		models[model] = sum
-		for _, w := range s.Workers {
-			key := worker{model, strings.ToValidUTF8(w.Name, "\uFFFD")} // a label must be valid UTF-8
-			old, known := workers[key]
-			if !known && i < len(m.live)-1 && w.Running == 0 {
-				continue // a reload removed the engine
+		for _, model := range g.models {
+			s := g.gateway.Status(model)
+			sum := models[model]
+			sum.Running += s.Running
+			sum.Waiting += s.Waiting
+			models[model] = sum
+			for _, w := range s.Workers {
+				key := worker{model, strings.ToValidUTF8(w.Name, "\uFFFD")} // a label must be valid UTF-8
+				old, known := workers[key]
+				if !known && i < len(m.live)-1 && w.Running == 0 {
+					continue // a reload removed the engine
+				}
+				w.Running += old.Running
+				w.ActiveBlocks += old.ActiveBlocks
+				w.PrefillTokens += old.PrefillTokens
+				workers[key] = w
 			}
-			w.Running += old.Running
-			w.ActiveBlocks += old.ActiveBlocks
-			w.PrefillTokens += old.PrefillTokens
-			workers[key] = w
 		}
 	}
 	gauge := func(d *prometheus.Desc, v int, labels ...string) {

@@ -117,7 +117,7 @@ func (c *call) cachedEstimate() int64 {
 
 // judge records for the health of the engine whether it failed. fault is nil if it did not.
 func (c *call) judge(ctx context.Context, fault error) {
-	f, e := c.g.fleet, c.place.engine
+	f, e := c.fleet, c.place.engine
 	switch {
 	case fault == nil:
 		if ctx.Err() == nil {

@@ -19,7 +19,7 @@ func (g *Gateway) check(a *wire.API, r *block.Request) error {
 	if r.Params().Model == "" {
 		return apierr.Invalid("model", "A model is required.")
 	}
-	if _, ok := g.lookup(r.Params().Model); !ok {
+	if _, _, ok := g.lookup(r.Params().Model); !ok {
 		return apierr.ModelNotFound(r.Params().Model)
 	}
 	if err := stateless(r); err != nil {

@@ -116,13 +116,13 @@ func (c *call) constrain() error {
 		return err
 	}
 	var unable []index.WorkerID
-	for _, e := range c.g.fleet.order {
+	for _, e := range c.fleet.order {
 		if !e.constraints {
 			unable = append(unable, e.id)
 		}
 	}
 	switch {
-	case len(unable) < len(c.g.fleet.order):
+	case len(unable) < len(c.fleet.order):
 		c.tag, c.route.Exclude = tag, append(c.route.Exclude, unable...)
 	case c.g.opt.Unconstrained:
 		c.ignored = append(c.ignored, demands(c.req)...)

@@ -57,7 +57,7 @@ type engine struct {
 // defaultMost is the default of Engine.MaxRequests: vLLM's default for max_num_seqs.
 const defaultMost = 256
 
-func newFleet(o *Options) (*fleet, error) {
+func newFleet(o *Options, m *Model) (*fleet, error) {
 	rt, idle := o.Transport, func() {}
 	if rt == nil {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -66,8 +66,8 @@ func newFleet(o *Options) (*fleet, error) {
 		transport.ReadBufferSize = 16 << 10 // the output of a read leaves in one write
 		rt, idle = transport, transport.CloseIdleConnections
 	}
-	ropt := &router.Options{FixedRates: true, Policy: o.Placement}
-	for _, e := range o.Engines {
+	ropt := &router.Options{FixedRates: true, Policy: m.Placement}
+	for _, e := range m.Engines {
 		if e.PrefillPerSecond <= 0 {
 			ropt.FixedRates = false // rates that are not configured are learned
 		}
@@ -76,10 +76,10 @@ func newFleet(o *Options) (*fleet, error) {
 		}
 	}
 	f := &fleet{
-		router: router.New(index.New(o.BlockSize, nil), ropt), engines: make(map[index.WorkerID]*engine), idle: idle, log: o.Logger,
+		router: router.New(index.New(m.BlockSize, nil), ropt), engines: make(map[index.WorkerID]*engine), idle: idle, log: o.Logger,
 		queue: o.MaxQueue, patience: o.QueueTimeout, retries: maxRetryBudget,
 	}
-	for _, e := range o.Engines {
+	for _, e := range m.Engines {
 		if err := f.add(&e, rt); err != nil {
 			f.close()
 			return nil, err

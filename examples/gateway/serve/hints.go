@@ -97,7 +97,7 @@ func (c *call) locate() {
 		}
 	}
 	c.rec.Intent = *in
-	c.rec.Holds = intent.Holds(in.Breakpoints, c.g.opt.BlockSize)
+	c.rec.Holds = intent.Holds(in.Breakpoints, c.blocks)
 }
 
 // noteReasoning logs the results of checking past reasoning, the first of each kind.

@@ -4,10 +4,7 @@ package serve
 
 import (
 	"cmp"
-	"fmt"
-	"math"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/weft-go/weft/protocols/apierr"
@@ -15,42 +12,6 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/wire"
 )
-
-// newCatalog returns the records of the model and its aliases, and sets o.MaxModelLen if it is 0.
-func newCatalog(o *Options) (*catalog.Catalog, error) {
-	list := slices.Clone(o.Models)
-	if !slices.ContainsFunc(list, func(m catalog.Model) bool { return m.ID == o.Model }) {
-		list = slices.Insert(list, 0, catalog.Model{ID: o.Model})
-	}
-	for _, name := range o.Aliases {
-		list = append(list, catalog.Model{ID: name})
-	}
-	for i := range list {
-		m := &list[i]
-		if m.ID != o.Model {
-			m.AliasOf = cmp.Or(m.AliasOf, o.Model)
-			continue
-		}
-		if m.AliasOf != "" {
-			return nil, &catalog.Error{ID: m.ID, Field: "alias_of", Msg: "must be empty for the model itself"}
-		}
-		o.MaxModelLen = cmp.Or(o.MaxModelLen, int(min(m.ContextWindow, math.MaxInt)), o.Prompts.Window(), 131072)
-		m.ContextWindow = cmp.Or(m.ContextWindow, int64(o.MaxModelLen))
-		if m.Modalities == nil {
-			m.Modalities = []string{"text"} // prompts omit other modalities
-		}
-	}
-	c, err := catalog.New(list...)
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range c.Models() {
-		if m.ContextWindow > int64(o.MaxModelLen) {
-			return nil, &catalog.Error{ID: m.ID, Field: "context_window", Msg: fmt.Sprintf("exceeds the limit of %d tokens per request", o.MaxModelLen)}
-		}
-	}
-	return c, nil
-}
 
 // listModels lists all records in the form that the client expects.
 func (g *Gateway) listModels(w http.ResponseWriter, r *http.Request) {
@@ -104,7 +65,7 @@ func hasTag(header []string, tag string) bool {
 
 // record returns the catalog record of the model of a checked request.
 func (c *call) record() *catalog.Model {
-	m, _ := c.g.lookup(c.req.Params().Model)
+	m, _, _ := c.g.lookup(c.req.Params().Model)
 	return m
 }
 

@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/netip"
@@ -18,7 +19,7 @@ import (
 type Status struct {
 	Running int            // requests that were placed on an engine
 	Waiting int            // requests that wait for an engine
-	Workers []WorkerStatus // in the order of Options.Engines
+	Workers []WorkerStatus // in the order of the options
 }
 
 // WorkerStatus describes an engine at one moment, as the gateway knows it.
@@ -30,9 +31,21 @@ type WorkerStatus struct {
 	Ejected       bool // it gets no requests, because it failed
 }
 
-// Status returns the state of the gateway. O(engines).
-func (g *Gateway) Status() Status {
-	f := g.fleet
+// Status returns the state of the engines of a model, or of all models if model is "". O(engines).
+func (g *Gateway) Status(model string) Status {
+	var all Status
+	for _, name := range g.names {
+		if model == "" || name == model {
+			s := g.deployments[name].fleet.status()
+			all.Running += s.Running
+			all.Waiting += s.Waiting
+			all.Workers = append(all.Workers, s.Workers...)
+		}
+	}
+	return all
+}
+
+func (f *fleet) status() Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := Status{Waiting: len(f.waiting)}
@@ -52,7 +65,7 @@ func (g *Gateway) Status() Status {
 // refused reports to Options.OnRefuse that a request failed before it was placed on an engine.
 func (c *call) refused(ctx context.Context, err error) {
 	if c.place == nil && c.g.opt.OnRefuse != nil {
-		c.g.opt.OnRefuse(c.rec.API, public(ctx, err))
+		c.g.opt.OnRefuse(cmp.Or(c.rec.Model, c.g.opt.Model), c.rec.API, public(ctx, err))
 	}
 }
 
@@ -76,7 +89,7 @@ func (c *call) report(now time.Time) {
 		return
 	}
 	if !p.last.IsZero() {
-		c.g.opt.OnOutput(p.tokens, now.Sub(p.last))
+		c.g.opt.OnOutput(c.rec.Model, p.tokens, now.Sub(p.last))
 	}
 	p.last, p.tokens = now, 0
 }

@@ -93,13 +93,13 @@ func TestStatus(t *testing.T) {
 		})
 		defer g.Close()
 		idle := serve.Status{Workers: []serve.WorkerStatus{{Name: "e0"}, {Name: "e1"}}}
-		require.Empty(t, cmp.Diff(idle, g.Status()))
+		require.Empty(t, cmp.Diff(idle, g.Status("")))
 		done := make(chan int)
 		for range 3 {
 			go func() { done <- ask(t, g, apiCases[0], true).Code }()
 		}
 		synctest.Wait()
-		now := g.Status()
+		now := g.Status("")
 		require.Equal(t, 2, now.Running)
 		require.Equal(t, 1, now.Waiting)
 		for _, w := range now.Workers {
@@ -111,11 +111,11 @@ func TestStatus(t *testing.T) {
 			require.Equal(t, 200, <-done)
 		}
 		synctest.Wait()
-		require.Empty(t, cmp.Diff(idle, g.Status()))
+		require.Empty(t, cmp.Diff(idle, g.Status("")))
 
 		broken.Store(true)
 		require.Equal(t, 502, ask(t, g, apiCases[0], true).Code)
-		now = g.Status()
+		now = g.Status("")
 		require.True(t, now.Workers[0].Ejected != now.Workers[1].Ejected)
 	})
 }
@@ -137,8 +137,8 @@ func TestObservers(t *testing.T) {
 		}}
 		g := stubbed(t, 1, s, func(o *serve.Options) {
 			o.OnDone = func(r serve.Record) { last = r }
-			o.OnRefuse = func(api string, err *apierr.Error) { refused = append(refused, fmt.Sprintf("%s %s", api, err.Why)) }
-			o.OnOutput = func(n int, took time.Duration) { outputs = append(outputs, fmt.Sprint(n, " in ", took)) }
+			o.OnRefuse = func(_, api string, err *apierr.Error) { refused = append(refused, fmt.Sprintf("%s %s", api, err.Why)) }
+			o.OnOutput = func(_ string, n int, took time.Duration) { outputs = append(outputs, fmt.Sprint(n, " in ", took)) }
 			o.Keys, o.Anonymous = []serve.Key{{Secret: "sk"}}, true
 		})
 		defer g.Close()

@@ -45,19 +45,20 @@ type call struct {
 
 	isolated bool // the cache salt is the tenant's own
 
-	req     *block.Request
-	choices []choice
-	notices notices
-	signer  *replay.Signer
-	layout  preamble.Prompt  // order in which the template writes system text and tools
-	early   event.Dispatcher // calls Options.OnToolCall and OnReasoning
-	model   *prompt.Model    // with the family that decodes the output
-	text    *prompt.Prompt   // rendered
-	prompt  []uint32         // its token ids
-	tag     []byte           // what the request demands of the output, for the engine; nil if it demands nothing
-	ignored []string         // fields of the request without effect
-	route   router.Request
-	place   *placement
+	req         *block.Request
+	choices     []choice
+	notices     notices
+	signer      *replay.Signer
+	layout      preamble.Prompt  // order in which the template writes system text and tools
+	early       event.Dispatcher // calls Options.OnToolCall and OnReasoning
+	*deployment                  // of the request's model
+	model       *prompt.Model    // with the family that decodes the output
+	text        *prompt.Prompt   // rendered
+	prompt      []uint32         // its token ids
+	tag         []byte           // what the request demands of the output, for the engine; nil if it demands nothing
+	ignored     []string         // fields of the request without effect
+	route       router.Request
+	place       *placement
 
 	pace    pace     // of the output, for Options.OnOutput
 	watch   *silence // cancels the engine's request after Options.EngineSilence
@@ -125,7 +126,9 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	c.ignore()
-	if c.model, err = g.families.get(r.Header.Get("X-Weft-Tool-Call-Parser")); err != nil {
+	_, c.deployment, _ = g.lookup(c.req.Params().Model)
+	c.rec.Model = c.deployment.name
+	if c.model, err = c.deployment.families.get(r.Header.Get("X-Weft-Tool-Call-Parser")); err != nil {
 		return &apierr.Error{Why: event.Invalid, Message: err.Error(), Cause: err}
 	}
 	if err := c.measureJSON(ctx, len(body)); err != nil {
@@ -171,7 +174,7 @@ func (c *call) open() (event.Event, error) {
 			c.choices = nil
 			return event.Event{}, err
 		}
-		c.choices[i].left = newQuota(c.choices[i].dec.Limit(), c.g.longest)
+		c.choices[i].left = newQuota(c.choices[i].dec.Limit(), c.longest)
 	}
 	dec := c.choices[0].dec
 	dec.SetUsage(event.Tokens{Cached: c.cachedEstimate(), CachedEstimated: true})
@@ -208,10 +211,10 @@ func (c *call) choose(ctx context.Context) error {
 	if err := c.overflow(); err != nil {
 		return err
 	}
-	c.route.Hashes = kvhash.Scheme{}.With("", c.route.Intent.Salt).AppendBlocks(nil, c.prompt, c.g.opt.BlockSize, nil)
+	c.route.Hashes = kvhash.Scheme{}.With("", c.route.Intent.Salt).AppendBlocks(nil, c.prompt, c.blocks, nil)
 	c.route.Tokens = len(c.prompt)
 	begun := time.Now()
-	p, err := c.g.fleet.place(ctx, &c.route)
+	p, err := c.fleet.place(ctx, &c.route)
 	if err == nil {
 		c.rec.Queued = time.Since(begun)
 		c.on(p)
@@ -235,7 +238,7 @@ func (c *call) leave(end func(t *router.Ticket, now time.Time)) {
 // reports false if the client has output, or if there is no such engine or no retry left. A request that makes engines
 // fail must not reach all of them.
 func (c *call) again(ctx context.Context, err error) bool {
-	f := c.g.fleet
+	f := c.fleet
 	if c.sent || ctx.Err() != nil || apierr.Wrap(err).Why == event.Invalid || c.retries >= c.g.opt.Retries || !f.retry() {
 		return false
 	}
@@ -331,7 +334,7 @@ func (c *call) encoder() *wire.Encoder {
 // must flush what remains, also after an error. If an engine fails before the client has some of its output, pump tries
 // another one.
 func (c *call) pump(ctx context.Context) error {
-	req := newCompletionRequest(c.g.opt.Model, len(c.prompt), c.choices, c.tag, &c.g.bodies)
+	req := newCompletionRequest(c.deployment.name, len(c.prompt), c.choices, c.tag, &c.g.bodies)
 	defer req.release()
 	c.listen(ctx)
 	for {

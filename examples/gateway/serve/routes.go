@@ -98,9 +98,19 @@ func (g *Gateway) readiness(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case g.draining():
 		http.Error(w, "draining", http.StatusServiceUnavailable)
-	case !g.fleet.ready():
+	case !g.ready():
 		http.Error(w, "no healthy engine", http.StatusServiceUnavailable)
 	}
+}
+
+// ready reports whether an engine of any model is not ejected.
+func (g *Gateway) ready() bool {
+	for _, d := range g.deployments {
+		if d.fleet.ready() {
+			return true
+		}
+	}
+	return false
 }
 
 func writeBody(w http.ResponseWriter, body []byte) {

@@ -43,6 +43,8 @@ type Options struct {
 	Engines  []Engine
 	// Placement chooses the engine for a request; nil means policy.Default().
 	Placement policy.Policy
+	// More holds further models, each with its own engines.
+	More []Model
 
 	MaxModelLen int   // prompt and output tokens per request; 0 means the window in Model's record, Prompts.Window(), or 131072. Records may set less
 	MaxChoices  int   // choices per chat request; 0 means 16
@@ -88,12 +90,12 @@ type Options struct {
 	OnReasoning func(ctx context.Context, r Reasoning)
 	// OnDone is called when a request that was placed on an engine ends. It is called from the request's goroutine.
 	OnDone func(Record)
-	// OnRefuse is called when a request to an API ends without having been placed on an engine. err is the error that the
-	// client got.
-	OnRefuse func(api string, err *apierr.Error)
+	// OnRefuse is called when a request to an API ends without having been placed on an engine. model is Options.Model if
+	// the request failed before its model was known. err is the error that the client got.
+	OnRefuse func(model, api string, err *apierr.Error)
 	// OnOutput is called for the tokens of a request's first choice that arrived together, with the time since the tokens
 	// before, and not for the first ones. Both functions are called from the request's goroutine and should return quickly.
-	OnOutput func(tokens int, took time.Duration)
+	OnOutput func(model string, tokens int, took time.Duration)
 
 	// Metrics serves GET /metrics to clients on this machine, but not through a reverse proxy, and to clients with a Key
 	// without a Tenant. MetricsOpen serves it to all clients. nil means that there is no such path.
@@ -106,7 +108,7 @@ type Options struct {
 	EngineSilence time.Duration // silence after which a request to an engine fails; 0 means 10 min
 
 	MaxRequests  int           // requests at the same time, waiting ones included; 0 means 2048. More get status 503
-	MaxQueue     int           // requests that wait for an engine; 0 means 512. More get status 503
+	MaxQueue     int           // requests that wait for an engine of a model; 0 means 512. More get status 503
 	QueueTimeout time.Duration // time for which a request waits for an engine; 0 means 30 s
 	MaxMemory    int64         // bytes for the bodies and output of all requests, an estimate; 0 means 1 GiB. Beyond it, requests get status 503
 	// Unconstrained permits requests whose demands on the form of the output no engine enforces: the demands are
@@ -170,6 +172,7 @@ type Record struct {
 	RequestID       string          // the client's, if it sent one
 	EngineRequestID string          // X-Request-Id at the engine
 	API             string          // chat, responses, messages
+	Model           string          // that serves the request; the client may have used another name
 	Worker          string          // name of the engine
 	Decision        router.Decision // reason for that engine, with the scores of each engine
 	Usage           event.Tokens
@@ -204,22 +207,21 @@ type Prefix struct {
 // Gateway serves the three APIs. Create one with New and release it with Close. It is safe for concurrent use by
 // multiple goroutines.
 type Gateway struct {
-	opt       Options
-	mux       *http.ServeMux
-	fleet     *fleet
-	families  families
-	models    *catalog.Catalog
-	histories *histories      // the last prompt of each recent session
-	memo      *prompt.Memo    // of conversations, to render only what is new
-	ctx       context.Context // ends at Close
-	cancel    context.CancelCauseFunc
+	opt         Options
+	mux         *http.ServeMux
+	deployments map[string]*deployment // by model
+	names       []string               // of the models, in the order of the options
+	models      *catalog.Catalog
+	histories   *histories      // the last prompt of each recent session
+	memo        *prompt.Memo    // of conversations, to render only what is new
+	ctx         context.Context // ends at Close
+	cancel      context.CancelCauseFunc
 
 	bodies   bodies // of requests to engines
 	idPrefix string // prefix of request ids; distinguishes gateways
 
 	clients []*client // of Options.Keys
 	origins *http.CrossOriginProtection
-	longest int // bytes of the longest token
 	memory  budget
 	work    slots                   // for decoding, rendering and encoding
 	running atomic.Int64            // admitted requests
@@ -239,10 +241,9 @@ var errClosed = errors.New("serve: gateway closed")
 // New returns a Gateway. Options without a model name, prompts or engines, invalid engine addresses, invalid records,
 // and negative sizes and times are errors. The caller must call Close.
 func New(o *Options) (*Gateway, error) {
-	g := &Gateway{opt: *o, families: families{model: o.Prompts, named: map[string]*prompt.Model{}}}
+	g := &Gateway{opt: *o, deployments: map[string]*deployment{}}
 	opt := &g.opt
 	opt.MaxChoices = cmp.Or(opt.MaxChoices, 16)
-	opt.BlockSize = cmp.Or(opt.BlockSize, 16)
 	opt.MaxBody = cmp.Or(opt.MaxBody, 64<<20)
 	opt.KeepAlive = cmp.Or(opt.KeepAlive, 10*time.Second)
 	opt.BodyTimeout = cmp.Or(opt.BodyTimeout, time.Minute)
@@ -258,34 +259,25 @@ func New(o *Options) (*Gateway, error) {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	switch {
-	case opt.Model == "":
-		return nil, errors.New("serve: no model name")
-	case opt.Prompts == nil || opt.Prompts.Tokenizer() == nil || opt.Prompts.Family() == "":
-		return nil, errors.New("serve: Prompts must have a tokenizer and a family")
-	case len(opt.Engines) == 0:
-		return nil, errors.New("serve: no engine")
-	case opt.MaxModelLen < 0 || opt.MaxChoices < 0 || opt.BlockSize < 0 || opt.MaxBody < 0 || opt.MemoBytes < 0:
-		return nil, errors.New("serve: MaxModelLen, MaxChoices, BlockSize, MaxBody and MemoBytes must not be negative")
+	case opt.MaxChoices < 0 || opt.MaxBody < 0 || opt.MemoBytes < 0:
+		return nil, errors.New("serve: MaxChoices, MaxBody and MemoBytes must not be negative")
 	case opt.KeepAlive < 0 || opt.BodyTimeout < 0 || opt.WriteTimeout < 0 || opt.EngineSilence < 0 || opt.QueueTimeout < 0:
 		return nil, errors.New("serve: KeepAlive, BodyTimeout, WriteTimeout, EngineSilence and QueueTimeout must not be negative")
 	case opt.MaxRequests < 0 || opt.MaxQueue < 0 || opt.MaxMemory < 0:
 		return nil, errors.New("serve: MaxRequests, MaxQueue and MaxMemory must not be negative")
 	}
-	var err error
+	models, err := opt.models()
+	if err != nil {
+		return nil, err
+	}
 	if g.clients, err = newClients(opt.Keys); err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
 	if g.origins, err = newOrigins(opt.Origins); err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
-	if g.models, err = newCatalog(opt); err != nil {
+	if g.models, err = newCatalog(models); err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
-	}
-	if g.fleet, err = newFleet(opt); err != nil {
-		return nil, fmt.Errorf("serve: %w", err)
-	}
-	if why := opt.Prompts.Cache().Err(); why != nil {
-		opt.Logger.Info("prompt cache unavailable", "err", why)
 	}
 	if opt.Signer == nil {
 		key := make([]byte, replay.KeySize)
@@ -299,14 +291,21 @@ func New(o *Options) (*Gateway, error) {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
 	g.idPrefix = strconv.FormatInt(time.Now().UnixNano(), 36)
-	g.longest = longestToken(opt.Prompts.Tokenizer())
 	g.memory.free.Store(opt.MaxMemory)
 	g.work = make(slots, runtime.GOMAXPROCS(0))
 	g.quiet = make(chan struct{})
 	g.ctx, g.cancel = context.WithCancelCause(context.Background())
 	g.mux = g.routes()
+	for _, m := range models {
+		if err := g.deploy(m); err != nil {
+			g.Close()
+			return nil, fmt.Errorf("serve: %w", err)
+		}
+	}
 	if opt.HealthInterval > 0 {
-		g.busy.Go(func() { g.fleet.watch(g.ctx, opt.HealthInterval) })
+		for _, d := range g.deployments {
+			g.busy.Go(func() { d.fleet.watch(g.ctx, opt.HealthInterval) })
+		}
 	}
 	return g, nil
 }
@@ -357,7 +356,9 @@ func (g *Gateway) Close() {
 	g.cancel(errClosed)
 	g.busy.Wait()
 	if first {
-		g.fleet.close()
+		for _, d := range g.deployments {
+			d.fleet.close()
+		}
 	}
 }
 
@@ -444,13 +445,4 @@ func (g *Gateway) newID() string {
 	defer g.mu.Unlock()
 	g.ids++
 	return g.idPrefix + "-" + strconv.FormatUint(g.ids, 36)
-}
-
-// lookup returns the record for the name of a model in a request.
-func (g *Gateway) lookup(name string) (*catalog.Model, bool) {
-	m, ok := g.models.Lookup(name)
-	if !ok && g.opt.AnyModel {
-		return g.models.Lookup(g.opt.Model)
-	}
-	return m, ok
 }

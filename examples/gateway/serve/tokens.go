@@ -90,7 +90,7 @@ func (c *call) tokenize(w http.ResponseWriter, r *http.Request) (any, error) {
 		}
 		ids, window = c.prompt, c.record().ContextWindow
 	default:
-		m, err := g.modelOf(req.Model)
+		m, err := c.modelOf(req.Model)
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +106,7 @@ func (c *call) tokenize(w http.ResponseWriter, r *http.Request) (any, error) {
 	if req.Strings {
 		out.Strings = make([]string, len(ids))
 		for i, id := range ids {
-			out.Strings[i], _ = g.opt.Prompts.Tokenizer().Token(id) // it is one of the tokenizer's
+			out.Strings[i], _ = c.families.model.Tokenizer().Token(id) // it is one of the tokenizer's
 		}
 	}
 	return out, nil
@@ -115,7 +115,7 @@ func (c *call) tokenize(w http.ResponseWriter, r *http.Request) (any, error) {
 // encode returns the ids of a text, in which names of added tokens become those. A text that is longer than the window is
 // an error.
 func (c *call) encode(ctx context.Context, text string, special bool, window int64) ([]uint32, error) {
-	g, tok := c.g, c.g.opt.Prompts.Tokenizer()
+	g, tok := c.g, c.families.model.Tokenizer()
 	if err := g.work.take(ctx); err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ const maxIDText = 16
 
 // detokenize serves /v1/detokenize.
 func (c *call) detokenize(w http.ResponseWriter, r *http.Request) (any, error) {
-	g, tok := c.g, c.g.opt.Prompts.Tokenizer()
+	g := c.g
 	var req detokenizeRequest
 	longest := int64(0)
 	for _, m := range g.models.Models() {
@@ -143,7 +143,7 @@ func (c *call) detokenize(w http.ResponseWriter, r *http.Request) (any, error) {
 	if _, err := c.readJSON(w, r, min(g.opt.MaxBody, longest*maxIDText+4<<10), &req); err != nil {
 		return nil, err
 	}
-	m, err := g.modelOf(req.Model)
+	m, err := c.modelOf(req.Model)
 	switch {
 	case err != nil:
 		return nil, err
@@ -152,12 +152,13 @@ func (c *call) detokenize(w http.ResponseWriter, r *http.Request) (any, error) {
 	case int64(len(req.Tokens)) > m.ContextWindow:
 		return nil, apierr.Invalid("tokens", "At most %d tokens are decoded at once.", m.ContextWindow)
 	}
+	tok := c.families.model.Tokenizer()
 	for i, id := range req.Tokens {
 		if int64(id) >= int64(tok.VocabSize()) {
 			return nil, apierr.Invalid(fmt.Sprintf("tokens[%d]", i), "The vocabulary has no token %d.", id)
 		}
 	}
-	if err := c.memory.add(int64(len(req.Tokens)) * int64(g.longest)); err != nil {
+	if err := c.memory.add(int64(len(req.Tokens)) * int64(c.longest)); err != nil {
 		return nil, err
 	}
 	if err := g.work.take(r.Context()); err != nil {
@@ -182,11 +183,12 @@ func (c *call) readJSON(w http.ResponseWriter, r *http.Request, limit int64, v a
 	return body, nil
 }
 
-// modelOf returns the record of a model; "" is the gateway's.
-func (g *Gateway) modelOf(name string) (*catalog.Model, error) {
-	m, ok := g.lookup(cmp.Or(name, g.opt.Model))
+// modelOf returns the record of a model, which becomes the model of the call; "" is the gateway's first.
+func (c *call) modelOf(name string) (*catalog.Model, error) {
+	m, d, ok := c.g.lookup(cmp.Or(name, c.g.opt.Model))
 	if !ok {
 		return nil, apierr.ModelNotFound(name)
 	}
+	c.deployment, c.rec.Model = d, d.name
 	return m, nil
 }

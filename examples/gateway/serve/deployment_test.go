@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve_test
+
+import (
+	"fmt"
+	"math"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/examples/engine/vllm"
+	"github.com/weft-go/weft/examples/gateway/serve"
+	"github.com/weft-go/weft/protocols/apierr"
+	"github.com/weft-go/weft/protocols/catalog"
+)
+
+// TestModelsOfTheirOwn checks that each model has its own engines, template, window and parser, that names that are not
+// listed go to the first one, and that one model without an engine leaves the others.
+func TestModelsOfTheirOwn(t *testing.T) {
+	big := vllm.New(tok(), &vllm.Options{Model: "org/big", Speed: math.Inf(1), Script: func(p vllm.Prompt) vllm.Reply {
+		return vllm.Reply{Text: "from " + p.Model + "<tool_call>\n<function=read>\n<parameter=path>\na.go\n</parameter>\n</function>\n</tool_call>"}
+	}})
+	engine := httptest.NewServer(big)
+	defer func() { big.Close(); engine.Close() }()
+	var mu sync.Mutex
+	var refused []string
+	r := start(t, 1, func(p vllm.Prompt) vllm.Reply { return vllm.Reply{Text: "from " + p.Model} }, func(o *serve.Options) {
+		o.AnyModel = true
+		o.Models = []catalog.Model{{ID: "m", ContextWindow: 2000}}
+		o.More = []serve.Model{
+			{Name: "org/big", Aliases: []string{"large"}, Records: []catalog.Model{{ID: "org/big", ContextWindow: 9000}}, Prompts: prompts(t, nil, "qwen3_coder"),
+				Engines: []serve.Engine{{Name: "far", URL: engine.URL, Events: big.Events}}, BlockSize: 32},
+			{Name: "gone", Prompts: hermesModel(), Engines: []serve.Engine{{URL: "http://127.0.0.1:1"}}},
+		}
+		o.OnRefuse = func(model, api string, err *apierr.Error) {
+			mu.Lock()
+			defer mu.Unlock()
+			refused = append(refused, model+" "+api)
+		}
+	})
+	for _, a := range apiCases {
+		for name, want := range map[string]gathered{
+			"m": {Text: "from m"}, "gpt-5": {Text: "from m"},
+			"org/big": {Text: "from org/big", Calls: []string{`read({"path": "a.go"})`}}, "large": {Text: "from org/big", Calls: []string{`read({"path": "a.go"})`}},
+		} {
+			body := a.body("go", true)
+			body["model"] = name
+			status, _, text := send(t, r.url+a.path, body)
+			require.Equal(t, 200, status, text)
+			got := a.gather(t, text)
+			require.Equal(t, want.Text, got.Text)
+			require.Equal(t, len(want.Calls), len(got.Calls), text)
+			require.Contains(t, text, `"model":"`+name+`"`)
+		}
+		long := a.body(strings.Repeat("one two three ", 800), true)
+		long["model"] = "large"
+		status, _, text := send(t, r.url+a.path, long)
+		require.Equal(t, 200, status, text)
+		long["model"] = "m"
+		status, _, text = send(t, r.url+a.path, long)
+		require.Equal(t, 400, status, text)
+		require.Contains(t, text, "2000")
+		gone := a.body("go", false)
+		gone["model"] = "gone"
+		status, _, text = send(t, r.url+a.path, gone)
+		require.GreaterOrEqual(t, status, 500, text)
+	}
+	recs := r.done(t, 18)
+	count := map[string]int{}
+	for _, rec := range recs {
+		count[rec.Model+" "+rec.Worker]++
+	}
+	require.Equal(t, map[string]int{"m e0": 6, "org/big far": 9, "gone http://127.0.0.1:1": 3}, count)
+	require.Equal(t, []string{"m chat", "m responses", "m messages"}, refused)
+
+	_, list := get(t, r.url+"/v1/models")
+	for _, name := range []string{`"m"`, `"org/big"`, `"large"`, `"gone"`} {
+		require.Contains(t, list, `"id":`+name)
+	}
+	status, _, text := send(t, r.url+"/v1/tokenize", `{"model":"org/big","prompt":"hello"}`)
+	require.Equal(t, 200, status, text)
+	require.Contains(t, text, `"max_model_len":9000`)
+	status, _, text = send(t, r.url+"/v1/detokenize", `{"model":"large","tokens":[1,2]}`)
+	require.Equal(t, 200, status, text)
+	ready, _ := get(t, r.url+"/ready")
+	require.Equal(t, 200, ready.StatusCode, "other models can serve")
+
+	var workers []string
+	for _, w := range r.gateway.Status("").Workers {
+		workers = append(workers, fmt.Sprint(w.Name, " ", w.Ejected))
+	}
+	require.Equal(t, []string{"e0 false", "far false", "http://127.0.0.1:1 true"}, workers)
+	require.Len(t, r.gateway.Status("org/big").Workers, 1)
+	require.Empty(t, r.gateway.Status("nobody").Workers)
+}
+
+func TestInvalidMore(t *testing.T) {
+	for want, m := range map[string]serve.Model{
+		"serve: no model name": {Prompts: hermesModel(), Engines: []serve.Engine{{URL: "http://h"}}},
+		"serve: no engine":     {Name: "b", Prompts: hermesModel()},
+		"serve: Prompts must have a tokenizer and a family":                                    {Name: "b", Engines: []serve.Engine{{URL: "http://h"}}},
+		`serve: catalog: model "m": id: duplicate`:                                             {Name: "m", Prompts: hermesModel(), Engines: []serve.Engine{{URL: "http://h"}}},
+		`serve: engine "": invalid URL "h": want http:// or https://`:                          {Name: "b", Prompts: hermesModel(), Engines: []serve.Engine{{URL: "h"}}},
+		`serve: catalog: model "b": context_window: exceeds the limit of 9 tokens per request`: {Name: "b", Prompts: hermesModel(), Engines: []serve.Engine{{URL: "http://h"}}, MaxModelLen: 9, Records: []catalog.Model{{ID: "b", ContextWindow: 10}}},
+	} {
+		_, err := serve.New(&serve.Options{Model: "m", Prompts: hermesModel(), Engines: []serve.Engine{{URL: "http://h"}}, More: []serve.Model{m}})
+		require.EqualError(t, err, want)
+	}
+}
